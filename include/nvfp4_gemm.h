@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * nvfp4_gemm.h: NVFP4 matrix multiplication on NVIDIA GPUs behind a plain C API.      Version 0.1.0
+ *
+ *     D = alpha * A * B^T + beta * C
+ *
+ * A is M x K (tokens), B is N x K (weights), both NVFP4: E2M1 elements with one UE4M3 scale per 16
+ * elements along K. C and D are M x N. Sums are kept in fp32.
+ *
+ *     nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
+ *     g.m = 128; g.n = 7168; g.k = 2048; g.l = 1;
+ *     g.a = a; g.a_ld = g.k; g.a_scales = sfa; g.a_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
+ *     g.b = b; g.b_ld = g.k; g.b_scales = sfb; g.b_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
+ *     g.d = d; g.d_ld = g.n; g.d_type = NVFP4_TYPE_F16;
+ *     g.alpha = 1.0f;
+ *     if (nvfp4_gemm_run(&g, stream) != NVFP4_SUCCESS) puts(nvfp4_last_error());
+ *
+ * C99, self-contained: needs no CUDA header. The library needs libc and, from the first call that
+ * runs on a GPU, the CUDA driver libcuda.so.1 (13.0 or newer), which it opens by soname.
+ *
+ * THREADS    Every function may be called from any thread at any time.
+ * STREAMS    nvfp4_gemm_run enqueues on the caller's stream of the current context and returns. It
+ *            allocates nothing on the device, synchronises nothing and keeps no pointer of yours.
+ *            The first call in a process opens the driver and loads the kernels.
+ * OWNERSHIP  You own every buffer. Inputs must stay as they are until the work has finished.
+ * FORK       A process that used the library and forked must not use it in the child (CUDA cannot);
+ *            there the library answers NVFP4_STATUS_AFTER_FORK. fork + exec is fine.
+ * ERRORS     Everything is checked before anything is enqueued; on an error the outputs are as they
+ *            were. nvfp4_last_error() has a sentence with the field, its value and the rule.
+ * LOGGING    NVFP4_LOG=0..3 in the environment: 0 silent (default), 1 errors, 2 one line per call,
+ *            3 detail. Goes to stderr. No other variable is read and no file is opened.
+ * BITS       The same inputs give the same bits on every run, device and stream: the K loop of an
+ *            element of D runs in one fixed order and nothing is added by atomics.
+ *
+ * NUMERICS   An element of D is  round( alpha * acc ), where acc is the fp32 sum over K of
+ *            a * scale_a * b * scale_b as the tensor core forms it (steps of 64 along K, each
+ *            truncated toward zero), alpha * acc is one fp32 multiplication rounded to nearest
+ *            even, and round() is one rounding to nearest even to the type of D; fp16 overflow gives
+ *            infinity, subnormal results are kept. With n = K/64, S = sum |a*scale_a*b*scale_b| and
+ *            E the largest exponent of a step,
+ *                |acc - exact| <= n * 2^-23 * S + sum over steps of 5 * 2^(E-35).
+ *            Where every partial sum fits 24 bits, acc is exact. A scale that is NaN makes every
+ *            element of D that uses it NaN. alpha = 0 is not special; beta = 0 never reads C.
+ *
+ * This version runs: compute capability 10.0 (B200; also 10.3, emulated only), 128x4 scales, D in
+ * fp16, host alpha, beta = 0, any M, N, L >= 0, K a multiple of 64. What is declared here and not yet
+ * there is answered with NVFP4_STATUS_NOT_SUPPORTED and a sentence that says so.
+ */
+#ifndef NVFP4_GEMM_H
+#define NVFP4_GEMM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define NVFP4_API __attribute__((visibility("default")))
+#else
+#define NVFP4_API
+#endif
+
+/* ---- Version ----------------------------------------------------------------------------------- */
+
+#define NVFP4_VERSION_MAJOR 0
+#define NVFP4_VERSION_MINOR 1
+#define NVFP4_VERSION_PATCH 0
+#define NVFP4_VERSION (NVFP4_VERSION_MAJOR * 10000 + NVFP4_VERSION_MINOR * 100 + NVFP4_VERSION_PATCH)
+
+/* NVFP4_VERSION of the library that is loaded, which may differ from the header's.     Since 0.1 */
+NVFP4_API int32_t nvfp4_version(void);
+
+/* One line: version, compiler of the kernels, and the images inside, each with the compute
+ * capabilities it serves. A static string, never NULL.                                 Since 0.1 */
+NVFP4_API const char *nvfp4_build_info(void);
+
+/* ---- Status ------------------------------------------------------------------------------------ */
+
+/* Values are pinned: a number never changes its meaning. 20-39: your arguments. 40-59: this machine.
+ * 60-79: the driver said no; nvfp4_last_error() then names the driver call and its result. */
+typedef int32_t nvfp4_status;
+enum {
+  NVFP4_SUCCESS = 0,
+  NVFP4_STATUS_INTERNAL = 1,           /* a bug in this library, please report the sentence        */
+
+  NVFP4_STATUS_NULL_POINTER = 20,      /* a required pointer is NULL                                */
+  NVFP4_STATUS_MISALIGNED = 21,        /* an address, leading dimension or stride breaks alignment  */
+  NVFP4_STATUS_INVALID_VALUE = 22,     /* a number is outside its range                             */
+  NVFP4_STATUS_INVALID_ENUM = 23,      /* a field holds none of the values of its enumeration       */
+  NVFP4_STATUS_INVALID_STRUCT = 24,    /* struct_size is wrong, or an unknown tail is not zero      */
+  NVFP4_STATUS_OVERLAP = 25,           /* D overlaps an input                                       */
+  NVFP4_STATUS_LIMIT = 26,             /* a size above a stated limit                               */
+  NVFP4_STATUS_NOT_SUPPORTED = 28,     /* declared in this header, not there in this version        */
+
+  NVFP4_STATUS_NO_DRIVER = 40,         /* libcuda.so.1 cannot be opened, is a stub, or cannot start */
+  NVFP4_STATUS_DRIVER_TOO_OLD = 41,    /* the driver is older than CUDA 13.0 or lacks an entry      */
+  NVFP4_STATUS_NO_DEVICE = 42,         /* the driver sees no GPU                                    */
+  NVFP4_STATUS_NO_CONTEXT = 43,        /* no CUDA context is current on the calling thread          */
+  NVFP4_STATUS_UNSUPPORTED_ARCH = 44,  /* no kernel here for the device's compute capability        */
+  NVFP4_STATUS_IMAGE_LOAD = 45,        /* the driver refused the kernel images                      */
+  NVFP4_STATUS_AFTER_FORK = 46,        /* called in a fork()ed child of a process that used it      */
+
+  NVFP4_STATUS_DRIVER_ERROR = 60,      /* any other failure of a driver call                        */
+  NVFP4_STATUS_PRIOR_ERROR = 61,       /* the context carries an error of earlier work              */
+  NVFP4_STATUS_OUT_OF_MEMORY = 62      /* the driver ran out of memory                              */
+};
+
+/* "NVFP4_STATUS_MISALIGNED" and so on; "NVFP4_STATUS_UNKNOWN" for a number that is none.
+ * A static string.                                                                     Since 0.1 */
+NVFP4_API const char *nvfp4_status_name(nvfp4_status status);
+
+/* What the status means, one sentence. A static string, never NULL.                    Since 0.1 */
+NVFP4_API const char *nvfp4_status_string(nvfp4_status status);
+
+/* The sentence of the last failed call on this thread: field, value, rule; "" if none failed yet.
+ * Valid until the next failing call on the same thread.                                Since 0.1 */
+NVFP4_API const char *nvfp4_last_error(void);
+
+/* ---- Types ------------------------------------------------------------------------------------- */
+
+/* Type of C, D and bias. */
+enum {
+  NVFP4_TYPE_NONE = 0,
+  NVFP4_TYPE_F16 = 1,
+  NVFP4_TYPE_BF16 = 2,
+  NVFP4_TYPE_F32 = 3,
+  NVFP4_TYPE_NVFP4 = 4                 /* E2M1 codes plus generated scales: D only                  */
+};
+
+/* Where the scale of (row, k) lies. Required: the layout is never guessed. ks = k / 16 below.
+ *
+ * LINEAR  byte  row * (K/16) + ks.
+ * 128X4   The layout that tensor cores read (cuBLASLt, CUTLASS, torch.nn.functional.scaled_mm):
+ *         512-byte tiles of 128 rows x 4 scales, tiles along K first, then along rows:
+ *           byte = ((row/128) * ceil(K/64) + ks/4) * 512 + (row%32) * 16 + ((row%128)/32) * 4 + ks%4
+ *         Rows round up to 128 and scales to 4: nvfp4_scale_bytes() counts the padding, which must be
+ *         addressable; its values are never used. A batch starts a new tile. */
+enum {
+  NVFP4_SCALE_LAYOUT_UNSET = 0,        /* invalid on purpose                                        */
+  NVFP4_SCALE_LAYOUT_128X4 = 1,
+  NVFP4_SCALE_LAYOUT_LINEAR = 2
+};
+
+/* alpha and beta by value, or read from device memory when the kernel runs. */
+enum { NVFP4_SCALARS_HOST = 0, NVFP4_SCALARS_DEVICE = 1 };
+
+/* Applied last, before the rounding to D's type. */
+enum {
+  NVFP4_ACTIVATION_NONE = 0,
+  NVFP4_ACTIVATION_RELU = 1,
+  NVFP4_ACTIVATION_GELU_TANH = 2,
+  NVFP4_ACTIVATION_SILU = 3
+};
+
+/* Programmatic dependent launch. OFF: the kernel starts after all earlier work of the stream. ON: it
+ * may start early and waits before its first read. ON_STATIC_WEIGHTS: B and its scales are promised
+ * not to be written by the kernel before, so they may be loaded ahead of that wait. */
+enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
+
+/* One problem: L independent products that share M, N, K and the leading dimensions.
+ *
+ * Start from NVFP4_GEMM_DESC_INIT or memset to 0 and set struct_size. Sizes, leading dimensions and
+ * batch strides count elements, except where a name says _bytes. Rules, for every call that takes it:
+ *   struct_size  sizeof(nvfp4_gemm_desc). Smaller than in 0.1 is refused; larger is accepted when the
+ *                bytes this library does not know are zero.
+ *   m, n, k, l   0 .. 2^31-1. m, n or l = 0: success, nothing is read, written or enqueued (pointers
+ *                are not looked at). K a multiple of 64 here (16 in the format); K = 0 gives D = 0.
+ *   tiles        ceil(M/128) * ceil(N/128) * L below 2^31.
+ *   addresses    a, b, scales, c, d, workspace: 16-byte aligned device addresses.
+ *   a_ld, b_ld   >= K, multiple of 32 (16 bytes), below 2^41.
+ *   strides      l = 1: not looked at. a, b: multiple of 32, below 2^41, 0 repeats the same matrix.
+ *                scales: multiple of 16 bytes and >= nvfp4_scale_bytes(), or 0. d: batches must not
+ *                touch each other: >= (M-1) * d_ld + N, or rows interleave with d_ld >= (L-1) *
+ *                stride + N.
+ *   d_ld         >= N, any number (multiples of 8 are stored faster).
+ *   overlap      the bytes from D's first to its last element share none with A, B or the scales.
+ *
+ * A, B: two elements per byte, the one with the lower k in the low nibble.
+ * NVFP4's tensor-wide (second-level) scale has two homes: alpha, if you know it on the host, or
+ * a_tensor_scale * b_tensor_scale on the device. Both multiply: a value is code * scale * tensor_scale.
+ * Order of the epilogue: act(alpha * a_tensor_scale * b_tensor_scale * acc + beta * C + bias). */
+typedef struct nvfp4_gemm_desc {
+  uint64_t struct_size;
+
+  int64_t m, n, k, l;
+
+  const void *a;                       /* [l][m][k] E2M1                                            */
+  int64_t a_ld, a_batch_stride;
+  const void *a_scales;                /* UE4M3, a_scale_layout; bit 7 of every byte 0              */
+  int64_t a_scales_batch_stride_bytes;
+  const float *a_tensor_scale;         /* device, one fp32; NULL = 1                not yet there   */
+
+  const void *b;                       /* [l][n][k] E2M1                                            */
+  int64_t b_ld, b_batch_stride;
+  const void *b_scales;
+  int64_t b_scales_batch_stride_bytes;
+  const float *b_tensor_scale;         /*                                           not yet there   */
+
+  const void *c;                       /* [l][m][n] c_type; read only if beta != 0  not yet there   */
+  int64_t c_ld, c_batch_stride;
+
+  void *d;                             /* [l][m][n] d_type                                          */
+  int64_t d_ld, d_batch_stride;
+  void *d_scales;                      /* d_type NVFP4: scales written, d_scale_layout  not yet     */
+  int64_t d_scales_batch_stride_bytes;
+  const float *d_tensor_scale;         /* d_type NVFP4: D = code * scale * this         not yet     */
+
+  const void *bias;                    /* [n] bias_type, NULL = none                not yet there   */
+
+  const float *alpha_device;           /* scalar_mode DEVICE                        not yet there   */
+  const float *beta_device;
+  float alpha, beta;                   /* scalar_mode HOST                          beta: only 0    */
+
+  void *workspace;                     /* no kernel of this version needs one                       */
+  uint64_t workspace_bytes;
+
+  const char *variant;                 /* NULL: the planner chooses. A name forces  not yet there   */
+
+  int32_t a_scale_layout, b_scale_layout, d_scale_layout;
+  int32_t c_type, d_type, bias_type;
+  int32_t scalar_mode, activation, pdl;
+  int32_t reserved;                    /* 0                                                         */
+} nvfp4_gemm_desc;
+
+#define NVFP4_GEMM_DESC_INIT {sizeof(nvfp4_gemm_desc)}
+
+/* ---- Run --------------------------------------------------------------------------------------- */
+
+/* Checks *desc, then enqueues the product on `stream` (a CUstream; NULL is the default stream) of the
+ * context that is current on the calling thread. Returns before the work is done.
+ *
+ * Arguments are checked first, in the order of the struct's rules, so a bad argument is reported on
+ * any machine; then driver, context, device and images. A failure of the kernel itself, being
+ * asynchronous, shows in the caller's next driver call.                                Since 0.1 */
+NVFP4_API nvfp4_status nvfp4_gemm_run(const nvfp4_gemm_desc *desc, void *stream);
+
+/* What nvfp4_gemm_run would answer for this problem on a device of that compute capability, given as
+ * 10 * major + minor (B200: 100). Pure host code: no driver, no GPU; addresses are checked but not
+ * read.                                                                                Since 0.1 */
+NVFP4_API nvfp4_status nvfp4_gemm_supported(const nvfp4_gemm_desc *desc, int32_t compute_capability);
+
+/* The same product on the CPU, single-threaded; every pointer is a host pointer, either scale layout.
+ * acc is the exact sum rounded once to fp32, to nearest even; the rest of NUMERICS holds as written,
+ * so results equal the GPU's bit for bit where acc is exact, and lie within the bound elsewhere.
+ * K any multiple of 16 up to 2^20. Takes what nvfp4_gemm_run takes otherwise.          Since 0.1 */
+NVFP4_API nvfp4_status nvfp4_gemm_reference(const nvfp4_gemm_desc *desc);
+
+/* ---- Scales and quantisation, on the host ------------------------------------------------------ */
+
+/* Bytes of the scales of a [rows, k] matrix, padding included. 0 if a size is negative, k is no
+ * multiple of 16, the layout is unknown or the result exceeds 2^63-1.                  Since 0.1 */
+NVFP4_API size_t nvfp4_scale_bytes(int64_t rows, int64_t k, int32_t layout);
+
+/* Rewrites scales from one layout to another (or copies). src and dst must not overlap; padding of dst
+ * becomes 0, padding of src is not read.                                               Since 0.1 */
+NVFP4_API nvfp4_status nvfp4_scale_convert_host(const void *src, int32_t src_layout, void *dst,
+                                                int32_t dst_layout, int64_t rows, int64_t k);
+
+/* Quantises x [rows, k], row-major fp32 with leading dimension x_ld, to codes (leading dimension
+ * codes_ld in elements, even) and scales. t = tensor_scale (finite, > 0) is the dequantising
+ * multiplier: x ~ code * scale * t; a usual choice is amax(|x|) / 2688. Per block of 16:
+ *   s = e4m3(amax / 6 / t), code = e2m1(x / (s * t)); fp32, each operation rounded to nearest even,
+ *   conversions saturate. s = 0 gives codes of +0. A NaN in a block makes its scale NaN (0x7F) and
+ *   its codes +0; an infinity has scale 448 and code +-6.
+ * k is a multiple of 16. Padding of scales is written as 0.                            Since 0.1 */
+NVFP4_API nvfp4_status nvfp4_quantize_host(const float *x, int64_t x_ld, int64_t rows, int64_t k,
+                                           float tensor_scale, void *codes, int64_t codes_ld,
+                                           void *scales, int32_t scale_layout);
+
+/* x = (code * scale) * tensor_scale; the inner product is exact, the outer one an fp32
+ * multiplication.                                                                      Since 0.1 */
+NVFP4_API nvfp4_status nvfp4_dequantize_host(const void *codes, int64_t codes_ld, const void *scales,
+                                             int32_t scale_layout, int64_t rows, int64_t k,
+                                             float tensor_scale, float *x, int64_t x_ld);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* NVFP4_GEMM_H */

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+// What goes wrong, as values: a Fault ends the running grid, a PtxError refuses a module.
+#pragma once
+
+#include <cstdarg>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <string>
+
+namespace emu {
+
+// A position in PTX text, counted from 1; line 0 = unknown.
+struct SourcePos {
+  uint32_t line = 0, column = 0;
+};
+
+// Which driver status a fault becomes. The names are the driver's own words for asynchronous errors.
+enum class FaultKind : uint8_t {
+  illegal_address,      // outside every allocation, or freed
+  misaligned_address,
+  illegal_instruction,  // a rule of one instruction is broken (descriptor bits, shapes, .aligned ...)
+  uninitialised,        // a value nobody wrote is read
+  barrier_misuse,       // mbarrier or named barrier used against its contract
+  tensor_memory,        // TMEM allocation rules, leaks, unequal scale bands
+  ordering,             // asynchronous work used before the required wait or fence
+  deadlock,
+  watchdog,             // instruction budget spent
+  assertion,            // trap, brkpt, __assertfail
+};
+
+// Thrown by instruction semantics and units. `what` is one sentence with addresses and values; the
+// scheduler adds where: kernel, block, warp, lanes, PTX line.
+struct Fault : std::exception {
+  FaultKind kind;
+  std::string text;
+  Fault(FaultKind k, std::string t) : kind(k), text(std::move(t)) {}
+  const char* what() const noexcept override { return text.c_str(); }
+};
+
+// Thrown while PTX text is loaded. `text` says what is wrong and quotes the source.
+struct PtxError : std::exception {
+  SourcePos pos;
+  std::string text;
+  PtxError(SourcePos p, std::string t) : pos(p), text(std::move(t)) {}
+  const char* what() const noexcept override { return text.c_str(); }
+};
+
+// printf into a std::string.
+[[gnu::format(printf, 1, 2)]] inline std::string format(const char* fmt, ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  char buffer[1024];
+  int n = vsnprintf(buffer, sizeof buffer, fmt, ap);
+  va_end(ap);
+  return std::string(buffer, n < 0 ? 0 : size_t(n) < sizeof buffer ? size_t(n) : sizeof buffer - 1);
+}
+
+}  // namespace emu

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// Device memory of one emulated device: allocations at device addresses that are no host addresses.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <shared_mutex>
+#include <string>
+
+namespace emu {
+
+struct Allocation {
+  uint64_t address = 0, bytes = 0;
+  std::unique_ptr<uint8_t[]> data;
+  std::string label;  // what it is, for reports
+};
+
+class GlobalMemory {
+ public:
+  // First address handed out; allocations are 512-byte aligned with unmapped gaps between them.
+  static constexpr uint64_t base = 0x7f1000000000;
+
+  explicit GlobalMemory(uint64_t capacity) : capacity_(capacity) {}
+
+  uint64_t allocate(uint64_t bytes, std::string label);  // 0 when out of memory; contents are 0xFF
+  bool free(uint64_t address);                           // false: not the start of an allocation
+
+  // Host pointer to [address, address + bytes), throws Fault illegal_address / misaligned_address with
+  // the nearest allocation. The pointer stays good until that allocation is freed.
+  uint8_t* at(uint64_t address, uint64_t bytes, uint64_t align, const char* who) const;
+  const Allocation* find(uint64_t address) const;  // the allocation that holds address, or nullptr
+
+  uint64_t capacity() const { return capacity_; }
+  uint64_t used() const { return used_; }
+  size_t count() const { return by_address_.size(); }
+
+ private:
+  mutable std::shared_mutex lock_;
+  std::map<uint64_t, Allocation> by_address_;
+  uint64_t next_ = base, used_ = 0, capacity_;
+};
+
+}  // namespace emu

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+// One CTA's shared memory with a shadow: which bytes were written, which belong to an mbarrier.
+//
+// Addresses here are CTA-relative .shared addresses without rank bits: the window starts at 0x400
+// (what ptxas and the hardware use), so offset 0 of the first variable is address 0x400.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace emu {
+
+class SharedMemory {
+ public:
+  static constexpr uint32_t window_start = 0x400;
+  static constexpr uint32_t rank_shift = 24;  // a cluster rank sits in address bits 24 and up
+
+  explicit SharedMemory(uint32_t bytes);  // usable bytes behind window_start
+
+  // All throw Fault (illegal_address, misaligned_address, uninitialised, barrier_misuse); `who` names
+  // the access for the report. align 0 = not checked. Accesses to bytes of a live mbarrier are faults.
+  void read(uint32_t address, void* to, uint32_t bytes, uint32_t align, const char* who) const;
+  void write(uint32_t address, const void* from, uint32_t bytes, uint32_t align, const char* who);
+
+  // A checked view of initialised bytes for operand reads by the tensor core and tcgen05.cp.
+  const uint8_t* view(uint32_t address, uint32_t bytes, const char* who) const;
+
+  void mark_mbarrier(uint32_t address, bool live);  // 8 bytes
+  bool is_mbarrier(uint32_t address) const;
+
+  uint32_t bytes() const { return uint32_t(data_.size()); }
+
+ private:
+  enum : uint8_t { written = 1, barrier = 2 };
+  uint32_t check(uint32_t address, uint32_t bytes, uint32_t align, const char* who) const;
+  std::vector<uint8_t> data_;
+  std::vector<uint8_t> shadow_;  // a byte per byte: written | barrier
+};
+
+}  // namespace emu

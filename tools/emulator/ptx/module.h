@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+// A loaded PTX module: what the front end produces and the machine executes.
+//
+// Registers are slots: every declared virtual register of a function is one slot, 64 bits per lane
+// (.b128 takes two consecutive slots, low half first; .pred holds 0 or 1). Names, scopes and labels
+// are resolved when this exists; what could not be understood was refused with a PtxError.
+#pragma once
+
+#include <bitset>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "../fault.h"
+#include "types.h"
+
+namespace emu {
+class Warp;
+}
+
+namespace emu::ptx {
+
+constexpr uint32_t no_register = ~0u;
+constexpr uint32_t no_target = ~0u;
+
+enum class Special : uint8_t {
+  none,
+  tid_x, tid_y, tid_z, ntid_x, ntid_y, ntid_z,
+  ctaid_x, ctaid_y, ctaid_z, nctaid_x, nctaid_y, nctaid_z,
+  clusterid_x, clusterid_y, clusterid_z, nclusterid_x, nclusterid_y, nclusterid_z,
+  cluster_ctaid_x, cluster_ctaid_y, cluster_ctaid_z,
+  cluster_nctaid_x, cluster_nctaid_y, cluster_nctaid_z, cluster_ctarank, cluster_nctarank,
+  laneid, warpid, nwarpid, smid, nsmid, gridid,
+  lanemask_eq, lanemask_le, lanemask_lt, lanemask_ge, lanemask_gt,
+  clock, clock64, globaltimer, globaltimer_lo, globaltimer_hi,
+  dynamic_smem_size, total_smem_size, aggr_smem_size,
+};
+
+// One operand. Immediates hold the bits of the instruction's type (0f3F800000 -> 0x3F800000).
+struct Operand {
+  enum class Kind : uint8_t {
+    none,
+    reg,      // reg
+    imm,      // imm
+    special,  // special
+    symbol,   // the address of a variable: space, imm = its offset in that space (+ any constant)
+    sink,     // _
+    vector,   // elements: reg, imm or sink
+    address,  // [base + imm]: base is reg, or a symbol of `space` if reg == no_register and
+              // base_is_symbol, else absolute. elements: the coordinates of [tensorMap, {c0, c1 ..}]
+  };
+  Kind kind = Kind::none;
+  bool negated = false;         // !%p
+  bool base_is_symbol = false;  // address
+  Space space = Space::generic; // symbol, and address with a symbol base
+  Special special = Special::none;
+  uint32_t reg = no_register;
+  int64_t imm = 0;
+  Type declared = Type::none;   // reg: the type of its .reg declaration (only its width is binding)
+  std::vector<Operand> elements;
+};
+
+// Every modifier that may follow a base opcode gets a number, in modifiers.def; an instruction holds
+// the set, since their order is free (ptx-wise `.cta_group::2.shared::cluster` = the reverse).
+enum class Mod : uint16_t {
+#define EMU_MOD(id, text) id,
+#include "modifiers.def"
+#undef EMU_MOD
+  count
+};
+using ModSet = std::bitset<size_t(Mod::count)>;
+
+struct Instr;
+
+// Executes one instruction for the lanes in `active`.
+enum class Step : uint8_t {
+  next,     // done: go on behind this instruction
+  blocked,  // nothing changed: try again when something else has happened (Warp::waiting says why)
+  jumped,   // the instruction set the lanes' next position itself (bra, ret, exit, call)
+};
+using Exec = Step (*)(Warp&, const Instr&, uint32_t active);
+
+// Chosen when the module is loaded, from the opcode row's binder. A binder returns nullptr (and says
+// why) for a combination that the row admits but the machine does not do.
+using Binder = Exec (*)(const Instr&, std::string& why);
+
+struct Instr {
+  Exec exec = nullptr;
+  const char* opcode = "";         // base opcode: "add", "mbarrier.try_wait", "tcgen05.mma"
+  ModSet mods;                     // modifiers, types excluded
+  Type types[4] = {};              // type modifiers in the order written: cvt.rn.f16x2.f32 -> f16x2, f32
+  uint8_t type_count = 0;
+  std::vector<Operand> ops;        // as written; `a|b` gives two
+  uint32_t guard = no_register;    // @p
+  bool guard_negated = false;
+  uint32_t target = no_target;     // bra, call: index into Function::code
+  uint32_t reconverge = no_target; // bra: index of the immediate post-dominator, no_target = exit
+  SourcePos pos;
+
+  bool has(Mod m) const { return mods.test(size_t(m)); }
+  Type type(int i = 0) const { return types[i]; }
+};
+
+struct Param {
+  std::string name;
+  uint32_t offset = 0, bytes = 0, align = 1;
+};
+
+struct Function {
+  std::string name;
+  bool is_entry = false;
+  std::vector<Param> params;
+  uint32_t param_bytes = 0;
+  uint32_t register_slots = 0;
+  std::vector<std::string> register_names;  // per slot, for reports
+  std::vector<Instr> code;
+  uint32_t static_shared_bytes = 0;         // from the window's start (offset 0 here = address 0x400)
+  uint32_t dynamic_shared_align = 16;       // largest alignment of the .extern .shared it sees
+  uint32_t local_bytes = 0;
+  uint32_t reqntid[3] = {}, maxntid[3] = {}, reqnctapercluster[3] = {};  // 0 = not given
+  bool explicit_cluster = false;
+};
+
+// A module-scope .global or .const variable; the driver gives it memory and sets `address`.
+struct Variable {
+  std::string name;
+  Space space = Space::global;
+  uint32_t align = 1;
+  uint64_t bytes = 0;
+  std::vector<uint8_t> init;  // shorter than bytes: the rest is zero
+  uint64_t address = 0;
+};
+
+struct Module {
+  std::string source;  // kept for reports
+  int version_major = 0, version_minor = 0;
+  std::string target;  // "sm_100a", "sm_100f" ...
+  std::vector<std::unique_ptr<Function>> functions;
+  std::vector<Variable> variables;
+  const Function* entry(std::string_view name) const;
+};
+
+// Text to Module, for a device of that compute capability (100, 90 ...). Throws PtxError: unknown
+// text, a rule of the manual broken, a target that the device does not run.
+std::unique_ptr<Module> load(std::string_view text, int compute_capability);
+
+}  // namespace emu::ptx

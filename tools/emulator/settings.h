@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// The EMU_* settings: one table, read from the environment once per process.
+#pragma once
+
+#include <cstdint>
+
+namespace emu {
+
+// When asynchronous work (bulk copies, MMAs, commits) takes effect.
+enum class Order : uint8_t {
+  soonest,  // at once
+  latest,   // only when no warp of the cluster can go on
+  random,   // somewhere between, drawn from the seed
+};
+
+struct Settings {
+  const char* device = "B200";       // EMU_DEVICE     B200, B300, H200, ...: a row of driver/devices.def
+  Order order = Order::random;       // EMU_ORDER      soonest, latest, random
+  uint64_t seed = 1;                 // EMU_SEED
+  uint32_t workers = 0;              // EMU_WORKERS    host threads; 0 = one per core
+  uint64_t max_instructions = 0;     // EMU_MAX_INSTRUCTIONS  warp instructions per CTA; 0 = 4e9
+  bool zero_group_raises = true;     // EMU_MMA_ZERO_GROUP    1: a zero group still raises the exponent
+};
+
+Settings& settings();  // throws nothing; a malformed value is reported on stderr and ends the process
+
+}  // namespace emu
