@@ -35,6 +35,7 @@ $(B)/emulator/libcuda.so.1: $(EMU_OBJ)
 	@mkdir -p $(@D)
 	$(CXX) -shared -Wl,-soname,libcuda.so.1 -Wl,-z,defs -o $@ $^ -pthread -ldl
 
+include kernel/kernel.mk
 -include $(EMU_OBJ:.o=.d)
 
 help:  ## this list

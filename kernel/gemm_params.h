@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The one argument of every GEMM kernel, written by host/plan, read by the kernel. Plain C++, no CUDA.
+// The one argument of every GEMM kernel, written by host/plan, read by the kernel. Plain C++, no
+// CUDA.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,8 @@ struct alignas(64) TensorMap {
 
 // Weights are B [L][N][K], tokens are A [L][M][K]; D is [L][M][N].
 //
-// Tensor maps: UINT8, rank 3 {K/2 bytes, rows, L}, box {128, tile rows, 1}, 128-byte swizzle, zero fill.
-// Scales: 128x4 tiles of 512 bytes, ceil(K/64) per block of 128 rows.
+// Tensor maps: UINT8, rank 3 {K/2 bytes, rows, L}, box {128, tile rows, 1}, 128-byte swizzle, zero
+// fill. Scales: 128x4 tiles of 512 bytes, ceil(K/64) per block of 128 rows.
 struct GemmParams {
   TensorMap weights;
   TensorMap tokens;
@@ -23,9 +24,9 @@ struct GemmParams {
   int64_t weight_scales_batch_bytes;
   int64_t token_scales_batch_bytes;
   void* d;
-  int64_t d_ld;             // elements
-  int64_t d_batch_stride;   // elements
-  uint32_t m, n, k;         // k a multiple of 64
+  int64_t d_ld;            // elements
+  int64_t d_batch_stride;  // elements
+  uint32_t m, n, k;        // k a multiple of 64
   uint32_t tiles_m, tiles_n;
   float alpha;
 };

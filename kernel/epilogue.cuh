@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+// Tensor memory to D: alpha, rounding to fp16, transposition through shared memory, stores.
+//
+// A lane of tensor memory is a column n of D and a column of tensor memory a row m (the weights are
+// the MMA's A operand), so what one thread reads lies d_ld apart in memory. Each warp turns its 32
+// x 32 piece in a slab of its own of the drained ring and then stores 16 bytes, 8 neighbours in n,
+// per lane.
+#pragma once
+
+#include <cstdint>
+
+#include "descriptor.cuh"
+#include "gemm_params.h"
+#include "ptx_sync.cuh"
+#include "ptx_tcgen05.cuh"
+
+namespace nvfp4 {
+
+constexpr uint32_t kPieceTokens = 32;   // rows of D per tcgen05.ld
+constexpr uint32_t kPieceWeights = 32;  // columns of D per warp: its band of tensor memory lanes
+constexpr uint32_t kSlabBytes = kPieceTokens * kPieceWeights * 2;  // fp16 [token][weight]
+
+// The part of D one warp stores: rows from m_first, columns from n_first, all below m_end and
+// n_end.
+struct EpilogueRange {
+  uint16_t* d;  // of this batch
+  int64_t d_ld;
+  uint32_t m_first, m_end, n_first, n_end;
+  bool vectors;  // 16-byte stores are aligned and the warp's 32 columns all exist
+};
+
+__device__ inline EpilogueRange epilogue_range(const GemmParams& p, uint32_t batch,
+                                               uint32_t m_first, uint32_t n_first) {
+  EpilogueRange r;
+  r.d = static_cast<uint16_t*>(p.d) + batch * p.d_batch_stride;
+  r.d_ld = p.d_ld;
+  r.m_first = m_first;
+  r.m_end = p.m;
+  r.n_first = n_first;
+  r.n_end = p.n;
+  r.vectors = ((p.d_ld | p.d_batch_stride) & 7) == 0 && n_first + kPieceWeights <= p.n;
+  return r;
+}
+
+// One rounding to nearest even after one fp32 multiplication.
+__device__ inline uint16_t scale_and_round(uint32_t accumulator, float alpha) {
+  return ptx::cvt_rn_f16_f32(__fmul_rn(alpha, __uint_as_float(accumulator)));
+}
+
+// Rows m .. m+31 of D in 16-byte pieces. Rows of a slab are 64 bytes, so the 32 lanes' 2-byte
+// stores hit 16 banks twice within a word, and 8 lanes' 16-byte loads hit all 32 once.
+__device__ inline void store_piece_vectors(const EpilogueRange& r, const uint32_t (&acc)[32],
+                                           uint32_t m, float alpha, uint32_t slab, uint32_t lane) {
+#pragma unroll
+  for (uint32_t token = 0; token < kPieceTokens; ++token) {
+    ptx::st_shared_b16(slab + token * kPieceWeights * 2 + lane * 2,
+                       scale_and_round(acc[token], alpha));
+  }
+  __syncwarp();
+  constexpr uint32_t kLanesPerRow = kPieceWeights / 8;
+  constexpr uint32_t kRowsPerPass = 32 / kLanesPerRow;
+#pragma unroll
+  for (uint32_t pass = 0; pass < kPieceTokens / kRowsPerPass; ++pass) {
+    const uint32_t token = pass * kRowsPerPass + lane / kLanesPerRow;
+    const uint32_t n = lane % kLanesPerRow * 8;
+    const uint4 eight = ptx::ld_shared_v4_b32(slab + (token * kPieceWeights + n) * 2);
+    if (m + token < r.m_end) {
+      *reinterpret_cast<uint4*>(r.d + (m + token) * r.d_ld + r.n_first + n) = eight;
+    }
+  }
+  __syncwarp();  // the next piece overwrites the slab
+}
+
+// The same for tails and odd leading dimensions: neighbouring lanes store neighbouring elements.
+__device__ inline void store_piece_scalars(const EpilogueRange& r, const uint32_t (&acc)[32],
+                                           uint32_t m, float alpha, uint32_t lane) {
+  if (r.n_first + lane >= r.n_end) return;
+#pragma unroll
+  for (uint32_t token = 0; token < kPieceTokens; ++token) {
+    if (m + token < r.m_end) {
+      r.d[(m + token) * r.d_ld + r.n_first + lane] = scale_and_round(acc[token], alpha);
+    }
+  }
+}
+
+// One warp drains its 32 lanes of the accumulator at tmem (its first column, lane 0). `band` is
+// warp % 4, the quarter of the lanes that the warp can reach.
+template <uint32_t kTokens>
+__device__ inline void drain_accumulator(const EpilogueRange& r, float alpha, uint32_t tmem,
+                                         uint32_t band, uint32_t slab, uint32_t lane) {
+#pragma unroll 1
+  for (uint32_t piece = 0; piece < kTokens / kPieceTokens; ++piece) {
+    const uint32_t m = r.m_first + piece * kPieceTokens;
+    if (m >= r.m_end) break;
+    uint32_t acc[32];
+    ptx::tcgen05_ld_32x32b_x32(acc, tmem + tmem_address(band * 32, piece * kPieceTokens));
+    ptx::tcgen05_wait_ld(acc);
+    if (r.vectors) {
+      store_piece_vectors(r, acc, m, alpha, slab, lane);
+    } else {
+      store_piece_scalars(r, acc, m, alpha, lane);
+    }
+  }
+}
+
+}  // namespace nvfp4

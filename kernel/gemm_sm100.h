@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+// Tile constants of the sm_100a kernel, derived from the hardware's limits. The planner reads them
+// too: plain C++, no CUDA.
+#pragma once
+
+#include <cstdint>
+
+namespace nvfp4 {
+
+// Hardware (hardware limits: CUDA programming guide, compute capability 10.x; PTX ISA 9.7.16.1).
+constexpr uint32_t kMaxSharedBytes = 232448;  // per CTA, opt-in: 228 KB per SM less 1 KB reserved
+constexpr uint32_t kTmemColumns = 512;        // of 128 lanes x 32 bits
+constexpr uint32_t kMmaK = 64;                // elements of K per tcgen05.mma, 4 scales per row
+constexpr uint32_t kScaleTileBytes = 512;     // 128 rows x 4 scales: one such step of one row block
+constexpr uint32_t kScaleTileRows = 128;
+constexpr uint32_t kScaleTileColumns = 4;  // of tensor memory
+
+// One CTA computes kWeights x kTokens elements of D^T: the weights (B) are the MMA's A operand,
+// since a single-CTA block-scaled MMA has M = 128 only and the tokens are the side that varies.
+template <uint32_t kTokensPerTile>
+struct Sm100Tile {
+  static constexpr uint32_t kWeights = 128;
+  static constexpr uint32_t kTokens = kTokensPerTile;
+  static constexpr uint32_t kK = 256;             // per stage: 128 bytes a row, one swizzle span
+  static constexpr uint32_t kSteps = kK / kMmaK;  // MMAs per stage
+
+  static constexpr uint32_t kTokenScaleBlocks = (kTokens + kScaleTileRows - 1) / kScaleTileRows;
+  static constexpr uint32_t kWeightBytes = kWeights * kK / 2;
+  static constexpr uint32_t kTokenBytes = kTokens * kK / 2;
+  static constexpr uint32_t kWeightScaleBytes = kSteps * kScaleTileBytes;
+  static constexpr uint32_t kTokenScaleBytes = kTokenScaleBlocks * kSteps * kScaleTileBytes;
+  static constexpr uint32_t kStageBytes =
+      kWeightBytes + kTokenBytes + kWeightScaleBytes + kTokenScaleBytes;
+
+  // full[stages], empty[stages], accumulator_full, and the word tcgen05.alloc writes.
+  static constexpr uint32_t barrier_bytes(uint32_t stages) { return 8 * (2 * stages + 1) + 8; }
+  static constexpr uint32_t kStages =
+      (kMaxSharedBytes - barrier_bytes(kMaxSharedBytes / kStageBytes)) / kStageBytes;
+
+  // Shared memory, offsets from a 1024-byte aligned base. All stages of one operand lie together.
+  static constexpr uint32_t kWeightsAt = 0;
+  static constexpr uint32_t kTokensAt = kWeightsAt + kStages * kWeightBytes;
+  static constexpr uint32_t kWeightScalesAt = kTokensAt + kStages * kTokenBytes;
+  static constexpr uint32_t kTokenScalesAt = kWeightScalesAt + kStages * kWeightScaleBytes;
+  static constexpr uint32_t kFullAt = kTokenScalesAt + kStages * kTokenScaleBytes;
+  static constexpr uint32_t kEmptyAt = kFullAt + 8 * kStages;
+  static constexpr uint32_t kAccumulatorFullAt = kEmptyAt + 8 * kStages;
+  static constexpr uint32_t kTmemAddressAt = kAccumulatorFullAt + 8;
+  static constexpr uint32_t kSharedBytes = kTmemAddressAt + 8;
+
+  // Tensor memory columns: the accumulator, then scale slots, one per stage and step. A slot of its
+  // own for each stage keeps a tcgen05.cp from overwriting scales that an MMA may still read: that
+  // order is kept by all known hardware but promised nowhere (PTX ISA 9.7.16.6.2).
+  static constexpr uint32_t kWeightScaleColumns = kScaleTileColumns;
+  static constexpr uint32_t kTokenScaleColumns = kTokenScaleBlocks * kScaleTileColumns;
+  static constexpr uint32_t kScaleColumnsAt = kTokens;
+  static constexpr uint32_t kStepColumns = kWeightScaleColumns + kTokenScaleColumns;
+  static constexpr uint32_t kColumnsUsed = kScaleColumnsAt + kStages * kSteps * kStepColumns;
+  static constexpr uint32_t kColumnsAllocated = kColumnsUsed <= 256 ? 256 : 512;
+
+  // Two warps feed the tensor core, four drain it: tensor memory lanes 32w .. 32w+31 belong to
+  // warps with warp % 4 == w.
+  static constexpr uint32_t kProducerWarp = 0;
+  static constexpr uint32_t kMmaWarp = 1;
+  static constexpr uint32_t kFirstEpilogueWarp = 2;
+  static constexpr uint32_t kWarps = 6;
+  static constexpr uint32_t kThreads = 32 * kWarps;
+
+  static_assert(kTokens == 64 || kTokens == 128 || kTokens == 256,
+                "widths with a known scale column");
+  static_assert(kStages >= 4, "3 to 5 MMAs in flight saturate the tensor core");
+  static_assert(kWeightBytes % 1024 == 0 && kTokenBytes % 1024 == 0,
+                "operand tiles start a 128-byte-swizzle pattern");
+  static_assert(kFullAt % 8 == 0, "an mbarrier is 8-byte aligned");
+  static_assert(kSharedBytes <= kMaxSharedBytes);
+  static_assert(kColumnsUsed <= kTmemColumns);
+  static_assert(kStageBytes < (1u << 20), "one phase of an mbarrier counts up to 2^20 - 1 bytes");
+};
+
+}  // namespace nvfp4

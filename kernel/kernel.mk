@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: MIT
+# Device code: one PTX per family from nvcc, every cubin by ptxas from that very file. The same PTX is
+# embedded in the library and run by the emulator.
+
+# -fmad=false: the epilogue is one stated expression, with explicit fma where it wants one.
+NVCC_FLAGS := -std=c++17 -O3 -fmad=false --Werror all-warnings $(if $(LINEINFO),-lineinfo)
+KERNEL_OUT := $(B)/kernel
+KERNEL_HDR := $(wildcard kernel/*.cuh kernel/*.h)
+
+SM100_PTX    := $(KERNEL_OUT)/gemm_sm100.ptx
+SM100_ARCHES := sm_100a sm_103a sm_100f
+SM100_CUBINS := $(SM100_ARCHES:%=$(KERNEL_OUT)/gemm_sm100.%.cubin)
+
+$(SM100_PTX): kernel/gemm_sm100.cu $(KERNEL_HDR)
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCC_FLAGS) -arch=compute_100f -ptx $< -o $@
+
+$(KERNEL_OUT)/gemm_sm100.%.cubin: $(SM100_PTX)
+	$(PTXAS) -arch=$* -v $< -o $@ 2> $@.report || { cat $@.report; exit 1; }
+
+.PHONY: kernels check-ptxas
+kernels: $(SM100_PTX) $(SM100_CUBINS)  ## the PTX and every cubin
+check-ptxas: $(SM100_CUBINS)  ## ptxas: every target accepted, 0 spills, 0 stack, instructions present
+	tools/check_ptxas.sh $(SM100_PTX) $(SM100_CUBINS)

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+// Election, fences, thread barriers and dependent launch: one wrapper per PTX instruction.
+#pragma once
+
+#include <cstdint>
+
+namespace nvfp4::ptx {
+
+// elect.sync  _|p, membermask;                                                    PTX 8.0, sm_90
+// True in one lane of a converged warp, always the same one for the same mask.
+__device__ inline bool elect_sync() {
+  uint32_t elected;
+  asm volatile(
+      "{ .reg .pred p;\n\t"
+      "elect.sync _|p, 0xFFFFFFFF;\n\t"
+      "selp.b32 %0, 1, 0, p; }"
+      : "=r"(elected)::"memory");
+  return elected != 0;
+}
+
+// fence.mbarrier_init.release.cluster;                                            PTX 8.0, sm_90
+// Publishes earlier mbarrier.init of this thread to its cluster.
+__device__ inline void fence_mbarrier_init() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+// fence.proxy.async.shared::cta;                                                  PTX 8.0, sm_90
+// Earlier generic accesses of this thread to shared memory come before its later async-proxy ones.
+__device__ inline void fence_proxy_async_shared_cta() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+// griddepcontrol.wait;                                                            PTX 7.8, sm_90
+// Blocks until the grids this one depends on have completed and their writes are visible. No effect
+// in a launch without the programmatic-serialization attribute.
+__device__ inline void griddepcontrol_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+
+// griddepcontrol.launch_dependents;                                               PTX 7.8, sm_90
+// Lets the dependent grid start once every CTA has said so or exited.
+__device__ inline void griddepcontrol_launch_dependents() {
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+
+// The 32-bit .shared::cta address of a generic pointer. In a cluster bits 24 and up hold the CTA
+// rank.
+__device__ inline uint32_t shared_address(const void* pointer) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
+}
+
+// ld.shared.b32  d, [a];                                                          PTX 1.0
+__device__ inline uint32_t ld_shared_b32(uint32_t address) {
+  uint32_t value;
+  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(value) : "r"(address) : "memory");
+  return value;
+}
+
+// ld.shared.v4.b32  {d0, d1, d2, d3}, [a];                                        PTX 1.0
+__device__ inline uint4 ld_shared_v4_b32(uint32_t address) {
+  uint4 v;
+  asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "r"(address)
+               : "memory");
+  return v;
+}
+
+// st.shared.b16  [a], b;                                                          PTX 1.0
+__device__ inline void st_shared_b16(uint32_t address, uint16_t value) {
+  asm volatile("st.shared.b16 [%0], %1;" ::"r"(address), "h"(value) : "memory");
+}
+
+// cvt.rn.f16.f32  d, a;                                                           PTX 1.0
+// Nearest even; overflow gives infinity, subnormal results are kept.
+__device__ inline uint16_t cvt_rn_f16_f32(float a) {
+  uint16_t d;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(d) : "f"(a));
+  return d;
+}
+
+}  // namespace nvfp4::ptx

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// Bulk asynchronous copies into shared memory: one wrapper per PTX instruction (PTX ISA 9.7.9.25).
+// One thread issues; the bytes are counted on an mbarrier of the same CTA, always those of the full
+// box, outside parts (written as zero) included.
+#pragma once
+
+#include <cstdint>
+
+namespace nvfp4::ptx {
+
+// L2 eviction priorities as 64-bit cache policies: what createpolicy.fractional writes for
+// fraction 1.0 (read back on an H200; CUTLASS's TMA::CacheHintSm90 uses the same two).
+constexpr uint64_t kEvictFirst = 0x12F0000000000000;
+constexpr uint64_t kEvictLast = 0x14F0000000000000;
+
+// prefetch.tensormap  [map];                                                      PTX 8.0, sm_90
+__device__ inline void prefetch_tensormap(const void* map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+
+// cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint
+//     [dst], [map, {c0, c1, c2}], [bar], policy;                                  PTX 8.6, sm_90
+// dst: 128-byte aligned. c0 * element size: a multiple of 16 bytes.
+__device__ inline void cp_async_bulk_tensor_3d(uint32_t dst, const void* map, int32_t c0,
+                                               int32_t c1, int32_t c2, uint32_t bar,
+                                               uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint "
+      "[%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(dst),
+      "l"(map), "r"(c0), "r"(c1), "r"(c2), "r"(bar), "l"(policy)
+      : "memory");
+}
+
+// cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.L2::cache_hint
+//     [dst], [src], bytes, [bar], policy;                                         PTX 8.6, sm_90
+// dst, src: 16-byte aligned, bytes a multiple of 16 (else it never completes on an H200).
+__device__ inline void cp_async_bulk(uint32_t dst, const void* src, uint32_t bytes, uint32_t bar,
+                                     uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.L2::cache_hint "
+      "[%0], [%1], %2, [%3], %4;" ::"r"(dst),
+      "l"(__cvta_generic_to_global(src)), "r"(bytes), "r"(bar), "l"(policy)
+      : "memory");
+}
+
+}  // namespace nvfp4::ptx

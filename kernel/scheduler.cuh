@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+// Which tile of D a CTA computes: a static schedule, one tile per CTA, flattened into grid.x.
+#pragma once
+
+#include <cstdint>
+
+#include "gemm_params.h"
+
+namespace nvfp4 {
+
+struct TileCoordinate {
+  uint32_t token_tile, weight_tile, batch;
+};
+
+// Tokens vary fastest: CTAs that start together share a weight tile, which then comes from DRAM
+// once (it is evict-first) while the tokens, the smaller operand, stay in L2.
+__device__ inline TileCoordinate tile_of_cta(const GemmParams& p) {
+  const uint32_t weight_row = blockIdx.x / p.tiles_m;
+  return {blockIdx.x - weight_row * p.tiles_m, weight_row % p.tiles_n, weight_row / p.tiles_n};
+}
+
+}  // namespace nvfp4
