@@ -156,26 +156,29 @@ enum {
 
 /* Programmatic dependent launch. OFF: the kernel starts after all earlier work of the stream. ON: it
  * may start early and waits before its first read. ON_STATIC_WEIGHTS: B and its scales are promised
- * not to be written by the kernel before, so they may be loaded ahead of that wait. */
+ * not to be written by the kernel before, so they may be loaded ahead of that wait. Only OFF yet. */
 enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
 
 /* One problem: L independent products that share M, N, K and the leading dimensions.
  *
  * Start from NVFP4_GEMM_DESC_INIT or memset to 0 and set struct_size. Sizes, leading dimensions and
  * batch strides count elements, except where a name says _bytes. Rules, for every call that takes it:
- *   struct_size  sizeof(nvfp4_gemm_desc). Smaller than in 0.1 is refused; larger is accepted when the
- *                bytes this library does not know are zero.
- *   m, n, k, l   0 .. 2^31-1. m, n or l = 0: success, nothing is read, written or enqueued (pointers
- *                are not looked at). K a multiple of 64 here (16 in the format); K = 0 gives D = 0.
+ *   struct_size  sizeof(nvfp4_gemm_desc). Smaller than in 0.1 is refused; larger (up to 4096) is accepted
+ *                when the bytes this library does not know are zero.
+ *   m, n, k, l   0 .. 2^31-1. K a multiple of 64 here (16 in the format).
+ *   enums        each a value of its enumeration; then: what is not yet there is NULL, 0 or off.
+ *   empty        m, n or l = 0: success, nothing is read, written or enqueued, and no rule below is
+ *                looked at. K = 0 gives D = round(alpha * 0); A, B and their scales are not looked at.
  *   tiles        ceil(M/128) * ceil(N/128) * L below 2^31.
  *   addresses    a, b, scales, c, d, workspace: 16-byte aligned device addresses.
  *   a_ld, b_ld   >= K, multiple of 32 (16 bytes), below 2^41.
+ *   d_ld         >= N, any number (multiples of 8 are stored faster).
  *   strides      l = 1: not looked at. a, b: multiple of 32, below 2^41, 0 repeats the same matrix.
  *                scales: multiple of 16 bytes and >= nvfp4_scale_bytes(), or 0. d: batches must not
- *                touch each other: >= (M-1) * d_ld + N, or rows interleave with d_ld >= (L-1) *
- *                stride + N.
- *   d_ld         >= N, any number (multiples of 8 are stored faster).
- *   overlap      the bytes from D's first to its last element share none with A, B or the scales.
+ *                touch each other: >= (M-1) * d_ld + N, or rows interleave with stride >= N and
+ *                d_ld >= (L-1) * stride + N.
+ *   overlap      the bytes from D's first to its last element share none with A, B or the scales,
+ *                padding included; each array ends within the address space.
  *
  * A, B: two elements per byte, the one with the lower k in the low nibble.
  * NVFP4's tensor-wide (second-level) scale has two homes: alpha, if you know it on the host, or
@@ -224,7 +227,11 @@ typedef struct nvfp4_gemm_desc {
   int32_t reserved;                    /* 0                                                         */
 } nvfp4_gemm_desc;
 
+#ifdef __cplusplus
 #define NVFP4_GEMM_DESC_INIT {sizeof(nvfp4_gemm_desc)}
+#else
+#define NVFP4_GEMM_DESC_INIT {.struct_size = sizeof(nvfp4_gemm_desc)}
+#endif
 
 /* ---- Run --------------------------------------------------------------------------------------- */
 
@@ -244,7 +251,9 @@ NVFP4_API nvfp4_status nvfp4_gemm_supported(const nvfp4_gemm_desc *desc, int32_t
 /* The same product on the CPU, single-threaded; every pointer is a host pointer, either scale layout.
  * acc is the exact sum rounded once to fp32, to nearest even; the rest of NUMERICS holds as written,
  * so results equal the GPU's bit for bit where acc is exact, and lie within the bound elsewhere.
- * K any multiple of 16 up to 2^20. Takes what nvfp4_gemm_run takes otherwise.          Since 0.1 */
+ * K any multiple of 16 up to 2^20; addresses need the alignment of their type only, so a product can
+ * be cut into rows for several threads. Takes what nvfp4_gemm_run takes otherwise.
+ * Allocates nothing.                                                                   Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_reference(const nvfp4_gemm_desc *desc);
 
 /* ---- Scales and quantisation, on the host ------------------------------------------------------ */

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+// The exported functions: check, then hand over.
+#include "host/check.h"
+#include "host/launch.h"
+#include "host/plan.h"
+#include "host/quantize.h"
+#include "host/reference.h"
+#include "host/scale_layout.h"
+#include "host/size.h"
+#include "host/status.h"
+
+namespace nvfp4 {
+
+namespace {
+
+#define NVFP4_TEXT_OF(number) #number
+#define NVFP4_TEXT(number) NVFP4_TEXT_OF(number)
+#define NVFP4_VERSION_TEXT        \
+  NVFP4_TEXT(NVFP4_VERSION_MAJOR) \
+  "." NVFP4_TEXT(NVFP4_VERSION_MINOR) "." NVFP4_TEXT(NVFP4_VERSION_PATCH)
+
+// NVFP4_COMPILER comes from the build: `nvcc --version`. No date, no path: builds are reproducible.
+#define IMAGE(symbol, label, capabilities, text) ", " label " (" text ")"
+constexpr char kBuildInfo[] = "nvfp4gemm " NVFP4_VERSION_TEXT ", kernels by nvcc " NVFP4_COMPILER
+#include "host/images.def"
+    ;
+#undef IMAGE
+
+}  // namespace
+
+}  // namespace nvfp4
+
+using namespace nvfp4;
+
+extern "C" {
+
+int32_t nvfp4_version(void) { return NVFP4_VERSION; }
+const char* nvfp4_build_info(void) { return kBuildInfo; }
+const char* nvfp4_status_name(nvfp4_status status) { return status_name(status); }
+const char* nvfp4_status_string(nvfp4_status status) { return status_sentence(status); }
+const char* nvfp4_last_error(void) { return last_error(); }
+
+nvfp4_status nvfp4_gemm_run(const nvfp4_gemm_desc* desc, void* stream) {
+  bool empty;
+  NVFP4_TRY(check_gemm(desc, Caller::run, &empty));
+  return empty ? NVFP4_SUCCESS : launch_gemm(*desc, stream);
+}
+
+nvfp4_status nvfp4_gemm_supported(const nvfp4_gemm_desc* desc, int32_t compute_capability) {
+  bool empty;
+  NVFP4_TRY(check_gemm(desc, Caller::run, &empty));
+  Plan plan;
+  return empty ? NVFP4_SUCCESS : make_plan(*desc, compute_capability, &plan);
+}
+
+nvfp4_status nvfp4_gemm_reference(const nvfp4_gemm_desc* desc) {
+  bool empty;
+  NVFP4_TRY(check_gemm(desc, Caller::reference, &empty));
+  if (!empty) reference_gemm(*desc);
+  return NVFP4_SUCCESS;
+}
+
+size_t nvfp4_scale_bytes(int64_t rows, int64_t k, int32_t layout) {
+  int64_t bytes;
+  return scale_bytes(rows, k, layout, &bytes) ? static_cast<size_t>(bytes) : 0;
+}
+
+nvfp4_status nvfp4_scale_convert_host(const void* src, int32_t src_layout, void* dst,
+                                      int32_t dst_layout, int64_t rows, int64_t k) {
+  bool empty;
+  NVFP4_TRY(check_scale_convert(src, src_layout, dst, dst_layout, rows, k, &empty));
+  if (!empty) {
+    convert_scales(static_cast<const uint8_t*>(src), src_layout, static_cast<uint8_t*>(dst),
+                   dst_layout, rows, k / kScaleBlock);
+  }
+  return NVFP4_SUCCESS;
+}
+
+nvfp4_status nvfp4_quantize_host(const float* x, int64_t x_ld, int64_t rows, int64_t k,
+                                 float tensor_scale, void* codes, int64_t codes_ld, void* scales,
+                                 int32_t scale_layout) {
+  bool empty;
+  NVFP4_TRY(check_quantize(x, x_ld, rows, k, tensor_scale, codes, codes_ld, scales, scale_layout,
+                           &empty));
+  if (!empty) {
+    quantize(x, x_ld, rows, k, tensor_scale, static_cast<uint8_t*>(codes), codes_ld,
+             static_cast<uint8_t*>(scales), scale_layout);
+  }
+  return NVFP4_SUCCESS;
+}
+
+nvfp4_status nvfp4_dequantize_host(const void* codes, int64_t codes_ld, const void* scales,
+                                   int32_t scale_layout, int64_t rows, int64_t k,
+                                   float tensor_scale, float* x, int64_t x_ld) {
+  bool empty;
+  NVFP4_TRY(check_quantize(x, x_ld, rows, k, tensor_scale, codes, codes_ld, scales, scale_layout,
+                           &empty));
+  if (!empty) {
+    dequantize(static_cast<const uint8_t*>(codes), codes_ld, static_cast<const uint8_t*>(scales),
+               scale_layout, rows, k, tensor_scale, x, x_ld);
+  }
+  return NVFP4_SUCCESS;
+}
+
+}  // extern "C"

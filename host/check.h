@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+// Every rule of the header about arguments, in the header's order. Pure: looks at no driver.
+#pragma once
+
+#include "include/nvfp4_gemm.h"
+
+namespace nvfp4 {
+
+enum class Caller {
+  run,        // device pointers; what the kernels of this version can do
+  reference,  // host pointers; both scale layouts, K any multiple of 16
+};
+
+// Refuses with a status and a sentence, or says what is left to do.
+//   empty  m, n or l is 0: nothing at all; no pointer has been looked at.
+nvfp4_status check_gemm(const nvfp4_gemm_desc* desc, Caller caller, bool* empty);
+
+nvfp4_status check_quantize(const float* x, int64_t x_ld, int64_t rows, int64_t k,
+                            float tensor_scale, const void* codes, int64_t codes_ld,
+                            const void* scales, int32_t scale_layout, bool* empty);
+nvfp4_status check_scale_convert(const void* src, int32_t src_layout, const void* dst,
+                                 int32_t dst_layout, int64_t rows, int64_t k, bool* empty);
+
+}  // namespace nvfp4

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: MIT
+// The rules of nvfp4_gemm_desc, in the order of the header's list; check_gemm at the end is that
+// list.
+#include <cinttypes>
+
+#include "host/check.h"
+#include "host/rule.h"
+
+namespace nvfp4 {
+
+namespace {
+
+constexpr int64_t kMaxSize = INT32_MAX;
+constexpr int64_t kMaxTiles = INT32_MAX;  // grid.x
+constexpr int64_t kTileRows = 128;
+constexpr int64_t kMaxReferenceK = 1 << 20;  // its sums then fit 63 bits
+constexpr int64_t kKernelK = 64;             // one step of the tensor core
+constexpr uint64_t kMaxStructSize = 4096;
+constexpr int64_t kAddressAlignment = 16;               // TMA and 16-byte stores
+constexpr int64_t kOperandMultiple = 32;                // elements: 16 bytes, as tensor maps want
+constexpr int64_t kMaxStride = (int64_t{1} << 41) - 1;  // elements: tensor maps take < 2^40 bytes
+
+// ---- struct_size -------------------------------------------------------------------------------
+
+// A caller with a newer header may use it if every field that we do not know is left at zero.
+nvfp4_status check_struct(const nvfp4_gemm_desc* desc) {
+  if (desc == nullptr) return rule_not_null("desc", desc);
+  const uint64_t size = desc->struct_size;
+  if (size < sizeof *desc || size > kMaxStructSize) {
+    return fail(NVFP4_STATUS_INVALID_STRUCT,
+                "struct_size = %" PRIu64
+                "; sizeof(nvfp4_gemm_desc) is %zu, a newer one at most %" PRIu64,
+                size, sizeof *desc, kMaxStructSize);
+  }
+  const unsigned char* bytes = reinterpret_cast<const unsigned char*>(desc);
+  for (uint64_t i = sizeof *desc; i < size; ++i) {
+    if (bytes[i] != 0) {
+      return fail(NVFP4_STATUS_INVALID_STRUCT,
+                  "struct_size = %" PRIu64 ", and byte %" PRIu64
+                  " of the struct, which this version does not know, is not 0",
+                  size, i);
+    }
+  }
+  return NVFP4_SUCCESS;
+}
+
+// ---- m, n, k, l --------------------------------------------------------------------------------
+
+nvfp4_status check_k(int64_t k, Caller caller) {
+  if (caller == Caller::reference) {
+    NVFP4_TRY(rule_multiple(NVFP4_STATUS_INVALID_VALUE, "k", k, kScaleBlock, ""));
+    return rule_range("k", k, kMaxReferenceK);
+  }
+  // No NVFP4 matrix has such a K, or one that this version's kernels do not take yet.
+  const bool in_format = k % kScaleBlock == 0;
+  return rule_multiple(in_format ? NVFP4_STATUS_NOT_SUPPORTED : NVFP4_STATUS_INVALID_VALUE, "k", k,
+                       kKernelK, in_format ? ", which this version needs (the format: 16)" : "");
+}
+
+nvfp4_status check_sizes(const nvfp4_gemm_desc& g, Caller caller) {
+  NVFP4_TRY(rule_range("m", g.m, kMaxSize));
+  NVFP4_TRY(rule_range("n", g.n, kMaxSize));
+  NVFP4_TRY(rule_range("k", g.k, kMaxSize));
+  NVFP4_TRY(rule_range("l", g.l, kMaxSize));
+  return check_k(g.k, caller);
+}
+
+// ---- enumerations, and what is not there yet
+// -----------------------------------------------------
+
+struct EnumField {
+  const char* name;
+  int32_t nvfp4_gemm_desc::*field;
+  int32_t first, last;      // values of the enumeration
+  uint32_t run, reference;  // bit v: value v is there
+};
+
+constexpr uint32_t only(int32_t value) { return 1u << value; }
+constexpr uint32_t kAnyType = 0xF;  // C and bias do not exist yet: their types do not matter
+constexpr uint32_t kAnyLayout = 0x7;
+constexpr uint32_t kBothLayouts = only(NVFP4_SCALE_LAYOUT_128X4) | only(NVFP4_SCALE_LAYOUT_LINEAR);
+constexpr uint32_t k128x4 = only(NVFP4_SCALE_LAYOUT_128X4);
+
+using Desc = nvfp4_gemm_desc;
+constexpr EnumField kEnumFields[] = {
+    {"a_scale_layout", &Desc::a_scale_layout, 1, 2, k128x4, kBothLayouts},
+    {"b_scale_layout", &Desc::b_scale_layout, 1, 2, k128x4, kBothLayouts},
+    {"d_scale_layout", &Desc::d_scale_layout, 0, 2, kAnyLayout, kAnyLayout},
+    {"c_type", &Desc::c_type, NVFP4_TYPE_NONE, NVFP4_TYPE_F32, kAnyType, kAnyType},
+    {"d_type", &Desc::d_type, NVFP4_TYPE_F16, NVFP4_TYPE_NVFP4, only(NVFP4_TYPE_F16),
+     only(NVFP4_TYPE_F16)},
+    {"bias_type", &Desc::bias_type, NVFP4_TYPE_NONE, NVFP4_TYPE_F32, kAnyType, kAnyType},
+    {"scalar_mode", &Desc::scalar_mode, 0, 1, only(NVFP4_SCALARS_HOST), only(NVFP4_SCALARS_HOST)},
+    {"activation", &Desc::activation, 0, 3, only(NVFP4_ACTIVATION_NONE),
+     only(NVFP4_ACTIVATION_NONE)},
+    {"pdl", &Desc::pdl, 0, 2, only(NVFP4_PDL_OFF), only(NVFP4_PDL_OFF)},
+};
+
+nvfp4_status check_enums(const nvfp4_gemm_desc& g, Caller caller) {
+  for (const EnumField& row : kEnumFields) {
+    const int32_t value = g.*row.field;
+    if (value < row.first || value > row.last) {
+      return fail(NVFP4_STATUS_INVALID_ENUM, "%s = %" PRId32 " is none of %" PRId32 " to %" PRId32,
+                  row.name, value, row.first, row.last);
+    }
+    const uint32_t there = caller == Caller::run ? row.run : row.reference;
+    if ((there >> value & 1) == 0) {
+      return fail(NVFP4_STATUS_NOT_SUPPORTED, "%s = %" PRId32 " is not there in version %d.%d.%d",
+                  row.name, value, NVFP4_VERSION_MAJOR, NVFP4_VERSION_MINOR, NVFP4_VERSION_PATCH);
+    }
+  }
+  if (g.reserved != 0) {
+    return fail(NVFP4_STATUS_INVALID_VALUE, "reserved = %" PRId32 " must be 0", g.reserved);
+  }
+  return NVFP4_SUCCESS;
+}
+
+nvfp4_status check_absent_features(const nvfp4_gemm_desc& g) {
+  const struct {
+    const char* name;
+    const void* value;
+  } absent[] = {
+      {"a_tensor_scale", g.a_tensor_scale},
+      {"b_tensor_scale", g.b_tensor_scale},
+      {"d_scales", g.d_scales},
+      {"d_tensor_scale", g.d_tensor_scale},
+      {"bias", g.bias},
+      {"alpha_device", g.alpha_device},
+      {"beta_device", g.beta_device},
+      {"variant", g.variant},
+  };
+  for (const auto& field : absent) {
+    if (field.value != nullptr) {
+      return fail(NVFP4_STATUS_NOT_SUPPORTED, "%s = %p must be NULL: not there in version %d.%d.%d",
+                  field.name, field.value, NVFP4_VERSION_MAJOR, NVFP4_VERSION_MINOR,
+                  NVFP4_VERSION_PATCH);
+    }
+  }
+  if (g.beta != 0.0f) {  // a NaN too
+    return fail(
+        NVFP4_STATUS_NOT_SUPPORTED, "beta = %g must be 0: C is not there in version %d.%d.%d",
+        static_cast<double>(g.beta), NVFP4_VERSION_MAJOR, NVFP4_VERSION_MINOR, NVFP4_VERSION_PATCH);
+  }
+  return NVFP4_SUCCESS;
+}
+
+// ---- tiles
+// ---------------------------------------------------------------------------------------
+
+nvfp4_status check_tiles(const nvfp4_gemm_desc& g) {
+  int64_t tiles;
+  const int64_t matrix = ceil_div(g.m, kTileRows) * ceil_div(g.n, kTileRows);  // < 2^50
+  if (!multiply(matrix, g.l, &tiles) || tiles > kMaxTiles) {
+    return fail(NVFP4_STATUS_LIMIT,
+                "ceil(m/128) * ceil(n/128) * l = %" PRId64 " * %" PRId64 " tiles; at most %" PRId64,
+                matrix, g.l, kMaxTiles);
+  }
+  return NVFP4_SUCCESS;
+}
+
+// ---- addresses
+// -----------------------------------------------------------------------------------
+
+// With K = 0 the inputs have no elements: only D is looked at.
+nvfp4_status check_addresses(const nvfp4_gemm_desc& g, Caller caller) {
+  const struct {
+    const char* name;
+    const void* address;
+    bool required;
+    uint64_t host_alignment;  // the CPU needs what the type needs
+  } rows[] = {
+      {"a", g.a, g.k > 0, 1},
+      {"a_scales", g.a_scales, g.k > 0, 1},
+      {"b", g.b, g.k > 0, 1},
+      {"b_scales", g.b_scales, g.k > 0, 1},
+      {"c", g.c, false, 2},
+      {"d", g.d, true, 2},
+      {"workspace", g.workspace, false, 1},
+  };
+  for (const auto& row : rows) {
+    if (row.required) NVFP4_TRY(rule_not_null(row.name, row.address));
+    const uint64_t bytes = caller == Caller::run ? kAddressAlignment : row.host_alignment;
+    NVFP4_TRY(rule_aligned(row.name, row.address, bytes));
+  }
+  return NVFP4_SUCCESS;
+}
+
+// ---- leading dimensions and strides
+// ----------------------------------------------------------------
+
+struct Operand {  // A or B, and its scales
+  const char *name, *ld_name, *stride_name, *scales_name, *scales_stride_name;
+  int64_t rows, k, l;
+  const void *elements, *scales;
+  int64_t ld, stride, scales_stride;
+  int32_t layout;
+};
+
+Operand operand_a(const nvfp4_gemm_desc& g) {
+  return {"a",
+          "a_ld",
+          "a_batch_stride",
+          "a_scales",
+          "a_scales_batch_stride_bytes",
+          g.m,
+          g.k,
+          g.l,
+          g.a,
+          g.a_scales,
+          g.a_ld,
+          g.a_batch_stride,
+          g.a_scales_batch_stride_bytes,
+          g.a_scale_layout};
+}
+
+Operand operand_b(const nvfp4_gemm_desc& g) {
+  return {"b",
+          "b_ld",
+          "b_batch_stride",
+          "b_scales",
+          "b_scales_batch_stride_bytes",
+          g.n,
+          g.k,
+          g.l,
+          g.b,
+          g.b_scales,
+          g.b_ld,
+          g.b_batch_stride,
+          g.b_scales_batch_stride_bytes,
+          g.b_scale_layout};
+}
+
+nvfp4_status check_operand_ld(const Operand& x) {
+  NVFP4_TRY(rule_at_least(x.ld_name, x.ld, "k", x.k));
+  NVFP4_TRY(rule_range(x.ld_name, x.ld, kMaxStride));
+  return rule_multiple(NVFP4_STATUS_MISALIGNED, x.ld_name, x.ld, kOperandMultiple, "");
+}
+
+nvfp4_status check_leading_dimensions(const nvfp4_gemm_desc& g) {
+  if (g.k > 0) {
+    NVFP4_TRY(check_operand_ld(operand_a(g)));
+    NVFP4_TRY(check_operand_ld(operand_b(g)));
+  }
+  return rule_at_least("d_ld", g.d_ld, "n", g.n);
+}
+
+nvfp4_status check_operand_strides(const Operand& x) {
+  if (x.l == 1) return NVFP4_SUCCESS;
+  NVFP4_TRY(rule_range(x.stride_name, x.stride, kMaxStride));
+  NVFP4_TRY(rule_multiple(NVFP4_STATUS_MISALIGNED, x.stride_name, x.stride, kOperandMultiple, ""));
+  NVFP4_TRY(rule_range(x.scales_stride_name, x.scales_stride, INT64_MAX));
+  NVFP4_TRY(rule_multiple(NVFP4_STATUS_MISALIGNED, x.scales_stride_name, x.scales_stride,
+                          kAddressAlignment, ""));
+  int64_t bytes;
+  if (!scale_bytes(x.rows, x.k, x.layout, &bytes)) return too_far(x.scales_name);
+  if (x.scales_stride == 0) return NVFP4_SUCCESS;
+  return rule_at_least(x.scales_stride_name, x.scales_stride, "nvfp4_scale_bytes()", bytes);
+}
+
+// Batches of D lie behind each other, or their rows interleave.
+nvfp4_status check_d_stride(const nvfp4_gemm_desc& g) {
+  if (g.l == 1) return NVFP4_SUCCESS;
+  NVFP4_TRY(rule_range("d_batch_stride", g.d_batch_stride, INT64_MAX));
+  int64_t matrix, row;
+  const bool behind = extent(g.m, g.d_ld, g.n, &matrix) && g.d_batch_stride >= matrix;
+  const bool interleaved =
+      g.d_batch_stride >= g.n && extent(g.l, g.d_batch_stride, g.n, &row) && g.d_ld >= row;
+  if (behind || interleaved) return NVFP4_SUCCESS;
+  return fail(NVFP4_STATUS_INVALID_VALUE,
+              "d_batch_stride = %" PRId64
+              " lets batches of D touch; at least (m-1) * d_ld + n, or rows "
+              "that interleave: n <= d_batch_stride and d_ld = %" PRId64
+              " >= (l-1) * d_batch_stride + n",
+              g.d_batch_stride, g.d_ld);
+}
+
+nvfp4_status check_strides(const nvfp4_gemm_desc& g) {
+  if (g.k > 0) {
+    NVFP4_TRY(check_operand_strides(operand_a(g)));
+    NVFP4_TRY(check_operand_strides(operand_b(g)));
+  }
+  return check_d_stride(g);
+}
+
+// ---- overlap
+// -------------------------------------------------------------------------------------
+
+// Units from the first to the last element of an [l][rows][columns] array.
+bool array_extent(int64_t l, int64_t stride, int64_t rows, int64_t ld, int64_t columns,
+                  int64_t* units) {
+  int64_t matrix;
+  if (!extent(rows, ld, columns, &matrix)) return false;
+  return extent(l, l == 1 ? 0 : stride, matrix, units);
+}
+
+nvfp4_status check_apart(const AddressRange& d, const Operand& x) {
+  int64_t elements, one, scales;
+  if (!array_extent(x.l, x.stride, x.rows, x.ld, x.k, &elements)) return too_far(x.name);
+  if (!scale_bytes(x.rows, x.k, x.layout, &one) ||
+      !extent(x.l, x.l == 1 ? 0 : x.scales_stride, one, &scales)) {
+    return too_far(x.scales_name);
+  }
+  AddressRange range;
+  NVFP4_TRY(rule_address_range(x.name, x.elements, elements / 2, &range));
+  NVFP4_TRY(rule_apart("d", d, x.name, range));
+  NVFP4_TRY(rule_address_range(x.scales_name, x.scales, scales, &range));
+  return rule_apart("d", d, x.scales_name, range);
+}
+
+nvfp4_status check_overlap(const nvfp4_gemm_desc& g) {
+  constexpr int64_t kBytesF16 = 2;
+  int64_t elements, bytes;
+  if (!array_extent(g.l, g.d_batch_stride, g.m, g.d_ld, g.n, &elements) ||
+      !multiply(elements, kBytesF16, &bytes)) {
+    return too_far("d");
+  }
+  AddressRange d;
+  NVFP4_TRY(rule_address_range("d", g.d, bytes, &d));
+  if (g.k == 0) return NVFP4_SUCCESS;
+  NVFP4_TRY(check_apart(d, operand_a(g)));
+  return check_apart(d, operand_b(g));
+}
+
+}  // namespace
+
+nvfp4_status check_gemm(const nvfp4_gemm_desc* desc, Caller caller, bool* empty) {
+  NVFP4_TRY(check_struct(desc));
+  const nvfp4_gemm_desc& g = *desc;
+  NVFP4_TRY(check_sizes(g, caller));
+  NVFP4_TRY(check_enums(g, caller));
+  NVFP4_TRY(check_absent_features(g));
+  *empty = g.m == 0 || g.n == 0 || g.l == 0;
+  if (*empty) return NVFP4_SUCCESS;
+  NVFP4_TRY(check_tiles(g));
+  NVFP4_TRY(check_addresses(g, caller));
+  NVFP4_TRY(check_leading_dimensions(g));
+  NVFP4_TRY(check_strides(g));
+  return check_overlap(g);
+}
+
+}  // namespace nvfp4

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: MIT
+# The library: host/*.cc by the C++ compiler, kernel images by .incbin, linked by the C compiler so
+# that no C++ runtime can slip in.
+
+LIB       := $(B)/libnvfp4gemm.so
+SONAME    := libnvfp4gemm.so.0
+HOST_SRC  := $(sort $(wildcard host/*.cc))
+HOST_OBJ  := $(HOST_SRC:%.cc=$(B)/obj/%.o) $(B)/obj/host/images.o
+COMPILER_OF_KERNELS = $(shell $(NVCC) --version | sed -n 's/.*release .*, V//p')
+
+$(B)/obj/host/%.o: host/%.cc
+	@mkdir -p $(@D)
+	$(CXX) $(HOST_FLAGS) $(DEPS) -c $< -o $@
+
+# Its inner loop is the one that is worth vectorising.
+$(B)/obj/host/reference.o: HOST_FLAGS += -O3
+$(B)/obj/host/api.o: HOST_FLAGS += -DNVFP4_COMPILER='"$(COMPILER_OF_KERNELS)"'
+
+$(B)/obj/host/images.o: host/images.S $(SM100_PTX) $(SM100_CUBINS)
+	@mkdir -p $(@D)
+	$(CC) -c $< -Wa,-I,$(KERNEL_OUT) -o $@
+
+# nodelete: the driver keeps what it loaded, so the table that knows it must stay as well.
+LIB_FLAGS := -shared -Wl,-soname,$(SONAME) -Wl,--version-script=host/libnvfp4gemm.map -Wl,-z,defs \
+             -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,-z,separate-code -Wl,-z,nodelete \
+             -Wl,--as-needed -Wl,--gc-sections
+
+$(LIB): $(HOST_OBJ) host/libnvfp4gemm.map
+	$(CC) $(LIB_FLAGS) -o $@ $(HOST_OBJ) -lm -ldl -pthread
+	ln -sf $(notdir $(LIB)) $(B)/$(SONAME)
+
+.PHONY: library
+library: $(LIB)  ## build/libnvfp4gemm.so
+
+-include $(HOST_OBJ:.o=.d)

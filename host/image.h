@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// The kernel images: which one serves a device, loaded once per process.
+#pragma once
+
+#include "host/driver.h"
+#include "host/plan.h"
+
+namespace nvfp4 {
+
+struct LoadedKernel {
+  CUkernel kernel;
+  const char* image;  // its label in images.def
+};
+
+// The plan's kernel for the current device. Loads at the first call; a failure is not remembered.
+nvfp4_status load_kernel(const Driver& driver, const Plan& plan, LoadedKernel* loaded);
+
+}  // namespace nvfp4

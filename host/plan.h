@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// Problem and compute capability in, launch geometry out. Pure: no driver, no state.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "include/nvfp4_gemm.h"
+
+namespace nvfp4 {
+
+// Compute capabilities with kernels. A bit each in images.def.
+constexpr int32_t kCapabilities[] = {100, 103};
+constexpr size_t kCapabilityCount = sizeof kCapabilities / sizeof kCapabilities[0];
+constexpr uint32_t kServes100 = 1u << 0;
+constexpr uint32_t kServes103 = 1u << 1;
+
+struct Variant {
+  const char* name;
+  const char* entry;
+  uint32_t tile_weights, tile_tokens;
+  uint32_t k_per_stage, stages;
+  uint32_t threads;
+  uint32_t shared_bytes;
+};
+
+enum VariantIndex : uint32_t {
+#define VARIANT(name, entry, tile) kVariant_##name,
+#include "host/variants.def"
+#undef VARIANT
+  kVariantCount
+};
+
+struct Plan {
+  const Variant* variant;
+  uint32_t variant_index;
+  uint32_t capability_index;
+  uint32_t tiles_m, tiles_n;
+  uint32_t grid;  // CTAs, flattened into grid.x
+};
+
+// `desc` has been checked and is not empty. Capability: 10 * major + minor.
+nvfp4_status make_plan(const nvfp4_gemm_desc& desc, int32_t capability, Plan* plan);
+
+}  // namespace nvfp4

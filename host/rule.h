@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// The single rules that check_*.cc put in order. Each refuses with field, value and rule.
+#pragma once
+
+#include "host/size.h"
+#include "host/status.h"
+
+namespace nvfp4 {
+
+// 0 .. limit: below is INVALID_VALUE, above is LIMIT.
+nvfp4_status rule_range(const char* name, int64_t value, int64_t limit);
+nvfp4_status rule_at_least(const char* name, int64_t value, const char* what, int64_t least);
+// Refusals name the nearest multiples.
+nvfp4_status rule_multiple(nvfp4_status status, const char* name, int64_t value, int64_t of,
+                           const char* why);
+nvfp4_status rule_not_null(const char* name, const void* pointer);
+nvfp4_status rule_aligned(const char* name, const void* pointer, uint64_t bytes);
+nvfp4_status rule_scale_layout(const char* name, int32_t layout);
+nvfp4_status rule_address_range(const char* name, const void* first, int64_t bytes,
+                                AddressRange* range);
+nvfp4_status rule_apart(const char* name, const AddressRange& range, const char* other_name,
+                        const AddressRange& other);
+nvfp4_status too_far(const char* name);
+
+}  // namespace nvfp4

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+// Statuses, and the sentence of the last error, one per thread.
+#pragma once
+
+#include "include/nvfp4_gemm.h"
+
+namespace nvfp4 {
+
+// Keeps the sentence for nvfp4_last_error() of this thread, logs it, and returns `status`.
+__attribute__((format(printf, 2, 3))) nvfp4_status fail(nvfp4_status status, const char* format,
+                                                        ...);
+
+const char* last_error();
+const char* status_name(nvfp4_status status);
+const char* status_sentence(nvfp4_status status);
+
+}  // namespace nvfp4
+
+// Hands a failure to the caller, whose sentence is already kept.
+#define NVFP4_TRY(expression)                                       \
+  do {                                                              \
+    const nvfp4_status nvfp4_try_status = (expression);             \
+    if (nvfp4_try_status != NVFP4_SUCCESS) return nvfp4_try_status; \
+  } while (false)

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+// The tensor maps of A and B.
+#pragma once
+
+#include "host/driver.h"
+#include "kernel/gemm_params.h"
+
+namespace nvfp4 {
+
+// [l][rows][k] packed E2M1 as bytes; ld and batch_stride in elements. A box is 128 bytes of K by
+// `tile_rows` rows. Reads beyond rows or k give zero.
+nvfp4_status encode_tensor_map(const Driver& driver, const char* name, const void* elements,
+                               int64_t rows, int64_t k, int64_t l, int64_t ld, int64_t batch_stride,
+                               uint32_t tile_rows, TensorMap* map);
+
+}  // namespace nvfp4
