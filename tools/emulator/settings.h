@@ -15,6 +15,7 @@ enum class Order : uint8_t {
 
 struct Settings {
   const char* device = "B200";       // EMU_DEVICE     B200, B300, H200, ...: a row of driver/devices.def
+  uint32_t driver_version = 13000;   // EMU_DRIVER_VERSION  what cuDriverGetVersion answers
   Order order = Order::random;       // EMU_ORDER      soonest, latest, random
   uint64_t seed = 1;                 // EMU_SEED
   uint32_t workers = 0;              // EMU_WORKERS    host threads; 0 = one per core

@@ -6,17 +6,26 @@
 // effect in an order the seed chooses.
 #pragma once
 
+#include <atomic>
+#include <bit>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "../mem/address.h"
 #include "../mem/global_memory.h"
+#include "../mem/local_memory.h"
 #include "../mem/shared_memory.h"
 #include "../ptx/module.h"
 #include "../unit/async_queue.h"
+#include "../unit/cta_units.h"
 #include "../unit/mbarrier.h"
 #include "../unit/tensor_memory.h"
+#include "divergence.h"
+#include "named_barrier.h"
 
 namespace emu {
 
@@ -59,19 +68,44 @@ class Warp {
   const uint32_t lanes;       // the threads that exist (block size not a multiple of 32)
   uint32_t exited = 0;        // of them, those that returned
   std::string waiting;        // set by an instruction that returns Step::blocked: what it waits for
+  Divergence flow;
+  LocalMemory local;
+  uint32_t cluster_arrived = 0;  // lanes between barrier.cluster.arrive and .wait
+  uint64_t cluster_ticket[32] = {};  // per lane, the generation of barrier.cluster it arrived at
 
   uint32_t live() const { return lanes & ~exited; }
 
   // Raw bits of a scalar operand (register, immediate, special register, symbol address). Reading a
   // register that nobody wrote, or that a tcgen05.ld still owns, is a Fault.
-  uint64_t get(const ptx::Operand& op, uint32_t lane) const;
+  // `part` 1 is the high half of a .b128 register.
+  uint64_t get(const ptx::Operand& op, uint32_t lane, uint32_t part = 0) const;
   bool pred(const ptx::Operand& op, uint32_t lane) const { return (get(op, lane) & 1) != op.negated; }
-  void set(const ptx::Operand& op, uint32_t lane, uint64_t bits);  // a sink swallows it
+  // A sink swallows it. The bits above the register's width are dropped.
+  void set(const ptx::Operand& op, uint32_t lane, uint64_t bits, uint32_t part = 0);
   uint64_t address(const ptx::Operand& op, uint32_t lane) const;   // Kind::address: base + offset
+
+  // The same for all lanes at once: 32 values, of which only those in `active` mean something. A
+  // source that is no register is spread into `scratch`. A destination becomes defined by asking.
+  using Row = uint64_t[32];
+  const uint64_t* source(const ptx::Operand& op, uint32_t active, Row& scratch,
+                         uint32_t part = 0) const;
+  uint64_t* destination(const ptx::Operand& op, uint32_t active, uint32_t part = 0);
+  uint32_t pred_mask(const ptx::Operand& op, uint32_t active) const;  // lanes where it is true
+  uint32_t guarded(const ptx::Instr& in, uint32_t mask) const;        // lanes that the guard lets pass
+  // mov only: the lanes whose register has a value; no Fault. A lane without one can be passed on.
+  uint32_t defined(const ptx::Operand& op, uint32_t active) const;
+  void undefine(const ptx::Operand& op, uint32_t lanes_without_value);
 
   // For instructions that work on the whole warp or want one value.
   uint64_t uniform(const ptx::Operand& op, uint32_t active, const char* who) const;  // Fault if lanes differ
   void require_aligned(uint32_t active, const char* opcode) const;  // Fault unless active == live()
+
+  // For .sync instructions with a membermask: all lanes of `member` once they stand together at this
+  // instruction, 0 when the caller has to return Step::blocked. `any_place`: they may wait at
+  // different instructions of that opcode (bar.warp.sync). Fault when a lane of it can never come.
+  uint32_t gather(const ptx::Instr& in, uint32_t active, uint32_t member, bool any_place = false);
+
+  void exit(uint32_t active);  // ret, exit: these threads end
 
   // tcgen05.ld: the register has no value until tcgen05.wait::ld gives it one with set().
   void set_pending(const ptx::Operand& op, uint32_t lanes);
@@ -82,14 +116,31 @@ class Warp {
   // tcgen05.ld / st issued and not yet waited for; run by tcgen05.wait.
   std::vector<std::function<void()>> pending_ld, pending_st;
 
+  // A global access with the last allocation remembered, as consecutive ones mostly hit the same.
+  uint8_t* global(uint64_t address, uint32_t bytes, uint32_t align, const char* who);
+
  private:
-  friend class Scheduler;
   uint64_t special(ptx::Special s, uint32_t lane) const;
+  uint64_t symbol(const ptx::Operand& op) const;
+  [[noreturn]] void no_value(const ptx::Operand& op, uint32_t lanes_without_value) const;
   std::vector<uint64_t> values_;     // slot * 32 + lane
   std::vector<uint32_t> defined_;    // per slot: lanes that hold a value
   std::vector<uint32_t> pending_;    // per slot: lanes owned by a tcgen05.ld
-  // Divergence state (fragments and joins) lives in scheduler.h.
+  Row sink_;                         // where results for `_` go
+  uint64_t cached_begin_ = 1, cached_end_ = 0;  // the allocation that global() hit last
+  uint8_t* cached_data_ = nullptr;
 };
+
+// Calls f(lane) for the lanes of a mask; all 32 in a loop that the compiler can unroll.
+template <class F>
+inline void for_lanes(uint32_t mask, F f) {
+  if (mask == ~0u) {
+#pragma GCC ivdep
+    for (uint32_t lane = 0; lane < 32; ++lane) f(lane);
+  } else {
+    for (; mask; mask &= mask - 1) f(uint32_t(std::countr_zero(mask)));
+  }
+}
 
 class Cta {
  public:
@@ -100,13 +151,32 @@ class Cta {
   SharedMemory shared;
   TensorMemory tensor_memory;
   MbarrierTable mbarriers;    // keyed by CTA-relative shared address
+  CtaUnits units;             // copy groups, the tcgen05 pipe
+  NamedBarriers barriers;
   std::vector<std::unique_ptr<Warp>> warps;
   Counters counters;
+  uint32_t live_warps = 0;
+
+  bool ended() const { return live_warps == 0; }
 
   // A 32-bit .shared address of this CTA as PTX code sees it: rank in bits 24 and up.
   uint32_t shared_address(uint32_t offset) const {
     return offset | rank << SharedMemory::rank_shift;
   }
+};
+
+// The clusters of a grid that have not started. Host threads take them in order, and so does
+// clusterlaunchcontrol.try_cancel.
+class Supply {
+ public:
+  explicit Supply(const Launch& launch);
+  std::optional<Dim3> take();  // the next %clusterid
+  Dim3 clusters() const { return clusters_; }
+
+ private:
+  Dim3 clusters_;
+  uint64_t count_;
+  std::atomic<uint64_t> next_ = 0;
 };
 
 class Cluster {
@@ -116,10 +186,20 @@ class Cluster {
   const Dim3 id;              // %clusterid
   std::vector<std::unique_ptr<Cta>> ctas;
   AsyncQueue async;
-  uint64_t progress = 0;      // counts events that may unblock somebody
+  ClusterBarrier barrier;     // barrier.cluster
+  uint64_t progress = 0;      // counts events that may unblock somebody: whoever causes one adds 1
+  // Set while nothing else can happen: an mbarrier.try_wait that would block answers false instead
+  // (PTX lets it time out), so that code which gives up after a while can do so.
+  bool waits_expire = false;
 
   // Splits a .shared::cluster address into CTA and CTA-relative address; Fault if there is no such rank.
   Cta& cta_of(uint32_t address, uint32_t* offset, const char* who);
+
+  // The CTA's shared-memory size for a launch, Fault-free: window_start is not counted.
+  static uint32_t shared_bytes(const Launch& launch);
+  Dim3 cta_in_cluster(uint32_t rank) const;  // %cluster_ctaid
+  Supply* supply = nullptr;                  // the clusters not yet started; nullptr: there are none
+  static constexpr uint32_t max_shared_bytes = 232448;  // 227 KB: 228 KB per SM less 1 KB reserved
 };
 
 }  // namespace emu

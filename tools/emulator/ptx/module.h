@@ -25,6 +25,7 @@ namespace emu::ptx {
 
 constexpr uint32_t no_register = ~0u;
 constexpr uint32_t no_target = ~0u;
+constexpr uint32_t no_variable = ~0u;
 
 enum class Special : uint8_t {
   none,
@@ -46,11 +47,11 @@ struct Operand {
     reg,      // reg
     imm,      // imm
     special,  // special
-    symbol,   // the address of a variable: space, imm = its offset in that space (+ any constant)
+    symbol,   // the address of a variable in `space`: see imm and variable
     sink,     // _
     vector,   // elements: reg, imm or sink
-    address,  // [base + imm]: base is reg, or a symbol of `space` if reg == no_register and
-              // base_is_symbol, else absolute. elements: the coordinates of [tensorMap, {c0, c1 ..}]
+    address,  // [base + imm]: base is reg, or with base_is_symbol a variable in `space`.
+              // elements: the coordinates of [tensorMap, {c0, c1 ..}]
   };
   Kind kind = Kind::none;
   bool negated = false;         // !%p
@@ -58,7 +59,13 @@ struct Operand {
   Space space = Space::generic; // symbol, and address with a symbol base
   Special special = Special::none;
   uint32_t reg = no_register;
+  // Of a symbol, by space, with any constant offset added:
+  //   shared_cta        the CTA-relative address, 0x400 = start of the window (add the rank's bits);
+  //                     .extern .shared lies behind the static variables at dynamic_shared_align
+  //   param, local      the offset in the function's parameter block, in the thread's local memory
+  //   global, constant  the offset from Module::variables[variable].address
   int64_t imm = 0;
+  uint32_t variable = no_variable;
   Type declared = Type::none;   // reg: the type of its .reg declaration (only its width is binding)
   std::vector<Operand> elements;
 };
@@ -122,6 +129,7 @@ struct Function {
   uint32_t local_bytes = 0;
   uint32_t reqntid[3] = {}, maxntid[3] = {}, reqnctapercluster[3] = {};  // 0 = not given
   bool explicit_cluster = false;
+  bool blocks_are_clusters = false;         // the launch grid counts clusters
 };
 
 // A module-scope .global or .const variable; the driver gives it memory and sets `address`.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Asynchronous work of one cluster and the adversarial clock that completes it.
 //
-// Work on one chain takes effect in the order posted (the tcgen05 pipe of a CTA is one chain); work on
-// different chains in any order (each TMA copy has a chain of its own).
+// Work on one chain takes effect in the order posted (the tcgen05 pipe of a CTA is one chain); work
+// on different chains in any order (each TMA copy has a chain of its own).
 #pragma once
 
 #include <cstdint>
@@ -31,6 +31,8 @@ class AsyncQueue {
   // Completes one piece of work although the order would rather wait. False if there is none.
   bool complete_one();
   std::string pending() const;  // for reports: what has not completed
+  // Shall work that may take effect now or later wait? soonest: no, latest: yes, random: drawn.
+  bool late();
 
  private:
   struct Work {
@@ -39,7 +41,7 @@ class AsyncQueue {
   };
   uint64_t draw();  // the seed's next number
   Order order_;
-  uint64_t state_, next_chain_ = 1;
+  uint64_t state_, eagerness_ = 1, next_chain_ = 1;
   size_t size_ = 0;
   std::map<Chain, std::deque<Work>> chains_;
 };

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+// Copies and fills. A range that is not inside one allocation is INVALID_VALUE, as the real driver
+// says of addresses that it did not hand out; it cannot see an overrun into its own 2 MiB page,
+// this one can.
+#include <algorithm>
+#include <cstring>
+
+#include "call.h"
+
+using namespace emu::driver;
+
+namespace {
+
+// `stream` is nullptr for the synchronous forms.
+CUresult to_device(Entry entry, CUdeviceptr to, const void* from, size_t bytes, CUstream stream) {
+  return on_device(entry, [&](State& s, Context&) {
+    if (!s.holds(stream)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!bytes) return CUDA_SUCCESS;
+    if (!from) return CUDA_ERROR_INVALID_VALUE;
+    memcpy(s.memory->at(to, bytes, 1, "copy from the host"), from, bytes);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult to_host(Entry entry, void* to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  return on_device(entry, [&](State& s, Context&) {
+    if (!s.holds(stream)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!bytes) return CUDA_SUCCESS;
+    if (!to) return CUDA_ERROR_INVALID_VALUE;
+    memcpy(to, s.memory->at(from, bytes, 1, "copy to the host"), bytes);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult on_the_device(Entry entry, CUdeviceptr to, CUdeviceptr from, size_t bytes,
+                       CUstream stream) {
+  return on_device(entry, [&](State& s, Context&) {
+    if (!s.holds(stream)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!bytes) return CUDA_SUCCESS;
+    const uint8_t* source = s.memory->at(from, bytes, 1, "copy on the device");
+    memmove(s.memory->at(to, bytes, 1, "copy on the device"), source, bytes);
+    return CUDA_SUCCESS;
+  });
+}
+
+// `height` rows of `width` elements, `pitch` bytes apart; one row is the 1-D form. The real driver
+// wants the address and, with several rows, the pitch to be multiples of the element.
+template <class T>
+CUresult fill(Entry entry, CUdeviceptr to, size_t pitch, T value, size_t width, size_t height,
+              CUstream stream) {
+  return on_device(entry, [&](State& s, Context&) {
+    if (!s.holds(stream)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!width || !height) return CUDA_SUCCESS;
+    if (width > SIZE_MAX / sizeof(T) || to % sizeof(T)) return CUDA_ERROR_INVALID_VALUE;
+    size_t row = width * sizeof(T);
+    if (height > 1 && (pitch < row || pitch % sizeof(T))) return CUDA_ERROR_INVALID_VALUE;
+    if (height > 1 && (SIZE_MAX - row) / pitch < height - 1) return CUDA_ERROR_INVALID_VALUE;
+    uint8_t* first = s.memory->at(to, (height - 1) * pitch + row, sizeof(T), "fill");
+    for (size_t y = 0; y < height; ++y) {
+      T* line = reinterpret_cast<T*>(first + y * pitch);
+      std::fill_n(line, width, value);
+    }
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // namespace
+
+CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void* from, size_t bytes) {
+  return to_device(Entry::cuMemcpyHtoD_v2, to, from, bytes, nullptr);
+}
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t bytes, CUstream stream) {
+  return to_device(Entry::cuMemcpyHtoDAsync_v2, to, from, bytes, stream);
+}
+CUresult cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t bytes) {
+  return to_host(Entry::cuMemcpyDtoH_v2, to, from, bytes, nullptr);
+}
+CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  return to_host(Entry::cuMemcpyDtoHAsync_v2, to, from, bytes, stream);
+}
+CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+  return on_the_device(Entry::cuMemcpyDtoD_v2, to, from, bytes, nullptr);
+}
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  return on_the_device(Entry::cuMemcpyDtoDAsync_v2, to, from, bytes, stream);
+}
+
+// The names differ in the element alone.
+#define EMU_FILL(bits, type)                                                                      \
+  CUresult cuMemsetD##bits##_v2(CUdeviceptr to, type value, size_t n) {                           \
+    return fill<type>(Entry::cuMemsetD##bits##_v2, to, 0, value, n, 1, nullptr);                  \
+  }                                                                                               \
+  CUresult cuMemsetD##bits##Async(CUdeviceptr to, type value, size_t n, CUstream stream) {        \
+    return fill<type>(Entry::cuMemsetD##bits##Async, to, 0, value, n, 1, stream);                 \
+  }                                                                                               \
+  CUresult cuMemsetD2D##bits##_v2(CUdeviceptr to, size_t pitch, type value, size_t w, size_t h) { \
+    return fill<type>(Entry::cuMemsetD2D##bits##_v2, to, pitch, value, w, h, nullptr);            \
+  }                                                                                               \
+  CUresult cuMemsetD2D##bits##Async(CUdeviceptr to, size_t pitch, type value, size_t w, size_t h, \
+                                    CUstream stream) {                                            \
+    return fill<type>(Entry::cuMemsetD2D##bits##Async, to, pitch, value, w, h, stream);           \
+  }
+EMU_FILL(8, unsigned char)
+EMU_FILL(16, unsigned short)
+EMU_FILL(32, unsigned int)
+#undef EMU_FILL

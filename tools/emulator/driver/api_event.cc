@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+// Events: complete as soon as recorded (state.h). Times between them are this host's, not a GPU's.
+#include "call.h"
+
+using namespace emu::driver;
+
+namespace {
+
+template <class Body>
+CUresult on_event(Entry entry, CUevent handle, Body&& body) {
+  return in_context(entry, [&](State& s, Context&) {
+    Event* event = s.events.find(handle);
+    if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    return body(s, *event);
+  });
+}
+
+CUresult elapsed(Entry entry, float* milliseconds, CUevent start, CUevent end) {
+  return on_event(entry, start, [&](State& s, Event& from) {
+    Event* to = s.events.find(end);
+    if (!to) return CUDA_ERROR_INVALID_HANDLE;
+    if (!milliseconds) return CUDA_ERROR_INVALID_VALUE;
+    bool timed = !((from.flags | to->flags) & CU_EVENT_DISABLE_TIMING);
+    if (!timed || !from.recorded || !to->recorded) return CUDA_ERROR_INVALID_HANDLE;
+    *milliseconds =
+        std::chrono::duration<float, std::milli>(*to->recorded - *from.recorded).count();
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // namespace
+
+CUresult cuEventCreate(CUevent* event, unsigned int flags) {
+  return in_context(Entry::cuEventCreate, [&](State& s, Context& context) {
+    constexpr unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING;
+    if (!event || flags & ~known) return CUDA_ERROR_INVALID_VALUE;  // no inter-process events
+    auto made = std::make_unique<Event>();
+    made->context = context.handle;
+    made->flags = flags;
+    *event = s.events.insert(std::move(made));
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuEventRecord(CUevent event, CUstream stream) {
+  std::lock_guard running(state().execution);
+  return on_event(Entry::cuEventRecord, event, [&](State& s, Event& e) {
+    if (!s.holds(stream)) return CUDA_ERROR_INVALID_HANDLE;
+    e.recorded = std::chrono::steady_clock::now();
+    return CUDA_SUCCESS;
+  });
+}
+
+// An event that was never recorded counts as complete.
+CUresult cuEventQuery(CUevent event) {
+  return on_event(Entry::cuEventQuery, event, [](State&, Event&) { return CUDA_SUCCESS; });
+}
+CUresult cuEventSynchronize(CUevent event) {
+  return on_event(Entry::cuEventSynchronize, event, [](State&, Event&) { return CUDA_SUCCESS; });
+}
+
+CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
+  return elapsed(Entry::cuEventElapsedTime, milliseconds, start, end);
+}
+CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end) {
+  return elapsed(Entry::cuEventElapsedTime_v2, milliseconds, start, end);
+}
+
+CUresult cuEventDestroy_v2(CUevent event) {
+  return on_event(Entry::cuEventDestroy_v2, event, [&](State& s, Event&) {
+    s.events.erase(event);
+    return CUDA_SUCCESS;
+  });
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+// Functions (in a context) and kernels (in a library): attributes, names, occupancy.
+#include <algorithm>
+
+#include "call.h"
+#include "module.h"
+
+using namespace emu::driver;
+
+namespace {
+
+// A kernel's handle serves wherever a function's does, in the current context.
+template <class Body>
+CUresult on_function(Entry entry, CUfunction handle, Body&& body) {
+  return in_context(entry, [&](State& s, Context& context) {
+    if (s.kernels.find(reinterpret_cast<CUkernel>(handle)))
+      if (CUresult r = kernel_function(s, context, reinterpret_cast<CUkernel>(handle), &handle))
+        return r;
+    Function* function = s.functions.find(handle);
+    if (!function) return CUDA_ERROR_INVALID_HANDLE;
+    return body(s, *function);
+  });
+}
+
+template <class Body>
+CUresult on_kernel(Entry entry, CUkernel handle, Body&& body) {
+  return initialised(entry, [&](State& s) {
+    Kernel* kernel = s.kernels.find(handle);
+    if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
+    return body(s, *kernel);
+  });
+}
+
+}  // namespace
+
+CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction handle) {
+  return on_function(Entry::cuFuncGetAttribute, handle, [&](State& s, Function& f) {
+    EffectiveAttributes now = effective(s, *f.entry, &f.attributes, f.kernel);
+    return get_attribute(s, *f.code, *f.entry, now, attribute, value);
+  });
+}
+
+CUresult cuFuncSetAttribute(CUfunction handle, CUfunction_attribute attribute, int value) {
+  return on_function(Entry::cuFuncSetAttribute, handle, [&](State& s, Function& f) {
+    return set_attribute(s, *f.entry, f.attributes, attribute, value);
+  });
+}
+
+CUresult cuFuncGetName(const char** name, CUfunction handle) {
+  return on_function(Entry::cuFuncGetName, handle, [&](State&, Function& f) {
+    if (!name) return CUDA_ERROR_INVALID_VALUE;
+    *name = f.entry->name.c_str();
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuFuncGetModule(CUmodule* module, CUfunction handle) {
+  return on_function(Entry::cuFuncGetModule, handle, [&](State&, Function& f) {
+    if (!module) return CUDA_ERROR_INVALID_VALUE;
+    *module = f.module;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuFuncGetParamInfo(CUfunction handle, size_t index, size_t* offset, size_t* bytes) {
+  return on_function(Entry::cuFuncGetParamInfo, handle, [&](State&, Function& f) {
+    if (!offset || index >= f.entry->params.size()) return CUDA_ERROR_INVALID_VALUE;
+    *offset = f.entry->params[index].offset;
+    if (bytes) *bytes = f.entry->params[index].bytes;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
+  return in_context(Entry::cuKernelGetFunction, [&](State& s, Context& context) {
+    if (!function) return CUDA_ERROR_INVALID_VALUE;
+    return kernel_function(s, context, kernel, function);
+  });
+}
+
+CUresult cuKernelGetAttribute(int* value, CUfunction_attribute attribute, CUkernel handle,
+                              CUdevice device) {
+  return on_kernel(Entry::cuKernelGetAttribute, handle, [&](State& s, Kernel& kernel) {
+    if (device != 0) return CUDA_ERROR_INVALID_DEVICE;
+    EffectiveAttributes now = effective(s, *kernel.entry, nullptr, handle);
+    const emu::ptx::Module& code = *s.libraries.find(kernel.library)->code;
+    return get_attribute(s, code, *kernel.entry, now, attribute, value);
+  });
+}
+
+CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel handle,
+                              CUdevice device) {
+  return on_kernel(Entry::cuKernelSetAttribute, handle, [&](State& s, Kernel& kernel) {
+    if (device != 0) return CUDA_ERROR_INVALID_DEVICE;
+    return set_attribute(s, *kernel.entry, kernel.attributes, attribute, value);
+  });
+}
+
+CUresult cuKernelGetName(const char** name, CUkernel handle) {
+  return on_kernel(Entry::cuKernelGetName, handle, [&](State&, Kernel& kernel) {
+    if (!name) return CUDA_ERROR_INVALID_VALUE;
+    *name = kernel.entry->name.c_str();
+    return CUDA_SUCCESS;
+  });
+}
+
+// From threads, blocks and shared memory; registers are not known. 0 blocks where one does not fit.
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction handle, int threads,
+                                                     size_t dynamic_shared) {
+  constexpr Entry entry = Entry::cuOccupancyMaxActiveBlocksPerMultiprocessor;
+  return on_function(entry, handle, [&](State& s, Function& f) {
+    if (!blocks || threads <= 0) return CUDA_ERROR_INVALID_VALUE;
+    const DeviceRow& d = *s.device;
+    size_t shared = f.entry->static_shared_bytes + dynamic_shared;
+    if (threads > threads_per_block || shared > size_t(d.shared_optin()))
+      return *blocks = 0, CUDA_SUCCESS;
+    int reserved = 0;
+    device_attribute(d, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, &reserved);
+    int by_threads = d.threads_per_sm / ((threads + 31) / 32 * 32);
+    size_t each = shared + size_t(reserved);
+    int by_shared = each ? int((size_t(d.shared_per_sm_kib) << 10) / each) : d.blocks_per_sm;
+    *blocks = std::min({d.blocks_per_sm, by_threads, by_shared});
+    return CUDA_SUCCESS;
+  });
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+// Launches. Wrong arguments are answered at once; what goes wrong while the grid runs is answered
+// by the next call, as on hardware, although the grid has ended by then (state.h).
+#include "call.h"
+#include "launch.h"
+
+using namespace emu::driver;
+
+namespace {
+
+CUresult launch(Entry entry, const LaunchArguments& arguments) {
+  State& s = state();
+  std::lock_guard running(s.execution);
+  ReadyLaunch ready;
+  CUresult r = in_context(entry, [&](State&, Context& context) {
+    return prepare_launch(s, context, arguments, &ready);
+  });
+  if (r == CUDA_SUCCESS && ready.code) run_launch(s, ready);
+  return r;
+}
+
+}  // namespace
+
+CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
+                        unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                        unsigned int block_z, unsigned int dynamic_shared, CUstream stream,
+                        void** params, void** extra) {
+  LaunchArguments a;
+  a.function = function;
+  a.grid = {grid_x, grid_y, grid_z};
+  a.block = {block_x, block_y, block_z};
+  a.dynamic_shared = dynamic_shared;
+  a.stream = stream;
+  a.params = params;
+  a.extra = extra;
+  return launch(Entry::cuLaunchKernel, a);
+}
+
+CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** params,
+                          void** extra) {
+  if (!config)
+    return in_context(Entry::cuLaunchKernelEx,
+                      [](State&, Context&) { return CUDA_ERROR_INVALID_VALUE; });
+  LaunchArguments a;
+  a.function = function;
+  a.grid = {config->gridDimX, config->gridDimY, config->gridDimZ};
+  a.block = {config->blockDimX, config->blockDimY, config->blockDimZ};
+  a.dynamic_shared = config->sharedMemBytes;
+  a.stream = config->hStream;
+  a.attributes = config->attrs;
+  a.attribute_count = config->numAttrs;
+  a.params = params;
+  a.extra = extra;
+  return launch(Entry::cuLaunchKernelEx, a);
+}

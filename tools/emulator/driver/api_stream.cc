@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+// Streams. Work in them has ended before the enqueueing call returns (state.h), so there is nothing
+// to wait for; what remains is which handles and flags are right.
+#include <algorithm>
+
+#include "call.h"
+
+using namespace emu::driver;
+
+namespace {
+
+CUresult create(Entry entry, CUstream* stream, unsigned flags, int priority) {
+  return in_context(entry, [&](State& s, Context& context) {
+    if (!stream || flags & ~unsigned(CU_STREAM_NON_BLOCKING)) return CUDA_ERROR_INVALID_VALUE;
+    auto made = std::make_unique<Stream>();
+    made->context = context.handle;
+    made->flags = flags;
+    made->priority = std::clamp(priority, greatest_priority, least_priority);
+    *stream = s.streams.insert(std::move(made));
+    return CUDA_SUCCESS;
+  });
+}
+
+// A call about one stream, built-in ones included.
+template <class Body>
+CUresult on_stream(Entry entry, CUstream stream, Body&& body) {
+  return in_context(entry, [&](State& s, Context& context) {
+    if (!s.holds(stream)) return CUDA_ERROR_INVALID_HANDLE;
+    Stream built_in;
+    built_in.context = context.handle;
+    Stream* created = s.streams.find(stream);
+    return body(s, created ? *created : built_in);
+  });
+}
+
+}  // namespace
+
+CUresult cuStreamCreate(CUstream* stream, unsigned int flags) {
+  return create(Entry::cuStreamCreate, stream, flags, 0);
+}
+CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned int flags, int priority) {
+  return create(Entry::cuStreamCreateWithPriority, stream, flags, priority);
+}
+
+CUresult cuStreamDestroy_v2(CUstream stream) {
+  return initialised(Entry::cuStreamDestroy_v2, [&](State& s) {
+    if (!s.streams.find(stream)) return CUDA_ERROR_INVALID_HANDLE;  // before the context (measured)
+    Context* context = nullptr;
+    if (CUresult r = s.current(&context)) return r;
+    s.streams.erase(stream);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuStreamSynchronize(CUstream stream) {
+  std::lock_guard running(state().execution);
+  return on_stream(Entry::cuStreamSynchronize, stream,
+                   [](State&, Stream&) { return CUDA_SUCCESS; });
+}
+
+CUresult cuStreamQuery(CUstream stream) {
+  return on_stream(Entry::cuStreamQuery, stream, [](State&, Stream&) { return CUDA_SUCCESS; });
+}
+
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
+  return on_stream(Entry::cuStreamWaitEvent, stream, [&](State& s, Stream&) {
+    if (!s.events.find(event)) return CUDA_ERROR_INVALID_HANDLE;
+    return flags & ~unsigned(CU_EVENT_WAIT_EXTERNAL) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  });
+}
+
+CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
+  return on_stream(Entry::cuStreamGetCtx, stream, [&](State&, Stream& of) {
+    if (!context) return CUDA_ERROR_INVALID_VALUE;
+    *context = of.context;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuStreamGetFlags(CUstream stream, unsigned int* flags) {
+  return on_stream(Entry::cuStreamGetFlags, stream, [&](State&, Stream& of) {
+    if (!flags) return CUDA_ERROR_INVALID_VALUE;
+    *flags = of.flags;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuStreamGetPriority(CUstream stream, int* priority) {
+  return on_stream(Entry::cuStreamGetPriority, stream, [&](State&, Stream& of) {
+    if (!priority) return CUDA_ERROR_INVALID_VALUE;
+    *priority = of.priority;
+    return CUDA_SUCCESS;
+  });
+}
+
+// Capture is not emulated: refused, so that a program does not believe that it recorded a graph.
+// The legacy stream cannot be captured on hardware either.
+CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode) {
+  return on_stream(Entry::cuStreamBeginCapture_v2, stream, [&](State&, Stream&) {
+    bool legacy = !stream || stream == CU_STREAM_LEGACY;
+    return legacy ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_ERROR_NOT_SUPPORTED;
+  });
+}
+
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
+  return on_stream(Entry::cuStreamIsCapturing, stream, [&](State&, Stream&) {
+    if (!status) return CUDA_ERROR_INVALID_VALUE;
+    *status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return CUDA_SUCCESS;
+  });
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// Tensor maps: unit/tensor_map.h knows the rules and the encoding.
+#include <cstring>
+
+#include "../unit/tensor_map.h"
+#include "call.h"
+
+using namespace emu::driver;
+
+namespace {
+
+constexpr uintptr_t map_alignment = 64;
+
+CUresult refuse(const char* why) {
+  fprintf(stderr, "emulator: cuTensorMapEncodeTiled: %s\n", why);
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace
+
+CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank,
+                                void* address, const cuuint64_t* dims, const cuuint64_t* strides,
+                                const cuuint32_t* box, const cuuint32_t* element_strides,
+                                CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+                                CUtensorMapL2promotion l2_promotion,
+                                CUtensorMapFloatOOBfill oob_fill) {
+  return initialised(Entry::cuTensorMapEncodeTiled, [&](State& s) {
+    if (!s.device->clusters()) return CUDA_ERROR_NOT_SUPPORTED;  // no TMA before 9.0
+    emu::TensorMapArguments a;
+    a.map = map;
+    a.type = uint32_t(type);
+    a.rank = rank;
+    a.address = uint64_t(address);
+    a.dims = dims;
+    a.strides = strides;
+    a.box = box;
+    a.element_strides = element_strides;
+    a.interleave = uint32_t(interleave);
+    a.swizzle = uint32_t(swizzle);
+    a.l2_promotion = uint32_t(l2_promotion);
+    a.oob_fill = uint32_t(oob_fill);
+    emu::TensorMap encoded;
+    std::string why = emu::encode_tiled(a, s.device->capability, &encoded);
+    if (!why.empty()) return refuse(why.c_str());
+    static_assert(sizeof *map == sizeof encoded);
+    memcpy(map, &encoded, sizeof encoded);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuTensorMapReplaceAddress(CUtensorMap* map, void* address) {
+  return initialised(Entry::cuTensorMapReplaceAddress, [&](State&) {
+    bool placed = map && uintptr_t(map) % map_alignment == 0;
+    if (!placed || uintptr_t(address) % 16) return CUDA_ERROR_INVALID_VALUE;
+    emu::TensorMap held;
+    memcpy(static_cast<void*>(&held), map, sizeof held);
+    if (held.magic != emu::TensorMap::magic_number) return CUDA_ERROR_INVALID_VALUE;
+    held.address = uint64_t(address);
+    memcpy(map, &held, sizeof held);
+    return CUDA_SUCCESS;
+  });
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+// The emulator's own exports (nvfp4emu.h).
+#pragma GCC visibility push(default)
+#include "../nvfp4emu.h"
+#pragma GCC visibility pop
+
+#include "call.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "../settings.h"
+
+using namespace emu::driver;
+
+int nvfp4emu_counters(const char* name, uint64_t* value) {
+  if (!name || !value) return -1;
+  State& s = state();
+  std::lock_guard guard(s.lock);
+#define EMU_COUNTER(counter, text) \
+  if (!strcmp(name, #counter)) return *value = s.counters.counter, 0;
+#include "../exec/counters.def"
+#undef EMU_COUNTER
+  return -1;
+}
+
+namespace {
+
+bool parse_number(const char* text, uint64_t largest, uint64_t* value) {
+  char* end = nullptr;
+  errno = 0;
+  *value = strtoull(text, &end, 0);
+  return *text && *text != '-' && !*end && !errno && *value <= largest;
+}
+
+bool set_order(const char* text) {
+  emu::Order& order = emu::settings().order;
+  if (!strcmp(text, "soonest")) return order = emu::Order::soonest, true;
+  if (!strcmp(text, "latest")) return order = emu::Order::latest, true;
+  if (!strcmp(text, "random")) return order = emu::Order::random, true;
+  return false;
+}
+
+bool set_number(const char* name, const char* text) {
+  emu::Settings& to = emu::settings();
+  uint64_t value = 0;
+  if (!parse_number(text, ~0ull, &value)) return false;
+  if (!strcmp(name, "EMU_SEED")) return to.seed = value, true;
+  if (!strcmp(name, "EMU_MAX_INSTRUCTIONS")) return to.max_instructions = value, true;
+  if (!strcmp(name, "EMU_WORKERS") && value <= 1024) return to.workers = uint32_t(value), true;
+  if (!strcmp(name, "EMU_MMA_ZERO_GROUP") && value <= 1)
+    return to.zero_group_raises = value != 0, true;
+  return false;
+}
+
+}  // namespace
+
+int nvfp4emu_set(const char* name, const char* value) {
+  if (!name || !value) return -1;
+  std::lock_guard running(state().execution);  // no grid reads settings while they change
+  bool done = !strcmp(name, "EMU_ORDER") ? set_order(value) : set_number(name, value);
+  return done ? 0 : -1;
+}
+
+size_t nvfp4emu_calls(char* text, size_t bytes) {
+  std::string all = state().record.text();
+  if (text && bytes) {
+    size_t n = std::min(all.size(), bytes - 1);
+    memcpy(text, all.data(), n);
+    text[n] = 0;
+  }
+  return all.size() + 1;
+}
+
+void nvfp4emu_reset_calls(void) { state().record.reset(); }
+
+int nvfp4emu_fail(const char* entry, uint64_t nth, int status) {
+  if (!entry || !is_entry(entry) || (nth && status == CUDA_SUCCESS)) return -1;
+  state().record.plan(entry, nth, CUresult(status));
+  return 0;
+}
+
+int nvfp4emu_fail_pending(void) { return state().record.pending(); }
+
+void nvfp4emu_ledger(nvfp4emu_counts* counts) {
+  State& s = state();
+  std::lock_guard guard(s.lock);
+  *counts = {};
+  counts->allocations = s.allocations.size();
+  counts->allocated_bytes = s.memory ? s.memory->used() : 0;
+  counts->host_allocations = s.host_blocks.size();
+  for (const auto& [handle, module] : s.modules) counts->modules += !module->library;
+  counts->libraries = s.libraries.size();
+  counts->streams = s.streams.size();
+  counts->events = s.events.size();
+  for (const auto& [handle, context] : s.contexts) counts->contexts += !context->destroyed;
+}

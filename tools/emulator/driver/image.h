@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// Device code as the loader gets it: what kind of image, whether this device runs it, and the JIT
+// log.
+#pragma once
+
+#include "cuda_api.h"
+
+#include <memory>
+#include <string>
+
+#include "../ptx/module.h"
+#include "device.h"
+
+namespace emu::driver {
+
+// The options of cuModuleLoadDataEx and cuLibraryLoadData. Those that steer ptxas's optimiser are
+// accepted and do nothing; those that would change the code's meaning or ask for linking are
+// refused.
+class JitOptions {
+ public:
+  CUresult read(unsigned count, CUjit_option* options, void** values);
+  void log_error(const std::string& text);  // into the caller's error log, cut to its size
+
+ private:
+  struct Log {
+    char* buffer = nullptr;
+    size_t capacity = 0;
+    void** filled = nullptr;  // the size option's value: how many bytes were written
+  };
+  static void write(const Log& log, const std::string& text);
+  Log error_, info_;
+};
+
+struct LoadedImage {
+  CUresult status = CUDA_SUCCESS;
+  std::string text;  // PTX
+  std::shared_ptr<ptx::Module> code;
+};
+
+// PTX is parsed here and now, as the real driver compiles it; its own errors are 218 (222 for a
+// .version newer than the driver) with "line:column: sentence" in the log. A cubin or fat binary
+// has no code for an emulated device (209). Everything else is 200.
+LoadedImage load_image(const void* image, const DeviceRow& device, int driver_version,
+                       JitOptions& options);
+
+}  // namespace emu::driver

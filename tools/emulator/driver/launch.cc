@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT
+// A launch from its arguments to the machine's Launch. Limits and statuses were measured on an H200
+// (driver 580), call by call.
+#include "launch.h"
+
+#include <cstdio>
+#include <cstring>
+
+#include "../fault.h"
+#include "module.h"
+
+namespace emu::driver {
+namespace {
+
+constexpr uint32_t max_grid_x = 0x7FFFFFFF, max_grid_yz = 65535;
+constexpr uint32_t max_block_xy = 1024, max_block_z = 64;
+constexpr uint32_t portable_cluster = 8, largest_cluster = 16;
+constexpr uint8_t unset_parameter = 0xFF;
+
+bool within(Dim3 d, uint32_t x, uint32_t y, uint32_t z) {
+  return d.x >= 1 && d.x <= x && d.y >= 1 && d.y <= y && d.z >= 1 && d.z <= z;
+}
+
+// .reqntid is exact in every dimension; .maxntid bounds the product.
+bool block_fits(const ptx::Function& f, Dim3 block) {
+  if (!within(block, max_block_xy, max_block_xy, max_block_z)) return false;
+  uint32_t threads = block.x * block.y * block.z;
+  if (threads > uint32_t(threads_per_block)) return false;
+  auto or_1 = [](uint32_t n) { return n ? n : 1; };
+  const uint32_t *r = f.reqntid, *m = f.maxntid;
+  if (r[0] && (block.x != r[0] || block.y != or_1(r[1]) || block.z != or_1(r[2]))) return false;
+  return !m[0] || threads <= m[0] * or_1(m[1]) * or_1(m[2]);
+}
+
+// Programmatic stream serialisation lets a grid start early; eager execution never does, which the
+// attribute allows. Attributes that would change results or need hardware are not known here.
+CUresult read_attributes(const LaunchArguments& a, const CUlaunchAttribute** cluster) {
+  if (a.attribute_count && !a.attributes) return CUDA_ERROR_INVALID_VALUE;
+  for (unsigned i = 0; i < a.attribute_count; ++i) {
+    switch (a.attributes[i].id) {
+      case CU_LAUNCH_ATTRIBUTE_IGNORE:
+      case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: break;
+      case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: *cluster = &a.attributes[i]; break;
+      default:
+        return unsigned(a.attributes[i].id) < CU_LAUNCH_ATTRIBUTE_MAX ? CUDA_ERROR_NOT_SUPPORTED
+                                                                      : CUDA_ERROR_INVALID_VALUE;
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+// The cluster's shape, from the attribute or from .reqnctapercluster; both have to agree.
+CUresult cluster_shape(const State& s, const ptx::Function& f, const CUlaunchAttribute* given,
+                       bool non_portable, Dim3 grid, Dim3* shape) {
+  auto or_1 = [](uint32_t n) { return n ? n : 1; };
+  const uint32_t* required = f.reqnctapercluster;
+  if (required[0]) *shape = {required[0], or_1(required[1]), or_1(required[2])};
+  if (given) {
+    const auto& d = given->value.clusterDim;
+    if (required[0] && (d.x != shape->x || d.y != shape->y || d.z != shape->z))
+      return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    *shape = {d.x, d.y, d.z};
+  } else if (f.explicit_cluster && !required[0]) {
+    return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+  }
+  uint32_t most = non_portable ? largest_cluster : portable_cluster;
+  if (!s.device->clusters()) most = 1;
+  if (!within(*shape, most, most, most) || shape->x * shape->y * shape->z > most)
+    return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+  bool divides = grid.x % shape->x == 0 && grid.y % shape->y == 0 && grid.z % shape->z == 0;
+  return divides ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
+}
+
+CUresult pack_pointers(const ptx::Function& f, void** params, std::vector<uint8_t>& block) {
+  if (f.params.empty()) return CUDA_SUCCESS;
+  if (!params) return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; i < f.params.size(); ++i) {
+    if (!params[i]) return CUDA_ERROR_INVALID_VALUE;
+    memcpy(block.data() + f.params[i].offset, params[i], f.params[i].bytes);
+  }
+  return CUDA_SUCCESS;
+}
+
+// A buffer shorter than the parameters is accepted, a longer one is 701 (both measured).
+CUresult pack_buffer(void** extra, std::vector<uint8_t>& block) {
+  const void* buffer = nullptr;
+  const size_t* bytes = nullptr;
+  for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+    if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER) {
+      buffer = extra[1];
+    } else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE) {
+      bytes = static_cast<const size_t*>(extra[1]);
+    } else {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+  }
+  if (!buffer || !bytes) return CUDA_ERROR_INVALID_VALUE;
+  if (*bytes > block.size()) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+  memcpy(block.data(), buffer, *bytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult pack(const ptx::Function& f, const LaunchArguments& a, std::vector<uint8_t>& block) {
+  if (a.params && a.extra) return CUDA_ERROR_INVALID_VALUE;
+  block.assign(f.param_bytes, unset_parameter);
+  return a.extra ? pack_buffer(a.extra, block) : pack_pointers(f, a.params, block);
+}
+
+CUresult stream_fits(const State& s, const Context& context, CUstream stream) {
+  if (!s.holds(stream)) return CUDA_ERROR_INVALID_HANDLE;
+  const Stream* created = s.streams.find(stream);
+  return created && created->context != context.handle ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+}
+
+CUresult status_of(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::illegal_address: return CUDA_ERROR_ILLEGAL_ADDRESS;
+    case FaultKind::misaligned_address: return CUDA_ERROR_MISALIGNED_ADDRESS;
+    case FaultKind::illegal_instruction: return CUDA_ERROR_ILLEGAL_INSTRUCTION;
+    case FaultKind::tensor_memory: return CUDA_ERROR_TENSOR_MEMORY_LEAK;  // its only status
+    case FaultKind::deadlock:
+    case FaultKind::watchdog: return CUDA_ERROR_LAUNCH_TIMEOUT;
+    // trap and brkpt are 719 on hardware; it has no status at all for what only an emulator sees.
+    case FaultKind::assertion:
+    case FaultKind::uninitialised:
+    case FaultKind::barrier_misuse:
+    case FaultKind::ordering: return CUDA_ERROR_LAUNCH_FAILED;
+  }
+  return CUDA_ERROR_LAUNCH_FAILED;
+}
+
+}  // namespace
+
+CUresult prepare_launch(State& s, Context& context, const LaunchArguments& a, ReadyLaunch* ready) {
+  CUfunction handle = a.function;
+  CUkernel kernel = reinterpret_cast<CUkernel>(handle);
+  if (s.kernels.find(kernel))
+    if (CUresult r = kernel_function(s, context, kernel, &handle)) return r;
+  const Function* function = s.functions.find(handle);
+  if (!function || function->context != context.handle) return CUDA_ERROR_INVALID_HANDLE;
+  if (CUresult r = stream_fits(s, context, a.stream)) return r;
+
+  const ptx::Function& f = *function->entry;
+  if (!within(a.grid, max_grid_x, max_grid_yz, max_grid_yz)) return CUDA_ERROR_INVALID_VALUE;
+  if (!block_fits(f, a.block)) return CUDA_ERROR_INVALID_VALUE;
+  EffectiveAttributes now = effective(s, f, &function->attributes, function->kernel);
+  if (a.dynamic_shared > unsigned(now.dynamic_shared)) return CUDA_ERROR_INVALID_VALUE;
+
+  const CUlaunchAttribute* cluster = nullptr;
+  if (CUresult r = read_attributes(a, &cluster)) return r;
+  Launch& launch = ready->launch;
+  if (CUresult r = cluster_shape(s, f, cluster, now.non_portable, a.grid, &launch.cluster))
+    return r;
+  if (CUresult r = pack(f, a, launch.params)) return r;
+
+  launch.module = function->code.get();
+  launch.function = &f;
+  launch.grid = a.grid;
+  launch.block = a.block;
+  launch.dynamic_shared_bytes = a.dynamic_shared;
+  launch.memory = s.memory.get();
+  launch.sm_count = uint32_t(s.device->sms);
+  launch.grid_id = ++s.grids;
+  ready->context = context.handle;
+  ready->code = function->code;
+  return CUDA_SUCCESS;
+}
+
+void run_launch(State& s, const ReadyLaunch& ready) {
+  CUresult sticky = CUDA_SUCCESS;
+  Counters counters;
+  try {
+    counters = run_grid(ready.launch);
+  } catch (const Fault& fault) {
+    sticky = status_of(fault.kind);
+    fprintf(stderr, "emulator: %s\n", fault.what());
+  } catch (const std::bad_alloc&) {
+    sticky = CUDA_ERROR_LAUNCH_FAILED;
+    fprintf(stderr, "emulator: this machine has too little memory for the grid\n");
+  }
+  std::lock_guard guard(s.lock);
+  if (sticky == CUDA_SUCCESS) {
+    s.counters = counters;
+  } else if (Context* context = s.contexts.find(ready.context)) {
+    context->sticky = sticky;
+  }
+}
+
+}  // namespace emu::driver

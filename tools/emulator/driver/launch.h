@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+// A launch from its arguments to the machine's Launch: what the driver checks before anything runs.
+#pragma once
+
+#include "state.h"
+
+namespace emu::driver {
+
+// What cuLaunchKernel and cuLaunchKernelEx have in common.
+struct LaunchArguments {
+  CUfunction function = nullptr;  // or a CUkernel
+  Dim3 grid, block;
+  unsigned dynamic_shared = 0;
+  CUstream stream = nullptr;
+  const CUlaunchAttribute* attributes = nullptr;
+  unsigned attribute_count = 0;
+  void** params = nullptr;
+  void** extra = nullptr;
+};
+
+// A launch that passed the checks, with what has to live until it has ended.
+struct ReadyLaunch {
+  Launch launch;
+  CUcontext context = nullptr;
+  std::shared_ptr<ptx::Module> code;
+};
+
+CUresult prepare_launch(State& s, Context& context, const LaunchArguments& arguments,
+                        ReadyLaunch* ready);
+
+// Runs the grid to its end. A fault is printed and becomes the context's sticky error.
+void run_launch(State& s, const ReadyLaunch& ready);
+
+}  // namespace emu::driver

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// The driver's state: one device, its memory, and every live object.
+//
+// Execution is eager: a launch runs to its end inside the call, so work in a stream is finished
+// when the call that enqueued it returns, streams are trivially ordered, and events are complete
+// once recorded. An asynchronous error is still reported as hardware does: by the next call.
+//
+// Two locks. `execution` is held while device memory is used or changed: by a running grid, by
+// copies, by whatever frees. `lock` guards everything else and is never held while a grid runs, so
+// queries from other threads do not wait for it. Order: execution before lock.
+#pragma once
+
+#include "cuda_api.h"
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "../exec/machine.h"
+#include "../mem/global_memory.h"
+#include "device.h"
+#include "objects.h"
+#include "record.h"
+
+namespace emu::driver {
+
+struct State {
+  std::mutex execution, lock;
+  Record record;  // has a lock of its own
+  bool initialised = false;
+  const DeviceRow* device = nullptr;
+  std::unique_ptr<GlobalMemory> memory;
+  Counters counters;  // of the last launch
+  uint64_t grids = 0;
+
+  CUcontext primary = nullptr;  // always the same handle, as a real driver's
+  unsigned primary_retained = 0;
+
+  Table<CUcontext, Context> contexts;
+  Table<CUstream, Stream> streams;
+  Table<CUevent, Event> events;
+  Table<CUmodule, Module> modules;
+  Table<CUfunction, Function> functions;
+  Table<CUlibrary, Library> libraries;
+  Table<CUkernel, Kernel> kernels;
+  std::map<CUdeviceptr, CUcontext> allocations;  // who owns the memory at an address
+  std::map<uintptr_t, HostBlock> host_blocks;
+
+  int driver_version() const;           // EMU_DRIVER_VERSION
+  CUresult initialise();                // cuInit
+  CUcontext current_handle() const;     // of the calling thread, nullptr: none
+  CUresult current(Context** context);  // 201, 709 or the sticky error instead
+  bool holds(CUstream stream) const;    // a created stream or one of the three built-in ones
+
+  CUdeviceptr allocate(CUcontext owner, uint64_t bytes, std::string label);  // 0: out of memory
+  void release(CUdeviceptr address);
+  void unload_module(CUmodule module);
+  void release_objects(CUcontext context);  // all that lives in it
+};
+
+State& state();
+
+// The calling thread's stack of contexts; its top is current.
+struct ThreadContexts {
+  static constexpr int depth = 64;
+  CUcontext stack[depth];
+  int count;
+};
+ThreadContexts& thread_contexts();
+
+}  // namespace emu::driver

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+// One lane's access to memory of any state space.
+#include "lane_memory.h"
+
+#include <cstring>
+
+namespace emu {
+
+using ptx::Mod;
+using ptx::Space;
+
+namespace {
+
+using LongLong = unsigned long long;
+
+[[noreturn]] void misaligned(uint64_t address, uint32_t bytes, const char* who) {
+  throw Fault(FaultKind::misaligned_address,
+              format("%s of %u bytes at 0x%llx, which is no multiple of its size", who, bytes,
+                     LongLong(address)));
+}
+
+Place in_shared(Warp& warp, Space space, uint64_t address, const char* who) {
+  if (address >> 32)
+    throw Fault(FaultKind::illegal_address,
+                format("%s at 0x%llx, which is no shared address", who, LongLong(address)));
+  uint32_t offset = 0;
+  Cta& cta = warp.cta.cluster.cta_of(uint32_t(address), &offset, who);
+  if (space == Space::shared_cta && &cta != &warp.cta)
+    throw Fault(FaultKind::illegal_address,
+                format("%s through .shared::cta at 0x%08x, which lies in the CTA of rank %u; this "
+                       "one has rank %u",
+                       who, uint32_t(address), cta.rank, warp.cta.rank));
+  if (cta.ended())
+    throw Fault(FaultKind::illegal_address,
+                format("%s at 0x%08x in shared memory of the CTA of rank %u, which has ended", who,
+                       uint32_t(address), cta.rank));
+  Place p;
+  p.space = Space::shared_cta;
+  p.shared = &cta.shared;
+  p.offset = offset;
+  return p;
+}
+
+Place in_params(Warp& warp, uint64_t address, uint32_t bytes, const char* who) {
+  const auto& params = warp.cta.cluster.launch.params;
+  if (address > params.size() || bytes > params.size() - address)
+    throw Fault(FaultKind::illegal_address,
+                format("%s of %u bytes at parameter offset %llu; the block has %zu bytes", who, bytes,
+                       LongLong(address), params.size()));
+  Place p;
+  p.space = Space::param;
+  p.host = const_cast<uint8_t*>(params.data()) + address;  // read only; st refuses .param
+  return p;
+}
+
+template <class T>
+T load(const uint8_t* p) {
+  return __atomic_load_n(reinterpret_cast<const T*>(p), __ATOMIC_ACQUIRE);
+}
+template <class T>
+void store(uint8_t* p, uint64_t v) {
+  __atomic_store_n(reinterpret_cast<T*>(p), T(v), __ATOMIC_RELEASE);
+}
+
+uint64_t read_global(const uint8_t* p, uint32_t bytes) {
+  switch (bytes) {
+    case 1: return load<uint8_t>(p);
+    case 2: return load<uint16_t>(p);
+    case 4: return load<uint32_t>(p);
+    default: return load<uint64_t>(p);
+  }
+}
+
+void write_global(uint8_t* p, uint32_t bytes, uint64_t v) {
+  switch (bytes) {
+    case 1: return store<uint8_t>(p, v);
+    case 2: return store<uint16_t>(p, v);
+    case 4: return store<uint32_t>(p, v);
+    default: return store<uint64_t>(p, v);
+  }
+}
+
+}  // namespace
+
+Place locate(Warp& warp, uint32_t lane, Space space, uint64_t address, uint32_t bytes,
+             const char* who) {
+  if (space == Space::generic) {
+    space = address::space_of(address);
+    address = address::from_generic(space, address);
+  }
+  if (space == Space::global || space == Space::constant) {
+    Place p;
+    p.host = warp.global(address, bytes, bytes, who);
+    return p;
+  }
+  if (address % bytes) misaligned(address, bytes, who);
+  if (space == Space::param) return in_params(warp, address, bytes, who);
+  if (space != Space::local) return in_shared(warp, space, address, who);
+  Place p;
+  p.space = Space::local;
+  p.local = &warp.local;
+  p.offset = address;
+  p.lane = lane;
+  return p;
+}
+
+uint64_t Place::read(uint32_t at, uint32_t bytes, const char* who) const {
+  uint64_t value = 0;
+  if (space == Space::global) return read_global(host + at, bytes);
+  if (space == Space::param)
+    memcpy(&value, host + at, bytes);
+  else if (space == Space::local)
+    local->read(lane, offset + at, &value, bytes, 1);
+  else
+    shared->read(uint32_t(offset + at), &value, bytes, 1, who);
+  return value;
+}
+
+void Place::write(uint32_t at, uint32_t bytes, uint64_t value, const char* who) const {
+  if (space == Space::global) return write_global(host + at, bytes, value);
+  if (space == Space::param)
+    throw Fault(FaultKind::illegal_address, format("%s writes to a kernel parameter", who));
+  if (space == Space::local)
+    local->write(lane, offset + at, &value, bytes, 1);
+  else
+    shared->write(uint32_t(offset + at), &value, bytes, 1, who);
+}
+
+Space space_named(const ptx::Instr& in) {
+  if (in.has(Mod::global)) return Space::global;
+  if (in.has(Mod::shared) || in.has(Mod::shared_cta)) return Space::shared_cta;
+  if (in.has(Mod::shared_cluster)) return Space::shared_cluster;
+  if (in.has(Mod::param)) return Space::param;
+  if (in.has(Mod::local)) return Space::local;
+  return in.has(Mod::const_) ? Space::constant : Space::generic;
+}
+
+}  // namespace emu

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+// Barriers of CTA and cluster, fences, cluster addresses, and instructions that only affect speed
+// (PTX ISA 9.7.13, 9.7.9.22, 9.7.19).
+#include "binders.h"
+#include "op.h"
+
+namespace emu::ops {
+
+namespace {
+
+struct Request {
+  uint32_t id, threads;
+};
+
+// bar.* is always .aligned, barrier.* only where it says so.
+Request request(Warp& w, const Instr& in, uint32_t active, bool aligned) {
+  if (aligned) w.require_aligned(active, in.opcode);
+  Request r{uint32_t(w.uniform(in.ops[0], active, in.opcode)), NamedBarriers::whole_cta};
+  if (in.ops.size() < 2) return r;
+  r.threads = uint32_t(w.uniform(in.ops[1], active, in.opcode));
+  if (r.threads == NamedBarriers::whole_cta)
+    throw Fault(FaultKind::barrier_misuse, format("%s at barrier %u for 0 threads", in.opcode, r.id));
+  return r;
+}
+
+template <bool Aligned>
+Step sync(Warp& w, const Instr& in, uint32_t active) {
+  NamedBarriers& barriers = w.cta.barriers;
+  uint64_t& ticket = w.flow.here().ticket;  // set: these lanes have arrived
+  Request r = request(w, in, active, Aligned);
+  if (!ticket) ticket = barriers.arrive(r.id, r.threads, w, active, in.opcode);
+  if (!barriers.passed(r.id, ticket)) {
+    w.waiting = format("%s at barrier %u", in.opcode, r.id);
+    return Step::blocked;
+  }
+  ticket = 0;
+  return Step::next;
+}
+
+template <bool Aligned>
+Step arrive(Warp& w, const Instr& in, uint32_t active) {
+  Request r = request(w, in, active, Aligned);
+  w.cta.barriers.arrive(r.id, r.threads, w, active, in.opcode);
+  return Step::next;
+}
+
+Step cluster_arrive(Warp& w, const Instr& in, uint32_t active) {
+  if (in.has(Mod::aligned)) w.require_aligned(active, in.opcode);
+  w.cta.cluster.barrier.arrive(w, active);
+  return Step::next;
+}
+
+Step cluster_wait(Warp& w, const Instr& in, uint32_t active) {
+  if (in.has(Mod::aligned)) w.require_aligned(active, in.opcode);
+  if (w.cta.cluster.barrier.wait(w, active)) return Step::next;
+  w.waiting = "barrier.cluster.wait";
+  return Step::blocked;
+}
+
+// Program order is memory order here: one host thread runs a cluster, asynchronous work of the unit
+// models checks the proxy fences it needs, and accesses to global memory are acquire and release.
+Step order(Warp&, const Instr&, uint32_t) { return Step::next; }
+
+// One grid runs at a time, so what griddepcontrol.wait waits for is over.
+Step nothing(Warp&, const Instr&, uint32_t) { return Step::next; }
+
+Step sleep(Warp& w, const Instr& in, uint32_t active) {
+  for_lanes(active, [&](uint32_t i) { w.get(in.ops[0], i); });
+  return Step::next;
+}
+
+Step set_registers(Warp& w, const Instr& in, uint32_t active) {
+  w.require_aligned(active, in.opcode);
+  int64_t n = in.ops[0].imm;
+  if (n < 24 || n > 256 || n % 8)
+    throw Fault(FaultKind::illegal_instruction,
+                format("setmaxnreg %lld: not a multiple of 8 from 24 to 256", (long long)n));
+  return Step::next;
+}
+
+constexpr uint64_t rank_mask = 0xFFull << SharedMemory::rank_shift;
+
+// mapa: the address's counterpart in another CTA of the cluster. Rank bits are replaced (measured:
+// H200); a generic address keeps its window.
+Step map_address(Warp& w, const Instr& in, uint32_t active) {
+  Warp::Row sa, sb;
+  const uint64_t* a = w.source(in.ops[1], active, sa);
+  const uint64_t* b = w.source(in.ops[2], active, sb);
+  size_t size = w.cta.cluster.ctas.size();
+  for_lanes(active, [&](uint32_t i) {
+    if (uint32_t(b[i]) >= size)
+      throw Fault(FaultKind::illegal_address,
+                  format("mapa to rank %u in a cluster of %zu CTAs", uint32_t(b[i]), size));
+  });
+  uint64_t* d = w.destination(in.ops[0], active);
+  for_lanes(active, [=](uint32_t i) {
+    d[i] = (a[i] & ~rank_mask) | uint64_t(uint32_t(b[i])) << SharedMemory::rank_shift;
+  });
+  return Step::next;
+}
+
+uint32_t rank_of(uint64_t address) {
+  return uint32_t((address & rank_mask) >> SharedMemory::rank_shift);
+}
+
+}  // namespace
+
+Exec bind_bar_sync(const Instr&, std::string&) { return sync<true>; }
+Exec bind_bar_arrive(const Instr&, std::string&) { return arrive<true>; }
+Exec bind_barrier_sync(const Instr& in, std::string&) {
+  return in.has(Mod::aligned) ? sync<true> : sync<false>;
+}
+Exec bind_barrier_arrive(const Instr& in, std::string&) {
+  return in.has(Mod::aligned) ? arrive<true> : arrive<false>;
+}
+Exec bind_barrier_cluster_arrive(const Instr&, std::string&) { return cluster_arrive; }
+Exec bind_barrier_cluster_wait(const Instr&, std::string&) { return cluster_wait; }
+
+Exec bind_mapa(const Instr&, std::string&) { return map_address; }
+Exec bind_getctarank(const Instr&, std::string&) {
+  return map1<uint32_t, uint64_t, [](uint64_t a) { return rank_of(a); }>;
+}
+
+Exec bind_membar(const Instr&, std::string&) { return order; }
+Exec bind_fence(const Instr&, std::string&) { return order; }
+Exec bind_fence_proxy(const Instr&, std::string&) { return order; }
+Exec bind_griddepcontrol(const Instr&, std::string&) { return nothing; }
+Exec bind_nanosleep(const Instr&, std::string&) { return sleep; }
+Exec bind_setmaxnreg(const Instr&, std::string&) { return set_registers; }
+
+}  // namespace emu::ops

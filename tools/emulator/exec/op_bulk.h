@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+// Where bulk copies go and whom they signal: shared by cp.async.bulk and cp.async.bulk.tensor.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "unit_glue.h"
+
+namespace emu::ops {
+
+// One CTA's share of a copy to shared memory, and the mbarrier that receives its bytes.
+struct Delivery {
+  glue::Target data, barrier;
+};
+
+// `mask` is the operand of .multicast::cluster or nullptr. Faults on masks, ranks and missing
+// barriers.
+std::vector<Delivery> deliveries(Warp& warp, const ptx::Instr& in, uint32_t lane,
+                                 const ptx::Operand& destination, const ptx::Operand& barrier,
+                                 const ptx::Operand* mask);
+
+// Posts a copy of `bytes` to shared memory: `write`, then complete_tx.
+void deliver(Warp& warp, const ptx::Instr& in, const Delivery& d, uint32_t bytes,
+             std::function<void(SharedMemory&)> write);
+
+// Posts a copy out of the CTA's shared memory that belongs to the thread's open bulk group.
+void send(Warp& warp, const ptx::Instr& in, uint32_t lane, uint32_t shared_address, uint32_t bytes,
+          std::function<void(const SharedMemory&)> write);
+
+// .L2::cache_hint changes nothing here, but its operand has to have a value.
+void require_policy(Warp& warp, const ptx::Instr& in, uint32_t lane);
+
+}  // namespace emu::ops

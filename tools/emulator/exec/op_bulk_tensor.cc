@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+// cp.async.bulk.tensor in tile mode: load, store, prefetch.
+#include "../unit/tma.h"
+#include "binders.h"
+#include "op_bulk.h"
+
+namespace emu::ops {
+namespace {
+
+using ptx::Instr;
+using ptx::Mod;
+using ptx::Space;
+using ptx::Step;
+
+uint32_t rank_of(const Instr& in) {
+  uint32_t rank = 1;
+  for (Mod m : {Mod::dim_1, Mod::dim_2, Mod::dim_3, Mod::dim_4, Mod::dim_5}) {
+    if (in.has(m)) return rank;
+    ++rank;
+  }
+  return 0;
+}
+
+// The hardware reads maps from parameters, constants or global memory, at a generic address.
+const void* map_bytes(Warp& warp, const ptx::Operand& op, uint32_t lane, const char* who) {
+  const Launch& launch = warp.cta.cluster.launch;
+  uint64_t address = warp.address(op, lane);
+  if (op.base_is_symbol && op.space == Space::param)
+    address = address::to_generic(Space::param, address);
+  if (address % 64)
+    throw Fault(FaultKind::misaligned_address,
+                format("%s: the tensor map at 0x%llx is not 64-byte aligned", who,
+                       (unsigned long long)address));
+  switch (address::space_of(address)) {
+    case Space::global: return launch.memory->at(address, sizeof(TensorMap), 64, who);
+    case Space::param: {
+      const uint64_t offset = address::from_generic(Space::param, address);
+      if (offset + sizeof(TensorMap) <= launch.params.size()) return &launch.params[offset];
+      throw Fault(FaultKind::illegal_address,
+                  format("%s: a tensor map at parameter offset %llu of %zu bytes", who,
+                         (unsigned long long)offset, launch.params.size()));
+    }
+    default:
+      throw Fault(
+          FaultKind::illegal_address,
+          format("%s: the tensor map at 0x%llx is in shared or local memory; it has to be a "
+                 "parameter, a constant or in global memory",
+                 who, (unsigned long long)address));
+  }
+}
+
+struct Box {
+  TensorMap map;
+  TmaCoordinates at;
+};
+
+Box box(Warp& warp, const Instr& in, const ptx::Operand& op, uint32_t lane) {
+  require_policy(warp, in, lane);
+  Box b{decode_tensor_map(map_bytes(warp, op, lane, in.opcode), in.opcode), {}};
+  for (size_t i = 0; i < op.elements.size() && i < TensorMap::max_rank; ++i)
+    b.at.at[i] = int32_t(warp.get(op.elements[i], lane));
+  return b;
+}
+
+Step load(Warp& warp, const Instr& in, uint32_t active) {
+  glue::each_lane(active, [&](uint32_t lane) {
+    const Box b = box(warp, in, in.ops[1], lane);
+    const bool multicast = in.has(Mod::multicast_cluster);
+    const GlobalMemory* memory = warp.cta.cluster.launch.memory;
+    ++warp.cta.counters.tma_loads;
+    for (const Delivery& d :
+         deliveries(warp, in, lane, in.ops[0], in.ops[2], multicast ? &in.ops[3] : nullptr)) {
+      check_tma_load(b.map, rank_of(in), b.at, d.data.address);
+      warp.cta.counters.tma_bytes += b.map.box_bytes();
+      deliver(warp, in, d, b.map.box_bytes(), [=](SharedMemory& shared) {
+        tma_load(b.map, b.at, d.data.address, shared, *memory);
+      });
+    }
+  });
+  return Step::next;
+}
+
+Step store(Warp& warp, const Instr& in, uint32_t active) {
+  glue::each_lane(active, [&](uint32_t lane) {
+    const Box b = box(warp, in, in.ops[0], lane);
+    const glue::Target from = glue::target(warp, in.ops[1], lane, glue::Where::own, in.opcode);
+    check_tma_store(b.map, rank_of(in), b.at, from.address);
+    const GlobalMemory* memory = warp.cta.cluster.launch.memory;
+    send(warp, in, lane, from.address, b.map.box_bytes(), [=](const SharedMemory& shared) {
+      tma_store(b.map, b.at, from.address, shared, *memory);
+    });
+  });
+  return Step::next;
+}
+
+// A hint: the box is checked and nothing is fetched.
+Step prefetch(Warp& warp, const Instr& in, uint32_t active) {
+  glue::each_lane(active, [&](uint32_t lane) {
+    const Box b = box(warp, in, in.ops[0], lane);
+    check_tma_load(b.map, rank_of(in), b.at, 0);
+  });
+  return Step::next;
+}
+
+}  // namespace
+
+ptx::Exec bind_cp_async_bulk_tensor(const Instr& in, std::string&) {
+  return in.has(Mod::bulk_group) ? store : load;
+}
+ptx::Exec bind_cp_async_bulk_prefetch_tensor(const Instr&, std::string&) { return prefetch; }
+
+}  // namespace emu::ops

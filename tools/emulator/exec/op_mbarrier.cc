@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+// mbarrier.*: every active lane is a thread of its own.
+#include <vector>
+
+#include "binders.h"
+#include "unit_glue.h"
+
+namespace emu::ops {
+namespace {
+
+using glue::Target;
+using ptx::Instr;
+using ptx::Mod;
+using ptx::Step;
+
+// All lanes of a warp may execute one mbarrier.init: kernels known to be right do, and the barrier
+// ends up the same. A second instruction is misuse.
+Step init(Warp& warp, const Instr& in, uint32_t active) {
+  std::vector<std::pair<uint32_t, uint32_t>> done;
+  glue::each_lane(active, [&](uint32_t lane) {
+    const Target t = glue::target(warp, in, in.ops[0], lane);
+    const std::pair<uint32_t, uint32_t> one{t.address, uint32_t(warp.get(in.ops[1], lane))};
+    for (const auto& d : done)
+      if (d == one) return;
+    t.cta->mbarriers.init(one.first, one.second);
+    t.cta->shared.mark_mbarrier(one.first, true);
+    done.push_back(one);
+  });
+  return Step::next;
+}
+
+Step inval(Warp& warp, const Instr& in, uint32_t active) {
+  glue::each_lane(active, [&](uint32_t lane) {
+    const Target t = glue::target(warp, in, in.ops[0], lane);
+    t.cta->mbarriers.inval(t.address);
+    t.cta->shared.mark_mbarrier(t.address, false);
+  });
+  return Step::next;
+}
+
+// `each` does the work on one lane's barrier.
+template <class F>
+Step on_barrier(Warp& warp, const Instr& in, size_t address_op, uint32_t active, F each) {
+  glue::each_lane(active, [&](uint32_t lane) {
+    const Target t = glue::target(warp, in, in.ops[address_op], lane);
+    glue::require_running(warp.cta, *t.cta, in.opcode);
+    each(t, lane);
+  });
+  ++warp.cta.cluster.progress;
+  return Step::next;
+}
+
+Step arrive(Warp& warp, const Instr& in, uint32_t active) {
+  return on_barrier(warp, in, 1, active, [&](const Target& t, uint32_t lane) {
+    const uint32_t n = in.ops.size() > 2 ? uint32_t(warp.get(in.ops[2], lane)) : 1;
+    warp.set(in.ops[0], lane, t.cta->mbarriers.arrive(t.address, n));
+  });
+}
+
+Step arrive_expect_tx(Warp& warp, const Instr& in, uint32_t active) {
+  return on_barrier(warp, in, 1, active, [&](const Target& t, uint32_t lane) {
+    const uint32_t bytes = uint32_t(warp.get(in.ops[2], lane));
+    warp.set(in.ops[0], lane, t.cta->mbarriers.arrive_expect_tx(t.address, bytes));
+  });
+}
+
+Step expect_tx(Warp& warp, const Instr& in, uint32_t active) {
+  return on_barrier(warp, in, 0, active, [&](const Target& t, uint32_t lane) {
+    t.cta->mbarriers.expect_tx(t.address, uint32_t(warp.get(in.ops[1], lane)));
+  });
+}
+
+Step complete_tx(Warp& warp, const Instr& in, uint32_t active) {
+  return on_barrier(warp, in, 0, active, [&](const Target& t, uint32_t lane) {
+    t.cta->mbarriers.complete_tx(t.address, uint32_t(warp.get(in.ops[1], lane)));
+  });
+}
+
+// The lanes whose phase is over.
+uint32_t passed(Warp& warp, const Instr& in, uint32_t active) {
+  uint32_t lanes = 0;
+  glue::each_lane(active, [&](uint32_t lane) {
+    const Target t = glue::target(warp, in, in.ops[1], lane);
+    const uint64_t phase = warp.get(in.ops[2], lane);
+    const bool over = in.has(Mod::parity) ? t.cta->mbarriers.test_parity(t.address, uint32_t(phase))
+                                          : t.cta->mbarriers.test_state(t.address, phase);
+    lanes |= uint32_t(over) << lane;
+  });
+  return lanes;
+}
+
+void answer(Warp& warp, const Instr& in, uint32_t active, uint32_t lanes) {
+  glue::each_lane(active, [&](uint32_t lane) { warp.set(in.ops[0], lane, lanes >> lane & 1); });
+}
+
+Step test_wait(Warp& warp, const Instr& in, uint32_t active) {
+  answer(warp, in, active, passed(warp, in, active));
+  return Step::next;
+}
+
+// Suspends while no lane's phase is over; false is a legal answer for the others (PTX: try_wait may
+// return before the phase completes).
+Step try_wait(Warp& warp, const Instr& in, uint32_t active) {
+  const uint32_t lanes = passed(warp, in, active);
+  uint64_t& counted = warp.flow.here().ticket;
+  if (lanes == 0 && !warp.cta.cluster.waits_expire) {
+    if (!counted) ++warp.cta.counters.barrier_waits;
+    counted = 1;
+    const Target t = glue::target(warp, in, in.ops[1], uint32_t(std::countr_zero(active)));
+    warp.waiting = t.cta->mbarriers.describe(t.address);
+    return Step::blocked;
+  }
+  counted = 0;
+  answer(warp, in, active, lanes);
+  return Step::next;
+}
+
+}  // namespace
+
+ptx::Exec bind_mbarrier_init(const Instr&, std::string&) { return init; }
+ptx::Exec bind_mbarrier_inval(const Instr&, std::string&) { return inval; }
+ptx::Exec bind_mbarrier_arrive(const Instr& in, std::string&) {
+  return in.has(Mod::expect_tx) ? arrive_expect_tx : arrive;
+}
+ptx::Exec bind_mbarrier_expect_tx(const Instr&, std::string&) { return expect_tx; }
+ptx::Exec bind_mbarrier_complete_tx(const Instr&, std::string&) { return complete_tx; }
+ptx::Exec bind_mbarrier_test_wait(const Instr&, std::string&) { return test_wait; }
+ptx::Exec bind_mbarrier_try_wait(const Instr&, std::string&) { return try_wait; }
+
+}  // namespace emu::ops

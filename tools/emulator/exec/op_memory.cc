@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+// ld, st (PTX ISA 9.7.9.8, 9.7.9.12), prefetch and createpolicy.
+//
+// Cache operators, eviction priorities and policies change no value. Order needs no more than program
+// order: one host thread runs a cluster, and global accesses are acquire and release (lane_memory.h).
+#include "binders.h"
+#include "lane_memory.h"
+#include "op.h"
+
+namespace emu::ops {
+
+namespace {
+
+size_t element_count(const Operand& op) {
+  return op.kind == Operand::Kind::vector ? op.elements.size() : 1;
+}
+const Operand& element(const Operand& op, size_t i) {
+  return op.kind == Operand::Kind::vector ? op.elements[i] : op;
+}
+
+// A .b128 register is two slots, accessed as two words.
+struct Shape {
+  uint32_t bytes, words, parts;
+};
+Shape shape_of(const Instr& in, const Operand& value) {
+  if (in.type() == Type::b128) return {8, 2, 2};
+  return {ptx::bits_of(in.type()) / 8, uint32_t(element_count(value)), 1};
+}
+
+template <Space S>
+Step load(Warp& w, const Instr& in, uint32_t active) {
+  const Operand& value = in.ops[0];
+  Shape shape = shape_of(in, value);
+  bool is_signed = ptx::class_of(in.type()) == 's';
+  uint32_t unused = 64 - shape.bytes * 8;
+  Place places[32];  // all addresses first: a destination may be the address register
+  for_lanes(active, [&](uint32_t i) {
+    places[i] = locate(w, i, S, w.address(in.ops[1], i), shape.bytes * shape.words, "load");
+  });
+  for (uint32_t e = 0; e < shape.words; ++e) {
+    const Operand& op = element(value, shape.parts == 2 ? 0 : e);
+    for_lanes(active, [&](uint32_t i) {
+      uint64_t v = places[i].read(e * shape.bytes, shape.bytes, "load");
+      if (is_signed) v = uint64_t(int64_t(v << unused) >> unused);
+      w.set(op, i, v, shape.parts == 2 ? e : 0);
+    });
+  }
+  return Step::next;
+}
+
+template <Space S>
+Step store(Warp& w, const Instr& in, uint32_t active) {
+  const Operand& value = in.ops[1];
+  Shape shape = shape_of(in, value);
+  Warp::Row scratch[8];
+  const uint64_t* words[8];
+  for (uint32_t e = 0; e < shape.words; ++e)
+    words[e] = shape.parts == 2 ? w.source(value, active, scratch[e], e)
+                                : w.source(element(value, e), active, scratch[e]);
+  for_lanes(active, [&](uint32_t i) {
+    Place p = locate(w, i, S, w.address(in.ops[0], i), shape.bytes * shape.words, "store");
+    for (uint32_t e = 0; e < shape.words; ++e)
+      p.write(e * shape.bytes, shape.bytes, words[e][i], "store");
+  });
+  return Step::next;
+}
+
+template <template <Space> class Op>
+Exec by_space(const Instr& in) {
+  switch (space_named(in)) {
+    case Space::global: return Op<Space::global>::exec;
+    case Space::shared_cta: return Op<Space::shared_cta>::exec;
+    case Space::shared_cluster: return Op<Space::shared_cluster>::exec;
+    case Space::param: return Op<Space::param>::exec;
+    case Space::local: return Op<Space::local>::exec;
+    case Space::constant: return Op<Space::constant>::exec;
+    case Space::generic: return Op<Space::generic>::exec;
+  }
+  return nullptr;
+}
+
+template <Space S>
+struct Load {
+  static constexpr Exec exec = load<S>;
+};
+template <Space S>
+struct Store {
+  static constexpr Exec exec = store<S>;
+};
+
+// A hint, and no fault on hardware whatever the address is; reading the address register is checked.
+Step hint(Warp& w, const Instr& in, uint32_t active) {
+  for_lanes(active, [&](uint32_t i) { w.address(in.ops[0], i); });
+  return Step::next;
+}
+
+// The encoding of a policy is opaque; any value does, as nothing reads it.
+Step make_policy(Warp& w, const Instr& in, uint32_t active) {
+  uint64_t* d = w.destination(in.ops[0], active);
+  for_lanes(active, [=](uint32_t i) { d[i] = 0x10F0000000000000; });
+  return Step::next;
+}
+
+}  // namespace
+
+Exec bind_ld(const Instr& in, std::string&) { return by_space<Load>(in); }
+
+Exec bind_st(const Instr& in, std::string& why) {
+  if (in.has(Mod::param)) return refuse(why, "parameters of calls are not executed");
+  return by_space<Store>(in);
+}
+
+Exec bind_prefetch(const Instr&, std::string&) { return hint; }
+Exec bind_createpolicy(const Instr&, std::string&) { return make_policy; }
+
+}  // namespace emu::ops

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+// tcgen05.ld, st and wait. An ld or st takes effect at once or at the wait, as the run's order
+// says: a program that waits cannot tell, one that does not gets caught.
+#include "../unit/tensor_access.h"
+#include "binders.h"
+#include "unit_glue.h"
+
+namespace emu::ops {
+namespace {
+
+using ptx::Instr;
+using ptx::Mod;
+using ptx::Operand;
+using ptx::Step;
+
+AccessShape shape_of(const Instr& in) {
+  if (in.has(Mod::shape_16x64b)) return AccessShape::s16x64b;
+  if (in.has(Mod::shape_16x128b)) return AccessShape::s16x128b;
+  if (in.has(Mod::shape_16x256b)) return AccessShape::s16x256b;
+  if (in.has(Mod::shape_16x32bx2)) return AccessShape::s16x32bx2;
+  return AccessShape::s32x32b;
+}
+
+// One ld or st of a warp: which cells its registers are.
+struct Access {
+  AccessShape shape;
+  uint32_t lane, column, split, registers;
+
+  Cell cell(uint32_t t, uint32_t reg) const {
+    const Cell c = access_cell(shape, t, reg, split);
+    return {lane + c.lane, column + c.column};
+  }
+  // Calls f(first column, count) for the columns that are touched. 32 cells of a register are a
+  // column of .32x32b, two columns of 16 lanes in the others, which .16x32bx2 has apart.
+  template <class F>
+  void columns(F f) const {
+    const bool single = shape == AccessShape::s32x32b || shape == AccessShape::s16x32bx2;
+    f(column, single ? registers : 2 * registers);
+    if (shape == AccessShape::s16x32bx2) f(column + split, registers);
+  }
+};
+
+Access access(Warp& warp, const Instr& in, uint32_t active, const Operand& address,
+              const Operand& registers, const Operand* split) {
+  warp.require_aligned(active, in.opcode);
+  const uint32_t at = uint32_t(warp.uniform(address, active, in.opcode));
+  const AccessShape shape = shape_of(in);
+  Access a{shape, access_lane(shape, at, warp.index, in.opcode), TensorMemory::column_of(at),
+           split ? uint32_t(split->imm) : 0, uint32_t(registers.elements.size())};
+  a.columns([&](uint32_t c, uint32_t n) { warp.cta.tensor_memory.require(c, n, in.opcode); });
+  return a;
+}
+
+std::vector<uint32_t> read_cells(const TensorMemory& tensor, const Access& a) {
+  std::vector<uint32_t> values(a.registers * 32);
+  for (uint32_t r = 0; r < a.registers; ++r)
+    for (uint32_t t = 0; t < 32; ++t) {
+      const Cell c = a.cell(t, r);
+      values[r * 32 + t] = tensor.read(c.lane, c.column, "tcgen05.ld");
+    }
+  return values;
+}
+
+void write_cells(TensorMemory& tensor, const Access& a, const std::vector<uint32_t>& values) {
+  for (uint32_t r = 0; r < a.registers; ++r)
+    for (uint32_t t = 0; t < 32; ++t) {
+      const Cell c = a.cell(t, r);
+      tensor.write(c.lane, c.column, values[r * 32 + t], "tcgen05.st");
+    }
+}
+
+void set_registers(Warp& warp, const Operand& registers, uint32_t active,
+                   const std::vector<uint32_t>& values) {
+  for (size_t r = 0; r < registers.elements.size(); ++r)
+    glue::each_lane(active,
+                    [&](uint32_t t) { warp.set(registers.elements[r], t, values[r * 32 + t]); });
+}
+
+Step load(Warp& warp, const Instr& in, uint32_t active) {
+  const Operand* registers = &in.ops[0];
+  const Access a =
+      access(warp, in, active, in.ops[1], *registers, in.ops.size() > 2 ? &in.ops[2] : nullptr);
+  Cta& cta = warp.cta;
+  a.columns([&](uint32_t c, uint32_t n) {
+    cta.units.in_flight.check_columns_read(c, n, in.opcode);
+    cta.units.in_flight.read_columns(c, n, InFlight::begin);
+  });
+  std::vector<uint32_t> early;
+  if (!cta.cluster.async.late()) early = read_cells(cta.tensor_memory, a);
+  for (const Operand& r : registers->elements) warp.set_pending(r, active);
+  warp.pending_ld.push_back([&warp, registers, active, a, early = std::move(early)] {
+    set_registers(warp, *registers, active,
+                  early.empty() ? read_cells(warp.cta.tensor_memory, a) : early);
+    a.columns([&](uint32_t c, uint32_t n) {
+      warp.cta.units.in_flight.read_columns(c, n, InFlight::end);
+    });
+  });
+  return Step::next;
+}
+
+Step store(Warp& warp, const Instr& in, uint32_t active) {
+  const Operand& registers = in.ops.back();
+  const Access a =
+      access(warp, in, active, in.ops[0], registers, in.ops.size() > 2 ? &in.ops[1] : nullptr);
+  a.columns([&](uint32_t c, uint32_t n) {
+    warp.cta.units.in_flight.check_columns_write(c, n, false, in.opcode);
+  });
+  std::vector<uint32_t> values(a.registers * 32);
+  for (uint32_t r = 0; r < a.registers; ++r)
+    glue::each_lane(active, [&](uint32_t t) {
+      values[r * 32 + t] = uint32_t(warp.get(registers.elements[r], t));
+    });
+  if (!warp.cta.cluster.async.late()) {
+    write_cells(warp.cta.tensor_memory, a, values);
+    return Step::next;
+  }
+  warp.pending_st.push_back(
+      [&warp, a, values = std::move(values)] { write_cells(warp.cta.tensor_memory, a, values); });
+  return Step::next;
+}
+
+Step run_all(Warp& warp, const Instr& in, uint32_t active,
+             std::vector<std::function<void()>>& work) {
+  warp.require_aligned(active, in.opcode);
+  for (const auto& w : work) w();
+  work.clear();
+  return Step::next;
+}
+
+Step wait_ld(Warp& warp, const Instr& in, uint32_t active) {
+  return run_all(warp, in, active, warp.pending_ld);
+}
+Step wait_st(Warp& warp, const Instr& in, uint32_t active) {
+  return run_all(warp, in, active, warp.pending_st);
+}
+
+bool packed(const Instr& in, std::string& why) {
+  if (!in.has(Mod::pack_16b) && !in.has(Mod::unpack_16b)) return false;
+  why = std::string(in.opcode) + " with .pack::16b or .unpack::16b is not emulated";
+  return true;
+}
+
+}  // namespace
+
+ptx::Exec bind_tcgen05_ld(const Instr& in, std::string& why) {
+  return packed(in, why) ? nullptr : load;
+}
+ptx::Exec bind_tcgen05_st(const Instr& in, std::string& why) {
+  return packed(in, why) ? nullptr : store;
+}
+ptx::Exec bind_tcgen05_wait_ld(const Instr&, std::string&) { return wait_ld; }
+ptx::Exec bind_tcgen05_wait_st(const Instr&, std::string&) { return wait_st; }
+
+}  // namespace emu::ops

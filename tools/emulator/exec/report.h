@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+// What a fault says: where in the grid, where in the PTX text, and what happened.
+#pragma once
+
+#include <string>
+
+#include "machine.h"
+
+namespace emu::report {
+
+const char* name(FaultKind kind);
+
+// The fault of one instruction, executed by the lanes `active` of `warp`.
+Fault located(const Fault& fault, const Warp& warp, const ptx::Instr& in, uint32_t active);
+// A fault of asynchronous work or of a check at the end of a CTA or cluster.
+Fault located(const Fault& fault, const Cluster& cluster, const char* during);
+// Nothing in the cluster can go on: every warp with its reason, every barrier, what is pending.
+Fault deadlock(const Cluster& cluster);
+
+}  // namespace emu::report

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// The .local memory of one warp's threads, with a shadow of the bytes that were written.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace emu {
+
+class LocalMemory {
+ public:
+  explicit LocalMemory(uint32_t bytes_per_thread) : bytes_(bytes_per_thread) {}
+
+  // Throw Fault illegal_address, misaligned_address, uninitialised.
+  void read(uint32_t lane, uint64_t offset, void* to, uint32_t bytes, uint32_t align) const;
+  void write(uint32_t lane, uint64_t offset, const void* from, uint32_t bytes, uint32_t align);
+
+ private:
+  size_t check(uint32_t lane, uint64_t offset, uint32_t bytes, uint32_t align) const;
+  uint32_t bytes_;
+  std::vector<uint8_t> data_, written_;  // empty until the first write
+};
+
+}  // namespace emu

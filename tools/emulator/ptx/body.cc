@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+// Scopes, declarations, labels, instructions; then layout and control flow.
+#include "body.h"
+
+#include "cfg.h"
+#include "declarations.h"
+#include "lower.h"
+#include "syntax.h"
+
+namespace emu::ptx {
+namespace {
+
+uint64_t align_up(uint64_t n, uint64_t align) { return (n + align - 1) & ~(align - 1); }
+
+void skip_line(Cursor& in) {
+  const uint32_t line = in.pos().line;
+  while (!in.at_end() && in.pos().line == line) in.next();
+}
+
+void skip_braces(Cursor& in) {
+  while (!in.at_end() && !in.peek().is('{')) in.next();
+  for (uint32_t depth = 0; !in.at_end(); ) {
+    if (in.peek().is('{')) ++depth;
+    if (in.next().is('}') && --depth == 0) return;
+  }
+}
+
+}  // namespace
+
+// Debug information and hints change nothing that can be observed.
+bool skip_ignored_directive(Cursor& in) {
+  const Token& t = in.peek();
+  if (t.dot("loc") || t.dot("file")) {
+    skip_line(in);
+  } else if (t.dot("section")) {
+    skip_braces(in);
+  } else if (t.dot("pragma")) {
+    while (!in.at_end() && !in.accept(';')) in.next();
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void BodyParser::parse() {
+  scopes_.push();
+  while (depth_) {
+    if (in_.at_end()) in_.fail("'}' expected");
+    statement();
+  }
+}
+
+void BodyParser::statement() {
+  const Token& t = in_.peek();
+  if (in_.accept(';')) return;
+  if (in_.accept('{')) {
+    scopes_.push();
+    ++depth_;
+  } else if (t.is('}')) {
+    close_scope();
+  } else if (t.kind == Token::Kind::dotted) {
+    if (!skip_ignored_directive(in_)) directive();
+  } else if (t.kind == Token::Kind::word && in_.peek(1).is(':')) {
+    label();
+  } else {
+    instruction();
+  }
+}
+
+void BodyParser::close_scope() {
+  const SourcePos end = in_.pos();
+  in_.next();
+  scopes_.pop([this](uint32_t from, uint32_t to) { function_.code[from].target = to; });
+  if (--depth_ == 0) finish(end);
+}
+
+void BodyParser::directive() {
+  if (in_.accept_dot("reg")) return registers();
+  if (in_.accept_dot("shared")) return shared_variables();
+  if (in_.accept_dot("local")) return local_variables();
+  if (in_.peek().dot("param")) in_.fail("calls are not supported, nor are their .param variables");
+  in_.fail("a statement expected");
+}
+
+void BodyParser::registers() {
+  const RegisterDeclaration d = parse_registers(in_);
+  const auto add = [&](std::string name, bool made, SourcePos pos, std::string_view view) {
+    const Symbol symbol{Symbol::Kind::reg, d.type, Space::generic, function_.register_slots};
+    if (made) scopes_.declare_copy(name, symbol, pos);
+    else scopes_.declare(view, symbol, pos);
+    const uint32_t slots = d.type == Type::b128 ? 2 : 1;
+    function_.register_slots += slots;
+    function_.register_names.resize(function_.register_slots, name);
+  };
+  for (const RegisterName& n : d.names) {
+    const std::string name(n.name);
+    if (!n.is_range) add(name, false, n.pos, n.name);
+    for (uint32_t i = 0; i < n.count; ++i) add(name + std::to_string(i), true, n.pos, {});
+  }
+}
+
+void BodyParser::shared_variables() {
+  for (const VariableDeclaration& v : parse_variables(in_)) {
+    if (v.open || !v.init.empty()) throw PtxError(v.pos, "a shared variable has a size and no value");
+    const uint32_t index = uint32_t(shared_.variables.size());
+    scopes_.declare(v.name, {Symbol::Kind::variable, Type::none, Space::shared_cta, index}, v.pos);
+    shared_.variables.push_back({v.name, v.align, v.bytes, false, true});
+  }
+}
+
+void BodyParser::local_variables() {
+  for (const VariableDeclaration& v : parse_variables(in_)) {
+    if (v.open || !v.init.empty()) throw PtxError(v.pos, "a local variable has a size and no value");
+    const uint64_t offset = align_up(function_.local_bytes, v.align);
+    if (offset + v.bytes > 512 << 10) throw PtxError(v.pos, "more than 512 KiB of local memory");
+    scopes_.declare(v.name, {Symbol::Kind::variable, Type::none, Space::local, uint32_t(offset)}, v.pos);
+    function_.local_bytes = uint32_t(offset + v.bytes);
+  }
+}
+
+void BodyParser::label() {
+  const Token& name = in_.next();
+  in_.next();
+  scopes_.label(name.text, uint32_t(function_.code.size()), name.pos);
+}
+
+void BodyParser::instruction() {
+  ParsedInstr parsed;
+  if (in_.accept('@')) {
+    parsed.guard_negated = in_.accept('!');
+    parsed.guard = in_.expect_word("a predicate");
+  }
+  if (in_.peek().kind != Token::Kind::word) in_.fail("an instruction expected");
+  parse_instruction(in_, parsed);
+  lower(parsed, scopes_, target_, function_);
+}
+
+// A label or a guarded branch may stand at the very end; falling off the end is a ret (PTX ISA 9.7.12).
+void BodyParser::finish(SourcePos end) {
+  for (const Branch& b : scopes_.unresolved())
+    throw PtxError(b.pos, "label '" + std::string(b.label) + "' is not in scope");
+  Scopes none;
+  ParsedInstr ret;
+  const std::vector<Token> text = lex("ret;");
+  Cursor at(text);
+  parse_instruction(at, ret);
+  ret.pos = end;
+  lower(ret, none, target_, function_);
+  check_cta_group(function_);
+  shared_.place(function_, end);
+  set_reconvergence(function_);
+}
+
+}  // namespace emu::ptx

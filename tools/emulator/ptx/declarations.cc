@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+// PTX ISA 5.4. Sizes are kept below 2^40 so that no product overflows.
+#include "declarations.h"
+
+#include <bit>
+#include <cstring>
+
+#include "notation.h"
+
+namespace emu::ptx {
+namespace {
+
+constexpr uint64_t size_limit = 1ull << 40;
+
+uint32_t parse_align(Cursor& in) {
+  const uint64_t n = in.expect_integer("alignment");
+  if (n == 0 || n > 1u << 20 || !std::has_single_bit(n)) in.fail("an alignment is a power of two");
+  return uint32_t(n);
+}
+
+struct Element {
+  Type type = Type::none;
+  uint32_t align = 0, bytes = 0;
+  uint32_t scalar_bytes() const { return bits_of(type) / 8; }
+};
+
+// .align 16 .v4 .f32
+Element parse_element(Cursor& in) {
+  Element e;
+  if (in.peek().dot("attribute")) in.fail("variables with .attribute are not supported");
+  if (in.accept_dot("align")) e.align = parse_align(in);
+  const uint32_t lanes = in.accept_dot("v2") ? 2 : in.accept_dot("v4") ? 4 : 1;
+  e.type = parse_type(in);
+  if (e.type == Type::pred) in.fail("a predicate has no memory");
+  e.bytes = e.scalar_bytes() * lanes;
+  if (e.align < e.bytes) e.align = e.align ? e.align : e.bytes;
+  return e;
+}
+
+void put(std::vector<uint8_t>& out, uint64_t bits, uint32_t bytes) {
+  for (uint32_t i = 0; i < bytes; ++i) out.push_back(uint8_t(bits >> 8 * i));
+}
+
+void parse_value(Cursor& in, const Element& e, std::vector<uint8_t>& out) {
+  const bool negative = in.accept('-');
+  const Token& t = in.peek();
+  uint64_t bits = t.bits;
+  const bool real = class_of(e.type) == 'f';
+  if (t.kind == Token::Kind::integer && !real) {
+    if (negative) bits = 0 - bits;
+  } else if (t.kind == Token::Kind::real32 && e.type == Type::f32) {
+    bits ^= uint64_t(negative) << 31;
+  } else if (t.kind == Token::Kind::real64 && e.type == Type::f64) {
+    bits ^= uint64_t(negative) << 63;
+  } else if (t.kind == Token::Kind::real64 && e.type == Type::f32) {
+    bits = std::bit_cast<uint32_t>(float(std::bit_cast<double>(bits))) ^ uint64_t(negative) << 31;
+  } else {
+    in.fail("a constant of the variable's type expected (addresses as initial values are not "
+            "supported)");
+  }
+  in.next();
+  put(out, bits, e.scalar_bytes());
+}
+
+void parse_initialiser(Cursor& in, const Element& e, std::vector<uint8_t>& out) {
+  if (!in.accept('{')) return parse_value(in, e, out);
+  if (in.accept('}')) return;
+  do parse_initialiser(in, e, out);
+  while (in.accept(','));
+  in.expect('}');
+}
+
+void parse_declarator(Cursor& in, const Element& e, VariableDeclaration& v) {
+  v.pos = in.pos();
+  v.name = in.expect_word("a variable's name");
+  v.align = e.align;
+  v.bytes = e.bytes;
+  while (in.accept('[')) {
+    if (in.accept(']')) {
+      if (v.open) in.fail("only one bound may be open");
+      v.open = true;
+      continue;
+    }
+    const uint64_t n = in.expect_integer("array bound");
+    if (n > size_limit || v.bytes * n > size_limit) in.fail("array too large");
+    v.bytes *= n;
+    in.expect(']');
+  }
+  if (in.accept('=')) parse_initialiser(in, e, v.init);
+  if (v.open) v.bytes = v.init.size();
+  if (v.init.size() > v.bytes) in.fail("more initial values than the variable has room for");
+}
+
+}  // namespace
+
+Type parse_type(Cursor& in) {
+  const Token& t = in.peek();
+  const Suffix s = t.kind == Token::Kind::dotted ? find_suffix(t.text) : Suffix{};
+  if (s.kind != Suffix::Kind::type) in.fail("a type expected");
+  in.next();
+  return s.type;
+}
+
+RegisterDeclaration parse_registers(Cursor& in) {
+  RegisterDeclaration out;
+  if (in.peek().dot("v2") || in.peek().dot("v4")) in.fail("vector registers are not supported");
+  const SourcePos pos = in.pos();
+  out.type = parse_type(in);
+  // Of the packed types only .f16x2 is a register type; 16-bit floats other than f16 live in .b16.
+  const bool packed = class_of(out.type) == 'x' && out.type != Type::f16x2;
+  if (packed || out.type == Type::bf16 || out.type == Type::tf32 || out.type == Type::b1024)
+    throw PtxError(pos, "." + std::string(text_of(out.type)) + " is no register type");
+  do {
+    RegisterName n;
+    n.pos = in.pos();
+    n.name = in.expect_word("a register's name");
+    if (in.accept('<')) {
+      n.is_range = true;
+      const uint64_t count = in.expect_integer("number of registers");
+      if (count > 1u << 20) in.fail("too many registers");
+      n.count = uint32_t(count);
+      in.expect('>');
+    }
+    out.names.push_back(n);
+  } while (in.accept(','));
+  in.expect(';');
+  return out;
+}
+
+std::vector<VariableDeclaration> parse_variables(Cursor& in) {
+  const Element e = parse_element(in);
+  std::vector<VariableDeclaration> out;
+  do parse_declarator(in, e, out.emplace_back());
+  while (in.accept(','));
+  in.expect(';');
+  return out;
+}
+
+// .param .u64 .ptr .global .align 16 p: what p points to is a promise that we do not check here.
+VariableDeclaration parse_parameter(Cursor& in) {
+  Element e = parse_element(in);
+  if (in.accept_dot("ptr")) {
+    for (const char* space : {"global", "const", "local", "shared"}) in.accept_dot(space);
+    if (in.accept_dot("align")) parse_align(in);
+  }
+  VariableDeclaration v;
+  parse_declarator(in, e, v);
+  if (v.open || !v.init.empty()) throw PtxError(v.pos, "a parameter has a size and no value");
+  return v;
+}
+
+}  // namespace emu::ptx

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// Declarations: .reg lists and ranges, variables with array bounds and initialisers.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cursor.h"
+#include "module.h"
+
+namespace emu::ptx {
+
+// `.b32` at the cursor. Throws where no type stands.
+Type parse_type(Cursor& in);
+
+struct RegisterName {
+  std::string_view name;
+  SourcePos pos;
+  bool is_range = false;  // %r<4>
+  uint32_t count = 0;
+};
+struct RegisterDeclaration {
+  Type type = Type::none;
+  std::vector<RegisterName> names;
+};
+// Behind `.reg`, the semicolon included.
+RegisterDeclaration parse_registers(Cursor& in);
+
+struct VariableDeclaration {
+  std::string_view name;
+  SourcePos pos;
+  uint32_t align = 1;
+  uint64_t bytes = 0;
+  bool open = false;  // name[]
+  std::vector<uint8_t> init;
+};
+// Behind `.shared`, `.global` ..., the semicolon included.
+std::vector<VariableDeclaration> parse_variables(Cursor& in);
+
+// One parameter, behind `.param` or `.reg`, up to the comma or parenthesis.
+VariableDeclaration parse_parameter(Cursor& in);
+
+}  // namespace emu::ptx

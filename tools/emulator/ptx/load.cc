@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// The front end's one door.
+#include "lexer.h"
+#include "module.h"
+#include "parser.h"
+
+namespace emu::ptx {
+
+const Function* Module::entry(std::string_view name) const {
+  for (const auto& f : functions)
+    if (f->is_entry && f->name == name) return f.get();
+  return nullptr;
+}
+
+std::unique_ptr<Module> load(std::string_view text, int compute_capability) {
+  auto module = std::make_unique<Module>();
+  module->source = text.substr(0, text.find('\0'));
+  const std::vector<Token> tokens = lex(module->source);
+  ModuleParser(tokens, compute_capability, *module).parse();
+  return module;
+}
+
+}  // namespace emu::ptx

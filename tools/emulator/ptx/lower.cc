@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+// Name resolution and binding.
+#include "lower.h"
+
+#include "opcode_table.h"
+
+namespace emu::ptx {
+namespace {
+
+void resolve(ParsedOperand& op, const Scopes& scopes) {
+  if (!op.name.empty()) op.symbol = scopes.find(op.name);
+  for (ParsedOperand& e : op.elements) resolve(e, scopes);
+}
+
+void set_guard(const ParsedInstr& in, const Scopes& scopes, Instr& out) {
+  if (in.guard.empty()) return;
+  const Symbol* s = scopes.find(in.guard);
+  if (!s || s->kind != Symbol::Kind::reg || s->type != Type::pred)
+    throw PtxError(in.pos, "guard '" + std::string(in.guard) + "' is no predicate register");
+  out.guard = s->index;
+  out.guard_negated = in.guard_negated;
+}
+
+}  // namespace
+
+void lower(ParsedInstr& in, Scopes& scopes, const Target& target, Function& function) {
+  for (ParsedOperand& op : in.ops) resolve(op, scopes);
+  Instr out;
+  set_guard(in, scopes, out);
+  const Opcode& opcode = match(in, target, out).opcode;
+  if (std::string_view(opcode.text) == "bra")
+    scopes.branch({in.ops[0].name, uint32_t(function.code.size()), in.ops[0].pos});
+  std::string why;
+  out.exec = opcode.bind(out, why);
+  if (!out.exec)
+    throw PtxError(in.pos, "not supported: '" + std::string(in.text.substr(0, 200)) + "': " + why);
+  function.code.push_back(std::move(out));
+}
+
+void check_cta_group(const Function& function) {
+  const Instr* one = nullptr;
+  const Instr* two = nullptr;
+  for (const Instr& in : function.code) {
+    if (std::string_view(in.opcode).substr(0, 8) != "tcgen05.") continue;
+    if (in.has(Mod::cta_group_1)) one = &in;
+    if (in.has(Mod::cta_group_2)) two = &in;
+  }
+  if (one && two)
+    throw PtxError(two->pos, "tcgen05 instructions with .cta_group::2 here and .cta_group::1 in line " +
+                                 std::to_string(one->pos.line) + " of one function");
+}
+
+}  // namespace emu::ptx

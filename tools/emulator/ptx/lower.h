@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// A parsed instruction to an executable one: names to slots, form, binder.
+#pragma once
+
+#include "module.h"
+#include "symbols.h"
+#include "syntax.h"
+#include "target.h"
+
+namespace emu::ptx {
+
+// Appends the instruction to `function`; a branch's label is noted in `scopes`. Throws PtxError.
+void lower(ParsedInstr& in, Scopes& scopes, const Target& target, Function& function);
+
+// One cta_group per function (PTX ISA 9.7.16.5; ptxas refuses a mixture).
+void check_cta_group(const Function& function);
+
+}  // namespace emu::ptx

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+// The rows of opcodes.def, taken apart: which modifiers, which operands.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "module.h"
+
+namespace emu::ptx {
+
+// A modifier or a type, as the word behind a dot.
+struct Suffix {
+  enum class Kind : uint8_t { unknown, mod, type };
+  Kind kind = Kind::unknown;
+  Mod mod = Mod::count;
+  Type type = Type::none;
+};
+Suffix find_suffix(std::string_view word);
+
+std::string_view text_of(Type t);
+std::string_view text_of(Mod m);  // without the dot
+
+// The modifiers of a row as a tree.
+struct Pattern {
+  enum class Kind : uint8_t {
+    one_of,    // exactly one of `suffixes`
+    sequence,  // all parts
+    choice,    // the first of the parts that fits
+    optional,  // the same, or nothing
+  };
+  enum class Place : uint8_t { anywhere, first, after };  // .x ^.x >.x
+  Kind kind = Kind::sequence;
+  Place place = Place::anywhere;
+  std::vector<Suffix> suffixes;
+  std::vector<Pattern> parts;
+};
+
+// An instruction's modifiers while a pattern takes them away. Types are taken in the order written.
+using Places = std::array<uint8_t, size_t(Mod::count)>;  // which word a modifier was, 0 = the first
+struct Suffixes {
+  ModSet mods;
+  const Places* places = nullptr;
+  const Type* types = nullptr;
+  uint8_t type_count = 0;
+  int last = -1;  // place of the modifier taken last
+  bool empty() const { return mods.none() && type_count == 0; }
+};
+bool matches(const Pattern& pattern, Suffixes& left);
+
+// One operand of a row.
+struct Slot {
+  enum class Kind : uint8_t {
+    scalar,   // d, a
+    vector,   // {d}, {a}
+    any,      // d*: a vector if the instruction has .v2 .. .v8
+    parts,    // {d/}
+    address,  // [a]: in the instruction's space;  [s] and [g]: in_space
+    tmem,     // [t]
+    tensor,   // [m,{c}]
+    label,    // L
+  };
+  enum class Width : uint8_t { first, second, wide, fixed };
+  Kind kind = Kind::scalar;
+  Width width = Width::first;
+  Type type = Type::none;         // Width::fixed
+  Space in_space = Space::param;  // [s], [g]; param: the instruction's own
+  bool destination = false;
+  bool piped = false;             // behind |
+  bool sink = false;              // d?
+  bool wider = false;             // d+
+  bool register_only = false, constant_only = false, variable = false, special = false;
+  bool optional = false;
+  Mod only_with = Mod::count;     // {.x, b}
+};
+
+void parse_modifiers(std::string_view text, Pattern& out);  // ".{rn,rz}{.ftz}.f32"
+std::vector<Slot> parse_slots(std::string_view text);       // "d, a, b{, c}"
+
+}  // namespace emu::ptx

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+// Building the table, matching, and the sentences about what did not match.
+#include "opcode_table.h"
+
+#include "../exec/binders.h"
+#include "operands.h"
+#include "rules.h"
+
+namespace emu::ptx {
+namespace {
+
+std::string quoted(std::string_view text) { return "'" + std::string(text.substr(0, 200)) + "'"; }
+
+// The modifiers behind the base opcode, sorted into the set and the list of types.
+Places sort_words(const ParsedInstr& in, size_t from, Instr& out) {
+  Places places{};
+  for (size_t i = from; i < in.words.size(); ++i) {
+    const Suffix s = find_suffix(in.words[i].text);
+    const std::string word = "." + std::string(in.words[i].text);
+    if (s.kind == Suffix::Kind::unknown)
+      throw PtxError(in.words[i].pos, "unknown modifier " + word + " in " + quoted(in.text));
+    if (s.kind == Suffix::Kind::type) {
+      if (out.type_count == std::size(out.types))
+        throw PtxError(in.words[i].pos, "one type too many in " + quoted(in.text));
+      out.types[out.type_count++] = s.type;
+    } else if (out.mods.test(size_t(s.mod))) {
+      throw PtxError(in.words[i].pos, word + " stands twice in " + quoted(in.text));
+    } else {
+      out.mods.set(size_t(s.mod));
+      places[size_t(s.mod)] = uint8_t(i - from);
+    }
+  }
+  return places;
+}
+
+bool admitted(const Opcode& op, const Instr& in, const Places& places) {
+  for (const Form& form : op.forms) {
+    Suffixes left{in.mods, &places, in.types, in.type_count};
+    if (matches(form.modifiers, left) && left.empty()) return true;
+  }
+  return false;
+}
+
+// No form has these modifiers: which one is to blame? Tried: one less, one more.
+std::string blame(const Opcode& op, const Instr& in, const Places& places) {
+  for (size_t i = 0; i < size_t(Mod::count); ++i) {
+    Instr other = in;
+    other.mods.flip(i);
+    if (!admitted(op, other, places)) continue;
+    return "." + std::string(text_of(Mod(i))) +
+           (in.mods.test(i) ? " does not go with the rest of " : " is missing in ");
+  }
+  return "no form of " + std::string(op.text) + " has these modifiers and types: ";
+}
+
+}  // namespace
+
+OpcodeTable::OpcodeTable() {
+#define OPCODE(name, text) opcodes_.push_back({text, &ops::bind_##name, {}});
+#define FORM(since, text) add_form(Since::since, text);
+#include "opcodes.def"
+#undef OPCODE
+#undef FORM
+  for (size_t i = 0; i < opcodes_.size(); ++i) by_text_[opcodes_[i].text] = i;
+}
+
+void OpcodeTable::add_form(Since since, const char* text) {
+  Opcode& op = opcodes_.back();
+  const std::string_view row = text;
+  const size_t gap = std::min(row.find("  "), row.size());
+  Form form{since, text, {}, {}};
+  parse_modifiers(row.substr(0, gap).substr(std::string_view(op.text).size()), form.modifiers);
+  form.slots = parse_slots(row.substr(std::min(gap + 2, row.size())));
+  op.forms.push_back(std::move(form));
+}
+
+const OpcodeTable& OpcodeTable::get() {
+  static const OpcodeTable table;
+  return table;
+}
+
+const Opcode* OpcodeTable::find(const std::vector<Token>& words, size_t* used) const {
+  std::string text(words[0].text);
+  const Opcode* best = nullptr;
+  for (size_t n = 1; n <= 5; ++n) {  // cp.async.bulk.prefetch.tensor
+    const auto found = by_text_.find(text);
+    if (found != by_text_.end()) {
+      best = &opcodes_[found->second];
+      *used = n;
+    }
+    if (n == words.size()) break;
+    text += '.';
+    text += words[n].text;
+  }
+  return best;
+}
+
+Match match(const ParsedInstr& in, const Target& target, Instr& out) {
+  size_t used = 0;
+  const Opcode* op = OpcodeTable::get().find(in.words, &used);
+  if (!op) throw PtxError(in.pos, "unknown instruction " + quoted(in.text));
+  out.opcode = op->text;
+  out.pos = in.pos;
+  const Places places = sort_words(in, used, out);
+
+  const Form* elsewhere = nullptr;  // fits, but not on this target
+  OperandError operand_error;
+  bool modifiers_fit = false;
+  for (const Form& form : op->forms) {
+    Suffixes left{out.mods, &places, out.types, out.type_count};
+    if (!matches(form.modifiers, left) || !left.empty()) continue;
+    if (!target.has(form.since)) {
+      elsewhere = &form;
+      continue;
+    }
+    modifiers_fit = true;
+    out.ops.clear();
+    const OperandError error = fit_operands(form.slots, in, out);
+    if (error.text.empty()) {
+      check_rules(in, out);
+      return {*op, form};
+    }
+    if (operand_error.text.empty() || error.pos.column > operand_error.pos.column)
+      operand_error = error;
+  }
+  if (modifiers_fit)
+    throw PtxError(operand_error.pos, operand_error.text + " in " + quoted(in.text));
+  if (elsewhere)
+    throw PtxError(in.pos, quoted(in.text) + " needs target " + describe(elsewhere->since) +
+                               ", the module's is sm_" + std::to_string(target.number) +
+                               (target.variant ? std::string(1, target.variant) : ""));
+  throw PtxError(in.pos, blame(*op, out, places) + quoted(in.text));
+}
+
+}  // namespace emu::ptx

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// Does an instruction's operand list fit a row, and what are the operands then?
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "module.h"
+#include "notation.h"
+#include "syntax.h"
+
+namespace emu::ptx {
+
+struct OperandError {
+  SourcePos pos;
+  std::string text;  // empty: all fit
+};
+
+// `out` has its modifiers and types; its operands are appended.
+OperandError fit_operands(const std::vector<Slot>& slots, const ParsedInstr& in, Instr& out);
+
+// May a register of the declared type stand where the instruction's type is `want`?
+bool compatible(Type declared, Type want, bool wider);
+
+// How many registers a vector operand has: 2 for .v2, 64 for .16x256b.x16.
+uint32_t vector_length(const Instr& in);
+
+// The state space in the instruction's modifiers, generic if there is none.
+Space space_of(const Instr& in);
+
+}  // namespace emu::ptx

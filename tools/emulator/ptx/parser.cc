@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+// PTX ISA 4.1, 5 and 11.
+#include "parser.h"
+
+#include "declarations.h"
+
+namespace emu::ptx {
+namespace {
+
+uint64_t align_up(uint64_t n, uint64_t align) { return (n + align - 1) & ~(align - 1); }
+
+std::string capability(int n) { return std::to_string(n / 10) + "." + std::to_string(n % 10); }
+
+}  // namespace
+
+void ModuleParser::parse() {
+  header();
+  while (!in_.at_end()) statement();
+}
+
+void ModuleParser::header() {
+  while (skip_ignored_directive(in_)) {}
+  version();
+  target();
+  if (in_.accept_dot("address_size") && in_.expect_integer("64") != 64)
+    in_.fail("only .address_size 64 is supported");
+}
+
+void ModuleParser::version() {
+  if (!in_.accept_dot("version")) in_.fail("'.version' expected");
+  // 9.0 reads as one number, like every version.
+  const std::string text(in_.peek().text);
+  if (in_.next().kind != Token::Kind::real64 ||
+      std::sscanf(text.c_str(), "%d.%d", &module_.version_major, &module_.version_minor) != 2)
+    in_.fail("a version such as 9.0 expected");
+  if (module_.version_major < 6 || module_.version_major > 9)
+    in_.fail("PTX ISA version " + text + " is not supported, 6.0 to 9.x are");
+}
+
+void ModuleParser::target() {
+  if (!in_.accept_dot("target")) in_.fail("'.target' expected");
+  const SourcePos pos = in_.pos();
+  module_.target = in_.expect_word("a target");
+  if (!parse_target(module_.target, target_))
+    throw PtxError(pos, "unknown target '" + module_.target + "'");
+  while (in_.accept(',')) in_.expect_word("a target option");
+  if (!target_.runs_on(compute_capability_))
+    throw PtxError(pos, "target " + module_.target + " does not run on a device of compute capability " +
+                            capability(compute_capability_));
+  // PTX ISA 13: the first versions with these targets.
+  const int version = module_.version_major * 10 + module_.version_minor;
+  const int first = target_.variant == 'f' ? 88 : target_.number >= 100 ? 86 : target_.number >= 90 ? 78 : 60;
+  if (version < first)
+    throw PtxError(pos, "target " + module_.target + " needs .version " + std::to_string(first / 10) +
+                            "." + std::to_string(first % 10) + " or newer");
+}
+
+ModuleParser::Linkage ModuleParser::linkage() {
+  Linkage l;
+  for (;;) {
+    if (in_.accept_dot("extern")) l.is_extern = true;
+    else if (!in_.accept_dot("visible") && !in_.accept_dot("weak") && !in_.accept_dot("common"))
+      return l;
+  }
+}
+
+void ModuleParser::statement() {
+  if (in_.accept(';') || skip_ignored_directive(in_)) return;
+  const Linkage l = linkage();
+  if (in_.accept_dot("entry")) return function(true);
+  if (in_.accept_dot("func")) return function(false);
+  if (in_.accept_dot("shared")) return shared_variables(l);
+  if (in_.accept_dot("global")) return variables(Space::global, l);
+  if (in_.accept_dot("const")) return variables(Space::constant, l);
+  in_.fail("a variable or a function expected");
+}
+
+void ModuleParser::shared_variables(Linkage linkage) {
+  for (const VariableDeclaration& v : parse_variables(in_)) {
+    if (v.open != linkage.is_extern || !v.init.empty())
+      throw PtxError(v.pos, "a shared variable has a size and no value, an .extern one no size");
+    const uint32_t index = uint32_t(shared_.variables.size());
+    scopes_.declare(v.name, {Symbol::Kind::variable, Type::none, Space::shared_cta, index}, v.pos);
+    shared_.variables.push_back({v.name, v.align, v.bytes, linkage.is_extern});
+  }
+}
+
+void ModuleParser::variables(Space space, Linkage linkage) {
+  for (VariableDeclaration& v : parse_variables(in_)) {
+    if (linkage.is_extern)
+      throw PtxError(v.pos, "'" + std::string(v.name) + "' is .extern: modules are not linked");
+    const uint32_t index = uint32_t(module_.variables.size());
+    scopes_.declare(v.name, {Symbol::Kind::variable, Type::none, space, index}, v.pos);
+    module_.variables.push_back({std::string(v.name), space, v.align, v.bytes, std::move(v.init)});
+  }
+}
+
+// .entry name (params) directives { body }, or .func (results) name (params) with a body or `;`.
+void ModuleParser::function(bool is_entry) {
+  auto f = std::make_unique<Function>();
+  f->is_entry = is_entry;
+  scopes_.push();
+  if (!is_entry && in_.peek().is('(')) parameters(*f);
+  const SourcePos pos = in_.pos();
+  f->name = in_.expect_word("a function's name");
+  if (in_.peek().is('(')) parameters(*f);
+  performance_directives(*f);
+  const auto unresolved = [](uint32_t, uint32_t) {};
+  if (in_.accept(';')) {  // a prototype
+    scopes_.pop(unresolved);
+    return;
+  }
+  if (is_entry && module_.entry(f->name))
+    throw PtxError(pos, "entry '" + f->name + "' is defined twice");
+  in_.expect('{');
+  SharedLayout shared = shared_;
+  BodyParser(in_, scopes_, target_, shared, *f).parse();
+  scopes_.pop(unresolved);
+  module_.functions.push_back(std::move(f));
+}
+
+void ModuleParser::parameters(Function& f) {
+  in_.expect('(');
+  if (in_.accept(')')) return;
+  do {
+    if (in_.peek().dot("reg")) in_.fail("parameters in registers are not supported");
+    if (!in_.accept_dot("param")) in_.fail("'.param' expected");
+    const VariableDeclaration v = parse_parameter(in_);
+    const uint32_t offset = uint32_t(align_up(f.param_bytes, v.align));
+    // 32764 bytes since PTX ISA 8.1 (sm_70 and newer).
+    if (offset + v.bytes > 32764) throw PtxError(v.pos, "more than 32764 bytes of parameters");
+    if (v.name != "_")
+      scopes_.declare(v.name, {Symbol::Kind::variable, Type::none, Space::param, offset}, v.pos);
+    f.params.push_back({std::string(v.name), offset, uint32_t(v.bytes), v.align});
+    f.param_bytes = offset + uint32_t(v.bytes);
+  } while (in_.accept(','));
+  in_.expect(')');
+}
+
+void ModuleParser::dimensions(uint32_t (&out)[3]) {
+  out[0] = uint32_t(in_.expect_integer("a number"));
+  out[1] = out[2] = 1;
+  for (int i = 1; i < 3 && in_.accept(','); ++i) out[i] = uint32_t(in_.expect_integer("a number"));
+}
+
+// .minnctapersm, .maxnreg and .maxclusterrank guide the compiler or bound what a launch may ask for.
+void ModuleParser::performance_directives(Function& f) {
+  for (;;) {
+    if (skip_ignored_directive(in_)) continue;
+    if (in_.accept_dot("maxntid")) dimensions(f.maxntid);
+    else if (in_.accept_dot("reqntid")) dimensions(f.reqntid);
+    else if (in_.accept_dot("reqnctapercluster")) dimensions(f.reqnctapercluster);
+    else if (in_.accept_dot("explicitcluster")) f.explicit_cluster = true;
+    else if (in_.accept_dot("blocksareclusters")) f.blocks_are_clusters = true;
+    else if (in_.accept_dot("minnctapersm") || in_.accept_dot("maxnctapersm") ||
+             in_.accept_dot("maxnreg") || in_.accept_dot("maxclusterrank"))
+      in_.expect_integer("a number");
+    else if (!in_.accept_dot("noreturn"))
+      return;
+  }
+}
+
+}  // namespace emu::ptx

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// A module's top level: header, variables, functions.
+#pragma once
+
+#include "body.h"
+
+namespace emu::ptx {
+
+class ModuleParser {
+ public:
+  ModuleParser(const std::vector<Token>& tokens, int compute_capability, Module& module)
+      : in_(tokens), compute_capability_(compute_capability), module_(module) {}
+  void parse();
+
+ private:
+  struct Linkage {
+    bool is_extern = false;
+  };
+  void header();
+  void version();
+  void target();
+  void statement();
+  Linkage linkage();
+  void function(bool is_entry);
+  void parameters(Function& f);
+  void performance_directives(Function& f);
+  void dimensions(uint32_t (&out)[3]);
+  void shared_variables(Linkage linkage);
+  void variables(Space space, Linkage linkage);
+
+  Cursor in_;
+  const int compute_capability_;
+  Module& module_;
+  Target target_;
+  Scopes scopes_;
+  SharedLayout shared_;  // of the module; each function gets a copy
+};
+
+}  // namespace emu::ptx

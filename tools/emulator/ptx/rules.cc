@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+// One function per opcode that has such rules. Each was measured with ptxas 13.0.
+#include "rules.h"
+
+#include <bit>
+
+
+namespace emu::ptx {
+namespace {
+
+using Rule = std::string (*)(const Instr&);  // a sentence, or nothing
+
+// The constant in operand i, or `otherwise` if a register stands there.
+int64_t constant(const Instr& in, size_t i, int64_t otherwise) {
+  return i < in.ops.size() && in.ops[i].kind == Operand::Kind::imm ? in.ops[i].imm : otherwise;
+}
+
+// A barrier number and a number of threads.
+std::string barrier(const Instr& in) {
+  if (const int64_t id = constant(in, 0, 0); id < 0 || id > 15)
+    return format("barrier %lld does not exist, there are 0 to 15", (long long)id);
+  if (constant(in, 1, 0) % 32) return "the number of threads is no multiple of the warp size";
+  return "";
+}
+
+std::string barrier_arrive(const Instr& in) {
+  return constant(in, 1, 32) == 0 ? "an arrival needs the number of threads" : barrier(in);
+}
+
+// The position and the length of a bit field.
+std::string bit_field(const Instr& in) {
+  const size_t n = in.ops.size();
+  const bool fits = uint64_t(constant(in, n - 2, 0)) < 256 && uint64_t(constant(in, n - 1, 0)) < 256;
+  return fits ? "" : "position and length of a bit field are 0 to 255";
+}
+
+std::string mbarrier_arrive(const Instr& in) {
+  const int32_t count = int32_t(constant(in, 2, 1));
+  return in.has(Mod::expect_tx) || count > 0 ? "" : "the number of arrivals is positive";
+}
+
+std::string mbarrier_wait(const Instr& in) {
+  const bool right = !in.has(Mod::parity) || uint64_t(constant(in, 2, 0)) <= 1;
+  return right ? "" : "a parity is 0 or 1";
+}
+
+// .sat only where the destination type cannot hold all source values (PTX ISA 9.7.9.21).
+std::string cvt(const Instr& in) {
+  if (!in.has(Mod::sat) || in.type_count != 2) return "";
+  const Type d = in.types[0], a = in.types[1];
+  const bool d_signed = class_of(d) == 's', a_signed = class_of(a) == 's';
+  if ((!d_signed && class_of(d) != 'u') || (!a_signed && class_of(a) != 'u')) return "";
+  const bool holds_all = d_signed == a_signed ? bits_of(d) >= bits_of(a)
+                                              : d_signed && bits_of(d) > bits_of(a);
+  return holds_all ? ".sat has no effect between these types and is not allowed" : "";
+}
+
+std::string cp_async(const Instr& in) {
+  const int64_t n = constant(in, 2, 16);
+  if (in.has(Mod::cg)) return n == 16 ? "" : "cp.async.cg copies 16 bytes";
+  return n == 4 || n == 8 || n == 16 ? "" : "cp.async.ca copies 4, 8 or 16 bytes";
+}
+
+std::string cp_async_bulk(const Instr& in) {
+  return constant(in, 2, 0) % 16 ? "the size of a bulk copy is a multiple of 16" : "";
+}
+
+std::string cp_async_bulk_prefetch(const Instr& in) {
+  return constant(in, 1, 0) % 16 ? "the size of a bulk prefetch is a multiple of 16" : "";
+}
+
+std::string tcgen05_columns(const Instr& in) {
+  const int64_t n = constant(in, 1, 32);
+  const bool fits = n >= 32 && n <= 512 && std::has_single_bit(uint64_t(n));
+  return fits ? "" : "tensor memory comes in 32, 64, 128, 256 or 512 columns";
+}
+
+std::string setmaxnreg(const Instr& in) {
+  const int64_t n = constant(in, 0, 24);
+  return n >= 24 && n <= 256 && n % 8 == 0 ? "" : "a multiple of 8 from 24 to 256 expected";
+}
+
+std::string fence_proxy(const Instr& in) {
+  return constant(in, 1, 128) == 128 ? "" : "a tensor map has 128 bytes";
+}
+
+std::string createpolicy(const Instr& in) {
+  const uint32_t bits = uint32_t(constant(in, 1, 0x3f800000));
+  return bits > 0 && bits <= 0x3f800000 ? "" : "the fraction is above 0 and at most 1";
+}
+
+struct Row {
+  std::string_view opcode;
+  Rule rule;
+};
+constexpr Row rows[] = {
+    {"bar.sync", barrier},
+    {"bar.arrive", barrier_arrive},
+    {"barrier.sync", barrier},
+    {"barrier.arrive", barrier_arrive},
+    {"mbarrier.test_wait", mbarrier_wait},
+    {"mbarrier.try_wait", mbarrier_wait},
+    {"bfe", bit_field},
+    {"bfi", bit_field},
+    {"mbarrier.arrive", mbarrier_arrive},
+    {"cvt", cvt},
+    {"cp.async", cp_async},
+    {"cp.async.bulk", cp_async_bulk},
+    {"cp.async.bulk.prefetch", cp_async_bulk_prefetch},
+    {"tcgen05.alloc", tcgen05_columns},
+    {"tcgen05.dealloc", tcgen05_columns},
+    {"setmaxnreg", setmaxnreg},
+    {"fence.proxy", fence_proxy},
+    {"createpolicy", createpolicy},
+};
+
+}  // namespace
+
+void check_rules(const ParsedInstr& in, const Instr& instr) {
+  for (const Row& row : rows) {
+    if (row.opcode != instr.opcode) continue;
+    if (const std::string why = row.rule(instr); !why.empty())
+      throw PtxError(in.pos, why + " in '" + std::string(in.text.substr(0, 200)) + "'");
+    return;
+  }
+}
+
+}  // namespace emu::ptx

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+// Where .shared variables lie.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "module.h"
+
+namespace emu::ptx {
+
+// The variables one function may name: first those of the module, then its own, each in declaration
+// order; Symbol::index and Operand::variable count in this list until place() is called.
+//
+// ptxas 13.0 (read off the SASS and `-v` of probes) places from address 0x400 upward, each variable at
+// its alignment: the module's variables that the function names, then all of the function's own;
+// dynamic memory (.extern .shared) begins behind them at its own alignment.
+struct SharedLayout {
+  struct Variable {
+    std::string_view name;
+    uint32_t align = 1;
+    uint64_t bytes = 0;
+    bool dynamic = false;  // .extern
+    bool named = false;    // an operand refers to it, or it is the function's own
+    uint32_t address = 0;
+  };
+  std::vector<Variable> variables;
+
+  // Gives addresses, sets the function's sizes, and turns Operand::variable of all shared operands
+  // into addresses. Throws PtxError if they exceed what a 24-bit address can name.
+  void place(Function& function, SourcePos pos);
+};
+
+}  // namespace emu::ptx

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+// What names mean: registers, variables and labels, in lexical scopes.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "../fault.h"
+#include "types.h"
+
+namespace emu::ptx {
+
+struct Symbol {
+  enum class Kind : uint8_t { reg, variable };
+  Kind kind = Kind::reg;
+  Type type = Type::none;        // reg
+  Space space = Space::generic;  // variable
+  // reg: slot. variable: offset of a .param or .local one, index of a .shared one in the list of
+  // ShareLayout, index in Module::variables of a .global or .const one.
+  uint32_t index = 0;
+};
+
+// A branch to a label that may come later.
+struct Branch {
+  std::string_view label;
+  uint32_t instruction = 0;
+  SourcePos pos;
+};
+
+// Scopes nest by braces. A name means its innermost declaration; a branch, the label of that name in
+// the innermost scope around the branch that has one, wherever it stands in that scope.
+class Scopes {
+ public:
+  Scopes() { push(); }  // the module's scope
+  void push() { scopes_.emplace_back(); }
+  // Resolves the closed scope's branches: calls resolved(instruction, target) for those whose label
+  // it has, and leaves the rest to the scope around it.
+  template <class F>
+  void pop(F resolved);
+
+  void declare(std::string_view name, const Symbol& symbol, SourcePos pos);
+  // For names that are not in the text: %r<4> declares %r0 .. %r3.
+  void declare_copy(std::string name, const Symbol& symbol, SourcePos pos);
+  const Symbol* find(std::string_view name) const;
+
+  void label(std::string_view name, uint32_t instruction, SourcePos pos);
+  void branch(const Branch& branch) { scopes_.back().branches.push_back(branch); }
+  // Branches that no scope resolved; to be asked when the function is over.
+  const std::vector<Branch>& unresolved() const { return scopes_.back().branches; }
+  void forget_branches() { scopes_.back().branches.clear(); }
+
+ private:
+  struct Scope {
+    std::unordered_map<std::string_view, Symbol> symbols;
+    std::unordered_map<std::string_view, uint32_t> labels;
+    std::vector<Branch> branches;
+  };
+  std::vector<Scope> scopes_;
+  std::deque<std::string> names_;  // made names: a deque does not move them
+};
+
+template <class F>
+void Scopes::pop(F resolved) {
+  Scope closed = std::move(scopes_.back());
+  scopes_.pop_back();
+  for (const Branch& b : closed.branches) {
+    const auto found = closed.labels.find(b.label);
+    if (found != closed.labels.end()) resolved(b.instruction, found->second);
+    else branch(b);
+  }
+}
+
+}  // namespace emu::ptx

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// .target sm_100f: which instructions a target has, and which devices run it (PTX ISA 11.1.2).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace emu::ptx {
+
+// The first column of opcodes.def, explained there.
+enum class Since : unsigned char { any, sm_90, sm_90a, sm_100, sm_100f, sm_100a };
+
+struct Target {
+  int number = 0;     // 100
+  char variant = 0;   // 'a', 'f' or 0
+  bool has(Since since) const;
+  bool runs_on(int compute_capability) const;
+};
+
+bool parse_target(std::string_view text, Target& out);  // "sm_100f"
+const char* describe(Since since);                       // "sm_100a or sm_100f"
+
+}  // namespace emu::ptx

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// The mbarriers of one CTA: phases, pending arrivals and transaction bytes.
+//
+// The object in shared memory is opaque on hardware, so its state lives here, keyed by the
+// CTA-relative shared address; SharedMemory marks the 8 bytes so that plain accesses are faults.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace emu {
+
+class MbarrierTable {
+ public:
+  static constexpr uint32_t max_count = (1u << 20) - 1;  // PTX ISA, mbarrier: arrival count
+  static constexpr int64_t max_tx = (1 << 20) - 1;       // and tx-count, either sign
+
+  struct State {
+    uint32_t count = 0;    // arrivals that a phase expects
+    uint32_t pending = 0;  // of them, not yet seen in the current phase
+    int64_t tx = 0;        // bytes expected minus bytes completed, in the current phase
+    uint64_t phase = 0;    // completed phases; its low bit is the current phase's parity
+  };
+
+  // All throw Fault barrier_misuse when the barrier's contract is broken.
+  void init(uint32_t address, uint32_t count);
+  void inval(uint32_t address);
+  // Returns the opaque state of the phase that the arrival belongs to.
+  uint64_t arrive(uint32_t address, uint32_t arrivals = 1);
+  uint64_t arrive_drop(uint32_t address, uint32_t arrivals = 1);
+  uint64_t arrive_expect_tx(uint32_t address, uint32_t bytes);
+  void expect_tx(uint32_t address, uint32_t bytes);
+  void complete_tx(uint32_t address, uint32_t bytes);
+  void add_pending(uint32_t address);  // cp.async.mbarrier.arrive without .noinc
+
+  // Has the phase of this parity completed? Only the immediately preceding phase can be asked for,
+  // so this is "the current phase has the other parity": a fresh barrier answers true for parity 1.
+  bool test_parity(uint32_t address, uint32_t parity) const;
+  // The same for a state that arrive returned. A state more than one phase behind is a Fault.
+  bool test_state(uint32_t address, uint64_t state) const;
+  static uint32_t pending_of(uint64_t state) { return uint32_t(state & max_count); }
+
+  bool live(uint32_t address) const { return barriers_.count(address) != 0; }
+  const State& state(uint32_t address, const char* who) const;
+
+  std::string describe() const;  // every barrier: phase, pending, tx, count; for deadlock reports
+  std::string describe(uint32_t address) const;
+  // At CTA exit: the barriers whose bytes were announced and never came, or came unannounced. Empty
+  // = none.
+  std::string outstanding() const;
+
+ private:
+  State& at(uint32_t address, const char* who);
+  void settle(State& s);  // completes the phase when nothing is outstanding
+  void take_arrivals(uint32_t address, State& s, uint32_t arrivals, const char* who);
+  void add_tx(uint32_t address, State& s, int64_t bytes, const char* who);
+
+  std::map<uint32_t, State> barriers_;
+};
+
+}  // namespace emu

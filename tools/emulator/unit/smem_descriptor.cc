@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+// See smem_descriptor.h.
+#include "smem_descriptor.h"
+
+#include "../fault.h"
+
+namespace emu {
+namespace {
+
+constexpr uint32_t field(uint64_t bits, uint32_t low, uint32_t width) {
+  return uint32_t(bits >> low & ((1ull << width) - 1));
+}
+
+// Reserved bits and modes that have no meaning for K-major operands of 64 elements.
+std::string reserved_errors(uint64_t bits) {
+  std::string errors;
+  auto require = [&](const char* name, uint32_t is, uint32_t must) {
+    if (is != must) errors += format("\n  %s is %u, must be %u", name, is, must);
+  };
+  require("bits 15:14 (reserved)", field(bits, 14, 2), 0);
+  require("bits 31:30 (reserved)", field(bits, 30, 2), 0);
+  require("bits 48:46 (constant; 0 is a Hopper descriptor)", field(bits, 46, 3), 1);
+  require("bit 52 (absolute leading address; K = 96 on sm_103a only)", field(bits, 52, 1), 0);
+  require("bits 60:53 (reserved)", field(bits, 53, 8), 0);
+  if (const uint32_t base = field(bits, 49, 3))
+    errors += format(
+        "\n  bits 51:49 (base offset) are %u: tiles that do not start on the swizzle "
+        "pattern are not emulated, nobody confirmed them on hardware",
+        base);
+  return errors;
+}
+
+std::string swizzle_errors(uint32_t code) {
+  switch (code) {
+    case 0:
+    case 2:
+    case 4:
+    case 6: return "";
+    case 1:
+      return "\n  bits 63:61 (swizzle) are 1, 128-byte with 32-byte atoms: not for K-major 4-bit "
+             "operands";
+    default: return format("\n  bits 63:61 (swizzle) are %u, which no layout has", code);
+  }
+}
+
+// Eight rows of `span` bytes repeat at `stride`; the start address is a multiple of that pattern
+// (1024 bytes for the 128-byte swizzle), apart from the advance along K inside the span.
+std::string layout_errors(const SmemDescriptor& d, uint32_t rows, uint32_t chunks) {
+  std::string errors;
+  const uint32_t span = swizzle_span(d.swizzle), group = 8 * span;
+  const bool none = d.swizzle == Swizzle::none;
+  if (rows > 8 && (d.stride == 0 || d.stride % (none ? 128 : group)))
+    errors += format(
+        "\n  bits 45:32 (stride offset) mean %u bytes: eight rows take %u, and a group "
+        "of rows starts at a multiple of that",
+        d.stride, group);
+  if (none && chunks > 1 && (d.lead == 0 || d.lead % 128))
+    errors += format(
+        "\n  bits 29:16 (leading offset) mean %u bytes: the next 16-byte column of K "
+        "starts at a non-zero multiple of 128",
+        d.lead);
+  if (!none && (d.address & (group - 1) & ~(span - 1)))
+    errors += format(
+        "\n  address 0x%x is not at the start of the %u-byte swizzle pattern, as base "
+        "offset 0 says",
+        d.address, group);
+  if (!none && (d.address & (span - 1)) + chunks * 16 > span)
+    errors += format("\n  address 0x%x leaves %u bytes of the %u-byte swizzle row, %u are read",
+                     d.address, span - (d.address & (span - 1)), span, chunks * 16);
+  return errors;
+}
+
+}  // namespace
+
+// The swizzle is applied to the final address, so an advance of 32 bytes along K just works.
+uint32_t SmemDescriptor::chunk(uint32_t row, uint32_t c) const {
+  const uint32_t group = address + row / 8 * stride;
+  if (swizzle == Swizzle::none) return group + row % 8 * 16 + c * lead;
+  return swizzled(group + row % 8 * swizzle_span(swizzle) + c * 16, swizzle);
+}
+
+SmemDescriptor decode_smem_descriptor(uint64_t bits, uint32_t rows, uint32_t chunks,
+                                      const char* who) {
+  constexpr Swizzle modes[8] = {Swizzle::none, Swizzle::none, Swizzle::b128, Swizzle::none,
+                                Swizzle::b64,  Swizzle::none, Swizzle::b32,  Swizzle::none};
+  const uint32_t code = field(bits, 61, 3);
+  const SmemDescriptor d{field(bits, 0, 14) * 16, field(bits, 16, 14) * 16,
+                         field(bits, 32, 14) * 16, modes[code]};
+  std::string errors = reserved_errors(bits) + swizzle_errors(code);
+  if (errors.empty()) errors = layout_errors(d, rows, chunks);
+  if (!errors.empty())
+    throw Fault(
+        FaultKind::illegal_instruction,
+        format("%s: shared-memory descriptor 0x%016llx:", who, (unsigned long long)bits) + errors);
+  return d;
+}
+
+}  // namespace emu

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// The 64-bit shared-memory matrix descriptor of tcgen05.mma and tcgen05.cp (PTX ISA table 40).
+//
+//   63  61 60      53 52 51  49 48 46 45       32 31 30 29     16 15 14 13        0
+//  |swizzle|    0    | m| base | 001 | stride/16 |  0  | lead/16 |  0  | address/16 |
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "swizzle.h"
+
+namespace emu {
+
+struct SmemDescriptor {
+  uint32_t address = 0;  // CTA-relative shared address, 18 bits
+  uint32_t lead = 0;     // bytes from one 16-byte column of K to the next; unswizzled layouts only
+  uint32_t stride = 0;   // bytes from one group of eight rows to the next
+  Swizzle swizzle = Swizzle::none;
+
+  // Where the 16 bytes of K chunk `chunk` of row `row` are.
+  uint32_t chunk(uint32_t row, uint32_t chunk) const;
+};
+
+// Throws Fault illegal_instruction naming every field that is wrong. `rows` and `chunks` (16-byte
+// columns of K) are what the instruction will read.
+SmemDescriptor decode_smem_descriptor(uint64_t bits, uint32_t rows, uint32_t chunks,
+                                      const char* who);
+
+}  // namespace emu

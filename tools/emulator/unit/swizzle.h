@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// The shared-memory swizzles: an XOR on absolute CTA-relative shared addresses (rank bits removed).
+// TMA writes with it and the tensor core reads with it, so both agree wherever a tile starts.
+#pragma once
+
+#include <cstdint>
+
+namespace emu {
+
+enum class Swizzle : uint8_t { none, b32, b64, b128 };
+
+// Bytes of one row of the pattern: the span inside which 16-byte chunks change places.
+constexpr uint32_t swizzle_span(Swizzle s) {
+  return s == Swizzle::b128 ? 128 : s == Swizzle::b64 ? 64 : s == Swizzle::b32 ? 32 : 16;
+}
+
+// 128B: bits 6:4 ^= 9:7; 64B: bits 5:4 ^= 8:7; 32B: bit 4 ^= 7. Eight rows of the pattern, then
+// again.
+constexpr uint32_t swizzled(uint32_t address, Swizzle s) {
+  return address ^ ((address >> 7 & (swizzle_span(s) / 16 - 1)) << 4);
+}
+
+static_assert(swizzled(0x0400 + 5 * 128 + 0x20, Swizzle::b128) == 0x0400 + 5 * 128 + (2 ^ 5) * 16);
+static_assert(swizzled(0x0400 + 5 * 128 + 0x20, Swizzle::none) == 0x0400 + 5 * 128 + 0x20);
+
+}  // namespace emu

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// The 128-byte tensor map (CUtensorMap): our own encoding behind cuTensorMapEncodeTiled.
+//
+// The hardware's encoding is opaque by contract, so ours is a plain struct whose fields can be
+// edited one by one (tensormap.replace) and which a magic number tells from anything else.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "swizzle.h"
+
+namespace emu {
+
+// The arguments of cuTensorMapEncodeTiled; enumerators as their numbers in <cuda.h>.
+struct TensorMapArguments {
+  const void* map = nullptr;  // where the caller wants it: 64-byte aligned
+  uint32_t type = 0, rank = 0;
+  uint64_t address = 0;
+  const uint64_t* dims = nullptr;             // rank, in elements
+  const uint64_t* strides = nullptr;          // rank - 1, in bytes, of dimensions 1 and up
+  const uint32_t* box = nullptr;              // rank
+  const uint32_t* element_strides = nullptr;  // rank
+  uint32_t interleave = 0, swizzle = 0, l2_promotion = 0, oob_fill = 0;
+};
+
+struct TensorMap {
+  static constexpr uint32_t max_rank = 5;
+  static constexpr uint64_t magic_number = 0x50414D2D524F5354;  // "TSOR-MAP"
+
+  uint64_t magic = magic_number;
+  uint64_t address = 0;
+  uint64_t strides[max_rank - 1] = {};
+  uint32_t dims_minus_1[max_rank] = {};  // a dimension may be 2^32
+  uint32_t box[max_rank] = {};
+  uint8_t element_strides[max_rank] = {};
+  uint8_t type = 0, rank = 0, interleave = 0, swizzle = 0, l2_promotion = 0, oob_fill = 0;
+  uint8_t reserved[29] = {};
+
+  uint64_t dim(uint32_t i) const { return uint64_t(dims_minus_1[i]) + 1; }
+  uint64_t stride(uint32_t i) const { return strides[i - 1]; }  // i >= 1
+  int64_t element_bits() const;
+  uint64_t inner_bytes(uint64_t elements) const { return elements * uint64_t(element_bits()) / 8; }
+  uint32_t row_bytes() const { return uint32_t(inner_bytes(box[0])); }
+  uint32_t box_bytes() const;  // what a load delivers to its mbarrier, in or out of bounds
+  Swizzle mode() const { return Swizzle(swizzle); }  // valid in a map that require_usable let pass
+};
+static_assert(sizeof(TensorMap) == 128);
+
+// Empty = encoded into *out; else why the driver answers CUDA_ERROR_INVALID_VALUE. 4- and 6-bit
+// types and the atom swizzles exist from compute capability 10.0 (`capability` 100).
+std::string encode_tiled(const TensorMapArguments& arguments, int capability, TensorMap* out);
+
+// The map in 128 bytes of memory. Fault illegal_instruction if they were not encoded by
+// encode_tiled, or if the map asks for something that is not emulated.
+TensorMap decode_tensor_map(const void* bytes, const char* who);
+
+}  // namespace emu

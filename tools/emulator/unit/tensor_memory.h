@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// Tensor memory of one CTA: 128 lanes x 512 columns x 32 bits, allocated in whole columns.
+//
+// An address is lane << 16 | column. Each cell has a shadow: a cell that nobody wrote since its
+// column was allocated has no value.
+#pragma once
+
+#include <bitset>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace emu {
+
+class TensorMemory {
+ public:
+  static constexpr uint32_t lanes = 128, columns = 512;
+
+  static constexpr uint32_t lane_of(uint32_t address) { return (address >> 16 & 0x3FFF) % lanes; }
+  static constexpr uint32_t column_of(uint32_t address) { return address & 0xFFFF; }
+
+  // tcgen05.alloc, dealloc, relinquish_alloc_permit (PTX ISA 9.7.16.7). allocate returns the
+  // address, or nothing when the columns are taken and the instruction has to wait. Faults:
+  // tensor_memory.
+  std::optional<uint32_t> allocate(uint32_t count);
+  void deallocate(uint32_t address, uint32_t count);
+  void relinquish() { relinquished_ = true; }
+  void check_exit() const;  // Fault if columns are still allocated when the CTA ends
+  std::string describe() const;
+
+  // One cell. Fault outside the allocated columns; read also faults when the cell has no value.
+  uint32_t read(uint32_t lane, uint32_t column, const char* who) const;
+  void write(uint32_t lane, uint32_t column, uint32_t bits, const char* who);
+
+  // `count` neighbouring columns of one lane, for the tensor core.
+  const uint32_t* read_row(uint32_t lane, uint32_t column, uint32_t count, const char* who) const;
+  uint32_t* write_row(uint32_t lane, uint32_t column, uint32_t count, const char* who);
+
+  // Fault unless all of [column, column + count) are allocated.
+  void require(uint32_t column, uint32_t count, const char* who) const;
+
+ private:
+  struct Range {
+    uint32_t column, count;
+  };
+  [[noreturn]] void unwritten(uint32_t lane, uint32_t column, const char* who) const;
+
+  std::vector<Range> ranges_;  // live allocations
+  std::bitset<columns> allocated_;
+  uint32_t smallest_ = columns;  // of all allocations so far: sizes must not increase
+  bool relinquished_ = false;
+  std::vector<uint32_t> cells_;  // lane * columns + column; empty until the first allocation
+  std::vector<uint8_t> written_;
+};
+
+}  // namespace emu

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// The tensor memory accelerator in tile mode, and plain bulk copies.
+//
+// check_* say at issue what the hardware refuses; the others move the data when the copy completes.
+#pragma once
+
+#include <cstdint>
+
+#include "../mem/global_memory.h"
+#include "../mem/shared_memory.h"
+#include "tensor_map.h"
+
+namespace emu {
+
+struct TmaCoordinates {
+  int32_t at[TensorMap::max_rank] = {};
+};
+
+// `rank` is the instruction's .1d to .5d; shared addresses are CTA-relative. Throw Fault.
+void check_tma_load(const TensorMap& map, uint32_t rank, const TmaCoordinates& c, uint32_t shared);
+void check_tma_store(const TensorMap& map, uint32_t rank, const TmaCoordinates& c, uint32_t shared);
+
+// The box at `c` to shared memory, swizzled; elements outside the tensor become zero.
+void tma_load(const TensorMap& map, const TmaCoordinates& c, uint32_t shared_address,
+              SharedMemory& shared, const GlobalMemory& global);
+// The box to global memory; rows outside the tensor are dropped, row ends are cut at 16 bytes.
+void tma_store(const TensorMap& map, const TmaCoordinates& c, uint32_t shared_address,
+               const SharedMemory& shared, const GlobalMemory& global);
+
+// cp.async.bulk: 16-byte aligned addresses and a size in multiples of 16. Throws Fault.
+void check_bulk_copy(uint64_t destination, uint64_t source, uint32_t bytes);
+
+}  // namespace emu
