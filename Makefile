@@ -4,9 +4,19 @@
 B        := build
 CXX      ?= g++
 CC       ?= gcc
+
+# What `make setup` found. Goals that need it make it first: make builds an included file that is
+# missing or old, then reads everything again.
+SETUP    := .tools/setup.mk
+ifneq ($(filter setup run test mutants,$(MAKECMDGOALS)),)
+include $(SETUP)
+else ifneq ($(wildcard $(SETUP)),)
+include $(SETUP)
+endif
 NVCC     ?= $(or $(wildcard .tools/cuda/bin/nvcc),$(shell command -v nvcc),$(wildcard /usr/local/cuda/bin/nvcc))
 CUDA_HOME := $(abspath $(dir $(realpath $(NVCC)))/..)
 PTXAS    := $(CUDA_HOME)/bin/ptxas
+PYTHON   := .venv/bin/python
 
 WARN     := -Wall -Wextra -Wpedantic -Wshadow -Wno-missing-field-initializers
 DEPS      = -MMD -MP
@@ -18,25 +28,36 @@ HOST_FLAGS := -std=c++17 -O2 -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti
 # tools/emulator/: depends on <cuda.h> only.
 EMU_FLAGS  := -std=c++20 -O2 -g1 -fPIC -fvisibility=hidden -ffp-contract=off $(WARN) \
               -isystem $(CUDA_HOME)/include
+# Tests and the command line; what compares many numbers is worth optimising.
+TEST_FLAGS := -std=c++20 -O1 -ffp-contract=off $(WARN) -Iinclude -I. -Itest -Itools -Itools/emulator \
+              -isystem $(CUDA_HOME)/include -DNVFP4_TEST_TILES_PTX='"$(B)/test/gemm_sm100_tiles.ptx"'
 
 .PHONY: all emulator help
-all: $(B)/libnvfp4gemm.so emulator  ## library and emulator
-
-# ---- emulator ------------------------------------------------------------------------------------
-EMU_SRC := $(sort $(wildcard tools/emulator/*.cc tools/emulator/*/*.cc))
-EMU_OBJ := $(EMU_SRC:%.cc=$(B)/obj/%.o)
-
-$(B)/obj/tools/emulator/%.o: tools/emulator/%.cc
-	@mkdir -p $(@D)
-	$(CXX) $(EMU_FLAGS) $(DEPS) -c $< -o $@
-
-emulator: $(B)/emulator/libcuda.so.1  ## the stand-in for libcuda.so.1
-$(B)/emulator/libcuda.so.1: $(EMU_OBJ)
-	@mkdir -p $(@D)
-	$(CXX) -shared -Wl,-soname,libcuda.so.1 -Wl,-z,defs -o $@ $^ -pthread -ldl
+all: $(B)/libnvfp4gemm.so emulator $(B)/nvfp4  ## library, emulator, command line
 
 include kernel/kernel.mk
--include $(EMU_OBJ:.o=.d)
+include host/host.mk
+include tools/emulator/emulator.mk
+include tools/nvfp4/nvfp4.mk
+include test/test.mk
+
+# ---- set-up ----------------------------------------------------------------------------------------
+.PHONY: setup clean
+setup: $(SETUP)  ## compilers, test framework, Python environment: found, or installed
+
+$(SETUP): tools/setup/setup.sh tools/setup/requirements.txt tools/setup/cuda.txt
+	@NVCC='$(if $(filter environment command,$(origin NVCC)),$(NVCC))' tools/setup/setup.sh $@
+
+clean:  ## remove build/; what set-up installed stays
+	rm -rf $(B)
+
+# ---- form ------------------------------------------------------------------------------------------
+FORMATTED = $(shell git ls-files '*.c' '*.h' '*.cc' '*.cu' '*.cuh')
+.PHONY: format format-check
+format:  ## clang-format every source
+	clang-format -i $(FORMATTED)
+format-check:  ## fail if clang-format would change a source
+	clang-format --dry-run --Werror $(FORMATTED)
 
 help:  ## this list
-	@grep -hE '^[a-z][a-z_-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | sort | expand -t 20
+	@grep -hE '^[a-z][a-z_-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | sort | expand -t 16

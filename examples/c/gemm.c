@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * gemm.c: D = A * B^T with NVFP4 operands, from fp32 to fp16, in one C99 program.
+ *
+ *     cc -std=c99 -Iinclude examples/c/gemm.c -o gemm -Lbuild -lnvfp4gemm -ldl -lm
+ *
+ * Quantises on the host, runs on the first GPU, and compares with the library's CPU reference.
+ * Without a driver it says so and computes the reference alone. No CUDA header or library is needed
+ * to build it; a program that uses CUDA anyway has its context and buffers already.
+ */
+#include <dlfcn.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "nvfp4_gemm.h"
+
+enum { M = 100, N = 200, K = 256 };
+
+/* ---- A matrix in NVFP4 -------------------------------------------------------------------------
+ */
+
+typedef struct {
+  void *codes, *scales;
+  size_t code_bytes, scale_bytes;
+  float tensor_scale; /* value = code * scale * tensor_scale */
+} matrix;
+
+static void check(nvfp4_status status) {
+  if (status == NVFP4_SUCCESS) return;
+  fprintf(stderr, "%s: %s\n", nvfp4_status_name(status), nvfp4_last_error());
+  exit(1);
+}
+
+/* Zeroed, and 16-byte aligned as malloc is on 64-bit systems. */
+static void* allocate(size_t bytes) {
+  void* memory = calloc(bytes, 1);
+  if (memory == NULL) {
+    fprintf(stderr, "out of memory\n");
+    exit(1);
+  }
+  return memory;
+}
+
+static matrix quantize(const float* x, int64_t rows, int64_t k) {
+  float amax = 0;
+  for (int64_t i = 0; i < rows * k; ++i) amax = fmaxf(amax, fabsf(x[i]));
+  matrix q;
+  q.tensor_scale = amax / 2688.0f; /* the largest scale 448 times the largest element 6 */
+  q.code_bytes = (size_t)(rows * k / 2);
+  q.scale_bytes = nvfp4_scale_bytes(rows, k, NVFP4_SCALE_LAYOUT_128X4);
+  q.codes = allocate(q.code_bytes);
+  q.scales = allocate(q.scale_bytes);
+  check(nvfp4_quantize_host(x, k, rows, k, q.tensor_scale, q.codes, k, q.scales,
+                            NVFP4_SCALE_LAYOUT_128X4));
+  return q;
+}
+
+static matrix random_matrix(int64_t rows, int64_t k) {
+  float* x = allocate((size_t)(rows * k) * sizeof *x);
+  for (int64_t i = 0; i < rows * k; ++i) x[i] = 2.0f * (float)rand() / (float)RAND_MAX - 1.0f;
+  matrix q = quantize(x, rows, k);
+  free(x);
+  return q;
+}
+
+/* ---- The few driver functions that this program needs ------------------------------------------
+ */
+
+typedef unsigned long long device_pointer;
+
+static struct {
+  int (*init)(unsigned);
+  int (*retain)(void**, int);
+  int (*set_current)(void*);
+  int (*alloc)(device_pointer*, size_t);
+  int (*to_device)(device_pointer, const void*, size_t);
+  int (*to_host)(void*, device_pointer, size_t);
+  int (*synchronize)(void);
+} cu;
+
+static int find(void* library, const char* name, void* function) {
+  *(void**)function = dlsym(library, name);
+  return *(void**)function != NULL;
+}
+
+/* 0 if there is no driver or no device. */
+static int open_driver(void) {
+  void *library = dlopen("libcuda.so.1", RTLD_NOW), *context = NULL;
+  return library != NULL && find(library, "cuInit", &cu.init) &&
+         find(library, "cuDevicePrimaryCtxRetain", &cu.retain) &&
+         find(library, "cuCtxSetCurrent", &cu.set_current) &&
+         find(library, "cuMemAlloc_v2", &cu.alloc) &&
+         find(library, "cuMemcpyHtoD_v2", &cu.to_device) &&
+         find(library, "cuMemcpyDtoH_v2", &cu.to_host) &&
+         find(library, "cuCtxSynchronize", &cu.synchronize) && cu.init(0) == 0 &&
+         cu.retain(&context, 0) == 0 && cu.set_current(context) == 0;
+}
+
+static void require(int failed, const char* what) {
+  if (!failed) return;
+  fprintf(stderr, "%s failed with driver error %d\n", what, failed);
+  exit(1);
+}
+
+static void* copy_to_device(const void* host, size_t bytes) {
+  device_pointer pointer = 0;
+  require(cu.alloc(&pointer, bytes), "allocating on the device");
+  require(cu.to_device(pointer, host, bytes), "copying to the device");
+  return (void*)(uintptr_t)pointer;
+}
+
+/* ---- The product --------------------------------------------------------------------------------
+ */
+
+static nvfp4_gemm_desc describe(const matrix* a, const matrix* b) {
+  nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
+  g.m = M, g.n = N, g.k = K, g.l = 1;
+  g.a = a->codes, g.a_ld = K, g.a_scales = a->scales;
+  g.b = b->codes, g.b_ld = K, g.b_scales = b->scales;
+  g.a_scale_layout = g.b_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
+  g.d_ld = N, g.d_type = NVFP4_TYPE_F16;
+  g.alpha = a->tensor_scale * b->tensor_scale;
+  return g;
+}
+
+static nvfp4_status run_on_device(nvfp4_gemm_desc g, const matrix* a, const matrix* b,
+                                  uint16_t* d) {
+  const size_t d_bytes = sizeof *d * M * N;
+  g.a = copy_to_device(a->codes, a->code_bytes);
+  g.a_scales = copy_to_device(a->scales, a->scale_bytes);
+  g.b = copy_to_device(b->codes, b->code_bytes);
+  g.b_scales = copy_to_device(b->scales, b->scale_bytes);
+  g.d = copy_to_device(d, d_bytes);
+  const nvfp4_status status = nvfp4_gemm_run(&g, NULL); /* the default stream */
+  if (status != NVFP4_SUCCESS) return status;
+  require(cu.synchronize(), "the product");
+  require(cu.to_host(d, (device_pointer)(uintptr_t)g.d, d_bytes), "copying D back");
+  return NVFP4_SUCCESS;
+}
+
+static double value_of_f16(uint16_t bits) {
+  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  const double magnitude =
+      exponent == 0 ? ldexp(fraction, -24) : ldexp(1024 + fraction, exponent - 25);
+  return bits & 0x8000 ? -magnitude : magnitude;
+}
+
+int main(void) {
+  const matrix a = random_matrix(M, K), b = random_matrix(N, K);
+  uint16_t *expected = allocate(sizeof *expected * M * N), *d = allocate(sizeof *d * M * N);
+  nvfp4_gemm_desc g = describe(&a, &b);
+  g.d = expected;
+  check(nvfp4_gemm_reference(&g));
+  printf("%s\nreference: D[0][0] = %g\n", nvfp4_build_info(), value_of_f16(expected[0]));
+
+  if (!open_driver()) {
+    printf("no CUDA driver or device here: only the CPU reference was computed\n");
+    return 0;
+  }
+  const nvfp4_status status = run_on_device(g, &a, &b, d);
+  if (status == NVFP4_STATUS_UNSUPPORTED_ARCH) {
+    printf("%s: only the CPU reference was computed\n", nvfp4_last_error());
+    return 0;
+  }
+  check(status);
+  double worst = 0;
+  for (int i = 0; i < M * N; ++i) {
+    worst = fmax(worst, fabs(value_of_f16(d[i]) - value_of_f16(expected[i])));
+  }
+  printf("device:    D[0][0] = %g, largest difference to the reference %g\n", value_of_f16(d[0]),
+         worst);
+  return worst <= 0.01 ? 0 : 1;
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+// What the tests of the PTX front end share: modules around a few lines, and ptxas as the judge.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "emulator/ptx/module.h"
+#include "support/catch.h"
+
+namespace ptx_test {
+
+// Registers p0.. (.pred) b (.b8) h (.b16) r (.b32) d (.b64) q (.b128) f (.f32) u (.u32) i (.s32)
+// x (.f16x2) e (.f16) g (.f64), 32 each; shared variable s, local variable loc.
+std::string declarations();
+
+// A module with one entry k(.param .u64 out) around `body`, which starts in line body_line.
+std::string module_text(const std::string& body, const std::string& target = "sm_100a");
+constexpr uint32_t body_line = 6;
+
+std::unique_ptr<emu::ptx::Module> load(const std::string& text, int compute_capability = 100);
+// The code of the only function of module_text(body).
+std::vector<emu::ptx::Instr> code(const std::string& body);
+
+// "line:column: text" of the refusal, or "accepted".
+std::string verdict(const std::string& text, int compute_capability = 100);
+// The same for a body; lines count from 1 in the body.
+std::string body_verdict(const std::string& body);
+
+bool have_ptxas();
+// Per instruction what ptxas says against it in a function with declarations(); empty = accepted.
+std::vector<std::string> ptxas_verdicts(const std::vector<std::string>& instructions);
+// Whether ptxas takes a whole module.
+bool ptxas_accepts(const std::string& text);
+
+}  // namespace ptx_test

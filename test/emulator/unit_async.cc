@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+// The adversarial clock, copy groups, and what is in flight.
+#include <algorithm>
+
+#include "emulator/unit/async_queue.h"
+#include "emulator/unit/copy_groups.h"
+#include "emulator/unit/in_flight.h"
+#include "unit_support.h"
+
+using emu::AsyncQueue;
+using emu::CopyGroups;
+using emu::InFlight;
+using emu::Order;
+
+namespace {
+
+// Posts 0..n-1 on `chains` chains in turn and lets everything complete.
+std::vector<int> run(Order order, uint64_t seed, int n, int chains) {
+  AsyncQueue q(order, seed);
+  std::vector<AsyncQueue::Chain> chain;
+  for (int i = 0; i < chains; ++i) chain.push_back(q.new_chain());
+  std::vector<int> done;
+  for (int i = 0; i < n; ++i)
+    q.post(chain[size_t(i % chains)], "work", [&done, i] { done.push_back(i); });
+  while (q.complete_one()) continue;
+  CHECK(q.empty());
+  return done;
+}
+
+}  // namespace
+
+TEST_CASE("work on one chain completes in the order posted, whatever the order setting") {
+  const Order order = GENERATE(Order::soonest, Order::latest, Order::random);
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const std::vector<int> done = run(order, seed, 12, 3);
+    REQUIRE(done.size() == 12);
+    for (int i = 0; i + 3 < 12; ++i)
+      CHECK(std::find(done.begin(), done.end(), i) < std::find(done.begin(), done.end(), i + 3));
+  }
+}
+
+TEST_CASE("soonest completes work when it is posted, latest only when told to") {
+  bool done = false;
+  AsyncQueue soonest(Order::soonest, 1), latest(Order::latest, 1);
+  soonest.post(soonest.new_chain(), "work", [&] { done = true; });
+  CHECK(done);
+  done = false;
+  latest.post(latest.new_chain(), "work", [&] { done = true; });
+  for (int i = 0; i < 1000; ++i) CHECK_FALSE(latest.tick());
+  CHECK_FALSE(done);
+  CHECK(latest.pending() == "work\n");
+  CHECK(latest.complete_one());
+  CHECK(done);
+}
+
+TEST_CASE("random completes work by itself, in an order that the seed decides") {
+  CHECK(run(Order::random, 7, 16, 16) == run(Order::random, 7, 16, 16));
+  CHECK(run(Order::random, 7, 16, 16) != run(Order::random, 8, 16, 16));
+  AsyncQueue q(Order::random, 3);
+  q.post(q.new_chain(), "work", [] {});
+  int ticks = 0;
+  while (!q.tick() && ticks < 100000) ++ticks;
+  CHECK(q.empty());
+}
+
+TEST_CASE("a copy group is complete when its copies are, and the youngest may be left open") {
+  CopyGroups g;
+  auto a = g.issue(5);
+  auto b = g.issue(5);
+  CHECK(g.complete(5, 0, false));  // nothing is committed yet
+  CHECK_FALSE(g.all_complete(5));
+  g.commit(5);
+  auto c = g.issue(5);
+  g.commit(5);
+  CHECK_FALSE(g.complete(5, 0, false));
+  a->read = a->done = b->read = true;
+  CHECK_FALSE(g.complete(5, 1, false));
+  CHECK(g.complete(5, 1, true));
+  b->done = true;
+  CHECK(g.complete(5, 1, false));
+  CHECK_FALSE(g.complete(5, 0, true));
+  c->read = c->done = true;
+  CHECK(g.complete(5, 0, false));
+  CHECK(g.complete(6, 0, false));  // another thread's groups are its own
+}
+
+TEST_CASE("shared memory in flight cannot be overwritten, and not be read while it is written") {
+  InFlight f;
+  f.read_chunks({0x400, 0x420}, InFlight::begin);
+  f.check_shared_write(0x410, 16, "copy");
+  f.check_shared_read(0x400, 64, "store");
+  CHECK_FAULT(ordering, "0x420", f.check_shared_write(0x410, 32, "copy"));
+  f.read_chunks({0x400, 0x420}, InFlight::end);
+  f.check_shared_write(0x400, 64, "copy");
+  f.write_shared(0x800, 128, InFlight::begin);
+  CHECK_FAULT(ordering, "0x870", f.check_chunks_read({0x7F0, 0x870}, "mma"));
+  CHECK_FAULT(ordering, "0x800", f.check_shared_write(0x7F0, 32, "copy"));
+  f.write_shared(0x800, 128, InFlight::end);
+  f.check_shared_read(0x800, 128, "store");
+}
+
+TEST_CASE("tensor memory in flight wants commit before ld and wait::ld before mma") {
+  InFlight f;
+  f.write_columns(64, 8, InFlight::begin);
+  f.check_columns_write(64, 8, true, "mma");  // mma behind mma: the pipe is in order
+  f.check_columns_read(56, 8, "ld");
+  CHECK_FAULT(ordering, "tcgen05.commit", f.check_columns_read(56, 9, "ld"));
+  CHECK_FAULT(ordering, "tcgen05.commit", f.check_columns_write(71, 1, false, "st"));
+  f.write_columns(64, 8, InFlight::end);
+  f.read_columns(64, 8, InFlight::begin);
+  CHECK_FAULT(ordering, "tcgen05.wait::ld", f.check_columns_write(71, 1, true, "mma"));
+  f.read_columns(64, 8, InFlight::end);
+  f.check_columns_write(64, 8, true, "mma");
+}

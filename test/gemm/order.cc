@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT
+// What only the emulator can show: asynchronous work completes in an order of its choosing, it
+// counts what the kernel did, and it records the driver calls of the library.
+#include <set>
+#include <sstream>
+
+#include "gemm/gpu.h"
+#include "nvfp4emu.h"
+
+using support::Data;
+using support::make_problem;
+using support::Problem;
+
+namespace {
+
+// The emulator's own entry points; without them the test is skipped.
+struct Emulator {
+  decltype(&nvfp4emu_set) set;
+  decltype(&nvfp4emu_counters) counters;
+  decltype(&nvfp4emu_calls) calls;
+  decltype(&nvfp4emu_reset_calls) reset_calls;
+
+  explicit Emulator(const support::Driver& driver) {
+    find(driver, set, "nvfp4emu_set");
+    find(driver, counters, "nvfp4emu_counters");
+    find(driver, calls, "nvfp4emu_calls");
+    find(driver, reset_calls, "nvfp4emu_reset_calls");
+  }
+  bool present() const { return set && counters && calls && reset_calls; }
+
+  uint64_t counter(const char* name) const {
+    uint64_t value = 0;
+    REQUIRE(counters(name, &value) == 0);
+    return value;
+  }
+
+ private:
+  template <typename Function>
+  static void find(const support::Driver& driver, Function& function, const char* name) {
+    function = reinterpret_cast<Function>(driver.extension(name));
+  }
+};
+
+#define USE_EMULATOR(gpu, emulator)      \
+  const Emulator emulator((gpu).driver); \
+  if (!(emulator).present()) SKIP_TEST("the driver is no emulator")
+
+// Sets the order, and puts the process's own back at the end of the test.
+class CompletionOrder {
+ public:
+  CompletionOrder(const Emulator& emulator, const char* order, int seed) : emulator_(emulator) {
+    REQUIRE(emulator.set("EMU_ORDER", order) == 0);
+    REQUIRE(emulator.set("EMU_SEED", std::to_string(seed).c_str()) == 0);
+  }
+  ~CompletionOrder() {
+    emulator_.set("EMU_ORDER", "random");
+    emulator_.set("EMU_SEED", "1");
+  }
+
+ private:
+  const Emulator& emulator_;
+};
+
+uint64_t ceil_div(int64_t a, int64_t b) { return uint64_t((a + b - 1) / b); }
+
+}  // namespace
+
+TEST_CASE("the bits do not depend on when asynchronous work completes", "[order]") {
+  USE_GPU(gpu);
+  USE_EMULATOR(gpu, emulator);
+  struct Order {
+    const char* name;
+    int seed;
+  };
+  // Random scales, so that a changed order of summation would show as well; the ring wraps twice.
+  const Problem p = make_problem({130, 136, 3392}, Data::random, 60);
+  std::set<std::vector<uint16_t>> results;
+  for (const Order& order :
+       {Order{"soonest", 1}, Order{"latest", 1}, Order{"random", 1}, Order{"random", 2},
+        Order{"random", 3}, Order{"random", 4}, Order{"random", 5}}) {
+    INFO(order.name << ", seed " << order.seed);
+    const CompletionOrder set(emulator, order.name, order.seed);
+    const std::vector<uint16_t> d = support::run_on_device(gpu.driver, p);
+    REQUIRE(support::compare_bound(p, d, support::reference(p)).passed());
+    results.insert(d);
+    CHECK(results.size() == 1);
+  }
+}
+
+TEST_CASE("the kernel multiplies by tensor cores and loads by TMA, each tile once",
+          "[order][count]") {
+  USE_GPU(gpu);
+  USE_EMULATOR(gpu, emulator);
+  const support::Shape s = GENERATE(support::Shape{128, 256, 256}, support::Shape{129, 200, 1600},
+                                    support::Shape{7, 300, 64, 3});
+  support::run_on_device(gpu.driver, make_problem(s, Data::exact, 61));
+  const uint64_t tiles = ceil_div(s.m, 128) * ceil_div(s.n, 128) * uint64_t(s.l);
+  const uint64_t steps = uint64_t(s.k / 64), stages = ceil_div(s.k, 256);
+  CHECK(emulator.counter("mmas") == tiles * steps);
+  CHECK(emulator.counter("scale_copies") == tiles * steps * 2);
+  CHECK(emulator.counter("tma_loads") == tiles * stages * 2);
+  CHECK(emulator.counter("bulk_copies") == tiles * stages * 2);
+  CHECK(emulator.counter("bulk_bytes") == tiles * steps * 2 * 512);
+}
+
+TEST_CASE("a second call is one launch and allocates nothing", "[order][calls]") {
+  USE_GPU(gpu);
+  USE_EMULATOR(gpu, emulator);
+  const support::DeviceGemm gemm(gpu.driver, make_problem({65, 129, 64}, Data::exact, 62));
+  REQUIRE(gemm.enqueue() == NVFP4_SUCCESS);
+  emulator.reset_calls();
+  REQUIRE(gemm.enqueue() == NVFP4_SUCCESS);
+  std::string text(emulator.calls(nullptr, 0), '\0');
+  emulator.calls(text.data(), text.size());
+  INFO(text);
+  std::istringstream lines(text.c_str());
+  int launches = 0;
+  for (std::string call; std::getline(lines, call);) {
+    launches += call.rfind("cuLaunchKernel", 0) == 0;
+    for (const char* forbidden :
+         {"Alloc", "Free", "Synchronize", "Memcpy", "ModuleLoad", "LibraryLoad"}) {
+      CHECK(call.find(forbidden) == std::string::npos);
+    }
+  }
+  CHECK(launches == 1);
+}

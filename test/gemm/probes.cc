@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+// One-hot probes: each (row, k) of the elements and each (row, block) of the scales of one tile is
+// made the only one that counts, so D spells out where the kernel took it from. Expectations are
+// closed forms; no reference takes part.
+#include <cmath>
+
+#include "gemm/gpu.h"
+#include "support/formats.h"
+
+using support::Operand;
+using support::Problem;
+
+namespace {
+
+constexpr int64_t kRows = 128, kK = 256;  // one tile, one stage
+constexpr uint8_t kOne = 0x2;             // E2M1 1.0
+constexpr uint8_t kScaleOne = 0x38;       // UE4M3 1.0
+
+Problem one_tile() { return support::make_problem({kRows, kRows, kK}); }
+
+void fill_scales(Operand& o, uint8_t byte) { o.scales.assign(o.scales.size(), byte); }
+
+// D[probed row][other row], whichever of A and B is probed.
+double element(const std::vector<uint16_t>& d, bool probe_a, int64_t probed, int64_t other) {
+  return support::f16_value(d[size_t(probe_a ? probed * kRows + other : other * kRows + probed)]);
+}
+
+// Row i has its only element at k = (i + shift) % K. 256 shifts probe every (row, k).
+void probe_elements(const gemm_test::Gpu& gpu, bool probe_a) {
+  Problem p = one_tile();
+  Operand& probe = probe_a ? p.a : p.b;
+  Operand& other = probe_a ? p.b : p.a;
+  support::Random random(30);
+  for (uint8_t& byte : other.codes) byte = uint8_t(random.below(256));
+  fill_scales(p.a, kScaleOne);
+  fill_scales(p.b, kScaleOne);
+  for (int64_t shift = 0; shift < kK; ++shift) {
+    probe.codes.assign(probe.codes.size(), 0);
+    for (int64_t row = 0; row < kRows; ++row) probe.set_code(0, row, (row + shift) % kK, kOne);
+    const std::vector<uint16_t> d = support::run_on_device(gpu.driver, p);
+    for (int64_t row = 0; row < kRows; ++row) {
+      for (int64_t column = 0; column < kRows; ++column) {
+        CAPTURE(shift, row, column);
+        const double want = support::e2m1_value(other.code(0, column, (row + shift) % kK));
+        if (element(d, probe_a, row, column) != want) {
+          REQUIRE(element(d, probe_a, row, column) == want);
+        }
+      }
+    }
+  }
+  SUCCEED("every (row, k) is where it should be");
+}
+
+// 2^exponent as a UE4M3 byte, -9 .. 8.
+uint8_t power_scale(int exponent) {
+  return uint8_t(exponent >= -6 ? (exponent + 7) << 3 : 1 << (exponent + 9));
+}
+
+// All elements are 1. Row i has its only scale at block (i + shift) % 16, with a code that goes
+// through all 128 as i does; the other operand's scale of block b is 2^(b - 8), which names the
+// block.
+void probe_scales(const gemm_test::Gpu& gpu, bool probe_a) {
+  constexpr int64_t kBlocks = kK / 16;
+  Problem p = one_tile();
+  Operand& probe = probe_a ? p.a : p.b;
+  Operand& other = probe_a ? p.b : p.a;
+  p.a.codes.assign(p.a.codes.size(), kOne | kOne << 4);
+  p.b.codes.assign(p.b.codes.size(), kOne | kOne << 4);
+  p.alpha = 0x1p-5f;  // from 2^-22 to 2^15: exact in fp16
+  for (int64_t row = 0; row < kRows; ++row) {
+    for (int64_t b = 0; b < kBlocks; ++b) other.set_scale(0, row, b, power_scale(int(b) - 8));
+  }
+  for (int64_t shift = 0; shift < kBlocks; ++shift) {
+    fill_scales(probe, 0);
+    for (int64_t row = 0; row < kRows; ++row) {
+      probe.set_scale(0, row, (row + shift) % kBlocks, uint8_t((row + 37 * shift) % 128));
+    }
+    const std::vector<uint16_t> d = support::run_on_device(gpu.driver, p);
+    for (int64_t row = 0; row < kRows; ++row) {
+      const double scale = support::e4m3_value(uint8_t((row + 37 * shift) % 128));
+      const double want = 16 * scale * std::ldexp(1.0, int((row + shift) % kBlocks) - 8 - 5);
+      for (int64_t column = 0; column < kRows; ++column) {
+        CAPTURE(shift, row, column);
+        const double got = element(d, probe_a, row, column);
+        if (!(got == want || (std::isnan(got) && std::isnan(want)))) REQUIRE(got == want);
+      }
+    }
+  }
+  SUCCEED("every (row, block) and every scale code is where it should be");
+}
+
+}  // namespace
+
+TEST_CASE("every element of an A tile is multiplied from its place", "[probe][R7]") {
+  USE_GPU(gpu);
+  probe_elements(gpu, true);
+}
+
+TEST_CASE("every element of a B tile is multiplied from its place", "[probe][R7]") {
+  USE_GPU(gpu);
+  probe_elements(gpu, false);
+}
+
+TEST_CASE("every scale of an A tile and every scale code is applied in its place", "[probe][R8]") {
+  USE_GPU(gpu);
+  probe_scales(gpu, true);
+}
+
+TEST_CASE("every scale of a B tile and every scale code is applied in its place", "[probe][R8]") {
+  USE_GPU(gpu);
+  probe_scales(gpu, false);
+}

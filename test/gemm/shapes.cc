@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// The ten shapes by which the GPU MODE nvfp4_gemm task judges a submission, whole. One test case
+// each, so that a failure names its shape.
+#include "gemm/gpu.h"
+
+namespace {
+
+void whole(const support::Shape& shape, support::Data data) {
+  USE_GPU(gpu);
+  gemm_test::require_reference_bits(gpu, support::make_problem(shape, data, 20));
+}
+
+}  // namespace
+
+#define TASK_SHAPE(m, n, k)                                                            \
+  TEST_CASE("the task shape " #m " x " #n " x " #k " is exact to the bit", "[task]") { \
+    whole({m, n, k}, (m) % 256 == 0 ? support::Data::exact : support::Data::gpumode);  \
+  }
+
+TASK_SHAPE(128, 256, 256)
+TASK_SHAPE(128, 1536, 7168)
+TASK_SHAPE(128, 3072, 1536)
+TASK_SHAPE(256, 7168, 256)
+TASK_SHAPE(256, 7168, 2048)
+TASK_SHAPE(2304, 4608, 7168)
+TASK_SHAPE(384, 7168, 2304)
+TASK_SHAPE(512, 512, 7168)
+TASK_SHAPE(512, 4096, 512)
+TASK_SHAPE(512, 1536, 7168)

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: MIT
+// Every rule that the header states for nvfp4_gemm_desc, just inside and just outside. Addresses
+// are numbers: nothing here may read or write them.
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "nvfp4_gemm.h"
+#include "support/catch.h"
+
+namespace {
+
+using Desc = nvfp4_gemm_desc;
+constexpr int64_t kMax31 = INT32_MAX;
+constexpr int64_t kMax41 = (int64_t{1} << 41) - 32;  // the largest multiple of 32 below 2^41
+
+void* address(uint64_t value) { return reinterpret_cast<void*>(value); }
+
+// Every array in its own 2^44 bytes: room for every stride below.
+Desc good() {
+  Desc g = NVFP4_GEMM_DESC_INIT;
+  g.m = 200, g.n = 300, g.k = 256, g.l = 3;
+  g.a = address(0x100000000000), g.a_ld = 288, g.a_batch_stride = 60000 / 32 * 32;
+  g.b = address(0x200000000000), g.b_ld = 256, g.b_batch_stride = 90016;
+  g.a_scales = address(0x300000000000), g.a_scales_batch_stride_bytes = 4096;
+  g.b_scales = address(0x400000000000), g.b_scales_batch_stride_bytes = 6160;
+  g.a_scale_layout = g.b_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
+  g.d = address(0x500000000000), g.d_ld = 301, g.d_batch_stride = 199 * 301 + 300;
+  g.d_type = NVFP4_TYPE_F16;
+  g.alpha = 1.0f;
+  return g;
+}
+
+struct Rule {
+  const char* name;
+  std::function<void(Desc&)> change;
+  nvfp4_status status;
+  const char* sentence;  // has to contain this
+};
+
+const Rule kRules[] = {
+    // m, n, k, l
+    {"m below 0", [](Desc& g) { g.m = -1; }, NVFP4_STATUS_INVALID_VALUE, "m = -1 is negative"},
+    {"m above 2^31-1", [](Desc& g) { g.m = kMax31 + 1; }, NVFP4_STATUS_LIMIT, "m = 2147483648"},
+    {"n below 0", [](Desc& g) { g.n = INT64_MIN; }, NVFP4_STATUS_INVALID_VALUE, "n = -92233"},
+    {"n above 2^31-1", [](Desc& g) { g.n = INT64_MAX; }, NVFP4_STATUS_LIMIT, "n = 92233"},
+    {"k below 0", [](Desc& g) { g.k = -64; }, NVFP4_STATUS_INVALID_VALUE, "k = -64 is negative"},
+    {"k above 2^31-1", [](Desc& g) { g.k = kMax31 + 1; }, NVFP4_STATUS_LIMIT, "k = 2147483648"},
+    {"l below 0", [](Desc& g) { g.l = -1; }, NVFP4_STATUS_INVALID_VALUE, "l = -1 is negative"},
+    {"l above 2^31-1", [](Desc& g) { g.l = kMax31 + 1; }, NVFP4_STATUS_LIMIT, "l = 2147483648"},
+    {"k of no NVFP4 matrix", [](Desc& g) { g.k = 200; }, NVFP4_STATUS_INVALID_VALUE,
+     "k = 200 is not a multiple of 64; nearest 192 or 256"},
+    {"k that only the format knows", [](Desc& g) { g.k = 240; }, NVFP4_STATUS_NOT_SUPPORTED,
+     "k = 240 is not a multiple of 64, which this version needs (the format: 16); nearest 192 "
+     "or 256"},
+    {"k = 192", [](Desc& g) { g.k = 192; }, NVFP4_SUCCESS, ""},
+
+    // enumerations
+    {"a_scale_layout unset", [](Desc& g) { g.a_scale_layout = 0; }, NVFP4_STATUS_INVALID_ENUM,
+     "a_scale_layout = 0"},
+    {"a_scale_layout 3", [](Desc& g) { g.a_scale_layout = 3; }, NVFP4_STATUS_INVALID_ENUM,
+     "a_scale_layout = 3"},
+    {"a_scale_layout linear", [](Desc& g) { g.a_scale_layout = 2; }, NVFP4_STATUS_NOT_SUPPORTED,
+     "a_scale_layout = 2"},
+    {"b_scale_layout -1", [](Desc& g) { g.b_scale_layout = -1; }, NVFP4_STATUS_INVALID_ENUM,
+     "b_scale_layout = -1"},
+    {"b_scale_layout linear", [](Desc& g) { g.b_scale_layout = 2; }, NVFP4_STATUS_NOT_SUPPORTED,
+     "b_scale_layout = 2"},
+    {"d_scale_layout 3", [](Desc& g) { g.d_scale_layout = 3; }, NVFP4_STATUS_INVALID_ENUM,
+     "d_scale_layout = 3"},
+    {"d_scale_layout 2", [](Desc& g) { g.d_scale_layout = 2; }, NVFP4_SUCCESS, ""},
+    {"c_type -1", [](Desc& g) { g.c_type = -1; }, NVFP4_STATUS_INVALID_ENUM, "c_type = -1"},
+    {"c_type F32", [](Desc& g) { g.c_type = NVFP4_TYPE_F32; }, NVFP4_SUCCESS, ""},
+    {"c_type NVFP4", [](Desc& g) { g.c_type = NVFP4_TYPE_NVFP4; }, NVFP4_STATUS_INVALID_ENUM,
+     "c_type = 4"},
+    {"d_type none", [](Desc& g) { g.d_type = 0; }, NVFP4_STATUS_INVALID_ENUM, "d_type = 0"},
+    {"d_type 5", [](Desc& g) { g.d_type = 5; }, NVFP4_STATUS_INVALID_ENUM, "d_type = 5"},
+    {"d_type BF16", [](Desc& g) { g.d_type = 2; }, NVFP4_STATUS_NOT_SUPPORTED, "d_type = 2"},
+    {"d_type F32", [](Desc& g) { g.d_type = 3; }, NVFP4_STATUS_NOT_SUPPORTED, "d_type = 3"},
+    {"d_type NVFP4", [](Desc& g) { g.d_type = 4; }, NVFP4_STATUS_NOT_SUPPORTED, "d_type = 4"},
+    {"bias_type NVFP4", [](Desc& g) { g.bias_type = 4; }, NVFP4_STATUS_INVALID_ENUM,
+     "bias_type = 4"},
+    {"bias_type F32", [](Desc& g) { g.bias_type = 3; }, NVFP4_SUCCESS, ""},
+    {"scalar_mode 2", [](Desc& g) { g.scalar_mode = 2; }, NVFP4_STATUS_INVALID_ENUM,
+     "scalar_mode = 2"},
+    {"scalar_mode DEVICE", [](Desc& g) { g.scalar_mode = 1; }, NVFP4_STATUS_NOT_SUPPORTED,
+     "scalar_mode = 1"},
+    {"activation 4", [](Desc& g) { g.activation = 4; }, NVFP4_STATUS_INVALID_ENUM,
+     "activation = 4"},
+    {"activation RELU", [](Desc& g) { g.activation = 1; }, NVFP4_STATUS_NOT_SUPPORTED,
+     "activation = 1"},
+    {"activation GELU", [](Desc& g) { g.activation = 2; }, NVFP4_STATUS_NOT_SUPPORTED,
+     "activation = 2"},
+    {"activation SILU", [](Desc& g) { g.activation = 3; }, NVFP4_STATUS_NOT_SUPPORTED,
+     "activation = 3"},
+    {"pdl 3", [](Desc& g) { g.pdl = 3; }, NVFP4_STATUS_INVALID_ENUM, "pdl = 3"},
+    {"pdl ON", [](Desc& g) { g.pdl = 1; }, NVFP4_STATUS_NOT_SUPPORTED, "pdl = 1"},
+    {"pdl ON_STATIC_WEIGHTS", [](Desc& g) { g.pdl = 2; }, NVFP4_STATUS_NOT_SUPPORTED, "pdl = 2"},
+    {"reserved", [](Desc& g) { g.reserved = 1; }, NVFP4_STATUS_INVALID_VALUE, "reserved = 1"},
+
+    // not there yet
+    {"a_tensor_scale", [](Desc& g) { g.a_tensor_scale = &g.alpha; }, NVFP4_STATUS_NOT_SUPPORTED,
+     "a_tensor_scale = 0x"},
+    {"b_tensor_scale", [](Desc& g) { g.b_tensor_scale = &g.alpha; }, NVFP4_STATUS_NOT_SUPPORTED,
+     "b_tensor_scale = 0x"},
+    {"d_scales", [](Desc& g) { g.d_scales = address(16); }, NVFP4_STATUS_NOT_SUPPORTED,
+     "d_scales = 0x10"},
+    {"d_tensor_scale", [](Desc& g) { g.d_tensor_scale = &g.alpha; }, NVFP4_STATUS_NOT_SUPPORTED,
+     "d_tensor_scale = 0x"},
+    {"bias", [](Desc& g) { g.bias = address(16); }, NVFP4_STATUS_NOT_SUPPORTED, "bias = 0x10"},
+    {"alpha_device", [](Desc& g) { g.alpha_device = &g.alpha; }, NVFP4_STATUS_NOT_SUPPORTED,
+     "alpha_device = 0x"},
+    {"beta_device", [](Desc& g) { g.beta_device = &g.alpha; }, NVFP4_STATUS_NOT_SUPPORTED,
+     "beta_device = 0x"},
+    {"variant", [](Desc& g) { g.variant = "x"; }, NVFP4_STATUS_NOT_SUPPORTED, "variant = 0x"},
+    {"beta 1", [](Desc& g) { g.beta = 1; }, NVFP4_STATUS_NOT_SUPPORTED, "beta = 1 must be 0"},
+    {"beta NaN", [](Desc& g) { g.beta = NAN; }, NVFP4_STATUS_NOT_SUPPORTED, "beta = nan must be 0"},
+    {"beta -0", [](Desc& g) { g.beta = -0.0f; }, NVFP4_SUCCESS, ""},
+    {"alpha NaN", [](Desc& g) { g.alpha = NAN; }, NVFP4_SUCCESS, ""},
+    {"alpha 0", [](Desc& g) { g.alpha = 0; }, NVFP4_SUCCESS, ""},
+    {"c with beta = 0", [](Desc& g) { g.c = address(16), g.c_ld = -7; }, NVFP4_SUCCESS, ""},
+
+    // tiles: 2^20 * 2^11 is one too many
+    {"2^31 tiles",
+     [](Desc& g) {
+       g.m = 128 << 20, g.n = 128, g.l = 2048;
+       g.a_batch_stride = g.b_batch_stride = 0;
+       g.a_scales_batch_stride_bytes = g.b_scales_batch_stride_bytes = 0;
+       g.d_batch_stride = g.n, g.d_ld = 2048 * 128;
+     },
+     NVFP4_STATUS_LIMIT, "1048576 * 2048 tiles; at most 2147483647"},
+    {"2^31 - 2^20 tiles",
+     [](Desc& g) {
+       g.m = 128 << 20, g.n = 128, g.l = 2047;
+       g.a_batch_stride = g.b_batch_stride = 0;
+       g.a_scales_batch_stride_bytes = g.b_scales_batch_stride_bytes = 0;
+       g.d_batch_stride = g.n, g.d_ld = 2047 * 128;
+     },
+     NVFP4_SUCCESS, ""},
+
+    // addresses
+    {"a NULL", [](Desc& g) { g.a = nullptr; }, NVFP4_STATUS_NULL_POINTER, "a is NULL"},
+    {"a_scales NULL", [](Desc& g) { g.a_scales = nullptr; }, NVFP4_STATUS_NULL_POINTER,
+     "a_scales is NULL"},
+    {"b NULL", [](Desc& g) { g.b = nullptr; }, NVFP4_STATUS_NULL_POINTER, "b is NULL"},
+    {"b_scales NULL", [](Desc& g) { g.b_scales = nullptr; }, NVFP4_STATUS_NULL_POINTER,
+     "b_scales is NULL"},
+    {"d NULL", [](Desc& g) { g.d = nullptr; }, NVFP4_STATUS_NULL_POINTER, "d is NULL"},
+    {"a misaligned", [](Desc& g) { g.a = address(0x100000000008); }, NVFP4_STATUS_MISALIGNED,
+     "a = 0x100000000008 is not 16-byte aligned"},
+    {"a_scales misaligned", [](Desc& g) { g.a_scales = address(0x300000000001); },
+     NVFP4_STATUS_MISALIGNED, "a_scales = 0x300000000001"},
+    {"b misaligned", [](Desc& g) { g.b = address(0x20000000000f); }, NVFP4_STATUS_MISALIGNED,
+     "b = 0x20000000000f"},
+    {"b_scales misaligned", [](Desc& g) { g.b_scales = address(0x400000000004); },
+     NVFP4_STATUS_MISALIGNED, "b_scales = 0x400000000004"},
+    {"c misaligned", [](Desc& g) { g.c = address(18); }, NVFP4_STATUS_MISALIGNED, "c = 0x12"},
+    {"d misaligned", [](Desc& g) { g.d = address(0x500000000002); }, NVFP4_STATUS_MISALIGNED,
+     "d = 0x500000000002"},
+    {"d 16 further", [](Desc& g) { g.d = address(0x500000000010); }, NVFP4_SUCCESS, ""},
+    {"workspace misaligned", [](Desc& g) { g.workspace = address(8); }, NVFP4_STATUS_MISALIGNED,
+     "workspace = 0x8"},
+    {"workspace", [](Desc& g) { g.workspace = address(16), g.workspace_bytes = 1; }, NVFP4_SUCCESS,
+     ""},
+
+    // a_ld, b_ld, d_ld
+    {"a_ld below k", [](Desc& g) { g.a_ld = 224; }, NVFP4_STATUS_INVALID_VALUE,
+     "a_ld = 224 is less than k = 256"},
+    {"a_ld = k", [](Desc& g) { g.a_ld = 256; }, NVFP4_SUCCESS, ""},
+    {"a_ld not 32", [](Desc& g) { g.a_ld = 272; }, NVFP4_STATUS_MISALIGNED,
+     "a_ld = 272 is not a multiple of 32; nearest 256 or 288"},
+    {"a_ld 2^41", [](Desc& g) { g.a_ld = kMax41 + 32; }, NVFP4_STATUS_LIMIT,
+     "a_ld = 2199023255552"},
+    {"a_ld below 2^41",
+     [](Desc& g) {
+       g.m = 8, g.a_ld = kMax41;
+       g.a_batch_stride = 0;
+     },
+     NVFP4_SUCCESS, ""},
+    {"b_ld below k", [](Desc& g) { g.b_ld = -32; }, NVFP4_STATUS_INVALID_VALUE, "b_ld = -32"},
+    {"b_ld not 32", [](Desc& g) { g.b_ld = 257; }, NVFP4_STATUS_MISALIGNED, "b_ld = 257"},
+    {"b_ld 2^41", [](Desc& g) { g.b_ld = kMax41 + 32; }, NVFP4_STATUS_LIMIT,
+     "b_ld = 2199023255552"},
+    {"d_ld below n", [](Desc& g) { g.d_ld = 299; }, NVFP4_STATUS_INVALID_VALUE,
+     "d_ld = 299 is less than n = 300"},
+    {"d_ld = n", [](Desc& g) { g.d_ld = 300; }, NVFP4_SUCCESS, ""},
+
+    // strides
+    {"a_batch_stride below 0", [](Desc& g) { g.a_batch_stride = -32; }, NVFP4_STATUS_INVALID_VALUE,
+     "a_batch_stride = -32"},
+    {"a_batch_stride 0", [](Desc& g) { g.a_batch_stride = 0; }, NVFP4_SUCCESS, ""},
+    {"a_batch_stride 16", [](Desc& g) { g.a_batch_stride = 16; }, NVFP4_STATUS_MISALIGNED,
+     "a_batch_stride = 16"},
+    {"a_batch_stride 32", [](Desc& g) { g.a_batch_stride = 32; }, NVFP4_SUCCESS, ""},
+    {"a_batch_stride below 2^41", [](Desc& g) { g.a_batch_stride = kMax41; }, NVFP4_SUCCESS, ""},
+    {"a_batch_stride 2^41", [](Desc& g) { g.a_batch_stride = kMax41 + 32; }, NVFP4_STATUS_LIMIT,
+     "a_batch_stride = 2199023255552"},
+    {"b_batch_stride 48", [](Desc& g) { g.b_batch_stride = 48; }, NVFP4_STATUS_MISALIGNED,
+     "b_batch_stride = 48"},
+    {"b_batch_stride 2^41", [](Desc& g) { g.b_batch_stride = kMax41 + 32; }, NVFP4_STATUS_LIMIT,
+     "b_batch_stride = 2199023255552"},
+    {"a_scales stride 0", [](Desc& g) { g.a_scales_batch_stride_bytes = 0; }, NVFP4_SUCCESS, ""},
+    {"a_scales stride too small", [](Desc& g) { g.a_scales_batch_stride_bytes = 4080; },
+     NVFP4_STATUS_INVALID_VALUE,
+     "a_scales_batch_stride_bytes = 4080 is less than nvfp4_scale_bytes() = 4096"},
+    {"a_scales stride below 0", [](Desc& g) { g.a_scales_batch_stride_bytes = -16; },
+     NVFP4_STATUS_INVALID_VALUE, "a_scales_batch_stride_bytes = -16"},
+    {"b_scales stride 8", [](Desc& g) { g.b_scales_batch_stride_bytes = 6152; },
+     NVFP4_STATUS_MISALIGNED, "b_scales_batch_stride_bytes = 6152"},
+    {"b_scales stride exact", [](Desc& g) { g.b_scales_batch_stride_bytes = 6144; }, NVFP4_SUCCESS,
+     ""},
+    {"b_scales stride too small", [](Desc& g) { g.b_scales_batch_stride_bytes = 6128; },
+     NVFP4_STATUS_INVALID_VALUE, "b_scales_batch_stride_bytes = 6128"},
+    {"d batches touch", [](Desc& g) { g.d_batch_stride -= 1; }, NVFP4_STATUS_INVALID_VALUE,
+     "d_batch_stride = 60198 lets batches of D touch"},
+    {"d_batch_stride 0", [](Desc& g) { g.d_batch_stride = 0; }, NVFP4_STATUS_INVALID_VALUE,
+     "d_batch_stride = 0"},
+    {"d_batch_stride below 0", [](Desc& g) { g.d_batch_stride = -90000; },
+     NVFP4_STATUS_INVALID_VALUE, "d_batch_stride = -90000"},
+    {"d rows interleave", [](Desc& g) { g.d_batch_stride = 300, g.d_ld = 900; }, NVFP4_SUCCESS, ""},
+    {"d rows interleave, rows touch", [](Desc& g) { g.d_batch_stride = 300, g.d_ld = 899; },
+     NVFP4_STATUS_INVALID_VALUE, "d_batch_stride = 300"},
+    {"d rows interleave, batches touch", [](Desc& g) { g.d_batch_stride = 299, g.d_ld = 5000; },
+     NVFP4_STATUS_INVALID_VALUE, "d_batch_stride = 299"},
+    {"one batch: strides are not looked at",
+     [](Desc& g) {
+       g.l = 1;
+       g.a_batch_stride = -1, g.b_batch_stride = INT64_MAX, g.d_batch_stride = -5;
+       g.a_scales_batch_stride_bytes = 3, g.b_scales_batch_stride_bytes = INT64_MIN;
+     },
+     NVFP4_SUCCESS, ""},
+
+    // overlap. D is 2 * 60199 + 60199 elements = 361,194 bytes; A spans 200 rows and 3 batches.
+    {"D ends where A begins",
+     [](Desc& g) {
+       g.l = 1, g.d_ld = 304, g.d = address(0x100000000000 - 2 * (199 * 304 + 300) - 8);
+     },
+     NVFP4_SUCCESS, ""},
+    {"D ends in A",
+     [](Desc& g) {
+       g.l = 1, g.d_ld = 304, g.d = address(0x100000000000 - 2 * (199 * 304 + 300) + 8);
+     },
+     NVFP4_STATUS_OVERLAP, "overlaps a = [0x100000000000, "},
+    {"D begins in the last byte of A",
+     [](Desc& g) { g.l = 1, g.m = 1, g.a_ld = 256, g.d = address(0x100000000070); },
+     NVFP4_STATUS_OVERLAP, "overlaps a = [0x100000000000, 0x100000000080)"},
+    {"D begins where A ends",
+     [](Desc& g) { g.l = 1, g.m = 1, g.a_ld = 256, g.d = address(0x100000000080); }, NVFP4_SUCCESS,
+     ""},
+    {"D in A's last batch", [](Desc& g) { g.d = address(0x100000000000 + 59968 / 2 * 2 + 64); },
+     NVFP4_STATUS_OVERLAP, "overlaps a = "},
+    {"D is B", [](Desc& g) { g.d = const_cast<void*>(g.b); }, NVFP4_STATUS_OVERLAP,
+     "overlaps b = "},
+    {"D in the padding of A's scales",
+     [](Desc& g) { g.d = address(0x300000000000 + 2 * 4096 + 4080); }, NVFP4_STATUS_OVERLAP,
+     "overlaps a_scales = [0x300000000000, 0x300000003000)"},
+    {"D behind A's scales", [](Desc& g) { g.d = address(0x300000003000); }, NVFP4_SUCCESS, ""},
+    {"D is B's scales", [](Desc& g) { g.d = const_cast<void*>(g.b_scales); }, NVFP4_STATUS_OVERLAP,
+     "overlaps b_scales = "},
+    {"A is B", [](Desc& g) { g.b = g.a, g.b_scales = g.a_scales; }, NVFP4_SUCCESS, ""},
+
+    // the end of the address space
+    {"d past the end", [](Desc& g) { g.d = address(~uint64_t{15}); }, NVFP4_STATUS_LIMIT,
+     "the last byte of d"},
+    {"a past the end", [](Desc& g) { g.a = address(~uint64_t{15}); }, NVFP4_STATUS_LIMIT,
+     "the last byte of a"},
+    {"b_scales past the end", [](Desc& g) { g.b_scales = address(~uint64_t{15}); },
+     NVFP4_STATUS_LIMIT, "the last byte of b_scales"},
+    {"d_ld overflows", [](Desc& g) { g.l = 1, g.d_ld = INT64_MAX; }, NVFP4_STATUS_LIMIT,
+     "the last byte of d"},
+    {"d_batch_stride overflows", [](Desc& g) { g.d_batch_stride = INT64_MAX; }, NVFP4_STATUS_LIMIT,
+     "the last byte of d"},
+    {"scale stride overflows", [](Desc& g) { g.a_scales_batch_stride_bytes = INT64_MAX - 15; },
+     NVFP4_STATUS_LIMIT, "the last byte of a_scales"},
+
+    // nothing to do
+    {"m = 0", [](Desc& g) { g.m = 0; }, NVFP4_SUCCESS, ""},
+    {"n = 0 without pointers",
+     [](Desc& g) { g.n = 0, g.a = g.b = g.a_scales = g.b_scales = g.d = nullptr; }, NVFP4_SUCCESS,
+     ""},
+    {"l = 0 with a wild address", [](Desc& g) { g.l = 0, g.d = address(3), g.a_ld = -4; },
+     NVFP4_SUCCESS, ""},
+    {"m = 0 and a bad enumeration", [](Desc& g) { g.m = 0, g.pdl = 9; }, NVFP4_STATUS_INVALID_ENUM,
+     "pdl = 9"},
+    {"k = 0 looks at no input",
+     [](Desc& g) {
+       g.k = 0, g.a = g.b = g.a_scales = g.b_scales = nullptr;
+       g.a_ld = g.b_ld = -1, g.a_batch_stride = 7;
+     },
+     NVFP4_SUCCESS, ""},
+    {"k = 0 still needs d", [](Desc& g) { g.k = 0, g.d = nullptr; }, NVFP4_STATUS_NULL_POINTER,
+     "d is NULL"},
+    {"k = 0 still needs d_ld", [](Desc& g) { g.k = 0, g.d_ld = 1; }, NVFP4_STATUS_INVALID_VALUE,
+     "d_ld = 1"},
+};
+
+}  // namespace
+
+TEST_CASE(
+    "Every rule of the descriptor holds just inside and refuses just outside with a sentence") {
+  size_t refused = 0;
+  for (const Rule& rule : kRules) {
+    Desc g = good();
+    rule.change(g);
+    INFO(rule.name);
+    const nvfp4_status status = nvfp4_gemm_supported(&g, 100);
+    INFO((status == NVFP4_SUCCESS ? "accepted" : nvfp4_last_error()));
+    CHECK(std::string(nvfp4_status_name(status)) == nvfp4_status_name(rule.status));
+    if (rule.status == NVFP4_SUCCESS) continue;
+    ++refused;
+    CHECK(std::string(nvfp4_last_error()).find(rule.sentence) != std::string::npos);
+    // A run refuses the same way, before it looks for a driver.
+    CHECK(nvfp4_gemm_run(&g, nullptr) == rule.status);
+  }
+  std::printf("arguments: %zu rules, %zu of them refusals\n", std::size(kRules), refused);
+}
+
+TEST_CASE("The unchanged descriptor of these tests is accepted") {
+  const Desc g = good();
+  CHECK(nvfp4_gemm_supported(&g, 100) == NVFP4_SUCCESS);
+}
+
+TEST_CASE("A NULL descriptor is refused by every function that takes one") {
+  CHECK(nvfp4_gemm_run(nullptr, nullptr) == NVFP4_STATUS_NULL_POINTER);
+  CHECK(nvfp4_gemm_supported(nullptr, 100) == NVFP4_STATUS_NULL_POINTER);
+  CHECK(nvfp4_gemm_reference(nullptr) == NVFP4_STATUS_NULL_POINTER);
+  CHECK(std::string(nvfp4_last_error()) == "desc is NULL and is required here");
+}
+
+TEST_CASE(
+    "struct_size: smaller is refused, larger is accepted with a tail of zeros up to 4096 bytes") {
+  alignas(16) unsigned char bytes[8192] = {};
+  const Desc g = good();
+  memcpy(bytes, &g, sizeof g);
+  Desc& large = *reinterpret_cast<Desc*>(bytes);
+  const auto answer = [&](uint64_t size) {
+    large.struct_size = size;
+    return nvfp4_gemm_supported(&large, 100);
+  };
+  CHECK(answer(sizeof(Desc)) == NVFP4_SUCCESS);
+  CHECK(answer(0) == NVFP4_STATUS_INVALID_STRUCT);
+  CHECK(answer(sizeof(Desc) - 1) == NVFP4_STATUS_INVALID_STRUCT);
+  CHECK(answer(sizeof(Desc) + 1) == NVFP4_SUCCESS);
+  CHECK(answer(4096) == NVFP4_SUCCESS);
+  CHECK(answer(4097) == NVFP4_STATUS_INVALID_STRUCT);
+  CHECK(answer(UINT64_MAX) ==
+        NVFP4_STATUS_INVALID_STRUCT);  // garbage: no tail of that size is read
+  bytes[1000] = 1;
+  CHECK(answer(1000) == NVFP4_SUCCESS);
+  CHECK(answer(1001) == NVFP4_STATUS_INVALID_STRUCT);
+  CHECK(std::string(nvfp4_last_error()).find("byte 1000 of the struct") != std::string::npos);
+}
+
+TEST_CASE("supported() serves compute capabilities 10.0 and 10.3 and no other") {
+  const Desc g = good();
+  Desc empty = good();
+  empty.m = 0;
+  for (int32_t capability = -1; capability <= 130; ++capability) {
+    CAPTURE(capability);
+    const bool served = capability == 100 || capability == 103;
+    CHECK(nvfp4_gemm_supported(&g, capability) ==
+          (served ? NVFP4_SUCCESS : NVFP4_STATUS_UNSUPPORTED_ARCH));
+    // An empty problem needs no kernel: that is also what a run answers.
+    CHECK(nvfp4_gemm_supported(&empty, capability) == NVFP4_SUCCESS);
+  }
+  CHECK(nvfp4_gemm_supported(&g, 90) == NVFP4_STATUS_UNSUPPORTED_ARCH);
+  CHECK(std::string(nvfp4_last_error()) ==
+        "compute capability 9.0 has no kernel here; served are: 10.0 10.3");
+}
+
+TEST_CASE("A bad argument is reported before an unsupported compute capability") {
+  Desc g = good();
+  g.k = 8;
+  CHECK(nvfp4_gemm_supported(&g, 75) == NVFP4_STATUS_INVALID_VALUE);
+}
+
+TEST_CASE("The reference takes what a run takes, and linear scales, smaller K, odd addresses") {
+  // Sizes of 0 batches check all rules up to the empty ones without touching memory.
+  Desc g = good();
+  g.m = 0;
+  g.a_scale_layout = g.b_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
+  g.k = 16;
+  CHECK(nvfp4_gemm_reference(&g) == NVFP4_SUCCESS);
+  g.k = 24;
+  CHECK(nvfp4_gemm_reference(&g) == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(std::string(nvfp4_last_error()) == "k = 24 is not a multiple of 16; nearest 16 or 32");
+  g.k = 1 << 20;
+  CHECK(nvfp4_gemm_reference(&g) == NVFP4_SUCCESS);
+  g.k = (1 << 20) + 16;
+  CHECK(nvfp4_gemm_reference(&g) == NVFP4_STATUS_LIMIT);
+  g.k = 64;
+  g.d_type = NVFP4_TYPE_F32;
+  CHECK(nvfp4_gemm_reference(&g) == NVFP4_STATUS_NOT_SUPPORTED);
+}

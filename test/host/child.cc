@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+#include "host/child.h"
+
+#include <cstdio>
+
+#include "support/catch.h"
+
+namespace host_test {
+
+namespace {
+
+const char* search_path(DriverChoice driver) {
+  switch (driver) {
+    case DriverChoice::none: return "build/test/host/none";
+    case DriverChoice::ancient: return "build/test/host/ancient";
+    case DriverChoice::fake: return "build/test/host/fake";
+    case DriverChoice::emulator: return "build/emulator";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<std::string> probe(DriverChoice driver, const std::string& actions,
+                               const std::string& environment) {
+  const std::string command = std::string("LD_LIBRARY_PATH=") + search_path(driver) + " " +
+                              environment + " build/test/host/probe " + actions + " 2>&1";
+  FILE* pipe = popen(command.c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  std::string text;
+  char buffer[4096];
+  for (size_t n; (n = fread(buffer, 1, sizeof buffer, pipe)) > 0;) text.append(buffer, n);
+  INFO(command << "\n" << text);
+  REQUIRE(pclose(pipe) == 0);
+  std::vector<std::string> lines;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = text.find('\n', at);
+    lines.push_back(text.substr(at, end - at));
+    at = end == std::string::npos ? text.size() : end + 1;
+  }
+  return lines;
+}
+
+std::vector<std::string> starting_with(const std::vector<std::string>& lines,
+                                       const std::string& prefix) {
+  std::vector<std::string> found;
+  for (const std::string& line : lines) {
+    if (line.rfind(prefix, 0) == 0) found.push_back(line);
+  }
+  return found;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace host_test

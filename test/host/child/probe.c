@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A small program that links the library and prints what it answers, one line per action: status
+ * name, a colon, the sentence. Tests run it as a child process with a driver of their choice,
+ * because a process opens one driver once.
+ *
+ *   probe ACTION...     run        one batch of 256 x 384 x 512
+ *                       run-k0     the same with K = 0 and 3 batches
+ *                       run-empty  the same with M = 0 and no pointers
+ *                       fork-run   `run` in a forked child
+ *                       threads    `run` from 32 threads at once; prints each status once
+ *                       current    makes the primary context of device 0 current (a real driver)
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "nvfp4_gemm.h"
+
+static nvfp4_gemm_desc problem(void) {
+  nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
+  g.m = 256, g.n = 384, g.k = 512, g.l = 1;
+  g.a = (void*)0x100000, g.a_ld = 512, g.a_scales = (void*)0x200000;
+  g.b = (void*)0x300000, g.b_ld = 544, g.b_scales = (void*)0x400000;
+  g.a_scale_layout = g.b_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
+  g.d = (void*)0x500000, g.d_ld = 385, g.d_type = NVFP4_TYPE_F16;
+  g.alpha = 1.5f;
+  return g;
+}
+
+static void print_answer(nvfp4_status status) {
+  const char* sentence = status == NVFP4_SUCCESS ? "" : nvfp4_last_error();
+  printf("%s: %s\n", nvfp4_status_name(status), sentence);
+  fflush(stdout);
+}
+
+static void run(int64_t m, int64_t k, int64_t l) {
+  nvfp4_gemm_desc g = problem();
+  g.m = m, g.k = k, g.l = l;
+  g.d_batch_stride = 1000000;
+  if (k == 0) g.a = g.b = g.a_scales = g.b_scales = NULL;
+  if (m == 0) g.d = NULL;
+  print_answer(nvfp4_gemm_run(&g, (void*)0x57));
+}
+
+static void fork_and_run(void) {
+  pid_t child = fork();
+  if (child == 0) {
+    run(256, 512, 1);
+    _exit(0);
+  }
+  waitpid(child, NULL, 0);
+}
+
+enum { THREADS = 32 };
+static pthread_barrier_t gate;
+
+static void* run_in_thread(void* status) {
+  nvfp4_gemm_desc g = problem();
+  pthread_barrier_wait(&gate);
+  *(nvfp4_status*)status = nvfp4_gemm_run(&g, NULL);
+  return NULL;
+}
+
+static void run_in_threads(void) {
+  pthread_t threads[THREADS];
+  nvfp4_status statuses[THREADS];
+  pthread_barrier_init(&gate, NULL, THREADS);
+  for (int i = 0; i < THREADS; ++i) pthread_create(&threads[i], NULL, run_in_thread, &statuses[i]);
+  for (int i = 0; i < THREADS; ++i) pthread_join(threads[i], NULL);
+  for (int i = 0; i < THREADS; ++i) {
+    int seen = 0;
+    for (int j = 0; j < i; ++j) seen |= statuses[j] == statuses[i];
+    if (!seen) printf("threads %s\n", nvfp4_status_name(statuses[i]));
+  }
+}
+
+/* The driver's own functions by hand: no CUDA header is needed to use the library. */
+static void make_context_current(void) {
+  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  int (*init)(unsigned), (*retain)(void**, int), (*set)(void*);
+  void* context = NULL;
+  if (driver == NULL) {
+    printf("current: no driver\n");
+    return;
+  }
+  *(void**)&init = dlsym(driver, "cuInit");
+  *(void**)&retain = dlsym(driver, "cuDevicePrimaryCtxRetain");
+  *(void**)&set = dlsym(driver, "cuCtxSetCurrent");
+  const int failed = init(0) || retain(&context, 0) || set(context);
+  printf("current: %s\n", failed ? "failed" : "yes");
+}
+
+int main(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    if (strcmp(argv[i], "run") == 0) {
+      run(256, 512, 1);
+    } else if (strcmp(argv[i], "run-k0") == 0) {
+      run(256, 0, 3);
+    } else if (strcmp(argv[i], "run-empty") == 0) {
+      run(0, 512, 1);
+    } else if (strcmp(argv[i], "fork-run") == 0) {
+      fork_and_run();
+    } else if (strcmp(argv[i], "threads") == 0) {
+      run_in_threads();
+    } else if (strcmp(argv[i], "current") == 0) {
+      make_context_current();
+    } else {
+      fprintf(stderr, "probe: unknown action %s\n", argv[i]);
+      return 2;
+    }
+  }
+  return 0;
+}

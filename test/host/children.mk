@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: MIT
+# Programs that test/host starts as child processes, each with a driver of the test's choice.
+
+PROBE       := $(B)/test/host/probe
+FAKE_DRIVER := $(B)/test/host/fake/libcuda.so.1
+NO_DRIVER   := $(B)/test/host/none/libcuda.so.1
+OLD_DRIVER  := $(B)/test/host/ancient/libcuda.so.1
+TEST_CHILDREN := $(PROBE) $(FAKE_DRIVER) $(NO_DRIVER) $(OLD_DRIVER)
+
+$(PROBE): test/host/child/probe.c include/nvfp4_gemm.h $(LIB)
+	@mkdir -p $(@D)
+	$(CC) -std=c99 -O1 $(WARN) -Wno-pedantic -Iinclude $< -o $@ $(LIB) \
+	  -Wl,-rpath,'$$ORIGIN/../..' -ldl -pthread
+
+$(FAKE_DRIVER): test/host/child/fake_driver.cc kernel/gemm_params.h
+	@mkdir -p $(@D)
+	$(CXX) -std=c++17 -O1 -fPIC -shared $(WARN) -I. -isystem $(CUDA_HOME)/include $< -o $@ \
+	  -Wl,-soname,libcuda.so.1
+
+# A file that the loader finds first and cannot load: "no driver" also on a machine that has one.
+$(NO_DRIVER):
+	@mkdir -p $(@D)
+	echo "not a library" > $@
+
+# A driver from before CUDA 12: no cuGetProcAddress_v2.
+$(OLD_DRIVER):
+	@mkdir -p $(@D)
+	echo "int cuInit(unsigned flags) { return flags != 0; }" | \
+	  $(CC) -x c -fPIC -shared - -o $@ -Wl,-soname,libcuda.so.1
+
+# test_host starts them.
+$(B)/test_host: | $(TEST_CHILDREN)

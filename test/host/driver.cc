@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: MIT
+// The way from a checked problem to a launch, seen from a driver that records every call, and every
+// way in which a driver can say no.
+#include <fstream>
+#include <regex>
+
+#include "host/child.h"
+#include "support/catch.h"
+
+using host_test::contains;
+using host_test::DriverChoice;
+using host_test::probe;
+using host_test::starting_with;
+using Lines = std::vector<std::string>;
+
+TEST_CASE("Without a driver a run answers NO_DRIVER with the loader's reason, again and again") {
+  const Lines lines = probe(DriverChoice::none, "run run");
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0] == lines[1]);
+  CHECK(contains(lines[0], "NVFP4_STATUS_NO_DRIVER: libcuda.so.1 cannot be opened: "));
+}
+
+TEST_CASE("An empty problem succeeds without a driver and without pointers") {
+  CHECK(probe(DriverChoice::none, "run-empty") == Lines{"NVFP4_SUCCESS: "});
+}
+
+TEST_CASE("A driver that is too old, a stub or without devices is named") {
+  struct Row {
+    const char *environment, *answer;
+  };
+  const Row row = GENERATE(
+      Row{"FAKE_VERSION=12090",
+          "NVFP4_STATUS_DRIVER_TOO_OLD: the CUDA driver supports CUDA 12.9; this library needs "
+          "13.0 "
+          "or newer"},
+      Row{"FAKE_MISSING=cuLaunchKernelEx",
+          "NVFP4_STATUS_DRIVER_TOO_OLD: the CUDA driver has no cuLaunchKernelEx of CUDA 11.6"},
+      Row{"FAKE_ANSWERS=cuGetProcAddress:1:34",
+          "NVFP4_STATUS_NO_DRIVER: libcuda.so.1 is the toolkit's stub, not a driver"},
+      Row{"FAKE_ANSWERS=cuInit:1:34",
+          "NVFP4_STATUS_NO_DRIVER: cuInit answers FAKE_ERROR_34 (34): a planned answer"},
+      Row{"FAKE_ANSWERS=cuInit:1:803",
+          "NVFP4_STATUS_NO_DRIVER: cuInit answers FAKE_ERROR_803 (803): a planned answer"},
+      Row{"FAKE_ANSWERS=cuInit:1:100",
+          "NVFP4_STATUS_NO_DEVICE: cuInit answers FAKE_ERROR_100 (100): a planned answer"},
+      Row{"FAKE_DEVICES=0", "NVFP4_STATUS_NO_DEVICE: the CUDA driver sees no GPU"});
+  const Lines answers = starting_with(probe(DriverChoice::fake, "run", row.environment), "NVFP4_");
+  CHECK(answers == Lines{row.answer});
+}
+
+TEST_CASE("A driver from before cuGetProcAddress_v2 is too old") {
+  const Lines lines = probe(DriverChoice::ancient, "run");
+  REQUIRE(lines.size() == 1);
+  CHECK(contains(lines[0],
+                 "NVFP4_STATUS_DRIVER_TOO_OLD: the CUDA driver has no cuGetProcAddress_v2"));
+}
+
+TEST_CASE("A driver that fails to start once may start at the next call") {
+  // The plan counts calls and answers from the first on; cuDeviceGetCount only fails while it does.
+  const Lines lines = probe(DriverChoice::fake, "run run", "FAKE_ANSWERS=cuInit:1:803,cuInit:2:0");
+  const Lines answers = starting_with(lines, "NVFP4_");
+  REQUIRE(answers.size() == 2);
+  CHECK(contains(answers[0], "NVFP4_STATUS_NO_DRIVER"));
+  CHECK(answers[1] == "NVFP4_SUCCESS: ");
+}
+
+TEST_CASE("Without a current context nothing is loaded and nothing launched") {
+  const Lines lines = probe(DriverChoice::fake, "run", "FAKE_CONTEXT=0");
+  REQUIRE(starting_with(lines, "NVFP4_STATUS_NO_CONTEXT: no CUDA context is current").size() == 1);
+  CHECK(starting_with(lines, "call cuLibrary").empty());
+  CHECK(starting_with(lines, "call cuLaunch").empty());
+}
+
+TEST_CASE("A device without a kernel is refused before an image is tried") {
+  const std::string capability = GENERATE("75", "80", "90", "101", "110", "120", "121");
+  const Lines lines = probe(DriverChoice::fake, "run", "FAKE_CAPABILITY=" + capability);
+  const Lines answers = starting_with(lines, "NVFP4_STATUS_UNSUPPORTED_ARCH: compute capability ");
+  REQUIRE(answers.size() == 1);
+  const std::string dotted =
+      capability.substr(0, capability.size() - 1) + "." + capability.substr(capability.size() - 1);
+  CHECK(contains(answers[0], " " + dotted + " has no kernel here; served are: 10.0 10.3"));
+  CHECK(starting_with(lines, "call cuLibrary").empty());
+}
+
+TEST_CASE("A run makes two tensor maps and one launch, with the numbers of the problem") {
+  const Lines lines = probe(DriverChoice::fake, "run");
+  CHECK(starting_with(lines, "NVFP4_") == Lines{"NVFP4_SUCCESS: "});
+
+  // {K/2, rows, L} bytes; ld / 2 bytes; with one batch any legal stride; box 128 bytes x 128 rows.
+  const Lines maps = starting_with(lines, "call cuTensorMapEncodeTiled");
+  REQUIRE(maps.size() == 2);
+  const std::string rest =
+      " box=128,128,1 steps=1,1,1 interleave=0 swizzle=3 promotion=3 fill=0 aligned=1 -> 0";
+  CHECK(maps[0] ==
+        "call cuTensorMapEncodeTiled type=0 rank=3 address=0x300000 dims=256,384,1 "
+        "strides=272,272" +
+            rest);
+  CHECK(maps[1] ==
+        "call cuTensorMapEncodeTiled type=0 rank=3 address=0x100000 dims=256,256,1 "
+        "strides=256,256" +
+            rest);
+
+  const Lines launches = starting_with(lines, "call cuLaunchKernelEx");
+  REQUIRE(launches.size() == 1);
+  INFO(launches[0]);
+  CHECK(contains(launches[0], " grid=6,1,1 block=192,1,1 "));
+  CHECK(contains(launches[0], " stream=0x57 attributes=0 kernel=1 extra=0"));
+  CHECK(contains(launches[0],
+                 " weights=0x300000 tokens=0x100000 weight_scales=0x400000 "
+                 "token_scales=0x200000 d=0x500000 d_ld=385 m=256 n=384 k=512 "
+                 "tiles=2,3 alpha=1.5"));
+}
+
+TEST_CASE("The kernel may use as much shared memory as it is launched with") {
+  const Lines lines = probe(DriverChoice::fake, "run");
+  const std::regex allowed(
+      "call cuKernelSetAttribute attribute=8 value=([0-9]+) kernel=1 device=0 -> 0");
+  const std::regex launched(".* shared=([0-9]+) .*");
+  std::smatch set, used;
+  const Lines sets = starting_with(lines, "call cuKernelSetAttribute");
+  const Lines launches = starting_with(lines, "call cuLaunchKernelEx");
+  REQUIRE(sets.size() == 1);
+  REQUIRE(launches.size() == 1);
+  REQUIRE(std::regex_match(sets[0], set, allowed));
+  REQUIRE(std::regex_match(launches[0], used, launched));
+  CHECK(set[1] == used[1]);
+  CHECK(std::stoi(set[1]) > 6 * 36864);    // six stages of 36 KB and barriers
+  CHECK(std::stoi(set[1]) <= 227 * 1024);  // what a block of compute capability 10.x can have
+}
+
+TEST_CASE("A second run loads nothing, asks nothing of the device and launches again") {
+  const Lines once = probe(DriverChoice::fake, "run"), twice = probe(DriverChoice::fake, "run run");
+  for (const char* call : {"call cuInit", "call cuLibraryLoadData", "call cuLibraryGetKernel",
+                           "call cuKernelSetAttribute", "call cuDeviceGetAttribute"}) {
+    CAPTURE(call);
+    CHECK(starting_with(once, call).size() == starting_with(twice, call).size());
+    CHECK(!starting_with(once, call).empty());
+  }
+  CHECK(starting_with(twice, "call cuLaunchKernelEx").size() == 2);
+}
+
+TEST_CASE("Thirty-two threads that make the first call together open the driver once") {
+  const Lines lines = probe(DriverChoice::fake, "threads");
+  CHECK(starting_with(lines, "threads ") == Lines{"threads NVFP4_SUCCESS"});
+  CHECK(starting_with(lines, "call cuInit").size() == 1);
+  CHECK(starting_with(lines, "call cuLibraryLoadData").size() == 1);
+  CHECK(starting_with(lines, "call cuLaunchKernelEx").size() == 32);
+}
+
+TEST_CASE("An image that is not for the GPU (209) gives way to the next, and the PTX is the last") {
+  SECTION("at load") {
+    const Lines lines = probe(DriverChoice::fake, "run",
+                              "FAKE_ANSWERS=cuLibraryLoadData:1:209,cuLibraryLoadData:3:0");
+    const Lines loads = starting_with(lines, "call cuLibraryLoadData");
+    REQUIRE(loads.size() == 3);
+    CHECK(contains(loads[0], " cubin -> 209"));
+    CHECK(contains(loads[1], " cubin -> 209"));
+    CHECK(contains(loads[2], " ptx bytes="));
+    CHECK(starting_with(lines, "NVFP4_") == Lines{"NVFP4_SUCCESS: "});
+  }
+  SECTION("at cuLibraryGetKernel, since loading is lazy; what was refused is unloaded") {
+    const Lines lines = probe(DriverChoice::fake, "run",
+                              "FAKE_ANSWERS=cuLibraryGetKernel:1:209,cuLibraryGetKernel:3:0");
+    CHECK(starting_with(lines, "call cuLibraryGetKernel library=3").size() == 1);
+    CHECK(starting_with(lines, "call cuLibraryUnload library=1").size() == 1);
+    CHECK(starting_with(lines, "call cuLibraryUnload library=2").size() == 1);
+    CHECK(starting_with(lines, "call cuLibraryUnload").size() == 2);
+    CHECK(starting_with(lines, "NVFP4_") == Lines{"NVFP4_SUCCESS: "});
+  }
+}
+
+TEST_CASE("The log of the PTX compiler is in the sentence when no image loads") {
+  const Lines lines = probe(
+      DriverChoice::fake, "run",
+      "FAKE_ANSWERS=cuLibraryLoadData:1:209,cuLibraryLoadData:3:218 FAKE_JIT_LOG=line-7-oops");
+  const Lines answers = starting_with(lines, "NVFP4_");
+  CHECK(answers ==
+        Lines{"NVFP4_STATUS_IMAGE_LOAD: cuLibraryLoadData refuses the compute_100f PTX with "
+              "FAKE_ERROR_218 (218): line-7-oops"});
+  CHECK(starting_with(lines, "call cuLaunch").empty());
+}
+
+TEST_CASE("An image that fails for another reason than 209 is not papered over with the next") {
+  const Lines lines = probe(DriverChoice::fake, "run", "FAKE_ANSWERS=cuLibraryLoadData:1:200");
+  CHECK(starting_with(lines, "call cuLibraryLoadData").size() == 1);
+  CHECK(starting_with(lines,
+                      "NVFP4_STATUS_IMAGE_LOAD: cuLibraryLoadData refuses the sm_100a cubin "
+                      "with FAKE_ERROR_200 (200)")
+            .size() == 1);
+}
+
+TEST_CASE("A 10.3 device gets its own cubin first") {
+  const Lines lines = probe(DriverChoice::fake, "run", "FAKE_CAPABILITY=103 NVFP4_LOG=2");
+  CHECK(starting_with(lines,
+                      "nvfp4: gemm m=256 n=384 k=512 l=1 image=\"sm_103a cubin\" "
+                      "variant=sm100_128x128x256 grid=6")
+            .size() == 1);
+}
+
+// Every call that a run makes, and every kind of answer.
+TEST_CASE("A failing driver call is named, mapped, and the next run works") {
+  const std::string call =
+      GENERATE("cuDeviceGetCount", "cuCtxGetCurrent", "cuCtxGetDevice", "cuDeviceGetAttribute",
+               "cuLibraryLoadData", "cuLibraryGetKernel", "cuKernelSetAttribute",
+               "cuTensorMapEncodeTiled", "cuLaunchKernelEx");
+  struct Kind {
+    int code;
+    const char *status, *load_status;
+  };
+  const Kind kind =
+      GENERATE(Kind{700, "PRIOR_ERROR", "PRIOR_ERROR"}, Kind{719, "PRIOR_ERROR", "PRIOR_ERROR"},
+               Kind{2, "OUT_OF_MEMORY", "OUT_OF_MEMORY"}, Kind{201, "NO_CONTEXT", "NO_CONTEXT"},
+               Kind{709, "NO_CONTEXT", "NO_CONTEXT"}, Kind{1, "DRIVER_ERROR", "IMAGE_LOAD"},
+               Kind{999, "DRIVER_ERROR", "IMAGE_LOAD"});
+  CAPTURE(call, kind.code);
+  const Lines lines =
+      probe(DriverChoice::fake, "run run",
+            "FAKE_ANSWERS=" + call + ":1:" + std::to_string(kind.code) + "," + call + ":2:0");
+  const Lines answers = starting_with(lines, "NVFP4_");
+  REQUIRE(answers.size() == 2);
+  const bool loads = call.rfind("cuLibrary", 0) == 0;
+  const std::string status = loads ? kind.load_status : kind.status;
+  CHECK(answers[0].rfind("NVFP4_STATUS_" + status + ": " + call + " ", 0) == 0);
+  CHECK(contains(answers[0], "FAKE_ERROR_" + std::to_string(kind.code) + " ("));
+  CHECK(answers[1] == "NVFP4_SUCCESS: ");
+}
+
+TEST_CASE("K = 0 fills each batch of D and makes no tensor map") {
+  const Lines lines = probe(DriverChoice::fake, "run-k0");
+  CHECK(starting_with(lines, "NVFP4_") == Lines{"NVFP4_SUCCESS: "});
+  const std::string rest = " pitch=770 value=0x0000 width=384 height=256 stream=0x57 -> 0";
+  CHECK(starting_with(lines, "call cuMemset") ==
+        Lines{"call cuMemsetD2D16Async to=0x500000" + rest,  // batches 2,000,000 bytes apart
+              "call cuMemsetD2D16Async to=0x6e8480" + rest,
+              "call cuMemsetD2D16Async to=0x8d0900" + rest});
+  CHECK(starting_with(lines, "call cuTensorMapEncodeTiled").empty());
+  CHECK(starting_with(lines, "call cuLaunchKernelEx").empty());
+}
+
+TEST_CASE("A forked child of a process that used the driver is refused without a driver call") {
+  const Lines lines = probe(DriverChoice::fake, "run fork-run");
+  CHECK(starting_with(lines, "NVFP4_STATUS_AFTER_FORK: process ").size() == 1);
+  CHECK(starting_with(lines, "call cuLaunchKernelEx").size() == 1);
+}
+
+TEST_CASE("A fork before the first use does not matter to parent or child") {
+  const Lines lines = probe(DriverChoice::fake, "fork-run run");
+  CHECK(starting_with(lines, "NVFP4_SUCCESS").size() == 2);
+}
+
+TEST_CASE("NVFP4_LOG is silent by default, 1 prints errors, 2 calls, 3 detail") {
+  const auto logged = [](const char* environment, const char* actions) {
+    return starting_with(probe(DriverChoice::fake, actions, environment), "nvfp4: ").size();
+  };
+  const std::string device = "FAKE_CAPABILITY=90 ";
+  CHECK(logged("", "run") == 0);
+  CHECK(logged("NVFP4_LOG=0", "run") == 0);
+  CHECK(logged("NVFP4_LOG=1", "run") == 0);
+  CHECK(logged("NVFP4_LOG=2", "run") == 1);
+  CHECK(logged("NVFP4_LOG=3", "run") > 3);
+  CHECK(logged("NVFP4_LOG=4", "run") == 0);
+  CHECK(logged("NVFP4_LOG=yes", "run") == 0);
+  CHECK(logged((device + "NVFP4_LOG=0").c_str(), "run") == 0);
+  CHECK(logged((device + "NVFP4_LOG=1").c_str(), "run") == 1);
+}
+
+// The same with the driver that the emulator is: identities and versions that it can be told to
+// have.
+TEST_CASE("Run on the emulated driver: each refusal of device, driver and context has its status") {
+  struct Row {
+    const char *actions, *environment, *status;
+  };
+  const Row row = GENERATE(Row{"run", "", "NO_CONTEXT"},
+                           Row{"current run", "EMU_DEVICE=H200", "UNSUPPORTED_ARCH"},
+                           Row{"current run", "EMU_DEVICE=T4", "UNSUPPORTED_ARCH"},
+                           Row{"current run", "EMU_DEVICE=RTX5090", "UNSUPPORTED_ARCH"},
+                           Row{"run", "EMU_DEVICE=none", "NO_DEVICE"},
+                           Row{"run", "EMU_DRIVER_VERSION=12090", "DRIVER_TOO_OLD"});
+  INFO("make emulator builds it");
+  REQUIRE(std::ifstream("build/emulator/libcuda.so.1").good());
+  CAPTURE(row.actions, row.environment);
+  const Lines answers =
+      starting_with(probe(DriverChoice::emulator, row.actions, row.environment), "NVFP4_");
+  REQUIRE(answers.size() == 1);
+  CHECK(answers[0].rfind(std::string("NVFP4_STATUS_") + row.status + ": ", 0) == 0);
+}

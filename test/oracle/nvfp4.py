@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""The library through ctypes, written from include/nvfp4_gemm.h, and a GEMM in numpy whose number formats
+are ml_dtypes': nothing here shares code with the library."""
+import ctypes
+import os
+from ctypes import c_float, c_int32, c_int64, c_size_t, c_uint64, c_void_p
+
+import ml_dtypes
+import numpy as np
+
+BUILD = os.environ.get("NVFP4_BUILD", "build")
+LAYOUT_128X4, LAYOUT_LINEAR = 1, 2
+TYPE_F16 = 1
+
+
+class GemmDesc(ctypes.Structure):
+    """nvfp4_gemm_desc, field by field."""
+
+    _fields_ = [
+        ("struct_size", c_uint64),
+        *[(name, c_int64) for name in ("m", "n", "k", "l")],
+        ("a", c_void_p), ("a_ld", c_int64), ("a_batch_stride", c_int64),
+        ("a_scales", c_void_p), ("a_scales_batch_stride_bytes", c_int64), ("a_tensor_scale", c_void_p),
+        ("b", c_void_p), ("b_ld", c_int64), ("b_batch_stride", c_int64),
+        ("b_scales", c_void_p), ("b_scales_batch_stride_bytes", c_int64), ("b_tensor_scale", c_void_p),
+        ("c", c_void_p), ("c_ld", c_int64), ("c_batch_stride", c_int64),
+        ("d", c_void_p), ("d_ld", c_int64), ("d_batch_stride", c_int64),
+        ("d_scales", c_void_p), ("d_scales_batch_stride_bytes", c_int64), ("d_tensor_scale", c_void_p),
+        ("bias", c_void_p), ("alpha_device", c_void_p), ("beta_device", c_void_p),
+        ("alpha", c_float), ("beta", c_float),
+        ("workspace", c_void_p), ("workspace_bytes", c_uint64),
+        ("variant", ctypes.c_char_p),
+        *[(name, c_int32) for name in (
+            "a_scale_layout", "b_scale_layout", "d_scale_layout", "c_type", "d_type", "bias_type",
+            "scalar_mode", "activation", "pdl", "reserved")],
+    ]
+
+
+def load():
+    """The library, with the types of what is called here."""
+    library = ctypes.CDLL(os.path.join(BUILD, "libnvfp4gemm.so"))
+    library.nvfp4_last_error.restype = ctypes.c_char_p
+    library.nvfp4_build_info.restype = ctypes.c_char_p
+    library.nvfp4_status_name.restype = ctypes.c_char_p
+    library.nvfp4_scale_bytes.restype = c_size_t
+    library.nvfp4_scale_bytes.argtypes = [c_int64, c_int64, c_int32]
+    library.nvfp4_scale_convert_host.argtypes = [c_void_p, c_int32, c_void_p, c_int32, c_int64, c_int64]
+    library.nvfp4_quantize_host.argtypes = [c_void_p, c_int64, c_int64, c_int64, c_float, c_void_p,
+                                            c_int64, c_void_p, c_int32]
+    library.nvfp4_gemm_reference.argtypes = [ctypes.POINTER(GemmDesc)]
+    library.nvfp4_gemm_run.argtypes = [ctypes.POINTER(GemmDesc), c_void_p]
+    return library
+
+
+def decode(packed, scales):
+    """Values of packed E2M1 [rows, k / 2] with linear E4M3 scales [rows, k / 16], in float64."""
+    codes = np.stack([packed & 15, packed >> 4], axis=-1).reshape(packed.shape[0], -1)
+    values = codes.astype(np.uint8).view(ml_dtypes.float4_e2m1fn).astype(np.float64)
+    return values * np.repeat(scales.view(ml_dtypes.float8_e4m3fn).astype(np.float64), 16, axis=1)
+
+
+def random_operand(rng, rows, k, scale_codes):
+    packed = rng.integers(0, 256, (rows, k // 2), dtype=np.uint8)
+    return packed, rng.choice(np.array(scale_codes, dtype=np.uint8), (rows, k // 16))
+
+
+def make_desc(m, n, k, alpha, layout):
+    g = GemmDesc(struct_size=ctypes.sizeof(GemmDesc), m=m, n=n, k=k, l=1, a_ld=k, b_ld=k, d_ld=n,
+                 a_scale_layout=layout, b_scale_layout=layout, d_type=TYPE_F16, alpha=alpha)
+    return g
+
+
+def error_bound(a, b, k, alpha):
+    """The header's NUMERICS with E bounded by the largest value anywhere, and the last roundings."""
+    magnitude = np.abs(a) @ np.abs(b).T
+    largest = np.maximum(2.0**16, magnitude)
+    steps = k / 64
+    accumulated = steps * (2.0**-23 * magnitude + 5 * 2.0**-35 * largest)
+    value = np.abs(alpha) * (np.abs(a @ b.T) + accumulated)
+    half_ulp = 2.0 ** (np.maximum(np.floor(np.log2(np.maximum(value, 1e-30))), -14) - 11)
+    return np.abs(alpha) * accumulated + 2.0**-24 * value + half_ulp

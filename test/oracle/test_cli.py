@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT
+"""build/nvfp4 from outside: what it prints, what it writes, its exit codes."""
+import os
+import subprocess
+import tempfile
+import unittest
+
+import ml_dtypes
+import numpy as np
+
+import nvfp4
+
+PROGRAM = os.path.join(nvfp4.BUILD, "nvfp4")
+
+
+def run(*arguments, **environment):
+    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True,
+                          env={**os.environ, **environment})
+
+
+def quantised(x):
+    """The values that x has after quantisation with tensor scale amax / 2688, without that scale."""
+    t = np.float32(np.abs(x).max() / np.float32(2688))
+    blocks = x.reshape(x.shape[0], -1, 16)
+    scales = (np.abs(blocks).max(axis=2) / np.float32(6) / t).astype(ml_dtypes.float8_e4m3fn)
+    ratio = blocks / (scales.astype(np.float32) * t)[:, :, None]
+    codes = np.clip(ratio, np.float32(-6), np.float32(6)).astype(ml_dtypes.float4_e2m1fn)
+    values = codes.astype(np.float64) * scales.astype(np.float64)[:, :, None]
+    return values.reshape(x.shape), t
+
+
+class BadArguments(unittest.TestCase):
+    def refused(self, *arguments, word):
+        done = run(*arguments)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        self.assertIn(word, done.stderr)
+        self.assertEqual(done.stdout, "")
+
+    def test_each_is_one_line_and_exit_code_2(self):
+        self.refused(word="subcommand")
+        self.refused("walk", word="subcommand")
+        self.refused("run", "--m", "0", word="--m")
+        self.refused("run", "--k", "100", word="multiple of 64")
+        self.refused("run", "--data", "noise", word="--data")
+        self.refused("run", "--a", "missing.npy", "--b", "missing.npy", word="missing.npy")
+        self.refused("run", "--headline", "--m", "128", word="--headline")
+        self.refused("run", "--device", "99", word="--device")
+
+    def test_files_of_the_wrong_kind(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def saved(name, array):
+                path = os.path.join(folder, name)
+                np.save(path, array)
+                return path
+            good = saved("good.npy", np.ones((4, 64), np.float32))
+            self.refused("run", "--a", good, word="--b")
+            for name, array, word in [
+                    ("f64.npy", np.ones((4, 64)), "fp32"),
+                    ("flat.npy", np.ones(64, np.float32), "dimensions"),
+                    ("narrow.npy", np.ones((4, 128), np.float32), "columns"),
+            ]:
+                self.refused("run", "--a", good, "--b", saved(name, array), word=word)
+            odd = saved("odd.npy", np.ones((4, 80), np.float32))
+            self.refused("run", "--a", odd, "--b", odd, word="multiple of 64")
+            with open(good, "rb") as whole, open(os.path.join(folder, "cut.npy"), "wb") as cut:
+                cut.write(whole.read()[:-4])
+            self.refused("run", "--a", good, "--b", cut.name, word="shorter")
+
+
+class Info(unittest.TestCase):
+    def test_names_library_driver_and_device(self):
+        done = run("info")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for word in ("nvfp4gemm", "libcuda.so.1", "compute capability"):
+            self.assertIn(word, done.stdout)
+
+    def test_says_so_without_a_driver(self):
+        done = run("info", "--require-device", LD_LIBRARY_PATH="")
+        if "libcuda.so.1, CUDA" in done.stdout:
+            self.skipTest("this machine has a driver of its own")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no CUDA driver", done.stdout)
+
+
+class Run(unittest.TestCase):
+    def test_verdict_image_and_variant(self):
+        done = run("run", "--m", "65", "--n", "129", "--k", "320", "--l", "2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("verdict   PASS", done.stdout)
+        self.assertIn("16770 of 16770 equal", done.stdout)
+        self.assertRegex(done.stdout, r"image     (sm_100a|compute_100f)")
+        self.assertRegex(done.stdout, r"variant   sm100_")
+        self.assertEqual(done.stderr, "")
+
+    def test_matrices_from_files(self):
+        rng = np.random.default_rng(8)
+        a = rng.standard_normal((65, 320)).astype(np.float32)
+        b = rng.standard_normal((136, 320)).astype(np.float32)
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [os.path.join(folder, name) for name in ("a.npy", "b.npy", "d.npy")]
+            np.save(paths[0], a)
+            np.save(paths[1], np.asfortranarray(b))
+            done = run("run", "--a", paths[0], "--b", paths[1], "--out", paths[2])
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            d = np.load(paths[2])
+        self.assertEqual(d.dtype, np.float32)
+        (values_a, scale_a), (values_b, scale_b) = quantised(a), quantised(b)
+        alpha = float(scale_a * scale_b)
+        error = np.abs(d - alpha * (values_a @ values_b.T))
+        self.assertLessEqual((error / nvfp4.error_bound(values_a, values_b, 320, alpha)).max(), 1)
+
+    def test_a_gpu_without_kernels_is_refused_with_its_capability(self):
+        done = run("run", EMU_DEVICE="H200")
+        if "9.0" not in done.stderr + done.stdout:
+            self.assertIn("(emulated)", run("info").stdout)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("9.0", done.stderr)
+
+    def test_b300_takes_its_own_image(self):
+        done = run("run", EMU_DEVICE="B300")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("B300", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

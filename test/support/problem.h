@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+// GEMM problems on the host: seeded data sets, the descriptor over them, and their reference
+// result.
+//
+// Scales are kept linear, one byte per row and 16 elements; only the copy for the device is
+// interleaved, by nvfp4_scale_convert_host. So the reference never sees the layout that the kernel
+// reads.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "nvfp4_gemm.h"
+
+namespace support {
+
+struct Shape {
+  int64_t m, n, k, l = 1;
+};
+std::string to_string(const Shape& shape);
+
+// What the elements and scales are drawn from. Codes are all 16 codes of E2M1 in every set.
+enum class Data {
+  gpumode,  // scales 0, 1, 2, 3, as the GPU MODE nvfp4_gemm task draws them; alpha 1
+  exact,    // scales 1/2, 1, 2; alpha 1
+  random,   // every finite scale, 0x00 to 0x7E; alpha so that D has variance 1
+};
+const char* to_string(Data data);
+
+// SplitMix64 (Steele, Lea, Flood 2014): the same numbers with every standard library.
+class Random {
+ public:
+  explicit Random(uint64_t seed) : state_(seed) {}
+  uint64_t next();
+  uint32_t below(uint32_t limit) { return uint32_t((next() >> 32) * limit >> 32); }
+
+ private:
+  uint64_t state_;
+};
+
+// One of A and B. `codes` has every byte from the first to the last element, gaps included.
+struct Operand {
+  int64_t rows = 0, k = 0, l = 1;
+  int64_t ld = 0, batch_stride = 0;  // elements
+  std::vector<uint8_t> codes;
+  std::vector<uint8_t> scales;  // linear, [l][rows][k / 16], batches 16-byte aligned
+
+  uint8_t code(int64_t batch, int64_t row, int64_t at) const;
+  void set_code(int64_t batch, int64_t row, int64_t at, uint8_t code);
+  uint8_t scale(int64_t batch, int64_t row, int64_t block) const;
+  void set_scale(int64_t batch, int64_t row, int64_t block, uint8_t byte);
+
+  int64_t scales_stride() const { return (rows * (k / 16) + 15) / 16 * 16; }
+
+  // The scales in 128x4 tiles, each byte that belongs to no element holding `poison`.
+  std::vector<uint8_t> interleaved_scales(uint8_t poison) const;
+};
+
+// Room between rows, batches and blocks of scales. The gaps are filled with poison.
+struct Gaps {
+  int64_t a_ld = 0, b_ld = 0, d_ld = 0;           // elements beyond the row
+  int64_t a_batch = 0, b_batch = 0, d_batch = 0;  // elements beyond the batch
+  int64_t scales_batch_bytes = 0;                 // bytes beyond the scales of a batch
+};
+
+struct Problem {
+  Shape shape{};
+  Operand a, b;
+  int64_t d_ld = 0, d_batch_stride = 0;
+  int64_t scales_gap_bytes = 0;
+  float alpha = 1.0f;
+
+  int64_t d_elements() const;  // from the first to the last element of D, gaps included
+};
+
+Problem make_problem(const Shape& shape, const Gaps& gaps = {});  // all codes +0, all scales 0
+Problem make_problem(const Shape& shape, Data data, uint64_t seed, const Gaps& gaps = {});
+
+// True if every partial sum of every element fits 24 bits in units of the smallest product, in any
+// order: then every correct kernel gives the same bits (testing by equality).
+bool sums_are_exact(const Problem& problem);
+
+// The descriptor without pointers: sizes, strides, layouts, types, alpha.
+nvfp4_gemm_desc make_desc(const Problem& problem, int32_t scale_layout);
+
+// D by nvfp4_gemm_reference, [l][m][n] without gaps; columns are shared out to all cores.
+std::vector<uint16_t> reference(const Problem& problem);
+
+}  // namespace support

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+# The suite. test/run starts the programs listed here and adds up their results.
+#   nvfp4_test     the library as a user sees it, on whatever driver the loader finds
+#   test_host      the library's inner parts, without a driver
+#   test_emulator  the emulator's inner parts
+
+CATCH_LIBS := $(if $(wildcard /usr/include/catch2/catch_all.hpp /usr/local/include/catch2/catch_all.hpp),-lCatch2)
+TEST_MAIN  := $(B)/obj/test/support/main.o
+GEMM_TEST_OBJ := $(patsubst %.cc,$(B)/obj/%.o,$(sort $(wildcard test/gemm/*.cc test/kernel/*.cc)))
+HOST_TEST_OBJ := $(patsubst %.cc,$(B)/obj/%.o,$(sort $(wildcard test/host/*.cc)))
+EMU_TEST_OBJ  := $(patsubst %.cc,$(B)/obj/%.o,$(sort $(wildcard test/emulator/*.cc)))
+ALL_TEST_OBJ  := $(TEST_MAIN) $(GEMM_TEST_OBJ) $(HOST_TEST_OBJ) $(EMU_TEST_OBJ) $(SUPPORT_OBJ)
+
+$(B)/obj/test/%.o: test/%.cc
+	@mkdir -p $(@D)
+	$(CXX) $(TEST_FLAGS) $(DEPS) -c $< -o $@
+$(TEST_MAIN): TEST_FLAGS += -O0
+
+$(B)/test/gemm_sm100_tiles.ptx: test/kernel/gemm_sm100_tiles.cu kernel/gemm_sm100.cu $(KERNEL_HDR)
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCC_FLAGS) -arch=compute_100f -ptx $< -o $@
+
+$(B)/nvfp4_test: $(GEMM_TEST_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(LIB) $(B)/test/gemm_sm100_tiles.ptx
+	$(CXX) -o $@ $(filter %.o,$^) $(USE_LIBRARY) $(CATCH_LIBS) -ldl -pthread
+
+$(B)/test_host: $(HOST_TEST_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(HOST_OBJ)
+	$(CXX) -o $@ $(filter %.o,$^) $(CATCH_LIBS) -lm -ldl -pthread
+
+$(B)/test_emulator: $(EMU_TEST_OBJ) $(TEST_MAIN) $(EMU_OBJ)
+	$(CXX) -o $@ $(filter %.o,$^) $(CATCH_LIBS) -ldl -pthread
+
+# The header and the library as a C99 program sees them.
+$(B)/test_c99: test/c99/main.c $(LIB)
+	$(CC) -std=c99 -Wall -Wextra -Wpedantic -Wno-missing-field-initializers -Werror -Iinclude -o $@ $< $(USE_LIBRARY)
+
+TEST_PROGRAMS := $(B)/nvfp4_test $(B)/test_host $(B)/test_emulator $(B)/test_c99
+
+.PHONY: test test-programs mutants
+test-programs: $(TEST_PROGRAMS)
+test: $(SETUP) all check-ptxas test-programs  ## the suite in the emulator; ends with the totals
+	PYTHON=$(PYTHON) test/run $(B)
+
+mutants: $(SETUP) all test-programs  ## each bug of tools/mutate/mutants.txt must be found by its test
+	$(PYTHON) tools/mutate/mutate.py $(B)
+
+include test/host/children.mk
+-include $(ALL_TEST_OBJ:.o=.d)

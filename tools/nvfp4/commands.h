@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// The sub-commands of build/nvfp4.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "support/problem.h"
+
+namespace nvfp4_tool {
+
+// Exit codes of the program.
+enum { kPassed = 0, kFailed = 1, kBadArguments = 2 };
+
+// Bad arguments that only show after parsing: an .npy file of another shape, for example.
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct InfoOptions {
+  bool require_device = false;  // fail unless a device runs the kernels
+};
+int info(const InfoOptions& options);
+
+struct RunOptions {
+  support::Shape shape{128, 256, 256, 1};
+  support::Data data = support::Data::gpumode;
+  uint64_t seed = 1;
+  std::optional<float> alpha;  // instead of the data set's own
+  int device = 0;
+  std::string a_path, b_path, out_path;
+  bool headline = false;
+};
+int run(const RunOptions& options);
+
+}  // namespace nvfp4_tool

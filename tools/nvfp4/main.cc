@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+// build/nvfp4: what is here, and one multiplication with its verdict.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <map>
+
+#include "nvfp4/commands.h"
+#include "nvfp4_gemm.h"
+
+using nvfp4_tool::InfoOptions;
+using nvfp4_tool::RunOptions;
+
+namespace {
+
+CLI::App* add_info(CLI::App& app, InfoOptions& options) {
+  CLI::App* info =
+      app.add_subcommand("info", "library, driver, devices and what would run on them");
+  info->add_flag("--require-device", options.require_device,
+                 "exit with 1 unless device 0 can run the kernels");
+  return info;
+}
+
+CLI::App* add_run(CLI::App& app, RunOptions& options) {
+  CLI::App* run = app.add_subcommand("run", "multiply, verify against the reference, print a row");
+  const CLI::Range sizes(int64_t(1), int64_t(0x7FFFFFFF));
+  CLI::Option* m = run->add_option("--m", options.shape.m, "rows of A and D")->check(sizes);
+  CLI::Option* n = run->add_option("--n", options.shape.n, "rows of B, columns of D")->check(sizes);
+  CLI::Option* k = run->add_option("--k", options.shape.k, "columns of A and B")->check(sizes);
+  CLI::Option* l = run->add_option("--l", options.shape.l, "batches")->check(sizes);
+  const std::map<std::string, support::Data> sets = {{"gpumode", support::Data::gpumode},
+                                                     {"random", support::Data::random},
+                                                     {"exact", support::Data::exact}};
+  CLI::Option* data = run->add_option("--data", options.data, "gpumode, random or exact")
+                          ->transform(CLI::CheckedTransformer(sets));
+  CLI::Option* seed = run->add_option("--seed", options.seed, "seed of the data");
+  CLI::Option* alpha =
+      run->add_option("--alpha", options.alpha, "multiplier, instead of the data's");
+  CLI::Option* a =
+      run->add_option("--a", options.a_path, "A from a .npy file, fp32 [M, K], quantised")
+          ->check(CLI::ExistingFile);
+  CLI::Option* b =
+      run->add_option("--b", options.b_path, "B from a .npy file, fp32 [N, K], quantised")
+          ->check(CLI::ExistingFile);
+  CLI::Option* out = run->add_option("--out", options.out_path, "write D to a .npy file, as fp32");
+  run->add_option("--device", options.device, "device ordinal")->check(CLI::NonNegativeNumber);
+  CLI::Option* headline = run->add_flag(
+      "--headline", options.headline,
+      "the three shapes of the GPU MODE nvfp4_gemm task, on its data and on random scales");
+  a->needs(b);
+  b->needs(a);
+  for (CLI::Option* option : {m, n, k, l, data, seed}) a->excludes(option);
+  for (CLI::Option* option : {m, n, k, l, data, alpha, a, out}) headline->excludes(option);
+  return run;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("NVFP4 matrix multiplication with libnvfp4gemm", "nvfp4");
+  app.require_subcommand(1);
+  InfoOptions info_options;
+  RunOptions run_options;
+  const CLI::App* info = add_info(app, info_options);
+  add_run(app, run_options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    std::fprintf(stderr, "nvfp4: %s\n", error.what());
+    return nvfp4_tool::kBadArguments;
+  }
+  try {
+    return info->parsed() ? nvfp4_tool::info(info_options) : nvfp4_tool::run(run_options);
+  } catch (const nvfp4_tool::UsageError& error) {
+    std::fprintf(stderr, "nvfp4: %s\n", error.what());
+    return nvfp4_tool::kBadArguments;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "nvfp4: %s\n", error.what());
+    return nvfp4_tool::kFailed;
+  }
+}

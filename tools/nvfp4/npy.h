@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+// NumPy files, through xtensor.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace nvfp4_tool {
+
+struct Matrix {
+  int64_t rows = 0, columns = 0;
+  std::vector<float> values;  // row-major
+};
+
+Matrix load_npy(const std::string& path);  // fp32, two dimensions; throws UsageError otherwise
+
+// [batches, rows, columns], or two dimensions where batches is 1.
+void save_npy(const std::string& path, int64_t batches, int64_t rows, int64_t columns,
+              const std::vector<float>& values);
+
+}  // namespace nvfp4_tool

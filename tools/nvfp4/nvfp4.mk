@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: MIT
+# build/nvfp4, the command line. It shares data sets, driver table and verdicts with the tests.
+
+SUPPORT_SRC := $(filter-out test/support/main.cc,$(sort $(wildcard test/support/*.cc)))
+SUPPORT_OBJ := $(SUPPORT_SRC:%.cc=$(B)/obj/%.o)
+TOOL_SRC    := $(sort $(wildcard tools/nvfp4/*.cc))
+TOOL_OBJ    := $(TOOL_SRC:%.cc=$(B)/obj/%.o)
+# Programs find the library beside themselves.
+USE_LIBRARY  = -L$(B) -lnvfp4gemm -Wl,-rpath,'$$ORIGIN'
+
+$(B)/obj/tools/nvfp4/%.o: tools/nvfp4/%.cc
+	@mkdir -p $(@D)
+	$(CXX) $(TEST_FLAGS) $(DEPS) -c $< -o $@
+
+# Its loop over all products is the one that is worth vectorising.
+$(B)/obj/test/support/exact.o: TEST_FLAGS += -O3
+
+$(B)/nvfp4: $(TOOL_OBJ) $(SUPPORT_OBJ) $(LIB)
+	$(CXX) -o $@ $(TOOL_OBJ) $(SUPPORT_OBJ) $(USE_LIBRARY) -ldl -pthread
+
+# The GPU if it can run the kernels, else the emulator.
+.PHONY: run
+run: $(SETUP) all  ## the three shapes of the GPU MODE task, verified: a table with PASS or FAIL
+	@if $(B)/nvfp4 info --require-device >$(B)/info.txt 2>&1; then $(B)/nvfp4 run --headline; \
+	else LD_LIBRARY_PATH=$(B)/emulator$${LD_LIBRARY_PATH:+:$$LD_LIBRARY_PATH} $(B)/nvfp4 run --headline; fi
+
+-include $(TOOL_OBJ:.o=.d)
