@@ -30,7 +30,7 @@ EMU_FLAGS  := -std=c++20 -O2 -g1 -fPIC -fvisibility=hidden -ffp-contract=off $(W
               -isystem $(CUDA_HOME)/include
 # Tests and the command line; what compares many numbers is worth optimising.
 TEST_FLAGS := -std=c++20 -O1 -ffp-contract=off $(WARN) -Iinclude -I. -Itest -Itools -Itools/emulator \
-              -isystem $(CUDA_HOME)/include -DNVFP4_TEST_TILES_PTX='"$(B)/test/gemm_sm100_tiles.ptx"'
+              -isystem $(CUDA_HOME)/include -DNVFP4_TEST_PTX_DIR='"$(B)/test"'
 
 .PHONY: all emulator help
 all: $(B)/libnvfp4gemm.so emulator $(B)/nvfp4  ## library, emulator, command line

@@ -15,7 +15,6 @@ namespace nvfp4 {
 namespace {
 
 constexpr float kLargestElement = 6.0f;
-constexpr uint8_t kLargestScale = 0x7E;
 
 // Division and multiplication use the FPU: a caller that rounds elsewhere or flushes subnormals to
 // zero must not change codes. Callees are not inlined, so nothing moves across the switch.
@@ -43,7 +42,6 @@ uint8_t block_scale(const float* x, float tensor_scale) {
     const float magnitude = std::fabs(x[i]);
     if (magnitude > amax) amax = magnitude;
   }
-  if (std::isinf(amax)) return kLargestScale;  // inf / inf would not say so
   return static_cast<uint8_t>(convert(kE4M3, f32_bits(amax / kLargestElement / tensor_scale)));
 }
 

@@ -20,7 +20,13 @@ $(B)/test/gemm_sm100_tiles.ptx: test/kernel/gemm_sm100_tiles.cu kernel/gemm_sm10
 	@mkdir -p $(@D)
 	$(NVCC) $(NVCC_FLAGS) -arch=compute_100f -ptx $< -o $@
 
-$(B)/nvfp4_test: $(GEMM_TEST_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(LIB) $(B)/test/gemm_sm100_tiles.ptx
+# Plain sm_90: the one PTX runs on Hopper and, in the emulator, on Blackwell.
+$(B)/test/load_probe.ptx: test/kernel/load_probe.cu $(KERNEL_HDR)
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCC_FLAGS) -arch=compute_90 -ptx $< -o $@
+TEST_PTX := $(B)/test/gemm_sm100_tiles.ptx $(B)/test/load_probe.ptx
+
+$(B)/nvfp4_test: $(GEMM_TEST_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(LIB) $(TEST_PTX)
 	$(CXX) -o $@ $(filter %.o,$^) $(USE_LIBRARY) $(CATCH_LIBS) -ldl -pthread
 
 $(B)/test_host: $(HOST_TEST_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(HOST_OBJ)
@@ -31,16 +37,21 @@ $(B)/test_emulator: $(EMU_TEST_OBJ) $(TEST_MAIN) $(EMU_OBJ)
 
 # The header and the library as a C99 program sees them.
 $(B)/test_c99: test/c99/main.c $(LIB)
-	$(CC) -std=c99 -Wall -Wextra -Wpedantic -Wno-missing-field-initializers -Werror -Iinclude -o $@ $< $(USE_LIBRARY)
+	$(CC) -std=c99 -Wall -Wextra -Wpedantic -Wno-missing-field-initializers -Werror -Iinclude \
+	  -o $@ $< $(USE_LIBRARY)
 
-TEST_PROGRAMS := $(B)/nvfp4_test $(B)/test_host $(B)/test_emulator $(B)/test_c99
+# The example as its first lines say to build it.
+$(B)/example_gemm: examples/c/gemm.c include/nvfp4_gemm.h $(LIB)
+	$(CC) -std=c99 -Wall -Wextra -Iinclude -o $@ $< $(USE_LIBRARY) -ldl -lm
+
+TEST_PROGRAMS := $(B)/nvfp4_test $(B)/test_host $(B)/test_emulator $(B)/test_c99 $(B)/example_gemm
 
 .PHONY: test test-programs mutants
 test-programs: $(TEST_PROGRAMS)
 test: $(SETUP) all check-ptxas test-programs  ## the suite in the emulator; ends with the totals
-	PYTHON=$(PYTHON) test/run $(B)
+	PATH="$(CUDA_HOME)/bin:$$PATH" PYTHON=$(PYTHON) test/run $(B)
 
-mutants: $(SETUP) all test-programs  ## each bug of tools/mutate/mutants.txt must be found by its test
+mutants: $(SETUP) all test-programs  ## one-line bugs, each found by the test that names it
 	$(PYTHON) tools/mutate/mutate.py $(B)
 
 include test/host/children.mk

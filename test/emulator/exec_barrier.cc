@@ -22,7 +22,8 @@ TEST_CASE("bar.sync makes stores of all warps visible") {
   Words out = run(prologue + R"(
     mov.u32 %r2, s; shl.b32 %r3, %r0, 2; add.s32 %r4, %r2, %r3; st.shared.u32 [%r4], %r0;
     bar.sync 0; xor.b32 %r3, %r3, 252; add.s32 %r4, %r2, %r3; ld.shared.u32 %r5, [%r4];
-    st.global.u32 [%rd0], %r5;)", {{}, {64}, {}}, Words(64), shared_words);
+    st.global.u32 [%rd0], %r5;)",
+                  {{}, {64}, {}}, Words(64), shared_words);
   for (uint32_t i = 0; i < 64; ++i) CHECK(out[i] == (i ^ 63));
 }
 
@@ -32,14 +33,16 @@ TEST_CASE("producers arrive and consumers wait at a named barrier") {
     mov.u32 %r2, 77; st.shared.u32 [s], %r2; bar.arrive 3, 64; bra END;
     CONSUMER: setp.ne.u32 %p1, %r1, 1; @%p1 bra END;
     bar.sync 3, 64; ld.shared.u32 %r2, [s]; st.global.u32 [%rd0], %r2;
-    END: mov.u32 %r9, 0;)", {{}, {96}, {}}, Words(96), shared_words);
+    END: mov.u32 %r9, 0;)",
+                  {{}, {96}, {}}, Words(96), shared_words);
   CHECK(out[32] == 77);
   CHECK(out[64] == 0);
 }
 
 TEST_CASE("warps that have returned are not waited for at a whole-CTA barrier") {
-  Words out = run(prologue + "setp.eq.u32 %p0, %r1, 0; @%p0 ret; bar.sync 0; st.global.u32 [%rd0], 1;",
-                  {{}, {64}, {}}, Words(64));
+  Words out =
+      run(prologue + "setp.eq.u32 %p0, %r1, 0; @%p0 ret; bar.sync 0; st.global.u32 [%rd0], 1;",
+          {{}, {64}, {}}, Words(64));
   CHECK(out[0] == 0);
   CHECK(out[63] == 1);
 }
@@ -49,17 +52,19 @@ TEST_CASE("barrier.sync without .aligned lets lanes arrive one by one") {
     setp.lt.u32 %p0, %r0, 7; @%p0 bra LOW; mov.u32 %r2, 1; st.shared.u32 [s], %r2;
     barrier.sync 1; bra END;
     LOW: barrier.sync 1; ld.shared.u32 %r2, [s]; st.global.u32 [%rd0], %r2;
-    END: mov.u32 %r9, 0;)", {{}, {64}, {}}, Words(64), shared_words);
+    END: mov.u32 %r9, 0;)",
+                  {{}, {64}, {}}, Words(64), shared_words);
   for (uint32_t i = 0; i < 7; ++i) CHECK(out[i] == 1);
 }
 
 TEST_CASE("misused barriers are faults") {
   FaultKind kind{};
-  fault(prologue + "bar.sync 16;", {{}, {32}, {}}, &kind);
+  fault(prologue + "mov.u32 %r2, 16; bar.sync %r2;", {{}, {32}, {}}, &kind);
   CHECK(kind == FaultKind::barrier_misuse);
-  fault(prologue + "bar.sync 1, 40;", {{}, {64}, {}}, &kind);
+  fault(prologue + "mov.u32 %r2, 40; bar.sync 1, %r2;", {{}, {64}, {}}, &kind);
   CHECK(kind == FaultKind::barrier_misuse);
-  fault(prologue + "bar.arrive 1, 64; bar.arrive 1, 64;", {{}, {64}, {}}, &kind);
+  fault(prologue + "bar.arrive 1, 96; bar.arrive 1, 96;", {{}, {96}, {}}, &kind);
+  CHECK(kind == FaultKind::barrier_misuse);
   fault(prologue + "barrier.cluster.wait;", {{}, {32}, {}}, &kind);
   CHECK(kind == FaultKind::barrier_misuse);
   fault(prologue + "barrier.cluster.arrive; barrier.cluster.arrive;", {{2}, {32}, {2}}, &kind);
@@ -95,18 +100,21 @@ TEST_CASE("another CTA's address is refused by .shared::cta and after that CTA's
     mov.u32 %r0, %cluster_ctarank; setp.ne.u32 %p0, %r0, 0; @%p0 bra GONE;
     mov.u32 %r2, 0; WAIT: add.s32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 1000; @%p1 bra WAIT;
     mov.u32 %r1, s; xor.b32 %r1, %r1, 0x01000000; st.shared::cluster.u32 [%r1], 1;
-    GONE: mov.u32 %r9, 0;)", {{2}, {32}, {2}}, &kind, shared_words), "which has ended"));
+    GONE: mov.u32 %r9, 0;)",
+                       {{2}, {32}, {2}}, &kind, shared_words),
+                 "which has ended"));
 }
 
 TEST_CASE("a deadlock names every waiting warp and what it waits for") {
   FaultKind kind{};
   std::string text = fault(prologue + R"(
     setp.eq.u32 %p0, %r1, 0; @%p0 bra A; bar.sync 2, 64; bra END; A: bar.sync 1, 64;
-    END: mov.u32 %r9, 0;)", {{}, {64}, {}}, &kind);
+    END: mov.u32 %r9, 0;)",
+                           {{}, {64}, {}}, &kind);
   CHECK(kind == FaultKind::deadlock);
   CHECK(contains(text, "warp 0 lanes 0xffffffff wait for bar.sync at barrier 1, PTX line"));
   CHECK(contains(text, "warp 1 lanes 0xffffffff wait for bar.sync at barrier 2, PTX line"));
-  CHECK(contains(text, "barrier 2 (64 threads) is open"));
+  CHECK(contains(text, "barrier 2 (whole CTA): warp 1 lanes 0xffffffff arrived"));
   CHECK(contains(text, "no asynchronous work is pending"));
 }
 
@@ -114,8 +122,8 @@ TEST_CASE("waiting for an mbarrier that nobody completes is a deadlock with its 
   FaultKind kind{};
   std::string text = fault(R"(
     mbarrier.init.shared::cta.b64 [s], 1;
-    WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p0, [s], 0; @!%p0 bra WAIT;)", {}, &kind,
-                           shared_words);
+    WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p0, [s], 0; @!%p0 bra WAIT;)",
+                           {}, &kind, shared_words);
   CHECK(kind == FaultKind::deadlock);
   CHECK(contains(text, "mbarrier"));
   CHECK(contains(text, "0x400"));
@@ -126,6 +134,7 @@ TEST_CASE("a try_wait that stands still for good may answer false") {
   Words out = run(R"(
     mbarrier.init.shared::cta.b64 [s], 1; mov.u32 %r1, 0;
     WAIT: add.s32 %r1, %r1, 1; mbarrier.try_wait.parity.shared::cta.b64 %p0, [s], 0;
-    setp.lt.u32 %p1, %r1, 5; @%p1 bra WAIT; st.global.u32 [%out], %r1;)", {}, Words(1), shared_words);
+    setp.lt.u32 %p1, %r1, 5; @%p1 bra WAIT; st.global.u32 [%out], %r1;)",
+                  {}, Words(1), shared_words);
   CHECK(out[0] == 5);
 }

@@ -73,14 +73,16 @@ TEST_CASE("a lane that spins lets its siblings release it") {
     mov.u32 %r1, 42; st.global.u32 [%out+128], %r1; bra END;
     SPIN: ld.volatile.global.u32 %r2, [%out+128]; setp.eq.u32 %p2, %r2, 0; @%p2 bra SPIN;
     st.global.u32 [%rd0], %r2;
-    END:)", {{}, {32}, {}}, Words(33));
+    END:)",
+                  {{}, {32}, {}}, Words(33));
   CHECK(out[0] == 42);
 }
 
 TEST_CASE("an aligned instruction in divergent code is a fault with both masks") {
   emu::FaultKind kind{};
   std::string text = fault(prologue + R"(
-    setp.eq.u32 %p0, %r0, 0; @!%p0 bra END; bar.sync 0; END: mov.u32 %r1, 0;)", {{}, {32}, {}}, &kind);
+    setp.eq.u32 %p0, %r0, 0; @!%p0 bra END; bar.sync 0; END: mov.u32 %r1, 0;)",
+                           {{}, {32}, {}}, &kind);
   CHECK(kind == emu::FaultKind::illegal_instruction);
   CHECK(contains(text, "0xffffffff"));
   CHECK(contains(text, "0x00000001"));
@@ -106,17 +108,19 @@ TEST_CASE("lanes meet at bar.warp.sync in different places") {
     setp.lt.u32 %p0, %r0, 16; @%p0 bra LOW;
     mov.u32 %r1, 5; st.global.u32 [%out+128], %r1; bar.warp.sync 0xFFFFFFFF; bra END;
     LOW: bar.warp.sync 0xFFFFFFFF; ld.global.u32 %r1, [%out+128];
-    END: st.global.u32 [%rd0], %r1;)", {{}, {32}, {}}, Words(33));
+    END: st.global.u32 [%rd0], %r1;)",
+                  {{}, {32}, {}}, Words(33));
   CHECK(out == Words(33, 5));
 }
 
 TEST_CASE("shfl.sync moves values inside segments") {
-  Words up = lanes("shfl.sync.up.b32 %r1|%p0, %r0, 1, 0, -1; selp.b32 %r1, %r1, 99, %p0;"
-                   "st.global.u32 [%rd0], %r1;");
+  Words up = lanes(
+      "shfl.sync.up.b32 %r1|%p0, %r0, 1, 0, -1; selp.b32 %r1, %r1, 99, %p0;"
+      "st.global.u32 [%rd0], %r1;");
   CHECK(up[0] == 99);
   CHECK(up[31] == 30);
   Words down = lanes("shfl.sync.down.b32 %r1, %r0, 2, 0x181F, -1; st.global.u32 [%rd0], %r1;");
-  CHECK(down[5] == 7);   // segments of 8: mask 0x18 in bits 8..12, clamp 31
+  CHECK(down[5] == 7);  // segments of 8: mask 0x18 in bits 8..12, clamp 31
   CHECK(down[6] == 6);
   Words bfly = lanes("shfl.sync.bfly.b32 %r1, %r0, 16, 31, -1; st.global.u32 [%rd0], %r1;");
   CHECK(bfly[3] == 19);
@@ -141,7 +145,8 @@ TEST_CASE("a shuffled value of a lane that takes no part cannot be used") {
   emu::FaultKind kind{};
   fault(prologue + R"(
     setp.ge.u32 %p0, %r0, 16; @%p0 bra END;
-    shfl.sync.down.b32 %r1, %r0, 8, 31, 0xFFFF; add.s32 %r1, %r1, 1; END:)", {{}, {32}, {}}, &kind);
+    shfl.sync.down.b32 %r1, %r0, 8, 31, 0xFFFF; add.s32 %r1, %r1, 1; END:)",
+        {{}, {32}, {}}, &kind);
   CHECK(kind == emu::FaultKind::uninitialised);
 }
 

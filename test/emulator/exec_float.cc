@@ -70,8 +70,9 @@ TEST_CASE("conversions between numbers of one value") {
 
 TEST_CASE("setp distinguishes ordered and unordered tests") {
   auto test = [](const char* name, uint32_t a, uint32_t b) {
-    return eval(std::string("{ .reg .pred p; setp.") + name + ".f32 p, a, b; selp.u32 d, 1, 0, p; }",
-                {a, b});
+    return eval(
+        std::string("{ .reg .pred p; setp.") + name + ".f32 p, a, b; selp.u32 d, 1, 0, p; }",
+        {a, b});
   };
   const uint32_t nan = 0x7FC00000, one = 0x3F800000, two = 0x40000000;
   CHECK(test("lt", one, two) == 1);

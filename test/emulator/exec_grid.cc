@@ -12,7 +12,8 @@ using Words = std::vector<uint32_t>;
 TEST_CASE("special registers number threads, CTAs and clusters") {
   // One word per CTA: clusterid and rank, from a grid of 4 x 4 CTAs in clusters of 2 x 2.
   Words out = run(R"(
-    mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ctaid.y; mov.u32 %r3, %nctaid.x; mad.lo.s32 %r4, %r2, %r3, %r1;
+    mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ctaid.y; mov.u32 %r3, %nctaid.x;
+    mad.lo.s32 %r4, %r2, %r3, %r1;
     mul.wide.u32 %rd0, %r4, 4; add.s64 %rd0, %rd0, %out;
     mov.u32 %r5, %clusterid.x; mov.u32 %r6, %clusterid.y; mov.u32 %r7, %cluster_ctarank;
     mov.u32 %r8, %cluster_ctaid.y; mov.u32 %r9, %nclusterid.y; mov.u32 %r10, %cluster_nctarank;
@@ -31,7 +32,8 @@ TEST_CASE("threads of a block are numbered x first") {
     mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y; mov.u32 %r3, %tid.z; mad.lo.s32 %r4, %r3, 3, %r2;
     mad.lo.s32 %r4, %r4, 5, %r1; mul.wide.u32 %rd0, %r4, 4; add.s64 %rd0, %rd0, %out;
     mov.u32 %r5, %warpid; shl.b32 %r5, %r5, 8; mov.u32 %r6, %laneid; or.b32 %r5, %r5, %r6;
-    st.global.u32 [%rd0], %r5;)", {{}, {5, 3, 4}, {}}, Words(60));
+    st.global.u32 [%rd0], %r5;)",
+                  {{}, {5, 3, 4}, {}}, Words(60));
   for (uint32_t i = 0; i < 60; ++i) CHECK(out[i] == (i / 32 << 8 | i % 32));
 }
 
@@ -43,7 +45,8 @@ TEST_CASE("a CTA may spin on a flag that a later CTA writes") {
     SPIN: ld.acquire.gpu.global.u32 %r1, [%out]; setp.eq.u32 %p1, %r1, 0; @%p1 bra SPIN;
     red.global.add.u32 [%out+4], %r1; bra END;
     WRITE: st.release.gpu.global.u32 [%out], 21;
-    END: mov.u32 %r9, 0;)", {{3}, {1}, {}}, Words(2));
+    END: mov.u32 %r9, 0;)",
+                  {{3}, {1}, {}}, Words(2));
   CHECK(out[1] == 42);
 }
 
@@ -85,8 +88,9 @@ TEST_CASE("an endless loop ends at the instruction budget") {
 
 TEST_CASE("trap ends the grid") {
   FaultKind kind{};
-  CHECK(contains(fault("mov.u32 %r0, %ctaid.x; setp.eq.u32 %p0, %r0, 5; @%p0 trap;", {{8}, {1}, {}}, &kind),
-                 "block (5,0,0)"));
+  CHECK(contains(
+      fault("mov.u32 %r0, %ctaid.x; setp.eq.u32 %p0, %r0, 5; @%p0 trap;", {{8}, {1}, {}}, &kind),
+      "block (5,0,0)"));
   CHECK(kind == FaultKind::assertion);
 }
 

@@ -120,8 +120,9 @@ TEST_CASE("setp combines its test with a predicate and gives the complement") {
 }
 
 TEST_CASE("predicates have logic of their own") {
-  const char* text = "{ .reg .pred p, q; setp.ne.s32 p, a, 0; setp.ne.s32 q, b, 0; not.pred q, q;"
-                     " xor.pred p, p, q; selp.u32 d, 1, 0, p; }";
+  const char* text =
+      "{ .reg .pred p, q; setp.ne.s32 p, a, 0; setp.ne.s32 q, b, 0; not.pred q, q;"
+      " xor.pred p, p, q; selp.u32 d, 1, 0, p; }";
   CHECK(eval(text, {1, 1}) == 1);
   CHECK(eval(text, {1, 0}) == 0);
 }

@@ -10,8 +10,10 @@ using exec_test::Shape;
 using Words = std::vector<uint32_t>;
 
 TEST_CASE("signed loads extend to the width of the register") {
-  Words out = run("ld.global.s8 %rd1, [%out]; st.global.u64 [%out+8], %rd1;"
-                  "ld.global.u8 %rd2, [%out]; st.global.u64 [%out+16], %rd2;", {}, {0x80, 0, 9, 9, 9, 9});
+  Words out =
+      run("ld.global.s8 %rd1, [%out]; st.global.u64 [%out+8], %rd1;"
+          "ld.global.u8 %rd2, [%out]; st.global.u64 [%out+16], %rd2;",
+          {}, {0x80, 0, 9, 9, 9, 9});
   CHECK(out == Words{0x80, 0, 0xFFFFFF80, 0xFFFFFFFF, 0x80, 0});
 }
 
@@ -22,7 +24,8 @@ TEST_CASE("vectors and 128-bit values move whole") {
     .reg .b128 q; .reg .b32 v<8>;
     ld.global.v8.b32 {v0, v1, v2, v3, v4, v5, v6, v7}, [%out];
     st.global.v4.b32 [%out+32], {v7, v6, v5, v4};
-    ld.global.b128 q, [%out+16]; st.global.b128 [%out+64], q;)", {}, in);
+    ld.global.b128 q, [%out+16]; st.global.b128 [%out+64], q;)",
+                  {}, in);
   CHECK(Words(out.begin() + 8, out.begin() + 12) == Words{8, 7, 6, 5});
   CHECK(Words(out.begin() + 16, out.begin() + 20) == Words{5, 6, 7, 8});
 }
@@ -37,8 +40,8 @@ TEST_CASE("shared, local and parameter memory are reached by generic addresses")
     mov.b64 %rd4, k_out; cvta.param.u64 %rd5, %rd4; ld.u64 %rd6, [%rd5];
     setp.eq.s64 %p0, %rd6, %out; selp.u32 %r3, 13, 0, %p0; st.global.u32 [%out+8], %r3;
     cvta.to.shared.u64 %rd7, %rd1; st.global.u32 [%out+12], %r1;
-    cvt.u32.u64 %r4, %rd7; st.global.u32 [%out+16], %r4;)", {}, Words(8),
-                  ".shared .align 16 .b8 s[16];");
+    cvt.u32.u64 %r4, %rd7; st.global.u32 [%out+16], %r4;)",
+                  {}, Words(8), ".shared .align 16 .b8 s[16];");
   CHECK(Words(out.begin(), out.begin() + 5) == Words{11, 12, 13, 0x400, 0x400});
 }
 
@@ -48,7 +51,11 @@ TEST_CASE("atomics return the old value and serialise the lanes") {
     add.s64 %rd1, %rd1, %out; st.global.u32 [%rd1+4], %r0;
     red.global.max.s32 [%out+132], %r0; atom.global.cas.b32 %r2, [%out+136], 5, 6;
     atom.global.inc.u32 %r2, [%out+140], 9; atom.global.exch.b32 %r3, [%out+144], %r0;)",
-                  {{}, {32}, {}}, [] { Words w(40); w[34] = 5; return w; }());
+                  {{}, {32}, {}}, [] {
+                    Words w(40);
+                    w[34] = 5;
+                    return w;
+                  }());
   CHECK(out[0] == 32);
   for (uint32_t i = 0; i < 32; ++i) CHECK(out[1 + i] == i);
   CHECK(out[33] == 31);
@@ -63,7 +70,8 @@ TEST_CASE("float atomics add, vectors element by element") {
     red.global.add.f32 [%out], %r1; atom.global.add.v2.f32 {%r3, %r4}, [%out+8], {%r1, %r2};
     mov.b32 %r5, 0x3C004000; red.global.add.noftz.f16x2 [%out+16], %r5;
     st.shared.u32 [s], %r1; atom.shared.add.f32 %r6, [s], %r1; ld.shared.u32 %r6, [s];
-    st.global.u32 [%out+20], %r6;)", {{}, {32}, {}}, Words(8), ".shared .align 4 .b8 s[4];");
+    st.global.u32 [%out+20], %r6;)",
+                  {{}, {32}, {}}, Words(8), ".shared .align 4 .b8 s[4];");
   CHECK(out[0] == 0x42000000);
   CHECK(out[2] == 0x42000000);
   CHECK(out[3] == 0x42800000);
@@ -75,7 +83,8 @@ TEST_CASE("an access outside every allocation names the nearest one and the line
   std::string text = fault("st.global.u32 [%out+256], 1;", {}, &kind);
   CHECK(kind == FaultKind::illegal_address);
   CHECK(contains(text, "0x0 bytes behind the end of the buffer"));
-  CHECK(contains(text, "kernel k, block (0,0,0), cluster (0,0,0) rank 0, warp 0, lanes 0x00000001"));
+  CHECK(
+      contains(text, "kernel k, block (0,0,0), cluster (0,0,0) rank 0, warp 0, lanes 0x00000001"));
   CHECK(contains(text, "PTX line"));
   CHECK(contains(text, "st.global.u32 [%out+256], 1;"));
 }
@@ -87,7 +96,8 @@ TEST_CASE("misaligned and out-of-window accesses are faults") {
   fault("ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%out+8];", {}, &kind);
   CHECK(kind == FaultKind::misaligned_address);
   const char* shared = ".shared .align 16 .b8 s[16];";
-  CHECK(contains(fault("mov.u32 %r1, 0; st.shared.u32 [s+16], %r1;", {}, &kind, shared), "[0x400, 0x410)"));
+  CHECK(contains(fault("mov.u32 %r1, 0; st.shared.u32 [s+16], %r1;", {}, &kind, shared),
+                 "[0x400, 0x410)"));
   CHECK(kind == FaultKind::illegal_address);
   fault("mov.u32 %r1, 0; st.shared.u32 [%r1], %r1;", {}, &kind, shared);
   CHECK(kind == FaultKind::illegal_address);
@@ -99,7 +109,8 @@ TEST_CASE("reading what nobody wrote is a fault, copying it is not") {
   FaultKind kind{};
   CHECK(contains(fault("add.s32 %r1, %r2, 1;", {}, &kind), "%r2"));
   CHECK(kind == FaultKind::uninitialised);
-  CHECK(contains(fault("mov.b32 %r1, %r2; mov.b32 %r3, %r1; add.s32 %r3, %r3, 1;", {}, &kind), "%r3"));
+  CHECK(contains(fault("mov.b32 %r1, %r2; mov.b32 %r3, %r1; add.s32 %r3, %r3, 1;", {}, &kind),
+                 "%r3"));
   fault("@%p1 mov.u32 %r1, 1;", {}, &kind);
   CHECK(kind == FaultKind::uninitialised);
   fault("ld.shared.u32 %r1, [s];", {}, &kind, ".shared .align 4 .b8 s[4];");
@@ -119,10 +130,11 @@ TEST_CASE("a register written by some lanes has no value in the others") {
 }
 
 TEST_CASE("dynamic shared memory lies behind the static at its alignment") {
-  Words out = run("mov.u32 %r1, dyn; st.global.u32 [%out], %r1; st.shared.u32 [%r1+12], %r1;"
-                  "mov.u32 %r2, %dynamic_smem_size; st.global.u32 [%out+4], %r2;",
-                  {{}, {}, {}, 16}, Words(2),
-                  ".shared .align 4 .b8 s[20];\n.extern .shared .align 128 .b8 dyn[];");
+  Words out = run(
+      "mov.u32 %r3, s; mov.u32 %r1, dyn; st.global.u32 [%out], %r1; st.shared.u32 [%r1+12], %r1;"
+      "mov.u32 %r2, %dynamic_smem_size; st.global.u32 [%out+4], %r2;",
+      {{}, {}, {}, 16}, Words(2),
+      ".shared .align 4 .b8 s[20];\n.extern .shared .align 128 .b8 dyn[];");
   CHECK(out == Words{0x480, 16});
   CHECK(contains(fault("mov.u32 %r1, dyn; st.shared.u32 [%r1+16], %r1;", {{}, {}, {}, 16}, nullptr,
                        ".extern .shared .align 128 .b8 dyn[];"),

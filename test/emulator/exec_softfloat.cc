@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The integer arithmetic against the host's floating-point unit, and conversions against the values that
-// the CUDA headers compute (test/golden).
-#include "../../tools/emulator/exec/softfloat.h"
+// The integer arithmetic against the host's floating-point unit, and conversions against the values
+// that the CUDA headers compute (test/golden).
+#include "emulator/exec/softfloat.h"
 
 #include <cfenv>
 #include <cmath>
@@ -66,7 +66,8 @@ TEST_CASE("f32 arithmetic equals the host's for all triples of edge values") {
     for (uint32_t b : edges)
       for (uint32_t c : edges)
         for (uint32_t signs = 0; signs < 8; ++signs) {
-          uint32_t x = a | (signs & 1) << 31, y = b | (signs >> 1 & 1) << 31, z = c | signs >> 2 << 31;
+          uint32_t x = a | (signs & 1) << 31, y = b | (signs >> 1 & 1) << 31,
+                   z = c | signs >> 2 << 31;
           CAPTURE(x, y, z);
           if (!agrees(x, y, z)) FAIL("a result differs");
         }
@@ -135,7 +136,9 @@ TEST_CASE("decoded values equal the CUDA headers'") {
     if (row[0] == "ue8m0") {
       CHECK(soft::encode(soft::decode_ue8m0(code), soft::f32) == bits);
     } else if (row[0] != "ue4m3") {  // the tensor core's own reading; no cvt has it
-      const soft::Format& f = row[0] == "e2m1" ? soft::e2m1 : row[0] == "e4m3" ? soft::e4m3 : soft::e5m2;
+      const soft::Format& f = row[0] == "e2m1"   ? soft::e2m1
+                              : row[0] == "e4m3" ? soft::e4m3
+                                                 : soft::e5m2;
       CHECK(soft::convert(code, f, soft::f32) == bits);
     }
   }

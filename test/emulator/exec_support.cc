@@ -36,8 +36,8 @@ Launch launch_of(const ptx::Module& module, GlobalMemory& memory, const Shape& s
 
 }  // namespace
 
-std::vector<uint32_t> run(const std::string& body, const Shape& shape,
-                          std::vector<uint32_t> buffer, const std::string& declarations) {
+std::vector<uint32_t> run(const std::string& body, const Shape& shape, std::vector<uint32_t> buffer,
+                          const std::string& declarations) {
   auto module = ptx::load(kernel(body, declarations), 100);
   GlobalMemory memory(1ull << 30);
   uint64_t bytes = buffer.size() * 4, address = memory.allocate(bytes, "the buffer");
@@ -68,8 +68,8 @@ uint64_t eval(const std::string& instruction, std::initializer_list<uint64_t> va
   body += format(".reg .b%u d;\n", w.d);
   size_t i = 0;
   for (uint64_t v : values) {
-    body += format(".reg .b%u %c;\nld.global.b%u %c, [%%out+%zu];\n", widths[i], names[i], widths[i],
-                   names[i], 8 + 8 * i);
+    body += format(".reg .b%u %c;\nld.global.b%u %c, [%%out+%zu];\n", widths[i], names[i],
+                   widths[i], names[i], 8 + 8 * i);
     memcpy(&buffer[2 + 2 * i], &v, 8);
     ++i;
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Runs PTX text on the machine, without a driver: one entry `k` with a pointer to a buffer of words.
+// Runs PTX text on the machine, without a driver: one entry `k` with a pointer to a buffer of
+// words.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "../../tools/emulator/exec/machine.h"
-#include "../../tools/emulator/settings.h"
+#include "emulator/exec/machine.h"
+#include "emulator/settings.h"
 #include "support/catch.h"
 
 namespace exec_test {
@@ -23,8 +24,8 @@ struct Shape {
 std::string kernel(const std::string& body, const std::string& declarations = "");
 
 // Runs the body and returns the buffer. The body finds the buffer's address in %out.
-std::vector<uint32_t> run(const std::string& body, const Shape& shape,
-                          std::vector<uint32_t> buffer, const std::string& declarations = "");
+std::vector<uint32_t> run(const std::string& body, const Shape& shape, std::vector<uint32_t> buffer,
+                          const std::string& declarations = "");
 
 // The report of the fault that the body ends with; fails the test when there is none.
 std::string fault(const std::string& body, const Shape& shape = {}, emu::FaultKind* kind = nullptr,

@@ -58,8 +58,10 @@ Instr instruction(const Opcode& opcode, const Words& words) {
   Instr in;
   in.opcode = opcode.text;
   for (const Suffix& s : words) {
-    if (s.kind == Suffix::Kind::mod) in.mods.set(size_t(s.mod));
-    else in.types[in.type_count++] = s.type;
+    if (s.kind == Suffix::Kind::mod)
+      in.mods.set(size_t(s.mod));
+    else
+      in.types[in.type_count++] = s.type;
   }
   return in;
 }
@@ -121,7 +123,8 @@ class OperandWriter {
       case Slot::Kind::tmem: return "[" + reg(32) + "]";
       case Slot::Kind::parts: return vector(2, bits(slot) / 2);
       case Slot::Kind::vector: return vector(vector_length(in_), bits(slot));
-      case Slot::Kind::any: return vectored ? vector(vector_length(in_), bits(slot)) : reg(bits(slot));
+      case Slot::Kind::any:
+        return vectored ? vector(vector_length(in_), bits(slot)) : reg(bits(slot));
       case Slot::Kind::address:
         return address(slot.in_space == Space::param ? space_of(in_) : slot.in_space);
       case Slot::Kind::tensor: return "[" + reg(64) + ", " + vector(rank(), 32) + "]";
@@ -157,8 +160,10 @@ std::vector<std::string> split(const std::string& text, const char* separators) 
   for (const char c : text) {
     depth += c == '[' || c == '{';
     depth -= c == ']' || c == '}';
-    if (depth == 0 && std::string(separators).find(c) != std::string::npos) out.emplace_back();
-    else if (c != ' ' || depth) out.back() += c;
+    if (depth == 0 && std::string(separators).find(c) != std::string::npos)
+      out.emplace_back();
+    else if (c != ' ' || depth)
+      out.back() += c;
   }
   return out;
 }
@@ -173,11 +178,47 @@ void change(std::vector<std::string>& parts, const std::string& other, std::mt19
   }
 }
 
-const char* const operand_pool[] = {
-    "r1", "d1", "p1", "h1", "b1", "f1", "q1", "u1", "x1", "e1", "g1", "5", "-1", "0", "33", "0f3F800000",
-    "1.5", "0d3FF0000000000000", "s", "loc", "s+4", "[r1]", "[d1]", "[s]", "[s+4]", "[loc]", "[d1+8]",
-    "[h1]", "{r1,r2}", "{r1}", "{r1,r2,r3,r4}", "{h1,h2}", "{d1,d2}", "{r1,_}", "_", "!p1", "%tid.x",
-    "%clock64", "[d1,{r1,r2}]", "undeclared", "L"};
+const char* const operand_pool[] = {"r1",
+                                    "d1",
+                                    "p1",
+                                    "h1",
+                                    "b1",
+                                    "f1",
+                                    "q1",
+                                    "u1",
+                                    "x1",
+                                    "e1",
+                                    "g1",
+                                    "5",
+                                    "-1",
+                                    "0",
+                                    "33",
+                                    "0f3F800000",
+                                    "1.5",
+                                    "0d3FF0000000000000",
+                                    "s",
+                                    "loc",
+                                    "s+4",
+                                    "[r1]",
+                                    "[d1]",
+                                    "[s]",
+                                    "[s+4]",
+                                    "[loc]",
+                                    "[d1+8]",
+                                    "[h1]",
+                                    "{r1,r2}",
+                                    "{r1}",
+                                    "{r1,r2,r3,r4}",
+                                    "{h1,h2}",
+                                    "{d1,d2}",
+                                    "{r1,_}",
+                                    "_",
+                                    "!p1",
+                                    "%tid.x",
+                                    "%clock64",
+                                    "[d1,{r1,r2}]",
+                                    "undeclared",
+                                    "L"};
 
 std::string random_suffix(std::mt19937& random) {
   const size_t types = size_t(Type::b1024) + 1, n = size_t(Mod::count) + types;

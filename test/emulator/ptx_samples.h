@@ -10,8 +10,9 @@
 
 namespace ptx_test {
 
-// One instruction per alternative and option of the row: the first has the first of every alternative
-// and no option, each further one differs in one place. They use ptx_test::declarations().
+// One instruction per alternative and option of the row: the first has the first of every
+// alternative and no option, each further one differs in one place. They use
+// ptx_test::declarations().
 std::vector<std::string> samples(const emu::ptx::Opcode& opcode, const emu::ptx::Form& form);
 
 // One with every choice drawn.

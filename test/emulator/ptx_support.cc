@@ -65,7 +65,8 @@ std::string declarations() {
 }
 
 std::string module_text(const std::string& body, const std::string& target) {
-  return header(target) + ".visible .entry k(.param .u64 out) {\n" + declarations() + body + "\n}\n";
+  return header(target) + ".visible .entry k(.param .u64 out) {\n" + declarations() + body +
+         "\n}\n";
 }
 
 std::unique_ptr<emu::ptx::Module> load(const std::string& text, int compute_capability) {
@@ -95,8 +96,8 @@ std::string body_verdict(const std::string& body) {
     load(module_text(body));
     return "accepted";
   } catch (const emu::PtxError& e) {
-    return std::to_string(int(e.pos.line) - int(body_line) + 1) + ":" + std::to_string(e.pos.column) +
-           ": " + e.text;
+    return std::to_string(int(e.pos.line) - int(body_line) + 1) + ":" +
+           std::to_string(e.pos.column) + ": " + e.text;
   }
 }
 
@@ -107,43 +108,79 @@ bool ptxas_accepts(const std::string& text) {
   return run_ptxas(text, &output) == 0;
 }
 
-// One run judges all lines: ptxas goes on behind an error, except behind a syntax error, whose line is
-// then taken out. An unknown instruction at the end keeps it from compiling what it accepts.
-// Instructions of .cta_group::2 get a function of their own: the two groups may not be mixed.
-std::vector<std::string> ptxas_verdicts(const std::vector<std::string>& instructions) {
-  std::vector<std::string> out(instructions.size());
-  std::vector<bool> judged(instructions.size(), false);
-  for (bool again = true; again;) {
-    std::string text = header("sm_100a");
-    std::vector<size_t> instruction_of_line(4, ~size_t(0));
-    for (const bool pair : {false, true}) {
-      text += std::string(".visible .entry ") + (pair ? "k2" : "k1") + "(.param .u64 out) {\n" + declarations() + "L:\n";
-      instruction_of_line.resize(instruction_of_line.size() + 3, ~size_t(0));
-      for (size_t i = 0; i < instructions.size(); ++i) {
-        const bool is_pair = instructions[i].find("cta_group::2") != std::string::npos;
-        if (judged[i] || is_pair != pair) continue;
-        text += instructions[i] + "\n";
-        instruction_of_line.push_back(i);
-      }
-      text += "no_such_instruction;\n}\n";
-      instruction_of_line.resize(instruction_of_line.size() + 2, ~size_t(0));
-    }
-    std::string output;
-    std::map<unsigned long, std::string> errors;
-    run_ptxas(text, &output);
-    const unsigned long fatal = read_errors(output, errors);
-    again = false;
-    for (const auto& [line, error] : errors) {
-      const size_t i = line < instruction_of_line.size() ? instruction_of_line[line] : ~size_t(0);
-      if (i == ~size_t(0)) continue;
-      out[i] = error;
-      judged[i] = true;
-      again |= line == fatal;
-    }
-    INFO(output);
-    REQUIRE((again || output.find("no_such_instruction") != std::string::npos));
+namespace {
+
+// One run judges all lines: ptxas goes on behind an error, except behind a syntax error, whose line
+// is then taken out. An unknown instruction at the end keeps it from compiling what it accepts.
+class Judge {
+ public:
+  explicit Judge(const std::vector<std::string>& instructions)
+      : instructions_(instructions), errors_(instructions.size()) {}
+
+  std::vector<std::string> run() {
+    std::vector<size_t> all;
+    for (size_t i = 0; i < instructions_.size(); ++i) all.push_back(i);
+    judge(all);
+    return errors_;
   }
-  return out;
+
+ private:
+  void judge(std::vector<size_t> open) {
+    while (!open.empty()) {
+      std::string output;
+      std::map<unsigned long, std::string> errors;
+      const std::vector<size_t> at_line = write_module(open);
+      run_ptxas(text_, &output);
+      const unsigned long fatal = read_errors(output, errors);
+      if (!fatal && output.find(poison) == std::string::npos) return halve(open);
+      for (const auto& [line, error] : errors) {
+        if (line >= at_line.size() || at_line[line] == none) continue;
+        errors_[at_line[line]] = error;
+        std::erase(open, at_line[line]);
+      }
+      if (!fatal) return;
+    }
+  }
+
+  // It crashes on some instructions, such as `atom.shared.add.noftz.bf16 _, ..`. They are found by
+  // bisection and get no verdict.
+  void halve(const std::vector<size_t>& open) {
+    if (open.size() == 1) return;
+    const auto middle = open.begin() + long(open.size() / 2);
+    judge({open.begin(), middle});
+    judge({middle, open.end()});
+  }
+
+  // Instructions of .cta_group::2 get a function of their own: the two groups may not be mixed.
+  std::vector<size_t> write_module(const std::vector<size_t>& open) {
+    text_ = header("sm_100a");
+    std::vector<size_t> at_line(4, none);
+    for (const bool pair : {false, true}) {
+      text_ += std::string(".visible .entry ") + (pair ? "k2" : "k1") + "(.param .u64 out) {\n" +
+               declarations() + "L:\n";
+      at_line.resize(at_line.size() + 3, none);
+      for (const size_t i : open) {
+        if ((instructions_[i].find("cta_group::2") != std::string::npos) != pair) continue;
+        text_ += instructions_[i] + "\n";
+        at_line.push_back(i);
+      }
+      text_ += std::string(poison) + ";\n}\n";
+      at_line.resize(at_line.size() + 2, none);
+    }
+    return at_line;
+  }
+
+  static constexpr size_t none = ~size_t(0);
+  static constexpr const char* poison = "no_such_instruction";
+  const std::vector<std::string>& instructions_;
+  std::vector<std::string> errors_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::vector<std::string> ptxas_verdicts(const std::vector<std::string>& instructions) {
+  return Judge(instructions).run();
 }
 
 }  // namespace ptx_test

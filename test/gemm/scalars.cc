@@ -24,6 +24,18 @@ TEST_CASE("alpha multiplies the sum in fp32 and is rounded with it once", "[alph
   CHECK(verdict.equal == verdict.total);
 }
 
+TEST_CASE("alpha times the sum is rounded to the nearest fp32 before fp16", "[alpha]") {
+  USE_GPU(gpu);
+  Problem p = make_problem({1, 1, 64});
+  p.a.set_code(0, 0, 0, 0x6), p.a.set_code(0, 0, 1, 0x2);  // 4 and 1
+  p.b.set_code(0, 0, 0, 0x2), p.b.set_code(0, 0, 1, 0x2);  // 1 and 1
+  p.a.set_scale(0, 0, 0, 0x38), p.b.set_scale(0, 0, 0, 0x38);
+  // The product with 5 is 2051 - 0.375 ulp: to nearest it becomes 2051, a tie that fp16 rounds to
+  // 2052. Truncated, or kept exact as by an fma or a double, it would become 2050.
+  p.alpha = std::nextafter(410.2f, 0.0f);
+  CHECK(support::run_on_device(gpu.driver, p) == std::vector<uint16_t>({0x6802}));
+}
+
 TEST_CASE("sums beyond 65504 become infinity with their sign", "[alpha]") {
   USE_GPU(gpu);
   Problem p = make_problem({2, 3, 64});

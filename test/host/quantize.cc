@@ -205,17 +205,27 @@ TEST_CASE("Zero, subnormal, NaN and infinite blocks") {
   }
 }
 
+// amax = 6 t makes the scale 1 and the step t, and 2.5 t is a tie that another rounding of the
+// quotient decides differently.
 TEST_CASE("The caller's rounding mode does not change a code, and comes back as it was") {
-  std::vector<float> x(16);
-  for (int i = 0; i < 16; ++i) x[i] = 0.37f * float(i) - 2.0f;
-  const Block expected = quantize(x, 0.01f);
   const int mode = GENERATE(FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO);
-  fesetround(mode);
-  const Block block = quantize(x, 0.01f);
-  const int after = fegetround();
-  fesetround(FE_TONEAREST);
-  CHECK(after == mode);
-  CHECK(memcmp(&block, &expected, sizeof block) == 0);
+  int differing = 0;
+  for (int i = 0; i < 100; ++i) {
+    const volatile float t = 0.01f + 0.00137f * float(i);
+    const volatile float tie = 2.5f * t;
+    const std::vector<float> x = {6.0f * t, tie, -tie, 0.75f * t, -3.5f * t};
+    const Block expected = quantize(x, t);
+    fesetround(mode);
+    const Block block = quantize(x, t);
+    const int after = fegetround();
+    const volatile float quotient = tie / t;
+    fesetround(FE_TONEAREST);
+    const volatile float nearest = tie / t;
+    differing += quotient != nearest;
+    CHECK(after == mode);
+    CHECK(memcmp(&block, &expected, sizeof block) == 0);
+  }
+  CHECK(differing > 0);  // the mode did matter
 }
 
 TEST_CASE("Leading dimensions leave gaps untouched, scales take either layout, padding is 0") {

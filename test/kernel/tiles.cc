@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: MIT
 // Kernel tiles of 64 and 256 tokens, launched without the library: an odd 64-token tile starts two
-// scale columns into its block of 128 rows, a 256-token tile reads two blocks, the second of which may
-// not exist.
+// scale columns into its block of 128 rows, a 256-token tile reads two blocks, the second of which
+// may not exist.
 #include <cuda.h>
 
 #include <cstring>
-#include <fstream>
-#include <iterator>
-#include <string>
 
 #include "../../kernel/gemm_params.h"
 #include "../../kernel/gemm_sm100.h"
 #include "support/catch.h"
 #include "support/driver.h"
+#include "support/module.h"
 #include "support/problem.h"
 
 namespace {
@@ -20,13 +18,8 @@ namespace {
 using support::DeviceBuffer;
 using support::Driver;
 
-std::string read_file(const char* path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-nvfp4::TensorMap operand_map(const Driver& driver, CUdeviceptr codes, const support::Operand& operand,
-                             uint32_t tile_rows) {
+nvfp4::TensorMap operand_map(const Driver& driver, CUdeviceptr codes,
+                             const support::Operand& operand, uint32_t tile_rows) {
   const cuuint64_t dims[] = {cuuint64_t(operand.k / 2), cuuint64_t(operand.rows),
                              cuuint64_t(operand.l)};
   const cuuint64_t strides[] = {cuuint64_t(operand.ld / 2), cuuint64_t(operand.batch_stride / 2)};
@@ -50,8 +43,7 @@ void run_tile(const char* entry, const support::Shape& shape) {
   CAPTURE(entry, support::to_string(shape));
   const Driver& driver = Driver::get();
   support::Context context(driver);
-  const std::string ptx = read_file(NVFP4_TEST_TILES_PTX);
-  REQUIRE(!ptx.empty());
+  support::Module module(driver, NVFP4_TEST_PTX_DIR "/gemm_sm100_tiles.ptx");
 
   const support::Problem problem = support::make_problem(shape, support::Data::exact, 7);
   REQUIRE(support::sums_are_exact(problem));
@@ -75,25 +67,14 @@ void run_tile(const char* entry, const support::Shape& shape) {
   p.tiles_n = tiles(shape.n, Tile::kWeights);
   p.alpha = problem.alpha;
 
-  CUmodule module = nullptr;
-  CUfunction function = nullptr;
-  driver.check(driver.cuModuleLoadData(&module, ptx.c_str()), "cuModuleLoadData");
-  driver.check(driver.cuModuleGetFunction(&function, module, entry), "cuModuleGetFunction");
-  driver.check(driver.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                         int(Tile::kSharedBytes)),
-               "cuFuncSetAttribute");
   void* arguments[] = {&p};
-  driver.check(driver.cuLaunchKernel(function, p.tiles_m * p.tiles_n, 1, 1, Tile::kThreads, 1, 1,
-                                     Tile::kSharedBytes, nullptr, arguments, nullptr),
-               "cuLaunchKernel");
-  driver.check(driver.cuCtxSynchronize(), "cuCtxSynchronize");
+  module.launch(entry, p.tiles_m * p.tiles_n, Tile::kThreads, Tile::kSharedBytes, arguments);
 
   const std::vector<uint8_t> bytes = d.download();
   const std::vector<uint16_t> expected = support::reference(problem);
   REQUIRE(bytes.size() == expected.size() * 2);
   CHECK(std::memcmp(bytes.data(), expected.data(), bytes.size()) == 0);
   CHECK(d.guards_intact());
-  driver.check(driver.cuModuleUnload(module), "cuModuleUnload");
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The library through ctypes, written from include/nvfp4_gemm.h, and a GEMM in numpy whose number formats
-are ml_dtypes': nothing here shares code with the library."""
+"""The library through ctypes, written from include/nvfp4_gemm.h, and a GEMM in numpy whose number
+formats are ml_dtypes': nothing here shares code with the library."""
 import ctypes
 import os
 from ctypes import c_float, c_int32, c_int64, c_size_t, c_uint64, c_void_p
@@ -20,12 +20,15 @@ class GemmDesc(ctypes.Structure):
         ("struct_size", c_uint64),
         *[(name, c_int64) for name in ("m", "n", "k", "l")],
         ("a", c_void_p), ("a_ld", c_int64), ("a_batch_stride", c_int64),
-        ("a_scales", c_void_p), ("a_scales_batch_stride_bytes", c_int64), ("a_tensor_scale", c_void_p),
+        ("a_scales", c_void_p), ("a_scales_batch_stride_bytes", c_int64),
+        ("a_tensor_scale", c_void_p),
         ("b", c_void_p), ("b_ld", c_int64), ("b_batch_stride", c_int64),
-        ("b_scales", c_void_p), ("b_scales_batch_stride_bytes", c_int64), ("b_tensor_scale", c_void_p),
+        ("b_scales", c_void_p), ("b_scales_batch_stride_bytes", c_int64),
+        ("b_tensor_scale", c_void_p),
         ("c", c_void_p), ("c_ld", c_int64), ("c_batch_stride", c_int64),
         ("d", c_void_p), ("d_ld", c_int64), ("d_batch_stride", c_int64),
-        ("d_scales", c_void_p), ("d_scales_batch_stride_bytes", c_int64), ("d_tensor_scale", c_void_p),
+        ("d_scales", c_void_p), ("d_scales_batch_stride_bytes", c_int64),
+        ("d_tensor_scale", c_void_p),
         ("bias", c_void_p), ("alpha_device", c_void_p), ("beta_device", c_void_p),
         ("alpha", c_float), ("beta", c_float),
         ("workspace", c_void_p), ("workspace_bytes", c_uint64),
@@ -44,7 +47,8 @@ def load():
     library.nvfp4_status_name.restype = ctypes.c_char_p
     library.nvfp4_scale_bytes.restype = c_size_t
     library.nvfp4_scale_bytes.argtypes = [c_int64, c_int64, c_int32]
-    library.nvfp4_scale_convert_host.argtypes = [c_void_p, c_int32, c_void_p, c_int32, c_int64, c_int64]
+    library.nvfp4_scale_convert_host.argtypes = [c_void_p, c_int32, c_void_p, c_int32,
+                                                 c_int64, c_int64]
     library.nvfp4_quantize_host.argtypes = [c_void_p, c_int64, c_int64, c_int64, c_float, c_void_p,
                                             c_int64, c_void_p, c_int32]
     library.nvfp4_gemm_reference.argtypes = [ctypes.POINTER(GemmDesc)]
@@ -71,7 +75,7 @@ def make_desc(m, n, k, alpha, layout):
 
 
 def error_bound(a, b, k, alpha):
-    """The header's NUMERICS with E bounded by the largest value anywhere, and the last roundings."""
+    """The header's NUMERICS with E bounded by the largest value anywhere, and the roundings."""
     magnitude = np.abs(a) @ np.abs(b).T
     largest = np.maximum(2.0**16, magnitude)
     steps = k / 64

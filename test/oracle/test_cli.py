@@ -19,7 +19,7 @@ def run(*arguments, **environment):
 
 
 def quantised(x):
-    """The values that x has after quantisation with tensor scale amax / 2688, without that scale."""
+    """The values of x after quantisation with tensor scale amax / 2688, without that scale."""
     t = np.float32(np.abs(x).max() / np.float32(2688))
     blocks = x.reshape(x.shape[0], -1, 16)
     scales = (np.abs(blocks).max(axis=2) / np.float32(6) / t).astype(ml_dtypes.float8_e4m3fn)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""D from the device against numpy and ml_dtypes, everything through ctypes: a program in another language
-that dlopens the library and the driver. numpy makes the 128x4 scales, so the library converts nothing."""
+"""D from the device against numpy and ml_dtypes, everything through ctypes: a program in another
+language that dlopens the library and the driver. numpy makes the 128x4 scales, so the library
+converts nothing."""
 import ctypes
 import unittest
 
@@ -86,7 +87,8 @@ class Device(unittest.TestCase):
                 b, sfb = nvfp4.random_operand(rng, n, k, range(0x7F))
                 values_a, values_b = nvfp4.decode(a, sfa), nvfp4.decode(b, sfb)
                 alpha = float(np.float32(1e-6))
-                error = np.abs(self.product(a, sfa, b, sfb, k, alpha) - alpha * (values_a @ values_b.T))
+                d = self.product(a, sfa, b, sfb, k, alpha)
+                error = np.abs(d - alpha * (values_a @ values_b.T))
                 bound = nvfp4.error_bound(values_a, values_b, k, alpha)
                 self.assertLessEqual((error / bound).max(), 1)
 

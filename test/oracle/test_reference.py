@@ -47,7 +47,8 @@ class Reference(unittest.TestCase):
                 b, sfb = nvfp4.random_operand(rng, n, k, FINITE)
                 values_a, values_b = nvfp4.decode(a, sfa), nvfp4.decode(b, sfb)
                 alpha = float(np.float32(1e-6))
-                error = np.abs(self.product(a, sfa, b, sfb, k, alpha) - alpha * (values_a @ values_b.T))
+                d = self.product(a, sfa, b, sfb, k, alpha)
+                error = np.abs(d - alpha * (values_a @ values_b.T))
                 bound = nvfp4.error_bound(values_a, values_b, k, alpha)
                 self.assertLessEqual((error / bound).max(), 1)
 
@@ -70,7 +71,8 @@ class ScaleLayout(unittest.TestCase):
             size = library.nvfp4_scale_bytes(rows, k, nvfp4.LAYOUT_128X4)
             tiles = np.full(size, 0xFF, dtype=np.uint8)
             status = library.nvfp4_scale_convert_host(linear.ctypes.data, nvfp4.LAYOUT_LINEAR,
-                                                      tiles.ctypes.data, nvfp4.LAYOUT_128X4, rows, k)
+                                                      tiles.ctypes.data, nvfp4.LAYOUT_128X4,
+                                                      rows, k)
             self.assertEqual(status, 0, library.nvfp4_last_error())
             # 128 rows are 4 groups of 32; a tile stores [32 rows][4 groups][4 scales].
             padded = np.zeros((-(-rows // 128) * 128, -(-k // 64) * 4), dtype=np.uint8)
@@ -84,7 +86,8 @@ class Quantiser(unittest.TestCase):
         library = nvfp4.load()
         rng = np.random.default_rng(5)
         rows, k = 33, 256
-        x = (rng.standard_normal((rows, k)) * 10.0 ** rng.integers(-3, 4, (rows, 1))).astype(np.float32)
+        magnitudes = 10.0 ** rng.integers(-3, 4, (rows, 1))
+        x = (rng.standard_normal((rows, k)) * magnitudes).astype(np.float32)
         x[4, 16:32] = 0
         t = np.float32(np.abs(x).max() / 2688)
         codes = np.zeros((rows, k // 2), dtype=np.uint8)

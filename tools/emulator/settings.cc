@@ -11,7 +11,8 @@ namespace emu {
 
 namespace {
 
-// A silently ignored setting would make a reproducing seed useless, so a bad value ends the process.
+// A silently ignored setting would make a reproducing seed useless, so a bad value ends the
+// process.
 [[noreturn]] void refuse(const char* name, const char* value, const char* wanted) {
   fprintf(stderr, "emulator: %s=%s is not %s\n", name, value, wanted);
   exit(2);

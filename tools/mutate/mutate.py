@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""mutate.py BUILD: puts each bug of mutants.txt into a copy of the tree, builds there, and wants the named
-test to fail. Prints a table; exit code 0 only if every bug was found.
+"""mutate.py BUILD [NAME...]: puts each bug of mutants.txt (or those named) into a copy of the tree,
+builds there, and wants the named test to fail. Prints a table; exit code 0 only if every bug was
+found.
 
-The copy takes the objects along with their times, so that a mutant rebuilds what it touches and no more.
-Each test must pass in the untouched copy first: a test that always fails would find every bug."""
+The copy takes the objects along with their times, so that a mutant rebuilds what it touches and no
+more. Each test must pass in the untouched copy first: a test that always fails would find every
+bug."""
 import os
 import shutil
 import subprocess
@@ -48,8 +50,8 @@ def read_mutants(path):
 
 
 def mutated(text, mutant):
-    """The text with the one line replaced. A line that is not there, or twice, is an error: the source has
-    moved on and the mutant has to follow."""
+    """The text with the one line replaced. A line that is not there, or twice, is an error: the source
+    has moved on and the mutant has to follow."""
     lines = text.split("\n")
     at = [i for i, line in enumerate(lines) if line.strip() == mutant.old]
     if len(at) != 1:
@@ -102,12 +104,17 @@ def main():
     mutants = read_mutants(os.path.join(HERE, "mutants.txt"))
     for m in mutants:
         mutated(open(os.path.join(ROOT, m.file)).read(), m)  # all lines are there, before any work
+    wanted = sys.argv[2:]
+    unknown = set(wanted) - {m.name for m in mutants}
+    if unknown:
+        sys.exit(f"no such mutant: {', '.join(sorted(unknown))}")
+    mutants = [m for m in mutants if not wanted or m.name in wanted]
     tree = Tree(sys.argv[1])
     if not tree.build():
         sys.exit(f"the copy does not build:\n{tree.output}")
     for m in {(m.test, m.filter): m for m in mutants}.values():
         if tree.test(m) != 0:
-            sys.exit(f"without any bug, this test fails: {m.test} {m.filter}\n{tree.output[-2000:]}")
+            sys.exit(f"without any bug this fails: {m.test} {m.filter}\n{tree.output[-2000:]}")
 
     survivors = 0
     width = max(len(m.name) for m in mutants)

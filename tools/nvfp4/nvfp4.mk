@@ -22,6 +22,6 @@ $(B)/nvfp4: $(TOOL_OBJ) $(SUPPORT_OBJ) $(LIB)
 .PHONY: run
 run: $(SETUP) all  ## the three shapes of the GPU MODE task, verified: a table with PASS or FAIL
 	@if $(B)/nvfp4 info --require-device >$(B)/info.txt 2>&1; then $(B)/nvfp4 run --headline; \
-	else LD_LIBRARY_PATH=$(B)/emulator$${LD_LIBRARY_PATH:+:$$LD_LIBRARY_PATH} $(B)/nvfp4 run --headline; fi
+	else LD_LIBRARY_PATH="$(B)/emulator:$$LD_LIBRARY_PATH" $(B)/nvfp4 run --headline; fi
 
 -include $(TOOL_OBJ:.o=.d)

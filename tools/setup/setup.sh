@@ -57,13 +57,14 @@ works() {
   echo '__global__ void probe(int *p) { *p = 1; }' >"$probe/probe.cu"
   ok=1
   "$1" -arch=compute_100f -ptx -o "$probe/probe.ptx" "$probe/probe.cu" >/dev/null 2>&1 &&
-    "$(dirname "$(readlink -f "$1")")/ptxas" -arch=sm_100a -o "$probe/probe.cubin" "$probe/probe.ptx" \
-      >/dev/null 2>&1 && ok=0
+    "$(dirname "$(readlink -f "$1")")/ptxas" -arch=sm_100a -o "$probe/probe.cubin" \
+      "$probe/probe.ptx" >/dev/null 2>&1 && ok=0
   rm -rf "$probe"
   return $ok
 }
 found=
-for nvcc in "${NVCC:-}" .tools/cuda/bin/nvcc "$(command -v nvcc || true)" /usr/local/cuda/bin/nvcc; do
+for nvcc in "${NVCC:-}" .tools/cuda/bin/nvcc "$(command -v nvcc || true)" \
+  /usr/local/cuda/bin/nvcc; do
   if works "$nvcc"; then found=$nvcc; break; fi
 done
 if [ -z "$found" ]; then
@@ -76,4 +77,5 @@ if [ -z "$found" ]; then
   works "$found" || fail "the compiler from the wheels does not compile a kernel for compute_100f"
 fi
 say "nvcc: $found"
-printf '# Written by %s: what the Makefile compiles with.\nNVCC ?= %s\n' "$here/setup.sh" "$found" >"$stamp"
+printf '# Written by %s: what the Makefile compiles with.\nNVCC ?= %s\n' "$here/setup.sh" "$found" \
+  >"$stamp"

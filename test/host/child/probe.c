@@ -21,6 +21,9 @@
 
 #include "nvfp4_gemm.h"
 
+/* Seconds, in each process: a hang is a failed test, not a hung suite. */
+enum { TIME_LIMIT = 60 };
+
 static nvfp4_gemm_desc problem(void) {
   nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
   g.m = 256, g.n = 384, g.k = 512, g.l = 1;
@@ -50,6 +53,7 @@ static void run(int64_t m, int64_t k, int64_t l) {
 static void fork_and_run(void) {
   pid_t child = fork();
   if (child == 0) {
+    alarm(TIME_LIMIT);
     run(256, 512, 1);
     _exit(0);
   }

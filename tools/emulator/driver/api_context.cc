@@ -40,6 +40,11 @@ CUresult cuCtxCreate_v2(CUcontext* context, unsigned int flags, CUdevice device)
 }
 
 // Parameters ask for execution affinity or CIG, which one emulated device does not have.
+CUresult cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam*, int count, unsigned int flags,
+                        CUdevice device) {
+  if (count == 0) return create(Entry::cuCtxCreate_v3, context, flags, device);
+  return initialised(Entry::cuCtxCreate_v3, [](State&) { return CUDA_ERROR_NOT_SUPPORTED; });
+}
 CUresult cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* params, unsigned int flags,
                         CUdevice device) {
   if (!params) return create(Entry::cuCtxCreate_v4, context, flags, device);

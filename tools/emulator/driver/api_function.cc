@@ -104,7 +104,8 @@ CUresult cuKernelGetName(const char** name, CUkernel handle) {
   });
 }
 
-// From threads, blocks and shared memory; registers are not known. 0 blocks where one does not fit.
+// From threads, blocks and shared memory; registers are not known. 0 blocks where a launch is
+// refused, which depends on the function's attribute (measured).
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction handle, int threads,
                                                      size_t dynamic_shared) {
   constexpr Entry entry = Entry::cuOccupancyMaxActiveBlocksPerMultiprocessor;
@@ -112,8 +113,8 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction han
     if (!blocks || threads <= 0) return CUDA_ERROR_INVALID_VALUE;
     const DeviceRow& d = *s.device;
     size_t shared = f.entry->static_shared_bytes + dynamic_shared;
-    if (threads > threads_per_block || shared > size_t(d.shared_optin()))
-      return *blocks = 0, CUDA_SUCCESS;
+    size_t most = size_t(effective(s, *f.entry, &f.attributes, f.kernel).dynamic_shared);
+    if (threads > threads_per_block || dynamic_shared > most) return *blocks = 0, CUDA_SUCCESS;
     int reserved = 0;
     device_attribute(d, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, &reserved);
     int by_threads = d.threads_per_sm / ((threads + 31) / 32 * 32);

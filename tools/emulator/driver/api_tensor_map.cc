@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tensor maps: unit/tensor_map.h knows the rules and the encoding.
+// Tensor maps: unit/tensor_map.h knows the rules and the encoding. Although nothing in a map
+// belongs to a context, the driver wants one to be current (measured).
 #include <cstring>
 
 #include "../unit/tensor_map.h"
@@ -24,7 +25,7 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuui
                                 CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
                                 CUtensorMapL2promotion l2_promotion,
                                 CUtensorMapFloatOOBfill oob_fill) {
-  return initialised(Entry::cuTensorMapEncodeTiled, [&](State& s) {
+  return in_context(Entry::cuTensorMapEncodeTiled, [&](State& s, Context&) {
     if (!s.device->clusters()) return CUDA_ERROR_NOT_SUPPORTED;  // no TMA before 9.0
     emu::TensorMapArguments a;
     a.map = map;
@@ -49,7 +50,7 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuui
 }
 
 CUresult cuTensorMapReplaceAddress(CUtensorMap* map, void* address) {
-  return initialised(Entry::cuTensorMapReplaceAddress, [&](State&) {
+  return in_context(Entry::cuTensorMapReplaceAddress, [&](State&, Context&) {
     bool placed = map && uintptr_t(map) % map_alignment == 0;
     if (!placed || uintptr_t(address) % 16) return CUDA_ERROR_INVALID_VALUE;
     emu::TensorMap held;

@@ -49,7 +49,7 @@ void JitOptions::write(const Log& log, const std::string& text) {
     memcpy(log.buffer, text.data(), written);
     log.buffer[written] = 0;
   }
-  if (log.filled) *log.filled = reinterpret_cast<void*>(written ? written + 1 : 0);
+  if (log.filled) *log.filled = reinterpret_cast<void*>(written);
 }
 
 namespace {

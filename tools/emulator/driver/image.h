@@ -25,7 +25,7 @@ class JitOptions {
   struct Log {
     char* buffer = nullptr;
     size_t capacity = 0;
-    void** filled = nullptr;  // the size option's value: how many bytes were written
+    void** filled = nullptr;  // the size option's value: characters written (measured: no NUL)
   };
   static void write(const Log& log, const std::string& text);
   Log error_, info_;

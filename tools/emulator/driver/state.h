@@ -3,7 +3,9 @@
 //
 // Execution is eager: a launch runs to its end inside the call, so work in a stream is finished
 // when the call that enqueued it returns, streams are trivially ordered, and events are complete
-// once recorded. An asynchronous error is still reported as hardware does: by the next call.
+// once recorded. An asynchronous error is still reported as hardware does: by the next call. On
+// hardware it ends the whole process; here it ends its context, so that one test program can
+// provoke several.
 //
 // Two locks. `execution` is held while device memory is used or changed: by a running grid, by
 // copies, by whatever frees. `lock` guards everything else and is never held while a grid runs, so

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// One binder per opcode of ptx/opcodes.def: it looks at an instruction of a form that the table admits
-// and returns the function that executes it, or nullptr and a sentence why the machine does not.
+// One binder per opcode of ptx/opcodes.def: it looks at an instruction of a form that the table
+// admits and returns the function that executes it, or nullptr and a sentence why the machine does
+// not.
 #pragma once
 
 #include <string>

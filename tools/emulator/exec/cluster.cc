@@ -34,8 +34,8 @@ Cta::Cta(Cluster& owner, uint32_t r, Dim3 where)
   uint64_t threads = volume(cluster.launch.block);
   for (uint64_t first = 0; first < threads; first += 32) {
     uint32_t n = uint32_t(std::min<uint64_t>(32, threads - first));
-    warps.push_back(std::make_unique<Warp>(*this, uint32_t(first / 32),
-                                           n == 32 ? ~0u : (1u << n) - 1));
+    warps.push_back(
+        std::make_unique<Warp>(*this, uint32_t(first / 32), n == 32 ? ~0u : (1u << n) - 1));
   }
   live_warps = uint32_t(warps.size());
 }
@@ -62,9 +62,10 @@ uint32_t Cluster::shared_bytes(const Launch& launch) {
 Cta& Cluster::cta_of(uint32_t address, uint32_t* offset, const char* who) {
   uint32_t rank = address >> SharedMemory::rank_shift;
   if (rank >= ctas.size())
-    throw Fault(FaultKind::illegal_address,
-                format("%s at shared::cluster address 0x%08x: no CTA has rank %u in a cluster of %zu",
-                       who, address, rank, ctas.size()));
+    throw Fault(
+        FaultKind::illegal_address,
+        format("%s at shared::cluster address 0x%08x: no CTA has rank %u in a cluster of %zu", who,
+               address, rank, ctas.size()));
   *offset = address & ((1u << SharedMemory::rank_shift) - 1);
   return *ctas[rank];
 }

@@ -18,8 +18,7 @@ void Divergence::branch(uint32_t taken, uint32_t target, uint32_t reconverge) {
   }
   int join = here().join;
   // A loop that lanes leave one by one asks for the same join again and again.
-  if (reconverge != ptx::no_target &&
-      (join == no_join || joins_[size_t(join)].pc != reconverge))
+  if (reconverge != ptx::no_target && (join == no_join || joins_[size_t(join)].pc != reconverge))
     join = make_join(reconverge, here().mask, join);
   Fragment& f = here();
   f.mask = stay;

@@ -13,7 +13,7 @@ namespace emu {
 
 namespace {
 
-constexpr uint64_t slice = 1 << 14;     // instructions between looks at the other clusters
+constexpr uint64_t slice = 1 << 14;  // instructions between looks at the other clusters
 // A cluster that runs longer may be waiting for another CTA through global memory: from then on its
 // host thread runs further clusters beside it, as an SM would.
 constexpr uint64_t patience = 1 << 18;
@@ -86,7 +86,8 @@ Counters GridRun::run() {
   uint64_t threads = settings().workers ? settings().workers : std::thread::hardware_concurrency();
   threads = std::clamp<uint64_t>(threads, 1, std::max<uint64_t>(clusters, 1));
   // As many CTAs as the device has SMs can rely on running together.
-  uint64_t per_thread = uint64_t(launch_.cluster.x) * launch_.cluster.y * launch_.cluster.z * threads;
+  uint64_t per_thread =
+      uint64_t(launch_.cluster.x) * launch_.cluster.y * launch_.cluster.z * threads;
   most_resident_ = std::max<size_t>(1, (launch_.sm_count + per_thread - 1) / per_thread);
   std::vector<std::thread> helpers;
   for (uint64_t i = 1; i < threads; ++i) helpers.emplace_back([this] { work(); });

@@ -45,8 +45,8 @@ Place in_params(Warp& warp, uint64_t address, uint32_t bytes, const char* who) {
   const auto& params = warp.cta.cluster.launch.params;
   if (address > params.size() || bytes > params.size() - address)
     throw Fault(FaultKind::illegal_address,
-                format("%s of %u bytes at parameter offset %llu; the block has %zu bytes", who, bytes,
-                       LongLong(address), params.size()));
+                format("%s of %u bytes at parameter offset %llu; the block has %zu bytes", who,
+                       bytes, LongLong(address), params.size()));
   Place p;
   p.space = Space::param;
   p.host = const_cast<uint8_t*>(params.data()) + address;  // read only; st refuses .param

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One lane's access to memory of any state space: where an address leads, and reading and writing there.
+// One lane's access to memory of any state space: where an address leads, and reading and writing
+// there.
 #pragma once
 
 #include "machine.h"
@@ -12,7 +13,7 @@ struct Place {
   uint8_t* host = nullptr;                // global, param
   SharedMemory* shared = nullptr;
   LocalMemory* local = nullptr;
-  uint64_t offset = 0;                    // in shared or local memory
+  uint64_t offset = 0;  // in shared or local memory
   uint32_t lane = 0;
 
   // `bytes` of 1, 2, 4, 8, aligned. Global accesses are single-copy atomic, as warps on other host

@@ -2,8 +2,8 @@
 // The machine: a grid of clusters of CTAs of warps, and what instruction semantics may touch.
 //
 // A cluster runs on one host thread from start to end, so nothing inside it needs a lock; global
-// memory is shared by host threads. Asynchronous work is posted to the cluster's AsyncQueue and takes
-// effect in an order the seed chooses.
+// memory is shared by host threads. Asynchronous work is posted to the cluster's AsyncQueue and
+// takes effect in an order the seed chooses.
 #pragma once
 
 #include <atomic>
@@ -42,7 +42,7 @@ struct Launch {
   const ptx::Function* function = nullptr;
   Dim3 grid, block, cluster;
   uint32_t dynamic_shared_bytes = 0;
-  std::vector<uint8_t> params;   // the entry's parameter block, Function::param_bytes long
+  std::vector<uint8_t> params;  // the entry's parameter block, Function::param_bytes long
   GlobalMemory* memory = nullptr;
   uint32_t sm_count = 1;
   uint64_t grid_id = 0;
@@ -64,13 +64,13 @@ class Warp {
  public:
   Warp(Cta& cta, uint32_t index, uint32_t lanes);  // lanes: mask of existing threads
   Cta& cta;
-  const uint32_t index;       // in its CTA
-  const uint32_t lanes;       // the threads that exist (block size not a multiple of 32)
-  uint32_t exited = 0;        // of them, those that returned
-  std::string waiting;        // set by an instruction that returns Step::blocked: what it waits for
+  const uint32_t index;  // in its CTA
+  const uint32_t lanes;  // the threads that exist (block size not a multiple of 32)
+  uint32_t exited = 0;   // of them, those that returned
+  std::string waiting;   // set by an instruction that returns Step::blocked: what it waits for
   Divergence flow;
   LocalMemory local;
-  uint32_t cluster_arrived = 0;  // lanes between barrier.cluster.arrive and .wait
+  uint32_t cluster_arrived = 0;      // lanes between barrier.cluster.arrive and .wait
   uint64_t cluster_ticket[32] = {};  // per lane, the generation of barrier.cluster it arrived at
 
   uint32_t live() const { return lanes & ~exited; }
@@ -79,10 +79,12 @@ class Warp {
   // register that nobody wrote, or that a tcgen05.ld still owns, is a Fault.
   // `part` 1 is the high half of a .b128 register.
   uint64_t get(const ptx::Operand& op, uint32_t lane, uint32_t part = 0) const;
-  bool pred(const ptx::Operand& op, uint32_t lane) const { return (get(op, lane) & 1) != op.negated; }
+  bool pred(const ptx::Operand& op, uint32_t lane) const {
+    return (get(op, lane) & 1) != op.negated;
+  }
   // A sink swallows it. The bits above the register's width are dropped.
   void set(const ptx::Operand& op, uint32_t lane, uint64_t bits, uint32_t part = 0);
-  uint64_t address(const ptx::Operand& op, uint32_t lane) const;   // Kind::address: base + offset
+  uint64_t address(const ptx::Operand& op, uint32_t lane) const;  // Kind::address: base + offset
 
   // The same for all lanes at once: 32 values, of which only those in `active` mean something. A
   // source that is no register is spread into `scratch`. A destination becomes defined by asking.
@@ -91,17 +93,18 @@ class Warp {
                          uint32_t part = 0) const;
   uint64_t* destination(const ptx::Operand& op, uint32_t active, uint32_t part = 0);
   uint32_t pred_mask(const ptx::Operand& op, uint32_t active) const;  // lanes where it is true
-  uint32_t guarded(const ptx::Instr& in, uint32_t mask) const;        // lanes that the guard lets pass
+  uint32_t guarded(const ptx::Instr& in, uint32_t mask) const;  // lanes that the guard lets pass
   // mov only: the lanes whose register has a value; no Fault. A lane without one can be passed on.
   uint32_t defined(const ptx::Operand& op, uint32_t active) const;
   void undefine(const ptx::Operand& op, uint32_t lanes_without_value);
 
   // For instructions that work on the whole warp or want one value.
-  uint64_t uniform(const ptx::Operand& op, uint32_t active, const char* who) const;  // Fault if lanes differ
+  uint64_t uniform(const ptx::Operand& op, uint32_t active,
+                   const char* who) const;                          // Fault if lanes differ
   void require_aligned(uint32_t active, const char* opcode) const;  // Fault unless active == live()
 
-  // For .sync instructions with a membermask: all lanes of `member` once they stand together at this
-  // instruction, 0 when the caller has to return Step::blocked. `any_place`: they may wait at
+  // For .sync instructions with a membermask: all lanes of `member` once they stand together at
+  // this instruction, 0 when the caller has to return Step::blocked. `any_place`: they may wait at
   // different instructions of that opcode (bar.warp.sync). Fault when a lane of it can never come.
   uint32_t gather(const ptx::Instr& in, uint32_t active, uint32_t member, bool any_place = false);
 
@@ -123,10 +126,10 @@ class Warp {
   uint64_t special(ptx::Special s, uint32_t lane) const;
   uint64_t symbol(const ptx::Operand& op) const;
   [[noreturn]] void no_value(const ptx::Operand& op, uint32_t lanes_without_value) const;
-  std::vector<uint64_t> values_;     // slot * 32 + lane
-  std::vector<uint32_t> defined_;    // per slot: lanes that hold a value
-  std::vector<uint32_t> pending_;    // per slot: lanes owned by a tcgen05.ld
-  Row sink_;                         // where results for `_` go
+  std::vector<uint64_t> values_;                // slot * 32 + lane
+  std::vector<uint32_t> defined_;               // per slot: lanes that hold a value
+  std::vector<uint32_t> pending_;               // per slot: lanes owned by a tcgen05.ld
+  Row sink_;                                    // where results for `_` go
   uint64_t cached_begin_ = 1, cached_end_ = 0;  // the allocation that global() hit last
   uint8_t* cached_data_ = nullptr;
 };
@@ -146,12 +149,12 @@ class Cta {
  public:
   Cta(Cluster& cluster, uint32_t rank, Dim3 id);
   Cluster& cluster;
-  const uint32_t rank;        // %cluster_ctarank
-  const Dim3 id;              // %ctaid
+  const uint32_t rank;  // %cluster_ctarank
+  const Dim3 id;        // %ctaid
   SharedMemory shared;
   TensorMemory tensor_memory;
-  MbarrierTable mbarriers;    // keyed by CTA-relative shared address
-  CtaUnits units;             // copy groups, the tcgen05 pipe
+  MbarrierTable mbarriers;  // keyed by CTA-relative shared address
+  CtaUnits units;           // copy groups, the tcgen05 pipe
   NamedBarriers barriers;
   std::vector<std::unique_ptr<Warp>> warps;
   Counters counters;
@@ -183,22 +186,23 @@ class Cluster {
  public:
   Cluster(const Launch& launch, Dim3 id, uint64_t seed);
   const Launch& launch;
-  const Dim3 id;              // %clusterid
+  const Dim3 id;  // %clusterid
   std::vector<std::unique_ptr<Cta>> ctas;
   AsyncQueue async;
-  ClusterBarrier barrier;     // barrier.cluster
-  uint64_t progress = 0;      // counts events that may unblock somebody: whoever causes one adds 1
+  ClusterBarrier barrier;  // barrier.cluster
+  uint64_t progress = 0;   // counts events that may unblock somebody: whoever causes one adds 1
   // Set while nothing else can happen: an mbarrier.try_wait that would block answers false instead
   // (PTX lets it time out), so that code which gives up after a while can do so.
   bool waits_expire = false;
 
-  // Splits a .shared::cluster address into CTA and CTA-relative address; Fault if there is no such rank.
+  // Splits a .shared::cluster address into CTA and CTA-relative address; Fault if there is no such
+  // rank.
   Cta& cta_of(uint32_t address, uint32_t* offset, const char* who);
 
   // The CTA's shared-memory size for a launch, Fault-free: window_start is not counted.
   static uint32_t shared_bytes(const Launch& launch);
   Dim3 cta_in_cluster(uint32_t rank) const;  // %cluster_ctaid
-  Supply* supply = nullptr;                  // the clusters not yet started; nullptr: there are none
+  Supply* supply = nullptr;  // the clusters not yet started; nullptr: there are none
   static constexpr uint32_t max_shared_bytes = 232448;  // 227 KB: 228 KB per SM less 1 KB reserved
 };
 

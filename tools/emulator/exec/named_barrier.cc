@@ -32,8 +32,8 @@ uint64_t NamedBarriers::arrive(uint32_t id, uint32_t threads, Warp& warp, uint32
                        threads ? threads : all, b.threads ? b.threads : all));
   if (b.arrived[warp.index] & lanes)
     throw Fault(FaultKind::barrier_misuse,
-                format("%s: lanes 0x%08x arrive at barrier %u for the second time in one phase", who,
-                       b.arrived[warp.index] & lanes, id));
+                format("%s: lanes 0x%08x arrive at barrier %u for the second time in one phase",
+                       who, b.arrived[warp.index] & lanes, id));
   b.arrived[warp.index] |= lanes;
   uint64_t ticket = b.generation + 1;
   finish_if_complete(b);
@@ -121,7 +121,8 @@ void ClusterBarrier::finish_if_complete() {
     for (auto& warp : cta->warps)
       for (uint32_t l = warp->live(); l; l &= l - 1) {
         int lane = std::countr_zero(l);
-        if (!(warp->cluster_arrived >> lane & 1) || warp->cluster_ticket[lane] <= generation_) return;
+        if (!(warp->cluster_arrived >> lane & 1) || warp->cluster_ticket[lane] <= generation_)
+          return;
         anybody = true;
       }
   if (!anybody) return;

@@ -27,7 +27,8 @@ class NamedBarriers {
   uint64_t arrive(uint32_t id, uint32_t threads, Warp& warp, uint32_t lanes, const char* who);
   bool passed(uint32_t id, uint64_t ticket) const { return barriers_[id].generation >= ticket; }
 
-  // bar.red: adds the predicates of arriving lanes, and reads the sums of the generation passed last.
+  // bar.red: adds the predicates of arriving lanes, and reads the sums of the generation passed
+  // last.
   void contribute(uint32_t id, uint32_t lanes, uint32_t true_lanes);
   uint32_t result(uint32_t id, Reduction r) const;
 
@@ -53,8 +54,8 @@ class ClusterBarrier {
  public:
   explicit ClusterBarrier(Cluster& cluster) : cluster_(cluster) {}
 
-  void arrive(Warp& warp, uint32_t lanes);       // Fault: arrived already and has not waited
-  bool wait(Warp& warp, uint32_t lanes);         // false: not yet. Fault: has not arrived
+  void arrive(Warp& warp, uint32_t lanes);  // Fault: arrived already and has not waited
+  bool wait(Warp& warp, uint32_t lanes);    // false: not yet. Fault: has not arrived
   void threads_exited() { finish_if_complete(); }
   std::string describe() const;
 

@@ -83,12 +83,12 @@ __extension__ typedef unsigned __int128 uint128;
 // Twice as wide, of the same signedness.
 template <class T>
 struct Wide {
-  using type = std::conditional_t<
-      std::is_signed_v<T>,
-      std::conditional_t<sizeof(T) <= 2, int32_t,
-                         std::conditional_t<sizeof(T) == 4, int64_t, int128>>,
-      std::conditional_t<sizeof(T) <= 2, uint32_t,
-                         std::conditional_t<sizeof(T) == 4, uint64_t, uint128>>>;
+  using type =
+      std::conditional_t<std::is_signed_v<T>,
+                         std::conditional_t<sizeof(T) <= 2, int32_t,
+                                            std::conditional_t<sizeof(T) == 4, int64_t, int128>>,
+                         std::conditional_t<sizeof(T) <= 2, uint32_t,
+                                            std::conditional_t<sizeof(T) == 4, uint64_t, uint128>>>;
 };
 template <class T>
 using wide_t = typename Wide<T>::type;
@@ -102,10 +102,11 @@ inline Exec checked(Exec exec, std::string& why) {
   return exec ? exec : refuse(why, "the machine does not execute this type");
 }
 
-// The floating-point half of an opcode that has integer forms too (add, sub, mul, min, max, abs, neg).
-Exec float_add(const Instr& in), float_sub(const Instr& in), float_mul(const Instr& in);
-Exec float_min(const Instr& in), float_max(const Instr& in);
-Exec float_abs(const Instr& in), float_neg(const Instr& in);
+// The floating-point half of an opcode that has integer forms too (add, sub, mul, min, max, abs,
+// neg).
+Exec float_add(const Instr&in), float_sub(const Instr&in), float_mul(const Instr&in);
+Exec float_min(const Instr&in), float_max(const Instr&in);
+Exec float_abs(const Instr&in), float_neg(const Instr&in);
 Exec float_setp(const Instr& in);
 
 inline bool is_float(Type t) { return ptx::class_of(t) == 'f' || ptx::class_of(t) == 'x'; }

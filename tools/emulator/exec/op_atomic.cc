@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// atom and red (PTX ISA 9.7.13.3, 9.7.13.4). Lanes act one after another, lowest first; hardware leaves
-// their order open.
+// atom and red (PTX ISA 9.7.13.3, 9.7.13.4). Lanes act one after another, lowest first; hardware
+// leaves their order open.
 #include <algorithm>
 
 #include "binders.h"
@@ -44,13 +44,15 @@ uint64_t or_of(uint64_t old, uint64_t b, uint64_t) { return old | b; }
 uint64_t xor_of(uint64_t old, uint64_t b, uint64_t) { return old ^ b; }
 uint64_t add_integer(uint64_t old, uint64_t b, uint64_t) { return old + b; }
 uint64_t increment(uint64_t old, uint64_t b, uint64_t) { return old >= b ? 0 : old + 1; }
-uint64_t decrement(uint64_t old, uint64_t b, uint64_t) {
-  return old == 0 || old > b ? b : old - 1;
+uint64_t decrement(uint64_t old, uint64_t b, uint64_t) { return old == 0 || old > b ? b : old - 1; }
+template <class T>
+uint64_t min_of(uint64_t old, uint64_t b, uint64_t) {
+  return register_bits(std::min(T(old), T(b)));
 }
 template <class T>
-uint64_t min_of(uint64_t old, uint64_t b, uint64_t) { return register_bits(std::min(T(old), T(b))); }
-template <class T>
-uint64_t max_of(uint64_t old, uint64_t b, uint64_t) { return register_bits(std::max(T(old), T(b))); }
+uint64_t max_of(uint64_t old, uint64_t b, uint64_t) {
+  return register_bits(std::max(T(old), T(b)));
+}
 
 template <const soft::Format& F, int Parts, bool Ftz>
 uint64_t add_float(uint64_t old, uint64_t b, uint64_t) {
@@ -61,7 +63,8 @@ uint64_t add_float(uint64_t old, uint64_t b, uint64_t) {
   uint64_t sum = 0;
   for (uint32_t p = 0; p < Parts; ++p)
     sum |= uint64_t(soft::add(uint32_t(old >> p * bits & mask), uint32_t(b >> p * bits & mask), F,
-                              rules)) << p * bits;
+                              rules))
+           << p * bits;
   return sum;
 }
 

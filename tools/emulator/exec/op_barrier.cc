@@ -19,7 +19,8 @@ Request request(Warp& w, const Instr& in, uint32_t active, bool aligned) {
   if (in.ops.size() < 2) return r;
   r.threads = uint32_t(w.uniform(in.ops[1], active, in.opcode));
   if (r.threads == NamedBarriers::whole_cta)
-    throw Fault(FaultKind::barrier_misuse, format("%s at barrier %u for 0 threads", in.opcode, r.id));
+    throw Fault(FaultKind::barrier_misuse,
+                format("%s at barrier %u for 0 threads", in.opcode, r.id));
   return r;
 }
 

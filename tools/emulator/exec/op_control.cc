@@ -31,9 +31,7 @@ Step stop(Warp&, const Instr& in, uint32_t) {
 
 }  // namespace
 
-Exec bind_bra(const Instr& in, std::string&) {
-  return in.has(Mod::uni) ? branch_uniform : branch;
-}
+Exec bind_bra(const Instr& in, std::string&) { return in.has(Mod::uni) ? branch_uniform : branch; }
 Exec bind_ret(const Instr&, std::string&) { return end; }
 Exec bind_exit(const Instr&, std::string&) { return end; }
 Exec bind_trap(const Instr&, std::string&) { return stop; }

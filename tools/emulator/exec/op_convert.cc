@@ -57,8 +57,10 @@ template <class S, const Format& To>
 Step int_to_float(Warp& w, const Instr& in, uint32_t active) {
   Rules rules = rules_of(in);
   return convert_lanes(w, in, active, [rules](uint64_t a) -> uint64_t {
-    if constexpr (std::is_signed_v<S>) return soft::encode(soft::from_integer(S(a)), To, rules);
-    else return soft::encode(soft::from_unsigned(S(a)), To, rules);
+    if constexpr (std::is_signed_v<S>)
+      return soft::encode(soft::from_integer(S(a)), To, rules);
+    else
+      return soft::encode(soft::from_unsigned(S(a)), To, rules);
   });
 }
 

@@ -16,8 +16,7 @@ Step arithmetic(Warp& w, const Instr& in, uint32_t active) {
   constexpr uint64_t mask = (1ull << bits) - 1;
   Warp::Row scratch[3];
   const uint64_t* src[3] = {};
-  for (int i = 0; i < Operands; ++i)
-    src[i] = w.source(in.ops[size_t(i) + 1], active, scratch[i]);
+  for (int i = 0; i < Operands; ++i) src[i] = w.source(in.ops[size_t(i) + 1], active, scratch[i]);
   for (int i = Operands; i < 3; ++i) src[i] = src[0];
   const soft::Rules rules = rules_of(in);
   uint64_t* d = w.destination(in.ops[0], active);
@@ -49,11 +48,15 @@ using soft::Format;
 using soft::Rules;
 using U = uint32_t;
 
-U add_of(U a, U b, U, const Format& f, const Rules& r, const Instr&) { return soft::add(a, b, f, r); }
+U add_of(U a, U b, U, const Format& f, const Rules& r, const Instr&) {
+  return soft::add(a, b, f, r);
+}
 U sub_of(U a, U b, U, const Format& f, const Rules& r, const Instr&) {
   return soft::add(a, b ^ f.sign_bit(), f, r);
 }
-U mul_of(U a, U b, U, const Format& f, const Rules& r, const Instr&) { return soft::mul(a, b, f, r); }
+U mul_of(U a, U b, U, const Format& f, const Rules& r, const Instr&) {
+  return soft::mul(a, b, f, r);
+}
 U fma_of(U a, U b, U c, const Format& f, const Rules& r, const Instr&) {
   return soft::fma(a, b, c, f, r);
 }
@@ -114,7 +117,9 @@ Step compare_pairs(Warp& w, const Instr& in, uint32_t active) {
   for_lanes(active, [&](uint32_t i) {
     for (int h = 0; h < 2; ++h)
       result[h] |= (outcomes >> int(soft::compare(a[i] >> 16 * h & 0xFFFF, b[i] >> 16 * h & 0xFFFF,
-                                                  soft::f16, ftz)) & 1) << i;
+                                                  soft::f16, ftz)) &
+                    1)
+                   << i;
   });
   for (size_t h = 0; h < 2; ++h) {
     uint64_t* d = w.destination(in.ops[h], active);

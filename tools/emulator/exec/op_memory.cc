@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // ld, st (PTX ISA 9.7.9.8, 9.7.9.12), prefetch and createpolicy.
 //
-// Cache operators, eviction priorities and policies change no value. Order needs no more than program
-// order: one host thread runs a cluster, and global accesses are acquire and release (lane_memory.h).
+// Cache operators, eviction priorities and policies change no value. Order needs no more than
+// program order: one host thread runs a cluster, and global accesses are acquire and release
+// (lane_memory.h).
 #include "binders.h"
 #include "lane_memory.h"
 #include "op.h"
@@ -88,7 +89,8 @@ struct Store {
   static constexpr Exec exec = store<S>;
 };
 
-// A hint, and no fault on hardware whatever the address is; reading the address register is checked.
+// A hint, and no fault on hardware whatever the address is; reading the address register is
+// checked.
 Step hint(Warp& w, const Instr& in, uint32_t active) {
   for_lanes(active, [&](uint32_t i) { w.address(in.ops[0], i); });
   return Step::next;

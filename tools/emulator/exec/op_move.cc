@@ -12,7 +12,7 @@ namespace {
 Step move(Warp& w, const Instr& in, uint32_t active) {
   Warp::Row scratch;
   uint32_t known = w.defined(in.ops[1], active);
-  uint64_t mask = in.type() == Type::pred            ? 1
+  uint64_t mask = in.type() == Type::pred         ? 1
                   : ptx::bits_of(in.type()) >= 64 ? ~0ull
                                                   : (1ull << ptx::bits_of(in.type())) - 1;
   const uint64_t* a = w.source(in.ops[1], known, scratch);

@@ -31,8 +31,8 @@ Partner partner(uint32_t lane, uint32_t b, uint32_t c) {
   return {first | (distance & ~segment), (first | (distance & ~segment)) <= last};
 }
 
-// shfl.sync d{|p}, a, b, c, membermask. What a lane that takes no part would have given has no value,
-// so the reader's register has none either.
+// shfl.sync d{|p}, a, b, c, membermask. What a lane that takes no part would have given has no
+// value, so the reader's register has none either.
 template <Mod Mode>
 Step shuffle(Warp& w, const Instr& in, uint32_t active) {
   size_t at = in.ops.size() - 4;

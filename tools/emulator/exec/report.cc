@@ -85,9 +85,9 @@ Fault located(const Fault& fault, const Warp& warp, const ptx::Instr& in, uint32
 }
 
 Fault located(const Fault& fault, const Cluster& cluster, const char* during) {
-  return Fault(fault.kind,
-               head(fault.kind, cluster) +
-                   format(", cluster %s, %s\n  ", dim(cluster.id).c_str(), during) + fault.text);
+  return Fault(fault.kind, head(fault.kind, cluster) +
+                               format(", cluster %s, %s\n  ", dim(cluster.id).c_str(), during) +
+                               fault.text);
 }
 
 Fault deadlock(const Cluster& cluster) {

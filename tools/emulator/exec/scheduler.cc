@@ -12,8 +12,8 @@ constexpr uint64_t longest_quantum = 32;
 // After so many instructions without an event somebody spins on what asynchronous work will do (a
 // test_wait loop), and the work has to happen although a warp can go on.
 constexpr uint64_t spin_limit = 1 << 15;
-// How often blocked try_waits answer false before a standstill is called a deadlock: enough for code
-// that waits a few times and then goes another way.
+// How often blocked try_waits answer false before a standstill is called a deadlock: enough for
+// code that waits a few times and then goes another way.
 constexpr uint32_t expiry_rounds = 16;
 constexpr uint64_t default_budget = 4'000'000'000;
 }  // namespace
@@ -66,8 +66,10 @@ bool Scheduler::turn() {
     if (next_ >= live_.size()) next_ = 0;
     Warp& warp = *live_[next_];
     bool ran = turn_of(warp);
-    if (!warp.live()) end_warp(warp);  // takes it out of live_, so next_ is the one behind it
-    else ++next_;
+    if (!warp.live())
+      end_warp(warp);  // takes it out of live_, so next_ is the one behind it
+    else
+      ++next_;
     if (ran) return true;
   }
   return false;
@@ -98,17 +100,19 @@ bool Scheduler::step(Warp& warp) {
   if (!flow.settle()) return false;
   uint32_t pc = flow.here().pc, active = flow.here().mask;
   if (pc >= code_.size())
-    throw report::located(Fault(FaultKind::illegal_instruction, "a warp runs past the last instruction"),
-                          warp, code_.back(), active);
+    throw report::located(
+        Fault(FaultKind::illegal_instruction, "a warp runs past the last instruction"), warp,
+        code_.back(), active);
   const ptx::Instr& in = code_[pc];
   ptx::Step step = ptx::Step::next;
   try {
     if (in.guard != ptx::no_register) active = warp.guarded(in, active);
     if (active) step = in.exec(warp, in, active);
     if (++warp.cta.counters.instructions > limit_)
-      throw Fault(FaultKind::watchdog,
-                  format("the CTA has executed %llu warp instructions; EMU_MAX_INSTRUCTIONS allows more",
-                         (unsigned long long)limit_));
+      throw Fault(
+          FaultKind::watchdog,
+          format("the CTA has executed %llu warp instructions; EMU_MAX_INSTRUCTIONS allows more",
+                 (unsigned long long)limit_));
   } catch (const Fault& fault) {
     throw report::located(fault, warp, in, active);
   }
@@ -133,8 +137,8 @@ void Scheduler::complete_work(bool forced) {
   }
 }
 
-// Every warp is blocked. Asynchronous work comes first; then PTX allows a suspended try_wait to return
-// false when its time is up; what then still stands still is a deadlock.
+// Every warp is blocked. Asynchronous work comes first; then PTX allows a suspended try_wait to
+// return false when its time is up; what then still stands still is a deadlock.
 void Scheduler::nothing_runs() {
   if (!cluster_->async.empty()) return complete_work(true);
   if (++expired_rounds_ > expiry_rounds) throw report::deadlock(*cluster_);

@@ -22,10 +22,10 @@ class Scheduler {
   Cluster& cluster() { return *cluster_; }
 
  private:
-  bool turn();                 // one quantum of the next warp that can go on; false: there is none
+  bool turn();  // one quantum of the next warp that can go on; false: there is none
   bool turn_of(Warp& warp);
   void execute(Warp& warp, uint64_t quantum);
-  bool step(Warp& warp);       // one instruction; false: the fragment blocked, parked or ended
+  bool step(Warp& warp);  // one instruction; false: the fragment blocked, parked or ended
   void complete_work(bool forced);
   void nothing_runs();
   void end_warp(Warp& warp);
@@ -35,11 +35,12 @@ class Scheduler {
   std::unique_ptr<Cluster> cluster_;
   const std::vector<ptx::Instr>& code_;
   std::vector<Warp*> live_;
-  size_t next_ = 0;            // in live_: whose turn it is
+  size_t next_ = 0;  // in live_: whose turn it is
   uint64_t random_;
   uint64_t executed_ = 0, limit_;
-  uint64_t seen_progress_ = 0, seen_at_ = 0;  // Cluster::progress, and executed_ when it last changed
-  uint32_t expired_rounds_ = 0;               // idle rounds since then
+  uint64_t seen_progress_ = 0,
+           seen_at_ = 0;         // Cluster::progress, and executed_ when it last changed
+  uint32_t expired_rounds_ = 0;  // idle rounds since then
 };
 
 }  // namespace emu

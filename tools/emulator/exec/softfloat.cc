@@ -52,7 +52,8 @@ bool is_nan(const Number& n) { return n.kind == Kind::nan; }
 // What a result beyond the largest finite number becomes.
 uint32_t overflow(bool negative, const Format& to, const Rules& rules) {
   Round toward_zero = negative ? Round::up : Round::down;
-  if (!to.has_infinity || rules.satfinite || rules.round == Round::zero || rules.round == toward_zero)
+  if (!to.has_infinity || rules.satfinite || rules.round == Round::zero ||
+      rules.round == toward_zero)
     return to.largest();
   return to.infinity();
 }
@@ -241,9 +242,7 @@ uint32_t flush(uint32_t code, const Format& f) {
 }
 
 namespace {
-bool nan_code(uint32_t code, const Format& f) {
-  return (code & (f.sign_bit() - 1)) > f.infinity();
-}
+bool nan_code(uint32_t code, const Format& f) { return (code & (f.sign_bit() - 1)) > f.infinity(); }
 
 // Codes as integers in the order of their values; -0 comes just below +0.
 int64_t rank(uint32_t code, const Format& f) {

@@ -2,8 +2,8 @@
 // Floating-point arithmetic and conversion in integers, bit-equal on every host.
 //
 // A number of any format is taken apart into sign, integer significand and power of two; the exact
-// result of an operation is built (with one sticky bit below), then rounded once into the format asked
-// for. Formats: IEEE 754 binary32/16, bfloat16, and the OCP 8-, 6- and 4-bit ones.
+// result of an operation is built (with one sticky bit below), then rounded once into the format
+// asked for. Formats: IEEE 754 binary32/16, bfloat16, and the OCP 8-, 6- and 4-bit ones.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,7 @@ struct Format {
   bool has_nan;       // without infinity: only the all-ones code is a NaN
   constexpr int bias() const { return (1 << (exponent_bits - 1)) - 1; }
   constexpr uint32_t sign_bit() const { return 1u << (exponent_bits + mantissa_bits); }
-  constexpr uint32_t infinity() const {
-    return ((1u << exponent_bits) - 1) << mantissa_bits;
-  }
+  constexpr uint32_t infinity() const { return ((1u << exponent_bits) - 1) << mantissa_bits; }
   constexpr uint32_t largest() const {  // the largest finite magnitude's code
     return has_infinity ? infinity() - 1 : has_nan ? sign_bit() - 2 : sign_bit() - 1;
   }
@@ -65,8 +63,8 @@ uint32_t to_integral(uint32_t code, const Format& f, const Rules& rules);
 
 Number from_integer(int64_t value);
 Number from_unsigned(uint64_t value);
-// Rounded and clamped to an integer of `bits` bits; NaN gives 0, or the top bit alone if it is 64 bits
-// wide (PTX ISA, cvt). The result is the two's complement, cut to `bits`.
+// Rounded and clamped to an integer of `bits` bits; NaN gives 0, or the top bit alone if it is 64
+// bits wide (PTX ISA, cvt). The result is the two's complement, cut to `bits`.
 uint64_t to_integer(const Number& n, uint32_t bits, bool is_signed, Round round);
 
 // UE8M0: a power of two, 0xFF is NaN. The sign is dropped, as cvt to it does.

@@ -24,10 +24,11 @@ void Warp::no_value(const Operand& op, uint32_t lanes_without) const {
   const auto& names = cta.cluster.launch.function->register_names;
   const char* name = op.reg < names.size() ? names[op.reg].c_str() : "?";
   if (pending_[op.reg] & lanes_without)
-    throw Fault(FaultKind::ordering,
-                format("register %s is read by lanes 0x%08x before tcgen05.wait::ld has given it the "
-                       "value that a tcgen05.ld loads",
-                       name, pending_[op.reg] & lanes_without));
+    throw Fault(
+        FaultKind::ordering,
+        format("register %s is read by lanes 0x%08x before tcgen05.wait::ld has given it the "
+               "value that a tcgen05.ld loads",
+               name, pending_[op.reg] & lanes_without));
   throw Fault(FaultKind::uninitialised,
               format("register %s is read by lanes 0x%08x, in which nobody has written it", name,
                      lanes_without));
@@ -143,18 +144,19 @@ uint64_t Warp::uniform(const Operand& op, uint32_t active, const char* who) cons
     uint32_t lane = uint32_t(std::countr_zero(l));
     if (value(lane) != v)
       throw Fault(FaultKind::illegal_instruction,
-                  format("%s needs one value in all lanes; lane %u has 0x%llx, lane %u has 0x%llx", who,
-                         first, (unsigned long long)v, lane, (unsigned long long)value(lane)));
+                  format("%s needs one value in all lanes; lane %u has 0x%llx, lane %u has 0x%llx",
+                         who, first, (unsigned long long)v, lane, (unsigned long long)value(lane)));
   }
   return v;
 }
 
 void Warp::require_aligned(uint32_t active, const char* opcode) const {
   if (active == live()) return;
-  throw Fault(FaultKind::illegal_instruction,
-              format("%s is .aligned: all live lanes 0x%08x of the warp have to execute it together, "
-                     "here are 0x%08x",
-                     opcode, live(), active));
+  throw Fault(
+      FaultKind::illegal_instruction,
+      format("%s is .aligned: all live lanes 0x%08x of the warp have to execute it together, "
+             "here are 0x%08x",
+             opcode, live(), active));
 }
 
 uint32_t Warp::gather(const ptx::Instr& in, uint32_t active, uint32_t member, bool any_place) {
@@ -166,8 +168,8 @@ uint32_t Warp::gather(const ptx::Instr& in, uint32_t active, uint32_t member, bo
   Divergence::Fragment& me = flow.here();
   if (uint32_t absent = need & me.mask & ~active)
     throw Fault(FaultKind::illegal_instruction,
-                format("%s waits for lanes 0x%08x, which stand here with their guard false", in.opcode,
-                       absent));
+                format("%s waits for lanes 0x%08x, which stand here with their guard false",
+                       in.opcode, absent));
   const auto& code = cta.cluster.launch.function->code;
   auto together = [&](const Divergence::Fragment& f) {
     return f.member == member && (f.pc == me.pc || (any_place && code[f.pc].exec == in.exec));
@@ -245,7 +247,8 @@ uint64_t Warp::special(Special s, uint32_t lane) const {
     case Special::warpid: return index;
     case Special::nwarpid: return 64;  // warp slots of an SM, not warps of the CTA (PTX ISA 10.4)
     case Special::smid:
-      return (cta.id.x + uint64_t(launch.grid.x) * (cta.id.y + uint64_t(launch.grid.y) * cta.id.z)) %
+      return (cta.id.x +
+              uint64_t(launch.grid.x) * (cta.id.y + uint64_t(launch.grid.y) * cta.id.z)) %
              launch.sm_count;
     case Special::nsmid: return launch.sm_count;
     case Special::gridid: return launch.grid_id;

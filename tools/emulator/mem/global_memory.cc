@@ -11,9 +11,9 @@
 namespace emu {
 
 namespace {
-constexpr uint64_t alignment = 512;       // of cuMemAlloc; the manual promises 256
-constexpr uint64_t gap = 64ull << 10;     // unmapped, so that an overrun hits nothing
-constexpr uint8_t poison = 0xFF;          // NaN in every floating-point format
+constexpr uint64_t alignment = 512;    // of cuMemAlloc; the manual promises 256
+constexpr uint64_t gap = 64ull << 10;  // unmapped, so that an overrun hits nothing
+constexpr uint8_t poison = 0xFF;       // NaN in every floating-point format
 
 uint64_t round_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 }  // namespace
@@ -81,10 +81,10 @@ std::string nearest(const std::map<uint64_t, Allocation>& all, uint64_t address)
 
 uint8_t* GlobalMemory::at(uint64_t address, uint64_t bytes, uint64_t align, const char* who) const {
   if (align > 1 && address % align)
-    throw Fault(FaultKind::misaligned_address,
-                format("%s of %llu bytes at 0x%llx, which is no multiple of %llu", who,
-                       (unsigned long long)bytes, (unsigned long long)address,
-                       (unsigned long long)align));
+    throw Fault(
+        FaultKind::misaligned_address,
+        format("%s of %llu bytes at 0x%llx, which is no multiple of %llu", who,
+               (unsigned long long)bytes, (unsigned long long)address, (unsigned long long)align));
   std::shared_lock guard(lock_);
   auto it = by_address_.upper_bound(address);
   if (it != by_address_.begin()) {

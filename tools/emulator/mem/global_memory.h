@@ -27,8 +27,8 @@ class GlobalMemory {
   uint64_t allocate(uint64_t bytes, std::string label);  // 0 when out of memory; contents are 0xFF
   bool free(uint64_t address);                           // false: not the start of an allocation
 
-  // Host pointer to [address, address + bytes), throws Fault illegal_address / misaligned_address with
-  // the nearest allocation. The pointer stays good until that allocation is freed.
+  // Host pointer to [address, address + bytes), throws Fault illegal_address / misaligned_address
+  // with the nearest allocation. The pointer stays good until that allocation is freed.
   uint8_t* at(uint64_t address, uint64_t bytes, uint64_t align, const char* who) const;
   const Allocation* find(uint64_t address) const;  // the allocation that holds address, or nullptr
 

@@ -27,10 +27,11 @@ void LocalMemory::read(uint32_t lane, uint64_t offset, void* to, uint32_t bytes,
   size_t first = check(lane, offset, bytes, align);
   for (size_t i = first; i < first + bytes; ++i)
     if (written_.empty() || !written_[i])
-      throw Fault(FaultKind::uninitialised,
-                  format("load of %u bytes reads the byte at local address 0x%llx, which the thread "
-                         "has not written",
-                         bytes, (unsigned long long)(offset + (i - first))));
+      throw Fault(
+          FaultKind::uninitialised,
+          format("load of %u bytes reads the byte at local address 0x%llx, which the thread "
+                 "has not written",
+                 bytes, (unsigned long long)(offset + (i - first))));
   memcpy(to, &data_[first], bytes);
 }
 

@@ -29,9 +29,10 @@ uint32_t SharedMemory::check(uint32_t address, uint32_t bytes, uint32_t align,
 
 namespace {
 [[noreturn]] void unwritten(uint32_t address, uint32_t bytes, const char* who) {
-  throw Fault(FaultKind::uninitialised,
-              format("%s of %u bytes reads the byte at shared address 0x%x, which nobody has written",
-                     who, bytes, address));
+  throw Fault(
+      FaultKind::uninitialised,
+      format("%s of %u bytes reads the byte at shared address 0x%x, which nobody has written", who,
+             bytes, address));
 }
 
 [[noreturn]] void touches_barrier(uint32_t address, uint32_t bytes, const char* who) {

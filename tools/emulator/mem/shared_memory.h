@@ -17,8 +17,9 @@ class SharedMemory {
 
   explicit SharedMemory(uint32_t bytes);  // usable bytes behind window_start
 
-  // All throw Fault (illegal_address, misaligned_address, uninitialised, barrier_misuse); `who` names
-  // the access for the report. align 0 = not checked. Accesses to bytes of a live mbarrier are faults.
+  // All throw Fault (illegal_address, misaligned_address, uninitialised, barrier_misuse); `who`
+  // names the access for the report. align 0 = not checked. Accesses to bytes of a live mbarrier
+  // are faults.
   void read(uint32_t address, void* to, uint32_t bytes, uint32_t align, const char* who) const;
   void write(uint32_t address, const void* from, uint32_t bytes, uint32_t align, const char* who);
 

@@ -19,7 +19,7 @@ void skip_line(Cursor& in) {
 
 void skip_braces(Cursor& in) {
   while (!in.at_end() && !in.peek().is('{')) in.next();
-  for (uint32_t depth = 0; !in.at_end(); ) {
+  for (uint32_t depth = 0; !in.at_end();) {
     if (in.peek().is('{')) ++depth;
     if (in.next().is('}') && --depth == 0) return;
   }
@@ -86,8 +86,10 @@ void BodyParser::registers() {
   const RegisterDeclaration d = parse_registers(in_);
   const auto add = [&](std::string name, bool made, SourcePos pos, std::string_view view) {
     const Symbol symbol{Symbol::Kind::reg, d.type, Space::generic, function_.register_slots};
-    if (made) scopes_.declare_copy(name, symbol, pos);
-    else scopes_.declare(view, symbol, pos);
+    if (made)
+      scopes_.declare_copy(name, symbol, pos);
+    else
+      scopes_.declare(view, symbol, pos);
     const uint32_t slots = d.type == Type::b128 ? 2 : 1;
     function_.register_slots += slots;
     function_.register_names.resize(function_.register_slots, name);
@@ -101,7 +103,8 @@ void BodyParser::registers() {
 
 void BodyParser::shared_variables() {
   for (const VariableDeclaration& v : parse_variables(in_)) {
-    if (v.open || !v.init.empty()) throw PtxError(v.pos, "a shared variable has a size and no value");
+    if (v.open || !v.init.empty())
+      throw PtxError(v.pos, "a shared variable has a size and no value");
     const uint32_t index = uint32_t(shared_.variables.size());
     scopes_.declare(v.name, {Symbol::Kind::variable, Type::none, Space::shared_cta, index}, v.pos);
     shared_.variables.push_back({v.name, v.align, v.bytes, false, true});
@@ -110,10 +113,12 @@ void BodyParser::shared_variables() {
 
 void BodyParser::local_variables() {
   for (const VariableDeclaration& v : parse_variables(in_)) {
-    if (v.open || !v.init.empty()) throw PtxError(v.pos, "a local variable has a size and no value");
+    if (v.open || !v.init.empty())
+      throw PtxError(v.pos, "a local variable has a size and no value");
     const uint64_t offset = align_up(function_.local_bytes, v.align);
     if (offset + v.bytes > 512 << 10) throw PtxError(v.pos, "more than 512 KiB of local memory");
-    scopes_.declare(v.name, {Symbol::Kind::variable, Type::none, Space::local, uint32_t(offset)}, v.pos);
+    scopes_.declare(v.name, {Symbol::Kind::variable, Type::none, Space::local, uint32_t(offset)},
+                    v.pos);
     function_.local_bytes = uint32_t(offset + v.bytes);
   }
 }
@@ -135,7 +140,8 @@ void BodyParser::instruction() {
   lower(parsed, scopes_, target_, function_);
 }
 
-// A label or a guarded branch may stand at the very end; falling off the end is a ret (PTX ISA 9.7.12).
+// A label or a guarded branch may stand at the very end; falling off the end is a ret (PTX
+// ISA 9.7.12).
 void BodyParser::finish(SourcePos end) {
   for (const Branch& b : scopes_.unresolved())
     throw PtxError(b.pos, "label '" + std::string(b.label) + "' is not in scope");

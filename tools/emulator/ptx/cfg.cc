@@ -18,8 +18,8 @@ bool is_guarded(const Instr& in) { return in.guard != no_register; }
 struct Block {
   uint32_t first = 0, last = 0;  // instructions, inclusive
   std::vector<uint32_t> next, previous;
-  uint32_t order = none;         // in post-order from the exit
-  uint32_t dominator = none;     // immediate post-dominator
+  uint32_t order = none;      // in post-order from the exit
+  uint32_t dominator = none;  // immediate post-dominator
 };
 
 class Graph {
@@ -77,8 +77,10 @@ class Graph {
         const uint32_t to = block_of_[last.target];
         if (!(falls && only_ends(to))) edge(b, to);
       }
-      if (falls) edge(b, b + 1);
-      else if (!is_branch(last)) edge(b, exit_);
+      if (falls)
+        edge(b, b + 1);
+      else if (!is_branch(last))
+        edge(b, exit_);
     }
   }
 
@@ -116,9 +118,9 @@ class Graph {
   // Blocks from which no end can be reached keep no dominator: their branches reconverge nowhere.
   void dominate() {
     blocks_[exit_].dominator = exit_;
-    for (bool changed = true; changed; ) {
+    for (bool changed = true; changed;) {
       changed = false;
-      for (size_t i = ordered_.size() - 1; i-- > 0; ) {
+      for (size_t i = ordered_.size() - 1; i-- > 0;) {
         Block& b = blocks_[ordered_[i]];
         uint32_t d = none;
         for (const uint32_t n : b.next) {

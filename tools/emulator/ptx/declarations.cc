@@ -55,8 +55,9 @@ void parse_value(Cursor& in, const Element& e, std::vector<uint8_t>& out) {
   } else if (t.kind == Token::Kind::real64 && e.type == Type::f32) {
     bits = std::bit_cast<uint32_t>(float(std::bit_cast<double>(bits))) ^ uint64_t(negative) << 31;
   } else {
-    in.fail("a constant of the variable's type expected (addresses as initial values are not "
-            "supported)");
+    in.fail(
+        "a constant of the variable's type expected (addresses as initial values are not "
+        "supported)");
   }
   in.next();
   put(out, bits, e.scalar_bytes());

@@ -31,7 +31,7 @@ class Scanner {
     for (;;) {
       const bool spaced = skip_blank();
       Token t;
-      t.pos = position();
+      t.pos = token_ = position();
       t.spaced = spaced;
       if (at_ == source_.size()) {
         out.push_back(t);
@@ -47,7 +47,7 @@ class Scanner {
     return at_ + ahead < source_.size() ? source_[at_ + ahead] : '\0';
   }
   SourcePos position() const { return {line_, uint32_t(at_ - line_start_ + 1)}; }
-  [[noreturn]] void fail(const std::string& text) const { throw PtxError(position(), text); }
+  [[noreturn]] void fail(const std::string& text) const { throw PtxError(token_, text); }
 
   // Comments count as blanks; a NUL ends the text, since drivers are handed C strings.
   bool skip_blank() {
@@ -77,13 +77,15 @@ class Scanner {
 
   void skip_block_comment() {
     const SourcePos start = position();
-    for (at_ += 2; at_ < source_.size(); ) {
+    for (at_ += 2; at_ < source_.size();) {
       if (peek() == '*' && peek(1) == '/') {
         at_ += 2;
         return;
       }
-      if (peek() == '\n') new_line();
-      else ++at_;
+      if (peek() == '\n')
+        new_line();
+      else
+        ++at_;
     }
     throw PtxError(start, "comment without an end");
   }
@@ -122,7 +124,7 @@ class Scanner {
   void scan_string(Token& t) {
     const size_t start = ++at_;
     while (peek() != '"') {
-      if (at_ == source_.size() || peek() == '\n') throw PtxError(t.pos, "string without an end");
+      if (at_ == source_.size() || peek() == '\n') fail("string without an end");
       at_ += peek() == '\\' && peek(1) == '"' ? 2 : 1;
     }
     t.kind = Token::Kind::string;
@@ -189,6 +191,7 @@ class Scanner {
   }
 
   std::string_view source_;
+  SourcePos token_;  // where the token being read starts
   size_t at_ = 0, line_start_ = 0;
   uint32_t line_ = 1;
 };

@@ -13,13 +13,13 @@ namespace emu::ptx {
 struct Token {
   enum class Kind : uint8_t {
     end,
-    word,      // add, %r1, $L__BB0_1, _
-    dotted,    // .s32, .mbarrier::complete_tx::bytes, .32x32b; text is without the dot
-    integer,   // bits
-    real32,    // 0f3F800000: bits of a float
-    real64,    // 0d3FF0000000000000, 1.5: bits of a double
-    string,    // text is without the quotes
-    mark,      // one character, text[0]
+    word,     // add, %r1, $L__BB0_1, _
+    dotted,   // .s32, .mbarrier::complete_tx::bytes, .32x32b; text is without the dot
+    integer,  // bits
+    real32,   // 0f3F800000: bits of a float
+    real64,   // 0d3FF0000000000000, 1.5: bits of a double
+    string,   // text is without the quotes
+    mark,     // one character, text[0]
   };
   Kind kind = Kind::end;
   bool spaced = false;  // white space or a comment before it

@@ -46,8 +46,9 @@ void check_cta_group(const Function& function) {
     if (in.has(Mod::cta_group_2)) two = &in;
   }
   if (one && two)
-    throw PtxError(two->pos, "tcgen05 instructions with .cta_group::2 here and .cta_group::1 in line " +
-                                 std::to_string(one->pos.line) + " of one function");
+    throw PtxError(two->pos,
+                   "tcgen05 instructions with .cta_group::2 here and .cta_group::1 in line " +
+                       std::to_string(one->pos.line) + " of one function");
 }
 
 }  // namespace emu::ptx

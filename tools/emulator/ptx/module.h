@@ -29,15 +29,51 @@ constexpr uint32_t no_variable = ~0u;
 
 enum class Special : uint8_t {
   none,
-  tid_x, tid_y, tid_z, ntid_x, ntid_y, ntid_z,
-  ctaid_x, ctaid_y, ctaid_z, nctaid_x, nctaid_y, nctaid_z,
-  clusterid_x, clusterid_y, clusterid_z, nclusterid_x, nclusterid_y, nclusterid_z,
-  cluster_ctaid_x, cluster_ctaid_y, cluster_ctaid_z,
-  cluster_nctaid_x, cluster_nctaid_y, cluster_nctaid_z, cluster_ctarank, cluster_nctarank,
-  laneid, warpid, nwarpid, smid, nsmid, gridid,
-  lanemask_eq, lanemask_le, lanemask_lt, lanemask_ge, lanemask_gt,
-  clock, clock64, globaltimer, globaltimer_lo, globaltimer_hi,
-  dynamic_smem_size, total_smem_size, aggr_smem_size,
+  tid_x,
+  tid_y,
+  tid_z,
+  ntid_x,
+  ntid_y,
+  ntid_z,
+  ctaid_x,
+  ctaid_y,
+  ctaid_z,
+  nctaid_x,
+  nctaid_y,
+  nctaid_z,
+  clusterid_x,
+  clusterid_y,
+  clusterid_z,
+  nclusterid_x,
+  nclusterid_y,
+  nclusterid_z,
+  cluster_ctaid_x,
+  cluster_ctaid_y,
+  cluster_ctaid_z,
+  cluster_nctaid_x,
+  cluster_nctaid_y,
+  cluster_nctaid_z,
+  cluster_ctarank,
+  cluster_nctarank,
+  laneid,
+  warpid,
+  nwarpid,
+  smid,
+  nsmid,
+  gridid,
+  lanemask_eq,
+  lanemask_le,
+  lanemask_lt,
+  lanemask_ge,
+  lanemask_gt,
+  clock,
+  clock64,
+  globaltimer,
+  globaltimer_lo,
+  globaltimer_hi,
+  dynamic_smem_size,
+  total_smem_size,
+  aggr_smem_size,
 };
 
 // One operand. Immediates hold the bits of the instruction's type (0f3F800000 -> 0x3F800000).
@@ -54,24 +90,26 @@ struct Operand {
               // elements: the coordinates of [tensorMap, {c0, c1 ..}]
   };
   Kind kind = Kind::none;
-  bool negated = false;         // !%p
-  bool base_is_symbol = false;  // address
-  Space space = Space::generic; // symbol, and address with a symbol base
+  bool negated = false;          // !%p
+  bool base_is_symbol = false;   // address
+  Space space = Space::generic;  // symbol, and address with a symbol base
   Special special = Special::none;
   uint32_t reg = no_register;
   // Of a symbol, by space, with any constant offset added:
-  //   shared_cta        the CTA-relative address, 0x400 = start of the window (add the rank's bits);
+  //   shared_cta        the CTA-relative address, 0x400 = start of the window (add the rank's
+  //   bits);
   //                     .extern .shared lies behind the static variables at dynamic_shared_align
   //   param, local      the offset in the function's parameter block, in the thread's local memory
   //   global, constant  the offset from Module::variables[variable].address
   int64_t imm = 0;
   uint32_t variable = no_variable;
-  Type declared = Type::none;   // reg: the type of its .reg declaration (only its width is binding)
+  Type declared = Type::none;  // reg: the type of its .reg declaration (only its width is binding)
   std::vector<Operand> elements;
 };
 
-// Every modifier that may follow a base opcode gets a number, in modifiers.def; an instruction holds
-// the set, since their order is free (ptx-wise `.cta_group::2.shared::cluster` = the reverse).
+// Every modifier that may follow a base opcode gets a number, in modifiers.def; an instruction
+// holds the set, since their order is free (ptx-wise `.cta_group::2.shared::cluster` = the
+// reverse).
 enum class Mod : uint16_t {
 #define EMU_MOD(id, text) id,
 #include "modifiers.def"
@@ -90,21 +128,21 @@ enum class Step : uint8_t {
 };
 using Exec = Step (*)(Warp&, const Instr&, uint32_t active);
 
-// Chosen when the module is loaded, from the opcode row's binder. A binder returns nullptr (and says
-// why) for a combination that the row admits but the machine does not do.
+// Chosen when the module is loaded, from the opcode row's binder. A binder returns nullptr (and
+// says why) for a combination that the row admits but the machine does not do.
 using Binder = Exec (*)(const Instr&, std::string& why);
 
 struct Instr {
   Exec exec = nullptr;
-  const char* opcode = "";         // base opcode: "add", "mbarrier.try_wait", "tcgen05.mma"
-  ModSet mods;                     // modifiers, types excluded
-  Type types[4] = {};              // type modifiers in the order written: cvt.rn.f16x2.f32 -> f16x2, f32
+  const char* opcode = "";  // base opcode: "add", "mbarrier.try_wait", "tcgen05.mma"
+  ModSet mods;              // modifiers, types excluded
+  Type types[4] = {};       // type modifiers in the order written: cvt.rn.f16x2.f32 -> f16x2, f32
   uint8_t type_count = 0;
-  std::vector<Operand> ops;        // as written; `a|b` gives two
-  uint32_t guard = no_register;    // @p
+  std::vector<Operand> ops;      // as written; `a|b` gives two
+  uint32_t guard = no_register;  // @p
   bool guard_negated = false;
-  uint32_t target = no_target;     // bra, call: index into Function::code
-  uint32_t reconverge = no_target; // bra: index of the immediate post-dominator, no_target = exit
+  uint32_t target = no_target;      // bra, call: index into Function::code
+  uint32_t reconverge = no_target;  // bra: index of the immediate post-dominator, no_target = exit
   SourcePos pos;
 
   bool has(Mod m) const { return mods.test(size_t(m)); }
@@ -124,12 +162,11 @@ struct Function {
   uint32_t register_slots = 0;
   std::vector<std::string> register_names;  // per slot, for reports
   std::vector<Instr> code;
-  uint32_t static_shared_bytes = 0;         // from the window's start (offset 0 here = address 0x400)
-  uint32_t dynamic_shared_align = 16;       // largest alignment of the .extern .shared it sees
+  uint32_t static_shared_bytes = 0;    // from the window's start (offset 0 here = address 0x400)
+  uint32_t dynamic_shared_align = 16;  // largest alignment of the .extern .shared it sees
   uint32_t local_bytes = 0;
   uint32_t reqntid[3] = {}, maxntid[3] = {}, reqnctapercluster[3] = {};  // 0 = not given
   bool explicit_cluster = false;
-  bool blocks_are_clusters = false;         // the launch grid counts clusters
 };
 
 // A module-scope .global or .const variable; the driver gives it memory and sets `address`.

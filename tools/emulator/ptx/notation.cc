@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A recursive-descent reader of the notation that opcodes.def explains. A row that it cannot read is
-// an error of this program, found by the first module loaded.
+// A recursive-descent reader of the notation that opcodes.def explains. A row that it cannot read
+// is an error of this program, found by the first module loaded.
 #include "notation.h"
 
 #include <stdexcept>
@@ -10,10 +10,9 @@
 namespace emu::ptx {
 namespace {
 
-constexpr std::string_view type_names[] = {
-    "",
+constexpr std::string_view type_names[] = {"",
 #define EMU_X(name, bits, cls) #name,
-    EMU_PTX_TYPES(EMU_X)
+                                           EMU_PTX_TYPES(EMU_X)
 #undef EMU_X
 };
 
@@ -51,7 +50,8 @@ class Reader {
   char peek() const { return done() ? '\0' : rest_[0]; }
   bool accept(char c) { return peek() == c && (rest_.remove_prefix(1), true); }
   void expect(char c) {
-    if (!accept(c)) bad_row(std::string("'") + c + "' expected before '" + std::string(rest_) + "'", row_);
+    if (!accept(c))
+      bad_row(std::string("'") + c + "' expected before '" + std::string(rest_) + "'", row_);
   }
   std::string_view word() {
     size_t n = 0;
@@ -92,8 +92,10 @@ class ModifierReader : Reader {
       p.kind = Pattern::Kind::choice;
       alternatives(p, ')');
     } else {
-      if (accept('^')) p.place = Pattern::Place::first;
-      else if (accept('>')) p.place = Pattern::Place::after;
+      if (accept('^'))
+        p.place = Pattern::Place::first;
+      else if (accept('>'))
+        p.place = Pattern::Place::after;
       expect('.');
       p.kind = Pattern::Kind::one_of;
       if (accept('{')) {
@@ -124,8 +126,10 @@ class SlotReader : Reader {
       skip_blanks();
       Slot slot;
       const bool braces = peek() == '{' && (rest_[1] == ',' || rest_[1] == '.' || rest_[1] == '|');
-      if (braces) condition(slot);
-      else if (!slots_.empty()) separator(slot);
+      if (braces)
+        condition(slot);
+      else if (!slots_.empty())
+        separator(slot);
       operand(slot);
       if (braces) expect('}');
       slots_.push_back(slot);
@@ -135,7 +139,8 @@ class SlotReader : Reader {
 
  private:
   void skip_blanks() {
-    while (accept(' ')) {}
+    while (accept(' ')) {
+    }
   }
 
   void separator(Slot& slot) {
@@ -146,8 +151,10 @@ class SlotReader : Reader {
 
   void condition(Slot& slot) {
     expect('{');
-    if (accept('.')) slot.only_with = suffix().mod;
-    else slot.optional = true;
+    if (accept('.'))
+      slot.only_with = suffix().mod;
+    else
+      slot.optional = true;
     separator(slot);
   }
 

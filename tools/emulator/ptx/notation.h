@@ -68,12 +68,12 @@ struct Slot {
   Type type = Type::none;         // Width::fixed
   Space in_space = Space::param;  // [s], [g]; param: the instruction's own
   bool destination = false;
-  bool piped = false;             // behind |
-  bool sink = false;              // d?
-  bool wider = false;             // d+
+  bool piped = false;  // behind |
+  bool sink = false;   // d?
+  bool wider = false;  // d+
   bool register_only = false, constant_only = false, variable = false, special = false;
   bool optional = false;
-  Mod only_with = Mod::count;     // {.x, b}
+  Mod only_with = Mod::count;  // {.x, b}
 };
 
 void parse_modifiers(std::string_view text, Pattern& out);  // ".{rn,rz}{.ftz}.f32"

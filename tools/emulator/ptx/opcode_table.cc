@@ -120,8 +120,7 @@ Match match(const ParsedInstr& in, const Target& target, Instr& out) {
       check_rules(in, out);
       return {*op, form};
     }
-    if (operand_error.text.empty() || error.pos.column > operand_error.pos.column)
-      operand_error = error;
+    if (operand_error.text.empty() || error.tells_more_than(operand_error)) operand_error = error;
   }
   if (modifiers_fit)
     throw PtxError(operand_error.pos, operand_error.text + " in " + quoted(in.text));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Operand checks as ptxas 13.0 does them: what it refuses is refused here. The reverse is not quite
-// true: 16- and 32-bit registers as generic addresses, variables outside mov, cvta, mapa and
-// addresses, and constant expressions pass ptxas and not us.
+// true: 16- and 32-bit registers as generic addresses, .f16x2 registers as integers, constant
+// expressions, and the names of variables of another space in generic addresses pass ptxas, not us.
 #include "operands.h"
 
 #include <bit>
@@ -58,22 +58,23 @@ bool is_constant(const ParsedOperand& p) {
   return p.kind == Kind::integer || p.kind == Kind::real32 || p.kind == Kind::real64;
 }
 
-// The value as bits of type t. False: such a constant cannot have that type (PTX ISA 4.5; ptxas takes
-// 0f for .b32 and 0d or decimals for .b64, and rounds 0d to .f32).
+// The value as bits of type t. False: such a constant cannot have that type (PTX ISA 4.5; ptxas
+// takes 0f for .b32 and 0d or decimals for .b64, and rounds 0d to .f32).
 bool constant_bits(const ParsedOperand& p, Type t, int64_t* out) {
   const char cls = class_of(t);
   uint64_t bits = p.bits;
   if (p.kind == Kind::integer) {
     if (cls == 'f' || cls == 'x') return false;
-    if (cls == 'p') bits = bits != 0;
-    else if (bits_of(t) < 64) bits &= (1ull << bits_of(t)) - 1;
+    if (cls == 'p')
+      bits = bits != 0;
+    else if (bits_of(t) < 64)
+      bits &= (1ull << bits_of(t)) - 1;
   } else if (t == Type::b32) {
     if (p.kind != Kind::real32) return false;
   } else if (t == Type::b64) {
     if (p.kind != Kind::real64) return false;
   } else if (t == Type::f32) {
-    if (p.kind == Kind::real64)
-      bits = std::bit_cast<uint32_t>(float(std::bit_cast<double>(bits)));
+    if (p.kind == Kind::real64) bits = std::bit_cast<uint32_t>(float(std::bit_cast<double>(bits)));
   } else if (t == Type::f64) {
     if (p.kind == Kind::real32)
       bits = std::bit_cast<uint64_t>(double(std::bit_cast<float>(uint32_t(bits))));
@@ -101,6 +102,11 @@ void set_variable(const Symbol& symbol, int64_t offset, Operand& out) {
   }
 }
 
+bool lies_in(const Symbol& variable, Space space) {
+  return variable.space == space ||
+         (variable.space == Space::shared_cta && space == Space::shared_cluster);
+}
+
 // One instruction's operands against one row's slots.
 class Fitter {
  public:
@@ -122,7 +128,8 @@ class Fitter {
         continue;
       }
       out_.ops.emplace_back();
-      if (std::string why = fit(slot, p, out_.ops.back()); !why.empty()) return {p.pos, why};
+      if (std::string why = fit(slot, p, out_.ops.back()); !why.empty())
+        return {p.pos, why, wants_vector(slot) != (p.kind == Kind::vector)};
     }
     if (at < in_.ops.size()) return {in_.ops[at].pos, "one operand too many"};
     return {};
@@ -160,6 +167,11 @@ class Fitter {
     return "a label expected";
   }
 
+  bool wants_vector(const Slot& slot) const {
+    return slot.kind == Slot::Kind::parts || slot.kind == Slot::Kind::vector ||
+           (slot.kind == Slot::Kind::any && has_vector_modifier(out_));
+  }
+
   // _ may replace elements of a vector, not the only destination.
   std::string no_sink(const ParsedOperand& p, const Slot& slot, Type type, Operand& out) {
     return p.sink() ? "'_' cannot be the only destination" : scalar(slot, type, p, out);
@@ -168,7 +180,8 @@ class Fitter {
   std::string scalar(const Slot& slot, Type type, const ParsedOperand& p, Operand& out) {
     if (p.kind == Kind::vector) return "no vector here";
     if (p.kind == Kind::address) return "no address here";
-    if (p.negated && (slot.destination || type != Type::pred)) return "only a predicate can be negated";
+    if (p.negated && (slot.destination || type != Type::pred))
+      return "only a predicate can be negated";
     if (p.sink()) {
       out.kind = Operand::Kind::sink;
       return slot.sink ? "" : "'_' is not allowed here";
@@ -195,9 +208,11 @@ class Fitter {
            dot(type) + " expected";
   }
 
-  static std::string variable(const Slot& slot, Type type, const ParsedOperand& p, Operand& out) {
+  std::string variable(const Slot& slot, Type type, const ParsedOperand& p, Operand& out) {
     const std::string name = "'" + std::string(p.name) + "'";
     if (!slot.variable) return "a register expected, " + name + " is a variable";
+    if (const Space space = space_of(out_); space != Space::generic && !lies_in(*p.symbol, space))
+      return name + " is not in the instruction's state space";
     const bool narrow = p.symbol->space == Space::shared_cta || p.symbol->space == Space::local;
     if (bits_of(type) < (narrow ? 32 : 64)) return "the address of " + name + " needs 64 bits";
     out.kind = Operand::Kind::symbol;
@@ -206,8 +221,8 @@ class Fitter {
   }
 
   static std::string special(const Slot& slot, Type type, const ParsedOperand& p, Operand& out) {
-    const std::string name = "'" + std::string(p.name) +
-                             (p.field.empty() ? "" : "." + std::string(p.field)) + "'";
+    const std::string name =
+        "'" + std::string(p.name) + (p.field.empty() ? "" : "." + std::string(p.field)) + "'";
     const SpecialRegister* s = find_special(p.name, p.field);
     if (!s) return "unknown name " + name;
     if (!slot.special) return "special register " + name + " can only be read by mov";
@@ -252,8 +267,8 @@ class Fitter {
     if (!p.symbol) return "unknown name '" + std::string(p.name) + "'";
     out.kind = Operand::Kind::address;
     out.imm = p.offset;
-    const bool narrow = space == Space::shared_cta || space == Space::shared_cluster ||
-                        space == Space::local;
+    const bool narrow =
+        space == Space::shared_cta || space == Space::shared_cluster || space == Space::local;
     if (p.symbol->kind == Symbol::Kind::variable) return base_variable(p, space, out);
     const Type declared = p.symbol->type;
     const char cls = class_of(declared);
@@ -267,17 +282,17 @@ class Fitter {
   }
 
   static std::string base_variable(const ParsedOperand& p, Space space, Operand& out) {
-    const Space at = p.symbol->space;
-    const bool same = at == space || (at == Space::shared_cta && space == Space::shared_cluster) ||
-                      (at == Space::global && space == Space::generic);
-    if (!same) return "'" + std::string(p.name) + "' is not in the instruction's state space";
+    const bool global = p.symbol->space == Space::global && space == Space::generic;
+    if (!global && !lies_in(*p.symbol, space))
+      return "'" + std::string(p.name) + "' is not in the instruction's state space";
     out.base_is_symbol = true;
     set_variable(*p.symbol, p.offset, out);
     return "";
   }
 
   static std::string tensor_memory(const ParsedOperand& p, Operand& out) {
-    if (p.kind != Kind::address || !p.elements.empty()) return "a tensor memory address [..] expected";
+    if (p.kind != Kind::address || !p.elements.empty())
+      return "a tensor memory address [..] expected";
     if (!p.symbol || p.symbol->kind != Symbol::Kind::reg || bits_of(p.symbol->type) != 32 ||
         !compatible(p.symbol->type, Type::u32, false))
       return "a tensor memory address is a 32-bit register";
@@ -295,13 +310,15 @@ class Fitter {
       return "a tensor map and " + std::to_string(rank) + " coordinates expected";
     ParsedOperand base = p;
     base.elements.clear();
-    const bool parameter = p.symbol && p.symbol->kind == Symbol::Kind::variable &&
-                           p.symbol->space == Space::param;
-    if (std::string why = address(base, parameter ? Space::param : Space::generic, out); !why.empty())
+    const bool parameter =
+        p.symbol && p.symbol->kind == Symbol::Kind::variable && p.symbol->space == Space::param;
+    if (std::string why = address(base, parameter ? Space::param : Space::generic, out);
+        !why.empty())
       return why;
     for (const ParsedOperand& e : p.elements) {
       out.elements.emplace_back();
-      if (std::string why = scalar(Slot{}, Type::s32, e, out.elements.back()); !why.empty()) return why;
+      if (std::string why = scalar(Slot{}, Type::s32, e, out.elements.back()); !why.empty())
+        return why;
     }
     return "";
   }
@@ -319,16 +336,15 @@ static_assert(uint32_t(Mod::dim_5) == uint32_t(Mod::dim_1) + 4);
 
 }  // namespace
 
-// Measured with ptxas 13.0 over all pairs: .b matches every type, integers match each other, a
-// .f16x2 register also counts as an integer; all else must be the very type.
+// Measured with ptxas 13.0 over all pairs: .b matches every type, integers match each other, all
+// else must be the very type.
 bool compatible(Type declared, Type want, bool wider) {
   const uint32_t have = bits_of(declared), need = bits_of(want);
   if (wider ? have < need : have != need) return false;
   const char d = class_of(declared), w = class_of(want);
   if ((d == 'p') != (w == 'p')) return false;
-  const bool d_integer = d == 'u' || d == 's' || declared == Type::f16x2;
-  const bool w_integer = w == 'u' || w == 's';
-  return d == 'b' || w == 'b' || declared == want || (d_integer && w_integer);
+  const bool integers = (d == 'u' || d == 's') && (w == 'u' || w == 's');
+  return d == 'b' || w == 'b' || declared == want || integers;
 }
 
 uint32_t vector_length(const Instr& in) {

@@ -13,7 +13,11 @@ namespace emu::ptx {
 
 struct OperandError {
   SourcePos pos;
-  std::string text;  // empty: all fit
+  std::string text;    // empty: all fit
+  bool shape = false;  // a vector where the row has none, or the reverse: another row was meant
+  bool tells_more_than(const OperandError& other) const {
+    return pos.column != other.pos.column ? pos.column > other.pos.column : !shape;
+  }
 };
 
 // `out` has its modifiers and types; its operands are appended.

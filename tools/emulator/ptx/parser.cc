@@ -19,7 +19,8 @@ void ModuleParser::parse() {
 }
 
 void ModuleParser::header() {
-  while (skip_ignored_directive(in_)) {}
+  while (skip_ignored_directive(in_)) {
+  }
   version();
   target();
   if (in_.accept_dot("address_size") && in_.expect_integer("64") != 64)
@@ -30,11 +31,12 @@ void ModuleParser::version() {
   if (!in_.accept_dot("version")) in_.fail("'.version' expected");
   // 9.0 reads as one number, like every version.
   const std::string text(in_.peek().text);
-  if (in_.next().kind != Token::Kind::real64 ||
+  if (in_.peek().kind != Token::Kind::real64 ||
       std::sscanf(text.c_str(), "%d.%d", &module_.version_major, &module_.version_minor) != 2)
     in_.fail("a version such as 9.0 expected");
   if (module_.version_major < 6 || module_.version_major > 9)
-    in_.fail("PTX ISA version " + text + " is not supported, 6.0 to 9.x are");
+    throw PtxError(in_.pos(), "PTX ISA version " + text + " is not supported, 6.0 to 9.x are");
+  in_.next();
 }
 
 void ModuleParser::target() {
@@ -45,20 +47,26 @@ void ModuleParser::target() {
     throw PtxError(pos, "unknown target '" + module_.target + "'");
   while (in_.accept(',')) in_.expect_word("a target option");
   if (!target_.runs_on(compute_capability_))
-    throw PtxError(pos, "target " + module_.target + " does not run on a device of compute capability " +
+    throw PtxError(pos, "target " + module_.target +
+                            " does not run on a device of compute capability " +
                             capability(compute_capability_));
   // PTX ISA 13: the first versions with these targets.
   const int version = module_.version_major * 10 + module_.version_minor;
-  const int first = target_.variant == 'f' ? 88 : target_.number >= 100 ? 86 : target_.number >= 90 ? 78 : 60;
+  const int first = target_.variant == 'f'  ? 88
+                    : target_.number >= 100 ? 86
+                    : target_.number >= 90  ? 78
+                                            : 60;
   if (version < first)
-    throw PtxError(pos, "target " + module_.target + " needs .version " + std::to_string(first / 10) +
-                            "." + std::to_string(first % 10) + " or newer");
+    throw PtxError(pos, "target " + module_.target + " needs .version " +
+                            std::to_string(first / 10) + "." + std::to_string(first % 10) +
+                            " or newer");
 }
 
 ModuleParser::Linkage ModuleParser::linkage() {
   Linkage l;
   for (;;) {
-    if (in_.accept_dot("extern")) l.is_extern = true;
+    if (in_.accept_dot("extern"))
+      l.is_extern = true;
     else if (!in_.accept_dot("visible") && !in_.accept_dot("weak") && !in_.accept_dot("common"))
       return l;
   }
@@ -143,15 +151,21 @@ void ModuleParser::dimensions(uint32_t (&out)[3]) {
   for (int i = 1; i < 3 && in_.accept(','); ++i) out[i] = uint32_t(in_.expect_integer("a number"));
 }
 
-// .minnctapersm, .maxnreg and .maxclusterrank guide the compiler or bound what a launch may ask for.
+// .minnctapersm, .maxnreg and .maxclusterrank guide the compiler or bound what a launch may ask
+// for.
 void ModuleParser::performance_directives(Function& f) {
   for (;;) {
     if (skip_ignored_directive(in_)) continue;
-    if (in_.accept_dot("maxntid")) dimensions(f.maxntid);
-    else if (in_.accept_dot("reqntid")) dimensions(f.reqntid);
-    else if (in_.accept_dot("reqnctapercluster")) dimensions(f.reqnctapercluster);
-    else if (in_.accept_dot("explicitcluster")) f.explicit_cluster = true;
-    else if (in_.accept_dot("blocksareclusters")) f.blocks_are_clusters = true;
+    if (in_.accept_dot("maxntid"))
+      dimensions(f.maxntid);
+    else if (in_.accept_dot("reqntid"))
+      dimensions(f.reqntid);
+    else if (in_.accept_dot("reqnctapercluster"))
+      dimensions(f.reqnctapercluster);
+    else if (in_.accept_dot("explicitcluster"))
+      f.explicit_cluster = true;
+    else if (in_.peek().dot("blocksareclusters"))
+      in_.fail("'.blocksareclusters', a launch grid that counts clusters, is not supported");
     else if (in_.accept_dot("minnctapersm") || in_.accept_dot("maxnctapersm") ||
              in_.accept_dot("maxnreg") || in_.accept_dot("maxclusterrank"))
       in_.expect_integer("a number");

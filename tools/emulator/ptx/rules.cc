@@ -4,7 +4,6 @@
 
 #include <bit>
 
-
 namespace emu::ptx {
 namespace {
 
@@ -30,7 +29,8 @@ std::string barrier_arrive(const Instr& in) {
 // The position and the length of a bit field.
 std::string bit_field(const Instr& in) {
   const size_t n = in.ops.size();
-  const bool fits = uint64_t(constant(in, n - 2, 0)) < 256 && uint64_t(constant(in, n - 1, 0)) < 256;
+  const bool fits =
+      uint64_t(constant(in, n - 2, 0)) < 256 && uint64_t(constant(in, n - 1, 0)) < 256;
   return fits ? "" : "position and length of a bit field are 0 to 255";
 }
 
@@ -50,13 +50,16 @@ std::string cvt(const Instr& in) {
   const Type d = in.types[0], a = in.types[1];
   const bool d_signed = class_of(d) == 's', a_signed = class_of(a) == 's';
   if ((!d_signed && class_of(d) != 'u') || (!a_signed && class_of(a) != 'u')) return "";
-  const bool holds_all = d_signed == a_signed ? bits_of(d) >= bits_of(a)
-                                              : d_signed && bits_of(d) > bits_of(a);
+  const bool holds_all =
+      d_signed == a_signed ? bits_of(d) >= bits_of(a) : d_signed && bits_of(d) > bits_of(a);
   return holds_all ? ".sat has no effect between these types and is not allowed" : "";
 }
 
 std::string cp_async(const Instr& in) {
   const int64_t n = constant(in, 2, 16);
+  const bool with_source = in.ops.size() > (in.has(Mod::L2_cache_hint) ? 4u : 3u);
+  if (with_source && uint64_t(constant(in, 3, 0)) > uint64_t(n))
+    return "cp.async cannot read more bytes than it writes";
   if (in.has(Mod::cg)) return n == 16 ? "" : "cp.async.cg copies 16 bytes";
   return n == 4 || n == 8 || n == 16 ? "" : "cp.async.ca copies 4, 8 or 16 bytes";
 }

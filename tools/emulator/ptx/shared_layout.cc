@@ -7,7 +7,8 @@
 namespace emu::ptx {
 namespace {
 
-constexpr uint32_t window_start = 0x400;  // SharedMemory::window_start; the front end knows no machine
+constexpr uint32_t window_start =
+    0x400;  // SharedMemory::window_start; the front end knows no machine
 
 uint64_t align_up(uint64_t n, uint64_t align) { return (n + align - 1) & ~(align - 1); }
 

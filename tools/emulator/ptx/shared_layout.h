@@ -12,8 +12,8 @@ namespace emu::ptx {
 // The variables one function may name: first those of the module, then its own, each in declaration
 // order; Symbol::index and Operand::variable count in this list until place() is called.
 //
-// ptxas 13.0 (read off the SASS and `-v` of probes) places from address 0x400 upward, each variable at
-// its alignment: the module's variables that the function names, then all of the function's own;
+// ptxas 13.0 (read off the SASS and `-v` of probes) places from address 0x400 upward, each variable
+// at its alignment: the module's variables that the function names, then all of the function's own;
 // dynamic memory (.extern .shared) begins behind them at its own alignment.
 struct SharedLayout {
   struct Variable {

@@ -15,7 +15,7 @@ void Scopes::declare_copy(std::string name, const Symbol& symbol, SourcePos pos)
 }
 
 const Symbol* Scopes::find(std::string_view name) const {
-  for (size_t i = scopes_.size(); i-- > 0; ) {
+  for (size_t i = scopes_.size(); i-- > 0;) {
     const auto found = scopes_[i].symbols.find(name);
     if (found != scopes_[i].symbols.end()) return &found->second;
   }

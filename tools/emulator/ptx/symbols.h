@@ -31,8 +31,8 @@ struct Branch {
   SourcePos pos;
 };
 
-// Scopes nest by braces. A name means its innermost declaration; a branch, the label of that name in
-// the innermost scope around the branch that has one, wherever it stands in that scope.
+// Scopes nest by braces. A name means its innermost declaration; a branch, the label of that name
+// in the innermost scope around the branch that has one, wherever it stands in that scope.
 class Scopes {
  public:
   Scopes() { push(); }  // the module's scope
@@ -69,8 +69,10 @@ void Scopes::pop(F resolved) {
   scopes_.pop_back();
   for (const Branch& b : closed.branches) {
     const auto found = closed.labels.find(b.label);
-    if (found != closed.labels.end()) resolved(b.instruction, found->second);
-    else branch(b);
+    if (found != closed.labels.end())
+      resolved(b.instruction, found->second);
+    else
+      branch(b);
   }
 }
 

@@ -97,7 +97,7 @@ void parse_instruction(Cursor& in, ParsedInstr& out) {
   out.words.push_back(in.next());
   while (in.peek().kind == Token::Kind::dotted) out.words.push_back(in.next());
   if (in.peek().is('(')) in.fail("calls are not supported: an operand was expected");
-  for (bool piped = false; !in.peek().is(';'); ) {
+  for (bool piped = false; !in.peek().is(';');) {
     out.ops.push_back(parse_operand(in));
     out.ops.back().piped = piped;
     piped = in.peek().is('|');

@@ -20,8 +20,7 @@ bool Target::has(Since since) const {
 
 bool Target::runs_on(int compute_capability) const {
   if (variant == 'a') return number == compute_capability;
-  if (variant == 'f')
-    return number / 10 == compute_capability / 10 && compute_capability >= number;
+  if (variant == 'f') return number / 10 == compute_capability / 10 && compute_capability >= number;
   return compute_capability >= number;
 }
 

@@ -11,13 +11,13 @@ namespace emu::ptx {
 enum class Since : unsigned char { any, sm_90, sm_90a, sm_100, sm_100f, sm_100a };
 
 struct Target {
-  int number = 0;     // 100
-  char variant = 0;   // 'a', 'f' or 0
+  int number = 0;    // 100
+  char variant = 0;  // 'a', 'f' or 0
   bool has(Since since) const;
   bool runs_on(int compute_capability) const;
 };
 
 bool parse_target(std::string_view text, Target& out);  // "sm_100f"
-const char* describe(Since since);                       // "sm_100a or sm_100f"
+const char* describe(Since since);                      // "sm_100a or sm_100f"
 
 }  // namespace emu::ptx

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+#include "support/module.h"
+
+#include <fstream>
+#include <iterator>
+
+namespace support {
+
+Module::Module(const Driver& driver, const std::string& path) : driver_(driver) {
+  std::ifstream in(path);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  if (text.empty()) throw std::runtime_error(path + " cannot be read");
+  driver.check(driver.cuModuleLoadData(&module_, text.c_str()), "cuModuleLoadData");
+}
+
+// Fails after a sticky error, and then there is nothing left to unload.
+Module::~Module() { driver_.cuModuleUnload(module_); }
+
+void Module::launch(const char* entry, uint32_t grid, uint32_t block, uint32_t dynamic_shared_bytes,
+                    void** arguments) const {
+  CUfunction function = nullptr;
+  driver_.check(driver_.cuModuleGetFunction(&function, module_, entry), "cuModuleGetFunction");
+  driver_.check(
+      driver_.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                 int(dynamic_shared_bytes)),
+      "cuFuncSetAttribute");
+  driver_.check(driver_.cuLaunchKernel(function, grid, 1, 1, block, 1, 1, dynamic_shared_bytes,
+                                       nullptr, arguments, nullptr),
+                "cuLaunchKernel");
+  driver_.check(driver_.cuCtxSynchronize(), "cuCtxSynchronize");
+}
+
+}  // namespace support

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// A PTX file loaded into the current context, for tests that launch kernels of their own.
+#pragma once
+
+#include <string>
+
+#include "support/driver.h"
+
+namespace support {
+
+class Module {
+ public:
+  Module(const Driver& driver, const std::string& path);
+  ~Module();
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  // Launches grid.x CTAs of block.x threads and waits for them.
+  void launch(const char* entry, uint32_t grid, uint32_t block, uint32_t dynamic_shared_bytes,
+              void** arguments) const;
+
+ private:
+  const Driver& driver_;
+  CUmodule module_ = nullptr;
+};
+
+}  // namespace support
