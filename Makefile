@@ -13,24 +13,34 @@ include $(SETUP)
 else ifneq ($(wildcard $(SETUP)),)
 include $(SETUP)
 endif
-NVCC     ?= $(or $(wildcard .tools/cuda/bin/nvcc),$(shell command -v nvcc),$(wildcard /usr/local/cuda/bin/nvcc))
+NVCC     ?= $(or $(wildcard .tools/cuda/bin/nvcc),$(shell command -v nvcc),\
+                 $(wildcard /usr/local/cuda/bin/nvcc))
 CUDA_HOME := $(abspath $(dir $(realpath $(NVCC)))/..)
 PTXAS    := $(CUDA_HOME)/bin/ptxas
 PYTHON   := .venv/bin/python
+
+# Commands are named, not shown; V=1 shows them.
+say       = $(if $(V),,@printf '  %-6s %s\n' $(1) $@ && )
+
+# All cores, unless -j says otherwise.
+ifeq ($(filter -j%,$(MAKEFLAGS)),)
+MAKEFLAGS += -j$(shell nproc)
+endif
 
 WARN     := -Wall -Wextra -Wpedantic -Wshadow -Wno-missing-field-initializers
 DEPS      = -MMD -MP
 
 # host/: no exceptions, no RTTI, no libstdc++ at run time, one rounding per operation.
 HOST_FLAGS := -std=c++17 -O2 -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti -ffp-contract=off \
-              -fno-threadsafe-statics -fstack-protector-strong -D_FORTIFY_SOURCE=2 $(WARN) -Iinclude -I. \
-              -isystem $(CUDA_HOME)/include
+              -fno-threadsafe-statics -fstack-protector-strong -D_FORTIFY_SOURCE=2 $(WARN) \
+              -Iinclude -I. -isystem $(CUDA_HOME)/include
 # tools/emulator/: depends on <cuda.h> only.
 EMU_FLAGS  := -std=c++20 -O2 -g1 -fPIC -fvisibility=hidden -ffp-contract=off $(WARN) \
               -isystem $(CUDA_HOME)/include
 # Tests and the command line; what compares many numbers is worth optimising.
-TEST_FLAGS := -std=c++20 -O1 -ffp-contract=off $(WARN) -Iinclude -I. -Itest -Itools -Itools/emulator \
-              -isystem $(CUDA_HOME)/include -DNVFP4_TEST_PTX_DIR='"$(B)/test"'
+TEST_FLAGS := -std=c++20 -O1 -ffp-contract=off $(WARN) \
+              -Iinclude -I. -Itest -Itools -Itools/emulator -isystem $(CUDA_HOME)/include \
+              -DNVFP4_TEST_PTX_DIR='"$(B)/test"'
 
 .PHONY: all emulator help
 all: $(B)/libnvfp4gemm.so emulator $(B)/nvfp4  ## library, emulator, command line
@@ -41,7 +51,7 @@ include tools/emulator/emulator.mk
 include tools/nvfp4/nvfp4.mk
 include test/test.mk
 
-# ---- set-up ----------------------------------------------------------------------------------------
+# ---- set-up --------------------------------------------------------------------------------------
 .PHONY: setup clean
 setup: $(SETUP)  ## compilers, test framework, Python environment: found, or installed
 
@@ -51,13 +61,14 @@ $(SETUP): tools/setup/setup.sh tools/setup/requirements.txt tools/setup/cuda.txt
 clean:  ## remove build/; what set-up installed stays
 	rm -rf $(B)
 
-# ---- form ------------------------------------------------------------------------------------------
-FORMATTED = $(shell git ls-files '*.c' '*.h' '*.cc' '*.cu' '*.cuh')
+# ---- form ----------------------------------------------------------------------------------------
+# The public header is laid out by hand: its comments are a manual in columns.
+FORMATTED = $(filter-out include/nvfp4_gemm.h,$(shell git ls-files '*.c' '*.h' '*.cc' '*.cu' '*.cuh'))
 .PHONY: format format-check
 format:  ## clang-format every source
-	clang-format -i $(FORMATTED)
+	@clang-format -i $(FORMATTED)
 format-check:  ## fail if clang-format would change a source
-	clang-format --dry-run --Werror $(FORMATTED)
+	@clang-format --dry-run --Werror $(FORMATTED)
 
 help:  ## this list
 	@grep -hE '^[a-z][a-z_-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | sort | expand -t 16

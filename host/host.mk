@@ -10,7 +10,7 @@ COMPILER_OF_KERNELS = $(shell $(NVCC) --version | sed -n 's/.*release .*, V//p')
 
 $(B)/obj/host/%.o: host/%.cc
 	@mkdir -p $(@D)
-	$(CXX) $(HOST_FLAGS) $(DEPS) -c $< -o $@
+	$(call say,CXX)$(CXX) $(HOST_FLAGS) $(DEPS) -c $< -o $@
 
 # Its inner loop is the one that is worth vectorising.
 $(B)/obj/host/reference.o: HOST_FLAGS += -O3
@@ -18,7 +18,7 @@ $(B)/obj/host/api.o: HOST_FLAGS += -DNVFP4_COMPILER='"$(COMPILER_OF_KERNELS)"'
 
 $(B)/obj/host/images.o: host/images.S $(SM100_PTX) $(SM100_CUBINS)
 	@mkdir -p $(@D)
-	$(CC) -c $< -Wa,-I,$(KERNEL_OUT) -o $@
+	$(call say,CC)$(CC) -c $< -Wa,-I,$(KERNEL_OUT) -o $@
 
 # nodelete: the driver keeps what it loaded, so the table that knows it must stay as well.
 LIB_FLAGS := -shared -Wl,-soname,$(SONAME) -Wl,--version-script=host/libnvfp4gemm.map -Wl,-z,defs \
@@ -26,7 +26,7 @@ LIB_FLAGS := -shared -Wl,-soname,$(SONAME) -Wl,--version-script=host/libnvfp4gem
              -Wl,--as-needed -Wl,--gc-sections
 
 $(LIB): $(HOST_OBJ) host/libnvfp4gemm.map
-	$(CC) $(LIB_FLAGS) -o $@ $(HOST_OBJ) -lm -ldl -pthread
+	$(call say,LINK)$(CC) $(LIB_FLAGS) -o $@ $(HOST_OBJ) -lm -ldl -pthread
 	ln -sf $(notdir $(LIB)) $(B)/$(SONAME)
 
 .PHONY: library

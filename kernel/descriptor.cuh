@@ -59,8 +59,10 @@ static_assert(scale_descriptor(0x8400 + 512) == 0x0000400800000860);
 
 // Instruction descriptor of kind::mxf4nvf4 with block scales, PTX ISA 9.7.16.4.2 (table 45):
 //
-//   31  30 29 28   27 26 24  23  22  17  16   15   14   13   12 11  10 9    7  6 5   4  3   2    1 0
-//  |K96| sfa |M/128|   0  |E8M0| N/8  |trB |trA |negB|negA| 0| typeB | typeA | 0| sfb | 0|sparse| 0 |
+//   31  30 29 28   27 26 24  23  22  17  16   15   14   13   12 11  10 9    7  6 5   4  3   2    1
+//   0
+//  |K96| sfa |M/128|   0  |E8M0| N/8  |trB |trA |negB|negA| 0| typeB | typeA | 0| sfb | 0|sparse| 0
+//  |
 //
 // A and B are E2M1 (code 1 in this kind), K-major, not negated; scales are UE4M3 (bit 23 = 0) with
 // scale ids 0, the only legal ones for one scale per 16; dense; K = 64.

@@ -13,10 +13,10 @@ SM100_CUBINS := $(SM100_ARCHES:%=$(KERNEL_OUT)/gemm_sm100.%.cubin)
 
 $(SM100_PTX): kernel/gemm_sm100.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)
-	$(NVCC) $(NVCC_FLAGS) -arch=compute_100f -ptx $< -o $@
+	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=compute_100f -ptx $< -o $@
 
 $(KERNEL_OUT)/gemm_sm100.%.cubin: $(SM100_PTX)
-	$(PTXAS) -arch=$* -v $< -o $@ 2> $@.report || { cat $@.report; exit 1; }
+	$(call say,PTXAS)$(PTXAS) -arch=$* -v $< -o $@ 2> $@.report || { cat $@.report; exit 1; }
 
 .PHONY: kernels check-ptxas
 kernels: $(SM100_PTX) $(SM100_CUBINS)  ## the PTX and every cubin

@@ -4,7 +4,8 @@
 #   test_host      the library's inner parts, without a driver
 #   test_emulator  the emulator's inner parts
 
-CATCH_LIBS := $(if $(wildcard /usr/include/catch2/catch_all.hpp /usr/local/include/catch2/catch_all.hpp),-lCatch2)
+# Catch2 3 is a library, 2.13 one header.
+CATCH_LIBS := $(if $(wildcard $(addsuffix /include/catch2/catch_all.hpp,/usr /usr/local)),-lCatch2)
 TEST_MAIN  := $(B)/obj/test/support/main.o
 GEMM_TEST_OBJ := $(patsubst %.cc,$(B)/obj/%.o,$(sort $(wildcard test/gemm/*.cc test/kernel/*.cc)))
 HOST_TEST_OBJ := $(patsubst %.cc,$(B)/obj/%.o,$(sort $(wildcard test/host/*.cc)))
@@ -13,36 +14,36 @@ ALL_TEST_OBJ  := $(TEST_MAIN) $(GEMM_TEST_OBJ) $(HOST_TEST_OBJ) $(EMU_TEST_OBJ) 
 
 $(B)/obj/test/%.o: test/%.cc
 	@mkdir -p $(@D)
-	$(CXX) $(TEST_FLAGS) $(DEPS) -c $< -o $@
+	$(call say,CXX)$(CXX) $(TEST_FLAGS) $(DEPS) -c $< -o $@
 $(TEST_MAIN): TEST_FLAGS += -O0
 
 $(B)/test/gemm_sm100_tiles.ptx: test/kernel/gemm_sm100_tiles.cu kernel/gemm_sm100.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)
-	$(NVCC) $(NVCC_FLAGS) -arch=compute_100f -ptx $< -o $@
+	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=compute_100f -ptx $< -o $@
 
 # Plain sm_90: the one PTX runs on Hopper and, in the emulator, on Blackwell.
 $(B)/test/load_probe.ptx: test/kernel/load_probe.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)
-	$(NVCC) $(NVCC_FLAGS) -arch=compute_90 -ptx $< -o $@
+	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=compute_90 -ptx $< -o $@
 TEST_PTX := $(B)/test/gemm_sm100_tiles.ptx $(B)/test/load_probe.ptx
 
 $(B)/nvfp4_test: $(GEMM_TEST_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(LIB) $(TEST_PTX)
-	$(CXX) -o $@ $(filter %.o,$^) $(USE_LIBRARY) $(CATCH_LIBS) -ldl -pthread
+	$(call say,LINK)$(CXX) -o $@ $(filter %.o,$^) $(USE_LIBRARY) $(CATCH_LIBS) -ldl -pthread
 
 $(B)/test_host: $(HOST_TEST_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(HOST_OBJ)
-	$(CXX) -o $@ $(filter %.o,$^) $(CATCH_LIBS) -lm -ldl -pthread
+	$(call say,LINK)$(CXX) -o $@ $(filter %.o,$^) $(CATCH_LIBS) -lm -ldl -pthread
 
 $(B)/test_emulator: $(EMU_TEST_OBJ) $(TEST_MAIN) $(EMU_OBJ)
-	$(CXX) -o $@ $(filter %.o,$^) $(CATCH_LIBS) -ldl -pthread
+	$(call say,LINK)$(CXX) -o $@ $(filter %.o,$^) $(CATCH_LIBS) -ldl -pthread
 
 # The header and the library as a C99 program sees them.
 $(B)/test_c99: test/c99/main.c $(LIB)
-	$(CC) -std=c99 -Wall -Wextra -Wpedantic -Wno-missing-field-initializers -Werror -Iinclude \
+	$(call say,CC)$(CC) -std=c99 -Wall -Wextra -Wpedantic -Wno-missing-field-initializers -Werror -Iinclude \
 	  -o $@ $< $(USE_LIBRARY)
 
 # The example as its first lines say to build it.
 $(B)/example_gemm: examples/c/gemm.c include/nvfp4_gemm.h $(LIB)
-	$(CC) -std=c99 -Wall -Wextra -Iinclude -o $@ $< $(USE_LIBRARY) -ldl -lm
+	$(call say,LINK)$(CC) -std=c99 -Wall -Wextra -Iinclude -o $@ $< $(USE_LIBRARY) -ldl -lm
 
 TEST_PROGRAMS := $(B)/nvfp4_test $(B)/test_host $(B)/test_emulator $(B)/test_c99 $(B)/example_gemm
 

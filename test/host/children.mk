@@ -9,12 +9,12 @@ TEST_CHILDREN := $(PROBE) $(FAKE_DRIVER) $(NO_DRIVER) $(OLD_DRIVER)
 
 $(PROBE): test/host/child/probe.c include/nvfp4_gemm.h $(LIB)
 	@mkdir -p $(@D)
-	$(CC) -std=c99 -O1 $(WARN) -Wno-pedantic -Iinclude $< -o $@ $(LIB) \
+	$(call say,LINK)$(CC) -std=c99 -O1 $(WARN) -Wno-pedantic -Iinclude $< -o $@ $(LIB) \
 	  -Wl,-rpath,'$$ORIGIN/../..' -ldl -pthread
 
 $(FAKE_DRIVER): test/host/child/fake_driver.cc kernel/gemm_params.h
 	@mkdir -p $(@D)
-	$(CXX) -std=c++17 -O1 -fPIC -shared $(WARN) -I. -isystem $(CUDA_HOME)/include $< -o $@ \
+	$(call say,LINK)$(CXX) -std=c++17 -O1 -fPIC -shared $(WARN) -I. -isystem $(CUDA_HOME)/include $< -o $@ \
 	  -Wl,-soname,libcuda.so.1
 
 # A file that the loader finds first and cannot load: "no driver" also on a machine that has one.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// One stage's loads as the GEMM kernels make them, with the kernels' own wrappers, and shared memory
-// written out as it then lies. Built for plain sm_90, so that the same PTX runs on a Hopper GPU and in
-// the emulator: test/kernel/load_probe.cc.
+// One stage's loads as the GEMM kernels make them, with the kernels' own wrappers, and shared
+// memory written out as it then lies. Built for plain sm_90, so that the same PTX runs on a Hopper
+// GPU and in the emulator: test/kernel/load_probe.cc.
 #include "../../kernel/gemm_params.h"
 #include "../../kernel/ptx_mbarrier.cuh"
 #include "../../kernel/ptx_sync.cuh"
@@ -11,8 +11,8 @@ constexpr uint32_t kRows = 64;
 constexpr uint32_t kTileBytes = kRows * 128;
 constexpr uint32_t kScaleBytes = 1536;
 
-// out: kTileBytes of the box at (c0, c1, c2), then kScaleBytes from `scales`. Twice, for both phases of
-// the barrier; the second round starts `step` bytes further along the first coordinate.
+// out: kTileBytes of the box at (c0, c1, c2), then kScaleBytes from `scales`. Twice, for both
+// phases of the barrier; the second round starts `step` bytes further along the first coordinate.
 extern "C" __global__ void __launch_bounds__(32, 1)
     load_probe(const __grid_constant__ nvfp4::TensorMap map, const uint8_t* scales, int c0, int c1,
                int c2, int step, uint8_t* out) {

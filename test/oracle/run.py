@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""run.py BUILD: the tests in Python. Ends with "N passed, N failed, N skipped", or appends that line
-to the file that NVFP4_TALLY names."""
+"""run.py BUILD: the tests in Python. Ends with "N passed, N failed, N skipped", or appends that
+line to the file that NVFP4_TALLY names."""
 import os
 import sys
 import unittest

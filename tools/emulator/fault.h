@@ -15,18 +15,20 @@ struct SourcePos {
   uint32_t line = 0, column = 0;
 };
 
-// Which driver status a fault becomes. The names are the driver's own words for asynchronous errors.
+// Which driver status a fault becomes. The names are the driver's own words for asynchronous
+// errors.
 enum class FaultKind : uint8_t {
-  illegal_address,      // outside every allocation, or freed
+  illegal_address,  // outside every allocation, or freed
   misaligned_address,
-  illegal_instruction,  // a rule of one instruction is broken (descriptor bits, shapes, .aligned ...)
+  illegal_instruction,  // a rule of one instruction is broken (descriptor bits, shapes, .aligned
+                        // ...)
   uninitialised,        // a value nobody wrote is read
   barrier_misuse,       // mbarrier or named barrier used against its contract
   tensor_memory,        // TMEM allocation rules, leaks, unequal scale bands
   ordering,             // asynchronous work used before the required wait or fence
   deadlock,
-  watchdog,             // instruction budget spent
-  assertion,            // trap, brkpt, __assertfail
+  watchdog,   // instruction budget spent
+  assertion,  // trap, brkpt, __assertfail
 };
 
 // Thrown by instruction semantics and units. `what` is one sentence with addresses and values; the

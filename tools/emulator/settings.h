@@ -13,16 +13,19 @@ enum class Order : uint8_t {
   random,   // somewhere between, drawn from the seed
 };
 
+// clang-format off
 struct Settings {
-  const char* device = "B200";       // EMU_DEVICE     B200, B300, H200, ...: a row of driver/devices.def
-  uint32_t driver_version = 13000;   // EMU_DRIVER_VERSION  what cuDriverGetVersion answers
-  Order order = Order::random;       // EMU_ORDER      soonest, latest, random
-  uint64_t seed = 1;                 // EMU_SEED
-  uint32_t workers = 0;              // EMU_WORKERS    host threads; 0 = one per core
-  uint64_t max_instructions = 0;     // EMU_MAX_INSTRUCTIONS  warp instructions per CTA; 0 = 4e9
-  bool zero_group_raises = true;     // EMU_MMA_ZERO_GROUP    1: a zero group still raises the exponent
+  const char* device = "B200";      // EMU_DEVICE            a row of driver/devices.def, or none
+  uint32_t driver_version = 13000;  // EMU_DRIVER_VERSION    what cuDriverGetVersion answers
+  Order order = Order::random;      // EMU_ORDER             soonest, latest, random
+  uint64_t seed = 1;                // EMU_SEED
+  uint32_t workers = 0;             // EMU_WORKERS           host threads; 0 = one per core
+  uint64_t max_instructions = 0;    // EMU_MAX_INSTRUCTIONS  warp instructions per CTA; 0 = 4e9
+  bool zero_group_raises = true;    // EMU_MMA_ZERO_GROUP    1: a zero group raises the exponent
 };
+// clang-format on
 
-Settings& settings();  // throws nothing; a malformed value is reported on stderr and ends the process
+// Throws nothing; a malformed value is reported on stderr and ends the process.
+Settings& settings();
 
 }  // namespace emu

@@ -50,8 +50,8 @@ def read_mutants(path):
 
 
 def mutated(text, mutant):
-    """The text with the one line replaced. A line that is not there, or twice, is an error: the source
-    has moved on and the mutant has to follow."""
+    """The text with the one line replaced. A line that is not there, or twice, is an error: the
+    source has moved on and the mutant has to follow."""
     lines = text.split("\n")
     at = [i for i, line in enumerate(lines) if line.strip() == mutant.old]
     if len(at) != 1:

@@ -10,18 +10,19 @@ USE_LIBRARY  = -L$(B) -lnvfp4gemm -Wl,-rpath,'$$ORIGIN'
 
 $(B)/obj/tools/nvfp4/%.o: tools/nvfp4/%.cc
 	@mkdir -p $(@D)
-	$(CXX) $(TEST_FLAGS) $(DEPS) -c $< -o $@
+	$(call say,CXX)$(CXX) $(TEST_FLAGS) $(DEPS) -c $< -o $@
 
 # Its loop over all products is the one that is worth vectorising.
 $(B)/obj/test/support/exact.o: TEST_FLAGS += -O3
 
 $(B)/nvfp4: $(TOOL_OBJ) $(SUPPORT_OBJ) $(LIB)
-	$(CXX) -o $@ $(TOOL_OBJ) $(SUPPORT_OBJ) $(USE_LIBRARY) -ldl -pthread
+	$(call say,LINK)$(CXX) -o $@ $(TOOL_OBJ) $(SUPPORT_OBJ) $(USE_LIBRARY) -ldl -pthread
 
 # The GPU if it can run the kernels, else the emulator.
 .PHONY: run
 run: $(SETUP) all  ## the three shapes of the GPU MODE task, verified: a table with PASS or FAIL
-	@if $(B)/nvfp4 info --require-device >$(B)/info.txt 2>&1; then $(B)/nvfp4 run --headline; \
-	else LD_LIBRARY_PATH="$(B)/emulator:$$LD_LIBRARY_PATH" $(B)/nvfp4 run --headline; fi
+	@$(B)/nvfp4 info --require-device >$(B)/info.txt 2>&1 || \
+	  export LD_LIBRARY_PATH="$(abspath $(B)/emulator)$${LD_LIBRARY_PATH:+:$$LD_LIBRARY_PATH}"; \
+	  $(B)/nvfp4 run --headline
 
 -include $(TOOL_OBJ:.o=.d)

@@ -10,10 +10,11 @@
 namespace emu::ptx {
 namespace {
 
-constexpr std::string_view type_names[] = {"",
-#define EMU_X(name, bits, cls) #name,
-                                           EMU_PTX_TYPES(EMU_X)
-#undef EMU_X
+constexpr std::string_view type_names[] = {
+    "",
+#define EMU_TYPE(name, bits, cls) #name,
+#include "types.def"
+#undef EMU_TYPE
 };
 
 constexpr std::string_view mod_names[] = {
