@@ -27,7 +27,7 @@ ifeq ($(filter -j%,$(MAKEFLAGS)),)
 MAKEFLAGS += -j$(shell nproc)
 endif
 
-WARN     := -Wall -Wextra -Wpedantic -Wshadow -Wno-missing-field-initializers
+WARN     := -Wall -Wextra -Wpedantic -Wshadow
 DEPS      = -MMD -MP
 
 # host/: no exceptions, no RTTI, no libstdc++ at run time, one rounding per operation.

@@ -65,8 +65,7 @@ nvfp4_status check_sizes(const nvfp4_gemm_desc& g, Caller caller) {
   return check_k(g.k, caller);
 }
 
-// ---- enumerations, and what is not there yet
-// -----------------------------------------------------
+// ---- enumerations, and what is not there yet ----------------------------------------------------
 
 struct EnumField {
   const char* name;
@@ -76,8 +75,6 @@ struct EnumField {
 };
 
 constexpr uint32_t only(int32_t value) { return 1u << value; }
-constexpr uint32_t kAnyType = 0xF;  // C and bias do not exist yet: their types do not matter
-constexpr uint32_t kAnyLayout = 0x7;
 constexpr uint32_t kBothLayouts = only(NVFP4_SCALE_LAYOUT_128X4) | only(NVFP4_SCALE_LAYOUT_LINEAR);
 constexpr uint32_t k128x4 = only(NVFP4_SCALE_LAYOUT_128X4);
 
@@ -85,11 +82,14 @@ using Desc = nvfp4_gemm_desc;
 constexpr EnumField kEnumFields[] = {
     {"a_scale_layout", &Desc::a_scale_layout, 1, 2, k128x4, kBothLayouts},
     {"b_scale_layout", &Desc::b_scale_layout, 1, 2, k128x4, kBothLayouts},
-    {"d_scale_layout", &Desc::d_scale_layout, 0, 2, kAnyLayout, kAnyLayout},
-    {"c_type", &Desc::c_type, NVFP4_TYPE_NONE, NVFP4_TYPE_F32, kAnyType, kAnyType},
+    {"d_scale_layout", &Desc::d_scale_layout, 0, 2, only(NVFP4_SCALE_LAYOUT_UNSET),
+     only(NVFP4_SCALE_LAYOUT_UNSET)},
+    {"c_type", &Desc::c_type, NVFP4_TYPE_NONE, NVFP4_TYPE_F32, only(NVFP4_TYPE_NONE),
+     only(NVFP4_TYPE_NONE)},
     {"d_type", &Desc::d_type, NVFP4_TYPE_F16, NVFP4_TYPE_NVFP4, only(NVFP4_TYPE_F16),
      only(NVFP4_TYPE_F16)},
-    {"bias_type", &Desc::bias_type, NVFP4_TYPE_NONE, NVFP4_TYPE_F32, kAnyType, kAnyType},
+    {"bias_type", &Desc::bias_type, NVFP4_TYPE_NONE, NVFP4_TYPE_F32, only(NVFP4_TYPE_NONE),
+     only(NVFP4_TYPE_NONE)},
     {"scalar_mode", &Desc::scalar_mode, 0, 1, only(NVFP4_SCALARS_HOST), only(NVFP4_SCALARS_HOST)},
     {"activation", &Desc::activation, 0, 3, only(NVFP4_ACTIVATION_NONE),
      only(NVFP4_ACTIVATION_NONE)},
@@ -122,6 +122,7 @@ nvfp4_status check_absent_features(const nvfp4_gemm_desc& g) {
   } absent[] = {
       {"a_tensor_scale", g.a_tensor_scale},
       {"b_tensor_scale", g.b_tensor_scale},
+      {"c", g.c},
       {"d_scales", g.d_scales},
       {"d_tensor_scale", g.d_tensor_scale},
       {"bias", g.bias},
@@ -136,6 +137,21 @@ nvfp4_status check_absent_features(const nvfp4_gemm_desc& g) {
                   NVFP4_VERSION_PATCH);
     }
   }
+  const struct {
+    const char* name;
+    int64_t value;
+  } absent_strides[] = {
+      {"c_ld", g.c_ld},
+      {"c_batch_stride", g.c_batch_stride},
+      {"d_scales_batch_stride_bytes", g.d_scales_batch_stride_bytes},
+  };
+  for (const auto& field : absent_strides) {
+    if (field.value != 0) {
+      return fail(NVFP4_STATUS_NOT_SUPPORTED,
+                  "%s = %" PRId64 " must be 0: not there in version %d.%d.%d", field.name,
+                  field.value, NVFP4_VERSION_MAJOR, NVFP4_VERSION_MINOR, NVFP4_VERSION_PATCH);
+    }
+  }
   if (g.beta != 0.0f) {  // a NaN too
     return fail(
         NVFP4_STATUS_NOT_SUPPORTED, "beta = %g must be 0: C is not there in version %d.%d.%d",
@@ -144,8 +160,7 @@ nvfp4_status check_absent_features(const nvfp4_gemm_desc& g) {
   return NVFP4_SUCCESS;
 }
 
-// ---- tiles
-// ---------------------------------------------------------------------------------------
+// ---- tiles --------------------------------------------------------------------------------------
 
 nvfp4_status check_tiles(const nvfp4_gemm_desc& g) {
   int64_t tiles;
@@ -158,35 +173,31 @@ nvfp4_status check_tiles(const nvfp4_gemm_desc& g) {
   return NVFP4_SUCCESS;
 }
 
-// ---- addresses
-// -----------------------------------------------------------------------------------
+// ---- addresses ----------------------------------------------------------------------------------
 
 // With K = 0 the inputs have no elements: only D is looked at.
 nvfp4_status check_addresses(const nvfp4_gemm_desc& g, Caller caller) {
+  enum class Need { never, always, if_k };
   const struct {
     const char* name;
     const void* address;
-    bool required;
+    Need need;
     uint64_t host_alignment;  // the CPU needs what the type needs
   } rows[] = {
-      {"a", g.a, g.k > 0, 1},
-      {"a_scales", g.a_scales, g.k > 0, 1},
-      {"b", g.b, g.k > 0, 1},
-      {"b_scales", g.b_scales, g.k > 0, 1},
-      {"c", g.c, false, 2},
-      {"d", g.d, true, 2},
-      {"workspace", g.workspace, false, 1},
+      {"a", g.a, Need::if_k, 1},   {"a_scales", g.a_scales, Need::if_k, 1},
+      {"b", g.b, Need::if_k, 1},   {"b_scales", g.b_scales, Need::if_k, 1},
+      {"d", g.d, Need::always, 2}, {"workspace", g.workspace, Need::never, 1},
   };
   for (const auto& row : rows) {
-    if (row.required) NVFP4_TRY(rule_not_null(row.name, row.address));
+    if (row.need == Need::if_k && g.k == 0) continue;
+    if (row.need != Need::never) NVFP4_TRY(rule_not_null(row.name, row.address));
     const uint64_t bytes = caller == Caller::run ? kAddressAlignment : row.host_alignment;
     NVFP4_TRY(rule_aligned(row.name, row.address, bytes));
   }
   return NVFP4_SUCCESS;
 }
 
-// ---- leading dimensions and strides
-// ----------------------------------------------------------------
+// ---- leading dimensions and strides -------------------------------------------------------------
 
 struct Operand {  // A or B, and its scales
   const char *name, *ld_name, *stride_name, *scales_name, *scales_stride_name;
@@ -282,8 +293,7 @@ nvfp4_status check_strides(const nvfp4_gemm_desc& g) {
   return check_d_stride(g);
 }
 
-// ---- overlap
-// -------------------------------------------------------------------------------------
+// ---- overlap ------------------------------------------------------------------------------------
 
 // Units from the first to the last element of an [l][rows][columns] array.
 bool array_extent(int64_t l, int64_t stride, int64_t rows, int64_t ld, int64_t columns,

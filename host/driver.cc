@@ -16,8 +16,7 @@ Driver table;
 int ready;    // 1 once `table` may be used
 pid_t owner;  // the process that opens or has opened the driver; 0 = none
 
-// ---- opening
-// -------------------------------------------------------------------------------------
+// ---- opening ------------------------------------------------------------------------------------
 
 // A copy that the program already uses comes first. The bare soname leaves the choice to the
 // loader's rules: no path of ours, no variable of ours.
@@ -92,8 +91,7 @@ nvfp4_status open_and_start() {
   return start();
 }
 
-// ---- results
-// -------------------------------------------------------------------------------------
+// ---- results ------------------------------------------------------------------------------------
 
 // Errors that stay with a context: they belong to work that was enqueued before our call.
 bool is_sticky(CUresult result) {

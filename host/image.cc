@@ -34,8 +34,11 @@ CUlibrary libraries[kImageCount];
 LoadedKernel kernels[kCapabilityCount][kVariantCount];
 int kernel_ready[kCapabilityCount][kVariantCount];
 
-// Static: the driver may load lazily and write to it after cuLibraryLoadData has returned.
+// Static, options too: the driver may load lazily and write the log and its size after
+// cuLibraryLoadData has returned.
 char jit_log[1024];
+CUjit_option jit_options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+void* jit_values[2];
 
 nvfp4_status refused(const Driver& driver, const Image& image, const char* call, CUresult result) {
   const nvfp4_status status = status_of(result, NVFP4_STATUS_IMAGE_LOAD);
@@ -47,10 +50,11 @@ nvfp4_status refused(const Driver& driver, const Image& image, const char* call,
 }
 
 CUresult load_library(const Driver& driver, const Image& image, CUlibrary* library) {
-  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-  void* values[] = {jit_log, reinterpret_cast<void*>(sizeof jit_log)};
+  jit_values[0] = jit_log;
+  jit_values[1] = reinterpret_cast<void*>(sizeof jit_log);
   jit_log[0] = '\0';
-  return driver.cuLibraryLoadData(library, image.data, options, values, 2, nullptr, nullptr, 0);
+  return driver.cuLibraryLoadData(library, image.data, jit_options, jit_values, 2, nullptr, nullptr,
+                                  0);
 }
 
 // A cubin of another architecture may load and only fail here with 209: loading is lazy.

@@ -78,11 +78,12 @@ nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const P
                               plan.variant->tile_tokens, &p->tokens));
   p->weight_scales = static_cast<const uint8_t*>(g.b_scales);
   p->token_scales = static_cast<const uint8_t*>(g.a_scales);
-  p->weight_scales_batch_bytes = g.b_scales_batch_stride_bytes;
-  p->token_scales_batch_bytes = g.a_scales_batch_stride_bytes;
+  const bool batches = g.l > 1;  // else the strides were not looked at and may hold anything
+  p->weight_scales_batch_bytes = batches ? g.b_scales_batch_stride_bytes : 0;
+  p->token_scales_batch_bytes = batches ? g.a_scales_batch_stride_bytes : 0;
   p->d = g.d;
   p->d_ld = g.d_ld;
-  p->d_batch_stride = g.d_batch_stride;
+  p->d_batch_stride = batches ? g.d_batch_stride : 0;
   p->m = static_cast<uint32_t>(g.m);
   p->n = static_cast<uint32_t>(g.n);
   p->k = static_cast<uint32_t>(g.k);
@@ -110,15 +111,18 @@ nvfp4_status enqueue(const Driver& driver, const Plan& plan, CUkernel kernel, Ge
 }
 
 // K = 0: every element is round(alpha * 0), which alpha = infinity or NaN makes NaN. No tensor map
-// has an empty dimension, so this is a fill and not a launch.
+// has an empty dimension, so this is a fill and not a launch: one for all batches if they lie behind
+// each other without a gap.
 nvfp4_status enqueue_empty_sum(const Driver& driver, const nvfp4_gemm_desc& g, CUstream stream) {
   const uint16_t value = f16_from_f32(f32_multiply(f32_bits(g.alpha), f32_bits(0.0f)));
-  const CUdeviceptr d = reinterpret_cast<CUdeviceptr>(g.d);
-  for (int64_t batch = 0; batch < g.l; ++batch) {
-    const CUdeviceptr first = d + 2 * static_cast<uint64_t>(batch * g.d_batch_stride);
-    const CUresult result =
-        driver.cuMemsetD2D16Async(first, 2 * static_cast<size_t>(g.d_ld), value,
-                                  static_cast<size_t>(g.n), static_cast<size_t>(g.m), stream);
+  const bool gapless = g.l == 1 || g.d_batch_stride == g.m * g.d_ld;
+  const int64_t fills = gapless ? 1 : g.l;
+  const size_t rows = static_cast<size_t>(gapless ? g.m * g.l : g.m);
+  for (int64_t fill = 0; fill < fills; ++fill) {
+    const CUdeviceptr first =
+        reinterpret_cast<CUdeviceptr>(g.d) + 2 * static_cast<uint64_t>(fill * g.d_batch_stride);
+    const CUresult result = driver.cuMemsetD2D16Async(first, 2 * static_cast<size_t>(g.d_ld), value,
+                                                      static_cast<size_t>(g.n), rows, stream);
     if (result != CUDA_SUCCESS) return driver_failure(driver, "cuMemsetD2D16Async", result);
   }
   return NVFP4_SUCCESS;

@@ -32,10 +32,8 @@ int32_t level() {
 
 }  // namespace
 
-bool log_enabled(LogLevel wanted) { return level() >= static_cast<int32_t>(wanted); }
-
 void log_line(LogLevel wanted, const char* format, ...) {
-  if (!log_enabled(wanted)) return;
+  if (level() < static_cast<int32_t>(wanted)) return;
   char text[2200];  // the longest sentence of status.cc and a prefix
   va_list arguments;
   va_start(arguments, format);

@@ -8,8 +8,6 @@ namespace nvfp4 {
 
 enum class LogLevel : int32_t { silent = 0, error = 1, call = 2, detail = 3 };
 
-bool log_enabled(LogLevel level);
-
 // One line "nvfp4: ...", written by a single call so that lines of threads do not mix.
 __attribute__((format(printf, 2, 3))) void log_line(LogLevel level, const char* format, ...);
 

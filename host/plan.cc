@@ -12,13 +12,20 @@ namespace nvfp4 {
 
 namespace {
 
-#define VARIANT(name, entry, tile)                         \
-  {#name,    #entry,        tile::kWeights, tile::kTokens, \
-   tile::kK, tile::kStages, tile::kThreads, tile::kSharedBytes},
+#define VARIANT(name, entry, tile) \
+  {#name, #entry, tile::kWeights, tile::kTokens, tile::kThreads, tile::kSharedBytes},
 constexpr Variant kVariants[] = {
 #include "host/variants.def"
 };
 #undef VARIANT
+
+// The checks bound the number of 128 x 128 tiles, so no variant may have more of them.
+#define VARIANT(name, entry, tile) \
+  static_assert(tile::kWeights >= 128 && tile::kTokens >= 128, "grid.x stays below 2^31");
+#include "host/variants.def"
+#undef VARIANT
+static_assert(kCapabilities[0] == 100 && kServes100 == 1u << 0);
+static_assert(kCapabilities[1] == 103 && kServes103 == 1u << 1);
 
 nvfp4_status refuse_capability(int32_t capability) {
   char served[64] = "";

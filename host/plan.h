@@ -19,7 +19,6 @@ struct Variant {
   const char* name;
   const char* entry;
   uint32_t tile_weights, tile_tokens;
-  uint32_t k_per_stage, stages;
   uint32_t threads;
   uint32_t shared_bytes;
 };

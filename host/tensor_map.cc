@@ -8,7 +8,9 @@
 
 namespace nvfp4 {
 
-static_assert(sizeof(TensorMap) == sizeof(CUtensorMap), "the kernel's parameter holds one");
+static_assert(sizeof(TensorMap) == sizeof(CUtensorMap) &&
+                  alignof(TensorMap) == alignof(CUtensorMap),
+              "the kernel's parameter holds one");
 
 // UINT8 and not a 4-bit type: the bytes in shared memory are the same, and every driver and
 // emulator with TMA takes it (16U4_ALIGN8B needs sm_100).
@@ -29,8 +31,6 @@ nvfp4_status encode_tensor_map(const Driver& driver, const char* name, const voi
            "tensor map of %s: dims %" PRIu64 " %" PRIu64 " %" PRIu64 ", strides %" PRIu64
            " %" PRIu64,
            name, dims[0], dims[1], dims[2], strides[0], strides[1]);
-  // cuda.h aligns its type to 128 bytes since 13.0; the driver and TMA ask for 64, as GemmParams
-  // has.
   CUtensorMap encoded;
   const CUresult result = driver.cuTensorMapEncodeTiled(
       &encoded, CU_TENSOR_MAP_DATA_TYPE_UINT8, kRank, const_cast<void*>(elements), dims, strides,

@@ -23,14 +23,16 @@
  *            allocates nothing on the device, synchronises nothing and keeps no pointer of yours.
  *            The first call in a process opens the driver and loads the kernels.
  * OWNERSHIP  You own every buffer. Inputs must stay as they are until the work has finished.
- * FORK       A process that used the library and forked must not use it in the child (CUDA cannot);
- *            there the library answers NVFP4_STATUS_AFTER_FORK. fork + exec is fine.
+ * FORK       CUDA does not survive fork(). In the child of a process that has run a GEMM on a GPU,
+ *            nvfp4_gemm_run answers NVFP4_STATUS_AFTER_FORK; host functions work. fork + exec is fine.
  * ERRORS     Everything is checked before anything is enqueued; on an error the outputs are as they
- *            were. nvfp4_last_error() has a sentence with the field, its value and the rule.
+ *            were. nvfp4_last_error() has a sentence with the field, its value and the rule. (One
+ *            exception: K = 0 with gaps between batches is a fill per batch. If the driver refuses one
+ *            of them, those before it are enqueued.)
  * LOGGING    NVFP4_LOG=0..3 in the environment: 0 silent (default), 1 errors, 2 one line per call,
  *            3 detail. Goes to stderr. No other variable is read and no file is opened.
- * BITS       The same inputs give the same bits on every run, device and stream: the K loop of an
- *            element of D runs in one fixed order and nothing is added by atomics.
+ * BITS       The same inputs give the same bits on every run, stream and device of one compute
+ *            capability: the K loop of an element of D runs in one fixed order, without atomics.
  *
  * NUMERICS   An element of D is  round( alpha * acc ), where acc is the fp32 sum over K of
  *            a * scale_a * b * scale_b as the tensor core forms it (steps of 64 along K, each
@@ -39,12 +41,14 @@
  *            infinity, subnormal results are kept. With n = K/64, S = sum |a*scale_a*b*scale_b| and
  *            E the largest exponent of a step,
  *                |acc - exact| <= n * 2^-23 * S + sum over steps of 5 * 2^(E-35).
- *            Where every partial sum fits 24 bits, acc is exact. A scale that is NaN makes every
- *            element of D that uses it NaN. alpha = 0 is not special; beta = 0 never reads C.
+ *            acc is exact where every partial sum fits 24 bits in units of 2^u and 2^(E-35) <= 2^u for
+ *            each step (E counts scales of blocks that are all zero, too). A scale that is NaN makes
+ *            every element of D that uses it NaN. alpha = 0 is not special; beta = 0 never reads C.
  *
- * This version runs: compute capability 10.0 (B200; also 10.3, emulated only), 128x4 scales, D in
- * fp16, host alpha, beta = 0, any M, N, L >= 0, K a multiple of 64. What is declared here and not yet
- * there is answered with NVFP4_STATUS_NOT_SUPPORTED and a sentence that says so.
+ * This version has kernels for compute capability 10.0 (B200) and 10.3 (B300); so far they have run in
+ * an emulator only, never on that hardware. It takes 128x4 scales, D in fp16, host alpha, beta = 0, any
+ * M, N, L >= 0, K a multiple of 64. What is declared here and not yet there is answered with
+ * NVFP4_STATUS_NOT_SUPPORTED and a sentence that says so.
  */
 #ifndef NVFP4_GEMM_H
 #define NVFP4_GEMM_H
@@ -170,7 +174,7 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *   empty        m, n or l = 0: success, nothing is read, written or enqueued, and no rule below is
  *                looked at. K = 0 gives D = round(alpha * 0); A, B and their scales are not looked at.
  *   tiles        ceil(M/128) * ceil(N/128) * L below 2^31.
- *   addresses    a, b, scales, c, d, workspace: 16-byte aligned device addresses.
+ *   addresses    a, b, their scales, d, workspace: 16-byte aligned device addresses.
  *   a_ld, b_ld   >= K, multiple of 32 (16 bytes), below 2^41.
  *   d_ld         >= N, any number (multiples of 8 are stored faster).
  *   strides      l = 1: not looked at. a, b: multiple of 32, below 2^41, 0 repeats the same matrix.
@@ -227,16 +231,22 @@ typedef struct nvfp4_gemm_desc {
   int32_t reserved;                    /* 0                                                         */
 } nvfp4_gemm_desc;
 
+/* Everything 0 but struct_size. */
 #ifdef __cplusplus
-#define NVFP4_GEMM_DESC_INIT {sizeof(nvfp4_gemm_desc)}
+static inline nvfp4_gemm_desc nvfp4_gemm_desc_init() {
+  nvfp4_gemm_desc desc = nvfp4_gemm_desc();
+  desc.struct_size = sizeof desc;
+  return desc;
+}
+#define NVFP4_GEMM_DESC_INIT nvfp4_gemm_desc_init()
 #else
 #define NVFP4_GEMM_DESC_INIT {.struct_size = sizeof(nvfp4_gemm_desc)}
 #endif
 
 /* ---- Run --------------------------------------------------------------------------------------- */
 
-/* Checks *desc, then enqueues the product on `stream` (a CUstream; NULL is the default stream) of the
- * context that is current on the calling thread. Returns before the work is done.
+/* Checks *desc, then enqueues the product on `stream` (a CUstream; NULL is the legacy default stream) of
+ * the context that is current on the calling thread. Returns before the work is done.
  *
  * Arguments are checked first, in the order of the struct's rules, so a bad argument is reported on
  * any machine; then driver, context, device and images. A failure of the kernel itself, being

@@ -25,13 +25,11 @@ enum class Swizzle : uint32_t { none = 0, b128 = 2, b64 = 4, b32 = 6 };
 //   63   61 60      53 52 51  49 48 46 45        32 31 30 29        16 15 14 13           0
 //  |swizzle|    0    | 0| base | 001  | stride/16  |  0  |  lead/16   |  0  | address/16    |
 //
-// address  .shared::cta byte address. Masked to 18 bits: in a cluster the CTA rank sits in bits 24
-// and
+// address  .shared::cta byte address. Masked to 18 bits: in a cluster the CTA rank sits in bits 24 and
 //          up of a shared address and would spill into `lead`.
 // stride   bytes from one group of 8 rows to the next (1024 for the 128-byte swizzle).
 // lead     bytes from one 16-byte column to the next; only the layout without swizzle reads it.
-// base     0: the 8-row pattern starts on its natural boundary (1024 bytes for the 128-byte
-// swizzle).
+// base     0: the 8-row pattern starts on its natural boundary (1024 bytes for the 128-byte swizzle).
 NVFP4_HOST_DEVICE constexpr uint64_t smem_descriptor(uint32_t address, uint32_t lead,
                                                      uint32_t stride, Swizzle swizzle) {
   return bits((address & 0x3FFFF) >> 4, 0, 14)  //
@@ -59,22 +57,23 @@ static_assert(scale_descriptor(0x8400 + 512) == 0x0000400800000860);
 
 // Instruction descriptor of kind::mxf4nvf4 with block scales, PTX ISA 9.7.16.4.2 (table 45):
 //
-//   31  30 29 28   27 26 24  23  22  17  16   15   14   13   12 11  10 9    7  6 5   4  3   2    1
-//   0
-//  |K96| sfa |M/128|   0  |E8M0| N/8  |trB |trA |negB|negA| 0| typeB | typeA | 0| sfb | 0|sparse| 0
-//  |
+//   31   30 29 28  27 26 24  23   22 17  16   15   14   13  12 11   10 9     7  6  5  4  3  2  1 0
+//  |K=96| SFA |M/128|  0   |E8M0| N/8  |trB |trA |negB|negA| 0| type B| type A| 0| SFB | 0|sp| 0 |
 //
 // A and B are E2M1 (code 1 in this kind), K-major, not negated; scales are UE4M3 (bit 23 = 0) with
 // scale ids 0, the only legal ones for one scale per 16; dense; K = 64.
-NVFP4_HOST_DEVICE constexpr uint32_t instruction_descriptor(uint32_t mma_m, uint32_t mma_n) {
+template <uint32_t kMmaM, uint32_t kMmaN>
+NVFP4_HOST_DEVICE constexpr uint32_t instruction_descriptor() {
+  static_assert(kMmaM == 128, "the one M of a single-CTA block-scaled MMA");
+  static_assert(kMmaN % 8 == 0 && kMmaN >= 8 && kMmaN <= 256, "N of a single-CTA block-scaled MMA");
   return static_cast<uint32_t>(bits(1, 7, 3)             // A: E2M1
                                | bits(1, 10, 2)          // B: E2M1
-                               | bits(mma_n / 8, 17, 6)  //
-                               | bits(mma_m / 128, 27, 2));
+                               | bits(kMmaN / 8, 17, 6)  //
+                               | bits(kMmaM / 128, 27, 2));
 }
-static_assert(instruction_descriptor(128, 64) == 0x08100480);
-static_assert(instruction_descriptor(128, 128) == 0x08200480);
-static_assert(instruction_descriptor(128, 256) == 0x08400480);
+static_assert(instruction_descriptor<128, 64>() == 0x08100480);
+static_assert(instruction_descriptor<128, 128>() == 0x08200480);
+static_assert(instruction_descriptor<128, 256>() == 0x08400480);
 
 // Tensor memory address: 31..16 lane, 15..0 column.
 NVFP4_HOST_DEVICE constexpr uint32_t tmem_address(uint32_t lane, uint32_t column) {

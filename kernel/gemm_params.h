@@ -3,12 +3,13 @@
 // CUDA.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace nvfp4 {
 
-// A CUtensorMap: 128 opaque bytes, 64-byte aligned (CUDA driver API, cuTensorMapEncodeTiled).
-struct alignas(64) TensorMap {
+// A CUtensorMap: 128 opaque bytes. The hardware asks for 64-byte alignment; cuda.h gives it 128.
+struct alignas(128) TensorMap {
   uint64_t opaque[16];
 };
 
@@ -30,6 +31,9 @@ struct GemmParams {
   uint32_t tiles_m, tiles_n;
   float alpha;
 };
-static_assert(sizeof(GemmParams) == 384, "host and device agree on the layout");
+// Host and device compilers agree on the layout.
+static_assert(sizeof(GemmParams) == 384 && alignof(GemmParams) == 128);
+static_assert(offsetof(GemmParams, tokens) == 128 && offsetof(GemmParams, d) == 288);
+static_assert(offsetof(GemmParams, m) == 312 && offsetof(GemmParams, alpha) == 332);
 
 }  // namespace nvfp4

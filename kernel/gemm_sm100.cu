@@ -147,7 +147,7 @@ __device__ uint32_t scale_column(uint32_t tmem, uint32_t stage, uint32_t step) {
 template <typename Tile>
 __device__ void issue_step(const Cta<Tile>& cta, uint32_t tmem, uint32_t stage, uint32_t step,
                            bool accumulate) {
-  constexpr uint32_t kInstruction = instruction_descriptor(Tile::kWeights, Tile::kTokens);
+  constexpr uint32_t kInstruction = instruction_descriptor<Tile::kWeights, Tile::kTokens>();
   constexpr uint32_t kStepBytes = kMmaK / 2;
   const uint32_t weight_scales = scale_column<Tile>(tmem, stage, step);
   const uint32_t token_scales = weight_scales + Tile::kWeightScaleColumns;
@@ -195,6 +195,7 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
   ptx::mbarrier_wait(cta.accumulator_full(), 0);
   ptx::tcgen05_fence_after_thread_sync();
   // The last commit covers every MMA, so the ring is drained and free for the slabs.
+  static_assert(4 * kSlabBytes <= Tile::kStages * Tile::kWeightBytes, "slabs lie in the ring");
   const uint32_t slab = cta.smem + Tile::kWeightsAt + band * kSlabBytes;
   drain_accumulator<Tile::kTokens>(range, cta.p.alpha, tmem, band, slab, lane);
 }

@@ -68,12 +68,16 @@ struct Sm100Tile {
 
   static_assert(kTokens == 64 || kTokens == 128 || kTokens == 256,
                 "widths with a known scale column");
-  static_assert(kStages >= 4, "3 to 5 MMAs in flight saturate the tensor core");
+  // 64 to 128 KB in flight per SM saturate a B200's DRAM (public TMA micro-benchmark, 7.2 TB/s).
+  static_assert(kStages * kStageBytes >= 128 * 1024);
   static_assert(kWeightBytes % 1024 == 0 && kTokenBytes % 1024 == 0,
                 "operand tiles start a 128-byte-swizzle pattern");
   static_assert(kFullAt % 8 == 0, "an mbarrier is 8-byte aligned");
   static_assert(kSharedBytes <= kMaxSharedBytes);
   static_assert(kColumnsUsed <= kTmemColumns);
+  static_assert(kScaleColumnsAt % 2 == 0 && kStepColumns % 2 == 0 && kWeightScaleColumns % 2 == 0,
+                "scales at an odd tensor memory column fault");
+  static_assert(kWarps == kFirstEpilogueWarp + 4 && kMmaWarp < kFirstEpilogueWarp);
   static_assert(kStageBytes < (1u << 20), "one phase of an mbarrier counts up to 2^20 - 1 bytes");
 };
 

@@ -6,7 +6,7 @@
 
 namespace nvfp4::ptx {
 
-// mbarrier.init.shared::cta.b64  [bar], count;                                    PTX 7.0, sm_80
+// mbarrier.init.shared::cta.b64  [bar], count;                                    PTX 7.8, sm_80
 __device__ inline void mbarrier_init(uint32_t bar, uint32_t count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(bar), "r"(count) : "memory");
 }

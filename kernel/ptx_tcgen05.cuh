@@ -42,8 +42,7 @@ __device__ inline void tcgen05_cp_32x128b_warpx4(uint32_t taddr, uint64_t s_desc
 
 // tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16
 //     [d-tmem], a-desc, b-desc, idesc, [scale-A-tmem], [scale-B-tmem], enable-input-d;
-//                                                                PTX 8.8, sm_100a and family
-//                                                                sm_100f
+//                                                                    PTX 8.8, sm_100a, sm_100f
 // D = A*B (+ D if accumulate), K = 64. One thread; asynchronous until a commit has been waited for.
 // .block16 is the spelling of .scale_vec::4X that the family target accepts.
 __device__ inline void tcgen05_mma_mxf4nvf4_block16(uint32_t d, uint64_t a_desc, uint64_t b_desc,

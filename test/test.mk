@@ -36,9 +36,10 @@ $(B)/test_host: $(HOST_TEST_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(HOST_OBJ)
 $(B)/test_emulator: $(EMU_TEST_OBJ) $(TEST_MAIN) $(EMU_OBJ)
 	$(call say,LINK)$(CXX) -o $@ $(filter %.o,$^) $(CATCH_LIBS) -ldl -pthread
 
-# The header and the library as a C99 program sees them.
-$(B)/test_c99: test/c99/main.c $(LIB)
-	$(call say,CC)$(CC) -std=c99 -Wall -Wextra -Wpedantic -Wno-missing-field-initializers -Werror -Iinclude \
+# The header and the library as a C99 program sees them, and the header as C++11 does.
+$(B)/obj/test/c99/header.o: TEST_FLAGS := -std=c++11 -Wall -Wextra -Wpedantic -Werror -Iinclude
+$(B)/test_c99: test/c99/main.c $(LIB) | $(B)/obj/test/c99/header.o
+	$(call say,CC)$(CC) -std=c99 -Wall -Wextra -Wpedantic -Werror -Iinclude \
 	  -o $@ $< $(USE_LIBRARY)
 
 # The example as its first lines say to build it.

@@ -72,9 +72,11 @@ const Rule kRules[] = {
      "b_scale_layout = 2"},
     {"d_scale_layout 3", [](Desc& g) { g.d_scale_layout = 3; }, NVFP4_STATUS_INVALID_ENUM,
      "d_scale_layout = 3"},
-    {"d_scale_layout 2", [](Desc& g) { g.d_scale_layout = 2; }, NVFP4_SUCCESS, ""},
+    {"d_scale_layout 2", [](Desc& g) { g.d_scale_layout = 2; }, NVFP4_STATUS_NOT_SUPPORTED,
+     "d_scale_layout = 2"},
     {"c_type -1", [](Desc& g) { g.c_type = -1; }, NVFP4_STATUS_INVALID_ENUM, "c_type = -1"},
-    {"c_type F32", [](Desc& g) { g.c_type = NVFP4_TYPE_F32; }, NVFP4_SUCCESS, ""},
+    {"c_type F32", [](Desc& g) { g.c_type = NVFP4_TYPE_F32; }, NVFP4_STATUS_NOT_SUPPORTED,
+     "c_type = 3"},
     {"c_type NVFP4", [](Desc& g) { g.c_type = NVFP4_TYPE_NVFP4; }, NVFP4_STATUS_INVALID_ENUM,
      "c_type = 4"},
     {"d_type none", [](Desc& g) { g.d_type = 0; }, NVFP4_STATUS_INVALID_ENUM, "d_type = 0"},
@@ -84,7 +86,8 @@ const Rule kRules[] = {
     {"d_type NVFP4", [](Desc& g) { g.d_type = 4; }, NVFP4_STATUS_NOT_SUPPORTED, "d_type = 4"},
     {"bias_type NVFP4", [](Desc& g) { g.bias_type = 4; }, NVFP4_STATUS_INVALID_ENUM,
      "bias_type = 4"},
-    {"bias_type F32", [](Desc& g) { g.bias_type = 3; }, NVFP4_SUCCESS, ""},
+    {"bias_type F32", [](Desc& g) { g.bias_type = 3; }, NVFP4_STATUS_NOT_SUPPORTED,
+     "bias_type = 3"},
     {"scalar_mode 2", [](Desc& g) { g.scalar_mode = 2; }, NVFP4_STATUS_INVALID_ENUM,
      "scalar_mode = 2"},
     {"scalar_mode DEVICE", [](Desc& g) { g.scalar_mode = 1; }, NVFP4_STATUS_NOT_SUPPORTED,
@@ -122,7 +125,13 @@ const Rule kRules[] = {
     {"beta -0", [](Desc& g) { g.beta = -0.0f; }, NVFP4_SUCCESS, ""},
     {"alpha NaN", [](Desc& g) { g.alpha = NAN; }, NVFP4_SUCCESS, ""},
     {"alpha 0", [](Desc& g) { g.alpha = 0; }, NVFP4_SUCCESS, ""},
-    {"c with beta = 0", [](Desc& g) { g.c = address(16), g.c_ld = -7; }, NVFP4_SUCCESS, ""},
+    {"c with beta = 0", [](Desc& g) { g.c = address(16); }, NVFP4_STATUS_NOT_SUPPORTED,
+     "c = 0x10 must be NULL"},
+    {"c_ld", [](Desc& g) { g.c_ld = -7; }, NVFP4_STATUS_NOT_SUPPORTED, "c_ld = -7 must be 0"},
+    {"c_batch_stride", [](Desc& g) { g.c_batch_stride = 8; }, NVFP4_STATUS_NOT_SUPPORTED,
+     "c_batch_stride = 8 must be 0"},
+    {"d_scales_batch_stride_bytes", [](Desc& g) { g.d_scales_batch_stride_bytes = 16; },
+     NVFP4_STATUS_NOT_SUPPORTED, "d_scales_batch_stride_bytes = 16 must be 0"},
 
     // tiles: 2^20 * 2^11 is one too many
     {"2^31 tiles",
@@ -158,7 +167,6 @@ const Rule kRules[] = {
      "b = 0x20000000000f"},
     {"b_scales misaligned", [](Desc& g) { g.b_scales = address(0x400000000004); },
      NVFP4_STATUS_MISALIGNED, "b_scales = 0x400000000004"},
-    {"c misaligned", [](Desc& g) { g.c = address(18); }, NVFP4_STATUS_MISALIGNED, "c = 0x12"},
     {"d misaligned", [](Desc& g) { g.d = address(0x500000000002); }, NVFP4_STATUS_MISALIGNED,
      "d = 0x500000000002"},
     {"d 16 further", [](Desc& g) { g.d = address(0x500000000010); }, NVFP4_SUCCESS, ""},
@@ -288,7 +296,7 @@ const Rule kRules[] = {
      "pdl = 9"},
     {"k = 0 looks at no input",
      [](Desc& g) {
-       g.k = 0, g.a = g.b = g.a_scales = g.b_scales = nullptr;
+       g.k = 0, g.a = address(8), g.b = g.a_scales = g.b_scales = nullptr;
        g.a_ld = g.b_ld = -1, g.a_batch_stride = 7;
      },
      NVFP4_SUCCESS, ""},
