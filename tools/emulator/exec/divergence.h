@@ -23,10 +23,10 @@ class Divergence {
     uint32_t pc = 0, mask = 0;
     int join = no_join;
     uint64_t blocked_at = runnable;  // Cluster::progress when it blocked
-    uint64_t ticket = 0;    // what a barrier instruction remembers between tries; 0 = nothing
-    uint32_t member = 0;    // waits at pc for these lanes (.sync with a membermask); 0 = no
-    uint32_t gathered = 0;  // its own lanes that take part in that
-    std::string waiting;    // what it is blocked on, for reports
+    uint64_t ticket = 0;       // what a barrier instruction remembers between tries; 0 = nothing
+    uint32_t member = 0;       // waits at pc for these lanes (.sync with a membermask); 0 = no
+    uint32_t gathered = 0;     // its own lanes that take part in that
+    std::string waiting = {};  // what it is blocked on, for reports
   };
 
   explicit Divergence(uint32_t lanes);
