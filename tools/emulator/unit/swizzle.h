@@ -20,7 +20,8 @@ constexpr uint32_t swizzled(uint32_t address, Swizzle s) {
   return address ^ ((address >> 7 & (swizzle_span(s) / 16 - 1)) << 4);
 }
 
-static_assert(swizzled(0x0400 + 5 * 128 + 0x20, Swizzle::b128) == 0x0400 + 5 * 128 + (2 ^ 5) * 16);
+static_assert(swizzled(0x0400 + 5 * 128 + 0x20, Swizzle::b128) ==
+              0x0400 + 5 * 128 + (2 ^ 0x5) * 16);
 static_assert(swizzled(0x0400 + 5 * 128 + 0x20, Swizzle::none) == 0x0400 + 5 * 128 + 0x20);
 
 }  // namespace emu
