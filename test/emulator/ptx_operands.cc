@@ -220,3 +220,24 @@ TEST_CASE("constants out of their range are refused") {
   CHECK(body_verdict("cvt.sat.u32.u16 r1, h1;").find(".sat has no effect") != std::string::npos);
   CHECK(body_verdict("cvt.sat.u16.u32 h1, r1;") == "accepted");
 }
+
+TEST_CASE("nesting without end is refused, not followed") {
+  const std::string braces(200000, '{');
+  CHECK(ptx_test::body_verdict("mov.b64 %d1, " + braces) ==
+        "1:15: a vector holds registers, constants and _ only");
+  std::string addresses;
+  for (int i = 0; i < 100000; ++i) addresses += "[%d1, {";
+  CHECK(ptx_test::body_verdict("prefetch.tensormap " + addresses).find("a vector holds") !=
+        std::string::npos);
+  CHECK(ptx_test::verdict(".version 9.0\n.target sm_100a\n.address_size 64\n.global .b32 x[4] = " +
+                          braces)
+            .find("nested too deeply") != std::string::npos);
+}
+
+TEST_CASE("array bounds whose product overflows are refused") {
+  const std::string head = ".version 9.0\n.target sm_100a\n.address_size 64\n.global .b8 x";
+  CHECK(ptx_test::verdict(head + "[4294967296][4294967296];").find("array too large") !=
+        std::string::npos);
+  CHECK(ptx_test::verdict(head + "[8589934592][8589934592];").find("array too large") !=
+        std::string::npos);
+}

@@ -63,10 +63,12 @@ void parse_value(Cursor& in, const Element& e, std::vector<uint8_t>& out) {
   put(out, bits, e.scalar_bytes());
 }
 
-void parse_initialiser(Cursor& in, const Element& e, std::vector<uint8_t>& out) {
+void parse_initialiser(Cursor& in, const Element& e, std::vector<uint8_t>& out, int depth = 0) {
+  constexpr int deepest = 64;  // one level per bound of an array; hostile text must not recurse
+  if (depth > deepest) in.fail("initial values nested too deeply");
   if (!in.accept('{')) return parse_value(in, e, out);
   if (in.accept('}')) return;
-  do parse_initialiser(in, e, out);
+  do parse_initialiser(in, e, out, depth + 1);
   while (in.accept(','));
   in.expect('}');
 }
@@ -83,7 +85,7 @@ void parse_declarator(Cursor& in, const Element& e, VariableDeclaration& v) {
       continue;
     }
     const uint64_t n = in.expect_integer("array bound");
-    if (n > size_limit || v.bytes * n > size_limit) in.fail("array too large");
+    if (v.bytes && n > size_limit / v.bytes) in.fail("array too large");
     v.bytes *= n;
     in.expect(']');
   }

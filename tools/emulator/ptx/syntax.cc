@@ -49,9 +49,10 @@ ParsedOperand parse_operand(Cursor& in);
 
 void parse_elements(Cursor& in, std::vector<ParsedOperand>& out) {
   do {
+    const Token& first = in.peek();  // looked at before the recursion, so that it ends at once
+    if (first.is('{') || first.is('[') || first.is('!'))
+      throw PtxError(first.pos, "a vector holds registers, constants and _ only");
     out.push_back(parse_operand(in));
-    if (out.back().kind == ParsedOperand::Kind::vector || out.back().negated)
-      throw PtxError(out.back().pos, "a vector holds registers, constants and _ only");
   } while (in.accept(','));
   in.expect('}');
 }
