@@ -2,6 +2,8 @@
 // Faults: reported on stderr in full, answered by every later call of the context. Which calls
 // still work under a sticky error was measured on an H200, driver 580; there the error ends the
 // process, here the context.
+#include <sys/resource.h>
+
 #include "emulator/driver_session.h"
 
 using driver_test::in_child;
@@ -107,4 +109,29 @@ TEST_CASE("A context's error stays its own") {
     IS(s, s.launch(s.function(module, "store"), p), CUDA_SUCCESS);
     IS(s, s.cuCtxSynchronize(), CUDA_SUCCESS);
   });
+}
+
+TEST_CASE("A host that runs out of memory or threads fails the launch, not the process") {
+  const char* const greedy = R"(.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p) {
+  .reg .u64 a;
+  .local .align 8 .b8 x[524288];
+  mov.u64 a, x;
+  st.local.u32 [a], 1;
+  bar.sync 0;
+  ret;
+}
+)";
+  std::string report = in_child({{"EMU_WORKERS", "4"}}, [&](Session& s) {
+    CUfunction f = s.function(s.load(greedy), "k");
+    const rlimit one_gibibyte = {1u << 30, 1u << 30};  // the blocks need that each
+    setrlimit(RLIMIT_AS, &one_gibibyte);
+    uint64_t parameter = 0;
+    void* parameters[] = {&parameter};
+    IS(s, s.cuLaunchKernel(f, 8, 1, 1, 1024, 1, 1, 0, nullptr, parameters, nullptr), CUDA_SUCCESS);
+    IS(s, s.cuCtxSynchronize(), CUDA_ERROR_LAUNCH_FAILED);
+  });
+  CHECK(report.find("too little memory") != std::string::npos);
 }

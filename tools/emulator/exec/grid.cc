@@ -2,7 +2,9 @@
 // Runs a grid: host threads take clusters in order and run each to its end.
 #include <algorithm>
 #include <deque>
+#include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "../settings.h"
@@ -38,8 +40,8 @@ class GridRun {
   Supply supply_;
   size_t most_resident_ = 1;
   std::atomic<bool> stop_ = false;
-  std::mutex lock_;  // of what follows
-  std::optional<Fault> fault_;
+  std::mutex lock_;           // of what follows
+  std::exception_ptr error_;  // the first
   Counters counters_;
 };
 
@@ -69,13 +71,14 @@ void GridRun::work_through(std::deque<std::unique_ptr<Scheduler>>& resident) {
   }
 }
 
+// A Fault, or too little memory for a CTA: whatever it is, it has to leave on the caller's thread.
 void GridRun::work() {
-  std::deque<std::unique_ptr<Scheduler>> resident;
   try {
+    std::deque<std::unique_ptr<Scheduler>> resident;
     work_through(resident);
-  } catch (const Fault& fault) {
+  } catch (...) {
     std::lock_guard guard(lock_);
-    if (!fault_) fault_ = fault;
+    if (!error_) error_ = std::current_exception();
     stop_ = true;
   }
 }
@@ -90,10 +93,15 @@ Counters GridRun::run() {
       uint64_t(launch_.cluster.x) * launch_.cluster.y * launch_.cluster.z * threads;
   most_resident_ = std::max<size_t>(1, (launch_.sm_count + per_thread - 1) / per_thread);
   std::vector<std::thread> helpers;
-  for (uint64_t i = 1; i < threads; ++i) helpers.emplace_back([this] { work(); });
+  helpers.reserve(threads);
+  try {
+    for (uint64_t i = 1; i < threads; ++i) helpers.emplace_back([this] { work(); });
+  } catch (const std::system_error&) {
+    // The host has no more threads: those that started do the work.
+  }
   work();
   for (std::thread& t : helpers) t.join();
-  if (fault_) throw *fault_;
+  if (error_) std::rethrow_exception(error_);
   return counters_;
 }
 
