@@ -243,3 +243,13 @@ TEST_CASE("bytes that are no tensor map of ours, and maps that TMA does not do h
   CHECK(unit::says(refused(atoms), "swizzle 5"));
   CHECK(unit::says(refused(filled), "NaN fill"));
 }
+
+TEST_CASE(
+    "a tensor map whose box somebody has overwritten is a fault, not an overrun of the host") {
+  Arguments x;
+  REQUIRE(x.good());
+  const uint32_t box = GENERATE(0u, 257u, 1u << 20);
+  x.map.box[0] = box;
+  CHECK_FAULT(illegal_instruction, "cuTensorMapEncodeTiled",
+              emu::decode_tensor_map(&x.map, "load"));
+}

@@ -3,6 +3,7 @@
 // confirmed on an H200 with driver 580.
 #include "tensor_map.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "../fault.h"
@@ -12,6 +13,8 @@ namespace {
 
 enum TypeCode : uint32_t { u4_align8 = 13, u4_align16 = 14, u6_align16 = 15, type_count = 16 };
 enum SwizzleCode : uint32_t { atom_32b = 4, swizzle_count = 7 };
+
+constexpr uint32_t max_box = 256;  // elements along one dimension
 
 struct TypeRow {
   uint32_t bits;
@@ -65,8 +68,8 @@ std::string tensor_errors(const TensorMapArguments& a) {
 
 std::string box_errors(const TensorMapArguments& a) {
   for (uint32_t i = 0; i < a.rank; ++i) {
-    if (a.box[i] < 1 || a.box[i] > 256)
-      return format("boxDim[%u] is %u, must be 1 to 256", i, a.box[i]);
+    if (a.box[i] < 1 || a.box[i] > max_box)
+      return format("boxDim[%u] is %u, must be 1 to %u", i, a.box[i], max_box);
     if ((i > 0 || a.interleave) && (a.element_strides[i] < 1 || a.element_strides[i] > 8))
       return format("elementStrides[%u] is %u, must be 1 to 8", i, a.element_strides[i]);
   }
@@ -96,6 +99,14 @@ std::string packed_errors(const TensorMapArguments& a) {
 std::string interleave_errors(const TensorMapArguments& a) {
   if (a.interleave == 2 && a.swizzle != 1) return "32-byte interleave needs the 32-byte swizzle";
   return "";
+}
+
+// encode_tiled makes no such map, but its bytes lie in memory that anybody can write.
+bool damaged(const TensorMap& m) {
+  if (m.magic != TensorMap::magic_number || m.rank < 1 || m.rank > TensorMap::max_rank ||
+      m.type >= type_count)
+    return true;
+  return std::any_of(m.box, m.box + m.rank, [](uint32_t n) { return n < 1 || n > max_box; });
 }
 
 // What our TMA does not do, although the driver encodes it.
@@ -148,8 +159,7 @@ std::string encode_tiled(const TensorMapArguments& a, int capability, TensorMap*
 TensorMap decode_tensor_map(const void* bytes, const char* who) {
   TensorMap m;
   std::memcpy(&m, bytes, sizeof m);
-  if (m.magic != TensorMap::magic_number || m.rank < 1 || m.rank > TensorMap::max_rank ||
-      m.type >= type_count)
+  if (damaged(m))
     throw Fault(
         FaultKind::illegal_instruction,
         format("%s: the 128 bytes of the tensor map are not what cuTensorMapEncodeTiled made",
