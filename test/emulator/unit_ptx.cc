@@ -445,3 +445,20 @@ ret;
     }
   }
 }
+
+TEST_CASE("ordinary stores and loads may not touch what asynchronous work still reads or writes") {
+  const std::string commit = "tcgen05.commit.cta_group::1";
+  CHECK_RUN_FAULT(
+      ordering, "store overwrites shared address 0x400 while an asynchronous read",
+      replaced(gemm(), commit, "mov.u32 %r6, tile_a;\nst.shared.b32 [%r6], %r6;\n" + commit));
+  const std::string wait = "WAIT_FULL:\n";
+  CHECK_RUN_FAULT(
+      ordering, "store overwrites shared address 0x400 while an asynchronous copy",
+      replaced(gemm(), wait, "mov.u32 %r6, tile_a;\nst.shared.b32 [%r6], %r6;\n" + wait));
+  CHECK_RUN_FAULT(
+      ordering, "load reads shared address 0x400 while an asynchronous copy",
+      replaced(gemm(), wait, "mov.u32 %r6, tile_a;\nld.shared.b32 %r6, [%r6];\n" + wait));
+  CHECK_RUN_FAULT(
+      ordering, "while an asynchronous copy",
+      replaced(gemm(), wait, "mov.u32 %r6, tile_a;\natom.shared.add.u32 %r6, [%r6], 1;\n" + wait));
+}

@@ -36,7 +36,7 @@ Place in_shared(Warp& warp, Space space, uint64_t address, const char* who) {
                        uint32_t(address), cta.rank));
   Place p;
   p.space = Space::shared_cta;
-  p.shared = &cta.shared;
+  p.cta = &cta;
   p.offset = offset;
   return p;
 }
@@ -51,6 +51,16 @@ Place in_params(Warp& warp, uint64_t address, uint32_t bytes, const char* who) {
   p.space = Space::param;
   p.host = const_cast<uint8_t*>(params.data()) + address;  // read only; st refuses .param
   return p;
+}
+
+// An access to what asynchronous work still reads or writes is a fault, whoever wins the race.
+void read_shared(const Cta& cta, uint32_t address, void* to, uint32_t bytes, const char* who) {
+  cta.units.in_flight.check_shared_read(address, bytes, who);
+  cta.shared.read(address, to, bytes, 1, who);
+}
+void write_shared(Cta& cta, uint32_t address, const void* from, uint32_t bytes, const char* who) {
+  cta.units.in_flight.check_shared_write(address, bytes, who);
+  cta.shared.write(address, from, bytes, 1, who);
 }
 
 template <class T>
@@ -112,7 +122,7 @@ uint64_t Place::read(uint32_t at, uint32_t bytes, const char* who) const {
   else if (space == Space::local)
     local->read(lane, offset + at, &value, bytes, 1);
   else
-    shared->read(uint32_t(offset + at), &value, bytes, 1, who);
+    read_shared(*cta, uint32_t(offset + at), &value, bytes, who);
   return value;
 }
 
@@ -123,7 +133,7 @@ void Place::write(uint32_t at, uint32_t bytes, uint64_t value, const char* who) 
   if (space == Space::local)
     local->write(lane, offset + at, &value, bytes, 1);
   else
-    shared->write(uint32_t(offset + at), &value, bytes, 1, who);
+    write_shared(*cta, uint32_t(offset + at), &value, bytes, who);
 }
 
 Space space_named(const ptx::Instr& in) {

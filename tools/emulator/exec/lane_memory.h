@@ -11,7 +11,7 @@ namespace emu {
 struct Place {
   ptx::Space space = ptx::Space::global;  // shared_cta (of any CTA), local, param or global
   uint8_t* host = nullptr;                // global, param
-  SharedMemory* shared = nullptr;
+  Cta* cta = nullptr;                     // whose shared memory
   LocalMemory* local = nullptr;
   uint64_t offset = 0;  // in shared or local memory
   uint32_t lane = 0;
