@@ -462,3 +462,16 @@ TEST_CASE("ordinary stores and loads may not touch what asynchronous work still 
       ordering, "while an asynchronous copy",
       replaced(gemm(), wait, "mov.u32 %r6, tile_a;\natom.shared.add.u32 %r6, [%r6], 1;\n" + wait));
 }
+
+TEST_CASE("a forgotten wait is a fault in every completion order") {
+  const Order order = GENERATE(Order::soonest, Order::latest, Order::random);
+  const std::string full = "mbarrier.try_wait.parity.shared::cta.b64 %p, [%bar], 0;";
+  const std::string done = "mbarrier.try_wait.parity.shared::cta.b64 %p, [%done], 0;";
+  const std::string no_full = replaced(replaced(gemm(), "@!%p bra WAIT_FULL;", ""), full, "");
+  const std::string no_done =
+      replaced(replaced(gemm(), "@!%p bra WAIT_DONE;", "bar.sync 0;"), done, "");
+  CAPTURE(int(order));
+  CHECK(unit::says(run_fault(no_full, FaultKind::ordering, order),
+                   "asynchronous copy that writes it"));
+  CHECK(unit::says(run_fault(no_done, FaultKind::ordering, order), "of its tcgen05.commit first"));
+}

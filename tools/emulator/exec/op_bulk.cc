@@ -86,7 +86,10 @@ void deliver(Warp& warp, const Instr& in, const Delivery& d, uint32_t bytes,
                glue::require_running(*from, *d.data.cta, who);
                glue::require_running(*from, *d.barrier.cta, who);
                write(d.data.cta->shared);
-               d.data.cta->units.in_flight.write_shared(d.data.address, bytes, InFlight::end);
+               const uint64_t phase = d.barrier.cta->mbarriers.state(d.barrier.address, who).phase;
+               d.barrier.cta->units.unobserved.add(d.barrier.address, phase, [d, bytes] {
+                 d.data.cta->units.in_flight.write_shared(d.data.address, bytes, InFlight::end);
+               });
                d.barrier.cta->mbarriers.complete_tx(d.barrier.address, bytes);
              });
 }

@@ -33,6 +33,7 @@ Step inval(Warp& warp, const Instr& in, uint32_t active) {
   glue::each_lane(active, [&](uint32_t lane) {
     const Target t = glue::target(warp, in, in.ops[0], lane);
     t.cta->mbarriers.inval(t.address);
+    t.cta->units.unobserved.observe(t.address, ~0ull);  // the next barrier here starts anew
     t.cta->shared.mark_mbarrier(t.address, false);
   });
   return Step::next;
@@ -84,6 +85,9 @@ uint32_t passed(Warp& warp, const Instr& in, uint32_t active) {
     const uint64_t phase = warp.get(in.ops[2], lane);
     const bool over = in.has(Mod::parity) ? t.cta->mbarriers.test_parity(t.address, uint32_t(phase))
                                           : t.cta->mbarriers.test_state(t.address, phase);
+    if (over)
+      t.cta->units.unobserved.observe(t.address,
+                                      t.cta->mbarriers.state(t.address, in.opcode).phase);
     lanes |= uint32_t(over) << lane;
   });
   return lanes;

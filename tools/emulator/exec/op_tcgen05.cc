@@ -75,7 +75,7 @@ AsyncQueue::Chain pipe(Cta& cta) {
   return cta.units.tcgen05;
 }
 
-// Puts an mma or cp on the pipe, with its footprint in flight until it is done.
+// Puts an mma or cp on the pipe, with its footprint in flight until a commit of it was waited for.
 void issue(Warp& warp, const Instr& in, uint32_t lane, const Footprint& f,
            std::function<void(Cta&)> effect) {
   Cta* cta = &warp.cta;
@@ -85,11 +85,25 @@ void issue(Warp& warp, const Instr& in, uint32_t lane, const Footprint& f,
   flight.read_chunks(f.chunks, InFlight::begin);
   flight.write_columns(f.column, f.columns, InFlight::begin);
   cta->units.issuers.insert(warp.thread(lane));
-  glue::post(cta->cluster, pipe(*cta), in, [cta, f, effect = std::move(effect)] {
-    effect(*cta);
-    cta->units.in_flight.read_chunks(f.chunks, InFlight::end);
-    cta->units.in_flight.write_columns(f.column, f.columns, InFlight::end);
-  });
+  cta->units.issued.push_back({warp.thread(lane), ++cta->units.last_issued, [cta, f] {
+                                 cta->units.in_flight.read_chunks(f.chunks, InFlight::end);
+                                 cta->units.in_flight.write_columns(f.column, f.columns,
+                                                                    InFlight::end);
+                               }});
+  glue::post(cta->cluster, pipe(*cta), in, [cta, effect = std::move(effect)] { effect(*cta); });
+}
+
+// A commit of `thread` was waited for, and so was what the thread had issued before, up to `last`.
+void release(Cta& cta, uint32_t thread, uint64_t last) {
+  std::deque<PipeWork>& issued = cta.units.issued;
+  for (auto work = issued.begin(); work != issued.end() && work->number <= last;) {
+    if (work->thread != thread) {
+      ++work;
+    } else {
+      work->release();
+      work = issued.erase(work);
+    }
+  }
 }
 
 Step mma(Warp& warp, const Instr& in, uint32_t active) {
@@ -158,9 +172,12 @@ Step commit(Warp& warp, const Instr& in, uint32_t active) {
   ++from->counters.commits;
   const bool issuer = from->units.issuers.count(warp.thread(lane)) != 0;
   glue::post(from->cluster, issuer ? pipe(*from) : from->cluster.async.new_chain(), in,
-             [from, targets] {
+             [from, targets, thread = warp.thread(lane), last = from->units.last_issued] {
                for (const Target& t : targets) {
                  glue::require_running(*from, *t.cta, "tcgen05.commit");
+                 const uint64_t phase = t.cta->mbarriers.state(t.address, "tcgen05.commit").phase;
+                 t.cta->units.unobserved.add(t.address, phase,
+                                             [=] { release(*from, thread, last); });
                  t.cta->mbarriers.arrive(t.address);
                }
              });

@@ -9,10 +9,10 @@ namespace {
 
 [[noreturn]] void shared_hazard(const char* who, uint32_t address, const char* does,
                                 const char* pending) {
-  throw Fault(FaultKind::ordering,
-              format("%s %s shared address 0x%x while %s is not complete: wait for its mbarrier or "
-                     "group first",
-                     who, does, address, pending));
+  throw Fault(FaultKind::ordering, format("%s %s shared address 0x%x while %s is not known to be "
+                                          "complete: wait for its mbarrier or "
+                                          "group first",
+                                          who, does, address, pending));
 }
 
 [[noreturn]] void column_hazard(const char* who, uint32_t column, const char* does,
@@ -73,20 +73,20 @@ void InFlight::check_shared_write(uint32_t address, uint32_t bytes, const char* 
 void InFlight::check_columns_read(uint32_t column, uint32_t count, const char* who) const {
   for (uint32_t c = column; c < column + count; ++c)
     if (column_writes_[c])
-      column_hazard(
-          who, c, "reads",
-          "a tcgen05.mma or tcgen05.cp that writes it is not complete: wait for the mbarrier "
-          "of its tcgen05.commit first");
+      column_hazard(who, c, "reads",
+                    "a tcgen05.mma or tcgen05.cp that writes it is not known to be complete: wait "
+                    "for the mbarrier "
+                    "of its tcgen05.commit first");
 }
 
 void InFlight::check_columns_write(uint32_t column, uint32_t count, bool by_pipe,
                                    const char* who) const {
   for (uint32_t c = column; c < column + count; ++c) {
     if (column_writes_[c] && !by_pipe)
-      column_hazard(
-          who, c, "overwrites",
-          "a tcgen05.mma or tcgen05.cp that writes it is not complete: wait for the mbarrier "
-          "of its tcgen05.commit first");
+      column_hazard(who, c, "overwrites",
+                    "a tcgen05.mma or tcgen05.cp that writes it is not known to be complete: wait "
+                    "for the mbarrier "
+                    "of its tcgen05.commit first");
     if (column_reads_[c])
       column_hazard(who, c, "overwrites",
                     "a tcgen05.ld of it has not been waited for with tcgen05.wait::ld");

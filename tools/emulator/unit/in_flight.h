@@ -2,8 +2,9 @@
 // What the un-completed asynchronous work of one CTA reads and writes, so that using it before the
 // required wait is an error whatever order the work completes in.
 //
-// Completed means: the effect took place, hence its mbarrier or group knows. A program that waited
-// as PTX demands never meets work of its own here.
+// Work for an mbarrier is in flight until a wait has shown that its phase is over (unobserved.h), a
+// bulk store until its effect took place. A program that waited as PTX demands never meets work of
+// its own here.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ class InFlight {
   void write_columns(uint32_t column, uint32_t count, Delta delta);
   void read_columns(uint32_t column, uint32_t count, Delta delta);
 
-  // Throw Fault ordering when un-completed work gets in the way of what `who` is about to do.
+  // Throw Fault ordering when work in flight gets in the way of what `who` is about to do.
   void check_chunks_read(const std::vector<uint32_t>& addresses, const char* who) const;
   void check_shared_read(uint32_t address, uint32_t bytes, const char* who) const;
   void check_shared_write(uint32_t address, uint32_t bytes, const char* who) const;
