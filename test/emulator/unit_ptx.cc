@@ -475,3 +475,14 @@ TEST_CASE("a forgotten wait is a fault in every completion order") {
                    "asynchronous copy that writes it"));
   CHECK(unit::says(run_fault(no_done, FaultKind::ordering, order), "of its tcgen05.commit first"));
 }
+
+TEST_CASE(
+    "a fault of asynchronous work names the warp, the block and the PTX line that issued it") {
+  const std::string report =
+      run_fault(replaced(gemm(), "tcgen05.cp.cta_group::1.32x128b.warpx4 [%r4], %rd0;", ""),
+                FaultKind::uninitialised);
+  INFO(report);
+  CHECK(unit::says(report, "kernel k"));
+  CHECK(unit::says(report, "effect of tcgen05.mma of PTX line 6"));
+  CHECK(unit::says(report, "issued by warp 0 of block (0,0,0)"));
+}

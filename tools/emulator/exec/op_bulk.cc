@@ -81,17 +81,16 @@ void deliver(Warp& warp, const Instr& in, const Delivery& d, uint32_t bytes,
   d.data.cta->units.in_flight.check_shared_write(d.data.address, bytes, in.opcode);
   d.data.cta->units.in_flight.write_shared(d.data.address, bytes, InFlight::begin);
   const char* who = in.opcode;
-  glue::post(warp.cta.cluster, warp.cta.cluster.async.new_chain(), in,
-             [=, write = std::move(write)] {
-               glue::require_running(*from, *d.data.cta, who);
-               glue::require_running(*from, *d.barrier.cta, who);
-               write(d.data.cta->shared);
-               const uint64_t phase = d.barrier.cta->mbarriers.state(d.barrier.address, who).phase;
-               d.barrier.cta->units.unobserved.add(d.barrier.address, phase, [d, bytes] {
-                 d.data.cta->units.in_flight.write_shared(d.data.address, bytes, InFlight::end);
-               });
-               d.barrier.cta->mbarriers.complete_tx(d.barrier.address, bytes);
-             });
+  glue::post(warp, warp.cta.cluster.async.new_chain(), in, [=, write = std::move(write)] {
+    glue::require_running(*from, *d.data.cta, who);
+    glue::require_running(*from, *d.barrier.cta, who);
+    write(d.data.cta->shared);
+    const uint64_t phase = d.barrier.cta->mbarriers.state(d.barrier.address, who).phase;
+    d.barrier.cta->units.unobserved.add(d.barrier.address, phase, [d, bytes] {
+      d.data.cta->units.in_flight.write_shared(d.data.address, bytes, InFlight::end);
+    });
+    d.barrier.cta->mbarriers.complete_tx(d.barrier.address, bytes);
+  });
 }
 
 void send(Warp& warp, const Instr& in, uint32_t lane, uint32_t shared_address, uint32_t bytes,
@@ -100,7 +99,7 @@ void send(Warp& warp, const Instr& in, uint32_t lane, uint32_t shared_address, u
   cta->units.in_flight.check_shared_read(shared_address, bytes, in.opcode);
   cta->units.in_flight.read_shared(shared_address, bytes, InFlight::begin);
   auto handle = cta->units.bulk.issue(warp.thread(lane));
-  glue::post(cta->cluster, cta->cluster.async.new_chain(), in, [=, write = std::move(write)] {
+  glue::post(warp, cta->cluster.async.new_chain(), in, [=, write = std::move(write)] {
     write(cta->shared);
     cta->units.in_flight.read_shared(shared_address, bytes, InFlight::end);
     handle->read = handle->done = true;

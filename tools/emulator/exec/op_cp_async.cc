@@ -33,7 +33,7 @@ void copy_lane(Warp& warp, const Instr& in, uint32_t lane) {
                 format("cp.async with source size %u of %u bytes", used, bytes));
   const GlobalMemory* memory = warp.cta.cluster.launch.memory;
   auto handle = warp.cta.units.copies.issue(warp.thread(lane));
-  glue::post(warp.cta.cluster, chain_of(warp, lane), in, [=] {
+  glue::post(warp, chain_of(warp, lane), in, [=] {
     uint8_t data[16] = {};  // what the source size leaves out is zero
     if (used) std::memcpy(data, memory->at(from, used, bytes, "cp.async"), used);
     to.cta->shared.write(to.address, data, bytes, bytes, "cp.async");
@@ -70,8 +70,7 @@ Step arrive(Warp& warp, const Instr& in, uint32_t active) {
   glue::each_lane(active, [&](uint32_t lane) {
     const Target t = glue::target(warp, in, in.ops[0], lane);
     if (!in.has(Mod::noinc)) t.cta->mbarriers.add_pending(t.address);
-    glue::post(warp.cta.cluster, chain_of(warp, lane), in,
-               [t] { t.cta->mbarriers.arrive(t.address); });
+    glue::post(warp, chain_of(warp, lane), in, [t] { t.cta->mbarriers.arrive(t.address); });
   });
   return Step::next;
 }

@@ -90,7 +90,7 @@ void issue(Warp& warp, const Instr& in, uint32_t lane, const Footprint& f,
                                  cta->units.in_flight.write_columns(f.column, f.columns,
                                                                     InFlight::end);
                                }});
-  glue::post(cta->cluster, pipe(*cta), in, [cta, effect = std::move(effect)] { effect(*cta); });
+  glue::post(warp, pipe(*cta), in, [cta, effect = std::move(effect)] { effect(*cta); });
 }
 
 // A commit of `thread` was waited for, and so was what the thread had issued before, up to `last`.
@@ -171,7 +171,7 @@ Step commit(Warp& warp, const Instr& in, uint32_t active) {
   Cta* from = &warp.cta;
   ++from->counters.commits;
   const bool issuer = from->units.issuers.count(warp.thread(lane)) != 0;
-  glue::post(from->cluster, issuer ? pipe(*from) : from->cluster.async.new_chain(), in,
+  glue::post(warp, issuer ? pipe(*from) : from->cluster.async.new_chain(), in,
              [from, targets, thread = warp.thread(lane), last = from->units.last_issued] {
                for (const Target& t : targets) {
                  glue::require_running(*from, *t.cta, "tcgen05.commit");

@@ -45,9 +45,12 @@ void require_running(const Cta& from, const Cta& to, const char* who) {
              who, to.rank));
 }
 
-void post(Cluster& cluster, AsyncQueue::Chain chain, const ptx::Instr& in,
+void post(const Warp& warp, AsyncQueue::Chain chain, const ptx::Instr& in,
           std::function<void()> effect) {
-  std::string what = format("%s of PTX line %u", in.opcode, in.pos.line);
+  Cluster& cluster = warp.cta.cluster;
+  const Dim3& block = warp.cta.id;
+  std::string what = format("%s of PTX line %u, issued by warp %u of block (%u,%u,%u)", in.opcode,
+                            in.pos.line, warp.index, block.x, block.y, block.z);
   cluster.async.post(chain, what, [what, &cluster, effect = std::move(effect)] {
     try {
       effect();

@@ -26,8 +26,9 @@ Target target(const Warp& warp, const ptx::Instr& in, const ptx::Operand& op, ui
 // Work that touches another CTA's memory or barriers after that CTA has ended is a Fault.
 void require_running(const Cta& from, const Cta& to, const char* who);
 
-// Posts work of `in` to the cluster's queue; a Fault in it names the PTX line that started it.
-void post(Cluster& cluster, AsyncQueue::Chain chain, const ptx::Instr& in,
+// Posts work of `in` to the cluster's queue; a Fault in it names the warp and the PTX line that
+// started it.
+void post(const Warp& warp, AsyncQueue::Chain chain, const ptx::Instr& in,
           std::function<void()> effect);
 
 // Calls f(lane) for every active lane, lowest first.
