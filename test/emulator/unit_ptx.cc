@@ -486,3 +486,27 @@ TEST_CASE(
   CHECK(unit::says(report, "effect of tcgen05.mma of PTX line 6"));
   CHECK(unit::says(report, "issued by warp 0 of block (0,0,0)"));
 }
+
+TEST_CASE("operands that ordinary stores wrote need a fence.proxy.async behind the stores") {
+  const std::string after = "shr.u32 %r0, %r0, 4;", fence = "fence.proxy.async.shared::cta;\n";
+  const std::string stores = "mov.u32 %r6, tile_a;\nst.shared.b32 [%r6], 0;\n";
+  CHECK_RUN_FAULT(ordering, "tcgen05.mma reads shared address 0x400, which an ordinary store wrote",
+                  replaced(gemm(), after, stores + after));
+  CHECK_RUN_FAULT(ordering, "fence.proxy.async behind the store",
+                  replaced(gemm(), after, fence + stores + after));
+  CHECK_RUN_FAULT(ordering, "fence.proxy.async behind the store",
+                  replaced(gemm(), after, stores + "fence.proxy.async.global;\n" + after));
+  Device device;
+  CHECK_NOTHROW(device.run(replaced(gemm(), after, stores + fence + after)));
+  CHECK_NOTHROW(device.run(replaced(gemm(), after, stores + "fence.proxy.async;\n" + after)));
+}
+
+TEST_CASE("a bulk store of what ordinary stores wrote needs a fence.proxy.async") {
+  const std::string end = "bar.sync 0;\nsetp.ne.u32 %p, %warp, 0;";
+  const std::string stores =
+      "bar.sync 0;\nmov.u32 %r6, tile_b;\nst.shared.v4.b32 [%r6], {%r6, %r6, %r6, %r6};\n";
+  const std::string copy =
+      "cp.async.bulk.global.shared::cta.bulk_group [%out], [%r6], 16;\n"
+      "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\n";
+  CHECK_RUN_FAULT(ordering, "cp.async.bulk reads", replaced(gemm(), end, stores + copy + end));
+}

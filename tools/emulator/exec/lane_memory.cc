@@ -61,6 +61,7 @@ void read_shared(const Cta& cta, uint32_t address, void* to, uint32_t bytes, con
 void write_shared(Cta& cta, uint32_t address, const void* from, uint32_t bytes, const char* who) {
   cta.units.in_flight.check_shared_write(address, bytes, who);
   cta.shared.write(address, from, bytes, 1, who);
+  cta.units.proxy.generic_write(address, bytes);
 }
 
 template <class T>

@@ -58,9 +58,15 @@ Step cluster_wait(Warp& w, const Instr& in, uint32_t active) {
   return Step::blocked;
 }
 
-// Program order is memory order here: one host thread runs a cluster, asynchronous work of the unit
-// models checks the proxy fences it needs, and accesses to global memory are acquire and release.
+// Program order is memory order here: one host thread runs a cluster, and accesses to global memory
+// are acquire and release.
 Step order(Warp&, const Instr&, uint32_t) { return Step::next; }
+
+// Shared memory only: of global memory nobody keeps track which proxy wrote it.
+Step proxy_order(Warp& w, const Instr&, uint32_t) {
+  for (const auto& cta : w.cta.cluster.ctas) cta->units.proxy.fence();
+  return Step::next;
+}
 
 // One grid runs at a time, so what griddepcontrol.wait waits for is over.
 Step nothing(Warp&, const Instr&, uint32_t) { return Step::next; }
@@ -124,7 +130,10 @@ Exec bind_getctarank(const Instr&, std::string&) {
 
 Exec bind_membar(const Instr&, std::string&) { return order; }
 Exec bind_fence(const Instr&, std::string&) { return order; }
-Exec bind_fence_proxy(const Instr&, std::string&) { return order; }
+Exec bind_fence_proxy(const Instr& in, std::string&) {
+  const bool async = in.has(Mod::async) || in.has(Mod::async_generic);
+  return async && !in.has(Mod::global) ? proxy_order : order;
+}
 Exec bind_griddepcontrol(const Instr&, std::string&) { return nothing; }
 Exec bind_nanosleep(const Instr&, std::string&) { return sleep; }
 Exec bind_setmaxnreg(const Instr&, std::string&) { return set_registers; }

@@ -80,6 +80,7 @@ void deliver(Warp& warp, const Instr& in, const Delivery& d, uint32_t bytes,
   const Cta* from = &warp.cta;
   d.data.cta->units.in_flight.check_shared_write(d.data.address, bytes, in.opcode);
   d.data.cta->units.in_flight.write_shared(d.data.address, bytes, InFlight::begin);
+  d.data.cta->units.proxy.async_write(d.data.address, bytes);
   const char* who = in.opcode;
   glue::post(warp, warp.cta.cluster.async.new_chain(), in, [=, write = std::move(write)] {
     glue::require_running(*from, *d.data.cta, who);
@@ -97,6 +98,7 @@ void send(Warp& warp, const Instr& in, uint32_t lane, uint32_t shared_address, u
           std::function<void(const SharedMemory&)> write) {
   Cta* cta = &warp.cta;
   cta->units.in_flight.check_shared_read(shared_address, bytes, in.opcode);
+  cta->units.proxy.check_read(shared_address, bytes, in.opcode);
   cta->units.in_flight.read_shared(shared_address, bytes, InFlight::begin);
   auto handle = cta->units.bulk.issue(warp.thread(lane));
   glue::post(warp, cta->cluster.async.new_chain(), in, [=, write = std::move(write)] {
@@ -143,6 +145,7 @@ Step copy(Warp& warp, const Instr& in, uint32_t active) {
     check_bulk_copy(d.data.address, from.address, bytes);
     count(warp, bytes);
     from.cta->units.in_flight.check_shared_read(from.address, bytes, in.opcode);
+    from.cta->units.proxy.check_read(from.address, bytes, in.opcode);
     from.cta->units.in_flight.read_shared(from.address, bytes, InFlight::begin);
     deliver(warp, in, d, bytes, [=](SharedMemory& shared) {
       if (bytes)

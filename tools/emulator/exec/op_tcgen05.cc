@@ -81,6 +81,7 @@ void issue(Warp& warp, const Instr& in, uint32_t lane, const Footprint& f,
   Cta* cta = &warp.cta;
   InFlight& flight = cta->units.in_flight;
   flight.check_chunks_read(f.chunks, in.opcode);
+  cta->units.proxy.check_chunks_read(f.chunks, in.opcode);
   flight.check_columns_write(f.column, f.columns, true, in.opcode);
   flight.read_chunks(f.chunks, InFlight::begin);
   flight.write_columns(f.column, f.columns, InFlight::begin);

@@ -11,6 +11,7 @@
 #include "async_queue.h"
 #include "copy_groups.h"
 #include "in_flight.h"
+#include "proxy_order.h"
 #include "unobserved.h"
 
 namespace emu {
@@ -28,6 +29,7 @@ struct CtaUnits {
   std::map<uint32_t, AsyncQueue::Chain>
       copy_chains;  // per thread: cp.async and its arrivals in order
   InFlight in_flight;
+  ProxyOrder proxy;
   Unobserved unobserved;          // by this CTA's mbarriers
   AsyncQueue::Chain tcgen05 = 0;  // the in-order pipe of cp, mma and commit; 0 = not yet used
   std::set<uint32_t> issuers;     // threads that put mma or cp on it: a commit covers only its own
