@@ -138,3 +138,26 @@ TEST_CASE("a try_wait that stands still for good may answer false") {
                   {}, Words(1), shared_words);
   CHECK(out[0] == 5);
 }
+
+TEST_CASE("bar.warp.sync meets lanes that wait behind the branch for its own lanes") {
+  const std::string body = R"(
+    .reg .pred %low; .reg .b32 %lane; .reg .b64 %at;
+    mov.u32 %lane, %tid.x;
+    mul.wide.u32 %at, %lane, 4;
+    add.u64 %at, %out, %at;
+    setp.lt.u32 %low, %lane, 16;
+    @!%low bra JOIN;
+    bar.warp.sync -1;
+    st.global.u32 [%at], 7;
+  JOIN:
+    bar.warp.sync -1;
+    ld.global.u32 %lane, [%at];
+    add.u32 %lane, %lane, 1;
+    st.global.u32 [%at], %lane;
+    ret;
+  )";
+  exec_test::Shape shape;
+  shape.block = {32, 1, 1};
+  const std::vector<uint32_t> out = run(body, shape, std::vector<uint32_t>(32, 1));
+  for (uint32_t lane = 0; lane < 32; ++lane) CHECK(out[lane] == (lane < 16 ? 8u : 2u));
+}

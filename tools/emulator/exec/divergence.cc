@@ -53,6 +53,15 @@ bool Divergence::park() {
   }
 }
 
+void Divergence::unpark(uint32_t lanes) {
+  for (Join& j : joins_) {
+    if (!j.used || !(j.arrived & lanes)) continue;
+    fragments.push_back({.pc = j.pc, .mask = j.arrived, .join = j.parent});
+    j.expected &= ~j.arrived;
+    j.arrived = 0;
+  }
+}
+
 int Divergence::make_join(uint32_t pc, uint32_t expected, int parent) {
   size_t i = 0;
   while (i < joins_.size() && joins_[i].used) ++i;

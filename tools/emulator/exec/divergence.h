@@ -39,6 +39,8 @@ class Divergence {
   void branch(uint32_t taken, uint32_t target, uint32_t reconverge);
   // The current fragment's lanes in `lanes` end; the others go on behind the instruction.
   void exit(uint32_t lanes);
+  // Lets parked lanes go on without their siblings, as somebody waits for `lanes` of them.
+  void unpark(uint32_t lanes);
   // Parks the current fragment if it stands at its join. False when the current fragment is gone.
   bool settle() {
     const Fragment& f = fragments[current];

@@ -180,6 +180,8 @@ uint32_t Warp::gather(const ptx::Instr& in, uint32_t active, uint32_t member, bo
     me.member = member;
     me.gathered = active;
     waiting = format("%s for lanes 0x%08x", in.opcode, need & ~here);
+    // Lanes need not reconverge before they meet at another bar.warp.sync (measured: H200).
+    if (any_place) flow.unpark(need & ~here);
     return 0;
   }
   for (auto& f : flow.fragments) {
