@@ -20,7 +20,7 @@ struct Settings {
   Order order = Order::random;      // EMU_ORDER             soonest, latest, random
   uint64_t seed = 1;                // EMU_SEED
   uint32_t workers = 0;             // EMU_WORKERS           host threads; 0 = one per core
-  uint64_t max_instructions = 0;    // EMU_MAX_INSTRUCTIONS  warp instructions per CTA; 0 = 4e9
+  uint64_t max_instructions = 0;    // EMU_MAX_INSTRUCTIONS  warp instructions per CTA; 0 = 2e8
   bool zero_group_raises = true;    // EMU_MMA_ZERO_GROUP    1: a zero group raises the exponent
 };
 // clang-format on

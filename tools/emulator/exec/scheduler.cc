@@ -15,7 +15,7 @@ constexpr uint64_t spin_limit = 1 << 15;
 // How often blocked try_waits answer false before a standstill is called a deadlock: enough for
 // code that waits a few times and then goes another way.
 constexpr uint32_t expiry_rounds = 16;
-constexpr uint64_t default_budget = 4'000'000'000;
+constexpr uint64_t default_budget = 200'000'000;  // a spin loop reaches it in about 20 s
 }  // namespace
 
 Scheduler::Scheduler(const Launch& launch, Dim3 id, uint64_t seed, Supply* supply)
