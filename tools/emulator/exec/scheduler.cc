@@ -9,6 +9,10 @@ namespace emu {
 
 namespace {
 constexpr uint64_t longest_quantum = 32;
+// One turn in so many is followed by a rest, of up to 2^(rest_sizes - 1) instructions of the others:
+// what a warp does next to a missing barrier must be able to come late. Quanta alone keep the warps
+// within a few dozen instructions of each other.
+constexpr uint64_t turns_per_rest = 8, rest_sizes = 13;
 // After so many instructions without an event somebody spins on what asynchronous work will do (a
 // test_wait loop), and the work has to happen although a warp can go on.
 constexpr uint64_t spin_limit = 1 << 15;
@@ -25,7 +29,7 @@ Scheduler::Scheduler(const Launch& launch, Dim3 id, uint64_t seed, Supply* suppl
       limit_(settings().max_instructions ? settings().max_instructions : default_budget) {
   cluster_->supply = supply;
   for (auto& cta : cluster_->ctas)
-    for (auto& warp : cta->warps) live_.push_back(warp.get());
+    for (auto& warp : cta->warps) live_.push_back({warp.get()});
   if (!live_.empty()) next_ = draw() % live_.size();
 }
 
@@ -61,18 +65,25 @@ bool Scheduler::run(uint64_t instructions) {
   return false;
 }
 
-bool Scheduler::turn() {
+bool Scheduler::turn() { return turn(cluster_->waits_expire) || turn(true); }
+
+bool Scheduler::turn(bool wake) {
   for (size_t tried = 0; tried < live_.size(); ++tried) {
     if (next_ >= live_.size()) next_ = 0;
-    Warp& warp = *live_[next_];
-    bool ran = turn_of(warp);
-    if (!warp.live())
-      end_warp(warp);  // takes it out of live_, so next_ is the one behind it
+    Entry& entry = live_[next_];
+    bool ran = (wake || entry.rests_until <= executed_) && turn_of(*entry.warp);
+    if (ran) rest(entry);
+    if (!entry.warp->live())
+      end_warp(*entry.warp);  // takes it out of live_, so next_ is the one behind it
     else
       ++next_;
     if (ran) return true;
   }
   return false;
+}
+
+void Scheduler::rest(Entry& entry) {
+  if (draw() % turns_per_rest == 0) entry.rests_until = executed_ + (1ull << draw() % rest_sizes);
 }
 
 // The warp's fragments take turns too, so that lanes which spin let the others go on.

@@ -22,7 +22,14 @@ class Scheduler {
   Cluster& cluster() { return *cluster_; }
 
  private:
-  bool turn();  // one quantum of the next warp that can go on; false: there is none
+  struct Entry {
+    Warp* warp;
+    uint64_t rests_until = 0;  // in executed_
+  };
+
+  bool turn();           // one quantum of the next warp that can go on; false: there is none
+  bool turn(bool wake);  // the same; `wake`: of those that rest, too
+  void rest(Entry& entry);
   bool turn_of(Warp& warp);
   void execute(Warp& warp, uint64_t quantum);
   bool step(Warp& warp);  // one instruction; false: the fragment blocked, parked or ended
@@ -34,7 +41,7 @@ class Scheduler {
 
   std::unique_ptr<Cluster> cluster_;
   const std::vector<ptx::Instr>& code_;
-  std::vector<Warp*> live_;
+  std::vector<Entry> live_;
   size_t next_ = 0;  // in live_: whose turn it is
   uint64_t random_;
   uint64_t executed_ = 0, limit_;
