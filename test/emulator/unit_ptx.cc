@@ -247,6 +247,24 @@ TEST_CASE("registers of a tcgen05.ld have no value before tcgen05.wait::ld") {
                   replaced(gemm(), "tcgen05.wait::ld.sync.aligned;", ""));
 }
 
+TEST_CASE(
+    "a tcgen05.ld of cells that nobody wrote is a fault when a register is used, not before") {
+  // D has 8 columns of the 16 that are loaded.
+  std::string text = replaced(gemm(), ".reg .b64 %rd<16>", ".reg .b32 %e<8>;\n.reg .b64 %rd<16>");
+  text = replaced(text, "32x32b.x8.b32", "32x32b.x16.b32");
+  text = replaced(text, "%d6, %d7}, [%r4]",
+                  "%d6, %d7, %e0, %e1, %e2, %e3, %e4, %e5, %e6, %e7}, [%r4]");
+  for (const Order order : {Order::soonest, Order::latest}) {
+    OrderGuard guard(order, 1);
+    Device device;
+    CHECK(device.run(text)[127 * 8 + 7] == device.expected(127, 7));
+    const std::string use = replaced(text, "\nbar.sync 0;\nsetp.ne.u32 %p, %warp, 0;\n@%p bra END;",
+                                     "\nst.global.b32 [%out], %e1;\nbar.sync 0;\n"
+                                     "setp.ne.u32 %p, %warp, 0;\n@%p bra END;");
+    CHECK_RUN_FAULT(uninitialised, "column 9, which holds no value", use);
+  }
+}
+
 TEST_CASE("a tile that is loaded again while its MMAs may still read it is a fault") {
   const std::string commit = "tcgen05.commit.cta_group::1";
   CHECK_RUN_FAULT(

@@ -113,7 +113,7 @@ TEST_CASE("the other shapes of tcgen05.cp place rows and 16-byte columns as the 
   }
 }
 
-TEST_CASE("tcgen05.cp checks its address and reads initialised bytes only") {
+TEST_CASE("tcgen05.cp checks its address; a word that nobody wrote is a cell without a value") {
   Machine m(32);
   for (uint32_t i = 0; i < 512; ++i) m.put(0x400 + i, 1);
   const uint64_t desc = scale_rows | 0x40;
@@ -123,7 +123,14 @@ TEST_CASE("tcgen05.cp checks its address and reads initialised bytes only") {
   copy(28, desc);
   CHECK_FAULT(tensor_memory, "column 32", copy(30, desc));
   CHECK_FAULT(illegal_instruction, "lane must be 0", copy(1 << 16, desc));
-  CHECK_FAULT(uninitialised, "0x600", copy(0, desc + 1));
+  copy(0, desc + 1);  // row 31 lies at 0x600, behind what was written
+  CHECK(m.d(30, 3) == 0x01010101);
+  CHECK_FAULT(uninitialised, "lane 31 column 0", m.d(31, 0));
+  CHECK_FAULT(uninitialised, "lane 127 column 3", m.d(127, 3));
+  for (uint32_t i = 0; i < 4; ++i) m.put(0x604 + i, 2);
+  copy(0, desc + 1);
+  CHECK(m.d(31, 1) == 0x02020202);
+  CHECK_FAULT(uninitialised, "lane 31 column 2", m.d(31, 2));
   CHECK_FAULT(illegal_instruction, "bits 48:46", copy(0, desc & ~(1ull << 46)));
 }
 

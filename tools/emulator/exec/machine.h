@@ -10,6 +10,7 @@
 #include <bit>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -96,7 +97,8 @@ class Warp {
   uint32_t guarded(const ptx::Instr& in, uint32_t mask) const;  // lanes that the guard lets pass
   // mov only: the lanes whose register has a value; no Fault. A lane without one can be passed on.
   uint32_t defined(const ptx::Operand& op, uint32_t active) const;
-  void undefine(const ptx::Operand& op, uint32_t lanes_without_value);
+  // `why` is added to the Fault of whoever reads it.
+  void undefine(const ptx::Operand& op, uint32_t lanes_without_value, std::string why = {});
 
   // For instructions that work on the whole warp or want one value.
   uint64_t uniform(const ptx::Operand& op, uint32_t active,
@@ -129,6 +131,7 @@ class Warp {
   std::vector<uint64_t> values_;                // slot * 32 + lane
   std::vector<uint32_t> defined_;               // per slot: lanes that hold a value
   std::vector<uint32_t> pending_;               // per slot: lanes owned by a tcgen05.ld
+  std::map<uint32_t, std::string> why_;         // of slots that undefine() was given a reason for
   Row sink_;                                    // where results for `_` go
   uint64_t cached_begin_ = 1, cached_end_ = 0;  // the allocation that global() hit last
   uint8_t* cached_data_ = nullptr;

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: MIT
 // tcgen05.ld, st and wait. An ld or st takes effect at once or at the wait, as the run's order
 // says: a program that waits cannot tell, one that does not gets caught.
+//
+// A cell that nobody wrote gives a register no value, which is a fault only when the register is
+// used: kernels known to be right load whole tiles and drop what lies beside the result.
+#include <bit>
+
 #include "../unit/tensor_access.h"
 #include "binders.h"
 #include "unit_glue.h"
@@ -51,14 +56,23 @@ Access access(Warp& warp, const Instr& in, uint32_t active, const Operand& addre
   return a;
 }
 
-std::vector<uint32_t> read_cells(const TensorMemory& tensor, const Access& a) {
-  std::vector<uint32_t> values(a.registers * 32);
+struct Loaded {
+  std::vector<uint32_t> values;   // register * 32 + thread
+  std::vector<uint32_t> missing;  // per register: threads whose cell nobody wrote
+};
+
+Loaded read_cells(const TensorMemory& tensor, const Access& a) {
+  Loaded loaded{std::vector<uint32_t>(a.registers * 32), std::vector<uint32_t>(a.registers)};
   for (uint32_t r = 0; r < a.registers; ++r)
     for (uint32_t t = 0; t < 32; ++t) {
       const Cell c = a.cell(t, r);
-      values[r * 32 + t] = tensor.read(c.lane, c.column, "tcgen05.ld");
+      tensor.require(c.column, 1, "tcgen05.ld");
+      if (tensor.has_value(c.lane, c.column))
+        loaded.values[r * 32 + t] = tensor.read(c.lane, c.column, "tcgen05.ld");
+      else
+        loaded.missing[r] |= 1u << t;
     }
-  return values;
+  return loaded;
 }
 
 void write_cells(TensorMemory& tensor, const Access& a, const std::vector<uint32_t>& values) {
@@ -69,11 +83,19 @@ void write_cells(TensorMemory& tensor, const Access& a, const std::vector<uint32
     }
 }
 
-void set_registers(Warp& warp, const Operand& registers, uint32_t active,
-                   const std::vector<uint32_t>& values) {
-  for (size_t r = 0; r < registers.elements.size(); ++r)
-    glue::each_lane(active,
-                    [&](uint32_t t) { warp.set(registers.elements[r], t, values[r * 32 + t]); });
+void set_registers(Warp& warp, const Operand& registers, uint32_t active, const Access& a,
+                   const Loaded& loaded) {
+  for (uint32_t r = 0; r < a.registers; ++r) {
+    const Operand& to = registers.elements[r];
+    glue::each_lane(active, [&](uint32_t t) { warp.set(to, t, loaded.values[r * 32 + t]); });
+    if (const uint32_t missing = loaded.missing[r] & active) {
+      const Cell c = a.cell(uint32_t(std::countr_zero(missing)), r);
+      warp.undefine(to, missing,
+                    format("a tcgen05.ld gave it tensor memory lane %u column %u, which holds no "
+                           "value",
+                           c.lane, c.column));
+    }
+  }
 }
 
 Step load(Warp& warp, const Instr& in, uint32_t active) {
@@ -85,12 +107,12 @@ Step load(Warp& warp, const Instr& in, uint32_t active) {
     cta.units.in_flight.check_columns_read(c, n, in.opcode);
     cta.units.in_flight.read_columns(c, n, InFlight::begin);
   });
-  std::vector<uint32_t> early;
+  Loaded early;
   if (!cta.cluster.async.late()) early = read_cells(cta.tensor_memory, a);
   for (const Operand& r : registers->elements) warp.set_pending(r, active);
   warp.pending_ld.push_back([&warp, registers, active, a, early = std::move(early)] {
-    set_registers(warp, *registers, active,
-                  early.empty() ? read_cells(warp.cta.tensor_memory, a) : early);
+    set_registers(warp, *registers, active, a,
+                  early.values.empty() ? read_cells(warp.cta.tensor_memory, a) : early);
     a.columns([&](uint32_t c, uint32_t n) {
       warp.cta.units.in_flight.read_columns(c, n, InFlight::end);
     });

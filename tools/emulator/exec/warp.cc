@@ -29,9 +29,11 @@ void Warp::no_value(const Operand& op, uint32_t lanes_without) const {
         format("register %s is read by lanes 0x%08x before tcgen05.wait::ld has given it the "
                "value that a tcgen05.ld loads",
                name, pending_[op.reg] & lanes_without));
+  const auto why = why_.find(op.reg);
   throw Fault(FaultKind::uninitialised,
               format("register %s is read by lanes 0x%08x, in which nobody has written it", name,
-                     lanes_without));
+                     lanes_without) +
+                  (why == why_.end() ? "" : ": " + why->second));
 }
 
 // Addresses of shared variables carry this CTA's rank; so does every address made from them.
@@ -113,8 +115,13 @@ uint32_t Warp::defined(const Operand& op, uint32_t active) const {
   return defined_[op.reg] & active;
 }
 
-void Warp::undefine(const Operand& op, uint32_t lanes_without) {
-  if (op.kind == Operand::Kind::reg) defined_[op.reg] &= ~lanes_without;
+void Warp::undefine(const Operand& op, uint32_t lanes_without, std::string why) {
+  if (op.kind != Operand::Kind::reg || !lanes_without) return;
+  defined_[op.reg] &= ~lanes_without;
+  if (why.empty())
+    why_.erase(op.reg);
+  else
+    why_[op.reg] = std::move(why);
 }
 
 void Warp::set_pending(const Operand& op, uint32_t owned) {

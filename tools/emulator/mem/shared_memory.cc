@@ -62,12 +62,23 @@ void SharedMemory::write(uint32_t address, const void* from, uint32_t bytes, uin
 }
 
 const uint8_t* SharedMemory::view(uint32_t address, uint32_t bytes, const char* who) const {
-  uint32_t first = check(address, bytes, 1, who);
-  for (uint32_t i = first; i < first + bytes; ++i) {
-    if (shadow_[i] & barrier) touches_barrier(window_start + i, bytes, who);
+  const uint8_t* bytes_there = view_any(address, bytes, who);
+  for (uint32_t i = address - window_start; i < address - window_start + bytes; ++i)
     if (!(shadow_[i] & written)) unwritten(window_start + i, bytes, who);
-  }
+  return bytes_there;
+}
+
+const uint8_t* SharedMemory::view_any(uint32_t address, uint32_t bytes, const char* who) const {
+  uint32_t first = check(address, bytes, 1, who);
+  for (uint32_t i = first; i < first + bytes; ++i)
+    if (shadow_[i] & barrier) touches_barrier(window_start + i, bytes, who);
   return data_.data() + first;
+}
+
+bool SharedMemory::has_value(uint32_t address, uint32_t bytes, const char* who) const {
+  uint32_t first = check(address, bytes, 1, who);
+  return std::all_of(shadow_.begin() + first, shadow_.begin() + first + bytes,
+                     [](uint8_t s) { return s & written; });
 }
 
 void SharedMemory::mark_mbarrier(uint32_t address, bool live) {

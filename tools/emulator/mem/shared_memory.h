@@ -23,8 +23,11 @@ class SharedMemory {
   void read(uint32_t address, void* to, uint32_t bytes, uint32_t align, const char* who) const;
   void write(uint32_t address, const void* from, uint32_t bytes, uint32_t align, const char* who);
 
-  // A checked view of initialised bytes for operand reads by the tensor core and tcgen05.cp.
+  // A checked view of initialised bytes for operand reads by the tensor core.
   const uint8_t* view(uint32_t address, uint32_t bytes, const char* who) const;
+  // The same for tcgen05.cp, which hands bytes on; has_value: were all of them written?
+  const uint8_t* view_any(uint32_t address, uint32_t bytes, const char* who) const;
+  bool has_value(uint32_t address, uint32_t bytes, const char* who) const;
 
   void mark_mbarrier(uint32_t address, bool live);  // 8 bytes
   bool is_mbarrier(uint32_t address) const;

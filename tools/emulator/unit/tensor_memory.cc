@@ -77,10 +77,11 @@ void TensorMemory::require(uint32_t column, uint32_t count, const char* who) con
 }
 
 void TensorMemory::unwritten(uint32_t lane, uint32_t column, const char* who) const {
-  throw Fault(FaultKind::uninitialised,
-              format("%s reads tensor memory lane %u column %u, which nothing wrote since the "
-                     "allocation",
-                     who, lane, column));
+  throw Fault(
+      FaultKind::uninitialised,
+      format("%s reads tensor memory lane %u column %u, which holds no value: nothing wrote "
+             "it since the allocation, or a tcgen05.cp took it from bytes nobody wrote",
+             who, lane, column));
 }
 
 uint32_t TensorMemory::read(uint32_t lane, uint32_t column, const char* who) const {

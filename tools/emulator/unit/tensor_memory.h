@@ -2,7 +2,7 @@
 // Tensor memory of one CTA: 128 lanes x 512 columns x 32 bits, allocated in whole columns.
 //
 // An address is lane << 16 | column. Each cell has a shadow: a cell that nobody wrote since its
-// column was allocated has no value.
+// column was allocated, or that tcgen05.cp filled from bytes nobody wrote, has no value.
 #pragma once
 
 #include <bitset>
@@ -32,7 +32,9 @@ class TensorMemory {
 
   // One cell. Fault outside the allocated columns; read also faults when the cell has no value.
   uint32_t read(uint32_t lane, uint32_t column, const char* who) const;
+  bool has_value(uint32_t lane, uint32_t column) const { return written_[lane * columns + column]; }
   void write(uint32_t lane, uint32_t column, uint32_t bits, const char* who);
+  void forget(uint32_t lane, uint32_t column) { written_[lane * columns + column] = 0; }
 
   // `count` neighbouring columns of one lane, for the tensor core.
   const uint32_t* read_row(uint32_t lane, uint32_t column, uint32_t count, const char* who) const;
