@@ -54,6 +54,13 @@ SmemDescriptor check(CopyShape shape, uint32_t address, uint64_t descriptor,
   return decode_smem_descriptor(descriptor, s.rows, s.chunks, s.name);
 }
 
+// The words of a chunk that hold a value, a bit each.
+uint32_t words_with_value(const SharedMemory& shared, uint32_t address, const char* who) {
+  uint32_t mask = 0;
+  for (uint32_t w = 0; w < 4; ++w) mask |= uint32_t(shared.has_value(address + 4 * w, 4, who)) << w;
+  return mask;
+}
+
 }  // namespace
 
 Footprint check_tensor_copy(CopyShape shape, uint32_t address, uint64_t descriptor,
@@ -74,13 +81,14 @@ void run_tensor_copy(CopyShape shape, uint32_t address, uint64_t descriptor,
     for (uint32_t c = 0; c < s.chunks; ++c) {
       const uint32_t at = d.chunk(r, c);
       const uint8_t* words = shared.view_any(at, 16, s.name);
+      const uint32_t with_value = words_with_value(shared, at, s.name);
       for (uint32_t i = 0; i < 4; ++i) {
         const uint32_t lane = lane_of(shape, r, i, TensorMemory::lane_of(address));
         if (lane == no_lane) break;
         const uint32_t column = TensorMemory::column_of(address) + 4 * c;
         std::memcpy(tensor.write_row(lane, column, 4, s.name), words, 16);
         for (uint32_t w = 0; w < 4; ++w)
-          if (!shared.has_value(at + 4 * w, 4, s.name)) tensor.forget(lane, column + w);
+          if (!(with_value >> w & 1)) tensor.forget(lane, column + w);
       }
     }
 }
