@@ -258,9 +258,10 @@ TEST_CASE(
     OrderGuard guard(order, 1);
     Device device;
     CHECK(device.run(text)[127 * 8 + 7] == device.expected(127, 7));
-    const std::string use = replaced(text, "\nbar.sync 0;\nsetp.ne.u32 %p, %warp, 0;\n@%p bra END;",
-                                     "\nst.global.b32 [%out], %e1;\nbar.sync 0;\n"
-                                     "setp.ne.u32 %p, %warp, 0;\n@%p bra END;");
+    const std::string use =
+        replaced(text, "\nbar.sync 0;\nsetp.ne.u32 %p, %warp, 0;\n@%p bra END;",
+                 "\nmov.b32 %e2, %e1;\nst.global.b32 [%out], %e2;\nbar.sync 0;\n"
+                 "setp.ne.u32 %p, %warp, 0;\n@%p bra END;");
     CHECK_RUN_FAULT(uninitialised, "column 9, which holds no value", use);
   }
 }

@@ -99,6 +99,7 @@ class Warp {
   uint32_t defined(const ptx::Operand& op, uint32_t active) const;
   // `why` is added to the Fault of whoever reads it.
   void undefine(const ptx::Operand& op, uint32_t lanes_without_value, std::string why = {});
+  std::string why(const ptx::Operand& op) const;  // what undefine() was given
 
   // For instructions that work on the whole warp or want one value.
   uint64_t uniform(const ptx::Operand& op, uint32_t active,

@@ -18,7 +18,7 @@ Step move(Warp& w, const Instr& in, uint32_t active) {
   const uint64_t* a = w.source(in.ops[1], known, scratch);
   uint64_t* d = w.destination(in.ops[0], known);
   for_lanes(known, [=](uint32_t i) { d[i] = a[i] & mask; });
-  if (active != known) w.undefine(in.ops[0], active & ~known);
+  if (active != known) w.undefine(in.ops[0], active & ~known, w.why(in.ops[1]));
   return Step::next;
 }
 
@@ -26,7 +26,7 @@ Step move_pred(Warp& w, const Instr& in, uint32_t active) {
   uint32_t known = w.defined(in.ops[1], active), value = w.pred_mask(in.ops[1], known);
   uint64_t* d = w.destination(in.ops[0], known);
   for_lanes(known, [=](uint32_t i) { d[i] = value >> i & 1; });
-  if (active != known) w.undefine(in.ops[0], active & ~known);
+  if (active != known) w.undefine(in.ops[0], active & ~known, w.why(in.ops[1]));
   return Step::next;
 }
 

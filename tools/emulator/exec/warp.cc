@@ -29,11 +29,11 @@ void Warp::no_value(const Operand& op, uint32_t lanes_without) const {
         format("register %s is read by lanes 0x%08x before tcgen05.wait::ld has given it the "
                "value that a tcgen05.ld loads",
                name, pending_[op.reg] & lanes_without));
-  const auto why = why_.find(op.reg);
+  const auto reason = why_.find(op.reg);
   throw Fault(FaultKind::uninitialised,
               format("register %s is read by lanes 0x%08x, in which nobody has written it", name,
                      lanes_without) +
-                  (why == why_.end() ? "" : ": " + why->second));
+                  (reason == why_.end() ? "" : ": " + reason->second));
 }
 
 // Addresses of shared variables carry this CTA's rank; so does every address made from them.
@@ -122,6 +122,11 @@ void Warp::undefine(const Operand& op, uint32_t lanes_without, std::string why) 
     why_.erase(op.reg);
   else
     why_[op.reg] = std::move(why);
+}
+
+std::string Warp::why(const Operand& op) const {
+  const auto reason = why_.find(op.reg);
+  return op.kind == Operand::Kind::reg && reason != why_.end() ? reason->second : "";
 }
 
 void Warp::set_pending(const Operand& op, uint32_t owned) {
