@@ -4,6 +4,7 @@
 #include <cinttypes>
 
 #include "host/check.h"
+#include "host/plan.h"
 #include "host/rule.h"
 
 namespace nvfp4 {
@@ -11,8 +12,6 @@ namespace nvfp4 {
 namespace {
 
 constexpr int64_t kMaxSize = INT32_MAX;
-constexpr int64_t kMaxTiles = INT32_MAX;  // grid.x
-constexpr int64_t kTileRows = 128;
 constexpr int64_t kMaxReferenceK = 1 << 20;  // its sums then fit 63 bits
 constexpr int64_t kKernelK = 64;             // one step of the tensor core
 constexpr uint64_t kMaxStructSize = 4096;
@@ -128,7 +127,6 @@ nvfp4_status check_absent_features(const nvfp4_gemm_desc& g) {
       {"bias", g.bias},
       {"alpha_device", g.alpha_device},
       {"beta_device", g.beta_device},
-      {"variant", g.variant},
   };
   for (const auto& field : absent) {
     if (field.value != nullptr) {
@@ -160,17 +158,21 @@ nvfp4_status check_absent_features(const nvfp4_gemm_desc& g) {
   return NVFP4_SUCCESS;
 }
 
-// ---- tiles --------------------------------------------------------------------------------------
+// ---- variant, tiles -----------------------------------------------------------------------------
+
+nvfp4_status check_variant(const nvfp4_gemm_desc& g) {
+  uint32_t index;
+  return g.variant == nullptr ? NVFP4_SUCCESS : find_variant(g.variant, &index);
+}
 
 nvfp4_status check_tiles(const nvfp4_gemm_desc& g) {
-  int64_t tiles;
-  const int64_t matrix = ceil_div(g.m, kTileRows) * ceil_div(g.n, kTileRows);  // < 2^50
-  if (!multiply(matrix, g.l, &tiles) || tiles > kMaxTiles) {
-    return fail(NVFP4_STATUS_LIMIT,
-                "ceil(m/128) * ceil(n/128) * l = %" PRId64 " * %" PRId64 " tiles; at most %" PRId64,
-                matrix, g.l, kMaxTiles);
-  }
-  return NVFP4_SUCCESS;
+  const Variant& v = variant_of_fewest_tiles(g);
+  int64_t matrix, all;
+  if (count_tiles(g, v, &matrix, &all)) return NVFP4_SUCCESS;
+  return fail(NVFP4_STATUS_LIMIT,
+              "ceil(m/%" PRIu32 ") * ceil(n/%" PRIu32 ") * l = %" PRId64 " * %" PRId64
+              " tiles; at most %" PRId64,
+              v.tile_tokens, v.tile_weights, matrix, g.l, kMaxTiles);
 }
 
 // ---- addresses ----------------------------------------------------------------------------------
@@ -339,6 +341,7 @@ nvfp4_status check_gemm(const nvfp4_gemm_desc* desc, Caller caller, bool* empty)
   NVFP4_TRY(check_sizes(g, caller));
   NVFP4_TRY(check_enums(g, caller));
   NVFP4_TRY(check_absent_features(g));
+  NVFP4_TRY(check_variant(g));
   *empty = g.m == 0 || g.n == 0 || g.l == 0;
   if (*empty) return NVFP4_SUCCESS;
   NVFP4_TRY(check_tiles(g));

@@ -3,6 +3,7 @@
 
 #include <cinttypes>
 #include <cstdio>
+#include <cstring>
 
 #include "host/size.h"
 #include "host/status.h"
@@ -13,15 +14,27 @@ namespace nvfp4 {
 namespace {
 
 #define VARIANT(name, entry, tile) \
-  {#name, #entry, tile::kWeights, tile::kTokens, tile::kThreads, tile::kSharedBytes},
+  {#name,                          \
+   #entry,                         \
+   tile::kWeights,                 \
+   tile::kTokens,                  \
+   tile::kK,                       \
+   tile::kStages,                  \
+   tile::kStageBytes,              \
+   tile::kThreads,                 \
+   tile::kSharedBytes,             \
+   tile::kColumnsAllocated},
 constexpr Variant kVariants[] = {
 #include "host/variants.def"
 };
 #undef VARIANT
 
-// The checks bound the number of 128 x 128 tiles, so no variant may have more of them.
-#define VARIANT(name, entry, tile) \
-  static_assert(tile::kWeights >= 128 && tile::kTokens >= 128, "grid.x stays below 2^31");
+// The checks admit whatever the last row has few enough tiles for, so no row may have fewer.
+constexpr uint32_t kWidest = kVariantCount - 1;
+#define VARIANT(name, entry, tile)                                   \
+  static_assert(tile::kWeights <= kVariants[kWidest].tile_weights && \
+                    tile::kTokens <= kVariants[kWidest].tile_tokens, \
+                "rows go from narrow to wide");
 #include "host/variants.def"
 #undef VARIANT
 static_assert(kCapabilities[0] == 100 && kServes100 == 1u << 0);
@@ -39,21 +52,85 @@ nvfp4_status refuse_capability(int32_t capability) {
               capability / 10, capability % 10, served);
 }
 
-// One variant so far: it takes every shape.
-uint32_t choose_variant() { return kVariant_sm100_128x128x256; }
+// ---- the rule -----------------------------------------------------------------------------------
+//
+// The variant that keeps an SM busy for the shortest time, counted in rows that it fetches:
+//
+//     ceil(tiles / 148) * (tile weights + tile tokens)          ties: the wider
+//
+// 148 CTAs run at once on a B200, one per SM, since a variant's ring fills the shared memory. It is
+// a constant and not a question to the device: a plan is the same on every GPU. What is known (none
+// of it measured by us):
+//   * Published ladder on a B200 for this kernel's design, M = 128, weights on MMA-M (gau-nernst,
+//     gpu-mode-kernels, nvfp4_gemm, v0c to v2): 64 tokens instead of 128 took 22.6 to 20.0, 12.4 to
+//     10.3 and 8.25 to 7.74 us, for 56, 32 and 56 tiles that became 112, 64 and 112. Where the
+//     wave is not full, more CTAs fetch more bytes at once, and each has fewer to fetch.
+//   * An MMA of 64 tokens runs at 64 to 66 % of the full rate, one of 128 at all of it, so a second
+//     wave of narrow tiles is worth less than one of wide ones: the rule counts 192 rows for 64
+//     tokens against 256 for 128, a ratio of 0.75.
+//   * With many tokens every row of tiles reads the weights again: 256 tokens halve that traffic.
+constexpr int64_t kWave = 148;
+
+int64_t rows_fetched(const Variant& v, int64_t tiles) {
+  return ceil_div(tiles, kWave) * (v.tile_weights + v.tile_tokens);
+}
+
+uint32_t choose_variant(const nvfp4_gemm_desc& desc) {
+  uint32_t best = kWidest;  // always legal: the checks counted its tiles
+  int64_t best_rows = INT64_MAX;
+  for (uint32_t i = kVariantCount; i-- > 0;) {
+    int64_t matrix, tiles;
+    if (!count_tiles(desc, kVariants[i], &matrix, &tiles)) continue;
+    const int64_t rows = rows_fetched(kVariants[i], tiles);
+    if (rows >= best_rows) continue;
+    best = i;
+    best_rows = rows;
+  }
+  return best;
+}
 
 }  // namespace
+
+const Variant& variant_at(uint32_t index) { return kVariants[index]; }
+
+nvfp4_status find_variant(const char* name, uint32_t* index) {
+  char names[256] = "";
+  size_t length = 0;
+  for (*index = 0; *index < kVariantCount; ++*index) {
+    const char* known = kVariants[*index].name;
+    if (strcmp(name, known) == 0) return NVFP4_SUCCESS;
+    length += static_cast<size_t>(snprintf(names + length, sizeof names - length, " %s", known));
+  }
+  return fail(NVFP4_STATUS_INVALID_VALUE, "variant = \"%.64s\" is none of:%s", name, names);
+}
+
+const Variant& variant_of_fewest_tiles(const nvfp4_gemm_desc& desc) {
+  uint32_t index = kWidest;
+  if (desc.variant != nullptr) find_variant(desc.variant, &index);
+  return kVariants[index];
+}
+
+bool count_tiles(const nvfp4_gemm_desc& desc, const Variant& variant, int64_t* of_matrix,
+                 int64_t* of_all) {
+  // Below 2^31 each, so below 2^62 together.
+  *of_matrix = ceil_div(desc.m, variant.tile_tokens) * ceil_div(desc.n, variant.tile_weights);
+  return multiply(*of_matrix, desc.l, of_all) && *of_all <= kMaxTiles;
+}
 
 nvfp4_status make_plan(const nvfp4_gemm_desc& desc, int32_t capability, Plan* plan) {
   uint32_t index = 0;
   while (index < kCapabilityCount && kCapabilities[index] != capability) ++index;
   if (index == kCapabilityCount) return refuse_capability(capability);
   plan->capability_index = index;
-  plan->variant_index = choose_variant();
+  if (desc.variant != nullptr) {
+    NVFP4_TRY(find_variant(desc.variant, &plan->variant_index));
+  } else {
+    plan->variant_index = choose_variant(desc);
+  }
   plan->variant = &kVariants[plan->variant_index];
   plan->tiles_m = static_cast<uint32_t>(ceil_div(desc.m, plan->variant->tile_tokens));
   plan->tiles_n = static_cast<uint32_t>(ceil_div(desc.n, plan->variant->tile_weights));
-  // Below 2^31: the checks count the same tiles.
+  // Below 2^31: the checks counted them.
   plan->grid = static_cast<uint32_t>(plan->tiles_m * static_cast<int64_t>(plan->tiles_n) * desc.l);
   return NVFP4_SUCCESS;
 }

@@ -18,9 +18,11 @@ constexpr uint32_t kServes103 = 1u << 1;
 struct Variant {
   const char* name;
   const char* entry;
-  uint32_t tile_weights, tile_tokens;
+  uint32_t tile_weights, tile_tokens, tile_k;
+  uint32_t stages, stage_bytes;
   uint32_t threads;
   uint32_t shared_bytes;
+  uint32_t tmem_columns;
 };
 
 enum VariantIndex : uint32_t {
@@ -38,7 +40,23 @@ struct Plan {
   uint32_t grid;  // CTAs, flattened into grid.x
 };
 
-// `desc` has been checked and is not empty. Capability: 10 * major + minor.
+constexpr int64_t kMaxTiles = INT32_MAX;  // grid.x
+
+const Variant& variant_at(uint32_t index);
+
+// Refuses a name that no variant has, with the list of those that are there.
+nvfp4_status find_variant(const char* name, uint32_t* index);
+
+// The variant that needs the fewest tiles for a problem: the forced one, else the widest. `desc`
+// has a known variant name or none.
+const Variant& variant_of_fewest_tiles(const nvfp4_gemm_desc& desc);
+
+// Tiles of one matrix and of all batches. False if they are more than kMaxTiles.
+bool count_tiles(const nvfp4_gemm_desc& desc, const Variant& variant, int64_t* of_matrix,
+                 int64_t* of_all);
+
+// `desc` has been checked and is not empty. Capability: 10 * major + minor. The variant depends on
+// the sizes (and on desc.variant) alone, so D has the same bits on every device.
 nvfp4_status make_plan(const nvfp4_gemm_desc& desc, int32_t capability, Plan* plan);
 
 }  // namespace nvfp4

@@ -171,9 +171,10 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *                when the bytes this library does not know are zero.
  *   m, n, k, l   0 .. 2^31-1. K a multiple of 64 here (16 in the format).
  *   enums        each a value of its enumeration; then: what is not yet there is NULL, 0 or off.
+ *   variant      NULL, or the name of a variant; the sentence of a refusal lists them.
  *   empty        m, n or l = 0: success, nothing is read, written or enqueued, and no rule below is
  *                looked at. K = 0 gives D = round(alpha * 0); A, B and their scales are not looked at.
- *   tiles        ceil(M/128) * ceil(N/128) * L below 2^31.
+ *   tiles        ceil(M/256) * ceil(N/128) * L below 2^31; with a forced variant, its own tile's.
  *   addresses    a, b, their scales, d, workspace: 16-byte aligned device addresses.
  *   a_ld, b_ld   >= K, multiple of 32 (16 bytes), below 2^41.
  *   d_ld         >= N, any number (multiples of 8 are stored faster).
@@ -223,7 +224,7 @@ typedef struct nvfp4_gemm_desc {
   void *workspace;                     /* no kernel of this version needs one                       */
   uint64_t workspace_bytes;
 
-  const char *variant;                 /* NULL: the planner chooses. A name forces  not yet there   */
+  const char *variant;                 /* NULL: the planner chooses. A name forces, same bits       */
 
   int32_t a_scale_layout, b_scale_layout, d_scale_layout;
   int32_t c_type, d_type, bias_type;

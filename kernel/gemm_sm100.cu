@@ -247,8 +247,13 @@ __device__ void gemm_sm100(const GemmParams& p) {
 
 }  // namespace nvfp4
 
-// A variant is a row of host/variants.def and an entry here.
-extern "C" __global__ void __launch_bounds__(nvfp4::Sm100Tile<128>::kThreads, 1)
-    nvfp4_gemm_sm100_128x128(const __grid_constant__ nvfp4::GemmParams params) {
-  nvfp4::gemm_sm100<nvfp4::Sm100Tile<128>>(params);
-}
+// A variant is a row of host/variants.def and an entry here: one per width of the token tile.
+#define NVFP4_GEMM_SM100_ENTRY(tokens)                                                  \
+  extern "C" __global__ void __launch_bounds__(nvfp4::Sm100Tile<tokens>::kThreads, 1)   \
+      nvfp4_gemm_sm100_128x##tokens(const __grid_constant__ nvfp4::GemmParams params) { \
+    nvfp4::gemm_sm100<nvfp4::Sm100Tile<tokens>>(params);                                \
+  }
+
+NVFP4_GEMM_SM100_ENTRY(64)
+NVFP4_GEMM_SM100_ENTRY(128)
+NVFP4_GEMM_SM100_ENTRY(256)

@@ -17,15 +17,11 @@ $(B)/obj/test/%.o: test/%.cc
 	$(call say,CXX)$(CXX) $(TEST_FLAGS) $(DEPS) -c $< -o $@
 $(TEST_MAIN): TEST_FLAGS += -O0
 
-$(B)/test/gemm_sm100_tiles.ptx: test/kernel/gemm_sm100_tiles.cu kernel/gemm_sm100.cu $(KERNEL_HDR)
-	@mkdir -p $(@D)
-	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=compute_100f -ptx $< -o $@
-
 # Plain sm_90: the one PTX runs on Hopper and, in the emulator, on Blackwell.
 $(B)/test/load_probe.ptx: test/kernel/load_probe.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)
 	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=compute_90 -ptx $< -o $@
-TEST_PTX := $(B)/test/gemm_sm100_tiles.ptx $(B)/test/load_probe.ptx
+TEST_PTX := $(B)/test/load_probe.ptx
 
 $(B)/nvfp4_test: $(GEMM_TEST_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(LIB) $(TEST_PTX)
 	$(call say,LINK)$(CXX) -o $@ $(filter %.o,$^) $(USE_LIBRARY) $(CATCH_LIBS) -ldl -pthread

@@ -19,7 +19,7 @@ for cubin; do
   [ "$clean" -eq "$entries" ] || fail "a stack frame or a spill in $cubin: $(grep stack "$report")"
   registers=$(sed -n 's/.*Used \([0-9]*\) registers.*/\1/p' "$report" | sort -n | tail -n 1)
   [ "$registers" -le $max_registers ] || fail "$registers registers in $cubin, at most $max_registers"
-  printf '%-45s %d entry, %3d registers, 0 stack, 0 spills\n' "$cubin" "$entries" "$registers"
+  printf '%-45s %d entries, %3d registers, 0 stack, 0 spills\n' "$cubin" "$entries" "$registers"
 done
 
 while read -r instruction; do

@@ -26,10 +26,21 @@ struct Gpu {
   }
 };
 
+// Every variant by name, for tests of what depends on the tile. Where a test leaves the choice to
+// the planner, small problems get the narrowest.
+#define EACH_VARIANT GENERATE("sm100_128x64x256", "sm100_128x128x256", "sm100_128x256x256")
+
+// The same problem for one variant.
+inline support::Problem forced(const char* variant, support::Problem problem) {
+  problem.variant = variant;
+  return problem;
+}
+
 // Runs the problem and requires the reference's bits, untouched inputs, guards and gaps.
 inline void require_reference_bits(const Gpu& gpu, const support::Problem& problem,
                                    uint8_t poison = 0x7F) {
-  INFO(to_string(problem.shape) << ", alpha " << problem.alpha);
+  INFO(to_string(problem.shape) << ", alpha " << problem.alpha << ", variant "
+                                << (problem.variant ? problem.variant : "chosen"));
   REQUIRE(support::sums_are_exact(problem));
   const std::vector<uint16_t> d = support::run_on_device(gpu.driver, problem, poison);
   const support::BitVerdict verdict =

@@ -4,6 +4,7 @@
 // gaps and inputs every time.
 #include "gemm/gpu.h"
 
+using gemm_test::forced;
 using support::Data;
 using support::Gaps;
 using support::make_problem;
@@ -12,8 +13,10 @@ using support::Problem;
 TEST_CASE("odd leading dimensions of D are stored element by element", "[layout]") {
   USE_GPU(gpu);
   Gaps gaps;
+  const char* variant = EACH_VARIANT;
   gaps.d_ld = GENERATE(1, 3, 5, 7, 8, 64, 1001);
-  gemm_test::require_reference_bits(gpu, make_problem({130, 136, 320}, Data::exact, 3, gaps));
+  gemm_test::require_reference_bits(
+      gpu, forced(variant, make_problem({130, 136, 320}, Data::exact, 3, gaps)));
 }
 
 TEST_CASE("leading dimensions of A and B may exceed K", "[layout]") {
@@ -21,7 +24,8 @@ TEST_CASE("leading dimensions of A and B may exceed K", "[layout]") {
   Gaps gaps;
   gaps.a_ld = GENERATE(32, 96, 4096);
   gaps.b_ld = GENERATE(0, 64, 160);
-  gemm_test::require_reference_bits(gpu, make_problem({65, 200, 192}, Data::exact, 4, gaps));
+  gemm_test::require_reference_bits(
+      gpu, forced(EACH_VARIANT, make_problem({65, 200, 192}, Data::exact, 4, gaps)));
 }
 
 TEST_CASE("three batches with gaps between everything", "[layout][batch]") {
@@ -33,7 +37,8 @@ TEST_CASE("three batches with gaps between everything", "[layout][batch]") {
   const support::Shape shape =
       GENERATE(support::Shape{128, 256, 256, 3}, support::Shape{65, 129, 320, 3},
                support::Shape{7, 300, 64, 3});
-  gemm_test::require_reference_bits(gpu, make_problem(shape, Data::exact, 5, gaps));
+  gemm_test::require_reference_bits(
+      gpu, forced(EACH_VARIANT, make_problem(shape, Data::exact, 5, gaps)));
 }
 
 TEST_CASE("batches of D may interleave row by row", "[layout][batch]") {
@@ -46,7 +51,7 @@ TEST_CASE("batches of D may interleave row by row", "[layout][batch]") {
 
 TEST_CASE("a batch stride of 0 repeats the weights", "[layout][batch]") {
   USE_GPU(gpu);
-  Problem p = make_problem({65, 129, 192, 3}, Data::exact, 7);
+  Problem p = forced(EACH_VARIANT, make_problem({65, 129, 192, 3}, Data::exact, 7));
   support::DeviceGemm gemm(gpu.driver, p);
   gemm.desc.b_batch_stride = 0;
   gemm.desc.b_scales_batch_stride_bytes = 0;
@@ -70,12 +75,13 @@ TEST_CASE("padding of the scales never reaches D, whatever it holds", "[layout][
   const int poison = GENERATE(0x00, 0x7E, 0x7F, 0xFF);
   const support::Shape shape = GENERATE(support::Shape{1, 1, 64}, support::Shape{65, 129, 64},
                                         support::Shape{129, 200, 320});
-  gemm_test::require_reference_bits(gpu, make_problem(shape, Data::exact, 8), uint8_t(poison));
+  gemm_test::require_reference_bits(gpu, forced(EACH_VARIANT, make_problem(shape, Data::exact, 8)),
+                                    uint8_t(poison));
 }
 
 TEST_CASE("a NaN scale makes NaN of what uses it and of nothing else", "[layout][nan]") {
   USE_GPU(gpu);
-  Problem p = make_problem({65, 129, 320}, Data::exact, 9);
+  Problem p = forced(EACH_VARIANT, make_problem({65, 129, 320}, Data::exact, 9));
   const std::vector<uint16_t> clean = support::reference(p);
   p.a.set_scale(0, 5, 19, 0x7F);
   p.b.set_scale(0, 128, 0, 0x7F);

@@ -12,11 +12,14 @@ using support::Problem;
 
 namespace {
 
-constexpr int64_t kRows = 128, kK = 256;  // one tile, one stage
+constexpr int64_t kRows = 128, kK = 256;  // one block of scales, one stage
 constexpr uint8_t kOne = 0x2;             // E2M1 1.0
 constexpr uint8_t kScaleOne = 0x38;       // UE4M3 1.0
 
-Problem one_tile() { return support::make_problem({kRows, kRows, kK}); }
+// Two tiles of 64 tokens, one of 128, half of one of 256.
+Problem one_tile(const char* variant) {
+  return gemm_test::forced(variant, support::make_problem({kRows, kRows, kK}));
+}
 
 void fill_scales(Operand& o, uint8_t byte) { o.scales.assign(o.scales.size(), byte); }
 
@@ -33,8 +36,8 @@ void require_element(double got, double want, int64_t shift, int64_t row, int64_
 }
 
 // Row i has its only element at k = (i + shift) % K. 256 shifts probe every (row, k).
-void probe_elements(const gemm_test::Gpu& gpu, bool probe_a) {
-  Problem p = one_tile();
+void probe_elements(const gemm_test::Gpu& gpu, const char* variant, bool probe_a) {
+  Problem p = one_tile(variant);
   Operand& probe = probe_a ? p.a : p.b;
   Operand& other = probe_a ? p.b : p.a;
   support::Random random(30);
@@ -63,9 +66,9 @@ uint8_t power_scale(int exponent) {
 // All elements are 1. Row i has its only scale at block (i + shift) % 16, with a code that goes
 // through all 128 as i does; the other operand's scale of block b is 2^(b - 8), which names the
 // block.
-void probe_scales(const gemm_test::Gpu& gpu, bool probe_a) {
+void probe_scales(const gemm_test::Gpu& gpu, const char* variant, bool probe_a) {
   constexpr int64_t kBlocks = kK / 16;
-  Problem p = one_tile();
+  Problem p = one_tile(variant);
   Operand& probe = probe_a ? p.a : p.b;
   Operand& other = probe_a ? p.b : p.a;
   p.a.codes.assign(p.a.codes.size(), kOne | kOne << 4);
@@ -95,20 +98,20 @@ void probe_scales(const gemm_test::Gpu& gpu, bool probe_a) {
 
 TEST_CASE("every element of an A tile is multiplied from its place", "[probe][R7]") {
   USE_GPU(gpu);
-  probe_elements(gpu, true);
+  probe_elements(gpu, EACH_VARIANT, true);
 }
 
 TEST_CASE("every element of a B tile is multiplied from its place", "[probe][R7]") {
   USE_GPU(gpu);
-  probe_elements(gpu, false);
+  probe_elements(gpu, EACH_VARIANT, false);
 }
 
 TEST_CASE("every scale of an A tile and every scale code is applied in its place", "[probe][R8]") {
   USE_GPU(gpu);
-  probe_scales(gpu, true);
+  probe_scales(gpu, EACH_VARIANT, true);
 }
 
 TEST_CASE("every scale of a B tile and every scale code is applied in its place", "[probe][R8]") {
   USE_GPU(gpu);
-  probe_scales(gpu, false);
+  probe_scales(gpu, EACH_VARIANT, false);
 }

@@ -119,7 +119,6 @@ const Rule kRules[] = {
      "alpha_device = 0x"},
     {"beta_device", [](Desc& g) { g.beta_device = &g.alpha; }, NVFP4_STATUS_NOT_SUPPORTED,
      "beta_device = 0x"},
-    {"variant", [](Desc& g) { g.variant = "x"; }, NVFP4_STATUS_NOT_SUPPORTED, "variant = 0x"},
     {"beta 1", [](Desc& g) { g.beta = 1; }, NVFP4_STATUS_NOT_SUPPORTED, "beta = 1 must be 0"},
     {"beta NaN", [](Desc& g) { g.beta = NAN; }, NVFP4_STATUS_NOT_SUPPORTED, "beta = nan must be 0"},
     {"beta -0", [](Desc& g) { g.beta = -0.0f; }, NVFP4_SUCCESS, ""},
@@ -133,23 +132,46 @@ const Rule kRules[] = {
     {"d_scales_batch_stride_bytes", [](Desc& g) { g.d_scales_batch_stride_bytes = 16; },
      NVFP4_STATUS_NOT_SUPPORTED, "d_scales_batch_stride_bytes = 16 must be 0"},
 
+    // variant
+    {"variant unknown", [](Desc& g) { g.variant = "x"; }, NVFP4_STATUS_INVALID_VALUE,
+     "variant = \"x\" is none of: sm100_128x64x256 sm100_128x128x256 sm100_128x256x256"},
+    {"variant empty", [](Desc& g) { g.variant = ""; }, NVFP4_STATUS_INVALID_VALUE,
+     "variant = \"\" is none of: "},
+    {"variant cut short", [](Desc& g) { g.variant = "sm100_128x64"; }, NVFP4_STATUS_INVALID_VALUE,
+     "variant = \"sm100_128x64\" is none of: "},
+    {"variant unknown, nothing to do", [](Desc& g) { g.variant = "x", g.m = 0; },
+     NVFP4_STATUS_INVALID_VALUE, "variant = \"x\""},
+    {"variant 64", [](Desc& g) { g.variant = "sm100_128x64x256"; }, NVFP4_SUCCESS, ""},
+    {"variant 128", [](Desc& g) { g.variant = "sm100_128x128x256"; }, NVFP4_SUCCESS, ""},
+    {"variant 256", [](Desc& g) { g.variant = "sm100_128x256x256"; }, NVFP4_SUCCESS, ""},
+
     // tiles: 2^20 * 2^11 is one too many
     {"2^31 tiles",
      [](Desc& g) {
-       g.m = 128 << 20, g.n = 128, g.l = 2048;
+       g.m = 256 << 20, g.n = 128, g.l = 2048;
        g.a_batch_stride = g.b_batch_stride = 0;
        g.a_scales_batch_stride_bytes = g.b_scales_batch_stride_bytes = 0;
        g.d_batch_stride = g.n, g.d_ld = 2048 * 128;
      },
-     NVFP4_STATUS_LIMIT, "1048576 * 2048 tiles; at most 2147483647"},
+     NVFP4_STATUS_LIMIT,
+     "ceil(m/256) * ceil(n/128) * l = 1048576 * 2048 tiles; at most 2147483647"},
     {"2^31 - 2^20 tiles",
      [](Desc& g) {
-       g.m = 128 << 20, g.n = 128, g.l = 2047;
+       g.m = 256 << 20, g.n = 128, g.l = 2047;
        g.a_batch_stride = g.b_batch_stride = 0;
        g.a_scales_batch_stride_bytes = g.b_scales_batch_stride_bytes = 0;
        g.d_batch_stride = g.n, g.d_ld = 2047 * 128;
      },
      NVFP4_SUCCESS, ""},
+    {"2^31 - 2^20 tiles, but of a narrower variant",
+     [](Desc& g) {
+       g.m = 256 << 20, g.n = 128, g.l = 2047;
+       g.a_batch_stride = g.b_batch_stride = 0;
+       g.a_scales_batch_stride_bytes = g.b_scales_batch_stride_bytes = 0;
+       g.d_batch_stride = g.n, g.d_ld = 2047 * 128;
+       g.variant = "sm100_128x64x256";
+     },
+     NVFP4_STATUS_LIMIT, "ceil(m/64) * ceil(n/128) * l = 4194304 * 2047 tiles"},
 
     // addresses
     {"a NULL", [](Desc& g) { g.a = nullptr; }, NVFP4_STATUS_NULL_POINTER, "a is NULL"},

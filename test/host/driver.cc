@@ -86,29 +86,28 @@ TEST_CASE("A run makes two tensor maps and one launch, with the numbers of the p
   const Lines lines = probe(DriverChoice::fake, "run");
   CHECK(starting_with(lines, "NVFP4_") == Lines{"NVFP4_SUCCESS: "});
 
-  // {K/2, rows, L} bytes; ld / 2 bytes; with one batch any legal stride; box 128 bytes x 128 rows.
+  // {K/2, rows, L} bytes; ld / 2 bytes; with one batch any legal stride; box 128 bytes x the rows of a tile.
   const Lines maps = starting_with(lines, "call cuTensorMapEncodeTiled");
   REQUIRE(maps.size() == 2);
-  const std::string rest =
-      " box=128,128,1 steps=1,1,1 interleave=0 swizzle=3 promotion=3 fill=0 aligned=1 -> 0";
+  const std::string rest = " steps=1,1,1 interleave=0 swizzle=3 promotion=3 fill=0 aligned=1 -> 0";
   CHECK(maps[0] ==
         "call cuTensorMapEncodeTiled type=0 rank=3 address=0x300000 dims=256,384,1 "
-        "strides=272,272" +
+        "strides=272,272 box=128,128,1" +
             rest);
   CHECK(maps[1] ==
         "call cuTensorMapEncodeTiled type=0 rank=3 address=0x100000 dims=256,256,1 "
-        "strides=256,256" +
+        "strides=256,256 box=128,64,1" +
             rest);
 
   const Lines launches = starting_with(lines, "call cuLaunchKernelEx");
   REQUIRE(launches.size() == 1);
   INFO(launches[0]);
-  CHECK(contains(launches[0], " grid=6,1,1 block=192,1,1 "));
+  CHECK(contains(launches[0], " grid=12,1,1 block=192,1,1 "));
   CHECK(contains(launches[0], " stream=0x57 attributes=0 kernel=1 extra=0"));
   CHECK(contains(launches[0],
                  " weights=0x300000 tokens=0x100000 weight_scales=0x400000 "
                  "token_scales=0x200000 d=0x500000 d_ld=385 m=256 n=384 k=512 "
-                 "tiles=2,3 alpha=1.5"));
+                 "tiles=4,3 alpha=1.5"));
 }
 
 TEST_CASE("The kernel may use as much shared memory as it is launched with") {
@@ -124,7 +123,7 @@ TEST_CASE("The kernel may use as much shared memory as it is launched with") {
   REQUIRE(std::regex_match(sets[0], set, allowed));
   REQUIRE(std::regex_match(launches[0], used, launched));
   CHECK(set[1] == used[1]);
-  CHECK(std::stoi(set[1]) > 6 * 36864);    // six stages of 36 KB and barriers
+  CHECK(std::stoi(set[1]) > 8 * 28672);    // eight stages of 28 KB and barriers
   CHECK(std::stoi(set[1]) <= 227 * 1024);  // what a block of compute capability 10.x can have
 }
 
@@ -193,7 +192,7 @@ TEST_CASE("A 10.3 device gets its own cubin first") {
   const Lines lines = probe(DriverChoice::fake, "run", "FAKE_CAPABILITY=103 NVFP4_LOG=2");
   CHECK(starting_with(lines,
                       "nvfp4: gemm m=256 n=384 k=512 l=1 image=\"sm_103a cubin\" "
-                      "variant=sm100_128x128x256 grid=6")
+                      "variant=sm100_128x64x256 grid=12")
             .size() == 1);
 }
 

@@ -212,6 +212,7 @@ nvfp4_gemm_desc make_desc(const Problem& p, int32_t scale_layout) {
       int64_t(nvfp4_scale_bytes(g.n, g.k, scale_layout)) + p.scales_gap_bytes;
   g.d_type = NVFP4_TYPE_F16;
   g.alpha = p.alpha;
+  g.variant = p.variant;
   return g;
 }
 

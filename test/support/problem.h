@@ -70,6 +70,7 @@ struct Problem {
   int64_t d_ld = 0, d_batch_stride = 0;
   int64_t scales_gap_bytes = 0;
   float alpha = 1.0f;
+  const char* variant = nullptr;  // forces one
 
   int64_t d_elements() const;  // from the first to the last element of D, gaps included
 };

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// The variants beside each other: a tile's width decides who computes an element, never its value.
+#include "gemm/gpu.h"
+
+using gemm_test::forced;
+using support::Data;
+using support::make_problem;
+using support::Problem;
+
+namespace {
+
+const char* const kVariants[] = {"sm100_128x64x256", "sm100_128x128x256", "sm100_128x256x256"};
+
+}  // namespace
+
+TEST_CASE("every variant and the planner's choice give the same bits", "[variant]") {
+  USE_GPU(gpu);
+  // Random scales: another order of summation would round differently.
+  const support::Shape shape =
+      GENERATE(support::Shape{128, 256, 4096}, support::Shape{300, 130, 2112},
+               support::Shape{65, 129, 640, 3}, support::Shape{1, 1, 64});
+  const Problem problem = make_problem(shape, Data::random, 70);
+  const std::vector<uint16_t> chosen = support::run_on_device(gpu.driver, problem);
+  for (const char* variant : kVariants) {
+    CAPTURE(variant, support::to_string(shape));
+    CHECK(support::run_on_device(gpu.driver, forced(variant, problem)) == chosen);
+  }
+}
+
+TEST_CASE("a tile of 64 tokens reads its half of the scale block", "[variant]") {
+  USE_GPU(gpu);
+  // Tokens 64 to 127 and 192 to 199 are odd tiles.
+  const support::Shape shape = GENERATE(support::Shape{64, 128, 256}, support::Shape{128, 128, 256},
+                                        support::Shape{200, 130, 576});
+  gemm_test::require_reference_bits(
+      gpu, forced("sm100_128x64x256", make_problem(shape, Data::exact, 71)));
+}
+
+TEST_CASE("a tile of 256 tokens reads two scale blocks, or the last one twice", "[variant]") {
+  USE_GPU(gpu);
+  const support::Shape shape =
+      GENERATE(support::Shape{256, 128, 256}, support::Shape{300, 130, 576},
+               support::Shape{128, 128, 256}, support::Shape{385, 1, 64, 2});
+  gemm_test::require_reference_bits(
+      gpu, forced("sm100_128x256x256", make_problem(shape, Data::exact, 72)));
+}
+
+TEST_CASE("no scale beyond the last block is read", "[variant]") {
+  USE_GPU(gpu);
+  // The second block of this tile does not exist. Without guards, memory ends with the first: the
+  // emulator faults on the byte behind it.
+  const Problem problem =
+      forced("sm100_128x256x256", make_problem({100, 40, 320}, Data::exact, 73));
+  support::DeviceGemm gemm(gpu.driver, problem);
+  const std::vector<uint8_t> scales = problem.a.interleaved_scales(0x7F);
+  CUdeviceptr exact = 0;
+  gpu.driver.check(gpu.driver.cuMemAlloc(&exact, scales.size()), "cuMemAlloc");
+  gpu.driver.check(gpu.driver.cuMemcpyHtoD(exact, scales.data(), scales.size()), "cuMemcpyHtoD");
+  gemm.desc.a_scales = reinterpret_cast<void*>(exact);
+  REQUIRE(gemm.enqueue() == NVFP4_SUCCESS);
+  CHECK(support::compare_bits(problem.shape, gemm.d(), support::reference(problem)).passed());
+  gpu.driver.check(gpu.driver.cuMemFree(exact), "cuMemFree");
+}
