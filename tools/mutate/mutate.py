@@ -75,7 +75,8 @@ class Tree:
     def build(self):
         """True if the tree builds."""
         jobs = f"-j{os.cpu_count() or 1}"
-        return self.run(["make", "-s", jobs, "B=build", "all", "build/nvfp4_test"], None) == 0
+        return self.run(["make", "-s", jobs, "B=build", "all", "build/nvfp4_test",
+                         "build/test_host"], None) == 0
 
     def test(self, mutant):
         """Exit status of the mutant's test, or "hang"."""
