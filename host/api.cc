@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The exported functions: check, then hand over.
 #include "host/check.h"
+#include "host/explain.h"
 #include "host/launch.h"
+#include "host/log.h"
 #include "host/plan.h"
 #include "host/quantize.h"
 #include "host/reference.h"
+#include "host/rule.h"
 #include "host/scale_layout.h"
 #include "host/size.h"
 #include "host/status.h"
@@ -43,7 +46,18 @@ const char* nvfp4_last_error(void) { return last_error(); }
 nvfp4_status nvfp4_gemm_run(const nvfp4_gemm_desc* desc, void* stream) {
   bool empty;
   NVFP4_TRY(check_gemm(desc, Caller::run, &empty));
-  return empty ? NVFP4_SUCCESS : launch_gemm(*desc, stream);
+  if (empty) return NVFP4_SUCCESS;
+  Site site;
+  PreparedGemm prepared{};
+  NVFP4_TRY(find_site(&site));
+  NVFP4_TRY(prepare_gemm(site, *desc, &prepared));
+  return enqueue_gemm(site, prepared, prepared.desc, prepared.params, stream);
+}
+
+nvfp4_status nvfp4_prepare(void) {
+  Site site;
+  NVFP4_TRY(find_site(&site));
+  return ready_all_kernels(site);
 }
 
 nvfp4_status nvfp4_gemm_supported(const nvfp4_gemm_desc* desc, int32_t compute_capability) {
@@ -51,6 +65,25 @@ nvfp4_status nvfp4_gemm_supported(const nvfp4_gemm_desc* desc, int32_t compute_c
   NVFP4_TRY(check_gemm(desc, Caller::run, &empty));
   Plan plan;
   return empty ? NVFP4_SUCCESS : make_plan(*desc, compute_capability, &plan);
+}
+
+nvfp4_status nvfp4_gemm_workspace_bytes(const nvfp4_gemm_desc* desc, int32_t compute_capability,
+                                        uint64_t* bytes) {
+  NVFP4_TRY(rule_not_null("bytes", bytes));
+  NVFP4_TRY(nvfp4_gemm_supported(desc, compute_capability));
+  *bytes = 0;  // no variant splits K
+  return NVFP4_SUCCESS;
+}
+
+nvfp4_status nvfp4_gemm_explain(const nvfp4_gemm_desc* desc, int32_t compute_capability,
+                                int32_t sm_count, char* buffer, size_t bytes) {
+  bool empty;
+  NVFP4_TRY(check_gemm(desc, Caller::run, &empty));
+  return explain_gemm(*desc, empty, compute_capability, sm_count, buffer, bytes);
+}
+
+nvfp4_status nvfp4_set_log_callback(nvfp4_log_callback callback, void* user, int32_t level) {
+  return set_log_callback(callback, user, level);
 }
 
 nvfp4_status nvfp4_gemm_reference(const nvfp4_gemm_desc* desc) {

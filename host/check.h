@@ -15,6 +15,11 @@ enum class Caller {
 //   empty  m, n or l is 0: nothing at all; no pointer has been looked at.
 nvfp4_status check_gemm(const nvfp4_gemm_desc* desc, Caller caller, bool* empty);
 
+// The same for the addresses that a plan is run with: struct_size, then the rules that addresses
+// alone can break, in a desc that passed check_gemm with others.
+nvfp4_status check_addresses_struct(const nvfp4_gemm_addresses& addresses);
+nvfp4_status check_new_addresses(const nvfp4_gemm_desc& desc);
+
 nvfp4_status check_quantize(const float* x, int64_t x_ld, int64_t rows, int64_t k,
                             float tensor_scale, const void* codes, int64_t codes_ld,
                             const void* scales, int32_t scale_layout, bool* empty);

@@ -22,17 +22,15 @@ constexpr int64_t kMaxStride = (int64_t{1} << 41) - 1;  // elements: tensor maps
 // ---- struct_size -------------------------------------------------------------------------------
 
 // A caller with a newer header may use it if every field that we do not know is left at zero.
-nvfp4_status check_struct(const nvfp4_gemm_desc* desc) {
-  if (desc == nullptr) return rule_not_null("desc", desc);
-  const uint64_t size = desc->struct_size;
-  if (size < sizeof *desc || size > kMaxStructSize) {
+nvfp4_status check_struct(const void* structure, uint64_t size, uint64_t known, const char* type) {
+  if (size < known || size > kMaxStructSize) {
     return fail(NVFP4_STATUS_INVALID_STRUCT,
-                "struct_size = %" PRIu64
-                "; sizeof(nvfp4_gemm_desc) is %zu, a newer one at most %" PRIu64,
-                size, sizeof *desc, kMaxStructSize);
+                "struct_size = %" PRIu64 "; sizeof(%s) is %" PRIu64
+                ", a newer one at most %" PRIu64,
+                size, type, known, kMaxStructSize);
   }
-  const unsigned char* bytes = reinterpret_cast<const unsigned char*>(desc);
-  for (uint64_t i = sizeof *desc; i < size; ++i) {
+  const unsigned char* bytes = static_cast<const unsigned char*>(structure);
+  for (uint64_t i = known; i < size; ++i) {
     if (bytes[i] != 0) {
       return fail(NVFP4_STATUS_INVALID_STRUCT,
                   "struct_size = %" PRIu64 ", and byte %" PRIu64
@@ -336,7 +334,8 @@ nvfp4_status check_overlap(const nvfp4_gemm_desc& g) {
 }  // namespace
 
 nvfp4_status check_gemm(const nvfp4_gemm_desc* desc, Caller caller, bool* empty) {
-  NVFP4_TRY(check_struct(desc));
+  NVFP4_TRY(rule_not_null("desc", desc));
+  NVFP4_TRY(check_struct(desc, desc->struct_size, sizeof *desc, "nvfp4_gemm_desc"));
   const nvfp4_gemm_desc& g = *desc;
   NVFP4_TRY(check_sizes(g, caller));
   NVFP4_TRY(check_enums(g, caller));
@@ -349,6 +348,15 @@ nvfp4_status check_gemm(const nvfp4_gemm_desc* desc, Caller caller, bool* empty)
   NVFP4_TRY(check_leading_dimensions(g));
   NVFP4_TRY(check_strides(g));
   return check_overlap(g);
+}
+
+nvfp4_status check_addresses_struct(const nvfp4_gemm_addresses& addresses) {
+  return check_struct(&addresses, addresses.struct_size, sizeof addresses, "nvfp4_gemm_addresses");
+}
+
+nvfp4_status check_new_addresses(const nvfp4_gemm_desc& desc) {
+  NVFP4_TRY(check_addresses(desc, Caller::run));
+  return check_overlap(desc);
 }
 
 }  // namespace nvfp4

@@ -115,4 +115,11 @@ nvfp4_status load_kernel(const Driver& driver, const Plan& plan, LoadedKernel* l
   return NVFP4_SUCCESS;
 }
 
+const char* image_label(uint32_t capability_index, uint32_t position) {
+  for (const Image& image : kImages) {
+    if ((image.capabilities & 1u << capability_index) != 0 && position-- == 0) return image.label;
+  }
+  return nullptr;
+}
+
 }  // namespace nvfp4

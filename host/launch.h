@@ -1,11 +1,32 @@
 // SPDX-License-Identifier: MIT
+// From a checked problem to one launch, in two halves: prepare once, enqueue as often as wanted.
 #pragma once
 
-#include "include/nvfp4_gemm.h"
+#include "host/device.h"
+#include "kernel/gemm_params.h"
 
 namespace nvfp4 {
 
-// Enqueues on the caller's stream of the current context. `desc` has been checked and is not empty.
-nvfp4_status launch_gemm(const nvfp4_gemm_desc& desc, void* stream);
+// A problem with its plan, its kernel and the kernel's parameter, for one compute capability.
+struct PreparedGemm {
+  GemmParams params;
+  nvfp4_gemm_desc desc;
+  Plan plan;
+  LoadedKernel loaded;
+  int32_t capability;
+  bool empty;  // nothing to enqueue; only desc holds
+};
+
+// `desc` has been checked and is not empty.
+nvfp4_status prepare_gemm(const Site& site, const nvfp4_gemm_desc& desc, PreparedGemm* prepared);
+
+// New addresses in place of those that `params` was made for.
+nvfp4_status replace_addresses(const Driver& driver, const PreparedGemm& prepared,
+                               const nvfp4_gemm_desc& desc, GemmParams* params);
+
+// Enqueues the kernel, or a fill where K = 0, on a stream of the current context. `desc` and
+// `params` are those of `prepared`, or the same with other addresses.
+nvfp4_status enqueue_gemm(const Site& site, const PreparedGemm& prepared,
+                          const nvfp4_gemm_desc& desc, const GemmParams& params, void* stream);
 
 }  // namespace nvfp4

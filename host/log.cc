@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The one environment variable of the library, read once.
+// The one environment variable of the library, read once, and the callback that stands in for it.
 #include "host/log.h"
 
+#include <cinttypes>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -21,7 +22,7 @@ int32_t read_level() {
 }
 
 // Threads that race here read the same text and store the same number.
-int32_t level() {
+int32_t level_of_environment() {
   int32_t known = __atomic_load_n(&level_of_process, __ATOMIC_RELAXED);
   if (known == kUnread) {
     known = read_level();
@@ -30,16 +31,59 @@ int32_t level() {
   return known;
 }
 
+// Where lines go instead of stderr. Immutable and never freed: another thread may be about to call
+// it, and a lock would be held in a forked child. Each keeps its predecessor in reach of leak
+// checkers.
+struct Sink {
+  nvfp4_log_callback callback;  // NULL: stderr, by NVFP4_LOG
+  void* user;
+  int32_t level;
+  const Sink* previous;
+};
+const Sink* sink_of_process;  // NULL: none was ever set
+
+const Sink* current_sink() {
+  const Sink* sink = __atomic_load_n(&sink_of_process, __ATOMIC_ACQUIRE);
+  return sink != nullptr && sink->callback != nullptr ? sink : nullptr;
+}
+
+int32_t level(const Sink* sink) { return sink != nullptr ? sink->level : level_of_environment(); }
+
 }  // namespace
 
+bool logs(LogLevel wanted) { return level(current_sink()) >= static_cast<int32_t>(wanted); }
+
 void log_line(LogLevel wanted, const char* format, ...) {
-  if (level() < static_cast<int32_t>(wanted)) return;
+  const Sink* sink = current_sink();
+  if (level(sink) < static_cast<int32_t>(wanted)) return;
   char text[2200];  // the longest sentence of status.cc and a prefix
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  fprintf(stderr, "nvfp4: %s\n", text);
+  if (sink != nullptr) {
+    sink->callback(sink->user, static_cast<int32_t>(wanted), text);
+  } else {
+    fprintf(stderr, "nvfp4: %s\n", text);
+  }
+}
+
+nvfp4_status set_log_callback(nvfp4_log_callback callback, void* user, int32_t level) {
+  constexpr int32_t kMost = static_cast<int32_t>(LogLevel::detail);
+  if (level < 0 || level > kMost) {
+    return fail(NVFP4_STATUS_INVALID_VALUE, "level = %" PRId32 " is none of 0 to %" PRId32, level,
+                kMost);
+  }
+  Sink* sink = static_cast<Sink*>(malloc(sizeof(Sink)));
+  if (sink == nullptr) {
+    return fail(NVFP4_STATUS_OUT_OF_MEMORY, "no %zu bytes of host memory for a callback",
+                sizeof(Sink));
+  }
+  *sink = {callback, user, level, __atomic_load_n(&sink_of_process, __ATOMIC_ACQUIRE)};
+  while (!__atomic_compare_exchange_n(&sink_of_process, &sink->previous, sink, false,
+                                      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+  }
+  return NVFP4_SUCCESS;
 }
 
 }  // namespace nvfp4

@@ -69,12 +69,6 @@ nvfp4_status refuse_capability(int32_t capability) {
 //     wave of narrow tiles is worth less than one of wide ones: the rule counts 192 rows for 64
 //     tokens against 256 for 128, a ratio of 0.75.
 //   * With many tokens every row of tiles reads the weights again: 256 tokens halve that traffic.
-constexpr int64_t kWave = 148;
-
-int64_t rows_fetched(const Variant& v, int64_t tiles) {
-  return ceil_div(tiles, kWave) * (v.tile_weights + v.tile_tokens);
-}
-
 uint32_t choose_variant(const nvfp4_gemm_desc& desc) {
   uint32_t best = kWidest;  // always legal: the checks counted its tiles
   int64_t best_rows = INT64_MAX;
@@ -92,6 +86,17 @@ uint32_t choose_variant(const nvfp4_gemm_desc& desc) {
 }  // namespace
 
 const Variant& variant_at(uint32_t index) { return kVariants[index]; }
+
+int64_t rows_fetched(const Variant& v, int64_t tiles) {
+  return ceil_div(tiles, kWave) * (v.tile_weights + v.tile_tokens);
+}
+
+nvfp4_status find_capability(int32_t capability, uint32_t* index) {
+  for (*index = 0; *index < kCapabilityCount; ++*index) {
+    if (kCapabilities[*index] == capability) return NVFP4_SUCCESS;
+  }
+  return refuse_capability(capability);
+}
 
 nvfp4_status find_variant(const char* name, uint32_t* index) {
   char names[256] = "";
@@ -118,10 +123,7 @@ bool count_tiles(const nvfp4_gemm_desc& desc, const Variant& variant, int64_t* o
 }
 
 nvfp4_status make_plan(const nvfp4_gemm_desc& desc, int32_t capability, Plan* plan) {
-  uint32_t index = 0;
-  while (index < kCapabilityCount && kCapabilities[index] != capability) ++index;
-  if (index == kCapabilityCount) return refuse_capability(capability);
-  plan->capability_index = index;
+  NVFP4_TRY(find_capability(capability, &plan->capability_index));
   if (desc.variant != nullptr) {
     NVFP4_TRY(find_variant(desc.variant, &plan->variant_index));
   } else {

@@ -42,7 +42,16 @@ struct Plan {
 
 constexpr int64_t kMaxTiles = INT32_MAX;  // grid.x
 
+// CTAs that run at once on a B200, the GPU that plans are made for: 148 SMs, one CTA each.
+constexpr int64_t kWave = 148;
+
 const Variant& variant_at(uint32_t index);
+
+// What the planner keeps small; plan.cc has the rule.
+int64_t rows_fetched(const Variant& variant, int64_t tiles);
+
+// Where a compute capability stands in kCapabilities; refuses one that has no kernel.
+nvfp4_status find_capability(int32_t capability, uint32_t* index);
 
 // Refuses a name that no variant has, with the list of those that are there.
 nvfp4_status find_variant(const char* name, uint32_t* index);

@@ -18,19 +18,23 @@
  * C99, self-contained: needs no CUDA header. The library needs libc and, from the first call that
  * runs on a GPU, the CUDA driver libcuda.so.1 (13.0 or newer), which it opens by soname.
  *
- * THREADS    Every function may be called from any thread at any time.
- * STREAMS    nvfp4_gemm_run enqueues on the caller's stream of the current context and returns. It
- *            allocates nothing on the device, synchronises nothing and keeps no pointer of yours.
- *            The first call in a process opens the driver and loads the kernels.
+ * THREADS    Every function may be called from any thread at any time; a plan may be run by any number
+ *            of threads at once, and destroyed when none runs it.
+ * STREAMS    nvfp4_gemm_run and nvfp4_gemm_plan_run enqueue on the caller's stream of the current
+ *            context and return. They allocate nothing, on host or device, and synchronise nothing.
+ *            The first call in a process opens the driver and loads the kernel; nvfp4_prepare() does
+ *            both ahead, which a stream that is being captured needs.
  * OWNERSHIP  You own every buffer. Inputs must stay as they are until the work has finished.
  * FORK       CUDA does not survive fork(). In the child of a process that has run a GEMM on a GPU,
- *            nvfp4_gemm_run answers NVFP4_STATUS_AFTER_FORK; host functions work. fork + exec is fine.
+ *            what needs the GPU answers NVFP4_STATUS_AFTER_FORK; host functions work. fork + exec is
+ *            fine.
  * ERRORS     Everything is checked before anything is enqueued; on an error the outputs are as they
  *            were. nvfp4_last_error() has a sentence with the field, its value and the rule. (One
  *            exception: K = 0 with gaps between batches is a fill per batch. If the driver refuses one
  *            of them, those before it are enqueued.)
- * LOGGING    NVFP4_LOG=0..3 in the environment: 0 silent (default), 1 errors, 2 one line per call,
- *            3 detail. Goes to stderr. No other variable is read and no file is opened.
+ * LOGGING    NVFP4_LOG=0..3 in the environment: 0 silent (default), 1 errors, 2 one line per call with
+ *            a command line that replays it, 3 detail. Goes to stderr, or to a callback (see
+ *            nvfp4_set_log_callback). No other variable is read and no file is opened.
  * BITS       The same inputs give the same bits on every run, stream and device of one compute
  *            capability: the K loop of an element of D runs in one fixed order, without atomics.
  *
@@ -108,7 +112,7 @@ enum {
 
   NVFP4_STATUS_DRIVER_ERROR = 60,      /* any other failure of a driver call                        */
   NVFP4_STATUS_PRIOR_ERROR = 61,       /* the context carries an error of earlier work              */
-  NVFP4_STATUS_OUT_OF_MEMORY = 62      /* the driver ran out of memory                              */
+  NVFP4_STATUS_OUT_OF_MEMORY = 62      /* the driver ran out of memory, or the host for a plan      */
 };
 
 /* "NVFP4_STATUS_MISALIGNED" and so on; "NVFP4_STATUS_UNKNOWN" for a number that is none.
@@ -121,6 +125,16 @@ NVFP4_API const char *nvfp4_status_string(nvfp4_status status);
 /* The sentence of the last failed call on this thread: field, value, rule; "" if none failed yet.
  * Valid until the next failing call on the same thread.                                Since 0.1 */
 NVFP4_API const char *nvfp4_last_error(void);
+
+/* Receives one log line, without a newline; level is that of NVFP4_LOG (1 to 3). May be called by
+ * several threads at once, inside any function of this library. */
+typedef void (*nvfp4_log_callback)(void *user, int32_t level, const char *line);
+
+/* Sends the lines up to `level` to the callback and none to stderr; NULL goes back to stderr and
+ * NVFP4_LOG. For the process. A call under way in another thread may still use the callback before,
+ * so its code and `user` must outlive such calls; each setting keeps a few bytes for the same reason.
+ * INVALID_VALUE: level is not 0 to 3.                                                  Since 0.1 */
+NVFP4_API nvfp4_status nvfp4_set_log_callback(nvfp4_log_callback callback, void *user, int32_t level);
 
 /* ---- Types ------------------------------------------------------------------------------------- */
 
@@ -254,10 +268,62 @@ static inline nvfp4_gemm_desc nvfp4_gemm_desc_init() {
  * asynchronous, shows in the caller's next driver call.                                Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_run(const nvfp4_gemm_desc *desc, void *stream);
 
+/* Opens the driver, loads the kernels that serve the current context's device, and their code into
+ * the context. Never needed; for programs that want no loading later. Refused as nvfp4_gemm_run is:
+ * no driver, no device, no context, no kernel.                                         Since 0.1 */
+NVFP4_API nvfp4_status nvfp4_prepare(void);
+
+/* ---- Plans ------------------------------------------------------------------------------------- */
+
+/* A problem checked, planned and encoded once, to be launched many times: host memory only, immutable.
+ * It keeps the desc's values, addresses included, but reads nothing behind them. */
+typedef struct nvfp4_gemm_plan nvfp4_gemm_plan;
+
+/* Makes *plan for devices of the current context's compute capability; the context itself is not kept.
+ * Answers what nvfp4_gemm_run would; on an error *plan is NULL. OUT_OF_MEMORY: of the host.
+ *                                                                                      Since 0.1 */
+NVFP4_API nvfp4_status nvfp4_gemm_plan_create(const nvfp4_gemm_desc *desc, nvfp4_gemm_plan **plan);
+
+/* Other addresses for one run; NULL keeps the plan's. The rules of nvfp4_gemm_desc for addresses and
+ * overlap hold. struct_size is sizeof(nvfp4_gemm_addresses), larger ones as in nvfp4_gemm_desc. */
+typedef struct nvfp4_gemm_addresses {
+  uint64_t struct_size;
+  const void *a, *a_scales;
+  const void *b, *b_scales;
+  void *d;
+} nvfp4_gemm_addresses;
+
+/* Enqueues the plan's product on `stream` of the current context, as nvfp4_gemm_run does and with the
+ * same bits. `addresses` may be NULL. Replacing a or b costs one tensor map each.
+ * UNSUPPORTED_ARCH: the current device has another compute capability than the plan.   Since 0.1 */
+NVFP4_API nvfp4_status nvfp4_gemm_plan_run(const nvfp4_gemm_plan *plan,
+                                           const nvfp4_gemm_addresses *addresses, void *stream);
+
+/* Work that the plan has enqueued goes on. NULL is fine.                               Since 0.1 */
+NVFP4_API void nvfp4_gemm_plan_destroy(nvfp4_gemm_plan *plan);
+
+/* ---- Questions, answered without a driver ------------------------------------------------------ */
+
 /* What nvfp4_gemm_run would answer for this problem on a device of that compute capability, given as
  * 10 * major + minor (B200: 100). Pure host code: no driver, no GPU; addresses are checked but not
  * read.                                                                                Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_supported(const nvfp4_gemm_desc *desc, int32_t compute_capability);
+
+/* Bytes of workspace that the problem needs on a device of that compute capability: exact, and 0 in
+ * this version. Refused as by nvfp4_gemm_supported, *bytes unchanged.                  Since 0.1 */
+NVFP4_API nvfp4_status nvfp4_gemm_workspace_bytes(const nvfp4_gemm_desc *desc,
+                                                  int32_t compute_capability, uint64_t *bytes);
+
+/* Which kernel would run and why, in lines of text: images in the order tried, variant, tile, stages,
+ * grid, waves on a device of sm_count SMs, bytes, the least time that a B200's memory (7.68 TB/s) and
+ * FP4 units (1.5 GHz) allow, what the planner compared, and a command line that makes the same problem
+ * again (batch strides of scales excepted). The wording may change with any version. The variant depends
+ * on the problem alone, never on sm_count. LIMIT: the buffer is too small; it holds what fits, NUL at
+ * the end, and the sentence says how many bytes it takes. 2048 are plenty.             Since 0.1 */
+NVFP4_API nvfp4_status nvfp4_gemm_explain(const nvfp4_gemm_desc *desc, int32_t compute_capability,
+                                          int32_t sm_count, char *buffer, size_t bytes);
+
+/* ---- Reference --------------------------------------------------------------------------------- */
 
 /* The same product on the CPU, single-threaded; every pointer is a host pointer, either scale layout.
  * acc is the exact sum rounded once to fp32, to nearest even; the rest of NUMERICS holds as written,

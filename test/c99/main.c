@@ -65,8 +65,28 @@ static void errors(void) {
   check(strcmp(nvfp4_status_name(NVFP4_STATUS_MISALIGNED), "NVFP4_STATUS_MISALIGNED") == 0,
         "a status has its name");
   check(strlen(nvfp4_status_string(NVFP4_STATUS_MISALIGNED)) > 0, "a status has its meaning");
+  check(nvfp4_gemm_workspace_bytes(&g, 100, NULL) == NVFP4_STATUS_NULL_POINTER,
+        "workspace_bytes needs a place for its answer");
+  check(nvfp4_set_log_callback(NULL, NULL, 4) == NVFP4_STATUS_INVALID_VALUE, "there is no level 4");
   check(nvfp4_version() == NVFP4_VERSION, "the library is of the header's version");
   check(strlen(nvfp4_build_info()) > 0, "the build describes itself");
+}
+
+/* A plan of nothing needs no driver; nvfp4_prepare does, and answers with or without one. */
+static void plans(void) {
+  char text[2048];
+  nvfp4_gemm_plan* plan = NULL;
+  nvfp4_gemm_addresses addresses = {sizeof addresses, NULL, NULL, NULL, NULL, NULL};
+  nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
+  g.k = 64;
+  g.a_scale_layout = g.b_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
+  g.d_type = NVFP4_TYPE_F16;
+  check(nvfp4_gemm_plan_create(&g, &plan) == NVFP4_SUCCESS && plan != NULL, "a plan of nothing");
+  check(nvfp4_gemm_plan_run(plan, &addresses, NULL) == NVFP4_SUCCESS, "which does nothing");
+  nvfp4_gemm_plan_destroy(plan);
+  check(nvfp4_gemm_explain(&g, 100, 148, text, sizeof text) == NVFP4_SUCCESS && strlen(text) > 0,
+        "explain says so");
+  check(nvfp4_prepare() != NVFP4_SUCCESS, "without a context nothing can be prepared");
 }
 
 int main(void) {
@@ -74,6 +94,7 @@ int main(void) {
   FILE* out = stdout;
   reference();
   errors();
+  plans();
   if (path && !(out = fopen(path, "a"))) return 1;
   fprintf(out, "%u passed, %u failed, 0 skipped\n", passed, failed);
   return failed != 0;

@@ -185,6 +185,8 @@ TEST_CASE("A library's code is one module per context, which the library owns") 
     IS(s, s.cuKernelGetFunction(&f, kernel), CUDA_SUCCESS);
     IS(s, s.cuKernelGetFunction(&again, kernel), CUDA_SUCCESS);
     IS(s, f == again, 1);
+    IS(s, s.cuFuncLoad(f), CUDA_SUCCESS);
+    IS(s, s.cuFuncLoad(nullptr), CUDA_ERROR_INVALID_HANDLE);
     IS(s, s.cuLibraryGetModule(&module, library), CUDA_SUCCESS);
     IS(s, s.cuFuncGetModule(&same, f), CUDA_SUCCESS);
     IS(s, module == same, 1);
@@ -203,6 +205,7 @@ TEST_CASE("A library's code is one module per context, which the library owns") 
     IS(s, s.cuCtxSetCurrent(primary), CUDA_SUCCESS);
     IS(s, s.cuLibraryUnload(library), CUDA_SUCCESS);
     IS(s, s.launch(f), CUDA_ERROR_INVALID_HANDLE);
+    IS(s, s.cuFuncLoad(f), CUDA_ERROR_INVALID_HANDLE);
     IS(s, s.cuMemsetD8(here, 0, 1), CUDA_ERROR_INVALID_VALUE);
   });
 }

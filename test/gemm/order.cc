@@ -4,47 +4,16 @@
 #include <set>
 #include <sstream>
 
+#include "gemm/emulator.h"
 #include "gemm/gpu.h"
-#include "nvfp4emu.h"
 
+using gemm_test::Emulator;
 using gemm_test::forced;
 using support::Data;
 using support::make_problem;
 using support::Problem;
 
 namespace {
-
-// The emulator's own entry points; without them the test is skipped.
-struct Emulator {
-  decltype(&nvfp4emu_set) set;
-  decltype(&nvfp4emu_counters) counters;
-  decltype(&nvfp4emu_calls) calls;
-  decltype(&nvfp4emu_reset_calls) reset_calls;
-
-  explicit Emulator(const support::Driver& driver) {
-    find(driver, set, "nvfp4emu_set");
-    find(driver, counters, "nvfp4emu_counters");
-    find(driver, calls, "nvfp4emu_calls");
-    find(driver, reset_calls, "nvfp4emu_reset_calls");
-  }
-  bool present() const { return set && counters && calls && reset_calls; }
-
-  uint64_t counter(const char* name) const {
-    uint64_t value = 0;
-    REQUIRE(counters(name, &value) == 0);
-    return value;
-  }
-
- private:
-  template <typename Function>
-  static void find(const support::Driver& driver, Function& function, const char* name) {
-    function = reinterpret_cast<Function>(driver.extension(name));
-  }
-};
-
-#define USE_EMULATOR(gpu, emulator)      \
-  const Emulator emulator((gpu).driver); \
-  if (!(emulator).present()) SKIP_TEST("the driver is no emulator")
 
 // Sets the order, and puts the process's own back at the end of the test.
 class CompletionOrder {
@@ -114,10 +83,9 @@ TEST_CASE("a second call is one launch and allocates nothing", "[order][calls]")
   REQUIRE(gemm.enqueue() == NVFP4_SUCCESS);
   emulator.reset_calls();
   REQUIRE(gemm.enqueue() == NVFP4_SUCCESS);
-  std::string text(emulator.calls(nullptr, 0), '\0');
-  emulator.calls(text.data(), text.size());
+  const std::string text = emulator.recorded();
   INFO(text);
-  std::istringstream lines(text.c_str());
+  std::istringstream lines(text);
   int launches = 0;
   for (std::string call; std::getline(lines, call);) {
     launches += call.rfind("cuLaunchKernel", 0) == 0;

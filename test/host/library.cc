@@ -41,7 +41,7 @@ std::string file_text(const char* path) {
 TEST_CASE("The library exports the functions that its header declares, and nothing else") {
   const std::set<std::string> declared = all_matches(
       file_text("include/nvfp4_gemm.h"), "NVFP4_API [a-z0-9_ ]*[ *](nvfp4_[a-z0-9_]+)\\(");
-  CHECK(declared.size() == 12);
+  CHECK(declared.size() == 19);
   const std::string symbols = output_of("nm -D --defined-only build/libnvfp4gemm.so");
   CHECK(all_matches(symbols, "[^A] (\\w+)@@NVFP4GEMM_0") == declared);
   // One line per function, and one for the version node itself.
@@ -60,12 +60,13 @@ TEST_CASE("The library needs the C library and nothing else") {
   CHECK(dynamic.find("TEXTREL") == std::string::npos);
 }
 
-TEST_CASE("The library cannot open files, start programs or allocate") {
+// malloc and posix_memalign: a log callback and a plan. That nothing else uses them: plans.cc.
+TEST_CASE("The library cannot open files or start programs, and hardly allocate") {
   const std::string symbols = output_of("nm -D --undefined-only build/libnvfp4gemm.so");
   const std::set<std::string> used = all_matches(symbols, " U (\\w+)");
   CHECK(used.count("dlopen") == 1);
   for (const char* name : {"open", "open64", "fopen", "fopen64", "system", "popen", "execve",
-                           "posix_spawn", "malloc", "calloc", "realloc", "getenv", "mmap"}) {
+                           "posix_spawn", "calloc", "realloc", "getenv", "mmap"}) {
     CAPTURE(name);
     CHECK(used.count(name) == 0);
   }

@@ -83,6 +83,31 @@ class Info(unittest.TestCase):
         self.assertIn("no CUDA driver", done.stdout)
 
 
+class Explain(unittest.TestCase):
+    def test_needs_no_driver_and_its_replay_line_runs(self):
+        done = run("explain", "--m", "65", "--n", "129", "--k", "320", "--l", "2", "--a-ld", "352",
+                   "--d-ld", "131", "--b-batch-stride", "0", "--alpha", "0.5", "--variant",
+                   "sm100_128x128x256", LD_LIBRARY_PATH="")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("variant   sm100_128x128x256", done.stdout)
+        replay = done.stdout.split("replay    nvfp4 ")[1].split()
+        replayed = run(*replay, NVFP4_LOG="2")
+        self.assertEqual(replayed.returncode, 0, replayed.stdout + replayed.stderr)
+        self.assertIn("verdict   PASS", replayed.stdout)
+        self.assertIn("variant   sm100_128x128x256", replayed.stdout)
+        # The library logs the same line.
+        self.assertIn(f'replay="nvfp4 {" ".join(replay)}"', replayed.stderr)
+
+    def test_refusals(self):
+        for arguments, word in [(("--k", "100"), "multiple of 64"),
+                                (("--variant", "best"), "sm100_128x64x256"),
+                                (("--compute-capability", "90"), "9.0"),
+                                (("--m", "128", "--d-ld", "7"), "--d-ld")]:
+            done = run("explain", *arguments)
+            self.assertEqual(done.returncode, 2, done.stdout)
+            self.assertIn(word, done.stderr)
+
+
 class Run(unittest.TestCase):
     def test_verdict_image_and_variant(self):
         done = run("run", "--m", "65", "--n", "129", "--k", "320", "--l", "2")

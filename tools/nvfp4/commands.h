@@ -30,10 +30,23 @@ struct RunOptions {
   support::Data data = support::Data::gpumode;
   uint64_t seed = 1;
   std::optional<float> alpha;  // instead of the data set's own
+  // Elements; without a value, rows and batches lie behind each other.
+  std::optional<int64_t> a_ld, b_ld, d_ld, a_batch_stride, b_batch_stride, d_batch_stride;
+  std::string variant;  // "": the planner chooses
   int device = 0;
   std::string a_path, b_path, out_path;
   bool headline = false;
 };
 int run(const RunOptions& options);
+
+struct ExplainOptions {
+  RunOptions problem;  // of which shape, layout, alpha and variant count
+  int32_t compute_capability = 100;
+  int32_t sms = 148;
+};
+int explain(const ExplainOptions& options);
+
+// The problem without data. Refuses a layout that memory cannot have.
+support::Gaps gaps_of(const RunOptions& options);
 
 }  // namespace nvfp4_tool

@@ -4,10 +4,12 @@
 #include <cstdio>
 #include <exception>
 #include <map>
+#include <vector>
 
 #include "nvfp4/commands.h"
 #include "nvfp4_gemm.h"
 
+using nvfp4_tool::ExplainOptions;
 using nvfp4_tool::InfoOptions;
 using nvfp4_tool::RunOptions;
 
@@ -21,13 +23,36 @@ CLI::App* add_info(CLI::App& app, InfoOptions& options) {
   return info;
 }
 
+// What describes a problem but for its data: options of run and explain, as in a replay line.
+std::vector<CLI::Option*> add_problem(CLI::App& app, RunOptions& options) {
+  const CLI::Range sizes(int64_t(1), int64_t(0x7FFFFFFF));
+  return {
+      app.add_option("--m", options.shape.m, "rows of A and D")->check(sizes),
+      app.add_option("--n", options.shape.n, "rows of B, columns of D")->check(sizes),
+      app.add_option("--k", options.shape.k, "columns of A and B")->check(sizes),
+      app.add_option("--l", options.shape.l, "batches")->check(sizes),
+      app.add_option("--a-ld", options.a_ld, "leading dimension of A, elements")->check(sizes),
+      app.add_option("--b-ld", options.b_ld, "leading dimension of B, elements")->check(sizes),
+      app.add_option("--d-ld", options.d_ld, "leading dimension of D, elements")->check(sizes),
+      app.add_option("--a-batch-stride", options.a_batch_stride, "batches of A, elements apart"),
+      app.add_option("--b-batch-stride", options.b_batch_stride, "batches of B, elements apart"),
+      app.add_option("--d-batch-stride", options.d_batch_stride, "batches of D, elements apart"),
+  };
+}
+
+CLI::App* add_explain(CLI::App& app, ExplainOptions& options) {
+  CLI::App* explain = app.add_subcommand("explain", "which kernel would run, and why; no driver");
+  add_problem(*explain, options.problem);
+  explain->add_option("--alpha", options.problem.alpha, "multiplier");
+  explain->add_option("--variant", options.problem.variant, "force a kernel variant by name");
+  explain->add_option("--compute-capability", options.compute_capability, "100 is 10.0, a B200");
+  explain->add_option("--sms", options.sms, "SMs of the device")->check(CLI::PositiveNumber);
+  return explain;
+}
+
 CLI::App* add_run(CLI::App& app, RunOptions& options) {
   CLI::App* run = app.add_subcommand("run", "multiply, verify against the reference, print a row");
-  const CLI::Range sizes(int64_t(1), int64_t(0x7FFFFFFF));
-  CLI::Option* m = run->add_option("--m", options.shape.m, "rows of A and D")->check(sizes);
-  CLI::Option* n = run->add_option("--n", options.shape.n, "rows of B, columns of D")->check(sizes);
-  CLI::Option* k = run->add_option("--k", options.shape.k, "columns of A and B")->check(sizes);
-  CLI::Option* l = run->add_option("--l", options.shape.l, "batches")->check(sizes);
+  const std::vector<CLI::Option*> problem = add_problem(*run, options);
   const std::map<std::string, support::Data> sets = {{"gpumode", support::Data::gpumode},
                                                      {"random", support::Data::random},
                                                      {"exact", support::Data::exact}};
@@ -43,14 +68,20 @@ CLI::App* add_run(CLI::App& app, RunOptions& options) {
       run->add_option("--b", options.b_path, "B from a .npy file, fp32 [N, K], quantised")
           ->check(CLI::ExistingFile);
   CLI::Option* out = run->add_option("--out", options.out_path, "write D to a .npy file, as fp32");
+  CLI::Option* variant =
+      run->add_option("--variant", options.variant, "force a kernel variant by name");
   run->add_option("--device", options.device, "device ordinal")->check(CLI::NonNegativeNumber);
   CLI::Option* headline = run->add_flag(
       "--headline", options.headline,
       "the three shapes of the GPU MODE nvfp4_gemm task, on its data and on random scales");
   a->needs(b);
   b->needs(a);
-  for (CLI::Option* option : {m, n, k, l, data, seed}) a->excludes(option);
-  for (CLI::Option* option : {m, n, k, l, data, alpha, a, out}) headline->excludes(option);
+  for (CLI::Option* option : problem) {
+    a->excludes(option);
+    headline->excludes(option);
+  }
+  for (CLI::Option* option : {data, seed}) a->excludes(option);
+  for (CLI::Option* option : {data, alpha, a, out, variant}) headline->excludes(option);
   return run;
 }
 
@@ -61,7 +92,9 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   InfoOptions info_options;
   RunOptions run_options;
+  ExplainOptions explain_options;
   const CLI::App* info = add_info(app, info_options);
+  const CLI::App* explain = add_explain(app, explain_options);
   add_run(app, run_options);
   try {
     app.parse(argc, argv);
@@ -72,7 +105,9 @@ int main(int argc, char** argv) {
     return nvfp4_tool::kBadArguments;
   }
   try {
-    return info->parsed() ? nvfp4_tool::info(info_options) : nvfp4_tool::run(run_options);
+    if (info->parsed()) return nvfp4_tool::info(info_options);
+    if (explain->parsed()) return nvfp4_tool::explain(explain_options);
+    return nvfp4_tool::run(run_options);
   } catch (const nvfp4_tool::UsageError& error) {
     std::fprintf(stderr, "nvfp4: %s\n", error.what());
     return nvfp4_tool::kBadArguments;

@@ -53,9 +53,19 @@ Problem problem_from_files(const RunOptions& options) {
 Problem problem_of(const RunOptions& options) {
   if (!options.a_path.empty()) return problem_from_files(options);
   progress(to_string(options.shape) + ": data");
-  Problem p = support::make_problem(options.shape, options.data, options.seed);
+  Problem p = support::make_problem(options.shape, options.data, options.seed, gaps_of(options));
   p.alpha = options.alpha.value_or(p.alpha);
   return p;
+}
+
+// Elements between one row or batch and the next. Overlapping rows are no matrix.
+int64_t gap(const char* name, std::optional<int64_t> stride, int64_t dense, int64_t least) {
+  const int64_t value = stride.value_or(dense);
+  if (value < least) {
+    throw UsageError(std::string(name) + ": " + std::to_string(value) + " is less than " +
+                     std::to_string(least));
+  }
+  return value - dense;
 }
 
 void save(const std::string& path, const support::Shape& s, const std::vector<uint16_t>& d) {
@@ -154,6 +164,18 @@ int headline(const RunOptions& options, const support::Driver& driver,
 
 }  // namespace
 
+support::Gaps gaps_of(const RunOptions& options) {
+  const support::Shape& s = options.shape;
+  support::Gaps gaps;
+  gaps.a_ld = gap("--a-ld", options.a_ld, s.k, s.k);
+  gaps.b_ld = gap("--b-ld", options.b_ld, s.k, s.k);
+  gaps.d_ld = gap("--d-ld", options.d_ld, s.n, s.n);
+  gaps.a_batch = gap("--a-batch-stride", options.a_batch_stride, s.m * (s.k + gaps.a_ld), 0);
+  gaps.b_batch = gap("--b-batch-stride", options.b_batch_stride, s.n * (s.k + gaps.b_ld), 0);
+  gaps.d_batch = gap("--d-batch-stride", options.d_batch_stride, s.m * (s.n + gaps.d_ld), 0);
+  return gaps;
+}
+
 int run(const RunOptions& options) {
   if (options.shape.k % 64 != 0) {
     throw UsageError("--k: " + std::to_string(options.shape.k) + " is not a multiple of 64");
@@ -162,6 +184,7 @@ int run(const RunOptions& options) {
   // Arguments and files first: they are wrong with or without a driver.
   std::optional<Problem> problem;
   if (!options.headline) problem = problem_of(options);
+  if (problem && !options.variant.empty()) problem->variant = options.variant.c_str();
   const support::Driver& driver = support::Driver::get();
   const std::vector<support::DeviceInfo> devices = support::devices(driver);
   if (size_t(options.device) >= devices.size()) {

@@ -5,7 +5,8 @@
 //
 //   FAKE_VERSION=13000      what cuDriverGetVersion answers
 //   FAKE_DEVICES=1          how many devices there are
-//   FAKE_CAPABILITY=100     of every device
+//   FAKE_CAPABILITY=100     of the device
+//   FAKE_SECOND_CAPABILITY=103   of device 1, which every context but the first asked belongs to
 //   FAKE_CONTEXT=1          0: no current context
 //   FAKE_MISSING=name       this entry point is not there
 //   FAKE_ANSWERS=name:first:code,...   call number `first` and all later ones of `name` answer
@@ -91,7 +92,7 @@ CUresult fake_device_count(int* count) {
 
 CUresult fake_device_attribute(int* value, CUdevice_attribute which, CUdevice device) {
   Call call("cuDeviceGetAttribute");
-  const int capability = setting("FAKE_CAPABILITY", 100);
+  const int capability = setting(device == 0 ? "FAKE_CAPABILITY" : "FAKE_SECOND_CAPABILITY", 100);
   printf(" attribute=%d device=%d", static_cast<int>(which), device);
   *value =
       which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? capability / 10 : capability % 10;
@@ -105,8 +106,9 @@ CUresult fake_context(CUcontext* context) {
 }
 
 CUresult fake_context_device(CUdevice* device) {
+  static int asked = 0;
   Call call("cuCtxGetDevice");
-  *device = 0;
+  *device = getenv("FAKE_SECOND_CAPABILITY") != nullptr && asked++ > 0 ? 1 : 0;
   return call.result;
 }
 
@@ -136,6 +138,19 @@ CUresult fake_get_kernel(CUkernel* kernel, CUlibrary library, const char* name) 
   Call call("cuLibraryGetKernel");
   printf(" library=%zu name=%s", reinterpret_cast<size_t>(library), name);
   *kernel = the_kernel;
+  return call.result;
+}
+
+CUresult fake_get_function(CUfunction* function, CUkernel kernel) {
+  Call call("cuKernelGetFunction");
+  printf(" kernel=%d", kernel == the_kernel);
+  *function = reinterpret_cast<CUfunction>(0xF000);
+  return call.result;
+}
+
+CUresult fake_load_function(CUfunction function) {
+  Call call("cuFuncLoad");
+  printf(" function=%d", function == reinterpret_cast<CUfunction>(0xF000));
   return call.result;
 }
 
@@ -208,7 +223,9 @@ const Entry entries[] = {
     {"cuLibraryLoadData", 12000, reinterpret_cast<void*>(fake_load)},
     {"cuLibraryUnload", 12000, reinterpret_cast<void*>(fake_unload)},
     {"cuLibraryGetKernel", 12000, reinterpret_cast<void*>(fake_get_kernel)},
+    {"cuKernelGetFunction", 12000, reinterpret_cast<void*>(fake_get_function)},
     {"cuKernelSetAttribute", 12000, reinterpret_cast<void*>(fake_set_attribute)},
+    {"cuFuncLoad", 12040, reinterpret_cast<void*>(fake_load_function)},
     {"cuTensorMapEncodeTiled", 12000, reinterpret_cast<void*>(fake_encode)},
     {"cuLaunchKernelEx", 11060, reinterpret_cast<void*>(fake_launch)},
     {"cuMemsetD2D16Async", 3020, reinterpret_cast<void*>(fake_memset)},

@@ -9,12 +9,23 @@
  *                       run-empty  the same with M = 0 and no pointers
  *                       fork-run   `run` in a forked child
  *                       threads    `run` from 32 threads at once; prints each status once
+ *                       callback   sends log lines up to level 2 to stdout
+ *                       prepare    nvfp4_prepare
+ *                       plan       plan_create of `run`, kept for the actions below
+ *                       plan-k0    the same with K = 0 and 3 batches; plan-empty with M = 0
+ *                       plan-run   the plan with its own addresses
+ *                       plan-d     the plan with another D; plan-all with five other addresses
+ *                       plan-bad   the plan with addresses that break one rule each
+ *                       plan-threads  plan-all from 32 threads at once; prints each status once
+ *                       destroy    plan_destroy
+ *                       allocations   allocations by the library during the actions so far
  *                       current    makes the primary context of device 0 current (a real driver)
  */
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE /* dladdr */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -70,11 +81,11 @@ static void* run_in_thread(void* status) {
   return NULL;
 }
 
-static void run_in_threads(void) {
+static void run_in_threads(void* (*body)(void*)) {
   pthread_t threads[THREADS];
   nvfp4_status statuses[THREADS];
   pthread_barrier_init(&gate, NULL, THREADS);
-  for (int i = 0; i < THREADS; ++i) pthread_create(&threads[i], NULL, run_in_thread, &statuses[i]);
+  for (int i = 0; i < THREADS; ++i) pthread_create(&threads[i], NULL, body, &statuses[i]);
   for (int i = 0; i < THREADS; ++i) pthread_join(threads[i], NULL);
   for (int i = 0; i < THREADS; ++i) {
     int seen = 0;
@@ -99,9 +110,135 @@ static void make_context_current(void) {
   printf("current: %s\n", failed ? "failed" : "yes");
 }
 
+static void print_line(void* user, int32_t level, const char* line) {
+  printf("%s %d: %s\n", (const char*)user, (int)level, line);
+}
+
+/* ---- plans ---- */
+
+static nvfp4_gemm_plan* plan;
+
+static void create(int64_t m, int64_t k, int64_t l) {
+  nvfp4_gemm_desc g = problem();
+  char name[] = "sm100_128x128x256";
+  g.m = m, g.k = k, g.l = l;
+  g.d_batch_stride = 1000000;
+  g.variant = name;
+  if (k == 0) g.a = g.b = g.a_scales = g.b_scales = NULL;
+  if (m == 0) g.d = NULL;
+  print_answer(nvfp4_gemm_plan_create(&g, &plan));
+  memset(name, 'x', sizeof name - 1); /* the plan must not need the caller's string */
+}
+
+static nvfp4_gemm_addresses other_addresses(void) {
+  nvfp4_gemm_addresses x = {sizeof x, NULL, NULL, NULL, NULL, NULL};
+  x.a = (void*)0x1100000, x.a_scales = (void*)0x1200000;
+  x.b = (void*)0x1300000, x.b_scales = (void*)0x1400000;
+  x.d = (void*)0x1500000;
+  return x;
+}
+
+static void plan_run(const nvfp4_gemm_addresses* addresses) {
+  print_answer(nvfp4_gemm_plan_run(plan, addresses, (void*)0x58));
+}
+
+static void plan_other_d(void) {
+  nvfp4_gemm_addresses x = {sizeof x, NULL, NULL, NULL, NULL, (void*)0x2500000};
+  plan_run(&x);
+}
+
+static void plan_other_addresses(void) {
+  nvfp4_gemm_addresses x = other_addresses();
+  plan_run(&x);
+}
+
+static void plan_bad_addresses(void) {
+  nvfp4_gemm_addresses x = other_addresses();
+  x.a = (void*)0x1100008;
+  plan_run(&x);
+  x = other_addresses(), x.b_scales = (void*)0x1400001;
+  plan_run(&x);
+  x = other_addresses(), x.d = (void*)0x1300010;
+  plan_run(&x);
+  x = other_addresses(), x.d = (void*)~(uintptr_t)15;
+  plan_run(&x);
+  x = other_addresses(), x.struct_size = sizeof x - 1;
+  plan_run(&x);
+}
+
+static void fork_and_run_plan(void) {
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(TIME_LIMIT);
+    plan_run(NULL);
+    _exit(0);
+  }
+  waitpid(child, NULL, 0);
+}
+
+static void* plan_run_in_thread(void* status) {
+  nvfp4_gemm_addresses x = other_addresses();
+  pthread_barrier_wait(&gate);
+  *(nvfp4_status*)status = nvfp4_gemm_plan_run(plan, &x, NULL);
+  return NULL;
+}
+
+/* ---- allocations: this program's malloc stands in front of the C library's ---- */
+
+extern void* __libc_malloc(size_t bytes);
+extern void* __libc_memalign(size_t alignment, size_t bytes);
+static int allocations;
+
+static void count_if_by_library(const void* caller) {
+  Dl_info info;
+  if (dladdr(caller, &info) != 0 && strstr(info.dli_fname, "libnvfp4gemm") != NULL) {
+    __atomic_fetch_add(&allocations, 1, __ATOMIC_RELAXED);
+  }
+}
+
+void* malloc(size_t bytes) {
+  count_if_by_library(__builtin_return_address(0));
+  return __libc_malloc(bytes);
+}
+
+int posix_memalign(void** memory, size_t alignment, size_t bytes) {
+  count_if_by_library(__builtin_return_address(0));
+  if (getenv("PROBE_NO_MEMORY") != NULL) return 12;
+  *memory = __libc_memalign(alignment, bytes);
+  return *memory == NULL ? 12 : 0;
+}
+
 int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
-    if (strcmp(argv[i], "run") == 0) {
+    if (strcmp(argv[i], "callback") == 0) {
+      print_answer(nvfp4_set_log_callback(print_line, "callback", 2));
+    } else if (strcmp(argv[i], "prepare") == 0) {
+      print_answer(nvfp4_prepare());
+    } else if (strcmp(argv[i], "plan") == 0) {
+      create(256, 512, 1);
+    } else if (strcmp(argv[i], "plan-k0") == 0) {
+      create(256, 0, 3);
+    } else if (strcmp(argv[i], "plan-empty") == 0) {
+      create(0, 512, 1);
+    } else if (strcmp(argv[i], "plan-run") == 0) {
+      plan_run(NULL);
+    } else if (strcmp(argv[i], "plan-d") == 0) {
+      plan_other_d();
+    } else if (strcmp(argv[i], "plan-all") == 0) {
+      plan_other_addresses();
+    } else if (strcmp(argv[i], "fork-plan-run") == 0) {
+      fork_and_run_plan();
+    } else if (strcmp(argv[i], "plan-bad") == 0) {
+      plan_bad_addresses();
+    } else if (strcmp(argv[i], "plan-threads") == 0) {
+      run_in_threads(plan_run_in_thread);
+    } else if (strcmp(argv[i], "destroy") == 0) {
+      nvfp4_gemm_plan_destroy(plan);
+      plan = NULL;
+    } else if (strcmp(argv[i], "allocations") == 0) {
+      printf("allocations %d\n", allocations);
+      fflush(stdout);
+    } else if (strcmp(argv[i], "run") == 0) {
       run(256, 512, 1);
     } else if (strcmp(argv[i], "run-k0") == 0) {
       run(256, 0, 3);
@@ -110,7 +247,7 @@ int main(int argc, char** argv) {
     } else if (strcmp(argv[i], "fork-run") == 0) {
       fork_and_run();
     } else if (strcmp(argv[i], "threads") == 0) {
-      run_in_threads();
+      run_in_threads(run_in_thread);
     } else if (strcmp(argv[i], "current") == 0) {
       make_context_current();
     } else {

@@ -71,6 +71,11 @@ CUresult cuFuncGetParamInfo(CUfunction handle, size_t index, size_t* offset, siz
   });
 }
 
+// Loading is lazy on a GPU; here the code of a module is whole from the start.
+CUresult cuFuncLoad(CUfunction handle) {
+  return on_function(Entry::cuFuncLoad, handle, [](State&, Function&) { return CUDA_SUCCESS; });
+}
+
 CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
   return in_context(Entry::cuKernelGetFunction, [&](State& s, Context& context) {
     if (!function) return CUDA_ERROR_INVALID_VALUE;

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+#include "host/device.h"
+
+namespace nvfp4 {
+
+namespace {
+
+// What the library remembers of a device: immutable facts, so threads that race store the same.
+constexpr int kRememberedDevices = 64;
+int32_t capability_of_device[kRememberedDevices];  // 0 = not asked yet
+uint64_t prepared_devices[kVariantCount];          // bit d: shared memory of the kernel is set
+
+nvfp4_status current_device(const Driver& driver, CUdevice* device) {
+  CUcontext context = nullptr;
+  CUresult result = driver.cuCtxGetCurrent(&context);
+  if (result != CUDA_SUCCESS) return driver_failure(driver, "cuCtxGetCurrent", result);
+  if (context == nullptr) {
+    return fail(NVFP4_STATUS_NO_CONTEXT,
+                "no CUDA context is current on this thread; make one current before the call");
+  }
+  result = driver.cuCtxGetDevice(device);
+  return result == CUDA_SUCCESS ? NVFP4_SUCCESS : driver_failure(driver, "cuCtxGetDevice", result);
+}
+
+nvfp4_status attribute(const Driver& driver, CUdevice_attribute which, CUdevice device,
+                       int* value) {
+  const CUresult result = driver.cuDeviceGetAttribute(value, which, device);
+  if (result == CUDA_SUCCESS) return NVFP4_SUCCESS;
+  return driver_failure(driver, "cuDeviceGetAttribute", result);
+}
+
+nvfp4_status compute_capability(const Driver& driver, CUdevice device, int32_t* capability) {
+  const bool remembered = device >= 0 && device < kRememberedDevices;
+  if (remembered) {
+    *capability = __atomic_load_n(&capability_of_device[device], __ATOMIC_RELAXED);
+    if (*capability != 0) return NVFP4_SUCCESS;
+  }
+  int major, minor;
+  NVFP4_TRY(attribute(driver, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device, &major));
+  NVFP4_TRY(attribute(driver, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device, &minor));
+  *capability = 10 * major + minor;
+  if (remembered) __atomic_store_n(&capability_of_device[device], *capability, __ATOMIC_RELAXED);
+  return NVFP4_SUCCESS;
+}
+
+// More than 48 KB of dynamic shared memory has to be asked for, once per kernel and device.
+nvfp4_status allow_shared_memory(const Site& site, const Plan& plan, CUkernel kernel) {
+  const bool remembered = site.device >= 0 && site.device < kRememberedDevices;
+  const uint64_t bit = remembered ? uint64_t{1} << site.device : 0;
+  uint64_t* prepared = &prepared_devices[plan.variant_index];
+  if ((__atomic_load_n(prepared, __ATOMIC_ACQUIRE) & bit) != 0) return NVFP4_SUCCESS;
+  const CUresult result = site.driver->cuKernelSetAttribute(
+      CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(plan.variant->shared_bytes),
+      kernel, site.device);
+  if (result != CUDA_SUCCESS) return driver_failure(*site.driver, "cuKernelSetAttribute", result);
+  __atomic_fetch_or(prepared, bit, __ATOMIC_RELEASE);
+  return NVFP4_SUCCESS;
+}
+
+nvfp4_status load_into_context(const Driver& driver, CUkernel kernel) {
+  CUfunction function = nullptr;
+  CUresult result = driver.cuKernelGetFunction(&function, kernel);
+  if (result != CUDA_SUCCESS) return driver_failure(driver, "cuKernelGetFunction", result);
+  result = driver.cuFuncLoad(function);
+  return result == CUDA_SUCCESS ? NVFP4_SUCCESS : driver_failure(driver, "cuFuncLoad", result);
+}
+
+}  // namespace
+
+nvfp4_status find_site(Site* site) {
+  NVFP4_TRY(open_driver(&site->driver));
+  NVFP4_TRY(current_device(*site->driver, &site->device));
+  return compute_capability(*site->driver, site->device, &site->capability);
+}
+
+nvfp4_status ready_kernel(const Site& site, const Plan& plan, LoadedKernel* loaded) {
+  NVFP4_TRY(load_kernel(*site.driver, plan, loaded));
+  return allow_shared_memory(site, plan, loaded->kernel);
+}
+
+nvfp4_status ready_all_kernels(const Site& site) {
+  Plan plan{};
+  NVFP4_TRY(find_capability(site.capability, &plan.capability_index));
+  for (uint32_t i = 0; i < kVariantCount; ++i) {
+    LoadedKernel loaded;
+    plan.variant_index = i;
+    plan.variant = &variant_at(i);
+    NVFP4_TRY(ready_kernel(site, plan, &loaded));
+    NVFP4_TRY(load_into_context(*site.driver, loaded.kernel));
+  }
+  return NVFP4_SUCCESS;
+}
+
+}  // namespace nvfp4

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+// A plan in words, and the command line that makes the problem again.
+#pragma once
+
+#include "host/plan.h"
+
+namespace nvfp4 {
+
+constexpr size_t kReplayBytes = 512;  // ten numbers of 20 digits and their names fit
+
+// "nvfp4 run --m ...": sizes, and whatever else of the problem differs from the default. K > 0.
+void write_replay(const nvfp4_gemm_desc& desc, char* text, size_t bytes);
+
+// `desc` has been checked. Refuses a buffer that is too small, saying how many bytes it needs; what
+// fits is in it even then.
+nvfp4_status explain_gemm(const nvfp4_gemm_desc& desc, bool empty, int32_t capability,
+                          int32_t sm_count, char* buffer, size_t bytes);
+
+}  // namespace nvfp4

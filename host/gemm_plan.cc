@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+// nvfp4_gemm_plan: a prepared problem that is kept. Nothing in it changes after plan_create, so any
+// number of threads may run it.
+#include <cinttypes>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "host/check.h"
+#include "host/launch.h"
+#include "host/rule.h"
+
+struct nvfp4_gemm_plan {
+  nvfp4::PreparedGemm prepared;
+};
+
+namespace nvfp4 {
+
+namespace {
+
+// The one allocation of host memory beside that of nvfp4_set_log_callback.
+nvfp4_status allocate(nvfp4_gemm_plan** plan) {
+  void* memory = nullptr;
+  if (posix_memalign(&memory, alignof(nvfp4_gemm_plan), sizeof(nvfp4_gemm_plan)) != 0) {
+    return fail(NVFP4_STATUS_OUT_OF_MEMORY, "no %zu bytes of host memory for a plan",
+                sizeof(nvfp4_gemm_plan));
+  }
+  *plan = ::new (memory) nvfp4_gemm_plan{};
+  return NVFP4_SUCCESS;
+}
+
+nvfp4_status fill(const nvfp4_gemm_desc& desc, bool empty, PreparedGemm* prepared) {
+  if (empty) {
+    prepared->empty = true;
+    return NVFP4_SUCCESS;
+  }
+  Site site;
+  NVFP4_TRY(find_site(&site));
+  return prepare_gemm(site, desc, prepared);
+}
+
+nvfp4_status check_capability(const Site& site, const PreparedGemm& prepared) {
+  if (site.capability == prepared.capability) return NVFP4_SUCCESS;
+  return fail(NVFP4_STATUS_UNSUPPORTED_ARCH,
+              "the plan was made for compute capability %" PRId32 ".%" PRId32
+              ", the current device has %" PRId32 ".%" PRId32,
+              prepared.capability / 10, prepared.capability % 10, site.capability / 10,
+              site.capability % 10);
+}
+
+// Fields that are NULL keep the plan's address.
+nvfp4_gemm_desc with_addresses(const nvfp4_gemm_desc& desc, const nvfp4_gemm_addresses& x) {
+  nvfp4_gemm_desc g = desc;
+  if (x.a != nullptr) g.a = x.a;
+  if (x.a_scales != nullptr) g.a_scales = x.a_scales;
+  if (x.b != nullptr) g.b = x.b;
+  if (x.b_scales != nullptr) g.b_scales = x.b_scales;
+  if (x.d != nullptr) g.d = x.d;
+  return g;
+}
+
+nvfp4_status run_on_site(const PreparedGemm& prepared, const nvfp4_gemm_addresses* addresses,
+                         void* stream) {
+  Site site;
+  NVFP4_TRY(find_site(&site));
+  NVFP4_TRY(check_capability(site, prepared));
+  if (prepared.desc.k > 0) {
+    LoadedKernel same;  // on another device of the capability it wants its shared memory, too
+    NVFP4_TRY(ready_kernel(site, prepared.plan, &same));
+  }
+  if (addresses == nullptr) {
+    return enqueue_gemm(site, prepared, prepared.desc, prepared.params, stream);
+  }
+  const nvfp4_gemm_desc desc = with_addresses(prepared.desc, *addresses);
+  GemmParams params = prepared.params;
+  if (desc.k > 0) NVFP4_TRY(replace_addresses(*site.driver, prepared, desc, &params));
+  return enqueue_gemm(site, prepared, desc, params, stream);
+}
+
+}  // namespace
+
+}  // namespace nvfp4
+
+using namespace nvfp4;
+
+extern "C" {
+
+nvfp4_status nvfp4_gemm_plan_create(const nvfp4_gemm_desc* desc, nvfp4_gemm_plan** plan) {
+  NVFP4_TRY(rule_not_null("plan", plan));
+  *plan = nullptr;
+  bool empty;
+  NVFP4_TRY(check_gemm(desc, Caller::run, &empty));
+  nvfp4_gemm_plan* made = nullptr;
+  NVFP4_TRY(allocate(&made));
+  const nvfp4_status status = fill(*desc, empty, &made->prepared);
+  if (status == NVFP4_SUCCESS) {
+    *plan = made;
+  } else {
+    free(made);
+  }
+  return status;
+}
+
+nvfp4_status nvfp4_gemm_plan_run(const nvfp4_gemm_plan* plan, const nvfp4_gemm_addresses* addresses,
+                                 void* stream) {
+  NVFP4_TRY(rule_not_null("plan", plan));
+  const PreparedGemm& prepared = plan->prepared;
+  if (addresses != nullptr) NVFP4_TRY(check_addresses_struct(*addresses));
+  if (prepared.empty) return NVFP4_SUCCESS;
+  if (addresses != nullptr) {
+    NVFP4_TRY(check_new_addresses(with_addresses(prepared.desc, *addresses)));
+  }
+  return run_on_site(prepared, addresses, stream);
+}
+
+void nvfp4_gemm_plan_destroy(nvfp4_gemm_plan* plan) { free(plan); }
+
+}  // extern "C"

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+// What an emulator can be asked beside the driver API.
+#pragma once
+
+#include <string>
+
+#include "nvfp4emu.h"
+#include "support/catch.h"
+#include "support/driver.h"
+
+namespace gemm_test {
+
+// The emulator's own entry points; without them the test is skipped.
+struct Emulator {
+  decltype(&nvfp4emu_set) set;
+  decltype(&nvfp4emu_counters) counters;
+  decltype(&nvfp4emu_calls) calls;
+  decltype(&nvfp4emu_reset_calls) reset_calls;
+
+  explicit Emulator(const support::Driver& driver) {
+    find(driver, set, "nvfp4emu_set");
+    find(driver, counters, "nvfp4emu_counters");
+    find(driver, calls, "nvfp4emu_calls");
+    find(driver, reset_calls, "nvfp4emu_reset_calls");
+  }
+  bool present() const { return set && counters && calls && reset_calls; }
+
+  uint64_t counter(const char* name) const {
+    uint64_t value = 0;
+    REQUIRE(counters(name, &value) == 0);
+    return value;
+  }
+
+  // The calls since the last reset, one per line.
+  std::string recorded() const {
+    std::string text(calls(nullptr, 0), '\0');
+    calls(text.data(), text.size());
+    text.pop_back();  // the NUL
+    return text;
+  }
+
+ private:
+  template <typename Function>
+  static void find(const support::Driver& driver, Function& function, const char* name) {
+    function = reinterpret_cast<Function>(driver.extension(name));
+  }
+};
+
+}  // namespace gemm_test
+
+#define USE_EMULATOR(gpu, emulator)                 \
+  const gemm_test::Emulator emulator((gpu).driver); \
+  if (!(emulator).present()) SKIP_TEST("the driver is no emulator")

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+// Plans on the device: the bits of a run, other addresses, many threads.
+#include <sstream>
+#include <thread>
+
+#include "gemm/emulator.h"
+#include "gemm/gpu.h"
+
+using support::Data;
+using support::make_problem;
+using support::Problem;
+
+namespace {
+
+struct Plan {
+  nvfp4_gemm_plan* plan = nullptr;
+  explicit Plan(const nvfp4_gemm_desc& desc) {
+    INFO("plan_create");
+    REQUIRE(nvfp4_gemm_plan_create(&desc, &plan) == NVFP4_SUCCESS);
+  }
+  ~Plan() { nvfp4_gemm_plan_destroy(plan); }
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+};
+
+nvfp4_gemm_addresses addresses_of(const nvfp4_gemm_desc& g) {
+  return {sizeof(nvfp4_gemm_addresses), g.a, g.a_scales, g.b, g.b_scales, g.d};
+}
+
+void require_bits(const support::DeviceGemm& gemm, const Problem& problem) {
+  const support::BitVerdict verdict =
+      support::compare_bits(problem.shape, gemm.d(), support::reference(problem));
+  INFO(verdict.first_difference);
+  REQUIRE(verdict.passed());
+  REQUIRE(gemm.damage() == "");
+}
+
+}  // namespace
+
+TEST_CASE("a plan gives the bits of a run, again and again", "[plan]") {
+  USE_GPU(gpu);
+  const Problem problem =
+      gemm_test::forced(EACH_VARIANT, make_problem({130, 136, 640, 2}, Data::exact, 80));
+  const support::DeviceGemm gemm(gpu.driver, problem);
+  const Plan plan(gemm.desc);
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE(nvfp4_gemm_plan_run(plan.plan, nullptr, nullptr) == NVFP4_SUCCESS);
+    require_bits(gemm, problem);
+  }
+}
+
+TEST_CASE("a plan serves other operands at other addresses", "[plan]") {
+  USE_GPU(gpu);
+  const Problem first = make_problem({130, 136, 640}, Data::exact, 81);
+  const Problem second = make_problem({130, 136, 640}, Data::exact, 82);
+  const support::DeviceGemm one(gpu.driver, first), two(gpu.driver, second);
+  const Plan plan(one.desc);
+  const nvfp4_gemm_addresses others = addresses_of(two.desc);
+  REQUIRE(nvfp4_gemm_plan_run(plan.plan, &others, nullptr) == NVFP4_SUCCESS);
+  require_bits(two, second);
+  REQUIRE(nvfp4_gemm_plan_run(plan.plan, nullptr, nullptr) == NVFP4_SUCCESS);
+  require_bits(one, first);
+
+  // Only the weights of the other.
+  Problem mixed = first;
+  mixed.b = second.b;
+  nvfp4_gemm_addresses weights = {sizeof weights, nullptr,           nullptr,
+                                  two.desc.b,     two.desc.b_scales, nullptr};
+  REQUIRE(nvfp4_gemm_plan_run(plan.plan, &weights, nullptr) == NVFP4_SUCCESS);
+  require_bits(one, mixed);
+}
+
+TEST_CASE("threads run one plan at once, each with a D of its own", "[plan][threads]") {
+  USE_GPU(gpu);
+  const Problem problem = make_problem({65, 129, 320}, Data::exact, 83);
+  const support::DeviceGemm gemm(gpu.driver, problem);
+  const Plan plan(gemm.desc);
+  CUcontext context = nullptr;
+  gpu.driver.check(gpu.driver.cuCtxGetCurrent(&context), "cuCtxGetCurrent");
+  std::vector<std::unique_ptr<support::DeviceGemm>> outputs;
+  for (int i = 0; i < 8; ++i) {
+    outputs.push_back(std::make_unique<support::DeviceGemm>(gpu.driver, problem));
+  }
+  std::vector<nvfp4_status> statuses(outputs.size(), NVFP4_STATUS_INTERNAL);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    threads.emplace_back([&, i] {
+      nvfp4_gemm_addresses x = {sizeof x, nullptr, nullptr, nullptr, nullptr, outputs[i]->desc.d};
+      gpu.driver.cuCtxSetCurrent(context);
+      statuses[i] = nvfp4_gemm_plan_run(plan.plan, &x, nullptr);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    CAPTURE(i);
+    REQUIRE(statuses[i] == NVFP4_SUCCESS);
+    require_bits(*outputs[i], problem);
+  }
+}
+
+TEST_CASE("running a plan is one launch, and new operands two tensor maps more", "[plan][calls]") {
+  USE_GPU(gpu);
+  USE_EMULATOR(gpu, emulator);
+  const Problem problem = make_problem({65, 129, 64}, Data::exact, 84);
+  const support::DeviceGemm one(gpu.driver, problem), two(gpu.driver, problem);
+  const Plan plan(one.desc);
+  const std::string where = "cuCtxGetCurrent\ncuCtxGetDevice\n";
+  emulator.reset_calls();
+  REQUIRE(nvfp4_gemm_plan_run(plan.plan, nullptr, nullptr) == NVFP4_SUCCESS);
+  CHECK(emulator.recorded() == where + "cuLaunchKernelEx\n");
+  const nvfp4_gemm_addresses others = addresses_of(two.desc);
+  emulator.reset_calls();
+  REQUIRE(nvfp4_gemm_plan_run(plan.plan, &others, nullptr) == NVFP4_SUCCESS);
+  CHECK(emulator.recorded() ==
+        where + "cuTensorMapEncodeTiled\ncuTensorMapEncodeTiled\ncuLaunchKernelEx\n");
+}
+
+TEST_CASE("after prepare a first run loads nothing", "[plan][calls]") {
+  USE_GPU(gpu);
+  USE_EMULATOR(gpu, emulator);
+  REQUIRE(nvfp4_prepare() == NVFP4_SUCCESS);
+  const support::DeviceGemm gemm(
+      gpu.driver, gemm_test::forced(EACH_VARIANT, make_problem({65, 129, 64}, Data::exact, 85)));
+  emulator.reset_calls();
+  REQUIRE(gemm.enqueue() == NVFP4_SUCCESS);
+  CHECK(emulator.recorded() ==
+        "cuCtxGetCurrent\ncuCtxGetDevice\ncuTensorMapEncodeTiled\ncuTensorMapEncodeTiled\n"
+        "cuLaunchKernelEx\n");
+}

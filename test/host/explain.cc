@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+// The questions that need no driver: explain and workspace_bytes.
+#include <cstring>
+#include <string>
+
+#include "host/child.h"
+#include "nvfp4_gemm.h"
+#include "support/catch.h"
+
+using host_test::contains;
+
+namespace {
+
+nvfp4_gemm_desc problem(int64_t m, int64_t n, int64_t k, int64_t l = 1) {
+  nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
+  const auto address = [](uint64_t i) { return reinterpret_cast<void*>(i << 44); };
+  g.m = m, g.n = n, g.k = k, g.l = l;
+  g.a = address(1), g.a_ld = k, g.a_batch_stride = m * k;
+  g.b = address(2), g.b_ld = k, g.b_batch_stride = n * k;
+  g.a_scales = address(3), g.b_scales = address(4);
+  g.d = address(5), g.d_ld = n, g.d_batch_stride = m * n;
+  g.a_scale_layout = g.b_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
+  g.a_scales_batch_stride_bytes = int64_t(nvfp4_scale_bytes(m, k, g.a_scale_layout));
+  g.b_scales_batch_stride_bytes = int64_t(nvfp4_scale_bytes(n, k, g.b_scale_layout));
+  g.d_type = NVFP4_TYPE_F16;
+  g.alpha = 1.0f;
+  return g;
+}
+
+std::string explained(const nvfp4_gemm_desc& g, int32_t capability = 100, int32_t sms = 148) {
+  char text[2048];  // the size that the header calls plenty
+  memset(text, 'x', sizeof text);
+  const nvfp4_status status = nvfp4_gemm_explain(&g, capability, sms, text, sizeof text);
+  INFO((status == NVFP4_SUCCESS ? "" : nvfp4_last_error()));
+  REQUIRE(status == NVFP4_SUCCESS);
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("explain says everything about a headline shape") {
+  CHECK(explained(problem(128, 7168, 2048)) ==
+        "problem   M 128, N 7168, K 2048, L 1, D fp16\n"
+        "device    compute capability 10.0, 148 SMs\n"
+        "image     sm_100a cubin, else sm_100f cubin, else compute_100f PTX\n"
+        "variant   sm100_128x64x256\n"
+        "tile      128 weights x 64 tokens, K by 256\n"
+        "stages    8 of 28672 bytes; 229520 bytes of shared memory, 512 columns of tensor memory\n"
+        "grid      112 CTAs of 192 threads\n"
+        "waves     0.76 of 148 SMs, one CTA each\n"
+        "split     1\n"
+        "workspace 0 bytes\n"
+        "bytes     10240000 (A 147456, B 8257536, D 1835008; scales included, each once)\n"
+        "light     1.333 us: memory 1.333 at 7.68 TB/s, FP4 units 0.517 at 1.5 GHz\n"
+        "why       fewest rows fetched by an SM, ceil(tiles / 148) * (weights + tokens):\n"
+        "          * sm100_128x64x256: 112 tiles, 192 rows\n"
+        "          - sm100_128x128x256: 56 tiles, 256 rows\n"
+        "          - sm100_128x256x256: 56 tiles, 384 rows\n"
+        "replay    nvfp4 run --m 128 --n 7168 --k 2048\n");
+}
+
+TEST_CASE("explain gives the published speed of light of the task's shapes") {
+  CHECK(contains(explained(problem(128, 7168, 16384)), "\nlight     8.994 us: memory 8.994 "));
+  CHECK(contains(explained(problem(128, 4096, 7168)), "\nlight     2.354 us: memory 2.354 "));
+  // Many tokens are bound by the FP4 units.
+  CHECK(contains(explained(problem(4096, 4096, 4096)), "\nlight     18.893 us: memory 6.827 at "));
+}
+
+TEST_CASE("The replay line has what differs from the default, and nothing else") {
+  nvfp4_gemm_desc g = problem(65, 129, 320, 2);
+  g.a_ld = 352, g.b_ld = 384, g.d_ld = 131, g.alpha = 0.1f;
+  g.a_batch_stride = 65 * 352, g.b_batch_stride = 0, g.d_batch_stride = 65 * 131;
+  g.variant = "sm100_128x256x256";
+  CHECK(contains(explained(g),
+                 "\nreplay    nvfp4 run --m 65 --n 129 --k 320 --l 2 --alpha 0.100000001 "
+                 "--a-ld 352 --b-ld 384 --d-ld 131 --a-batch-stride 22880 --b-batch-stride 0 "
+                 "--d-batch-stride 8515 --variant sm100_128x256x256\n"));
+  CHECK(contains(explained(g), "\nwhy       desc.variant names it\n"));
+  CHECK(contains(explained(g), " B 23220, "));  // repeated weights are read once
+}
+
+TEST_CASE("explain knows problems without a kernel") {
+  nvfp4_gemm_desc g = problem(128, 256, 0);
+  CHECK(contains(explained(g), "variant   fill\nwhy       K is 0: "));
+  g.m = 0;
+  CHECK(contains(explained(g), "why       M, N or L is 0: nothing is read, written or enqueued\n"));
+}
+
+TEST_CASE("explain takes device identities as numbers: waves change, the plan does not") {
+  const nvfp4_gemm_desc g = problem(512, 7168, 2048);
+  const std::string large = explained(g, 103, 160), small = explained(g, 103, 20);
+  CHECK(contains(large, "image     sm_103a cubin, else sm_100f cubin, else compute_100f PTX\n"));
+  CHECK(contains(large, "grid      112 CTAs"));
+  CHECK(contains(large, "waves     0.70 of 160 SMs"));
+  CHECK(contains(small, "grid      112 CTAs"));
+  CHECK(contains(small, "waves     5.60 of 20 SMs"));
+}
+
+TEST_CASE("explain refuses what a run refuses, and a buffer that is too small") {
+  nvfp4_gemm_desc g = problem(128, 256, 256);
+  char text[64];
+  CHECK(nvfp4_gemm_explain(nullptr, 100, 148, text, sizeof text) == NVFP4_STATUS_NULL_POINTER);
+  CHECK(nvfp4_gemm_explain(&g, 90, 148, text, sizeof text) == NVFP4_STATUS_UNSUPPORTED_ARCH);
+  CHECK(nvfp4_gemm_explain(&g, 100, 0, text, sizeof text) == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(nvfp4_gemm_explain(&g, 100, 148, nullptr, 0) == NVFP4_STATUS_NULL_POINTER);
+
+  const std::string whole = explained(g);
+  CHECK(nvfp4_gemm_explain(&g, 100, 148, text, sizeof text) == NVFP4_STATUS_LIMIT);
+  CHECK(std::string(nvfp4_last_error()) ==
+        "bytes = 64 is less than the " + std::to_string(whole.size() + 1) + " that the text needs");
+  CHECK(text == whole.substr(0, sizeof text - 1));
+  std::string exact(whole.size() + 1, 'x');
+  CHECK(nvfp4_gemm_explain(&g, 100, 148, &exact[0], exact.size() - 1) == NVFP4_STATUS_LIMIT);
+  CHECK(exact.back() == 'x');  // not one byte more
+  CHECK(nvfp4_gemm_explain(&g, 100, 148, &exact[0], exact.size()) == NVFP4_SUCCESS);
+  char none = 'x';
+  CHECK(nvfp4_gemm_explain(&g, 100, 148, &none, 0) == NVFP4_STATUS_LIMIT);
+  CHECK(none == 'x');
+  g.k = 100;
+  CHECK(nvfp4_gemm_explain(&g, 100, 148, text, sizeof text) == NVFP4_STATUS_INVALID_VALUE);
+}
+
+TEST_CASE("workspace_bytes is 0 for every variant, or the refusal of a run") {
+  nvfp4_gemm_desc g = problem(128, 256, 256);
+  for (const char* variant : {static_cast<const char*>(nullptr), "sm100_128x64x256",
+                              "sm100_128x128x256", "sm100_128x256x256"}) {
+    uint64_t bytes = 7;
+    g.variant = variant;
+    CHECK(nvfp4_gemm_workspace_bytes(&g, 100, &bytes) == NVFP4_SUCCESS);
+    CHECK(bytes == 0);
+  }
+  uint64_t bytes = 7;
+  CHECK(nvfp4_gemm_workspace_bytes(&g, 100, nullptr) == NVFP4_STATUS_NULL_POINTER);
+  CHECK(nvfp4_gemm_workspace_bytes(&g, 75, &bytes) == NVFP4_STATUS_UNSUPPORTED_ARCH);
+  g.a = nullptr;
+  CHECK(nvfp4_gemm_workspace_bytes(&g, 100, &bytes) == NVFP4_STATUS_NULL_POINTER);
+  CHECK(bytes == 7);
+}
