@@ -75,6 +75,9 @@ constexpr uint32_t only(int32_t value) { return 1u << value; }
 constexpr uint32_t kBothLayouts = only(NVFP4_SCALE_LAYOUT_128X4) | only(NVFP4_SCALE_LAYOUT_LINEAR);
 constexpr uint32_t k128x4 = only(NVFP4_SCALE_LAYOUT_128X4);
 
+constexpr uint32_t kEveryPdl =
+    only(NVFP4_PDL_OFF) | only(NVFP4_PDL_ON) | only(NVFP4_PDL_ON_STATIC_WEIGHTS);
+
 using Desc = nvfp4_gemm_desc;
 constexpr EnumField kEnumFields[] = {
     {"a_scale_layout", &Desc::a_scale_layout, 1, 2, k128x4, kBothLayouts},
@@ -90,7 +93,7 @@ constexpr EnumField kEnumFields[] = {
     {"scalar_mode", &Desc::scalar_mode, 0, 1, only(NVFP4_SCALARS_HOST), only(NVFP4_SCALARS_HOST)},
     {"activation", &Desc::activation, 0, 3, only(NVFP4_ACTIVATION_NONE),
      only(NVFP4_ACTIVATION_NONE)},
-    {"pdl", &Desc::pdl, 0, 2, only(NVFP4_PDL_OFF), only(NVFP4_PDL_OFF)},
+    {"pdl", &Desc::pdl, 0, 2, kEveryPdl, kEveryPdl},
 };
 
 nvfp4_status check_enums(const nvfp4_gemm_desc& g, Caller caller) {

@@ -145,6 +145,7 @@ void write_replay(const nvfp4_gemm_desc& g, char* text, size_t bytes) {
     line.add(" --a-batch-stride %" PRId64 " --b-batch-stride %" PRId64 " --d-batch-stride %" PRId64,
              g.a_batch_stride, g.b_batch_stride, g.d_batch_stride);
   }
+  if (g.pdl != NVFP4_PDL_OFF) line.add(" --pdl %" PRId32, g.pdl);
   if (g.variant != nullptr) line.add(" --variant %s", g.variant);
 }
 
@@ -178,8 +179,8 @@ nvfp4_status explain_gemm(const nvfp4_gemm_desc& g, bool empty, int32_t capabili
     if (g.k > 0) add_replay(g, &text);
   }
   if (text.needed() <= bytes) return NVFP4_SUCCESS;
-  return fail(NVFP4_STATUS_LIMIT, "bytes = %zu is less than the %zu that the text needs", bytes,
-              text.needed());
+  return fail(NVFP4_STATUS_INVALID_VALUE, "bytes = %zu is less than the %zu that the text needs",
+              bytes, text.needed());
 }
 
 }  // namespace nvfp4

@@ -46,6 +46,7 @@ nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const P
   p->tiles_m = plan.tiles_m;
   p->tiles_n = plan.tiles_n;
   p->alpha = g.alpha;
+  p->weights_are_static = g.pdl == NVFP4_PDL_ON_STATIC_WEIGHTS;
   return NVFP4_SUCCESS;
 }
 
@@ -59,6 +60,15 @@ nvfp4_status enqueue_kernel(const Driver& driver, const PreparedGemm& prepared,
   config.blockDimY = config.blockDimZ = 1;
   config.sharedMemBytes = variant.shared_bytes;
   config.hStream = stream;
+  // The kernel may start before earlier work of the stream has finished; it waits by itself
+  // (griddepcontrol.wait), before its first read of what that work may write.
+  CUlaunchAttribute early{};
+  early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+  early.value.programmaticStreamSerializationAllowed = 1;
+  if (prepared.desc.pdl != NVFP4_PDL_OFF) {
+    config.attrs = &early;
+    config.numAttrs = 1;
+  }
   void* arguments[] = {const_cast<GemmParams*>(&params)};  // read by the call, never written
   // A CUkernel stands for its CUfunction in the current context (cuLaunchKernelEx, driver API).
   const CUresult result = driver.cuLaunchKernelEx(

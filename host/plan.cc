@@ -40,6 +40,16 @@ constexpr uint32_t kWidest = kVariantCount - 1;
 static_assert(kCapabilities[0] == 100 && kServes100 == 1u << 0);
 static_assert(kCapabilities[1] == 103 && kServes103 == 1u << 1);
 
+nvfp4_status refuse_variant(const char* name) {
+  char names[256] = "";
+  size_t length = 0;
+  for (const Variant& known : kVariants) {
+    length +=
+        static_cast<size_t>(snprintf(names + length, sizeof names - length, " %s", known.name));
+  }
+  return fail(NVFP4_STATUS_INVALID_VALUE, "variant = \"%.64s\" is none of:%s", name, names);
+}
+
 nvfp4_status refuse_capability(int32_t capability) {
   char served[64] = "";
   size_t length = 0;
@@ -99,14 +109,10 @@ nvfp4_status find_capability(int32_t capability, uint32_t* index) {
 }
 
 nvfp4_status find_variant(const char* name, uint32_t* index) {
-  char names[256] = "";
-  size_t length = 0;
   for (*index = 0; *index < kVariantCount; ++*index) {
-    const char* known = kVariants[*index].name;
-    if (strcmp(name, known) == 0) return NVFP4_SUCCESS;
-    length += static_cast<size_t>(snprintf(names + length, sizeof names - length, " %s", known));
+    if (strcmp(name, kVariants[*index].name) == 0) return NVFP4_SUCCESS;
   }
-  return fail(NVFP4_STATUS_INVALID_VALUE, "variant = \"%.64s\" is none of:%s", name, names);
+  return refuse_variant(name);
 }
 
 const Variant& variant_of_fewest_tiles(const nvfp4_gemm_desc& desc) {

@@ -174,7 +174,8 @@ enum {
 
 /* Programmatic dependent launch. OFF: the kernel starts after all earlier work of the stream. ON: it
  * may start early and waits before its first read. ON_STATIC_WEIGHTS: B and its scales are promised
- * not to be written by the kernel before, so they may be loaded ahead of that wait. Only OFF yet. */
+ * not to be written by earlier work that may still run, so they may be loaded ahead of that wait. D has
+ * the same bits in all three. Where K = 0 the field has no effect: D is filled. */
 enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
 
 /* One problem: L independent products that share M, N, K and the leading dimensions.
@@ -318,8 +319,8 @@ NVFP4_API nvfp4_status nvfp4_gemm_workspace_bytes(const nvfp4_gemm_desc *desc,
  * grid, waves on a device of sm_count SMs, bytes, the least time that a B200's memory (7.68 TB/s) and
  * FP4 units (1.5 GHz) allow, what the planner compared, and a command line that makes the same problem
  * again (batch strides of scales excepted). The wording may change with any version. The variant depends
- * on the problem alone, never on sm_count. LIMIT: the buffer is too small; it holds what fits, NUL at
- * the end, and the sentence says how many bytes it takes. 2048 are plenty.             Since 0.1 */
+ * on the problem alone, never on sm_count. INVALID_VALUE: the buffer is too small; it holds what fits,
+ * NUL at the end, and the sentence says how many bytes it takes. 2048 are plenty.      Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_explain(const nvfp4_gemm_desc *desc, int32_t compute_capability,
                                           int32_t sm_count, char *buffer, size_t bytes);
 

@@ -30,10 +30,12 @@ struct GemmParams {
   uint32_t m, n, k;        // k a multiple of 64
   uint32_t tiles_m, tiles_n;
   float alpha;
+  uint32_t weights_are_static;  // 1: no earlier grid writes them, they may be loaded before its end
 };
 // Host and device compilers agree on the layout.
 static_assert(sizeof(GemmParams) == 384 && alignof(GemmParams) == 128);
 static_assert(offsetof(GemmParams, tokens) == 128 && offsetof(GemmParams, d) == 288);
 static_assert(offsetof(GemmParams, m) == 312 && offsetof(GemmParams, alpha) == 332);
+static_assert(offsetof(GemmParams, weights_are_static) == 336);
 
 }  // namespace nvfp4

@@ -84,28 +84,40 @@ __device__ inline void load_scales(uint32_t dst, const uint8_t* scales, uint32_t
   ptx::cp_async_bulk(dst, scales + tile * kScaleTileBytes, bytes, bar, policy);
 }
 
-// Fills one stage. Weights are used once per row of token tiles, tokens by every weight tile.
+// What one filling brings to full[stage], weights and tokens together.
 template <typename Tile>
-__device__ void load_stage(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
+__device__ void expect_stage(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
+  const uint32_t bar = cta.full(stage);
+  const uint32_t scale_bytes = cta.steps(filling) * kScaleTileBytes;
+  ptx::mbarrier_arrive_expect_tx(
+      bar, Tile::kWeightBytes + Tile::kTokenBytes + (1 + Tile::kTokenScaleBlocks) * scale_bytes);
+}
+
+// Weights are used once per row of token tiles.
+template <typename Tile>
+__device__ void load_weights(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
+  const GemmParams& p = cta.p;
+  const uint32_t bar = cta.full(stage);
+  ptx::cp_async_bulk_tensor_3d(cta.weights(stage), &p.weights, filling * (Tile::kK / 2),
+                               cta.tile.weight_tile * Tile::kWeights, cta.tile.batch, bar,
+                               ptx::kEvictFirst);
+  load_scales(cta.weight_scales(stage),
+              p.weight_scales + cta.tile.batch * p.weight_scales_batch_bytes, cta.tile.weight_tile,
+              cta.k_steps, filling * Tile::kSteps, cta.steps(filling) * kScaleTileBytes, bar,
+              ptx::kEvictFirst);
+}
+
+// Tokens are used by every weight tile.
+template <typename Tile>
+__device__ void load_tokens(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
   const GemmParams& p = cta.p;
   const uint32_t bar = cta.full(stage);
   const uint32_t first_step = filling * Tile::kSteps;
   const uint32_t scale_bytes = cta.steps(filling) * kScaleTileBytes;
-  ptx::mbarrier_arrive_expect_tx(
-      bar, Tile::kWeightBytes + Tile::kTokenBytes + (1 + Tile::kTokenScaleBlocks) * scale_bytes);
-
-  const uint32_t k_byte = filling * (Tile::kK / 2);
-  ptx::cp_async_bulk_tensor_3d(cta.weights(stage), &p.weights, k_byte,
-                               cta.tile.weight_tile * Tile::kWeights, cta.tile.batch, bar,
-                               ptx::kEvictFirst);
-  ptx::cp_async_bulk_tensor_3d(cta.tokens(stage), &p.tokens, k_byte,
+  ptx::cp_async_bulk_tensor_3d(cta.tokens(stage), &p.tokens, filling * (Tile::kK / 2),
                                cta.tile.token_tile * Tile::kTokens, cta.tile.batch, bar,
                                ptx::kEvictLast);
-
-  const uint8_t* weight_scales = p.weight_scales + cta.tile.batch * p.weight_scales_batch_bytes;
   const uint8_t* token_scales = p.token_scales + cta.tile.batch * p.token_scales_batch_bytes;
-  load_scales(cta.weight_scales(stage), weight_scales, cta.tile.weight_tile, cta.k_steps,
-              first_step, scale_bytes, bar, ptx::kEvictFirst);
   // A bulk copy does not clip: the second block of a 256-token tile may not exist. Its place is
   // taken by the last one; only rows beyond M see it.
   const uint32_t last_block = (p.m - 1) / kScaleTileRows;
@@ -116,12 +128,38 @@ __device__ void load_stage(const Cta<Tile>& cta, uint32_t filling, uint32_t stag
   }
 }
 
-// The first filling of every stage, before anything else happens in the CTA.
+template <typename Tile>
+__device__ void load_stage(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
+  expect_stage(cta, filling, stage);
+  load_weights(cta, filling, stage);
+  load_tokens(cta, filling, stage);
+}
+
+// The first filling of every stage, before anything else happens in the CTA. Earlier grids may
+// still run up to griddepcontrol.wait; whatever they write is read after it: tokens always, weights
+// unless the caller promised otherwise. D is stored later still, since it comes from tokens.
 template <typename Tile>
 __device__ void load_first_fillings(const Cta<Tile>& cta) {
+  const uint32_t fillings = min(Tile::kStages, cta.fillings);
+  if (cta.p.weights_are_static != 0) {
+#pragma unroll
+    for (uint32_t filling = 0; filling < Tile::kStages; ++filling) {
+      if (filling < fillings) {
+        expect_stage(cta, filling, filling);
+        load_weights(cta, filling, filling);
+      }
+    }
+    ptx::griddepcontrol_wait();
+#pragma unroll
+    for (uint32_t filling = 0; filling < Tile::kStages; ++filling) {
+      if (filling < fillings) load_tokens(cta, filling, filling);
+    }
+    return;
+  }
+  ptx::griddepcontrol_wait();
 #pragma unroll
   for (uint32_t filling = 0; filling < Tile::kStages; ++filling) {
-    if (filling < cta.fillings) load_stage(cta, filling, filling);
+    if (filling < fillings) load_stage(cta, filling, filling);
   }
 }
 
@@ -216,7 +254,6 @@ __device__ void gemm_sm100(const GemmParams& p) {
       ptx::prefetch_tensormap(&p.weights);
       ptx::prefetch_tensormap(&p.tokens);
       init_barriers(cta);
-      ptx::griddepcontrol_wait();
       load_first_fillings(cta);
       ptx::griddepcontrol_launch_dependents();
     }

@@ -101,8 +101,9 @@ const Rule kRules[] = {
     {"activation SILU", [](Desc& g) { g.activation = 3; }, NVFP4_STATUS_NOT_SUPPORTED,
      "activation = 3"},
     {"pdl 3", [](Desc& g) { g.pdl = 3; }, NVFP4_STATUS_INVALID_ENUM, "pdl = 3"},
-    {"pdl ON", [](Desc& g) { g.pdl = 1; }, NVFP4_STATUS_NOT_SUPPORTED, "pdl = 1"},
-    {"pdl ON_STATIC_WEIGHTS", [](Desc& g) { g.pdl = 2; }, NVFP4_STATUS_NOT_SUPPORTED, "pdl = 2"},
+    {"pdl -1", [](Desc& g) { g.pdl = -1; }, NVFP4_STATUS_INVALID_ENUM, "pdl = -1"},
+    {"pdl ON", [](Desc& g) { g.pdl = 1; }, NVFP4_SUCCESS, ""},
+    {"pdl ON_STATIC_WEIGHTS", [](Desc& g) { g.pdl = 2; }, NVFP4_SUCCESS, ""},
     {"reserved", [](Desc& g) { g.reserved = 1; }, NVFP4_STATUS_INVALID_VALUE, "reserved = 1"},
 
     // not there yet

@@ -110,6 +110,20 @@ TEST_CASE("A run makes two tensor maps and one launch, with the numbers of the p
                  "tiles=4,3 alpha=1.5"));
 }
 
+TEST_CASE("pdl is one launch attribute, and a promise about weights one parameter") {
+  const Lines lines = probe(DriverChoice::fake, "run run-pdl1 run-pdl2");
+  CHECK(starting_with(lines, "NVFP4_SUCCESS").size() == 3);
+  const Lines launches = starting_with(lines, "call cuLaunchKernelEx");
+  REQUIRE(launches.size() == 3);
+  CHECK(contains(launches[0], " attributes=0 "));
+  CHECK(contains(launches[0], " static=0 -> 0"));
+  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION is 6.
+  CHECK(contains(launches[1], " attributes=1 "));
+  CHECK(contains(launches[1], " static=0 attribute=6,1 -> 0"));
+  CHECK(contains(launches[2], " attributes=1 "));
+  CHECK(contains(launches[2], " static=1 attribute=6,1 -> 0"));
+}
+
 TEST_CASE("The kernel may use as much shared memory as it is launched with") {
   const Lines lines = probe(DriverChoice::fake, "run");
   const std::regex allowed(

@@ -70,11 +70,11 @@ TEST_CASE("The replay line has what differs from the default, and nothing else")
   nvfp4_gemm_desc g = problem(65, 129, 320, 2);
   g.a_ld = 352, g.b_ld = 384, g.d_ld = 131, g.alpha = 0.1f;
   g.a_batch_stride = 65 * 352, g.b_batch_stride = 0, g.d_batch_stride = 65 * 131;
-  g.variant = "sm100_128x256x256";
+  g.variant = "sm100_128x256x256", g.pdl = NVFP4_PDL_ON;
   CHECK(contains(explained(g),
                  "\nreplay    nvfp4 run --m 65 --n 129 --k 320 --l 2 --alpha 0.100000001 "
                  "--a-ld 352 --b-ld 384 --d-ld 131 --a-batch-stride 22880 --b-batch-stride 0 "
-                 "--d-batch-stride 8515 --variant sm100_128x256x256\n"));
+                 "--d-batch-stride 8515 --pdl 1 --variant sm100_128x256x256\n"));
   CHECK(contains(explained(g), "\nwhy       desc.variant names it\n"));
   CHECK(contains(explained(g), " B 23220, "));  // repeated weights are read once
 }
@@ -105,16 +105,17 @@ TEST_CASE("explain refuses what a run refuses, and a buffer that is too small") 
   CHECK(nvfp4_gemm_explain(&g, 100, 148, nullptr, 0) == NVFP4_STATUS_NULL_POINTER);
 
   const std::string whole = explained(g);
-  CHECK(nvfp4_gemm_explain(&g, 100, 148, text, sizeof text) == NVFP4_STATUS_LIMIT);
+  CHECK(nvfp4_gemm_explain(&g, 100, 148, text, sizeof text) == NVFP4_STATUS_INVALID_VALUE);
   CHECK(std::string(nvfp4_last_error()) ==
         "bytes = 64 is less than the " + std::to_string(whole.size() + 1) + " that the text needs");
   CHECK(text == whole.substr(0, sizeof text - 1));
   std::string exact(whole.size() + 1, 'x');
-  CHECK(nvfp4_gemm_explain(&g, 100, 148, &exact[0], exact.size() - 1) == NVFP4_STATUS_LIMIT);
+  CHECK(nvfp4_gemm_explain(&g, 100, 148, &exact[0], exact.size() - 1) ==
+        NVFP4_STATUS_INVALID_VALUE);
   CHECK(exact.back() == 'x');  // not one byte more
   CHECK(nvfp4_gemm_explain(&g, 100, 148, &exact[0], exact.size()) == NVFP4_SUCCESS);
   char none = 'x';
-  CHECK(nvfp4_gemm_explain(&g, 100, 148, &none, 0) == NVFP4_STATUS_LIMIT);
+  CHECK(nvfp4_gemm_explain(&g, 100, 148, &none, 0) == NVFP4_STATUS_INVALID_VALUE);
   CHECK(none == 'x');
   g.k = 100;
   CHECK(nvfp4_gemm_explain(&g, 100, 148, text, sizeof text) == NVFP4_STATUS_INVALID_VALUE);

@@ -86,8 +86,8 @@ class Info(unittest.TestCase):
 class Explain(unittest.TestCase):
     def test_needs_no_driver_and_its_replay_line_runs(self):
         done = run("explain", "--m", "65", "--n", "129", "--k", "320", "--l", "2", "--a-ld", "352",
-                   "--d-ld", "131", "--b-batch-stride", "0", "--alpha", "0.5", "--variant",
-                   "sm100_128x128x256", LD_LIBRARY_PATH="")
+                   "--d-ld", "131", "--b-batch-stride", "0", "--alpha", "0.5", "--pdl", "2",
+                   "--variant", "sm100_128x128x256", LD_LIBRARY_PATH="")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("variant   sm100_128x128x256", done.stdout)
         replay = done.stdout.split("replay    nvfp4 ")[1].split()

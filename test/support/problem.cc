@@ -213,6 +213,7 @@ nvfp4_gemm_desc make_desc(const Problem& p, int32_t scale_layout) {
   g.d_type = NVFP4_TYPE_F16;
   g.alpha = p.alpha;
   g.variant = p.variant;
+  g.pdl = p.pdl;
   return g;
 }
 

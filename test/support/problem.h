@@ -71,6 +71,7 @@ struct Problem {
   int64_t scales_gap_bytes = 0;
   float alpha = 1.0f;
   const char* variant = nullptr;  // forces one
+  int32_t pdl = NVFP4_PDL_OFF;
 
   int64_t d_elements() const;  // from the first to the last element of D, gaps included
 };

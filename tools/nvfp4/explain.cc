@@ -27,6 +27,7 @@ nvfp4_gemm_desc describe(const RunOptions& options) {
   g.b_scales_batch_stride_bytes = int64_t(nvfp4_scale_bytes(s.n, s.k, g.b_scale_layout));
   g.d_type = NVFP4_TYPE_F16;
   g.alpha = options.alpha.value_or(1.0f);
+  g.pdl = options.pdl;
   g.variant = options.variant.empty() ? nullptr : options.variant.c_str();
   return g;
 }

@@ -37,6 +37,8 @@ std::vector<CLI::Option*> add_problem(CLI::App& app, RunOptions& options) {
       app.add_option("--a-batch-stride", options.a_batch_stride, "batches of A, elements apart"),
       app.add_option("--b-batch-stride", options.b_batch_stride, "batches of B, elements apart"),
       app.add_option("--d-batch-stride", options.d_batch_stride, "batches of D, elements apart"),
+      app.add_option("--pdl", options.pdl, "programmatic launch: 0 off, 1 on, 2 static weights")
+          ->check(CLI::Range(0, 2)),
   };
 }
 

@@ -185,6 +185,7 @@ int run(const RunOptions& options) {
   std::optional<Problem> problem;
   if (!options.headline) problem = problem_of(options);
   if (problem && !options.variant.empty()) problem->variant = options.variant.c_str();
+  if (problem) problem->pdl = options.pdl;
   const support::Driver& driver = support::Driver::get();
   const std::vector<support::DeviceInfo> devices = support::devices(driver);
   if (size_t(options.device) >= devices.size()) {

@@ -68,8 +68,16 @@ Step proxy_order(Warp& w, const Instr&, uint32_t) {
   return Step::next;
 }
 
-// One grid runs at a time, so what griddepcontrol.wait waits for is over.
+// One grid runs at a time, so what griddepcontrol.wait waits for is over, and nothing depends on
+// launch_dependents. What a CTA loaded before it waited is counted: an earlier grid may still be
+// writing that.
 Step nothing(Warp&, const Instr&, uint32_t) { return Step::next; }
+
+Step wait_for_grids(Warp& w, const Instr&, uint32_t) {
+  Counters& c = w.cta.counters;
+  if (c.dependency_waits++ == 0) c.early_bytes = c.tma_bytes + c.bulk_bytes;
+  return Step::next;
+}
 
 Step sleep(Warp& w, const Instr& in, uint32_t active) {
   for_lanes(active, [&](uint32_t i) { w.get(in.ops[0], i); });
@@ -134,7 +142,9 @@ Exec bind_fence_proxy(const Instr& in, std::string&) {
   const bool async = in.has(Mod::async) || in.has(Mod::async_generic);
   return async && !in.has(Mod::global) ? proxy_order : order;
 }
-Exec bind_griddepcontrol(const Instr&, std::string&) { return nothing; }
+Exec bind_griddepcontrol(const Instr& in, std::string&) {
+  return in.has(Mod::wait) ? wait_for_grids : nothing;
+}
 Exec bind_nanosleep(const Instr&, std::string&) { return sleep; }
 Exec bind_setmaxnreg(const Instr&, std::string&) { return set_registers; }
 

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+// Programmatic dependent launch: the same bits, and nothing read too early. The emulator runs one
+// grid at a time; it counts what a CTA has asked to be loaded when it waits for earlier grids.
+#include "gemm/emulator.h"
+#include "gemm/gpu.h"
+
+using gemm_test::forced;
+using support::Data;
+using support::make_problem;
+using support::Problem;
+
+namespace {
+
+Problem with_pdl(int32_t pdl, Problem problem) {
+  problem.pdl = pdl;
+  return problem;
+}
+
+}  // namespace
+
+TEST_CASE("pdl changes no bit", "[pdl]") {
+  USE_GPU(gpu);
+  const char* variant = EACH_VARIANT;
+  // Shorter than the ring, as long, and longer.
+  const int64_t k = GENERATE(64, 1024, 1600, 4416);
+  const Problem problem = forced(variant, make_problem({130, 136, k, 2}, Data::random, 90));
+  const std::vector<uint16_t> off = support::run_on_device(gpu.driver, problem);
+  CAPTURE(variant, k);
+  CHECK(support::run_on_device(gpu.driver, with_pdl(NVFP4_PDL_ON, problem)) == off);
+  CHECK(support::run_on_device(gpu.driver, with_pdl(NVFP4_PDL_ON_STATIC_WEIGHTS, problem)) == off);
+}
+
+TEST_CASE("before the wait nothing is loaded, or static weights and their scales", "[pdl][count]") {
+  USE_GPU(gpu);
+  USE_EMULATOR(gpu, emulator);
+  struct Row {
+    const char* variant;
+    uint64_t tiles, stages;
+  };
+  const Row row = GENERATE(Row{"sm100_128x64x256", 5 * 2, 8}, Row{"sm100_128x128x256", 3 * 2, 6},
+                           Row{"sm100_128x256x256", 2 * 2, 4});
+  const uint64_t fillings = GENERATE(1, 4, 5, 8, 11);
+  CAPTURE(row.variant, fillings);
+  const support::Shape shape{300, 200, int64_t(256 * fillings)};
+  const Problem problem = forced(row.variant, make_problem(shape, Data::exact, 91));
+  constexpr uint64_t kWeightBytes = 128 * 256 / 2 + 128 * 256 / 16;
+  const uint64_t early = row.tiles * std::min(fillings, row.stages) * kWeightBytes;
+
+  for (const int32_t pdl : {NVFP4_PDL_OFF, NVFP4_PDL_ON, NVFP4_PDL_ON_STATIC_WEIGHTS}) {
+    CAPTURE(pdl);
+    support::run_on_device(gpu.driver, with_pdl(pdl, problem));
+    CHECK(emulator.counter("dependency_waits") == row.tiles);
+    CHECK(emulator.counter("early_bytes") == (pdl == NVFP4_PDL_ON_STATIC_WEIGHTS ? early : 0));
+    CHECK(emulator.counter("tma_loads") == row.tiles * fillings * 2);
+  }
+}
+
+TEST_CASE("a plan keeps its pdl", "[pdl][plan]") {
+  USE_GPU(gpu);
+  USE_EMULATOR(gpu, emulator);
+  const Problem problem =
+      with_pdl(NVFP4_PDL_ON_STATIC_WEIGHTS, make_problem({65, 129, 320}, Data::exact, 92));
+  const support::DeviceGemm gemm(gpu.driver, problem);
+  nvfp4_gemm_plan* plan = nullptr;
+  REQUIRE(nvfp4_gemm_plan_create(&gemm.desc, &plan) == NVFP4_SUCCESS);
+  const nvfp4_status status = nvfp4_gemm_plan_run(plan, nullptr, nullptr);
+  nvfp4_gemm_plan_destroy(plan);
+  REQUIRE(status == NVFP4_SUCCESS);
+  CHECK(support::compare_bits(problem.shape, gemm.d(), support::reference(problem)).passed());
+  CHECK(emulator.counter("early_bytes") > 0);
+}
