@@ -49,6 +49,7 @@ include kernel/kernel.mk
 include host/host.mk
 include tools/emulator/emulator.mk
 include tools/nvfp4/nvfp4.mk
+include tools/package/package.mk
 include test/test.mk
 
 # ---- set-up --------------------------------------------------------------------------------------

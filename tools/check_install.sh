@@ -1,0 +1,78 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# check_install.sh BUILD: installs to a DESTDIR, builds and runs the programs of test/consumer
+# against it as their authors would, uninstalls, and looks for what is left.
+set -eu
+build=$1
+cd "$(dirname "$0")/.."
+. tools/gate.sh
+CC=${CC:-gcc} CXX=${CXX:-g++}
+work=$build/consumer
+rm -rf "$work"
+mkdir -p "$work"
+root=$(pwd)/$work/root
+export PREFIX=/opt/nvfp4gemm LIBDIR=/opt/nvfp4gemm/lib64 INCLUDEDIR=/opt/nvfp4gemm/include
+export BINDIR=/opt/nvfp4gemm/bin DESTDIR="$root"
+lib=$root$LIBDIR
+installed() { (cd "$root" && find . ! -type d | LC_ALL=C sort); }
+needed() { readelf -dW "$1" 2>&1 | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'; }
+
+check "make install's script runs" tools/package/install.sh install "$build"
+equal "the installation holds these files" "./opt/nvfp4gemm/include/nvfp4_gemm.h
+./opt/nvfp4gemm/lib64/cmake/nvfp4gemm/nvfp4gemmConfig.cmake
+./opt/nvfp4gemm/lib64/cmake/nvfp4gemm/nvfp4gemmConfigVersion.cmake
+./opt/nvfp4gemm/lib64/libnvfp4gemm.a
+./opt/nvfp4gemm/lib64/libnvfp4gemm.so
+./opt/nvfp4gemm/lib64/libnvfp4gemm.so.0
+./opt/nvfp4gemm/lib64/libnvfp4gemm.so.0.1.0
+./opt/nvfp4gemm/lib64/pkgconfig/nvfp4gemm.pc" "$(installed)"
+equal "the soname is the link beside the library" libnvfp4gemm.so.0 \
+  "$(readelf -dW "$lib/libnvfp4gemm.so" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')"
+equal "no installed text names the build or the DESTDIR" "" \
+  "$(grep -rlIF "$(pwd)" "$root" || true)"
+
+# Hidden symbols are local in the archive: it offers what the shared library offers.
+equal "the archive defines the functions of the library and nothing else" \
+  "$(cat test/golden/symbols.txt)" \
+  "$(nm -g --defined-only "$lib/libnvfp4gemm.a" | awk 'NF == 3 { print $3 }' | LC_ALL=C sort)"
+
+if command -v pkg-config >/dev/null; then
+  export PKG_CONFIG_LIBDIR="$lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$root"
+  equal "pkg-config knows the header's version" 0.1.0 "$(pkg-config --modversion nvfp4gemm)"
+  # shellcheck disable=SC2046
+  check "a C program builds with pkg-config's flags" "$CC" -std=c99 -Wall -Wextra -Wpedantic -Werror \
+    $(pkg-config --cflags nvfp4gemm) -o "$work/c" test/consumer/consumer.c \
+    $(pkg-config --libs nvfp4gemm)
+  check "it finds the library by soname and gets the right product" \
+    env LD_LIBRARY_PATH="$lib" "$work/c"
+  # shellcheck disable=SC2046
+  check "a C++ program builds with pkg-config's flags" "$CXX" -std=c++17 -Wall -Wextra -Werror \
+    $(pkg-config --cflags nvfp4gemm) -o "$work/cc" test/consumer/consumer.cc \
+    $(pkg-config --libs nvfp4gemm)
+  check "it gets the right product" env LD_LIBRARY_PATH="$lib" "$work/cc"
+  # shellcheck disable=SC2046
+  check "a C program links the archive with the private libraries" "$CC" -std=c99 \
+    $(pkg-config --cflags nvfp4gemm) -o "$work/static" test/consumer/consumer.c \
+    $(pkg-config --static --libs nvfp4gemm | sed 's/-lnvfp4gemm/-l:libnvfp4gemm.a/')
+  check "it runs without the shared library" "$work/static"
+  equal "it does not name the shared library" "" "$(needed "$work/static" | grep nvfp4 || true)"
+else
+  skip "the programs that use pkg-config" "there is no pkg-config here"
+fi
+
+if command -v cmake >/dev/null; then
+  check "a CMake project finds the package, and no version that is not there" \
+    cmake -S test/consumer -B "$work/cmake" -DCMAKE_C_COMPILER="$CC" -DCMAKE_CXX_COMPILER="$CXX" \
+    -Dnvfp4gemm_DIR="$lib/cmake/nvfp4gemm" -DINSTALLED_CONFIG="$lib/cmake/nvfp4gemm"
+  check "it builds" env -u MAKEFLAGS cmake --build "$work/cmake"
+  check "its program with nvfp4gemm::nvfp4gemm gets the right product" "$work/cmake/consumer_shared"
+  check "its program with nvfp4gemm::static gets the right product" "$work/cmake/consumer_static"
+  equal "the second does not name the shared library" "" \
+    "$(needed "$work/cmake/consumer_static" | grep nvfp4 || true)"
+else
+  skip "the CMake project" "there is no cmake here"
+fi
+
+check "make uninstall's script runs" tools/package/install.sh uninstall "$build"
+equal "nothing is left" "" "$(installed)"
+finish

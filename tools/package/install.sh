@@ -1,0 +1,56 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# install.sh install|uninstall BUILD: PREFIX, LIBDIR, INCLUDEDIR, BINDIR and DESTDIR come from the
+# environment; PROGRAM=1 includes the command line. Both read one list, so nothing stays behind.
+set -eu
+action=$1 build=$2
+cd "$(dirname "$0")/../.."
+number() { sed -n "s/^#define NVFP4_VERSION_$1 //p" include/nvfp4_gemm.h; }
+major=$(number MAJOR)
+version=$major.$(number MINOR).$(number PATCH)
+cmake=$LIBDIR/cmake/nvfp4gemm
+tab=$(printf '\t')
+
+# mode, source, target. A mode of "link" makes a symbolic link with that content, "fill" a text file
+# from a template.
+list() {
+  sed 's/ *| */\t/g' <<LIST
+644  | include/nvfp4_gemm.h | $INCLUDEDIR/nvfp4_gemm.h
+755  | $build/libnvfp4gemm.so | $LIBDIR/libnvfp4gemm.so.$version
+link | libnvfp4gemm.so.$version | $LIBDIR/libnvfp4gemm.so.$major
+link | libnvfp4gemm.so.$major | $LIBDIR/libnvfp4gemm.so
+644  | $build/libnvfp4gemm.a | $LIBDIR/libnvfp4gemm.a
+fill | tools/package/nvfp4gemm.pc.in | $LIBDIR/pkgconfig/nvfp4gemm.pc
+fill | tools/package/nvfp4gemmConfig.cmake.in | $cmake/nvfp4gemmConfig.cmake
+fill | tools/package/nvfp4gemmConfigVersion.cmake.in | $cmake/nvfp4gemmConfigVersion.cmake
+LIST
+  [ -z "${PROGRAM:-}" ] || printf '755\t%s\t%s\n' "$build/obj/package/nvfp4" "$BINDIR/nvfp4"
+}
+
+# Relative, so that an installation can be moved, or lie under a DESTDIR.
+from_cmake() { realpath -m --relative-to="$cmake" "$1"; }
+fill() {
+  sed -e "s|@VERSION@|$version|g" -e "s|@MAJOR@|$major|g" -e "s|@PREFIX@|$PREFIX|g" \
+    -e "s|@LIBDIR@|$LIBDIR|g" -e "s|@INCLUDEDIR@|$INCLUDEDIR|g" \
+    -e "s|@CMAKE_TO_LIBDIR@|$(from_cmake "$LIBDIR")|g" \
+    -e "s|@CMAKE_TO_INCLUDEDIR@|$(from_cmake "$INCLUDEDIR")|g" "$1"
+}
+
+put() {
+  mkdir -p "$(dirname "$3")"
+  case $1 in
+    link) ln -sfn "$2" "$3" ;;
+    fill) rm -f "$3"; fill "$2" >"$3"; chmod 644 "$3" ;;
+    *) install -m "$1" "$2" "$3" ;;
+  esac
+}
+
+list | while IFS=$tab read -r mode source target; do
+  printf '  %-9s %s\n' "$action" "$DESTDIR$target"
+  case $action in
+    install) put "$mode" "$source" "$DESTDIR$target" ;;
+    uninstall) rm -f "$DESTDIR$target" ;;
+    *) echo "install.sh: install or uninstall, not $action" >&2; exit 2 ;;
+  esac
+done
+if [ "$action" = uninstall ]; then rmdir "$DESTDIR$cmake" 2>/dev/null || true; fi

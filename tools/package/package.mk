@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT
+# What other projects take: the static library, and an installation that pkg-config and CMake find.
+
+STATIC  := $(B)/libnvfp4gemm.a
+OBJCOPY ?= objcopy
+
+# One object that needs nothing else of ours: its inner symbols are made local, so that they cannot
+# meet those of the program or of a second copy.
+$(STATIC): $(HOST_OBJ)
+	@mkdir -p $(B)/obj/package
+	$(call say,LINK)$(CC) -r -nostdlib -Wl,--force-group-allocation \
+	  -o $(B)/obj/package/nvfp4gemm.o $(HOST_OBJ)
+	@$(OBJCOPY) --localize-hidden $(B)/obj/package/nvfp4gemm.o
+	@rm -f $@
+	@$(AR) rcsD $@ $(B)/obj/package/nvfp4gemm.o
+
+# LIBDIR may be any folder; the CMake files find the others from where they lie.
+PREFIX     ?= /usr/local
+LIBDIR     ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+BINDIR     ?= $(PREFIX)/bin
+INSTALLER   = PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' INCLUDEDIR='$(INCLUDEDIR)' \
+              BINDIR='$(BINDIR)' DESTDIR='$(DESTDIR)' PROGRAM='$(PROGRAM)' \
+              tools/package/install.sh
+
+# The program as installed looks for the library where the installation puts it.
+INSTALLED_PROGRAM := $(B)/obj/package/nvfp4
+$(INSTALLED_PROGRAM): $(TOOL_OBJ) $(SUPPORT_OBJ) $(LIB)
+	@mkdir -p $(@D)
+	$(call say,LINK)$(CXX) -o $@ $(TOOL_OBJ) $(SUPPORT_OBJ) -L$(B) -lnvfp4gemm -ldl -pthread \
+	  -Wl,-rpath,'$$ORIGIN/'$$(realpath -m --relative-to='$(BINDIR)' '$(LIBDIR)')
+
+.PHONY: static install uninstall check-install
+static: $(STATIC)  ## build/libnvfp4gemm.a, self-contained
+install: $(LIB) $(STATIC) $(if $(PROGRAM),$(INSTALLED_PROGRAM))  ## to PREFIX, LIBDIR, DESTDIR; PROGRAM=1: build/nvfp4 as well
+	@$(INSTALLER) install $(B)
+uninstall:  ## remove what install with the same variables put there
+	@$(INSTALLER) uninstall $(B)
+check-install: $(LIB) $(STATIC)  ## consumers in C, C++, CMake, static, from a DESTDIR installation
+	@CC='$(CC)' CXX='$(CXX)' tools/check_install.sh $(B)
