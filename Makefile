@@ -50,6 +50,7 @@ include host/host.mk
 include tools/emulator/emulator.mk
 include tools/nvfp4/nvfp4.mk
 include tools/package/package.mk
+include tools/gates.mk
 include test/test.mk
 
 # ---- set-up --------------------------------------------------------------------------------------

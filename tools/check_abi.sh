@@ -1,0 +1,63 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# check_abi.sh BUILD [update]: the header in four dialects by each compiler that is here, and its
+# binary interface against test/golden/abi.txt. `update` writes that file anew, for a reviewer to
+# read in the difference: an offset or a value that changes breaks programs that are already built.
+set -eu
+build=$1
+action=${2:-compare}
+cd "$(dirname "$0")/.."
+. tools/gate.sh
+CC=${CC:-gcc} PYTHON=${PYTHON:-.venv/bin/python}
+work=$build/abi
+mkdir -p "$work"
+strict="-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -Iinclude -fsyntax-only"
+
+# Alone, twice, and used: the initialiser is a macro, which only a use compiles.
+cat >"$work/header.c" <<'C'
+#include <nvfp4_gemm.h>
+#include <nvfp4_gemm.h>
+nvfp4_status use(void);
+nvfp4_status use(void) {
+  nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
+  return nvfp4_gemm_supported(&g, 100);
+}
+C
+
+# -Wmissing-field-initializers is in -Wextra, and {.struct_size = n} must pass it.
+dialects() { # COMPILER LANGUAGE STANDARD...
+  compiler=$1 language=$2
+  shift 2
+  if ! command -v "$compiler" >/dev/null; then
+    skip "the header by $compiler" "it is not here"
+    return
+  fi
+  for standard; do
+    # shellcheck disable=SC2086
+    check "the header as $standard by $compiler" \
+      "$compiler" -x "$language" -std="$standard" $strict "$work/header.c"
+  done
+}
+dialects gcc c c99 c11
+dialects clang c c99 c11
+dialects g++ c++ c++11 c++20
+dialects clang++ c++ c++11 c++20
+
+"$PYTHON" tools/abi.py include/nvfp4_gemm.h >"$work/abi.c"
+check "the program that prints the interface builds" \
+  "$CC" -std=c11 -Iinclude -o "$work/abi" "$work/abi.c"
+check "the fields it knows fill the struct without a hole" "$work/abi"
+"$work/abi" >"$work/abi.txt" || true
+if [ "$action" = update ]; then cp "$work/abi.txt" test/golden/abi.txt; fi
+check "the interface is the reviewed one" diff -u test/golden/abi.txt "$work/abi.txt"
+
+# A field in the middle moves the others: the comparison must see it.
+sed 's/^  int64_t m, n, k, l;/  int64_t m, n, k, l, planted;/' include/nvfp4_gemm.h >"$work/nvfp4_gemm.h"
+"$PYTHON" tools/abi.py "$work/nvfp4_gemm.h" >"$work/planted.c"
+check "a planted field compiles" "$CC" -std=c11 -I"$work" -o "$work/planted" "$work/planted.c"
+if "$work/planted" | diff -q test/golden/abi.txt - >/dev/null; then
+  fail "a planted field is not seen"
+else
+  pass "a planted field is seen"
+fi
+finish
