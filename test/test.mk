@@ -47,7 +47,8 @@ TEST_PROGRAMS := $(B)/nvfp4_test $(B)/test_host $(B)/test_emulator $(B)/test_c99
 .PHONY: test test-programs mutants
 test-programs: $(TEST_PROGRAMS)
 test: $(SETUP) all static check-ptxas test-programs  ## the suite in the emulator; ends with the totals
-	PATH="$(CUDA_HOME)/bin:$$PATH" PYTHON=$(PYTHON) CC='$(CC)' CXX='$(CXX)' test/run $(B)
+	PATH="$(CUDA_HOME)/bin:$$PATH" PYTHON=$(PYTHON) NVCC='$(abspath $(NVCC))' \
+	  CC='$(CC)' CXX='$(CXX)' test/run $(B)
 
 mutants: $(SETUP) all test-programs  ## one-line bugs, each found by the test that names it
 	$(PYTHON) tools/mutate/mutate.py $(B)

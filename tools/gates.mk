@@ -11,3 +11,16 @@ check-abi:  ## the header in four dialects and two compilers; its layout against
 	@CC='$(CC)' PYTHON='$(PYTHON)' tools/check_abi.sh $(B)
 check-repro: | $(SETUP)  ## library, archive, PTX, cubins: built twice in different surroundings, same bytes
 	@NVCC='$(abspath $(NVCC))' CC='$(CC)' CXX='$(CXX)' MAKE='$(MAKE)' tools/check_repro.sh $(B)
+
+# host/ again, instrumented. The kernels in images.o are data.
+TSAN_OBJ := $(HOST_SRC:%.cc=$(B)/tsan/%.o)
+$(B)/tsan/host/%.o: host/%.cc
+	@mkdir -p $(@D)
+	$(call say,CXX)$(CXX) $(HOST_FLAGS) -DNVFP4_COMPILER='"$(COMPILER_OF_KERNELS)"' -g -O1 \
+	  -fsanitize=thread $(DEPS) -c $< -o $@
+$(B)/tsan/first_use: test/threads/first_use.cc $(TSAN_OBJ) $(B)/obj/host/images.o
+	$(call say,LINK)$(CXX) $(TEST_FLAGS) -g -fsanitize=thread -o $@ $^ -lm -ldl -pthread
+check-threads: $(B)/tsan/first_use $(B)/emulator/libcuda.so.1  ## ThreadSanitizer: first use from 64 threads, 20 fresh processes
+	@tools/check_threads.sh $(B)
+
+-include $(TSAN_OBJ:.o=.d)

@@ -8,8 +8,8 @@
 #include <string.h>
 
 int main(void) {
-  static const uint8_t scales_a[2] = {0x38, 0x38}; /* 1, 1 */
-  static const uint8_t scales_b[2] = {0x38, 0x30}; /* 1, 1/2 */
+  static const uint8_t scales_a[2] = {0x38, 0x38};                      /* 1, 1 */
+  static const uint8_t scales_b[2] = {0x38, 0x30};                      /* 1, 1/2 */
   static const uint16_t expected[4] = {0x4C00, 0x4800, 0x5000, 0x4C00}; /* 16 8 / 32 16 in fp16 */
   uint8_t a[32] = {0}, b[32] = {0}; /* rows of 16 elements at a distance of 32 */
   uint16_t d[4] = {0};
