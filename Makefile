@@ -51,6 +51,7 @@ include tools/emulator/emulator.mk
 include tools/nvfp4/nvfp4.mk
 include tools/package/package.mk
 include tools/gates.mk
+include bench/bench.mk
 include test/test.mk
 
 # ---- set-up --------------------------------------------------------------------------------------

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: MIT
+# build/nvfp4_bench and the driver that it times the library on.
+
+BENCH_OBJ   := $(B)/obj/bench/host_overhead.o
+IDLE_DRIVER := $(B)/bench/idle/libcuda.so.1
+
+$(B)/obj/bench/%.o: bench/%.cc
+	@mkdir -p $(@D)
+	$(call say,CXX)$(CXX) $(TEST_FLAGS) -O2 $(DEPS) -c $< -o $@
+$(IDLE_DRIVER): bench/idle_driver.cc bench/idle_driver.h
+	@mkdir -p $(@D)
+	$(call say,LINK)$(CXX) -std=c++17 -O2 -fPIC -shared $(WARN) -I. -isystem $(CUDA_HOME)/include \
+	  $< -o $@ -Wl,-soname,libcuda.so.1
+$(B)/nvfp4_bench: $(BENCH_OBJ) $(SUPPORT_OBJ) $(LIB)
+	$(call say,LINK)$(CXX) -o $@ $(BENCH_OBJ) $(SUPPORT_OBJ) $(USE_LIBRARY) -ldl -pthread
+
+.PHONY: bench
+bench: $(B)/nvfp4_bench $(IDLE_DRIVER) emulator  ## host time of a call, verified first: CSV to stdout
+	@CXX='$(CXX)' bench/host_overhead.sh $(B)
+
+-include $(BENCH_OBJ:.o=.d)
