@@ -24,3 +24,7 @@ check-threads: $(B)/tsan/first_use $(B)/emulator/libcuda.so.1  ## ThreadSanitize
 	@tools/check_threads.sh $(B)
 
 -include $(TSAN_OBJ:.o=.d)
+
+.PHONY: check-docs
+check-docs: $(LIB)  ## every table of docs/ recomputed, its C compiled
+	@CC='$(CC)' $(PYTHON) tools/check_docs.py $(B)

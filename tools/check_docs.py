@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: MIT
+"""check_docs.py BUILD: recomputes what docs/*.md states.
+
+A table or picture is preceded by `<!-- check: NAME -->`; NAME is a function below that gets its rows.
+A table without such a line, an unknown name and a C block that does not compile are failures. Values
+come from the library; where numpy's ml_dtypes knows the format, from there as well.
+"""
+
+import glob
+import math
+import os
+import re
+import subprocess
+import sys
+
+import ml_dtypes
+import numpy as np
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+LINEAR, TILED = 2, 1
+
+
+# ---- numbers ---------------------------------------------------------------------------------------
+
+def same(got, text):
+    """Equal as fp32, the sign of zero and NaN included."""
+    got, want = np.float32(got), np.float32(text)
+    return bool(np.isnan(got) and np.isnan(want)) or got.tobytes() == want.tobytes()
+
+
+def decode(byte, scale=0x38):
+    """Both elements of a byte, by the library."""
+    codes = np.zeros((1, 16), np.uint8)
+    codes[0, 0] = byte
+    return lib.dequantize(lib.Matrix(codes, np.array([scale, 0], np.uint8), 1, 32, 1.0, LINEAR))[0, :2]
+
+
+def quantised(elements, t):
+    x = np.zeros((1, 16), np.float32)
+    x[0, :len(elements)] = elements
+    q = lib.quantize(x, t, LINEAR)
+    nibbles = np.stack([q.codes[0] & 15, q.codes[0] >> 4], 1).ravel()
+    return int(q.scales[0]), [int(code) for code in nibbles[:len(elements)]]
+
+
+def product(a, sa, b, sb, alpha):
+    """Bits of D, one product."""
+    def matrix(code, scale):
+        codes = np.zeros((1, 16), np.uint8)
+        codes[0, 0] = code
+        return lib.Matrix(codes, np.array([scale], np.uint8), 1, 16, 1.0, LINEAR)
+    return int(lib.reference(matrix(a, sa), matrix(b, sb), alpha).view(np.uint16)[0, 0])
+
+
+def tiled_offset(row, ks, rows, k):
+    """Where nvfp4_scale_convert_host puts a scale."""
+    linear = np.zeros(rows * k // 16, np.uint8)
+    linear[row * (k // 16) + ks] = 1
+    return int(np.flatnonzero(lib.convert_scales(linear, LINEAR, TILED, rows, k))[0])
+
+
+# ---- docs/numerics.md ------------------------------------------------------------------------------
+
+def check_e2m1(rows):
+    pairs = [(row[i], row[i + 1]) for row in rows for i in (0, 2)]
+    codes = [int(code, 16) for code, _ in pairs]
+    by_numpy = np.arange(16, dtype=np.uint8).view(ml_dtypes.float4_e2m1fn).astype(np.float32)
+    return sorted(codes) == list(range(16)) and all(
+        same(decode(code)[0], value) and same(by_numpy[code], value)
+        for code, (_, value) in zip(codes, pairs))
+
+
+def check_ue4m3(rows):
+    def good(byte, value):
+        by_numpy = np.array([byte], np.uint8).view(ml_dtypes.float8_e4m3fn).astype(np.float32)[0]
+        return same(decode(0x02, byte)[0], value) and same(by_numpy, value)
+    return all(good(int(row[0], 16), row[1]) for row in rows)
+
+
+def check_product(rows):
+    return all(product(*[int(cell, 16) for cell in row[:4]], float(row[4])) == int(row[5], 16)
+               for row in rows)
+
+
+@np.errstate(over="ignore")
+def check_round_f16(rows):
+    return all(product(0x2, 0x38, 0x2, 0x38, float(alpha)) == int(d, 16) and
+               int(np.float16(np.float32(alpha)).view(np.uint16)) == int(d, 16)
+               for alpha, d, _ in rows)
+
+
+def check_rules(rows):
+    tests = "".join(open(name, encoding="utf-8").read()
+                    for name in glob.glob(f"{ROOT}/test/**/*.cc", recursive=True))
+    names = set(re.findall(r'TEST_CASE\(\s*"([^"]*)"', tests))
+    return all(row[1] in names for row in rows)
+
+
+def check_exact_k(rows):
+    """Every partial sum below 2^24 units of the smallest product."""
+    def largest(scales):
+        unit = 0.25 * min(scales) ** 2
+        return int(2 ** 24 // (36 * max(scales) ** 2 / unit))
+    def number(text):
+        numerator, _, denominator = text.partition("/")
+        return float(numerator) / float(denominator or 1)
+    return all(largest([number(s) for s in row[0].split(",")]) == int(row[1]) for row in rows)
+
+
+def check_round_e2m1(rows):
+    def good(x, code):
+        scale, codes = quantised([6.0, float(x)], 1.0)
+        by_numpy = np.array([x], np.float32).astype(ml_dtypes.float4_e2m1fn).view(np.uint8)[0] & 15
+        return scale == 0x38 and codes[1] == int(code, 16) == by_numpy
+    return all(good(row[0], row[1]) for row in rows)
+
+
+def check_quantize(rows):
+    def good(elements, t, scale, codes):
+        return quantised([float(x) for x in elements.split(",")], float(t)) == (
+            int(scale, 16), [int(code, 16) for code in codes.split(",")])
+    return all(good(*row[:4]) for row in rows)
+
+
+# ---- docs/integration.md ---------------------------------------------------------------------------
+
+def check_nibbles(rows):
+    return all(same(decode(int(byte, 16))[0], even) and same(decode(int(byte, 16))[1], odd)
+               for byte, even, odd in rows)
+
+
+def check_offsets(rows):
+    return all(tiled_offset(int(row), int(ks), 300, 192) == int(byte) for row, ks, byte in rows)
+
+
+def check_sizes(rows):
+    size = lib._library.nvfp4_scale_bytes
+    return all(size(int(n), int(k), LINEAR) == int(linear) and size(int(n), int(k), TILED) == int(tiled)
+               for n, k, linear, tiled in rows)
+
+
+def check_tile(lines):
+    """Lines of the picture against the converted numbers of the scales; one stands for the others."""
+    place = {tiled_offset(row, ks, 128, 64): (row, ks) for row in range(128) for ks in range(4)}
+    def line(first):
+        cells = [f"{row:3d} {ks}" for row, ks in (place[first + i] for i in range(16))]
+        return f"{first:3d}:  " + " | ".join(" ".join(cells[i:i + 4]) for i in range(0, 16, 4))
+    return lines == [line(0), line(16), line(32), "        ...", line(496)]
+
+
+def check_conventions(rows):
+    def t(stored, formula):
+        name, number = stored.split(" = ")
+        one, slash, other = formula.partition(" / ")
+        value = {name: float(number)}
+        top = value.get(one, None) if one in value else float(one)
+        return top / (value[other] if other in value else float(other)) if slash else top
+    return all(math.isclose(t(row[1], row[2]), 13.44 / (6 * 448), rel_tol=1e-6) for row in rows)
+
+
+# ---- documents -------------------------------------------------------------------------------------
+
+def blocks(text):
+    """(name or None, rows or lines) of each table and each marked picture; (None, C text) of code."""
+    lines, name, at = text.split("\n"), None, 0
+    while at < len(lines):
+        marker = re.fullmatch(r"<!-- check: ([\w-]+) -->", lines[at])
+        if marker:
+            name = marker.group(1)
+        elif lines[at].startswith("```"):
+            end = lines.index("```", at + 1)
+            yield name, lines[at], lines[at + 1:end]
+            name, at = None, end
+        elif lines[at].startswith("|"):
+            end = at
+            while end < len(lines) and lines[end].startswith("|"):
+                end += 1
+            yield name, "|", [[cell.strip() for cell in row.strip("|").split("|")]
+                              for row in lines[at + 2:end]]
+            name, at = None, end - 1
+        at += 1
+
+
+def compiles(code):
+    prelude = "#include <nvfp4_gemm.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
+    flags = ["-std=c99", "-Wall", "-Wextra", "-Wno-unused-function", "-Werror", "-fsyntax-only"]
+    return subprocess.run([os.environ.get("CC", "gcc"), "-x", "c", *flags, f"-I{ROOT}/include", "-"],
+                          input=prelude + "\n".join(code), text=True, check=False).returncode == 0
+
+
+def wrong_row(check, content):
+    """The first row that fails alone; the whole if each is right by itself."""
+    return next((row for row in content if check and not check([row])), "the whole")
+
+
+def verdicts(path):
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    for name, kind, content in blocks(text):
+        if kind == "```c":
+            yield "a C block", compiles(content)
+        elif name is None:
+            yield f"a table or block without a check: {content[:1]}", False
+        else:
+            check = globals().get("check_" + name.replace("-", "_"))
+            try:
+                good = check is not None and len(content) > 0 and check(content)
+                yield name if good else f"{name}: {wrong_row(check, content)}", good
+            except Exception as error:  # a malformed row is a wrong row
+                yield f"{name}: {error!r}", False
+
+
+def main():
+    results = [(os.path.basename(path), name, good)
+               for path in sorted(glob.glob(f"{ROOT}/docs/*.md")) for name, good in verdicts(path)]
+    for document, name, good in results:
+        print(f"{'ok   ' if good else 'FAIL '} {document}: {name}")
+    failed = sum(not good for _, _, good in results)
+    line = f"{len(results) - failed} passed, {failed} failed, 0 skipped"
+    if "NVFP4_TALLY" in os.environ:
+        with open(os.environ["NVFP4_TALLY"], "a", encoding="utf-8") as tally:
+            print(line, file=tally)
+    print(line)
+    return failed > 0 or not results
+
+
+if __name__ == "__main__":
+    os.environ["NVFP4GEMM_LIBRARY"] = os.path.join(os.path.abspath(sys.argv[1]), "libnvfp4gemm.so")
+    sys.path.insert(0, f"{ROOT}/examples/python")
+    import nvfp4gemm as lib
+    sys.exit(main())
