@@ -46,7 +46,7 @@ TEST_PROGRAMS := $(B)/nvfp4_test $(B)/test_host $(B)/test_emulator $(B)/test_c99
 
 .PHONY: test test-programs mutants
 test-programs: $(TEST_PROGRAMS)
-test: $(SETUP) all static check-ptxas test-programs  ## the suite in the emulator; ends with the totals
+test: $(SETUP) all static check-ptxas test-programs $(B)/tsan/first_use $(B)/nvfp4_bench  ## the suite in the emulator; ends with the totals
 	PATH="$(CUDA_HOME)/bin:$$PATH" PYTHON=$(PYTHON) NVCC='$(abspath $(NVCC))' \
 	  CC='$(CC)' CXX='$(CXX)' test/run $(B)
 

@@ -14,6 +14,9 @@ root=$(pwd)/$work/root
 export PREFIX=/opt/nvfp4gemm LIBDIR=/opt/nvfp4gemm/lib64 INCLUDEDIR=/opt/nvfp4gemm/include
 export BINDIR=/opt/nvfp4gemm/bin DESTDIR="$root"
 lib=$root$LIBDIR
+number() { sed -n "s/^#define NVFP4_VERSION_$1 //p" include/nvfp4_gemm.h; }
+major=$(number MAJOR)
+version=$major.$(number MINOR).$(number PATCH)
 installed() { (cd "$root" && find . ! -type d | LC_ALL=C sort); }
 needed() { readelf -dW "$1" 2>&1 | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'; }
 
@@ -23,10 +26,10 @@ equal "the installation holds these files" "./opt/nvfp4gemm/include/nvfp4_gemm.h
 ./opt/nvfp4gemm/lib64/cmake/nvfp4gemm/nvfp4gemmConfigVersion.cmake
 ./opt/nvfp4gemm/lib64/libnvfp4gemm.a
 ./opt/nvfp4gemm/lib64/libnvfp4gemm.so
-./opt/nvfp4gemm/lib64/libnvfp4gemm.so.0
-./opt/nvfp4gemm/lib64/libnvfp4gemm.so.0.1.0
+./opt/nvfp4gemm/lib64/libnvfp4gemm.so.$major
+./opt/nvfp4gemm/lib64/libnvfp4gemm.so.$version
 ./opt/nvfp4gemm/lib64/pkgconfig/nvfp4gemm.pc" "$(installed)"
-equal "the soname is the link beside the library" libnvfp4gemm.so.0 \
+equal "the soname is the link beside the library" "libnvfp4gemm.so.$major" \
   "$(readelf -dW "$lib/libnvfp4gemm.so" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')"
 equal "no installed text names the build or the DESTDIR" "" \
   "$(grep -rlIF "$(pwd)" "$root" || true)"
@@ -38,7 +41,7 @@ equal "the archive defines the functions of the library and nothing else" \
 
 if command -v pkg-config >/dev/null; then
   export PKG_CONFIG_LIBDIR="$lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$root"
-  equal "pkg-config knows the header's version" 0.1.0 "$(pkg-config --modversion nvfp4gemm)"
+  equal "pkg-config knows the header's version" "$version" "$(pkg-config --modversion nvfp4gemm)"
   # shellcheck disable=SC2046
   check "a C program builds with pkg-config's flags" "$CC" -std=c99 -Wall -Wextra -Wpedantic -Werror \
     $(pkg-config --cflags nvfp4gemm) -o "$work/c" test/consumer/consumer.c \

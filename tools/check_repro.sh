@@ -6,7 +6,7 @@ set -eu
 build=$1
 cd "$(dirname "$0")/.."
 . tools/gate.sh
-MAKE=${MAKE:-make}
+MAKE=${MAKE:-make} NVCC=${NVCC:-$(command -v nvcc)} CC=${CC:-gcc} CXX=${CXX:-g++}
 work=$(pwd)/$build/repro
 rm -rf "$work"
 mkdir -p "$work/a" "$work/b/a longer path/than the other"

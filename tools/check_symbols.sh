@@ -25,7 +25,7 @@ equal "the version script names the same functions" "$(cat test/golden/symbols.t
   "$(sed -n 's/^ *\(nvfp4_[a-z0-9_]*\);/\1/p' host/libnvfp4gemm.map | sort)"
 equal "each carries one symbol version" NVFP4GEMM_0 "$(versions "$library")"
 equal "the library needs the C library alone" "" \
-  "$(needed "$library" | grep -vE '^(libc|libm|libdl|libpthread)\.so\.[0-9]+$|^ld-linux.*\.so\.[0-9]+$' || true)"
+  "$(needed "$library" | grep -vE '^(libc|libm|libdl)\.so\.[0-9]+$|^ld-linux.*\.so\.[0-9]+$' || true)"
 
 # Every import is on the list with its reason: no file is opened, no program started, no memory
 # taken from the heap.

@@ -20,12 +20,12 @@ else
   fail "a planted race is reported" "$output"
 fi
 
-one_core=
+one_core=''
 if command -v taskset >/dev/null && taskset -c 0 true 2>/dev/null; then one_core="taskset -c 0"; fi
 i=0 good=0
 while [ $i -lt "$processes" ]; do
   i=$((i + 1))
-  pin= log=0
+  pin='' log=0
   if [ $((i % 2)) -eq 0 ]; then pin=$one_core; fi
   if [ $((i % 4)) -eq 1 ]; then log=3; fi
   if output=$(NVFP4_LOG=$log $pin "$program" 2>&1); then

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# shellcheck shell=sh
 # Sourced by the gates: counts checks and ends with the line that every runner ends with.
 passed=0 failed=0 skipped=0
 
