@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """abi.py HEADER: writes a C program that prints the binary interface of the header.
 
-Constants with their values, the struct with size, alignment, and offset and size of each field, and
-the prototypes. The list is read from the header itself, so that a new field cannot be forgotten; the
-program ends with status 1 if the fields leave a hole that alignment does not explain.
+Constants with their values, each struct with its size and the offset, size and type of each field,
+types of callbacks, prototypes. The list is read from the header itself, so that a new field cannot be
+forgotten; the program ends with status 1 if the fields leave a hole that alignment does not explain.
 """
 
 import re
@@ -37,6 +37,12 @@ def structs(text):
         yield name, fields
 
 
+def callbacks(text):
+    """Types of functions that the caller provides."""
+    for declaration in re.findall(r"^typedef [^;{]*\(\*\w+\)\([^;]*;", text, flags=re.M):
+        yield " ".join(declaration.split()).rstrip(";")
+
+
 def prototypes(text):
     for declaration in re.findall(r"NVFP4_API\s+([a-z][^;]*);", text):
         yield " ".join(declaration.split())
@@ -57,6 +63,8 @@ def program(header):
             yield f"  holes += offsetof({name}, {field}) - end >= {size};"
             yield f"  end = offsetof({name}, {field}) + {size};"
         yield f"  holes += sizeof({name}) - end >= sizeof(void *);"
+    for callback in callbacks(text):
+        yield f'  printf("%s\\n", "{callback}");'
     for prototype in prototypes(text):
         yield f'  printf("%s\\n", "function {prototype}");'
     yield "  return holes != 0;\n}"
