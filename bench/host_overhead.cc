@@ -162,6 +162,31 @@ void row(const char* what, const support::Shape& s, const Timing& t) {
          s.l, t.median, t.minimum, t.p99);
 }
 
+// A plan makes no tensor map for its own addresses, and one for each of a and b that is replaced.
+void time_plan(const support::Shape& shape, const nvfp4_gemm_desc& g, const IdleCounts& counts) {
+  nvfp4_gemm_plan* plan = nullptr;
+  require(nvfp4_gemm_plan_create(&g, &plan) == NVFP4_SUCCESS, nvfp4_last_error());
+  nvfp4_gemm_addresses other{};
+  other.struct_size = sizeof other;
+  other.a = address(6);
+  other.d = address(7);
+  const nvfp4_gemm_addresses* choices[] = {nullptr, &other};
+  for (const nvfp4_gemm_addresses* addresses : choices) {
+    const IdleCounts before = counts;
+    uint64_t calls = 0;
+    bool good = true;
+    const Timing run = measure([&] {
+      good &= nvfp4_gemm_plan_run(plan, addresses, nullptr) == NVFP4_SUCCESS;
+      ++calls;
+    });
+    require(good && counts.launches - before.launches == calls, "a plan's run without its launch");
+    require(counts.encodes - before.encodes == (addresses ? calls : 0), "tensor maps of a plan");
+    require(counts.loads == before.loads, "a plan's run loaded an image again");
+    row(addresses ? "nvfp4_gemm_plan_run with a and d" : "nvfp4_gemm_plan_run", shape, run);
+  }
+  nvfp4_gemm_plan_destroy(plan);
+}
+
 void time_shape(const support::Shape& shape, const IdleCounts& counts, void* library) {
   const nvfp4_gemm_desc g = problem_of(shape);
   nvfp4_gemm_desc bad = g;
@@ -185,6 +210,7 @@ void time_shape(const support::Shape& shape, const IdleCounts& counts, void* lib
   const auto refused = [&] { good &= nvfp4_gemm_run(&bad, nullptr) != NVFP4_SUCCESS; };
   row("driver calls alone", shape, measure(BareCalls(library)));
   row("nvfp4_gemm_run", shape, run);
+  time_plan(shape, g, counts);
   row("nvfp4_gemm_supported", shape, measure(supported));
   row("nvfp4_gemm_run refused", shape, measure(refused));
   require(good, "an answer changed while it was timed");

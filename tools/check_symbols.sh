@@ -27,8 +27,7 @@ equal "each carries one symbol version" NVFP4GEMM_0 "$(versions "$library")"
 equal "the library needs the C library alone" "" \
   "$(needed "$library" | grep -vE '^(libc|libm|libdl)\.so\.[0-9]+$|^ld-linux.*\.so\.[0-9]+$' || true)"
 
-# Every import is on the list with its reason: no file is opened, no program started, no memory
-# taken from the heap.
+# Every import is on the list with its reason: no file is opened, no program started.
 equal "the library imports nothing beyond test/golden/imports.txt" "" \
   "$(imported "$library" | while read -r name; do
     grep -qE "^$name( |\$)" test/golden/imports.txt || echo "$name"
