@@ -55,10 +55,12 @@ include bench/bench.mk
 include test/test.mk
 
 # ---- set-up --------------------------------------------------------------------------------------
-.PHONY: setup clean
+.PHONY: setup clean FORCE
 setup: $(SETUP)  ## compilers, test framework, Python environment: found, or installed
 
-$(SETUP): tools/setup/setup.sh tools/setup/requirements.txt tools/setup/cuda.txt
+# Again, too, when somebody removed the Python environment.
+$(SETUP): tools/setup/setup.sh tools/setup/requirements.txt tools/setup/cuda.txt \
+          $(if $(wildcard .venv/bin/python),,FORCE)
 	@NVCC='$(if $(filter environment command,$(origin NVCC)),$(NVCC))' tools/setup/setup.sh $@
 
 clean:  ## remove build/; what set-up installed stays
