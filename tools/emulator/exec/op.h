@@ -17,13 +17,19 @@ using ptx::Space;
 using ptx::Step;
 using ptx::Type;
 
+template <class T>
+using unsigned_t = std::make_unsigned_t<T>;
+
+template <class T>
+constexpr uint32_t width = sizeof(T) * 8;
+
 // A value as register bits: zero above its type's width.
 template <class T>
 constexpr uint64_t register_bits(T value) {
   if constexpr (std::is_same_v<T, bool>)
     return value;
   else
-    return std::make_unsigned_t<T>(value);
+    return unsigned_t<T>(value);
 }
 
 // d = F(a), F(a, b), F(a, b, c); operands are cut to the width of F's parameter types.
@@ -104,9 +110,13 @@ inline Exec checked(Exec exec, std::string& why) {
 
 // The floating-point half of an opcode that has integer forms too (add, sub, mul, min, max, abs,
 // neg).
-Exec float_add(const Instr&in), float_sub(const Instr&in), float_mul(const Instr&in);
-Exec float_min(const Instr&in), float_max(const Instr&in);
-Exec float_abs(const Instr&in), float_neg(const Instr&in);
+Exec float_add(const Instr& in);
+Exec float_sub(const Instr& in);
+Exec float_mul(const Instr& in);
+Exec float_min(const Instr& in);
+Exec float_max(const Instr& in);
+Exec float_abs(const Instr& in);
+Exec float_neg(const Instr& in);
 Exec float_setp(const Instr& in);
 
 inline bool is_float(Type t) { return ptx::class_of(t) == 'f' || ptx::class_of(t) == 'x'; }

@@ -10,12 +10,6 @@ namespace emu::ops {
 
 namespace {
 
-template <class T>
-using unsigned_t = std::make_unsigned_t<T>;
-
-template <class T>
-constexpr uint32_t width = sizeof(T) * 8;
-
 // Shift amounts are clamped to the width, not masked as in C on x86.
 template <class T>
 T shift_left(T a, uint32_t n) {

@@ -10,12 +10,6 @@ namespace emu::ops {
 
 namespace {
 
-template <class T>
-using unsigned_t = std::make_unsigned_t<T>;
-
-template <class T>
-constexpr uint32_t width = sizeof(T) * 8;
-
 // Signed overflow wraps, so sums and products are taken unsigned.
 template <class T>
 T wrap_add(T a, T b) {
