@@ -3,6 +3,7 @@
 #   nvfp4_test     the library as a user sees it, on whatever driver the loader finds
 #   test_host      the library's inner parts, without a driver
 #   test_emulator  the emulator's inner parts
+#   test_regression  bugs of other projects, each under the name of its public thread
 
 # Catch2 3 is a library, 2.13 one header.
 CATCH_LIBS := $(if $(wildcard $(addsuffix /include/catch2/catch_all.hpp,/usr /usr/local)),-lCatch2)
@@ -10,7 +11,9 @@ TEST_MAIN  := $(B)/obj/test/support/main.o
 GEMM_TEST_OBJ := $(patsubst %.cc,$(B)/obj/%.o,$(sort $(wildcard test/gemm/*.cc test/kernel/*.cc)))
 HOST_TEST_OBJ := $(patsubst %.cc,$(B)/obj/%.o,$(sort $(wildcard test/host/*.cc)))
 EMU_TEST_OBJ  := $(patsubst %.cc,$(B)/obj/%.o,$(sort $(wildcard test/emulator/*.cc)))
-ALL_TEST_OBJ  := $(TEST_MAIN) $(GEMM_TEST_OBJ) $(HOST_TEST_OBJ) $(EMU_TEST_OBJ) $(SUPPORT_OBJ)
+REGRESSION_OBJ := $(patsubst %.cc,$(B)/obj/%.o,$(sort $(wildcard test/regression/*.cc))) \
+                  $(B)/obj/test/host/child.o
+ALL_TEST_OBJ  := $(TEST_MAIN) $(GEMM_TEST_OBJ) $(REGRESSION_OBJ) $(HOST_TEST_OBJ) $(EMU_TEST_OBJ) $(SUPPORT_OBJ)
 
 $(B)/obj/test/%.o: test/%.cc
 	@mkdir -p $(@D)
@@ -32,6 +35,9 @@ $(B)/test_host: $(HOST_TEST_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(HOST_OBJ)
 $(B)/test_emulator: $(EMU_TEST_OBJ) $(TEST_MAIN) $(EMU_OBJ)
 	$(call say,LINK)$(CXX) -o $@ $(filter %.o,$^) $(CATCH_LIBS) -ldl -pthread
 
+$(B)/test_regression: $(REGRESSION_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(LIB) | $(B)/nvfp4
+	$(call say,LINK)$(CXX) -o $@ $(filter %.o,$^) $(USE_LIBRARY) $(CATCH_LIBS) -ldl -pthread
+
 # The header and the library as a C99 program sees them, and the header as C++11 does.
 $(B)/obj/test/c99/header.o: TEST_FLAGS := -std=c++11 -Wall -Wextra -Wpedantic -Werror -Iinclude
 $(B)/test_c99: test/c99/main.c $(LIB) | $(B)/obj/test/c99/header.o
@@ -42,13 +48,17 @@ $(B)/test_c99: test/c99/main.c $(LIB) | $(B)/obj/test/c99/header.o
 $(B)/example_gemm: examples/c/gemm.c include/nvfp4_gemm.h $(LIB)
 	$(call say,LINK)$(CC) -std=c99 -Wall -Wextra -Iinclude -o $@ $< $(USE_LIBRARY) -ldl -lm
 
-TEST_PROGRAMS := $(B)/nvfp4_test $(B)/test_host $(B)/test_emulator $(B)/test_c99 $(B)/example_gemm
+TEST_PROGRAMS := $(B)/nvfp4_test $(B)/test_host $(B)/test_emulator $(B)/test_regression $(B)/test_c99 \
+                 $(B)/example_gemm
 
-.PHONY: test test-programs mutants
+.PHONY: test test-programs mutants list-regressions
 test-programs: $(TEST_PROGRAMS)
 test: $(SETUP) all static check-ptxas test-programs $(B)/tsan/first_use $(B)/nvfp4_bench  ## the suite in the emulator; ends with the totals
 	PATH="$(CUDA_HOME)/bin:$$PATH" PYTHON=$(PYTHON) NVCC='$(abspath $(NVCC))' \
 	  CC='$(CC)' CXX='$(CXX)' test/run $(B)
+
+list-regressions:  ## bugs of other projects that the suite repeats here: thread, and what happened there
+	@awk -f test/regression/list.awk test/regression/*.cc
 
 mutants: $(SETUP) all test-programs  ## one-line bugs, each found by the test that names it
 	$(PYTHON) tools/mutate/mutate.py $(B)

@@ -28,5 +28,5 @@ $(OLD_DRIVER):
 	echo "int cuInit(unsigned flags) { return flags != 0; }" | \
 	  $(CC) -x c -fPIC -shared - -o $@ -Wl,-soname,libcuda.so.1
 
-# test_host starts them.
-$(B)/test_host: | $(TEST_CHILDREN)
+# They start them.
+$(B)/test_host $(B)/test_regression: | $(TEST_CHILDREN)

@@ -75,8 +75,8 @@ class Tree:
     def build(self):
         """True if the tree builds."""
         jobs = f"-j{os.cpu_count() or 1}"
-        return self.run(["make", "-s", jobs, "B=build", "all", "build/nvfp4_test",
-                         "build/test_host"], None) == 0
+        programs = [f"build/{name}" for name in ("nvfp4_test", "test_host", "test_regression")]
+        return self.run(["make", "-s", jobs, "B=build", "all", *programs], None) == 0
 
     def test(self, mutant):
         """Exit status of the mutant's test, or "hang"."""

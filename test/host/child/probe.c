@@ -7,6 +7,7 @@
  *   probe ACTION...     run        one batch of 256 x 384 x 512
  *                       run-k0     the same with K = 0 and 3 batches
  *                       run-pdl1   run with NVFP4_PDL_ON; run-pdl2 with ON_STATIC_WEIGHTS
+ *                       run-wide   run with leading dimensions above 32 bits, D the longest
  *                       run-empty  the same with M = 0 and no pointers
  *                       fork-run   `run` in a forked child
  *                       threads    `run` from 32 threads at once; prints each status once
@@ -59,6 +60,16 @@ static void run(int64_t m, int64_t k, int64_t l) {
   g.d_batch_stride = 1000000;
   if (k == 0) g.a = g.b = g.a_scales = g.b_scales = NULL;
   if (m == 0) g.d = NULL;
+  print_answer(nvfp4_gemm_run(&g, (void*)0x57));
+}
+
+static void run_wide(void) {
+  nvfp4_gemm_desc g = problem();
+  g.a_ld = ((int64_t)1 << 34) + 32, g.b_ld = ((int64_t)1 << 33) + 32;
+  g.d_ld = ((int64_t)1 << 32) + 1;
+  /* far enough apart that none overlaps another */
+  g.a = (void*)((uintptr_t)1 << 44), g.b = (void*)((uintptr_t)2 << 44);
+  g.d = (void*)((uintptr_t)3 << 44);
   print_answer(nvfp4_gemm_run(&g, (void*)0x57));
 }
 
@@ -251,6 +262,8 @@ int main(int argc, char** argv) {
       run_pdl(NVFP4_PDL_ON);
     } else if (strcmp(argv[i], "run-pdl2") == 0) {
       run_pdl(NVFP4_PDL_ON_STATIC_WEIGHTS);
+    } else if (strcmp(argv[i], "run-wide") == 0) {
+      run_wide();
     } else if (strcmp(argv[i], "run-k0") == 0) {
       run(256, 0, 3);
     } else if (strcmp(argv[i], "run-empty") == 0) {
