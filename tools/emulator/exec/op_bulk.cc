@@ -50,7 +50,8 @@ uint32_t barrier_rank(const Instr& in, uint32_t destination, const Target& barri
 }  // namespace
 
 void require_policy(Warp& warp, const Instr& in, uint32_t lane) {
-  if (in.has(Mod::L2_cache_hint)) warp.get(in.ops.back(), lane);
+  if (in.has(Mod::L2_cache_hint))
+    warp.get(in.ops[in.ops.size() - (in.has(Mod::cp_mask) ? 2 : 1)], lane);
 }
 
 std::vector<Delivery> deliveries(Warp& warp, const Instr& in, uint32_t lane,
@@ -76,9 +77,10 @@ std::vector<Delivery> deliveries(Warp& warp, const Instr& in, uint32_t lane,
 }
 
 void deliver(Warp& warp, const Instr& in, const Delivery& d, uint32_t bytes,
-             std::function<void(SharedMemory&)> write) {
+             std::function<void(SharedMemory&)> write, Effect effect) {
   const Cta* from = &warp.cta;
-  d.data.cta->units.in_flight.check_shared_write(d.data.address, bytes, in.opcode);
+  if (effect == Effect::copy)
+    d.data.cta->units.in_flight.check_shared_write(d.data.address, bytes, in.opcode);
   d.data.cta->units.in_flight.write_shared(d.data.address, bytes, InFlight::begin);
   d.data.cta->units.proxy.async_write(d.data.address, bytes);
   const char* who = in.opcode;
@@ -163,13 +165,21 @@ Step store(Warp& warp, const Instr& in, uint32_t active) {
     const uint64_t to = warp.address(in.ops[0], lane);
     const Target from = glue::target(warp, in.ops[1], lane, Where::own, in.opcode);
     const uint32_t bytes = uint32_t(warp.get(in.ops[2], lane));
+    // .cp_mask: bit i says whether byte i of every 16 is written.
+    const uint32_t mask = in.has(Mod::cp_mask) ? uint32_t(warp.get(in.ops.back(), lane)) : 0xFFFF;
     check_bulk_copy(to, from.address, bytes);
     count(warp, bytes);
     const GlobalMemory* memory = warp.cta.cluster.launch.memory;
     send(warp, in, lane, from.address, bytes, [=](const SharedMemory& shared) {
-      if (bytes)
-        std::memcpy(memory->at(to, bytes, 16, "cp.async.bulk"),
-                    shared.view(from.address, bytes, "cp.async.bulk"), bytes);
+      if (!bytes) return;
+      uint8_t* out = memory->at(to, bytes, 16, "cp.async.bulk");
+      const uint8_t* source = shared.view(from.address, bytes, "cp.async.bulk");
+      if (mask == 0xFFFF) {
+        std::memcpy(out, source, bytes);
+        return;
+      }
+      for (uint32_t i = 0; i < bytes; ++i)
+        if (mask >> i % 16 & 1) out[i] = source[i];
     });
   });
   return Step::next;

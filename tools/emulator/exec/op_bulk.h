@@ -20,9 +20,11 @@ std::vector<Delivery> deliveries(Warp& warp, const ptx::Instr& in, uint32_t lane
                                  const ptx::Operand& destination, const ptx::Operand& barrier,
                                  const ptx::Operand* mask);
 
-// Posts a copy of `bytes` to shared memory: `write`, then complete_tx.
+// Posts a copy of `bytes` to shared memory: `write`, then complete_tx. Updates of one place may be
+// under way together, copies may not.
+enum class Effect : uint8_t { copy, update };
 void deliver(Warp& warp, const ptx::Instr& in, const Delivery& d, uint32_t bytes,
-             std::function<void(SharedMemory&)> write);
+             std::function<void(SharedMemory&)> write, Effect effect = Effect::copy);
 
 // Posts a copy out of the CTA's shared memory that belongs to the thread's open bulk group.
 void send(Warp& warp, const ptx::Instr& in, uint32_t lane, uint32_t shared_address, uint32_t bytes,

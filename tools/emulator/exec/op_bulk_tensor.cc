@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT
-// cp.async.bulk.tensor in tile mode: load, store, prefetch.
+// cp.async.bulk.tensor in tile mode: load, store, prefetch; cp.reduce.async.bulk.tensor.
+#include <cstring>
+#include <iterator>
+
 #include "../unit/tma.h"
 #include "binders.h"
 #include "op_bulk.h"
+#include "reduction.h"
 
 namespace emu::ops {
 namespace {
@@ -93,6 +97,49 @@ Step store(Warp& warp, const Instr& in, uint32_t active) {
   return Step::next;
 }
 
+// The words of a tensor that cp.reduce updates, by CUtensorMapDataType; none: no reduction of them
+// (PTX ISA 9.7.9.25.5.4).
+ptx::Type word_of(const TensorMap& map) {
+  using ptx::Type;
+  constexpr Type words[] = {Type::none, Type::none, Type::u32, Type::s32, Type::u64,
+                            Type::s64,  Type::f16,  Type::f32, Type::f64, Type::bf16};
+  return map.type < std::size(words) ? words[map.type] : Type::none;
+}
+
+Update update_of(const Instr& in, const TensorMap& map) {
+  ptx::Type word = word_of(map);
+  const bool logic = in.has(Mod::and_) || in.has(Mod::or_) || in.has(Mod::xor_);
+  const bool counts = in.has(Mod::inc) || in.has(Mod::dec);
+  const bool extreme = in.has(Mod::min) || in.has(Mod::max);
+  const bool wide_float = word == ptx::Type::f32 || word == ptx::Type::f64;
+  const bool fits = word != ptx::Type::none && !(logic && is_float(word)) &&
+                    !(counts && word != ptx::Type::u32) && !(extreme && wide_float);
+  if (!fits)
+    throw Fault(FaultKind::illegal_instruction,
+                format("%s: no such reduction of a tensor of data type %u", in.opcode, map.type));
+  return reduction_of(in, word, true);
+}
+
+Step reduce(Warp& warp, const Instr& in, uint32_t active) {
+  glue::each_lane(active, [&](uint32_t lane) {
+    const Box b = box(warp, in, in.ops[0], lane);
+    const glue::Target from = glue::target(warp, in.ops[1], lane, glue::Where::own, in.opcode);
+    check_tma_store(b.map, rank_of(in), b.at, from.address);
+    const Update f = update_of(in, b.map);
+    const uint32_t size = uint32_t(b.map.element_bits() / 8);
+    const GlobalMemory* memory = warp.cta.cluster.launch.memory;
+    send(warp, in, lane, from.address, b.map.box_bytes(), [=](const SharedMemory& shared) {
+      tma_update(b.map, b.at, from.address, shared, *memory,
+                 [=](uint8_t* to, const uint8_t* value) {
+                   uint64_t word = 0;
+                   std::memcpy(&word, value, size);
+                   update_global(to, size, f, word);
+                 });
+    });
+  });
+  return Step::next;
+}
+
 // A hint: the box is checked and nothing is fetched.
 Step prefetch(Warp& warp, const Instr& in, uint32_t active) {
   glue::each_lane(active, [&](uint32_t lane) {
@@ -107,6 +154,7 @@ Step prefetch(Warp& warp, const Instr& in, uint32_t active) {
 ptx::Exec bind_cp_async_bulk_tensor(const Instr& in, std::string&) {
   return in.has(Mod::bulk_group) ? store : load;
 }
+ptx::Exec bind_cp_reduce_async_bulk_tensor(const Instr&, std::string&) { return reduce; }
 ptx::Exec bind_cp_async_bulk_prefetch_tensor(const Instr&, std::string&) { return prefetch; }
 
 }  // namespace emu::ops

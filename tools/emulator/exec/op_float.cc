@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Floating-point arithmetic: f32, f16, bf16 and their packed pairs (PTX ISA 9.7.3, 9.7.4).
+// Floating-point arithmetic: f64, f32, f16, bf16 and their packed pairs (PTX ISA 9.7.3, 9.7.4).
 #include "binders.h"
 #include "op.h"
 #include "op_round.h"
@@ -13,7 +13,7 @@ namespace {
 template <const soft::Format& Fmt, int Parts, auto F, int Operands>
 Step arithmetic(Warp& w, const Instr& in, uint32_t active) {
   constexpr uint32_t bits = 1 + Fmt.exponent_bits + Fmt.mantissa_bits;
-  constexpr uint64_t mask = (1ull << bits) - 1;
+  constexpr uint64_t mask = bits == 64 ? ~0ull : (1ull << bits) - 1;
   Warp::Row scratch[3];
   const uint64_t* src[3] = {};
   for (int i = 0; i < Operands; ++i) src[i] = w.source(in.ops[size_t(i) + 1], active, scratch[i]);
@@ -23,8 +23,8 @@ Step arithmetic(Warp& w, const Instr& in, uint32_t active) {
   for_lanes(active, [&](uint32_t lane) {
     uint64_t r = 0;
     for (uint32_t p = 0; p < Parts; ++p) {
-      auto part = [&](int i) { return uint32_t(src[i][lane] >> p * bits & mask); };
-      r |= uint64_t(F(part(0), part(1), part(2), Fmt, rules, in)) << p * bits;
+      auto part = [&](int i) { return src[i][lane] >> p * bits & mask; };
+      r |= F(part(0), part(1), part(2), Fmt, rules, in) << p * bits;
     }
     d[lane] = r;
   });
@@ -34,6 +34,7 @@ Step arithmetic(Warp& w, const Instr& in, uint32_t active) {
 template <auto F, int Operands>
 Exec by_float(const Instr& in) {
   switch (in.type()) {
+    case Type::f64: return arithmetic<soft::f64, 1, F, Operands>;
     case Type::f32: return arithmetic<soft::f32, 1, F, Operands>;
     case Type::f32x2: return arithmetic<soft::f32, 2, F, Operands>;
     case Type::f16: return arithmetic<soft::f16, 1, F, Operands>;
@@ -46,7 +47,7 @@ Exec by_float(const Instr& in) {
 
 using soft::Format;
 using soft::Rules;
-using U = uint32_t;
+using U = uint64_t;
 
 U add_of(U a, U b, U, const Format& f, const Rules& r, const Instr&) {
   return soft::add(a, b, f, r);
@@ -92,7 +93,7 @@ uint32_t outcomes_of(const Instr& in) {
   return 0;
 }
 
-template <const soft::Format& Fmt>
+template <const soft::Format& Fmt, class Code>
 Step compare(Warp& w, const Instr& in, uint32_t active) {
   size_t at = setp_sources(in);
   Warp::Row sa, sb;
@@ -101,7 +102,7 @@ Step compare(Warp& w, const Instr& in, uint32_t active) {
   uint32_t outcomes = outcomes_of(in), result = 0;
   bool ftz = in.has(Mod::ftz);
   for_lanes(active, [&](uint32_t i) {
-    result |= (outcomes >> int(soft::compare(uint32_t(a[i]), uint32_t(b[i]), Fmt, ftz)) & 1) << i;
+    result |= (outcomes >> int(soft::compare(Code(a[i]), Code(b[i]), Fmt, ftz)) & 1) << i;
   });
   set_predicates(w, in, active, result);
   return Step::next;
@@ -142,9 +143,10 @@ Exec bind_fma(const Instr& in, std::string& why) { return checked(by_float<fma_o
 
 Exec float_setp(const Instr& in) {
   switch (in.type()) {
-    case Type::f32: return compare<soft::f32>;
-    case Type::f16: return compare<soft::f16>;
-    case Type::bf16: return compare<soft::bf16>;
+    case Type::f64: return compare<soft::f64, uint64_t>;
+    case Type::f32: return compare<soft::f32, uint32_t>;
+    case Type::f16: return compare<soft::f16, uint16_t>;
+    case Type::bf16: return compare<soft::bf16, uint16_t>;
     case Type::f16x2: return compare_pairs;
     default: return nullptr;
   }

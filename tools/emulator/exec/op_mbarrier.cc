@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // mbarrier.*: every active lane is a thread of its own.
+#include <string_view>
 #include <vector>
 
 #include "binders.h"
@@ -56,6 +57,38 @@ Step arrive(Warp& warp, const Instr& in, uint32_t active) {
     const uint32_t n = in.ops.size() > 2 ? uint32_t(warp.get(in.ops[2], lane)) : 1;
     warp.set(in.ops[0], lane, t.cta->mbarriers.arrive(t.address, n));
   });
+}
+
+// .noComplete: the arrival must not end the phase (PTX ISA 9.7.13.15.13).
+Step arrive_no_complete(Warp& warp, const Instr& in, uint32_t active) {
+  return on_barrier(warp, in, 1, active, [&](const Target& t, uint32_t lane) {
+    const uint32_t n = uint32_t(warp.get(in.ops[2], lane));
+    const MbarrierTable::State& s = t.cta->mbarriers.state(t.address, in.opcode);
+    if (n >= s.pending)
+      throw Fault(FaultKind::barrier_misuse,
+                  format("%s.noComplete of %u would complete the phase (", in.opcode, n) +
+                      t.cta->mbarriers.describe(t.address) + ")");
+    const bool drop = std::string_view(in.opcode) == "mbarrier.arrive_drop";
+    warp.set(
+        in.ops[0], lane,
+        drop ? t.cta->mbarriers.arrive_drop(t.address, n) : t.cta->mbarriers.arrive(t.address, n));
+  });
+}
+
+Step arrive_drop(Warp& warp, const Instr& in, uint32_t active) {
+  return on_barrier(warp, in, 1, active, [&](const Target& t, uint32_t lane) {
+    const uint32_t n = in.ops.size() > 2 ? uint32_t(warp.get(in.ops[2], lane)) : 1;
+    if (in.has(Mod::expect_tx)) t.cta->mbarriers.expect_tx(t.address, n);
+    warp.set(in.ops[0], lane,
+             t.cta->mbarriers.arrive_drop(t.address, in.has(Mod::expect_tx) ? 1 : n));
+  });
+}
+
+Step pending_count(Warp& warp, const Instr& in, uint32_t active) {
+  glue::each_lane(active, [&](uint32_t lane) {
+    warp.set(in.ops[0], lane, MbarrierTable::pending_of(warp.get(in.ops[1], lane)));
+  });
+  return Step::next;
 }
 
 Step arrive_expect_tx(Warp& warp, const Instr& in, uint32_t active) {
@@ -124,8 +157,13 @@ Step try_wait(Warp& warp, const Instr& in, uint32_t active) {
 ptx::Exec bind_mbarrier_init(const Instr&, std::string&) { return init; }
 ptx::Exec bind_mbarrier_inval(const Instr&, std::string&) { return inval; }
 ptx::Exec bind_mbarrier_arrive(const Instr& in, std::string&) {
+  if (in.has(Mod::noComplete)) return arrive_no_complete;
   return in.has(Mod::expect_tx) ? arrive_expect_tx : arrive;
 }
+ptx::Exec bind_mbarrier_arrive_drop(const Instr& in, std::string&) {
+  return in.has(Mod::noComplete) ? arrive_no_complete : arrive_drop;
+}
+ptx::Exec bind_mbarrier_pending_count(const Instr&, std::string&) { return pending_count; }
 ptx::Exec bind_mbarrier_expect_tx(const Instr&, std::string&) { return expect_tx; }
 ptx::Exec bind_mbarrier_complete_tx(const Instr&, std::string&) { return complete_tx; }
 ptx::Exec bind_mbarrier_test_wait(const Instr&, std::string&) { return test_wait; }

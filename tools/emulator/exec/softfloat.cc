@@ -50,7 +50,7 @@ Number special(Kind kind, bool negative = false) {
 bool is_nan(const Number& n) { return n.kind == Kind::nan; }
 
 // What a result beyond the largest finite number becomes.
-uint32_t overflow(bool negative, const Format& to, const Rules& rules) {
+uint64_t overflow(bool negative, const Format& to, const Rules& rules) {
   Round toward_zero = negative ? Round::up : Round::down;
   if (!to.has_infinity || rules.satfinite || rules.round == Round::zero ||
       rules.round == toward_zero)
@@ -58,7 +58,7 @@ uint32_t overflow(bool negative, const Format& to, const Rules& rules) {
   return to.infinity();
 }
 
-uint32_t encode_finite(const Number& n, const Format& to, const Rules& rules) {
+uint64_t encode_finite(const Number& n, const Format& to, const Rules& rules) {
   int exponent = std::max(n.exponent + top_bit(n.significand), 1 - to.bias());
   int quantum = exponent - to.mantissa_bits;
   uint128 kept = shift_round(n.significand, quantum - n.exponent, rules.round, n.negative);
@@ -67,12 +67,12 @@ uint32_t encode_finite(const Number& n, const Format& to, const Rules& rules) {
   if (field > int64_t(1) << 20) return overflow(n.negative, to, rules);
   uint64_t code = (uint64_t(field) << to.mantissa_bits) + uint64_t(kept);
   if (code > to.largest()) return overflow(n.negative, to, rules);
-  if (rules.ftz && code < 1u << to.mantissa_bits) return 0;
-  return uint32_t(code);
+  if (rules.ftz && code < 1ull << to.mantissa_bits) return 0;
+  return uint64_t(code);
 }
 
-uint32_t clamp_to_one(uint32_t code, const Format& to) {
-  uint32_t one = uint32_t(to.bias()) << to.mantissa_bits;
+uint64_t clamp_to_one(uint64_t code, const Format& to) {
+  uint64_t one = uint64_t(to.bias()) << to.mantissa_bits;
   return code & to.sign_bit() ? 0 : std::min(code, one);
 }
 
@@ -135,24 +135,24 @@ Number over(const Number& a, const Number& b) {
 
 }  // namespace
 
-Number decode(uint32_t code, const Format& from, bool ftz) {
+Number decode(uint64_t code, const Format& from, bool ftz) {
   bool negative = code & from.sign_bit();
-  uint32_t magnitude = code & (from.sign_bit() - 1);
-  uint32_t exponent = magnitude >> from.mantissa_bits;
-  uint32_t mantissa = magnitude & ((1u << from.mantissa_bits) - 1);
+  uint64_t magnitude = code & (from.sign_bit() - 1);
+  uint64_t exponent = magnitude >> from.mantissa_bits;
+  uint64_t mantissa = magnitude & ((1ull << from.mantissa_bits) - 1);
   if (from.has_infinity && magnitude >= from.infinity())
     return special(magnitude == from.infinity() ? Kind::infinite : Kind::nan, negative);
   if (!from.has_infinity && from.has_nan && magnitude == from.nan()) return special(Kind::nan);
   if (magnitude == 0 || (ftz && exponent == 0)) return special(Kind::zero, negative);
-  if (exponent) mantissa |= 1u << from.mantissa_bits;
-  int scale = int(std::max(exponent, 1u)) - from.bias() - from.mantissa_bits;
+  if (exponent) mantissa |= 1ull << from.mantissa_bits;
+  int scale = int(std::max<uint64_t>(exponent, 1)) - from.bias() - from.mantissa_bits;
   return {Kind::finite, negative, scale, mantissa};
 }
 
-uint32_t encode(const Number& n, const Format& to, const Rules& rules) {
+uint64_t encode(const Number& n, const Format& to, const Rules& rules) {
   // .relu keeps a NaN, .sat turns it into +0, and a format without NaN gets its largest number.
   if (is_nan(n)) return rules.sat ? 0 : to.has_nan ? to.nan() : to.largest();
-  uint32_t code = 0;
+  uint64_t code = 0;
   if (n.kind == Kind::finite) code = encode_finite(n, to, rules);
   if (n.kind == Kind::infinite)
     code = to.has_infinity && !rules.satfinite ? to.infinity() : to.largest();
@@ -161,28 +161,28 @@ uint32_t encode(const Number& n, const Format& to, const Rules& rules) {
   return rules.sat ? clamp_to_one(code, to) : code;
 }
 
-uint32_t add(uint32_t a, uint32_t b, const Format& f, const Rules& rules) {
+uint64_t add(uint64_t a, uint64_t b, const Format& f, const Rules& rules) {
   return encode(plus(decode(a, f, rules.ftz), decode(b, f, rules.ftz), rules.round), f, rules);
 }
 
-uint32_t mul(uint32_t a, uint32_t b, const Format& f, const Rules& rules) {
+uint64_t mul(uint64_t a, uint64_t b, const Format& f, const Rules& rules) {
   return encode(times(decode(a, f, rules.ftz), decode(b, f, rules.ftz)), f, rules);
 }
 
-uint32_t fma(uint32_t a, uint32_t b, uint32_t c, const Format& f, const Rules& rules) {
+uint64_t fma(uint64_t a, uint64_t b, uint64_t c, const Format& f, const Rules& rules) {
   Number product = times(decode(a, f, rules.ftz), decode(b, f, rules.ftz));
   return encode(plus(product, decode(c, f, rules.ftz), rules.round), f, rules);
 }
 
-uint32_t div(uint32_t a, uint32_t b, const Format& f, const Rules& rules) {
+uint64_t div(uint64_t a, uint64_t b, const Format& f, const Rules& rules) {
   return encode(over(decode(a, f, rules.ftz), decode(b, f, rules.ftz)), f, rules);
 }
 
-uint32_t convert(uint32_t code, const Format& from, const Format& to, const Rules& rules) {
+uint64_t convert(uint64_t code, const Format& from, const Format& to, const Rules& rules) {
   return encode(decode(code, from, rules.ftz), to, rules);
 }
 
-uint32_t to_integral(uint32_t code, const Format& f, const Rules& rules) {
+uint64_t to_integral(uint64_t code, const Format& f, const Rules& rules) {
   Number n = decode(code, f, rules.ftz);
   if (n.kind == Kind::finite && n.exponent < 0) {
     n.significand = shift_round(n.significand, -n.exponent, rules.round, n.negative);
@@ -217,9 +217,9 @@ uint64_t to_integer(const Number& n, uint32_t bits, bool is_signed, Round round)
   return (n.negative ? -magnitude : magnitude) & all;
 }
 
-uint32_t encode_ue8m0(uint32_t code, const Format& from, Round round, bool satfinite) {
+uint64_t encode_ue8m0(uint64_t code, const Format& from, Round round, bool satfinite) {
   constexpr int bias = 127;
-  constexpr uint32_t largest = 0xFE, nan = 0xFF;
+  constexpr uint64_t largest = 0xFE, nan = 0xFF;
   Number n = decode(code, from);
   if (is_nan(n)) return nan;
   if (n.kind == Kind::infinite) return satfinite ? largest : nan;
@@ -228,30 +228,30 @@ uint32_t encode_ue8m0(uint32_t code, const Format& from, Round round, bool satfi
   bool power_of_two = n.significand == uint128(1) << top;
   if (round == Round::up && !power_of_two) ++exponent;
   if (exponent > int(largest) - bias) return satfinite ? largest : nan;
-  return uint32_t(std::max(exponent + bias, 0));
+  return uint64_t(std::max(exponent + bias, 0));
 }
 
-Number decode_ue8m0(uint32_t code) {
+Number decode_ue8m0(uint64_t code) {
   if (code == 0xFF) return special(Kind::nan);
   return {Kind::finite, false, int(code) - 127, 1};
 }
 
-uint32_t flush(uint32_t code, const Format& f) {
-  uint32_t magnitude = code & (f.sign_bit() - 1);
-  return magnitude < 1u << f.mantissa_bits ? code & f.sign_bit() : code;
+uint64_t flush(uint64_t code, const Format& f) {
+  uint64_t magnitude = code & (f.sign_bit() - 1);
+  return magnitude < 1ull << f.mantissa_bits ? code & f.sign_bit() : code;
 }
 
 namespace {
-bool nan_code(uint32_t code, const Format& f) { return (code & (f.sign_bit() - 1)) > f.infinity(); }
+bool nan_code(uint64_t code, const Format& f) { return (code & (f.sign_bit() - 1)) > f.infinity(); }
 
 // Codes as integers in the order of their values; -0 comes just below +0.
-int64_t rank(uint32_t code, const Format& f) {
+int64_t rank(uint64_t code, const Format& f) {
   int64_t magnitude = code & (f.sign_bit() - 1);
   return code & f.sign_bit() ? -1 - magnitude : magnitude;
 }
 }  // namespace
 
-Order compare(uint32_t a, uint32_t b, const Format& f, bool ftz) {
+Order compare(uint64_t a, uint64_t b, const Format& f, bool ftz) {
   if (ftz) a = flush(a, f), b = flush(b, f);
   if (nan_code(a, f) || nan_code(b, f)) return Order::unordered;
   if (((a | b) & (f.sign_bit() - 1)) == 0) return Order::equal;
@@ -260,7 +260,7 @@ Order compare(uint32_t a, uint32_t b, const Format& f, bool ftz) {
 }
 
 namespace {
-uint32_t extreme(uint32_t a, uint32_t b, const Format& f, bool ftz, bool propagate, bool larger) {
+uint64_t extreme(uint64_t a, uint64_t b, const Format& f, bool ftz, bool propagate, bool larger) {
   if (ftz) a = flush(a, f), b = flush(b, f);
   bool nan_a = nan_code(a, f), nan_b = nan_code(b, f);
   if ((nan_a && nan_b) || (propagate && (nan_a || nan_b))) return f.nan();
@@ -269,10 +269,10 @@ uint32_t extreme(uint32_t a, uint32_t b, const Format& f, bool ftz, bool propaga
 }
 }  // namespace
 
-uint32_t minimum(uint32_t a, uint32_t b, const Format& f, bool ftz, bool propagate) {
+uint64_t minimum(uint64_t a, uint64_t b, const Format& f, bool ftz, bool propagate) {
   return extreme(a, b, f, ftz, propagate, false);
 }
-uint32_t maximum(uint32_t a, uint32_t b, const Format& f, bool ftz, bool propagate) {
+uint64_t maximum(uint64_t a, uint64_t b, const Format& f, bool ftz, bool propagate) {
   return extreme(a, b, f, ftz, propagate, true);
 }
 

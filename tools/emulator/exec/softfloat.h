@@ -3,7 +3,7 @@
 //
 // A number of any format is taken apart into sign, integer significand and power of two; the exact
 // result of an operation is built (with one sticky bit below), then rounded once into the format
-// asked for. Formats: IEEE 754 binary32/16, bfloat16, and the OCP 8-, 6- and 4-bit ones.
+// asked for. Formats: IEEE 754 binary64/32/16, bfloat16, and the OCP 8-, 6- and 4-bit ones.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,16 @@ struct Format {
   bool has_infinity;  // the all-ones exponent is infinity and NaN
   bool has_nan;       // without infinity: only the all-ones code is a NaN
   constexpr int bias() const { return (1 << (exponent_bits - 1)) - 1; }
-  constexpr uint32_t sign_bit() const { return 1u << (exponent_bits + mantissa_bits); }
-  constexpr uint32_t infinity() const { return ((1u << exponent_bits) - 1) << mantissa_bits; }
-  constexpr uint32_t largest() const {  // the largest finite magnitude's code
+  constexpr uint64_t sign_bit() const { return 1ull << (exponent_bits + mantissa_bits); }
+  constexpr uint64_t infinity() const { return ((1ull << exponent_bits) - 1) << mantissa_bits; }
+  constexpr uint64_t largest() const {  // the largest finite magnitude's code
     return has_infinity ? infinity() - 1 : has_nan ? sign_bit() - 2 : sign_bit() - 1;
   }
-  constexpr uint32_t nan() const { return sign_bit() - 1; }  // the canonical NaN of PTX: all ones
+  constexpr uint64_t nan() const { return sign_bit() - 1; }  // the canonical NaN of PTX: all ones
 };
 
-constexpr Format f32{8, 23, true, true}, f16{5, 10, true, true}, bf16{8, 7, true, true};
+constexpr Format f64{11, 52, true, true}, f32{8, 23, true, true}, f16{5, 10, true, true},
+    bf16{8, 7, true, true};
 constexpr Format e5m2{5, 2, true, true}, e4m3{4, 3, false, true};
 constexpr Format e3m2{3, 2, false, false}, e2m3{2, 3, false, false}, e2m1{2, 1, false, false};
 
@@ -48,18 +49,18 @@ struct Number {
   uint128 significand = 0;
 };
 
-Number decode(uint32_t code, const Format& from, bool ftz = false);
-uint32_t encode(const Number& n, const Format& to, const Rules& rules = {});
+Number decode(uint64_t code, const Format& from, bool ftz = false);
+uint64_t encode(const Number& n, const Format& to, const Rules& rules = {});
 
-uint32_t add(uint32_t a, uint32_t b, const Format& f, const Rules& rules = {});
-uint32_t mul(uint32_t a, uint32_t b, const Format& f, const Rules& rules = {});
-uint32_t fma(uint32_t a, uint32_t b, uint32_t c, const Format& f, const Rules& rules = {});
-uint32_t div(uint32_t a, uint32_t b, const Format& f, const Rules& rules = {});
+uint64_t add(uint64_t a, uint64_t b, const Format& f, const Rules& rules = {});
+uint64_t mul(uint64_t a, uint64_t b, const Format& f, const Rules& rules = {});
+uint64_t fma(uint64_t a, uint64_t b, uint64_t c, const Format& f, const Rules& rules = {});
+uint64_t div(uint64_t a, uint64_t b, const Format& f, const Rules& rules = {});
 
 // From one format to another. Of Rules, ftz flushes a subnormal source too.
-uint32_t convert(uint32_t code, const Format& from, const Format& to, const Rules& rules = {});
+uint64_t convert(uint64_t code, const Format& from, const Format& to, const Rules& rules = {});
 // To a whole number in the same format (cvt.rni and so on).
-uint32_t to_integral(uint32_t code, const Format& f, const Rules& rules);
+uint64_t to_integral(uint64_t code, const Format& f, const Rules& rules);
 
 Number from_integer(int64_t value);
 Number from_unsigned(uint64_t value);
@@ -68,15 +69,15 @@ Number from_unsigned(uint64_t value);
 uint64_t to_integer(const Number& n, uint32_t bits, bool is_signed, Round round);
 
 // UE8M0: a power of two, 0xFF is NaN. The sign is dropped, as cvt to it does.
-uint32_t encode_ue8m0(uint32_t code, const Format& from, Round round, bool satfinite);
-Number decode_ue8m0(uint32_t code);
+uint64_t encode_ue8m0(uint64_t code, const Format& from, Round round, bool satfinite);
+Number decode_ue8m0(uint64_t code);
 
 enum class Order : uint8_t { less, equal, greater, unordered };
-Order compare(uint32_t a, uint32_t b, const Format& f, bool ftz = false);
+Order compare(uint64_t a, uint64_t b, const Format& f, bool ftz = false);
 
 // min and max of PTX: a NaN loses against a number unless `propagate` (.NaN); -0 is below +0.
-uint32_t minimum(uint32_t a, uint32_t b, const Format& f, bool ftz, bool propagate);
-uint32_t maximum(uint32_t a, uint32_t b, const Format& f, bool ftz, bool propagate);
-uint32_t flush(uint32_t code, const Format& f);  // a subnormal becomes zero of its sign
+uint64_t minimum(uint64_t a, uint64_t b, const Format& f, bool ftz, bool propagate);
+uint64_t maximum(uint64_t a, uint64_t b, const Format& f, bool ftz, bool propagate);
+uint64_t flush(uint64_t code, const Format& f);  // a subnormal becomes zero of its sign
 
 }  // namespace emu::soft

@@ -115,6 +115,21 @@ void tma_store(const TensorMap& m, const TmaCoordinates& c, uint32_t shared_addr
   });
 }
 
+void tma_update(const TensorMap& m, const TmaCoordinates& c, uint32_t shared_address,
+                const SharedMemory& shared, const GlobalMemory& global, const TmaUpdate& update) {
+  const uint32_t size = uint32_t(m.element_bits() / 8);
+  const int64_t end = int64_t(m.inner_bytes(m.dim(0)));
+  for_rows(m, c, shared_address, [&](const Row& row, uint32_t address) {
+    if (!row.inside) return;
+    const int64_t bytes = std::clamp<int64_t>(end - row.start, 0, m.row_bytes());
+    if (bytes == 0) return;
+    uint8_t* to =
+        global.at(row.address + uint64_t(row.start), uint64_t(bytes), size, "TMA reduction");
+    for (uint32_t i = 0; i < bytes; i += size)
+      update(to + i, shared.view(swizzled(address + i, m.mode()), size, "TMA reduction"));
+  });
+}
+
 void check_bulk_copy(uint64_t destination, uint64_t source, uint32_t bytes) {
   if (destination % granule || source % granule)
     throw Fault(FaultKind::misaligned_address,

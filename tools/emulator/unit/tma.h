@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "../mem/global_memory.h"
 #include "../mem/shared_memory.h"
@@ -26,6 +27,11 @@ void tma_load(const TensorMap& map, const TmaCoordinates& c, uint32_t shared_add
 // The box to global memory; rows outside the tensor are dropped, row ends are cut at 16 bytes.
 void tma_store(const TensorMap& map, const TmaCoordinates& c, uint32_t shared_address,
                const SharedMemory& shared, const GlobalMemory& global);
+// The box against global memory, element by element: update(there, here). Elements outside the
+// tensor are dropped.
+using TmaUpdate = std::function<void(uint8_t* global, const uint8_t* shared)>;
+void tma_update(const TensorMap& map, const TmaCoordinates& c, uint32_t shared_address,
+                const SharedMemory& shared, const GlobalMemory& global, const TmaUpdate& update);
 
 // cp.async.bulk: 16-byte aligned addresses and a size in multiples of 16. Throws Fault.
 void check_bulk_copy(uint64_t destination, uint64_t source, uint32_t bytes);
