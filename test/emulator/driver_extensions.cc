@@ -169,6 +169,9 @@ TEST_CASE("Settings change between launches and refuse what they do not know") {
     IS(s, set("EMU_SEED", "-1"), -1);
     IS(s, set("EMU_SEED", ""), -1);
     IS(s, set("EMU_DEVICE", "H200"), -1);
+    IS(s, set("EMU_HAZARDS", "report"), 0);
+    IS(s, set("EMU_FORMAL", "stop"), 0);
+    IS(s, set("EMU_FORMAL", "perhaps"), -1);
     CUfunction f = s.function(s.load(add), "add");
     uint64_t zero = 0;
     void* parameters[] = {&zero, &zero, &zero, &zero};

@@ -38,6 +38,15 @@ const char* word(emu::Order order) {
   return "";
 }
 
+const char* word(emu::Reaction reaction) {
+  switch (reaction) {
+    case emu::Reaction::stop: return "stop";
+    case emu::Reaction::report: return "report";
+    case emu::Reaction::ignore: return "ignore";
+  }
+  return "";
+}
+
 }  // namespace
 
 TEST_CASE("the manual's table of settings has every setting with its default, and no other") {
@@ -49,6 +58,8 @@ TEST_CASE("the manual's table of settings has every setting with its default, an
       {"EMU_SEED", std::to_string(s.seed)},
       {"EMU_WORKERS", std::to_string(s.workers)},
       {"EMU_MAX_INSTRUCTIONS", std::to_string(s.max_instructions)},
+      {"EMU_HAZARDS", word(s.hazards)},
+      {"EMU_FORMAL", word(s.formal)},
       {"EMU_MMA_ZERO_GROUP", std::to_string(s.zero_group_raises)},
   };
   CHECK(pairs(file("tools/emulator/README.md"), R"(\| `(EMU_\w+)` \| `(\w+)` \|)") == defaults);

@@ -22,9 +22,15 @@ int nvfp4emu_counters(const char* name, uint64_t* value);
 
 /* Changes a setting for the launches to come. Otherwise settings are read from the environment
  * once. Names are the environment's: "EMU_ORDER" (soonest, latest, random), "EMU_SEED",
- * "EMU_MAX_INSTRUCTIONS", "EMU_WORKERS" (numbers, decimal or 0x..), "EMU_MMA_ZERO_GROUP" (0, 1).
+ * "EMU_MAX_INSTRUCTIONS", "EMU_WORKERS" (numbers, decimal or 0x..), "EMU_MMA_ZERO_GROUP" (0, 1),
+ * "EMU_HAZARDS" and "EMU_FORMAL" (stop, report, ignore).
  * EMU_DEVICE and EMU_DRIVER_VERSION are fixed for the process. */
 int nvfp4emu_set(const char* name, const char* value);
+
+/* The reports of what the ordering checks found in the last launch, errors and formal findings; empty
+ * text = nothing. How many there were: the counters "hazards" and "formal_hazards". Writes and
+ * returns as nvfp4emu_calls does. */
+size_t nvfp4emu_findings(char* text, size_t bytes);
 
 /* The base names of the driver calls made since the start or the last reset ("cuMemAlloc" for
  * cuMemAlloc_v2), one per line, in order, all threads together. Writes at most `bytes` bytes,

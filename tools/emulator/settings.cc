@@ -28,27 +28,43 @@ uint64_t number(const char* name, uint64_t otherwise, uint64_t largest) {
   return value;
 }
 
-Order order() {
-  const char* text = getenv("EMU_ORDER");
-  if (!text || !*text || !strcmp(text, "random")) return Order::random;
-  if (!strcmp(text, "soonest")) return Order::soonest;
-  if (!strcmp(text, "latest")) return Order::latest;
-  refuse("EMU_ORDER", text, "soonest, latest or random");
+template <class T>
+T word(const char* name, T otherwise, const char* wanted) {
+  const char* text = getenv(name);
+  if (!text || !*text) return otherwise;
+  if (!parse(text, &otherwise)) refuse(name, text, wanted);
+  return otherwise;
 }
 
 Settings read() {
   Settings s;
   if (const char* device = getenv("EMU_DEVICE"); device && *device) s.device = device;
   s.driver_version = uint32_t(number("EMU_DRIVER_VERSION", s.driver_version, 99990));
-  s.order = order();
+  s.order = word("EMU_ORDER", s.order, "soonest, latest or random");
   s.seed = number("EMU_SEED", s.seed, ~0ull);
   s.workers = uint32_t(number("EMU_WORKERS", s.workers, 1024));
   s.max_instructions = number("EMU_MAX_INSTRUCTIONS", s.max_instructions, ~0ull);
   s.zero_group_raises = number("EMU_MMA_ZERO_GROUP", s.zero_group_raises, 1) != 0;
+  s.hazards = word("EMU_HAZARDS", s.hazards, "stop, report or ignore");
+  s.formal = word("EMU_FORMAL", s.formal, "stop, report or ignore");
   return s;
 }
 
 }  // namespace
+
+bool parse(const char* text, Order* order) {
+  if (!strcmp(text, "soonest")) return *order = Order::soonest, true;
+  if (!strcmp(text, "latest")) return *order = Order::latest, true;
+  if (!strcmp(text, "random")) return *order = Order::random, true;
+  return false;
+}
+
+bool parse(const char* text, Reaction* reaction) {
+  if (!strcmp(text, "stop")) return *reaction = Reaction::stop, true;
+  if (!strcmp(text, "report")) return *reaction = Reaction::report, true;
+  if (!strcmp(text, "ignore")) return *reaction = Reaction::ignore, true;
+  return false;
+}
 
 Settings& settings() {
   static Settings values = read();

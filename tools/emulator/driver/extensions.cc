@@ -34,12 +34,11 @@ bool parse_number(const char* text, uint64_t largest, uint64_t* value) {
   return *text && *text != '-' && !*end && !errno && *value <= largest;
 }
 
-bool set_order(const char* text) {
-  emu::Order& order = emu::settings().order;
-  if (!strcmp(text, "soonest")) return order = emu::Order::soonest, true;
-  if (!strcmp(text, "latest")) return order = emu::Order::latest, true;
-  if (!strcmp(text, "random")) return order = emu::Order::random, true;
-  return false;
+bool set_word(const char* name, const char* text) {
+  emu::Settings& to = emu::settings();
+  if (!strcmp(name, "EMU_ORDER")) return emu::parse(text, &to.order);
+  if (!strcmp(name, "EMU_HAZARDS")) return emu::parse(text, &to.hazards);
+  return !strcmp(name, "EMU_FORMAL") && emu::parse(text, &to.formal);
 }
 
 bool set_number(const char* name, const char* text) {
@@ -59,18 +58,31 @@ bool set_number(const char* name, const char* text) {
 int nvfp4emu_set(const char* name, const char* value) {
   if (!name || !value) return -1;
   std::lock_guard running(state().execution);  // no grid reads settings while they change
-  bool done = !strcmp(name, "EMU_ORDER") ? set_order(value) : set_number(name, value);
-  return done ? 0 : -1;
+  return set_word(name, value) || set_number(name, value) ? 0 : -1;
 }
 
-size_t nvfp4emu_calls(char* text, size_t bytes) {
-  std::string all = state().record.text();
+namespace {
+
+// As much of it as there is room for, always terminated; the bytes that all of it needs.
+size_t hand_out(const std::string& all, char* text, size_t bytes) {
   if (text && bytes) {
     size_t n = std::min(all.size(), bytes - 1);
     memcpy(text, all.data(), n);
     text[n] = 0;
   }
   return all.size() + 1;
+}
+
+}  // namespace
+
+size_t nvfp4emu_calls(char* text, size_t bytes) {
+  return hand_out(state().record.text(), text, bytes);
+}
+
+size_t nvfp4emu_findings(char* text, size_t bytes) {
+  State& s = state();
+  std::lock_guard guard(s.lock);
+  return hand_out(s.findings, text, bytes);
 }
 
 void nvfp4emu_reset_calls(void) { state().record.reset(); }

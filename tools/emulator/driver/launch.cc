@@ -169,8 +169,11 @@ CUresult prepare_launch(State& s, Context& context, const LaunchArguments& a, Re
 void run_launch(State& s, const ReadyLaunch& ready) {
   CUresult sticky = CUDA_SUCCESS;
   Counters counters;
+  Findings findings;
+  Launch launch = ready.launch;
+  launch.findings = &findings;
   try {
-    counters = run_grid(ready.launch);
+    counters = run_grid(launch);
   } catch (const Fault& fault) {
     sticky = status_of(fault.kind);
     fprintf(stderr, "emulator: %s\n", fault.what());
@@ -179,6 +182,7 @@ void run_launch(State& s, const ReadyLaunch& ready) {
     fprintf(stderr, "emulator: this machine has too little memory for the grid\n");
   }
   std::lock_guard guard(s.lock);
+  s.findings = findings.text();
   if (sticky == CUDA_SUCCESS) {
     s.counters = counters;
   } else if (Context* context = s.contexts.find(ready.context)) {

@@ -33,7 +33,8 @@ struct State {
   bool initialised = false;
   const DeviceRow* device = nullptr;
   std::unique_ptr<GlobalMemory> memory;
-  Counters counters;  // of the last launch
+  Counters counters;     // of the last launch
+  std::string findings;  // of the last launch
   uint64_t grids = 0;
 
   CUcontext primary = nullptr;  // always the same handle, as a real driver's

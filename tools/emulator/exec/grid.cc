@@ -124,7 +124,13 @@ void check(const Launch& l) {
 
 Counters run_grid(const Launch& launch) {
   check(launch);
-  return GridRun(launch).run();
+  Findings findings;
+  Launch observed = launch;
+  if (!observed.findings) observed.findings = &findings;
+  Counters counters = GridRun(observed).run();
+  counters.hazards = observed.findings->count(Severity::error);
+  counters.formal_hazards = observed.findings->count(Severity::formal);
+  return counters;
 }
 
 }  // namespace emu

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "../hazard/findings.h"
 #include "../mem/address.h"
 #include "../mem/global_memory.h"
 #include "../mem/local_memory.h"
@@ -47,6 +48,7 @@ struct Launch {
   GlobalMemory* memory = nullptr;
   uint32_t sm_count = 1;
   uint64_t grid_id = 0;
+  Findings* findings = nullptr;  // where the ordering checks report; nullptr: nobody looks later
 };
 
 // Instructions, bytes by TMA, MMAs ... of one launch; a plain sum over CTAs.
@@ -58,6 +60,7 @@ struct Counters {
 };
 
 // Runs the grid to its end. Throws Fault with the full report (kernel, block, warp, PTX line).
+// Launch::findings has what was found either way.
 Counters run_grid(const Launch& launch);
 
 // 32 lanes with their registers. Lanes diverge and reconverge at immediate post-dominators.

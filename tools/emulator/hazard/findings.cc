@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// See findings.h.
+#include "findings.h"
+
+#include <cstdio>
+
+#include "../fault.h"
+
+namespace emu {
+
+void Findings::add(Severity severity, uint64_t key, const std::string& text) {
+  const Reaction what = reaction(severity);
+  if (what == Reaction::ignore) return;
+  std::lock_guard guard(lock_);
+  ++counts_[size_t(severity)];
+  if (what == Reaction::stop) {
+    text_ += text + "\n";
+    throw Fault(FaultKind::ordering, text);
+  }
+  if (!told_.insert(key).second) return;
+  text_ += text + "\n";
+  fprintf(stderr, "emulator: %s\n", text.c_str());
+}
+
+std::string Findings::text() const { return text_; }
+
+}  // namespace emu
