@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Promises about the library as a file. Each gate is one script and runs alone.
 
-GATES := check-install check-symbols check-hardening check-abi check-repro check-threads check-docs
+GATES := check-install check-symbols check-hardening check-abi check-repro check-threads check-docs \
+         check-aarch64
 .PHONY: gates $(GATES)
 gates: check-ptxas $(GATES)  ## every gate
 check-symbols: $(LIB)  ## exports, imports and needed libraries against the reviewed lists
@@ -13,6 +14,10 @@ check-abi: | $(SETUP)  ## the header in four dialects and two compilers; its lay
 	@CC='$(CC)' PYTHON='$(PYTHON)' tools/check_abi.sh $(B)
 check-repro: | $(SETUP)  ## library, archive, PTX, cubins: built twice in different surroundings, same bytes
 	@NVCC='$(abspath $(NVCC))' CC='$(CC)' CXX='$(CXX)' MAKE='$(MAKE)' tools/check_repro.sh $(B)
+
+# Not in `make test`: it builds everything once more.
+check-aarch64: $(LIB) | $(SETUP)  ## library, emulator and host tests built for aarch64, run by qemu
+	@NVCC='$(abspath $(NVCC))' MAKE='$(MAKE)' tools/check_aarch64.sh $(B)
 
 # host/ again, instrumented. The kernels in images.o are data.
 TSAN_OBJ := $(HOST_SRC:%.cc=$(B)/tsan/%.o)

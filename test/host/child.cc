@@ -2,6 +2,7 @@
 #include "host/child.h"
 
 #include <cstdio>
+#include <cstdlib>
 
 #include "support/catch.h"
 
@@ -9,22 +10,32 @@ namespace host_test {
 
 namespace {
 
-const char* search_path(DriverChoice driver) {
+const char* setting(const char* name, const char* otherwise) {
+  const char* value = getenv(name);
+  return value != nullptr ? value : otherwise;
+}
+
+std::string search_path(DriverChoice driver) {
   switch (driver) {
-    case DriverChoice::none: return "build/test/host/none";
-    case DriverChoice::ancient: return "build/test/host/ancient";
-    case DriverChoice::fake: return "build/test/host/fake";
-    case DriverChoice::emulator: return "build/emulator";
+    case DriverChoice::none: return built("test/host/none");
+    case DriverChoice::ancient: return built("test/host/ancient");
+    case DriverChoice::fake: return built("test/host/fake");
+    case DriverChoice::emulator: return built("emulator");
   }
   return "";
 }
 
 }  // namespace
 
+std::string built(const std::string& file) {
+  return std::string(setting("NVFP4_TEST_BUILD", "build")) + "/" + file;
+}
+
 std::vector<std::string> probe(DriverChoice driver, const std::string& actions,
                                const std::string& environment) {
-  const std::string command = std::string("LD_LIBRARY_PATH=") + search_path(driver) + " " +
-                              environment + " build/test/host/probe " + actions + " 2>&1";
+  const std::string command = "LD_LIBRARY_PATH=" + search_path(driver) + " " + environment + " " +
+                              setting("NVFP4_TEST_LAUNCHER", "") + " " + built("test/host/probe") +
+                              " " + actions + " 2>&1";
   FILE* pipe = popen(command.c_str(), "r");
   REQUIRE(pipe != nullptr);
   std::string text;

@@ -7,11 +7,14 @@
 
 namespace host_test {
 
+// A file of the build under test: NVFP4_TEST_BUILD, else build/.
+std::string built(const std::string& file);
+
 // Where libcuda.so.1 comes from.
 enum class DriverChoice { none, ancient, fake, emulator };
 
 // Runs `probe actions` with `environment` ("NAME=value NAME=value") and returns the lines of its
-// stdout and stderr.
+// stdout and stderr. NVFP4_TEST_LAUNCHER, if set, is what starts it: an emulator of its processor.
 std::vector<std::string> probe(DriverChoice driver, const std::string& actions,
                                const std::string& environment = "");
 

@@ -290,7 +290,7 @@ TEST_CASE("Run on the emulated driver: each refusal of device, driver and contex
                            Row{"run", "EMU_DEVICE=none", "NO_DEVICE"},
                            Row{"run", "EMU_DRIVER_VERSION=12090", "DRIVER_TOO_OLD"});
   INFO("make emulator builds it");
-  REQUIRE(std::ifstream("build/emulator/libcuda.so.1").good());
+  REQUIRE(std::ifstream(host_test::built("emulator/libcuda.so.1")).good());
   CAPTURE(row.actions, row.environment);
   const Lines answers =
       starting_with(probe(DriverChoice::emulator, row.actions, row.environment), "NVFP4_");

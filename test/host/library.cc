@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "host/child.h"
 #include "support/catch.h"
 
 namespace {
@@ -42,14 +43,15 @@ TEST_CASE("The library exports the functions that its header declares, and nothi
   const std::set<std::string> declared = all_matches(
       file_text("include/nvfp4_gemm.h"), "NVFP4_API [a-z0-9_ ]*[ *](nvfp4_[a-z0-9_]+)\\(");
   CHECK(declared.size() == 19);
-  const std::string symbols = output_of("nm -D --defined-only build/libnvfp4gemm.so");
+  const std::string symbols =
+      output_of("nm -D --defined-only " + host_test::built("libnvfp4gemm.so"));
   CHECK(all_matches(symbols, "[^A] (\\w+)@@NVFP4GEMM_0") == declared);
   // One line per function, and one for the version node itself.
   CHECK(size_t(std::count(symbols.begin(), symbols.end(), '\n')) == declared.size() + 1);
 }
 
 TEST_CASE("The library needs the C library and nothing else") {
-  const std::string dynamic = output_of("readelf -dW build/libnvfp4gemm.so");
+  const std::string dynamic = output_of("readelf -dW " + host_test::built("libnvfp4gemm.so"));
   for (const std::string& name : all_matches(dynamic, "NEEDED.*\\[(.*)\\]")) {
     CAPTURE(name);
     CHECK(std::regex_match(name, std::regex("(libc|libm|libdl|ld-linux.*)\\.so\\.[0-9]+")));
@@ -62,7 +64,8 @@ TEST_CASE("The library needs the C library and nothing else") {
 
 // malloc and posix_memalign: a log callback and a plan. That nothing else uses them: plans.cc.
 TEST_CASE("The library cannot open files or start programs, and hardly allocate") {
-  const std::string symbols = output_of("nm -D --undefined-only build/libnvfp4gemm.so");
+  const std::string symbols =
+      output_of("nm -D --undefined-only " + host_test::built("libnvfp4gemm.so"));
   const std::set<std::string> used = all_matches(symbols, " U (\\w+)");
   CHECK(used.count("dlopen") == 1);
   for (const char* name : {"open", "open64", "fopen", "fopen64", "system", "popen", "execve",
