@@ -53,7 +53,7 @@ TEST_PROGRAMS := $(B)/nvfp4_test $(B)/test_host $(B)/test_emulator $(B)/test_reg
 
 .PHONY: test test-programs mutants list-regressions
 test-programs: $(TEST_PROGRAMS)
-test: $(SETUP) all static check-ptxas test-programs $(B)/tsan/first_use $(B)/nvfp4_bench  ## the suite in the emulator; ends with the totals
+test: $(SETUP) all static check-ptxas test-programs $(B)/tsan/first_use $(ABI_LIB) $(B)/nvfp4_bench  ## the suite in the emulator; ends with the totals
 	PATH="$(CUDA_HOME)/bin:$$PATH" PYTHON=$(PYTHON) NVCC='$(abspath $(NVCC))' \
 	  CC='$(CC)' CXX='$(CXX)' test/run $(B)
 

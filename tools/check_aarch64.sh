@@ -13,7 +13,7 @@ qemu="qemu-aarch64 -L /usr/$target"
 MAKE=${MAKE:-make}
 
 for tool in $target-gcc $target-g++ $target-objcopy qemu-aarch64; do
-  command -v $tool >/dev/null && continue
+  command -v "$tool" >/dev/null && continue
   skip "the aarch64 build" "there is no $tool here (packages g++-$target, qemu-user)"
   finish
   exit 0

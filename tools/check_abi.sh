@@ -1,8 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# check_abi.sh BUILD [update]: the header in four dialects by each compiler that is here, and its
-# binary interface against test/golden/abi.txt. `update` writes that file anew, for a reviewer to
-# read in the difference: an offset or a value that changes breaks programs that are already built.
+# check_abi.sh BUILD [update]: the header in four dialects by each compiler that is here, and the
+# binary interface twice. test/golden/abi.txt is what the header says, constants included; every
+# machine compares it. test/golden/abi.xml is what the compiled library says, by libabigail, where
+# abidiff is installed. `update` writes both anew, for a reviewer to read in the difference: an offset
+# or a value that changes breaks programs that are already built.
 set -eu
 build=$1
 action=${2:-compare}
@@ -59,5 +61,27 @@ if "$work/planted" | diff -q test/golden/abi.txt - >/dev/null; then
   fail "a planted field is not seen"
 else
   pass "a planted field is seen"
+fi
+
+# Types that are not in include/ are left out of the file: what a plan holds may change.
+library=$build/abi/libnvfp4gemm.so baseline=test/golden/abi.xml
+if ! command -v abidiff >/dev/null; then
+  skip "the compiled library against $baseline" "there is no abidiff here (package abigail-tools)"
+elif [ "$(uname -m)" != x86_64 ]; then
+  skip "the compiled library against $baseline" "the file is of x86-64"
+else
+  if [ "$action" = update ]; then
+    abidw --headers-dir include --drop-private-types --exported-interfaces-only --no-corpus-path \
+      --no-comp-dir-path --no-show-locs --no-elf-needed --type-id-style hash --out-file $baseline "$library"
+  fi
+  compare() { abidiff --harmless "$1" "$library"; }
+  check "abidiff finds the compiled library to be the reviewed one" compare $baseline
+  # The library must seem to have changed where the file did.
+  sed "s/name='beta'/name='planted'/" $baseline >"$work/planted.xml"
+  if compare "$work/planted.xml" >"$work/planted.txt"; then
+    fail "abidiff does not see a renamed field"
+  else
+    check "abidiff sees a renamed field" grep -q "planted" "$work/planted.txt"
+  fi
 fi
 finish
