@@ -47,6 +47,12 @@ std::vector<uint32_t> run(const std::string& body, const Shape& shape, std::vect
   return buffer;
 }
 
+Counters counters(const std::string& body, const Shape& shape, const std::string& declarations) {
+  auto module = ptx::load(kernel(body, declarations), 100);
+  GlobalMemory memory(1ull << 30);
+  return run_grid(launch_of(*module, memory, shape, memory.allocate(256, "the buffer")));
+}
+
 std::string fault(const std::string& body, const Shape& shape, FaultKind* kind,
                   const std::string& declarations) {
   try {

@@ -27,6 +27,10 @@ std::string kernel(const std::string& body, const std::string& declarations = ""
 std::vector<uint32_t> run(const std::string& body, const Shape& shape, std::vector<uint32_t> buffer,
                           const std::string& declarations = "");
 
+// The counters of the same, with a buffer of 64 words.
+emu::Counters counters(const std::string& body, const Shape& shape,
+                       const std::string& declarations = "");
+
 // The report of the fault that the body ends with; fails the test when there is none.
 std::string fault(const std::string& body, const Shape& shape = {}, emu::FaultKind* kind = nullptr,
                   const std::string& declarations = "");

@@ -14,7 +14,7 @@ TEST_CASE("odd leading dimensions of D are stored element by element", "[layout]
   USE_GPU(gpu);
   Gaps gaps;
   const char* variant = EACH_VARIANT;
-  gaps.d_ld = GENERATE(1, 3, 5, 7, 8, 64, 1001);
+  gaps.d_ld = GENERATE(1, 3, 4, 5, 7, 8, 64, 1001);
   gemm_test::require_reference_bits(
       gpu, forced(variant, make_problem({130, 136, 320}, Data::exact, 3, gaps)));
 }

@@ -61,12 +61,18 @@ TEST_CASE("a plan serves other operands at other addresses", "[plan]") {
   REQUIRE(nvfp4_gemm_plan_run(plan.plan, nullptr, nullptr) == NVFP4_SUCCESS);
   require_bits(one, first);
 
-  // Only the weights of the other.
+  // Only the weights of the other, then only its tokens.
   Problem mixed = first;
   mixed.b = second.b;
   nvfp4_gemm_addresses weights = {sizeof weights, nullptr,           nullptr,
                                   two.desc.b,     two.desc.b_scales, nullptr};
   REQUIRE(nvfp4_gemm_plan_run(plan.plan, &weights, nullptr) == NVFP4_SUCCESS);
+  require_bits(one, mixed);
+  mixed = first;
+  mixed.a = second.a;
+  nvfp4_gemm_addresses tokens = {sizeof tokens, two.desc.a, two.desc.a_scales,
+                                 nullptr,       nullptr,    nullptr};
+  REQUIRE(nvfp4_gemm_plan_run(plan.plan, &tokens, nullptr) == NVFP4_SUCCESS);
   require_bits(one, mixed);
 }
 

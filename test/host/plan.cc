@@ -173,3 +173,10 @@ TEST_CASE("The named shapes have the plans of test/golden/plans.csv") {
     CHECK(plan.grid == number(8));
   }
 }
+
+TEST_CASE("Of variants that take equally long the widest is chosen") {
+  // 240, 160 and 80 tiles: 2, 2 and 1 waves of 192, 256 and 384 rows, so 384, 512 and 384.
+  nvfp4::Plan plan;
+  REQUIRE(nvfp4::make_plan(dense(192, 128 * 80, 256, 1), 100, &plan) == NVFP4_SUCCESS);
+  CHECK(std::string(plan.variant->name) == "sm100_128x256x256");
+}

@@ -20,6 +20,9 @@ extern "C" {
  * "tma_bytes", "barrier_waits", ...). A launch that faulted leaves the counters as they were. */
 int nvfp4emu_counters(const char* name, uint64_t* value);
 
+/* The counters one by one: name and meaning of number `index`, 0 first; -1 behind the last. */
+int nvfp4emu_counter_name(unsigned index, const char** name, const char** meaning);
+
 /* Changes a setting for the launches to come. Otherwise settings are read from the environment
  * once. Names are the environment's: "EMU_ORDER" (soonest, latest, random), "EMU_SEED",
  * "EMU_MAX_INSTRUCTIONS", "EMU_WORKERS" (numbers, decimal or 0x..), "EMU_MMA_ZERO_GROUP" (0, 1),

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include "../settings.h"
 
@@ -23,6 +24,20 @@ int nvfp4emu_counters(const char* name, uint64_t* value) {
 #include "../exec/counters.def"
 #undef EMU_COUNTER
   return -1;
+}
+
+int nvfp4emu_counter_name(unsigned index, const char** name, const char** meaning) {
+  static constexpr struct {
+    const char *name, *meaning;
+  } all[] = {
+#define EMU_COUNTER(counter, text) {#counter, text},
+#include "../exec/counters.def"
+#undef EMU_COUNTER
+  };
+  if (!name || !meaning || index >= std::size(all)) return -1;
+  *name = all[index].name;
+  *meaning = all[index].meaning;
+  return 0;
 }
 
 namespace {

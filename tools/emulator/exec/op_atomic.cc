@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // atom and red (PTX ISA 9.7.13.3, 9.7.13.4). Lanes act one after another, lowest first; hardware
 // leaves their order open.
+#include <bit>
+
 #include "binders.h"
 #include "lane_memory.h"
 #include "reduction.h"
@@ -32,6 +34,7 @@ Step atomic(Warp& w, const Instr& in, uint32_t active) {
   for_lanes(active, [&](uint32_t i) {
     places[i] = locate(w, i, space, w.address(address, i), bytes * words, in.opcode);
   });
+  w.cta.counters.atomics += uint32_t(std::popcount(active));
   for (uint32_t e = 0; e < words; ++e) {
     Warp::Row sb, sc;
     const uint64_t* operand = w.source(element(b, e), active, sb);

@@ -29,7 +29,10 @@ Step sync(Warp& w, const Instr& in, uint32_t active) {
   NamedBarriers& barriers = w.cta.barriers;
   uint64_t& ticket = w.flow.here().ticket;  // set: these lanes have arrived
   Request r = request(w, in, active, Aligned);
-  if (!ticket) ticket = barriers.arrive(r.id, r.threads, w, active, in.opcode);
+  if (!ticket) {
+    ticket = barriers.arrive(r.id, r.threads, w, active, in.opcode);
+    ++w.cta.counters.cta_barriers;
+  }
   if (!barriers.passed(r.id, ticket)) {
     w.waiting = format("%s at barrier %u", in.opcode, r.id);
     return Step::blocked;
@@ -42,12 +45,14 @@ template <bool Aligned>
 Step arrive(Warp& w, const Instr& in, uint32_t active) {
   Request r = request(w, in, active, Aligned);
   w.cta.barriers.arrive(r.id, r.threads, w, active, in.opcode);
+  ++w.cta.counters.cta_barriers;
   return Step::next;
 }
 
 Step cluster_arrive(Warp& w, const Instr& in, uint32_t active) {
   if (in.has(Mod::aligned)) w.require_aligned(active, in.opcode);
   w.cta.cluster.barrier.arrive(w, active);
+  ++w.cta.counters.cluster_barriers;
   return Step::next;
 }
 

@@ -146,6 +146,7 @@ Step copy(Warp& warp, const Instr& in, uint32_t active) {
     const Delivery d = deliveries(warp, in, lane, in.ops[0], in.ops[3], nullptr)[0];
     check_bulk_copy(d.data.address, from.address, bytes);
     count(warp, bytes);
+    if (d.data.cta != &warp.cta) warp.cta.counters.cluster_bytes += bytes;
     from.cta->units.in_flight.check_shared_read(from.address, bytes, in.opcode);
     from.cta->units.proxy.check_read(from.address, bytes, in.opcode);
     from.cta->units.in_flight.read_shared(from.address, bytes, InFlight::begin);

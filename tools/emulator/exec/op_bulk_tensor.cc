@@ -89,6 +89,8 @@ Step store(Warp& warp, const Instr& in, uint32_t active) {
     const Box b = box(warp, in, in.ops[0], lane);
     const glue::Target from = glue::target(warp, in.ops[1], lane, glue::Where::own, in.opcode);
     check_tma_store(b.map, rank_of(in), b.at, from.address);
+    ++warp.cta.counters.tma_stores;
+    warp.cta.counters.tma_store_bytes += b.map.box_bytes();
     const GlobalMemory* memory = warp.cta.cluster.launch.memory;
     send(warp, in, lane, from.address, b.map.box_bytes(), [=](const SharedMemory& shared) {
       tma_store(b.map, b.at, from.address, shared, *memory);

@@ -32,6 +32,7 @@ void copy_lane(Warp& warp, const Instr& in, uint32_t lane) {
     throw Fault(FaultKind::illegal_instruction,
                 format("cp.async with source size %u of %u bytes", used, bytes));
   const GlobalMemory* memory = warp.cta.cluster.launch.memory;
+  warp.cta.counters.copy_bytes += bytes;
   auto handle = warp.cta.units.copies.issue(warp.thread(lane));
   glue::post(warp, chain_of(warp, lane), in, [=] {
     uint8_t data[16] = {};  // what the source size leaves out is zero

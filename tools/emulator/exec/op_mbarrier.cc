@@ -131,6 +131,7 @@ void answer(Warp& warp, const Instr& in, uint32_t active, uint32_t lanes) {
 }
 
 Step test_wait(Warp& warp, const Instr& in, uint32_t active) {
+  ++warp.cta.counters.barrier_tries;
   answer(warp, in, active, passed(warp, in, active));
   return Step::next;
 }
@@ -148,6 +149,7 @@ Step try_wait(Warp& warp, const Instr& in, uint32_t active) {
     return Step::blocked;
   }
   counted = 0;
+  ++warp.cta.counters.barrier_tries;
   answer(warp, in, active, lanes);
   return Step::next;
 }

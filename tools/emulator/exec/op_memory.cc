@@ -4,6 +4,8 @@
 // Cache operators, eviction priorities and policies change no value. Order needs no more than
 // program order: one host thread runs a cluster, and global accesses are acquire and release
 // (lane_memory.h).
+#include <bit>
+
 #include "binders.h"
 #include "lane_memory.h"
 #include "op.h"
@@ -28,6 +30,17 @@ Shape shape_of(const Instr& in, const Operand& value) {
   return {ptx::bits_of(in.type()) / 8, uint32_t(element_count(value)), 1};
 }
 
+// Bytes to count for the lanes: those in global memory, and those in other CTAs.
+void count(Warp& w, const Place* places, uint32_t active, uint64_t bytes,
+           uint64_t Counters::*global) {
+  Counters& c = w.cta.counters;
+  for (; active; active &= active - 1) {
+    const Place& p = places[std::countr_zero(active)];
+    if (p.space == Space::global) c.*global += bytes;
+    if (p.cta && p.cta != &w.cta) c.cluster_bytes += bytes;
+  }
+}
+
 template <Space S>
 Step load(Warp& w, const Instr& in, uint32_t active) {
   const Operand& value = in.ops[0];
@@ -38,6 +51,7 @@ Step load(Warp& w, const Instr& in, uint32_t active) {
   for_lanes(active, [&](uint32_t i) {
     places[i] = locate(w, i, S, w.address(in.ops[1], i), shape.bytes * shape.words, "load");
   });
+  count(w, places, active, shape.bytes * shape.words, &Counters::global_load_bytes);
   for (uint32_t e = 0; e < shape.words; ++e) {
     const Operand& op = element(value, shape.parts == 2 ? 0 : e);
     for_lanes(active, [&](uint32_t i) {
@@ -58,11 +72,14 @@ Step store(Warp& w, const Instr& in, uint32_t active) {
   for (uint32_t e = 0; e < shape.words; ++e)
     words[e] = shape.parts == 2 ? w.source(value, active, scratch[e], e)
                                 : w.source(element(value, e), active, scratch[e]);
+  Place places[32];
   for_lanes(active, [&](uint32_t i) {
-    Place p = locate(w, i, S, w.address(in.ops[0], i), shape.bytes * shape.words, "store");
+    Place& p = places[i];
+    p = locate(w, i, S, w.address(in.ops[0], i), shape.bytes * shape.words, "store");
     for (uint32_t e = 0; e < shape.words; ++e)
       p.write(e * shape.bytes, shape.bytes, words[e][i], "store");
   });
+  count(w, places, active, shape.bytes * shape.words, &Counters::global_store_bytes);
   return Step::next;
 }
 

@@ -119,8 +119,10 @@ Step mma(Warp& warp, const Instr& in, uint32_t active) {
   c.sfa = uint32_t(warp.address(in.ops[4], lane));
   c.sfb = uint32_t(warp.address(in.ops[5], lane));
   c.accumulate = warp.pred(in.ops[6], lane);
+  const Footprint f = check_mma(c, warp.cta.tensor_memory);
   ++warp.cta.counters.mmas;
-  issue(warp, in, lane, check_mma(c, warp.cta.tensor_memory),
+  warp.cta.counters.macs += f.macs;
+  issue(warp, in, lane, f,
         [c](Cta& cta) { run_mma(c, cta.shared, cta.tensor_memory, settings().zero_group_raises); });
   return Step::next;
 }

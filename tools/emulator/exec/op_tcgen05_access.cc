@@ -35,6 +35,7 @@ struct Access {
     const Cell c = access_cell(shape, t, reg, split);
     return {lane + c.lane, column + c.column};
   }
+  uint64_t bytes() const { return registers * 32 * 4; }
   // Calls f(first column, count) for the columns that are touched. 32 cells of a register are a
   // column of .32x32b, two columns of 16 lanes in the others, which .16x32bx2 has apart.
   template <class F>
@@ -103,6 +104,7 @@ Step load(Warp& warp, const Instr& in, uint32_t active) {
   const Access a =
       access(warp, in, active, in.ops[1], *registers, in.ops.size() > 2 ? &in.ops[2] : nullptr);
   Cta& cta = warp.cta;
+  cta.counters.tensor_load_bytes += a.bytes();
   a.columns([&](uint32_t c, uint32_t n) {
     cta.units.in_flight.check_columns_read(c, n, in.opcode);
     cta.units.in_flight.read_columns(c, n, InFlight::begin);
@@ -127,6 +129,7 @@ Step store(Warp& warp, const Instr& in, uint32_t active) {
   a.columns([&](uint32_t c, uint32_t n) {
     warp.cta.units.in_flight.check_columns_write(c, n, false, in.opcode);
   });
+  warp.cta.counters.tensor_store_bytes += a.bytes();
   std::vector<uint32_t> values(a.registers * 32);
   for (uint32_t r = 0; r < a.registers; ++r)
     glue::each_lane(active, [&](uint32_t t) {

@@ -163,6 +163,7 @@ void Scheduler::end_warp(Warp& warp) {
   if (!warp.cta.ended()) return;
   try {
     warp.cta.tensor_memory.check_exit();
+    warp.cta.units.in_flight.check_exit();
   } catch (const Fault& fault) {
     throw report::located(fault, *cluster_,
                           format("at the end of the CTA of rank %u", warp.cta.rank).c_str());

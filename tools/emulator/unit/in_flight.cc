@@ -93,4 +93,14 @@ void InFlight::check_columns_write(uint32_t column, uint32_t count, bool by_pipe
   }
 }
 
+void InFlight::check_exit() const {
+  for (size_t i = 0; i < chunks_.size(); ++i)
+    if (chunks_[i].writes)
+      throw Fault(
+          FaultKind::ordering,
+          format("the CTA ends while a copy into its shared memory at 0x%zx is not known to "
+                 "be complete: wait for its mbarrier first",
+                 i * 16));
+}
+
 }  // namespace emu

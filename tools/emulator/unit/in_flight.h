@@ -33,6 +33,10 @@ class InFlight {
   // `by_pipe`: the writer is itself on the tcgen05 pipe, behind the mma and cp before it.
   void check_columns_write(uint32_t column, uint32_t count, bool by_pipe, const char* who) const;
 
+  // At the end of the CTA: Fault when a copy into its shared memory was never waited for. By the
+  // time it lands, the SM may have given the memory to the next CTA.
+  void check_exit() const;
+
  private:
   struct Chunk {
     uint16_t reads = 0, writes = 0;

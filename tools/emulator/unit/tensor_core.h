@@ -26,6 +26,7 @@ struct MmaCommand {
 struct Footprint {
   std::vector<uint32_t> chunks;      // addresses of 16-byte chunks of shared memory that it reads
   uint32_t column = 0, columns = 0;  // tensor memory that it writes
+  uint64_t macs = 0;                 // multiply-adds
 };
 
 // Both throw Fault. check = what can be said when the instruction is issued: descriptors,

@@ -103,7 +103,8 @@ std::vector<uint8_t> gather_scales(const TensorMemory& tensor, uint32_t address,
 
 Footprint check_mma(const MmaCommand& c, const TensorMemory& tensor) {
   const MmaShape shape = check_shape(c, tensor);
-  Footprint f{{}, TensorMemory::column_of(c.d), shape.n};
+  constexpr uint64_t k = row_bytes * 2;
+  Footprint f{{}, TensorMemory::column_of(c.d), shape.n, shape.m * shape.n * k};
   const auto add = [&](const SmemDescriptor& d, uint32_t rows) {
     for (uint32_t i = 0; i < rows * chunks; ++i)
       f.chunks.push_back(d.chunk(i / chunks, i % chunks));
