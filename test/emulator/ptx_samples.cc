@@ -131,9 +131,14 @@ class OperandWriter {
       case Slot::Kind::scalar: break;
     }
     if (slot.constant_only && slot.sink) return "_";
-    // The one number that is legal wherever a constant is demanded, except as a cp.async size.
-    if (slot.constant_only) return std::string(in_.opcode) == "cp.async" ? "16" : "128";
+    if (slot.constant_only) return legal_constant();
     return reg(bits(slot));
+  }
+
+  // A number that is legal where this instruction demands a constant.
+  std::string legal_constant() const {
+    const std::string opcode = in_.opcode;
+    return opcode == "cp.async" ? "16" : opcode == "tensormap.replace" ? "1" : "128";
   }
 
   uint32_t rank() const {

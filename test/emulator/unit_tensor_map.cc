@@ -47,7 +47,8 @@ TEST_CASE("a tensor map keeps its arguments in fields of 128 bytes") {
   CHECK(m.stride(2) == 4096 * 300);
   CHECK(m.row_bytes() == 128);
   CHECK(m.box_bytes() == 16384);
-  CHECK(m.mode() == emu::Swizzle::b128);
+  CHECK(m.swizzle == 3);
+  CHECK(m.atomicity == 0);
 }
 
 TEST_CASE("ranks, types and modes outside the enumerations are refused") {
@@ -233,15 +234,49 @@ TEST_CASE("bytes that are no tensor map of ours, and maps that TMA does not do h
     return unit::fault(emu::FaultKind::illegal_instruction,
                        [&] { emu::decode_tensor_map(&y.map, "load"); });
   };
-  Arguments interleaved, strided, atoms, filled;
+  Arguments interleaved, rounded;
   interleaved.a.interleave = 1;
-  strided.steps[1] = 2;
-  atoms.a.swizzle = 5;
-  filled.a.type = f32, filled.box[0] = 32, filled.a.oob_fill = 1;
+  rounded.a.type = 11, rounded.box[0] = 32;
   CHECK(unit::says(refused(interleaved), "interleaved"));
-  CHECK(unit::says(refused(strided), "element strides"));
-  CHECK(unit::says(refused(atoms), "swizzle 5"));
-  CHECK(unit::says(refused(filled), "NaN fill"));
+  CHECK(unit::says(refused(rounded), "changes values"));
+}
+
+TEST_CASE("every field of a tensor map can be replaced, and the rules hold when it is used") {
+  Arguments x;
+  REQUIRE(x.good());
+  using emu::MapField;
+  emu::replace_field(x.map, MapField::global_address, 0, 0x7f2000000000);
+  emu::replace_field(x.map, MapField::global_dim, 2, 7);
+  emu::replace_field(x.map, MapField::global_stride, 1, 1 << 20);
+  emu::replace_field(x.map, MapField::box_dim, 1, 5);
+  emu::replace_field(x.map, MapField::element_stride, 2, 3);
+  emu::replace_field(x.map, MapField::swizzle_atomicity, 0, 3);
+  TensorMap m = emu::decode_tensor_map(&x.map, "load");
+  CHECK(m.address == 0x7f2000000000);
+  CHECK(m.dim(2) == 7);
+  CHECK(m.stride(2) == 1 << 20);
+  CHECK(m.box[1] == 5);
+  CHECK(m.element_strides[2] == 3);
+  CHECK(m.atomicity == 3);
+  emu::replace_field(x.map, MapField::swizzle_mode, 0, 2);
+  CHECK_FAULT(illegal_instruction, "atomicity", emu::decode_tensor_map(&x.map, "load"));
+  emu::replace_field(x.map, MapField::swizzle_atomicity, 0, 0);
+  emu::replace_field(x.map, MapField::swizzle_mode, 0, 3);
+  emu::replace_field(x.map, MapField::rank, 0, 1);
+  CHECK(emu::decode_tensor_map(&x.map, "load").rank == 2);
+  emu::replace_field(x.map, MapField::elemtype, 0, 10);
+  emu::replace_field(x.map, MapField::box_dim, 0, 64);
+  emu::replace_field(x.map, MapField::fill_mode, 0, 1);
+  CHECK(emu::decode_tensor_map(&x.map, "load").element_bits() == 16);
+  emu::replace_field(x.map, MapField::interleave_layout, 0, 2);
+  CHECK_FAULT(illegal_instruction, "rank 2", emu::decode_tensor_map(&x.map, "load"));
+  emu::replace_field(x.map, MapField::interleave_layout, 0, 0);
+  emu::replace_field(x.map, MapField::global_address, 0, 8);
+  CHECK_FAULT(illegal_instruction, "16-byte aligned", emu::decode_tensor_map(&x.map, "load"));
+  CHECK_FAULT(illegal_instruction, "no tensor map has",
+              emu::replace_field(x.map, MapField::global_stride, 4, 16));
+  CHECK_FAULT(illegal_instruction, "no tensor map has",
+              emu::replace_field(x.map, MapField::rank, 0, 5));
 }
 
 TEST_CASE(
@@ -250,6 +285,5 @@ TEST_CASE(
   REQUIRE(x.good());
   const uint32_t box = GENERATE(0u, 257u, 1u << 20);
   x.map.box[0] = box;
-  CHECK_FAULT(illegal_instruction, "cuTensorMapEncodeTiled",
-              emu::decode_tensor_map(&x.map, "load"));
+  CHECK_FAULT(illegal_instruction, "boxDim[0]", emu::decode_tensor_map(&x.map, "load"));
 }

@@ -66,6 +66,9 @@ uint8_t stored(const Tensor& t, uint32_t base, uint32_t row_bytes, uint32_t swiz
   if (swizzle == 1) a ^= (a >> 7 & 1) << 4;
   if (swizzle == 2) a ^= (a >> 7 & 3) << 4;
   if (swizzle == 3) a ^= (a >> 7 & 7) << 4;
+  if (swizzle == 4 || swizzle == 5) a ^= (a >> 7 & 3) << 5;
+  if (swizzle == 5) a ^= (a >> 7 & 1) << 3;
+  if (swizzle == 6) a ^= (a >> 7 & 1) << 6;
   return *t.shared.view(a, 1, "test");
 }
 
@@ -90,8 +93,8 @@ size_t wrong_bytes(Tensor& t, uint32_t base, uint32_t row_bytes, uint32_t swizzl
 }  // namespace
 
 TEST_CASE("a load places every byte where the swizzle of absolute addresses says") {
-  const uint32_t swizzle = GENERATE(0u, 1u, 2u, 3u);
-  const uint32_t row = swizzle == 0 ? 48 : 16u << swizzle;
+  const uint32_t swizzle = GENERATE(0u, 1u, 2u, 3u, 4u, 5u, 6u);
+  const uint32_t row = swizzle == 0 ? 48 : swizzle > 3 ? 128 : 16u << swizzle;
   Tensor t(400, 40, 3, row, 16, 2, swizzle);
   // 128-byte alignment is enough: the pattern then starts in another phase.
   for (uint32_t base : {0x400u, 0x480u, 0x400u + 5 * 128}) {
@@ -111,6 +114,47 @@ TEST_CASE("elements outside the tensor become zero, exact to the element, on eve
     t.load(at, 0x400);
     CHECK(wrong_bytes(t, 0x400, 128, 3, at.at[0], at.at[1], at.at[2]) == 0);
   }
+}
+
+TEST_CASE("element strides skip rows of the tensor, and the bytes they skip are not delivered") {
+  Tensor t(256, 40, 3, 128, 9, 2, 3);
+  t.map.element_strides[1] = 4;  // rows 0, 4 and 8 of each 9
+  CHECK(t.map.box_bytes() == 128 * 3 * 2);
+  t.load({{128, 33, 1}}, 0x400);
+  size_t wrong = 0;
+  for (uint32_t r = 0; r < 6; ++r)
+    for (uint32_t x = 0; x < 128; ++x) {
+      const uint64_t y = 33 + r % 3 * 4, z = 1 + r / 3;
+      const uint32_t a = 0x400 + r * 128 + x;
+      const uint8_t want = y < 40 ? Tensor::value(128 + x + y * t.pitch + z * t.plane) : 0;
+      wrong += *t.shared.view(a ^ (a >> 7 & 7) << 4, 1, "test") != want;
+    }
+  CHECK(wrong == 0);
+  t.store({{0, 0, 0}}, 0x400);
+  CHECK(*t.byte(4 * t.pitch) == Tensor::value(128 + 37 * t.pitch + t.plane));
+  CHECK(*t.byte(t.pitch) == Tensor::value(t.pitch));
+}
+
+TEST_CASE("NaN fill puts a NaN of 16 bits outside a floating-point tensor") {
+  Tensor t(96, 4, 1, 32, 4, 1, 0, 6);  // 48 halves in rows of 32
+  t.map.oob_fill = 1;
+  t.map.dims_minus_1[0] = 47;
+  t.load({{32, 0, 0}}, 0x400);
+  CHECK(*t.shared.view(0x400, 1, "test") == Tensor::value(64));
+  for (uint32_t x = 32; x < 64; x += 2) {
+    const uint8_t* half = t.shared.view(0x400 + x, 2, "test");
+    CHECK((half[0] | half[1] << 8) == 0x7FF7);
+  }
+}
+
+TEST_CASE("the swizzle that flips 8 bytes is for loads, 64-byte atoms store what they loaded") {
+  Tensor flip(256, 8, 1, 128, 8, 1, 5), atoms(256, 8, 1, 128, 8, 1, 6);
+  flip.load({{0, 0, 0}}, 0x400);
+  CHECK_FAULT(illegal_instruction, "for loads only", flip.store({{128, 0, 0}}, 0x400));
+  atoms.load({{0, 0, 0}}, 0x400);
+  atoms.store({{128, 0, 0}}, 0x400);
+  for (uint64_t x = 0; x < 128; ++x)
+    CHECK(*atoms.byte(128 + x + 3 * atoms.pitch) == *atoms.byte(x + 3 * atoms.pitch));
 }
 
 TEST_CASE("a box delivers all its bytes to the mbarrier, also when it is out of bounds") {

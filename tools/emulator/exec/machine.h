@@ -166,6 +166,7 @@ class Cta {
   std::vector<std::unique_ptr<Warp>> warps;
   Counters counters;
   uint32_t live_warps = 0;
+  bool told_no = false;  // has seen that a clusterlaunchcontrol request failed: may ask no more
 
   bool ended() const { return live_warps == 0; }
 

@@ -83,6 +83,26 @@ std::string setmaxnreg(const Instr& in) {
   return n >= 24 && n <= 256 && n % 8 == 0 ? "" : "a multiple of 8 from 24 to 256 expected";
 }
 
+// Dimensions count from 0; ptxas lets .global_stride have five, a map has four.
+std::string tensormap_replace(const Instr& in) {
+  const bool stride = in.has(Mod::global_stride);
+  const bool dims =
+      stride || in.has(Mod::box_dim) || in.has(Mod::global_dim) || in.has(Mod::element_stride);
+  int64_t most = in.has(Mod::elemtype)                                         ? 15
+                 : in.has(Mod::interleave_layout)                              ? 2
+                 : in.has(Mod::swizzle_mode) || in.has(Mod::swizzle_atomicity) ? 3
+                                                                               : 1;
+  if (dims) most = stride ? 3 : 4;
+  if (in.has(Mod::global_address) || in.has(Mod::rank)) return "";
+  const int64_t n = constant(in, 1, 0);
+  return n >= 0 && n <= most ? ""
+                             : format("the number in the middle is 0 to %lld", (long long)most);
+}
+
+std::string cp_fenceproxy(const Instr& in) {
+  return constant(in, 2, 128) == 128 ? "" : "a tensor map has 128 bytes";
+}
+
 std::string fence_proxy(const Instr& in) {
   return constant(in, 1, 128) == 128 ? "" : "a tensor map has 128 bytes";
 }
@@ -109,11 +129,14 @@ constexpr Row rows[] = {
     {"cvt", cvt},
     {"cp.async", cp_async},
     {"cp.async.bulk", cp_async_bulk},
+    {"cp.reduce.async.bulk", cp_async_bulk},
     {"cp.async.bulk.prefetch", cp_async_bulk_prefetch},
     {"tcgen05.alloc", tcgen05_columns},
     {"tcgen05.dealloc", tcgen05_columns},
     {"setmaxnreg", setmaxnreg},
     {"fence.proxy", fence_proxy},
+    {"tensormap.replace", tensormap_replace},
+    {"tensormap.cp_fenceproxy", cp_fenceproxy},
     {"createpolicy", createpolicy},
 };
 

@@ -20,6 +20,22 @@ constexpr uint32_t swizzled(uint32_t address, Swizzle s) {
   return address ^ ((address >> 7 & (swizzle_span(s) / 16 - 1)) << 4);
 }
 
+// The 128-byte swizzle in larger pieces (CUtensorMapSwizzle, 128B_ATOM_*): 32 bytes, the same with
+// the 8-byte halves of each 16 exchanged in every other row, 64 bytes. The enumerators are those of
+// tensormap.replace's .swizzle_atomicity.
+enum class Atom : uint8_t { b16, b32, b32_flip_8, b64 };
+
+constexpr uint32_t swizzled(uint32_t address, Swizzle s, Atom atom) {
+  const uint32_t row = address >> 7;
+  switch (atom) {
+    case Atom::b16: break;
+    case Atom::b32: return address ^ (row & 3) << 5;
+    case Atom::b32_flip_8: return address ^ (row & 3) << 5 ^ (row & 1) << 3;
+    case Atom::b64: return address ^ (row & 1) << 6;
+  }
+  return swizzled(address, s);
+}
+
 static_assert(swizzled(0x0400 + 5 * 128 + 0x20, Swizzle::b128) ==
               0x0400 + 5 * 128 + (2 ^ 0x5) * 16);
 static_assert(swizzled(0x0400 + 5 * 128 + 0x20, Swizzle::none) == 0x0400 + 5 * 128 + 0x20);

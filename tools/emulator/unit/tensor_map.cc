@@ -5,13 +5,21 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "../fault.h"
 
 namespace emu {
 namespace {
 
-enum TypeCode : uint32_t { u4_align8 = 13, u4_align16 = 14, u6_align16 = 15, type_count = 16 };
+enum TypeCode : uint32_t {
+  f32_ftz = 10,
+  tf32_ftz = 12,
+  u4_align8 = 13,
+  u4_align16 = 14,
+  u6_align16 = 15,
+  type_count = 16
+};
 enum SwizzleCode : uint32_t { atom_32b = 4, swizzle_count = 7 };
 
 constexpr uint32_t max_box = 256;  // elements along one dimension
@@ -101,22 +109,48 @@ std::string interleave_errors(const TensorMapArguments& a) {
   return "";
 }
 
-// encode_tiled makes no such map, but its bytes lie in memory that anybody can write.
+std::string argument_errors(const TensorMapArguments& a, int capability) {
+  std::string why = enum_errors(a, capability);
+  if (why.empty()) why = tensor_errors(a);
+  if (why.empty()) why = interleave_errors(a);
+  if (why.empty()) why = box_errors(a);
+  return why.empty() ? packed_errors(a) : why;
+}
+
+// Bytes that encode_tiled never made: they lie in memory that anybody can write.
 bool damaged(const TensorMap& m) {
-  if (m.magic != TensorMap::magic_number || m.rank < 1 || m.rank > TensorMap::max_rank ||
-      m.type >= type_count)
-    return true;
-  return std::any_of(m.box, m.box + m.rank, [](uint32_t n) { return n < 1 || n > max_box; });
+  return m.magic != TensorMap::magic_number || m.rank < 1 || m.rank > TensorMap::max_rank ||
+         m.swizzle > 3 || m.atomicity > 3;
+}
+
+// A map that tensormap.replace edited obeys the rules of the driver, or its use fails.
+std::string broken_rule(const TensorMap& m) {
+  if (m.atomicity && m.swizzle != 3) return "a swizzle atomicity without the 128-byte swizzle";
+  alignas(64) static const TensorMap somewhere;
+  uint64_t dims[TensorMap::max_rank];
+  uint32_t steps[TensorMap::max_rank];
+  for (uint32_t i = 0; i < m.rank; ++i) dims[i] = m.dim(i), steps[i] = m.element_strides[i];
+  TensorMapArguments a;
+  a.map = &somewhere;
+  a.type = m.type;
+  a.rank = m.rank;
+  a.address = m.address;
+  a.dims = dims;
+  a.strides = m.strides;
+  a.box = m.box;
+  a.element_strides = steps;
+  a.interleave = m.interleave;
+  a.swizzle = m.atomicity ? atom_32b + m.atomicity - 1 : m.swizzle;
+  a.oob_fill = m.oob_fill;
+  return argument_errors(a, 100);
 }
 
 // What our TMA does not do, although the driver encodes it.
 std::string unusable(const TensorMap& m) {
   if (m.type >= u4_align16) return format("data type %u is not emulated", m.type);
+  if (m.type >= f32_ftz && m.type <= tf32_ftz)
+    return format("data type %u, which changes values on their way, is not emulated", m.type);
   if (m.interleave) return "interleaved layouts are not emulated";
-  if (m.swizzle >= atom_32b) return format("swizzle %u is not emulated", m.swizzle);
-  if (m.oob_fill) return "NaN fill is not emulated";
-  for (uint32_t i = 1; i < m.rank; ++i)
-    if (m.element_strides[i] != 1) return "element strides other than 1 are not emulated";
   return "";
 }
 
@@ -126,16 +160,12 @@ int64_t TensorMap::element_bits() const { return types[type].bits; }
 
 uint32_t TensorMap::box_bytes() const {
   uint32_t bytes = row_bytes();
-  for (uint32_t i = 1; i < rank; ++i) bytes *= box[i];
+  for (uint32_t i = 1; i < rank; ++i) bytes *= extent(i);
   return bytes;
 }
 
 std::string encode_tiled(const TensorMapArguments& a, int capability, TensorMap* out) {
-  std::string why = enum_errors(a, capability);
-  if (why.empty()) why = tensor_errors(a);
-  if (why.empty()) why = interleave_errors(a);
-  if (why.empty()) why = box_errors(a);
-  if (why.empty()) why = packed_errors(a);
+  const std::string why = argument_errors(a, capability);
   if (!why.empty()) return why;
 
   TensorMap m;
@@ -149,11 +179,62 @@ std::string encode_tiled(const TensorMapArguments& a, int capability, TensorMap*
   m.type = uint8_t(a.type);
   m.rank = uint8_t(a.rank);
   m.interleave = uint8_t(a.interleave);
-  m.swizzle = uint8_t(a.swizzle);
+  m.swizzle = uint8_t(std::min<uint32_t>(a.swizzle, 3));
+  m.atomicity = uint8_t(a.swizzle >= atom_32b ? a.swizzle - atom_32b + 1 : 0);
   m.l2_promotion = uint8_t(a.l2_promotion);
   m.oob_fill = uint8_t(a.oob_fill);
   *out = m;
   return "";
+}
+
+namespace {
+
+// What the fields that are numbers may hold, and .elemtype's numbers as CUtensorMapDataType (PTX ISA
+// 9.7.9.26, table): .f32.ftz stands before .f64 there.
+constexpr uint8_t element_types[] = {0, 1, 2, 3, 4, 5, 6, 7, 10, 8, 9, 11, 12, 13, 14, 15};
+
+uint64_t largest(MapField field) {
+  switch (field) {
+    case MapField::rank: return TensorMap::max_rank - 1;  // holds the rank less one
+    case MapField::box_dim: return max_box;
+    case MapField::global_dim: return ~0u;
+    case MapField::element_stride: return 8;
+    case MapField::elemtype: return std::size(element_types) - 1;
+    case MapField::interleave_layout: return 2;
+    case MapField::swizzle_mode:
+    case MapField::swizzle_atomicity: return 3;
+    case MapField::fill_mode: return 1;
+    default: return ~0ull;
+  }
+}
+
+}  // namespace
+
+void replace_field(TensorMap& m, MapField field, uint32_t i, uint64_t value) {
+  const uint32_t dims =
+      field == MapField::global_stride ? TensorMap::max_rank - 1 : TensorMap::max_rank;
+  if (m.magic != TensorMap::magic_number)
+    throw Fault(FaultKind::illegal_instruction,
+                "tensormap.replace: the 128 bytes are no tensor map");
+  if (i >= dims || value > largest(field) || (field == MapField::global_dim && value == 0))
+    throw Fault(
+        FaultKind::illegal_instruction,
+        format("tensormap.replace: no tensor map has the value %llu in dimension %u of this "
+               "field",
+               (unsigned long long)value, i));
+  switch (field) {
+    case MapField::global_address: m.address = value; break;
+    case MapField::rank: m.rank = uint8_t(value + 1); break;
+    case MapField::box_dim: m.box[i] = uint32_t(value); break;
+    case MapField::global_dim: m.dims_minus_1[i] = uint32_t(value - 1); break;
+    case MapField::global_stride: m.strides[i] = value; break;
+    case MapField::element_stride: m.element_strides[i] = uint8_t(value); break;
+    case MapField::elemtype: m.type = element_types[value]; break;
+    case MapField::interleave_layout: m.interleave = uint8_t(value); break;
+    case MapField::swizzle_mode: m.swizzle = uint8_t(value); break;
+    case MapField::swizzle_atomicity: m.atomicity = uint8_t(value); break;
+    case MapField::fill_mode: m.oob_fill = uint8_t(value); break;
+  }
 }
 
 TensorMap decode_tensor_map(const void* bytes, const char* who) {
@@ -164,6 +245,8 @@ TensorMap decode_tensor_map(const void* bytes, const char* who) {
         FaultKind::illegal_instruction,
         format("%s: the 128 bytes of the tensor map are not what cuTensorMapEncodeTiled made",
                who));
+  if (const std::string why = broken_rule(m); !why.empty())
+    throw Fault(FaultKind::illegal_instruction, format("%s: tensor map: ", who) + why);
   if (const std::string why = unusable(m); !why.empty())
     throw Fault(FaultKind::illegal_instruction, format("%s: tensor map: ", who) + why);
   return m;

@@ -35,21 +35,46 @@ struct TensorMap {
   uint32_t box[max_rank] = {};
   uint8_t element_strides[max_rank] = {};
   uint8_t type = 0, rank = 0, interleave = 0, swizzle = 0, l2_promotion = 0, oob_fill = 0;
-  uint8_t reserved[29] = {};
+  uint8_t atomicity = 0;  // Atom; swizzle is 0 to 3
+  uint8_t reserved[28] = {};
 
   uint64_t dim(uint32_t i) const { return uint64_t(dims_minus_1[i]) + 1; }
   uint64_t stride(uint32_t i) const { return strides[i - 1]; }  // i >= 1
   int64_t element_bits() const;
   uint64_t inner_bytes(uint64_t elements) const { return elements * uint64_t(element_bits()) / 8; }
   uint32_t row_bytes() const { return uint32_t(inner_bytes(box[0])); }
+  // Elements that a box has along dimension i, of those that it spans.
+  uint32_t extent(uint32_t i) const {
+    return i ? (box[i] + element_strides[i] - 1) / element_strides[i] : box[0];
+  }
   uint32_t box_bytes() const;  // what a load delivers to its mbarrier, in or out of bounds
-  Swizzle mode() const { return Swizzle(swizzle); }  // valid in a map that require_usable let pass
+  // Where a byte of the box goes that would lie at `linear` without swizzle.
+  uint32_t place(uint32_t linear) const {
+    return swizzled(linear, Swizzle(swizzle), Atom(atomicity));
+  }
 };
 static_assert(sizeof(TensorMap) == 128);
 
 // Empty = encoded into *out; else why the driver answers CUDA_ERROR_INVALID_VALUE. 4- and 6-bit
 // types and the atom swizzles exist from compute capability 10.0 (`capability` 100).
 std::string encode_tiled(const TensorMapArguments& arguments, int capability, TensorMap* out);
+
+// tensormap.replace (PTX ISA 9.7.9.26): puts a new value into one field; `i` is the dimension of
+// the fields that have one per dimension. Throws Fault illegal_instruction.
+enum class MapField : uint8_t {
+  global_address,
+  rank,
+  box_dim,
+  global_dim,
+  global_stride,
+  element_stride,
+  elemtype,
+  interleave_layout,
+  swizzle_mode,
+  swizzle_atomicity,
+  fill_mode,
+};
+void replace_field(TensorMap& map, MapField field, uint32_t i, uint64_t value);
 
 // The map in 128 bytes of memory. Fault illegal_instruction if they were not encoded by
 // encode_tiled, or if the map asks for something that is not emulated.

@@ -26,11 +26,11 @@ struct Row {
 template <class F>
 void for_rows(const TensorMap& m, const TmaCoordinates& c, uint32_t shared_address, F f) {
   uint32_t rows = 1;
-  for (uint32_t i = 1; i < m.rank; ++i) rows *= m.box[i];
+  for (uint32_t i = 1; i < m.rank; ++i) rows *= m.extent(i);
   for (uint32_t r = 0; r < rows; ++r) {
     Row row{true, m.address, int64_t(c.at[0]) * m.element_bits() / 8};
-    for (uint32_t i = 1, rest = r; i < m.rank; rest /= m.box[i], ++i) {
-      const int64_t at = int64_t(c.at[i]) + rest % m.box[i];
+    for (uint32_t i = 1, rest = r; i < m.rank; rest /= m.extent(i), ++i) {
+      const int64_t at = int64_t(c.at[i]) + rest % m.extent(i) * m.element_strides[i];
       row.inside = row.inside && at >= 0 && uint64_t(at) < m.dim(i);
       row.address += uint64_t(at) * m.stride(i);
     }
@@ -60,9 +60,10 @@ void check(const char* who, const TensorMap& m, uint32_t rank, const TmaCoordina
 
 void write_row(const TensorMap& m, uint32_t address, const uint8_t* row, SharedMemory& shared) {
   constexpr const char* who = "TMA load";
-  if (m.mode() == Swizzle::none) return shared.write(address, row, m.row_bytes(), 0, who);
-  for (uint32_t i = 0; i < m.row_bytes(); i += granule)
-    shared.write(swizzled(address + i, m.mode()), row + i, granule, 0, who);
+  if (!m.swizzle) return shared.write(address, row, m.row_bytes(), 0, who);
+  const uint32_t piece = Atom(m.atomicity) == Atom::b32_flip_8 ? granule / 2 : granule;
+  for (uint32_t i = 0; i < m.row_bytes(); i += piece)
+    shared.write(m.place(address + i), row + i, piece, 0, who);
 }
 
 }  // namespace
@@ -73,12 +74,25 @@ void check_tma_load(const TensorMap& m, uint32_t rank, const TmaCoordinates& c, 
 
 void check_tma_store(const TensorMap& m, uint32_t rank, const TmaCoordinates& c, uint32_t shared) {
   check("TMA store", m, rank, c, shared);
+  if (Atom(m.atomicity) == Atom::b32_flip_8)
+    throw Fault(FaultKind::illegal_instruction,
+                "TMA store: the swizzle that flips 8 bytes is for loads only");
   for (uint32_t i = 0; i < m.rank; ++i)
     if (c.at[i] < 0)
       throw Fault(
           FaultKind::illegal_instruction,
           format("TMA store at %s: coordinates of a store are not negative", text(m, c).c_str()));
 }
+
+namespace {
+
+// Outside the tensor: zeros, or the NaN that the multiply-add takes as zero. Which NaN is not
+// documented; the 16-bit pattern 0x7ff7 is what a public emulator of the TMA fills in.
+void fill(uint8_t* row, size_t bytes, bool nan) {
+  for (size_t i = 0; i < bytes; ++i) row[i] = nan ? (i % 2 ? 0x7F : 0xF7) : 0;
+}
+
+}  // namespace
 
 void tma_load(const TensorMap& m, const TmaCoordinates& c, uint32_t shared_address,
               SharedMemory& shared, const GlobalMemory& global) {
@@ -87,7 +101,7 @@ void tma_load(const TensorMap& m, const TmaCoordinates& c, uint32_t shared_addre
   for_rows(m, c, shared_address, [&](const Row& row, uint32_t address) {
     const int64_t from = std::clamp<int64_t>(-row.start, 0, row_bytes);
     const int64_t to = row.inside ? std::clamp<int64_t>(end - row.start, from, row_bytes) : from;
-    std::memset(buffer, 0, size_t(row_bytes));
+    fill(buffer, size_t(row_bytes), m.oob_fill);
     if (to > from)
       std::memcpy(
           buffer + from,
@@ -110,8 +124,7 @@ void tma_store(const TensorMap& m, const TmaCoordinates& c, uint32_t shared_addr
     uint8_t* to =
         global.at(row.address + uint64_t(row.start), uint64_t(bytes), granule, "TMA store");
     for (uint32_t i = 0; i < bytes; i += granule)
-      std::memcpy(to + i, shared.view(swizzled(address + i, m.mode()), granule, "TMA store"),
-                  granule);
+      std::memcpy(to + i, shared.view(m.place(address + i), granule, "TMA store"), granule);
   });
 }
 
@@ -126,7 +139,7 @@ void tma_update(const TensorMap& m, const TmaCoordinates& c, uint32_t shared_add
     uint8_t* to =
         global.at(row.address + uint64_t(row.start), uint64_t(bytes), size, "TMA reduction");
     for (uint32_t i = 0; i < bytes; i += size)
-      update(to + i, shared.view(swizzled(address + i, m.mode()), size, "TMA reduction"));
+      update(to + i, shared.view(m.place(address + i), size, "TMA reduction"));
   });
 }
 
