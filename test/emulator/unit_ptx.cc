@@ -1,35 +1,15 @@
 // SPDX-License-Identifier: MIT
 // The units as PTX programs meet them: a small GEMM through TMA, cp, mma, commit and ld, and the
 // same program with one line taken away or changed.
-#include <cstring>
-
-#include "emulator/exec/machine.h"
-#include "emulator/settings.h"
 #include "emulator/unit/mma_model.h"
-#include "emulator/unit/tensor_map.h"
-#include "unit_support.h"
+#include "unit_device.h"
 
 using namespace emu;
+using unit::OrderGuard;
 using unit::Random;
+using unit::replaced;
 
 namespace {
-
-struct OrderGuard {
-  Settings saved = settings();
-  OrderGuard(Order order, uint64_t seed) {
-    settings().order = order;
-    settings().seed = seed;
-    settings().workers = 1;
-  }
-  ~OrderGuard() { settings() = saved; }
-};
-
-// Whoever changes the text asks for something that is there.
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  const size_t at = text.find(from);
-  REQUIRE(at != std::string::npos);
-  return text.replace(at, from.size(), to);
-}
 
 const char* const head = R"(
 .version 9.0
@@ -150,22 +130,10 @@ struct Device {
     for (uint8_t& x : scales) x = uint8_t(0x30 + r.below(16));
     out = memory.allocate(4096 * 4, "out");
     in = put(scales);
-    encode(map_a, put(a), 128);
-    encode(map_b, put(b), 8);
+    map_a = unit::byte_map(put(a), 128, 128, 128, 128, 3);
+    map_b = unit::byte_map(put(b), 128, 8, 128, 8, 3);
   }
-  uint64_t put(const std::vector<uint8_t>& bytes) {
-    const uint64_t at = memory.allocate(bytes.size(), "input");
-    std::memcpy(memory.at(at, bytes.size(), 1, "test"), bytes.data(), bytes.size());
-    return at;
-  }
-  static void encode(TensorMap& map, uint64_t address, uint32_t rows) {
-    alignas(64) TensorMap made;
-    const uint64_t dims[2] = {128, rows}, strides[1] = {128};
-    const uint32_t box[2] = {128, rows}, steps[2] = {1, 1};
-    TensorMapArguments x{&made, 0, 2, address, dims, strides, box, steps, 0, 3, 0, 0};
-    REQUIRE(encode_tiled(x, 100, &made) == "");
-    map = made;
-  }
+  uint64_t put(const std::vector<uint8_t>& bytes) { return unit::upload(memory, bytes); }
   std::vector<uint32_t> run(const std::string& text, uint32_t threads = 128, uint32_t ctas = 1) {
     auto module = ptx::load(text, 100);
     Launch launch;
@@ -310,7 +278,7 @@ TEST_CASE("a wrong descriptor faults at the line of the instruction, with every 
 }
 
 TEST_CASE("what is not emulated is refused when the module is loaded") {
-  for (const char* text : {"tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;",
+  for (const char* text : {"tcgen05.mma.cta_group::1.kind::f16.ashift [%t], [%t], %rd0, %r0, %p;",
                            "tcgen05.cp.cta_group::1.32x128b.warpx4.b8x16.b4x16_p64 [%t], %rd0;"}) {
     std::string why;
     try {

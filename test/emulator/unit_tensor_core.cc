@@ -1,44 +1,21 @@
 // SPDX-License-Identifier: MIT
 // tcgen05.cp and tcgen05.mma on shared and tensor memory: layouts, the worked example, broken
 // rules.
-#include "emulator/unit/tensor_core.h"
-
-#include <cstring>
-
 #include "emulator/unit/mma_model.h"
-#include "unit_support.h"
+#include "unit_machine.h"
 
 using emu::CopyShape;
 using emu::MmaCommand;
-using emu::SharedMemory;
 using emu::TensorMemory;
 using unit::golden;
+using unit::Machine;
 using unit::number;
 using unit::Random;
+using unit::sw128;
 
 namespace {
 
-constexpr uint64_t sw128 = 0x4000404000000000, scale_rows = 0x0000400800000000;
-
-// One CTA's memories. Operands are K tiles of 256 elements: rows of 128 bytes, 128-byte swizzle.
-struct Machine {
-  SharedMemory shared{200 * 1024};
-  TensorMemory tensor;
-
-  explicit Machine(uint32_t columns = 512) { tensor.allocate(columns); }
-
-  void put(uint32_t address, uint8_t value) { shared.write(address, &value, 1, 0, "test"); }
-  // Byte c of row r of a swizzled tile at a 1024-aligned base: the placement of the manual.
-  static uint32_t at(uint32_t base, uint32_t r, uint32_t c) {
-    return base + r / 8 * 1024 + r % 8 * 128 + ((c / 16) ^ (r % 8)) * 16 + c % 16;
-  }
-  // The same scale word in all four lane bands.
-  void put_scales(uint32_t column, uint32_t row, uint32_t word) {
-    for (uint32_t band = 0; band < 128; band += 32)
-      tensor.write(row % 32 + band, column + row / 32, word, "test");
-  }
-  uint32_t d(uint32_t m, uint32_t column) { return tensor.read(m, column, "test"); }
-};
+constexpr uint64_t scale_rows = 0x0000400800000000;
 
 constexpr uint32_t idesc(uint32_t n) { return 0x08000480 | (n / 8) << 17; }
 
@@ -58,8 +35,8 @@ struct Simple : Machine {
     command.sfb = sfb;
   }
   void run() {
-    emu::check_mma(command, tensor);
-    emu::run_mma(command, shared, tensor, true);
+    emu::check_mma(command, memories());
+    emu::run_mma(command, memories());
   }
 };
 
@@ -68,7 +45,7 @@ struct Simple : Machine {
 TEST_CASE("tcgen05.cp.32x128b.warpx4 puts every byte where CUTLASS expects it") {
   Machine m(32);
   for (uint32_t i = 0; i < 512; ++i) m.put(0x800 + i, uint8_t(i % 251));
-  emu::run_tensor_copy(CopyShape::r32x128b, 8, scale_rows | 0x80, m.shared, m.tensor);
+  emu::run_tensor_copy(CopyShape::r32x128b, 8, scale_rows | 0x80, m.memories());
   for (const auto& row : golden("tcgen05_cp_map.csv")) {
     const uint32_t from = uint32_t(number(row[1]) * 16 + number(row[2]));
     const uint32_t word = m.d(uint32_t(number(row[3])), 8 + uint32_t(number(row[4])));
@@ -99,7 +76,7 @@ TEST_CASE("the other shapes of tcgen05.cp place rows and 16-byte columns as the 
     for (uint32_t r = 0; r < s.rows; ++r)
       for (uint32_t c = 0; c < s.chunks; ++c)
         for (uint32_t i = 0; i < 16; ++i) m.put(0x400 + 4096 * c + 16 * r + i, value(r, c, i));
-    emu::run_tensor_copy(s.shape, 4, desc, m.shared, m.tensor);
+    emu::run_tensor_copy(s.shape, 4, desc, m.memories());
     const uint32_t row = s.rows == 4 ? 1 : 33;
     CAPTURE(int(s.shape));
     for (uint32_t lane : s.lanes) {
@@ -118,7 +95,7 @@ TEST_CASE("tcgen05.cp checks its address; a word that nobody wrote is a cell wit
   for (uint32_t i = 0; i < 512; ++i) m.put(0x400 + i, 1);
   const uint64_t desc = scale_rows | 0x40;
   const auto copy = [&](uint32_t to, uint64_t from) {
-    emu::run_tensor_copy(CopyShape::r32x128b, to, from, m.shared, m.tensor);
+    emu::run_tensor_copy(CopyShape::r32x128b, to, from, m.memories());
   };
   copy(28, desc);
   CHECK_FAULT(tensor_memory, "column 32", copy(30, desc));
@@ -148,7 +125,7 @@ TEST_CASE("CUTLASS's scale copies put every scale where its MMAs read it") {
     if (row[1] == which + "_MMA" && row[3] != "1") base[number(row[2])] = uint32_t(number(row[4]));
     if (row[1] != which + "_UTCCP" || row[2] != "0") continue;
     emu::run_tensor_copy(CopyShape::r32x128b, uint32_t(number(row[4])), number(row[5]) + 0x40,
-                         m.shared, m.tensor);
+                         m.memories());
     ++copies;
   }
   const uint32_t blocks = copies / 4;  // of 128 rows: two for N = 256
@@ -199,10 +176,10 @@ TEST_CASE("a K tile of 256 through cp and mma equals four steps of the model") {
     }
   for (uint32_t i = 0; i < sf.size(); ++i) x.put(0x8400 + i, sf[i]);
   for (uint32_t s = 0; s < 4; ++s) {
-    emu::run_tensor_copy(CopyShape::r32x128b, 128 + 4 * s, 0x0000400800000840 + 0x20 * s, x.shared,
-                         x.tensor);
-    emu::run_tensor_copy(CopyShape::r32x128b, 144 + 4 * s, 0x00004008000008C0 + 0x20 * s, x.shared,
-                         x.tensor);
+    emu::run_tensor_copy(CopyShape::r32x128b, 128 + 4 * s, 0x0000400800000840 + 0x20 * s,
+                         x.memories());
+    emu::run_tensor_copy(CopyShape::r32x128b, 144 + 4 * s, 0x00004008000008C0 + 0x20 * s,
+                         x.memories());
     MmaCommand c;
     c.a = 0x4000404000000040 + 2 * s;
     c.b = 0x4000404000000440 + 2 * s;
@@ -210,7 +187,7 @@ TEST_CASE("a K tile of 256 through cp and mma equals four steps of the model") {
     c.sfa = 128 + 4 * s;
     c.sfb = 144 + 4 * s;
     c.accumulate = s != 0;
-    emu::run_mma(c, x.shared, x.tensor, true);
+    emu::run_mma(c, x.memories());
   }
   // Row 77, scale 6: tile 1, byte 730 of the buffer.
   for (uint32_t lane : {13u, 45u, 77u, 109u})

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
-// tcgen05: allocation, cp, mma, commit, fences. cp, mma and commit of a CTA run on one in-order
-// pipe (PTX ISA 9.7.16.6, and mma before cp as every shipped kernel relies on); see
-// op_tcgen05_access.cc for ld, st and wait.
+// tcgen05.cp, mma, commit and fences. cp, mma and commit that a CTA issues run on one in-order pipe
+// (PTX ISA 9.7.16.6, and mma before cp as every shipped kernel relies on); see op_tcgen05_access.cc
+// for ld, st and wait, op_tcgen05_alloc.cc for allocation.
+#include "op_tcgen05.h"
+
 #include "../settings.h"
-#include "../unit/tensor_core.h"
 #include "binders.h"
-#include "unit_glue.h"
 
 namespace emu::ops {
-namespace {
 
 using glue::Target;
 using glue::Where;
@@ -17,51 +16,30 @@ using ptx::Mod;
 using ptx::Operand;
 using ptx::Step;
 
-bool two_ctas(const Instr& in, std::string& why) {
-  if (!in.has(Mod::cta_group_2)) return false;
-  why = "tcgen05 with .cta_group::2 is not emulated, only .cta_group::1";
-  return true;
+Cta* peer(Warp& warp, const Instr& in) {
+  if (!in.has(Mod::cta_group_2)) return nullptr;
+  Cluster& cluster = warp.cta.cluster;
+  const uint32_t rank = warp.cta.rank ^ 1;
+  if (rank >= cluster.ctas.size())
+    throw Fault(FaultKind::illegal_instruction,
+                format("%s by CTA %u of a cluster of %zu: .cta_group::2 needs the CTA of rank %u",
+                       in.opcode, warp.cta.rank, cluster.ctas.size(), rank));
+  return cluster.ctas[rank].get();
 }
 
-// ---- allocation: warp collective --------------------------------------------------------------
-
-Step alloc(Warp& warp, const Instr& in, uint32_t active) {
-  warp.require_aligned(active, in.opcode);
-  const uint32_t lane = uint32_t(std::countr_zero(active));
-  const uint32_t columns = uint32_t(warp.uniform(in.ops[1], active, in.opcode));
-  warp.uniform(in.ops[0], active, in.opcode);
-  const Where where = in.has(Mod::shared_cta) ? Where::own : Where::generic_own;
-  const Target to = glue::target(warp, in.ops[0], lane, where, in.opcode);
-  const std::optional<uint32_t> address = warp.cta.tensor_memory.allocate(columns);
-  if (!address) {
-    warp.waiting =
-        format("%u columns of tensor memory; ", columns) + warp.cta.tensor_memory.describe();
-    return Step::blocked;
-  }
-  to.cta->shared.write(to.address, &*address, 4, 4, in.opcode);
-  return Step::next;
+CtaGroup cta_group(Warp& warp, const Instr& in) {
+  Cta* other = peer(warp, in);
+  if (!other) return {&warp.cta};
+  glue::require_running(warp.cta, *other, in.opcode);
+  return warp.cta.rank % 2 ? CtaGroup{other, &warp.cta} : CtaGroup{&warp.cta, other};
 }
 
-Step dealloc(Warp& warp, const Instr& in, uint32_t active) {
-  warp.require_aligned(active, in.opcode);
-  const uint32_t address = uint32_t(warp.uniform(in.ops[0], active, in.opcode));
-  const uint32_t columns = uint32_t(warp.uniform(in.ops[1], active, in.opcode));
-  warp.cta.tensor_memory.deallocate(address, columns);
-  warp.cta.units.in_flight.check_columns_write(address, columns, false, in.opcode);
-  ++warp.cta.cluster.progress;
-  return Step::next;
+Memories memories(const CtaGroup& group) {
+  Memories all;
+  for (Cta* cta : group) all.push_back({cta->shared, cta->tensor_memory});
+  return all;
 }
 
-Step relinquish(Warp& warp, const Instr& in, uint32_t active) {
-  warp.require_aligned(active, in.opcode);
-  warp.cta.tensor_memory.relinquish();
-  return Step::next;
-}
-
-// ---- the pipe: one thread ---------------------------------------------------------------------
-
-// PTX lets every thread issue; a converged warp then issues the same work up to 32 times, which no
-// program means.
 uint32_t only_lane(const Instr& in, uint32_t active) {
   if (std::popcount(active) != 1)
     throw Fault(FaultKind::illegal_instruction,
@@ -75,24 +53,41 @@ AsyncQueue::Chain pipe(Cta& cta) {
   return cta.units.tcgen05;
 }
 
-// Puts an mma or cp on the pipe, with its footprint in flight until a commit of it was waited for.
-void issue(Warp& warp, const Instr& in, uint32_t lane, const Footprint& f,
-           std::function<void(Cta&)> effect) {
-  Cta* cta = &warp.cta;
-  InFlight& flight = cta->units.in_flight;
-  flight.check_chunks_read(f.chunks, in.opcode);
-  cta->units.proxy.check_chunks_read(f.chunks, in.opcode);
-  flight.check_columns_write(f.column, f.columns, true, in.opcode);
-  flight.read_chunks(f.chunks, InFlight::begin);
-  flight.write_columns(f.column, f.columns, InFlight::begin);
-  cta->units.issuers.insert(warp.thread(lane));
-  cta->units.issued.push_back({warp.thread(lane), ++cta->units.last_issued, [cta, f] {
-                                 cta->units.in_flight.read_chunks(f.chunks, InFlight::end);
-                                 cta->units.in_flight.write_columns(f.column, f.columns,
-                                                                    InFlight::end);
-                               }});
-  glue::post(warp, pipe(*cta), in, [cta, effect = std::move(effect)] { effect(*cta); });
+namespace {
+
+void begin(CtaUnits& units, const Footprint& f, const char* who) {
+  units.in_flight.check_chunks_read(f.chunks, who);
+  units.proxy.check_chunks_read(f.chunks, who);
+  units.in_flight.check_columns_write(f.column, f.columns, true, who);
+  units.in_flight.read_chunks(f.chunks, InFlight::begin);
+  units.in_flight.write_columns(f.column, f.columns, InFlight::begin);
 }
+
+void end(CtaUnits& units, const Footprint& f) {
+  units.in_flight.read_chunks(f.chunks, InFlight::end);
+  units.in_flight.write_columns(f.column, f.columns, InFlight::end);
+}
+
+}  // namespace
+
+void issue(Warp& warp, const Instr& in, uint32_t lane, const CtaGroup& group,
+           std::vector<Footprint> footprints, std::function<void(const Memories&)> effect) {
+  each_cta(memories(group), [&](uint32_t i) { begin(group[i]->units, footprints[i], in.opcode); });
+  CtaUnits& units = warp.cta.units;
+  units.issuers.insert(warp.thread(lane));
+  units.issued.push_back(
+      {warp.thread(lane), ++units.last_issued, [group, footprints = std::move(footprints)] {
+         for (size_t i = 0; i < group.size(); ++i) end(group[i]->units, footprints[i]);
+       }});
+  const Cta* from = &warp.cta;
+  const char* who = in.opcode;
+  glue::post(warp, pipe(warp.cta), in, [=, effect = std::move(effect)] {
+    for (const Cta* cta : group) glue::require_running(*from, *cta, who);
+    effect(memories(group));
+  });
+}
+
+namespace {
 
 // A commit of `thread` was waited for, and so was what the thread had issued before, up to `last`.
 void release(Cta& cta, uint32_t thread, uint64_t last) {
@@ -107,23 +102,49 @@ void release(Cta& cta, uint32_t thread, uint64_t last) {
   }
 }
 
+MmaKind kind_of(const Instr& in) {
+  if (in.has(Mod::kind_f16)) return MmaKind::f16;
+  if (in.has(Mod::kind_tf32)) return MmaKind::tf32;
+  if (in.has(Mod::kind_f8f6f4)) return MmaKind::f8f6f4;
+  if (in.has(Mod::kind_i8)) return MmaKind::i8;
+  if (in.has(Mod::kind_mxf8f6f4)) return MmaKind::mxf8f6f4;
+  return in.has(Mod::kind_mxf4) ? MmaKind::mxf4 : MmaKind::mxf4nvf4;
+}
+
+// The operands behind the instruction descriptor: two scale addresses or a lane mask, the
+// predicate, the scale of D.
+void read_tail(Warp& warp, const Instr& in, uint32_t lane, MmaCommand& c) {
+  size_t at = 4;
+  if (is_block_scaled(c.kind)) {
+    c.sfa = uint32_t(warp.address(in.ops[at++], lane));
+    c.sfb = uint32_t(warp.address(in.ops[at++], lane));
+  } else if (in.ops[at].kind == Operand::Kind::vector) {
+    size_t i = 0;
+    for (const Operand& mask : in.ops[at++].elements)
+      c.disabled[i++] = uint32_t(warp.get(mask, lane));
+  }
+  c.accumulate = warp.pred(in.ops[at++], lane);
+  if (at < in.ops.size()) c.scale_d = uint32_t(in.ops[at].imm);
+}
+
 Step mma(Warp& warp, const Instr& in, uint32_t active) {
   const uint32_t lane = only_lane(in, active);
   MmaCommand c;
-  c.kind = in.has(Mod::kind_mxf4) ? MmaKind::mxf4 : MmaKind::mxf4nvf4;
+  c.kind = kind_of(in);
   c.block = in.has(Mod::block16) || in.has(Mod::scale_vec_4X) ? 16 : 32;
   c.d = uint32_t(warp.address(in.ops[0], lane));
-  c.a = warp.get(in.ops[1], lane);
+  c.a_in_tensor = in.ops[1].kind == Operand::Kind::address;
+  c.a = c.a_in_tensor ? warp.address(in.ops[1], lane) : warp.get(in.ops[1], lane);
   c.b = warp.get(in.ops[2], lane);
   c.instruction = uint32_t(warp.get(in.ops[3], lane));
-  c.sfa = uint32_t(warp.address(in.ops[4], lane));
-  c.sfb = uint32_t(warp.address(in.ops[5], lane));
-  c.accumulate = warp.pred(in.ops[6], lane);
-  const Footprint f = check_mma(c, warp.cta.tensor_memory);
+  c.zero_raises = settings().zero_group_raises;
+  read_tail(warp, in, lane, c);
+  const CtaGroup group = cta_group(warp, in);
+  std::vector<Footprint> footprints = check_mma(c, memories(group));
   ++warp.cta.counters.mmas;
-  warp.cta.counters.macs += f.macs;
-  issue(warp, in, lane, f,
-        [c](Cta& cta) { run_mma(c, cta.shared, cta.tensor_memory, settings().zero_group_raises); });
+  for (const Footprint& f : footprints) warp.cta.counters.macs += f.macs;
+  issue(warp, in, lane, group, std::move(footprints),
+        [c](const Memories& ctas) { run_mma(c, ctas); });
   return Step::next;
 }
 
@@ -142,8 +163,9 @@ Step cp(Warp& warp, const Instr& in, uint32_t active) {
   const uint32_t to = uint32_t(warp.address(in.ops[0], lane));
   const uint64_t from = warp.get(in.ops[1], lane);
   ++warp.cta.counters.scale_copies;
-  issue(warp, in, lane, check_tensor_copy(shape, to, from, warp.cta.tensor_memory),
-        [=](Cta& cta) { run_tensor_copy(shape, to, from, cta.shared, cta.tensor_memory); });
+  const CtaGroup group = cta_group(warp, in);
+  issue(warp, in, lane, group, check_tensor_copy(shape, to, from, memories(group)),
+        [=](const Memories& ctas) { run_tensor_copy(shape, to, from, ctas); });
   return Step::next;
 }
 
@@ -169,6 +191,7 @@ std::vector<Target> commit_targets(Warp& warp, const Instr& in, uint32_t lane) {
 // nothing, whatever its neighbours issued.
 Step commit(Warp& warp, const Instr& in, uint32_t active) {
   const uint32_t lane = only_lane(in, active);
+  cta_group(warp, in);
   const std::vector<Target> targets = commit_targets(warp, in, lane);
   for (const Target& t : targets) t.cta->mbarriers.state(t.address, in.opcode);
   Cta* from = &warp.cta;
@@ -191,32 +214,21 @@ Step fence(Warp&, const Instr&, uint32_t) { return Step::next; }
 
 }  // namespace
 
-ptx::Exec bind_tcgen05_alloc(const Instr& in, std::string& why) {
-  return two_ctas(in, why) ? nullptr : alloc;
-}
-ptx::Exec bind_tcgen05_dealloc(const Instr& in, std::string& why) {
-  return two_ctas(in, why) ? nullptr : dealloc;
-}
-ptx::Exec bind_tcgen05_relinquish_alloc_permit(const Instr& in, std::string& why) {
-  return two_ctas(in, why) ? nullptr : relinquish;
-}
 ptx::Exec bind_tcgen05_cp(const Instr& in, std::string& why) {
   if (in.has(Mod::b8x16)) {
     why = "tcgen05.cp with decompression (.b8x16) is not emulated";
     return nullptr;
   }
-  return two_ctas(in, why) ? nullptr : cp;
+  return cp;
 }
 ptx::Exec bind_tcgen05_mma(const Instr& in, std::string& why) {
-  if (in.ops[1].kind == Operand::Kind::address) {
-    why = "tcgen05.mma with operand A in tensor memory is not emulated";
+  if (in.has(Mod::ashift)) {
+    why = "tcgen05.mma with .ashift is not emulated";
     return nullptr;
   }
-  return two_ctas(in, why) ? nullptr : mma;
+  return mma;
 }
-ptx::Exec bind_tcgen05_commit(const Instr& in, std::string& why) {
-  return two_ctas(in, why) ? nullptr : commit;
-}
+ptx::Exec bind_tcgen05_commit(const Instr&, std::string&) { return commit; }
 // On sm_100a both emit no instruction: they bind the compiler, and our order is stricter than any.
 ptx::Exec bind_tcgen05_fence_before_thread_sync(const Instr&, std::string&) { return fence; }
 ptx::Exec bind_tcgen05_fence_after_thread_sync(const Instr&, std::string&) { return fence; }

@@ -354,6 +354,9 @@ uint32_t vector_length(const Instr& in) {
   const uint32_t per = in.has(Mod::shape_16x128b) ? 2 : in.has(Mod::shape_16x256b) ? 4 : 1;
   for (uint32_t i = 0; i < 8; ++i)
     if (in.has(Mod(uint32_t(Mod::x1) + i))) return per << i;
+  // disable-output-lane of tcgen05.mma: a bit for each lane of the CTAs.
+  if (in.has(Mod::cta_group_1)) return 4;
+  if (in.has(Mod::cta_group_2)) return 8;
   return 1;
 }
 static_assert(uint32_t(Mod::x128) == uint32_t(Mod::x1) + 7);

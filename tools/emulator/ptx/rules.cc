@@ -78,6 +78,15 @@ std::string tcgen05_columns(const Instr& in) {
   return fits ? "" : "tensor memory comes in 32, 64, 128, 256 or 512 columns";
 }
 
+std::string tcgen05_mma(const Instr& in) {
+  if (in.has(Mod::ashift) && (in.has(Mod::collector_a_use) || in.has(Mod::collector_a_fill)))
+    return ".ashift does not go with .collector::a::use or .collector::a::fill";
+  // A sixth operand besides the lane mask is scale-input-d.
+  const size_t masks = in.ops[4].kind == Operand::Kind::vector;
+  const bool scales = !in.has(Mod::block_scale) && in.ops.size() - masks == 6;
+  return scales && uint64_t(in.ops.back().imm) > 15 ? "D is scaled by 2^-0 to 2^-15" : "";
+}
+
 std::string setmaxnreg(const Instr& in) {
   const int64_t n = constant(in, 0, 24);
   return n >= 24 && n <= 256 && n % 8 == 0 ? "" : "a multiple of 8 from 24 to 256 expected";
@@ -133,6 +142,7 @@ constexpr Row rows[] = {
     {"cp.async.bulk.prefetch", cp_async_bulk_prefetch},
     {"tcgen05.alloc", tcgen05_columns},
     {"tcgen05.dealloc", tcgen05_columns},
+    {"tcgen05.mma", tcgen05_mma},
     {"setmaxnreg", setmaxnreg},
     {"fence.proxy", fence_proxy},
     {"tensormap.replace", tensormap_replace},

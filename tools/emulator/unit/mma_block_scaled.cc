@@ -5,23 +5,13 @@
 #include "mma_block_scaled.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
-// One clone per instruction set; the loader picks one (ifunc). Results are equal, speed is not. The
-// sanitizers' run-time does not exist yet when the loader asks, so they get the plain version.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define EMU_CLONES [[gnu::target_clones("default", "avx2", "arch=skylake-avx512")]]
-#else
-#define EMU_CLONES
-#endif
-#define EMU_INLINE [[gnu::always_inline]] inline
+#include "mma_vector.h"
 
 namespace emu {
 namespace {
 
-constexpr int width = 32;              // columns per step
 constexpr int groups = 4, depth = 64;  // groups per step, elements of K per step
 constexpr int zero_exponent = -126;
 constexpr int fraction_bits = 35;
@@ -29,7 +19,6 @@ constexpr int fraction_bits = 35;
 // significand has 23 fractional bits. No term exceeds 2^46 then, no sum 2^49.
 constexpr int term_up = fraction_bits - 8, float_up = fraction_bits - 23;
 constexpr int nan_exponent = 1 << 20;  // of a NaN scale: no sum of finite scales comes near
-constexpr uint32_t canonical_nan = 0x7FFFFFFF;
 
 struct Scale {
   int32_t significand, exponent;  // significand in eighths
@@ -51,14 +40,8 @@ struct Row {
 };
 
 struct Columns {
-  alignas(64) int16_t value[depth][width];
-  alignas(64) int32_t significand[groups][width], exponent[groups][width];
-};
-
-// What a step leaves for each column: sum * 2^(largest - 35).
-struct Sums {
-  alignas(64) int64_t sum[width];
-  alignas(64) int32_t largest[width];
+  alignas(64) int16_t value[depth][mma_width];
+  alignas(64) int32_t significand[groups][mma_width], exponent[groups][mma_width];
 };
 
 void decode_values(const uint8_t* packed, bool negate, int16_t* to, size_t step) {
@@ -80,8 +63,8 @@ void load_row(const MmaOperands& o, uint32_t r, Row& row) {
 // Columns past n are zero with the smallest scale; they are computed and dropped.
 void load_columns(const MmaOperands& o, uint32_t first, Columns& columns) {
   std::memset(&columns, 0, sizeof columns);
-  for (uint32_t i = 0; i < width && first + i < o.n; ++i) {
-    decode_values(o.b + (first + i) * 32, o.negate_b, &columns.value[0][i], width);
+  for (uint32_t i = 0; i < mma_width && first + i < o.n; ++i) {
+    decode_values(o.b + (first + i) * 32, o.negate_b, &columns.value[0][i], mma_width);
     for (int g = 0; g < groups; ++g) {
       const Scale s = decode(o.sfb[(first + i) * groups + g], o.scale);
       columns.significand[g][i] = s.significand;
@@ -91,8 +74,8 @@ void load_columns(const MmaOperands& o, uint32_t first, Columns& columns) {
 }
 
 // 16 products of at most 144 stay inside 16 bits.
-EMU_INLINE void dot16(const int16_t* a, const int16_t (*b)[width], int16_t* out) {
-  for (int n = 0; n < width; ++n) {
+EMU_INLINE void dot16(const int16_t* a, const int16_t (*b)[mma_width], int16_t* out) {
+  for (int n = 0; n < mma_width; ++n) {
     int16_t sum = 0;
     for (int k = 0; k < 16; ++k) sum = int16_t(sum + a[k] * b[k][n]);
     out[n] = sum;
@@ -100,12 +83,13 @@ EMU_INLINE void dot16(const int16_t* a, const int16_t (*b)[width], int16_t* out)
 }
 
 EMU_INLINE void step(const Row& row, const Columns& columns, const uint32_t* c, bool raises,
-                     Sums& out) {
-  alignas(64) int16_t quarters[groups][width];
-  alignas(64) int32_t term[groups][width], down[groups][width], c_term[width], c_down[width];
+                     MmaSums& out) {
+  alignas(64) int16_t quarters[groups][mma_width];
+  alignas(64) int32_t term[groups][mma_width], down[groups][mma_width], c_term[mma_width],
+      c_down[mma_width];
   for (int g = 0; g < groups; ++g) dot16(row.value + 16 * g, columns.value + 16 * g, quarters[g]);
 
-  for (int n = 0; n < width; ++n) {
+  for (int n = 0; n < mma_width; ++n) {
     const int32_t field = int32_t(c[n] >> 23 & 0xFF), fraction = int32_t(c[n] & 0x7FFFFF);
     const int32_t magnitude = field ? fraction | 1 << 23 : fraction;
     c_term[n] = int32_t(c[n]) < 0 ? -magnitude : magnitude;
@@ -113,93 +97,57 @@ EMU_INLINE void step(const Row& row, const Columns& columns, const uint32_t* c, 
     out.largest[n] = c_down[n];
   }
   for (int g = 0; g < groups; ++g)
-    for (int n = 0; n < width; ++n) {
+    for (int n = 0; n < mma_width; ++n) {
       term[g][n] = quarters[g][n] * (row.significand[g] * columns.significand[g][n]);
       const int32_t e = row.exponent[g] + columns.exponent[g][n];
       down[g][n] = term[g][n] == 0 && !raises && e < nan_exponent / 2 ? zero_exponent : e;
       out.largest[n] = std::max(out.largest[n], down[g][n]);
     }
   // Shifts of 63 and more leave nothing.
-  for (int n = 0; n < width; ++n) c_down[n] = std::min(out.largest[n] - c_down[n], 63);
+  for (int n = 0; n < mma_width; ++n) c_down[n] = std::min(out.largest[n] - c_down[n], 63);
   for (int g = 0; g < groups; ++g)
-    for (int n = 0; n < width; ++n) down[g][n] = std::min(out.largest[n] - down[g][n], 63);
+    for (int n = 0; n < mma_width; ++n) down[g][n] = std::min(out.largest[n] - down[g][n], 63);
 
   // Cutting toward zero shifts magnitudes, not two's complement.
-  for (int n = 0; n < width; ++n) {
+  for (int n = 0; n < mma_width; ++n) {
     const int64_t v = c_term[n], sign = v >> 63;
     const uint64_t cut = uint64_t((v ^ sign) - sign) << float_up >> uint32_t(c_down[n]);
     out.sum[n] = (int64_t(cut) ^ sign) - sign;
   }
   for (int g = 0; g < groups; ++g)
-    for (int n = 0; n < width; ++n) {
+    for (int n = 0; n < mma_width; ++n) {
       const int64_t v = term[g][n], sign = v >> 63;
       const uint64_t cut = uint64_t((v ^ sign) - sign) << term_up >> uint32_t(down[g][n]);
       out.sum[n] += (int64_t(cut) ^ sign) - sign;
     }
 }
 
-// Rounds toward zero where the result is a normal number or zero; returns whether all columns were.
-EMU_INLINE bool round_normal(const Sums& sums, uint32_t* d) {
-  constexpr double two52 = 4503599627370496.0;
-  alignas(64) int64_t bits[width];
-  int32_t odd = 0;
-  for (int n = 0; n < width; ++n) {
-    // Below 2^52, so adding and taking away 2^52 is exact in every rounding mode: it normalises.
-    const int64_t magnitude = sums.sum[n] < 0 ? -sums.sum[n] : sums.sum[n];
-    const double d52 = std::bit_cast<double>(magnitude | 0x4330000000000000) - two52;
-    bits[n] = std::bit_cast<int64_t>(d52);
-  }
-  for (int n = 0; n < width; ++n) {
-    const int32_t exponent = int32_t(bits[n] >> 52) - 1023 + sums.largest[n] - fraction_bits + 127;
-    const uint32_t fraction = uint32_t(bits[n] >> 29) & 0x7FFFFF;
-    const uint32_t sign = uint32_t(uint64_t(sums.sum[n]) >> 32) & 0x80000000;
-    const bool zero = sums.sum[n] == 0;
-    odd |= int32_t(!zero) & int32_t((exponent < 1) | (exponent > 254));
-    d[n] = zero ? 0 : sign | uint32_t(exponent) << 23 | fraction;
-  }
-  return odd == 0;
-}
-
-// The general case, one number at a time.
-uint32_t round_any(int64_t sum, int largest) {
-  if (sum == 0) return 0;
-  const uint32_t sign = sum < 0 ? 0x80000000 : 0;
-  const uint64_t magnitude = sum < 0 ? -uint64_t(sum) : uint64_t(sum);
-  const int top = 63 - std::countl_zero(magnitude), exponent = top + largest - fraction_bits;
-  if (exponent > 127) return sign | 0x7F800000;
-  const int unit = std::max(exponent, -126) - 23;  // weight of the result's last bit
-  const int up = largest - fraction_bits - unit;
-  const uint64_t cut = up >= 0 ? magnitude << up : -up > 63 ? 0 : magnitude >> -up;
-  if (exponent < -126) return sign | uint32_t(cut);
-  return sign | uint32_t(exponent + 127) << 23 | (uint32_t(cut) & 0x7FFFFF);
-}
-
-void round_each(const Sums& sums, const uint32_t* c, uint32_t* d) {
-  for (int n = 0; n < width; ++n) {
+void round_each(const MmaSums& sums, const uint32_t* c, uint32_t* d) {
+  for (int n = 0; n < mma_width; ++n) {
     if (sums.largest[n] >= nan_exponent / 2)
-      d[n] = canonical_nan;
+      d[n] = nan_f32;
     else if ((c[n] & 0x7F800000) == 0x7F800000)
-      d[n] = c[n] & 0x7FFFFF ? canonical_nan : c[n];
+      d[n] = c[n] & 0x7FFFFF ? nan_f32 : c[n];
     else
-      d[n] = round_any(sums.sum[n], sums.largest[n]);
+      d[n] = round_toward_zero(sums.sum[n], sums.largest[n] - fraction_bits);
   }
 }
 
-EMU_INLINE bool special(const Sums& sums, const uint32_t* c) {
+EMU_INLINE bool special(const MmaSums& sums, const uint32_t* c) {
   int32_t any = 0;
-  for (int n = 0; n < width; ++n)
+  for (int n = 0; n < mma_width; ++n)
     any |= (sums.largest[n] >= nan_exponent / 2) | ((c[n] & 0x7F800000) == 0x7F800000);
   return any != 0;
 }
 
 EMU_CLONES void run_columns(const Row* rows, uint32_t count, const Columns& columns, uint32_t used,
                             uint32_t* d, size_t stride, bool accumulate, bool raises) {
-  alignas(64) uint32_t c[width] = {}, result[width];
-  Sums sums;
+  alignas(64) uint32_t c[mma_width] = {}, result[mma_width];
+  MmaSums sums;
   for (uint32_t r = 0; r < count; ++r, d += stride) {
     if (accumulate) std::memcpy(c, d, used * sizeof *d);
     step(rows[r], columns, c, raises, sums);
-    if (special(sums, c) || !round_normal(sums, result)) round_each(sums, c, result);
+    if (special(sums, c) || !round_normal(sums, fraction_bits, result)) round_each(sums, c, result);
     std::memcpy(d, result, used * sizeof *d);
   }
 }
@@ -214,9 +162,9 @@ void mma_block_scaled(const MmaOperands& o, uint32_t* d, size_t stride, bool acc
   for (uint32_t top = 0; top < o.rows; top += batch) {
     const uint32_t count = std::min(batch, o.rows - top);
     for (uint32_t r = 0; r < count; ++r) load_row(o, top + r, rows[r]);
-    for (uint32_t first = 0; first < o.n; first += width) {
+    for (uint32_t first = 0; first < o.n; first += mma_width) {
       load_columns(o, first, columns);
-      run_columns(rows, count, columns, std::min(uint32_t(width), o.n - first),
+      run_columns(rows, count, columns, std::min(uint32_t(mma_width), o.n - first),
                   d + top * stride + first, stride, accumulate, zero_group_raises);
     }
   }

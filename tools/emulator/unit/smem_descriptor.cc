@@ -11,7 +11,7 @@ constexpr uint32_t field(uint64_t bits, uint32_t low, uint32_t width) {
   return uint32_t(bits >> low & ((1ull << width) - 1));
 }
 
-// Reserved bits and modes that have no meaning for K-major operands of 64 elements.
+// Reserved bits and modes that no operand of 32 bytes of K has.
 std::string reserved_errors(uint64_t bits) {
   std::string errors;
   auto require = [&](const char* name, uint32_t is, uint32_t must) {
@@ -37,8 +37,7 @@ std::string swizzle_errors(uint32_t code) {
     case 4:
     case 6: return "";
     case 1:
-      return "\n  bits 63:61 (swizzle) are 1, 128-byte with 32-byte atoms: not for K-major 4-bit "
-             "operands";
+      return "\n  bits 63:61 (swizzle) are 1, 128-byte with 32-byte atoms, which is not emulated";
     default: return format("\n  bits 63:61 (swizzle) are %u, which no layout has", code);
   }
 }
@@ -70,6 +69,50 @@ std::string layout_errors(const SmemDescriptor& d, uint32_t rows, uint32_t chunk
   return errors;
 }
 
+// Both strides step over whole patterns, which start at the pattern's alignment.
+std::string transposed_errors(const SmemDescriptor& d, uint32_t groups, uint32_t depth) {
+  std::string errors;
+  const uint32_t span = swizzle_span(d.swizzle), pattern = 8 * span;
+  const bool none = d.swizzle == Swizzle::none;
+  const auto check = [&](const char* name, uint32_t bytes, bool used) {
+    if (used && (bytes == 0 || bytes % pattern))
+      errors += format(
+          "\n  %s mean %u bytes: an MN-major pattern takes %u, and strides are "
+          "non-zero multiples of that",
+          name, bytes, pattern);
+  };
+  const bool more_rows = groups > span / 16, more_k = depth > 8;
+  check("bits 29:16 (leading offset)", d.lead, none ? more_k : more_rows);
+  check("bits 45:32 (stride offset)", d.stride, none ? more_rows : more_k);
+  if (d.address % (none ? 16 : pattern))
+    errors += format(
+        "\n  address 0x%x is not at the start of the %u-byte swizzle pattern, as base "
+        "offset 0 says",
+        d.address, pattern);
+  return errors;
+}
+
+struct Decoded {
+  SmemDescriptor descriptor;
+  std::string errors;
+};
+
+Decoded decode(uint64_t bits) {
+  constexpr Swizzle modes[8] = {Swizzle::none, Swizzle::none, Swizzle::b128, Swizzle::none,
+                                Swizzle::b64,  Swizzle::none, Swizzle::b32,  Swizzle::none};
+  const uint32_t code = field(bits, 61, 3);
+  return {
+      {field(bits, 0, 14) * 16, field(bits, 16, 14) * 16, field(bits, 32, 14) * 16, modes[code]},
+      reserved_errors(bits) + swizzle_errors(code)};
+}
+
+SmemDescriptor accept(uint64_t bits, const Decoded& d, const char* who) {
+  if (d.errors.empty()) return d.descriptor;
+  throw Fault(
+      FaultKind::illegal_instruction,
+      format("%s: shared-memory descriptor 0x%016llx:", who, (unsigned long long)bits) + d.errors);
+}
+
 }  // namespace
 
 // The swizzle is applied to the final address, so an advance of 32 bytes along K just works.
@@ -79,20 +122,32 @@ uint32_t SmemDescriptor::chunk(uint32_t row, uint32_t c) const {
   return swizzled(group + row % 8 * swizzle_span(swizzle) + c * 16, swizzle);
 }
 
+// Canonical layouts of PTX ISA 9.7.16.3.3, in 16-byte units T. Swizzled over a span of w units:
+// ((T,w,m),(8,k)) : ((1,T,lead),(wT,stride)); unswizzled ((T,1,m),(8,k)) : ((1,T,stride),(T,lead)).
+uint32_t SmemDescriptor::transposed_chunk(uint32_t group, uint32_t k) const {
+  const uint32_t span = swizzle_span(swizzle), width = span / 16;
+  if (swizzle == Swizzle::none) return address + group * stride + k % 8 * 16 + k / 8 * lead;
+  return swizzled(
+      address + group % width * 16 + group / width * lead + k % 8 * span + k / 8 * stride, swizzle);
+}
+
 SmemDescriptor decode_smem_descriptor(uint64_t bits, uint32_t rows, uint32_t chunks,
                                       const char* who) {
-  constexpr Swizzle modes[8] = {Swizzle::none, Swizzle::none, Swizzle::b128, Swizzle::none,
-                                Swizzle::b64,  Swizzle::none, Swizzle::b32,  Swizzle::none};
-  const uint32_t code = field(bits, 61, 3);
-  const SmemDescriptor d{field(bits, 0, 14) * 16, field(bits, 16, 14) * 16,
-                         field(bits, 32, 14) * 16, modes[code]};
-  std::string errors = reserved_errors(bits) + swizzle_errors(code);
-  if (errors.empty()) errors = layout_errors(d, rows, chunks);
-  if (!errors.empty())
-    throw Fault(
-        FaultKind::illegal_instruction,
-        format("%s: shared-memory descriptor 0x%016llx:", who, (unsigned long long)bits) + errors);
-  return d;
+  Decoded d = decode(bits);
+  if (d.errors.empty()) d.errors = layout_errors(d.descriptor, rows, chunks);
+  return accept(bits, d, who);
+}
+
+SmemDescriptor decode_transposed_descriptor(uint64_t bits, uint32_t groups, uint32_t depth,
+                                            uint32_t element_bytes, const char* who) {
+  Decoded d = decode(bits);
+  if (d.errors.empty()) d.errors = transposed_errors(d.descriptor, groups, depth);
+  // Table 54.
+  if (element_bytes == 4)
+    d.errors +=
+        "\n  a transposed operand of 32-bit elements needs the 128-byte swizzle with "
+        "32-byte atoms, which is not emulated";
+  return accept(bits, d, who);
 }
 
 }  // namespace emu

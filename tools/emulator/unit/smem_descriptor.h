@@ -14,17 +14,23 @@ namespace emu {
 
 struct SmemDescriptor {
   uint32_t address = 0;  // CTA-relative shared address, 18 bits
-  uint32_t lead = 0;     // bytes from one 16-byte column of K to the next; unswizzled layouts only
-  uint32_t stride = 0;   // bytes from one group of eight rows to the next
+  // K-major: bytes from one 16-byte column of K to the next, unswizzled layouts only, and from one
+  // group of eight rows to the next. MN-major: see transposed_chunk.
+  uint32_t lead = 0, stride = 0;
   Swizzle swizzle = Swizzle::none;
 
-  // Where the 16 bytes of K chunk `chunk` of row `row` are.
+  // K-major: where the 16 bytes of K chunk `chunk` of row `row` are.
   uint32_t chunk(uint32_t row, uint32_t chunk) const;
+  // MN-major: where the 16 bytes of rows of group `group` at element k of K are.
+  uint32_t transposed_chunk(uint32_t group, uint32_t k) const;
 };
 
 // Throws Fault illegal_instruction naming every field that is wrong. `rows` and `chunks` (16-byte
 // columns of K) are what the instruction will read.
 SmemDescriptor decode_smem_descriptor(uint64_t bits, uint32_t rows, uint32_t chunks,
                                       const char* who);
+// The same for MN-major operands: `groups` of 16 bytes of rows, `depth` elements of K.
+SmemDescriptor decode_transposed_descriptor(uint64_t bits, uint32_t groups, uint32_t depth,
+                                            uint32_t element_bytes, const char* who);
 
 }  // namespace emu

@@ -1,28 +1,33 @@
 // SPDX-License-Identifier: MIT
-// tcgen05.mma and tcgen05.cp on one CTA's memories: what their descriptors and addresses mean.
+// tcgen05.mma and tcgen05.cp on the memories of one CTA or of a pair: what their descriptors and
+// addresses mean.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
-#include "../mem/shared_memory.h"
 #include "instruction_descriptor.h"
-#include "tensor_memory.h"
+#include "memories.h"
 
 namespace emu {
 
-// The operands of one block-scaled tcgen05.mma, as the instruction gives them.
+// The operands of one tcgen05.mma, as the instruction gives them.
 struct MmaCommand {
   MmaKind kind = MmaKind::mxf4nvf4;
   uint32_t block = 16;        // elements per scale: 16 or 32
-  uint32_t d = 0;             // tensor-memory addresses
+  uint32_t d = 0;             // tensor-memory address
+  bool a_in_tensor = false;   // a is a tensor-memory address
   uint64_t a = 0, b = 0;      // shared-memory descriptors
   uint32_t instruction = 0;   // instruction descriptor
   uint32_t sfa = 0, sfb = 0;  // tensor-memory addresses, bits 31:30 may repeat the scale ids
   bool accumulate = false;    // enable-input-d
+  uint32_t scale_d = 0;       // scale-input-d: D counts as D * 2^-scale_d
+  bool zero_raises = true;    // EMU_MMA_ZERO_GROUP
+  std::array<uint32_t, 8> disabled = {};  // disable-output-lane: a bit per lane, the even CTA first
 };
 
-// What an instruction touches between its issue and its completion.
+// What an instruction touches in one CTA between its issue and its completion.
 struct Footprint {
   std::vector<uint32_t> chunks;      // addresses of 16-byte chunks of shared memory that it reads
   uint32_t column = 0, columns = 0;  // tensor memory that it writes
@@ -30,10 +35,9 @@ struct Footprint {
 };
 
 // Both throw Fault. check = what can be said when the instruction is issued: descriptors,
-// addresses, allocation; run checks again and computes.
-Footprint check_mma(const MmaCommand& command, const TensorMemory& tensor);
-void run_mma(const MmaCommand& command, const SharedMemory& shared, TensorMemory& tensor,
-             bool zero_group_raises);
+// addresses, allocation; a footprint for each CTA. run checks again and computes.
+std::vector<Footprint> check_mma(const MmaCommand& command, const Memories& ctas);
+void run_mma(const MmaCommand& command, const Memories& ctas);
 
 enum class CopyShape : uint8_t {
   r128x256b,
@@ -44,9 +48,9 @@ enum class CopyShape : uint8_t {
   r32x128b,
 };
 
-Footprint check_tensor_copy(CopyShape shape, uint32_t address, uint64_t descriptor,
-                            const TensorMemory& tensor);
-void run_tensor_copy(CopyShape shape, uint32_t address, uint64_t descriptor,
-                     const SharedMemory& shared, TensorMemory& tensor);
+// In a pair each CTA copies from its own shared to its own tensor memory.
+std::vector<Footprint> check_tensor_copy(CopyShape shape, uint32_t address, uint64_t descriptor,
+                                         const Memories& ctas);
+void run_tensor_copy(CopyShape shape, uint32_t address, uint64_t descriptor, const Memories& ctas);
 
 }  // namespace emu

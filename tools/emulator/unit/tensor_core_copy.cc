@@ -5,7 +5,6 @@
 // kernels known to be right copy whole scale tiles of which one 32-row group is filled.
 #include <cstring>
 
-#include "../fault.h"
 #include "smem_descriptor.h"
 #include "tensor_core.h"
 
@@ -61,20 +60,8 @@ uint32_t words_with_value(const SharedMemory& shared, uint32_t address, const ch
   return mask;
 }
 
-}  // namespace
-
-Footprint check_tensor_copy(CopyShape shape, uint32_t address, uint64_t descriptor,
-                            const TensorMemory& tensor) {
-  const SmemDescriptor d = check(shape, address, descriptor, tensor);
-  const Shape& s = shapes[size_t(shape)];
-  Footprint f{{}, TensorMemory::column_of(address), s.chunks * 4};
-  for (uint32_t i = 0; i < s.rows * s.chunks; ++i)
-    f.chunks.push_back(d.chunk(i / s.chunks, i % s.chunks));
-  return f;
-}
-
-void run_tensor_copy(CopyShape shape, uint32_t address, uint64_t descriptor,
-                     const SharedMemory& shared, TensorMemory& tensor) {
+void copy(CopyShape shape, uint32_t address, uint64_t descriptor, const SharedMemory& shared,
+          TensorMemory& tensor) {
   const SmemDescriptor d = check(shape, address, descriptor, tensor);
   const Shape& s = shapes[size_t(shape)];
   for (uint32_t r = 0; r < s.rows; ++r)
@@ -91,6 +78,27 @@ void run_tensor_copy(CopyShape shape, uint32_t address, uint64_t descriptor,
           if (!(with_value >> w & 1)) tensor.forget(lane, column + w);
       }
     }
+}
+
+}  // namespace
+
+std::vector<Footprint> check_tensor_copy(CopyShape shape, uint32_t address, uint64_t descriptor,
+                                         const Memories& ctas) {
+  std::vector<Footprint> all;
+  each_cta(ctas, [&](uint32_t i) {
+    const SmemDescriptor d = check(shape, address, descriptor, ctas[i].tensor);
+    const Shape& s = shapes[size_t(shape)];
+    Footprint f{{}, TensorMemory::column_of(address), s.chunks * 4};
+    for (uint32_t at = 0; at < s.rows * s.chunks; ++at)
+      f.chunks.push_back(d.chunk(at / s.chunks, at % s.chunks));
+    all.push_back(std::move(f));
+  });
+  return all;
+}
+
+void run_tensor_copy(CopyShape shape, uint32_t address, uint64_t descriptor, const Memories& ctas) {
+  each_cta(ctas,
+           [&](uint32_t i) { copy(shape, address, descriptor, ctas[i].shared, ctas[i].tensor); });
 }
 
 }  // namespace emu

@@ -39,6 +39,7 @@ std::optional<uint32_t> TensorMemory::allocate(uint32_t count) {
       std::fill_n(written_.begin() + lane * columns + first, count, uint8_t(0));
     ranges_.push_back({first, count});
     smallest_ = count;
+    ++allocations_;
     return first;
   }
   return std::nullopt;
@@ -54,6 +55,7 @@ void TensorMemory::deallocate(uint32_t address, uint32_t count) {
                count, address, describe().c_str()));
   for (uint32_t c = 0; c < count; ++c) allocated_.reset(it->column + c);
   ranges_.erase(it);
+  ++deallocations_;
 }
 
 void TensorMemory::check_exit() const {

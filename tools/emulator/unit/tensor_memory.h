@@ -29,6 +29,8 @@ class TensorMemory {
   void relinquish() { relinquished_ = true; }
   void check_exit() const;  // Fault if columns are still allocated when the CTA ends
   std::string describe() const;
+  uint32_t allocations() const { return allocations_; }  // so far, the freed ones included
+  uint32_t deallocations() const { return deallocations_; }
 
   // One cell. Fault outside the allocated columns; read also faults when the cell has no value.
   uint32_t read(uint32_t lane, uint32_t column, const char* who) const;
@@ -53,6 +55,7 @@ class TensorMemory {
   std::bitset<columns> allocated_;
   uint32_t smallest_ = columns;  // of all allocations so far: sizes must not increase
   bool relinquished_ = false;
+  uint32_t allocations_ = 0, deallocations_ = 0;
   std::vector<uint32_t> cells_;  // lane * columns + column; empty until the first allocation
   std::vector<uint8_t> written_;
 };
