@@ -5,6 +5,8 @@
 #include "emulator/unit/smem_descriptor.h"
 #include "unit_support.h"
 
+using emu::AccumulatorType;
+using emu::ElementType;
 using emu::MmaKind;
 using emu::MmaShape;
 using emu::ScaleType;
@@ -146,6 +148,105 @@ TEST_CASE("CUTLASS's instruction descriptors decode to their shape, or are refus
     else
       CHECK_FAULT(illegal_instruction, "or 2", block32());
   }
+}
+
+TEST_CASE(
+    "CUTLASS's instruction descriptors of the kinds without scales decode to types and shape") {
+  const struct {
+    const char* name;
+    MmaKind kind;
+    ElementType type;
+    AccumulatorType d;
+  } kinds[] = {
+      {"f16_f32acc", MmaKind::f16, ElementType::f16, AccumulatorType::f32},
+      {"f16_f16acc", MmaKind::f16, ElementType::f16, AccumulatorType::f16},
+      {"bf16_f32acc", MmaKind::f16, ElementType::bf16, AccumulatorType::f32},
+      {"tf32_f32acc", MmaKind::tf32, ElementType::tf32, AccumulatorType::f32},
+      {"e4m3_f32acc", MmaKind::f8f6f4, ElementType::e4m3, AccumulatorType::f32},
+      {"e5m2_f32acc", MmaKind::f8f6f4, ElementType::e5m2, AccumulatorType::f32},
+      {"s8_s32acc", MmaKind::i8, ElementType::s8, AccumulatorType::s32},
+  };
+  size_t seen = 0;
+  for (const auto& row : golden("idesc_other.csv"))
+    for (const auto& k : kinds) {
+      if (row[0] != k.name) continue;
+      const uint32_t m = uint32_t(number(row[1]));
+      const MmaShape s =
+          emu::decode_instruction_descriptor(uint32_t(number(row[3])), k.kind, 0, m == 256);
+      CAPTURE(row[0], row[1], row[2]);
+      CHECK(s.m == m);
+      CHECK(s.n == number(row[2]));
+      CHECK((s.a == k.type && s.b == k.type));
+      CHECK(s.d == k.d);
+      ++seen;
+    }
+  CHECK(seen == 56);
+}
+
+TEST_CASE("what a kind without scales does not have is named in the fault") {
+  constexpr uint32_t f16 = 0x08200010, i8 = 0x082004A0, f8 = 0x08200010;
+  const auto decode = [](MmaKind kind, uint32_t bits, bool pair = false) {
+    return emu::decode_instruction_descriptor(bits, kind, 0, pair);
+  };
+  const struct {
+    MmaKind kind;
+    uint32_t bits;
+    const char* says;
+  } wrong[] = {
+      {MmaKind::f16, f16 | 1, "bits 1:0"},
+      {MmaKind::f16, f16 | 1 << 2, "bit 2"},
+      {MmaKind::f16, f16 | 1 << 3, "bit 3"},
+      {MmaKind::f16, f16 ^ 0x30, "bits 5:4 (D type) are 2"},
+      {MmaKind::f16, f16 | 1 << 6, "bit 6"},
+      {MmaKind::f16, f16 | 2 << 7, "bits 9:7"},
+      {MmaKind::f16, f16 | 4 << 10, "bits 12:10"},
+      {MmaKind::f16, (f16 & ~0x30u) | 1 << 7, "does not go with bf16"},
+      {MmaKind::f16, f16 | 1 << 23, "bit 23"},
+      {MmaKind::f16, f16 | 1 << 29, "bit 29"},
+      {MmaKind::f16, f16 | 1u << 30, "bits 31:30"},
+      {MmaKind::f16, f16 | 4 << 24, "bits 28:24 (M / 16) mean M = 192"},
+      {MmaKind::tf32, f16, "bits 9:7"},
+      {MmaKind::tf32, 0x08200900, "bits 5:4 (D type; 1 = f32)"},
+      {MmaKind::f8f6f4, f8 | 2 << 7, "bits 9:7"},
+      {MmaKind::f8f6f4, f8 | 5 << 7 | 1 << 15, "bit 15"},
+      {MmaKind::f8f6f4, f8 | 3 << 10 | 1 << 16, "bit 16"},
+      {MmaKind::i8, i8 | 1 << 13, "negate"},
+      {MmaKind::i8, i8 & ~0x20u, "bits 5:4"},
+      {MmaKind::mxf8f6f4, 0x08200000, "ue8m0 scales only"},
+      {MmaKind::mxf8f6f4, 0x88A00000, "bit 31"},
+      {MmaKind::mxf8f6f4, 0x08A00000 | 2 << 7, "bits 9:7"},
+  };
+  for (const auto& w : wrong) CHECK_FAULT(illegal_instruction, w.says, decode(w.kind, w.bits));
+  CHECK(decode(MmaKind::i8, i8 | 1 << 3).saturate);
+  CHECK(decode(MmaKind::f16, f16 | 3 << 15).transpose_a);
+  CHECK(decode(MmaKind::mxf8f6f4, 0x08A00000 | 3 << 4 | 1 << 29).sfb_id == 3);
+  CHECK_FAULT(illegal_instruction, "must be 128 or 256", decode(MmaKind::f16, 0x04100010, true));
+}
+
+// Tables 39 and 52.
+TEST_CASE("N of integers and of transposed bytes goes in larger steps") {
+  const auto steps = [](MmaKind kind, uint32_t bits, bool pair) {
+    std::vector<uint32_t> legal;
+    for (uint32_t n = 8; n <= 256; n += 8) try {
+        emu::decode_instruction_descriptor(bits | n / 8 << 17, kind, 0, pair);
+        legal.push_back(n);
+      } catch (const emu::Fault&) {
+      }
+    return legal;
+  };
+  const auto multiples = [](uint32_t step) {
+    std::vector<uint32_t> all;
+    for (uint32_t n = step; n <= 256; n += step) all.push_back(n);
+    return all;
+  };
+  std::vector<uint32_t> i8 = {8, 16, 24, 32};
+  for (uint32_t n = 48; n <= 256; n += 16) i8.push_back(n);
+  CHECK(steps(MmaKind::i8, 0x080004A0, false) == i8);
+  CHECK(steps(MmaKind::i8, 0x080004A0, true) == multiples(32));
+  CHECK(steps(MmaKind::f8f6f4, 0x08000010, false) == multiples(8));
+  CHECK(steps(MmaKind::f8f6f4, 0x08010010, false) == multiples(16));
+  CHECK(steps(MmaKind::f8f6f4, 0x08010010, true) == multiples(32));
+  CHECK(steps(MmaKind::f16, 0x08010010, true) == multiples(16));
 }
 
 TEST_CASE("every reserved or wrong bit of an instruction descriptor is named in the fault") {

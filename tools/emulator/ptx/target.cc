@@ -14,6 +14,7 @@ bool Target::has(Since since) const {
     case Since::sm_100: return number >= 100;
     case Since::sm_100f: return tensor_memory && variant != 0;
     case Since::sm_100a: return tensor_memory && variant == 'a';
+    case Since::sm_100a_110a: return (number == 100 || number == 110) && variant == 'a';
   }
   return false;
 }
@@ -41,7 +42,8 @@ const char* describe(Since since) {
     case Since::sm_90a: return "sm_90a or an a or f variant of a newer one";
     case Since::sm_100: return "sm_100 or newer";
     case Since::sm_100f: return "sm_100a or sm_100f";
-    case Since::sm_100a: return "sm_100a";
+    case Since::sm_100a:
+    case Since::sm_100a_110a: return "sm_100a";
   }
   return "";
 }
