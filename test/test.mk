@@ -44,15 +44,17 @@ $(B)/test_c99: test/c99/main.c $(LIB) | $(B)/obj/test/c99/header.o
 	$(call say,CC)$(CC) -std=c99 -Wall -Wextra -Wpedantic -Werror -Iinclude \
 	  -o $@ $< $(USE_LIBRARY)
 
-# The example as its first lines say to build it.
+# The examples as their first lines say to build them; those in Python and Rust are run by test/oracle.
 $(B)/example_gemm: examples/c/gemm.c include/nvfp4_gemm.h $(LIB)
 	$(call say,LINK)$(CC) -std=c99 -Wall -Wextra -Iinclude -o $@ $< $(USE_LIBRARY) -ldl -lm
+$(B)/example_plan: examples/cpp/gemm.cc include/nvfp4_gemm.h $(LIB)
+	$(call say,LINK)$(CXX) -std=c++17 $(WARN) -Iinclude -o $@ $< $(USE_LIBRARY) -ldl
 
 TEST_PROGRAMS := $(B)/nvfp4_test $(B)/test_host $(B)/test_emulator $(B)/test_regression $(B)/test_c99 \
                  $(B)/example_gemm
 
 .PHONY: test test-programs mutants list-regressions
-test-programs: $(TEST_PROGRAMS)
+test-programs: $(TEST_PROGRAMS) $(B)/example_plan
 test: $(SETUP) all static check-ptxas test-programs $(B)/tsan/first_use $(ABI_LIB) $(B)/nvfp4_bench  ## the suite in the emulator; ends with the totals
 	PATH="$(CUDA_HOME)/bin:$$PATH" PYTHON=$(PYTHON) NVCC='$(abspath $(NVCC))' \
 	  CC='$(CC)' CXX='$(CXX)' test/run $(B)

@@ -7,7 +7,7 @@
     d = nvfp4gemm.reference(a, b)                 # [128, 512] float16, on the CPU
 
 On a GPU fill `Desc` with device addresses (a torch tensor's data_ptr()) and call `run(desc, stream)`
-with torch.cuda.current_stream().cuda_stream. Errors raise `Error` with nvfp4_last_error() as text.
+with torch.cuda.current_stream().cuda_stream: gemm.py beside this file does both. Errors raise `Error` with nvfp4_last_error() as text.
 `python nvfp4gemm.py` runs a check against numpy and prints what it did.
 """
 
@@ -19,6 +19,7 @@ import numpy as np
 
 LAYOUT_128X4, LAYOUT_LINEAR = 1, 2
 TYPE_F16 = 1
+UNSUPPORTED_ARCH = 44  # an Error's status: no kernel for this GPU
 
 _i32, _i64, _u64, _f32, _ptr = (
     ctypes.c_int32, ctypes.c_int64, ctypes.c_uint64, ctypes.c_float, ctypes.c_void_p)

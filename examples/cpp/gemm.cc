@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: MIT
+//
+// gemm.cc: one plan, run for several batches of activations, in C++17 with owners for everything.
+//
+//     c++ -std=c++17 -Iinclude examples/cpp/gemm.cc -o gemm -Lbuild -lnvfp4gemm -ldl
+//
+// A linear layer: weights quantised once, a plan made once, then one launch per batch with new
+// addresses. Each result is compared with the library's CPU reference. Without a GPU that runs the
+// kernels it says so and ends well.
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "nvfp4_gemm.h"
+
+namespace {
+
+constexpr int64_t kTokens = 96, kOutputs = 320, kInputs = 512;
+
+// A status becomes an exception that carries the library's sentence.
+struct Error : std::runtime_error {
+  nvfp4_status status;
+  explicit Error(nvfp4_status s)
+      : std::runtime_error(std::string(nvfp4_status_name(s)) + ": " + nvfp4_last_error()),
+        status(s) {}
+};
+
+void check(nvfp4_status status) {
+  if (status != NVFP4_SUCCESS) throw Error(status);
+}
+
+// ---- A matrix in NVFP4, on the host -------------------------------------------------------------
+
+struct Matrix {
+  std::vector<uint8_t> codes, scales;
+  float tensor_scale;  // value = code * scale * tensor_scale
+
+  Matrix(const std::vector<float>& x, int64_t rows, int64_t k) {
+    float amax = 0;
+    for (float value : x) amax = std::max(amax, std::fabs(value));
+    tensor_scale = amax / 2688;  // 448 * 6, the largest scale times the largest element
+    codes.resize(size_t(rows * k / 2));
+    scales.resize(nvfp4_scale_bytes(rows, k, NVFP4_SCALE_LAYOUT_128X4));
+    check(nvfp4_quantize_host(x.data(), k, rows, k, tensor_scale, codes.data(), k, scales.data(),
+                              NVFP4_SCALE_LAYOUT_128X4));
+  }
+};
+
+// ---- The driver, as far as this program needs it -------------------------------------------------
+
+class Driver {
+ public:
+  using Pointer = unsigned long long;  // CUdeviceptr
+
+  // Throws std::runtime_error where there is no driver or no device.
+  Driver() : library_(dlopen("libcuda.so.1", RTLD_NOW), dlclose) {
+    if (!library_) throw std::runtime_error("no CUDA driver here");
+    void* context = nullptr;
+    if (call<int(unsigned)>("cuInit", 0u) != 0 ||
+        call<int(void**, int)>("cuDevicePrimaryCtxRetain", &context, 0) != 0 ||
+        call<int(void*)>("cuCtxSetCurrent", context) != 0) {
+      throw std::runtime_error("no CUDA device here");
+    }
+  }
+
+  // Any failure but those of the constructor is this program's own bug, or the GPU's.
+  template <typename Signature, typename... Arguments>
+  void must(const char* name, Arguments... arguments) const {
+    if (call<Signature>(name, arguments...) != 0)
+      throw std::logic_error(std::string(name) + " failed");
+  }
+
+ private:
+  template <typename Signature, typename... Arguments>
+  int call(const char* name, Arguments... arguments) const {
+    void* const function = dlsym(library_.get(), name);
+    return function != nullptr ? reinterpret_cast<Signature*>(function)(arguments...) : -1;
+  }
+  std::unique_ptr<void, int (*)(void*)> library_;
+};
+
+// Device memory that ends with its scope.
+class Buffer {
+ public:
+  Buffer(const Driver& driver, const void* content, size_t bytes) : driver_(driver), bytes_(bytes) {
+    driver.must<int(Driver::Pointer*, size_t)>("cuMemAlloc_v2", &address_, bytes);
+    if (content == nullptr) return;
+    driver.must<int(Driver::Pointer, const void*, size_t)>("cuMemcpyHtoD_v2", address_, content,
+                                                           bytes);
+  }
+  Buffer(const Driver& driver, const std::vector<uint8_t>& content)
+      : Buffer(driver, content.data(), content.size()) {}
+  ~Buffer() { driver_.must<int(Driver::Pointer)>("cuMemFree_v2", address_); }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  void* get() const { return reinterpret_cast<void*>(address_); }
+  void copy_to(void* host) const {  // waits for the work before
+    driver_.must<int(void*, Driver::Pointer, size_t)>("cuMemcpyDtoH_v2", host, address_, bytes_);
+  }
+
+ private:
+  const Driver& driver_;
+  Driver::Pointer address_ = 0;
+  size_t bytes_;
+};
+
+// ---- The plan -------------------------------------------------------------------------------------
+
+struct DestroyPlan {
+  void operator()(nvfp4_gemm_plan* plan) const { nvfp4_gemm_plan_destroy(plan); }
+};
+using Plan = std::unique_ptr<nvfp4_gemm_plan, DestroyPlan>;
+
+Plan make_plan(const nvfp4_gemm_desc& desc) {
+  nvfp4_gemm_plan* plan = nullptr;
+  check(nvfp4_gemm_plan_create(&desc, &plan));
+  return Plan(plan);
+}
+
+nvfp4_gemm_desc describe(float alpha) {
+  nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
+  g.m = kTokens, g.n = kOutputs, g.k = kInputs, g.l = 1;
+  g.a_ld = g.b_ld = kInputs, g.d_ld = kOutputs, g.d_type = NVFP4_TYPE_F16;
+  g.a_scale_layout = g.b_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
+  g.alpha = alpha;
+  return g;
+}
+
+std::vector<uint16_t> reference(const Matrix& x, const Matrix& weights) {
+  std::vector<uint16_t> d(kTokens * kOutputs);
+  nvfp4_gemm_desc g = describe(x.tensor_scale * weights.tensor_scale);
+  g.a = x.codes.data(), g.a_scales = x.scales.data();
+  g.b = weights.codes.data(), g.b_scales = weights.scales.data();
+  g.d = d.data();
+  check(nvfp4_gemm_reference(&g));
+  return d;
+}
+
+// Both are fp16 of one sign and nearly one value, so the distance of the bits counts in ulps.
+int distance(uint16_t a, uint16_t b) {
+  const auto ordered = [](uint16_t x) { return x & 0x8000 ? -(x & 0x7FFF) : int(x); };
+  return std::abs(ordered(a) - ordered(b));
+}
+
+std::vector<float> random_values(std::mt19937& generator, int64_t count) {
+  std::vector<float> x(static_cast<size_t>(count));
+  for (float& value : x) value = float(generator() % 2001) / 1000 - 1;
+  return x;
+}
+
+int run(const Driver& driver) {
+  std::mt19937 generator(1);
+  const Matrix weights(random_values(generator, kOutputs * kInputs), kOutputs, kInputs);
+  const Buffer b(driver, weights.codes), b_scales(driver, weights.scales);
+  // One tensor scale for all batches, since alpha is part of the plan.
+  const Matrix first(random_values(generator, kTokens * kInputs), kTokens, kInputs);
+  const Buffer a(driver, first.codes), a_scales(driver, first.scales);
+  const Buffer d(driver, nullptr, kTokens * kOutputs * sizeof(uint16_t));
+
+  nvfp4_gemm_desc g = describe(first.tensor_scale * weights.tensor_scale);
+  g.a = a.get(), g.a_scales = a_scales.get(), g.b = b.get(), g.b_scales = b_scales.get();
+  g.d = d.get();
+  const Plan plan = make_plan(g);
+
+  int worst = 0;
+  for (int batch = 0; batch < 3; ++batch) {
+    const Matrix x(random_values(generator, kTokens * kInputs), kTokens, kInputs);
+    if (x.tensor_scale != first.tensor_scale) throw std::logic_error("another tensor scale");
+    const Buffer codes(driver, x.codes), scales(driver, x.scales);
+    const nvfp4_gemm_addresses addresses = {sizeof addresses, codes.get(), scales.get(),
+                                            nullptr,          nullptr,     nullptr};
+    check(nvfp4_gemm_plan_run(plan.get(), &addresses, nullptr));
+    std::vector<uint16_t> result(kTokens * kOutputs);
+    d.copy_to(result.data());
+    const std::vector<uint16_t> expected = reference(x, weights);
+    int units = 0;  // small sums may differ by more units, but not here by more than this
+    int equal = 0;
+    for (size_t i = 0; i < result.size(); ++i) {
+      equal += result[i] == expected[i];
+      if ((expected[i] & 0x7FFF) >= 0x3C00)
+        units = std::max(units, distance(result[i], expected[i]));
+    }
+    std::printf(
+        "batch %d: %d of %zu elements have the reference's bits, those beyond 1 differ by at "
+        "most %d units\n",
+        batch, equal, result.size(), units);
+    worst = std::max(worst, units);
+  }
+  return worst <= 1 ? 0 : 1;
+}
+
+}  // namespace
+
+int main() {
+  try {
+    std::puts(nvfp4_build_info());
+    std::unique_ptr<Driver> driver;
+    try {
+      driver = std::make_unique<Driver>();
+    } catch (const std::runtime_error& nothing) {
+      std::printf("%s: nothing was run\n", nothing.what());
+      return 0;
+    }
+    return run(*driver);
+  } catch (const Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return error.status == NVFP4_STATUS_UNSUPPORTED_ARCH ? 0 : 1;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}
