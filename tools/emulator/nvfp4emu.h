@@ -23,11 +23,9 @@ int nvfp4emu_counters(const char* name, uint64_t* value);
 /* The counters one by one: name and meaning of number `index`, 0 first; -1 behind the last. */
 int nvfp4emu_counter_name(unsigned index, const char** name, const char** meaning);
 
-/* Changes a setting for the launches to come. Otherwise settings are read from the environment
- * once. Names are the environment's: "EMU_ORDER" (soonest, latest, random), "EMU_SEED",
- * "EMU_MAX_INSTRUCTIONS", "EMU_WORKERS" (numbers, decimal or 0x..), "EMU_MMA_ZERO_GROUP" (0, 1),
- * "EMU_HAZARDS" and "EMU_FORMAL" (stop, report, ignore).
- * EMU_DEVICE and EMU_DRIVER_VERSION are fixed for the process. */
+/* Changes a setting for the launches to come: a row of settings.def by its environment name, "EMU_SEED"
+ * with "7" for example. Otherwise settings are read from the environment once. -1: no such setting,
+ * not a value of it, or fixed for the process. */
 int nvfp4emu_set(const char* name, const char* value);
 
 /* The reports of what the ordering checks found in the last launch, errors and formal findings; empty

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The EMU_* settings: one table, read from the environment once per process.
+// The EMU_* settings: the rows of settings.def as values.
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 namespace emu {
 
@@ -20,25 +22,33 @@ enum class Reaction : uint8_t {
   ignore,
 };
 
-// clang-format off
-struct Settings {
-  const char* device = "B200";      // EMU_DEVICE            a row of driver/devices.def, or none
-  uint32_t driver_version = 13000;  // EMU_DRIVER_VERSION    what cuDriverGetVersion answers
-  Order order = Order::random;      // EMU_ORDER             soonest, latest, random
-  uint64_t seed = 1;                // EMU_SEED
-  uint32_t workers = 0;             // EMU_WORKERS           host threads; 0 = one per core
-  uint64_t max_instructions = 0;    // EMU_MAX_INSTRUCTIONS  warp instructions per CTA; 0 = 2e8
-  bool zero_group_raises = true;    // EMU_MMA_ZERO_GROUP    1: a zero group raises the exponent
-  Reaction hazards = Reaction::stop;   // EMU_HAZARDS        stop, report, ignore: missing order
-  Reaction formal = Reaction::report;  // EMU_FORMAL         the same: order only the manual wants
+// Blocks by their number in the grid, x fastest.
+struct Blocks {
+  uint64_t first = 0, last = 3;
+  bool holds(uint64_t block) const { return first <= block && block <= last; }
 };
-// clang-format on
 
-// The words of the settings that have words; false: not one of them.
-bool parse(const char* text, Order* order);
-bool parse(const char* text, Reaction* reaction);
+struct Settings {
+#define EMU_SETTING(name, type, field, value, largest, when, meaning) type field = value;
+#include "settings.def"
+#undef EMU_SETTING
+};
 
-// Throws nothing; a malformed value is reported on stderr and ends the process.
+struct SettingRow {
+  const char *name, *meaning;
+  bool per_launch;                                // may change between launches
+  bool (*set)(Settings& to, const char* text);    // false: not a value of it; nothing changes
+  std::string (*show)(const Settings& settings);  // as set() reads it
+  std::string (*wanted)();                        // what set() takes, in words
+};
+const std::vector<SettingRow>& setting_rows();
+const SettingRow* find_setting(const std::string& name);  // nullptr: there is none
+
+// The settings of `environment` ("NAME=value", ended by nullptr), or one sentence in *error.
+Settings read_settings(const char* const* environment, std::string* error);
+
+// The process's. The first call reads the environment, and ends the process with a sentence if that
+// is wrong.
 Settings& settings();
 
 }  // namespace emu

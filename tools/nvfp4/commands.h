@@ -37,6 +37,8 @@ struct RunOptions {
   int device = 0;
   std::string a_path, b_path, out_path;
   bool headline = false;
+  std::string trace_path;  // in the emulator: where the time line goes
+  bool counters = false;   // in the emulator: print them
 };
 int run(const RunOptions& options);
 

@@ -76,6 +76,11 @@ CLI::App* add_run(CLI::App& app, RunOptions& options) {
   CLI::Option* headline = run->add_flag(
       "--headline", options.headline,
       "the three shapes of the GPU MODE nvfp4_gemm task, on its data and on random scales");
+  CLI::Option* trace = run->add_option(
+      "--trace", options.trace_path,
+      "in the emulator: write the launch's time line for ui.perfetto.dev, print its counters");
+  CLI::Option* counters =
+      run->add_flag("--counters", options.counters, "in the emulator: print the launch's counters");
   a->needs(b);
   b->needs(a);
   for (CLI::Option* option : problem) {
@@ -83,7 +88,8 @@ CLI::App* add_run(CLI::App& app, RunOptions& options) {
     headline->excludes(option);
   }
   for (CLI::Option* option : {data, seed}) a->excludes(option);
-  for (CLI::Option* option : {data, alpha, a, out, variant}) headline->excludes(option);
+  for (CLI::Option* option : {data, alpha, a, out, variant, trace, counters})
+    headline->excludes(option);
   return run;
 }
 

@@ -25,4 +25,11 @@ run: $(SETUP) all  ## the three shapes of the GPU MODE task, verified: a table w
 	  export LD_LIBRARY_PATH="$(abspath $(B)/emulator)$${LD_LIBRARY_PATH:+:$$LD_LIBRARY_PATH}"; \
 	  $(B)/nvfp4 run --headline
 
+# What one block of the kernel does, from its first load to its last store.
+.PHONY: picture
+picture: $(SETUP) all  ## the time line of one block in the emulator, as build/trace.json and .svg
+	LD_LIBRARY_PATH=$(B)/emulator EMU_TRACE_BLOCKS=0 $(B)/nvfp4 run --m 64 --n 128 --k 4096 \
+	  --trace $(B)/trace.json
+	$(PYTHON) tools/emulator/trace/picture.py $(B)/trace.json $(B)/trace.svg
+
 -include $(TOOL_OBJ:.o=.d)

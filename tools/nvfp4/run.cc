@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "nvfp4/commands.h"
+#include "nvfp4/emulator.h"
 #include "nvfp4/npy.h"
 #include "nvfp4/progress.h"
 #include "nvfp4/verify.h"
@@ -95,6 +96,8 @@ const char* legend(const support::DeviceInfo& device) {
 
 int run_one(const RunOptions& options, const Problem& problem, const support::Driver& driver,
             const support::DeviceInfo& device) {
+  if (options.counters) require_emulator(driver, "--counters");
+  if (!options.trace_path.empty()) trace_to(driver, options.trace_path);
   const Verified v = verify(driver, device, problem);
   if (!options.out_path.empty()) save(options.out_path, problem.shape, v.d);
   std::printf("shape     %s\n", to_string(problem.shape).c_str());
@@ -113,6 +116,8 @@ int run_one(const RunOptions& options, const Problem& problem, const support::Dr
   }
   std::printf("%s\n%-9s %s\n", legend(device), "time", duration(v).c_str());
   if (!v.passed()) std::printf("first     %s\n", v.complaint().c_str());
+  if (options.counters || !options.trace_path.empty()) print_counters(driver);
+  if (!options.trace_path.empty()) std::printf("trace     %s\n", options.trace_path.c_str());
   std::printf("verdict   %s\n", v.passed() ? "PASS" : "FAIL");
   return v.passed() ? kPassed : kFailed;
 }

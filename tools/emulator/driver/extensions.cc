@@ -6,8 +6,6 @@
 
 #include "call.h"
 
-#include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <iterator>
 
@@ -40,40 +38,12 @@ int nvfp4emu_counter_name(unsigned index, const char** name, const char** meanin
   return 0;
 }
 
-namespace {
-
-bool parse_number(const char* text, uint64_t largest, uint64_t* value) {
-  char* end = nullptr;
-  errno = 0;
-  *value = strtoull(text, &end, 0);
-  return *text && *text != '-' && !*end && !errno && *value <= largest;
-}
-
-bool set_word(const char* name, const char* text) {
-  emu::Settings& to = emu::settings();
-  if (!strcmp(name, "EMU_ORDER")) return emu::parse(text, &to.order);
-  if (!strcmp(name, "EMU_HAZARDS")) return emu::parse(text, &to.hazards);
-  return !strcmp(name, "EMU_FORMAL") && emu::parse(text, &to.formal);
-}
-
-bool set_number(const char* name, const char* text) {
-  emu::Settings& to = emu::settings();
-  uint64_t value = 0;
-  if (!parse_number(text, ~0ull, &value)) return false;
-  if (!strcmp(name, "EMU_SEED")) return to.seed = value, true;
-  if (!strcmp(name, "EMU_MAX_INSTRUCTIONS")) return to.max_instructions = value, true;
-  if (!strcmp(name, "EMU_WORKERS") && value <= 1024) return to.workers = uint32_t(value), true;
-  if (!strcmp(name, "EMU_MMA_ZERO_GROUP") && value <= 1)
-    return to.zero_group_raises = value != 0, true;
-  return false;
-}
-
-}  // namespace
-
 int nvfp4emu_set(const char* name, const char* value) {
   if (!name || !value) return -1;
+  const emu::SettingRow* row = emu::find_setting(name);
+  if (!row || !row->per_launch) return -1;
   std::lock_guard running(state().execution);  // no grid reads settings while they change
-  return set_word(name, value) || set_number(name, value) ? 0 : -1;
+  return row->set(emu::settings(), value) ? 0 : -1;
 }
 
 namespace {

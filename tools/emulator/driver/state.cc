@@ -29,10 +29,10 @@ ThreadContexts& thread_contexts() {
 CUresult State::initialise() {
   if (initialised) return CUDA_SUCCESS;
   const Settings& s = settings();
-  if (!strcmp(s.device, "none")) return CUDA_ERROR_NO_DEVICE;
-  device = find_device(s.device);
+  if (s.device == "none") return CUDA_ERROR_NO_DEVICE;
+  device = find_device(s.device.c_str());
   if (!device) {
-    fprintf(stderr, "emulator: EMU_DEVICE=%s is none of %s, none\n", s.device,
+    fprintf(stderr, "emulator: EMU_DEVICE=%s is none of %s, none\n", s.device.c_str(),
             device_keys().c_str());
     return CUDA_ERROR_INVALID_DEVICE;
   }

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT
 // Runs a grid: host threads take clusters in order and run each to its end.
 #include <algorithm>
+#include <cstdio>
 #include <deque>
 #include <exception>
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <tuple>
 
 #include "../settings.h"
+#include "../trace/chrome_trace.h"
 #include "report.h"
 #include "scheduler.h"
 
@@ -34,6 +37,8 @@ class GridRun {
  private:
   void work();
   void work_through(std::deque<std::unique_ptr<Scheduler>>& resident);
+  bool run_slice(Scheduler& s);
+  void write_trace();
   bool admit(std::deque<std::unique_ptr<Scheduler>>& resident);
 
   const Launch& launch_;
@@ -43,6 +48,7 @@ class GridRun {
   std::mutex lock_;           // of what follows
   std::exception_ptr error_;  // the first
   Counters counters_;
+  std::vector<std::unique_ptr<Timeline>> timelines_;
 };
 
 bool GridRun::admit(std::deque<std::unique_ptr<Scheduler>>& resident) {
@@ -53,7 +59,35 @@ bool GridRun::admit(std::deque<std::unique_ptr<Scheduler>>& resident) {
   if (!id) return false;
   resident.push_front(
       std::make_unique<Scheduler>(launch_, *id, mix(settings().seed, *id), &supply_));
+  Cluster& cluster = resident.front()->cluster();
+  if (auto timeline = Timeline::of(cluster)) {
+    cluster.trace = timeline.get();
+    std::lock_guard guard(lock_);
+    timelines_.push_back(std::move(timeline));
+  }
   return true;
+}
+
+bool GridRun::run_slice(Scheduler& s) {
+  try {
+    return s.run(slice);
+  } catch (const Fault& fault) {
+    if (Timeline* trace = s.cluster().trace) trace->close(fault.text);
+    throw;
+  }
+}
+
+// A launch that faulted has one too, up to the fault.
+void GridRun::write_trace() {
+  if (settings().trace.empty()) return;
+  for (const auto& timeline : timelines_) timeline->close(timeline->fault());
+  std::sort(timelines_.begin(), timelines_.end(), [](const auto& a, const auto& b) {
+    const Dim3 x = a->block(0), y = b->block(0);
+    return std::tie(x.z, x.y, x.x) < std::tie(y.z, y.y, y.x);
+  });
+  std::string error;
+  if (!write_chrome_trace(settings().trace, launch_, timelines_, &error))
+    fprintf(stderr, "emulator: %s\n", error.c_str());
 }
 
 void GridRun::work_through(std::deque<std::unique_ptr<Scheduler>>& resident) {
@@ -62,7 +96,7 @@ void GridRun::work_through(std::deque<std::unique_ptr<Scheduler>>& resident) {
     if (resident.empty()) return;
     std::unique_ptr<Scheduler> s = std::move(resident.front());
     resident.pop_front();
-    if (!s->run(slice)) {
+    if (!run_slice(*s)) {
       resident.push_back(std::move(s));
       continue;
     }
@@ -101,6 +135,7 @@ Counters GridRun::run() {
   }
   work();
   for (std::thread& t : helpers) t.join();
+  write_trace();
   if (error_) std::rethrow_exception(error_);
   return counters_;
 }

@@ -33,6 +33,7 @@ namespace emu {
 
 class Cluster;
 class Cta;
+class Timeline;
 
 struct Dim3 {
   uint32_t x = 1, y = 1, z = 1;
@@ -210,6 +211,7 @@ class Cluster {
   // The CTA's shared-memory size for a launch, Fault-free: window_start is not counted.
   static uint32_t shared_bytes(const Launch& launch);
   Dim3 cta_in_cluster(uint32_t rank) const;  // %cluster_ctaid
+  Timeline* trace = nullptr;                 // trace/timeline.h; nullptr: nobody looks
   Supply* supply = nullptr;  // the clusters not yet started; nullptr: there are none
   static constexpr uint32_t max_shared_bytes = 232448;  // 227 KB: 228 KB per SM less 1 KB reserved
 };

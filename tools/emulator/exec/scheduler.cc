@@ -3,6 +3,7 @@
 #include "scheduler.h"
 
 #include "../settings.h"
+#include "../trace/timeline.h"
 #include "report.h"
 
 namespace emu {
@@ -118,7 +119,10 @@ bool Scheduler::step(Warp& warp) {
   ptx::Step step = ptx::Step::next;
   try {
     if (in.guard != ptx::no_register) active = warp.guarded(in, active);
+    Timeline* trace = cluster_->trace;
+    if (trace) trace->before(warp, in, executed_);
     if (active) step = in.exec(warp, in, active);
+    if (trace) trace->after(warp, in, active, step);
     if (++warp.cta.counters.instructions > limit_)
       throw Fault(
           FaultKind::watchdog,
@@ -141,6 +145,7 @@ bool Scheduler::step(Warp& warp) {
 }
 
 void Scheduler::complete_work(bool forced) {
+  if (cluster_->trace) cluster_->trace->tick(executed_);
   try {
     if (forced ? cluster_->async.complete_one() : cluster_->async.tick()) ++cluster_->progress;
   } catch (const Fault& fault) {

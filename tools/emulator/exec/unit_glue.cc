@@ -2,6 +2,8 @@
 // See unit_glue.h.
 #include "unit_glue.h"
 
+#include "../trace/timeline.h"
+
 namespace emu::glue {
 
 using ptx::Mod;
@@ -51,12 +53,15 @@ void post(const Warp& warp, AsyncQueue::Chain chain, const ptx::Instr& in,
   const Dim3& block = warp.cta.id;
   std::string what = format("%s of PTX line %u, issued by warp %u of block (%u,%u,%u)", in.opcode,
                             in.pos.line, warp.index, block.x, block.y, block.z);
-  cluster.async.post(chain, what, [what, &cluster, effect = std::move(effect)] {
+  const size_t span = cluster.trace ? cluster.trace->issued(warp, in) : 0;
+  cluster.async.post(chain, what, [what, &cluster, span, effect = std::move(effect)] {
+    if (cluster.trace) cluster.trace->completing();
     try {
       effect();
     } catch (const Fault& fault) {
       throw Fault(fault.kind, fault.text + "\n  effect of " + what);
     }
+    if (cluster.trace) cluster.trace->completed(span);
     ++cluster.progress;
   });
 }

@@ -44,6 +44,11 @@ class MbarrierTable {
   bool live(uint32_t address) const { return barriers_.count(address) != 0; }
   const State& state(uint32_t address, const char* who) const;
 
+  template <class F>
+  void each(F f) const {  // f(address, state)
+    for (const auto& [address, state] : barriers_) f(address, state);
+  }
+
   std::string describe() const;  // every barrier: phase, pending, tx, count; for deadlock reports
   std::string describe(uint32_t address) const;
   // At CTA exit: the barriers whose bytes were announced and never came, or came unannounced. Empty

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+// What the chosen blocks of one cluster did, when: instructions of warps, waits, and asynchronous
+// work from issue to completion.
+//
+// Time is the cluster's own count of executed warp instructions; instruction n takes [n, n + 1). It
+// says what came before what in this run, nothing about a GPU's clock.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "../exec/machine.h"
+
+namespace emu {
+
+// A row of kinds.def.
+struct TraceKind {
+  const char *opcode, *category, *unit, *role;
+};
+
+// One box on the time line.
+struct TraceSpan {
+  uint64_t begin = 0, end = 0;
+  const TraceKind* kind = nullptr;
+  const ptx::Instr* in = nullptr;
+  uint32_t rank = 0;                        // of the CTA in its cluster
+  uint32_t warp = 0, lanes = 0;             // who executed it
+  bool asynchronous = false;                // on the unit's track instead of the warp's
+  std::map<std::string, uint64_t> counted;  // what it added to the counters
+  std::string barrier;           // the mbarrier that it waits for, or whose phase it ended
+  uint64_t tries = 0;            // of a wait
+  size_t released_by = no_span;  // the span that ended the phase it waited for
+  static constexpr size_t no_span = ~size_t(0);
+};
+
+class Timeline {
+ public:
+  // Of the blocks that EMU_TRACE_BLOCKS names; nullptr where the cluster has none of them.
+  static std::unique_ptr<Timeline> of(const Cluster& cluster);
+
+  // Around every instruction.
+  void before(const Warp& warp, const ptx::Instr& in, uint64_t now);
+  void after(const Warp& warp, const ptx::Instr& in, uint32_t active, ptx::Step step);
+
+  // Asynchronous work posted by the instruction that executes now, and around its effect.
+  size_t issued(const Warp& warp, const ptx::Instr& in);
+  void completing();
+  void completed(size_t span);
+
+  void tick(uint64_t now) { now_ = now; }  // instructions executed so far
+  void close(std::string fault);           // the cluster has ended, or stopped with a fault
+
+  const std::vector<TraceSpan>& spans() const { return spans_; }
+  Dim3 block(uint32_t rank) const { return blocks_[rank]; }
+  bool shows(uint32_t rank) const { return shown_[rank]; }
+  uint32_t ranks() const { return uint32_t(blocks_.size()); }
+  uint64_t end() const { return now_; }
+  const std::string& fault() const { return fault_; }
+
+ private:
+  explicit Timeline(const Cluster& cluster) : cluster_(cluster) {}
+  using Barrier = std::pair<uint32_t, uint32_t>;               // rank, address
+  using Waiter = std::tuple<const Warp*, uint32_t, uint32_t>;  // pc, lanes
+  struct Ender {
+    uint64_t phase;  // that ended
+    size_t span;
+  };
+
+  const TraceKind* kind_of(const ptx::Instr& in);
+  TraceSpan span_of(const Warp& warp, const ptx::Instr& in, uint32_t active) const;
+  std::map<Barrier, uint64_t> phases() const;
+  void note_ended_phases(size_t span);
+  void note_barrier(TraceSpan& wait, const Warp& warp) const;
+
+  const Cluster& cluster_;
+  std::vector<Dim3> blocks_;  // by rank
+  std::vector<bool> shown_;
+  std::vector<TraceSpan> spans_;
+  uint64_t now_ = 0;
+  std::unordered_map<const char*, const TraceKind*> kinds_;  // by opcode
+  const TraceKind* kind_ = nullptr;     // of the instruction that executes, nullptr: not shown
+  Counters counters_;                   // before it
+  size_t issued_from_ = 0;              // spans_ before it
+  std::map<Waiter, TraceSpan> waits_;   // not yet over
+  std::map<Barrier, uint64_t> phases_;  // before what happens now
+  std::map<Barrier, Ender> enders_;     // of each barrier's last phase
+  std::string fault_;
+};
+
+}  // namespace emu
