@@ -108,6 +108,74 @@ class Explain(unittest.TestCase):
             self.assertIn(word, done.stderr)
 
 
+class Quantize(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def saved(self, array):
+        path = os.path.join(self.folder, "x.npy")
+        np.save(path, array)
+        return path
+
+    def files(self, array, *options):
+        out = os.path.join(self.folder, "q")
+        done = run("quantize", self.saved(array), "--out", out, *options, LD_LIBRARY_PATH="")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout, *(np.load(f"{out}.{part}.npy")
+                              for part in ("codes", "scales", "tensor_scale"))
+
+    def test_round_trip_by_ml_dtypes(self):
+        x = np.random.default_rng(9).standard_normal((130, 336)).astype(np.float32)
+        values, t = quantised(x)
+        text, codes, scales, tensor_scale = self.files(x, "--layout", "linear")
+        self.assertEqual((codes.dtype, codes.shape), (np.uint8, (130, 168)))
+        self.assertEqual((scales.dtype, scales.shape), (np.uint8, (130, 21)))
+        np.testing.assert_array_equal(tensor_scale, np.array([t]))
+        np.testing.assert_array_equal(nvfp4.decode(codes, scales), values)
+        error = np.linalg.norm(values * float(t) - x) / np.linalg.norm(x)
+        self.assertIn(f"error         {error:.4f} of", text)
+
+    def test_tiled_scales_are_the_linear_ones_in_the_layout_of_the_header(self):
+        x = np.random.default_rng(10).standard_normal((130, 336)).astype(np.float32)
+        _, codes, linear, _ = self.files(x, "--layout", "linear")
+        _, again, tiles, _ = self.files(x)
+        np.testing.assert_array_equal(codes, again)
+        self.assertEqual(tiles.shape, (2, 6, 512))
+        padded = np.zeros((256, 24), np.uint8)
+        padded[:130, :21] = linear
+        row, ks = np.indices(padded.shape)
+        np.testing.assert_array_equal(
+            tiles[row // 128, ks // 4, row % 32 * 16 + row % 128 // 32 * 4 + ks % 4], padded)
+
+    def test_a_given_tensor_scale_and_values_that_are_not_finite(self):
+        x = np.ones((2, 32), np.float32)
+        x[0, 0], x[1, 20] = np.nan, np.inf
+        text, codes, scales, tensor_scale = self.files(x, "--layout", "linear", "--tensor-scale", "0.5")
+        self.assertEqual(tensor_scale[0], 0.5)
+        np.testing.assert_array_equal(scales, [[0x7F, 0x2B], [0x2B, 0x7E]])
+        self.assertIn("not finite    2 values", text)
+
+    def test_refusals_are_one_sentence(self):
+        good = np.ones((2, 32), np.float32)
+        for array, options, word in [
+                (np.ones((2, 40), np.float32), (), "multiple of 16"),
+                (np.ones((0, 32), np.float32), (), "positive"),
+                (np.ones((2, 2, 32), np.float32), (), "3 dimensions"),
+                (np.ones((2, 32), np.int32), (), "fp32"),
+                (good, ("--layout", "8x4"), "--layout"),
+                (good, ("--tensor-scale", "-1"), "tensor_scale"),
+                (good, ("--tensor-scale", "nan"), "tensor_scale")]:
+            done = run("quantize", self.saved(array), "--out", os.path.join(self.folder, "q"), *options)
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
+            self.assertIn(word, done.stderr)
+            self.assertEqual(os.listdir(self.folder), ["x.npy"])
+        done = run("quantize", self.saved(good), "--out", os.path.join(self.folder, "no", "q"))
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+        self.assertIn("cannot be written", done.stderr)
+
+
 class Run(unittest.TestCase):
     def test_verdict_image_and_variant(self):
         done = run("run", "--m", "65", "--n", "129", "--k", "320", "--l", "2")

@@ -49,6 +49,13 @@ struct ExplainOptions {
 };
 int explain(const ExplainOptions& options);
 
+struct QuantizeOptions {
+  std::string path, out;
+  int32_t layout = 1;  // NVFP4_SCALE_LAYOUT_128X4
+  std::optional<float> tensor_scale;
+};
+int quantize(const QuantizeOptions& options);
+
 // The problem without data. Refuses a layout that memory cannot have.
 support::Gaps gaps_of(const RunOptions& options);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// build/nvfp4: what is here, and one multiplication with its verdict.
+// build/nvfp4: what is here, one multiplication with its verdict, one matrix quantised.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
@@ -11,6 +11,7 @@
 
 using nvfp4_tool::ExplainOptions;
 using nvfp4_tool::InfoOptions;
+using nvfp4_tool::QuantizeOptions;
 using nvfp4_tool::RunOptions;
 
 namespace {
@@ -50,6 +51,23 @@ CLI::App* add_explain(CLI::App& app, ExplainOptions& options) {
   explain->add_option("--compute-capability", options.compute_capability, "100 is 10.0, a B200");
   explain->add_option("--sms", options.sms, "SMs of the device")->check(CLI::PositiveNumber);
   return explain;
+}
+
+CLI::App* add_quantize(CLI::App& app, QuantizeOptions& options) {
+  CLI::App* quantize = app.add_subcommand("quantize",
+                                          "a matrix to NVFP4: PREFIX.codes.npy, .scales.npy, "
+                                          ".tensor_scale.npy; no driver");
+  quantize->add_option("matrix", options.path, "a .npy file, fp32 [rows, K]")
+      ->required()
+      ->check(CLI::ExistingFile);
+  quantize->add_option("--out", options.out, "PREFIX of the files that are written")->required();
+  const std::map<std::string, int32_t> layouts = {{"128x4", NVFP4_SCALE_LAYOUT_128X4},
+                                                  {"linear", NVFP4_SCALE_LAYOUT_LINEAR}};
+  quantize->add_option("--layout", options.layout, "of the scales: 128x4 (default) or linear")
+      ->transform(CLI::CheckedTransformer(layouts));
+  quantize->add_option("--tensor-scale", options.tensor_scale,
+                       "the multiplier, instead of the largest magnitude / 2688");
+  return quantize;
 }
 
 CLI::App* add_run(CLI::App& app, RunOptions& options) {
@@ -101,8 +119,10 @@ int main(int argc, char** argv) {
   InfoOptions info_options;
   RunOptions run_options;
   ExplainOptions explain_options;
+  QuantizeOptions quantize_options;
   const CLI::App* info = add_info(app, info_options);
   const CLI::App* explain = add_explain(app, explain_options);
+  const CLI::App* quantize = add_quantize(app, quantize_options);
   add_run(app, run_options);
   try {
     app.parse(argc, argv);
@@ -115,6 +135,7 @@ int main(int argc, char** argv) {
   try {
     if (info->parsed()) return nvfp4_tool::info(info_options);
     if (explain->parsed()) return nvfp4_tool::explain(explain_options);
+    if (quantize->parsed()) return nvfp4_tool::quantize(quantize_options);
     return nvfp4_tool::run(run_options);
   } catch (const nvfp4_tool::UsageError& error) {
     std::fprintf(stderr, "nvfp4: %s\n", error.what());

@@ -19,4 +19,10 @@ Matrix load_npy(const std::string& path);  // fp32, two dimensions; throws Usage
 void save_npy(const std::string& path, int64_t batches, int64_t rows, int64_t columns,
               const std::vector<float>& values);
 
+// Any shape, values in C's order.
+void save_npy(const std::string& path, const std::vector<size_t>& shape,
+              const std::vector<float>& values);
+void save_npy(const std::string& path, const std::vector<size_t>& shape,
+              const std::vector<uint8_t>& values);
+
 }  // namespace nvfp4_tool

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+// nvfp4 quantize: a matrix of a .npy file to codes, scales and the tensor scale, three .npy files.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "nvfp4/commands.h"
+#include "nvfp4/npy.h"
+#include "nvfp4_gemm.h"
+
+namespace nvfp4_tool {
+
+namespace {
+
+void must(nvfp4_status status) {
+  if (status != NVFP4_SUCCESS) throw UsageError(nvfp4_last_error());
+}
+
+struct Quantised {
+  float tensor_scale;
+  std::vector<uint8_t> codes, scales;
+};
+
+// amax / 2688 unless the user knows better; what a file may hold is reported, not hidden.
+float tensor_scale_of(const Matrix& x, std::optional<float> given) {
+  if (given) return *given;
+  float largest = 0;
+  for (float value : x.values) {
+    if (std::isfinite(value)) largest = std::max(largest, std::fabs(value));
+  }
+  return largest > 0 ? largest / 2688 : 1.0f;
+}
+
+Quantised quantised(const Matrix& x, const QuantizeOptions& options) {
+  if (x.rows == 0 || x.columns == 0 || x.columns % 16 != 0) {
+    throw UsageError(options.path + ": " + std::to_string(x.rows) + " x " +
+                     std::to_string(x.columns) +
+                     " values; columns must be a positive multiple of 16, one scale each");
+  }
+  Quantised q;
+  q.tensor_scale = tensor_scale_of(x, options.tensor_scale);
+  q.codes.resize(x.values.size() / 2);
+  q.scales.resize(nvfp4_scale_bytes(x.rows, x.columns, options.layout));
+  must(nvfp4_quantize_host(x.values.data(), x.columns, x.rows, x.columns, q.tensor_scale,
+                           q.codes.data(), x.columns, q.scales.data(), options.layout));
+  return q;
+}
+
+// |x - quantised| / |x|, over the values that are numbers on both sides.
+double relative_error(const Matrix& x, const Quantised& q, int32_t layout) {
+  std::vector<float> back(x.values.size());
+  must(nvfp4_dequantize_host(q.codes.data(), x.columns, q.scales.data(), layout, x.rows, x.columns,
+                             q.tensor_scale, back.data(), x.columns));
+  double error = 0, norm = 0;
+  for (size_t i = 0; i < back.size(); ++i) {
+    if (!std::isfinite(x.values[i]) || !std::isfinite(back[i])) continue;
+    error += std::pow(double(back[i]) - x.values[i], 2);
+    norm += std::pow(double(x.values[i]), 2);
+  }
+  return norm > 0 ? std::sqrt(error / norm) : 0;
+}
+
+std::vector<size_t> scale_shape(const Matrix& x, int32_t layout) {
+  const size_t rows = size_t(x.rows), columns = size_t(x.columns);
+  if (layout == NVFP4_SCALE_LAYOUT_LINEAR) return {rows, columns / 16};
+  return {(rows + 127) / 128, (columns + 63) / 64, 512};  // tiles
+}
+
+}  // namespace
+
+int quantize(const QuantizeOptions& options) {
+  const Matrix x = load_npy(options.path);
+  const Quantised q = quantised(x, options);
+  save_npy(options.out + ".codes.npy", {size_t(x.rows), size_t(x.columns) / 2}, q.codes);
+  save_npy(options.out + ".scales.npy", scale_shape(x, options.layout), q.scales);
+  save_npy(options.out + ".tensor_scale.npy", std::vector<size_t>{1},
+           std::vector<float>{q.tensor_scale});
+  const auto odd = std::count_if(x.values.begin(), x.values.end(),
+                                 [](float value) { return !std::isfinite(value); });
+  std::printf("matrix        %lld x %lld\n", static_cast<long long>(x.rows),
+              static_cast<long long>(x.columns));
+  std::printf("tensor scale  %.9g, a multiplier: value = code * scale * this\n",
+              double(q.tensor_scale));
+  std::printf("error         %.4f of the matrix's norm\n", relative_error(x, q, options.layout));
+  if (odd > 0) {
+    std::printf(
+        "not finite    %lld values: NaN makes its block NaN, infinity becomes the largest\n",
+        static_cast<long long>(odd));
+  }
+  std::printf("written       %s.codes.npy, .scales.npy, .tensor_scale.npy\n", options.out.c_str());
+  return kPassed;
+}
+
+}  // namespace nvfp4_tool
