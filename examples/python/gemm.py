@@ -51,6 +51,10 @@ def main():
     error = np.linalg.norm(expected - exact) / np.linalg.norm(exact)
     print(f"quantisation: relative error of the product against fp32 {error:.3f}")
 
+    wanted = ("variant", "tile", "grid", "light")
+    lines = nvfp4gemm.explain(nvfp4gemm.describe(a, b, expected)).splitlines()
+    print("on a B200:", *(line for line in lines if line.startswith(wanted)), sep="\n  ")
+
     try:
         with Device() as device:
             worst = worst_difference(matmul(device, a, b), expected)

@@ -75,6 +75,8 @@ def _load():
         ("nvfp4_last_error", ctypes.c_char_p, []),
         ("nvfp4_gemm_run", _i32, [ctypes.POINTER(Desc), _ptr]),
         ("nvfp4_gemm_supported", _i32, [ctypes.POINTER(Desc), _i32]),
+        ("nvfp4_gemm_explain", _i32, [ctypes.POINTER(Desc), _i32, _i32, ctypes.c_char_p, ctypes.c_size_t]),
+        ("nvfp4_prepare", _i32, []),
         ("nvfp4_gemm_reference", _i32, [ctypes.POINTER(Desc)]),
         ("nvfp4_scale_bytes", ctypes.c_size_t, [_i64, _i64, _i32]),
         ("nvfp4_scale_convert_host", _i32, [_ptr, _i32, _ptr, _i32, _i64, _i64]),
@@ -176,6 +178,18 @@ def supported(desc, compute_capability):
     """True, or the sentence that says why not. B200: 100."""
     status = _library.nvfp4_gemm_supported(desc, compute_capability)
     return True if status == 0 else _library.nvfp4_last_error().decode()
+
+
+def explain(desc, compute_capability=100, sm_count=148):
+    """Which kernel would run on such a device, and why. Lines of text; needs no GPU."""
+    text = ctypes.create_string_buffer(4096)
+    _check(_library.nvfp4_gemm_explain(desc, compute_capability, sm_count, text, len(text)))
+    return text.value.decode()
+
+
+def prepare():
+    """Loads the kernels for the current context now: call it before a stream is captured."""
+    _check(_library.nvfp4_prepare())
 
 
 def run(desc, stream=None):
