@@ -50,8 +50,9 @@ $(B)/example_gemm: examples/c/gemm.c include/nvfp4_gemm.h $(LIB)
 $(B)/example_plan: examples/cpp/gemm.cc include/nvfp4_gemm.h $(LIB)
 	$(call say,LINK)$(CXX) -std=c++17 $(WARN) -Iinclude -o $@ $< $(USE_LIBRARY) -ldl
 
+include test/fuzz/fuzz.mk
 TEST_PROGRAMS := $(B)/nvfp4_test $(B)/test_host $(B)/test_emulator $(B)/test_regression $(B)/test_c99 \
-                 $(B)/example_gemm
+                 $(B)/example_gemm $(REPLAYS)
 
 .PHONY: test test-programs mutants list-regressions
 test-programs: $(TEST_PROGRAMS) $(B)/example_plan

@@ -10,17 +10,17 @@
 
 #include "host/check.h"
 #include "host/csv.h"
+#include "host/plan_rules.h"
 #include "support/catch.h"
 #include "support/problem.h"
 
 namespace {
 
 using Desc = nvfp4_gemm_desc;
-__extension__ using Wide = unsigned __int128;
-
-// Compute capability 10.x, written down here once more: what a block may use.
-constexpr uint32_t kSharedBytesOfBlock = 227 * 1024;
-constexpr uint32_t kTensorMemoryColumns = 512;
+using host_test::complaint;
+using host_test::same;
+using host_test::tiles_of;
+using host_test::Wide;
 
 Desc dense(int64_t m, int64_t n, int64_t k, int64_t l) {
   Desc g = NVFP4_GEMM_DESC_INIT;
@@ -52,37 +52,6 @@ Desc random_problem(support::Random& random, const char* const (&names)[4]) {
   Desc g = dense(random_size(random), random_size(random), k, random_size(random));
   g.variant = names[random.below(4)];
   return g;
-}
-
-Wide tiles_of(const Desc& g, const nvfp4::Variant& v) {
-  const Wide across = (Wide(g.m) + v.tile_tokens - 1) / v.tile_tokens;
-  const Wide down = (Wide(g.n) + v.tile_weights - 1) / v.tile_weights;
-  return across * down * Wide(g.l);
-}
-
-// The tiles [i * tile, (i + 1) * tile) cut to the size are disjoint; so they cover every index once
-// if the last of them is the first that reaches the end.
-bool covers(uint32_t tiles, uint32_t tile, int64_t size) {
-  return Wide(tiles) * tile >= Wide(size) && Wide(tiles - 1) * tile < Wide(size);
-}
-
-// "" or what is wrong. Catch2's assertions cost a microsecond each and there are millions of plans.
-std::string complaint(const Desc& g, const nvfp4::Plan& plan) {
-  const nvfp4::Variant& v = *plan.variant;
-  if (g.variant != nullptr && strcmp(g.variant, v.name) != 0) return "another variant than forced";
-  if (&v != &nvfp4::variant_at(plan.variant_index)) return "variant and index differ";
-  if (!covers(plan.tiles_m, v.tile_tokens, g.m)) return "tiles do not cover M once";
-  if (!covers(plan.tiles_n, v.tile_weights, g.n)) return "tiles do not cover N once";
-  if (Wide(plan.grid) != tiles_of(g, v)) return "the grid is not the number of tiles";
-  if (Wide(plan.grid) > INT32_MAX) return "grid.x is above 2^31 - 1";
-  if (v.shared_bytes > kSharedBytesOfBlock) return "too much shared memory";
-  if (v.tmem_columns > kTensorMemoryColumns) return "too many columns of tensor memory";
-  return "";
-}
-
-bool same(const nvfp4::Plan& a, const nvfp4::Plan& b) {
-  return a.variant == b.variant && a.tiles_m == b.tiles_m && a.tiles_n == b.tiles_n &&
-         a.grid == b.grid;
 }
 
 struct Tally {

@@ -3,37 +3,116 @@
 
 #if __has_include(<xtensor/io/xnpy.hpp>)  // 0.26 sorted its headers into folders
 #include <xtensor/containers/xadapt.hpp>
-#include <xtensor/containers/xarray.hpp>
 #include <xtensor/io/xnpy.hpp>
 #else
 #include <xtensor/xadapt.hpp>
-#include <xtensor/xarray.hpp>
 #include <xtensor/xnpy.hpp>
 #endif
 
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <fstream>
 
 #include "nvfp4/commands.h"
 
 namespace nvfp4_tool {
 
+namespace {
+
+constexpr size_t kLongestHeader = 4096;
+
+[[noreturn]] void refuse(const std::string& name, const std::string& why) {
+  throw UsageError(name + ": expected fp32 values in NumPy's format: " + why);
+}
+
+// The text between the magic and the values, as numpy.lib.format describes it.
+std::string header_of(std::istream& file, const std::string& name) {
+  unsigned char start[12] = {};
+  file.read(reinterpret_cast<char*>(start), 8);
+  if (!file || std::memcmp(start, "\x93NUMPY", 6) != 0) refuse(name, "no such file");
+  const int length_bytes = start[6] == 1 ? 2 : 4;
+  file.read(reinterpret_cast<char*>(start + 8), length_bytes);
+  size_t length = 0;
+  for (int i = length_bytes; i-- > 0;) length = length << 8 | start[8 + i];
+  if (!file || length > kLongestHeader) refuse(name, "no header of at most 4096 bytes");
+  std::string header(length, ' ');
+  file.read(header.data(), static_cast<std::streamsize>(length));
+  if (!file || header.find('\0') != std::string::npos) refuse(name, "the header is cut");
+  return header;
+}
+
+// The sizes in "2, 3), }".
+std::vector<uint64_t> sizes_of(const std::string& tuple, const std::string& name) {
+  std::vector<uint64_t> sizes;
+  const char* at = tuple.c_str();
+  while (*at != ')') {
+    char* end = nullptr;
+    if (*at < '0' || *at > '9') refuse(name, "the shape is no tuple of sizes");
+    sizes.push_back(std::strtoull(at, &end, 10));
+    if (sizes.back() > INT64_MAX) refuse(name, "a size beyond 2^63");
+    at = end + std::strspn(end, ", ");
+  }
+  return sizes;
+}
+
+struct Layout {
+  uint64_t rows, columns;
+  bool columns_first;  // Fortran's order
+};
+
+// Headers as numpy.save writes them: three keys in this order.
+Layout layout_of(const std::string& header, const std::string& name) {
+  char type[16] = "", order[8] = "";
+  int shape = -1;
+  std::sscanf(header.c_str(), "{'descr': '%15[^']', 'fortran_order': %7[a-zA-Z], 'shape': (%n",
+              type, order, &shape);
+  if (shape < 0) refuse(name, "a header that numpy.save does not write");
+  if (std::strcmp(type, "<f4") != 0) refuse(name, std::string("values of type ") + type);
+  const std::vector<uint64_t> sizes = sizes_of(header.substr(static_cast<size_t>(shape)), name);
+  if (sizes.size() != 2) {
+    throw UsageError(name + ": has " + std::to_string(sizes.size()) + " dimensions, not 2");
+  }
+  return {sizes[0], sizes[1], std::strcmp(order, "True") == 0};
+}
+
+// How many values there are before anything is allocated: the header may say what it likes.
+size_t count_values(std::istream& file, const Layout& layout, const std::string& name) {
+  const auto first = file.tellg();
+  file.seekg(0, std::ios::end);
+  const uint64_t there = static_cast<uint64_t>(file.tellg() - first) / sizeof(float);
+  file.seekg(first);
+  uint64_t wanted = 0;
+  if (__builtin_mul_overflow(layout.rows, layout.columns, &wanted) || wanted > there) {
+    throw UsageError(name + ": is shorter than its header says");
+  }
+  return wanted;
+}
+
+}  // namespace
+
 Matrix load_npy(const std::string& path) {
-  xt::xarray<float> array;
   std::ifstream file(path, std::ios::binary);
-  try {
-    array = xt::load_npy<float>(file);
-  } catch (const std::exception& error) {
-    throw UsageError(path + ": expected fp32 values in NumPy's format: " + error.what());
-  }
-  // xtensor does not look at how much it could read.
-  if (!file) throw UsageError(path + ": is shorter than its header says");
-  if (array.dimension() != 2) {
-    throw UsageError(path + ": has " + std::to_string(array.dimension()) + " dimensions, not 2");
-  }
+  return read_npy(file, path);
+}
+
+// Not by xtensor, whose reader answers a broken header with undefined behaviour, takes a length
+// byte above 127 for a negative one and multiplies sizes without a look at overflow (0.24;
+// test/fuzz/npy.cc found all three).
+Matrix read_npy(std::istream& file, const std::string& name) {
+  const Layout layout = layout_of(header_of(file, name), name);
+  std::vector<float> values(count_values(file, layout, name));
+  file.read(reinterpret_cast<char*>(values.data()),
+            static_cast<std::streamsize>(values.size() * sizeof(float)));
+  if (!file) throw UsageError(name + ": is shorter than its header says");
   Matrix m;
-  m.rows = int64_t(array.shape(0));
-  m.columns = int64_t(array.shape(1));
-  m.values.assign(array.begin(), array.end());
+  m.rows = static_cast<int64_t>(layout.rows);
+  m.columns = static_cast<int64_t>(layout.columns);
+  m.values = layout.columns_first ? std::vector<float>(values.size()) : std::move(values);
+  if (!layout.columns_first) return m;
+  for (size_t i = 0; i < m.values.size(); ++i) {
+    m.values[i] = values[i % layout.columns * layout.rows + i / layout.columns];
+  }
   return m;
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// NumPy files, through xtensor.
+// NumPy files.
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,9 @@ struct Matrix {
   std::vector<float> values;  // row-major
 };
 
-Matrix load_npy(const std::string& path);  // fp32, two dimensions; throws UsageError otherwise
+// fp32, two dimensions; throws UsageError otherwise. `name` is for its sentence.
+Matrix load_npy(const std::string& path);
+Matrix read_npy(std::istream& file, const std::string& name);
 
 // [batches, rows, columns], or two dimensions where batches is 1.
 void save_npy(const std::string& path, int64_t batches, int64_t rows, int64_t columns,

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+// A problem and a device into checks, planner, explain and scale_bytes; every answer is held against
+// 128-bit arithmetic.
+#include "host/plan.h"
+
+#include <cinttypes>
+#include <string>
+
+#include "fuzz/input.h"
+#include "host/check.h"
+#include "host/explain.h"
+#include "host/plan_rules.h"
+
+namespace {
+
+using host_test::Wide;
+
+// Half of the sizes are small, a quarter stand beside a power of two, a quarter are anything.
+int64_t size(fuzz::Input& input) {
+  const uint8_t how = input.byte();
+  if (how < 128) return input.byte();
+  if (how < 192) return int64_t((uint64_t{1} << (how % 64)) + input.byte() - 128);
+  return input.number<int64_t>();
+}
+
+void* address(fuzz::Input& input) { return reinterpret_cast<void*>(input.number<uint64_t>() << 4); }
+
+nvfp4_gemm_desc problem(fuzz::Input& input) {
+  const char* const names[] = {nullptr, nvfp4::variant_at(0).name,
+                               nvfp4::variant_at(nvfp4::kVariantCount - 1).name, "none"};
+  nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
+  const bool dense = input.byte() % 4 != 0;
+  g.m = size(input), g.n = size(input), g.l = size(input);
+  g.k = size(input);
+  if (dense) g.k = g.k / 64 * 64;
+  g.variant = input.pick(names);
+  g.pdl = input.byte() % 4;
+  g.alpha = input.number<float>();
+  g.a_ld = dense ? g.k : size(input), g.b_ld = dense ? g.k : size(input);
+  g.d_ld = dense ? g.n : size(input);
+  g.a_batch_stride = size(input), g.b_batch_stride = size(input), g.d_batch_stride = size(input);
+  g.a_scales_batch_stride_bytes = size(input), g.b_scales_batch_stride_bytes = size(input);
+  g.a = address(input), g.a_scales = address(input);
+  g.b = address(input), g.b_scales = address(input), g.d = address(input);
+  g.a_scale_layout = g.b_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
+  g.d_type = NVFP4_TYPE_F16;
+  return g;
+}
+
+// The bytes of scales, once more; the library's 0 stands for all that it refuses.
+Wide wide_scale_bytes(int64_t rows, int64_t k, int32_t layout) {
+  if (rows < 0 || k < 0 || k % 16 != 0) return 0;
+  const Wide linear = Wide(rows) * Wide(k / 16);
+  const Wide tiles = ((Wide(rows) + 127) / 128) * ((Wide(k) + 63) / 64) * 512;
+  const Wide bytes = layout == NVFP4_SCALE_LAYOUT_LINEAR ? linear
+                     : layout == NVFP4_SCALE_LAYOUT_128X4 ? tiles
+                                                          : 0;
+  return bytes > INT64_MAX ? 0 : bytes;
+}
+
+// The last byte that the problem touches in D lies inside the address space, and so on for the rest:
+// what the checks passed must be true in 128 bits.
+void check_extents(const nvfp4_gemm_desc& g) {
+  const Wide limit = Wide(1) << 64;
+  const auto last = [&](const void* first, int64_t rows, int64_t ld, int64_t row, int64_t stride,
+                        int bits) {
+    const Wide elements = Wide(g.l - 1) * Wide(g.l == 1 ? 0 : stride) + Wide(rows - 1) * Wide(ld) +
+                          Wide(row);
+    return Wide(reinterpret_cast<uint64_t>(first)) + elements * Wide(bits) / 8;
+  };
+  fuzz::expect(last(g.d, g.m, g.d_ld, g.n, g.d_batch_stride, 16) <= limit, "D ends too far");
+  if (g.k == 0) return;
+  fuzz::expect(last(g.a, g.m, g.a_ld, g.k, g.a_batch_stride, 4) <= limit, "A ends too far");
+  fuzz::expect(last(g.b, g.n, g.b_ld, g.k, g.b_batch_stride, 4) <= limit, "B ends too far");
+}
+
+void check_plan(const nvfp4_gemm_desc& g, int32_t capability) {
+  nvfp4::Plan plan{}, again{};
+  const nvfp4_status status = nvfp4::make_plan(g, capability, &plan);
+  const bool served = nvfp4::find_capability(capability, &again.capability_index) == NVFP4_SUCCESS;
+  fuzz::expect((status == NVFP4_SUCCESS) == served, "a legal problem without a plan");
+  if (!served) return;
+  const std::string wrong = host_test::complaint(g, plan);
+  fuzz::expect(wrong.empty(), "a plan that is none", wrong.c_str());
+  fuzz::expect(nvfp4::make_plan(g, capability, &again) == NVFP4_SUCCESS &&
+                   host_test::same(plan, again),
+               "the second answer differs");
+}
+
+// Whatever the room, what fits is written, ends in a NUL, and nothing lies behind it.
+void check_explain(const nvfp4_gemm_desc& g, int32_t capability, int32_t sms, uint16_t room) {
+  static char whole[4096], part[4096 + 1];
+  const nvfp4_status status = nvfp4_gemm_explain(&g, capability, sms, whole, sizeof whole);
+  if (status != NVFP4_SUCCESS) return;
+  const size_t length = strlen(whole);
+  fuzz::expect(length < 2048, "2048 bytes are not plenty");
+  const size_t bytes = room % sizeof whole;
+  memset(part, 'x', sizeof part);
+  const nvfp4_status cut = nvfp4_gemm_explain(&g, capability, sms, part, bytes);
+  fuzz::expect((cut == NVFP4_SUCCESS) == (bytes > length), "a buffer taken or refused wrongly");
+  fuzz::expect(part[bytes] == 'x', "explain writes behind its buffer");
+  if (bytes == 0) return;
+  const size_t fits = bytes - 1 < length ? bytes - 1 : length;
+  fuzz::expect(memcmp(part, whole, fits) == 0 && part[fits] == '\0', "explain cuts its text wrongly");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {
+  fuzz::Input input(data, bytes);
+  const int32_t capabilities[] = {100, 103, 90, 120, int32_t(input.number<uint16_t>()), -1};
+  const int32_t capability = input.pick(capabilities);
+  const int32_t sms = input.byte() < 250 ? int32_t(input.byte()) : input.number<int32_t>();
+  const uint16_t room = input.number<uint16_t>();
+  const int64_t rows = size(input), k = size(input);
+  const int32_t layout = int32_t(input.byte()) % 4 - 1;
+  fuzz::expect(nvfp4_scale_bytes(rows, k, layout) == wide_scale_bytes(rows, k, layout),
+               "bytes of scales");
+
+  const nvfp4_gemm_desc g = problem(input);
+  bool empty = false;
+  const nvfp4_status status = nvfp4::check_gemm(&g, nvfp4::Caller::run, &empty);
+  if (status == NVFP4_SUCCESS && !empty) {
+    check_extents(g);
+    check_plan(g, capability);
+  }
+  check_explain(g, capability, sms, room);
+  return 0;
+}
