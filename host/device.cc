@@ -81,6 +81,7 @@ nvfp4_status ready_kernel(const Site& site, const Plan& plan, LoadedKernel* load
 nvfp4_status ready_all_kernels(const Site& site) {
   Plan plan{};
   NVFP4_TRY(find_capability(site.capability, &plan.capability_index));
+  const RelaxedCapture relaxed(*site.driver);
   for (uint32_t i = 0; i < kVariantCount; ++i) {
     LoadedKernel loaded;
     plan.variant_index = i;

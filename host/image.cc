@@ -105,6 +105,7 @@ nvfp4_status load_kernel(const Driver& driver, const Plan& plan, LoadedKernel* l
     pthread_mutex_lock(&mutex);
     nvfp4_status status = NVFP4_SUCCESS;
     if (*ready == 0) {
+      const RelaxedCapture relaxed(driver);
       status = load_first_that_serves(driver, plan, slot);
       if (status == NVFP4_SUCCESS) __atomic_store_n(ready, 1, __ATOMIC_RELEASE);
     }

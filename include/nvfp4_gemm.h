@@ -266,7 +266,11 @@ static inline nvfp4_gemm_desc nvfp4_gemm_desc_init() {
  *
  * Arguments are checked first, in the order of the struct's rules, so a bad argument is reported on
  * any machine; then driver, context, device and images. A failure of the kernel itself, being
- * asynchronous, shows in the caller's next driver call.                                Since 0.1 */
+ * asynchronous, shows in the caller's next driver call.
+ *
+ * Allocates nothing and waits for nothing. The stream may be captured into a graph, in any mode; a
+ * product is one kernel node (K = 0: one memset node per batch, or one for all). Only the first use of
+ * a kernel loads code, for which the thread's capture mode is relaxed.                 Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_run(const nvfp4_gemm_desc *desc, void *stream);
 
 /* Opens the driver, loads the kernels that serve the current context's device, and their code into

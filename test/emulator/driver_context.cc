@@ -134,17 +134,3 @@ TEST_CASE("The time between two events needs both recorded and timed") {
     IS(s, s.cuEventElapsedTime(&ms, a, untimed), CUDA_ERROR_INVALID_HANDLE);
   });
 }
-
-TEST_CASE("Stream capture is refused and never reported as active") {
-  in_child([](Session& s) {
-    s.start();
-    CUstream stream = nullptr;
-    auto status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
-    IS(s, s.cuStreamCreate(&stream, 0), CUDA_SUCCESS);
-    IS(s, s.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_ERROR_NOT_SUPPORTED);
-    IS(s, s.cuStreamBeginCapture(nullptr, CU_STREAM_CAPTURE_MODE_GLOBAL),
-       CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    IS(s, s.cuStreamIsCapturing(stream, &status), CUDA_SUCCESS);
-    IS(s, status, CU_STREAM_CAPTURE_STATUS_NONE);
-  });
-}

@@ -252,9 +252,9 @@ struct World {
     enter();
     const char* const entries[] = {"cuCtxGetCurrent", "cuCtxGetDevice", "cuTensorMapEncodeTiled",
                                    "cuLaunchKernelEx"};
-    const CUresult answers[] = {CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_OUT_OF_MEMORY,
+    const CUresult answers[] = {CUDA_ERROR_INVALID_VALUE,   CUDA_ERROR_OUT_OF_MEMORY,
                                 CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_INVALID_CONTEXT,
-                                CUDA_ERROR_UNKNOWN, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED};
+                                CUDA_ERROR_UNKNOWN,         CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED};
     Sizes s = small_sizes(input);
     if (s.k == 0) s.k = s.a_ld = s.b_ld = 64;
     nvfp4_gemm_desc g = desc_of(s);

@@ -52,7 +52,7 @@ Wide wide_scale_bytes(int64_t rows, int64_t k, int32_t layout) {
   if (rows < 0 || k < 0 || k % 16 != 0) return 0;
   const Wide linear = Wide(rows) * Wide(k / 16);
   const Wide tiles = ((Wide(rows) + 127) / 128) * ((Wide(k) + 63) / 64) * 512;
-  const Wide bytes = layout == NVFP4_SCALE_LAYOUT_LINEAR ? linear
+  const Wide bytes = layout == NVFP4_SCALE_LAYOUT_LINEAR  ? linear
                      : layout == NVFP4_SCALE_LAYOUT_128X4 ? tiles
                                                           : 0;
   return bytes > INT64_MAX ? 0 : bytes;
@@ -64,8 +64,8 @@ void check_extents(const nvfp4_gemm_desc& g) {
   const Wide limit = Wide(1) << 64;
   const auto last = [&](const void* first, int64_t rows, int64_t ld, int64_t row, int64_t stride,
                         int bits) {
-    const Wide elements = Wide(g.l - 1) * Wide(g.l == 1 ? 0 : stride) + Wide(rows - 1) * Wide(ld) +
-                          Wide(row);
+    const Wide elements =
+        Wide(g.l - 1) * Wide(g.l == 1 ? 0 : stride) + Wide(rows - 1) * Wide(ld) + Wide(row);
     return Wide(reinterpret_cast<uint64_t>(first)) + elements * Wide(bits) / 8;
   };
   fuzz::expect(last(g.d, g.m, g.d_ld, g.n, g.d_batch_stride, 16) <= limit, "D ends too far");
@@ -82,9 +82,9 @@ void check_plan(const nvfp4_gemm_desc& g, int32_t capability) {
   if (!served) return;
   const std::string wrong = host_test::complaint(g, plan);
   fuzz::expect(wrong.empty(), "a plan that is none", wrong.c_str());
-  fuzz::expect(nvfp4::make_plan(g, capability, &again) == NVFP4_SUCCESS &&
-                   host_test::same(plan, again),
-               "the second answer differs");
+  fuzz::expect(
+      nvfp4::make_plan(g, capability, &again) == NVFP4_SUCCESS && host_test::same(plan, again),
+      "the second answer differs");
 }
 
 // Whatever the room, what fits is written, ends in a NUL, and nothing lies behind it.
@@ -101,7 +101,8 @@ void check_explain(const nvfp4_gemm_desc& g, int32_t capability, int32_t sms, ui
   fuzz::expect(part[bytes] == 'x', "explain writes behind its buffer");
   if (bytes == 0) return;
   const size_t fits = bytes - 1 < length ? bytes - 1 : length;
-  fuzz::expect(memcmp(part, whole, fits) == 0 && part[fits] == '\0', "explain cuts its text wrongly");
+  fuzz::expect(memcmp(part, whole, fits) == 0 && part[fits] == '\0',
+               "explain cuts its text wrongly");
 }
 
 }  // namespace

@@ -297,3 +297,9 @@ TEST_CASE("Run on the emulated driver: each refusal of device, driver and contex
   REQUIRE(answers.size() == 1);
   CHECK(answers[0].rfind(std::string("NVFP4_STATUS_") + row.status + ": ", 0) == 0);
 }
+
+TEST_CASE(
+    "A first use inside a capture in global mode loads the kernel and leaves the capture whole") {
+  const Lines lines = probe(DriverChoice::emulator, "current capture-run");
+  CHECK(lines == Lines{"current: yes", "begin 0", "NVFP4_SUCCESS: ", "end 0"});
+}

@@ -56,6 +56,7 @@ struct nvfp4emu_counts {
   uint64_t libraries;
   uint64_t streams, events;
   uint64_t contexts; /* created ones and active primary ones */
+  uint64_t graphs, graph_instances;
 };
 void nvfp4emu_ledger(struct nvfp4emu_counts* counts);
 

@@ -20,6 +20,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "kernel/gemm_params.h"
 
@@ -109,6 +110,14 @@ CUresult fake_context_device(CUdevice* device) {
   static int asked = 0;
   Call call("cuCtxGetDevice");
   *device = getenv("FAKE_SECOND_CAPABILITY") != nullptr && asked++ > 0 ? 1 : 0;
+  return call.result;
+}
+
+CUresult fake_exchange(CUstreamCaptureMode* mode) {
+  static CUstreamCaptureMode now = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  Call call("cuThreadExchangeStreamCaptureMode");
+  printf(" mode=%d", static_cast<int>(*mode));
+  std::swap(*mode, now);
   return call.result;
 }
 
@@ -224,6 +233,7 @@ const Entry entries[] = {
     {"cuDeviceGetAttribute", 2000, reinterpret_cast<void*>(fake_device_attribute)},
     {"cuCtxGetCurrent", 4000, reinterpret_cast<void*>(fake_context)},
     {"cuCtxGetDevice", 2000, reinterpret_cast<void*>(fake_context_device)},
+    {"cuThreadExchangeStreamCaptureMode", 10010, reinterpret_cast<void*>(fake_exchange)},
     {"cuLibraryLoadData", 12000, reinterpret_cast<void*>(fake_load)},
     {"cuLibraryUnload", 12000, reinterpret_cast<void*>(fake_unload)},
     {"cuLibraryGetKernel", 12000, reinterpret_cast<void*>(fake_get_kernel)},

@@ -21,6 +21,7 @@
  *                       plan-threads  plan-all from 32 threads at once; prints each status once
  *                       destroy    plan_destroy
  *                       allocations   allocations by the library during the actions so far
+ *                       capture-run   `run` into a capture in global mode (a real driver)
  *                       current    makes the primary context of device 0 current (a real driver)
  */
 #define _GNU_SOURCE /* dladdr */
@@ -126,6 +127,19 @@ static void make_context_current(void) {
   *(void**)&set = dlsym(driver, "cuCtxSetCurrent");
   const int failed = init(0) || retain(&context, 0) || set(context);
   printf("current: %s\n", failed ? "failed" : "yes");
+}
+
+static void capture_and_run(void) {
+  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  int (*create)(void**, unsigned), (*begin)(void*, int), (*end)(void*, void**);
+  void *stream = NULL, *graph = NULL;
+  nvfp4_gemm_desc g = problem();
+  *(void**)&create = dlsym(driver, "cuStreamCreate");
+  *(void**)&begin = dlsym(driver, "cuStreamBeginCapture_v2");
+  *(void**)&end = dlsym(driver, "cuStreamEndCapture");
+  printf("begin %d\n", create(&stream, 1) || begin(stream, 0));
+  print_answer(nvfp4_gemm_run(&g, stream));
+  printf("end %d\n", end(stream, &graph));
 }
 
 static void print_line(void* user, int32_t level, const char* line) {
@@ -272,6 +286,8 @@ int main(int argc, char** argv) {
       fork_and_run();
     } else if (strcmp(argv[i], "threads") == 0) {
       run_in_threads(run_in_thread);
+    } else if (strcmp(argv[i], "capture-run") == 0) {
+      capture_and_run();
     } else if (strcmp(argv[i], "current") == 0) {
       make_context_current();
     } else {

@@ -11,10 +11,28 @@ using namespace emu::driver;
 
 namespace {
 
-// `stream` is nullptr for the synchronous forms.
-CUresult to_device(Entry entry, CUdeviceptr to, const void* from, size_t bytes, CUstream stream) {
-  return on_device(entry, [&](State& s, Context&) {
+// Now, or as a node of the graph that the stream is captured into: then a bad address is only found
+// when the graph runs, and is the context's sticky error. `stream` is nullptr for the synchronous
+// forms.
+template <class Body>
+CUresult in_stream(Entry entry, CUstream stream, CUgraphNodeType type, Body body) {
+  return on_device(entry, [&](State& s, Context& context) {
     if (!s.holds(stream)) return CUDA_ERROR_INVALID_HANDLE;
+    auto node = [body, handle = context.handle](State& later) {
+      std::lock_guard guard(later.lock);
+      Context* owner = later.contexts.find(handle);
+      if (!owner || owner->destroyed || owner->sticky) return;
+      if (contained([&] { return body(later); })) owner->sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
+    };
+    if (auto noted = capture_work(s, context, stream, type, node)) return *noted;
+    return body(s);
+  });
+}
+
+constexpr CUgraphNodeType copy_node = CU_GRAPH_NODE_TYPE_MEMCPY;
+
+CUresult to_device(Entry entry, CUdeviceptr to, const void* from, size_t bytes, CUstream stream) {
+  return in_stream(entry, stream, copy_node, [=](State& s) {
     if (!bytes) return CUDA_SUCCESS;
     if (!from) return CUDA_ERROR_INVALID_VALUE;
     memcpy(s.memory->at(to, bytes, 1, "copy from the host"), from, bytes);
@@ -23,8 +41,7 @@ CUresult to_device(Entry entry, CUdeviceptr to, const void* from, size_t bytes, 
 }
 
 CUresult to_host(Entry entry, void* to, CUdeviceptr from, size_t bytes, CUstream stream) {
-  return on_device(entry, [&](State& s, Context&) {
-    if (!s.holds(stream)) return CUDA_ERROR_INVALID_HANDLE;
+  return in_stream(entry, stream, copy_node, [=](State& s) {
     if (!bytes) return CUDA_SUCCESS;
     if (!to) return CUDA_ERROR_INVALID_VALUE;
     memcpy(to, s.memory->at(from, bytes, 1, "copy to the host"), bytes);
@@ -34,8 +51,7 @@ CUresult to_host(Entry entry, void* to, CUdeviceptr from, size_t bytes, CUstream
 
 CUresult on_the_device(Entry entry, CUdeviceptr to, CUdeviceptr from, size_t bytes,
                        CUstream stream) {
-  return on_device(entry, [&](State& s, Context&) {
-    if (!s.holds(stream)) return CUDA_ERROR_INVALID_HANDLE;
+  return in_stream(entry, stream, copy_node, [=](State& s) {
     if (!bytes) return CUDA_SUCCESS;
     const uint8_t* source = s.memory->at(from, bytes, 1, "copy on the device");
     memmove(s.memory->at(to, bytes, 1, "copy on the device"), source, bytes);
@@ -48,8 +64,7 @@ CUresult on_the_device(Entry entry, CUdeviceptr to, CUdeviceptr from, size_t byt
 template <class T>
 CUresult fill(Entry entry, CUdeviceptr to, size_t pitch, T value, size_t width, size_t height,
               CUstream stream) {
-  return on_device(entry, [&](State& s, Context&) {
-    if (!s.holds(stream)) return CUDA_ERROR_INVALID_HANDLE;
+  return in_stream(entry, stream, CU_GRAPH_NODE_TYPE_MEMSET, [=](State& s) {
     if (!width || !height) return CUDA_SUCCESS;
     if (width > SIZE_MAX / sizeof(T) || to % sizeof(T)) return CUDA_ERROR_INVALID_VALUE;
     size_t row = width * sizeof(T);

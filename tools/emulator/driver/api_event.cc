@@ -15,11 +15,19 @@ CUresult on_event(Entry entry, CUevent handle, Body&& body) {
   });
 }
 
+// A record in a capture has happened nowhere; who waits for it ends the capture.
+CUresult check_recorded(Event& event) {
+  if (!event.point.capture) return CUDA_SUCCESS;
+  event.point.capture->invalid = true;
+  return CUDA_ERROR_CAPTURED_EVENT;
+}
+
 CUresult elapsed(Entry entry, float* milliseconds, CUevent start, CUevent end) {
   return on_event(entry, start, [&](State& s, Event& from) {
     Event* to = s.events.find(end);
     if (!to) return CUDA_ERROR_INVALID_HANDLE;
     if (!milliseconds) return CUDA_ERROR_INVALID_VALUE;
+    if (from.point.capture || to->point.capture) return CUDA_ERROR_CAPTURED_EVENT;
     bool timed = !((from.flags | to->flags) & CU_EVENT_DISABLE_TIMING);
     if (!timed || !from.recorded || !to->recorded) return CUDA_ERROR_INVALID_HANDLE;
     *milliseconds =
@@ -43,9 +51,11 @@ CUresult cuEventCreate(CUevent* event, unsigned int flags) {
 }
 
 CUresult cuEventRecord(CUevent event, CUstream stream) {
-  std::lock_guard running(state().execution);
-  return on_event(Entry::cuEventRecord, event, [&](State& s, Event& e) {
-    if (!s.holds(stream)) return CUDA_ERROR_INVALID_HANDLE;
+  return on_device(Entry::cuEventRecord, [&](State& s, Context& context) {
+    Event* found = s.events.find(event);
+    if (!found || !s.holds(stream)) return CUDA_ERROR_INVALID_HANDLE;
+    Event& e = *found;
+    if (auto answer = capture_record(s, context, stream, e)) return *answer;
     e.recorded = std::chrono::steady_clock::now();
     return CUDA_SUCCESS;
   });
@@ -53,10 +63,11 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
 
 // An event that was never recorded counts as complete.
 CUresult cuEventQuery(CUevent event) {
-  return on_event(Entry::cuEventQuery, event, [](State&, Event&) { return CUDA_SUCCESS; });
+  return on_event(Entry::cuEventQuery, event, [](State&, Event& e) { return check_recorded(e); });
 }
 CUresult cuEventSynchronize(CUevent event) {
-  return on_event(Entry::cuEventSynchronize, event, [](State&, Event&) { return CUDA_SUCCESS; });
+  return on_event(Entry::cuEventSynchronize, event,
+                  [](State&, Event& e) { return check_recorded(e); });
 }
 
 CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {

@@ -13,7 +13,13 @@ CUresult launch(Entry entry, const LaunchArguments& arguments) {
   std::lock_guard running(s.execution);
   ReadyLaunch ready;
   CUresult r = in_context(entry, [&](State&, Context& context) {
-    return prepare_launch(s, context, arguments, &ready);
+    if (CUresult p = prepare_launch(s, context, arguments, &ready)) return p;
+    const bool programmatic = ready.programmatic;
+    auto run = [ready](State& later) { rerun_launch(later, ready); };
+    const auto noted = capture_work(s, context, arguments.stream, CU_GRAPH_NODE_TYPE_KERNEL,
+                                    std::move(run), programmatic);
+    if (noted) ready.code = nullptr;  // the node has it; nothing runs now
+    return noted.value_or(CUDA_SUCCESS);
   });
   if (r == CUDA_SUCCESS && ready.code) run_launch(s, ready);
   return r;

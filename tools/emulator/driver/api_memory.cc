@@ -55,6 +55,8 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
 CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream) {
   return in_context(Entry::cuMemAllocAsync, [&](State& s, Context& context) {
     if (!s.holds(stream)) return CUDA_ERROR_INVALID_HANDLE;
+    // Memory nodes are not there.
+    if (CUresult r = check_not_capturing(s, stream)) return r;
     if (address && !bytes) return *address = 0, CUDA_SUCCESS;
     return allocate(s, context, address, bytes);
   });
@@ -62,7 +64,9 @@ CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream) {
 
 CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
   return on_device(Entry::cuMemFreeAsync, [&](State& s, Context&) {
-    return s.holds(stream) ? free_at(s, address) : CUDA_ERROR_INVALID_HANDLE;
+    if (!s.holds(stream)) return CUDA_ERROR_INVALID_HANDLE;
+    if (CUresult r = check_not_capturing(s, stream)) return r;
+    return free_at(s, address);
   });
 }
 

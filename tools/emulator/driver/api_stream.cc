@@ -47,7 +47,7 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
     if (!s.streams.find(stream)) return CUDA_ERROR_INVALID_HANDLE;  // before the context (measured)
     Context* context = nullptr;
     if (CUresult r = s.current(&context)) return r;
-    s.streams.erase(stream);
+    s.forget_stream(stream);
     return CUDA_SUCCESS;
   });
 }
@@ -55,17 +55,20 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
 CUresult cuStreamSynchronize(CUstream stream) {
   std::lock_guard running(state().execution);
   return on_stream(Entry::cuStreamSynchronize, stream,
-                   [](State&, Stream&) { return CUDA_SUCCESS; });
+                   [&](State& s, Stream&) { return check_not_capturing(s, stream); });
 }
 
 CUresult cuStreamQuery(CUstream stream) {
-  return on_stream(Entry::cuStreamQuery, stream, [](State&, Stream&) { return CUDA_SUCCESS; });
+  return on_stream(Entry::cuStreamQuery, stream,
+                   [&](State& s, Stream&) { return check_not_capturing(s, stream); });
 }
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
-  return on_stream(Entry::cuStreamWaitEvent, stream, [&](State& s, Stream&) {
-    if (!s.events.find(event)) return CUDA_ERROR_INVALID_HANDLE;
-    return flags & ~unsigned(CU_EVENT_WAIT_EXTERNAL) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  return in_context(Entry::cuStreamWaitEvent, [&](State& s, Context& context) {
+    const Event* waited = s.events.find(event);
+    if (!s.holds(stream) || !waited) return CUDA_ERROR_INVALID_HANDLE;
+    if (flags & ~unsigned(CU_EVENT_WAIT_EXTERNAL)) return CUDA_ERROR_INVALID_VALUE;
+    return capture_wait(s, context, stream, *waited).value_or(CUDA_SUCCESS);
   });
 }
 
@@ -89,23 +92,6 @@ CUresult cuStreamGetPriority(CUstream stream, int* priority) {
   return on_stream(Entry::cuStreamGetPriority, stream, [&](State&, Stream& of) {
     if (!priority) return CUDA_ERROR_INVALID_VALUE;
     *priority = of.priority;
-    return CUDA_SUCCESS;
-  });
-}
-
-// Capture is not emulated: refused, so that a program does not believe that it recorded a graph.
-// The legacy stream cannot be captured on hardware either.
-CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode) {
-  return on_stream(Entry::cuStreamBeginCapture_v2, stream, [&](State&, Stream&) {
-    bool legacy = !stream || stream == CU_STREAM_LEGACY;
-    return legacy ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_ERROR_NOT_SUPPORTED;
-  });
-}
-
-CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
-  return on_stream(Entry::cuStreamIsCapturing, stream, [&](State&, Stream&) {
-    if (!status) return CUDA_ERROR_INVALID_VALUE;
-    *status = CU_STREAM_CAPTURE_STATUS_NONE;
     return CUDA_SUCCESS;
   });
 }

@@ -20,9 +20,25 @@ bool is_asynchronous(CUresult status) {
   }
 }
 
+namespace {
+
+// Calls that wait for work, or may: what a capture's mode forbids (cuThreadExchangeStreamCaptureMode).
+// The manual names examples, not all; loading code is here because it may wait for the device.
+bool is_unsafe_in_capture(Entry entry) {
+  switch (entry) {
+#define EMU_UNSAFE(symbol) case Entry::symbol:
+#include "unsafe.def"
+#undef EMU_UNSAFE
+    return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
 CUresult enter(State& s, Entry entry) {
   std::optional<CUresult> planned = s.record.note(entry);
-  if (!planned) return CUDA_SUCCESS;
+  if (!planned) return is_unsafe_in_capture(entry) ? check_unsafe(s) : CUDA_SUCCESS;
   Context* context = nullptr;
   if (is_asynchronous(*planned) && s.current(&context) == CUDA_SUCCESS) context->sticky = *planned;
   return *planned;

@@ -91,5 +91,7 @@ void nvfp4emu_ledger(nvfp4emu_counts* counts) {
   counts->libraries = s.libraries.size();
   counts->streams = s.streams.size();
   counts->events = s.events.size();
+  counts->graphs = s.graphs.size();
+  counts->graph_instances = s.graph_instances.size();
   for (const auto& [handle, context] : s.contexts) counts->contexts += !context->destroyed;
 }

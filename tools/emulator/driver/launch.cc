@@ -34,12 +34,15 @@ bool block_fits(const ptx::Function& f, Dim3 block) {
 
 // Programmatic stream serialisation lets a grid start early; eager execution never does, which the
 // attribute allows. Attributes that would change results or need hardware are not known here.
-CUresult read_attributes(const LaunchArguments& a, const CUlaunchAttribute** cluster) {
+CUresult read_attributes(const LaunchArguments& a, const CUlaunchAttribute** cluster,
+                         bool* programmatic) {
   if (a.attribute_count && !a.attributes) return CUDA_ERROR_INVALID_VALUE;
   for (unsigned i = 0; i < a.attribute_count; ++i) {
     switch (a.attributes[i].id) {
-      case CU_LAUNCH_ATTRIBUTE_IGNORE:
-      case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: break;
+      case CU_LAUNCH_ATTRIBUTE_IGNORE: break;
+      case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+        *programmatic = a.attributes[i].value.programmaticStreamSerializationAllowed != 0;
+        break;
       case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: *cluster = &a.attributes[i]; break;
       default:
         return unsigned(a.attributes[i].id) < CU_LAUNCH_ATTRIBUTE_MAX ? CUDA_ERROR_NOT_SUPPORTED
@@ -147,7 +150,7 @@ CUresult prepare_launch(State& s, Context& context, const LaunchArguments& a, Re
   if (a.dynamic_shared > unsigned(now.dynamic_shared)) return CUDA_ERROR_INVALID_VALUE;
 
   const CUlaunchAttribute* cluster = nullptr;
-  if (CUresult r = read_attributes(a, &cluster)) return r;
+  if (CUresult r = read_attributes(a, &cluster, &ready->programmatic)) return r;
   Launch& launch = ready->launch;
   if (CUresult r = cluster_shape(s, f, cluster, now.non_portable, a.grid, &launch.cluster))
     return r;
@@ -188,6 +191,16 @@ void run_launch(State& s, const ReadyLaunch& ready) {
   } else if (Context* context = s.contexts.find(ready.context)) {
     context->sticky = sticky;
   }
+}
+
+void rerun_launch(State& s, ReadyLaunch ready) {
+  {
+    std::lock_guard guard(s.lock);
+    const Context* context = s.contexts.find(ready.context);
+    if (!context || context->destroyed || context->sticky) return;
+    ready.launch.grid_id = ++s.grids;
+  }
+  run_launch(s, ready);
 }
 
 }  // namespace emu::driver

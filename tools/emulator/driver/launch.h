@@ -23,6 +23,7 @@ struct ReadyLaunch {
   Launch launch;
   CUcontext context = nullptr;
   std::shared_ptr<ptx::Module> code;
+  bool programmatic = false;  // may start before the kernel ahead of it has ended
 };
 
 CUresult prepare_launch(State& s, Context& context, const LaunchArguments& arguments,
@@ -30,5 +31,8 @@ CUresult prepare_launch(State& s, Context& context, const LaunchArguments& argum
 
 // Runs the grid to its end. A fault is printed and becomes the context's sticky error.
 void run_launch(State& s, const ReadyLaunch& ready);
+
+// The same for a launch in a graph, which may run many times or come too late for its context.
+void rerun_launch(State& s, ReadyLaunch ready);
 
 }  // namespace emu::driver

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "../ptx/module.h"
+#include "graph.h"
 
 namespace emu::driver {
 
@@ -72,12 +73,14 @@ struct Stream {
   CUcontext context = nullptr;
   unsigned flags = 0;
   int priority = 0;
+  CapturePoint point;
 };
 
 struct Event {
   CUcontext context = nullptr;
   unsigned flags = 0;
   std::optional<std::chrono::steady_clock::time_point> recorded;
+  CapturePoint point;  // of the last record, if that was in a capture
 };
 
 // What cuFuncSetAttribute and cuKernelSetAttribute can change; empty = never set.

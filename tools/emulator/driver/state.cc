@@ -83,6 +83,17 @@ void State::unload_module(CUmodule handle) {
   modules.erase(handle);
 }
 
+// A capture cannot go on without one of its streams, and not at all without its first.
+void State::forget_stream(CUstream handle) {
+  const CapturePoint point = streams.find(handle)->point;
+  streams.erase(handle);
+  if (!point.active()) return;
+  point.capture->invalid = true;
+  if (point.capture->origin != handle) return;
+  point.capture->ended = true;
+  std::erase(captures, point.capture);
+}
+
 void State::release_objects(CUcontext context) {
   for (auto& [handle, library] : libraries) library->modules.erase(context);
   for (auto it = modules.begin(); it != modules.end();) {
@@ -90,7 +101,10 @@ void State::release_objects(CUcontext context) {
     ++it;
     if (module->context == context) unload_module(handle);
   }
-  streams.erase_if([&](const Stream& s) { return s.context == context; });
+  std::vector<CUstream> of_context;
+  for (const auto& [handle, stream] : streams)
+    if (stream->context == context) of_context.push_back(handle);
+  for (CUstream stream : of_context) forget_stream(stream);
   events.erase_if([&](const Event& e) { return e.context == context; });
   std::erase_if(host_blocks, [&](const auto& item) { return item.second.context == context; });
   for (auto it = allocations.begin(); it != allocations.end();) {

@@ -18,6 +18,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "../exec/machine.h"
 #include "../mem/global_memory.h"
@@ -47,6 +48,10 @@ struct State {
   Table<CUfunction, Function> functions;
   Table<CUlibrary, Library> libraries;
   Table<CUkernel, Kernel> kernels;
+  Table<CUgraph, Graph> graphs;
+  Table<CUgraphExec, std::shared_ptr<const Graph>> graph_instances;
+  std::vector<std::shared_ptr<Capture>> captures;  // under way
+  cuuint64_t captures_begun = 0;
   std::map<CUdeviceptr, CUcontext> allocations;  // who owns the memory at an address
   std::map<uintptr_t, HostBlock> host_blocks;
 
@@ -59,6 +64,7 @@ struct State {
   CUdeviceptr allocate(CUcontext owner, uint64_t bytes, std::string label);  // 0: out of memory
   void release(CUdeviceptr address);
   void unload_module(CUmodule module);
+  void forget_stream(CUstream stream);
   void release_objects(CUcontext context);  // all that lives in it
 };
 
