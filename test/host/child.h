@@ -11,7 +11,7 @@ namespace host_test {
 std::string built(const std::string& file);
 
 // Where libcuda.so.1 comes from.
-enum class DriverChoice { none, ancient, fake, emulator };
+enum class DriverChoice { none, ancient, stub, fake, idle, emulator };
 
 // Runs `probe actions` with `environment` ("NAME=value NAME=value") and returns the lines of its
 // stdout and stderr. NVFP4_TEST_LAUNCHER, if set, is what starts it: an emulator of its processor.

@@ -5,7 +5,7 @@ PROBE       := $(B)/test/host/probe
 FAKE_DRIVER := $(B)/test/host/fake/libcuda.so.1
 NO_DRIVER   := $(B)/test/host/none/libcuda.so.1
 OLD_DRIVER  := $(B)/test/host/ancient/libcuda.so.1
-TEST_CHILDREN := $(PROBE) $(FAKE_DRIVER) $(NO_DRIVER) $(OLD_DRIVER)
+TEST_CHILDREN := $(PROBE) $(FAKE_DRIVER) $(NO_DRIVER) $(OLD_DRIVER) $(IDLE_DRIVER)
 
 $(PROBE): test/host/child/probe.c include/nvfp4_gemm.h $(LIB)
 	@mkdir -p $(@D)
@@ -28,5 +28,11 @@ $(OLD_DRIVER):
 	echo "int cuInit(unsigned flags) { return flags != 0; }" | \
 	  $(CC) -x c -fPIC -shared - -o $@ -Wl,-soname,libcuda.so.1
 
+# The toolkit's stub, under the name of a driver; dangling where the toolkit has none.
+TOOLKIT_STUB := $(B)/test/host/stub/libcuda.so.1
+$(TOOLKIT_STUB):
+	@mkdir -p $(@D)
+	ln -sf $(CUDA_HOME)/lib64/stubs/libcuda.so $@
+
 # They start them.
-$(B)/test_host $(B)/test_regression: | $(TEST_CHILDREN)
+$(B)/test_host $(B)/test_regression: | $(TEST_CHILDREN) $(TOOLKIT_STUB)

@@ -48,6 +48,15 @@ TEST_CASE("A driver that is too old, a stub or without devices is named") {
   CHECK(answers == Lines{row.answer});
 }
 
+TEST_CASE("The toolkit's own stub of libcuda is told from a driver") {
+  if (!std::ifstream("build/test/host/stub/libcuda.so.1").good()) {
+    SKIP_TEST("this CUDA toolkit has no lib64/stubs/libcuda.so");
+  }
+  const std::string answer =
+      "NVFP4_STATUS_NO_DRIVER: libcuda.so.1 is the toolkit's stub, not a driver";
+  CHECK(probe(DriverChoice::stub, "run prepare plan") == Lines{answer, answer, answer});
+}
+
 TEST_CASE("A driver from before cuGetProcAddress_v2 is too old") {
   const Lines lines = probe(DriverChoice::ancient, "run");
   REQUIRE(lines.size() == 1);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """build/nvfp4 from outside: what it prints, what it writes, its exit codes."""
 import os
+import re
 import subprocess
 import tempfile
 import unittest
@@ -186,6 +187,33 @@ class Run(unittest.TestCase):
         self.assertRegex(done.stdout, r"variant   sm100_")
         self.assertEqual(done.stderr, "")
 
+    def test_the_logged_command_line_makes_the_same_problem(self):
+        def logged(*arguments):
+            done = run("run", *arguments, NVFP4_LOG="2")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("verdict   PASS", done.stdout)
+            lines = [x for x in done.stderr.splitlines() if x.startswith("nvfp4: gemm ")]
+            self.assertEqual(len(lines), 1, done.stderr)
+            return lines[0]
+
+        def replay(line):
+            program, *arguments = re.search(r'replay="([^"]*)"', line)[1].split(" ")
+            self.assertEqual(program, "nvfp4")
+            self.assertEqual(arguments[0], "run")
+            return arguments[1:]
+
+        for arguments in [
+                ["--m", "65", "--n", "129", "--k", "320"],
+                ["--m", "3", "--n", "130", "--k", "192", "--l", "2", "--a-ld", "224", "--d-ld", "131",
+                 "--a-batch-stride", "672", "--b-batch-stride", "24960", "--d-batch-stride", "400",
+                 "--pdl", "2", "--alpha", "0.1", "--variant", "sm100_128x256x256"],
+        ]:
+            line = logged(*arguments)
+            self.assertEqual(replay(line), replay(logged(*replay(line))))
+            self.assertEqual(line, logged(*replay(line)))
+            explained = run("explain", *replay(line)).stdout
+            self.assertIn("replay    nvfp4 run " + " ".join(replay(line)), explained)
+
     def test_matrices_from_files(self):
         rng = np.random.default_rng(8)
         a = rng.standard_normal((65, 320)).astype(np.float32)
@@ -209,6 +237,17 @@ class Run(unittest.TestCase):
             self.assertIn("(emulated)", run("info").stdout)
         self.assertEqual(done.returncode, 1)
         self.assertIn("9.0", done.stderr)
+
+    def test_a_device_of_few_sms_gets_the_same_plan_and_bits(self):
+        whole = run("run", "--m", "300", "--n", "300", "--k", "192")
+        for sms in ("1", "7", "18"):
+            slice_ = run("run", "--m", "300", "--n", "300", "--k", "192", EMU_SMS=sms)
+            self.assertEqual(slice_.returncode, 0, slice_.stderr)
+            self.assertIn("verdict   PASS", slice_.stdout)
+            plan = [x for x in slice_.stdout.splitlines() if x.startswith(("image", "variant"))]
+            for line in plan:
+                self.assertIn(line, whole.stdout)
+            self.assertIn(f"{sms} SMs", run("info", EMU_SMS=sms).stdout)
 
     def test_b300_takes_its_own_image(self):
         done = run("run", EMU_DEVICE="B300")

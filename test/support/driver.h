@@ -28,6 +28,10 @@ namespace support {
   X(cuCtxSetCurrent)             \
   X(cuCtxGetCurrent)             \
   X(cuCtxSynchronize)            \
+  X(cuCtxCreate)                 \
+  X(cuCtxDestroy)                \
+  X(cuCtxPopCurrent)             \
+  X(cuDevicePrimaryCtxReset)     \
   X(cuMemAlloc)                  \
   X(cuMemFree)                   \
   X(cuMemcpyHtoD)                \

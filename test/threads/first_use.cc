@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <thread>
@@ -77,19 +78,45 @@ nvfp4_gemm_desc problem(const void* codes, const void* scales, void* d, int thre
   return g;
 }
 
+std::atomic<int> lines;
+void count_line(void* count, int32_t, const char*) { ++*static_cast<std::atomic<int>*>(count); }
+
 struct Caller {
   pthread_barrier_t* gate;
   CUcontext context;
   nvfp4_gemm_desc device, host;
   std::vector<uint8_t> expected;
+  int number = 0;
   bool good = false;
 
-  // Run, reference, refusal: everything with state of the process or of the thread.
+  // By turns one of the four functions that load, so that each may be the first.
+  nvfp4_status first(int turn) {
+    nvfp4_gemm_plan* plan = nullptr;
+    if (turn == 0) return nvfp4_gemm_run(&device, nullptr);
+    if (turn == 1) return nvfp4_prepare();
+    if (turn == 2) return nvfp4_set_log_callback(count_line, &lines, 2);
+    const nvfp4_status status = nvfp4_gemm_plan_create(&device, &plan);
+    nvfp4_gemm_plan_destroy(plan);
+    return status;
+  }
+
+  nvfp4_status plan_run() {
+    nvfp4_gemm_plan* plan = nullptr;
+    nvfp4_status status = nvfp4_gemm_plan_create(&device, &plan);
+    if (status == NVFP4_SUCCESS) status = nvfp4_gemm_plan_run(plan, nullptr, nullptr);
+    nvfp4_gemm_plan_destroy(plan);
+    return status;
+  }
+
+  // Everything with state of the process or of the thread.
   void operator()() {
     driver.set_current(context);
     pthread_barrier_wait(gate);
-    good = nvfp4_gemm_run(&device, nullptr) == NVFP4_SUCCESS;
+    good = first(number % 4) == NVFP4_SUCCESS &&
+           nvfp4_gemm_run(&device, nullptr) == NVFP4_SUCCESS && plan_run() == NVFP4_SUCCESS;
     if (!good) fprintf(stderr, "%s\n", nvfp4_last_error());
+    char text[2048];
+    good &= nvfp4_gemm_explain(&device, 100, 148, text, sizeof text) == NVFP4_SUCCESS;
     good &= nvfp4_gemm_reference(&host) == NVFP4_SUCCESS;
     nvfp4_gemm_desc bad = host;
     bad.a_ld = kK + 1;
@@ -113,7 +140,7 @@ int race_for_first_use() {
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
     Caller& caller = callers[t];
-    caller.gate = &gate, caller.context = context;
+    caller.gate = &gate, caller.context = context, caller.number = t;
     caller.expected.resize(kResultBytes);
     void* const d = on_device(std::vector<uint8_t>(kResultBytes, 0xFF));
     caller.device = problem(elements_there, scales_there, d, t);
@@ -121,7 +148,7 @@ int race_for_first_use() {
   }
   for (Caller& caller : callers) threads.emplace_back([&caller] { caller(); });
   for (std::thread& thread : threads) thread.join();
-  bool good = driver.synchronize() == CUDA_SUCCESS;
+  bool good = driver.synchronize() == CUDA_SUCCESS && lines > 0;
   for (const Caller& caller : callers) {
     std::vector<uint8_t> d(kResultBytes);
     const auto address = reinterpret_cast<CUdeviceptr>(caller.device.d);

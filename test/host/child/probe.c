@@ -22,6 +22,9 @@
  *                       destroy    plan_destroy
  *                       allocations   allocations by the library during the actions so far
  *                       capture-run   `run` into a capture in global mode (a real driver)
+ *                       refuse=N   the Nth allocation of the process from here on fails
+ *                       refuse-from=N   the Nth and all later ones; 0: none
+ *                       refused    how many were asked for since
  *                       current    makes the primary context of device 0 current (a real driver)
  */
 #define _GNU_SOURCE /* dladdr */
@@ -218,8 +221,23 @@ static void* plan_run_in_thread(void* status) {
 /* ---- allocations: this program's malloc stands in front of the C library's ---- */
 
 extern void* __libc_malloc(size_t bytes);
+extern void* __libc_calloc(size_t count, size_t bytes);
+extern void* __libc_realloc(void* old, size_t bytes);
 extern void* __libc_memalign(size_t alignment, size_t bytes);
 static int allocations;
+
+/* Everybody's, the loader's for dlopen included. */
+static int asked_for, first_refused, last_refused;
+
+static int refuse(void) {
+  if (first_refused == 0) return 0;
+  const int number = ++asked_for;
+  return number >= first_refused && number <= last_refused;
+}
+
+static void refuse_allocations(int first, int last) {
+  asked_for = 0, first_refused = first, last_refused = last;
+}
 
 static void count_if_by_library(const void* caller) {
   Dl_info info;
@@ -230,17 +248,21 @@ static void count_if_by_library(const void* caller) {
 
 void* malloc(size_t bytes) {
   count_if_by_library(__builtin_return_address(0));
-  return __libc_malloc(bytes);
+  return refuse() ? NULL : __libc_malloc(bytes);
 }
+
+void* calloc(size_t count, size_t bytes) { return refuse() ? NULL : __libc_calloc(count, bytes); }
+void* realloc(void* old, size_t bytes) { return refuse() ? NULL : __libc_realloc(old, bytes); }
 
 int posix_memalign(void** memory, size_t alignment, size_t bytes) {
   count_if_by_library(__builtin_return_address(0));
-  if (getenv("PROBE_NO_MEMORY") != NULL) return 12;
+  if (refuse()) return 12;
   *memory = __libc_memalign(alignment, bytes);
   return *memory == NULL ? 12 : 0;
 }
 
 int main(int argc, char** argv) {
+  setvbuf(stdout, NULL, _IONBF, 0); /* no buffer, no allocation */
   for (int i = 1; i < argc; ++i) {
     if (strcmp(argv[i], "callback") == 0) {
       print_answer(nvfp4_set_log_callback(print_line, "callback", 2));
@@ -286,6 +308,13 @@ int main(int argc, char** argv) {
       fork_and_run();
     } else if (strcmp(argv[i], "threads") == 0) {
       run_in_threads(run_in_thread);
+    } else if (strncmp(argv[i], "refuse=", 7) == 0) {
+      const int n = atoi(argv[i] + 7);
+      refuse_allocations(n, n);
+    } else if (strncmp(argv[i], "refuse-from=", 12) == 0) {
+      refuse_allocations(atoi(argv[i] + 12), 1 << 30);
+    } else if (strcmp(argv[i], "refused") == 0) {
+      printf("asked %d\n", asked_for);
     } else if (strcmp(argv[i], "capture-run") == 0) {
       capture_and_run();
     } else if (strcmp(argv[i], "current") == 0) {

@@ -30,12 +30,16 @@ CUresult State::initialise() {
   if (initialised) return CUDA_SUCCESS;
   const Settings& s = settings();
   if (s.device == "none") return CUDA_ERROR_NO_DEVICE;
-  device = find_device(s.device.c_str());
-  if (!device) {
+  const DeviceRow* row = find_device(s.device.c_str());
+  if (!row) {
     fprintf(stderr, "emulator: EMU_DEVICE=%s is none of %s, none\n", s.device.c_str(),
             device_keys().c_str());
     return CUDA_ERROR_INVALID_DEVICE;
   }
+  static DeviceRow identity;
+  identity = *row;
+  if (s.sms) identity.sms = int(s.sms);
+  device = &identity;
   memory = std::make_unique<GlobalMemory>(device->memory_bytes());
   auto context = std::make_unique<Context>();
   context->destroyed = true;

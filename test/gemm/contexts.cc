@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+// Several contexts, one after the other and at once: the library asks at each call which is current,
+// and keeps nothing of one that is gone.
+#include <thread>
+
+#include "gemm/gpu.h"
+
+using support::Data;
+using support::make_problem;
+using support::Problem;
+
+namespace {
+
+// A context of its own, current on the constructing thread.
+class Made {
+ public:
+  explicit Made(const support::Driver& driver) : driver_(driver) {
+    driver.check(driver.cuCtxCreate(&context, nullptr, 0, 0), "cuCtxCreate");
+  }
+  ~Made() { driver_.cuCtxDestroy(context); }
+  Made(const Made&) = delete;
+  CUcontext context = nullptr;
+
+ private:
+  const support::Driver& driver_;
+};
+
+void require_bits(const support::Driver& driver, const Problem& problem) {
+  const auto d = support::run_on_device(driver, problem);
+  REQUIRE(support::compare_bits(problem.shape, d, support::reference(problem)).passed());
+}
+
+}  // namespace
+
+TEST_CASE("a context destroyed and made again serves as the first did", "[context]") {
+  USE_GPU(gpu);
+  const Problem problem = make_problem({8, 40, 128}, Data::exact, 110);
+  for (int i = 0; i < 3; ++i) {
+    const Made made(gpu.driver);
+    require_bits(gpu.driver, problem);
+  }
+  require_bits(gpu.driver, problem);
+}
+
+TEST_CASE("a plan outlives its context and serves the next", "[context][plan]") {
+  USE_GPU(gpu);
+  const Problem problem = make_problem({8, 40, 128}, Data::exact, 111);
+  nvfp4_gemm_plan* plan = nullptr;
+  {
+    const Made made(gpu.driver);
+    const support::DeviceGemm gemm(gpu.driver, problem);
+    REQUIRE(nvfp4_gemm_plan_create(&gemm.desc, &plan) == NVFP4_SUCCESS);
+  }
+  const Made made(gpu.driver);
+  const support::DeviceGemm gemm(gpu.driver, problem);
+  nvfp4_gemm_addresses x{};
+  x.struct_size = sizeof x;
+  x.a = gemm.desc.a, x.a_scales = gemm.desc.a_scales;
+  x.b = gemm.desc.b, x.b_scales = gemm.desc.b_scales, x.d = gemm.desc.d;
+  REQUIRE(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_SUCCESS);
+  nvfp4_gemm_plan_destroy(plan);
+  CHECK(support::compare_bits(problem.shape, gemm.d(), support::reference(problem)).passed());
+}
+
+TEST_CASE("threads with contexts of their own run at once", "[context][threads]") {
+  USE_GPU(gpu);
+  const Problem problem = make_problem({8, 40, 128}, Data::exact, 112);
+  const std::vector<uint16_t> expected = support::reference(problem);
+  std::vector<std::string> errors(6);
+  std::vector<std::thread> threads;
+  for (std::string& error : errors) {
+    threads.emplace_back([&] {
+      try {
+        const Made made(gpu.driver);
+        for (int i = 0; i < 3; ++i) {
+          if (support::run_on_device(gpu.driver, problem) != expected) error = "other bits";
+        }
+      } catch (const std::exception& e) {
+        error = e.what();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& error : errors) CHECK(error == "");
+}
+
+TEST_CASE("a thread without a context is refused while another's works", "[context][threads]") {
+  USE_GPU(gpu);
+  const Problem problem = make_problem({8, 40, 128}, Data::exact, 113);
+  const support::DeviceGemm gemm(gpu.driver, problem);
+  nvfp4_status there = NVFP4_SUCCESS;
+  std::thread([&] { there = gemm.enqueue(); }).join();
+  CHECK(there == NVFP4_STATUS_NO_CONTEXT);
+  CHECK(gemm.enqueue() == NVFP4_SUCCESS);
+}
+
+TEST_CASE("a context that another thread destroys is reported as none", "[context][threads]") {
+  USE_GPU(gpu);
+  const Problem problem = make_problem({8, 40, 128}, Data::exact, 114);
+  Made made(gpu.driver);
+  const support::DeviceGemm elsewhere(gpu.driver, problem);
+  std::thread([&] { gpu.driver.cuCtxDestroy(made.context); }).join();
+  CHECK(elsewhere.enqueue() == NVFP4_STATUS_NO_CONTEXT);
+  CHECK(std::string(nvfp4_last_error()).find("CONTEXT_IS_DESTROYED") != std::string::npos);
+  gpu.driver.cuCtxPopCurrent(nullptr);
+  require_bits(gpu.driver, problem);
+}
+
+// Last in this file: what other tests keep in the primary context is gone afterwards.
+TEST_CASE("after a reset of the primary context everything is loaded anew", "[context]") {
+  const Problem problem = make_problem({8, 40, 128}, Data::exact, 115);
+  {
+    USE_GPU(gpu);
+    require_bits(gpu.driver, problem);
+    gpu.driver.check(gpu.driver.cuDevicePrimaryCtxReset(0), "cuDevicePrimaryCtxReset");
+  }
+  USE_GPU(gpu);
+  require_bits(gpu.driver, problem);
+}

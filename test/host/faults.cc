@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: MIT
+// Every driver call that the library makes fails once, at its first, second, ... time, with each
+// status that it documents, in each public function, until the function succeeds. Each time: the right
+// status and a sentence that names the call, D untouched, nothing left behind, and the next call
+// works. The driver is the emulator, in a process of its own that has not used one before.
+#include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "host/child.h"
+#include "nvfp4_gemm.h"
+#include "nvfp4emu.h"
+#include "support/catch.h"
+
+#include <cuda.h>
+
+namespace {
+
+// ---- what is expected ---------------------------------------------------------------------------
+
+struct Fault {
+  std::string entry;
+  int nth;
+  int code;
+};
+
+// Errors that an earlier launch leaves in its context.
+bool is_sticky(int code) {
+  for (int sticky : {700, 702, 714, 715, 716, 717, 718, 719, 721})
+    if (code == sticky) return true;
+  return false;
+}
+
+nvfp4_status expected(const Fault& f) {
+  if (is_sticky(f.code)) return NVFP4_STATUS_PRIOR_ERROR;
+  if (f.entry == "cuGetProcAddress")
+    return f.code == 34 ? NVFP4_STATUS_NO_DRIVER : NVFP4_STATUS_DRIVER_TOO_OLD;
+  if (f.entry == "cuDriverGetVersion") return NVFP4_STATUS_NO_DRIVER;
+  if (f.code == CUDA_ERROR_OUT_OF_MEMORY) return NVFP4_STATUS_OUT_OF_MEMORY;
+  if (f.code == CUDA_ERROR_NO_DEVICE) return NVFP4_STATUS_NO_DEVICE;
+  if (f.code == CUDA_ERROR_STUB_LIBRARY) return NVFP4_STATUS_NO_DRIVER;
+  if (f.code == CUDA_ERROR_INVALID_CONTEXT || f.code == CUDA_ERROR_CONTEXT_IS_DESTROYED)
+    return NVFP4_STATUS_NO_CONTEXT;
+  if (f.entry == "cuInit") return NVFP4_STATUS_NO_DRIVER;
+  if (f.entry.rfind("cuLibrary", 0) == 0) return NVFP4_STATUS_IMAGE_LOAD;
+  return NVFP4_STATUS_DRIVER_ERROR;
+}
+
+// What the library can do without: another image follows one that is not for the device; unloading
+// and the capture mode are attempts.
+bool may_be_survived(const Fault& f) {
+  return f.entry == "cuLibraryUnload" || f.entry == "cuThreadExchangeStreamCaptureMode" ||
+         f.code == CUDA_ERROR_NO_BINARY_FOR_GPU;
+}
+
+// The statuses that the driver API manual lists for each call, those of earlier work (700 and the
+// like) where it says so, and one number that no driver has.
+struct Documented {
+  const char* entry;
+  std::vector<int> codes;
+};
+const std::vector<Documented>& documented() {
+  static const std::vector<Documented> rows = {
+      {"cuGetProcAddress", {1, 34, 801}},
+      {"cuDriverGetVersion", {1}},
+      {"cuInit", {1, 34, 100, 101, 304, 803, 804, 999}},
+      {"cuDeviceGetCount", {1, 3, 4, 201}},
+      {"cuCtxGetCurrent", {3, 4, 12345}},
+      {"cuCtxGetDevice", {1, 3, 4, 201, 709}},
+      {"cuDeviceGetAttribute", {1, 3, 4, 101}},
+      {"cuThreadExchangeStreamCaptureMode", {1, 3}},
+      {"cuLibraryLoadData", {1, 2, 200, 209, 218, 221, 222, 302, 700}},
+      {"cuLibraryGetKernel", {1, 4, 201, 209, 400, 500}},
+      {"cuLibraryUnload", {1, 4}},
+      {"cuKernelSetAttribute", {1, 2, 201, 400}},
+      {"cuKernelGetFunction", {1, 201, 400, 2}},
+      {"cuFuncLoad", {1, 2, 700}},
+      {"cuTensorMapEncodeTiled", {1, 3, 201}},
+      {"cuLaunchKernelEx", {1, 2, 4, 200, 201, 303, 400, 700, 701, 702, 703, 716, 719, 720, 900}},
+      {"cuMemsetD2D16Async", {1, 201, 700, 719, 900}},
+  };
+  return rows;
+}
+
+// ---- in the child -------------------------------------------------------------------------------
+
+template <class F>
+void find(void* library, const char* name, F* function) {
+  *function = reinterpret_cast<F>(dlsym(library, name));
+  if (*function == nullptr) _exit(3);
+}
+
+constexpr int64_t kM = 3, kN = 5, kK = 64;
+
+// One small problem on the emulator.
+class Scene {
+ public:
+  Scene() {
+    setenv("EMU_WORKERS", "1", 1);
+    // Its soname is then what the library's dlopen("libcuda.so.1") finds.
+    void* library = dlopen("build/emulator/libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) _exit(3);
+    find(library, "cuInit", &init_);
+    find(library, "cuCtxCreate_v2", &create_);
+    find(library, "cuCtxDestroy_v2", &destroy_);
+    find(library, "cuMemAlloc_v2", &allocate_);
+    find(library, "cuMemcpyHtoD_v2", &upload_);
+    find(library, "cuMemcpyDtoH_v2", &download_);
+    find(library, "nvfp4emu_fail", &fail);
+    find(library, "nvfp4emu_fail_pending", &pending);
+    find(library, "nvfp4emu_ledger", &ledger_);
+    init_(0);
+    enter();
+  }
+
+  void enter() {
+    create_(&context_, 0, 0);
+    const std::vector<uint8_t> codes(kN * kK / 2, 0x22), scales(512, 0x38), d(2 * kM * kN, 0xFF);
+    desc = NVFP4_GEMM_DESC_INIT;
+    desc.m = kM, desc.n = kN, desc.k = kK, desc.l = 1;
+    desc.a = desc.b = put(codes), desc.a_ld = desc.b_ld = kK;
+    desc.a_scales = desc.b_scales = put(scales);
+    desc.a_scale_layout = desc.b_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
+    desc.d = put(d), desc.d_ld = kN, desc.d_type = NVFP4_TYPE_F16;
+    desc.alpha = 0.5f;
+  }
+  // A new context in place of one that carries an error.
+  void renew() {
+    destroy_(context_);
+    enter();
+  }
+
+  // 64 products of 1 * 1, halved.
+  bool d_is(uint16_t element) const {
+    std::vector<uint16_t> d(kM * kN);
+    if (download_(d.data(), reinterpret_cast<CUdeviceptr>(desc.d), 2 * d.size())) return false;
+    for (uint16_t x : d)
+      if (x != element) return false;
+    return true;
+  }
+  nvfp4emu_counts alive() const {
+    nvfp4emu_counts counts;
+    ledger_(&counts);
+    return counts;
+  }
+
+  nvfp4_gemm_desc desc;
+  decltype(&nvfp4emu_fail) fail;
+  decltype(&nvfp4emu_fail_pending) pending;
+
+ private:
+  void* put(const std::vector<uint8_t>& content) {
+    CUdeviceptr address = 0;
+    if (allocate_(&address, content.size()) || upload_(address, content.data(), content.size()))
+      _exit(3);
+    return reinterpret_cast<void*>(address);
+  }
+
+  CUcontext context_ = nullptr;
+  CUresult (*init_)(unsigned);
+  CUresult (*create_)(CUcontext*, unsigned, CUdevice);
+  CUresult (*destroy_)(CUcontext);
+  CUresult (*allocate_)(CUdeviceptr*, size_t);
+  CUresult (*upload_)(CUdeviceptr, const void*, size_t);
+  CUresult (*download_)(void*, CUdeviceptr, size_t);
+  decltype(&nvfp4emu_ledger) ledger_;
+};
+
+constexpr uint16_t kHalfOf64 = 0x5000;  // 32 as fp16
+constexpr uint16_t kZero = 0, kUntouched = 0xFFFF;
+
+struct Function {
+  const char* name;
+  nvfp4_status (*call)(Scene&);
+  uint16_t d;  // what D holds after success
+};
+
+nvfp4_status create_and_destroy(Scene& scene) {
+  nvfp4_gemm_plan* plan = nullptr;
+  const nvfp4_status status = nvfp4_gemm_plan_create(&scene.desc, &plan);
+  if ((plan != nullptr) != (status == NVFP4_SUCCESS)) return NVFP4_STATUS_INTERNAL;
+  nvfp4_gemm_plan_destroy(plan);
+  return status;
+}
+
+// The plan is made without a fault, so only plan_run's own calls fail. Other addresses: both maps.
+nvfp4_gemm_plan* the_plan;
+nvfp4_status run_plan(Scene& scene) {
+  nvfp4_gemm_addresses x{};
+  x.struct_size = sizeof x;
+  x.a = scene.desc.a, x.a_scales = scene.desc.a_scales;
+  x.b = scene.desc.b, x.b_scales = scene.desc.b_scales, x.d = scene.desc.d;
+  return nvfp4_gemm_plan_run(the_plan, &x, nullptr);
+}
+nvfp4_status fill(Scene& scene) {
+  nvfp4_gemm_desc g = scene.desc;
+  g.k = 0;
+  return nvfp4_gemm_run(&g, nullptr);
+}
+
+const Function functions[] = {
+    {"nvfp4_gemm_run", [](Scene& s) { return nvfp4_gemm_run(&s.desc, nullptr); }, kHalfOf64},
+    {"nvfp4_gemm_run with K = 0", fill, kZero},
+    {"nvfp4_gemm_plan_create", create_and_destroy, kUntouched},
+    {"nvfp4_gemm_plan_run", run_plan, kHalfOf64},
+    {"nvfp4_prepare", [](Scene&) { return nvfp4_prepare(); }, kUntouched},
+};
+
+bool same_counts(const nvfp4emu_counts& a, const nvfp4emu_counts& b) {
+  return a.allocations == b.allocations && a.allocated_bytes == b.allocated_bytes &&
+         a.modules == b.modules && a.streams == b.streams && a.events == b.events;
+}
+
+// Ends the child: 0 = as it should be, 1 = the fault never came, 2 = wrong, said on stderr.
+[[noreturn]] void wrong(const char* what) {
+  fprintf(stderr, "%s; last error: %s\n", what, nvfp4_last_error());
+  _exit(2);
+}
+
+void play(const Function& function, const Fault& fault) {
+  Scene scene;
+  if (function.call == run_plan) {
+    nvfp4_gemm_desc other = scene.desc;
+    other.a = other.b = reinterpret_cast<void*>(1ull << 40);
+    if (nvfp4_gemm_plan_create(&other, &the_plan) != NVFP4_SUCCESS) wrong("no plan");
+  }
+  const nvfp4emu_counts before = scene.alive();
+  scene.fail(fault.entry.c_str(), static_cast<uint64_t>(fault.nth), fault.code);
+  const nvfp4_status status = function.call(scene);
+  if (scene.pending()) _exit(status == NVFP4_SUCCESS ? 1 : 2);
+  const bool survived = status == NVFP4_SUCCESS && may_be_survived(fault);
+  if (!survived && status != expected(fault)) wrong(nvfp4_status_name(status));
+  if (!survived && strstr(nvfp4_last_error(), fault.entry.c_str()) == nullptr &&
+      fault.entry != "cuGetProcAddress")
+    wrong("the sentence does not name the call");
+  if (!survived && !is_sticky(fault.code)) {
+    if (!scene.d_is(kUntouched)) wrong("D was written");
+    if (!same_counts(before, scene.alive())) wrong("something is left behind");
+  }
+  if (is_sticky(fault.code)) {
+    if (function.call(scene) != NVFP4_STATUS_PRIOR_ERROR) wrong("the sticky error is gone");
+    scene.renew();
+  }
+  if (function.call(scene) != NVFP4_SUCCESS) wrong("the next call fails");
+  if (!scene.d_is(function.d)) wrong("the next call's D is wrong");
+  const uint64_t libraries = fault.entry == "cuLibraryUnload" ? 2 : 1;
+  if (scene.alive().libraries > libraries) wrong("a library is left behind");
+}
+
+// 0, 1 or 2 as above.
+int in_child(const Function& function, const Fault& fault, std::string* report) {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDERR_FILENO);
+    alarm(60);
+    play(function, fault);
+    _exit(0);
+  }
+  close(ends[1]);
+  char buffer[1024];
+  for (ssize_t n; (n = read(ends[0], buffer, sizeof buffer)) > 0;)
+    report->append(buffer, size_t(n));
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 2;
+}
+
+}  // namespace
+
+TEST_CASE("Each driver call fails at each turn with each status, in each function") {
+  int played = 0;
+  for (const Function& function : functions) {
+    for (const Documented& row : documented()) {
+      // Until the call comes no more; with the first status only, the others at those turns.
+      for (int nth = 1, last = 0; !last; ++nth) {
+        for (const int code : row.codes) {
+          const Fault fault{row.entry, nth, code};
+          std::string report;
+          CAPTURE(function.name, fault.entry, fault.nth, fault.code);
+          const int ended = in_child(function, fault, &report);
+          INFO(report);
+          REQUIRE((ended == 0 || ended == 1));
+          if ((last = ended == 1)) break;
+          ++played;
+        }
+      }
+    }
+  }
+  std::printf("faults: %d played\n", played);
+  CHECK(played > 300);
+}
