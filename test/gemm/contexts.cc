@@ -3,6 +3,7 @@
 // and keeps nothing of one that is gone.
 #include <thread>
 
+#include "gemm/emulator.h"
 #include "gemm/gpu.h"
 
 using support::Data;
@@ -103,6 +104,34 @@ TEST_CASE("a context that another thread destroys is reported as none", "[contex
   CHECK(elsewhere.enqueue() == NVFP4_STATUS_NO_CONTEXT);
   CHECK(std::string(nvfp4_last_error()).find("CONTEXT_IS_DESTROYED") != std::string::npos);
   gpu.driver.cuCtxPopCurrent(nullptr);
+  require_bits(gpu.driver, problem);
+}
+
+// On a device the error would end the process; in the emulator it ends the context.
+TEST_CASE("an error of earlier work is reported as that, by every function, and nothing is lost",
+          "[context]") {
+  USE_GPU(gpu);
+  USE_EMULATOR(gpu, emulator);
+  const Problem problem = make_problem({8, 40, 128}, Data::exact, 116);
+  {
+    const Made made(gpu.driver);
+    const support::DeviceGemm gemm(gpu.driver, problem);
+    nvfp4_gemm_plan* plan = nullptr;
+    REQUIRE(nvfp4_gemm_plan_create(&gemm.desc, &plan) == NVFP4_SUCCESS);
+    nvfp4_gemm_desc astray = gemm.desc;
+    astray.a_scales = reinterpret_cast<void*>(1ull << 50);
+    REQUIRE(nvfp4_gemm_run(&astray, nullptr) == NVFP4_SUCCESS);
+    const auto prior = [](nvfp4_status status) {
+      return status == NVFP4_STATUS_PRIOR_ERROR &&
+             std::string(nvfp4_last_error()).find("CUDA_ERROR_ILLEGAL_ADDRESS") !=
+                 std::string::npos;
+    };
+    CHECK(prior(gemm.enqueue()));
+    CHECK(prior(gemm.enqueue()));
+    CHECK(prior(nvfp4_gemm_plan_run(plan, nullptr, nullptr)));
+    CHECK(prior(nvfp4_prepare()));
+    nvfp4_gemm_plan_destroy(plan);
+  }
   require_bits(gpu.driver, problem);
 }
 

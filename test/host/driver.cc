@@ -219,6 +219,34 @@ TEST_CASE("A 10.3 device gets its own cubin first") {
             .size() == 1);
 }
 
+// The fake driver's context belongs to device 0 at the first call and to device 1 at all later ones.
+TEST_CASE("A second device of the same kind gets its own shared memory and no second image") {
+  const Lines lines = probe(DriverChoice::fake, "run run run", "FAKE_SECOND_CAPABILITY=100");
+  CHECK(starting_with(lines, "NVFP4_SUCCESS").size() == 3);
+  CHECK(starting_with(lines, "call cuLibraryLoadData").size() == 1);
+  const Lines sets = starting_with(lines, "call cuKernelSetAttribute");
+  REQUIRE(sets.size() == 2);
+  CHECK(contains(sets[0], " kernel=1 device=0 "));
+  CHECK(contains(sets[1], " kernel=1 device=1 "));
+}
+
+TEST_CASE("A second device of another kind gets its own image, or its own refusal") {
+  const Lines lines =
+      probe(DriverChoice::fake, "run run", "FAKE_SECOND_CAPABILITY=103 NVFP4_LOG=2");
+  CHECK(starting_with(lines, "NVFP4_SUCCESS").size() == 2);
+  CHECK(starting_with(lines, "call cuLibraryLoadData").size() == 2);
+  const Lines logged = starting_with(lines, "nvfp4: gemm ");
+  REQUIRE(logged.size() == 2);
+  CHECK(contains(logged[0], "image=\"sm_100a cubin\""));
+  CHECK(contains(logged[1], "image=\"sm_103a cubin\""));
+
+  const Lines refused =
+      starting_with(probe(DriverChoice::fake, "run run", "FAKE_SECOND_CAPABILITY=120"), "NVFP4_");
+  REQUIRE(refused.size() == 2);
+  CHECK(refused[0] == "NVFP4_SUCCESS: ");
+  CHECK(contains(refused[1], "NVFP4_STATUS_UNSUPPORTED_ARCH: compute capability 12.0 "));
+}
+
 // Every call that a run makes, and every kind of answer.
 TEST_CASE("A failing driver call is named, mapped, and the next run works") {
   const std::string call =
