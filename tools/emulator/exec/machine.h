@@ -77,6 +77,7 @@ class Warp {
   LocalMemory local;
   uint32_t cluster_arrived = 0;      // lanes between barrier.cluster.arrive and .wait
   uint64_t cluster_ticket[32] = {};  // per lane, the generation of barrier.cluster it arrived at
+  std::map<uint32_t, uint64_t> phases_seen;  // of mbarriers: how many it has waited for
 
   uint32_t live() const { return lanes & ~exited; }
 
@@ -203,6 +204,9 @@ class Cluster {
   // Set while nothing else can happen: an mbarrier.try_wait that would block answers false instead
   // (PTX lets it time out), so that code which gives up after a while can do so.
   bool waits_expire = false;
+  // Set before a standstill is called a deadlock: an mbarrier.try_wait that comes too late for its
+  // phase lets the warp go on.
+  bool late_waits_pass = false;
 
   // Splits a .shared::cluster address into CTA and CTA-relative address; Fault if there is no such
   // rank.

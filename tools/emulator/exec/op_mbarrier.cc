@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "binders.h"
+#include "report.h"
 #include "unit_glue.h"
 
 namespace emu::ops {
@@ -110,20 +111,76 @@ Step complete_tx(Warp& warp, const Instr& in, uint32_t active) {
   });
 }
 
+// Where the threads of a path wait that mbarrier.try_wait has suspended.
+struct Suspended {
+  Target barrier{};
+  uint64_t phase = 0;  // the one they wait for
+
+  // However late they run again, the end of that phase has woken them (PTX ISA, mbarrier.try_wait:
+  // "resumes execution when the specified phase completes"), also when another phase of the same
+  // parity has begun since.
+  bool woken(const Target& t, const char* who) const {
+    return t.cta == barrier.cta && t.address == barrier.address &&
+           t.cta->mbarriers.state(t.address, who).phase > phase;
+  }
+};
+
+// The phase of this parity that the warp has not waited for yet, by its own count.
+uint64_t awaited(const Warp& warp, const Target& t, uint64_t parity) {
+  const auto seen = warp.phases_seen.find(t.address);
+  const uint64_t next = seen == warp.phases_seen.end() ? 0 : seen->second;
+  return next + (next % 2 != parity);
+}
+
+// Of a wait that has ended: the warp's count goes on.
+void count(Warp& warp, const Instr& in, const Target& t, uint64_t parity) {
+  const uint64_t now = t.cta->mbarriers.state(t.address, in.opcode).phase;
+  const uint64_t counted = in.has(Mod::parity) ? awaited(warp, t, parity) + 1 : now;
+  warp.phases_seen[t.address] = std::min(counted, now);
+}
+
 // The lanes whose phase is over.
-uint32_t passed(Warp& warp, const Instr& in, uint32_t active) {
+uint32_t passed(Warp& warp, const Instr& in, uint32_t active, const Suspended& suspended = {}) {
   uint32_t lanes = 0;
   glue::each_lane(active, [&](uint32_t lane) {
     const Target t = glue::target(warp, in, in.ops[1], lane);
     const uint64_t phase = warp.get(in.ops[2], lane);
-    const bool over = in.has(Mod::parity) ? t.cta->mbarriers.test_parity(t.address, uint32_t(phase))
-                                          : t.cta->mbarriers.test_state(t.address, phase);
+    const bool over =
+        suspended.woken(t, in.opcode) ||
+        (in.has(Mod::parity) ? t.cta->mbarriers.test_parity(t.address, uint32_t(phase))
+                             : t.cta->mbarriers.test_state(t.address, phase));
     if (over)
       t.cta->units.unobserved.observe(t.address,
                                       t.cta->mbarriers.state(t.address, in.opcode).phase);
+    if (over && !lanes) count(warp, in, t, phase);  // its lanes count as one
     lanes |= uint32_t(over) << lane;
   });
   return lanes;
+}
+
+// Parity tells two phases apart, so a warp that comes after the next phase has ended, too, waits
+// for one that may never end. Nothing in the program holds the others back until the warp has come,
+// so it is wrong; but what runs on hardware is never that late, so the warp may go on, with a formal
+// finding. By the warp's own count: true if the phase it waits for is over.
+bool late(Warp& warp, const Instr& in, uint32_t active, const Target& t) {
+  if (!in.has(Mod::parity)) return false;
+  const uint64_t parity = warp.get(in.ops[2], uint32_t(std::countr_zero(active)));
+  const uint64_t now = t.cta->mbarriers.state(t.address, in.opcode).phase;
+  const uint64_t phase = awaited(warp, t, parity);
+  if (phase >= now) return false;
+  const Fault finding(
+      FaultKind::ordering,
+      format(
+          "formal: %s for phase %llu of mbarrier 0x%x, by this warp's own count, comes when %llu "
+          "phases are over and waits for the next one of that parity: nothing keeps the others "
+          "from going on before this warp has seen its phase",
+          in.opcode, (unsigned long long)phase, t.address, (unsigned long long)now));
+  if (Findings* findings = warp.cta.cluster.launch.findings)
+    findings->add(Severity::formal, in.pos.line, report::located(finding, warp, in, active).text);
+  t.cta->units.unobserved.observe(t.address, now);
+  count(warp, in, t, parity);
+  ++warp.cta.cluster.progress;
+  return true;
 }
 
 void answer(Warp& warp, const Instr& in, uint32_t active, uint32_t lanes) {
@@ -139,16 +196,19 @@ Step test_wait(Warp& warp, const Instr& in, uint32_t active) {
 // Suspends while no lane's phase is over; false is a legal answer for the others (PTX: try_wait may
 // return before the phase completes).
 Step try_wait(Warp& warp, const Instr& in, uint32_t active) {
-  const uint32_t lanes = passed(warp, in, active);
-  uint64_t& counted = warp.flow.here().ticket;
+  const Target first = glue::target(warp, in, in.ops[1], uint32_t(std::countr_zero(active)));
+  // 1 + the phase of the first lane's barrier when the path was suspended here.
+  uint64_t& since = warp.flow.here().ticket;
+  uint32_t lanes = passed(warp, in, active, since ? Suspended{first, since - 1} : Suspended{});
+  if (lanes == 0 && warp.cta.cluster.late_waits_pass && late(warp, in, active, first))
+    lanes = active;
   if (lanes == 0 && !warp.cta.cluster.waits_expire) {
-    if (!counted) ++warp.cta.counters.barrier_waits;
-    counted = 1;
-    const Target t = glue::target(warp, in, in.ops[1], uint32_t(std::countr_zero(active)));
-    warp.waiting = t.cta->mbarriers.describe(t.address);
+    if (!since) ++warp.cta.counters.barrier_waits;
+    since = 1 + first.cta->mbarriers.state(first.address, in.opcode).phase;
+    warp.waiting = first.cta->mbarriers.describe(first.address);
     return Step::blocked;
   }
-  counted = 0;
+  since = 0;
   ++warp.cta.counters.barrier_tries;
   answer(warp, in, active, lanes);
   return Step::next;

@@ -157,10 +157,11 @@ void Scheduler::complete_work(bool forced) {
 // return false when its time is up; what then still stands still is a deadlock.
 void Scheduler::nothing_runs() {
   if (!cluster_->async.empty()) return complete_work(true);
-  if (++expired_rounds_ > expiry_rounds) throw report::deadlock(*cluster_);
+  if (++expired_rounds_ > 2 * expiry_rounds) throw report::deadlock(*cluster_);
   cluster_->waits_expire = true;
+  cluster_->late_waits_pass = expired_rounds_ > expiry_rounds;
   for (size_t n = live_.size(); n-- && !live_.empty();) turn();
-  cluster_->waits_expire = false;
+  cluster_->waits_expire = cluster_->late_waits_pass = false;
 }
 
 void Scheduler::end_warp(Warp& warp) {
