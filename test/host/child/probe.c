@@ -22,6 +22,8 @@
  *                       destroy    plan_destroy
  *                       allocations   allocations by the library during the actions so far
  *                       capture-run   `run` into a capture in global mode (a real driver)
+ *                       churn      100,000 plans made, run and destroyed; prints by how many KiB
+ *                                  the process has grown since the thousandth
  *                       refuse=N   the Nth allocation of the process from here on fails
  *                       refuse-from=N   the Nth and all later ones; 0: none
  *                       refused    how many were asked for since
@@ -218,6 +220,31 @@ static void* plan_run_in_thread(void* status) {
   return NULL;
 }
 
+static long resident_kib(void) {
+  long pages = 0;
+  FILE* file = fopen("/proc/self/statm", "r");
+  if (file == NULL || fscanf(file, "%*d %ld", &pages) != 1) exit(1);
+  fclose(file);
+  return pages * sysconf(_SC_PAGESIZE) / 1024;
+}
+
+static void churn(void) {
+  nvfp4_gemm_desc g = problem();
+  nvfp4_gemm_addresses x = other_addresses();
+  long before = 0;
+  for (int i = 0; i < 100000; ++i) {
+    nvfp4_gemm_plan* made = NULL;
+    if (i == 1000) before = resident_kib();
+    if (nvfp4_gemm_plan_create(&g, &made) != NVFP4_SUCCESS ||
+        nvfp4_gemm_plan_run(made, &x, NULL) != NVFP4_SUCCESS) {
+      printf("churn: %s\n", nvfp4_last_error());
+      exit(1);
+    }
+    nvfp4_gemm_plan_destroy(made);
+  }
+  printf("grown by %ld KiB\n", resident_kib() - before);
+}
+
 /* ---- allocations: this program's malloc stands in front of the C library's ---- */
 
 extern void* __libc_malloc(size_t bytes);
@@ -313,6 +340,8 @@ int main(int argc, char** argv) {
       refuse_allocations(n, n);
     } else if (strncmp(argv[i], "refuse-from=", 12) == 0) {
       refuse_allocations(atoi(argv[i] + 12), 1 << 30);
+    } else if (strcmp(argv[i], "churn") == 0) {
+      churn();
     } else if (strcmp(argv[i], "refused") == 0) {
       printf("asked %d\n", asked_for);
     } else if (strcmp(argv[i], "capture-run") == 0) {
