@@ -122,7 +122,8 @@ class OperandWriter {
       case Slot::Kind::label: return "L";
       case Slot::Kind::tmem: return "[" + reg(32) + "]";
       case Slot::Kind::parts: return vector(2, bits(slot) / 2);
-      case Slot::Kind::vector: return vector(vector_length(in_), bits(slot));
+      case Slot::Kind::vector:
+        return vector(slot.elements ? slot.elements : vector_length(in_), bits(slot));
       case Slot::Kind::any:
         return vectored ? vector(vector_length(in_), bits(slot)) : reg(bits(slot));
       case Slot::Kind::address:
@@ -138,7 +139,8 @@ class OperandWriter {
   // A number that is legal where this instruction demands a constant.
   std::string legal_constant() const {
     const std::string opcode = in_.opcode;
-    return opcode == "cp.async" ? "16" : opcode == "tensormap.replace" ? "1" : "128";
+    if (opcode == "tensormap.replace" || opcode == "wgmma.mma_async") return "1";
+    return opcode == "cp.async" ? "16" : "128";
   }
 
   uint32_t rank() const {

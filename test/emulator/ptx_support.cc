@@ -32,8 +32,9 @@ struct TemporaryFile {
 // Exit status and output of `ptxas text`.
 int run_ptxas(const std::string& text, std::string* output) {
   const TemporaryFile file(text);
-  const std::string command =
-      std::string("ptxas -O0 -arch=sm_100a -o /dev/null ") + file.name + " 2>&1";
+  const std::string target =
+      text.find(".target sm_90a") == std::string::npos ? "sm_100a" : "sm_90a";
+  const std::string command = "ptxas -O0 -arch=" + target + " -o /dev/null " + file.name + " 2>&1";
   FILE* pipe = popen(command.c_str(), "r");
   REQUIRE(pipe);
   char line[4096];
@@ -91,9 +92,14 @@ std::string verdict(const std::string& text, int compute_capability) {
   }
 }
 
+std::string target_of(const std::string& instruction) {
+  return instruction.find("wgmma.") == std::string::npos ? "sm_100a" : "sm_90a";
+}
+
 std::string body_verdict(const std::string& body) {
   try {
-    load(module_text(body));
+    const std::string target = target_of(body);
+    load(module_text(body, target), target == "sm_90a" ? 90 : 100);
     return "accepted";
   } catch (const emu::PtxError& e) {
     return std::to_string(int(e.pos.line) - int(body_line) + 1) + ":" +
@@ -118,9 +124,13 @@ class Judge {
       : instructions_(instructions), errors_(instructions.size()) {}
 
   std::vector<std::string> run() {
-    std::vector<size_t> all;
-    for (size_t i = 0; i < instructions_.size(); ++i) all.push_back(i);
-    judge(all);
+    for (const char* target : {"sm_90a", "sm_100a"}) {
+      std::vector<size_t> all;
+      for (size_t i = 0; i < instructions_.size(); ++i)
+        if (target_of(instructions_[i]) == target) all.push_back(i);
+      target_ = target;
+      if (!all.empty()) judge(all);
+    }
     return errors_;
   }
 
@@ -153,7 +163,7 @@ class Judge {
 
   // Instructions of .cta_group::2 get a function of their own: the two groups may not be mixed.
   std::vector<size_t> write_module(const std::vector<size_t>& open) {
-    text_ = header("sm_100a");
+    text_ = header(target_);
     std::vector<size_t> at_line(4, none);
     for (const bool pair : {false, true}) {
       text_ += std::string(".visible .entry ") + (pair ? "k2" : "k1") + "(.param .u64 out) {\n" +
@@ -174,7 +184,7 @@ class Judge {
   static constexpr const char* poison = "no_such_instruction";
   const std::vector<std::string>& instructions_;
   std::vector<std::string> errors_;
-  std::string text_;
+  std::string text_, target_;
 };
 
 }  // namespace

@@ -23,9 +23,12 @@ std::unique_ptr<emu::ptx::Module> load(const std::string& text, int compute_capa
 // The code of the only function of module_text(body).
 std::vector<emu::ptx::Instr> code(const std::string& body);
 
+// The target whose instruction this is: sm_90a has wgmma, sm_100a everything else.
+std::string target_of(const std::string& instruction);
+
 // "line:column: text" of the refusal, or "accepted".
 std::string verdict(const std::string& text, int compute_capability = 100);
-// The same for a body; lines count from 1 in the body.
+// The same for a body, for its target_of(); lines count from 1 in the body.
 std::string body_verdict(const std::string& body);
 
 bool have_ptxas();

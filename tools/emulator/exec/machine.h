@@ -28,6 +28,7 @@
 #include "../unit/tensor_memory.h"
 #include "divergence.h"
 #include "named_barrier.h"
+#include "warpgroup.h"
 
 namespace emu {
 
@@ -121,6 +122,16 @@ class Warp {
   // tcgen05.ld: the register has no value until tcgen05.wait::ld gives it one with set().
   void set_pending(const ptx::Operand& op, uint32_t lanes);
 
+  // wgmma: a register belongs to the operations that use it until wgmma.wait_group; whoever else
+  // reads or writes it is a Fault, and so is an operation on one that was accessed since the last
+  // wgmma.fence. `shape`: operations of one shape may follow each other on an accumulator.
+  void wgmma_fence();
+  void begin_wgmma_fragment(const ptx::Operand& op);
+  void begin_wgmma_accumulator(const ptx::Operand& op, uint32_t shape, bool accumulate);
+  void end_wgmma(const ptx::Operand& op);
+  const uint64_t* wgmma_values(const ptx::Operand& op, Row& scratch) const;
+  uint64_t* wgmma_row(const ptx::Operand& op) { return &values_[size_t(op.reg) * 32]; }
+
   // The thread's identity.
   uint32_t thread(uint32_t lane) const { return index * 32 + lane; }
 
@@ -134,9 +145,24 @@ class Warp {
   uint64_t special(ptx::Special s, uint32_t lane) const;
   uint64_t symbol(const ptx::Operand& op) const;
   [[noreturn]] void no_value(const ptx::Operand& op, uint32_t lanes_without_value) const;
-  std::vector<uint64_t> values_;                // slot * 32 + lane
-  std::vector<uint32_t> defined_;               // per slot: lanes that hold a value
-  std::vector<uint32_t> pending_;               // per slot: lanes owned by a tcgen05.ld
+  const char* name_of(const ptx::Operand& op) const;
+  // An ordinary access; nothing in kernels without wgmma.
+  void touch(uint32_t slot) const {
+    if (!touched_.empty()) touched_[slot] = wgmma_fences_;
+  }
+  void check_write(const ptx::Operand& op, uint32_t slot) const;
+  void require_fenced(const ptx::Operand& op) const;
+  std::vector<uint64_t> values_;   // slot * 32 + lane
+  std::vector<uint32_t> defined_;  // per slot: lanes that hold a value
+  std::vector<uint32_t> pending_;  // per slot: lanes owned by a tcgen05.ld
+  struct WgmmaUse {
+    uint16_t accumulators = 0, fragments = 0;  // operations in flight
+    uint32_t shape = 0;
+    bool any() const { return accumulators || fragments; }
+  };
+  std::vector<WgmmaUse> wgmma_;            // per slot, once there was a wgmma.fence
+  mutable std::vector<uint32_t> touched_;  // per slot, likewise: wgmma_fences_ at the last access
+  uint32_t wgmma_fences_ = 0;
   std::map<uint32_t, std::string> why_;         // of slots that undefine() was given a reason for
   Row sink_;                                    // where results for `_` go
   uint64_t cached_begin_ = 1, cached_end_ = 0;  // the allocation that global() hit last
@@ -166,6 +192,7 @@ class Cta {
   CtaUnits units;           // copy groups, the tcgen05 pipe
   NamedBarriers barriers;
   std::vector<std::unique_ptr<Warp>> warps;
+  std::vector<Warpgroup> warpgroups;  // those that used wgmma
   Counters counters;
   uint32_t live_warps = 0;
   bool told_no = false;  // has seen that a clusterlaunchcontrol request failed: may ask no more

@@ -20,9 +20,18 @@ Warp::Warp(Cta& owner, uint32_t i, uint32_t existing)
       defined_(owner.cluster.launch.function->register_slots),
       pending_(owner.cluster.launch.function->register_slots) {}
 
-void Warp::no_value(const Operand& op, uint32_t lanes_without) const {
+const char* Warp::name_of(const Operand& op) const {
   const auto& names = cta.cluster.launch.function->register_names;
-  const char* name = op.reg < names.size() ? names[op.reg].c_str() : "?";
+  return op.reg < names.size() ? names[op.reg].c_str() : "?";
+}
+
+void Warp::no_value(const Operand& op, uint32_t lanes_without) const {
+  const char* name = name_of(op);
+  if (!wgmma_.empty() && wgmma_[op.reg].any())
+    throw Fault(FaultKind::ordering,
+                format("register %s is read while a wgmma.mma_async that uses it is not known to "
+                       "be complete: wgmma.wait_group first",
+                       name));
   if (pending_[op.reg] & lanes_without)
     throw Fault(
         FaultKind::ordering,
@@ -48,6 +57,7 @@ uint64_t Warp::get(const Operand& op, uint32_t lane, uint32_t part) const {
   switch (op.kind) {
     case Operand::Kind::reg:
       if (!(defined_[op.reg + part] >> lane & 1)) no_value(op, 1u << lane);
+      touch(op.reg + part);
       return values_[size_t(op.reg + part) * 32 + lane];
     case Operand::Kind::imm: return part ? (op.imm < 0 ? ~0ull : 0) : uint64_t(op.imm);
     case Operand::Kind::special: return special(op.special, lane);
@@ -66,6 +76,7 @@ uint64_t width_mask(ptx::Type declared) {
 void Warp::set(const Operand& op, uint32_t lane, uint64_t bits, uint32_t part) {
   if (op.kind == Operand::Kind::sink) return;
   uint32_t slot = op.reg + part;
+  check_write(op, slot);
   values_[size_t(slot) * 32 + lane] = bits & width_mask(op.declared);
   defined_[slot] |= 1u << lane;
   pending_[slot] &= ~(1u << lane);
@@ -76,6 +87,7 @@ const uint64_t* Warp::source(const Operand& op, uint32_t active, Row& scratch,
   if (op.kind == Operand::Kind::reg) {
     uint32_t slot = op.reg + part;
     if (uint32_t missing = active & ~defined_[slot]) no_value(op, missing);
+    touch(slot);
     return &values_[size_t(slot) * 32];
   }
   if (op.kind == Operand::Kind::special)
@@ -88,6 +100,7 @@ const uint64_t* Warp::source(const Operand& op, uint32_t active, Row& scratch,
 uint64_t* Warp::destination(const Operand& op, uint32_t active, uint32_t part) {
   if (op.kind == Operand::Kind::sink) return sink_;
   uint32_t slot = op.reg + part;
+  check_write(op, slot);
   defined_[slot] |= active;
   pending_[slot] &= ~active;
   return &values_[size_t(slot) * 32];
@@ -112,6 +125,7 @@ uint32_t Warp::guarded(const ptx::Instr& in, uint32_t mask) const {
 uint32_t Warp::defined(const Operand& op, uint32_t active) const {
   if (op.kind != Operand::Kind::reg) return active;
   if (uint32_t owned = pending_[op.reg] & active) no_value(op, owned);
+  if (!wgmma_.empty() && wgmma_[op.reg].any()) no_value(op, active);
   return defined_[op.reg] & active;
 }
 

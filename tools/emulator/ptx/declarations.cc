@@ -111,7 +111,9 @@ RegisterDeclaration parse_registers(Cursor& in) {
   out.type = parse_type(in);
   // Of the packed types only .f16x2 is a register type; 16-bit floats other than f16 live in .b16.
   const bool packed = class_of(out.type) == 'x' && out.type != Type::f16x2;
-  if (packed || out.type == Type::bf16 || out.type == Type::tf32 || out.type == Type::b1024)
+  const bool small = class_of(out.type) == 'f' && bits_of(out.type) == 8;
+  if (packed || small || out.type == Type::bf16 || out.type == Type::tf32 ||
+      out.type == Type::b1024)
     throw PtxError(pos, "." + std::string(text_of(out.type)) + " is no register type");
   do {
     RegisterName n;

@@ -179,6 +179,7 @@ class SlotReader : Reader {
     rest_.remove_prefix(1);
     if (braces) {
       slot.kind = accept('/') ? Slot::Kind::parts : Slot::Kind::vector;
+      if (accept('4')) slot.elements = 4;
       slot.sink = slot.kind == Slot::Kind::parts && slot.destination;
       expect('}');
     }

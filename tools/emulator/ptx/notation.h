@@ -54,7 +54,7 @@ bool matches(const Pattern& pattern, Suffixes& left);
 struct Slot {
   enum class Kind : uint8_t {
     scalar,   // d, a
-    vector,   // {d}, {a}
+    vector,   // {d}, {a}, {a4}
     any,      // d*: a vector if the instruction has .v2 .. .v8
     parts,    // {d/}
     address,  // [a]: in the instruction's space;  [s] and [g]: in_space
@@ -73,6 +73,7 @@ struct Slot {
   bool wider = false;  // d+
   bool register_only = false, constant_only = false, variable = false, special = false;
   bool optional = false;
+  uint8_t elements = 0;        // {a4}; 0: as the instruction's modifiers say
   Mod only_with = Mod::count;  // {.x, b}
 };
 

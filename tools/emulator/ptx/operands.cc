@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Operand checks as ptxas 13.0 does them: what it refuses is refused here. The reverse is not quite
 // true: 16- and 32-bit registers as generic addresses, .f16x2 registers as integers, constant
-// expressions, and the names of variables of another space in generic addresses pass ptxas, not us.
+// expressions, a constant scale-d of wgmma, and the names of variables of another space in generic
+// addresses pass ptxas, not us.
 #include "operands.h"
 
 #include <bit>
@@ -153,7 +154,8 @@ class Fitter {
     const Type type = type_of(slot, out_);
     switch (slot.kind) {
       case Slot::Kind::scalar: return scalar(slot, type, p, out);
-      case Slot::Kind::vector: return vector(slot, type, vector_length(out_), p, out);
+      case Slot::Kind::vector:
+        return vector(slot, type, slot.elements ? slot.elements : vector_length(out_), p, out);
       case Slot::Kind::any:
         return has_vector_modifier(out_) ? vector(slot, type, vector_length(out_), p, out)
                                          : no_sink(p, slot, type, out);
@@ -351,6 +353,7 @@ uint32_t vector_length(const Instr& in) {
   if (in.has(Mod::v2)) return 2;
   if (in.has(Mod::v4)) return 4;
   if (in.has(Mod::v8)) return 8;
+  if (const uint32_t n = wgmma_shape(in).n) return in.type() == Type::f16 ? n / 4 : n / 2;
   const uint32_t per = in.has(Mod::shape_16x128b) ? 2 : in.has(Mod::shape_16x256b) ? 4 : 1;
   for (uint32_t i = 0; i < 8; ++i)
     if (in.has(Mod(uint32_t(Mod::x1) + i))) return per << i;
@@ -360,6 +363,14 @@ uint32_t vector_length(const Instr& in) {
   return 1;
 }
 static_assert(uint32_t(Mod::x128) == uint32_t(Mod::x1) + 7);
+
+WgmmaShape wgmma_shape(const Instr& in) {
+  constexpr uint32_t first = uint32_t(Mod::m64n8k8), count = 3 * 32;
+  for (uint32_t i = 0; i < count; ++i)
+    if (in.has(Mod(first + i))) return {8 * (i / 3 + 1), 8u << i % 3};
+  return {};
+}
+static_assert(uint32_t(Mod::m64n256k32) == uint32_t(Mod::m64n8k8) + 3 * 32 - 1);
 
 Space space_of(const Instr& in) {
   if (in.has(Mod::shared) || in.has(Mod::shared_cta)) return Space::shared_cta;

@@ -29,6 +29,12 @@ bool compatible(Type declared, Type want, bool wider);
 // How many registers a vector operand has: 2 for .v2, 64 for .16x256b.x16.
 uint32_t vector_length(const Instr& in);
 
+// The N and K of a wgmma.mma_async, 0 for everything else.
+struct WgmmaShape {
+  uint32_t n = 0, k = 0;
+};
+WgmmaShape wgmma_shape(const Instr& in);
+
 // The state space in the instruction's modifiers, generic if there is none.
 Space space_of(const Instr& in);
 

@@ -121,6 +121,16 @@ std::string createpolicy(const Instr& in) {
   return bits > 0 && bits <= 0x3f800000 ? "" : "the fraction is above 0 and at most 1";
 }
 
+// Two signs and up to two transpositions behind scale-d.
+std::string wgmma_mma_async(const Instr& in) {
+  for (size_t i = 4; i < in.ops.size(); ++i) {
+    const int32_t value = int32_t(constant(in, i, 1));
+    if (i < 6 && value != 1 && value != -1) return "the sign of an operand is 1 or -1";
+    if (i >= 6 && value != 0 && value != 1) return "a transposition is 0 or 1";
+  }
+  return "";
+}
+
 struct Row {
   std::string_view opcode;
   Rule rule;
@@ -143,6 +153,7 @@ constexpr Row rows[] = {
     {"tcgen05.alloc", tcgen05_columns},
     {"tcgen05.dealloc", tcgen05_columns},
     {"tcgen05.mma", tcgen05_mma},
+    {"wgmma.mma_async", wgmma_mma_async},
     {"setmaxnreg", setmaxnreg},
     {"fence.proxy", fence_proxy},
     {"tensormap.replace", tensormap_replace},

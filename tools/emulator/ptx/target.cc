@@ -11,6 +11,7 @@ bool Target::has(Since since) const {
     case Since::any: return true;
     case Since::sm_90: return number >= 90;
     case Since::sm_90a: return (number == 90 || number >= 100) && variant != 0;
+    case Since::only_90a: return number == 90 && variant == 'a';
     case Since::sm_100: return number >= 100;
     case Since::sm_100f: return tensor_memory && variant != 0;
     case Since::sm_100a: return tensor_memory && variant == 'a';
@@ -40,6 +41,7 @@ const char* describe(Since since) {
     case Since::any: return "any target";
     case Since::sm_90: return "sm_90 or newer";
     case Since::sm_90a: return "sm_90a or an a or f variant of a newer one";
+    case Since::only_90a: return "sm_90a";
     case Since::sm_100: return "sm_100 or newer";
     case Since::sm_100f: return "sm_100a or sm_100f";
     case Since::sm_100a:

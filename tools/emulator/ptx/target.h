@@ -8,7 +8,16 @@
 namespace emu::ptx {
 
 // The first column of opcodes.def, explained there.
-enum class Since : unsigned char { any, sm_90, sm_90a, sm_100, sm_100f, sm_100a, sm_100a_110a };
+enum class Since : unsigned char {
+  any,
+  sm_90,
+  sm_90a,
+  only_90a,
+  sm_100,
+  sm_100f,
+  sm_100a,
+  sm_100a_110a
+};
 
 struct Target {
   int number = 0;    // 100

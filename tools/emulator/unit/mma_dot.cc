@@ -13,7 +13,7 @@
 namespace emu {
 namespace {
 
-constexpr int max_depth = 32, model_bits = 25, zero_exponent = -126;
+constexpr int max_depth = 32, wide_bits = 25, narrow_bits = 13, zero_exponent = -126;
 constexpr uint8_t nan_scale = 0xFF;
 using Class = Element::Class;
 
@@ -29,7 +29,7 @@ struct Columns {
 };
 
 struct Step {
-  int depth, up, accumulator_up;  // up: from a product's fraction bits to the model's
+  int model_bits, depth, up, accumulator_up;  // up: from a product's fraction bits to the model's
   AccumulatorType type;
   bool raises, saturate;
   int32_t scale_d;
@@ -76,10 +76,11 @@ EMU_INLINE Accumulator decode_accumulator(uint32_t bits, AccumulatorType type) {
   return {negative ? -magnitude : magnitude, magnitude ? exponent : zero_exponent};
 }
 
-// |value| << up >> down with the sign put back: cutting is toward zero.
+// |value| << up >> down, or >> -up, with the sign put back: cutting is toward zero.
 EMU_INLINE int32_t cut(int32_t value, int32_t up, int32_t down) {
   const int32_t sign = value >> 31;
-  const uint32_t magnitude = uint32_t((value ^ sign) - sign) << up >> std::min(down, 31);
+  const uint32_t magnitude =
+      uint32_t((value ^ sign) - sign) << std::max(up, 0) >> std::min(down - std::min(up, 0), 31);
   return (int32_t(magnitude) ^ sign) - sign;
 }
 
@@ -165,10 +166,12 @@ EMU_CLONES void run_columns(const std::vector<Row>& rows, const std::vector<Row>
     add_products(rows[r], columns, c, s, sums);
     if (s.type == AccumulatorType::f16)
       for (int n = 0; n < mma_width; ++n)
-        result[n] = round_to_half(sums.sum[n], sums.largest[n] - model_bits);
-    else if (!round_normal(sums, model_bits, result))
+        result[n] = round_to_half(sums.sum[n], sums.largest[n] - s.model_bits);
+    else if (!round_normal(sums, s.model_bits, result))
       for (int n = 0; n < mma_width; ++n)
-        result[n] = round_toward_zero(sums.sum[n], sums.largest[n] - model_bits);
+        result[n] = round_toward_zero(sums.sum[n], sums.largest[n] - s.model_bits);
+    if (s.model_bits == narrow_bits && s.type == AccumulatorType::f32)
+      for (int n = 0; n < mma_width; ++n) result[n] &= ~0u << (23 - narrow_bits);
     if (rows[r].special || columns.special || any_special(c, s.type))
       for (uint32_t n = 0; n < used; ++n)
         result[n] = special(rows[r], b[first + n], c[n], s).value_or(result[n]);
@@ -201,7 +204,9 @@ void mma_dot(const DotOperands& o, uint32_t* d, size_t stride) {
     a.push_back(load_row(o.a_type, o.a + r * 32, o.sfa ? o.sfa + r : nullptr, o.negate_a));
   for (uint32_t r = 0; r < o.n; ++r)
     b.push_back(load_row(o.b_type, o.b + r * 32, o.sfb ? o.sfb + r : nullptr, o.negate_b));
-  const Step s{int(element_count(o.a_type)),
+  const int model_bits = o.narrow ? narrow_bits : wide_bits;
+  const Step s{model_bits,
+               int(element_count(o.a_type)),
                model_bits - fraction_bits(o.a_type) - fraction_bits(o.b_type),
                model_bits - (o.d_type == AccumulatorType::f16 ? 10 : 23),
                o.d_type,
