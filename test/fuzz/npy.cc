@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {
     const nvfp4_tool::Matrix m = nvfp4_tool::read_npy(file, "input");
     fuzz::expect(m.rows >= 0 && m.columns >= 0, "a size below 0");
     fuzz::expect(uint64_t(m.rows) * uint64_t(m.columns) == m.values.size(), "sizes and values");
-    fuzz::expect(m.values.size() * sizeof(float) <= bytes, "more values than the file has");
+    fuzz::expect(m.values.size() * sizeof(uint16_t) <= bytes, "more values than the file has");
   } catch (const nvfp4_tool::UsageError&) {
   }
   return 0;

@@ -150,6 +150,14 @@ class Quantize(unittest.TestCase):
         np.testing.assert_array_equal(
             tiles[row // 128, ks // 4, row % 32 * 16 + row % 128 // 32 * 4 + ks % 4], padded)
 
+    def test_fp16_in_either_order(self):
+        x = np.random.default_rng(11).standard_normal((7, 64)).astype(np.float16)
+        x[0, :3] = [6e-8, -65504, 0]  # a subnormal, the largest
+        by_rows = self.files(x)[1:]
+        for other in (self.files(np.asfortranarray(x))[1:], self.files(x.astype(np.float32))[1:]):
+            for one, two in zip(by_rows, other):
+                np.testing.assert_array_equal(one, two)
+
     def test_a_given_tensor_scale_and_values_that_are_not_finite(self):
         x = np.ones((2, 32), np.float32)
         x[0, 0], x[1, 20] = np.nan, np.inf
@@ -164,7 +172,7 @@ class Quantize(unittest.TestCase):
                 (np.ones((2, 40), np.float32), (), "multiple of 16"),
                 (np.ones((0, 32), np.float32), (), "positive"),
                 (np.ones((2, 2, 32), np.float32), (), "3 dimensions"),
-                (np.ones((2, 32), np.int32), (), "fp32"),
+                (np.ones((2, 32), np.int32), (), "fp32 or fp16"),
                 (good, ("--layout", "8x4"), "--layout"),
                 (good, ("--tensor-scale", "-1"), "tensor_scale"),
                 (good, ("--tensor-scale", "nan"), "tensor_scale")]:

@@ -64,6 +64,40 @@ TEST_CASE("cuBLASLt 6288786: calls that a capture does not allow", "[regression]
   }
 }
 
+// A graph of the whole model failed as soon as it held an FP4 product.
+TEST_CASE("vllm #21367: an FP4 product inside a graph of the whole model", "[regression]") {
+  USE_GPU(gpu);
+  const support::Driver& driver = gpu.driver;
+  // Two products in one graph, the second on a D that the first one does not touch.
+  const Problem first = make_problem({33, 72, 320}, Data::exact, 357);
+  const Problem second = forced(EACH_VARIANT, make_problem({130, 40, 192}, Data::exact, 358));
+  const support::DeviceGemm one(driver, first), two(driver, second);
+  CUstream stream = nullptr;
+  CUgraph graph = nullptr;
+  CUgraphExec model = nullptr;
+  driver.check(driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  driver.check(driver.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), "begin");
+  CHECK(one.enqueue(stream) == NVFP4_SUCCESS);
+  CHECK(two.enqueue(stream) == NVFP4_SUCCESS);
+  driver.check(driver.cuStreamEndCapture(stream, &graph), "cuStreamEndCapture");
+  CHECK(two.d() == std::vector<uint16_t>(130 * 40, 0xFFFF));  // recorded, not run
+  driver.check(driver.cuGraphInstantiateWithFlags(&model, graph, 0), "instantiate");
+  for (int step = 0; step < 3; ++step) {
+    driver.check(driver.cuGraphLaunch(model, stream), "cuGraphLaunch");
+    driver.check(driver.cuStreamSynchronize(stream), "cuStreamSynchronize");
+    CHECK(support::compare_bits(first.shape, one.d(), support::reference(first)).passed());
+    CHECK(support::compare_bits(second.shape, two.d(), support::reference(second)).passed());
+    // The next step must write D again.
+    const CUdeviceptr d = reinterpret_cast<CUdeviceptr>(two.desc.d);
+    driver.check(driver.cuMemsetD8(d, 0xFF, 130 * 40 * 2), "cuMemsetD8");
+  }
+  CHECK(one.damage() == "");
+  CHECK(two.damage() == "");
+  driver.check(driver.cuGraphExecDestroy(model), "cuGraphExecDestroy");
+  driver.check(driver.cuGraphDestroy(graph), "cuGraphDestroy");
+  driver.check(driver.cuStreamDestroy(stream), "cuStreamDestroy");
+}
+
 // Tensor maps kept the addresses of the tuning run; results had a cosine of 0.5.
 TEST_CASE("nvfp4-megamoe-kernel: tensor maps bound to the addresses of the first call",
           "[regression]") {

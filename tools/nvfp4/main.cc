@@ -57,7 +57,7 @@ CLI::App* add_quantize(CLI::App& app, QuantizeOptions& options) {
   CLI::App* quantize = app.add_subcommand("quantize",
                                           "a matrix to NVFP4: PREFIX.codes.npy, .scales.npy, "
                                           ".tensor_scale.npy; no driver");
-  quantize->add_option("matrix", options.path, "a .npy file, fp32 [rows, K]")
+  quantize->add_option("matrix", options.path, "a .npy file, fp32 or fp16 [rows, K]")
       ->required()
       ->check(CLI::ExistingFile);
   quantize->add_option("--out", options.out, "PREFIX of the files that are written")->required();
@@ -82,10 +82,10 @@ CLI::App* add_run(CLI::App& app, RunOptions& options) {
   CLI::Option* alpha =
       run->add_option("--alpha", options.alpha, "multiplier, instead of the data's");
   CLI::Option* a =
-      run->add_option("--a", options.a_path, "A from a .npy file, fp32 [M, K], quantised")
+      run->add_option("--a", options.a_path, "A from a .npy file, fp32 or fp16 [M, K], quantised")
           ->check(CLI::ExistingFile);
   CLI::Option* b =
-      run->add_option("--b", options.b_path, "B from a .npy file, fp32 [N, K], quantised")
+      run->add_option("--b", options.b_path, "B from a .npy file, fp32 or fp16 [N, K], quantised")
           ->check(CLI::ExistingFile);
   CLI::Option* out = run->add_option("--out", options.out_path, "write D to a .npy file, as fp32");
   CLI::Option* variant =

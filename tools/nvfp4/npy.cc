@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "nvfp4/npy.h"
 
-#if __has_include(<xtensor/io/xnpy.hpp>)  // 0.26 sorted its headers into folders
-#include <xtensor/containers/xadapt.hpp>
-#include <xtensor/io/xnpy.hpp>
-#else
-#include <xtensor/xadapt.hpp>
-#include <xtensor/xnpy.hpp>
-#endif
-
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 
 #include "nvfp4/commands.h"
+#include "support/formats.h"
 
 namespace nvfp4_tool {
 
@@ -23,7 +17,7 @@ namespace {
 constexpr size_t kLongestHeader = 4096;
 
 [[noreturn]] void refuse(const std::string& name, const std::string& why) {
-  throw UsageError(name + ": expected fp32 values in NumPy's format: " + why);
+  throw UsageError(name + ": expected fp32 or fp16 values in NumPy's format: " + why);
 }
 
 // The text between the magic and the values, as numpy.lib.format describes it.
@@ -57,6 +51,7 @@ std::vector<uint64_t> sizes_of(const std::string& tuple, const std::string& name
 }
 
 struct Layout {
+  size_t value_bytes;  // 4: fp32, 2: fp16
   uint64_t rows, columns;
   bool columns_first;  // Fortran's order
 };
@@ -68,25 +63,45 @@ Layout layout_of(const std::string& header, const std::string& name) {
   std::sscanf(header.c_str(), "{'descr': '%15[^']', 'fortran_order': %7[a-zA-Z], 'shape': (%n",
               type, order, &shape);
   if (shape < 0) refuse(name, "a header that numpy.save does not write");
-  if (std::strcmp(type, "<f4") != 0) refuse(name, std::string("values of type ") + type);
+  const bool f32 = std::strcmp(type, "<f4") == 0;
+  if (!f32 && std::strcmp(type, "<f2") != 0) refuse(name, std::string("values of type ") + type);
   const std::vector<uint64_t> sizes = sizes_of(header.substr(static_cast<size_t>(shape)), name);
   if (sizes.size() != 2) {
     throw UsageError(name + ": has " + std::to_string(sizes.size()) + " dimensions, not 2");
   }
-  return {sizes[0], sizes[1], std::strcmp(order, "True") == 0};
+  return {f32 ? 4u : 2u, sizes[0], sizes[1], std::strcmp(order, "True") == 0};
 }
 
 // How many values there are before anything is allocated: the header may say what it likes.
 size_t count_values(std::istream& file, const Layout& layout, const std::string& name) {
   const auto first = file.tellg();
   file.seekg(0, std::ios::end);
-  const uint64_t there = static_cast<uint64_t>(file.tellg() - first) / sizeof(float);
+  const uint64_t there = static_cast<uint64_t>(file.tellg() - first) / layout.value_bytes;
   file.seekg(first);
   uint64_t wanted = 0;
   if (__builtin_mul_overflow(layout.rows, layout.columns, &wanted) || wanted > there) {
     throw UsageError(name + ": is shorter than its header says");
   }
   return wanted;
+}
+
+template <typename Stored>
+std::vector<Stored> stored_values(std::istream& file, size_t count, const std::string& name) {
+  std::vector<Stored> values(count);
+  file.read(reinterpret_cast<char*>(values.data()),
+            static_cast<std::streamsize>(count * sizeof(Stored)));
+  if (!file) throw UsageError(name + ": is shorter than its header says");
+  return values;
+}
+
+std::vector<float> values_of(std::istream& file, const Layout& layout, const std::string& name) {
+  const size_t count = count_values(file, layout, name);
+  if (layout.value_bytes == sizeof(float)) return stored_values<float>(file, count, name);
+  const std::vector<uint16_t> halves = stored_values<uint16_t>(file, count, name);
+  std::vector<float> values(count);
+  std::transform(halves.begin(), halves.end(), values.begin(),
+                 [](uint16_t bits) { return static_cast<float>(support::f16_value(bits)); });
+  return values;
 }
 
 }  // namespace
@@ -101,10 +116,7 @@ Matrix load_npy(const std::string& path) {
 // test/fuzz/npy.cc found all three).
 Matrix read_npy(std::istream& file, const std::string& name) {
   const Layout layout = layout_of(header_of(file, name), name);
-  std::vector<float> values(count_values(file, layout, name));
-  file.read(reinterpret_cast<char*>(values.data()),
-            static_cast<std::streamsize>(values.size() * sizeof(float)));
-  if (!file) throw UsageError(name + ": is shorter than its header says");
+  std::vector<float> values = values_of(file, layout, name);
   Matrix m;
   m.rows = static_cast<int64_t>(layout.rows);
   m.columns = static_cast<int64_t>(layout.columns);
@@ -114,13 +126,6 @@ Matrix read_npy(std::istream& file, const std::string& name) {
     m.values[i] = values[i % layout.columns * layout.rows + i / layout.columns];
   }
   return m;
-}
-
-void save_npy(const std::string& path, int64_t batches, int64_t rows, int64_t columns,
-              const std::vector<float>& values) {
-  std::vector<size_t> shape = {size_t(rows), size_t(columns)};
-  if (batches != 1) shape.insert(shape.begin(), size_t(batches));
-  xt::dump_npy(path, xt::adapt(values, shape));
 }
 
 }  // namespace nvfp4_tool

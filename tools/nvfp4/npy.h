@@ -14,13 +14,9 @@ struct Matrix {
   std::vector<float> values;  // row-major
 };
 
-// fp32, two dimensions; throws UsageError otherwise. `name` is for its sentence.
+// fp32 or fp16, two dimensions; throws UsageError otherwise. `name` is for its sentence.
 Matrix load_npy(const std::string& path);
 Matrix read_npy(std::istream& file, const std::string& name);
-
-// [batches, rows, columns], or two dimensions where batches is 1.
-void save_npy(const std::string& path, int64_t batches, int64_t rows, int64_t columns,
-              const std::vector<float>& values);
 
 // Any shape, values in C's order.
 void save_npy(const std::string& path, const std::vector<size_t>& shape,

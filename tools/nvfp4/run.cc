@@ -73,7 +73,9 @@ void save(const std::string& path, const support::Shape& s, const std::vector<ui
   std::vector<float> values(d.size());
   std::transform(d.begin(), d.end(), values.begin(),
                  [](uint16_t bits) { return float(support::f16_value(bits)); });
-  save_npy(path, s.l, s.m, s.n, values);
+  std::vector<size_t> shape = {size_t(s.m), size_t(s.n)};
+  if (s.l != 1) shape.insert(shape.begin(), size_t(s.l));
+  save_npy(path, shape, values);
 }
 
 std::string duration(const Verified& v) {
