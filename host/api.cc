@@ -64,14 +64,19 @@ nvfp4_status nvfp4_gemm_supported(const nvfp4_gemm_desc* desc, int32_t compute_c
   bool empty;
   NVFP4_TRY(check_gemm(desc, Caller::run, &empty));
   Plan plan;
-  return empty ? NVFP4_SUCCESS : make_plan(*desc, compute_capability, &plan);
+  if (empty) return NVFP4_SUCCESS;
+  NVFP4_TRY(make_plan(*desc, compute_capability, &plan));
+  return desc->k == 0 ? NVFP4_SUCCESS : check_workspace(*desc, plan.workspace_bytes);
 }
 
 nvfp4_status nvfp4_gemm_workspace_bytes(const nvfp4_gemm_desc* desc, int32_t compute_capability,
                                         uint64_t* bytes) {
   NVFP4_TRY(rule_not_null("bytes", bytes));
-  NVFP4_TRY(nvfp4_gemm_supported(desc, compute_capability));
-  *bytes = 0;  // no variant splits K
+  bool empty;
+  NVFP4_TRY(check_gemm(desc, Caller::run, &empty));
+  Plan plan{};
+  if (!empty) NVFP4_TRY(make_plan(*desc, compute_capability, &plan));
+  *bytes = plan.workspace_bytes;  // 0 where K is: D is filled
   return NVFP4_SUCCESS;
 }
 

@@ -20,6 +20,10 @@ nvfp4_status check_gemm(const nvfp4_gemm_desc* desc, Caller caller, bool* empty)
 nvfp4_status check_addresses_struct(const nvfp4_gemm_addresses& addresses);
 nvfp4_status check_new_addresses(const nvfp4_gemm_desc& desc);
 
+// The workspace of a problem that passed check_gemm and needs that many bytes of it: there, large
+// enough, apart from D and from what is read.
+nvfp4_status check_workspace(const nvfp4_gemm_desc& desc, uint64_t bytes);
+
 nvfp4_status check_quantize(const float* x, int64_t x_ld, int64_t rows, int64_t k,
                             float tensor_scale, const void* codes, int64_t codes_ld,
                             const void* scales, int32_t scale_layout, bool* empty);

@@ -306,7 +306,7 @@ bool array_extent(int64_t l, int64_t stride, int64_t rows, int64_t ld, int64_t c
   return extent(l, l == 1 ? 0 : stride, matrix, units);
 }
 
-nvfp4_status check_apart(const AddressRange& d, const Operand& x) {
+nvfp4_status check_apart(const char* name, const AddressRange& d, const Operand& x) {
   int64_t elements, one, scales;
   if (!array_extent(x.l, x.stride, x.rows, x.ld, x.k, &elements)) return too_far(x.name);
   if (!scale_bytes(x.rows, x.k, x.layout, &one) ||
@@ -315,23 +315,27 @@ nvfp4_status check_apart(const AddressRange& d, const Operand& x) {
   }
   AddressRange range;
   NVFP4_TRY(rule_address_range(x.name, x.elements, elements / 2, &range));
-  NVFP4_TRY(rule_apart("d", d, x.name, range));
+  NVFP4_TRY(rule_apart(name, d, x.name, range));
   NVFP4_TRY(rule_address_range(x.scales_name, x.scales, scales, &range));
-  return rule_apart("d", d, x.scales_name, range);
+  return rule_apart(name, d, x.scales_name, range);
 }
 
-nvfp4_status check_overlap(const nvfp4_gemm_desc& g) {
+nvfp4_status range_of_d(const nvfp4_gemm_desc& g, AddressRange* range) {
   constexpr int64_t kBytesF16 = 2;
   int64_t elements, bytes;
   if (!array_extent(g.l, g.d_batch_stride, g.m, g.d_ld, g.n, &elements) ||
       !multiply(elements, kBytesF16, &bytes)) {
     return too_far("d");
   }
+  return rule_address_range("d", g.d, bytes, range);
+}
+
+nvfp4_status check_overlap(const nvfp4_gemm_desc& g) {
   AddressRange d;
-  NVFP4_TRY(rule_address_range("d", g.d, bytes, &d));
+  NVFP4_TRY(range_of_d(g, &d));
   if (g.k == 0) return NVFP4_SUCCESS;
-  NVFP4_TRY(check_apart(d, operand_a(g)));
-  return check_apart(d, operand_b(g));
+  NVFP4_TRY(check_apart("d", d, operand_a(g)));
+  return check_apart("d", d, operand_b(g));
 }
 
 }  // namespace
@@ -351,6 +355,24 @@ nvfp4_status check_gemm(const nvfp4_gemm_desc* desc, Caller caller, bool* empty)
   NVFP4_TRY(check_leading_dimensions(g));
   NVFP4_TRY(check_strides(g));
   return check_overlap(g);
+}
+
+nvfp4_status check_workspace(const nvfp4_gemm_desc& desc, uint64_t bytes) {
+  if (bytes == 0) return NVFP4_SUCCESS;
+  NVFP4_TRY(rule_not_null("workspace", desc.workspace));
+  if (desc.workspace_bytes < bytes) {
+    return fail(NVFP4_STATUS_INVALID_VALUE,
+                "workspace_bytes = %" PRIu64 " is less than the %" PRIu64
+                " that nvfp4_gemm_workspace_bytes() says",
+                desc.workspace_bytes, bytes);
+  }
+  AddressRange workspace, d;
+  NVFP4_TRY(
+      rule_address_range("workspace", desc.workspace, static_cast<int64_t>(bytes), &workspace));
+  NVFP4_TRY(range_of_d(desc, &d));
+  NVFP4_TRY(rule_apart("workspace", workspace, "d", d));
+  NVFP4_TRY(check_apart("workspace", workspace, operand_a(desc)));
+  return check_apart("workspace", workspace, operand_b(desc));
 }
 
 nvfp4_status check_addresses_struct(const nvfp4_gemm_addresses& addresses) {

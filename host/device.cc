@@ -83,11 +83,13 @@ nvfp4_status ready_all_kernels(const Site& site) {
   NVFP4_TRY(find_capability(site.capability, &plan.capability_index));
   const RelaxedCapture relaxed(*site.driver);
   for (uint32_t i = 0; i < kVariantCount; ++i) {
-    LoadedKernel loaded;
+    LoadedKernel loaded{};
     plan.variant_index = i;
     plan.variant = &variant_at(i);
+    if (!serves(*plan.variant, plan.capability_index)) continue;
     NVFP4_TRY(ready_kernel(site, plan, &loaded));
     NVFP4_TRY(load_into_context(*site.driver, loaded.kernel));
+    if (loaded.tokens != nullptr) NVFP4_TRY(load_into_context(*site.driver, loaded.tokens));
   }
   return NVFP4_SUCCESS;
 }

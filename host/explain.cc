@@ -37,12 +37,16 @@ class Text {
 
 // ---- the speed of light -------------------------------------------------------------------------
 
-// A B200's memory at 7.68 TB/s, and its FP4 units at 32,768 operations per SM and clock of 1.5 GHz:
-// the constants by which the GPU MODE nvfp4_gemm task computes its own. A limit and not a forecast:
-// the best published times for the task's shapes are 3.3 times as long (geometric mean).
-constexpr double kBytesPerSecond = 7.68e12;
-constexpr double kClock = 1.5e9;
-constexpr double kOperationsPerClock = 32768;
+// What a GPU could do at most. B200: memory at 7.68 TB/s, FP4 units at 32,768 operations per SM and
+// clock of 1.5 GHz, the constants by which the GPU MODE nvfp4_gemm task computes its own. H200:
+// 4.8 TB/s and fp16 units at 4,096 operations at 1.98 GHz, from its data sheet. A limit and not a
+// forecast.
+struct Light {
+  double bytes_per_second, clock, operations_per_clock;
+  const char *memory, *unit, *clock_text;
+};
+constexpr Light kLight100{7.68e12, 1.5e9, 32768, "7.68 TB/s", "FP4", "1.5 GHz"};
+constexpr Light kLight90{4.8e12, 1.98e9, 4096, "4.8 TB/s", "fp16", "1.98 GHz"};
 
 struct Traffic {
   double a, b, d;  // bytes, each read or written once; scales with their operand, without padding
@@ -61,16 +65,17 @@ Traffic traffic(const nvfp4_gemm_desc& g) {
           l * 2 * m * n};
 }
 
-void add_light(const nvfp4_gemm_desc& g, int32_t sm_count, Text* text) {
+void add_light(const nvfp4_gemm_desc& g, int32_t capability, int32_t sm_count, Text* text) {
+  const Light& light = capability == 90 ? kLight90 : kLight100;
   const Traffic t = traffic(g);
   const double operations = 2 * static_cast<double>(g.m) * static_cast<double>(g.n) *
                             static_cast<double>(g.k) * static_cast<double>(g.l);
-  const double memory = t.all() / kBytesPerSecond * 1e6;
-  const double math = operations / (kOperationsPerClock * sm_count * kClock) * 1e6;
+  const double memory = t.all() / light.bytes_per_second * 1e6;
+  const double math = operations / (light.operations_per_clock * sm_count * light.clock) * 1e6;
   text->add("bytes     %.0f (A %.0f, B %.0f, D %.0f; scales included, each once)\n", t.all(), t.a,
             t.b, t.d);
-  text->add("light     %.3f us: memory %.3f at 7.68 TB/s, FP4 units %.3f at 1.5 GHz\n",
-            std::max(memory, math), memory, math);
+  text->add("light     %.3f us: memory %.3f at %s, %s units %.3f at %s\n", std::max(memory, math),
+            memory, light.memory, light.unit, math, light.clock_text);
 }
 
 // ---- the plan -----------------------------------------------------------------------------------
@@ -89,14 +94,27 @@ void add_geometry(const Plan& plan, int32_t sm_count, Text* text) {
   text->add("variant   %s\n", v.name);
   text->add("tile      %" PRIu32 " weights x %" PRIu32 " tokens, K by %" PRIu32 "\n",
             v.tile_weights, v.tile_tokens, v.tile_k);
-  text->add("stages    %" PRIu32 " of %" PRIu32 " bytes; %" PRIu32
-            " bytes of shared memory, %" PRIu32 " columns of tensor memory\n",
-            v.stages, v.stage_bytes, v.shared_bytes, v.tmem_columns);
+  text->add("stages    %" PRIu32 " of %" PRIu32 " bytes; %" PRIu32 " bytes of shared memory",
+            v.stages, v.stage_bytes, v.shared_bytes);
+  if (v.tmem_columns > 0) text->add(", %" PRIu32 " columns of tensor memory", v.tmem_columns);
+  text->add("\n");
   text->add("grid      %" PRIu32 " CTAs of %" PRIu32 " threads\n", plan.grid, v.threads);
-  text->add("waves     %.2f of %" PRId32 " SMs, one CTA each\n",
-            static_cast<double>(plan.grid) / sm_count, sm_count);
-  text->add("split     1\n");
-  text->add("workspace 0 bytes\n");
+  text->add("waves     %.2f of %" PRId32 " SMs, %s each\n",
+            static_cast<double>(plan.grid) / sm_count / v.ctas_per_sm, sm_count,
+            v.ctas_per_sm == 1 ? "one CTA" : "two CTAs");
+  text->add("split     %" PRIu32 "\n", plan.split);
+  text->add("workspace %" PRIu64 " bytes\n", plan.workspace_bytes);
+}
+
+void add_reason_sm90(const nvfp4_gemm_desc& g, const Plan& plan, Text* text) {
+  text->add("why       fewest clocks of the longest running SM, as plan_sm90.cc counts them:\n");
+  for (uint32_t i = 0; i < kVariantCount; ++i) {
+    const Variant& v = variant_at(i);
+    ChoiceSm90 choice;
+    if (!serves(v, plan.capability_index) || !choose_split_sm90(g, i, &choice)) continue;
+    text->add("          %s %s: split %" PRIu32 ", %" PRId64 " clocks\n",
+              i == plan.variant_index ? "*" : "-", v.name, choice.split, choice.clocks);
+  }
 }
 
 void add_reason(const nvfp4_gemm_desc& g, const Plan& plan, Text* text) {
@@ -104,11 +122,13 @@ void add_reason(const nvfp4_gemm_desc& g, const Plan& plan, Text* text) {
     text->add("why       desc.variant names it\n");
     return;
   }
+  if (kCapabilities[plan.capability_index] == 90) return add_reason_sm90(g, plan, text);
   text->add("why       fewest rows fetched by an SM, ceil(tiles / %" PRId64
             ") * (weights + tokens):\n",
             kWave);
   for (uint32_t i = 0; i < kVariantCount; ++i) {
     const Variant& v = variant_at(i);
+    if (!serves(v, plan.capability_index)) continue;
     int64_t matrix, tiles;
     if (count_tiles(g, v, &matrix, &tiles)) {
       text->add("          %s %s: %" PRId64 " tiles, %" PRId64 " rows\n",
@@ -127,7 +147,7 @@ void add_plan(const nvfp4_gemm_desc& g, const Plan& plan, int32_t sm_count, Text
   }
   add_images(plan, text);
   add_geometry(plan, sm_count, text);
-  add_light(g, sm_count, text);
+  add_light(g, kCapabilities[plan.capability_index], sm_count, text);
   add_reason(g, plan, text);
 }
 

@@ -25,6 +25,7 @@ const Image kImages[] = {
 #include "host/images.def"
 };
 #undef IMAGE
+constexpr const char* kTokensEntry = "nvfp4_tokens_sm90";
 constexpr size_t kImageCount = sizeof kImages / sizeof kImages[0];
 
 // The lock is only taken by a process that owns the driver (open_driver comes first), so a forked
@@ -58,8 +59,8 @@ CUresult load_library(const Driver& driver, const Image& image, CUlibrary* libra
 }
 
 // A cubin of another architecture may load and only fail here with 209: loading is lazy.
-CUresult get_kernel(const Driver& driver, size_t index, const Variant& variant, CUkernel* kernel,
-                    const char** call) {
+CUresult get_kernel(const Driver& driver, size_t index, const Variant& variant,
+                    LoadedKernel* loaded, const char** call) {
   *call = "cuLibraryLoadData";
   CUlibrary library = libraries[index];
   if (library == nullptr) {
@@ -67,7 +68,10 @@ CUresult get_kernel(const Driver& driver, size_t index, const Variant& variant, 
     if (result != CUDA_SUCCESS) return result;
   }
   *call = "cuLibraryGetKernel";
-  const CUresult result = driver.cuLibraryGetKernel(kernel, library, variant.entry);
+  CUresult result = driver.cuLibraryGetKernel(&loaded->kernel, library, variant.entry);
+  if (result == CUDA_SUCCESS && variant.workspace_tokens) {
+    result = driver.cuLibraryGetKernel(&loaded->tokens, library, kTokensEntry);
+  }
   if (result == CUDA_SUCCESS) {
     libraries[index] = library;
   } else if (libraries[index] == nullptr) {
@@ -84,7 +88,7 @@ nvfp4_status load_first_that_serves(const Driver& driver, const Plan& plan, Load
   for (size_t i = 0; i < kImageCount; ++i) {
     if ((kImages[i].capabilities & capability) == 0) continue;
     last = i;
-    result = get_kernel(driver, i, *plan.variant, &loaded->kernel, &call);
+    result = get_kernel(driver, i, *plan.variant, loaded, &call);
     log_line(LogLevel::detail, "%s: %s %s", kImages[i].label, call,
              result == CUDA_SUCCESS ? "succeeds" : "refuses");
     if (result == CUDA_SUCCESS) {

@@ -9,6 +9,7 @@ namespace nvfp4 {
 
 struct LoadedKernel {
   CUkernel kernel;
+  CUkernel tokens;    // decodes tokens into the workspace; NULL where the variant needs none
   const char* image;  // its label in images.def
 };
 

@@ -16,5 +16,7 @@ IMAGE_FILE(sm_100a, "gemm_sm100.sm_100a.cubin")
 IMAGE_FILE(sm_103a, "gemm_sm100.sm_103a.cubin")
 IMAGE_FILE(sm_100f, "gemm_sm100.sm_100f.cubin")
 IMAGE_FILE(compute_100f, "gemm_sm100.ptx")
+IMAGE_FILE(sm_90a, "gemm_sm90.sm_90a.cubin")
+IMAGE_FILE(compute_90a, "gemm_sm90.ptx")
 
         .section .note.GNU-stack, "", %progbits

@@ -3,9 +3,11 @@
 
 #include <cinttypes>
 
+#include "host/check.h"
 #include "host/explain.h"
 #include "host/formats.h"
 #include "host/log.h"
+#include "host/size.h"
 #include "host/tensor_map.h"
 
 namespace nvfp4 {
@@ -24,16 +26,20 @@ nvfp4_status encode_tokens(const Driver& driver, const nvfp4_gemm_desc& g, const
                            plan.variant->tile_tokens, &p->tokens);
 }
 
+// On 9.0 tokens are decoded by threads that read them where they are.
+bool tokens_by_tma(const Plan& plan) { return kCapabilities[plan.capability_index] != 90; }
+
 void set_plain_addresses(const nvfp4_gemm_desc& g, GemmParams* p) {
   p->weight_scales = static_cast<const uint8_t*>(g.b_scales);
   p->token_scales = static_cast<const uint8_t*>(g.a_scales);
+  p->token_codes = static_cast<const uint8_t*>(g.a);
   p->d = g.d;
 }
 
 nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
                          GemmParams* p) {
   NVFP4_TRY(encode_weights(driver, g, plan, p));
-  NVFP4_TRY(encode_tokens(driver, g, plan, p));
+  if (tokens_by_tma(plan)) NVFP4_TRY(encode_tokens(driver, g, plan, p));
   set_plain_addresses(g, p);
   const bool batches = g.l > 1;  // else the strides were not looked at and may hold anything
   p->weight_scales_batch_bytes = batches ? g.b_scales_batch_stride_bytes : 0;
@@ -47,34 +53,73 @@ nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const P
   p->tiles_n = plan.tiles_n;
   p->alpha = g.alpha;
   p->weights_are_static = g.pdl == NVFP4_PDL_ON_STATIC_WEIGHTS;
+  p->split = plan.split;
+  p->token_row_bytes = g.a_ld / 2;
+  p->token_batch_bytes = batches ? g.a_batch_stride / 2 : 0;
+  p->token_slabs = g.workspace;
+  p->m_padded = plan.tiles_m * plan.variant->tile_tokens;
+  p->batches = static_cast<uint32_t>(g.l);
   return NVFP4_SUCCESS;
+}
+
+struct Grid {
+  uint32_t ctas, threads, shared_bytes;
+  uint32_t cluster;  // CTAs
+  bool early;
+};
+
+nvfp4_status launch(const Driver& driver, CUkernel kernel, const Grid& grid,
+                    const GemmParams& params, CUstream stream) {
+  CUlaunchAttribute attributes[2]{};
+  CUlaunchConfig config{};
+  config.gridDimX = grid.ctas;
+  config.gridDimY = config.gridDimZ = 1;
+  config.blockDimX = grid.threads;
+  config.blockDimY = config.blockDimZ = 1;
+  config.sharedMemBytes = grid.shared_bytes;
+  config.hStream = stream;
+  config.attrs = attributes;
+  // The kernel may start before earlier work of the stream has finished; it waits by itself
+  // (griddepcontrol.wait), before its first read of what that work may write.
+  if (grid.early) {
+    CUlaunchAttribute& early = attributes[config.numAttrs++];
+    early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    early.value.programmaticStreamSerializationAllowed = 1;
+  }
+  if (grid.cluster > 1) {
+    CUlaunchAttribute& cluster = attributes[config.numAttrs++];
+    cluster.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    cluster.value.clusterDim = {grid.cluster, 1, 1};
+  }
+  void* arguments[] = {const_cast<GemmParams*>(&params)};  // read by the call, never written
+  // A CUkernel stands for its CUfunction in the current context (cuLaunchKernelEx, driver API).
+  const CUresult result =
+      driver.cuLaunchKernelEx(&config, reinterpret_cast<CUfunction>(kernel), arguments, nullptr);
+  return result == CUDA_SUCCESS ? NVFP4_SUCCESS
+                                : driver_failure(driver, "cuLaunchKernelEx", result);
+}
+
+// Tokens to fp16 in the workspace: one thread per 32 elements.
+nvfp4_status enqueue_tokens(const Driver& driver, const PreparedGemm& prepared,
+                            const GemmParams& params, CUstream stream) {
+  constexpr uint64_t kBytesPerThread = 64;
+  const int64_t threads = static_cast<int64_t>(prepared.plan.workspace_bytes / kBytesPerThread);
+  const uint32_t ctas = static_cast<uint32_t>(ceil_div(threads, kTokenKernelThreads));
+  const Grid grid{ctas, kTokenKernelThreads, 0, 1, prepared.desc.pdl != NVFP4_PDL_OFF};
+  return launch(driver, prepared.loaded.tokens, grid, params, stream);
 }
 
 nvfp4_status enqueue_kernel(const Driver& driver, const PreparedGemm& prepared,
                             const GemmParams& params, CUstream stream) {
   const Variant& variant = *prepared.plan.variant;
-  CUlaunchConfig config{};
-  config.gridDimX = prepared.plan.grid;
-  config.gridDimY = config.gridDimZ = 1;
-  config.blockDimX = variant.threads;
-  config.blockDimY = config.blockDimZ = 1;
-  config.sharedMemBytes = variant.shared_bytes;
-  config.hStream = stream;
-  // The kernel may start before earlier work of the stream has finished; it waits by itself
-  // (griddepcontrol.wait), before its first read of what that work may write.
-  CUlaunchAttribute early{};
-  early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
-  early.value.programmaticStreamSerializationAllowed = 1;
-  if (prepared.desc.pdl != NVFP4_PDL_OFF) {
-    config.attrs = &early;
-    config.numAttrs = 1;
+  if (variant.workspace_tokens) {
+    NVFP4_TRY(enqueue_tokens(driver, prepared, params, stream));
   }
-  void* arguments[] = {const_cast<GemmParams*>(&params)};  // read by the call, never written
-  // A CUkernel stands for its CUfunction in the current context (cuLaunchKernelEx, driver API).
-  const CUresult result = driver.cuLaunchKernelEx(
-      &config, reinterpret_cast<CUfunction>(prepared.loaded.kernel), arguments, nullptr);
-  return result == CUDA_SUCCESS ? NVFP4_SUCCESS
-                                : driver_failure(driver, "cuLaunchKernelEx", result);
+  // Behind the tokens' kernel, which knows when it may start, always early.
+  const bool early = prepared.desc.pdl != NVFP4_PDL_OFF || variant.workspace_tokens;
+  const Grid grid{prepared.plan.grid, variant.threads, variant.shared_bytes, prepared.plan.split,
+                  early};
+  return launch(driver, prepared.loaded.kernel, grid, params, stream);
 }
 
 // K = 0: every element is round(alpha * 0), which alpha = infinity or NaN makes NaN. No tensor map
@@ -115,6 +160,7 @@ nvfp4_status prepare_gemm(const Site& site, const nvfp4_gemm_desc& desc, Prepare
   // The caller's string need not live as long as a plan does.
   if (desc.variant != nullptr) prepared->desc.variant = prepared->plan.variant->name;
   if (desc.k == 0) return NVFP4_SUCCESS;
+  NVFP4_TRY(check_workspace(desc, prepared->plan.workspace_bytes));
   NVFP4_TRY(ready_kernel(site, prepared->plan, &prepared->loaded));
   return make_params(*site.driver, desc, prepared->plan, &prepared->params);
 }
@@ -124,7 +170,8 @@ nvfp4_status replace_addresses(const Driver& driver, const PreparedGemm& prepare
   if (desc.b != prepared.desc.b) {
     NVFP4_TRY(encode_weights(driver, desc, prepared.plan, params));
   }
-  if (desc.a != prepared.desc.a) {
+  NVFP4_TRY(check_workspace(desc, prepared.plan.workspace_bytes));
+  if (tokens_by_tma(prepared.plan) && desc.a != prepared.desc.a) {
     NVFP4_TRY(encode_tokens(driver, desc, prepared.plan, params));
   }
   set_plain_addresses(desc, params);

@@ -8,22 +8,27 @@
 #include "host/size.h"
 #include "host/status.h"
 #include "kernel/gemm_sm100.h"
+#include "kernel/gemm_sm90.h"
 
 namespace nvfp4 {
 
 namespace {
 
-#define VARIANT(name, entry, tile) \
-  {#name,                          \
-   #entry,                         \
-   tile::kWeights,                 \
-   tile::kTokens,                  \
-   tile::kK,                       \
-   tile::kStages,                  \
-   tile::kStageBytes,              \
-   tile::kThreads,                 \
-   tile::kSharedBytes,             \
-   tile::kColumnsAllocated},
+#define VARIANT(name, entry, tile, capabilities, clocks) \
+  {#name,                                                \
+   #entry,                                               \
+   tile::kWeights,                                       \
+   tile::kTokens,                                        \
+   tile::kK,                                             \
+   tile::kStages,                                        \
+   tile::kStageBytes,                                    \
+   tile::kThreads,                                       \
+   tile::kSharedBytes,                                   \
+   tile::kColumnsAllocated,                              \
+   tile::kCtasPerSm,                                     \
+   tile::kWorkspaceTokens,                               \
+   capabilities,                                         \
+   clocks},
 constexpr Variant kVariants[] = {
 #include "host/variants.def"
 };
@@ -31,17 +36,32 @@ constexpr Variant kVariants[] = {
 
 // The checks admit whatever the last row has few enough tiles for, so no row may have fewer.
 constexpr uint32_t kWidest = kVariantCount - 1;
-#define VARIANT(name, entry, tile)                                   \
+#define VARIANT(name, entry, tile, capabilities, clocks)             \
   static_assert(tile::kWeights <= kVariants[kWidest].tile_weights && \
                     tile::kTokens <= kVariants[kWidest].tile_tokens, \
-                "rows go from narrow to wide");
+                "no row is wider than the last");
 #include "host/variants.def"
 #undef VARIANT
 static_assert(kCapabilities[0] == 100 && kServes100 == 1u << 0);
 static_assert(kCapabilities[1] == 103 && kServes103 == 1u << 1);
+static_assert(kCapabilities[2] == 90 && kServes90 == 1u << 2);
+constexpr uint32_t kWidest100 = kVariant_sm100_128x256x256;
+
+// fp16 tokens: [L][K, a multiple of 256][M, a multiple of the tile].
+nvfp4_status count_workspace(const nvfp4_gemm_desc& desc, Plan* plan) {
+  const int64_t rows = plan->tiles_m * static_cast<int64_t>(plan->variant->tile_tokens);
+  const int64_t slabs = ceil_div(desc.k, kSm90StageK) * (kSm90StageK / kScaleTileK);
+  int64_t bytes;
+  if (!multiply(rows, slabs * kTokenRowBytes, &bytes) || !multiply(bytes, desc.l, &bytes)) {
+    return fail(NVFP4_STATUS_LIMIT,
+                "the tokens in fp16 need more than 2^63 - 1 bytes of workspace");
+  }
+  plan->workspace_bytes = static_cast<uint64_t>(bytes);
+  return NVFP4_SUCCESS;
+}
 
 nvfp4_status refuse_variant(const char* name) {
-  char names[256] = "";
+  char names[512] = "";
   size_t length = 0;
   for (const Variant& known : kVariants) {
     length +=
@@ -62,9 +82,15 @@ nvfp4_status refuse_capability(int32_t capability) {
               capability / 10, capability % 10, served);
 }
 
+nvfp4_status refuse_variant_of_others(const Variant& variant, int32_t capability) {
+  return fail(NVFP4_STATUS_INVALID_VALUE,
+              "variant = \"%s\" has no kernel for compute capability %" PRId32 ".%" PRId32,
+              variant.name, capability / 10, capability % 10);
+}
+
 // ---- the rule -----------------------------------------------------------------------------------
 //
-// The variant that keeps an SM busy for the shortest time, counted in rows that it fetches:
+// Compute capability 10.x (9.0: plan_sm90.cc). The variant that keeps an SM busy for the shortest time, counted in rows that it fetches:
 //
 //     ceil(tiles / 148) * (tile weights + tile tokens)          ties: the wider
 //
@@ -80,9 +106,10 @@ nvfp4_status refuse_capability(int32_t capability) {
 //     tokens against 256 for 128, a ratio of 0.75.
 //   * With many tokens every row of tiles reads the weights again: 256 tokens halve that traffic.
 uint32_t choose_variant(const nvfp4_gemm_desc& desc) {
-  uint32_t best = kWidest;  // always legal: the checks counted its tiles
+  uint32_t best = kWidest100;  // always legal: the checks counted its tiles
   int64_t best_rows = INT64_MAX;
   for (uint32_t i = kVariantCount; i-- > 0;) {
+    if ((kVariants[i].capabilities & kServes100) == 0) continue;
     int64_t matrix, tiles;
     if (!count_tiles(desc, kVariants[i], &matrix, &tiles)) continue;
     const int64_t rows = rows_fetched(kVariants[i], tiles);
@@ -130,17 +157,28 @@ bool count_tiles(const nvfp4_gemm_desc& desc, const Variant& variant, int64_t* o
 
 nvfp4_status make_plan(const nvfp4_gemm_desc& desc, int32_t capability, Plan* plan) {
   NVFP4_TRY(find_capability(capability, &plan->capability_index));
-  if (desc.variant != nullptr) {
-    NVFP4_TRY(find_variant(desc.variant, &plan->variant_index));
+  plan->split = 1;
+  if (capability == 90) {
+    const ChoiceSm90 choice = choose_sm90(desc);
+    plan->variant_index = choice.variant_index;
+    plan->split = choice.split;
   } else {
     plan->variant_index = choose_variant(desc);
+  }
+  if (desc.variant != nullptr) {
+    NVFP4_TRY(find_variant(desc.variant, &plan->variant_index));
+    const Variant& forced = kVariants[plan->variant_index];
+    if (!serves(forced, plan->capability_index))
+      return refuse_variant_of_others(forced, capability);
   }
   plan->variant = &kVariants[plan->variant_index];
   plan->tiles_m = static_cast<uint32_t>(ceil_div(desc.m, plan->variant->tile_tokens));
   plan->tiles_n = static_cast<uint32_t>(ceil_div(desc.n, plan->variant->tile_weights));
   // Below 2^31: the checks counted them.
-  plan->grid = static_cast<uint32_t>(plan->tiles_m * static_cast<int64_t>(plan->tiles_n) * desc.l);
-  return NVFP4_SUCCESS;
+  plan->grid = static_cast<uint32_t>(plan->tiles_m * static_cast<int64_t>(plan->tiles_n) * desc.l *
+                                     plan->split);
+  plan->workspace_bytes = 0;
+  return plan->variant->workspace_tokens ? count_workspace(desc, plan) : NVFP4_SUCCESS;
 }
 
 }  // namespace nvfp4

@@ -49,8 +49,13 @@
  *            each step (E counts scales of blocks that are all zero, too). A scale that is NaN makes
  *            every element of D that uses it NaN. alpha = 0 is not special; beta = 0 never reads C.
  *
- * This version has kernels for compute capability 10.0 (B200) and 10.3 (B300); so far they have run in
- * an emulator only, never on that hardware. It takes 128x4 scales, D in fp16, host alpha, beta = 0, any
+ *            On compute capability 9.0 (Hopper) an element times its scale is exact in fp16, and the
+ *            sum is that of fp16 tensor cores: steps of 16 along K, elements 8 or more apart in one
+ *            step, up to 8 parts of K added in fp32. acc is exact under the same condition, so that
+ *            D then has the same bits; elsewhere the two differ in the last bits of acc.
+ *
+ * This version has kernels for compute capability 10.0 (B200) and 10.3 (B300), which so far have run in
+ * an emulator only, never on that hardware, and for 9.0 (H200, run there). It takes 128x4 scales, D in fp16, host alpha, beta = 0, any
  * M, N, L >= 0, K a multiple of 64. What is declared here and not yet there is answered with
  * NVFP4_STATUS_NOT_SUPPORTED and a sentence that says so.
  */
@@ -191,6 +196,8 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *                looked at. K = 0 gives D = round(alpha * 0); A, B and their scales are not looked at.
  *   tiles        ceil(M/256) * ceil(N/128) * L below 2^31; with a forced variant, its own tile's.
  *   addresses    a, b, their scales, d, workspace: 16-byte aligned device addresses.
+ *   workspace    at least nvfp4_gemm_workspace_bytes(), apart from D and from all that is read. What it
+ *                holds before does not matter. Work that may run at the same time needs one each.
  *   a_ld, b_ld   >= K, multiple of 32 (16 bytes), below 2^41.
  *   d_ld         >= N, any number (multiples of 8 are stored faster).
  *   strides      l = 1: not looked at. a, b: multiple of 32, below 2^41, 0 repeats the same matrix.
@@ -236,7 +243,7 @@ typedef struct nvfp4_gemm_desc {
   const float *beta_device;
   float alpha, beta;                   /* scalar_mode HOST                          beta: only 0    */
 
-  void *workspace;                     /* no kernel of this version needs one                       */
+  void *workspace;                     /* nvfp4_gemm_workspace_bytes() of it, or NULL if that is 0  */
   uint64_t workspace_bytes;
 
   const char *variant;                 /* NULL: the planner chooses. A name forces, same bits       */
@@ -314,14 +321,15 @@ NVFP4_API void nvfp4_gemm_plan_destroy(nvfp4_gemm_plan *plan);
  * read.                                                                                Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_supported(const nvfp4_gemm_desc *desc, int32_t compute_capability);
 
-/* Bytes of workspace that the problem needs on a device of that compute capability: exact, and 0 in
- * this version. Refused as by nvfp4_gemm_supported, *bytes unchanged.                  Since 0.1 */
+/* Bytes of workspace that the problem needs on a device of that compute capability: exact; 0 on 10.x,
+ * and on 9.0 for few tokens, while for many their fp16 form lies there. desc->workspace is not looked
+ * at. Refused as by nvfp4_gemm_supported otherwise, *bytes unchanged.                  Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_workspace_bytes(const nvfp4_gemm_desc *desc,
                                                   int32_t compute_capability, uint64_t *bytes);
 
 /* Which kernel would run and why, in lines of text: images in the order tried, variant, tile, stages,
- * grid, waves on a device of sm_count SMs, bytes, the least time that a B200's memory (7.68 TB/s) and
- * FP4 units (1.5 GHz) allow, what the planner compared, and a command line that makes the same problem
+ * grid, waves on a device of sm_count SMs, bytes, the least time that memory and tensor cores of a B200
+ * (7.68 TB/s, 1.5 GHz) or an H200 allow, what the planner compared, and a command line for the problem
  * again (batch strides of scales excepted). The wording may change with any version. The variant depends
  * on the problem alone, never on sm_count. INVALID_VALUE: the buffer is too small; it holds what fits,
  * NUL at the end, and the sentence says how many bytes it takes. 2048 are plenty.      Since 0.1 */

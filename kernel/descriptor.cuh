@@ -48,6 +48,16 @@ static_assert(operand_descriptor(0x400) == 0x4000404000000040);
 static_assert(operand_descriptor(0x400 + 32) == 0x4000404000000042);
 static_assert(operand_descriptor(0x03000400) == 0x4000404000000040, "rank bits fall off");
 
+// The same for wgmma, whose descriptor has two bits of swizzle (PTX ISA 9.7.15.5.1): bits 63..62 = 1
+// are 128 bytes, and bits 46 and up are 0. `lead` is not read. A step of 16 fp16 elements along K is
+// 32 bytes, added to the address.
+NVFP4_HOST_DEVICE constexpr uint64_t wgmma_descriptor(uint32_t address) {
+  return bits((address & 0x3FFFF) >> 4, 0, 14)  //
+         | bits(1024 >> 4, 32, 14)              //
+         | bits(1, 62, 2);
+}
+static_assert(wgmma_descriptor(0x8400) == 0x4000004000000840);
+
 // One 512-byte scale tile for tcgen05.cp.32x128b: 32 rows of 16 bytes, read linearly.
 NVFP4_HOST_DEVICE constexpr uint64_t scale_descriptor(uint32_t address) {
   return smem_descriptor(address, 0, 128, Swizzle::none);

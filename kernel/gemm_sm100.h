@@ -5,15 +5,15 @@
 
 #include <cstdint>
 
+#include "gemm_params.h"
+
 namespace nvfp4 {
 
 // Hardware (hardware limits: CUDA programming guide, compute capability 10.x; PTX ISA 9.7.16.1).
 constexpr uint32_t kMaxSharedBytes = 232448;  // per CTA, opt-in: 228 KB per SM less 1 KB reserved
 constexpr uint32_t kTmemColumns = 512;        // of 128 lanes x 32 bits
 constexpr uint32_t kMmaK = 64;                // elements of K per tcgen05.mma, 4 scales per row
-constexpr uint32_t kScaleTileBytes = 512;     // 128 rows x 4 scales: one such step of one row block
-constexpr uint32_t kScaleTileRows = 128;
-constexpr uint32_t kScaleTileColumns = 4;  // of tensor memory
+constexpr uint32_t kScaleTileColumns = 4;     // of tensor memory
 
 // One CTA computes kWeights x kTokens elements of D^T: the weights (B) are the MMA's A operand,
 // since a single-CTA block-scaled MMA has M = 128 only and the tokens are the side that varies.
@@ -65,6 +65,8 @@ struct Sm100Tile {
   static constexpr uint32_t kFirstEpilogueWarp = 2;
   static constexpr uint32_t kWarps = 6;
   static constexpr uint32_t kThreads = 32 * kWarps;
+  static constexpr uint32_t kCtasPerSm = 1;
+  static constexpr bool kWorkspaceTokens = false;
 
   static_assert(kTokens == 64 || kTokens == 128 || kTokens == 256,
                 "widths with a known scale column");

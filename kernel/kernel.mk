@@ -18,7 +18,20 @@ $(SM100_PTX): kernel/gemm_sm100.cu $(KERNEL_HDR)
 $(KERNEL_OUT)/gemm_sm100.%.cubin: $(SM100_PTX)
 	$(call say,PTXAS)$(PTXAS) -arch=$* -v $< -o $@ 2> $@.report || { cat $@.report; exit 1; }
 
+SM90_PTX   := $(KERNEL_OUT)/gemm_sm90.ptx
+SM90_CUBIN := $(KERNEL_OUT)/gemm_sm90.sm_90a.cubin
+
+$(SM90_PTX): kernel/gemm_sm90.cu $(KERNEL_HDR)
+	@mkdir -p $(@D)
+	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=compute_90a -ptx $< -o $@
+
+$(SM90_CUBIN): $(SM90_PTX)
+	$(call say,PTXAS)$(PTXAS) -arch=sm_90a -v $< -o $@ 2> $@.report || { cat $@.report; exit 1; }
+
+KERNEL_IMAGES := $(SM100_PTX) $(SM100_CUBINS) $(SM90_PTX) $(SM90_CUBIN)
+
 .PHONY: kernels check-ptxas
-kernels: $(SM100_PTX) $(SM100_CUBINS)  ## the PTX and every cubin
-check-ptxas: $(SM100_CUBINS)  ## ptxas: every target accepted, 0 spills, 0 stack, instructions present
-	tools/check_ptxas.sh $(SM100_PTX) $(SM100_CUBINS)
+kernels: $(KERNEL_IMAGES)  ## the PTX and every cubin
+check-ptxas: $(SM100_CUBINS) $(SM90_CUBIN)  ## ptxas: every target accepted, 0 spills, 0 stack, instructions present
+	tools/check_ptxas.sh sm100 $(SM100_PTX) $(SM100_CUBINS)
+	tools/check_ptxas.sh sm90 $(SM90_PTX) $(SM90_CUBIN)

@@ -47,10 +47,46 @@ __device__ inline uint32_t shared_address(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
+// @p ld.global.b32  d, [a];                                                       PTX 1.0
+// 0 where there is nothing to load.
+__device__ inline uint32_t ld_global_b32_if(const void* address, bool there) {
+  uint32_t value;
+  asm volatile(
+      "{ .reg .pred p;\n\t"
+      "setp.ne.b32 p, %2, 0;\n\t"
+      "mov.b32 %0, 0;\n\t"
+      "@p ld.global.b32 %0, [%1]; }"
+      : "=r"(value)
+      : "l"(__cvta_generic_to_global(address)), "r"(static_cast<uint32_t>(there))
+      : "memory");
+  return value;
+}
+
+// @p ld.global.u8  d, [a];                                                        PTX 1.0
+__device__ inline uint32_t ld_global_u8_if(const void* address, bool there) {
+  uint32_t value;
+  asm volatile(
+      "{ .reg .pred p;\n\t"
+      "setp.ne.b32 p, %2, 0;\n\t"
+      "mov.b32 %0, 0;\n\t"
+      "@p ld.global.u8 %0, [%1]; }"
+      : "=r"(value)
+      : "l"(__cvta_generic_to_global(address)), "r"(static_cast<uint32_t>(there))
+      : "memory");
+  return value;
+}
+
 // ld.shared.b32  d, [a];                                                          PTX 1.0
 __device__ inline uint32_t ld_shared_b32(uint32_t address) {
   uint32_t value;
   asm volatile("ld.shared.b32 %0, [%1];" : "=r"(value) : "r"(address) : "memory");
+  return value;
+}
+
+// ld.shared.u16  d, [a];                                                          PTX 1.0
+__device__ inline uint32_t ld_shared_b16(uint32_t address) {
+  uint16_t value;
+  asm volatile("ld.shared.u16 %0, [%1];" : "=h"(value) : "r"(address) : "memory");
   return value;
 }
 
@@ -62,6 +98,35 @@ __device__ inline uint4 ld_shared_v4_b32(uint32_t address) {
                : "r"(address)
                : "memory");
   return v;
+}
+
+// st.shared.v4.b32  [a], {b0, b1, b2, b3};                                        PTX 1.0
+__device__ inline void st_shared_v4_b32(uint32_t address, uint4 v) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(v.x), "r"(v.y),
+               "r"(v.z), "r"(v.w)
+               : "memory");
+}
+
+// st.shared.f32  [a], b;                                                          PTX 1.0
+__device__ inline void st_shared_f32(uint32_t address, float value) {
+  asm volatile("st.shared.f32 [%0], %1;" ::"r"(address), "f"(value) : "memory");
+}
+
+// ld.shared.v4.f32  {d0, d1, d2, d3}, [a];                                        PTX 1.0
+__device__ inline float4 ld_shared_v4_f32(uint32_t address) {
+  float4 v;
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+               : "r"(address)
+               : "memory");
+  return v;
+}
+
+// bar.sync  id, threads;                                                          PTX 1.0
+// The named barrier of some warps; id 0 is __syncthreads().
+template <uint32_t kId, uint32_t kThreads>
+__device__ inline void named_barrier_sync() {
+  asm volatile("bar.sync %0, %1;" ::"n"(kId), "n"(kThreads) : "memory");
 }
 
 // st.shared.b16  [a], b;                                                          PTX 1.0

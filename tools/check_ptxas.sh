@@ -1,12 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# check_ptxas.sh PTX CUBIN...: what ptxas reported for each cubin (CUBIN.report) and what the PTX holds.
+# check_ptxas.sh FAMILY PTX CUBIN...: what ptxas reported for each cubin (CUBIN.report) and what the PTX holds.
 # Fails on a spill, a stack frame, more registers than below, or an instruction that is not there.
 set -eu
-ptx=$1
-shift
+family=$1
+ptx=$2
+shift 2
 
-max_registers=96   # 65,536 / 192 threads leave 341; ours use 64, and more wants a look
+case $family in
+  sm100) max_registers=96 ;;   # 65,536 / 192 threads leave 341; ours use 64, and more wants a look
+  sm90) max_registers=200 ;;   # 65,536 / 320 threads leave 204; 128 of them are sums
+  *) echo "check-ptxas: no family $family" >&2; exit 1 ;;
+esac
 
 fail() { echo "check-ptxas: $*" >&2; exit 1; }
 
@@ -16,34 +21,52 @@ for cubin; do
   entries=$(grep -c 'Compiling entry function' "$report") || fail "$report names no entry"
   clean=$(grep -c '^ *0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads$' "$report") ||
     true
+  # ptxas says so where it waits for every wgmma before the next.
+  ! grep 'C75' "$report" || fail "wgmmas are serialised in $cubin"
   [ "$clean" -eq "$entries" ] || fail "a stack frame or a spill in $cubin: $(grep stack "$report")"
   registers=$(sed -n 's/.*Used \([0-9]*\) registers.*/\1/p' "$report" | sort -n | tail -n 1)
   [ "$registers" -le $max_registers ] || fail "$registers registers in $cubin, at most $max_registers"
   printf '%-45s %d entries, %3d registers, 0 stack, 0 spills\n' "$cubin" "$entries" "$registers"
 done
 
-while read -r instruction; do
-  [ -n "$instruction" ] || continue
+while read -r of instruction; do
+  [ "$of" = "$family" ] || [ "$of" = both ] || continue
   count=$(grep -cF "$instruction" "$ptx") || fail "$ptx has no $instruction"
   printf '%4d x %s\n' "$count" "$instruction"
 done <<'LIST'
-cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint
-cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.L2::cache_hint
-prefetch.tensormap
-tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32
-tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned
-tcgen05.dealloc.cta_group::1.sync.aligned.b32
-tcgen05.cp.cta_group::1.32x128b.warpx4
-tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16
-tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64
-tcgen05.fence::before_thread_sync
-tcgen05.fence::after_thread_sync
-tcgen05.ld.sync.aligned.32x32b.x32.b32
-tcgen05.wait::ld.sync.aligned
-mbarrier.try_wait.parity.acquire.cta.shared::cta.b64
-fence.mbarrier_init.release.cluster
-griddepcontrol.wait
-griddepcontrol.launch_dependents
-cvt.rn.f16.f32
-st.global.v4
+both cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint
+both cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.L2::cache_hint
+both prefetch.tensormap
+sm100 tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32
+sm100 tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned
+sm100 tcgen05.dealloc.cta_group::1.sync.aligned.b32
+sm100 tcgen05.cp.cta_group::1.32x128b.warpx4
+sm100 tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16
+sm100 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64
+sm100 tcgen05.fence::before_thread_sync
+sm100 tcgen05.fence::after_thread_sync
+sm100 tcgen05.ld.sync.aligned.32x32b.x32.b32
+sm100 tcgen05.wait::ld.sync.aligned
+both mbarrier.try_wait.parity.acquire.cta.shared::cta.b64
+both fence.mbarrier_init.release.cluster
+both griddepcontrol.wait
+both griddepcontrol.launch_dependents
+both cvt.rn.f16.f32
+sm100 st.global.v4
+sm90 wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16
+sm90 wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16
+sm90 wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16
+sm90 wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16
+sm90 wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16
+sm90 wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16
+sm90 wgmma.fence.sync.aligned
+sm90 wgmma.commit_group.sync.aligned
+sm90 wgmma.wait_group.sync.aligned
+sm90 mapa.shared::cluster.u32
+sm90 ld.shared::cluster.v4.f32
+sm90 barrier.cluster.arrive
+sm90 cvt.rn.f16x2.e4m3x2
+sm90 mul.rn.f16x2
+sm90 fence.proxy.async.shared::cta
+sm90 st.global.v2
 LIST

@@ -21,14 +21,22 @@ struct Gpu {
   // "" if the library has kernels for the device.
   std::string reason_to_skip() const {
     const int capability = info.compute_capability();
-    if (capability == 100 || capability == 103) return "";
+    if (capability == 100 || capability == 103 || capability == 90) return "";
     return info.name + " has no kernel yet";
   }
 };
 
-// Every variant by name, for tests of what depends on the tile. Where a test leaves the choice to
-// the planner, small problems get the narrowest.
-#define EACH_VARIANT GENERATE("sm100_128x64x256", "sm100_128x128x256", "sm100_128x256x256")
+// Every variant of the device by name, for tests of what depends on the tile. Where a test leaves the
+// choice to the planner, small problems get the narrowest.
+inline std::vector<const char*> variants() {
+  const support::Driver& driver = support::Driver::get();
+  if (support::devices(driver).at(0).compute_capability() != 90) {
+    return {"sm100_128x64x256", "sm100_128x128x256", "sm100_128x256x256"};
+  }
+  return {"sm90_128x8x256",  "sm90_128x16x256",  "sm90_128x32x256",
+          "sm90_128x64x256", "sm90_128x128x256", "sm90_128x256x256"};
+}
+#define EACH_VARIANT GENERATE(from_range(gemm_test::variants()))
 
 // The same problem for one variant.
 inline support::Problem forced(const char* variant, support::Problem problem) {
@@ -57,3 +65,10 @@ inline void require_reference_bits(const Gpu& gpu, const support::Problem& probl
 #define USE_GPU(gpu)        \
   const gemm_test::Gpu gpu; \
   if (!gpu.reason_to_skip().empty()) SKIP_TEST(gpu.reason_to_skip())
+
+// For tests of what only one family's kernels do: 10 or 9 for compute capability 10.x or 9.x.
+#define USE_GPU_OF_FAMILY(gpu, family)                    \
+  USE_GPU(gpu);                                           \
+  if ((gpu).info.major != (family)) {                     \
+    SKIP_TEST((gpu).info.name + " is of another family"); \
+  }

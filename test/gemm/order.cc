@@ -59,7 +59,7 @@ TEST_CASE("the bits do not depend on when asynchronous work completes", "[order]
 
 TEST_CASE("the kernel multiplies by tensor cores and loads by TMA, each tile once",
           "[order][count]") {
-  USE_GPU(gpu);
+  USE_GPU_OF_FAMILY(gpu, 10);
   USE_EMULATOR(gpu, emulator);
   const support::Shape s = GENERATE(support::Shape{128, 256, 256}, support::Shape{129, 200, 1600},
                                     support::Shape{7, 300, 64, 3});

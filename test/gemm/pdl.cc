@@ -31,7 +31,7 @@ TEST_CASE("pdl changes no bit", "[pdl]") {
 }
 
 TEST_CASE("before the wait nothing is loaded, or static weights and their scales", "[pdl][count]") {
-  USE_GPU(gpu);
+  USE_GPU_OF_FAMILY(gpu, 10);
   USE_EMULATOR(gpu, emulator);
   struct Row {
     const char* variant;

@@ -7,12 +7,6 @@ using support::Data;
 using support::make_problem;
 using support::Problem;
 
-namespace {
-
-const char* const kVariants[] = {"sm100_128x64x256", "sm100_128x128x256", "sm100_128x256x256"};
-
-}  // namespace
-
 TEST_CASE("every variant and the planner's choice give the same bits", "[variant]") {
   USE_GPU(gpu);
   // Random scales: another order of summation would round differently.
@@ -21,14 +15,14 @@ TEST_CASE("every variant and the planner's choice give the same bits", "[variant
                support::Shape{65, 129, 640, 3}, support::Shape{1, 1, 64});
   const Problem problem = make_problem(shape, Data::random, 70);
   const std::vector<uint16_t> chosen = support::run_on_device(gpu.driver, problem);
-  for (const char* variant : kVariants) {
+  for (const char* variant : gemm_test::variants()) {
     CAPTURE(variant, support::to_string(shape));
     CHECK(support::run_on_device(gpu.driver, forced(variant, problem)) == chosen);
   }
 }
 
 TEST_CASE("a tile of 64 tokens reads its half of the scale block", "[variant]") {
-  USE_GPU(gpu);
+  USE_GPU_OF_FAMILY(gpu, 10);
   // Tokens 64 to 127 and 192 to 199 are odd tiles.
   const support::Shape shape = GENERATE(support::Shape{64, 128, 256}, support::Shape{128, 128, 256},
                                         support::Shape{200, 130, 576});
@@ -37,7 +31,7 @@ TEST_CASE("a tile of 64 tokens reads its half of the scale block", "[variant]") 
 }
 
 TEST_CASE("a tile of 256 tokens reads two scale blocks, or the last one twice", "[variant]") {
-  USE_GPU(gpu);
+  USE_GPU_OF_FAMILY(gpu, 10);
   const support::Shape shape =
       GENERATE(support::Shape{256, 128, 256}, support::Shape{300, 130, 576},
                support::Shape{128, 128, 256}, support::Shape{385, 1, 64, 2});
@@ -46,7 +40,7 @@ TEST_CASE("a tile of 256 tokens reads two scale blocks, or the last one twice", 
 }
 
 TEST_CASE("no scale beyond the last block is read", "[variant]") {
-  USE_GPU(gpu);
+  USE_GPU_OF_FAMILY(gpu, 10);
   // The second block of this tile does not exist. Without guards, memory ends with the first: the
   // emulator faults on the byte behind it.
   const Problem problem =

@@ -135,7 +135,9 @@ const Rule kRules[] = {
 
     // variant
     {"variant unknown", [](Desc& g) { g.variant = "x"; }, NVFP4_STATUS_INVALID_VALUE,
-     "variant = \"x\" is none of: sm100_128x64x256 sm100_128x128x256 sm100_128x256x256"},
+     "variant = \"x\" is none of: sm100_128x64x256 sm100_128x128x256 sm100_128x256x256 "
+     "sm90_128x8x256 sm90_128x16x256 sm90_128x32x256 sm90_128x64x256 sm90_128x128x256 "
+     "sm90_128x256x256"},
     {"variant empty", [](Desc& g) { g.variant = ""; }, NVFP4_STATUS_INVALID_VALUE,
      "variant = \"\" is none of: "},
     {"variant cut short", [](Desc& g) { g.variant = "sm100_128x64"; }, NVFP4_STATUS_INVALID_VALUE,
@@ -386,21 +388,21 @@ TEST_CASE(
   CHECK(std::string(nvfp4_last_error()).find("byte 1000 of the struct") != std::string::npos);
 }
 
-TEST_CASE("supported() serves compute capabilities 10.0 and 10.3 and no other") {
+TEST_CASE("supported() serves compute capabilities 9.0, 10.0 and 10.3 and no other") {
   const Desc g = good();
   Desc empty = good();
   empty.m = 0;
   for (int32_t capability = -1; capability <= 130; ++capability) {
     CAPTURE(capability);
-    const bool served = capability == 100 || capability == 103;
+    const bool served = capability == 90 || capability == 100 || capability == 103;
     CHECK(nvfp4_gemm_supported(&g, capability) ==
           (served ? NVFP4_SUCCESS : NVFP4_STATUS_UNSUPPORTED_ARCH));
     // An empty problem needs no kernel: that is also what a run answers.
     CHECK(nvfp4_gemm_supported(&empty, capability) == NVFP4_SUCCESS);
   }
-  CHECK(nvfp4_gemm_supported(&g, 90) == NVFP4_STATUS_UNSUPPORTED_ARCH);
+  CHECK(nvfp4_gemm_supported(&g, 89) == NVFP4_STATUS_UNSUPPORTED_ARCH);
   CHECK(std::string(nvfp4_last_error()) ==
-        "compute capability 9.0 has no kernel here; served are: 10.0 10.3");
+        "compute capability 8.9 has no kernel here; served are: 10.0 10.3 9.0");
 }
 
 TEST_CASE("A bad argument is reported before an unsupported compute capability") {

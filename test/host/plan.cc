@@ -79,6 +79,35 @@ std::string complaint(const Desc& g, Tally* tally) {
   if (!same(plan, elsewhere)) return "compute capability 10.3 gets another plan";
   ++tally->planned;
   ++tally->by_variant[plan.variant_index];
+  if (plan.split != 1 || plan.workspace_bytes != 0) return "10.x splits or wants a workspace";
+  return complaint(g, plan);
+}
+
+// Refused since the tokens in fp16, rows and K rounded up, are too many.
+bool rightly_limited(const Desc& g, nvfp4_status status) {
+  const Wide rows = (Wide(g.m) + 255) / 256 * 256, k = (Wide(g.k) + 255) / 256 * 256;
+  return status == NVFP4_STATUS_LIMIT && rows * k * 2 * Wide(g.l) > INT64_MAX;
+}
+
+// The same for compute capability 9.0, of a problem that was legal.
+std::string complaint_sm90(Desc g, const char* variant, Tally* tally) {
+  nvfp4::Plan natural, plan;
+  g.variant = nullptr;
+  nvfp4_status status = nvfp4::make_plan(g, 90, &natural);
+  if (status != NVFP4_SUCCESS) return rightly_limited(g, status) ? "" : nvfp4_last_error();
+  g.variant = variant;
+  bool empty = false;
+  if (nvfp4::check_gemm(&g, nvfp4::Caller::run, &empty) != NVFP4_SUCCESS) return "";
+  status = nvfp4::make_plan(g, 90, &plan);
+  if (status != NVFP4_SUCCESS) return rightly_limited(g, status) ? "" : nvfp4_last_error();
+  if (plan.split != natural.split) return "the split, and with it the bits, depends on the variant";
+  if ((plan.split & (plan.split - 1)) != 0 || plan.split > 8) return "no kernel has this split";
+  if (plan.split > 1 && plan.split > (g.k + 255) / 256) return "a part of K is empty";
+  const nvfp4::Variant& v = *plan.variant;
+  const Wide rows = Wide(plan.tiles_m) * v.tile_tokens;
+  const Wide bytes = v.workspace_tokens ? rows * ((g.k + 255) / 256 * 256) * 2 * Wide(g.l) : 0;
+  if (Wide(plan.workspace_bytes) != bytes) return "the workspace is not tokens x K in fp16";
+  ++tally->by_variant[plan.variant_index];
   return complaint(g, plan);
 }
 
@@ -99,7 +128,68 @@ TEST_CASE("A million random problems: each legal one has a plan that covers D on
   std::printf("plans: %zu made, %zu beyond a limit\n", tally.planned, tally.limited);
   CHECK(tally.planned > 400000);
   CHECK(tally.limited > 400000);
-  for (const size_t count : tally.by_variant) CHECK(count > 50000);
+  for (int i = 0; i < 3; ++i) CHECK(tally.by_variant[i] > 50000);
+}
+
+TEST_CASE("Compute capability 9.0: plans fit, splits are the same for every variant") {
+  support::Random random(90);
+  Tally tally;
+  for (int i = 0; i < 200000; ++i) {
+    const char* const none[4] = {};
+    const Desc g = random_problem(random, none);
+    bool empty = false;
+    if (nvfp4::check_gemm(&g, nvfp4::Caller::run, &empty) != NVFP4_SUCCESS || empty) continue;
+    const uint32_t index = 3 + random.below(nvfp4::kVariantCount - 2);
+    const char* variant = index < nvfp4::kVariantCount ? nvfp4::variant_at(index).name : nullptr;
+    const std::string wrong = complaint_sm90(g, variant, &tally);
+    if (wrong.empty()) continue;
+    CAPTURE(g.m, g.n, g.k, g.l, (variant ? variant : "chosen"));
+    FAIL(wrong);
+  }
+  for (uint32_t i = 0; i < nvfp4::kVariantCount; ++i) {
+    CAPTURE(nvfp4::variant_at(i).name);
+    CHECK((tally.by_variant[i] > 1000) == (i >= 3));
+  }
+}
+
+TEST_CASE("A variant of another compute capability is refused") {
+  Desc g = dense(128, 256, 512, 1);
+  nvfp4::Plan plan;
+  g.variant = "sm100_128x64x256";
+  CHECK(nvfp4::make_plan(g, 90, &plan) == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(std::string(nvfp4_last_error()) ==
+        "variant = \"sm100_128x64x256\" has no kernel for compute capability 9.0");
+  g.variant = "sm90_128x64x256";
+  CHECK(nvfp4::make_plan(g, 100, &plan) == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(nvfp4::make_plan(g, 90, &plan) == NVFP4_SUCCESS);
+}
+
+TEST_CASE("Compute capability 9.0: a workspace has to be there, large enough, apart from D") {
+  Desc g = dense(128, 256, 512, 1);
+  g.variant = "sm90_128x64x256";
+  uint64_t bytes = 0;
+  REQUIRE(nvfp4_gemm_workspace_bytes(&g, 90, &bytes) == NVFP4_SUCCESS);
+  CHECK(bytes == 128 * 512 * 2);
+  CHECK(nvfp4_gemm_supported(&g, 90) == NVFP4_STATUS_NULL_POINTER);
+  CHECK(std::string(nvfp4_last_error()) == "workspace is NULL and is required here");
+  g.workspace = reinterpret_cast<void*>(uint64_t{11} << 60);
+  g.workspace_bytes = bytes - 1;
+  CHECK(nvfp4_gemm_supported(&g, 90) == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(std::string(nvfp4_last_error()) ==
+        "workspace_bytes = 131071 is less than the 131072 that nvfp4_gemm_workspace_bytes() says");
+  g.workspace_bytes = bytes;
+  CHECK(nvfp4_gemm_supported(&g, 90) == NVFP4_SUCCESS);
+  const void* const others[] = {g.d, g.a, g.a_scales, g.b, g.b_scales};
+  for (const void* other : others) {
+    g.workspace = const_cast<void*>(other);
+    CHECK(nvfp4_gemm_supported(&g, 90) == NVFP4_STATUS_OVERLAP);
+  }
+  // Up to 32 tokens nothing is needed.
+  g.variant = "sm90_128x32x256";
+  g.workspace = nullptr, g.workspace_bytes = 0;
+  REQUIRE(nvfp4_gemm_workspace_bytes(&g, 90, &bytes) == NVFP4_SUCCESS);
+  CHECK(bytes == 0);
+  CHECK(nvfp4_gemm_supported(&g, 90) == NVFP4_SUCCESS);
 }
 
 TEST_CASE("The number of tiles is counted without overflow at the top of every size") {

@@ -34,16 +34,17 @@ inline std::string complaint(const nvfp4_gemm_desc& g, const nvfp4::Plan& plan) 
   if (&v != &nvfp4::variant_at(plan.variant_index)) return "variant and index differ";
   if (!covers(plan.tiles_m, v.tile_tokens, g.m)) return "tiles do not cover M once";
   if (!covers(plan.tiles_n, v.tile_weights, g.n)) return "tiles do not cover N once";
-  if (Wide(plan.grid) != tiles_of(g, v)) return "the grid is not the number of tiles";
+  if (Wide(plan.grid) != tiles_of(g, v) * plan.split) return "the grid is not the number of tiles";
   if (Wide(plan.grid) > INT32_MAX) return "grid.x is above 2^31 - 1";
   if (v.shared_bytes > kSharedBytesOfBlock) return "too much shared memory";
+  if (v.shared_bytes * v.ctas_per_sm > kSharedBytesOfBlock) return "so many CTAs do not fit an SM";
   if (v.tmem_columns > kTensorMemoryColumns) return "too many columns of tensor memory";
   return "";
 }
 
 inline bool same(const nvfp4::Plan& a, const nvfp4::Plan& b) {
   return a.variant == b.variant && a.tiles_m == b.tiles_m && a.tiles_n == b.tiles_n &&
-         a.grid == b.grid;
+         a.split == b.split && a.grid == b.grid && a.workspace_bytes == b.workspace_bytes;
 }
 
 }  // namespace host_test

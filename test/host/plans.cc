@@ -127,7 +127,7 @@ TEST_CASE("A plan that cannot be made says why, as a run does") {
   };
   const Row row =
       GENERATE(Row{"FAKE_CONTEXT=0", "NVFP4_STATUS_NO_CONTEXT: no CUDA context is current"},
-               Row{"FAKE_CAPABILITY=90", "NVFP4_STATUS_UNSUPPORTED_ARCH: compute capability 9.0"},
+               Row{"FAKE_CAPABILITY=89", "NVFP4_STATUS_UNSUPPORTED_ARCH: compute capability 8.9"},
                Row{"FAKE_ANSWERS=cuTensorMapEncodeTiled:2:1",
                    "NVFP4_STATUS_DRIVER_ERROR: cuTensorMapEncodeTiled answers FAKE_ERROR_1"},
                Row{"FAKE_ANSWERS=cuInit:1:100", "NVFP4_STATUS_NO_DEVICE: cuInit"});

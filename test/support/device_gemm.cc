@@ -37,6 +37,14 @@ DeviceGemm::DeviceGemm(const Driver& driver, const Problem& p, uint8_t poison)
   desc.a_scales = add("the scales of A", device_scales(p.a, poison, p.scales_gap_bytes));
   desc.b_scales = add("the scales of B", device_scales(p.b, poison, p.scales_gap_bytes));
   desc.d = d_.pointer();
+  uint64_t bytes = 0;
+  const int capability = devices(driver).at(0).compute_capability();
+  // A problem that is refused fails at enqueue(), with the sentence.
+  if (nvfp4_gemm_workspace_bytes(&desc, capability, &bytes) == NVFP4_SUCCESS && bytes > 0) {
+    workspace_ = std::make_unique<DeviceBuffer>(driver, bytes);
+    desc.workspace = workspace_->pointer();
+    desc.workspace_bytes = bytes;
+  }
 }
 
 std::vector<uint16_t> DeviceGemm::d_memory() const {
@@ -68,6 +76,7 @@ std::string DeviceGemm::damage() const {
       return std::string(input->name) + " was written";
   }
   if (!d_.guards_intact()) return "the guard of D was written";
+  if (workspace_ && !workspace_->guards_intact()) return "the guard of the workspace was written";
   std::vector<uint16_t> memory = d_memory();
   for (int64_t batch = 0; batch < shape_.l; ++batch) {
     for (int64_t row = 0; row < shape_.m; ++row) {

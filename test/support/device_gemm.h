@@ -44,6 +44,7 @@ class DeviceGemm {
   int64_t d_ld_, d_batch_stride_;
   std::vector<std::unique_ptr<Input>> inputs_;
   DeviceBuffer d_;
+  std::unique_ptr<DeviceBuffer> workspace_;  // where the device's kernels want one
 };
 
 // One whole run: throws std::runtime_error with the library's sentence, or with the damage, if

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// What every role of a CTA of gemm_sm90.cu needs: its tile, its part of K, its shared memory.
+#pragma once
+
+#include <cstdint>
+
+#include "gemm_params.h"
+#include "gemm_sm90.h"
+#include "scheduler.cuh"
+
+namespace nvfp4 {
+
+// Addresses are 32-bit ones of shared memory.
+template <typename Tile>
+struct Cta90 {
+  const GemmParams& p;
+  uint32_t smem;  // base of the map in gemm_sm90.h
+  uint32_t rank;  // in the cluster
+  TileCoordinate tile;
+  uint32_t k_steps;             // 64-wide steps of all of K
+  uint32_t stage_begin, count;  // this CTA's stages
+
+  __device__ uint32_t weights_full(uint32_t i) const { return smem + Tile::kWeightsFullAt + 8 * i; }
+  __device__ uint32_t weights_empty(uint32_t i) const {
+    return smem + Tile::kWeightsEmptyAt + 8 * i;
+  }
+  __device__ uint32_t tokens_full(uint32_t i) const { return smem + Tile::kTokensFullAt + 8 * i; }
+  __device__ uint32_t tokens_empty(uint32_t i) const { return smem + Tile::kTokensEmptyAt + 8 * i; }
+  __device__ uint32_t weights(uint32_t i) const {
+    return smem + Tile::kWeightsAt + i * Tile::kWeightBytes;
+  }
+  __device__ uint32_t scales(uint32_t i) const {
+    return smem + Tile::kScalesAt + i * Tile::kScaleBytes;
+  }
+  __device__ uint32_t tokens(uint32_t i) const {
+    return smem + Tile::kTokensAt + i * Tile::kSlotBytes;
+  }
+  // 64-steps of K in this CTA's i-th stage: 4, fewer in the last one.
+  __device__ uint32_t steps(uint32_t i) const {
+    return min(Tile::kSteps, k_steps - (stage_begin + i) * Tile::kSteps);
+  }
+};
+
+template <typename Tile>
+__device__ Cta90<Tile> make_cta(const GemmParams& p, uint32_t smem) {
+  const uint32_t cluster = blockIdx.x / p.split;
+  const uint32_t rank = blockIdx.x - cluster * p.split;
+  const uint32_t k_steps = p.k / kScaleTileK;
+  const uint32_t stages = (k_steps + Tile::kSteps - 1) / Tile::kSteps;
+  const uint32_t each = stages / p.split, more = stages % p.split;
+  return {p,
+          smem,
+          rank,
+          tile_at(p, cluster),
+          k_steps,
+          rank * each + min(rank, more),
+          each + (rank < more ? 1 : 0)};
+}
+
+}  // namespace nvfp4

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+// Registers to D on Hopper: the sums of a tile go to shared memory in fp32, [token][weight]; the CTAs
+// of a cluster add theirs in the order of K, each for its share of the tokens; then alpha, rounding
+// to fp16, 8-byte stores along n.
+#pragma once
+
+#include <cstdint>
+
+#include "decode.cuh"
+#include "gemm_params.h"
+#include "ptx_cluster.cuh"
+#include "ptx_sync.cuh"
+#include "scheduler.cuh"
+
+namespace nvfp4 {
+
+// The fragment of one warp: 16 weights from `first_weight`, all tokens of the tile.
+template <typename Tile>
+__device__ void put_sums(const float (&sums)[Tile::kTokens / 2], uint32_t at, uint32_t first_weight,
+                         uint32_t lane) {
+  const uint32_t g = lane / 4, c = lane % 4;
+  const uint32_t own = at + 2 * c * Tile::kSumRowBytes + (first_weight + g) * 4;
+#pragma unroll
+  for (uint32_t block = 0; block < Tile::kTokens / 8; ++block) {
+#pragma unroll
+    for (uint32_t i = 0; i < 4; ++i) {
+      const uint32_t token = block * 8 + i % 2;
+      const uint32_t weight = i / 2 * 8;
+      ptx::st_shared_f32(own + token * Tile::kSumRowBytes + weight * 4, sums[block * 4 + i]);
+    }
+  }
+}
+
+__device__ inline float4 add(float4 a, float4 b) {
+  return make_float4(__fadd_rn(a.x, b.x), __fadd_rn(a.y, b.y), __fadd_rn(a.z, b.z),
+                     __fadd_rn(a.w, b.w));
+}
+
+// Four neighbouring weights of one token, the parts of K added first to last.
+template <uint32_t kSplit>
+__device__ float4 sum_of_parts(uint32_t at) {
+  float4 part[kSplit];
+#pragma unroll
+  for (uint32_t rank = 0; rank < kSplit; ++rank) {
+    part[rank] = kSplit == 1 ? ptx::ld_shared_v4_f32(at)
+                             : ptx::ld_shared_cluster_v4_f32(ptx::mapa(at, rank));
+  }
+  float4 sum = part[0];
+#pragma unroll
+  for (uint32_t rank = 1; rank < kSplit; ++rank) sum = add(sum, part[rank]);
+  return sum;
+}
+
+// The factor of the decoding comes back first: a power of two, so nothing is rounded.
+__device__ inline uint16_t finish(float sum, float alpha) {
+  return ptx::cvt_rn_f16_f32(__fmul_rn(alpha, sum * kSumScale));
+}
+
+__device__ inline uint32_t pack(uint16_t low, uint16_t high) {
+  return static_cast<uint32_t>(high) << 16 | low;
+}
+
+// Stores the tokens of this CTA's share: warp w of 8 takes every 8th row, a lane 4 weights of it.
+template <typename Tile, uint32_t kSplit>
+__device__ void store_share(const GemmParams& p, const TileCoordinate& tile, uint32_t rank,
+                            uint32_t at, uint32_t warp, uint32_t lane) {
+  constexpr uint32_t kShare = Tile::kTokens / kSplit;
+  const uint32_t m_first = tile.token_tile * Tile::kTokens;
+  const uint32_t n = tile.weight_tile * Tile::kWeights + lane * 4;
+  uint16_t* d = static_cast<uint16_t*>(p.d) + tile.batch * p.d_batch_stride + n;
+  const bool vectors = ((p.d_ld | p.d_batch_stride) & 3) == 0 && n + 4 <= p.n;
+#pragma unroll 4
+  for (uint32_t i = warp; i < kShare; i += Tile::kConsumerWarps) {
+    const uint32_t token = rank * kShare + i;
+    const uint32_t m = m_first + token;
+    if (m >= p.m) break;
+    const float4 sum = sum_of_parts<kSplit>(at + token * Tile::kSumRowBytes + lane * 16);
+    const uint16_t r[4] = {finish(sum.x, p.alpha), finish(sum.y, p.alpha), finish(sum.z, p.alpha),
+                           finish(sum.w, p.alpha)};
+    uint16_t* out = d + m * p.d_ld;
+    if (vectors) {
+      *reinterpret_cast<uint2*>(out) = make_uint2(pack(r[0], r[1]), pack(r[2], r[3]));
+    } else {
+#pragma unroll
+      for (uint32_t k = 0; k < 4; ++k) {
+        if (n + k < p.n) out[k] = r[k];
+      }
+    }
+  }
+}
+
+// All consumer warps. `rank` is the CTA's place along K.
+template <typename Tile, uint32_t kSplit>
+__device__ void store_sums(const GemmParams& p, const TileCoordinate& tile, uint32_t rank,
+                           uint32_t at, uint32_t warp, uint32_t lane) {
+  if constexpr (kSplit == 1) {
+    ptx::named_barrier_sync<1, Tile::kConsumerWarps * 32>();
+  } else {
+    ptx::cluster_sync();  // every CTA's sums are there
+  }
+  store_share<Tile, kSplit>(p, tile, rank, at, warp, lane);
+  if constexpr (kSplit != 1)
+    ptx::cluster_sync_relaxed();  // nobody leaves while others read its sums
+}
+
+}  // namespace nvfp4

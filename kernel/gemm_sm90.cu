@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+// NVFP4 GEMM for Hopper (sm_90a): 4-bit weights decoded in registers, fp16 wgmma, fp32 sums.
+//
+// CONTRACT
+//   D[l][m][n] = fp16( alpha * sum_k  A[l][m][k] sa[l][m][k/16]  B[l][n][k] sb[l][n][k/16] )
+//   A cluster of `split` CTAs: 128 columns n (weights, B) x kTokens rows m (tokens, A) of one batch
+//   l; each CTA its part of K in stages of 256, the earlier ranks one more if they do not divide.
+//   An element times its scale is exact in fp16 (decode.cuh), so a sum differs from Blackwell's only
+//   in the order and the rounding of its additions. K a multiple of 64, at least 64. Nothing
+//   outside the described elements influences D: rows beyond M and N are not stored, and what lies
+//   beyond K is zero codes under zero scales.
+//
+// PIPELINE  (mbarriers only inside the loop)
+//
+//   weight warp -- bytes --> weights_full  -->  8 consumer warps: 32-byte rows to registers, decode
+//    (1 thread) <---------- weights_empty <--   (8 arrivals, as soon as the codes are in registers)
+//   token warps ----------> tokens_full    -->  wgmma, B operand
+//              <----------- tokens_empty   <--  (8 arrivals, when the wgmmas that read it are done)
+//
+//   weights_full: 1 arrival + the stage's bytes.  tokens_full: 2 arrivals, one per decoding warp; or
+//   1 and the slot's bytes, from the workspace.
+//
+// CONSUMER  Word j (8 codes) of two weight rows makes the A operand of two wgmmas, steps 2j and
+//   2j+1. While they run, word j+1 is decoded into other registers; with 256 tokens, where there are
+//   none to spare, the other warpgroup decodes.
+#include "cta_sm90.cuh"
+#include "epilogue_sm90.cuh"
+#include "gemm_params.h"
+#include "gemm_sm90.h"
+#include "load_sm90.cuh"
+#include "multiply_sm90.cuh"
+#include "ptx_sync.cuh"
+#include "tokens_sm90.cuh"
+
+namespace nvfp4 {
+
+template <typename Tile>
+__device__ void multiply_and_store(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
+  float sums[Tile::kTokens / 2];
+  multiply(cta, warp, lane, sums);
+
+  ptx::named_barrier_sync<1, Tile::kConsumerWarps * 32>();  // the rings are drained
+  const uint32_t at = cta.smem + Tile::kSumsAt;
+  put_sums<Tile>(sums, at, warp * 16, lane);
+  switch (cta.p.split) {
+    case 1: return store_sums<Tile, 1>(cta.p, cta.tile, cta.rank, at, warp, lane);
+    case 2: return store_sums<Tile, 2>(cta.p, cta.tile, cta.rank, at, warp, lane);
+    case 4: return store_sums<Tile, 4>(cta.p, cta.tile, cta.rank, at, warp, lane);
+    default: return store_sums<Tile, 8>(cta.p, cta.tile, cta.rank, at, warp, lane);
+  }
+}
+
+// ---- Dispatch ----------------------------------------------------------------------------------
+
+template <typename Tile>
+__device__ void gemm_sm90(const GemmParams& p) {
+  extern __shared__ __align__(1024) uint8_t shared[];
+  const uint32_t warp = __shfl_sync(0xFFFFFFFF, threadIdx.x / 32, 0);
+  const uint32_t lane = threadIdx.x % 32;
+  const Cta90<Tile> cta = make_cta<Tile>(p, ptx::shared_address(shared));
+
+  if (warp == Tile::kWeightWarp && ptx::elect_sync()) {
+    ptx::prefetch_tensormap(&p.weights);
+    init_barriers(cta);
+    load_first_weights(cta);
+    ptx::griddepcontrol_launch_dependents();
+  }
+  __syncthreads();  // publishes the barriers
+
+  if (warp < Tile::kConsumerWarps) {
+    multiply_and_store(cta, warp, lane);
+  } else if (warp == Tile::kWeightWarp) {
+    if (ptx::elect_sync()) load_remaining_weights(cta);
+  } else {
+    ptx::griddepcontrol_wait();  // everything else that earlier grids write
+    if constexpr (Tile::kDecodesTokens) {
+      decode_tokens(cta, threadIdx.x - 32 * Tile::kFirstTokenWarp);
+    } else {
+      if (ptx::elect_sync()) load_tokens(cta);
+    }
+  }
+}
+
+}  // namespace nvfp4
+
+// A variant is a row of host/variants.def and an entry here: one per width of the token tile.
+#define NVFP4_GEMM_SM90_ENTRY(tokens)                                                  \
+  extern "C" __global__ void __launch_bounds__(nvfp4::Sm90Tile<tokens>::kThreads,      \
+                                               nvfp4::Sm90Tile<tokens>::kCtasPerSm)    \
+      nvfp4_gemm_sm90_128x##tokens(const __grid_constant__ nvfp4::GemmParams params) { \
+    nvfp4::gemm_sm90<nvfp4::Sm90Tile<tokens>>(params);                                 \
+  }
+
+NVFP4_GEMM_SM90_ENTRY(8)
+NVFP4_GEMM_SM90_ENTRY(16)
+NVFP4_GEMM_SM90_ENTRY(32)
+NVFP4_GEMM_SM90_ENTRY(64)
+NVFP4_GEMM_SM90_ENTRY(128)
+NVFP4_GEMM_SM90_ENTRY(256)
+
+extern "C" __global__ void __launch_bounds__(nvfp4::kTokenKernelThreads)
+    nvfp4_tokens_sm90(const __grid_constant__ nvfp4::GemmParams params) {
+  nvfp4::decode_tokens_to_workspace(params);
+}

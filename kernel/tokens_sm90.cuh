@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+// Tokens on Hopper: packed codes and scales in global memory to fp16 rows that wgmma reads.
+//
+// ORDER OF K. A warp's lane 4g+c takes 64 neighbouring elements of a weight row from a stage of 256
+// (c = 0 .. 3), eight to a word: that is one 32-byte read and the four scales of one scale-tile row.
+// wgmma wants of this lane the columns 2c, 2c+1, 2c+8, 2c+9 of each 16. So element 64c + 8j + n of
+// the stage is multiplied in step 2j + (n % 4) / 2 at column 2c + 8 * (n % 2) + n / 4, and the tokens
+// are laid out to agree: any order of K is right if both operands follow it.
+//
+//   slab (64 positions: 4 steps)  j / 2
+//   16-byte chunk in its row      4 * (j % 2) + n % 4, XOR row % 8 (the 128-byte swizzle)
+//   in the chunk                  4c bytes, (n, n + 4): a word of decode_codes
+#pragma once
+
+#include <cstdint>
+
+#include "decode.cuh"
+#include "gemm_params.h"
+#include "ptx_sync.cuh"
+
+namespace nvfp4 {
+
+// One thread's piece: words j of the four 64-element parts of one token's stage, and their scales.
+struct TokenPiece {
+  uint32_t codes[4];
+  uint32_t scales[4];
+};
+
+constexpr uint32_t kPiecesPerStage = 8;  // j
+
+// Rows beyond M and parts beyond K are zeros under zero scales. No branch and no use of what is
+// loaded: a thread would wait for each load in turn.
+__device__ inline TokenPiece load_token_piece(const GemmParams& p, uint32_t batch, uint32_t row,
+                                              uint32_t stage, uint32_t j) {
+  constexpr uint32_t kParts = kSm90StageK / kScaleTileK;
+  const uint32_t k_steps = p.k / kScaleTileK;
+  const uint32_t first = stage * kParts;
+  const uint8_t* codes = p.token_codes + batch * p.token_batch_bytes + row * p.token_row_bytes +
+                         static_cast<uint64_t>(first) * (kScaleTileK / 2) + j * 4;
+  const uint64_t tile = static_cast<uint64_t>(row / kScaleTileRows) * k_steps + first;
+  const uint8_t* scales = p.token_scales + batch * p.token_scales_batch_bytes +
+                          tile * kScaleTileBytes + row % 32 * 16 + row % kScaleTileRows / 32 * 4 +
+                          j / 2;
+  TokenPiece piece;
+#pragma unroll
+  for (uint32_t c = 0; c < kParts; ++c) {
+    const bool there = row < p.m && first + c < k_steps;
+    piece.codes[c] = ptx::ld_global_b32_if(codes + c * (kScaleTileK / 2), there);
+    piece.scales[c] = ptx::ld_global_u8_if(scales + c * kScaleTileBytes, there);
+  }
+  return piece;
+}
+
+// chunks[i] is the chunk of n % 4 == i.
+__device__ inline void decode_token_piece(const TokenPiece& piece, uint4 (&chunks)[4]) {
+  uint32_t h[4][4];
+#pragma unroll
+  for (uint32_t pair = 0; pair < 2; ++pair) {
+    uint32_t scale[2];
+    decode_scale_pair(piece.scales[2 * pair] | piece.scales[2 * pair + 1] << 8, scale);
+    decode_codes(piece.codes[2 * pair], scale[0], h[2 * pair]);
+    decode_codes(piece.codes[2 * pair + 1], scale[1], h[2 * pair + 1]);
+  }
+#pragma unroll
+  for (uint32_t i = 0; i < 4; ++i) chunks[i] = make_uint4(h[0][i], h[1][i], h[2][i], h[3][i]);
+}
+
+// Byte offset of chunk i of piece j in its slab's row.
+__device__ inline uint32_t chunk_offset(uint32_t row, uint32_t j, uint32_t i) {
+  return ((j % 2 * 4 + i) ^ row % 8) * 16;
+}
+
+// One thread per piece, [batch][stage][padded row][j]. The workspace's slabs are [batch][K/64][row].
+__device__ inline void decode_tokens_to_workspace(const GemmParams& p) {
+  // Weights that no earlier grid writes may be loaded by the GEMM before that grid's end.
+  if (p.weights_are_static != 0) ptx::griddepcontrol_launch_dependents();
+  ptx::griddepcontrol_wait();
+  if (p.weights_are_static == 0) ptx::griddepcontrol_launch_dependents();
+
+  constexpr uint32_t kSlabs = kSm90StageK / kScaleTileK;
+  const uint32_t stages = (p.k + kSm90StageK - 1) / kSm90StageK;
+  const uint64_t index = static_cast<uint64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const uint32_t j = index % kPiecesPerStage;
+  const uint64_t row_of_stage = index / kPiecesPerStage;
+  const uint32_t row = row_of_stage % p.m_padded;
+  const uint64_t stage_of_batch = row_of_stage / p.m_padded;
+  const uint32_t stage = stage_of_batch % stages;
+  const uint32_t batch = static_cast<uint32_t>(stage_of_batch / stages);
+  if (batch >= p.batches) return;
+
+  uint4 chunks[4];
+  decode_token_piece(load_token_piece(p, batch, row, stage, j), chunks);
+  const uint64_t slab = stage_of_batch * kSlabs + j / 2;
+  uint8_t* out = static_cast<uint8_t*>(p.token_slabs) + (slab * p.m_padded + row) * kTokenRowBytes;
+#pragma unroll
+  for (uint32_t i = 0; i < 4; ++i) {
+    *reinterpret_cast<uint4*>(out + chunk_offset(row, j, i)) = chunks[i];
+  }
+}
+
+}  // namespace nvfp4
