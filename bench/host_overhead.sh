@@ -16,4 +16,15 @@ cat <<HEAD
 # command   make bench
 HEAD
 LD_LIBRARY_PATH=$(pwd)/$build/emulator "$build/nvfp4_bench" verify
-LD_LIBRARY_PATH=$(pwd)/$build/bench/idle "$build/nvfp4_bench" host
+# The budget: 1.5 us for a run, 1 us above the driver calls alone for a plan's run.
+LD_LIBRARY_PATH=$(pwd)/$build/bench/idle "$build/nvfp4_bench" host | awk -F, '
+  { print }
+  $1 == "driver calls alone" { bare = $6 }
+  $1 == "nvfp4_gemm_run" && $6 > run { run = $6 }
+  $1 == "nvfp4_gemm_plan_run" && $6 - bare > plan { plan = $6 - bare }
+  END {
+    kept = run > 0 && run <= 1500 && plan > 0 && plan <= 1000
+    printf "# budget    run %d of 1500 ns, plan_run %d of 1000 above the driver: %s\n", run, plan,
+           kept ? "kept" : "exceeded"
+    exit !kept
+  }'
