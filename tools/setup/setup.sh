@@ -23,6 +23,7 @@ command -v gcc >/dev/null 2>&1 || missing="$missing gcc"
 header catch2/catch_all.hpp || header catch2/catch.hpp || missing="$missing catch2"
 header CLI/CLI.hpp || missing="$missing libcli11-dev"
 header xtensor/xnpy.hpp || header xtensor/io/xnpy.hpp || missing="$missing libxtensor-dev"
+command -v pkg-config >/dev/null 2>&1 || missing="$missing pkg-config"  # as users' builds have it
 PYTHON=${PYTHON:-/usr/bin/python3}
 [ -x "$PYTHON" ] || missing="$missing python3"
 "$PYTHON" -c 'import ensurepip, venv' 2>/dev/null || missing="$missing python3-venv"
