@@ -140,3 +140,14 @@ TEST_CASE("dynamic shared memory lies behind the static at its alignment") {
                        ".extern .shared .align 128 .b8 dyn[];"),
                  "outside"));
 }
+
+TEST_CASE("a fault names the CUDA line that the compiler gave its instruction") {
+  const std::string text = fault(
+      ".loc 2 7 3\nmov.u32 %r1, 0;\n"
+      ".loc 1 42 5, function_name $L__info_string0+3, inlined_at 2 9 1\n"
+      "st.global.u32 [%out+256], %r1;\n.loc 2 8 1",
+      {}, nullptr,
+      ".file 1 \"/some/where/inner.cuh\"\n"
+      ".file 2 \"outer.cu\", 1700000000, 12");
+  CHECK(contains(text, "inner.cuh:42, PTX line"));
+}

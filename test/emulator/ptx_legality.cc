@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The opcode table against ptxas: what we accept, it accepts.
+// The opcode table against ptxas: what we accept, it accepts. `make check-legality` asks for more.
+#include <cstdio>
+#include <cstdlib>
+#include <future>
+#include <thread>
+
+#include "ptx_judge.h"
+#include "ptx_mutants.h"
 #include "ptx_samples.h"
 #include "ptx_support.h"
 
@@ -49,31 +56,65 @@ TEST_CASE(
     INFO(all[i]);
     CHECK(errors[i] == "");
   }
-  // Some refusals come late: the whole has to assemble, each sample in a function of its own.
-  // A sample of wgmma repeats registers in its result, which no allocation can satisfy.
-  std::string text = ".version 9.0\n.target sm_100a\n.address_size 64\n";
-  for (size_t i = 0; i < all.size(); ++i)
-    if (target_of(all[i]) == "sm_100a")
-      text += ".entry k" + std::to_string(i) + "(.param .u64 out) {\n" + declarations() + "L:\n" +
-              all[i] + "\n}\n";
-  CHECK(ptxas_accepts(text));
 }
 
-TEST_CASE("random instructions and single-token mutants that we accept are accepted by ptxas") {
+namespace {
+
+// Mutants of the rows and of the statements in our own kernels, a share each, and whole modules.
+Score score_of(size_t mutants, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<Corpus> corpora;
+  for (const char* file :
+       {NVFP4_TEST_PTX_DIR "/load_probe.ptx", NVFP4_TEST_PTX_DIR "/../kernel/gemm_sm100.ptx"})
+    for (Corpus& c : file_corpora(file)) corpora.push_back(std::move(c));
+  const size_t from_files = corpora.size();
+  REQUIRE(from_files > 3);
+  for (size_t i = 0; i < from_files * 2; ++i) corpora.push_back(row_corpus(random));
+  const size_t modules = mutants / 20, share = (mutants - modules) / corpora.size() + 1;
+  const size_t threads = std::max(1u, std::thread::hardware_concurrency());
+  Score total;
+  for (size_t first = 0; first < corpora.size(); first += threads) {
+    std::vector<std::future<Score>> parts;
+    for (size_t i = first; i < std::min(first + threads, corpora.size()); ++i)
+      parts.push_back(std::async(std::launch::async, judge, std::cref(corpora[i]), share,
+                                 uint32_t(seed * 1000 + i)));
+    for (auto& part : parts) total.add(part.get());
+  }
+  total.add(judge_modules(sample_modules(), modules, seed));
+  return total;
+}
+
+}  // namespace
+
+TEST_CASE("single-token mutants that we accept are accepted by ptxas") {
   if (!have_ptxas()) SKIP_TEST("no ptxas on PATH");
-  std::mt19937 random(20250);
-  std::vector<std::string> accepted;
-  for (int round = 0; round < 10; ++round)
-    for (const emu::ptx::Opcode& opcode : emu::ptx::OpcodeTable::get().opcodes())
-      for (const emu::ptx::Form& form : opcode.forms) {
-        const std::string sample = random_sample(opcode, form, random);
-        for (const std::string& text : {sample, mutant(sample, random), mutant(sample, random)})
-          if (front_end_accepts(text)) accepted.push_back(text);
-      }
-  REQUIRE(accepted.size() > 2000);
-  const std::vector<std::string> errors = ptxas_verdicts(accepted);
-  for (size_t i = 0; i < accepted.size(); ++i) {
-    INFO(accepted[i]);
-    CHECK(errors[i] == "");
+  const Score score = score_of(600, 20250);
+  CHECK(score.mutants >= 600);
+  CHECK(score.both_accept > 30);
+  CHECK(score.both_refuse > 150);
+  for (const std::string& mutant : score.too_lenient) {
+    INFO(mutant);
+    CHECK(mutant == "");
+  }
+}
+
+TEST_CASE("as many mutants as LEGALITY_MUTANTS says", "[.][legality]") {
+  REQUIRE(have_ptxas());
+  const char* const mutants = std::getenv("LEGALITY_MUTANTS");
+  const char* const seed = std::getenv("LEGALITY_SEED");
+  const Score score =
+      score_of(mutants ? strtoul(mutants, nullptr, 10) : 20000, seed ? uint32_t(atoi(seed)) : 1);
+  size_t strict = 0;
+  for (const auto& [reason, n] : score.too_strict) strict += n;
+  printf(
+      "%zu mutants: %zu accepted by both, %zu refused by both,\n"
+      "%zu accepted by us and refused by ptxas, %zu refused by us and accepted by ptxas:\n",
+      score.mutants, score.both_accept, score.both_refuse, score.too_lenient.size(), strict);
+  for (const auto& [reason, n] : score.too_strict) printf("%6zu  %s\n", n, reason.c_str());
+  if (std::getenv("LEGALITY_EXAMPLES"))
+    for (const std::string& example : score.strict_examples) printf("%s\n", example.c_str());
+  for (const std::string& mutant : score.too_lenient) {
+    INFO(mutant);
+    CHECK(mutant == "");
   }
 }

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "emulator/ptx/lexer.h"
+#include "ptx_support.h"
 #include "support/catch.h"
 
 namespace {
@@ -85,4 +86,13 @@ TEST_CASE("comments are blanks and positions count lines and columns from 1") {
   CHECK(t[1].pos.column == 2);
   CHECK(refusal("add\n  /* open") == "2:3: comment without an end");
   CHECK(refusal("add #") == "1:5: character '#' (0x23) has no place in PTX");
+}
+
+TEST_CASE("what ptxas reads otherwise is refused: blank statements, lost operands, 4.b8") {
+  using ptx_test::body_verdict;
+  CHECK(body_verdict("add.s32 r1, r2, r3;;") != "accepted");
+  CHECK(body_verdict("bar.sync 0,;") != "accepted");
+  CHECK(body_verdict(".local .align 4.b8 more[4];") != "accepted");
+  CHECK(body_verdict(".pragma nounroll;") != "accepted");
+  CHECK(body_verdict(".pragma \"nounroll\";") == "accepted");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the tests of the PTX front end share: modules around a few lines, and ptxas as the judge.
+// What the tests of the PTX front end share: modules around a few lines.
 #pragma once
 
 #include <memory>
@@ -30,11 +30,5 @@ std::string target_of(const std::string& instruction);
 std::string verdict(const std::string& text, int compute_capability = 100);
 // The same for a body, for its target_of(); lines count from 1 in the body.
 std::string body_verdict(const std::string& body);
-
-bool have_ptxas();
-// Per instruction what ptxas says against it in a function with declarations(); empty = accepted.
-std::vector<std::string> ptxas_verdicts(const std::vector<std::string>& instructions);
-// Whether ptxas takes a whole module.
-bool ptxas_accepts(const std::string& text);
 
 }  // namespace ptx_test

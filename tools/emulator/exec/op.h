@@ -118,6 +118,7 @@ Exec float_max(const Instr& in);
 Exec float_abs(const Instr& in);
 Exec float_neg(const Instr& in);
 Exec float_setp(const Instr& in);
+Exec float_div(const Instr& in);
 
 inline bool is_float(Type t) { return ptx::class_of(t) == 'f' || ptx::class_of(t) == 'x'; }
 

@@ -53,6 +53,10 @@ Exec bind_int_to_int(const Instr& in) {
   });
 }
 
+constexpr uint32_t width_of(const Format& f) { return 1u + f.exponent_bits + f.mantissa_bits; }
+template <const Format& F>
+constexpr uint64_t code_mask = width_of(F) == 64 ? ~0ull : (1ull << width_of(F)) - 1;
+
 template <class S, const Format& To>
 Step int_to_float(Warp& w, const Instr& in, uint32_t active) {
   Rules rules = rules_of(in);
@@ -68,14 +72,14 @@ template <class D, const Format& From>
 Step float_to_int(Warp& w, const Instr& in, uint32_t active) {
   Rules rules = rules_of(in);
   return convert_lanes(w, in, active, [rules](uint64_t a) {
-    soft::Number n = soft::decode(uint32_t(a), From, rules.ftz);
+    soft::Number n = soft::decode(a & code_mask<From>, From, rules.ftz && &From == &soft::f32);
     return uint64_t(D(soft::to_integer(n, sizeof(D) * 8, std::is_signed_v<D>, rules.round)));
   });
 }
 
 // .ftz concerns f32 only: a subnormal f16 is a normal f32, and a subnormal f16 result is kept.
 template <const Format& From, const Format& To>
-uint32_t convert_value(uint32_t code, Rules rules) {
+uint64_t convert_value(uint64_t code, Rules rules) {
   bool flush_source = rules.ftz && &From == &soft::f32;
   rules.ftz = rules.ftz && &To == &soft::f32;
   return soft::encode(soft::decode(code, From, flush_source), To, rules);
@@ -85,18 +89,17 @@ template <const Format& From, const Format& To>
 Step float_to_float(Warp& w, const Instr& in, uint32_t active) {
   Rules rules = rules_of(in);
   return convert_lanes(w, in, active, [rules](uint64_t a) -> uint64_t {
-    return convert_value<From, To>(uint32_t(a), rules);
+    return convert_value<From, To>(a & code_mask<From>, rules);
   });
 }
 
-Step round_f32(Warp& w, const Instr& in, uint32_t active) {
+template <const Format& F>
+Step round_to_integral(Warp& w, const Instr& in, uint32_t active) {
   Rules rules = rules_of(in);
   return convert_lanes(w, in, active, [rules](uint64_t a) -> uint64_t {
-    return soft::to_integral(uint32_t(a), soft::f32, rules);
+    return soft::to_integral(a & code_mask<F>, F, rules);
   });
 }
-
-constexpr uint32_t width_of(const Format& f) { return 1u + f.exponent_bits + f.mantissa_bits; }
 
 // d = {a, b}: the first source is the high part, the second the low one.
 template <const Format& To>
@@ -149,6 +152,7 @@ bool is_integer(Type t) { return ptx::class_of(t) == 'u' || ptx::class_of(t) == 
 Exec bind_int_to_float(const Instr& in) {
   return by_integer(in.type(1), [&]<class S>() -> Exec {
     switch (in.type(0)) {
+      case Type::f64: return int_to_float<S, soft::f64>;
       case Type::f32: return int_to_float<S, soft::f32>;
       case Type::f16: return int_to_float<S, soft::f16>;
       default: return nullptr;
@@ -159,6 +163,7 @@ Exec bind_int_to_float(const Instr& in) {
 Exec bind_float_to_int(const Instr& in) {
   return by_integer(in.type(0), [&]<class D>() -> Exec {
     switch (in.type(1)) {
+      case Type::f64: return float_to_int<D, soft::f64>;
       case Type::f32: return float_to_int<D, soft::f32>;
       case Type::f16: return float_to_int<D, soft::f16>;
       case Type::bf16: return float_to_int<D, soft::bf16>;
@@ -172,6 +177,10 @@ struct Pair {
   Exec exec;
 };
 constexpr Pair pairs[] = {
+    {Type::f64, Type::f32, float_to_float<soft::f32, soft::f64>},
+    {Type::f32, Type::f64, float_to_float<soft::f64, soft::f32>},
+    {Type::f64, Type::f16, float_to_float<soft::f16, soft::f64>},
+    {Type::f16, Type::f64, float_to_float<soft::f64, soft::f16>},
     {Type::f32, Type::f16, float_to_float<soft::f16, soft::f32>},
     {Type::f32, Type::bf16, float_to_float<soft::bf16, soft::f32>},
     {Type::f16, Type::f32, float_to_float<soft::f32, soft::f16>},
@@ -218,7 +227,10 @@ Exec bind_cvt(const Instr& in, std::string& why) {
   if (is_integer(from)) return checked(bind_int_to_float(in), why);
   if (is_integer(to)) return checked(bind_float_to_int(in), why);
   if (to == Type::f32 && from == Type::f32)
-    return rounds_to_integral(in) ? round_f32 : float_to_float<soft::f32, soft::f32>;
+    return rounds_to_integral(in) ? round_to_integral<soft::f32>
+                                  : float_to_float<soft::f32, soft::f32>;
+  if (to == Type::f64 && from == Type::f64) return round_to_integral<soft::f64>;
+  if (to == Type::f16 && from == Type::f16) return round_to_integral<soft::f16>;
   for (const Pair& p : pairs)
     if (p.to == to && p.from == from) return p.exec;
   return refuse(why, "the machine does not convert between these types");

@@ -134,6 +134,7 @@ Exec bind_mad(const Instr& in, std::string& why) {
 }
 
 Exec bind_div(const Instr& in, std::string& why) {
+  if (is_float(in.type())) return float_div(in);
   return checked(by_integer(in.type(),
                             []<class T>() -> Exec {
                               return map2<T, T, T, [](T a, T b) { return divide<T>(a, b); }>;

@@ -23,7 +23,9 @@ std::string dim(const Dim3& d) { return format("(%u,%u,%u)", d.x, d.y, d.z); }
 std::string place(const Cluster& cluster, const ptx::Instr& in) {
   std::string text = format("PTX line %u:%u: ", in.pos.line, in.pos.column);
   if (!cluster.launch.module) return text + in.opcode;
-  return text + source_line(cluster.launch.module->source, in.pos.line);
+  const std::string cuda = cluster.launch.module->cuda_line(in);
+  return (cuda.empty() ? text : cuda + ", " + text) +
+         source_line(cluster.launch.module->source, in.pos.line);
 }
 
 std::string place(const Cluster& cluster, uint32_t pc) {

@@ -35,7 +35,12 @@ bool skip_ignored_directive(Cursor& in) {
   } else if (t.dot("section")) {
     skip_braces(in);
   } else if (t.dot("pragma")) {
-    while (!in.at_end() && !in.accept(';')) in.next();
+    do {
+      in.next();
+      if (in.peek().kind != Token::Kind::string) in.fail("a string expected");
+      in.next();
+    } while (in.peek().is(','));
+    in.expect(';');
   } else {
     return false;
   }
@@ -52,13 +57,13 @@ void BodyParser::parse() {
 
 void BodyParser::statement() {
   const Token& t = in_.peek();
-  if (in_.accept(';')) return;
   if (in_.accept('{')) {
     scopes_.push();
     ++depth_;
   } else if (t.is('}')) {
     close_scope();
   } else if (t.kind == Token::Kind::dotted) {
+    if (t.dot("loc")) return loc();
     if (!skip_ignored_directive(in_)) directive();
   } else if (t.kind == Token::Kind::word && in_.peek(1).is(':')) {
     label();
@@ -72,6 +77,14 @@ void BodyParser::close_scope() {
   in_.next();
   scopes_.pop([this](uint32_t from, uint32_t to) { function_.code[from].target = to; });
   if (--depth_ == 0) finish(end);
+}
+
+// .loc file line column, and inlined_at what we do not follow: the line itself is the callee's.
+void BodyParser::loc() {
+  if (in_.peek(1).kind != Token::Kind::integer || in_.peek(2).kind != Token::Kind::integer)
+    in_.fail("'.loc' with a file and a line expected");
+  cuda_ = {uint32_t(in_.peek(1).bits), uint32_t(in_.peek(2).bits)};
+  skip_line(in_);
 }
 
 void BodyParser::directive() {
@@ -138,6 +151,7 @@ void BodyParser::instruction() {
   if (in_.peek().kind != Token::Kind::word) in_.fail("an instruction expected");
   parse_instruction(in_, parsed);
   lower(parsed, scopes_, target_, function_);
+  function_.code.back().cuda = cuda_;
 }
 
 // A label or a guarded branch may stand at the very end; falling off the end is a ret (PTX

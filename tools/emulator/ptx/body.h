@@ -25,6 +25,7 @@ class BodyParser {
  private:
   void statement();
   void directive();
+  void loc();
   void registers();
   void shared_variables();
   void local_variables();
@@ -39,6 +40,7 @@ class BodyParser {
   SharedLayout& shared_;
   Function& function_;
   uint32_t depth_ = 1;  // of braces
+  CudaLine cuda_;       // of what follows
 };
 
 }  // namespace emu::ptx

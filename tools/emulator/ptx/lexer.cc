@@ -148,6 +148,7 @@ class Scanner {
     }
     if (t.kind == Token::Kind::integer && peek() == 'U') ++at_;
     if (continues_word(peek())) fail("a number ends in letters");
+    if (peek() == '.') fail("a number ends in a dot");
     t.text = source_.substr(start, at_ - start);
   }
 

@@ -12,6 +12,13 @@ const Function* Module::entry(std::string_view name) const {
   return nullptr;
 }
 
+std::string Module::cuda_line(const Instr& in) const {
+  const auto file = files.find(in.cuda.file);
+  if (in.cuda.line == 0 || file == files.end()) return "";
+  const std::string& path = file->second;
+  return path.substr(path.rfind('/') + 1) + ":" + std::to_string(in.cuda.line);
+}
+
 std::unique_ptr<Module> load(std::string_view text, int compute_capability) {
   auto module = std::make_unique<Module>();
   module->source = text.substr(0, text.find('\0'));

@@ -132,6 +132,11 @@ using Exec = Step (*)(Warp&, const Instr&, uint32_t active);
 // says why) for a combination that the row admits but the machine does not do.
 using Binder = Exec (*)(const Instr&, std::string& why);
 
+// Where the compiler says an instruction comes from (.loc); file counts as .file does, 0 = unknown.
+struct CudaLine {
+  uint32_t file = 0, line = 0;
+};
+
 struct Instr {
   Exec exec = nullptr;
   const char* opcode = "";  // base opcode: "add", "mbarrier.try_wait", "tcgen05.mma"
@@ -144,6 +149,7 @@ struct Instr {
   uint32_t target = no_target;      // bra, call: index into Function::code
   uint32_t reconverge = no_target;  // bra: index of the immediate post-dominator, no_target = exit
   SourcePos pos;
+  CudaLine cuda;
 
   bool has(Mod m) const { return mods.test(size_t(m)); }
   Type type(int i = 0) const { return types[i]; }
@@ -185,6 +191,9 @@ struct Module {
   std::string target;  // "sm_100a", "sm_100f" ...
   std::vector<std::unique_ptr<Function>> functions;
   std::vector<Variable> variables;
+  std::map<uint64_t, std::string> files;  // .file
+  // "gemm.cu:12" of an instruction of the module, or nothing.
+  std::string cuda_line(const Instr& in) const;
   const Function* entry(std::string_view name) const;
 };
 

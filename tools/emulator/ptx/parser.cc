@@ -19,7 +19,7 @@ void ModuleParser::parse() {
 }
 
 void ModuleParser::header() {
-  while (skip_ignored_directive(in_)) {
+  while (file() || skip_ignored_directive(in_)) {
   }
   version();
   target();
@@ -72,8 +72,18 @@ ModuleParser::Linkage ModuleParser::linkage() {
   }
 }
 
+// .file 1 "gemm.cu", and a date and a size that nobody needs.
+bool ModuleParser::file() {
+  if (!in_.peek().dot("file") || in_.peek(1).kind != Token::Kind::integer ||
+      in_.peek(2).kind != Token::Kind::string)
+    return false;
+  module_.files[in_.peek(1).bits] = in_.peek(2).text;
+  return skip_ignored_directive(in_);
+}
+
 void ModuleParser::statement() {
-  if (in_.accept(';') || skip_ignored_directive(in_)) return;
+  if (file()) return;
+  if (skip_ignored_directive(in_)) return;
   const Linkage l = linkage();
   if (in_.accept_dot("entry")) return function(true);
   if (in_.accept_dot("func")) return function(false);

@@ -20,6 +20,7 @@ class ModuleParser {
   void version();
   void target();
   void statement();
+  bool file();
   Linkage linkage();
   void function(bool is_entry);
   void parameters(Function& f);

@@ -104,6 +104,7 @@ void parse_instruction(Cursor& in, ParsedInstr& out) {
     piped = in.peek().is('|');
     if (!piped && !in.peek().is(',')) break;
     in.next();
+    if (in.peek().is(';')) in.fail("operand expected");
   }
   const Token& last = in.peek();
   in.expect(';');

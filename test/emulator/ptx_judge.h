@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+// ptxas as the judge of what PTX is.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace ptx_test {
+
+bool have_ptxas();
+
+// Where statements stand that are to be judged: everything before them, so that they need a closing
+// brace only. Its labels and registers are known in every statement.
+struct Frame {
+  std::string text;
+};
+// An entry around ptx_test::declarations() and the label L.
+Frame plain_frame();
+
+// What ptxas says against each statement, a line of its own in `frame`; empty = accepted. Many are
+// judged by one run; what ptxas finds only when it generates code comes out as well.
+std::vector<std::string> ptxas_verdicts(const std::vector<std::string>& statements,
+                                        const Frame& frame = plain_frame());
+// The same for a whole module.
+std::string ptxas_verdict(const std::string& module);
+inline bool ptxas_accepts(const std::string& module) { return ptxas_verdict(module).empty(); }
+
+// The front end's verdict on a statement: empty = accepted. What it refuses as "not supported" is
+// right PTX.
+std::string our_verdict(const std::string& statement, const Frame& frame = plain_frame());
+
+}  // namespace ptx_test
