@@ -11,6 +11,7 @@ namespace emu::soft {
 namespace {
 
 using Kind = Number::Kind;
+__extension__ typedef __int128 int128;
 
 constexpr int point = 62;
 constexpr uint64_t one = 1ull << point;
@@ -57,7 +58,7 @@ const std::array<uint64_t, point + 1>& powers() {
 }
 
 // 2^v for a fixed-point v of magnitude below 2^12.
-Number power(__int128 v) {
+Number power(int128 v) {
   const int whole = int(v >> point);
   const uint64_t fraction = uint64_t(v) & (one - 1);
   uint64_t r = one;
@@ -66,10 +67,10 @@ Number power(__int128 v) {
   return {Kind::finite, false, whole - point, r};
 }
 
-__int128 fixed(const Number& n) {
+int128 fixed(const Number& n) {
   const int up = n.exponent + point;
   const uint128 v = up >= 0 ? n.significand << up : up > -128 ? n.significand >> -up : 0;
-  return n.negative ? -__int128(v) : __int128(v);
+  return n.negative ? -int128(v) : int128(v);
 }
 
 int magnitude(const Number& n) { return n.exponent + top_bit(n.significand); }
@@ -111,7 +112,7 @@ uint64_t log2(uint64_t a, const Format& f, const Rules& rules) {
   if (n.kind == Kind::nan || n.negative) return encode(special(Kind::nan), f, rules);
   if (n.kind == Kind::infinite) return encode(n, f, rules);
   uint128 m = n.significand << (point - top_bit(n.significand));
-  __int128 result = magnitude(n);
+  int128 result = magnitude(n);
   for (int i = 0; i < digits; ++i) {
     m = m * m >> point;
     const bool two = m >> (point + 1);
