@@ -26,23 +26,30 @@ AccessShape shape_of(const Instr& in) {
   return AccessShape::s32x32b;
 }
 
-// One ld or st of a warp: which cells its registers are.
+// One ld or st of a warp: which cells its registers are. With .pack::16b or .unpack::16b a register
+// is the low halves of two neighbouring columns, the first one low (CUTLASS's copy traits; PTX
+// ISA 9.7.16.8.2 has it as a figure).
 struct Access {
   AccessShape shape;
   uint32_t lane, column, split, registers;
+  bool packed;
 
   Cell cell(uint32_t t, uint32_t reg) const {
-    const Cell c = access_cell(shape, t, reg, split);
-    return {lane + c.lane, column + c.column};
+    const Cell c = access_cell(shape, t, reg, packed ? 0 : split);
+    if (!packed) return {lane + c.lane, column + c.column};
+    const bool second = shape == AccessShape::s16x32bx2 && t >= 16;
+    return {lane + c.lane, column + 2 * c.column + (second ? split : 0)};
   }
-  uint64_t bytes() const { return registers * 32 * 4; }
+  uint32_t columns_of_cell() const { return packed ? 2 : 1; }
+  uint64_t bytes() const { return uint64_t(registers) * 32 * 4; }
   // Calls f(first column, count) for the columns that are touched. 32 cells of a register are a
   // column of .32x32b, two columns of 16 lanes in the others, which .16x32bx2 has apart.
   template <class F>
   void columns(F f) const {
     const bool single = shape == AccessShape::s32x32b || shape == AccessShape::s16x32bx2;
-    f(column, single ? registers : 2 * registers);
-    if (shape == AccessShape::s16x32bx2) f(column + split, registers);
+    const uint32_t count = (single ? registers : 2 * registers) * columns_of_cell();
+    f(column, count);
+    if (shape == AccessShape::s16x32bx2) f(column + split, count);
   }
 };
 
@@ -51,8 +58,12 @@ Access access(Warp& warp, const Instr& in, uint32_t active, const Operand& addre
   warp.require_aligned(active, in.opcode);
   const uint32_t at = uint32_t(warp.uniform(address, active, in.opcode));
   const AccessShape shape = shape_of(in);
-  Access a{shape, access_lane(shape, at, warp.index, in.opcode), TensorMemory::column_of(at),
-           split ? uint32_t(split->imm) : 0, uint32_t(registers.elements.size())};
+  Access a{shape,
+           access_lane(shape, at, warp.index, in.opcode),
+           TensorMemory::column_of(at),
+           split ? uint32_t(split->imm) : 0,
+           uint32_t(registers.elements.size()),
+           in.has(Mod::pack_16b) || in.has(Mod::unpack_16b)};
   a.columns([&](uint32_t c, uint32_t n) { warp.cta.tensor_memory.require(c, n, in.opcode); });
   return a;
 }
@@ -67,11 +78,18 @@ Loaded read_cells(const TensorMemory& tensor, const Access& a) {
   for (uint32_t r = 0; r < a.registers; ++r)
     for (uint32_t t = 0; t < 32; ++t) {
       const Cell c = a.cell(t, r);
-      tensor.require(c.column, 1, "tcgen05.ld");
-      if (tensor.has_value(c.lane, c.column))
-        loaded.values[r * 32 + t] = tensor.read(c.lane, c.column, "tcgen05.ld");
-      else
+      tensor.require(c.column, a.columns_of_cell(), "tcgen05.ld");
+      bool missing = false;
+      for (uint32_t i = 0; i < a.columns_of_cell(); ++i)
+        missing |= !tensor.has_value(c.lane, c.column + i);
+      if (missing) {
         loaded.missing[r] |= 1u << t;
+        continue;
+      }
+      uint32_t& value = loaded.values[r * 32 + t];
+      value = tensor.read(c.lane, c.column, "tcgen05.ld");
+      if (a.packed)
+        value = (value & 0xFFFF) | tensor.read(c.lane, c.column + 1, "tcgen05.ld") << 16;
     }
   return loaded;
 }
@@ -80,7 +98,9 @@ void write_cells(TensorMemory& tensor, const Access& a, const std::vector<uint32
   for (uint32_t r = 0; r < a.registers; ++r)
     for (uint32_t t = 0; t < 32; ++t) {
       const Cell c = a.cell(t, r);
-      tensor.write(c.lane, c.column, values[r * 32 + t], "tcgen05.st");
+      const uint32_t value = values[r * 32 + t];
+      tensor.write(c.lane, c.column, a.packed ? value & 0xFFFF : value, "tcgen05.st");
+      if (a.packed) tensor.write(c.lane, c.column + 1, value >> 16, "tcgen05.st");
     }
 }
 
@@ -159,20 +179,10 @@ Step wait_st(Warp& warp, const Instr& in, uint32_t active) {
   return run_all(warp, in, active, warp.pending_st);
 }
 
-bool packed(const Instr& in, std::string& why) {
-  if (!in.has(Mod::pack_16b) && !in.has(Mod::unpack_16b)) return false;
-  why = std::string(in.opcode) + " with .pack::16b or .unpack::16b is not emulated";
-  return true;
-}
-
 }  // namespace
 
-ptx::Exec bind_tcgen05_ld(const Instr& in, std::string& why) {
-  return packed(in, why) ? nullptr : load;
-}
-ptx::Exec bind_tcgen05_st(const Instr& in, std::string& why) {
-  return packed(in, why) ? nullptr : store;
-}
+ptx::Exec bind_tcgen05_ld(const Instr&, std::string&) { return load; }
+ptx::Exec bind_tcgen05_st(const Instr&, std::string&) { return store; }
 ptx::Exec bind_tcgen05_wait_ld(const Instr&, std::string&) { return wait_ld; }
 ptx::Exec bind_tcgen05_wait_st(const Instr&, std::string&) { return wait_st; }
 
