@@ -83,8 +83,9 @@ TEST_CASE("an access outside every allocation names the nearest one and the line
   std::string text = fault("st.global.u32 [%out+256], 1;", {}, &kind);
   CHECK(kind == FaultKind::illegal_address);
   CHECK(contains(text, "0x0 bytes behind the end of the buffer"));
-  CHECK(
-      contains(text, "kernel k, block (0,0,0), cluster (0,0,0) rank 0, warp 0, lanes 0x00000001"));
+  CHECK(contains(
+      text,
+      "kernel k, block (0,0,0), cluster (0,0,0) rank 0, warp 0, thread (0,0,0), lanes 0x00000001"));
   CHECK(contains(text, "PTX line"));
   CHECK(contains(text, "st.global.u32 [%out+256], 1;"));
 }

@@ -470,8 +470,9 @@ TEST_CASE(
                 FaultKind::uninitialised);
   INFO(report);
   CHECK(unit::says(report, "kernel k"));
-  CHECK(unit::says(report, "effect of tcgen05.mma of PTX line 6"));
-  CHECK(unit::says(report, "issued by warp 0 of block (0,0,0)"));
+  CHECK(unit::says(report, "in asynchronous work, block (0,0,0), cluster (0,0,0) rank 0, warp 0"));
+  CHECK(unit::says(report, "effect of PTX line 6"));
+  CHECK(unit::says(report, ": tcgen05.mma."));
 }
 
 TEST_CASE("operands that ordinary stores wrote need a fence.proxy.async behind the stores") {

@@ -32,11 +32,15 @@ enum class FaultKind : uint8_t {
 };
 
 // Thrown by instruction semantics and units. `what` is one sentence with addresses and values; the
-// scheduler adds where: kernel, block, warp, lanes, PTX line.
+// report adds where: kernel, block, warp, threads, PTX line, and the object.
 struct Fault : std::exception {
   FaultKind kind;
   std::string text;
-  Fault(FaultKind k, std::string t) : kind(k), text(std::move(t)) {}
+  static constexpr int64_t none = -1;
+  int64_t shared = none;  // the shared address it is about, rank in bits 24 and up
+  int64_t lane = none;    // of the warp, where one alone is to blame
+  bool located = false;   // the text says where already
+  Fault(FaultKind k, std::string t, int64_t s = none) : kind(k), text(std::move(t)), shared(s) {}
   const char* what() const noexcept override { return text.c_str(); }
 };
 

@@ -29,7 +29,8 @@ Cta::Cta(Cluster& owner, uint32_t r, Dim3 where)
     : cluster(owner),
       rank(r),
       id(where),
-      shared(Cluster::shared_bytes(owner.launch)),
+      shared(Cluster::shared_bytes(owner.launch), r),
+      mbarriers(r, &owner.actor),
       barriers(*this) {
   uint64_t threads = volume(cluster.launch.block);
   for (uint64_t first = 0; first < threads; first += 32) {

@@ -27,6 +27,7 @@ class Divergence {
     uint32_t member = 0;       // waits at pc for these lanes (.sync with a membermask); 0 = no
     uint32_t gathered = 0;     // its own lanes that take part in that
     std::string waiting = {};  // what it is blocked on, for reports
+    int64_t waits_at = -1;     // the mbarrier it waits for: shared address, rank in bits 24 and up
   };
 
   explicit Divergence(uint32_t lanes);

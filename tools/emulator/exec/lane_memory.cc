@@ -94,7 +94,7 @@ void write_global(uint8_t* p, uint32_t bytes, uint64_t v) {
 }  // namespace
 
 Place locate(Warp& warp, uint32_t lane, Space space, uint64_t address, uint32_t bytes,
-             const char* who) {
+             const char* who) try {
   if (space == Space::generic) {
     space = address::space_of(address);
     address = address::from_generic(space, address);
@@ -106,16 +106,22 @@ Place locate(Warp& warp, uint32_t lane, Space space, uint64_t address, uint32_t 
   }
   if (address % bytes) misaligned(address, bytes, who);
   if (space == Space::param) return in_params(warp, address, bytes, who);
-  if (space != Space::local) return in_shared(warp, space, address, who);
   Place p;
-  p.space = Space::local;
-  p.local = &warp.local;
-  p.offset = address;
+  if (space != Space::local) {
+    p = in_shared(warp, space, address, who);
+  } else {
+    p.space = Space::local;
+    p.local = &warp.local;
+    p.offset = address;
+  }
   p.lane = lane;
   return p;
+} catch (Fault& fault) {
+  fault.lane = lane;
+  throw;
 }
 
-uint64_t Place::read(uint32_t at, uint32_t bytes, const char* who) const {
+uint64_t Place::read(uint32_t at, uint32_t bytes, const char* who) const try {
   uint64_t value = 0;
   if (space == Space::global) return read_global(host + at, bytes);
   if (space == Space::param)
@@ -125,9 +131,12 @@ uint64_t Place::read(uint32_t at, uint32_t bytes, const char* who) const {
   else
     read_shared(*cta, uint32_t(offset + at), &value, bytes, who);
   return value;
+} catch (Fault& fault) {
+  fault.lane = lane;
+  throw;
 }
 
-void Place::write(uint32_t at, uint32_t bytes, uint64_t value, const char* who) const {
+void Place::write(uint32_t at, uint32_t bytes, uint64_t value, const char* who) const try {
   if (space == Space::global) return write_global(host + at, bytes, value);
   if (space == Space::param)
     throw Fault(FaultKind::illegal_address, format("%s writes to a kernel parameter", who));
@@ -135,6 +144,9 @@ void Place::write(uint32_t at, uint32_t bytes, uint64_t value, const char* who) 
     local->write(lane, offset + at, &value, bytes, 1);
   else
     write_shared(*cta, uint32_t(offset + at), &value, bytes, who);
+} catch (Fault& fault) {
+  fault.lane = lane;
+  throw;
 }
 
 Space space_named(const ptx::Instr& in) {

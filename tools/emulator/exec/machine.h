@@ -74,6 +74,7 @@ class Warp {
   const uint32_t lanes;  // the threads that exist (block size not a multiple of 32)
   uint32_t exited = 0;   // of them, those that returned
   std::string waiting;   // set by an instruction that returns Step::blocked: what it waits for
+  uint32_t executing = 0;  // lanes of the instruction that executes, or was the last to
   Divergence flow;
   LocalMemory local;
   uint32_t cluster_arrived = 0;      // lanes between barrier.cluster.arrive and .wait
@@ -226,6 +227,7 @@ class Cluster {
   const Dim3 id;  // %clusterid
   std::vector<std::unique_ptr<Cta>> ctas;
   AsyncQueue async;
+  Actor actor;             // whose instruction, or asynchronous work, takes effect now
   ClusterBarrier barrier;  // barrier.cluster
   uint64_t progress = 0;   // counts events that may unblock somebody: whoever causes one adds 1
   // Set while nothing else can happen: an mbarrier.try_wait that would block answers false instead

@@ -82,11 +82,15 @@ std::string NamedBarriers::describe() const {
   for (uint32_t id = 0; id < count; ++id) {
     const Barrier& b = barriers_[id];
     if (!b.open) continue;
-    text += format("barrier %u (%s):", id,
+    text += format("  barrier %u (%s):", id,
                    b.threads == whole_cta ? "whole CTA" : format("%u threads", b.threads).c_str());
     for (size_t w = 0; w < b.arrived.size(); ++w)
       if (b.arrived[w]) text += format(" warp %zu lanes 0x%08x", w, b.arrived[w]);
-    text += " arrived\n";
+    text += " arrived;";
+    for (const auto& warp : cta_.warps)
+      if (const uint32_t missing = warp->live() & ~b.arrived[warp->index])
+        text += format(" warp %u lanes 0x%08x", warp->index, missing);
+    text += " have not\n";
   }
   return text;
 }
@@ -130,13 +134,21 @@ void ClusterBarrier::finish_if_complete() {
   ++cluster_.progress;
 }
 
+// Nothing where nobody waits for the others.
 std::string ClusterBarrier::describe() const {
   std::string text;
+  bool anybody = false;
   for (auto& cta : cluster_.ctas)
-    for (auto& warp : cta->warps)
-      if (uint32_t missing = warp->live() & ~warp->cluster_arrived)
+    for (auto& warp : cta->warps) {
+      uint32_t here = 0;
+      for (uint32_t l = warp->cluster_arrived & warp->live(); l; l &= l - 1)
+        if (warp->cluster_ticket[std::countr_zero(l)] > generation_)
+          here |= 1u << std::countr_zero(l);
+      anybody = anybody || here;
+      if (uint32_t missing = warp->live() & ~here)
         text += format(" CTA %u warp %u lanes 0x%08x;", cta->rank, warp->index, missing);
-  return text.empty() ? text : "barrier.cluster has not been reached by" + text + "\n";
+    }
+  return anybody ? "  barrier.cluster has not been reached by" + text + "\n" : "";
 }
 
 }  // namespace emu

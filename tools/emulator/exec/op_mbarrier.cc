@@ -206,6 +206,7 @@ Step try_wait(Warp& warp, const Instr& in, uint32_t active) {
     if (!since) ++warp.cta.counters.barrier_waits;
     since = 1 + first.cta->mbarriers.state(first.address, in.opcode).phase;
     warp.waiting = first.cta->mbarriers.describe(first.address);
+    warp.flow.here().waits_at = first.cta->shared_address(first.address);
     return Step::blocked;
   }
   since = 0;

@@ -2,6 +2,8 @@
 // What a fault says.
 #include "report.h"
 
+#include <bit>
+
 namespace emu::report {
 
 namespace {
@@ -37,25 +39,116 @@ std::string head(FaultKind kind, const Cluster& cluster) {
   return format("%s in kernel %s", name(kind), cluster.launch.function->name.c_str());
 }
 
+// ---- threads and objects ----------------------------------------------------------------------
+
+std::string thread(const Warp& warp, uint32_t lane) {
+  const Dim3& b = warp.cta.cluster.launch.block;
+  const uint32_t t = warp.thread(lane);
+  return dim({t % b.x, t / b.x % b.y, t / b.x / b.y});
+}
+
+// The one lane to blame, or all that execute the instruction.
+std::string threads(const Warp& warp, uint32_t active, int64_t lane) {
+  if (lane >= 0 && lane < 32 && (active >> lane & 1)) active = 1u << lane;
+  if (!active) return "";
+  const uint32_t first = uint32_t(std::countr_zero(active));
+  std::string text = ", thread " + thread(warp, first);
+  if (std::popcount(active) > 1)
+    text += " to " + thread(warp, 31 - uint32_t(std::countl_zero(active)));
+  return text + format(", lanes 0x%08x", active);
+}
+
+// "s" + 0x10 (.shared, 64 bytes at 0x400), or its like.
+std::string shared_object(const Cta& cta, uint32_t address) {
+  const Launch& launch = cta.cluster.launch;
+  const uint32_t end = SharedMemory::window_start + Cluster::shared_bytes(launch);
+  const ptx::SharedVariable* dynamic = nullptr;
+  for (const ptx::SharedVariable& v : launch.function->shared) {
+    if (v.dynamic) dynamic = &v;
+    if (!v.dynamic && address - v.address < v.bytes)
+      return format("%s + 0x%x (.shared, %u bytes at 0x%x)", v.name.c_str(), address - v.address,
+                    v.bytes, v.address);
+  }
+  if (dynamic && address >= dynamic->address && address < end)
+    return format("%s + 0x%x (dynamic shared memory, %u bytes at 0x%x)", dynamic->name.c_str(),
+                  address - dynamic->address, end - dynamic->address, dynamic->address);
+  if (address >= end)
+    return format("0x%x bytes behind the end of the CTA's shared memory", address - end);
+  return "no variable";
+}
+
+std::string object(const Cluster& cluster, int64_t shared) {
+  if (shared == Fault::none) return "";
+  const uint32_t rank = uint32_t(shared) >> SharedMemory::rank_shift;
+  const uint32_t address = uint32_t(shared) & ((1u << SharedMemory::rank_shift) - 1);
+  if (rank >= cluster.ctas.size()) return "";
+  const Cta& cta = *cluster.ctas[rank];
+  std::string text =
+      format("\n  shared address 0x%x of block %s is ", address, dim(cta.id).c_str()) +
+      shared_object(cta, address);
+  if (cta.mbarriers.live(address & ~7u)) text += "\n  " + cta.mbarriers.describe(address & ~7u);
+  return text;
+}
+
+std::string where(const Warp& warp, uint32_t active, int64_t lane) {
+  const Cta& cta = warp.cta;
+  return format(", block %s, cluster %s rank %u, warp %u", dim(cta.id).c_str(),
+                dim(cta.cluster.id).c_str(), cta.rank, warp.index) +
+         threads(warp, active, lane);
+}
+
+Fault told(const Fault& fault, std::string text) {
+  Fault all(fault.kind, std::move(text), fault.shared);
+  all.lane = fault.lane;
+  all.located = true;
+  return all;
+}
+
+// ---- the wait graph ---------------------------------------------------------------------------
+
+std::string actor(const Cluster& cluster, const Actor& a, const Cta& seen_from) {
+  const auto& code = cluster.launch.function->code;
+  std::string text = format("warp %u", a.warp);
+  if (a.rank != seen_from.rank) text += format(" of the CTA of rank %u", a.rank);
+  if (a.pc < code.size())
+    text += format(" by %s, PTX line %u", code[a.pc].opcode, code[a.pc].pos.line);
+  return text;
+}
+
+// Who has arrived at an mbarrier so far is who could again.
+std::string arrivers(const Cta& cta, uint32_t address) {
+  const auto& known = cta.mbarriers.state(address, "").arrivers;
+  if (known.empty()) return "      nobody has arrived there since mbarrier.init\n";
+  std::string text;
+  for (const auto& [who, times] : known)
+    text += "      arrived so far: " + actor(cta.cluster, who, cta) +
+            format(", %llu times\n", (unsigned long long)times);
+  return text;
+}
+
 std::string describe(const Warp& warp) {
   const Cluster& cluster = warp.cta.cluster;
   std::string text;
-  for (const auto& f : warp.flow.fragments)
-    text += format("  warp %u lanes 0x%08x wait for %s, ", warp.index, f.mask,
+  for (const auto& f : warp.flow.fragments) {
+    text += format("    warp %u lanes 0x%08x wait for %s, ", warp.index, f.mask,
                    f.waiting.empty() ? "their turn" : f.waiting.c_str()) +
             place(cluster, f.pc) + "\n";
+    if (f.waits_at != Fault::none) {
+      const uint32_t rank = uint32_t(f.waits_at) >> SharedMemory::rank_shift;
+      text += arrivers(*cluster.ctas[rank],
+                       uint32_t(f.waits_at) & ((1u << SharedMemory::rank_shift) - 1));
+    }
+  }
   warp.flow.each_parked([&](uint32_t pc, uint32_t mask) {
-    text += format("  warp %u lanes 0x%08x wait for the other lanes, ", warp.index, mask) +
+    text += format("    warp %u lanes 0x%08x wait for the other lanes, ", warp.index, mask) +
             place(cluster, pc) + "\n";
   });
   return text;
 }
 
 std::string describe(const Cta& cta) {
-  std::string text = format("block %s, rank %u:\n", dim(cta.id).c_str(), cta.rank);
+  std::string text = format("  block %s, rank %u:\n", dim(cta.id).c_str(), cta.rank);
   for (const auto& warp : cta.warps) text += describe(*warp);
-  std::string barriers = cta.mbarriers.describe();
-  if (!barriers.empty()) text += barriers + "\n";
   return text + cta.barriers.describe();
 }
 
@@ -78,28 +171,33 @@ const char* name(FaultKind kind) {
 }
 
 Fault located(const Fault& fault, const Warp& warp, const ptx::Instr& in, uint32_t active) {
-  const Cta& cta = warp.cta;
-  return Fault(fault.kind, head(fault.kind, cta.cluster) +
-                               format(", block %s, cluster %s rank %u, warp %u, lanes 0x%08x\n  ",
-                                      dim(cta.id).c_str(), dim(cta.cluster.id).c_str(), cta.rank,
-                                      warp.index, active) +
-                               fault.text + "\n  " + place(cta.cluster, in));
+  const Cluster& cluster = warp.cta.cluster;
+  return told(fault, head(fault.kind, cluster) + where(warp, active, fault.lane) + "\n  " +
+                         fault.text + object(cluster, fault.shared) + "\n  " + place(cluster, in));
+}
+
+Fault located_effect(const Fault& fault, const Warp& warp, const ptx::Instr& in, uint32_t active) {
+  const Cluster& cluster = warp.cta.cluster;
+  return told(fault, head(fault.kind, cluster) + " in asynchronous work" +
+                         where(warp, active, Fault::none) + "\n  " + fault.text +
+                         object(cluster, fault.shared) + "\n  effect of " + place(cluster, in));
 }
 
 Fault located(const Fault& fault, const Cluster& cluster, const char* during) {
-  return Fault(fault.kind, head(fault.kind, cluster) +
-                               format(", cluster %s, %s\n  ", dim(cluster.id).c_str(), during) +
-                               fault.text);
+  return told(fault, head(fault.kind, cluster) +
+                         format(", cluster %s, %s\n  ", dim(cluster.id).c_str(), during) +
+                         fault.text + object(cluster, fault.shared));
 }
 
 Fault deadlock(const Cluster& cluster) {
   std::string text = head(FaultKind::deadlock, cluster) +
                      format(", cluster %s: no warp can go on\n", dim(cluster.id).c_str());
-  for (const auto& cta : cluster.ctas) text += describe(*cta);
+  for (const auto& cta : cluster.ctas)
+    if (!cta->ended()) text += describe(*cta);
   text += cluster.barrier.describe();
   std::string pending = cluster.async.pending();
   return Fault(FaultKind::deadlock,
-               text + (pending.empty() ? "no asynchronous work is pending" : pending));
+               text + "  " + (pending.empty() ? "no asynchronous work is pending" : pending));
 }
 
 }  // namespace emu::report

@@ -12,7 +12,9 @@ const char* name(FaultKind kind);
 
 // The fault of one instruction, executed by the lanes `active` of `warp`.
 Fault located(const Fault& fault, const Warp& warp, const ptx::Instr& in, uint32_t active);
-// A fault of asynchronous work or of a check at the end of a CTA or cluster.
+// The same, of asynchronous work that those lanes issued by it.
+Fault located_effect(const Fault& fault, const Warp& warp, const ptx::Instr& in, uint32_t active);
+// A fault of asynchronous work that no instruction issued, or of a check at the end of a CTA or cluster.
 Fault located(const Fault& fault, const Cluster& cluster, const char* during);
 // Nothing in the cluster can go on: every warp with its reason, every barrier, what is pending.
 Fault deadlock(const Cluster& cluster);

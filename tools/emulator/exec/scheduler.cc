@@ -119,6 +119,8 @@ bool Scheduler::step(Warp& warp) {
   ptx::Step step = ptx::Step::next;
   try {
     if (in.guard != ptx::no_register) active = warp.guarded(in, active);
+    warp.executing = active;
+    cluster_->actor = {warp.cta.rank, warp.index, pc};
     Timeline* trace = cluster_->trace;
     if (trace) trace->before(warp, in, executed_);
     if (active) step = in.exec(warp, in, active);
@@ -129,6 +131,7 @@ bool Scheduler::step(Warp& warp) {
           format("the CTA has executed %llu warp instructions; EMU_MAX_INSTRUCTIONS allows more",
                  (unsigned long long)limit_));
   } catch (const Fault& fault) {
+    if (fault.located) throw;
     throw report::located(fault, warp, in, active);
   }
   ++executed_;
@@ -137,6 +140,7 @@ bool Scheduler::step(Warp& warp) {
   } else if (step == ptx::Step::blocked) {
     flow.here().blocked_at = cluster_->progress;
     flow.here().waiting.swap(warp.waiting);
+    warp.waiting.clear();
     return false;
   } else {
     return flow.current < flow.fragments.size() && warp.live();
@@ -149,6 +153,7 @@ void Scheduler::complete_work(bool forced) {
   try {
     if (forced ? cluster_->async.complete_one() : cluster_->async.tick()) ++cluster_->progress;
   } catch (const Fault& fault) {
+    if (fault.located) throw;
     throw report::located(fault, *cluster_, "in asynchronous work");
   }
 }

@@ -2,7 +2,10 @@
 // See unit_glue.h.
 #include "unit_glue.h"
 
+#include <utility>
+
 #include "../trace/timeline.h"
+#include "report.h"
 
 namespace emu::glue {
 
@@ -54,16 +57,22 @@ void post(const Warp& warp, AsyncQueue::Chain chain, const ptx::Instr& in,
   std::string what = format("%s of PTX line %u, issued by warp %u of block (%u,%u,%u)", in.opcode,
                             in.pos.line, warp.index, block.x, block.y, block.z);
   const size_t span = cluster.trace ? cluster.trace->issued(warp, in) : 0;
-  cluster.async.post(chain, what, [what, &cluster, span, effect = std::move(effect)] {
-    if (cluster.trace) cluster.trace->completing();
-    try {
-      effect();
-    } catch (const Fault& fault) {
-      throw Fault(fault.kind, fault.text + "\n  effect of " + what);
-    }
-    if (cluster.trace) cluster.trace->completed(span);
-    ++cluster.progress;
-  });
+  const uint32_t active = warp.executing;
+  cluster.async.post(
+      chain, what,
+      [&warp, &in, &cluster, active, span, actor = cluster.actor, effect = std::move(effect)] {
+        if (cluster.trace) cluster.trace->completing();
+        const Actor interrupted = std::exchange(cluster.actor, actor);
+        try {
+          effect();
+        } catch (const Fault& fault) {
+          if (fault.located) throw;
+          throw report::located_effect(fault, warp, in, active);
+        }
+        cluster.actor = interrupted;
+        if (cluster.trace) cluster.trace->completed(span);
+        ++cluster.progress;
+      });
 }
 
 }  // namespace emu::glue

@@ -31,10 +31,16 @@ void require_running(const Cta& from, const Cta& to, const char* who);
 void post(const Warp& warp, AsyncQueue::Chain chain, const ptx::Instr& in,
           std::function<void()> effect);
 
-// Calls f(lane) for every active lane, lowest first.
+// Calls f(lane) for every active lane, lowest first; a Fault names the lane.
 template <class F>
 void each_lane(uint32_t active, F f) {
-  for (; active; active &= active - 1) f(uint32_t(__builtin_ctz(active)));
+  uint32_t lane = 0;
+  try {
+    for (; active; active &= active - 1) f(lane = uint32_t(__builtin_ctz(active)));
+  } catch (Fault& fault) {
+    fault.lane = lane;
+    throw;
+  }
 }
 
 }  // namespace emu::glue

@@ -40,6 +40,7 @@ bool GlobalMemory::free(uint64_t address) {
   auto it = by_address_.find(address);
   if (it == by_address_.end()) return false;
   used_ -= it->second.bytes;
+  freed_[address] = {it->second.bytes, it->second.label};
   by_address_.erase(it);
   return true;
 }
@@ -79,23 +80,36 @@ std::string nearest(const std::map<uint64_t, Allocation>& all, uint64_t address)
 }
 }  // namespace
 
+std::string GlobalMemory::object_at(uint64_t address) const {
+  if (auto freed = freed_.upper_bound(address); freed != freed_.begin()) {
+    const auto& [first, gone] = *std::prev(freed);
+    if (address - first < gone.bytes)
+      return format("0x%llx bytes into %s [0x%llx, 0x%llx), which was freed",
+                    (unsigned long long)(address - first),
+                    gone.label.empty() ? "the allocation" : gone.label.c_str(),
+                    (unsigned long long)first, (unsigned long long)(first + gone.bytes));
+  }
+  return nearest(by_address_, address);
+}
+
 uint8_t* GlobalMemory::at(uint64_t address, uint64_t bytes, uint64_t align, const char* who) const {
+  std::shared_lock guard(lock_);
   if (align > 1 && address % align)
     throw Fault(
         FaultKind::misaligned_address,
-        format("%s of %llu bytes at 0x%llx, which is no multiple of %llu", who,
-               (unsigned long long)bytes, (unsigned long long)address, (unsigned long long)align));
-  std::shared_lock guard(lock_);
+        format("%s of %llu bytes at 0x%llx, which is no multiple of %llu: ", who,
+               (unsigned long long)bytes, (unsigned long long)address, (unsigned long long)align) +
+            object_at(address));
   auto it = by_address_.upper_bound(address);
   if (it != by_address_.begin()) {
     const Allocation& a = std::prev(it)->second;
     uint64_t offset = address - a.address;
     if (offset < a.bytes && bytes <= a.bytes - offset) return a.data.get() + offset;
   }
-  throw Fault(FaultKind::illegal_address,
-              format("%s of %llu bytes at 0x%llx, outside every allocation: %s", who,
-                     (unsigned long long)bytes, (unsigned long long)address,
-                     nearest(by_address_, address).c_str()));
+  throw Fault(
+      FaultKind::illegal_address,
+      format("%s of %llu bytes at 0x%llx, outside every allocation: %s", who,
+             (unsigned long long)bytes, (unsigned long long)address, object_at(address).c_str()));
 }
 
 }  // namespace emu

@@ -38,7 +38,13 @@ class GlobalMemory {
 
  private:
   mutable std::shared_mutex lock_;
+  struct Freed {
+    uint64_t bytes;
+    std::string label;
+  };
+  std::string object_at(uint64_t address) const;  // which one, or the nearest, in words
   std::map<uint64_t, Allocation> by_address_;
+  std::map<uint64_t, Freed> freed_;  // addresses are never used twice
   uint64_t next_ = base, used_ = 0, capacity_;
 };
 

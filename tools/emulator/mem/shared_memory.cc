@@ -9,7 +9,8 @@
 
 namespace emu {
 
-SharedMemory::SharedMemory(uint32_t bytes) : data_(bytes), shadow_(bytes) {}
+SharedMemory::SharedMemory(uint32_t bytes, uint32_t rank)
+    : rank_(rank), data_(bytes), shadow_(bytes) {}
 
 // Returns the index of the first byte.
 uint32_t SharedMemory::check(uint32_t address, uint32_t bytes, uint32_t align,
@@ -17,30 +18,32 @@ uint32_t SharedMemory::check(uint32_t address, uint32_t bytes, uint32_t align,
   if (align > 1 && address % align)
     throw Fault(FaultKind::misaligned_address,
                 format("%s of %u bytes at shared address 0x%x, which is no multiple of %u", who,
-                       bytes, address, align));
+                       bytes, address, align),
+                place_of(address));
   uint64_t end = uint64_t(window_start) + data_.size();
   if (address < window_start || uint64_t(address) + bytes > end)
     throw Fault(FaultKind::illegal_address,
                 format("%s of %u bytes at shared address 0x%x, outside this CTA's shared memory "
                        "[0x%x, 0x%llx)",
-                       who, bytes, address, window_start, (unsigned long long)end));
+                       who, bytes, address, window_start, (unsigned long long)end),
+                place_of(address));
   return address - window_start;
 }
 
-namespace {
-[[noreturn]] void unwritten(uint32_t address, uint32_t bytes, const char* who) {
+void SharedMemory::unwritten(uint32_t address, uint32_t bytes, const char* who) const {
   throw Fault(
       FaultKind::uninitialised,
       format("%s of %u bytes reads the byte at shared address 0x%x, which nobody has written", who,
-             bytes, address));
+             bytes, address),
+      place_of(address));
 }
 
-[[noreturn]] void touches_barrier(uint32_t address, uint32_t bytes, const char* who) {
+void SharedMemory::touches_barrier(uint32_t address, uint32_t bytes, const char* who) const {
   throw Fault(FaultKind::barrier_misuse,
               format("%s of %u bytes touches the mbarrier at shared address 0x%x, an opaque object",
-                     who, bytes, address & ~7u));
+                     who, bytes, address & ~7u),
+              place_of(address));
 }
-}  // namespace
 
 void SharedMemory::read(uint32_t address, void* to, uint32_t bytes, uint32_t align,
                         const char* who) const {

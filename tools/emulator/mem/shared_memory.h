@@ -15,7 +15,8 @@ class SharedMemory {
   static constexpr uint32_t window_start = 0x400;
   static constexpr uint32_t rank_shift = 24;  // a cluster rank sits in address bits 24 and up
 
-  explicit SharedMemory(uint32_t bytes);  // usable bytes behind window_start
+  // Usable bytes behind window_start, of the CTA of that rank.
+  explicit SharedMemory(uint32_t bytes, uint32_t rank = 0);
 
   // All throw Fault (illegal_address, misaligned_address, uninitialised, barrier_misuse); `who`
   // names the access for the report. align 0 = not checked. Accesses to bytes of a live mbarrier
@@ -37,6 +38,10 @@ class SharedMemory {
  private:
   enum : uint8_t { written = 1, barrier = 2 };
   uint32_t check(uint32_t address, uint32_t bytes, uint32_t align, const char* who) const;
+  int64_t place_of(uint32_t address) const { return address | int64_t(rank_) << rank_shift; }
+  [[noreturn]] void unwritten(uint32_t address, uint32_t bytes, const char* who) const;
+  [[noreturn]] void touches_barrier(uint32_t address, uint32_t bytes, const char* who) const;
+  const uint32_t rank_;
   std::vector<uint8_t> data_;
   std::vector<uint8_t> shadow_;  // a byte per byte: written | barrier
 };

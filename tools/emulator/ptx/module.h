@@ -160,6 +160,13 @@ struct Param {
   uint32_t offset = 0, bytes = 0, align = 1;
 };
 
+// A .shared variable that the function sees, for reports. Dynamic ones have no size of their own.
+struct SharedVariable {
+  std::string name;
+  uint32_t address = 0, bytes = 0;
+  bool dynamic = false;
+};
+
 struct Function {
   std::string name;
   bool is_entry = false;
@@ -168,6 +175,7 @@ struct Function {
   uint32_t register_slots = 0;
   std::vector<std::string> register_names;  // per slot, for reports
   std::vector<Instr> code;
+  std::vector<SharedVariable> shared;
   uint32_t static_shared_bytes = 0;    // from the window's start (offset 0 here = address 0x400)
   uint32_t dynamic_shared_align = 16;  // largest alignment of the .extern .shared it sees
   uint32_t local_bytes = 0;

@@ -46,6 +46,9 @@ void SharedLayout::place(Function& function, SourcePos pos) {
   const uint64_t dynamic = align_up(end, function.dynamic_shared_align);
   for (Variable& v : variables)
     if (v.dynamic) v.address = window_start + uint32_t(dynamic);
+  for (const Variable& v : variables)
+    if (v.named)
+      function.shared.push_back({std::string(v.name), v.address, uint32_t(v.bytes), v.dynamic});
   each_reference(function, [&](Operand& op) {
     op.imm += variables[op.variable].address;
     op.variable = no_variable;

@@ -15,23 +15,27 @@ const MbarrierTable::State& MbarrierTable::state(uint32_t address, const char* w
   if (it == barriers_.end())
     throw Fault(
         FaultKind::barrier_misuse,
-        format("%s on shared address 0x%x, where no mbarrier was initialised", who, address));
+        format("%s on shared address 0x%x, where no mbarrier was initialised", who, address),
+        place_of(address));
   return it->second;
 }
 
 void MbarrierTable::init(uint32_t address, uint32_t count) {
   if (address % 8)
     throw Fault(FaultKind::misaligned_address,
-                format("mbarrier.init at 0x%x: an mbarrier is 8-byte aligned", address));
+                format("mbarrier.init at 0x%x: an mbarrier is 8-byte aligned", address),
+                place_of(address));
   if (count == 0 || count > max_count)
     throw Fault(FaultKind::barrier_misuse,
                 format("mbarrier.init at 0x%x with count %u: a count is 1 to %u", address, count,
-                       max_count));
+                       max_count),
+                place_of(address));
   if (live(address))
     throw Fault(FaultKind::barrier_misuse,
                 format("mbarrier.init at 0x%x, where one lives already without mbarrier.inval: %s",
-                       address, describe(address).c_str()));
-  barriers_[address] = State{count, count, 0, 0};
+                       address, describe(address).c_str()),
+                place_of(address));
+  barriers_[address] = State{count, count, 0, 0, {}};
 }
 
 void MbarrierTable::inval(uint32_t address) {
@@ -56,7 +60,8 @@ uint64_t MbarrierTable::arrive_drop(uint32_t address, uint32_t arrivals) {
   if (arrivals >= s.count)
     throw Fault(FaultKind::barrier_misuse,
                 format("mbarrier.arrive_drop of %u at 0x%x leaves no expected arrivals (count %u)",
-                       arrivals, address, s.count));
+                       arrivals, address, s.count),
+                place_of(address));
   s.count -= arrivals;
   settle(s);
   return token;
@@ -78,6 +83,7 @@ void MbarrierTable::expect_tx(uint32_t address, uint32_t bytes) {
 void MbarrierTable::complete_tx(uint32_t address, uint32_t bytes) {
   State& s = at(address, "mbarrier complete_tx");
   add_tx(address, s, -int64_t(bytes), "complete_tx");
+  if (actor_) ++s.arrivers[*actor_];
   settle(s);
 }
 
@@ -86,7 +92,8 @@ void MbarrierTable::add_pending(uint32_t address) {
   if (s.pending == max_count)
     throw Fault(FaultKind::barrier_misuse,
                 format("cp.async.mbarrier.arrive at 0x%x raises the pending count past %u", address,
-                       max_count));
+                       max_count),
+                place_of(address));
   ++s.pending;
 }
 
@@ -96,8 +103,10 @@ void MbarrierTable::take_arrivals(uint32_t address, State& s, uint32_t arrivals,
                 format("%s of %u at mbarrier 0x%x: %s", who, arrivals, address,
                        arrivals ? "more arrivals than the phase has pending"
                                 : "an arrival count is at least 1") +
-                    " (" + describe(address) + ")");
+                    " (" + describe(address) + ")",
+                place_of(address));
   s.pending -= arrivals;
+  if (actor_) ++s.arrivers[*actor_];
 }
 
 void MbarrierTable::add_tx(uint32_t address, State& s, int64_t bytes, const char* who) {
@@ -107,7 +116,8 @@ void MbarrierTable::add_tx(uint32_t address, State& s, int64_t bytes, const char
                 format("%s of %lld bytes at mbarrier 0x%x makes the tx-count %lld; its range is "
                        "+-%lld",
                        who, (long long)(bytes < 0 ? -bytes : bytes), address, (long long)tx,
-                       (long long)max_tx));
+                       (long long)max_tx),
+                place_of(address));
   s.tx = tx;
 }
 
@@ -120,7 +130,8 @@ void MbarrierTable::settle(State& s) {
 bool MbarrierTable::test_parity(uint32_t address, uint32_t parity) const {
   if (parity > 1)
     throw Fault(FaultKind::barrier_misuse,
-                format("mbarrier wait at 0x%x for phase parity %u: it is 0 or 1", address, parity));
+                format("mbarrier wait at 0x%x for phase parity %u: it is 0 or 1", address, parity),
+                place_of(address));
   return (state(address, "mbarrier wait").phase & 1) != parity;
 }
 
@@ -131,7 +142,8 @@ bool MbarrierTable::test_state(uint32_t address, uint64_t token) const {
     throw Fault(FaultKind::barrier_misuse,
                 format("mbarrier wait at 0x%x with the state of phase %llu while phase %llu is "
                        "current: only the current or the immediately preceding phase can be tested",
-                       address, (unsigned long long)phase, (unsigned long long)s.phase));
+                       address, (unsigned long long)phase, (unsigned long long)s.phase),
+                place_of(address));
   return s.phase != phase;
 }
 

@@ -5,11 +5,18 @@
 // CTA-relative shared address; SharedMemory marks the 8 bytes so that plain accesses are faults.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <string>
 
 namespace emu {
+
+// An instruction of a warp: who acts, directly or by asynchronous work.
+struct Actor {
+  uint32_t rank = 0, warp = 0, pc = 0;
+  auto operator<=>(const Actor&) const = default;
+};
 
 class MbarrierTable {
  public:
@@ -21,7 +28,12 @@ class MbarrierTable {
     uint32_t pending = 0;  // of them, not yet seen in the current phase
     int64_t tx = 0;        // bytes expected minus bytes completed, in the current phase
     uint64_t phase = 0;    // completed phases; its low bit is the current phase's parity
+    std::map<Actor, uint64_t> arrivers = {};  // who arrived or brought bytes, how often
   };
+
+  // Of the CTA of that rank. `actor` points to who acts at any time, nullptr: nobody keeps track.
+  explicit MbarrierTable(uint32_t rank = 0, const Actor* actor = nullptr)
+      : rank_(rank), actor_(actor) {}
 
   // All throw Fault barrier_misuse when the barrier's contract is broken.
   void init(uint32_t address, uint32_t count);
@@ -56,11 +68,14 @@ class MbarrierTable {
   std::string outstanding() const;
 
  private:
+  int64_t place_of(uint32_t address) const { return address | int64_t(rank_) << 24; }
   State& at(uint32_t address, const char* who);
   void settle(State& s);  // completes the phase when nothing is outstanding
   void take_arrivals(uint32_t address, State& s, uint32_t arrivals, const char* who);
   void add_tx(uint32_t address, State& s, int64_t bytes, const char* who);
 
+  const uint32_t rank_;
+  const Actor* const actor_;
   std::map<uint32_t, State> barriers_;
 };
 
