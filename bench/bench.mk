@@ -18,4 +18,11 @@ $(B)/nvfp4_bench: $(BENCH_OBJ) $(SUPPORT_OBJ) $(LIB)
 bench: $(B)/nvfp4_bench $(IDLE_DRIVER) emulator  ## host time of a call, verified first: CSV to stdout
 	@CXX='$(CXX)' bench/host_overhead.sh $(B)
 
--include $(BENCH_OBJ:.o=.d)
+EMU_BENCH_OBJ := $(B)/obj/bench/emulator_bench.o
+$(B)/emulator_bench: $(EMU_BENCH_OBJ) $(SUPPORT_OBJ) $(LIB)
+	$(call say,LINK)$(CXX) -o $@ $(EMU_BENCH_OBJ) $(SUPPORT_OBJ) $(USE_LIBRARY) -ldl -pthread
+.PHONY: bench-emulator
+bench-emulator: $(B)/emulator_bench emulator  ## speed of the emulator by instruction family and shape: CSV to stdout
+	@CXX='$(CXX)' bench/emulator.sh $(B)
+
+-include $(BENCH_OBJ:.o=.d) $(EMU_BENCH_OBJ:.o=.d)

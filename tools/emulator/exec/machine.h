@@ -70,10 +70,10 @@ class Warp {
  public:
   Warp(Cta& cta, uint32_t index, uint32_t lanes);  // lanes: mask of existing threads
   Cta& cta;
-  const uint32_t index;  // in its CTA
-  const uint32_t lanes;  // the threads that exist (block size not a multiple of 32)
-  uint32_t exited = 0;   // of them, those that returned
-  std::string waiting;   // set by an instruction that returns Step::blocked: what it waits for
+  const uint32_t index;    // in its CTA
+  const uint32_t lanes;    // the threads that exist (block size not a multiple of 32)
+  uint32_t exited = 0;     // of them, those that returned
+  std::string waiting;     // set by an instruction that returns Step::blocked: what it waits for
   uint32_t executing = 0;  // lanes of the instruction that executes, or was the last to
   Divergence flow;
   LocalMemory local;
