@@ -94,5 +94,10 @@ TEST_CASE("what ptxas reads otherwise is refused: blank statements, lost operand
   CHECK(body_verdict("bar.sync 0,;") != "accepted");
   CHECK(body_verdict(".local .align 4.b8 more[4];") != "accepted");
   CHECK(body_verdict(".pragma nounroll;") != "accepted");
+  const std::string cancel = "clusterlaunchcontrol.try_cancel";
+  CHECK(body_verdict(cancel + ".async.mbarrier::complete_tx::bytes.b128 [d0], [d1];") ==
+        "accepted");
+  CHECK(body_verdict(cancel + ".mbarrier::complete_tx::bytes.async.b128 [d0], [d1];") !=
+        "accepted");
   CHECK(body_verdict(".pragma \"nounroll\";") == "accepted");
 }
