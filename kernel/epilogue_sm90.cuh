@@ -64,7 +64,7 @@ __device__ inline uint32_t pack(uint16_t low, uint16_t high) {
 template <typename Tile, uint32_t kSplit>
 __device__ void store_share(const GemmParams& p, const TileCoordinate& tile, uint32_t rank,
                             uint32_t at, uint32_t warp, uint32_t lane) {
-  constexpr uint32_t kShare = Tile::kTokens / kSplit;
+  constexpr uint32_t kShare = (Tile::kTokens + kSplit - 1) / kSplit;
   const uint32_t m_first = tile.token_tile * Tile::kTokens;
   const uint32_t n = tile.weight_tile * Tile::kWeights + lane * 4;
   uint16_t* d = static_cast<uint16_t*>(p.d) + tile.batch * p.d_batch_stride + n;
@@ -73,7 +73,7 @@ __device__ void store_share(const GemmParams& p, const TileCoordinate& tile, uin
   for (uint32_t i = warp; i < kShare; i += Tile::kConsumerWarps) {
     const uint32_t token = rank * kShare + i;
     const uint32_t m = m_first + token;
-    if (m >= p.m) break;
+    if (token >= Tile::kTokens || m >= p.m) break;
     const float4 sum = sum_of_parts<kSplit>(at + token * Tile::kSumRowBytes + lane * 16);
     const uint16_t r[4] = {finish(sum.x, p.alpha), finish(sum.y, p.alpha), finish(sum.z, p.alpha),
                            finish(sum.w, p.alpha)};

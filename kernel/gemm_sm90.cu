@@ -45,6 +45,7 @@ __device__ void multiply_and_store(const Cta90<Tile>& cta, uint32_t warp, uint32
   switch (cta.p.split) {
     case 1: return store_sums<Tile, 1>(cta.p, cta.tile, cta.rank, at, warp, lane);
     case 2: return store_sums<Tile, 2>(cta.p, cta.tile, cta.rank, at, warp, lane);
+    case 3: return store_sums<Tile, 3>(cta.p, cta.tile, cta.rank, at, warp, lane);
     case 4: return store_sums<Tile, 4>(cta.p, cta.tile, cta.rank, at, warp, lane);
     default: return store_sums<Tile, 8>(cta.p, cta.tile, cta.rank, at, warp, lane);
   }

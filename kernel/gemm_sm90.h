@@ -62,7 +62,7 @@ struct Sm90Tile {
   static constexpr uint32_t kConsumerWarps = 8;
   static constexpr uint32_t kWeightWarp = kConsumerWarps;
   static constexpr uint32_t kFirstTokenWarp = kWeightWarp + 1;
-  static constexpr uint32_t kTokenWarps = kDecodesTokens ? 2 : 1;
+  static constexpr uint32_t kTokenWarps = !kDecodesTokens ? 1 : kTokens == 8 ? 2 : 4;
   static constexpr uint32_t kWarps = kFirstTokenWarp + kTokenWarps;
   static constexpr uint32_t kThreads = 32 * kWarps;
   static constexpr uint32_t kColumnsAllocated = 0;  // there is no tensor memory

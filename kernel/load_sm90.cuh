@@ -137,7 +137,7 @@ __device__ void write_work(uint32_t slot, uint32_t thread, const TokenWork<Tile>
 template <typename Tile>
 __device__ void decode_tokens(const Cta90<Tile>& cta, uint32_t thread) {
   static_assert(Tile::kSlotSteps == Tile::kSteps, "a slot is a stage");
-  constexpr uint32_t kAhead = Tile::kTokens <= 16 ? 2 : 1;  // what registers allow
+  constexpr uint32_t kAhead = 2;
   TokenWork<Tile> work[kAhead];
 #pragma unroll
   for (uint32_t i = 0; i < kAhead; ++i) {
