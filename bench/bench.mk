@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # build/nvfp4_bench and the driver that it times the library on.
 
-BENCH_OBJ   := $(B)/obj/bench/host_overhead.o
+BENCH_SRC   := $(filter-out bench/idle_driver.cc bench/emulator_bench.cc,$(sort $(wildcard bench/*.cc)))
+BENCH_OBJ   := $(BENCH_SRC:%.cc=$(B)/obj/%.o)
 IDLE_DRIVER := $(B)/bench/idle/libcuda.so.1
 
 $(B)/obj/bench/%.o: bench/%.cc
@@ -24,5 +25,11 @@ $(B)/emulator_bench: $(EMU_BENCH_OBJ) $(SUPPORT_OBJ) $(LIB)
 .PHONY: bench-emulator
 bench-emulator: $(B)/emulator_bench emulator  ## speed of the emulator by instruction family and shape: CSV to stdout
 	@CXX='$(CXX)' bench/emulator.sh $(B)
+
+# On a machine with a GPU: RESULT=bench/results/NAME gets .csv and .svg.
+.PHONY: bench-gpu
+bench-gpu: $(B)/nvfp4_bench  ## device time beside cuBLASLt, verified first: RESULT.csv and RESULT.svg
+	$(B)/nvfp4_bench gpu >$(RESULT).csv
+	$(PYTHON) bench/plot.py $(RESULT).csv $(RESULT).svg
 
 -include $(BENCH_OBJ:.o=.d) $(EMU_BENCH_OBJ:.o=.d)

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
-// build/nvfp4_bench: host time of a call. bench/host_overhead.sh runs both halves.
-//
-//   nvfp4_bench verify   each problem on the device (or the emulator): the reference's bits or exit 1
-//   nvfp4_bench host     each function timed on the idle driver; CSV to stdout
+// nvfp4_bench host: each function timed on the idle driver; CSV to stdout. bench/host_overhead.sh
+// verifies first.
 //
 // A row: 200 batches of 500 calls, median and minimum of the batches' means; then 20,000 calls timed
 // one by one, 99th percentile, the clock's own time taken off.
@@ -14,40 +12,15 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
-#include <cstring>
 #include <stdexcept>
 #include <vector>
 
+#include "bench/commands.h"
 #include "bench/idle_driver.h"
 #include "nvfp4_gemm.h"
-#include "support/compare.h"
-#include "support/device_gemm.h"
-#include "support/driver.h"
 #include "support/problem.h"
 
 namespace {
-
-const support::Shape kShapes[] = {
-    {128, 7168, 16384}, {128, 4096, 7168}, {128, 7168, 2048}, {1, 4096, 4096}, {100, 1000, 192, 4},
-};
-
-// ---- verify --------------------------------------------------------------------------------------
-
-bool verify() {
-  const support::Driver& driver = support::Driver::get();
-  const support::Context context(driver);
-  const std::string device = support::devices(driver).at(0).name;
-  bool good = true;
-  for (const support::Shape& shape : kShapes) {
-    const support::Problem problem = support::make_problem(shape, support::Data::gpumode, 1);
-    const std::vector<uint16_t> d = support::run_on_device(driver, problem);
-    const auto verdict = support::compare_bits(shape, d, support::reference(problem));
-    good &= verdict.passed() && support::sums_are_exact(problem);
-    printf("# %s: %" PRId64 " of %" PRId64 " elements equal the reference on %s\n",
-           support::to_string(shape).c_str(), verdict.equal, verdict.total, device.c_str());
-  }
-  return good;
-}
 
 // ---- clock ---------------------------------------------------------------------------------------
 
@@ -216,25 +189,17 @@ void time_shape(const support::Shape& shape, const IdleCounts& counts, void* lib
   require(good, "an answer changed while it was timed");
 }
 
+}  // namespace
+
+namespace bench {
+
 void time_host() {
   void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   require(library != nullptr, "no libcuda.so.1");
   const auto get = reinterpret_cast<decltype(&idle_counts)>(dlsym(library, "idle_counts"));
   require(get != nullptr, "this libcuda.so.1 is not the idle driver");
   printf("call,m,n,k,l,median_ns,min_ns,p99_ns\n");
-  for (const support::Shape& shape : kShapes) time_shape(shape, *get(), library);
+  for (const support::Shape& shape : kHostShapes) time_shape(shape, *get(), library);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  try {
-    if (argc == 2 && strcmp(argv[1], "verify") == 0) return verify() ? 0 : 1;
-    if (argc == 2 && strcmp(argv[1], "host") == 0) return time_host(), 0;
-    fprintf(stderr, "nvfp4_bench verify|host\n");
-    return 2;
-  } catch (const std::exception& error) {
-    fprintf(stderr, "nvfp4_bench: %s\n", error.what());
-    return 1;
-  }
-}
+}  // namespace bench

@@ -13,8 +13,16 @@ Module::Module(const Driver& driver, const std::string& path) : driver_(driver) 
   driver.check(driver.cuModuleLoadData(&module_, text.c_str()), "cuModuleLoadData");
 }
 
+Module Module::from_text(const Driver& driver, const std::string& text) {
+  Module module(driver);
+  driver.check(driver.cuModuleLoadData(&module.module_, text.c_str()), "cuModuleLoadData");
+  return module;
+}
+
 // Fails after a sticky error, and then there is nothing left to unload.
-Module::~Module() { driver_.cuModuleUnload(module_); }
+Module::~Module() {
+  if (module_) driver_.cuModuleUnload(module_);
+}
 
 void Module::launch(const char* entry, uint32_t grid, uint32_t block, uint32_t dynamic_shared_bytes,
                     void** arguments) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "support/driver.h"
 
@@ -11,7 +12,10 @@ namespace support {
 class Module {
  public:
   Module(const Driver& driver, const std::string& path);
+  static Module from_text(const Driver& driver, const std::string& text);
   ~Module();
+  Module(Module&& other) noexcept
+      : driver_(other.driver_), module_(std::exchange(other.module_, nullptr)) {}
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
@@ -20,6 +24,7 @@ class Module {
               void** arguments) const;
 
  private:
+  explicit Module(const Driver& driver) : driver_(driver) {}
   const Driver& driver_;
   CUmodule module_ = nullptr;
 };

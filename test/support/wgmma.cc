@@ -181,7 +181,7 @@ WgmmaData random_data(const Wgmma& w, std::mt19937_64& random, int kind) {
 std::string program(const Wgmma& w) {
   const int count = w.registers();
   std::string text =
-      ".version 8.0\n.target sm_90a\n.address_size 64\n"
+      ".version 8.4\n.target sm_90a\n.address_size 64\n"
       ".visible .entry wgmma_probe(.param .u64 out, .param .u64 image, .param .u64 a, "
       ".param .u64 c)\n{\n"
       ".reg .pred p, more;\n.reg .b32 r<8>, t, s, a<4>, d<128>;\n.reg .b64 x<8>, da, db;\n"

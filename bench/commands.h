@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// The halves of build/nvfp4_bench.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "support/problem.h"
+
+namespace bench {
+
+// The problems of `verify` and `host`.
+extern const std::vector<support::Shape> kHostShapes;
+
+bool verify();     // each of them on the device or the emulator: the reference's bits?
+void time_host();  // each function on the idle driver; CSV to stdout
+
+struct GpuOptions {
+  std::vector<std::string> shapes;  // "MxNxK"; empty: kPairs with each of kTokens
+  std::vector<std::string> variants;
+  int replays = 15;
+  int candidates = 8;  // of cuBLASLt's heuristic
+  bool no_cublas = false, gpumode = false;
+  std::string command;  // for the head of the CSV
+};
+// Verified, then timed; CSV to stdout. Returns the exit code.
+int time_gpu(const GpuOptions& options);
+
+}  // namespace bench

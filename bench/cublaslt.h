@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// cuBLASLt, opened at run time if it is there: the yardstick of build/nvfp4_bench, never linked and
+// its header not needed.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+enum class GemmType { f16, e4m3, nvfp4 };  // of A and B; D is fp16, sums are fp32
+const char* to_string(GemmType type);
+
+class CublasLt {
+ public:
+  // nullptr and a sentence where it cannot be had.
+  static std::unique_ptr<CublasLt> open(std::string* why);
+  virtual ~CublasLt() = default;
+
+  virtual uint64_t version() const = 0;
+
+  // D[m, n] = A[m, k] * B[n, k]^T, all row-major; scales (128x4 tiles) for nvfp4 only.
+  struct Gemm {
+    GemmType type;
+    int64_t m, n, k;
+  };
+  struct Addresses {
+    CUdeviceptr a, b, d, a_scales, b_scales;
+  };
+  // Up to `most` algorithms that its heuristic proposes, best guess first; empty: it cannot do it.
+  class Plan {
+   public:
+    virtual ~Plan() = default;
+    virtual int candidates() const = 0;
+    virtual void run(int candidate, const Addresses& at, CUstream stream) const = 0;
+  };
+  // The plan uses `workspace`; `sample` has addresses of the alignment that run() will see.
+  virtual std::unique_ptr<Plan> plan(const Gemm& gemm, const Addresses& sample, int most,
+                                     CUdeviceptr workspace, uint64_t workspace_bytes) const = 0;
+};
+
+}  // namespace bench

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// What measured times mean. Pure functions, tested without a GPU.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "support/problem.h"
+
+namespace bench {
+
+inline double quantile(std::vector<double> samples, double q) {
+  if (samples.empty()) throw std::runtime_error("a quantile of nothing");
+  const auto at = samples.begin() + std::ptrdiff_t(std::llround(q * double(samples.size() - 1)));
+  std::nth_element(samples.begin(), at, samples.end());
+  return *at;
+}
+inline double median(const std::vector<double>& samples) { return quantile(samples, 0.5); }
+
+// What must move at least once: elements, one scale per 16 of them, D in fp16.
+inline double compulsory_bytes(const support::Shape& s) {
+  const double m = double(s.m), n = double(s.n), k = double(s.k);
+  return double(s.l) * ((m + n) * k * 0.5625 + 2 * m * n);
+}
+inline double operations(const support::Shape& s) {
+  return 2 * double(s.l) * double(s.m) * double(s.n) * double(s.k);
+}
+
+// The rates that a roofline is made of, per microsecond; 0 = unknown.
+struct Rates {
+  double bytes_per_us = 0, operations_per_us = 0;
+};
+
+// The least time in microseconds; 0 if a rate is unknown.
+inline double roofline_us(const support::Shape& s, const Rates& rates) {
+  if (rates.bytes_per_us <= 0 || rates.operations_per_us <= 0) return 0;
+  return std::max(compulsory_bytes(s) / rates.bytes_per_us,
+                  operations(s) / rates.operations_per_us);
+}
+
+// How many copies of a working set pass through before one comes back, so that more than three
+// times the L2 was read between: the copy finds its cache lines gone.
+inline int cold_copies(double bytes_of_one, double l2_bytes) {
+  return 1 + int(std::floor(3 * l2_bytes / bytes_of_one)) + (bytes_of_one < l2_bytes ? 1 : 0);
+}
+
+// "128x7168x2048"
+inline support::Shape parse_shape(const std::string& text) {
+  support::Shape s{};
+  char rest = 0;
+  long long m = 0, n = 0, k = 0;
+  if (std::sscanf(text.c_str(), "%lldx%lldx%lld%c", &m, &n, &k, &rest) != 3 || m < 1 || n < 1 ||
+      k < 1)
+    throw std::invalid_argument("'" + text + "' is no shape; 128x7168x2048 is one");
+  s.m = m, s.n = n, s.k = k;
+  return s;
+}
+
+}  // namespace bench

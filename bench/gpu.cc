@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: MIT
+// nvfp4_bench gpu: every shape verified, then timed beside cuBLASLt in the same run. One CSV row per
+// shape and variant; docs/performance.md explains the columns.
+#include <algorithm>
+#include <chrono>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+
+#include "bench/commands.h"
+#include "bench/figures.h"
+#include "bench/yardsticks.h"
+#include "nvfp4/progress.h"
+#include "support/compare.h"
+#include "support/device_gemm.h"
+
+namespace bench {
+namespace {
+
+using nvfp4_tool::progress;
+using support::DeviceGemm;
+using support::Driver;
+using support::Problem;
+using support::Shape;
+
+constexpr int64_t kPairs[][2] = {{7168, 16384}, {4096, 7168}, {7168, 2048}};
+constexpr int64_t kTokens[] = {1, 16, 64, 128, 256, 512, 4096};
+constexpr int64_t kCheckedRows = 16;
+
+std::vector<Shape> shapes_of(const GpuOptions& options) {
+  std::vector<Shape> shapes;
+  for (const std::string& text : options.shapes) shapes.push_back(parse_shape(text));
+  if (shapes.empty())
+    for (const auto& pair : kPairs)
+      for (const int64_t m : kTokens) shapes.push_back({m, pair[0], pair[1]});
+  return shapes;
+}
+
+void check(nvfp4_status status) {
+  if (status != NVFP4_SUCCESS) throw std::runtime_error(nvfp4_last_error());
+}
+
+// Out of nvfp4_gemm_explain's lines: the library's log would slow the calls down.
+std::string variant_of(const nvfp4_gemm_desc& desc, const support::DeviceInfo& info) {
+  std::string text(4096, 0);
+  check(nvfp4_gemm_explain(&desc, info.compute_capability(), info.sms, text.data(), text.size()));
+  const std::string key = "\nvariant ";
+  const size_t line = text.find(key);
+  if (line == std::string::npos) return "?";
+  const size_t first = text.find_first_not_of(' ', line + key.size());
+  return text.substr(first, text.find_first_of(" \n", first) - first);
+}
+
+// Rows of D spread over all of M, the last one among them: the reference is too slow for 4096.
+std::vector<int64_t> checked_rows(int64_t m) {
+  std::vector<int64_t> rows;
+  const int64_t count = std::min(m, kCheckedRows);
+  for (int64_t i = 1; i <= count; ++i) rows.push_back(i * m / count - 1);
+  return rows;
+}
+
+// The same weights with some of the tokens.
+Problem part_of(const Problem& whole, const std::vector<int64_t>& rows) {
+  const int64_t k = whole.shape.k;
+  Problem part = support::make_problem({int64_t(rows.size()), whole.shape.n, k});
+  part.b = whole.b;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    std::memcpy(&part.a.codes[i * size_t(k / 2)], &whole.a.codes[size_t(rows[i] * k / 2)],
+                size_t(k / 2));
+    std::memcpy(&part.a.scales[i * size_t(k / 16)], &whole.a.scales[size_t(rows[i] * k / 16)],
+                size_t(k / 16));
+  }
+  return part;
+}
+
+// Throws unless the checked rows have the reference's bits.
+void verify_rows(const Problem& problem, const std::vector<uint16_t>& d) {
+  const std::vector<int64_t> rows = checked_rows(problem.shape.m);
+  const Problem part = part_of(problem, rows);
+  if (!support::sums_are_exact(part)) throw std::logic_error("the data are not exact");
+  std::vector<uint16_t> got;
+  for (const int64_t row : rows)
+    got.insert(got.end(), d.begin() + row * problem.shape.n,
+               d.begin() + (row + 1) * problem.shape.n);
+  const auto verdict = support::compare_bits(part.shape, got, support::reference(part));
+  if (!verdict.passed())
+    throw std::runtime_error(to_string(problem.shape) + " is wrong: " + verdict.first_difference);
+}
+
+struct Gpu {
+  const Driver& driver;
+  support::DeviceInfo info;
+  double l2_bytes = 0, sm_mhz = 0, memory_mhz = 0, memory_bits = 0;
+
+  explicit Gpu(const Driver& d) : driver(d), info(support::devices(d).at(0)) {
+    CUdevice device{};
+    d.check(d.cuDeviceGet(&device, 0), "cuDeviceGet");
+    const auto attribute = [&](CUdevice_attribute which) {
+      int value = 0;
+      d.check(d.cuDeviceGetAttribute(&value, which, device), "cuDeviceGetAttribute");
+      return double(value);
+    };
+    l2_bytes = attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
+    sm_mhz = attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE) / 1e3;
+    memory_mhz = attribute(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE) / 1e3;
+    memory_bits = attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
+  }
+  // Two transfers per clock; 4096 fp16 operations per SM and clock is Hopper's.
+  double nominal_bytes_per_us() const { return memory_mhz * 2 * memory_bits / 8; }
+  double nominal_operations_per_us() const {
+    return info.major == 9 ? 4096.0 * info.sms * sm_mhz : 0;
+  }
+};
+
+struct Ours {
+  std::string variant;
+  double us = 0, p10 = 0, p90 = 0, plain_us = 0, host_us = 0, gpumode_us = 0;
+};
+
+// Copies of one problem on the device, each with buffers of its own.
+class Copies {
+ public:
+  Copies(const Driver& driver, const Problem& problem, int count) {
+    for (int i = 0; i < count; ++i)
+      copies_.push_back(std::make_unique<DeviceGemm>(driver, problem));
+  }
+  int count() const { return int(copies_.size()); }
+  DeviceGemm& at(int i) { return *copies_[size_t(i % count())]; }
+  Launch launcher() {
+    return [this](int i, CUstream stream) { check(at(i).enqueue(stream)); };
+  }
+  void require_same(const std::vector<uint16_t>& want) const {
+    for (const auto& copy : copies_)
+      if (copy->d() != want) throw std::runtime_error("a timed launch gave other bits");
+  }
+
+ private:
+  std::vector<std::unique_ptr<DeviceGemm>> copies_;
+};
+
+// GPU MODE's eval_better_bench.py: 50 inputs, L2 cleared, 50 calls on the default stream between two
+// events; until the mean's relative error is below 0.1 percent, 1000 repeats or 30 s.
+double gpumode_us(const Driver& driver, const Problem& problem) {
+  constexpr int kCalls = 50;
+  Copies copies(driver, problem, kCalls);
+  const support::DeviceBuffer dummy(driver, size_t(1) << 30);
+  CUevent start{}, stop{};
+  driver.check(driver.cuEventCreate(&start, CU_EVENT_DEFAULT), "cuEventCreate");
+  driver.check(driver.cuEventCreate(&stop, CU_EVENT_DEFAULT), "cuEventCreate");
+  const auto begin = std::chrono::steady_clock::now();
+  double sum = 0, squares = 0;
+  int n = 0;
+  for (bool enough = false; !enough;) {
+    driver.check(driver.cuCtxSynchronize(), "cuCtxSynchronize");
+    driver.check(driver.cuMemsetD8(dummy.address(), uint8_t(n), dummy.bytes()), "cuMemsetD8");
+    driver.cuEventRecord(start, nullptr);
+    for (int i = 0; i < kCalls; ++i) check(copies.at(i).enqueue(nullptr));
+    driver.cuEventRecord(stop, nullptr);
+    float ms = 0;
+    driver.check(driver.cuEventSynchronize(stop), "cuEventSynchronize");
+    driver.check(driver.cuEventElapsedTime(&ms, start, stop), "cuEventElapsedTime");
+    const double us = 1e3 * double(ms) / kCalls;
+    sum += us, squares += us * us, ++n;
+    const double mean = sum / n, variance = std::max(0.0, squares / n - mean * mean);
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
+    enough = (n > 2 && std::sqrt(variance / n) < 1e-3 * mean) || n == 1000 || spent.count() > 30;
+  }
+  driver.cuEventDestroy(start);
+  driver.cuEventDestroy(stop);
+  return sum / n;
+}
+
+// Verifies, and times where there is a timer.
+Ours run_ours(const Gpu& gpu, GpuTimer* timer, const Problem& problem, bool gpumode, int replays) {
+  const int count = timer ? cold_copies(compulsory_bytes(problem.shape), gpu.l2_bytes) : 1;
+  Copies copies(gpu.driver, problem, count);
+  Ours ours;
+  ours.variant = variant_of(copies.at(0).desc, gpu.info);
+  check(copies.at(0).enqueue());
+  const std::vector<uint16_t> d = copies.at(0).d();
+  verify_rows(problem, d);
+  if (!timer) return ours;
+  const int calls = count * std::max(1, 20 / count);
+  const std::vector<double> graph = timer->graph(copies.launcher(), calls, replays);
+  ours.us = median(graph), ours.p10 = quantile(graph, 0.1), ours.p90 = quantile(graph, 0.9);
+  ours.plain_us = median(timer->plain(copies.launcher(), calls, replays));
+  ours.host_us = median(timer->host(copies.launcher(), calls, replays));
+  copies.require_same(d);
+  if (gpumode) ours.gpumode_us = gpumode_us(gpu.driver, problem);
+  return ours;
+}
+
+struct Yardsticks {
+  std::unique_ptr<GpuTimer> timer;
+  std::unique_ptr<CublasLt> cublas;
+  Rates measured;
+  double node_us = 0;
+};
+
+// An empty field where there is no figure.
+std::string figure(double value, const char* format) {
+  char text[48] = "";
+  if (value > 0) std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+std::string ratio(double other, double ours) {
+  return other > 0 && ours > 0 ? figure(other / ours, "%.3f") : "";
+}
+
+void print_head(const GpuOptions& options, const Gpu& gpu, const Yardsticks& y,
+                const std::string& no_cublas) {
+  char date[32];
+  const std::time_t now = std::time(nullptr);
+  std::strftime(date, sizeof date, "%F", std::gmtime(&now));
+  int version = 0;
+  gpu.driver.cuDriverGetVersion(&version);
+  std::printf(
+      "# Microseconds by graph replay, weights cold: working sets rotate over more than "
+      "three times the L2.\n# date      %s\n# command   %s\n",
+      date, options.command.c_str());
+  std::printf("# device    %s, %d SMs, %.0f MB L2, SM clock at most %.0f MHz, memory %.0f MHz\n",
+              gpu.info.name.c_str(), gpu.info.sms, gpu.l2_bytes / 1048576, gpu.sm_mhz,
+              gpu.memory_mhz);
+  std::printf("# driver    CUDA %d.%d\n# library   %s\n", version / 1000, version % 1000 / 10,
+              nvfp4_build_info());
+  std::printf("# reading   %.2f TB/s measured, %.2f nominal\n", y.measured.bytes_per_us / 1e6,
+              gpu.nominal_bytes_per_us() / 1e6);
+  std::printf("# fp16      %s TFLOP/s measured (cuBLASLt, 8192^3, random data), %s nominal\n",
+              figure(y.measured.operations_per_us / 1e6, "%.0f").c_str(),
+              figure(gpu.nominal_operations_per_us() / 1e6, "%.0f").c_str());
+  std::printf("# node      %.2f us for an empty kernel in a graph\n", y.node_us);
+  if (y.cublas)
+    std::printf("# cublasLt  %" PRIu64 "; first: its first proposal, best: of %d\n",
+                y.cublas->version(), options.candidates);
+  else
+    std::printf("# cublasLt  %s\n", no_cublas.c_str());
+  std::printf("# spread    10th and 90th percentile of %d replays\n", options.replays);
+  std::printf(
+      "m,n,k,variant,us,us_p10,us_p90,plain_us,host_us,tflops,gb_per_s,roofline_us,"
+      "roofline_percent,roofline_node_us,fp16_us,fp16_best_us,fp8_us,fp8_best_us,nvfp4_us,"
+      "nvfp4_best_us,x_fp16,x_fp16_best,x_fp8,gpumode_us\n");
+}
+
+struct Others {
+  CublasTime f16, e4m3, nvfp4;
+};
+
+void print_row(const Shape& s, const Ours& o, const Others& other, const Yardsticks& y) {
+  const double floor = roofline_us(s, y.measured);
+  std::printf("%" PRId64 ",%" PRId64 ",%" PRId64 ",%s", s.m, s.n, s.k, o.variant.c_str());
+  for (const double us : {o.us, o.p10, o.p90, o.plain_us, o.host_us})
+    std::printf(",%s", figure(us, "%.3f").c_str());
+  std::printf(",%.1f,%.0f,%s,%s,%s", operations(s) / o.us / 1e6, compulsory_bytes(s) / o.us / 1e3,
+              figure(floor, "%.3f").c_str(), figure(100 * floor / o.us, "%.1f").c_str(),
+              figure(floor > 0 ? floor + y.node_us : 0, "%.3f").c_str());
+  for (const CublasTime& t : {other.f16, other.e4m3, other.nvfp4})
+    std::printf(",%s,%s", figure(t.first_us, "%.3f").c_str(), figure(t.best_us, "%.3f").c_str());
+  std::printf(",%s,%s,%s,%s\n", ratio(other.f16.first_us, o.us).c_str(),
+              ratio(other.f16.best_us, o.us).c_str(), ratio(other.e4m3.first_us, o.us).c_str(),
+              figure(o.gpumode_us, "%.3f").c_str());
+  std::fflush(stdout);
+}
+
+Others time_others(const GpuOptions& options, const Gpu& gpu, Yardsticks& y, const Shape& shape) {
+  Others others;
+  if (!y.cublas) return others;
+  const auto time = [&](GemmType type) {
+    progress(to_string(shape) + ": cuBLASLt " + to_string(type));
+    return time_cublas(gpu.driver, *y.timer, *y.cublas, type, shape, gpu.l2_bytes,
+                       options.candidates, options.replays);
+  };
+  others.f16 = time(GemmType::f16);
+  others.e4m3 = time(GemmType::e4m3);
+  if (gpu.info.major >= 10) others.nvfp4 = time(GemmType::nvfp4);
+  return others;
+}
+
+Yardsticks make_yardsticks(const GpuOptions& options, const Gpu& gpu, std::string* no_cublas) {
+  Yardsticks y;
+  y.timer = std::make_unique<GpuTimer>(gpu.driver);
+  *no_cublas = "left out";
+  if (!options.no_cublas) y.cublas = CublasLt::open(no_cublas);
+  if (!y.cublas) std::fprintf(stderr, "nvfp4_bench: cuBLASLt: %s\n", no_cublas->c_str());
+  progress("yardsticks");
+  y.node_us = empty_node_us(gpu.driver, *y.timer);
+  y.measured.bytes_per_us = read_bytes_per_us(gpu.driver, *y.timer, gpu.info.sms);
+  if (y.cublas) {
+    const Shape cube{8192, 8192, 8192};
+    const CublasTime t =
+        time_cublas(gpu.driver, *y.timer, *y.cublas, GemmType::f16, cube, gpu.l2_bytes, 1, 5);
+    if (t.first_us > 0) y.measured.operations_per_us = operations(cube) / t.first_us;
+  }
+  return y;
+}
+
+}  // namespace
+
+int time_gpu(const GpuOptions& options) {
+  const std::vector<Shape> shapes = shapes_of(options);
+  const Driver& driver = Driver::get();
+  const support::Context context(driver);
+  const Gpu gpu(driver);
+  Yardsticks y;
+  std::string no_cublas;
+  const bool timed = !gpu.info.emulated();
+  if (timed) {
+    y = make_yardsticks(options, gpu, &no_cublas);
+    print_head(options, gpu, y, no_cublas);
+  }
+  std::vector<std::string> variants = options.variants;
+  if (variants.empty()) variants.emplace_back();
+  for (const Shape& shape : shapes) {
+    progress(to_string(shape) + ": data");
+    Problem problem = support::make_problem(shape, support::Data::gpumode, 1);
+    std::optional<Others> others;
+    for (const std::string& variant : variants) {
+      progress(to_string(shape) + ": " + (variant.empty() ? "ours" : variant));
+      problem.variant = variant.empty() ? nullptr : variant.c_str();
+      const bool gpumode = options.gpumode || gpu.info.major >= 10;
+      const Ours ours = run_ours(gpu, y.timer.get(), problem, gpumode, options.replays);
+      if (!timed) {
+        std::printf("# %s by %s: the checked rows have the reference's bits\n",
+                    to_string(shape).c_str(), ours.variant.c_str());
+        continue;
+      }
+      if (!others) others = time_others(options, gpu, y, shape);
+      print_row(shape, ours, *others, y);
+    }
+  }
+  nvfp4_tool::progress_done();
+  if (!timed) std::printf("# %s: nothing is timed in the emulator\n", gpu.info.name.c_str());
+  return 0;
+}
+
+}  // namespace bench

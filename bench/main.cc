@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// build/nvfp4_bench: what a call takes, on the host and on a GPU.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+
+#include "bench/commands.h"
+
+namespace {
+
+void add_gpu(CLI::App& app, bench::GpuOptions& o) {
+  CLI::App* gpu = app.add_subcommand("gpu", "device time per shape beside cuBLASLt; CSV to stdout");
+  gpu->add_option("--shape", o.shapes, "MxNxK, several; without it the committed table's")
+      ->delimiter(',');
+  gpu->add_option("--variant", o.variants, "kernel variants by name, a row each")->delimiter(',');
+  gpu->add_option("--replays", o.replays, "samples of a figure")->check(CLI::Range(3, 1000));
+  gpu->add_option("--candidates", o.candidates,
+                  "of cuBLASLt's algorithms, the best of which counts")
+      ->check(CLI::Range(1, 64));
+  gpu->add_flag("--no-cublas", o.no_cublas, "leave cuBLASLt out");
+  gpu->add_flag("--gpumode", o.gpumode,
+                "the GPU MODE 50-launch protocol as well (on by itself on a "
+                "Blackwell)");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("times libnvfp4gemm; nothing but a verified library is timed", "nvfp4_bench");
+  app.require_subcommand(1);
+  bench::GpuOptions gpu_options;
+  const CLI::App* verify =
+      app.add_subcommand("verify", "the host benchmark's problems against the reference");
+  const CLI::App* host = app.add_subcommand("host", "host time per call on the idle driver; CSV");
+  add_gpu(app, gpu_options);
+  for (int i = 0; i < argc; ++i)
+    gpu_options.command += (i ? " " : "") + std::string(i ? argv[i] : "nvfp4_bench");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    std::fprintf(stderr, "nvfp4_bench: %s\n", error.what());
+    return 2;
+  }
+  try {
+    if (verify->parsed()) return bench::verify() ? 0 : 1;
+    if (host->parsed()) return bench::time_host(), 0;
+    return bench::time_gpu(gpu_options);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "nvfp4_bench: %s\n", error.what());
+    return 1;
+  }
+}

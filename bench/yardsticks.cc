@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT
+#include "bench/yardsticks.h"
+
+#include <algorithm>
+#include <random>
+
+#include "bench/figures.h"
+
+namespace bench {
+namespace {
+
+using support::DeviceBuffer;
+using support::Driver;
+
+// `read_all` adds up 16-byte words, four in flight per thread; it stores only what cannot happen.
+constexpr const char* kKernels = R"(
+.version 7.8
+.target sm_80
+.address_size 64
+.visible .entry nothing() { ret; }
+.visible .entry read_all(.param .u64 from, .param .u64 words, .param .u64 out)
+{
+.reg .pred more, odd;
+.reg .b32 t, n, b, a<4>, v<16>;
+.reg .b64 at, step, end, i, p<5>, o;
+mov.u32 t, %tid.x;
+mov.u32 n, %ntid.x;
+mov.u32 b, %ctaid.x;
+mad.lo.u32 t, b, n, t;
+cvt.u64.u32 i, t;
+mov.u32 b, %nctaid.x;
+mul.lo.u32 n, n, b;
+cvt.u64.u32 step, n;
+shl.b64 step, step, 4;
+ld.param.u64 at, [from];
+ld.param.u64 end, [words];
+cvta.to.global.u64 at, at;
+shl.b64 end, end, 4;
+add.u64 end, at, end;
+shl.b64 i, i, 4;
+add.u64 p0, at, i;
+mov.u32 a0, 0;
+LOOP:
+add.u64 p1, p0, step;
+add.u64 p2, p1, step;
+add.u64 p3, p2, step;
+setp.ge.u64 more, p3, end;
+@more bra DONE;
+ld.global.nc.v4.u32 {v0, v1, v2, v3}, [p0];
+ld.global.nc.v4.u32 {v4, v5, v6, v7}, [p1];
+ld.global.nc.v4.u32 {v8, v9, v10, v11}, [p2];
+ld.global.nc.v4.u32 {v12, v13, v14, v15}, [p3];
+add.u64 p0, p3, step;
+xor.b32 v0, v0, v1; xor.b32 v2, v2, v3; xor.b32 v4, v4, v5; xor.b32 v6, v6, v7;
+xor.b32 v8, v8, v9; xor.b32 v10, v10, v11; xor.b32 v12, v12, v13; xor.b32 v14, v14, v15;
+xor.b32 v0, v0, v2; xor.b32 v4, v4, v6; xor.b32 v8, v8, v10; xor.b32 v12, v12, v14;
+xor.b32 v0, v0, v4; xor.b32 v8, v8, v12; xor.b32 v0, v0, v8; or.b32 a0, a0, v0;
+bra LOOP;
+DONE:
+setp.ne.u32 odd, a0, 0;
+@!odd bra END;
+ld.param.u64 o, [out];
+cvta.to.global.u64 o, o;
+st.global.u32 [o], a0;
+END:
+ret;
+}
+)";
+
+class Kernels {
+ public:
+  explicit Kernels(const Driver& driver) : driver_(driver) {
+    driver.check(driver.cuModuleLoadData(&module_, kKernels), "cuModuleLoadData");
+    driver.check(driver.cuModuleGetFunction(&nothing_, module_, "nothing"), "cuModuleGetFunction");
+    driver.check(driver.cuModuleGetFunction(&read_, module_, "read_all"), "cuModuleGetFunction");
+  }
+  ~Kernels() { driver_.cuModuleUnload(module_); }
+  void nothing(CUstream stream) const { launch(nothing_, 1, nullptr, stream); }
+  void read(unsigned ctas, void** arguments, CUstream stream) const {
+    launch(read_, ctas, arguments, stream);
+  }
+
+ private:
+  void launch(CUfunction f, unsigned ctas, void** arguments, CUstream stream) const {
+    driver_.check(driver_.cuLaunchKernel(f, ctas, 1, 1, 512, 1, 1, 0, stream, arguments, nullptr),
+                  "cuLaunchKernel");
+  }
+  const Driver& driver_;
+  CUmodule module_ = nullptr;
+  CUfunction nothing_ = nullptr, read_ = nullptr;
+};
+
+constexpr size_t kBlock = size_t(8) << 20, kWorkspace = size_t(64) << 20;
+
+double element_bytes(GemmType type) {
+  return type == GemmType::f16 ? 2 : type == GemmType::e4m3 ? 1 : 0.5;
+}
+
+// Numbers of moderate size: fp16 in +-[1, 2), any finite e4m3 or e2m1; scales are e4m3 near 1.
+std::vector<uint8_t> block_of(GemmType type) {
+  std::mt19937_64 random(42);
+  std::vector<uint8_t> bytes(kBlock);
+  for (size_t i = 0; i < bytes.size(); i += 2) {
+    const auto bits = uint32_t(random());
+    if (type == GemmType::f16) {
+      const uint32_t code = 0x3C00 | (bits & 0x83FF);
+      bytes[i] = uint8_t(code), bytes[i + 1] = uint8_t(code >> 8);
+    } else {
+      bytes[i] = uint8_t(bits & 0xB7), bytes[i + 1] = uint8_t(bits >> 8 & 0xB7);
+    }
+  }
+  return bytes;
+}
+
+// One working set of a GEMM by cuBLASLt.
+struct Set {
+  DeviceBuffer a, b, d, a_scales, b_scales;
+
+  Set(const Driver& driver, GemmType type, const support::Shape& s)
+      : a(driver, size_t(double(s.m * s.k) * element_bytes(type))),
+        b(driver, size_t(double(s.n * s.k) * element_bytes(type))),
+        d(driver, size_t(2 * s.m * s.n)),
+        a_scales(driver, scales(type, s.m, s.k)),
+        b_scales(driver, scales(type, s.n, s.k)) {
+    const Filler values(driver, type), ones(driver, GemmType::e4m3);
+    values.fill(a);
+    values.fill(b);
+    ones.fill(a_scales);
+    ones.fill(b_scales);
+  }
+  static size_t scales(GemmType type, int64_t rows, int64_t k) {
+    return type == GemmType::nvfp4 ? nvfp4_scale_bytes(rows, k, NVFP4_SCALE_LAYOUT_128X4) : 16;
+  }
+  CublasLt::Addresses addresses() const {
+    return {a.address(), b.address(), d.address(), a_scales.address(), b_scales.address()};
+  }
+};
+
+}  // namespace
+
+Filler::Filler(const Driver& driver, GemmType type)
+    : driver_(driver), block_(driver, block_of(type)) {
+  copy_ = reinterpret_cast<decltype(copy_)>(driver.extension("cuMemcpyDtoD_v2"));
+  if (!copy_) throw std::runtime_error("the driver has no cuMemcpyDtoD_v2");
+}
+
+void Filler::fill(const DeviceBuffer& to) const {
+  for (size_t at = 0; at < to.bytes(); at += kBlock)
+    driver_.check(copy_(to.address() + at, block_.address(), std::min(kBlock, to.bytes() - at)),
+                  "cuMemcpyDtoD");
+}
+
+double read_bytes_per_us(const Driver& driver, GpuTimer& timer, int sms) {
+  const DeviceBuffer data(driver, size_t(2) << 30), out(driver, 16);
+  const Kernels kernels(driver);
+  CUdeviceptr from = data.address(), to = out.address();
+  uint64_t words = data.bytes() / 16;
+  void* arguments[] = {&from, &words, &to};
+  const auto samples = timer.graph(
+      [&](int, CUstream stream) { kernels.read(unsigned(4 * sms), arguments, stream); }, 1, 10);
+  return double(data.bytes()) / median(samples);
+}
+
+double empty_node_us(const Driver& driver, GpuTimer& timer) {
+  const Kernels kernels(driver);
+  return median(timer.graph([&](int, CUstream stream) { kernels.nothing(stream); }, 200, 15));
+}
+
+CublasTime time_cublas(const Driver& driver, GpuTimer& timer, const CublasLt& library,
+                       GemmType type, const support::Shape& shape, double l2_bytes, int candidates,
+                       int replays) {
+  const double bytes = double((shape.m + shape.n) * shape.k) * element_bytes(type);
+  const int copies = cold_copies(bytes, l2_bytes);
+  std::vector<std::unique_ptr<Set>> sets;
+  for (int i = 0; i < copies; ++i) sets.push_back(std::make_unique<Set>(driver, type, shape));
+  const DeviceBuffer workspace(driver, kWorkspace);
+  const auto plan = library.plan({type, shape.m, shape.n, shape.k}, sets[0]->addresses(),
+                                 candidates, workspace.address(), workspace.bytes());
+  const int calls = copies * std::max(1, 20 / copies);
+  CublasTime time;
+  for (int c = 0; c < plan->candidates(); ++c) {
+    const double us = median(timer.graph(
+        [&](int i, CUstream stream) {
+          plan->run(c, sets[size_t(i % copies)]->addresses(), stream);
+        },
+        calls, c == 0 ? replays : std::max(3, replays / 3)));
+    if (c == 0) time.first_us = time.best_us = us;
+    time.best_us = std::min(time.best_us, us);
+  }
+  return time;
+}
+
+}  // namespace bench
