@@ -315,6 +315,37 @@ TEST_CASE("allocation and deallocation of a pair may wait for the peer, or not")
   CHECK(unit::says(run_warps(late, FaultKind::deadlock, Order::latest), "tcgen05.alloc"));
 }
 
+TEST_CASE("the first alloc of a pair gives the columns in both CTAs") {
+  // No barrier behind the allocations: the leader copies scales to the peer before its alloc.
+  const std::string barrier =
+      "ALLOCATED:\nbarrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;\n";
+  const std::string slow =
+      "mov.u32 %r8, 0;\nSLOW:\nadd.u32 %r8, %r8, 1;\nsetp.lt.u32 %p, %r8, 4000;\n@%p bra SLOW;\n";
+  // The odd CTA's allocating warp comes late; its other warps find column 0 by themselves.
+  std::string text = replaced(gemm(), barrier, "ALLOCATED:\nmov.u32 %t, 0;\n");
+  text = replaced(text, "ld.shared.u32 %t, [taddr];", "");
+  text = replaced(text, "@%p bra ALLOCATED;\ntcgen05.alloc",
+                  "@%p bra ALLOCATED;\nsetp.eq.u32 %p, %odd, 0;\n@%p bra NOW;\n" + slow +
+                      "NOW:\ntcgen05.alloc");
+  // The leader's issuing thread is in the warp that does not allocate: it waits for a barrier.
+  text = replaced(text, "@%q bra WAIT_DONE;",
+                  "setp.eq.u32 %p, %odd, 0;\n@!%p bra GO;\n"
+                  "bar.sync 0;\nGO:\n@%q bra WAIT_DONE;");
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    OrderGuard guard(Order::soonest, seed);
+    Device device;
+    const std::vector<uint32_t> d = device.run(text);
+    size_t wrong = 0;
+    for (uint32_t row = 0; row < 256; ++row)
+      for (uint32_t column = 0; column < n; ++column)
+        wrong += d[row * n + column] != device.expected(row, column);
+    CHECK(wrong == 0);
+  }
+  const std::string sizes = allocation(alloc + meet + dealloc, replaced(alloc, "64", "32") + meet);
+  CHECK(unit::says(run_warps(sizes, FaultKind::tensor_memory, Order::soonest),
+                   "where the other CTA of the pair allocates"));
+}
+
 TEST_CASE("tensor memory of a pair is not freed before the peer has allocated") {
   const std::string text = allocation(alloc + dealloc + meet, meet + alloc + dealloc);
   CHECK(unit::says(run_warps(text, FaultKind::tensor_memory, Order::soonest),

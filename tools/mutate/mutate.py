@@ -75,7 +75,8 @@ class Tree:
     def build(self):
         """True if the tree builds."""
         jobs = f"-j{os.cpu_count() or 1}"
-        programs = [f"build/{name}" for name in ("nvfp4_test", "test_host", "test_regression", "test_emulator")]
+        names = ("nvfp4_test", "test_host", "test_regression", "test_emulator")
+        programs = [f"build/{name}" for name in names]
         return self.run(["make", "-s", jobs, "B=build", "all", *programs], None) == 0
 
     def test(self, mutant):

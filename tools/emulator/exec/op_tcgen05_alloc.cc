@@ -4,7 +4,8 @@
 //
 // "The first warp to perform the operation could block until the second warp in the peer CTA also
 // performs the operation" (PTX ISA 9.7.16.5): could, so here it does or does not as the run's order
-// says.
+// says. The first alloc gives the columns in both CTAs: kernels proven on hardware have the leader
+// use them while the peer's alloc is still to come.
 #include "binders.h"
 #include "op_tcgen05.h"
 
@@ -44,11 +45,13 @@ Step alloc(Warp& warp, const Instr& in, uint32_t active) {
     warp.uniform(in.ops[0], active, in.opcode);
     const Where where = in.has(Mod::shared_cta) ? Where::own : Where::generic_own;
     const Target to = glue::target(warp, in.ops[0], lane, where, in.opcode);
+    const bool first = other && !tensor.has_reserved();
     const std::optional<uint32_t> address = tensor.allocate(columns);
     if (!address) {
       warp.waiting = format("%u columns of tensor memory; ", columns) + tensor.describe();
       return Step::blocked;
     }
+    if (first) other->tensor_memory.reserve(*address, columns);
     to.cta->shared.write(to.address, &*address, 4, 4, in.opcode);
   }
   return join(warp, in, other,

@@ -18,6 +18,31 @@ bool legal_size(uint32_t count) {
 }  // namespace
 
 std::optional<uint32_t> TensorMemory::allocate(uint32_t count) {
+  if (reserved_.empty()) {
+    const std::optional<uint32_t> address = take(count);
+    if (address) ++allocations_;
+    return address;
+  }
+  const Range mine = reserved_.front();
+  if (mine.count != count)
+    throw fault(format("tcgen05.alloc of %u columns where the other CTA of the pair allocates %u",
+                       count, mine.count));
+  reserved_.erase(reserved_.begin());
+  ++allocations_;
+  return mine.column;
+}
+
+void TensorMemory::reserve(uint32_t address, uint32_t count) {
+  const std::optional<uint32_t> mine = take(count);
+  if (mine != address)
+    throw fault(
+        format("tcgen05.alloc of %u columns finds column %u in one CTA of the pair and not "
+               "in the other; there: %s",
+               count, address, describe().c_str()));
+  reserved_.push_back({address, count});
+}
+
+std::optional<uint32_t> TensorMemory::take(uint32_t count) {
   if (!legal_size(count))
     throw fault(format("tcgen05.alloc of %u columns: 32, 64, 128, 256 or 512", count));
   if (relinquished_)
@@ -39,7 +64,6 @@ std::optional<uint32_t> TensorMemory::allocate(uint32_t count) {
       std::fill_n(written_.begin() + lane * columns + first, count, uint8_t(0));
     ranges_.push_back({first, count});
     smallest_ = count;
-    ++allocations_;
     return first;
   }
   return std::nullopt;

@@ -25,6 +25,10 @@ class TensorMemory {
   // address, or nothing when the columns are taken and the instruction has to wait. Faults:
   // tensor_memory.
   std::optional<uint32_t> allocate(uint32_t count);
+  // .cta_group::2: the peer's allocate found `address`; the columns are allocated here, too, for the
+  // own allocate to come. Fault if they are not what it would find.
+  void reserve(uint32_t address, uint32_t count);
+  bool has_reserved() const { return !reserved_.empty(); }
   void deallocate(uint32_t address, uint32_t count);
   void relinquish() { relinquished_ = true; }
   void check_exit() const;  // Fault if columns are still allocated when the CTA ends
@@ -49,9 +53,11 @@ class TensorMemory {
   struct Range {
     uint32_t column, count;
   };
+  std::optional<uint32_t> take(uint32_t count);
   [[noreturn]] void unwritten(uint32_t lane, uint32_t column, const char* who) const;
 
-  std::vector<Range> ranges_;  // live allocations
+  std::vector<Range> ranges_;    // live allocations
+  std::vector<Range> reserved_;  // of them, those whose own allocate has not come
   std::bitset<columns> allocated_;
   uint32_t smallest_ = columns;  // of all allocations so far: sizes must not increase
   bool relinquished_ = false;
