@@ -176,6 +176,11 @@ def check_minilm(rows):
     return all(f"{minilm.weight_error(weights[row[0] + '.weight'])[1]:.4f}" == row[2] for row in rows)
 
 
+def check_measured(rows):
+    """What a machine was asked once and nothing here can ask again: no cell is missing or empty."""
+    return all(len(row) == len(rows[0]) and all(row) for row in rows)
+
+
 # ---- documents -------------------------------------------------------------------------------------
 
 def blocks(text):

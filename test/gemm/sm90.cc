@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+// The kernels of compute capability 9.0, at sizes that an emulated H200 runs in seconds: test/run starts
+// these with EMU_DEVICE=H200. On a real one every other test here runs as well.
+#include "gemm/gpu.h"
+
+using gemm_test::forced;
+using support::Data;
+using support::make_problem;
+using support::Problem;
+
+TEST_CASE("each tile of 9.0 gives the reference's bits, alone and along K in clusters", "[sm90]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  const char* variant = EACH_VARIANT;
+  // Tails of M, N and K, two batches; the second is cut into several CTAs along K.
+  const support::Shape shape =
+      GENERATE(support::Shape{11, 130, 320, 2}, support::Shape{9, 70, 1344});
+  gemm_test::require_reference_bits(gpu, forced(variant, make_problem(shape, Data::exact, 900)));
+}
+
+TEST_CASE("the tiles of 9.0 give the same bits off the exact grid, too", "[sm90]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  const Problem problem = make_problem({9, 40, 1344}, Data::random, 901);
+  const std::vector<uint16_t> chosen = support::run_on_device(gpu.driver, problem);
+  for (const char* variant : gemm_test::variants()) {
+    CAPTURE(variant);
+    CHECK(support::run_on_device(gpu.driver, forced(variant, problem)) == chosen);
+  }
+}
+
+TEST_CASE("a NaN scale on 9.0 makes NaN of its row or column alone", "[sm90]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  const char* variant = GENERATE("sm90_128x8x256", "sm90_128x64x256");
+  Problem problem = forced(variant, make_problem({5, 20, 320}, Data::exact, 902));
+  problem.a.set_scale(0, 3, 7, 0x7F);
+  problem.b.set_scale(0, 11, 19, 0x7F);
+  CHECK(support::run_on_device(gpu.driver, problem) == support::reference(problem));
+}
+
+TEST_CASE("without the workspace that 9.0 needs a run is refused and D stays", "[sm90]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  support::DeviceGemm gemm(gpu.driver,
+                           forced("sm90_128x64x256", make_problem({5, 20, 320}, Data::exact, 903)));
+  gemm.desc.workspace = nullptr;
+  CHECK(gemm.enqueue() == NVFP4_STATUS_NULL_POINTER);
+  gemm.desc.workspace = reinterpret_cast<char*>(gemm.desc.d) + (1 << 20);
+  gemm.desc.workspace_bytes -= 1;
+  CHECK(gemm.enqueue() == NVFP4_STATUS_INVALID_VALUE);
+  for (const uint16_t element : gemm.d()) REQUIRE(element == 0xFFFF);
+}
