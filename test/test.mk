@@ -10,7 +10,8 @@ CATCH_LIBS := $(if $(wildcard $(addsuffix /include/catch2/catch_all.hpp,/usr /us
 TEST_MAIN  := $(B)/obj/test/support/main.o
 GEMM_TEST_OBJ := $(patsubst %.cc,$(B)/obj/%.o,$(sort $(wildcard test/gemm/*.cc test/kernel/*.cc)))
 HOST_TEST_OBJ := $(patsubst %.cc,$(B)/obj/%.o,$(sort $(wildcard test/host/*.cc)))
-EMU_TEST_OBJ  := $(patsubst %.cc,$(B)/obj/%.o,$(sort $(wildcard test/emulator/*.cc)))
+EMU_TEST_OBJ  := $(patsubst %.cc,$(B)/obj/%.o,$(sort $(wildcard test/emulator/*.cc))) \
+                 $(B)/obj/test/hazard/pairs.o
 REGRESSION_OBJ := $(patsubst %.cc,$(B)/obj/%.o,$(sort $(wildcard test/regression/*.cc))) \
                   $(B)/obj/test/host/child.o
 ALL_TEST_OBJ  := $(TEST_MAIN) $(GEMM_TEST_OBJ) $(REGRESSION_OBJ) $(HOST_TEST_OBJ) $(EMU_TEST_OBJ) $(SUPPORT_OBJ)

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The adversarial clock, copy groups, and what is in flight.
+// The adversarial clock and copy groups.
 #include <algorithm>
 
 #include "emulator/unit/async_queue.h"
 #include "emulator/unit/copy_groups.h"
-#include "emulator/unit/in_flight.h"
 #include "unit_support.h"
 
 using emu::AsyncQueue;
 using emu::CopyGroups;
-using emu::InFlight;
 using emu::Order;
 
 namespace {
@@ -82,33 +80,4 @@ TEST_CASE("a copy group is complete when its copies are, and the youngest may be
   c->read = c->done = true;
   CHECK(g.complete(5, 0, false));
   CHECK(g.complete(6, 0, false));  // another thread's groups are its own
-}
-
-TEST_CASE("shared memory in flight cannot be overwritten, and not be read while it is written") {
-  InFlight f;
-  f.read_chunks({0x400, 0x420}, InFlight::begin);
-  f.check_shared_write(0x410, 16, "copy");
-  f.check_shared_read(0x400, 64, "store");
-  CHECK_FAULT(ordering, "0x420", f.check_shared_write(0x410, 32, "copy"));
-  f.read_chunks({0x400, 0x420}, InFlight::end);
-  f.check_shared_write(0x400, 64, "copy");
-  f.write_shared(0x800, 128, InFlight::begin);
-  CHECK_FAULT(ordering, "0x870", f.check_chunks_read({0x7F0, 0x870}, "mma"));
-  CHECK_FAULT(ordering, "0x800", f.check_shared_write(0x7F0, 32, "copy"));
-  f.write_shared(0x800, 128, InFlight::end);
-  f.check_shared_read(0x800, 128, "store");
-}
-
-TEST_CASE("tensor memory in flight wants commit before ld and wait::ld before mma") {
-  InFlight f;
-  f.write_columns(64, 8, InFlight::begin);
-  f.check_columns_write(64, 8, true, "mma");  // mma behind mma: the pipe is in order
-  f.check_columns_read(56, 8, "ld");
-  CHECK_FAULT(ordering, "tcgen05.commit", f.check_columns_read(56, 9, "ld"));
-  CHECK_FAULT(ordering, "tcgen05.commit", f.check_columns_write(71, 1, false, "st"));
-  f.write_columns(64, 8, InFlight::end);
-  f.read_columns(64, 8, InFlight::begin);
-  CHECK_FAULT(ordering, "tcgen05.wait::ld", f.check_columns_write(71, 1, true, "mma"));
-  f.read_columns(64, 8, InFlight::end);
-  f.check_columns_write(64, 8, true, "mma");
 }

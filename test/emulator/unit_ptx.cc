@@ -200,7 +200,7 @@ TEST_CASE("a GEMM through TMA, cp, mma, commit and ld is right in every completi
 
 TEST_CASE("operands used before the full barrier is waited for are a fault") {
   const std::string early = replaced(gemm(), "@!%p bra WAIT_FULL;", "");
-  CHECK_RUN_FAULT(ordering, "asynchronous copy that writes it",
+  CHECK_RUN_FAULT(ordering, "after a write by cp.async.bulk",
                   replaced(early, "mbarrier.try_wait.parity.shared::cta.b64 %p, [%bar], 0;", ""));
 }
 
@@ -385,12 +385,13 @@ ret;
       for (uint32_t j = 0; j < 4; ++j)
         CHECK(d[t * 4 + j] == ((16 + t / 4 + 8 * (j / 2)) << 8 | (2 * (t % 4) + j % 2)));
   }
-  // Without the wait the latest order has not written anything yet.
-  OrderGuard guard(Order::latest, 1);
-  Device device;
   const std::string unwaited = replaced(text, "tcgen05.wait::st.sync.aligned;", "");
-  CHECK(unit::says(unit::fault(FaultKind::uninitialised, [&] { device.run(unwaited, 32); }),
-                   "tcgen05.ld"));
+  for (const Order order : {Order::soonest, Order::latest, Order::random}) {
+    OrderGuard guard(order, 1);
+    Device device;
+    CHECK(unit::says(unit::fault(FaultKind::ordering, [&] { device.run(unwaited, 32); }),
+                     "a tcgen05.wait::st comes first"));
+  }
 }
 
 TEST_CASE("cp.async arrives at an mbarrier, and a bulk store waits for its group") {
@@ -436,17 +437,19 @@ ret;
 TEST_CASE("ordinary stores and loads may not touch what asynchronous work still reads or writes") {
   const std::string commit = "tcgen05.commit.cta_group::1";
   CHECK_RUN_FAULT(
-      ordering, "store overwrites shared address 0x400 while an asynchronous read",
+      ordering, "st by thread 0 overwrites shared address 0x400 after a read by tcgen05.mma",
       replaced(gemm(), commit, "mov.u32 %r6, tile_a;\nst.shared.b32 [%r6], %r6;\n" + commit));
   const std::string wait = "WAIT_FULL:\n";
   CHECK_RUN_FAULT(
-      ordering, "store overwrites shared address 0x400 while an asynchronous copy",
+      ordering,
+      "st by thread 0 overwrites shared address 0x400 after a write by cp.async.bulk.tensor",
       replaced(gemm(), wait, "mov.u32 %r6, tile_a;\nst.shared.b32 [%r6], %r6;\n" + wait));
   CHECK_RUN_FAULT(
-      ordering, "load reads shared address 0x400 while an asynchronous copy",
+      ordering, "ld by thread 0 reads shared address 0x400 after a write by cp.async.bulk.tensor",
       replaced(gemm(), wait, "mov.u32 %r6, tile_a;\nld.shared.b32 %r6, [%r6];\n" + wait));
   CHECK_RUN_FAULT(
-      ordering, "while an asynchronous copy",
+      ordering,
+      "atom by thread 0 updates shared address 0x400 after a write by cp.async.bulk.tensor",
       replaced(gemm(), wait, "mov.u32 %r6, tile_a;\natom.shared.add.u32 %r6, [%r6], 1;\n" + wait));
 }
 
@@ -458,8 +461,8 @@ TEST_CASE("a forgotten wait is a fault in every completion order") {
   const std::string no_done =
       replaced(replaced(gemm(), "@!%p bra WAIT_DONE;", "bar.sync 0;"), done, "");
   CAPTURE(int(order));
-  CHECK(unit::says(run_fault(no_full, FaultKind::ordering, order),
-                   "asynchronous copy that writes it"));
+  CHECK(
+      unit::says(run_fault(no_full, FaultKind::ordering, order), "after a write by cp.async.bulk"));
   CHECK(unit::says(run_fault(no_done, FaultKind::ordering, order), "of its tcgen05.commit first"));
 }
 
@@ -478,11 +481,12 @@ TEST_CASE(
 TEST_CASE("operands that ordinary stores wrote need a fence.proxy.async behind the stores") {
   const std::string after = "shr.u32 %r0, %r0, 4;", fence = "fence.proxy.async.shared::cta;\n";
   const std::string stores = "mov.u32 %r6, tile_a;\nst.shared.b32 [%r6], 0;\n";
-  CHECK_RUN_FAULT(ordering, "tcgen05.mma reads shared address 0x400, which an ordinary store wrote",
+  CHECK_RUN_FAULT(ordering,
+                  "tcgen05.mma by thread 0 reads shared address 0x400 after a write by st",
                   replaced(gemm(), after, stores + after));
-  CHECK_RUN_FAULT(ordering, "fence.proxy.async behind the store",
+  CHECK_RUN_FAULT(ordering, "only behind a fence.proxy.async, which is missing",
                   replaced(gemm(), after, fence + stores + after));
-  CHECK_RUN_FAULT(ordering, "fence.proxy.async behind the store",
+  CHECK_RUN_FAULT(ordering, "only behind a fence.proxy.async, which is missing",
                   replaced(gemm(), after, stores + "fence.proxy.async.global;\n" + after));
   Device device;
   CHECK_NOTHROW(device.run(replaced(gemm(), after, stores + fence + after)));
@@ -492,9 +496,10 @@ TEST_CASE("operands that ordinary stores wrote need a fence.proxy.async behind t
 TEST_CASE("a bulk store of what ordinary stores wrote needs a fence.proxy.async") {
   const std::string end = "bar.sync 0;\nsetp.ne.u32 %p, %warp, 0;";
   const std::string stores =
-      "bar.sync 0;\nmov.u32 %r6, tile_b;\nst.shared.v4.b32 [%r6], {%r6, %r6, %r6, %r6};\n";
+      "bar.sync 0;\nmov.u32 %r6, tile_b;\n@!%q st.shared.v4.b32 [%r6], {%r6, %r6, %r6, %r6};\n";
   const std::string copy =
-      "cp.async.bulk.global.shared::cta.bulk_group [%out], [%r6], 16;\n"
+      "@!%q cp.async.bulk.global.shared::cta.bulk_group [%out], [%r6], 16;\n"
       "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\n";
-  CHECK_RUN_FAULT(ordering, "cp.async.bulk reads", replaced(gemm(), end, stores + copy + end));
+  CHECK_RUN_FAULT(ordering, "cp.async.bulk by thread 0 reads shared address",
+                  replaced(gemm(), end, stores + copy + end));
 }

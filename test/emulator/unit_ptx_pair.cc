@@ -259,7 +259,7 @@ TEST_CASE("a pair's hazards are found in both CTAs") {
       "WAIT_FULL:\nmbarrier.try_wait.parity.shared::cta.b64 %p, [%full], 0;\n@!%p bra WAIT_FULL;\n";
   for (const Order order : {Order::soonest, Order::latest})
     CHECK(unit::says(run_fault(replaced(gemm(), full, ""), FaultKind::ordering, order),
-                     "asynchronous copy that writes it"));
+                     "after a write by cp.async.bulk"));
   // The odd CTA loads its half of D after a while instead of waiting; the even one does not look.
   const std::string wait =
       "mbarrier.try_wait.parity.shared::cta.b64 %p, [%done], 0;\n@!%p bra WAIT_DONE;\n";

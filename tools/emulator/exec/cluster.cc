@@ -42,7 +42,7 @@ Cta::Cta(Cluster& owner, uint32_t r, Dim3 where)
 }
 
 Cluster::Cluster(const Launch& l, Dim3 where, uint64_t seed)
-    : launch(l), id(where), async(settings().order, seed), barrier(*this) {
+    : launch(l), id(where), async(settings().order, seed), barrier(*this), hazards(*this) {
   uint32_t size = uint32_t(volume(launch.cluster));
   for (uint32_t rank = 0; rank < size; ++rank) {
     Dim3 in = cta_in_cluster(rank), c = launch.cluster;
@@ -52,6 +52,12 @@ Cluster::Cluster(const Launch& l, Dim3 where, uint64_t seed)
 }
 
 Dim3 Cluster::cta_in_cluster(uint32_t rank) const { return unflatten(rank, launch.cluster); }
+
+Dim3 Cluster::block_of(uint32_t cluster, uint32_t rank) const {
+  const Dim3 c = launch.cluster, g = launch.grid;
+  const Dim3 at = unflatten(cluster, {g.x / c.x, g.y / c.y, g.z / c.z}), in = cta_in_cluster(rank);
+  return {at.x * c.x + in.x, at.y * c.y + in.y, at.z * c.z + in.z};
+}
 
 // Dynamic shared memory follows the static variables at its own alignment (measured: ptxas 13.0).
 uint32_t Cluster::shared_bytes(const Launch& launch) {

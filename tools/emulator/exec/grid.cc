@@ -160,8 +160,10 @@ void check(const Launch& l) {
 Counters run_grid(const Launch& launch) {
   check(launch);
   Findings findings;
+  GlobalOrder global_order;
   Launch observed = launch;
   if (!observed.findings) observed.findings = &findings;
+  observed.global_order = &global_order;
   Counters counters = GridRun(observed).run();
   counters.hazards = observed.findings->count(Severity::error);
   counters.formal_hazards = observed.findings->count(Severity::formal);

@@ -19,7 +19,7 @@ using LongLong = unsigned long long;
                      LongLong(address)));
 }
 
-Place in_shared(Warp& warp, Space space, uint64_t address, const char* who) {
+Place in_shared(Warp& warp, uint32_t lane, Space space, uint64_t address, const char* who) {
   if (address >> 32)
     throw Fault(FaultKind::illegal_address,
                 format("%s at 0x%llx, which is no shared address", who, LongLong(address)));
@@ -37,7 +37,9 @@ Place in_shared(Warp& warp, Space space, uint64_t address, const char* who) {
   Place p;
   p.space = Space::shared_cta;
   p.cta = &cta;
+  p.cluster = &warp.cta.cluster;
   p.offset = offset;
+  p.lane = lane;
   return p;
 }
 
@@ -53,15 +55,11 @@ Place in_params(Warp& warp, uint64_t address, uint32_t bytes, const char* who) {
   return p;
 }
 
-// An access to what asynchronous work still reads or writes is a fault, whoever wins the race.
 void read_shared(const Cta& cta, uint32_t address, void* to, uint32_t bytes, const char* who) {
-  cta.units.in_flight.check_shared_read(address, bytes, who);
   cta.shared.read(address, to, bytes, 1, who);
 }
 void write_shared(Cta& cta, uint32_t address, const void* from, uint32_t bytes, const char* who) {
-  cta.units.in_flight.check_shared_write(address, bytes, who);
   cta.shared.write(address, from, bytes, 1, who);
-  cta.units.proxy.generic_write(address, bytes);
 }
 
 template <class T>
@@ -102,13 +100,16 @@ Place locate(Warp& warp, uint32_t lane, Space space, uint64_t address, uint32_t 
   if (space == Space::global || space == Space::constant) {
     Place p;
     p.host = warp.global(address, bytes, bytes, who);
+    p.cluster = &warp.cta.cluster;
+    p.address = address;
+    p.lane = lane;
     return p;
   }
   if (address % bytes) misaligned(address, bytes, who);
   if (space == Space::param) return in_params(warp, address, bytes, who);
   Place p;
   if (space != Space::local) {
-    p = in_shared(warp, space, address, who);
+    p = in_shared(warp, lane, space, address, who);
   } else {
     p.space = Space::local;
     p.local = &warp.local;
@@ -119,6 +120,42 @@ Place locate(Warp& warp, uint32_t lane, Space space, uint64_t address, uint32_t 
 } catch (Fault& fault) {
   fault.lane = lane;
   throw;
+}
+
+void Place::note(uint32_t bytes, Use use, const void* value) const {
+  if (space == Space::global) {
+    const bool same = value && memcmp(host, value, bytes) == 0;
+    cluster->hazards.global(address, bytes, use, lane, same);
+    return;
+  }
+  if (space != Space::shared_cta) return;
+  const bool same = value && cta->shared.holds(uint32_t(offset), value, bytes);
+  cluster->hazards.shared(*cta, uint32_t(offset), bytes, use, lane, same);
+}
+
+namespace {
+
+Scope scope_of(const ptx::Instr& in) {
+  if (in.has(Mod::cta)) return Scope::cta;
+  return in.has(Mod::cluster) ? Scope::cluster : Scope::gpu;
+}
+// Of what a plain access, or one of local memory, orders: nothing.
+bool synchronises(const Place& p) { return p.space == Space::global || p.cta; }
+
+}  // namespace
+
+void Place::release(const ptx::Instr& in) const {
+  if (!synchronises(*this)) return;
+  const bool shared = cta, relaxed = !in.has(Mod::release) && !in.has(Mod::acq_rel);
+  const uint64_t at = shared ? uint64_t(cta->rank) << 32 | offset : address;
+  cluster->hazards.release_at(shared, at, scope_of(in), relaxed);
+}
+
+void Place::acquire(const ptx::Instr& in) const {
+  if (!synchronises(*this)) return;
+  const bool shared = cta, relaxed = !in.has(Mod::acquire) && !in.has(Mod::acq_rel);
+  const uint64_t at = shared ? uint64_t(cta->rank) << 32 | offset : address;
+  cluster->hazards.acquire_at(shared, at, scope_of(in), relaxed);
 }
 
 uint64_t Place::read(uint32_t at, uint32_t bytes, const char* who) const try {

@@ -13,11 +13,18 @@ struct Place {
   uint8_t* host = nullptr;                // global, param
   Cta* cta = nullptr;                     // whose shared memory
   LocalMemory* local = nullptr;
-  uint64_t offset = 0;  // in shared or local memory
+  Cluster* cluster = nullptr;  // of the warp that accesses
+  uint64_t address = 0;        // global
+  uint64_t offset = 0;         // in shared or local memory
   uint32_t lane = 0;
 
   // `bytes` of 1, 2, 4, 8, aligned. Global accesses are single-copy atomic, as warps on other host
   // threads may access the same word; ordering is acquire and release, stronger than .weak needs.
+  // Before the bytes are accessed: is it ordered? `value`: what a store is about to write.
+  void note(uint32_t bytes, Use use, const void* value = nullptr) const;
+  // Synchronisation through the word, at the scope of the instruction: a store hands on, a load takes.
+  void release(const ptx::Instr& in) const;
+  void acquire(const ptx::Instr& in) const;
   uint64_t read(uint32_t at, uint32_t bytes, const char* who) const;
   void write(uint32_t at, uint32_t bytes, uint64_t value, const char* who) const;
 };

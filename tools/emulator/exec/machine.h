@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "../hazard/findings.h"
+#include "../hazard/hazards.h"
 #include "../mem/address.h"
 #include "../mem/global_memory.h"
 #include "../mem/local_memory.h"
@@ -50,6 +50,7 @@ struct Launch {
   GlobalMemory* memory = nullptr;
   uint32_t sm_count = 1;
   uint64_t grid_id = 0;
+  GlobalOrder* global_order = nullptr;  // made by run_grid
   Findings* findings = nullptr;  // where the ordering checks report; nullptr: nobody looks later
 };
 
@@ -229,7 +230,8 @@ class Cluster {
   AsyncQueue async;
   Actor actor;             // whose instruction, or asynchronous work, takes effect now
   ClusterBarrier barrier;  // barrier.cluster
-  uint64_t progress = 0;   // counts events that may unblock somebody: whoever causes one adds 1
+  Hazards hazards;
+  uint64_t progress = 0;  // counts events that may unblock somebody: whoever causes one adds 1
   // Set while nothing else can happen: an mbarrier.try_wait that would block answers false instead
   // (PTX lets it time out), so that code which gives up after a while can do so.
   bool waits_expire = false;
@@ -243,8 +245,9 @@ class Cluster {
 
   // The CTA's shared-memory size for a launch, Fault-free: window_start is not counted.
   static uint32_t shared_bytes(const Launch& launch);
-  Dim3 cta_in_cluster(uint32_t rank) const;  // %cluster_ctaid
-  Timeline* trace = nullptr;                 // trace/timeline.h; nullptr: nobody looks
+  Dim3 cta_in_cluster(uint32_t rank) const;              // %cluster_ctaid
+  Dim3 block_of(uint32_t cluster, uint32_t rank) const;  // of the cluster with that number
+  Timeline* trace = nullptr;                             // trace/timeline.h; nullptr: nobody looks
   Supply* supply = nullptr;  // the clusters not yet started; nullptr: there are none
   static constexpr uint32_t max_shared_bytes = 232448;  // 227 KB: 228 KB per SM less 1 KB reserved
 };

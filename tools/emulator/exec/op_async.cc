@@ -45,13 +45,19 @@ Place place(Warp& w, const Instr& in, uint32_t lane, uint32_t bytes) {
 
 // Posts `effect`, then counts its bytes.
 template <class Effect>
-void post(Warp& w, const Instr& in, const Place& p, uint32_t bytes, Effect effect) {
+void post(Warp& w, const Instr& in, uint32_t lane, const Place& p, uint32_t bytes, Use use,
+          Effect effect) {
   const Cta* from = &w.cta;
   const char* who = in.opcode;
-  glue::post(w, w.cta.cluster.async.new_chain(), in, [=] {
+  Hazards& hazards = w.cta.cluster.hazards;
+  hazards.barrier_use(*p.barrier.cta, p.barrier.address, lane);
+  const Hazards::Operation op = hazards.begin(Work::store_async, lane);
+  hazards.shared(op, *p.data.cta, p.data.address, bytes, use);
+  glue::post(w, w.cta.cluster.async.new_chain(), in, [=, &hazards] {
     glue::require_running(*from, *p.data.cta, who);
     effect(p.data.cta->shared);
-    p.data.cta->units.proxy.generic_write(p.data.address, bytes);
+    hazards.complete_tx(op, *p.barrier.cta, p.barrier.address,
+                        p.barrier.cta->mbarriers.state(p.barrier.address, who).phase);
     p.barrier.cta->mbarriers.complete_tx(p.barrier.address, bytes);
   });
 }
@@ -67,7 +73,7 @@ Step store(Warp& w, const Instr& in, uint32_t active) {
       words.push_back(w.get(in.ops[1], lane));
     const uint32_t bytes = size * uint32_t(words.size());
     const Place p = place(w, in, lane, bytes);
-    post(w, in, p, bytes, [=](SharedMemory& shared) {
+    post(w, in, lane, p, bytes, Use::write, [=](SharedMemory& shared) {
       for (uint32_t i = 0; i < words.size(); ++i)
         shared.write(p.data.address + i * size, &words[i], size, size, "st.async");
     });
@@ -81,7 +87,7 @@ Step update(Warp& w, const Instr& in, uint32_t active) {
   glue::each_lane(active, [&](uint32_t lane) {
     const uint64_t value = w.get(in.ops[1], lane);
     const Place p = place(w, in, lane, size);
-    post(w, in, p, size, [=](SharedMemory& shared) {
+    post(w, in, lane, p, size, Use::atomic, [=](SharedMemory& shared) {
       uint64_t old = 0;
       shared.read(p.data.address, &old, size, size, "red.async");
       const uint64_t now = f(old, value, 0);

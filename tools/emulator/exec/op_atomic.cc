@@ -33,6 +33,9 @@ Step atomic(Warp& w, const Instr& in, uint32_t active) {
   Place places[32];  // the destination may be the address register
   for_lanes(active, [&](uint32_t i) {
     places[i] = locate(w, i, space, w.address(address, i), bytes * words, in.opcode);
+    places[i].note(bytes * words, Use::atomic);
+    places[i].acquire(in);
+    places[i].release(in);
   });
   w.cta.counters.atomics += uint32_t(std::popcount(active));
   for (uint32_t e = 0; e < words; ++e) {

@@ -29,14 +29,17 @@ Step sync(Warp& w, const Instr& in, uint32_t active) {
   NamedBarriers& barriers = w.cta.barriers;
   uint64_t& ticket = w.flow.here().ticket;  // set: these lanes have arrived
   Request r = request(w, in, active, Aligned);
+  Hazards& hazards = w.cta.cluster.hazards;
   if (!ticket) {
     ticket = barriers.arrive(r.id, r.threads, w, active, in.opcode);
     ++w.cta.counters.cta_barriers;
+    hazards.named_arrive(r.id, ticket);
   }
   if (!barriers.passed(r.id, ticket)) {
     w.waiting = format("%s at barrier %u", in.opcode, r.id);
     return Step::blocked;
   }
+  hazards.named_pass(r.id, ticket);
   ticket = 0;
   return Step::next;
 }
@@ -44,7 +47,8 @@ Step sync(Warp& w, const Instr& in, uint32_t active) {
 template <bool Aligned>
 Step arrive(Warp& w, const Instr& in, uint32_t active) {
   Request r = request(w, in, active, Aligned);
-  w.cta.barriers.arrive(r.id, r.threads, w, active, in.opcode);
+  const uint64_t ticket = w.cta.barriers.arrive(r.id, r.threads, w, active, in.opcode);
+  w.cta.cluster.hazards.named_arrive(r.id, ticket);
   ++w.cta.counters.cta_barriers;
   return Step::next;
 }
@@ -52,24 +56,38 @@ Step arrive(Warp& w, const Instr& in, uint32_t active) {
 Step cluster_arrive(Warp& w, const Instr& in, uint32_t active) {
   if (in.has(Mod::aligned)) w.require_aligned(active, in.opcode);
   w.cta.cluster.barrier.arrive(w, active);
+  w.cta.cluster.hazards.cluster_arrive(w.cluster_ticket[std::countr_zero(active)],
+                                       in.has(Mod::relaxed));
   ++w.cta.counters.cluster_barriers;
   return Step::next;
 }
 
 Step cluster_wait(Warp& w, const Instr& in, uint32_t active) {
   if (in.has(Mod::aligned)) w.require_aligned(active, in.opcode);
-  if (w.cta.cluster.barrier.wait(w, active)) return Step::next;
+  if (w.cta.cluster.barrier.wait(w, active)) {
+    w.cta.cluster.hazards.cluster_pass(w.cluster_ticket[std::countr_zero(active)]);
+    return Step::next;
+  }
   w.waiting = "barrier.cluster.wait";
   return Step::blocked;
 }
 
 // Program order is memory order here: one host thread runs a cluster, and accesses to global memory
-// are acquire and release.
-Step order(Warp&, const Instr&, uint32_t) { return Step::next; }
+// are acquire and release. What a fence orders is for the hazard checks to know.
+template <Scope S>
+Step order(Warp& w, const Instr&, uint32_t) {
+  w.cta.cluster.hazards.fence(S);
+  return Step::next;
+}
 
-// Shared memory only: of global memory nobody keeps track which proxy wrote it.
+template <bool Shared, bool Global>
 Step proxy_order(Warp& w, const Instr&, uint32_t) {
-  for (const auto& cta : w.cta.cluster.ctas) cta->units.proxy.fence();
+  w.cta.cluster.hazards.fence_proxy(Shared, Global);
+  return Step::next;
+}
+
+Step init_order(Warp& w, const Instr&, uint32_t) {
+  w.cta.cluster.hazards.fence_init();
   return Step::next;
 }
 
@@ -141,11 +159,19 @@ Exec bind_getctarank(const Instr&, std::string&) {
   return map1<uint32_t, uint64_t, [](uint64_t a) { return rank_of(a); }>;
 }
 
-Exec bind_membar(const Instr&, std::string&) { return order; }
-Exec bind_fence(const Instr&, std::string&) { return order; }
+Exec bind_membar(const Instr& in, std::string&) {
+  return in.has(Mod::cta) ? order<Scope::cta> : order<Scope::gpu>;
+}
+Exec bind_fence(const Instr& in, std::string&) {
+  if (in.has(Mod::mbarrier_init)) return init_order;
+  if (in.has(Mod::cta)) return order<Scope::cta>;
+  return in.has(Mod::cluster) ? order<Scope::cluster> : order<Scope::gpu>;
+}
 Exec bind_fence_proxy(const Instr& in, std::string&) {
-  const bool async = in.has(Mod::async) || in.has(Mod::async_generic);
-  return async && !in.has(Mod::global) ? proxy_order : order;
+  if (!in.has(Mod::async) && !in.has(Mod::async_generic)) return nothing;
+  if (in.has(Mod::global)) return proxy_order<false, true>;
+  const bool shared = in.has(Mod::shared_cta) || in.has(Mod::shared_cluster);
+  return shared ? proxy_order<true, false> : proxy_order<true, true>;
 }
 Exec bind_griddepcontrol(const Instr& in, std::string&) {
   return in.has(Mod::wait) ? wait_for_grids : nothing;

@@ -76,38 +76,36 @@ std::vector<Delivery> deliveries(Warp& warp, const Instr& in, uint32_t lane,
   return all;
 }
 
-void deliver(Warp& warp, const Instr& in, const Delivery& d, uint32_t bytes,
-             std::function<void(SharedMemory&)> write, Effect effect) {
+void deliver(Warp& warp, const Instr& in, Hazards::Operation op, const Delivery& d, uint32_t bytes,
+             std::function<void(SharedMemory&)> write, Use use) {
   const Cta* from = &warp.cta;
-  if (effect == Effect::copy)
-    d.data.cta->units.in_flight.check_shared_write(d.data.address, bytes, in.opcode);
-  d.data.cta->units.in_flight.write_shared(d.data.address, bytes, InFlight::begin);
-  d.data.cta->units.proxy.async_write(d.data.address, bytes);
+  Hazards& hazards = warp.cta.cluster.hazards;
+  hazards.barrier_use(op, *d.barrier.cta, d.barrier.address);
+  hazards.shared(op, *d.data.cta, d.data.address, bytes, use);
   const char* who = in.opcode;
-  glue::post(warp, warp.cta.cluster.async.new_chain(), in, [=, write = std::move(write)] {
+  glue::post(warp, warp.cta.cluster.async.new_chain(), in, [=, &hazards, write = std::move(write)] {
     glue::require_running(*from, *d.data.cta, who);
     glue::require_running(*from, *d.barrier.cta, who);
     write(d.data.cta->shared);
-    const uint64_t phase = d.barrier.cta->mbarriers.state(d.barrier.address, who).phase;
-    d.barrier.cta->units.unobserved.add(d.barrier.address, phase, [d, bytes] {
-      d.data.cta->units.in_flight.write_shared(d.data.address, bytes, InFlight::end);
-    });
+    hazards.complete_tx(op, *d.barrier.cta, d.barrier.address,
+                        d.barrier.cta->mbarriers.state(d.barrier.address, who).phase);
     d.barrier.cta->mbarriers.complete_tx(d.barrier.address, bytes);
   });
 }
 
-void send(Warp& warp, const Instr& in, uint32_t lane, uint32_t shared_address, uint32_t bytes,
-          std::function<void(const SharedMemory&)> write) {
+Hazards::Operation send(Warp& warp, const Instr& in, uint32_t lane, uint32_t shared_address,
+                        uint32_t bytes, std::function<void(const SharedMemory&)> write) {
   Cta* cta = &warp.cta;
-  cta->units.in_flight.check_shared_read(shared_address, bytes, in.opcode);
-  cta->units.proxy.check_read(shared_address, bytes, in.opcode);
-  cta->units.in_flight.read_shared(shared_address, bytes, InFlight::begin);
+  Hazards& hazards = cta->cluster.hazards;
+  const Hazards::Operation op = hazards.begin(Work::copy, lane);
+  hazards.join_bulk_group(op);
+  hazards.shared(op, *cta, shared_address, bytes, Use::read);
   auto handle = cta->units.bulk.issue(warp.thread(lane));
   glue::post(warp, cta->cluster.async.new_chain(), in, [=, write = std::move(write)] {
     write(cta->shared);
-    cta->units.in_flight.read_shared(shared_address, bytes, InFlight::end);
     handle->read = handle->done = true;
   });
+  return op;
 }
 
 namespace {
@@ -128,7 +126,10 @@ Step load(Warp& warp, const Instr& in, uint32_t active) {
          deliveries(warp, in, lane, in.ops[0], in.ops[3], multicast ? &in.ops[4] : nullptr)) {
       check_bulk_copy(d.data.address, from, bytes);
       count(warp, bytes);
-      deliver(warp, in, d, bytes, [=](SharedMemory& shared) {
+      Hazards& hazards = warp.cta.cluster.hazards;
+      const Hazards::Operation op = hazards.begin(Work::copy, lane);
+      hazards.global(op, from, bytes, Use::read);
+      deliver(warp, in, op, d, bytes, [=](SharedMemory& shared) {
         if (bytes)
           shared.write(d.data.address, memory->at(from, bytes, 16, "cp.async.bulk"), bytes, 16,
                        "cp.async.bulk");
@@ -147,14 +148,13 @@ Step copy(Warp& warp, const Instr& in, uint32_t active) {
     check_bulk_copy(d.data.address, from.address, bytes);
     count(warp, bytes);
     if (d.data.cta != &warp.cta) warp.cta.counters.cluster_bytes += bytes;
-    from.cta->units.in_flight.check_shared_read(from.address, bytes, in.opcode);
-    from.cta->units.proxy.check_read(from.address, bytes, in.opcode);
-    from.cta->units.in_flight.read_shared(from.address, bytes, InFlight::begin);
-    deliver(warp, in, d, bytes, [=](SharedMemory& shared) {
+    Hazards& hazards = warp.cta.cluster.hazards;
+    const Hazards::Operation op = hazards.begin(Work::copy, lane);
+    hazards.shared(op, *from.cta, from.address, bytes, Use::read);
+    deliver(warp, in, op, d, bytes, [=](SharedMemory& shared) {
       if (bytes)
         shared.write(d.data.address, from.cta->shared.view(from.address, bytes, "cp.async.bulk"),
                      bytes, 16, "cp.async.bulk");
-      from.cta->units.in_flight.read_shared(from.address, bytes, InFlight::end);
     });
   });
   return Step::next;
@@ -171,7 +171,7 @@ Step store(Warp& warp, const Instr& in, uint32_t active) {
     check_bulk_copy(to, from.address, bytes);
     count(warp, bytes);
     const GlobalMemory* memory = warp.cta.cluster.launch.memory;
-    send(warp, in, lane, from.address, bytes, [=](const SharedMemory& shared) {
+    const auto op = send(warp, in, lane, from.address, bytes, [=](const SharedMemory& shared) {
       if (!bytes) return;
       uint8_t* out = memory->at(to, bytes, 16, "cp.async.bulk");
       const uint8_t* source = shared.view(from.address, bytes, "cp.async.bulk");
@@ -182,6 +182,7 @@ Step store(Warp& warp, const Instr& in, uint32_t active) {
       for (uint32_t i = 0; i < bytes; ++i)
         if (mask >> i % 16 & 1) out[i] = source[i];
     });
+    warp.cta.cluster.hazards.global(op, to, bytes, Use::write);
   });
   return Step::next;
 }
@@ -196,7 +197,10 @@ Step prefetch(Warp& warp, const Instr& in, uint32_t active) {
 }
 
 Step commit_group(Warp& warp, const Instr&, uint32_t active) {
-  glue::each_lane(active, [&](uint32_t lane) { warp.cta.units.bulk.commit(warp.thread(lane)); });
+  glue::each_lane(active, [&](uint32_t lane) {
+    warp.cta.units.bulk.commit(warp.thread(lane));
+    warp.cta.cluster.hazards.commit_group(Work::copy, lane);
+  });
   return Step::next;
 }
 
@@ -206,9 +210,15 @@ Step wait_group(Warp& warp, const Instr& in, uint32_t active) {
     done = done && warp.cta.units.bulk.complete(
                        warp.thread(lane), uint32_t(warp.get(in.ops[0], lane)), in.has(Mod::read));
   });
-  if (done) return Step::next;
-  warp.waiting = "bulk async-groups";
-  return Step::blocked;
+  if (!done) {
+    warp.waiting = "bulk async-groups";
+    return Step::blocked;
+  }
+  glue::each_lane(active, [&](uint32_t lane) {
+    warp.cta.cluster.hazards.wait_group(Work::copy, lane, uint32_t(warp.get(in.ops[0], lane)),
+                                        in.has(Mod::read));
+  });
+  return Step::next;
 }
 
 }  // namespace

@@ -20,15 +20,14 @@ std::vector<Delivery> deliveries(Warp& warp, const ptx::Instr& in, uint32_t lane
                                  const ptx::Operand& destination, const ptx::Operand& barrier,
                                  const ptx::Operand* mask);
 
-// Posts a copy of `bytes` to shared memory: `write`, then complete_tx. Updates of one place may be
-// under way together, copies may not.
-enum class Effect : uint8_t { copy, update };
-void deliver(Warp& warp, const ptx::Instr& in, const Delivery& d, uint32_t bytes,
-             std::function<void(SharedMemory&)> write, Effect effect = Effect::copy);
+// Posts the copy `op` of `bytes` to shared memory: `write`, then complete_tx. Updates (atomic) of one
+// place may be under way together, copies may not.
+void deliver(Warp& warp, const ptx::Instr& in, Hazards::Operation op, const Delivery& d,
+             uint32_t bytes, std::function<void(SharedMemory&)> write, Use use = Use::write);
 
 // Posts a copy out of the CTA's shared memory that belongs to the thread's open bulk group.
-void send(Warp& warp, const ptx::Instr& in, uint32_t lane, uint32_t shared_address, uint32_t bytes,
-          std::function<void(const SharedMemory&)> write);
+Hazards::Operation send(Warp& warp, const ptx::Instr& in, uint32_t lane, uint32_t shared_address,
+                        uint32_t bytes, std::function<void(const SharedMemory&)> write);
 
 // .L2::cache_hint changes nothing here, but its operand has to have a value.
 void require_policy(Warp& warp, const ptx::Instr& in, uint32_t lane);

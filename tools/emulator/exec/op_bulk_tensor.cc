@@ -76,7 +76,8 @@ Step load(Warp& warp, const Instr& in, uint32_t active) {
          deliveries(warp, in, lane, in.ops[0], in.ops[2], multicast ? &in.ops[3] : nullptr)) {
       check_tma_load(b.map, rank_of(in), b.at, d.data.address);
       warp.cta.counters.tma_bytes += b.map.box_bytes();
-      deliver(warp, in, d, b.map.box_bytes(), [=](SharedMemory& shared) {
+      const auto op = warp.cta.cluster.hazards.begin(Work::copy, lane);
+      deliver(warp, in, op, d, b.map.box_bytes(), [=](SharedMemory& shared) {
         tma_load(b.map, b.at, d.data.address, shared, *memory);
       });
     }

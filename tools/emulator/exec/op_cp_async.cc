@@ -34,6 +34,8 @@ void copy_lane(Warp& warp, const Instr& in, uint32_t lane) {
   const GlobalMemory* memory = warp.cta.cluster.launch.memory;
   warp.cta.counters.copy_bytes += bytes;
   auto handle = warp.cta.units.copies.issue(warp.thread(lane));
+  Hazards& hazards = warp.cta.cluster.hazards;
+  hazards.shared(hazards.begin(Work::cp_async, lane), *to.cta, to.address, bytes, Use::write);
   glue::post(warp, chain_of(warp, lane), in, [=] {
     uint8_t data[16] = {};  // what the source size leaves out is zero
     if (used) std::memcpy(data, memory->at(from, used, bytes, "cp.async"), used);
@@ -48,7 +50,10 @@ Step copy(Warp& warp, const Instr& in, uint32_t active) {
 }
 
 Step commit(Warp& warp, const Instr&, uint32_t active) {
-  glue::each_lane(active, [&](uint32_t lane) { warp.cta.units.copies.commit(warp.thread(lane)); });
+  glue::each_lane(active, [&](uint32_t lane) {
+    warp.cta.units.copies.commit(warp.thread(lane));
+    warp.cta.cluster.hazards.commit_group(Work::cp_async, lane);
+  });
   return Step::next;
 }
 
@@ -60,9 +65,18 @@ Step wait(Warp& warp, const Instr& in, uint32_t active) {
                                    : copies.complete(warp.thread(lane),
                                                      uint32_t(warp.get(in.ops[0], lane)), false));
   });
-  if (done) return Step::next;
-  warp.waiting = "cp.async groups";
-  return Step::blocked;
+  if (!done) {
+    warp.waiting = "cp.async groups";
+    return Step::blocked;
+  }
+  Hazards& hazards = warp.cta.cluster.hazards;
+  glue::each_lane(active, [&](uint32_t lane) {
+    if (in.ops.empty())
+      hazards.wait_all(lane);
+    else
+      hazards.wait_group(Work::cp_async, lane, uint32_t(warp.get(in.ops[0], lane)), false);
+  });
+  return Step::next;
 }
 
 // The arrival comes when all earlier cp.async of the thread are complete. Without .noinc it adds to
@@ -71,7 +85,13 @@ Step arrive(Warp& warp, const Instr& in, uint32_t active) {
   glue::each_lane(active, [&](uint32_t lane) {
     const Target t = glue::target(warp, in, in.ops[0], lane);
     if (!in.has(Mod::noinc)) t.cta->mbarriers.add_pending(t.address);
-    glue::post(warp, chain_of(warp, lane), in, [t] { t.cta->mbarriers.arrive(t.address); });
+    Hazards& hazards = warp.cta.cluster.hazards;
+    hazards.barrier_use(*t.cta, t.address, lane);
+    glue::post(warp, chain_of(warp, lane), in, [=, &hazards, handed = hazards.copied(lane)] {
+      const uint64_t phase = t.cta->mbarriers.state(t.address, "cp.async.mbarrier.arrive").phase;
+      hazards.arrive(*t.cta, t.address, phase, handed);
+      t.cta->mbarriers.arrive(t.address);
+    });
   });
   return Step::next;
 }

@@ -17,9 +17,12 @@ struct Rows {
   Place place[4 * rows];
 };
 
-void locate_rows(Warp& w, const Instr& in, const Operand& address, uint32_t count, Rows& out) {
-  for (uint32_t i = 0; i < count * rows; ++i)
+void locate_rows(Warp& w, const Instr& in, const Operand& address, uint32_t count, Use use,
+                 Rows& out) {
+  for (uint32_t i = 0; i < count * rows; ++i) {
     out.place[i] = locate(w, i, space_named(in), w.address(address, i), row_bytes, in.opcode);
+    out.place[i].note(row_bytes, use);
+  }
 }
 
 // Where half `h` of lane l's register lies in its matrix.
@@ -36,7 +39,7 @@ Step load(Warp& w, const Instr& in, uint32_t active) {
   const std::vector<Operand>& d = in.ops[0].elements;
   const bool transposed = in.has(Mod::trans);
   Rows from;
-  locate_rows(w, in, in.ops[1], uint32_t(d.size()), from);
+  locate_rows(w, in, in.ops[1], uint32_t(d.size()), Use::read, from);
   for (uint32_t i = 0; i < d.size(); ++i) {
     uint16_t matrix[rows][8];
     for (uint32_t r = 0; r < rows; ++r)
@@ -58,7 +61,7 @@ Step store(Warp& w, const Instr& in, uint32_t active) {
   const std::vector<Operand>& values = in.ops[1].elements;
   const bool transposed = in.has(Mod::trans);
   Rows to;
-  locate_rows(w, in, in.ops[0], uint32_t(values.size()), to);
+  locate_rows(w, in, in.ops[0], uint32_t(values.size()), Use::write, to);
   for (uint32_t i = 0; i < values.size(); ++i) {
     uint64_t matrix[rows][2] = {};
     for_lanes(active, [&](uint32_t lane) {

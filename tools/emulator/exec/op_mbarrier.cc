@@ -26,6 +26,7 @@ Step init(Warp& warp, const Instr& in, uint32_t active) {
       if (d == one) return;
     t.cta->mbarriers.init(one.first, one.second);
     t.cta->shared.mark_mbarrier(one.first, true);
+    warp.cta.cluster.hazards.barrier_init(*t.cta, one.first, lane);
     done.push_back(one);
   });
   return Step::next;
@@ -35,18 +36,27 @@ Step inval(Warp& warp, const Instr& in, uint32_t active) {
   glue::each_lane(active, [&](uint32_t lane) {
     const Target t = glue::target(warp, in, in.ops[0], lane);
     t.cta->mbarriers.inval(t.address);
-    t.cta->units.unobserved.observe(t.address, ~0ull);  // the next barrier here starts anew
+    warp.cta.cluster.hazards.barrier_inval(*t.cta, t.address);
     t.cta->shared.mark_mbarrier(t.address, false);
   });
   return Step::next;
 }
 
+// What an arrival releases, before it may end the phase.
+void hand_on(Warp& warp, const Instr& in, const Target& t) {
+  warp.cta.cluster.hazards.arrive(
+      *t.cta, t.address, t.cta->mbarriers.state(t.address, in.opcode).phase,
+      in.has(Mod::cluster) ? Scope::cluster : Scope::cta, in.has(Mod::relaxed));
+}
+
 // `each` does the work on one lane's barrier.
-template <class F>
+template <bool Arrives, class F>
 Step on_barrier(Warp& warp, const Instr& in, size_t address_op, uint32_t active, F each) {
   glue::each_lane(active, [&](uint32_t lane) {
     const Target t = glue::target(warp, in, in.ops[address_op], lane);
     glue::require_running(warp.cta, *t.cta, in.opcode);
+    warp.cta.cluster.hazards.barrier_use(*t.cta, t.address, lane);
+    if (Arrives) hand_on(warp, in, t);
     each(t, lane);
   });
   ++warp.cta.cluster.progress;
@@ -54,7 +64,7 @@ Step on_barrier(Warp& warp, const Instr& in, size_t address_op, uint32_t active,
 }
 
 Step arrive(Warp& warp, const Instr& in, uint32_t active) {
-  return on_barrier(warp, in, 1, active, [&](const Target& t, uint32_t lane) {
+  return on_barrier<true>(warp, in, 1, active, [&](const Target& t, uint32_t lane) {
     const uint32_t n = in.ops.size() > 2 ? uint32_t(warp.get(in.ops[2], lane)) : 1;
     warp.set(in.ops[0], lane, t.cta->mbarriers.arrive(t.address, n));
   });
@@ -62,7 +72,7 @@ Step arrive(Warp& warp, const Instr& in, uint32_t active) {
 
 // .noComplete: the arrival must not end the phase (PTX ISA 9.7.13.15.13).
 Step arrive_no_complete(Warp& warp, const Instr& in, uint32_t active) {
-  return on_barrier(warp, in, 1, active, [&](const Target& t, uint32_t lane) {
+  return on_barrier<true>(warp, in, 1, active, [&](const Target& t, uint32_t lane) {
     const uint32_t n = uint32_t(warp.get(in.ops[2], lane));
     const MbarrierTable::State& s = t.cta->mbarriers.state(t.address, in.opcode);
     if (n >= s.pending)
@@ -77,7 +87,7 @@ Step arrive_no_complete(Warp& warp, const Instr& in, uint32_t active) {
 }
 
 Step arrive_drop(Warp& warp, const Instr& in, uint32_t active) {
-  return on_barrier(warp, in, 1, active, [&](const Target& t, uint32_t lane) {
+  return on_barrier<true>(warp, in, 1, active, [&](const Target& t, uint32_t lane) {
     const uint32_t n = in.ops.size() > 2 ? uint32_t(warp.get(in.ops[2], lane)) : 1;
     if (in.has(Mod::expect_tx)) t.cta->mbarriers.expect_tx(t.address, n);
     warp.set(in.ops[0], lane,
@@ -93,20 +103,20 @@ Step pending_count(Warp& warp, const Instr& in, uint32_t active) {
 }
 
 Step arrive_expect_tx(Warp& warp, const Instr& in, uint32_t active) {
-  return on_barrier(warp, in, 1, active, [&](const Target& t, uint32_t lane) {
+  return on_barrier<true>(warp, in, 1, active, [&](const Target& t, uint32_t lane) {
     const uint32_t bytes = uint32_t(warp.get(in.ops[2], lane));
     warp.set(in.ops[0], lane, t.cta->mbarriers.arrive_expect_tx(t.address, bytes));
   });
 }
 
 Step expect_tx(Warp& warp, const Instr& in, uint32_t active) {
-  return on_barrier(warp, in, 0, active, [&](const Target& t, uint32_t lane) {
+  return on_barrier<false>(warp, in, 0, active, [&](const Target& t, uint32_t lane) {
     t.cta->mbarriers.expect_tx(t.address, uint32_t(warp.get(in.ops[1], lane)));
   });
 }
 
 Step complete_tx(Warp& warp, const Instr& in, uint32_t active) {
-  return on_barrier(warp, in, 0, active, [&](const Target& t, uint32_t lane) {
+  return on_barrier<false>(warp, in, 0, active, [&](const Target& t, uint32_t lane) {
     t.cta->mbarriers.complete_tx(t.address, uint32_t(warp.get(in.ops[1], lane)));
   });
 }
@@ -139,6 +149,13 @@ void count(Warp& warp, const Instr& in, const Target& t, uint64_t parity) {
   warp.phases_seen[t.address] = std::min(counted, now);
 }
 
+// How many phases are over for whom a wait answered so: one that was suspended may come late.
+uint64_t phases_over(const Instr& in, const Target& t, uint64_t phase) {
+  if (!in.has(Mod::parity)) return (phase >> 20) + 1;
+  const uint64_t over = t.cta->mbarriers.state(t.address, in.opcode).phase;
+  return over && ((over - 1) & 1) != phase ? over - 1 : over;
+}
+
 // The lanes whose phase is over.
 uint32_t passed(Warp& warp, const Instr& in, uint32_t active, const Suspended& suspended = {}) {
   uint32_t lanes = 0;
@@ -149,9 +166,10 @@ uint32_t passed(Warp& warp, const Instr& in, uint32_t active, const Suspended& s
         suspended.woken(t, in.opcode) ||
         (in.has(Mod::parity) ? t.cta->mbarriers.test_parity(t.address, uint32_t(phase))
                              : t.cta->mbarriers.test_state(t.address, phase));
+    Hazards& hazards = warp.cta.cluster.hazards;
+    hazards.barrier_use(*t.cta, t.address, lane);
     if (over)
-      t.cta->units.unobserved.observe(t.address,
-                                      t.cta->mbarriers.state(t.address, in.opcode).phase);
+      hazards.observe(*t.cta, t.address, phases_over(in, t, phase), lane, in.has(Mod::relaxed));
     if (over && !lanes) count(warp, in, t, phase);  // its lanes count as one
     lanes |= uint32_t(over) << lane;
   });

@@ -5,6 +5,7 @@
 // program order: one host thread runs a cluster, and global accesses are acquire and release
 // (lane_memory.h).
 #include <bit>
+#include <cstring>
 
 #include "binders.h"
 #include "lane_memory.h"
@@ -41,15 +42,24 @@ void count(Warp& w, const Place* places, uint32_t active, uint64_t bytes,
   }
 }
 
+// Relaxed or stronger: an access that may meet others of its kind, and through which flags work.
+bool strong(const Instr& in) {
+  return in.has(Mod::volatile_) || in.has(Mod::relaxed) || in.has(Mod::acquire) ||
+         in.has(Mod::release);
+}
+
 template <Space S>
 Step load(Warp& w, const Instr& in, uint32_t active) {
   const Operand& value = in.ops[0];
   Shape shape = shape_of(in, value);
   bool is_signed = ptx::class_of(in.type()) == 's';
+  const bool is_strong = strong(in);
   uint32_t unused = 64 - shape.bytes * 8;
   Place places[32];  // all addresses first: a destination may be the address register
   for_lanes(active, [&](uint32_t i) {
     places[i] = locate(w, i, S, w.address(in.ops[1], i), shape.bytes * shape.words, "load");
+    places[i].note(shape.bytes * shape.words, is_strong ? Use::strong_read : Use::read);
+    if (is_strong) places[i].acquire(in);
   });
   count(w, places, active, shape.bytes * shape.words, &Counters::global_load_bytes);
   for (uint32_t e = 0; e < shape.words; ++e) {
@@ -67,6 +77,7 @@ template <Space S>
 Step store(Warp& w, const Instr& in, uint32_t active) {
   const Operand& value = in.ops[1];
   Shape shape = shape_of(in, value);
+  const bool is_strong = strong(in);
   Warp::Row scratch[8];
   const uint64_t* words[8];
   for (uint32_t e = 0; e < shape.words; ++e)
@@ -76,6 +87,11 @@ Step store(Warp& w, const Instr& in, uint32_t active) {
   for_lanes(active, [&](uint32_t i) {
     Place& p = places[i];
     p = locate(w, i, S, w.address(in.ops[0], i), shape.bytes * shape.words, "store");
+    uint8_t stored[64];
+    for (uint32_t e = 0; e < shape.words; ++e)
+      memcpy(stored + e * shape.bytes, &words[e][i], shape.bytes);
+    p.note(shape.bytes * shape.words, is_strong ? Use::atomic : Use::write, stored);
+    if (is_strong) p.release(in);
     for (uint32_t e = 0; e < shape.words; ++e)
       p.write(e * shape.bytes, shape.bytes, words[e][i], "store");
   });

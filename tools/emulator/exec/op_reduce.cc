@@ -69,19 +69,17 @@ Step to_shared(Warp& w, const Instr& in, uint32_t active) {
   glue::each_lane(active, [&](uint32_t lane) {
     const Delivery d = deliveries(w, in, lane, in.ops[0], in.ops[3], nullptr)[0];
     const Source s = source(w, in, lane, d.data.address);
-    CtaUnits& units = s.from.cta->units;
-    units.in_flight.check_shared_read(s.from.address, s.bytes, in.opcode);
-    units.proxy.check_read(s.from.address, s.bytes, in.opcode);
-    units.in_flight.read_shared(s.from.address, s.bytes, InFlight::begin);
+    Hazards& hazards = w.cta.cluster.hazards;
+    const Hazards::Operation op = hazards.begin(Work::copy, lane);
+    hazards.shared(op, *s.from.cta, s.from.address, s.bytes, Use::read);
     deliver(
-        w, in, d, s.bytes,
+        w, in, op, d, s.bytes,
         [=](SharedMemory& shared) {
           const uint8_t* values =
               s.from.cta->shared.view(s.from.address, s.bytes, "cp.reduce.async.bulk");
           update_shared(shared, d.data.address, values, s.bytes, size, f);
-          s.from.cta->units.in_flight.read_shared(s.from.address, s.bytes, InFlight::end);
         },
-        Effect::update);
+        Use::atomic);
   });
   return Step::next;
 }

@@ -53,32 +53,18 @@ AsyncQueue::Chain pipe(Cta& cta) {
   return cta.units.tcgen05;
 }
 
-namespace {
-
-void begin(CtaUnits& units, const Footprint& f, const char* who) {
-  units.in_flight.check_chunks_read(f.chunks, who);
-  units.proxy.check_chunks_read(f.chunks, who);
-  units.in_flight.check_columns_write(f.column, f.columns, true, who);
-  units.in_flight.read_chunks(f.chunks, InFlight::begin);
-  units.in_flight.write_columns(f.column, f.columns, InFlight::begin);
-}
-
-void end(CtaUnits& units, const Footprint& f) {
-  units.in_flight.read_chunks(f.chunks, InFlight::end);
-  units.in_flight.write_columns(f.column, f.columns, InFlight::end);
-}
-
-}  // namespace
-
-void issue(Warp& warp, const Instr& in, uint32_t lane, const CtaGroup& group,
-           std::vector<Footprint> footprints, std::function<void(const Memories&)> effect) {
-  each_cta(memories(group), [&](uint32_t i) { begin(group[i]->units, footprints[i], in.opcode); });
-  CtaUnits& units = warp.cta.units;
-  units.issuers.insert(warp.thread(lane));
-  units.issued.push_back(
-      {warp.thread(lane), ++units.last_issued, [group, footprints = std::move(footprints)] {
-         for (size_t i = 0; i < group.size(); ++i) end(group[i]->units, footprints[i]);
-       }});
+void issue(Warp& warp, const Instr& in, uint32_t lane, Work work, const CtaGroup& group,
+           const std::vector<Footprint>& footprints, std::function<void(const Memories&)> effect) {
+  Hazards& hazards = warp.cta.cluster.hazards;
+  const Hazards::Operation op = hazards.begin(work, lane);
+  for (size_t i = 0; i < group.size(); ++i) {
+    const Footprint& f = footprints[i];
+    hazards.shared(op, *group[i], f.chunks, Use::read);
+    for (const auto& [column, count] : f.reads)
+      hazards.columns(op, *group[i], column, count, Hazards::all_groups, Use::read);
+    hazards.columns(op, *group[i], f.column, f.columns, Hazards::all_groups, Use::write);
+  }
+  warp.cta.units.issuers.insert(warp.thread(lane));
   const Cta* from = &warp.cta;
   const char* who = in.opcode;
   glue::post(warp, pipe(warp.cta), in, [=, effect = std::move(effect)] {
@@ -88,19 +74,6 @@ void issue(Warp& warp, const Instr& in, uint32_t lane, const CtaGroup& group,
 }
 
 namespace {
-
-// A commit of `thread` was waited for, and so was what the thread had issued before, up to `last`.
-void release(Cta& cta, uint32_t thread, uint64_t last) {
-  std::deque<PipeWork>& issued = cta.units.issued;
-  for (auto work = issued.begin(); work != issued.end() && work->number <= last;) {
-    if (work->thread != thread) {
-      ++work;
-    } else {
-      work->release();
-      work = issued.erase(work);
-    }
-  }
-}
 
 MmaKind kind_of(const Instr& in) {
   if (in.has(Mod::kind_f16)) return MmaKind::f16;
@@ -143,7 +116,7 @@ Step mma(Warp& warp, const Instr& in, uint32_t active) {
   std::vector<Footprint> footprints = check_mma(c, memories(group));
   ++warp.cta.counters.mmas;
   for (const Footprint& f : footprints) warp.cta.counters.macs += f.macs;
-  issue(warp, in, lane, group, std::move(footprints),
+  issue(warp, in, lane, Work::mma, group, footprints,
         [c](const Memories& ctas) { run_mma(c, ctas); });
   return Step::next;
 }
@@ -164,7 +137,8 @@ Step cp(Warp& warp, const Instr& in, uint32_t active) {
   const uint64_t from = warp.get(in.ops[1], lane);
   ++warp.cta.counters.scale_copies;
   const CtaGroup group = cta_group(warp, in);
-  issue(warp, in, lane, group, check_tensor_copy(shape, to, from, memories(group)),
+  issue(warp, in, lane, Work::tensor_copy, group,
+        check_tensor_copy(shape, to, from, memories(group)),
         [=](const Memories& ctas) { run_tensor_copy(shape, to, from, ctas); });
   return Step::next;
 }
@@ -193,24 +167,35 @@ Step commit(Warp& warp, const Instr& in, uint32_t active) {
   const uint32_t lane = only_lane(in, active);
   cta_group(warp, in);
   const std::vector<Target> targets = commit_targets(warp, in, lane);
-  for (const Target& t : targets) t.cta->mbarriers.state(t.address, in.opcode);
+  Hazards& hazards = warp.cta.cluster.hazards;
+  for (const Target& t : targets) {
+    t.cta->mbarriers.state(t.address, in.opcode);
+    hazards.barrier_use(*t.cta, t.address, lane);
+  }
   Cta* from = &warp.cta;
   ++from->counters.commits;
   const bool issuer = from->units.issuers.count(warp.thread(lane)) != 0;
   glue::post(warp, issuer ? pipe(*from) : from->cluster.async.new_chain(), in,
-             [from, targets, thread = warp.thread(lane), last = from->units.last_issued] {
+             [=, &hazards, handed = hazards.committed(lane)] {
                for (const Target& t : targets) {
                  glue::require_running(*from, *t.cta, "tcgen05.commit");
                  const uint64_t phase = t.cta->mbarriers.state(t.address, "tcgen05.commit").phase;
-                 t.cta->units.unobserved.add(t.address, phase,
-                                             [=] { release(*from, thread, last); });
+                 hazards.arrive(*t.cta, t.address, phase, handed);
                  t.cta->mbarriers.arrive(t.address);
                }
              });
   return Step::next;
 }
 
-Step fence(Warp&, const Instr&, uint32_t) { return Step::next; }
+Step fence_before(Warp& warp, const Instr&, uint32_t) {
+  warp.cta.cluster.hazards.tensor_fence_before();
+  return Step::next;
+}
+
+Step fence_after(Warp& warp, const Instr&, uint32_t) {
+  warp.cta.cluster.hazards.tensor_fence_after();
+  return Step::next;
+}
 
 }  // namespace
 
@@ -229,8 +214,8 @@ ptx::Exec bind_tcgen05_mma(const Instr& in, std::string& why) {
   return mma;
 }
 ptx::Exec bind_tcgen05_commit(const Instr&, std::string&) { return commit; }
-// On sm_100a both emit no instruction: they bind the compiler, and our order is stricter than any.
-ptx::Exec bind_tcgen05_fence_before_thread_sync(const Instr&, std::string&) { return fence; }
-ptx::Exec bind_tcgen05_fence_after_thread_sync(const Instr&, std::string&) { return fence; }
+// On sm_100a both emit no instruction: they bind the compiler. So a missing one is a formal finding.
+ptx::Exec bind_tcgen05_fence_before_thread_sync(const Instr&, std::string&) { return fence_before; }
+ptx::Exec bind_tcgen05_fence_after_thread_sync(const Instr&, std::string&) { return fence_after; }
 
 }  // namespace emu::ops

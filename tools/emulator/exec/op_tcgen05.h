@@ -27,7 +27,7 @@ uint32_t only_lane(const ptx::Instr& in, uint32_t active);
 AsyncQueue::Chain pipe(Cta& cta);
 
 // Puts an mma or cp on the pipe, with its footprints in flight until a commit of it was waited for.
-void issue(Warp& warp, const ptx::Instr& in, uint32_t lane, const CtaGroup& group,
-           std::vector<Footprint> footprints, std::function<void(const Memories&)> effect);
+void issue(Warp& warp, const ptx::Instr& in, uint32_t lane, Work work, const CtaGroup& group,
+           const std::vector<Footprint>& footprints, std::function<void(const Memories&)> effect);
 
 }  // namespace emu::ops

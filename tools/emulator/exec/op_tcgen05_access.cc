@@ -40,6 +40,10 @@ struct Access {
     const bool second = shape == AccessShape::s16x32bx2 && t >= 16;
     return {lane + c.lane, column + 2 * c.column + (second ? split : 0)};
   }
+  // Groups of 16 lanes, as hazard checks know them.
+  uint16_t groups() const {
+    return uint16_t((shape == AccessShape::s32x32b ? 3u : 1u) << lane / 16);
+  }
   uint32_t columns_of_cell() const { return packed ? 2 : 1; }
   uint64_t bytes() const { return uint64_t(registers) * 32 * 4; }
   // Calls f(first column, count) for the columns that are touched. 32 cells of a register are a
@@ -66,6 +70,12 @@ Access access(Warp& warp, const Instr& in, uint32_t active, const Operand& addre
            in.has(Mod::pack_16b) || in.has(Mod::unpack_16b)};
   a.columns([&](uint32_t c, uint32_t n) { warp.cta.tensor_memory.require(c, n, in.opcode); });
   return a;
+}
+
+void remember(Warp& warp, uint32_t active, const Access& a, Work work, Use use) {
+  Hazards& hazards = warp.cta.cluster.hazards;
+  const Hazards::Operation op = hazards.begin(work, uint32_t(std::countr_zero(active)));
+  a.columns([&](uint32_t c, uint32_t n) { hazards.columns(op, warp.cta, c, n, a.groups(), use); });
 }
 
 struct Loaded {
@@ -125,19 +135,13 @@ Step load(Warp& warp, const Instr& in, uint32_t active) {
       access(warp, in, active, in.ops[1], *registers, in.ops.size() > 2 ? &in.ops[2] : nullptr);
   Cta& cta = warp.cta;
   cta.counters.tensor_load_bytes += a.bytes();
-  a.columns([&](uint32_t c, uint32_t n) {
-    cta.units.in_flight.check_columns_read(c, n, in.opcode);
-    cta.units.in_flight.read_columns(c, n, InFlight::begin);
-  });
+  remember(warp, active, a, Work::tensor_ld, Use::read);
   Loaded early;
   if (!cta.cluster.async.late()) early = read_cells(cta.tensor_memory, a);
   for (const Operand& r : registers->elements) warp.set_pending(r, active);
   warp.pending_ld.push_back([&warp, registers, active, a, early = std::move(early)] {
     set_registers(warp, *registers, active, a,
                   early.values.empty() ? read_cells(warp.cta.tensor_memory, a) : early);
-    a.columns([&](uint32_t c, uint32_t n) {
-      warp.cta.units.in_flight.read_columns(c, n, InFlight::end);
-    });
   });
   return Step::next;
 }
@@ -146,9 +150,7 @@ Step store(Warp& warp, const Instr& in, uint32_t active) {
   const Operand& registers = in.ops.back();
   const Access a =
       access(warp, in, active, in.ops[0], registers, in.ops.size() > 2 ? &in.ops[1] : nullptr);
-  a.columns([&](uint32_t c, uint32_t n) {
-    warp.cta.units.in_flight.check_columns_write(c, n, false, in.opcode);
-  });
+  remember(warp, active, a, Work::tensor_st, Use::write);
   warp.cta.counters.tensor_store_bytes += a.bytes();
   std::vector<uint32_t> values(a.registers * 32);
   for (uint32_t r = 0; r < a.registers; ++r)
@@ -173,9 +175,11 @@ Step run_all(Warp& warp, const Instr& in, uint32_t active,
 }
 
 Step wait_ld(Warp& warp, const Instr& in, uint32_t active) {
+  warp.cta.cluster.hazards.wait_tensor(Work::tensor_ld);
   return run_all(warp, in, active, warp.pending_ld);
 }
 Step wait_st(Warp& warp, const Instr& in, uint32_t active) {
+  warp.cta.cluster.hazards.wait_tensor(Work::tensor_st);
   return run_all(warp, in, active, warp.pending_st);
 }
 

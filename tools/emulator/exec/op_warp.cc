@@ -85,7 +85,10 @@ Step elect(Warp& w, const Instr& in, uint32_t active) {
 
 Step meet(Warp& w, const Instr& in, uint32_t active) {
   uint32_t member = membermask(w, in.ops[0], active, "bar.warp.sync");
-  return w.gather(in, active, member, true) ? Step::next : Step::blocked;
+  const uint32_t lanes = w.gather(in, active, member, true);
+  if (!lanes) return Step::blocked;
+  w.cta.cluster.hazards.warp_sync(lanes);
+  return Step::next;
 }
 
 Step active_lanes(Warp& w, const Instr& in, uint32_t active) {

@@ -22,6 +22,8 @@ std::string source_line(const std::string& source, uint32_t line) {
 
 std::string dim(const Dim3& d) { return format("(%u,%u,%u)", d.x, d.y, d.z); }
 
+}  // namespace
+
 std::string place(const Cluster& cluster, const ptx::Instr& in) {
   std::string text = format("PTX line %u:%u: ", in.pos.line, in.pos.column);
   if (!cluster.launch.module) return text + in.opcode;
@@ -30,9 +32,11 @@ std::string place(const Cluster& cluster, const ptx::Instr& in) {
          source_line(cluster.launch.module->source, in.pos.line);
 }
 
+namespace {
+
 std::string place(const Cluster& cluster, uint32_t pc) {
   const auto& code = cluster.launch.function->code;
-  return pc < code.size() ? place(cluster, code[pc]) : "behind the last instruction";
+  return pc < code.size() ? report::place(cluster, code[pc]) : "behind the last instruction";
 }
 
 std::string head(FaultKind kind, const Cluster& cluster) {

@@ -9,6 +9,8 @@
 namespace emu::report {
 
 const char* name(FaultKind kind);
+// The line of an instruction and its text.
+std::string place(const Cluster& cluster, const ptx::Instr& in);
 
 // The fault of one instruction, executed by the lanes `active` of `warp`.
 Fault located(const Fault& fault, const Warp& warp, const ptx::Instr& in, uint32_t active);

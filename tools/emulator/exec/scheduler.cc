@@ -123,6 +123,7 @@ bool Scheduler::step(Warp& warp) {
     cluster_->actor = {warp.cta.rank, warp.index, pc};
     Timeline* trace = cluster_->trace;
     if (trace) trace->before(warp, in, executed_);
+    cluster_->hazards.at(warp, in, active);
     if (active) step = in.exec(warp, in, active);
     if (trace) trace->after(warp, in, active, step);
     if (++warp.cta.counters.instructions > limit_)
@@ -130,6 +131,8 @@ bool Scheduler::step(Warp& warp) {
           FaultKind::watchdog,
           format("the CTA has executed %llu warp instructions; EMU_MAX_INSTRUCTIONS allows more",
                  (unsigned long long)limit_));
+  } catch (const Finding&) {
+    throw;
   } catch (const Fault& fault) {
     if (fault.located) throw;
     throw report::located(fault, warp, in, active);
@@ -174,7 +177,7 @@ void Scheduler::end_warp(Warp& warp) {
   if (!warp.cta.ended()) return;
   try {
     warp.cta.tensor_memory.check_exit();
-    warp.cta.units.in_flight.check_exit();
+    cluster_->hazards.check_exit(warp.cta);
   } catch (const Fault& fault) {
     throw report::located(fault, *cluster_,
                           format("at the end of the CTA of rank %u", warp.cta.rank).c_str());

@@ -4,8 +4,6 @@
 
 #include <cstdio>
 
-#include "../fault.h"
-
 namespace emu {
 
 void Findings::add(Severity severity, uint64_t key, const std::string& text) {
@@ -15,11 +13,19 @@ void Findings::add(Severity severity, uint64_t key, const std::string& text) {
   ++counts_[size_t(severity)];
   if (what == Reaction::stop) {
     text_ += text + "\n";
-    throw Fault(FaultKind::ordering, text);
+    throw Finding(text);
   }
   if (!told_.insert(key).second) return;
   text_ += text + "\n";
   fprintf(stderr, "emulator: %s\n", text.c_str());
+}
+
+bool Findings::again(Severity severity, uint64_t key) {
+  if (reaction(severity) != Reaction::report) return false;
+  std::lock_guard guard(lock_);
+  if (!told_.count(key)) return false;
+  ++counts_[size_t(severity)];
+  return true;
 }
 
 std::string Findings::text() const { return text_; }

@@ -12,9 +12,15 @@
 #include <string>
 #include <vector>
 
+#include "../fault.h"
 #include "../settings.h"
 
 namespace emu {
+
+// A Fault that says already where it happened.
+struct Finding : Fault {
+  explicit Finding(const std::string& report) : Fault(FaultKind::ordering, report) {}
+};
 
 enum class Severity : uint8_t { error, formal };
 
@@ -22,8 +28,10 @@ enum class Severity : uint8_t { error, formal };
 class Findings {
  public:
   // `key` names the pair of places: later findings of one pair are counted, not told. `text` is
-  // the located report. Throws Fault ordering with `text` when the class stops the launch.
+  // the located report. Throws Finding when the class stops the launch.
   void add(Severity severity, uint64_t key, const std::string& text);
+  // Counts a finding of a pair that was told already; false: it was not.
+  bool again(Severity severity, uint64_t key);
   // Is it worth looking for findings of the class?
   static bool wanted(Severity severity) { return reaction(severity) != Reaction::ignore; }
 

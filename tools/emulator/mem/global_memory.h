@@ -30,6 +30,8 @@ class GlobalMemory {
   // Host pointer to [address, address + bytes), throws Fault illegal_address / misaligned_address
   // with the nearest allocation. The pointer stays good until that allocation is freed.
   uint8_t* at(uint64_t address, uint64_t bytes, uint64_t align, const char* who) const;
+  // The address and the allocation that holds it or is nearest, in words.
+  std::string describe(uint64_t address) const;
   const Allocation* find(uint64_t address) const;  // the allocation that holds address, or nullptr
 
   uint64_t capacity() const { return capacity_; }

@@ -84,6 +84,16 @@ bool SharedMemory::has_value(uint32_t address, uint32_t bytes, const char* who) 
                      [](uint8_t s) { return s & written; });
 }
 
+bool SharedMemory::holds(uint32_t address, const void* value, uint32_t bytes) const {
+  if (address < window_start || address - window_start > data_.size() ||
+      bytes > data_.size() - (address - window_start))
+    return false;
+  const uint32_t first = address - window_start;
+  return memcmp(&data_[first], value, bytes) == 0 &&
+         std::all_of(shadow_.begin() + first, shadow_.begin() + first + bytes,
+                     [](uint8_t s) { return s == written; });
+}
+
 void SharedMemory::mark_mbarrier(uint32_t address, bool live) {
   uint32_t first = check(address, 8, 8, "mbarrier object");
   // After mbarrier.inval the bytes are free for any use but hold nothing (PTX ISA, mbarrier.inval).

@@ -30,6 +30,9 @@ class SharedMemory {
   const uint8_t* view_any(uint32_t address, uint32_t bytes, const char* who) const;
   bool has_value(uint32_t address, uint32_t bytes, const char* who) const;
 
+  // Are these bytes there already? False outside, and where anything is unwritten.
+  bool holds(uint32_t address, const void* value, uint32_t bytes) const;
+
   void mark_mbarrier(uint32_t address, bool live);  // 8 bytes
   bool is_mbarrier(uint32_t address) const;
 

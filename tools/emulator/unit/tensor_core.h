@@ -32,6 +32,10 @@ struct Footprint {
   std::vector<uint32_t> chunks;      // addresses of 16-byte chunks of shared memory that it reads
   uint32_t column = 0, columns = 0;  // tensor memory that it writes
   uint64_t macs = 0;                 // multiply-adds
+  struct Columns {
+    uint32_t column, count;
+  };
+  std::vector<Columns> reads = {};  // tensor memory that it reads: scales, A
 };
 
 // Both throw Fault. check = what can be said when the instruction is issued: descriptors,

@@ -262,6 +262,9 @@ std::vector<Footprint> check_mma(const MmaCommand& c, const Memories& ctas) {
                 TensorMemory::column_of(c.d),
                 accumulator_columns(m.shape, m.path),
                 m.a_rows * m.shape.n * depth};
+    if (is_block_scaled(c.kind))
+      f.reads = {{TensorMemory::column_of(c.sfa), sfa_columns(m.path)},
+                 {TensorMemory::column_of(c.sfb), sfb_columns(m.shape, m.path)}};
     if (!c.a_in_tensor) f.chunks = m.a.chunks();
     const std::vector<uint32_t> b = m.b.chunks();
     f.chunks.insert(f.chunks.end(), b.begin(), b.end());

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// The pairs of small programs in test/hazard/pairs: one racy, the other repaired.
+//
+// A file is a kernel's body. Lines that begin with - stand in the racy program only, lines that
+// begin with + in the repaired one only. Its second line says what it is about, its third how it is
+// launched and what the emulator calls the racy program: error or formal.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace hazard_test {
+
+struct Pair {
+  std::string name, family, expected;
+  unsigned target = 90, block = 32, cluster = 1, grid = 1;
+  std::string racy, repaired;  // whole modules with one entry `k`
+};
+
+constexpr unsigned buffer_bytes = 16384;  // of k's parameters: what it writes, what it reads
+
+// All pairs of a folder, by name. Throws std::runtime_error on a file that is none.
+std::vector<Pair> read_pairs(const std::string& folder);
+
+}  // namespace hazard_test

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+// Vector clocks: how far into the work of each agent somebody's knowledge reaches.
+//
+// An agent is a warp, or something that completes asynchronous work in order: an mbarrier (its
+// phases), a thread's tcgen05 pipe, a warp's bulk copies, its tcgen05.ld. Agents are numbered
+// within a cluster.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+namespace emu {
+
+class Clock {
+ public:
+  uint32_t operator[](uint32_t agent) const { return agent < times_.size() ? times_[agent] : 0; }
+  void raise(uint32_t agent, uint32_t time) {
+    if (agent >= times_.size()) times_.resize(agent + 1);
+    times_[agent] = std::max(times_[agent], time);
+  }
+  void lower(uint32_t agent, uint32_t time) {
+    if (agent < times_.size()) times_[agent] = std::min(times_[agent], time);
+  }
+  void join(const Clock& other) {
+    if (other.times_.size() > times_.size()) times_.resize(other.times_.size());
+    for (size_t i = 0; i < other.times_.size(); ++i)
+      times_[i] = std::max(times_[i], other.times_[i]);
+  }
+
+ private:
+  std::vector<uint32_t> times_;
+};
+
+// Of other clusters' agents, by cluster.
+using Foreign = std::map<uint32_t, Clock>;
+inline void join(Foreign& to, const Foreign& from) {
+  for (const auto& [cluster, clock] : from) to[cluster].join(clock);
+}
+
+// What one warp knows to have happened before, or what a release hands to an acquire.
+struct Knowledge {
+  Clock seen;           // on hardware
+  Clock strict;         // by the manual: scopes of both sides reach far enough
+  Clock fenced;         // generic accesses to shared memory with a proxy fence behind them
+  Clock fenced_global;  // the same for global memory
+  Clock inits;          // mbarrier.init with a fence.mbarrier_init behind it
+  Clock tensor;         // tcgen05 work that tcgen05.fence carried over
+
+  Foreign others;  // work of other clusters
+
+  void join(const Knowledge& o) {
+    emu::join(others, o.others);
+    seen.join(o.seen);
+    strict.join(o.strict);
+    fenced.join(o.fenced);
+    fenced_global.join(o.fenced_global);
+    inits.join(o.inits);
+    tensor.join(o.tensor);
+  }
+};
+
+}  // namespace emu

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT
+// Happens-before in one cluster: what orders its memory accesses, and the pairs that nothing orders.
+//
+// Every warp has a Knowledge. A release (arrive, barrier, fence and store) hands it on, an acquire
+// (wait, barrier, load and fence) joins it. Asynchronous work is an Operation: it happened before
+// whoever knows its completion, which travels with the mbarrier, group or commit that announces it.
+// Two accesses to the same bytes, one of them a write, that are not ordered are a finding, in
+// whatever order they ran here.
+//
+// Rules: PTX ISA, memory consistency model (8), async proxy (9.7.9.25), mbarrier (9.7.13.15),
+// tcgen05 (9.7.16.6).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "clock.h"
+#include "findings.h"
+#include "global_order.h"
+#include "shadow.h"
+
+namespace emu {
+
+class Cluster;
+class Cta;
+class Warp;
+namespace ptx {
+struct Instr;
+}
+
+// What an operation is to those it may clash with.
+enum class Work : uint8_t {
+  copy,         // bulk and tensor copies: async proxy
+  cp_async,     // cp.async: generic proxy
+  store_async,  // st.async, red.async: generic proxy
+  mma,          // tcgen05.mma
+  tensor_copy,  // tcgen05.cp
+  tensor_ld,    // tcgen05.ld
+  tensor_st,    // tcgen05.st
+};
+
+class Hazards {
+ public:
+  enum class Operation : uint32_t { none = ~0u };
+
+  explicit Hazards(Cluster& cluster);
+
+  // The instruction that runs now: of it and of one of its lanes speaks whatever follows.
+  void at(Warp& warp, const ptx::Instr& in, uint32_t active) {
+    warp_ = &warp;
+    in_ = &in;
+    active_ = active;
+  }
+
+  // ---- accesses ------------------------------------------------------------------------------
+  // `same`: a store of the value that is there.
+  void shared(Cta& cta, uint32_t address, uint32_t bytes, Use use, uint32_t lane,
+              bool same = false);
+  // Asynchronous work of the current instruction, not known to be complete before `completed`.
+  Operation begin(Work work, uint32_t lane);
+  void shared(Operation op, Cta& cta, uint32_t address, uint32_t bytes, Use use);
+  void shared(Operation op, Cta& cta, const std::vector<uint32_t>& chunks, Use use);
+  void global(uint64_t address, uint32_t bytes, Use use, uint32_t lane, bool same = false);
+  void global(Operation op, uint64_t address, uint64_t bytes, Use use);
+  // Columns of tensor memory; `groups` has a bit per 16 lanes.
+  static constexpr uint16_t all_groups = 0xFF;
+  void columns(Operation op, Cta& cta, uint32_t column, uint32_t count, uint16_t groups, Use use);
+  void free_columns(Cta& cta, uint32_t column, uint32_t count);  // dealloc
+
+  // ---- completion ----------------------------------------------------------------------------
+  // The bytes of `op` arrived at an mbarrier, whose current phase is `phase`.
+  void complete_tx(Operation op, Cta& cta, uint32_t barrier, uint64_t phase);
+  // cp.async and bulk groups, whose last member is an operation that begin() gave to that thread.
+  void join_bulk_group(Operation op);
+  void commit_group(Work work, uint32_t lane);
+  void wait_group(Work work, uint32_t lane, uint32_t allowed, bool only_reads);
+  void wait_all(uint32_t lane);  // cp.async, committed or not
+  void wait_tensor(Work work);   // tcgen05.wait::ld, ::st
+  // What a tcgen05.commit, a cp.async.mbarrier.arrive issued now will hand on when it arrives.
+  Knowledge committed(uint32_t lane);
+  Knowledge copied(uint32_t lane);
+
+  // At the end of a CTA: Fault when a copy into its shared memory was never waited for. By the time
+  // it lands, the SM may have given the memory to the next CTA.
+  void check_exit(const Cta& cta);
+
+  // ---- synchronisation -----------------------------------------------------------------------
+  void barrier_init(Cta& cta, uint32_t address, uint32_t lane);
+  void barrier_inval(Cta& cta, uint32_t address);
+  // Any use, by a thread or by its copy: it has to come behind the init.
+  void barrier_use(Cta& cta, uint32_t address, uint32_t lane);
+  void barrier_use(Operation op, Cta& cta, uint32_t address);
+  void arrive(Cta& cta, uint32_t address, uint64_t phase, Scope scope, bool relaxed);
+  void arrive(Cta& cta, uint32_t address, uint64_t phase, const Knowledge& handed);
+  // A wait has answered that the phases before `phase` are over.
+  void observe(Cta& cta, uint32_t address, uint64_t phase, uint32_t lane, bool relaxed);
+  void named_arrive(uint32_t id, uint64_t ticket);
+  void named_pass(uint32_t id, uint64_t ticket);
+  void cluster_arrive(uint64_t ticket, bool relaxed);
+  void cluster_pass(uint64_t ticket);
+  void warp_sync(uint32_t lanes);
+
+  // A store or update of a word, a load of it: with .release, .acquire or `relaxed`.
+  void release_at(bool shared, uint64_t address, Scope scope, bool relaxed);
+  void acquire_at(bool shared, uint64_t address, Scope scope, bool relaxed);
+  void fence(Scope scope);
+  void fence_proxy(bool shared, bool global);
+  void fence_init();
+  void tensor_fence_before();
+  void tensor_fence_after();
+
+ private:
+  static constexpr uint32_t nobody = ~0u;
+
+  struct Issued {  // an operation
+    Work work;
+    uint8_t lane;
+    uint16_t warp;
+    uint32_t pc;
+    Clock before;                                 // what its issuer had seen of others
+    uint32_t agent = nobody, done = 0;            // complete for whoever knows this
+    uint32_t read_agent = nobody, read_done = 0;  // its reads are: bulk groups with .read
+    uint32_t pipe = nobody;                       // the thread's tcgen05 pipe, in order
+  };
+  struct Groups {  // of one thread: the last operation of each group
+    uint32_t last = 0;
+    std::vector<uint32_t> ends;
+  };
+  struct Lane {
+    Groups bulk, copies;
+    uint32_t pipe = nobody, issued = 0;  // tcgen05
+  };
+  struct Party {  // a warp
+    Warp* warp = nullptr;
+    Cta* cta = nullptr;
+    Knowledge knows;
+    uint32_t time = 1;         // its own epoch
+    Clock tensor_ready;        // behind tcgen05.fence::before_thread_sync
+    Clock tensor_arrived;      // acquired, and not yet behind ::after_thread_sync
+    uint32_t synced[32] = {};  // per lane, how much of its neighbours' work is ordered
+    Knowledge fenced[3];       // per scope, at the last fence
+    Knowledge loaded;          // by relaxed loads since, for the next fence to acquire
+    uint32_t ld = nobody, st = nobody, bulk = nobody, bulk_read = nobody, copies = nobody;
+    uint32_t lds = 0, sts = 0, bulks = 0, copied = 0;
+    Lane lanes[32];
+  };
+  struct Slot {
+    uint64_t ticket = ~0ull;
+    Knowledge handed;
+  };
+  struct Barrier {  // an mbarrier
+    uint32_t agent, init_time, fence_time = 0;
+    uint16_t warp;
+    uint8_t lane;
+    uint32_t pc;
+    Slot phases[4];
+  };
+  enum class Reason : uint8_t;
+  enum class Space : uint8_t { shared, tensor, global };
+  struct Viewer;
+
+  bool on() const { return on_; }
+  Party& me();
+  uint32_t pc() const;
+  uint32_t serial() const;  // of the cluster in the grid
+  Flags& flags(bool shared) { return shared ? shared_flags_ : global_flags_; }
+  uint32_t new_agent() { return agents_++; }
+  Knowledge release(Party& p);
+  void acquire(Party& p, const Knowledge& handed);
+  static void learn(Party& p, uint32_t agent, uint32_t time);
+  Clock without_self(const Party& p, Clock clock);
+  static Knowledge& slot(std::vector<Slot>& slots, uint64_t ticket);
+  Barrier* find(Cta& cta, uint32_t address);
+  Knowledge& phase_of(Barrier& b, uint64_t phase);
+
+  Reason judge(const Access& old, const Viewer& v) const;
+  Reason judge_operation(const Access& old, const Viewer& v) const;
+  static Reason unordered(const Access& old, const Viewer& v);
+  Reason judge_far(const Access& old, const Viewer& v) const;
+  Reason judge_lane(const Access& old, const Viewer& v) const;
+  bool completed(const Issued& op, const Clock& clock, bool read) const;
+  void check_init(Cta& cta, uint32_t address, Viewer v, bool async);
+  void touch(Chunk& chunk, const Access& a, const Viewer& v, uint64_t index, bool remember = true);
+  bool replaces(const Access& a, const Access& old) const;
+  void found(Reason reason, const Access& old, const Viewer& v, uint64_t index);
+  static Severity severity(Reason reason);
+  std::string missing(Reason reason, const Access& old) const;
+  std::string wait_for(const Issued& op) const;
+  std::string place(const Viewer& v, uint64_t index, uint16_t mask) const;
+  const Issued& issued(Operation op) const { return issued_[size_t(op)]; }
+  Viewer viewer(uint32_t lane) const;
+  Viewer viewer(Operation op) const;
+  Access access(uint32_t lane, Use use) const;
+
+  Cluster& cluster_;
+  bool on_;
+  Warp* warp_ = nullptr;
+  const ptx::Instr* in_ = nullptr;
+  uint32_t active_ = 0;
+  uint32_t warps_ = 0;  // of a CTA
+  uint32_t agents_ = 0;
+  std::vector<Party> parties_;
+  std::vector<Issued> issued_;
+  std::vector<Shadow> shared_, tensor_;  // by rank
+  struct Landing {
+    Operation op;
+    uint32_t address;
+  };
+  std::vector<std::vector<Landing>> landings_;  // by rank: copies into its shared memory
+  std::vector<std::map<uint32_t, Barrier>> barriers_;
+  std::vector<std::vector<Slot>> named_;  // by rank * 16 + id
+  std::vector<Slot> cluster_slots_;
+  Flags shared_flags_, global_flags_;
+};
+
+}  // namespace emu

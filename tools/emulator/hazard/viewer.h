@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// Who meets a remembered access, and what may be wrong between the two.
+#pragma once
+
+#include "hazards.h"
+
+namespace emu {
+
+enum class Hazards::Reason : uint8_t {
+  ordered,
+  unordered,              // no synchronisation on the way
+  incomplete,             // asynchronous work whose completion is not known
+  incomplete_store,       // a bulk store to global memory
+  proxy,                  // an ordinary store that the async proxy may not see
+  proxy_overwrite,        // the same, overwritten
+  copied_proxy,           // what cp.async wrote, which is the generic proxy too
+  same_value,             // unordered stores of one value
+  weak_flag,              // a plain store beside strong loads
+  scope,                  // an mbarrier's .cta scope between two CTAs
+  scope_of_store,         // the same, for the value of an ordinary store
+  tensor_fence,           // tcgen05.fence missing
+  reused_columns,         // cp over columns that an earlier mma of the thread reads
+  lanes,                  // lanes of one warp without bar.warp.sync
+  diverged_lanes,         // the same, in different branches
+  uninitialised_barrier,  // mbarrier.init is not ordered before the use
+  init_fence,             // nor visible to the async proxy
+};
+
+struct Hazards::Viewer {
+  const Party& party;  // the warp that accesses or issues
+  uint32_t warp;
+  uint32_t lane;
+  uint32_t active;
+  const Issued* issued = nullptr;  // asynchronous work, if it is one
+  Operation operation = Operation::none;
+  Space space = Space::shared;
+  Use use = Use::read;
+  uint16_t mask = 0;
+  Cta* cta = nullptr;       // whose memory
+  bool same_value = false;  // a store of the value that is there
+};
+
+}  // namespace emu
