@@ -69,3 +69,7 @@ mutants: $(SETUP) all test-programs  ## one-line bugs, each found by the test th
 
 include test/host/children.mk
 -include $(ALL_TEST_OBJ:.o=.d)
+
+# The pairs of programs of test/hazard on whatever driver the loader finds.
+$(B)/hazard_run: $(B)/obj/test/hazard/run.o $(B)/obj/test/hazard/pairs.o
+	$(call say,LINK)$(CXX) -o $@ $^ -ldl
