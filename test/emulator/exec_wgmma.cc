@@ -199,9 +199,9 @@ TEST_CASE("wgmmas of one shape follow each other on an accumulator, others wait"
 TEST_CASE(
     "shared memory of a wgmma: fence.proxy.async before it, no store until it was waited for") {
   const Wgmma w;
-  const std::string text = support::program(w), store = "st.shared.b32 [s+8192], t;\n";
-  CHECK_REPORT(ordering, "without a fence.proxy.async", replaced(text, "fence.proxy.async;\n", ""),
-               w);
+  const std::string text = support::program(w), store = "st.shared.b32 [s+8192], 0;\n";
+  CHECK_REPORT(ordering, "behind a fence.proxy.async, which is missing",
+               replaced(text, "fence.proxy.async;\n", ""), w);
   CHECK_REPORT(ordering, "overwrites shared address", replaced(text, wait_line, store + wait_line),
                w);
   Run run(Order::latest, 2);

@@ -22,7 +22,7 @@ std::vector<Pair> all_pairs() {
 struct Outcome {
   uint64_t errors = 0, formal = 0;
   bool faulted = false;  // in a way that no finding explains
-  std::string text;  // findings, or the fault
+  std::string text;      // findings, or the fault
 };
 
 Outcome run(const Pair& pair, const std::string& text) {

@@ -195,7 +195,9 @@ bool late(Warp& warp, const Instr& in, uint32_t active, const Target& t) {
           in.opcode, (unsigned long long)phase, t.address, (unsigned long long)now));
   if (Findings* findings = warp.cta.cluster.launch.findings)
     findings->add(Severity::formal, in.pos.line, report::located(finding, warp, in, active).text);
-  t.cta->units.unobserved.observe(t.address, now);
+  glue::each_lane(active, [&](uint32_t lane) {
+    warp.cta.cluster.hazards.observe(*t.cta, t.address, phase + 1, lane, in.has(Mod::relaxed));
+  });
   count(warp, in, t, parity);
   ++warp.cta.cluster.progress;
   return true;

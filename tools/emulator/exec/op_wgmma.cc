@@ -87,12 +87,9 @@ std::shared_ptr<WgmmaOperation> begin(Warp& warp, const Instr& in, const WgmmaCo
   auto op = std::make_shared<WgmmaOperation>();
   op->in = &in;
   op->command = c;
-  op->chunks = check_wgmma(c);
   op->a.resize(c.a_in_registers ? wgmma_warps * a_registers * 32 : 0);
-  CtaUnits& units = warp.cta.units;
-  units.in_flight.check_chunks_read(op->chunks, in.opcode);
-  units.proxy.check_chunks_read(op->chunks, in.opcode);
-  units.in_flight.read_chunks(op->chunks, InFlight::begin);
+  Hazards& hazards = warp.cta.cluster.hazards;
+  hazards.shared(hazards.begin(Work::wgmma, 0), warp.cta, check_wgmma(c), Use::read);
   ++warp.cta.counters.mmas;
   warp.cta.counters.macs += uint64_t(wgmma_rows) * c.n * ptx::wgmma_shape(in).k;
   return op;
@@ -215,9 +212,8 @@ Step wait_group(Warp& warp, const Instr& in, uint32_t active) {
   for (; me.released < end; ++me.released) {
     WgmmaOperation& op = group.operation(me.released);
     release_registers(warp, op);
-    if (!op.observed) warp.cta.units.in_flight.read_chunks(op.chunks, InFlight::end);
-    op.observed = true;
   }
+  warp.cta.cluster.hazards.wait_wgmma(uint32_t(end));
   me.groups.erase(me.groups.begin(), me.groups.begin() + long(over));
   group.forget();
   return Step::next;

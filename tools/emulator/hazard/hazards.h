@@ -40,6 +40,7 @@ enum class Work : uint8_t {
   tensor_copy,  // tcgen05.cp
   tensor_ld,    // tcgen05.ld
   tensor_st,    // tcgen05.st
+  wgmma,        // wgmma.mma_async of a warpgroup
 };
 
 class Hazards {
@@ -77,8 +78,9 @@ class Hazards {
   void join_bulk_group(Operation op);
   void commit_group(Work work, uint32_t lane);
   void wait_group(Work work, uint32_t lane, uint32_t allowed, bool only_reads);
-  void wait_all(uint32_t lane);  // cp.async, committed or not
-  void wait_tensor(Work work);   // tcgen05.wait::ld, ::st
+  void wait_all(uint32_t lane);   // cp.async, committed or not
+  void wait_tensor(Work work);    // tcgen05.wait::ld, ::st
+  void wait_wgmma(uint32_t end);  // of the warpgroup's operations, the first `end` are over
   // What a tcgen05.commit, a cp.async.mbarrier.arrive issued now will hand on when it arrives.
   Knowledge committed(uint32_t lane);
   Knowledge copied(uint32_t lane);
@@ -143,8 +145,9 @@ class Hazards {
     uint32_t synced[32] = {};  // per lane, how much of its neighbours' work is ordered
     Knowledge fenced[3];       // per scope, at the last fence
     Knowledge loaded;          // by relaxed loads since, for the next fence to acquire
-    uint32_t ld = nobody, st = nobody, bulk = nobody, bulk_read = nobody, copies = nobody;
-    uint32_t lds = 0, sts = 0, bulks = 0, copied = 0;
+    uint32_t ld = nobody, st = nobody, bulk = nobody, bulk_read = nobody, copies = nobody,
+             wgmma = nobody;
+    uint32_t lds = 0, sts = 0, bulks = 0, copied = 0, wgmmas = 0;
     Lane lanes[32];
   };
   struct Slot {
@@ -164,6 +167,7 @@ class Hazards {
 
   bool on() const { return on_; }
   Party& me();
+  Party& leader();  // the first warp of the warpgroup
   uint32_t pc() const;
   uint32_t serial() const;  // of the cluster in the grid
   Flags& flags(bool shared) { return shared ? shared_flags_ : global_flags_; }

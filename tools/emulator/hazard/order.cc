@@ -29,6 +29,11 @@ Hazards::Party& Hazards::me() {
   return parties_[warp_->cta.rank * warps_ + warp_->index];
 }
 
+Hazards::Party& Hazards::leader() {
+  me();
+  return parties_[warp_->cta.rank * warps_ + (warp_->index & ~3u)];
+}
+
 uint32_t Hazards::pc() const { return uint32_t(in_ - cluster_.launch.function->code.data()); }
 
 // What others learn by it ends here: the warp's later accesses carry a later time.
@@ -239,6 +244,7 @@ Hazards::Operation Hazards::begin(Work work, uint32_t lane) {
       break;
     case Work::tensor_ld: member(p.ld, p.lds); break;
     case Work::tensor_st: member(p.st, p.sts); break;
+    case Work::wgmma: member(leader().wgmma, leader().wgmmas); break;
   }
   op.before = p.knows.seen;
   issued_.push_back(std::move(op));
@@ -300,6 +306,10 @@ void Hazards::wait_tensor(Work work) {
   const uint32_t agent = ld ? p.ld : p.st;
   learn(p, agent, ld ? p.lds : p.sts);
   if (agent != nobody) p.knows.tensor.raise(agent, ld ? p.lds : p.sts);
+}
+
+void Hazards::wait_wgmma(uint32_t end) {
+  if (on()) learn(me(), leader().wgmma, end);
 }
 
 void Hazards::learn(Party& p, uint32_t agent, uint32_t time) {

@@ -76,6 +76,7 @@ std::string Hazards::wait_for(const Issued& op) const {
     case Work::tensor_copy: return "wait for the mbarrier of its tcgen05.commit first";
     case Work::tensor_ld: return "a tcgen05.wait::ld comes first";
     case Work::tensor_st: return "a tcgen05.wait::st comes first";
+    case Work::wgmma: return "a wgmma.wait_group comes first";
     case Work::copy:
     case Work::cp_async:
     case Work::store_async: break;

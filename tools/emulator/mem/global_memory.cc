@@ -94,8 +94,7 @@ std::string GlobalMemory::object_at(uint64_t address) const {
 
 std::string GlobalMemory::describe(uint64_t address) const {
   std::shared_lock guard(lock_);
-  return format("global address 0x%llx, ", (unsigned long long)address) +
-         object_at(address);
+  return format("global address 0x%llx, ", (unsigned long long)address) + object_at(address);
 }
 
 uint8_t* GlobalMemory::at(uint64_t address, uint64_t bytes, uint64_t align, const char* who) const {
