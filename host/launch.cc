@@ -102,8 +102,8 @@ nvfp4_status launch(const Driver& driver, CUkernel kernel, const Grid& grid,
 // Tokens to fp16 in the workspace: one thread per 32 elements.
 nvfp4_status enqueue_tokens(const Driver& driver, const PreparedGemm& prepared,
                             const GemmParams& params, CUstream stream) {
-  constexpr uint64_t kBytesPerThread = 64;
-  const int64_t threads = static_cast<int64_t>(prepared.plan.workspace_bytes / kBytesPerThread);
+  const int64_t threads =
+      static_cast<int64_t>(prepared.plan.workspace_bytes / kTokenBytesPerThread);
   const uint32_t ctas = static_cast<uint32_t>(ceil_div(threads, kTokenKernelThreads));
   const Grid grid{ctas, kTokenKernelThreads, 0, 1, prepared.desc.pdl != NVFP4_PDL_OFF};
   return launch(driver, prepared.loaded.tokens, grid, params, stream);

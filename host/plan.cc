@@ -56,6 +56,11 @@ nvfp4_status count_workspace(const nvfp4_gemm_desc& desc, Plan* plan) {
     return fail(NVFP4_STATUS_LIMIT,
                 "the tokens in fp16 need more than 2^63 - 1 bytes of workspace");
   }
+  if (bytes > kMaxTokenBytes) {
+    return fail(NVFP4_STATUS_LIMIT,
+                "the tokens in fp16 are %" PRId64 " bytes; their kernel takes at most %" PRId64,
+                bytes, kMaxTokenBytes);
+  }
   plan->workspace_bytes = static_cast<uint64_t>(bytes);
   return NVFP4_SUCCESS;
 }

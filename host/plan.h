@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "include/nvfp4_gemm.h"
+#include "kernel/gemm_params.h"
 
 namespace nvfp4 {
 
@@ -48,6 +49,7 @@ struct Plan {
 };
 
 constexpr int64_t kMaxTiles = INT32_MAX;  // grid.x
+constexpr int64_t kMaxTokenBytes = kMaxTiles * kTokenKernelThreads * kTokenBytesPerThread;
 
 // CTAs that run at once on a B200, the GPU that plans are made for: 148 SMs, one CTA each.
 constexpr int64_t kWave = 148;

@@ -19,7 +19,9 @@
  * runs on a GPU, the CUDA driver libcuda.so.1 (13.0 or newer), which it opens by soname.
  *
  * THREADS    Every function may be called from any thread at any time; a plan may be run by any number
- *            of threads at once, and destroyed when none runs it.
+ *            of threads at once, and destroyed when none runs it. Where a problem needs a workspace,
+ *            calls with the same one must not overlap, in time of the call or of its work: such a run
+ *            enqueues two kernels, and what lies between them is in the workspace.
  * STREAMS    nvfp4_gemm_run and nvfp4_gemm_plan_run enqueue on the caller's stream of the current
  *            context and return. They allocate nothing, on host or device, and synchronise nothing.
  *            The first call in a process opens the driver and loads the kernel; nvfp4_prepare() does
@@ -51,8 +53,12 @@
  *
  *            On compute capability 9.0 (Hopper) an element times its scale is exact in fp16, and the
  *            sum is that of fp16 tensor cores: steps of 16 along K, elements 8 or more apart in one
- *            step, up to 8 parts of K added in fp32. acc is exact under the same condition, so that
- *            D then has the same bits; elsewhere the two differ in the last bits of acc.
+ *            step, up to 8 parts of K added in fp32. Where each partial sum in any order, single
+ *            products included, fits 24 bits in units of 2^u, acc is exact and D has the same bits.
+ *            Elsewhere, with n = K/16 and E the largest exponent in a step, of acc or of two factors
+ *            element * scale together (each counted as at least 2^-7),
+ *                |acc - exact| <= (n + 4) * 2^-23 * S + sum over steps of 17 * 2^(E-25).
+ *            The second term is the larger one where large products cancel.
  *
  * This version has kernels for compute capability 10.0 (B200) and 10.3 (B300), which so far have run in
  * an emulator only, never on that hardware, and for 9.0 (H200, run there). It takes 128x4 scales, D in fp16, host alpha, beta = 0, any
@@ -276,7 +282,8 @@ static inline nvfp4_gemm_desc nvfp4_gemm_desc_init() {
  * asynchronous, shows in the caller's next driver call.
  *
  * Allocates nothing and waits for nothing. The stream may be captured into a graph, in any mode; a
- * product is one kernel node (K = 0: one memset node per batch, or one for all). Only the first use of
+ * product is one kernel node, two where it needs a workspace, with a programmatic edge between them
+ * (K = 0: one memset node per batch, or one for all). Only the first use of
  * a kernel loads code, for which the thread's capture mode is relaxed.                 Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_run(const nvfp4_gemm_desc *desc, void *stream);
 

@@ -25,7 +25,7 @@ const Expected kRows[] = {
 
 TEST_CASE("a launch of the task's shapes moves each byte and multiplies each product once",
           "[count]") {
-  USE_GPU(gpu);
+  USE_GPU_OF_FAMILY(gpu, 10);
   USE_EMULATOR(gpu, emulator);
   const Expected& e = kRows[GENERATE(0, 1, 2)];
   CAPTURE(support::to_string(e.shape));

@@ -81,7 +81,7 @@ TEST_CASE("a captured run gives the reference's bits at every replay, with new d
   const std::vector<uint16_t> untouched = gemm.d_memory();
   Recorder recorder(gpu.driver);
   recorder.record([&] { REQUIRE(gemm.enqueue(recorder.stream()) == NVFP4_SUCCESS); });
-  CHECK(recorder.nodes() == 1);
+  CHECK(recorder.nodes() == (gemm.desc.workspace_bytes > 0 ? 2 : 1));  // tokens to fp16 first
   CHECK(gemm.d_memory() == untouched);
   for (int i = 0; i < 3; ++i) {
     recorder.launch();
@@ -186,7 +186,7 @@ TEST_CASE("a launch with pdl becomes a programmatic edge", "[graph][pdl]") {
 // Every public function that may meet a driver, once everything is loaded. No call here allocates
 // device memory or waits.
 TEST_CASE("each function asks of the driver exactly this", "[calls]") {
-  USE_GPU(gpu);
+  USE_GPU_OF_FAMILY(gpu, 10);  // on 9.0 tokens have no tensor map
   USE_EMULATOR(gpu, emulator);
   const Problem problem = make_problem({8, 40, 128}, Data::exact, 106);
   const support::DeviceGemm gemm(gpu.driver, problem);

@@ -105,7 +105,7 @@ TEST_CASE("threads run one plan at once, each with a D of its own", "[plan][thre
 }
 
 TEST_CASE("running a plan is one launch, and new operands two tensor maps more", "[plan][calls]") {
-  USE_GPU(gpu);
+  USE_GPU_OF_FAMILY(gpu, 10);
   USE_EMULATOR(gpu, emulator);
   const Problem problem = make_problem({65, 129, 64}, Data::exact, 84);
   const support::DeviceGemm one(gpu.driver, problem), two(gpu.driver, problem);
@@ -122,7 +122,7 @@ TEST_CASE("running a plan is one launch, and new operands two tensor maps more",
 }
 
 TEST_CASE("after prepare a first run loads nothing", "[plan][calls]") {
-  USE_GPU(gpu);
+  USE_GPU_OF_FAMILY(gpu, 10);
   USE_EMULATOR(gpu, emulator);
   REQUIRE(nvfp4_prepare() == NVFP4_SUCCESS);
   const support::DeviceGemm gemm(

@@ -86,7 +86,8 @@ std::string complaint(const Desc& g, Tally* tally) {
 // Refused since the tokens in fp16, rows and K rounded up, are too many.
 bool rightly_limited(const Desc& g, nvfp4_status status) {
   const Wide rows = (Wide(g.m) + 255) / 256 * 256, k = (Wide(g.k) + 255) / 256 * 256;
-  return status == NVFP4_STATUS_LIMIT && rows * k * 2 * Wide(g.l) > INT64_MAX;
+  // A thread writes 64 bytes of them; 256 to a CTA, grid.x at most 2^31 - 1.
+  return status == NVFP4_STATUS_LIMIT && rows * k * 2 * Wide(g.l) > Wide(INT32_MAX) * 256 * 64;
 }
 
 // The same for compute capability 9.0, of a problem that was legal.
@@ -151,6 +152,16 @@ TEST_CASE("Compute capability 9.0: plans fit, splits are the same for every vari
     CAPTURE(nvfp4::variant_at(i).name);
     CHECK((tally.by_variant[i] > 1000) == (i >= 3));
   }
+}
+
+TEST_CASE("Compute capability 9.0: tokens in fp16 beyond one grid are refused") {
+  Desc g = dense(int64_t{1} << 22, 128, int64_t{1} << 22, 1);  // 2^45 bytes of fp16: 2^31 CTAs
+  nvfp4::Plan plan;
+  CHECK(nvfp4::make_plan(g, 90, &plan) == NVFP4_STATUS_LIMIT);
+  CHECK(std::string(nvfp4_last_error()) ==
+        "the tokens in fp16 are 35184372088832 bytes; their kernel takes at most 35184372072448");
+  g.m -= 256;
+  CHECK(nvfp4::make_plan(g, 90, &plan) == NVFP4_SUCCESS);
 }
 
 TEST_CASE("A variant of another compute capability is refused") {
