@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The kernels of compute capability 9.0, at sizes that an emulated H200 runs in seconds: test/run starts
 // these with EMU_DEVICE=H200. On a real one every other test here runs as well.
+#include "gemm/emulator.h"
 #include "gemm/gpu.h"
 
 using gemm_test::forced;
@@ -34,6 +35,26 @@ TEST_CASE("a NaN scale on 9.0 makes NaN of its row or column alone", "[sm90]") {
   problem.a.set_scale(0, 3, 7, 0x7F);
   problem.b.set_scale(0, 11, 19, 0x7F);
   CHECK(support::run_on_device(gpu.driver, problem) == support::reference(problem));
+}
+
+// Behind the kernel that puts tokens into the workspace weights are always loaded ahead of the wait.
+TEST_CASE("9.0 waits for earlier grids before tokens, and before weights that they may write",
+          "[sm90]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  USE_EMULATOR(gpu, emulator);
+  const bool workspace = GENERATE(false, true);
+  // Two stages, fewer than any ring has: all of the weights are loaded at once.
+  Problem problem = forced(workspace ? "sm90_128x64x256" : "sm90_128x32x256",
+                           make_problem({20, 130, 512}, Data::exact, 904));
+  constexpr uint64_t kTiles = 2, kStages = 2, kStageBytes = 128 * 256 / 2 + 128 * 256 / 16;
+  for (const int32_t pdl : {NVFP4_PDL_OFF, NVFP4_PDL_ON, NVFP4_PDL_ON_STATIC_WEIGHTS}) {
+    CAPTURE(workspace, pdl);
+    problem.pdl = pdl;
+    support::run_on_device(gpu.driver, problem);
+    const bool early = workspace || pdl == NVFP4_PDL_ON_STATIC_WEIGHTS;
+    CHECK(emulator.counter("dependency_waits") >= kTiles);
+    CHECK(emulator.counter("early_bytes") == (early ? kTiles * kStages * kStageBytes : 0));
+  }
 }
 
 TEST_CASE("without the workspace that 9.0 needs a run is refused and D stays", "[sm90]") {

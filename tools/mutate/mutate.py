@@ -89,7 +89,10 @@ class Tree:
             environment["PYTHONPATH"] = os.path.join(self.root, "test", "oracle")
         else:
             # A comma in a Catch2 filter means "or".
-            command = [os.path.join("build", mutant.test), mutant.filter.replace(",", "\\,")]
+            program, _, device = mutant.test.partition("@")
+            if device:
+                environment["EMU_DEVICE"] = device
+            command = [os.path.join("build", program), mutant.filter.replace(",", "\\,")]
         return self.run(command, environment)
 
     def run(self, command, environment):
