@@ -25,15 +25,25 @@ $(TEST_MAIN): TEST_FLAGS += -O0
 $(B)/test/load_probe.ptx: test/kernel/load_probe.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)
 	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=compute_90 -ptx $< -o $@
+# With debug information every wrapper is a function that is called; the emulator reads both.
+$(B)/test/load_probe.%.ptx: test/kernel/load_probe.cu $(KERNEL_HDR)
+	@mkdir -p $(@D)
+	$(call say,NVCC)$(NVCC) -std=c++17 $(PTX_$*) -fmad=false -arch=compute_90 -ptx $< -o $@
+$(B)/test/gemm_sm100.%.ptx: kernel/gemm_sm100.cu $(KERNEL_HDR)
+	@mkdir -p $(@D)
+	$(call say,NVCC)$(NVCC) -std=c++17 $(PTX_$*) -fmad=false -arch=compute_100f -ptx $< -o $@
+PTX_debug    := -G
+PTX_lineinfo := -O3 -lineinfo
+DEBUG_PTX := $(foreach k,load_probe gemm_sm100,$(B)/test/$k.debug.ptx $(B)/test/$k.lineinfo.ptx)
 TEST_PTX := $(B)/test/load_probe.ptx
 
-$(B)/nvfp4_test: $(GEMM_TEST_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(LIB) $(TEST_PTX)
+$(B)/nvfp4_test: $(GEMM_TEST_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(LIB) $(TEST_PTX) $(DEBUG_PTX)
 	$(call say,LINK)$(CXX) -o $@ $(filter %.o,$^) $(USE_LIBRARY) $(CATCH_LIBS) -ldl -pthread
 
 $(B)/test_host: $(HOST_TEST_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(HOST_OBJ)
 	$(call say,LINK)$(CXX) -o $@ $(filter %.o,$^) $(CATCH_LIBS) -lm -ldl -pthread
 
-$(B)/test_emulator: $(EMU_TEST_OBJ) $(TEST_MAIN) $(EMU_OBJ) $(B)/obj/test/support/wgmma.o
+$(B)/test_emulator: $(EMU_TEST_OBJ) $(TEST_MAIN) $(EMU_OBJ) $(B)/obj/test/support/wgmma.o | $(DEBUG_PTX)
 	$(call say,LINK)$(CXX) -o $@ $(filter %.o,$^) $(CATCH_LIBS) -ldl -pthread
 
 $(B)/test_regression: $(REGRESSION_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(LIB) | $(B)/nvfp4

@@ -106,6 +106,10 @@ TEST_CASE("parameters lie at their alignment") {
 }
 
 TEST_CASE("a launch grid that counts clusters is refused") {
+  for (const char* bad :
+       {".reqntid 4294967296", ".reqnctapercluster 4294967296, 1, 1", ".maxnreg 4294967296"})
+    CHECK(verdict(with_header(".entry k() " + std::string(bad) + " { ret; }"))
+              .find("a number below 2^32 expected") != std::string::npos);
   const std::string text = with_header(".entry k() .reqntid 32 .blocksareclusters { ret; }");
   CHECK_THROWS_AS(load(text), emu::PtxError);
 }

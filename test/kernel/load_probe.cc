@@ -75,11 +75,12 @@ std::vector<uint8_t> expected(const Tensor& t, const std::vector<uint8_t>& scale
   return out;
 }
 
-void probe(const Tensor& t, int c0, int c1, int c2, bool swizzled) {
+void probe(const Tensor& t, int c0, int c1, int c2, bool swizzled,
+           const char* file = NVFP4_TEST_PTX_DIR "/load_probe.ptx") {
   CAPTURE(t.row_bytes, t.rows, t.batches, c0, c1, c2, swizzled);
   const Driver& driver = Driver::get();
   support::Context context(driver);
-  support::Module module(driver, NVFP4_TEST_PTX_DIR "/load_probe.ptx");
+  support::Module module(driver, file);
   DeviceBuffer tensor(driver, t.content);
   std::vector<uint8_t> scales(kScaleBytes);
   support::Random random(5);
@@ -126,4 +127,11 @@ TEST_CASE("a box that sticks out is filled with zero, and its bytes still count"
     probe(t, 0, 0, 2, swizzled);       // no such batch
     probe(t, 1024, 500, 7, swizzled);  // nothing of it exists
   }
+}
+
+TEST_CASE("nvcc -G, where every wrapper is called, and -lineinfo give the same bytes",
+          "[kernel][tma]") {
+  const Tensor t = make_tensor(512, 200, 2);
+  probe(t, 16, 7, 1, true, NVFP4_TEST_PTX_DIR "/load_probe.debug.ptx");
+  probe(t, 16, 7, 1, true, NVFP4_TEST_PTX_DIR "/load_probe.lineinfo.ptx");
 }

@@ -10,6 +10,9 @@
 namespace emu::ptx {
 namespace {
 
+constexpr size_t most_instructions = 1 << 18;
+constexpr std::string_view callee_end = " end of the callee";  // no text can name these labels
+
 uint64_t align_up(uint64_t n, uint64_t align) { return (n + align - 1) & ~(align - 1); }
 
 void skip_line(Cursor& in) {
@@ -47,6 +50,12 @@ bool skip_ignored_directive(Cursor& in) {
   return true;
 }
 
+void BodyParser::parse_callee() {
+  is_callee_ = true;
+  parse();
+  require_labels();
+}
+
 void BodyParser::parse() {
   scopes_.push();
   while (depth_) {
@@ -75,8 +84,9 @@ void BodyParser::statement() {
 void BodyParser::close_scope() {
   const SourcePos end = in_.pos();
   in_.next();
+  if (depth_ == 1 && is_callee_) scopes_.label(callee_end, uint32_t(function_.code.size()), end);
   scopes_.pop([this](uint32_t from, uint32_t to) { function_.code[from].target = to; });
-  if (--depth_ == 0) finish(end);
+  if (--depth_ == 0 && !is_callee_) finish(end);
 }
 
 // .loc file line column, and inlined_at what we do not follow: the line itself is the callee's.
@@ -91,7 +101,7 @@ void BodyParser::directive() {
   if (in_.accept_dot("reg")) return registers();
   if (in_.accept_dot("shared")) return shared_variables();
   if (in_.accept_dot("local")) return local_variables();
-  if (in_.peek().dot("param")) in_.fail("calls are not supported, nor are their .param variables");
+  if (in_.accept_dot("param")) return call_variables();
   in_.fail("a statement expected");
 }
 
@@ -118,9 +128,11 @@ void BodyParser::shared_variables() {
   for (const VariableDeclaration& v : parse_variables(in_)) {
     if (v.open || !v.init.empty())
       throw PtxError(v.pos, "a shared variable has a size and no value");
-    const uint32_t index = uint32_t(shared_.variables.size());
-    scopes_.declare(v.name, {Symbol::Kind::variable, Type::none, Space::shared_cta, index}, v.pos);
-    shared_.variables.push_back({v.name, v.align, v.bytes, false, true});
+    const auto [known, fresh] =
+        expansion_.shared.emplace(v.name.data(), uint32_t(shared_.variables.size()));
+    if (fresh) shared_.variables.push_back({v.name, v.align, v.bytes, false, true});
+    scopes_.declare(v.name, {Symbol::Kind::variable, Type::none, Space::shared_cta, known->second},
+                    v.pos);
   }
 }
 
@@ -128,12 +140,16 @@ void BodyParser::local_variables() {
   for (const VariableDeclaration& v : parse_variables(in_)) {
     if (v.open || !v.init.empty())
       throw PtxError(v.pos, "a local variable has a size and no value");
-    const uint64_t offset = align_up(function_.local_bytes, v.align);
-    if (offset + v.bytes > 512 << 10) throw PtxError(v.pos, "more than 512 KiB of local memory");
-    scopes_.declare(v.name, {Symbol::Kind::variable, Type::none, Space::local, uint32_t(offset)},
+    scopes_.declare(v.name, {Symbol::Kind::variable, Type::none, Space::local, place_local(v)},
                     v.pos);
-    function_.local_bytes = uint32_t(offset + v.bytes);
   }
+}
+
+uint32_t BodyParser::place_local(const VariableDeclaration& v) {
+  const uint64_t offset = align_up(function_.local_bytes, v.align);
+  if (offset + v.bytes > 512 << 10) throw PtxError(v.pos, "more than 512 KiB of local memory");
+  function_.local_bytes = uint32_t(offset + v.bytes);
+  return uint32_t(offset);
 }
 
 void BodyParser::label() {
@@ -149,16 +165,32 @@ void BodyParser::instruction() {
     parsed.guard = in_.expect_word("a predicate");
   }
   if (in_.peek().kind != Token::Kind::word) in_.fail("an instruction expected");
+  if (in_.peek().text == "call") return call(parsed);
   parse_instruction(in_, parsed);
+  append(parsed);
+  // A callee's ret has been checked like every instruction; it leads behind the body.
+  if (is_callee_ && parsed.words[0].text == "ret") {
+    function_.code.pop_back();
+    branch(parsed, callee_end);
+  }
+}
+
+void BodyParser::append(ParsedInstr& parsed) {
+  if (function_.code.size() > most_instructions)
+    throw PtxError(parsed.pos, "more than 262144 instructions in one function");
   lower(parsed, scopes_, target_, function_);
   function_.code.back().cuda = cuda_;
+}
+
+void BodyParser::require_labels() const {
+  for (const Branch& b : scopes_.unresolved())
+    throw PtxError(b.pos, "label '" + std::string(b.label) + "' is not in scope");
 }
 
 // A label or a guarded branch may stand at the very end; falling off the end is a ret (PTX
 // ISA 9.7.12).
 void BodyParser::finish(SourcePos end) {
-  for (const Branch& b : scopes_.unresolved())
-    throw PtxError(b.pos, "label '" + std::string(b.label) + "' is not in scope");
+  require_labels();
   Scopes none;
   ParsedInstr ret;
   const std::vector<Token> text = lex("ret;");

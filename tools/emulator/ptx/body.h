@@ -2,6 +2,7 @@
 // The statements between a function's braces.
 #pragma once
 
+#include "calls.h"
 #include "cursor.h"
 #include "shared_layout.h"
 #include "symbols.h"
@@ -15,12 +16,21 @@ bool skip_ignored_directive(Cursor& in);
 class BodyParser {
  public:
   BodyParser(Cursor& in, Scopes& scopes, const Target& target, SharedLayout& shared,
-             Function& function)
-      : in_(in), scopes_(scopes), target_(target), shared_(shared), function_(function) {}
+             Function& function, Expansion& expansion)
+      : in_(in),
+        scopes_(scopes),
+        target_(target),
+        shared_(shared),
+        function_(function),
+        expansion_(expansion) {}
 
   // From behind the opening brace to behind the closing one; the scope of the parameters is the
-  // caller's.
+  // caller's. The function's calls are expanded if it is an entry, else only checked.
   void parse();
+  // The body of a function that is called.
+  void parse_callee();
+  // The results and parameters of a function that nobody calls here.
+  void declare_head(const FunctionHead& head);
 
  private:
   void statement();
@@ -29,9 +39,18 @@ class BodyParser {
   void registers();
   void shared_variables();
   void local_variables();
+  void call_variables();
+  void declare_call_variable(const VariableDeclaration& v, bool read_only);
+  uint32_t place_local(const VariableDeclaration& v);
   void instruction();
+  void call(const ParsedInstr& guard);
+  void expand(const ParsedCall& call, Cursor definition);
+  void stop(const ParsedInstr& guard, const ParsedCall& call);
+  void branch(const ParsedInstr& from, std::string_view label);
+  void append(ParsedInstr& parsed);
   void label();
   void close_scope();
+  void require_labels() const;
   void finish(SourcePos end);
 
   Cursor& in_;
@@ -39,6 +58,8 @@ class BodyParser {
   const Target& target_;
   SharedLayout& shared_;
   Function& function_;
+  Expansion& expansion_;
+  bool is_callee_ = false;
   uint32_t depth_ = 1;  // of braces
   CudaLine cuda_;       // of what follows
 };

@@ -33,6 +33,12 @@ class Cursor {
     if (peek().kind != Token::Kind::integer) fail(std::string(what) + " expected");
     return next().bits;
   }
+  uint32_t expect_number() {
+    const Token& t = peek();
+    if (t.kind != Token::Kind::integer || t.bits > ~0u) fail("a number below 2^32 expected");
+    next();
+    return uint32_t(t.bits);
+  }
 
   // What stands here instead, for the end of a sentence.
   std::string found() const {

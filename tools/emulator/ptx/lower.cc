@@ -21,10 +21,33 @@ void set_guard(const ParsedInstr& in, const Scopes& scopes, Instr& out) {
   out.guard_negated = in.guard_negated;
 }
 
+// ld.param and st.param of a call's variables are accesses to local memory.
+void resolve_call_variables(ParsedInstr& in, std::vector<Symbol>& moved) {
+  moved.reserve(in.ops.size());
+  for (ParsedOperand& op : in.ops) {
+    if (!op.symbol || !op.symbol->call_bytes) continue;
+    const bool load = in.words[0].text == "ld", store = in.words[0].text == "st";
+    if (!(load || store) || in.words.size() < 3 || in.words[1].text != "param" ||
+        op.kind != ParsedOperand::Kind::address)
+      throw PtxError(op.pos, "'" + std::string(op.name) +
+                                 "' is a parameter of a call: only ld.param and st.param reach it");
+    if (store && op.symbol->read_only)
+      throw PtxError(op.pos, "a function cannot write to its parameter");
+    if (op.offset < 0 || op.offset >= int64_t(op.symbol->call_bytes))
+      throw PtxError(op.pos, "'" + std::string(op.name) + "' ends before this");
+    moved.push_back(*op.symbol);
+    moved.back().space = Space::local;
+    op.symbol = &moved.back();
+    in.words[1].text = "local";
+  }
+}
+
 }  // namespace
 
 void lower(ParsedInstr& in, Scopes& scopes, const Target& target, Function& function) {
   for (ParsedOperand& op : in.ops) resolve(op, scopes);
+  std::vector<Symbol> moved;
+  resolve_call_variables(in, moved);
   Instr out;
   set_guard(in, scopes, out);
   const Opcode& opcode = match(in, target, out).opcode;

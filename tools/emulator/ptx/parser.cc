@@ -85,8 +85,8 @@ void ModuleParser::statement() {
   if (file()) return;
   if (skip_ignored_directive(in_)) return;
   const Linkage l = linkage();
-  if (in_.accept_dot("entry")) return function(true);
-  if (in_.accept_dot("func")) return function(false);
+  if (in_.accept_dot("entry")) return entry();
+  if (in_.accept_dot("func")) return function();
   if (in_.accept_dot("shared")) return shared_variables(l);
   if (in_.accept_dot("global")) return variables(Space::global, l);
   if (in_.accept_dot("const")) return variables(Space::constant, l);
@@ -113,27 +113,40 @@ void ModuleParser::variables(Space space, Linkage linkage) {
   }
 }
 
-// .entry name (params) directives { body }, or .func (results) name (params) with a body or `;`.
-void ModuleParser::function(bool is_entry) {
+// .entry name (params) directives { body }, or a semicolon instead of the body.
+void ModuleParser::entry() {
   auto f = std::make_unique<Function>();
-  f->is_entry = is_entry;
+  f->is_entry = true;
   scopes_.push();
-  if (!is_entry && in_.peek().is('(')) parameters(*f);
   const SourcePos pos = in_.pos();
   f->name = in_.expect_word("a function's name");
   if (in_.peek().is('(')) parameters(*f);
   performance_directives(*f);
-  const auto unresolved = [](uint32_t, uint32_t) {};
-  if (in_.accept(';')) {  // a prototype
-    scopes_.pop(unresolved);
-    return;
-  }
-  if (is_entry && module_.entry(f->name))
-    throw PtxError(pos, "entry '" + f->name + "' is defined twice");
+  if (in_.accept(';')) return scopes_.pop([](uint32_t, uint32_t) {});
+  if (module_.entry(f->name)) throw PtxError(pos, "entry '" + f->name + "' is defined twice");
+  body(std::move(f), nullptr);
+}
+
+// .func (results) name (params), likewise.
+void ModuleParser::function() {
+  const FunctionHead head = parse_head(in_);
+  auto f = std::make_unique<Function>();
+  f->name = head.name;
+  performance_directives(*f);
+  if (in_.accept(';')) return functions_.declare(head);
+  functions_.define(head);
+  scopes_.push();
+  body(std::move(f), &head);
+}
+
+void ModuleParser::body(std::unique_ptr<Function> f, const FunctionHead* head) {
   in_.expect('{');
   SharedLayout shared = shared_;
-  BodyParser(in_, scopes_, target_, shared, *f).parse();
-  scopes_.pop(unresolved);
+  Expansion expansion{functions_};
+  BodyParser parser(in_, scopes_, target_, shared, *f, expansion);
+  if (head) parser.declare_head(*head);
+  parser.parse();
+  scopes_.pop([](uint32_t, uint32_t) {});
   module_.functions.push_back(std::move(f));
 }
 
@@ -156,9 +169,9 @@ void ModuleParser::parameters(Function& f) {
 }
 
 void ModuleParser::dimensions(uint32_t (&out)[3]) {
-  out[0] = uint32_t(in_.expect_integer("a number"));
+  out[0] = in_.expect_number();
   out[1] = out[2] = 1;
-  for (int i = 1; i < 3 && in_.accept(','); ++i) out[i] = uint32_t(in_.expect_integer("a number"));
+  for (int i = 1; i < 3 && in_.accept(','); ++i) out[i] = in_.expect_number();
 }
 
 // .minnctapersm, .maxnreg and .maxclusterrank guide the compiler or bound what a launch may ask
@@ -178,7 +191,7 @@ void ModuleParser::performance_directives(Function& f) {
       in_.fail("'.blocksareclusters', a launch grid that counts clusters, is not supported");
     else if (in_.accept_dot("minnctapersm") || in_.accept_dot("maxnctapersm") ||
              in_.accept_dot("maxnreg") || in_.accept_dot("maxclusterrank"))
-      in_.expect_integer("a number");
+      in_.expect_number();
     else if (!in_.accept_dot("noreturn"))
       return;
   }

@@ -9,7 +9,7 @@ namespace emu::ptx {
 class ModuleParser {
  public:
   ModuleParser(const std::vector<Token>& tokens, int compute_capability, Module& module)
-      : in_(tokens), compute_capability_(compute_capability), module_(module) {}
+      : in_(tokens), compute_capability_(compute_capability), module_(module), functions_(tokens) {}
   void parse();
 
  private:
@@ -22,7 +22,9 @@ class ModuleParser {
   void statement();
   bool file();
   Linkage linkage();
-  void function(bool is_entry);
+  void entry();
+  void function();
+  void body(std::unique_ptr<Function> f, const FunctionHead* head);
   void parameters(Function& f);
   void performance_directives(Function& f);
   void dimensions(uint32_t (&out)[3]);
@@ -34,6 +36,7 @@ class ModuleParser {
   Module& module_;
   Target target_;
   Scopes scopes_;
+  Functions functions_;
   SharedLayout shared_;  // of the module; each function gets a copy
 };
 

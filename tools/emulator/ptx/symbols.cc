@@ -15,11 +15,13 @@ void Scopes::declare_copy(std::string name, const Symbol& symbol, SourcePos pos)
 }
 
 const Symbol* Scopes::find(std::string_view name) const {
-  for (size_t i = scopes_.size(); i-- > 0;) {
-    const auto found = scopes_[i].symbols.find(name);
-    if (found != scopes_[i].symbols.end()) return &found->second;
-  }
-  return nullptr;
+  const auto in = [&](const Scope& scope) {
+    const auto found = scope.symbols.find(name);
+    return found == scope.symbols.end() ? nullptr : &found->second;
+  };
+  for (size_t i = scopes_.size(); i-- > function_;)
+    if (const Symbol* s = in(scopes_[i])) return s;
+  return in(scopes_[0]);
 }
 
 void Scopes::label(std::string_view name, uint32_t instruction, SourcePos pos) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "../fault.h"
@@ -22,6 +23,9 @@ struct Symbol {
   // reg: slot. variable: offset of a .param or .local one, index of a .shared one in the list of
   // ShareLayout, index in Module::variables of a .global or .const one.
   uint32_t index = 0;
+  // A .param variable of a call, size and alignment. It lies in local memory, at index.
+  uint32_t call_bytes = 0, call_align = 0;
+  bool read_only = false;  // the function's own parameter
 };
 
 // A branch to a label that may come later.
@@ -47,6 +51,11 @@ class Scopes {
   void declare_copy(std::string name, const Symbol& symbol, SourcePos pos);
   const Symbol* find(std::string_view name) const;
 
+  // The innermost scope becomes the outermost of a function: only it, those in it and the module's
+  // are seen. Returns what leave_function() wants back.
+  size_t enter_function() { return std::exchange(function_, scopes_.size() - 1); }
+  void leave_function(size_t outer) { function_ = outer; }
+
   void label(std::string_view name, uint32_t instruction, SourcePos pos);
   void branch(const Branch& branch) { scopes_.back().branches.push_back(branch); }
   // Branches that no scope resolved; to be asked when the function is over.
@@ -60,6 +69,7 @@ class Scopes {
     std::vector<Branch> branches;
   };
   std::vector<Scope> scopes_;
+  size_t function_ = 0;            // the outermost scope of the function, besides the module's
   std::deque<std::string> names_;  // made names: a deque does not move them
 };
 

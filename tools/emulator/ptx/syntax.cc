@@ -90,14 +90,42 @@ ParsedOperand parse_operand(Cursor& in) {
   return op;
 }
 
+std::vector<ParsedOperand> parse_call_operands(Cursor& in) {
+  std::vector<ParsedOperand> out;
+  in.expect('(');
+  if (in.accept(')')) return out;
+  do out.push_back(parse_operand(in));
+  while (in.accept(','));
+  in.expect(')');
+  return out;
+}
+
 }  // namespace
+
+ParsedCall parse_call(Cursor& in) {
+  ParsedCall call;
+  call.pos = in.pos();
+  in.next();
+  in.accept_dot("uni");
+  if (in.peek().is('(')) {
+    call.results = parse_call_operands(in);
+    in.expect(',');
+  }
+  call.name = in.expect_word("a function's name");
+  if (in.accept(',')) {
+    if (!in.peek().is('(')) in.fail("indirect calls are not supported: '(' expected");
+    call.arguments = parse_call_operands(in);
+  }
+  if (in.peek().is(',')) in.fail("indirect calls are not supported: ';' expected");
+  in.expect(';');
+  return call;
+}
 
 void parse_instruction(Cursor& in, ParsedInstr& out) {
   const Token& first = in.peek();
   out.pos = first.pos;
   out.words.push_back(in.next());
   while (in.peek().kind == Token::Kind::dotted) out.words.push_back(in.next());
-  if (in.peek().is('(')) in.fail("calls are not supported: an operand was expected");
   for (bool piped = false; !in.peek().is(';');) {
     out.ops.push_back(parse_operand(in));
     out.ops.back().piped = piped;

@@ -35,6 +35,15 @@ struct ParsedInstr {
   SourcePos pos;
 };
 
+// call{.uni} (results), name, (arguments), as written.
+struct ParsedCall {
+  SourcePos pos;
+  std::string_view name;
+  std::vector<ParsedOperand> results, arguments;
+};
+// From `call` to the semicolon.
+ParsedCall parse_call(Cursor& in);
+
 // Reads `opcode.mods operands ;`, the semicolon included.
 void parse_instruction(Cursor& in, ParsedInstr& out);
 

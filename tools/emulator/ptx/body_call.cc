@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+// Calls between a function's braces: the expansion.
+#include "body.h"
+#include "lower.h"
+
+namespace emu::ptx {
+namespace {
+
+// Limits for hostile text: a chain of functions that each call the next one twice doubles with
+// every link.
+constexpr uint32_t most_calls = 1 << 16;
+constexpr size_t deepest_call = 64;
+constexpr std::string_view behind_call = " behind the call";  // no text can name this label
+
+// What CUDA C++ calls and the driver brings along.
+struct SystemFunction {
+  std::string_view name;
+  const char* opcode;  // for the report
+};
+constexpr SystemFunction system_functions[] = {{"__assertfail", "call __assertfail"},
+                                               {"vprintf", "call vprintf"}};
+
+void resolve(std::vector<ParsedOperand>& operands, const Scopes& scopes) {
+  for (ParsedOperand& p : operands)
+    if (!p.name.empty()) p.symbol = scopes.find(p.name);
+}
+
+}  // namespace
+
+void BodyParser::call_variables() {
+  for (const VariableDeclaration& v : parse_variables(in_)) {
+    if (v.open || !v.init.empty() || !v.bytes)
+      throw PtxError(v.pos, "a parameter has a size and no value");
+    declare_call_variable(v, false);
+  }
+}
+
+void BodyParser::declare_call_variable(const VariableDeclaration& v, bool read_only) {
+  if (v.name == "_") return;
+  scopes_.declare(v.name,
+                  {Symbol::Kind::variable, Type::none, Space::param, place_local(v),
+                   uint32_t(v.bytes), v.align, read_only},
+                  v.pos);
+}
+
+void BodyParser::declare_head(const FunctionHead& head) {
+  for (const VariableDeclaration& v : head.results) declare_call_variable(v, false);
+  for (const VariableDeclaration& v : head.parameters) declare_call_variable(v, true);
+}
+
+void BodyParser::call(const ParsedInstr& guard) {
+  ParsedCall call = parse_call(in_);
+  if (const Symbol* s = scopes_.find(call.name); s && s->kind == Symbol::Kind::reg)
+    throw PtxError(call.pos, "indirect calls are not supported");
+  resolve(call.results, scopes_);
+  resolve(call.arguments, scopes_);
+  expansion_.functions.check(call, is_callee_);
+  const Cursor* definition = expansion_.functions.definition(call.name);
+  if (!definition) return stop(guard, call);
+  if (!function_.is_entry) return;
+  scopes_.push();
+  if (!guard.guard.empty()) {
+    ParsedInstr around = guard;
+    around.pos = call.pos;
+    around.guard_negated = !guard.guard_negated;
+    branch(around, behind_call);
+  }
+  expand(call, *definition);
+  scopes_.label(behind_call, uint32_t(function_.code.size()), call.pos);
+  scopes_.pop([this](uint32_t from, uint32_t to) { function_.code[from].target = to; });
+}
+
+// Parameters go under their new names in place: a function cannot write to its own.
+void BodyParser::expand(const ParsedCall& call, Cursor at) {
+  for (const std::string_view caller : expansion_.callers)
+    if (caller == call.name)
+      throw PtxError(call.pos, "recursion is not supported: '" + std::string(call.name) +
+                                   "' is called while it runs");
+  if (++expansion_.calls > most_calls || expansion_.callers.size() == deepest_call)
+    throw PtxError(call.pos, "more than 65536 calls in one kernel, or nested deeper than 64");
+  scopes_.push();
+  const FunctionHead head = parse_head(at);
+  const auto rename = [&](const VariableDeclaration& v, const ParsedOperand& p, bool read_only) {
+    Symbol symbol = *p.symbol;
+    symbol.read_only = read_only;
+    if (v.name != "_") scopes_.declare(v.name, symbol, v.pos);
+  };
+  for (size_t i = 0; i < head.results.size(); ++i) rename(head.results[i], call.results[i], false);
+  for (size_t i = 0; i < head.parameters.size(); ++i)
+    rename(head.parameters[i], call.arguments[i], true);
+  while (!at.accept('{')) at.next();
+  const size_t outer = scopes_.enter_function();
+  expansion_.callers.push_back(call.name);
+  BodyParser(at, scopes_, target_, shared_, function_, expansion_).parse_callee();
+  expansion_.callers.pop_back();
+  scopes_.leave_function(outer);
+  scopes_.pop([](uint32_t, uint32_t) {});
+}
+
+// A function without a text: those that we know end the kernel when they are reached.
+void BodyParser::stop(const ParsedInstr& guard, const ParsedCall& call) {
+  for (const SystemFunction& f : system_functions) {
+    if (f.name != call.name) continue;
+    ParsedInstr trap = guard;
+    trap.pos = call.pos;
+    trap.words.emplace_back();
+    trap.words[0].kind = Token::Kind::word;
+    trap.words[0].text = "trap";
+    append(trap);
+    function_.code.back().opcode = f.opcode;
+    return;
+  }
+  throw PtxError(call.pos, "function '" + std::string(call.name) +
+                               "' is declared and not defined: modules are not linked");
+}
+
+void BodyParser::branch(const ParsedInstr& from, std::string_view label) {
+  ParsedInstr bra = from;
+  bra.words.resize(1);
+  bra.words[0].kind = Token::Kind::word;
+  bra.words[0].text = "bra";
+  bra.ops.assign(1, {});
+  bra.ops[0].name = label;
+  bra.ops[0].pos = from.pos;
+  append(bra);
+}
+
+}  // namespace emu::ptx

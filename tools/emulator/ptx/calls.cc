@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+// Heads of functions, and whether a call fits one.
+#include "calls.h"
+
+namespace emu::ptx {
+namespace {
+
+std::string quoted(std::string_view name) { return "'" + std::string(name.substr(0, 200)) + "'"; }
+
+std::vector<VariableDeclaration> parse_list(Cursor& in) {
+  std::vector<VariableDeclaration> out;
+  in.expect('(');
+  if (in.accept(')')) return out;
+  do {
+    if (in.peek().dot("reg")) in.fail("parameters in registers are not supported");
+    if (!in.accept_dot("param")) in.fail("'.param' expected");
+    out.push_back(parse_parameter(in));
+  } while (in.accept(','));
+  in.expect(')');
+  return out;
+}
+
+bool same(const std::vector<VariableDeclaration>& a, const std::vector<VariableDeclaration>& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i)
+    if (a[i].bytes != b[i].bytes || a[i].align != b[i].align) return false;
+  return true;
+}
+
+void fit(const std::vector<ParsedOperand>& operands, const std::vector<VariableDeclaration>& formal,
+         const ParsedCall& call, const char* what) {
+  if (operands.size() != formal.size())
+    throw PtxError(call.pos, quoted(call.name) + " has " + std::to_string(formal.size()) + " " +
+                                 what + ", the call " + std::to_string(operands.size()));
+  for (size_t i = 0; i < formal.size(); ++i) {
+    const ParsedOperand& p = operands[i];
+    const bool param = p.kind == ParsedOperand::Kind::name && p.symbol && p.symbol->call_bytes;
+    if (!param || p.offset || p.negated)
+      throw PtxError(p.pos, "operands of calls other than .param variables are not supported");
+    if (p.symbol->call_bytes != formal[i].bytes || p.symbol->call_align != formal[i].align)
+      throw PtxError(p.pos, quoted(p.name) + " and the parameter of " + quoted(call.name) +
+                                " differ in size or alignment");
+  }
+}
+
+}  // namespace
+
+FunctionHead parse_head(Cursor& in) {
+  FunctionHead head;
+  if (in.peek().is('(')) head.results = parse_list(in);
+  if (head.results.size() > 1) in.fail("a function has at most one result");
+  head.pos = in.pos();
+  head.name = in.expect_word("a function's name");
+  if (in.peek().is('(')) head.parameters = parse_list(in);
+  return head;
+}
+
+// The name is the first word outside parentheses; a body, not a semicolon, makes it a definition.
+Functions::Functions(const std::vector<Token>& tokens) {
+  Cursor in(tokens);
+  for (int depth = 0; !in.at_end();) {
+    const Token& t = in.next();
+    depth += t.is('{') - t.is('}');
+    if (depth || !t.dot("func")) continue;
+    const Cursor head = in;
+    std::string_view name;
+    for (int parentheses = 0; !in.at_end() && !in.peek().is('{') && !in.peek().is(';'); in.next()) {
+      parentheses += in.peek().is('(') - in.peek().is(')');
+      if (!parentheses && name.empty() && in.peek().kind == Token::Kind::word)
+        name = in.peek().text;
+    }
+    if (in.peek().is('{')) definitions_.emplace(name, head);
+  }
+}
+
+void Functions::declare(const FunctionHead& head) {
+  const auto [known, fresh] = declared_.emplace(head.name, head);
+  if (fresh) return;
+  const FunctionHead& before = known->second;
+  if (!same(before.results, head.results) || !same(before.parameters, head.parameters))
+    throw PtxError(head.pos, quoted(head.name) + " has other parameters in line " +
+                                 std::to_string(before.pos.line));
+}
+
+void Functions::define(const FunctionHead& head) {
+  declare(head);
+  if (!defined_.emplace(head.name, head.pos).second)
+    throw PtxError(head.pos, "function " + quoted(head.name) + " is defined twice");
+}
+
+void Functions::check(const ParsedCall& call, bool expanded) const {
+  FunctionHead head;
+  const auto found = declared_.find(call.name);
+  if (found != declared_.end()) {
+    head = found->second;
+  } else if (const Cursor* at = expanded ? definition(call.name) : nullptr) {
+    Cursor in = *at;
+    head = parse_head(in);
+  } else {
+    throw PtxError(call.pos, "no function " + quoted(call.name) + " is declared above");
+  }
+  fit(call.results, head.results, call, "results");
+  fit(call.arguments, head.parameters, call, "parameters");
+}
+
+const Cursor* Functions::definition(std::string_view name) const {
+  const auto found = definitions_.find(name);
+  return found == definitions_.end() ? nullptr : &found->second;
+}
+
+}  // namespace emu::ptx

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// Calls of functions (PTX ISA 5.1.6, 7.1 and 9.7.12.5). A call is expanded when the entry is loaded:
+// the callee's statements stand in its place, with registers of their own and a `ret` that leads
+// behind them. Parameters of calls lie in local memory, under the caller's and the callee's name.
+#pragma once
+
+#include <map>
+#include <string_view>
+#include <vector>
+
+#include "declarations.h"
+#include "symbols.h"
+#include "syntax.h"
+
+namespace emu::ptx {
+
+// (results) name (parameters), as .func has it.
+struct FunctionHead {
+  SourcePos pos;
+  std::string_view name;
+  std::vector<VariableDeclaration> results, parameters;
+};
+// Behind `.func`, up to the directives.
+FunctionHead parse_head(Cursor& in);
+
+class Functions {
+ public:
+  explicit Functions(const std::vector<Token>& tokens);
+
+  // A prototype or a definition; throws if an earlier one reads otherwise.
+  void declare(const FunctionHead& head);
+  void define(const FunctionHead& head);
+  // Throws PtxError unless what the call names is declared above, or, in a body expanded before its
+  // turn, defined anywhere, and the call's operands fit.
+  void check(const ParsedCall& call, bool expanded) const;
+  // At the head of the definition, or nothing.
+  const Cursor* definition(std::string_view name) const;
+
+ private:
+  std::map<std::string_view, Cursor> definitions_;  // also of functions that stand further down
+  std::map<std::string_view, FunctionHead> declared_;
+  std::map<std::string_view, SourcePos> defined_;
+};
+
+// What the expansion of one entry's calls has in common.
+struct Expansion {
+  const Functions& functions;
+  std::vector<std::string_view> callers = {};   // from the entry inwards
+  uint32_t calls = 0;                           // so far
+  std::map<const char*, uint32_t> shared = {};  // by its place in the text: one per entry,
+                                                // however often it is expanded
+};
+
+}  // namespace emu::ptx
