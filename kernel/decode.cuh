@@ -4,7 +4,7 @@
 // An E2M1 code s.ee.m placed in an fp16 as sign, low exponent bits and high mantissa bit is its
 // value times 2^-14, a half being subnormal there. The scale cannot carry 2^14 (448 * 2^14 is
 // infinity), so it carries 2^7: element * scale * 2^-7 has at most 6 significant bits, is at most
-// 21 and a multiple of 2^-17. All 16 x 127 pairs are exact (test/kernel/decode_probe).
+// 21 and a multiple of 2^-17. All 16 x 127 pairs are exact (test/gemm/sm90.cc).
 #pragma once
 
 #include <cstdint>

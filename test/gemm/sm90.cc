@@ -28,6 +28,42 @@ TEST_CASE("the tiles of 9.0 give the same bits off the exact grid, too", "[sm90]
   }
 }
 
+namespace {
+
+// Row r holds code r / 127 under scale r % 127 at one place of K, and nothing else.
+void fill_with_pairs(support::Operand& operand) {
+  for (int64_t row = 0; row < operand.rows; ++row) {
+    for (int64_t k = 0; k < operand.k; ++k) operand.set_code(0, row, k, 0);
+    const int64_t at = row % operand.k;
+    operand.set_code(0, row, at, static_cast<uint8_t>(row / 127));
+    operand.set_scale(0, row, at / 16, static_cast<uint8_t>(row % 127));
+  }
+}
+
+void fill_with_ones(support::Operand& operand) {
+  for (int64_t row = 0; row < operand.rows; ++row) {
+    for (int64_t k = 0; k < operand.k; ++k) operand.set_code(0, row, k, 2);
+    for (int64_t block = 0; block < operand.k / 16; ++block) operand.set_scale(0, row, block, 0x38);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("all 16 x 127 pairs of element and scale are decoded exactly on 9.0", "[sm90]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  const char* variant =
+      GENERATE("sm90_128x8x256", "sm90_128x64x256");  // tokens decoded here, before
+  constexpr int64_t kPairs = 16 * 127;
+  Problem weights = forced(variant, make_problem({1, kPairs, 64}, Data::exact, 904));
+  fill_with_ones(weights.a);
+  fill_with_pairs(weights.b);
+  CHECK(support::run_on_device(gpu.driver, weights) == support::reference(weights));
+  Problem tokens = forced(variant, make_problem({kPairs, 1, 64}, Data::exact, 905));
+  fill_with_pairs(tokens.a);
+  fill_with_ones(tokens.b);
+  CHECK(support::run_on_device(gpu.driver, tokens) == support::reference(tokens));
+}
+
 TEST_CASE("a NaN scale on 9.0 makes NaN of its row or column alone", "[sm90]") {
   USE_GPU_OF_FAMILY(gpu, 9);
   const char* variant = GENERATE("sm90_128x8x256", "sm90_128x64x256");
