@@ -116,7 +116,7 @@ TEST_CASE("reading what nobody wrote is a fault, copying it is not") {
   CHECK(kind == FaultKind::uninitialised);
   fault("ld.shared.u32 %r1, [s];", {}, &kind, ".shared .align 4 .b8 s[4];");
   CHECK(kind == FaultKind::uninitialised);
-  fault(".local .align 4 .b8 depot[4]; ld.local.u32 %r1, [depot];", {}, &kind);
+  fault(".local .align 4 .b8 depot[4]; ld.local.u32 %r1, [depot]; add.u32 %r1, %r1, 1;", {}, &kind);
   CHECK(kind == FaultKind::uninitialised);
   run("mov.b32 %r1, %r2;", {}, Words(1));
 }
@@ -151,4 +151,20 @@ TEST_CASE("a fault names the CUDA line that the compiler gave its instruction") 
       ".file 1 \"/some/where/inner.cuh\"\n"
       ".file 2 \"outer.cu\", 1700000000, 12");
   CHECK(contains(text, "inner.cuh:42, PTX line"));
+}
+
+TEST_CASE("padding may be copied through local memory, and using the copy is the fault") {
+  const std::string copy =
+      ".local .align 4 .b8 depot[16]; .reg .b64 %depot; mov.b64 %depot, depot;"
+      "cvta.local.u64 %rd1, %depot; mov.u32 %r1, 7; st.u32 [%rd1], %r1;"
+      "ld.v2.u32 {%r2, %r3}, [%rd1]; st.v2.u32 [%rd1+8], {%r2, %r3}; st.u32 [%rd1], %r3;"
+      "ld.u32 %r4, [%rd1+8]; ld.u32 %r5, [%rd1]; ld.u32 %r6, [%rd1+12];";
+  CHECK(run(copy + "st.global.u32 [%out], %r4;", {}, {0})[0] == 7);
+  for (const char* use : {"add.u32 %r7, %r5, 1;", "add.u32 %r7, %r6, 1;", "st.u32 [%out], %r6;",
+                          "st.global.u32 [%out], %r5;"}) {
+    FaultKind kind{};
+    const std::string report = fault(copy + use, {}, &kind);
+    CHECK(kind == FaultKind::uninitialised);
+    CHECK(report.find("loaded from local memory without one") != std::string::npos);
+  }
 }

@@ -186,6 +186,20 @@ void Place::write(uint32_t at, uint32_t bytes, uint64_t value, const char* who) 
   throw;
 }
 
+bool Place::has_value(uint32_t at, uint32_t bytes) const try {
+  return space != Space::local || local->holds(lane, offset + at, bytes);
+} catch (Fault& fault) {
+  fault.lane = lane;
+  throw;
+}
+
+void Place::forget(uint32_t at, uint32_t bytes) const try {
+  local->forget(lane, offset + at, bytes);
+} catch (Fault& fault) {
+  fault.lane = lane;
+  throw;
+}
+
 Space space_named(const ptx::Instr& in) {
   if (in.has(Mod::global)) return Space::global;
   if (in.has(Mod::shared) || in.has(Mod::shared_cta)) return Space::shared_cta;

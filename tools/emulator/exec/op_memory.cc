@@ -48,6 +48,8 @@ bool strong(const Instr& in) {
          in.has(Mod::release);
 }
 
+constexpr bool maybe_local(Space s) { return s == Space::local || s == Space::generic; }
+
 template <Space S>
 Step load(Warp& w, const Instr& in, uint32_t active) {
   const Operand& value = in.ops[0];
@@ -65,6 +67,8 @@ Step load(Warp& w, const Instr& in, uint32_t active) {
   for (uint32_t e = 0; e < shape.words; ++e) {
     const Operand& op = element(value, shape.parts == 2 ? 0 : e);
     for_lanes(active, [&](uint32_t i) {
+      if (maybe_local(S) && shape.parts == 1 && !places[i].has_value(e * shape.bytes, shape.bytes))
+        return w.undefine(op, 1u << i, "it was loaded from local memory without one");
       uint64_t v = places[i].read(e * shape.bytes, shape.bytes, "load");
       if (is_signed) v = uint64_t(int64_t(v << unused) >> unused);
       w.set(op, i, v, shape.parts == 2 ? e : 0);
@@ -80,20 +84,30 @@ Step store(Warp& w, const Instr& in, uint32_t active) {
   const bool is_strong = strong(in);
   Warp::Row scratch[8];
   const uint64_t* words[8];
-  for (uint32_t e = 0; e < shape.words; ++e)
-    words[e] = shape.parts == 2 ? w.source(value, active, scratch[e], e)
-                                : w.source(element(value, e), active, scratch[e]);
+  uint32_t known[8];  // lanes with a value: others can only go to local memory
+  for (uint32_t e = 0; e < shape.words; ++e) {
+    const Operand& op = element(value, shape.parts == 2 ? 0 : e);
+    known[e] = maybe_local(S) && shape.parts == 1 ? w.defined(op, active) : active;
+    words[e] = w.source(op, known[e], scratch[e], shape.parts == 2 ? e : 0);
+  }
   Place places[32];
   for_lanes(active, [&](uint32_t i) {
     Place& p = places[i];
     p = locate(w, i, S, w.address(in.ops[0], i), shape.bytes * shape.words, "store");
+    for (uint32_t e = 0; e < shape.words; ++e)
+      if (!(known[e] >> i & 1) && p.space != Space::local)
+        w.get(element(value, e), i);  // its Fault
     uint8_t stored[64];
     for (uint32_t e = 0; e < shape.words; ++e)
       memcpy(stored + e * shape.bytes, &words[e][i], shape.bytes);
     p.note(shape.bytes * shape.words, is_strong ? Use::atomic : Use::write, stored);
     if (is_strong) p.release(in);
-    for (uint32_t e = 0; e < shape.words; ++e)
-      p.write(e * shape.bytes, shape.bytes, words[e][i], "store");
+    for (uint32_t e = 0; e < shape.words; ++e) {
+      if (known[e] >> i & 1)
+        p.write(e * shape.bytes, shape.bytes, words[e][i], "store");
+      else
+        p.forget(e * shape.bytes, shape.bytes);
+    }
   });
   count(w, places, active, shape.bytes * shape.words, &Counters::global_store_bytes);
   return Step::next;

@@ -43,4 +43,14 @@ void LocalMemory::write(uint32_t lane, uint64_t offset, const void* from, uint32
   std::fill_n(written_.begin() + ptrdiff_t(first), bytes, uint8_t(1));
 }
 
+bool LocalMemory::holds(uint32_t lane, uint64_t offset, uint32_t bytes) const {
+  const size_t first = check(lane, offset, bytes, 1);
+  return !written_.empty() && !memchr(&written_[first], 0, bytes);
+}
+
+void LocalMemory::forget(uint32_t lane, uint64_t offset, uint32_t bytes) {
+  const size_t first = check(lane, offset, bytes, 1);
+  if (!written_.empty()) std::fill_n(written_.begin() + ptrdiff_t(first), bytes, uint8_t(0));
+}
+
 }  // namespace emu

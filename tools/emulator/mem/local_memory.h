@@ -16,6 +16,10 @@ class LocalMemory {
   void read(uint32_t lane, uint64_t offset, void* to, uint32_t bytes, uint32_t align) const;
   void write(uint32_t lane, uint64_t offset, const void* from, uint32_t bytes, uint32_t align);
 
+  // Whether all the bytes were written; and to take that back. For bytes that were read or written.
+  bool holds(uint32_t lane, uint64_t offset, uint32_t bytes) const;
+  void forget(uint32_t lane, uint64_t offset, uint32_t bytes);
+
  private:
   size_t check(uint32_t lane, uint64_t offset, uint32_t bytes, uint32_t align) const;
   uint32_t bytes_;
