@@ -19,9 +19,9 @@ std::string search_path(DriverChoice driver) {
   switch (driver) {
     case DriverChoice::none: return built("test/host/none");
     case DriverChoice::ancient: return built("test/host/ancient");
-    case DriverChoice::stub: return "build/test/host/stub";
+    case DriverChoice::stub: return built("test/host/stub");
     case DriverChoice::fake: return built("test/host/fake");
-    case DriverChoice::idle: return "build/bench/idle";
+    case DriverChoice::idle: return built("bench/idle");
     case DriverChoice::emulator: return built("emulator");
   }
   return "";

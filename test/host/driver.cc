@@ -49,8 +49,11 @@ TEST_CASE("A driver that is too old, a stub or without devices is named") {
 }
 
 TEST_CASE("The toolkit's own stub of libcuda is told from a driver") {
-  if (!std::ifstream("build/test/host/stub/libcuda.so.1").good()) {
+  if (!std::ifstream(host_test::built("test/host/stub/libcuda.so.1")).good()) {
     SKIP_TEST("this CUDA toolkit has no lib64/stubs/libcuda.so");
+  }
+  if (getenv("NVFP4_TEST_LAUNCHER") != nullptr) {
+    SKIP_TEST("the toolkit's stub is for this machine's processor, these tests for another");
   }
   const std::string answer =
       "NVFP4_STATUS_NO_DRIVER: libcuda.so.1 is the toolkit's stub, not a driver";

@@ -103,7 +103,8 @@ class Scene {
   Scene() {
     setenv("EMU_WORKERS", "1", 1);
     // Its soname is then what the library's dlopen("libcuda.so.1") finds.
-    void* library = dlopen("build/emulator/libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    void* library =
+        dlopen(host_test::built("emulator/libcuda.so.1").c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) _exit(3);
     find(library, "cuInit", &init_);
     find(library, "cuCtxCreate_v2", &create_);
