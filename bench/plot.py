@@ -3,7 +3,10 @@
 import csv
 import sys
 
-import matplotlib
+try:
+    import matplotlib
+except ImportError:
+    sys.exit("plot.py: no matplotlib here; .venv/bin/pip install matplotlib")
 matplotlib.use("svg")
 matplotlib.rcParams.update({"svg.hashsalt": "nvfp4", "svg.fonttype": "none"})
 import matplotlib.pyplot as plt  # noqa: E402
