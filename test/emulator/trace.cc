@@ -57,7 +57,11 @@ TEST_CASE("a time line has the chosen blocks of every launch") {
   const Traced trace(1, 2);
   exec_test::run(copies, {{2, 2, 1}, {}, {}}, std::vector<uint32_t>(4), memory);
   exec_test::run("mov.u32 %r0, 1;", {}, std::vector<uint32_t>(4), memory);  // no such block
-  exec_test::run("st.global.u32 [%out], 1;", {{2}, {}, {}}, std::vector<uint32_t>(4), memory);
+  // Each block a word of its own: clusters run at once.
+  exec_test::run(
+      "mov.u32 %r0, %ctaid.x; mul.wide.u32 %rd0, %r0, 4; add.u64 %rd0, %rd0, %out;"
+      "st.global.u32 [%rd0], 1;",
+      {{2}, {}, {}}, std::vector<uint32_t>(4), memory);
   const std::string text = trace.text();
   for (const char* block :
        {"k block (1,0,0), launch 1", "k block (0,1,0), launch 1", "k block (1,0,0), launch 3"}) {
