@@ -12,17 +12,17 @@
 //
 // PIPELINE  (mbarriers only inside the loop)
 //
-//   weight warp -- bytes --> weights_full  -->  8 consumer warps: 32-byte rows to registers, decode
-//    (1 thread) <---------- weights_empty <--   (8 arrivals, as soon as the codes are in registers)
+//   weight warp -- bytes --> weights_full  -->  8 consumer warps: 32 bytes of two rows to registers,
+//    (1 thread) <---------- weights_empty <--   decode (8 arrivals, behind the wgmmas that use them)
 //   token warps ----------> tokens_full    -->  wgmma, B operand
 //              <----------- tokens_empty   <--  (8 arrivals, when the wgmmas that read it are done)
 //
-//   weights_full: 1 arrival + the stage's bytes.  tokens_full: 2 arrivals, one per decoding warp; or
-//   1 and the slot's bytes, from the workspace.
+//   weights_full: 1 arrival + the stage's bytes.  tokens_full: one arrival per decoding warp, 2 or 4;
+//   or 1 and the slot's bytes, from the workspace.
 //
 // CONSUMER  Word j (8 codes) of two weight rows makes the A operand of two wgmmas, steps 2j and
-//   2j+1. While they run, word j+1 is decoded into other registers; with 256 tokens, where there are
-//   none to spare, the other warpgroup decodes.
+//   2j+1. Four words, half a stage, are decoded while the wgmmas of the half before run; with 256
+//   tokens, where there are no registers for that, the other warpgroup decodes.
 #include "cta_sm90.cuh"
 #include "epilogue_sm90.cuh"
 #include "gemm_params.h"

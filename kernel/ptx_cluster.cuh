@@ -24,7 +24,7 @@ __device__ inline float4 ld_shared_cluster_v4_f32(uint32_t address) {
   return v;
 }
 
-// barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;   PTX 7.8, sm_90
+// barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;   PTX 8.0, sm_90
 // All threads of the cluster that have not exited.
 __device__ inline void cluster_sync() {
   asm volatile(
@@ -33,7 +33,7 @@ __device__ inline void cluster_sync() {
           : "memory");
 }
 
-// barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.acquire.aligned;   PTX 8.0, sm_90
+// barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;           PTX 8.0, sm_90
 // The same without ordering memory: for what has only been read.
 __device__ inline void cluster_sync_relaxed() {
   asm volatile(
