@@ -145,6 +145,9 @@ Hazards::Reason Hazards::judge_operation(const Access& old, const Viewer& v) con
     return listed || completed(op, v.party.knows.strict, read) ? Reason::ordered
                                                                : Reason::reused_columns;
   }
+  if (v.space == Space::tensor && v.issued && v.issued->work == Work::mma && issued_before(op, v))
+    return v.party.knows.tensor[issue_of(op.pipe)] >= op.done ? Reason::ordered
+                                                              : Reason::tensor_fence;
   if (!completed(op, v.party.knows.seen, read)) return Reason::incomplete;
   if (!completed(op, v.party.knows.strict, read)) return Reason::scope;
   if (v.space == Space::tensor && op.warp != v.warp && !completed(op, v.party.knows.tensor, read))
@@ -153,6 +156,12 @@ Hazards::Reason Hazards::judge_operation(const Access& old, const Viewer& v) con
       !completed(op, v.party.knows.fenced, false))
     return Reason::copied_proxy;
   return Reason::ordered;
+}
+
+// cp and mma are pipelined with another thread's mma, too (9.7.16.6.4.3).
+bool Hazards::issued_before(const Issued& op, const Viewer& v) const {
+  const Knowledge& k = v.party.knows;
+  return op.pipe != nobody && !completed(op, k.seen, false) && k.seen[issue_of(op.pipe)] >= op.done;
 }
 
 // Lanes of one warp. Lanes that meet in one instruction write one after another, whichever is last.

@@ -172,7 +172,11 @@ class Hazards {
   uint32_t serial() const;  // of the cluster in the grid
   Flags& flags(bool shared) { return shared ? shared_flags_ : global_flags_; }
   uint32_t new_agent() { return agents_++; }
+  // Behind a thread's pipe, whose time is completion, comes the agent whose time is issue.
+  static uint32_t issue_of(uint32_t pipe) { return pipe + 1; }
   Knowledge release(Party& p);
+  Knowledge release_relaxed(const Party& p) const;
+  Knowledge of_tensor(const Knowledge& k) const;
   void acquire(Party& p, const Knowledge& handed);
   static void learn(Party& p, uint32_t agent, uint32_t time);
   Clock without_self(const Party& p, Clock clock);
@@ -185,6 +189,7 @@ class Hazards {
   static Reason unordered(const Access& old, const Viewer& v);
   Reason judge_far(const Access& old, const Viewer& v) const;
   Reason judge_lane(const Access& old, const Viewer& v) const;
+  bool issued_before(const Issued& op, const Viewer& v) const;
   bool completed(const Issued& op, const Clock& clock, bool read) const;
   void check_init(Cta& cta, uint32_t address, Viewer v, bool async);
   void touch(Chunk& chunk, const Access& a, const Viewer& v, uint64_t index, bool remember = true);
@@ -206,6 +211,7 @@ class Hazards {
   uint32_t active_ = 0;
   uint32_t warps_ = 0;  // of a CTA
   uint32_t agents_ = 0;
+  std::vector<uint32_t> tensor_agents_;  // of tcgen05 work
   std::vector<Party> parties_;
   std::vector<Issued> issued_;
   std::vector<Shadow> shared_, tensor_;  // by rank

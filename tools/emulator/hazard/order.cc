@@ -57,6 +57,26 @@ void Hazards::acquire(Party& p, const Knowledge& handed) {
   join(p.knows.others, handed.others);
 }
 
+// tcgen05.fence composes with any synchronisation that orders execution, relaxed ones too
+// (9.7.16.6.3), so these carry the order of tcgen05 work but not that of memory accesses.
+Knowledge Hazards::of_tensor(const Knowledge& k) const {
+  Knowledge part;
+  for (uint32_t agent : tensor_agents_) {
+    part.seen.raise(agent, k.seen[agent]);
+    part.strict.raise(agent, k.strict[agent]);
+    part.tensor.raise(agent, k.tensor[agent]);
+  }
+  return part;
+}
+
+Knowledge Hazards::release_relaxed(const Party& p) const {
+  Knowledge now = p.knows;
+  now.tensor = p.tensor_ready;
+  Knowledge handed = p.fenced[size_t(Scope::cluster)];
+  handed.join(of_tensor(now));
+  return handed;
+}
+
 // Of the last four generations of a barrier: a warp that is further behind learns nothing new.
 Knowledge& Hazards::slot(std::vector<Slot>& slots, uint64_t ticket) {
   if (slots.empty()) slots.resize(4);
@@ -83,7 +103,7 @@ void Hazards::named_pass(uint32_t id, uint64_t ticket) {
 void Hazards::cluster_arrive(uint64_t ticket, bool relaxed) {
   if (!on()) return;
   Party& p = me();
-  Knowledge handed = relaxed ? p.fenced[size_t(Scope::cluster)] : release(p);
+  Knowledge handed = relaxed ? release_relaxed(p) : release(p);
   handed.inits.join(p.knows.inits);
   slot(cluster_slots_, ticket).join(handed);
 }
@@ -145,7 +165,9 @@ void Hazards::tensor_fence_before() {
   for (uint32_t agent : {p.ld, p.st})
     if (agent != nobody) p.tensor_ready.raise(agent, p.knows.seen[agent]);
   for (const Lane& lane : p.lanes)
-    if (lane.pipe != nobody) p.tensor_ready.raise(lane.pipe, p.knows.seen[lane.pipe]);
+    if (lane.pipe != nobody)
+      for (uint32_t agent : {lane.pipe, issue_of(lane.pipe)})
+        p.tensor_ready.raise(agent, p.knows.seen[agent]);
 }
 
 void Hazards::tensor_fence_after() {
@@ -194,7 +216,7 @@ void Hazards::arrive(Cta& cta, uint32_t address, uint64_t phase, Scope scope, bo
   Party& p = me();
   Barrier* b = find(cta, address);
   if (!b) return;
-  Knowledge handed = relaxed ? p.fenced[size_t(Scope::cluster)] : release(p);
+  Knowledge handed = relaxed ? release_relaxed(p) : release(p);
   if (scope == Scope::cta && &cta != &warp_->cta) handed.strict = {};
   phase_of(*b, phase).join(handed);
 }
@@ -208,8 +230,14 @@ void Hazards::observe(Cta& cta, uint32_t address, uint64_t phase, uint32_t lane,
   if (!on() || !phase) return;
   Party& p = me();
   Barrier* b = find(cta, address);
-  if (!b || relaxed) return;
+  if (!b) return;
   const Knowledge& handed = phase_of(*b, phase - 1);
+  if (relaxed) {
+    p.loaded.join(handed);
+    p.loaded.seen.raise(b->agent, uint32_t(phase));
+    p.loaded.strict.raise(b->agent, uint32_t(phase));
+    return acquire(p, of_tensor(handed));
+  }
   acquire(p, handed);
   p.knows.seen.raise(b->agent, uint32_t(phase));
   p.knows.strict.raise(b->agent, uint32_t(phase));
@@ -225,7 +253,10 @@ Hazards::Operation Hazards::begin(Work work, uint32_t lane) {
   const uint32_t self = uint32_t(&p - parties_.data());
   Issued op{work, uint8_t(lane), uint16_t(self), pc(), {}};
   auto member = [&](uint32_t& agent, uint32_t& count) {
-    if (agent == nobody) agent = new_agent();
+    if (agent == nobody) {
+      agent = new_agent();
+      if (work == Work::tensor_ld || work == Work::tensor_st) tensor_agents_.push_back(agent);
+    }
     op.agent = agent;
     op.done = ++count;
   };
@@ -239,8 +270,13 @@ Hazards::Operation Hazards::begin(Work work, uint32_t lane) {
       break;
     case Work::mma:
     case Work::tensor_copy:
+      if (l.pipe == nobody) {
+        l.pipe = new_agent();
+        tensor_agents_.insert(tensor_agents_.end(), {l.pipe, new_agent()});
+      }
       member(l.pipe, l.issued);
       op.pipe = op.agent;
+      learn(p, issue_of(op.pipe), op.done);
       break;
     case Work::tensor_ld: member(p.ld, p.lds); break;
     case Work::tensor_st: member(p.st, p.sts); break;
