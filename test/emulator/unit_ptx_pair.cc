@@ -135,6 +135,13 @@ ret;
 }
 )";
 
+// The collector is a hint: each step has another.
+const char* const step_mma[] = {
+    "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block16.collector::a::fill",
+    "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block16.collector::a::lastuse",
+    "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block16",
+    "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block16.collector::a::lastuse"};
+
 std::string gemm() {
   std::string text = before_steps;
   for (int s = 0; s < 4; ++s)
@@ -145,9 +152,8 @@ std::string gemm() {
         "tcgen05.cp.cta_group::2.32x128b.warpx4 [%%r4], %%rd0;\n"
         "tcgen05.cp.cta_group::2.32x128b.warpx4 [%%r5], %%rd1;\n"
         "setp.ne.u32 %%p, %d, 0;\n"
-        "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block16.collector::a::lastuse [%%t], "
-        "%%rd2, %%rd3, %%r3, [%%r4], [%%r5], %%p;\n",
-        32 + 4 * s, 48 + 4 * s, 0x20 * s, 0x80 + 0x20 * s, 2 * s, 2 * s, s);
+        "%s [%%t], %%rd2, %%rd3, %%r3, [%%r4], [%%r5], %%p;\n",
+        32 + 4 * s, 48 + 4 * s, 0x20 * s, 0x80 + 0x20 * s, 2 * s, 2 * s, s, step_mma[s]);
   text += behind_steps;
   for (int i = 0; i < 32; i += 4)
     text += format("st.global.v4.b32 [%%out+%d], {%%d%d, %%d%d, %%d%d, %%d%d};\n", 4 * i, i, i + 1,
