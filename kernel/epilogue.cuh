@@ -94,7 +94,6 @@ __device__ inline void drain_accumulator(const EpilogueRange& r, float alpha, ui
     if (m >= r.m_end) break;
     uint32_t acc[32];
     ptx::tcgen05_ld_32x32b_x32(acc, tmem + tmem_address(band * 32, piece * kPieceTokens));
-    ptx::tcgen05_wait_ld(acc);
     if (r.vectors) {
       store_piece_vectors(r, acc, m, alpha, slab, lane);
     } else {

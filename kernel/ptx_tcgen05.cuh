@@ -80,13 +80,16 @@ __device__ inline void tcgen05_fence_after_thread_sync() {
 }
 
 // tcgen05.ld.sync.aligned.32x32b.x32.b32  {r0 .. r31}, [taddr];                   PTX 8.6, sm_100a
+// tcgen05.wait::ld.sync.aligned;
 // Thread t of the warp gets lane t of its warp's band (32 * (warp % 4)), columns taddr .. taddr
-// + 31. The registers have no value before tcgen05_wait_ld.
+// + 31. One statement: the registers have no value before the wait, and at -O0 the compiler stores
+// them right behind a statement.
 __device__ inline void tcgen05_ld_32x32b_x32(uint32_t (&r)[32], uint32_t taddr) {
   asm volatile(
       "tcgen05.ld.sync.aligned.32x32b.x32.b32 "
       "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, [%32];"
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, [%32];\n\t"
+      "tcgen05.wait::ld.sync.aligned;"
       : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]), "=r"(r[4]), "=r"(r[5]), "=r"(r[6]),
         "=r"(r[7]), "=r"(r[8]), "=r"(r[9]), "=r"(r[10]), "=r"(r[11]), "=r"(r[12]), "=r"(r[13]),
         "=r"(r[14]), "=r"(r[15]), "=r"(r[16]), "=r"(r[17]), "=r"(r[18]), "=r"(r[19]), "=r"(r[20]),
@@ -94,22 +97,6 @@ __device__ inline void tcgen05_ld_32x32b_x32(uint32_t (&r)[32], uint32_t taddr) 
         "=r"(r[28]), "=r"(r[29]), "=r"(r[30]), "=r"(r[31])
       : "r"(taddr)
       : "memory");
-}
-
-// tcgen05.wait::ld.sync.aligned;                                                  PTX 8.6, sm_100a
-// Blocks until this thread's earlier tcgen05.ld have completed. The registers pass through the
-// statement so that the compiler cannot move their first use above it: nothing else would tie the
-// two together.
-__device__ inline void tcgen05_wait_ld(uint32_t (&r)[32]) {
-  asm volatile("tcgen05.wait::ld.sync.aligned;"
-               : "+r"(r[0]), "+r"(r[1]), "+r"(r[2]), "+r"(r[3]), "+r"(r[4]), "+r"(r[5]), "+r"(r[6]),
-                 "+r"(r[7]), "+r"(r[8]), "+r"(r[9]), "+r"(r[10]), "+r"(r[11]), "+r"(r[12]),
-                 "+r"(r[13]), "+r"(r[14]), "+r"(r[15]), "+r"(r[16]), "+r"(r[17]), "+r"(r[18]),
-                 "+r"(r[19]), "+r"(r[20]), "+r"(r[21]), "+r"(r[22]), "+r"(r[23]), "+r"(r[24]),
-                 "+r"(r[25]), "+r"(r[26]), "+r"(r[27]), "+r"(r[28]), "+r"(r[29]), "+r"(r[30]),
-                 "+r"(r[31])
-               :
-               : "memory");
 }
 
 }  // namespace nvfp4::ptx
