@@ -52,12 +52,13 @@
  *            every element of D that uses it NaN. alpha = 0 is not special; beta = 0 never reads C.
  *
  *            On compute capability 9.0 (Hopper) an element times its scale is exact in fp16, and the
- *            sum is that of fp16 tensor cores: steps of 16 along K, elements 8 or more apart in one
- *            step, up to 8 parts of K added in fp32. Where each partial sum in any order, single
- *            products included, fits 24 bits in units of 2^u, acc is exact and D has the same bits.
- *            Elsewhere, with n = K/16 and E the largest exponent in a step, of acc or of two factors
- *            element * scale together (each counted as at least 2^-7),
- *                |acc - exact| <= (n + 4) * 2^-23 * S + sum over steps of 17 * 2^(E-25).
+ *            sum is that of fp16 tensor cores: 16 steps for every 256 of K begun, of 16 elements each
+ *            that need not be neighbours, and up to 8 parts of K added in fp32. Where each partial sum
+ *            in any order, single products included, fits 24 bits in units of 2^u, acc is exact and D
+ *            has the same bits. Elsewhere, with n = 16 * ceil(K/256) and E the largest exponent of a
+ *            partial sum, which is at most (S + |exact|) / 2, or of two factors element * scale
+ *            together (each counted as at least 2^-7),
+ *                |acc - exact| <= (n + 4) * 2^-23 * S + (K + n) * 2^(E-25).
  *            The second term is the larger one where large products cancel.
  *
  * This version has kernels for compute capability 10.0 (B200) and 10.3 (B300), which so far have run in

@@ -2,7 +2,10 @@
 // Data whose sums are not exact: every element inside the bound that the header states, and inside
 // rtol = atol = 1e-3 of the reference.
 #include "gemm/gpu.h"
+#include "support/exact.h"
+#include "support/formats.h"
 
+using gemm_test::forced;
 using support::BoundVerdict;
 using support::Data;
 using support::make_problem;
@@ -10,8 +13,8 @@ using support::Problem;
 
 namespace {
 
-void require_inside(const Problem& p, const std::vector<uint16_t>& d) {
-  const BoundVerdict v = support::compare_bound(p, d, support::reference(p));
+void require_inside(const Problem& p, const std::vector<uint16_t>& d, int capability) {
+  const BoundVerdict v = support::compare_bound(p, d, support::reference(p), capability);
   INFO(to_string(p.shape) << ": error / bound at most " << v.largest_ratio << "; "
                           << v.first_outside);
   REQUIRE(v.passed());
@@ -26,20 +29,20 @@ TEST_CASE("random scales stay inside the bound", "[bound]") {
       support::Shape{128, 256, 256}, support::Shape{65, 129, 2048}, support::Shape{128, 512, 7168},
       support::Shape{200, 136, 16384}, support::Shape{7, 300, 320, 3});
   const Problem p = make_problem(shape, Data::random, 50);
-  require_inside(p, support::run_on_device(gpu.driver, p));
+  require_inside(p, support::run_on_device(gpu.driver, p), gpu.info.compute_capability());
 }
 
 TEST_CASE("the reference itself is inside the bound", "[bound][reference]") {
   const support::Shape shape =
       GENERATE(support::Shape{65, 129, 320}, support::Shape{16, 40, 16384, 2});
   const Problem p = make_problem(shape, Data::random, 51);
-  require_inside(p, support::reference(p));
+  require_inside(p, support::reference(p), GENERATE(100, 90));
 }
 
 TEST_CASE("on exact data the reference is the double sum, rounded", "[bound][reference]") {
   const Problem p = make_problem({65, 129, 1024}, GENERATE(Data::exact, Data::gpumode), 52);
   REQUIRE(support::sums_are_exact(p));
-  require_inside(p, support::reference(p));
+  require_inside(p, support::reference(p), 100);
 }
 
 TEST_CASE("the bound sees one wrong scale", "[bound][self-test]") {
@@ -49,5 +52,38 @@ TEST_CASE("the bound sees one wrong scale", "[bound][self-test]") {
     other.a.set_scale(0, 3, 100, uint8_t(p.a.scale(0, 3, 100) ^ 0x40));
     return support::reference(other);
   }();
-  CHECK_FALSE(support::compare_bound(p, wrong, support::reference(p)).passed());
+  for (const int capability : {100, 90}) {
+    CAPTURE(capability);
+    CHECK_FALSE(support::compare_bound(p, wrong, support::reference(p), capability).passed());
+  }
+}
+
+TEST_CASE("what wgmma cuts worst stays inside the bound of 9.0, and is outside that of 10.x",
+          "[bound][sm90]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  const Problem p = forced(EACH_VARIANT, support::worst_for_wgmma({9, 70, 256}));
+  const std::vector<uint16_t> d = support::run_on_device(gpu.driver, p);
+  const BoundVerdict own = support::compare_bound(p, d, support::reference(p), 90);
+  INFO(own.first_outside);
+  CHECK(own.total == 9 * 70);
+  CHECK(own.outside_bound == 0);
+  CHECK(own.largest_ratio > 0.5);
+  CHECK(support::compare_bound(p, d, support::reference(p), 100).outside_bound == own.total);
+}
+
+TEST_CASE("a result just beyond the bound is outside, one just within is not",
+          "[bound][self-test]") {
+  const int capability = GENERATE(100, 90);
+  const Problem p = support::worst_for_wgmma({1, 1, 256});
+  support::Sum sum;
+  support::for_each_sum(p, [&](int64_t, int64_t, int64_t, const support::Sum& s) { sum = s; });
+  const double bound = support::error_bound(sum, p.shape.k, p.alpha, capability);
+  for (const double sign : {-1.0, 1.0}) {
+    const auto judge = [&](double part) {
+      const uint16_t d = support::f16_bits(sum.exact + sign * part * bound);
+      return support::compare_bound(p, {d}, support::reference(p), capability).outside_bound;
+    };
+    CHECK(judge(0.98) == 0);
+    CHECK(judge(1.02) == 1);
+  }
 }

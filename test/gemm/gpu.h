@@ -58,6 +58,13 @@ inline void require_reference_bits(const Gpu& gpu, const support::Problem& probl
   REQUIRE(verdict.trusted());
 }
 
+// D of this device within the header's bound for its compute capability.
+inline bool inside_bound(const Gpu& gpu, const support::Problem& problem,
+                         const std::vector<uint16_t>& d) {
+  const int capability = gpu.info.compute_capability();
+  return support::compare_bound(problem, d, support::reference(problem), capability).passed();
+}
+
 }  // namespace gemm_test
 
 // Without a driver the test fails: `make test` brings one. On a GPU that has no kernel it is

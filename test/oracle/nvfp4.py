@@ -53,7 +53,21 @@ def load():
                                             c_int64, c_void_p, c_int32]
     library.nvfp4_gemm_reference.argtypes = [ctypes.POINTER(GemmDesc)]
     library.nvfp4_gemm_run.argtypes = [ctypes.POINTER(GemmDesc), c_void_p]
+    library.nvfp4_gemm_workspace_bytes.argtypes = [ctypes.POINTER(GemmDesc), c_int32,
+                                                   ctypes.POINTER(c_uint64)]
     return library
+
+
+def compute_capability():
+    """10 * major + minor of device 0."""
+    cuda = ctypes.CDLL("libcuda.so.1")
+    device, numbers = c_int32(), [c_int32(), c_int32()]
+    results = [cuda.cuInit(0), cuda.cuDeviceGet(ctypes.byref(device), 0)]
+    for number, attribute in zip(numbers, (75, 76)):  # ..._COMPUTE_CAPABILITY_MAJOR, _MINOR
+        results.append(cuda.cuDeviceGetAttribute(ctypes.byref(number), attribute, device))
+    if any(results):
+        raise RuntimeError(f"the driver answered {results}")
+    return 10 * numbers[0].value + numbers[1].value
 
 
 def decode(packed, scales):
@@ -74,12 +88,18 @@ def make_desc(m, n, k, alpha, layout):
     return g
 
 
-def error_bound(a, b, k, alpha):
+def error_bound(a, b, k, alpha, capability):
     """The header's NUMERICS with E bounded by the largest value anywhere, and the roundings."""
     magnitude = np.abs(a) @ np.abs(b).T
-    largest = np.maximum(2.0**16, magnitude)
-    steps = k / 64
-    accumulated = steps * (2.0**-23 * magnitude + 5 * 2.0**-35 * largest)
+    if capability == 90:
+        factors = [2.0 ** np.floor(np.log2(np.maximum(np.abs(x).max(axis=1), 2.0**-7)))
+                   for x in (a, b)]
+        largest = np.maximum(np.outer(*factors), magnitude)
+        steps = 16 * -(-k // 256)
+        accumulated = (steps + 4) * 2.0**-23 * magnitude + (k + steps) * 2.0**-25 * largest
+    else:
+        largest = np.maximum(2.0**16, magnitude)
+        accumulated = k / 64 * (2.0**-23 * magnitude + 5 * 2.0**-35 * largest)
     value = np.abs(alpha) * (np.abs(a @ b.T) + accumulated)
     half_ulp = 2.0 ** (np.maximum(np.floor(np.log2(np.maximum(value, 1e-30))), -14) - 11)
     return np.abs(alpha) * accumulated + 2.0**-24 * value + half_ulp

@@ -53,6 +53,7 @@ class Device(unittest.TestCase):
     def setUp(self):
         self.library = nvfp4.load()
         self.driver = Driver()
+        self.capability = nvfp4.compute_capability()
 
     def product(self, a, sfa, b, sfb, k, alpha):
         m, n = len(a), len(b)
@@ -61,9 +62,17 @@ class Device(unittest.TestCase):
         addresses = [self.driver.upload(array) for array in arrays]
         g = nvfp4.make_desc(m, n, k, alpha, nvfp4.LAYOUT_128X4)
         g.a, g.a_scales, g.b, g.b_scales, g.d = (address.value for address in addresses)
+        needed = ctypes.c_uint64()
+        status = self.library.nvfp4_gemm_workspace_bytes(ctypes.byref(g), self.capability,
+                                                         ctypes.byref(needed))
+        self.assertEqual(status, 0, self.library.nvfp4_last_error())
+        if needed.value:
+            workspace = np.zeros(needed.value, np.uint8)
+            addresses.append(self.driver.upload(workspace))
+            g.workspace, g.workspace_bytes = addresses[-1].value, workspace.nbytes
         status = self.library.nvfp4_gemm_run(ctypes.byref(g), None)
         self.assertEqual(status, 0, self.library.nvfp4_last_error())
-        self.driver.download(addresses[-1], d)
+        self.driver.download(addresses[4], d)
         for address in addresses:
             self.driver.call("cuMemFree_v2", address)
         return d
@@ -89,7 +98,7 @@ class Device(unittest.TestCase):
                 alpha = float(np.float32(1e-6))
                 d = self.product(a, sfa, b, sfb, k, alpha)
                 error = np.abs(d - alpha * (values_a @ values_b.T))
-                bound = nvfp4.error_bound(values_a, values_b, k, alpha)
+                bound = nvfp4.error_bound(values_a, values_b, k, alpha, self.capability)
                 self.assertLessEqual((error / bound).max(), 1)
 
 

@@ -41,14 +41,14 @@ BitVerdict compare_bits(const Shape& s, const std::vector<uint16_t>& got,
 }
 
 BoundVerdict compare_bound(const Problem& p, const std::vector<uint16_t>& got,
-                           const std::vector<uint16_t>& want) {
+                           const std::vector<uint16_t>& want, int capability) {
   BoundVerdict v;
   std::mutex mutex;
   for_each_sum(p, [&](int64_t batch, int64_t row, int64_t column, const Sum& sum) {
     const size_t i = size_t((batch * p.shape.m + row) * p.shape.n + column);
     const double value = f16_value(got[i]), wanted = f16_value(want[i]);
     const double error = std::fabs(value - double(p.alpha) * sum.exact);
-    const double bound = error_bound(sum, p.shape.k, p.alpha);
+    const double bound = error_bound(sum, p.shape.k, p.alpha, capability);
     // Written so that a NaN is outside.
     const bool inside = error <= bound;
     const bool close = std::fabs(value - wanted) <= 1e-3 + 1e-3 * std::fabs(wanted);

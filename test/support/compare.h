@@ -34,7 +34,8 @@ struct BoundVerdict {
   bool passed() const { return total > 0 && outside_bound == 0 && outside_tolerance == 0; }
 };
 
+// `got` is from a device of that compute capability, or a sum at least as exact.
 BoundVerdict compare_bound(const Problem& problem, const std::vector<uint16_t>& got,
-                           const std::vector<uint16_t>& want);
+                           const std::vector<uint16_t>& want, int capability);
 
 }  // namespace support

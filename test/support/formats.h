@@ -45,6 +45,14 @@ inline double f16_value(uint16_t bits) {
   return bits & 0x8000 ? -value : value;
 }
 
+// The fp16 nearest to a value within its range, ties away from zero.
+inline uint16_t f16_bits(double value) {
+  const double size = std::fabs(value);
+  const int exponent = size < 0x1p-14 ? -14 : std::ilogb(size);
+  const auto units = uint32_t(std::lround(std::ldexp(size, 10 - exponent)));  // 1024 and on: normal
+  return uint16_t((value < 0 ? 0x8000 : 0) | (uint32_t(exponent + 14) * 1024 + units));
+}
+
 // Half the distance of neighbours in binary16 around `value`: what one rounding to nearest can add.
 inline double f16_half_ulp(double value) {
   const int exponent = value == 0 ? -14 : std::max(std::ilogb(value), -14);

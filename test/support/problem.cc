@@ -160,6 +160,28 @@ Problem make_problem(const Shape& shape, Data data, uint64_t seed, const Gaps& g
   return p;
 }
 
+Problem worst_for_wgmma(const Shape& shape) {
+  if (shape.k != 256) throw std::logic_error("the worst case is one of K = 256");
+  constexpr uint8_t kThree = 0x5, kSix = 0x7, kMinusSix = 0xF;
+  Problem p = make_problem(shape);
+  // 6 * 416 * 6 * 288 is 1.028 * 2^22, of which 2^-3 is kept; 6 / 16 * 3 * 7 / 64 is 0.123.
+  const auto fill_row = [&](Operand& o, int64_t batch, int64_t row, uint8_t large, uint8_t small) {
+    for (int64_t block = 0; block < 16; ++block)
+      o.set_scale(batch, row, block, block == 0 || block == 15 ? large : small);
+    for (int64_t i = 16; i < 240; ++i) {
+      const bool twice = i / 64 < 3 && (i % 8 == 0 || i % 8 == 2);
+      o.set_code(batch, row, i, &o == &p.a || twice ? kSix : kThree);
+    }
+    o.set_code(batch, row, 0, kSix);
+    o.set_code(batch, row, 255, &o == &p.a ? kSix : kMinusSix);
+  };
+  for (int64_t batch = 0; batch < shape.l; ++batch) {
+    for (int64_t m = 0; m < shape.m; ++m) fill_row(p.a, batch, m, 0x7D, 0x18);
+    for (int64_t n = 0; n < shape.n; ++n) fill_row(p.b, batch, n, 0x79, 0x1E);
+  }
+  return p;
+}
+
 namespace {
 
 struct Extent {

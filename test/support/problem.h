@@ -79,6 +79,12 @@ struct Problem {
 Problem make_problem(const Shape& shape, const Gaps& gaps = {});  // all codes +0, all scales 0
 Problem make_problem(const Shape& shape, Data data, uint64_t seed, const Gaps& gaps = {});
 
+// Every element of D is the sum at which wgmma, on compute capability 9.0, loses nearly all that it can:
+// a large product first, its negative last, and between them in each step of 16 thirteen products
+// just below the last bit that is kept, and three just below twice of it, whose sum is cut once more.
+// K = 256.
+Problem worst_for_wgmma(const Shape& shape);
+
 // True if every partial sum of every element fits 24 bits in units of the smallest product, in any
 // order: then every correct kernel gives the same bits (testing by equality).
 bool sums_are_exact(const Problem& problem);

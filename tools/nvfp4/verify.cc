@@ -100,7 +100,7 @@ Verified verify(const Driver& driver, const DeviceInfo& device, const Problem& p
   v.exact = support::sums_are_exact(problem);
   v.bits = support::compare_bits(problem.shape, v.d, want);
   progress(shape + ": error bound");
-  if (!v.exact) v.bound = support::compare_bound(problem, v.d, want);
+  if (!v.exact) v.bound = support::compare_bound(problem, v.d, want, device.compute_capability());
 
   if (!device.emulated()) {
     progress(shape + ": timing");
