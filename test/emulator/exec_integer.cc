@@ -81,6 +81,64 @@ TEST_CASE("bits are counted and found") {
   CHECK(eval("bfind.shiftamt.u32 d, a;", {0x00010000}) == 15);
 }
 
+TEST_CASE("the carry goes from one instruction to the next") {
+  const auto pair = [](const std::string& low, const std::string& high, uint64_t a, uint64_t b) {
+    return eval("{ .reg .b32 al, ah, bl, bh, l, h; mov.b64 {al, ah}, a; mov.b64 {bl, bh}, b; " +
+                    low + " l, al, bl; " + high + " h, ah, bh; mov.b64 d, {l, h}; }",
+                {a, b}, {64, 64, 64});
+  };
+  CHECK(pair("add.cc.u32", "addc.u32", 0xFFFFFFFF, 1) == 0x100000000);
+  CHECK(pair("add.cc.s32", "addc.cc.s32", 0x1FFFFFFFF, 0x2FFFFFFFF) == 0x4FFFFFFFE);
+  CHECK(pair("sub.cc.u32", "subc.u32", 0x100000000, 1) == 0xFFFFFFFF);
+  CHECK(pair("sub.cc.u32", "subc.cc.u32", 5, 7) == uint64_t(-2));
+  // All ones squared, its upper half: the low half carries once, and so does the first cross product.
+  CHECK(eval("{ .reg .b64 x; mad.lo.cc.u64 x, a, b, c; madc.hi.u64 d, a, b, c; }",
+             {~0ull, ~0ull, ~0ull}, {64, 64, 64, 64}) == ~0ull - 1 + ~0ull + 1);
+  CHECK(eval("{ .reg .b32 x; mad.hi.cc.u32 x, a, b, c; addc.u32 d, 0, 0; }", {~0u, ~0u, 3}) == 1);
+  CHECK(eval("{ .reg .b32 x; mad.hi.cc.u32 x, a, b, c; addc.u32 d, 0, 0; }", {~0u, ~0u, 1}) == 0);
+  CHECK(eval("{ .reg .b64 x; add.cc.s64 x, a, b; madc.lo.cc.s64 d, a, b, a; }", {~0ull, 2},
+             {64, 64, 64}) == uint64_t(-2));
+  emu::FaultKind kind;
+  CHECK(exec_test::contains(exec_test::fault("{ .reg .u32 d; addc.u32 d, 1, 2; }", {}, &kind),
+                            "no .cc instruction has written it"));
+  CHECK(kind == emu::FaultKind::uninitialised);
+}
+
+TEST_CASE("dot products of bytes wrap, differences are summed") {
+  CHECK(eval("dp4a.u32.u32 d, a, b, c;", {0xFF010203, 0x02030405, 7}) ==
+        255 * 2 + 1 * 3 + 2 * 4 + 3 * 5 + 7);
+  CHECK(eval("dp4a.s32.u32 d, a, b, c;", {0xFF000000, 0xFF000000, 0}) == uint32_t(-255));
+  CHECK(eval("dp4a.u32.s32 d, a, b, c;", {0xFF000000, 0x80000000, 1}) == uint32_t(-255 * 128 + 1));
+  CHECK(eval("dp4a.s32.s32 d, a, b, c;", {0x80, 0x80, 0xFFFFFFFF}) == 128 * 128 - 1);
+  CHECK(eval("dp2a.lo.s32.s32 d, a, b, c;", {0xFFFE0003, 0x7F80FF02, 0}) == uint32_t(3 * 2 + 2));
+  CHECK(eval("dp2a.hi.s32.u32 d, a, b, c;", {0xFFFE0003, 0x02800000, 0}) ==
+        uint32_t(3 * 128 - 2 * 2));
+  CHECK(eval("sad.u32 d, a, b, c;", {3, 10, 100}) == 107);
+  CHECK(eval("sad.s32 d, a, b, c;", {uint32_t(-3), 10, 100}) == 113);
+  CHECK(eval("sad.u16 d, a, b, c;", {0xFFFF, 0, 2}, {16, 16, 16, 16}) == 1);
+}
+
+TEST_CASE("minima and maxima of pairs") {
+  CHECK(eval("min.s16x2 d, a, b;", {0xFFFF0001, 0x00010000}) == 0xFFFF0000);
+  CHECK(eval("min.u16x2 d, a, b;", {0xFFFF0001, 0x00010000}) == 0x00010000);
+  CHECK(eval("max.s16x2 d, a, b;", {0xFFFF0001, 0x00010000}) == 0x00010001);
+  CHECK(eval("max.u16x2 d, a, b;", {0xFFFF0001, 0x00010000}) == 0xFFFF0001);
+}
+
+TEST_CASE("set answers with ones in every bit, or with 1") {
+  CHECK(eval("set.lt.u32.s32 d, a, b;", {uint32_t(-1), 1}) == ~0u);
+  CHECK(eval("set.lo.u32.u32 d, a, b;", {~0u, 1}) == 0);
+  CHECK(eval("set.ge.f32.s32 d, a, b;", {1, 1}) == 0x3F800000);
+  CHECK(eval("set.eq.u32.f32 d, a, b;", {0x80000000, 0}) == ~0u);
+  CHECK(eval("set.equ.s32.f32 d, a, b;", {0x7FC00000, 0}) == ~0u);
+  CHECK(eval("set.gt.f16.f16 d, a, b;", {0x4000, 0x3C00}, {16, 16, 16}) == 0x3C00);
+  CHECK(eval("set.gt.u16.f16 d, a, b;", {0x4000, 0x3C00}, {16, 16, 16}) == 0xFFFF);
+  CHECK(eval("set.gt.u32.f16x2 d, a, b;", {0x40003C00, 0x3C003C00}) == 0xFFFF0000);
+  CHECK(eval("set.le.bf16x2.bf16x2 d, a, b;", {0x40003F80, 0x3F803F80}) == 0x00003F80);
+  CHECK(eval("{ .reg .pred p; setp.ne.s32 p, c, 0; set.lt.xor.u32.s32 d, a, b, p; }", {1, 2, 1}) ==
+        0);
+}
+
 TEST_CASE("minima and maxima follow the type's sign") {
   CHECK(eval("min.s32 d, a, b;", {~0u, 1}) == ~0u);
   CHECK(eval("min.u32 d, a, b;", {~0u, 1}) == 1);

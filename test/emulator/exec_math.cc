@@ -29,6 +29,22 @@ const double doubles[] = {1.0, -0.1, 3.5e-310, 1e300, 7.25, 0.0};
 
 }  // namespace
 
+TEST_CASE("sine and cosine in every quadrant, and far out") {
+  for (const float x :
+       {0.0f,    1e-30f,  1e-4f, 3e-4f, 0.5f,   0.78539f, 0.7854f, 1.5707f,    1.5708f, 2.0f,
+        3.1415f, 3.1416f, 4.7f,  4.72f, 6.283f, 6.2832f,  100.0f,  12345.678f, 1e10f,   3e38f})
+    for (const float a : {x, -x}) {
+      CAPTURE(a);
+      CHECK(f32("sin.approx.f32 d, a;", a) == float(std::sin(double(a))));
+      CHECK(f32("cos.approx.f32 d, a;", a) == float(std::cos(double(a))));
+    }
+  CHECK(std::isnan(f32("sin.approx.f32 d, a;", INFINITY)));
+  CHECK(eval("sin.approx.ftz.f32 d, a;", {0x80000001}) == 0x80000000);
+  CHECK(eval("sin.approx.f32 d, a;", {0x80000001}) == 0x80000001);
+  CHECK(f32("copysign.f32 d, a, b;", -1.0f, 3.5f) == -3.5f);
+  CHECK(same(f64("copysign.f64 d, a, b;", 1.0, -3.5), 3.5));
+}
+
 TEST_CASE("f64 arithmetic has the host's bits") {
   for (const double a : doubles)
     for (const double b : doubles) {

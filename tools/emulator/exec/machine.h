@@ -71,11 +71,12 @@ class Warp {
  public:
   Warp(Cta& cta, uint32_t index, uint32_t lanes);  // lanes: mask of existing threads
   Cta& cta;
-  const uint32_t index;    // in its CTA
-  const uint32_t lanes;    // the threads that exist (block size not a multiple of 32)
-  uint32_t exited = 0;     // of them, those that returned
-  std::string waiting;     // set by an instruction that returns Step::blocked: what it waits for
-  uint32_t executing = 0;  // lanes of the instruction that executes, or was the last to
+  const uint32_t index;  // in its CTA
+  const uint32_t lanes;  // the threads that exist (block size not a multiple of 32)
+  uint32_t exited = 0;   // of them, those that returned
+  std::string waiting;   // set by an instruction that returns Step::blocked: what it waits for
+  uint32_t carry = 0, has_carry = 0;  // lanes whose CC.CF is set, and is known
+  uint32_t executing = 0;             // lanes of the instruction that executes, or was the last to
   Divergence flow;
   LocalMemory local;
   uint32_t cluster_arrived = 0;      // lanes between barrier.cluster.arrive and .wait

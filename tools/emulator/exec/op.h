@@ -120,6 +120,11 @@ Exec float_neg(const Instr& in);
 Exec float_setp(const Instr& in);
 Exec float_div(const Instr& in);
 
+// Pairs of 16-bit integers.
+Exec min_pair(const Instr& in);
+Exec max_pair(const Instr& in);
+inline bool is_pair(Type t) { return t == Type::s16x2 || t == Type::u16x2; }
+
 inline bool is_float(Type t) { return ptx::class_of(t) == 'f' || ptx::class_of(t) == 'x'; }
 
 }  // namespace emu::ops

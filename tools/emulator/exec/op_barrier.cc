@@ -12,41 +12,63 @@ struct Request {
   uint32_t id, threads;
 };
 
-// bar.* is always .aligned, barrier.* only where it says so.
-Request request(Warp& w, const Instr& in, uint32_t active, bool aligned) {
+// bar.* is always .aligned, barrier.* only where it says so. The operands from `first` to `end`.
+Request request(Warp& w, const Instr& in, uint32_t active, bool aligned, size_t first, size_t end) {
   if (aligned) w.require_aligned(active, in.opcode);
-  Request r{uint32_t(w.uniform(in.ops[0], active, in.opcode)), NamedBarriers::whole_cta};
-  if (in.ops.size() < 2) return r;
-  r.threads = uint32_t(w.uniform(in.ops[1], active, in.opcode));
+  Request r{uint32_t(w.uniform(in.ops[first], active, in.opcode)), NamedBarriers::whole_cta};
+  if (end - first < 2) return r;
+  r.threads = uint32_t(w.uniform(in.ops[first + 1], active, in.opcode));
   if (r.threads == NamedBarriers::whole_cta)
     throw Fault(FaultKind::barrier_misuse,
                 format("%s at barrier %u for 0 threads", in.opcode, r.id));
   return r;
 }
 
-template <bool Aligned>
-Step sync(Warp& w, const Instr& in, uint32_t active) {
+// `votes`: the lanes that bring a predicate that is true, of bar.red.
+bool pass(Warp& w, const Instr& in, uint32_t active, const Request& r, const uint32_t* votes) {
   NamedBarriers& barriers = w.cta.barriers;
   uint64_t& ticket = w.flow.here().ticket;  // set: these lanes have arrived
-  Request r = request(w, in, active, Aligned);
   Hazards& hazards = w.cta.cluster.hazards;
   if (!ticket) {
+    if (votes) barriers.contribute(r.id, active, *votes);
     ticket = barriers.arrive(r.id, r.threads, w, active, in.opcode);
     ++w.cta.counters.cta_barriers;
     hazards.named_arrive(r.id, ticket);
   }
   if (!barriers.passed(r.id, ticket)) {
     w.waiting = format("%s at barrier %u", in.opcode, r.id);
-    return Step::blocked;
+    return false;
   }
   hazards.named_pass(r.id, ticket);
   ticket = 0;
+  return true;
+}
+
+template <bool Aligned>
+Step sync(Warp& w, const Instr& in, uint32_t active) {
+  const Request r = request(w, in, active, Aligned, 0, in.ops.size());
+  return pass(w, in, active, r, nullptr) ? Step::next : Step::blocked;
+}
+
+// bar.red d, a{, b}, c
+template <bool Aligned>
+Step reduce(Warp& w, const Instr& in, uint32_t active) {
+  using Reduction = NamedBarriers::Reduction;
+  const Request r = request(w, in, active, Aligned, 1, in.ops.size() - 1);
+  const uint32_t votes = w.pred_mask(in.ops.back(), active);
+  if (!pass(w, in, active, r, &votes)) return Step::blocked;
+  const Reduction how = in.has(Mod::popc)   ? Reduction::popc
+                        : in.has(Mod::and_) ? Reduction::all
+                                            : Reduction::any;
+  const uint64_t result = w.cta.barriers.result(r.id, how);
+  uint64_t* d = w.destination(in.ops[0], active);
+  for_lanes(active, [=](uint32_t i) { d[i] = result; });
   return Step::next;
 }
 
 template <bool Aligned>
 Step arrive(Warp& w, const Instr& in, uint32_t active) {
-  Request r = request(w, in, active, Aligned);
+  const Request r = request(w, in, active, Aligned, 0, in.ops.size());
   const uint64_t ticket = w.cta.barriers.arrive(r.id, r.threads, w, active, in.opcode);
   w.cta.cluster.hazards.named_arrive(r.id, ticket);
   ++w.cta.counters.cta_barriers;
@@ -150,6 +172,10 @@ Exec bind_barrier_sync(const Instr& in, std::string&) {
 }
 Exec bind_barrier_arrive(const Instr& in, std::string&) {
   return in.has(Mod::aligned) ? arrive<true> : arrive<false>;
+}
+Exec bind_bar_red(const Instr&, std::string&) { return reduce<true>; }
+Exec bind_barrier_red(const Instr& in, std::string&) {
+  return in.has(Mod::aligned) ? reduce<true> : reduce<false>;
 }
 Exec bind_barrier_cluster_arrive(const Instr&, std::string&) { return cluster_arrive; }
 Exec bind_barrier_cluster_wait(const Instr&, std::string&) { return cluster_wait; }

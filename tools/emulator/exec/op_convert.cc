@@ -219,7 +219,27 @@ Step from_generic(Warp& w, const Instr& in, uint32_t active) {
   return convert_lanes(w, in, active, [](uint64_t a) { return address::from_generic(S, a); });
 }
 
+// .shared is the CTA's own.
+bool lies_in(uint64_t a, const Warp& w, const Instr& in) {
+  const Space space = address::space_of(a);
+  if (in.has(Mod::global)) return space == Space::global;
+  if (in.has(Mod::local)) return space == Space::local;
+  if (in.has(Mod::param)) return space == Space::param;
+  if (space != Space::shared_cluster) return false;
+  return in.has(Mod::shared_cluster) || uint32_t(a) >> SharedMemory::rank_shift == w.cta.rank;
+}
+
+Step is_space(Warp& w, const Instr& in, uint32_t active) {
+  Warp::Row scratch;
+  const uint64_t* a = w.source(in.ops[1], active, scratch);
+  uint64_t* d = w.destination(in.ops[0], active);
+  for_lanes(active, [&](uint32_t i) { d[i] = lies_in(a[i], w, in); });
+  return Step::next;
+}
+
 }  // namespace
+
+Exec bind_isspacep(const Instr&, std::string&) { return is_space; }
 
 Exec bind_cvt(const Instr& in, std::string& why) {
   Type to = in.type(0), from = in.type(1);

@@ -84,14 +84,9 @@ constexpr Test tests[] = {
     {Mod::eq, 0b0010},  {Mod::ne, 0b0101},  {Mod::lt, 0b0001},  {Mod::le, 0b0011},
     {Mod::gt, 0b0100},  {Mod::ge, 0b0110},  {Mod::equ, 0b1010}, {Mod::neu, 0b1101},
     {Mod::ltu, 0b1001}, {Mod::leu, 0b1011}, {Mod::gtu, 0b1100}, {Mod::geu, 0b1110},
-    {Mod::num, 0b0111}, {Mod::nan, 0b1000},
+    {Mod::num, 0b0111}, {Mod::nan, 0b1000}, {Mod::lo, 0b0001},  {Mod::ls, 0b0011},
+    {Mod::hi, 0b0100},  {Mod::hs, 0b0110},
 };
-
-uint32_t outcomes_of(const Instr& in) {
-  for (const Test& t : tests)
-    if (in.has(t.mod)) return t.outcomes;
-  return 0;
-}
 
 template <const soft::Format& Fmt, class Code>
 Step compare(Warp& w, const Instr& in, uint32_t active) {
@@ -130,6 +125,12 @@ Step compare_pairs(Warp& w, const Instr& in, uint32_t active) {
 }
 
 }  // namespace
+
+uint32_t outcomes_of(const Instr& in) {
+  for (const Test& t : tests)
+    if (in.has(t.mod)) return t.outcomes;
+  return 0;
+}
 
 Exec float_add(const Instr& in) { return by_float<add_of, 2>(in); }
 Exec float_sub(const Instr& in) { return by_float<sub_of, 2>(in); }

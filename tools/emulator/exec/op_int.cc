@@ -5,6 +5,7 @@
 
 #include "binders.h"
 #include "op.h"
+#include "op_carry.h"
 
 namespace emu::ops {
 
@@ -50,6 +51,7 @@ T remainder(T a, T b) {
 }  // namespace
 
 Exec bind_add(const Instr& in, std::string& why) {
+  if (in.has(Mod::cc)) return checked(add_cc(in), why);
   if (is_float(in.type())) return checked(float_add(in), why);
   if (in.has(Mod::sat))
     return map2<int32_t, int32_t, int32_t,
@@ -62,6 +64,7 @@ Exec bind_add(const Instr& in, std::string& why) {
 }
 
 Exec bind_sub(const Instr& in, std::string& why) {
+  if (in.has(Mod::cc)) return checked(sub_cc(in), why);
   if (is_float(in.type())) return checked(float_sub(in), why);
   if (in.has(Mod::sat))
     return map2<int32_t, int32_t, int32_t,
@@ -100,6 +103,7 @@ Exec bind_mul(const Instr& in, std::string& why) {
 }
 
 Exec bind_mad(const Instr& in, std::string& why) {
+  if (in.has(Mod::cc)) return checked(mad_cc(in), why);
   if (in.has(Mod::wide))
     return checked(by_integer(in.type(),
                               []<class T>() -> Exec {
@@ -151,6 +155,7 @@ Exec bind_rem(const Instr& in, std::string& why) {
 }
 
 Exec bind_min(const Instr& in, std::string& why) {
+  if (is_pair(in.type())) return min_pair(in);
   if (is_float(in.type())) return checked(float_min(in), why);
   return checked(by_integer(in.type(),
                             []<class T>() -> Exec {
@@ -160,6 +165,7 @@ Exec bind_min(const Instr& in, std::string& why) {
 }
 
 Exec bind_max(const Instr& in, std::string& why) {
+  if (is_pair(in.type())) return max_pair(in);
   if (is_float(in.type())) return checked(float_max(in), why);
   return checked(by_integer(in.type(),
                             []<class T>() -> Exec {

@@ -78,6 +78,8 @@ Exec bind_sqrt(const Instr& in, std::string& why) { return by_type<soft::sqrt>(i
 Exec bind_rsqrt(const Instr& in, std::string& why) { return by_type<soft::rsqrt>(in, why); }
 Exec bind_ex2(const Instr& in, std::string& why) { return by_type<soft::exp2>(in, why); }
 Exec bind_lg2(const Instr& in, std::string& why) { return by_type<soft::log2>(in, why); }
+Exec bind_sin(const Instr& in, std::string& why) { return by_type<soft::sin>(in, why); }
+Exec bind_cos(const Instr& in, std::string& why) { return by_type<soft::cos>(in, why); }
 Exec bind_tanh(const Instr& in, std::string& why) { return by_type<soft::tanh>(in, why); }
 
 }  // namespace emu::ops

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// ldmatrix and stmatrix of 8x8 matrices of 16-bit elements (PTX ISA 9.7.14.5.15, .16): lane 8 i + r
+// ldmatrix, stmatrix and movmatrix of 8x8 matrices of 16-bit elements (PTX ISA 9.7.14.5.15, .16): lane 8 i + r
 // holds the address of row r of matrix i; lane l has the elements 2 (l % 4) and the next of row l / 4,
 // or with .trans of column l / 4.
 #include "binders.h"
@@ -78,6 +78,23 @@ Step store(Warp& w, const Instr& in, uint32_t active) {
   return Step::next;
 }
 
+// Each lane's half is found in the lane that holds the transposed place.
+Step transpose(Warp& w, const Instr& in, uint32_t active) {
+  w.require_aligned(active, in.opcode);
+  Warp::Row scratch;
+  const uint64_t* source = w.source(in.ops[1], active, scratch);
+  uint32_t value[32] = {};
+  for (uint32_t lane = 0; lane < 32; ++lane)
+    for (uint32_t h = 0; h < 2; ++h) {
+      const Element e = element_of(lane, h, true);
+      value[lane] |= uint32_t(source[e.row * 4 + e.column / 2] >> 16 * (e.column % 2) & 0xFFFF)
+                     << 16 * h;
+    }
+  uint64_t* d = w.destination(in.ops[0], active);
+  for_lanes(active, [&](uint32_t i) { d[i] = value[i]; });
+  return Step::next;
+}
+
 // A partial warp has not all rows.
 template <Exec F>
 Step whole_warp(Warp& w, const Instr& in, uint32_t active) {
@@ -90,6 +107,7 @@ Step whole_warp(Warp& w, const Instr& in, uint32_t active) {
 }  // namespace
 
 Exec bind_ldmatrix(const Instr&, std::string&) { return whole_warp<load>; }
+Exec bind_movmatrix(const Instr&, std::string&) { return whole_warp<transpose>; }
 Exec bind_stmatrix(const Instr&, std::string&) { return whole_warp<store>; }
 
 }  // namespace emu::ops

@@ -19,6 +19,9 @@ inline soft::Rules rules_of(const Instr& in) {
           in.has(Mod::satfinite)};
 }
 
+// Of setp and set, a bit per soft::Order that answers yes.
+uint32_t outcomes_of(const Instr& in);
+
 // setp p{|q}, a, b{, c}: c is there with .and, .or, .xor.
 inline bool setp_combines(const Instr& in) {
   return in.has(Mod::and_) || in.has(Mod::or_) || in.has(Mod::xor_);

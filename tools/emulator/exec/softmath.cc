@@ -73,6 +73,51 @@ int128 fixed(const Number& n) {
   return n.negative ? -int128(v) : int128(v);
 }
 
+// 1 / (2 pi), 256 bits behind the point.
+constexpr uint64_t turns_per_radian[] = {0x28BE60DB9391054A, 0x7F09D5F47D4D3770, 0x36D8A5664F10E410,
+                                         0x7F9458EAF7AEF158};
+// 64 of its bits from place `from`, which may lie before the point.
+uint64_t turn_bits(int from) {
+  uint64_t bits = 0;
+  for (int i = 0; i < 64; ++i) {
+    const int at = from + i;
+    const bool set = at >= 0 && at < 256 && turns_per_radian[at / 64] >> (63 - at % 64) & 1;
+    bits = bits << 1 | set;
+  }
+  return bits;
+}
+
+// The fraction of a turn that |n| radians are, with 64 bits; n has at most 24 significant ones.
+uint64_t turn_of(const Number& n) {
+  const uint128 window = uint128(turn_bits(n.exponent)) << 32 | turn_bits(n.exponent + 64) >> 32;
+  return uint64_t(n.significand * window >> 32);
+}
+
+// sin(2 pi t), or cos, for t of at most 1/8, by its series.
+uint64_t series(uint64_t t, bool cosine) {
+  constexpr uint64_t two_pi_by_4 = 0x6487ED5110B4611A;  // 2 pi / 4, 62 bits behind the point
+  const uint64_t x = uint64_t(uint128(t) * two_pi_by_4 >> 62);
+  const uint64_t square = uint64_t(uint128(x) * x >> point);
+  uint64_t term = cosine ? one : x, sum = term;
+  bool less = true;
+  for (uint64_t k = cosine ? 1 : 2; term; k += 2, less = !less) {
+    term = uint64_t(uint128(term) * square >> point) / (k * (k + 1));
+    sum = less ? sum - term : sum + term;
+  }
+  return sum;
+}
+
+uint64_t wave(const Number& n, bool cosine, const Format& f, const Rules& rules) {
+  const uint64_t t = turn_of(n) + (cosine ? 1ull << 62 : 0);  // cos x = sin(x + 1/4 turn)
+  const bool negative = (t >> 63) != (!cosine && n.negative);
+  const uint64_t half = t << 1 >> 1;                                 // of a half turn, 63 bits
+  const uint64_t quarter = half >> 62 ? (1ull << 63) - half : half;  // mirrored at 1/4
+  const bool near_top = quarter > 1ull << 61;
+  const uint64_t value = near_top ? series((1ull << 62) - quarter, true) : series(quarter, false);
+  if (!value) return 0;
+  return encode({Kind::finite, negative, -point, value}, f, rules);
+}
+
 int magnitude(const Number& n) { return n.exponent + top_bit(n.significand); }
 
 }  // namespace
@@ -122,6 +167,23 @@ uint64_t log2(uint64_t a, const Format& f, const Rules& rules) {
   if (result == 0) return 0;
   const bool negative = result < 0;
   return encode({Kind::finite, negative, -digits, uint128(negative ? -result : result)}, f, rules);
+}
+
+// sin x is x below 2^-13, and cos x is 1, to f32's last bit.
+uint64_t sin(uint64_t a, const Format& f, const Rules& rules) {
+  const Number n = decode(a, f, rules.ftz);
+  if (n.kind == Kind::infinite) return encode(special(Kind::nan), f, rules);
+  if (n.kind != Kind::finite || magnitude(n) < -13) return encode(n, f, rules);
+  return wave(n, false, f, rules);
+}
+
+uint64_t cos(uint64_t a, const Format& f, const Rules& rules) {
+  const Number n = decode(a, f, rules.ftz);
+  if (n.kind == Kind::infinite) return encode(special(Kind::nan), f, rules);
+  if (n.kind == Kind::nan) return encode(n, f, rules);
+  if (n.kind == Kind::zero || magnitude(n) < -13)
+    return encode({Kind::finite, false, 0, 1}, f, rules);
+  return wave(n, true, f, rules);
 }
 
 // (e^2x - 1) / (e^2x + 1); below 2^-5 the first two terms of its series.

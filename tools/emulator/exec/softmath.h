@@ -12,6 +12,9 @@ uint64_t sqrt(uint64_t a, const Format& f, const Rules& rules = {});
 uint64_t rsqrt(uint64_t a, const Format& f, const Rules& rules = {});
 uint64_t exp2(uint64_t a, const Format& f, const Rules& rules = {});
 uint64_t log2(uint64_t a, const Format& f, const Rules& rules = {});
+// Of f32 and narrower.
+uint64_t sin(uint64_t a, const Format& f, const Rules& rules = {});
+uint64_t cos(uint64_t a, const Format& f, const Rules& rules = {});
 uint64_t tanh(uint64_t a, const Format& f, const Rules& rules = {});
 
 }  // namespace emu::soft

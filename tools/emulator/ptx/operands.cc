@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Operand checks as ptxas 13.0 does them: what it refuses is refused here. The reverse is not quite
 // true: 16- and 32-bit registers as generic addresses, .f16x2 registers as integers, constant
-// expressions, a constant scale-d of wgmma, and the names of variables of another space in generic
-// addresses pass ptxas, not us.
+// expressions, and the names of variables of another space in generic addresses pass ptxas, not us.
 #include "operands.h"
 
 #include <bit>

@@ -121,7 +121,14 @@ std::string createpolicy(const Instr& in) {
   return bits > 0 && bits <= 0x3f800000 ? "" : "the fraction is above 0 and at most 1";
 }
 
-// Two signs and up to two transpositions behind scale-d.
+std::string bar_red(const Instr& in) {
+  Instr without = in;
+  without.ops.erase(without.ops.begin());
+  without.ops.pop_back();
+  return barrier(without);
+}
+
+// scale-d, two signs and up to two transpositions.
 std::string wgmma_mma_async(const Instr& in) {
   for (size_t i = 4; i < in.ops.size(); ++i) {
     const int32_t value = int32_t(constant(in, i, 1));
@@ -139,6 +146,8 @@ constexpr Row rows[] = {
     {"bar.sync", barrier},
     {"bar.arrive", barrier_arrive},
     {"barrier.sync", barrier},
+    {"bar.red", bar_red},
+    {"barrier.red", bar_red},
     {"barrier.arrive", barrier_arrive},
     {"mbarrier.test_wait", mbarrier_wait},
     {"mbarrier.try_wait", mbarrier_wait},
