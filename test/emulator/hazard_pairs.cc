@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "emulator/exec/machine.h"
+#include "emulator/unit/tensor_map.h"
 #include "exec_support.h"
 #include "hazard/pairs.h"
 #include "ptx_support.h"
@@ -25,6 +26,24 @@ struct Outcome {
   std::string text;      // findings, or the fault
 };
 
+TensorMap map_of(uint64_t buffer) {
+  const uint64_t dims[] = {hazard_test::map_columns, hazard_test::map_rows};
+  const uint64_t pitch[] = {hazard_test::map_columns * 4};
+  const uint32_t box[] = {hazard_test::map_columns, hazard_test::map_box}, steps[] = {1, 1};
+  alignas(64) TensorMap map;
+  TensorMapArguments a;
+  a.map = &map;
+  a.type = 2;  // CU_TENSOR_MAP_DATA_TYPE_UINT32
+  a.rank = 2;
+  a.address = buffer;
+  a.dims = dims;
+  a.strides = pitch;
+  a.box = box;
+  a.element_strides = steps;
+  REQUIRE(encode_tiled(a, 100, &map) == "");
+  return map;
+}
+
 Outcome run(const Pair& pair, const std::string& text) {
   auto module = ptx::load(text, int(pair.target));
   GlobalMemory memory(1ull << 20);
@@ -40,8 +59,10 @@ Outcome run(const Pair& pair, const std::string& text) {
   launch.grid.x = pair.grid;
   launch.block.x = pair.block;
   launch.cluster.x = pair.cluster;
-  launch.params.resize(16);
+  launch.params.resize(64 + sizeof(TensorMap));
   memcpy(launch.params.data(), buffers, 16);
+  const TensorMap map = map_of(buffers[0]);
+  memcpy(&launch.params[64], &map, sizeof map);
   launch.memory = &memory;
   launch.sm_count = 148;
   launch.findings = &findings;
@@ -82,7 +103,7 @@ std::vector<Schedule> schedules() {
 
 TEST_CASE("every racy program is reported and every repaired one silent, in every schedule") {
   exec_test::SettingsGuard guard;
-  settings().max_instructions = 200'000;
+  settings().max_instructions = 20'000'000;
   const std::vector<Pair> pairs = all_pairs();
   REQUIRE(pairs.size() >= 30);
   for (const Pair& pair : pairs)

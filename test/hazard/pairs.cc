@@ -13,14 +13,14 @@ namespace hazard_test {
 
 namespace {
 
-// Every body finds: the thread's numbers, its words of the buffers, 8 KiB of shared memory with its
-// word of it, two mbarriers.
+// Every body finds: the thread's numbers, its words of the buffers, a tensor map of the one to write,
+// 8 KiB of shared memory with its word of it, two mbarriers.
 const char* const declarations = R"(.reg .pred %p<8>;
 .reg .b16 %h<4>;
 .reg .b32 %r<16>;
 .reg .b32 %id, %warp, %lane, %rank, %peer, %buf, %at, %bar, %far, %farbar, %t, %cta;
 .reg .b64 %rd<8>;
-.reg .b64 %out, %in, %my, %mine, %desc;
+.reg .b64 %out, %in, %my, %mine, %map, %desc;
 .shared .align 1024 .b8 buf[8192];
 .shared .align 8 .b64 bars[2];
 .shared .align 4 .b32 word;
@@ -28,6 +28,8 @@ ld.param.u64 %out, [k_out];
 ld.param.u64 %in, [k_in];
 cvta.to.global.u64 %out, %out;
 cvta.to.global.u64 %in, %in;
+mov.b64 %map, k_map;
+cvta.param.u64 %map, %map;
 mov.u32 %id, %tid.x;
 mov.u32 %cta, %ctaid.x;
 shr.u32 %warp, %id, 5;
@@ -50,7 +52,9 @@ std::string module(const Pair& p, const std::string& body) {
                                              : ".explicitcluster .reqnctapercluster " +
                                                    std::to_string(p.cluster) + ", 1, 1\n";
   return ".version 8.7\n.target sm_" + std::to_string(p.target) + (p.target == 100 ? "a" : "") +
-         "\n.address_size 64\n" + ".visible .entry k(.param .u64 k_out, .param .u64 k_in)\n" +
+         "\n.address_size 64\n" +
+         ".visible .entry k(.param .u64 k_out, .param .u64 k_in, .param .align 64 .b8 "
+         "k_map[128])\n" +
          cluster + "{\n" + declarations + body + "ret;\n}\n";
 }
 

@@ -17,7 +17,10 @@ struct Pair {
   std::string racy, repaired;  // whole modules with one entry `k`
 };
 
-constexpr unsigned buffer_bytes = 16384;  // of k's parameters: what it writes, what it reads
+// k's parameters: what it writes, what it reads, a tensor map of the start of what it writes: 32-bit
+// integers, `map_rows` of `map_columns` without gaps, in boxes of `map_box` whole rows.
+constexpr unsigned buffer_bytes = 16384;
+constexpr unsigned map_columns = 32, map_rows = 32, map_box = 2;
 
 // All pairs of a folder, by name. Throws std::runtime_error on a file that is none.
 std::vector<Pair> read_pairs(const std::string& folder);

@@ -44,7 +44,15 @@ int run(const hazard_test::Pair& pair, const std::string& text) {
   CALL(cuMemAlloc, &in, hazard_test::buffer_bytes);
   CALL(cuMemsetD8, out, 0, hazard_test::buffer_bytes);
   CALL(cuMemsetD8, in, 0, hazard_test::buffer_bytes);
-  void* parameters[] = {&out, &in};
+  alignas(64) CUtensorMap map;
+  const cuuint64_t dims[] = {hazard_test::map_columns, hazard_test::map_rows};
+  const cuuint64_t pitch[] = {hazard_test::map_columns * 4};
+  const cuuint32_t box[] = {hazard_test::map_columns, hazard_test::map_box}, steps[] = {1, 1};
+  CALL(cuTensorMapEncodeTiled, &map, CU_TENSOR_MAP_DATA_TYPE_UINT32, 2,
+       reinterpret_cast<void*>(out), dims, pitch, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+       CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+       CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  void* parameters[] = {&out, &in, &map};
   CALL(cuLaunchKernel, function, pair.grid, 1, 1, pair.block, 1, 1, 0, nullptr, parameters,
        nullptr);
   CALL(cuCtxSynchronize);

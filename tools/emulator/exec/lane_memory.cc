@@ -124,8 +124,7 @@ Place locate(Warp& warp, uint32_t lane, Space space, uint64_t address, uint32_t 
 
 void Place::note(uint32_t bytes, Use use, const void* value) const {
   if (space == Space::global) {
-    const bool same = value && memcmp(host, value, bytes) == 0;
-    cluster->hazards.global(address, bytes, use, lane, same);
+    cluster->hazards.global(address, bytes, use, lane, value);
     return;
   }
   if (space != Space::shared_cta) return;

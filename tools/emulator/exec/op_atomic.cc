@@ -34,7 +34,6 @@ Step atomic(Warp& w, const Instr& in, uint32_t active) {
   for_lanes(active, [&](uint32_t i) {
     places[i] = locate(w, i, space, w.address(address, i), bytes * words, in.opcode);
     places[i].note(bytes * words, Use::atomic);
-    places[i].acquire(in);
     places[i].release(in);
   });
   w.cta.counters.atomics += uint32_t(std::popcount(active));
@@ -51,6 +50,7 @@ Step atomic(Warp& w, const Instr& in, uint32_t active) {
     });
     if (First == 1) for_lanes(active, [&](uint32_t i) { w.set(element(in.ops[0], e), i, old[i]); });
   }
+  for_lanes(active, [&](uint32_t i) { places[i].acquire(in); });
   return Step::next;
 }
 

@@ -128,7 +128,7 @@ Step load(Warp& warp, const Instr& in, uint32_t active) {
       count(warp, bytes);
       Hazards& hazards = warp.cta.cluster.hazards;
       const Hazards::Operation op = hazards.begin(Work::copy, lane);
-      hazards.global(op, from, bytes, Use::read);
+      hazards.global(op, {from, bytes, 0, 1}, Use::read);
       deliver(warp, in, op, d, bytes, [=](SharedMemory& shared) {
         if (bytes)
           shared.write(d.data.address, memory->at(from, bytes, 16, "cp.async.bulk"), bytes, 16,
@@ -182,7 +182,7 @@ Step store(Warp& warp, const Instr& in, uint32_t active) {
       for (uint32_t i = 0; i < bytes; ++i)
         if (mask >> i % 16 & 1) out[i] = source[i];
     });
-    warp.cta.cluster.hazards.global(op, to, bytes, Use::write);
+    warp.cta.cluster.hazards.global(op, {to, bytes, 0, 1}, Use::write);
   });
   return Step::next;
 }

@@ -53,6 +53,11 @@ const void* map_bytes(Warp& warp, const ptx::Operand& op, uint32_t lane, const c
   }
 }
 
+void note(Warp& warp, Hazards::Operation op, const TensorMap& map, const TmaCoordinates& at,
+          TmaUse how, Use use) {
+  for (const Rows& rows : tma_rows(map, at, how)) warp.cta.cluster.hazards.global(op, rows, use);
+}
+
 struct Box {
   TensorMap map;
   TmaCoordinates at;
@@ -77,6 +82,7 @@ Step load(Warp& warp, const Instr& in, uint32_t active) {
       check_tma_load(b.map, rank_of(in), b.at, d.data.address);
       warp.cta.counters.tma_bytes += b.map.box_bytes();
       const auto op = warp.cta.cluster.hazards.begin(Work::copy, lane);
+      note(warp, op, b.map, b.at, TmaUse::load, Use::read);
       deliver(warp, in, op, d, b.map.box_bytes(), [=](SharedMemory& shared) {
         tma_load(b.map, b.at, d.data.address, shared, *memory);
       });
@@ -93,9 +99,10 @@ Step store(Warp& warp, const Instr& in, uint32_t active) {
     ++warp.cta.counters.tma_stores;
     warp.cta.counters.tma_store_bytes += b.map.box_bytes();
     const GlobalMemory* memory = warp.cta.cluster.launch.memory;
-    send(warp, in, lane, from.address, b.map.box_bytes(), [=](const SharedMemory& shared) {
-      tma_store(b.map, b.at, from.address, shared, *memory);
-    });
+    const auto op = send(
+        warp, in, lane, from.address, b.map.box_bytes(),
+        [=](const SharedMemory& shared) { tma_store(b.map, b.at, from.address, shared, *memory); });
+    note(warp, op, b.map, b.at, TmaUse::store, Use::write);
   });
   return Step::next;
 }
@@ -131,14 +138,16 @@ Step reduce(Warp& warp, const Instr& in, uint32_t active) {
     const Update f = update_of(in, b.map);
     const uint32_t size = uint32_t(b.map.element_bits() / 8);
     const GlobalMemory* memory = warp.cta.cluster.launch.memory;
-    send(warp, in, lane, from.address, b.map.box_bytes(), [=](const SharedMemory& shared) {
-      tma_update(b.map, b.at, from.address, shared, *memory,
-                 [=](uint8_t* to, const uint8_t* value) {
-                   uint64_t word = 0;
-                   std::memcpy(&word, value, size);
-                   update_global(to, size, f, word);
-                 });
-    });
+    const auto op =
+        send(warp, in, lane, from.address, b.map.box_bytes(), [=](const SharedMemory& shared) {
+          tma_update(b.map, b.at, from.address, shared, *memory,
+                     [=](uint8_t* to, const uint8_t* value) {
+                       uint64_t word = 0;
+                       std::memcpy(&word, value, size);
+                       update_global(to, size, f, word);
+                     });
+        });
+    note(warp, op, b.map, b.at, TmaUse::update, Use::atomic);
   });
   return Step::next;
 }

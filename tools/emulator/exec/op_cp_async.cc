@@ -35,7 +35,9 @@ void copy_lane(Warp& warp, const Instr& in, uint32_t lane) {
   warp.cta.counters.copy_bytes += bytes;
   auto handle = warp.cta.units.copies.issue(warp.thread(lane));
   Hazards& hazards = warp.cta.cluster.hazards;
-  hazards.shared(hazards.begin(Work::cp_async, lane), *to.cta, to.address, bytes, Use::write);
+  const Hazards::Operation op = hazards.begin(Work::cp_async, lane);
+  hazards.shared(op, *to.cta, to.address, bytes, Use::write);
+  hazards.global(op, {from, used, 0, 1}, Use::read);
   glue::post(warp, chain_of(warp, lane), in, [=] {
     uint8_t data[16] = {};  // what the source size leaves out is zero
     if (used) std::memcpy(data, memory->at(from, used, bytes, "cp.async"), used);

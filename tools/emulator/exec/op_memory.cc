@@ -61,7 +61,6 @@ Step load(Warp& w, const Instr& in, uint32_t active) {
   for_lanes(active, [&](uint32_t i) {
     places[i] = locate(w, i, S, w.address(in.ops[1], i), shape.bytes * shape.words, "load");
     places[i].note(shape.bytes * shape.words, is_strong ? Use::strong_read : Use::read);
-    if (is_strong) places[i].acquire(in);
   });
   count(w, places, active, shape.bytes * shape.words, &Counters::global_load_bytes);
   for (uint32_t e = 0; e < shape.words; ++e) {
@@ -74,6 +73,9 @@ Step load(Warp& w, const Instr& in, uint32_t active) {
       w.set(op, i, v, shape.parts == 2 ? e : 0);
     });
   }
+  // After the value has been read: a release that it shows has been noted by then, whichever host
+  // thread it ran on.
+  if (is_strong) for_lanes(active, [&](uint32_t i) { places[i].acquire(in); });
   return Step::next;
 }
 

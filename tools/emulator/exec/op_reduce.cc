@@ -37,7 +37,7 @@ Step to_global(Warp& w, const Instr& in, uint32_t active) {
     const uint64_t to = w.address(in.ops[0], lane);
     const Source s = source(w, in, lane, to);
     const GlobalMemory* memory = w.cta.cluster.launch.memory;
-    send(w, in, lane, s.from.address, s.bytes, [=](const SharedMemory& shared) {
+    const auto op = send(w, in, lane, s.from.address, s.bytes, [=](const SharedMemory& shared) {
       if (!s.bytes) return;
       uint8_t* there = memory->at(to, s.bytes, 16, "cp.reduce.async.bulk");
       const uint8_t* here = shared.view(s.from.address, s.bytes, "cp.reduce.async.bulk");
@@ -47,6 +47,7 @@ Step to_global(Warp& w, const Instr& in, uint32_t active) {
         update_global(there + i, size, f, word);
       }
     });
+    w.cta.cluster.hazards.global(op, {to, s.bytes, 0, 1}, Use::atomic);
   });
   return Step::next;
 }

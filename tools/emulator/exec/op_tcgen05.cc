@@ -60,9 +60,9 @@ void issue(Warp& warp, const Instr& in, uint32_t lane, Work work, const CtaGroup
   for (size_t i = 0; i < group.size(); ++i) {
     const Footprint& f = footprints[i];
     hazards.shared(op, *group[i], f.chunks, Use::read);
-    for (const auto& [column, count] : f.reads)
-      hazards.columns(op, *group[i], column, count, Hazards::all_groups, Use::read);
-    hazards.columns(op, *group[i], f.column, f.columns, Hazards::all_groups, Use::write);
+    for (const Footprint::Columns& r : f.reads)
+      hazards.columns(op, *group[i], r.column, r.count, r.groups, Use::read);
+    hazards.columns(op, *group[i], f.column, f.columns, f.groups, Use::write);
   }
   warp.cta.units.issuers.insert(warp.thread(lane));
   const Cta* from = &warp.cta;

@@ -44,7 +44,7 @@ void Hazards::shared(Cta& cta, uint32_t address, uint32_t bytes, Use use, uint32
   Viewer v = viewer(lane);
   v.space = Space::shared;
   v.cta = &cta;
-  v.same_value = same;
+  v.equal = same ? all_bytes : 0;
   Access a = access(lane, use);
   for (uint32_t at = address; at < address + bytes;) {
     const uint32_t in = at % chunk_bytes, n = std::min(chunk_bytes - in, address + bytes - at);
@@ -168,30 +168,45 @@ bool Hazards::issued_before(const Issued& op, const Viewer& v) const {
 Hazards::Reason Hazards::judge_lane(const Access& old, const Viewer& v) const {
   if (old.lane == v.lane || old.time <= v.party.synced[v.lane]) return Reason::ordered;
   if (old.time == v.party.time && old.pc == pc() && !v.issued) return Reason::ordered;
-  if (v.same_value && old.use == Use::write) return Reason::ordered;
+  if (same_value(old, v)) return Reason::ordered;
   if (unordered(old, v) == Reason::weak_flag) return Reason::weak_flag;
   const bool together = old.whole || (v.active >> old.lane & 1);
   return together ? Reason::lanes : Reason::diverged_lanes;
 }
 
-// In global memory: another cluster's, or a bulk store's.
+// In global memory: another cluster's, or asynchronous work's.
 Hazards::Reason Hazards::judge_far(const Access& old, const Viewer& v) const {
   const Knowledge& k = v.party.knows;
-  const Clock* clock = &k.seen;
+  const Clock *seen = &k.seen, *fenced = &k.fenced_global;
   if (old.cluster != serial()) {
     const auto it = k.others.find(old.cluster);
-    if (it == k.others.end()) return unordered(old, v);
-    clock = &it->second;
+    if (it == k.others.end()) return old.async ? Reason::incomplete_far : unordered(old, v);
+    seen = &it->second.seen;
+    fenced = &it->second.fenced;
   }
-  if ((*clock)[old.async ? old.agent : old.warp] >= old.time) return Reason::ordered;
-  if (old.async) return Reason::incomplete_store;
-  return unordered(old, v);
+  if (old.async)
+    return old.agent != nobody && (*seen)[old.agent] >= old.time ? Reason::ordered
+                                                                 : Reason::incomplete_far;
+  if ((*seen)[old.warp] < old.time) return unordered(old, v);
+  return behind_proxy_fence(old, v, *fenced);
 }
 
-// Unordered: a store of the value that is there, and a plain store that a strong load may meet,
-// show nothing on hardware.
+// Ordinary stores before work of the async proxy.
+Hazards::Reason Hazards::behind_proxy_fence(const Access& old, const Viewer& v,
+                                            const Clock& fenced) {
+  if (!v.issued || generic_proxy(v.issued->work) || is_read(old.use)) return Reason::ordered;
+  if (fenced[old.warp] >= old.time) return Reason::ordered;
+  return is_read(v.use) ? Reason::proxy : Reason::proxy_overwrite;
+}
+
+bool Hazards::same_value(const Access& old, const Viewer& v) {
+  return old.use == Use::write && v.use == Use::write && !(old.mask & v.mask & ~v.equal);
+}
+
+// Unordered: two stores of one value, and a plain store that a strong load may meet, show nothing
+// on hardware.
 Hazards::Reason Hazards::unordered(const Access& old, const Viewer& v) {
-  if (v.same_value && old.use == Use::write) return Reason::same_value;
+  if (same_value(old, v)) return Reason::same_value;
   const bool flag = (old.use == Use::write && v.use == Use::strong_read) ||
                     (old.use == Use::strong_read && v.use == Use::write);
   return flag ? Reason::weak_flag : Reason::unordered;
@@ -206,9 +221,9 @@ Hazards::Reason Hazards::judge(const Access& old, const Viewer& v) const {
     if (k.strict[old.warp] < old.time)
       return !is_read(old.use) && is_read(v.use) ? Reason::scope_of_store : Reason::scope;
   }
-  if (v.issued && !generic_proxy(v.issued->work) && !is_read(old.use) &&
-      (v.space == Space::shared ? k.fenced : k.fenced_global)[old.warp] < old.time)
-    return is_read(v.use) ? Reason::proxy : Reason::proxy_overwrite;
+  const Reason proxy =
+      behind_proxy_fence(old, v, v.space == Space::shared ? k.fenced : k.fenced_global);
+  if (proxy != Reason::ordered) return proxy;
   return old.warp == v.warp ? judge_lane(old, v) : Reason::ordered;
 }
 
@@ -263,16 +278,22 @@ void Hazards::touch(Chunk& chunk, const Access& a, const Viewer& viewer, uint64_
   v.use = a.use;
   v.mask = a.mask;
   bool known = false;
+  std::vector<const Access*> open;  // in global memory, not ordered with this one
   chunk.each([&](const Access& old) {
     if (!a.async && !old.async && old.time == a.time && old.pc == a.pc && old.warp == a.warp &&
         old.mask == a.mask && old.use == a.use && old.cluster == a.cluster)
       known = true;  // neighbours that access the same bytes in one instruction
     if (!(old.mask & a.mask) || !clash(old.use, a.use)) return;
     const Reason reason = judge(old, v);
-    if (reason != Reason::ordered) found(reason, old, v, index);
+    if (reason == Reason::ordered) return;
+    found(reason, old, v, index);
+    if (v.space == Space::global) open.push_back(&old);
   });
   if (!remember) return;
+  // What is to be found of three clusters must not depend on which host thread looks first.
+  auto stays = open.begin();
   chunk.drop_if([&](Access& old) {
+    if (stays != open.end() && *stays == &old) return ++stays, false;
     if (a.use == Use::write) {
       old.mask &= uint16_t(~a.mask);
       return old.mask == 0;

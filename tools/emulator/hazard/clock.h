@@ -33,10 +33,20 @@ class Clock {
   std::vector<uint32_t> times_;
 };
 
-// Of other clusters' agents, by cluster.
-using Foreign = std::map<uint32_t, Clock>;
+struct Knowledge;
+
+// Of another cluster: its agents' work, and what of it a proxy fence is behind.
+struct Far {
+  Clock seen, fenced;
+  void join(const Far& o) {
+    seen.join(o.seen);
+    fenced.join(o.fenced);
+  }
+  void join(const Knowledge& of_that_cluster);
+};
+using Foreign = std::map<uint32_t, Far>;  // by cluster
 inline void join(Foreign& to, const Foreign& from) {
-  for (const auto& [cluster, clock] : from) to[cluster].join(clock);
+  for (const auto& [cluster, far] : from) to[cluster].join(far);
 }
 
 // What one warp knows to have happened before, or what a release hands to an acquire.
@@ -60,5 +70,10 @@ struct Knowledge {
     tensor.join(o.tensor);
   }
 };
+
+inline void Far::join(const Knowledge& k) {
+  seen.join(k.seen);
+  fenced.join(k.fenced_global);
+}
 
 }  // namespace emu

@@ -7,86 +7,137 @@
 
 namespace emu {
 
+namespace {
+
+// Keeps the stored bytes of a chunk at `begin`; the mask of those that were stored with the same
+// value before. Compared with the memory itself it would depend on which host thread is faster.
+uint16_t store_last(uint8_t* last, uint64_t begin, uint16_t mask, uint64_t address,
+                    const void* value) {
+  uint16_t equal = 0;
+  for (uint32_t i = 0; i < 16; ++i) {
+    if (!(mask >> i & 1)) continue;
+    const uint8_t byte = static_cast<const uint8_t*>(value)[begin + i - address];
+    equal |= uint16_t(uint32_t(last[i] == byte) << i);
+    last[i] = byte;
+  }
+  return equal;
+}
+
+}  // namespace
+
 uint32_t Hazards::serial() const {
   const Launch& l = cluster_.launch;
   const uint32_t x = l.grid.x / l.cluster.x, y = l.grid.y / l.cluster.y;
   return cluster_.id.x + x * (cluster_.id.y + y * cluster_.id.z);
 }
 
-void Hazards::global(uint64_t address, uint32_t bytes, Use use, uint32_t lane, bool same) {
+void Hazards::global(uint64_t address, uint32_t bytes, Use use, uint32_t lane, const void* value) {
   if (!on() || !bytes) return;
   me();
   Viewer v = viewer(lane);
   v.space = Space::global;
-  v.same_value = same;
   Access a = access(lane, use);
   a.cluster = serial();
   GlobalOrder& order = *cluster_.launch.global_order;
-  if (!is_read(use)) order.mark_written(address, bytes);
-  order.each(address, bytes, [&](Chunk& chunk, uint64_t number, uint16_t mask) {
-    a.mask = mask;
-    touch(chunk, a, v, number);
-  });
+  order.each(address, bytes, !is_read(use),
+             [&](Chunk& chunk, uint64_t number, uint16_t mask, uint8_t* last) {
+               a.mask = mask;
+               if (value) v.equal = store_last(last, number * 16, mask, address, value);
+               touch(chunk, a, v, number);
+             });
+  if (!is_read(use)) meet_bulk_reads(address, bytes, a, v);
 }
 
-// Loads are not remembered: a store that comes too early for one is not found.
-void Hazards::global(Operation op, uint64_t address, uint64_t bytes, Use use) {
-  if (!on() || !bytes) return;
+void Hazards::global(Operation op, const Rows& rows, Use use) {
+  if (!on() || !rows.bytes) return;
   GlobalOrder& order = *cluster_.launch.global_order;
-  if (is_read(use) && !order.written(address, address + bytes)) return;
+  Issued& o = issued_[size_t(op)];
   Viewer v = viewer(op);
   v.space = Space::global;
   Access a = access(v.lane, use);
   a.cluster = serial();
   a.async = true;
-  a.agent = issued(op).agent;
-  a.time = issued(op).done;
-  if (!is_read(use)) order.mark_written(address, bytes);
-  order.each(address, bytes, [&](Chunk& chunk, uint64_t number, uint16_t mask) {
-    a.mask = mask;
-    touch(chunk, a, v, number, !is_read(use));
-  });
+  a.agent = o.agent;
+  a.time = o.done;
+  if (is_read(use) && o.work == Work::copy) {
+    o.bulk_reads.push_back(order.add(rows, a));
+    order.each_written(rows, [&](Chunk& chunk, uint64_t number, uint16_t mask, uint8_t*) {
+      a.mask = mask;
+      touch(chunk, a, v, number, false);
+    });
+    return;
+  }
+  for (uint32_t i = 0; i < rows.count; ++i) {
+    const uint64_t address = rows.address + i * rows.stride;
+    order.each(address, rows.bytes, !is_read(use),
+               [&](Chunk& chunk, uint64_t number, uint16_t mask, uint8_t*) {
+                 a.mask = mask;
+                 touch(chunk, a, v, number);
+               });
+    if (!is_read(use)) meet_bulk_reads(address, rows.bytes, a, v);
+  }
 }
 
-// Who may take it up: a warp of the same CTA what was released at .cta and wider, and so on.
+void Hazards::meet_bulk_reads(uint64_t address, uint64_t bytes, const Access& a, Viewer v) {
+  v.use = a.use;
+  cluster_.launch.global_order->each_read(address, bytes,
+                                          [&](const Access& old, uint64_t chunk, uint16_t mask) {
+                                            v.mask = mask;
+                                            const Reason reason = judge_far(old, v);
+                                            if (reason != Reason::ordered)
+                                              found(reason, old, v, chunk);
+                                          });
+}
+
+// ---- flags ---------------------------------------------------------------------------------------
+
+Hazards::Flag& Hazards::flag(bool shared, uint64_t address) {
+  Flag& f = (shared ? shared_flags_ : global_flags_)[address];
+  if (f.cta.empty()) f.cta.resize(cluster_.ctas.size());
+  return f;
+}
+
+// At .cta only warps of the own CTA may take it up, and so on. Through a relaxed store or update
+// comes what a fence before it released.
 void Hazards::release_at(bool shared, uint64_t address, Scope scope, bool relaxed) {
   if (!on()) return;
   Party& p = me();
-  if (relaxed) {
-    for (size_t s = 0; s < 3; ++s) flags(shared)[address].own[s].join(p.fenced[s]);
-    if (!shared)
-      cluster_.launch.global_order->release(address, serial(), p.fenced[size_t(Scope::gpu)]);
-    return;
-  }
-  const Knowledge handed = release(p);
-  for (size_t s = 0; s <= size_t(scope); ++s) flags(shared)[address].own[s].join(handed);
-  if (!shared && scope == Scope::gpu)
-    cluster_.launch.global_order->release(address, serial(), handed);
+  if (relaxed && !p.has_fenced) return;
+  const Knowledge handed = relaxed ? Knowledge{} : release(p);
+  const auto at = [&](Scope s) -> const Knowledge& {
+    return relaxed ? p.fenced[size_t(s)] : handed;
+  };
+  Flag& f = flag(shared, address);
+  f.cta[warp_->cta.rank].join(at(Scope::cta));
+  if (scope >= Scope::cluster) f.cluster.join(at(Scope::cluster));
+  if (scope == Scope::gpu && !shared)
+    cluster_.launch.global_order->release(address, serial(), at(Scope::gpu));
 }
 
+// A relaxed load leaves it to the next fence.
 void Hazards::acquire_at(bool shared, uint64_t address, Scope scope, bool relaxed) {
   if (!on()) return;
   Party& p = me();
-  Knowledge taken;
-  // Warps of other CTAs of the cluster need .cluster; which CTA released is not kept.
-  const size_t least = cluster_.ctas.size() == 1 ? 0 : 1;
-  Flags& mine = flags(shared);
-  if (const auto it = mine.find(address); it != mine.end()) taken = it->second.own[least];
-  Foreign far;
-  if (!shared) far = cluster_.launch.global_order->acquire(address);
-  if (const auto it = far.find(serial()); it != far.end()) {
-    taken.seen.join(it->second);
-    taken.strict.join(it->second);
-    far.erase(it);
+  const auto take = [&](Scope s, const Knowledge& k) {
+    if (relaxed)
+      p.loaded[size_t(s)].join(k);
+    else
+      acquire(p, k);
+  };
+  const auto& mine = shared ? shared_flags_ : global_flags_;
+  if (const auto it = mine.find(address); it != mine.end()) {
+    take(Scope::cta, it->second.cta[warp_->cta.rank]);
+    if (scope >= Scope::cluster) take(Scope::cluster, it->second.cluster);
   }
-  taken.others = std::move(far);
-  if (relaxed) {
-    p.loaded.join(taken);
-    return;
+  if (shared || scope != Scope::gpu) return;
+  Knowledge far;
+  far.others = cluster_.launch.global_order->acquire(address);
+  if (const auto it = far.others.find(serial()); it != far.others.end()) {
+    far.seen = far.strict = it->second.seen;
+    far.fenced_global = it->second.fenced;
+    far.others.erase(it);
   }
-  if (size_t(scope) < least) return;
-  if (scope != Scope::gpu) taken.others.clear();
-  acquire(p, taken);
+  take(Scope::gpu, far);
 }
 
 }  // namespace emu

@@ -57,15 +57,16 @@ class Hazards {
   }
 
   // ---- accesses ------------------------------------------------------------------------------
-  // `same`: a store of the value that is there.
+  // `same`: a store of the value that is there. `value`: what a plain store writes.
   void shared(Cta& cta, uint32_t address, uint32_t bytes, Use use, uint32_t lane,
               bool same = false);
   // Asynchronous work of the current instruction, not known to be complete before `completed`.
   Operation begin(Work work, uint32_t lane);
   void shared(Operation op, Cta& cta, uint32_t address, uint32_t bytes, Use use);
   void shared(Operation op, Cta& cta, const std::vector<uint32_t>& chunks, Use use);
-  void global(uint64_t address, uint32_t bytes, Use use, uint32_t lane, bool same = false);
-  void global(Operation op, uint64_t address, uint64_t bytes, Use use);
+  void global(uint64_t address, uint32_t bytes, Use use, uint32_t lane,
+              const void* value = nullptr);
+  void global(Operation op, const Rows& rows, Use use);
   // Columns of tensor memory; `groups` has a bit per 16 lanes.
   static constexpr uint16_t all_groups = 0xFF;
   void columns(Operation op, Cta& cta, uint32_t column, uint32_t count, uint16_t groups, Use use);
@@ -126,6 +127,7 @@ class Hazards {
     uint32_t agent = nobody, done = 0;            // complete for whoever knows this
     uint32_t read_agent = nobody, read_done = 0;  // its reads are: bulk groups with .read
     uint32_t pipe = nobody;                       // the thread's tcgen05 pipe, in order
+    std::vector<size_t> bulk_reads = {};          // its GlobalOrder::BulkRead
   };
   struct Groups {  // of one thread: the last operation of each group
     uint32_t last = 0;
@@ -144,11 +146,16 @@ class Hazards {
     Clock tensor_arrived;      // acquired, and not yet behind ::after_thread_sync
     uint32_t synced[32] = {};  // per lane, how much of its neighbours' work is ordered
     Knowledge fenced[3];       // per scope, at the last fence
-    Knowledge loaded;          // by relaxed loads since, for the next fence to acquire
+    Knowledge loaded[3];       // by relaxed loads since, for the next fence of that scope
+    bool has_fenced = false;
     uint32_t ld = nobody, st = nobody, bulk = nobody, bulk_read = nobody, copies = nobody,
              wgmma = nobody;
     uint32_t lds = 0, sts = 0, bulks = 0, copied = 0, wgmmas = 0;
     Lane lanes[32];
+  };
+  struct Flag {                  // what releases left at one address
+    std::vector<Knowledge> cta;  // by rank of who released, at .cta and wider
+    Knowledge cluster;           // at .cluster and wider
   };
   struct Slot {
     uint64_t ticket = ~0ull;
@@ -170,7 +177,7 @@ class Hazards {
   Party& leader();  // the first warp of the warpgroup
   uint32_t pc() const;
   uint32_t serial() const;  // of the cluster in the grid
-  Flags& flags(bool shared) { return shared ? shared_flags_ : global_flags_; }
+  Flag& flag(bool shared, uint64_t address);
   uint32_t new_agent() { return agents_++; }
   // Behind a thread's pipe, whose time is completion, comes the agent whose time is issue.
   static uint32_t issue_of(uint32_t pipe) { return pipe + 1; }
@@ -187,7 +194,10 @@ class Hazards {
   Reason judge(const Access& old, const Viewer& v) const;
   Reason judge_operation(const Access& old, const Viewer& v) const;
   static Reason unordered(const Access& old, const Viewer& v);
+  static bool same_value(const Access& old, const Viewer& v);
+  static Reason behind_proxy_fence(const Access& old, const Viewer& v, const Clock& fenced);
   Reason judge_far(const Access& old, const Viewer& v) const;
+  void meet_bulk_reads(uint64_t address, uint64_t bytes, const Access& a, Viewer v);
   Reason judge_lane(const Access& old, const Viewer& v) const;
   bool issued_before(const Issued& op, const Viewer& v) const;
   bool completed(const Issued& op, const Clock& clock, bool read) const;
@@ -223,7 +233,7 @@ class Hazards {
   std::vector<std::map<uint32_t, Barrier>> barriers_;
   std::vector<std::vector<Slot>> named_;  // by rank * 16 + id
   std::vector<Slot> cluster_slots_;
-  Flags shared_flags_, global_flags_;
+  std::map<uint64_t, Flag> shared_flags_, global_flags_;  // by address
 };
 
 }  // namespace emu

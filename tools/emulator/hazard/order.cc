@@ -3,6 +3,8 @@
 #include "../exec/machine.h"
 #include "hazards.h"
 
+#include <utility>
+
 namespace emu {
 
 Hazards::Hazards(Cluster& cluster)
@@ -127,14 +129,9 @@ void Hazards::warp_sync(uint32_t lanes) {
 void Hazards::fence(Scope scope) {
   if (!on()) return;
   Party& p = me();
-  if (scope == Scope::gpu || (scope == Scope::cluster && cluster_.ctas.size() > 1) ||
-      cluster_.ctas.size() == 1) {
-    Knowledge taken = std::move(p.loaded);
-    p.loaded = {};
-    if (scope != Scope::gpu) taken.others.clear();
-    acquire(p, taken);
-  }
+  for (size_t s = 0; s <= size_t(scope); ++s) acquire(p, std::exchange(p.loaded[s], {}));
   const Knowledge handed = release(p);
+  p.has_fenced = true;
   for (size_t s = 0; s <= size_t(scope); ++s) p.fenced[s] = handed;
 }
 
@@ -143,7 +140,9 @@ void Hazards::fence_proxy(bool shared, bool global) {
   Party& p = me();
   const Knowledge handed = release(p);
   if (shared) p.knows.fenced.join(handed.seen);
-  if (global) p.knows.fenced_global.join(handed.seen);
+  if (!global) return;
+  p.knows.fenced_global.join(handed.seen);
+  for (auto& [cluster, far] : p.knows.others) far.fenced.join(far.seen);
 }
 
 void Hazards::fence_init() {
@@ -233,9 +232,10 @@ void Hazards::observe(Cta& cta, uint32_t address, uint64_t phase, uint32_t lane,
   if (!b) return;
   const Knowledge& handed = phase_of(*b, phase - 1);
   if (relaxed) {
-    p.loaded.join(handed);
-    p.loaded.seen.raise(b->agent, uint32_t(phase));
-    p.loaded.strict.raise(b->agent, uint32_t(phase));
+    Knowledge& loaded = p.loaded[size_t(cluster_.ctas.size() > 1 ? Scope::cluster : Scope::cta)];
+    loaded.join(handed);
+    loaded.seen.raise(b->agent, uint32_t(phase));
+    loaded.strict.raise(b->agent, uint32_t(phase));
     return acquire(p, of_tensor(handed));
   }
   acquire(p, handed);
@@ -306,6 +306,7 @@ void Hazards::complete_tx(Operation op, Cta& cta, uint32_t barrier, uint64_t pha
   Issued& o = issued_[size_t(op)];
   o.agent = b->agent;
   o.done = uint32_t(phase + 1);
+  for (size_t read : o.bulk_reads) cluster_.launch.global_order->complete(read, o.agent, o.done);
   Knowledge& handed = phase_of(*b, phase);
   handed.seen.join(o.before);
   handed.strict.join(o.before);

@@ -41,8 +41,10 @@ std::string Hazards::missing(Reason reason, const Access& old) const {
     case Reason::unordered: return "no barrier, fence or wait orders the two";
     case Reason::incomplete:
       return "it is not known to be complete: " + wait_for(issued_[old.time]);
-    case Reason::incomplete_store:
-      return "a cp.async.bulk.wait_group of its thread comes first, and what orders the two";
+    case Reason::incomplete_far:
+      return std::string(is_read(old.use) ? "the wait for its mbarrier or group"
+                                          : "a cp.async.bulk.wait_group of its thread") +
+             " comes first, and what orders the two";
     case Reason::proxy:
       return "the async proxy sees ordinary stores only behind a fence.proxy.async, which is "
              "missing on the way from the store";

@@ -10,7 +10,7 @@ enum class Hazards::Reason : uint8_t {
   ordered,
   unordered,              // no synchronisation on the way
   incomplete,             // asynchronous work whose completion is not known
-  incomplete_store,       // a bulk store to global memory
+  incomplete_far,         // the same in global memory
   proxy,                  // an ordinary store that the async proxy may not see
   proxy_overwrite,        // the same, overwritten
   copied_proxy,           // what cp.async wrote, which is the generic proxy too
@@ -36,8 +36,8 @@ struct Hazards::Viewer {
   Space space = Space::shared;
   Use use = Use::read;
   uint16_t mask = 0;
-  Cta* cta = nullptr;       // whose memory
-  bool same_value = false;  // a store of the value that is there
+  Cta* cta = nullptr;  // whose memory
+  uint16_t equal = 0;  // bytes of which a store leaves the value as it was stored before
 };
 
 }  // namespace emu

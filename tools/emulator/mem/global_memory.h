@@ -11,6 +11,14 @@
 
 namespace emu {
 
+// Rows of bytes in global memory, a stride apart, from the lowest address upwards.
+struct Rows {
+  uint64_t address, bytes, stride;
+  uint32_t count;
+
+  uint64_t end() const { return address + stride * (count - 1) + bytes; }
+};
+
 struct Allocation {
   uint64_t address = 0, bytes = 0;
   std::unique_ptr<uint8_t[]> data;

@@ -34,8 +34,12 @@ struct Footprint {
   uint64_t macs = 0;                 // multiply-adds
   struct Columns {
     uint32_t column, count;
+    uint16_t groups = all_groups;
   };
   std::vector<Columns> reads = {};  // tensor memory that it reads: scales, A
+  // Of the written columns, a bit for every 16 lanes.
+  static constexpr uint16_t all_groups = 0xFF;
+  uint16_t groups = all_groups;
 };
 
 // Both throw Fault. check = what can be said when the instruction is issued: descriptors,

@@ -253,11 +253,31 @@ void run_strip(const MmaCommand& c, const Mma& m, const Operands& o, const Strip
 
 }  // namespace
 
+namespace {
+
+// The groups of 16 lanes that are touched: layout F leaves half of them to others.
+uint16_t written_groups(const MmaCommand& c, const Mma& m, uint32_t cta) {
+  uint16_t groups = 0;
+  for (const Strip& s : accumulator_strips(m.shape, m.path, m.lane))
+    for (uint32_t lane = s.lane; s.cta == cta && lane < s.lane + s.rows; ++lane)
+      if (!is_disabled(c, cta, lane)) groups |= uint16_t(1u << lane / 16);
+  return groups;
+}
+
+uint16_t read_groups(const Mma& m) {
+  uint16_t groups = 0;
+  for (uint32_t r = 0; r < m.a_rows; ++r)
+    for (uint32_t lane : operand_lanes(m.path, r, m.lane)) groups |= uint16_t(1u << lane / 16);
+  return groups;
+}
+
+}  // namespace
+
 std::vector<Footprint> check_mma(const MmaCommand& c, const Memories& ctas) {
   const Mma m = check(c, ctas);
   const uint64_t depth = element_count(m.shape.a) * (is_packed_fp4(c.kind) ? 2 : 1);
   std::vector<Footprint> all;
-  each_cta(ctas, [&](uint32_t) {
+  each_cta(ctas, [&](uint32_t i) {
     Footprint f{{},
                 TensorMemory::column_of(c.d),
                 accumulator_columns(m.shape, m.path),
@@ -265,7 +285,11 @@ std::vector<Footprint> check_mma(const MmaCommand& c, const Memories& ctas) {
     if (is_block_scaled(c.kind))
       f.reads = {{TensorMemory::column_of(c.sfa), sfa_columns(m.path)},
                  {TensorMemory::column_of(c.sfb), sfb_columns(m.shape, m.path)}};
-    if (!c.a_in_tensor) f.chunks = m.a.chunks();
+    f.groups = written_groups(c, m, i);
+    if (c.a_in_tensor)
+      f.reads.push_back({TensorMemory::column_of(uint32_t(c.a)), words, read_groups(m)});
+    else
+      f.chunks = m.a.chunks();
     const std::vector<uint32_t> b = m.b.chunks();
     f.chunks.insert(f.chunks.end(), b.begin(), b.end());
     all.push_back(std::move(f));

@@ -128,6 +128,26 @@ void tma_store(const TensorMap& m, const TmaCoordinates& c, uint32_t shared_addr
   });
 }
 
+std::vector<Rows> tma_rows(const TensorMap& m, const TmaCoordinates& c, TmaUse use) {
+  int64_t end = int64_t(m.inner_bytes(m.dim(0)));
+  if (use == TmaUse::store) end = (end + granule - 1) / granule * granule;
+  std::vector<Rows> all;
+  for_rows(m, c, 0, [&](const Row& row, uint32_t) {
+    const int64_t from = std::clamp<int64_t>(-row.start, 0, m.row_bytes());
+    const int64_t to = std::clamp<int64_t>(end - row.start, from, m.row_bytes());
+    if (!row.inside || to == from) return;
+    const uint64_t address = row.address + uint64_t(row.start + from), bytes = uint64_t(to - from);
+    Rows* last = all.empty() ? nullptr : &all.back();
+    const bool alike = last && last->bytes == bytes && address > last->address;
+    if (alike && last->count == 1) last->stride = address - last->address;
+    if (alike && address == last->address + last->stride * last->count)
+      ++last->count;
+    else
+      all.push_back({address, bytes, 0, 1});
+  });
+  return all;
+}
+
 void tma_update(const TensorMap& m, const TmaCoordinates& c, uint32_t shared_address,
                 const SharedMemory& shared, const GlobalMemory& global, const TmaUpdate& update) {
   const uint32_t size = uint32_t(m.element_bits() / 8);

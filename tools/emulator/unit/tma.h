@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "../mem/global_memory.h"
 #include "../mem/shared_memory.h"
@@ -32,6 +33,10 @@ void tma_store(const TensorMap& map, const TmaCoordinates& c, uint32_t shared_ad
 using TmaUpdate = std::function<void(uint8_t* global, const uint8_t* shared)>;
 void tma_update(const TensorMap& map, const TmaCoordinates& c, uint32_t shared_address,
                 const SharedMemory& shared, const GlobalMemory& global, const TmaUpdate& update);
+
+// The bytes of global memory that a box at `c` touches.
+enum class TmaUse : uint8_t { load, store, update };
+std::vector<Rows> tma_rows(const TensorMap& map, const TmaCoordinates& c, TmaUse use);
 
 // cp.async.bulk: 16-byte aligned addresses and a size in multiples of 16. Throws Fault.
 void check_bulk_copy(uint64_t destination, uint64_t source, uint32_t bytes);
