@@ -38,7 +38,9 @@ Launch launch_of(const ptx::Module& module, GlobalMemory& memory, const Shape& s
 
 std::vector<uint32_t> run(const std::string& body, const Shape& shape, std::vector<uint32_t> buffer,
                           const std::string& declarations) {
-  auto module = ptx::load(kernel(body, declarations), 100);
+  std::string text = kernel(body, declarations);
+  text.replace(text.find("sm_100a"), strlen("sm_100a"), shape.target);
+  auto module = ptx::load(text, std::stoi(shape.target + strlen("sm_")));
   GlobalMemory memory(1ull << 30);
   uint64_t bytes = buffer.size() * 4, address = memory.allocate(bytes, "the buffer");
   memcpy(memory.at(address, bytes, 1, "test"), buffer.data(), bytes);

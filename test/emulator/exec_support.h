@@ -18,6 +18,7 @@ struct Shape {
   emu::Dim3 grid{}, block{}, cluster{};
   uint32_t dynamic_shared_bytes = 0;
   uint32_t sm_count = 148;
+  const char* target = "sm_100a";  // of run(): its number is the device's, too
 };
 
 // A kernel body becomes a module. `declarations` stands at module scope.

@@ -30,8 +30,10 @@ struct TemporaryFile {
 // Exit status and output of `ptxas text`.
 int run_ptxas(const std::string& text, std::string* output) {
   const TemporaryFile file(text);
-  const std::string target =
-      text.find(".target sm_90a") == std::string::npos ? "sm_100a" : "sm_90a";
+  const size_t at = text.find(".target sm_");
+  const std::string target = at == std::string::npos
+                                 ? "sm_100a"
+                                 : text.substr(at + 8, text.find_first_of(" ,\n", at + 8) - at - 8);
   const std::string command =
       "timeout 60 ptxas -O0 -arch=" + target + " -o /dev/null " + file.name + " 2>&1";
   FILE* pipe = popen(command.c_str(), "r");
@@ -66,8 +68,7 @@ bool pairs(const std::string& statement) {
 Frame frame_of(const std::string& statement, const Frame& frame) {
   Frame out = frame;
   const size_t at = out.text.find("sm_100a");
-  if (target_of(statement) == "sm_90a" && at != std::string::npos)
-    out.text.replace(at, 7, "sm_90a");
+  if (at != std::string::npos) out.text.replace(at, 7, target_of(statement));
   return out;
 }
 
@@ -79,14 +80,15 @@ class Judge {
       : statements_(statements), frame_(frame), errors_(statements.size()) {}
 
   std::vector<std::string> run() {
-    std::vector<size_t> hopper, blackwell;
+    std::map<std::string, std::vector<size_t>> by_target;
     for (size_t i = 0; i < statements_.size(); ++i)
-      (target_of(statements_[i]) == "sm_90a" ? hopper : blackwell).push_back(i);
+      by_target[target_of(statements_[i])].push_back(i);
     const Frame given = frame_;
-    frame_ = frame_of("wgmma.", given);
-    run(hopper);
-    frame_ = given;
-    assemble_in_packs(run(blackwell));
+    for (const auto& [target, all] : by_target) {
+      frame_ = frame_of(statements_[all[0]], given);
+      const std::vector<size_t> accepted = run(all);
+      if (target != "sm_90a") assemble_in_packs(accepted);
+    }
     return errors_;
   }
 
@@ -210,9 +212,8 @@ std::vector<std::string> ptxas_verdicts(const std::vector<std::string>& statemen
 }
 
 std::string our_verdict(const std::string& statement, const Frame& frame) {
-  const int capability = target_of(statement) == "sm_90a" ? 90 : 100;
-  const std::string v =
-      verdict(frame_of(statement, frame).text + statement + separator(0) + "}\n", capability);
+  const std::string v = verdict(frame_of(statement, frame).text + statement + separator(0) + "}\n",
+                                capability_of(statement));
   return v == "accepted" ? "" : v;
 }
 

@@ -2,6 +2,8 @@
 // See ptx_support.h.
 #include "ptx_support.h"
 
+#include <cstring>
+
 namespace ptx_test {
 namespace {
 
@@ -46,13 +48,17 @@ std::string verdict(const std::string& text, int compute_capability) {
 }
 
 std::string target_of(const std::string& instruction) {
-  return instruction.find("wgmma.") == std::string::npos ? "sm_100a" : "sm_90a";
+  const auto has = [&](const char* text) { return instruction.find(text) != std::string::npos; };
+  return has("wgmma.") ? "sm_90a" : has("mma.sync") && has(".kind::mx") ? "sm_120a" : "sm_100a";
+}
+
+int capability_of(const std::string& instruction) {
+  return std::stoi(target_of(instruction).substr(strlen("sm_")));
 }
 
 std::string body_verdict(const std::string& body) {
   try {
-    const std::string target = target_of(body);
-    load(module_text(body, target), target == "sm_90a" ? 90 : 100);
+    load(module_text(body, target_of(body)), capability_of(body));
     return "accepted";
   } catch (const emu::PtxError& e) {
     return std::to_string(int(e.pos.line) - int(body_line) + 1) + ":" +

@@ -23,8 +23,10 @@ std::unique_ptr<emu::ptx::Module> load(const std::string& text, int compute_capa
 // The code of the only function of module_text(body).
 std::vector<emu::ptx::Instr> code(const std::string& body);
 
-// The target whose instruction this is: sm_90a has wgmma, sm_100a everything else.
+// The target whose instruction this is: sm_90a has wgmma, sm_120a block-scaled mma.sync, sm_100a
+// everything else; and its number.
 std::string target_of(const std::string& instruction);
+int capability_of(const std::string& instruction);
 
 // "line:column: text" of the refusal, or "accepted".
 std::string verdict(const std::string& text, int compute_capability = 100);

@@ -141,7 +141,7 @@ struct Instr {
   Exec exec = nullptr;
   const char* opcode = "";  // base opcode: "add", "mbarrier.try_wait", "tcgen05.mma"
   ModSet mods;              // modifiers, types excluded
-  Type types[4] = {};       // type modifiers in the order written: cvt.rn.f16x2.f32 -> f16x2, f32
+  Type types[5] = {};       // type modifiers in the order written: cvt.rn.f16x2.f32 -> f16x2, f32
   uint8_t type_count = 0;
   std::vector<Operand> ops;      // as written; `a|b` gives two
   uint32_t guard = no_register;  // @p

@@ -179,7 +179,10 @@ class SlotReader : Reader {
     rest_.remove_prefix(1);
     if (braces) {
       slot.kind = accept('/') ? Slot::Kind::parts : Slot::Kind::vector;
-      if (accept('4')) slot.elements = 4;
+      if (peek() >= '1' && peek() <= '8') {
+        slot.elements = uint8_t(peek() - '0');
+        rest_.remove_prefix(1);
+      }
       slot.sink = slot.kind == Slot::Kind::parts && slot.destination;
       expect('}');
     }

@@ -138,6 +138,21 @@ std::string wgmma_mma_async(const Instr& in) {
   return "";
 }
 
+// Which byte and which thread the scales of A and B come from.
+std::string mma_sync(const Instr& in) {
+  if (!in.has(Mod::block_scale)) return "";
+  const int64_t step = in.has(Mod::scale_vec_4X) ? 4 : in.has(Mod::kind_mxf8f6f4) ? 1 : 2;
+  for (size_t i = 0; i < 2; ++i) {
+    const auto& pair = in.ops[5 + 2 * i].elements;
+    const bool constant[] = {pair[0].kind == Operand::Kind::imm,
+                             pair[1].kind == Operand::Kind::imm};
+    if (constant[0] && (pair[0].imm > 3 || pair[0].imm % step))
+      return "the first byte of the scales is a multiple of their number, below 4";
+    if (constant[1] && pair[1].imm > (i ? 3 : 1)) return "this thread holds no scales";
+  }
+  return "";
+}
+
 struct Row {
   std::string_view opcode;
   Rule rule;
@@ -163,6 +178,7 @@ constexpr Row rows[] = {
     {"tcgen05.dealloc", tcgen05_columns},
     {"tcgen05.mma", tcgen05_mma},
     {"wgmma.mma_async", wgmma_mma_async},
+    {"mma.sync", mma_sync},
     {"setmaxnreg", setmaxnreg},
     {"fence.proxy", fence_proxy},
     {"tensormap.replace", tensormap_replace},

@@ -15,6 +15,7 @@ bool Target::has(Since since) const {
     case Since::sm_100: return number >= 100;
     case Since::sm_100f: return tensor_memory && variant != 0;
     case Since::sm_100a: return tensor_memory && variant == 'a';
+    case Since::sm_120f: return number >= 120 && number < 130 && variant != 0;
     case Since::sm_100a_110a: return (number == 100 || number == 110) && variant == 'a';
   }
   return false;
@@ -46,6 +47,7 @@ const char* describe(Since since) {
     case Since::sm_100f: return "sm_100a or sm_100f";
     case Since::sm_100a:
     case Since::sm_100a_110a: return "sm_100a";
+    case Since::sm_120f: return "sm_120a or sm_120f";
   }
   return "";
 }

@@ -16,7 +16,8 @@ enum class Since : unsigned char {
   sm_100,
   sm_100f,
   sm_100a,
-  sm_100a_110a
+  sm_100a_110a,
+  sm_120f,
 };
 
 struct Target {
