@@ -66,6 +66,13 @@ struct Counters {
 // Launch::findings has what was found either way.
 Counters run_grid(const Launch& launch);
 
+// Why a register has no value: said in the Fault of whoever reads it. may_compute: a tcgen05.ld
+// brought it from lanes that no MMA writes, which is harmless until it leaves the registers.
+struct Reason {
+  std::string text = {};
+  bool may_compute = false;
+};
+
 // 32 lanes with their registers. Lanes diverge and reconverge at immediate post-dominators.
 class Warp {
  public:
@@ -104,11 +111,20 @@ class Warp {
   uint64_t* destination(const ptx::Operand& op, uint32_t active, uint32_t part = 0);
   uint32_t pred_mask(const ptx::Operand& op, uint32_t active) const;  // lanes where it is true
   uint32_t guarded(const ptx::Instr& in, uint32_t mask) const;  // lanes that the guard lets pass
+  // The same for instructions that only compute: where the Reason allows it, the result has no
+  // value either.
+  struct Unknown {
+    uint32_t lanes = 0;
+    const std::string* why = nullptr;
+  };
+  const uint64_t* operand(const ptx::Operand& op, uint32_t active, Row& scratch, Unknown& unknown,
+                          uint32_t part = 0) const;
+  uint64_t* result(const ptx::Operand& op, uint32_t active, const Unknown& unknown,
+                   uint32_t part = 0);
   // mov only: the lanes whose register has a value; no Fault. A lane without one can be passed on.
   uint32_t defined(const ptx::Operand& op, uint32_t active) const;
-  // `why` is added to the Fault of whoever reads it.
-  void undefine(const ptx::Operand& op, uint32_t lanes_without_value, std::string why = {});
-  std::string why(const ptx::Operand& op) const;  // what undefine() was given
+  void undefine(const ptx::Operand& op, uint32_t lanes_without_value, Reason why = {});
+  Reason why(const ptx::Operand& op) const;  // what undefine() was given
 
   // For instructions that work on the whole warp or want one value.
   uint64_t uniform(const ptx::Operand& op, uint32_t active,
@@ -166,7 +182,7 @@ class Warp {
   std::vector<WgmmaUse> wgmma_;            // per slot, once there was a wgmma.fence
   mutable std::vector<uint32_t> touched_;  // per slot, likewise: wgmma_fences_ at the last access
   uint32_t wgmma_fences_ = 0;
-  std::map<uint32_t, std::string> why_;         // of slots that undefine() was given a reason for
+  std::map<uint32_t, Reason> why_;              // of slots that undefine() was given a reason for
   Row sink_;                                    // where results for `_` go
   uint64_t cached_begin_ = 1, cached_end_ = 0;  // the allocation that global() hit last
   uint8_t* cached_data_ = nullptr;

@@ -36,8 +36,9 @@ constexpr uint64_t register_bits(T value) {
 template <class D, class A, auto F>
 Step map1(Warp& w, const Instr& in, uint32_t active) {
   Warp::Row sa;
-  const uint64_t* a = w.source(in.ops[1], active, sa);
-  uint64_t* d = w.destination(in.ops[0], active);
+  Warp::Unknown unknown;
+  const uint64_t* a = w.operand(in.ops[1], active, sa, unknown);
+  uint64_t* d = w.result(in.ops[0], active, unknown);
   for_lanes(active, [=](uint32_t i) { d[i] = register_bits<D>(D(F(A(a[i])))); });
   return Step::next;
 }
@@ -45,9 +46,10 @@ Step map1(Warp& w, const Instr& in, uint32_t active) {
 template <class D, class A, class B, auto F>
 Step map2(Warp& w, const Instr& in, uint32_t active) {
   Warp::Row sa, sb;
-  const uint64_t* a = w.source(in.ops[1], active, sa);
-  const uint64_t* b = w.source(in.ops[2], active, sb);
-  uint64_t* d = w.destination(in.ops[0], active);
+  Warp::Unknown unknown;
+  const uint64_t* a = w.operand(in.ops[1], active, sa, unknown);
+  const uint64_t* b = w.operand(in.ops[2], active, sb, unknown);
+  uint64_t* d = w.result(in.ops[0], active, unknown);
   for_lanes(active, [=](uint32_t i) { d[i] = register_bits<D>(D(F(A(a[i]), B(b[i])))); });
   return Step::next;
 }
@@ -55,10 +57,11 @@ Step map2(Warp& w, const Instr& in, uint32_t active) {
 template <class D, class A, class B, class C, auto F>
 Step map3(Warp& w, const Instr& in, uint32_t active) {
   Warp::Row sa, sb, sc;
-  const uint64_t* a = w.source(in.ops[1], active, sa);
-  const uint64_t* b = w.source(in.ops[2], active, sb);
-  const uint64_t* c = w.source(in.ops[3], active, sc);
-  uint64_t* d = w.destination(in.ops[0], active);
+  Warp::Unknown unknown;
+  const uint64_t* a = w.operand(in.ops[1], active, sa, unknown);
+  const uint64_t* b = w.operand(in.ops[2], active, sb, unknown);
+  const uint64_t* c = w.operand(in.ops[3], active, sc, unknown);
+  uint64_t* d = w.result(in.ops[0], active, unknown);
   for_lanes(active, [=](uint32_t i) { d[i] = register_bits<D>(D(F(A(a[i]), B(b[i]), C(c[i])))); });
   return Step::next;
 }

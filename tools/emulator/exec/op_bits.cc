@@ -174,11 +174,12 @@ Exec bind_prmt(const Instr& in, std::string&) {
 Exec bind_lop3(const Instr&, std::string&) {
   return [](Warp& w, const Instr& in, uint32_t active) {
     Warp::Row sa, sb, sc;
-    const uint64_t* a = w.source(in.ops[1], active, sa);
-    const uint64_t* b = w.source(in.ops[2], active, sb);
-    const uint64_t* c = w.source(in.ops[3], active, sc);
+    Warp::Unknown unknown;
+    const uint64_t* a = w.operand(in.ops[1], active, sa, unknown);
+    const uint64_t* b = w.operand(in.ops[2], active, sb, unknown);
+    const uint64_t* c = w.operand(in.ops[3], active, sc, unknown);
     uint32_t table = uint32_t(in.ops[4].imm);
-    uint64_t* d = w.destination(in.ops[0], active);
+    uint64_t* d = w.result(in.ops[0], active, unknown);
     for_lanes(active, [=](uint32_t lane) {
       uint32_t r = 0;
       for (uint32_t i = 0; i < 8; ++i)
@@ -205,11 +206,12 @@ Exec bind_bfe(const Instr& in, std::string& why) {
 template <class T>
 static Step bfi(Warp& w, const Instr& in, uint32_t active) {
   Warp::Row sa, sb, sc, sn;
-  const uint64_t* a = w.source(in.ops[1], active, sa);
-  const uint64_t* b = w.source(in.ops[2], active, sb);
-  const uint64_t* c = w.source(in.ops[3], active, sc);
-  const uint64_t* n = w.source(in.ops[4], active, sn);
-  uint64_t* d = w.destination(in.ops[0], active);
+  Warp::Unknown unknown;
+  const uint64_t* a = w.operand(in.ops[1], active, sa, unknown);
+  const uint64_t* b = w.operand(in.ops[2], active, sb, unknown);
+  const uint64_t* c = w.operand(in.ops[3], active, sc, unknown);
+  const uint64_t* n = w.operand(in.ops[4], active, sn, unknown);
+  uint64_t* d = w.result(in.ops[0], active, unknown);
   for_lanes(active, [=](uint32_t i) {
     d[i] = insert<T>(T(a[i]), T(b[i]), uint32_t(c[i]), uint32_t(n[i]));
   });

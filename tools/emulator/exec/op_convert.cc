@@ -25,9 +25,10 @@ uint64_t declared_mask(const Operand& op) {
 template <class F>
 Step convert_lanes(Warp& w, const Instr& in, uint32_t active, F f) {
   Warp::Row scratch;
-  const uint64_t* a = w.source(in.ops[1], active, scratch);
+  Warp::Unknown unknown;
+  const uint64_t* a = w.operand(in.ops[1], active, scratch, unknown);
   uint64_t mask = declared_mask(in.ops[0]);
-  uint64_t* d = w.destination(in.ops[0], active);
+  uint64_t* d = w.result(in.ops[0], active, unknown);
   for_lanes(active, [=](uint32_t i) { d[i] = f(a[i]) & mask; });
   return Step::next;
 }
@@ -106,9 +107,10 @@ template <const Format& To>
 Step pack_f32(Warp& w, const Instr& in, uint32_t active) {
   Rules rules = rules_of(in);
   Warp::Row sa, sb;
-  const uint64_t* a = w.source(in.ops[1], active, sa);
-  const uint64_t* b = w.source(in.ops[2], active, sb);
-  uint64_t* d = w.destination(in.ops[0], active);
+  Warp::Unknown unknown;
+  const uint64_t* a = w.operand(in.ops[1], active, sa, unknown);
+  const uint64_t* b = w.operand(in.ops[2], active, sb, unknown);
+  uint64_t* d = w.result(in.ops[0], active, unknown);
   for_lanes(active, [=](uint32_t i) {
     d[i] = convert_value<soft::f32, To>(uint32_t(a[i]), rules) << width_of(To) |
            convert_value<soft::f32, To>(uint32_t(b[i]), rules);
@@ -128,11 +130,12 @@ Step convert_pair(Warp& w, const Instr& in, uint32_t active) {
 
 Step pack_ue8m0(Warp& w, const Instr& in, uint32_t active) {
   Warp::Row sa, sb;
-  const uint64_t* a = w.source(in.ops[1], active, sa);
-  const uint64_t* b = w.source(in.ops[2], active, sb);
+  Warp::Unknown unknown;
+  const uint64_t* a = w.operand(in.ops[1], active, sa, unknown);
+  const uint64_t* b = w.operand(in.ops[2], active, sb, unknown);
   soft::Round round = rounding_of(in);
   bool satfinite = in.has(Mod::satfinite);
-  uint64_t* d = w.destination(in.ops[0], active);
+  uint64_t* d = w.result(in.ops[0], active, unknown);
   for_lanes(active, [=](uint32_t i) {
     d[i] = soft::encode_ue8m0(uint32_t(a[i]), soft::f32, round, satfinite) << 8 |
            soft::encode_ue8m0(uint32_t(b[i]), soft::f32, round, satfinite);

@@ -15,11 +15,13 @@ Step arithmetic(Warp& w, const Instr& in, uint32_t active) {
   constexpr uint32_t bits = 1 + Fmt.exponent_bits + Fmt.mantissa_bits;
   constexpr uint64_t mask = bits == 64 ? ~0ull : (1ull << bits) - 1;
   Warp::Row scratch[3];
+  Warp::Unknown unknown;
   const uint64_t* src[3] = {};
-  for (int i = 0; i < Operands; ++i) src[i] = w.source(in.ops[size_t(i) + 1], active, scratch[i]);
+  for (int i = 0; i < Operands; ++i)
+    src[i] = w.operand(in.ops[size_t(i) + 1], active, scratch[i], unknown);
   for (int i = Operands; i < 3; ++i) src[i] = src[0];
   const soft::Rules rules = rules_of(in);
-  uint64_t* d = w.destination(in.ops[0], active);
+  uint64_t* d = w.result(in.ops[0], active, unknown);
   for_lanes(active, [&](uint32_t lane) {
     uint64_t r = 0;
     for (uint32_t p = 0; p < Parts; ++p) {

@@ -88,8 +88,8 @@ void give(Warp& w, const Instr& in, const Operand& op, uint32_t lane, uint32_t i
     w.set(op, lane, coordinate(a, i));
   else
     w.undefine(op, 1u << lane,
-               i == 3 ? "clusterlaunchcontrol.query_cancel leaves it open"
-                      : "the clusterlaunchcontrol.try_cancel had failed");
+               {i == 3 ? "clusterlaunchcontrol.query_cancel leaves it open"
+                       : "the clusterlaunchcontrol.try_cancel had failed"});
 }
 
 Step first_cta(Warp& w, const Instr& in, uint32_t active) {

@@ -18,8 +18,9 @@ Step unary(Warp& w, const Instr& in, uint32_t active) {
   constexpr uint64_t mask = bits == 64 ? ~0ull : (1ull << bits) - 1;
   const soft::Rules rules = rules_of(in);
   Warp::Row scratch;
-  const uint64_t* a = w.source(in.ops[1], active, scratch);
-  uint64_t* d = w.destination(in.ops[0], active);
+  Warp::Unknown unknown;
+  const uint64_t* a = w.operand(in.ops[1], active, scratch, unknown);
+  uint64_t* d = w.result(in.ops[0], active, unknown);
   for_lanes(active, [&](uint32_t i) {
     uint64_t r = 0;
     for (uint32_t p = 0; p < Parts; ++p) r |= F(a[i] >> p * bits & mask, Fmt, rules) << p * bits;
@@ -57,9 +58,10 @@ template <const soft::Format& Fmt, bool Fast>
 Step divide(Warp& w, const Instr& in, uint32_t active) {
   const soft::Rules rules = rules_of(in);
   Warp::Row sa, sb;
-  const uint64_t* a = w.source(in.ops[1], active, sa);
-  const uint64_t* b = w.source(in.ops[2], active, sb);
-  uint64_t* d = w.destination(in.ops[0], active);
+  Warp::Unknown unknown;
+  const uint64_t* a = w.operand(in.ops[1], active, sa, unknown);
+  const uint64_t* b = w.operand(in.ops[2], active, sb, unknown);
+  uint64_t* d = w.result(in.ops[0], active, unknown);
   for_lanes(active, [&](uint32_t i) {
     d[i] = Fast ? fast_quotient(a[i], b[i], rules) : soft::div(a[i], b[i], Fmt, rules);
   });

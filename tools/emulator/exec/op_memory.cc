@@ -67,7 +67,7 @@ Step load(Warp& w, const Instr& in, uint32_t active) {
     const Operand& op = element(value, shape.parts == 2 ? 0 : e);
     for_lanes(active, [&](uint32_t i) {
       if (maybe_local(S) && shape.parts == 1 && !places[i].has_value(e * shape.bytes, shape.bytes))
-        return w.undefine(op, 1u << i, "it was loaded from local memory without one");
+        return w.undefine(op, 1u << i, {"it was loaded from local memory without one"});
       uint64_t v = places[i].read(e * shape.bytes, shape.bytes, "load");
       if (is_signed) v = uint64_t(int64_t(v << unused) >> unused);
       w.set(op, i, v, shape.parts == 2 ? e : 0);

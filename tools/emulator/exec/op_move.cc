@@ -46,14 +46,15 @@ Step pack(Warp& w, const Instr& in, uint32_t active) {
   uint32_t bits = ptx::bits_of(in.type()) / uint32_t(parts.size());
   uint64_t mask = bits >= 64 ? ~0ull : (1ull << bits) - 1;
   uint64_t value[2][32] = {};
+  Warp::Unknown unknown;
   for (uint32_t p = 0; p < parts.size(); ++p) {
     Warp::Row scratch;
-    const uint64_t* a = w.source(parts[p], active, scratch);
+    const uint64_t* a = w.operand(parts[p], active, scratch, unknown);
     uint32_t at = p * bits;
     for_lanes(active, [&](uint32_t i) { value[at / 64][i] |= (a[i] & mask) << at % 64; });
   }
   for (uint32_t half = 0; half < (bits * parts.size() > 64 ? 2 : 1); ++half) {
-    uint64_t* d = w.destination(in.ops[0], active, half);
+    uint64_t* d = w.result(in.ops[0], active, unknown, half);
     for_lanes(active, [&](uint32_t i) { d[i] = value[half][i]; });
   }
   return Step::next;
@@ -65,13 +66,14 @@ Step unpack(Warp& w, const Instr& in, uint32_t active) {
   uint32_t bits = ptx::bits_of(in.type()) / uint32_t(parts.size());
   uint64_t mask = bits >= 64 ? ~0ull : (1ull << bits) - 1;
   uint64_t value[2][32];
+  Warp::Unknown unknown;
   for (uint32_t half = 0; half < (bits * parts.size() > 64 ? 2 : 1); ++half) {
     Warp::Row scratch;
-    const uint64_t* a = w.source(in.ops[1], active, scratch, half);
+    const uint64_t* a = w.operand(in.ops[1], active, scratch, unknown, half);
     for_lanes(active, [&](uint32_t i) { value[half][i] = a[i]; });
   }
   for (uint32_t p = 0; p < parts.size(); ++p) {
-    uint64_t* d = w.destination(parts[p], active);
+    uint64_t* d = w.result(parts[p], active, unknown);
     uint32_t at = p * bits;
     for_lanes(active, [&](uint32_t i) { d[i] = value[at / 64][i] >> at % 64 & mask; });
   }
@@ -80,11 +82,12 @@ Step unpack(Warp& w, const Instr& in, uint32_t active) {
 
 Step select(Warp& w, const Instr& in, uint32_t active) {
   Warp::Row sa, sb;
-  const uint64_t* a = w.source(in.ops[1], active, sa);
-  const uint64_t* b = w.source(in.ops[2], active, sb);
+  Warp::Unknown unknown;
+  const uint64_t* a = w.operand(in.ops[1], active, sa, unknown);
+  const uint64_t* b = w.operand(in.ops[2], active, sb, unknown);
   uint32_t first = w.pred_mask(in.ops[3], active), bits = ptx::bits_of(in.type());
   uint64_t mask = bits >= 64 ? ~0ull : (1ull << bits) - 1;
-  uint64_t* d = w.destination(in.ops[0], active);
+  uint64_t* d = w.result(in.ops[0], active, unknown);
   for_lanes(active, [=](uint32_t i) { d[i] = (first >> i & 1 ? a[i] : b[i]) & mask; });
   return Step::next;
 }

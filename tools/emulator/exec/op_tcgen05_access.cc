@@ -122,9 +122,10 @@ void set_registers(Warp& warp, const Operand& registers, uint32_t active, const 
     if (const uint32_t missing = loaded.missing[r] & active) {
       const Cell c = a.cell(uint32_t(std::countr_zero(missing)), r);
       warp.undefine(to, missing,
-                    format("a tcgen05.ld gave it tensor memory lane %u column %u, which holds no "
-                           "value",
-                           c.lane, c.column));
+                    {format("a tcgen05.ld gave it tensor memory lane %u column %u, which holds no "
+                            "value",
+                            c.lane, c.column),
+                     true});
     }
   }
 }

@@ -42,7 +42,7 @@ void Warp::no_value(const Operand& op, uint32_t lanes_without) const {
   throw Fault(FaultKind::uninitialised,
               format("register %s is read by lanes 0x%08x, in which nobody has written it", name,
                      lanes_without) +
-                  (reason == why_.end() ? "" : ": " + reason->second));
+                  (reason == why_.end() ? "" : ": " + reason->second.text));
 }
 
 // Addresses of shared variables carry this CTA's rank; so does every address made from them.
@@ -106,6 +106,33 @@ uint64_t* Warp::destination(const Operand& op, uint32_t active, uint32_t part) {
   return &values_[size_t(slot) * 32];
 }
 
+const uint64_t* Warp::operand(const Operand& op, uint32_t active, Row& scratch, Unknown& unknown,
+                              uint32_t part) const {
+  if (op.kind != Operand::Kind::reg) return source(op, active, scratch, part);
+  const uint32_t slot = op.reg + part;
+  if (const uint32_t missing = active & ~defined_[slot]) {
+    const auto reason = why_.find(op.reg);
+    if (reason == why_.end() || !reason->second.may_compute || (pending_[slot] & missing) ||
+        (!wgmma_.empty() && wgmma_[op.reg].any()))
+      no_value(op, missing);
+    unknown.lanes |= missing;
+    unknown.why = &reason->second.text;
+  }
+  return source(op, active & defined_[slot], scratch, part);
+}
+
+uint64_t* Warp::result(const Operand& op, uint32_t active, const Unknown& unknown, uint32_t part) {
+  if (unknown.lanes) {
+    const std::string how = "it was computed from a value that there was not: ";
+    std::string why = *unknown.why;
+    if (why.compare(0, how.size(), how) != 0) why = how + why;
+    uint64_t* d = destination(op, active, part);
+    undefine(op, unknown.lanes, {std::move(why), true});
+    return d;
+  }
+  return destination(op, active, part);
+}
+
 uint32_t Warp::pred_mask(const Operand& op, uint32_t active) const {
   Row scratch;
   const uint64_t* p = source(op, active, scratch);
@@ -129,18 +156,18 @@ uint32_t Warp::defined(const Operand& op, uint32_t active) const {
   return defined_[op.reg] & active;
 }
 
-void Warp::undefine(const Operand& op, uint32_t lanes_without, std::string why) {
+void Warp::undefine(const Operand& op, uint32_t lanes_without, Reason why) {
   if (op.kind != Operand::Kind::reg || !lanes_without) return;
   defined_[op.reg] &= ~lanes_without;
-  if (why.empty())
+  if (why.text.empty())
     why_.erase(op.reg);
   else
     why_[op.reg] = std::move(why);
 }
 
-std::string Warp::why(const Operand& op) const {
+Reason Warp::why(const Operand& op) const {
   const auto reason = why_.find(op.reg);
-  return op.kind == Operand::Kind::reg && reason != why_.end() ? reason->second : "";
+  return op.kind == Operand::Kind::reg && reason != why_.end() ? reason->second : Reason{};
 }
 
 void Warp::set_pending(const Operand& op, uint32_t owned) {
