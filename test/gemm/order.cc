@@ -43,11 +43,13 @@ TEST_CASE("the bits do not depend on when asynchronous work completes", "[order]
     int seed;
   };
   // Random scales, so that a changed order of summation would show as well; the ring wraps twice.
-  const Problem p = forced(EACH_VARIANT, make_problem({130, 136, 4416}, Data::random, 60));
+  const support::Shape shape = gpu.sized<support::Shape>({130, 136, 4416}, {9, 70, 1088});
+  const Problem p = forced(EACH_VARIANT, make_problem(shape, Data::random, 60));
   std::set<std::vector<uint16_t>> results;
   for (const Order& order :
        {Order{"soonest", 1}, Order{"latest", 1}, Order{"random", 1}, Order{"random", 2},
         Order{"random", 3}, Order{"random", 4}, Order{"random", 5}}) {
+    if (gpu.small() && order.seed > 3) continue;
     INFO(order.name << ", seed " << order.seed);
     const CompletionOrder set(emulator, order.name, order.seed);
     const std::vector<uint16_t> d = support::run_on_device(gpu.driver, p);

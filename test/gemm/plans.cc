@@ -39,8 +39,8 @@ void require_bits(const support::DeviceGemm& gemm, const Problem& problem) {
 
 TEST_CASE("a plan gives the bits of a run, again and again", "[plan]") {
   USE_GPU(gpu);
-  const Problem problem =
-      gemm_test::forced(EACH_VARIANT, make_problem({130, 136, 640, 2}, Data::exact, 80));
+  const support::Shape shape{gpu.sized(130, 9), gpu.sized(136, 40), 640, 2};
+  const Problem problem = gemm_test::forced(EACH_VARIANT, make_problem(shape, Data::exact, 80));
   const support::DeviceGemm gemm(gpu.driver, problem);
   const Plan plan(gemm.desc);
   for (int i = 0; i < 3; ++i) {

@@ -12,20 +12,30 @@ using support::Problem;
 
 namespace {
 
-constexpr int64_t kRows = 128, kK = 256;  // one block of scales, one stage
-constexpr uint8_t kOne = 0x2;             // E2M1 1.0
-constexpr uint8_t kScaleOne = 0x38;       // UE4M3 1.0
+constexpr int64_t kK = 256;          // one stage
+constexpr uint8_t kOne = 0x2;        // E2M1 1.0
+constexpr uint8_t kScaleOne = 0x38;  // UE4M3 1.0
 
-// Two tiles of 64 tokens, one of 128, half of one of 256.
-Problem one_tile(const char* variant) {
-  return gemm_test::forced(variant, support::make_problem({kRows, kRows, kK}));
+// One block of scales: two tiles of 64 tokens, one of 128, half of one of 256. On an emulated Hopper one
+// tile.
+Problem one_block(const gemm_test::Gpu& gpu, const char* variant) {
+  const int64_t tokens =
+      gpu.sized(int64_t(128), std::min(int64_t(128), gemm_test::tile_tokens(variant)));
+  return gemm_test::forced(variant, support::make_problem({tokens, 128, kK}));
+}
+
+// Every sixth on an emulated Hopper, other ones for each of its six variants.
+int64_t first_shift(const gemm_test::Gpu& gpu, const char* variant) {
+  return gpu.small() ? int64_t(gemm_test::variant_number(variant)) : 0;
 }
 
 void fill_scales(Operand& o, uint8_t byte) { o.scales.assign(o.scales.size(), byte); }
 
 // D[probed row][other row], whichever of A and B is probed.
-double element(const std::vector<uint16_t>& d, bool probe_a, int64_t probed, int64_t other) {
-  return support::f16_value(d[size_t(probe_a ? probed * kRows + other : other * kRows + probed)]);
+double element(const Problem& p, const std::vector<uint16_t>& d, bool probe_a, int64_t probed,
+               int64_t other) {
+  const int64_t row = probe_a ? probed : other, column = probe_a ? other : probed;
+  return support::f16_value(d[size_t(row * p.shape.n + column)]);
 }
 
 // Assertions cost a microsecond, and there are millions of elements: only a difference is asserted.
@@ -37,21 +47,21 @@ void require_element(double got, double want, int64_t shift, int64_t row, int64_
 
 // Row i has its only element at k = (i + shift) % K. 256 shifts probe every (row, k).
 void probe_elements(const gemm_test::Gpu& gpu, const char* variant, bool probe_a) {
-  Problem p = one_tile(variant);
+  Problem p = one_block(gpu, variant);
   Operand& probe = probe_a ? p.a : p.b;
   Operand& other = probe_a ? p.b : p.a;
   support::Random random(30);
   for (uint8_t& byte : other.codes) byte = uint8_t(random.below(256));
   fill_scales(p.a, kScaleOne);
   fill_scales(p.b, kScaleOne);
-  for (int64_t shift = 0; shift < kK; ++shift) {
+  for (int64_t shift = first_shift(gpu, variant); shift < kK; shift += gpu.sized(1, 6)) {
     probe.codes.assign(probe.codes.size(), 0);
-    for (int64_t row = 0; row < kRows; ++row) probe.set_code(0, row, (row + shift) % kK, kOne);
+    for (int64_t row = 0; row < probe.rows; ++row) probe.set_code(0, row, (row + shift) % kK, kOne);
     const std::vector<uint16_t> d = support::run_on_device(gpu.driver, p);
-    for (int64_t row = 0; row < kRows; ++row) {
-      for (int64_t column = 0; column < kRows; ++column) {
+    for (int64_t row = 0; row < probe.rows; ++row) {
+      for (int64_t column = 0; column < other.rows; ++column) {
         const double want = support::e2m1_value(other.code(0, column, (row + shift) % kK));
-        require_element(element(d, probe_a, row, column), want, shift, row, column);
+        require_element(element(p, d, probe_a, row, column), want, shift, row, column);
       }
     }
   }
@@ -68,26 +78,26 @@ uint8_t power_scale(int exponent) {
 // block.
 void probe_scales(const gemm_test::Gpu& gpu, const char* variant, bool probe_a) {
   constexpr int64_t kBlocks = kK / 16;
-  Problem p = one_tile(variant);
+  Problem p = one_block(gpu, variant);
   Operand& probe = probe_a ? p.a : p.b;
   Operand& other = probe_a ? p.b : p.a;
   p.a.codes.assign(p.a.codes.size(), kOne | kOne << 4);
   p.b.codes.assign(p.b.codes.size(), kOne | kOne << 4);
   p.alpha = 0x1p-5f;  // from 2^-22 to 2^15: exact in fp16
-  for (int64_t row = 0; row < kRows; ++row) {
+  for (int64_t row = 0; row < other.rows; ++row) {
     for (int64_t b = 0; b < kBlocks; ++b) other.set_scale(0, row, b, power_scale(int(b) - 8));
   }
   for (int64_t shift = 0; shift < kBlocks; ++shift) {
     fill_scales(probe, 0);
-    for (int64_t row = 0; row < kRows; ++row) {
+    for (int64_t row = 0; row < probe.rows; ++row) {
       probe.set_scale(0, row, (row + shift) % kBlocks, uint8_t((row + 37 * shift) % 128));
     }
     const std::vector<uint16_t> d = support::run_on_device(gpu.driver, p);
-    for (int64_t row = 0; row < kRows; ++row) {
+    for (int64_t row = 0; row < probe.rows; ++row) {
       const double scale = support::e4m3_value(uint8_t((row + 37 * shift) % 128));
       const double want = 16 * scale * std::ldexp(1.0, int((row + shift) % kBlocks) - 8 - 5);
-      for (int64_t column = 0; column < kRows; ++column) {
-        require_element(element(d, probe_a, row, column), want, shift, row, column);
+      for (int64_t column = 0; column < other.rows; ++column) {
+        require_element(element(p, d, probe_a, row, column), want, shift, row, column);
       }
     }
   }

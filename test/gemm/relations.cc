@@ -13,7 +13,7 @@ using support::Problem;
 
 namespace {
 
-const support::Shape kShape{200, 136, 576};
+support::Shape shape_on(const gemm_test::Gpu& gpu) { return {gpu.sized(200, 50), 136, 576}; }
 
 std::vector<int64_t> permutation(int64_t count, uint64_t seed) {
   std::vector<int64_t> order(static_cast<size_t>(count));
@@ -52,29 +52,31 @@ Operand permute_steps(const Operand& o, const std::vector<int64_t>& order) {
 
 TEST_CASE("permuting the rows of A permutes the rows of D", "[relation][R1]") {
   USE_GPU(gpu);
-  Problem p = make_problem(kShape, Data::random, 40);
+  const support::Shape shape = shape_on(gpu);
+  Problem p = make_problem(shape, Data::random, 40);
   const std::vector<uint16_t> before = support::run_on_device(gpu.driver, p);
-  const std::vector<int64_t> order = permutation(kShape.m, 1);
+  const std::vector<int64_t> order = permutation(shape.m, 1);
   p.a = permute_rows(p.a, order);
   const std::vector<uint16_t> after = support::run_on_device(gpu.driver, p);
-  for (int64_t row = 0; row < kShape.m; ++row) {
-    const auto want = before.begin() + order[size_t(row)] * kShape.n;
+  for (int64_t row = 0; row < shape.m; ++row) {
+    const auto want = before.begin() + order[size_t(row)] * shape.n;
     CAPTURE(row);
-    REQUIRE(std::equal(want, want + kShape.n, after.begin() + row * kShape.n));
+    REQUIRE(std::equal(want, want + shape.n, after.begin() + row * shape.n));
   }
 }
 
 TEST_CASE("permuting the rows of B permutes the columns of D", "[relation][R2]") {
   USE_GPU(gpu);
-  Problem p = make_problem(kShape, Data::random, 41);
+  const support::Shape shape = shape_on(gpu);
+  Problem p = make_problem(shape, Data::random, 41);
   const std::vector<uint16_t> before = support::run_on_device(gpu.driver, p);
-  const std::vector<int64_t> order = permutation(kShape.n, 2);
+  const std::vector<int64_t> order = permutation(shape.n, 2);
   p.b = permute_rows(p.b, order);
   const std::vector<uint16_t> after = support::run_on_device(gpu.driver, p);
-  for (int64_t row = 0; row < kShape.m; ++row) {
-    for (int64_t column = 0; column < kShape.n; ++column) {
+  for (int64_t row = 0; row < shape.m; ++row) {
+    for (int64_t column = 0; column < shape.n; ++column) {
       CAPTURE(row, column);
-      const size_t first = size_t(row * kShape.n);
+      const size_t first = size_t(row * shape.n);
       REQUIRE(after[first + size_t(column)] == before[first + size_t(order[size_t(column)])]);
     }
   }
@@ -82,9 +84,10 @@ TEST_CASE("permuting the rows of B permutes the columns of D", "[relation][R2]")
 
 TEST_CASE("the order of the 64-steps does not matter where sums are exact", "[relation][R3]") {
   USE_GPU(gpu);
-  Problem p = make_problem(kShape, Data::exact, 42);
+  const support::Shape shape = shape_on(gpu);
+  Problem p = make_problem(shape, Data::exact, 42);
   const std::vector<uint16_t> before = support::run_on_device(gpu.driver, p);
-  const std::vector<int64_t> order = permutation(kShape.k / 64, 3);
+  const std::vector<int64_t> order = permutation(shape.k / 64, 3);
   p.a = permute_steps(p.a, order);
   p.b = permute_steps(p.b, order);
   CHECK(support::run_on_device(gpu.driver, p) == before);
@@ -92,7 +95,8 @@ TEST_CASE("the order of the 64-steps does not matter where sums are exact", "[re
 
 TEST_CASE("doubling every scale of one operand doubles D", "[relation][R5]") {
   USE_GPU(gpu);
-  Problem p = make_problem(kShape, Data::exact, 43);
+  const support::Shape shape = shape_on(gpu);
+  Problem p = make_problem(shape, Data::exact, 43);
   const bool of_a = GENERATE(true, false);
   const std::vector<uint16_t> before = support::run_on_device(gpu.driver, p);
   for (uint8_t& byte : (of_a ? p.a : p.b).scales) {
@@ -107,8 +111,9 @@ TEST_CASE("doubling every scale of one operand doubles D", "[relation][R5]") {
 
 TEST_CASE("results of disjoint halves of A add up", "[relation][R10]") {
   USE_GPU(gpu);
+  const support::Shape shape = shape_on(gpu);
   // Small enough that D itself is exact in fp16: scales 1, codes +-1, |sum| <= K.
-  Problem whole = make_problem(kShape);
+  Problem whole = make_problem(shape);
   support::Random random(44);
   for (Operand* o : {&whole.a, &whole.b}) {
     for (uint8_t& byte : o->codes)
@@ -116,8 +121,8 @@ TEST_CASE("results of disjoint halves of A add up", "[relation][R10]") {
     o->scales.assign(o->scales.size(), 0x38);
   }
   Problem even = whole, odd = whole;
-  for (int64_t row = 0; row < kShape.m; ++row) {
-    for (int64_t k = 0; k < kShape.k; ++k) ((k / 64 + k) % 2 ? even : odd).a.set_code(0, row, k, 0);
+  for (int64_t row = 0; row < shape.m; ++row) {
+    for (int64_t k = 0; k < shape.k; ++k) ((k / 64 + k) % 2 ? even : odd).a.set_code(0, row, k, 0);
   }
   const std::vector<uint16_t> sum = support::run_on_device(gpu.driver, whole);
   const std::vector<uint16_t> first = support::run_on_device(gpu.driver, even);
@@ -131,7 +136,8 @@ TEST_CASE("results of disjoint halves of A add up", "[relation][R10]") {
 
 TEST_CASE("flipping the sign of A flips the sign of D", "[relation][R14]") {
   USE_GPU(gpu);
-  Problem p = make_problem(kShape, Data::random, 45);
+  const support::Shape shape = shape_on(gpu);
+  Problem p = make_problem(shape, Data::random, 45);
   const std::vector<uint16_t> before = support::run_on_device(gpu.driver, p);
   for (uint8_t& byte : p.a.codes) byte ^= 0x88;
   const std::vector<uint16_t> after = support::run_on_device(gpu.driver, p);

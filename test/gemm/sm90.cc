@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The kernels of compute capability 9.0, at sizes that an emulated H200 runs in seconds: test/run starts
-// these with EMU_DEVICE=H200. On a real one every other test here runs as well.
+// What only the kernels of compute capability 9.0 do. Every other test here runs on an H200 as well, an
+// emulated one included (test/run), there at smaller sizes.
 #include "gemm/emulator.h"
 #include "gemm/gpu.h"
 
@@ -25,6 +25,20 @@ TEST_CASE("the tiles of 9.0 give the same bits off the exact grid, too", "[sm90]
   for (const char* variant : gemm_test::variants()) {
     CAPTURE(variant);
     CHECK(support::run_on_device(gpu.driver, forced(variant, problem)) == chosen);
+  }
+}
+
+// A tile that is alone is cut into eight parts. In stages of each part: 5 or 6, 10 and 19, which is twice
+// round the longest ring; in the emulator one of them, by the ring's length.
+TEST_CASE("the rings of 9.0 wrap in every part of K", "[sm90]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  const char* variant = EACH_VARIANT;
+  const int64_t tokens = gemm_test::tile_tokens(variant);
+  const int64_t chosen = tokens <= 16 ? 38912 : tokens <= 64 ? 20544 : 10304;
+  for (const int64_t k : {10304, 20544, 38912}) {
+    if (gpu.small() && k != chosen) continue;
+    gemm_test::require_reference_bits(
+        gpu, forced(variant, make_problem({7, 70, k}, Data::gpumode, 907)));
   }
 }
 

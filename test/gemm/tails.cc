@@ -16,6 +16,7 @@ TEST_CASE("every M meets every N, inside and just beyond a tile", "[tails]") {
   for (const int64_t n : {1, 7, 63, 65, 127, 129, 200, 300}) {
     // Two K for every pair, another two for the next.
     for (int i = 0; i < 2; ++i, turn += 3) {
+      if (gpu.small() && (turn + gemm_test::variant_number(variant)) % 16 != 0) continue;
       gemm_test::require_reference_bits(
           gpu, forced(variant, make_problem({m, n, ks[turn % 7]}, Data::exact, turn)));
     }
@@ -27,11 +28,13 @@ TEST_CASE("every number of 64-steps up to nine is multiplied once", "[tails]") {
   const char* variant = EACH_VARIANT;
   const int64_t steps = GENERATE(range(1, 10));
   gemm_test::require_reference_bits(
-      gpu, forced(variant, make_problem({65, 129, 64 * steps}, Data::exact, 1)));
+      gpu, forced(variant, make_problem({gpu.sized(65, 9), 129, 64 * steps}, Data::exact, 1)));
 }
 
 TEST_CASE("the ring of stages wraps once, twice and many times", "[tails]") {
   USE_GPU(gpu);
+  if (gpu.small())
+    SKIP_TEST("one tile of an emulated Hopper is cut along K: sm90.cc fills its ring");
   // 8, 6 and 4 stages of 256.
   const char* variant = EACH_VARIANT;
   const int64_t k = GENERATE(1024, 1088, 1280, 1536, 1600, 1792, 2048, 2112, 2304, 3328, 6720);

@@ -10,9 +10,9 @@ using support::Problem;
 TEST_CASE("every variant and the planner's choice give the same bits", "[variant]") {
   USE_GPU(gpu);
   // Random scales: another order of summation would round differently.
-  const support::Shape shape =
-      GENERATE(support::Shape{128, 256, 4096}, support::Shape{300, 130, 2112},
-               support::Shape{65, 129, 640, 3}, support::Shape{1, 1, 64});
+  support::Shape shape = GENERATE(support::Shape{128, 256, 4096}, support::Shape{300, 130, 2112},
+                                  support::Shape{65, 129, 640, 3}, support::Shape{1, 1, 64});
+  if (gpu.small()) shape.m = (shape.m + 14) / 15;
   const Problem problem = make_problem(shape, Data::random, 70);
   const std::vector<uint16_t> chosen = support::run_on_device(gpu.driver, problem);
   for (const char* variant : gemm_test::variants()) {
