@@ -4,7 +4,7 @@
 # or anywhere else; nothing is compiled. Each part takes less than 8 minutes on an H200.
 #   gemm      the end-to-end suite, 200 runs under load, graphs, streams and contexts among it
 #   sanitize  the four tools of compute-sanitizer on small shapes
-#   ptx       instructions against the emulator's expectations: TMA loads, wgmma
+#   ptx       instructions against the emulator's expectations: TMA loads, wgmma, mma.sync
 #   bench     device time beside cuBLASLt, CSV to stdout
 set -u
 build=$1

@@ -8,8 +8,8 @@
 using namespace emu;
 using support::Wgmma;
 using support::WgmmaData;
-using R = support::WgmmaResult;
-using T = support::WgmmaType;
+using R = support::SumType;
+using T = support::NumberType;
 
 namespace {
 

@@ -42,8 +42,8 @@ size_t differences(const Wgmma& w, const WgmmaData& data) {
 }  // namespace
 
 TEST_CASE("wgmma's arithmetic equals the plain model on random data of every kind and type") {
-  using T = support::WgmmaType;
-  using R = support::WgmmaResult;
+  using T = support::NumberType;
+  using R = support::SumType;
   const struct {
     T a, b;
     R d;
@@ -52,13 +52,13 @@ TEST_CASE("wgmma's arithmetic equals the plain model on random data of every kin
                {T::e4m3, T::e5m2, R::f16}, {T::s8, T::u8, R::s32},     {T::u8, T::s8, R::s32}};
   std::mt19937_64 random(511);
   for (const auto& t : types)
-    for (int i = 0; i < 2 * support::kWgmmaKinds; ++i) {
+    for (int i = 0; i < 2 * support::kDataKinds; ++i) {
       Wgmma w;
       w.a = t.a, w.b = t.b, w.d = t.d;
       w.n = 8 * (1 + int(random() % 12));
       w.negate_a = w.d != R::s32 && random() % 2, w.negate_b = w.d != R::s32 && random() % 2;
       w.accumulate = random() % 4, w.satfinite = random() % 2;
-      CHECK(differences(w, support::random_data(w, random, i % support::kWgmmaKinds)) == 0);
+      CHECK(differences(w, support::random_data(w, random, i % support::kDataKinds)) == 0);
     }
 }
 

@@ -13,8 +13,8 @@ namespace {
 using support::DeviceBuffer;
 using support::Driver;
 using support::Wgmma;
-using T = support::WgmmaType;
-using R = support::WgmmaResult;
+using T = support::NumberType;
+using R = support::SumType;
 
 template <class T>
 std::vector<uint8_t> bytes_of(const std::vector<T>& words) {
@@ -47,8 +47,8 @@ struct Score {
 void probe(const Driver& driver, const Wgmma& w, int rounds, Score& score) {
   const support::Module module = support::Module::from_text(driver, support::program(w));
   std::mt19937_64 random(uint64_t(w.n) * 131 + uint64_t(w.a) * 7 + uint64_t(w.b_swizzle));
-  for (int i = 0; i < rounds * support::kWgmmaKinds; ++i) {
-    const int kind = i % support::kWgmmaKinds;
+  for (int i = 0; i < rounds * support::kDataKinds; ++i) {
+    const int kind = i % support::kDataKinds;
     const support::WgmmaData data = support::random_data(w, random, kind);
     const std::vector<uint32_t> want =
         support::accumulator_words(w, support::wgmma_expected(w, data));

@@ -2,17 +2,12 @@
 #include "support/wgmma.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 namespace support {
 namespace {
 
 constexpr int kRows = 64, kRowBytes = 32, kImageBytes = 44 * 1024, kImageB = 8192;
-constexpr const char* kTypes[] = {"f16", "bf16", "tf32", "e4m3", "e5m2", "s8", "u8"};
-constexpr const char* kResults[] = {"f32", "f16", "s32"};
-
-bool is_integer(WgmmaType t) { return t >= WgmmaType::s8; }
 
 // ---- layouts: PTX ISA, Asynchronous Warpgroup Level Matrix Shared Memory Layout -----------------
 
@@ -55,86 +50,12 @@ struct Layout {
 Layout layout_a(const Wgmma& w) { return {kRows, w.a_swizzle, w.a_offset, w.a_mn_major}; }
 Layout layout_b(const Wgmma& w) { return {w.n, w.b_swizzle, w.b_offset, w.b_mn_major}; }
 
-// ---- numbers ------------------------------------------------------------------------------------
-
-double value_of(uint32_t code, int exponent_bits, int mantissa_bits, bool infinity) {
-  const int top = (1 << exponent_bits) - 1, bias = top / 2, ones = (1 << mantissa_bits) - 1;
-  const int field = int(code >> mantissa_bits) & top, fraction = int(code) & ones;
-  const double sign = code >> (exponent_bits + mantissa_bits) & 1 ? -1 : 1;
-  if (infinity && field == top) return fraction ? NAN : sign * INFINITY;
-  if (!infinity && field == top && fraction == ones) return NAN;
-  if (field == 0) return sign * std::ldexp(fraction, 1 - bias - mantissa_bits);
-  return sign * std::ldexp(fraction + ones + 1, field - bias - mantissa_bits);
-}
-
-struct Term {
-  double value;
-  int exponent;  // of its leading bit; a subnormal has the smallest normal one's, zero has -126
-};
-
-Term term(double value, int smallest) {
-  if (value == 0 || !std::isfinite(value)) return {value, -126};
-  return {value, std::max(std::ilogb(value), smallest)};
-}
-
-Term element(const uint8_t* row, int k, WgmmaType type, int bytes) {
-  uint32_t code = 0;
-  std::memcpy(&code, row + k * bytes, size_t(bytes));
-  switch (type) {
-    case WgmmaType::f16: return term(value_of(code, 5, 10, true), -14);
-    case WgmmaType::bf16: return term(value_of(code, 8, 7, true), -126);
-    case WgmmaType::tf32: return term(value_of(code >> 13, 8, 10, true), -126);
-    case WgmmaType::e4m3: return term(value_of(code, 4, 3, false), -6);
-    case WgmmaType::e5m2: return term(value_of(code, 5, 2, true), -14);
-    case WgmmaType::s8: return {double(int8_t(code)), 0};
-    case WgmmaType::u8: return {double(code), 0};
-  }
-  return {};
-}
-
-// The bits of a value that the format holds exactly or that overflows it.
-uint32_t encode(double value, int exponent_bits, int mantissa_bits) {
-  const int bias = (1 << (exponent_bits - 1)) - 1;
-  const uint32_t sign = std::signbit(value) ? 1u << (exponent_bits + mantissa_bits) : 0;
-  if (value == 0) return sign;
-  const int exponent = std::isinf(value) ? bias + 1 : std::max(std::ilogb(value), 1 - bias);
-  if (exponent > bias) return sign | ((1u << exponent_bits) - 1) << mantissa_bits;
-  const auto scaled = uint32_t(std::ldexp(std::fabs(value), mantissa_bits - exponent));
-  return sign | (uint32_t(exponent + bias - 1) * (1u << mantissa_bits) + scaled);
-}
-
 uint32_t integer_model(const Wgmma& w, const uint8_t* a, const uint8_t* b, uint32_t c) {
   int64_t sum = int32_t(c);
   for (int k = 0; k < kRowBytes; ++k)
-    sum += int64_t(element(a, k, w.a, 1).value * element(b, k, w.b, 1).value);
+    sum += int64_t(element(a, k, w.a).value * element(b, k, w.b).value);
   if (w.satfinite) sum = std::clamp<int64_t>(sum, INT32_MIN, INT32_MAX);
   return uint32_t(sum);
-}
-
-uint32_t random_code(std::mt19937_64& random, int exponent_bits, int mantissa_bits, int kind) {
-  const auto draw = [&](uint32_t n) { return uint32_t(random() % n); };
-  const uint32_t top = (1u << exponent_bits) - 1, middle = top / 2;
-  const uint32_t fraction = draw(1u << mantissa_bits);
-  uint32_t field = draw(top + 1);
-  if (kind == 0 && draw(24)) field = draw(top);  // infinities and NaNs, but not everywhere
-  if (kind == 1) field = middle - 2 + draw(5);
-  if (kind == 2 && draw(4)) return draw(2) << (exponent_bits + mantissa_bits);
-  if (kind == 2) field = middle - 1 + draw(3);
-  if (kind == 3) field = draw(top);
-  return draw(2) << (exponent_bits + mantissa_bits) | field << mantissa_bits | fraction;
-}
-
-void fill(std::vector<uint8_t>& rows, WgmmaType type, std::mt19937_64& random, int kind) {
-  const int bytes = type == WgmmaType::tf32 ? 4 : type < WgmmaType::tf32 ? 2 : 1;
-  for (size_t i = 0; i < rows.size(); i += size_t(bytes)) {
-    uint32_t code = uint32_t(random());
-    if (type == WgmmaType::f16) code = random_code(random, 5, 10, kind);
-    if (type == WgmmaType::bf16) code = random_code(random, 8, 7, kind);
-    if (type == WgmmaType::tf32) code = random_code(random, 8, 10, kind) << 13 | (code & 0x1FFF);
-    if (type == WgmmaType::e4m3) code = random_code(random, 4, 3, kind);
-    if (type == WgmmaType::e5m2) code = random_code(random, 5, 2, kind);
-    std::memcpy(&rows[i], &code, size_t(bytes));
-  }
 }
 
 std::string hex(uint64_t value) {
@@ -153,7 +74,7 @@ std::string registers(const char* prefix, int count) {
 
 std::string Wgmma::name() const {
   std::string text = "m64n" + std::to_string(n) + "k" + std::to_string(depth());
-  text += "." + std::string(kResults[int(d)]) + "." + kTypes[int(a)] + "." + kTypes[int(b)];
+  text += "." + name_of(d) + "." + name_of(a) + "." + name_of(b);
   const auto operand = [](bool mn, int swizzle, int offset) {
     return std::string(mn ? "MN" : "K") + " " + std::to_string(swizzle) + "+" +
            std::to_string(offset);
@@ -171,10 +92,7 @@ WgmmaData random_data(const Wgmma& w, std::mt19937_64& random, int kind) {
   data.c.resize(size_t(kRows * w.n));
   fill(data.a, w.a, random, kind);
   fill(data.b, w.b, random, kind);
-  for (uint32_t& c : data.c)
-    c = w.d == WgmmaResult::s32   ? uint32_t(random())
-        : w.d == WgmmaResult::f16 ? random_code(random, 5, 10, kind)
-                                  : random_code(random, 8, 23, kind);
+  for (uint32_t& c : data.c) c = random_accumulator(w.d, random, kind);
   return data;
 }
 
@@ -215,8 +133,8 @@ std::string program(const Wgmma& w) {
       ", 0;\n"
       "fence.proxy.async;\nbar.sync 0;\nwgmma.fence.sync.aligned;\n";
   text += "wgmma.mma_async.sync.aligned.m64n" + std::to_string(w.n) + "k" +
-          std::to_string(w.depth()) + (w.satfinite ? ".satfinite" : "") + "." + kResults[int(w.d)] +
-          "." + kTypes[int(w.a)] + "." + kTypes[int(w.b)] + " " + registers("d", count) + ", " +
+          std::to_string(w.depth()) + (w.satfinite ? ".satfinite" : "") + "." + name_of(w.d) + "." +
+          name_of(w.a) + "." + name_of(w.b) + " " + registers("d", count) + ", " +
           (w.a_in_registers ? "{a0, a1, a2, a3}" : "da") + ", db, p";
   if (!is_integer(w.a))
     text += std::string(w.negate_a ? ", -1" : ", 1") + (w.negate_b ? ", -1" : ", 1");
@@ -264,7 +182,7 @@ std::vector<uint32_t> accumulator_words(const Wgmma& w, const std::vector<uint32
     for (uint32_t e = 0; e < uint32_t(w.n) / 2; ++e) {
       const uint32_t row = t / 32 * 16 + t % 32 / 4 + e / 2 % 2 * 8;
       const uint32_t value = c[row * uint32_t(w.n) + e / 4 * 8 + t % 4 * 2 + e % 2];
-      if (w.d == WgmmaResult::f16)
+      if (w.d == SumType::f16)
         words[t * count + e / 2] |= value << 16 * (e % 2);
       else
         words[t * count + e] = value;
@@ -274,32 +192,15 @@ std::vector<uint32_t> accumulator_words(const Wgmma& w, const std::vector<uint32
 
 uint32_t wgmma_model(const Wgmma& w, const uint8_t a[32], const uint8_t b[32], uint32_t c) {
   if (!w.accumulate) c = 0;
-  if (w.d == WgmmaResult::s32) return integer_model(w, a, b, c);
-  const bool half = w.d == WgmmaResult::f16, small = w.element_bytes() == 1;
-  const int kept = small ? 13 : 25;  // fractional bits of the aligned terms
-  std::vector<Term> terms{half ? term(value_of(c, 5, 10, true), -14)
-                               : term(value_of(c, 8, 23, true), -126)};
+  if (w.d == SumType::s32) return integer_model(w, a, b, c);
+  std::vector<Term> terms{accumulator(c, w.d)};
   for (int k = 0; k < w.depth(); ++k) {
-    const Term x = element(a, k, w.a, w.element_bytes()), y = element(b, k, w.b, w.element_bytes());
+    const Term x = element(a, k, w.a), y = element(b, k, w.b);
     const double sign = w.negate_a != w.negate_b ? -1 : 1;
     terms.push_back({sign * x.value * y.value, x.exponent + y.exponent});
   }
-  double plain = 0, sum = 0;
-  int largest = terms[0].exponent;
-  for (const Term& t : terms) {
-    plain += t.value;
-    largest = std::max(largest, t.exponent);
-  }
-  if (std::isnan(plain)) return half ? 0x7FFF : 0x7FFFFFFF;
-  if (std::isinf(plain)) return encode(plain, half ? 5 : 8, half ? 10 : 23);
-  for (const Term& t : terms) sum += std::trunc(std::ldexp(t.value, kept - largest));
-  if (sum == 0) return 0;
-  const double exact = std::ldexp(sum, largest - kept);
-  const int exponent = std::max(std::ilogb(exact), half ? -14 : -126);
-  const int bits = half ? 10 : small ? 13 : 23;
-  const double scaled = std::ldexp(exact, bits - exponent);
-  const double rounded = half ? std::nearbyint(scaled) : std::trunc(scaled);
-  return encode(std::ldexp(rounded, exponent - bits), half ? 5 : 8, half ? 10 : 23);
+  const bool narrow = w.element_bytes() == 1;  // Hopper's 8-bit floats, in an fp32 result too
+  return narrow ? aligned_sum(terms, w.d, 13, 13) : aligned_sum(terms, w.d, 25);
 }
 
 std::vector<uint32_t> wgmma_expected(const Wgmma& w, const WgmmaData& data) {

@@ -9,14 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "support/tensor_numbers.h"
+
 namespace support {
 
-enum class WgmmaType { f16, bf16, tf32, e4m3, e5m2, s8, u8 };
-enum class WgmmaResult { f32, f16, s32 };
-
 struct Wgmma {
-  WgmmaType a = WgmmaType::f16, b = WgmmaType::f16;
-  WgmmaResult d = WgmmaResult::f32;
+  NumberType a = NumberType::f16, b = NumberType::f16;
+  SumType d = SumType::f32;
   int n = 8;
   bool a_in_registers = false;
   int a_swizzle = 128, b_swizzle = 128;  // bytes: 128, 64, 32 or 0
@@ -25,8 +24,8 @@ struct Wgmma {
   bool negate_a = false, negate_b = false, accumulate = true, satfinite = false;
 
   int depth() const { return 32 / element_bytes(); }
-  int element_bytes() const { return a == WgmmaType::tf32 ? 4 : a < WgmmaType::tf32 ? 2 : 1; }
-  int registers() const { return d == WgmmaResult::f16 ? n / 4 : n / 2; }
+  int element_bytes() const { return bytes_of(a); }
+  int registers() const { return d == SumType::f16 ? n / 4 : n / 2; }
   std::string name() const;  // for reports: modifiers and layouts
 };
 
@@ -35,10 +34,7 @@ struct WgmmaData {
   std::vector<uint8_t> a, b;
   std::vector<uint32_t> c;
 };
-// `kind` chooses what the numbers provoke: 0 all bit patterns, 1 few exponents, 2 many zeros, 3
-// wide exponents without infinities.
 WgmmaData random_data(const Wgmma& w, std::mt19937_64& random, int kind);
-constexpr int kWgmmaKinds = 4;
 
 // The kernel `wgmma_probe(.u64 out, .u64 image, .u64 a, .u64 c)` for 128 threads: `out` and `c` hold
 // a thread's registers together, `a` its four words.

@@ -130,6 +130,7 @@ class Warp {
   uint64_t uniform(const ptx::Operand& op, uint32_t active,
                    const char* who) const;                          // Fault if lanes differ
   void require_aligned(uint32_t active, const char* opcode) const;  // Fault unless active == live()
+  void require_whole(uint32_t active, const char* opcode) const;    // and unless all 32 are there
 
   // For .sync instructions with a membermask: all lanes of `member` once they stand together at
   // this instruction, 0 when the caller has to return Step::blocked. `any_place`: they may wait at

@@ -35,7 +35,7 @@ Element element_of(uint32_t lane, uint32_t h, bool transposed) {
 }
 
 Step load(Warp& w, const Instr& in, uint32_t active) {
-  w.require_aligned(active, in.opcode);
+  w.require_whole(active, in.opcode);
   const std::vector<Operand>& d = in.ops[0].elements;
   const bool transposed = in.has(Mod::trans);
   Rows from;
@@ -57,7 +57,7 @@ Step load(Warp& w, const Instr& in, uint32_t active) {
 }
 
 Step store(Warp& w, const Instr& in, uint32_t active) {
-  w.require_aligned(active, in.opcode);
+  w.require_whole(active, in.opcode);
   const std::vector<Operand>& values = in.ops[1].elements;
   const bool transposed = in.has(Mod::trans);
   Rows to;
@@ -80,7 +80,7 @@ Step store(Warp& w, const Instr& in, uint32_t active) {
 
 // Each lane's half is found in the lane that holds the transposed place.
 Step transpose(Warp& w, const Instr& in, uint32_t active) {
-  w.require_aligned(active, in.opcode);
+  w.require_whole(active, in.opcode);
   Warp::Row scratch;
   const uint64_t* source = w.source(in.ops[1], active, scratch);
   uint32_t value[32] = {};
@@ -95,19 +95,10 @@ Step transpose(Warp& w, const Instr& in, uint32_t active) {
   return Step::next;
 }
 
-// A partial warp has not all rows.
-template <Exec F>
-Step whole_warp(Warp& w, const Instr& in, uint32_t active) {
-  if (active != ~0u)
-    throw Fault(FaultKind::illegal_instruction,
-                format("%s needs all 32 lanes, here are 0x%08x", in.opcode, active));
-  return F(w, in, active);
-}
-
 }  // namespace
 
-Exec bind_ldmatrix(const Instr&, std::string&) { return whole_warp<load>; }
-Exec bind_movmatrix(const Instr&, std::string&) { return whole_warp<transpose>; }
-Exec bind_stmatrix(const Instr&, std::string&) { return whole_warp<store>; }
+Exec bind_ldmatrix(const Instr&, std::string&) { return load; }
+Exec bind_movmatrix(const Instr&, std::string&) { return transpose; }
+Exec bind_stmatrix(const Instr&, std::string&) { return store; }
 
 }  // namespace emu::ops

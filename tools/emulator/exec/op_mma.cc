@@ -33,13 +33,6 @@ uint32_t rows_of(const Instr& in) {
              : 16;
 }
 
-void require_warp(const Warp& w, const Instr& in, uint32_t active) {
-  w.require_aligned(active, in.opcode);
-  if (active != ~0u)
-    throw Fault(FaultKind::illegal_instruction,
-                format("%s needs all 32 lanes, here are 0x%08x", in.opcode, active));
-}
-
 // f(lane, register, value) for every register of a fragment.
 template <class F>
 void each_word(Warp& w, const Operand& fragment, F f) {
@@ -124,7 +117,7 @@ DotOperands operands(const Instr& in, const Tile& tile) {
 
 // What shapes with a shorter K leave of the 32 bytes is zero, which adds nothing.
 Step dot(Warp& w, const Instr& in, uint32_t active) {
-  require_warp(w, in, active);
+  w.require_whole(active, in.opcode);
   Tile tile;
   load_operands(w, in, tile);
   const bool packed = in.type() == Type::f16;
@@ -158,7 +151,7 @@ int64_t bits(const uint8_t* a, const uint8_t* b, const Instr& in) {
 
 template <auto Products>
 Step integers(Warp& w, const Instr& in, uint32_t active) {
-  require_warp(w, in, active);
+  w.require_whole(active, in.opcode);
   Tile tile;
   load_operands(w, in, tile);
   load_accumulators(w, in, false, tile);
@@ -177,7 +170,7 @@ Step integers(Warp& w, const Instr& in, uint32_t active) {
 // ---- f64: one fused multiply-add after the other, in the order of k ----------------------------
 
 Step doubles(Warp& w, const Instr& in, uint32_t active) {
-  require_warp(w, in, active);
+  w.require_whole(active, in.opcode);
   const uint32_t halves = rows_of(in) / 8, depth = 4 * uint32_t(in.ops[b_slot].elements.size());
   std::array<uint64_t, 16> a[most_rows], b[columns];
   each_word(w, in.ops[a_slot], [&](uint32_t lane, uint32_t i, uint64_t value) {
@@ -244,7 +237,7 @@ Scales load_scales(Warp& w, const Instr& in, uint32_t per_row) {
 }
 
 Step scaled_fp8(Warp& w, const Instr& in, uint32_t active) {
-  require_warp(w, in, active);
+  w.require_whole(active, in.opcode);
   Tile tile;
   load_operands(w, in, tile);
   load_accumulators(w, in, false, tile);
@@ -262,7 +255,7 @@ Step scaled_fp8(Warp& w, const Instr& in, uint32_t active) {
 }
 
 Step scaled_fp4(Warp& w, const Instr& in, uint32_t active) {
-  require_warp(w, in, active);
+  w.require_whole(active, in.opcode);
   Tile tile;
   load_operands(w, in, tile);
   load_accumulators(w, in, false, tile);

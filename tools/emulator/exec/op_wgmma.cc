@@ -30,16 +30,13 @@ enum Slot : size_t { d_slot, a_slot, b_slot, scale_slot, sign_a, sign_b, first_m
 uint32_t member_of(const Warp& warp) { return warp.index % wgmma_warps; }
 
 Warpgroup& group_of(Warp& warp, uint32_t active, const char* opcode) {
-  warp.require_aligned(active, opcode);
+  warp.require_whole(active, opcode);
   Cta& cta = warp.cta;
   const uint32_t index = warp.index / wgmma_warps;
   if ((index + 1) * wgmma_warps > cta.warps.size())
     throw Fault(FaultKind::illegal_instruction,
                 format("%s in warp %u: a warpgroup is four warps, this block has %zu", opcode,
                        warp.index, cta.warps.size()));
-  if (active != ~0u)
-    throw Fault(FaultKind::illegal_instruction,
-                format("%s needs all 32 lanes, here are 0x%08x", opcode, active));
   if (cta.warpgroups.size() <= index) cta.warpgroups.resize(index + 1);
   return cta.warpgroups[index];
 }

@@ -212,6 +212,13 @@ void Warp::require_aligned(uint32_t active, const char* opcode) const {
              opcode, live(), active));
 }
 
+void Warp::require_whole(uint32_t active, const char* opcode) const {
+  require_aligned(active, opcode);
+  if (active == ~0u) return;
+  throw Fault(FaultKind::illegal_instruction,
+              format("%s needs all 32 lanes, here are 0x%08x", opcode, active));
+}
+
 uint32_t Warp::gather(const ptx::Instr& in, uint32_t active, uint32_t member, bool any_place) {
   if (uint32_t stranger = active & ~member)
     throw Fault(FaultKind::illegal_instruction,

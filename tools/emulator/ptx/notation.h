@@ -73,7 +73,7 @@ struct Slot {
   bool wider = false;  // d+
   bool register_only = false, constant_only = false, variable = false, special = false;
   bool optional = false;
-  uint8_t elements = 0;        // {a4}; 0: as the instruction's modifiers say
+  uint8_t elements = 0;        // {a2} .. {a8}; 0: as the instruction's modifiers say
   Mod only_with = Mod::count;  // {.x, b}
 };
 

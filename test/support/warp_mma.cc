@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+#include "support/warp_mma.h"
+
+#include <cstring>
+
+namespace support {
+namespace {
+
+constexpr int kLanes = 32;
+
+std::string registers(const char* prefix, int count) {
+  std::string text = "{";
+  for (int i = 0; i < count; ++i) text += (i ? ", " : "") + std::string(prefix) + std::to_string(i);
+  return text + "}";
+}
+
+// x0 = the parameter's address + (lane + 32 * block) * words * 4
+std::string locate(const char* parameter, int words) {
+  return "ld.param.u64 x0, [" + std::string(parameter) +
+         "];\ncvta.to.global.u64 x0, x0;\nmul.wide.u32 x1, t, " + std::to_string(words * 4) +
+         ";\nadd.u64 x0, x0, x1;\n";
+}
+
+std::string move(const std::string& opcode, const char* prefix, int words) {
+  std::string text;
+  for (int i = 0; i < words; ++i) {
+    const std::string at = "[x0+" + std::to_string(4 * i) + "]", r = prefix + std::to_string(i);
+    text += opcode + ".global.b32 " + (opcode == "ld" ? r + ", " + at : at + ", " + r) + ";\n";
+  }
+  return text;
+}
+
+// In A the second of two neighbours is the first with the other sign, in B the first itself, up to
+// a few of the last bits.
+void nearly_cancel(const WarpMma& w, WarpMmaData& data, std::mt19937_64& random) {
+  const auto pair = [&](std::vector<uint8_t>& rows, size_t bytes, uint8_t sign) {
+    for (size_t i = 0; i < rows.size(); i += 2 * bytes) {
+      std::memcpy(&rows[i + bytes], &rows[i], bytes);
+      rows[i + 2 * bytes - 1] ^= sign;
+      if (random() % 4 == 0) rows[i + bytes] ^= uint8_t(random() % 4);
+    }
+  };
+  pair(data.a, size_t(bytes_of(w.a)), 0x80);
+  pair(data.b, size_t(bytes_of(w.b)), 0);
+}
+
+// PTX ISA 9.7.15.5: lane l has row l / 4 of each eight, bytes 4 (l % 4) to the next three of each
+// sixteen; registers go down the rows first.
+void append_rows(const std::vector<uint8_t>& rows, int row_bytes, std::vector<uint32_t>& to) {
+  const int count = int(rows.size()) / row_bytes;
+  for (int lane = 0; lane < kLanes; ++lane)
+    for (int byte = lane % 4 * 4; byte < row_bytes; byte += 16)
+      for (int row = lane / 4; row < count; row += 8) {
+        uint32_t word;
+        std::memcpy(&word, &rows[size_t(row * row_bytes + byte)], 4);
+        to.push_back(word);
+      }
+}
+
+}  // namespace
+
+std::string WarpMma::name() const {
+  return "m" + std::to_string(m) + "n8k" + std::to_string(k) + ".row.col." + name_of(d) + "." +
+         name_of(a) + "." + name_of(b) + "." + name_of(d);
+}
+
+std::string Hypothesis::name() const {
+  return "steps of " + std::to_string(step) + (reversed ? ", the last first, " : ", ") +
+         std::to_string(kept) + " bits";
+}
+
+WarpMmaData random_data(const WarpMma& w, std::mt19937_64& random, int kind) {
+  const bool cancel = kind == kDataKinds;
+  const int base = cancel ? 1 : kind;
+  WarpMmaData data;
+  data.a.resize(size_t(w.m * w.row_bytes()));
+  data.b.resize(size_t(kWarpMmaColumns * w.row_bytes()));
+  data.c.resize(size_t(w.m * kWarpMmaColumns));
+  fill(data.a, w.a, random, base);
+  fill(data.b, w.b, random, base);
+  for (uint32_t& c : data.c) c = random_accumulator(w.d, random, base);
+  if (cancel) nearly_cancel(w, data, random);
+  return data;
+}
+
+std::string program(const WarpMma& w) {
+  const std::string d = registers("d", w.d_words());
+  return ".version 8.4\n.target sm_90a\n.address_size 64\n"
+         ".visible .entry warp_mma(.param .u64 out, .param .u64 a, .param .u64 b, .param .u64 c)\n"
+         "{\n.reg .b32 t, u, a<4>, b<2>, d<4>;\n.reg .b64 x<2>;\n"
+         "mov.u32 t, %tid.x;\nmov.u32 u, %ctaid.x;\nmad.lo.u32 t, u, 32, t;\n" +
+         locate("a", w.a_words()) + move("ld", "a", w.a_words()) + locate("b", w.b_words()) +
+         move("ld", "b", w.b_words()) + locate("c", w.d_words()) + move("ld", "d", w.d_words()) +
+         "mma.sync.aligned." + w.name() + " " + d + ", " + registers("a", w.a_words()) + ", " +
+         registers("b", w.b_words()) + ", " + d + ";\n" + locate("out", w.d_words()) +
+         move("st", "d", w.d_words()) + "ret;\n}\n";
+}
+
+void append_fragments(const WarpMma& w, const WarpMmaData& data, std::vector<uint32_t>& a,
+                      std::vector<uint32_t>& b, std::vector<uint32_t>& c) {
+  append_rows(data.a, w.row_bytes(), a);
+  append_rows(data.b, w.row_bytes(), b);
+  const std::vector<uint32_t> words = accumulator_fragment(w, data.c);
+  c.insert(c.end(), words.begin(), words.end());
+}
+
+// Two neighbours in a row, then eight rows further down.
+std::vector<uint32_t> accumulator_fragment(const WarpMma& w, const std::vector<uint32_t>& c) {
+  std::vector<uint32_t> words;
+  for (int lane = 0; lane < kLanes; ++lane)
+    for (int row = lane / 4; row < w.m; row += 8) {
+      const uint32_t* from = &c[size_t(row * kWarpMmaColumns + lane % 4 * 2)];
+      if (w.d == SumType::f16)
+        words.push_back(from[0] | from[1] << 16);
+      else
+        words.insert(words.end(), from, from + 2);
+    }
+  return words;
+}
+
+std::vector<uint32_t> warp_mma_expected(const WarpMma& w, const WarpMmaData& data,
+                                        const Hypothesis& h) {
+  std::vector<uint32_t> out = data.c;
+  for (size_t i = 0; i < out.size(); ++i) {
+    const uint8_t* a = &data.a[i / kWarpMmaColumns * size_t(w.row_bytes())];
+    const uint8_t* b = &data.b[i % kWarpMmaColumns * size_t(w.row_bytes())];
+    for (int step = 0; step < w.k / h.step; ++step) {
+      const int first = (h.reversed ? w.k / h.step - 1 - step : step) * h.step;
+      std::vector<Term> terms{accumulator(out[i], w.d)};
+      for (int k = first; k < first + h.step; ++k) {
+        const Term x = element(a, k, w.a), y = element(b, k, w.b);
+        terms.push_back({x.value * y.value, x.exponent + y.exponent});
+      }
+      out[i] = aligned_sum(terms, w.d, h.kept);
+    }
+  }
+  return out;
+}
+
+}  // namespace support
