@@ -58,6 +58,15 @@ TEST_CASE("lanes that end early are not waited for") {
   CHECK(meeting(body, 1) == 2);
 }
 
+TEST_CASE("an if in a loop that is left by ends alone meets behind it") {
+  // A persistent kernel: each exit of its loop is a branch to the ret, or a guarded ret.
+  const std::string body =
+      "L: @p1 bra END; @p2 bra SKIP; mov.b32 r1, 1; SKIP: mov.b32 r2, 2; @p3 bra END; bra L;"
+      "END: ret;";
+  CHECK(meeting(body, 1) == 3);
+  CHECK(meeting("L: @p1 ret; @p2 bra SKIP; mov.b32 r1, 1; SKIP: mov.b32 r2, 2; bra L;", 1) == 3);
+}
+
 TEST_CASE("branches of which both ways end meet nowhere") {
   CHECK(meeting("@p1 bra L; mov.b32 r1, 1; ret; L: mov.b32 r2, 2; exit;", 0) ==
         emu::ptx::no_target);

@@ -88,13 +88,17 @@ TEST_CASE("wgmma cuts sums toward zero and terms to 25 fractional bits of the la
 
 TEST_CASE("a wgmma descriptor says which of its fields are wrong") {
   const auto decode = [](uint64_t bits, uint32_t rows, bool mn) {
-    emu::decode_wgmma_descriptor(bits, rows, mn, "B");
+    return emu::decode_wgmma_descriptor(bits, rows, mn, "B");
   };
   const uint64_t good = 0x4000004000010040;  // 128-byte swizzle, stride 1024, address 0x400
   decode(good, 256, false);
   decode(good + 2, 256, false);  // 32 bytes further along K
   CHECK_FAULT(illegal_instruction, "leaves 16 bytes", decode(good + 7, 8, false));
-  CHECK_FAULT(illegal_instruction, "not at the start", decode(good + 8, 8, false));
+  CHECK_FALSE(decode(good, 8, false).starts_inside_pattern());
+  CHECK_FALSE(decode(good + 2, 8, false).starts_inside_pattern());  // 32 bytes along K
+  CHECK(decode(good + 8, 8, false).starts_inside_pattern());
+  // Row 3 of a tile that starts at row 1 of the pattern has the chunks of the pattern's row 4.
+  CHECK(decode(good + 8, 8, false).k_chunk(3, 0) == decode(good, 8, false).k_chunk(4, 0));
   CHECK_FAULT(illegal_instruction, "bits 48:46", decode(good | 1ull << 46, 8, false));
   CHECK_FAULT(illegal_instruction, "bits 51:49", decode(good | 1ull << 49, 8, false));
   CHECK_FAULT(illegal_instruction, "bits 61:52", decode(good | 1ull << 61, 8, false));

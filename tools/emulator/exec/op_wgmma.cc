@@ -6,6 +6,7 @@
 #include "../ptx/operands.h"
 #include "../settings.h"
 #include "binders.h"
+#include "report.h"
 #include "unit_glue.h"
 #include "warpgroup.h"
 
@@ -80,6 +81,15 @@ WgmmaCommand command_of(Warp& warp, const Instr& in) {
   return c;
 }
 
+void note_start(Warp& warp, const Instr& in, const WgmmaCommand& c) {
+  Findings* findings = warp.cta.cluster.launch.findings;
+  if (!findings || !Findings::wanted(Severity::formal) || !starts_inside_pattern(c)) return;
+  const Fault finding(FaultKind::illegal_instruction,
+                      "the manual's rule alone: an operand of wgmma.mma_async starts inside the "
+                      "swizzle pattern, its base offset is 0");
+  findings->add(Severity::formal, in.pos.line, report::located(finding, warp, in, ~0u).text);
+}
+
 std::shared_ptr<WgmmaOperation> begin(Warp& warp, const Instr& in, const WgmmaCommand& c) {
   auto op = std::make_shared<WgmmaOperation>();
   op->in = &in;
@@ -87,6 +97,7 @@ std::shared_ptr<WgmmaOperation> begin(Warp& warp, const Instr& in, const WgmmaCo
   op->a.resize(c.a_in_registers ? wgmma_warps * a_registers * 32 : 0);
   Hazards& hazards = warp.cta.cluster.hazards;
   hazards.shared(hazards.begin(Work::wgmma, 0), warp.cta, check_wgmma(c), Use::read);
+  note_start(warp, in, c);
   ++warp.cta.counters.mmas;
   warp.cta.counters.macs += uint64_t(wgmma_rows) * c.n * ptx::wgmma_shape(in).k;
   return op;

@@ -39,6 +39,21 @@ std::string place(const Cluster& cluster, uint32_t pc) {
   return pc < code.size() ? report::place(cluster, code[pc]) : "behind the last instruction";
 }
 
+}  // namespace
+
+std::string elsewhere(const Warp& warp, uint32_t active) {
+  std::string text;
+  const auto line = [&](uint32_t pc, uint32_t mask) {
+    if (!(mask & active))
+      text += format("\n  lanes 0x%08x are at ", mask) + place(warp.cta.cluster, pc);
+  };
+  for (const Divergence::Fragment& f : warp.flow.fragments) line(f.pc, f.mask);
+  warp.flow.each_parked(line);
+  return text;
+}
+
+namespace {
+
 std::string head(FaultKind kind, const Cluster& cluster) {
   return format("%s in kernel %s", name(kind), cluster.launch.function->name.c_str());
 }

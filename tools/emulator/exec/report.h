@@ -12,6 +12,9 @@ const char* name(FaultKind kind);
 // The line of an instruction and its text.
 std::string place(const Cluster& cluster, const ptx::Instr& in);
 
+// Where the warp's lanes outside `active` are, a line for each group.
+std::string elsewhere(const Warp& warp, uint32_t active);
+
 // The fault of one instruction, executed by the lanes `active` of `warp`.
 Fault located(const Fault& fault, const Warp& warp, const ptx::Instr& in, uint32_t active);
 // The same, of asynchronous work that those lanes issued by it.

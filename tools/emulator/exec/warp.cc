@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "machine.h"
+#include "report.h"
 
 namespace emu {
 
@@ -209,7 +210,8 @@ void Warp::require_aligned(uint32_t active, const char* opcode) const {
       FaultKind::illegal_instruction,
       format("%s is .aligned: all live lanes 0x%08x of the warp have to execute it together, "
              "here are 0x%08x",
-             opcode, live(), active));
+             opcode, live(), active) +
+          report::elsewhere(*this, active));
 }
 
 void Warp::require_whole(uint32_t active, const char* opcode) const {

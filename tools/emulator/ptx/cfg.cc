@@ -4,6 +4,7 @@
 #include "cfg.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace emu::ptx {
 namespace {
@@ -28,6 +29,7 @@ class Graph {
     cut();
     connect();
     sort();
+    if (reconnect()) sort();
     dominate();
   }
 
@@ -75,13 +77,29 @@ class Graph {
       const bool falls = stays && b + 1 < exit_;
       if (is_branch(last)) {
         const uint32_t to = block_of_[last.target];
-        if (!(falls && only_ends(to))) edge(b, to);
+        if (falls && only_ends(to))
+          early_ends_.push_back({b, to});
+        else
+          edge(b, to);
       }
+      if (falls && is_end(last)) early_ends_.push_back({b, exit_});
       if (falls)
         edge(b, b + 1);
       else if (!is_branch(last))
         edge(b, exit_);
     }
+  }
+
+  // Lanes that end early are not waited for, so the ways to their end are no edges; but where they
+  // are the only ones, as in a loop that ends in no other way, nothing would have a dominator.
+  bool reconnect() {
+    bool any = false;
+    for (const auto& [from, to] : early_ends_) {
+      if (blocks_[from].order != none) continue;
+      edge(from, to);
+      any = true;
+    }
+    return any;
   }
 
   // Post-order of the reversed graph, with a stack of our own: functions can have many blocks.
@@ -90,6 +108,7 @@ class Graph {
       uint32_t block;
       size_t child;
     };
+    ordered_.clear();
     std::vector<Visit> stack{{exit_, 0}};
     std::vector<bool> seen(blocks_.size(), false);
     seen[exit_] = true;
@@ -136,6 +155,7 @@ class Graph {
   std::vector<Instr>& code_;
   std::vector<Block> blocks_;  // the last one is the exit
   std::vector<uint32_t> block_of_, ordered_;
+  std::vector<std::pair<uint32_t, uint32_t>> early_ends_;  // from, to
   uint32_t exit_ = 0;
 };
 

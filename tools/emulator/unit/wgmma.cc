@@ -111,6 +111,11 @@ std::vector<uint32_t> check_wgmma(const WgmmaCommand& c) {
   return chunks;
 }
 
+bool starts_inside_pattern(const WgmmaCommand& c) {
+  const bool a = !c.a_in_registers && operand_a(c).decode().starts_inside_pattern();
+  return a || operand_b(c).decode().starts_inside_pattern();
+}
+
 void run_wgmma(const WgmmaCommand& c, const SharedMemory& shared, const Fragments& fragments,
                Fragments& d) {
   const std::vector<uint8_t> a =

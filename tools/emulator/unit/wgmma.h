@@ -38,6 +38,9 @@ constexpr uint32_t a_registers = 4;
 // that is wrong.
 std::vector<uint32_t> check_wgmma(const WgmmaCommand& command);
 
+// Does an operand start where the manual wants a base offset? A formal matter.
+bool starts_inside_pattern(const WgmmaCommand& command);
+
 // `a` is only used with A in registers. `d` holds the accumulators and gets the results.
 void run_wgmma(const WgmmaCommand& command, const SharedMemory& shared, const Fragments& a,
                Fragments& d);
