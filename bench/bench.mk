@@ -26,6 +26,11 @@ $(B)/emulator_bench: $(EMU_BENCH_OBJ) $(SUPPORT_OBJ) $(LIB)
 bench-emulator: $(B)/emulator_bench emulator  ## speed of the emulator by instruction family and shape: CSV to stdout
 	@CXX='$(CXX)' bench/emulator.sh $(B)
 
+.PHONY: setup-plot
+setup-plot: | $(SETUP)  ## matplotlib for bench-gpu's picture, into .venv; nothing else needs it
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+	  --only-binary=:all: -r tools/setup/requirements.txt -r tools/setup/plot.txt
+
 # On a machine with a GPU: RESULT=bench/results/NAME gets .csv and .svg.
 .PHONY: bench-gpu
 bench-gpu: $(B)/nvfp4_bench  ## device time beside cuBLASLt, verified first: RESULT.csv and RESULT.svg

@@ -7,11 +7,13 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 
 #include "bench/commands.h"
+#include "bench/csv.h"
 #include "bench/figures.h"
 #include "bench/yardsticks.h"
 #include "nvfp4/progress.h"
@@ -116,11 +118,6 @@ struct Gpu {
   }
 };
 
-struct Ours {
-  std::string variant;
-  double us = 0, p10 = 0, p90 = 0, plain_us = 0, host_us = 0, gpumode_us = 0;
-};
-
 // Copies of one problem on the device, each with buffers of its own.
 class Copies {
  public:
@@ -198,18 +195,15 @@ struct Yardsticks {
   std::unique_ptr<GpuTimer> timer;
   std::unique_ptr<CublasLt> cublas;
   Rates measured;
+  double cublas_operations_per_us = 0, wgmma_operations_per_us = 0;
   double node_us = 0;
 };
 
-// An empty field where there is no figure.
-std::string figure(double value, const char* format) {
-  char text[48] = "";
-  if (value > 0) std::snprintf(text, sizeof text, format, value);
-  return text;
-}
-
-std::string ratio(double other, double ours) {
-  return other > 0 && ours > 0 ? figure(other / ours, "%.3f") : "";
+// "580.159.04, " where the kernel module says so.
+std::string driver_release() {
+  std::ifstream file("/sys/module/nvidia/version");
+  std::string release;
+  return file >> release ? release + ", " : "";
 }
 
 void print_head(const GpuOptions& options, const Gpu& gpu, const Yardsticks& y,
@@ -226,44 +220,26 @@ void print_head(const GpuOptions& options, const Gpu& gpu, const Yardsticks& y,
   std::printf("# device    %s, %d SMs, %.0f MB L2, SM clock at most %.0f MHz, memory %.0f MHz\n",
               gpu.info.name.c_str(), gpu.info.sms, gpu.l2_bytes / 1048576, gpu.sm_mhz,
               gpu.memory_mhz);
-  std::printf("# driver    CUDA %d.%d\n# library   %s\n", version / 1000, version % 1000 / 10,
-              nvfp4_build_info());
+  std::printf("# driver    %sCUDA %d.%d\n# library   %s\n", driver_release().c_str(),
+              version / 1000, version % 1000 / 10, nvfp4_build_info());
   std::printf("# reading   %.2f TB/s measured, %.2f nominal\n", y.measured.bytes_per_us / 1e6,
               gpu.nominal_bytes_per_us() / 1e6);
-  std::printf("# fp16      %s TFLOP/s measured (cuBLASLt, 8192^3, random data), %s nominal\n",
-              figure(y.measured.operations_per_us / 1e6, "%.0f").c_str(),
-              figure(gpu.nominal_operations_per_us() / 1e6, "%.0f").c_str());
+  const auto tera = [](double per_us) { return per_us > 0 ? figure(per_us / 1e6, "%.0f") : "no"; };
+  std::printf(
+      "# fp16      %s TFLOP/s measured, the larger of %s (a loop of wgmma on random numbers) and "
+      "%s "
+      "(the best of cuBLASLt's GEMMs), %s nominal\n",
+      tera(y.measured.operations_per_us).c_str(), tera(y.wgmma_operations_per_us).c_str(),
+      tera(y.cublas_operations_per_us).c_str(), tera(gpu.nominal_operations_per_us()).c_str());
   std::printf("# node      %.2f us for an empty kernel in a graph\n", y.node_us);
   if (y.cublas)
-    std::printf("# cublasLt  %" PRIu64 "; first: its first proposal, best: of %d\n",
+    std::printf("# cublasLt  %" PRIu64
+                "; fp16_us, fp8_us, x_fp16, x_fp8: its first proposal, best: of %d\n",
                 y.cublas->version(), options.candidates);
   else
     std::printf("# cublasLt  %s\n", no_cublas.c_str());
   std::printf("# spread    10th and 90th percentile of %d replays\n", options.replays);
-  std::printf(
-      "m,n,k,variant,us,us_p10,us_p90,plain_us,host_us,tflops,gb_per_s,roofline_us,"
-      "roofline_percent,roofline_node_us,fp16_us,fp16_best_us,fp8_us,fp8_best_us,nvfp4_us,"
-      "nvfp4_best_us,x_fp16,x_fp16_best,x_fp8,gpumode_us\n");
-}
-
-struct Others {
-  CublasTime f16, e4m3, nvfp4;
-};
-
-void print_row(const Shape& s, const Ours& o, const Others& other, const Yardsticks& y) {
-  const double floor = roofline_us(s, y.measured);
-  std::printf("%" PRId64 ",%" PRId64 ",%" PRId64 ",%s", s.m, s.n, s.k, o.variant.c_str());
-  for (const double us : {o.us, o.p10, o.p90, o.plain_us, o.host_us})
-    std::printf(",%s", figure(us, "%.3f").c_str());
-  std::printf(",%.1f,%.0f,%s,%s,%s", operations(s) / o.us / 1e6, compulsory_bytes(s) / o.us / 1e3,
-              figure(floor, "%.3f").c_str(), figure(100 * floor / o.us, "%.1f").c_str(),
-              figure(floor > 0 ? floor + y.node_us : 0, "%.3f").c_str());
-  for (const CublasTime& t : {other.f16, other.e4m3, other.nvfp4})
-    std::printf(",%s,%s", figure(t.first_us, "%.3f").c_str(), figure(t.best_us, "%.3f").c_str());
-  std::printf(",%s,%s,%s,%s\n", ratio(other.f16.first_us, o.us).c_str(),
-              ratio(other.f16.best_us, o.us).c_str(), ratio(other.e4m3.first_us, o.us).c_str(),
-              figure(o.gpumode_us, "%.3f").c_str());
-  std::fflush(stdout);
+  std::printf("%s\n", csv_columns().c_str());
 }
 
 Others time_others(const GpuOptions& options, const Gpu& gpu, Yardsticks& y, const Shape& shape) {
@@ -289,12 +265,12 @@ Yardsticks make_yardsticks(const GpuOptions& options, const Gpu& gpu, std::strin
   progress("yardsticks");
   y.node_us = empty_node_us(gpu.driver, *y.timer);
   y.measured.bytes_per_us = read_bytes_per_us(gpu.driver, *y.timer, gpu.info.sms);
-  if (y.cublas) {
-    const Shape cube{8192, 8192, 8192};
-    const CublasTime t =
-        time_cublas(gpu.driver, *y.timer, *y.cublas, GemmType::f16, cube, gpu.l2_bytes, 1, 5);
-    if (t.first_us > 0) y.measured.operations_per_us = operations(cube) / t.first_us;
-  }
+  if (gpu.info.major == 9)
+    y.wgmma_operations_per_us = wgmma_operations_per_us(gpu.driver, *y.timer, gpu.info.sms);
+  if (y.cublas)
+    y.cublas_operations_per_us =
+        cublas_operations_per_us(gpu.driver, *y.timer, *y.cublas, gpu.l2_bytes, options.candidates);
+  y.measured.operations_per_us = std::max(y.wgmma_operations_per_us, y.cublas_operations_per_us);
   return y;
 }
 
@@ -329,7 +305,8 @@ int time_gpu(const GpuOptions& options) {
         continue;
       }
       if (!others) others = time_others(options, gpu, y, shape);
-      print_row(shape, ours, *others, y);
+      std::printf("%s\n", csv_row(shape, ours, *others, y.measured, y.node_us).c_str());
+      std::fflush(stdout);
     }
   }
   nvfp4_tool::progress_done();

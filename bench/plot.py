@@ -3,14 +3,6 @@
 import csv
 import sys
 
-try:
-    import matplotlib
-except ImportError:
-    sys.exit("plot.py: no matplotlib here; .venv/bin/pip install matplotlib")
-matplotlib.use("svg")
-matplotlib.rcParams.update({"svg.hashsalt": "nvfp4", "svg.fonttype": "none"})
-import matplotlib.pyplot as plt  # noqa: E402
-
 LINES = [("us", "libnvfp4gemm", "o-"), ("fp16_us", "cuBLASLt fp16", "s--"),
          ("fp8_us", "cuBLASLt fp8", "^--"), ("nvfp4_us", "cuBLASLt NVFP4", "v--"),
          ("roofline_us", "roofline", "k:"), ("roofline_node_us", "roofline + empty node", "k-.")]
@@ -35,25 +27,45 @@ def best(rows):
     return [chosen[m] for m in sorted(chosen)]
 
 
-def draw(axes, pair, rows):
+def lines(rows):
+    """(label, style, points) of each column that has figures."""
     for column, label, style in LINES:
         points = [(int(row["m"]), float(row[column])) for row in rows if row[column]]
         if points:
-            axes.plot(*zip(*points), style, label=label, markersize=4)
+            yield label, style, points
+
+
+def backend():
+    try:
+        import matplotlib
+    except ImportError:
+        sys.exit("plot.py: no matplotlib here; `make setup-plot` installs it")
+    matplotlib.use("svg")
+    matplotlib.rcParams.update({"svg.hashsalt": "nvfp4", "svg.fonttype": "none"})
+    return matplotlib
+
+
+def draw(axes, ticker, pair, rows):
+    for label, style, points in lines(rows):
+        axes.plot(*zip(*points), style, label=label, markersize=4)
     axes.set(xscale="log", yscale="log", xlabel="M", ylabel="us",
              title=f"N = {pair[0]}, K = {pair[1]}")
     ticks = [int(row["m"]) for row in rows]
     axes.set_xticks(ticks, [str(m) for m in ticks])
+    axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter("{x:g}")
     axes.minorticks_off()
     axes.grid(True, alpha=0.3)
 
 
 def main(source, target):
+    matplotlib = backend()
+    import matplotlib.pyplot as plt
     head, rows = read(source)
     pairs = sorted({(int(row["n"]), int(row["k"])) for row in rows}, key=lambda p: -p[0] * p[1])
     figure, axes = plt.subplots(1, len(pairs), figsize=(5 * len(pairs), 4.2), squeeze=False)
     for axis, pair in zip(axes[0], pairs):
-        draw(axis, pair, best([r for r in rows if (int(r["n"]), int(r["k"])) == pair]))
+        draw(axis, matplotlib.ticker, pair, best([r for r in rows if (int(r["n"]), int(r["k"])) == pair]))
     axes[0][0].legend(fontsize=8)
     figure.suptitle(f"{head.get('device', '?').split(',')[0]}, {head.get('date', '?')}: weights "
                     "cold, graph replay, median", fontsize=10)

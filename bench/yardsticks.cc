@@ -5,6 +5,8 @@
 #include <random>
 
 #include "bench/figures.h"
+#include "bench/tensor_rate.h"
+#include "support/module.h"
 
 namespace bench {
 namespace {
@@ -164,6 +166,38 @@ double read_bytes_per_us(const Driver& driver, GpuTimer& timer, int sms) {
 double empty_node_us(const Driver& driver, GpuTimer& timer) {
   const Kernels kernels(driver);
   return median(timer.graph([&](int, CUstream stream) { kernels.nothing(stream); }, 200, 15));
+}
+
+// Launches of about 400 us each, 3 ms between events, as long as the larger rows of the table.
+double wgmma_operations_per_us(const Driver& driver, GpuTimer& timer, int sms) {
+  constexpr uint32_t kRounds = 200;
+  const support::Module module = support::Module::from_text(driver, dense_wgmma_program());
+  const CUfunction kernel = module.function("dense_wgmma");
+  const DeviceBuffer numbers(driver, kRateSharedBytes), out(driver, size_t(sms) * kRateThreads * 4);
+  Filler(driver, GemmType::f16).fill(numbers);
+  CUdeviceptr from = numbers.address(), to = out.address();
+  uint32_t rounds = kRounds;
+  void* arguments[] = {&from, &to, &rounds};
+  const auto samples = timer.graph(
+      [&](int, CUstream stream) {
+        driver.check(driver.cuLaunchKernel(kernel, unsigned(sms), 1, 1, kRateThreads, 1, 1, 0,
+                                           stream, arguments, nullptr),
+                     "cuLaunchKernel");
+      },
+      8, 15);
+  return 2 * rate_macs(unsigned(sms), kRounds) / median(samples);
+}
+
+double cublas_operations_per_us(const Driver& driver, GpuTimer& timer, const CublasLt& library,
+                                double l2_bytes, int candidates) {
+  double best = 0;
+  for (const support::Shape& shape :
+       {support::Shape{8192, 8192, 8192}, {4096, 7168, 16384}, {4096, 8192, 4096}}) {
+    const CublasTime t =
+        time_cublas(driver, timer, library, GemmType::f16, shape, l2_bytes, candidates, 5);
+    if (t.best_us > 0) best = std::max(best, operations(shape) / t.best_us);
+  }
+  return best;
 }
 
 CublasTime time_cublas(const Driver& driver, GpuTimer& timer, const CublasLt& library,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// What this GPU does at best, measured in the same run: reading, an empty graph node, cuBLASLt.
+// What this GPU does at best, measured in the same run: reading, fp16, an empty graph node, cuBLASLt.
 #pragma once
 
 #include <memory>
 #include <vector>
 
+#include "bench/csv.h"
 #include "bench/cublaslt.h"
 #include "bench/gpu_timer.h"
 #include "support/driver.h"
@@ -27,11 +28,13 @@ class Filler {
 double read_bytes_per_us(const support::Driver& driver, GpuTimer& timer, int sms);
 double empty_node_us(const support::Driver& driver, GpuTimer& timer);
 
-// Microseconds of one GEMM, weights cold: what the heuristic proposes first, and the best of its
-// proposals. 0: cuBLASLt does not do this one.
-struct CublasTime {
-  double first_us = 0, best_us = 0;
-};
+// fp16 multiplications and additions per microsecond: on a Hopper by tensor_rate.h, and by cuBLASLt's
+// fastest proposal for three large GEMMs.
+double wgmma_operations_per_us(const support::Driver& driver, GpuTimer& timer, int sms);
+double cublas_operations_per_us(const support::Driver& driver, GpuTimer& timer,
+                                const CublasLt& library, double l2_bytes, int candidates);
+
+// One GEMM, weights cold.
 CublasTime time_cublas(const support::Driver& driver, GpuTimer& timer, const CublasLt& library,
                        GemmType type, const support::Shape& shape, double l2_bytes, int candidates,
                        int replays);

@@ -181,6 +181,31 @@ def check_measured(rows):
     return all(len(row) == len(rows[0]) and all(row) for row in rows)
 
 
+def check_bench(rows):
+    """M, then for each (N, K) our time, or "time (ratio)", and perhaps cuBLASLt's and the ratio: the
+    newest table of an H200, rounded."""
+    import plot
+    newest = sorted(glob.glob(f"{ROOT}/bench/results/gpu-h200-*.csv"))[-1]
+    fastest = {}
+    for row in plot.read(newest)[1]:
+        key = tuple(int(row[name]) for name in "mnk")
+        if key not in fastest or float(row["us"]) < float(fastest[key]["us"]):
+            fastest[key] = row
+    columns = {2: ("us", "x_fp16"), 3: ("us", "fp16_us", "x_fp16")}
+
+    def rounded(text, value):
+        digits = len(text.partition(".")[2])
+        return abs(float(text) - float(value)) <= 0.5001 * 10 ** -digits
+
+    def good(row):
+        m, *figures = re.findall(r"\d[\d.]*", " ".join(row))
+        each = len(figures) // 3
+        return all(rounded(text, fastest[(int(m), *pair)][name])
+                   for i, pair in enumerate([(7168, 16384), (4096, 7168), (7168, 2048)])
+                   for text, name in zip(figures[each * i:each * (i + 1)], columns[each]))
+    return all(good(row) for row in rows)
+
+
 # ---- documents -------------------------------------------------------------------------------------
 
 def blocks(text):
@@ -216,10 +241,12 @@ def wrong_row(check, content):
     return next((row for row in content if check and not check([row])), "the whole")
 
 
-def verdicts(path):
+def verdicts(path, only=None):
     with open(path, encoding="utf-8") as file:
         text = file.read()
     for name, kind, content in blocks(text):
+        if only not in (None, name):
+            continue
         if kind == "```c":
             yield "a C block", compiles(content)
         elif name is None:
@@ -238,6 +265,8 @@ def verdicts(path):
 def main():
     results = [(os.path.basename(path), name, good)
                for path in sorted(glob.glob(f"{ROOT}/docs/*.md")) for name, good in verdicts(path)]
+    # Of the README, what the benchmark's table can answer.
+    results += [("README.md", name, good) for name, good in verdicts(f"{ROOT}/README.md", "bench")]
     words = {True: "ok   ", False: "FAIL ", None: "skip "}
     for document, name, good in results:
         print(f"{words[good]} {document}: {name}")
@@ -253,6 +282,6 @@ def main():
 
 if __name__ == "__main__":
     os.environ["NVFP4GEMM_LIBRARY"] = os.path.join(os.path.abspath(sys.argv[1]), "libnvfp4gemm.so")
-    sys.path.insert(0, f"{ROOT}/examples/python")
+    sys.path[:0] = [f"{ROOT}/examples/python", f"{ROOT}/bench"]
     import nvfp4gemm as lib
     sys.exit(main())

@@ -24,15 +24,19 @@ Module::~Module() {
   if (module_) driver_.cuModuleUnload(module_);
 }
 
+CUfunction Module::function(const char* entry) const {
+  CUfunction found = nullptr;
+  driver_.check(driver_.cuModuleGetFunction(&found, module_, entry), "cuModuleGetFunction");
+  return found;
+}
+
 void Module::launch(const char* entry, uint32_t grid, uint32_t block, uint32_t dynamic_shared_bytes,
                     void** arguments) const {
-  CUfunction function = nullptr;
-  driver_.check(driver_.cuModuleGetFunction(&function, module_, entry), "cuModuleGetFunction");
-  driver_.check(
-      driver_.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                 int(dynamic_shared_bytes)),
-      "cuFuncSetAttribute");
-  driver_.check(driver_.cuLaunchKernel(function, grid, 1, 1, block, 1, 1, dynamic_shared_bytes,
+  const CUfunction kernel = function(entry);
+  driver_.check(driver_.cuFuncSetAttribute(kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                           int(dynamic_shared_bytes)),
+                "cuFuncSetAttribute");
+  driver_.check(driver_.cuLaunchKernel(kernel, grid, 1, 1, block, 1, 1, dynamic_shared_bytes,
                                        nullptr, arguments, nullptr),
                 "cuLaunchKernel");
   driver_.check(driver_.cuCtxSynchronize(), "cuCtxSynchronize");

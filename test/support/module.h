@@ -19,6 +19,8 @@ class Module {
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
+  CUfunction function(const char* entry) const;
+
   // Launches grid.x CTAs of block.x threads and waits for them.
   void launch(const char* entry, uint32_t grid, uint32_t block, uint32_t dynamic_shared_bytes,
               void** arguments) const;

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// The table of nvfp4_bench gpu: what its columns are and how a row is written.
+#pragma once
+
+#include <string>
+
+#include "bench/figures.h"
+#include "support/problem.h"
+
+namespace bench {
+
+// Of one verified shape; 0 = not measured.
+struct Ours {
+  std::string variant;
+  double us = 0, p10 = 0, p90 = 0, plain_us = 0, host_us = 0, gpumode_us = 0;
+};
+
+// Microseconds of one GEMM by cuBLASLt: what its heuristic proposes first, and the best of its first
+// proposals. 0: it does not do this one.
+struct CublasTime {
+  double first_us = 0, best_us = 0;
+};
+struct Others {
+  CublasTime f16, e4m3, nvfp4;
+};
+
+std::string csv_columns();
+// `node_us`: an empty node in a graph, which the roofline does not contain.
+std::string csv_row(const support::Shape& shape, const Ours& ours, const Others& others,
+                    const Rates& measured, double node_us);
+
+// "%.3f" and the like; empty where there is no figure.
+std::string figure(double value, const char* format);
+
+}  // namespace bench

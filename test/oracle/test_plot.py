@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: MIT
+"""bench/plot.py: from the committed CSV to the lines of the committed picture."""
+import glob
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+RESULTS = sorted(glob.glob(os.path.join(ROOT, "bench", "results", "gpu-*.csv")))
+PLOT = os.path.join(ROOT, "bench", "plot.py")
+sys.path.insert(0, os.path.dirname(PLOT))
+import plot  # noqa: E402
+
+CSV = """# device    A GPU, 1 SM
+# date      2026-01-02
+m,n,k,variant,us,fp16_us,fp8_us,nvfp4_us,roofline_us,roofline_node_us
+16,8,64,wide,5.0,6.0,,,1.0,1.5
+1,8,64,narrow,3.0,4.0,,,1.0,1.5
+1,8,64,wide,2.0,4.0,,,1.0,1.5
+"""
+
+
+class Plot(unittest.TestCase):
+    def test_rows_are_read_and_the_fastest_variant_is_drawn(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+            file.write(CSV)
+            file.flush()
+            head, rows = plot.read(file.name)
+        self.assertEqual(head["date"], "2026-01-02")
+        self.assertEqual(len(rows), 3)
+        drawn = {label: points for label, _, points in plot.lines(plot.best(rows))}
+        self.assertEqual(drawn["libnvfp4gemm"], [(1, 2.0), (16, 5.0)])
+        self.assertEqual(drawn["cuBLASLt fp16"], [(1, 4.0), (16, 6.0)])
+        self.assertNotIn("cuBLASLt fp8", drawn)  # nothing was measured
+
+    def pictured(self, path, rows):
+        """Labels and the number of markers are those of the rows."""
+        with open(path, encoding="utf-8") as file:
+            svg = file.read()
+        pairs = {(row["n"], row["k"]) for row in rows}
+        for n, k in pairs:
+            self.assertIn(f"N = {n}, K = {k}", svg)
+        for label, _, _ in plot.lines(rows):
+            self.assertIn(label, svg)
+        with_markers = sum(len(points) for pair in pairs for _, style, points in plot.lines(
+            plot.best([r for r in rows if (r["n"], r["k"]) == pair])) if style[0] != "k")
+        # One more per marked line, in the legend of the first picture.
+        legend = sum(style[0] != "k" for _, style, _ in plot.lines(rows))
+        marker = re.findall(r'<use xlink:href="#m[0-9a-f]+" x="[^"]*" y="[^"]*" '
+                            r'style="fill: #[0-9a-f]+; stroke: #(?!000000)', svg)
+        self.assertEqual(len(marker), with_markers + legend)
+
+    def test_each_committed_picture_shows_its_table(self):
+        self.assertTrue(RESULTS)
+        for path in RESULTS:
+            with self.subTest(path=os.path.basename(path)):
+                self.pictured(path[:-3] + "svg", plot.read(path)[1])
+
+    def test_the_picture_is_made_from_the_table(self):
+        if importlib.util.find_spec("matplotlib") is None:
+            self.skipTest("no matplotlib here; `make setup-plot` installs it")
+        with tempfile.TemporaryDirectory() as folder:
+            target = os.path.join(folder, "plot.svg")
+            subprocess.run([sys.executable, PLOT, RESULTS[-1], target], check=True)
+            self.pictured(target, plot.read(RESULTS[-1])[1])
+
+
+if __name__ == "__main__":
+    unittest.main()
