@@ -90,7 +90,7 @@ TEST_CASE("an edited map that breaks a rule, or bytes that are no map, are fault
                  declarations);
   };
   // fault() runs on an empty buffer: no template.
-  CHECK(contains(broken("rank.shared::cta.b1024.b32 [%r3], 2;"), "no tensor map"));
+  CHECK(contains(broken("rank.shared::cta.b1024.b32 [%r3], 2;"), "no tiled tensor map"));
 }
 
 TEST_CASE("a tensor reduction updates the elements inside the tensor") {

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "ptx_judge.h"
+#include "ptx_support.h"
 #include "unit_device.h"
 
 using namespace emu;
@@ -203,5 +204,35 @@ TEST_CASE("the emulator's manual counts the inventory") {
            "abc"[int(tier)], opcodes, opcodes - programs, programs);
     CAPTURE(line);
     CHECK(manual.find(line) != std::string::npos);
+  }
+}
+
+TEST_CASE("what other kernels do not need is refused with line, column, text and a reason") {
+  const struct {
+    const char *statement, *part;
+  } refused[] = {
+      {"tcgen05.mma.ws.cta_group::1.kind::f16 [r1], d1, d2, r2, p1;", "tcgen05.mma.ws"},
+      {"tcgen05.mma.ws.sp.cta_group::1.kind::f16 [r1], d1, d2, [r3], r2, p1;", "tcgen05.mma.ws"},
+      {"tcgen05.mma.sp.cta_group::1.kind::f16 [r1], d1, d2, [r3], r2, p1;", "tcgen05.mma.sp"},
+      {"tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block16 [r1], d1, d2, [r3], r2, "
+       "[r4], [r5], p1;",
+       "tcgen05.mma.sp"},
+      {"tcgen05.mma.cta_group::1.kind::f16.ashift [r1], [r2], d1, r3, p1;", ".ashift"},
+      {"tcgen05.shift.cta_group::1.down [r1];", "tcgen05.shift"},
+      {"tcgen05.cp.cta_group::1.32x128b.warpx4.b8x16.b4x16_p64 [r1], d1;", ".b8x16"},
+      {"cp.async.bulk.tensor.4d.shared::cluster.global.im2col::w.mbarrier::complete_tx::bytes "
+       "[r1], [d1, {r1,r2,r3,r4}], [r6], {h1, h2};",
+       ".im2col::w"},
+      {"multimem.ld_reduce.global.add.f32 f1, [d1];", "multimem"},
+      {"ldu.global.u32 r1, [d1];", "ldu"},
+  };
+  for (const auto& row : refused) {
+    const std::string why = ptx_test::body_verdict(row.statement);
+    INFO(row.statement << "\n" << why);
+    CHECK(why.compare(0, 4, "1:1:") == 0);
+    CHECK(why.find(row.part) != std::string::npos);
+    CHECK((why.find("not emulated") != std::string::npos ||
+           why.find("not supported") != std::string::npos));
+    if (ptx_test::have_ptxas()) CHECK(ptx_test::ptxas_verdicts({row.statement})[0] == "");
   }
 }

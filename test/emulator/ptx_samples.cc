@@ -144,6 +144,7 @@ class OperandWriter {
   }
 
   uint32_t rank() const {
+    if (in_.has(Mod::tile_gather4) || in_.has(Mod::tile_scatter4)) return 5;
     for (uint32_t i = 0; i < 5; ++i)
       if (in_.has(Mod(uint32_t(Mod::dim_1) + i))) return i + 1;
     return 0;

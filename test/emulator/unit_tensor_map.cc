@@ -238,7 +238,7 @@ TEST_CASE("bytes that are no tensor map of ours, and maps that TMA does not do h
   interleaved.a.interleave = 1;
   rounded.a.type = 11, rounded.box[0] = 32;
   CHECK(unit::says(refused(interleaved), "interleaved"));
-  CHECK(unit::says(refused(rounded), "changes values"));
+  CHECK(unit::says(refused(rounded), "rounds to tf32"));
 }
 
 TEST_CASE("every field of a tensor map can be replaced, and the rules hold when it is used") {

@@ -12,9 +12,37 @@ namespace {
 
 constexpr uintptr_t map_alignment = 64;
 
-CUresult refuse(const char* why) {
-  fprintf(stderr, "emulator: cuTensorMapEncodeTiled: %s\n", why);
+// What an encoder said, as a status; the map is written if it said nothing.
+CUresult answer(const char* entry, const std::string& why, const emu::TensorMap& encoded,
+                CUtensorMap* map) {
+  static_assert(sizeof *map == sizeof encoded);
+  if (why.empty()) {
+    memcpy(map, &encoded, sizeof encoded);
+    return CUDA_SUCCESS;
+  }
+  fprintf(stderr, "emulator: %s: %s\n", entry, why.c_str());
   return CUDA_ERROR_INVALID_VALUE;
+}
+
+emu::TensorMapArguments arguments(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank,
+                                  void* address, const cuuint64_t* dims, const cuuint64_t* strides,
+                                  const cuuint32_t* element_strides,
+                                  CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+                                  CUtensorMapL2promotion l2_promotion,
+                                  CUtensorMapFloatOOBfill oob_fill) {
+  emu::TensorMapArguments a;
+  a.map = map;
+  a.type = uint32_t(type);
+  a.rank = rank;
+  a.address = uint64_t(address);
+  a.dims = dims;
+  a.strides = strides;
+  a.element_strides = element_strides;
+  a.interleave = uint32_t(interleave);
+  a.swizzle = uint32_t(swizzle);
+  a.l2_promotion = uint32_t(l2_promotion);
+  a.oob_fill = uint32_t(oob_fill);
+  return a;
 }
 
 }  // namespace
@@ -27,25 +55,31 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuui
                                 CUtensorMapFloatOOBfill oob_fill) {
   return in_context(Entry::cuTensorMapEncodeTiled, [&](State& s, Context&) {
     if (!s.device->clusters()) return CUDA_ERROR_NOT_SUPPORTED;  // no TMA before 9.0
-    emu::TensorMapArguments a;
-    a.map = map;
-    a.type = uint32_t(type);
-    a.rank = rank;
-    a.address = uint64_t(address);
-    a.dims = dims;
-    a.strides = strides;
+    emu::TensorMapArguments a = arguments(map, type, rank, address, dims, strides, element_strides,
+                                          interleave, swizzle, l2_promotion, oob_fill);
     a.box = box;
-    a.element_strides = element_strides;
-    a.interleave = uint32_t(interleave);
-    a.swizzle = uint32_t(swizzle);
-    a.l2_promotion = uint32_t(l2_promotion);
-    a.oob_fill = uint32_t(oob_fill);
     emu::TensorMap encoded;
-    std::string why = emu::encode_tiled(a, s.device->capability, &encoded);
-    if (!why.empty()) return refuse(why.c_str());
-    static_assert(sizeof *map == sizeof encoded);
-    memcpy(map, &encoded, sizeof encoded);
-    return CUDA_SUCCESS;
+    const std::string why = emu::encode_tiled(a, s.device->capability, &encoded);
+    return answer("cuTensorMapEncodeTiled", why, encoded, map);
+  });
+}
+
+CUresult cuTensorMapEncodeIm2col(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank,
+                                 void* address, const cuuint64_t* dims, const cuuint64_t* strides,
+                                 const int* lower, const int* upper, cuuint32_t channels,
+                                 cuuint32_t pixels, const cuuint32_t* element_strides,
+                                 CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+                                 CUtensorMapL2promotion l2_promotion,
+                                 CUtensorMapFloatOOBfill oob_fill) {
+  return in_context(Entry::cuTensorMapEncodeIm2col, [&](State& s, Context&) {
+    if (!s.device->clusters()) return CUDA_ERROR_NOT_SUPPORTED;
+    const emu::TensorMapArguments a =
+        arguments(map, type, rank, address, dims, strides, element_strides, interleave, swizzle,
+                  l2_promotion, oob_fill);
+    emu::TensorMap encoded;
+    const std::string why =
+        emu::encode_im2col(a, {lower, upper, channels, pixels}, s.device->capability, &encoded);
+    return answer("cuTensorMapEncodeIm2col", why, encoded, map);
   });
 }
 

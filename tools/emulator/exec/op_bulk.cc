@@ -3,6 +3,7 @@
 // two copies of one thread complete in any order.
 #include "op_bulk.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "../unit/tma.h"
@@ -77,11 +78,11 @@ std::vector<Delivery> deliveries(Warp& warp, const Instr& in, uint32_t lane,
 }
 
 void deliver(Warp& warp, const Instr& in, Hazards::Operation op, const Delivery& d, uint32_t bytes,
-             std::function<void(SharedMemory&)> write, Use use) {
+             std::function<void(SharedMemory&)> write, Use use, uint32_t shared_bytes) {
   const Cta* from = &warp.cta;
   Hazards& hazards = warp.cta.cluster.hazards;
   hazards.barrier_use(op, *d.barrier.cta, d.barrier.address);
-  hazards.shared(op, *d.data.cta, d.data.address, bytes, use);
+  hazards.shared(op, *d.data.cta, d.data.address, std::max(bytes, shared_bytes), use);
   const char* who = in.opcode;
   glue::post(warp, warp.cta.cluster.async.new_chain(), in, [=, &hazards, write = std::move(write)] {
     glue::require_running(*from, *d.data.cta, who);

@@ -21,9 +21,11 @@ std::vector<Delivery> deliveries(Warp& warp, const ptx::Instr& in, uint32_t lane
                                  const ptx::Operand* mask);
 
 // Posts the copy `op` of `bytes` to shared memory: `write`, then complete_tx. Updates (atomic) of one
-// place may be under way together, copies may not.
+// place may be under way together, copies may not. shared_bytes: where it takes more there (padded
+// types of tensor maps).
 void deliver(Warp& warp, const ptx::Instr& in, Hazards::Operation op, const Delivery& d,
-             uint32_t bytes, std::function<void(SharedMemory&)> write, Use use = Use::write);
+             uint32_t bytes, std::function<void(SharedMemory&)> write, Use use = Use::write,
+             uint32_t shared_bytes = 0);
 
 // Posts a copy out of the CTA's shared memory that belongs to the thread's open bulk group.
 Hazards::Operation send(Warp& warp, const ptx::Instr& in, uint32_t lane, uint32_t shared_address,

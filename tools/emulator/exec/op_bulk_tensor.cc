@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// cp.async.bulk.tensor in tile mode: load, store, prefetch; cp.reduce.async.bulk.tensor.
+// cp.async.bulk.tensor: load, store, prefetch; cp.reduce.async.bulk.tensor.
+#include <algorithm>
 #include <cstring>
 #include <iterator>
 
@@ -58,6 +59,13 @@ void note(Warp& warp, Hazards::Operation op, const TensorMap& map, const TmaCoor
   for (const Rows& rows : tma_rows(map, at, how)) warp.cta.cluster.hazards.global(op, rows, use);
 }
 
+// The im2col offsets are the only operand in braces.
+const ptx::Operand& offset_vector(const Instr& in) {
+  return *std::find_if(in.ops.begin(), in.ops.end(), [](const ptx::Operand& op) {
+    return op.kind == ptx::Operand::Kind::vector;
+  });
+}
+
 struct Box {
   TensorMap map;
   TmaCoordinates at;
@@ -68,24 +76,32 @@ Box box(Warp& warp, const Instr& in, const ptx::Operand& op, uint32_t lane) {
   Box b{decode_tensor_map(map_bytes(warp, op, lane, in.opcode), in.opcode), {}};
   for (size_t i = 0; i < op.elements.size() && i < TensorMap::max_rank; ++i)
     b.at.at[i] = int32_t(warp.get(op.elements[i], lane));
+  if (in.has(Mod::tile_gather4) || in.has(Mod::tile_scatter4)) b.at.mode = TmaMode::rows4;
+  if (in.has(Mod::im2col) || in.has(Mod::im2col_no_offs)) b.at.mode = TmaMode::im2col;
+  if (!in.has(Mod::im2col)) return b;
+  const auto& offsets = offset_vector(in).elements;
+  for (size_t i = 0; i < offsets.size(); ++i) b.at.offset[i] = uint16_t(warp.get(offsets[i], lane));
   return b;
 }
 
 Step load(Warp& warp, const Instr& in, uint32_t active) {
   glue::each_lane(active, [&](uint32_t lane) {
     const Box b = box(warp, in, in.ops[1], lane);
+    const size_t mask = in.has(Mod::im2col) ? 4 : 3;
     const bool multicast = in.has(Mod::multicast_cluster);
     const GlobalMemory* memory = warp.cta.cluster.launch.memory;
     ++warp.cta.counters.tma_loads;
     for (const Delivery& d :
-         deliveries(warp, in, lane, in.ops[0], in.ops[2], multicast ? &in.ops[3] : nullptr)) {
+         deliveries(warp, in, lane, in.ops[0], in.ops[2], multicast ? &in.ops[mask] : nullptr)) {
       check_tma_load(b.map, rank_of(in), b.at, d.data.address);
-      warp.cta.counters.tma_bytes += b.map.box_bytes();
+      const uint32_t bytes = tma_bytes(b.map, b.at);
+      warp.cta.counters.tma_bytes += bytes;
       const auto op = warp.cta.cluster.hazards.begin(Work::copy, lane);
       note(warp, op, b.map, b.at, TmaUse::load, Use::read);
-      deliver(warp, in, op, d, b.map.box_bytes(), [=](SharedMemory& shared) {
-        tma_load(b.map, b.at, d.data.address, shared, *memory);
-      });
+      deliver(
+          warp, in, op, d, bytes,
+          [=](SharedMemory& shared) { tma_load(b.map, b.at, d.data.address, shared, *memory); },
+          Use::write, tma_shared_bytes(b.map, b.at));
     }
   });
   return Step::next;
@@ -97,10 +113,10 @@ Step store(Warp& warp, const Instr& in, uint32_t active) {
     const glue::Target from = glue::target(warp, in.ops[1], lane, glue::Where::own, in.opcode);
     check_tma_store(b.map, rank_of(in), b.at, from.address);
     ++warp.cta.counters.tma_stores;
-    warp.cta.counters.tma_store_bytes += b.map.box_bytes();
+    warp.cta.counters.tma_store_bytes += tma_bytes(b.map, b.at);
     const GlobalMemory* memory = warp.cta.cluster.launch.memory;
     const auto op = send(
-        warp, in, lane, from.address, b.map.box_bytes(),
+        warp, in, lane, from.address, tma_shared_bytes(b.map, b.at),
         [=](const SharedMemory& shared) { tma_store(b.map, b.at, from.address, shared, *memory); });
     note(warp, op, b.map, b.at, TmaUse::store, Use::write);
   });
@@ -138,15 +154,15 @@ Step reduce(Warp& warp, const Instr& in, uint32_t active) {
     const Update f = update_of(in, b.map);
     const uint32_t size = uint32_t(b.map.element_bits() / 8);
     const GlobalMemory* memory = warp.cta.cluster.launch.memory;
-    const auto op =
-        send(warp, in, lane, from.address, b.map.box_bytes(), [=](const SharedMemory& shared) {
-          tma_update(b.map, b.at, from.address, shared, *memory,
-                     [=](uint8_t* to, const uint8_t* value) {
-                       uint64_t word = 0;
-                       std::memcpy(&word, value, size);
-                       update_global(to, size, f, word);
-                     });
-        });
+    const auto op = send(warp, in, lane, from.address, tma_shared_bytes(b.map, b.at),
+                         [=](const SharedMemory& shared) {
+                           tma_update(b.map, b.at, from.address, shared, *memory,
+                                      [=](uint8_t* to, const uint8_t* value) {
+                                        uint64_t word = 0;
+                                        std::memcpy(&word, value, size);
+                                        update_global(to, size, f, word);
+                                      });
+                         });
     note(warp, op, b.map, b.at, TmaUse::update, Use::atomic);
   });
   return Step::next;
@@ -163,10 +179,24 @@ Step prefetch(Warp& warp, const Instr& in, uint32_t active) {
 
 }  // namespace
 
-ptx::Exec bind_cp_async_bulk_tensor(const Instr& in, std::string&) {
+namespace {
+
+// Where the halo's pixels go is told by figures of the manual alone (PTX ISA 5.5.5.3).
+bool knows_mode(const Instr& in, std::string& why) {
+  if (!in.has(Mod::im2col_w) && !in.has(Mod::im2col_w_128)) return true;
+  why = "the modes .im2col::w and .im2col::w::128 are not emulated";
+  return false;
+}
+
+}  // namespace
+
+ptx::Exec bind_cp_async_bulk_tensor(const Instr& in, std::string& why) {
+  if (!knows_mode(in, why)) return nullptr;
   return in.has(Mod::bulk_group) ? store : load;
 }
 ptx::Exec bind_cp_reduce_async_bulk_tensor(const Instr&, std::string&) { return reduce; }
-ptx::Exec bind_cp_async_bulk_prefetch_tensor(const Instr&, std::string&) { return prefetch; }
+ptx::Exec bind_cp_async_bulk_prefetch_tensor(const Instr& in, std::string& why) {
+  return knows_mode(in, why) ? prefetch : nullptr;
+}
 
 }  // namespace emu::ops

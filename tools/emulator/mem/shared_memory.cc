@@ -64,6 +64,13 @@ void SharedMemory::write(uint32_t address, const void* from, uint32_t bytes, uin
   std::fill_n(shadow_.begin() + first, bytes, uint8_t(written));
 }
 
+void SharedMemory::forget(uint32_t address, uint32_t bytes, const char* who) {
+  const uint32_t first = check(address, bytes, 1, who);
+  for (uint32_t i = first; i < first + bytes; ++i)
+    if (shadow_[i] & barrier) touches_barrier(window_start + i, bytes, who);
+  std::fill_n(shadow_.begin() + first, bytes, uint8_t(0));
+}
+
 const uint8_t* SharedMemory::view(uint32_t address, uint32_t bytes, const char* who) const {
   const uint8_t* bytes_there = view_any(address, bytes, who);
   for (uint32_t i = address - window_start; i < address - window_start + bytes; ++i)

@@ -24,6 +24,9 @@ class SharedMemory {
   void read(uint32_t address, void* to, uint32_t bytes, uint32_t align, const char* who) const;
   void write(uint32_t address, const void* from, uint32_t bytes, uint32_t align, const char* who);
 
+  // These bytes have no value any more.
+  void forget(uint32_t address, uint32_t bytes, const char* who);
+
   // A checked view of initialised bytes for operand reads by the tensor core.
   const uint8_t* view(uint32_t address, uint32_t bytes, const char* who) const;
   // The same for tcgen05.cp, which hands bytes on; has_value: were all of them written?

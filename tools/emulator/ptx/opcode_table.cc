@@ -11,12 +11,28 @@ namespace {
 
 std::string quoted(std::string_view text) { return "'" + std::string(text.substr(0, 200)) + "'"; }
 
+// What there is no row for: the sentence of absent.def, or that nobody knows it.
+void require_known(const ParsedInstr& in) {
+  constexpr std::pair<std::string_view, const char*> rows[] = {
+#define ABSENT(words, meaning) {words, meaning},
+#include "absent.def"
+#undef ABSENT
+  };
+  for (const auto& [words, meaning] : rows)
+    if (in.text.substr(0, words.size()) == words &&
+        (in.text.size() == words.size() || in.text[words.size()] == '.' ||
+         in.text[words.size()] == ' '))
+      throw PtxError(in.pos,
+                     std::string(words) + ", " + meaning + ", is not emulated: " + quoted(in.text));
+}
+
 // The modifiers behind the base opcode, sorted into the set and the list of types.
 Places sort_words(const ParsedInstr& in, size_t from, Instr& out) {
   Places places{};
   for (size_t i = from; i < in.words.size(); ++i) {
     const Suffix s = find_suffix(in.words[i].text);
     const std::string word = "." + std::string(in.words[i].text);
+    if (s.kind == Suffix::Kind::unknown) require_known(in);
     if (s.kind == Suffix::Kind::unknown)
       throw PtxError(in.words[i].pos, "unknown modifier " + word + " in " + quoted(in.text));
     if (s.kind == Suffix::Kind::type) {
@@ -98,6 +114,7 @@ const Opcode* OpcodeTable::find(const std::vector<Token>& words, size_t* used) c
 Match match(const ParsedInstr& in, const Target& target, Instr& out) {
   size_t used = 0;
   const Opcode* op = OpcodeTable::get().find(in.words, &used);
+  if (!op) require_known(in);
   if (!op) throw PtxError(in.pos, "unknown instruction " + quoted(in.text));
   out.opcode = op->text;
   out.pos = in.pos;

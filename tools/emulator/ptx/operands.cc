@@ -108,6 +108,14 @@ bool lies_in(const Symbol& variable, Space space) {
 }
 
 // One instruction's operands against one row's slots.
+// .1d to .5d.
+uint32_t dimensions(const Instr& in) {
+  for (uint32_t i = 0; i < 5; ++i)
+    if (in.has(Mod(uint32_t(Mod::dim_1) + i))) return i + 1;
+  return 0;
+}
+static_assert(uint32_t(Mod::dim_5) == uint32_t(Mod::dim_1) + 4);
+
 class Fitter {
  public:
   Fitter(const ParsedInstr& in, Instr& out) : in_(in), out_(out) {}
@@ -306,7 +314,8 @@ class Fitter {
 
   // [map, {c0, c1}]: coordinates are signed 32-bit.
   std::string tensor_map(const ParsedOperand& p, Operand& out) {
-    const uint32_t rank = dimensions();
+    const bool four_rows = out_.has(Mod::tile_gather4) || out_.has(Mod::tile_scatter4);
+    const uint32_t rank = four_rows ? 5 : dimensions(out_);
     if (p.kind != Kind::address || p.elements.size() != rank)
       return "a tensor map and " + std::to_string(rank) + " coordinates expected";
     ParsedOperand base = p;
@@ -324,16 +333,9 @@ class Fitter {
     return "";
   }
 
-  uint32_t dimensions() const {
-    for (uint32_t i = 0; i < 5; ++i)
-      if (out_.has(Mod(uint32_t(Mod::dim_1) + i))) return i + 1;
-    return 0;
-  }
-
   const ParsedInstr& in_;
   Instr& out_;
 };
-static_assert(uint32_t(Mod::dim_5) == uint32_t(Mod::dim_1) + 4);
 
 }  // namespace
 
@@ -352,6 +354,8 @@ uint32_t vector_length(const Instr& in) {
   if (in.has(Mod::v2)) return 2;
   if (in.has(Mod::v4)) return 4;
   if (in.has(Mod::v8)) return 8;
+  if (in.has(Mod::im2col)) return dimensions(in) - 2;
+  if (in.has(Mod::im2col_w) || in.has(Mod::im2col_w_128)) return 2;
   if (const uint32_t n = wgmma_shape(in).n) return in.type() == Type::f16 ? n / 4 : n / 2;
   const uint32_t per = in.has(Mod::shape_16x128b) ? 2 : in.has(Mod::shape_16x256b) ? 4 : 1;
   for (uint32_t i = 0; i < 8; ++i)

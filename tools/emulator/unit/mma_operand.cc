@@ -46,7 +46,7 @@ void MmaOperand::gather(const SharedMemory& shared, uint8_t* packed) const {
   if (!transposed) {
     each_k_major(*this, [&](uint32_t r, uint32_t c, uint32_t address) {
       std::memcpy(packed + r * operand_row_bytes + c * chunk_bytes,
-                  shared.view(address, chunk_bytes, name), chunk_bytes);
+                  shared.view(address, chunk_data, name), chunk_data);
     });
     return;
   }

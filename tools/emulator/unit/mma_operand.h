@@ -17,6 +17,8 @@ struct MmaOperand {
   bool transposed;         // MN-major: neighbouring rows are neighbours in memory
   uint32_t element_bytes;  // counts only if transposed
   const char* name;        // "tcgen05.mma A"
+  // Of the 16 bytes of 16 elements; 4- and 6-bit elements leave the rest as it is.
+  uint32_t chunk_data = 16;
 
   // The 16-byte chunks it reads. Throws Fault on a descriptor that does not fit.
   std::vector<uint32_t> chunks() const;

@@ -27,6 +27,12 @@ struct Mma {
 
 uint32_t element_bytes(ElementType t) { return operand_row_bytes / element_count(t); }
 
+// Kinds whose elements may be 4, 6 or 8 bits wide keep 16 of them in 16 bytes.
+uint32_t chunk_data(MmaKind kind, ElementType t) {
+  if (is_packed_fp4(kind)) return 16;
+  return t == ElementType::e2m1 ? 8 : t == ElementType::e2m3 || t == ElementType::e3m2 ? 12 : 16;
+}
+
 // CUTLASS keeps the scale id in bits 31:30 of the address as well; the descriptor decides.
 void check_scale_address(const char* name, uint32_t address, uint32_t id, uint32_t columns,
                          const TensorMemory& tensor) {
@@ -105,8 +111,18 @@ Mma check(const MmaCommand& c, const Memories& ctas) {
   m.lane = TensorMemory::lane_of(c.d);
   m.a_rows = m.shape.m / uint32_t(ctas.size());
   m.b_rows = m.shape.n / uint32_t(ctas.size());
-  m.a = {c.a, m.a_rows, m.shape.transpose_a, element_bytes(m.shape.a), "tcgen05.mma A"};
-  m.b = {c.b, m.b_rows, m.shape.transpose_b, element_bytes(m.shape.b), "tcgen05.mma B"};
+  m.a = {c.a,
+         m.a_rows,
+         m.shape.transpose_a,
+         element_bytes(m.shape.a),
+         "tcgen05.mma A",
+         chunk_data(c.kind, m.shape.a)};
+  m.b = {c.b,
+         m.b_rows,
+         m.shape.transpose_b,
+         element_bytes(m.shape.b),
+         "tcgen05.mma B",
+         chunk_data(c.kind, m.shape.b)};
   check_lanes(c, m);
   each_cta(ctas, [&](uint32_t i) {
     const TensorMemory& tensor = ctas[i].tensor;

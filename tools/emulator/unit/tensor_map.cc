@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See tensor_map.h. The argument rules are the driver's documented ones; most return codes were
-// confirmed on an H200 with driver 580.
+// See tensor_map.h.
 #include "tensor_map.h"
 
 #include <algorithm>
@@ -8,114 +7,10 @@
 #include <iterator>
 
 #include "../fault.h"
+#include "tensor_map_rules.h"
 
 namespace emu {
 namespace {
-
-enum TypeCode : uint32_t {
-  f32_ftz = 10,
-  tf32_ftz = 12,
-  u4_align8 = 13,
-  u4_align16 = 14,
-  u6_align16 = 15,
-  type_count = 16
-};
-enum SwizzleCode : uint32_t { atom_32b = 4, swizzle_count = 7 };
-
-constexpr uint32_t max_box = 256;  // elements along one dimension
-
-struct TypeRow {
-  uint32_t bits;
-  bool floating;
-};
-// In the order of CUtensorMapDataType.
-constexpr TypeRow types[type_count] = {
-    {8, false}, {16, false}, {32, false}, {32, false}, {64, false}, {64, false},
-    {16, true}, {32, true},  {64, true},  {16, true},  {32, true},  {32, true},
-    {32, true}, {4, false},  {4, false},  {6, false},
-};
-
-bool wide_alignment(const TensorMapArguments& a) {
-  return a.interleave == 2 || a.type == u4_align16 || a.type == u6_align16;
-}
-
-std::string enum_errors(const TensorMapArguments& a, int capability) {
-  if (a.type >= type_count) return format("data type %u does not exist", a.type);
-  if (a.type >= u4_align8 && capability < 100)
-    return format("data type %u needs compute capability 10.0", a.type);
-  if (a.interleave > 2) return format("interleave %u does not exist", a.interleave);
-  if (a.swizzle >= swizzle_count) return format("swizzle %u does not exist", a.swizzle);
-  if (a.swizzle >= atom_32b && capability < 100)
-    return format("swizzle %u needs compute capability 10.0", a.swizzle);
-  if (a.l2_promotion > 3) return format("L2 promotion %u does not exist", a.l2_promotion);
-  if (a.oob_fill > 1) return format("out-of-bounds fill %u does not exist", a.oob_fill);
-  if (a.oob_fill == 1 && !types[a.type].floating)
-    return "NaN fill is for floating-point types only";
-  return "";
-}
-
-std::string tensor_errors(const TensorMapArguments& a) {
-  const uint32_t align = wide_alignment(a) ? 32 : 16;
-  if (reinterpret_cast<uintptr_t>(a.map) % 64) return "the tensor map is not 64-byte aligned";
-  if (a.rank < 1 || a.rank > TensorMap::max_rank) return format("rank %u, must be 1 to 5", a.rank);
-  if (a.interleave && a.rank < 3) return format("rank %u, must be 3 to 5 when interleaved", a.rank);
-  if (!a.dims || !a.box || !a.element_strides || (a.rank > 1 && !a.strides))
-    return "an array argument is null";
-  if (a.address % align)
-    return format("globalAddress 0x%llx is not %u-byte aligned", (unsigned long long)a.address,
-                  align);
-  for (uint32_t i = 0; i < a.rank; ++i)
-    if (a.dims[i] < 1 || a.dims[i] > 1ull << 32)
-      return format("globalDim[%u] is %llu, must be 1 to 2^32", i, (unsigned long long)a.dims[i]);
-  for (uint32_t i = 0; i + 1 < a.rank; ++i)
-    if (a.strides[i] % align || a.strides[i] >= 1ull << 40)
-      return format("globalStrides[%u] is %llu, must be a multiple of %u below 2^40", i,
-                    (unsigned long long)a.strides[i], align);
-  return "";
-}
-
-std::string box_errors(const TensorMapArguments& a) {
-  for (uint32_t i = 0; i < a.rank; ++i) {
-    if (a.box[i] < 1 || a.box[i] > max_box)
-      return format("boxDim[%u] is %u, must be 1 to %u", i, a.box[i], max_box);
-    if ((i > 0 || a.interleave) && (a.element_strides[i] < 1 || a.element_strides[i] > 8))
-      return format("elementStrides[%u] is %u, must be 1 to 8", i, a.element_strides[i]);
-  }
-  if (a.interleave) return "";
-  const uint32_t bits = a.box[0] * types[a.type].bits;
-  if (bits % 128)
-    return format("boxDim[0] is %u elements of %u bits, must be a multiple of 16 bytes", a.box[0],
-                  types[a.type].bits);
-  const uint32_t span = a.swizzle == 0 ? 0 : a.swizzle == 1 ? 32 : a.swizzle == 2 ? 64 : 128;
-  if (span && bits / 8 > span)
-    return format("boxDim[0] is %u bytes, the swizzle spans %u", bits / 8, span);
-  return "";
-}
-
-// Packed types (driver documentation of CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B and its siblings).
-std::string packed_errors(const TensorMapArguments& a) {
-  if (a.type < u4_align8) return "";
-  if (a.interleave) return "packed types cannot be interleaved";
-  if (a.type == u4_align8) return a.dims[0] % 2 ? "globalDim[0] of a 4-bit type must be even" : "";
-  if (a.dims[0] % 128 || a.box[0] != 128)
-    return "16-byte aligned packed types need globalDim[0] in multiples of 128 and boxDim[0] = 128";
-  if (a.swizzle != 0 && a.swizzle != 3 && a.swizzle != atom_32b)
-    return format("swizzle %u does not go with a 16-byte aligned packed type", a.swizzle);
-  return "";
-}
-
-std::string interleave_errors(const TensorMapArguments& a) {
-  if (a.interleave == 2 && a.swizzle != 1) return "32-byte interleave needs the 32-byte swizzle";
-  return "";
-}
-
-std::string argument_errors(const TensorMapArguments& a, int capability) {
-  std::string why = enum_errors(a, capability);
-  if (why.empty()) why = tensor_errors(a);
-  if (why.empty()) why = interleave_errors(a);
-  if (why.empty()) why = box_errors(a);
-  return why.empty() ? packed_errors(a) : why;
-}
 
 // Bytes that encode_tiled never made: they lie in memory that anybody can write.
 bool damaged(const TensorMap& m) {
@@ -142,37 +37,44 @@ std::string broken_rule(const TensorMap& m) {
   a.interleave = m.interleave;
   a.swizzle = m.atomicity ? atom_32b + m.atomicity - 1 : m.swizzle;
   a.oob_fill = m.oob_fill;
-  return argument_errors(a, 100);
+  if (!m.im2col) return tiled_errors(a, 100);
+  const int32_t lower[] = {m.lower[0], m.lower[1], m.lower[2]},
+                upper[] = {m.upper[0], m.upper[1], m.upper[2]};
+  return im2col_errors(a, {lower, upper, m.box[0], m.pixels}, 100);
 }
 
 // What our TMA does not do, although the driver encodes it.
 std::string unusable(const TensorMap& m) {
-  if (m.type >= u4_align16) return format("data type %u is not emulated", m.type);
-  if (m.type >= f32_ftz && m.type <= tf32_ftz)
-    return format("data type %u, which changes values on their way, is not emulated", m.type);
-  if (m.interleave) return "interleaved layouts are not emulated";
+  if (m.type == tf32 || m.type == tf32_ftz)
+    return format("data type %u is not emulated: no manual says how TMA rounds to tf32", m.type);
+  if (m.interleave)
+    return "interleaved layouts are not emulated: no manual says which of its strides lies between "
+           "slices of channels";
   return "";
 }
 
 }  // namespace
 
-int64_t TensorMap::element_bits() const { return types[type].bits; }
+int64_t TensorMap::element_bits() const { return bits_of_type(type); }
+
+bool TensorMap::padded() const { return type == u4_align16 || type == u6_align16; }
 
 uint32_t TensorMap::box_bytes() const {
   uint32_t bytes = row_bytes();
+  if (im2col) return bytes * pixels;
   for (uint32_t i = 1; i < rank; ++i) bytes *= extent(i);
   return bytes;
 }
 
-std::string encode_tiled(const TensorMapArguments& a, int capability, TensorMap* out) {
-  const std::string why = argument_errors(a, capability);
-  if (!why.empty()) return why;
+namespace {
 
+// All but the box.
+TensorMap encode(const TensorMapArguments& a) {
   TensorMap m;
   m.address = a.address;
   for (uint32_t i = 0; i < a.rank; ++i) {
     m.dims_minus_1[i] = uint32_t(a.dims[i] - 1);
-    m.box[i] = a.box[i];
+    m.box[i] = 1;
     m.element_strides[i] = uint8_t(a.element_strides[i]);
     if (i + 1 < a.rank) m.strides[i] = a.strides[i];
   }
@@ -183,7 +85,31 @@ std::string encode_tiled(const TensorMapArguments& a, int capability, TensorMap*
   m.atomicity = uint8_t(a.swizzle >= atom_32b ? a.swizzle - atom_32b + 1 : 0);
   m.l2_promotion = uint8_t(a.l2_promotion);
   m.oob_fill = uint8_t(a.oob_fill);
-  *out = m;
+  return m;
+}
+
+}  // namespace
+
+std::string encode_tiled(const TensorMapArguments& a, int capability, TensorMap* out) {
+  const std::string why = tiled_errors(a, capability);
+  if (!why.empty()) return why;
+  *out = encode(a);
+  std::copy_n(a.box, a.rank, out->box);
+  return "";
+}
+
+std::string encode_im2col(const TensorMapArguments& a, const Im2colArguments& x, int capability,
+                          TensorMap* out) {
+  const std::string why = im2col_errors(a, x, capability);
+  if (!why.empty()) return why;
+  *out = encode(a);
+  out->im2col = 1;
+  out->box[0] = x.channels;
+  out->pixels = uint16_t(x.pixels);
+  for (uint32_t i = 0; i + 2 < a.rank; ++i) {
+    out->lower[i] = int16_t(x.lower[i]);
+    out->upper[i] = int16_t(x.upper[i]);
+  }
   return "";
 }
 
@@ -213,9 +139,9 @@ uint64_t largest(MapField field) {
 void replace_field(TensorMap& m, MapField field, uint32_t i, uint64_t value) {
   const uint32_t dims =
       field == MapField::global_stride ? TensorMap::max_rank - 1 : TensorMap::max_rank;
-  if (m.magic != TensorMap::magic_number)
+  if (m.magic != TensorMap::magic_number || m.im2col)
     throw Fault(FaultKind::illegal_instruction,
-                "tensormap.replace: the 128 bytes are no tensor map");
+                "tensormap.replace: the 128 bytes are no tiled tensor map");
   if (i >= dims || value > largest(field) || (field == MapField::global_dim && value == 0))
     throw Fault(
         FaultKind::illegal_instruction,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The tensor memory accelerator in tile mode, and plain bulk copies.
+// The tensor memory accelerator, and plain bulk copies.
 //
 // check_* say at issue what the hardware refuses; the others move the data when the copy completes.
 #pragma once
@@ -14,15 +14,29 @@
 
 namespace emu {
 
+enum class TmaMode : uint8_t {
+  tile,
+  rows4,   // .tile::gather4, .tile::scatter4: a column and four rows
+  im2col,  // .im2col, .im2col_no_offs
+};
+
 struct TmaCoordinates {
   int32_t at[TensorMap::max_rank] = {};
+  TmaMode mode = TmaMode::tile;
+  uint16_t offset[TensorMap::max_rank - 2] = {};  // im2col, {W, H, D}
 };
+
+// Bytes of global memory: what a load delivers to its mbarrier, in or out of bounds.
+uint32_t tma_bytes(const TensorMap& map, const TmaCoordinates& c);
+// Bytes of shared memory; more with padded types.
+uint32_t tma_shared_bytes(const TensorMap& map, const TmaCoordinates& c);
 
 // `rank` is the instruction's .1d to .5d; shared addresses are CTA-relative. Throw Fault.
 void check_tma_load(const TensorMap& map, uint32_t rank, const TmaCoordinates& c, uint32_t shared);
 void check_tma_store(const TensorMap& map, uint32_t rank, const TmaCoordinates& c, uint32_t shared);
 
-// The box at `c` to shared memory, swizzled; elements outside the tensor become zero.
+// The box at `c` to shared memory, swizzled; elements outside the tensor become zero. Gaps of padded
+// types have no value.
 void tma_load(const TensorMap& map, const TmaCoordinates& c, uint32_t shared_address,
               SharedMemory& shared, const GlobalMemory& global);
 // The box to global memory; rows outside the tensor are dropped, row ends are cut at 16 bytes.
