@@ -3,6 +3,7 @@
 // that the CUDA headers compute (test/golden).
 #include "emulator/exec/softfloat.h"
 
+#include <algorithm>
 #include <cfenv>
 #include <cmath>
 #include <cstring>
@@ -60,6 +61,34 @@ const uint32_t edges[] = {0x00000000, 0x00000001, 0x00000002, 0x007FFFFF, 0x0080
                           0x7F7FFFFF, 0x7F800000, 0x7FC00000};
 
 }  // namespace
+
+TEST_CASE("fp32 rounded to nearest: exponents close together, cancellation, long runs of zeros") {
+  std::mt19937 random(9);
+  const auto draw = [&](uint32_t exponent) {
+    uint32_t mantissa = uint32_t(random()) & 0x7FFFFF;
+    switch (random() % 4) {
+      case 0: mantissa = 0; break;
+      case 1: mantissa = 0x7FFFFF; break;
+      case 2: mantissa &= ~0u << random() % 23; break;
+      default: break;
+    }
+    return uint32_t(random() & 1) << 31 | (exponent & 0xFF) << 23 | mantissa;
+  };
+  size_t wrong = 0;
+  for (int i = 0; i < 1500000; ++i) {
+    const uint32_t ea = uint32_t(random()) % 256, eb = uint32_t(random()) % 256;
+    const uint32_t a = draw(ea), b = draw(eb);
+    // The addend lies around the product, from far above to far below.
+    const int ec = int(ea + eb) - 127 + int(random() % 128) - 64;
+    uint32_t c = draw(uint32_t(std::clamp(ec, 0, 255)));
+    if (i % 3 == 0) c = as_bits(-(as_float(a) * as_float(b)));
+    wrong +=
+        soft::fma(a, b, c, soft::f32) != as_bits(std::fma(as_float(a), as_float(b), as_float(c))) ||
+        soft::add(a, c, soft::f32) != as_bits(as_float(a) + as_float(c)) ||
+        soft::mul(a, b, soft::f32) != as_bits(as_float(a) * as_float(b));
+  }
+  CHECK(wrong == 0);
+}
 
 TEST_CASE("f32 arithmetic equals the host's for all triples of edge values") {
   for (uint32_t a : edges)

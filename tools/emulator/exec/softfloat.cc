@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "softfloat_f32.h"
+
 namespace emu::soft {
 
 namespace {
@@ -161,15 +163,28 @@ uint64_t encode(const Number& n, const Format& to, const Rules& rules) {
   return rules.sat ? clamp_to_one(code, to) : code;
 }
 
+namespace {
+
+// softfloat_f32.h applies; .ftz does nothing to normal numbers.
+bool plain32(const Format& f, const Rules& r) {
+  return f.mantissa_bits == 23 && r.round == Round::nearest && !r.sat && !r.relu && !r.satfinite;
+}
+constexpr uint64_t one32 = 0x3F800000;
+
+}  // namespace
+
 uint64_t add(uint64_t a, uint64_t b, const Format& f, const Rules& rules) {
+  if (uint64_t r; plain32(f, rules) && fma32(a, one32, b, &r)) return r;
   return encode(plus(decode(a, f, rules.ftz), decode(b, f, rules.ftz), rules.round), f, rules);
 }
 
 uint64_t mul(uint64_t a, uint64_t b, const Format& f, const Rules& rules) {
+  if (uint64_t r; plain32(f, rules) && mul32(a, b, &r)) return r;
   return encode(times(decode(a, f, rules.ftz), decode(b, f, rules.ftz)), f, rules);
 }
 
 uint64_t fma(uint64_t a, uint64_t b, uint64_t c, const Format& f, const Rules& rules) {
+  if (uint64_t r; plain32(f, rules) && fma32(a, b, c, &r)) return r;
   Number product = times(decode(a, f, rules.ftz), decode(b, f, rules.ftz));
   return encode(plus(product, decode(c, f, rules.ftz), rules.round), f, rules);
 }
