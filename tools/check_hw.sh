@@ -5,6 +5,7 @@
 #   gemm      the end-to-end suite, 200 runs under load, graphs, streams and contexts among it
 #   sanitize  the four tools of compute-sanitizer on small shapes
 #   ptx       instructions against the emulator's expectations: TMA loads, wgmma, mma.sync
+#   hazard    compute-sanitizer on the racy and repaired programs of test/hazard: a line per run
 #   bench     device time beside cuBLASLt, CSV to stdout
 set -u
 build=$1
@@ -45,6 +46,12 @@ case $part in
   gemm) "$test" '~[kernel]' ;;
   ptx) "$test" '[kernel]' ;;
   sanitize) sanitize ;;
+  hazard)
+    [ -x "$build/hazard_run" ] || die "no $build/hazard_run: make build/hazard_run first"
+    PATH=$PATH:/usr/local/cuda/bin
+    command -v compute-sanitizer >/dev/null || die "no compute-sanitizer"
+    test/hazard/sanitize.sh "$build/hazard_run"
+    ;;
   bench) "$build/nvfp4_bench" gpu ;;
-  *) die "PART is gemm, sanitize, ptx or bench" ;;
+  *) die "PART is gemm, sanitize, ptx, hazard or bench" ;;
 esac

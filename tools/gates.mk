@@ -25,9 +25,9 @@ check-abi: $(ABI_LIB) | $(SETUP)  ## the header in four dialects, two compilers;
 check-repro: | $(SETUP)  ## library, archive, PTX, cubins: built twice in different surroundings, same bytes
 	@NVCC='$(abspath $(NVCC))' CC='$(CC)' CXX='$(CXX)' MAKE='$(MAKE)' tools/check_repro.sh $(B)
 
-# On a machine with a GPU; PART is gemm, sanitize, ptx or bench. What was built elsewhere will do.
+# On a machine with a GPU; PART is gemm, sanitize, ptx, hazard or bench. What was built elsewhere will do.
 .PHONY: check-hw
-check-hw:  ## PART=gemm|sanitize|ptx|bench on this machine's GPU, nothing is compiled
+check-hw:  ## PART=gemm|sanitize|ptx|hazard|bench on this machine's GPU, nothing is compiled
 	@tools/check_hw.sh $(B) $(PART)
 
 # Not in `make test`: it builds everything once more.

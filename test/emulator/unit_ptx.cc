@@ -435,21 +435,21 @@ ret;
 }
 
 TEST_CASE("ordinary stores and loads may not touch what asynchronous work still reads or writes") {
+  const std::string tile =
+      "shared address 0x400, tile_a + 0x0 (.shared, 16384 bytes at 0x400), after a ";
   const std::string commit = "tcgen05.commit.cta_group::1";
   CHECK_RUN_FAULT(
-      ordering, "st by thread 0 overwrites shared address 0x400 after a read by tcgen05.mma",
+      ordering, "st by thread 0 overwrites " + tile + "read by tcgen05.mma",
       replaced(gemm(), commit, "mov.u32 %r6, tile_a;\nst.shared.b32 [%r6], %r6;\n" + commit));
   const std::string wait = "WAIT_FULL:\n";
   CHECK_RUN_FAULT(
-      ordering,
-      "st by thread 0 overwrites shared address 0x400 after a write by cp.async.bulk.tensor",
+      ordering, "st by thread 0 overwrites " + tile + "write by cp.async.bulk.tensor",
       replaced(gemm(), wait, "mov.u32 %r6, tile_a;\nst.shared.b32 [%r6], %r6;\n" + wait));
   CHECK_RUN_FAULT(
-      ordering, "ld by thread 0 reads shared address 0x400 after a write by cp.async.bulk.tensor",
+      ordering, "ld by thread 0 reads " + tile + "write by cp.async.bulk.tensor",
       replaced(gemm(), wait, "mov.u32 %r6, tile_a;\nld.shared.b32 %r6, [%r6];\n" + wait));
   CHECK_RUN_FAULT(
-      ordering,
-      "atom by thread 0 updates shared address 0x400 after a write by cp.async.bulk.tensor",
+      ordering, "atom by thread 0 updates " + tile + "write by cp.async.bulk.tensor",
       replaced(gemm(), wait, "mov.u32 %r6, tile_a;\natom.shared.add.u32 %r6, [%r6], 1;\n" + wait));
 }
 
@@ -482,7 +482,8 @@ TEST_CASE("operands that ordinary stores wrote need a fence.proxy.async behind t
   const std::string after = "shr.u32 %r0, %r0, 4;", fence = "fence.proxy.async.shared::cta;\n";
   const std::string stores = "mov.u32 %r6, tile_a;\nst.shared.b32 [%r6], 0;\n";
   CHECK_RUN_FAULT(ordering,
-                  "tcgen05.mma by thread 0 reads shared address 0x400 after a write by st",
+                  "tcgen05.mma by thread 0 reads shared address 0x400, tile_a + 0x0 (.shared, "
+                  "16384 bytes at 0x400), after a write by st",
                   replaced(gemm(), after, stores + after));
   CHECK_RUN_FAULT(ordering, "only behind a fence.proxy.async, which is missing",
                   replaced(gemm(), after, fence + stores + after));

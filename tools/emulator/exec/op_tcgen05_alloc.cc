@@ -52,7 +52,7 @@ Step alloc(Warp& warp, const Instr& in, uint32_t active) {
       return Step::blocked;
     }
     if (first) other->tensor_memory.reserve(*address, columns);
-    warp.cta.cluster.hazards.shared(*to.cta, to.address, 4, Use::write, lane);
+    warp.cta.cluster.hazards.shared(*to.cta, to.address, 4, Use::write, every_lane);
     to.cta->shared.write(to.address, &*address, 4, 4, in.opcode);
   }
   return join(warp, in, other,

@@ -77,7 +77,8 @@ std::string threads(const Warp& warp, uint32_t active, int64_t lane) {
   return text + format(", lanes 0x%08x", active);
 }
 
-// "s" + 0x10 (.shared, 64 bytes at 0x400), or its like.
+}  // namespace
+
 std::string shared_object(const Cta& cta, uint32_t address) {
   const Launch& launch = cta.cluster.launch;
   const uint32_t end = SharedMemory::window_start + Cluster::shared_bytes(launch);
@@ -93,8 +94,10 @@ std::string shared_object(const Cta& cta, uint32_t address) {
                   address - dynamic->address, end - dynamic->address, dynamic->address);
   if (address >= end)
     return format("0x%x bytes behind the end of the CTA's shared memory", address - end);
-  return "no variable";
+  return "";
 }
+
+namespace {
 
 std::string object(const Cluster& cluster, int64_t shared) {
   if (shared == Fault::none) return "";
@@ -102,9 +105,10 @@ std::string object(const Cluster& cluster, int64_t shared) {
   const uint32_t address = uint32_t(shared) & ((1u << SharedMemory::rank_shift) - 1);
   if (rank >= cluster.ctas.size()) return "";
   const Cta& cta = *cluster.ctas[rank];
+  const std::string variable = shared_object(cta, address);
   std::string text =
       format("\n  shared address 0x%x of block %s is ", address, dim(cta.id).c_str()) +
-      shared_object(cta, address);
+      (variable.empty() ? "no variable" : variable);
   if (cta.mbarriers.live(address & ~7u)) text += "\n  " + cta.mbarriers.describe(address & ~7u);
   return text;
 }

@@ -14,6 +14,8 @@ std::string place(const Cluster& cluster, const ptx::Instr& in);
 
 // Where the warp's lanes outside `active` are, a line for each group.
 std::string elsewhere(const Warp& warp, uint32_t active);
+// The variable at a shared address: "s" + 0x10 (.shared, 64 bytes at 0x400), or its like.
+std::string shared_object(const Cta& cta, uint32_t address);
 
 // The fault of one instruction, executed by the lanes `active` of `warp`.
 Fault located(const Fault& fault, const Warp& warp, const ptx::Instr& in, uint32_t active);

@@ -166,6 +166,7 @@ bool Hazards::issued_before(const Issued& op, const Viewer& v) const {
 
 // Lanes of one warp. Lanes that meet in one instruction write one after another, whichever is last.
 Hazards::Reason Hazards::judge_lane(const Access& old, const Viewer& v) const {
+  if (old.lane == every_lane || v.lane == every_lane) return Reason::ordered;
   if (old.lane == v.lane || old.time <= v.party.synced[v.lane]) return Reason::ordered;
   if (old.time == v.party.time && old.pc == pc() && !v.issued) return Reason::ordered;
   if (same_value(old, v)) return Reason::ordered;

@@ -23,12 +23,14 @@ constexpr bool clash(Use a, Use b) {
   return !(is_read(a) && is_read(b)) && !(strong_a && strong_b);
 }
 
+constexpr uint8_t every_lane = 32;  // the warp as one: tcgen05.alloc
+
 struct Access {
   uint32_t time = 0;  // of the warp; the number of the operation if `async`
   uint32_t pc = 0;
   uint16_t warp = 0;  // in the cluster
   uint16_t mask = 0;  // bytes of the chunk; of a tensor column, groups of 16 lanes
-  uint8_t lane = 0;
+  uint8_t lane = 0;   // or every_lane
   Use use = Use::read;
   bool async = false;
   uint32_t cluster = 0;  // global memory

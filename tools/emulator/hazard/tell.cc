@@ -93,7 +93,10 @@ std::string Hazards::place(const Viewer& v, uint64_t index, uint16_t mask) const
   const std::string of = v.cta == &warp_->cta ? "" : format(" of the CTA of rank %u", v.cta->rank);
   if (v.space == Space::tensor)
     return format("tensor memory column %u, lanes from %u", uint32_t(index), 16 * first) + of;
-  return format("shared address 0x%x", uint32_t(index) * 16 + first) + of;
+  const uint32_t address = uint32_t(index) * 16 + first;
+  const std::string variable = report::shared_object(*v.cta, address);
+  return format("shared address 0x%x", address) + of +
+         (variable.empty() ? "" : ", " + variable + ",");
 }
 
 void Hazards::found(Reason reason, const Access& old, const Viewer& v, uint64_t index) {
@@ -101,14 +104,15 @@ void Hazards::found(Reason reason, const Access& old, const Viewer& v, uint64_t 
   if (!Findings::wanted(severity)) return;
   const uint64_t key = uint64_t(old.pc) << 32 | uint64_t(pc()) << 8 | uint64_t(reason);
   if (cluster_.launch.findings->again(severity, key)) return;
-  const uint32_t warp = old.warp, thread = (warp % warps_) * 32 + old.lane;
+  const uint32_t warp = old.warp, thread = (warp % warps_) * 32 + old.lane % every_lane;
   const Dim3 block = v.space == Space::global ? cluster_.block_of(old.cluster, warp / warps_)
                                               : cluster_.ctas[warp / warps_]->id;
   const auto& earlier = cluster_.launch.function->code[old.pc];
-  std::string text = format(
-      "%s by thread %u %s %s after a %s by %s of thread %u, block (%u,%u,%u), warp %u: ",
-      in_->opcode, warp_->thread(v.lane), verb(v.use), place(v, index, old.mask & v.mask).c_str(),
-      past(old.use), earlier.opcode, thread, block.x, block.y, block.z, warp % warps_);
+  std::string text =
+      format("%s by thread %u %s %s after a %s by %s of thread %u, block (%u,%u,%u), warp %u: ",
+             in_->opcode, warp_->thread(v.lane % every_lane), verb(v.use),
+             place(v, index, old.mask & v.mask).c_str(), past(old.use), earlier.opcode, thread,
+             block.x, block.y, block.z, warp % warps_);
   text += missing(reason, old) + "\n  earlier: " + report::place(cluster_, earlier);
   const char* head = severity == Severity::formal ? "the manual's rule alone: " : "";
   const Fault here =
