@@ -56,6 +56,7 @@ nvfp4_gemm_desc with_addresses(const nvfp4_gemm_desc& desc, const nvfp4_gemm_add
   if (x.b != nullptr) g.b = x.b;
   if (x.b_scales != nullptr) g.b_scales = x.b_scales;
   if (x.d != nullptr) g.d = x.d;
+  if (x.workspace != nullptr) g.workspace = x.workspace, g.workspace_bytes = x.workspace_bytes;
   return g;
 }
 

@@ -34,6 +34,7 @@ void set_plain_addresses(const nvfp4_gemm_desc& g, GemmParams* p) {
   p->token_scales = static_cast<const uint8_t*>(g.a_scales);
   p->token_codes = static_cast<const uint8_t*>(g.a);
   p->d = g.d;
+  p->token_slabs = g.workspace;
 }
 
 nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
@@ -56,7 +57,6 @@ nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const P
   p->split = plan.split;
   p->token_row_bytes = g.a_ld / 2;
   p->token_batch_bytes = batches ? g.a_batch_stride / 2 : 0;
-  p->token_slabs = g.workspace;
   p->m_padded = plan.tiles_m * plan.variant->tile_tokens;
   p->batches = static_cast<uint32_t>(g.l);
   return NVFP4_SUCCESS;

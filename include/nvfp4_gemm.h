@@ -304,13 +304,17 @@ typedef struct nvfp4_gemm_plan nvfp4_gemm_plan;
  *                                                                                      Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_plan_create(const nvfp4_gemm_desc *desc, nvfp4_gemm_plan **plan);
 
-/* Other addresses for one run; NULL keeps the plan's. The rules of nvfp4_gemm_desc for addresses and
- * overlap hold. struct_size is sizeof(nvfp4_gemm_addresses), larger ones as in nvfp4_gemm_desc. */
+/* Other addresses for one run; NULL keeps the plan's. The rules of nvfp4_gemm_desc for addresses, overlap
+ * and workspace hold; workspace_bytes goes with workspace. Runs that may overlap in time need a workspace
+ * each, where the problem needs one. struct_size is sizeof(nvfp4_gemm_addresses), larger ones as in
+ * nvfp4_gemm_desc. */
 typedef struct nvfp4_gemm_addresses {
   uint64_t struct_size;
   const void *a, *a_scales;
   const void *b, *b_scales;
   void *d;
+  void *workspace;
+  uint64_t workspace_bytes;
 } nvfp4_gemm_addresses;
 
 /* Enqueues the plan's product on `stream` of the current context, as nvfp4_gemm_run does and with the

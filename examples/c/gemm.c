@@ -16,7 +16,7 @@
 
 #include "nvfp4_gemm.h"
 
-enum { M = 100, N = 200, K = 256 };
+static int64_t M = 100, N = 200, K = 256; /* or as the program's arguments */
 
 /* ---- A matrix in NVFP4 -------------------------------------------------------------------------
  */
@@ -78,6 +78,7 @@ static struct {
   int (*to_device)(device_pointer, const void*, size_t);
   int (*to_host)(void*, device_pointer, size_t);
   int (*synchronize)(void);
+  int (*attribute)(int*, int, int);
 } cu;
 
 static int find(void* library, const char* name, void* function) {
@@ -94,7 +95,8 @@ static int open_driver(void) {
          find(library, "cuMemAlloc_v2", &cu.alloc) &&
          find(library, "cuMemcpyHtoD_v2", &cu.to_device) &&
          find(library, "cuMemcpyDtoH_v2", &cu.to_host) &&
-         find(library, "cuCtxSynchronize", &cu.synchronize) && cu.init(0) == 0 &&
+         find(library, "cuCtxSynchronize", &cu.synchronize) &&
+         find(library, "cuDeviceGetAttribute", &cu.attribute) && cu.init(0) == 0 &&
          cu.retain(&context, 0) == 0 && cu.set_current(context) == 0;
 }
 
@@ -104,11 +106,25 @@ static void require(int failed, const char* what) {
   exit(1);
 }
 
-static void* copy_to_device(const void* host, size_t bytes) {
+static void* allocate_on_device(size_t bytes) {
   device_pointer pointer = 0;
   require(cu.alloc(&pointer, bytes), "allocating on the device");
-  require(cu.to_device(pointer, host, bytes), "copying to the device");
   return (void*)(uintptr_t)pointer;
+}
+
+static void* copy_to_device(const void* host, size_t bytes) {
+  void* pointer = allocate_on_device(bytes);
+  require(cu.to_device((device_pointer)(uintptr_t)pointer, host, bytes), "copying to the device");
+  return pointer;
+}
+
+/* 10 * major + minor of the first device. */
+static int32_t compute_capability(void) {
+  enum { MAJOR = 75, MINOR = 76 }; /* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_* */
+  int major = 0, minor = 0;
+  require(cu.attribute(&major, MAJOR, 0), "asking for the compute capability");
+  require(cu.attribute(&minor, MINOR, 0), "asking for the compute capability");
+  return 10 * major + minor;
 }
 
 /* ---- The product --------------------------------------------------------------------------------
@@ -127,13 +143,17 @@ static nvfp4_gemm_desc describe(const matrix* a, const matrix* b) {
 
 static nvfp4_status run_on_device(nvfp4_gemm_desc g, const matrix* a, const matrix* b,
                                   uint16_t* d) {
-  const size_t d_bytes = sizeof *d * M * N;
+  const size_t d_bytes = sizeof *d * (size_t)(M * N);
   g.a = copy_to_device(a->codes, a->code_bytes);
   g.a_scales = copy_to_device(a->scales, a->scale_bytes);
   g.b = copy_to_device(b->codes, b->code_bytes);
   g.b_scales = copy_to_device(b->scales, b->scale_bytes);
   g.d = copy_to_device(d, d_bytes);
-  const nvfp4_status status = nvfp4_gemm_run(&g, NULL); /* the default stream */
+  /* On Hopper many tokens need a workspace. */
+  nvfp4_status status = nvfp4_gemm_workspace_bytes(&g, compute_capability(), &g.workspace_bytes);
+  if (status != NVFP4_SUCCESS) return status;
+  if (g.workspace_bytes > 0) g.workspace = allocate_on_device(g.workspace_bytes);
+  status = nvfp4_gemm_run(&g, NULL); /* the default stream */
   if (status != NVFP4_SUCCESS) return status;
   require(cu.synchronize(), "the product");
   require(cu.to_host(d, (device_pointer)(uintptr_t)g.d, d_bytes), "copying D back");
@@ -147,9 +167,11 @@ static double value_of_f16(uint16_t bits) {
   return bits & 0x8000 ? -magnitude : magnitude;
 }
 
-int main(void) {
+int main(int argc, char** argv) {
+  if (argc == 4) M = atoll(argv[1]), N = atoll(argv[2]), K = atoll(argv[3]);
   const matrix a = random_matrix(M, K), b = random_matrix(N, K);
-  uint16_t *expected = allocate(sizeof *expected * M * N), *d = allocate(sizeof *d * M * N);
+  const size_t elements = (size_t)(M * N);
+  uint16_t *expected = allocate(sizeof *expected * elements), *d = allocate(sizeof *d * elements);
   nvfp4_gemm_desc g = describe(&a, &b);
   g.d = expected;
   check(nvfp4_gemm_reference(&g));
@@ -166,7 +188,7 @@ int main(void) {
   }
   check(status);
   double worst = 0;
-  for (int i = 0; i < M * N; ++i) {
+  for (size_t i = 0; i < elements; ++i) {
     worst = fmax(worst, fabs(value_of_f16(d[i]) - value_of_f16(expected[i])));
   }
   printf("device:    D[0][0] = %g, largest difference to the reference %g\n", value_of_f16(d[0]),

@@ -13,6 +13,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <random>
 #include <stdexcept>
@@ -23,7 +24,7 @@
 
 namespace {
 
-constexpr int64_t kTokens = 96, kOutputs = 320, kInputs = 512;
+int64_t tokens = 96, outputs = 320, inputs = 512;  // or as the program's arguments
 
 // A status becomes an exception that carries the library's sentence.
 struct Error : std::runtime_error {
@@ -69,6 +70,15 @@ class Driver {
         call<int(void*)>("cuCtxSetCurrent", context) != 0) {
       throw std::runtime_error("no CUDA device here");
     }
+  }
+
+  // 10 * major + minor.
+  int compute_capability() const {
+    constexpr int kMajor = 75, kMinor = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
+    int major = 0, minor = 0;
+    must<int(int*, int, int)>("cuDeviceGetAttribute", &major, kMajor, 0);
+    must<int(int*, int, int)>("cuDeviceGetAttribute", &minor, kMinor, 0);
+    return 10 * major + minor;
   }
 
   // Any failure but those of the constructor is this program's own bug, or the GPU's.
@@ -128,15 +138,15 @@ Plan make_plan(const nvfp4_gemm_desc& desc) {
 
 nvfp4_gemm_desc describe(float alpha) {
   nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
-  g.m = kTokens, g.n = kOutputs, g.k = kInputs, g.l = 1;
-  g.a_ld = g.b_ld = kInputs, g.d_ld = kOutputs, g.d_type = NVFP4_TYPE_F16;
+  g.m = tokens, g.n = outputs, g.k = inputs, g.l = 1;
+  g.a_ld = g.b_ld = inputs, g.d_ld = outputs, g.d_type = NVFP4_TYPE_F16;
   g.a_scale_layout = g.b_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
   g.alpha = alpha;
   return g;
 }
 
 std::vector<uint16_t> reference(const Matrix& x, const Matrix& weights) {
-  std::vector<uint16_t> d(kTokens * kOutputs);
+  std::vector<uint16_t> d(size_t(tokens * outputs));
   nvfp4_gemm_desc g = describe(x.tensor_scale * weights.tensor_scale);
   g.a = x.codes.data(), g.a_scales = x.scales.data();
   g.b = weights.codes.data(), g.b_scales = weights.scales.data();
@@ -159,27 +169,35 @@ std::vector<float> random_values(std::mt19937& generator, int64_t count) {
 
 int run(const Driver& driver) {
   std::mt19937 generator(1);
-  const Matrix weights(random_values(generator, kOutputs * kInputs), kOutputs, kInputs);
+  const Matrix weights(random_values(generator, outputs * inputs), outputs, inputs);
   const Buffer b(driver, weights.codes), b_scales(driver, weights.scales);
   // One tensor scale for all batches, since alpha is part of the plan.
-  const Matrix first(random_values(generator, kTokens * kInputs), kTokens, kInputs);
+  const Matrix first(random_values(generator, tokens * inputs), tokens, inputs);
   const Buffer a(driver, first.codes), a_scales(driver, first.scales);
-  const Buffer d(driver, nullptr, kTokens * kOutputs * sizeof(uint16_t));
+  const Buffer d(driver, nullptr, size_t(tokens * outputs) * sizeof(uint16_t));
 
   nvfp4_gemm_desc g = describe(first.tensor_scale * weights.tensor_scale);
   g.a = a.get(), g.a_scales = a_scales.get(), g.b = b.get(), g.b_scales = b_scales.get();
   g.d = d.get();
+  // On Hopper many tokens need a workspace: one for the plan, whose runs follow each other here.
+  check(nvfp4_gemm_workspace_bytes(&g, driver.compute_capability(), &g.workspace_bytes));
+  std::unique_ptr<Buffer> workspace;
+  if (g.workspace_bytes > 0) {
+    workspace = std::make_unique<Buffer>(driver, nullptr, g.workspace_bytes);
+    g.workspace = workspace->get();
+  }
   const Plan plan = make_plan(g);
 
   int worst = 0;
   for (int batch = 0; batch < 3; ++batch) {
-    const Matrix x(random_values(generator, kTokens * kInputs), kTokens, kInputs);
+    const Matrix x(random_values(generator, tokens * inputs), tokens, inputs);
     if (x.tensor_scale != first.tensor_scale) throw std::logic_error("another tensor scale");
     const Buffer codes(driver, x.codes), scales(driver, x.scales);
-    const nvfp4_gemm_addresses addresses = {sizeof addresses, codes.get(), scales.get(),
-                                            nullptr,          nullptr,     nullptr};
+    nvfp4_gemm_addresses addresses{};  // what stays NULL is the plan's
+    addresses.struct_size = sizeof addresses;
+    addresses.a = codes.get(), addresses.a_scales = scales.get();
     check(nvfp4_gemm_plan_run(plan.get(), &addresses, nullptr));
-    std::vector<uint16_t> result(kTokens * kOutputs);
+    std::vector<uint16_t> result(size_t(tokens * outputs));
     d.copy_to(result.data());
     const std::vector<uint16_t> expected = reference(x, weights);
     int units = 0;  // small sums may differ by more units, but not here by more than this
@@ -200,7 +218,10 @@ int run(const Driver& driver) {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  if (argc == 4) {
+    tokens = std::atoll(argv[1]), outputs = std::atoll(argv[2]), inputs = std::atoll(argv[3]);
+  }
   try {
     std::puts(nvfp4_build_info());
     std::unique_ptr<Driver> driver;

@@ -47,6 +47,13 @@ class Device:
             self._must("cuMemFree_v2", address)
         self._addresses = []
 
+    def compute_capability(self):
+        """10 * major + minor."""
+        major, minor = ctypes.c_int(), ctypes.c_int()
+        for number, attribute in ((major, 75), (minor, 76)):  # ..._COMPUTE_CAPABILITY_*
+            self._must("cuDeviceGetAttribute", ctypes.byref(number), attribute, 0)
+        return 10 * major.value + minor.value
+
     def upload(self, array):
         """A copy of the array's bytes in device memory, freed with the device."""
         array = np.ascontiguousarray(array)

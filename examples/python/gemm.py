@@ -19,6 +19,9 @@ def matmul(device, a, b):
     desc.a, desc.a_scales = device.upload(a.codes), device.upload(a.scales)
     desc.b, desc.b_scales = device.upload(b.codes), device.upload(b.scales)
     desc.d = device.upload(d)
+    size = nvfp4gemm.workspace_bytes(desc, device.compute_capability())
+    if size:
+        desc.workspace, desc.workspace_bytes = device.upload(np.empty(size, np.uint8)), size
     nvfp4gemm.run(desc)
     return device.download(desc.d, d)
 
@@ -32,6 +35,11 @@ def torch_matmul(torch, a, b):
     desc = nvfp4gemm.describe(a, b, np.empty((a.rows, b.rows), np.float16))
     desc.a, desc.a_scales, desc.b, desc.b_scales = (x.data_ptr() for x in held)
     desc.d = d.data_ptr()
+    major, minor = torch.cuda.get_device_capability()
+    size = nvfp4gemm.workspace_bytes(desc, 10 * major + minor)
+    if size:
+        held.append(torch.empty(size, dtype=torch.uint8, device="cuda"))
+        desc.workspace, desc.workspace_bytes = held[-1].data_ptr(), size
     # torch's allocator orders reuse of `held` by the stream, so it need not be synchronised here.
     nvfp4gemm.run(desc, torch.cuda.current_stream().cuda_stream)
     return d

@@ -75,6 +75,7 @@ def _load():
         ("nvfp4_last_error", ctypes.c_char_p, []),
         ("nvfp4_gemm_run", _i32, [ctypes.POINTER(Desc), _ptr]),
         ("nvfp4_gemm_supported", _i32, [ctypes.POINTER(Desc), _i32]),
+        ("nvfp4_gemm_workspace_bytes", _i32, [ctypes.POINTER(Desc), _i32, ctypes.POINTER(_u64)]),
         ("nvfp4_gemm_explain", _i32, [ctypes.POINTER(Desc), _i32, _i32, ctypes.c_char_p, ctypes.c_size_t]),
         ("nvfp4_prepare", _i32, []),
         ("nvfp4_gemm_reference", _i32, [ctypes.POINTER(Desc)]),
@@ -185,6 +186,13 @@ def explain(desc, compute_capability=100, sm_count=148):
     text = ctypes.create_string_buffer(4096)
     _check(_library.nvfp4_gemm_explain(desc, compute_capability, sm_count, text, len(text)))
     return text.value.decode()
+
+
+def workspace_bytes(desc, compute_capability):
+    """Device memory that desc.workspace needs there: 0 on a B200 and, for few tokens, on an H200."""
+    size = _u64()
+    _check(_library.nvfp4_gemm_workspace_bytes(desc, compute_capability, size))
+    return size.value
 
 
 def prepare():

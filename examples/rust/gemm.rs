@@ -72,6 +72,11 @@ mod ffi {
         pub fn nvfp4_status_name(status: i32) -> *const c_char;
         pub fn nvfp4_last_error() -> *const c_char;
         pub fn nvfp4_gemm_run(desc: *const GemmDesc, stream: *mut c_void) -> i32;
+        pub fn nvfp4_gemm_workspace_bytes(
+            desc: *const GemmDesc,
+            compute_capability: i32,
+            bytes: *mut u64,
+        ) -> i32;
         pub fn nvfp4_gemm_reference(desc: *const GemmDesc) -> i32;
         pub fn nvfp4_scale_bytes(rows: i64, k: i64, layout: i32) -> usize;
         pub fn nvfp4_quantize_host(
@@ -225,6 +230,19 @@ impl Driver {
         address
     }
 
+    /// 10 * major + minor of the first device.
+    fn compute_capability(&self) -> i32 {
+        // SAFETY: the driver's own signature; 75 and 76 are ..._COMPUTE_CAPABILITY_MAJOR and _MINOR.
+        unsafe {
+            let attribute: extern "C" fn(*mut c_int, c_int, c_int) -> c_int =
+                self.find(c"cuDeviceGetAttribute");
+            let (mut major, mut minor) = (0, 0);
+            assert_eq!(attribute(&mut major, 75, 0), 0, "cuDeviceGetAttribute failed");
+            assert_eq!(attribute(&mut minor, 76, 0), 0, "cuDeviceGetAttribute failed");
+            10 * major + minor
+        }
+    }
+
     /// Waits for the work before.
     fn download(&self, address: u64, to: &mut [u16]) {
         // SAFETY: as above.
@@ -244,6 +262,13 @@ fn on_device(driver: &Driver, a: &Matrix, b: &Matrix) -> Result<Vec<u16>, Error>
     (g.b, g.b_scales) = (driver.upload(&b.codes) as _, driver.upload(&b.scales) as _);
     let address = driver.upload(&d);
     g.d = address as _;
+    // On Hopper many tokens need a workspace.
+    let mut bytes = 0u64;
+    // SAFETY: looks at the numbers and addresses of `g`, reads nothing behind them.
+    check(unsafe { ffi::nvfp4_gemm_workspace_bytes(&g, driver.compute_capability(), &mut bytes) })?;
+    if bytes > 0 {
+        (g.workspace, g.workspace_bytes) = (driver.upload(&vec![0u8; bytes as usize]) as _, bytes);
+    }
     // SAFETY: device memory of the right sizes; NULL is the default stream.
     check(unsafe { ffi::nvfp4_gemm_run(&g, std::ptr::null_mut()) })?;
     driver.download(address, &mut d);
@@ -280,8 +305,10 @@ fn main() -> Result<(), Error> {
     assert_eq!(std::mem::offset_of!(ffi::GemmDesc, variant), 256);
 
     let mut seed = 88172645463325252;
-    let a = Matrix::quantize(&random(70 * 256, &mut seed), 70, 256)?;
-    let b = Matrix::quantize(&random(150 * 256, &mut seed), 150, 256)?;
+    let sizes: Vec<usize> = std::env::args().skip(1).map(|x| x.parse().expect("M N K")).collect();
+    let (m, n, k) = if let [m, n, k] = sizes[..] { (m, n, k) } else { (70, 150, 256) };
+    let a = Matrix::quantize(&random(m * k, &mut seed), m, k)?;
+    let b = Matrix::quantize(&random(n * k, &mut seed), n, k)?;
     let expected = reference(&a, &b)?;
     // SAFETY: no preconditions.
     println!("{}", text(unsafe { ffi::nvfp4_build_info() }));

@@ -76,7 +76,7 @@ static void errors(void) {
 static void plans(void) {
   char text[2048];
   nvfp4_gemm_plan* plan = NULL;
-  nvfp4_gemm_addresses addresses = {sizeof addresses, NULL, NULL, NULL, NULL, NULL};
+  nvfp4_gemm_addresses addresses = {.struct_size = sizeof addresses};
   nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
   g.k = 64;
   g.a_scale_layout = g.b_scale_layout = NVFP4_SCALE_LAYOUT_128X4;

@@ -233,6 +233,7 @@ struct World {
     x.a = reinterpret_cast<void*>(input.number<uint64_t>());
     x.b_scales = reinterpret_cast<void*>(input.number<uint64_t>());
     x.d = reinterpret_cast<void*>(input.number<uint64_t>());
+    x.workspace = reinterpret_cast<void*>(input.number<uint64_t>());
     nvfp4_gemm_plan* const plan = plans[input.below(uint32_t(plans.size() % 256))];
     reset_calls();
     fail_planned("cuLaunchKernelEx", 1, CUDA_ERROR_NOT_PERMITTED);

@@ -24,7 +24,14 @@ struct Plan {
 };
 
 nvfp4_gemm_addresses addresses_of(const nvfp4_gemm_desc& g) {
-  return {sizeof(nvfp4_gemm_addresses), g.a, g.a_scales, g.b, g.b_scales, g.d};
+  return {sizeof(nvfp4_gemm_addresses),
+          g.a,
+          g.a_scales,
+          g.b,
+          g.b_scales,
+          g.d,
+          g.workspace,
+          g.workspace_bytes};
 }
 
 void require_bits(const support::DeviceGemm& gemm, const Problem& problem) {
@@ -64,14 +71,16 @@ TEST_CASE("a plan serves other operands at other addresses", "[plan]") {
   // Only the weights of the other, then only its tokens.
   Problem mixed = first;
   mixed.b = second.b;
-  nvfp4_gemm_addresses weights = {sizeof weights, nullptr,           nullptr,
-                                  two.desc.b,     two.desc.b_scales, nullptr};
+  nvfp4_gemm_addresses weights{};
+  weights.struct_size = sizeof weights;
+  weights.b = two.desc.b, weights.b_scales = two.desc.b_scales;
   REQUIRE(nvfp4_gemm_plan_run(plan.plan, &weights, nullptr) == NVFP4_SUCCESS);
   require_bits(one, mixed);
   mixed = first;
   mixed.a = second.a;
-  nvfp4_gemm_addresses tokens = {sizeof tokens, two.desc.a, two.desc.a_scales,
-                                 nullptr,       nullptr,    nullptr};
+  nvfp4_gemm_addresses tokens{};
+  tokens.struct_size = sizeof tokens;
+  tokens.a = two.desc.a, tokens.a_scales = two.desc.a_scales;
   REQUIRE(nvfp4_gemm_plan_run(plan.plan, &tokens, nullptr) == NVFP4_SUCCESS);
   require_bits(one, mixed);
 }
@@ -91,7 +100,11 @@ TEST_CASE("threads run one plan at once, each with a D of its own", "[plan][thre
   std::vector<std::thread> threads;
   for (size_t i = 0; i < outputs.size(); ++i) {
     threads.emplace_back([&, i] {
-      nvfp4_gemm_addresses x = {sizeof x, nullptr, nullptr, nullptr, nullptr, outputs[i]->desc.d};
+      nvfp4_gemm_addresses x{};
+      x.struct_size = sizeof x;
+      x.d = outputs[i]->desc.d;
+      x.workspace = outputs[i]->desc.workspace,
+      x.workspace_bytes = outputs[i]->desc.workspace_bytes;
       gpu.driver.cuCtxSetCurrent(context);
       statuses[i] = nvfp4_gemm_plan_run(plan.plan, &x, nullptr);
     });
@@ -102,6 +115,38 @@ TEST_CASE("threads run one plan at once, each with a D of its own", "[plan][thre
     REQUIRE(statuses[i] == NVFP4_SUCCESS);
     require_bits(*outputs[i], problem);
   }
+}
+
+TEST_CASE("a run of a plan may bring its own workspace, and one that will not do is refused",
+          "[plan][sm90]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  const Problem problem =
+      gemm_test::forced("sm90_128x64x256", make_problem({20, 70, 320}, Data::exact, 86));
+  const support::DeviceGemm one(gpu.driver, problem), two(gpu.driver, problem);
+  const Plan plan(one.desc);
+  nvfp4_gemm_addresses x{};
+  x.struct_size = sizeof x;
+  x.workspace = two.desc.workspace, x.workspace_bytes = two.desc.workspace_bytes - 1;
+  CHECK(nvfp4_gemm_plan_run(plan.plan, &x, nullptr) == NVFP4_STATUS_INVALID_VALUE);
+  x.workspace_bytes += 1;
+  x.workspace = static_cast<char*>(two.desc.workspace) + 8;
+  CHECK(nvfp4_gemm_plan_run(plan.plan, &x, nullptr) == NVFP4_STATUS_MISALIGNED);
+  x.workspace = one.desc.d;
+  CHECK(nvfp4_gemm_plan_run(plan.plan, &x, nullptr) == NVFP4_STATUS_OVERLAP);
+  for (const uint16_t element : one.d()) REQUIRE(element == 0xFFFF);
+  // The plan's own stays as it was filled; the other holds the tokens.
+  const auto first_word = [&](void* workspace) {
+    uint64_t word = 0;
+    gpu.driver.check(
+        gpu.driver.cuMemcpyDtoH(&word, reinterpret_cast<CUdeviceptr>(workspace), sizeof word),
+        "cuMemcpyDtoH");
+    return word;
+  };
+  x.workspace = two.desc.workspace;
+  REQUIRE(nvfp4_gemm_plan_run(plan.plan, &x, nullptr) == NVFP4_SUCCESS);
+  require_bits(one, problem);
+  CHECK(first_word(one.desc.workspace) == ~uint64_t(0));
+  CHECK(first_word(two.desc.workspace) != ~uint64_t(0));
 }
 
 TEST_CASE("running a plan is one launch, and new operands two tensor maps more", "[plan][calls]") {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The examples as their first lines say to build and run them; exit code 0 means that they agree
 with the reference."""
+import ctypes
 import importlib.util
 import os
 import re
@@ -34,13 +35,28 @@ class Examples(unittest.TestCase):
             return  # this machine has a driver of its own
         self.assertIn(word, self.succeeds(*command, LD_LIBRARY_PATH=""))
 
+    # Tokens that an H200's planner puts into a workspace, in the emulator of one.
+    LARGE = ("1024", "512", "128")
+
+    def on_an_h200(self, *program, arguments=LARGE):
+        library = nvfp4.load()
+        g = nvfp4.make_desc(*(int(size) for size in self.LARGE), 1.0, nvfp4.LAYOUT_128X4)
+        g.a, g.b, g.a_scales, g.b_scales, g.d = (i << 40 for i in range(1, 6))
+        needed = ctypes.c_uint64()
+        self.assertEqual(library.nvfp4_gemm_workspace_bytes(ctypes.byref(g), 90,
+                                                            ctypes.byref(needed)), 0)
+        self.assertGreater(needed.value, 0)
+        return self.succeeds(*program, *arguments, EMU_DEVICE="H200")
+
     def test_c(self):
         program = os.path.join(nvfp4.BUILD, "example_gemm")
         self.assertIn("device:", self.succeeds(program))
+        self.assertIn("device:", self.on_an_h200(program))
         self.without_a_gpu(program, word="only the CPU reference was computed")
 
     def test_cpp(self):
         program = os.path.join(nvfp4.BUILD, "example_plan")
+        self.assertIn("batch 2: ", self.on_an_h200(program))
         self.assertIn("batch 2: 30720 of 30720 elements", self.succeeds(program))
         self.without_a_gpu(program, word="nothing was run")
 
@@ -57,6 +73,7 @@ class Examples(unittest.TestCase):
                           os.path.join(ROOT, "examples", "rust", "gemm.rs"), "-L", nvfp4.BUILD,
                           "-C", f"link-arg=-Wl,-rpath,{nvfp4.BUILD}")
             self.assertIn("device:", self.succeeds(program))
+            self.assertIn("device:", self.on_an_h200(program))
             self.without_a_gpu(program, word="only the CPU reference was computed")
 
     def test_python(self):
@@ -66,6 +83,13 @@ class Examples(unittest.TestCase):
         program = [sys.executable, os.path.join(PYTHON, "gemm.py")]
         self.assertIn("numpy: largest difference", self.succeeds(*program))
         self.without_a_gpu(*program, word="numpy: skipped, no CUDA driver here")
+        large = ("import numpy as np, gemm, nvfp4gemm, cuda_driver\n"
+                 "a, b = (nvfp4gemm.quantize(np.ones((rows, 128), np.float32)) for rows in (1024, 512))\n"
+                 "with cuda_driver.Device() as device:\n"
+                 "    d = gemm.matmul(device, a, b)\n"
+                 "assert (d == nvfp4gemm.reference(a, b)).all()\n")
+        self.on_an_h200(sys.executable, "-c", f"import sys; sys.path.insert(0, {PYTHON!r})\n{large}",
+                        arguments=())
 
 
     def test_real_weights(self):
@@ -104,6 +128,7 @@ class TorchPath(unittest.TestCase):
             float16=np.float16, from_numpy=Tensor,
             empty=lambda shape, dtype, device: Tensor(np.empty(shape, dtype)).cuda(),
             cuda=types.SimpleNamespace(
+                get_device_capability=lambda: divmod(nvfp4.compute_capability(), 10),
                 current_stream=lambda: types.SimpleNamespace(cuda_stream=0)))
         rng = np.random.default_rng(6)
         a, b = (nvfp4gemm.quantize(rng.standard_normal((rows, 192), dtype=np.float32))

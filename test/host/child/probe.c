@@ -168,7 +168,7 @@ static void create(int64_t m, int64_t k, int64_t l) {
 }
 
 static nvfp4_gemm_addresses other_addresses(void) {
-  nvfp4_gemm_addresses x = {sizeof x, NULL, NULL, NULL, NULL, NULL};
+  nvfp4_gemm_addresses x = {.struct_size = sizeof x};
   x.a = (void*)0x1100000, x.a_scales = (void*)0x1200000;
   x.b = (void*)0x1300000, x.b_scales = (void*)0x1400000;
   x.d = (void*)0x1500000;
@@ -180,7 +180,7 @@ static void plan_run(const nvfp4_gemm_addresses* addresses) {
 }
 
 static void plan_other_d(void) {
-  nvfp4_gemm_addresses x = {sizeof x, NULL, NULL, NULL, NULL, (void*)0x2500000};
+  nvfp4_gemm_addresses x = {.struct_size = sizeof x, .d = (void*)0x2500000};
   plan_run(&x);
 }
 
