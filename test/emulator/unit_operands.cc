@@ -149,7 +149,48 @@ TEST_CASE("the manual's example of a transposed tile is read as it says") {
   CHECK(differences(machine, x, 0) == 0);
 }
 
-TEST_CASE("transposed bytes and 32-bit elements: the first work, the others are refused in words") {
+TEST_CASE("transposed operands of 32-bit elements lie in 32-byte atoms of four k") {
+  // Byte of element (row, k), after table 55: 32 rows by 4 k in 512 bytes, bits 6:5 ^= 8:7.
+  const auto at = [](uint32_t base, uint32_t lead, uint32_t stride, uint32_t row, uint32_t k) {
+    const uint32_t a = base + row % 32 * 4 + row / 32 * lead + k % 4 * 128 + k / 4 * stride;
+    return a ^ (a >> 7 & 3) << 5;
+  };
+  const uint64_t atoms = 1ull << 61 | 1ull << 46;
+  Machine machine;
+  int a[128][8], b[64][8];
+  Random r{4};
+  const auto put = [&](uint32_t address, int value) {
+    const float f = float(value);
+    machine.shared.write(address, &f, 4, 0, "test");
+  };
+  for (uint32_t k = 0; k < 8; ++k) {
+    for (uint32_t m = 0; m < 128; ++m)
+      put(at(a_at, 512, 2048, m, k), a[m][k] = int(r.below(15)) - 7);
+    for (uint32_t n = 0; n < 64; ++n)
+      put(at(b_at, 1024, 512, n, k), b[n][k] = int(r.below(15)) - 7);
+  }
+  MmaCommand c;
+  c.kind = MmaKind::tf32;
+  c.instruction = 0x910 | 3 << 15 | 8 << 17 | 8 << 24;
+  c.a = atoms | 2048ull / 16 << 32 | 512 / 16 << 16 | a_at >> 4;
+  c.b = atoms | 512ull / 16 << 32 | 1024 / 16 << 16 | b_at >> 4;
+  run(c, machine.memories());
+  size_t wrong = 0;
+  for (uint32_t m = 0; m < 128; ++m)
+    for (uint32_t n = 0; n < 64; ++n) {
+      int sum = 0;
+      for (uint32_t k = 0; k < 8; ++k) sum += a[m][k] * b[n][k];
+      const float f = float(sum);
+      uint32_t bits;
+      std::memcpy(&bits, &f, 4);
+      wrong += machine.d(m, n) != bits;
+    }
+  CHECK(wrong == 0);
+  c.instruction = 0x910 | 1 << 16 | 8 << 17 | 8 << 24;  // A is not transposed
+  CHECK_FAULT(illegal_instruction, "transposed operands of 32-bit", run(c, machine.memories()));
+}
+
+TEST_CASE("transposed bytes and 32-bit elements with 16-byte atoms: the first work alone") {
   Machine machine;
   for (uint32_t i = 0; i < 0x4000; ++i) machine.put(a_at + i, 0);
   for (uint32_t i = 0; i < 0x1000; ++i) machine.put(b_at + i, 0);
@@ -334,4 +375,21 @@ TEST_CASE("mxf8f6f4 takes the scale byte that the id says") {
       run(c, machine.memories());
       CHECK(machine.d(40, 6) == (127 + (1 + sfa) + (4 + 4 * sfb)) << 23);
     }
+}
+
+TEST_CASE("4-bit elements of kind f8f6f4 have gaps in shared memory that nobody has to write") {
+  Machine machine;
+  for (uint32_t r = 0; r < 128; ++r)
+    for (uint32_t half = 0; half < 2; ++half)
+      for (uint32_t i = 0; i < 8; ++i)
+        machine.put(Machine::at(a_at, r, half * 16 + i), r == 3 ? 0x44 : 0x22);  // 2, 1
+  for (uint32_t r = 0; r < 8; ++r)
+    for (uint32_t i = 0; i < 32; ++i) machine.put(Machine::at(b_at, r, i), 0x38);  // 1
+  MmaCommand c = command(0x10 | 5 << 7 | 1 << 17 | 8 << 24);
+  c.kind = MmaKind::f8f6f4;
+  run(c, machine.memories());
+  CHECK(machine.d(0, 0) == 0x42000000);  // 32
+  CHECK(machine.d(3, 7) == 0x42800000);
+  c.instruction = 0x10 | 1 << 17 | 8 << 24;  // bytes: all 32 of a row are read
+  CHECK_FAULT(uninitialised, "which nobody has written", run(c, machine.memories()));
 }

@@ -33,11 +33,10 @@ std::string reserved_errors(uint64_t bits) {
 std::string swizzle_errors(uint32_t code) {
   switch (code) {
     case 0:
+    case 1:
     case 2:
     case 4:
     case 6: return "";
-    case 1:
-      return "\n  bits 63:61 (swizzle) are 1, 128-byte with 32-byte atoms, which is not emulated";
     default: return format("\n  bits 63:61 (swizzle) are %u, which no layout has", code);
   }
 }
@@ -46,6 +45,10 @@ std::string swizzle_errors(uint32_t code) {
 // (1024 bytes for the 128-byte swizzle), apart from the advance along K inside the span.
 std::string layout_errors(const SmemDescriptor& d, uint32_t rows, uint32_t chunks) {
   std::string errors;
+  if (d.atom != Atom::b16)
+    errors +=
+        "\n  bits 63:61 (swizzle) are 1, 128-byte with 32-byte atoms, which is for transposed "
+        "operands of 32-bit elements only";
   const uint32_t span = swizzle_span(d.swizzle), group = 8 * span;
   const bool none = d.swizzle == Swizzle::none;
   if (rows > 8 && (d.stride == 0 || d.stride % (none ? 128 : group)))
@@ -72,7 +75,7 @@ std::string layout_errors(const SmemDescriptor& d, uint32_t rows, uint32_t chunk
 // Both strides step over whole patterns, which start at the pattern's alignment.
 std::string transposed_errors(const SmemDescriptor& d, uint32_t groups, uint32_t depth) {
   std::string errors;
-  const uint32_t span = swizzle_span(d.swizzle), pattern = 8 * span;
+  const uint32_t span = swizzle_span(d.swizzle), lines = d.pattern_lines(), pattern = lines * span;
   const bool none = d.swizzle == Swizzle::none;
   const auto check = [&](const char* name, uint32_t bytes, bool used) {
     if (used && (bytes == 0 || bytes % pattern))
@@ -81,14 +84,14 @@ std::string transposed_errors(const SmemDescriptor& d, uint32_t groups, uint32_t
           "non-zero multiples of that",
           name, bytes, pattern);
   };
-  const bool more_rows = groups > span / 16, more_k = depth > 8;
+  const bool more_rows = groups > span / 16, more_k = depth > lines;
   check("bits 29:16 (leading offset)", d.lead, none ? more_k : more_rows);
   check("bits 45:32 (stride offset)", d.stride, none ? more_rows : more_k);
-  if (d.address % (none ? 16 : pattern))
+  if (d.address % (none ? 16 : 8 * span))
     errors += format(
         "\n  address 0x%x is not at the start of the %u-byte swizzle pattern, as base "
         "offset 0 says",
-        d.address, pattern);
+        d.address, 8 * span);
   return errors;
 }
 
@@ -98,12 +101,12 @@ struct Decoded {
 };
 
 Decoded decode(uint64_t bits) {
-  constexpr Swizzle modes[8] = {Swizzle::none, Swizzle::none, Swizzle::b128, Swizzle::none,
+  constexpr Swizzle modes[8] = {Swizzle::none, Swizzle::b128, Swizzle::b128, Swizzle::none,
                                 Swizzle::b64,  Swizzle::none, Swizzle::b32,  Swizzle::none};
   const uint32_t code = field(bits, 61, 3);
-  return {
-      {field(bits, 0, 14) * 16, field(bits, 16, 14) * 16, field(bits, 32, 14) * 16, modes[code]},
-      reserved_errors(bits) + swizzle_errors(code)};
+  return {{field(bits, 0, 14) * 16, field(bits, 16, 14) * 16, field(bits, 32, 14) * 16, modes[code],
+           code == 1 ? Atom::b32 : Atom::b16},
+          reserved_errors(bits) + swizzle_errors(code)};
 }
 
 SmemDescriptor accept(uint64_t bits, const Decoded& d, const char* who) {
@@ -124,11 +127,14 @@ uint32_t SmemDescriptor::chunk(uint32_t row, uint32_t c) const {
 
 // Canonical layouts of PTX ISA 9.7.16.3.3, in 16-byte units T. Swizzled over a span of w units:
 // ((T,w,m),(8,k)) : ((1,T,lead),(wT,stride)); unswizzled ((T,1,m),(8,k)) : ((1,T,stride),(T,lead)).
+// With 32-byte atoms 4 for 8: table 55 and CUTLASS's Layout_MN_SW128_32B_Atom.
 uint32_t SmemDescriptor::transposed_chunk(uint32_t group, uint32_t k) const {
   const uint32_t span = swizzle_span(swizzle), width = span / 16;
   if (swizzle == Swizzle::none) return address + group * stride + k % 8 * 16 + k / 8 * lead;
+  const uint32_t lines = pattern_lines();
   return swizzled(
-      address + group % width * 16 + group / width * lead + k % 8 * span + k / 8 * stride, swizzle);
+      address + group % width * 16 + group / width * lead + k % lines * span + k / lines * stride,
+      swizzle, atom);
 }
 
 SmemDescriptor decode_smem_descriptor(uint64_t bits, uint32_t rows, uint32_t chunks,
@@ -143,10 +149,10 @@ SmemDescriptor decode_transposed_descriptor(uint64_t bits, uint32_t groups, uint
   Decoded d = decode(bits);
   if (d.errors.empty()) d.errors = transposed_errors(d.descriptor, groups, depth);
   // Table 54.
-  if (element_bytes == 4)
+  if ((element_bytes == 4) != (d.descriptor.atom == Atom::b32))
     d.errors +=
-        "\n  a transposed operand of 32-bit elements needs the 128-byte swizzle with "
-        "32-byte atoms, which is not emulated";
+        "\n  bits 63:61 (swizzle): 128-byte with 32-byte atoms (1) is for transposed operands of "
+        "32-bit elements, which have no other";
   return accept(bits, d, who);
 }
 

@@ -18,6 +18,9 @@ struct SmemDescriptor {
   // group of eight rows to the next. MN-major: see transposed_chunk.
   uint32_t lead = 0, stride = 0;
   Swizzle swizzle = Swizzle::none;
+  Atom atom = Atom::b16;  // b32: patterns of four k instead of eight
+
+  uint32_t pattern_lines() const { return atom == Atom::b32 ? 4 : 8; }
 
   // K-major: where the 16 bytes of K chunk `chunk` of row `row` are.
   uint32_t chunk(uint32_t row, uint32_t chunk) const;
