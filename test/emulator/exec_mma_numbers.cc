@@ -50,7 +50,7 @@ void check(const WarpMma& w) {
     const WarpMmaData data = data_for(w, kind);
     Run run;
     INFO(w.name() << ", data " << kind);
-    const auto want = support::warp_mma_expected(w, data, {w.k, 25});
+    const auto want = support::warp_mma_expected(w, data, support::model_of(w));
     CHECK(run(support::program(w), w, data) == support::accumulator_fragment(w, want));
     CHECK(run.counters.mmas == 1);
     CHECK(run.counters.macs == uint64_t(w.m * w.k * support::kWarpMmaColumns));
@@ -73,7 +73,9 @@ std::string report(const WarpMma& w, const std::string& from, const std::string&
 
 }  // namespace
 
-TEST_CASE("mma.sync gives the model's bits on every kind of data") { check(WarpMma{}); }
+TEST_CASE("mma.sync gives the model's bits on every kind of data") {
+  for (const WarpMma& w : support::warp_mmas()) check(w);
+}
 
 TEST_CASE("mma.sync is executed by 32 lanes together, with registers that have values") {
   const WarpMma w;

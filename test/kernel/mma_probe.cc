@@ -73,34 +73,76 @@ Score score(const WarpMma& w, const Batch& batch, const Hypothesis& h) {
   return s;
 }
 
-// One step of all K with 25 bits is the model; the others have to be told apart by the data.
-void decide(const WarpMma& w, const Batch& batch) {
-  std::string table = w.name() + ", equal words of " + std::to_string(batch.out.size()) + ":\n";
-  for (int step = w.k; step >= 4; step /= 2)
-    for (const bool reversed : {false, true})
-      for (int kept = 24; kept <= 27; ++kept) {
-        if (step == w.k && reversed) continue;
-        const Hypothesis h{step, kept, reversed};
-        const Score s = score(w, batch, h);
-        const bool model = step == w.k && kept == 25;
-        table +=
-            "  " + std::to_string(s.equal) + "  " + h.name() + (model ? " (the model)\n" : "\n");
-        INFO(h.name() << ": " << s.first);
-        if (model)
-          CHECK(s.equal == batch.out.size());
-        else
-          CHECK(s.equal < batch.out.size());
-      }
-  WARN(table);
+// Every way to cut K into steps of `least` and more elements, with these widths.
+std::vector<Hypothesis> hypotheses(const WarpMma& w, int least, int widest) {
+  std::vector<Hypothesis> all;
+  const bool eight_bits = bits_of(w.a) == 8;
+  for (int kept = 24; kept <= widest; ++kept) {
+    if (eight_bits) all.push_back({w.k, kept, false, true});
+    for (int step = w.k; step >= least; step /= 2) {
+      all.push_back({step, kept});
+      if (step < w.k) all.push_back({step, kept, true});
+    }
+  }
+  if (eight_bits) all.push_back({w.k, 13});
+  return all;
 }
+
+bool operator==(const Hypothesis& x, const Hypothesis& y) {
+  return x.step == y.step && x.kept == y.kept && x.reversed == y.reversed && x.as_fp16 == y.as_fp16;
+}
+
+// The model gives all bits; what each other hypothesis gives is told where it is news.
+size_t decide(const WarpMma& w, const Batch& batch, const std::vector<Hypothesis>& all,
+              bool emulated) {
+  std::string table = w.name() + ", equal words of " + std::to_string(batch.out.size()) + ":\n";
+  size_t fitting = 0;
+  for (const Hypothesis& h : all) {
+    const Score s = score(w, batch, h);
+    const bool model = h == support::model_of(w);
+    table += "  " + std::to_string(s.equal) + "  " + h.name() + (model ? " (the model)\n" : "\n");
+    INFO(w.name() << ", " << h.name() << ": " << s.first);
+    if (model) CHECK(s.equal == batch.out.size());
+    fitting += s.equal == batch.out.size();
+  }
+  if (!emulated) WARN(table);
+  return fitting;
+}
+
+#define USE_HOPPER(driver, device)                                                    \
+  const Driver& driver = Driver::get();                                               \
+  const support::DeviceInfo device = support::devices(driver).at(0);                  \
+  if (device.compute_capability() != 90) SKIP_TEST(device.name + " is not a Hopper"); \
+  const support::Context context(driver)
 
 }  // namespace
 
-TEST_CASE("mma.sync adds a row of K in one step of 25 bits", "[kernel][sm90][mma]") {
-  const Driver& driver = Driver::get();
-  const support::DeviceInfo device = support::devices(driver).at(0);
-  if (device.compute_capability() != 90) SKIP_TEST(device.name + " is not a Hopper");
-  const support::Context context(driver);
+TEST_CASE("mma.sync adds 16 products of fp16 in one step of 25 bits", "[kernel][sm90][mma]") {
+  USE_HOPPER(driver, device);
   const WarpMma w;
-  decide(w, run(driver, w, device.emulated() ? 60 : 3000));
+  CHECK(decide(w, run(driver, w, device.emulated() ? 60 : 3000), hypotheses(w, 4, 27),
+               device.emulated()) == 1);
+}
+
+TEST_CASE("mma.sync of the other floats adds as the model does", "[kernel][sm90][mma]") {
+  USE_HOPPER(driver, device);
+  for (const WarpMma& w : support::warp_mmas()) {
+    if (w.d == support::SumType::s32) continue;
+    const Batch batch = run(driver, w, device.emulated() ? 6 : 300);
+    decide(w, batch, hypotheses(w, device.emulated() ? w.k : w.k / 2, 26), device.emulated());
+  }
+}
+
+TEST_CASE("mma.sync of integers and single bits counts exactly", "[kernel][sm90][mma]") {
+  USE_HOPPER(driver, device);
+  size_t equal = 0, words = 0;
+  for (const WarpMma& w : support::warp_mmas()) {
+    if (w.d != support::SumType::s32) continue;
+    const Batch batch = run(driver, w, device.emulated() ? 6 : 60);
+    const Score s = score(w, batch, {});
+    INFO(w.name() << ": " << s.first);
+    CHECK(s.equal == batch.out.size());
+    equal += s.equal, words += batch.out.size();
+  }
+  if (!device.emulated()) WARN("integers: " << equal << " of " << words << " words equal");
 }

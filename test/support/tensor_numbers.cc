@@ -2,6 +2,7 @@
 #include "support/tensor_numbers.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -51,7 +52,8 @@ uint32_t random_code(std::mt19937_64& random, int exponent_bits, int mantissa_bi
 }  // namespace
 
 std::string name_of(NumberType t) {
-  constexpr const char* names[] = {"f16", "bf16", "tf32", "e4m3", "e5m2", "s8", "u8"};
+  constexpr const char* names[] = {"f16", "bf16", "tf32", "e4m3", "e5m2",
+                                   "s8",  "u8",   "s4",   "u4",   "b1"};
   return names[int(t)];
 }
 
@@ -60,12 +62,18 @@ std::string name_of(SumType t) {
   return names[int(t)];
 }
 
-int bytes_of(NumberType t) { return t == NumberType::tf32 ? 4 : t < NumberType::tf32 ? 2 : 1; }
+int bits_of(NumberType t) {
+  constexpr int bits[] = {16, 16, 32, 8, 8, 8, 8, 4, 4, 1};
+  return bits[int(t)];
+}
+
 bool is_integer(NumberType t) { return t >= NumberType::s8; }
 
 Term element(const uint8_t* row, int k, NumberType type) {
+  const int bits = bits_of(type), first = k * bits;
   uint32_t code = 0;
-  std::memcpy(&code, row + k * bytes_of(type), size_t(bytes_of(type)));
+  std::memcpy(&code, row + first / 8, size_t(bits + 7) / 8);
+  if (bits < 8) code = code >> first % 8 & ((1u << bits) - 1);
   switch (type) {
     case NumberType::f16: return term(value_of(code, 5, 10, true), -14);
     case NumberType::bf16: return term(value_of(code, 8, 7, true), -126);
@@ -73,7 +81,10 @@ Term element(const uint8_t* row, int k, NumberType type) {
     case NumberType::e4m3: return term(value_of(code, 4, 3, false), -6);
     case NumberType::e5m2: return term(value_of(code, 5, 2, true), -14);
     case NumberType::s8: return {double(int8_t(code)), 0};
-    case NumberType::u8: return {double(code), 0};
+    case NumberType::s4: return {code & 8 ? double(code) - 16 : double(code), 0};
+    case NumberType::u8:
+    case NumberType::u4:
+    case NumberType::b1: return {double(code), 0};
   }
   return {};
 }
@@ -102,16 +113,27 @@ uint32_t aligned_sum(const std::vector<Term>& terms, SumType type, int kept, int
   return encode(std::ldexp(rounded, exponent - bits), half ? 5 : 8, half ? 10 : 23);
 }
 
+uint32_t rounded_sum(uint32_t a, uint32_t b, SumType type) {
+  if (type == SumType::f16) {
+    constexpr int all = 60;  // cuts nothing off
+    return a == 0x8000 && b == 0x8000
+               ? 0x8000
+               : aligned_sum({accumulator(a, type), accumulator(b, type)}, type, all);
+  }
+  const float sum = std::bit_cast<float>(a) + std::bit_cast<float>(b);
+  return std::isnan(sum) ? 0x7FFFFFFF : std::bit_cast<uint32_t>(sum);
+}
+
 void fill(std::vector<uint8_t>& rows, NumberType type, std::mt19937_64& random, int kind) {
-  const int bytes = bytes_of(type);
-  for (size_t i = 0; i < rows.size(); i += size_t(bytes)) {
+  const auto bytes = size_t(bits_of(type) + 7) / 8;
+  for (size_t i = 0; i < rows.size(); i += bytes) {
     uint32_t code = uint32_t(random());
     if (type == NumberType::f16) code = random_code(random, 5, 10, kind);
     if (type == NumberType::bf16) code = random_code(random, 8, 7, kind);
     if (type == NumberType::tf32) code = random_code(random, 8, 10, kind) << 13 | (code & 0x1FFF);
     if (type == NumberType::e4m3) code = random_code(random, 4, 3, kind);
     if (type == NumberType::e5m2) code = random_code(random, 5, 2, kind);
-    std::memcpy(&rows[i], &code, size_t(bytes));
+    std::memcpy(&rows[i], &code, bytes);
   }
 }
 

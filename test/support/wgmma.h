@@ -24,7 +24,7 @@ struct Wgmma {
   bool negate_a = false, negate_b = false, accumulate = true, satfinite = false;
 
   int depth() const { return 32 / element_bytes(); }
-  int element_bytes() const { return bytes_of(a); }
+  int element_bytes() const { return bits_of(a) / 8; }
   int registers() const { return d == SumType::f16 ? n / 4 : n / 2; }
   std::string name() const;  // for reports: modifiers and layouts
 };

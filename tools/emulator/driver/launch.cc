@@ -163,6 +163,7 @@ CUresult prepare_launch(State& s, Context& context, const LaunchArguments& a, Re
   launch.dynamic_shared_bytes = a.dynamic_shared;
   launch.memory = s.memory.get();
   launch.sm_count = uint32_t(s.device->sms);
+  launch.compute_capability = s.device->capability;
   launch.grid_id = ++s.grids;
   ready->context = context.handle;
   ready->code = function->code;

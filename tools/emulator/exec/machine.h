@@ -49,6 +49,7 @@ struct Launch {
   std::vector<uint8_t> params;  // the entry's parameter block, Function::param_bytes long
   GlobalMemory* memory = nullptr;
   uint32_t sm_count = 1;
+  int compute_capability = 100;
   uint64_t grid_id = 0;
   GlobalOrder* global_order = nullptr;  // made by run_grid
   Findings* findings = nullptr;  // where the ordering checks report; nullptr: nobody looks later

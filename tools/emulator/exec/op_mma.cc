@@ -2,7 +2,7 @@
 // mma.sync of one warp (PTX ISA 9.7.14.5). With g = lane / 4 and t = lane % 4, register i of A has 4
 // bytes of row g + 8 (i % 2) from byte 16 (i / 2) + 4 t on, register i of B the same of column g
 // from byte 16 i + 4 t, and D has columns 2t and 2t + 1 of rows g and g + 8. Sums are those of 9.0
-// and later: one addition of all of K, mma_dot.h.
+// and later: one addition of all of K, mma_dot.h. 8-bit floats: see dot_as_fp16.
 #include <array>
 #include <cstring>
 
@@ -125,6 +125,53 @@ Step dot(Warp& w, const Instr& in, uint32_t active) {
   mma_dot(operands(in, tile), tile.d, columns);
   store(w, in, packed, tile);
   count(w, in, uint32_t(in.ops[b_slot].elements.size()) * 128 / ptx::bits_of(in.type(1)));
+  return Step::next;
+}
+
+// ---- 8-bit floats ------------------------------------------------------------------------------
+
+// Only 12.0 multiplies 8-bit floats. For 9.0 and 10.0 ptxas 13.0 writes two multiplications of fp16
+// (sm_90a, sm_100a: F2FP.F16.E4M3.UNPACK_B, HMMA.16816, FADD or HADD2): of the lower two bytes of
+// each register, of the upper two with the sum of the first, and last an addition of C.
+constexpr uint32_t low = 0, high = 2;
+
+const std::array<uint16_t, 256>& as_fp16(Type t) {
+  const auto table = [](const soft::Format& from) {
+    std::array<uint16_t, 256> codes;
+    for (uint32_t i = 0; i < 256; ++i) codes[i] = uint16_t(soft::convert(i, from, soft::f16));
+    return codes;
+  };
+  static const std::array<uint16_t, 256> e4m3 = table(soft::e4m3), e5m2 = table(soft::e5m2);
+  return t == Type::e4m3 ? e4m3 : e5m2;
+}
+
+// Two of every four bytes, widened.
+void widen(const uint8_t* from, uint32_t rows, uint32_t half, Type type, uint8_t* to) {
+  const std::array<uint16_t, 256>& codes = as_fp16(type);
+  for (uint32_t i = half; i < rows * k_bytes; i += 4, to += 4) {
+    const uint16_t pair[2] = {codes[from[i]], codes[from[i + 1]]};
+    std::memcpy(to, pair, 4);
+  }
+}
+
+Step dot_as_fp16(Warp& w, const Instr& in, uint32_t active) {
+  if (w.cta.cluster.launch.compute_capability >= 120) return dot(w, in, active);
+  w.require_whole(active, in.opcode);
+  Tile tile, wide;
+  load_operands(w, in, tile);
+  const bool packed = in.type() == Type::f16;
+  load_accumulators(w, in, packed, tile);
+  DotOperands o = operands(in, wide);
+  o.a_type = o.b_type = ElementType::f16;
+  for (const uint32_t half : {low, high}) {
+    widen(tile.a, most_rows, half, in.type(1), wide.a);
+    widen(tile.b, columns, half, in.type(2), wide.b);
+    mma_dot(o, wide.d, columns);
+  }
+  for (uint32_t i = 0; i < most_rows * columns; ++i)
+    tile.d[i] = uint32_t(soft::add(tile.d[i], wide.d[i], packed ? soft::f16 : soft::f32));
+  store(w, in, packed, tile);
+  count(w, in, uint32_t(in.ops[b_slot].elements.size()) * 16);
   return Step::next;
 }
 
@@ -277,6 +324,8 @@ Exec bind_mma_sync(const Instr& in, std::string&) {
     case Type::s4:
     case Type::u4: return integers<nibbles>;
     case Type::b1: return integers<bits>;
+    case Type::e4m3:
+    case Type::e5m2: return dot_as_fp16;
     default: return dot;
   }
 }
