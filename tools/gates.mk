@@ -28,7 +28,7 @@ check-repro: | $(SETUP)  ## library, archive, PTX, cubins: built twice in differ
 # On a machine with a GPU; PART is gemm, sanitize, ptx, hazard or bench. What was built elsewhere will do.
 .PHONY: check-hw
 check-hw:  ## PART=gemm|sanitize|ptx|hazard|bench on this machine's GPU, nothing is compiled
-	@tools/check_hw.sh $(B) $(PART)
+	@tools/check_hw.sh $(B) $(PART) $(TOOLS)
 
 # Not in `make test`: it builds everything once more.
 check-aarch64: $(LIB) | $(SETUP)  ## library, emulator and host tests built for aarch64, run by qemu

@@ -33,9 +33,14 @@ TEST_CASE("runs under load give the same bits every time", "[repeat]") {
   USE_GPU(gpu);
   const bool real = !gpu.info.emulated();
   const int runs = real ? 200 : 6, streams_used = 4;
-  const support::Shape shape =
-      real ? support::Shape{128, 4096, 7168} : support::Shape{33, 256, 576};
-  const Problem problem = support::make_problem(shape, Data::random, 17);
+  // On a GPU one that fills it, and one of few tiles, which are cut along K.
+  const bool few = real && GENERATE(false, true);
+  const support::Shape shape = few    ? support::Shape{40, 1024, 7168}
+                               : real ? support::Shape{128, 4096, 7168}
+                                      : gpu.sized<support::Shape>({33, 256, 576}, {9, 72, 576});
+  const Problem problem =
+      gemm_test::forced(EACH_VARIANT, support::make_problem(shape, Data::random, 17));
+  CAPTURE(support::to_string(shape), problem.variant);
   const std::vector<uint16_t> first = support::run_on_device(gpu.driver, problem);
   const Streams streams(gpu.driver, streams_used);
   std::vector<std::unique_ptr<DeviceGemm>> copies;

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+"""tools/check_hw.sh with programs that stand for a GPU's: what it starts, what it says, its exit code."""
+import os
+import subprocess
+import tempfile
+import unittest
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+SCRIPT = os.path.join(ROOT, "tools", "check_hw.sh")
+SANITIZER = """#!/bin/sh
+# compute-sanitizer --tool NAME ... PROGRAM ARGUMENTS: runs the program; the bad tool finds something.
+name=$2
+while [ "$1" != --print-limit ]; do shift; done
+shift 2
+echo "$name: $*" >>"$CALLS"
+"$@" || exit
+[ "$name" != "${BAD:-none}" ] || { echo "a race"; exit 9; }
+"""
+
+
+class CheckHw(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.build = folder.name
+        self.calls = os.path.join(folder.name, "calls")
+        self.write("nvfp4", "#!/bin/sh\necho 'device 0  NVIDIA H200'\n")
+        self.write("nvfp4_test", "#!/bin/sh\necho '54 products by 6 variants, CTAs along K: 1 2'\n")
+        self.write("compute-sanitizer", SANITIZER)
+
+    def write(self, name, text):
+        path = os.path.join(self.build, name)
+        with open(path, "w") as file:
+            file.write(text)
+        os.chmod(path, 0o755)
+
+    def run_script(self, *arguments, **environment):
+        path = self.build + os.pathsep + os.environ["PATH"]
+        return subprocess.run([SCRIPT, self.build, *arguments], capture_output=True, text=True, env={
+            **os.environ, "PATH": path, "CALLS": self.calls, **environment})
+
+    def test_each_tool_runs_the_products_once(self):
+        done = self.run_script("sanitize")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        with open(self.calls) as file:
+            self.assertEqual([line.split(":")[0] for line in file],
+                             ["memcheck", "racecheck", "initcheck", "synccheck"])
+        self.assertEqual(done.stdout.count("54 products by 6 variants"), 4)
+        self.assertIn("0 tools with findings", done.stdout)
+
+    def test_one_tool_can_be_named(self):
+        self.assertEqual(self.run_script("sanitize", "racecheck").returncode, 0)
+        with open(self.calls) as file:
+            self.assertEqual(file.read(), f"racecheck: {self.build}/nvfp4_test [sanitize]\n")
+
+    def test_a_finding_is_shown_and_fails(self):
+        done = self.run_script("sanitize", BAD="racecheck")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("not   racecheck", done.stdout)
+        self.assertIn("a race", done.stdout)
+        self.assertIn("ok    synccheck", done.stdout)
+
+    def test_a_test_that_ran_nothing_fails(self):
+        self.write("nvfp4_test", "#!/bin/sh\necho nothing\n")
+        self.assertEqual(self.run_script("sanitize", "memcheck").returncode, 1)
+
+    def test_the_emulator_is_no_gpu(self):
+        self.write("nvfp4", "#!/bin/sh\necho 'device 0  NVIDIA H200 (emulated)'\n")
+        done = self.run_script("sanitize")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("the driver is the emulator", done.stderr)
+
+    def test_an_unknown_part_is_refused(self):
+        self.assertIn("PART is", self.run_script("nothing").stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
