@@ -69,6 +69,14 @@ TEST_CASE("bit fields are cut at the operand's end") {
   CHECK(eval("bfi.b64 d, a, b, c, e;", {0xAB, ~0ull, 32, 8}, {64, 64, 64}) == 0xFFFFFFABFFFFFFFF);
 }
 
+TEST_CASE("bmsk makes a run of ones") {
+  CHECK(eval("bmsk.clamp.b32 d, a, b;", {4, 8}) == 0xFF0);
+  CHECK(eval("bmsk.clamp.b32 d, a, b;", {28, 8}) == 0xF0000000);
+  CHECK(eval("bmsk.clamp.b32 d, a, b;", {0, 40}) == 0xFFFFFFFF);
+  CHECK(eval("bmsk.clamp.b32 d, a, b;", {32, 1}) == 0);
+  CHECK(eval("bmsk.wrap.b32 d, a, b;", {33, 33}) == 2);
+}
+
 TEST_CASE("bits are counted and found") {
   CHECK(eval("popc.b32 d, a;", {0xF0F00001}) == 9);
   CHECK(eval("clz.b32 d, a;", {0}) == 32);

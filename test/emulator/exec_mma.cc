@@ -181,7 +181,8 @@ namespace {
 // All of A is 1, so D is the sum of A's scales times B's scales; each lane's scale word is given by
 // `scales`, and word 2 l + i of the result is register i of lane l.
 Words scaled(const std::string& kind, uint32_t one, const std::string& scales,
-             const std::string& types, const std::string& selectors) {
+             const std::string& types, const std::string& selectors,
+             const std::string& a_scales = "%s") {
   exec_test::Shape shape{{}, {32, 1, 1}};
   shape.target = "sm_120a";
   return exec_test::run(
@@ -189,8 +190,8 @@ Words scaled(const std::string& kind, uint32_t one, const std::string& scales,
       "mad.wide.u32 %at, %l, 8, %out; mov.b32 %a, " +
           std::to_string(one) + ";" + scales + "mma.sync.aligned." + kind + types +
           " {%d0, %d1, %d2, %d3}, {%a, %a, %a, %a}, {%a, %a},"
-          " {0f3F800000, 0f3F800000, 0f00000000, 0f00000000}, %s, " +
-          selectors + "st.global.v2.f32 [%at], {%d0, %d2};",
+          " {0f3F800000, 0f3F800000, 0f00000000, 0f00000000}, " +
+          a_scales + ", " + selectors + "st.global.v2.f32 [%at], {%d0, %d2};",
       shape, Words(64));
 }
 
@@ -201,7 +202,7 @@ TEST_CASE("block-scaled mma.sync takes each row's scales from the lanes that hol
   const Words mx8 = scaled("m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X", 0x38383838,
                            "add.u32 %s, %l, 100; shl.b32 %s, %s, 8; shl.b32 %t, %l, 16;"
                            "add.u32 %t, %t, 0x600000;",
-                           ".f32.e4m3.e4m3.f32.ue8m0", "{1, 1}, %t, {2, 3};");
+                           ".f32.e4m3.e4m3.f32.ue8m0", "{1, 1}, {%t}, {2, 3};", "{%s}");
   for (uint32_t l = 0; l < 32; ++l) {
     const uint32_t g = l / 4, a = 100 + 4 * g + 2, b = 0x60 + 4 * (l % 4 * 2) + 3;
     CAPTURE(l);

@@ -104,6 +104,13 @@ Exec logic(const Instr& in, std::string& why) {
                  why);
 }
 
+// `count` ones from bit `first` on.
+template <bool Clamp>
+uint32_t ones(uint32_t first, uint32_t count) {
+  if (!Clamp) first &= 31, count &= 31;
+  return first > 31 ? 0 : (count > 31 ? ~0u : (1u << count) - 1) << first;
+}
+
 }  // namespace
 
 Exec bind_and(const Instr& in, std::string& why) {
@@ -238,6 +245,11 @@ Exec bind_clz(const Instr& in, std::string& why) {
                    return map1<uint32_t, T, [](T a) { return std::countl_zero(unsigned_t<T>(a)); }>;
                  }),
       why);
+}
+
+Exec bind_bmsk(const Instr& in, std::string&) {
+  using U = uint32_t;
+  return in.has(Mod::clamp) ? map2<U, U, U, ones<true>> : map2<U, U, U, ones<false>>;
 }
 
 Exec bind_brev(const Instr& in, std::string& why) {

@@ -258,10 +258,15 @@ uint32_t selector(Warp& w, const Operand& pair, size_t i, const char* who) {
   return uint32_t(w.uniform(pair.elements[i], ~0u, who));
 }
 
+// A register, in braces or not.
+const Operand& bare(const Operand& op) {
+  return op.kind == Operand::Kind::vector ? op.elements[0] : op;
+}
+
 Scales load_scales(Warp& w, const Instr& in, uint32_t per_row) {
   Warp::Row sa, sb;
-  const uint64_t* a = w.source(in.ops[sfa_slot], ~0u, sa);
-  const uint64_t* b = w.source(in.ops[sfb_slot], ~0u, sb);
+  const uint64_t* a = w.source(bare(in.ops[sfa_slot]), ~0u, sa);
+  const uint64_t* b = w.source(bare(in.ops[sfb_slot]), ~0u, sb);
   const uint32_t byte_a = selector(w, in.ops[ida_slot], 0, in.opcode),
                  thread_a = selector(w, in.ops[ida_slot], 1, in.opcode),
                  byte_b = selector(w, in.ops[idb_slot], 0, in.opcode),
