@@ -21,6 +21,7 @@ constexpr uint32_t columns = 8, most_rows = 16, k_bytes = 32;
 
 enum Slot : size_t { d_slot, a_slot, b_slot, c_slot, sfa_slot, ida_slot, sfb_slot, idb_slot };
 
+// D is kept column by column: for mma_dot B is the operand of few rows.
 struct Tile {
   uint8_t a[most_rows * k_bytes] = {}, b[columns * k_bytes] = {};
   uint32_t d[most_rows * columns] = {};
@@ -57,7 +58,7 @@ void load_operands(Warp& w, const Instr& in, Tile& tile) {
 
 // Accumulators: a register for each column, or for two of 16 bits.
 uint32_t place_of(uint32_t lane, uint32_t column, uint32_t half) {
-  return (lane / 4 + 8 * half) * columns + lane % 4 * 2 + column;
+  return (lane % 4 * 2 + column) * most_rows + lane / 4 + 8 * half;
 }
 
 void load_accumulators(Warp& w, const Instr& in, bool packed, Tile& tile) {
@@ -100,12 +101,12 @@ void count(Warp& w, const Instr& in, uint32_t k) {
 
 DotOperands operands(const Instr& in, const Tile& tile) {
   DotOperands o{};
-  o.a = tile.a;
-  o.b = tile.b;
-  o.rows = rows_of(in);
-  o.n = columns;
-  o.a_type = element_type(in.type(1));
-  o.b_type = element_type(in.type(2));
+  o.a = tile.b;
+  o.b = tile.a;
+  o.rows = columns;
+  o.n = rows_of(in);
+  o.a_type = element_type(in.type(2));
+  o.b_type = element_type(in.type(1));
   o.d_type = in.type() == Type::f16   ? AccumulatorType::f16
              : in.type() == Type::f32 ? AccumulatorType::f32
                                       : AccumulatorType::s32;
@@ -122,7 +123,7 @@ Step dot(Warp& w, const Instr& in, uint32_t active) {
   load_operands(w, in, tile);
   const bool packed = in.type() == Type::f16;
   load_accumulators(w, in, packed, tile);
-  mma_dot(operands(in, tile), tile.d, columns);
+  mma_dot(operands(in, tile), tile.d, most_rows);
   store(w, in, packed, tile);
   count(w, in, uint32_t(in.ops[b_slot].elements.size()) * 128 / ptx::bits_of(in.type(1)));
   return Step::next;
@@ -166,7 +167,7 @@ Step dot_as_fp16(Warp& w, const Instr& in, uint32_t active) {
   for (const uint32_t half : {low, high}) {
     widen(tile.a, most_rows, half, in.type(1), wide.a);
     widen(tile.b, columns, half, in.type(2), wide.b);
-    mma_dot(o, wide.d, columns);
+    mma_dot(o, wide.d, most_rows);
   }
   for (uint32_t i = 0; i < most_rows * columns; ++i)
     tile.d[i] = uint32_t(soft::add(tile.d[i], wide.d[i], packed ? soft::f16 : soft::f32));
@@ -204,7 +205,7 @@ Step integers(Warp& w, const Instr& in, uint32_t active) {
   load_accumulators(w, in, false, tile);
   for (uint32_t r = 0; r < rows_of(in); ++r)
     for (uint32_t n = 0; n < columns; ++n) {
-      uint32_t& d = tile.d[r * columns + n];
+      uint32_t& d = tile.d[n * most_rows + r];
       int64_t sum = int32_t(d) + Products(&tile.a[r * k_bytes], &tile.b[n * k_bytes], in);
       if (in.has(Mod::satfinite)) sum = std::clamp<int64_t>(sum, INT32_MIN, INT32_MAX);
       d = uint32_t(sum);
@@ -238,7 +239,7 @@ Step doubles(Warp& w, const Instr& in, uint32_t active) {
   for (uint32_t r = 0; r < rows_of(in); ++r)
     for (uint32_t n = 0; n < columns; ++n)
       for (uint32_t k = 0; k < depth; ++k)
-        d[r * columns + n] = soft::fma(a[r][k], b[n][k], d[r * columns + n], soft::f64, rules);
+        d[n * most_rows + r] = soft::fma(a[r][k], b[n][k], d[n * most_rows + r], soft::f64, rules);
   const auto& registers = in.ops[d_slot].elements;
   for (uint32_t i = 0; i < registers.size(); ++i) {
     uint64_t* to = w.destination(registers[i], ~0u);
@@ -298,9 +299,9 @@ Step scaled_fp8(Warp& w, const Instr& in, uint32_t active) {
   for (uint32_t r = 0; r < most_rows; ++r) sfa[r] = s.a[r][0];
   for (uint32_t n = 0; n < columns; ++n) sfb[n] = s.b[n][0];
   DotOperands o = operands(in, tile);
-  o.sfa = sfa;
-  o.sfb = sfb;
-  mma_dot(o, tile.d, columns);
+  o.sfa = sfb;
+  o.sfb = sfa;
+  mma_dot(o, tile.d, most_rows);
   store(w, in, false, tile);
   count(w, in, 32);
   return Step::next;
@@ -313,8 +314,8 @@ Step scaled_fp4(Warp& w, const Instr& in, uint32_t active) {
   load_accumulators(w, in, false, tile);
   const Scales s = load_scales(w, in, in.has(Mod::scale_vec_4X) ? 4 : 2);
   const ScaleType type = in.type(4) == Type::ue4m3 ? ScaleType::ue4m3 : ScaleType::ue8m0;
-  mma_block_scaled({tile.a, tile.b, s.a[0], s.b[0], most_rows, columns, type, false, false}, tile.d,
-                   columns, true, settings().zero_group_raises);
+  mma_block_scaled({tile.b, tile.a, s.b[0], s.a[0], columns, most_rows, type, false, false}, tile.d,
+                   most_rows, true, settings().zero_group_raises);
   store(w, in, false, tile);
   count(w, in, 64);
   return Step::next;

@@ -200,6 +200,8 @@ EMU_CLONES void run_integers(const std::vector<Row>& rows, const Columns& column
 
 void mma_dot(const DotOperands& o, uint32_t* d, size_t stride) {
   std::vector<Row> a, b;
+  a.reserve(o.rows);
+  b.reserve(o.n);
   for (uint32_t r = 0; r < o.rows; ++r)
     a.push_back(load_row(o.a_type, o.a + r * 32, o.sfa ? o.sfa + r : nullptr, o.negate_a));
   for (uint32_t r = 0; r < o.n; ++r)

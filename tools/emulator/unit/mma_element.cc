@@ -3,6 +3,9 @@
 #include "mma_element.h"
 
 #include <cstring>
+#include <iterator>
+
+#include "mma_vector.h"
 
 namespace emu {
 namespace {
@@ -15,7 +18,7 @@ struct Format {
   Top top;
 };
 
-Format format_of(ElementType t) {
+constexpr Format format_of(ElementType t) {
   switch (t) {
     case ElementType::f16: return {16, 10, 15, 0, Top::ieee};
     case ElementType::bf16: return {16, 7, 127, 0, Top::ieee};
@@ -31,7 +34,7 @@ Format format_of(ElementType t) {
   return {8, 0, 0, 0, Top::finite};
 }
 
-Element decode(uint32_t code, const Format& f) {
+EMU_INLINE Element decode(uint32_t code, const Format& f) {
   const int exponent_bits = f.bits - f.dropped - f.mantissa - 1;
   code >>= f.dropped;
   const bool negative = code >> (f.mantissa + exponent_bits) & 1;
@@ -53,7 +56,7 @@ Element decode(uint32_t code, const Format& f) {
 }
 
 // Element i of a 16-byte piece.
-uint32_t code_at(const uint8_t* piece, int bits, uint32_t i) {
+EMU_INLINE uint32_t code_at(const uint8_t* piece, int bits, uint32_t i) {
   const uint32_t bit = i * uint32_t(bits);
   uint64_t word = 0;
   std::memcpy(&word, piece + bit / 8,
@@ -63,24 +66,39 @@ uint32_t code_at(const uint8_t* piece, int bits, uint32_t i) {
   return uint32_t(word >> bit % 8 & ((1ull << bits) - 1));
 }
 
-}  // namespace
-
-uint32_t element_count(ElementType t) {
+constexpr uint32_t count_of(ElementType t) {
   return format_of(t).bits == 32 ? 8 : format_of(t).bits == 16 ? 16 : 32;
 }
+
+// The format is a constant of the loop.
+template <ElementType T>
+void decode_row(const uint8_t* bytes, Element* to) {
+  constexpr Format f = format_of(T);
+  constexpr uint32_t per_piece = count_of(T) / 2;
+  for (uint32_t i = 0; i < 2 * per_piece; ++i) {
+    const uint32_t code = code_at(bytes + i / per_piece * 16, f.bits, i % per_piece);
+    if constexpr (T == ElementType::u8 || T == ElementType::s8)
+      to[i] = {T == ElementType::s8 ? int8_t(code) : int32_t(code), 0, Element::Class::finite};
+    else
+      to[i] = decode(code, f);
+  }
+}
+
+constexpr void (*decoders[])(const uint8_t*, Element*) = {
+    decode_row<ElementType::f16>,  decode_row<ElementType::bf16>, decode_row<ElementType::tf32>,
+    decode_row<ElementType::e4m3>, decode_row<ElementType::e5m2>, decode_row<ElementType::e2m3>,
+    decode_row<ElementType::e3m2>, decode_row<ElementType::e2m1>, decode_row<ElementType::u8>,
+    decode_row<ElementType::s8>};
+static_assert(std::size(decoders) == size_t(ElementType::s8) + 1);
+
+}  // namespace
+
+uint32_t element_count(ElementType t) { return count_of(t); }
 
 int fraction_bits(ElementType t) { return format_of(t).mantissa; }
 
 void decode_elements(ElementType t, const uint8_t* bytes, Element* to) {
-  const Format f = format_of(t);
-  const uint32_t per_piece = element_count(t) / 2;
-  for (uint32_t i = 0; i < 2 * per_piece; ++i) {
-    const uint32_t code = code_at(bytes + i / per_piece * 16, f.bits, i % per_piece);
-    if (t == ElementType::u8 || t == ElementType::s8)
-      to[i] = {t == ElementType::s8 ? int8_t(code) : int32_t(code), 0, Element::Class::finite};
-    else
-      to[i] = decode(code, f);
-  }
+  decoders[size_t(t)](bytes, to);
 }
 
 }  // namespace emu
