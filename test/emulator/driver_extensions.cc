@@ -218,3 +218,30 @@ TEST_CASE("Tensor maps are encoded where there is a TMA and refused by the rules
     IS(s, encode(s, 128, CU_TENSOR_MAP_SWIZZLE_NONE), CUDA_ERROR_NOT_SUPPORTED);
   });
 }
+
+TEST_CASE("Tensor maps of pixel columns are encoded and refused by their own rules") {
+  auto encode = [](Session& s, cuuint32_t channels, int upper) {
+    alignas(64) CUtensorMap map;
+    cuuint64_t dims[] = {64, 8, 8, 2}, strides[] = {64, 512, 4096};
+    cuuint32_t steps[] = {1, 1, 1, 1};
+    int lower[] = {-1, -1}, uppers[] = {upper, upper};
+    return s.cuTensorMapEncodeIm2col(&map, CU_TENSOR_MAP_DATA_TYPE_UINT8, 4,
+                                     reinterpret_cast<void*>(0x1000), dims, strides, lower, uppers,
+                                     channels, 64, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                                     CU_TENSOR_MAP_SWIZZLE_64B, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+                                     CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  };
+  std::string errors = in_child([&](Session& s) {
+    IS(s, s.cuInit(0), CUDA_SUCCESS);
+    IS(s, encode(s, 64, -1), CUDA_ERROR_INVALID_CONTEXT);
+    s.start();
+    IS(s, encode(s, 64, -1), CUDA_SUCCESS);
+    IS(s, encode(s, 80, -1), CUDA_ERROR_INVALID_VALUE);  // the swizzle spans 64 bytes
+    IS(s, encode(s, 64, -9), CUDA_ERROR_INVALID_VALUE);  // the box is empty
+  });
+  CHECK(errors.find("cuTensorMapEncodeIm2col: ") != std::string::npos);
+  in_child({{"EMU_DEVICE", "A100"}}, [&](Session& s) {
+    s.start();
+    IS(s, encode(s, 64, -1), CUDA_ERROR_NOT_SUPPORTED);
+  });
+}
