@@ -206,6 +206,20 @@ TEST_CASE("what is wrong with an instruction is said with place and text") {
   CHECK(body_verdict("@r1 ret;") == "1:5: guard 'r1' is no predicate register");
 }
 
+TEST_CASE("each row of absent.def says what the instruction is that there is no form of") {
+  const struct {
+    std::string words, meaning;
+  } rows[] = {
+#define ABSENT(words, meaning) {words, meaning},
+#include "emulator/ptx/absent.def"
+#undef ABSENT
+  };
+  for (const auto& row : rows)
+    CHECK(body_verdict(row.words + ".x1 {r1}, [r2];") == "1:1: " + row.words + ", " + row.meaning +
+                                                             ", is not emulated: '" + row.words +
+                                                             ".x1 {r1}, [r2]'");
+}
+
 TEST_CASE("constants out of their range are refused") {
   CHECK(body_verdict("bar.sync 16;") ==
         "1:1: barrier 16 does not exist, there are 0 to 15 in 'bar.sync 16'");
