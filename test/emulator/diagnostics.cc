@@ -163,6 +163,7 @@ TEST_CASE("a deadlock is the graph of who waits for whom, and nothing else") {
                  "warp 0 lanes 0xffffffff wait for mbarrier 0x400: phase 1 (parity 1), "
                  "pending 1 of 1 arrivals, tx 0 bytes, PTX line"));
   CHECK(contains(report, "arrived so far: warp 1 by mbarrier.arrive, PTX line"));
+  CHECK(contains(report, ", 1 times, missing since phase 1\n"));
   CHECK(contains(report, "warp 1 lanes 0xffffffff wait for bar.sync at barrier 1"));
   CHECK(contains(report,
                  "barrier 1 (whole CTA): warp 1 lanes 0xffffffff arrived; "

@@ -50,6 +50,42 @@ TEST_CASE("a CTA may spin on a flag that a later CTA writes") {
   CHECK(out[1] == 42);
 }
 
+TEST_CASE("a CTA that stands still may be waiting for a flag of a later CTA") {
+  // Block 0 looks at the flag whenever try_wait has given up; its mbarrier never completes a phase.
+  SettingsGuard guard;
+  for (uint32_t workers : {1, 2}) {
+    emu::settings().workers = workers;
+    const Words out = run(R"(
+      mov.u32 %r0, %ctaid.x; setp.ne.u32 %p0, %r0, 0; @%p0 bra WRITE;
+      mbarrier.init.shared::cta.b64 [bar], 1;
+      WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p1, [bar], 0;
+      ld.acquire.gpu.global.u32 %r1, [%out]; setp.eq.u32 %p1, %r1, 0; @%p1 bra WAIT;
+      st.global.u32 [%out+4], %r1; bra END;
+      WRITE: mov.u32 %r2, 0;
+      COUNT: add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 100000; @%p1 bra COUNT;
+      st.release.gpu.global.u32 [%out], 21;
+      END: mov.u32 %r9, 0;)",
+                          {{2}, {1}, {}}, Words(2), ".shared .align 8 .b64 bar;");
+    CHECK(out[1] == 21);
+  }
+}
+
+TEST_CASE("a deadlock of one cluster is told when nothing else can go on") {
+  SettingsGuard guard;
+  for (uint32_t workers : {1, 2}) {
+    emu::settings().workers = workers;
+    FaultKind kind{};
+    const std::string report = fault(R"(
+      mov.u32 %r0, %ctaid.x; mbarrier.init.shared::cta.b64 [bar], 1;
+      setp.lt.u32 %p0, %r0, 3; @%p0 bra END;
+      WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p1, [bar], 0; @!%p1 bra WAIT;
+      END: red.global.add.u32 [%out], 1;)",
+                                     {{5}, {1}, {}}, &kind, ".shared .align 8 .b64 bar;");
+    CHECK(kind == FaultKind::deadlock);
+    CHECK((contains(report, "block (3,0,0)") || contains(report, "block (4,0,0)")));
+  }
+}
+
 TEST_CASE("atomics of CTAs on different host threads lose nothing") {
   SettingsGuard guard;
   emu::settings().workers = 4;

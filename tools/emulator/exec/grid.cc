@@ -13,6 +13,7 @@
 #include "../trace/chrome_trace.h"
 #include "report.h"
 #include "scheduler.h"
+#include "standstill.h"
 
 namespace emu {
 
@@ -31,18 +32,29 @@ uint64_t mix(uint64_t seed, const Dim3& id) {
 
 class GridRun {
  public:
-  explicit GridRun(const Launch& launch) : launch_(launch), supply_(launch) {}
+  explicit GridRun(const Launch& launch)
+      : launch_(launch), supply_(launch), threads_(host_threads()), standstill_(threads_) {}
   Counters run();
 
  private:
+  uint64_t host_threads() const;
   void work();
-  void work_through(std::deque<std::unique_ptr<Scheduler>>& resident);
-  bool run_slice(Scheduler& s);
+  struct Resident {
+    std::unique_ptr<Scheduler> scheduler;
+    uint64_t still_since = going;  // Standstill::moves()
+    static constexpr uint64_t going = ~0ull;
+  };
+  using Residents = std::deque<Resident>;
+  void work_through(Residents& resident);
+  void run_slice(Residents& resident);
+  void wait_for_others(const Residents& resident);
   void write_trace();
-  bool admit(std::deque<std::unique_ptr<Scheduler>>& resident);
+  bool admit(Residents& resident);
 
   const Launch& launch_;
   Supply supply_;
+  const uint64_t threads_;
+  Standstill standstill_;
   size_t most_resident_ = 1;
   std::atomic<bool> stop_ = false;
   std::mutex lock_;           // of what follows
@@ -51,15 +63,15 @@ class GridRun {
   std::vector<std::unique_ptr<Timeline>> timelines_;
 };
 
-bool GridRun::admit(std::deque<std::unique_ptr<Scheduler>>& resident) {
+bool GridRun::admit(Residents& resident) {
   if (resident.size() >= most_resident_) return false;
-  for (const auto& s : resident)
-    if (s->executed() < patience) return false;
+  for (const Resident& r : resident)
+    if (r.still_since == Resident::going && r.scheduler->executed() < patience) return false;
   std::optional<Dim3> id = supply_.take();
   if (!id) return false;
   resident.push_front(
-      std::make_unique<Scheduler>(launch_, *id, mix(settings().seed, *id), &supply_));
-  Cluster& cluster = resident.front()->cluster();
+      {std::make_unique<Scheduler>(launch_, *id, mix(settings().seed, *id), &supply_)});
+  Cluster& cluster = resident.front().scheduler->cluster();
   if (auto timeline = Timeline::of(cluster)) {
     cluster.trace = timeline.get();
     std::lock_guard guard(lock_);
@@ -68,13 +80,39 @@ bool GridRun::admit(std::deque<std::unique_ptr<Scheduler>>& resident) {
   return true;
 }
 
-bool GridRun::run_slice(Scheduler& s) {
+// The first cluster's, which is then the last, or gone.
+void GridRun::run_slice(Residents& resident) {
+  Resident r = std::move(resident.front());
+  resident.pop_front();
+  const uint64_t moves = standstill_.moves();
+  Scheduler::State state;
   try {
-    return s.run(slice);
+    state = r.scheduler->run(slice);
   } catch (const Fault& fault) {
-    if (Timeline* trace = s.cluster().trace) trace->close(fault.text);
+    if (Timeline* trace = r.scheduler->cluster().trace) trace->close(fault.text);
     throw;
   }
+  r.still_since = state == Scheduler::State::still ? moves : Resident::going;
+  if (state != Scheduler::State::still) standstill_.moved();
+  if (state != Scheduler::State::ended) return resident.push_back(std::move(r));
+  std::lock_guard guard(lock_);
+  counters_.add(r.scheduler->counters());
+}
+
+// Every cluster of this thread stands still. Throws when no other can change that.
+void GridRun::wait_for_others(const Residents& resident) {
+  const auto number = [](const Resident& r) {
+    const Dim3 id = r.scheduler->cluster().id;
+    return std::tuple(id.z, id.y, id.x);
+  };
+  const auto first =
+      std::min_element(resident.begin(), resident.end(),
+                       [&](const auto& a, const auto& b) { return number(a) < number(b); });
+  if (!standstill_.wait(first->still_since)) return;
+  const Cluster& cluster = first->scheduler->cluster();
+  const Fault fault = report::deadlock(cluster);
+  if (cluster.trace) cluster.trace->close(fault.text);
+  throw fault;
 }
 
 // A launch that faulted has one too, up to the fault.
@@ -90,48 +128,53 @@ void GridRun::write_trace() {
     fprintf(stderr, "emulator: %s\n", error.c_str());
 }
 
-void GridRun::work_through(std::deque<std::unique_ptr<Scheduler>>& resident) {
+void GridRun::work_through(Residents& resident) {
   while (!stop_) {
     admit(resident);
     if (resident.empty()) return;
-    std::unique_ptr<Scheduler> s = std::move(resident.front());
-    resident.pop_front();
-    if (!run_slice(*s)) {
-      resident.push_back(std::move(s));
-      continue;
-    }
-    std::lock_guard guard(lock_);
-    counters_.add(s->counters());
+    const uint64_t moves = standstill_.moves();
+    const bool still = std::all_of(resident.begin(), resident.end(),
+                                   [=](const Resident& r) { return r.still_since == moves; });
+    if (still)
+      wait_for_others(resident);
+    else
+      run_slice(resident);
   }
 }
 
 // A Fault, or too little memory for a CTA: whatever it is, it has to leave on the caller's thread.
 void GridRun::work() {
   try {
-    std::deque<std::unique_ptr<Scheduler>> resident;
+    Residents resident;
     work_through(resident);
+    standstill_.leave();
   } catch (...) {
     std::lock_guard guard(lock_);
     if (!error_) error_ = std::current_exception();
     stop_ = true;
+    standstill_.stop();
   }
 }
 
+uint64_t GridRun::host_threads() const {
+  const Dim3 n = supply_.clusters();
+  const uint64_t clusters = uint64_t(n.x) * n.y * n.z, wanted = settings().workers;
+  return std::clamp<uint64_t>(wanted ? wanted : std::thread::hardware_concurrency(), 1,
+                              std::max<uint64_t>(clusters, 1));
+}
+
 Counters GridRun::run() {
-  Dim3 n = supply_.clusters();
-  uint64_t clusters = uint64_t(n.x) * n.y * n.z;
-  uint64_t threads = settings().workers ? settings().workers : std::thread::hardware_concurrency();
-  threads = std::clamp<uint64_t>(threads, 1, std::max<uint64_t>(clusters, 1));
   // As many CTAs as the device has SMs can rely on running together.
   uint64_t per_thread =
-      uint64_t(launch_.cluster.x) * launch_.cluster.y * launch_.cluster.z * threads;
+      uint64_t(launch_.cluster.x) * launch_.cluster.y * launch_.cluster.z * threads_;
   most_resident_ = std::max<size_t>(1, (launch_.sm_count + per_thread - 1) / per_thread);
   std::vector<std::thread> helpers;
-  helpers.reserve(threads);
+  helpers.reserve(threads_);
   try {
-    for (uint64_t i = 1; i < threads; ++i) helpers.emplace_back([this] { work(); });
+    while (helpers.size() + 1 < threads_) helpers.emplace_back([this] { work(); });
   } catch (const std::system_error&) {
     // The host has no more threads: those that started do the work.
+    for (uint64_t i = helpers.size() + 1; i < threads_; ++i) standstill_.leave();
   }
   work();
   for (std::thread& t : helpers) t.join();

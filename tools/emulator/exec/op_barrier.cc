@@ -102,6 +102,11 @@ Step order(Warp& w, const Instr&, uint32_t) {
   return Step::next;
 }
 
+Step map_order(Warp& w, const Instr&, uint32_t) {
+  w.cta.cluster.hazards.fence_tensor_map();
+  return Step::next;
+}
+
 template <bool Shared, bool Global>
 Step proxy_order(Warp& w, const Instr&, uint32_t) {
   w.cta.cluster.hazards.fence_proxy(Shared, Global);
@@ -194,6 +199,7 @@ Exec bind_fence(const Instr& in, std::string&) {
   return in.has(Mod::cluster) ? order<Scope::cluster> : order<Scope::gpu>;
 }
 Exec bind_fence_proxy(const Instr& in, std::string&) {
+  if (in.has(Mod::tensormap_generic) && in.has(Mod::acquire)) return map_order;
   if (!in.has(Mod::async) && !in.has(Mod::async_generic)) return nothing;
   if (in.has(Mod::global)) return proxy_order<false, true>;
   const bool shared = in.has(Mod::shared_cta) || in.has(Mod::shared_cluster);

@@ -37,7 +37,9 @@ const void* map_bytes(Warp& warp, const ptx::Operand& op, uint32_t lane, const c
                 format("%s: the tensor map at 0x%llx is not 64-byte aligned", who,
                        (unsigned long long)address));
   switch (address::space_of(address)) {
-    case Space::global: return launch.memory->at(address, sizeof(TensorMap), 64, who);
+    case Space::global:
+      warp.cta.cluster.hazards.tensor_map(address, lane);
+      return launch.memory->at(address, sizeof(TensorMap), 64, who);
     case Space::param: {
       const uint64_t offset = address::from_generic(Space::param, address);
       if (offset + sizeof(TensorMap) <= launch.params.size()) return &launch.params[offset];

@@ -28,6 +28,13 @@ MapPlace place(Warp& w, uint32_t lane, Space space, uint64_t address, const char
   return p;
 }
 
+void note(MapPlace& p, uint32_t lane, Use use) {
+  for (Place& word : p.word) {
+    word.lane = lane;
+    word.note(8, use);
+  }
+}
+
 TensorMap read_map(const MapPlace& p, const char* who) {
   uint64_t bits[words];
   for (uint32_t i = 0; i < words; ++i) bits[i] = p.word[i].read(0, 8, who);
@@ -70,7 +77,8 @@ Step replace(Warp& w, const Instr& in, uint32_t active) {
   const MapField field = field_of(in);
   const bool has_dimension = in.ops.size() == 3;
   for_lanes(active, [&](uint32_t lane) {
-    const MapPlace p = place(w, lane, space_named(in), w.address(in.ops[0], lane), in.opcode);
+    MapPlace p = place(w, lane, space_named(in), w.address(in.ops[0], lane), in.opcode);
+    note(p, every_lane, Use::write);  // lanes may edit one map alike
     TensorMap map = read_map(p, in.opcode);
     replace_field(map, field, has_dimension ? uint32_t(w.get(in.ops[1], lane)) : 0,
                   w.get(in.ops.back(), lane));
@@ -79,14 +87,16 @@ Step replace(Warp& w, const Instr& in, uint32_t active) {
   return Step::next;
 }
 
-// The warp copies one map; the proxies that its fence connects are one here.
+// The warp copies one map.
 Step copy(Warp& w, const Instr& in, uint32_t active) {
   w.require_aligned(active, in.opcode);
   const uint64_t to = w.uniform(in.ops[0], active, in.opcode);
   const uint64_t from = w.uniform(in.ops[1], active, in.opcode);
   const uint32_t lane = uint32_t(std::countr_zero(active));
-  const MapPlace source = place(w, lane, Space::shared_cta, from, in.opcode);
-  const MapPlace target = place(w, lane, Space::global, to, in.opcode);
+  MapPlace source = place(w, lane, Space::shared_cta, from, in.opcode);
+  MapPlace target = place(w, lane, Space::global, to, in.opcode);
+  note(source, every_lane, Use::read);
+  note(target, every_lane, Use::write);
   write_map(target, read_map(source, in.opcode), in.opcode);
   return Step::next;
 }

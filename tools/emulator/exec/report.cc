@@ -138,14 +138,19 @@ std::string actor(const Cluster& cluster, const Actor& a, const Cta& seen_from) 
   return text;
 }
 
-// Who has arrived at an mbarrier so far is who could again.
+// Who has arrived at an mbarrier so far is who could again: of them, who is missing now.
 std::string arrivers(const Cta& cta, uint32_t address) {
-  const auto& known = cta.mbarriers.state(address, "").arrivers;
-  if (known.empty()) return "      nobody has arrived there since mbarrier.init\n";
+  const MbarrierTable::State& state = cta.mbarriers.state(address, "");
+  if (state.arrivers.empty()) return "      nobody has arrived there since mbarrier.init\n";
   std::string text;
-  for (const auto& [who, times] : known)
+  for (const auto& [who, arrivals] : state.arrivers) {
     text += "      arrived so far: " + actor(cta.cluster, who, cta) +
-            format(", %llu times\n", (unsigned long long)times);
+            format(", %llu times", (unsigned long long)arrivals.times);
+    if (arrivals.last_phase != state.phase)
+      text += format(", missing since phase %llu", (unsigned long long)arrivals.last_phase + 1);
+    if (!cta.cluster.ctas[who.rank]->warps[who.warp]->live()) text += "; that warp has ended";
+    text += "\n";
+  }
   return text;
 }
 

@@ -48,13 +48,13 @@ Counters Scheduler::counters() const {
   return sum;
 }
 
-bool Scheduler::run(uint64_t instructions) {
+Scheduler::State Scheduler::run(uint64_t instructions) {
   for (uint64_t until = executed_ + instructions; executed_ < until;) {
     if (live_.empty()) {
       end_cluster();
-      return true;
+      return State::ended;
     }
-    if (!turn()) nothing_runs();
+    if (!turn() && nothing_runs()) return State::still;
     if (cluster_->progress != seen_progress_) {
       seen_progress_ = cluster_->progress;
       seen_at_ = executed_;
@@ -63,7 +63,7 @@ bool Scheduler::run(uint64_t instructions) {
       complete_work(true);
     }
   }
-  return false;
+  return State::going;
 }
 
 bool Scheduler::turn() { return turn(cluster_->waits_expire) || turn(true); }
@@ -162,14 +162,19 @@ void Scheduler::complete_work(bool forced) {
 }
 
 // Every warp is blocked. Asynchronous work comes first; then PTX allows a suspended try_wait to
-// return false when its time is up; what then still stands still is a deadlock.
-void Scheduler::nothing_runs() {
-  if (!cluster_->async.empty()) return complete_work(true);
-  if (++expired_rounds_ > 2 * expiry_rounds) throw report::deadlock(*cluster_);
+// return false when its time is up; what then still stands still waits for another cluster, or is a
+// deadlock.
+bool Scheduler::nothing_runs() {
+  if (!cluster_->async.empty()) return complete_work(true), false;
+  if (++expired_rounds_ > 2 * expiry_rounds) {
+    expired_rounds_ = 0;
+    return true;
+  }
   cluster_->waits_expire = true;
   cluster_->late_waits_pass = expired_rounds_ > expiry_rounds;
   for (size_t n = live_.size(); n-- && !live_.empty();) turn();
   cluster_->waits_expire = cluster_->late_waits_pass = false;
+  return false;
 }
 
 void Scheduler::end_warp(Warp& warp) {

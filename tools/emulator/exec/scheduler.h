@@ -13,9 +13,10 @@ class Scheduler {
  public:
   Scheduler(const Launch& launch, Dim3 cluster_id, uint64_t seed, Supply* supply);
 
-  // Runs about `instructions` warp instructions. True when the cluster has ended; throws Fault with
-  // the full report.
-  bool run(uint64_t instructions);
+  // Runs about `instructions` warp instructions. Still: no warp can go on unless another cluster
+  // changes global memory; running again looks again. Throws Fault with the full report.
+  enum class State : uint8_t { going, still, ended };
+  State run(uint64_t instructions);
 
   uint64_t executed() const { return executed_; }
   Counters counters() const;
@@ -34,7 +35,7 @@ class Scheduler {
   void execute(Warp& warp, uint64_t quantum);
   bool step(Warp& warp);  // one instruction; false: the fragment blocked, parked or ended
   void complete_work(bool forced);
-  void nothing_runs();
+  bool nothing_runs();  // true: it is a standstill
   void end_warp(Warp& warp);
   void end_cluster();
   uint64_t draw();

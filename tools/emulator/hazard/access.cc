@@ -22,6 +22,7 @@ Access Hazards::access(uint32_t lane, Use use) const {
   a.lane = uint8_t(lane);
   a.use = use;
   a.whole = active_ == warp_->live();
+  a.instance = instance_;
   return a;
 }
 
@@ -164,12 +165,12 @@ bool Hazards::issued_before(const Issued& op, const Viewer& v) const {
   return op.pipe != nobody && !completed(op, k.seen, false) && k.seen[issue_of(op.pipe)] >= op.done;
 }
 
-// Lanes of one warp. Lanes that meet in one instruction write one after another, whichever is last.
+// Lanes of one warp. Of lanes that meet in one instruction one writes, which one is left open.
 Hazards::Reason Hazards::judge_lane(const Access& old, const Viewer& v) const {
   if (old.lane == every_lane || v.lane == every_lane) return Reason::ordered;
   if (old.lane == v.lane || old.time <= v.party.synced[v.lane]) return Reason::ordered;
-  if (old.time == v.party.time && old.pc == pc() && !v.issued) return Reason::ordered;
   if (same_value(old, v)) return Reason::ordered;
+  if (old.instance == instance_ && old.pc == pc() && !v.issued) return Reason::collision;
   if (unordered(old, v) == Reason::weak_flag) return Reason::weak_flag;
   const bool together = old.whole || (v.active >> old.lane & 1);
   return together ? Reason::lanes : Reason::diverged_lanes;
@@ -281,8 +282,9 @@ void Hazards::touch(Chunk& chunk, const Access& a, const Viewer& viewer, uint64_
   bool known = false;
   std::vector<const Access*> open;  // in global memory, not ordered with this one
   chunk.each([&](const Access& old) {
-    if (!a.async && !old.async && old.time == a.time && old.pc == a.pc && old.warp == a.warp &&
-        old.mask == a.mask && old.use == a.use && old.cluster == a.cluster)
+    if (!a.async && !old.async && old.instance == a.instance && old.time == a.time &&
+        old.pc == a.pc && old.warp == a.warp && old.mask == a.mask && old.use == a.use &&
+        old.cluster == a.cluster)
       known = true;  // neighbours that access the same bytes in one instruction
     if (!(old.mask & a.mask) || !clash(old.use, a.use)) return;
     const Reason reason = judge(old, v);

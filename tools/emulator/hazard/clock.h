@@ -37,10 +37,11 @@ struct Knowledge;
 
 // Of another cluster: its agents' work, and what of it a proxy fence is behind.
 struct Far {
-  Clock seen, fenced;
+  Clock seen, fenced, mapped;
   void join(const Far& o) {
     seen.join(o.seen);
     fenced.join(o.fenced);
+    mapped.join(o.mapped);
   }
   void join(const Knowledge& of_that_cluster);
 };
@@ -55,6 +56,7 @@ struct Knowledge {
   Clock strict;         // by the manual: scopes of both sides reach far enough
   Clock fenced;         // generic accesses to shared memory with a proxy fence behind them
   Clock fenced_global;  // the same for global memory
+  Clock mapped;         // the same with a fence of the tensormap proxy
   Clock inits;          // mbarrier.init with a fence.mbarrier_init behind it
   Clock tensor;         // tcgen05 work that tcgen05.fence carried over
 
@@ -66,6 +68,7 @@ struct Knowledge {
     strict.join(o.strict);
     fenced.join(o.fenced);
     fenced_global.join(o.fenced_global);
+    mapped.join(o.mapped);
     inits.join(o.inits);
     tensor.join(o.tensor);
   }
@@ -74,6 +77,7 @@ struct Knowledge {
 inline void Far::join(const Knowledge& k) {
   seen.join(k.seen);
   fenced.join(k.fenced_global);
+  mapped.join(k.mapped);
 }
 
 }  // namespace emu

@@ -78,6 +78,28 @@ void Hazards::global(Operation op, const Rows& rows, Use use) {
   }
 }
 
+void Hazards::tensor_map(uint64_t address, uint32_t lane) {
+  if (!on()) return;
+  me();
+  Viewer v = viewer(lane);
+  v.space = Space::global;
+  const auto mapped = [&](const Access& old) {
+    if (old.cluster == serial()) return v.party.knows.mapped[old.warp] >= old.time;
+    return v.party.knows.others.at(old.cluster).mapped[old.warp] >= old.time;
+  };
+  const auto look = [&](Chunk& chunk, uint64_t number, uint16_t mask, uint8_t*) {
+    v.mask = mask;
+    chunk.each([&](const Access& old) {
+      if (is_read(old.use) || !(old.mask & mask)) return;
+      Reason reason = judge(old, v);
+      if (reason == Reason::ordered && !old.async && !mapped(old)) reason = Reason::map_fence;
+      if (reason != Reason::ordered) found(reason, old, v, number);
+    });
+  };
+  constexpr uint64_t map_bytes = 128;
+  cluster_.launch.global_order->each_written({address, map_bytes, 0, 1}, look);
+}
+
 void Hazards::meet_bulk_reads(uint64_t address, uint64_t bytes, const Access& a, Viewer v) {
   v.use = a.use;
   cluster_.launch.global_order->each_read(address, bytes,
@@ -135,6 +157,7 @@ void Hazards::acquire_at(bool shared, uint64_t address, Scope scope, bool relaxe
   if (const auto it = far.others.find(serial()); it != far.others.end()) {
     far.seen = far.strict = it->second.seen;
     far.fenced_global = it->second.fenced;
+    far.mapped = it->second.mapped;
     far.others.erase(it);
   }
   take(Scope::gpu, far);

@@ -54,6 +54,7 @@ class Hazards {
     warp_ = &warp;
     in_ = &in;
     active_ = active;
+    ++instance_;
   }
 
   // ---- accesses ------------------------------------------------------------------------------
@@ -67,6 +68,7 @@ class Hazards {
   void global(uint64_t address, uint32_t bytes, Use use, uint32_t lane,
               const void* value = nullptr);
   void global(Operation op, const Rows& rows, Use use);
+  void tensor_map(uint64_t address, uint32_t lane);  // read through the tensormap proxy
   // Columns of tensor memory; `groups` has a bit per 16 lanes.
   static constexpr uint16_t all_groups = 0xFF;
   void columns(Operation op, Cta& cta, uint32_t column, uint32_t count, uint16_t groups, Use use);
@@ -111,6 +113,7 @@ class Hazards {
   void acquire_at(bool shared, uint64_t address, Scope scope, bool relaxed);
   void fence(Scope scope);
   void fence_proxy(bool shared, bool global);
+  void fence_tensor_map();
   void fence_init();
   void tensor_fence_before();
   void tensor_fence_after();
@@ -219,6 +222,7 @@ class Hazards {
   Warp* warp_ = nullptr;
   const ptx::Instr* in_ = nullptr;
   uint32_t active_ = 0;
+  uint16_t instance_ = 0;
   uint32_t warps_ = 0;  // of a CTA
   uint32_t agents_ = 0;
   std::vector<uint32_t> tensor_agents_;  // of tcgen05 work

@@ -54,6 +54,7 @@ void Hazards::acquire(Party& p, const Knowledge& handed) {
   p.knows.strict.join(handed.strict);
   p.knows.fenced.join(handed.fenced);
   p.knows.fenced_global.join(handed.fenced_global);
+  p.knows.mapped.join(handed.mapped);
   p.knows.inits.join(handed.inits);
   p.tensor_arrived.join(handed.tensor);
   join(p.knows.others, handed.others);
@@ -143,6 +144,14 @@ void Hazards::fence_proxy(bool shared, bool global) {
   if (!global) return;
   p.knows.fenced_global.join(handed.seen);
   for (auto& [cluster, far] : p.knows.others) far.fenced.join(far.seen);
+}
+
+// Of one map in the manual; here of all.
+void Hazards::fence_tensor_map() {
+  if (!on()) return;
+  Party& p = me();
+  p.knows.mapped.join(release(p).seen);
+  for (auto& [cluster, far] : p.knows.others) far.mapped.join(far.seen);
 }
 
 void Hazards::fence_init() {

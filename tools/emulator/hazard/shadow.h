@@ -33,9 +33,10 @@ struct Access {
   uint8_t lane = 0;   // or every_lane
   Use use = Use::read;
   bool async = false;
-  uint32_t cluster = 0;  // global memory
-  uint32_t agent = ~0u;  // global memory, async: whose time it is
-  bool whole = false;    // all live lanes of the warp executed the instruction
+  uint16_t instance = 0;  // of the instruction's executions: lanes of one share it
+  uint32_t cluster = 0;   // global memory
+  uint32_t agent = ~0u;   // global memory, async: whose time it is
+  bool whole = false;     // all live lanes of the warp executed the instruction
 };
 
 class Chunk {

@@ -27,6 +27,7 @@ Severity Hazards::severity(Reason reason) {
     case Reason::tensor_fence:
     case Reason::reused_columns:
     case Reason::lanes:
+    case Reason::collision:
     case Reason::init_fence: return Severity::formal;
     default: return Severity::error;
   }
@@ -61,6 +62,12 @@ std::string Hazards::missing(Reason reason, const Access& old) const {
       return "a tcgen05.fence::before_thread_sync or ::after_thread_sync is missing on the way";
     case Reason::reused_columns:
       return "the manual orders cp before mma of one thread, not the other way: wait for a commit";
+    case Reason::collision:
+      return "lanes of one instruction store different values, and which of them stays is left "
+             "open";
+    case Reason::map_fence:
+      return "a tensor map edited in memory is seen only behind a fence.proxy.tensormap::generic."
+             "acquire of whoever uses it";
     case Reason::lanes:
     case Reason::diverged_lanes: return "lanes of one warp are ordered by bar.warp.sync";
     case Reason::uninitialised_barrier:

@@ -22,6 +22,8 @@ enum class Hazards::Reason : uint8_t {
   reused_columns,         // cp over columns that an earlier mma of the thread reads
   lanes,                  // lanes of one warp without bar.warp.sync
   diverged_lanes,         // the same, in different branches
+  collision,              // lanes of one instruction store different values
+  map_fence,              // a tensor map edited, and used without fence.proxy.tensormap
   uninitialised_barrier,  // mbarrier.init is not ordered before the use
   init_fence,             // nor visible to the async proxy
 };

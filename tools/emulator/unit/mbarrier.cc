@@ -83,7 +83,7 @@ void MbarrierTable::expect_tx(uint32_t address, uint32_t bytes) {
 void MbarrierTable::complete_tx(uint32_t address, uint32_t bytes) {
   State& s = at(address, "mbarrier complete_tx");
   add_tx(address, s, -int64_t(bytes), "complete_tx");
-  if (actor_) ++s.arrivers[*actor_];
+  s.note(actor_);
   settle(s);
 }
 
@@ -106,7 +106,7 @@ void MbarrierTable::take_arrivals(uint32_t address, State& s, uint32_t arrivals,
                     " (" + describe(address) + ")",
                 place_of(address));
   s.pending -= arrivals;
-  if (actor_) ++s.arrivers[*actor_];
+  s.note(actor_);
 }
 
 void MbarrierTable::add_tx(uint32_t address, State& s, int64_t bytes, const char* who) {

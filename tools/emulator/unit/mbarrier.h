@@ -28,7 +28,13 @@ class MbarrierTable {
     uint32_t pending = 0;  // of them, not yet seen in the current phase
     int64_t tx = 0;        // bytes expected minus bytes completed, in the current phase
     uint64_t phase = 0;    // completed phases; its low bit is the current phase's parity
-    std::map<Actor, uint64_t> arrivers = {};  // who arrived or brought bytes, how often
+    struct Arrivals {
+      uint64_t times = 0, last_phase = 0;
+    };
+    std::map<Actor, Arrivals> arrivers = {};  // who arrived or brought bytes
+    void note(const Actor* who) {
+      if (who) arrivers[*who] = {arrivers[*who].times + 1, phase};
+    }
   };
 
   // Of the CTA of that rank. `actor` points to who acts at any time, nullptr: nobody keeps track.
