@@ -169,6 +169,12 @@ TEST_CASE("Launch attributes that are not emulated are refused") {
     IS(s, launch_with(s, f, 1, attribute(CU_LAUNCH_ATTRIBUTE_COOPERATIVE)),
        CUDA_ERROR_NOT_SUPPORTED);
     IS(s, launch_with(s, f, 1, attribute(99)), CUDA_ERROR_INVALID_VALUE);
+    CUlaunchAttribute preferred = attribute(CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION);
+    preferred.value.preferredClusterDim.x = 4;
+    preferred.value.preferredClusterDim.y = preferred.value.preferredClusterDim.z = 1;
+    IS(s, launch_with(s, f, 8, preferred), CUDA_SUCCESS);
+    preferred.value.preferredClusterDim.x = 0;
+    IS(s, launch_with(s, f, 8, preferred), CUDA_ERROR_INVALID_CLUSTER_SIZE);
     IS(s, s.cuLaunchKernelEx(nullptr, f, nullptr, nullptr), CUDA_ERROR_INVALID_VALUE);
   });
 }

@@ -32,6 +32,12 @@ TEST_CASE("redux combines the lanes of the mask") {
   CHECK(split[4] == 0);
 }
 
+TEST_CASE(".sync may stand behind the other modifiers") {
+  CHECK(lanes("redux.add.s32.sync %d, %v, -1;") == Words(32, 3 * 496 + 5 * 32));
+  CHECK(lanes("setp.lt.u32 %p, %l, 3; vote.ballot.sync.b32 %d, %p, -1;") == Words(32, 7));
+  CHECK(lanes("shfl.idx.sync.b32 %d, %v, 4, 31, -1;") == Words(32, 17));
+}
+
 TEST_CASE("redux of floats") {
   const char* values =
       "cvt.rn.f32.u32 %d, %v; setp.eq.u32 %p, %l, 3; @%p mov.b32 %d, 0xFFC00000;"

@@ -29,6 +29,19 @@ const double doubles[] = {1.0, -0.1, 3.5e-310, 1e300, 7.25, 0.0};
 
 }  // namespace
 
+TEST_CASE("approximate reciprocals and roots of f64") {
+  for (const double a : {1.0, 3.0, 0.1, 7.25e100, 4e-200}) {
+    CAPTURE(a);
+    const auto value = [&](const char* op) { return std::bit_cast<double>(f64(op, a)); };
+    CHECK(std::fabs(value("rsqrt.approx.f64 d, a;") * std::sqrt(a) - 1) < 1e-15);
+    CHECK(std::fabs(value("rsqrt.approx.ftz.f64 d, a;") * std::sqrt(a) - 1) < 2e-6);
+    CHECK(std::fabs(value("rcp.approx.ftz.f64 d, a;") * a - 1) < 2e-6);
+    CHECK((f64("rcp.approx.ftz.f64 d, a;", a) & 0xFFFFFFFF) == 0);
+  }
+  CHECK(f64("rcp.approx.ftz.f64 d, a;", std::bit_cast<double>(1ull << 63 | 1)) ==
+        0xFFF0000000000000);
+}
+
 TEST_CASE("sine and cosine in every quadrant, and far out") {
   for (const float x :
        {0.0f,    1e-30f,  1e-4f, 3e-4f, 0.5f,   0.78539f, 0.7854f, 1.5707f,    1.5708f, 2.0f,

@@ -35,7 +35,7 @@ bool block_fits(const ptx::Function& f, Dim3 block) {
 // Programmatic stream serialisation lets a grid start early; eager execution never does, which the
 // attribute allows. Attributes that would change results or need hardware are not known here.
 CUresult read_attributes(const LaunchArguments& a, const CUlaunchAttribute** cluster,
-                         bool* programmatic) {
+                         const CUlaunchAttribute** preferred, bool* programmatic) {
   if (a.attribute_count && !a.attributes) return CUDA_ERROR_INVALID_VALUE;
   for (unsigned i = 0; i < a.attribute_count; ++i) {
     switch (a.attributes[i].id) {
@@ -44,6 +44,7 @@ CUresult read_attributes(const LaunchArguments& a, const CUlaunchAttribute** clu
         *programmatic = a.attributes[i].value.programmaticStreamSerializationAllowed != 0;
         break;
       case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: *cluster = &a.attributes[i]; break;
+      case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION: *preferred = &a.attributes[i]; break;
       default:
         return unsigned(a.attributes[i].id) < CU_LAUNCH_ATTRIBUTE_MAX ? CUDA_ERROR_NOT_SUPPORTED
                                                                       : CUDA_ERROR_INVALID_VALUE;
@@ -72,6 +73,14 @@ CUresult cluster_shape(const State& s, const ptx::Function& f, const CUlaunchAtt
     return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   bool divides = grid.x % shape->x == 0 && grid.y % shape->y == 0 && grid.z % shape->z == 0;
   return divides ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
+}
+
+// Every cluster here has the smaller size, as on a device where the preferred one finds no room.
+bool preference_fits(const CUlaunchAttribute* preferred, Dim3 cluster) {
+  if (!preferred) return true;
+  const auto& p = preferred->value.preferredClusterDim;
+  const auto fits = [](uint32_t n, uint32_t least) { return n && n % least == 0; };
+  return fits(p.x, cluster.x) && fits(p.y, cluster.y) && fits(p.z, cluster.z);
 }
 
 CUresult pack_pointers(const ptx::Function& f, void** params, std::vector<uint8_t>& block) {
@@ -149,11 +158,12 @@ CUresult prepare_launch(State& s, Context& context, const LaunchArguments& a, Re
   EffectiveAttributes now = effective(s, f, &function->attributes, function->kernel);
   if (a.dynamic_shared > unsigned(now.dynamic_shared)) return CUDA_ERROR_INVALID_VALUE;
 
-  const CUlaunchAttribute* cluster = nullptr;
-  if (CUresult r = read_attributes(a, &cluster, &ready->programmatic)) return r;
+  const CUlaunchAttribute *cluster = nullptr, *preferred = nullptr;
+  if (CUresult r = read_attributes(a, &cluster, &preferred, &ready->programmatic)) return r;
   Launch& launch = ready->launch;
   if (CUresult r = cluster_shape(s, f, cluster, now.non_portable, a.grid, &launch.cluster))
     return r;
+  if (!preference_fits(preferred, launch.cluster)) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   if (CUresult r = pack(f, a, launch.params)) return r;
 
   launch.module = function->code.get();

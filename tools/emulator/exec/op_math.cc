@@ -46,6 +46,19 @@ uint64_t reciprocal(uint64_t a, const soft::Format& f, const soft::Rules& rules)
   return soft::div(uint64_t(f.bias()) << f.mantissa_bits, a, f, rules);
 }
 
+// The gross approximations of f64: of the upper half of the operand, in the upper half alone.
+template <Unary F>
+Step gross(Warp& w, const Instr& in, uint32_t active) {
+  constexpr uint64_t upper = ~0ull << 32;
+  Warp::Row scratch;
+  const uint64_t* a = w.source(in.ops[1], active, scratch);
+  uint64_t* d = w.destination(in.ops[0], active);
+  soft::Rules rules;
+  rules.ftz = true;
+  for_lanes(active, [&](uint32_t i) { d[i] = F(a[i] & upper, soft::f64, rules) & upper; });
+  return Step::next;
+}
+
 // Beyond 2^126 the fast division has lost its divisor's reciprocal: zero, or NaN under infinity.
 uint64_t fast_quotient(uint64_t a, uint64_t b, const soft::Rules& rules) {
   const uint32_t exponent = uint32_t(b) >> 23 & 0xFF;
@@ -75,9 +88,15 @@ Exec float_div(const Instr& in) {
   return in.has(Mod::approx) ? divide<soft::f32, true> : divide<soft::f32, false>;
 }
 
-Exec bind_rcp(const Instr& in, std::string& why) { return by_type<reciprocal>(in, why); }
+static bool is_gross(const Instr& in) { return in.type() == Type::f64 && in.has(Mod::ftz); }
+
+Exec bind_rcp(const Instr& in, std::string& why) {
+  return is_gross(in) ? gross<reciprocal> : by_type<reciprocal>(in, why);
+}
 Exec bind_sqrt(const Instr& in, std::string& why) { return by_type<soft::sqrt>(in, why); }
-Exec bind_rsqrt(const Instr& in, std::string& why) { return by_type<soft::rsqrt>(in, why); }
+Exec bind_rsqrt(const Instr& in, std::string& why) {
+  return is_gross(in) ? gross<soft::rsqrt> : by_type<soft::rsqrt>(in, why);
+}
 Exec bind_ex2(const Instr& in, std::string& why) { return by_type<soft::exp2>(in, why); }
 Exec bind_lg2(const Instr& in, std::string& why) { return by_type<soft::log2>(in, why); }
 Exec bind_sin(const Instr& in, std::string& why) { return by_type<soft::sin>(in, why); }

@@ -2,6 +2,8 @@
 // Building the table, matching, and the sentences about what did not match.
 #include "opcode_table.h"
 
+#include <algorithm>
+
 #include "../exec/binders.h"
 #include "operands.h"
 #include "rules.h"
@@ -26,21 +28,31 @@ void require_known(const ParsedInstr& in) {
                      std::string(words) + ", " + meaning + ", is not emulated: " + quoted(in.text));
 }
 
+// .sync belongs to the opcode of vote, shfl and redux, and may stand anywhere behind it.
+std::vector<Token> sync_in_front(std::vector<Token> words) {
+  const std::string_view opcode = words[0].text;
+  if (opcode != "vote" && opcode != "shfl" && opcode != "redux") return words;
+  for (size_t i = 2; i < words.size(); ++i)
+    if (words[i].text == "sync" && words[1].text != "sync")
+      std::rotate(words.begin() + 1, words.begin() + long(i), words.begin() + long(i) + 1);
+  return words;
+}
+
 // The modifiers behind the base opcode, sorted into the set and the list of types.
-Places sort_words(const ParsedInstr& in, size_t from, Instr& out) {
+Places sort_words(const ParsedInstr& in, const std::vector<Token>& words, size_t from, Instr& out) {
   Places places{};
-  for (size_t i = from; i < in.words.size(); ++i) {
-    const Suffix s = find_suffix(in.words[i].text);
-    const std::string word = "." + std::string(in.words[i].text);
+  for (size_t i = from; i < words.size(); ++i) {
+    const Suffix s = find_suffix(words[i].text);
+    const std::string word = "." + std::string(words[i].text);
     if (s.kind == Suffix::Kind::unknown) require_known(in);
     if (s.kind == Suffix::Kind::unknown)
-      throw PtxError(in.words[i].pos, "unknown modifier " + word + " in " + quoted(in.text));
+      throw PtxError(words[i].pos, "unknown modifier " + word + " in " + quoted(in.text));
     if (s.kind == Suffix::Kind::type) {
       if (out.type_count == std::size(out.types))
-        throw PtxError(in.words[i].pos, "one type too many in " + quoted(in.text));
+        throw PtxError(words[i].pos, "one type too many in " + quoted(in.text));
       out.types[out.type_count++] = s.type;
     } else if (out.mods.test(size_t(s.mod))) {
-      throw PtxError(in.words[i].pos, word + " stands twice in " + quoted(in.text));
+      throw PtxError(words[i].pos, word + " stands twice in " + quoted(in.text));
     } else {
       out.mods.set(size_t(s.mod));
       places[size_t(s.mod)] = uint8_t(i - from);
@@ -113,12 +125,13 @@ const Opcode* OpcodeTable::find(const std::vector<Token>& words, size_t* used) c
 
 Match match(const ParsedInstr& in, const Target& target, Instr& out) {
   size_t used = 0;
-  const Opcode* op = OpcodeTable::get().find(in.words, &used);
+  const std::vector<Token> words = sync_in_front(in.words);
+  const Opcode* op = OpcodeTable::get().find(words, &used);
   if (!op) require_known(in);
   if (!op) throw PtxError(in.pos, "unknown instruction " + quoted(in.text));
   out.opcode = op->text;
   out.pos = in.pos;
-  const Places places = sort_words(in, used, out);
+  const Places places = sort_words(in, words, used, out);
 
   const Form* elsewhere = nullptr;  // fits, but not on this target
   OperandError operand_error;
