@@ -19,7 +19,7 @@ constexpr struct {
 
 // What a CTA costs beside its stages: start, first bytes, sums to D; and an exchange of sums.
 constexpr int64_t kCtaClocks = 5000;
-constexpr int64_t kSplitClocks = 1500;
+constexpr int64_t kSplitClocks = 1000;
 
 // The longest running SM's clocks: the CTAs that it runs one after the other, or side by side, which
 // takes as long.

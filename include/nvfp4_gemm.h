@@ -39,6 +39,7 @@
  *            nvfp4_set_log_callback). No other variable is read and no file is opened.
  * BITS       The same inputs give the same bits on every run, stream and device of one compute
  *            capability: the K loop of an element of D runs in one fixed order, without atomics.
+ *            The order of 9.0 depends on the sizes, M among them: see NUMERICS.
  *
  * NUMERICS   An element of D is  round( alpha * acc ), where acc is the fp32 sum over K of
  *            a * scale_a * b * scale_b as the tensor core forms it (steps of 64 along K, each
@@ -53,7 +54,8 @@
  *
  *            On compute capability 9.0 (Hopper) an element times its scale is exact in fp16, and the
  *            sum is that of fp16 tensor cores: 16 steps for every 256 of K begun, of 16 elements each
- *            that need not be neighbours, and up to 8 parts of K added in fp32. Where each partial sum
+ *            that need not be neighbours, and up to 8 parts of K added in fp32; 32 parts with tiles of 8
+ *            and 16 tokens, whose bits differ from those of wider tiles. Where each partial sum
  *            in any order, single products included, fits 24 bits in units of 2^u, acc is exact and D
  *            has the same bits. Elsewhere, with n = 16 * ceil(K/256) and E the largest exponent of a
  *            partial sum, which is at most (S + |exact|) / 2, or of two factors element * scale
@@ -253,7 +255,7 @@ typedef struct nvfp4_gemm_desc {
   void *workspace;                     /* nvfp4_gemm_workspace_bytes() of it, or NULL if that is 0  */
   uint64_t workspace_bytes;
 
-  const char *variant;                 /* NULL: the planner chooses. A name forces, same bits       */
+  const char *variant;                 /* NULL: the planner chooses. A name forces it               */
 
   int32_t a_scale_layout, b_scale_layout, d_scale_layout;
   int32_t c_type, d_type, bias_type;

@@ -36,18 +36,23 @@ __device__ inline float4 add(float4 a, float4 b) {
                      __fadd_rn(a.w, b.w));
 }
 
-// Four neighbouring weights of one token, the parts of K added first to last.
-template <uint32_t kSplit>
+// Four neighbouring weights of one token: the parts of every rank, first to last.
+template <typename Tile, uint32_t kSplit>
 __device__ float4 sum_of_parts(uint32_t at) {
-  float4 part[kSplit];
+  float4 part[kSplit * Tile::kParts];
 #pragma unroll
   for (uint32_t rank = 0; rank < kSplit; ++rank) {
-    part[rank] = kSplit == 1 ? ptx::ld_shared_v4_f32(at)
-                             : ptx::ld_shared_cluster_v4_f32(ptx::mapa(at, rank));
+#pragma unroll
+    for (uint32_t i = 0; i < Tile::kParts; ++i) {
+      const uint32_t from = at + i * Tile::kPartBytes;
+      part[rank * Tile::kParts + i] = kSplit == 1
+                                          ? ptx::ld_shared_v4_f32(from)
+                                          : ptx::ld_shared_cluster_v4_f32(ptx::mapa(from, rank));
+    }
   }
   float4 sum = part[0];
 #pragma unroll
-  for (uint32_t rank = 1; rank < kSplit; ++rank) sum = add(sum, part[rank]);
+  for (uint32_t i = 1; i < kSplit * Tile::kParts; ++i) sum = add(sum, part[i]);
   return sum;
 }
 
@@ -60,7 +65,23 @@ __device__ inline uint32_t pack(uint16_t low, uint16_t high) {
   return static_cast<uint32_t>(high) << 16 | low;
 }
 
-// Stores the tokens of this CTA's share: warp w of 8 takes every 8th row, a lane 4 weights of it.
+// Four weights of a token to D.
+__device__ inline void store_row(const GemmParams& p, uint16_t* out, uint32_t n, bool vectors,
+                                 const float4& sum) {
+  const uint16_t r[4] = {finish(sum.x, p.alpha), finish(sum.y, p.alpha), finish(sum.z, p.alpha),
+                         finish(sum.w, p.alpha)};
+  if (vectors) {
+    *reinterpret_cast<uint2*>(out) = make_uint2(pack(r[0], r[1]), pack(r[2], r[3]));
+  } else {
+#pragma unroll
+    for (uint32_t k = 0; k < 4; ++k) {
+      if (n + k < p.n) out[k] = r[k];
+    }
+  }
+}
+
+// Stores the tokens of this CTA's share: warp w takes every kConsumerWarps-th row, a lane 4 weights
+// of it.
 template <typename Tile, uint32_t kSplit>
 __device__ void store_share(const GemmParams& p, const TileCoordinate& tile, uint32_t rank,
                             uint32_t at, uint32_t warp, uint32_t lane) {
@@ -69,23 +90,10 @@ __device__ void store_share(const GemmParams& p, const TileCoordinate& tile, uin
   const uint32_t n = tile.weight_tile * Tile::kWeights + lane * 4;
   uint16_t* d = static_cast<uint16_t*>(p.d) + tile.batch * p.d_batch_stride + n;
   const bool vectors = ((p.d_ld | p.d_batch_stride) & 3) == 0 && n + 4 <= p.n;
-#pragma unroll 4
-  for (uint32_t i = warp; i < kShare; i += Tile::kConsumerWarps) {
-    const uint32_t token = rank * kShare + i;
-    const uint32_t m = m_first + token;
-    if (token >= Tile::kTokens || m >= p.m) break;
-    const float4 sum = sum_of_parts<kSplit>(at + token * Tile::kSumRowBytes + lane * 16);
-    const uint16_t r[4] = {finish(sum.x, p.alpha), finish(sum.y, p.alpha), finish(sum.z, p.alpha),
-                           finish(sum.w, p.alpha)};
-    uint16_t* out = d + m * p.d_ld;
-    if (vectors) {
-      *reinterpret_cast<uint2*>(out) = make_uint2(pack(r[0], r[1]), pack(r[2], r[3]));
-    } else {
-#pragma unroll
-      for (uint32_t k = 0; k < 4; ++k) {
-        if (n + k < p.n) out[k] = r[k];
-      }
-    }
+  const uint32_t end = min(min((rank + 1) * kShare, Tile::kTokens), p.m - m_first);
+  for (uint32_t token = rank * kShare + warp; token < end; token += Tile::kConsumerWarps) {
+    const float4 sum = sum_of_parts<Tile, kSplit>(at + token * Tile::kSumRowBytes + lane * 16);
+    store_row(p, d + (m_first + token) * p.d_ld, n, vectors, sum);
   }
 }
 

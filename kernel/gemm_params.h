@@ -19,8 +19,7 @@ constexpr uint32_t kScaleTileBytes = 512;
 constexpr uint32_t kTokenRowBytes = 128;  // one token of a slab: 64 elements in fp16
 constexpr uint32_t kSm90StageK = 256;     // K is cut between CTAs, and padded, in such pieces
 constexpr uint32_t kTokenKernelThreads = 256;
-constexpr uint32_t kTokenBytesPerThread = 64;   // of the workspace: a piece of 32 elements
-constexpr uint32_t kSm90MaxDecodedTokens = 32;  // widest tile that decodes its own tokens
+constexpr uint32_t kTokenBytesPerThread = 64;  // of the workspace: a piece of 32 elements
 
 // Weights are B [L][N][K], tokens are A [L][M][K]; D is [L][M][N].
 //

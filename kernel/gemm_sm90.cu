@@ -29,25 +29,65 @@
 #include "gemm_sm90.h"
 #include "load_sm90.cuh"
 #include "multiply_sm90.cuh"
+#include "narrow_sm90.cuh"
 #include "ptx_sync.cuh"
+#include "tokens_narrow_sm90.cuh"
 #include "tokens_sm90.cuh"
 
 namespace nvfp4 {
 
 template <typename Tile>
-__device__ void multiply_and_store(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
-  float sums[Tile::kTokens / 2];
-  multiply(cta, warp, lane, sums);
-
-  ptx::named_barrier_sync<1, Tile::kConsumerWarps * 32>();  // the rings are drained
-  const uint32_t at = cta.smem + Tile::kSumsAt;
-  put_sums<Tile>(sums, at, warp * 16, lane);
+__device__ void store(const Cta90<Tile>& cta, uint32_t at, uint32_t warp, uint32_t lane) {
   switch (cta.p.split) {
     case 1: return store_sums<Tile, 1>(cta.p, cta.tile, cta.rank, at, warp, lane);
     case 2: return store_sums<Tile, 2>(cta.p, cta.tile, cta.rank, at, warp, lane);
     case 3: return store_sums<Tile, 3>(cta.p, cta.tile, cta.rank, at, warp, lane);
     case 4: return store_sums<Tile, 4>(cta.p, cta.tile, cta.rank, at, warp, lane);
     default: return store_sums<Tile, 8>(cta.p, cta.tile, cta.rank, at, warp, lane);
+  }
+}
+
+template <typename Tile>
+__device__ void multiply_and_store(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
+  const uint32_t at = cta.smem + Tile::kSumsAt;
+  if constexpr (Tile::kWorkspaceTokens) {
+    float sums[Tile::kTokens / 2];
+    multiply(cta, warp, lane, sums);
+    ptx::named_barrier_sync<1, Tile::kConsumerWarps * 32>();  // the rings are drained
+    put_sums<Tile>(sums, at, warp * 16, lane);
+  } else {
+    NarrowSums<Tile> sums;
+    multiply_narrow(cta, warp, lane, sums);
+    ptx::named_barrier_sync<1, Tile::kConsumerWarps * 32>();  // the ring is drained
+    put_narrow_sums<Tile>(sums, at, warp, lane);
+  }
+  store(cta, at, warp, lane);
+}
+
+template <typename Tile>
+__device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
+  if (warp < Tile::kConsumerWarps) {
+    ptx::setmaxnreg_inc<Tile::kConsumerRegisters>();
+    multiply_and_store(cta, warp, lane);
+  } else {
+    ptx::setmaxnreg_dec<Tile::kLoaderRegisters>();
+    if (warp == Tile::kWeightWarp && ptx::elect_sync()) load_remaining_weights(cta);
+    if (warp == Tile::kFirstTokenWarp && ptx::elect_sync()) {
+      ptx::griddepcontrol_wait();  // the tokens' kernel, and whatever else earlier grids write
+      load_tokens(cta);
+    }
+  }
+}
+
+template <typename Tile>
+__device__ void narrow_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
+  if (warp < Tile::kConsumerWarps) {
+    multiply_and_store(cta, warp, lane);
+  } else if (warp == Tile::kWeightWarp) {
+    if (ptx::elect_sync()) load_remaining_weights(cta);
+  } else {
+    ptx::griddepcontrol_wait();  // everything else that earlier grids write
+    decode_tokens(cta, warp - Tile::kFirstTokenWarp, lane);
   }
 }
 
@@ -62,42 +102,38 @@ __device__ void gemm_sm90(const GemmParams& p) {
 
   if (warp == Tile::kWeightWarp && ptx::elect_sync()) {
     ptx::prefetch_tensormap(&p.weights);
-    init_barriers(cta);
+    init_barriers(cta, token_passes(cta));
     load_first_weights(cta);
     ptx::griddepcontrol_launch_dependents();
   }
-  __syncthreads();  // publishes the barriers
+  if constexpr (!Tile::kWorkspaceTokens) {
+    constexpr uint32_t kThreads = 32 * Tile::kConsumerWarps;
+    if (threadIdx.x < kThreads) clear_fragments(cta, threadIdx.x, kThreads);
+  }
+  __syncthreads();  // publishes the barriers, and the cleared fragments
 
-  if (warp < Tile::kConsumerWarps) {
-    multiply_and_store(cta, warp, lane);
-  } else if (warp == Tile::kWeightWarp) {
-    if (ptx::elect_sync()) load_remaining_weights(cta);
+  if constexpr (Tile::kWorkspaceTokens) {
+    wide_roles(cta, warp, lane);
   } else {
-    ptx::griddepcontrol_wait();  // everything else that earlier grids write
-    if constexpr (Tile::kDecodesTokens) {
-      decode_tokens(cta, threadIdx.x - 32 * Tile::kFirstTokenWarp);
-    } else {
-      if (ptx::elect_sync()) load_tokens(cta);
-    }
+    narrow_roles(cta, warp, lane);
   }
 }
 
 }  // namespace nvfp4
 
 // A variant is a row of host/variants.def and an entry here: one per width of the token tile.
-#define NVFP4_GEMM_SM90_ENTRY(tokens)                                                  \
-  extern "C" __global__ void __launch_bounds__(nvfp4::Sm90Tile<tokens>::kThreads,      \
-                                               nvfp4::Sm90Tile<tokens>::kCtasPerSm)    \
+#define NVFP4_GEMM_SM90_ENTRY(Tile, tokens)                                            \
+  extern "C" __global__ void __launch_bounds__(nvfp4::Tile<tokens>::kThreads,          \
+                                               nvfp4::Tile<tokens>::kCtasPerSm)        \
       nvfp4_gemm_sm90_128x##tokens(const __grid_constant__ nvfp4::GemmParams params) { \
-    nvfp4::gemm_sm90<nvfp4::Sm90Tile<tokens>>(params);                                 \
+    nvfp4::gemm_sm90<nvfp4::Tile<tokens>>(params);                                     \
   }
 
-NVFP4_GEMM_SM90_ENTRY(8)
-NVFP4_GEMM_SM90_ENTRY(16)
-NVFP4_GEMM_SM90_ENTRY(32)
-NVFP4_GEMM_SM90_ENTRY(64)
-NVFP4_GEMM_SM90_ENTRY(128)
-NVFP4_GEMM_SM90_ENTRY(256)
+NVFP4_GEMM_SM90_ENTRY(Sm90NarrowTile, 8)
+NVFP4_GEMM_SM90_ENTRY(Sm90NarrowTile, 16)
+NVFP4_GEMM_SM90_ENTRY(Sm90WideTile, 64)
+NVFP4_GEMM_SM90_ENTRY(Sm90WideTile, 128)
+NVFP4_GEMM_SM90_ENTRY(Sm90WideTile, 256)
 
 extern "C" __global__ void __launch_bounds__(nvfp4::kTokenKernelThreads)
     nvfp4_tokens_sm90(const __grid_constant__ nvfp4::GemmParams params) {

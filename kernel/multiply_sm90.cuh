@@ -49,10 +49,6 @@ __device__ void load_rows(const LaneAddress& lane, uint32_t stage, uint32_t half
   }
 }
 
-__device__ inline uint32_t word(const uint4& v, uint32_t j) {
-  return j == 0 ? v.x : j == 1 ? v.y : j == 2 ? v.z : v.w;
-}
-
 // Behind the wgmmas that use what was decoded. Right behind the loads, an arrival overtook some of
 // them: about one row in a million was read from the next filling (H200, 2026-11-21).
 template <typename Tile>
@@ -62,12 +58,13 @@ __device__ void give_back(const Cta90<Tile>& cta, uint32_t stage, uint32_t lane)
 }
 
 // Eight codes of both rows as the A operands of two steps.
-__device__ inline void decode_word(const WeightRows& rows, const uint32_t (&scale)[2][2],
-                                   uint32_t j, uint32_t (&a)[2][4]) {
+template <typename Way>
+__device__ inline void decode_word(const WeightRows& rows, const uint32_t (&scales)[2], uint32_t j,
+                                   const Way& way, uint32_t (&a)[2][4]) {
 #pragma unroll
   for (uint32_t r = 0; r < 2; ++r) {
     uint32_t h[4];
-    decode_codes(word(rows.codes[r], j), scale[r][j / 2], h);
+    decode_codes(word(rows.codes[r], j), scales[r], j / 2, way, h);
     a[0][r] = h[0];
     a[0][r + 2] = h[1];
     a[1][r] = h[2];
@@ -84,52 +81,38 @@ __device__ void issue_word(const Cta90<Tile>& cta, const uint32_t (&a)[2][4], ui
   ptx::wgmma(sums, a[1], b + 2, true);
 }
 
-// Half a stage. Its words are decoded while the wgmmas of the half before run, then its own follow as
-// one group. With 256 tokens there are no registers for that: each word's wgmmas are waited for, while
-// the other warpgroup decodes.
+// A part of a stage, kPartWords words. They are decoded while the wgmmas of the part before run, then
+// their own follow as one group.
 //
 // How ptxas has to see it, or it waits for every wgmma (C7512, C7513, C7515): the first wgmma sets
 // the sums, no other instruction does; no branch that is decided at run time between a decoded word
 // and its wgmmas but the wait for a slot.
-template <typename Tile, uint32_t kHalf>
-__device__ void multiply_half(const Cta90<Tile>& cta, const WeightRows& rows, uint32_t lane,
-                              bool first, RingPosition<Tile::kSlots>& slot,
+template <typename Tile, uint32_t kPart>
+__device__ void multiply_part(const Cta90<Tile>& cta, const WeightRows& rows, uint32_t lane,
+                              bool first, const Multipliers& by, RingPosition<Tile::kSlots>& slot,
                               float (&sums)[Tile::kTokens / 2]) {
-  constexpr uint32_t kWords = 4;
+  constexpr uint32_t kWords = Tile::kPartWords;
   constexpr uint32_t kWordsPerSlot = 2 * Tile::kSlotSteps;
+  static_assert(kWordsPerSlot % kWords == 0, "a part reads one slot");
+  constexpr uint32_t kFirstOfSlot = kPart * kWords % kWordsPerSlot;
   const uint32_t before = (slot.stage == 0 ? Tile::kSlots : slot.stage) - 1;
-  uint32_t scale[2][2];
-  decode_scale_pair(rows.scales[0], scale[0]);
-  decode_scale_pair(rows.scales[1], scale[1]);
+  const uint32_t scales[2] = {decode_scale_pair(rows.scales[0]), decode_scale_pair(rows.scales[1])};
   uint32_t a[kWords][2][4];
-  if constexpr (Tile::kRunsOn) {
-#pragma unroll
-    for (uint32_t j = 0; j < kWords; ++j) decode_word(rows, scale, j, a[j]);
-  }
 #pragma unroll
   for (uint32_t j = 0; j < kWords; ++j) {
-    const uint32_t at = (kHalf * kWords + j) % kWordsPerSlot;  // the word's place in its slot
-    if constexpr (!Tile::kRunsOn) decode_word(rows, scale, j, a[j]);
-    if (at == 0) ptx::mbarrier_wait(cta.tokens_full(slot.stage), slot.parity);
-    if (!Tile::kRunsOn || j == 0) ptx::wgmma_fence();
-    issue_word(cta, a[j], slot.stage, at, j > 0 || !first, sums);
-    if constexpr (!Tile::kRunsOn) {
-      ptx::wgmma_commit_group();
-      ptx::wgmma_wait_group<0>();
-      if (at == kWordsPerSlot - 1 && lane == 0) {
-        ptx::mbarrier_arrive(cta.tokens_empty(slot.stage));
-      }
-    }
-    if (at == kWordsPerSlot - 1) slot.advance();
+    decode_word(rows, scales, (kPart * kWords + j) % 4, by, a[j]);
   }
-  if constexpr (Tile::kRunsOn) {
-    static_assert(Tile::kSlotSteps >= 2, "a half reads one slot");
-    ptx::wgmma_commit_group();
-    ptx::wgmma_wait_group<1>();
-    // The half before is done; so is the slot before, if this half was the first to read a new one.
-    const bool opened = kHalf * kWords % kWordsPerSlot == 0;
-    if (opened && !first && lane == 0) ptx::mbarrier_arrive(cta.tokens_empty(before));
+  if (kFirstOfSlot == 0) ptx::mbarrier_wait(cta.tokens_full(slot.stage), slot.parity);
+  ptx::wgmma_fence();
+#pragma unroll
+  for (uint32_t j = 0; j < kWords; ++j) {
+    issue_word(cta, a[j], slot.stage, kFirstOfSlot + j, j > 0 || !first, sums);
   }
+  ptx::wgmma_commit_group();
+  ptx::wgmma_wait_group<1>();
+  // The part before is done; so is the slot before, if this part was the first to read a new one.
+  if (kFirstOfSlot == 0 && !first && lane == 0) ptx::mbarrier_arrive(cta.tokens_empty(before));
+  if (kFirstOfSlot + kWords == kWordsPerSlot) slot.advance();
 }
 
 // All of this CTA's stages, of which there is at least one; the sums need no value before.
@@ -137,33 +120,20 @@ template <typename Tile>
 __device__ void multiply(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                          float (&sums)[Tile::kTokens / 2]) {
   const LaneAddress address = lane_address(cta, warp, lane);
+  const Multipliers by = make_multipliers(min(cta.p.batches, 1));
   RingPosition<Tile::kStages> at;
   RingPosition<Tile::kSlots> slot;
-  if constexpr (Tile::kRunsOn) {
-    for (uint32_t i = 0; i < cta.count; ++i, at.advance()) {
-      const bool beyond_k = lane % 4 >= cta.steps(i);
-      WeightRows rows[2];
-      ptx::mbarrier_wait(cta.weights_full(at.stage), at.parity);
-      load_rows<Tile>(address, at.stage, 0, beyond_k, rows[0]);
-      load_rows<Tile>(address, at.stage, 1, beyond_k, rows[1]);
-      multiply_half<Tile, 0>(cta, rows[0], lane, i == 0, slot, sums);
-      multiply_half<Tile, 1>(cta, rows[1], lane, false, slot, sums);
-      give_back(cta, at.stage, lane);
-    }
-  } else {
-    // One flat loop: of two halves in a row ptxas says that registers do not suffice (C7512).
-    static_assert(Tile::kSlotSteps == 1, "both halves start with a new slot");
-    for (uint32_t i = 0; i < 2 * cta.count; ++i) {
-      const uint32_t half = i % 2;
-      WeightRows rows;
-      if (half == 0) ptx::mbarrier_wait(cta.weights_full(at.stage), at.parity);
-      load_rows<Tile>(address, at.stage, half, lane % 4 >= cta.steps(i / 2), rows);
-      multiply_half<Tile, 0>(cta, rows, lane, i == 0, slot, sums);
-      if (half == 1) {
-        give_back(cta, at.stage, lane);
-        at.advance();
-      }
-    }
+  for (uint32_t i = 0; i < cta.count; ++i, at.advance()) {
+    const bool beyond_k = lane % 4 >= cta.steps(i);
+    WeightRows rows[2];
+    ptx::mbarrier_wait(cta.weights_full(at.stage), at.parity);
+    load_rows<Tile>(address, at.stage, 0, beyond_k, rows[0]);
+    load_rows<Tile>(address, at.stage, 1, beyond_k, rows[1]);
+    multiply_part<Tile, 0>(cta, rows[0], lane, i == 0, by, slot, sums);
+    multiply_part<Tile, 1>(cta, rows[0], lane, false, by, slot, sums);
+    multiply_part<Tile, 2>(cta, rows[1], lane, false, by, slot, sums);
+    multiply_part<Tile, 3>(cta, rows[1], lane, false, by, slot, sums);
+    give_back(cta, at.stage, lane);
   }
   ptx::wgmma_wait_group<0>();
 }

@@ -41,6 +41,17 @@ __device__ inline void griddepcontrol_launch_dependents() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }
 
+// setmaxnreg.{inc,dec}.sync.aligned.u32  n;                                       PTX 8.0, sm_90a
+// From here on this warpgroup's threads have n registers; inc waits until others gave them up.
+template <uint32_t kRegisters>
+__device__ inline void setmaxnreg_inc() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+template <uint32_t kRegisters>
+__device__ inline void setmaxnreg_dec() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+
 // The 32-bit .shared::cta address of a generic pointer. In a cluster bits 24 and up hold the CTA
 // rank.
 __device__ inline uint32_t shared_address(const void* pointer) {
@@ -74,6 +85,34 @@ __device__ inline uint32_t ld_global_u8_if(const void* address, bool there) {
       : "l"(__cvta_generic_to_global(address)), "r"(static_cast<uint32_t>(there))
       : "memory");
   return value;
+}
+
+// @p ld.global.u16  d, [a];                                                       PTX 1.0
+__device__ inline uint32_t ld_global_u16_if(const void* address, bool there) {
+  uint32_t value;
+  asm volatile(
+      "{ .reg .pred p;\n\t"
+      "setp.ne.b32 p, %2, 0;\n\t"
+      "mov.b32 %0, 0;\n\t"
+      "@p ld.global.u16 %0, [%1]; }"
+      : "=r"(value)
+      : "l"(__cvta_generic_to_global(address)), "r"(static_cast<uint32_t>(there))
+      : "memory");
+  return value;
+}
+
+// @p ld.global.v4.b32  {d0, d1, d2, d3}, [a];                                     PTX 1.0
+__device__ inline uint4 ld_global_v4_b32_if(const void* address, bool there) {
+  uint4 v;
+  asm volatile(
+      "{ .reg .pred p;\n\t"
+      "setp.ne.b32 p, %5, 0;\n\t"
+      "mov.b32 %0, 0;\n\tmov.b32 %1, 0;\n\tmov.b32 %2, 0;\n\tmov.b32 %3, 0;\n\t"
+      "@p ld.global.v4.b32 {%0, %1, %2, %3}, [%4]; }"
+      : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+      : "l"(__cvta_generic_to_global(address)), "r"(static_cast<uint32_t>(there))
+      : "memory");
+  return v;
 }
 
 // ld.shared.b32  d, [a];                                                          PTX 1.0

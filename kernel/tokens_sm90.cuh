@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tokens on Hopper: packed codes and scales in global memory to fp16 rows that wgmma reads.
+// Tokens of wide tiles on Hopper: packed codes and scales in global memory to fp16 rows that wgmma reads.
 //
 // ORDER OF K. A warp's lane 4g+c takes 64 neighbouring elements of a weight row from a stage of 256
 // (c = 0 .. 3), eight to a word: that is one 32-byte read and the four scales of one scale-tile row.
@@ -56,10 +56,10 @@ __device__ inline void decode_token_piece(const TokenPiece& piece, uint4 (&chunk
   uint32_t h[4][4];
 #pragma unroll
   for (uint32_t pair = 0; pair < 2; ++pair) {
-    uint32_t scale[2];
-    decode_scale_pair(piece.scales[2 * pair] | piece.scales[2 * pair + 1] << 8, scale);
-    decode_codes(piece.codes[2 * pair], scale[0], h[2 * pair]);
-    decode_codes(piece.codes[2 * pair + 1], scale[1], h[2 * pair + 1]);
+    const uint32_t scales =
+        decode_scale_pair(piece.scales[2 * pair] | piece.scales[2 * pair + 1] << 8);
+    decode_codes(piece.codes[2 * pair], scales, 0, Shifts(), h[2 * pair]);
+    decode_codes(piece.codes[2 * pair + 1], scales, 1, Shifts(), h[2 * pair + 1]);
   }
 #pragma unroll
   for (uint32_t i = 0; i < 4; ++i) chunks[i] = make_uint4(h[0][i], h[1][i], h[2][i], h[3][i]);

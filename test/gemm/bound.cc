@@ -33,6 +33,14 @@ TEST_CASE("random scales stay inside the bound", "[bound]") {
   require_inside(p, support::run_on_device(gpu.driver, p), gpu.info.compute_capability());
 }
 
+TEST_CASE("sums under the smallest scales stay inside the bound", "[bound]") {
+  USE_GPU(gpu);
+  Problem p = make_problem({5, 70, 512}, Data::random, 54);
+  for (support::Operand* operand : {&p.a, &p.b})
+    for (uint8_t& scale : operand->scales) scale = uint8_t(1 + scale % 7);  // 2^-9 to 7 * 2^-9
+  require_inside(p, support::run_on_device(gpu.driver, p), gpu.info.compute_capability());
+}
+
 TEST_CASE("the reference itself is inside the bound", "[bound][reference]") {
   const support::Shape shape =
       GENERATE(support::Shape{65, 129, 320}, support::Shape{16, 40, 16384, 2});
@@ -68,7 +76,7 @@ TEST_CASE("what wgmma cuts worst stays inside the bound of 9.0, and is outside t
   INFO(own.first_outside);
   CHECK(own.total == 9 * 70);
   CHECK(own.outside_bound == 0);
-  CHECK(own.largest_ratio > 0.5);
+  CHECK(own.largest_ratio > 0.25);  // 0.27 with narrow tiles, whose four parts are cut less
   CHECK(support::compare_bound(p, d, support::reference(p), 100).outside_bound == own.total);
 }
 

@@ -93,10 +93,11 @@ TEST_CASE("9.0 waits for earlier grids before tokens, and before weights that th
   USE_GPU_OF_FAMILY(gpu, 9);
   USE_EMULATOR(gpu, emulator);
   const bool workspace = GENERATE(false, true);
-  // Two stages, fewer than any ring has: all of the weights are loaded at once.
-  Problem problem = forced(workspace ? "sm90_128x64x256" : "sm90_128x32x256",
+  // Two stages, as many as are asked for before any has arrived.
+  Problem problem = forced(workspace ? "sm90_128x64x256" : "sm90_128x16x256",
                            make_problem({20, 130, 512}, Data::exact, 904));
-  constexpr uint64_t kTiles = 2, kStages = 2, kStageBytes = 128 * 256 / 2 + 128 * 256 / 16;
+  constexpr uint64_t kStages = 2, kStageBytes = 128 * 256 / 2 + 128 * 256 / 16;
+  const uint64_t kTiles = workspace ? 2 : 4;
   for (const int32_t pdl : {NVFP4_PDL_OFF, NVFP4_PDL_ON, NVFP4_PDL_ON_STATIC_WEIGHTS}) {
     CAPTURE(workspace, pdl);
     problem.pdl = pdl;

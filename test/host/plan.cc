@@ -196,8 +196,8 @@ TEST_CASE("Compute capability 9.0: a workspace has to be there, large enough, ap
     g.workspace = const_cast<void*>(other);
     CHECK(nvfp4_gemm_supported(&g, 90) == NVFP4_STATUS_OVERLAP);
   }
-  // Up to 32 tokens nothing is needed.
-  g.variant = "sm90_128x32x256";
+  // A tile of up to 16 tokens needs nothing.
+  g.variant = "sm90_128x16x256";
   g.workspace = nullptr, g.workspace_bytes = 0;
   REQUIRE(nvfp4_gemm_workspace_bytes(&g, 90, &bytes) == NVFP4_SUCCESS);
   CHECK(bytes == 0);
