@@ -253,3 +253,22 @@ TEST_CASE("array bounds whose product overflows are refused") {
   CHECK(ptx_test::verdict(head + "[8589934592][8589934592];").find("array too large") !=
         std::string::npos);
 }
+
+TEST_CASE("the registers of a vector have one width, and mma's layouts their order") {
+  const auto accepted = [](const char* statement) {
+    const std::string why = body_verdict(statement);
+    INFO(statement << "\n" << why);
+    return why == "accepted";
+  };
+  CHECK(accepted("st.global.v2.u8 [d0], {h1, h2};"));
+  CHECK(accepted("st.global.v2.b32 [d0], {r1, f1};"));
+  CHECK_FALSE(accepted("st.global.v4.u8 [d0], {b1, h1, b3, b4};"));
+  CHECK_FALSE(accepted("ld.global.v2.u32 {r1, d1}, [d0];"));
+  const std::string registers = " {r0,r1,r2,r3}, {r4,r5}, {r6}, {r7,r8,r9,r10};";
+  CHECK(accepted(("mma.sync.row.m16n8k4.col.aligned.f32.tf32.tf32.f32" + registers).c_str()));
+  CHECK_FALSE(accepted(("mma.sync.col.m16n8k4.row.aligned.f32.tf32.tf32.f32" + registers).c_str()));
+  CHECK(
+      accepted(("mma.sync.aligned.m16n8k128.row.col.s32.b1.b1.xor.popc.s32" + registers).c_str()));
+  CHECK_FALSE(
+      accepted(("mma.sync.aligned.m16n8k128.row.col.s32.b1.b1.popc.xor.s32" + registers).c_str()));
+}

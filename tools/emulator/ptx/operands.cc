@@ -246,10 +246,14 @@ class Fitter {
     out.kind = Operand::Kind::vector;
     Slot element = slot;
     bool all_sinks = true;
+    uint32_t width = 0;  // of the registers so far: one of ld and st may be wider than the type
     for (const ParsedOperand& e : p.elements) {
       out.elements.emplace_back();
       if (std::string why = scalar(element, type, e, out.elements.back()); !why.empty()) return why;
       all_sinks &= e.sink();
+      if (!is_register(e)) continue;
+      if (width && bits_of(e.symbol->type) != width) return "registers of different widths";
+      width = bits_of(e.symbol->type);
     }
     return all_sinks ? "a vector of '_' only" : "";
   }
