@@ -51,7 +51,7 @@ __device__ void load_weights(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
 
 // Stages that are asked for beyond those that have arrived. All of a ring at once would be nine
 // stages of 112 CTAs, of which memory brings the last as soon as the first: 4 us in which nothing is
-// multiplied (H200, 2026-11-21: with 9, 3, 2 and 1 of them 24.5, 21.9, 21.5 and 28.6 us).
+// multiplied (H200, one token, 2026-11-21: 24.5 us with 9 of them, 21.9 with 3; 28.6 with 1).
 constexpr uint32_t kWeightStagesAhead = 2;
 
 // Before anything else happens in the CTA. With tokens in the workspace the earlier grid is
