@@ -215,6 +215,17 @@ TEST_CASE("registers of a tcgen05.ld have no value before tcgen05.wait::ld") {
                   replaced(gemm(), "tcgen05.wait::ld.sync.aligned;", ""));
 }
 
+TEST_CASE("registers of a tcgen05.ld may be copied before tcgen05.wait::ld") {
+  const std::string text =
+      replaced(gemm(), "tcgen05.wait::ld.sync.aligned;",
+               "mov.b32 %r9, %d7;\ntcgen05.wait::ld.sync.aligned;\nmov.b32 %d7, %r9;");
+  for (const Order order : {Order::soonest, Order::latest}) {
+    OrderGuard guard(order, 1);
+    Device device;
+    CHECK(device.run(text)[127 * 8 + 7] == device.expected(127, 7));
+  }
+}
+
 TEST_CASE(
     "a tcgen05.ld of cells that nobody wrote is a fault when a register is used, not before") {
   // D has 8 columns of the 16 that are loaded.

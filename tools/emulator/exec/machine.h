@@ -142,6 +142,9 @@ class Warp {
 
   // tcgen05.ld: the register has no value until tcgen05.wait::ld gives it one with set().
   void set_pending(const ptx::Operand& op, uint32_t lanes);
+  uint32_t pending(const ptx::Operand& op) const {
+    return op.kind == ptx::Operand::Kind::reg ? pending_[op.reg] : 0;
+  }
 
   // wgmma: a register belongs to the operations that use it until wgmma.wait_group; whoever else
   // reads or writes it is a Fault, and so is an operation on one that was accessed since the last
