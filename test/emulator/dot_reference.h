@@ -61,6 +61,7 @@ inline uint32_t encode(double v, bool to_half) {
   const int e = std::max(std::ilogb(v), f.smallest());
   const double units = std::ldexp(std::fabs(v), f.mantissa_bits - e);
   const double whole = to_half ? std::nearbyint(units) : std::floor(units);
+  if (to_half && whole == 0) return 0;  // wgmma's on an H200; tcgen05.mma is taken to do the same
   const double rounded = std::ldexp(whole, e - f.mantissa_bits);
   if (rounded >= (to_half ? 65536.0 : 0x1p128)) return minus | infinity;
   const int top = rounded == 0 ? f.smallest() : std::max(std::ilogb(rounded), f.smallest());

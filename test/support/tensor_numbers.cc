@@ -110,6 +110,7 @@ uint32_t aligned_sum(const std::vector<Term>& terms, SumType type, int kept, int
   const int exponent = std::max(std::ilogb(exact), half ? -14 : -126), bits = half ? 10 : fraction;
   const double scaled = std::ldexp(exact, bits - exponent);
   const double rounded = half ? std::nearbyint(scaled) : std::trunc(scaled);
+  if (half && rounded == 0) return 0;  // +0, whatever the sign was
   return encode(std::ldexp(rounded, exponent - bits), half ? 5 : 8, half ? 10 : 23);
 }
 

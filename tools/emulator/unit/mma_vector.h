@@ -66,7 +66,8 @@ inline uint32_t round_toward_zero(int64_t sum, int unit) {
   return sign | uint32_t(exponent + 127) << 23 | (uint32_t(cut) & 0x7FFFFF);
 }
 
-// sum * 2^unit to fp16, ties to even; beyond the largest finite number infinity.
+// sum * 2^unit to fp16, ties to even; beyond the largest finite number infinity. What rounds to zero is
+// +0, of a negative sum, too (H200, 2026-11-21).
 inline uint32_t round_to_half(int64_t sum, int unit) {
   if (sum == 0) return 0;
   const uint32_t sign = sum < 0 ? 0x8000 : 0;
@@ -74,7 +75,7 @@ inline uint32_t round_to_half(int64_t sum, int unit) {
   const int exponent = std::max(63 - std::countl_zero(magnitude) + unit, -14);
   const int down = exponent - 10 - unit;  // bits below the result's last one
   uint64_t kept = magnitude;
-  if (down > 63) return sign;
+  if (down > 63) return 0;
   if (down > 0) {
     const uint64_t rest = magnitude & ((1ull << down) - 1), half = 1ull << (down - 1);
     kept = magnitude >> down;
@@ -85,6 +86,7 @@ inline uint32_t round_to_half(int64_t sum, int unit) {
   }
   // A carry out of the fraction goes into the exponent, as the encoding wants it.
   const int64_t bits = int64_t(exponent + 14) * 1024 + int64_t(kept);
+  if (bits == 0) return 0;
   return bits >= 0x7C00 ? sign | 0x7C00 : sign | uint32_t(bits);
 }
 
