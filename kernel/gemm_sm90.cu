@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// NVFP4 GEMM for Hopper (sm_90a): 4-bit weights decoded in registers, fp16 wgmma, fp32 sums.
+// NVFP4 GEMM for Hopper (sm_90a): 4-bit weights decoded in registers, fp16 tensor cores,
+// fp32 sums.
 //
 // CONTRACT
 //   D[l][m][n] = fp16( alpha * sum_k  A[l][m][k] sa[l][m][k/16]  B[l][n][k] sb[l][n][k/16] )
@@ -10,19 +11,23 @@
 //   outside the described elements influences D: rows beyond M and N are not stored, and what lies
 //   beyond K is zero codes under zero scales.
 //
-// PIPELINE  (mbarriers only inside the loop)
+// NARROW TILES  8 and 16 tokens: tokens_narrow_sm90.cuh, narrow_sm90.cuh
+//
+//   weight warp -- bytes --------->  weights_full  -->  8 of 16 consumer warps: 32 rows x half of a
+//   token warps -- decoded tokens ->                    stage to registers, decode, mma.sync
+//    (all of them)  <-------------  weights_empty  <--  (8 arrivals, one stage of theirs later)
+//
+//   weights_full: 1 arrival + the stage's bytes, and one per pass of a token warp.
+//
+// WIDE TILES  64, 128 and 256 tokens, decoded by nvfp4_tokens_sm90: load_sm90.cuh, multiply_sm90.cuh
 //
 //   weight warp -- bytes --> weights_full  -->  8 consumer warps: 32 bytes of two rows to registers,
 //    (1 thread) <---------- weights_empty <--   decode (8 arrivals, behind the wgmmas that use them)
-//   token warps ----------> tokens_full    -->  wgmma, B operand
-//              <----------- tokens_empty   <--  (8 arrivals, when the wgmmas that read it are done)
+//   token warp --- bytes --> tokens_full   -->  wgmma, B operand
+//    (1 thread) <---------- tokens_empty  <--   (8 arrivals, when the wgmmas that read it are done)
 //
-//   weights_full: 1 arrival + the stage's bytes.  tokens_full: one arrival per decoding warp, 2 or 4;
-//   or 1 and the slot's bytes, from the workspace.
-//
-// CONSUMER  Word j (8 codes) of two weight rows makes the A operand of two wgmmas, steps 2j and
-//   2j+1. Four words, half a stage, are decoded while the wgmmas of the half before run; with 256
-//   tokens, where there are no registers for that, the other warpgroup decodes.
+//   Word j (8 codes) of two weight rows makes the A operand of two wgmmas, steps 2j and 2j+1. Two
+//   words are decoded while the wgmmas of the two before run.
 #include "cta_sm90.cuh"
 #include "epilogue_sm90.cuh"
 #include "gemm_params.h"
