@@ -45,6 +45,23 @@ TEST_CASE(
   CHECK(verdict("hello") == "1:1: '.version' expected, found 'hello'");
 }
 
+TEST_CASE("a negated address, a scale-d of -1 and no register at all are refused, as by ptxas") {
+  CHECK(verdict(module_text(".reg .b32 %v; mov.b32 %v, %v.x;", "sm_90a"), 90).find("has no '.x'") !=
+        std::string::npos);
+  CHECK(verdict(module_text("mov.b32 r1, ![r2];", "sm_90a"), 90).find("a predicate expected") !=
+        std::string::npos);
+  const std::string wgmma =
+      "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {f1, f2, f3, f4}, d1, d2, ";
+  CHECK(verdict(module_text(wgmma + "-1, 1, 1, 0, 0;", "sm_90a"), 90).find("scale-d is 0 or 1") !=
+        std::string::npos);
+  CHECK(verdict(module_text("mov.pred p1, -1;", "sm_90a"), 90) == "accepted");
+  CHECK(verdict(module_text(wgmma + "1, 1, 1, 0, 0;", "sm_90a"), 90) == "accepted");
+  CHECK(
+      verdict(".version 9.0\n.target sm_90a\n.address_size 64\n.entry k()\n.maxnreg 0\n{ ret; }\n",
+              90)
+          .find("at least one register") != std::string::npos);
+}
+
 TEST_CASE("an instruction needs a target that has it") {
   const std::string wait = "tcgen05.wait::ld.sync.aligned;";
   CHECK(verdict(module_text(wait, "sm_100f"), 100) == "accepted");

@@ -197,13 +197,18 @@ class Fitter {
     }
     if (is_constant(p)) return constant(slot, type, p, out);
     if (slot.constant_only) return slot.sink ? "'_' expected" : "a constant expected";
+    if (p.symbol && !p.field.empty())
+      return "'" + std::string(p.name) + "' has no '." + std::string(p.field) + "'";
     if (is_register(p)) return reg(slot, type, p, out);
     if (p.symbol && p.symbol->kind == Symbol::Kind::variable) return variable(slot, type, p, out);
     return special(slot, type, p, out);
   }
 
-  static std::string constant(const Slot& slot, Type type, const ParsedOperand& p, Operand& out) {
+  std::string constant(const Slot& slot, Type type, const ParsedOperand& p, Operand& out) const {
     if (slot.destination || slot.register_only) return "a register expected";
+    // mov.pred takes any number, nvcc writes -1.
+    if (type == Type::pred && p.bits > 1 && std::string_view(out_.opcode).rfind("wgmma", 0) == 0)
+      return "a constant scale-d is 0 or 1";
     if (p.negated) return "a constant cannot be negated";
     out.kind = Operand::Kind::imm;
     if (!constant_bits(p, type, &out.imm)) return "this constant cannot have type " + dot(type);

@@ -189,8 +189,10 @@ void ModuleParser::performance_directives(Function& f) {
       f.explicit_cluster = true;
     else if (in_.peek().dot("blocksareclusters"))
       in_.fail("'.blocksareclusters', a launch grid that counts clusters, is not supported");
-    else if (in_.accept_dot("minnctapersm") || in_.accept_dot("maxnctapersm") ||
-             in_.accept_dot("maxnreg") || in_.accept_dot("maxclusterrank"))
+    else if (in_.accept_dot("maxnreg")) {
+      if (in_.expect_number() == 0) in_.fail("'.maxnreg 0': at least one register expected");
+    } else if (in_.accept_dot("minnctapersm") || in_.accept_dot("maxnctapersm") ||
+               in_.accept_dot("maxclusterrank"))
       in_.expect_number();
     else if (!in_.accept_dot("noreturn"))
       return;

@@ -78,6 +78,7 @@ ParsedOperand parse_operand(Cursor& in) {
   ParsedOperand op;
   op.pos = in.pos();
   op.negated = in.accept('!');
+  if (op.negated && (in.peek().is('{') || in.peek().is('['))) in.fail("a predicate expected");
   if (in.accept('{')) {
     op.kind = ParsedOperand::Kind::vector;
     parse_elements(in, op.elements);
