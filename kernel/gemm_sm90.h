@@ -42,7 +42,8 @@ struct Sm90NarrowTile {
   static constexpr uint32_t kSharedBytes = kWeightsEmptyAt + 8 * kStages;
 
   // Eight consumer warps work on a stage, 32 rows and half of K each; the groups take turns. So the
-  // sums come in parts, which lie in the drained ring in fp32, [part][token][weight]. Rows are 4 floats longer than 128: 8 weights x 4 tokens two apart hit 32 banks.
+  // sums come in parts, which lie in the drained ring in fp32, [part][token][weight]. Rows are 4
+  // floats longer than 128: 8 weights x 4 tokens two apart hit 32 banks.
   static constexpr uint32_t kConsumersPerStage = 8;
   static constexpr uint32_t kGroups = 2;
   static constexpr uint32_t kConsumerWarps = 8 * kGroups;

@@ -58,7 +58,7 @@ constexpr uint32_t kWeightStagesAhead = 2;
 // nvfp4_tokens_sm90, which lets this one start only when weights may be read.
 template <typename Tile>
 __device__ void load_first_weights(const Cta90<Tile>& cta) {
-  static_assert(kWeightStagesAhead <= Tile::kStages);
+  static_assert(kWeightStagesAhead < Tile::kStages);
   if (!Tile::kWorkspaceTokens && cta.p.weights_are_static == 0) ptx::griddepcontrol_wait();
 #pragma unroll
   for (uint32_t i = 0; i < kWeightStagesAhead; ++i) {
@@ -69,9 +69,8 @@ __device__ void load_first_weights(const Cta90<Tile>& cta) {
 template <typename Tile>
 __device__ void load_remaining_weights(const Cta90<Tile>& cta) {
   RingPosition<Tile::kStages> arrived, at;
-  at.stage = kWeightStagesAhead % Tile::kStages;
+  at.stage = kWeightStagesAhead;
   at.parity = 1;  // the first round finds every stage empty
-  if (at.stage == 0) at.parity = 0;
   for (uint32_t i = kWeightStagesAhead; i < cta.count; ++i, arrived.advance(), at.advance()) {
     ptx::mbarrier_wait(cta.weights_full(arrived.stage), arrived.parity);
     ptx::mbarrier_wait(cta.weights_empty(at.stage), at.parity);

@@ -58,13 +58,12 @@ __device__ void give_back(const Cta90<Tile>& cta, uint32_t stage, uint32_t lane)
 }
 
 // Eight codes of both rows as the A operands of two steps.
-template <typename Way>
 __device__ inline void decode_word(const WeightRows& rows, const uint32_t (&scales)[2], uint32_t j,
-                                   const Way& way, uint32_t (&a)[2][4]) {
+                                   const Multipliers& by, uint32_t (&a)[2][4]) {
 #pragma unroll
   for (uint32_t r = 0; r < 2; ++r) {
     uint32_t h[4];
-    decode_codes(word(rows.codes[r], j), scales[r], j / 2, way, h);
+    decode_codes(word(rows.codes[r], j), scales[r], j / 2, by, h);
     a[0][r] = h[0];
     a[0][r + 2] = h[1];
     a[1][r] = h[2];

@@ -70,13 +70,15 @@ TEST_CASE("the bound sees one wrong scale", "[bound][self-test]") {
 TEST_CASE("what wgmma cuts worst stays inside the bound of 9.0, and is outside that of 10.x",
           "[bound][sm90]") {
   USE_GPU_OF_FAMILY(gpu, 9);
-  const Problem p = forced(EACH_VARIANT, support::worst_for_wgmma({9, 70, 256}));
+  const char* variant = EACH_VARIANT;
+  const Problem p = forced(variant, support::worst_for_wgmma({9, 70, 256}));
   const std::vector<uint16_t> d = support::run_on_device(gpu.driver, p);
   const BoundVerdict own = support::compare_bound(p, d, support::reference(p), 90);
   INFO(own.first_outside);
   CHECK(own.total == 9 * 70);
   CHECK(own.outside_bound == 0);
-  CHECK(own.largest_ratio > 0.25);  // 0.27 with narrow tiles, whose four parts are cut less
+  // The four parts of a narrow tile are cut less: 0.27.
+  CHECK(own.largest_ratio > (gemm_test::tile_tokens(variant) <= 16 ? 0.25 : 0.5));
   CHECK(support::compare_bound(p, d, support::reference(p), 100).outside_bound == own.total);
 }
 

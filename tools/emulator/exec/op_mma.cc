@@ -10,6 +10,7 @@
 #include "../unit/mma_block_scaled.h"
 #include "../unit/mma_dot.h"
 #include "binders.h"
+#include "element_types.h"
 #include "op.h"
 #include "softfloat.h"
 
@@ -79,18 +80,6 @@ void store(Warp& w, const Instr& in, bool packed, const Tile& tile) {
     for (uint32_t lane = 0; lane < 32; ++lane)
       d[lane] = packed ? tile.d[place_of(lane, 0, i)] | tile.d[place_of(lane, 1, i)] << 16
                        : tile.d[place_of(lane, i % 2, i / 2)];
-  }
-}
-
-ElementType element_type(Type t) {
-  switch (t) {
-    case Type::f16: return ElementType::f16;
-    case Type::bf16: return ElementType::bf16;
-    case Type::tf32: return ElementType::tf32;
-    case Type::e4m3: return ElementType::e4m3;
-    case Type::e5m2: return ElementType::e5m2;
-    case Type::s8: return ElementType::s8;
-    default: return ElementType::u8;
   }
 }
 

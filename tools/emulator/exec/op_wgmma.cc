@@ -6,6 +6,7 @@
 #include "../ptx/operands.h"
 #include "../settings.h"
 #include "binders.h"
+#include "element_types.h"
 #include "report.h"
 #include "unit_glue.h"
 #include "warpgroup.h"
@@ -40,18 +41,6 @@ Warpgroup& group_of(Warp& warp, uint32_t active, const char* opcode) {
                        warp.index, cta.warps.size()));
   if (cta.warpgroups.size() <= index) cta.warpgroups.resize(index + 1);
   return cta.warpgroups[index];
-}
-
-ElementType element_type(Type t) {
-  switch (t) {
-    case Type::f16: return ElementType::f16;
-    case Type::bf16: return ElementType::bf16;
-    case Type::tf32: return ElementType::tf32;
-    case Type::e4m3: return ElementType::e4m3;
-    case Type::e5m2: return ElementType::e5m2;
-    case Type::s8: return ElementType::s8;
-    default: return ElementType::u8;
-  }
 }
 
 bool immediate(const Instr& in, size_t slot, int32_t value) {
