@@ -33,9 +33,13 @@ $(B)/test/load_probe.%.ptx: test/kernel/load_probe.cu $(KERNEL_HDR)
 $(B)/test/gemm_sm100.%.ptx: kernel/gemm_sm100.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)
 	$(call say,NVCC)$(NVCC) -std=c++17 $(PTX_$*) -fmad=false -arch=compute_100f -ptx $< -o $@
+$(B)/test/gemm_sm90.%.ptx: kernel/gemm_sm90.cu $(KERNEL_HDR)
+	@mkdir -p $(@D)
+	$(call say,NVCC)$(NVCC) -std=c++17 $(PTX_$*) -fmad=false -arch=compute_90a -ptx $< -o $@
 PTX_debug    := -G
 PTX_lineinfo := -O3 -lineinfo
-DEBUG_PTX := $(foreach k,load_probe gemm_sm100,$(B)/test/$k.debug.ptx $(B)/test/$k.lineinfo.ptx)
+DEBUG_PTX := $(foreach k,load_probe gemm_sm100,$(B)/test/$k.debug.ptx $(B)/test/$k.lineinfo.ptx) \
+  $(B)/test/gemm_sm90.debug.ptx
 TEST_PTX := $(B)/test/load_probe.ptx
 
 $(B)/nvfp4_test: $(GEMM_TEST_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(B)/obj/bench/tensor_rate.o $(LIB) $(TEST_PTX) $(DEBUG_PTX)

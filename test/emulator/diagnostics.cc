@@ -101,6 +101,7 @@ const Row in_a_warp[] = {
 void check(const Row& row, const char* prologue, const char* threads) {
   const exec_test::SettingsGuard guard;
   emu::settings().order = emu::Order::latest;
+  emu::settings().formal = emu::Reaction::stop;
   emu::settings().max_instructions = 5000;
   FaultKind kind{};
   const std::string report =

@@ -149,22 +149,44 @@ TEST_CASE("wgmma of the other types, with A from both places") {
     }
 }
 
-TEST_CASE("registers of a wgmma are neither read nor written before wgmma.wait_group") {
+TEST_CASE("registers of a wgmma used before wgmma.wait_group: a formal finding") {
+  exec_test::SettingsGuard guard;
+  settings().formal = Reaction::stop;
   const Wgmma w = from_registers();
   const std::string text = support::program(w);
-  CHECK_REPORT(ordering, "register d0 is read", replaced(text, wait_line, ""), w);
-  CHECK_REPORT(ordering, "register d0 is read", replaced(text, "aligned 0;", "aligned 1;"), w);
-  CHECK_REPORT(ordering, "register d0 is read",
+  CHECK_REPORT(ordering, "register d0 is used", replaced(text, wait_line, ""), w);
+  CHECK_REPORT(ordering, "register d0 is used", replaced(text, "aligned 0;", "aligned 1;"), w);
+  CHECK_REPORT(ordering, "register d0 is used",
                replaced(text, "wgmma.commit_group.sync.aligned;\n", ""), w);
-  CHECK_REPORT(ordering, "register a1 is written",
+  CHECK_REPORT(ordering, "register a1 is used",
                replaced(text, wait_line, "mov.b32 a1, 0;\n" + wait_line), w);
-  CHECK_REPORT(ordering, "register d3 is written",
+  CHECK_REPORT(ordering, "register d3 is used",
                replaced(text, wait_line, "mov.b32 d3, 0;\n" + wait_line), w);
-  CHECK_REPORT(ordering, "register a2 is read",
+  CHECK_REPORT(ordering, "register a2 is used",
                replaced(text, wait_line, "mov.b32 r0, a2;\n" + wait_line), w);
 }
 
+TEST_CASE("registers of a wgmma used before wgmma.wait_group have the value that ptxas waits for") {
+  const Wgmma w = from_registers();
+  const WgmmaData data = data_for(w, 1);
+  const std::string text = support::program(w);
+  const auto right = support::accumulator_words(w, support::wgmma_expected(w, data));
+  for (const Order order : {Order::soonest, Order::latest, Order::random})
+    for (const std::string& early :
+         {replaced(text, wait_line, ""),
+          replaced(text, wait_line, "mov.b32 a1, 0;\nmov.b32 r0, d3;\n" + wait_line),
+          replaced(text, fence_line, fence_line + "mov.b32 r0, a3;\nmov.b32 a3, r0;\n")}) {
+      Run run(order, 5);
+      settings().formal = Reaction::report;
+      CHECK(run(early, w, data) == right);
+      CHECK(run.counters.formal_hazards > 0);
+      CHECK(run.counters.hazards == 0);
+    }
+}
+
 TEST_CASE("a wgmma behind accesses to its registers needs a wgmma.fence") {
+  exec_test::SettingsGuard guard;
+  settings().formal = Reaction::stop;
   const Wgmma w = from_registers();
   const std::string text = support::program(w);
   CHECK_REPORT(ordering, "without a wgmma.fence", replaced(text, fence_line, ""), w);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// This repository's sm_100a kernel as a debugger's build has it: nvcc -G, where every wrapper is a
-// call and every value goes through local memory, and -lineinfo, where a report names the CUDA line.
+// This repository's kernels as a debugger's build has them: nvcc -G, where every wrapper is a call
+// and every value goes through local memory, and -lineinfo, where a report names the CUDA line.
 #include <cmath>
 #include <fstream>
 #include <regex>
 #include <sstream>
 
 #include "kernel/gemm_sm100.h"
+#include "kernel/gemm_sm90.h"
 #include "unit_device.h"
 
 using namespace emu;
@@ -64,54 +65,90 @@ double half(uint16_t bits) {
   return bits >> 15 ? -value : value;
 }
 
-// Runs the kernel of that tile and counts the elements of D that are wrong.
+// The operands in the emulator's memory, and what a kernel makes of them.
+struct Problem {
+  GlobalMemory memory{1 << 26};
+  Matrix a{tokens, {1}}, b{weights, {2}};
+  size_t d_bytes;
+  uint64_t d;
+  nvfp4::GemmParams p{};
+
+  Problem(uint32_t tile, size_t bytes) : d_bytes(bytes), d(memory.allocate(bytes, "D")) {
+    p.weights = b.map(memory, 128);
+    p.tokens = a.map(memory, tile);
+    p.weight_scales = put(b.scales);
+    p.token_scales = put(a.scales);
+    p.token_codes = put(a.codes);
+    p.token_row_bytes = depth / 2;
+    p.d = reinterpret_cast<void*>(d);
+    p.d_ld = weights;
+    p.m = tokens, p.n = weights, p.k = depth;
+    p.tiles_m = (tokens + tile - 1) / tile, p.tiles_n = (weights + 127) / 128;
+    p.alpha = 2;
+    p.batches = p.split = 1;
+    p.m_padded = p.tiles_m * tile;
+  }
+  const uint8_t* put(const std::vector<uint8_t>& bytes) {
+    return reinterpret_cast<const uint8_t*>(unit::upload(memory, bytes));
+  }
+  Counters run(const ptx::Module& module, const std::string& name, uint32_t grid, uint32_t block,
+               uint32_t shared_bytes) {
+    Launch launch;
+    launch.module = &module;
+    launch.function = module.entry(name);
+    INFO(name);
+    REQUIRE(launch.function);
+    launch.grid = {grid, 1, 1};
+    launch.block = {block, 1, 1};
+    launch.dynamic_shared_bytes = shared_bytes;
+    launch.memory = &memory;
+    launch.params.resize(sizeof p);
+    std::memcpy(launch.params.data(), &p, sizeof p);
+    return run_grid(launch);
+  }
+  size_t wrong() {  // elements of D
+    size_t count = 0;
+    const uint8_t* out = memory.at(d, d_bytes, 2, "test");
+    for (uint32_t m = 0; m < tokens; ++m)
+      for (uint32_t n = 0; n < weights; ++n) {
+        double sum = 0;
+        for (uint32_t k = 0; k < depth; ++k) sum += a.at(m, k) * b.at(n, k);
+        uint16_t bits;
+        std::memcpy(&bits, out + (m * weights + n) * 2, 2);
+        count += std::abs(sum) > 512 || half(bits) != 2 * sum;
+      }
+    return count;
+  }
+};
+
 template <uint32_t tile>
 size_t wrong_after(const std::string& ptx, size_t d_bytes = tokens * weights * 2) {
   using Tile = nvfp4::Sm100Tile<tile>;
-  GlobalMemory memory(1 << 26);
-  const Matrix a(tokens, {1}), b(weights, {2});
-  nvfp4::GemmParams p{};
-  p.weights = b.map(memory, 128);
-  p.tokens = a.map(memory, tile);
-  p.weight_scales = reinterpret_cast<const uint8_t*>(unit::upload(memory, b.scales));
-  p.token_scales = reinterpret_cast<const uint8_t*>(unit::upload(memory, a.scales));
-  const uint64_t d = memory.allocate(d_bytes, "D");
-  p.d = reinterpret_cast<void*>(d);
-  p.d_ld = weights;
-  p.m = tokens, p.n = weights, p.k = depth;
-  p.tiles_m = (tokens + tile - 1) / tile, p.tiles_n = (weights + 127) / 128;
-  p.alpha = 2;
-  p.batches = 1;
-
-  const auto module = ptx::load(ptx, 100);
-  Launch launch;
-  launch.module = module.get();
-  launch.function = module->entry("nvfp4_gemm_sm100_128x" + std::to_string(tile));
-  REQUIRE(launch.function);
-  launch.grid = {p.tiles_m * p.tiles_n, 1, 1};
-  launch.block = {Tile::kThreads, 1, 1};
-  launch.cluster = {1, 1, 1};
-  launch.dynamic_shared_bytes = Tile::kSharedBytes;
-  launch.memory = &memory;
-  launch.params.resize(sizeof p);
-  std::memcpy(launch.params.data(), &p, sizeof p);
-  run_grid(launch);
-
-  size_t wrong = 0;
-  const uint8_t* out = memory.at(d, d_bytes, 2, "test");
-  for (uint32_t m = 0; m < tokens; ++m)
-    for (uint32_t n = 0; n < weights; ++n) {
-      double sum = 0;
-      for (uint32_t k = 0; k < depth; ++k) sum += a.at(m, k) * b.at(n, k);
-      uint16_t bits;
-      std::memcpy(&bits, out + (m * weights + n) * 2, 2);
-      wrong += std::abs(sum) > 512 || half(bits) != 2 * sum;
-    }
-  return wrong;
+  Problem problem(tile, d_bytes);
+  problem.run(*ptx::load(ptx, 100), "nvfp4_gemm_sm100_128x" + std::to_string(tile),
+              problem.p.tiles_m * problem.p.tiles_n, Tile::kThreads, Tile::kSharedBytes);
+  return problem.wrong();
 }
 
-std::string kernel(const char* options) {
-  return file(NVFP4_TEST_PTX_DIR "/gemm_sm100." + std::string(options) + ".ptx");
+// The tile of the sm_90a kernel that multiplies by wgmma, behind the kernel that decodes the tokens.
+template <uint32_t tile>
+size_t wrong_after_wgmma(const std::string& ptx, Counters* counters) {
+  using Tile = nvfp4::Sm90WideTile<tile>;
+  constexpr uint32_t stages = (depth + Tile::kK - 1) / Tile::kK, block = 256;
+  Problem problem(tile, tokens * weights * 2);
+  const uint32_t rows = stages * problem.p.m_padded;
+  problem.p.token_slabs = reinterpret_cast<void*>(
+      problem.memory.allocate(rows * Tile::kSteps * nvfp4::kTokenRowBytes, "slabs"));
+  const auto module = ptx::load(ptx, 90);
+  problem.run(*module, "nvfp4_tokens_sm90", (rows * 8 + block - 1) / block, block, 0);
+  *counters =
+      problem.run(*module, "nvfp4_gemm_sm90_128x" + std::to_string(tile),
+                  problem.p.tiles_m * problem.p.tiles_n, Tile::kThreads, Tile::kSharedBytes);
+  return problem.wrong();
+}
+
+std::string kernel(const char* options, const char* name = "gemm_sm100") {
+  return file(NVFP4_TEST_PTX_DIR "/" + std::string(name) + "." + options + ".ptx");
 }
 
 }  // namespace
@@ -129,9 +166,26 @@ TEST_CASE(
   CHECK(wrong_after<256>(ptx) == 0);
 }
 
+// Fragments go through local memory behind the wgmma.fence and sums before the wgmma.wait_group:
+// ptxas serialises the operations then (C7520).
+TEST_CASE("the kernel of 9.0 compiled with -G gives the right bits, with formal findings alone") {
+  const std::string ptx = kernel("debug", "gemm_sm90");
+  const auto check = [&](Order order, auto run) {
+    OrderGuard guard(order, 4);
+    settings().formal = Reaction::report;
+    Counters counters;
+    CHECK(run(ptx, &counters) == 0);
+    CHECK(counters.formal_hazards > 0);
+  };
+  check(Order::soonest, wrong_after_wgmma<64>);
+  check(Order::latest, wrong_after_wgmma<128>);
+  check(Order::random, wrong_after_wgmma<256>);
+}
+
 TEST_CASE("with -lineinfo a report names the line of CUDA beside that of PTX") {
   const std::string ptx = kernel("lineinfo");
   OrderGuard guard(Order::latest, 1);
+  settings().formal = Reaction::stop;
   const std::string unwaited = unit::replaced(ptx, "tcgen05.wait::ld.sync.aligned;", "");
   const std::string early = unit::fault(FaultKind::ordering, [&] { wrong_after<64>(unwaited); });
   INFO(early);

@@ -140,16 +140,24 @@ class Warp {
 
   void exit(uint32_t active);  // ret, exit: these threads end
 
+  // Registers that asynchronous work owns: use_early (early_use.h) settles what uses them too soon.
+  bool has_work_in_registers() const { return !pending_ld.empty() || wgmma_in_flight; }
+  enum class Owner : uint8_t { none, tensor_ld, wgmma };
+  Owner owner(uint32_t slot, uint32_t active) const {
+    if (pending_[slot] & active) return Owner::tensor_ld;
+    return !wgmma_.empty() && wgmma_[slot].any() ? Owner::wgmma : Owner::none;
+  }
+  const char* name_of(const ptx::Operand& op) const;
+
   // tcgen05.ld: the register has no value until tcgen05.wait::ld gives it one with set().
   void set_pending(const ptx::Operand& op, uint32_t lanes);
-  uint32_t pending(const ptx::Operand& op) const {
-    return op.kind == ptx::Operand::Kind::reg ? pending_[op.reg] : 0;
-  }
 
-  // wgmma: a register belongs to the operations that use it until wgmma.wait_group; whoever else
-  // reads or writes it is a Fault, and so is an operation on one that was accessed since the last
-  // wgmma.fence. `shape`: operations of one shape may follow each other on an accumulator.
+  // wgmma: a register belongs to the operations that use it until wgmma.wait_group. `shape`:
+  // operations of one shape may follow each other on an accumulator.
+  uint32_t wgmma_in_flight = 0;  // operations
   void wgmma_fence();
+  // A register that another instruction has accessed since the last wgmma.fence.
+  bool needs_wgmma_fence(const ptx::Operand& op) const;
   void begin_wgmma_fragment(const ptx::Operand& op);
   void begin_wgmma_accumulator(const ptx::Operand& op, uint32_t shape, bool accumulate);
   void end_wgmma(const ptx::Operand& op);
@@ -169,13 +177,10 @@ class Warp {
   uint64_t special(ptx::Special s, uint32_t lane) const;
   uint64_t symbol(const ptx::Operand& op) const;
   [[noreturn]] void no_value(const ptx::Operand& op, uint32_t lanes_without_value) const;
-  const char* name_of(const ptx::Operand& op) const;
   // An ordinary access; nothing in kernels without wgmma.
   void touch(uint32_t slot) const {
     if (!touched_.empty()) touched_[slot] = wgmma_fences_;
   }
-  void check_write(const ptx::Operand& op, uint32_t slot) const;
-  void require_fenced(const ptx::Operand& op) const;
   std::vector<uint64_t> values_;   // slot * 32 + lane
   std::vector<uint32_t> defined_;  // per slot: lanes that hold a value
   std::vector<uint32_t> pending_;  // per slot: lanes owned by a tcgen05.ld

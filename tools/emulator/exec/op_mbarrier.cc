@@ -186,15 +186,13 @@ bool late(Warp& warp, const Instr& in, uint32_t active, const Target& t) {
   const uint64_t now = t.cta->mbarriers.state(t.address, in.opcode).phase;
   const uint64_t phase = awaited(warp, t, parity);
   if (phase >= now) return false;
-  const Fault finding(
+  report::formal(
       FaultKind::ordering,
-      format(
-          "formal: %s for phase %llu of mbarrier 0x%x, by this warp's own count, comes when %llu "
-          "phases are over and waits for the next one of that parity: nothing keeps the others "
-          "from going on before this warp has seen its phase",
-          in.opcode, (unsigned long long)phase, t.address, (unsigned long long)now));
-  if (Findings* findings = warp.cta.cluster.launch.findings)
-    findings->add(Severity::formal, in.pos.line, report::located(finding, warp, in, active).text);
+      format("%s for phase %llu of mbarrier 0x%x, by this warp's own count, comes when %llu phases "
+             "are over and waits for the next one of that parity: nothing keeps the others from "
+             "going on before this warp has seen its phase",
+             in.opcode, (unsigned long long)phase, t.address, (unsigned long long)now),
+      warp, in, active);
   glue::each_lane(active, [&](uint32_t lane) {
     warp.cta.cluster.hazards.observe(*t.cta, t.address, phase + 1, lane, in.has(Mod::relaxed));
   });

@@ -8,25 +8,9 @@ namespace emu::ops {
 
 namespace {
 
-// Compilers copy the registers of a tcgen05.ld before its wait, which the manual allows
-// (9.7.16.6.4.5). The copy has no value before the wait either: whoever computes with it has
-// forgotten the wait.
-void copy_pending(Warp& w, const Instr& in, uint32_t lanes, uint64_t mask) {
-  w.set_pending(in.ops[0], lanes);
-  w.pending_ld.push_back([&w, &in, lanes, mask] {
-    const Operand &to = in.ops[0], &from = in.ops[1];
-    const uint32_t still = w.pending(to) & lanes;  // not written since
-    const uint32_t known = w.defined(from, still);
-    for_lanes(known, [&](uint32_t i) { w.set(to, i, w.get(from, i) & mask); });
-    if (still != known) w.undefine(to, still & ~known, w.why(from));
-  });
-}
-
 // mov passes on the absence of a value: compilers copy registers that they never use on that path.
 Step move(Warp& w, const Instr& in, uint32_t active) {
   Warp::Row scratch;
-  const uint32_t pending = w.pending(in.ops[1]) & active;
-  active &= ~pending;
   uint32_t known = w.defined(in.ops[1], active);
   uint64_t mask = in.type() == Type::pred         ? 1
                   : ptx::bits_of(in.type()) >= 64 ? ~0ull
@@ -35,7 +19,6 @@ Step move(Warp& w, const Instr& in, uint32_t active) {
   uint64_t* d = w.destination(in.ops[0], known);
   for_lanes(known, [=](uint32_t i) { d[i] = a[i] & mask; });
   if (active != known) w.undefine(in.ops[0], active & ~known, w.why(in.ops[1]));
-  if (pending) copy_pending(w, in, pending, mask);
   return Step::next;
 }
 

@@ -6,6 +6,7 @@
 #include "../ptx/operands.h"
 #include "../settings.h"
 #include "binders.h"
+#include "early_use.h"
 #include "element_types.h"
 #include "report.h"
 #include "unit_glue.h"
@@ -71,12 +72,11 @@ WgmmaCommand command_of(Warp& warp, const Instr& in) {
 }
 
 void note_start(Warp& warp, const Instr& in, const WgmmaCommand& c) {
-  Findings* findings = warp.cta.cluster.launch.findings;
-  if (!findings || !Findings::wanted(Severity::formal) || !starts_inside_pattern(c)) return;
-  const Fault finding(FaultKind::illegal_instruction,
-                      "the manual's rule alone: an operand of wgmma.mma_async starts inside the "
-                      "swizzle pattern, its base offset is 0");
-  findings->add(Severity::formal, in.pos.line, report::located(finding, warp, in, ~0u).text);
+  if (starts_inside_pattern(c))
+    report::formal(FaultKind::illegal_instruction,
+                   "an operand of wgmma.mma_async starts inside the swizzle pattern, its base "
+                   "offset is 0",
+                   warp, in, ~0u);
 }
 
 std::shared_ptr<WgmmaOperation> begin(Warp& warp, const Instr& in, const WgmmaCommand& c) {
@@ -109,9 +109,29 @@ void require_same(const Warp& warp, const Instr& in, const WgmmaCommand& c,
                        op.command.accumulate));
 }
 
+// ptxas sees the accesses and serialises the operations ("wgmma.mma_async instructions are
+// serialized due to ..", C7510 to C7520): hardware never runs what the missing fence would allow.
+void require_fenced(const Warp& warp, const Instr& in, bool a_in_registers) {
+  const Operand* touched = nullptr;
+  const auto look = [&](const Operand& fragment) {
+    for (const Operand& r : fragment.elements)
+      if (warp.needs_wgmma_fence(r) && !touched) touched = &r;
+  };
+  if (a_in_registers) look(in.ops[a_slot]);
+  look(in.ops[d_slot]);
+  if (touched)
+    report::formal(FaultKind::ordering,
+                   format("wgmma.mma_async uses register %s, which another instruction accessed "
+                          "since the last wgmma.fence",
+                          warp.name_of(*touched)),
+                   warp, in, ~0u);
+}
+
 // The registers belong to the operation until the warp waits for it.
 void take_registers(Warp& warp, const Instr& in, WgmmaOperation& op) {
   const WgmmaCommand& c = op.command;
+  require_fenced(warp, in, c.a_in_registers);
+  ++warp.wgmma_in_flight;
   if (c.a_in_registers) {
     const auto& registers = in.ops[a_slot].elements;
     for (uint32_t r = 0; r < a_registers; ++r) {
@@ -128,6 +148,7 @@ void take_registers(Warp& warp, const Instr& in, WgmmaOperation& op) {
 }
 
 void release_registers(Warp& warp, const WgmmaOperation& op) {
+  --warp.wgmma_in_flight;
   if (op.command.a_in_registers)
     for (const Operand& r : op.in->ops[a_slot].elements) warp.end_wgmma(r);
   for (const Operand& r : op.in->ops[d_slot].elements) warp.end_wgmma(r);
@@ -193,6 +214,18 @@ std::string waits_for(const WgmmaOperation& op) {
   return text;
 }
 
+// Blocks until this warp's operations before number `end` are done; its registers are free then.
+bool release(Warp& warp, Warpgroup& group, uint64_t end) {
+  Warpgroup::Member& me = group.members[member_of(warp)];
+  for (uint64_t n = me.released; n < end; ++n)
+    if (!group.operation(n).done) {
+      warp.waiting = waits_for(group.operation(n));
+      return false;
+    }
+  for (; me.released < end; ++me.released) release_registers(warp, group.operation(me.released));
+  return true;
+}
+
 // Blocks until all but the latest n groups of this warp are done.
 Step wait_group(Warp& warp, const Instr& in, uint32_t active) {
   Warpgroup& group = group_of(warp, active, in.opcode);
@@ -201,15 +234,7 @@ Step wait_group(Warp& warp, const Instr& in, uint32_t active) {
   if (me.groups.size() <= pending) return Step::next;
   const size_t over = me.groups.size() - size_t(pending);
   const uint64_t end = me.groups[over - 1];
-  for (uint64_t n = me.released; n < end; ++n)
-    if (!group.operation(n).done) {
-      warp.waiting = waits_for(group.operation(n));
-      return Step::blocked;
-    }
-  for (; me.released < end; ++me.released) {
-    WgmmaOperation& op = group.operation(me.released);
-    release_registers(warp, op);
-  }
+  if (!release(warp, group, end)) return Step::blocked;
   warp.cta.cluster.hazards.wait_wgmma(uint32_t(end));
   me.groups.erase(me.groups.begin(), me.groups.begin() + long(over));
   group.forget();
@@ -217,6 +242,11 @@ Step wait_group(Warp& warp, const Instr& in, uint32_t active) {
 }
 
 }  // namespace
+
+bool serialise_wgmma(Warp& warp) {
+  Warpgroup& group = warp.cta.warpgroups[warp.index / wgmma_warps];
+  return release(warp, group, group.members[member_of(warp)].issued);
+}
 
 ptx::Exec bind_wgmma_fence(const Instr&, std::string&) { return fence; }
 ptx::Exec bind_wgmma_commit_group(const Instr&, std::string&) { return commit_group; }

@@ -204,6 +204,15 @@ Fault located(const Fault& fault, const Warp& warp, const ptx::Instr& in, uint32
                          fault.text + object(cluster, fault.shared) + "\n  " + place(cluster, in));
 }
 
+void formal(FaultKind kind, const std::string& text, const Warp& warp, const ptx::Instr& in,
+            uint32_t active) {
+  Findings* findings = warp.cta.cluster.launch.findings;
+  if (!findings || !Findings::wanted(Severity::formal)) return;
+  if (findings->again(Severity::formal, in.pos.line)) return;
+  const Fault finding(kind, "the manual's rule alone: " + text);
+  findings->add(Severity::formal, in.pos.line, located(finding, warp, in, active).text);
+}
+
 Fault located_effect(const Fault& fault, const Warp& warp, const ptx::Instr& in, uint32_t active) {
   const Cluster& cluster = warp.cta.cluster;
   return told(fault, head(fault.kind, cluster) + " in asynchronous work" +

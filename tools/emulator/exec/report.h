@@ -21,6 +21,9 @@ std::string shared_object(const Cta& cta, uint32_t address);
 Fault located(const Fault& fault, const Warp& warp, const ptx::Instr& in, uint32_t active);
 // The same, of asynchronous work that those lanes issued by it.
 Fault located_effect(const Fault& fault, const Warp& warp, const ptx::Instr& in, uint32_t active);
+// A finding of class formal, if anybody wants them; counted, and told once per instruction.
+void formal(FaultKind kind, const std::string& text, const Warp& warp, const ptx::Instr& in,
+            uint32_t active);
 // A fault of asynchronous work that no instruction issued, or of a check at the end of a CTA or cluster.
 Fault located(const Fault& fault, const Cluster& cluster, const char* during);
 // Nothing in the cluster can go on: every warp with its reason, every barrier, what is pending.

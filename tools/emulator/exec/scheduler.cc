@@ -4,6 +4,7 @@
 
 #include "../settings.h"
 #include "../trace/timeline.h"
+#include "early_use.h"
 #include "report.h"
 
 namespace emu {
@@ -124,7 +125,8 @@ bool Scheduler::step(Warp& warp) {
     Timeline* trace = cluster_->trace;
     if (trace) trace->before(warp, in, executed_);
     cluster_->hazards.at(warp, in, active);
-    if (active) step = in.exec(warp, in, active);
+    if (active && warp.has_work_in_registers()) step = ops::use_early(warp, in, active);
+    if (active && step == ptx::Step::next) step = in.exec(warp, in, active);
     if (trace) trace->after(warp, in, active, step);
     if (++warp.cta.counters.instructions > limit_)
       throw Fault(

@@ -27,22 +27,10 @@ const char* Warp::name_of(const Operand& op) const {
 }
 
 void Warp::no_value(const Operand& op, uint32_t lanes_without) const {
-  const char* name = name_of(op);
-  if (!wgmma_.empty() && wgmma_[op.reg].any())
-    throw Fault(FaultKind::ordering,
-                format("register %s is read while a wgmma.mma_async that uses it is not known to "
-                       "be complete: wgmma.wait_group first",
-                       name));
-  if (pending_[op.reg] & lanes_without)
-    throw Fault(
-        FaultKind::ordering,
-        format("register %s is read by lanes 0x%08x before tcgen05.wait::ld has given it the "
-               "value that a tcgen05.ld loads",
-               name, pending_[op.reg] & lanes_without));
   const auto reason = why_.find(op.reg);
   throw Fault(FaultKind::uninitialised,
-              format("register %s is read by lanes 0x%08x, in which nobody has written it", name,
-                     lanes_without) +
+              format("register %s is read by lanes 0x%08x, in which nobody has written it",
+                     name_of(op), lanes_without) +
                   (reason == why_.end() ? "" : ": " + reason->second.text));
 }
 
@@ -77,7 +65,7 @@ uint64_t width_mask(ptx::Type declared) {
 void Warp::set(const Operand& op, uint32_t lane, uint64_t bits, uint32_t part) {
   if (op.kind == Operand::Kind::sink) return;
   uint32_t slot = op.reg + part;
-  check_write(op, slot);
+  touch(slot);
   values_[size_t(slot) * 32 + lane] = bits & width_mask(op.declared);
   defined_[slot] |= 1u << lane;
   pending_[slot] &= ~(1u << lane);
@@ -101,7 +89,7 @@ const uint64_t* Warp::source(const Operand& op, uint32_t active, Row& scratch,
 uint64_t* Warp::destination(const Operand& op, uint32_t active, uint32_t part) {
   if (op.kind == Operand::Kind::sink) return sink_;
   uint32_t slot = op.reg + part;
-  check_write(op, slot);
+  touch(slot);
   defined_[slot] |= active;
   pending_[slot] &= ~active;
   return &values_[size_t(slot) * 32];
@@ -113,9 +101,7 @@ const uint64_t* Warp::operand(const Operand& op, uint32_t active, Row& scratch, 
   const uint32_t slot = op.reg + part;
   if (const uint32_t missing = active & ~defined_[slot]) {
     const auto reason = why_.find(op.reg);
-    if (reason == why_.end() || !reason->second.may_compute || (pending_[slot] & missing) ||
-        (!wgmma_.empty() && wgmma_[op.reg].any()))
-      no_value(op, missing);
+    if (reason == why_.end() || !reason->second.may_compute) no_value(op, missing);
     unknown.lanes |= missing;
     unknown.why = &reason->second.text;
   }
@@ -152,8 +138,6 @@ uint32_t Warp::guarded(const ptx::Instr& in, uint32_t mask) const {
 
 uint32_t Warp::defined(const Operand& op, uint32_t active) const {
   if (op.kind != Operand::Kind::reg) return active;
-  if (uint32_t owned = pending_[op.reg] & active) no_value(op, owned);
-  if (!wgmma_.empty() && wgmma_[op.reg].any()) no_value(op, active);
   return defined_[op.reg] & active;
 }
 

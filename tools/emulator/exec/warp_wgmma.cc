@@ -13,29 +13,14 @@ void Warp::wgmma_fence() {
   wgmma_.resize(defined_.size());
 }
 
-void Warp::check_write(const Operand& op, uint32_t slot) const {
-  if (touched_.empty()) return;
-  touched_[slot] = wgmma_fences_;
-  if (wgmma_[slot].any())
-    throw Fault(FaultKind::ordering,
-                format("register %s is written while a wgmma.mma_async that uses it is not known "
-                       "to be complete: wgmma.wait_group first",
-                       name_of(op)));
-}
-
-void Warp::require_fenced(const Operand& op) const {
+bool Warp::needs_wgmma_fence(const Operand& op) const {
   if (wgmma_fences_ == 0)
     throw Fault(FaultKind::ordering, "wgmma.mma_async without a wgmma.fence before it");
-  if (touched_[op.reg] == wgmma_fences_)
-    throw Fault(FaultKind::ordering,
-                format("wgmma.mma_async uses register %s, which another instruction accessed since "
-                       "the last wgmma.fence",
-                       name_of(op)));
+  return op.kind == Operand::Kind::reg && touched_[op.reg] == wgmma_fences_;
 }
 
 void Warp::begin_wgmma_fragment(const Operand& op) {
   if (op.kind != Operand::Kind::reg) return;
-  require_fenced(op);
   WgmmaUse& use = wgmma_[op.reg];
   if (use.accumulators)
     throw Fault(FaultKind::ordering,
@@ -48,7 +33,6 @@ void Warp::begin_wgmma_fragment(const Operand& op) {
 }
 
 void Warp::begin_wgmma_accumulator(const Operand& op, uint32_t shape, bool accumulate) {
-  require_fenced(op);
   WgmmaUse& use = wgmma_[op.reg];
   if (use.fragments || (use.accumulators && use.shape != shape))
     throw Fault(FaultKind::ordering,
