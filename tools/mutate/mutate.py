@@ -92,6 +92,8 @@ class Tree:
             program, _, device = mutant.test.partition("@")
             if device:
                 environment["EMU_DEVICE"] = device
+            if program == "nvfp4_test":
+                environment["EMU_FORMAL"] = "stop"  # as in test/run
             command = [os.path.join("build", program), mutant.filter.replace(",", "\\,")]
         return self.run(command, environment)
 

@@ -147,14 +147,14 @@ void Place::release(const ptx::Instr& in) const {
   if (!synchronises(*this)) return;
   const bool shared = cta, relaxed = !in.has(Mod::release) && !in.has(Mod::acq_rel);
   const uint64_t at = shared ? uint64_t(cta->rank) << 32 | offset : address;
-  cluster->hazards.release_at(shared, at, scope_of(in), relaxed);
+  cluster->hazards.release_at(shared, at, lane, scope_of(in), relaxed);
 }
 
 void Place::acquire(const ptx::Instr& in) const {
   if (!synchronises(*this)) return;
   const bool shared = cta, relaxed = !in.has(Mod::acquire) && !in.has(Mod::acq_rel);
   const uint64_t at = shared ? uint64_t(cta->rank) << 32 | offset : address;
-  cluster->hazards.acquire_at(shared, at, scope_of(in), relaxed);
+  cluster->hazards.acquire_at(shared, at, lane, scope_of(in), relaxed);
 }
 
 uint64_t Place::read(uint32_t at, uint32_t bytes, const char* who) const try {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // mbarrier.*: every active lane is a thread of its own.
+#include <algorithm>
 #include <string_view>
 #include <vector>
 
@@ -22,11 +23,11 @@ Step init(Warp& warp, const Instr& in, uint32_t active) {
   glue::each_lane(active, [&](uint32_t lane) {
     const Target t = glue::target(warp, in, in.ops[0], lane);
     const std::pair<uint32_t, uint32_t> one{t.address, uint32_t(warp.get(in.ops[1], lane))};
-    for (const auto& d : done)
-      if (d == one) return;
+    const bool again = std::find(done.begin(), done.end(), one) != done.end();
+    warp.cta.cluster.hazards.barrier_init(*t.cta, one.first, again ? every_lane : lane);
+    if (again) return;
     t.cta->mbarriers.init(one.first, one.second);
     t.cta->shared.mark_mbarrier(one.first, true);
-    warp.cta.cluster.hazards.barrier_init(*t.cta, one.first, lane);
     done.push_back(one);
   });
   return Step::next;
@@ -42,23 +43,44 @@ Step inval(Warp& warp, const Instr& in, uint32_t active) {
   return Step::next;
 }
 
-// What an arrival releases, before it may end the phase.
-void hand_on(Warp& warp, const Instr& in, const Target& t) {
-  warp.cta.cluster.hazards.arrive(
-      *t.cta, t.address, t.cta->mbarriers.state(t.address, in.opcode).phase,
-      in.has(Mod::cluster) ? Scope::cluster : Scope::cta, in.has(Mod::relaxed));
-}
+// Lanes that do the same to a barrier in one phase of it.
+struct Company {
+  Target barrier{};
+  uint64_t phase = 0;
+  uint32_t lanes = 0;
+
+  // Takes the lane in; calls f before it starts anew.
+  template <class F>
+  void add(const Target& t, uint64_t at, uint32_t lane, F f) {
+    if (lanes && (t.cta != barrier.cta || t.address != barrier.address || at != phase)) end(f);
+    barrier = t;
+    phase = at;
+    lanes |= 1u << lane;
+  }
+  template <class F>
+  void end(F f) {
+    if (lanes) f(*this);
+    lanes = 0;
+  }
+};
 
 // `each` does the work on one lane's barrier.
 template <bool Arrives, class F>
 Step on_barrier(Warp& warp, const Instr& in, size_t address_op, uint32_t active, F each) {
+  Hazards& hazards = warp.cta.cluster.hazards;
+  Company company;
+  const auto hand_on = [&](const Company& c) {
+    hazards.arrive(*c.barrier.cta, c.barrier.address, c.phase, c.lanes,
+                   in.has(Mod::cluster) ? Scope::cluster : Scope::cta, in.has(Mod::relaxed));
+  };
   glue::each_lane(active, [&](uint32_t lane) {
     const Target t = glue::target(warp, in, in.ops[address_op], lane);
     glue::require_running(warp.cta, *t.cta, in.opcode);
-    warp.cta.cluster.hazards.barrier_use(*t.cta, t.address, lane);
-    if (Arrives) hand_on(warp, in, t);
+    hazards.barrier_use(*t.cta, t.address, lane);
+    if (Arrives) company.add(t, t.cta->mbarriers.state(t.address, in.opcode).phase, lane, hand_on);
     each(t, lane);
   });
+  company.end(hand_on);
   ++warp.cta.cluster.progress;
   return Step::next;
 }
@@ -159,6 +181,11 @@ uint64_t phases_over(const Instr& in, const Target& t, uint64_t phase) {
 // The lanes whose phase is over.
 uint32_t passed(Warp& warp, const Instr& in, uint32_t active, const Suspended& suspended = {}) {
   uint32_t lanes = 0;
+  Hazards& hazards = warp.cta.cluster.hazards;
+  Company company;
+  const auto observe = [&](const Company& c) {
+    hazards.observe(*c.barrier.cta, c.barrier.address, c.phase, c.lanes, in.has(Mod::relaxed));
+  };
   glue::each_lane(active, [&](uint32_t lane) {
     const Target t = glue::target(warp, in, in.ops[1], lane);
     const uint64_t phase = warp.get(in.ops[2], lane);
@@ -166,13 +193,12 @@ uint32_t passed(Warp& warp, const Instr& in, uint32_t active, const Suspended& s
         suspended.woken(t, in.opcode) ||
         (in.has(Mod::parity) ? t.cta->mbarriers.test_parity(t.address, uint32_t(phase))
                              : t.cta->mbarriers.test_state(t.address, phase));
-    Hazards& hazards = warp.cta.cluster.hazards;
     hazards.barrier_use(*t.cta, t.address, lane);
-    if (over)
-      hazards.observe(*t.cta, t.address, phases_over(in, t, phase), lane, in.has(Mod::relaxed));
+    if (over) company.add(t, phases_over(in, t, phase), lane, observe);
     if (over && !lanes) count(warp, in, t, phase);  // its lanes count as one
     lanes |= uint32_t(over) << lane;
   });
+  company.end(observe);
   return lanes;
 }
 
@@ -193,9 +219,7 @@ bool late(Warp& warp, const Instr& in, uint32_t active, const Target& t) {
              "going on before this warp has seen its phase",
              in.opcode, (unsigned long long)phase, t.address, (unsigned long long)now),
       warp, in, active);
-  glue::each_lane(active, [&](uint32_t lane) {
-    warp.cta.cluster.hazards.observe(*t.cta, t.address, phase + 1, lane, in.has(Mod::relaxed));
-  });
+  warp.cta.cluster.hazards.observe(*t.cta, t.address, phase + 1, active, in.has(Mod::relaxed));
   count(warp, in, t, parity);
   ++warp.cta.cluster.progress;
   return true;

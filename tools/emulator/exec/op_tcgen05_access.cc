@@ -72,9 +72,9 @@ Access access(Warp& warp, const Instr& in, uint32_t active, const Operand& addre
   return a;
 }
 
-void remember(Warp& warp, uint32_t active, const Access& a, Work work, Use use) {
+void remember(Warp& warp, const Access& a, Work work, Use use) {
   Hazards& hazards = warp.cta.cluster.hazards;
-  const Hazards::Operation op = hazards.begin(work, uint32_t(std::countr_zero(active)));
+  const Hazards::Operation op = hazards.begin(work, every_lane);
   a.columns([&](uint32_t c, uint32_t n) { hazards.columns(op, warp.cta, c, n, a.groups(), use); });
 }
 
@@ -136,7 +136,7 @@ Step load(Warp& warp, const Instr& in, uint32_t active) {
       access(warp, in, active, in.ops[1], *registers, in.ops.size() > 2 ? &in.ops[2] : nullptr);
   Cta& cta = warp.cta;
   cta.counters.tensor_load_bytes += a.bytes();
-  remember(warp, active, a, Work::tensor_ld, Use::read);
+  remember(warp, a, Work::tensor_ld, Use::read);
   Loaded early;
   if (!cta.cluster.async.late()) early = read_cells(cta.tensor_memory, a);
   for (const Operand& r : registers->elements) warp.set_pending(r, active);
@@ -151,7 +151,7 @@ Step store(Warp& warp, const Instr& in, uint32_t active) {
   const Operand& registers = in.ops.back();
   const Access a =
       access(warp, in, active, in.ops[0], registers, in.ops.size() > 2 ? &in.ops[1] : nullptr);
-  remember(warp, active, a, Work::tensor_st, Use::write);
+  remember(warp, a, Work::tensor_st, Use::write);
   warp.cta.counters.tensor_store_bytes += a.bytes();
   std::vector<uint32_t> values(a.registers * 32);
   for (uint32_t r = 0; r < a.registers; ++r)

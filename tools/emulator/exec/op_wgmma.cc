@@ -85,7 +85,7 @@ std::shared_ptr<WgmmaOperation> begin(Warp& warp, const Instr& in, const WgmmaCo
   op->command = c;
   op->a.resize(c.a_in_registers ? wgmma_warps * a_registers * 32 : 0);
   Hazards& hazards = warp.cta.cluster.hazards;
-  hazards.shared(hazards.begin(Work::wgmma, 0), warp.cta, check_wgmma(c), Use::read);
+  hazards.shared(hazards.begin(Work::wgmma, every_lane), warp.cta, check_wgmma(c), Use::read);
   note_start(warp, in, c);
   ++warp.cta.counters.mmas;
   warp.cta.counters.macs += uint64_t(wgmma_rows) * c.n * ptx::wgmma_shape(in).k;

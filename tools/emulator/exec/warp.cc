@@ -189,7 +189,7 @@ uint64_t Warp::uniform(const Operand& op, uint32_t active, const char* who) cons
 }
 
 void Warp::require_aligned(uint32_t active, const char* opcode) const {
-  if (active == live()) return;
+  if (active == live()) return cta.cluster.hazards.converge(active);
   throw Fault(
       FaultKind::illegal_instruction,
       format("%s is .aligned: all live lanes 0x%08x of the warp have to execute it together, "
@@ -237,6 +237,7 @@ uint32_t Warp::gather(const ptx::Instr& in, uint32_t active, uint32_t member, bo
     ++f.pc;
   }
   me.member = 0;
+  cta.cluster.hazards.converge(here & need);
   return here & need;
 }
 

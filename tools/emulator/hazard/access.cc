@@ -20,6 +20,7 @@ Access Hazards::access(uint32_t lane, Use use) const {
   a.pc = pc();
   a.warp = uint16_t(self);
   a.lane = uint8_t(lane);
+  a.lanes = lane == every_lane ? 0 : 1u << lane;
   a.use = use;
   a.whole = active_ == warp_->live();
   a.instance = instance_;
@@ -28,7 +29,8 @@ Access Hazards::access(uint32_t lane, Use use) const {
 
 Hazards::Viewer Hazards::viewer(uint32_t lane) const {
   const uint32_t self = warp_->cta.rank * warps_ + warp_->index;
-  return {parties_[self], self, lane, active_};
+  const Party& p = parties_[self];
+  return {p, lane == every_lane ? nullptr : p.own[lane].get(), self, lane, active_};
 }
 
 Hazards::Viewer Hazards::viewer(Operation op) const {
@@ -117,7 +119,8 @@ void Hazards::check_exit(const Cta& cta) {
   if (!on() || parties_.empty()) return;
   const auto waited = [&](const Landing& l) {
     return std::any_of(parties_.begin(), parties_.end(), [&](const Party& p) {
-      return completed(issued(l.op), p.knows.seen, false);
+      const Viewer v{p, nullptr, number(p), 0, 0};
+      return lane_completed(issued(l.op), v, &Knowledge::seen, false);
     });
   };
   for (const Landing& l : landings_[cta.rank])
@@ -130,10 +133,29 @@ void Hazards::check_exit(const Cta& cta) {
 
 // ---- order ---------------------------------------------------------------------------------------
 
-bool Hazards::completed(const Issued& op, const Clock& clock, bool read) const {
-  const uint32_t agent = read && op.read_agent != nobody ? op.read_agent : op.agent;
-  const uint32_t done = read && op.read_agent != nobody ? op.read_done : op.done;
-  return agent != nobody && clock[agent] >= done;
+// By `one`: does it reach what some lane of the warp had done by then?
+bool Hazards::reaches(const Knowledge& k, const Access& old, const Viewer& v, const Order& order,
+                      bool one) const {
+  const Clock* clock = &(k.*order.here);
+  if (v.space == Space::global && old.cluster != serial()) {
+    const auto it = k.others.find(old.cluster);
+    if (it == k.others.end()) return false;
+    clock = &(it->second.*order.far);
+  }
+  if (old.async) return old.agent != nobody && (*clock)[old.agent] >= old.time;
+  return clock->reaches(old.warp, one ? 0 : old.lanes, old.time);
+}
+
+bool Hazards::reaches(const Access& old, const Viewer& v, const Order& order) const {
+  return reaches(v.party.all, old, v, order) || (v.own && reaches(*v.own, old, v, order));
+}
+
+// The same of any lane of the viewer's warp.
+bool Hazards::lane_reaches(const Access& old, const Viewer& v, const Order& order, bool one) const {
+  bool any = reaches(v.party.all, old, v, order, one);
+  for_lanes(v.party.owners,
+            [&](uint32_t l) { any = any || reaches(*v.party.own[l], old, v, order, one); });
+  return any;
 }
 
 Hazards::Reason Hazards::judge_operation(const Access& old, const Viewer& v) const {
@@ -141,63 +163,65 @@ Hazards::Reason Hazards::judge_operation(const Access& old, const Viewer& v) con
   if (uint32_t(v.operation) == old.time) return Reason::ordered;
   // One thread's cp and mma run in order. The manual lists cp -> mma and mma -> mma only.
   const bool read = is_read(old.use);
+  const auto over = [&](Clock Knowledge::*clock) { return completed(op, v, clock, read); };
   if (v.issued && op.pipe != nobody && op.pipe == v.issued->pipe) {
     const bool listed = v.issued->work == Work::mma || v.space != Space::tensor;
-    return listed || completed(op, v.party.knows.strict, read) ? Reason::ordered
-                                                               : Reason::reused_columns;
+    return listed || over(&Knowledge::strict) ? Reason::ordered : Reason::reused_columns;
   }
+  const Clock& tensor = v.party.all.tensor;
   if (v.space == Space::tensor && v.issued && v.issued->work == Work::mma && issued_before(op, v))
-    return v.party.knows.tensor[issue_of(op.pipe)] >= op.done ? Reason::ordered
-                                                              : Reason::tensor_fence;
-  if (!completed(op, v.party.knows.seen, read)) return Reason::incomplete;
-  if (!completed(op, v.party.knows.strict, read)) return Reason::scope;
-  if (v.space == Space::tensor && op.warp != v.warp && !completed(op, v.party.knows.tensor, read))
+    return tensor[issue_of(op.pipe)] >= op.done ? Reason::ordered : Reason::tensor_fence;
+  if (!over(&Knowledge::seen))
+    return lane_completed(op, v, &Knowledge::seen, read) ? Reason::waited_apart
+                                                         : Reason::incomplete;
+  if (!over(&Knowledge::strict))
+    return lane_completed(op, v, &Knowledge::strict, read) ? Reason::lanes : Reason::scope;
+  if (v.space == Space::tensor && op.warp != v.warp && tensor[op.agent] < op.done)
     return Reason::tensor_fence;
   if (generic_proxy(op.work) && !read && v.issued && !generic_proxy(v.issued->work) &&
-      !completed(op, v.party.knows.fenced, false))
+      !over(&Knowledge::fenced))
     return Reason::copied_proxy;
   return Reason::ordered;
 }
 
 // cp and mma are pipelined with another thread's mma, too (9.7.16.6.4.3).
 bool Hazards::issued_before(const Issued& op, const Viewer& v) const {
-  const Knowledge& k = v.party.knows;
-  return op.pipe != nobody && !completed(op, k.seen, false) && k.seen[issue_of(op.pipe)] >= op.done;
+  if (op.pipe == nobody || completed(op, v, &Knowledge::seen, false)) return false;
+  const uint32_t issue = issue_of(op.pipe);
+  return v.party.all.seen[issue] >= op.done || (v.own && v.own->seen[issue] >= op.done);
 }
 
 // Lanes of one warp. Of lanes that meet in one instruction one writes, which one is left open.
+// Ordinary accesses of lanes that execute something together take effect in order on hardware.
 Hazards::Reason Hazards::judge_lane(const Access& old, const Viewer& v) const {
   if (old.lane == every_lane || v.lane == every_lane) return Reason::ordered;
-  if (old.lane == v.lane || old.time <= v.party.synced[v.lane]) return Reason::ordered;
+  if (old.lanes == 1u << v.lane || reaches(old, v, Order::strict())) return Reason::ordered;
   if (same_value(old, v)) return Reason::ordered;
   if (old.instance == instance_ && old.pc == pc() && !v.issued) return Reason::collision;
   if (unordered(old, v) == Reason::weak_flag) return Reason::weak_flag;
-  const bool together = old.whole || (v.active >> old.lane & 1);
-  return together ? Reason::lanes : Reason::diverged_lanes;
+  const bool together = !v.issued && (old.whole || (v.active >> old.lane & 1));
+  return together || reaches(old, v, Order::seen()) ? Reason::lanes : Reason::diverged_lanes;
 }
 
 // In global memory: another cluster's, or asynchronous work's.
 Hazards::Reason Hazards::judge_far(const Access& old, const Viewer& v) const {
-  const Knowledge& k = v.party.knows;
-  const Clock *seen = &k.seen, *fenced = &k.fenced_global;
-  if (old.cluster != serial()) {
-    const auto it = k.others.find(old.cluster);
-    if (it == k.others.end()) return old.async ? Reason::incomplete_far : unordered(old, v);
-    seen = &it->second.seen;
-    fenced = &it->second.fenced;
+  const bool own_queue = old.async && old.cluster == serial() && old.warp == v.warp &&
+                         old.lane == v.lane && has_waited(v.party, v.lane, old.agent, old.time);
+  if (!own_queue && !reaches(old, v, Order::seen())) {
+    if (lane_reaches(old, v, Order::seen(), false)) return Reason::waited_apart;
+    return old.async ? Reason::incomplete_far : not_seen(old, v);
   }
-  if (old.async)
-    return old.agent != nobody && (*seen)[old.agent] >= old.time ? Reason::ordered
-                                                                 : Reason::incomplete_far;
-  if ((*seen)[old.warp] < old.time) return unordered(old, v);
-  return behind_proxy_fence(old, v, *fenced);
+  const Reason proxy = old.async ? Reason::ordered : behind_proxy_fence(old, v);
+  if (proxy != Reason::ordered || own_queue || reaches(old, v, Order::strict())) return proxy;
+  return Reason::lanes;
 }
 
 // Ordinary stores before work of the async proxy.
-Hazards::Reason Hazards::behind_proxy_fence(const Access& old, const Viewer& v,
-                                            const Clock& fenced) {
+Hazards::Reason Hazards::behind_proxy_fence(const Access& old, const Viewer& v) const {
   if (!v.issued || generic_proxy(v.issued->work) || is_read(old.use)) return Reason::ordered;
-  if (fenced[old.warp] >= old.time) return Reason::ordered;
+  const Order fenced{v.space == Space::global ? &Knowledge::fenced_global : &Knowledge::fenced,
+                     &Far::fenced};
+  if (reaches(old, v, fenced)) return Reason::ordered;
   return is_read(v.use) ? Reason::proxy : Reason::proxy_overwrite;
 }
 
@@ -214,19 +238,32 @@ Hazards::Reason Hazards::unordered(const Access& old, const Viewer& v) {
   return flag ? Reason::weak_flag : Reason::unordered;
 }
 
+// What another lane knows, in the warp of either, would do behind a bar.warp.sync.
+Hazards::Reason Hazards::not_seen(const Access& old, const Viewer& v) const {
+  const Reason reason = unordered(old, v);
+  if (reason != Reason::unordered) return reason;
+  if (lane_reaches(old, v, Order::seen(), false)) return Reason::waited_apart;
+  return lane_reaches(old, v, Order::seen(), true) ? Reason::released_apart : Reason::unordered;
+}
+
+Hazards::Reason Hazards::not_strict(const Access& old, const Viewer& v) const {
+  if (lane_reaches(old, v, Order::strict(), true)) return Reason::lanes;
+  return !is_read(old.use) && is_read(v.use) ? Reason::scope_of_store : Reason::scope;
+}
+
+Hazards::Reason Hazards::judge_warps(const Access& old, const Viewer& v) const {
+  if (old.warp == v.warp) return judge_lane(old, v);
+  if (!reaches(old, v, Order::seen())) return not_seen(old, v);
+  return reaches(old, v, Order::strict()) ? Reason::ordered : not_strict(old, v);
+}
+
 Hazards::Reason Hazards::judge(const Access& old, const Viewer& v) const {
-  const Knowledge& k = v.party.knows;
   if (v.space == Space::global && (old.async || old.cluster != serial())) return judge_far(old, v);
   if (old.async) return judge_operation(old, v);
-  if (old.warp != v.warp) {
-    if (k.seen[old.warp] < old.time) return unordered(old, v);
-    if (k.strict[old.warp] < old.time)
-      return !is_read(old.use) && is_read(v.use) ? Reason::scope_of_store : Reason::scope;
-  }
-  const Reason proxy =
-      behind_proxy_fence(old, v, v.space == Space::shared ? k.fenced : k.fenced_global);
-  if (proxy != Reason::ordered) return proxy;
-  return old.warp == v.warp ? judge_lane(old, v) : Reason::ordered;
+  const Reason reason = judge_warps(old, v);
+  if (reason != Reason::ordered && severity(reason) == Severity::error) return reason;
+  const Reason proxy = behind_proxy_fence(old, v);
+  return proxy == Reason::ordered ? reason : proxy;
 }
 
 // ---- mbarrier objects ----------------------------------------------------------------------------
@@ -244,7 +281,6 @@ void Hazards::barrier_use(Operation op, Cta& cta, uint32_t address) {
 void Hazards::check_init(Cta& cta, uint32_t address, Viewer v, bool async) {
   const Barrier* b = find(cta, address);
   if (!b) return;
-  const Knowledge& k = v.party.knows;
   v.cta = &cta;
   v.mask = 0xFF;
   Access init;
@@ -252,14 +288,26 @@ void Hazards::check_init(Cta& cta, uint32_t address, Viewer v, bool async) {
   init.pc = b->pc;
   init.warp = b->warp;
   init.lane = b->lane;
+  init.lanes = b->lane == every_lane ? 0 : 1u << b->lane;
   init.use = Use::write;
   init.mask = 0xFF;
-  if (b->warp != v.warp && k.seen[b->warp] < b->init_time && k.inits[b->warp] < b->init_time)
+  const auto fenced_by = [&](uint32_t time) {
+    return v.party.all.inits[b->warp] >= time || (v.own && v.own->inits[b->warp] >= time);
+  };
+  const bool mine = b->warp == v.warp && (b->lane == v.lane || b->lane == every_lane);
+  if (!mine && !reaches(init, v, Order::seen()) && !fenced_by(b->init_time))
     found(Reason::uninitialised_barrier, init, v, address / chunk_bytes);
-  else if (async && k.fenced[b->warp] < b->init_time &&
-           (!b->fence_time || (b->warp != v.warp && k.seen[b->warp] < b->fence_time &&
-                               k.inits[b->warp] < b->fence_time)))
+  else if (async && !reaches(init, v, {&Knowledge::fenced, &Far::fenced}) && !fence_known(*b, v))
     found(Reason::init_fence, init, v, address / chunk_bytes);
+}
+
+// Of a fence.mbarrier_init of the warp that has initialised it.
+bool Hazards::fence_known(const Barrier& b, const Viewer& v) const {
+  if (!b.fence_time) return false;
+  const auto reached = [&](const Knowledge& k) {
+    return k.seen.reaches(b.warp, 0, b.fence_time) || k.inits[b.warp] >= b.fence_time;
+  };
+  return b.warp == v.warp || reached(v.party.all) || (v.own && reached(*v.own));
 }
 
 // ---- memory of accesses --------------------------------------------------------------------------
@@ -268,24 +316,32 @@ void Hazards::check_init(Cta& cta, uint32_t address, Viewer v, bool async) {
 bool Hazards::replaces(const Access& a, const Access& old) const {
   if (old.use != a.use || (old.mask & ~a.mask) || old.async != a.async) return false;
   if (old.cluster != a.cluster) return false;
-  if (!a.async) return old.warp == a.warp && old.lane == a.lane;
+  if (!a.async) return old.warp == a.warp && !(old.lanes & ~a.lanes);
   if (a.agent != nobody) return old.agent == a.agent;
   const Issued &before = issued_[old.time], &now = issued_[a.time];
   return now.pipe != nobody && before.pipe == now.pipe;
 }
 
-void Hazards::touch(Chunk& chunk, const Access& a, const Viewer& viewer, uint64_t index,
+// Neighbours that access the same bytes in one instruction are remembered as one.
+bool Hazards::alike(const Access& a, const Access& old) {
+  return !a.async && !old.async && old.instance == a.instance && old.time == a.time &&
+         old.pc == a.pc && old.warp == a.warp && old.mask == a.mask && old.use == a.use &&
+         old.cluster == a.cluster;
+}
+
+void Hazards::touch(Chunk& chunk, const Access& access, const Viewer& viewer, uint64_t index,
                     bool remember) {
+  Access a = access;
   Viewer v = viewer;
   v.use = a.use;
   v.mask = a.mask;
   bool known = false;
   std::vector<const Access*> open;  // in global memory, not ordered with this one
   chunk.each([&](const Access& old) {
-    if (!a.async && !old.async && old.instance == a.instance && old.time == a.time &&
-        old.pc == a.pc && old.warp == a.warp && old.mask == a.mask && old.use == a.use &&
-        old.cluster == a.cluster)
-      known = true;  // neighbours that access the same bytes in one instruction
+    if (alike(a, old)) {
+      known = true;
+      if (a.use != Use::write) a.lanes |= old.lanes;
+    }
     if (!(old.mask & a.mask) || !clash(old.use, a.use)) return;
     const Reason reason = judge(old, v);
     if (reason == Reason::ordered) return;
@@ -301,7 +357,8 @@ void Hazards::touch(Chunk& chunk, const Access& a, const Viewer& viewer, uint64_
       old.mask &= uint16_t(~a.mask);
       return old.mask == 0;
     }
-    return !known && a.use != Use::write && replaces(a, old);
+    if (known && alike(a, old)) return old.lanes = a.lanes, false;
+    return replaces(a, old);
   });
   if (!known || a.use == Use::write) chunk.add(a);
 }

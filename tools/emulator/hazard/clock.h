@@ -2,8 +2,9 @@
 // Vector clocks: how far into the work of each agent somebody's knowledge reaches.
 //
 // An agent is a warp, or something that completes asynchronous work in order: an mbarrier (its
-// phases), a thread's tcgen05 pipe, a warp's bulk copies, its tcgen05.ld. Agents are numbered
-// within a cluster.
+// phases), a thread's tcgen05 pipe, its bulk copies, a warp's tcgen05.ld. Agents are numbered
+// within a cluster. Most knowledge of a warp is of all its lanes alike; what one lane handed on
+// alone stands beside it.
 #pragma once
 
 #include <algorithm>
@@ -20,26 +21,40 @@ class Clock {
     if (agent >= times_.size()) times_.resize(agent + 1);
     times_[agent] = std::max(times_[agent], time);
   }
-  void lower(uint32_t agent, uint32_t time) {
-    if (agent < times_.size()) times_[agent] = std::min(times_[agent], time);
-  }
+  void raise_lane(uint32_t warp, uint32_t lane, uint32_t time);
   void join(const Clock& other) {
     if (other.times_.size() > times_.size()) times_.resize(other.times_.size());
     for (size_t i = 0; i < other.times_.size(); ++i)
       times_[i] = std::max(times_[i], other.times_[i]);
+    if (!other.lanes_.empty()) join_lanes(other);
   }
 
+  // Does it reach `time` of these lanes of a warp?
+  bool reaches(uint32_t warp, uint32_t lanes, uint32_t time) const {
+    return (*this)[warp] >= time || (!lanes_.empty() && reaches_lanes(warp, lanes, time));
+  }
+  // .. of any lane?
+  bool reaches_one(uint32_t warp, uint32_t time) const { return reaches(warp, 0, time); }
+
  private:
-  std::vector<uint32_t> times_;
+  struct LaneTime {
+    uint32_t thread, time;  // 32 * warp + lane
+  };
+  void join_lanes(const Clock& other);
+  bool reaches_lanes(uint32_t warp, uint32_t lanes, uint32_t time) const;
+
+  std::vector<uint32_t> times_;  // of a warp: how far all its lanes are known
+  std::vector<LaneTime> lanes_;  // by thread: those of which more is known
 };
 
 struct Knowledge;
 
 // Of another cluster: its agents' work, and what of it a proxy fence is behind.
 struct Far {
-  Clock seen, fenced, mapped;
+  Clock seen, strict, fenced, mapped;
   void join(const Far& o) {
     seen.join(o.seen);
+    strict.join(o.strict);
     fenced.join(o.fenced);
     mapped.join(o.mapped);
   }
@@ -50,10 +65,10 @@ inline void join(Foreign& to, const Foreign& from) {
   for (const auto& [cluster, far] : from) to[cluster].join(far);
 }
 
-// What one warp knows to have happened before, or what a release hands to an acquire.
+// What a lane, or all of a warp, know to have happened before, or what a release hands to an acquire.
 struct Knowledge {
   Clock seen;           // on hardware
-  Clock strict;         // by the manual: scopes of both sides reach far enough
+  Clock strict;         // by the manual: scopes of both sides reach far enough, lanes synchronised
   Clock fenced;         // generic accesses to shared memory with a proxy fence behind them
   Clock fenced_global;  // the same for global memory
   Clock mapped;         // the same with a fence of the tensormap proxy
@@ -76,6 +91,7 @@ struct Knowledge {
 
 inline void Far::join(const Knowledge& k) {
   seen.join(k.seen);
+  strict.join(k.strict);
   fenced.join(k.fenced_global);
   mapped.join(k.mapped);
 }

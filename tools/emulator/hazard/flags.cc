@@ -83,16 +83,14 @@ void Hazards::tensor_map(uint64_t address, uint32_t lane) {
   me();
   Viewer v = viewer(lane);
   v.space = Space::global;
-  const auto mapped = [&](const Access& old) {
-    if (old.cluster == serial()) return v.party.knows.mapped[old.warp] >= old.time;
-    return v.party.knows.others.at(old.cluster).mapped[old.warp] >= old.time;
-  };
+  constexpr Order mapped{&Knowledge::mapped, &Far::mapped};
   const auto look = [&](Chunk& chunk, uint64_t number, uint16_t mask, uint8_t*) {
     v.mask = mask;
     chunk.each([&](const Access& old) {
       if (is_read(old.use) || !(old.mask & mask)) return;
       Reason reason = judge(old, v);
-      if (reason == Reason::ordered && !old.async && !mapped(old)) reason = Reason::map_fence;
+      if (reason == Reason::ordered && !old.async && !reaches(old, v, mapped))
+        reason = Reason::map_fence;
       if (reason != Reason::ordered) found(reason, old, v, number);
     });
   };
@@ -121,14 +119,12 @@ Hazards::Flag& Hazards::flag(bool shared, uint64_t address) {
 
 // At .cta only warps of the own CTA may take it up, and so on. Through a relaxed store or update
 // comes what a fence before it released.
-void Hazards::release_at(bool shared, uint64_t address, Scope scope, bool relaxed) {
+void Hazards::release_at(bool shared, uint64_t address, uint32_t lane, Scope scope, bool relaxed) {
   if (!on()) return;
   Party& p = me();
-  if (relaxed && !p.has_fenced) return;
-  const Knowledge handed = relaxed ? Knowledge{} : release(p);
-  const auto at = [&](Scope s) -> const Knowledge& {
-    return relaxed ? p.fenced[size_t(s)] : handed;
-  };
+  if (relaxed && !has_fenced(p, lane)) return;
+  const Knowledge released = relaxed ? Knowledge{} : release(p, 1u << lane);
+  const auto at = [&](Scope s) { return relaxed ? fenced(p, 1u << lane, s) : released; };
   Flag& f = flag(shared, address);
   f.cta[warp_->cta.rank].join(at(Scope::cta));
   if (scope >= Scope::cluster) f.cluster.join(at(Scope::cluster));
@@ -137,14 +133,14 @@ void Hazards::release_at(bool shared, uint64_t address, Scope scope, bool relaxe
 }
 
 // A relaxed load leaves it to the next fence.
-void Hazards::acquire_at(bool shared, uint64_t address, Scope scope, bool relaxed) {
+void Hazards::acquire_at(bool shared, uint64_t address, uint32_t lane, Scope scope, bool relaxed) {
   if (!on()) return;
   Party& p = me();
   const auto take = [&](Scope s, const Knowledge& k) {
     if (relaxed)
-      p.loaded[size_t(s)].join(k);
+      load_relaxed(p, 1u << lane, s, k);
     else
-      acquire(p, k);
+      acquire(p, 1u << lane, k);
   };
   const auto& mine = shared ? shared_flags_ : global_flags_;
   if (const auto it = mine.find(address); it != mine.end()) {
@@ -155,7 +151,8 @@ void Hazards::acquire_at(bool shared, uint64_t address, Scope scope, bool relaxe
   Knowledge far;
   far.others = cluster_.launch.global_order->acquire(address);
   if (const auto it = far.others.find(serial()); it != far.others.end()) {
-    far.seen = far.strict = it->second.seen;
+    far.seen = it->second.seen;
+    far.strict = it->second.strict;
     far.fenced_global = it->second.fenced;
     far.mapped = it->second.mapped;
     far.others.erase(it);

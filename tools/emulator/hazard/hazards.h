@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Happens-before in one cluster: what orders its memory accesses, and the pairs that nothing orders.
 //
-// Every warp has a Knowledge. A release (arrive, barrier, fence and store) hands it on, an acquire
-// (wait, barrier, load and fence) joins it. Asynchronous work is an Operation: it happened before
-// whoever knows its completion, which travels with the mbarrier, group or commit that announces it.
+// Every warp has a Knowledge that its lanes share, and one for each lane that has learnt more since
+// they met. A release (arrive, barrier, fence and store) hands them on, an acquire (wait, barrier,
+// load and fence) joins them. Asynchronous work is an Operation: it happened before whoever knows its
+// completion, which travels with the mbarrier, group or commit that announces it.
+//
+// Lanes meet at bar.warp.sync and at barriers of the CTA. At other instructions that all of them
+// execute together (.sync, .aligned) they meet on hardware, but the manual gives these no memory
+// order: what relies on it is formal. Where nothing stands between it is an error: loads of a warp
+// were overtaken by one lane's mbarrier.arrive right behind them (docs/performance.md, H200).
 // Two accesses to the same bytes, one of them a write, that are not ordered are a finding, in
 // whatever order they ran here.
 //
@@ -12,8 +18,9 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <initializer_list>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -93,24 +100,27 @@ class Hazards {
   void check_exit(const Cta& cta);
 
   // ---- synchronisation -----------------------------------------------------------------------
-  void barrier_init(Cta& cta, uint32_t address, uint32_t lane);
+  void barrier_init(Cta& cta, uint32_t address, uint32_t lane);  // or every_lane
   void barrier_inval(Cta& cta, uint32_t address);
   // Any use, by a thread or by its copy: it has to come behind the init.
   void barrier_use(Cta& cta, uint32_t address, uint32_t lane);
   void barrier_use(Operation op, Cta& cta, uint32_t address);
-  void arrive(Cta& cta, uint32_t address, uint64_t phase, Scope scope, bool relaxed);
+  void arrive(Cta& cta, uint32_t address, uint64_t phase, uint32_t lanes, Scope scope,
+              bool relaxed);
   void arrive(Cta& cta, uint32_t address, uint64_t phase, const Knowledge& handed);
   // A wait has answered that the phases before `phase` are over.
-  void observe(Cta& cta, uint32_t address, uint64_t phase, uint32_t lane, bool relaxed);
+  void observe(Cta& cta, uint32_t address, uint64_t phase, uint32_t lanes, bool relaxed);
   void named_arrive(uint32_t id, uint64_t ticket);
   void named_pass(uint32_t id, uint64_t ticket);
   void cluster_arrive(uint64_t ticket, bool relaxed);
   void cluster_pass(uint64_t ticket);
   void warp_sync(uint32_t lanes);
+  // The lanes stand together at an instruction that is .sync or .aligned.
+  void converge(uint32_t lanes);
 
-  // A store or update of a word, a load of it: with .release, .acquire or `relaxed`.
-  void release_at(bool shared, uint64_t address, Scope scope, bool relaxed);
-  void acquire_at(bool shared, uint64_t address, Scope scope, bool relaxed);
+  // A lane's store or update of a word, its load: with .release, .acquire or `relaxed`.
+  void release_at(bool shared, uint64_t address, uint32_t lane, Scope scope, bool relaxed);
+  void acquire_at(bool shared, uint64_t address, uint32_t lane, Scope scope, bool relaxed);
   void fence(Scope scope);
   void fence_proxy(bool shared, bool global);
   void fence_tensor_map();
@@ -126,34 +136,47 @@ class Hazards {
     uint8_t lane;
     uint16_t warp;
     uint32_t pc;
-    Clock before;                                 // what its issuer had seen of others
+    Clock before = {}, before_strict = {};        // copies: what its issuer had seen of others
     uint32_t agent = nobody, done = 0;            // complete for whoever knows this
     uint32_t read_agent = nobody, read_done = 0;  // its reads are: bulk groups with .read
     uint32_t pipe = nobody;                       // the thread's tcgen05 pipe, in order
     std::vector<size_t> bulk_reads = {};          // its GlobalOrder::BulkRead
   };
-  struct Groups {  // of one thread: the last operation of each group
-    uint32_t last = 0;
+  struct Queue {  // of one thread: operations that are complete in order
+    uint32_t agent = nobody;
+    uint32_t issued = 0, done = 0;  // done: as far as the thread has waited
+  };
+  struct Groups {  // the last operation of each group
+    Queue queue;
     std::vector<uint32_t> ends;
   };
   struct Lane {
     Groups bulk, copies;
+    Queue bulk_reads;                    // of the same groups
     uint32_t pipe = nobody, issued = 0;  // tcgen05
+    template <class F>
+    void queues(F f) const {
+      for (const Queue* q : {&bulk.queue, &bulk_reads, &copies.queue})
+        if (q->agent != nobody) f(*q);
+    }
   };
-  struct Party {  // a warp
-    Warp* warp = nullptr;
-    Cta* cta = nullptr;
-    Knowledge knows;
-    uint32_t time = 1;         // its own epoch
-    Clock tensor_ready;        // behind tcgen05.fence::before_thread_sync
-    Clock tensor_arrived;      // acquired, and not yet behind ::after_thread_sync
-    uint32_t synced[32] = {};  // per lane, how much of its neighbours' work is ordered
-    Knowledge fenced[3];       // per scope, at the last fence
-    Knowledge loaded[3];       // by relaxed loads since, for the next fence of that scope
-    bool has_fenced = false;
-    uint32_t ld = nobody, st = nobody, bulk = nobody, bulk_read = nobody, copies = nobody,
-             wgmma = nobody;
-    uint32_t lds = 0, sts = 0, bulks = 0, copied = 0, wgmmas = 0;
+  struct Fences {            // for relaxed accesses
+    Knowledge fenced[3];     // per scope, at the last fence
+    uint32_t times[3] = {};  // when that was; 0: never
+    Knowledge loaded[3];     // by relaxed loads since, for the next fence of that scope
+  };
+  struct Party {                         // a warp
+    Knowledge all;                       // what every lane knows
+    std::unique_ptr<Knowledge> own[32];  // what a lane has learnt since the lanes met
+    uint32_t time = 1;                   // its own epoch
+    Clock tensor_ready;                  // behind tcgen05.fence::before_thread_sync
+    Clock tensor_arrived;                // acquired, and not yet behind ::after_thread_sync
+    std::unique_ptr<Fences> fences[33];  // of a lane; the last: of all lanes at once
+    uint32_t ld = nobody, st = nobody, wgmma = nobody;
+    uint32_t lds = 0, sts = 0, wgmmas = 0;
+    uint32_t owners = 0, queuing = 0, fencing = 0;  // lanes that have own, queues, fences
+    uint32_t fresh = 0;   // lanes whose own may have grown since the lanes last met
+    bool fenced = false;  // there was a fence or a relaxed load since
     Lane lanes[32];
   };
   struct Flag {                  // what releases left at one address
@@ -184,28 +207,53 @@ class Hazards {
   uint32_t new_agent() { return agents_++; }
   // Behind a thread's pipe, whose time is completion, comes the agent whose time is issue.
   static uint32_t issue_of(uint32_t pipe) { return pipe + 1; }
-  Knowledge release(Party& p);
-  Knowledge release_relaxed(const Party& p) const;
+  uint32_t number(const Party& p) const { return uint32_t(&p - parties_.data()); }
+  bool whole(uint32_t lanes) const;  // all of the warp that are left
+  static Knowledge& own(Party& p, uint32_t lane);
+  static Fences& fences(Party& p, uint32_t lane);
+  Knowledge known(const Party& p, uint32_t lanes) const;
+  void add_accesses(const Party& p, uint32_t lanes, uint32_t time, Clock& to) const;
+  static void add_queues(const Party& p, uint32_t lanes, Clock& to);
+  Knowledge release(Party& p, uint32_t lanes);
+  static bool has_fenced(const Party& p, uint32_t lane);
+  Knowledge fenced(const Party& p, uint32_t lanes, Scope scope) const;
+  Knowledge release_relaxed(const Party& p, uint32_t lanes) const;
   Knowledge of_tensor(const Knowledge& k) const;
-  void acquire(Party& p, const Knowledge& handed);
-  static void learn(Party& p, uint32_t agent, uint32_t time);
-  Clock without_self(const Party& p, Clock clock);
+  void acquire(Party& p, uint32_t lanes, const Knowledge& handed);
+  void load_relaxed(Party& p, uint32_t lanes, Scope scope, const Knowledge& handed);
+  void learn(Party& p, uint32_t lanes, uint32_t agent, uint32_t time);
+  void meet(Party& p, uint32_t lanes, bool by_the_manual);
+  void meet_fences(Party& p);
+  void carry(std::initializer_list<Clock Knowledge::*> clocks, Clock Far::*far);  // a proxy fence
+  static uint32_t known_time(const Party& p, uint32_t agent);                     // to any lane
   static Knowledge& slot(std::vector<Slot>& slots, uint64_t ticket);
   Barrier* find(Cta& cta, uint32_t address);
   Knowledge& phase_of(Barrier& b, uint64_t phase);
 
   Reason judge(const Access& old, const Viewer& v) const;
   Reason judge_operation(const Access& old, const Viewer& v) const;
-  static Reason unordered(const Access& old, const Viewer& v);
-  static bool same_value(const Access& old, const Viewer& v);
-  static Reason behind_proxy_fence(const Access& old, const Viewer& v, const Clock& fenced);
   Reason judge_far(const Access& old, const Viewer& v) const;
+  Reason judge_warps(const Access& old, const Viewer& v) const;
+  static Reason unordered(const Access& old, const Viewer& v);
+  Reason not_seen(const Access& old, const Viewer& v) const;
+  Reason not_strict(const Access& old, const Viewer& v) const;
+  static bool same_value(const Access& old, const Viewer& v);
+  Reason behind_proxy_fence(const Access& old, const Viewer& v) const;
+  struct Order;
+  bool reaches(const Knowledge& k, const Access& old, const Viewer& v, const Order& order,
+               bool one = false) const;
+  bool reaches(const Access& old, const Viewer& v, const Order& order) const;
+  bool lane_reaches(const Access& old, const Viewer& v, const Order& order, bool one) const;
   void meet_bulk_reads(uint64_t address, uint64_t bytes, const Access& a, Viewer v);
   Reason judge_lane(const Access& old, const Viewer& v) const;
   bool issued_before(const Issued& op, const Viewer& v) const;
-  bool completed(const Issued& op, const Clock& clock, bool read) const;
+  bool completed(const Issued& op, const Viewer& v, Clock Knowledge::*clock, bool read) const;
+  static bool has_waited(const Party& p, uint32_t lane, uint32_t agent, uint32_t done);
+  bool lane_completed(const Issued& op, const Viewer& v, Clock Knowledge::*clock, bool read) const;
+  bool fence_known(const Barrier& b, const Viewer& v) const;
   void check_init(Cta& cta, uint32_t address, Viewer v, bool async);
   void touch(Chunk& chunk, const Access& a, const Viewer& v, uint64_t index, bool remember = true);
+  static bool alike(const Access& a, const Access& old);
   bool replaces(const Access& a, const Access& old) const;
   void found(Reason reason, const Access& old, const Viewer& v, uint64_t index);
   static Severity severity(Reason reason);

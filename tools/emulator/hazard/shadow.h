@@ -23,17 +23,18 @@ constexpr bool clash(Use a, Use b) {
   return !(is_read(a) && is_read(b)) && !(strong_a && strong_b);
 }
 
-constexpr uint8_t every_lane = 32;  // the warp as one: tcgen05.alloc
+constexpr uint8_t every_lane = 32;  // the warp as one: tcgen05.alloc, collective operations
 
 struct Access {
   uint32_t time = 0;  // of the warp; the number of the operation if `async`
   uint32_t pc = 0;
   uint16_t warp = 0;  // in the cluster
   uint16_t mask = 0;  // bytes of the chunk; of a tensor column, groups of 16 lanes
-  uint8_t lane = 0;   // or every_lane
+  uint8_t lane = 0;   // the first, or every_lane
   Use use = Use::read;
   bool async = false;
   uint16_t instance = 0;  // of the instruction's executions: lanes of one share it
+  uint32_t lanes = 0;     // all that access these bytes alike in it; none: every_lane
   uint32_t cluster = 0;   // global memory
   uint32_t agent = ~0u;   // global memory, async: whose time it is
   bool whole = false;     // all live lanes of the warp executed the instruction

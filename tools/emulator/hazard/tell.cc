@@ -68,6 +68,12 @@ std::string Hazards::missing(Reason reason, const Access& old) const {
     case Reason::map_fence:
       return "a tensor map edited in memory is seen only behind a fence.proxy.tensormap::generic."
              "acquire of whoever uses it";
+    case Reason::released_apart:
+      return "what came here from its warp was released by another lane, before which a "
+             "bar.warp.sync is missing";
+    case Reason::waited_apart:
+      return "another lane of this warp has waited for it: a bar.warp.sync is missing behind that "
+             "wait";
     case Reason::lanes:
     case Reason::diverged_lanes: return "lanes of one warp are ordered by bar.warp.sync";
     case Reason::uninitialised_barrier:

@@ -9,6 +9,8 @@ namespace emu {
 enum class Hazards::Reason : uint8_t {
   ordered,
   unordered,              // no synchronisation on the way
+  released_apart,         // another lane of its warp has handed on, which did not know of it
+  waited_apart,           // another lane of this warp knows it
   incomplete,             // asynchronous work whose completion is not known
   incomplete_far,         // the same in global memory
   proxy,                  // an ordinary store that the async proxy may not see
@@ -20,16 +22,25 @@ enum class Hazards::Reason : uint8_t {
   scope_of_store,         // the same, for the value of an ordinary store
   tensor_fence,           // tcgen05.fence missing
   reused_columns,         // cp over columns that an earlier mma of the thread reads
-  lanes,                  // lanes of one warp without bar.warp.sync
-  diverged_lanes,         // the same, in different branches
+  lanes,                  // the same or lanes of one warp, that met without bar.warp.sync
+  diverged_lanes,         // lanes of one warp that did not meet
   collision,              // lanes of one instruction store different values
   map_fence,              // a tensor map edited, and used without fence.proxy.tensormap
   uninitialised_barrier,  // mbarrier.init is not ordered before the use
   init_fence,             // nor visible to the async proxy
 };
 
+// Which part of what is known: of this cluster, of another.
+struct Hazards::Order {
+  Clock Knowledge::*here;
+  Clock Far::*far;
+  static constexpr Order seen() { return {&Knowledge::seen, &Far::seen}; }
+  static constexpr Order strict() { return {&Knowledge::strict, &Far::strict}; }
+};
+
 struct Hazards::Viewer {
-  const Party& party;  // the warp that accesses or issues
+  const Party& party;    // the warp that accesses or issues
+  const Knowledge* own;  // of its lane
   uint32_t warp;
   uint32_t lane;
   uint32_t active;
