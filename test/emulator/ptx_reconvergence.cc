@@ -67,6 +67,16 @@ TEST_CASE("an if in a loop that is left by ends alone meets behind it") {
   CHECK(meeting("L: @p1 ret; @p2 bra SKIP; mov.b32 r1, 1; SKIP: mov.b32 r2, 2; bra L;", 1) == 3);
 }
 
+TEST_CASE("lanes that trap are not waited for") {
+  // DeepGEMM: an elected lane loads, the others go by, and an assertion lies on their way.
+  const std::string body =
+      "@p1 bra OTHERS; mov.b32 r1, 1; bra END; OTHERS: @p2 bra GOOD; trap; GOOD: mov.b32 r2, 2;"
+      "END: bar.sync 0; ret;";
+  CHECK(meeting(body, 0) == 6);
+  CHECK(meeting(body, 3) == 5);
+  CHECK(meeting("@p1 bra BAD; mov.b32 r1, 1; ret; BAD: trap;", 0) == 1);
+}
+
 TEST_CASE("branches of which both ways end meet nowhere") {
   CHECK(meeting("@p1 bra L; mov.b32 r1, 1; ret; L: mov.b32 r2, 2; exit;", 0) ==
         emu::ptx::no_target);

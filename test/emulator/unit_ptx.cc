@@ -228,6 +228,18 @@ TEST_CASE("registers of a tcgen05.ld used before tcgen05.wait::ld: the value, a 
   }
 }
 
+TEST_CASE("an address without a lane means the warp's own quarter, with a formal finding") {
+  const std::string text =
+      replaced(gemm(), "shl.b32 %r4, %warp, 21;\nadd.u32 %r4, %r4, %t;", "mov.b32 %r4, %t;");
+  OrderGuard guard(Order::random, 1);
+  settings().formal = Reaction::report;
+  Device device;
+  CHECK(device.run(text)[127 * 8 + 7] == device.expected(127, 7));
+  CHECK(device.counters.formal_hazards > 0);
+  settings().formal = Reaction::stop;
+  CHECK_RUN_FAULT(ordering, "whose lane belongs to the first warp", text);
+}
+
 TEST_CASE("without tcgen05.wait::ld tensor memory is not known to be read") {
   OrderGuard guard(Order::random, 1);
   settings().formal = Reaction::ignore;

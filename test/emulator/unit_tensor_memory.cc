@@ -122,8 +122,13 @@ TEST_CASE("a warp reaches the quarter of the lanes that its number gives") {
   CHECK(access_lane(AccessShape::s32x32b, 32 << 16 | 7, 5, "ld") == 32);
   CHECK(access_lane(AccessShape::s32x32b, 160 << 16, 1, "ld") == 32);
   CHECK(access_lane(AccessShape::s16x256b, 112 << 16, 3, "ld") == 112);
+  CHECK(access_lane(AccessShape::s32x32b, 7, 5, "ld") == 32);
+  CHECK(access_lane(AccessShape::s16x256b, 144 << 16, 3, "ld") == 112);
+  CHECK(emu::names_no_quarter(128 << 16 | 7, 1));
+  CHECK_FALSE(emu::names_no_quarter(32 << 16, 1));
+  CHECK_FALSE(emu::names_no_quarter(0, 4));
   CHECK_FAULT(illegal_instruction, "warp 1 of the CTA reaches lanes 32 to 63",
-              access_lane(AccessShape::s32x32b, 0, 1, "ld"));
+              access_lane(AccessShape::s32x32b, 64 << 16, 1, "ld"));
   CHECK_FAULT(illegal_instruction, "warp 4", access_lane(AccessShape::s32x32b, 32 << 16, 4, "ld"));
   CHECK_FAULT(illegal_instruction, "lane 48", access_lane(AccessShape::s32x32b, 48 << 16, 1, "ld"));
   CHECK_FAULT(illegal_instruction, "lane 40", access_lane(AccessShape::s16x64b, 40 << 16, 1, "ld"));

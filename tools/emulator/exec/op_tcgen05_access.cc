@@ -8,6 +8,7 @@
 
 #include "../unit/tensor_access.h"
 #include "binders.h"
+#include "report.h"
 #include "unit_glue.h"
 
 namespace emu::ops {
@@ -62,6 +63,13 @@ Access access(Warp& warp, const Instr& in, uint32_t active, const Operand& addre
   warp.require_aligned(active, in.opcode);
   const uint32_t at = uint32_t(warp.uniform(address, active, in.opcode));
   const AccessShape shape = shape_of(in);
+  if (names_no_quarter(at, warp.index))
+    report::formal(
+        FaultKind::illegal_instruction,
+        format("%s at tensor memory address 0x%08x, whose lane belongs to the first warp "
+               "of a warpgroup: warp %u gets those from lane %u",
+               in.opcode, at, warp.index, 32 * (warp.index % 4)),
+        warp, in, active);
   Access a{shape,
            access_lane(shape, at, warp.index, in.opcode),
            TensorMemory::column_of(at),

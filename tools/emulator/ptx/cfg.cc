@@ -13,7 +13,8 @@ constexpr uint32_t none = ~0u;
 
 bool is(const Instr& in, std::string_view opcode) { return in.opcode == opcode; }
 bool is_branch(const Instr& in) { return is(in, "bra"); }
-bool is_end(const Instr& in) { return is(in, "ret") || is(in, "exit") || is(in, "trap"); }
+bool is_trap(const Instr& in) { return is(in, "trap"); }
+bool is_end(const Instr& in) { return is(in, "ret") || is(in, "exit") || is_trap(in); }
 bool is_guarded(const Instr& in) { return in.guard != no_register; }
 
 struct Block {
@@ -82,10 +83,10 @@ class Graph {
         else
           edge(b, to);
       }
-      if (falls && is_end(last)) early_ends_.push_back({b, exit_});
+      if (falls && is_end(last) && !is_trap(last)) early_ends_.push_back({b, exit_});
       if (falls)
         edge(b, b + 1);
-      else if (!is_branch(last))
+      else if (!is_branch(last) && !is_trap(last))  // a trap leads nowhere
         edge(b, exit_);
     }
   }
