@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Barriers of CTA and cluster, fences, cluster addresses, and instructions that only affect speed
 // (PTX ISA 9.7.13, 9.7.9.22, 9.7.19).
+#include <map>
+
 #include "binders.h"
 #include "op.h"
 
@@ -102,8 +104,11 @@ Step order(Warp& w, const Instr&, uint32_t) {
   return Step::next;
 }
 
-Step map_order(Warp& w, const Instr&, uint32_t) {
-  w.cta.cluster.hazards.fence_tensor_map();
+// fence.proxy.tensormap::generic.acquire [a], 128: of one map, mostly the same in all lanes.
+Step map_order(Warp& w, const Instr& in, uint32_t active) {
+  std::map<uint64_t, uint32_t> lanes;
+  for_lanes(active, [&](uint32_t i) { lanes[w.address(in.ops[0], i)] |= 1u << i; });
+  for (const auto& [map, of] : lanes) w.cta.cluster.hazards.fence_tensor_map(map, of);
   return Step::next;
 }
 

@@ -49,14 +49,21 @@ class Clock {
 
 struct Knowledge;
 
+// By the address of the tensor map that a fence named.
+using Maps = std::map<uint64_t, Clock>;
+inline void join(Maps& to, const Maps& from) {
+  for (const auto& [address, clock] : from) to[address].join(clock);
+}
+
 // Of another cluster: its agents' work, and what of it a proxy fence is behind.
 struct Far {
-  Clock seen, strict, fenced, mapped;
+  Clock seen, strict, fenced;
+  Maps mapped;
   void join(const Far& o) {
     seen.join(o.seen);
     strict.join(o.strict);
     fenced.join(o.fenced);
-    mapped.join(o.mapped);
+    emu::join(mapped, o.mapped);
   }
   void join(const Knowledge& of_that_cluster);
 };
@@ -71,10 +78,10 @@ struct Knowledge {
   Clock strict;         // by the manual: scopes of both sides reach far enough, lanes synchronised
   Clock fenced;         // generic accesses to shared memory with a proxy fence behind them
   Clock fenced_global;  // the same for global memory
-  Clock mapped;         // the same with a fence of the tensormap proxy
   Clock inits;          // mbarrier.init with a fence.mbarrier_init behind it
   Clock tensor;         // tcgen05 work that tcgen05.fence carried over
 
+  Maps mapped;     // global memory, with a fence of the tensormap proxy
   Foreign others;  // work of other clusters
 
   void join(const Knowledge& o) {
@@ -83,7 +90,7 @@ struct Knowledge {
     strict.join(o.strict);
     fenced.join(o.fenced);
     fenced_global.join(o.fenced_global);
-    mapped.join(o.mapped);
+    emu::join(mapped, o.mapped);
     inits.join(o.inits);
     tensor.join(o.tensor);
   }
@@ -93,7 +100,7 @@ inline void Far::join(const Knowledge& k) {
   seen.join(k.seen);
   strict.join(k.strict);
   fenced.join(k.fenced_global);
-  mapped.join(k.mapped);
+  emu::join(mapped, k.mapped);
 }
 
 }  // namespace emu

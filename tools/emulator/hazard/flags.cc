@@ -78,18 +78,32 @@ void Hazards::global(Operation op, const Rows& rows, Use use) {
   }
 }
 
+// Is a fence of that map on the way from the access?
+bool Hazards::mapped(const Access& old, const Viewer& v, uint64_t map) const {
+  const auto in = [&](const Knowledge& k) {
+    const Maps* maps = &k.mapped;
+    if (old.cluster != serial()) {
+      const auto far = k.others.find(old.cluster);
+      if (far == k.others.end()) return false;
+      maps = &far->second.mapped;
+    }
+    const auto it = maps->find(map);
+    return it != maps->end() && it->second.reaches(old.warp, old.lanes, old.time);
+  };
+  return in(v.party.all) || (v.own && in(*v.own));
+}
+
 void Hazards::tensor_map(uint64_t address, uint32_t lane) {
   if (!on()) return;
   me();
   Viewer v = viewer(lane);
   v.space = Space::global;
-  constexpr Order mapped{&Knowledge::mapped, &Far::mapped};
   const auto look = [&](Chunk& chunk, uint64_t number, uint16_t mask, uint8_t*) {
     v.mask = mask;
     chunk.each([&](const Access& old) {
       if (is_read(old.use) || !(old.mask & mask)) return;
       Reason reason = judge(old, v);
-      if (reason == Reason::ordered && !old.async && !reaches(old, v, mapped))
+      if (reason == Reason::ordered && !old.async && !mapped(old, v, address))
         reason = Reason::map_fence;
       if (reason != Reason::ordered) found(reason, old, v, number);
     });

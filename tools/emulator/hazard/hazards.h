@@ -18,7 +18,6 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <map>
 #include <memory>
 #include <string>
@@ -123,7 +122,7 @@ class Hazards {
   void acquire_at(bool shared, uint64_t address, uint32_t lane, Scope scope, bool relaxed);
   void fence(Scope scope);
   void fence_proxy(bool shared, bool global);
-  void fence_tensor_map();
+  void fence_tensor_map(uint64_t address, uint32_t lanes);
   void fence_init();
   void tensor_fence_before();
   void tensor_fence_after();
@@ -224,8 +223,9 @@ class Hazards {
   void learn(Party& p, uint32_t lanes, uint32_t agent, uint32_t time);
   void meet(Party& p, uint32_t lanes, bool by_the_manual);
   void meet_fences(Party& p);
-  void carry(std::initializer_list<Clock Knowledge::*> clocks, Clock Far::*far);  // a proxy fence
-  static uint32_t known_time(const Party& p, uint32_t agent);                     // to any lane
+  template <class Here, class There>
+  void carry(uint32_t lanes, Here here, There far);            // a proxy fence
+  static uint32_t known_time(const Party& p, uint32_t agent);  // to any lane
   static Knowledge& slot(std::vector<Slot>& slots, uint64_t ticket);
   Barrier* find(Cta& cta, uint32_t address);
   Knowledge& phase_of(Barrier& b, uint64_t phase);
@@ -243,6 +243,7 @@ class Hazards {
   bool reaches(const Knowledge& k, const Access& old, const Viewer& v, const Order& order,
                bool one = false) const;
   bool reaches(const Access& old, const Viewer& v, const Order& order) const;
+  bool mapped(const Access& old, const Viewer& v, uint64_t map) const;
   bool lane_reaches(const Access& old, const Viewer& v, const Order& order, bool one) const;
   void meet_bulk_reads(uint64_t address, uint64_t bytes, const Access& a, Viewer v);
   Reason judge_lane(const Access& old, const Viewer& v) const;

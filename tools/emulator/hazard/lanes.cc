@@ -17,13 +17,13 @@ void join_seen(Knowledge& to, const Knowledge& from) {
   to.seen.join(from.seen);
   to.fenced.join(from.fenced);
   to.fenced_global.join(from.fenced_global);
-  to.mapped.join(from.mapped);
+  join(to.mapped, from.mapped);
   to.inits.join(from.inits);
   for (const auto& [cluster, far] : from.others) {
     Far& f = to.others[cluster];
     f.seen.join(far.seen);
     f.fenced.join(far.fenced);
-    f.mapped.join(far.mapped);
+    join(f.mapped, far.mapped);
   }
 }
 
@@ -234,25 +234,27 @@ void Hazards::fence(Scope scope) {
 }
 
 // A proxy fence: what a lane has seen when it executes it is behind it, in whichever lane it was.
-void Hazards::carry(std::initializer_list<Clock Knowledge::*> clocks, Clock Far::*far) {
+// `here` and `far` hand the clocks of a Knowledge, of another cluster's part of one, to a function.
+template <class Here, class There>
+void Hazards::carry(uint32_t lanes, Here here, There far) {
   Party& p = me();
   const auto pass = [&](Knowledge& to, const Knowledge& from) {
-    for (auto clock : clocks) (to.*clock).join(from.seen);
-    if (far)
-      for (const auto& [cluster, f] : from.others) (to.others[cluster].*far).join(f.seen);
+    here(to, [&](Clock& clock) { clock.join(from.seen); });
+    for (const auto& [cluster, f] : from.others)
+      far(to.others[cluster], [&, &seen = f.seen](Clock& clock) { clock.join(seen); });
   };
-  const auto add = [&](Knowledge& to, uint32_t lanes) {
-    for (auto clock : clocks) {
-      add_accesses(p, lanes, p.time, to.*clock);
-      add_queues(p, lanes, to.*clock);
-    }
+  const auto add = [&](Knowledge& to, uint32_t of) {
+    here(to, [&](Clock& clock) {
+      add_accesses(p, of, p.time, clock);
+      add_queues(p, of, clock);
+    });
   };
-  if (whole(active_)) {
+  if (whole(lanes)) {
     pass(p.all, p.all);
     for_lanes(p.owners, [&](uint32_t lane) { pass(own(p, lane), *p.own[lane]); });
-    add(p.all, active_);
+    add(p.all, lanes);
   } else {
-    for_lanes(active_, [&](uint32_t lane) {
+    for_lanes(lanes, [&](uint32_t lane) {
       Knowledge& mine = own(p, lane);
       pass(mine, mine);
       pass(mine, p.all);
@@ -264,14 +266,21 @@ void Hazards::carry(std::initializer_list<Clock Knowledge::*> clocks, Clock Far:
 
 void Hazards::fence_proxy(bool shared, bool global) {
   if (!on()) return;
-  if (shared && global) return carry({&Knowledge::fenced, &Knowledge::fenced_global}, &Far::fenced);
-  if (shared) return carry({&Knowledge::fenced}, nullptr);
-  carry({&Knowledge::fenced_global}, &Far::fenced);
+  carry(
+      active_,
+      [=](Knowledge& k, auto f) {
+        if (shared) f(k.fenced);
+        if (global) f(k.fenced_global);
+      },
+      [=](Far& far, auto f) {
+        if (global) f(far.fenced);
+      });
 }
 
-// Of one map in the manual; here of all.
-void Hazards::fence_tensor_map() {
-  if (on()) carry({&Knowledge::mapped}, &Far::mapped);
+void Hazards::fence_tensor_map(uint64_t address, uint32_t lanes) {
+  if (!on()) return;
+  const auto mapped = [=](auto& k, auto f) { f(k.mapped[address]); };
+  carry(lanes, mapped, mapped);
 }
 
 }  // namespace emu
