@@ -33,6 +33,7 @@ Cells cells(const support::Shape& s, const Ours& o, const Others& other, const R
       {"us_p90", us(o.p90)},
       {"plain_us", us(o.plain_us)},
       {"host_us", us(o.host_us)},
+      {"pdl_us", us(o.pdl_us)},
       {"tflops", per_us(operations(s), 1e6, "%.1f")},
       {"gb_per_s", per_us(compulsory_bytes(s), 1e3, "%.0f")},
       {"roofline_us", us(floor)},
@@ -48,6 +49,7 @@ Cells cells(const support::Shape& s, const Ours& o, const Others& other, const R
       {"x_fp16_best", ratio(other.f16.best_us, o.us)},
       {"x_fp8", ratio(other.e4m3.first_us, o.us)},
       {"x_fp8_best", ratio(other.e4m3.best_us, o.us)},
+      {"x_fp16_pdl", ratio(other.f16.first_us, o.pdl_us)},
       {"gpumode_us", us(o.gpumode_us)},
   };
 }

@@ -9,10 +9,11 @@
 
 namespace bench {
 
-// Of one verified shape; 0 = not measured.
+// Of one verified shape; 0 = not measured. pdl_us: a graph like that of `us`, each launch with
+// NVFP4_PDL_ON_STATIC_WEIGHTS: it starts, and loads weights, before the one before has ended.
 struct Ours {
   std::string variant;
-  double us = 0, p10 = 0, p90 = 0, plain_us = 0, host_us = 0, gpumode_us = 0;
+  double us = 0, p10 = 0, p90 = 0, plain_us = 0, host_us = 0, pdl_us = 0, gpumode_us = 0;
 };
 
 // Microseconds of one GEMM by cuBLASLt: what its heuristic proposes first, and the best of its first

@@ -127,6 +127,9 @@ class Copies {
   }
   int count() const { return int(copies_.size()); }
   DeviceGemm& at(int i) { return *copies_[size_t(i % count())]; }
+  void set_pdl(int32_t pdl) {
+    for (const auto& copy : copies_) copy->desc.pdl = pdl;
+  }
   Launch launcher() {
     return [this](int i, CUstream stream) { check(at(i).enqueue(stream)); };
   }
@@ -186,6 +189,9 @@ Ours run_ours(const Gpu& gpu, GpuTimer* timer, const Problem& problem, bool gpum
   ours.us = median(graph), ours.p10 = quantile(graph, 0.1), ours.p90 = quantile(graph, 0.9);
   ours.plain_us = median(timer->plain(copies.launcher(), calls, replays));
   ours.host_us = median(timer->host(copies.launcher(), calls, replays));
+  copies.set_pdl(NVFP4_PDL_ON_STATIC_WEIGHTS);
+  ours.pdl_us = median(timer->graph(copies.launcher(), calls, replays));
+  copies.set_pdl(NVFP4_PDL_OFF);
   copies.require_same(d);
   if (gpumode) ours.gpumode_us = gpumode_us(gpu.driver, problem);
   return ours;
@@ -238,6 +244,8 @@ void print_head(const GpuOptions& options, const Gpu& gpu, const Yardsticks& y,
                 y.cublas->version(), options.candidates);
   else
     std::printf("# cublasLt  %s\n", no_cublas.c_str());
+  std::printf(
+      "# pdl_us    launches with NVFP4_PDL_ON_STATIC_WEIGHTS; cuBLASLt has no such launch here\n");
   std::printf("# spread    10th and 90th percentile of %d replays\n", options.replays);
   std::printf("%s\n", csv_columns().c_str());
 }

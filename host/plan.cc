@@ -175,6 +175,9 @@ nvfp4_status make_plan(const nvfp4_gemm_desc& desc, int32_t capability, Plan* pl
     const Variant& forced = kVariants[plan->variant_index];
     if (!serves(forced, plan->capability_index))
       return refuse_variant_of_others(forced, capability);
+    ChoiceSm90 own;
+    if (capability == 90 && choose_split_sm90(desc, plan->variant_index, &own))
+      plan->split = own.split;
   }
   plan->variant = &kVariants[plan->variant_index];
   plan->tiles_m = static_cast<uint32_t>(ceil_div(desc.m, plan->variant->tile_tokens));

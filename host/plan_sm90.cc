@@ -52,7 +52,7 @@ bool choose_split_sm90(const nvfp4_gemm_desc& desc, uint32_t variant_index, Choi
 
 ChoiceSm90 choose_sm90(const nvfp4_gemm_desc& desc) {
   ChoiceSm90 best{kVariant_sm90_128x256x256, 1, INT64_MAX};  // always legal: the checks counted it
-  for (uint32_t i = kVariant_sm90_128x8x256; i <= kVariant_sm90_128x256x256; ++i) {
+  for (uint32_t i = kVariant_sm90_64x1x256; i <= kVariant_sm90_128x256x256; ++i) {
     ChoiceSm90 choice;
     if (choose_split_sm90(desc, i, &choice) && choice.clocks < best.clocks) best = choice;
   }

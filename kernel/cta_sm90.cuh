@@ -6,6 +6,7 @@
 
 #include "gemm_params.h"
 #include "gemm_sm90.h"
+#include "ptx_cluster.cuh"
 #include "scheduler.cuh"
 
 namespace nvfp4 {
@@ -26,6 +27,7 @@ struct Cta90 {
   }
   __device__ uint32_t tokens_full(uint32_t i) const { return smem + Tile::kTokensFullAt + 8 * i; }
   __device__ uint32_t tokens_empty(uint32_t i) const { return smem + Tile::kTokensEmptyAt + 8 * i; }
+  __device__ uint32_t sums_full() const { return smem + Tile::kSumsFullAt; }
   __device__ uint32_t weights(uint32_t i) const {
     return smem + Tile::kWeightsAt + i * Tile::kWeightBytes;
   }
@@ -44,17 +46,25 @@ struct Cta90 {
   }
 };
 
+// tile_at without its divisions where there is nothing to divide: the first byte is asked for behind it.
+__device__ inline TileCoordinate tile_of_cluster(const GemmParams& p) {
+  const uint32_t index = ptx::clusterid_x();
+  if (p.tiles_m == 1 && index < p.tiles_n) return {0, index, 0};
+  return tile_at(p, index);
+}
+
 template <typename Tile>
 __device__ Cta90<Tile> make_cta(const GemmParams& p, uint32_t smem) {
-  const uint32_t cluster = blockIdx.x / p.split;
-  const uint32_t rank = blockIdx.x - cluster * p.split;
+  const uint32_t rank = ptx::cluster_ctarank();
   const uint32_t k_steps = p.k / kScaleTileK;
   const uint32_t stages = (k_steps + Tile::kSteps - 1) / Tile::kSteps;
-  const uint32_t each = stages / p.split, more = stages % p.split;
+  // A power of two, or 3.
+  const uint32_t each = p.split == 3 ? stages / 3 : stages >> (31 - __clz(p.split));
+  const uint32_t more = stages - each * p.split;
   return {p,
           smem,
           rank,
-          tile_at(p, cluster),
+          tile_of_cluster(p),
           k_steps,
           rank * each + min(rank, more),
           each + (rank < more ? 1 : 0)};

@@ -15,6 +15,7 @@ namespace nvfp4 {
 
 // What both operands were divided by: the sums' factor.
 constexpr float kSumScale = 16384.0f;
+constexpr float kBlockSumScale = 16384.0f * 16384.0f * 4.0f;  // tiny tiles
 
 __device__ inline uint32_t word(const uint4& v, uint32_t j) {
   return j == 0 ? v.x : j == 1 ? v.y : j == 2 ? v.z : v.w;
@@ -23,6 +24,12 @@ __device__ inline uint32_t word(const uint4& v, uint32_t j) {
 // place_codes takes eight codes apart, nibble n being element n: elements (n, n + 4) are h[n],
 // n = 0 .. 3. `odd` and `even` hold the high byte of an fp16 each, of nibbles 1 3 5 7 and 0 2 4 6.
 //
+// The same bytes are e5m2, a code's value times 2^-14: half 0 are the even nibbles, half 1 the odd ones.
+__device__ inline void place_bytes(uint32_t codes, uint32_t (&bytes)[2]) {
+  bytes[0] = (codes << 4 & 0x80808080) | (codes << 1 & 0x0E0E0E0E);
+  bytes[1] = (codes & 0x80808080) | (codes >> 3 & 0x0E0E0E0E);
+}
+
 // With shifts and masks: 9 operations of the ALU, which takes one warp's instruction in two clocks.
 struct Shifts {};
 
@@ -60,6 +67,17 @@ __device__ inline void place_codes(uint32_t codes, const Multipliers& by, uint32
 __device__ inline uint32_t decode_scale_pair(uint32_t scales) {
   constexpr uint32_t k128 = 0x58005800;
   return ptx::mul_rn_f16x2(ptx::cvt_rn_f16x2_e4m3x2(scales & 0x7F7F), k128);
+}
+
+// The same as they are, which is exact, too.
+__device__ inline uint32_t decode_scale_pair_as_is(uint32_t scales) {
+  return ptx::cvt_rn_f16x2_e4m3x2(scales & 0x7F7F);
+}
+
+// One scale in units of 4: with another one it is at most 448 * 448 / 4, and a multiple of 2^-20.
+__device__ inline uint32_t decode_factor(uint32_t scale) {
+  constexpr uint32_t kQuarter = 0x34003400;
+  return ptx::mul_rn_f16x2(decode_scale_pair_as_is(scale), kQuarter);
 }
 
 // `which` of two scales, a constant.

@@ -58,6 +58,16 @@ NVFP4_HOST_DEVICE constexpr uint64_t wgmma_descriptor(uint32_t address) {
 }
 static_assert(wgmma_descriptor(0x8400) == 0x4000004000000840);
 
+// An operand without swizzle for wgmma: 8 rows of 16 bytes lie together, `lead` bytes from one 16-byte column to
+// the next, `stride` from one group of 8 rows to the next.
+NVFP4_HOST_DEVICE constexpr uint64_t wgmma_plain_descriptor(uint32_t address, uint32_t lead,
+                                                            uint32_t stride) {
+  return bits((address & 0x3FFFF) >> 4, 0, 14)  //
+         | bits(lead >> 4, 16, 14)              //
+         | bits(stride >> 4, 32, 14);
+}
+static_assert(wgmma_plain_descriptor(0x8400, 128, 256) == 0x0000001000080840);
+
 // One 512-byte scale tile for tcgen05.cp.32x128b: 32 rows of 16 bytes, read linearly.
 NVFP4_HOST_DEVICE constexpr uint64_t scale_descriptor(uint32_t address) {
   return smem_descriptor(address, 0, 128, Swizzle::none);

@@ -57,8 +57,10 @@ __device__ float4 sum_of_parts(uint32_t at) {
 }
 
 // The factor of the decoding comes back first: a power of two, so nothing is rounded.
-__device__ inline uint16_t finish(float sum, float alpha) {
-  return ptx::cvt_rn_f16_f32(__fmul_rn(alpha, sum * kSumScale));
+template <typename Tile>
+__device__ uint16_t finish(float sum, float alpha) {
+  constexpr float kScale = Tile::kBlockSums ? kBlockSumScale : kSumScale;
+  return ptx::cvt_rn_f16_f32(__fmul_rn(alpha, sum * kScale));
 }
 
 __device__ inline uint32_t pack(uint16_t low, uint16_t high) {
@@ -66,10 +68,11 @@ __device__ inline uint32_t pack(uint16_t low, uint16_t high) {
 }
 
 // Four weights of a token to D.
-__device__ inline void store_row(const GemmParams& p, uint16_t* out, uint32_t n, bool vectors,
-                                 const float4& sum) {
-  const uint16_t r[4] = {finish(sum.x, p.alpha), finish(sum.y, p.alpha), finish(sum.z, p.alpha),
-                         finish(sum.w, p.alpha)};
+template <typename Tile>
+__device__ void store_row(const GemmParams& p, uint16_t* out, uint32_t n, bool vectors,
+                          const float4& sum) {
+  const uint16_t r[4] = {finish<Tile>(sum.x, p.alpha), finish<Tile>(sum.y, p.alpha),
+                         finish<Tile>(sum.z, p.alpha), finish<Tile>(sum.w, p.alpha)};
   if (vectors) {
     *reinterpret_cast<uint2*>(out) = make_uint2(pack(r[0], r[1]), pack(r[2], r[3]));
   } else {
@@ -89,11 +92,12 @@ __device__ void store_share(const GemmParams& p, const TileCoordinate& tile, uin
   const uint32_t m_first = tile.token_tile * Tile::kTokens;
   const uint32_t n = tile.weight_tile * Tile::kWeights + lane * 4;
   uint16_t* d = static_cast<uint16_t*>(p.d) + tile.batch * p.d_batch_stride + n;
+  if (lane * 4 >= Tile::kWeights) return;
   const bool vectors = ((p.d_ld | p.d_batch_stride) & 3) == 0 && n + 4 <= p.n;
   const uint32_t end = min(min((rank + 1) * kShare, Tile::kTokens), p.m - m_first);
   for (uint32_t token = rank * kShare + warp; token < end; token += Tile::kConsumerWarps) {
     const float4 sum = sum_of_parts<Tile, kSplit>(at + token * Tile::kSumRowBytes + lane * 16);
-    store_row(p, d + (m_first + token) * p.d_ld, n, vectors, sum);
+    store_row<Tile>(p, d + (m_first + token) * p.d_ld, n, vectors, sum);
   }
 }
 

@@ -4,12 +4,18 @@
 //
 // CONTRACT
 //   D[l][m][n] = fp16( alpha * sum_k  A[l][m][k] sa[l][m][k/16]  B[l][n][k] sb[l][n][k/16] )
-//   A cluster of `split` CTAs: 128 columns n (weights, B) x kTokens rows m (tokens, A) of one batch
+//   A cluster of `split` CTAs: 128 or 64 columns n (weights, B) x kTokens rows m (tokens, A) of one batch
 //   l; each CTA its part of K in stages of 256, the earlier ranks one more if they do not divide.
 //   An element times its scale is exact in fp16 (decode.cuh), so a sum differs from Blackwell's only
 //   in the order and the rounding of its additions. K a multiple of 64, at least 64. Nothing
 //   outside the described elements influences D: rows beyond M and N are not stored, and what lies
 //   beyond K is zero codes under zero scales.
+//
+// TINY TILES  1, 2 and 4 tokens, 64 weights: tokens_tiny_sm90.cuh, tiny_sm90.cuh
+//
+//   As narrow ones, with 4 of 12 consumer warps to a stage, a warpgroup: codes to e5m2, wgmma of 8-bit
+//   floats, whose sums over 16 elements are exact; they times both scales are added in fp32. A
+//   cluster's sums go to its first CTA (st.async), which stores.
 //
 // NARROW TILES  8 and 16 tokens: tokens_narrow_sm90.cuh, narrow_sm90.cuh
 //
@@ -35,9 +41,12 @@
 #include "load_sm90.cuh"
 #include "multiply_sm90.cuh"
 #include "narrow_sm90.cuh"
+#include "ptx_cluster.cuh"
 #include "ptx_sync.cuh"
+#include "tiny_sm90.cuh"
 #include "tokens_narrow_sm90.cuh"
 #include "tokens_sm90.cuh"
+#include "tokens_tiny_sm90.cuh"
 
 namespace nvfp4 {
 
@@ -96,6 +105,49 @@ __device__ void narrow_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lan
   }
 }
 
+// ---- Tiny tiles --------------------------------------------------------------------------------
+
+template <typename Tile>
+__device__ void store_tiny(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
+  switch (cta.p.split) {
+    case 1: return store_tiny_sums<Tile, 1>(cta, warp, lane);
+    case 2: return store_tiny_sums<Tile, 2>(cta, warp, lane);
+    case 3: return store_tiny_sums<Tile, 3>(cta, warp, lane);
+    case 4: return store_tiny_sums<Tile, 4>(cta, warp, lane);
+    default: return store_tiny_sums<Tile, 8>(cta, warp, lane);
+  }
+}
+
+template <typename Tile>
+__device__ void tiny_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
+  // All but the weight warp wait for the barriers and the cleared operands. The others of a cluster hear
+  // that the barriers of the first are there.
+  const auto meet = [&] {
+    ptx::named_barrier_sync<0, Tile::kThreads>();
+    if (cta.p.split > 1) ptx::cluster_arrive_relaxed();
+  };
+  if (warp < Tile::kConsumerWarps) {
+    clear_operands(cta, threadIdx.x, 32 * Tile::kConsumerWarps);
+    meet();
+    TinySums<Tile> sums;
+    multiply_tiny(cta, warp, lane, sums);
+    put_tiny_sums<Tile>(cta, sums, warp, lane);
+    if (cta.rank == 0) store_tiny(cta, warp, lane);
+  } else if (warp == Tile::kWeightWarp) {
+    if (ptx::elect_sync()) start_weights(cta, 1);
+    __syncwarp();
+    ptx::named_barrier_arrive<0, Tile::kThreads>();
+    if (cta.p.split > 1) ptx::cluster_arrive_relaxed();
+    if (ptx::elect_sync()) load_remaining_weights(cta);
+  } else {
+    TinyTokenWarp<Tile> tokens{cta, warp - Tile::kFirstTokenWarp, lane};
+    ptx::griddepcontrol_wait();  // tokens, and what else earlier grids write
+    tokens.start();
+    meet();
+    tokens.run();
+  }
+}
+
 // ---- Dispatch ----------------------------------------------------------------------------------
 
 template <typename Tile>
@@ -104,41 +156,46 @@ __device__ void gemm_sm90(const GemmParams& p) {
   const uint32_t warp = __shfl_sync(0xFFFFFFFF, threadIdx.x / 32, 0);
   const uint32_t lane = threadIdx.x % 32;
   const Cta90<Tile> cta = make_cta<Tile>(p, ptx::shared_address(shared));
-
-  if (warp == Tile::kWeightWarp && ptx::elect_sync()) {
-    ptx::prefetch_tensormap(&p.weights);
-    init_barriers(cta, token_passes(cta));
-    load_first_weights(cta);
-    ptx::griddepcontrol_launch_dependents();
-  }
-  if constexpr (!Tile::kWorkspaceTokens) {
-    constexpr uint32_t kThreads = 32 * Tile::kConsumerWarps;
-    if (threadIdx.x < kThreads) clear_fragments(cta, threadIdx.x, kThreads);
-  }
-  __syncthreads();  // publishes the barriers, and the cleared fragments
-
-  if constexpr (Tile::kWorkspaceTokens) {
-    wide_roles(cta, warp, lane);
+  if constexpr (Tile::kBlockSums) {
+    tiny_roles(cta, warp, lane);
   } else {
-    narrow_roles(cta, warp, lane);
+    if (warp == Tile::kWeightWarp && ptx::elect_sync()) {
+      uint32_t others = 0;
+      if constexpr (!Tile::kWorkspaceTokens) others = token_passes(cta);
+      start_weights(cta, others);
+    }
+    if constexpr (!Tile::kWorkspaceTokens) {
+      constexpr uint32_t kThreads = 32 * Tile::kConsumerWarps;
+      if (threadIdx.x < kThreads) clear_fragments(cta, threadIdx.x, kThreads);
+    }
+    __syncthreads();  // publishes the barriers, and the cleared fragments
+    if constexpr (Tile::kWorkspaceTokens) {
+      wide_roles(cta, warp, lane);
+    } else {
+      narrow_roles(cta, warp, lane);
+    }
   }
 }
 
 }  // namespace nvfp4
 
 // A variant is a row of host/variants.def and an entry here: one per width of the token tile.
-#define NVFP4_GEMM_SM90_ENTRY(Tile, tokens)                                            \
-  extern "C" __global__ void __launch_bounds__(nvfp4::Tile<tokens>::kThreads,          \
-                                               nvfp4::Tile<tokens>::kCtasPerSm)        \
-      nvfp4_gemm_sm90_128x##tokens(const __grid_constant__ nvfp4::GemmParams params) { \
-    nvfp4::gemm_sm90<nvfp4::Tile<tokens>>(params);                                     \
+#define NVFP4_GEMM_SM90_ENTRY(Tile, weights, tokens)                                           \
+  extern "C" __global__ void __launch_bounds__(nvfp4::Tile<tokens>::kThreads,                  \
+                                               nvfp4::Tile<tokens>::kCtasPerSm)                \
+      nvfp4_gemm_sm90_##weights##x##tokens(const __grid_constant__ nvfp4::GemmParams params) { \
+    static_assert(nvfp4::Tile<tokens>::kWeights == weights);                                   \
+    nvfp4::gemm_sm90<nvfp4::Tile<tokens>>(params);                                             \
   }
 
-NVFP4_GEMM_SM90_ENTRY(Sm90NarrowTile, 8)
-NVFP4_GEMM_SM90_ENTRY(Sm90NarrowTile, 16)
-NVFP4_GEMM_SM90_ENTRY(Sm90WideTile, 64)
-NVFP4_GEMM_SM90_ENTRY(Sm90WideTile, 128)
-NVFP4_GEMM_SM90_ENTRY(Sm90WideTile, 256)
+NVFP4_GEMM_SM90_ENTRY(Sm90TinyTile, 64, 1)
+NVFP4_GEMM_SM90_ENTRY(Sm90TinyTile, 64, 2)
+NVFP4_GEMM_SM90_ENTRY(Sm90TinyTile, 64, 4)
+NVFP4_GEMM_SM90_ENTRY(Sm90NarrowTile, 128, 8)
+NVFP4_GEMM_SM90_ENTRY(Sm90NarrowTile, 128, 16)
+NVFP4_GEMM_SM90_ENTRY(Sm90WideTile, 128, 64)
+NVFP4_GEMM_SM90_ENTRY(Sm90WideTile, 128, 128)
+NVFP4_GEMM_SM90_ENTRY(Sm90WideTile, 128, 256)
 
 extern "C" __global__ void __launch_bounds__(nvfp4::kTokenKernelThreads)
     nvfp4_tokens_sm90(const __grid_constant__ nvfp4::GemmParams params) {

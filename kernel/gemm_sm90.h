@@ -9,6 +9,11 @@
 
 namespace nvfp4 {
 
+// kStagesAhead: stages that are asked for beyond those that have arrived. All of a ring at once would
+// be nine stages of 112 CTAs, of which memory brings the last as soon as the first: 4 us in which
+// nothing is multiplied (H200, one token, narrow tile, 2026-11-21: 24.5 us with 9 of them, 21.9 with
+// 3; 28.6 with 1). Stages of tiny tiles are half as large.
+
 // One CTA (of `split` that share a tile along K) computes kWeights x kTokens elements of D^T. The
 // weights (B) are decoded into registers, as the A operand of the tensor core; stages of 256
 // elements of K, packed codes and their scale tiles, come through a ring. Offsets into shared memory
@@ -24,6 +29,8 @@ struct Sm90NarrowTile {
   static constexpr uint32_t kK = kSm90StageK;
   static constexpr uint32_t kSteps = kK / kScaleTileK;
   static constexpr bool kWorkspaceTokens = false;
+  static constexpr bool kBlockSums = false;
+  static constexpr uint32_t kStagesAhead = 2;
 
   static constexpr uint32_t kCtasPerSm = 1;
   static constexpr uint32_t kStages = kTokens == 8 ? 9 : 6;
@@ -65,6 +72,70 @@ struct Sm90NarrowTile {
   static_assert(kSharedBytes <= 232448);
 };
 
+// Tiny tiles, up to 4 tokens: wgmma of 8-bit floats. Codes of weights and tokens are e5m2, without
+// their scales, which halves what decoding costs. The sum of a block of 16 is exact: multiples of 2^-2 up
+// to 576 take 12 bits, and Hopper keeps 13 behind the leading one (4,325,376 of 4,325,376 such sums of
+// an H200 were exact, 2026-11-21). A thread multiplies it by both scales and adds in fp32. So every
+// block has a column of the B operand of its own, with zeros in the other blocks' places: 8 columns
+// are one token, or 4, used twice as often.
+template <uint32_t kTokensPerTile>
+struct Sm90TinyTile {
+  static constexpr uint32_t kWeights = 64;
+  static constexpr uint32_t kTokens = kTokensPerTile;
+  static constexpr uint32_t kK = kSm90StageK;
+  static constexpr uint32_t kSteps = kK / kScaleTileK;
+  static constexpr bool kWorkspaceTokens = false;
+  static constexpr bool kBlockSums = true;
+
+  static constexpr uint32_t kTokenColumns = kTokens == 1 ? 8 : 4;
+  static constexpr uint32_t kColumns = kTokenColumns * kTokens;  // N of wgmma
+  static constexpr uint32_t kWgmmas = kK / 32;                   // of a stage
+  static constexpr uint32_t kUnitWgmmas = kTokenColumns / 2;     // that fill all columns
+  static constexpr uint32_t kUnits = kWgmmas / kUnitWgmmas;
+
+  static constexpr uint32_t kCtasPerSm = 1;
+  static constexpr uint32_t kStages = kTokens == 4 ? 12 : 15;
+  static constexpr uint32_t kStagesAhead = 5;
+
+  static constexpr uint32_t kWeightBytes = kWeights * kK / 2;
+  static constexpr uint32_t kScaleBytes = kSteps * kScaleTileBytes;  // also of the tile beside
+  static constexpr uint32_t kStageBytes = kWeightBytes + kScaleBytes;
+  static constexpr uint32_t kOperandBytes = kColumns * 32;  // of one wgmma
+  static constexpr uint32_t kTokenBytes = kWgmmas * kOperandBytes;
+  static constexpr uint32_t kFactorBytes = kUnits * kColumns * 2;  // the tokens' scales, fp16
+
+  // Sums in fp32, [rank along K][group][token][weight], in the first CTA of a cluster.
+  static constexpr uint32_t kSplitMax = 8;
+  static constexpr uint32_t kSumRowBytes = kWeights * 4;
+  static constexpr uint32_t kPartBytes = kTokens * kSumRowBytes;
+
+  static constexpr uint32_t kGroups = 3;
+  static constexpr uint32_t kConsumersPerStage = 4;
+  static constexpr uint32_t kConsumerWarps = 4 * kGroups;
+  static constexpr uint32_t kParts = kGroups;
+
+  static constexpr uint32_t kWeightsAt = 0;
+  static constexpr uint32_t kScalesAt = kWeightsAt + kStages * kWeightBytes;
+  static constexpr uint32_t kTokensAt = kScalesAt + kStages * kScaleBytes;
+  static constexpr uint32_t kFactorsAt = kTokensAt + kStages * kTokenBytes;
+  static constexpr uint32_t kSumsAt = kFactorsAt + kStages * kFactorBytes;
+  static constexpr uint32_t kWeightsFullAt = kSumsAt + kSplitMax * kParts * kPartBytes;
+  static constexpr uint32_t kWeightsEmptyAt = kWeightsFullAt + 8 * kStages;
+  static constexpr uint32_t kSumsFullAt = kWeightsEmptyAt + 8 * kStages;
+  static constexpr uint32_t kSharedBytes = kSumsFullAt + 8;
+
+  static constexpr uint32_t kWeightWarp = kConsumerWarps;
+  static constexpr uint32_t kFirstTokenWarp = kWeightWarp + 1;
+  static constexpr uint32_t kTokenWarps = 3;
+  static constexpr uint32_t kWarps = kFirstTokenWarp + kTokenWarps;
+  static constexpr uint32_t kThreads = 32 * kWarps;
+  static constexpr uint32_t kColumnsAllocated = 0;  // there is no tensor memory
+
+  static_assert(kTokens == 1 || kTokens == 2 || kTokens == 4);
+  static_assert(kFactorsAt % 16 == 0 && kWeightsFullAt % 8 == 0);
+  static_assert(kSharedBytes <= 232448);
+};
+
 // Wide tiles: wgmma. The tokens are its B operand, fp16, which nvfp4_tokens_sm90 put into the
 // workspace just before. They have a ring of their own:
 //   slots of kSlotSteps 64-wide slabs: fp16, 128-byte rows with the 128-byte swizzle
@@ -75,6 +146,8 @@ struct Sm90WideTile {
   static constexpr uint32_t kK = kSm90StageK;
   static constexpr uint32_t kSteps = kK / kScaleTileK;
   static constexpr bool kWorkspaceTokens = true;
+  static constexpr bool kBlockSums = false;
+  static constexpr uint32_t kStagesAhead = 2;
 
   static constexpr uint32_t kCtasPerSm = 1;
   static constexpr uint32_t kStages = kTokens == 64 ? 6 : kTokens == 128 ? 5 : 3;

@@ -14,19 +14,34 @@ namespace nvfp4 {
 
 // ---- Weight warp -------------------------------------------------------------------------------
 
-// token_passes: arrivals per stage of the warps that decode tokens into it.
+// Of the stages [first, end). `others`: arrivals per stage of the warps that decode tokens into it.
 template <typename Tile>
-__device__ void init_barriers(const Cta90<Tile>& cta, uint32_t token_passes) {
-  for (uint32_t i = 0; i < Tile::kStages; ++i) {
-    ptx::mbarrier_init(cta.weights_full(i), 1 + token_passes);
+__device__ void init_stage_barriers(const Cta90<Tile>& cta, uint32_t others, uint32_t first,
+                                    uint32_t end) {
+  for (uint32_t i = first; i < end; ++i) {
+    ptx::mbarrier_init(cta.weights_full(i), 1 + others);
     ptx::mbarrier_init(cta.weights_empty(i), Tile::kConsumersPerStage);
   }
+}
+
+template <typename Tile>
+__device__ void init_other_barriers(const Cta90<Tile>& cta) {
   if constexpr (Tile::kWorkspaceTokens) {
     for (uint32_t i = 0; i < Tile::kSlots; ++i) {
       ptx::mbarrier_init(cta.tokens_full(i), 1);
       ptx::mbarrier_init(cta.tokens_empty(i), Tile::kConsumerWarps);
     }
   }
+  if constexpr (Tile::kBlockSums) {
+    if (cta.rank == 0) {
+      ptx::mbarrier_init(cta.sums_full(), 1 + Tile::kConsumerWarps);
+      ptx::mbarrier_arrive_expect_tx(cta.sums_full(),
+                                     (cta.p.split - 1) * Tile::kParts * Tile::kPartBytes);
+    }
+  }
+}
+
+__device__ inline void publish_barriers() {
   ptx::fence_mbarrier_init();
   ptx::fence_proxy_async_shared_cta();  // this thread's own TMA loads signal them next
 }
@@ -38,7 +53,8 @@ __device__ void load_weights(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
   const uint32_t stage = cta.stage_begin + i;
   const uint32_t scale_bytes = cta.steps(i) * kScaleTileBytes;
   const uint64_t tile =
-      static_cast<uint64_t>(cta.tile.weight_tile) * cta.k_steps + stage * Tile::kSteps;
+      static_cast<uint64_t>(cta.tile.weight_tile * Tile::kWeights / kScaleTileRows) * cta.k_steps +
+      stage * Tile::kSteps;
   ptx::mbarrier_arrive_expect_tx(bar, Tile::kWeightBytes + scale_bytes);
   ptx::cp_async_bulk_tensor_3d(cta.weights(at), &p.weights, stage * (Tile::kK / 2),
                                cta.tile.weight_tile * Tile::kWeights, cta.tile.batch, bar,
@@ -49,29 +65,30 @@ __device__ void load_weights(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
       scale_bytes, bar, ptx::kEvictFirst);
 }
 
-// Stages that are asked for beyond those that have arrived. All of a ring at once would be nine
-// stages of 112 CTAs, of which memory brings the last as soon as the first: 4 us in which nothing is
-// multiplied (H200, one token, 2026-11-21: 24.5 us with 9 of them, 21.9 with 3; 28.6 with 1).
-constexpr uint32_t kWeightStagesAhead = 2;
-
-// Before anything else happens in the CTA. With tokens in the workspace the earlier grid is
-// nvfp4_tokens_sm90, which lets this one start only when weights may be read.
+// Before anything else happens in the CTA: the first bytes are asked for as soon as their barriers
+// are there. With tokens in the workspace the earlier grid is nvfp4_tokens_sm90, which lets this one
+// start only when weights may be read.
 template <typename Tile>
-__device__ void load_first_weights(const Cta90<Tile>& cta) {
-  static_assert(kWeightStagesAhead < Tile::kStages);
+__device__ void start_weights(const Cta90<Tile>& cta, uint32_t others) {
+  static_assert(Tile::kStagesAhead < Tile::kStages);
+  ptx::prefetch_tensormap(&cta.p.weights);
+  init_stage_barriers(cta, others, 0, Tile::kStagesAhead);
+  publish_barriers();
   if (!Tile::kWorkspaceTokens && cta.p.weights_are_static == 0) ptx::griddepcontrol_wait();
-#pragma unroll
-  for (uint32_t i = 0; i < kWeightStagesAhead; ++i) {
-    if (i < cta.count) load_weights(cta, i, i);
-  }
+#pragma unroll 1
+  for (uint32_t i = 0; i < min(Tile::kStagesAhead, cta.count); ++i) load_weights(cta, i, i);
+  init_stage_barriers(cta, others, Tile::kStagesAhead, Tile::kStages);
+  init_other_barriers(cta);
+  publish_barriers();
+  ptx::griddepcontrol_launch_dependents();
 }
 
 template <typename Tile>
 __device__ void load_remaining_weights(const Cta90<Tile>& cta) {
   RingPosition<Tile::kStages> arrived, at;
-  at.stage = kWeightStagesAhead;
+  at.stage = Tile::kStagesAhead;
   at.parity = 1;  // the first round finds every stage empty
-  for (uint32_t i = kWeightStagesAhead; i < cta.count; ++i, arrived.advance(), at.advance()) {
+  for (uint32_t i = Tile::kStagesAhead; i < cta.count; ++i, arrived.advance(), at.advance()) {
     ptx::mbarrier_wait(cta.weights_full(arrived.stage), arrived.parity);
     ptx::mbarrier_wait(cta.weights_empty(at.stage), at.parity);
     load_weights(cta, i, at.stage);

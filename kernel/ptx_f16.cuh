@@ -49,4 +49,17 @@ __device__ inline uint32_t cvt_rn_f16x2_e4m3x2(uint32_t bytes) {
   return d;
 }
 
+// cvt.f32.f16  d, a;                                                              PTX 1.0
+// Both halves, exact.
+__device__ inline float2 cvt_f32_f16_pair(uint32_t a) {
+  float2 d;
+  asm("{ .reg .b16 low, high;\n\t"
+      "mov.b32 {low, high}, %2;\n\t"
+      "cvt.f32.f16 %0, low;\n\t"
+      "cvt.f32.f16 %1, high; }"
+      : "=f"(d.x), "=f"(d.y)
+      : "r"(a));
+  return d;
+}
+
 }  // namespace nvfp4::ptx

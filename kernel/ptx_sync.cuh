@@ -129,6 +129,13 @@ __device__ inline uint32_t ld_shared_b16(uint32_t address) {
   return value;
 }
 
+// ld.shared.v2.b32  {d0, d1}, [a];                                                PTX 1.0
+__device__ inline uint2 ld_shared_v2_b32(uint32_t address) {
+  uint2 v;
+  asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "r"(address) : "memory");
+  return v;
+}
+
 // ld.shared.v4.b32  {d0, d1, d2, d3}, [a];                                        PTX 1.0
 __device__ inline uint4 ld_shared_v4_b32(uint32_t address) {
   uint4 v;
@@ -144,6 +151,11 @@ __device__ inline void st_shared_v4_b32(uint32_t address, uint4 v) {
   asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(v.x), "r"(v.y),
                "r"(v.z), "r"(v.w)
                : "memory");
+}
+
+// st.shared.b32  [a], b;                                                          PTX 1.0
+__device__ inline void st_shared_b32(uint32_t address, uint32_t value) {
+  asm volatile("st.shared.b32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
 }
 
 // st.shared.f32  [a], b;                                                          PTX 1.0
@@ -166,6 +178,13 @@ __device__ inline float4 ld_shared_v4_f32(uint32_t address) {
 template <uint32_t kId, uint32_t kThreads>
 __device__ inline void named_barrier_sync() {
   asm volatile("bar.sync %0, %1;" ::"n"(kId), "n"(kThreads) : "memory");
+}
+
+// bar.arrive  id, threads;                                                        PTX 1.0
+// Counts this warp without waiting.
+template <uint32_t kId, uint32_t kThreads>
+__device__ inline void named_barrier_arrive() {
+  asm volatile("bar.arrive %0, %1;" ::"n"(kId), "n"(kThreads) : "memory");
 }
 
 // st.shared.b16  [a], b;                                                          PTX 1.0

@@ -111,4 +111,32 @@ __device__ inline void wgmma(float (&d)[128], const uint32_t (&a)[4], uint64_t b
       : "memory");
 }
 
+// wgmma.mma_async.sync.aligned.m64nNk32.f32.e5m2.e5m2  d, a, b-desc, p, 1, 1;       PTX 8.0, sm_90a
+// A is 64 x 32 bytes: lane 4g+c of warp w holds of rows 16w+g (a[0], a[2]) and 16w+g+8 (a[1], a[3]) the columns
+// 4c .. 4c+3 (a[0], a[1]) and 16 more. D as above.
+__device__ inline void wgmma_e5m2(float (&d)[4], const uint32_t (&a)[4], uint64_t b,
+                                  uint32_t accumulate) {
+  asm volatile(
+      "{ .reg .pred p;\n\t"
+      "setp.ne.b32 p, %9, 0;\n\t"
+      "wgmma.mma_async.sync.aligned.m64n8k32.f32.e5m2.e5m2 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, %8, p, 1, 1; }"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate)
+      : "memory");
+}
+
+__device__ inline void wgmma_e5m2(float (&d)[8], const uint32_t (&a)[4], uint64_t b,
+                                  uint32_t accumulate) {
+  asm volatile(
+      "{ .reg .pred p;\n\t"
+      "setp.ne.b32 p, %13, 0;\n\t"
+      "wgmma.mma_async.sync.aligned.m64n16k32.f32.e5m2.e5m2 "
+      "{%0, %1, %2, %3, %4, %5, %6, %7}, {%8, %9, %10, %11}, %12, p, 1, 1; }"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]),
+        "+f"(d[7])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate)
+      : "memory");
+}
+
 }  // namespace nvfp4::ptx

@@ -74,7 +74,6 @@ __device__ void clear_fragments(const Cta90<Tile>& cta, uint32_t thread, uint32_
 // A pass is what a warp decodes at once: up to 32 tasks of a stage.
 template <typename Tile>
 __device__ uint32_t token_passes(const Cta90<Tile>& cta) {
-  if constexpr (Tile::kWorkspaceTokens) return 0;
   return (token_tasks(cta) + 31) / 32;
 }
 

@@ -77,9 +77,14 @@ TEST_CASE("what wgmma cuts worst stays inside the bound of 9.0, and is outside t
   INFO(own.first_outside);
   CHECK(own.total == 9 * 70);
   CHECK(own.outside_bound == 0);
+  const BoundVerdict other = support::compare_bound(p, d, support::reference(p), 100);
+  if (gemm_test::tile_tokens(variant) <= 4) {
+    CHECK(other.outside_bound == 0);  // tiny tiles add in fp32 and cut nothing
+    return;
+  }
   // The four parts of a narrow tile are cut less: 0.27.
   CHECK(own.largest_ratio > (gemm_test::tile_tokens(variant) <= 16 ? 0.25 : 0.5));
-  CHECK(support::compare_bound(p, d, support::reference(p), 100).outside_bound == own.total);
+  CHECK(other.outside_bound == own.total);
 }
 
 TEST_CASE("a result just beyond the bound is outside, one just within is not",

@@ -90,6 +90,7 @@ TEST_CASE("a row of the table has a cell for each column, empty where there is n
   bench::Ours ours;
   ours.variant = "sm90_128x128x256";
   ours.us = 10, ours.p10 = 9.5, ours.p90 = 11, ours.plain_us = 12, ours.host_us = 4;
+  ours.pdl_us = 8;
   bench::Others others;
   others.f16 = {20, 15};
   others.e4m3 = {8, 5};
@@ -107,6 +108,8 @@ TEST_CASE("a row of the table has a cell for each column, empty where there is n
   CHECK(cell(row, "roofline_node_us") == "5.257");
   CHECK(cell(row, "x_fp16") == "2.000");
   CHECK(cell(row, "x_fp16_best") == "1.500");
+  CHECK(cell(row, "pdl_us") == "8.000");
+  CHECK(cell(row, "x_fp16_pdl") == "2.500");
   CHECK(cell(row, "x_fp8") == "0.800");
   CHECK(cell(row, "x_fp8_best") == "0.500");
   for (const char* none : {"nvfp4_us", "nvfp4_best_us", "gpumode_us"}) {

@@ -89,6 +89,7 @@ class Warp {
   LocalMemory local;
   uint32_t cluster_arrived = 0;      // lanes between barrier.cluster.arrive and .wait
   uint64_t cluster_ticket[32] = {};  // per lane, the generation of barrier.cluster it arrived at
+  bool waited_for_grids = false;     // has passed griddepcontrol.wait
   std::map<uint32_t, uint64_t> phases_seen;  // of mbarriers: how many it has waited for
 
   uint32_t live() const { return lanes & ~exited; }

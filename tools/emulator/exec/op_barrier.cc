@@ -124,13 +124,13 @@ Step init_order(Warp& w, const Instr&, uint32_t) {
 }
 
 // One grid runs at a time, so what griddepcontrol.wait waits for is over, and nothing depends on
-// launch_dependents. What a CTA loaded before it waited is counted: an earlier grid may still be
+// launch_dependents. What a warp loads before it has waited is counted: an earlier grid may still be
 // writing that.
 Step nothing(Warp&, const Instr&, uint32_t) { return Step::next; }
 
 Step wait_for_grids(Warp& w, const Instr&, uint32_t) {
-  Counters& c = w.cta.counters;
-  if (c.dependency_waits++ == 0) c.early_bytes = c.tma_bytes + c.bulk_bytes;
+  ++w.cta.counters.dependency_waits;
+  w.waited_for_grids = true;
   return Step::next;
 }
 

@@ -127,6 +127,7 @@ Step load(Warp& warp, const Instr& in, uint32_t active) {
          deliveries(warp, in, lane, in.ops[0], in.ops[3], multicast ? &in.ops[4] : nullptr)) {
       check_bulk_copy(d.data.address, from, bytes);
       count(warp, bytes);
+      if (!warp.waited_for_grids) warp.cta.counters.early_bytes += bytes;
       Hazards& hazards = warp.cta.cluster.hazards;
       const Hazards::Operation op = hazards.begin(Work::copy, lane);
       hazards.global(op, {from, bytes, 0, 1}, Use::read);

@@ -98,6 +98,7 @@ Step load(Warp& warp, const Instr& in, uint32_t active) {
       check_tma_load(b.map, rank_of(in), b.at, d.data.address);
       const uint32_t bytes = tma_bytes(b.map, b.at);
       warp.cta.counters.tma_bytes += bytes;
+      if (!warp.waited_for_grids) warp.cta.counters.early_bytes += bytes;
       const auto op = warp.cta.cluster.hazards.begin(Work::copy, lane);
       note(warp, op, b.map, b.at, TmaUse::load, Use::read);
       deliver(

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: MIT
+// The consumer warps of a tiny tile on Hopper: weights from shared memory to e5m2 in registers,
+// wgmma, and the sums of blocks of 16 times both scales, added in fp32.
+//
+// ORDER OF K. A lane 4g+c takes chunk c of half a stage, 32 neighbouring elements of a weight row,
+// eight to a word, two words to a block. wgmma j multiplies word j of the four lanes' chunks: bytes
+// 4c .. 4c+3 (even elements) and 16 + 4c .. (odd ones) of its 32. The column of B for chunk c has
+// zeros in the other chunks' bytes, so that D's column is the sum over a block of that chunk.
+//
+//   1 token      column c + 4b        block b of chunk c; four wgmmas fill the eight columns
+//   more tokens  column c + 4 token   block b of chunk c; two wgmmas
+#pragma once
+
+#include <cstdint>
+
+#include "cta_sm90.cuh"
+#include "decode.cuh"
+#include "descriptor.cuh"
+#include "epilogue_sm90.cuh"
+#include "ptx_cluster.cuh"
+#include "ptx_mbarrier.cuh"
+#include "ptx_sync.cuh"
+#include "ptx_wgmma.cuh"
+
+namespace nvfp4 {
+
+// Of a lane: rows x and x + 32, blocks of 8 columns.
+template <typename Tile>
+using TinySums = float[2][Tile::kColumns / 8];
+
+// The tile's row that is D's row 16w+g; D's row 16w+g+8 is 32 rows on, its scales beside. A quarter
+// warp's two rows differ in the upper bit of the 128-byte swizzle: eight 16-byte reads hit all banks.
+__device__ inline uint32_t tiny_row(uint32_t warp, uint32_t lane) {
+  const uint32_t g = lane / 4;
+  return warp % 4 * 8 + g % 2 * 4 + g / 2;
+}
+
+// What a lane reads of stage 0.
+struct TinyLane {
+  uint32_t codes, scales, first_scales, factors;
+  uint32_t scale_bytes;  // selects the block's scales of two chunks
+};
+
+template <typename Tile>
+__device__ TinyLane tiny_lane(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
+  const uint32_t c = lane % 4;
+  const uint32_t row = tiny_row(warp, lane);
+  const uint32_t scales = cta.scales(0) + row * 16 + cta.tile.weight_tile % 2 * 8;
+  const auto keep = [&](uint32_t value) { return __shfl_sync(0xFFFFFFFF, value, lane); };
+  return {keep(cta.weights(0) + row * (Tile::kK / 2) + (c ^ row % 8) * 16),
+          keep(scales + c % 2 * kScaleTileBytes), keep(scales),
+          keep(cta.smem + Tile::kFactorsAt + 4 * c), keep(c / 2 == 0 ? 0x4420 : 0x4431)};
+}
+
+// Half a stage: chunk and scale words of both rows.
+struct TinyRows {
+  uint4 codes[2];
+  uint2 scales;
+};
+
+template <typename Tile>
+__device__ TinyRows load_half(const TinyLane& at, uint32_t stage, uint32_t half, bool beyond_k) {
+  TinyRows rows;
+  const uint32_t codes = (at.codes + stage * Tile::kWeightBytes) ^ half * 64;
+  rows.codes[0] = ptx::ld_shared_v4_b32(codes);
+  rows.codes[1] = ptx::ld_shared_v4_b32(codes + 32 * Tile::kK / 2);
+  // A part beyond K has zero codes (filled by TMA) and no scales: those of the first step will do.
+  rows.scales =
+      ptx::ld_shared_v2_b32((beyond_k ? at.first_scales : at.scales + half * 2 * kScaleTileBytes) +
+                            stage * Tile::kScaleBytes);
+  return rows;
+}
+
+// The wgmmas of a unit, one group.
+template <typename Tile>
+__device__ void issue_unit(const Cta90<Tile>& cta, const TinyRows& rows, uint32_t stage,
+                           uint32_t unit, float (&d)[Tile::kColumns / 2]) {
+  uint32_t a[Tile::kUnitWgmmas][4];
+#pragma unroll
+  for (uint32_t j = 0; j < Tile::kUnitWgmmas; ++j) {
+    const uint32_t i = (unit * Tile::kUnitWgmmas + j) % 4;
+    uint32_t upper[2], lower[2];
+    place_bytes(word(rows.codes[0], i), upper);
+    place_bytes(word(rows.codes[1], i), lower);
+    a[j][0] = upper[0];
+    a[j][1] = lower[0];
+    a[j][2] = upper[1];
+    a[j][3] = lower[1];
+  }
+  const uint64_t b = wgmma_plain_descriptor(
+      cta.tokens(stage) + unit * Tile::kUnitWgmmas * Tile::kOperandBytes, 128, 256);
+  ptx::wgmma_fence();
+#pragma unroll
+  for (uint32_t j = 0; j < Tile::kUnitWgmmas; ++j) {
+    ptx::wgmma_e5m2(d, a[j], b + j * (Tile::kOperandBytes / 16), j > 0);
+  }
+  ptx::wgmma_commit_group();
+}
+
+// sums += the unit's sums of blocks times both scales.
+template <typename Tile>
+__device__ void add_unit(const TinyLane& at, const TinyRows& rows, uint32_t stage, uint32_t unit,
+                         const float (&d)[Tile::kColumns / 2], TinySums<Tile>& sums) {
+  uint32_t selector = at.scale_bytes;
+  if (Tile::kTokenColumns == 4) selector = unit % 2 == 0 ? 0x4420 : 0x4431;
+  const uint32_t scales[2] = {decode_scale_pair_as_is(__byte_perm(rows.scales.x, 0, selector)),
+                              decode_scale_pair_as_is(__byte_perm(rows.scales.y, 0, selector))};
+#pragma unroll
+  for (uint32_t n = 0; n < Tile::kColumns / 8; ++n) {
+    const uint32_t token = ptx::ld_shared_b32(at.factors + stage * Tile::kFactorBytes +
+                                              (unit * Tile::kColumns + 8 * n) * 2);
+#pragma unroll
+    for (uint32_t r = 0; r < 2; ++r) {
+      const float2 factor = ptx::cvt_f32_f16_pair(ptx::mul_rn_f16x2(scales[r], token));
+      sums[r][n] = __fmaf_rn(d[4 * n + 2 * r], factor.x, sums[r][n]);
+      sums[r][n] = __fmaf_rn(d[4 * n + 2 * r + 1], factor.y, sums[r][n]);
+    }
+  }
+}
+
+// Unit u's wgmmas run while unit u + 1 is decoded.
+template <typename Tile>
+__device__ void multiply_tiny_stage(const Cta90<Tile>& cta, const TinyLane& at, uint32_t stage,
+                                    const bool (&beyond_k)[2], TinySums<Tile>& sums) {
+  constexpr uint32_t kPerHalf = Tile::kUnits / 2;
+  const TinyRows rows[2] = {load_half<Tile>(at, stage, 0, beyond_k[0]),
+                            load_half<Tile>(at, stage, 1, beyond_k[1])};
+  float d[2][Tile::kColumns / 2];
+#pragma unroll
+  for (uint32_t u = 0; u < Tile::kUnits; ++u) {
+    issue_unit(cta, rows[u / kPerHalf], stage, u, d[u % 2]);
+    if (u > 0) {
+      ptx::wgmma_wait_group<1>();
+      add_unit<Tile>(at, rows[(u - 1) / kPerHalf], stage, u - 1, d[(u - 1) % 2], sums);
+    }
+  }
+  ptx::wgmma_wait_group<0>();
+  add_unit<Tile>(at, rows[1], stage, Tile::kUnits - 1, d[(Tile::kUnits - 1) % 2], sums);
+}
+
+// Group g's stages: g, g + kGroups, ..
+template <typename Tile>
+__device__ void multiply_tiny(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
+                              TinySums<Tile>& sums) {
+  const TinyLane at = tiny_lane(cta, warp, lane);
+  const uint32_t group = warp / 4;
+  const uint32_t last = cta.count - 1;
+  const uint32_t step = lane % 2, steps = cta.steps(last);
+  uint32_t stage = group, parity = 0, before = 0;
+#pragma unroll
+  for (auto& row : sums)
+    for (float& sum : row) sum = 0;
+  for (uint32_t i = group; i < cta.count; i += Tile::kGroups) {
+    const bool beyond_k[2] = {i == last && step >= steps, i == last && step + 2 >= steps};
+    ptx::mbarrier_wait(cta.weights_full(stage), parity);
+    // As in narrow_sm90.cuh: an arrival right behind loads overtook some of them.
+    if (i != group && lane == 0) ptx::mbarrier_arrive(cta.weights_empty(before));
+    multiply_tiny_stage(cta, at, stage, beyond_k, sums);
+    __syncwarp();
+    before = stage;
+    stage += Tile::kGroups;
+    if (stage >= Tile::kStages) {
+      stage -= Tile::kStages;
+      parity ^= 1;
+    }
+  }
+}
+
+// The columns of a token added, and to the shared memory of the cluster's first CTA, which sums_full
+// there counts: arrivals of its own warps, bytes of the others'.
+template <typename Tile>
+__device__ void put_tiny_sums(const Cta90<Tile>& cta, const TinySums<Tile>& sums, uint32_t warp,
+                              uint32_t lane) {
+  const uint32_t c = lane % 4;
+  const uint32_t part = cta.rank * Tile::kParts + warp / 4;
+  const uint32_t own =
+      cta.smem + Tile::kSumsAt + part * Tile::kPartBytes + tiny_row(warp, lane) * 4;
+  const uint32_t first_cta = ptx::mapa(own, 0), full = ptx::mapa(cta.sums_full(), 0);
+  if (cta.rank != 0) ptx::cluster_wait();  // its barrier is there
+#pragma unroll
+  for (uint32_t r = 0; r < 2; ++r) {
+#pragma unroll
+    for (uint32_t n = 0; n < Tile::kColumns / 8; ++n) {
+      float sum = sums[r][n];
+      sum = __fadd_rn(sum, __shfl_xor_sync(0xFFFFFFFF, sum, 1));
+      if (Tile::kTokenColumns == 8) sum = __fadd_rn(sum, __shfl_xor_sync(0xFFFFFFFF, sum, 2));
+      const uint32_t token = Tile::kTokenColumns == 8 ? 0 : 2 * n + c / 2;
+      const uint32_t at = token * Tile::kSumRowBytes + r * 32 * 4;
+      if (c % (Tile::kTokenColumns / 2) != 0) continue;
+      if (cta.rank == 0) {
+        ptx::st_shared_f32(own + at, sum);
+      } else {
+        ptx::st_async_f32(first_cta + at, sum, full);
+      }
+    }
+  }
+  __syncwarp();
+  if (cta.rank == 0 && lane == 0) ptx::mbarrier_arrive(cta.sums_full());
+}
+
+// Four weights of a token by each of 16 lanes of the first CTA: the parts in the order of K.
+template <typename Tile, uint32_t kSplit>
+__device__ void store_tiny_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
+  const GemmParams& p = cta.p;
+  const uint32_t token = warp, m = cta.tile.token_tile * Tile::kTokens + token;
+  const uint32_t n = cta.tile.weight_tile * Tile::kWeights + lane * 4;
+  if (token >= Tile::kTokens || m >= p.m || lane >= Tile::kWeights / 4) return;
+  ptx::mbarrier_wait(cta.sums_full(), 0);
+  const uint32_t at = cta.smem + Tile::kSumsAt + token * Tile::kSumRowBytes + lane * 16;
+  float4 part[kSplit * Tile::kParts];
+#pragma unroll
+  for (uint32_t i = 0; i < kSplit * Tile::kParts; ++i) {
+    part[i] = ptx::ld_shared_v4_f32(at + i * Tile::kPartBytes);
+  }
+  float4 sum = part[0];
+#pragma unroll
+  for (uint32_t i = 1; i < kSplit * Tile::kParts; ++i) sum = add(sum, part[i]);
+  uint16_t* d = static_cast<uint16_t*>(p.d) + cta.tile.batch * p.d_batch_stride + m * p.d_ld + n;
+  const bool vectors = ((p.d_ld | p.d_batch_stride) & 3) == 0 && n + 4 <= p.n;
+  store_row<Tile>(p, d, n, vectors, sum);
+}
+
+}  // namespace nvfp4

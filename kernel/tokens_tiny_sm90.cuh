@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// The token warps of a tiny tile on Hopper: packed codes in global memory to the B operands of wgmma,
+// e5m2, a column per block of 16 (tiny_sm90.cuh), and scales to fp16.
+//
+//   operands  [half][word j][8 columns][16-byte column: even, odd elements][column][chunk] 4 bytes
+//   factors   [unit][column] fp16
+#pragma once
+
+#include <cstdint>
+
+#include "cta_sm90.cuh"
+#include "decode.cuh"
+#include "ptx_mbarrier.cuh"
+#include "ptx_sync.cuh"
+
+namespace nvfp4 {
+
+// A lane's word of a token's stage; of lanes 0 .. 15 also the scale of a block.
+struct TinyTask {
+  uint32_t codes, scale;
+};
+
+// Zero beyond K. No branch and no use of what is loaded: a thread would wait for each load in turn.
+__device__ inline TinyTask load_tiny_task(const GemmParams& p, uint32_t batch, uint32_t row,
+                                          uint32_t stage, uint32_t lane, bool there) {
+  const uint32_t k_steps = p.k / kScaleTileK;
+  const uint32_t first = stage * (kSm90StageK / kScaleTileK);
+  const uint8_t* codes = p.token_codes + batch * p.token_batch_bytes + row * p.token_row_bytes +
+                         static_cast<uint64_t>(stage) * (kSm90StageK / 2) + lane * 4;
+  const uint64_t tile = static_cast<uint64_t>(row / kScaleTileRows) * k_steps + first + lane / 4;
+  const uint8_t* scales = p.token_scales + batch * p.token_scales_batch_bytes +
+                          tile * kScaleTileBytes + row % 32 * 16 + row % kScaleTileRows / 32 * 4 +
+                          lane % 4;
+  return {ptx::ld_global_b32_if(codes, there && first + lane / 8 < k_steps),
+          ptx::ld_global_u8_if(scales, there && lane < 16 && first + lane / 4 < k_steps)};
+}
+
+// Block b of chunk c of half h. Column and unit of a token's block.
+template <typename Tile>
+__device__ uint32_t column_of(uint32_t token, uint32_t c, uint32_t b) {
+  return Tile::kTokenColumns == 8 ? c + 4 * b : c + 4 * token;
+}
+
+template <typename Tile>
+__device__ void write_tiny_task(const Cta90<Tile>& cta, uint32_t stage, uint32_t token,
+                                uint32_t lane, const TinyTask& task) {
+  const uint32_t half = lane / 16, c = lane / 4 % 4, j = lane % 4;
+  const uint32_t column = column_of<Tile>(token, c, j / 2);
+  const uint32_t operand = cta.tokens(stage) + (half * 4 + j) * Tile::kOperandBytes +
+                           column / 8 * 256 + column % 8 * 16 + 4 * c;
+  uint32_t bytes[2];
+  place_bytes(task.codes, bytes);
+  ptx::st_shared_b32(operand, bytes[0]);
+  ptx::st_shared_b32(operand + 128, bytes[1]);
+  if (lane < 16) {
+    // Blocks are numbered half, chunk, block.
+    const uint32_t chunk = lane / 2 % 4, block = lane % 2;
+    const uint32_t unit = Tile::kTokenColumns == 8 ? lane / 8 : lane / 8 * 2 + block;
+    const uint32_t at = unit * Tile::kColumns + column_of<Tile>(token, chunk, block);
+    ptx::st_shared_b16(cta.smem + Tile::kFactorsAt + stage * Tile::kFactorBytes + at * 2,
+                       static_cast<uint16_t>(decode_factor(task.scale)));
+  }
+}
+
+// Before the first stage, by `threads` threads together.
+template <typename Tile>
+__device__ void clear_operands(const Cta90<Tile>& cta, uint32_t thread, uint32_t threads) {
+  constexpr uint32_t kBytes = Tile::kStages * (Tile::kTokenBytes + Tile::kFactorBytes);
+  static_assert(kBytes % 16 == 0 &&
+                Tile::kFactorsAt == Tile::kTokensAt + Tile::kStages * Tile::kTokenBytes);
+  for (uint32_t at = thread * 16; at < kBytes; at += threads * 16) {
+    ptx::st_shared_v4_b32(cta.tokens(0) + at, make_uint4(0, 0, 0, 0));
+  }
+  ptx::fence_proxy_async_shared_cta();
+}
+
+// Stages are dealt out to the token warps in turn; loads run kAhead of a warp's stages ahead. The first
+// ones come before everything else: behind the weights' first stages they took 2 us (H200, 2026-11-21).
+template <typename Tile>
+struct TinyTokenWarp {
+  static constexpr uint32_t kAhead = 2;
+  static_assert(Tile::kStages % Tile::kTokenWarps == 0, "a part of the ring is one warp's");
+  const Cta90<Tile>& cta;
+  uint32_t warp, lane;
+  TinyTask next[kAhead][Tile::kTokens];
+
+  __device__ void load(uint32_t i, TinyTask (&tasks)[Tile::kTokens]) {
+    const uint32_t first = cta.tile.token_tile * Tile::kTokens;
+#pragma unroll
+    for (uint32_t t = 0; t < Tile::kTokens; ++t) {
+      tasks[t] = load_tiny_task(cta.p, cta.tile.batch, first + t, cta.stage_begin + i, lane,
+                                i < cta.count && first + t < cta.p.m);
+    }
+  }
+
+  __device__ void start() {
+#pragma unroll
+    for (uint32_t a = 0; a < kAhead; ++a) load(warp + a * Tile::kTokenWarps, next[a]);
+  }
+
+  __device__ void run() {
+    for (uint32_t i = warp; i < cta.count;) {
+#pragma unroll
+      for (uint32_t a = 0; a < kAhead; ++a) {
+        if (i >= cta.count) break;
+        const uint32_t stage = i % Tile::kStages;
+        ptx::mbarrier_wait(cta.weights_empty(stage), i / Tile::kStages % 2 ^ 1);
+#pragma unroll
+        for (uint32_t t = 0; t < Tile::kTokens; ++t) {
+          write_tiny_task(cta, stage, t, lane, next[a][t]);
+        }
+        ptx::fence_proxy_async_shared_cta();
+        __syncwarp();
+        if (lane == 0) ptx::mbarrier_arrive(cta.weights_full(stage));
+        load(i + kAhead * Tile::kTokenWarps, next[a]);
+        i += Tile::kTokenWarps;
+      }
+    }
+  }
+};
+
+}  // namespace nvfp4
