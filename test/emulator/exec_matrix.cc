@@ -91,3 +91,112 @@ TEST_CASE("matrix rows are aligned, the warp is whole") {
                        {{}, {16}, {}}, nullptr, shared),
                  "all 32 lanes"));
 }
+
+namespace {
+
+// Byte `c` of row `row`: rows are 16 bytes each, from s on.
+uint32_t byte_of(uint32_t row, uint32_t c) { return (37 * row + 11 * c + 5) & 0xFF; }
+
+Words rows_of_bytes(uint32_t bits) {
+  Words words(4 * 32 + 4 * 32);
+  for (uint32_t row = 0; row < 32; ++row)
+    for (uint32_t c = 0; c < 16; ++c)
+      for (uint32_t b = 0; b < bits; ++b)
+        words[row * 4 + (c * bits + b) / 32] |= (byte_of(row, c) >> b & 1) << (c * bits + b) % 32;
+  return words;
+}
+
+Words loaded(const std::string& instruction, uint32_t bits) {
+  const Words out =
+      run(fill + "mov.b32 %r5, 0; mov.b32 %r6, 0; mov.b32 %r7, 0;" + instruction + keep, warp,
+          rows_of_bytes(bits), shared);
+  return Words(out.begin() + 128, out.end());
+}
+
+// CUTLASS gives the layouts of these instructions as maps from bits of threads to bits of a tile of
+// 128-bit rows. Of a column-major one (SM100_U8x16_LDSM_T, SM100_U8x16_STSM_T) bit b of register
+// `reg`, byte k of thread t lies at 256 (t % 4) + 8 (t / 4) + 128 (k % 2) + 64 (k / 2) + 1024 reg.
+struct Spot {
+  uint32_t row, column;
+};
+Spot transposed_spot(uint32_t lane, uint32_t reg, uint32_t k) {
+  const uint32_t bit =
+      256 * (lane % 4) + 8 * (lane / 4) + 128 * (k % 2) + 64 * (k / 2) + 1024 * reg;
+  return {bit / 128, bit % 128 / 8};
+}
+// Row `row` of the tile is at the address of that lane: threads have shape (2, 2, 4, 2) and strides
+// (1, 8, 2, 16) rows.
+uint32_t lane_of_row(uint32_t row) {
+  for (uint32_t t = 0; t < 32; ++t)
+    if (t % 2 + t / 2 % 2 * 8 + t / 4 % 4 * 2 + t / 16 * 16 == row) return t;
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("ldmatrix.m16n16 gives each lane bytes of two columns") {
+  for (const char* form : {".b8", ".b8x16.b6x16_p32", ".b8x16.b4x16_p64"}) {
+    const uint32_t bits = form[1] == 'b' && form[3] == '\0' ? 8 : form[8] == '6' ? 6 : 4;
+    CAPTURE(form);
+    const Words out = loaded(std::string("ldmatrix.sync.aligned.m16n16.x2.trans.shared") + form +
+                                 " {%r4, %r5, %r6, %r7}, [%r1];",
+                             bits);
+    for (uint32_t lane = 0; lane < 32; ++lane)
+      for (uint32_t reg = 0; reg < 4; ++reg)
+        for (uint32_t k = 0; k < 4; ++k) {
+          const Spot at = transposed_spot(lane, reg, k);
+          CHECK((out[lane * 4 + reg] >> 8 * k & 0xFF) ==
+                (byte_of(lane_of_row(at.row), at.column) & ((1u << bits) - 1)));
+        }
+  }
+  const Words one = loaded("ldmatrix.sync.aligned.m16n16.trans.x1.shared.b8 {_, %r5}, [%r1];", 8);
+  CHECK((one[7 * 4 + 1] >> 16 & 0xFF) ==
+        byte_of(lane_of_row(transposed_spot(7, 1, 2).row), transposed_spot(7, 1, 2).column));
+}
+
+// SM100_SU4_DU8x16_x4_LDSM_N: thread t has bits 32 t and up of the expanded rows.
+TEST_CASE("ldmatrix.m8n16 gives each lane four elements of a row, as bytes") {
+  for (const char* form : {"b6x16_p32", "b4x16_p64"}) {
+    const uint32_t bits = form[1] == '6' ? 6 : 4;
+    const Words out = loaded(std::string("ldmatrix.sync.aligned.m8n16.x4.shared::cta.b8x16.") +
+                                 form + " {%r4, %r5, %r6, %r7}, [%r1];",
+                             bits);
+    for (uint32_t lane = 0; lane < 32; ++lane)
+      for (uint32_t i = 0; i < 4; ++i)
+        for (uint32_t k = 0; k < 4; ++k)
+          CHECK((out[lane * 4 + i] >> 8 * k & 0xFF) ==
+                (byte_of(8 * i + lane / 4, lane % 4 * 4 + k) & ((1u << bits) - 1)));
+  }
+}
+
+TEST_CASE("the padding behind rows of 4-bit elements is not read") {
+  const std::string half_filled =
+      "mov.u32 %r0, %laneid; mov.u32 %r1, s; shl.b32 %r2, %r0, 4; add.s32 %r1, %r1, %r2;"
+      "st.shared.v2.u32 [%r1], {%r0, %r0}; bar.warp.sync -1;";
+  CHECK_NOTHROW(
+      run(half_filled + "ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.b4x16_p64 {%r4}, [%r1];", warp,
+          Words(256), shared));
+  CHECK(contains(
+      fault(half_filled + "ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.b6x16_p32 {%r4}, [%r1];",
+            warp, nullptr, shared),
+      "nobody has written"));
+}
+
+TEST_CASE("stmatrix.m16n8 stores bytes of two columns to eight rows a matrix") {
+  // A lane's registers are 16 bytes of its own, row `lane` of the data.
+  const Words in = rows_of_bytes(8);
+  const Words out =
+      run(fill +
+              "bar.warp.sync -1; st.shared.v4.u32 [%r1], {0, 0, 0, 0}; bar.warp.sync -1;"
+              "stmatrix.sync.aligned.m16n8.x4.trans.shared.b8 [%r1], {%r4, %r5, %r6, "
+              "%r7}; bar.warp.sync -1; ld.shared.v4.u32 {%r4, %r5, %r6, %r7}, [%r1];" +
+              keep,
+          warp, in, shared);
+  for (uint32_t lane = 0; lane < 32; ++lane)
+    for (uint32_t reg = 0; reg < 4; ++reg)
+      for (uint32_t k = 0; k < 4; ++k) {
+        const Spot at = transposed_spot(lane, reg, k);
+        CHECK((out[128 + at.row * 4 + at.column / 4] >> at.column % 4 * 8 & 0xFF) ==
+              byte_of(lane, reg * 4 + k));
+      }
+}

@@ -2,6 +2,7 @@
 // ldmatrix, stmatrix and movmatrix of 8x8 matrices of 16-bit elements (PTX ISA 9.7.14.5.15, .16): lane 8 i + r
 // holds the address of row r of matrix i; lane l has the elements 2 (l % 4) and the next of row l / 4,
 // or with .trans of column l / 4.
+#include "op_matrix.h"
 #include "binders.h"
 #include "lane_memory.h"
 #include "op.h"
@@ -97,8 +98,14 @@ Step transpose(Warp& w, const Instr& in, uint32_t active) {
 
 }  // namespace
 
-Exec bind_ldmatrix(const Instr&, std::string&) { return load; }
+Exec bind_ldmatrix(const Instr& in, std::string&) {
+  const Exec bytes = load_bytes_matrix(in);
+  return bytes ? bytes : load;
+}
 Exec bind_movmatrix(const Instr&, std::string&) { return transpose; }
-Exec bind_stmatrix(const Instr&, std::string&) { return store; }
+Exec bind_stmatrix(const Instr& in, std::string&) {
+  const Exec bytes = store_bytes_matrix(in);
+  return bytes ? bytes : store;
+}
 
 }  // namespace emu::ops

@@ -366,7 +366,8 @@ uint32_t vector_length(const Instr& in) {
   if (in.has(Mod::im2col)) return dimensions(in) - 2;
   if (in.has(Mod::im2col_w) || in.has(Mod::im2col_w_128)) return 2;
   if (const uint32_t n = wgmma_shape(in).n) return in.type() == Type::f16 ? n / 4 : n / 2;
-  const uint32_t per = in.has(Mod::shape_16x128b) ? 2 : in.has(Mod::shape_16x256b) ? 4 : 1;
+  const bool two = in.has(Mod::shape_16x128b) || in.has(Mod::m16n16);
+  const uint32_t per = two ? 2 : in.has(Mod::shape_16x256b) ? 4 : 1;
   for (uint32_t i = 0; i < 8; ++i)
     if (in.has(Mod(uint32_t(Mod::x1) + i))) return per << i;
   // disable-output-lane of tcgen05.mma: a bit for each lane of the CTAs.

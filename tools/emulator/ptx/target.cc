@@ -14,6 +14,7 @@ bool Target::has(Since since) const {
     case Since::only_90a: return number == 90 && variant == 'a';
     case Since::sm_100: return number >= 100;
     case Since::sm_100f: return tensor_memory && variant != 0;
+    case Since::sm_100af: return number >= 100 && variant != 0;
     case Since::sm_100a: return tensor_memory && variant == 'a';
     case Since::sm_120f: return number >= 120 && number < 130 && variant != 0;
     case Since::sm_100a_110a: return (number == 100 || number == 110) && variant == 'a';
@@ -45,6 +46,7 @@ const char* describe(Since since) {
     case Since::only_90a: return "sm_90a";
     case Since::sm_100: return "sm_100 or newer";
     case Since::sm_100f: return "sm_100a or sm_100f";
+    case Since::sm_100af: return "an a or f variant of sm_100 or newer";
     case Since::sm_100a:
     case Since::sm_100a_110a: return "sm_100a";
     case Since::sm_120f: return "sm_120a or sm_120f";

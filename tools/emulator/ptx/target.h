@@ -15,6 +15,7 @@ enum class Since : unsigned char {
   only_90a,
   sm_100,
   sm_100f,
+  sm_100af,
   sm_100a,
   sm_100a_110a,
   sm_120f,
