@@ -234,11 +234,9 @@ TEST_CASE("bytes that are no tensor map of ours, and maps that TMA does not do h
     return unit::fault(emu::FaultKind::illegal_instruction,
                        [&] { emu::decode_tensor_map(&y.map, "load"); });
   };
-  Arguments interleaved, rounded;
+  Arguments interleaved;
   interleaved.a.interleave = 1;
-  rounded.a.type = 11, rounded.box[0] = 32;
   CHECK(unit::says(refused(interleaved), "interleaved"));
-  CHECK(unit::says(refused(rounded), "rounds to tf32"));
 }
 
 TEST_CASE("every field of a tensor map can be replaced, and the rules hold when it is used") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // TMA beyond tiles: four rows, columns of pixels, elements with gaps, subnormals flushed; against
 // index arithmetic written out here.
+#include <array>
 #include <cstring>
 #include "emulator/unit/tma.h"
 
@@ -285,21 +286,47 @@ TEST_CASE("6-bit elements are stored from one byte each, 4-bit ones with gaps ar
   CHECK_FAULT(illegal_instruction, "loads only", m.store({{0, 0}, TmaMode::tile, {}}));
 }
 
-TEST_CASE("data type 10 loads subnormals as zeros of their sign") {
+namespace {
+
+// What a load makes of eight words of that data type.
+std::array<uint32_t, 8> loaded_as(uint32_t type, const std::array<uint32_t, 8>& words) {
   Memories m(64);
-  const uint32_t words[] = {0x00000001, 0x807FFFFF, 0x00800000, 0x80800000,
-                            0x7F800001, 0xFF800000, 0x00000000, 0x80000000};
-  std::memcpy(m.byte(0), words, 32);
+  std::memcpy(m.byte(0), words.data(), 32);
   const uint64_t dims[] = {8};
   const uint32_t box[] = {8}, steps[] = {1};
-  TensorMapArguments a = m.arguments(10, 1, dims, nullptr, steps, 0);
+  TensorMapArguments a = m.arguments(type, 1, dims, nullptr, steps, 0);
   a.box = box;
   REQUIRE(emu::encode_tiled(a, 100, &m.map) == "");
   m.load({{0}, TmaMode::tile, {}});
-  uint32_t got[8];
-  m.shared.read(base, got, 32, 4, "test");
-  const uint32_t flushed[] = {0,        0x80000000, words[2], words[3],
-                              words[4], words[5],   words[6], words[7]};
-  for (int i = 0; i < 8; ++i) CHECK(got[i] == flushed[i]);
-  CHECK_FAULT(illegal_instruction, "subnormals", m.store({{0}, TmaMode::tile, {}}));
+  std::array<uint32_t, 8> got;
+  m.shared.read(base, got.data(), 32, 4, "test");
+  CHECK_FAULT(illegal_instruction, "whether it converts", m.store({{0}, TmaMode::tile, {}}));
+  return got;
+}
+
+}  // namespace
+
+TEST_CASE("data type 10 loads subnormals as zeros of their sign") {
+  const std::array<uint32_t, 8> words = {0x00000001, 0x807FFFFF, 0x00800000, 0x80800000,
+                                         0x7F800001, 0xFF800000, 0x00000000, 0x80000000};
+  const std::array<uint32_t, 8> flushed = {0,        0x80000000, words[2], words[3],
+                                           words[4], words[5],   words[6], words[7]};
+  CHECK(loaded_as(10, words) == flushed);
+}
+
+TEST_CASE("data types 11 and 12 load floats rounded to 10 bits of fraction") {
+  // Ties to even, both ways; the carry into the exponent and into infinity; NaN and infinity stay.
+  const std::array<uint32_t, 8> words = {0x3F801000, 0x3F803000, 0x3F801001, 0xBFFFFFFF,
+                                         0x7F7FFFFF, 0x7F800001, 0xFF800000, 0x3F800FFF};
+  const std::array<uint32_t, 8> rounded = {0x3F800000, 0x3F804000, 0x3F802000, 0xC0000000,
+                                           0x7F800000, 0x7F800001, 0xFF800000, 0x3F800000};
+  CHECK(loaded_as(11, words) == rounded);
+  CHECK(loaded_as(12, words) == rounded);
+  const std::array<uint32_t, 8> small = {0x00001001, 0x80003000, 0x007FFFFF, 0x00800FFF,
+                                         0x00000001, 0x807FE000, 0x80000000, 0x00801000};
+  CHECK(loaded_as(11, small) == std::array<uint32_t, 8>{0x00002000, 0x80004000, 0x00800000,
+                                                        0x00800000, 0, 0x807FE000, 0x80000000,
+                                                        0x00800000});
+  CHECK(loaded_as(12, small) == std::array<uint32_t, 8>{0, 0x80000000, 0, 0x00800000, 0, 0x80000000,
+                                                        0x80000000, 0x00800000});
 }

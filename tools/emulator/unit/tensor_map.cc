@@ -45,8 +45,6 @@ std::string broken_rule(const TensorMap& m) {
 
 // What our TMA does not do, although the driver encodes it.
 std::string unusable(const TensorMap& m) {
-  if (m.type == tf32 || m.type == tf32_ftz)
-    return format("data type %u is not emulated: no manual says how TMA rounds to tf32", m.type);
   if (m.interleave)
     return "interleaved layouts are not emulated: no manual says which of its strides lies between "
            "slices of channels";

@@ -66,6 +66,8 @@ void check_pixels(const char* who, const TensorMap& m, const TmaCoordinates& c) 
   }
 }
 
+bool converts(uint32_t type) { return type == f32_ftz || type == tf32 || type == tf32_ftz; }
+
 void check(const char* who, const TensorMap& m, uint32_t rank, const TmaCoordinates& c,
            uint32_t shared) {
   if (rank != m.rank) refuse(format("%s.%ud with a tensor map of rank %u", who, rank, m.rank));
@@ -124,8 +126,9 @@ void check_tma_store(const TensorMap& m, uint32_t rank, const TmaCoordinates& c,
     refuse("TMA store: the swizzle that flips 8 bytes is for loads only");
   if (m.padded() && m.element_bits() == 4)
     refuse("TMA store: 4-bit elements with gaps are for loads only");
-  if (m.type == f32_ftz)
-    refuse("TMA store of data type 10 is not emulated: no manual says what it does to subnormals");
+  if (converts(m.type))
+    refuse(format("TMA store of data type %u is not emulated: no manual says whether it converts",
+                  m.type));
   const uint32_t coordinates = c.mode == TmaMode::rows4 ? TensorMap::max_rank : m.rank;
   for (uint32_t i = 0; i < coordinates; ++i)
     if (c.at[i] < 0)
@@ -154,6 +157,23 @@ void flush(uint8_t* row, size_t bytes) {
     }
 }
 
+// .tf32: to 10 bits of fraction, to the nearest, ties to even; infinities and NaN stay what they are.
+// No manual says so; an sm_120 does it (triton-lang/triton pull request 11751).
+void round_to_tf32(uint8_t* row, size_t bytes) {
+  for (size_t i = 0; i < bytes; i += 4) {
+    uint32_t bits;
+    std::memcpy(&bits, row + i, 4);
+    if ((bits & 0x7F800000) == 0x7F800000) continue;
+    bits = (bits + 0xFFF + (bits >> 13 & 1)) & ~0x1FFFu;
+    std::memcpy(row + i, &bits, 4);
+  }
+}
+
+void convert(uint32_t type, uint8_t* row, size_t bytes) {
+  if (type == f32_ftz || type == tf32_ftz) flush(row, bytes);
+  if (type == tf32 || type == tf32_ftz) round_to_tf32(row, bytes);
+}
+
 // 12 bytes of packed elements from the low 6 bits of each of 16 bytes.
 void pack6(const uint8_t* from, uint8_t* to) {
   for (uint32_t i = 0; i < 16; i += 4) {
@@ -178,7 +198,7 @@ void tma_load(const TensorMap& m, const TmaCoordinates& c, uint32_t shared_addre
           buffer + from,
           global.at(row.address + uint64_t(row.start + from), uint64_t(to - from), 1, "TMA load"),
           size_t(to - from));
-    if (m.type == f32_ftz) flush(buffer, size_t(row_bytes));
+    convert(m.type, buffer, size_t(row_bytes));
     write_row(m, address, buffer, shared);
   });
 }
