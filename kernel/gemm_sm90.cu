@@ -23,7 +23,7 @@
 //   token warps -- decoded tokens ->                    stage to registers, decode, mma.sync
 //    (all of them)  <-------------  weights_empty  <--  (8 arrivals, one stage of theirs later)
 //
-//   weights_full: 1 arrival + the stage's bytes, and one per pass of a token warp.
+//   weights_full: 1 arrival + the stage's bytes, and 32 per pass of a token warp.
 //
 // WIDE TILES  64, 128 and 256 tokens, decoded by nvfp4_tokens_sm90: load_sm90.cuh, multiply_sm90.cuh
 //
@@ -121,7 +121,8 @@ __device__ void store_tiny(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
 template <typename Tile>
 __device__ void tiny_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
   // All but the weight warp wait for the barriers and the cleared operands. The others of a cluster hear
-  // that the barriers of the first are there.
+  // that the barriers of the first are there; a warp that leaves without having waited for that hangs
+  // under racecheck.
   const auto meet = [&] {
     ptx::named_barrier_sync<0, Tile::kThreads>();
     if (cta.p.split > 1) ptx::cluster_arrive_relaxed();
@@ -139,12 +140,15 @@ __device__ void tiny_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
     ptx::named_barrier_arrive<0, Tile::kThreads>();
     if (cta.p.split > 1) ptx::cluster_arrive_relaxed();
     if (ptx::elect_sync()) load_remaining_weights(cta);
+    __syncwarp();
+    if (cta.p.split > 1) ptx::cluster_wait();
   } else {
     TinyTokenWarp<Tile> tokens{cta, warp - Tile::kFirstTokenWarp, lane};
     ptx::griddepcontrol_wait();  // tokens, and what else earlier grids write
     tokens.start();
     meet();
     tokens.run();
+    if (cta.p.split > 1) ptx::cluster_wait();
   }
 }
 
@@ -160,9 +164,9 @@ __device__ void gemm_sm90(const GemmParams& p) {
     tiny_roles(cta, warp, lane);
   } else {
     if (warp == Tile::kWeightWarp && ptx::elect_sync()) {
-      uint32_t others = 0;
-      if constexpr (!Tile::kWorkspaceTokens) others = token_passes(cta);
-      start_weights(cta, others);
+      uint32_t passes = 0;
+      if constexpr (!Tile::kWorkspaceTokens) passes = token_passes(cta);
+      start_weights(cta, passes);
     }
     if constexpr (!Tile::kWorkspaceTokens) {
       constexpr uint32_t kThreads = 32 * Tile::kConsumerWarps;

@@ -113,6 +113,8 @@ struct Sm90TinyTile {
   static constexpr uint32_t kConsumersPerStage = 4;
   static constexpr uint32_t kConsumerWarps = 4 * kGroups;
   static constexpr uint32_t kParts = kGroups;
+  // Of the lanes that put sums into the first CTA's shared memory.
+  static constexpr uint32_t kSumArrivals = kConsumerWarps * 32 / (kTokenColumns / 2);
 
   static constexpr uint32_t kWeightsAt = 0;
   static constexpr uint32_t kScalesAt = kWeightsAt + kStages * kWeightBytes;

@@ -172,11 +172,12 @@ template <typename Tile>
 __device__ void put_tiny_sums(const Cta90<Tile>& cta, const TinySums<Tile>& sums, uint32_t warp,
                               uint32_t lane) {
   const uint32_t c = lane % 4;
+  const bool writes = c % (Tile::kTokenColumns / 2) == 0;
   const uint32_t part = cta.rank * Tile::kParts + warp / 4;
   const uint32_t own =
       cta.smem + Tile::kSumsAt + part * Tile::kPartBytes + tiny_row(warp, lane) * 4;
   const uint32_t first_cta = ptx::mapa(own, 0), full = ptx::mapa(cta.sums_full(), 0);
-  if (cta.rank != 0) ptx::cluster_wait();  // its barrier is there
+  if (cta.p.split > 1) ptx::cluster_wait();  // its barrier is there
 #pragma unroll
   for (uint32_t r = 0; r < 2; ++r) {
 #pragma unroll
@@ -186,7 +187,7 @@ __device__ void put_tiny_sums(const Cta90<Tile>& cta, const TinySums<Tile>& sums
       if (Tile::kTokenColumns == 8) sum = __fadd_rn(sum, __shfl_xor_sync(0xFFFFFFFF, sum, 2));
       const uint32_t token = Tile::kTokenColumns == 8 ? 0 : 2 * n + c / 2;
       const uint32_t at = token * Tile::kSumRowBytes + r * 32 * 4;
-      if (c % (Tile::kTokenColumns / 2) != 0) continue;
+      if (!writes) continue;
       if (cta.rank == 0) {
         ptx::st_shared_f32(own + at, sum);
       } else {
@@ -194,8 +195,7 @@ __device__ void put_tiny_sums(const Cta90<Tile>& cta, const TinySums<Tile>& sums
       }
     }
   }
-  __syncwarp();
-  if (cta.rank == 0 && lane == 0) ptx::mbarrier_arrive(cta.sums_full());
+  if (cta.rank == 0 && writes) ptx::mbarrier_arrive(cta.sums_full());
 }
 
 // Four weights of a token by each of 16 lanes of the first CTA: the parts in the order of K.

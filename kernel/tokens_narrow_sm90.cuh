@@ -122,8 +122,8 @@ __device__ void decode_tokens(const Cta90<Tile>& cta, uint32_t warp, uint32_t la
         write_task<Tile>(cta.tokens(stage), at.task / kTasksPerToken, at.task % kTasksPerToken,
                          next[a]);
       }
-      __syncwarp();
-      if (lane == 0) ptx::mbarrier_arrive(cta.weights_full(stage));
+      // Each lane for what it wrote: racecheck does not see an order through __syncwarp and one lane.
+      ptx::mbarrier_arrive(cta.weights_full(stage));
       next[a] = load(ahead);
       at.advance(passes);
       ahead.advance(passes);

@@ -110,8 +110,7 @@ struct TinyTokenWarp {
           write_tiny_task(cta, stage, t, lane, next[a][t]);
         }
         ptx::fence_proxy_async_shared_cta();
-        __syncwarp();
-        if (lane == 0) ptx::mbarrier_arrive(cta.weights_full(stage));
+        ptx::mbarrier_arrive(cta.weights_full(stage));  // each lane for what it wrote
         load(i + kAhead * Tile::kTokenWarps, next[a]);
         i += Tile::kTokenWarps;
       }

@@ -61,6 +61,16 @@ inline int64_t tile_tokens(const std::string& variant) {
   return std::stoll(variant.substr(variant.find('x') + 1));
 }
 
+// CTAs along K, out of explain's line "split     4"; 1 where there is none.
+inline int split_of(const Gpu& gpu, const nvfp4_gemm_desc& desc) {
+  std::string text(4096, 0);
+  REQUIRE(nvfp4_gemm_explain(&desc, gpu.info.compute_capability(), gpu.info.sms, text.data(),
+                             text.size()) == NVFP4_SUCCESS);
+  const std::string key = "\nsplit ";
+  const size_t at = text.find(key);
+  return at == std::string::npos ? 1 : std::stoi(text.substr(at + key.size()));
+}
+
 // The same problem for one variant.
 inline support::Problem forced(const char* variant, support::Problem problem) {
   problem.variant = variant;

@@ -2,7 +2,6 @@
 // Every variant with every number of CTAs along K, small: what `make check-hw PART=sanitize` runs under
 // compute-sanitizer, whose tools slow a kernel down a hundredfold.
 #include <cstdio>
-#include <cstdlib>
 #include <set>
 
 #include "gemm/gpu.h"
@@ -11,20 +10,6 @@ using gemm_test::forced;
 using support::Data;
 using support::make_problem;
 using support::Problem;
-
-namespace {
-
-// Out of explain's line "split     4"; 1 where there is none.
-int split_of(const gemm_test::Gpu& gpu, const support::DeviceGemm& gemm) {
-  std::string text(4096, 0);
-  REQUIRE(nvfp4_gemm_explain(&gemm.desc, gpu.info.compute_capability(), gpu.info.sms, text.data(),
-                             text.size()) == NVFP4_SUCCESS);
-  const std::string key = "\nsplit ";
-  const size_t at = text.find(key);
-  return at == std::string::npos ? 1 : std::atoi(text.c_str() + at + key.size());
-}
-
-}  // namespace
 
 TEST_CASE("every variant and split, at the sizes of compute-sanitizer", "[sanitize]") {
   USE_GPU(gpu);
@@ -39,7 +24,7 @@ TEST_CASE("every variant and split, at the sizes of compute-sanitizer", "[saniti
     REQUIRE(gemm.enqueue() == NVFP4_SUCCESS);
     CHECK(support::compare_bits(problem.shape, gemm.d(), support::reference(problem)).passed());
     CHECK(gemm.damage() == "");
-    splits.insert(split_of(gpu, gemm));
+    splits.insert(gemm_test::split_of(gpu, gemm.desc));
     ++products;
   };
   for (const char* variant : gemm_test::variants()) {

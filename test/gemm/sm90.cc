@@ -25,6 +25,14 @@ TEST_CASE("off the exact grid each tile of 9.0 is inside the bound", "[sm90]") {
   CHECK(gemm_test::inside_bound(gpu, problem, support::run_on_device(gpu.driver, problem)));
 }
 
+TEST_CASE("ten stages in three parts", "[sm90]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  // 32 tiles: clusters of four do not all run at once.
+  const Problem problem = forced("sm90_64x1x256", make_problem({1, 2048, 2560}, Data::exact, 908));
+  CHECK(gemm_test::split_of(gpu, support::DeviceGemm(gpu.driver, problem).desc) == 3);
+  gemm_test::require_reference_bits(gpu, problem);
+}
+
 // A tile that is alone is cut into eight parts. In stages of each part: 5 or 6, 10, 19 and 31, which is
 // twice round the longest ring; in the emulator one of them, by the ring's length.
 TEST_CASE("the rings of 9.0 wrap in every part of K", "[sm90]") {
