@@ -114,7 +114,7 @@ TEST_CASE("reading what nobody wrote is a fault, copying it is not") {
                  "%r3"));
   fault("@%p1 mov.u32 %r1, 1;", {}, &kind);
   CHECK(kind == FaultKind::uninitialised);
-  fault("ld.shared.u32 %r1, [s];", {}, &kind, ".shared .align 4 .b8 s[4];");
+  fault("ld.shared.u32 %r1, [s]; add.u32 %r1, %r1, 1;", {}, &kind, ".shared .align 4 .b8 s[4];");
   CHECK(kind == FaultKind::uninitialised);
   fault(".local .align 4 .b8 depot[4]; ld.local.u32 %r1, [depot]; add.u32 %r1, %r1, 1;", {}, &kind);
   CHECK(kind == FaultKind::uninitialised);

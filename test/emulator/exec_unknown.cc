@@ -69,3 +69,25 @@ TEST_CASE("a value that there was not decides nothing and leads nowhere") {
   // Other registers without a value: the first use is the fault.
   CHECK(contains(fault("add.u32 %r2, %r1, 1;", warp), "register %r1 is read by lanes 0xffffffff"));
 }
+
+TEST_CASE("shared memory that nobody wrote may be copied within shared memory, and used nowhere") {
+  const char* const shared = ".shared .align 16 .b8 s[64];";
+  const std::string copy =
+      "st.shared.u32 [s], 7; ld.shared.v4.u32 {%r1, %r2, %r3, %r4}, [s];"
+      "st.shared.v4.u32 [s+16], {%r4, %r3, %r2, %r1};";
+  const auto out = run(copy + "ld.shared.u32 %r5, [s+28]; st.global.u32 [%out], %r5;", {},
+                       std::vector<uint32_t>(1), shared);
+  CHECK(out[0] == 7);
+  for (const char* use : {"add.u32 %r5, %r2, 1;", "st.global.u32 [%out], %r2;",
+                          "ld.shared.u32 %r5, [s+16]; setp.eq.u32 %p1, %r5, 0;"}) {
+    const std::string report = fault(copy + use, {}, nullptr, shared);
+    INFO(report);
+    CHECK(contains(report, "which nobody has written"));
+    CHECK(contains(report, "s + 0x"));
+  }
+  // What was stored over with nothing is gone.
+  CHECK(contains(fault("st.shared.v4.u32 [s+16], {1, 2, 3, 4}; " + copy +
+                           "ld.shared.u32 %r5, [s+16]; add.u32 %r5, %r5, 1;",
+                       {}, nullptr, shared),
+                 "s + 0x10"));
+}

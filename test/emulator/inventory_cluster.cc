@@ -5,6 +5,8 @@
 #include "unit_device.h"
 
 using namespace emu;
+using unit::dense_map;
+using unit::MapType;
 using unit::OrderGuard;
 
 namespace {
@@ -137,28 +139,6 @@ std::string text() {
 }
 
 // A tensor of words 0, 1, 2 ..; `box` of 32 of them.
-TensorMap map_of(uint64_t address, std::vector<uint64_t> dims, std::vector<uint32_t> box) {
-  alignas(64) TensorMap made;
-  std::vector<uint64_t> strides(dims.size());
-  const std::vector<uint32_t> steps(dims.size(), 1);
-  uint64_t bytes = 4;
-  for (size_t i = 0; i < dims.size(); ++i) strides[i] = bytes *= dims[i];
-  const TensorMapArguments x{&made,
-                             2,
-                             uint32_t(dims.size()),
-                             address,
-                             dims.data(),
-                             strides.data(),
-                             box.data(),
-                             steps.data(),
-                             0,
-                             0,
-                             0,
-                             0};
-  REQUIRE(encode_tiled(x, 100, &made) == "");
-  return made;
-}
-
 }  // namespace
 
 TEST_CASE("the cluster instructions of the inventory move every word to its place") {
@@ -171,8 +151,9 @@ TEST_CASE("the cluster instructions of the inventory move every word to its plac
       for (uint32_t i = 0; i < 1024; ++i) data[i] = i;
       const uint64_t in = memory.allocate(4096, "in"), out = memory.allocate(2048, "out");
       std::memcpy(memory.at(in, 4096, 1, "test"), data.data(), 4096);
-      const TensorMap maps[] = {map_of(in, {1024}, {32}), map_of(in, {64, 4, 4}, {8, 2, 2}),
-                                map_of(in, {16, 4, 4, 4}, {4, 2, 2, 2})};
+      const TensorMap maps[] = {dense_map(MapType::words, in, {1024}, {32}),
+                                dense_map(MapType::words, in, {64, 4, 4}, {8, 2, 2}),
+                                dense_map(MapType::words, in, {16, 4, 4, 4}, {4, 2, 2, 2})};
       const auto module = ptx::load(text(), 100);
       Launch launch;
       launch.module = module.get();

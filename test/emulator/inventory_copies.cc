@@ -7,6 +7,8 @@
 #include "unit_device.h"
 
 using namespace emu;
+using unit::dense_map;
+using unit::MapType;
 using unit::OrderGuard;
 
 namespace {
@@ -84,28 +86,6 @@ std::string text() {
 
 using Bytes = std::vector<uint8_t>;
 
-TensorMap map_of(uint64_t address, std::vector<uint64_t> dims, std::vector<uint32_t> box) {
-  alignas(64) TensorMap made;
-  std::vector<uint64_t> strides(dims.size());
-  const std::vector<uint32_t> steps(dims.size(), 1);
-  uint64_t bytes = 1;
-  for (size_t i = 0; i < dims.size(); ++i) strides[i] = bytes *= dims[i];
-  const TensorMapArguments x{&made,
-                             0,
-                             uint32_t(dims.size()),
-                             address,
-                             dims.data(),
-                             strides.data(),
-                             box.data(),
-                             steps.data(),
-                             0,
-                             0,
-                             0,
-                             0};
-  REQUIRE(encode_tiled(x, 100, &made) == "");
-  return made;
-}
-
 // The box at `at` of a dense tensor, zeros outside.
 Bytes box_of(const Bytes& tensor, const std::vector<uint32_t>& dims,
              const std::vector<uint32_t>& box, const std::vector<uint32_t>& at) {
@@ -139,10 +119,11 @@ TEST_CASE("the copies of the inventory bring what the tensor has there, and take
     const uint64_t in = unit::upload(memory, data), out = memory.allocate(768, "out");
     const uint64_t stored2 = unit::upload(memory, Bytes(1024)),
                    stored3 = unit::upload(memory, Bytes(1024));
-    const TensorMap maps[] = {map_of(in, {4096}, {128}), map_of(in, {64, 8, 8}, {32, 2, 2}),
-                              map_of(in, {16, 4, 8, 8}, {16, 2, 2, 2}),
-                              map_of(stored2, {64, 16}, {64, 2}),
-                              map_of(stored3, {32, 4, 8}, {32, 2, 2})};
+    const TensorMap maps[] = {dense_map(MapType::bytes, in, {4096}, {128}),
+                              dense_map(MapType::bytes, in, {64, 8, 8}, {32, 2, 2}),
+                              dense_map(MapType::bytes, in, {16, 4, 8, 8}, {16, 2, 2, 2}),
+                              dense_map(MapType::bytes, stored2, {64, 16}, {64, 2}),
+                              dense_map(MapType::bytes, stored3, {32, 4, 8}, {32, 2, 2})};
     const auto module = ptx::load(text(), 100);
     Launch launch;
     launch.module = module.get();

@@ -30,16 +30,27 @@ inline std::string replaced(std::string text, const std::string& from, const std
   return text.replace(at, from.size(), to);
 }
 
+// A map of a tensor without gaps, of bytes or of 32-bit words.
+enum class MapType : uint32_t { bytes = 0, words = 2 };
+inline emu::TensorMap dense_map(MapType type, uint64_t address, const std::vector<uint64_t>& dims,
+                                const std::vector<uint32_t>& box, uint32_t swizzle = 0) {
+  alignas(64) emu::TensorMap made;
+  std::vector<uint64_t> strides(dims.size());
+  const std::vector<uint32_t> steps(dims.size(), 1);
+  uint64_t bytes = type == MapType::words ? 4 : 1;
+  for (size_t i = 0; i < dims.size(); ++i) strides[i] = bytes *= dims[i];
+  emu::TensorMapArguments a;
+  a.map = &made, a.type = uint32_t(type), a.rank = uint32_t(dims.size()), a.address = address;
+  a.dims = dims.data(), a.strides = strides.data();
+  a.box = box.data(), a.element_strides = steps.data(), a.swizzle = swizzle;
+  REQUIRE(emu::encode_tiled(a, 100, &made) == "");
+  return made;
+}
+
 // A map of a matrix of bytes; box rows of up to 256 bytes.
 inline emu::TensorMap byte_map(uint64_t address, uint32_t row_bytes, uint32_t rows,
                                uint32_t box_bytes, uint32_t box_rows, uint32_t swizzle) {
-  alignas(64) emu::TensorMap made;
-  const uint64_t dims[2] = {row_bytes, rows}, strides[1] = {row_bytes};
-  const uint32_t box[2] = {box_bytes, box_rows}, steps[2] = {1, 1};
-  const emu::TensorMapArguments x{&made, 0,     2, address, dims, strides,
-                                  box,   steps, 0, swizzle, 0,    0};
-  REQUIRE(emu::encode_tiled(x, 100, &made) == "");
-  return made;
+  return dense_map(MapType::bytes, address, {row_bytes, rows}, {box_bytes, box_rows}, swizzle);
 }
 
 inline uint64_t upload(emu::GlobalMemory& memory, const std::vector<uint8_t>& bytes) {

@@ -185,14 +185,19 @@ void Place::write(uint32_t at, uint32_t bytes, uint64_t value, const char* who) 
   throw;
 }
 
-bool Place::has_value(uint32_t at, uint32_t bytes) const try {
+bool Place::has_value(uint32_t at, uint32_t bytes, const char* who) const try {
+  if (cta) {  // of an mbarrier the read says what it is
+    const uint32_t place = uint32_t(offset + at);
+    return cta->shared.has_value(place, bytes, who) || cta->shared.is_mbarrier(place);
+  }
   return space != Space::local || local->holds(lane, offset + at, bytes);
 } catch (Fault& fault) {
   fault.lane = lane;
   throw;
 }
 
-void Place::forget(uint32_t at, uint32_t bytes) const try {
+void Place::forget(uint32_t at, uint32_t bytes, const char* who) const try {
+  if (cta) return cta->shared.forget(uint32_t(offset + at), bytes, who);
   local->forget(lane, offset + at, bytes);
 } catch (Fault& fault) {
   fault.lane = lane;

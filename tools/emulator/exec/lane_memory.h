@@ -27,10 +27,12 @@ struct Place {
   void acquire(const ptx::Instr& in) const;
   uint64_t read(uint32_t at, uint32_t bytes, const char* who) const;
   void write(uint32_t at, uint32_t bytes, uint64_t value, const char* who) const;
-  // Local memory that the thread has not written may be copied, as nvcc -G does with the padding of
-  // structs: loaded, it leaves the register without a value, and storing that one forgets the bytes.
-  bool has_value(uint32_t at, uint32_t bytes) const;
-  void forget(uint32_t at, uint32_t bytes) const;
+  // Local and shared memory that nobody has written may be copied, as nvcc -G does with the padding of
+  // structs and DeepGEMM with that of scales: loaded, it leaves the register without a value, and
+  // storing that one to the same space forgets the bytes.
+  bool has_value(uint32_t at, uint32_t bytes, const char* who) const;
+  void forget(uint32_t at, uint32_t bytes, const char* who) const;
+  bool may_lack_value() const { return space == ptx::Space::local || cta; }
 };
 
 // Checks bounds and alignment for `bytes` in all. Space::generic looks at the address's window.

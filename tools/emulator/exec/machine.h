@@ -72,6 +72,7 @@ Counters run_grid(const Launch& launch);
 struct Reason {
   std::string text = {};
   bool may_compute = false;
+  bool from_shared = false;  // loaded from shared memory, where it may be stored again
 };
 
 // 32 lanes with their registers. Lanes diverge and reconverge at immediate post-dominators.

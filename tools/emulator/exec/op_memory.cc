@@ -10,6 +10,7 @@
 #include "binders.h"
 #include "lane_memory.h"
 #include "op.h"
+#include "report.h"
 
 namespace emu::ops {
 
@@ -48,7 +49,25 @@ bool strong(const Instr& in) {
          in.has(Mod::release);
 }
 
-constexpr bool maybe_local(Space s) { return s == Space::local || s == Space::generic; }
+constexpr bool may_lack_value(Space s) {
+  return s != Space::global && s != Space::param && s != Space::constant;
+}
+
+Reason why_none(const Instr& in, const Place& p, uint32_t at) {
+  if (!p.cta) return {"it was loaded from local memory without one"};
+  const uint32_t address = uint32_t(p.offset) + at;
+  const std::string variable = report::shared_object(*p.cta, address);
+  return {format("the load of PTX line %u found none at shared address 0x%x, %s, which nobody has "
+                 "written",
+                 in.pos.line, address, variable.c_str()),
+          false, true};
+}
+
+// May the register without a value be stored there? That of shared memory to shared memory, any to
+// the thread's own.
+bool may_store_none(const Warp& w, const Operand& op, const Place& p) {
+  return p.space == Space::local || (p.cta && w.why(op).from_shared);
+}
 
 template <Space S>
 Step load(Warp& w, const Instr& in, uint32_t active) {
@@ -66,8 +85,10 @@ Step load(Warp& w, const Instr& in, uint32_t active) {
   for (uint32_t e = 0; e < shape.words; ++e) {
     const Operand& op = element(value, shape.parts == 2 ? 0 : e);
     for_lanes(active, [&](uint32_t i) {
-      if (maybe_local(S) && shape.parts == 1 && !places[i].has_value(e * shape.bytes, shape.bytes))
-        return w.undefine(op, 1u << i, {"it was loaded from local memory without one"});
+      const uint32_t at = e * shape.bytes;
+      if (may_lack_value(S) && shape.parts == 1 && places[i].may_lack_value() &&
+          !places[i].has_value(at, shape.bytes, "load"))
+        return w.undefine(op, 1u << i, why_none(in, places[i], at));
       uint64_t v = places[i].read(e * shape.bytes, shape.bytes, "load");
       if (is_signed) v = uint64_t(int64_t(v << unused) >> unused);
       w.set(op, i, v, shape.parts == 2 ? e : 0);
@@ -86,10 +107,10 @@ Step store(Warp& w, const Instr& in, uint32_t active) {
   const bool is_strong = strong(in);
   Warp::Row scratch[8];
   const uint64_t* words[8];
-  uint32_t known[8];  // lanes with a value: others can only go to local memory
+  uint32_t known[8];  // lanes with a value
   for (uint32_t e = 0; e < shape.words; ++e) {
     const Operand& op = element(value, shape.parts == 2 ? 0 : e);
-    known[e] = maybe_local(S) && shape.parts == 1 ? w.defined(op, active) : active;
+    known[e] = may_lack_value(S) && shape.parts == 1 ? w.defined(op, active) : active;
     words[e] = w.source(op, known[e], scratch[e], shape.parts == 2 ? e : 0);
   }
   Place places[32];
@@ -97,7 +118,7 @@ Step store(Warp& w, const Instr& in, uint32_t active) {
     Place& p = places[i];
     p = locate(w, i, S, w.address(in.ops[0], i), shape.bytes * shape.words, "store");
     for (uint32_t e = 0; e < shape.words; ++e)
-      if (!(known[e] >> i & 1) && p.space != Space::local)
+      if (!(known[e] >> i & 1) && !may_store_none(w, element(value, e), p))
         w.get(element(value, e), i);  // its Fault
     uint8_t stored[64];
     for (uint32_t e = 0; e < shape.words; ++e)
@@ -108,7 +129,7 @@ Step store(Warp& w, const Instr& in, uint32_t active) {
       if (known[e] >> i & 1)
         p.write(e * shape.bytes, shape.bytes, words[e][i], "store");
       else
-        p.forget(e * shape.bytes, shape.bytes);
+        p.forget(e * shape.bytes, shape.bytes, "store");
     }
   });
   count(w, places, active, shape.bytes * shape.words, &Counters::global_store_bytes);
