@@ -179,6 +179,48 @@ TEST_CASE("Launch attributes that are not emulated are refused") {
   });
 }
 
+// 1: the second kernel reads what the first one writes, and the first may still run.
+TEST_CASE(
+    "A programmatic launch runs beside the grid ahead in its stream, unless something waited") {
+  const std::string text = R"(.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p) {
+  .reg .u32 %r; .reg .u64 %p;
+  ld.param.u64 %p, [p]; griddepcontrol.launch_dependents;
+  atom.global.add.u32 %r, [%p], 1; st.global.u32 [%p+4], %r; ret;
+}
+)";
+  in_child({{"EMU_HAZARDS", "report"}}, [&](Session& s) {
+    CUfunction f = s.function(s.load(text.c_str()), "k");
+    auto counters = s.extension<decltype(&nvfp4emu_counters)>("nvfp4emu_counters");
+    CUdeviceptr p = 0;
+    CUstream other = nullptr;
+    IS(s, s.cuMemAlloc(&p, 8), CUDA_SUCCESS);
+    IS(s, s.cuMemsetD8(p, 0, 8), CUDA_SUCCESS);
+    IS(s, s.cuStreamCreate(&other, 0), CUDA_SUCCESS);
+    void* params[] = {&p};
+    auto run = [&](bool programmatic, CUstream stream = nullptr) {
+      CUlaunchAttribute a = attribute(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+      a.value.programmaticStreamSerializationAllowed = programmatic;
+      CUlaunchConfig config{1, 1, 1, 1, 1, 1, 0, stream, &a, 1};
+      IS(s, s.cuLaunchKernelEx(&config, f, params, nullptr), CUDA_SUCCESS);
+      uint64_t found = 0;
+      IS(s, counters("hazards", &found), 0);
+      return found;
+    };
+    IS(s, run(true), 0);
+    IS(s, run(true), 1);
+    IS(s, run(false), 0);
+    IS(s, run(true, other), 0);
+    IS(s, run(true), 1);
+    IS(s, s.cuStreamSynchronize(nullptr), CUDA_SUCCESS);
+    IS(s, run(true), 0);
+    IS(s, s.cuMemsetD8Async(p, 0, 8, nullptr), CUDA_SUCCESS);
+    IS(s, run(true), 0);
+  });
+}
+
 TEST_CASE("Parameters come as pointers or as one buffer, not both and not neither") {
   in_child([](Session& s) {
     CUfunction f = s.function(s.load(kernels), "plain");

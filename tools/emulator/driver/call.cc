@@ -34,9 +34,21 @@ bool is_unsafe_in_capture(Entry entry) {
   }
 }
 
+// All others are taken to wait for work, or to be work that a launch behind them waits for.
+bool leaves_work_alone(Entry entry) {
+  switch (entry) {
+#define EMU_NO_WAIT(symbol) case Entry::symbol:
+#include "no_wait.def"
+#undef EMU_NO_WAIT
+    return true;
+    default: return false;
+  }
+}
+
 }  // namespace
 
 CUresult enter(State& s, Entry entry) {
+  if (!leaves_work_alone(entry)) s.unfinished.clear();
   std::optional<CUresult> planned = s.record.note(entry);
   if (!planned) return is_unsafe_in_capture(entry) ? check_unsafe(s) : CUDA_SUCCESS;
   Context* context = nullptr;

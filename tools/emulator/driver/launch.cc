@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "../fault.h"
 #include "module.h"
@@ -176,9 +177,22 @@ CUresult prepare_launch(State& s, Context& context, const LaunchArguments& a, Re
   launch.compute_capability = s.device->capability;
   launch.grid_id = ++s.grids;
   ready->context = context.handle;
+  ready->stream = a.stream;
   ready->code = function->code;
   return CUDA_SUCCESS;
 }
+
+namespace {
+
+// Of the grid ahead in the stream, if this one may begin before it has ended.
+std::shared_ptr<GlobalOrder> take_unfinished(State& s, const ReadyLaunch& ready) {
+  std::lock_guard guard(s.lock);
+  if (ready.in_graph) return nullptr;
+  const auto ahead = std::exchange(s.unfinished[ready.stream], nullptr);
+  return ready.programmatic ? ahead : nullptr;
+}
+
+}  // namespace
 
 void run_launch(State& s, const ReadyLaunch& ready) {
   CUresult sticky = CUDA_SUCCESS;
@@ -186,6 +200,10 @@ void run_launch(State& s, const ReadyLaunch& ready) {
   Findings findings;
   Launch launch = ready.launch;
   launch.findings = &findings;
+  const auto order = std::make_shared<GlobalOrder>();
+  const auto earlier = take_unfinished(s, ready);
+  launch.global_order = order.get();
+  launch.earlier = earlier.get();
   try {
     counters = run_grid(launch);
   } catch (const Fault& fault) {
@@ -199,6 +217,7 @@ void run_launch(State& s, const ReadyLaunch& ready) {
   s.findings = findings.text();
   if (sticky == CUDA_SUCCESS) {
     s.counters = counters;
+    if (!ready.in_graph) s.unfinished[ready.stream] = order;
   } else if (Context* context = s.contexts.find(ready.context)) {
     context->sticky = sticky;
   }
@@ -210,6 +229,7 @@ void rerun_launch(State& s, ReadyLaunch ready) {
     const Context* context = s.contexts.find(ready.context);
     if (!context || context->destroyed || context->sticky) return;
     ready.launch.grid_id = ++s.grids;
+    ready.in_graph = true;
   }
   run_launch(s, ready);
 }

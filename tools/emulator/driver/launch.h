@@ -22,6 +22,8 @@ struct LaunchArguments {
 struct ReadyLaunch {
   Launch launch;
   CUcontext context = nullptr;
+  CUstream stream = nullptr;
+  bool in_graph = false;
   std::shared_ptr<ptx::Module> code;
   bool programmatic = false;  // may start before the kernel ahead of it has ended
 };

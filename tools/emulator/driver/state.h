@@ -37,6 +37,9 @@ struct State {
   Counters counters;     // of the last launch
   std::string findings;  // of the last launch
   uint64_t grids = 0;
+  // What the last grid of a stream has accessed, as long as it may still run for all that the host
+  // and the stream know.
+  std::map<CUstream, std::shared_ptr<GlobalOrder>> unfinished;
 
   CUcontext primary = nullptr;  // always the same handle, as a real driver's
   unsigned primary_retained = 0;

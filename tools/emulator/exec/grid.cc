@@ -206,7 +206,8 @@ Counters run_grid(const Launch& launch) {
   GlobalOrder global_order;
   Launch observed = launch;
   if (!observed.findings) observed.findings = &findings;
-  observed.global_order = &global_order;
+  if (!observed.global_order) observed.global_order = &global_order;
+  observed.global_order->kernel = launch.function->name;
   Counters counters = GridRun(observed).run();
   counters.hazards = observed.findings->count(Severity::error);
   counters.formal_hazards = observed.findings->count(Severity::formal);

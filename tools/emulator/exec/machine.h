@@ -51,7 +51,8 @@ struct Launch {
   uint32_t sm_count = 1;
   int compute_capability = 100;
   uint64_t grid_id = 0;
-  GlobalOrder* global_order = nullptr;  // made by run_grid
+  GlobalOrder* global_order = nullptr;  // of this launch; nullptr: made by run_grid
+  GlobalOrder* earlier = nullptr;       // of the grid ahead, which may still run
   Findings* findings = nullptr;  // where the ordering checks report; nullptr: nobody looks later
 };
 

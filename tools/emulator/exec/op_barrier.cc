@@ -123,12 +123,17 @@ Step init_order(Warp& w, const Instr&, uint32_t) {
   return Step::next;
 }
 
-// One grid runs at a time, so what griddepcontrol.wait waits for is over, and nothing depends on
-// launch_dependents. What a warp loads before it has waited is counted: an earlier grid may still be
-// writing that.
 Step nothing(Warp&, const Instr&, uint32_t) { return Step::next; }
 
+// One grid runs at a time, so what griddepcontrol.wait waits for is over, and nothing depends on
+// launch_dependents. What a warp loads before it has waited is counted.
+Step launch_dependents(Warp& w, const Instr&, uint32_t) {
+  w.cta.cluster.hazards.dependents_launched();
+  return Step::next;
+}
+
 Step wait_for_grids(Warp& w, const Instr&, uint32_t) {
+  w.cta.cluster.hazards.grids_over();
   ++w.cta.counters.dependency_waits;
   w.waited_for_grids = true;
   return Step::next;
@@ -211,7 +216,7 @@ Exec bind_fence_proxy(const Instr& in, std::string&) {
   return shared ? proxy_order<true, false> : proxy_order<true, true>;
 }
 Exec bind_griddepcontrol(const Instr& in, std::string&) {
-  return in.has(Mod::wait) ? wait_for_grids : nothing;
+  return in.has(Mod::wait) ? wait_for_grids : launch_dependents;
 }
 Exec bind_nanosleep(const Instr&, std::string&) { return sleep; }
 Exec bind_setmaxnreg(const Instr&, std::string&) { return set_registers; }

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -52,6 +53,17 @@ class GlobalOrder {
             });
   }
 
+  // The same of what has been accessed at all, bulk loads aside.
+  template <class F>
+  void each_touched(uint64_t address, uint64_t bytes, F f) {
+    pages(address, bytes, [&](uint64_t number, uint64_t from, uint64_t to) {
+      Page* page = find(number);
+      if (!page) return;
+      std::lock_guard guard(page->lock);
+      chunks(*page, from, to, f);
+    });
+  }
+
   // Bulk loads: remembered before each_written() looks, as a write is before each_read() does.
   size_t add(const Rows& rows, const Access& by);
   void complete(size_t bulk_read, uint32_t agent, uint32_t time);
@@ -64,6 +76,9 @@ class GlobalOrder {
 
   void release(uint64_t address, uint32_t cluster, const Knowledge& handed);
   Foreign acquire(uint64_t address);
+
+  std::string kernel;  // of the launch
+  std::atomic<bool> dependents_launched = false;
 
  private:
   static constexpr uint64_t page_bytes = 4096, region_bytes = 16 * page_bytes;

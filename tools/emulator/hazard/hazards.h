@@ -113,6 +113,8 @@ class Hazards {
   void named_pass(uint32_t id, uint64_t ticket);
   void cluster_arrive(uint64_t ticket, bool relaxed);
   void cluster_pass(uint64_t ticket);
+  void dependents_launched();  // griddepcontrol.launch_dependents
+  void grids_over();           // griddepcontrol.wait
   void warp_sync(uint32_t lanes);
   // The lanes stand together at an instruction that is .sync or .aligned.
   void converge(uint32_t lanes);
@@ -245,6 +247,11 @@ class Hazards {
   bool reaches(const Access& old, const Viewer& v, const Order& order) const;
   bool mapped(const Access& old, const Viewer& v, uint64_t map) const;
   bool lane_reaches(const Access& old, const Viewer& v, const Order& order, bool one) const;
+  // Behind the warps comes the agent whose first time is the end of the grids ahead.
+  uint32_t earlier_grids() const { return uint32_t(parties_.size()); }
+  bool knows_grids_over(const Viewer& v) const;
+  void meet_earlier_grid(const Rows& rows, const Viewer& viewer, Use use);
+  void found_earlier(const Access& old, const Viewer& v, uint64_t number);
   void meet_bulk_reads(uint64_t address, uint64_t bytes, const Access& a, Viewer v);
   Reason judge_lane(const Access& old, const Viewer& v) const;
   bool issued_before(const Issued& op, const Viewer& v) const;

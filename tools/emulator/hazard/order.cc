@@ -15,7 +15,7 @@ Hazards::Party& Hazards::me() {
     const size_t ctas = cluster_.ctas.size();
     warps_ = uint32_t(cluster_.ctas[0]->warps.size());
     agents_ = uint32_t(ctas * warps_);
-    parties_.resize(agents_);
+    parties_.resize(agents_++);
     shared_.resize(ctas);
     tensor_.resize(ctas);
     landings_.resize(ctas);

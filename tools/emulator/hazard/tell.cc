@@ -35,7 +35,8 @@ Severity Hazards::severity(Reason reason) {
 
 std::string Hazards::missing(Reason reason, const Access& old) const {
   switch (reason) {
-    case Reason::ordered: return "";
+    case Reason::ordered:
+    case Reason::earlier_grid: return "";  // found_earlier() has its words
     case Reason::weak_flag:
       return "a word that strong loads poll is stored to with .relaxed or stronger";
     case Reason::same_value:

@@ -26,6 +26,7 @@ enum class Hazards::Reason : uint8_t {
   diverged_lanes,         // lanes of one warp that did not meet
   collision,              // lanes of one instruction store different values
   map_fence,              // a tensor map edited, and used without fence.proxy.tensormap
+  earlier_grid,           // the grid ahead may not be over
   uninitialised_barrier,  // mbarrier.init is not ordered before the use
   init_fence,             // nor visible to the async proxy
 };

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+// A grid that was launched as a programmatic dependent begins while the grid ahead of it may still
+// run: what both access has to come behind griddepcontrol.wait (PTX ISA 9.7.13.12).
+#include "../exec/machine.h"
+#include "../exec/report.h"
+#include "hazards.h"
+#include "viewer.h"
+
+namespace emu {
+
+void Hazards::dependents_launched() {
+  if (on()) cluster_.launch.global_order->dependents_launched = true;
+}
+
+void Hazards::grids_over() {
+  if (!on()) return;
+  Party& p = me();
+  learn(p, active_, earlier_grids(), 1);
+}
+
+// Whoever has waited hands it on, in another cluster as well.
+bool Hazards::knows_grids_over(const Viewer& v) const {
+  const auto in = [&](const Knowledge& k) {
+    return k.seen[earlier_grids()] ||
+           std::any_of(k.others.begin(), k.others.end(),
+                       [&](const auto& far) { return far.second.seen[earlier_grids()]; });
+  };
+  return in(v.party.all) || (v.own && in(*v.own));
+}
+
+void Hazards::meet_earlier_grid(const Rows& rows, const Viewer& viewer, Use use) {
+  GlobalOrder* earlier = cluster_.launch.earlier;
+  if (!earlier || !rows.bytes || knows_grids_over(viewer)) return;
+  Viewer v = viewer;
+  v.use = use;
+  const auto look = [&](Chunk& chunk, uint64_t number, uint16_t mask, uint8_t*) {
+    v.mask = mask;
+    chunk.each([&](const Access& old) {
+      if ((old.mask & mask) && clash(old.use, use)) found_earlier(old, v, number);
+    });
+  };
+  if (is_read(use)) return earlier->each_written(rows, look);
+  for (uint32_t i = 0; i < rows.count; ++i) {
+    const uint64_t address = rows.address + i * rows.stride;
+    earlier->each_touched(address, rows.bytes, look);
+    earlier->each_read(address, rows.bytes, [&](const Access& old, uint64_t number, uint16_t mask) {
+      v.mask = mask;
+      found_earlier(old, v, number);
+    });
+  }
+}
+
+// Without griddepcontrol.launch_dependents the dependent grid starts behind the last block.
+void Hazards::found_earlier(const Access& old, const Viewer& v, uint64_t number) {
+  const GlobalOrder& earlier = *cluster_.launch.earlier;
+  const Severity severity = earlier.dependents_launched ? Severity::error : Severity::formal;
+  if (!Findings::wanted(severity)) return;
+  const uint64_t key = uint64_t(pc()) << 8 | uint64_t(Reason::earlier_grid);
+  if (cluster_.launch.findings->again(severity, key)) return;
+  const char* head = severity == Severity::formal ? "the manual's rule alone: " : "";
+  const std::string text = format(
+      "%s%s by thread %u %s %s, which kernel %s, launched before and perhaps not over, %s: "
+      "griddepcontrol.wait comes first",
+      head, in_->opcode, warp_->thread(v.lane % every_lane), is_read(v.use) ? "reads" : "writes",
+      place(v, number, old.mask & v.mask ? old.mask & v.mask : v.mask).c_str(),
+      earlier.kernel.c_str(), is_read(old.use) ? "reads" : "writes");
+  const Fault here = report::located(Fault(FaultKind::ordering, text), *warp_, *in_, active_);
+  cluster_.launch.findings->add(severity, key, here.text);
+}
+
+}  // namespace emu
