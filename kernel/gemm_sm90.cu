@@ -61,31 +61,40 @@ __device__ void store(const Cta90<Tile>& cta, uint32_t at, uint32_t warp, uint32
   }
 }
 
+// Publishes the barriers, and what the caller wrote to shared memory. The weight warp, which has
+// loads to issue, does not wait.
 template <typename Tile>
-__device__ void multiply_and_store(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
-  const uint32_t at = cta.smem + Tile::kSumsAt;
-  if constexpr (Tile::kWorkspaceTokens) {
-    float sums[Tile::kTokens / 2];
-    multiply(cta, warp, lane, sums);
-    ptx::named_barrier_sync<1, Tile::kConsumerWarps * 32>();  // the rings are drained
-    put_sums<Tile>(sums, at, warp * 16, lane);
-  } else {
-    NarrowSums<Tile> sums;
-    multiply_narrow(cta, warp, lane, sums);
-    ptx::named_barrier_sync<1, Tile::kConsumerWarps * 32>();  // the ring is drained
-    put_narrow_sums<Tile>(sums, at, warp, lane);
-  }
-  store(cta, at, warp, lane);
+__device__ void meet() {
+  ptx::named_barrier_sync<0, Tile::kThreads>();
 }
+
+template <typename Tile>
+__device__ void weight_warp(const Cta90<Tile>& cta, uint32_t token_passes) {
+  if (ptx::elect_sync()) start_weights(cta, token_passes);
+  __syncwarp();
+  ptx::named_barrier_arrive<0, Tile::kThreads>();
+  if (ptx::elect_sync()) load_remaining_weights(cta);
+}
+
+// ---- Wide tiles --------------------------------------------------------------------------------
 
 template <typename Tile>
 __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
   if (warp < Tile::kConsumerWarps) {
     ptx::setmaxnreg_inc<Tile::kConsumerRegisters>();
-    multiply_and_store(cta, warp, lane);
+    meet<Tile>();
+    float sums[Tile::kTokens / 2];
+    multiply(cta, warp, lane, sums);
+    ptx::named_barrier_sync<1, Tile::kConsumerWarps * 32>();  // the rings are drained
+    put_sums<Tile>(sums, cta.smem + Tile::kSumsAt, warp * 16, lane);
+    store(cta, cta.smem + Tile::kSumsAt, warp, lane);
+    return;
+  }
+  ptx::setmaxnreg_dec<Tile::kLoaderRegisters>();
+  if (warp == Tile::kWeightWarp) {
+    weight_warp(cta, 0);
   } else {
-    ptx::setmaxnreg_dec<Tile::kLoaderRegisters>();
-    if (warp == Tile::kWeightWarp && ptx::elect_sync()) load_remaining_weights(cta);
+    meet<Tile>();
     if (warp == Tile::kFirstTokenWarp && ptx::elect_sync()) {
       ptx::griddepcontrol_wait();  // the tokens' kernel, and whatever else earlier grids write
       load_tokens(cta);
@@ -93,15 +102,26 @@ __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
   }
 }
 
+// ---- Narrow tiles ------------------------------------------------------------------------------
+
 template <typename Tile>
 __device__ void narrow_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
   if (warp < Tile::kConsumerWarps) {
-    multiply_and_store(cta, warp, lane);
+    clear_fragments(cta, threadIdx.x, 32 * Tile::kConsumerWarps);
+    meet<Tile>();
+    NarrowSums<Tile> sums;
+    multiply_narrow(cta, warp, lane, sums);
+    ptx::named_barrier_sync<1, Tile::kConsumerWarps * 32>();  // the ring is drained
+    put_narrow_sums<Tile>(sums, cta.smem + Tile::kSumsAt, warp, lane);
+    store(cta, cta.smem + Tile::kSumsAt, warp, lane);
   } else if (warp == Tile::kWeightWarp) {
-    if (ptx::elect_sync()) load_remaining_weights(cta);
+    weight_warp(cta, token_passes(cta));
   } else {
+    NarrowTokenWarp<Tile> tokens(cta, warp - Tile::kFirstTokenWarp, lane);
     ptx::griddepcontrol_wait();  // everything else that earlier grids write
-    decode_tokens(cta, warp - Tile::kFirstTokenWarp, lane);
+    tokens.start();
+    meet<Tile>();
+    tokens.run();
   }
 }
 
@@ -118,38 +138,35 @@ __device__ void store_tiny(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
   }
 }
 
+// The others of a cluster hear that the barriers of the first are there. A warp that left without having
+// waited for that would hang under racecheck.
 template <typename Tile>
 __device__ void tiny_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
-  // All but the weight warp wait for the barriers and the cleared operands. The others of a cluster hear
-  // that the barriers of the first are there; a warp that leaves without having waited for that hangs
-  // under racecheck.
-  const auto meet = [&] {
-    ptx::named_barrier_sync<0, Tile::kThreads>();
-    if (cta.p.split > 1) ptx::cluster_arrive_relaxed();
-  };
+  const bool cluster = cta.p.split > 1;
   if (warp < Tile::kConsumerWarps) {
     clear_operands(cta, threadIdx.x, 32 * Tile::kConsumerWarps);
-    meet();
+    meet<Tile>();
+    if (cluster) ptx::cluster_arrive_relaxed();
     TinySums<Tile> sums;
     multiply_tiny(cta, warp, lane, sums);
+    if (cluster) ptx::cluster_wait();  // the first CTA's barriers are there
     put_tiny_sums<Tile>(cta, sums, warp, lane);
     if (cta.rank == 0) store_tiny(cta, warp, lane);
-  } else if (warp == Tile::kWeightWarp) {
-    if (ptx::elect_sync()) start_weights(cta, 1);
+    return;
+  }
+  if (warp == Tile::kWeightWarp) {
+    weight_warp(cta, 1);
     __syncwarp();
-    ptx::named_barrier_arrive<0, Tile::kThreads>();
-    if (cta.p.split > 1) ptx::cluster_arrive_relaxed();
-    if (ptx::elect_sync()) load_remaining_weights(cta);
-    __syncwarp();
-    if (cta.p.split > 1) ptx::cluster_wait();
+    if (cluster) ptx::cluster_arrive_relaxed();
   } else {
     TinyTokenWarp<Tile> tokens{cta, warp - Tile::kFirstTokenWarp, lane};
     ptx::griddepcontrol_wait();  // tokens, and what else earlier grids write
     tokens.start();
-    meet();
+    meet<Tile>();
+    if (cluster) ptx::cluster_arrive_relaxed();
     tokens.run();
-    if (cta.p.split > 1) ptx::cluster_wait();
   }
+  if (cluster) ptx::cluster_wait();
 }
 
 // ---- Dispatch ----------------------------------------------------------------------------------
@@ -162,22 +179,10 @@ __device__ void gemm_sm90(const GemmParams& p) {
   const Cta90<Tile> cta = make_cta<Tile>(p, ptx::shared_address(shared));
   if constexpr (Tile::kBlockSums) {
     tiny_roles(cta, warp, lane);
+  } else if constexpr (Tile::kWorkspaceTokens) {
+    wide_roles(cta, warp, lane);
   } else {
-    if (warp == Tile::kWeightWarp && ptx::elect_sync()) {
-      uint32_t passes = 0;
-      if constexpr (!Tile::kWorkspaceTokens) passes = token_passes(cta);
-      start_weights(cta, passes);
-    }
-    if constexpr (!Tile::kWorkspaceTokens) {
-      constexpr uint32_t kThreads = 32 * Tile::kConsumerWarps;
-      if (threadIdx.x < kThreads) clear_fragments(cta, threadIdx.x, kThreads);
-    }
-    __syncthreads();  // publishes the barriers, and the cleared fragments
-    if constexpr (Tile::kWorkspaceTokens) {
-      wide_roles(cta, warp, lane);
-    } else {
-      narrow_roles(cta, warp, lane);
-    }
+    narrow_roles(cta, warp, lane);
   }
 }
 

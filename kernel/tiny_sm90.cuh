@@ -167,7 +167,7 @@ __device__ void multiply_tiny(const Cta90<Tile>& cta, uint32_t warp, uint32_t la
 }
 
 // The columns of a token added, and to the shared memory of the cluster's first CTA, which sums_full
-// there counts: arrivals of its own warps, bytes of the others'.
+// there counts: arrivals of its own warps, bytes of the others'. That it is there is known.
 template <typename Tile>
 __device__ void put_tiny_sums(const Cta90<Tile>& cta, const TinySums<Tile>& sums, uint32_t warp,
                               uint32_t lane) {
@@ -177,7 +177,6 @@ __device__ void put_tiny_sums(const Cta90<Tile>& cta, const TinySums<Tile>& sums
   const uint32_t own =
       cta.smem + Tile::kSumsAt + part * Tile::kPartBytes + tiny_row(warp, lane) * 4;
   const uint32_t first_cta = ptx::mapa(own, 0), full = ptx::mapa(cta.sums_full(), 0);
-  if (cta.p.split > 1) ptx::cluster_wait();  // its barrier is there
 #pragma unroll
   for (uint32_t r = 0; r < 2; ++r) {
 #pragma unroll

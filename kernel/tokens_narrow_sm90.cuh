@@ -93,42 +93,55 @@ struct TokenPass {
   }
 };
 
-// Loads run two passes ahead of the stage that is written: one takes longer than a stage.
+// Loads run two passes ahead of the stage that is written: one takes longer than a stage. The first
+// ones come before everything else, as in tokens_tiny_sm90.cuh.
 template <typename Tile>
-__device__ void decode_tokens(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
+struct NarrowTokenWarp {
   static_assert(Tile::kStages % Tile::kTokenWarps == 0, "a part of the ring is one warp's");
-  constexpr uint32_t kAhead = 2;
-  const uint32_t first_token = cta.tile.token_tile * Tile::kTokens;
-  const uint32_t tasks = token_tasks(cta), passes = token_passes(cta);
-  const auto load = [&](const TokenPass<Tile>& at) {
-    return load_task(cta.p, cta.tile.batch, first_token + at.task / kTasksPerToken,
-                     cta.stage_begin + at.i, at.task % kTasksPerToken,
-                     at.task < tasks && at.i < cta.count);
-  };
-  TokenPass<Tile> at{0, warp * 32 + lane};
-  at.settle(passes);
-  TokenPass<Tile> ahead = at;
+  static constexpr uint32_t kAhead = 2;
+  const Cta90<Tile>& cta;
+  uint32_t tasks, passes;  // of a stage
+  TokenPass<Tile> at, ahead;
   TokenTask next[kAhead];
-#pragma unroll
-  for (uint32_t a = 0; a < kAhead; ++a, ahead.advance(passes)) next[a] = load(ahead);
 
-  while (at.i < cta.count) {
+  __device__ NarrowTokenWarp(const Cta90<Tile>& of, uint32_t warp, uint32_t lane)
+      : cta(of), tasks(token_tasks(of)), passes(token_passes(of)), at{0, warp * 32 + lane} {
+    at.settle(passes);
+    ahead = at;
+  }
+
+  __device__ TokenTask load() {
+    const uint32_t first_token = cta.tile.token_tile * Tile::kTokens;
+    const TokenTask task = load_task(
+        cta.p, cta.tile.batch, first_token + ahead.task / kTasksPerToken, cta.stage_begin + ahead.i,
+        ahead.task % kTasksPerToken, ahead.task < tasks && ahead.i < cta.count);
+    ahead.advance(passes);
+    return task;
+  }
+
+  __device__ void start() {
 #pragma unroll
-    for (uint32_t a = 0; a < kAhead; ++a) {
-      if (at.i >= cta.count) break;
-      const uint32_t stage = at.i % Tile::kStages, round = at.i / Tile::kStages;
-      ptx::mbarrier_wait(cta.weights_empty(stage), round % 2 ^ 1);
-      if (at.task < tasks) {
-        write_task<Tile>(cta.tokens(stage), at.task / kTasksPerToken, at.task % kTasksPerToken,
-                         next[a]);
+    for (uint32_t a = 0; a < kAhead; ++a) next[a] = load();
+  }
+
+  __device__ void run() {
+    while (at.i < cta.count) {
+#pragma unroll
+      for (uint32_t a = 0; a < kAhead; ++a) {
+        if (at.i >= cta.count) break;
+        const uint32_t stage = at.i % Tile::kStages, round = at.i / Tile::kStages;
+        ptx::mbarrier_wait(cta.weights_empty(stage), round % 2 ^ 1);
+        if (at.task < tasks) {
+          write_task<Tile>(cta.tokens(stage), at.task / kTasksPerToken, at.task % kTasksPerToken,
+                           next[a]);
+        }
+        // Each lane for what it wrote: racecheck does not see an order through __syncwarp and one lane.
+        ptx::mbarrier_arrive(cta.weights_full(stage));
+        next[a] = load();
+        at.advance(passes);
       }
-      // Each lane for what it wrote: racecheck does not see an order through __syncwarp and one lane.
-      ptx::mbarrier_arrive(cta.weights_full(stage));
-      next[a] = load(ahead);
-      at.advance(passes);
-      ahead.advance(passes);
     }
   }
-}
+};
 
 }  // namespace nvfp4
