@@ -102,6 +102,36 @@ TEST_CASE(".reqntid is exact and .maxntid bounds the number of threads") {
   });
 }
 
+TEST_CASE("With .blocksareclusters the grid counts clusters and the block is .reqntid") {
+  in_child([](Session& s) {
+    const char* const text = R"(.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p) .reqntid 64 .reqnctapercluster 2, 2 .blocksareclusters {
+  .reg .b32 n, m, t;
+  .reg .b64 a;
+  ld.param.u64 a, [p];
+  mov.u32 n, %nctaid.x; mov.u32 m, %nctaid.y; mov.u32 t, %ntid.x;
+  st.global.v4.u32 [a], {n, m, t, t};
+  ret;
+})";
+    CUfunction f = s.function(s.load(text), "k");
+    CUdeviceptr out = 0;
+    IS(s, s.cuMemAlloc(&out, 16), CUDA_SUCCESS);
+    void* parameters[] = {&out};
+    IS(s, s.cuLaunchKernel(f, 3, 2, 1, 1, 1, 1, 0, nullptr, parameters, nullptr), CUDA_SUCCESS);
+    uint32_t got[4] = {};
+    IS(s, s.cuMemcpyDtoH(got, out, 16), CUDA_SUCCESS);
+    CHECK(got[0] == 6);
+    CHECK(got[1] == 4);
+    CHECK(got[2] == 64);
+    IS(s, s.cuLaunchKernel(f, 3, 2, 1, 64, 1, 1, 0, nullptr, parameters, nullptr), CUDA_SUCCESS);
+    IS(s, launch(s, f, {.bx = 32}), CUDA_ERROR_INVALID_VALUE);
+    IS(s, launch(s, f, {.gx = 0x40000000u, .bx = 64}), CUDA_ERROR_INVALID_VALUE);
+    IS(s, launch(s, f, {.gy = 40000, .bx = 64}), CUDA_ERROR_INVALID_VALUE);
+  });
+}
+
 TEST_CASE("Shared memory above 48 KB needs the function's attribute") {
   in_child([](Session& s) {
     CUmodule module = s.load(kernels);

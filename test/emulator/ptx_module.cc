@@ -122,13 +122,23 @@ TEST_CASE("parameters lie at their alignment") {
   CHECK(f.param_bytes == 260);
 }
 
-TEST_CASE("a launch grid that counts clusters is refused") {
+TEST_CASE("numbers of performance directives have 32 bits") {
   for (const char* bad :
        {".reqntid 4294967296", ".reqnctapercluster 4294967296, 1, 1", ".maxnreg 4294967296"})
     CHECK(verdict(with_header(".entry k() " + std::string(bad) + " { ret; }"))
               .find("a number below 2^32 expected") != std::string::npos);
-  const std::string text = with_header(".entry k() .reqntid 32 .blocksareclusters { ret; }");
-  CHECK_THROWS_AS(load(text), emu::PtxError);
+}
+
+TEST_CASE("a launch grid counts clusters where block and cluster are given") {
+  const auto entry = [](const std::string& directives) {
+    return ".version 9.0\n.target sm_90\n.address_size 64\n.entry k() " + directives + " { ret; }";
+  };
+  const auto m = load(entry(".blocksareclusters .reqntid 32 .reqnctapercluster 2"));
+  CHECK(m->functions[0]->counts_clusters);
+  for (const char* less : {".reqntid 32", ".reqnctapercluster 2", ".reqntid 32 .explicitcluster"})
+    CHECK_THROWS_AS(load(entry(std::string(less) + " .blocksareclusters")), emu::PtxError);
+  const std::string old = entry(".reqntid 32 .reqnctapercluster 2 .blocksareclusters");
+  CHECK_THROWS_AS(load(std::string(old).replace(old.find("9.0"), 3, "8.8")), emu::PtxError);
 }
 
 TEST_CASE("launch bounds are kept, hints are skipped") {

@@ -3,6 +3,7 @@
 // (driver 580), call by call.
 #include "launch.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -84,6 +85,18 @@ bool preference_fits(const CUlaunchAttribute* preferred, Dim3 cluster) {
   return fits(p.x, cluster.x) && fits(p.y, cluster.y) && fits(p.z, cluster.z);
 }
 
+// With .blocksareclusters the grid counts clusters and .reqntid is the block, for which CUDA passes
+// 1 (PTX ISA 11.8.1; CUDA programming guide, __block_size__).
+void count_in_blocks(const ptx::Function& f, Dim3* grid, Dim3* block) {
+  if (!f.counts_clusters) return;
+  const uint32_t *c = f.reqnctapercluster, *b = f.reqntid;
+  const auto times = [](uint32_t n, uint32_t m) {
+    return uint32_t(std::min<uint64_t>(uint64_t(n) * m, ~0u));  // beyond every limit
+  };
+  *grid = {times(grid->x, c[0]), times(grid->y, c[1]), times(grid->z, c[2])};
+  if (block->x == 1 && block->y == 1 && block->z == 1) *block = {b[0], b[1], b[2]};
+}
+
 CUresult pack_pointers(const ptx::Function& f, void** params, std::vector<uint8_t>& block) {
   if (f.params.empty()) return CUDA_SUCCESS;
   if (!params) return CUDA_ERROR_INVALID_VALUE;
@@ -155,22 +168,24 @@ CUresult prepare_launch(State& s, Context& context, const LaunchArguments& a, Re
 
   const ptx::Function& f = *function->entry;
   if (!within(a.grid, max_grid_x, max_grid_yz, max_grid_yz)) return CUDA_ERROR_INVALID_VALUE;
-  if (!block_fits(f, a.block)) return CUDA_ERROR_INVALID_VALUE;
+  Dim3 grid = a.grid, block = a.block;
+  count_in_blocks(f, &grid, &block);
+  if (!within(grid, max_grid_x, max_grid_yz, max_grid_yz)) return CUDA_ERROR_INVALID_VALUE;
+  if (!block_fits(f, block)) return CUDA_ERROR_INVALID_VALUE;
   EffectiveAttributes now = effective(s, f, &function->attributes, function->kernel);
   if (a.dynamic_shared > unsigned(now.dynamic_shared)) return CUDA_ERROR_INVALID_VALUE;
 
   const CUlaunchAttribute *cluster = nullptr, *preferred = nullptr;
   if (CUresult r = read_attributes(a, &cluster, &preferred, &ready->programmatic)) return r;
   Launch& launch = ready->launch;
-  if (CUresult r = cluster_shape(s, f, cluster, now.non_portable, a.grid, &launch.cluster))
-    return r;
+  if (CUresult r = cluster_shape(s, f, cluster, now.non_portable, grid, &launch.cluster)) return r;
   if (!preference_fits(preferred, launch.cluster)) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   if (CUresult r = pack(f, a, launch.params)) return r;
 
   launch.module = function->code.get();
   launch.function = &f;
-  launch.grid = a.grid;
-  launch.block = a.block;
+  launch.grid = grid;
+  launch.block = block;
   launch.dynamic_shared_bytes = a.dynamic_shared;
   launch.memory = s.memory.get();
   launch.sm_count = uint32_t(s.device->sms);

@@ -122,6 +122,8 @@ void ModuleParser::entry() {
   f->name = in_.expect_word("a function's name");
   if (in_.peek().is('(')) parameters(*f);
   performance_directives(*f);
+  if (f->counts_clusters && !(f->reqntid[0] && f->reqnctapercluster[0]))
+    in_.fail("'.blocksareclusters' needs .reqntid and .reqnctapercluster");
   if (in_.accept(';')) return scopes_.pop([](uint32_t, uint32_t) {});
   if (module_.entry(f->name)) throw PtxError(pos, "entry '" + f->name + "' is defined twice");
   body(std::move(f), nullptr);
@@ -174,6 +176,15 @@ void ModuleParser::dimensions(uint32_t (&out)[3]) {
   for (int i = 1; i < 3 && in_.accept(','); ++i) out[i] = in_.expect_number();
 }
 
+// Which size the blocks have and the clusters has to be known (PTX ISA 11.8.1); looked at where the
+// directives end.
+void ModuleParser::clusters_as_blocks(Function& f) {
+  if (!f.is_entry || module_.version_major < 9)
+    in_.fail("'.blocksareclusters' is for kernels, from .version 9.0 on");
+  in_.accept_dot("blocksareclusters");
+  f.counts_clusters = true;
+}
+
 // .minnctapersm, .maxnreg and .maxclusterrank guide the compiler or bound what a launch may ask
 // for.
 void ModuleParser::performance_directives(Function& f) {
@@ -188,7 +199,7 @@ void ModuleParser::performance_directives(Function& f) {
     else if (in_.accept_dot("explicitcluster"))
       f.explicit_cluster = true;
     else if (in_.peek().dot("blocksareclusters"))
-      in_.fail("'.blocksareclusters', a launch grid that counts clusters, is not supported");
+      clusters_as_blocks(f);
     else if (in_.accept_dot("maxnreg")) {
       if (in_.expect_number() == 0) in_.fail("'.maxnreg 0': at least one register expected");
     } else if (in_.accept_dot("minnctapersm") || in_.accept_dot("maxnctapersm") ||

@@ -27,6 +27,7 @@ class ModuleParser {
   void body(std::unique_ptr<Function> f, const FunctionHead* head);
   void parameters(Function& f);
   void performance_directives(Function& f);
+  void clusters_as_blocks(Function& f);
   void dimensions(uint32_t (&out)[3]);
   void shared_variables(Linkage linkage);
   void variables(Space space, Linkage linkage);
