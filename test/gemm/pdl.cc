@@ -57,6 +57,20 @@ TEST_CASE("before the wait nothing is loaded, or static weights and their scales
   }
 }
 
+// The second run stores D where the first may still store it: the emulator compares the two.
+TEST_CASE("a run that begins before the one ahead has ended touches D behind the wait", "[pdl]") {
+  USE_GPU(gpu);
+  const char* variant = EACH_VARIANT;
+  const Problem problem = forced(variant, make_problem({9, 70, 256}, Data::exact, 93));
+  for (const int32_t pdl : {NVFP4_PDL_ON, NVFP4_PDL_ON_STATIC_WEIGHTS}) {
+    CAPTURE(variant, pdl);
+    const support::DeviceGemm gemm(gpu.driver, with_pdl(pdl, problem));
+    REQUIRE(nvfp4_prepare() == NVFP4_SUCCESS);
+    for (int run = 0; run < 3; ++run) REQUIRE(gemm.enqueue() == NVFP4_SUCCESS);
+    CHECK(gemm.d() == support::run_on_device(gpu.driver, problem));
+  }
+}
+
 TEST_CASE("a plan keeps its pdl", "[pdl][plan]") {
   USE_GPU(gpu);
   USE_EMULATOR(gpu, emulator);
