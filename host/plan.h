@@ -88,7 +88,7 @@ bool count_tiles(const nvfp4_gemm_desc& desc, const Variant& variant, int64_t* o
 
 // `desc` has been checked and is not empty. Capability: 10 * major + minor. The variant depends on
 // the sizes (and on desc.variant) alone, the split on the sizes alone, so D has the same bits on
-// every device of a capability and with every variant. Looks at no workspace.
+// every device of a capability. Looks at no workspace.
 nvfp4_status make_plan(const nvfp4_gemm_desc& desc, int32_t capability, Plan* plan);
 
 }  // namespace nvfp4

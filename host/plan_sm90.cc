@@ -8,29 +8,32 @@ namespace nvfp4 {
 
 namespace {
 
-// CTAs that run at once on an H200, by split, for kernels of one CTA per SM: 132 SMs, and clusters
-// of 3, 4 and 8 leave some of a GPC's SMs empty (cuOccupancyMaxActiveClusters, 2026-11-21; not asked
-// for 3, where 96 were seen to run at once). Constants
-// and no questions to the device: a plan is the same on every GPU.
-constexpr struct {
-  uint32_t split;
-  int64_t ctas;
-} kSplits[] = {{1, 132}, {2, 132}, {3, 96}, {4, 120}, {8, 120}};
+// By split. CTAs that run at once on an H200, for kernels of one CTA per SM: 132 SMs, and clusters of 3, 4
+// and 8 leave some of a GPC's SMs empty (cuOccupancyMaxActiveClusters, 2026-11-21; not asked for 3,
+// where 96 were seen to run at once). Constants and no questions to the device: a plan is the same on
+// every GPU. And what the exchange of sums takes with few tokens, in clocks (H200, 2026-11-21, 16 to
+// 128 tokens in 2 and 3 parts; 4 and 8 follow the trend).
+struct Split {
+  uint32_t parts;
+  int64_t ctas, clocks;
+};
+constexpr Split kSplits[] = {
+    {1, 132, 0}, {2, 132, 2200}, {3, 96, 3400}, {4, 120, 3900}, {8, 120, 4500}};
 
-// What a CTA costs beside its stages: start, first bytes, sums to D; and an exchange of sums, for
-// which 256 tokens took longer than four stages (M = 256, N = 7168, K = 2048: 18.7 us with them in two
-// parts, 16.0 with tiles of 128 in one; H200, 2026-11-21).
+// What a CTA costs beside its stages: start, first bytes, sums to D; the tokens' kernel before it; and
+// each token of an exchange.
 constexpr int64_t kCtaClocks = 5000;
-constexpr int64_t kSplitClocks = 900;
-constexpr int64_t kSplitTokenClocks = 12;
+constexpr int64_t kTokenKernelClocks = 2000;
+constexpr int64_t kSplitTokenClocks = 14;
 
 // The longest running SM's clocks: the CTAs that it runs one after the other, or side by side, which
 // takes as long.
-int64_t clocks(const Variant& v, int64_t tiles, int64_t stages, uint32_t split, int64_t ctas) {
-  const int64_t waves = ceil_div(tiles * split, ctas);
-  const int64_t each = ceil_div(stages, split) * v.stage_clocks +
-                       (split > 1 ? kSplitClocks + kSplitTokenClocks * v.tile_tokens : 0);
-  return waves * each + ceil_div(waves, v.ctas_per_sm) * kCtaClocks;
+int64_t clocks(const Variant& v, int64_t tiles, int64_t stages, const Split& split) {
+  const int64_t waves = ceil_div(tiles * split.parts, split.ctas);
+  const int64_t each = ceil_div(stages, split.parts) * v.stage_clocks +
+                       (split.parts > 1 ? split.clocks + kSplitTokenClocks * v.tile_tokens : 0);
+  return waves * each + ceil_div(waves, v.ctas_per_sm) * kCtaClocks +
+         (v.workspace_tokens ? kTokenKernelClocks : 0);
 }
 
 }  // namespace
@@ -41,11 +44,11 @@ bool choose_split_sm90(const nvfp4_gemm_desc& desc, uint32_t variant_index, Choi
   int64_t matrix, tiles;
   if (!count_tiles(desc, v, &matrix, &tiles)) return false;
   *choice = {variant_index, 1, INT64_MAX};
-  for (const auto& row : kSplits) {
+  for (const Split& split : kSplits) {
     // Of more tiles than run at once none is split.
-    if (row.split > 1 && (row.split > stages || tiles * row.split > row.ctas)) break;
-    const int64_t cost = clocks(v, tiles, stages, row.split, row.ctas);
-    if (cost < choice->clocks) *choice = {variant_index, row.split, cost};
+    if (split.parts > 1 && (split.parts > stages || tiles * split.parts > split.ctas)) break;
+    const int64_t cost = clocks(v, tiles, stages, split);
+    if (cost < choice->clocks) *choice = {variant_index, split.parts, cost};
   }
   return true;
 }

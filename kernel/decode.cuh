@@ -63,15 +63,16 @@ __device__ inline void place_codes(uint32_t codes, const Multipliers& by, uint32
   h[3] = odd & 0xFF00FF00;
 }
 
-// Two UE4M3 scales, the low 16 bits, times 2^7. Bit 7 is not part of one.
+// Two UE4M3 scales of a word, the low or the high 16 bits, times 2^7. Bit 7 is not part of one.
+template <uint32_t kHalf = 0>
 __device__ inline uint32_t decode_scale_pair(uint32_t scales) {
   constexpr uint32_t k128 = 0x58005800;
-  return ptx::mul_rn_f16x2(ptx::cvt_rn_f16x2_e4m3x2(scales & 0x7F7F), k128);
+  return ptx::mul_rn_f16x2(ptx::cvt_rn_f16x2_e4m3x2<kHalf>(scales & 0x7F7F7F7F), k128);
 }
 
 // The same as they are, which is exact, too.
 __device__ inline uint32_t decode_scale_pair_as_is(uint32_t scales) {
-  return ptx::cvt_rn_f16x2_e4m3x2(scales & 0x7F7F);
+  return ptx::cvt_rn_f16x2_e4m3x2<0>(scales & 0x7F7F);
 }
 
 // One scale in units of 4: with another one it is at most 448 * 448 / 4, and a multiple of 2^-20.

@@ -57,6 +57,10 @@ NVFP4_HOST_DEVICE constexpr uint64_t wgmma_descriptor(uint32_t address) {
          | bits(1, 62, 2);
 }
 static_assert(wgmma_descriptor(0x8400) == 0x4000004000000840);
+// From its lower word, to which multiples of 16 bytes have been added.
+NVFP4_HOST_DEVICE constexpr uint64_t wgmma_descriptor_from_low(uint32_t low) {
+  return wgmma_descriptor(0) | low;
+}
 
 // An operand without swizzle for wgmma: 8 rows of 16 bytes lie together, `lead` bytes from one 16-byte column to
 // the next, `stride` from one group of 8 rows to the next.

@@ -83,21 +83,37 @@ __device__ void store_row(const GemmParams& p, uint16_t* out, uint32_t n, bool v
   }
 }
 
-// Stores the tokens of this CTA's share: warp w takes every kConsumerWarps-th row, a lane 4 weights
-// of it.
+// Stores the tokens of this CTA's share: a lane takes 4 weights of a row, a warp as many rows as it has
+// lanes for. A batch of rows is read before the first of them is used, or each would wait for its own
+// sums, which takes longer than all else where they come from another CTA.
 template <typename Tile, uint32_t kSplit>
 __device__ void store_share(const GemmParams& p, const TileCoordinate& tile, uint32_t rank,
                             uint32_t at, uint32_t warp, uint32_t lane) {
+  constexpr uint32_t kLanesPerRow = Tile::kWeights / 4, kRows = 32 / kLanesPerRow;
+  constexpr uint32_t kStride = Tile::kConsumerWarps * kRows;
   constexpr uint32_t kShare = (Tile::kTokens + kSplit - 1) / kSplit;
+  constexpr uint32_t kRounds = (kShare + kStride - 1) / kStride;
+  constexpr uint32_t kFits = kSplit * Tile::kParts < 8 ? 16 / (kSplit * Tile::kParts) : 1;
+  constexpr uint32_t kBatch = kRounds < kFits ? kRounds : kFits;
   const uint32_t m_first = tile.token_tile * Tile::kTokens;
-  const uint32_t n = tile.weight_tile * Tile::kWeights + lane * 4;
+  const uint32_t column = lane % kLanesPerRow;
+  const uint32_t n = tile.weight_tile * Tile::kWeights + column * 4;
   uint16_t* d = static_cast<uint16_t*>(p.d) + tile.batch * p.d_batch_stride + n;
-  if (lane * 4 >= Tile::kWeights) return;
   const bool vectors = ((p.d_ld | p.d_batch_stride) & 3) == 0 && n + 4 <= p.n;
   const uint32_t end = min(min((rank + 1) * kShare, Tile::kTokens), p.m - m_first);
-  for (uint32_t token = rank * kShare + warp; token < end; token += Tile::kConsumerWarps) {
-    const float4 sum = sum_of_parts<Tile, kSplit>(at + token * Tile::kSumRowBytes + lane * 16);
-    store_row<Tile>(p, d + (m_first + token) * p.d_ld, n, vectors, sum);
+  for (uint32_t first = rank * kShare + warp * kRows + lane / kLanesPerRow; first < end;
+       first += kBatch * kStride) {
+    float4 sums[kBatch];
+#pragma unroll
+    for (uint32_t i = 0; i < kBatch; ++i) {
+      const uint32_t token = min(first + i * kStride, Tile::kTokens - 1);
+      sums[i] = sum_of_parts<Tile, kSplit>(at + token * Tile::kSumRowBytes + column * 16);
+    }
+#pragma unroll
+    for (uint32_t i = 0; i < kBatch; ++i) {
+      const uint32_t token = first + i * kStride;
+      if (token < end) store_row<Tile>(p, d + (m_first + token) * p.d_ld, n, vectors, sums[i]);
+    }
   }
 }
 

@@ -18,7 +18,7 @@ constexpr uint32_t kScaleTileRows = 128;  // its rows
 constexpr uint32_t kScaleTileBytes = 512;
 constexpr uint32_t kTokenRowBytes = 128;  // one token of a slab: 64 elements in fp16
 constexpr uint32_t kSm90StageK = 256;     // K is cut between CTAs, and padded, in such pieces
-constexpr uint32_t kTokenKernelThreads = 256;
+constexpr uint32_t kTokenKernelThreads = 128;
 constexpr uint32_t kTokenBytesPerThread = 64;  // of the workspace: a piece of 32 elements
 
 // Weights are B [L][N][K], tokens are A [L][M][K]; D is [L][M][N].
@@ -43,7 +43,7 @@ struct GemmParams {
   uint32_t split;  // CTAs that share a tile along K: a cluster
   const uint8_t* token_codes;
   int64_t token_row_bytes, token_batch_bytes;
-  void* token_slabs;  // fp16 tokens, in the caller's workspace: [L][K/64][m_padded] rows
+  void* token_slabs;  // fp16 tokens, in the caller's workspace (tokens_sm90.cuh)
   uint32_t m_padded;  // M rounded up to the token tile
   uint32_t batches;
 };

@@ -17,7 +17,7 @@
 //   floats, whose sums over 16 elements are exact; they times both scales are added in fp32. A
 //   cluster's sums go to its first CTA (st.async), which stores.
 //
-// NARROW TILES  8 and 16 tokens: tokens_narrow_sm90.cuh, narrow_sm90.cuh
+// NARROW TILES  8 tokens: tokens_narrow_sm90.cuh, narrow_sm90.cuh
 //
 //   weight warp -- bytes --------->  weights_full  -->  8 of 16 consumer warps: 32 rows x half of a
 //   token warps -- decoded tokens ->                    stage to registers, decode, mma.sync
@@ -25,12 +25,14 @@
 //
 //   weights_full: 1 arrival + the stage's bytes, and 32 per pass of a token warp.
 //
-// WIDE TILES  64, 128 and 256 tokens, decoded by nvfp4_tokens_sm90: load_sm90.cuh, multiply_sm90.cuh
+// WIDE TILES  16 to 256 tokens, decoded by nvfp4_tokens_sm90: load_sm90.cuh, multiply_sm90.cuh
 //
-//   weight warp -- bytes --> weights_full  -->  8 consumer warps: 32 bytes of two rows to registers,
-//    (1 thread) <---------- weights_empty <--   decode (8 arrivals, behind the wgmmas that use them)
+//   weight warp -- bytes --> weights_full  -->  4 or 8 consumer warps of a group: 32 bytes of two rows to
+//    (1 thread) <---------- weights_empty <--   registers, decode (arrivals behind the wgmmas that use them)
 //   token warp --- bytes --> tokens_full   -->  wgmma, B operand
-//    (1 thread) <---------- tokens_empty  <--   (8 arrivals, when the wgmmas that read it are done)
+//    (1 thread) <---------- tokens_empty  <--   (arrivals, when the wgmmas that read it are done)
+//
+//   Groups of consumer warps take turns with the stages.
 //
 //   Word j (8 codes) of two weight rows makes the A operand of two wgmmas, steps 2j and 2j+1. Two
 //   words are decoded while the wgmmas of the two before run.
@@ -86,8 +88,11 @@ __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
     float sums[Tile::kTokens / 2];
     multiply(cta, warp, lane, sums);
     ptx::named_barrier_sync<1, Tile::kConsumerWarps * 32>();  // the rings are drained
-    put_sums<Tile>(sums, cta.smem + Tile::kSumsAt, warp * 16, lane);
-    store(cta, cta.smem + Tile::kSumsAt, warp, lane);
+    const uint32_t at = cta.smem + Tile::kSumsAt;
+    put_sums<Tile>(sums, at + warp / Tile::kConsumersPerStage * Tile::kPartBytes,
+                   warp % Tile::kConsumersPerStage * 16, lane);
+    // Computed again, so that the loop has the registers.
+    store(make_cta<Tile>(cta.p, cta.smem), at, warp, lane);
     return;
   }
   ptx::setmaxnreg_dec<Tile::kLoaderRegisters>();
@@ -190,21 +195,25 @@ __device__ void gemm_sm90(const GemmParams& p) {
 
 // A variant is a row of host/variants.def and an entry here: one per width of the token tile.
 #define NVFP4_GEMM_SM90_ENTRY(Tile, weights, tokens)                                           \
-  extern "C" __global__ void __launch_bounds__(nvfp4::Tile<tokens>::kThreads,                  \
-                                               nvfp4::Tile<tokens>::kCtasPerSm)                \
+  extern "C" __global__ void __launch_bounds__(nvfp4::Tile::kThreads, nvfp4::Tile::kCtasPerSm) \
       nvfp4_gemm_sm90_##weights##x##tokens(const __grid_constant__ nvfp4::GemmParams params) { \
-    static_assert(nvfp4::Tile<tokens>::kWeights == weights);                                   \
-    nvfp4::gemm_sm90<nvfp4::Tile<tokens>>(params);                                             \
+    static_assert(nvfp4::Tile::kWeights == weights && nvfp4::Tile::kTokens == tokens);         \
+    nvfp4::gemm_sm90<nvfp4::Tile>(params);                                                     \
   }
 
-NVFP4_GEMM_SM90_ENTRY(Sm90TinyTile, 64, 1)
-NVFP4_GEMM_SM90_ENTRY(Sm90TinyTile, 64, 2)
-NVFP4_GEMM_SM90_ENTRY(Sm90TinyTile, 64, 4)
-NVFP4_GEMM_SM90_ENTRY(Sm90NarrowTile, 128, 8)
-NVFP4_GEMM_SM90_ENTRY(Sm90NarrowTile, 128, 16)
-NVFP4_GEMM_SM90_ENTRY(Sm90WideTile, 128, 64)
-NVFP4_GEMM_SM90_ENTRY(Sm90WideTile, 128, 128)
-NVFP4_GEMM_SM90_ENTRY(Sm90WideTile, 128, 256)
+NVFP4_GEMM_SM90_ENTRY(Sm90TinyTile<1>, 64, 1)
+NVFP4_GEMM_SM90_ENTRY(Sm90TinyTile<2>, 64, 2)
+NVFP4_GEMM_SM90_ENTRY(Sm90TinyTile<4>, 64, 4)
+NVFP4_GEMM_SM90_ENTRY(Sm90NarrowTile<8>, 128, 8)
+NVFP4_GEMM_SM90_ENTRY(Sm90Tile64x16, 64, 16)
+NVFP4_GEMM_SM90_ENTRY(Sm90Tile128x16, 128, 16)
+NVFP4_GEMM_SM90_ENTRY(Sm90Tile64x32, 64, 32)
+NVFP4_GEMM_SM90_ENTRY(Sm90Tile128x32, 128, 32)
+NVFP4_GEMM_SM90_ENTRY(Sm90Tile64x64, 64, 64)
+NVFP4_GEMM_SM90_ENTRY(Sm90Tile128x64, 128, 64)
+NVFP4_GEMM_SM90_ENTRY(Sm90Tile64x128, 64, 128)
+NVFP4_GEMM_SM90_ENTRY(Sm90Tile128x128, 128, 128)
+NVFP4_GEMM_SM90_ENTRY(Sm90Tile128x256, 128, 256)
 
 extern "C" __global__ void __launch_bounds__(nvfp4::kTokenKernelThreads)
     nvfp4_tokens_sm90(const __grid_constant__ nvfp4::GemmParams params) {

@@ -19,7 +19,7 @@ namespace nvfp4 {
 // elements of K, packed codes and their scale tiles, come through a ring. Offsets into shared memory
 // are from a 1024-byte aligned base.
 //
-// Narrow tiles, up to 16 tokens: mma.sync. The tokens (A) are decoded by warps of the CTA itself,
+// Narrow tiles, 8 tokens: mma.sync. The tokens (A) are decoded by warps of the CTA itself,
 // into the same stages, as fragments in the order in which the consumer warps' lanes read them.
 template <uint32_t kTokensPerTile>
 struct Sm90NarrowTile {
@@ -33,7 +33,7 @@ struct Sm90NarrowTile {
   static constexpr uint32_t kStagesAhead = 2;
 
   static constexpr uint32_t kCtasPerSm = 1;
-  static constexpr uint32_t kStages = kTokens == 8 ? 9 : 6;
+  static constexpr uint32_t kStages = 9;
 
   static constexpr uint32_t kWeightBytes = kWeights * kK / 2;
   static constexpr uint32_t kScaleBytes = kSteps * kScaleTileBytes;
@@ -66,7 +66,8 @@ struct Sm90NarrowTile {
   static constexpr uint32_t kThreads = 32 * kWarps;
   static constexpr uint32_t kColumnsAllocated = 0;  // there is no tensor memory
 
-  static_assert(kTokens == 8 || kTokens == 16);
+  static_assert(kTokens == 8);
+  static_assert(kStages >= kGroups + kStagesAhead, "see Sm90WideTile");
   static_assert(kParts * kPartBytes <= kWeightsFullAt, "the sums fit the drained rings");
   static_assert(kWeightsFullAt % 8 == 0, "an mbarrier is 8-byte aligned");
   static_assert(kSharedBytes <= 232448);
@@ -141,28 +142,42 @@ struct Sm90TinyTile {
 // Wide tiles: wgmma. The tokens are its B operand, fp16, which nvfp4_tokens_sm90 put into the
 // workspace just before. They have a ring of their own:
 //   slots of kSlotSteps 64-wide slabs: fp16, 128-byte rows with the 128-byte swizzle
-template <uint32_t kTokensPerTile>
+template <uint32_t kWeightsPerTile, uint32_t kTokensPerTile>
 struct Sm90WideTile {
-  static constexpr uint32_t kWeights = 128;
+  static constexpr uint32_t kWeights = kWeightsPerTile;
   static constexpr uint32_t kTokens = kTokensPerTile;
   static constexpr uint32_t kK = kSm90StageK;
   static constexpr uint32_t kSteps = kK / kScaleTileK;
   static constexpr bool kWorkspaceTokens = true;
   static constexpr bool kBlockSums = false;
-  static constexpr uint32_t kStagesAhead = 2;
 
   static constexpr uint32_t kCtasPerSm = 1;
-  static constexpr uint32_t kStages = kTokens == 64 ? 6 : kTokens == 128 ? 5 : 3;
-  static constexpr uint32_t kSlotSteps = kTokens <= 128 ? 2 : 1;
-  static constexpr uint32_t kSlots = kTokens == 64 ? 6 : kTokens == 128 ? 4 : 5;
 
+  // A warpgroup multiplies 64 weights of a stage. Up to 64 tokens four of them hide what two would
+  // wait for; groups that share no stage take turns, so the sums come in parts.
+  static constexpr uint32_t kConsumerWarps = kTokens <= 64 ? 16 : 8;
+  static constexpr uint32_t kConsumersPerStage = kWeights / 16;
+  static constexpr uint32_t kGroups = kConsumerWarps / kConsumersPerStage;
+  static constexpr uint32_t kParts = kGroups;
   static constexpr uint32_t kPartWords = 2;  // decoded at once, of 8 in a stage
 
   static constexpr uint32_t kWeightBytes = kWeights * kK / 2;
-  static constexpr uint32_t kScaleBytes = kSteps * kScaleTileBytes;
+  static constexpr uint32_t kScaleBytes = kSteps * kScaleTileBytes;  // of 128 rows
   static constexpr uint32_t kStageBytes = kWeightBytes + kScaleBytes;
   static constexpr uint32_t kSlabBytes = kTokens * kTokenRowBytes;  // 64 elements of K
+  static constexpr uint32_t kSlotSteps = kTokens <= 32                     ? 4
+                                         : kTokens * 128 / kWeights <= 128 ? 2
+                                                                           : 1;
+  static constexpr uint32_t kSlotsPerStage = kSteps / kSlotSteps;
   static constexpr uint32_t kSlotBytes = kSlotSteps * kSlabBytes;
+
+  static constexpr uint32_t kSlots = kTokens == 16    ? 12
+                                     : kTokens == 32  ? (kWeights == 64 ? 8 : 6)
+                                     : kTokens == 64  ? 8
+                                     : kTokens == 128 ? (kWeights == 64 ? 8 : 4)
+                                                      : 5;
+  static constexpr uint32_t kStages = (232448 - 1024 - kSlots * kSlotBytes) / kStageBytes;
+  static constexpr uint32_t kStagesAhead = 256 / kWeights;
 
   // Shared memory, offsets from a 1024-byte aligned base.
   static constexpr uint32_t kTokensAt = 0;
@@ -174,34 +189,50 @@ struct Sm90WideTile {
   static constexpr uint32_t kTokensEmptyAt = kTokensFullAt + 8 * kSlots;
   static constexpr uint32_t kSharedBytes = kTokensEmptyAt + 8 * kSlots;
 
-  // The drained rings hold the tile's sums in fp32, [token][weight]. Rows are 4 floats longer than
-  // 128, so that the 8 x 4 lanes of a fragment (8 weights, tokens two apart) hit 32 banks.
+  // The drained rings hold the tile's sums in fp32, [part][token][weight]. Rows are 4 floats longer
+  // than the weights, so that the 8 x 4 lanes of a fragment (8 weights, tokens two apart) hit 32 banks.
   static constexpr uint32_t kSumRowBytes = (kWeights + 4) * 4;
   static constexpr uint32_t kPartBytes = kTokens * kSumRowBytes;
   static constexpr uint32_t kSumsAt = 0;
 
-  // Two warpgroups multiply, 64 weights each; in the third a warp loads weights and one loads tokens,
-  // and gives up registers for 128 sums and the operands of two parts.
-  static constexpr uint32_t kConsumersPerStage = 8;
-  static constexpr uint32_t kConsumerWarps = 8;
-  static constexpr uint32_t kParts = 1;
+  // In the last warpgroup a warp loads weights and one loads tokens; it gives up registers.
   static constexpr uint32_t kWeightWarp = kConsumerWarps;
   static constexpr uint32_t kFirstTokenWarp = kWeightWarp + 1;
   static constexpr uint32_t kTokenWarps = 1;
-  static constexpr uint32_t kWarps = 12;
-  static constexpr uint32_t kConsumerRegisters = 232, kLoaderRegisters = 40;
-  static_assert(8 * kConsumerRegisters + 4 * kLoaderRegisters <= 65536 / 32);
+  static constexpr uint32_t kWarps = kConsumerWarps + 4;
   static constexpr uint32_t kThreads = 32 * kWarps;
+  static constexpr uint32_t kConsumerRegisters = kConsumerWarps == 8 ? 232 : 112;
+  static constexpr uint32_t kLoaderRegisters = kConsumerWarps == 8 ? 40 : 32;
+  // What the CTA starts with is what its warpgroups share out.
+  static constexpr uint32_t kRegisters = 65536 / kThreads / 8 * 8;
+  static_assert(kConsumerWarps * kConsumerRegisters + 4 * kLoaderRegisters <= kWarps * kRegisters);
   static constexpr uint32_t kColumnsAllocated = 0;  // there is no tensor memory
 
-  static_assert(kTokens >= 64 && kTokens <= 256 && (kTokens & (kTokens - 1)) == 0);
-  static_assert(kSlots >= 2, "a slot is given back when the next one is in use");
+  static_assert(kWeights == 64 || kWeights == 128);
+  static_assert(kTokens >= 16 && kTokens <= 256 && (kTokens & (kTokens - 1)) == 0);
+  static_assert(kSlots > kSlotsPerStage * (kGroups - 1) + 1,
+                "a slot is given back when its group's next one is in use");
+  // A barrier's phase has a parity only: a group must not come to wait for one while the one before,
+  // of another group's stage, is still to complete. A slot is always the same group's. A group has used
+  // a stage that was asked for when the first kGroups + kStagesAhead before its next had arrived.
+  static_assert(kGroups == 1 || kSlots % (kSlotsPerStage * kGroups) == 0);
+  static_assert(kGroups == 1 || kStages >= kGroups + kStagesAhead);
+  static_assert(kStages > kStagesAhead);
   static_assert(kSlabBytes % 1024 == 0 && kWeightBytes % 1024 == 0,
                 "operand tiles start a 128-byte-swizzle pattern");
-  static_assert(kTokens * kSumRowBytes <= kWeightsFullAt, "the sums fit the drained rings");
+  static_assert(kParts * kPartBytes <= kWeightsFullAt, "the sums fit the drained rings");
   static_assert(kWeightsFullAt % 8 == 0, "an mbarrier is 8-byte aligned");
-  static_assert(kSharedBytes <= (kCtasPerSm == 2 ? 115712 : 232448),
-                "228 KB per SM, of which each CTA costs 1 KB more");
+  static_assert(kSharedBytes <= 232448);
 };
+
+using Sm90Tile64x16 = Sm90WideTile<64, 16>;
+using Sm90Tile128x16 = Sm90WideTile<128, 16>;
+using Sm90Tile64x32 = Sm90WideTile<64, 32>;
+using Sm90Tile128x32 = Sm90WideTile<128, 32>;
+using Sm90Tile64x64 = Sm90WideTile<64, 64>;
+using Sm90Tile128x64 = Sm90WideTile<128, 64>;
+using Sm90Tile64x128 = Sm90WideTile<64, 128>;
+using Sm90Tile128x128 = Sm90WideTile<128, 128>;
+using Sm90Tile128x256 = Sm90WideTile<128, 256>;
 
 }  // namespace nvfp4

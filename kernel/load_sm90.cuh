@@ -30,7 +30,7 @@ __device__ void init_other_barriers(const Cta90<Tile>& cta) {
   if constexpr (Tile::kWorkspaceTokens) {
     for (uint32_t i = 0; i < Tile::kSlots; ++i) {
       ptx::mbarrier_init(cta.tokens_full(i), 1);
-      ptx::mbarrier_init(cta.tokens_empty(i), Tile::kConsumerWarps);
+      ptx::mbarrier_init(cta.tokens_empty(i), Tile::kConsumersPerStage);
     }
   }
   if constexpr (Tile::kBlockSums) {
@@ -107,20 +107,18 @@ __device__ void wait_for_slot(const Cta90<Tile>& cta, const RingPosition<Tile::k
 template <typename Tile>
 __device__ void load_tokens(const Cta90<Tile>& cta) {
   const GemmParams& p = cta.p;
-  constexpr uint32_t kSlotsPerStage = Tile::kSteps / Tile::kSlotSteps;
+  constexpr uint32_t kStageTokenBytes = Tile::kSlotsPerStage * Tile::kSlotBytes;
   const uint32_t stages = (cta.k_steps + Tile::kSteps - 1) / Tile::kSteps;
-  const uint64_t slab_bytes = static_cast<uint64_t>(p.m_padded) * kTokenRowBytes;
+  const uint64_t stage_of_batch = static_cast<uint64_t>(cta.tile.batch) * stages + cta.stage_begin;
   const uint8_t* from = static_cast<const uint8_t*>(p.token_slabs) +
-                        (static_cast<uint64_t>(cta.tile.batch) * stages + cta.stage_begin) *
-                            Tile::kSteps * slab_bytes +
-                        static_cast<uint64_t>(cta.tile.token_tile) * Tile::kSlabBytes;
+                        (stage_of_batch * p.tiles_m + cta.tile.token_tile) * kStageTokenBytes;
+  const uint64_t next = static_cast<uint64_t>(p.tiles_m) * kStageTokenBytes;
   RingPosition<Tile::kSlots> at;
-  for (uint32_t i = 0; i < cta.count * kSlotsPerStage; ++i, at.advance()) {
-    wait_for_slot(cta, at);
-    ptx::mbarrier_arrive_expect_tx(cta.tokens_full(at.stage), Tile::kSlotBytes);
-#pragma unroll
-    for (uint32_t slab = 0; slab < Tile::kSlotSteps; ++slab, from += slab_bytes) {
-      ptx::cp_async_bulk(cta.tokens(at.stage) + slab * Tile::kSlabBytes, from, Tile::kSlabBytes,
+  for (uint32_t i = 0; i < cta.count; ++i, from += next) {
+    for (uint32_t slot = 0; slot < Tile::kSlotsPerStage; ++slot, at.advance()) {
+      wait_for_slot(cta, at);
+      ptx::mbarrier_arrive_expect_tx(cta.tokens_full(at.stage), Tile::kSlotBytes);
+      ptx::cp_async_bulk(cta.tokens(at.stage), from + slot * Tile::kSlotBytes, Tile::kSlotBytes,
                          cta.tokens_full(at.stage), ptx::kEvictLast);
     }
   }

@@ -14,9 +14,11 @@ struct RingPosition {
   uint32_t stage = 0;
   uint32_t parity = 0;
 
-  __device__ void advance() {
-    if (++stage == kStages) {
-      stage = 0;
+  // At most once round the ring.
+  __device__ void advance(uint32_t fillings = 1) {
+    stage += fillings;
+    if (stage >= kStages) {
+      stage -= kStages;
       parity ^= 1;
     }
   }

@@ -6,17 +6,18 @@
 
 namespace nvfp4::ptx {
 
-// mov.u32  d, %clusterid.x; mov.u32  d, %cluster_ctarank;                         PTX 7.8, sm_90
-// The cluster in the grid, and the CTA in it. Without clusters each CTA is one.
+// mov.u32  d, %clusterid.x; mov.u32  d, %cluster_ctarank;                          PTX 7.8, sm_90
+// A CTA of a launch without clusters is one of its own. Volatile: what follows from them is computed
+// where it is used, and keeps no register until then.
 __device__ inline uint32_t clusterid_x() {
-  uint32_t d;
-  asm("mov.u32 %0, %%clusterid.x;" : "=r"(d));
-  return d;
+  uint32_t index;
+  asm volatile("mov.u32 %0, %%clusterid.x;" : "=r"(index));
+  return index;
 }
 __device__ inline uint32_t cluster_ctarank() {
-  uint32_t d;
-  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(d));
-  return d;
+  uint32_t rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
 }
 
 // mapa.shared::cluster.u32  d, a, rank;                                           PTX 7.8, sm_90

@@ -38,14 +38,23 @@ __device__ inline uint32_t mul_rn_f16x2_by_half(uint32_t a, uint32_t b) {
 }
 
 // cvt.rn.f16x2.e4m3x2  d, a;                                                      PTX 8.1, sm_89
-// The low 16 bits of `bytes`: two E4M3 values, exact in fp16.
+// The low or the high 16 bits of `bytes`: two E4M3 values, exact in fp16.
+template <uint32_t kHalf>
 __device__ inline uint32_t cvt_rn_f16x2_e4m3x2(uint32_t bytes) {
   uint32_t d;
-  asm("{ .reg .b16 low, high;\n\t"
-      "mov.b32 {low, high}, %1;\n\t"
-      "cvt.rn.f16x2.e4m3x2 %0, low; }"
-      : "=r"(d)
-      : "r"(bytes));
+  if constexpr (kHalf == 0) {
+    asm("{ .reg .b16 low, high;\n\t"
+        "mov.b32 {low, high}, %1;\n\t"
+        "cvt.rn.f16x2.e4m3x2 %0, low; }"
+        : "=r"(d)
+        : "r"(bytes));
+  } else {
+    asm("{ .reg .b16 low, high;\n\t"
+        "mov.b32 {low, high}, %1;\n\t"
+        "cvt.rn.f16x2.e4m3x2 %0, high; }"
+        : "=r"(d)
+        : "r"(bytes));
+  }
   return d;
 }
 

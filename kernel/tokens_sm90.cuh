@@ -70,28 +70,32 @@ __device__ inline uint32_t chunk_offset(uint32_t row, uint32_t j, uint32_t i) {
   return ((j % 2 * 4 + i) ^ row % 8) * 16;
 }
 
-// One thread per piece, [batch][stage][padded row][j]. The workspace's slabs are [batch][K/64][row].
+// One thread per piece; a CTA takes 16 rows of a stage, [batch][stage][16 rows]. The workspace's slabs
+// are [batch][stage][token tile][4][row of the tile]: a tile's part of a stage is one piece of memory.
+// Indices of stages have 32 bits: a division of 64 takes longer than all else here.
 __device__ inline void decode_tokens_to_workspace(const GemmParams& p) {
   // Weights that no earlier grid writes may be loaded by the GEMM before that grid's end.
   if (p.weights_are_static != 0) ptx::griddepcontrol_launch_dependents();
   ptx::griddepcontrol_wait();
   if (p.weights_are_static == 0) ptx::griddepcontrol_launch_dependents();
 
+  constexpr uint32_t kRows = kTokenKernelThreads / kPiecesPerStage;
   constexpr uint32_t kSlabs = kSm90StageK / kScaleTileK;
   const uint32_t stages = (p.k + kSm90StageK - 1) / kSm90StageK;
-  const uint64_t index = static_cast<uint64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  const uint32_t j = index % kPiecesPerStage;
-  const uint64_t row_of_stage = index / kPiecesPerStage;
-  const uint32_t row = row_of_stage % p.m_padded;
-  const uint64_t stage_of_batch = row_of_stage / p.m_padded;
-  const uint32_t stage = stage_of_batch % stages;
-  const uint32_t batch = static_cast<uint32_t>(stage_of_batch / stages);
-  if (batch >= p.batches) return;
+  const uint32_t ctas_per_stage = p.m_padded / kRows;
+  const uint32_t stage_of_batch = blockIdx.x / ctas_per_stage;
+  const uint32_t j = threadIdx.x % kPiecesPerStage;
+  const uint32_t row =
+      (blockIdx.x - stage_of_batch * ctas_per_stage) * kRows + threadIdx.x / kPiecesPerStage;
+  const uint32_t batch = p.batches == 1 ? 0 : stage_of_batch / stages;
 
   uint4 chunks[4];
-  decode_token_piece(load_token_piece(p, batch, row, stage, j), chunks);
-  const uint64_t slab = stage_of_batch * kSlabs + j / 2;
-  uint8_t* out = static_cast<uint8_t*>(p.token_slabs) + (slab * p.m_padded + row) * kTokenRowBytes;
+  decode_token_piece(load_token_piece(p, batch, row, stage_of_batch - batch * stages, j), chunks);
+  const uint32_t tile_rows = p.tiles_m == 1 ? p.m_padded : p.m_padded / p.tiles_m;
+  const uint32_t tile = p.tiles_m == 1 ? 0 : row / tile_rows;
+  const uint64_t slab = (static_cast<uint64_t>(stage_of_batch) * p.tiles_m + tile) * kSlabs + j / 2;
+  uint8_t* out = static_cast<uint8_t*>(p.token_slabs) +
+                 (slab * tile_rows + row - tile * tile_rows) * kTokenRowBytes;
 #pragma unroll
   for (uint32_t i = 0; i < 4; ++i) {
     *reinterpret_cast<uint4*>(out + chunk_offset(row, j, i)) = chunks[i];

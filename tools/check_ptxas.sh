@@ -53,6 +53,8 @@ both griddepcontrol.wait
 both griddepcontrol.launch_dependents
 both cvt.rn.f16.f32
 sm100 st.global.v4
+sm90 wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16
+sm90 wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16
 sm90 wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16
 sm90 wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16
 sm90 wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16

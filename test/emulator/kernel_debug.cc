@@ -133,8 +133,9 @@ size_t wrong_after(const std::string& ptx, size_t d_bytes = tokens * weights * 2
 // The tile of the sm_90a kernel that multiplies by wgmma, behind the kernel that decodes the tokens.
 template <uint32_t tile>
 size_t wrong_after_wgmma(const std::string& ptx, Counters* counters) {
-  using Tile = nvfp4::Sm90WideTile<tile>;
-  constexpr uint32_t stages = (depth + Tile::kK - 1) / Tile::kK, block = 256;
+  using Tile = nvfp4::Sm90WideTile<128, tile>;
+  constexpr uint32_t stages = (depth + Tile::kK - 1) / Tile::kK;
+  constexpr uint32_t block = nvfp4::kTokenKernelThreads;
   Problem problem(tile, tokens * weights * 2);
   const uint32_t rows = stages * problem.p.m_padded;
   problem.p.token_slabs = reinterpret_cast<void*>(

@@ -2,6 +2,7 @@
 // Every variant with every number of CTAs along K, small: what `make check-hw PART=sanitize` runs under
 // compute-sanitizer, whose tools slow a kernel down a hundredfold.
 #include <cstdio>
+#include <map>
 #include <set>
 
 #include "gemm/gpu.h"
@@ -11,14 +12,36 @@ using support::Data;
 using support::make_problem;
 using support::Problem;
 
+namespace {
+
+// Tails of M, N and K; a whole tile of weights beside one of 8 on a GPU.
+Problem sized(const gemm_test::Gpu& gpu, const char* variant, int64_t k) {
+  return forced(variant, make_problem({9, gpu.sized(136, 72), k}, Data::gpumode, 140));
+}
+
+// The shortest K, in stages of which the last is cut short, for each number of CTAs that the planner
+// gives this variant along K.
+std::map<int, int64_t> shortest_of_each_split(const gemm_test::Gpu& gpu, const char* variant) {
+  std::map<int, int64_t> shortest;
+  const support::DeviceGemm gemm(gpu.driver, sized(gpu, variant, 64));
+  nvfp4_gemm_desc desc = gemm.desc;
+  for (int64_t stages = 1; stages <= 64; ++stages) {
+    desc.k = stages * 256 - 64;
+    desc.a_ld = desc.b_ld = desc.k;
+    shortest.emplace(gemm_test::split_of(gpu, desc), desc.k);
+  }
+  return shortest;
+}
+
+}  // namespace
+
 TEST_CASE("every variant and split, at the sizes of compute-sanitizer", "[sanitize]") {
   USE_GPU(gpu);
   std::set<int> splits;
   int products = 0;
   const auto run = [&](const char* variant, int64_t k, int32_t pdl) {
     CAPTURE(variant, k, pdl);
-    // Tails of M, N and K; a whole tile of weights beside one of 8 on a GPU.
-    Problem problem = forced(variant, make_problem({9, gpu.sized(136, 72), k}, Data::gpumode, 140));
+    Problem problem = sized(gpu, variant, k);
     problem.pdl = pdl;
     const support::DeviceGemm gemm(gpu.driver, problem);
     REQUIRE(gemm.enqueue() == NVFP4_SUCCESS);
@@ -28,13 +51,15 @@ TEST_CASE("every variant and split, at the sizes of compute-sanitizer", "[saniti
     ++products;
   };
   for (const char* variant : gemm_test::variants()) {
-    for (const int64_t k : {192, 448, 704, 960, 1984}) run(variant, k, NVFP4_PDL_OFF);
+    for (const auto& [split, k] : shortest_of_each_split(gpu, variant)) {
+      CAPTURE(split);
+      run(variant, k, NVFP4_PDL_OFF);
+    }
     run(variant, 448, NVFP4_PDL_ON);
     run(variant, 448, NVFP4_PDL_ON_STATIC_WEIGHTS);
     // Long enough for every ring to wrap in each part of K.
     if (!gpu.small()) run(variant, 20544, NVFP4_PDL_OFF);
   }
-  // On 9.0 the planner cuts these K into 1, 2, 3, 4 and 8; another rule needs other sizes here.
   if (gpu.info.major == 9) CHECK(splits == std::set<int>{1, 2, 3, 4, 8});
   std::printf("%d products by %zu variants, CTAs along K:", products, gemm_test::variants().size());
   for (const int split : splits) std::printf(" %d", split);

@@ -25,10 +25,10 @@ TEST_CASE("off the exact grid each tile of 9.0 is inside the bound", "[sm90]") {
   CHECK(gemm_test::inside_bound(gpu, problem, support::run_on_device(gpu.driver, problem)));
 }
 
-TEST_CASE("ten stages in three parts", "[sm90]") {
+TEST_CASE("nineteen stages in three parts", "[sm90]") {
   USE_GPU_OF_FAMILY(gpu, 9);
   // 32 tiles: clusters of four do not all run at once.
-  const Problem problem = forced("sm90_64x1x256", make_problem({1, 2048, 2560}, Data::exact, 908));
+  const Problem problem = forced("sm90_64x1x256", make_problem({1, 2048, 4864}, Data::exact, 908));
   CHECK(gemm_test::split_of(gpu, support::DeviceGemm(gpu.driver, problem).desc) == 3);
   gemm_test::require_reference_bits(gpu, problem);
 }
@@ -39,7 +39,7 @@ TEST_CASE("the rings of 9.0 wrap in every part of K", "[sm90]") {
   USE_GPU_OF_FAMILY(gpu, 9);
   const char* variant = EACH_VARIANT;
   const int64_t tokens = gemm_test::tile_tokens(variant);
-  const int64_t chosen = tokens <= 4 ? 63040 : tokens <= 16 ? 38912 : tokens <= 64 ? 20544 : 10304;
+  const int64_t chosen = tokens <= 4 ? 63040 : tokens <= 32 ? 38912 : tokens <= 64 ? 20544 : 10304;
   for (const int64_t k : {10304, 20544, 38912, 63040}) {
     if (gpu.small() && k != chosen) continue;
     gemm_test::require_reference_bits(
@@ -106,7 +106,7 @@ TEST_CASE("9.0 waits for earlier grids before tokens, and before weights that th
   };
   constexpr uint64_t kScales = 128 * 256 / 16;
   const Tile tile = GENERATE(Tile{"sm90_64x4x256", false, 15, 64 * 256 / 2 + kScales},
-                             Tile{"sm90_128x16x256", false, 4, 128 * 256 / 2 + kScales},
+                             Tile{"sm90_128x8x256", false, 6, 128 * 256 / 2 + kScales},
                              Tile{"sm90_128x64x256", true, 2, 128 * 256 / 2 + kScales});
   // Two stages: no tile asks for fewer before any has arrived.
   constexpr uint64_t kStages = 2;

@@ -86,8 +86,8 @@ std::string complaint(const Desc& g, Tally* tally) {
 // Refused since the tokens in fp16, rows and K rounded up, are too many.
 bool rightly_limited(const Desc& g, nvfp4_status status) {
   const Wide rows = (Wide(g.m) + 255) / 256 * 256, k = (Wide(g.k) + 255) / 256 * 256;
-  // A thread writes 64 bytes of them; 256 to a CTA, grid.x at most 2^31 - 1.
-  return status == NVFP4_STATUS_LIMIT && rows * k * 2 * Wide(g.l) > Wide(INT32_MAX) * 256 * 64;
+  // A thread writes 64 bytes of them; 128 to a CTA, grid.x at most 2^31 - 1.
+  return status == NVFP4_STATUS_LIMIT && rows * k * 2 * Wide(g.l) > Wide(INT32_MAX) * 128 * 64;
 }
 
 // The same for compute capability 9.0, of a problem that was legal.
@@ -154,11 +154,11 @@ TEST_CASE("Compute capability 9.0: plans fit, each variant has its best split") 
 }
 
 TEST_CASE("Compute capability 9.0: tokens in fp16 beyond one grid are refused") {
-  Desc g = dense(int64_t{1} << 22, 128, int64_t{1} << 22, 1);  // 2^45 bytes of fp16: 2^31 CTAs
+  Desc g = dense(int64_t{1} << 22, 128, int64_t{1} << 21, 1);  // 2^44 bytes of fp16: 2^31 CTAs
   nvfp4::Plan plan;
   CHECK(nvfp4::make_plan(g, 90, &plan) == NVFP4_STATUS_LIMIT);
   CHECK(std::string(nvfp4_last_error()) ==
-        "the tokens in fp16 are 35184372088832 bytes; their kernel takes at most 35184372072448");
+        "the tokens in fp16 are 17592186044416 bytes; their kernel takes at most 17592186036224");
   g.m -= 256;
   CHECK(nvfp4::make_plan(g, 90, &plan) == NVFP4_SUCCESS);
 }
@@ -195,8 +195,8 @@ TEST_CASE("Compute capability 9.0: a workspace has to be there, large enough, ap
     g.workspace = const_cast<void*>(other);
     CHECK(nvfp4_gemm_supported(&g, 90) == NVFP4_STATUS_OVERLAP);
   }
-  // A tile of up to 16 tokens needs nothing.
-  g.variant = "sm90_128x16x256";
+  // A tile of 8 tokens needs nothing.
+  g.variant = "sm90_128x8x256";
   g.workspace = nullptr, g.workspace_bytes = 0;
   REQUIRE(nvfp4_gemm_workspace_bytes(&g, 90, &bytes) == NVFP4_SUCCESS);
   CHECK(bytes == 0);

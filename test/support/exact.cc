@@ -85,7 +85,7 @@ Sum sum_of(const Row& a, const Row& b) {
 
 namespace {
 
-// fp16 wgmma: 16 steps for every 256 of K begun, and up to 8 parts of K added in fp32. A step cuts
+// fp16 wgmma: 16 steps for every 256 of K begun, and parts of K added in fp32. A step cuts
 // its products and the accumulator, which stays between the sums of the negative and of the positive
 // products.
 double accumulation_bound_90(const Sum& sum, int64_t k) {
