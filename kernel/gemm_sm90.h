@@ -135,6 +135,7 @@ struct Sm90TinyTile {
   static constexpr uint32_t kColumnsAllocated = 0;  // there is no tensor memory
 
   static_assert(kTokens == 1 || kTokens == 2 || kTokens == 4);
+  static_assert(kStages % kGroups == 0 && kStages >= kGroups + kStagesAhead, "see Sm90WideTile");
   static_assert(kFactorsAt % 16 == 0 && kWeightsFullAt % 8 == 0);
   static_assert(kSharedBytes <= 232448);
 };

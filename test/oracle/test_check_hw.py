@@ -64,6 +64,14 @@ class CheckHw(unittest.TestCase):
         self.write("nvfp4_test", "#!/bin/sh\necho nothing\n")
         self.assertEqual(self.run_script("sanitize", "memcheck").returncode, 1)
 
+    def test_instructions_are_tested_apart(self):
+        self.write("nvfp4_test", "#!/bin/sh\necho \"$1\"; [ \"$1\" != '[kernel][tma]' ]\n")
+        done = self.run_script("ptx")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stdout.split(), ["[kernel][tma]", "[kernel][mma]", "[kernel][wgmma]"])
+        self.write("nvfp4_test", "#!/bin/sh\n")
+        self.assertEqual(self.run_script("ptx").returncode, 0)
+
     def test_the_emulator_is_no_gpu(self):
         self.write("nvfp4", "#!/bin/sh\necho 'device 0  NVIDIA H200 (emulated)'\n")
         done = self.run_script("sanitize")
