@@ -61,6 +61,20 @@ TEST_CASE("random completes work by itself, in an order that the seed decides") 
   CHECK(q.empty());
 }
 
+TEST_CASE(
+    "random lets some work stay behind for long, and at a standstill behind other work only") {
+  uint64_t longest = 0;
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    AsyncQueue q(Order::random, seed);
+    for (int i = 0; i < 32; ++i) q.post(q.new_chain(), "work", [] {});
+    uint64_t ticks = 0;
+    while (!q.empty() && ticks < 2000000) ++ticks, q.tick();
+    CHECK(q.empty());
+    longest = std::max(longest, ticks);
+  }
+  CHECK(longest > 100000);  // eager or not, 32 pieces take at most some thousand of themselves
+}
+
 TEST_CASE("a copy group is complete when its copies are, and the youngest may be left open") {
   CopyGroups g;
   auto a = g.issue(5);

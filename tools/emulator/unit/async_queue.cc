@@ -20,6 +20,22 @@ uint64_t AsyncQueue::draw() {
   return z ^ z >> 31;
 }
 
+// random: one chain in sixteen stays behind those posted after it, for up to a million instructions of
+// its cluster, as a copy does that misses the L2. Without it no run saw a wait pass by an older phase of its
+// parity while the phase before was still open, which an H200 showed in one launch of several thousand
+// (docs/performance.md, rings of 6 slots shared by groups; now in 2 of 10 seeds).
+AsyncQueue::Chain AsyncQueue::new_chain() {
+  const Chain chain = next_chain_++;
+  if (order_ == Order::random && draw() % 16 == 0)
+    lag_until_[chain] = ticks_ + (1ull << draw() % 21);
+  return chain;
+}
+
+bool AsyncQueue::lags(Chain chain) const {
+  const auto it = lag_until_.find(chain);
+  return it != lag_until_.end() && ticks_ < it->second;
+}
+
 void AsyncQueue::post(Chain chain, std::string what, std::function<void()> effect) {
   chains_[chain].push_back({std::move(what), std::move(effect)});
   ++size_;
@@ -28,8 +44,11 @@ void AsyncQueue::post(Chain chain, std::string what, std::function<void()> effec
 }
 
 bool AsyncQueue::tick() {
+  ++ticks_;
   if (order_ != Order::random || empty() || draw() % eagerness_) return false;
-  return complete_one();
+  bool all_lag = true;
+  for (const auto& [chain, work] : chains_) all_lag = all_lag && lags(chain);
+  return !all_lag && complete_one();
 }
 
 // soonest: the oldest chain; latest: the youngest, so that work overtakes whatever it may overtake.
@@ -37,10 +56,20 @@ bool AsyncQueue::complete_one() {
   if (empty()) return false;
   auto it = chains_.begin();
   if (order_ == Order::latest) it = std::prev(chains_.end());
-  if (order_ == Order::random) std::advance(it, draw() % chains_.size());
+  if (order_ == Order::random) {
+    // From a drawn one on, the first that does not lag; if all do, the drawn one.
+    std::advance(it, draw() % chains_.size());
+    auto other = it;
+    for (size_t n = chains_.size(); n && lags(other->first); --n)
+      if (++other == chains_.end()) other = chains_.begin();
+    if (!lags(other->first)) it = other;
+  }
   Work work = std::move(it->second.front());
   it->second.pop_front();
-  if (it->second.empty()) chains_.erase(it);
+  if (it->second.empty()) {
+    lag_until_.erase(it->first);
+    chains_.erase(it);
+  }
   --size_;
   work.effect();
   return true;

@@ -20,7 +20,7 @@ class AsyncQueue {
   AsyncQueue(Order order, uint64_t seed);
 
   using Chain = uint64_t;
-  Chain new_chain() { return next_chain_++; }
+  Chain new_chain();
 
   // `effect` may throw Fault; `what` names the work in reports ("TMA load of .. at PTX line 12").
   void post(Chain chain, std::string what, std::function<void()> effect);
@@ -40,8 +40,11 @@ class AsyncQueue {
     std::function<void()> effect;
   };
   uint64_t draw();  // the seed's next number
+  bool lags(Chain chain) const;
   Order order_;
   uint64_t state_, eagerness_ = 1, next_chain_ = 1;
+  uint64_t ticks_ = 0;
+  std::map<Chain, uint64_t> lag_until_;  // ticks, of chains that stay behind the others
   size_t size_ = 0;
   std::map<Chain, std::deque<Work>> chains_;
 };
