@@ -93,7 +93,7 @@ void probe(const Tensor& t, int c0, int c1, int c2, bool swizzled,
   CUdeviceptr scales_at = scales_on_device.address(), out_at = out.address();
   int step = int(kStep);
   void* arguments[] = {&map, &scales_at, &c0, &c1, &c2, &step, &out_at};
-  module.launch("load_probe", 1, 32, uint32_t(kTileBytes + kScaleBytes), arguments);
+  module.launch("load_probe", 1, 32, uint32_t(1024 + kTileBytes + kScaleBytes), arguments);
 
   const int at[3] = {c0, c1, c2};
   const std::vector<uint8_t> got = out.download(), want = expected(t, scales, at, swizzled);
