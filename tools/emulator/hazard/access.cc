@@ -242,12 +242,29 @@ Hazards::Reason Hazards::unordered(const Access& old, const Viewer& v) {
 Hazards::Reason Hazards::not_seen(const Access& old, const Viewer& v) const {
   const Reason reason = unordered(old, v);
   if (reason != Reason::unordered) return reason;
+  if (in_one_cta(old, v) && reaches(old, v, Order::relaxed())) return Reason::relaxed_barrier;
   if (lane_reaches(old, v, Order::seen(), false)) return Reason::waited_apart;
   return lane_reaches(old, v, Order::seen(), true) ? Reason::released_apart : Reason::unordered;
 }
 
+// Ordinary accesses of a CTA's threads to its own shared memory.
+bool Hazards::in_one_cta(const Access& old, const Viewer& v) const {
+  return v.space == Space::shared && !v.issued && old.warp / warps_ == v.cta->rank &&
+         v.warp / warps_ == v.cta->rank;
+}
+
+// A pair's tcgen05.cp and .mma, issued by the leader, read each CTA's operands in that CTA.
+bool Hazards::own_core_reads(const Access& old, const Viewer& v) const {
+  return v.space == Space::shared && v.issued &&
+         (v.issued->work == Work::mma || v.issued->work == Work::tensor_copy) &&
+         old.warp / warps_ == v.cta->rank;
+}
+
+// DeepGEMM's pairs run on B200s with scales that a CTA stores, arrives for at .cta scope at the
+// leader's mbarrier, and its own tensor core reads. Nothing else is known to do without the scope.
 Hazards::Reason Hazards::not_strict(const Access& old, const Viewer& v) const {
   if (lane_reaches(old, v, Order::strict(), true)) return Reason::lanes;
+  if (own_core_reads(old, v)) return Reason::scope;
   return !is_read(old.use) && is_read(v.use) ? Reason::scope_of_store : Reason::scope;
 }
 

@@ -78,6 +78,7 @@ struct Knowledge {
   Clock strict;         // by the manual: scopes of both sides reach far enough, lanes synchronised
   Clock fenced;         // generic accesses to shared memory with a proxy fence behind them
   Clock fenced_global;  // the same for global memory
+  Clock relaxed;        // seen, had arrivals at cluster barriers not been relaxed
   Clock inits;          // mbarrier.init with a fence.mbarrier_init behind it
   Clock tensor;         // tcgen05 work that tcgen05.fence carried over
 
@@ -91,6 +92,7 @@ struct Knowledge {
     fenced.join(o.fenced);
     fenced_global.join(o.fenced_global);
     emu::join(mapped, o.mapped);
+    relaxed.join(o.relaxed);
     inits.join(o.inits);
     tensor.join(o.tensor);
   }

@@ -239,6 +239,8 @@ class Hazards {
   static Reason unordered(const Access& old, const Viewer& v);
   Reason not_seen(const Access& old, const Viewer& v) const;
   Reason not_strict(const Access& old, const Viewer& v) const;
+  bool in_one_cta(const Access& old, const Viewer& v) const;
+  bool own_core_reads(const Access& old, const Viewer& v) const;
   static bool same_value(const Access& old, const Viewer& v);
   Reason behind_proxy_fence(const Access& old, const Viewer& v) const;
   struct Order;

@@ -18,6 +18,7 @@ void join_seen(Knowledge& to, const Knowledge& from) {
   to.fenced.join(from.fenced);
   to.fenced_global.join(from.fenced_global);
   join(to.mapped, from.mapped);
+  to.relaxed.join(from.relaxed);
   to.inits.join(from.inits);
   for (const auto& [cluster, far] : from.others) {
     Far& f = to.others[cluster];

@@ -59,7 +59,13 @@ void Hazards::named_pass(uint32_t id, uint64_t ticket) {
 void Hazards::cluster_arrive(uint64_t ticket, bool relaxed) {
   if (!on()) return;
   Party& p = me();
-  Knowledge handed = relaxed ? release_relaxed(p, active_) : release(p, active_);
+  Knowledge handed = release(p, active_);
+  if (relaxed) {
+    handed.relaxed.join(handed.seen);
+    Knowledge less = release_relaxed(p, active_);
+    less.relaxed = std::move(handed.relaxed);
+    handed = std::move(less);
+  }
   handed.inits.join(p.all.inits);
   slot(cluster_slots_, ticket).join(handed);
 }
@@ -133,7 +139,8 @@ Knowledge& Hazards::phase_of(Barrier& b, uint64_t phase) {
 }
 
 // An arrival at .cta scope hands nothing to another CTA by the manual; what it hands on hardware is
-// everything but ordinary stores (a bug class of its own, CUTLASS issue 3643).
+// everything but ordinary stores (a bug class of its own, CUTLASS issues 3324 and 3643), and of those
+// what the storing CTA's own tensor core reads: see not_strict().
 void Hazards::arrive(Cta& cta, uint32_t address, uint64_t phase, uint32_t lanes, Scope scope,
                      bool relaxed) {
   if (!on()) return;

@@ -21,6 +21,7 @@ Severity Hazards::severity(Reason reason) {
   switch (reason) {
     case Reason::same_value:
     case Reason::weak_flag:
+    case Reason::relaxed_barrier:
     case Reason::proxy_overwrite:
     case Reason::copied_proxy:
     case Reason::scope:
@@ -41,6 +42,9 @@ std::string Hazards::missing(Reason reason, const Access& old) const {
       return "a word that strong loads poll is stored to with .relaxed or stronger";
     case Reason::same_value:
     case Reason::unordered: return "no barrier, fence or wait orders the two";
+    case Reason::relaxed_barrier:
+      return "only a cluster barrier orders the two that was arrived at with .relaxed; it takes "
+             ".release";
     case Reason::incomplete:
       return "it is not known to be complete: " + wait_for(issued_[old.time]);
     case Reason::incomplete_far:

@@ -9,6 +9,7 @@ namespace emu {
 enum class Hazards::Reason : uint8_t {
   ordered,
   unordered,              // no synchronisation on the way
+  relaxed_barrier,        // in one CTA: a cluster barrier, arrived at without release
   released_apart,         // another lane of its warp has handed on, which did not know of it
   waited_apart,           // another lane of this warp knows it
   incomplete,             // asynchronous work whose completion is not known
@@ -36,6 +37,7 @@ struct Hazards::Order {
   Clock Knowledge::*here;
   Clock Far::*far;
   static constexpr Order seen() { return {&Knowledge::seen, &Far::seen}; }
+  static constexpr Order relaxed() { return {&Knowledge::relaxed, &Far::seen}; }
   static constexpr Order strict() { return {&Knowledge::strict, &Far::strict}; }
 };
 
