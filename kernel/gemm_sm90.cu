@@ -75,6 +75,14 @@ __device__ void weight_warp(const Cta90<Tile>& cta, uint32_t token_passes) {
   if (ptx::elect_sync()) start_weights(cta, token_passes);
   __syncwarp();
   ptx::named_barrier_arrive<0, Tile::kThreads>();
+  if constexpr (Tile::kBlockSums) {
+    // Before one thread is alone: with WARPSYNC.ALL behind its loop, for the cluster's barrier, these tiles
+    // hung under memcheck (H200, 2026-11-21).
+    if (cta.p.split > 1) {
+      ptx::cluster_arrive_relaxed();
+      ptx::cluster_wait();
+    }
+  }
   if (ptx::elect_sync()) load_remaining_weights(cta);
 }
 
@@ -161,8 +169,6 @@ __device__ void tiny_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
   }
   if (warp == Tile::kWeightWarp) {
     weight_warp(cta, 1);
-    __syncwarp();
-    if (cluster) ptx::cluster_arrive_relaxed();
   } else {
     TinyTokenWarp<Tile> tokens{cta, warp - Tile::kFirstTokenWarp, lane};
     ptx::griddepcontrol_wait();  // tokens, and what else earlier grids write
@@ -170,8 +176,8 @@ __device__ void tiny_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
     meet<Tile>();
     if (cluster) ptx::cluster_arrive_relaxed();
     tokens.run();
+    if (cluster) ptx::cluster_wait();
   }
-  if (cluster) ptx::cluster_wait();
 }
 
 // ---- Dispatch ----------------------------------------------------------------------------------
