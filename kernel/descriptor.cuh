@@ -61,6 +61,7 @@ static_assert(wgmma_descriptor(0x8400) == 0x4000004000000840);
 NVFP4_HOST_DEVICE constexpr uint64_t wgmma_descriptor_from_low(uint32_t low) {
   return wgmma_descriptor(0) | low;
 }
+static_assert(wgmma_descriptor_from_low(0x840) == wgmma_descriptor(0x8400));
 
 // An operand without swizzle for wgmma: 8 rows of 16 bytes lie together, `lead` bytes from one 16-byte column to
 // the next, `stride` from one group of 8 rows to the next.

@@ -52,15 +52,27 @@
 
 namespace nvfp4 {
 
+// Calls f with the number of CTAs along K as a constant.
+template <uint32_t kCtas>
+struct Split {
+  static constexpr uint32_t kValue = kCtas;
+};
+template <typename F>
+__device__ void with_split(uint32_t split, const F& f) {
+  switch (split) {
+    case 1: return f(Split<1>());
+    case 2: return f(Split<2>());
+    case 3: return f(Split<3>());
+    case 4: return f(Split<4>());
+    default: return f(Split<8>());
+  }
+}
+
 template <typename Tile>
 __device__ void store(const Cta90<Tile>& cta, uint32_t at, uint32_t warp, uint32_t lane) {
-  switch (cta.p.split) {
-    case 1: return store_sums<Tile, 1>(cta.p, cta.tile, cta.rank, at, warp, lane);
-    case 2: return store_sums<Tile, 2>(cta.p, cta.tile, cta.rank, at, warp, lane);
-    case 3: return store_sums<Tile, 3>(cta.p, cta.tile, cta.rank, at, warp, lane);
-    case 4: return store_sums<Tile, 4>(cta.p, cta.tile, cta.rank, at, warp, lane);
-    default: return store_sums<Tile, 8>(cta.p, cta.tile, cta.rank, at, warp, lane);
-  }
+  with_split(cta.p.split, [&](auto split) {
+    store_sums<Tile, split.kValue>(cta.p, cta.tile, cta.rank, at, warp, lane);
+  });
 }
 
 // Publishes the barriers, and what the caller wrote to shared memory. The weight warp, which has
@@ -140,17 +152,6 @@ __device__ void narrow_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lan
 
 // ---- Tiny tiles --------------------------------------------------------------------------------
 
-template <typename Tile>
-__device__ void store_tiny(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
-  switch (cta.p.split) {
-    case 1: return store_tiny_sums<Tile, 1>(cta, warp, lane);
-    case 2: return store_tiny_sums<Tile, 2>(cta, warp, lane);
-    case 3: return store_tiny_sums<Tile, 3>(cta, warp, lane);
-    case 4: return store_tiny_sums<Tile, 4>(cta, warp, lane);
-    default: return store_tiny_sums<Tile, 8>(cta, warp, lane);
-  }
-}
-
 // The others of a cluster hear that the barriers of the first are there. A warp that left without having
 // waited for that would hang under racecheck.
 template <typename Tile>
@@ -164,7 +165,10 @@ __device__ void tiny_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
     multiply_tiny(cta, warp, lane, sums);
     if (cluster) ptx::cluster_wait();  // the first CTA's barriers are there
     put_tiny_sums<Tile>(cta, sums, warp, lane);
-    if (cta.rank == 0) store_tiny(cta, warp, lane);
+    if (cta.rank == 0) {
+      with_split(cta.p.split,
+                 [&](auto split) { store_tiny_sums<Tile, split.kValue>(cta, warp, lane); });
+    }
     return;
   }
   if (warp == Tile::kWeightWarp) {

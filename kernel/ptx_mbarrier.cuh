@@ -24,12 +24,6 @@ __device__ inline void mbarrier_arrive(uint32_t bar) {
   asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory");
 }
 
-// mbarrier.arrive.release.cta.shared::cta.b64  _, [bar], count;                   PTX 8.0, sm_90
-__device__ inline void mbarrier_arrive(uint32_t bar, uint32_t count) {
-  asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(count)
-               : "memory");
-}
-
 // mbarrier.try_wait.parity.acquire.cta.shared::cta.b64  p, [bar], parity;         PTX 8.0, sm_90
 // True once the phase of that parity is over. False may come after a short sleep, so callers loop.
 __device__ inline bool mbarrier_try_wait_parity(uint32_t bar, uint32_t parity) {

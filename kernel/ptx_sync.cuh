@@ -122,13 +122,6 @@ __device__ inline uint32_t ld_shared_b32(uint32_t address) {
   return value;
 }
 
-// ld.shared.u16  d, [a];                                                          PTX 1.0
-__device__ inline uint32_t ld_shared_b16(uint32_t address) {
-  uint16_t value;
-  asm volatile("ld.shared.u16 %0, [%1];" : "=h"(value) : "r"(address) : "memory");
-  return value;
-}
-
 // ld.shared.v2.b32  {d0, d1}, [a];                                                PTX 1.0
 __device__ inline uint2 ld_shared_v2_b32(uint32_t address) {
   uint2 v;

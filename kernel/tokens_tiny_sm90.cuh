@@ -35,7 +35,7 @@ __device__ inline TinyTask load_tiny_task(const GemmParams& p, uint32_t batch, u
           ptx::ld_global_u8_if(scales, there && lane < 16 && first + lane / 4 < k_steps)};
 }
 
-// Block b of chunk c of half h. Column and unit of a token's block.
+// The column of a token's block b of chunk c.
 template <typename Tile>
 __device__ uint32_t column_of(uint32_t token, uint32_t c, uint32_t b) {
   return Tile::kTokenColumns == 8 ? c + 4 * b : c + 4 * token;

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # check_hw.sh BUILD PART [TOOL...]: what only a GPU can show, on the machine's own driver. BUILD was built
-# here or anywhere else; nothing is compiled. Each part takes less than 8 minutes on an H200.
+# here or anywhere else; nothing is compiled. Each part is meant for at most 8 minutes on an H200.
 #   gemm      the end-to-end suite, 200 runs under load, graphs, streams and contexts among it
 #   sanitize  every variant and split under compute-sanitizer: memcheck racecheck initcheck synccheck, or
 #             the tools named behind it
