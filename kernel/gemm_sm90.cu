@@ -75,18 +75,31 @@ __device__ void store(const Cta90<Tile>& cta, uint32_t at, uint32_t warp, uint32
   });
 }
 
-// Publishes the barriers, and what the caller wrote to shared memory. The weight warp, which has
-// loads to issue, does not wait.
+// What is published before the first wait: the weight warp's barriers and what consumers wrote to shared
+// memory. The weight warp, which has loads to issue, does not wait. In two steps, for synccheck takes a
+// barrier of all threads for one instruction that all of them meet (H200, 2026-11-21).
 template <typename Tile>
-__device__ void meet() {
-  ptx::named_barrier_sync<0, Tile::kThreads>();
-}
+struct Meeting {
+  static constexpr uint32_t kBarriers = 2, kRest = 3;
+  static constexpr uint32_t kRestWarps = Tile::kWarps - Tile::kConsumerWarps - 1;
+
+  static __device__ void weight_warp() {
+    ptx::named_barrier_arrive<kBarriers, 32 * (Tile::kConsumerWarps + 1)>();
+  }
+  static __device__ void consumer() {
+    ptx::named_barrier_sync<kBarriers, 32 * (Tile::kConsumerWarps + 1)>();
+    ptx::named_barrier_arrive<kRest, 32 * (Tile::kConsumerWarps + kRestWarps)>();
+  }
+  static __device__ void rest() {
+    ptx::named_barrier_sync<kRest, 32 * (Tile::kConsumerWarps + kRestWarps)>();
+  }
+};
 
 template <typename Tile>
 __device__ void weight_warp(const Cta90<Tile>& cta, uint32_t token_passes) {
   if (ptx::elect_sync()) start_weights(cta, token_passes);
   __syncwarp();
-  ptx::named_barrier_arrive<0, Tile::kThreads>();
+  Meeting<Tile>::weight_warp();
   if constexpr (Tile::kBlockSums) {
     // Before one thread is alone: with WARPSYNC.ALL behind its loop, for the cluster's barrier, these tiles
     // hung under memcheck (H200, 2026-11-21).
@@ -104,7 +117,7 @@ template <typename Tile>
 __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
   if (warp < Tile::kConsumerWarps) {
     ptx::setmaxnreg_inc<Tile::kConsumerRegisters>();
-    meet<Tile>();
+    Meeting<Tile>::consumer();
     float sums[Tile::kTokens / 2];
     multiply(cta, warp, lane, sums);
     ptx::named_barrier_sync<1, Tile::kConsumerWarps * 32>();  // the rings are drained
@@ -119,7 +132,7 @@ __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
   if (warp == Tile::kWeightWarp) {
     weight_warp(cta, 0);
   } else {
-    meet<Tile>();
+    Meeting<Tile>::rest();
     if (warp == Tile::kFirstTokenWarp && ptx::elect_sync()) {
       ptx::griddepcontrol_wait();  // the tokens' kernel, and whatever else earlier grids write
       load_tokens(cta);
@@ -133,7 +146,7 @@ template <typename Tile>
 __device__ void narrow_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
   if (warp < Tile::kConsumerWarps) {
     clear_fragments(cta, threadIdx.x, 32 * Tile::kConsumerWarps);
-    meet<Tile>();
+    Meeting<Tile>::consumer();
     NarrowSums<Tile> sums;
     multiply_narrow(cta, warp, lane, sums);
     ptx::named_barrier_sync<1, Tile::kConsumerWarps * 32>();  // the ring is drained
@@ -145,7 +158,7 @@ __device__ void narrow_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lan
     NarrowTokenWarp<Tile> tokens(cta, warp - Tile::kFirstTokenWarp, lane);
     ptx::griddepcontrol_wait();  // everything else that earlier grids write
     tokens.start();
-    meet<Tile>();
+    Meeting<Tile>::rest();
     tokens.run();
   }
 }
@@ -159,7 +172,7 @@ __device__ void tiny_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
   const bool cluster = cta.p.split > 1;
   if (warp < Tile::kConsumerWarps) {
     clear_operands(cta, threadIdx.x, 32 * Tile::kConsumerWarps);
-    meet<Tile>();
+    Meeting<Tile>::consumer();
     if (cluster) ptx::cluster_arrive_relaxed();
     TinySums<Tile> sums;
     multiply_tiny(cta, warp, lane, sums);
@@ -177,7 +190,7 @@ __device__ void tiny_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
     TinyTokenWarp<Tile> tokens{cta, warp - Tile::kFirstTokenWarp, lane};
     ptx::griddepcontrol_wait();  // tokens, and what else earlier grids write
     tokens.start();
-    meet<Tile>();
+    Meeting<Tile>::rest();
     if (cluster) ptx::cluster_arrive_relaxed();
     tokens.run();
     if (cluster) ptx::cluster_wait();

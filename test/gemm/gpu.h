@@ -58,9 +58,13 @@ inline size_t variant_number(const std::string& variant) {
   throw std::logic_error(variant + " is none of this device");
 }
 
-// Tokens of a tile: "sm90_128x64x256" has 64.
+// Tokens of a tile, and its weights: "sm90_128x64x256" has 64 and 128.
 inline int64_t tile_tokens(const std::string& variant) {
   return std::stoll(variant.substr(variant.find('x') + 1));
+}
+
+inline int64_t tile_weights(const std::string& variant) {
+  return std::stoll(variant.substr(variant.find('_') + 1));
 }
 
 // CTAs along K, out of explain's line "split     4"; 1 where there is none.

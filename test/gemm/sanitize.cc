@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Every variant with every number of CTAs along K, small: what `make check-hw PART=sanitize` runs under
 // compute-sanitizer, whose tools slow a kernel down a hundredfold.
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <set>
@@ -14,9 +15,11 @@ using support::Problem;
 
 namespace {
 
-// Tails of M, N and K; a whole tile of weights beside one of 8 on a GPU.
+// Tails of M, N and K: a whole tile (of tokens up to 8) beside a piece of one. Emulated, a piece alone.
 Problem sized(const gemm_test::Gpu& gpu, const char* variant, int64_t k) {
-  return forced(variant, make_problem({9, gpu.sized(136, 72), k}, Data::gpumode, 140));
+  const int64_t m = std::min<int64_t>(gemm_test::tile_tokens(variant), 8) + 1;
+  const int64_t n = gpu.sized(gemm_test::tile_weights(variant) + 8, int64_t{72});
+  return forced(variant, make_problem({m, n, k}, Data::gpumode, 140));
 }
 
 // The shortest K, in stages of which the last is cut short, for each number of CTAs that the planner
