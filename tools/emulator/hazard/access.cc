@@ -174,8 +174,12 @@ Hazards::Reason Hazards::judge_operation(const Access& old, const Viewer& v) con
   if (!over(&Knowledge::seen))
     return lane_completed(op, v, &Knowledge::seen, read) ? Reason::waited_apart
                                                          : Reason::incomplete;
-  if (!over(&Knowledge::strict))
-    return lane_completed(op, v, &Knowledge::strict, read) ? Reason::lanes : Reason::scope;
+  if (!over(&Knowledge::strict)) {
+    if (lane_completed(op, v, &Knowledge::strict, read)) return Reason::lanes;
+    // Read too early on B200s, by the CTA's own tensor core as well: CUTLASS issues 3324 and 3643.
+    const bool copied = op.work == Work::cp_async && !read && is_read(v.use);
+    return copied ? Reason::scope_of_store : Reason::scope;
+  }
   if (v.space == Space::tensor && op.warp != v.warp && tensor[op.agent] < op.done)
     return Reason::tensor_fence;
   if (generic_proxy(op.work) && !read && v.issued && !generic_proxy(v.issued->work) &&

@@ -138,9 +138,9 @@ Knowledge& Hazards::phase_of(Barrier& b, uint64_t phase) {
   return s.handed;
 }
 
-// An arrival at .cta scope hands nothing to another CTA by the manual; what it hands on hardware is
-// everything but ordinary stores (a bug class of its own, CUTLASS issues 3324 and 3643), and of those
-// what the storing CTA's own tensor core reads: see not_strict().
+// An arrival at .cta scope, which is the default, hands nothing to another CTA by the manual; what it
+// hands on hardware is everything but what cp.async wrote (CUTLASS issues 3324 and 3643) and ordinary
+// stores, and of these what the storing CTA's own tensor core reads: see not_strict().
 void Hazards::arrive(Cta& cta, uint32_t address, uint64_t phase, uint32_t lanes, Scope scope,
                      bool relaxed) {
   if (!on()) return;

@@ -20,7 +20,7 @@ enum class Hazards::Reason : uint8_t {
   same_value,             // unordered stores of one value
   weak_flag,              // a plain store beside strong loads
   scope,                  // an mbarrier's .cta scope between two CTAs
-  scope_of_store,         // the same, for the value of an ordinary store
+  scope_of_store,         // the same, for the value of an ordinary store or a cp.async
   tensor_fence,           // tcgen05.fence missing
   reused_columns,         // cp over columns that an earlier mma of the thread reads
   lanes,                  // the same or lanes of one warp, that met without bar.warp.sync
