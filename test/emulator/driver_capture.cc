@@ -9,7 +9,7 @@ using driver_test::Session;
 
 namespace {
 
-// add: *p += 1. twice: *p *= 2. Both tell that dependents may start.
+// add: *p += 1. twice: *p *= 2. hasty: *p = *p, waits for nobody and lets dependents start.
 const char* const kernels = R"(.version 8.0
 .target sm_90
 .address_size 64
@@ -31,11 +31,19 @@ const char* const kernels = R"(.version 8.0
   st.global.u32 [a], v;
   ret;
 }
+.visible .entry hasty(.param .u64 p) {
+  .reg .u64 a; .reg .u32 v;
+  griddepcontrol.launch_dependents;
+  ld.param.u64 a, [p];
+  ld.global.u32 v, [a];
+  st.global.u32 [a], v;
+  ret;
+}
 )";
 
 struct World {
   Session& s;
-  CUfunction add, twice;
+  CUfunction add, twice, hasty;
   CUdeviceptr p = 0;
   CUstream stream = nullptr, other = nullptr;
   CUevent fork = nullptr, join = nullptr;
@@ -45,6 +53,7 @@ struct World {
     CUmodule module = s.load(kernels);
     add = s.function(module, "add");
     twice = s.function(module, "twice");
+    hasty = s.function(module, "hasty");
     IS(s, s.cuMemAlloc(&p, 64), CUDA_SUCCESS);
     set(0);
     IS(s, s.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
@@ -154,6 +163,58 @@ TEST_CASE(
     IS(s, s.cuGraphGetEdges(w.graph, from, to, nullptr, &count), CUDA_ERROR_LOSSY_QUERY);
     w.run(1);
     IS(s, w.value(), 4);
+  });
+}
+
+// The hazards of a graph's last kernel: what it shares with one that may still run.
+TEST_CASE("A kernel behind a programmatic edge is compared with the kernel ahead, in each replay") {
+  in_child({{"EMU_HAZARDS", "report"}}, [](Session& s) {
+    World w(s);
+    auto counters = s.extension<decltype(&nvfp4emu_counters)>("nvfp4emu_counters");
+    auto found = [&](auto capture, int replays = 1) {
+      w.begin();
+      capture();
+      w.end(CUDA_SUCCESS);
+      w.run(replays);
+      uint64_t hazards = 0;
+      IS(s, counters("hazards", &hazards), 0);
+      return hazards;
+    };
+    auto launch = [&](CUfunction f, CUdeviceptr at, bool programmatic, CUstream stream) {
+      IS(s, w.launch(f, stream, at, programmatic), CUDA_SUCCESS);
+    };
+    auto two = [&](CUfunction f, CUdeviceptr at, bool programmatic) {
+      return [=, &w] {
+        launch(w.hasty, w.p, true, w.stream);
+        launch(f, at, programmatic, w.stream);
+      };
+    };
+    IS(s, found(two(w.hasty, w.p, true)) > 0, true);
+    IS(s, found(two(w.hasty, w.p, true), 3) > 0, true);
+    IS(s, found(two(w.hasty, w.p, false)), 0);
+    IS(s, found(two(w.hasty, w.p + 4, true)), 0);
+    IS(s, found(two(w.add, w.p, true)), 0);  // waits
+    IS(s, found([&] { launch(w.hasty, w.p, true, w.stream); }, 3), 0);
+    IS(s, found([&] {
+         launch(w.hasty, w.p, true, w.stream);
+         IS(s, s.cuMemsetD8Async(w.p + 8, 7, 4, w.stream), CUDA_SUCCESS);
+         launch(w.hasty, w.p, true, w.stream);
+       }),
+       0);
+    // Of two kernels ahead on two streams, the second and the first.
+    for (int shared : {0, 1, 2}) {
+      const uint64_t hazards = found([&] {
+        launch(w.hasty, w.p + 12, true, w.stream);
+        IS(s, s.cuEventRecord(w.fork, w.stream), CUDA_SUCCESS);
+        IS(s, s.cuStreamWaitEvent(w.other, w.fork, 0), CUDA_SUCCESS);
+        launch(w.hasty, w.p, false, w.stream);
+        launch(w.hasty, w.p + 4, false, w.other);
+        IS(s, s.cuEventRecord(w.join, w.other), CUDA_SUCCESS);
+        IS(s, s.cuStreamWaitEvent(w.stream, w.join, 0), CUDA_SUCCESS);
+        launch(w.hasty, w.p + 4 * shared, true, w.stream);
+      });
+      IS(s, hazards > 0, shared < 2);
+    }
   });
 }
 

@@ -75,7 +75,7 @@ void run(const std::string& body, const Pair& pair, GlobalMemory& memory, uint64
   launch.memory = &memory;
   launch.sm_count = 148;
   launch.global_order = &order;
-  launch.earlier = earlier;
+  if (earlier) launch.earlier.push_back(earlier);
   launch.findings = &findings;
   run_grid(launch);
 }

@@ -18,11 +18,12 @@ template <class Body>
 CUresult in_stream(Entry entry, CUstream stream, CUgraphNodeType type, Body body) {
   return on_device(entry, [&](State& s, Context& context) {
     if (!s.holds(stream)) return CUDA_ERROR_INVALID_HANDLE;
-    auto node = [body, handle = context.handle](State& later) {
+    auto node = [body, handle = context.handle](State& later, const auto&) -> Accessed {
       std::lock_guard guard(later.lock);
       Context* owner = later.contexts.find(handle);
-      if (!owner || owner->destroyed || owner->sticky) return;
+      if (!owner || owner->destroyed || owner->sticky) return nullptr;
       if (contained([&] { return body(later); })) owner->sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
+      return nullptr;
     };
     if (auto noted = capture_work(s, context, stream, type, node)) return *noted;
     return body(s);

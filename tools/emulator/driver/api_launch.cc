@@ -15,13 +15,15 @@ CUresult launch(Entry entry, const LaunchArguments& arguments) {
   CUresult r = in_context(entry, [&](State&, Context& context) {
     if (CUresult p = prepare_launch(s, context, arguments, &ready)) return p;
     const bool programmatic = ready.programmatic;
-    auto run = [ready](State& later) { rerun_launch(later, ready); };
+    auto run = [ready](State& later, const std::vector<Accessed>& beside) {
+      return run_in_graph(later, ready, beside);
+    };
     const auto noted = capture_work(s, context, arguments.stream, CU_GRAPH_NODE_TYPE_KERNEL,
                                     std::move(run), programmatic);
     if (noted) ready.code = nullptr;  // the node has it; nothing runs now
     return noted.value_or(CUDA_SUCCESS);
   });
-  if (r == CUDA_SUCCESS && ready.code) run_launch(s, ready);
+  if (r == CUDA_SUCCESS && ready.code) run_in_stream(s, ready);
   return r;
 }
 

@@ -197,9 +197,35 @@ size_t choose(size_t ready, uint64_t& random) {
   return (random >> 33) % ready;
 }
 
+// What kernels accessed, as long as a node behind them is left that may begin beside them.
+class Unfinished {
+ public:
+  explicit Unfinished(const Graph& graph) : of_(graph.nodes.size()), waiting_(graph.nodes.size()) {
+    for (const GraphNode& node : graph.nodes)
+      for (const GraphEdge& edge : node.after) waiting_[edge.from] += edge.programmatic;
+  }
+  std::vector<Accessed> beside(const GraphNode& node) {
+    std::vector<Accessed> grids;
+    for (const GraphEdge& edge : node.after) {
+      if (!edge.programmatic) continue;
+      grids.push_back(of_[edge.from]);
+      if (--waiting_[edge.from] == 0) of_[edge.from] = nullptr;
+    }
+    return grids;
+  }
+  void add(size_t place, Accessed accessed) {
+    if (waiting_[place]) of_[place] = std::move(accessed);
+  }
+
+ private:
+  std::vector<Accessed> of_;
+  std::vector<size_t> waiting_;
+};
+
 }  // namespace
 
 void run_graph(State& s, const Graph& graph) {
+  Unfinished unfinished(graph);
   std::vector<bool> done(graph.nodes.size());
   uint64_t random = settings().seed + s.grids;
   for (size_t left = graph.nodes.size(); left > 0; --left) {
@@ -212,7 +238,7 @@ void run_graph(State& s, const Graph& graph) {
     }
     const size_t next = ready[choose(ready.size(), random)];
     done[next] = true;
-    graph.nodes[next].work(s);
+    unfinished.add(next, graph.nodes[next].work(s, unfinished.beside(graph.nodes[next])));
   }
 }
 

@@ -14,6 +14,10 @@
 #include <thread>
 #include <vector>
 
+namespace emu {
+class GlobalOrder;
+}
+
 namespace emu::driver {
 
 struct State;
@@ -21,8 +25,12 @@ struct Context;
 struct Stream;
 struct Event;
 
-// What a node does when a graph runs. Takes State::lock itself; State::execution is held.
-using Work = std::function<void(State&)>;
+// What a grid has accessed, for those that may begin before it has ended.
+using Accessed = std::shared_ptr<GlobalOrder>;
+
+// What a node does when a graph runs, `beside` kernels that may not be over. Answers with what its own
+// kernel accessed. Takes State::lock itself; State::execution is held.
+using Work = std::function<Accessed(State&, const std::vector<Accessed>& beside)>;
 
 struct GraphEdge {
   size_t from;        // a node's place in Graph::nodes

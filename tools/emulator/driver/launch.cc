@@ -199,26 +199,17 @@ CUresult prepare_launch(State& s, Context& context, const LaunchArguments& a, Re
 
 namespace {
 
-// Of the grid ahead in the stream, if this one may begin before it has ended.
-std::shared_ptr<GlobalOrder> take_unfinished(State& s, const ReadyLaunch& ready) {
-  std::lock_guard guard(s.lock);
-  if (ready.in_graph) return nullptr;
-  const auto ahead = std::exchange(s.unfinished[ready.stream], nullptr);
-  return ready.programmatic ? ahead : nullptr;
-}
-
-}  // namespace
-
-void run_launch(State& s, const ReadyLaunch& ready) {
+// Nothing comes back of a grid that faulted.
+Accessed run(State& s, const ReadyLaunch& ready, const std::vector<Accessed>& beside) {
   CUresult sticky = CUDA_SUCCESS;
   Counters counters;
   Findings findings;
   Launch launch = ready.launch;
   launch.findings = &findings;
-  const auto order = std::make_shared<GlobalOrder>();
-  const auto earlier = take_unfinished(s, ready);
+  auto order = std::make_shared<GlobalOrder>();
   launch.global_order = order.get();
-  launch.earlier = earlier.get();
+  for (const Accessed& grid : beside)
+    if (grid) launch.earlier.push_back(grid.get());
   try {
     counters = run_grid(launch);
   } catch (const Fault& fault) {
@@ -232,21 +223,35 @@ void run_launch(State& s, const ReadyLaunch& ready) {
   s.findings = findings.text();
   if (sticky == CUDA_SUCCESS) {
     s.counters = counters;
-    if (!ready.in_graph) s.unfinished[ready.stream] = order;
-  } else if (Context* context = s.contexts.find(ready.context)) {
-    context->sticky = sticky;
+    return order;
   }
+  if (Context* context = s.contexts.find(ready.context)) context->sticky = sticky;
+  return nullptr;
 }
 
-void rerun_launch(State& s, ReadyLaunch ready) {
+// Of the grid ahead in the stream, if this one may begin before it has ended.
+Accessed take_unfinished(State& s, const ReadyLaunch& ready) {
+  std::lock_guard guard(s.lock);
+  const auto ahead = std::exchange(s.unfinished[ready.stream], nullptr);
+  return ready.programmatic ? ahead : nullptr;
+}
+
+}  // namespace
+
+void run_in_stream(State& s, const ReadyLaunch& ready) {
+  const Accessed accessed = run(s, ready, {take_unfinished(s, ready)});
+  std::lock_guard guard(s.lock);
+  s.unfinished[ready.stream] = accessed;
+}
+
+Accessed run_in_graph(State& s, ReadyLaunch ready, const std::vector<Accessed>& beside) {
   {
     std::lock_guard guard(s.lock);
     const Context* context = s.contexts.find(ready.context);
-    if (!context || context->destroyed || context->sticky) return;
+    if (!context || context->destroyed || context->sticky) return nullptr;
     ready.launch.grid_id = ++s.grids;
-    ready.in_graph = true;
   }
-  run_launch(s, ready);
+  return run(s, ready, beside);
 }
 
 }  // namespace emu::driver

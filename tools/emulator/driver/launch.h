@@ -23,7 +23,6 @@ struct ReadyLaunch {
   Launch launch;
   CUcontext context = nullptr;
   CUstream stream = nullptr;
-  bool in_graph = false;
   std::shared_ptr<ptx::Module> code;
   bool programmatic = false;  // may start before the kernel ahead of it has ended
 };
@@ -32,9 +31,9 @@ CUresult prepare_launch(State& s, Context& context, const LaunchArguments& argum
                         ReadyLaunch* ready);
 
 // Runs the grid to its end. A fault is printed and becomes the context's sticky error.
-void run_launch(State& s, const ReadyLaunch& ready);
+void run_in_stream(State& s, const ReadyLaunch& ready);
 
 // The same for a launch in a graph, which may run many times or come too late for its context.
-void rerun_launch(State& s, ReadyLaunch ready);
+Accessed run_in_graph(State& s, ReadyLaunch ready, const std::vector<Accessed>& beside);
 
 }  // namespace emu::driver

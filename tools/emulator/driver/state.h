@@ -39,7 +39,7 @@ struct State {
   uint64_t grids = 0;
   // What the last grid of a stream has accessed, as long as it may still run for all that the host
   // and the stream know.
-  std::map<CUstream, std::shared_ptr<GlobalOrder>> unfinished;
+  std::map<CUstream, Accessed> unfinished;
 
   CUcontext primary = nullptr;  // always the same handle, as a real driver's
   unsigned primary_retained = 0;

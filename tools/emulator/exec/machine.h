@@ -52,7 +52,7 @@ struct Launch {
   int compute_capability = 100;
   uint64_t grid_id = 0;
   GlobalOrder* global_order = nullptr;  // of this launch; nullptr: made by run_grid
-  GlobalOrder* earlier = nullptr;       // of the grid ahead, which may still run
+  std::vector<GlobalOrder*> earlier;    // of the grids ahead that may still run
   Findings* findings = nullptr;  // where the ordering checks report; nullptr: nobody looks later
 };
 

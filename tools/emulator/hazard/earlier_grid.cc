@@ -28,31 +28,35 @@ bool Hazards::knows_grids_over(const Viewer& v) const {
   return in(v.party.all) || (v.own && in(*v.own));
 }
 
-void Hazards::meet_earlier_grid(const Rows& rows, const Viewer& viewer, Use use) {
-  GlobalOrder* earlier = cluster_.launch.earlier;
-  if (!earlier || !rows.bytes || knows_grids_over(viewer)) return;
+void Hazards::meet_earlier_grids(const Rows& rows, const Viewer& viewer, Use use) {
+  const std::vector<GlobalOrder*>& grids = cluster_.launch.earlier;
+  if (grids.empty() || !rows.bytes || knows_grids_over(viewer)) return;
   Viewer v = viewer;
   v.use = use;
+  for (GlobalOrder* earlier : grids) meet_earlier(*earlier, rows, v);
+}
+
+void Hazards::meet_earlier(GlobalOrder& earlier, const Rows& rows, Viewer v) {
   const auto look = [&](Chunk& chunk, uint64_t number, uint16_t mask, uint8_t*) {
     v.mask = mask;
     chunk.each([&](const Access& old) {
-      if ((old.mask & mask) && clash(old.use, use)) found_earlier(old, v, number);
+      if ((old.mask & mask) && clash(old.use, v.use)) found_earlier(earlier, old, v, number);
     });
   };
-  if (is_read(use)) return earlier->each_written(rows, look);
+  if (is_read(v.use)) return earlier.each_written(rows, look);
   for (uint32_t i = 0; i < rows.count; ++i) {
     const uint64_t address = rows.address + i * rows.stride;
-    earlier->each_touched(address, rows.bytes, look);
-    earlier->each_read(address, rows.bytes, [&](const Access& old, uint64_t number, uint16_t mask) {
+    earlier.each_touched(address, rows.bytes, look);
+    earlier.each_read(address, rows.bytes, [&](const Access& old, uint64_t number, uint16_t mask) {
       v.mask = mask;
-      found_earlier(old, v, number);
+      found_earlier(earlier, old, v, number);
     });
   }
 }
 
 // Without griddepcontrol.launch_dependents the dependent grid starts behind the last block.
-void Hazards::found_earlier(const Access& old, const Viewer& v, uint64_t number) {
-  const GlobalOrder& earlier = *cluster_.launch.earlier;
+void Hazards::found_earlier(const GlobalOrder& earlier, const Access& old, const Viewer& v,
+                            uint64_t number) {
   const Severity severity = earlier.dependents_launched ? Severity::error : Severity::formal;
   if (!Findings::wanted(severity)) return;
   const uint64_t key = uint64_t(pc()) << 8 | uint64_t(Reason::earlier_grid);

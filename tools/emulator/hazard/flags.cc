@@ -38,7 +38,7 @@ void Hazards::global(uint64_t address, uint32_t bytes, Use use, uint32_t lane, c
   v.space = Space::global;
   Access a = access(lane, use);
   a.cluster = serial();
-  meet_earlier_grid({address, bytes, 0, 1}, v, use);
+  meet_earlier_grids({address, bytes, 0, 1}, v, use);
   GlobalOrder& order = *cluster_.launch.global_order;
   order.each(address, bytes, !is_read(use),
              [&](Chunk& chunk, uint64_t number, uint16_t mask, uint8_t* last) {
@@ -60,7 +60,7 @@ void Hazards::global(Operation op, const Rows& rows, Use use) {
   a.async = true;
   a.agent = o.agent;
   a.time = o.done;
-  meet_earlier_grid(rows, v, use);
+  meet_earlier_grids(rows, v, use);
   if (is_read(use) && o.work == Work::copy) {
     o.bulk_reads.push_back(order.add(rows, a));
     order.each_written(rows, [&](Chunk& chunk, uint64_t number, uint16_t mask, uint8_t*) {

@@ -252,8 +252,10 @@ class Hazards {
   // Behind the warps comes the agent whose first time is the end of the grids ahead.
   uint32_t earlier_grids() const { return uint32_t(parties_.size()); }
   bool knows_grids_over(const Viewer& v) const;
-  void meet_earlier_grid(const Rows& rows, const Viewer& viewer, Use use);
-  void found_earlier(const Access& old, const Viewer& v, uint64_t number);
+  void meet_earlier_grids(const Rows& rows, const Viewer& viewer, Use use);
+  void meet_earlier(GlobalOrder& earlier, const Rows& rows, Viewer v);
+  void found_earlier(const GlobalOrder& earlier, const Access& old, const Viewer& v,
+                     uint64_t number);
   void meet_bulk_reads(uint64_t address, uint64_t bytes, const Access& a, Viewer v);
   Reason judge_lane(const Access& old, const Viewer& v) const;
   bool issued_before(const Issued& op, const Viewer& v) const;
