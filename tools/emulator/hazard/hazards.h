@@ -269,6 +269,7 @@ class Hazards {
   bool replaces(const Access& a, const Access& old) const;
   void found(Reason reason, const Access& old, const Viewer& v, uint64_t index);
   static Severity severity(Reason reason);
+  bool has_exited(const Access& old, const Viewer& v) const;
   std::string missing(Reason reason, const Access& old) const;
   std::string wait_for(const Issued& op) const;
   std::string place(const Viewer& v, uint64_t index, uint16_t mask) const;

@@ -60,9 +60,10 @@ Knowledge Hazards::known(const Party& p, uint32_t lanes) const {
   return k;
 }
 
-// The accesses of the lanes up to an epoch.
+// The accesses of the lanes up to an epoch. To exit is no release: a barrier that goes on without a
+// thread orders what the others have done (PTX ISA 9.7.12.7, 9.7.13.1).
 void Hazards::add_accesses(const Party& p, uint32_t lanes, uint32_t time, Clock& to) const {
-  if (whole(lanes)) return to.raise(number(p), time);
+  if (!(warp_->lanes & ~lanes)) return to.raise(number(p), time);
   for_lanes(lanes, [&](uint32_t lane) { to.raise_lane(number(p), lane, time); });
 }
 
@@ -194,7 +195,7 @@ void Hazards::meet_fences(Party& p) {
       join_seen(together.loaded[s], f.loaded[s]);
       accesses.raise_lane(number(p), lane, f.times[s]);
     });
-    accesses.raise(number(p), together.times[s]);
+    add_accesses(p, warp_->live(), together.times[s], accesses);
   }
   p.fenced = false;
 }

@@ -117,6 +117,11 @@ std::string Hazards::place(const Viewer& v, uint64_t index, uint16_t mask) const
          (variable.empty() ? "" : ", " + variable + ",");
 }
 
+bool Hazards::has_exited(const Access& old, const Viewer& v) const {
+  if (v.space == Space::global && old.cluster != serial()) return false;
+  return cluster_.ctas[old.warp / warps_]->warps[old.warp % warps_]->exited & old.lanes;
+}
+
 void Hazards::found(Reason reason, const Access& old, const Viewer& v, uint64_t index) {
   const Severity severity = Hazards::severity(reason);
   if (!Findings::wanted(severity)) return;
@@ -131,7 +136,11 @@ void Hazards::found(Reason reason, const Access& old, const Viewer& v, uint64_t 
              in_->opcode, warp_->thread(v.lane % every_lane), verb(v.use),
              place(v, index, old.mask & v.mask).c_str(), past(old.use), earlier.opcode, thread,
              block.x, block.y, block.z, warp % warps_);
-  text += missing(reason, old) + "\n  earlier: " + report::place(cluster_, earlier);
+  text += missing(reason, old);
+  const bool nobody_released = reason == Reason::unordered || reason == Reason::released_apart;
+  if (nobody_released && has_exited(old, v))
+    text += "; that thread has exited since, which releases nothing";
+  text += "\n  earlier: " + report::place(cluster_, earlier);
   const char* head = severity == Severity::formal ? "the manual's rule alone: " : "";
   const Fault here =
       report::located(Fault(FaultKind::ordering, head + text), *warp_, *in_, active_);
