@@ -211,8 +211,7 @@ TEST_CASE("what other kernels do not need is refused with line, column, text and
   const struct {
     const char *statement, *part;
   } refused[] = {
-      {"tcgen05.mma.ws.cta_group::1.kind::f16 [r1], d1, d2, r2, p1;", "tcgen05.mma.ws"},
-      {"tcgen05.mma.ws.sp.cta_group::1.kind::f16 [r1], d1, d2, [r3], r2, p1;", "tcgen05.mma.ws"},
+      {"tcgen05.mma.ws.sp.cta_group::1.kind::f16 [r1], d1, d2, [r3], r2, p1;", "tcgen05.mma.ws.sp"},
       {"tcgen05.mma.sp.cta_group::1.kind::f16 [r1], d1, d2, [r3], r2, p1;", "tcgen05.mma.sp"},
       {"tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block16 [r1], d1, d2, [r3], r2, "
        "[r4], [r5], p1;",

@@ -85,7 +85,7 @@ MmaKind kind_of(const Instr& in) {
 }
 
 // The operands behind the instruction descriptor: two scale addresses or a lane mask, the
-// predicate, the scale of D.
+// predicate, the scale of D or the mask of columns of B.
 void read_tail(Warp& warp, const Instr& in, uint32_t lane, MmaCommand& c) {
   size_t at = 4;
   if (is_block_scaled(c.kind)) {
@@ -97,13 +97,19 @@ void read_tail(Warp& warp, const Instr& in, uint32_t lane, MmaCommand& c) {
       c.disabled[i++] = uint32_t(warp.get(mask, lane));
   }
   c.accumulate = warp.pred(in.ops[at++], lane);
-  if (at < in.ops.size()) c.scale_d = uint32_t(in.ops[at].imm);
+  if (at == in.ops.size()) return;
+  if (c.weights)
+    c.zero_columns = warp.get(in.ops[at], lane);
+  else
+    c.scale_d = uint32_t(in.ops[at].imm);
 }
 
+template <bool Weights>
 Step mma(Warp& warp, const Instr& in, uint32_t active) {
   const uint32_t lane = only_lane(in, active);
   MmaCommand c;
   c.kind = kind_of(in);
+  c.weights = Weights;
   c.block = in.has(Mod::block16) || in.has(Mod::scale_vec_4X) ? 16 : 32;
   c.d = uint32_t(warp.address(in.ops[0], lane));
   c.a_in_tensor = in.ops[1].kind == Operand::Kind::address;
@@ -211,8 +217,9 @@ ptx::Exec bind_tcgen05_mma(const Instr& in, std::string& why) {
     why = "tcgen05.mma with .ashift is not emulated";
     return nullptr;
   }
-  return mma;
+  return mma<false>;
 }
+ptx::Exec bind_tcgen05_mma_ws(const Instr&, std::string&) { return mma<true>; }
 ptx::Exec bind_tcgen05_commit(const Instr&, std::string&) { return commit; }
 // On sm_100a both emit no instruction: they bind the compiler. So a missing one is a formal finding.
 ptx::Exec bind_tcgen05_fence_before_thread_sync(const Instr&, std::string&) { return fence_before; }

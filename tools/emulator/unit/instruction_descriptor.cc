@@ -89,7 +89,8 @@ void check_plain(Fields& f, MmaShape& s, MmaKind kind) {
     f.add("bits 5:4 (D type) are 0 = f16, which does not go with bf16 operands");
   f.must_be("bit 23 (reserved)", 23, 1, 0);
   f.must_be("bit 29 (reserved)", 29, 1, 0);
-  f.must_be("bits 31:30 (maximum shift, of .ws only)", 30, 2, 0);
+  // Of .ws, for a B that is kept and shifted: neither is emulated (see tensor_core.h).
+  f.must_be("bits 31:30 (maximum shift, which a zero-column mask asks for)", 30, 2, 0);
 }
 
 void check_scales(Fields& f, MmaShape& s, MmaKind kind) {
@@ -114,6 +115,14 @@ void check_scales(Fields& f, MmaShape& s, MmaKind kind) {
   id("bits 5:4 (SFB id)", s.sfb_id);
 }
 
+// Table 39, .ws.
+void check_weights(Fields& f, const MmaShape& s) {
+  if (s.m != 32 && s.m != 64 && s.m != 128)
+    f.add(format("bits 28:24 (M / 16) mean M = %u, must be 32, 64 or 128 with .ws", s.m));
+  if (s.n != 64 && s.n != 128 && s.n != 256)
+    f.add(format("bits 22:17 (N / 8) mean N = %u, must be 64, 128 or 256 with .ws", s.n));
+}
+
 // Table 39.
 void check_m(Fields& f, const MmaShape& s, MmaKind kind, bool pair) {
   const uint32_t small = pair || is_block_scaled(kind) ? 128 : 64, large = pair ? 256 : 128;
@@ -135,7 +144,8 @@ void check_n(Fields& f, const MmaShape& s, MmaKind kind, bool pair) {
 
 }  // namespace
 
-MmaShape decode_instruction_descriptor(uint32_t bits, MmaKind kind, uint32_t block, bool pair) {
+MmaShape decode_instruction_descriptor(uint32_t bits, MmaKind kind, uint32_t block, bool pair,
+                                       bool weights) {
   Fields f{bits, {}};
   MmaShape s;
   const bool scaled = is_block_scaled(kind);
@@ -147,11 +157,17 @@ MmaShape decode_instruction_descriptor(uint32_t bits, MmaKind kind, uint32_t blo
     check_scales(f, s, kind);
   else
     check_plain(f, s, kind);
-  check_m(f, s, kind, pair);
-  check_n(f, s, kind, pair);
+  if (weights) {
+    check_weights(f, s);
+  } else {
+    check_m(f, s, kind, pair);
+    check_n(f, s, kind, pair);
+  }
   if (!f.errors.empty())
-    throw Fault(FaultKind::illegal_instruction,
-                format("tcgen05.mma: instruction descriptor 0x%08x:", bits) + f.errors);
+    throw Fault(
+        FaultKind::illegal_instruction,
+        format("tcgen05.mma%s: instruction descriptor 0x%08x:", weights ? ".ws" : "", bits) +
+            f.errors);
   return s;
 }
 

@@ -32,7 +32,8 @@ struct MmaShape {
 };
 
 // Throws Fault illegal_instruction that explains each wrong field. `block` is 16 (.scale_vec::4X)
-// or 32, and means nothing without block scaling; `pair` says .cta_group::2.
-MmaShape decode_instruction_descriptor(uint32_t bits, MmaKind kind, uint32_t block, bool pair);
+// or 32, and means nothing without block scaling; `pair` says .cta_group::2, `weights` says .ws.
+MmaShape decode_instruction_descriptor(uint32_t bits, MmaKind kind, uint32_t block, bool pair,
+                                       bool weights = false);
 
 }  // namespace emu

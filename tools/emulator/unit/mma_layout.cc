@@ -27,13 +27,19 @@ std::vector<Strip> accumulator_strips(const MmaShape& s, DataPath path, uint32_t
         for (uint32_t half = 0; half < 2; ++half)
           strips.push_back({cta, 64 * half, 64 * cta, 64, s.n / 2 * half, s.n / 2});
       break;
+    case DataPath::e:
+    case DataPath::g:
+      for (uint32_t i = 0; i < folds(path); ++i)
+        strips.push_back({0, s.m * i, 0, s.m, s.n / folds(path) * i, s.n / folds(path)});
+      break;
   }
   return strips;
 }
 
 std::vector<uint32_t> operand_lanes(DataPath path, uint32_t r, uint32_t first_lane) {
   if (path == DataPath::f) return {first_lane + r % 16 + band * (r / 16)};
-  if (path == DataPath::b) return {r, r + 64};
+  if (path == DataPath::b || path == DataPath::e) return {r, r + 64};
+  if (path == DataPath::g) return {r, r + band, r + 2 * band, r + 3 * band};
   return {r};
 }
 

@@ -25,6 +25,8 @@ struct MmaCommand {
   uint32_t scale_d = 0;       // scale-input-d: D counts as D * 2^-scale_d
   bool zero_raises = true;    // EMU_MMA_ZERO_GROUP
   std::array<uint32_t, 8> disabled = {};  // disable-output-lane: a bit per lane, the even CTA first
+  bool weights = false;                   // .ws
+  uint64_t zero_columns = 0;              // .ws: a mask of columns of B
 };
 
 // What an instruction touches in one CTA between its issue and its completion.

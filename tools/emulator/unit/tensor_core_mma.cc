@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // tcgen05.mma: checks what the instruction says, gathers the operands, computes. See tensor_core.h.
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -103,11 +104,26 @@ void check_a_in_tensor(const MmaCommand& c, const Mma& m, const TensorMemory& te
                  uint32_t(c.a), words);
 }
 
+// The manual's examples of masks (9.7.16.4.3) contradict its table of their fields about which span
+// has the zeros, and nobody is known to use one.
+void check_zero_columns(const MmaCommand& c) {
+  const bool mask = c.zero_columns >> 39 & 1;
+  const uint32_t shift = c.zero_columns >> 56 & 63;
+  if (mask || shift)
+    throw Fault(
+        FaultKind::illegal_instruction,
+        format("tcgen05.mma.ws with the zero-column mask descriptor 0x%016llx is not "
+               "emulated: bit 39 (there is a mask) and bits 61:56 (a shift of columns) have "
+               "to be 0",
+               (unsigned long long)c.zero_columns));
+}
+
 Mma check(const MmaCommand& c, const Memories& ctas) {
   const bool pair = ctas.size() == 2;
   Mma m;
-  m.shape = decode_instruction_descriptor(c.instruction, c.kind, c.block, pair);
-  m.path = data_path(m.shape, pair);
+  m.shape = decode_instruction_descriptor(c.instruction, c.kind, c.block, pair, c.weights);
+  m.path = data_path(m.shape, pair, c.weights);
+  check_zero_columns(c);
   m.lane = TensorMemory::lane_of(c.d);
   m.a_rows = m.shape.m / uint32_t(ctas.size());
   m.b_rows = m.shape.n / uint32_t(ctas.size());
@@ -134,10 +150,20 @@ Mma check(const MmaCommand& c, const Memories& ctas) {
   return m;
 }
 
+// With .ws each fold of N has its own copy of A, and two that differ are two products: FlashMLA's
+// kernels for B200s do that.
+void gather_copies(const MmaCommand& c, const TensorMemory& tensor, uint8_t* packed) {
+  const uint32_t column = TensorMemory::column_of(uint32_t(c.a));
+  for (uint32_t lane = 0; lane < TensorMemory::lanes; ++lane)
+    std::memcpy(packed + lane * operand_row_bytes,
+                tensor.read_row(lane, column, words, "tcgen05.mma.ws A"), operand_row_bytes);
+}
+
 void gather_a_from_tensor(const MmaCommand& c, const Mma& m, const TensorMemory& tensor,
                           uint8_t* packed) {
   constexpr const char* who = "tcgen05.mma A";
   const uint32_t column = TensorMemory::column_of(uint32_t(c.a));
+  if (c.weights) return gather_copies(c, tensor, packed);
   for (uint32_t r = 0; r < m.a_rows; ++r) {
     const std::vector<uint32_t> lanes = operand_lanes(m.path, r, m.lane);
     const uint32_t* row = tensor.read_row(lanes[0], column, words, who);
@@ -208,7 +234,7 @@ void gather_sfb(const MmaCommand& c, const Mma& m, const Memories& ctas, Scales&
 Operands gather(const MmaCommand& c, const Mma& m, const Memories& ctas) {
   const uint32_t per_row = c.kind == MmaKind::mxf8f6f4 ? 1 : 4;
   const MmaShape& s = m.shape;
-  Operands o{std::vector<uint8_t>(s.m * operand_row_bytes),
+  Operands o{std::vector<uint8_t>(std::max(s.m, TensorMemory::lanes) * operand_row_bytes),
              std::vector<uint8_t>(s.n * operand_row_bytes),
              {per_row, s.block, s.sfa_id, std::vector<uint8_t>(s.m * per_row)},
              {per_row, s.block, s.sfb_id, std::vector<uint8_t>(s.n * per_row)}};
@@ -230,7 +256,8 @@ Operands gather(const MmaCommand& c, const Mma& m, const Memories& ctas) {
 
 void multiply(const MmaCommand& c, const MmaShape& s, const Operands& o, const Strip& strip,
               uint32_t* d) {
-  const uint8_t *a = &o.a[strip.row * operand_row_bytes], *b = &o.b[strip.n * operand_row_bytes];
+  const uint32_t row = c.weights && c.a_in_tensor ? strip.lane : strip.row;
+  const uint8_t *a = &o.a[row * operand_row_bytes], *b = &o.b[strip.n * operand_row_bytes];
   const uint8_t *sfa = &o.sfa.codes[strip.row * o.sfa.per_row],
                 *sfb = &o.sfb.codes[strip.n * o.sfb.per_row];
   if (is_packed_fp4(c.kind))
