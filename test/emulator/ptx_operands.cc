@@ -233,6 +233,14 @@ TEST_CASE("constants out of their range are refused") {
   CHECK(body_verdict("cvt.sat.u16.u32 h1, r1;") == "accepted");
 }
 
+// ptxas 13.0 takes a constant there but for bf16.
+TEST_CASE("the predicate that set of bf16 combines with is a register") {
+  CHECK(body_verdict("set.eq.and.s32.bf16x2 r1, r2, r3, 1;") != "accepted");
+  CHECK(body_verdict("set.eq.and.u16.bf16 h1, h2, h3, -1;") != "accepted");
+  CHECK(body_verdict("set.eq.and.s32.bf16x2 r1, r2, r3, !p1;") == "accepted");
+  CHECK(body_verdict("set.eq.and.s32.f16x2 r1, r2, r3, 1;") == "accepted");
+}
+
 TEST_CASE("nesting without end is refused, not followed") {
   const std::string braces(200000, '{');
   CHECK(ptx_test::body_verdict("mov.b64 %d1, " + braces) ==
