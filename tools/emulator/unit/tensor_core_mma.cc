@@ -151,7 +151,7 @@ Mma check(const MmaCommand& c, const Memories& ctas) {
 }
 
 // With .ws each fold of N has its own copy of A, and two that differ are two products: FlashMLA's
-// kernels for B200s do that.
+// kernels, in use on B200s, need that.
 void gather_copies(const MmaCommand& c, const TensorMemory& tensor, uint8_t* packed) {
   const uint32_t column = TensorMemory::column_of(uint32_t(c.a));
   for (uint32_t lane = 0; lane < TensorMemory::lanes; ++lane)
