@@ -35,10 +35,7 @@ struct Cta90 {
     return smem + Tile::kScalesAt + i * Tile::kScaleBytes;
   }
   __device__ uint32_t tokens(uint32_t i) const {
-    if constexpr (Tile::kWorkspaceTokens)
-      return smem + Tile::kTokensAt + i * Tile::kSlotBytes;
-    else
-      return smem + Tile::kTokensAt + i * Tile::kTokenBytes;
+    return smem + Tile::kTokensAt + i * Tile::kSlotBytes;
   }
   // 64-steps of K in this CTA's i-th stage: 4, fewer in the last one.
   __device__ uint32_t steps(uint32_t i) const {

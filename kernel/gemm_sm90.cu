@@ -13,24 +13,23 @@
 //
 // TINY TILES  1, 2 and 4 tokens, 64 weights: tokens_tiny_sm90.cuh, tiny_sm90.cuh
 //
-//   As narrow ones, with 4 of 12 consumer warps to a stage, a warpgroup: codes to e5m2, wgmma of 8-bit
-//   floats, whose sums over 16 elements are exact; they times both scales are added in fp32. A
-//   cluster's sums go to its first CTA (st.async), which stores.
+//   weight warp -- bytes --------->  weights_full  -->  4 of 12 consumer warps: codes to e5m2, wgmma of
+//   token warps -- decoded tokens ->                    8-bit floats, whose sums over 16 elements are
+//    (all of them)  <-------------  weights_empty  <--  exact; they times both scales are added in fp32
+//                                                       (4 arrivals, one stage of theirs later)
 //
-// NARROW TILES  8 tokens: tokens_narrow_sm90.cuh, narrow_sm90.cuh
+//   weights_full: 1 arrival + the stage's bytes, and 32 of a token warp. A cluster's sums go to its first
+//   CTA (st.async), which stores.
 //
-//   weight warp -- bytes --------->  weights_full  -->  8 of 16 consumer warps: 32 rows x half of a
-//   token warps -- decoded tokens ->                    stage to registers, decode, mma.sync
-//    (all of them)  <-------------  weights_empty  <--  (8 arrivals, one stage of theirs later)
-//
-//   weights_full: 1 arrival + the stage's bytes, and 32 per pass of a token warp.
-//
-// WIDE TILES  16 to 256 tokens, decoded by nvfp4_tokens_sm90: load_sm90.cuh, multiply_sm90.cuh
+// WIDE TILES  8 to 256 tokens: load_sm90.cuh, tokens_wide_sm90.cuh, multiply_sm90.cuh
 //
 //   weight warp -- bytes --> weights_full  -->  4 or 8 consumer warps of a group: 32 bytes of two rows to
 //    (1 thread) <---------- weights_empty <--   registers, decode (arrivals behind the wgmmas that use them)
-//   token warp --- bytes --> tokens_full   -->  wgmma, B operand
-//    (1 thread) <---------- tokens_empty  <--   (arrivals, when the wgmmas that read it are done)
+//   token warps - tokens --> tokens_full   -->  wgmma, B operand
+//               <---------- tokens_empty  <--   (arrivals, when the wgmmas that read it are done)
+//
+//   Token warps: three decode, up to 16 tokens; or one thread copies what nvfp4_tokens_sm90 decoded
+//   (tokens_sm90.cuh).
 //
 //   Groups of consumer warps take turns with the stages.
 //
@@ -42,13 +41,12 @@
 #include "gemm_sm90.h"
 #include "load_sm90.cuh"
 #include "multiply_sm90.cuh"
-#include "narrow_sm90.cuh"
 #include "ptx_cluster.cuh"
 #include "ptx_sync.cuh"
 #include "tiny_sm90.cuh"
-#include "tokens_narrow_sm90.cuh"
 #include "tokens_sm90.cuh"
 #include "tokens_tiny_sm90.cuh"
+#include "tokens_wide_sm90.cuh"
 
 namespace nvfp4 {
 
@@ -97,7 +95,8 @@ struct Meeting {
 
 template <typename Tile>
 __device__ void weight_warp(const Cta90<Tile>& cta, uint32_t token_passes) {
-  if (ptx::elect_sync()) start_weights(cta, token_passes);
+  const bool leads = ptx::elect_sync();
+  if (leads) start_weights(cta, token_passes);
   __syncwarp();
   Meeting<Tile>::weight_warp();
   if constexpr (Tile::kBlockSums) {
@@ -108,7 +107,7 @@ __device__ void weight_warp(const Cta90<Tile>& cta, uint32_t token_passes) {
       ptx::cluster_wait();
     }
   }
-  if (ptx::elect_sync()) load_remaining_weights(cta);
+  if (leads) load_remaining_weights(cta);
 }
 
 // ---- Wide tiles --------------------------------------------------------------------------------
@@ -131,35 +130,18 @@ __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
   ptx::setmaxnreg_dec<Tile::kLoaderRegisters>();
   if (warp == Tile::kWeightWarp) {
     weight_warp(cta, 0);
+  } else if constexpr (!Tile::kWorkspaceTokens) {
+    WideTokenWarp<Tile> tokens(cta, warp - Tile::kFirstTokenWarp, lane);
+    ptx::griddepcontrol_wait();  // the tokens, and what else earlier grids write
+    tokens.start();
+    Meeting<Tile>::rest();
+    tokens.run();
   } else {
     Meeting<Tile>::rest();
     if (warp == Tile::kFirstTokenWarp && ptx::elect_sync()) {
       ptx::griddepcontrol_wait();  // the tokens' kernel, and whatever else earlier grids write
       load_tokens(cta);
     }
-  }
-}
-
-// ---- Narrow tiles ------------------------------------------------------------------------------
-
-template <typename Tile>
-__device__ void narrow_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
-  if (warp < Tile::kConsumerWarps) {
-    clear_fragments(cta, threadIdx.x, 32 * Tile::kConsumerWarps);
-    Meeting<Tile>::consumer();
-    NarrowSums<Tile> sums;
-    multiply_narrow(cta, warp, lane, sums);
-    ptx::named_barrier_sync<1, Tile::kConsumerWarps * 32>();  // the ring is drained
-    put_narrow_sums<Tile>(sums, cta.smem + Tile::kSumsAt, warp, lane);
-    store(cta, cta.smem + Tile::kSumsAt, warp, lane);
-  } else if (warp == Tile::kWeightWarp) {
-    weight_warp(cta, token_passes(cta));
-  } else {
-    NarrowTokenWarp<Tile> tokens(cta, warp - Tile::kFirstTokenWarp, lane);
-    ptx::griddepcontrol_wait();  // everything else that earlier grids write
-    tokens.start();
-    Meeting<Tile>::rest();
-    tokens.run();
   }
 }
 
@@ -207,10 +189,8 @@ __device__ void gemm_sm90(const GemmParams& p) {
   const Cta90<Tile> cta = make_cta<Tile>(p, ptx::shared_address(shared));
   if constexpr (Tile::kBlockSums) {
     tiny_roles(cta, warp, lane);
-  } else if constexpr (Tile::kWorkspaceTokens) {
-    wide_roles(cta, warp, lane);
   } else {
-    narrow_roles(cta, warp, lane);
+    wide_roles(cta, warp, lane);
   }
 }
 
@@ -227,7 +207,7 @@ __device__ void gemm_sm90(const GemmParams& p) {
 NVFP4_GEMM_SM90_ENTRY(Sm90TinyTile<1>, 64, 1)
 NVFP4_GEMM_SM90_ENTRY(Sm90TinyTile<2>, 64, 2)
 NVFP4_GEMM_SM90_ENTRY(Sm90TinyTile<4>, 64, 4)
-NVFP4_GEMM_SM90_ENTRY(Sm90NarrowTile<8>, 128, 8)
+NVFP4_GEMM_SM90_ENTRY(Sm90Tile64x8, 64, 8)
 NVFP4_GEMM_SM90_ENTRY(Sm90Tile64x16, 64, 16)
 NVFP4_GEMM_SM90_ENTRY(Sm90Tile128x16, 128, 16)
 NVFP4_GEMM_SM90_ENTRY(Sm90Tile64x32, 64, 32)

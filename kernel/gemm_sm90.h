@@ -9,69 +9,15 @@
 
 namespace nvfp4 {
 
-// kStagesAhead: stages that are asked for beyond those that have arrived. All of a ring at once would
-// be nine stages of 112 CTAs, of which memory brings the last as soon as the first: 4 us in which
-// nothing is multiplied (H200, one token, narrow tile, 2026-11-21: 24.5 us with 9 of them, 21.9 with
-// 3; 28.6 with 1). Stages of tiny tiles are half as large.
-
 // One CTA (of `split` that share a tile along K) computes kWeights x kTokens elements of D^T. The
 // weights (B) are decoded into registers, as the A operand of the tensor core; stages of 256
 // elements of K, packed codes and their scale tiles, come through a ring. Offsets into shared memory
 // are from a 1024-byte aligned base.
 //
-// Narrow tiles, 8 tokens: mma.sync. The tokens (A) are decoded by warps of the CTA itself,
-// into the same stages, as fragments in the order in which the consumer warps' lanes read them.
-template <uint32_t kTokensPerTile>
-struct Sm90NarrowTile {
-  static constexpr uint32_t kWeights = 128;
-  static constexpr uint32_t kTokens = kTokensPerTile;
-  static constexpr uint32_t kTokenBlocks = kTokens / 8;
-  static constexpr uint32_t kK = kSm90StageK;
-  static constexpr uint32_t kSteps = kK / kScaleTileK;
-  static constexpr bool kWorkspaceTokens = false;
-  static constexpr bool kBlockSums = false;
-  static constexpr uint32_t kStagesAhead = 2;
-
-  static constexpr uint32_t kCtasPerSm = 1;
-  static constexpr uint32_t kStages = 9;
-
-  static constexpr uint32_t kWeightBytes = kWeights * kK / 2;
-  static constexpr uint32_t kScaleBytes = kSteps * kScaleTileBytes;
-  static constexpr uint32_t kStageBytes = kWeightBytes + kScaleBytes;
-  static constexpr uint32_t kFragmentBytes = kTokenBlocks * 512;  // word j of the lanes' chunks
-  static constexpr uint32_t kTokenBytes = 8 * kFragmentBytes;
-
-  static constexpr uint32_t kWeightsAt = 0;
-  static constexpr uint32_t kTokensAt = kWeightsAt + kStages * kWeightBytes;
-  static constexpr uint32_t kScalesAt = kTokensAt + kStages * kTokenBytes;
-  static constexpr uint32_t kWeightsFullAt = kScalesAt + kStages * kScaleBytes;
-  static constexpr uint32_t kWeightsEmptyAt = kWeightsFullAt + 8 * kStages;
-  static constexpr uint32_t kSharedBytes = kWeightsEmptyAt + 8 * kStages;
-
-  // Eight consumer warps work on a stage, 32 rows and half of K each; the groups take turns. So the
-  // sums come in parts, which lie in the drained ring in fp32, [part][token][weight]. Rows are 4
-  // floats longer than 128: 8 weights x 4 tokens two apart hit 32 banks.
-  static constexpr uint32_t kConsumersPerStage = 8;
-  static constexpr uint32_t kGroups = 2;
-  static constexpr uint32_t kConsumerWarps = 8 * kGroups;
-  static constexpr uint32_t kParts = 2 * kGroups;
-  static constexpr uint32_t kSumRowBytes = (kWeights + 4) * 4;
-  static constexpr uint32_t kPartBytes = kTokens * kSumRowBytes;
-  static constexpr uint32_t kSumsAt = 0;
-
-  static constexpr uint32_t kWeightWarp = kConsumerWarps;
-  static constexpr uint32_t kFirstTokenWarp = kWeightWarp + 1;
-  static constexpr uint32_t kTokenWarps = 3;
-  static constexpr uint32_t kWarps = kFirstTokenWarp + kTokenWarps;
-  static constexpr uint32_t kThreads = 32 * kWarps;
-  static constexpr uint32_t kColumnsAllocated = 0;  // there is no tensor memory
-
-  static_assert(kTokens == 8);
-  static_assert(kStages >= kGroups + kStagesAhead, "see Sm90WideTile");
-  static_assert(kParts * kPartBytes <= kWeightsFullAt, "the sums fit the drained rings");
-  static_assert(kWeightsFullAt % 8 == 0, "an mbarrier is 8-byte aligned");
-  static_assert(kSharedBytes <= 232448);
-};
+// kStagesAhead: stages that are asked for beyond those that have arrived. All of a ring at once would
+// be nine stages of 112 CTAs, of which memory brings the last as soon as the first: 4 us in which
+// nothing is multiplied (H200, one token, 128 weights, 2026-11-21: 24.5 us with 9 of them, 21.9 with
+// 3; 28.6 with 1). Stages of 64 weights are half as large.
 
 // Tiny tiles, up to 4 tokens: wgmma of 8-bit floats. Codes of weights and tokens are e5m2, without
 // their scales, which halves what decoding costs. The sum of a block of 16 is exact: multiples of 2^-2 up
@@ -101,8 +47,8 @@ struct Sm90TinyTile {
   static constexpr uint32_t kWeightBytes = kWeights * kK / 2;
   static constexpr uint32_t kScaleBytes = kSteps * kScaleTileBytes;  // also of the tile beside
   static constexpr uint32_t kStageBytes = kWeightBytes + kScaleBytes;
-  static constexpr uint32_t kOperandBytes = kColumns * 32;  // of one wgmma
-  static constexpr uint32_t kTokenBytes = kWgmmas * kOperandBytes;
+  static constexpr uint32_t kOperandBytes = kColumns * 32;         // of one wgmma
+  static constexpr uint32_t kSlotBytes = kWgmmas * kOperandBytes;  // tokens of a stage
   static constexpr uint32_t kFactorBytes = kUnits * kColumns * 2;  // the tokens' scales, fp16
 
   // Sums in fp32, [rank along K][group][token][weight], in the first CTA of a cluster.
@@ -120,7 +66,7 @@ struct Sm90TinyTile {
   static constexpr uint32_t kWeightsAt = 0;
   static constexpr uint32_t kScalesAt = kWeightsAt + kStages * kWeightBytes;
   static constexpr uint32_t kTokensAt = kScalesAt + kStages * kScaleBytes;
-  static constexpr uint32_t kFactorsAt = kTokensAt + kStages * kTokenBytes;
+  static constexpr uint32_t kFactorsAt = kTokensAt + kStages * kSlotBytes;
   static constexpr uint32_t kSumsAt = kFactorsAt + kStages * kFactorBytes;
   static constexpr uint32_t kWeightsFullAt = kSumsAt + kSplitMax * kParts * kPartBytes;
   static constexpr uint32_t kWeightsEmptyAt = kWeightsFullAt + 8 * kStages;
@@ -140,8 +86,9 @@ struct Sm90TinyTile {
   static_assert(kSharedBytes <= 232448);
 };
 
-// Wide tiles: wgmma. The tokens are its B operand, fp16, which nvfp4_tokens_sm90 put into the
-// workspace just before. They have a ring of their own:
+// Wide tiles: wgmma. The tokens are its B operand, fp16, in a ring of their own. Up to 16 tokens warps of
+// the CTA decode them; more of them would take longer than the weights (H200, 32 tokens, 2026-11-21: 50.6 us
+// against 27.3), and nvfp4_tokens_sm90 puts them into the workspace just before.
 //   slots of kSlotSteps 64-wide slabs: fp16, 128-byte rows with the 128-byte swizzle
 template <uint32_t kWeightsPerTile, uint32_t kTokensPerTile>
 struct Sm90WideTile {
@@ -149,7 +96,7 @@ struct Sm90WideTile {
   static constexpr uint32_t kTokens = kTokensPerTile;
   static constexpr uint32_t kK = kSm90StageK;
   static constexpr uint32_t kSteps = kK / kScaleTileK;
-  static constexpr bool kWorkspaceTokens = true;
+  static constexpr bool kWorkspaceTokens = kTokens > 16;
   static constexpr bool kBlockSums = false;
 
   static constexpr uint32_t kCtasPerSm = 1;
@@ -172,7 +119,7 @@ struct Sm90WideTile {
   static constexpr uint32_t kSlotsPerStage = kSteps / kSlotSteps;
   static constexpr uint32_t kSlotBytes = kSlotSteps * kSlabBytes;
 
-  static constexpr uint32_t kSlots = kTokens == 16    ? 12
+  static constexpr uint32_t kSlots = kTokens <= 16    ? 12
                                      : kTokens == 32  ? (kWeights == 64 ? 8 : 6)
                                      : kTokens == 64  ? 8
                                      : kTokens == 128 ? (kWeights == 64 ? 8 : 4)
@@ -196,21 +143,29 @@ struct Sm90WideTile {
   static constexpr uint32_t kPartBytes = kTokens * kSumRowBytes;
   static constexpr uint32_t kSumsAt = 0;
 
-  // In the last warpgroup a warp loads weights and one loads tokens; it gives up registers.
+  // In the last warpgroup a warp loads weights and one loads tokens, or three decode them; it gives up
+  // registers.
   static constexpr uint32_t kWeightWarp = kConsumerWarps;
   static constexpr uint32_t kFirstTokenWarp = kWeightWarp + 1;
-  static constexpr uint32_t kTokenWarps = 1;
+  static constexpr uint32_t kTokenWarps = kWorkspaceTokens ? 1 : 3;
+  static constexpr uint32_t kTokenArrivals = kWorkspaceTokens ? 1 : 32;  // a slot's
+  // Stages that a warp which decodes has loaded ahead: what its registers hold.
+  static constexpr uint32_t kTokenStagesAhead = kWeights == 128 ? 1 : 2;
   static constexpr uint32_t kWarps = kConsumerWarps + 4;
   static constexpr uint32_t kThreads = 32 * kWarps;
-  static constexpr uint32_t kConsumerRegisters = kConsumerWarps == 8 ? 232 : 112;
-  static constexpr uint32_t kLoaderRegisters = kConsumerWarps == 8 ? 40 : 32;
+  static constexpr uint32_t kConsumerRegisters = kConsumerWarps == 8 ? 232
+                                                 : kWorkspaceTokens  ? 112
+                                                                     : 104;
+  static constexpr uint32_t kLoaderRegisters = kConsumerWarps == 8 ? 40
+                                               : kWorkspaceTokens  ? 32
+                                                                   : 64;
   // What the CTA starts with is what its warpgroups share out.
   static constexpr uint32_t kRegisters = 65536 / kThreads / 8 * 8;
   static_assert(kConsumerWarps * kConsumerRegisters + 4 * kLoaderRegisters <= kWarps * kRegisters);
   static constexpr uint32_t kColumnsAllocated = 0;  // there is no tensor memory
 
   static_assert(kWeights == 64 || kWeights == 128);
-  static_assert(kTokens >= 16 && kTokens <= 256 && (kTokens & (kTokens - 1)) == 0);
+  static_assert(kTokens >= 8 && kTokens <= 256 && (kTokens & (kTokens - 1)) == 0);
   static_assert(kSlots > kSlotsPerStage * (kGroups - 1) + 1,
                 "a slot is given back when its group's next one is in use");
   // A barrier's phase has a parity only: a group must not come to wait for one while the one before,
@@ -226,6 +181,7 @@ struct Sm90WideTile {
   static_assert(kSharedBytes <= 232448);
 };
 
+using Sm90Tile64x8 = Sm90WideTile<64, 8>;
 using Sm90Tile64x16 = Sm90WideTile<64, 16>;
 using Sm90Tile128x16 = Sm90WideTile<128, 16>;
 using Sm90Tile64x32 = Sm90WideTile<64, 32>;

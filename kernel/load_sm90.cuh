@@ -27,9 +27,9 @@ __device__ void init_stage_barriers(const Cta90<Tile>& cta, uint32_t passes, uin
 
 template <typename Tile>
 __device__ void init_other_barriers(const Cta90<Tile>& cta) {
-  if constexpr (Tile::kWorkspaceTokens) {
+  if constexpr (!Tile::kBlockSums) {
     for (uint32_t i = 0; i < Tile::kSlots; ++i) {
-      ptx::mbarrier_init(cta.tokens_full(i), 1);
+      ptx::mbarrier_init(cta.tokens_full(i), Tile::kTokenArrivals);
       ptx::mbarrier_init(cta.tokens_empty(i), Tile::kConsumersPerStage);
     }
   }

@@ -29,6 +29,18 @@ __device__ inline void wgmma_wait_group() {
 // D = A*B (+ D if accumulate). A is 64 x 16 in registers: lane 4g+c of warp w holds of rows 16w+g (a[0], a[2]) and
 // 16w+g+8 (a[1], a[3]) the columns 2c, 2c+1 (a[0], a[1]) and 2c+8, 2c+9. B is N rows of 16 elements
 // of K. The lane's d[4i+0..3] are rows g, g, g+8, g+8 and columns 8i+2c, +1, +0, +1.
+__device__ inline void wgmma(float (&d)[4], const uint32_t (&a)[4], uint64_t b,
+                             uint32_t accumulate) {
+  asm volatile(
+      "{ .reg .pred p;\n\t"
+      "setp.ne.b32 p, %9, 0;\n\t"
+      "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, %8, p, 1, 1, 0; }"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate)
+      : "memory");
+}
+
 __device__ inline void wgmma(float (&d)[8], const uint32_t (&a)[4], uint64_t b,
                              uint32_t accumulate) {
   asm volatile(

@@ -65,9 +65,9 @@ __device__ void write_tiny_task(const Cta90<Tile>& cta, uint32_t stage, uint32_t
 // Before the first stage, by `threads` threads together.
 template <typename Tile>
 __device__ void clear_operands(const Cta90<Tile>& cta, uint32_t thread, uint32_t threads) {
-  constexpr uint32_t kBytes = Tile::kStages * (Tile::kTokenBytes + Tile::kFactorBytes);
+  constexpr uint32_t kBytes = Tile::kStages * (Tile::kSlotBytes + Tile::kFactorBytes);
   static_assert(kBytes % 16 == 0 &&
-                Tile::kFactorsAt == Tile::kTokensAt + Tile::kStages * Tile::kTokenBytes);
+                Tile::kFactorsAt == Tile::kTokensAt + Tile::kStages * Tile::kSlotBytes);
   for (uint32_t at = thread * 16; at < kBytes; at += threads * 16) {
     ptx::st_shared_v4_b32(cta.tokens(0) + at, make_uint4(0, 0, 0, 0));
   }

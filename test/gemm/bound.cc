@@ -82,8 +82,7 @@ TEST_CASE("what wgmma cuts worst stays inside the bound of 9.0, and is outside t
     CHECK(other.outside_bound == 0);  // tiny tiles add in fp32 and cut nothing
     return;
   }
-  // The halves of a tile of 8 tokens are cut less: 0.27.
-  CHECK(own.largest_ratio > (gemm_test::tile_tokens(variant) == 8 ? 0.25 : 0.5));
+  CHECK(own.largest_ratio > 0.5);
   CHECK(other.outside_bound == own.total);
 }
 

@@ -136,7 +136,7 @@ const Rule kRules[] = {
     // variant
     {"variant unknown", [](Desc& g) { g.variant = "x"; }, NVFP4_STATUS_INVALID_VALUE,
      "variant = \"x\" is none of: sm100_128x64x256 sm100_128x128x256 sm100_128x256x256 "
-     "sm90_64x1x256 sm90_64x2x256 sm90_64x4x256 sm90_128x8x256 sm90_64x16x256 sm90_128x16x256 "
+     "sm90_64x1x256 sm90_64x2x256 sm90_64x4x256 sm90_64x8x256 sm90_64x16x256 sm90_128x16x256 "
      "sm90_64x32x256 sm90_128x32x256 sm90_64x64x256 sm90_128x64x256 sm90_64x128x256 "
      "sm90_128x128x256 sm90_128x256x256"},
     {"variant empty", [](Desc& g) { g.variant = ""; }, NVFP4_STATUS_INVALID_VALUE,

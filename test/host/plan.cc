@@ -196,7 +196,7 @@ TEST_CASE("Compute capability 9.0: a workspace has to be there, large enough, ap
     CHECK(nvfp4_gemm_supported(&g, 90) == NVFP4_STATUS_OVERLAP);
   }
   // A tile of 8 tokens needs nothing.
-  g.variant = "sm90_128x8x256";
+  g.variant = "sm90_64x8x256";
   g.workspace = nullptr, g.workspace_bytes = 0;
   REQUIRE(nvfp4_gemm_workspace_bytes(&g, 90, &bytes) == NVFP4_SUCCESS);
   CHECK(bytes == 0);

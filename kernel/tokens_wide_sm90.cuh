@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+// The token warps of a wide tile that decodes its tokens itself on Hopper: packed codes and scales in
+// global memory to fp16 rows that wgmma reads. The order of K is that of tokens_sm90.cuh.
+#pragma once
+
+#include <cstdint>
+
+#include "cta_sm90.cuh"
+#include "decode.cuh"
+#include "ptx_mbarrier.cuh"
+#include "ptx_sync.cuh"
+
+namespace nvfp4 {
+
+// 32 elements of a token. A lane's task t of a stage is of row lane / 4 + t / 2 * 8 of the tile, half t % 2 of
+// the 64 elements lane % 4. So each store of a warp writes one word of every bank.
+struct WideTask {
+  uint4 codes;
+  uint32_t scales;  // two
+};
+
+template <typename Tile>
+__device__ void write_wide_task(uint32_t slot, uint32_t lane, uint32_t t, const WideTask& task) {
+  const uint32_t scales = decode_scale_pair(task.scales);
+  const uint32_t row = lane / 4;
+  const uint32_t out = slot + row * kTokenRowBytes + row % 8 * 16 + lane % 4 * 4;
+#pragma unroll
+  for (uint32_t j = 0; j < 4; ++j) {
+    uint32_t h[4];
+    decode_codes(word(task.codes, j), scales, j / 2, Shifts(), h);
+    const uint32_t slab = t % 2 * 2 + j / 2;
+#pragma unroll
+    for (uint32_t n = 0; n < 4; ++n) {
+      ptx::st_shared_b32(
+          (out ^ (j % 2 * 4 + n) * 16) + slab * Tile::kSlabBytes + t / 2 * 8 * kTokenRowBytes,
+          h[n]);
+    }
+  }
+}
+
+// Stages are dealt out to the token warps in turn; loads run kAhead of a warp's stages ahead. The first
+// ones come before everything else, as in tokens_tiny_sm90.cuh.
+template <typename Tile>
+struct WideTokenWarp {
+  static constexpr uint32_t kAhead = Tile::kTokenStagesAhead;
+  static constexpr uint32_t kTasks = Tile::kTokens / 4;
+  static_assert(Tile::kSlotsPerStage == 1 && Tile::kSlots % Tile::kTokenWarps == 0,
+                "a part of the ring is one warp's");
+  const Cta90<Tile>& cta;
+  uint32_t warp, lane;
+  const uint8_t *codes, *scales;  // of task 0 in the CTA's first stage
+  WideTask next[kAhead][kTasks];
+
+  __device__ WideTokenWarp(const Cta90<Tile>& of, uint32_t warp_of_role, uint32_t lane_of_warp)
+      : cta(of), warp(warp_of_role), lane(lane_of_warp) {
+    const GemmParams& p = cta.p;
+    const uint32_t row = cta.tile.token_tile * Tile::kTokens + lane / 4;
+    const uint32_t step = cta.stage_begin * Tile::kSteps + lane % 4;
+    codes = p.token_codes + cta.tile.batch * p.token_batch_bytes + row * p.token_row_bytes +
+            static_cast<uint64_t>(step) * (kScaleTileK / 2);
+    const uint64_t tile = static_cast<uint64_t>(row / kScaleTileRows) * cta.k_steps + step;
+    scales = p.token_scales + cta.tile.batch * p.token_scales_batch_bytes + tile * kScaleTileBytes +
+             row % 32 * 16 + row % kScaleTileRows / 32 * 4;
+  }
+
+  // Zero codes under zero scales beyond M and K. No branch and no use of what is loaded: a thread would
+  // wait for each load in turn.
+  __device__ void load(uint32_t i, WideTask (&tasks)[kTasks]) {
+    const bool in_k =
+        i < cta.count && (cta.stage_begin + i) * Tile::kSteps + lane % 4 < cta.k_steps;
+    const uint32_t row = cta.tile.token_tile * Tile::kTokens + lane / 4;
+    const uint8_t* c = codes + static_cast<uint64_t>(i) * (Tile::kK / 2);
+    const uint8_t* s = scales + static_cast<uint64_t>(i) * (Tile::kSteps * kScaleTileBytes);
+#pragma unroll
+    for (uint32_t t = 0; t < kTasks; ++t) {
+      const bool there = in_k && row + t / 2 * 8 < cta.p.m;
+      tasks[t].codes =
+          ptx::ld_global_v4_b32_if(c + t / 2 * 8 * cta.p.token_row_bytes + t % 2 * 16, there);
+      tasks[t].scales = ptx::ld_global_u16_if(s + t / 2 * 8 * 16 + t % 2 * 2, there);
+    }
+  }
+
+  __device__ void start() {
+#pragma unroll
+    for (uint32_t a = 0; a < kAhead; ++a) load(warp + a * Tile::kTokenWarps, next[a]);
+  }
+
+  __device__ void run() {
+    for (uint32_t i = warp; i < cta.count;) {
+#pragma unroll
+      for (uint32_t a = 0; a < kAhead; ++a) {
+        if (i >= cta.count) break;
+        const uint32_t slot = i % Tile::kSlots;
+        ptx::mbarrier_wait(cta.tokens_empty(slot), i / Tile::kSlots % 2 ^ 1);
+#pragma unroll
+        for (uint32_t t = 0; t < kTasks; ++t) {
+          write_wide_task<Tile>(cta.tokens(slot), lane, t, next[a][t]);
+        }
+        ptx::fence_proxy_async_shared_cta();
+        ptx::mbarrier_arrive(cta.tokens_full(slot));  // each lane for what it wrote
+        load(i + kAhead * Tile::kTokenWarps, next[a]);
+        i += Tile::kTokenWarps;
+      }
+    }
+  }
+};
+
+}  // namespace nvfp4
