@@ -67,8 +67,8 @@ __device__ void load_weights(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
 }
 
 // Before anything else happens in the CTA: the first bytes are asked for as soon as their barriers
-// are there. With tokens in the workspace the earlier grid is nvfp4_tokens_sm90, which lets this one
-// start only when weights may be read.
+// are there. With tokens in the workspace the earlier grid is nvfp4_tokens_sm90, which starts when those
+// that may write weights have ended.
 template <typename Tile>
 __device__ void start_weights(const Cta90<Tile>& cta, uint32_t passes) {
   static_assert(Tile::kStagesAhead < Tile::kStages);

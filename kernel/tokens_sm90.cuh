@@ -74,10 +74,8 @@ __device__ inline uint32_t chunk_offset(uint32_t row, uint32_t j, uint32_t i) {
 // are [batch][stage][token tile][4][row of the tile]: a tile's part of a stage is one piece of memory.
 // Indices of stages have 32 bits: a division of 64 takes longer than all else here.
 __device__ inline void decode_tokens_to_workspace(const GemmParams& p) {
-  // Weights that no earlier grid writes may be loaded by the GEMM before that grid's end.
-  if (p.weights_are_static != 0) ptx::griddepcontrol_launch_dependents();
-  ptx::griddepcontrol_wait();
-  if (p.weights_are_static == 0) ptx::griddepcontrol_launch_dependents();
+  // Earlier grids have ended: the GEMM may load weights beside this one.
+  ptx::griddepcontrol_launch_dependents();
 
   constexpr uint32_t kRows = kTokenKernelThreads / kPiecesPerStage;
   constexpr uint32_t kSlabs = kSm90StageK / kScaleTileK;
