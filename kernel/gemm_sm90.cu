@@ -94,9 +94,9 @@ struct Meeting {
 };
 
 template <typename Tile>
-__device__ void weight_warp(const Cta90<Tile>& cta, uint32_t token_passes) {
+__device__ void weight_warp(const Cta90<Tile>& cta) {
   const bool leads = ptx::elect_sync();
-  if (leads) start_weights(cta, token_passes);
+  if (leads) start_weights(cta);
   __syncwarp();
   Meeting<Tile>::weight_warp();
   if constexpr (Tile::kBlockSums) {
@@ -129,7 +129,7 @@ __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
   }
   ptx::setmaxnreg_dec<Tile::kLoaderRegisters>();
   if (warp == Tile::kWeightWarp) {
-    weight_warp(cta, 0);
+    weight_warp(cta);
   } else if constexpr (!Tile::kWorkspaceTokens) {
     WideTokenWarp<Tile> tokens(cta, warp - Tile::kFirstTokenWarp, lane);
     ptx::griddepcontrol_wait();  // the tokens, and what else earlier grids write
@@ -167,7 +167,7 @@ __device__ void tiny_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
     return;
   }
   if (warp == Tile::kWeightWarp) {
-    weight_warp(cta, 1);
+    weight_warp(cta);
   } else {
     TinyTokenWarp<Tile> tokens{cta, warp - Tile::kFirstTokenWarp, lane};
     ptx::griddepcontrol_wait();  // tokens, and what else earlier grids write

@@ -76,6 +76,7 @@ struct Sm90TinyTile {
   static constexpr uint32_t kWeightWarp = kConsumerWarps;
   static constexpr uint32_t kFirstTokenWarp = kWeightWarp + 1;
   static constexpr uint32_t kTokenWarps = 3;
+  static constexpr uint32_t kWeightArrivals = 1 + 32;  // a stage's: its bytes, a token warp's lanes
   static constexpr uint32_t kWarps = kFirstTokenWarp + kTokenWarps;
   static constexpr uint32_t kThreads = 32 * kWarps;
   static constexpr uint32_t kColumnsAllocated = 0;  // there is no tensor memory
@@ -148,6 +149,7 @@ struct Sm90WideTile {
   static constexpr uint32_t kWeightWarp = kConsumerWarps;
   static constexpr uint32_t kFirstTokenWarp = kWeightWarp + 1;
   static constexpr uint32_t kTokenWarps = kWorkspaceTokens ? 1 : 3;
+  static constexpr uint32_t kWeightArrivals = 1;                         // a stage's
   static constexpr uint32_t kTokenArrivals = kWorkspaceTokens ? 1 : 32;  // a slot's
   // Stages that a warp which decodes has loaded ahead: what its registers hold.
   static constexpr uint32_t kTokenStagesAhead = kWeights == 128 ? 1 : 2;

@@ -14,13 +14,11 @@ namespace nvfp4 {
 
 // ---- Weight warp -------------------------------------------------------------------------------
 
-// Of the stages [first, end). `passes`: of warps that decode tokens into a stage, each lane of which
-// arrives.
+// Of the stages [first, end).
 template <typename Tile>
-__device__ void init_stage_barriers(const Cta90<Tile>& cta, uint32_t passes, uint32_t first,
-                                    uint32_t end) {
+__device__ void init_stage_barriers(const Cta90<Tile>& cta, uint32_t first, uint32_t end) {
   for (uint32_t i = first; i < end; ++i) {
-    ptx::mbarrier_init(cta.weights_full(i), 1 + 32 * passes);
+    ptx::mbarrier_init(cta.weights_full(i), Tile::kWeightArrivals);
     ptx::mbarrier_init(cta.weights_empty(i), Tile::kConsumersPerStage);
   }
 }
@@ -70,15 +68,15 @@ __device__ void load_weights(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
 // are there. With tokens in the workspace the earlier grid is nvfp4_tokens_sm90, which starts when those
 // that may write weights have ended.
 template <typename Tile>
-__device__ void start_weights(const Cta90<Tile>& cta, uint32_t passes) {
+__device__ void start_weights(const Cta90<Tile>& cta) {
   static_assert(Tile::kStagesAhead < Tile::kStages);
   ptx::prefetch_tensormap(&cta.p.weights);
-  init_stage_barriers(cta, passes, 0, Tile::kStagesAhead);
+  init_stage_barriers(cta, 0, Tile::kStagesAhead);
   publish_barriers();
   if (!Tile::kWorkspaceTokens && cta.p.weights_are_static == 0) ptx::griddepcontrol_wait();
 #pragma unroll 1
   for (uint32_t i = 0; i < min(Tile::kStagesAhead, cta.count); ++i) load_weights(cta, i, i);
-  init_stage_barriers(cta, passes, Tile::kStagesAhead, Tile::kStages);
+  init_stage_barriers(cta, Tile::kStagesAhead, Tile::kStages);
   init_other_barriers(cta);
   publish_barriers();
   ptx::griddepcontrol_launch_dependents();
