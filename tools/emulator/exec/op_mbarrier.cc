@@ -43,6 +43,9 @@ Step inval(Warp& warp, const Instr& in, uint32_t active) {
   return Step::next;
 }
 
+// ptxas 13.0 takes .cta where nothing is said, of a barrier in another CTA as well.
+Scope scope_of(const Instr& in) { return in.has(Mod::cluster) ? Scope::cluster : Scope::cta; }
+
 // Lanes that do the same to a barrier in one phase of it.
 struct Company {
   Target barrier{};
@@ -70,8 +73,8 @@ Step on_barrier(Warp& warp, const Instr& in, size_t address_op, uint32_t active,
   Hazards& hazards = warp.cta.cluster.hazards;
   Company company;
   const auto hand_on = [&](const Company& c) {
-    hazards.arrive(*c.barrier.cta, c.barrier.address, c.phase, c.lanes,
-                   in.has(Mod::cluster) ? Scope::cluster : Scope::cta, in.has(Mod::relaxed));
+    hazards.arrive(*c.barrier.cta, c.barrier.address, c.phase, c.lanes, scope_of(in),
+                   in.has(Mod::relaxed));
   };
   glue::each_lane(active, [&](uint32_t lane) {
     const Target t = glue::target(warp, in, in.ops[address_op], lane);
@@ -184,7 +187,8 @@ uint32_t passed(Warp& warp, const Instr& in, uint32_t active, const Suspended& s
   Hazards& hazards = warp.cta.cluster.hazards;
   Company company;
   const auto observe = [&](const Company& c) {
-    hazards.observe(*c.barrier.cta, c.barrier.address, c.phase, c.lanes, in.has(Mod::relaxed));
+    hazards.observe(*c.barrier.cta, c.barrier.address, c.phase, c.lanes, scope_of(in),
+                    in.has(Mod::relaxed));
   };
   glue::each_lane(active, [&](uint32_t lane) {
     const Target t = glue::target(warp, in, in.ops[1], lane);
@@ -219,7 +223,8 @@ bool late(Warp& warp, const Instr& in, uint32_t active, const Target& t) {
              "going on before this warp has seen its phase",
              in.opcode, (unsigned long long)phase, t.address, (unsigned long long)now),
       warp, in, active);
-  warp.cta.cluster.hazards.observe(*t.cta, t.address, phase + 1, active, in.has(Mod::relaxed));
+  warp.cta.cluster.hazards.observe(*t.cta, t.address, phase + 1, active, scope_of(in),
+                                   in.has(Mod::relaxed));
   count(warp, in, t, parity);
   ++warp.cta.cluster.progress;
   return true;

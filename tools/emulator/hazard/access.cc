@@ -272,10 +272,18 @@ Hazards::Reason Hazards::not_strict(const Access& old, const Viewer& v) const {
   return !is_read(old.use) && is_read(v.use) ? Reason::scope_of_store : Reason::scope;
 }
 
+// A load by way of the SM's cache. Shared memory has none, so the scope of a wait does not matter there.
+bool Hazards::stale(const Access& old, const Viewer& v) const {
+  const bool cached = !v.issued || v.issued->work == Work::cp_async;
+  return v.space == Space::global && cached && v.use == Use::read && !is_read(old.use) &&
+         old.warp / warps_ != v.warp / warps_ && !reaches(old, v, Order::fresh());
+}
+
 Hazards::Reason Hazards::judge_warps(const Access& old, const Viewer& v) const {
   if (old.warp == v.warp) return judge_lane(old, v);
   if (!reaches(old, v, Order::seen())) return not_seen(old, v);
-  return reaches(old, v, Order::strict()) ? Reason::ordered : not_strict(old, v);
+  if (!reaches(old, v, Order::strict())) return not_strict(old, v);
+  return stale(old, v) ? Reason::narrow_wait : Reason::ordered;
 }
 
 Hazards::Reason Hazards::judge(const Access& old, const Viewer& v) const {

@@ -79,6 +79,7 @@ struct Knowledge {
   Clock fenced;         // generic accesses to shared memory with a proxy fence behind them
   Clock fenced_global;  // the same for global memory
   Clock relaxed;        // seen, had arrivals at cluster barriers not been relaxed
+  Clock fresh;          // seen, by an acquire that reaches beyond the CTA
   Clock inits;          // mbarrier.init with a fence.mbarrier_init behind it
   Clock tensor;         // tcgen05 work that tcgen05.fence carried over
 
@@ -93,6 +94,7 @@ struct Knowledge {
     fenced_global.join(o.fenced_global);
     emu::join(mapped, o.mapped);
     relaxed.join(o.relaxed);
+    fresh.join(o.fresh);
     inits.join(o.inits);
     tensor.join(o.tensor);
   }

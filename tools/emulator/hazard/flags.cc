@@ -157,6 +157,7 @@ void Hazards::acquire_at(bool shared, uint64_t address, uint32_t lane, Scope sco
       load_relaxed(p, 1u << lane, s, k);
     else
       acquire(p, 1u << lane, k);
+    if (!relaxed && s >= Scope::cluster) refresh(p, 1u << lane);
   };
   const auto& mine = shared ? shared_flags_ : global_flags_;
   if (const auto it = mine.find(address); it != mine.end()) {

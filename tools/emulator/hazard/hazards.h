@@ -108,7 +108,8 @@ class Hazards {
               bool relaxed);
   void arrive(Cta& cta, uint32_t address, uint64_t phase, const Knowledge& handed);
   // A wait has answered that the phases before `phase` are over.
-  void observe(Cta& cta, uint32_t address, uint64_t phase, uint32_t lanes, bool relaxed);
+  void observe(Cta& cta, uint32_t address, uint64_t phase, uint32_t lanes, Scope scope,
+               bool relaxed);
   void named_arrive(uint32_t id, uint64_t ticket);
   void named_pass(uint32_t id, uint64_t ticket);
   void cluster_arrive(uint64_t ticket, bool relaxed);
@@ -137,8 +138,8 @@ class Hazards {
     uint8_t lane;
     uint16_t warp;
     uint32_t pc;
-    Clock before = {}, before_strict = {};        // copies: what its issuer had seen of others
-    uint32_t agent = nobody, done = 0;            // complete for whoever knows this
+    Clock before = {}, before_strict = {}, before_fresh = {};  // copies: what its issuer had seen
+    uint32_t agent = nobody, done = 0;                         // complete for whoever knows this
     uint32_t read_agent = nobody, read_done = 0;  // its reads are: bulk groups with .read
     uint32_t pipe = nobody;                       // the thread's tcgen05 pipe, in order
     std::vector<size_t> bulk_reads = {};          // its GlobalOrder::BulkRead
@@ -221,6 +222,7 @@ class Hazards {
   Knowledge release_relaxed(const Party& p, uint32_t lanes) const;
   Knowledge of_tensor(const Knowledge& k) const;
   void acquire(Party& p, uint32_t lanes, const Knowledge& handed);
+  void refresh(Party& p, uint32_t lanes);
   void load_relaxed(Party& p, uint32_t lanes, Scope scope, const Knowledge& handed);
   void learn(Party& p, uint32_t lanes, uint32_t agent, uint32_t time);
   void meet(Party& p, uint32_t lanes, bool by_the_manual);
@@ -236,6 +238,7 @@ class Hazards {
   Reason judge_operation(const Access& old, const Viewer& v) const;
   Reason judge_far(const Access& old, const Viewer& v) const;
   Reason judge_warps(const Access& old, const Viewer& v) const;
+  bool stale(const Access& old, const Viewer& v) const;
   static Reason unordered(const Access& old, const Viewer& v);
   Reason not_seen(const Access& old, const Viewer& v) const;
   Reason not_strict(const Access& old, const Viewer& v) const;

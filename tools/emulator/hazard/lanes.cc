@@ -19,6 +19,7 @@ void join_seen(Knowledge& to, const Knowledge& from) {
   to.fenced_global.join(from.fenced_global);
   join(to.mapped, from.mapped);
   to.relaxed.join(from.relaxed);
+  to.fresh.join(from.fresh);
   to.inits.join(from.inits);
   for (const auto& [cluster, far] : from.others) {
     Far& f = to.others[cluster];
@@ -135,6 +136,18 @@ void Hazards::acquire(Party& p, uint32_t lanes, const Knowledge& handed) {
   for_lanes(lanes, [&](uint32_t lane) { join_acquired(own(p, lane), handed); });
 }
 
+// An acquire beyond the CTA, before which the SM may have kept bytes of global memory: ptxas 13.0
+// makes it CCTL.IVALL behind the wait.
+void Hazards::refresh(Party& p, uint32_t lanes) {
+  if (cluster_.ctas.size() == 1) return;
+  if (whole(lanes)) p.all.fresh.join(p.all.seen);
+  for_lanes(whole(lanes) ? p.owners : lanes, [&](uint32_t lane) {
+    Knowledge& k = own(p, lane);
+    k.fresh.join(p.all.seen);
+    k.fresh.join(k.seen);
+  });
+}
+
 // It is left to the next fence of the thread.
 void Hazards::load_relaxed(Party& p, uint32_t lanes, Scope scope, const Knowledge& handed) {
   if (whole(lanes)) return fences(p, all_at_once).loaded[size_t(scope)].join(handed);
@@ -232,6 +245,7 @@ void Hazards::fence(Scope scope) {
       f.times[s] = p.time;
     });
   }
+  if (scope >= Scope::cluster) refresh(p, active_);
   ++p.time;
 }
 

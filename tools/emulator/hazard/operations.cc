@@ -26,6 +26,7 @@ Hazards::Operation Hazards::begin(Work work, uint32_t lane) {
       Knowledge before = release(p, 1u << lane);
       op.before = std::move(before.seen);
       op.before_strict = std::move(before.strict);
+      op.before_fresh = std::move(before.fresh);
       break;
     }
     case Work::cp_async:
@@ -74,6 +75,7 @@ void Hazards::complete_tx(Operation op, Cta& cta, uint32_t barrier, uint64_t pha
   for (size_t read : o.bulk_reads) cluster_.launch.global_order->complete(read, o.agent, o.done);
   Knowledge& handed = phase_of(*b, phase);
   handed.seen.join(o.before);
+  handed.fresh.join(o.before_fresh);
   handed.strict.join(o.before_strict);
 }
 
@@ -125,6 +127,7 @@ Knowledge Hazards::committed(uint32_t lane) {
   const Knowledge k = known(p, 1u << lane);
   handed.seen = k.seen;
   handed.strict = k.strict;
+  handed.fresh = k.fresh;
   handed.tensor = p.all.tensor;
   for (Clock* clock : {&handed.seen, &handed.strict})
     clock->raise_lane(number(p), lane, p.time - 1);

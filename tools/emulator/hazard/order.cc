@@ -71,7 +71,9 @@ void Hazards::cluster_arrive(uint64_t ticket, bool relaxed) {
 }
 
 void Hazards::cluster_pass(uint64_t ticket) {
-  if (on()) acquire(me(), active_, slot(cluster_slots_, ticket));
+  if (!on()) return;
+  acquire(me(), active_, slot(cluster_slots_, ticket));
+  refresh(me(), active_);
 }
 
 // ---- fences --------------------------------------------------------------------------------------
@@ -157,7 +159,8 @@ void Hazards::arrive(Cta& cta, uint32_t address, uint64_t phase, const Knowledge
   if (Barrier* b = find(cta, address)) phase_of(*b, phase).join(handed);
 }
 
-void Hazards::observe(Cta& cta, uint32_t address, uint64_t phase, uint32_t lanes, bool relaxed) {
+void Hazards::observe(Cta& cta, uint32_t address, uint64_t phase, uint32_t lanes, Scope scope,
+                      bool relaxed) {
   if (!on() || !phase) return;
   Party& p = me();
   Barrier* b = find(cta, address);
@@ -165,6 +168,7 @@ void Hazards::observe(Cta& cta, uint32_t address, uint64_t phase, uint32_t lanes
   const Knowledge& handed = phase_of(*b, phase - 1);
   if (!relaxed) {
     acquire(p, lanes, handed);
+    if (scope >= Scope::cluster) refresh(p, lanes);
     return learn(p, lanes, b->agent, uint32_t(phase));
   }
   Knowledge loaded = handed;

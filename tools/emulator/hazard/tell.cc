@@ -63,6 +63,9 @@ std::string Hazards::missing(Reason reason, const Access& old) const {
     case Reason::scope_of_store:
       return "the mbarrier that orders the two lies in another CTA and was arrived at with the "
              "scope .cta; it takes .release.cluster";
+    case Reason::narrow_wait:
+      return "the wait that orders the two has the scope .cta, behind which the SM may still have "
+             "old bytes in its cache; it takes .acquire.cluster";
     case Reason::tensor_fence:
       return "a tcgen05.fence::before_thread_sync or ::after_thread_sync is missing on the way";
     case Reason::reused_columns:

@@ -21,6 +21,7 @@ enum class Hazards::Reason : uint8_t {
   weak_flag,              // a plain store beside strong loads
   scope,                  // an mbarrier's .cta scope between two CTAs
   scope_of_store,         // the same, for the value of an ordinary store or a cp.async
+  narrow_wait,            // the wait's .cta scope, for bytes of global memory from another CTA
   tensor_fence,           // tcgen05.fence missing
   reused_columns,         // cp over columns that an earlier mma of the thread reads
   lanes,                  // the same or lanes of one warp, that met without bar.warp.sync
@@ -38,6 +39,7 @@ struct Hazards::Order {
   Clock Far::*far;
   static constexpr Order seen() { return {&Knowledge::seen, &Far::seen}; }
   static constexpr Order relaxed() { return {&Knowledge::relaxed, &Far::seen}; }
+  static constexpr Order fresh() { return {&Knowledge::fresh, &Far::seen}; }
   static constexpr Order strict() { return {&Knowledge::strict, &Far::strict}; }
 };
 
