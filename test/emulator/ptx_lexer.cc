@@ -94,6 +94,11 @@ TEST_CASE("what ptxas reads otherwise is refused: blank statements, lost operand
   CHECK(body_verdict("bar.sync 0,;") != "accepted");
   CHECK(body_verdict(".local .align 4.b8 more[4];") != "accepted");
   CHECK(body_verdict(".pragma nounroll;") != "accepted");
+  CHECK(body_verdict(".reg .b32 _;") != "accepted");
+  CHECK(body_verdict("_: ret;") != "accepted");
+  CHECK(
+      ptx_test::verdict(".version 9.0\n.target sm_90a\n.address_size 64\n.entry _() { ret; }\n", 90)
+          .find("'_' is no name") != std::string::npos);
   const std::string cancel = "clusterlaunchcontrol.try_cancel";
   CHECK(body_verdict(cancel + ".async.mbarrier::complete_tx::bytes.b128 [d0], [d1];") ==
         "accepted");

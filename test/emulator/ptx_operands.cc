@@ -233,6 +233,29 @@ TEST_CASE("constants out of their range are refused") {
   CHECK(body_verdict("cvt.sat.u16.u32 h1, r1;") == "accepted");
 }
 
+TEST_CASE("some constants are not cut to the width of their type") {
+  const std::string mma =
+      "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e4m3.e5m2."
+      "f32."
+      "ue8m0 {f0,f1,f2,f3}, {r4,r5,r6,r7}, {r8,r9}, {f0,f1,f2,f3}, {r1}, {h1,h2}, {r2}, ";
+  const auto on_120 = [](const std::string& statement) {
+    return ptx_test::verdict(
+        ".version 9.0\n.target sm_120a\n.address_size 64\n.entry k() {\n"
+        ".reg .b32 r<10>; .reg .f32 f<4>; .reg .b16 h<3>;\n" +
+            statement + "\nret; }\n",
+        120);
+  };
+  CHECK(on_120(mma + "{0, h1};") == "accepted");
+  CHECK(on_120(mma + "{4294967296, h1};").find("small numbers") != std::string::npos);
+  const auto on_90a = [](const std::string& statement) {
+    return ptx_test::verdict(
+        ".version 9.0\n.target sm_90a\n.address_size 64\n.entry k() {\n" + statement + "\nret; }\n",
+        90);
+  };
+  CHECK(on_90a("wgmma.wait_group.sync.aligned 0;") == "accepted");
+  CHECK(on_90a("wgmma.wait_group.sync.aligned -1;").find("not negative") != std::string::npos);
+}
+
 // ptxas 13.0 takes a constant there but for bf16.
 TEST_CASE("the predicate that set of bf16 combines with is a register") {
   CHECK(body_verdict("set.eq.and.s32.bf16x2 r1, r2, r3, 1;") != "accepted");

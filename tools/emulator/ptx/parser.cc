@@ -120,6 +120,7 @@ void ModuleParser::entry() {
   scopes_.push();
   const SourcePos pos = in_.pos();
   f->name = in_.expect_word("a function's name");
+  check_name(f->name, pos);
   if (in_.peek().is('(')) parameters(*f);
   performance_directives(*f);
   if (f->counts_clusters && !(f->reqntid[0] && f->reqnctapercluster[0]))

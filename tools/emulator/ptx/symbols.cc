@@ -4,7 +4,12 @@
 
 namespace emu::ptx {
 
+void check_name(std::string_view name, SourcePos pos) {
+  if (name == "_") throw PtxError(pos, "'_' is no name");
+}
+
 void Scopes::declare(std::string_view name, const Symbol& symbol, SourcePos pos) {
+  check_name(name, pos);
   if (!scopes_.back().symbols.emplace(name, symbol).second)
     throw PtxError(pos, "'" + std::string(name) + "' is declared twice in one scope");
 }
@@ -25,6 +30,7 @@ const Symbol* Scopes::find(std::string_view name) const {
 }
 
 void Scopes::label(std::string_view name, uint32_t instruction, SourcePos pos) {
+  check_name(name, pos);
   if (!scopes_.back().labels.emplace(name, instruction).second)
     throw PtxError(pos, "label '" + std::string(name) + "' stands twice in one scope");
 }

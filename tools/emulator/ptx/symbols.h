@@ -35,6 +35,8 @@ struct Branch {
   SourcePos pos;
 };
 
+void check_name(std::string_view name, SourcePos pos);  // of anything that is declared
+
 // Scopes nest by braces. A name means its innermost declaration; a branch, the label of that name
 // in the innermost scope around the branch that has one, wherever it stands in that scope.
 class Scopes {
