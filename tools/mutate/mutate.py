@@ -102,6 +102,7 @@ class Tree:
             done = subprocess.run(command, cwd=self.root, env=environment, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, timeout=SECONDS)
         except subprocess.TimeoutExpired:
+            self.output = f"no end within {SECONDS} s"
             return "hang"
         self.output = done.stdout.decode(errors="replace")
         return done.returncode
