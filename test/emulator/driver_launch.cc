@@ -251,6 +251,49 @@ TEST_CASE(
   });
 }
 
+// early launches its dependents before it waits, late behind: then the grid ahead of it is over.
+TEST_CASE("A grid that launches its dependents before it waits leaves them beside the one ahead") {
+  const std::string head = ".version 8.0\n.target sm_90\n.address_size 64\n";
+  const auto kernel = [](const char* name, const char* body) {
+    return std::string(".visible .entry ") + name +
+           "(.param .u64 p) { .reg .u32 %r; .reg .u64 %p; ld.param.u64 %p, [p];\n" + body +
+           "ret; }\n";
+  };
+  const std::string launch_dependents = "griddepcontrol.launch_dependents;\n",
+                    wait = "griddepcontrol.wait;\n", other = "st.global.u32 [%p+64], 1;\n";
+  const std::string text =
+      head + kernel("stores", (launch_dependents + "st.global.u32 [%p], 1;\n").c_str()) +
+      kernel("early", (launch_dependents + wait + other).c_str()) +
+      kernel("late", (wait + launch_dependents + other).c_str()) +
+      kernel("loads", (launch_dependents + "ld.global.u32 %r, [%p];\n").c_str());
+  in_child({{"EMU_HAZARDS", "report"}}, [&](Session& s) {
+    CUmodule module = s.load(text.c_str());
+    auto counters = s.extension<decltype(&nvfp4emu_counters)>("nvfp4emu_counters");
+    CUdeviceptr p = 0;
+    IS(s, s.cuMemAlloc(&p, 128), CUDA_SUCCESS);
+    IS(s, s.cuMemsetD8(p, 0, 128), CUDA_SUCCESS);
+    void* params[] = {&p};
+    auto found = [&](std::vector<const char*> names) {
+      uint64_t hazards = 0;
+      IS(s, s.cuCtxSynchronize(), CUDA_SUCCESS);
+      for (const char* name : names) {
+        CUlaunchAttribute a = attribute(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+        a.value.programmaticStreamSerializationAllowed = 1;
+        CUlaunchConfig config{1, 1, 1, 1, 1, 1, 0, nullptr, &a, 1};
+        IS(s, s.cuLaunchKernelEx(&config, s.function(module, name), params, nullptr), CUDA_SUCCESS);
+        IS(s, counters("hazards", &hazards), 0);
+      }
+      return hazards;
+    };
+    IS(s, found({"stores", "loads"}), 1);
+    IS(s, found({"stores", "late", "loads"}), 0);
+    IS(s, found({"stores", "early", "loads"}), 1);
+    IS(s, found({"stores", "early", "early", "loads"}), 1);
+    IS(s, found({"stores", "early", "late", "loads"}), 0);
+    IS(s, found({"stores", "early", "late", "early", "loads"}), 0);
+  });
+}
+
 TEST_CASE("Parameters come as pointers or as one buffer, not both and not neither") {
   in_child([](Session& s) {
     CUfunction f = s.function(s.load(kernels), "plain");

@@ -21,9 +21,9 @@ CUresult in_stream(Entry entry, CUstream stream, CUgraphNodeType type, Body body
     auto node = [body, handle = context.handle](State& later, const auto&) -> Accessed {
       std::lock_guard guard(later.lock);
       Context* owner = later.contexts.find(handle);
-      if (!owner || owner->destroyed || owner->sticky) return nullptr;
+      if (!owner || owner->destroyed || owner->sticky) return {};
       if (contained([&] { return body(later); })) owner->sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
-      return nullptr;
+      return {};
     };
     if (auto noted = capture_work(s, context, stream, type, node)) return *noted;
     return body(s);

@@ -209,7 +209,7 @@ class Unfinished {
     for (const GraphEdge& edge : node.after) {
       if (!edge.programmatic) continue;
       grids.push_back(of_[edge.from]);
-      if (--waiting_[edge.from] == 0) of_[edge.from] = nullptr;
+      if (--waiting_[edge.from] == 0) of_[edge.from].clear();
     }
     return grids;
   }

@@ -25,8 +25,8 @@ struct Context;
 struct Stream;
 struct Event;
 
-// What a grid has accessed, for those that may begin before it has ended.
-using Accessed = std::shared_ptr<GlobalOrder>;
+// What a grid has accessed and those before it that may still run with it when its dependents begin.
+using Accessed = std::vector<std::shared_ptr<GlobalOrder>>;
 
 // What a node does when a graph runs, `beside` kernels that may not be over. Answers with what its own
 // kernel accessed. Takes State::lock itself; State::execution is held.

@@ -199,17 +199,20 @@ CUresult prepare_launch(State& s, Context& context, const LaunchArguments& a, Re
 
 namespace {
 
+// Of a stream of grids that never wait, as many are remembered.
+constexpr size_t most_accessed = 3;
+
 // Nothing comes back of a grid that faulted.
-Accessed run(State& s, const ReadyLaunch& ready, const std::vector<Accessed>& beside) {
+Accessed run(State& s, const ReadyLaunch& ready, const std::vector<Accessed>& ahead) {
   CUresult sticky = CUDA_SUCCESS;
   Counters counters;
   Findings findings;
   Launch launch = ready.launch;
   launch.findings = &findings;
-  auto order = std::make_shared<GlobalOrder>();
+  const auto order = std::make_shared<GlobalOrder>();
   launch.global_order = order.get();
-  for (const Accessed& grid : beside)
-    if (grid) launch.earlier.push_back(grid.get());
+  for (const Accessed& grids : ahead)
+    for (const auto& grid : grids) launch.earlier.push_back(grid.get());
   try {
     counters = run_grid(launch);
   } catch (const Fault& fault) {
@@ -223,17 +226,22 @@ Accessed run(State& s, const ReadyLaunch& ready, const std::vector<Accessed>& be
   s.findings = findings.text();
   if (sticky == CUDA_SUCCESS) {
     s.counters = counters;
-    return order;
+    Accessed accessed = {order};
+    if (order->dependents_launched && !order->waited_first)
+      for (const Accessed& grids : ahead)
+        accessed.insert(accessed.end(), grids.begin(), grids.end());
+    accessed.resize(std::min(accessed.size(), most_accessed));
+    return accessed;
   }
   if (Context* context = s.contexts.find(ready.context)) context->sticky = sticky;
-  return nullptr;
+  return {};
 }
 
 // Of the grid ahead in the stream, if this one may begin before it has ended.
 Accessed take_unfinished(State& s, const ReadyLaunch& ready) {
   std::lock_guard guard(s.lock);
-  const auto ahead = std::exchange(s.unfinished[ready.stream], nullptr);
-  return ready.programmatic ? ahead : nullptr;
+  Accessed ahead = std::exchange(s.unfinished[ready.stream], {});
+  return ready.programmatic ? ahead : Accessed{};
 }
 
 }  // namespace
@@ -248,7 +256,7 @@ Accessed run_in_graph(State& s, ReadyLaunch ready, const std::vector<Accessed>& 
   {
     std::lock_guard guard(s.lock);
     const Context* context = s.contexts.find(ready.context);
-    if (!context || context->destroyed || context->sticky) return nullptr;
+    if (!context || context->destroyed || context->sticky) return {};
     ready.launch.grid_id = ++s.grids;
   }
   return run(s, ready, beside);

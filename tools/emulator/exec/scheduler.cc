@@ -185,6 +185,7 @@ void Scheduler::end_warp(Warp& warp) {
   try {
     warp.cta.tensor_memory.check_exit();
     cluster_->hazards.check_exit(warp.cta);
+    cluster_->hazards.cta_over(warp.cta);
   } catch (const Fault& fault) {
     throw report::located(fault, *cluster_,
                           format("at the end of the CTA of rank %u", warp.cta.rank).c_str());

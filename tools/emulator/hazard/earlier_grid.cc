@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A grid that was launched as a programmatic dependent begins while the grid ahead of it may still
 // run: what both access has to come behind griddepcontrol.wait (PTX ISA 9.7.13.12).
+#include <bit>
+
 #include "../exec/machine.h"
 #include "../exec/report.h"
 #include "hazards.h"
@@ -9,7 +11,17 @@
 namespace emu {
 
 void Hazards::dependents_launched() {
-  if (on()) cluster_.launch.global_order->dependents_launched = true;
+  if (!on()) return;
+  me();
+  cluster_.launch.global_order->dependents_launched = true;
+  const uint32_t lane = uint32_t(std::countr_zero(active_));
+  if (!knows_grids_over(viewer(lane))) launched_early_ |= 1u << warp_->cta.rank;
+}
+
+void Hazards::cta_over(const Cta& cta) {
+  if (!on() || launched_early_ >> cta.rank & 1) return;
+  for (const auto& warp : cta.warps)
+    if (warp->waited_for_grids) cluster_.launch.global_order->waited_first = true;
 }
 
 void Hazards::grids_over() {

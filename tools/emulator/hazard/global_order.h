@@ -79,6 +79,8 @@ class GlobalOrder {
 
   std::string kernel;  // of the launch
   std::atomic<bool> dependents_launched = false;
+  // In some CTA nobody launched dependents without knowing the grids ahead to be over.
+  std::atomic<bool> waited_first = false;
 
  private:
   static constexpr uint64_t page_bytes = 4096, region_bytes = 16 * page_bytes;

@@ -115,7 +115,8 @@ class Hazards {
   void cluster_arrive(uint64_t ticket, bool relaxed);
   void cluster_pass(uint64_t ticket);
   void dependents_launched();  // griddepcontrol.launch_dependents
-  void grids_over();           // griddepcontrol.wait
+  void cta_over(const Cta& cta);
+  void grids_over();  // griddepcontrol.wait
   void warp_sync(uint32_t lanes);
   // The lanes stand together at an instruction that is .sync or .aligned.
   void converge(uint32_t lanes);
@@ -289,6 +290,7 @@ class Hazards {
   uint16_t instance_ = 0;
   uint32_t warps_ = 0;  // of a CTA
   uint32_t agents_ = 0;
+  uint32_t launched_early_ = 0;          // CTAs whose dependents need not wait for the grids ahead
   std::vector<uint32_t> tensor_agents_;  // of tcgen05 work
   std::vector<Party> parties_;
   std::vector<Issued> issued_;
