@@ -99,8 +99,9 @@ nvfp4_status launch(const Driver& driver, CUkernel kernel, const Grid& grid,
                                 : driver_failure(driver, "cuLaunchKernelEx", result);
 }
 
-// Tokens to fp16 in the workspace: one thread per 32 elements. Never early: beside the GEMM ahead its CTAs
-// took 1 to 5 us of 15 to 50 (H200, 64 and 128 tokens, 2026-11-21; 0.5 us faster with K = 2048 only).
+// Tokens to fp16 in the workspace: one thread per 32 elements. Never early, which cost 1 to 5 us of
+// 15 to 50 (H200, 64 and 128 tokens, static weights against pdl off, 2026-11-21); with K = 2048 it
+// gained 0.5 us with 64 tokens and cost 0.1 with 128.
 nvfp4_status enqueue_tokens(const Driver& driver, const PreparedGemm& prepared,
                             const GemmParams& params, CUstream stream) {
   const int64_t threads =
@@ -124,8 +125,8 @@ nvfp4_status enqueue_kernel(const Driver& driver, const PreparedGemm& prepared,
 }
 
 // K = 0: every element is round(alpha * 0), which alpha = infinity or NaN makes NaN. No tensor map
-// has an empty dimension, so this is a fill and not a launch: one for all batches if they lie behind
-// each other without a gap.
+// has an empty dimension, so this is a fill and not a launch: one for all batches if they lie
+// behind each other without a gap.
 nvfp4_status enqueue_empty_sum(const Driver& driver, const nvfp4_gemm_desc& g, CUstream stream) {
   const uint16_t value = f16_from_f32(f32_multiply(f32_bits(g.alpha), f32_bits(0.0f)));
   const bool gapless = g.l == 1 || g.d_batch_stride == g.m * g.d_ld;

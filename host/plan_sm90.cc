@@ -8,11 +8,11 @@ namespace nvfp4 {
 
 namespace {
 
-// By split. CTAs that run at once on an H200, for kernels of one CTA per SM: 132 SMs, and clusters of 3, 4
-// and 8 leave some of a GPC's SMs empty (cuOccupancyMaxActiveClusters, 2026-11-21; not asked for 3,
-// where 96 were seen to run at once). Constants and no questions to the device: a plan is the same on
-// every GPU. And what the exchange of sums takes with few tokens, in clocks (H200, 2026-11-21, 16 to
-// 128 tokens in 2 and 3 parts; 4 and 8 follow the trend).
+// By split. CTAs that run at once on an H200, for kernels of one CTA per SM: 132 SMs, and clusters
+// of 3, 4 and 8 leave some of a GPC's SMs empty (cuOccupancyMaxActiveClusters, 2026-11-21; not
+// asked for 3, where 96 were seen to run at once). Constants and no questions to the device: a plan
+// is the same on every GPU. And what the exchange of sums takes with few tokens, in clocks (H200,
+// 2026-11-21, 16 to 128 tokens in 2 and 3 parts; 4 and 8 follow the trend).
 struct Split {
   uint32_t parts;
   int64_t ctas, clocks;
@@ -20,14 +20,15 @@ struct Split {
 constexpr Split kSplits[] = {
     {1, 132, 0}, {2, 132, 2200}, {3, 96, 3400}, {4, 120, 3900}, {8, 120, 4500}};
 
-// What a CTA costs beside its stages: start, first bytes, sums to D; the tokens' kernel before it; and
-// each token of an exchange.
+// What a CTA costs beside its stages: start, first bytes, sums to D; the tokens' kernel before it,
+// which takes twice that (docs/performance.md), the rest being in the clocks of its tiles' stages;
+// and each token of an exchange.
 constexpr int64_t kCtaClocks = 5000;
 constexpr int64_t kTokenKernelClocks = 2000;
 constexpr int64_t kSplitTokenClocks = 14;
 
-// The longest running SM's clocks: the CTAs that it runs one after the other, or side by side, which
-// takes as long.
+// The longest running SM's clocks: the CTAs that it runs one after the other, or side by side,
+// which takes as long.
 int64_t clocks(const Variant& v, int64_t tiles, int64_t stages, const Split& split) {
   const int64_t waves = ceil_div(tiles * split.parts, split.ctas);
   const int64_t each = ceil_div(stages, split.parts) * v.stage_clocks +

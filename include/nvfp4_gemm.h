@@ -190,7 +190,8 @@ enum {
 /* Programmatic dependent launch. OFF: the kernel starts after all earlier work of the stream. ON: it
  * may start early and waits before its first read. ON_STATIC_WEIGHTS: B and its scales are promised
  * not to be written by earlier work that may still run, so they may be loaded ahead of that wait. D has
- * the same bits in all three. Where K = 0 the field has no effect: D is filled. */
+ * the same bits in all three. The field has no effect where a workspace is needed, whose kernel starts
+ * after all earlier work, nor where K = 0: D is filled. */
 enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
 
 /* One problem: L independent products that share M, N, K and the leading dimensions.

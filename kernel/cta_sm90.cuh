@@ -43,7 +43,7 @@ struct Cta90 {
   }
 };
 
-// tile_at without its divisions where there is nothing to divide: the first byte is asked for behind it.
+// tile_at without its divisions where there is nothing to divide: the first byte waits for it.
 __device__ inline TileCoordinate tile_of_cluster(const GemmParams& p) {
   const uint32_t index = ptx::clusterid_x();
   if (p.tiles_m == 1 && index < p.tiles_n) return {0, index, 0};

@@ -24,7 +24,7 @@ __device__ inline uint32_t word(const uint4& v, uint32_t j) {
 // place_codes takes eight codes apart, nibble n being element n: elements (n, n + 4) are h[n],
 // n = 0 .. 3. `odd` and `even` hold the high byte of an fp16 each, of nibbles 1 3 5 7 and 0 2 4 6.
 //
-// The same bytes are e5m2, a code's value times 2^-14: half 0 are the even nibbles, half 1 the odd ones.
+// The same bytes are e5m2, a code's value times 2^-14: half 0 the even nibbles, half 1 the odd ones.
 __device__ inline void place_bytes(uint32_t codes, uint32_t (&bytes)[2]) {
   bytes[0] = (codes << 4 & 0x80808080) | (codes << 1 & 0x0E0E0E0E);
   bytes[1] = (codes & 0x80808080) | (codes >> 3 & 0x0E0E0E0E);

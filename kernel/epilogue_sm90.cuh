@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Registers to D on Hopper: the sums of a tile go to shared memory in fp32, [token][weight]; the CTAs
-// of a cluster add theirs in the order of K, each for its share of the tokens; then alpha, rounding
-// to fp16, 8-byte stores along n.
+// Registers to D on Hopper: the sums of a tile go to shared memory in fp32, [token][weight]; the
+// CTAs of a cluster add theirs in the order of K, each for its share of the tokens; then alpha,
+// rounding to fp16, 8-byte stores along n.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,9 @@
 #include "scheduler.cuh"
 
 namespace nvfp4 {
+
+// Named barriers of a CTA; 0 is that of all threads.
+constexpr uint32_t kConsumerBarrier = 1, kInitBarrier = 2, kClearBarrier = 3;
 
 // The fragment of one warp: 16 weights from `first_weight`, all tokens of the tile.
 template <typename Tile>
@@ -83,9 +86,9 @@ __device__ void store_row(const GemmParams& p, uint16_t* out, uint32_t n, bool v
   }
 }
 
-// Stores the tokens of this CTA's share: a lane takes 4 weights of a row, a warp as many rows as it has
-// lanes for. A batch of rows is read before the first of them is used, or each would wait for its own
-// sums, which takes longer than all else where they come from another CTA.
+// Stores the tokens of this CTA's share: a lane takes 4 weights of a row, a warp as many rows as it
+// has lanes for. A batch of rows is read before the first of them is used, or each would wait for
+// its own sums, which takes longer than all else where they come from another CTA.
 template <typename Tile, uint32_t kSplit>
 __device__ void store_share(const GemmParams& p, const TileCoordinate& tile, uint32_t rank,
                             uint32_t at, uint32_t warp, uint32_t lane) {
@@ -122,7 +125,7 @@ template <typename Tile, uint32_t kSplit>
 __device__ void store_sums(const GemmParams& p, const TileCoordinate& tile, uint32_t rank,
                            uint32_t at, uint32_t warp, uint32_t lane) {
   if constexpr (kSplit == 1) {
-    ptx::named_barrier_sync<1, Tile::kConsumerWarps * 32>();
+    ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();
   } else {
     ptx::cluster_sync();  // every CTA's sums are there
   }

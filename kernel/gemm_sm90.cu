@@ -4,12 +4,12 @@
 //
 // CONTRACT
 //   D[l][m][n] = fp16( alpha * sum_k  A[l][m][k] sa[l][m][k/16]  B[l][n][k] sb[l][n][k/16] )
-//   A cluster of `split` CTAs: 128 or 64 columns n (weights, B) x kTokens rows m (tokens, A) of one batch
-//   l; each CTA its part of K in stages of 256, the earlier ranks one more if they do not divide.
-//   An element times its scale is exact in fp16 (decode.cuh), so a sum differs from Blackwell's only
-//   in the order and the rounding of its additions. K a multiple of 64, at least 64. Nothing
-//   outside the described elements influences D: rows beyond M and N are not stored, and what lies
-//   beyond K is zero codes under zero scales.
+//   A cluster of `split` CTAs: 128 or 64 columns n (weights, B) x kTokens rows m (tokens, A) of one
+//   batch l; each CTA its part of K in stages of 256, the earlier ranks one more if they do not
+//   divide. An element times its scale is exact in fp16 (decode.cuh), so a sum differs from
+//   Blackwell's only in the order and the rounding of its additions. K a multiple of 64, at least
+//   64. Nothing outside the described elements influences D: rows beyond M and N are not stored,
+//   and what lies beyond K is zero codes under zero scales.
 //
 // TINY TILES  1, 2 and 4 tokens, 64 weights: tokens_tiny_sm90.cuh, tiny_sm90.cuh
 //
@@ -18,8 +18,8 @@
 //    (all of them)  <-------------  weights_empty  <--  exact; they times both scales are added in fp32
 //                                                       (4 arrivals, one stage of theirs later)
 //
-//   weights_full: 1 arrival + the stage's bytes, and 32 of a token warp. A cluster's sums go to its first
-//   CTA (st.async), which stores.
+//   weights_full: 1 arrival + the stage's bytes, and 32 of a token warp. A cluster's sums go to its
+//   first CTA (st.async), which stores.
 //
 // WIDE TILES  8 to 256 tokens: load_sm90.cuh, tokens_wide_sm90.cuh, multiply_sm90.cuh
 //
@@ -73,24 +73,20 @@ __device__ void store(const Cta90<Tile>& cta, uint32_t at, uint32_t warp, uint32
   });
 }
 
-// What is published before the first wait: the weight warp's barriers and what consumers wrote to shared
-// memory. The weight warp, which has loads to issue, does not wait. In two steps, for synccheck takes a
-// barrier of all threads for one instruction that all of them meet (H200, 2026-11-21).
+// Before the first wait: the weight warp has initialised the barriers, consumers have written what
+// they clear. The weight warp, which has loads to issue, does not wait. Two barriers, for synccheck
+// takes one of all threads for one instruction that all of them meet (H200, 2026-11-21).
 template <typename Tile>
-struct Meeting {
-  static constexpr uint32_t kBarriers = 2, kRest = 3;
-  static constexpr uint32_t kRestWarps = Tile::kWarps - Tile::kConsumerWarps - 1;
+struct Start {
+  static constexpr uint32_t kInitThreads = 32 * (Tile::kConsumerWarps + 1);
+  static constexpr uint32_t kClearThreads = Tile::kThreads - 32;  // all but the weight warp's
 
-  static __device__ void weight_warp() {
-    ptx::named_barrier_arrive<kBarriers, 32 * (Tile::kConsumerWarps + 1)>();
+  static __device__ void weight_warp() { ptx::named_barrier_arrive<kInitBarrier, kInitThreads>(); }
+  static __device__ void consumer_warp() {
+    ptx::named_barrier_sync<kInitBarrier, kInitThreads>();
+    ptx::named_barrier_arrive<kClearBarrier, kClearThreads>();
   }
-  static __device__ void consumer() {
-    ptx::named_barrier_sync<kBarriers, 32 * (Tile::kConsumerWarps + 1)>();
-    ptx::named_barrier_arrive<kRest, 32 * (Tile::kConsumerWarps + kRestWarps)>();
-  }
-  static __device__ void rest() {
-    ptx::named_barrier_sync<kRest, 32 * (Tile::kConsumerWarps + kRestWarps)>();
-  }
+  static __device__ void token_warp() { ptx::named_barrier_sync<kClearBarrier, kClearThreads>(); }
 };
 
 template <typename Tile>
@@ -98,10 +94,10 @@ __device__ void weight_warp(const Cta90<Tile>& cta) {
   const bool leads = ptx::elect_sync();
   if (leads) start_weights(cta);
   __syncwarp();
-  Meeting<Tile>::weight_warp();
+  Start<Tile>::weight_warp();
   if constexpr (Tile::kBlockSums) {
-    // Before one thread is alone: with WARPSYNC.ALL behind its loop, for the cluster's barrier, these tiles
-    // hung under memcheck (H200, 2026-11-21).
+    // Before one thread is alone: with WARPSYNC.ALL behind its loop, for the cluster's barrier,
+    // these tiles hung under memcheck (H200, 2026-11-21).
     if (cta.p.split > 1) {
       ptx::cluster_arrive_relaxed();
       ptx::cluster_wait();
@@ -116,10 +112,11 @@ template <typename Tile>
 __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
   if (warp < Tile::kConsumerWarps) {
     ptx::setmaxnreg_inc<Tile::kConsumerRegisters>();
-    Meeting<Tile>::consumer();
+    Start<Tile>::consumer_warp();
     float sums[Tile::kTokens / 2];
     multiply(cta, warp, lane, sums);
-    ptx::named_barrier_sync<1, Tile::kConsumerWarps * 32>();  // the rings are drained
+    ptx::named_barrier_sync<kConsumerBarrier,
+                            Tile::kConsumerWarps * 32>();  // the rings are drained
     const uint32_t at = cta.smem + Tile::kSumsAt;
     put_sums<Tile>(sums, at + warp / Tile::kConsumersPerStage * Tile::kPartBytes,
                    warp % Tile::kConsumersPerStage * 16, lane);
@@ -134,10 +131,10 @@ __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
     WideTokenWarp<Tile> tokens(cta, warp - Tile::kFirstTokenWarp, lane);
     ptx::griddepcontrol_wait();  // the tokens, and what else earlier grids write
     tokens.start();
-    Meeting<Tile>::rest();
+    Start<Tile>::token_warp();
     tokens.run();
   } else {
-    Meeting<Tile>::rest();
+    Start<Tile>::token_warp();
     if (warp == Tile::kFirstTokenWarp && ptx::elect_sync()) {
       ptx::griddepcontrol_wait();  // the tokens' kernel, and whatever else earlier grids write
       load_tokens(cta);
@@ -147,14 +144,14 @@ __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
 
 // ---- Tiny tiles --------------------------------------------------------------------------------
 
-// The others of a cluster hear that the barriers of the first are there. A warp that left without having
-// waited for that would hang under racecheck.
+// The others of a cluster hear that the barriers of the first are there. A warp that left without
+// having waited for that would hang under racecheck.
 template <typename Tile>
 __device__ void tiny_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
   const bool cluster = cta.p.split > 1;
   if (warp < Tile::kConsumerWarps) {
     clear_operands(cta, threadIdx.x, 32 * Tile::kConsumerWarps);
-    Meeting<Tile>::consumer();
+    Start<Tile>::consumer_warp();
     if (cluster) ptx::cluster_arrive_relaxed();
     TinySums<Tile> sums;
     multiply_tiny(cta, warp, lane, sums);
@@ -172,7 +169,7 @@ __device__ void tiny_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
     TinyTokenWarp<Tile> tokens{cta, warp - Tile::kFirstTokenWarp, lane};
     ptx::griddepcontrol_wait();  // tokens, and what else earlier grids write
     tokens.start();
-    Meeting<Tile>::rest();
+    Start<Tile>::token_warp();
     if (cluster) ptx::cluster_arrive_relaxed();
     tokens.run();
     if (cluster) ptx::cluster_wait();

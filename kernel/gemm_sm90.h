@@ -11,20 +11,20 @@ namespace nvfp4 {
 
 // One CTA (of `split` that share a tile along K) computes kWeights x kTokens elements of D^T. The
 // weights (B) are decoded into registers, as the A operand of the tensor core; stages of 256
-// elements of K, packed codes and their scale tiles, come through a ring. Offsets into shared memory
-// are from a 1024-byte aligned base.
+// elements of K, packed codes and their scale tiles, come through a ring. Offsets into shared
+// memory are from a 1024-byte aligned base.
 //
-// kStagesAhead: stages that are asked for beyond those that have arrived. All of a ring at once would
-// be nine stages of 112 CTAs, of which memory brings the last as soon as the first: 4 us in which
-// nothing is multiplied (H200, one token, 128 weights, 2026-11-21: 24.5 us with 9 of them, 21.9 with
-// 3; 28.6 with 1). Stages of 64 weights are half as large.
+// kStagesAhead: stages that are asked for beyond those that have arrived. All of a ring at once
+// would be nine stages of 112 CTAs, of which memory brings the last as soon as the first: 4 us in
+// which nothing is multiplied (H200, one token, 128 weights, 2026-11-21: 24.5 us with 9 of them,
+// 21.9 with 3; 28.6 with 1). Stages of 64 weights are half as large.
 
 // Tiny tiles, up to 4 tokens: wgmma of 8-bit floats. Codes of weights and tokens are e5m2, without
-// their scales, which halves what decoding costs. The sum of a block of 16 is exact: multiples of 2^-2 up
-// to 576 take 12 bits, and Hopper keeps 13 behind the leading one (4,325,376 of 4,325,376 such sums of
-// an H200 were exact, 2026-11-21). A thread multiplies it by both scales and adds in fp32. So every
-// block has a column of the B operand of its own, with zeros in the other blocks' places: 8 columns
-// are one token, or 4, used twice as often.
+// their scales, which halves what decoding costs. The sum of a block of 16 is exact: multiples of
+// 2^-2 up to 576 take 12 bits, and Hopper keeps 13 behind the leading one (4,325,376 of 4,325,376
+// such sums of an H200 were exact, 2026-11-21). A thread multiplies it by both scales and adds in
+// fp32. So every block has a column of the B operand of its own, with zeros in the other blocks'
+// places: 8 columns are one token, or 4, used twice as often.
 template <uint32_t kTokensPerTile>
 struct Sm90TinyTile {
   static constexpr uint32_t kWeights = 64;
@@ -87,9 +87,10 @@ struct Sm90TinyTile {
   static_assert(kSharedBytes <= 232448);
 };
 
-// Wide tiles: wgmma. The tokens are its B operand, fp16, in a ring of their own. Up to 16 tokens warps of
-// the CTA decode them; more of them would take longer than the weights (H200, 32 tokens, 2026-11-21: 50.6 us
-// against 27.3), and nvfp4_tokens_sm90 puts them into the workspace just before.
+// Wide tiles: wgmma. The tokens are its B operand, fp16, in a ring of their own. Up to 16 tokens
+// warps of the CTA decode them; more of them would take longer than the weights (H200, 32 tokens,
+// 2026-11-21: 50.6 us against 27.3), and nvfp4_tokens_sm90 puts them into the workspace just
+// before.
 //   slots of kSlotSteps 64-wide slabs: fp16, 128-byte rows with the 128-byte swizzle
 template <uint32_t kWeightsPerTile, uint32_t kTokensPerTile>
 struct Sm90WideTile {
@@ -139,13 +140,14 @@ struct Sm90WideTile {
   static constexpr uint32_t kSharedBytes = kTokensEmptyAt + 8 * kSlots;
 
   // The drained rings hold the tile's sums in fp32, [part][token][weight]. Rows are 4 floats longer
-  // than the weights, so that the 8 x 4 lanes of a fragment (8 weights, tokens two apart) hit 32 banks.
+  // than the weights, so that the 8 x 4 lanes of a fragment (8 weights, tokens two apart) hit 32
+  // banks.
   static constexpr uint32_t kSumRowBytes = (kWeights + 4) * 4;
   static constexpr uint32_t kPartBytes = kTokens * kSumRowBytes;
   static constexpr uint32_t kSumsAt = 0;
 
-  // In the last warpgroup a warp loads weights and one loads tokens, or three decode them; it gives up
-  // registers.
+  // In the last warpgroup a warp loads weights and one loads tokens, or three decode them; it gives
+  // up registers.
   static constexpr uint32_t kWeightWarp = kConsumerWarps;
   static constexpr uint32_t kFirstTokenWarp = kWeightWarp + 1;
   static constexpr uint32_t kTokenWarps = kWorkspaceTokens ? 1 : 3;
@@ -170,9 +172,10 @@ struct Sm90WideTile {
   static_assert(kTokens >= 8 && kTokens <= 256 && (kTokens & (kTokens - 1)) == 0);
   static_assert(kSlots > kSlotsPerStage * (kGroups - 1) + 1,
                 "a slot is given back when its group's next one is in use");
-  // A barrier's phase has a parity only: a group must not come to wait for one while the one before,
-  // of another group's stage, is still to complete. A slot is always the same group's. A group has used
-  // a stage that was asked for when the first kGroups + kStagesAhead before its next had arrived.
+  // A barrier's phase has a parity only: a group must not come to wait for one while the one
+  // before, of another group's stage, is still to complete. A slot is always the same group's. A
+  // group has used a stage that was asked for when the first kGroups + kStagesAhead before its next
+  // had arrived.
   static_assert(kGroups == 1 || kSlots % (kSlotsPerStage * kGroups) == 0);
   static_assert(kGroups == 1 || kStages >= kGroups + kStagesAhead);
   static_assert(kStages > kStagesAhead);

@@ -30,13 +30,10 @@ __device__ void init_other_barriers(const Cta90<Tile>& cta) {
       ptx::mbarrier_init(cta.tokens_full(i), Tile::kTokenArrivals);
       ptx::mbarrier_init(cta.tokens_empty(i), Tile::kConsumersPerStage);
     }
-  }
-  if constexpr (Tile::kBlockSums) {
-    if (cta.rank == 0) {
-      ptx::mbarrier_init(cta.sums_full(), 1 + Tile::kSumArrivals);
-      ptx::mbarrier_arrive_expect_tx(cta.sums_full(),
-                                     (cta.p.split - 1) * Tile::kParts * Tile::kPartBytes);
-    }
+  } else if (cta.rank == 0) {
+    ptx::mbarrier_init(cta.sums_full(), 1 + Tile::kSumArrivals);
+    ptx::mbarrier_arrive_expect_tx(cta.sums_full(),
+                                   (cta.p.split - 1) * Tile::kParts * Tile::kPartBytes);
   }
 }
 
@@ -65,8 +62,8 @@ __device__ void load_weights(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
 }
 
 // Before anything else happens in the CTA: the first bytes are asked for as soon as their barriers
-// are there. With tokens in the workspace the earlier grid is nvfp4_tokens_sm90, which starts when those
-// that may write weights have ended.
+// are there. With tokens in the workspace the earlier grid is nvfp4_tokens_sm90, which starts when
+// those that may write weights have ended.
 template <typename Tile>
 __device__ void start_weights(const Cta90<Tile>& cta) {
   static_assert(Tile::kStagesAhead < Tile::kStages);

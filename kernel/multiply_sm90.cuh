@@ -15,8 +15,8 @@
 
 namespace nvfp4 {
 
-// A stage's weights as this lane decodes them: 64 elements of K of the rows g and g + 8 of its warp,
-// 32 to a half, and their four scales.
+// A stage's weights as this lane decodes them: 64 elements of K of the rows g and g + 8 of its
+// warp, 32 to a half, and their four scales.
 struct WeightRows {
   uint4 codes[2][2];  // [half][row]
   uint32_t scales[2];
@@ -91,8 +91,8 @@ struct TokenSlot {
   uint32_t before;
 };
 
-// A part of a stage, kPartWords words. They are decoded while the wgmmas of the part before run, then
-// their own follow as one group.
+// A part of a stage, kPartWords words. They are decoded while the wgmmas of the part before run,
+// then their own follow as one group.
 //
 // How ptxas has to see it, or it waits for every wgmma (C7512, C7513, C7515): the first wgmma sets
 // the sums, no other instruction does; no branch that is decided at run time between a decoded word
@@ -131,8 +131,8 @@ __device__ void multiply_part(const Cta90<Tile>& cta, const WeightRows& rows, ui
   }
 }
 
-// The stages of this warp's group: its number, and every kGroups-th from there. Without any the sums
-// are zeros.
+// The stages of this warp's group: its number, and every kGroups-th from there. Without any the
+// sums are zeros.
 template <typename Tile>
 __device__ void multiply(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                          float (&sums)[Tile::kTokens / 2]) {
@@ -162,8 +162,8 @@ __device__ void multiply(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
     multiply_part<Tile, 1>(cta, rows, lane, false, by, slot, sums);
     multiply_part<Tile, 2>(cta, rows, lane, false, by, slot, sums);
     multiply_part<Tile, 3>(cta, rows, lane, false, by, slot, sums);
-    // Behind the wgmmas that use what was decoded. Right behind the loads, an arrival overtook some of
-    // them: about one row in a million was read from the next filling (H200, 2026-11-21).
+    // Behind the wgmmas that use what was decoded. Right behind the loads, an arrival overtook some
+    // of them: about one row in a million was read from the next filling (H200, 2026-11-21).
     __syncwarp();
     if (lane == 0) ptx::mbarrier_arrive(full + kEmpty);
   }

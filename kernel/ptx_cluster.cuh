@@ -7,8 +7,8 @@
 namespace nvfp4::ptx {
 
 // mov.u32  d, %clusterid.x; mov.u32  d, %cluster_ctarank;                          PTX 7.8, sm_90
-// A CTA of a launch without clusters is one of its own. Volatile: what follows from them is computed
-// where it is used, and keeps no register until then.
+// A CTA of a launch without clusters is one of its own. Volatile: what follows from them is
+// computed where it is used, and keeps no register until then.
 __device__ inline uint32_t clusterid_x() {
   uint32_t index;
   asm volatile("mov.u32 %0, %%clusterid.x;" : "=r"(index));
@@ -49,8 +49,9 @@ __device__ inline void st_async_f32(uint32_t address, float value, uint32_t bar)
 }
 
 // barrier.cluster.arrive.relaxed.aligned;                                         PTX 8.0, sm_90
-// Orders no memory but what fence.mbarrier_init published. With .release a warp waits for its loads, and
-// for all of its CTA's in SASS: 3,000 clocks behind the first weights (H200, 2026-11-21).
+// Orders no memory but what fence.mbarrier_init published. With .release a warp waits for its
+// loads, and for all of its CTA's in SASS: 3,000 clocks behind the first weights (H200,
+// 2026-11-21).
 __device__ inline void cluster_arrive_relaxed() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 }

@@ -26,9 +26,10 @@ __device__ inline void wgmma_wait_group() {
 }
 
 // wgmma.mma_async.sync.aligned.m64nNk16.f32.f16.f16  d, a, b-desc, p, 1, 1, 0;    PTX 8.0, sm_90a
-// D = A*B (+ D if accumulate). A is 64 x 16 in registers: lane 4g+c of warp w holds of rows 16w+g (a[0], a[2]) and
-// 16w+g+8 (a[1], a[3]) the columns 2c, 2c+1 (a[0], a[1]) and 2c+8, 2c+9. B is N rows of 16 elements
-// of K. The lane's d[4i+0..3] are rows g, g, g+8, g+8 and columns 8i+2c, +1, +0, +1.
+// D = A*B (+ D if accumulate). A is 64 x 16 in registers: lane 4g+c of warp w holds of rows 16w+g
+// (a[0], a[2]) and 16w+g+8 (a[1], a[3]) the columns 2c, 2c+1 (a[0], a[1]) and 2c+8, 2c+9. B is N
+// rows of 16 elements of K. The lane's d[4i+0..3] are rows g, g, g+8, g+8 and columns 8i+2c, +1,
+// +0, +1.
 __device__ inline void wgmma(float (&d)[4], const uint32_t (&a)[4], uint64_t b,
                              uint32_t accumulate) {
   asm volatile(
@@ -153,8 +154,8 @@ __device__ inline void wgmma(float (&d)[128], const uint32_t (&a)[4], uint64_t b
 }
 
 // wgmma.mma_async.sync.aligned.m64nNk32.f32.e5m2.e5m2  d, a, b-desc, p, 1, 1;       PTX 8.0, sm_90a
-// A is 64 x 32 bytes: lane 4g+c of warp w holds of rows 16w+g (a[0], a[2]) and 16w+g+8 (a[1], a[3]) the columns
-// 4c .. 4c+3 (a[0], a[1]) and 16 more. D as above.
+// A is 64 x 32 bytes: lane 4g+c of warp w holds of rows 16w+g (a[0], a[2]) and 16w+g+8 (a[1], a[3])
+// the columns 4c .. 4c+3 (a[0], a[1]) and 16 more. D as above.
 __device__ inline void wgmma_e5m2(float (&d)[4], const uint32_t (&a)[4], uint64_t b,
                                   uint32_t accumulate) {
   asm volatile(

@@ -29,7 +29,8 @@ template <typename Tile>
 using TinySums = float[2][Tile::kColumns / 8];
 
 // The tile's row that is D's row 16w+g; D's row 16w+g+8 is 32 rows on, its scales beside. A quarter
-// warp's two rows differ in the upper bit of the 128-byte swizzle: eight 16-byte reads hit all banks.
+// warp's two rows differ in the upper bit of the 128-byte swizzle: eight 16-byte reads hit all
+// banks.
 __device__ inline uint32_t tiny_row(uint32_t warp, uint32_t lane) {
   const uint32_t g = lane / 4;
   return warp % 4 * 8 + g % 2 * 4 + g / 2;
@@ -166,8 +167,9 @@ __device__ void multiply_tiny(const Cta90<Tile>& cta, uint32_t warp, uint32_t la
   }
 }
 
-// The columns of a token added, and to the shared memory of the cluster's first CTA, which sums_full
-// there counts: arrivals of its own warps, bytes of the others'. That it is there is known.
+// The columns of a token added, and to the shared memory of the cluster's first CTA, which
+// sums_full there counts: arrivals of its own warps, bytes of the others'. That it is there is
+// known.
 template <typename Tile>
 __device__ void put_tiny_sums(const Cta90<Tile>& cta, const TinySums<Tile>& sums, uint32_t warp,
                               uint32_t lane) {

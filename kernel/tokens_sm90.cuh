@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Tokens of wide tiles on Hopper: packed codes and scales in global memory to fp16 rows that wgmma reads.
+// Tokens of wide tiles on Hopper: packed codes and scales in global memory to fp16 rows that wgmma
+// reads.
 //
 // ORDER OF K. A warp's lane 4g+c takes 64 neighbouring elements of a weight row from a stage of 256
-// (c = 0 .. 3), eight to a word: that is one 32-byte read and the four scales of one scale-tile row.
-// wgmma wants of this lane the columns 2c, 2c+1, 2c+8, 2c+9 of each 16. So element 64c + 8j + n of
-// the stage is multiplied in step 2j + (n % 4) / 2 at column 2c + 8 * (n % 2) + n / 4, and the tokens
-// are laid out to agree: any order of K is right if both operands follow it.
+// (c = 0 .. 3), eight to a word: that is one 32-byte read and the four scales of one scale-tile
+// row. wgmma wants of this lane the columns 2c, 2c+1, 2c+8, 2c+9 of each 16. So element 64c + 8j +
+// n of the stage is multiplied in step 2j + (n % 4) / 2 at column 2c + 8 * (n % 2) + n / 4, and the
+// tokens are laid out to agree: any order of K is right if both operands follow it.
 //
 //   slab (64 positions: 4 steps)  j / 2
 //   16-byte chunk in its row      4 * (j % 2) + n % 4, XOR row % 8 (the 128-byte swizzle)
@@ -70,11 +71,12 @@ __device__ inline uint32_t chunk_offset(uint32_t row, uint32_t j, uint32_t i) {
   return ((j % 2 * 4 + i) ^ row % 8) * 16;
 }
 
-// One thread per piece; a CTA takes 16 rows of a stage, [batch][stage][16 rows]. The workspace's slabs
-// are [batch][stage][token tile][4][row of the tile]: a tile's part of a stage is one piece of memory.
-// Indices of stages have 32 bits: a division of 64 takes longer than all else here.
+// One thread per piece; a CTA takes 16 rows of a stage, [batch][stage][16 rows]. The workspace's
+// slabs are [batch][stage][token tile][4][row of the tile]: a tile's part of a stage is one piece
+// of memory. Indices of stages have 32 bits: a division of 64 takes longer than all else here.
 __device__ inline void decode_tokens_to_workspace(const GemmParams& p) {
-  // Earlier grids have ended: the GEMM may load weights beside this one.
+  // This launch is never programmatic (host/launch.cc), so earlier grids have ended: tokens may be
+  // read, and the GEMM may load weights beside this grid.
   ptx::griddepcontrol_launch_dependents();
 
   constexpr uint32_t kRows = kTokenKernelThreads / kPiecesPerStage;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The token warps of a tiny tile on Hopper: packed codes in global memory to the B operands of wgmma,
-// e5m2, a column per block of 16 (tiny_sm90.cuh), and scales to fp16.
+// The token warps of a tiny tile on Hopper: packed codes in global memory to the B operands of
+// wgmma, e5m2, a column per block of 16 (tiny_sm90.cuh), and scales to fp16.
 //
 //   operands  [half][word j][8 columns][16-byte column: even, odd elements][column][chunk] 4 bytes
 //   factors   [unit][column] fp16
@@ -74,8 +74,9 @@ __device__ void clear_operands(const Cta90<Tile>& cta, uint32_t thread, uint32_t
   ptx::fence_proxy_async_shared_cta();
 }
 
-// Stages are dealt out to the token warps in turn; loads run kAhead of a warp's stages ahead. The first
-// ones come before everything else: behind the weights' first stages they took 2 us (H200, 2026-11-21).
+// Stages are dealt out to the token warps in turn; loads run kAhead of a warp's stages ahead. The
+// first ones come before everything else: behind the weights' first stages they took 2 us (H200,
+// 2026-11-21).
 template <typename Tile>
 struct TinyTokenWarp {
   static constexpr uint32_t kAhead = 2;

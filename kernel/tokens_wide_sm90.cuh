@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The token warps of a wide tile that decodes its tokens itself on Hopper: packed codes and scales in
-// global memory to fp16 rows that wgmma reads. The order of K is that of tokens_sm90.cuh.
+// The token warps of a wide tile that decodes its tokens itself on Hopper: packed codes and scales
+// in global memory to fp16 rows that wgmma reads. The order of K is that of tokens_sm90.cuh.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace nvfp4 {
 
-// 32 elements of a token. A lane's task t of a stage is of row lane / 4 + t / 2 * 8 of the tile, half t % 2 of
-// the 64 elements lane % 4. So each store of a warp writes one word of every bank.
+// 32 elements of a token. A lane's task t of a stage is of row lane / 4 + t / 2 * 8 of the tile,
+// half t % 2 of the 64 elements lane % 4. So each store of a warp writes one word of every bank.
 struct WideTask {
   uint4 codes;
   uint32_t scales;  // two
@@ -38,8 +38,8 @@ __device__ void write_wide_task(uint32_t slot, uint32_t lane, uint32_t t, const 
   }
 }
 
-// Stages are dealt out to the token warps in turn; loads run kAhead of a warp's stages ahead. The first
-// ones come before everything else, as in tokens_tiny_sm90.cuh.
+// Stages are dealt out to the token warps in turn; loads run kAhead of a warp's stages ahead. The
+// first ones come before everything else, as in tokens_tiny_sm90.cuh.
 template <typename Tile>
 struct WideTokenWarp {
   static constexpr uint32_t kAhead = Tile::kTokenStagesAhead;
@@ -63,8 +63,8 @@ struct WideTokenWarp {
              row % 32 * 16 + row % kScaleTileRows / 32 * 4;
   }
 
-  // Zero codes under zero scales beyond M and K. No branch and no use of what is loaded: a thread would
-  // wait for each load in turn.
+  // Zero codes under zero scales beyond M and K. No branch and no use of what is loaded: a thread
+  // would wait for each load in turn.
   __device__ void load(uint32_t i, WideTask (&tasks)[kTasks]) {
     const bool in_k =
         i < cta.count && (cta.stage_begin + i) * Tile::kSteps + lane % 4 < cta.k_steps;
@@ -73,10 +73,11 @@ struct WideTokenWarp {
     const uint8_t* s = scales + static_cast<uint64_t>(i) * (Tile::kSteps * kScaleTileBytes);
 #pragma unroll
     for (uint32_t t = 0; t < kTasks; ++t) {
-      const bool there = in_k && row + t / 2 * 8 < cta.p.m;
+      const uint32_t further = t / 2 * 8;  // rows
+      const bool there = in_k && row + further < cta.p.m;
       tasks[t].codes =
-          ptx::ld_global_v4_b32_if(c + t / 2 * 8 * cta.p.token_row_bytes + t % 2 * 16, there);
-      tasks[t].scales = ptx::ld_global_u16_if(s + t / 2 * 8 * 16 + t % 2 * 2, there);
+          ptx::ld_global_v4_b32_if(c + further * cta.p.token_row_bytes + t % 2 * 16, there);
+      tasks[t].scales = ptx::ld_global_u16_if(s + further * 16 + t % 2 * 2, there);
     }
   }
 

@@ -18,13 +18,14 @@ struct Gpu {
   support::DeviceInfo info = support::devices(driver).at(0);
   support::Context context{driver};
 
-  // On a GPU the primary context stays from one test case to the next: making it takes 0.2 s, 1,100 times.
+  // On a GPU the primary context stays from one test case to the next: making it takes 0.2 s, 1,100
+  // times.
   Gpu() {
     if (!info.emulated()) static const support::Context kept(driver);
   }
 
-  // An emulated Hopper decodes weights instruction by instruction, 5 to 25 ms per stage of 256 x 128: the
-  // same cases there have fewer tiles and tests that repeat them leave some out.
+  // An emulated Hopper decodes weights instruction by instruction, 5 to 25 ms per stage of 256 x
+  // 128: the same cases there have fewer tiles and tests that repeat them leave some out.
   bool small() const { return info.emulated() && info.major == 9; }
   template <typename T>
   T sized(T full, T fewer_tiles) const {
@@ -39,8 +40,8 @@ struct Gpu {
   }
 };
 
-// Every variant of the device by name, for tests of what depends on the tile. Where a test leaves the
-// choice to the planner, small problems get the narrowest.
+// Every variant of the device by name, for tests of what depends on the tile. Where a test leaves
+// the choice to the planner, small problems get the narrowest.
 inline std::vector<const char*> variants() {
   const support::Driver& driver = support::Driver::get();
   if (support::devices(driver).at(0).compute_capability() != 90) {

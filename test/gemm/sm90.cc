@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What only the kernels of compute capability 9.0 do. Every other test here runs on an H200 as well, an
-// emulated one included (test/run), there at smaller sizes.
+// What only the kernels of compute capability 9.0 do. Every other test here runs on an H200 as
+// well, an emulated one included (test/run), there at smaller sizes.
 #include "gemm/emulator.h"
 #include "gemm/gpu.h"
 
@@ -38,7 +38,7 @@ TEST_CASE("nineteen stages in three parts", "[sm90]") {
 }
 
 // A tile that is alone is cut into eight parts. In stages of each part: 5 or 6, 10, 19 and 31, which is
-// twice round the longest ring; in the emulator one of them, by the ring's length.
+// twice round all rings but the longest, of 17; in the emulator one of them, by the ring's length.
 TEST_CASE("the rings of 9.0 wrap in every part of K", "[sm90]") {
   USE_GPU_OF_FAMILY(gpu, 9);
   const char* variant = EACH_VARIANT;
@@ -98,7 +98,8 @@ TEST_CASE("a NaN scale on 9.0 makes NaN of its row or column alone", "[sm90]") {
   CHECK(support::run_on_device(gpu.driver, problem) == support::reference(problem));
 }
 
-// Behind the kernel that puts tokens into the workspace weights are always loaded ahead of the wait.
+// Behind the kernel that puts tokens into the workspace weights are always loaded ahead of the
+// wait.
 TEST_CASE("9.0 waits for earlier grids before tokens, and before weights that they may write",
           "[sm90]") {
   USE_GPU_OF_FAMILY(gpu, 9);
@@ -125,20 +126,19 @@ TEST_CASE("9.0 waits for earlier grids before tokens, and before weights that th
   }
 }
 
-// Without guards memory ends with A: the emulator faults on the byte behind them, and a GPU
-// may.
+// Without guards memory ends with A: the emulator faults on the byte behind it, and a GPU may.
 TEST_CASE("no token beyond M is read on 9.0", "[sm90]") {
   USE_GPU_OF_FAMILY(gpu, 9);
   const char* variant = EACH_VARIANT;
   const Problem problem = forced(variant, make_problem({1, 20, 320}, Data::exact, 909));
   support::DeviceGemm gemm(gpu.driver, problem);
-  constexpr size_t kRowBytes = 320 / 2;
+  const size_t row_bytes = size_t(problem.shape.k / 2);
   CUdeviceptr exact = 0;
-  gpu.driver.check(gpu.driver.cuMemAlloc(&exact, kRowBytes), "cuMemAlloc");
-  gpu.driver.check(gpu.driver.cuMemcpyHtoD(exact, problem.a.codes.data(), kRowBytes),
+  gpu.driver.check(gpu.driver.cuMemAlloc(&exact, row_bytes), "cuMemAlloc");
+  gpu.driver.check(gpu.driver.cuMemcpyHtoD(exact, problem.a.codes.data(), row_bytes),
                    "cuMemcpyHtoD");
   gemm.desc.a = reinterpret_cast<void*>(exact);
-  REQUIRE(gemm.enqueue() == NVFP4_SUCCESS);
+  CHECK(gemm.enqueue() == NVFP4_SUCCESS);
   CHECK(support::compare_bits(problem.shape, gemm.d(), support::reference(problem)).passed());
   gpu.driver.check(gpu.driver.cuMemFree(exact), "cuMemFree");
 }
