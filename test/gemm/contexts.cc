@@ -141,6 +141,7 @@ TEST_CASE("after a reset of the primary context everything is loaded anew", "[co
   {
     USE_GPU(gpu);
     require_bits(gpu.driver, problem);
+    gemm_test::kept_context().reset();
     gpu.driver.check(gpu.driver.cuDevicePrimaryCtxReset(0), "cuDevicePrimaryCtxReset");
   }
   USE_GPU(gpu);
