@@ -11,7 +11,8 @@
 //   64. Nothing outside the described elements influences D: rows beyond M and N are not stored,
 //   and what lies beyond K is zero codes under zero scales.
 //
-// TINY TILES  1, 2 and 4 tokens, 64 weights: tokens_tiny_sm90.cuh, tiny_sm90.cuh
+// TINY TILES  1, 2 and 4 tokens, 64 weights: token_warp_sm90.cuh, tokens_tiny_sm90.cuh,
+//             tiny_sm90.cuh
 //
 //   weight warp -- bytes --------->  weights_full  -->  4 of 12 consumer warps: codes to e5m2, wgmma of
 //   token warps -- decoded tokens ->                    8-bit floats, whose sums over 16 elements are
@@ -21,7 +22,8 @@
 //   weights_full: 1 arrival + the stage's bytes, and 32 of a token warp. A cluster's sums go to its
 //   first CTA (st.async), which stores.
 //
-// WIDE TILES  8 to 256 tokens: load_sm90.cuh, tokens_wide_sm90.cuh, multiply_sm90.cuh
+// WIDE TILES  8 to 256 tokens: load_sm90.cuh, token_warp_sm90.cuh, tokens_wide_sm90.cuh,
+//             multiply_sm90.cuh
 //
 //   weight warp -- bytes --> weights_full  -->  4 or 8 consumer warps of a group: 32 bytes of two rows to
 //    (1 thread) <---------- weights_empty <--   registers, decode (arrivals behind the wgmmas that use them)
@@ -44,6 +46,7 @@
 #include "ptx_cluster.cuh"
 #include "ptx_sync.cuh"
 #include "tiny_sm90.cuh"
+#include "token_warp_sm90.cuh"
 #include "tokens_sm90.cuh"
 #include "tokens_tiny_sm90.cuh"
 #include "tokens_wide_sm90.cuh"
@@ -128,7 +131,7 @@ __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
   if (warp == Tile::kWeightWarp) {
     weight_warp(cta);
   } else if constexpr (!Tile::kWorkspaceTokens) {
-    WideTokenWarp<Tile> tokens(cta, warp - Tile::kFirstTokenWarp, lane);
+    TokenWarp<WideTokens<Tile>> tokens(cta, warp - Tile::kFirstTokenWarp, lane);
     ptx::griddepcontrol_wait();  // the tokens, and what else earlier grids write
     tokens.start();
     Start<Tile>::token_warp();
@@ -145,7 +148,7 @@ __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
 // ---- Tiny tiles --------------------------------------------------------------------------------
 
 // The others of a cluster hear that the barriers of the first are there. A warp that left without
-// having waited for that would hang under racecheck.
+// having waited for that hung under racecheck (H200, 2026-11-21).
 template <typename Tile>
 __device__ void tiny_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
   const bool cluster = cta.p.split > 1;
@@ -166,7 +169,7 @@ __device__ void tiny_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
   if (warp == Tile::kWeightWarp) {
     weight_warp(cta);
   } else {
-    TinyTokenWarp<Tile> tokens{cta, warp - Tile::kFirstTokenWarp, lane};
+    TokenWarp<TinyTokens<Tile>> tokens(cta, warp - Tile::kFirstTokenWarp, lane);
     ptx::griddepcontrol_wait();  // tokens, and what else earlier grids write
     tokens.start();
     Start<Tile>::token_warp();

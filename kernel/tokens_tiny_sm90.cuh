@@ -10,7 +10,6 @@
 
 #include "cta_sm90.cuh"
 #include "decode.cuh"
-#include "ptx_mbarrier.cuh"
 #include "ptx_sync.cuh"
 
 namespace nvfp4 {
@@ -74,18 +73,16 @@ __device__ void clear_operands(const Cta90<Tile>& cta, uint32_t thread, uint32_t
   ptx::fence_proxy_async_shared_cta();
 }
 
-// Stages are dealt out to the token warps in turn; loads run kAhead of a warp's stages ahead. The
-// first ones come before everything else: behind the weights' first stages they took 2 us (H200,
-// 2026-11-21).
 template <typename Tile>
-struct TinyTokenWarp {
+struct TinyTokens {
   static constexpr uint32_t kAhead = 2;
-  static_assert(Tile::kStages % Tile::kTokenWarps == 0, "a part of the ring is one warp's");
+  static constexpr uint32_t kWarps = Tile::kTokenWarps;
+  static constexpr uint32_t kSlots = Tile::kStages;
+  using Tasks = TinyTask[Tile::kTokens];
   const Cta90<Tile>& cta;
-  uint32_t warp, lane;
-  TinyTask next[kAhead][Tile::kTokens];
+  uint32_t lane;
 
-  __device__ void load(uint32_t i, TinyTask (&tasks)[Tile::kTokens]) {
+  __device__ void load(uint32_t i, Tasks& tasks) const {
     const uint32_t first = cta.tile.token_tile * Tile::kTokens;
 #pragma unroll
     for (uint32_t t = 0; t < Tile::kTokens; ++t) {
@@ -94,29 +91,16 @@ struct TinyTokenWarp {
     }
   }
 
-  __device__ void start() {
+  __device__ void write(uint32_t stage, const Tasks& tasks) const {
 #pragma unroll
-    for (uint32_t a = 0; a < kAhead; ++a) load(warp + a * Tile::kTokenWarps, next[a]);
-  }
-
-  __device__ void run() {
-    for (uint32_t i = warp; i < cta.count;) {
-#pragma unroll
-      for (uint32_t a = 0; a < kAhead; ++a) {
-        if (i >= cta.count) break;
-        const uint32_t stage = i % Tile::kStages;
-        ptx::mbarrier_wait(cta.weights_empty(stage), i / Tile::kStages % 2 ^ 1);
-#pragma unroll
-        for (uint32_t t = 0; t < Tile::kTokens; ++t) {
-          write_tiny_task(cta, stage, t, lane, next[a][t]);
-        }
-        ptx::fence_proxy_async_shared_cta();
-        ptx::mbarrier_arrive(cta.weights_full(stage));  // each lane for what it wrote
-        load(i + kAhead * Tile::kTokenWarps, next[a]);
-        i += Tile::kTokenWarps;
-      }
+    for (uint32_t t = 0; t < Tile::kTokens; ++t) {
+      write_tiny_task(cta, stage, t, lane, tasks[t]);
     }
   }
+
+  __device__ uint32_t count() const { return cta.count; }
+  __device__ uint32_t empty(uint32_t stage) const { return cta.weights_empty(stage); }
+  __device__ uint32_t full(uint32_t stage) const { return cta.weights_full(stage); }
 };
 
 }  // namespace nvfp4

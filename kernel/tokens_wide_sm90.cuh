@@ -7,7 +7,6 @@
 
 #include "cta_sm90.cuh"
 #include "decode.cuh"
-#include "ptx_mbarrier.cuh"
 #include "ptx_sync.cuh"
 
 namespace nvfp4 {
@@ -38,21 +37,20 @@ __device__ void write_wide_task(uint32_t slot, uint32_t lane, uint32_t t, const 
   }
 }
 
-// Stages are dealt out to the token warps in turn; loads run kAhead of a warp's stages ahead. The
-// first ones come before everything else, as in tokens_tiny_sm90.cuh.
 template <typename Tile>
-struct WideTokenWarp {
+struct WideTokens {
   static constexpr uint32_t kAhead = Tile::kTokenStagesAhead;
+  static constexpr uint32_t kWarps = Tile::kTokenWarps;
+  static constexpr uint32_t kSlots = Tile::kSlots;
   static constexpr uint32_t kTasks = Tile::kTokens / 4;
-  static_assert(Tile::kSlotsPerStage == 1 && Tile::kSlots % Tile::kTokenWarps == 0,
-                "a part of the ring is one warp's");
+  using Tasks = WideTask[kTasks];
+  static_assert(Tile::kSlotsPerStage == 1);
   const Cta90<Tile>& cta;
-  uint32_t warp, lane;
+  uint32_t lane;
   const uint8_t *codes, *scales;  // of task 0 in the CTA's first stage
-  WideTask next[kAhead][kTasks];
 
-  __device__ WideTokenWarp(const Cta90<Tile>& of, uint32_t warp_of_role, uint32_t lane_of_warp)
-      : cta(of), warp(warp_of_role), lane(lane_of_warp) {
+  __device__ WideTokens(const Cta90<Tile>& of, uint32_t lane_of_warp)
+      : cta(of), lane(lane_of_warp) {
     const GemmParams& p = cta.p;
     const uint32_t row = cta.tile.token_tile * Tile::kTokens + lane / 4;
     const uint32_t step = cta.stage_begin * Tile::kSteps + lane % 4;
@@ -65,7 +63,7 @@ struct WideTokenWarp {
 
   // Zero codes under zero scales beyond M and K. No branch and no use of what is loaded: a thread
   // would wait for each load in turn.
-  __device__ void load(uint32_t i, WideTask (&tasks)[kTasks]) {
+  __device__ void load(uint32_t i, Tasks& tasks) const {
     const bool in_k =
         i < cta.count && (cta.stage_begin + i) * Tile::kSteps + lane % 4 < cta.k_steps;
     const uint32_t row = cta.tile.token_tile * Tile::kTokens + lane / 4;
@@ -81,29 +79,16 @@ struct WideTokenWarp {
     }
   }
 
-  __device__ void start() {
+  __device__ void write(uint32_t slot, const Tasks& tasks) const {
 #pragma unroll
-    for (uint32_t a = 0; a < kAhead; ++a) load(warp + a * Tile::kTokenWarps, next[a]);
-  }
-
-  __device__ void run() {
-    for (uint32_t i = warp; i < cta.count;) {
-#pragma unroll
-      for (uint32_t a = 0; a < kAhead; ++a) {
-        if (i >= cta.count) break;
-        const uint32_t slot = i % Tile::kSlots;
-        ptx::mbarrier_wait(cta.tokens_empty(slot), i / Tile::kSlots % 2 ^ 1);
-#pragma unroll
-        for (uint32_t t = 0; t < kTasks; ++t) {
-          write_wide_task<Tile>(cta.tokens(slot), lane, t, next[a][t]);
-        }
-        ptx::fence_proxy_async_shared_cta();
-        ptx::mbarrier_arrive(cta.tokens_full(slot));  // each lane for what it wrote
-        load(i + kAhead * Tile::kTokenWarps, next[a]);
-        i += Tile::kTokenWarps;
-      }
+    for (uint32_t t = 0; t < kTasks; ++t) {
+      write_wide_task<Tile>(cta.tokens(slot), lane, t, tasks[t]);
     }
   }
+
+  __device__ uint32_t count() const { return cta.count; }
+  __device__ uint32_t empty(uint32_t slot) const { return cta.tokens_empty(slot); }
+  __device__ uint32_t full(uint32_t slot) const { return cta.tokens_full(slot); }
 };
 
 }  // namespace nvfp4

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// A warp of a CTA on Hopper that decodes tokens into a ring of stages, whatever the form they take:
+// TinyTokens (tokens_tiny_sm90.cuh), WideTokens (tokens_wide_sm90.cuh).
+#pragma once
+
+#include <cstdint>
+
+#include "ptx_mbarrier.cuh"
+#include "ptx_sync.cuh"
+
+namespace nvfp4 {
+
+// Stages are dealt out to the warps in turn; loads run kAhead of a warp's stages ahead. The first
+// ones come before everything else: behind the weights' first stages they took 2 us (H200,
+// 2026-11-21).
+//
+// Tokens: kAhead, kWarps, the ring's kSlots; Tasks, what a lane loads of a stage; load(stage,
+// tasks) and write(slot, tasks); count(), the CTA's stages; the barriers empty(slot), full(slot).
+template <typename Tokens>
+struct TokenWarp {
+  static_assert(Tokens::kSlots % Tokens::kWarps == 0, "a part of the ring is one warp's");
+  uint32_t warp;
+  Tokens tokens;
+  typename Tokens::Tasks next[Tokens::kAhead];
+
+  template <typename Cta>
+  __device__ TokenWarp(const Cta& cta, uint32_t number, uint32_t lane)
+      : warp(number), tokens{cta, lane} {}
+
+  __device__ void start() {
+#pragma unroll
+    for (uint32_t a = 0; a < Tokens::kAhead; ++a) tokens.load(warp + a * Tokens::kWarps, next[a]);
+  }
+
+  __device__ void run() {
+    for (uint32_t i = warp; i < tokens.count();) {
+#pragma unroll
+      for (uint32_t a = 0; a < Tokens::kAhead; ++a) {
+        if (i >= tokens.count()) break;
+        const uint32_t slot = i % Tokens::kSlots;
+        ptx::mbarrier_wait(tokens.empty(slot), i / Tokens::kSlots % 2 ^ 1);
+        tokens.write(slot, next[a]);
+        ptx::fence_proxy_async_shared_cta();
+        ptx::mbarrier_arrive(tokens.full(slot));  // each lane for what it wrote
+        tokens.load(i + Tokens::kAhead * Tokens::kWarps, next[a]);
+        i += Tokens::kWarps;
+      }
+    }
+  }
+};
+
+}  // namespace nvfp4
