@@ -54,11 +54,10 @@
  *
  *            On compute capability 9.0 (Hopper) an element times its scale is exact in fp16, and the
  *            sum is that of fp16 tensor cores: 16 steps for every 256 of K begun, of 16 elements each
- *            that need not be neighbours, and up to 32 parts of K added in fp32. Tiles of up to 4 tokens
- *            add exact sums of 16 neighbours in fp32, in up to 24 parts. So bits depend on the tile. Where
- *            each partial sum
- *            in any order, single products included, fits 24 bits in units of 2^u, acc is exact and D
- *            has the same bits. Elsewhere, with n = 16 * ceil(K/256) and E the largest exponent of a
+ *            that need not be neighbours, and up to 32 parts of K added in fp32. Tiles of up to 4
+ *            tokens add exact sums of 16 neighbours in fp32, in up to 24 parts. So bits depend on the
+ *            tile. Where each partial sum in any order, single products included, fits 24 bits in
+ *            units of 2^u, acc is exact and D has the same bits. Elsewhere, with n = 16 * ceil(K/256) and E the largest exponent of a
  *            partial sum, which is at most (S + |exact|) / 2, or of two factors element * scale
  *            together (each counted as at least 2^-7),
  *                |acc - exact| <= (n + 4) * 2^-23 * S + (K + n) * 2^(E-25).
