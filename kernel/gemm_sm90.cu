@@ -17,7 +17,7 @@
 //   weight warp -- bytes --------->  weights_full  -->  4 of 12 consumer warps: codes to e5m2, wgmma of
 //   token warps -- decoded tokens ->                    8-bit floats, whose sums over 16 elements are
 //    (all of them)  <-------------  weights_empty  <--  exact; they times both scales are added in fp32
-//                                                       (4 arrivals, one stage of theirs later)
+//                                                       (128 arrivals, one stage of theirs later)
 //
 //   weights_full: 1 arrival + the stage's bytes, and 32 of a token warp. A cluster's sums go to its
 //   first CTA (st.async), which stores.
@@ -92,20 +92,25 @@ struct Start {
   static __device__ void token_warp() { ptx::named_barrier_sync<kClearBarrier, kClearThreads>(); }
 };
 
+// The others of a tiny tile's cluster hear that the barriers of the first CTA are there, before any
+// warp begins its loop. compute-sanitizer wants it there: one warp that waits while others still
+// work until they wait, too, did not end under racecheck, nor did warps that left without having
+// waited; a wait behind the weight warp's loop, of one thread, not under memcheck (H200,
+// 2026-11-22).
+template <typename Tile>
+__device__ void meet_cluster(const Cta90<Tile>& cta) {
+  if (!Tile::kBlockSums || cta.p.split == 1) return;
+  ptx::cluster_arrive_relaxed();
+  ptx::cluster_wait();
+}
+
 template <typename Tile>
 __device__ void weight_warp(const Cta90<Tile>& cta) {
   const bool leads = ptx::elect_sync();
   if (leads) start_weights(cta);
   __syncwarp();
   Start<Tile>::weight_warp();
-  if constexpr (Tile::kBlockSums) {
-    // Before one thread is alone: with WARPSYNC.ALL behind its loop, for the cluster's barrier,
-    // these tiles hung under memcheck (H200, 2026-11-21).
-    if (cta.p.split > 1) {
-      ptx::cluster_arrive_relaxed();
-      ptx::cluster_wait();
-    }
-  }
+  meet_cluster(cta);
   if (leads) load_remaining_weights(cta);
 }
 
@@ -147,18 +152,14 @@ __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
 
 // ---- Tiny tiles --------------------------------------------------------------------------------
 
-// The others of a cluster hear that the barriers of the first are there. A warp that left without
-// having waited for that hung under racecheck (H200, 2026-11-21).
 template <typename Tile>
 __device__ void tiny_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
-  const bool cluster = cta.p.split > 1;
   if (warp < Tile::kConsumerWarps) {
     clear_operands(cta, threadIdx.x, 32 * Tile::kConsumerWarps);
     Start<Tile>::consumer_warp();
-    if (cluster) ptx::cluster_arrive_relaxed();
+    meet_cluster(cta);
     TinySums<Tile> sums;
     multiply_tiny(cta, warp, lane, sums);
-    if (cluster) ptx::cluster_wait();  // the first CTA's barriers are there
     put_tiny_sums<Tile>(cta, sums, warp, lane);
     if (cta.rank == 0) {
       with_split(cta.p.split,
@@ -173,9 +174,8 @@ __device__ void tiny_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
     ptx::griddepcontrol_wait();  // tokens, and what else earlier grids write
     tokens.start();
     Start<Tile>::token_warp();
-    if (cluster) ptx::cluster_arrive_relaxed();
+    meet_cluster(cta);
     tokens.run();
-    if (cluster) ptx::cluster_wait();
   }
 }
 

@@ -19,7 +19,7 @@ template <typename Tile>
 __device__ void init_stage_barriers(const Cta90<Tile>& cta, uint32_t first, uint32_t end) {
   for (uint32_t i = first; i < end; ++i) {
     ptx::mbarrier_init(cta.weights_full(i), Tile::kWeightArrivals);
-    ptx::mbarrier_init(cta.weights_empty(i), Tile::kConsumersPerStage);
+    ptx::mbarrier_init(cta.weights_empty(i), 32 * Tile::kConsumersPerStage);
   }
 }
 

@@ -164,8 +164,7 @@ __device__ void multiply(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
     multiply_part<Tile, 3>(cta, rows, lane, false, by, slot, sums);
     // Behind the wgmmas that use what was decoded. Right behind the loads, an arrival overtook some
     // of them: about one row in a million was read from the next filling (H200, 2026-11-21).
-    __syncwarp();
-    if (lane == 0) ptx::mbarrier_arrive(full + kEmpty);
+    ptx::mbarrier_arrive(full + kEmpty);  // each lane for what it read
   }
   ptx::wgmma_wait_group<0>();
 }

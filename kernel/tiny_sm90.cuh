@@ -155,9 +155,8 @@ __device__ void multiply_tiny(const Cta90<Tile>& cta, uint32_t warp, uint32_t la
     const bool beyond_k[2] = {i == last && step >= steps, i == last && step + 2 >= steps};
     ptx::mbarrier_wait(cta.weights_full(stage), parity);
     // As in multiply_sm90.cuh: an arrival right behind the loads overtook some of them.
-    if (i != group && lane == 0) ptx::mbarrier_arrive(cta.weights_empty(before));
+    if (i != group) ptx::mbarrier_arrive(cta.weights_empty(before));  // each lane for what it read
     multiply_tiny_stage(cta, at, stage, beyond_k, sums);
-    __syncwarp();
     before = stage;
     stage += Tile::kGroups;
     if (stage >= Tile::kStages) {
