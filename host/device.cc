@@ -8,6 +8,7 @@ namespace {
 // What the library remembers of a device: immutable facts, so threads that race store the same.
 constexpr int kRememberedDevices = 64;
 int32_t capability_of_device[kRememberedDevices];  // 0 = not asked yet
+int32_t sm_count_of_device[kRememberedDevices];    // stored before
 uint64_t prepared_devices[kVariantCount];          // bit d: shared memory of the kernel is set
 
 nvfp4_status current_device(const Driver& driver, CUdevice* device) {
@@ -29,17 +30,24 @@ nvfp4_status attribute(const Driver& driver, CUdevice_attribute which, CUdevice 
   return driver_failure(driver, "cuDeviceGetAttribute", result);
 }
 
-nvfp4_status compute_capability(const Driver& driver, CUdevice device, int32_t* capability) {
+nvfp4_status find_facts(const Driver& driver, CUdevice device, int32_t* capability,
+                        int32_t* sm_count) {
   const bool remembered = device >= 0 && device < kRememberedDevices;
   if (remembered) {
-    *capability = __atomic_load_n(&capability_of_device[device], __ATOMIC_RELAXED);
+    *capability = __atomic_load_n(&capability_of_device[device], __ATOMIC_ACQUIRE);
+    *sm_count = __atomic_load_n(&sm_count_of_device[device], __ATOMIC_RELAXED);
     if (*capability != 0) return NVFP4_SUCCESS;
   }
-  int major, minor;
+  int major, minor, count;
   NVFP4_TRY(attribute(driver, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device, &major));
   NVFP4_TRY(attribute(driver, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device, &minor));
+  NVFP4_TRY(attribute(driver, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device, &count));
   *capability = 10 * major + minor;
-  if (remembered) __atomic_store_n(&capability_of_device[device], *capability, __ATOMIC_RELAXED);
+  *sm_count = count;
+  if (remembered) {
+    __atomic_store_n(&sm_count_of_device[device], *sm_count, __ATOMIC_RELAXED);
+    __atomic_store_n(&capability_of_device[device], *capability, __ATOMIC_RELEASE);
+  }
   return NVFP4_SUCCESS;
 }
 
@@ -70,7 +78,7 @@ nvfp4_status load_into_context(const Driver& driver, CUkernel kernel) {
 nvfp4_status find_site(Site* site) {
   NVFP4_TRY(open_driver(&site->driver));
   NVFP4_TRY(current_device(*site->driver, &site->device));
-  return compute_capability(*site->driver, site->device, &site->capability);
+  return find_facts(*site->driver, site->device, &site->capability, &site->sm_count);
 }
 
 nvfp4_status ready_kernel(const Site& site, const Plan& plan, LoadedKernel* loaded) {

@@ -12,6 +12,7 @@ struct Site {
   const Driver* driver;
   CUdevice device;
   int32_t capability;  // 10 * major + minor
+  int32_t sm_count;
 };
 
 // Opens the driver if need be. Asked anew at each call: threads and contexts come and go.

@@ -98,7 +98,10 @@ void add_geometry(const Plan& plan, int32_t sm_count, Text* text) {
             v.stages, v.stage_bytes, v.shared_bytes);
   if (v.tmem_columns > 0) text->add(", %" PRIu32 " columns of tensor memory", v.tmem_columns);
   text->add("\n");
-  text->add("grid      %" PRIu32 " CTAs of %" PRIu32 " threads\n", plan.grid, v.threads);
+  const uint32_t ctas = count_ctas(plan, sm_count);
+  text->add("grid      %" PRIu32 " CTAs of %" PRIu32 " threads", ctas, v.threads);
+  if (ctas < plan.grid) text->add(", %" PRIu32 " tiles", plan.grid);
+  text->add("\n");
   text->add("waves     %.2f of %" PRId32 " SMs, %s each\n",
             static_cast<double>(plan.grid) / sm_count / v.ctas_per_sm, sm_count,
             v.ctas_per_sm == 1 ? "one CTA" : "two CTAs");

@@ -14,6 +14,7 @@ struct PreparedGemm {
   Plan plan;
   LoadedKernel loaded;
   int32_t capability;
+  uint32_t ctas;
   bool empty;  // nothing to enqueue; only desc holds
 };
 

@@ -27,6 +27,7 @@ namespace {
    tile::kColumnsAllocated,                              \
    tile::kCtasPerSm,                                     \
    tile::kWorkspaceTokens,                               \
+   tile::kSeveralTiles,                                  \
    capabilities,                                         \
    clocks},
 constexpr Variant kVariants[] = {
@@ -158,6 +159,12 @@ bool count_tiles(const nvfp4_gemm_desc& desc, const Variant& variant, int64_t* o
   // Below 2^31 each, so below 2^62 together.
   *of_matrix = ceil_div(desc.m, variant.tile_tokens) * ceil_div(desc.n, variant.tile_weights);
   return multiply(*of_matrix, desc.l, of_all) && *of_all <= kMaxTiles;
+}
+
+uint32_t count_ctas(const Plan& plan, int32_t sm_count) {
+  const bool several = plan.variant->several_tiles && plan.split == 1;
+  const uint32_t at_once = static_cast<uint32_t>(sm_count) * plan.variant->ctas_per_sm;
+  return several && plan.grid > at_once ? at_once : plan.grid;
 }
 
 nvfp4_status make_plan(const nvfp4_gemm_desc& desc, int32_t capability, Plan* plan) {

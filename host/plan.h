@@ -27,6 +27,7 @@ struct Variant {
   uint32_t tmem_columns;
   uint32_t ctas_per_sm;
   bool workspace_tokens;  // decoded by a kernel of their own, into the workspace
+  bool several_tiles;     // a CTA that does not share K computes one tile after the other
   uint32_t capabilities;  // as bits
   uint32_t stage_clocks;
 };
@@ -44,9 +45,12 @@ struct Plan {
   uint32_t capability_index;
   uint32_t tiles_m, tiles_n;
   uint32_t split;  // CTAs that share a tile along K: a cluster
-  uint32_t grid;   // CTAs, flattened into grid.x
+  uint32_t grid;   // CTAs, flattened into grid.x, if each computes a tile
   uint64_t workspace_bytes;
 };
+
+// CTAs that are launched on a device of so many SMs.
+uint32_t count_ctas(const Plan& plan, int32_t sm_count);
 
 constexpr int64_t kMaxTiles = INT32_MAX;  // grid.x
 constexpr int64_t kMaxTokenBytes = kMaxTiles * kTokenKernelThreads * kTokenBytesPerThread;

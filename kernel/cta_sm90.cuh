@@ -50,6 +50,19 @@ __device__ inline TileCoordinate tile_of_cluster(const GemmParams& p) {
   return tile_at(p, index);
 }
 
+// The tiles of a CTA: the first, and as long as there are any every gridDim.x-th from there. A grid
+// has a CTA for each SM (host/plan.cc), or for each tile.
+template <typename Tile>
+struct Tiles {
+  uint32_t index = ptx::clusterid_x();
+
+  __device__ bool next(const GemmParams& p) {
+    if (!Tile::kSeveralTiles || p.split > 1) return false;
+    index += gridDim.x;
+    return index < p.tiles_m * p.tiles_n * p.batches;
+  }
+};
+
 template <typename Tile>
 __device__ Cta90<Tile> make_cta(const GemmParams& p, uint32_t smem) {
   const uint32_t rank = ptx::cluster_ctarank();

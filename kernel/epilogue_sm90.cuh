@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Registers to D on Hopper: the sums of a tile go to shared memory in fp32, [token][weight]; the
-// CTAs of a cluster add theirs in the order of K, each for its share of the tokens; then alpha,
-// rounding to fp16, 8-byte stores along n.
+// Registers to D on Hopper: sums, alpha, rounding to fp16, 8-byte stores along n. Sums in parts, of
+// groups or of the CTAs of a cluster, go to shared memory in fp32, [token][weight], and are added in
+// the order of K, by each CTA for its share of the tokens. Whole sums are rounded first.
 #pragma once
 
 #include <cstdint>
@@ -71,18 +71,64 @@ __device__ inline uint32_t pack(uint16_t low, uint16_t high) {
 }
 
 // Four weights of a token to D.
+__device__ inline void store_four(const GemmParams& p, uint16_t* out, uint32_t n, bool vectors,
+                                  const uint2& four) {
+  if (vectors) {
+    *reinterpret_cast<uint2*>(out) = four;
+    return;
+  }
+#pragma unroll
+  for (uint32_t k = 0; k < 4; ++k) {
+    const uint32_t word = k < 2 ? four.x : four.y;
+    if (n + k < p.n) out[k] = static_cast<uint16_t>(k % 2 == 0 ? word : word >> 16);
+  }
+}
+
 template <typename Tile>
 __device__ void store_row(const GemmParams& p, uint16_t* out, uint32_t n, bool vectors,
                           const float4& sum) {
-  const uint16_t r[4] = {finish<Tile>(sum.x, p.alpha), finish<Tile>(sum.y, p.alpha),
-                         finish<Tile>(sum.z, p.alpha), finish<Tile>(sum.w, p.alpha)};
-  if (vectors) {
-    *reinterpret_cast<uint2*>(out) = make_uint2(pack(r[0], r[1]), pack(r[2], r[3]));
-  } else {
+  store_four(p, out, n, vectors,
+             make_uint2(pack(finish<Tile>(sum.x, p.alpha), finish<Tile>(sum.y, p.alpha)),
+                        pack(finish<Tile>(sum.z, p.alpha), finish<Tile>(sum.w, p.alpha))));
+}
+
+// A group's whole sums to D, by way of 32 tokens' rows of fp16 in shared memory at a time, whose
+// 16-byte pieces lie XOR token % 8: eight tokens' pieces of a matrix hit 32 banks.
+template <typename Tile>
+__device__ void store_rows(const GemmParams& p, const TileCoordinate& tile, uint32_t at,
+                           uint32_t warp, uint32_t lane, const float (&sums)[Tile::kTokens / 2]) {
+  constexpr uint32_t kRowBytes = Tile::kWeights * 2;
+  constexpr uint32_t kRows = Tile::kRowsBytes / kRowBytes, kBlocks = kRows / 8;
+  constexpr uint32_t kThreads = Tile::kConsumerWarps * 32;
+  // Of a matrix of 8 weights x 8 tokens this lane gives the address of a token.
+  const uint32_t row = lane / 16 * 8 + lane % 8, piece = warp * 2 + lane / 8 % 2;
+  const uint32_t to = at + row * kRowBytes + (piece ^ row % 8) * 16;
+  const uint32_t n = tile.weight_tile * Tile::kWeights + lane * 4;
+  const bool vectors = ((p.d_ld | p.d_batch_stride) & 3) == 0 && n + 4 <= p.n;
+  uint16_t* d = static_cast<uint16_t*>(p.d) + tile.batch * p.d_batch_stride + n;
 #pragma unroll
-    for (uint32_t k = 0; k < 4; ++k) {
-      if (n + k < p.n) out[k] = r[k];
+  for (uint32_t first = 0; first < Tile::kTokens; first += kRows) {
+    if (tile.token_tile * Tile::kTokens + first >= p.m) break;
+#pragma unroll
+    for (uint32_t b = 0; b < kBlocks; b += 2) {
+      uint32_t words[4];
+#pragma unroll
+      for (uint32_t i = 0; i < 4; ++i) {
+        const uint32_t s = (first / 8 + b) * 4 + i * 2;
+        words[i] = pack(finish<Tile>(sums[s], p.alpha), finish<Tile>(sums[s + 1], p.alpha));
+      }
+      ptx::stmatrix_x4_trans(to + b * 8 * kRowBytes, words);
     }
+    ptx::named_barrier_sync<kConsumerBarrier, kThreads>();  // the rows are there
+#pragma unroll
+    for (uint32_t r = 0; r < kRows; r += Tile::kConsumerWarps) {
+      const uint32_t token = r + warp, m = tile.token_tile * Tile::kTokens + first + token;
+      if (m >= p.m) break;
+      const uint2 four = ptx::ld_shared_v2_b32(at + token * kRowBytes +
+                                               (lane / 2 ^ token % 8) * 16 + lane % 2 * 8);
+      store_four(p, d + m * p.d_ld, n, vectors, four);
+    }
+    ptx::named_barrier_sync<kConsumerBarrier, kThreads>();  // and read
   }
 }
 

@@ -67,6 +67,7 @@ struct Sm100Tile {
   static constexpr uint32_t kThreads = 32 * kWarps;
   static constexpr uint32_t kCtasPerSm = 1;
   static constexpr bool kWorkspaceTokens = false;
+  static constexpr bool kSeveralTiles = false;
 
   static_assert(kTokens == 64 || kTokens == 128 || kTokens == 256,
                 "widths with a known scale column");

@@ -30,6 +30,9 @@
 //   token warps - tokens --> tokens_full   -->  wgmma, B operand
 //               <---------- tokens_empty  <--   (arrivals, when the wgmmas that read it are done)
 //
+//   A group that has a tile's whole sums (128 weights, 128 or 256 tokens, K not shared) stores them
+//   while the loaders fill the rings for the CTA's next tile; the grid has a CTA for each SM.
+//
 //   Token warps: three decode, up to 16 tokens; or one thread copies what nvfp4_tokens_sm90 decoded
 //   (tokens_sm90.cuh).
 //
@@ -116,20 +119,42 @@ __device__ void weight_warp(const Cta90<Tile>& cta) {
 
 // ---- Wide tiles --------------------------------------------------------------------------------
 
+// The sums of this group and CTA, with those of others, by way of the drained rings.
+template <typename Tile>
+__device__ void exchange_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
+                              const float (&sums)[Tile::kTokens / 2]) {
+  ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();  // they are drained
+  const uint32_t at = cta.smem + Tile::kSumsAt;
+  put_sums<Tile>(sums, at + warp / Tile::kConsumersPerStage * Tile::kPartBytes,
+                 warp % Tile::kConsumersPerStage * 16, lane);
+  // Computed again, so that the loop has the registers.
+  store(make_cta<Tile>(cta.p, cta.smem), at, warp, lane);
+}
+
+template <typename Tile>
+__device__ void consumer_warp(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
+  WidePosition<Tile> position(warp / Tile::kConsumersPerStage);
+  Tiles<Tile> tiles;
+  do {
+    float sums[Tile::kTokens / 2];
+    multiply(cta, warp, lane, position, sums);
+    if constexpr (Tile::kSeveralTiles) {
+      if (cta.p.split == 1) {
+        store_rows<Tile>(cta.p, tile_at(cta.p, tiles.index), cta.smem + Tile::kRowsAt, warp, lane,
+                         sums);
+        continue;
+      }
+    }
+    exchange_sums(cta, warp, lane, sums);
+  } while (tiles.next(cta.p));
+}
+
 template <typename Tile>
 __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
   if (warp < Tile::kConsumerWarps) {
     ptx::setmaxnreg_inc<Tile::kConsumerRegisters>();
     Start<Tile>::consumer_warp();
-    float sums[Tile::kTokens / 2];
-    multiply(cta, warp, lane, sums);
-    ptx::named_barrier_sync<kConsumerBarrier,
-                            Tile::kConsumerWarps * 32>();  // the rings are drained
-    const uint32_t at = cta.smem + Tile::kSumsAt;
-    put_sums<Tile>(sums, at + warp / Tile::kConsumersPerStage * Tile::kPartBytes,
-                   warp % Tile::kConsumersPerStage * 16, lane);
-    // Computed again, so that the loop has the registers.
-    store(make_cta<Tile>(cta.p, cta.smem), at, warp, lane);
+    consumer_warp(cta, warp, lane);
     return;
   }
   ptx::setmaxnreg_dec<Tile::kLoaderRegisters>();

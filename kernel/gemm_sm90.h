@@ -33,6 +33,7 @@ struct Sm90TinyTile {
   static constexpr uint32_t kSteps = kK / kScaleTileK;
   static constexpr bool kWorkspaceTokens = false;
   static constexpr bool kBlockSums = true;
+  static constexpr bool kSeveralTiles = false;
 
   static constexpr uint32_t kTokenColumns = kTokens == 1 ? 8 : 4;
   static constexpr uint32_t kColumns = kTokenColumns * kTokens;  // N of wgmma
@@ -110,6 +111,9 @@ struct Sm90WideTile {
   static constexpr uint32_t kGroups = kConsumerWarps / kConsumersPerStage;
   static constexpr uint32_t kParts = kGroups;
   static constexpr uint32_t kPartWords = 2;  // decoded at once, of 8 in a stage
+  // One group has a tile's whole sums: they go from registers to D, and the CTA, unless it shares K
+  // with others, to its next tile, whose first stages have come meanwhile.
+  static constexpr bool kSeveralTiles = kGroups == 1;
 
   static constexpr uint32_t kWeightBytes = kWeights * kK / 2;
   static constexpr uint32_t kScaleBytes = kSteps * kScaleTileBytes;  // of 128 rows
@@ -137,7 +141,9 @@ struct Sm90WideTile {
   static constexpr uint32_t kWeightsEmptyAt = kWeightsFullAt + 8 * kStages;
   static constexpr uint32_t kTokensFullAt = kWeightsEmptyAt + 8 * kStages;
   static constexpr uint32_t kTokensEmptyAt = kTokensFullAt + 8 * kSlots;
-  static constexpr uint32_t kSharedBytes = kTokensEmptyAt + 8 * kSlots;
+  static constexpr uint32_t kRowsAt = (kTokensEmptyAt + 8 * kSlots + 15) / 16 * 16;
+  static constexpr uint32_t kRowsBytes = kSeveralTiles ? 32 * kWeights * 2 : 0;  // fp16, to D
+  static constexpr uint32_t kSharedBytes = kRowsAt + kRowsBytes;
 
   // The drained rings hold the tile's sums in fp32, [part][token][weight]. Rows are 4 floats longer
   // than the weights, so that the 8 x 4 lanes of a fragment (8 weights, tokens two apart) hit 32

@@ -80,14 +80,21 @@ __device__ void start_weights(const Cta90<Tile>& cta) {
 }
 
 template <typename Tile>
-__device__ void load_remaining_weights(const Cta90<Tile>& cta) {
+__device__ void load_remaining_weights(Cta90<Tile> cta) {
+  Tiles<Tile> tiles;
   RingPosition<Tile::kStages> arrived, at;
-  at.stage = Tile::kStagesAhead;
+  uint32_t i = min(Tile::kStagesAhead, cta.count);
+  at.stage = i;
   at.parity = 1;  // the first round finds every stage empty
-  for (uint32_t i = Tile::kStagesAhead; i < cta.count; ++i, arrived.advance(), at.advance()) {
-    ptx::mbarrier_wait(cta.weights_full(arrived.stage), arrived.parity);
-    ptx::mbarrier_wait(cta.weights_empty(at.stage), at.parity);
-    load_weights(cta, i, at.stage);
+  for (;;) {
+    for (; i < cta.count; ++i, arrived.advance(), at.advance()) {
+      ptx::mbarrier_wait(cta.weights_full(arrived.stage), arrived.parity);
+      ptx::mbarrier_wait(cta.weights_empty(at.stage), at.parity);
+      load_weights(cta, i, at.stage);
+    }
+    if (!tiles.next(cta.p)) return;
+    cta.tile = tile_at(cta.p, tiles.index);
+    i = 0;
   }
 }
 
@@ -100,7 +107,7 @@ __device__ void wait_for_slot(const Cta90<Tile>& cta, const RingPosition<Tile::k
 }
 
 template <typename Tile>
-__device__ void load_tokens(const Cta90<Tile>& cta) {
+__device__ void load_tile_tokens(const Cta90<Tile>& cta, RingPosition<Tile::kSlots>& at) {
   const GemmParams& p = cta.p;
   constexpr uint32_t kStageTokenBytes = Tile::kSlotsPerStage * Tile::kSlotBytes;
   const uint32_t stages = (cta.k_steps + Tile::kSteps - 1) / Tile::kSteps;
@@ -108,7 +115,6 @@ __device__ void load_tokens(const Cta90<Tile>& cta) {
   const uint8_t* from = static_cast<const uint8_t*>(p.token_slabs) +
                         (stage_of_batch * p.tiles_m + cta.tile.token_tile) * kStageTokenBytes;
   const uint64_t next = static_cast<uint64_t>(p.tiles_m) * kStageTokenBytes;
-  RingPosition<Tile::kSlots> at;
   for (uint32_t i = 0; i < cta.count; ++i, from += next) {
     for (uint32_t slot = 0; slot < Tile::kSlotsPerStage; ++slot, at.advance()) {
       wait_for_slot(cta, at);
@@ -116,6 +122,17 @@ __device__ void load_tokens(const Cta90<Tile>& cta) {
       ptx::cp_async_bulk(cta.tokens(at.stage), from + slot * Tile::kSlotBytes, Tile::kSlotBytes,
                          cta.tokens_full(at.stage), ptx::kEvictLast);
     }
+  }
+}
+
+template <typename Tile>
+__device__ void load_tokens(Cta90<Tile> cta) {
+  Tiles<Tile> tiles;
+  RingPosition<Tile::kSlots> at;
+  for (;;) {
+    load_tile_tokens(cta, at);
+    if (!tiles.next(cta.p)) return;
+    cta.tile = tile_at(cta.p, tiles.index);
   }
 }
 

@@ -91,6 +91,18 @@ struct TokenSlot {
   uint32_t before;
 };
 
+// Where a warp of this group begins, and then is, in both rings.
+template <typename Tile>
+struct WidePosition {
+  RingPosition<Tile::kStages> stage;
+  TokenSlot<Tile> slot;
+
+  __device__ explicit WidePosition(uint32_t group) {
+    stage.advance(group);
+    slot.at.advance(group * Tile::kSlotsPerStage);
+  }
+};
+
 // A part of a stage, kPartWords words. They are decoded while the wgmmas of the part before run,
 // then their own follow as one group.
 //
@@ -135,10 +147,10 @@ __device__ void multiply_part(const Cta90<Tile>& cta, const WeightRows& rows, ui
 // sums are zeros.
 template <typename Tile>
 __device__ void multiply(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
-                         float (&sums)[Tile::kTokens / 2]) {
+                         WidePosition<Tile>& position, float (&sums)[Tile::kTokens / 2]) {
   constexpr uint32_t kEmpty = Tile::kWeightsEmptyAt - Tile::kWeightsFullAt;
   const uint32_t group = warp / Tile::kConsumersPerStage;
-  if (group >= cta.count) {
+  if (Tile::kGroups > 1 && group >= cta.count) {
 #pragma unroll
     for (float& sum : sums) sum = 0;
     return;
@@ -147,10 +159,8 @@ __device__ void multiply(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
   const Multipliers by = make_multipliers(min(cta.p.batches, 1));
   const uint32_t last = cta.count - 1;
   const bool ends_beyond_k = lane % 4 >= cta.steps(last);
-  RingPosition<Tile::kStages> stage;
-  stage.advance(group);
-  TokenSlot<Tile> slot;
-  slot.at.advance(group * Tile::kSlotsPerStage);
+  RingPosition<Tile::kStages>& stage = position.stage;
+  TokenSlot<Tile>& slot = position.slot;
   for (uint32_t i = group; i < cta.count; i += Tile::kGroups, stage.advance(Tile::kGroups)) {
     const uint32_t full = at.full + 8 * stage.stage;
     ptx::mbarrier_wait(full, stage.parity);
@@ -167,6 +177,7 @@ __device__ void multiply(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
     ptx::mbarrier_arrive(full + kEmpty);  // each lane for what it read
   }
   ptx::wgmma_wait_group<0>();
+  if (Tile::kSeveralTiles && lane == 0) ptx::mbarrier_arrive(cta.tokens_empty(slot.before));
 }
 
 }  // namespace nvfp4

@@ -58,6 +58,16 @@ __device__ inline uint32_t cvt_rn_f16x2_e4m3x2(uint32_t bytes) {
   return d;
 }
 
+// stmatrix.sync.aligned.m8n8.x4.trans.shared::cta.b16  [a], {r0, r1, r2, r3};     PTX 7.8, sm_90
+// Four matrices of 8x8 halves, of which lane 4 i + c holds row i, columns 2 c and 2 c + 1,
+// transposed: column j of matrix x goes to the 16 bytes at lane 8 x + j's address.
+__device__ inline void stmatrix_x4_trans(uint32_t address, const uint32_t (&r)[4]) {
+  asm volatile(
+      "stmatrix.sync.aligned.m8n8.x4.trans.shared::cta.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
+      "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+      : "memory");
+}
+
 // cvt.f32.f16  d, a;                                                              PTX 1.0
 // Both halves, exact.
 __device__ inline float2 cvt_f32_f16_pair(uint32_t a) {

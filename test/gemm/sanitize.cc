@@ -43,10 +43,8 @@ TEST_CASE("every variant and split, at the sizes of compute-sanitizer", "[saniti
   USE_GPU(gpu);
   std::set<int> splits;
   int products = 0;
-  const auto run = [&](const char* variant, int64_t k, int32_t pdl) {
-    CAPTURE(variant, k, pdl);
-    Problem problem = sized(gpu, variant, k);
-    problem.pdl = pdl;
+  const auto run = [&](const Problem& problem) {
+    CAPTURE(problem.variant, problem.shape.n, problem.shape.k, problem.pdl);
     const support::DeviceGemm gemm(gpu.driver, problem);
     REQUIRE(gemm.enqueue() == NVFP4_SUCCESS);
     CHECK(support::compare_bits(problem.shape, gemm.d(), support::reference(problem)).passed());
@@ -57,12 +55,20 @@ TEST_CASE("every variant and split, at the sizes of compute-sanitizer", "[saniti
   for (const char* variant : gemm_test::variants()) {
     for (const auto& [split, k] : shortest_of_each_split(gpu, variant)) {
       CAPTURE(split);
-      run(variant, k, NVFP4_PDL_OFF);
+      run(sized(gpu, variant, k));
     }
-    run(variant, 448, NVFP4_PDL_ON);
-    run(variant, 448, NVFP4_PDL_ON_STATIC_WEIGHTS);
+    for (const int32_t pdl : {NVFP4_PDL_ON, NVFP4_PDL_ON_STATIC_WEIGHTS}) {
+      Problem problem = sized(gpu, variant, 448);
+      problem.pdl = pdl;
+      run(problem);
+    }
+    if (gpu.small()) continue;
     // 19 stages in each of eight parts: every ring wraps.
-    if (!gpu.small()) run(variant, 38912, NVFP4_PDL_OFF);
+    run(sized(gpu, variant, 38912));
+    // More tiles than SMs, which the wide ones give to a CTA per SM.
+    const int64_t weights = gemm_test::tile_weights(variant);
+    if (weights == 128 && gemm_test::tile_tokens(variant) >= 128)
+      run(forced(variant, make_problem({9, gpu.info.sms * weights + 8, 448}, Data::gpumode, 141)));
   }
   if (gpu.info.major == 9) CHECK(splits == std::set<int>{1, 2, 3, 4, 8});
   std::printf("%d products by %zu variants, CTAs along K:", products, gemm_test::variants().size());

@@ -96,6 +96,15 @@ TEST_CASE("explain takes device identities as numbers: waves change, the plan do
   CHECK(contains(small, "waves     5.60 of 20 SMs"));
 }
 
+TEST_CASE("explain tells where a CTA computes several tiles") {
+  const nvfp4_gemm_desc many = problem(4096, 7168, 2048), few = problem(256, 7168, 2048);
+  CHECK(contains(explained(many, 90, 132),
+                 "grid      132 CTAs of 384 threads, 896 tiles\n"
+                 "waves     6.79 of 132 SMs"));
+  CHECK(contains(explained(many, 90, 114), "grid      114 CTAs of 384 threads, 896 tiles\n"));
+  CHECK(contains(explained(few, 90, 132), "grid      112 CTAs of 384 threads\n"));
+}
+
 TEST_CASE("explain refuses what a run refuses, and a buffer that is too small") {
   nvfp4_gemm_desc g = problem(128, 256, 256);
   char text[64];

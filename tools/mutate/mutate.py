@@ -91,7 +91,9 @@ class Tree:
             # A comma in a Catch2 filter means "or".
             program, _, device = mutant.test.partition("@")
             if device:
-                environment["EMU_DEVICE"] = device
+                environment["EMU_DEVICE"], _, sms = device.partition("/")
+                if sms:
+                    environment["EMU_SMS"] = sms
             if program == "nvfp4_test":
                 environment["EMU_FORMAL"] = "stop"  # as in test/run
             command = [os.path.join("build", program), mutant.filter.replace(",", "\\,")]

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+// Tiles of 9.0 of which a CTA computes one after the other where K is not shared: with more tiles
+// than SMs the rings go on from tile to tile.
+#include "gemm/emulator.h"
+#include "gemm/gpu.h"
+
+using gemm_test::forced;
+using support::Data;
+using support::make_problem;
+using support::Problem;
+
+namespace {
+
+// Two tiles of tokens, of which the second has nine, and `pairs` of them along N, the last cut
+// short.
+Problem several(const char* variant, int64_t pairs, int64_t k, int64_t l = 1) {
+  const int64_t m = gemm_test::tile_tokens(variant) + 9;
+  const int64_t n = pairs * gemm_test::tile_weights(variant) - 60;
+  return forced(variant, make_problem({m, n, k, l}, Data::exact, 950));
+}
+
+}  // namespace
+
+#define USE_FEW_SMS(gpu)                                             \
+  USE_GPU_OF_FAMILY(gpu, 9);                                         \
+  if ((gpu).small() && (gpu).info.sms > 4) {                         \
+    SKIP_TEST("an emulated Hopper takes few SMs for it: EMU_SMS=3"); \
+  }                                                                  \
+  const char* variant = GENERATE("sm90_128x128x256", "sm90_128x256x256")
+
+// Of one stage, which is less than a CTA asks for ahead; of two, the second cut short; on a GPU
+// also of so many that the rings wrap within a tile. A CTA has six tiles or seven.
+TEST_CASE("a CTA of 9.0 computes one tile after the other", "[tiles]") {
+  USE_FEW_SMS(gpu);
+  for (const int64_t k : {64, 448, 2112}) {
+    if (gpu.small() && k == 2112) continue;
+    const Problem problem = several(variant, 3 * gpu.info.sms + 1, k);
+    REQUIRE(gemm_test::split_of(gpu, support::DeviceGemm(gpu.driver, problem).desc) == 1);
+    gemm_test::require_reference_bits(gpu, problem);
+  }
+}
+
+TEST_CASE("a CTA of 9.0 goes on from batch to batch", "[tiles]") {
+  USE_FEW_SMS(gpu);
+  const Problem problem = several(variant, gpu.info.sms / 2 + 1, 320, 3);
+  REQUIRE(gemm_test::split_of(gpu, support::DeviceGemm(gpu.driver, problem).desc) == 1);
+  gemm_test::require_reference_bits(gpu, problem);
+}
+
+// One warp of a CTA waits for the tokens' kernel.
+TEST_CASE("9.0 launches a CTA for each SM where there are more tiles", "[tiles]") {
+  USE_FEW_SMS(gpu);
+  USE_EMULATOR(gpu, emulator);
+  const int64_t sms = gpu.info.sms;
+  support::run_on_device(gpu.driver, several(variant, sms, 64));
+  CHECK(emulator.counter("dependency_waits") == uint64_t(sms));
+  support::run_on_device(gpu.driver, several(variant, 1, 64));
+  CHECK(emulator.counter("dependency_waits") == 2);
+}
