@@ -40,7 +40,15 @@ TEST_CASE(
         "2:9: target sm_100 does not run on a device of compute capability 9.0");
   CHECK(target_verdict("gfx90a", 90) == "2:9: unknown target 'gfx90a'");
   CHECK(verdict(".version 8.6\n.target sm_100f\n.address_size 64\n") ==
-        "2:9: target sm_100f needs .version 8.8 or newer");
+        "2:9: target sm_100f needs .version 8.8 or later");
+  CHECK(verdict(".version 7.8\n.target sm_90a\n.address_size 64\n", 90) ==
+        "2:9: target sm_90a needs .version 8.0 or later");
+  for (const char* none : {"7.9", "8.9", "9.1", "8.70", "08.7", "8.7e0"})
+    CHECK(verdict(".version " + std::string(none) + "\n.target sm_90a\n", 90) ==
+          "1:10: PTX ISA version " + std::string(none) +
+              " is not supported, 6.0 to 6.5, 7.0 to 7.8, 8.0 to 8.8 and 9.0 are");
+  CHECK(target_verdict("sm_99", 100) == "2:9: unknown target 'sm_99'");
+  CHECK(target_verdict("sm_90f", 90) == "2:9: unknown target 'sm_90f'");
   CHECK(verdict(".version 3.0\n").find("1:10: PTX ISA version 3.0 is not supported") == 0);
   CHECK(verdict("hello") == "1:1: '.version' expected, found 'hello'");
 }
@@ -79,6 +87,24 @@ TEST_CASE("an instruction needs a target that has it") {
             .find("needs target sm_100a") != std::string::npos);
 }
 
+TEST_CASE("an instruction needs a .version that has it") {
+  const auto verdict_at = [](const std::string& version, const std::string& instruction) {
+    std::string text = module_text(instruction, "sm_90a");
+    return verdict(text.replace(text.find("9.0"), 3, version), 90);
+  };
+  const std::string mma = "mma.sync.aligned.m16n8k16.row.col.f32.e4m3.e4m3.f32";
+  const std::string operands = " {f0, f1, f2, f3}, {r0, r1}, {r2}, {f0, f1, f2, f3};";
+  CHECK(verdict_at("8.4", mma + operands) ==
+        "6:1: '" + mma + operands.substr(0, operands.size() - 1) +
+            "' needs .version 8.7 or later, the module's is 8.4");
+  CHECK(verdict_at("8.7", mma + operands) == "accepted");
+  const std::string halves =
+      "mma.sync.aligned.m16n8k32.row.col.f16.e5m2.e4m3.f16 "
+      "{r0, r1}, {r2, r3, r4, r5}, {r6, r7}, {r0, r1};";
+  CHECK(verdict_at("8.6", halves).find("needs .version 8.7 or later") != std::string::npos);
+  CHECK(verdict_at("8.7", halves) == "accepted");
+}
+
 TEST_CASE("the two cta_groups do not mix in one function") {
   Function f;
   f.code.resize(2);
@@ -103,7 +129,7 @@ TEST_CASE("entries are found with and without .visible, functions and prototypes
   CHECK(!m->entry("g"));
   CHECK(!m->entry("f"));
   CHECK(m->functions.size() == 4);
-  CHECK(m->version_major == 9);
+  CHECK(m->version == 90);
   CHECK(m->target == "sm_100a");
   CHECK(verdict(with_header(".entry a() { ret; }\n.entry a() { ret; }")) ==
         "5:8: entry 'a' is defined twice");

@@ -135,3 +135,18 @@ TEST_CASE("nvcc -G, where every wrapper is called, and -lineinfo give the same b
   probe(t, 16, 7, 1, true, NVFP4_TEST_PTX_DIR "/load_probe.debug.ptx");
   probe(t, 16, 7, 1, true, NVFP4_TEST_PTX_DIR "/load_probe.lineinfo.ptx");
 }
+
+TEST_CASE("a module that the driver refuses is refused with what its compiler says", "[kernel]") {
+  const Driver& driver = Driver::get();
+  const support::Context context(driver);
+  const std::string text =
+      ".version 8.0\n.target sm_90\n.address_size 64\n.entry k() { frobnicate; ret; }\n";
+  try {
+    support::Module::from_text(driver, text);
+    FAIL("accepted");
+  } catch (const support::DriverError& e) {
+    CAPTURE(e.what());
+    CHECK(e.result == CUDA_ERROR_INVALID_PTX);
+    CHECK(std::string(e.what()).find("frobnicate") != std::string::npos);
+  }
+}

@@ -38,6 +38,7 @@ namespace support {
   X(cuMemcpyDtoH)                \
   X(cuMemsetD8)                  \
   X(cuModuleLoadData)            \
+  X(cuModuleLoadDataEx)          \
   X(cuModuleGetFunction)         \
   X(cuModuleUnload)              \
   X(cuFuncSetAttribute)          \

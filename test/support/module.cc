@@ -10,13 +10,23 @@ Module::Module(const Driver& driver, const std::string& path) : driver_(driver) 
   std::ifstream in(path);
   const std::string text{std::istreambuf_iterator<char>(in), {}};
   if (text.empty()) throw std::runtime_error(path + " cannot be read");
-  driver.check(driver.cuModuleLoadData(&module_, text.c_str()), "cuModuleLoadData");
+  load(text);
 }
 
 Module Module::from_text(const Driver& driver, const std::string& text) {
   Module module(driver);
-  driver.check(driver.cuModuleLoadData(&module.module_, text.c_str()), "cuModuleLoadData");
+  module.load(text);
   return module;
+}
+
+void Module::load(const std::string& text) {
+  char log[4096] = "";
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void* values[] = {log, reinterpret_cast<void*>(sizeof log - 1)};
+  const CUresult result = driver_.cuModuleLoadDataEx(&module_, text.c_str(), 2, options, values);
+  const std::string what =
+      log[0] ? "cuModuleLoadDataEx, \"" + std::string(log) + "\"," : "cuModuleLoadDataEx";
+  driver_.check(result, what.c_str());
 }
 
 // Fails after a sticky error, and then there is nothing left to unload.

@@ -11,6 +11,7 @@ namespace support {
 
 class Module {
  public:
+  // Throws DriverError with what the driver's compiler says of the text.
   Module(const Driver& driver, const std::string& path);
   static Module from_text(const Driver& driver, const std::string& text);
   ~Module();
@@ -27,6 +28,7 @@ class Module {
 
  private:
   explicit Module(const Driver& driver) : driver_(driver) {}
+  void load(const std::string& text);
   const Driver& driver_;
   CUmodule module_ = nullptr;
 };

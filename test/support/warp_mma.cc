@@ -171,7 +171,7 @@ WarpMmaData random_data(const WarpMma& w, std::mt19937_64& random, int kind) {
 
 std::string program(const WarpMma& w) {
   const std::string d = registers("d", w.d_words());
-  return ".version 8.4\n.target sm_90a\n.address_size 64\n"
+  return ".version 8.7\n.target sm_90a\n.address_size 64\n"
          ".visible .entry warp_mma(.param .u64 out, .param .u64 a, .param .u64 b, .param .u64 c)\n"
          "{\n.reg .b32 t, u, a<4>, b<2>, d<4>;\n.reg .b64 x<2>;\n"
          "mov.u32 t, %tid.x;\nmov.u32 u, %ctaid.x;\nmad.lo.u32 t, u, 32, t;\n" +

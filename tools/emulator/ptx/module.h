@@ -196,7 +196,7 @@ struct Variable {
 
 struct Module {
   std::string source;  // kept for reports
-  int version_major = 0, version_minor = 0;
+  int version = 0;     // 86 = 8.6
   std::string target;  // "sm_100a", "sm_100f" ...
   std::vector<std::unique_ptr<Function>> functions;
   std::vector<Variable> variables;

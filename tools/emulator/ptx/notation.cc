@@ -80,8 +80,11 @@ class ModifierReader : Reader {
 
  private:
   void sequence(Pattern& out) {
-    while (!done() && std::string_view(".{(^>").find(peek()) != std::string_view::npos)
-      out.parts.push_back(item());
+    while (!done() && std::string_view(".{(^>@").find(peek()) != std::string_view::npos)
+      if (peek() == '@')
+        (out.parts.empty() ? out : out.parts.back()).version = version();
+      else
+        out.parts.push_back(item());
   }
 
   Pattern item() {
@@ -100,14 +103,30 @@ class ModifierReader : Reader {
       expect('.');
       p.kind = Pattern::Kind::one_of;
       if (accept('{')) {
-        do p.suffixes.push_back(suffix());
-        while (accept(','));
+        do {
+          p.suffixes.push_back(suffix());
+          if (peek() == '@') p.suffixes.back().version = version();
+        } while (accept(','));
         expect('}');
       } else {
         p.suffixes.push_back(suffix());
       }
     }
     return p;
+  }
+
+  uint8_t version() {
+    expect('@');
+    const int major = digit();
+    expect('.');
+    return uint8_t(10 * major + digit());
+  }
+
+  int digit() {
+    if (peek() < '0' || peek() > '9') bad_row("a version such as 8.7 expected", row_);
+    const int value = peek() - '0';
+    rest_.remove_prefix(1);
+    return value;
   }
 
   void alternatives(Pattern& out, char end) {
@@ -231,15 +250,33 @@ bool take(const Pattern& p, Suffixes& left) {
     if (s.kind == Suffix::Kind::type && left.type_count && left.types[0] == s.type) {
       ++left.types;
       --left.type_count;
+      left.need(s.version);
       return true;
     }
     if (s.kind != Suffix::Kind::mod || !left.mods.test(size_t(s.mod))) continue;
     if (!stands_right(p, s.mod, left)) continue;
     left.mods.reset(size_t(s.mod));
     left.last = (*left.places)[size_t(s.mod)];
+    left.need(s.version);
     return true;
   }
   return false;
+}
+
+bool matches_parts(const Pattern& p, Suffixes& left) {
+  if (p.kind == Pattern::Kind::one_of) return take(p, left);
+  const Suffixes before = left;
+  if (p.kind == Pattern::Kind::sequence) {
+    for (const Pattern& part : p.parts) {
+      if (matches(part, left)) continue;
+      left = before;
+      return false;
+    }
+    return true;
+  }
+  for (const Pattern& part : p.parts)
+    if (matches(part, left)) return true;
+  return p.kind == Pattern::Kind::optional;
 }
 
 }  // namespace
@@ -254,19 +291,9 @@ std::string_view text_of(Type t) { return type_names[size_t(t)]; }
 std::string_view text_of(Mod m) { return mod_names[size_t(m)].substr(1); }
 
 bool matches(const Pattern& p, Suffixes& left) {
-  if (p.kind == Pattern::Kind::one_of) return take(p, left);
-  const Suffixes before = left;
-  if (p.kind == Pattern::Kind::sequence) {
-    for (const Pattern& part : p.parts) {
-      if (matches(part, left)) continue;
-      left = before;
-      return false;
-    }
-    return true;
-  }
-  for (const Pattern& part : p.parts)
-    if (matches(part, left)) return true;
-  return p.kind == Pattern::Kind::optional;
+  if (!matches_parts(p, left)) return false;
+  left.need(p.version);
+  return true;
 }
 
 void parse_modifiers(std::string_view text, Pattern& out) { ModifierReader(text).read(out); }

@@ -2,6 +2,7 @@
 // The rows of opcodes.def, taken apart: which modifiers, which operands.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string_view>
@@ -17,6 +18,7 @@ struct Suffix {
   Kind kind = Kind::unknown;
   Mod mod = Mod::count;
   Type type = Type::none;
+  uint8_t version = 0;  // of a row: 87 = needs .version 8.7
 };
 Suffix find_suffix(std::string_view word);
 
@@ -34,6 +36,7 @@ struct Pattern {
   enum class Place : uint8_t { anywhere, first, after };  // .x ^.x >.x
   Kind kind = Kind::sequence;
   Place place = Place::anywhere;
+  uint8_t version = 0;  // as Suffix has it
   std::vector<Suffix> suffixes;
   std::vector<Pattern> parts;
 };
@@ -45,8 +48,10 @@ struct Suffixes {
   const Places* places = nullptr;
   const Type* types = nullptr;
   uint8_t type_count = 0;
-  int last = -1;  // place of the modifier taken last
+  int last = -1;        // place of the modifier taken last
+  uint8_t version = 0;  // the highest that was met
   bool empty() const { return mods.none() && type_count == 0; }
+  void need(uint8_t v) { version = std::max(version, v); }
 };
 bool matches(const Pattern& pattern, Suffixes& left);
 

@@ -134,6 +134,7 @@ Match match(const ParsedInstr& in, const Target& target, Instr& out) {
   const Places places = sort_words(in, words, used, out);
 
   const Form* elsewhere = nullptr;  // fits, but not on this target
+  int needed = 0;                   // fits, but not before this version
   OperandError operand_error;
   bool modifiers_fit = false;
   for (const Form& form : op->forms) {
@@ -146,12 +147,19 @@ Match match(const ParsedInstr& in, const Target& target, Instr& out) {
     modifiers_fit = true;
     out.ops.clear();
     const OperandError error = fit_operands(form.slots, in, out);
+    if (error.text.empty() && left.version > target.version) {
+      needed = left.version;
+      continue;
+    }
     if (error.text.empty()) {
       check_rules(in, out);
       return {*op, form};
     }
     if (operand_error.text.empty() || error.tells_more_than(operand_error)) operand_error = error;
   }
+  if (needed)
+    throw PtxError(in.pos, quoted(in.text) + " needs .version " + dotted(needed) +
+                               " or later, the module's is " + dotted(target.version));
   if (modifiers_fit)
     throw PtxError(operand_error.pos, operand_error.text + " in " + quoted(in.text));
   if (elsewhere)

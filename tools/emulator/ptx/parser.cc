@@ -9,8 +9,6 @@ namespace {
 
 uint64_t align_up(uint64_t n, uint64_t align) { return (n + align - 1) & ~(align - 1); }
 
-std::string capability(int n) { return std::to_string(n / 10) + "." + std::to_string(n % 10); }
-
 }  // namespace
 
 void ModuleParser::parse() {
@@ -30,12 +28,11 @@ void ModuleParser::header() {
 void ModuleParser::version() {
   if (!in_.accept_dot("version")) in_.fail("'.version' expected");
   // 9.0 reads as one number, like every version.
+  if (in_.peek().kind != Token::Kind::real64) in_.fail("a version such as 9.0 expected");
   const std::string text(in_.peek().text);
-  if (in_.peek().kind != Token::Kind::real64 ||
-      std::sscanf(text.c_str(), "%d.%d", &module_.version_major, &module_.version_minor) != 2)
-    in_.fail("a version such as 9.0 expected");
-  if (module_.version_major < 6 || module_.version_major > 9)
-    throw PtxError(in_.pos(), "PTX ISA version " + text + " is not supported, 6.0 to 9.x are");
+  if (!find_version(text, module_.version))
+    throw PtxError(in_.pos(), "PTX ISA version " + text + " is not supported, 6.0 to 6.5, " +
+                                  "7.0 to 7.8, 8.0 to 8.8 and 9.0 are");
   in_.next();
 }
 
@@ -43,23 +40,17 @@ void ModuleParser::target() {
   if (!in_.accept_dot("target")) in_.fail("'.target' expected");
   const SourcePos pos = in_.pos();
   module_.target = in_.expect_word("a target");
-  if (!parse_target(module_.target, target_))
+  if (!find_target(module_.target, target_))
     throw PtxError(pos, "unknown target '" + module_.target + "'");
+  target_.version = module_.version;
   while (in_.accept(',')) in_.expect_word("a target option");
   if (!target_.runs_on(compute_capability_))
     throw PtxError(pos, "target " + module_.target +
                             " does not run on a device of compute capability " +
-                            capability(compute_capability_));
-  // PTX ISA 13: the first versions with these targets.
-  const int version = module_.version_major * 10 + module_.version_minor;
-  const int first = target_.variant == 'f'  ? 88
-                    : target_.number >= 100 ? 86
-                    : target_.number >= 90  ? 78
-                                            : 60;
-  if (version < first)
-    throw PtxError(pos, "target " + module_.target + " needs .version " +
-                            std::to_string(first / 10) + "." + std::to_string(first % 10) +
-                            " or newer");
+                            dotted(compute_capability_));
+  if (target_.version < target_.first)
+    throw PtxError(
+        pos, "target " + module_.target + " needs .version " + dotted(target_.first) + " or later");
 }
 
 ModuleParser::Linkage ModuleParser::linkage() {
@@ -180,7 +171,7 @@ void ModuleParser::dimensions(uint32_t (&out)[3]) {
 // Which size the blocks have and the clusters has to be known (PTX ISA 11.8.1); looked at where the
 // directives end.
 void ModuleParser::clusters_as_blocks(Function& f) {
-  if (!f.is_entry || module_.version_major < 9)
+  if (!f.is_entry || module_.version < 90)
     in_.fail("'.blocksareclusters' is for kernels, from .version 9.0 on");
   in_.accept_dot("blocksareclusters");
   f.counts_clusters = true;

@@ -2,6 +2,8 @@
 // Targets: plain ones run on everything newer, f ones within their family, a ones on one chip only.
 #include "target.h"
 
+#include <utility>
+
 namespace emu::ptx {
 
 bool Target::has(Since since) const {
@@ -28,14 +30,27 @@ bool Target::runs_on(int compute_capability) const {
   return compute_capability >= number;
 }
 
-bool parse_target(std::string_view text, Target& out) {
-  if (text.substr(0, 3) != "sm_") return false;
-  size_t at = 3;
-  out = {};
-  while (at < text.size() && at < 6 && text[at] >= '0' && text[at] <= '9')
-    out.number = out.number * 10 + (text[at++] - '0');
-  if (at < text.size() && (text[at] == 'a' || text[at] == 'f')) out.variant = text[at++];
-  return at == text.size() && out.number >= 10;
+bool find_target(std::string_view text, Target& out) {
+  constexpr std::pair<std::string_view, Target> rows[] = {
+#define EMU_TARGET(number, variant, first) {"sm_" #number #variant, {number, #variant[0], first}},
+#include "targets.def"
+#undef EMU_TARGET
+  };
+  for (const auto& [name, row] : rows)
+    if (name == text) return out = row, true;
+  return false;
+}
+
+bool find_version(std::string_view text, int& out) {
+  if (text.size() != 3 || text[1] != '.') return false;
+  const int major = text[0] - '0', minor = text[2] - '0';
+  out = 10 * major + minor;
+  return minor >= 0 && ((major == 6 && minor <= 5) || (major == 7 && minor <= 8) ||
+                        (major == 8 && minor <= 8) || (major == 9 && minor == 0));
+}
+
+std::string dotted(int tenths) {
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10);
 }
 
 const char* describe(Since since) {

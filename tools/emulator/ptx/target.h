@@ -24,11 +24,15 @@ enum class Since : unsigned char {
 struct Target {
   int number = 0;    // 100
   char variant = 0;  // 'a', 'f' or 0
+  int first = 0;     // the first version that has the target: 86 = .version 8.6
+  int version = 0;   // the module's
   bool has(Since since) const;
   bool runs_on(int compute_capability) const;
 };
 
-bool parse_target(std::string_view text, Target& out);  // "sm_100f"
-const char* describe(Since since);                      // "sm_100a or sm_100f"
+bool find_target(std::string_view text, Target& out);  // "sm_100f"
+bool find_version(std::string_view text, int& out);    // "8.6" as 86
+std::string dotted(int tenths);                        // 86 as "8.6"
+const char* describe(Since since);                     // "sm_100a or sm_100f"
 
 }  // namespace emu::ptx
