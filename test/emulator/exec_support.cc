@@ -9,7 +9,7 @@ namespace exec_test {
 using namespace emu;
 
 std::string kernel(const std::string& body, const std::string& declarations) {
-  return ".version 8.7\n.target sm_100a\n.address_size 64\n" + declarations +
+  return ".version 9.0\n.target sm_100a\n.address_size 64\n" + declarations +
          "\n.visible .entry k(.param .u64 k_out)\n{\n.reg .pred %p<8>;\n.reg .b16 %h<8>;\n"
          ".reg .b32 %r<16>;\n.reg .b64 %rd<16>;\n.reg .b64 %out;\n"
          "ld.param.u64 %out, [k_out];\n" +

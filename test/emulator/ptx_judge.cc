@@ -9,8 +9,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <stdexcept>
 
+#include "emulator/ptx/target.h"
 #include "ptx_support.h"
 
 namespace ptx_test {
@@ -34,8 +36,13 @@ int run_ptxas(const std::string& text, std::string* output) {
   const std::string target = at == std::string::npos
                                  ? "sm_100a"
                                  : text.substr(at + 8, text.find_first_of(" ,\n", at + 8) - at - 8);
+  // Targets that are no architectures of its own.
+  const std::map<std::string, std::string> runs_as{
+      {"sm_82", "sm_86"}, {"sm_101", "sm_110"}, {"sm_101a", "sm_110a"}, {"sm_101f", "sm_110f"}};
+  const auto as = runs_as.find(target);
   const std::string command =
-      "timeout 60 ptxas -O0 -arch=" + target + " -o /dev/null " + file.name + " 2>&1";
+      "timeout 60 ptxas -O0 -arch=" + (as == runs_as.end() ? target : as->second) +
+      " -o /dev/null " + file.name + " 2>&1";
   FILE* pipe = popen(command.c_str(), "r");
   if (!pipe) throw std::runtime_error("cannot start ptxas");
   char line[4096];
@@ -64,11 +71,18 @@ bool pairs(const std::string& statement) {
   return statement.find("cta_group::2") != std::string::npos;
 }
 
-// The frame with the statement's target.
+// The frame with the statement's target, and a .version that has it.
 Frame frame_of(const std::string& statement, const Frame& frame) {
   Frame out = frame;
   const size_t at = out.text.find("sm_100a");
-  if (at != std::string::npos) out.text.replace(at, 7, target_of(statement));
+  if (at == std::string::npos) return out;
+  out.text.replace(at, 7, target_of(statement));
+  emu::ptx::Target target;
+  emu::ptx::find_target(target_of(statement), target);
+  const size_t version = out.text.find(".version ") + strlen(".version ");
+  const std::string first = emu::ptx::dotted(target.first);
+  if (out.text.compare(version, first.size(), first) < 0)
+    out.text.replace(version, first.size(), first);
   return out;
 }
 
@@ -92,10 +106,16 @@ class Judge {
     return errors_;
   }
 
+  std::vector<std::string> parse_all() {
+    std::vector<size_t> all(statements_.size());
+    std::iota(all.begin(), all.end(), 0);
+    parse_in_packs(all);
+    return errors_;
+  }
+
  private:
-  // Parses, and returns what both accept.
-  std::vector<size_t> run(const std::vector<size_t>& all) {
-    // Statements of .cta_group::2 by themselves: the two groups may not be mixed in a function.
+  // Statements of .cta_group::2 by themselves: the two groups may not be mixed in a function.
+  void parse_in_packs(const std::vector<size_t>& all) {
     for (const bool pair : {false, true}) {
       std::vector<size_t> open;
       for (const size_t i : all)
@@ -105,6 +125,11 @@ class Judge {
         parse({first, std::min(first + long(pack), open.end())});
       }
     }
+  }
+
+  // Parses, and returns what both accept.
+  std::vector<size_t> run(const std::vector<size_t>& all) {
+    parse_in_packs(all);
     // To generate code takes long: what we refuse anyway is not worth it. A verdict against us is
     // given alone: ptxas carries modifiers from a broken statement into the next ones.
     std::vector<size_t> accepted;
@@ -194,10 +219,11 @@ class Judge {
 
 bool have_ptxas() { return std::system("ptxas --version > /dev/null 2>&1") == 0; }
 
-Frame plain_frame() {
-  return {
-      ".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u64 out) {\n" +
-      declarations() + "L:\n"};
+Frame plain_frame() { return frame_at("sm_100a", 90); }
+
+Frame frame_at(const std::string& target, int version) {
+  return {module_head(target, version) + ".visible .entry k(.param .u64 out) {\n" +
+          declarations(version) + "L:\n"};
 }
 
 std::string ptxas_verdict(const std::string& module) {
@@ -209,6 +235,11 @@ std::string ptxas_verdict(const std::string& module) {
 std::vector<std::string> ptxas_verdicts(const std::vector<std::string>& statements,
                                         const Frame& frame) {
   return Judge(statements, frame).run();
+}
+
+std::vector<std::string> parser_verdicts(const std::vector<std::string>& statements,
+                                         const Frame& frame) {
+  return Judge(statements, frame).parse_all();
 }
 
 std::string our_verdict(const std::string& statement, const Frame& frame) {

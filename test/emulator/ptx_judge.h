@@ -17,11 +17,18 @@ struct Frame {
 // An entry around ptx_test::declarations() and the label L.
 Frame plain_frame();
 
+// The same for a target and a .version of 7.0 and later (87 = 8.7).
+Frame frame_at(const std::string& target, int version);
+
 // What ptxas says against each statement, a line of its own in `frame`; empty = accepted. Many are
 // judged by one run; what ptxas finds only when it generates code comes out as well.
 std::vector<std::string> ptxas_verdicts(const std::vector<std::string>& statements,
                                         const Frame& frame = plain_frame());
-// The same for a whole module.
+// The same as far as the parser gets: for one target, without code. A verdict in error may be a
+// neighbour's.
+std::vector<std::string> parser_verdicts(const std::vector<std::string>& statements,
+                                         const Frame& frame);
+// What ptxas says against a whole module.
 std::string ptxas_verdict(const std::string& module);
 inline bool ptxas_accepts(const std::string& module) { return ptxas_verdict(module).empty(); }
 

@@ -3,9 +3,11 @@
 #include "ptx_mutants.h"
 
 #include <cctype>
+#include <cstring>
 #include <fstream>
 #include <sstream>
 
+#include "emulator/ptx/target.h"
 #include "ptx_samples.h"
 #include "ptx_support.h"
 
@@ -107,6 +109,16 @@ std::string reason_of(const std::string& verdict) {
   return out.substr(0, 90);
 }
 
+// From 7.5 to 9.1, some of which there are not.
+std::string random_version(std::mt19937& random) {
+  return ".version " + emu::ptx::dotted(75 + int(draw(random, 17)));
+}
+
+int capability_in(const std::string& module) {
+  const size_t at = module.find(".target sm_");
+  return at == std::string::npos ? 100 : atoi(module.c_str() + at + strlen(".target sm_"));
+}
+
 void count(Score& score, const std::string& mutant, const std::string& ours,
            const std::string& theirs) {
   ++score.mutants;
@@ -154,7 +166,8 @@ void Score::add(const Score& o) {
 }
 
 Corpus row_corpus(std::mt19937& random) {
-  Corpus out{plain_frame(), {}};
+  const int versions[] = {86, 87, 88, 90};
+  Corpus out{frame_at("sm_100a", versions[draw(random, std::size(versions))]), {}};
   for (const emu::ptx::Opcode& opcode : emu::ptx::OpcodeTable::get().opcodes())
     for (const emu::ptx::Form& form : opcode.forms)
       out.statements.push_back(random_sample(opcode, form, random));
@@ -232,18 +245,22 @@ Score judge_modules(const std::vector<std::string>& modules, size_t n, uint32_t 
     std::stringstream in(modules[draw(random, modules.size())]);
     std::vector<std::string> lines;
     for (std::string line; std::getline(in, line);) lines.push_back(line);
-    std::string& line = lines[draw(random, lines.size())];
-    line = token_mutant(line, random);
+    if (draw(random, 4)) {
+      std::string& line = lines[draw(random, lines.size())];
+      line = token_mutant(line, random);
+    } else {
+      lines[0] = random_version(random);
+    }
     std::string text;
     for (const std::string& l : lines) text += l + "\n";
-    const std::string v = verdict(text);
+    const std::string v = verdict(text, capability_in(text));
     count(score, text, v == "accepted" ? "" : v, ptxas_verdict(text));
   }
   return score;
 }
 
 std::vector<std::string> sample_modules() {
-  const std::string head = ".version 9.0\n.target sm_100a\n.address_size 64\n";
+  const std::string head = module_head();
   return {
       head +
           ".visible .entry k(.param .u64 a, .param .align 64 .b8 b[128], .param .f32 c)\n"
@@ -265,6 +282,16 @@ std::vector<std::string> sample_modules() {
           ".entry k()\n.maxnreg 64\n{\n.reg .b32 a;\n{\n.reg .b64 a;\nmov.b64 a, 1;\n}\n"
           "mov.b32 a, 2;\nbra.uni L;\nL:\n{\nL:\nbra L;\n}\n.pragma \"nounroll\";\nexit;\n}\n"
           ".entry second()\n{\nret;\n}\n",
+      module_head("sm_90") +
+          ".visible .entry k(.param .u64 p)\n{\n.reg .b32 r;\n.reg .b64 d;\n"
+          "ld.param.u64 d, [p];\nld.global.L2::128B.u32 r, [d];\ncp.async.bulk.commit_group;\n"
+          "cp.async.bulk.wait_group 0;\nret;\n}\n",
+      module_head("sm_90") +
+          ".visible .entry k(.param .u64 p)\n{\n.reg .b128 q;\n.reg .b64 d;\n"
+          "ld.param.u64 d, [p];\nld.b128 q, [d];\nst.b128 [d], q;\nret;\n}\n",
+      module_head("sm_90a") +
+          ".shared .align 8 .b64 bar;\n.entry k()\n{\n.reg .b64 d;\n"
+          "mbarrier.arrive.relaxed.cta.shared.b64 d, [bar];\nret;\n}\n",
   };
 }
 

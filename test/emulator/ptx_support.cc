@@ -4,24 +4,25 @@
 
 #include <cstring>
 
-namespace ptx_test {
-namespace {
+#include "emulator/ptx/target.h"
 
-std::string header(const std::string& target) {
-  return ".version 9.0\n.target " + target + "\n.address_size 64\n";
+namespace ptx_test {
+
+std::string module_head(const std::string& target, int version) {
+  return ".version " + emu::ptx::dotted(version) + "\n.target " + target + "\n.address_size 64\n";
 }
 
-}  // namespace
-
-std::string declarations() {
-  return ".reg .pred p<32>; .reg .b8 b<32>; .reg .b16 h<32>; .reg .b32 r<32>; .reg .b64 d<32>; "
-         ".reg .b128 q<32>; .reg .f32 f<32>; .reg .u32 u<32>; .reg .s32 i<32>; .reg .f16x2 x<32>; "
+std::string declarations(int version) {
+  const std::string wide = version < 83 ? "" : ".reg .b128 q<32>; ";
+  return wide +
+         ".reg .pred p<32>; .reg .b8 b<32>; .reg .b16 h<32>; .reg .b32 r<32>; .reg .b64 d<32>; "
+         ".reg .f32 f<32>; .reg .u32 u<32>; .reg .s32 i<32>; .reg .f16x2 x<32>; "
          ".reg .f16 e<32>; .reg .f64 g<32>; "
          ".shared .align 16 .b8 s[1024]; .local .align 16 .b8 loc[64];\n";
 }
 
 std::string module_text(const std::string& body, const std::string& target) {
-  return header(target) + ".visible .entry k(.param .u64 out) {\n" + declarations() + body +
+  return module_head(target) + ".visible .entry k(.param .u64 out) {\n" + declarations() + body +
          "\n}\n";
 }
 

@@ -12,8 +12,11 @@
 namespace ptx_test {
 
 // Registers p0.. (.pred) b (.b8) h (.b16) r (.b32) d (.b64) q (.b128) f (.f32) u (.u32) i (.s32)
-// x (.f16x2) e (.f16) g (.f64), 32 each; shared variable s, local variable loc.
-std::string declarations();
+// x (.f16x2) e (.f16) g (.f64), 32 each; shared variable s, local variable loc. .b128 is of 8.3.
+std::string declarations(int version = 90);
+
+// .version (90 = 9.0), .target, .address_size
+std::string module_head(const std::string& target = "sm_100a", int version = 90);
 
 // A module with one entry k(.param .u64 out) around `body`, which starts in line body_line.
 std::string module_text(const std::string& body, const std::string& target = "sm_100a");

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+// The .version that targets and instructions need, against ptxas.
+#include <cstring>
+#include <map>
+
+#include "emulator/ptx/target.h"
+#include "ptx_judge.h"
+#include "ptx_samples.h"
+#include "ptx_support.h"
+
+namespace {
+
+using namespace ptx_test;
+using emu::ptx::dotted;
+using emu::ptx::Target;
+
+// As the emulator knows them.
+std::vector<int> versions() {
+  std::vector<int> all;
+  for (int v = 60, known; v < 100; ++v)
+    if (emu::ptx::find_version(dotted(v), known)) all.push_back(v);
+  return all;
+}
+
+int version_below(int version) {
+  int below = 0;
+  for (const int v : versions())
+    if (v < version) below = v;
+  return below;
+}
+
+Target target_named(const std::string& name) {
+  Target target;
+  REQUIRE(emu::ptx::find_target(name, target));
+  return target;
+}
+
+std::string our_verdict_at(const std::string& statement, const std::string& target, int version) {
+  return verdict(frame_at(target, version).text + statement + "\n}\n", target_named(target).number);
+}
+
+// The first version with which the front end loads it, 0 = none.
+int first_version(const std::string& statement, const std::string& target) {
+  const int lowest = target_named(target).first;
+  const std::string v = our_verdict_at(statement, target, lowest);
+  if (v == "accepted") return lowest;
+  const char* const words = " needs .version ";
+  const size_t at = v.find(words);
+  if (at == std::string::npos) return 0;
+  const int needed = int(10 * std::stod(v.substr(at + std::strlen(words))) + 0.5);
+  INFO(statement << ": " << v);
+  CHECK(our_verdict_at(statement, target, needed) == "accepted");
+  CHECK(our_verdict_at(statement, target, version_below(needed)) != "accepted");
+  return needed;
+}
+
+// Every row, each alternative and option, and some drawn.
+std::vector<std::string> row_samples() {
+  std::mt19937 random(2026);
+  std::vector<std::string> all;
+  for (const emu::ptx::Opcode& opcode : emu::ptx::OpcodeTable::get().opcodes())
+    for (const emu::ptx::Form& form : opcode.forms) {
+      for (std::string& s : samples(opcode, form)) all.push_back(std::move(s));
+      for (int i = 0; i < 4; ++i) all.push_back(random_sample(opcode, form, random));
+    }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("versions and targets are those of ptxas, each target from its first version on") {
+  if (!have_ptxas()) SKIP_TEST("no ptxas on PATH");
+  const auto theirs = [](const std::string& target, int version) {
+    return ptxas_verdict(module_head(target, version) + ".entry k() { ret; }\n");
+  };
+  for (int v = 60, known; v < 100; ++v) {
+    CAPTURE(v);
+    const bool unsupported = theirs("sm_90", v).find("Unsupported .version") != std::string::npos;
+    CHECK(unsupported != emu::ptx::find_version(dotted(v), known));
+  }
+  const char* const targets[] = {
+#define EMU_TARGET(number, variant, first) "sm_" #number #variant,
+#include "emulator/ptx/targets.def"
+#undef EMU_TARGET
+  };
+  for (const char* target : targets) {
+    const int first = target_named(target).first;
+    CAPTURE(target, first);
+    CHECK(theirs(target, first) == "");
+    CHECK(theirs(target, version_below(first)).find("does not support .target") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("a row is loaded from the .version on from which ptxas accepts it, and not before") {
+  if (!have_ptxas()) SKIP_TEST("no ptxas on PATH");
+  const std::vector<std::string> all = row_samples();
+  for (const char* target : {"sm_90", "sm_90a", "sm_100a", "sm_100f", "sm_120a"}) {
+    std::map<int, std::vector<std::string>> accepted, refused;  // by version
+    size_t late = 0;
+    for (const std::string& sample : all) {
+      const int first = first_version(sample, target);
+      if (!first) continue;
+      accepted[first].push_back(sample);
+      if (first == target_named(target).first) continue;
+      refused[version_below(first)].push_back(sample);
+      ++late;
+    }
+    CAPTURE(target);
+    CHECK(accepted[target_named(target).first].size() > 1000);
+    if (std::strcmp(target, "sm_100f") != 0) CHECK(late > 10);  // all is of 8.8
+    for (const auto& [version, list] : accepted) {
+      const std::vector<std::string> errors = parser_verdicts(list, frame_at(target, version));
+      for (size_t i = 0; i < list.size(); ++i) {
+        INFO(".version " << dotted(version) << ": " << list[i]);
+        CHECK(errors[i] == "");
+      }
+    }
+    for (const auto& [version, list] : refused) {
+      const std::vector<std::string> errors = parser_verdicts(list, frame_at(target, version));
+      for (size_t i = 0; i < list.size(); ++i) {
+        INFO(".version " << dotted(version) << ": " << list[i] << ": " << errors[i]);
+        const bool undeclared = errors[i].find("Unknown symbol 'q") != std::string::npos;
+        CHECK((undeclared || errors[i].find("requires PTX ISA") != std::string::npos));
+      }
+    }
+  }
+}
