@@ -37,6 +37,11 @@ struct Cta90 {
   __device__ uint32_t tokens(uint32_t i) const {
     return smem + Tile::kTokensAt + i * Tile::kSlotBytes;
   }
+  // The tile's tokens that this CTA of a cluster stores.
+  __device__ uint32_t own_tokens() const {
+    const uint32_t share = (Tile::kTokens + p.split - 1) / p.split;
+    return min(share, Tile::kTokens - min(rank * share, Tile::kTokens));
+  }
   // 64-steps of K in this CTA's i-th stage: 4, fewer in the last one.
   __device__ uint32_t steps(uint32_t i) const {
     return min(Tile::kSteps, k_steps - (stage_begin + i) * Tile::kSteps);

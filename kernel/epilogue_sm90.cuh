@@ -6,11 +6,11 @@
 
 #include <cstdint>
 
+#include "cta_sm90.cuh"
 #include "decode.cuh"
 #include "gemm_params.h"
 #include "ptx_cluster.cuh"
 #include "ptx_sync.cuh"
-#include "scheduler.cuh"
 
 namespace nvfp4 {
 
@@ -166,16 +166,15 @@ __device__ void store_share(const GemmParams& p, const TileCoordinate& tile, uin
   }
 }
 
-// All consumer warps. `rank` is the CTA's place along K.
+// What put_sums has written, by all consumer warps.
 template <typename Tile, uint32_t kSplit>
-__device__ void store_sums(const GemmParams& p, const TileCoordinate& tile, uint32_t rank,
-                           uint32_t at, uint32_t warp, uint32_t lane) {
+__device__ void store_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
   if constexpr (kSplit == 1) {
     ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();
   } else {
     ptx::cluster_sync();  // every CTA's sums are there
   }
-  store_share<Tile, kSplit>(p, tile, rank, at, warp, lane);
+  store_share<Tile, kSplit>(cta.p, cta.tile, cta.rank, cta.smem + Tile::kSumsAt, warp, lane);
   if constexpr (kSplit != 1)
     ptx::cluster_sync_relaxed();  // nobody leaves while others read its sums
 }

@@ -30,6 +30,9 @@
 //   token warps - tokens --> tokens_full   -->  wgmma, B operand
 //               <---------- tokens_empty  <--   (arrivals, when the wgmmas that read it are done)
 //
+//   Sums of 8 and 16 tokens go to the CTA of the cluster that stores their token (push_sm90.cuh), of
+//   more of them through the drained rings (epilogue_sm90.cuh).
+//
 //   A group that has a tile's whole sums (128 weights, 128 or 256 tokens, K not shared) stores them
 //   while the loaders fill the rings for the CTA's next tile; the grid has a CTA for each SM.
 //
@@ -48,6 +51,7 @@
 #include "multiply_sm90.cuh"
 #include "ptx_cluster.cuh"
 #include "ptx_sync.cuh"
+#include "push_sm90.cuh"
 #include "tiny_sm90.cuh"
 #include "token_warp_sm90.cuh"
 #include "tokens_sm90.cuh"
@@ -72,13 +76,6 @@ __device__ void with_split(uint32_t split, const F& f) {
   }
 }
 
-template <typename Tile>
-__device__ void store(const Cta90<Tile>& cta, uint32_t at, uint32_t warp, uint32_t lane) {
-  with_split(cta.p.split, [&](auto split) {
-    store_sums<Tile, split.kValue>(cta.p, cta.tile, cta.rank, at, warp, lane);
-  });
-}
-
 // Before the first wait: the weight warp has initialised the barriers, consumers have written what
 // they clear. The weight warp, which has loads to issue, does not wait. Two barriers, for synccheck
 // takes one of all threads for one instruction that all of them meet (H200, 2026-11-21).
@@ -95,14 +92,14 @@ struct Start {
   static __device__ void token_warp() { ptx::named_barrier_sync<kClearBarrier, kClearThreads>(); }
 };
 
-// The others of a tiny tile's cluster hear that the barriers of the first CTA are there, before any
-// warp begins its loop. compute-sanitizer wants it there: one warp that waits while others still
+// The CTAs of a cluster that send each other sums hear that the others' barriers are there, before
+// any warp begins its loop. compute-sanitizer wants it there: one warp that waits while others still
 // work until they wait, too, did not end under racecheck, nor did warps that left without having
 // waited; a wait behind the weight warp's loop, of one thread, not under memcheck (H200,
 // 2026-11-22).
 template <typename Tile>
 __device__ void meet_cluster(const Cta90<Tile>& cta) {
-  if (!Tile::kBlockSums || cta.p.split == 1) return;
+  if (!Tile::kPushesSums || cta.p.split == 1) return;
   ptx::cluster_arrive_relaxed();
   ptx::cluster_wait();
 }
@@ -119,16 +116,27 @@ __device__ void weight_warp(const Cta90<Tile>& cta) {
 
 // ---- Wide tiles --------------------------------------------------------------------------------
 
-// The sums of this group and CTA, with those of others, by way of the drained rings.
+// The sums of this group and CTA, with those of others. Of few tokens and alone, or of many, they go
+// through this CTA's shared memory: a place of their own, or the drained rings.
 template <typename Tile>
 __device__ void exchange_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                               const float (&sums)[Tile::kTokens / 2]) {
-  ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();  // they are drained
-  const uint32_t at = cta.smem + Tile::kSumsAt;
-  put_sums<Tile>(sums, at + warp / Tile::kConsumersPerStage * Tile::kPartBytes,
+  if (Tile::kPushesSums && cta.p.split > 1) {
+    with_split(cta.p.split, [&](auto split) {
+      if constexpr (Tile::kPushesSums && split.kValue > 1) {
+        push_sums<Tile, split.kValue>(cta, warp, lane, sums);
+        store_pushed_sums<Tile, split.kValue>(cta, warp, lane);
+      }
+    });
+    return;
+  }
+  if (!Tile::kPushesSums)
+    ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();  // they are drained
+  put_sums<Tile>(sums,
+                 cta.smem + Tile::kSumsAt + warp / Tile::kConsumersPerStage * Tile::kPartBytes,
                  warp % Tile::kConsumersPerStage * 16, lane);
-  // Computed again, so that the loop has the registers.
-  store(make_cta<Tile>(cta.p, cta.smem), at, warp, lane);
+  with_split(Tile::kPushesSums ? 1 : cta.p.split,
+             [&](auto split) { store_sums<Tile, split.kValue>(cta, warp, lane); });
 }
 
 template <typename Tile>
@@ -145,7 +153,8 @@ __device__ void consumer_warp(const Cta90<Tile>& cta, uint32_t warp, uint32_t la
         continue;
       }
     }
-    exchange_sums(cta, warp, lane, sums);
+    // Made again, so that the loop has the registers.
+    exchange_sums(make_cta<Tile>(cta.p, cta.smem), warp, lane, sums);
   } while (tiles.next(cta.p));
 }
 
@@ -154,6 +163,7 @@ __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
   if (warp < Tile::kConsumerWarps) {
     ptx::setmaxnreg_inc<Tile::kConsumerRegisters>();
     Start<Tile>::consumer_warp();
+    meet_cluster(cta);
     consumer_warp(cta, warp, lane);
     return;
   }
@@ -165,6 +175,7 @@ __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
     ptx::griddepcontrol_wait();  // the tokens, and what else earlier grids write
     tokens.start();
     Start<Tile>::token_warp();
+    meet_cluster(cta);
     tokens.run();
   } else {
     Start<Tile>::token_warp();

@@ -61,6 +61,7 @@ struct Sm90TinyTile {
   static constexpr uint32_t kConsumersPerStage = 4;
   static constexpr uint32_t kConsumerWarps = 4 * kGroups;
   static constexpr uint32_t kParts = kGroups;
+  static constexpr bool kPushesSums = true;
   // Of the lanes that put sums into the first CTA's shared memory.
   static constexpr uint32_t kSumArrivals = kConsumerWarps * 32 / (kTokenColumns / 2);
 
@@ -110,6 +111,8 @@ struct Sm90WideTile {
   static constexpr uint32_t kConsumersPerStage = kWeights / 16;
   static constexpr uint32_t kGroups = kConsumerWarps / kConsumersPerStage;
   static constexpr uint32_t kParts = kGroups;
+  // Few tokens' sums have a place of their own, in the CTA that stores them.
+  static constexpr bool kPushesSums = kTokens <= 16;
   static constexpr uint32_t kPartWords = 2;  // decoded at once, of 8 in a stage
   // One group has a tile's whole sums: they go from registers to D, and the CTA, unless it shares K
   // with others, to its next tile, whose first stages have come meanwhile.
@@ -130,7 +133,13 @@ struct Sm90WideTile {
                                      : kTokens == 64  ? 8
                                      : kTokens == 128 ? (kWeights == 64 ? 8 : 4)
                                                       : 5;
-  static constexpr uint32_t kStages = (232448 - 1024 - kSlots * kSlotBytes) / kStageBytes;
+  // Rows of sums are 4 floats longer than the weights, so that the 8 x 4 lanes of a fragment (8
+  // weights, tokens two apart) hit 32 banks.
+  static constexpr uint32_t kSumRowBytes = (kWeights + 4) * 4;
+  static constexpr uint32_t kPushedRows = kTokens + 2;  // of all ranks: 3 CTAs have 6 of 16 each
+  static constexpr uint32_t kPushedBytes = kPushesSums ? kParts * kPushedRows * kSumRowBytes : 0;
+  static constexpr uint32_t kStages =
+      (232448 - 1024 - kSlots * kSlotBytes - kPushedBytes) / kStageBytes;
   static constexpr uint32_t kStagesAhead = 256 / kWeights;
 
   // Shared memory, offsets from a 1024-byte aligned base.
@@ -141,16 +150,15 @@ struct Sm90WideTile {
   static constexpr uint32_t kWeightsEmptyAt = kWeightsFullAt + 8 * kStages;
   static constexpr uint32_t kTokensFullAt = kWeightsEmptyAt + 8 * kStages;
   static constexpr uint32_t kTokensEmptyAt = kTokensFullAt + 8 * kSlots;
-  static constexpr uint32_t kRowsAt = (kTokensEmptyAt + 8 * kSlots + 15) / 16 * 16;
+  static constexpr uint32_t kSumsFullAt = kTokensEmptyAt + 8 * kSlots;
+  static constexpr uint32_t kRowsAt = (kSumsFullAt + 8 + 15) / 16 * 16;
   static constexpr uint32_t kRowsBytes = kSeveralTiles ? 32 * kWeights * 2 : 0;  // fp16, to D
-  static constexpr uint32_t kSharedBytes = kRowsAt + kRowsBytes;
+  static constexpr uint32_t kSharedBytes = kRowsAt + kRowsBytes + kPushedBytes;
 
-  // The drained rings hold the tile's sums in fp32, [part][token][weight]. Rows are 4 floats longer
-  // than the weights, so that the 8 x 4 lanes of a fragment (8 weights, tokens two apart) hit 32
-  // banks.
-  static constexpr uint32_t kSumRowBytes = (kWeights + 4) * 4;
+  // A tile's sums in fp32: [rank][part][token of this CTA][weight], or in the drained rings
+  // [part][token][weight].
   static constexpr uint32_t kPartBytes = kTokens * kSumRowBytes;
-  static constexpr uint32_t kSumsAt = 0;
+  static constexpr uint32_t kSumsAt = kPushesSums ? kRowsAt : 0;
 
   // In the last warpgroup a warp loads weights and one loads tokens, or three decode them; it gives
   // up registers.
@@ -187,7 +195,8 @@ struct Sm90WideTile {
   static_assert(kStages > kStagesAhead);
   static_assert(kSlabBytes % 1024 == 0 && kWeightBytes % 1024 == 0,
                 "operand tiles start a 128-byte-swizzle pattern");
-  static_assert(kParts * kPartBytes <= kWeightsFullAt, "the sums fit the drained rings");
+  static_assert(kPushesSums || kParts * kPartBytes <= kWeightsFullAt,
+                "the sums fit the drained rings");
   static_assert(kWeightsFullAt % 8 == 0, "an mbarrier is 8-byte aligned");
   static_assert(kSharedBytes <= 232448);
 };

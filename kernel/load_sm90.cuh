@@ -30,6 +30,11 @@ __device__ void init_other_barriers(const Cta90<Tile>& cta) {
       ptx::mbarrier_init(cta.tokens_full(i), Tile::kTokenArrivals);
       ptx::mbarrier_init(cta.tokens_empty(i), Tile::kConsumersPerStage);
     }
+    if constexpr (Tile::kPushesSums) {
+      ptx::mbarrier_init(cta.sums_full(), 1 + 32 * Tile::kConsumerWarps);
+      ptx::mbarrier_arrive_expect_tx(cta.sums_full(), (cta.p.split - 1) * Tile::kParts *
+                                                          cta.own_tokens() * Tile::kWeights * 4);
+    }
   } else if (cta.rank == 0) {
     ptx::mbarrier_init(cta.sums_full(), 1 + Tile::kSumArrivals);
     ptx::mbarrier_arrive_expect_tx(cta.sums_full(),

@@ -38,13 +38,13 @@ __device__ inline float4 ld_shared_cluster_v4_f32(uint32_t address) {
   return v;
 }
 
-// st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32  [a], b, [bar];    PTX 8.1, sm_90
+// st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.f32  [a], b, [bar];    PTX 8.1, sm_90
 // Both addresses in the same CTA of the cluster. Four bytes are counted on the barrier.
 __device__ inline void st_async_f32(uint32_t address, float value, uint32_t bar) {
   asm volatile(
-      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.f32 [%0], %1, [%2];" ::"r"(
           address),
-      "r"(__float_as_uint(value)), "r"(bar)
+      "f"(value), "r"(bar)
       : "memory");
 }
 

@@ -60,7 +60,8 @@ sm90 wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16
 sm90 wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16
 sm90 wgmma.mma_async.sync.aligned.m64n8k32.f32.e5m2.e5m2
 sm90 wgmma.mma_async.sync.aligned.m64n16k32.f32.e5m2.e5m2
-sm90 st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32
+sm90 st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.f32
+sm90 stmatrix.sync.aligned.m8n8.x4.trans.shared::cta.b16
 sm90 wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16
 sm90 setmaxnreg.inc.sync.aligned.u32
 sm90 setmaxnreg.dec.sync.aligned.u32

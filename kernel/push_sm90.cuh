@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// The sums of few tokens on Hopper: straight from registers to the CTA of the cluster that stores
+// their token, where sums_full counts its own lanes and the others' bytes. Nobody waits for rings to
+// be drained, nor for a barrier of the cluster.
+#pragma once
+
+#include <cstdint>
+
+#include "cta_sm90.cuh"
+#include "epilogue_sm90.cuh"
+#include "ptx_cluster.cuh"
+#include "ptx_mbarrier.cuh"
+#include "ptx_sync.cuh"
+
+namespace nvfp4 {
+
+// The fragment of one warp: 16 weights, all tokens of the tile.
+template <typename Tile, uint32_t kSplit>
+__device__ void push_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
+                          const float (&sums)[Tile::kTokens / 2]) {
+  constexpr uint32_t kShare = (Tile::kTokens + kSplit - 1) / kSplit;
+  static_assert(kSplit > 1 && kShare * kSplit <= Tile::kPushedRows);
+  const uint32_t g = lane / 4, c = lane % 4;
+  const uint32_t part = cta.rank * Tile::kParts + warp / Tile::kConsumersPerStage;
+  const uint32_t own = cta.smem + Tile::kSumsAt + part * kShare * Tile::kSumRowBytes +
+                       (warp % Tile::kConsumersPerStage * 16 + g) * 4;
+#pragma unroll
+  for (uint32_t block = 0; block < Tile::kTokens / 8; ++block) {
+#pragma unroll
+    for (uint32_t i = 0; i < 4; ++i) {
+      const uint32_t token = block * 8 + 2 * c + i % 2;
+      const uint32_t rank = token / kShare;
+      const uint32_t at = own + (token - rank * kShare) * Tile::kSumRowBytes + i / 2 * 8 * 4;
+      if (rank == cta.rank) {
+        ptx::st_shared_f32(at, sums[block * 4 + i]);
+      } else {
+        ptx::st_async_f32(ptx::mapa(at, rank), sums[block * 4 + i],
+                          ptx::mapa(cta.sums_full(), rank));
+      }
+    }
+  }
+  ptx::mbarrier_arrive(cta.sums_full());
+}
+
+// This CTA's tokens: a lane takes 4 weights of a row, a warp as many rows as it has lanes for. The
+// parts in the order of K.
+template <typename Tile, uint32_t kSplit>
+__device__ void store_pushed_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
+  constexpr uint32_t kShare = (Tile::kTokens + kSplit - 1) / kSplit;
+  constexpr uint32_t kLanesPerRow = Tile::kWeights / 4, kRows = 32 / kLanesPerRow;
+  constexpr uint32_t kParts = kSplit * Tile::kParts;
+  const GemmParams& p = cta.p;
+  const uint32_t row = warp * kRows + lane / kLanesPerRow, column = lane % kLanesPerRow * 4;
+  const uint32_t m = cta.tile.token_tile * Tile::kTokens + cta.rank * kShare + row;
+  static_assert(kShare <= Tile::kConsumerWarps * kRows);
+  ptx::mbarrier_wait(cta.sums_full(), 0);
+  if (row >= cta.own_tokens() || m >= p.m) return;
+  const uint32_t at = cta.smem + Tile::kSumsAt + row * Tile::kSumRowBytes + column * 4;
+  float4 part[kParts];
+#pragma unroll
+  for (uint32_t i = 0; i < kParts; ++i) {
+    part[i] = ptx::ld_shared_v4_f32(at + i * kShare * Tile::kSumRowBytes);
+  }
+  float4 sum = part[0];
+#pragma unroll
+  for (uint32_t i = 1; i < kParts; ++i) sum = add(sum, part[i]);
+  const uint32_t n = cta.tile.weight_tile * Tile::kWeights + column;
+  uint16_t* d = static_cast<uint16_t*>(p.d) + cta.tile.batch * p.d_batch_stride + m * p.d_ld + n;
+  const bool vectors = ((p.d_ld | p.d_batch_stride) & 3) == 0 && n + 4 <= p.n;
+  store_row<Tile>(p, d, n, vectors, sum);
+}
+
+}  // namespace nvfp4
