@@ -67,7 +67,7 @@ TEST_CASE("a negated address, a scale-d of -1 and no register at all are refused
   CHECK(
       verdict(".version 9.0\n.target sm_90a\n.address_size 64\n.entry k()\n.maxnreg 0\n{ ret; }\n",
               90)
-          .find("at least one register") != std::string::npos);
+          .find("at least one expected") != std::string::npos);
 }
 
 TEST_CASE("an instruction needs a target that has it") {
@@ -120,7 +120,7 @@ TEST_CASE("the two cta_groups do not mix in one function") {
 
 TEST_CASE("entries are found with and without .visible, functions and prototypes are not entries") {
   const auto m =
-      load(with_header(".extern .func (.param .b32 r) f (.param .b64 a, .param .b32 _);\n"
+      load(with_header(".extern .func (.param .b32 r) f (.param .b64 a, .param .b32 b);\n"
                        ".visible .entry a() { ret; }\n.entry b() { ret; }\n"
                        ".weak .entry c { ret; }\n.func g(.param .b32 x) { ret; }\n"));
   CHECK(m->entry("a"));

@@ -36,7 +36,6 @@ void BodyParser::call_variables() {
 }
 
 void BodyParser::declare_call_variable(const VariableDeclaration& v, bool read_only) {
-  if (v.name == "_") return;
   scopes_.declare(v.name,
                   {Symbol::Kind::variable, Type::none, Space::param, place_local(v),
                    uint32_t(v.bytes), v.align, read_only},
@@ -83,7 +82,7 @@ void BodyParser::expand(const ParsedCall& call, Cursor at) {
   const auto rename = [&](const VariableDeclaration& v, const ParsedOperand& p, bool read_only) {
     Symbol symbol = *p.symbol;
     symbol.read_only = read_only;
-    if (v.name != "_") scopes_.declare(v.name, symbol, v.pos);
+    scopes_.declare(v.name, symbol, v.pos);
   };
   for (size_t i = 0; i < head.results.size(); ++i) rename(head.results[i], call.results[i], false);
   for (size_t i = 0; i < head.parameters.size(); ++i)

@@ -15,6 +15,7 @@ std::vector<VariableDeclaration> parse_list(Cursor& in) {
     if (in.peek().dot("reg")) in.fail("parameters in registers are not supported");
     if (!in.accept_dot("param")) in.fail("'.param' expected");
     out.push_back(parse_parameter(in));
+    if (out.back().name == "_") throw PtxError(out.back().pos, "a function's parameter has a name");
   } while (in.accept(','));
   in.expect(')');
   return out;

@@ -18,6 +18,13 @@ uint32_t parse_align(Cursor& in) {
   return uint32_t(n);
 }
 
+// PTX ISA 5.2: the others are types of instructions only.
+bool is_fundamental(Type t) {
+  if (class_of(t) == 'x') return t == Type::f16x2;
+  if (class_of(t) == 'f') return t == Type::f16 || t == Type::f32 || t == Type::f64;
+  return t == Type::pred || (bits_of(t) >= 8 && bits_of(t) <= 128);
+}
+
 struct Element {
   Type type = Type::none;
   uint32_t align = 0, bytes = 0;
@@ -30,8 +37,11 @@ Element parse_element(Cursor& in) {
   if (in.peek().dot("attribute")) in.fail("variables with .attribute are not supported");
   if (in.accept_dot("align")) e.align = parse_align(in);
   const uint32_t lanes = in.accept_dot("v2") ? 2 : in.accept_dot("v4") ? 4 : 1;
+  const SourcePos pos = in.pos();
   e.type = parse_type(in);
   if (e.type == Type::pred) in.fail("a predicate has no memory");
+  if (!is_fundamental(e.type))
+    throw PtxError(pos, "." + std::string(text_of(e.type)) + " is no variable's type");
   e.bytes = e.scalar_bytes() * lanes;
   if (e.align < e.bytes) e.align = e.align ? e.align : e.bytes;
   return e;
@@ -109,11 +119,7 @@ RegisterDeclaration parse_registers(Cursor& in) {
   if (in.peek().dot("v2") || in.peek().dot("v4")) in.fail("vector registers are not supported");
   const SourcePos pos = in.pos();
   out.type = parse_type(in);
-  // Of the packed types only .f16x2 is a register type; 16-bit floats other than f16 live in .b16.
-  const bool packed = class_of(out.type) == 'x' && out.type != Type::f16x2;
-  const bool small = class_of(out.type) == 'f' && bits_of(out.type) == 8;
-  if (packed || small || out.type == Type::bf16 || out.type == Type::tf32 ||
-      out.type == Type::b1024)
+  if (!is_fundamental(out.type))
     throw PtxError(pos, "." + std::string(text_of(out.type)) + " is no register type");
   do {
     RegisterName n;
@@ -144,6 +150,8 @@ std::vector<VariableDeclaration> parse_variables(Cursor& in) {
 // .param .u64 .ptr .global .align 16 p: what p points to is a promise that we do not check here.
 VariableDeclaration parse_parameter(Cursor& in) {
   Element e = parse_element(in);
+  if (e.type == Type::f16x2 || e.bytes != e.scalar_bytes())
+    in.fail("a parameter is neither packed nor a vector");
   if (in.accept_dot("ptr")) {
     for (const char* space : {"global", "const", "local", "shared"}) in.accept_dot(space);
     if (in.accept_dot("align")) parse_align(in);

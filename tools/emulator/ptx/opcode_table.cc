@@ -157,9 +157,7 @@ Match match(const ParsedInstr& in, const Target& target, Instr& out) {
     }
     if (operand_error.text.empty() || error.tells_more_than(operand_error)) operand_error = error;
   }
-  if (needed)
-    throw PtxError(in.pos, quoted(in.text) + " needs .version " + dotted(needed) +
-                               " or later, the module's is " + dotted(target.version));
+  if (needed) throw PtxError(in.pos, target.needs_version(quoted(in.text), needed));
   if (modifiers_fit)
     throw PtxError(operand_error.pos, operand_error.text + " in " + quoted(in.text));
   if (elsewhere)

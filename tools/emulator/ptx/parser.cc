@@ -7,6 +7,17 @@
 namespace emu::ptx {
 namespace {
 
+// Of words.def.
+struct Word {
+  std::string_view text;
+  int version, target;
+  bool is(const Token& t) const {
+    const bool dotted = text[0] == '.';
+    return t.kind == (dotted ? Token::Kind::dotted : Token::Kind::word) &&
+           t.text == text.substr(dotted);
+  }
+};
+
 uint64_t align_up(uint64_t n, uint64_t align) { return (n + align - 1) & ~(align - 1); }
 
 }  // namespace
@@ -21,6 +32,7 @@ void ModuleParser::header() {
   }
   version();
   target();
+  words();
   if (in_.accept_dot("address_size") && in_.expect_integer("64") != 64)
     in_.fail("only .address_size 64 is supported");
 }
@@ -53,14 +65,30 @@ void ModuleParser::target() {
         pos, "target " + module_.target + " needs .version " + dotted(target_.first) + " or later");
 }
 
+void ModuleParser::words() const {
+  constexpr Word rows[] = {
+#define EMU_WORD(text, version, target) {text, version, target},
+#include "words.def"
+#undef EMU_WORD
+  };
+  for (Cursor at = in_; !at.at_end(); at.next())
+    for (const Word& row : rows) {
+      if (!row.is(at.peek())) continue;
+      const std::string word = "'" + std::string(row.text) + "'";
+      if (target_.version < row.version)
+        throw PtxError(at.pos(), target_.needs_version(word, row.version));
+      if (target_.number < row.target)
+        throw PtxError(at.pos(), word + " needs target sm_" + std::to_string(row.target) +
+                                     " or newer, the module's is " + module_.target);
+    }
+}
+
 ModuleParser::Linkage ModuleParser::linkage() {
   Linkage l;
-  for (;;) {
-    if (in_.accept_dot("extern"))
-      l.is_extern = true;
-    else if (!in_.accept_dot("visible") && !in_.accept_dot("weak") && !in_.accept_dot("common"))
-      return l;
-  }
+  l.is_extern = in_.accept_dot("extern");
+  l.is_common = !l.is_extern && in_.accept_dot("common");
+  if (!l.is_extern && !l.is_common && !in_.accept_dot("visible")) in_.accept_dot("weak");
+  return l;
 }
 
 // .file 1 "gemm.cu", and a date and a size that nobody needs.
@@ -76,6 +104,8 @@ void ModuleParser::statement() {
   if (file()) return;
   if (skip_ignored_directive(in_)) return;
   const Linkage l = linkage();
+  if (l.is_common && !in_.peek().dot("global")) in_.fail("'.common' is for .global variables");
+  if (l.is_extern && in_.peek().dot("entry")) in_.fail("a kernel is not '.extern'");
   if (in_.accept_dot("entry")) return entry();
   if (in_.accept_dot("func")) return function();
   if (in_.accept_dot("shared")) return shared_variables(l);
@@ -98,6 +128,8 @@ void ModuleParser::variables(Space space, Linkage linkage) {
   for (VariableDeclaration& v : parse_variables(in_)) {
     if (linkage.is_extern)
       throw PtxError(v.pos, "'" + std::string(v.name) + "' is .extern: modules are not linked");
+    if (v.open && v.init.empty())
+      throw PtxError(v.pos, "'" + std::string(v.name) + "' has neither a size nor values");
     const uint32_t index = uint32_t(module_.variables.size());
     scopes_.declare(v.name, {Symbol::Kind::variable, Type::none, space, index}, v.pos);
     module_.variables.push_back({std::string(v.name), space, v.align, v.bytes, std::move(v.init)});
@@ -114,8 +146,6 @@ void ModuleParser::entry() {
   check_name(f->name, pos);
   if (in_.peek().is('(')) parameters(*f);
   performance_directives(*f);
-  if (f->counts_clusters && !(f->reqntid[0] && f->reqnctapercluster[0]))
-    in_.fail("'.blocksareclusters' needs .reqntid and .reqnctapercluster");
   if (in_.accept(';')) return scopes_.pop([](uint32_t, uint32_t) {});
   if (module_.entry(f->name)) throw PtxError(pos, "entry '" + f->name + "' is defined twice");
   body(std::move(f), nullptr);
@@ -126,7 +156,8 @@ void ModuleParser::function() {
   const FunctionHead head = parse_head(in_);
   auto f = std::make_unique<Function>();
   f->name = head.name;
-  performance_directives(*f);
+  while (in_.accept_dot("noreturn") || skip_ignored_directive(in_)) {
+  }
   if (in_.accept(';')) return functions_.declare(head);
   functions_.define(head);
   scopes_.push();
@@ -152,8 +183,10 @@ void ModuleParser::parameters(Function& f) {
     if (!in_.accept_dot("param")) in_.fail("'.param' expected");
     const VariableDeclaration v = parse_parameter(in_);
     const uint32_t offset = uint32_t(align_up(f.param_bytes, v.align));
-    // 32764 bytes since PTX ISA 8.1 (sm_70 and newer).
     if (offset + v.bytes > 32764) throw PtxError(v.pos, "more than 32764 bytes of parameters");
+    if (offset + v.bytes > 4352 && target_.version < 81)
+      throw PtxError(v.pos,
+                     target_.needs_version("a kernel with more than 4352 bytes of parameters", 81));
     if (v.name != "_")
       scopes_.declare(v.name, {Symbol::Kind::variable, Type::none, Space::param, offset}, v.pos);
     f.params.push_back({std::string(v.name), offset, uint32_t(v.bytes), v.align});
@@ -168,38 +201,43 @@ void ModuleParser::dimensions(uint32_t (&out)[3]) {
   for (int i = 1; i < 3 && in_.accept(','); ++i) out[i] = in_.expect_number();
 }
 
-// Which size the blocks have and the clusters has to be known (PTX ISA 11.8.1); looked at where the
-// directives end.
-void ModuleParser::clusters_as_blocks(Function& f) {
-  if (!f.is_entry || module_.version < 90)
-    in_.fail("'.blocksareclusters' is for kernels, from .version 9.0 on");
-  in_.accept_dot("blocksareclusters");
-  f.counts_clusters = true;
+void ModuleParser::threads(uint32_t (&out)[3]) {
+  dimensions(out);
+  if (!out[0] || !out[1] || !out[2]) in_.fail("a block without threads");
 }
 
-// .minnctapersm, .maxnreg and .maxclusterrank guide the compiler or bound what a launch may ask
-// for.
+// .minnctapersm and .maxnreg guide the compiler, .maxclusterrank bounds what a launch may ask for.
+bool ModuleParser::bound(Function& f) {
+  const bool rank = in_.peek().dot("maxclusterrank");
+  if (!rank && !in_.peek().dot("minnctapersm") && !in_.peek().dot("maxnreg")) return false;
+  const std::string name(in_.next().text);
+  f.bounds_clusters |= rank;
+  if (in_.expect_number() == 0 && !rank) in_.fail("'." + name + " 0': at least one expected");
+  return true;
+}
+
 void ModuleParser::performance_directives(Function& f) {
+  const SourcePos pos = in_.pos();
   for (;;) {
-    if (skip_ignored_directive(in_)) continue;
+    if (skip_ignored_directive(in_) || bound(f)) continue;
     if (in_.accept_dot("maxntid"))
-      dimensions(f.maxntid);
+      threads(f.maxntid);
     else if (in_.accept_dot("reqntid"))
-      dimensions(f.reqntid);
+      threads(f.reqntid);
     else if (in_.accept_dot("reqnctapercluster"))
       dimensions(f.reqnctapercluster);
     else if (in_.accept_dot("explicitcluster"))
       f.explicit_cluster = true;
-    else if (in_.peek().dot("blocksareclusters"))
-      clusters_as_blocks(f);
-    else if (in_.accept_dot("maxnreg")) {
-      if (in_.expect_number() == 0) in_.fail("'.maxnreg 0': at least one register expected");
-    } else if (in_.accept_dot("minnctapersm") || in_.accept_dot("maxnctapersm") ||
-               in_.accept_dot("maxclusterrank"))
-      in_.expect_number();
-    else if (!in_.accept_dot("noreturn"))
-      return;
+    else if (in_.accept_dot("blocksareclusters"))
+      f.counts_clusters = true;
+    else
+      break;
   }
+  if (f.maxntid[0] && f.reqntid[0]) throw PtxError(pos, ".maxntid does not go with .reqntid");
+  if (f.bounds_clusters && f.reqnctapercluster[0])
+    throw PtxError(pos, ".maxclusterrank does not go with .reqnctapercluster");
+  if (f.counts_clusters && !(f.reqntid[0] && f.reqnctapercluster[0]))
+    throw PtxError(pos, "'.blocksareclusters' needs .reqntid and .reqnctapercluster");
 }
 
 }  // namespace emu::ptx

@@ -14,11 +14,12 @@ class ModuleParser {
 
  private:
   struct Linkage {
-    bool is_extern = false;
+    bool is_extern = false, is_common = false;
   };
   void header();
   void version();
   void target();
+  void words() const;
   void statement();
   bool file();
   Linkage linkage();
@@ -27,8 +28,9 @@ class ModuleParser {
   void body(std::unique_ptr<Function> f, const FunctionHead* head);
   void parameters(Function& f);
   void performance_directives(Function& f);
-  void clusters_as_blocks(Function& f);
+  bool bound(Function& f);
   void dimensions(uint32_t (&out)[3]);
+  void threads(uint32_t (&out)[3]);
   void shared_variables(Linkage linkage);
   void variables(Space space, Linkage linkage);
 

@@ -30,6 +30,11 @@ bool Target::runs_on(int compute_capability) const {
   return compute_capability >= number;
 }
 
+std::string Target::needs_version(const std::string& what, int needed) const {
+  return what + " needs .version " + dotted(needed) + " or later, the module's is " +
+         dotted(version);
+}
+
 bool find_target(std::string_view text, Target& out) {
   constexpr std::pair<std::string_view, Target> rows[] = {
 #define EMU_TARGET(number, variant, first) {"sm_" #number #variant, {number, #variant[0], first}},

@@ -28,6 +28,8 @@ struct Target {
   int version = 0;   // the module's
   bool has(Since since) const;
   bool runs_on(int compute_capability) const;
+  // "'.b128' needs .version 8.3 or later, the module's is 8.0"
+  std::string needs_version(const std::string& what, int needed) const;
 };
 
 bool find_target(std::string_view text, Target& out);  // "sm_100f"
