@@ -96,6 +96,10 @@ TEST_CASE("what ptxas reads otherwise is refused: blank statements, lost operand
   CHECK(body_verdict(".pragma nounroll;") != "accepted");
   CHECK(body_verdict(".reg .b32 _;") != "accepted");
   CHECK(body_verdict("_: ret;") != "accepted");
+  for (const char* text : {".entry WARP_SZ() { ret; }", ".func WARP_SZ() { ret; }",
+                           ".entry k() { .reg .b32 WARP_SZ<2>; ret; }", ".global .b32 WARP_SZ;"})
+    CHECK(ptx_test::verdict(ptx_test::module_head() + text).find("'WARP_SZ' is no name") !=
+          std::string::npos);
   CHECK(
       ptx_test::verdict(".version 9.0\n.target sm_90a\n.address_size 64\n.entry _() { ret; }\n", 90)
           .find("'_' is no name") != std::string::npos);

@@ -96,7 +96,8 @@ TEST_CASE("versions and targets are those of ptxas, each target from its first v
 TEST_CASE("a row is loaded from the .version on from which ptxas accepts it, and not before") {
   if (!have_ptxas()) SKIP_TEST("no ptxas on PATH");
   const std::vector<std::string> all = row_samples();
-  for (const char* target : {"sm_90", "sm_90a", "sm_100a", "sm_100f", "sm_120a"}) {
+  for (const char* target :
+       {"sm_75", "sm_80", "sm_89", "sm_90", "sm_90a", "sm_100a", "sm_100f", "sm_120a"}) {
     std::map<int, std::vector<std::string>> accepted, refused;  // by version
     size_t late = 0;
     for (const std::string& sample : all) {
@@ -123,7 +124,7 @@ TEST_CASE("a row is loaded from the .version on from which ptxas accepts it, and
       const std::vector<std::string> errors = parser_verdicts(list, frame_at(target, version));
       for (size_t i = 0; i < list.size(); ++i) {
         INFO(".version " << dotted(version) << ": " << list[i] << ": " << errors[i]);
-        CHECK(errors[i].find("requires PTX ISA") != std::string::npos);
+        CHECK(errors[i].find("requires ") != std::string::npos);  // a version, or a newer target
       }
     }
   }

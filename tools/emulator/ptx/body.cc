@@ -119,6 +119,7 @@ void BodyParser::registers() {
   };
   for (const RegisterName& n : d.names) {
     const std::string name(n.name);
+    check_name(n.name, n.pos);
     if (!n.is_range) add(name, false, n.pos, n.name);
     for (uint32_t i = 0; i < n.count; ++i) add(name + std::to_string(i), true, n.pos, {});
   }

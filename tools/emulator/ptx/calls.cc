@@ -52,6 +52,7 @@ FunctionHead parse_head(Cursor& in) {
   if (head.results.size() > 1) in.fail("a function has at most one result");
   head.pos = in.pos();
   head.name = in.expect_word("a function's name");
+  check_name(head.name, head.pos);
   if (in.peek().is('(')) head.parameters = parse_list(in);
   return head;
 }

@@ -82,7 +82,7 @@ class ModifierReader : Reader {
   void sequence(Pattern& out) {
     while (!done() && std::string_view(".{(^>@").find(peek()) != std::string_view::npos)
       if (peek() == '@')
-        (out.parts.empty() ? out : out.parts.back()).version = version();
+        floor((out.parts.empty() ? out : out.parts.back()).floor);
       else
         out.parts.push_back(item());
   }
@@ -105,7 +105,7 @@ class ModifierReader : Reader {
       if (accept('{')) {
         do {
           p.suffixes.push_back(suffix());
-          if (peek() == '@') p.suffixes.back().version = version();
+          while (peek() == '@') floor(p.suffixes.back().floor);
         } while (accept(','));
         expect('}');
       } else {
@@ -115,16 +115,23 @@ class ModifierReader : Reader {
     return p;
   }
 
-  uint8_t version() {
+  // @8.7 or @sm_89
+  void floor(Floor& out) {
     expect('@');
-    const int major = digit();
+    if (rest_.substr(0, 3) == "sm_") {
+      rest_.remove_prefix(3);
+      out.target = digit();
+      out.target = uint8_t(10 * out.target + digit());
+      return;
+    }
+    out.version = digit();
     expect('.');
-    return uint8_t(10 * major + digit());
+    out.version = uint8_t(10 * out.version + digit());
   }
 
-  int digit() {
-    if (peek() < '0' || peek() > '9') bad_row("a version such as 8.7 expected", row_);
-    const int value = peek() - '0';
+  uint8_t digit() {
+    if (peek() < '0' || peek() > '9') bad_row("8.7 or sm_89 expected", row_);
+    const auto value = uint8_t(peek() - '0');
     rest_.remove_prefix(1);
     return value;
   }
@@ -250,14 +257,14 @@ bool take(const Pattern& p, Suffixes& left) {
     if (s.kind == Suffix::Kind::type && left.type_count && left.types[0] == s.type) {
       ++left.types;
       --left.type_count;
-      left.need(s.version);
+      left.floor.raise(s.floor);
       return true;
     }
     if (s.kind != Suffix::Kind::mod || !left.mods.test(size_t(s.mod))) continue;
     if (!stands_right(p, s.mod, left)) continue;
     left.mods.reset(size_t(s.mod));
     left.last = (*left.places)[size_t(s.mod)];
-    left.need(s.version);
+    left.floor.raise(s.floor);
     return true;
   }
   return false;
@@ -292,7 +299,7 @@ std::string_view text_of(Mod m) { return mod_names[size_t(m)].substr(1); }
 
 bool matches(const Pattern& p, Suffixes& left) {
   if (!matches_parts(p, left)) return false;
-  left.need(p.version);
+  left.floor.raise(p.floor);
   return true;
 }
 

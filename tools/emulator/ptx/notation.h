@@ -12,13 +12,22 @@
 
 namespace emu::ptx {
 
+// What a form or a part of it needs: the module's .version, and a target of this number.
+struct Floor {
+  uint8_t version = 0, target = 0;  // 87 = .version 8.7; 89 = sm_89
+  void raise(const Floor& to) {
+    version = std::max(version, to.version);
+    target = std::max(target, to.target);
+  }
+};
+
 // A modifier or a type, as the word behind a dot.
 struct Suffix {
   enum class Kind : uint8_t { unknown, mod, type };
   Kind kind = Kind::unknown;
   Mod mod = Mod::count;
   Type type = Type::none;
-  uint8_t version = 0;  // of a row: 87 = needs .version 8.7
+  Floor floor = {};  // of a row
 };
 Suffix find_suffix(std::string_view word);
 
@@ -36,7 +45,7 @@ struct Pattern {
   enum class Place : uint8_t { anywhere, first, after };  // .x ^.x >.x
   Kind kind = Kind::sequence;
   Place place = Place::anywhere;
-  uint8_t version = 0;  // as Suffix has it
+  Floor floor = {};
   std::vector<Suffix> suffixes;
   std::vector<Pattern> parts;
 };
@@ -48,10 +57,9 @@ struct Suffixes {
   const Places* places = nullptr;
   const Type* types = nullptr;
   uint8_t type_count = 0;
-  int last = -1;        // place of the modifier taken last
-  uint8_t version = 0;  // the highest that was met
+  int last = -1;     // place of the modifier taken last
+  Floor floor = {};  // of all that was taken
   bool empty() const { return mods.none() && type_count == 0; }
-  void need(uint8_t v) { version = std::max(version, v); }
 };
 bool matches(const Pattern& pattern, Suffixes& left);
 

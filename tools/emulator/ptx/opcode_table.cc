@@ -133,22 +133,23 @@ Match match(const ParsedInstr& in, const Target& target, Instr& out) {
   out.pos = in.pos;
   const Places places = sort_words(in, words, used, out);
 
-  const Form* elsewhere = nullptr;  // fits, but not on this target
-  int needed = 0;                   // fits, but not before this version
+  std::string elsewhere;  // the targets on which it fits
+  int needed = 0;         // fits, but not before this version
   OperandError operand_error;
   bool modifiers_fit = false;
   for (const Form& form : op->forms) {
     Suffixes left{out.mods, &places, out.types, out.type_count};
     if (!matches(form.modifiers, left) || !left.empty()) continue;
-    if (!target.has(form.since)) {
-      elsewhere = &form;
+    if (!target.has(form.since) || target.number < left.floor.target) {
+      elsewhere = target.has(form.since) ? "sm_" + std::to_string(left.floor.target) + " or newer"
+                                         : describe(form.since);
       continue;
     }
     modifiers_fit = true;
     out.ops.clear();
     const OperandError error = fit_operands(form.slots, in, out);
-    if (error.text.empty() && left.version > target.version) {
-      needed = left.version;
+    if (error.text.empty() && left.floor.version > target.version) {
+      needed = left.floor.version;
       continue;
     }
     if (error.text.empty()) {
@@ -160,8 +161,8 @@ Match match(const ParsedInstr& in, const Target& target, Instr& out) {
   if (needed) throw PtxError(in.pos, target.needs_version(quoted(in.text), needed));
   if (modifiers_fit)
     throw PtxError(operand_error.pos, operand_error.text + " in " + quoted(in.text));
-  if (elsewhere)
-    throw PtxError(in.pos, quoted(in.text) + " needs target " + describe(elsewhere->since) +
+  if (!elsewhere.empty())
+    throw PtxError(in.pos, quoted(in.text) + " needs target " + elsewhere +
                                ", the module's is sm_" + std::to_string(target.number) +
                                (target.variant ? std::string(1, target.variant) : ""));
   throw PtxError(in.pos, blame(*op, out, places) + quoted(in.text));

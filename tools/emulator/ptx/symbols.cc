@@ -5,7 +5,8 @@
 namespace emu::ptx {
 
 void check_name(std::string_view name, SourcePos pos) {
-  if (name == "_") throw PtxError(pos, "'_' is no name");
+  if (name == "_" || name == "WARP_SZ")
+    throw PtxError(pos, "'" + std::string(name) + "' is no name");
 }
 
 void Scopes::declare(std::string_view name, const Symbol& symbol, SourcePos pos) {
