@@ -96,6 +96,10 @@ TEST_CASE("what ptxas reads otherwise is refused: blank statements, lost operand
   CHECK(body_verdict(".pragma nounroll;") != "accepted");
   CHECK(body_verdict(".reg .b32 _;") != "accepted");
   CHECK(body_verdict("_: ret;") != "accepted");
+  CHECK(body_verdict("bmsk.wrap.b32 r0, r1, r2;") == "accepted");
+  for (const char* other : {"x0, r1, r2;", "r0, f1, r2;", "r0, r1, x2;"})
+    CHECK(body_verdict("bmsk.wrap.b32 " + std::string(other)) != "accepted");
+  CHECK(body_verdict("mbarrier.arrive_drop.noComplete.b64 d0, [d1], 0;") != "accepted");
   for (const char* text : {".entry WARP_SZ() { ret; }", ".func WARP_SZ() { ret; }",
                            ".entry k() { .reg .b32 WARP_SZ<2>; ret; }", ".global .b32 WARP_SZ;"})
     CHECK(ptx_test::verdict(ptx_test::module_head() + text).find("'WARP_SZ' is no name") !=

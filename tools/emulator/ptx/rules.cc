@@ -169,6 +169,7 @@ constexpr Row rows[] = {
     {"bfe", bit_field},
     {"bfi", bit_field},
     {"mbarrier.arrive", mbarrier_arrive},
+    {"mbarrier.arrive_drop", mbarrier_arrive},
     {"cvt", cvt},
     {"cp.async", cp_async},
     {"cp.async.bulk", cp_async_bulk},
