@@ -49,9 +49,10 @@ sanitize() {
 case $part in
   gemm) "$test" '~[kernel]' ;;
   ptx) # a process for each instruction: a fault of one hides nothing of the others
-    bad=0
-    for tag in tma mma wgmma; do "$test" "[kernel][$tag]" || bad=1; done
-    [ $bad -eq 0 ]
+    bad=
+    for tag in tma mma wgmma; do "$test" "[kernel][$tag]" || bad="$bad $tag"; done
+    echo "failed:${bad:- nothing}"
+    [ -z "$bad" ]
     ;;
   sanitize)
     shift 2
