@@ -8,7 +8,7 @@ namespace {
 // What the library remembers of a device: immutable facts, so threads that race store the same.
 constexpr int kRememberedDevices = 64;
 int32_t capability_of_device[kRememberedDevices];  // 0 = not asked yet
-int32_t sm_count_of_device[kRememberedDevices];    // stored before
+int32_t sm_count_of_device[kRememberedDevices];    // stored before it
 uint64_t prepared_devices[kVariantCount];          // bit d: shared memory of the kernel is set
 
 nvfp4_status current_device(const Driver& driver, CUdevice* device) {

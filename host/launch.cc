@@ -111,7 +111,7 @@ nvfp4_status enqueue_tokens(const Driver& driver, const PreparedGemm& prepared,
   return launch(driver, prepared.loaded.tokens, grid, params, stream);
 }
 
-nvfp4_status enqueue_kernel(const Driver& driver, const PreparedGemm& prepared,
+nvfp4_status enqueue_kernel(const Driver& driver, const PreparedGemm& prepared, uint32_t ctas,
                             const GemmParams& params, CUstream stream) {
   const Variant& variant = *prepared.plan.variant;
   if (variant.workspace_tokens) {
@@ -119,7 +119,7 @@ nvfp4_status enqueue_kernel(const Driver& driver, const PreparedGemm& prepared,
   }
   // Behind the tokens' kernel, which starts when all before it is done, always early.
   const bool early = prepared.desc.pdl != NVFP4_PDL_OFF || variant.workspace_tokens;
-  const Grid grid{prepared.ctas, variant.threads, variant.shared_bytes, prepared.plan.split, early};
+  const Grid grid{ctas, variant.threads, variant.shared_bytes, prepared.plan.split, early};
   return launch(driver, prepared.loaded.kernel, grid, params, stream);
 }
 
@@ -158,7 +158,6 @@ nvfp4_status prepare_gemm(const Site& site, const nvfp4_gemm_desc& desc, Prepare
   prepared->capability = site.capability;
   prepared->empty = false;
   NVFP4_TRY(make_plan(desc, site.capability, &prepared->plan));
-  prepared->ctas = count_ctas(prepared->plan, site.sm_count);
   // The caller's string need not live as long as a plan does.
   if (desc.variant != nullptr) prepared->desc.variant = prepared->plan.variant->name;
   if (desc.k == 0) return NVFP4_SUCCESS;
@@ -187,8 +186,9 @@ nvfp4_status enqueue_gemm(const Site& site, const PreparedGemm& prepared,
     log_call(desc, "none", "fill", 0);
     return enqueue_empty_sum(driver, desc, static_cast<CUstream>(stream));
   }
-  NVFP4_TRY(enqueue_kernel(driver, prepared, params, static_cast<CUstream>(stream)));
-  log_call(desc, prepared.loaded.image, prepared.plan.variant->name, prepared.ctas);
+  const uint32_t ctas = count_ctas(prepared.plan, site.sm_count);
+  NVFP4_TRY(enqueue_kernel(driver, prepared, ctas, params, static_cast<CUstream>(stream)));
+  log_call(desc, prepared.loaded.image, prepared.plan.variant->name, ctas);
   return NVFP4_SUCCESS;
 }
 

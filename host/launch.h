@@ -14,7 +14,6 @@ struct PreparedGemm {
   Plan plan;
   LoadedKernel loaded;
   int32_t capability;
-  uint32_t ctas;
   bool empty;  // nothing to enqueue; only desc holds
 };
 

@@ -56,7 +56,8 @@ __device__ inline TileCoordinate tile_of_cluster(const GemmParams& p) {
 }
 
 // The tiles of a CTA: the first, and as long as there are any every gridDim.x-th from there. A grid
-// has a CTA for each SM (host/plan.cc), or for each tile.
+// has a CTA for each SM (host/plan.cc), or for each tile. Where other work keeps an SM, the CTA that
+// waits for it has all of its tiles still before it.
 template <typename Tile>
 struct Tiles {
   uint32_t index = ptx::clusterid_x();

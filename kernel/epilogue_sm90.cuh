@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Registers to D on Hopper: sums, alpha, rounding to fp16, 8-byte stores along n. Sums in parts, of
-// groups or of the CTAs of a cluster, go to shared memory in fp32, [token][weight], and are added in
-// the order of K, by each CTA for its share of the tokens. Whole sums are rounded first.
+// groups or of the CTAs of a cluster, go to shared memory in fp32, [token][weight], and are added
+// in the order of K, by each CTA for its share of the tokens. Whole sums are rounded first.
 #pragma once
 
 #include <cstdint>
@@ -100,6 +100,8 @@ __device__ void store_rows(const GemmParams& p, const TileCoordinate& tile, uint
   constexpr uint32_t kRowBytes = Tile::kWeights * 2;
   constexpr uint32_t kRows = Tile::kRowsBytes / kRowBytes, kBlocks = kRows / 8;
   constexpr uint32_t kThreads = Tile::kConsumerWarps * 32;
+  static_assert(Tile::kWeights == 128 && kBlocks % 2 == 0 && kRows % Tile::kConsumerWarps == 0 &&
+                Tile::kTokens % kRows == 0);
   // Of a matrix of 8 weights x 8 tokens this lane gives the address of a token.
   const uint32_t row = lane / 16 * 8 + lane % 8, piece = warp * 2 + lane / 8 % 2;
   const uint32_t to = at + row * kRowBytes + (piece ^ row % 8) * 16;

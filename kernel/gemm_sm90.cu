@@ -30,8 +30,8 @@
 //   token warps - tokens --> tokens_full   -->  wgmma, B operand
 //               <---------- tokens_empty  <--   (arrivals, when the wgmmas that read it are done)
 //
-//   Sums of 8 and 16 tokens go to the CTA of the cluster that stores their token (push_sm90.cuh), of
-//   more of them through the drained rings (epilogue_sm90.cuh).
+//   Sums in parts: those of 8 and 16 tokens go to the CTA of the cluster that stores their token
+//   (push_sm90.cuh), those of more tokens through the drained rings (epilogue_sm90.cuh).
 //
 //   A group that has a tile's whole sums (128 weights, 128 or 256 tokens, K not shared) stores them
 //   while the loaders fill the rings for the CTA's next tile; the grid has a CTA for each SM.
@@ -92,16 +92,21 @@ struct Start {
   static __device__ void token_warp() { ptx::named_barrier_sync<kClearBarrier, kClearThreads>(); }
 };
 
-// The CTAs of a cluster that send each other sums hear that the others' barriers are there, before
-// any warp begins its loop. compute-sanitizer wants it there: one warp that waits while others still
-// work until they wait, too, did not end under racecheck, nor did warps that left without having
-// waited; a wait behind the weight warp's loop, of one thread, not under memcheck (H200,
-// 2026-11-22).
+// CTAs that send each other sums meet first, so that the barriers of all are there. Every warp
+// waits, and before its loop. Otherwise compute-sanitizer's tools did not end (H200, 2026-11-22):
+//   racecheck  one warp waited before its loop, the others behind theirs; or left without a wait
+//   memcheck   the weight warp waited behind the loop of its one thread
 template <typename Tile>
-__device__ void meet_cluster(const Cta90<Tile>& cta) {
-  if (!Tile::kPushesSums || cta.p.split == 1) return;
-  ptx::cluster_arrive_relaxed();
-  ptx::cluster_wait();
+__device__ bool meets_cluster(const Cta90<Tile>& cta) {
+  return Tile::kPushesSums && cta.p.split > 1;
+}
+template <typename Tile>
+__device__ void arrive_at_cluster(const Cta90<Tile>& cta) {
+  if (meets_cluster(cta)) ptx::cluster_arrive_relaxed();
+}
+template <typename Tile>
+__device__ void wait_for_cluster(const Cta90<Tile>& cta) {
+  if (meets_cluster(cta)) ptx::cluster_wait();
 }
 
 template <typename Tile>
@@ -110,52 +115,57 @@ __device__ void weight_warp(const Cta90<Tile>& cta) {
   if (leads) start_weights(cta);
   __syncwarp();
   Start<Tile>::weight_warp();
-  meet_cluster(cta);
+  arrive_at_cluster(cta);  // its barriers are there
+  wait_for_cluster(cta);
   if (leads) load_remaining_weights(cta);
 }
 
 // ---- Wide tiles --------------------------------------------------------------------------------
 
-// The sums of this group and CTA, with those of others. Of few tokens and alone, or of many, they go
-// through this CTA's shared memory: a place of their own, or the drained rings.
+// The sums of this group and CTA, with those of others. Of few tokens and alone, or of many, they
+// go through this CTA's shared memory: a place of their own, or the drained rings.
 template <typename Tile>
 __device__ void exchange_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                               const float (&sums)[Tile::kTokens / 2]) {
-  if (Tile::kPushesSums && cta.p.split > 1) {
-    with_split(cta.p.split, [&](auto split) {
-      if constexpr (Tile::kPushesSums && split.kValue > 1) {
-        push_sums<Tile, split.kValue>(cta, warp, lane, sums);
-        store_pushed_sums<Tile, split.kValue>(cta, warp, lane);
-      }
-    });
-    return;
-  }
-  if (!Tile::kPushesSums)
+  if constexpr (Tile::kPushesSums) {
+    if (cta.p.split > 1) {
+      with_split(cta.p.split, [&](auto split) {
+        if constexpr (split.kValue > 1) {
+          push_sums<Tile, split.kValue>(cta, warp, lane, sums);
+          store_pushed_sums<Tile, split.kValue>(cta, warp, lane);
+        }
+      });
+      return;
+    }
+  } else {
     ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();  // they are drained
+  }
   put_sums<Tile>(sums,
                  cta.smem + Tile::kSumsAt + warp / Tile::kConsumersPerStage * Tile::kPartBytes,
                  warp % Tile::kConsumersPerStage * 16, lane);
-  with_split(Tile::kPushesSums ? 1 : cta.p.split,
-             [&](auto split) { store_sums<Tile, split.kValue>(cta, warp, lane); });
+  with_split(Tile::kPushesSums ? 1 : cta.p.split, [&](auto split) {
+    if constexpr (!Tile::kSeveralTiles || split.kValue > 1)
+      store_sums<Tile, split.kValue>(cta, warp, lane);
+  });
 }
 
+// The CTA is made again for what follows the loop over K, so that the loop has the registers.
 template <typename Tile>
 __device__ void consumer_warp(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
   WidePosition<Tile> position(warp / Tile::kConsumersPerStage);
   Tiles<Tile> tiles;
-  do {
+  for (;;) {
     float sums[Tile::kTokens / 2];
     multiply(cta, warp, lane, position, sums);
-    if constexpr (Tile::kSeveralTiles) {
-      if (cta.p.split == 1) {
-        store_rows<Tile>(cta.p, tile_at(cta.p, tiles.index), cta.smem + Tile::kRowsAt, warp, lane,
-                         sums);
-        continue;
-      }
+    if (!Tile::kSeveralTiles || cta.p.split > 1) {
+      return exchange_sums(make_cta<Tile>(cta.p, cta.smem), warp, lane, sums);
     }
-    // Made again, so that the loop has the registers.
-    exchange_sums(make_cta<Tile>(cta.p, cta.smem), warp, lane, sums);
-  } while (tiles.next(cta.p));
+    if constexpr (Tile::kSeveralTiles) {
+      store_rows<Tile>(cta.p, tile_at(cta.p, tiles.index), cta.smem + Tile::kRowsAt, warp, lane,
+                       sums);
+    }
+    if (!tiles.next(cta.p)) return;
+  }
 }
 
 template <typename Tile>
@@ -163,7 +173,8 @@ __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
   if (warp < Tile::kConsumerWarps) {
     ptx::setmaxnreg_inc<Tile::kConsumerRegisters>();
     Start<Tile>::consumer_warp();
-    meet_cluster(cta);
+    arrive_at_cluster(cta);
+    wait_for_cluster(cta);
     consumer_warp(cta, warp, lane);
     return;
   }
@@ -171,11 +182,12 @@ __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
   if (warp == Tile::kWeightWarp) {
     weight_warp(cta);
   } else if constexpr (!Tile::kWorkspaceTokens) {
-    TokenWarp<WideTokens<Tile>> tokens(cta, warp - Tile::kFirstTokenWarp, lane);
+    arrive_at_cluster(cta);      // before the wait: the weight warp fills its ring meanwhile
     ptx::griddepcontrol_wait();  // the tokens, and what else earlier grids write
+    TokenWarp<WideTokens<Tile>> tokens(cta, warp - Tile::kFirstTokenWarp, lane);
     tokens.start();
     Start<Tile>::token_warp();
-    meet_cluster(cta);
+    wait_for_cluster(cta);
     tokens.run();
   } else {
     Start<Tile>::token_warp();
@@ -193,7 +205,8 @@ __device__ void tiny_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
   if (warp < Tile::kConsumerWarps) {
     clear_operands(cta, threadIdx.x, 32 * Tile::kConsumerWarps);
     Start<Tile>::consumer_warp();
-    meet_cluster(cta);
+    arrive_at_cluster(cta);
+    wait_for_cluster(cta);
     TinySums<Tile> sums;
     multiply_tiny(cta, warp, lane, sums);
     put_tiny_sums<Tile>(cta, sums, warp, lane);
@@ -207,10 +220,11 @@ __device__ void tiny_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
     weight_warp(cta);
   } else {
     TokenWarp<TinyTokens<Tile>> tokens(cta, warp - Tile::kFirstTokenWarp, lane);
+    arrive_at_cluster(cta);
     ptx::griddepcontrol_wait();  // tokens, and what else earlier grids write
     tokens.start();
     Start<Tile>::token_warp();
-    meet_cluster(cta);
+    wait_for_cluster(cta);
     tokens.run();
   }
 }

@@ -9,7 +9,8 @@
 
 namespace nvfp4 {
 
-// One CTA (of `split` that share a tile along K) computes kWeights x kTokens elements of D^T. The
+// A CTA (of `split` that share a tile along K) computes tiles of kWeights x kTokens elements of D^T,
+// one unless kSeveralTiles. The
 // weights (B) are decoded into registers, as the A operand of the tensor core; stages of 256
 // elements of K, packed codes and their scale tiles, come through a ring. Offsets into shared
 // memory are from a 1024-byte aligned base.
@@ -193,6 +194,8 @@ struct Sm90WideTile {
   static_assert(kGroups == 1 || kSlots % (kSlotsPerStage * kGroups) == 0);
   static_assert(kGroups == 1 || kStages >= kGroups + kStagesAhead);
   static_assert(kStages > kStagesAhead);
+  static_assert(!kSeveralTiles || (kWorkspaceTokens && !kPushesSums && kWeights == kScaleTileRows),
+                "token warps, sums_full and a lane's place among the scales serve one tile");
   static_assert(kSlabBytes % 1024 == 0 && kWeightBytes % 1024 == 0,
                 "operand tiles start a 128-byte-swizzle pattern");
   static_assert(kPushesSums || kParts * kPartBytes <= kWeightsFullAt,

@@ -38,6 +38,26 @@ __device__ inline bool mbarrier_try_wait_parity(uint32_t bar, uint32_t parity) {
   return done != 0;
 }
 
+// mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64  p, [bar], parity;     PTX 8.0, sm_90
+// The same for what other CTAs of the cluster have released: st.async counts its bytes at .cluster
+// scope (PTX ISA 9.7.9.14). SASS has one CCTL.IVALL more.
+__device__ inline bool mbarrier_try_wait_parity_cluster(uint32_t bar, uint32_t parity) {
+  uint32_t done;
+  asm volatile(
+      "{ .reg .pred p;\n\t"
+      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n\t"
+      "selp.b32 %0, 1, 0, p; }"
+      : "=r"(done)
+      : "r"(bar), "r"(parity)
+      : "memory");
+  return done != 0;
+}
+
+__device__ inline void mbarrier_wait_cluster(uint32_t bar, uint32_t parity) {
+  while (!mbarrier_try_wait_parity_cluster(bar, parity)) {
+  }
+}
+
 // Returns when the phase of that parity is over. A fresh barrier is in phase 0: parity 1 passes.
 __device__ inline void mbarrier_wait(uint32_t bar, uint32_t parity) {
   while (!mbarrier_try_wait_parity(bar, parity)) {

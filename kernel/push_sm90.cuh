@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The sums of few tokens on Hopper: straight from registers to the CTA of the cluster that stores
-// their token, where sums_full counts its own lanes and the others' bytes. Nobody waits for rings to
-// be drained, nor for a barrier of the cluster.
+// their token, where sums_full counts its own lanes and the others' bytes. Nobody waits for rings
+// to be drained, nor for a barrier of the cluster.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +53,7 @@ __device__ void store_pushed_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_
   const uint32_t row = warp * kRows + lane / kLanesPerRow, column = lane % kLanesPerRow * 4;
   const uint32_t m = cta.tile.token_tile * Tile::kTokens + cta.rank * kShare + row;
   static_assert(kShare <= Tile::kConsumerWarps * kRows);
-  ptx::mbarrier_wait(cta.sums_full(), 0);
+  ptx::mbarrier_wait_cluster(cta.sums_full(), 0);
   if (row >= cta.own_tokens() || m >= p.m) return;
   const uint32_t at = cta.smem + Tile::kSumsAt + row * Tile::kSumRowBytes + column * 4;
   float4 part[kParts];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which tile of D a CTA computes: a static schedule, one tile per CTA, flattened into grid.x.
+// Which tile of D an index means: a static schedule, flattened into grid.x.
 #pragma once
 
 #include <cstdint>

@@ -205,7 +205,7 @@ __device__ void store_tiny_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t 
   const uint32_t token = warp, m = cta.tile.token_tile * Tile::kTokens + token;
   const uint32_t n = cta.tile.weight_tile * Tile::kWeights + lane * 4;
   if (token >= Tile::kTokens || m >= p.m || lane >= Tile::kWeights / 4) return;
-  ptx::mbarrier_wait(cta.sums_full(), 0);
+  ptx::mbarrier_wait_cluster(cta.sums_full(), 0);
   const uint32_t at = cta.smem + Tile::kSumsAt + token * Tile::kSumRowBytes + lane * 16;
   float4 part[kSplit * Tile::kParts];
 #pragma unroll

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Tiles of 9.0 of which a CTA computes one after the other where K is not shared: with more tiles
 // than SMs the rings go on from tile to tile.
+#include <algorithm>
+
 #include "gemm/emulator.h"
 #include "gemm/gpu.h"
 
@@ -40,10 +42,15 @@ TEST_CASE("a CTA of 9.0 computes one tile after the other", "[tiles]") {
   }
 }
 
+// Rows of D that only 2-byte stores reach, and a gap behind each batch.
 TEST_CASE("a CTA of 9.0 goes on from batch to batch", "[tiles]") {
   USE_FEW_SMS(gpu);
-  const Problem problem = several(variant, gpu.info.sms / 2 + 1, 320, 3);
+  Problem problem = several(variant, gpu.info.sms / 2 + 1, 320, 3);
   REQUIRE(gemm_test::split_of(gpu, support::DeviceGemm(gpu.driver, problem).desc) == 1);
+  gemm_test::require_reference_bits(gpu, problem);
+  problem.d_ld = problem.shape.n + 3;
+  problem.d_batch_stride = problem.shape.m * problem.d_ld + 7;
+  problem.pdl = NVFP4_PDL_ON_STATIC_WEIGHTS;
   gemm_test::require_reference_bits(gpu, problem);
 }
 
@@ -55,5 +62,5 @@ TEST_CASE("9.0 launches a CTA for each SM where there are more tiles", "[tiles]"
   support::run_on_device(gpu.driver, several(variant, sms, 64));
   CHECK(emulator.counter("dependency_waits") == uint64_t(sms));
   support::run_on_device(gpu.driver, several(variant, 1, 64));
-  CHECK(emulator.counter("dependency_waits") == 2);
+  CHECK(emulator.counter("dependency_waits") == uint64_t(std::min<int64_t>(sms, 2)));
 }
