@@ -31,8 +31,10 @@ TEST_CASE("off the exact grid each tile of 9.0 is inside the bound", "[sm90]") {
 
 TEST_CASE("nineteen stages in three parts", "[sm90]") {
   USE_GPU_OF_FAMILY(gpu, 9);
-  // 32 tiles: clusters of four do not all run at once.
-  const Problem problem = forced("sm90_64x1x256", make_problem({1, 2048, 4864}, Data::exact, 908));
+  // 32 tiles: clusters of four do not all run at once. Of 16 tokens the last CTA stores four.
+  const char* variant = GENERATE("sm90_64x1x256", "sm90_64x16x256");
+  const int64_t m = gemm_test::tile_tokens(variant);
+  const Problem problem = forced(variant, make_problem({m, 2048, 4864}, Data::exact, 908));
   CHECK(gemm_test::split_of(gpu, support::DeviceGemm(gpu.driver, problem).desc) == 3);
   gemm_test::require_reference_bits(gpu, problem);
 }
