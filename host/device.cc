@@ -51,16 +51,27 @@ nvfp4_status find_facts(const Driver& driver, CUdevice device, int32_t* capabili
   return NVFP4_SUCCESS;
 }
 
-// More than 48 KB of dynamic shared memory has to be asked for, once per kernel and device.
-nvfp4_status allow_shared_memory(const Site& site, const Plan& plan, CUkernel kernel) {
+nvfp4_status set_attribute(const Site& site, CUkernel kernel, CUfunction_attribute attribute,
+                           int value) {
+  const CUresult result = site.driver->cuKernelSetAttribute(attribute, value, kernel, site.device);
+  return result == CUDA_SUCCESS ? NVFP4_SUCCESS
+                                : driver_failure(*site.driver, "cuKernelSetAttribute", result);
+}
+
+// Once per kernel and device. More than 48 KB of dynamic shared memory has to be asked for. And an
+// SM that decodes tokens divides its memory as the GEMM wants it, whose CTA then starts beside
+// (kernel/gemm_sm90.h): with memory to be divided again it would wait for the SM to be empty.
+nvfp4_status set_attributes(const Site& site, const Plan& plan, const LoadedKernel& loaded) {
   const bool remembered = site.device >= 0 && site.device < kRememberedDevices;
   const uint64_t bit = remembered ? uint64_t{1} << site.device : 0;
   uint64_t* prepared = &prepared_devices[plan.variant_index];
   if ((__atomic_load_n(prepared, __ATOMIC_ACQUIRE) & bit) != 0) return NVFP4_SUCCESS;
-  const CUresult result = site.driver->cuKernelSetAttribute(
-      CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(plan.variant->shared_bytes),
-      kernel, site.device);
-  if (result != CUDA_SUCCESS) return driver_failure(*site.driver, "cuKernelSetAttribute", result);
+  NVFP4_TRY(set_attribute(site, loaded.kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                          static_cast<int>(plan.variant->shared_bytes)));
+  if (loaded.tokens != nullptr) {
+    NVFP4_TRY(set_attribute(site, loaded.tokens, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+                            CU_SHAREDMEM_CARVEOUT_MAX_SHARED));
+  }
   __atomic_fetch_or(prepared, bit, __ATOMIC_RELEASE);
   return NVFP4_SUCCESS;
 }
@@ -83,7 +94,7 @@ nvfp4_status find_site(Site* site) {
 
 nvfp4_status ready_kernel(const Site& site, const Plan& plan, LoadedKernel* loaded) {
   NVFP4_TRY(load_kernel(*site.driver, plan, loaded));
-  return allow_shared_memory(site, plan, loaded->kernel);
+  return set_attributes(site, plan, *loaded);
 }
 
 nvfp4_status ready_all_kernels(const Site& site) {

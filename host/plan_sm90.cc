@@ -12,20 +12,23 @@ namespace {
 // of 3, 4 and 8 leave some of a GPC's SMs empty (cuOccupancyMaxActiveClusters, 2026-11-21; not
 // asked for 3, where 96 were seen to run at once). Constants and no questions to the device: a plan
 // is the same on every GPU. And what the exchange of sums takes with few tokens, in clocks (H200,
-// 2026-11-21, 16 to 128 tokens in 2 and 3 parts; 4 and 8 follow the trend).
+// 2026-11-21 and 22, 2 and 3 parts; 4 and 8 follow the trend).
 struct Split {
   uint32_t parts;
   int64_t ctas, clocks;
 };
 constexpr Split kSplits[] = {
-    {1, 132, 0}, {2, 132, 2200}, {3, 96, 3400}, {4, 120, 3900}, {8, 120, 4500}};
+    {1, 132, 0}, {2, 132, 2000}, {3, 96, 3200}, {4, 120, 3700}, {8, 120, 4300}};
 
-// What a CTA costs beside its stages: start, first bytes, sums to D; the tokens' kernel before it,
-// which takes twice that (docs/performance.md), the rest being in the clocks of its tiles' stages;
-// and each token of an exchange.
+// What a CTA costs beside its stages: start, first bytes; and the tokens' kernel before it, the rest
+// of which is in the clocks of its tiles' stages.
 constexpr int64_t kCtaClocks = 5000;
-constexpr int64_t kTokenKernelClocks = 2000;
-constexpr int64_t kSplitTokenClocks = 14;
+constexpr int64_t kTokenKernelClocks = 3300;
+
+// All CTAs store at once, and all read each other's sums at once (H200, 2026-11-22: 32 to 512 tokens
+// on (7168, 2048), (7168, 16384) and (4096, 7168) give 11 to 13, and 7 to 10).
+constexpr int64_t kStoredBytesPerClock = 12;
+constexpr int64_t kExchangedBytesPerClock = 9;
 
 // A further tile of a CTA that computes several, beside its stages: it takes 4,750 clocks less than
 // a further CTA did (H200, 2026-11-22, (N, K) = (7168, 2048), from 512 to 1,024 tokens 22.7 us
@@ -36,8 +39,10 @@ constexpr int64_t kNextTileClocks = kCtaClocks - 4750;
 // which takes as long.
 int64_t clocks(const Variant& v, int64_t tiles, int64_t stages, const Split& split) {
   const int64_t waves = ceil_div(tiles * split.parts, split.ctas);
+  const int64_t sums = int64_t{v.tile_weights} * v.tile_tokens;  // 4 bytes, in D 2
   const int64_t each = ceil_div(stages, split.parts) * v.stage_clocks +
-                       (split.parts > 1 ? split.clocks + kSplitTokenClocks * v.tile_tokens : 0);
+                       2 * sums / split.parts / kStoredBytesPerClock + split.clocks +
+                       4 * sums * (split.parts - 1) / split.parts / kExchangedBytesPerClock;
   const int64_t rest = v.several_tiles && split.parts == 1
                            ? kCtaClocks + (waves - 1) * kNextTileClocks
                            : ceil_div(waves, v.ctas_per_sm) * kCtaClocks;

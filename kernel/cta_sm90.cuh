@@ -11,6 +11,11 @@
 
 namespace nvfp4 {
 
+// Of a tile's tokens, those that each of `split` CTAs stores; the last ones may have fewer.
+__device__ constexpr uint32_t share_of(uint32_t tokens, uint32_t split) {
+  return (tokens + split - 1) / split;
+}
+
 // Addresses are 32-bit ones of shared memory.
 template <typename Tile>
 struct Cta90 {
@@ -39,7 +44,7 @@ struct Cta90 {
   }
   // The tile's tokens that this CTA of a cluster stores.
   __device__ uint32_t own_tokens() const {
-    const uint32_t share = (Tile::kTokens + p.split - 1) / p.split;
+    const uint32_t share = share_of(Tile::kTokens, p.split);
     return min(share, Tile::kTokens - min(rank * share, Tile::kTokens));
   }
   // 64-steps of K in this CTA's i-th stage: 4, fewer in the last one.

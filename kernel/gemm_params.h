@@ -19,6 +19,7 @@ constexpr uint32_t kScaleTileBytes = 512;
 constexpr uint32_t kTokenRowBytes = 128;  // one token of a slab: 64 elements in fp16
 constexpr uint32_t kSm90StageK = 256;     // K is cut between CTAs, and padded, in such pieces
 constexpr uint32_t kTokenKernelThreads = 128;
+constexpr uint32_t kTokenKernelRegisters = 32;
 constexpr uint32_t kTokenBytesPerThread = 64;  // of the workspace: a piece of 32 elements
 
 // Weights are B [L][N][K], tokens are A [L][M][K]; D is [L][M][N].

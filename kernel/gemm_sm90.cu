@@ -31,7 +31,8 @@
 //               <---------- tokens_empty  <--   (arrivals, when the wgmmas that read it are done)
 //
 //   Sums in parts: those of 8 and 16 tokens go to the CTA of the cluster that stores their token
-//   (push_sm90.cuh), those of more tokens through the drained rings (epilogue_sm90.cuh).
+//   (push_sm90.cuh). Of more tokens each group gets whole sums of its share, in the drained rings
+//   (reduce_sm90.cuh); where K is shared these are added by way of them, too (epilogue_sm90.cuh).
 //
 //   A group that has a tile's whole sums (128 weights, 128 or 256 tokens, K not shared) stores them
 //   while the loaders fill the rings for the CTA's next tile; the grid has a CTA for each SM.
@@ -52,6 +53,7 @@
 #include "ptx_cluster.cuh"
 #include "ptx_sync.cuh"
 #include "push_sm90.cuh"
+#include "reduce_sm90.cuh"
 #include "tiny_sm90.cuh"
 #include "token_warp_sm90.cuh"
 #include "tokens_sm90.cuh"
@@ -122,31 +124,56 @@ __device__ void weight_warp(const Cta90<Tile>& cta) {
 
 // ---- Wide tiles --------------------------------------------------------------------------------
 
-// The sums of this group and CTA, with those of others. Of few tokens and alone, or of many, they
-// go through this CTA's shared memory: a place of their own, or the drained rings.
+// Few tokens' sums, with those of other CTAs or of the CTA's other groups.
 template <typename Tile>
-__device__ void exchange_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
-                              const float (&sums)[Tile::kTokens / 2]) {
-  if constexpr (Tile::kPushesSums) {
-    if (cta.p.split > 1) {
-      with_split(cta.p.split, [&](auto split) {
-        if constexpr (split.kValue > 1) {
-          push_sums<Tile, split.kValue>(cta, warp, lane, sums);
-          store_pushed_sums<Tile, split.kValue>(cta, warp, lane);
-        }
-      });
-      return;
-    }
-  } else {
-    ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();  // they are drained
+__device__ void exchange_few_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
+                                  const float (&sums)[Tile::kTokens / 2]) {
+  if (cta.p.split > 1) {
+    with_split(cta.p.split, [&](auto split) {
+      if constexpr (split.kValue > 1) {
+        push_sums<Tile, split.kValue>(cta, warp, lane, sums);
+        store_pushed_sums<Tile, split.kValue>(cta, warp, lane);
+      }
+    });
+    return;
   }
   put_sums<Tile>(sums,
                  cta.smem + Tile::kSumsAt + warp / Tile::kConsumersPerStage * Tile::kPartBytes,
                  warp % Tile::kConsumersPerStage * 16, lane);
-  with_split(Tile::kPushesSums ? 1 : cta.p.split, [&](auto split) {
-    if constexpr (!Tile::kSeveralTiles || split.kValue > 1)
-      store_sums<Tile, split.kValue>(cta, warp, lane);
+  store_sums<Tile, 1>(cta, warp, lane);
+}
+
+// Sums that a group has alone, of its share of the tile's tokens: to D, or first with those of
+// other CTAs.
+template <typename Tile, uint32_t kSums>
+__device__ void exchange_group_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
+                                    const float (&sums)[kSums]) {
+  if (!Tile::kSeveralTiles && cta.p.split == 1) {
+    return store_rows<Tile>(cta.p, cta.tile, cta.smem + Tile::kRowsAt, warp, lane, sums);
+  }
+  const uint32_t token = warp / Tile::kConsumersPerStage * kSums * 2;
+  put_sums<Tile>(sums, cta.smem + Tile::kSumsAt + token * Tile::kSumRowBytes,
+                 warp % Tile::kConsumersPerStage * 16, lane);
+  with_split(cta.p.split, [&](auto split) {
+    if constexpr (split.kValue > 1) store_sums<Tile, split.kValue>(cta, warp, lane);
   });
+}
+
+template <typename Tile>
+__device__ void exchange_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
+                              const float (&sums)[Tile::kTokens / 2]) {
+  if constexpr (Tile::kPushesSums) {
+    exchange_few_sums(cta, warp, lane, sums);
+  } else {
+    ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();  // rings are drained
+    if constexpr (Tile::kGroups == 1) {
+      exchange_group_sums(cta, warp, lane, sums);
+    } else {
+      float own[Tile::kTokens / 2 / Tile::kGroups];
+      add_groups<Tile>(cta.smem, warp, lane, sums, own);
+      exchange_group_sums(cta, warp, lane, own);
+    }
+  }
 }
 
 // The CTA is made again for what follows the loop over K, so that the loop has the registers.
@@ -246,9 +273,10 @@ __device__ void gemm_sm90(const GemmParams& p) {
 
 }  // namespace nvfp4
 
-// A variant is a row of host/variants.def and an entry here: one per width of the token tile.
+// A variant is a row of host/variants.def and an entry here: one per width of the token tile. The
+// registers are given, not a bound of threads, of which ptxas would give out all there are.
 #define NVFP4_GEMM_SM90_ENTRY(Tile, weights, tokens)                                           \
-  extern "C" __global__ void __launch_bounds__(nvfp4::Tile::kThreads, nvfp4::Tile::kCtasPerSm) \
+  extern "C" __global__ void __maxnreg__(nvfp4::Tile::kRegisters)                              \
       nvfp4_gemm_sm90_##weights##x##tokens(const __grid_constant__ nvfp4::GemmParams params) { \
     static_assert(nvfp4::Tile::kWeights == weights && nvfp4::Tile::kTokens == tokens);         \
     nvfp4::gemm_sm90<nvfp4::Tile>(params);                                                     \
@@ -268,7 +296,9 @@ NVFP4_GEMM_SM90_ENTRY(Sm90Tile64x128, 64, 128)
 NVFP4_GEMM_SM90_ENTRY(Sm90Tile128x128, 128, 128)
 NVFP4_GEMM_SM90_ENTRY(Sm90Tile128x256, 128, 256)
 
-extern "C" __global__ void __launch_bounds__(nvfp4::kTokenKernelThreads)
+extern "C" __global__ void __launch_bounds__(nvfp4::kTokenKernelThreads,
+                                             65536 / nvfp4::kTokenKernelThreads /
+                                                 nvfp4::kTokenKernelRegisters)
     nvfp4_tokens_sm90(const __grid_constant__ nvfp4::GemmParams params) {
   nvfp4::decode_tokens_to_workspace(params);
 }

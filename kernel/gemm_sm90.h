@@ -82,6 +82,7 @@ struct Sm90TinyTile {
   static constexpr uint32_t kWeightArrivals = 1 + 32;  // a stage's: its bytes, a token warp's lanes
   static constexpr uint32_t kWarps = kFirstTokenWarp + kTokenWarps;
   static constexpr uint32_t kThreads = 32 * kWarps;
+  static constexpr uint32_t kRegisters = 65536 / kThreads / 8 * 8;
   static constexpr uint32_t kColumnsAllocated = 0;  // there is no tensor memory
 
   static_assert(kTokens == 1 || kTokens == 2 || kTokens == 4);
@@ -111,9 +112,10 @@ struct Sm90WideTile {
   static constexpr uint32_t kConsumerWarps = kTokens <= 64 ? 16 : 8;
   static constexpr uint32_t kConsumersPerStage = kWeights / 16;
   static constexpr uint32_t kGroups = kConsumerWarps / kConsumersPerStage;
-  static constexpr uint32_t kParts = kGroups;
   // Few tokens' sums have a place of their own, in the CTA that stores them.
   static constexpr bool kPushesSums = kTokens <= 16;
+  // Of a CTA's sums, as they are added to those of others: groups' with few tokens, else whole.
+  static constexpr uint32_t kParts = kPushesSums ? kGroups : 1;
   static constexpr uint32_t kPartWords = 2;  // decoded at once, of 8 in a stage
   // One group has a tile's whole sums: they go from registers to D, and the CTA, unless it shares K
   // with others, to its next tile, whose first stages have come meanwhile.
@@ -152,14 +154,20 @@ struct Sm90WideTile {
   static constexpr uint32_t kTokensFullAt = kWeightsEmptyAt + 8 * kStages;
   static constexpr uint32_t kTokensEmptyAt = kTokensFullAt + 8 * kSlots;
   static constexpr uint32_t kSumsFullAt = kTokensEmptyAt + 8 * kSlots;
-  static constexpr uint32_t kRowsAt = (kSumsFullAt + 8 + 15) / 16 * 16;
-  static constexpr uint32_t kRowsBytes = kSeveralTiles ? 32 * kWeights * 2 : 0;  // fp16, to D
-  static constexpr uint32_t kSharedBytes = kRowsAt + kRowsBytes + kPushedBytes;
+  static constexpr uint32_t kAsideAt = (kSumsFullAt + 8 + 15) / 16 * 16;
+  // Rows of fp16 to D: a whole group's, or so many at once, for what the rings leave.
+  static constexpr uint32_t kRowsPerPass = kTokens == 128 ? 16 : 32;
+  static constexpr uint32_t kRowsBytes = kSeveralTiles ? kRowsPerPass * kWeights * 2 : 0;
+  static constexpr uint32_t kSharedBytes = kAsideAt + kRowsBytes + kPushedBytes;
 
-  // A tile's sums in fp32: [rank][part][token of this CTA][weight], or in the drained rings
-  // [part][token][weight].
+  // In the drained rings: what groups give each other, fp32 (reduce_sm90.cuh); behind it the tile's
+  // sums, fp32, [token][weight], or its rows, fp16, [token][weight]. Beside the rings: a tile's rows
+  // while they fill for the next one; few tokens' sums, [rank][part][token of this CTA][weight].
+  static constexpr uint32_t kGroupSumsBytes =
+      kPushesSums ? 0 : (kGroups - 1) * kTokens * kWeights * 4;
   static constexpr uint32_t kPartBytes = kTokens * kSumRowBytes;
-  static constexpr uint32_t kSumsAt = kPushesSums ? kRowsAt : 0;
+  static constexpr uint32_t kSumsAt = kPushesSums ? kAsideAt : kGroupSumsBytes;
+  static constexpr uint32_t kRowsAt = kSeveralTiles ? kAsideAt : kGroupSumsBytes;
 
   // In the last warpgroup a warp loads weights and one loads tokens, or three decode them; it gives
   // up registers.
@@ -172,14 +180,17 @@ struct Sm90WideTile {
   static constexpr uint32_t kTokenStagesAhead = kWeights == 128 ? 1 : 2;
   static constexpr uint32_t kWarps = kConsumerWarps + 4;
   static constexpr uint32_t kThreads = 32 * kWarps;
-  static constexpr uint32_t kConsumerRegisters = kConsumerWarps == 8 ? 232
+  static constexpr uint32_t kConsumerRegisters = kConsumerWarps == 8 ? 216
                                                  : kWorkspaceTokens  ? 112
                                                                      : 104;
   static constexpr uint32_t kLoaderRegisters = kConsumerWarps == 8 ? 40
                                                : kWorkspaceTokens  ? 32
                                                                    : 64;
-  // What the CTA starts with is what its warpgroups share out.
-  static constexpr uint32_t kRegisters = 65536 / kThreads / 8 * 8;
+  // What the CTA starts with, and its warpgroups share out. A CTA of nvfp4_tokens_sm90 that is still
+  // there leaves it room, also in shared memory, of which every CTA takes 1,024 bytes more than it
+  // asks for: where it had to wait it started 0.5 to 0.9 us later (H200, 2026-11-22).
+  static constexpr uint32_t kRegisters =
+      (65536 - kTokenKernelThreads * kTokenKernelRegisters) / kThreads / 8 * 8;
   static_assert(kConsumerWarps * kConsumerRegisters + 4 * kLoaderRegisters <= kWarps * kRegisters);
   static constexpr uint32_t kColumnsAllocated = 0;  // there is no tensor memory
 
@@ -198,10 +209,10 @@ struct Sm90WideTile {
                 "token warps, sums_full and a lane's place among the scales serve one tile");
   static_assert(kSlabBytes % 1024 == 0 && kWeightBytes % 1024 == 0,
                 "operand tiles start a 128-byte-swizzle pattern");
-  static_assert(kPushesSums || kParts * kPartBytes <= kWeightsFullAt,
+  static_assert(kPushesSums || kSumsAt + kPartBytes <= kWeightsFullAt,
                 "the sums fit the drained rings");
   static_assert(kWeightsFullAt % 8 == 0, "an mbarrier is 8-byte aligned");
-  static_assert(kSharedBytes <= 232448);
+  static_assert(kSharedBytes <= 232448 - (kWorkspaceTokens ? 1024 : 0));
 };
 
 using Sm90Tile64x8 = Sm90WideTile<64, 8>;

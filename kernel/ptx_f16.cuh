@@ -68,6 +68,23 @@ __device__ inline void stmatrix_x4_trans(uint32_t address, const uint32_t (&r)[4
       : "memory");
 }
 
+// stmatrix.sync.aligned.m8n8.x2.trans.shared::cta.b16  [a], {r0, r1};             PTX 7.8, sm_90
+// Two matrices; the addresses are those of lanes 0 to 15.
+__device__ inline void stmatrix_x2_trans(uint32_t address, const uint32_t (&r)[2]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared::cta.b16 [%0], {%1, %2};" ::"r"(address),
+               "r"(r[0]), "r"(r[1])
+               : "memory");
+}
+
+// cvt.rn.f16x2.f32  d, a, b;                                                      PTX 7.0, sm_80
+// a to the upper half, b to the lower. Nearest even; overflow gives infinity, subnormal results are
+// kept.
+__device__ inline uint32_t cvt_rn_f16x2_f32(float a, float b) {
+  uint32_t d;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(a), "f"(b));
+  return d;
+}
+
 // cvt.f32.f16  d, a;                                                              PTX 1.0
 // Both halves, exact.
 __device__ inline float2 cvt_f32_f16_pair(uint32_t a) {

@@ -166,6 +166,13 @@ __device__ inline float4 ld_shared_v4_f32(uint32_t address) {
   return v;
 }
 
+// st.shared.v4.f32  [a], {b0, b1, b2, b3};                                        PTX 1.0
+__device__ inline void st_shared_v4_f32(uint32_t address, float4 v) {
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(address), "f"(v.x), "f"(v.y),
+               "f"(v.z), "f"(v.w)
+               : "memory");
+}
+
 // bar.sync  id, threads;                                                          PTX 1.0
 // The named barrier of some warps; id 0 is __syncthreads().
 template <uint32_t kId, uint32_t kThreads>

@@ -18,7 +18,7 @@ namespace nvfp4 {
 template <typename Tile, uint32_t kSplit>
 __device__ void push_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                           const float (&sums)[Tile::kTokens / 2]) {
-  constexpr uint32_t kShare = (Tile::kTokens + kSplit - 1) / kSplit;
+  constexpr uint32_t kShare = share_of(Tile::kTokens, kSplit);
   static_assert(kSplit > 1 && kShare * kSplit <= Tile::kPushedRows);
   const uint32_t g = lane / 4, c = lane % 4;
   const uint32_t part = cta.rank * Tile::kParts + warp / Tile::kConsumersPerStage;
@@ -46,7 +46,7 @@ __device__ void push_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
 // parts in the order of K.
 template <typename Tile, uint32_t kSplit>
 __device__ void store_pushed_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
-  constexpr uint32_t kShare = (Tile::kTokens + kSplit - 1) / kSplit;
+  constexpr uint32_t kShare = share_of(Tile::kTokens, kSplit);
   constexpr uint32_t kLanesPerRow = Tile::kWeights / 4, kRows = 32 / kLanesPerRow;
   constexpr uint32_t kParts = kSplit * Tile::kParts;
   const GemmParams& p = cta.p;
@@ -64,10 +64,8 @@ __device__ void store_pushed_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_
   float4 sum = part[0];
 #pragma unroll
   for (uint32_t i = 1; i < kParts; ++i) sum = add(sum, part[i]);
-  const uint32_t n = cta.tile.weight_tile * Tile::kWeights + column;
-  uint16_t* d = static_cast<uint16_t*>(p.d) + cta.tile.batch * p.d_batch_stride + m * p.d_ld + n;
-  const bool vectors = ((p.d_ld | p.d_batch_stride) & 3) == 0 && n + 4 <= p.n;
-  store_row<Tile>(p, d, n, vectors, sum);
+  const FourWeights out(p, cta.tile, cta.tile.weight_tile * Tile::kWeights + column);
+  out.store_sums<Tile>(m, sum);
 }
 
 }  // namespace nvfp4

@@ -203,7 +203,6 @@ template <typename Tile, uint32_t kSplit>
 __device__ void store_tiny_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
   const GemmParams& p = cta.p;
   const uint32_t token = warp, m = cta.tile.token_tile * Tile::kTokens + token;
-  const uint32_t n = cta.tile.weight_tile * Tile::kWeights + lane * 4;
   if (token >= Tile::kTokens || m >= p.m || lane >= Tile::kWeights / 4) return;
   ptx::mbarrier_wait_cluster(cta.sums_full(), 0);
   const uint32_t at = cta.smem + Tile::kSumsAt + token * Tile::kSumRowBytes + lane * 16;
@@ -215,9 +214,8 @@ __device__ void store_tiny_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t 
   float4 sum = part[0];
 #pragma unroll
   for (uint32_t i = 1; i < kSplit * Tile::kParts; ++i) sum = add(sum, part[i]);
-  uint16_t* d = static_cast<uint16_t*>(p.d) + cta.tile.batch * p.d_batch_stride + m * p.d_ld + n;
-  const bool vectors = ((p.d_ld | p.d_batch_stride) & 3) == 0 && n + 4 <= p.n;
-  store_row<Tile>(p, d, n, vectors, sum);
+  const FourWeights out(p, cta.tile, cta.tile.weight_tile * Tile::kWeights + lane * 4);
+  out.store_sums<Tile>(m, sum);
 }
 
 }  // namespace nvfp4

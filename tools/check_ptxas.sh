@@ -51,7 +51,8 @@ both mbarrier.try_wait.parity.acquire.cta.shared::cta.b64
 both fence.mbarrier_init.release.cluster
 both griddepcontrol.wait
 both griddepcontrol.launch_dependents
-both cvt.rn.f16.f32
+sm100 cvt.rn.f16.f32
+sm90 cvt.rn.f16x2.f32
 sm100 st.global.v4
 sm90 wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16
 sm90 wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16
@@ -62,6 +63,7 @@ sm90 wgmma.mma_async.sync.aligned.m64n8k32.f32.e5m2.e5m2
 sm90 wgmma.mma_async.sync.aligned.m64n16k32.f32.e5m2.e5m2
 sm90 st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.f32
 sm90 stmatrix.sync.aligned.m8n8.x4.trans.shared::cta.b16
+sm90 stmatrix.sync.aligned.m8n8.x2.trans.shared::cta.b16
 sm90 wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16
 sm90 setmaxnreg.inc.sync.aligned.u32
 sm90 setmaxnreg.dec.sync.aligned.u32

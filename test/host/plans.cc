@@ -182,6 +182,16 @@ TEST_CASE("prepare loads every kernel into the context; runs after it load nothi
   }
 }
 
+// CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT is 9, MAX_DYNAMIC_SHARED_SIZE_BYTES 8.
+TEST_CASE("On 9.0 an SM that decodes tokens divides its memory as the GEMM beside it wants it") {
+  const Lines lines = probe(DriverChoice::fake, "prepare", "FAKE_CAPABILITY=90");
+  CHECK(starting_with(lines, "NVFP4_") == Lines{"NVFP4_SUCCESS: "});
+  CHECK(starting_with(lines, "call cuKernelSetAttribute attribute=8 ").size() == 13);
+  const Lines carveouts = starting_with(lines, "call cuKernelSetAttribute attribute=9 ");
+  CHECK(carveouts.size() == 7);  // of the tiles that have their tokens from that kernel
+  for (const std::string& line : carveouts) CHECK(contains(line, " value=100 "));
+}
+
 TEST_CASE("prepare says what is missing") {
   CHECK(contains(probe(DriverChoice::none, "prepare").at(0), "NVFP4_STATUS_NO_DRIVER: "));
   struct Row {
