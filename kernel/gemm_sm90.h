@@ -45,6 +45,7 @@ struct Sm90TinyTile {
   static constexpr uint32_t kCtasPerSm = 1;
   static constexpr uint32_t kStages = kTokens == 4 ? 12 : 15;
   static constexpr uint32_t kStagesAhead = 5;
+  static constexpr uint32_t kStagesFirst = kStagesAhead;
 
   static constexpr uint32_t kWeightBytes = kWeights * kK / 2;
   static constexpr uint32_t kScaleBytes = kSteps * kScaleTileBytes;  // also of the tile beside
@@ -144,6 +145,10 @@ struct Sm90WideTile {
   static constexpr uint32_t kStages =
       (232448 - 1024 - kSlots * kSlotBytes - kPushedBytes) / kStageBytes;
   static constexpr uint32_t kStagesAhead = 256 / kWeights;
+  // Asked for before the tokens' kernel has ended, of which a CTA hears the later the more it reads:
+  // 1.9 us behind that kernel's start with one stage asked for, 2.8 with four (H200, 128 tokens,
+  // K = 2048, 2026-11-22). With 128 weights a stage there was nothing to gain.
+  static constexpr uint32_t kStagesFirst = kWorkspaceTokens && kWeights == 64 ? 1 : kStagesAhead;
 
   // Shared memory, offsets from a 1024-byte aligned base.
   static constexpr uint32_t kTokensAt = 0;

@@ -73,12 +73,12 @@ template <typename Tile>
 __device__ void start_weights(const Cta90<Tile>& cta) {
   static_assert(Tile::kStagesAhead < Tile::kStages);
   ptx::prefetch_tensormap(&cta.p.weights);
-  init_stage_barriers(cta, 0, Tile::kStagesAhead);
+  init_stage_barriers(cta, 0, Tile::kStagesFirst);
   publish_barriers();
   if (!Tile::kWorkspaceTokens && cta.p.weights_are_static == 0) ptx::griddepcontrol_wait();
 #pragma unroll 1
-  for (uint32_t i = 0; i < min(Tile::kStagesAhead, cta.count); ++i) load_weights(cta, i, i);
-  init_stage_barriers(cta, Tile::kStagesAhead, Tile::kStages);
+  for (uint32_t i = 0; i < min(Tile::kStagesFirst, cta.count); ++i) load_weights(cta, i, i);
+  init_stage_barriers(cta, Tile::kStagesFirst, Tile::kStages);
   init_other_barriers(cta);
   publish_barriers();
   ptx::griddepcontrol_launch_dependents();
@@ -89,6 +89,10 @@ __device__ void load_remaining_weights(Cta90<Tile> cta) {
   Tiles<Tile> tiles;
   RingPosition<Tile::kStages> arrived, at;
   uint32_t i = min(Tile::kStagesAhead, cta.count);
+  if constexpr (Tile::kStagesFirst < Tile::kStagesAhead) {
+    ptx::griddepcontrol_wait();  // see kStagesFirst
+    for (uint32_t first = Tile::kStagesFirst; first < i; ++first) load_weights(cta, first, first);
+  }
   at.stage = i;
   at.parity = 1;  // the first round finds every stage empty
   for (;;) {
