@@ -9,7 +9,7 @@ namespace {
 constexpr int kRememberedDevices = 64;
 int32_t capability_of_device[kRememberedDevices];  // 0 = not asked yet
 int32_t sm_count_of_device[kRememberedDevices];    // stored before it
-uint64_t prepared_devices[kVariantCount];          // bit d: shared memory of the kernel is set
+uint64_t prepared_devices[kVariantCount];          // bit d: set_attributes was called
 
 nvfp4_status current_device(const Driver& driver, CUdevice* device) {
   CUcontext context = nullptr;
@@ -59,8 +59,9 @@ nvfp4_status set_attribute(const Site& site, CUkernel kernel, CUfunction_attribu
 }
 
 // Once per kernel and device. More than 48 KB of dynamic shared memory has to be asked for. And an
-// SM that decodes tokens divides its memory as the GEMM wants it, whose CTA then starts beside
-// (kernel/gemm_sm90.h): with memory to be divided again it would wait for the SM to be empty.
+// SM that decodes tokens divides its memory as the GEMM wants it, whose CTA then starts beside the
+// last CTA there that decodes (kernel/gemm_sm90.h): with memory to be divided again it would wait
+// for an empty SM.
 nvfp4_status set_attributes(const Site& site, const Plan& plan, const LoadedKernel& loaded) {
   const bool remembered = site.device >= 0 && site.device < kRememberedDevices;
   const uint64_t bit = remembered ? uint64_t{1} << site.device : 0;

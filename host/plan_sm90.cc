@@ -25,14 +25,14 @@ constexpr Split kSplits[] = {
 constexpr int64_t kCtaClocks = 5000;
 constexpr int64_t kTokenKernelClocks = 3300;
 
-// All CTAs store at once, and all read each other's sums at once (H200, 2026-11-22: 32 to 512 tokens
-// on (7168, 2048), (7168, 16384) and (4096, 7168) give 11 to 13, and 7 to 10).
+// Of a CTA, all of which store at once and read each other's sums at once: fitted together with
+// kCtaClocks and the stages' clocks (docs/performance.md).
 constexpr int64_t kStoredBytesPerClock = 12;
 constexpr int64_t kExchangedBytesPerClock = 9;
 
-// A further tile of a CTA that computes several, beside its stages: it takes 4,750 clocks less than
-// a further CTA did (H200, 2026-11-22, (N, K) = (7168, 2048), from 512 to 1,024 tokens 22.7 us
-// against 25.1).
+// A further tile of a CTA that computes several, beside its stages and what it stores: it takes 4,750
+// clocks less than a further CTA did (H200, 2026-11-22, (N, K) = (7168, 2048), from 512 to 1,024
+// tokens 22.7 us against 25.1).
 constexpr int64_t kNextTileClocks = kCtaClocks - 4750;
 
 // The longest running SM's clocks: the CTAs that it runs one after the other, or side by side,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Registers to D on Hopper: sums, alpha, rounding to fp16, 8-byte stores along n. Whole sums are
 // rounded first and turned in shared memory, [token][weight]; those of the CTAs of a cluster go
-// there in fp32 and are added in the order of K, by each CTA for its share of the tokens.
+// there in fp32 and are added in the order of K, by each CTA for its share of the tokens; so are
+// those of groups with few tokens.
 #pragma once
 
 #include <cstdint>
@@ -42,6 +43,7 @@ __device__ inline float4 add(float4 a, float4 b) {
 // Four neighbouring weights of one token: the parts of every rank, first to last.
 template <typename Tile, uint32_t kSplit>
 __device__ float4 sum_of_parts(uint32_t at) {
+  static_assert(kSplit == 1 || Tile::kParts == 1, "of groups, or of CTAs");
   float4 part[kSplit * Tile::kParts];
 #pragma unroll
   for (uint32_t rank = 0; rank < kSplit; ++rank) {

@@ -148,8 +148,10 @@ __device__ void exchange_few_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_
 template <typename Tile, uint32_t kSums>
 __device__ void exchange_group_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                                     const float (&sums)[kSums]) {
-  if (!Tile::kSeveralTiles && cta.p.split == 1) {
-    return store_rows<Tile>(cta.p, cta.tile, cta.smem + Tile::kRowsAt, warp, lane, sums);
+  if constexpr (!Tile::kSeveralTiles) {  // which has stored those of CTAs that share no K
+    if (cta.p.split == 1) {
+      return store_rows<Tile>(cta.p, cta.tile, cta.smem + Tile::kRowsAt, warp, lane, sums);
+    }
   }
   const uint32_t token = warp / Tile::kConsumersPerStage * kSums * 2;
   put_sums<Tile>(sums, cta.smem + Tile::kSumsAt + token * Tile::kSumRowBytes,

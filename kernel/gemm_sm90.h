@@ -10,10 +10,9 @@
 namespace nvfp4 {
 
 // A CTA (of `split` that share a tile along K) computes tiles of kWeights x kTokens elements of D^T,
-// one unless kSeveralTiles. The
-// weights (B) are decoded into registers, as the A operand of the tensor core; stages of 256
-// elements of K, packed codes and their scale tiles, come through a ring. Offsets into shared
-// memory are from a 1024-byte aligned base.
+// one unless kSeveralTiles. The weights (B) are decoded into registers, as the A operand of the
+// tensor core; stages of 256 elements of K, packed codes and their scale tiles, come through a ring.
+// Offsets into shared memory are from a 1024-byte aligned base.
 //
 // kStagesAhead: stages that are asked for beyond those that have arrived. All of a ring at once
 // would be nine stages of 112 CTAs, of which memory brings the last as soon as the first: 4 us in
@@ -197,6 +196,7 @@ struct Sm90WideTile {
   static constexpr uint32_t kRegisters =
       (65536 - kTokenKernelThreads * kTokenKernelRegisters) / kThreads / 8 * 8;
   static_assert(kConsumerWarps * kConsumerRegisters + 4 * kLoaderRegisters <= kWarps * kRegisters);
+  static_assert(kCtasPerSm == 1, "kRegisters are one CTA's");
   static constexpr uint32_t kColumnsAllocated = 0;  // there is no tensor memory
 
   static_assert(kWeights == 64 || kWeights == 128);

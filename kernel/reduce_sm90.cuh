@@ -12,7 +12,8 @@
 
 namespace nvfp4 {
 
-// own: the sums of tokens group * kTokens / kGroups and on. Its own part first, then the others'.
+// own: the sums of tokens group * kTokens / kGroups and on, added in the order of the groups, so that
+// no token's bits depend on its place in the tile.
 template <typename Tile>
 __device__ void add_groups(uint32_t at, uint32_t warp, uint32_t lane,
                            const float (&sums)[Tile::kTokens / 2],
@@ -23,33 +24,38 @@ __device__ void add_groups(uint32_t at, uint32_t warp, uint32_t lane,
   static_assert(kOwn % 4 == 0 && Tile::kGroups * kOthers * kPartBytes == Tile::kGroupSumsBytes);
   const uint32_t group = warp / Tile::kConsumersPerStage;
   const uint32_t mine = at + warp % Tile::kConsumersPerStage * 512 + lane * 16;
+  float4 kept[kOwn / 4];
 #pragma unroll
   for (uint32_t to = 0; to < Tile::kGroups; ++to) {
-    const float* part = sums + to * kOwn;
-    if (to == group) {
+    const uint32_t slot = to * kOthers + (group < to ? group : group - 1);
 #pragma unroll
-      for (uint32_t i = 0; i < kOwn; ++i) own[i] = part[i];
-      continue;
-    }
-    const uint32_t from = group < to ? group : group - 1;
-#pragma unroll
-    for (uint32_t i = 0; i < kOwn; i += 4) {
-      ptx::st_shared_v4_f32(mine + (to * kOthers + from) * kPartBytes + i / 4 * kFourBytes,
-                            make_float4(part[i], part[i + 1], part[i + 2], part[i + 3]));
+    for (uint32_t i = 0; i < kOwn / 4; ++i) {
+      const float* four = sums + to * kOwn + 4 * i;
+      const float4 part = make_float4(four[0], four[1], four[2], four[3]);
+      if (to == group) {
+        kept[i] = part;
+      } else {
+        ptx::st_shared_v4_f32(mine + slot * kPartBytes + i * kFourBytes, part);
+      }
     }
   }
   ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();  // all parts are there
 #pragma unroll
-  for (uint32_t from = 0; from < kOthers; ++from) {
+  for (uint32_t i = 0; i < kOwn / 4; ++i) {
+    float4 sum;
 #pragma unroll
-    for (uint32_t i = 0; i < kOwn; i += 4) {
-      const float4 part =
-          ptx::ld_shared_v4_f32(mine + (group * kOthers + from) * kPartBytes + i / 4 * kFourBytes);
-      own[i] = __fadd_rn(own[i], part.x);
-      own[i + 1] = __fadd_rn(own[i + 1], part.y);
-      own[i + 2] = __fadd_rn(own[i + 2], part.z);
-      own[i + 3] = __fadd_rn(own[i + 3], part.w);
+    for (uint32_t from = 0; from < Tile::kGroups; ++from) {
+      const uint32_t slot = group * kOthers + (from < group ? from : from - 1);
+      float4 part = kept[i];
+      if (from != group) {
+        part = ptx::ld_shared_v4_f32(mine + slot * kPartBytes + i * kFourBytes);
+      }
+      sum = from == 0 ? part : add(sum, part);
     }
+    own[4 * i] = sum.x;
+    own[4 * i + 1] = sum.y;
+    own[4 * i + 2] = sum.z;
+    own[4 * i + 3] = sum.w;
   }
 }
 

@@ -55,10 +55,11 @@ void AsyncQueue::post(Chain chain, std::string what, std::function<void()> effec
 bool AsyncQueue::tick() {
   ++ticks_;
   if (order_ != Order::random || empty() || draw() % eagerness_) return false;
-  if (std::all_of(chains_.begin(), chains_.end(), [&](auto& c) { return lags(c.first); }))
-    return false;
-  for (size_t n = chains_.size() / chains_at_once; n; --n) complete_one();
-  return complete_one();
+  const auto waits = [&](const auto& chain) { return lags(chain.first); };
+  bool any = false;
+  for (size_t n = 1 + chains_.size() / chains_at_once; n; --n, any = true)
+    if (std::all_of(chains_.begin(), chains_.end(), waits) || !complete_one()) break;
+  return any;
 }
 
 // soonest: the oldest chain; latest: the youngest, so that work overtakes whatever it may overtake.
