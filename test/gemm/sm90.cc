@@ -49,6 +49,7 @@ TEST_CASE("equal tokens give equal bits wherever they lie in a tile of 9.0", "[s
   };
   spread(problem.a, true, 0);
   spread(problem.b, false, 8);  // E2M1's sign
+  problem.alpha = 1;
   const std::vector<uint16_t> d = support::run_on_device(gpu.driver, problem);
   for (int64_t row = 1; row < shape.m; ++row) {
     CAPTURE(variant, row);
