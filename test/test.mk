@@ -26,6 +26,9 @@ $(TEST_MAIN): TEST_FLAGS += -O0
 $(B)/test/load_probe.ptx: test/kernel/load_probe.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)
 	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=compute_90 -ptx $< -o $@
+$(B)/test/carry_probe.ptx: test/kernel/carry_probe.cu
+	@mkdir -p $(@D)
+	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=compute_90 -ptx $< -o $@
 # With debug information every wrapper is a function that is called; the emulator reads both.
 $(B)/test/load_probe.%.ptx: test/kernel/load_probe.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)
@@ -40,7 +43,7 @@ PTX_debug    := -G
 PTX_lineinfo := -O3 -lineinfo
 DEBUG_PTX := $(foreach k,load_probe gemm_sm100,$(B)/test/$k.debug.ptx $(B)/test/$k.lineinfo.ptx) \
   $(B)/test/gemm_sm90.debug.ptx
-TEST_PTX := $(B)/test/load_probe.ptx
+TEST_PTX := $(B)/test/load_probe.ptx $(B)/test/carry_probe.ptx
 
 $(B)/nvfp4_test: $(GEMM_TEST_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(B)/obj/bench/tensor_rate.o $(LIB) $(TEST_PTX) $(DEBUG_PTX)
 	$(call say,LINK)$(CXX) -o $@ $(filter %.o,$^) $(USE_LIBRARY) $(CATCH_LIBS) -ldl -pthread

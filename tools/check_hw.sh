@@ -5,7 +5,7 @@
 #   gemm      the end-to-end suite, 200 runs under load, graphs, streams and contexts among it
 #   sanitize  every variant and split under compute-sanitizer: memcheck racecheck initcheck synccheck, or
 #             the tools named behind it
-#   ptx       instructions against the emulator's expectations: TMA loads, wgmma, mma.sync
+#   ptx       instructions against the emulator's expectations: carries, TMA loads, wgmma, mma.sync
 #   hazard    compute-sanitizer on the racy and repaired programs of test/hazard: a line per run
 #   bench     device time beside cuBLASLt, CSV to stdout
 set -u
@@ -50,7 +50,7 @@ case $part in
   gemm) "$test" '~[kernel]' ;;
   ptx) # a process for each instruction: a fault of one hides nothing of the others
     bad=
-    for tag in tma mma wgmma; do "$test" "[kernel][$tag]" || bad="$bad $tag"; done
+    for tag in carry tma mma wgmma; do "$test" "[kernel][$tag]" || bad="$bad $tag"; done
     echo "failed:${bad:- nothing}"
     [ -z "$bad" ]
     ;;

@@ -106,6 +106,13 @@ TEST_CASE("the carry goes from one instruction to the next") {
   CHECK(eval("{ .reg .b32 x; mad.hi.cc.u32 x, a, b, c; addc.u32 d, 0, 0; }", {~0u, ~0u, 1}) == 0);
   CHECK(eval("{ .reg .b64 x; add.cc.s64 x, a, b; madc.lo.cc.s64 d, a, b, a; }", {~0ull, 2},
              {64, 64, 64}) == uint64_t(-2));
+  // Across kinds: a difference leaves 1 where nothing was borrowed.
+  CHECK(eval("{ .reg .b32 x; sub.cc.u32 x, a, b; addc.u32 d, 0, 0; }", {5, 5}) == 1);
+  CHECK(eval("{ .reg .b32 x; sub.cc.u32 x, a, b; addc.u32 d, 0, 0; }", {5, 6}) == 0);
+  CHECK(eval("{ .reg .b32 x; add.cc.u32 x, a, b; subc.u32 d, 9, 0; }", {~0u, 1}) == 9);
+  CHECK(eval("{ .reg .b32 x; add.cc.u32 x, a, b; subc.u32 d, 9, 0; }", {1, 1}) == 8);
+  CHECK(eval("{ .reg .b32 x, y; sub.cc.s32 x, a, b; subc.cc.s32 y, 0, 0; addc.u32 d, 0, 0; }",
+             {5, 6}) == 0);
   emu::FaultKind kind;
   CHECK(exec_test::contains(exec_test::fault("{ .reg .u32 d; addc.u32 d, 1, 2; }", {}, &kind),
                             "no .cc instruction has written it"));

@@ -23,12 +23,16 @@ Sum<T> sum(T a, T b, bool c) {
   return {U(s), bool(s >> width<T> & 1)};
 }
 
-// a - (b + c); the carry is the borrow.
+// a + ~b + c, as the adder of sm_90a and sm_100a takes it: the carry is set where nothing was
+// borrowed. The manual says "borrow-out written to CC.CF"; pairs of one kind cannot tell, but nvcc
+// divides unsigned __int128 by addc after sub.cc.
 template <class T>
 Sum<T> difference(T a, T b, bool c) {
-  using U = unsigned_t<T>;
-  const uint128 s = uint128(U(a)) - U(b) - c;
-  return {U(s), bool(s >> width<T> & 1)};
+  return sum<T>(a, T(~b), c);
+}
+template <class T>
+Sum<T> first_difference(T a, T b, bool) {
+  return difference<T>(a, b, true);
 }
 
 template <class T>
@@ -90,7 +94,9 @@ Exec add_of(const Instr& in) {
 }
 template <bool Reads>
 Exec sub_of(const Instr& in) {
-  return by_integer(in.type(), []<class T>() -> Exec { return two<T, Reads, difference<T>>; });
+  return by_integer(in.type(), []<class T>() -> Exec {
+    return two<T, Reads, Reads ? difference<T> : first_difference<T>>;
+  });
 }
 template <bool Reads>
 Exec mad_of(const Instr& in) {
