@@ -36,10 +36,10 @@ HOST_FLAGS := -std=c++17 -O2 -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti
               -Iinclude -I. -isystem $(CUDA_HOME)/include
 # tools/emulator/: depends on <cuda.h> only.
 EMU_FLAGS  := -std=c++20 -O2 -g1 -fPIC -fvisibility=hidden -ffp-contract=off $(WARN) \
-              -isystem $(CUDA_HOME)/include
+              -I. -Itools/emulator/include -isystem $(CUDA_HOME)/include
 # Tests and the command line; what compares many numbers is worth optimising.
 TEST_FLAGS := -std=c++20 -O1 -ffp-contract=off $(WARN) \
-              -Iinclude -I. -Itest -Itools -Itools/emulator -isystem $(CUDA_HOME)/include \
+              -Iinclude -I. -Itools/emulator/include -isystem $(CUDA_HOME)/include \
               -DNVFP4_TEST_PTX_DIR='"$(B)/test"'
 
 .PHONY: all emulator help

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "bench/figures.h"
-#include "support/problem.h"
+#include "test/support/problem.h"
 
 namespace bench {
 

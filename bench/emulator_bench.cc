@@ -15,12 +15,12 @@
 #include <string>
 #include <vector>
 
-#include "emulator/nvfp4emu.h"
 #include "nvfp4_gemm.h"
-#include "support/compare.h"
-#include "support/device_gemm.h"
-#include "support/driver.h"
-#include "support/problem.h"
+#include "nvfp4emu.h"
+#include "test/support/compare.h"
+#include "test/support/device_gemm.h"
+#include "test/support/driver.h"
+#include "test/support/problem.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "support/problem.h"
+#include "test/support/problem.h"
 
 namespace bench {
 

@@ -16,9 +16,9 @@
 #include "bench/csv.h"
 #include "bench/figures.h"
 #include "bench/yardsticks.h"
-#include "nvfp4/progress.h"
-#include "support/compare.h"
-#include "support/device_gemm.h"
+#include "test/support/compare.h"
+#include "test/support/device_gemm.h"
+#include "tools/nvfp4/progress.h"
 
 namespace bench {
 namespace {

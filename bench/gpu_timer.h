@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "support/driver.h"
+#include "test/support/driver.h"
 
 namespace bench {
 

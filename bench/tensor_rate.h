@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "support/driver.h"
+#include "test/support/driver.h"
 
 namespace bench {
 

@@ -3,9 +3,9 @@
 #include <cstdio>
 
 #include "bench/commands.h"
-#include "support/compare.h"
-#include "support/device_gemm.h"
-#include "support/driver.h"
+#include "test/support/compare.h"
+#include "test/support/device_gemm.h"
+#include "test/support/driver.h"
 
 namespace bench {
 

@@ -6,7 +6,7 @@
 
 #include "bench/figures.h"
 #include "bench/tensor_rate.h"
-#include "support/module.h"
+#include "test/support/module.h"
 
 namespace bench {
 namespace {

@@ -8,8 +8,8 @@
 #include "bench/csv.h"
 #include "bench/cublaslt.h"
 #include "bench/gpu_timer.h"
-#include "support/driver.h"
-#include "support/problem.h"
+#include "test/support/driver.h"
+#include "test/support/problem.h"
 
 namespace bench {
 

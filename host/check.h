@@ -2,7 +2,7 @@
 // Every rule of the header about arguments, in the header's order. Pure: looks at no driver.
 #pragma once
 
-#include "include/nvfp4_gemm.h"
+#include "nvfp4_gemm.h"
 
 namespace nvfp4 {
 

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "include/nvfp4_gemm.h"
 #include "kernel/gemm_params.h"
+#include "nvfp4_gemm.h"
 
 namespace nvfp4 {
 

@@ -2,7 +2,7 @@
 #include "host/scale_layout.h"
 
 #include "host/size.h"
-#include "include/nvfp4_gemm.h"
+#include "nvfp4_gemm.h"
 
 namespace nvfp4 {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "host/size.h"
 
-#include "include/nvfp4_gemm.h"
+#include "nvfp4_gemm.h"
 
 namespace nvfp4 {
 

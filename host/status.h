@@ -2,7 +2,7 @@
 // Statuses, and the sentence of the last error, one per thread.
 #pragma once
 
-#include "include/nvfp4_gemm.h"
+#include "nvfp4_gemm.h"
 
 namespace nvfp4 {
 

@@ -4,10 +4,10 @@
 
 #include <cstdint>
 
-#include "gemm_params.h"
-#include "gemm_sm90.h"
-#include "ptx_cluster.cuh"
-#include "scheduler.cuh"
+#include "kernel/gemm_params.h"
+#include "kernel/gemm_sm90.h"
+#include "kernel/ptx_cluster.cuh"
+#include "kernel/scheduler.cuh"
 
 namespace nvfp4 {
 

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "ptx_f16.cuh"
+#include "kernel/ptx_f16.cuh"
 
 namespace nvfp4 {
 

@@ -9,10 +9,10 @@
 
 #include <cstdint>
 
-#include "descriptor.cuh"
-#include "gemm_params.h"
-#include "ptx_sync.cuh"
-#include "ptx_tcgen05.cuh"
+#include "kernel/descriptor.cuh"
+#include "kernel/gemm_params.h"
+#include "kernel/ptx_sync.cuh"
+#include "kernel/ptx_tcgen05.cuh"
 
 namespace nvfp4 {
 

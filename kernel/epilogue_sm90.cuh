@@ -7,11 +7,11 @@
 
 #include <cstdint>
 
-#include "cta_sm90.cuh"
-#include "decode.cuh"
-#include "gemm_params.h"
-#include "ptx_cluster.cuh"
-#include "ptx_sync.cuh"
+#include "kernel/cta_sm90.cuh"
+#include "kernel/decode.cuh"
+#include "kernel/gemm_params.h"
+#include "kernel/ptx_cluster.cuh"
+#include "kernel/ptx_sync.cuh"
 
 namespace nvfp4 {
 

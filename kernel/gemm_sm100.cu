@@ -20,16 +20,16 @@
 //   only when the stage is filled again.   accumulator_full: 1 arrival, by the last commit. The
 //   ring's first filling is issued by the thread that initialised the barriers, before anything
 //   else; it waits for no empty barrier. From round r >= 1 on it waits for phase r - 1.
-#include "descriptor.cuh"
-#include "epilogue.cuh"
-#include "gemm_params.h"
-#include "gemm_sm100.h"
-#include "pipeline.cuh"
-#include "ptx_mbarrier.cuh"
-#include "ptx_sync.cuh"
-#include "ptx_tcgen05.cuh"
-#include "ptx_tma.cuh"
-#include "scheduler.cuh"
+#include "kernel/descriptor.cuh"
+#include "kernel/epilogue.cuh"
+#include "kernel/gemm_params.h"
+#include "kernel/gemm_sm100.h"
+#include "kernel/pipeline.cuh"
+#include "kernel/ptx_mbarrier.cuh"
+#include "kernel/ptx_sync.cuh"
+#include "kernel/ptx_tcgen05.cuh"
+#include "kernel/ptx_tma.cuh"
+#include "kernel/scheduler.cuh"
 
 namespace nvfp4 {
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "gemm_params.h"
+#include "kernel/gemm_params.h"
 
 namespace nvfp4 {
 

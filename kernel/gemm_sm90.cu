@@ -44,21 +44,21 @@
 //
 //   Word j (8 codes) of two weight rows makes the A operand of two wgmmas, steps 2j and 2j+1. Two
 //   words are decoded while the wgmmas of the two before run.
-#include "cta_sm90.cuh"
-#include "epilogue_sm90.cuh"
-#include "gemm_params.h"
-#include "gemm_sm90.h"
-#include "load_sm90.cuh"
-#include "multiply_sm90.cuh"
-#include "ptx_cluster.cuh"
-#include "ptx_sync.cuh"
-#include "push_sm90.cuh"
-#include "reduce_sm90.cuh"
-#include "tiny_sm90.cuh"
-#include "token_warp_sm90.cuh"
-#include "tokens_sm90.cuh"
-#include "tokens_tiny_sm90.cuh"
-#include "tokens_wide_sm90.cuh"
+#include "kernel/cta_sm90.cuh"
+#include "kernel/epilogue_sm90.cuh"
+#include "kernel/gemm_params.h"
+#include "kernel/gemm_sm90.h"
+#include "kernel/load_sm90.cuh"
+#include "kernel/multiply_sm90.cuh"
+#include "kernel/ptx_cluster.cuh"
+#include "kernel/ptx_sync.cuh"
+#include "kernel/push_sm90.cuh"
+#include "kernel/reduce_sm90.cuh"
+#include "kernel/tiny_sm90.cuh"
+#include "kernel/token_warp_sm90.cuh"
+#include "kernel/tokens_sm90.cuh"
+#include "kernel/tokens_tiny_sm90.cuh"
+#include "kernel/tokens_wide_sm90.cuh"
 
 namespace nvfp4 {
 

@@ -3,7 +3,7 @@
 # embedded in the library and run by the emulator.
 
 # -fmad=false: the epilogue is one stated expression, with explicit fma where it wants one.
-NVCC_FLAGS := -std=c++17 -O3 -fmad=false --Werror all-warnings $(if $(LINEINFO),-lineinfo)
+NVCC_FLAGS := -std=c++17 -O3 -I. -fmad=false --Werror all-warnings $(if $(LINEINFO),-lineinfo)
 KERNEL_OUT := $(B)/kernel
 KERNEL_HDR := $(wildcard kernel/*.cuh kernel/*.h)
 

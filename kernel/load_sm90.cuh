@@ -4,11 +4,11 @@
 
 #include <cstdint>
 
-#include "cta_sm90.cuh"
-#include "pipeline.cuh"
-#include "ptx_mbarrier.cuh"
-#include "ptx_sync.cuh"
-#include "ptx_tma.cuh"
+#include "kernel/cta_sm90.cuh"
+#include "kernel/pipeline.cuh"
+#include "kernel/ptx_mbarrier.cuh"
+#include "kernel/ptx_sync.cuh"
+#include "kernel/ptx_tma.cuh"
 
 namespace nvfp4 {
 

@@ -5,13 +5,13 @@
 
 #include <cstdint>
 
-#include "cta_sm90.cuh"
-#include "decode.cuh"
-#include "descriptor.cuh"
-#include "pipeline.cuh"
-#include "ptx_mbarrier.cuh"
-#include "ptx_sync.cuh"
-#include "ptx_wgmma.cuh"
+#include "kernel/cta_sm90.cuh"
+#include "kernel/decode.cuh"
+#include "kernel/descriptor.cuh"
+#include "kernel/pipeline.cuh"
+#include "kernel/ptx_mbarrier.cuh"
+#include "kernel/ptx_sync.cuh"
+#include "kernel/ptx_wgmma.cuh"
 
 namespace nvfp4 {
 

@@ -6,11 +6,11 @@
 
 #include <cstdint>
 
-#include "cta_sm90.cuh"
-#include "epilogue_sm90.cuh"
-#include "ptx_cluster.cuh"
-#include "ptx_mbarrier.cuh"
-#include "ptx_sync.cuh"
+#include "kernel/cta_sm90.cuh"
+#include "kernel/epilogue_sm90.cuh"
+#include "kernel/ptx_cluster.cuh"
+#include "kernel/ptx_mbarrier.cuh"
+#include "kernel/ptx_sync.cuh"
 
 namespace nvfp4 {
 

@@ -6,9 +6,9 @@
 
 #include <cstdint>
 
-#include "cta_sm90.cuh"
-#include "epilogue_sm90.cuh"
-#include "ptx_sync.cuh"
+#include "kernel/cta_sm90.cuh"
+#include "kernel/epilogue_sm90.cuh"
+#include "kernel/ptx_sync.cuh"
 
 namespace nvfp4 {
 

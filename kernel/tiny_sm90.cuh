@@ -13,14 +13,14 @@
 
 #include <cstdint>
 
-#include "cta_sm90.cuh"
-#include "decode.cuh"
-#include "descriptor.cuh"
-#include "epilogue_sm90.cuh"
-#include "ptx_cluster.cuh"
-#include "ptx_mbarrier.cuh"
-#include "ptx_sync.cuh"
-#include "ptx_wgmma.cuh"
+#include "kernel/cta_sm90.cuh"
+#include "kernel/decode.cuh"
+#include "kernel/descriptor.cuh"
+#include "kernel/epilogue_sm90.cuh"
+#include "kernel/ptx_cluster.cuh"
+#include "kernel/ptx_mbarrier.cuh"
+#include "kernel/ptx_sync.cuh"
+#include "kernel/ptx_wgmma.cuh"
 
 namespace nvfp4 {
 

@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "ptx_mbarrier.cuh"
-#include "ptx_sync.cuh"
+#include "kernel/ptx_mbarrier.cuh"
+#include "kernel/ptx_sync.cuh"
 
 namespace nvfp4 {
 

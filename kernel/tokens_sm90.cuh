@@ -15,9 +15,9 @@
 
 #include <cstdint>
 
-#include "decode.cuh"
-#include "gemm_params.h"
-#include "ptx_sync.cuh"
+#include "kernel/decode.cuh"
+#include "kernel/gemm_params.h"
+#include "kernel/ptx_sync.cuh"
 
 namespace nvfp4 {
 

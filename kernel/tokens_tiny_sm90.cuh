@@ -8,9 +8,9 @@
 
 #include <cstdint>
 
-#include "cta_sm90.cuh"
-#include "decode.cuh"
-#include "ptx_sync.cuh"
+#include "kernel/cta_sm90.cuh"
+#include "kernel/decode.cuh"
+#include "kernel/ptx_sync.cuh"
 
 namespace nvfp4 {
 

@@ -32,13 +32,13 @@ $(B)/test/carry_probe.ptx: test/kernel/carry_probe.cu
 # With debug information every wrapper is a function that is called; the emulator reads both.
 $(B)/test/load_probe.%.ptx: test/kernel/load_probe.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)
-	$(call say,NVCC)$(NVCC) -std=c++17 $(PTX_$*) -fmad=false -arch=compute_90 -ptx $< -o $@
+	$(call say,NVCC)$(NVCC) -std=c++17 -I. $(PTX_$*) -fmad=false -arch=compute_90 -ptx $< -o $@
 $(B)/test/gemm_sm100.%.ptx: kernel/gemm_sm100.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)
-	$(call say,NVCC)$(NVCC) -std=c++17 $(PTX_$*) -fmad=false -arch=compute_100f -ptx $< -o $@
+	$(call say,NVCC)$(NVCC) -std=c++17 -I. $(PTX_$*) -fmad=false -arch=compute_100f -ptx $< -o $@
 $(B)/test/gemm_sm90.%.ptx: kernel/gemm_sm90.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)
-	$(call say,NVCC)$(NVCC) -std=c++17 $(PTX_$*) -fmad=false -arch=compute_90a -ptx $< -o $@
+	$(call say,NVCC)$(NVCC) -std=c++17 -I. $(PTX_$*) -fmad=false -arch=compute_90a -ptx $< -o $@
 PTX_debug    := -G
 PTX_lineinfo := -O3 -lineinfo
 DEBUG_PTX := $(foreach k,load_probe gemm_sm100,$(B)/test/$k.debug.ptx $(B)/test/$k.lineinfo.ptx) \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What a report has to say: each row is a kernel that goes wrong in one way, and the parts without
 // which nobody could act on it.
-#include "exec_support.h"
+#include "test/emulator/exec_support.h"
 
 using emu::FaultKind;
 using exec_test::contains;

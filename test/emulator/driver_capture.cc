@@ -2,7 +2,7 @@
 // Stream capture and graphs. Statuses from the CUDA driver API manual; compared with no device.
 #include <thread>
 
-#include "emulator/driver_session.h"
+#include "test/emulator/driver_session.h"
 
 using driver_test::in_child;
 using driver_test::Session;

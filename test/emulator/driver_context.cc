@@ -2,7 +2,7 @@
 // Contexts, streams and events. Statuses as measured on an H200, driver 580.
 #include <thread>
 
-#include "emulator/driver_session.h"
+#include "test/emulator/driver_session.h"
 
 using driver_test::in_child;
 using driver_test::Session;

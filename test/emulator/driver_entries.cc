@@ -2,7 +2,7 @@
 // Start, entry points by name and version, identities. Statuses as measured on an H200, driver 580.
 #include <cstring>
 
-#include "emulator/driver_session.h"
+#include "test/emulator/driver_session.h"
 
 using driver_test::in_child;
 using driver_test::Session;

@@ -3,7 +3,7 @@
 // exports.
 #include <string>
 
-#include "emulator/driver_session.h"
+#include "test/emulator/driver_session.h"
 
 using driver_test::in_child;
 using driver_test::Session;

@@ -4,7 +4,7 @@
 // process, here the context.
 #include <sys/resource.h>
 
-#include "emulator/driver_session.h"
+#include "test/emulator/driver_session.h"
 
 using driver_test::in_child;
 using driver_test::Session;

@@ -3,7 +3,7 @@
 // H200, driver 580: a library always loads, its kernels tell what is wrong with it.
 #include <cstring>
 
-#include "emulator/driver_session.h"
+#include "test/emulator/driver_session.h"
 
 using driver_test::in_child;
 using driver_test::Session;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What a launch is refused for, just inside and just outside each limit, and function attributes.
 // Statuses as measured on an H200, driver 580.
-#include "emulator/driver_session.h"
+#include "test/emulator/driver_session.h"
 
 using driver_test::in_child;
 using driver_test::Session;

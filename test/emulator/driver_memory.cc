@@ -3,7 +3,7 @@
 // of one byte is seen, while a real driver sees pages of 2 MiB.
 #include <cstring>
 
-#include "emulator/driver_session.h"
+#include "test/emulator/driver_session.h"
 
 using driver_test::in_child;
 using driver_test::Session;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "emulator/driver_session.h"
+#include "test/emulator/driver_session.h"
 
 #include <dlfcn.h>
 #include <sys/wait.h>
@@ -43,7 +43,7 @@ Session::Session(int out) : out_(out) {
     lookup(#name, &address, version < header ? version : header, 0, nullptr); \
     this->name = reinterpret_cast<decltype(this->name)>(address);             \
   }
-#include "emulator/driver_session.def"
+#include "test/emulator/driver_session.def"
 #undef ENTRY
 }
 

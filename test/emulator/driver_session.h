@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "emulator/nvfp4emu.h"
-#include "support/catch.h"
+#include "nvfp4emu.h"
+#include "test/support/catch.h"
 
 namespace driver_test {
 
@@ -25,7 +25,7 @@ class Session {
 
 // Found by cuGetProcAddress.
 #define ENTRY(name) decltype(&::name) name = nullptr;
-#include "emulator/driver_session.def"
+#include "test/emulator/driver_session.def"
 #undef ENTRY
   decltype(&::cuGetProcAddress) lookup = nullptr;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Barriers of CTA and cluster, shared memory across a cluster, and deadlock reports.
-#include "exec_support.h"
+#include "test/emulator/exec_support.h"
 
 using emu::FaultKind;
 using exec_test::contains;

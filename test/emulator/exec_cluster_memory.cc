@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Shared memory of other CTAs: ordinary accesses, asynchronous stores and updates, bulk copies and
 // reductions.
-#include "exec_support.h"
+#include "test/emulator/exec_support.h"
 
 using emu::FaultKind;
 using exec_test::contains;

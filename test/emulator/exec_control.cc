@@ -2,7 +2,7 @@
 // Divergence, reconvergence and membermask synchronisation of one warp.
 #include <numeric>
 
-#include "exec_support.h"
+#include "test/emulator/exec_support.h"
 
 using exec_test::contains;
 using exec_test::fault;

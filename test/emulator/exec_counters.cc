@@ -2,7 +2,7 @@
 // Counters of small kernels, each expectation worked out by hand.
 #include <cstring>
 
-#include "exec_support.h"
+#include "test/emulator/exec_support.h"
 
 using emu::Counters;
 

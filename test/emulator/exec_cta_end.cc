@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Asynchronous work that outlives its CTA.
-#include "exec_support.h"
+#include "test/emulator/exec_support.h"
 
 using exec_test::contains;
 

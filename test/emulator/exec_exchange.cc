@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Instructions that combine the values of a warp's lanes, or of a block's threads.
-#include "exec_support.h"
+#include "test/emulator/exec_support.h"
 
 using exec_test::run;
 using Words = std::vector<uint32_t>;

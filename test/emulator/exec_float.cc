@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Floating-point instructions through PTX: modifiers, packing, comparison. The arithmetic itself is
 // tested in exec_softfloat.cc.
-#include "exec_support.h"
+#include "test/emulator/exec_support.h"
 
 using exec_test::eval;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Grids: identity of threads, co-residence, seeds, budgets.
-#include "exec_support.h"
+#include "test/emulator/exec_support.h"
 
 using emu::FaultKind;
 using exec_test::contains;

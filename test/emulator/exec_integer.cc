@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Values of integer instructions, worked out by hand from the PTX manual.
-#include "exec_support.h"
+#include "test/emulator/exec_support.h"
 
 using exec_test::eval;
 using exec_test::Widths;

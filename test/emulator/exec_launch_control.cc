@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // clusterlaunchcontrol: every tile is done once, whoever does it.
-#include "exec_support.h"
+#include "test/emulator/exec_support.h"
 
 using exec_test::contains;
 using exec_test::fault;

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-#include "exec_support.h"
+#include "test/emulator/exec_support.h"
 
 using exec_test::eval;
 

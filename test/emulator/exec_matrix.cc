@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // ldmatrix and stmatrix against index arithmetic.
-#include "exec_support.h"
+#include "test/emulator/exec_support.h"
 
 using exec_test::contains;
 using exec_test::fault;

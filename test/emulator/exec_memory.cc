@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Loads, stores, atomics and generic addresses, and what they refuse.
-#include "exec_support.h"
+#include "test/emulator/exec_support.h"
 
 using emu::FaultKind;
 using exec_test::contains;

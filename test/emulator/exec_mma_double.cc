@@ -5,7 +5,7 @@
 #include <cstring>
 #include <random>
 
-#include "exec_support.h"
+#include "test/emulator/exec_support.h"
 
 namespace {
 

@@ -2,8 +2,8 @@
 // mma.sync on numbers that need the model of its sums, and as PTX programs meet it.
 #include <cstring>
 
-#include "exec_support.h"
-#include "support/warp_mma.h"
+#include "test/emulator/exec_support.h"
+#include "test/support/warp_mma.h"
 
 using namespace emu;
 using support::WarpMma;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The integer arithmetic against the host's floating-point unit, and conversions against the values
 // that the CUDA headers compute (test/golden).
-#include "emulator/exec/softfloat.h"
+#include "tools/emulator/arithmetic/softfloat.h"
 
 #include <algorithm>
 #include <cfenv>
@@ -9,8 +9,8 @@
 #include <cstring>
 #include <random>
 
-#include "exec_support.h"
-#include "unit_support.h"
+#include "test/emulator/exec_support.h"
+#include "test/emulator/unit_support.h"
 
 namespace soft = emu::soft;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Runs PTX text on the machine, without a driver.
-#include "exec_support.h"
+#include "test/emulator/exec_support.h"
 
 #include <cstring>
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "emulator/exec/machine.h"
-#include "emulator/settings.h"
-#include "support/catch.h"
+#include "test/support/catch.h"
+#include "tools/emulator/base/settings.h"
+#include "tools/emulator/machine/machine.h"
 
 namespace exec_test {
 

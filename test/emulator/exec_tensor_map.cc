@@ -2,8 +2,8 @@
 // Tensor maps that a kernel edits, and reductions through them.
 #include <cstring>
 
-#include "emulator/unit/tensor_map.h"
-#include "exec_support.h"
+#include "test/emulator/exec_support.h"
+#include "tools/emulator/hardware/tensor_map.h"
 
 using exec_test::contains;
 using exec_test::fault;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The modes of cp.async.bulk.tensor as a program writes them: which operand is what.
-#include "ptx_judge.h"
-#include "unit_device.h"
+#include "test/emulator/ptx_judge.h"
+#include "test/emulator/unit_device.h"
 
 using namespace emu;
 using unit::OrderGuard;

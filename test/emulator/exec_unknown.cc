@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A value that tensor memory did not have may be computed with, lane by lane, and may not matter:
 // with M = 64 every load brings lanes that no MMA writes (PTX ISA 9.7.16.10.5, layout F).
-#include "exec_support.h"
+#include "test/emulator/exec_support.h"
 
 using exec_test::contains;
 using exec_test::fault;

@@ -2,8 +2,8 @@
 // wgmma as PTX programs meet it: every layout, and the same program with one line taken away.
 #include <cstring>
 
-#include "exec_support.h"
-#include "support/wgmma.h"
+#include "test/emulator/exec_support.h"
+#include "test/support/wgmma.h"
 
 using namespace emu;
 using support::Wgmma;

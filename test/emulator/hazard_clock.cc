@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Clocks that know single lanes beside whole warps.
-#include "emulator/hazard/clock.h"
-#include "support/catch.h"
+#include "test/support/catch.h"
+#include "tools/emulator/order/clock.h"
 
 using emu::Clock;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Clusters on several host threads: what is found of them does not depend on which is faster.
-#include "exec_support.h"
+#include "test/emulator/exec_support.h"
 
 using namespace emu;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Two classes of findings and what the settings make of them.
-#include "emulator/hazard/findings.h"
-#include "exec_support.h"
-#include "unit_support.h"
+#include "test/emulator/exec_support.h"
+#include "test/emulator/unit_support.h"
+#include "tools/emulator/order/findings.h"
 
 using namespace emu;
 

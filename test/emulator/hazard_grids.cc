@@ -3,8 +3,8 @@
 // griddepcontrol.wait.
 #include <cstring>
 
-#include "exec_support.h"
-#include "ptx_support.h"
+#include "test/emulator/exec_support.h"
+#include "test/emulator/ptx_support.h"
 
 using namespace emu;
 

@@ -3,11 +3,11 @@
 // silent, and nothing that the emulator takes is refused by ptxas.
 #include <cstring>
 
-#include "emulator/exec/machine.h"
-#include "emulator/unit/tensor_map.h"
-#include "exec_support.h"
-#include "hazard/pairs.h"
-#include "ptx_support.h"
+#include "test/emulator/exec_support.h"
+#include "test/emulator/ptx_support.h"
+#include "test/hazard/pairs.h"
+#include "tools/emulator/hardware/tensor_map.h"
+#include "tools/emulator/machine/machine.h"
 
 using namespace emu;
 using hazard_test::Pair;

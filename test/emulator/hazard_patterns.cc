@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What correct kernels do to order their work, each in the manual's way: no finding of either class,
 // in no schedule. A finding here would send somebody looking for a bug that is not there.
-#include "exec_support.h"
+#include "test/emulator/exec_support.h"
 
 using namespace emu;
 

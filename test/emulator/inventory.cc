@@ -5,9 +5,9 @@
 #include <fstream>
 #include <sstream>
 
-#include "ptx_judge.h"
-#include "ptx_support.h"
-#include "unit_device.h"
+#include "test/emulator/ptx_judge.h"
+#include "test/emulator/ptx_support.h"
+#include "test/emulator/unit_device.h"
 
 using namespace emu;
 
@@ -21,7 +21,7 @@ struct Row {
 const Row rows[] = {
 #define RUNS(tier, opcode, ...) {Tier::tier, opcode, __VA_ARGS__, nullptr},
 #define RUNS_IN(tier, opcode, file) {Tier::tier, opcode, nullptr, nullptr, nullptr, file},
-#include "inventory.def"
+#include "test/emulator/inventory.def"
 #undef RUNS
 #undef RUNS_IN
 };

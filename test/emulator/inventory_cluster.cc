@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What inventory.def has of clusters: copies of a CTA pair and their barriers, remote arrivals, the
 // request for the next cluster.
-#include "ptx_judge.h"
-#include "unit_device.h"
+#include "test/emulator/ptx_judge.h"
+#include "test/emulator/unit_device.h"
 
 using namespace emu;
 using unit::dense_map;

@@ -3,8 +3,8 @@
 // what the tensor has there.
 #include <numeric>
 
-#include "ptx_judge.h"
-#include "unit_device.h"
+#include "test/emulator/ptx_judge.h"
+#include "test/emulator/unit_device.h"
 
 using namespace emu;
 using unit::dense_map;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The loads from tensor memory of inventory.def, each against the manual's picture of its shape, and
 // the commit that arrives in several CTAs.
-#include "ptx_judge.h"
-#include "unit_device.h"
+#include "test/emulator/ptx_judge.h"
+#include "test/emulator/unit_device.h"
 
 using namespace emu;
 using unit::OrderGuard;

@@ -8,7 +8,7 @@
 
 #include "kernel/gemm_sm100.h"
 #include "kernel/gemm_sm90.h"
-#include "unit_device.h"
+#include "test/emulator/unit_device.h"
 
 using namespace emu;
 using unit::OrderGuard;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The kernel's descriptors and scale columns against two beliefs it shares no code with: CUTLASS's
 // values, and the emulator's decoder over random fields.
-#include "emulator/unit/instruction_descriptor.h"
-#include "emulator/unit/smem_descriptor.h"
 #include "kernel/descriptor.cuh"
 #include "kernel/gemm_sm100.h"
-#include "unit_support.h"
+#include "test/emulator/unit_support.h"
+#include "tools/emulator/hardware/instruction_descriptor.h"
+#include "tools/emulator/hardware/smem_descriptor.h"
 
 using unit::golden;
 using unit::number;

@@ -3,8 +3,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "exec_support.h"
-#include "ptx_support.h"
+#include "test/emulator/exec_support.h"
+#include "test/emulator/ptx_support.h"
 
 using emu::FaultKind;
 using exec_test::contains;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // See ptx_judge.h.
-#include "ptx_judge.h"
+#include "test/emulator/ptx_judge.h"
 
 #include <unistd.h>
 
@@ -12,8 +12,8 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "emulator/ptx/target.h"
-#include "ptx_support.h"
+#include "test/emulator/ptx_support.h"
+#include "tools/emulator/ptx/target.h"
 
 namespace ptx_test {
 namespace {

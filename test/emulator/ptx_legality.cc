@@ -5,10 +5,10 @@
 #include <future>
 #include <thread>
 
-#include "ptx_judge.h"
-#include "ptx_mutants.h"
-#include "ptx_samples.h"
-#include "ptx_support.h"
+#include "test/emulator/ptx_judge.h"
+#include "test/emulator/ptx_mutants.h"
+#include "test/emulator/ptx_samples.h"
+#include "test/emulator/ptx_support.h"
 
 namespace {
 

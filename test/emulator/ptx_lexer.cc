@@ -2,9 +2,9 @@
 // Tokens.
 #include <bit>
 
-#include "emulator/ptx/lexer.h"
-#include "ptx_support.h"
-#include "support/catch.h"
+#include "test/emulator/ptx_support.h"
+#include "test/support/catch.h"
+#include "tools/emulator/ptx/lexer.h"
 
 namespace {
 

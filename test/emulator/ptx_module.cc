@@ -2,8 +2,8 @@
 // Modules: header and target, functions, parameters, variables, scopes of names and labels.
 #include <chrono>
 
-#include "emulator/ptx/lower.h"
-#include "ptx_support.h"
+#include "test/emulator/ptx_support.h"
+#include "tools/emulator/ptx/lower.h"
 
 namespace {
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 // See ptx_mutants.h.
-#include "ptx_mutants.h"
+#include "test/emulator/ptx_mutants.h"
 
 #include <cctype>
 #include <cstring>
 #include <fstream>
 #include <sstream>
 
-#include "emulator/ptx/target.h"
-#include "ptx_samples.h"
-#include "ptx_support.h"
+#include "test/emulator/ptx_samples.h"
+#include "test/emulator/ptx_support.h"
+#include "tools/emulator/ptx/target.h"
 
 namespace ptx_test {
 namespace {

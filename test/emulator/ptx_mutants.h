@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ptx_judge.h"
+#include "test/emulator/ptx_judge.h"
 
 namespace ptx_test {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Operands and modifiers of single instructions: the oddities of real PTX, and what is refused.
-#include "ptx_support.h"
+#include "test/emulator/ptx_support.h"
 
 namespace {
 
@@ -211,7 +211,7 @@ TEST_CASE("each row of absent.def says what the instruction is that there is no 
     std::string words, meaning;
   } rows[] = {
 #define ABSENT(words, meaning) {words, meaning},
-#include "emulator/ptx/absent.def"
+#include "tools/emulator/ptx/absent.def"
 #undef ABSENT
   };
   for (const auto& row : rows)

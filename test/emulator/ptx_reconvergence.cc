@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Where diverged lanes meet again: Instr::reconverge of each branch.
-#include "ptx_support.h"
+#include "test/emulator/ptx_support.h"
 
 namespace {
 

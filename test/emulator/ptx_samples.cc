@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Walks a row's pattern and its operand slots.
-#include "ptx_samples.h"
+#include "test/emulator/ptx_samples.h"
 
-#include "emulator/ptx/operands.h"
+#include "tools/emulator/ptx/operands.h"
 
 namespace ptx_test {
 namespace {

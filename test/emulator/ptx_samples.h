@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "emulator/ptx/opcode_table.h"
+#include "tools/emulator/ptx/opcode_table.h"
 
 namespace ptx_test {
 

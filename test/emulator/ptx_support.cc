@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // See ptx_support.h.
-#include "ptx_support.h"
+#include "test/emulator/ptx_support.h"
 
 #include <cstring>
 
-#include "emulator/ptx/target.h"
+#include "tools/emulator/ptx/target.h"
 
 namespace ptx_test {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "emulator/ptx/module.h"
-#include "support/catch.h"
+#include "test/support/catch.h"
+#include "tools/emulator/ptx/module.h"
 
 namespace ptx_test {
 

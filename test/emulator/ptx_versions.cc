@@ -3,10 +3,10 @@
 #include <cstring>
 #include <map>
 
-#include "emulator/ptx/target.h"
-#include "ptx_judge.h"
-#include "ptx_samples.h"
-#include "ptx_support.h"
+#include "test/emulator/ptx_judge.h"
+#include "test/emulator/ptx_samples.h"
+#include "test/emulator/ptx_support.h"
+#include "tools/emulator/ptx/target.h"
 
 namespace {
 
@@ -81,7 +81,7 @@ TEST_CASE("versions and targets are those of ptxas, each target from its first v
   }
   const char* const targets[] = {
 #define EMU_TARGET(number, variant, first) "sm_" #number #variant,
-#include "emulator/ptx/targets.def"
+#include "tools/emulator/ptx/targets.def"
 #undef EMU_TARGET
   };
   for (const char* target : targets) {

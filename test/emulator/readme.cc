@@ -5,8 +5,8 @@
 #include <regex>
 #include <sstream>
 
-#include "emulator/settings.h"
-#include "support/catch.h"
+#include "test/support/catch.h"
+#include "tools/emulator/base/settings.h"
 
 namespace {
 
@@ -47,7 +47,8 @@ TEST_CASE("the manual's table of settings is settings.def, and has no other row"
 TEST_CASE("the manual names every device and counts what the emulator counts") {
   const std::string manual = file("tools/emulator/README.md");
   const auto devices = pairs(file("tools/emulator/driver/devices.def"), R"(EMU_DEVICE\((\w+), ")");
-  const auto counters = pairs(file("tools/emulator/exec/counters.def"), R"(EMU_COUNTER\((\w+), ")");
+  const auto counters =
+      pairs(file("tools/emulator/machine/counters.def"), R"(EMU_COUNTER\((\w+), ")");
   REQUIRE(devices.size() > 1);
   REQUIRE(counters.size() > 1);
   for (const auto* names : {&devices, &counters})

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The settings as an environment gives them.
-#include "emulator/settings.h"
+#include "tools/emulator/base/settings.h"
 
-#include "emulator/driver_session.h"
-#include "exec_support.h"
+#include "test/emulator/driver_session.h"
+#include "test/emulator/exec_support.h"
 
 using emu::read_settings;
 using emu::Settings;

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "exec_support.h"
+#include "test/emulator/exec_support.h"
 
 using exec_test::contains;
 

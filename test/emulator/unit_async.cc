@@ -2,9 +2,9 @@
 // The adversarial clock and copy groups.
 #include <algorithm>
 
-#include "emulator/unit/async_queue.h"
-#include "emulator/unit/copy_groups.h"
-#include "unit_support.h"
+#include "test/emulator/unit_support.h"
+#include "tools/emulator/hardware/async_queue.h"
+#include "tools/emulator/hardware/copy_groups.h"
 
 using emu::AsyncQueue;
 using emu::CopyGroups;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Shared-memory and instruction descriptors against CUTLASS's values, and every bit that must not
 // be set.
-#include "emulator/unit/instruction_descriptor.h"
-#include "emulator/unit/smem_descriptor.h"
-#include "unit_support.h"
+#include "test/emulator/unit_support.h"
+#include "tools/emulator/hardware/instruction_descriptor.h"
+#include "tools/emulator/hardware/smem_descriptor.h"
 
 using emu::AccumulatorType;
 using emu::ElementType;

@@ -4,10 +4,10 @@
 
 #include <cstring>
 
-#include "emulator/exec/machine.h"
-#include "emulator/settings.h"
-#include "emulator/unit/tensor_map.h"
-#include "unit_support.h"
+#include "test/emulator/unit_support.h"
+#include "tools/emulator/base/settings.h"
+#include "tools/emulator/hardware/tensor_map.h"
+#include "tools/emulator/machine/machine.h"
 
 namespace unit {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The kinds of tcgen05.mma that add product by product, against the model in doubles.
-#include "emulator/unit/mma_dot.h"
+#include "tools/emulator/arithmetic/mma_dot.h"
 
 #include <cstring>
 
-#include "dot_reference.h"
-#include "unit_support.h"
+#include "test/emulator/dot_reference.h"
+#include "test/emulator/unit_support.h"
 
 using emu::AccumulatorType;
 using emu::DotOperands;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Waits by parity of a warp that nothing keeps in step: suspended in time, and too late.
-#include "unit_device.h"
+#include "test/emulator/unit_device.h"
 
 using namespace emu;
 using unit::OrderGuard;

@@ -6,8 +6,8 @@
 #include <memory>
 #include <utility>
 
-#include "emulator/unit/tensor_core.h"
-#include "unit_support.h"
+#include "test/emulator/unit_support.h"
+#include "tools/emulator/hardware/tensor_core.h"
 
 namespace unit {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Phases, counts and bytes of mbarriers.
-#include "emulator/unit/mbarrier.h"
+#include "tools/emulator/hardware/mbarrier.h"
 
-#include "unit_support.h"
+#include "test/emulator/unit_support.h"
 
 using emu::MbarrierTable;
 

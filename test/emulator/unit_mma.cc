@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The block-scaled MMA: values worked out by hand, and the fast path against the plain model.
-#include "emulator/unit/mma_block_scaled.h"
-#include "emulator/unit/mma_model.h"
-#include "unit_support.h"
+#include "test/emulator/unit_support.h"
+#include "tools/emulator/arithmetic/mma_block_scaled.h"
+#include "tools/emulator/arithmetic/mma_model.h"
 
 using emu::MmaOperands;
 using emu::ScaleType;

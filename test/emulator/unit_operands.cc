@@ -3,7 +3,7 @@
 // that are left out. Expected places are the manual's canonical layouts, written out by hand.
 #include <cstring>
 
-#include "unit_machine.h"
+#include "test/emulator/unit_machine.h"
 
 using emu::MmaCommand;
 using emu::MmaKind;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // tcgen05.st.unpack::16b and tcgen05.ld.pack::16b: a register is the low halves of two columns.
-#include "unit_device.h"
+#include "test/emulator/unit_device.h"
 
 using namespace emu;
 using unit::OrderGuard;

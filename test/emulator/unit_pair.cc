@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // .cta_group::2 on the memories of two CTAs: where A, B, D and the scales lie in each of them.
-#include "emulator/unit/mma_model.h"
-#include "unit_machine.h"
+#include "test/emulator/unit_machine.h"
+#include "tools/emulator/arithmetic/mma_model.h"
 
 using emu::CopyShape;
 using emu::MmaCommand;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The units as PTX programs meet them: a small GEMM through TMA, cp, mma, commit and ld, and the
 // same program with one line taken away or changed.
-#include "emulator/unit/mma_model.h"
-#include "unit_device.h"
+#include "test/emulator/unit_device.h"
+#include "tools/emulator/arithmetic/mma_model.h"
 
 using namespace emu;
 using unit::OrderGuard;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A in tensor memory as a PTX program has it, with M = 64: each warp has 16 rows, the other half of
 // its lanes is stored and loaded along with them and means nothing.
-#include "unit_device.h"
+#include "test/emulator/unit_device.h"
 
 using namespace emu;
 using unit::OrderGuard;

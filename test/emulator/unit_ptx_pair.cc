@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A GEMM of a CTA pair as PTX: alloc, TMA with the leader's barrier, cp, mma, multicast commit, ld,
 // dealloc with .cta_group::2; and the same program with one line changed.
-#include "emulator/unit/mma_model.h"
-#include "unit_device.h"
+#include "test/emulator/unit_device.h"
+#include "tools/emulator/arithmetic/mma_model.h"
 
 using namespace emu;
 using unit::OrderGuard;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // tcgen05.mma.ws as a PTX program has it: M = 32, so each warp finds a quarter of N in its lanes.
-#include "unit_device.h"
+#include "test/emulator/unit_device.h"
 
 using namespace emu;
 using unit::OrderGuard;

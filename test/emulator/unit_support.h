@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "emulator/fault.h"
-#include "support/catch.h"
+#include "test/support/catch.h"
+#include "tools/emulator/base/fault.h"
 
 namespace unit {
 

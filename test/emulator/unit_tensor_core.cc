@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // tcgen05.cp and tcgen05.mma on shared and tensor memory: layouts, the worked example, broken
 // rules.
-#include "emulator/unit/mma_model.h"
-#include "unit_machine.h"
+#include "test/emulator/unit_machine.h"
+#include "tools/emulator/arithmetic/mma_model.h"
 
 using emu::CopyShape;
 using emu::MmaCommand;

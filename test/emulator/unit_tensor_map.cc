@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The argument rules of cuTensorMapEncodeTiled, each just inside and just outside.
-#include "emulator/unit/tensor_map.h"
+#include "tools/emulator/hardware/tensor_map.h"
 
-#include "unit_support.h"
+#include "test/emulator/unit_support.h"
 
 using emu::TensorMap;
 using emu::TensorMapArguments;

@@ -2,9 +2,9 @@
 // Tensor memory: allocation, cells, and what tcgen05.ld and st reach.
 #include <set>
 
-#include "emulator/unit/tensor_access.h"
-#include "emulator/unit/tensor_memory.h"
-#include "unit_support.h"
+#include "test/emulator/unit_support.h"
+#include "tools/emulator/hardware/tensor_access.h"
+#include "tools/emulator/hardware/tensor_memory.h"
 
 using emu::AccessShape;
 using emu::Cell;

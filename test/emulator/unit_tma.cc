@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // TMA loads and stores against index arithmetic written out here.
-#include "emulator/unit/tma.h"
+#include "tools/emulator/hardware/tma.h"
 
-#include "unit_support.h"
+#include "test/emulator/unit_support.h"
 
 using emu::GlobalMemory;
 using emu::SharedMemory;

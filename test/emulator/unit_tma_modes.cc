@@ -3,9 +3,9 @@
 // index arithmetic written out here.
 #include <array>
 #include <cstring>
-#include "emulator/unit/tma.h"
+#include "tools/emulator/hardware/tma.h"
 
-#include "unit_support.h"
+#include "test/emulator/unit_support.h"
 
 using emu::GlobalMemory;
 using emu::SharedMemory;

@@ -3,7 +3,7 @@
 // G), and each has its own copy of an A in tensor memory.
 #include <cstring>
 
-#include "unit_machine.h"
+#include "test/emulator/unit_machine.h"
 
 using emu::MmaCommand;
 using emu::MmaKind;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // wgmma's arithmetic against the tests' own model, and its descriptors' rules.
-#include "emulator/unit/mma_dot.h"
-#include "emulator/unit/wgmma_descriptor.h"
+#include "tools/emulator/arithmetic/mma_dot.h"
+#include "tools/emulator/hardware/wgmma_descriptor.h"
 
-#include "support/wgmma.h"
-#include "unit_support.h"
+#include "test/emulator/unit_support.h"
+#include "test/support/wgmma.h"
 
 using emu::AccumulatorType;
 using emu::ElementType;

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "fuzz/input.h"
 #include "nvfp4_gemm.h"
 #include "nvfp4emu.h"
-#include "support/driver.h"
+#include "test/fuzz/input.h"
+#include "test/support/driver.h"
 
 namespace {
 

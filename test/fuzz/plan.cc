@@ -6,10 +6,10 @@
 #include <cinttypes>
 #include <string>
 
-#include "fuzz/input.h"
 #include "host/check.h"
 #include "host/explain.h"
-#include "host/plan_rules.h"
+#include "test/fuzz/input.h"
+#include "test/host/plan_rules.h"
 
 namespace {
 

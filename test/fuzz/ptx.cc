@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <string>
 
-#include "emulator/ptx/module.h"
-#include "emulator/ptx/opcode_table.h"
-#include "emulator/ptx_samples.h"
-#include "fuzz/input.h"
+#include "test/emulator/ptx_samples.h"
+#include "test/fuzz/input.h"
+#include "tools/emulator/ptx/module.h"
+#include "tools/emulator/ptx/opcode_table.h"
 
 namespace {
 

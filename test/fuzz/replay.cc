@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "fuzz/input.h"
+#include "test/fuzz/input.h"
 
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) __attribute__((weak));
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Data whose sums are not exact: every element inside the bound that the header states, and inside
 // rtol = atol = 1e-3 of the reference.
-#include "gemm/gpu.h"
-#include "support/exact.h"
-#include "support/formats.h"
+#include "test/gemm/gpu.h"
+#include "test/support/exact.h"
+#include "test/support/formats.h"
 
 using gemm_test::forced;
 using support::BoundVerdict;

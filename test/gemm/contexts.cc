@@ -3,8 +3,8 @@
 // and keeps nothing of one that is gone.
 #include <thread>
 
-#include "gemm/emulator.h"
-#include "gemm/gpu.h"
+#include "test/gemm/emulator.h"
+#include "test/gemm/gpu.h"
 
 using support::Data;
 using support::make_problem;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What a launch of the task's shapes does, counted by the emulator and worked out here by hand. A
 // kernel that loads, multiplies or stores anything twice shows here, although D is right.
-#include "gemm/emulator.h"
-#include "gemm/gpu.h"
+#include "test/gemm/emulator.h"
+#include "test/gemm/gpu.h"
 
 using support::Data;
 using support::make_problem;

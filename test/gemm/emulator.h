@@ -5,8 +5,8 @@
 #include <string>
 
 #include "nvfp4emu.h"
-#include "support/catch.h"
-#include "support/driver.h"
+#include "test/support/catch.h"
+#include "test/support/driver.h"
 
 namespace gemm_test {
 

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "support/catch.h"
-#include "support/compare.h"
-#include "support/device_gemm.h"
-#include "support/driver.h"
-#include "support/problem.h"
+#include "test/support/catch.h"
+#include "test/support/compare.h"
+#include "test/support/device_gemm.h"
+#include "test/support/driver.h"
+#include "test/support/problem.h"
 
 namespace gemm_test {
 

@@ -3,8 +3,8 @@
 // what each public function asks of the driver.
 #include <functional>
 
-#include "gemm/emulator.h"
-#include "gemm/gpu.h"
+#include "test/gemm/emulator.h"
+#include "test/gemm/gpu.h"
 
 using support::Data;
 using support::make_problem;

@@ -2,7 +2,7 @@
 // Where the operands lie: leading dimensions, batches with gaps, repeated batches; and that nothing
 // outside the described elements is read into the result or written. run_on_device checks guards,
 // gaps and inputs every time.
-#include "gemm/gpu.h"
+#include "test/gemm/gpu.h"
 
 using gemm_test::forced;
 using support::Data;

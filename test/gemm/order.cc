@@ -4,8 +4,8 @@
 #include <set>
 #include <sstream>
 
-#include "gemm/emulator.h"
-#include "gemm/gpu.h"
+#include "test/gemm/emulator.h"
+#include "test/gemm/gpu.h"
 
 using gemm_test::Emulator;
 using gemm_test::forced;

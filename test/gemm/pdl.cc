@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Programmatic dependent launch: the same bits, and nothing read too early. The emulator runs one
 // grid at a time; it counts what a CTA has asked to be loaded when it waits for earlier grids.
-#include "gemm/emulator.h"
-#include "gemm/gpu.h"
+#include "test/gemm/emulator.h"
+#include "test/gemm/gpu.h"
 
 using gemm_test::forced;
 using support::Data;

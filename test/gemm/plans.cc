@@ -3,8 +3,8 @@
 #include <sstream>
 #include <thread>
 
-#include "gemm/emulator.h"
-#include "gemm/gpu.h"
+#include "test/gemm/emulator.h"
+#include "test/gemm/gpu.h"
 
 using support::Data;
 using support::make_problem;

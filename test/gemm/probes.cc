@@ -4,8 +4,8 @@
 // closed forms; no reference takes part.
 #include <cmath>
 
-#include "gemm/gpu.h"
-#include "support/formats.h"
+#include "test/gemm/gpu.h"
+#include "test/support/formats.h"
 
 using support::Operand;
 using support::Problem;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The same bits every time: runs that overlap each other, on one stream and on several.
-#include "gpu.h"
+#include "test/gemm/gpu.h"
 
 using gemm_test::Gpu;
 using support::Data;

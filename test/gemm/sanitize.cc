@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "gemm/gpu.h"
+#include "test/gemm/gpu.h"
 
 using gemm_test::forced;
 using support::Data;

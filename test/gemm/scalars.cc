@@ -3,8 +3,8 @@
 #include <cmath>
 #include <limits>
 
-#include "gemm/gpu.h"
-#include "support/formats.h"
+#include "test/gemm/gpu.h"
+#include "test/support/formats.h"
 
 using support::Data;
 using support::make_problem;

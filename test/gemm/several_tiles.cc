@@ -3,8 +3,8 @@
 // than SMs the rings go on from tile to tile.
 #include <algorithm>
 
-#include "gemm/emulator.h"
-#include "gemm/gpu.h"
+#include "test/gemm/emulator.h"
+#include "test/gemm/gpu.h"
 
 using gemm_test::forced;
 using support::Data;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What only the kernels of compute capability 9.0 do. Every other test here runs on an H200 as
 // well, an emulated one included (test/run), there at smaller sizes.
-#include "gemm/emulator.h"
-#include "gemm/gpu.h"
+#include "test/gemm/emulator.h"
+#include "test/gemm/gpu.h"
 
 using gemm_test::forced;
 using support::Data;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Sizes that end inside a tile, in every direction. K counts stages of 256: the sizes below end
 // inside the first, fill one, start the second, and go round the ring of stages more than once.
-#include "gemm/gpu.h"
+#include "test/gemm/gpu.h"
 
 using gemm_test::forced;
 using support::Data;

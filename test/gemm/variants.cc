@@ -3,7 +3,7 @@
 // 9.0 up to the order of additions.
 #include <set>
 
-#include "gemm/gpu.h"
+#include "test/gemm/gpu.h"
 
 using gemm_test::forced;
 using support::Data;

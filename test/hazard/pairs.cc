@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // See pairs.h.
-#include "pairs.h"
+#include "test/hazard/pairs.h"
 
 #include <algorithm>
 #include <filesystem>

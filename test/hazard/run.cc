@@ -8,7 +8,7 @@
 #include <cstring>
 #include <string>
 
-#include "pairs.h"
+#include "test/hazard/pairs.h"
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "nvfp4_gemm.h"
-#include "support/catch.h"
+#include "test/support/catch.h"
 
 namespace {
 

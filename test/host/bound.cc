@@ -5,11 +5,11 @@
 #include <cstring>
 #include <numeric>
 
-#include "support/catch.h"
-#include "support/exact.h"
-#include "support/formats.h"
-#include "support/problem.h"
-#include "support/wgmma.h"
+#include "test/support/catch.h"
+#include "test/support/exact.h"
+#include "test/support/formats.h"
+#include "test/support/problem.h"
+#include "test/support/wgmma.h"
 
 namespace {
 

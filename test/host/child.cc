@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include "host/child.h"
+#include "test/host/child.h"
 
 #include <cstdio>
 #include <cstdlib>
 
-#include "support/catch.h"
+#include "test/support/catch.h"
 
 namespace host_test {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "support/catch.h"
+#include "test/support/catch.h"
 
 namespace host_test {
 

@@ -4,8 +4,8 @@
 #include <fstream>
 #include <regex>
 
-#include "host/child.h"
-#include "support/catch.h"
+#include "test/host/child.h"
+#include "test/support/catch.h"
 
 using host_test::contains;
 using host_test::DriverChoice;

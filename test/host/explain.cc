@@ -3,9 +3,9 @@
 #include <cstring>
 #include <string>
 
-#include "host/child.h"
 #include "nvfp4_gemm.h"
-#include "support/catch.h"
+#include "test/host/child.h"
+#include "test/support/catch.h"
 
 using host_test::contains;
 

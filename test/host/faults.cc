@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "host/child.h"
 #include "nvfp4_gemm.h"
 #include "nvfp4emu.h"
-#include "support/catch.h"
+#include "test/host/child.h"
+#include "test/support/catch.h"
 
 #include <cuda.h>
 

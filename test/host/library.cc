@@ -7,8 +7,8 @@
 #include <set>
 #include <string>
 
-#include "host/child.h"
-#include "support/catch.h"
+#include "test/host/child.h"
+#include "test/support/catch.h"
 
 namespace {
 

@@ -5,9 +5,9 @@
 #include <thread>
 #include <vector>
 
-#include "host/child.h"
 #include "nvfp4_gemm.h"
-#include "support/catch.h"
+#include "test/host/child.h"
+#include "test/support/catch.h"
 
 namespace {
 

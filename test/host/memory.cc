@@ -3,8 +3,8 @@
 // the loader's for dlopen included. The driver is the idle one, which allocates nothing itself.
 #include <cstdio>
 
-#include "host/child.h"
-#include "support/catch.h"
+#include "test/host/child.h"
+#include "test/support/catch.h"
 
 using host_test::contains;
 using host_test::DriverChoice;

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "host/check.h"
-#include "host/csv.h"
-#include "host/plan_rules.h"
-#include "support/catch.h"
-#include "support/problem.h"
+#include "test/host/csv.h"
+#include "test/host/plan_rules.h"
+#include "test/support/catch.h"
+#include "test/support/problem.h"
 
 namespace {
 

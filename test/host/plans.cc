@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Plans and nvfp4_prepare, seen from a driver that records every call.
-#include "host/child.h"
 #include "nvfp4_gemm.h"
-#include "support/catch.h"
+#include "test/host/child.h"
+#include "test/support/catch.h"
 
 using host_test::contains;
 using host_test::DriverChoice;

@@ -6,10 +6,10 @@
 #include <limits>
 #include <vector>
 
-#include "host/csv.h"
 #include "nvfp4_gemm.h"
-#include "support/catch.h"
-#include "support/formats.h"
+#include "test/host/csv.h"
+#include "test/support/catch.h"
+#include "test/support/formats.h"
 
 namespace {
 

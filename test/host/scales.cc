@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "host/csv.h"
 #include "nvfp4_gemm.h"
-#include "support/catch.h"
+#include "test/host/csv.h"
+#include "test/support/catch.h"
 
 namespace {
 

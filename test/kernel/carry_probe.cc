@@ -3,10 +3,10 @@
 // writes "borrow-out"; hardware writes the carry of a + ~b + 1, which is its complement.
 #include <cstring>
 
-#include "support/catch.h"
-#include "support/driver.h"
-#include "support/module.h"
-#include "support/problem.h"
+#include "test/support/catch.h"
+#include "test/support/driver.h"
+#include "test/support/module.h"
+#include "test/support/problem.h"
 
 namespace {
 

@@ -7,10 +7,10 @@
 
 #include <cstring>
 
-#include "support/catch.h"
-#include "support/driver.h"
-#include "support/module.h"
-#include "support/problem.h"
+#include "test/support/catch.h"
+#include "test/support/driver.h"
+#include "test/support/module.h"
+#include "test/support/problem.h"
 
 namespace {
 

@@ -2,10 +2,10 @@
 // One stage's loads as the GEMM kernels make them, with the kernels' own wrappers, and shared
 // memory written out as it then lies. Built for plain sm_90, so that the same PTX runs on a Hopper
 // GPU and in the emulator: test/kernel/load_probe.cc.
-#include "../../kernel/gemm_params.h"
-#include "../../kernel/ptx_mbarrier.cuh"
-#include "../../kernel/ptx_sync.cuh"
-#include "../../kernel/ptx_tma.cuh"
+#include "kernel/gemm_params.h"
+#include "kernel/ptx_mbarrier.cuh"
+#include "kernel/ptx_sync.cuh"
+#include "kernel/ptx_tma.cuh"
 
 constexpr uint32_t kRows = 64;
 constexpr uint32_t kTileBytes = kRows * 128;

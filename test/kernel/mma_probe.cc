@@ -3,10 +3,10 @@
 // the emulator as one. Exactly one hypothesis gives all bits, and it is the emulator's model.
 #include <cstring>
 
-#include "support/catch.h"
-#include "support/driver.h"
-#include "support/module.h"
-#include "support/warp_mma.h"
+#include "test/support/catch.h"
+#include "test/support/driver.h"
+#include "test/support/module.h"
+#include "test/support/warp_mma.h"
 
 namespace {
 

@@ -4,10 +4,10 @@
 
 #include <set>
 
-#include "gemm/emulator.h"
-#include "gemm/gpu.h"
-#include "support/module.h"
-#include "support/problem.h"
+#include "test/gemm/emulator.h"
+#include "test/gemm/gpu.h"
+#include "test/support/module.h"
+#include "test/support/problem.h"
 
 TEST_CASE("the loop that measures fp16 multiplies what it is counted for", "[kernel][wgmma]") {
   USE_GPU_OF_FAMILY(gpu, 9);

@@ -3,10 +3,10 @@
 // emulator as one. Where a GPU and the model differ, the model is wrong.
 #include <cstring>
 
-#include "support/catch.h"
-#include "support/driver.h"
-#include "support/module.h"
-#include "support/wgmma.h"
+#include "test/support/catch.h"
+#include "test/support/driver.h"
+#include "test/support/module.h"
+#include "test/support/wgmma.h"
 
 namespace {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Arguments that others took, misread or refused without a word.
-#include "regression/regression.h"
+#include "test/regression/regression.h"
 
 using namespace regression;
 using host_test::contains;

@@ -2,8 +2,8 @@
 // Where scales and elements lie, and what a number in them means.
 #include <cmath>
 
-#include "regression/regression.h"
-#include "support/formats.h"
+#include "test/regression/regression.h"
+#include "test/support/formats.h"
 
 using namespace regression;
 

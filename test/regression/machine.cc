@@ -8,7 +8,7 @@
 #include <regex>
 #include <set>
 
-#include "regression/regression.h"
+#include "test/regression/regression.h"
 
 using namespace regression;
 using host_test::contains;

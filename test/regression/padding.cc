@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Scale bytes that belong to no element.
-#include "regression/regression.h"
+#include "test/regression/regression.h"
 
 using namespace regression;
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "gemm/emulator.h"
-#include "gemm/gpu.h"
-#include "host/child.h"
+#include "test/gemm/emulator.h"
+#include "test/gemm/gpu.h"
+#include "test/host/child.h"
 
 namespace regression {
 

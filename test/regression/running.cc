@@ -3,7 +3,7 @@
 #include <cstring>
 #include <set>
 
-#include "regression/regression.h"
+#include "test/regression/regression.h"
 
 using namespace regression;
 using host_test::contains;

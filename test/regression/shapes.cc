@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "regression/regression.h"
-#include "support/formats.h"
+#include "test/regression/regression.h"
+#include "test/support/formats.h"
 
 using namespace regression;
 using gemm_test::require_reference_bits;

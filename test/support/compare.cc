@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "support/compare.h"
+#include "test/support/compare.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,8 @@
 #include <mutex>
 #include <stdexcept>
 
-#include "support/exact.h"
-#include "support/formats.h"
+#include "test/support/exact.h"
+#include "test/support/formats.h"
 
 namespace support {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "support/problem.h"
+#include "test/support/problem.h"
 
 namespace support {
 

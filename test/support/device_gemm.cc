@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "support/device_gemm.h"
+#include "test/support/device_gemm.h"
 
 #include <cstring>
 #include <stdexcept>

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "support/driver.h"
-#include "support/problem.h"
+#include "test/support/driver.h"
+#include "test/support/problem.h"
 
 namespace support {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "support/driver.h"
+#include "test/support/driver.h"
 
 #include <dlfcn.h>
 

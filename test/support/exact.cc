@@ -2,14 +2,14 @@
 // Blocks of 16 are summed in integers, in units of 1/4, and added up in double: a block is an
 // integer of 12 bits times a scale product of 8, so its value is exact, and a sum stays exact up to
 // 53 bits.
-#include "support/exact.h"
+#include "test/support/exact.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
-#include "support/formats.h"
-#include "support/parallel.h"
+#include "test/support/formats.h"
+#include "test/support/parallel.h"
 
 namespace support {
 

@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "support/problem.h"
+#include "test/support/problem.h"
 
 namespace support {
 

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "support/catch.h"
+#include "test/support/catch.h"
 
 namespace {
 

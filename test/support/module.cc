@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "support/module.h"
+#include "test/support/module.h"
 
 #include <fstream>
 #include <iterator>

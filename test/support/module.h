@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "support/driver.h"
+#include "test/support/driver.h"
 
 namespace support {
 

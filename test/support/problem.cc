@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-#include "support/problem.h"
+#include "test/support/problem.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
 
-#include "support/formats.h"
-#include "support/parallel.h"
+#include "test/support/formats.h"
+#include "test/support/parallel.h"
 
 namespace support {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "support/tensor_numbers.h"
+#include "test/support/tensor_numbers.h"
 
 #include <algorithm>
 #include <bit>

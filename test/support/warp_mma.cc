@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "support/warp_mma.h"
+#include "test/support/warp_mma.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "support/wgmma.h"
+#include "test/support/wgmma.h"
 
 #include <algorithm>
 #include <cstring>

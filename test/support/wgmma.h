@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "support/tensor_numbers.h"
+#include "test/support/tensor_numbers.h"
 
 namespace support {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "nvfp4/call_log.h"
+#include "tools/nvfp4/call_log.h"
 
 #include <unistd.h>
 

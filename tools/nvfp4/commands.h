@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "support/problem.h"
+#include "test/support/problem.h"
 
 namespace nvfp4_tool {
 

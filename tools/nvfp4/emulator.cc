@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-#include "nvfp4/emulator.h"
+#include "tools/nvfp4/emulator.h"
 
 #include <cinttypes>
 #include <cstdio>
 
-#include "emulator/nvfp4emu.h"
-#include "nvfp4/commands.h"
+#include "nvfp4emu.h"
+#include "tools/nvfp4/commands.h"
 
 namespace nvfp4_tool {
 

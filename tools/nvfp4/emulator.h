@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "support/driver.h"
+#include "test/support/driver.h"
 
 namespace nvfp4_tool {
 

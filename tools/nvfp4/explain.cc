@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <cstdio>
 
-#include "nvfp4/commands.h"
 #include "nvfp4_gemm.h"
+#include "tools/nvfp4/commands.h"
 
 namespace nvfp4_tool {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include <cstdio>
 
-#include "nvfp4/commands.h"
 #include "nvfp4_gemm.h"
-#include "support/driver.h"
+#include "test/support/driver.h"
+#include "tools/nvfp4/commands.h"
 
 namespace nvfp4_tool {
 

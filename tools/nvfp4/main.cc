@@ -6,8 +6,8 @@
 #include <map>
 #include <vector>
 
-#include "nvfp4/commands.h"
 #include "nvfp4_gemm.h"
+#include "tools/nvfp4/commands.h"
 
 using nvfp4_tool::ExplainOptions;
 using nvfp4_tool::InfoOptions;

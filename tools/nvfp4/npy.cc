@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "nvfp4/npy.h"
+#include "tools/nvfp4/npy.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -7,8 +7,8 @@
 #include <cstring>
 #include <fstream>
 
-#include "nvfp4/commands.h"
-#include "support/formats.h"
+#include "test/support/formats.h"
+#include "tools/nvfp4/commands.h"
 
 namespace nvfp4_tool {
 

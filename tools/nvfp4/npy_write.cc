@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <fstream>
 
-#include "nvfp4/npy.h"
+#include "tools/nvfp4/npy.h"
 
 #if __has_include(<xtensor/io/xnpy.hpp>)  // 0.26 sorted its headers into folders
 #include <xtensor/containers/xadapt.hpp>

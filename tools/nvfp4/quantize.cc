@@ -4,9 +4,9 @@
 #include <cmath>
 #include <cstdio>
 
-#include "nvfp4/commands.h"
-#include "nvfp4/npy.h"
 #include "nvfp4_gemm.h"
+#include "tools/nvfp4/commands.h"
+#include "tools/nvfp4/npy.h"
 
 namespace nvfp4_tool {
 

@@ -3,13 +3,13 @@
 #include <cmath>
 #include <cstdio>
 
-#include "nvfp4/commands.h"
-#include "nvfp4/emulator.h"
-#include "nvfp4/npy.h"
-#include "nvfp4/progress.h"
-#include "nvfp4/verify.h"
 #include "nvfp4_gemm.h"
-#include "support/formats.h"
+#include "test/support/formats.h"
+#include "tools/nvfp4/commands.h"
+#include "tools/nvfp4/emulator.h"
+#include "tools/nvfp4/npy.h"
+#include "tools/nvfp4/progress.h"
+#include "tools/nvfp4/verify.h"
 
 namespace nvfp4_tool {
 

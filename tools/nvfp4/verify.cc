@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-#include "nvfp4/verify.h"
+#include "tools/nvfp4/verify.h"
 
 #include <algorithm>
 #include <chrono>
 #include <stdexcept>
 
-#include "nvfp4/progress.h"
-#include "support/device_gemm.h"
+#include "test/support/device_gemm.h"
+#include "tools/nvfp4/progress.h"
 
 namespace nvfp4_tool {
 

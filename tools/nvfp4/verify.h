@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "nvfp4/call_log.h"
-#include "support/compare.h"
-#include "support/driver.h"
-#include "support/problem.h"
+#include "test/support/compare.h"
+#include "test/support/driver.h"
+#include "test/support/problem.h"
+#include "tools/nvfp4/call_log.h"
 
 namespace nvfp4_tool {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Stream capture. Refused in words: the per-thread default stream, updates of a capture's
 // dependencies.
-#include "call.h"
+#include "tools/emulator/driver/call.h"
 
 using namespace emu::driver;
 

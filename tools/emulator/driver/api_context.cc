@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Contexts and the calling thread's stack of them.
-#include "call.h"
+#include "tools/emulator/driver/call.h"
 
 using namespace emu::driver;
 

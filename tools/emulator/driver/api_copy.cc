@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "call.h"
+#include "tools/emulator/driver/call.h"
 
 using namespace emu::driver;
 

@@ -2,8 +2,8 @@
 // Devices: there is one, ordinal 0.
 #include <cstring>
 
-#include "call.h"
-#include "device.h"
+#include "tools/emulator/driver/call.h"
+#include "tools/emulator/driver/device.h"
 
 using namespace emu::driver;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Start, version, entry points by name, error names.
-#include "call.h"
-#include "entries.h"
+#include "tools/emulator/driver/call.h"
+#include "tools/emulator/driver/entries.h"
 
 using namespace emu::driver;
 
@@ -66,7 +66,7 @@ ErrorText error_text(CUresult error) {
 #define EMU_ERROR(name, text) \
   case name:                  \
     return {#name, text};
-#include "errors.def"
+#include "tools/emulator/driver/errors.def"
 #undef EMU_ERROR
     default: return {nullptr, nullptr};
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Events: complete as soon as recorded (state.h). Times between them are this host's, not a GPU's.
-#include "call.h"
+#include "tools/emulator/driver/call.h"
 
 using namespace emu::driver;
 

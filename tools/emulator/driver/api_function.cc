@@ -2,8 +2,8 @@
 // Functions (in a context) and kernels (in a library): attributes, names, occupancy.
 #include <algorithm>
 
-#include "call.h"
-#include "module.h"
+#include "tools/emulator/driver/call.h"
+#include "tools/emulator/driver/module.h"
 
 using namespace emu::driver;
 

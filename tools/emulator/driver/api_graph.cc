@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Graphs: what capture made, looked at, instantiated and launched. A graph runs to its end inside
 // cuGraphLaunch (state.h). Building one by hand and updating an instance are not there.
-#include "call.h"
+#include "tools/emulator/driver/call.h"
 
 using namespace emu::driver;
 

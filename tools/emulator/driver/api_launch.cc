@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Launches. Wrong arguments are answered at once; what goes wrong while the grid runs is answered
 // by the next call, as on hardware, although the grid has ended by then (state.h).
-#include "call.h"
-#include "launch.h"
+#include "tools/emulator/driver/call.h"
+#include "tools/emulator/driver/launch.h"
 
 using namespace emu::driver;
 

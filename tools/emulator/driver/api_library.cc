@@ -3,8 +3,8 @@
 //
 // Measured (driver 580): cuLibraryLoadData succeeds with any image, garbage included, and fills the
 // JIT log; the status comes from cuLibraryGetKernel and cuLibraryGetModule.
-#include "call.h"
-#include "module.h"
+#include "tools/emulator/driver/call.h"
+#include "tools/emulator/driver/module.h"
 
 using namespace emu::driver;
 

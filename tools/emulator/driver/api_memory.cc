@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Allocation of device and pinned host memory, and what pointers are.
-#include "call.h"
+#include "tools/emulator/driver/call.h"
 
 using namespace emu::driver;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Modules: code loaded into the current context.
-#include "call.h"
-#include "module.h"
+#include "tools/emulator/driver/call.h"
+#include "tools/emulator/driver/module.h"
 
 using namespace emu::driver;
 

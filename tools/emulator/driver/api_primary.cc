@@ -2,7 +2,7 @@
 // The primary context. Its handle stays the same for the process; between the last release (or a
 // reset) and the next retain it is destroyed, and threads that have it current get
 // CONTEXT_IS_DESTROYED.
-#include "call.h"
+#include "tools/emulator/driver/call.h"
 
 using namespace emu::driver;
 

@@ -3,7 +3,7 @@
 // to wait for; what remains is which handles and flags are right.
 #include <algorithm>
 
-#include "call.h"
+#include "tools/emulator/driver/call.h"
 
 using namespace emu::driver;
 

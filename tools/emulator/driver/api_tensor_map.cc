@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Tensor maps: unit/tensor_map.h knows the rules and the encoding. Although nothing in a map
+// Tensor maps: hardware/tensor_map.h knows the rules and the encoding. Although nothing in a map
 // belongs to a context, the driver wants one to be current (measured).
 #include <cstring>
 
-#include "../unit/tensor_map.h"
-#include "call.h"
+#include "tools/emulator/driver/call.h"
+#include "tools/emulator/hardware/tensor_map.h"
 
 using namespace emu::driver;
 

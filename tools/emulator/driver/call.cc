@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The way into the driver.
-#include "call.h"
+#include "tools/emulator/driver/call.h"
 
 namespace emu::driver {
 
@@ -27,7 +27,7 @@ namespace {
 bool is_unsafe_in_capture(Entry entry) {
   switch (entry) {
 #define EMU_UNSAFE(symbol) case Entry::symbol:
-#include "unsafe.def"
+#include "tools/emulator/driver/unsafe.def"
 #undef EMU_UNSAFE
     return true;
     default: return false;
@@ -38,7 +38,7 @@ bool is_unsafe_in_capture(Entry entry) {
 bool leaves_work_alone(Entry entry) {
   switch (entry) {
 #define EMU_NO_WAIT(symbol) case Entry::symbol:
-#include "no_wait.def"
+#include "tools/emulator/driver/no_wait.def"
 #undef EMU_NO_WAIT
     return true;
     default: return false;

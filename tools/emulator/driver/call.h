@@ -5,11 +5,11 @@
 // exception out.
 #pragma once
 
-#include "state.h"
+#include "tools/emulator/driver/state.h"
 
 #include <new>
 
-#include "../fault.h"
+#include "tools/emulator/base/fault.h"
 
 namespace emu::driver {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 
-#include "../settings.h"
-#include "state.h"
+#include "tools/emulator/base/settings.h"
+#include "tools/emulator/driver/state.h"
 
 namespace emu::driver {
 

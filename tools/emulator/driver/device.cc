@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The emulated device's identity.
-#include "device.h"
+#include "tools/emulator/driver/device.h"
 
 #include <algorithm>
 #include <cstring>
@@ -10,7 +10,7 @@ namespace {
 
 const DeviceRow devices[] = {
 #define EMU_DEVICE(key, ...) {#key, __VA_ARGS__},
-#include "devices.def"
+#include "tools/emulator/driver/devices.def"
 #undef EMU_DEVICE
 };
 
@@ -38,7 +38,7 @@ bool device_attribute(const DeviceRow& d, CUdevice_attribute attribute, int* val
   case CU_DEVICE_ATTRIBUTE_##name:  \
     *value = (answer);              \
     return true;
-#include "attributes.def"
+#include "tools/emulator/driver/attributes.def"
 #undef EMU_ATTRIBUTE
     default: *value = 0; return true;
   }

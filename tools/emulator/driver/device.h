@@ -2,7 +2,7 @@
 // The emulated device's identity: a row of devices.def and what it says of itself.
 #pragma once
 
-#include "cuda_api.h"
+#include "tools/emulator/driver/cuda_api.h"
 
 #include <cstdint>
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The table of entry points, each checked against the toolkit's typedef of the same name and
 // version.
-#include "entries.h"
+#include "tools/emulator/driver/entries.h"
 
 #include <cudaTypedefs.h>
 
@@ -13,7 +13,7 @@ namespace {
 #define EMU_ENTRY(base, symbol, version)                                    \
   static_assert(std::is_same_v<decltype(&symbol), PFN_##base##_v##version>, \
                 #symbol " is not what " #base " was in CUDA " #version);
-#include "entries.def"
+#include "tools/emulator/driver/entries.def"
 #undef EMU_ENTRY
 
 struct Row {
@@ -24,7 +24,7 @@ struct Row {
 
 const Row rows[] = {
 #define EMU_ENTRY(base, symbol, version) {#base, reinterpret_cast<void*>(&symbol), version},
-#include "entries.def"
+#include "tools/emulator/driver/entries.def"
 #undef EMU_ENTRY
 };
 

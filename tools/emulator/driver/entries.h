@@ -2,7 +2,7 @@
 // The table of entry points (entries.def) as an enumeration, and look-ups in it.
 #pragma once
 
-#include "cuda_api.h"
+#include "tools/emulator/driver/cuda_api.h"
 
 #include <cstdint>
 #include <string_view>
@@ -11,7 +11,7 @@ namespace emu::driver {
 
 enum class Entry : uint16_t {
 #define EMU_ENTRY(base, symbol, version) symbol,
-#include "entries.def"
+#include "tools/emulator/driver/entries.def"
 #undef EMU_ENTRY
   count
 };

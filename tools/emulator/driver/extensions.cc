@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 // The emulator's own exports (nvfp4emu.h).
 #pragma GCC visibility push(default)
-#include "../nvfp4emu.h"
+#include "nvfp4emu.h"
 #pragma GCC visibility pop
 
-#include "call.h"
+#include "tools/emulator/driver/call.h"
 
 #include <cstring>
 #include <iterator>
 
-#include "../settings.h"
+#include "tools/emulator/base/settings.h"
 
 using namespace emu::driver;
 
@@ -19,7 +19,7 @@ int nvfp4emu_counters(const char* name, uint64_t* value) {
   std::lock_guard guard(s.lock);
 #define EMU_COUNTER(counter, text) \
   if (!strcmp(name, #counter)) return *value = s.counters.counter, 0;
-#include "../exec/counters.def"
+#include "tools/emulator/machine/counters.def"
 #undef EMU_COUNTER
   return -1;
 }
@@ -29,7 +29,7 @@ int nvfp4emu_counter_name(unsigned index, const char** name, const char** meanin
     const char *name, *meaning;
   } all[] = {
 #define EMU_COUNTER(counter, text) {#counter, text},
-#include "../exec/counters.def"
+#include "tools/emulator/machine/counters.def"
 #undef EMU_COUNTER
   };
   if (!name || !meaning || index >= std::size(all)) return -1;

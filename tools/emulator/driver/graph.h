@@ -6,7 +6,7 @@
 // has the list, the pessimistic reading.
 #pragma once
 
-#include "cuda_api.h"
+#include "tools/emulator/driver/cuda_api.h"
 
 #include <functional>
 #include <memory>

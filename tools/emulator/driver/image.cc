@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Device code as the loader gets it.
-#include "image.h"
+#include "tools/emulator/driver/image.h"
 
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
 #include <cstring>
 
-#include "../fault.h"
+#include "tools/emulator/base/fault.h"
 
 namespace emu::driver {
 

@@ -3,13 +3,13 @@
 // log.
 #pragma once
 
-#include "cuda_api.h"
+#include "tools/emulator/driver/cuda_api.h"
 
 #include <memory>
 #include <string>
 
-#include "../ptx/module.h"
-#include "device.h"
+#include "tools/emulator/driver/device.h"
+#include "tools/emulator/ptx/module.h"
 
 namespace emu::driver {
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 // A launch from its arguments to the machine's Launch. Limits and statuses were measured on an H200
 // (driver 580), call by call.
-#include "launch.h"
+#include "tools/emulator/driver/launch.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <utility>
 
-#include "../fault.h"
-#include "module.h"
+#include "tools/emulator/base/fault.h"
+#include "tools/emulator/driver/module.h"
 
 namespace emu::driver {
 namespace {

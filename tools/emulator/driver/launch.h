@@ -2,7 +2,7 @@
 // A launch from its arguments to the machine's Launch: what the driver checks before anything runs.
 #pragma once
 
-#include "state.h"
+#include "tools/emulator/driver/state.h"
 
 namespace emu::driver {
 

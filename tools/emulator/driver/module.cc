@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Modules and functions.
-#include "module.h"
+#include "tools/emulator/driver/module.h"
 
 #include <cstring>
 
-#include "../fault.h"
+#include "tools/emulator/base/fault.h"
 
 namespace emu::driver {
 namespace {

@@ -3,8 +3,8 @@
 // them.
 #pragma once
 
-#include "image.h"
-#include "state.h"
+#include "tools/emulator/driver/image.h"
+#include "tools/emulator/driver/state.h"
 
 namespace emu::driver {
 

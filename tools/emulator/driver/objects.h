@@ -3,7 +3,7 @@
 // one is caught instead of followed.
 #pragma once
 
-#include "cuda_api.h"
+#include "tools/emulator/driver/cuda_api.h"
 
 #include <chrono>
 #include <cstdint>
@@ -12,8 +12,8 @@
 #include <optional>
 #include <string>
 
-#include "../ptx/module.h"
-#include "graph.h"
+#include "tools/emulator/driver/graph.h"
+#include "tools/emulator/ptx/module.h"
 
 namespace emu::driver {
 

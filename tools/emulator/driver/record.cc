@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The record of driver calls and the one planned failure.
-#include "record.h"
+#include "tools/emulator/driver/record.h"
 
 namespace emu::driver {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "entries.h"
+#include "tools/emulator/driver/entries.h"
 
 namespace emu::driver {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The driver's state: start, current context, and what dies with what.
-#include "state.h"
+#include "tools/emulator/driver/state.h"
 
 #include <atomic>
 #include <cstdio>
 #include <cstring>
 
-#include "../settings.h"
+#include "tools/emulator/base/settings.h"
 
 namespace emu::driver {
 

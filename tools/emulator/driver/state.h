@@ -12,7 +12,7 @@
 // queries from other threads do not wait for it. Order: execution before lock.
 #pragma once
 
-#include "cuda_api.h"
+#include "tools/emulator/driver/cuda_api.h"
 
 #include <map>
 #include <memory>
@@ -20,11 +20,11 @@
 #include <string>
 #include <vector>
 
-#include "../exec/machine.h"
-#include "../mem/global_memory.h"
-#include "device.h"
-#include "objects.h"
-#include "record.h"
+#include "tools/emulator/driver/device.h"
+#include "tools/emulator/driver/objects.h"
+#include "tools/emulator/driver/record.h"
+#include "tools/emulator/machine/machine.h"
+#include "tools/emulator/memory/global_memory.h"
 
 namespace emu::driver {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Scopes, declarations, labels, instructions; then layout and control flow.
-#include "body.h"
+#include "tools/emulator/ptx/body.h"
 
-#include "cfg.h"
-#include "declarations.h"
-#include "lower.h"
-#include "syntax.h"
+#include "tools/emulator/ptx/cfg.h"
+#include "tools/emulator/ptx/declarations.h"
+#include "tools/emulator/ptx/lower.h"
+#include "tools/emulator/ptx/syntax.h"
 
 namespace emu::ptx {
 namespace {

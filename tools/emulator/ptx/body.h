@@ -2,11 +2,11 @@
 // The statements between a function's braces.
 #pragma once
 
-#include "calls.h"
-#include "cursor.h"
-#include "shared_layout.h"
-#include "symbols.h"
-#include "target.h"
+#include "tools/emulator/ptx/calls.h"
+#include "tools/emulator/ptx/cursor.h"
+#include "tools/emulator/ptx/shared_layout.h"
+#include "tools/emulator/ptx/symbols.h"
+#include "tools/emulator/ptx/target.h"
 
 namespace emu::ptx {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Calls between a function's braces: the expansion.
-#include "body.h"
-#include "lower.h"
+#include "tools/emulator/ptx/body.h"
+#include "tools/emulator/ptx/lower.h"
 
 namespace emu::ptx {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Heads of functions, and whether a call fits one.
-#include "calls.h"
+#include "tools/emulator/ptx/calls.h"
 
 namespace emu::ptx {
 namespace {

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "declarations.h"
-#include "symbols.h"
-#include "syntax.h"
+#include "tools/emulator/ptx/declarations.h"
+#include "tools/emulator/ptx/symbols.h"
+#include "tools/emulator/ptx/syntax.h"
 
 namespace emu::ptx {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Basic blocks, then post-dominators after Cooper, Harvey, Kennedy, "A Simple, Fast Dominance
 // Algorithm" (2001), on the reversed graph.
-#include "cfg.h"
+#include "tools/emulator/ptx/cfg.h"
 
 #include <algorithm>
 #include <utility>

@@ -2,7 +2,7 @@
 // Control flow of one function: where diverged lanes meet again.
 #pragma once
 
-#include "module.h"
+#include "tools/emulator/ptx/module.h"
 
 namespace emu::ptx {
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "lexer.h"
+#include "tools/emulator/ptx/lexer.h"
 
 namespace emu::ptx {
 

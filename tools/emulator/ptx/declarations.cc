@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // PTX ISA 5.4. Sizes are kept below 2^40 so that no product overflows.
-#include "declarations.h"
+#include "tools/emulator/ptx/declarations.h"
 
 #include <bit>
 #include <cstring>
 
-#include "notation.h"
+#include "tools/emulator/ptx/notation.h"
 
 namespace emu::ptx {
 namespace {

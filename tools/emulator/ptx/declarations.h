@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "cursor.h"
-#include "module.h"
+#include "tools/emulator/ptx/cursor.h"
+#include "tools/emulator/ptx/module.h"
 
 namespace emu::ptx {
 

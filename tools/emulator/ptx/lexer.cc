@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The scanner: one pass, one character of look-ahead.
-#include "lexer.h"
+#include "tools/emulator/ptx/lexer.h"
 
 #include <bit>
 #include <cstdlib>

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "../fault.h"
+#include "tools/emulator/base/fault.h"
 
 namespace emu::ptx {
 

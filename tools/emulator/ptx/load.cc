@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The front end's one door.
-#include "lexer.h"
-#include "module.h"
-#include "parser.h"
+#include "tools/emulator/ptx/lexer.h"
+#include "tools/emulator/ptx/module.h"
+#include "tools/emulator/ptx/parser.h"
 
 namespace emu::ptx {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Name resolution and binding.
-#include "lower.h"
+#include "tools/emulator/ptx/lower.h"
 
-#include "opcode_table.h"
+#include "tools/emulator/ptx/opcode_table.h"
 
 namespace emu::ptx {
 namespace {

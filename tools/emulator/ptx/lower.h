@@ -2,10 +2,10 @@
 // A parsed instruction to an executable one: names to slots, form, binder.
 #pragma once
 
-#include "module.h"
-#include "symbols.h"
-#include "syntax.h"
-#include "target.h"
+#include "tools/emulator/ptx/module.h"
+#include "tools/emulator/ptx/symbols.h"
+#include "tools/emulator/ptx/syntax.h"
+#include "tools/emulator/ptx/target.h"
 
 namespace emu::ptx {
 

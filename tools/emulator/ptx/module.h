@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
-#include "../fault.h"
-#include "types.h"
+#include "tools/emulator/base/fault.h"
+#include "tools/emulator/ptx/types.h"
 
 namespace emu {
 class Warp;
@@ -112,7 +112,7 @@ struct Operand {
 // reverse).
 enum class Mod : uint16_t {
 #define EMU_MOD(id, text) id,
-#include "modifiers.def"
+#include "tools/emulator/ptx/modifiers.def"
 #undef EMU_MOD
   count
 };

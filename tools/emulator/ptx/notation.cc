@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A recursive-descent reader of the notation that opcodes.def explains. A row that it cannot read
 // is an error of this program, found by the first module loaded.
-#include "notation.h"
+#include "tools/emulator/ptx/notation.h"
 
 #include <stdexcept>
 #include <string>
@@ -13,13 +13,13 @@ namespace {
 constexpr std::string_view type_names[] = {
     "",
 #define EMU_TYPE(name, bits, cls) #name,
-#include "types.def"
+#include "tools/emulator/ptx/types.def"
 #undef EMU_TYPE
 };
 
 constexpr std::string_view mod_names[] = {
 #define EMU_MOD(id, text) text,
-#include "modifiers.def"
+#include "tools/emulator/ptx/modifiers.def"
 #undef EMU_MOD
 };
 

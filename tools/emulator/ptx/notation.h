@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "module.h"
+#include "tools/emulator/ptx/module.h"
 
 namespace emu::ptx {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Building the table, matching, and the sentences about what did not match.
-#include "opcode_table.h"
+#include "tools/emulator/ptx/opcode_table.h"
 
 #include <algorithm>
 
-#include "../exec/binders.h"
-#include "operands.h"
-#include "rules.h"
+#include "tools/emulator/op/binders.h"
+#include "tools/emulator/ptx/operands.h"
+#include "tools/emulator/ptx/rules.h"
 
 namespace emu::ptx {
 namespace {
@@ -17,7 +17,7 @@ std::string quoted(std::string_view text) { return "'" + std::string(text.substr
 void require_known(const ParsedInstr& in) {
   constexpr std::pair<std::string_view, const char*> rows[] = {
 #define ABSENT(words, meaning) {words, meaning},
-#include "absent.def"
+#include "tools/emulator/ptx/absent.def"
 #undef ABSENT
   };
   for (const auto& [words, meaning] : rows)
@@ -86,7 +86,7 @@ std::string blame(const Opcode& op, const Instr& in, const Places& places) {
 OpcodeTable::OpcodeTable() {
 #define OPCODE(name, text) opcodes_.push_back({text, &ops::bind_##name, {}});
 #define FORM(since, text) add_form(Since::since, text);
-#include "opcodes.def"
+#include "tools/emulator/ptx/opcodes.def"
 #undef OPCODE
 #undef FORM
   for (size_t i = 0; i < opcodes_.size(); ++i) by_text_[opcodes_[i].text] = i;

@@ -7,9 +7,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "notation.h"
-#include "syntax.h"
-#include "target.h"
+#include "tools/emulator/ptx/notation.h"
+#include "tools/emulator/ptx/syntax.h"
+#include "tools/emulator/ptx/target.h"
 
 namespace emu::ptx {
 

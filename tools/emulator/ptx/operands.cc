@@ -2,11 +2,11 @@
 // Operand checks as ptxas 13.0 does them: what it refuses is refused here. The reverse is not quite
 // true: 16- and 32-bit registers as generic addresses, .f16x2 registers as integers, constant
 // expressions, and the names of variables of another space in generic addresses pass ptxas, not us.
-#include "operands.h"
+#include "tools/emulator/ptx/operands.h"
 
 #include <bit>
 
-#include "special.h"
+#include "tools/emulator/ptx/special.h"
 
 namespace emu::ptx {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "module.h"
-#include "notation.h"
-#include "syntax.h"
+#include "tools/emulator/ptx/module.h"
+#include "tools/emulator/ptx/notation.h"
+#include "tools/emulator/ptx/syntax.h"
 
 namespace emu::ptx {
 

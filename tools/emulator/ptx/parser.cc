@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // PTX ISA 4.1, 5 and 11.
-#include "parser.h"
+#include "tools/emulator/ptx/parser.h"
 
-#include "declarations.h"
+#include "tools/emulator/ptx/declarations.h"
 
 namespace emu::ptx {
 namespace {
@@ -68,7 +68,7 @@ void ModuleParser::target() {
 void ModuleParser::words() const {
   constexpr Word rows[] = {
 #define EMU_WORD(text, version, target) {text, version, target},
-#include "words.def"
+#include "tools/emulator/ptx/words.def"
 #undef EMU_WORD
   };
   for (Cursor at = in_; !at.at_end(); at.next())

@@ -2,7 +2,7 @@
 // A module's top level: header, variables, functions.
 #pragma once
 
-#include "body.h"
+#include "tools/emulator/ptx/body.h"
 
 namespace emu::ptx {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // One function per opcode that has such rules. Each was measured with ptxas 13.0.
-#include "rules.h"
+#include "tools/emulator/ptx/rules.h"
 
 #include <bit>
 

@@ -2,8 +2,8 @@
 // What ptxas refuses although the notation of opcodes.def admits it: ranges of constants, mostly.
 #pragma once
 
-#include "module.h"
-#include "syntax.h"
+#include "tools/emulator/ptx/module.h"
+#include "tools/emulator/ptx/syntax.h"
 
 namespace emu::ptx {
 

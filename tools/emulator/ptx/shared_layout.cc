@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Layout and the patching of operands.
-#include "shared_layout.h"
+#include "tools/emulator/ptx/shared_layout.h"
 
 #include <algorithm>
 

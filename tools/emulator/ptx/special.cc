@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // One row per special register, found by a walk: only mov reads them.
-#include "special.h"
+#include "tools/emulator/ptx/special.h"
 
 namespace emu::ptx {
 namespace {

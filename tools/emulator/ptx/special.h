@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "module.h"
+#include "tools/emulator/ptx/module.h"
 
 namespace emu::ptx {
 

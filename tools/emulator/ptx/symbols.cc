@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Declaration and search of names.
-#include "symbols.h"
+#include "tools/emulator/ptx/symbols.h"
 
 namespace emu::ptx {
 

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "../fault.h"
-#include "types.h"
+#include "tools/emulator/base/fault.h"
+#include "tools/emulator/ptx/types.h"
 
 namespace emu::ptx {
 

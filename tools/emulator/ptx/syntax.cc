@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Operands: names, constants, vectors, addresses, tensor-map addresses, pairs.
-#include "syntax.h"
+#include "tools/emulator/ptx/syntax.h"
 
 #include <bit>
 

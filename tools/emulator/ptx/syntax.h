@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cursor.h"
-#include "symbols.h"
+#include "tools/emulator/ptx/cursor.h"
+#include "tools/emulator/ptx/symbols.h"
 
 namespace emu::ptx {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Targets: plain ones run on everything newer, f ones within their family, a ones on one chip only.
-#include "target.h"
+#include "tools/emulator/ptx/target.h"
 
 #include <utility>
 
@@ -38,7 +38,7 @@ std::string Target::needs_version(const std::string& what, int needed) const {
 bool find_target(std::string_view text, Target& out) {
   constexpr std::pair<std::string_view, Target> rows[] = {
 #define EMU_TARGET(number, variant, first) {"sm_" #number #variant, {number, #variant[0], first}},
-#include "targets.def"
+#include "tools/emulator/ptx/targets.def"
 #undef EMU_TARGET
   };
   for (const auto& [name, row] : rows)

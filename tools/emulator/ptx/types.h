@@ -9,7 +9,7 @@ namespace emu::ptx {
 enum class Type : uint8_t {
   none,
 #define EMU_TYPE(name, bits, cls) name,
-#include "types.def"
+#include "tools/emulator/ptx/types.def"
 #undef EMU_TYPE
 };
 
@@ -18,7 +18,7 @@ constexpr uint32_t bits_of(Type t) {
 #define EMU_TYPE(name, bits, cls) \
   case Type::name:                \
     return bits;
-#include "types.def"
+#include "tools/emulator/ptx/types.def"
 #undef EMU_TYPE
     default: return 0;
   }
@@ -29,7 +29,7 @@ constexpr char class_of(Type t) {
 #define EMU_TYPE(name, bits, cls) \
   case Type::name:                \
     return cls;
-#include "types.def"
+#include "tools/emulator/ptx/types.def"
 #undef EMU_TYPE
     default: return '-';
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // See chrome_trace.h.
-#include "chrome_trace.h"
+#include "tools/emulator/trace/chrome_trace.h"
 
 #include <algorithm>
 #include <cerrno>

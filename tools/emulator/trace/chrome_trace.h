@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "timeline.h"
+#include "tools/emulator/trace/timeline.h"
 
 namespace emu {
 

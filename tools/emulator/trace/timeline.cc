@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // See timeline.h.
-#include "timeline.h"
+#include "tools/emulator/trace/timeline.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "../exec/unit_glue.h"
-#include "../settings.h"
+#include "tools/emulator/base/settings.h"
+#include "tools/emulator/machine/unit_glue.h"
 
 namespace emu {
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr TraceKind kinds[] = {
 #define EMU_TRACE_KIND(opcode, category, unit, role) {opcode, category, unit, role},
-#include "kinds.def"
+#include "tools/emulator/trace/kinds.def"
 #undef EMU_TRACE_KIND
 };
 
@@ -34,7 +34,7 @@ void add_difference(std::map<std::string, uint64_t>& counted, const Counters& fr
                     const Counters& to) {
 #define EMU_COUNTER(name, text) \
   if (to.name != from.name) counted[#name] += to.name - from.name;
-#include "../exec/counters.def"
+#include "tools/emulator/machine/counters.def"
 #undef EMU_COUNTER
   counted.erase("instructions");
 }

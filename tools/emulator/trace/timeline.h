@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "../exec/machine.h"
+#include "tools/emulator/machine/machine.h"
 
 namespace emu {
 

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT
+// See mma_dot.h.
+#include "tools/emulator/arithmetic/mma_dot.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "tools/emulator/arithmetic/mma_element.h"
+#include "tools/emulator/arithmetic/mma_vector.h"
+
+namespace emu {
+namespace {
+
+constexpr int max_depth = 32, wide_bits = 25, narrow_bits = 13, zero_exponent = -126;
+constexpr uint8_t nan_scale = 0xFF;
+using Class = Element::Class;
+
+struct Row {
+  Element element[max_depth];
+  int32_t scale = 0;  // exponent
+  bool special = false, nan = false;
+};
+
+struct Columns {
+  alignas(64) int32_t significand[max_depth][mma_width], exponent[max_depth][mma_width];
+  bool special = false;
+};
+
+struct Step {
+  int model_bits, depth, up, accumulator_up;  // up: from a product's fraction bits to the model's
+  AccumulatorType type;
+  bool raises, saturate;
+  int32_t scale_d;
+};
+
+Row load_row(ElementType type, const uint8_t* bytes, const uint8_t* scale, bool negate) {
+  Row row;
+  decode_elements(type, bytes, row.element);
+  for (uint32_t k = 0; k < element_count(type); ++k) {
+    if (negate) row.element[k].significand = -row.element[k].significand;
+    row.special |= row.element[k].cls != Class::finite;
+  }
+  if (scale) {
+    row.scale = int(*scale) - 127;
+    row.nan = *scale == nan_scale;
+    row.special |= row.nan;
+  }
+  return row;
+}
+
+void load_columns(const std::vector<Row>& rows, uint32_t first, int depth, Columns& columns) {
+  std::memset(static_cast<void*>(&columns), 0, sizeof columns);
+  for (uint32_t i = 0; i < mma_width && first + i < rows.size(); ++i) {
+    const Row& row = rows[first + i];
+    columns.special |= row.special;
+    for (int k = 0; k < depth; ++k) {
+      columns.significand[k][i] = row.element[k].significand;
+      columns.exponent[k][i] = row.element[k].exponent + row.scale;
+    }
+  }
+}
+
+struct Accumulator {
+  int32_t significand, exponent;
+};
+
+EMU_INLINE Accumulator decode_accumulator(uint32_t bits, AccumulatorType type) {
+  const bool half = type == AccumulatorType::f16;
+  const int32_t field = int32_t(half ? bits >> 10 & 0x1F : bits >> 23 & 0xFF);
+  const int32_t fraction = int32_t(bits & (half ? 0x3FFu : 0x7FFFFFu));
+  const int32_t magnitude = field ? fraction | (half ? 1 << 10 : 1 << 23) : fraction;
+  const int32_t exponent = (field ? field : 1) - (half ? 15 : 127);
+  const bool negative = half ? bits >> 15 & 1 : bits >> 31;
+  return {negative ? -magnitude : magnitude, magnitude ? exponent : zero_exponent};
+}
+
+// |value| << up >> down, or >> -up, with the sign put back: cutting is toward zero.
+EMU_INLINE int32_t cut(int32_t value, int32_t up, int32_t down) {
+  const int32_t sign = value >> 31;
+  const uint32_t magnitude =
+      uint32_t((value ^ sign) - sign) << std::max(up, 0) >> std::min(down - std::min(up, 0), 31);
+  return (int32_t(magnitude) ^ sign) - sign;
+}
+
+// Products stay below 2^2, so a term stays below 2^27 and eight of them in 32 bits.
+EMU_INLINE void add_products(const Row& row, const Columns& columns, const uint32_t* c,
+                             const Step& s, MmaSums& out) {
+  alignas(64) int32_t product[max_depth][mma_width], exponent[max_depth][mma_width];
+  alignas(64) int32_t accumulator[mma_width], accumulator_exponent[mma_width];
+  for (int n = 0; n < mma_width; ++n) {
+    const Accumulator a = decode_accumulator(c[n], s.type);
+    accumulator[n] = a.significand;
+    out.largest[n] = accumulator_exponent[n] = a.exponent - s.scale_d;
+  }
+  for (int k = 0; k < s.depth; ++k) {
+    const int32_t significand = row.element[k].significand,
+                  row_exponent = row.element[k].exponent + row.scale;
+    for (int n = 0; n < mma_width; ++n) {
+      product[k][n] = significand * columns.significand[k][n];
+      const int32_t e = row_exponent + columns.exponent[k][n];
+      exponent[k][n] = product[k][n] == 0 && !s.raises ? zero_exponent : e;
+      out.largest[n] = std::max(out.largest[n], exponent[k][n]);
+    }
+  }
+  for (int n = 0; n < mma_width; ++n)
+    out.sum[n] = cut(accumulator[n], s.accumulator_up, out.largest[n] - accumulator_exponent[n]);
+  for (int k = 0; k < s.depth; k += 8) {
+    alignas(64) int32_t part[mma_width] = {};
+    for (int j = k; j < k + 8; ++j)
+      for (int n = 0; n < mma_width; ++n)
+        part[n] += cut(product[j][n], s.up, out.largest[n] - exponent[j][n]);
+    for (int n = 0; n < mma_width; ++n) out.sum[n] += part[n];
+  }
+}
+
+// NaN and infinity by IEEE's rules, if there are any. A zero has significand 0.
+struct Special {
+  bool nan = false, plus = false, minus = false;
+
+  void add(bool is_nan, bool infinite, bool negative) {
+    nan |= is_nan;
+    plus |= infinite && !negative;
+    minus |= infinite && negative;
+  }
+  void add_product(const Element& a, const Element& b) {
+    const bool infinite = a.cls == Class::infinite || b.cls == Class::infinite;
+    const bool zero = (a.significand == 0 && a.cls == Class::finite) ||
+                      (b.significand == 0 && b.cls == Class::finite);
+    add(a.cls == Class::nan || b.cls == Class::nan || (infinite && zero), infinite,
+        (a.significand < 0) != (b.significand < 0));
+  }
+  std::optional<uint32_t> bits(bool half) const {
+    if (nan || (plus && minus)) return half ? nan_f16 : nan_f32;
+    if (plus) return half ? 0x7C00 : 0x7F800000;
+    if (minus) return half ? 0xFC00 : 0xFF800000;
+    return std::nullopt;
+  }
+};
+
+std::optional<uint32_t> special(const Row& a, const Row& b, uint32_t c, const Step& s) {
+  const bool half = s.type == AccumulatorType::f16;
+  const uint32_t infinity = half ? 0x7C00 : 0x7F800000, sign = half ? 0x8000 : 0x80000000;
+  const uint32_t magnitude = c & (sign - 1);
+  Special all;
+  all.add(magnitude > infinity || a.nan || b.nan, magnitude == infinity, c & sign);
+  for (int k = 0; k < s.depth; ++k) all.add_product(a.element[k], b.element[k]);
+  return all.bits(half);
+}
+
+EMU_INLINE bool any_special(const uint32_t* c, AccumulatorType type) {
+  const uint32_t infinity = type == AccumulatorType::f16 ? 0x7C00 : 0x7F800000;
+  uint32_t any = 0;
+  for (int n = 0; n < mma_width; ++n) any |= (c[n] & infinity) == infinity;
+  return any != 0;
+}
+
+EMU_CLONES void run_columns(const std::vector<Row>& rows, const std::vector<Row>& b, uint32_t first,
+                            const Columns& columns, uint32_t used, uint32_t* d, size_t stride,
+                            bool accumulate, const Step& s) {
+  alignas(64) uint32_t c[mma_width] = {}, result[mma_width];
+  MmaSums sums;
+  for (size_t r = 0; r < rows.size(); ++r, d += stride) {
+    if (accumulate) std::memcpy(c, d, used * sizeof *d);
+    add_products(rows[r], columns, c, s, sums);
+    if (s.type == AccumulatorType::f16)
+      for (int n = 0; n < mma_width; ++n)
+        result[n] = round_to_half(sums.sum[n], sums.largest[n] - s.model_bits);
+    else if (!round_normal(sums, s.model_bits, result))
+      for (int n = 0; n < mma_width; ++n)
+        result[n] = round_toward_zero(sums.sum[n], sums.largest[n] - s.model_bits);
+    if (s.model_bits == narrow_bits && s.type == AccumulatorType::f32)
+      for (int n = 0; n < mma_width; ++n) result[n] &= ~0u << (23 - narrow_bits);
+    if (rows[r].special || columns.special || any_special(c, s.type))
+      for (uint32_t n = 0; n < used; ++n)
+        result[n] = special(rows[r], b[first + n], c[n], s).value_or(result[n]);
+    std::memcpy(d, result, used * sizeof *d);
+  }
+}
+
+// kind::i8: exact, then wrapped or saturated.
+EMU_CLONES void run_integers(const std::vector<Row>& rows, const Columns& columns, uint32_t used,
+                             uint32_t* d, size_t stride, bool accumulate, bool saturate) {
+  alignas(64) int32_t sum[mma_width];
+  for (size_t r = 0; r < rows.size(); ++r, d += stride) {
+    std::fill_n(sum, mma_width, 0);
+    for (int k = 0; k < max_depth; ++k)
+      for (int n = 0; n < mma_width; ++n)
+        sum[n] += rows[r].element[k].significand * columns.significand[k][n];
+    for (uint32_t n = 0; n < used; ++n) {
+      int64_t total = int64_t(sum[n]) + (accumulate ? int32_t(d[n]) : 0);
+      if (saturate) total = std::clamp<int64_t>(total, INT32_MIN, INT32_MAX);
+      d[n] = uint32_t(total);
+    }
+  }
+}
+
+}  // namespace
+
+void mma_dot(const DotOperands& o, uint32_t* d, size_t stride) {
+  std::vector<Row> a, b;
+  a.reserve(o.rows);
+  b.reserve(o.n);
+  for (uint32_t r = 0; r < o.rows; ++r)
+    a.push_back(load_row(o.a_type, o.a + r * 32, o.sfa ? o.sfa + r : nullptr, o.negate_a));
+  for (uint32_t r = 0; r < o.n; ++r)
+    b.push_back(load_row(o.b_type, o.b + r * 32, o.sfb ? o.sfb + r : nullptr, o.negate_b));
+  const int model_bits = o.narrow ? narrow_bits : wide_bits;
+  const Step s{model_bits,
+               int(element_count(o.a_type)),
+               model_bits - fraction_bits(o.a_type) - fraction_bits(o.b_type),
+               model_bits - (o.d_type == AccumulatorType::f16 ? 10 : 23),
+               o.d_type,
+               o.zero_raises,
+               o.saturate,
+               int32_t(o.scale_d)};
+  Columns columns;
+  for (uint32_t first = 0; first < o.n; first += mma_width) {
+    const uint32_t used = std::min(uint32_t(mma_width), o.n - first);
+    load_columns(b, first, s.depth, columns);
+    if (o.d_type == AccumulatorType::s32)
+      run_integers(a, columns, used, d + first, stride, o.accumulate, o.saturate);
+    else
+      run_columns(a, b, first, columns, used, d + first, stride, o.accumulate, s);
+  }
+}
+
+}  // namespace emu

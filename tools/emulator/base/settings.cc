@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT
+// Reads the EMU_* settings.
+#include "tools/emulator/base/settings.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace emu {
+
+namespace {
+
+template <class T>
+struct Word {
+  const char* text;
+  T value;
+};
+constexpr Word<Order> order_words[] = {
+    {"soonest", Order::soonest}, {"latest", Order::latest}, {"random", Order::random}};
+constexpr Word<Reaction> reaction_words[] = {
+    {"stop", Reaction::stop}, {"report", Reaction::report}, {"ignore", Reaction::ignore}};
+constexpr const auto& words_of(Order) { return order_words; }
+constexpr const auto& words_of(Reaction) { return reaction_words; }
+
+// ---- text to value: false if it is none -------------------------------------------------------
+
+bool number(const char* text, uint64_t largest, uint64_t& value) {
+  char* end = nullptr;
+  errno = 0;
+  const uint64_t read = strtoull(text, &end, 0);
+  if (*text < '0' || *text > '9' || *end || errno || read > largest) return false;
+  value = read;
+  return true;
+}
+
+template <class T>
+bool parse(const char* text, T& value, uint64_t largest) {
+  if constexpr (std::is_enum_v<T>) {
+    for (const auto& word : words_of(T{}))
+      if (!strcmp(text, word.text)) return value = word.value, true;
+    return false;
+  } else {
+    uint64_t read = 0;
+    if (!number(text, largest, read)) return false;
+    value = T(read);
+    return true;
+  }
+}
+
+bool parse(const char* text, std::string& value, uint64_t) {
+  value = text;
+  return true;
+}
+
+bool parse(const char* text, Blocks& value, uint64_t) {
+  Blocks read;
+  const char* dash = strchr(text, '-');
+  const std::string first(text, dash ? size_t(dash - text) : strlen(text));
+  if (!number(first.c_str(), ~0ull, read.first)) return false;
+  read.last = read.first;
+  if (dash && !number(dash + 1, ~0ull, read.last)) return false;
+  if (read.last < read.first) return false;
+  value = read;
+  return true;
+}
+
+// ---- value to text ----------------------------------------------------------------------------
+
+template <class T>
+std::string show(const T& value) {
+  if constexpr (std::is_enum_v<T>) {
+    for (const auto& word : words_of(value))
+      if (word.value == value) return word.text;
+    return "";
+  } else {
+    return std::to_string(value);
+  }
+}
+std::string show(const std::string& value) { return value; }
+std::string show(const Blocks& b) { return std::to_string(b.first) + "-" + std::to_string(b.last); }
+
+// ---- what is wanted ---------------------------------------------------------------------------
+
+template <class T>
+std::string wanted(T, uint64_t largest) {
+  if constexpr (std::is_enum_v<T>) {
+    std::string all = "one of";
+    for (const auto& word : words_of(T{})) all += std::string(" ") + word.text;
+    return all;
+  } else {
+    return "a number from 0 to " + std::to_string(largest);
+  }
+}
+std::string wanted(const std::string&, uint64_t) { return "a text"; }
+std::string wanted(Blocks, uint64_t) { return "a block's number, or first-last"; }
+
+std::string names() {
+  std::string all;
+  for (const SettingRow& row : setting_rows())
+    all += (all.empty() ? "" : ", ") + std::string(row.name);
+  return all;
+}
+
+}  // namespace
+
+const std::vector<SettingRow>& setting_rows() {
+  enum { process, launch };
+  static const std::vector<SettingRow> rows = {
+#define EMU_SETTING(name, type, field, value, largest, when, meaning)                       \
+  {#name,                                                                                   \
+   meaning,                                                                                 \
+   when == launch,                                                                          \
+   [](Settings& to, const char* text) { return parse(text, to.field, uint64_t(largest)); }, \
+   [](const Settings& from) { return show(from.field); },                                   \
+   [] { return wanted(type{}, uint64_t(largest)); }},
+#include "tools/emulator/base/settings.def"
+#undef EMU_SETTING
+  };
+  return rows;
+}
+
+const SettingRow* find_setting(const std::string& name) {
+  for (const SettingRow& row : setting_rows())
+    if (name == row.name) return &row;
+  return nullptr;
+}
+
+// An empty value is the default.
+Settings read_settings(const char* const* environment, std::string* error) {
+  Settings s;
+  for (; *environment; ++environment) {
+    const char* equals = strchr(*environment, '=');
+    if (strncmp(*environment, "EMU_", 4) || !equals) continue;
+    const std::string name(*environment, size_t(equals - *environment));
+    const char* value = equals + 1;
+    const SettingRow* row = find_setting(name);
+    if (!row)
+      *error = name + " is no setting; there are " + names();
+    else if (*value && !row->set(s, value))
+      *error = name + "=" + value + " is not " + row->wanted();
+  }
+  return s;
+}
+
+Settings& settings() {
+  static Settings values = [] {
+    std::string error;
+    Settings read = read_settings(environ, &error);
+    if (error.empty()) return read;
+    fprintf(stderr, "emulator: %s\n", error.c_str());
+    exit(2);
+  }();
+  return values;
+}
+
+}  // namespace emu

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// The EMU_* settings: the rows of settings.def as values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace emu {
+
+// When asynchronous work (bulk copies, MMAs, commits) takes effect.
+enum class Order : uint8_t {
+  soonest,  // at once
+  latest,   // only when no warp of the cluster can go on
+  random,   // somewhere between, drawn from the seed
+};
+
+// What a finding of the ordering checks does (order/findings.h).
+enum class Reaction : uint8_t {
+  stop,    // the launch ends with an error status
+  report,  // told on stderr once per pair of places, and counted
+  ignore,
+};
+
+// Blocks by their number in the grid, x fastest.
+struct Blocks {
+  uint64_t first = 0, last = 3;
+  bool holds(uint64_t block) const { return first <= block && block <= last; }
+};
+
+struct Settings {
+#define EMU_SETTING(name, type, field, value, largest, when, meaning) type field = value;
+#include "tools/emulator/base/settings.def"
+#undef EMU_SETTING
+};
+
+struct SettingRow {
+  const char *name, *meaning;
+  bool per_launch;                                // may change between launches
+  bool (*set)(Settings& to, const char* text);    // false: not a value of it; nothing changes
+  std::string (*show)(const Settings& settings);  // as set() reads it
+  std::string (*wanted)();                        // what set() takes, in words
+};
+const std::vector<SettingRow>& setting_rows();
+const SettingRow* find_setting(const std::string& name);  // nullptr: there is none
+
+// The settings of `environment` ("NAME=value", ended by nullptr), or one sentence in *error.
+Settings read_settings(const char* const* environment, std::string* error);
+
+// The process's. The first call reads the environment, and ends the process with a sentence if that
+// is wrong.
+Settings& settings();
+
+}  // namespace emu

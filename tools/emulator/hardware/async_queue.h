@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// Asynchronous work of one cluster and the adversarial clock that completes it.
+//
+// Work on one chain takes effect in the order posted (the tcgen05 pipe of a CTA is one chain); work
+// on different chains in any order (each TMA copy has a chain of its own).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "tools/emulator/base/settings.h"
+
+namespace emu {
+
+class AsyncQueue {
+ public:
+  AsyncQueue(Order order, uint64_t seed);
+
+  using Chain = uint64_t;
+  Chain new_chain();
+
+  // `effect` may throw Fault; `what` names the work in reports ("TMA load of .. at PTX line 12").
+  void post(Chain chain, std::string what, std::function<void()> effect);
+
+  bool empty() const { return size_ == 0; }
+  // Called between instructions: lets work complete as the order likes. True if something did.
+  bool tick();
+  // Completes one piece of work although the order would rather wait. False if there is none.
+  bool complete_one();
+  std::string pending() const;  // for reports: what has not completed
+  // Shall work that may take effect now or later wait? soonest: no, latest: yes, random: drawn.
+  bool late();
+
+ private:
+  struct Work {
+    std::string what;
+    std::function<void()> effect;
+  };
+  uint64_t draw();  // the seed's next number
+  bool lags(Chain chain) const;
+  Order order_;
+  uint64_t state_, eagerness_ = 1, next_chain_ = 1;
+  uint64_t ticks_ = 0;
+  std::map<Chain, uint64_t> lag_until_;  // ticks, of chains that stay behind the others
+  size_t size_ = 0;
+  std::map<Chain, std::deque<Work>> chains_;
+};
+
+}  // namespace emu

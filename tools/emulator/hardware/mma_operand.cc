@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+// See mma_operand.h.
+#include "tools/emulator/hardware/mma_operand.h"
+
+#include <cstring>
+
+#include "tools/emulator/hardware/smem_descriptor.h"
+
+namespace emu {
+namespace {
+
+constexpr uint32_t chunk_bytes = 16, k_chunks = operand_row_bytes / chunk_bytes;
+
+// Calls f(first row, k, address): a chunk has 16 / element_bytes rows of one k.
+template <class F>
+void each_transposed(const MmaOperand& o, F f) {
+  const uint32_t per_chunk = chunk_bytes / o.element_bytes,
+                 depth = operand_row_bytes / o.element_bytes;
+  const SmemDescriptor d = decode_transposed_descriptor(o.descriptor, o.rows / per_chunk, depth,
+                                                        o.element_bytes, o.name);
+  for (uint32_t group = 0; group < o.rows / per_chunk; ++group)
+    for (uint32_t k = 0; k < depth; ++k) f(group * per_chunk, k, d.transposed_chunk(group, k));
+}
+
+// Calls f(row, chunk of K, address).
+template <class F>
+void each_k_major(const MmaOperand& o, F f) {
+  const SmemDescriptor d = decode_smem_descriptor(o.descriptor, o.rows, k_chunks, o.name);
+  for (uint32_t r = 0; r < o.rows; ++r)
+    for (uint32_t c = 0; c < k_chunks; ++c) f(r, c, d.chunk(r, c));
+}
+
+}  // namespace
+
+std::vector<uint32_t> MmaOperand::chunks() const {
+  std::vector<uint32_t> all;
+  const auto add = [&](uint32_t, uint32_t, uint32_t address) { all.push_back(address); };
+  if (transposed)
+    each_transposed(*this, add);
+  else
+    each_k_major(*this, add);
+  return all;
+}
+
+void MmaOperand::gather(const SharedMemory& shared, uint8_t* packed) const {
+  if (!transposed) {
+    each_k_major(*this, [&](uint32_t r, uint32_t c, uint32_t address) {
+      std::memcpy(packed + r * operand_row_bytes + c * chunk_bytes,
+                  shared.view(address, chunk_data, name), chunk_data);
+    });
+    return;
+  }
+  each_transposed(*this, [&](uint32_t first, uint32_t k, uint32_t address) {
+    const uint8_t* from = shared.view(address, chunk_bytes, name);
+    for (uint32_t i = 0; i < chunk_bytes / element_bytes; ++i)
+      std::memcpy(packed + (first + i) * operand_row_bytes + k * element_bytes,
+                  from + i * element_bytes, element_bytes);
+  });
+}
+
+}  // namespace emu

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: MIT
+// tcgen05.mma: checks what the instruction says, gathers the operands, computes. See tensor_core.h.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "tools/emulator/arithmetic/mma_block_scaled.h"
+#include "tools/emulator/arithmetic/mma_dot.h"
+#include "tools/emulator/arithmetic/mma_element.h"
+#include "tools/emulator/hardware/mma_layout.h"
+#include "tools/emulator/hardware/mma_operand.h"
+#include "tools/emulator/hardware/tensor_core.h"
+
+namespace emu {
+namespace {
+
+constexpr uint32_t band = 32;                      // lanes between the copies of a scale word
+constexpr uint32_t words = operand_row_bytes / 4;  // columns of a row of A in tensor memory
+
+// An instruction that was found to make sense.
+struct Mma {
+  MmaShape shape;
+  DataPath path;
+  uint32_t lane;  // where layout F starts: 0 or 16
+  MmaOperand a, b;
+  uint32_t a_rows, b_rows;  // of each CTA
+};
+
+uint32_t element_bytes(ElementType t) { return operand_row_bytes / element_count(t); }
+
+// Kinds whose elements may be 4, 6 or 8 bits wide keep 16 of them in 16 bytes.
+uint32_t chunk_data(MmaKind kind, ElementType t) {
+  if (is_packed_fp4(kind)) return 16;
+  return t == ElementType::e2m1 ? 8 : t == ElementType::e2m3 || t == ElementType::e3m2 ? 12 : 16;
+}
+
+// CUTLASS keeps the scale id in bits 31:30 of the address as well; the descriptor decides.
+void check_scale_address(const char* name, uint32_t address, uint32_t id, uint32_t columns,
+                         const TensorMemory& tensor) {
+  const uint32_t column = TensorMemory::column_of(address);
+  if (const uint32_t tag = address >> 30; tag && tag != id)
+    throw Fault(FaultKind::illegal_instruction,
+                format("%s address 0x%08x carries scale id %u in bits 31:30, the instruction "
+                       "descriptor says %u",
+                       name, address, tag, id));
+  if (column % 2)
+    throw Fault(FaultKind::misaligned_address,
+                format("%s address 0x%08x: column %u is odd, scales start at an even one", name,
+                       address, column));
+  if (TensorMemory::lane_of(address))
+    throw Fault(FaultKind::illegal_instruction,
+                format("%s address 0x%08x: scales start at lane 0", name, address));
+  tensor.require(column, columns, name);
+}
+
+void check_disjoint(uint32_t d, uint32_t n, const char* name, uint32_t address, uint32_t count) {
+  const uint32_t first = TensorMemory::column_of(address);
+  if (d < first + count && first < d + n)
+    throw Fault(FaultKind::tensor_memory,
+                format("tcgen05.mma: D in columns [%u, %u) overlaps %s in [%u, %u)", d, d + n, name,
+                       first, first + count));
+}
+
+void check_scales(const MmaCommand& c, const Mma& m, const TensorMemory& tensor) {
+  const uint32_t d = TensorMemory::column_of(c.d), n = accumulator_columns(m.shape, m.path);
+  const uint32_t sfa = sfa_columns(m.path), sfb = sfb_columns(m.shape, m.path);
+  check_scale_address("tcgen05.mma SFA", c.sfa, m.shape.sfa_id, sfa, tensor);
+  check_scale_address("tcgen05.mma SFB", c.sfb, m.shape.sfb_id, sfb, tensor);
+  check_disjoint(d, n, "SFA", c.sfa, sfa);
+  check_disjoint(d, n, "SFB", c.sfb, sfb);
+}
+
+// Layout F uses half the lanes, those from 0 or from 16 on, and A and D the same ones.
+void check_lanes(const MmaCommand& c, const Mma& m) {
+  const auto check = [&](const char* name, uint32_t address) {
+    const uint32_t lane = TensorMemory::lane_of(address);
+    if (lane == 0 || (lane == 16 && m.path == DataPath::f)) return;
+    throw Fault(FaultKind::illegal_instruction,
+                format("tcgen05.mma: %s address 0x%08x: with M = %u it starts at lane 0%s", name,
+                       address, m.shape.m, m.path == DataPath::f ? " or 16" : ""));
+  };
+  check("D", c.d);
+  if (!c.a_in_tensor) return;
+  check("A", uint32_t(c.a));
+  if (TensorMemory::lane_of(uint32_t(c.a)) != m.lane)
+    throw Fault(FaultKind::illegal_instruction,
+                format("tcgen05.mma: A at 0x%08x and D at 0x%08x: M = 64 wants both in the same "
+                       "half of the lanes",
+                       uint32_t(c.a), c.d));
+}
+
+void check_a_in_tensor(const MmaCommand& c, const Mma& m, const TensorMemory& tensor) {
+  const uint32_t column = TensorMemory::column_of(uint32_t(c.a));
+  if (m.shape.transpose_a)
+    throw Fault(FaultKind::illegal_instruction,
+                "tcgen05.mma: A in tensor memory cannot be transposed (bit 15 of the instruction "
+                "descriptor)");
+  if (!is_packed_fp4(c.kind) && m.shape.a >= ElementType::e2m3 && m.shape.a <= ElementType::e2m1)
+    throw Fault(FaultKind::illegal_instruction,
+                "tcgen05.mma with 4- or 6-bit elements of A in tensor memory is not emulated: how "
+                "they lie in their bytes is not known here");
+  tensor.require(column, words, "tcgen05.mma A");
+  check_disjoint(TensorMemory::column_of(c.d), accumulator_columns(m.shape, m.path), "A",
+                 uint32_t(c.a), words);
+}
+
+// The manual's examples of masks (9.7.16.4.3) contradict its table of their fields about which span
+// has the zeros, and nobody is known to use one.
+void check_zero_columns(const MmaCommand& c) {
+  const bool mask = c.zero_columns >> 39 & 1;
+  const uint32_t shift = c.zero_columns >> 56 & 63;
+  if (mask || shift)
+    throw Fault(
+        FaultKind::illegal_instruction,
+        format("tcgen05.mma.ws with the zero-column mask descriptor 0x%016llx is not "
+               "emulated: bit 39 (there is a mask) and bits 61:56 (a shift of columns) have "
+               "to be 0",
+               (unsigned long long)c.zero_columns));
+}
+
+Mma check(const MmaCommand& c, const Memories& ctas) {
+  const bool pair = ctas.size() == 2;
+  Mma m;
+  m.shape = decode_instruction_descriptor(c.instruction, c.kind, c.block, pair, c.weights);
+  m.path = data_path(m.shape, pair, c.weights);
+  check_zero_columns(c);
+  m.lane = TensorMemory::lane_of(c.d);
+  m.a_rows = m.shape.m / uint32_t(ctas.size());
+  m.b_rows = m.shape.n / uint32_t(ctas.size());
+  m.a = {c.a,
+         m.a_rows,
+         m.shape.transpose_a,
+         element_bytes(m.shape.a),
+         "tcgen05.mma A",
+         chunk_data(c.kind, m.shape.a)};
+  m.b = {c.b,
+         m.b_rows,
+         m.shape.transpose_b,
+         element_bytes(m.shape.b),
+         "tcgen05.mma B",
+         chunk_data(c.kind, m.shape.b)};
+  check_lanes(c, m);
+  each_cta(ctas, [&](uint32_t i) {
+    const TensorMemory& tensor = ctas[i].tensor;
+    tensor.require(TensorMemory::column_of(c.d), accumulator_columns(m.shape, m.path),
+                   "tcgen05.mma D");
+    if (c.a_in_tensor) check_a_in_tensor(c, m, tensor);
+    if (is_block_scaled(c.kind)) check_scales(c, m, tensor);
+  });
+  return m;
+}
+
+// With .ws each fold of N has its own copy of A, and two that differ are two products: FlashMLA's
+// kernels, in use on B200s, need that.
+void gather_copies(const MmaCommand& c, const TensorMemory& tensor, uint8_t* packed) {
+  const uint32_t column = TensorMemory::column_of(uint32_t(c.a));
+  for (uint32_t lane = 0; lane < TensorMemory::lanes; ++lane)
+    std::memcpy(packed + lane * operand_row_bytes,
+                tensor.read_row(lane, column, words, "tcgen05.mma.ws A"), operand_row_bytes);
+}
+
+void gather_a_from_tensor(const MmaCommand& c, const Mma& m, const TensorMemory& tensor,
+                          uint8_t* packed) {
+  constexpr const char* who = "tcgen05.mma A";
+  const uint32_t column = TensorMemory::column_of(uint32_t(c.a));
+  if (c.weights) return gather_copies(c, tensor, packed);
+  for (uint32_t r = 0; r < m.a_rows; ++r) {
+    const std::vector<uint32_t> lanes = operand_lanes(m.path, r, m.lane);
+    const uint32_t* row = tensor.read_row(lanes[0], column, words, who);
+    for (const uint32_t lane : lanes)
+      if (std::memcmp(row, tensor.read_row(lane, column, words, who), operand_row_bytes))
+        throw Fault(FaultKind::tensor_memory,
+                    format("%s: row %u differs between its copies in lanes %u and %u", who, r,
+                           lanes[0], lane));
+    std::memcpy(packed + r * operand_row_bytes, row, operand_row_bytes);
+  }
+}
+
+// One 32-bit word of scales. Which of its copies the hardware reads is not known, so they have to
+// agree.
+uint32_t scale_word(const TensorMemory& tensor, const ScaleCell& cell, uint32_t address,
+                    uint32_t row, const char* who) {
+  const uint32_t column = TensorMemory::column_of(address) + cell.column;
+  const uint32_t word = tensor.read(cell.lane, column, who);
+  for (uint32_t i = 1; i < cell.bands; ++i) {
+    const uint32_t lane = cell.lane + band * i, other = tensor.read(lane, column, who);
+    if (other != word)
+      throw Fault(
+          FaultKind::tensor_memory,
+          format("%s: the scales of row %u differ between lane bands: column %u has 0x%08x in "
+                 "lane %u and 0x%08x in lane %u",
+                 who, row, column, word, cell.lane, other, lane));
+  }
+  return word;
+}
+
+// The codes of a row as the arithmetic wants them: one for mxf8f6f4, four (one per group of 16) for
+// the 4-bit kinds, where block 32 has two, at byte `id`.
+struct Scales {
+  uint32_t per_row, block, id;
+  std::vector<uint8_t> codes;
+
+  void set(uint32_t row, uint32_t word) {
+    for (uint32_t g = 0; g < per_row; ++g)
+      codes[row * per_row + g] = uint8_t(word >> 8 * (per_row == 1  ? id
+                                                      : block == 16 ? g
+                                                                    : id + g / 2));
+  }
+};
+
+struct Operands {
+  std::vector<uint8_t> a, b;
+  Scales sfa, sfb;
+};
+
+void gather_sfb(const MmaCommand& c, const Mma& m, const Memories& ctas, Scales& scales) {
+  constexpr const char* who = "tcgen05.mma SFB";
+  for (uint32_t n = 0; n < m.shape.n; ++n) {
+    const ScaleCell cell = sfb_cell(m.shape, m.path, n);
+    uint32_t word = 0;
+    each_cta(ctas, [&](uint32_t i) {
+      const uint32_t mine = scale_word(ctas[i].tensor, cell, c.sfb, n, who);
+      if (i && mine != word)
+        throw Fault(FaultKind::tensor_memory,
+                    format("%s: the scales of row %u are 0x%08x here and 0x%08x in the even CTA; "
+                           "both CTAs of a pair have all of SFB",
+                           who, n, mine, word));
+      word = mine;
+    });
+    scales.set(n, word);
+  }
+}
+
+Operands gather(const MmaCommand& c, const Mma& m, const Memories& ctas) {
+  const uint32_t per_row = c.kind == MmaKind::mxf8f6f4 ? 1 : 4;
+  const MmaShape& s = m.shape;
+  Operands o{std::vector<uint8_t>(std::max(s.m, TensorMemory::lanes) * operand_row_bytes),
+             std::vector<uint8_t>(s.n * operand_row_bytes),
+             {per_row, s.block, s.sfa_id, std::vector<uint8_t>(s.m * per_row)},
+             {per_row, s.block, s.sfb_id, std::vector<uint8_t>(s.n * per_row)}};
+  each_cta(ctas, [&](uint32_t i) {
+    uint8_t* a = o.a.data() + i * m.a_rows * operand_row_bytes;
+    if (c.a_in_tensor)
+      gather_a_from_tensor(c, m, ctas[i].tensor, a);
+    else
+      m.a.gather(ctas[i].shared, a);
+    m.b.gather(ctas[i].shared, o.b.data() + i * m.b_rows * operand_row_bytes);
+    if (!is_block_scaled(c.kind)) return;
+    for (uint32_t r = 0; r < m.a_rows; ++r)
+      o.sfa.set(i * m.a_rows + r,
+                scale_word(ctas[i].tensor, sfa_cell(r), c.sfa, r, "tcgen05.mma SFA"));
+  });
+  if (is_block_scaled(c.kind)) gather_sfb(c, m, ctas, o.sfb);
+  return o;
+}
+
+void multiply(const MmaCommand& c, const MmaShape& s, const Operands& o, const Strip& strip,
+              uint32_t* d) {
+  const uint32_t row = c.weights && c.a_in_tensor ? strip.lane : strip.row;
+  const uint8_t *a = &o.a[row * operand_row_bytes], *b = &o.b[strip.n * operand_row_bytes];
+  const uint8_t *sfa = &o.sfa.codes[strip.row * o.sfa.per_row],
+                *sfb = &o.sfb.codes[strip.n * o.sfb.per_row];
+  if (is_packed_fp4(c.kind))
+    return mma_block_scaled(
+        {a, b, sfa, sfb, strip.rows, strip.columns, s.scale, s.negate_a, s.negate_b}, d,
+        TensorMemory::columns, c.accumulate, c.zero_raises);
+  const bool scaled = is_block_scaled(c.kind);
+  mma_dot({a, b, scaled ? sfa : nullptr, scaled ? sfb : nullptr, strip.rows, strip.columns, s.a,
+           s.b, s.d, s.negate_a, s.negate_b, s.saturate, c.accumulate, c.zero_raises, c.scale_d},
+          d, TensorMemory::columns);
+}
+
+bool is_disabled(const MmaCommand& c, uint32_t cta, uint32_t lane) {
+  return c.disabled[cta * 4 + lane / 32] >> lane % 32 & 1;
+}
+
+// The part of a strip that disable-output-lane lets through from row `from` on.
+Strip enabled(const MmaCommand& c, const Strip& strip, uint32_t from) {
+  while (from < strip.rows && is_disabled(c, strip.cta, strip.lane + from)) ++from;
+  uint32_t to = from;
+  while (to < strip.rows && !is_disabled(c, strip.cta, strip.lane + to)) ++to;
+  return {strip.cta, strip.lane + from, strip.row + from, to - from, strip.n, strip.columns};
+}
+
+void run_strip(const MmaCommand& c, const Mma& m, const Operands& o, const Strip& strip,
+               TensorMemory& tensor) {
+  const uint32_t column = TensorMemory::column_of(c.d);
+  uint32_t* d = nullptr;
+  for (uint32_t lane = strip.lane + strip.rows; lane-- > strip.lane;) {
+    if (c.accumulate)
+      tensor.read_row(lane, column, strip.columns, "tcgen05.mma with enable-input-d");
+    d = tensor.write_row(lane, column, strip.columns, "tcgen05.mma D");
+  }
+  multiply(c, m.shape, o, strip, d);
+}
+
+}  // namespace
+
+namespace {
+
+// The groups of 16 lanes that are touched: layout F leaves half of them to others.
+uint16_t written_groups(const MmaCommand& c, const Mma& m, uint32_t cta) {
+  uint16_t groups = 0;
+  for (const Strip& s : accumulator_strips(m.shape, m.path, m.lane))
+    for (uint32_t lane = s.lane; s.cta == cta && lane < s.lane + s.rows; ++lane)
+      if (!is_disabled(c, cta, lane)) groups |= uint16_t(1u << lane / 16);
+  return groups;
+}
+
+uint16_t read_groups(const Mma& m) {
+  uint16_t groups = 0;
+  for (uint32_t r = 0; r < m.a_rows; ++r)
+    for (uint32_t lane : operand_lanes(m.path, r, m.lane)) groups |= uint16_t(1u << lane / 16);
+  return groups;
+}
+
+}  // namespace
+
+std::vector<Footprint> check_mma(const MmaCommand& c, const Memories& ctas) {
+  const Mma m = check(c, ctas);
+  const uint64_t depth = element_count(m.shape.a) * (is_packed_fp4(c.kind) ? 2 : 1);
+  std::vector<Footprint> all;
+  each_cta(ctas, [&](uint32_t i) {
+    Footprint f{{},
+                TensorMemory::column_of(c.d),
+                accumulator_columns(m.shape, m.path),
+                m.a_rows * m.shape.n * depth};
+    if (is_block_scaled(c.kind))
+      f.reads = {{TensorMemory::column_of(c.sfa), sfa_columns(m.path)},
+                 {TensorMemory::column_of(c.sfb), sfb_columns(m.shape, m.path)}};
+    f.groups = written_groups(c, m, i);
+    if (c.a_in_tensor)
+      f.reads.push_back({TensorMemory::column_of(uint32_t(c.a)), words, read_groups(m)});
+    else
+      f.chunks = m.a.chunks();
+    const std::vector<uint32_t> b = m.b.chunks();
+    f.chunks.insert(f.chunks.end(), b.begin(), b.end());
+    all.push_back(std::move(f));
+  });
+  return all;
+}
+
+void run_mma(const MmaCommand& c, const Memories& ctas) {
+  const Mma m = check(c, ctas);
+  const Operands o = gather(c, m, ctas);
+  for (const Strip& strip : accumulator_strips(m.shape, m.path, m.lane))
+    for (Strip part = enabled(c, strip, 0); part.rows;
+         part = enabled(c, strip, part.lane - strip.lane + part.rows))
+      each_cta(ctas, [&](uint32_t i) {
+        if (i == part.cta) run_strip(c, m, o, part, ctas[i].tensor);
+      });
+}
+
+}  // namespace emu

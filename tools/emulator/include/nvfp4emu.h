@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/* What the emulator's libcuda.so.1 exports beside the CUDA driver API: settings, counters, a record
+ * of calls, planned failures and a ledger of live objects. Tests find these with dlsym; where dlsym
+ * finds nothing, the driver is a real one.
+ *
+ * All functions may be called from any thread, before and after cuInit, and need no context. Those
+ * that return int answer 0, or -1 when a name or value is unknown (and change nothing then).
+ */
+#ifndef NVFP4EMU_H
+#define NVFP4EMU_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One counter of the last launch that ran to its end: a name of machine/counters.def ("mmas",
+ * "tma_bytes", "barrier_waits", ...). A launch that faulted leaves the counters as they were. */
+int nvfp4emu_counters(const char* name, uint64_t* value);
+
+/* The counters one by one: name and meaning of number `index`, 0 first; -1 behind the last. */
+int nvfp4emu_counter_name(unsigned index, const char** name, const char** meaning);
+
+/* Changes a setting for the launches to come: a row of settings.def by its environment name, "EMU_SEED"
+ * with "7" for example. Otherwise settings are read from the environment once. -1: no such setting,
+ * not a value of it, or fixed for the process. */
+int nvfp4emu_set(const char* name, const char* value);
+
+/* The reports of what the ordering checks found in the last launch, errors and formal findings; empty
+ * text = nothing. How many there were: the counters "hazards" and "formal_hazards". Writes and
+ * returns as nvfp4emu_calls does. */
+size_t nvfp4emu_findings(char* text, size_t bytes);
+
+/* The base names of the driver calls made since the start or the last reset ("cuMemAlloc" for
+ * cuMemAlloc_v2), one per line, in order, all threads together. Writes at most `bytes` bytes,
+ * always NUL-terminated unless `bytes` is 0; returns the bytes needed with the NUL. Calls answered
+ * by a planned failure are in it. */
+size_t nvfp4emu_calls(char* text, size_t bytes);
+void nvfp4emu_reset_calls(void);
+
+/* The plan: call number `nth` from now on (1 = the next) of the entry point with that base name
+ * does nothing and answers `status`, once. An asynchronous error (700, 702, 710, 714 to 719, 721)
+ * also becomes the current context's sticky error, as if an earlier launch had failed. There is one
+ * plan at a time; nth = 0 withdraws it. nvfp4emu_fail_pending: 1 while the planned call has not
+ * come. */
+int nvfp4emu_fail(const char* entry, uint64_t nth, int status);
+int nvfp4emu_fail_pending(void);
+
+/* What is alive. All zero at the end of a program that cleans up. */
+struct nvfp4emu_counts {
+  uint64_t allocations, allocated_bytes; /* device memory, module variables included */
+  uint64_t host_allocations;             /* cuMemHostAlloc, cuMemAllocHost */
+  uint64_t modules;                      /* loaded by the caller, not by way of a library */
+  uint64_t libraries;
+  uint64_t streams, events;
+  uint64_t contexts; /* created ones and active primary ones */
+  uint64_t graphs, graph_instances;
+};
+void nvfp4emu_ledger(struct nvfp4emu_counts* counts);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

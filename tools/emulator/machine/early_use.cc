@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// See early_use.h.
+#include "tools/emulator/machine/early_use.h"
+
+#include <cstring>
+
+#include "tools/emulator/machine/report.h"
+
+namespace emu::ops {
+
+namespace {
+
+using Owner = Warp::Owner;
+
+// The first register of an operand that other work owns.
+const Operand* owned(const Warp& warp, const Operand& op, uint32_t active, Owner owner) {
+  if (op.reg != ptx::no_register && warp.owner(op.reg, active) == owner) return &op;
+  for (const Operand& e : op.elements)
+    if (const Operand* found = owned(warp, e, active, owner)) return found;
+  return nullptr;
+}
+
+const Operand* owned(const Warp& warp, const Instr& in, uint32_t active, Owner owner) {
+  for (const Operand& op : in.ops)
+    if (const Operand* found = owned(warp, op, active, owner)) return found;
+  return nullptr;
+}
+
+void tell(const Warp& warp, const Instr& in, uint32_t active, const Operand& op, const char* work,
+          const char* wait) {
+  report::formal(FaultKind::ordering,
+                 format("register %s is used while a %s that uses it is not known to be complete: "
+                        "%s first",
+                        warp.name_of(op), work, wait),
+                 warp, in, active);
+}
+
+}  // namespace
+
+Step use_early(Warp& warp, const Instr& in, uint32_t active) {
+  if (const Operand* op = owned(warp, in, active, Owner::tensor_ld)) {
+    tell(warp, in, active, *op, "tcgen05.ld", "tcgen05.wait::ld");
+    for (const auto& load : warp.pending_ld) load();
+    warp.pending_ld.clear();
+  }
+  if (!warp.wgmma_in_flight || std::strncmp(in.opcode, "wgmma.", 6) == 0) return Step::next;
+  const Operand* op = owned(warp, in, active, Owner::wgmma);
+  if (!op) return Step::next;
+  if (!serialise_wgmma(warp)) return Step::blocked;
+  tell(warp, in, active, *op, "wgmma.mma_async", "wgmma.wait_group");
+  return Step::next;
+}
+
+}  // namespace emu::ops

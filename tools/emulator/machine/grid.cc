@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT
+// Runs a grid: host threads take clusters in order and run each to its end.
+#include <algorithm>
+#include <cstdio>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <tuple>
+
+#include "tools/emulator/base/settings.h"
+#include "tools/emulator/machine/report.h"
+#include "tools/emulator/machine/scheduler.h"
+#include "tools/emulator/machine/standstill.h"
+#include "tools/emulator/trace/chrome_trace.h"
+
+namespace emu {
+
+namespace {
+
+constexpr uint64_t slice = 1 << 14;  // instructions between looks at the other clusters
+// A cluster that runs longer may be waiting for another CTA through global memory: from then on its
+// host thread runs further clusters beside it, as an SM would.
+constexpr uint64_t patience = 1 << 18;
+
+uint64_t mix(uint64_t seed, const Dim3& id) {
+  uint64_t z = seed ^ (id.x + 0x9E3779B97F4A7C15 * (id.y + 0x9E3779B97F4A7C15 * (id.z + 1ull)));
+  z = (z ^ z >> 33) * 0xFF51AFD7ED558CCD;
+  return z ^ z >> 33;
+}
+
+class GridRun {
+ public:
+  explicit GridRun(const Launch& launch)
+      : launch_(launch), supply_(launch), threads_(host_threads()), standstill_(threads_) {}
+  Counters run();
+
+ private:
+  uint64_t host_threads() const;
+  void work();
+  struct Resident {
+    std::unique_ptr<Scheduler> scheduler;
+    uint64_t still_since = going;  // Standstill::moves()
+    static constexpr uint64_t going = ~0ull;
+  };
+  using Residents = std::deque<Resident>;
+  void work_through(Residents& resident);
+  void run_slice(Residents& resident);
+  void wait_for_others(const Residents& resident);
+  void write_trace();
+  bool admit(Residents& resident);
+
+  const Launch& launch_;
+  Supply supply_;
+  const uint64_t threads_;
+  Standstill standstill_;
+  size_t most_resident_ = 1;
+  std::atomic<bool> stop_ = false;
+  std::mutex lock_;           // of what follows
+  std::exception_ptr error_;  // the first
+  Counters counters_;
+  std::vector<std::unique_ptr<Timeline>> timelines_;
+};
+
+bool GridRun::admit(Residents& resident) {
+  if (resident.size() >= most_resident_) return false;
+  for (const Resident& r : resident)
+    if (r.still_since == Resident::going && r.scheduler->executed() < patience) return false;
+  std::optional<Dim3> id = supply_.take();
+  if (!id) return false;
+  resident.push_front(
+      {std::make_unique<Scheduler>(launch_, *id, mix(settings().seed, *id), &supply_)});
+  Cluster& cluster = resident.front().scheduler->cluster();
+  if (auto timeline = Timeline::of(cluster)) {
+    cluster.trace = timeline.get();
+    std::lock_guard guard(lock_);
+    timelines_.push_back(std::move(timeline));
+  }
+  return true;
+}
+
+// The first cluster's, which is then the last, or gone.
+void GridRun::run_slice(Residents& resident) {
+  Resident r = std::move(resident.front());
+  resident.pop_front();
+  const uint64_t moves = standstill_.moves();
+  Scheduler::State state;
+  try {
+    state = r.scheduler->run(slice);
+  } catch (const Fault& fault) {
+    if (Timeline* trace = r.scheduler->cluster().trace) trace->close(fault.text);
+    throw;
+  }
+  r.still_since = state == Scheduler::State::still ? moves : Resident::going;
+  if (state != Scheduler::State::still) standstill_.moved();
+  if (state != Scheduler::State::ended) return resident.push_back(std::move(r));
+  std::lock_guard guard(lock_);
+  counters_.add(r.scheduler->counters());
+}
+
+// Every cluster of this thread stands still. Throws when no other can change that.
+void GridRun::wait_for_others(const Residents& resident) {
+  const auto number = [](const Resident& r) {
+    const Dim3 id = r.scheduler->cluster().id;
+    return std::tuple(id.z, id.y, id.x);
+  };
+  const auto first =
+      std::min_element(resident.begin(), resident.end(),
+                       [&](const auto& a, const auto& b) { return number(a) < number(b); });
+  if (!standstill_.wait(first->still_since)) return;
+  const Cluster& cluster = first->scheduler->cluster();
+  const Fault fault = report::deadlock(cluster);
+  if (cluster.trace) cluster.trace->close(fault.text);
+  throw fault;
+}
+
+// A launch that faulted has one too, up to the fault.
+void GridRun::write_trace() {
+  if (settings().trace.empty()) return;
+  for (const auto& timeline : timelines_) timeline->close(timeline->fault());
+  std::sort(timelines_.begin(), timelines_.end(), [](const auto& a, const auto& b) {
+    const Dim3 x = a->block(0), y = b->block(0);
+    return std::tie(x.z, x.y, x.x) < std::tie(y.z, y.y, y.x);
+  });
+  std::string error;
+  if (!write_chrome_trace(settings().trace, launch_, timelines_, &error))
+    fprintf(stderr, "emulator: %s\n", error.c_str());
+}
+
+void GridRun::work_through(Residents& resident) {
+  while (!stop_) {
+    admit(resident);
+    if (resident.empty()) return;
+    const uint64_t moves = standstill_.moves();
+    const bool still = std::all_of(resident.begin(), resident.end(),
+                                   [=](const Resident& r) { return r.still_since == moves; });
+    if (still)
+      wait_for_others(resident);
+    else
+      run_slice(resident);
+  }
+}
+
+// A Fault, or too little memory for a CTA: whatever it is, it has to leave on the caller's thread.
+void GridRun::work() {
+  try {
+    Residents resident;
+    work_through(resident);
+    standstill_.leave();
+  } catch (...) {
+    std::lock_guard guard(lock_);
+    if (!error_) error_ = std::current_exception();
+    stop_ = true;
+    standstill_.stop();
+  }
+}
+
+uint64_t GridRun::host_threads() const {
+  const Dim3 n = supply_.clusters();
+  const uint64_t clusters = uint64_t(n.x) * n.y * n.z, wanted = settings().workers;
+  return std::clamp<uint64_t>(wanted ? wanted : std::thread::hardware_concurrency(), 1,
+                              std::max<uint64_t>(clusters, 1));
+}
+
+Counters GridRun::run() {
+  // As many CTAs as the device has SMs can rely on running together.
+  uint64_t per_thread =
+      uint64_t(launch_.cluster.x) * launch_.cluster.y * launch_.cluster.z * threads_;
+  most_resident_ = std::max<size_t>(1, (launch_.sm_count + per_thread - 1) / per_thread);
+  std::vector<std::thread> helpers;
+  helpers.reserve(threads_);
+  try {
+    while (helpers.size() + 1 < threads_) helpers.emplace_back([this] { work(); });
+  } catch (const std::system_error&) {
+    // The host has no more threads: those that started do the work.
+    for (uint64_t i = helpers.size() + 1; i < threads_; ++i) standstill_.leave();
+  }
+  work();
+  for (std::thread& t : helpers) t.join();
+  write_trace();
+  if (error_) std::rethrow_exception(error_);
+  return counters_;
+}
+
+// What the driver has checked already, checked again where it would divide by zero or overrun.
+void check(const Launch& l) {
+  uint64_t threads = uint64_t(l.block.x) * l.block.y * l.block.z;
+  uint64_t cluster = uint64_t(l.cluster.x) * l.cluster.y * l.cluster.z;
+  auto refuse = [](std::string text) { throw Fault(FaultKind::illegal_instruction, text); };
+  if (threads == 0 || threads > 1024) refuse("a block has 1 to 1024 threads");
+  if (cluster == 0 || cluster > 16) refuse("a cluster has 1 to 16 CTAs");
+  if (l.grid.x % l.cluster.x || l.grid.y % l.cluster.y || l.grid.z % l.cluster.z)
+    refuse("the grid is not a whole number of clusters");
+  if (Cluster::shared_bytes(l) > Cluster::max_shared_bytes)
+    refuse(format("%u bytes of shared memory; a CTA can have %u", Cluster::shared_bytes(l),
+                  Cluster::max_shared_bytes));
+  if (l.params.size() < l.function->param_bytes) refuse("the parameter block is too short");
+}
+
+}  // namespace
+
+Counters run_grid(const Launch& launch) {
+  check(launch);
+  Findings findings;
+  GlobalOrder global_order;
+  Launch observed = launch;
+  if (!observed.findings) observed.findings = &findings;
+  if (!observed.global_order) observed.global_order = &global_order;
+  observed.global_order->kernel = launch.function->name;
+  Counters counters = GridRun(observed).run();
+  counters.hazards = observed.findings->count(Severity::error);
+  counters.formal_hazards = observed.findings->count(Severity::formal);
+  return counters;
+}
+
+}  // namespace emu

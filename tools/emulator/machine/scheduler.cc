@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT
+// Runs one cluster on one host thread.
+#include "tools/emulator/machine/scheduler.h"
+
+#include "tools/emulator/base/settings.h"
+#include "tools/emulator/machine/early_use.h"
+#include "tools/emulator/machine/report.h"
+#include "tools/emulator/trace/timeline.h"
+
+namespace emu {
+
+namespace {
+constexpr uint64_t longest_quantum = 32;
+// One turn in so many is followed by a rest, of up to 2^(rest_sizes - 1) instructions of the others:
+// what a warp does next to a missing barrier must be able to come late. Quanta alone keep the warps
+// within a few dozen instructions of each other.
+constexpr uint64_t turns_per_rest = 8, rest_sizes = 13;
+// After so many instructions without an event somebody spins on what asynchronous work will do (a
+// test_wait loop), and the work has to happen although a warp can go on.
+constexpr uint64_t spin_limit = 1 << 15;
+// How often blocked try_waits answer false before a standstill is called a deadlock: enough for
+// code that waits a few times and then goes another way.
+constexpr uint32_t expiry_rounds = 16;
+constexpr uint64_t default_budget = 200'000'000;  // a spin loop reaches it in about 20 s
+}  // namespace
+
+Scheduler::Scheduler(const Launch& launch, Dim3 id, uint64_t seed, Supply* supply)
+    : cluster_(std::make_unique<Cluster>(launch, id, seed)),
+      code_(launch.function->code),
+      random_(seed),
+      limit_(settings().max_instructions ? settings().max_instructions : default_budget) {
+  cluster_->supply = supply;
+  for (auto& cta : cluster_->ctas)
+    for (auto& warp : cta->warps) live_.push_back({warp.get()});
+  if (!live_.empty()) next_ = draw() % live_.size();
+}
+
+// splitmix64 (Steele, Lea, Flood 2014).
+uint64_t Scheduler::draw() {
+  uint64_t z = random_ += 0x9E3779B97F4A7C15;
+  z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9;
+  z = (z ^ z >> 27) * 0x94D049BB133111EB;
+  return z ^ z >> 31;
+}
+
+Counters Scheduler::counters() const {
+  Counters sum;
+  for (const auto& cta : cluster_->ctas) sum.add(cta->counters);
+  return sum;
+}
+
+Scheduler::State Scheduler::run(uint64_t instructions) {
+  for (uint64_t until = executed_ + instructions; executed_ < until;) {
+    if (live_.empty()) {
+      end_cluster();
+      return State::ended;
+    }
+    if (!turn() && nothing_runs()) return State::still;
+    if (cluster_->progress != seen_progress_) {
+      seen_progress_ = cluster_->progress;
+      seen_at_ = executed_;
+      expired_rounds_ = 0;
+    } else if (executed_ - seen_at_ > spin_limit && !cluster_->async.empty()) {
+      complete_work(true);
+    }
+  }
+  return State::going;
+}
+
+bool Scheduler::turn() { return turn(cluster_->waits_expire) || turn(true); }
+
+bool Scheduler::turn(bool wake) {
+  for (size_t tried = 0; tried < live_.size(); ++tried) {
+    if (next_ >= live_.size()) next_ = 0;
+    Entry& entry = live_[next_];
+    bool ran = (wake || entry.rests_until <= executed_) && turn_of(*entry.warp);
+    if (ran) rest(entry);
+    if (!entry.warp->live())
+      end_warp(*entry.warp);  // takes it out of live_, so next_ is the one behind it
+    else
+      ++next_;
+    if (ran) return true;
+  }
+  return false;
+}
+
+void Scheduler::rest(Entry& entry) {
+  if (draw() % turns_per_rest == 0) entry.rests_until = executed_ + (1ull << draw() % rest_sizes);
+}
+
+// The warp's fragments take turns too, so that lanes which spin let the others go on.
+bool Scheduler::turn_of(Warp& warp) {
+  auto& flow = warp.flow;
+  for (size_t n = flow.fragments.size(), i = 0; i < n; ++i) {
+    flow.current = (flow.current + 1) % flow.fragments.size();
+    if (flow.here().blocked_at == cluster_->progress && !cluster_->waits_expire) continue;
+    flow.here().blocked_at = Divergence::runnable;
+    execute(warp, 1 + draw() % longest_quantum);
+    return true;
+  }
+  return false;
+}
+
+void Scheduler::execute(Warp& warp, uint64_t quantum) {
+  while (quantum--) {
+    if (!step(warp)) return;
+    if (!cluster_->async.empty()) complete_work(false);
+  }
+}
+
+bool Scheduler::step(Warp& warp) {
+  auto& flow = warp.flow;
+  if (!flow.settle()) return false;
+  uint32_t pc = flow.here().pc, active = flow.here().mask;
+  if (pc >= code_.size())
+    throw report::located(
+        Fault(FaultKind::illegal_instruction, "a warp runs past the last instruction"), warp,
+        code_.back(), active);
+  const ptx::Instr& in = code_[pc];
+  ptx::Step step = ptx::Step::next;
+  try {
+    if (in.guard != ptx::no_register) active = warp.guarded(in, active);
+    warp.executing = active;
+    cluster_->actor = {warp.cta.rank, warp.index, pc};
+    Timeline* trace = cluster_->trace;
+    if (trace) trace->before(warp, in, executed_);
+    cluster_->hazards.at(warp, in, active);
+    if (active && warp.has_work_in_registers()) step = ops::use_early(warp, in, active);
+    if (active && step == ptx::Step::next) step = in.exec(warp, in, active);
+    if (trace) trace->after(warp, in, active, step);
+    if (++warp.cta.counters.instructions > limit_)
+      throw Fault(
+          FaultKind::watchdog,
+          format("the CTA has executed %llu warp instructions; EMU_MAX_INSTRUCTIONS allows more",
+                 (unsigned long long)limit_));
+  } catch (const Finding&) {
+    throw;
+  } catch (const Fault& fault) {
+    if (fault.located) throw;
+    throw report::located(fault, warp, in, active);
+  }
+  ++executed_;
+  if (step == ptx::Step::next) {
+    ++flow.here().pc;
+  } else if (step == ptx::Step::blocked) {
+    flow.here().blocked_at = cluster_->progress;
+    flow.here().waiting.swap(warp.waiting);
+    warp.waiting.clear();
+    return false;
+  } else {
+    return flow.current < flow.fragments.size() && warp.live();
+  }
+  return true;
+}
+
+void Scheduler::complete_work(bool forced) {
+  if (cluster_->trace) cluster_->trace->tick(executed_);
+  try {
+    if (forced ? cluster_->async.complete_one() : cluster_->async.tick()) ++cluster_->progress;
+  } catch (const Fault& fault) {
+    if (fault.located) throw;
+    throw report::located(fault, *cluster_, "in asynchronous work");
+  }
+}
+
+// Every warp is blocked. Asynchronous work comes first; then PTX allows a suspended try_wait to
+// return false when its time is up; what then still stands still waits for another cluster, or is a
+// deadlock.
+bool Scheduler::nothing_runs() {
+  if (!cluster_->async.empty()) return complete_work(true), false;
+  if (++expired_rounds_ > 2 * expiry_rounds) {
+    expired_rounds_ = 0;
+    return true;
+  }
+  cluster_->waits_expire = true;
+  cluster_->late_waits_pass = expired_rounds_ > expiry_rounds;
+  for (size_t n = live_.size(); n-- && !live_.empty();) turn();
+  cluster_->waits_expire = cluster_->late_waits_pass = false;
+  return false;
+}
+
+void Scheduler::end_warp(Warp& warp) {
+  live_.erase(live_.begin() + ptrdiff_t(next_));
+  if (!warp.cta.ended()) return;
+  try {
+    warp.cta.tensor_memory.check_exit();
+    cluster_->hazards.check_exit(warp.cta);
+    cluster_->hazards.cta_over(warp.cta);
+  } catch (const Fault& fault) {
+    throw report::located(fault, *cluster_,
+                          format("at the end of the CTA of rank %u", warp.cta.rank).c_str());
+  }
+}
+
+// Copies may land after the last thread's exit, as long as they fault nowhere.
+void Scheduler::end_cluster() {
+  while (!cluster_->async.empty()) complete_work(true);
+  for (const auto& cta : cluster_->ctas) {
+    std::string open = cta->mbarriers.outstanding();
+    if (!open.empty())
+      throw report::located(Fault(FaultKind::barrier_misuse, open), *cluster_,
+                            format("at the end of the CTA of rank %u", cta->rank).c_str());
+  }
+}
+
+}  // namespace emu

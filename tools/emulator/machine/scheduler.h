@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// Runs one cluster: which fragment of which warp executes next, and what happens when none can.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "tools/emulator/machine/machine.h"
+
+namespace emu {
+
+class Scheduler {
+ public:
+  Scheduler(const Launch& launch, Dim3 cluster_id, uint64_t seed, Supply* supply);
+
+  // Runs about `instructions` warp instructions. Still: no warp can go on unless another cluster
+  // changes global memory; running again looks again. Throws Fault with the full report.
+  enum class State : uint8_t { going, still, ended };
+  State run(uint64_t instructions);
+
+  uint64_t executed() const { return executed_; }
+  Counters counters() const;
+  Cluster& cluster() { return *cluster_; }
+
+ private:
+  struct Entry {
+    Warp* warp;
+    uint64_t rests_until = 0;  // in executed_
+  };
+
+  bool turn();           // one quantum of the next warp that can go on; false: there is none
+  bool turn(bool wake);  // the same; `wake`: of those that rest, too
+  void rest(Entry& entry);
+  bool turn_of(Warp& warp);
+  void execute(Warp& warp, uint64_t quantum);
+  bool step(Warp& warp);  // one instruction; false: the fragment blocked, parked or ended
+  void complete_work(bool forced);
+  bool nothing_runs();  // true: it is a standstill
+  void end_warp(Warp& warp);
+  void end_cluster();
+  uint64_t draw();
+
+  std::unique_ptr<Cluster> cluster_;
+  const std::vector<ptx::Instr>& code_;
+  std::vector<Entry> live_;
+  size_t next_ = 0;  // in live_: whose turn it is
+  uint64_t random_;
+  uint64_t executed_ = 0, limit_;
+  uint64_t seen_progress_ = 0,
+           seen_at_ = 0;         // Cluster::progress, and executed_ when it last changed
+  uint32_t expired_rounds_ = 0;  // idle rounds since then
+};
+
+}  // namespace emu

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: MIT
+// A warp's registers, special registers and membermask synchronisation.
+#include <algorithm>
+
+#include "tools/emulator/machine/machine.h"
+#include "tools/emulator/machine/report.h"
+
+namespace emu {
+
+using ptx::Operand;
+using ptx::Space;
+using ptx::Special;
+
+Warp::Warp(Cta& owner, uint32_t i, uint32_t existing)
+    : cta(owner),
+      index(i),
+      lanes(existing),
+      flow(existing),
+      local(owner.cluster.launch.function->local_bytes),
+      values_(size_t(owner.cluster.launch.function->register_slots) * 32),
+      defined_(owner.cluster.launch.function->register_slots),
+      pending_(owner.cluster.launch.function->register_slots) {}
+
+const char* Warp::name_of(const Operand& op) const {
+  const auto& names = cta.cluster.launch.function->register_names;
+  return op.reg < names.size() ? names[op.reg].c_str() : "?";
+}
+
+void Warp::no_value(const Operand& op, uint32_t lanes_without) const {
+  const auto reason = why_.find(op.reg);
+  throw Fault(FaultKind::uninitialised,
+              format("register %s is read by lanes 0x%08x, in which nobody has written it",
+                     name_of(op), lanes_without) +
+                  (reason == why_.end() ? "" : ": " + reason->second.text));
+}
+
+// Addresses of shared variables carry this CTA's rank; so does every address made from them.
+uint64_t Warp::symbol(const Operand& op) const {
+  if (op.space == Space::shared_cta || op.space == Space::shared_cluster)
+    return cta.shared_address(uint32_t(op.imm));
+  if (op.variable == ptx::no_variable) return uint64_t(op.imm);
+  return cta.cluster.launch.module->variables[op.variable].address + uint64_t(op.imm);
+}
+
+uint64_t Warp::get(const Operand& op, uint32_t lane, uint32_t part) const {
+  switch (op.kind) {
+    case Operand::Kind::reg:
+      if (!(defined_[op.reg + part] >> lane & 1)) no_value(op, 1u << lane);
+      touch(op.reg + part);
+      return values_[size_t(op.reg + part) * 32 + lane];
+    case Operand::Kind::imm: return part ? (op.imm < 0 ? ~0ull : 0) : uint64_t(op.imm);
+    case Operand::Kind::special: return special(op.special, lane);
+    case Operand::Kind::symbol: return symbol(op);
+    default: throw Fault(FaultKind::illegal_instruction, "an operand that has no single value");
+  }
+}
+
+namespace {
+uint64_t width_mask(ptx::Type declared) {
+  uint32_t bits = ptx::bits_of(declared);
+  return bits == 0 || bits >= 64 ? ~0ull : (1ull << bits) - 1;
+}
+}  // namespace
+
+void Warp::set(const Operand& op, uint32_t lane, uint64_t bits, uint32_t part) {
+  if (op.kind == Operand::Kind::sink) return;
+  uint32_t slot = op.reg + part;
+  touch(slot);
+  values_[size_t(slot) * 32 + lane] = bits & width_mask(op.declared);
+  defined_[slot] |= 1u << lane;
+  pending_[slot] &= ~(1u << lane);
+}
+
+const uint64_t* Warp::source(const Operand& op, uint32_t active, Row& scratch,
+                             uint32_t part) const {
+  if (op.kind == Operand::Kind::reg) {
+    uint32_t slot = op.reg + part;
+    if (uint32_t missing = active & ~defined_[slot]) no_value(op, missing);
+    touch(slot);
+    return &values_[size_t(slot) * 32];
+  }
+  if (op.kind == Operand::Kind::special)
+    for_lanes(active, [&](uint32_t lane) { scratch[lane] = special(op.special, lane); });
+  else
+    std::fill_n(scratch, 32, get(op, 0, part));
+  return scratch;
+}
+
+uint64_t* Warp::destination(const Operand& op, uint32_t active, uint32_t part) {
+  if (op.kind == Operand::Kind::sink) return sink_;
+  uint32_t slot = op.reg + part;
+  touch(slot);
+  defined_[slot] |= active;
+  pending_[slot] &= ~active;
+  return &values_[size_t(slot) * 32];
+}
+
+const uint64_t* Warp::operand(const Operand& op, uint32_t active, Row& scratch, Unknown& unknown,
+                              uint32_t part) const {
+  if (op.kind != Operand::Kind::reg) return source(op, active, scratch, part);
+  const uint32_t slot = op.reg + part;
+  if (const uint32_t missing = active & ~defined_[slot]) {
+    const auto reason = why_.find(op.reg);
+    if (reason == why_.end() || !reason->second.may_compute) no_value(op, missing);
+    unknown.lanes |= missing;
+    unknown.why = &reason->second.text;
+  }
+  return source(op, active & defined_[slot], scratch, part);
+}
+
+uint64_t* Warp::result(const Operand& op, uint32_t active, const Unknown& unknown, uint32_t part) {
+  if (unknown.lanes) {
+    const std::string how = "it was computed from a value that there was not: ";
+    std::string why = *unknown.why;
+    if (why.compare(0, how.size(), how) != 0) why = how + why;
+    uint64_t* d = destination(op, active, part);
+    undefine(op, unknown.lanes, {std::move(why), true});
+    return d;
+  }
+  return destination(op, active, part);
+}
+
+uint32_t Warp::pred_mask(const Operand& op, uint32_t active) const {
+  Row scratch;
+  const uint64_t* p = source(op, active, scratch);
+  uint32_t mask = 0;
+  for (uint32_t lane = 0; lane < 32; ++lane) mask |= uint32_t(p[lane] & 1) << lane;
+  return (op.negated ? ~mask : mask) & active;
+}
+
+uint32_t Warp::guarded(const ptx::Instr& in, uint32_t mask) const {
+  Operand op;
+  op.kind = Operand::Kind::reg;
+  op.reg = in.guard;
+  op.negated = in.guard_negated;
+  return pred_mask(op, mask);
+}
+
+uint32_t Warp::defined(const Operand& op, uint32_t active) const {
+  if (op.kind != Operand::Kind::reg) return active;
+  return defined_[op.reg] & active;
+}
+
+void Warp::undefine(const Operand& op, uint32_t lanes_without, Reason why) {
+  if (op.kind != Operand::Kind::reg || !lanes_without) return;
+  defined_[op.reg] &= ~lanes_without;
+  if (why.text.empty())
+    why_.erase(op.reg);
+  else
+    why_[op.reg] = std::move(why);
+}
+
+Reason Warp::why(const Operand& op) const {
+  const auto reason = why_.find(op.reg);
+  return op.kind == Operand::Kind::reg && reason != why_.end() ? reason->second : Reason{};
+}
+
+void Warp::set_pending(const Operand& op, uint32_t owned) {
+  if (op.kind != Operand::Kind::reg) return;
+  defined_[op.reg] &= ~owned;
+  pending_[op.reg] |= owned;
+}
+
+uint64_t Warp::address(const Operand& op, uint32_t lane) const {
+  uint64_t base = 0;
+  if (op.reg != ptx::no_register) {
+    if (!(defined_[op.reg] >> lane & 1)) no_value(op, 1u << lane);
+    base = values_[size_t(op.reg) * 32 + lane];
+  } else if (op.base_is_symbol) {
+    return symbol(op);
+  }
+  return base + uint64_t(op.imm);
+}
+
+uint64_t Warp::uniform(const Operand& op, uint32_t active, const char* who) const {
+  uint32_t first = uint32_t(std::countr_zero(active));
+  auto value = [&](uint32_t lane) {
+    return op.kind == Operand::Kind::address ? address(op, lane) : get(op, lane);
+  };
+  uint64_t v = value(first);
+  for (uint32_t l = active; l; l &= l - 1) {
+    uint32_t lane = uint32_t(std::countr_zero(l));
+    if (value(lane) != v)
+      throw Fault(FaultKind::illegal_instruction,
+                  format("%s needs one value in all lanes; lane %u has 0x%llx, lane %u has 0x%llx",
+                         who, first, (unsigned long long)v, lane, (unsigned long long)value(lane)));
+  }
+  return v;
+}
+
+void Warp::require_aligned(uint32_t active, const char* opcode) const {
+  if (active == live()) return cta.cluster.hazards.converge(active);
+  throw Fault(
+      FaultKind::illegal_instruction,
+      format("%s is .aligned: all live lanes 0x%08x of the warp have to execute it together, "
+             "here are 0x%08x",
+             opcode, live(), active) +
+          report::elsewhere(*this, active));
+}
+
+void Warp::require_whole(uint32_t active, const char* opcode) const {
+  require_aligned(active, opcode);
+  if (active == ~0u) return;
+  throw Fault(FaultKind::illegal_instruction,
+              format("%s needs all 32 lanes, here are 0x%08x", opcode, active));
+}
+
+uint32_t Warp::gather(const ptx::Instr& in, uint32_t active, uint32_t member, bool any_place) {
+  if (uint32_t stranger = active & ~member)
+    throw Fault(FaultKind::illegal_instruction,
+                format("%s is executed by lanes 0x%08x, which its membermask 0x%08x does not name",
+                       in.opcode, stranger, member));
+  uint32_t need = member & live(), here = active;
+  Divergence::Fragment& me = flow.here();
+  if (uint32_t absent = need & me.mask & ~active)
+    throw Fault(FaultKind::illegal_instruction,
+                format("%s waits for lanes 0x%08x, which stand here with their guard false",
+                       in.opcode, absent));
+  const auto& code = cta.cluster.launch.function->code;
+  auto together = [&](const Divergence::Fragment& f) {
+    return f.member == member && (f.pc == me.pc || (any_place && code[f.pc].exec == in.exec));
+  };
+  for (const auto& f : flow.fragments)
+    if (&f != &me && together(f)) here |= f.gathered;
+  if (need & ~here) {
+    me.member = member;
+    me.gathered = active;
+    waiting = format("%s for lanes 0x%08x", in.opcode, need & ~here);
+    // Lanes need not reconverge before they meet at another bar.warp.sync (measured: H200).
+    if (any_place) flow.unpark(need & ~here);
+    return 0;
+  }
+  for (auto& f : flow.fragments) {
+    if (&f == &me || !together(f)) continue;
+    f.member = 0;
+    f.blocked_at = Divergence::runnable;
+    ++f.pc;
+  }
+  me.member = 0;
+  cta.cluster.hazards.converge(here & need);
+  return here & need;
+}
+
+void Warp::exit(uint32_t active) {
+  exited |= active;
+  flow.exit(active);
+  if (!live()) --cta.live_warps;
+  ++cta.cluster.progress;
+  cta.barriers.threads_exited();
+  cta.cluster.barrier.threads_exited();
+}
+
+uint8_t* Warp::global(uint64_t address, uint32_t bytes, uint32_t align, const char* who) {
+  if (address >= cached_begin_ && address < cached_end_ && bytes <= cached_end_ - address &&
+      address % align == 0)
+    return cached_data_ + (address - cached_begin_);
+  const GlobalMemory& memory = *cta.cluster.launch.memory;
+  uint8_t* data = memory.at(address, bytes, align, who);
+  if (const Allocation* a = memory.find(address)) {
+    cached_begin_ = a->address;
+    cached_end_ = a->address + a->bytes;
+    cached_data_ = a->data.get();
+  }
+  return data;
+}
+
+namespace {
+uint32_t axis(const Dim3& d, int i) { return i == 0 ? d.x : i == 1 ? d.y : d.z; }
+}  // namespace
+
+uint64_t Warp::special(Special s, uint32_t lane) const {
+  const Cluster& cluster = cta.cluster;
+  const Launch& launch = cluster.launch;
+  auto is = [&](Special first) { return s >= first && uint8_t(s) < uint8_t(first) + 3; };
+  auto pick = [&](Special first, const Dim3& d) { return axis(d, int(s) - int(first)); };
+  if (is(Special::tid_x)) {
+    uint32_t t = thread(lane), x = launch.block.x, y = launch.block.y;
+    return pick(Special::tid_x, {t % x, t / x % y, t / x / y});
+  }
+  if (is(Special::ntid_x)) return pick(Special::ntid_x, launch.block);
+  if (is(Special::ctaid_x)) return pick(Special::ctaid_x, cta.id);
+  if (is(Special::nctaid_x)) return pick(Special::nctaid_x, launch.grid);
+  if (is(Special::clusterid_x)) return pick(Special::clusterid_x, cluster.id);
+  if (is(Special::nclusterid_x))
+    return pick(Special::nclusterid_x,
+                {launch.grid.x / launch.cluster.x, launch.grid.y / launch.cluster.y,
+                 launch.grid.z / launch.cluster.z});
+  if (is(Special::cluster_ctaid_x))
+    return pick(Special::cluster_ctaid_x, cluster.cta_in_cluster(cta.rank));
+  if (is(Special::cluster_nctaid_x)) return pick(Special::cluster_nctaid_x, launch.cluster);
+  uint32_t shared = Cluster::shared_bytes(launch), reserved = SharedMemory::window_start;
+  switch (s) {
+    case Special::cluster_ctarank: return cta.rank;
+    case Special::cluster_nctarank: return cluster.ctas.size();
+    case Special::laneid: return lane;
+    case Special::warpid: return index;
+    case Special::nwarpid: return 64;  // warp slots of an SM, not warps of the CTA (PTX ISA 10.4)
+    case Special::smid:
+      return (cta.id.x +
+              uint64_t(launch.grid.x) * (cta.id.y + uint64_t(launch.grid.y) * cta.id.z)) %
+             launch.sm_count;
+    case Special::nsmid: return launch.sm_count;
+    case Special::gridid: return launch.grid_id;
+    case Special::lanemask_eq: return 1u << lane;
+    case Special::lanemask_lt: return (1u << lane) - 1;
+    case Special::lanemask_le: return (2u << lane) - 1;
+    case Special::lanemask_gt: return ~((2u << lane) - 1);
+    case Special::lanemask_ge: return ~((1u << lane) - 1);
+    // Emulated time is the CTA's instruction count, so that a run is a function of its seed.
+    case Special::clock:
+    case Special::globaltimer_lo: return uint32_t(cta.counters.instructions);
+    case Special::globaltimer_hi: return cta.counters.instructions >> 32;
+    case Special::clock64:
+    case Special::globaltimer: return cta.counters.instructions;
+    case Special::dynamic_smem_size: return launch.dynamic_shared_bytes;
+    case Special::total_smem_size: return shared;
+    case Special::aggr_smem_size: return shared + reserved;
+    default:
+      throw Fault(FaultKind::illegal_instruction, "a special register that the machine lacks");
+  }
+}
+
+}  // namespace emu

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// The wgmma operations of four warps: a warpgroup issues each together, and it is done as one.
+//
+// An operation starts when the last of the four warps has issued it, takes effect in the order of
+// issue, and is known to be done to a warp whose wgmma.wait_group covers it. That wait shows that
+// the shared memory was read; a warp's own registers are free after its own wait.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "tools/emulator/hardware/async_queue.h"
+#include "tools/emulator/hardware/wgmma.h"
+#include "tools/emulator/ptx/module.h"
+
+namespace emu {
+
+struct WgmmaOperation {
+  const ptx::Instr* in;
+  WgmmaCommand command;
+  std::vector<uint32_t> chunks;  // of shared memory, in flight until `observed`
+  Fragments a;
+  uint32_t issued = 0;  // warps, a bit each
+  bool done = false, observed = false;
+};
+
+struct Warpgroup {
+  struct Member {
+    uint64_t issued = 0, released = 0;  // operations, counted from the CTA's start
+    std::deque<uint64_t> groups;        // committed and not waited for: `issued` at the commit
+  };
+  AsyncQueue::Chain chain = 0;  // 0 = not yet used
+  Member members[wgmma_warps];
+  uint64_t first = 0;  // the number of operations.front()
+  std::deque<std::shared_ptr<WgmmaOperation>> operations;
+
+  WgmmaOperation& operation(uint64_t number) { return *operations[size_t(number - first)]; }
+  void forget();  // operations that all four warps have waited for
+};
+
+}  // namespace emu

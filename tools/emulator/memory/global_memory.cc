@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+// Device memory of one emulated device.
+#include "tools/emulator/memory/global_memory.h"
+
+#include <cstring>
+#include <mutex>
+#include <new>
+
+#include "tools/emulator/base/fault.h"
+
+namespace emu {
+
+namespace {
+constexpr uint64_t alignment = 512;    // of cuMemAlloc; the manual promises 256
+constexpr uint64_t gap = 64ull << 10;  // unmapped, so that an overrun hits nothing
+constexpr uint8_t poison = 0xFF;       // NaN in every floating-point format
+
+uint64_t round_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
+}  // namespace
+
+uint64_t GlobalMemory::allocate(uint64_t bytes, std::string label) {
+  std::unique_lock guard(lock_);
+  if (bytes == 0 || bytes > capacity_ - used_) return 0;
+  Allocation a;
+  a.data.reset(new (std::nothrow) uint8_t[bytes]);
+  if (!a.data) return 0;
+  memset(a.data.get(), poison, bytes);
+  a.address = next_;
+  a.bytes = bytes;
+  a.label = std::move(label);
+  next_ += round_up(bytes, alignment) + gap;  // never reused: a stale pointer stays invalid
+  used_ += bytes;
+  uint64_t address = a.address;
+  by_address_.emplace(address, std::move(a));
+  return address;
+}
+
+bool GlobalMemory::free(uint64_t address) {
+  std::unique_lock guard(lock_);
+  auto it = by_address_.find(address);
+  if (it == by_address_.end()) return false;
+  used_ -= it->second.bytes;
+  freed_[address] = {it->second.bytes, it->second.label};
+  by_address_.erase(it);
+  return true;
+}
+
+const Allocation* GlobalMemory::find(uint64_t address) const {
+  std::shared_lock guard(lock_);
+  auto it = by_address_.upper_bound(address);
+  if (it == by_address_.begin()) return nullptr;
+  const Allocation& a = std::prev(it)->second;
+  return address - a.address < a.bytes ? &a : nullptr;
+}
+
+namespace {
+std::string place(const Allocation& a, uint64_t address) {
+  bool before = address < a.address;
+  uint64_t distance = before ? a.address - address : address - (a.address + a.bytes);
+  const char* where = before ? "before" : "behind the end of";
+  if (!before && address < a.address + a.bytes) {
+    distance = address - a.address;
+    where = "into";
+  }
+  return format("0x%llx bytes %s %s [0x%llx, 0x%llx)", (unsigned long long)distance, where,
+                a.label.empty() ? "the allocation" : a.label.c_str(), (unsigned long long)a.address,
+                (unsigned long long)(a.address + a.bytes));
+}
+
+// The nearest allocation in words.
+std::string nearest(const std::map<uint64_t, Allocation>& all, uint64_t address) {
+  if (all.empty()) return "nothing is allocated";
+  auto next = all.upper_bound(address);
+  if (next == all.begin()) return place(next->second, address);
+  const Allocation& before = std::prev(next)->second;
+  if (next == all.end()) return place(before, address);
+  uint64_t behind = address - (before.address + before.bytes), ahead = next->first - address;
+  return place(address < before.address + before.bytes || behind <= ahead ? before : next->second,
+               address);
+}
+}  // namespace
+
+std::string GlobalMemory::object_at(uint64_t address) const {
+  if (auto freed = freed_.upper_bound(address); freed != freed_.begin()) {
+    const auto& [first, gone] = *std::prev(freed);
+    if (address - first < gone.bytes)
+      return format("0x%llx bytes into %s [0x%llx, 0x%llx), which was freed",
+                    (unsigned long long)(address - first),
+                    gone.label.empty() ? "the allocation" : gone.label.c_str(),
+                    (unsigned long long)first, (unsigned long long)(first + gone.bytes));
+  }
+  return nearest(by_address_, address);
+}
+
+std::string GlobalMemory::describe(uint64_t address) const {
+  std::shared_lock guard(lock_);
+  return format("global address 0x%llx, ", (unsigned long long)address) + object_at(address);
+}
+
+uint8_t* GlobalMemory::at(uint64_t address, uint64_t bytes, uint64_t align, const char* who) const {
+  std::shared_lock guard(lock_);
+  if (align > 1 && address % align)
+    throw Fault(
+        FaultKind::misaligned_address,
+        format("%s of %llu bytes at 0x%llx, which is no multiple of %llu: ", who,
+               (unsigned long long)bytes, (unsigned long long)address, (unsigned long long)align) +
+            object_at(address));
+  auto it = by_address_.upper_bound(address);
+  if (it != by_address_.begin()) {
+    const Allocation& a = std::prev(it)->second;
+    uint64_t offset = address - a.address;
+    if (offset < a.bytes && bytes <= a.bytes - offset) return a.data.get() + offset;
+  }
+  throw Fault(
+      FaultKind::illegal_address,
+      format("%s of %llu bytes at 0x%llx, outside every allocation: %s", who,
+             (unsigned long long)bytes, (unsigned long long)address, object_at(address).c_str()));
+}
+
+}  // namespace emu

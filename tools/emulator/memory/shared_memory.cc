@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+// One CTA's shared memory with its shadow.
+#include "tools/emulator/memory/shared_memory.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "tools/emulator/base/fault.h"
+
+namespace emu {
+
+SharedMemory::SharedMemory(uint32_t bytes, uint32_t rank)
+    : rank_(rank), data_(bytes), shadow_(bytes) {}
+
+// Returns the index of the first byte.
+uint32_t SharedMemory::check(uint32_t address, uint32_t bytes, uint32_t align,
+                             const char* who) const {
+  if (align > 1 && address % align)
+    throw Fault(FaultKind::misaligned_address,
+                format("%s of %u bytes at shared address 0x%x, which is no multiple of %u", who,
+                       bytes, address, align),
+                place_of(address));
+  uint64_t end = uint64_t(window_start) + data_.size();
+  if (address < window_start || uint64_t(address) + bytes > end)
+    throw Fault(FaultKind::illegal_address,
+                format("%s of %u bytes at shared address 0x%x, outside this CTA's shared memory "
+                       "[0x%x, 0x%llx)",
+                       who, bytes, address, window_start, (unsigned long long)end),
+                place_of(address));
+  return address - window_start;
+}
+
+void SharedMemory::unwritten(uint32_t address, uint32_t bytes, const char* who) const {
+  throw Fault(
+      FaultKind::uninitialised,
+      format("%s of %u bytes reads the byte at shared address 0x%x, which nobody has written", who,
+             bytes, address),
+      place_of(address));
+}
+
+void SharedMemory::touches_barrier(uint32_t address, uint32_t bytes, const char* who) const {
+  throw Fault(FaultKind::barrier_misuse,
+              format("%s of %u bytes touches the mbarrier at shared address 0x%x, an opaque object",
+                     who, bytes, address & ~7u),
+              place_of(address));
+}
+
+void SharedMemory::read(uint32_t address, void* to, uint32_t bytes, uint32_t align,
+                        const char* who) const {
+  uint32_t first = check(address, bytes, align, who);
+  for (uint32_t i = first; i < first + bytes; ++i) {
+    if (shadow_[i] & barrier) touches_barrier(window_start + i, bytes, who);
+    if (!(shadow_[i] & written)) unwritten(window_start + i, bytes, who);
+  }
+  memcpy(to, &data_[first], bytes);
+}
+
+void SharedMemory::write(uint32_t address, const void* from, uint32_t bytes, uint32_t align,
+                         const char* who) {
+  uint32_t first = check(address, bytes, align, who);
+  for (uint32_t i = first; i < first + bytes; ++i)
+    if (shadow_[i] & barrier) touches_barrier(window_start + i, bytes, who);
+  memcpy(data_.data() + first, from, bytes);
+  std::fill_n(shadow_.begin() + first, bytes, uint8_t(written));
+}
+
+void SharedMemory::forget(uint32_t address, uint32_t bytes, const char* who) {
+  const uint32_t first = check(address, bytes, 1, who);
+  for (uint32_t i = first; i < first + bytes; ++i)
+    if (shadow_[i] & barrier) touches_barrier(window_start + i, bytes, who);
+  std::fill_n(shadow_.begin() + first, bytes, uint8_t(0));
+}
+
+const uint8_t* SharedMemory::view(uint32_t address, uint32_t bytes, const char* who) const {
+  const uint8_t* bytes_there = view_any(address, bytes, who);
+  for (uint32_t i = address - window_start; i < address - window_start + bytes; ++i)
+    if (!(shadow_[i] & written)) unwritten(window_start + i, bytes, who);
+  return bytes_there;
+}
+
+const uint8_t* SharedMemory::view_any(uint32_t address, uint32_t bytes, const char* who) const {
+  uint32_t first = check(address, bytes, 1, who);
+  for (uint32_t i = first; i < first + bytes; ++i)
+    if (shadow_[i] & barrier) touches_barrier(window_start + i, bytes, who);
+  return data_.data() + first;
+}
+
+bool SharedMemory::has_value(uint32_t address, uint32_t bytes, const char* who) const {
+  uint32_t first = check(address, bytes, 1, who);
+  return std::all_of(shadow_.begin() + first, shadow_.begin() + first + bytes,
+                     [](uint8_t s) { return s & written; });
+}
+
+bool SharedMemory::holds(uint32_t address, const void* value, uint32_t bytes) const {
+  if (address < window_start || address - window_start > data_.size() ||
+      bytes > data_.size() - (address - window_start))
+    return false;
+  const uint32_t first = address - window_start;
+  return memcmp(&data_[first], value, bytes) == 0 &&
+         std::all_of(shadow_.begin() + first, shadow_.begin() + first + bytes,
+                     [](uint8_t s) { return s == written; });
+}
+
+void SharedMemory::mark_mbarrier(uint32_t address, bool live) {
+  uint32_t first = check(address, 8, 8, "mbarrier object");
+  // After mbarrier.inval the bytes are free for any use but hold nothing (PTX ISA, mbarrier.inval).
+  std::fill_n(shadow_.begin() + first, 8, uint8_t(live ? barrier : 0));
+}
+
+bool SharedMemory::is_mbarrier(uint32_t address) const {
+  return address >= window_start && address - window_start < shadow_.size() &&
+         (shadow_[address - window_start] & barrier);
+}
+
+}  // namespace emu

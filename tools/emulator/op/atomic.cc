@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// atom and red (PTX ISA 9.7.13.3, 9.7.13.4). Lanes act one after another, lowest first; hardware
+// leaves their order open.
+#include <bit>
+
+#include "tools/emulator/machine/lane_memory.h"
+#include "tools/emulator/op/binders.h"
+#include "tools/emulator/op/reduction.h"
+
+namespace emu::ops {
+
+namespace {
+
+uint64_t update(const Place& p, uint32_t at, uint32_t bytes, Update f, uint64_t b, uint64_t c) {
+  if (p.space == Space::global) return update_global(p.host + at, bytes, f, b, c);
+  uint64_t old = p.read(at, bytes, "atomic");
+  p.write(at, bytes, f(old, b, c), "atomic");
+  return old;
+}
+
+const Operand& element(const Operand& op, size_t i) {
+  return op.kind == Operand::Kind::vector ? op.elements[i] : op;
+}
+
+// atom d, [a], b{, c} and red [a], b: `First` is the index of the address.
+template <size_t First>
+Step atomic(Warp& w, const Instr& in, uint32_t active) {
+  const Operand& address = in.ops[First];
+  const Operand& b = in.ops[First + 1];
+  uint32_t bytes = ptx::bits_of(in.type()) / 8;
+  uint32_t words = b.kind == Operand::Kind::vector ? uint32_t(b.elements.size()) : 1;
+  Space space = space_named(in);
+  Place places[32];  // the destination may be the address register
+  for_lanes(active, [&](uint32_t i) {
+    places[i] = locate(w, i, space, w.address(address, i), bytes * words, in.opcode);
+    places[i].note(bytes * words, Use::atomic);
+    places[i].release(in);
+  });
+  w.cta.counters.atomics += uint32_t(std::popcount(active));
+  for (uint32_t e = 0; e < words; ++e) {
+    Warp::Row sb, sc;
+    const uint64_t* operand = w.source(element(b, e), active, sb);
+    const uint64_t* other = in.has(Mod::cas) ? w.source(in.ops[First + 2], active, sc) : operand;
+    uint64_t width = bytes == 8 ? ~0ull : (1ull << bytes * 8) - 1;
+    uint64_t old[32];
+    for_lanes(active, [&](uint32_t i) {
+      const Place& p = places[i];
+      old[i] = update(p, e * bytes, bytes, reduction_of(in, in.type(), p.space == Space::global),
+                      operand[i] & width, other[i] & width);
+    });
+    if (First == 1) for_lanes(active, [&](uint32_t i) { w.set(element(in.ops[0], e), i, old[i]); });
+  }
+  for_lanes(active, [&](uint32_t i) { places[i].acquire(in); });
+  return Step::next;
+}
+
+}  // namespace
+
+Exec bind_atom(const Instr&, std::string&) { return atomic<1>; }
+Exec bind_red(const Instr&, std::string&) { return atomic<0>; }
+
+}  // namespace emu::ops

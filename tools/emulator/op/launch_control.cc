@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+// clusterlaunchcontrol: a running cluster takes over the work of one that has not started (PTX ISA
+// 9.7.13.18). The answer is 16 opaque bytes; ours are a word that says yes or no and the number of the
+// cluster's first CTA.
+//
+// A request may be refused although clusters wait (on hardware: for work of a higher priority), which
+// EMU_ORDER decides: soonest grants as long as there are any, latest never, random half the time.
+#include "tools/emulator/op/binders.h"
+#include "tools/emulator/op/bulk.h"
+#include "tools/emulator/op/op.h"
+
+namespace emu::ops {
+
+namespace {
+
+constexpr uint32_t answer_bytes = 16;
+constexpr uint64_t granted = 0x434C4300, refused = 0x434C4301;  // "CLC" and a number
+
+struct Answer {
+  uint64_t low = refused, high = 0;
+};
+
+// x has 32 bits, y and z 16 (the largest grids).
+Answer ask(Cluster& cluster) {
+  if (!cluster.supply || cluster.async.late()) return {};
+  const std::optional<Dim3> id = cluster.supply->take();
+  if (!id) return {};
+  const Dim3& size = cluster.launch.cluster;
+  return {granted, uint64_t(id->x * size.x) | uint64_t(id->y * size.y) << 32 |
+                       uint64_t(id->z * size.z) << 48};
+}
+
+void check(Warp& w, const Instr& in, uint32_t address) {
+  if (address % answer_bytes)
+    throw Fault(FaultKind::misaligned_address,
+                format("%s: the answer's address 0x%x is not 16-byte aligned", in.opcode, address));
+  if (w.cta.told_no)
+    throw Fault(FaultKind::illegal_instruction,
+                format("%s after this CTA has seen that a request failed", in.opcode));
+}
+
+Step try_cancel(Warp& w, const Instr& in, uint32_t active) {
+  Cluster& cluster = w.cta.cluster;
+  glue::each_lane(active, [&](uint32_t lane) {
+    const glue::Target to = glue::target(w, in, in.ops[0], lane);
+    const glue::Target barrier = glue::target(w, in, in.ops[1], lane);
+    check(w, in, to.address);
+    const Answer answer = ask(cluster);
+    for (const auto& cta : cluster.ctas) {
+      if (!in.has(Mod::multicast_cluster_all) && cta.get() != &w.cta) continue;
+      const Delivery d{{cta.get(), to.address}, {cta.get(), barrier.address}};
+      cta->mbarriers.state(barrier.address, in.opcode);
+      const auto op = w.cta.cluster.hazards.begin(Work::copy, lane);
+      deliver(w, in, op, d, answer_bytes, [=](SharedMemory& shared) {
+        shared.write(d.data.address, &answer, answer_bytes, answer_bytes,
+                     "clusterlaunchcontrol.try_cancel");
+      });
+    }
+  });
+  return Step::next;
+}
+
+Answer answer_of(Warp& w, const Instr& in, uint32_t lane) {
+  const Answer a{w.get(in.ops[1], lane), w.get(in.ops[1], lane, 1)};
+  if (a.low != granted && a.low != refused)
+    throw Fault(FaultKind::illegal_instruction,
+                format("%s of 16 bytes that no try_cancel wrote", in.opcode));
+  return a;
+}
+
+Step is_canceled(Warp& w, const Instr& in, uint32_t active) {
+  for_lanes(active, [&](uint32_t lane) {
+    const bool yes = answer_of(w, in, lane).low == granted;
+    w.cta.told_no |= !yes;
+    w.set(in.ops[0], lane, yes);
+  });
+  return Step::next;
+}
+
+uint32_t coordinate(const Answer& a, uint32_t i) {
+  return i == 0 ? uint32_t(a.high) : uint32_t(a.high >> (i == 1 ? 32 : 48) & 0xFFFF);
+}
+
+// Of a request that failed there is no CTA: the register has no value. Nor has the fourth.
+void give(Warp& w, const Instr& in, const Operand& op, uint32_t lane, uint32_t i) {
+  const Answer a = answer_of(w, in, lane);
+  if (a.low == granted && i < 3)
+    w.set(op, lane, coordinate(a, i));
+  else
+    w.undefine(op, 1u << lane,
+               {i == 3 ? "clusterlaunchcontrol.query_cancel leaves it open"
+                       : "the clusterlaunchcontrol.try_cancel had failed"});
+}
+
+Step first_cta(Warp& w, const Instr& in, uint32_t active) {
+  for_lanes(active, [&](uint32_t lane) {
+    if (in.ops[0].kind == Operand::Kind::vector) {
+      for (uint32_t i = 0; i < 4; ++i) give(w, in, in.ops[0].elements[i], lane, i);
+      return;
+    }
+    give(w, in, in.ops[0], lane,
+         in.has(Mod::get_first_ctaid_x)   ? 0
+         : in.has(Mod::get_first_ctaid_y) ? 1
+                                          : 2);
+  });
+  return Step::next;
+}
+
+}  // namespace
+
+Exec bind_clusterlaunchcontrol_try_cancel(const Instr&, std::string&) { return try_cancel; }
+Exec bind_clusterlaunchcontrol_query_cancel(const Instr& in, std::string&) {
+  return in.has(Mod::is_canceled) ? is_canceled : first_cta;
+}
+
+}  // namespace emu::ops

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+// ldmatrix and stmatrix of matrices of bytes (PTX ISA 9.7.14.5.15, .16). Lane 8 i + r, or 16 i + r,
+// holds the address of row r of matrix i, 16 bytes. Which element a lane gets the manual shows in
+// figures only; the layouts are those of CUTLASS's copy atoms (copy_traits_sm100.hpp). Rows of 4- and
+// 6-bit elements become bytes with the element in the low bits (CUTLASS, mma_traits_sm120.hpp: a
+// consumer that wants 4 bits in the middle shifts them).
+#include "tools/emulator/machine/lane_memory.h"
+#include "tools/emulator/op/matrix.h"
+#include "tools/emulator/op/op.h"
+
+namespace emu::ops {
+
+namespace {
+
+constexpr uint32_t row_bytes = 16, max_rows = 16;
+
+struct Shape {
+  uint32_t rows, registers;  // of one matrix: addresses, 32-bit registers of a lane
+  bool transposed;
+};
+
+Shape shape_of(const Instr& in) {
+  if (in.has(Mod::m16n16)) return {16, 2, true};
+  return {8, 1, in.has(Mod::m16n8)};
+}
+
+struct Element {
+  uint32_t row, column;
+};
+
+// Byte k of register `reg` of a lane. Transposed, a lane has neighbouring rows of two columns.
+Element element_of(const Shape& s, uint32_t lane, uint32_t reg, uint32_t k) {
+  if (!s.transposed) return {lane / 4, lane % 4 * 4 + k};
+  return {lane % 4 * s.rows / 4 + 2 * reg + k % 2, lane / 4 + k / 2 * 8};
+}
+
+uint32_t element_bits(const Instr& in) {
+  return in.has(Mod::b4x16_p64) ? 4 : in.has(Mod::b6x16_p32) ? 6 : 8;
+}
+
+// The padding behind a row of smaller elements may have no value.
+void read_row(Warp& w, const Instr& in, uint32_t lane, uint8_t (&row)[row_bytes]) {
+  const uint32_t bits = element_bits(in), bytes = row_bytes * bits / 8;
+  Place from = locate(w, lane, space_named(in), w.address(in.ops[1], lane), row_bytes, in.opcode);
+  from.note(bytes, Use::read);
+  uint32_t words[4] = {};
+  for (uint32_t i = 0; i < bytes / 4; ++i) words[i] = uint32_t(from.read(i * 4, 4, in.opcode));
+  for (uint32_t i = 0; i < row_bytes; ++i) {
+    const uint32_t at = i * bits, shift = at % 32;
+    uint64_t pair = words[at / 32];
+    if (shift + bits > 32) pair |= uint64_t(words[at / 32 + 1]) << 32;
+    row[i] = uint8_t(pair >> shift & ((1u << bits) - 1));
+  }
+}
+
+Step load(Warp& w, const Instr& in, uint32_t active) {
+  w.require_whole(active, in.opcode);
+  const Shape s = shape_of(in);
+  const auto& d = in.ops[0].elements;
+  for (uint32_t i = 0; i < d.size() / s.registers; ++i) {
+    uint8_t matrix[max_rows][row_bytes];
+    for (uint32_t r = 0; r < s.rows; ++r) read_row(w, in, i * s.rows + r, matrix[r]);
+    for (uint32_t reg = 0; reg < s.registers; ++reg)
+      for_lanes(active, [&](uint32_t lane) {
+        uint32_t value = 0;
+        for (uint32_t k = 0; k < 4; ++k) {
+          const Element e = element_of(s, lane, reg, k);
+          value |= uint32_t(matrix[e.row][e.column]) << 8 * k;
+        }
+        w.set(d[i * s.registers + reg], lane, value);
+      });
+  }
+  return Step::next;
+}
+
+Step store(Warp& w, const Instr& in, uint32_t active) {
+  w.require_whole(active, in.opcode);
+  const Shape s = shape_of(in);
+  const auto& values = in.ops[1].elements;
+  for (uint32_t i = 0; i < values.size(); ++i) {
+    uint64_t matrix[max_rows][2] = {};
+    for_lanes(active, [&](uint32_t lane) {
+      const uint64_t value = w.get(values[i], lane);
+      for (uint32_t k = 0; k < 4; ++k) {
+        const Element e = element_of(s, lane, 0, k);
+        matrix[e.row][e.column / 8] |= (value >> 8 * k & 0xFF) << e.column % 8 * 8;
+      }
+    });
+    for (uint32_t r = 0; r < s.rows; ++r) {
+      const uint32_t lane = i * s.rows + r;
+      Place to = locate(w, lane, space_named(in), w.address(in.ops[0], lane), row_bytes, in.opcode);
+      to.note(row_bytes, Use::write);
+      for (uint32_t half = 0; half < 2; ++half) to.write(half * 8, 8, matrix[r][half], in.opcode);
+    }
+  }
+  return Step::next;
+}
+
+}  // namespace
+
+Exec load_bytes_matrix(const Instr& in) {
+  return in.has(Mod::m16n16) || in.has(Mod::m8n16) ? load : nullptr;
+}
+Exec store_bytes_matrix(const Instr& in) { return in.has(Mod::m16n8) ? store : nullptr; }
+
+}  // namespace emu::ops

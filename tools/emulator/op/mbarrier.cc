@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: MIT
+// mbarrier.*: every active lane is a thread of its own.
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "tools/emulator/machine/report.h"
+#include "tools/emulator/machine/unit_glue.h"
+#include "tools/emulator/op/binders.h"
+
+namespace emu::ops {
+namespace {
+
+using glue::Target;
+using ptx::Instr;
+using ptx::Mod;
+using ptx::Step;
+
+// All lanes of a warp may execute one mbarrier.init: kernels known to be right do, and the barrier
+// ends up the same. A second instruction is misuse.
+Step init(Warp& warp, const Instr& in, uint32_t active) {
+  std::vector<std::pair<uint32_t, uint32_t>> done;
+  glue::each_lane(active, [&](uint32_t lane) {
+    const Target t = glue::target(warp, in, in.ops[0], lane);
+    const std::pair<uint32_t, uint32_t> one{t.address, uint32_t(warp.get(in.ops[1], lane))};
+    const bool again = std::find(done.begin(), done.end(), one) != done.end();
+    warp.cta.cluster.hazards.barrier_init(*t.cta, one.first, again ? every_lane : lane);
+    if (again) return;
+    t.cta->mbarriers.init(one.first, one.second);
+    t.cta->shared.mark_mbarrier(one.first, true);
+    done.push_back(one);
+  });
+  return Step::next;
+}
+
+Step inval(Warp& warp, const Instr& in, uint32_t active) {
+  glue::each_lane(active, [&](uint32_t lane) {
+    const Target t = glue::target(warp, in, in.ops[0], lane);
+    t.cta->mbarriers.inval(t.address);
+    warp.cta.cluster.hazards.barrier_inval(*t.cta, t.address);
+    t.cta->shared.mark_mbarrier(t.address, false);
+  });
+  return Step::next;
+}
+
+// ptxas 13.0 takes .cta where nothing is said, of a barrier in another CTA as well.
+Scope scope_of(const Instr& in) { return in.has(Mod::cluster) ? Scope::cluster : Scope::cta; }
+
+// Lanes that do the same to a barrier in one phase of it.
+struct Company {
+  Target barrier{};
+  uint64_t phase = 0;
+  uint32_t lanes = 0;
+
+  // Takes the lane in; calls f before it starts anew.
+  template <class F>
+  void add(const Target& t, uint64_t at, uint32_t lane, F f) {
+    if (lanes && (t.cta != barrier.cta || t.address != barrier.address || at != phase)) end(f);
+    barrier = t;
+    phase = at;
+    lanes |= 1u << lane;
+  }
+  template <class F>
+  void end(F f) {
+    if (lanes) f(*this);
+    lanes = 0;
+  }
+};
+
+// `each` does the work on one lane's barrier.
+template <bool Arrives, class F>
+Step on_barrier(Warp& warp, const Instr& in, size_t address_op, uint32_t active, F each) {
+  Hazards& hazards = warp.cta.cluster.hazards;
+  Company company;
+  const auto hand_on = [&](const Company& c) {
+    hazards.arrive(*c.barrier.cta, c.barrier.address, c.phase, c.lanes, scope_of(in),
+                   in.has(Mod::relaxed));
+  };
+  glue::each_lane(active, [&](uint32_t lane) {
+    const Target t = glue::target(warp, in, in.ops[address_op], lane);
+    glue::require_running(warp.cta, *t.cta, in.opcode);
+    hazards.barrier_use(*t.cta, t.address, lane);
+    if (Arrives) company.add(t, t.cta->mbarriers.state(t.address, in.opcode).phase, lane, hand_on);
+    each(t, lane);
+  });
+  company.end(hand_on);
+  ++warp.cta.cluster.progress;
+  return Step::next;
+}
+
+Step arrive(Warp& warp, const Instr& in, uint32_t active) {
+  return on_barrier<true>(warp, in, 1, active, [&](const Target& t, uint32_t lane) {
+    const uint32_t n = in.ops.size() > 2 ? uint32_t(warp.get(in.ops[2], lane)) : 1;
+    warp.set(in.ops[0], lane, t.cta->mbarriers.arrive(t.address, n));
+  });
+}
+
+// .noComplete: the arrival must not end the phase (PTX ISA 9.7.13.15.13).
+Step arrive_no_complete(Warp& warp, const Instr& in, uint32_t active) {
+  return on_barrier<true>(warp, in, 1, active, [&](const Target& t, uint32_t lane) {
+    const uint32_t n = uint32_t(warp.get(in.ops[2], lane));
+    const MbarrierTable::State& s = t.cta->mbarriers.state(t.address, in.opcode);
+    if (n >= s.pending)
+      throw Fault(FaultKind::barrier_misuse,
+                  format("%s.noComplete of %u would complete the phase (", in.opcode, n) +
+                      t.cta->mbarriers.describe(t.address) + ")");
+    const bool drop = std::string_view(in.opcode) == "mbarrier.arrive_drop";
+    warp.set(
+        in.ops[0], lane,
+        drop ? t.cta->mbarriers.arrive_drop(t.address, n) : t.cta->mbarriers.arrive(t.address, n));
+  });
+}
+
+Step arrive_drop(Warp& warp, const Instr& in, uint32_t active) {
+  return on_barrier<true>(warp, in, 1, active, [&](const Target& t, uint32_t lane) {
+    const uint32_t n = in.ops.size() > 2 ? uint32_t(warp.get(in.ops[2], lane)) : 1;
+    if (in.has(Mod::expect_tx)) t.cta->mbarriers.expect_tx(t.address, n);
+    warp.set(in.ops[0], lane,
+             t.cta->mbarriers.arrive_drop(t.address, in.has(Mod::expect_tx) ? 1 : n));
+  });
+}
+
+Step pending_count(Warp& warp, const Instr& in, uint32_t active) {
+  glue::each_lane(active, [&](uint32_t lane) {
+    warp.set(in.ops[0], lane, MbarrierTable::pending_of(warp.get(in.ops[1], lane)));
+  });
+  return Step::next;
+}
+
+Step arrive_expect_tx(Warp& warp, const Instr& in, uint32_t active) {
+  return on_barrier<true>(warp, in, 1, active, [&](const Target& t, uint32_t lane) {
+    const uint32_t bytes = uint32_t(warp.get(in.ops[2], lane));
+    warp.set(in.ops[0], lane, t.cta->mbarriers.arrive_expect_tx(t.address, bytes));
+  });
+}
+
+Step expect_tx(Warp& warp, const Instr& in, uint32_t active) {
+  return on_barrier<false>(warp, in, 0, active, [&](const Target& t, uint32_t lane) {
+    t.cta->mbarriers.expect_tx(t.address, uint32_t(warp.get(in.ops[1], lane)));
+  });
+}
+
+Step complete_tx(Warp& warp, const Instr& in, uint32_t active) {
+  return on_barrier<false>(warp, in, 0, active, [&](const Target& t, uint32_t lane) {
+    t.cta->mbarriers.complete_tx(t.address, uint32_t(warp.get(in.ops[1], lane)));
+  });
+}
+
+// Where the threads of a path wait that mbarrier.try_wait has suspended.
+struct Suspended {
+  Target barrier{};
+  uint64_t phase = 0;  // the one they wait for
+
+  // However late they run again, the end of that phase has woken them (PTX ISA, mbarrier.try_wait:
+  // "resumes execution when the specified phase completes"), also when another phase of the same
+  // parity has begun since.
+  bool woken(const Target& t, const char* who) const {
+    return t.cta == barrier.cta && t.address == barrier.address &&
+           t.cta->mbarriers.state(t.address, who).phase > phase;
+  }
+};
+
+// The phase of this parity that the warp has not waited for yet, by its own count.
+uint64_t awaited(const Warp& warp, const Target& t, uint64_t parity) {
+  const auto seen = warp.phases_seen.find(t.address);
+  const uint64_t next = seen == warp.phases_seen.end() ? 0 : seen->second;
+  return next + (next % 2 != parity);
+}
+
+// Of a wait that has ended: the warp's count goes on.
+void count(Warp& warp, const Instr& in, const Target& t, uint64_t parity) {
+  const uint64_t now = t.cta->mbarriers.state(t.address, in.opcode).phase;
+  const uint64_t counted = in.has(Mod::parity) ? awaited(warp, t, parity) + 1 : now;
+  warp.phases_seen[t.address] = std::min(counted, now);
+}
+
+// How many phases are over for whom a wait answered so: one that was suspended may come late.
+uint64_t phases_over(const Instr& in, const Target& t, uint64_t phase) {
+  if (!in.has(Mod::parity)) return (phase >> 20) + 1;
+  const uint64_t over = t.cta->mbarriers.state(t.address, in.opcode).phase;
+  return over && ((over - 1) & 1) != phase ? over - 1 : over;
+}
+
+// The lanes whose phase is over.
+uint32_t passed(Warp& warp, const Instr& in, uint32_t active, const Suspended& suspended = {}) {
+  uint32_t lanes = 0;
+  Hazards& hazards = warp.cta.cluster.hazards;
+  Company company;
+  const auto observe = [&](const Company& c) {
+    hazards.observe(*c.barrier.cta, c.barrier.address, c.phase, c.lanes, scope_of(in),
+                    in.has(Mod::relaxed));
+  };
+  glue::each_lane(active, [&](uint32_t lane) {
+    const Target t = glue::target(warp, in, in.ops[1], lane);
+    const uint64_t phase = warp.get(in.ops[2], lane);
+    const bool over =
+        suspended.woken(t, in.opcode) ||
+        (in.has(Mod::parity) ? t.cta->mbarriers.test_parity(t.address, uint32_t(phase))
+                             : t.cta->mbarriers.test_state(t.address, phase));
+    hazards.barrier_use(*t.cta, t.address, lane);
+    if (over) company.add(t, phases_over(in, t, phase), lane, observe);
+    if (over && !lanes) count(warp, in, t, phase);  // its lanes count as one
+    lanes |= uint32_t(over) << lane;
+  });
+  company.end(observe);
+  return lanes;
+}
+
+// Parity tells two phases apart, so a warp that comes after the next phase has ended, too, waits
+// for one that may never end. Nothing in the program holds the others back until the warp has come,
+// so it is wrong; but what runs on hardware is never that late, so the warp may go on, with a formal
+// finding. By the warp's own count: true if the phase it waits for is over.
+bool late(Warp& warp, const Instr& in, uint32_t active, const Target& t) {
+  if (!in.has(Mod::parity)) return false;
+  const uint64_t parity = warp.get(in.ops[2], uint32_t(std::countr_zero(active)));
+  const uint64_t now = t.cta->mbarriers.state(t.address, in.opcode).phase;
+  const uint64_t phase = awaited(warp, t, parity);
+  if (phase >= now) return false;
+  report::formal(
+      FaultKind::ordering,
+      format("%s for phase %llu of mbarrier 0x%x, by this warp's own count, comes when %llu phases "
+             "are over and waits for the next one of that parity: nothing keeps the others from "
+             "going on before this warp has seen its phase",
+             in.opcode, (unsigned long long)phase, t.address, (unsigned long long)now),
+      warp, in, active);
+  warp.cta.cluster.hazards.observe(*t.cta, t.address, phase + 1, active, scope_of(in),
+                                   in.has(Mod::relaxed));
+  count(warp, in, t, parity);
+  ++warp.cta.cluster.progress;
+  return true;
+}
+
+void answer(Warp& warp, const Instr& in, uint32_t active, uint32_t lanes) {
+  glue::each_lane(active, [&](uint32_t lane) { warp.set(in.ops[0], lane, lanes >> lane & 1); });
+}
+
+Step test_wait(Warp& warp, const Instr& in, uint32_t active) {
+  ++warp.cta.counters.barrier_tries;
+  answer(warp, in, active, passed(warp, in, active));
+  return Step::next;
+}
+
+// Suspends while no lane's phase is over; false is a legal answer for the others (PTX: try_wait may
+// return before the phase completes).
+Step try_wait(Warp& warp, const Instr& in, uint32_t active) {
+  const Target first = glue::target(warp, in, in.ops[1], uint32_t(std::countr_zero(active)));
+  // 1 + the phase of the first lane's barrier when the path was suspended here.
+  uint64_t& since = warp.flow.here().ticket;
+  uint32_t lanes = passed(warp, in, active, since ? Suspended{first, since - 1} : Suspended{});
+  if (lanes == 0 && warp.cta.cluster.late_waits_pass && late(warp, in, active, first))
+    lanes = active;
+  if (lanes == 0 && !warp.cta.cluster.waits_expire) {
+    if (!since) ++warp.cta.counters.barrier_waits;
+    since = 1 + first.cta->mbarriers.state(first.address, in.opcode).phase;
+    warp.waiting = first.cta->mbarriers.describe(first.address);
+    warp.flow.here().waits_at = first.cta->shared_address(first.address);
+    return Step::blocked;
+  }
+  since = 0;
+  ++warp.cta.counters.barrier_tries;
+  answer(warp, in, active, lanes);
+  return Step::next;
+}
+
+}  // namespace
+
+ptx::Exec bind_mbarrier_init(const Instr&, std::string&) { return init; }
+ptx::Exec bind_mbarrier_inval(const Instr&, std::string&) { return inval; }
+ptx::Exec bind_mbarrier_arrive(const Instr& in, std::string&) {
+  if (in.has(Mod::noComplete)) return arrive_no_complete;
+  return in.has(Mod::expect_tx) ? arrive_expect_tx : arrive;
+}
+ptx::Exec bind_mbarrier_arrive_drop(const Instr& in, std::string&) {
+  return in.has(Mod::noComplete) ? arrive_no_complete : arrive_drop;
+}
+ptx::Exec bind_mbarrier_pending_count(const Instr&, std::string&) { return pending_count; }
+ptx::Exec bind_mbarrier_expect_tx(const Instr&, std::string&) { return expect_tx; }
+ptx::Exec bind_mbarrier_complete_tx(const Instr&, std::string&) { return complete_tx; }
+ptx::Exec bind_mbarrier_test_wait(const Instr&, std::string&) { return test_wait; }
+ptx::Exec bind_mbarrier_try_wait(const Instr&, std::string&) { return try_wait; }
+
+}  // namespace emu::ops

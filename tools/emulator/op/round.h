@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// What arithmetic, comparison and conversion read from an instruction's modifiers.
+#pragma once
+
+#include "tools/emulator/arithmetic/softfloat.h"
+#include "tools/emulator/op/op.h"
+
+namespace emu::ops {
+
+inline soft::Round rounding_of(const Instr& in) {
+  if (in.has(Mod::rz) || in.has(Mod::rzi)) return soft::Round::zero;
+  if (in.has(Mod::rm) || in.has(Mod::rmi)) return soft::Round::down;
+  if (in.has(Mod::rp) || in.has(Mod::rpi)) return soft::Round::up;
+  return soft::Round::nearest;
+}
+
+inline soft::Rules rules_of(const Instr& in) {
+  return {rounding_of(in), in.has(Mod::ftz), in.has(Mod::sat), in.has(Mod::relu),
+          in.has(Mod::satfinite)};
+}
+
+// Of setp and set, a bit per soft::Order that answers yes.
+uint32_t outcomes_of(const Instr& in);
+
+// setp p{|q}, a, b{, c}: c is there with .and, .or, .xor.
+inline bool setp_combines(const Instr& in) {
+  return in.has(Mod::and_) || in.has(Mod::or_) || in.has(Mod::xor_);
+}
+inline size_t setp_sources(const Instr& in) { return in.ops.size() - 2 - setp_combines(in); }
+// p = result op c, q = !result op c.
+void set_predicates(Warp& w, const Instr& in, uint32_t active, uint32_t result);
+
+}  // namespace emu::ops

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+// tcgen05.cp, mma, commit and fences. cp, mma and commit that a CTA issues run on one in-order pipe
+// (PTX ISA 9.7.16.6, and mma before cp as every shipped kernel relies on); see op_tcgen05_access.cc
+// for ld, st and wait, op_tcgen05_alloc.cc for allocation.
+#include "tools/emulator/op/tcgen05.h"
+
+#include "tools/emulator/base/settings.h"
+#include "tools/emulator/op/binders.h"
+
+namespace emu::ops {
+
+using glue::Target;
+using glue::Where;
+using ptx::Instr;
+using ptx::Mod;
+using ptx::Operand;
+using ptx::Step;
+
+Cta* peer(Warp& warp, const Instr& in) {
+  if (!in.has(Mod::cta_group_2)) return nullptr;
+  Cluster& cluster = warp.cta.cluster;
+  const uint32_t rank = warp.cta.rank ^ 1;
+  if (rank >= cluster.ctas.size())
+    throw Fault(FaultKind::illegal_instruction,
+                format("%s by CTA %u of a cluster of %zu: .cta_group::2 needs the CTA of rank %u",
+                       in.opcode, warp.cta.rank, cluster.ctas.size(), rank));
+  return cluster.ctas[rank].get();
+}
+
+CtaGroup cta_group(Warp& warp, const Instr& in) {
+  Cta* other = peer(warp, in);
+  if (!other) return {&warp.cta};
+  glue::require_running(warp.cta, *other, in.opcode);
+  return warp.cta.rank % 2 ? CtaGroup{other, &warp.cta} : CtaGroup{&warp.cta, other};
+}
+
+Memories memories(const CtaGroup& group) {
+  Memories all;
+  for (Cta* cta : group) all.push_back({cta->shared, cta->tensor_memory});
+  return all;
+}
+
+uint32_t only_lane(const Instr& in, uint32_t active) {
+  if (std::popcount(active) != 1)
+    throw Fault(FaultKind::illegal_instruction,
+                format("%s is issued by %d lanes at once, that is %d times; elect one", in.opcode,
+                       std::popcount(active), std::popcount(active)));
+  return uint32_t(std::countr_zero(active));
+}
+
+AsyncQueue::Chain pipe(Cta& cta) {
+  if (!cta.units.tcgen05) cta.units.tcgen05 = cta.cluster.async.new_chain();
+  return cta.units.tcgen05;
+}
+
+void issue(Warp& warp, const Instr& in, uint32_t lane, Work work, const CtaGroup& group,
+           const std::vector<Footprint>& footprints, std::function<void(const Memories&)> effect) {
+  Hazards& hazards = warp.cta.cluster.hazards;
+  const Hazards::Operation op = hazards.begin(work, lane);
+  for (size_t i = 0; i < group.size(); ++i) {
+    const Footprint& f = footprints[i];
+    hazards.shared(op, *group[i], f.chunks, Use::read);
+    for (const Footprint::Columns& r : f.reads)
+      hazards.columns(op, *group[i], r.column, r.count, r.groups, Use::read);
+    hazards.columns(op, *group[i], f.column, f.columns, f.groups, Use::write);
+  }
+  warp.cta.units.issuers.insert(warp.thread(lane));
+  const Cta* from = &warp.cta;
+  const char* who = in.opcode;
+  glue::post(warp, pipe(warp.cta), in, [=, effect = std::move(effect)] {
+    for (const Cta* cta : group) glue::require_running(*from, *cta, who);
+    effect(memories(group));
+  });
+}
+
+namespace {
+
+MmaKind kind_of(const Instr& in) {
+  if (in.has(Mod::kind_f16)) return MmaKind::f16;
+  if (in.has(Mod::kind_tf32)) return MmaKind::tf32;
+  if (in.has(Mod::kind_f8f6f4)) return MmaKind::f8f6f4;
+  if (in.has(Mod::kind_i8)) return MmaKind::i8;
+  if (in.has(Mod::kind_mxf8f6f4)) return MmaKind::mxf8f6f4;
+  return in.has(Mod::kind_mxf4) ? MmaKind::mxf4 : MmaKind::mxf4nvf4;
+}
+
+// The operands behind the instruction descriptor: two scale addresses or a lane mask, the
+// predicate, the scale of D or the mask of columns of B.
+void read_tail(Warp& warp, const Instr& in, uint32_t lane, MmaCommand& c) {
+  size_t at = 4;
+  if (is_block_scaled(c.kind)) {
+    c.sfa = uint32_t(warp.address(in.ops[at++], lane));
+    c.sfb = uint32_t(warp.address(in.ops[at++], lane));
+  } else if (in.ops[at].kind == Operand::Kind::vector) {
+    size_t i = 0;
+    for (const Operand& mask : in.ops[at++].elements)
+      c.disabled[i++] = uint32_t(warp.get(mask, lane));
+  }
+  c.accumulate = warp.pred(in.ops[at++], lane);
+  if (at == in.ops.size()) return;
+  if (c.weights)
+    c.zero_columns = warp.get(in.ops[at], lane);
+  else
+    c.scale_d = uint32_t(in.ops[at].imm);
+}
+
+template <bool Weights>
+Step mma(Warp& warp, const Instr& in, uint32_t active) {
+  const uint32_t lane = only_lane(in, active);
+  MmaCommand c;
+  c.kind = kind_of(in);
+  c.weights = Weights;
+  c.block = in.has(Mod::block16) || in.has(Mod::scale_vec_4X) ? 16 : 32;
+  c.d = uint32_t(warp.address(in.ops[0], lane));
+  c.a_in_tensor = in.ops[1].kind == Operand::Kind::address;
+  c.a = c.a_in_tensor ? warp.address(in.ops[1], lane) : warp.get(in.ops[1], lane);
+  c.b = warp.get(in.ops[2], lane);
+  c.instruction = uint32_t(warp.get(in.ops[3], lane));
+  c.zero_raises = settings().zero_group_raises;
+  read_tail(warp, in, lane, c);
+  const CtaGroup group = cta_group(warp, in);
+  std::vector<Footprint> footprints = check_mma(c, memories(group));
+  ++warp.cta.counters.mmas;
+  for (const Footprint& f : footprints) warp.cta.counters.macs += f.macs;
+  issue(warp, in, lane, Work::mma, group, footprints,
+        [c](const Memories& ctas) { run_mma(c, ctas); });
+  return Step::next;
+}
+
+CopyShape copy_shape(const Instr& in) {
+  if (in.has(Mod::shape_128x256b)) return CopyShape::r128x256b;
+  if (in.has(Mod::shape_128x128b)) return CopyShape::r128x128b;
+  if (in.has(Mod::shape_4x256b)) return CopyShape::r4x256b;
+  if (in.has(Mod::warpx2_02_13)) return CopyShape::r64x128b_02_13;
+  if (in.has(Mod::warpx2_01_23)) return CopyShape::r64x128b_01_23;
+  return CopyShape::r32x128b;
+}
+
+Step cp(Warp& warp, const Instr& in, uint32_t active) {
+  const uint32_t lane = only_lane(in, active);
+  const CopyShape shape = copy_shape(in);
+  const uint32_t to = uint32_t(warp.address(in.ops[0], lane));
+  const uint64_t from = warp.get(in.ops[1], lane);
+  ++warp.cta.counters.scale_copies;
+  const CtaGroup group = cta_group(warp, in);
+  issue(warp, in, lane, Work::tensor_copy, group,
+        check_tensor_copy(shape, to, from, memories(group)),
+        [=](const Memories& ctas) { run_tensor_copy(shape, to, from, ctas); });
+  return Step::next;
+}
+
+// The CTAs whose barrier at the operand's offset the commit arrives at.
+std::vector<Target> commit_targets(Warp& warp, const Instr& in, uint32_t lane) {
+  Cluster& cluster = warp.cta.cluster;
+  const Where where = in.has(Mod::shared_cluster) ? Where::cluster : Where::generic_cluster;
+  const Target one = glue::target(warp, in.ops[0], lane, where, in.opcode);
+  if (!in.has(Mod::multicast_cluster)) return {one};
+  const uint32_t mask = uint32_t(warp.get(in.ops[1], lane)) & 0xFFFF;
+  if (mask == 0 || mask >> cluster.ctas.size())
+    throw Fault(
+        FaultKind::illegal_instruction,
+        format("tcgen05.commit with CTA mask 0x%x in a cluster of %zu: its bits are ranks in "
+               "the cluster",
+               mask, cluster.ctas.size()));
+  std::vector<Target> all;
+  glue::each_lane(mask, [&](uint32_t r) { all.push_back({cluster.ctas[r].get(), one.address}); });
+  return all;
+}
+
+// Arrives when the thread's own earlier mma and cp are done; a thread that issued none waits for
+// nothing, whatever its neighbours issued.
+Step commit(Warp& warp, const Instr& in, uint32_t active) {
+  const uint32_t lane = only_lane(in, active);
+  cta_group(warp, in);
+  const std::vector<Target> targets = commit_targets(warp, in, lane);
+  Hazards& hazards = warp.cta.cluster.hazards;
+  for (const Target& t : targets) {
+    t.cta->mbarriers.state(t.address, in.opcode);
+    hazards.barrier_use(*t.cta, t.address, lane);
+  }
+  Cta* from = &warp.cta;
+  ++from->counters.commits;
+  const bool issuer = from->units.issuers.count(warp.thread(lane)) != 0;
+  glue::post(warp, issuer ? pipe(*from) : from->cluster.async.new_chain(), in,
+             [=, &hazards, handed = hazards.committed(lane)] {
+               for (const Target& t : targets) {
+                 glue::require_running(*from, *t.cta, "tcgen05.commit");
+                 const uint64_t phase = t.cta->mbarriers.state(t.address, "tcgen05.commit").phase;
+                 hazards.arrive(*t.cta, t.address, phase, handed);
+                 t.cta->mbarriers.arrive(t.address);
+               }
+             });
+  return Step::next;
+}
+
+Step fence_before(Warp& warp, const Instr&, uint32_t) {
+  warp.cta.cluster.hazards.tensor_fence_before();
+  return Step::next;
+}
+
+Step fence_after(Warp& warp, const Instr&, uint32_t) {
+  warp.cta.cluster.hazards.tensor_fence_after();
+  return Step::next;
+}
+
+}  // namespace
+
+ptx::Exec bind_tcgen05_cp(const Instr& in, std::string& why) {
+  if (in.has(Mod::b8x16)) {
+    why = "tcgen05.cp with decompression (.b8x16) is not emulated";
+    return nullptr;
+  }
+  return cp;
+}
+ptx::Exec bind_tcgen05_mma(const Instr& in, std::string& why) {
+  if (in.has(Mod::ashift)) {
+    why = "tcgen05.mma with .ashift is not emulated";
+    return nullptr;
+  }
+  return mma<false>;
+}
+ptx::Exec bind_tcgen05_mma_ws(const Instr&, std::string&) { return mma<true>; }
+ptx::Exec bind_tcgen05_commit(const Instr&, std::string&) { return commit; }
+// On sm_100a both emit no instruction: they bind the compiler. So a missing one is a formal finding.
+ptx::Exec bind_tcgen05_fence_before_thread_sync(const Instr&, std::string&) { return fence_before; }
+ptx::Exec bind_tcgen05_fence_after_thread_sync(const Instr&, std::string&) { return fence_after; }
+
+}  // namespace emu::ops

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+// Editing tensor maps in a kernel: tensormap.replace and tensormap.cp_fenceproxy (PTX ISA 9.7.9.26,
+// 9.7.13.7).
+#include <cstring>
+
+#include "tools/emulator/hardware/tensor_map.h"
+#include "tools/emulator/machine/lane_memory.h"
+#include "tools/emulator/op/binders.h"
+#include "tools/emulator/op/op.h"
+
+namespace emu::ops {
+
+namespace {
+
+constexpr uint32_t words = sizeof(TensorMap) / 8;
+
+// The words of a map in memory; it is 64-byte aligned.
+struct MapPlace {
+  Place word[words];
+};
+MapPlace place(Warp& w, uint32_t lane, Space space, uint64_t address, const char* who) {
+  if (address % 64)
+    throw Fault(FaultKind::misaligned_address,
+                format("%s: the tensor map at 0x%llx is not 64-byte aligned", who,
+                       (unsigned long long)address));
+  MapPlace p;
+  for (uint32_t i = 0; i < words; ++i) p.word[i] = locate(w, lane, space, address + i * 8, 8, who);
+  return p;
+}
+
+void note(MapPlace& p, uint32_t lane, Use use) {
+  for (Place& word : p.word) {
+    word.lane = lane;
+    word.note(8, use);
+  }
+}
+
+TensorMap read_map(const MapPlace& p, const char* who) {
+  uint64_t bits[words];
+  for (uint32_t i = 0; i < words; ++i) bits[i] = p.word[i].read(0, 8, who);
+  TensorMap map;
+  std::memcpy(static_cast<void*>(&map), bits, sizeof map);
+  return map;
+}
+
+void write_map(const MapPlace& p, const TensorMap& map, const char* who) {
+  uint64_t bits[words];
+  std::memcpy(bits, &map, sizeof map);
+  for (uint32_t i = 0; i < words; ++i) p.word[i].write(0, 8, bits[i], who);
+}
+
+struct Field {
+  Mod mod;
+  MapField field;
+};
+constexpr Field fields[] = {
+    {Mod::global_address, MapField::global_address},
+    {Mod::rank, MapField::rank},
+    {Mod::box_dim, MapField::box_dim},
+    {Mod::global_dim, MapField::global_dim},
+    {Mod::global_stride, MapField::global_stride},
+    {Mod::element_stride, MapField::element_stride},
+    {Mod::elemtype, MapField::elemtype},
+    {Mod::interleave_layout, MapField::interleave_layout},
+    {Mod::swizzle_mode, MapField::swizzle_mode},
+    {Mod::swizzle_atomicity, MapField::swizzle_atomicity},
+    {Mod::fill_mode, MapField::fill_mode},
+};
+
+MapField field_of(const Instr& in) {
+  for (const Field& f : fields)
+    if (in.has(f.mod)) return f.field;
+  return MapField::rank;
+}
+
+Step replace(Warp& w, const Instr& in, uint32_t active) {
+  const MapField field = field_of(in);
+  const bool has_dimension = in.ops.size() == 3;
+  for_lanes(active, [&](uint32_t lane) {
+    MapPlace p = place(w, lane, space_named(in), w.address(in.ops[0], lane), in.opcode);
+    note(p, every_lane, Use::write);  // lanes may edit one map alike
+    TensorMap map = read_map(p, in.opcode);
+    replace_field(map, field, has_dimension ? uint32_t(w.get(in.ops[1], lane)) : 0,
+                  w.get(in.ops.back(), lane));
+    write_map(p, map, in.opcode);
+  });
+  return Step::next;
+}
+
+// The warp copies one map.
+Step copy(Warp& w, const Instr& in, uint32_t active) {
+  w.require_aligned(active, in.opcode);
+  const uint64_t to = w.uniform(in.ops[0], active, in.opcode);
+  const uint64_t from = w.uniform(in.ops[1], active, in.opcode);
+  const uint32_t lane = uint32_t(std::countr_zero(active));
+  MapPlace source = place(w, lane, Space::shared_cta, from, in.opcode);
+  MapPlace target = place(w, lane, Space::global, to, in.opcode);
+  note(source, every_lane, Use::read);
+  note(target, every_lane, Use::write);
+  write_map(target, read_map(source, in.opcode), in.opcode);
+  return Step::next;
+}
+
+}  // namespace
+
+Exec bind_tensormap_replace(const Instr&, std::string&) { return replace; }
+Exec bind_tensormap_cp_fenceproxy(const Instr&, std::string&) { return copy; }
+
+}  // namespace emu::ops

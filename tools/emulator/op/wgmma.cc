@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT
+// wgmma: the warpgroup's asynchronous matrix multiply (PTX ISA, Asynchronous Warpgroup Level Matrix
+// Multiply-Accumulate Instructions).
+#include <algorithm>
+
+#include "tools/emulator/base/settings.h"
+#include "tools/emulator/machine/early_use.h"
+#include "tools/emulator/machine/report.h"
+#include "tools/emulator/machine/unit_glue.h"
+#include "tools/emulator/machine/warpgroup.h"
+#include "tools/emulator/op/binders.h"
+#include "tools/emulator/op/element_types.h"
+#include "tools/emulator/ptx/operands.h"
+
+namespace emu {
+
+void Warpgroup::forget() {
+  uint64_t least = members[0].released;
+  for (const Member& m : members) least = std::min(least, m.released);
+  for (; first < least; ++first) operations.pop_front();
+}
+
+namespace ops {
+namespace {
+
+using ptx::Instr;
+using ptx::Operand;
+using ptx::Step;
+using ptx::Type;
+
+enum Slot : size_t { d_slot, a_slot, b_slot, scale_slot, sign_a, sign_b, first_major };
+
+uint32_t member_of(const Warp& warp) { return warp.index % wgmma_warps; }
+
+Warpgroup& group_of(Warp& warp, uint32_t active, const char* opcode) {
+  warp.require_whole(active, opcode);
+  Cta& cta = warp.cta;
+  const uint32_t index = warp.index / wgmma_warps;
+  if ((index + 1) * wgmma_warps > cta.warps.size())
+    throw Fault(FaultKind::illegal_instruction,
+                format("%s in warp %u: a warpgroup is four warps, this block has %zu", opcode,
+                       warp.index, cta.warps.size()));
+  if (cta.warpgroups.size() <= index) cta.warpgroups.resize(index + 1);
+  return cta.warpgroups[index];
+}
+
+bool immediate(const Instr& in, size_t slot, int32_t value) {
+  return slot < in.ops.size() && int32_t(in.ops[slot].imm) == value;
+}
+
+WgmmaCommand command_of(Warp& warp, const Instr& in) {
+  WgmmaCommand c;
+  c.d_type = in.type() == Type::f16   ? AccumulatorType::f16
+             : in.type() == Type::f32 ? AccumulatorType::f32
+                                      : AccumulatorType::s32;
+  c.a_type = element_type(in.type(1));
+  c.b_type = element_type(in.type(2));
+  c.negate_a = immediate(in, sign_a, -1);
+  c.negate_b = immediate(in, sign_b, -1);
+  c.saturate = in.has(ptx::Mod::satfinite);
+  c.zero_raises = settings().zero_group_raises;
+  c.n = ptx::wgmma_shape(in).n;
+  c.a_in_registers = in.ops[a_slot].kind == Operand::Kind::vector;
+  c.a_mn_major = !c.a_in_registers && immediate(in, first_major, 1);
+  c.b_mn_major = immediate(in, c.a_in_registers ? first_major : first_major + 1, 1);
+  if (!c.a_in_registers) c.a = warp.uniform(in.ops[a_slot], ~0u, in.opcode);
+  c.b = warp.uniform(in.ops[b_slot], ~0u, in.opcode);
+  Operand scale = in.ops[scale_slot];
+  scale.negated = false;
+  c.accumulate = bool(warp.uniform(scale, ~0u, in.opcode)) != in.ops[scale_slot].negated;
+  return c;
+}
+
+void note_start(Warp& warp, const Instr& in, const WgmmaCommand& c) {
+  if (starts_inside_pattern(c))
+    report::formal(FaultKind::illegal_instruction,
+                   "an operand of wgmma.mma_async starts inside the swizzle pattern, its base "
+                   "offset is 0",
+                   warp, in, ~0u);
+}
+
+std::shared_ptr<WgmmaOperation> begin(Warp& warp, const Instr& in, const WgmmaCommand& c) {
+  auto op = std::make_shared<WgmmaOperation>();
+  op->in = &in;
+  op->command = c;
+  op->a.resize(c.a_in_registers ? wgmma_warps * a_registers * 32 : 0);
+  Hazards& hazards = warp.cta.cluster.hazards;
+  hazards.shared(hazards.begin(Work::wgmma, every_lane), warp.cta, check_wgmma(c), Use::read);
+  note_start(warp, in, c);
+  ++warp.cta.counters.mmas;
+  warp.cta.counters.macs += uint64_t(wgmma_rows) * c.n * ptx::wgmma_shape(in).k;
+  return op;
+}
+
+// All four warps execute the same instruction with the same operands.
+void require_same(const Warp& warp, const Instr& in, const WgmmaCommand& c,
+                  const WgmmaOperation& op) {
+  if (op.in != &in)
+    throw Fault(FaultKind::illegal_instruction,
+                format("warp %u issues this wgmma.mma_async where other warps of its warpgroup "
+                       "issued the one of PTX line %u: the four execute the same",
+                       warp.index, op.in->pos.line));
+  if (!(c == op.command))
+    throw Fault(FaultKind::illegal_instruction,
+                format("wgmma.mma_async: warp %u has descriptors 0x%llx, 0x%llx and scale-d %d, "
+                       "another warp of its warpgroup had 0x%llx, 0x%llx and %d",
+                       warp.index, (unsigned long long)c.a, (unsigned long long)c.b, c.accumulate,
+                       (unsigned long long)op.command.a, (unsigned long long)op.command.b,
+                       op.command.accumulate));
+}
+
+// ptxas sees the accesses and serialises the operations ("wgmma.mma_async instructions are
+// serialized due to ..", C7510 to C7520): hardware never runs what the missing fence would allow.
+void require_fenced(const Warp& warp, const Instr& in, bool a_in_registers) {
+  const Operand* touched = nullptr;
+  const auto look = [&](const Operand& fragment) {
+    for (const Operand& r : fragment.elements)
+      if (warp.needs_wgmma_fence(r) && !touched) touched = &r;
+  };
+  if (a_in_registers) look(in.ops[a_slot]);
+  look(in.ops[d_slot]);
+  if (touched)
+    report::formal(FaultKind::ordering,
+                   format("wgmma.mma_async uses register %s, which another instruction accessed "
+                          "since the last wgmma.fence",
+                          warp.name_of(*touched)),
+                   warp, in, ~0u);
+}
+
+// The registers belong to the operation until the warp waits for it.
+void take_registers(Warp& warp, const Instr& in, WgmmaOperation& op) {
+  const WgmmaCommand& c = op.command;
+  require_fenced(warp, in, c.a_in_registers);
+  ++warp.wgmma_in_flight;
+  if (c.a_in_registers) {
+    const auto& registers = in.ops[a_slot].elements;
+    for (uint32_t r = 0; r < a_registers; ++r) {
+      warp.begin_wgmma_fragment(registers[r]);
+      Warp::Row scratch;
+      const uint64_t* values = warp.wgmma_values(registers[r], scratch);
+      for (uint32_t l = 0; l < 32; ++l)
+        op.a[(member_of(warp) * a_registers + r) * 32 + l] = uint32_t(values[l]);
+    }
+  }
+  const uint32_t shape = c.n << 2 | uint32_t(c.d_type);
+  for (const Operand& r : in.ops[d_slot].elements)
+    warp.begin_wgmma_accumulator(r, shape, c.accumulate);
+}
+
+void release_registers(Warp& warp, const WgmmaOperation& op) {
+  --warp.wgmma_in_flight;
+  if (op.command.a_in_registers)
+    for (const Operand& r : op.in->ops[a_slot].elements) warp.end_wgmma(r);
+  for (const Operand& r : op.in->ops[d_slot].elements) warp.end_wgmma(r);
+}
+
+// Accumulators stay in the warps' registers all the time.
+void run(Cta& cta, uint32_t first_warp, const WgmmaOperation& op) {
+  const auto& registers = op.in->ops[d_slot].elements;
+  Fragments d(wgmma_warps * registers.size() * 32);
+  const auto each = [&](auto f) {
+    for (uint32_t w = 0; w < wgmma_warps; ++w)
+      for (size_t r = 0; r < registers.size(); ++r)
+        f(cta.warps[first_warp + w]->wgmma_row(registers[r]), &d[(w * registers.size() + r) * 32]);
+  };
+  if (op.command.accumulate)
+    each([](const uint64_t* row, uint32_t* to) { std::copy_n(row, 32, to); });
+  run_wgmma(op.command, cta.shared, op.a, d);
+  each([](uint64_t* row, const uint32_t* from) { std::copy_n(from, 32, row); });
+}
+
+void start(Warp& warp, const Instr& in, Warpgroup& group,
+           const std::shared_ptr<WgmmaOperation>& op) {
+  Cta* cta = &warp.cta;
+  if (!group.chain) group.chain = cta->cluster.async.new_chain();
+  const uint32_t first_warp = warp.index / wgmma_warps * wgmma_warps;
+  glue::post(warp, group.chain, in, [cta, first_warp, op] {
+    run(*cta, first_warp, *op);
+    op->done = true;
+  });
+}
+
+Step mma_async(Warp& warp, const Instr& in, uint32_t active) {
+  Warpgroup& group = group_of(warp, active, in.opcode);
+  Warpgroup::Member& me = group.members[member_of(warp)];
+  const WgmmaCommand c = command_of(warp, in);
+  if (me.issued == group.first + group.operations.size())
+    group.operations.push_back(begin(warp, in, c));
+  const std::shared_ptr<WgmmaOperation> op = group.operations[size_t(me.issued - group.first)];
+  require_same(warp, in, c, *op);
+  take_registers(warp, in, *op);
+  ++me.issued;
+  op->issued |= 1u << member_of(warp);
+  if (op->issued == (1u << wgmma_warps) - 1) start(warp, in, group, op);
+  return Step::next;
+}
+
+Step fence(Warp& warp, const Instr& in, uint32_t active) {
+  group_of(warp, active, in.opcode);
+  warp.wgmma_fence();
+  return Step::next;
+}
+
+Step commit_group(Warp& warp, const Instr& in, uint32_t active) {
+  Warpgroup::Member& me = group_of(warp, active, in.opcode).members[member_of(warp)];
+  me.groups.push_back(me.issued);
+  return Step::next;
+}
+
+std::string waits_for(const WgmmaOperation& op) {
+  std::string text = format("the wgmma.mma_async of PTX line %u", op.in->pos.line);
+  if (const uint32_t absent = ~op.issued & ((1u << wgmma_warps) - 1))
+    text += format(", which warps 0x%x of the warpgroup have not issued", absent);
+  return text;
+}
+
+// Blocks until this warp's operations before number `end` are done; its registers are free then.
+bool release(Warp& warp, Warpgroup& group, uint64_t end) {
+  Warpgroup::Member& me = group.members[member_of(warp)];
+  for (uint64_t n = me.released; n < end; ++n)
+    if (!group.operation(n).done) {
+      warp.waiting = waits_for(group.operation(n));
+      return false;
+    }
+  for (; me.released < end; ++me.released) release_registers(warp, group.operation(me.released));
+  return true;
+}
+
+// Blocks until all but the latest n groups of this warp are done.
+Step wait_group(Warp& warp, const Instr& in, uint32_t active) {
+  Warpgroup& group = group_of(warp, active, in.opcode);
+  Warpgroup::Member& me = group.members[member_of(warp)];
+  const uint64_t pending = uint64_t(in.ops[0].imm);
+  if (me.groups.size() <= pending) return Step::next;
+  const size_t over = me.groups.size() - size_t(pending);
+  const uint64_t end = me.groups[over - 1];
+  if (!release(warp, group, end)) return Step::blocked;
+  warp.cta.cluster.hazards.wait_wgmma(uint32_t(end));
+  me.groups.erase(me.groups.begin(), me.groups.begin() + long(over));
+  group.forget();
+  return Step::next;
+}
+
+}  // namespace
+
+bool serialise_wgmma(Warp& warp) {
+  Warpgroup& group = warp.cta.warpgroups[warp.index / wgmma_warps];
+  return release(warp, group, group.members[member_of(warp)].issued);
+}
+
+ptx::Exec bind_wgmma_fence(const Instr&, std::string&) { return fence; }
+ptx::Exec bind_wgmma_commit_group(const Instr&, std::string&) { return commit_group; }
+ptx::Exec bind_wgmma_wait_group(const Instr&, std::string&) { return wait_group; }
+ptx::Exec bind_wgmma_mma_async(const Instr&, std::string&) { return mma_async; }
+
+}  // namespace ops
+}  // namespace emu

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// See clock.h.
+#include "tools/emulator/order/clock.h"
+
+namespace emu {
+
+void Clock::raise_lane(uint32_t warp, uint32_t lane, uint32_t time) {
+  const uint32_t thread = 32 * warp + lane;
+  const auto at = std::lower_bound(lanes_.begin(), lanes_.end(), thread,
+                                   [](const LaneTime& l, uint32_t t) { return l.thread < t; });
+  if (at != lanes_.end() && at->thread == thread)
+    at->time = std::max(at->time, time);
+  else
+    lanes_.insert(at, {thread, time});
+}
+
+// What is known of all lanes need not be said of one.
+void Clock::join_lanes(const Clock& other) {
+  std::vector<LaneTime> both;
+  const auto add = [&](const LaneTime& l) {
+    if (l.time > (*this)[l.thread / 32]) both.push_back(l);
+  };
+  auto a = lanes_.cbegin(), b = other.lanes_.cbegin();
+  while (a != lanes_.cend() || b != other.lanes_.cend()) {
+    if (b == other.lanes_.cend() || (a != lanes_.cend() && a->thread < b->thread))
+      add(*a++);
+    else if (a == lanes_.cend() || b->thread < a->thread)
+      add(*b++);
+    else
+      add({a->thread, std::max((a++)->time, (b++)->time)});
+  }
+  lanes_.swap(both);
+}
+
+bool Clock::reaches_lanes(uint32_t warp, uint32_t lanes, uint32_t time) const {
+  bool any = false;
+  for (const LaneTime& l : lanes_) {
+    if (l.thread / 32 != warp || l.time < time) continue;
+    any = true;
+    lanes &= ~(1u << l.thread % 32);
+  }
+  return any && !lanes;
+}
+
+}  // namespace emu

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+// See global_order.h.
+#include "tools/emulator/order/global_order.h"
+
+#include <algorithm>
+
+namespace emu {
+
+namespace {
+
+// Only ever under the lock; read without it.
+void widen(std::atomic<uint64_t>& begin, std::atomic<uint64_t>& end, uint64_t from, uint64_t to) {
+  begin = std::min<uint64_t>(begin, from);
+  end = std::max<uint64_t>(end, to);
+}
+
+// The first byte that [from, to) shares with the rows; to: none.
+uint64_t first_shared(const Rows& rows, uint64_t from, uint64_t to) {
+  if (from >= rows.end() || to <= rows.address) return to;
+  uint64_t row = rows.stride && from > rows.address
+                     ? std::min<uint64_t>((from - rows.address) / rows.stride, rows.count - 1)
+                     : 0;
+  // Rows may overlap each other when the stride is short: the last that begins before is enough.
+  for (; row < rows.count; ++row) {
+    const uint64_t begin = rows.address + row * rows.stride;
+    if (begin >= to) return to;
+    if (from < begin + rows.bytes) return std::max(from, begin);
+  }
+  return to;
+}
+
+}  // namespace
+
+GlobalOrder::Page& GlobalOrder::page_of(uint64_t number) {
+  std::lock_guard guard(lock_);
+  std::unique_ptr<Page>& page = pages_[number];
+  if (!page) page = std::make_unique<Page>();
+  return *page;
+}
+
+GlobalOrder::Page* GlobalOrder::find(uint64_t number) {
+  std::lock_guard guard(lock_);
+  const auto it = pages_.find(number);
+  return it == pages_.end() ? nullptr : it->second.get();
+}
+
+void GlobalOrder::mark_written(Page& page, uint64_t number) {
+  std::lock_guard guard(lock_);
+  page.written = true;
+  regions_[number * page_bytes / region_bytes].written = true;
+  widen(written_begin_, written_end_, number * page_bytes, (number + 1) * page_bytes);
+}
+
+bool GlobalOrder::written(const Rows& rows) {
+  if (rows.address >= written_end_ || rows.end() <= written_begin_) return false;
+  std::lock_guard guard(lock_);
+  bool any = false;
+  regions(rows, [&](uint64_t r) {
+    const auto it = regions_.find(r);
+    any = any || (it != regions_.end() && it->second.written);
+  });
+  return any;
+}
+
+size_t GlobalOrder::add(const Rows& rows, const Access& by) {
+  std::lock_guard guard(lock_);
+  reads_.push_back({rows, by});
+  regions(rows, [&](uint64_t r) { regions_[r].reads.push_back(reads_.size() - 1); });
+  widen(reads_begin_, reads_end_, rows.address, rows.end());
+  return reads_.size() - 1;
+}
+
+void GlobalOrder::complete(size_t bulk_read, uint32_t agent, uint32_t time) {
+  std::lock_guard guard(lock_);
+  reads_[bulk_read].by.agent = agent;
+  reads_[bulk_read].by.time = time;
+}
+
+std::vector<GlobalOrder::Shared> GlobalOrder::shared_with_reads(uint64_t address, uint64_t bytes) {
+  std::vector<Shared> all;
+  std::lock_guard guard(lock_);
+  const uint64_t end = address + bytes;
+  for (uint64_t r = address / region_bytes; r <= (end - 1) / region_bytes; ++r) {
+    const auto it = regions_.find(r);
+    if (it == regions_.end()) continue;
+    const uint64_t from = std::max(address, r * region_bytes);
+    const uint64_t to = std::min(end, (r + 1) * region_bytes);
+    for (size_t i : it->second.reads) {
+      const uint64_t first = first_shared(reads_[i].rows, from, to);
+      if (first < to) all.push_back({reads_[i].by, first / 16, uint16_t(1u << first % 16)});
+    }
+  }
+  return all;
+}
+
+void GlobalOrder::release(uint64_t address, uint32_t cluster, const Knowledge& handed) {
+  std::lock_guard guard(lock_);
+  Foreign& left = flags_[address];
+  join(left, handed.others);
+  left[cluster].join(handed);
+}
+
+Foreign GlobalOrder::acquire(uint64_t address) {
+  std::lock_guard guard(lock_);
+  const auto it = flags_.find(address);
+  return it == flags_.end() ? Foreign{} : it->second;
+}
+
+}  // namespace emu

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+// What the clusters of one launch share: remembered accesses to global memory, and what releases left
+// at flags there. Clusters run on several host threads, so all of it is behind locks.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "tools/emulator/memory/global_memory.h"
+#include "tools/emulator/order/clock.h"
+#include "tools/emulator/order/shadow.h"
+
+namespace emu {
+
+enum class Scope : uint8_t { cta, cluster, gpu };
+
+// A load by an mbarrier's copy. Inputs are loaded in large boxes and seldom written, so these are
+// kept whole, and who writes looks for them.
+struct BulkRead {
+  Rows rows;
+  Access by;  // its agent is known once it is complete
+};
+
+class GlobalOrder {
+ public:
+  // Does f(chunk, its number, the mask of its bytes, the bytes last stored to it) for every 16 bytes
+  // of [address, address + bytes) under the lock of its page.
+  template <class F>
+  void each(uint64_t address, uint64_t bytes, bool writes, F f) {
+    pages(address, bytes, [&](uint64_t number, uint64_t from, uint64_t to) {
+      Page& page = page_of(number);
+      std::lock_guard guard(page.lock);
+      if (writes && !page.written) mark_written(page, number);
+      chunks(page, from, to, f);
+    });
+  }
+  // The same of what has been written in this launch, and perhaps its neighbours.
+  template <class F>
+  void each_written(const Rows& rows, F f) {
+    if (!written(rows)) return;
+    for (uint32_t i = 0; i < rows.count; ++i)
+      pages(rows.address + i * rows.stride, rows.bytes,
+            [&](uint64_t number, uint64_t from, uint64_t to) {
+              Page* page = find(number);
+              if (!page) return;
+              std::lock_guard guard(page->lock);
+              if (page->written) chunks(*page, from, to, f);
+            });
+  }
+
+  // The same of what has been accessed at all, bulk loads aside.
+  template <class F>
+  void each_touched(uint64_t address, uint64_t bytes, F f) {
+    pages(address, bytes, [&](uint64_t number, uint64_t from, uint64_t to) {
+      Page* page = find(number);
+      if (!page) return;
+      std::lock_guard guard(page->lock);
+      chunks(*page, from, to, f);
+    });
+  }
+
+  // Bulk loads: remembered before each_written() looks, as a write is before each_read() does.
+  size_t add(const Rows& rows, const Access& by);
+  void complete(size_t bulk_read, uint32_t agent, uint32_t time);
+  // Does f(access, number of the first chunk they share, mask of the bytes there).
+  template <class F>
+  void each_read(uint64_t address, uint64_t bytes, F f) {
+    if (address >= reads_end_ || address + bytes <= reads_begin_) return;
+    for (const Shared& s : shared_with_reads(address, bytes)) f(s.by, s.chunk, s.mask);
+  }
+
+  void release(uint64_t address, uint32_t cluster, const Knowledge& handed);
+  Foreign acquire(uint64_t address);
+
+  std::string kernel;  // of the launch
+  std::atomic<bool> dependents_launched = false;
+  // In some CTA nobody launched dependents without knowing the grids ahead to be over.
+  std::atomic<bool> waited_first = false;
+
+ private:
+  static constexpr uint64_t page_bytes = 4096, region_bytes = 16 * page_bytes;
+  struct Page {
+    std::mutex lock;
+    bool written = false;
+    Chunk chunks[page_bytes / 16];
+    uint8_t last[page_bytes];
+  };
+  struct Region {
+    bool written = false;
+    std::vector<size_t> reads;
+  };
+  struct Shared {
+    Access by;
+    uint64_t chunk;
+    uint16_t mask;
+  };
+
+  // Calls f(number of the page, first, end) for the pages of a range.
+  template <class F>
+  static void pages(uint64_t address, uint64_t bytes, F f) {
+    for (uint64_t at = address, end = address + bytes; at < end;) {
+      const uint64_t stop = std::min(end, (at / page_bytes + 1) * page_bytes);
+      f(at / page_bytes, at, stop);
+      at = stop;
+    }
+  }
+  template <class F>
+  static void chunks(Page& page, uint64_t at, uint64_t end, F f) {
+    while (at < end) {
+      const uint32_t in = uint32_t(at % 16), n = uint32_t(std::min<uint64_t>(16 - in, end - at));
+      const uint64_t chunk = at % page_bytes / 16;
+      f(page.chunks[chunk], at / 16, uint16_t(((1u << n) - 1) << in), &page.last[chunk * 16]);
+      at += n;
+    }
+  }
+  // Calls f(number) for the regions of rows, which may lie far apart.
+  template <class F>
+  static void regions(const Rows& rows, F f) {
+    const bool dense = rows.stride <= region_bytes;
+    for (uint32_t i = 0; i < (dense ? 1 : rows.count); ++i) {
+      const uint64_t from = rows.address + i * rows.stride;
+      const uint64_t to = dense ? rows.end() : from + rows.bytes;
+      for (uint64_t r = from / region_bytes; r <= (to - 1) / region_bytes; ++r) f(r);
+    }
+  }
+  Page& page_of(uint64_t number);
+  Page* find(uint64_t number);
+  void mark_written(Page& page, uint64_t number);
+  bool written(const Rows& rows);
+  std::vector<Shared> shared_with_reads(uint64_t address, uint64_t bytes);
+
+  std::mutex lock_;  // of what follows; a page's own lock may be held
+  std::unordered_map<uint64_t, std::unique_ptr<Page>> pages_;
+  std::unordered_map<uint64_t, Region> regions_;
+  std::vector<BulkRead> reads_;
+  std::unordered_map<uint64_t, Foreign> flags_;
+  // Around all writes, all bulk loads: most accesses are outside.
+  std::atomic<uint64_t> written_begin_ = ~0ull, written_end_ = 0;
+  std::atomic<uint64_t> reads_begin_ = ~0ull, reads_end_ = 0;
+};
+
+}  // namespace emu

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+// What a finding says: both accesses, and what would have ordered them.
+#include "tools/emulator/machine/machine.h"
+#include "tools/emulator/machine/report.h"
+#include "tools/emulator/order/viewer.h"
+
+namespace emu {
+
+namespace {
+
+const char* verb(Use use) {
+  return is_read(use) ? "reads" : use == Use::write ? "overwrites" : "updates";
+}
+const char* past(Use use) {
+  return is_read(use) ? "read" : use == Use::write ? "write" : "strong or atomic access";
+}
+
+}  // namespace
+
+Severity Hazards::severity(Reason reason) {
+  switch (reason) {
+    case Reason::same_value:
+    case Reason::weak_flag:
+    case Reason::relaxed_barrier:
+    case Reason::proxy_overwrite:
+    case Reason::copied_proxy:
+    case Reason::scope:
+    case Reason::tensor_fence:
+    case Reason::reused_columns:
+    case Reason::lanes:
+    case Reason::collision:
+    case Reason::init_fence: return Severity::formal;
+    default: return Severity::error;
+  }
+}
+
+std::string Hazards::missing(Reason reason, const Access& old) const {
+  switch (reason) {
+    case Reason::ordered:
+    case Reason::earlier_grid: return "";  // found_earlier() has its words
+    case Reason::weak_flag:
+      return "a word that strong loads poll is stored to with .relaxed or stronger";
+    case Reason::same_value:
+    case Reason::unordered: return "no barrier, fence or wait orders the two";
+    case Reason::relaxed_barrier:
+      return "only a cluster barrier orders the two that was arrived at with .relaxed; it takes "
+             ".release";
+    case Reason::incomplete:
+      return "it is not known to be complete: " + wait_for(issued_[old.time]);
+    case Reason::incomplete_far:
+      return std::string(is_read(old.use) ? "the wait for its mbarrier or group"
+                                          : "a cp.async.bulk.wait_group of its thread") +
+             " comes first, and what orders the two";
+    case Reason::proxy:
+      return "the async proxy sees ordinary stores only behind a fence.proxy.async, which is "
+             "missing on the way from the store";
+    case Reason::proxy_overwrite:
+      return "the async proxy may overtake the ordinary store: a fence.proxy.async is missing on "
+             "the way";
+    case Reason::copied_proxy:
+      return "cp.async belongs to the generic proxy: a fence.proxy.async is missing on the way";
+    case Reason::scope:
+    case Reason::scope_of_store:
+      return "the mbarrier that orders the two lies in another CTA and was arrived at with the "
+             "scope .cta; it takes .release.cluster";
+    case Reason::narrow_wait:
+      return "the wait that orders the two has the scope .cta, behind which the SM may still have "
+             "old bytes in its cache; it takes .acquire.cluster";
+    case Reason::tensor_fence:
+      return "a tcgen05.fence::before_thread_sync or ::after_thread_sync is missing on the way";
+    case Reason::reused_columns:
+      return "the manual orders cp before mma of one thread, not the other way: wait for a commit";
+    case Reason::collision:
+      return "lanes of one instruction store different values, and which of them stays is left "
+             "open";
+    case Reason::map_fence:
+      return "a tensor map edited in memory is seen only behind a fence.proxy.tensormap::generic."
+             "acquire of whoever uses it";
+    case Reason::released_apart:
+      return "what came here from its warp was released by another lane, before which a "
+             "bar.warp.sync is missing";
+    case Reason::waited_apart:
+      return "another lane of this warp has waited for it: a bar.warp.sync is missing behind that "
+             "wait";
+    case Reason::lanes:
+    case Reason::diverged_lanes: return "lanes of one warp are ordered by bar.warp.sync";
+    case Reason::uninitialised_barrier:
+      return "no barrier or fence orders the mbarrier.init before this use of the mbarrier";
+    case Reason::init_fence:
+      return "the async proxy sees an mbarrier.init only behind a fence.mbarrier_init or "
+             "fence.proxy.async";
+  }
+  return "";
+}
+
+std::string Hazards::wait_for(const Issued& op) const {
+  switch (op.work) {
+    case Work::mma:
+    case Work::tensor_copy: return "wait for the mbarrier of its tcgen05.commit first";
+    case Work::tensor_ld: return "a tcgen05.wait::ld comes first";
+    case Work::tensor_st: return "a tcgen05.wait::st comes first";
+    case Work::wgmma: return "a wgmma.wait_group comes first";
+    case Work::copy:
+    case Work::cp_async:
+    case Work::store_async: break;
+  }
+  return op.read_agent != nobody ? "a cp.async.bulk.wait_group of its thread comes first"
+                                 : "wait for its mbarrier or group first";
+}
+
+std::string Hazards::place(const Viewer& v, uint64_t index, uint16_t mask) const {
+  const uint32_t first = uint32_t(std::countr_zero(uint32_t(mask)));
+  if (v.space == Space::global) return cluster_.launch.memory->describe(index * 16 + first);
+  const std::string of = v.cta == &warp_->cta ? "" : format(" of the CTA of rank %u", v.cta->rank);
+  if (v.space == Space::tensor)
+    return format("tensor memory column %u, lanes from %u", uint32_t(index), 16 * first) + of;
+  const uint32_t address = uint32_t(index) * 16 + first;
+  const std::string variable = report::shared_object(*v.cta, address);
+  return format("shared address 0x%x", address) + of +
+         (variable.empty() ? "" : ", " + variable + ",");
+}
+
+bool Hazards::has_exited(const Access& old, const Viewer& v) const {
+  if (v.space == Space::global && old.cluster != serial()) return false;
+  return cluster_.ctas[old.warp / warps_]->warps[old.warp % warps_]->exited & old.lanes;
+}
+
+void Hazards::found(Reason reason, const Access& old, const Viewer& v, uint64_t index) {
+  const Severity severity = Hazards::severity(reason);
+  if (!Findings::wanted(severity)) return;
+  const uint64_t key = uint64_t(old.pc) << 32 | uint64_t(pc()) << 8 | uint64_t(reason);
+  if (cluster_.launch.findings->again(severity, key)) return;
+  const uint32_t warp = old.warp, thread = (warp % warps_) * 32 + old.lane % every_lane;
+  const Dim3 block = v.space == Space::global ? cluster_.block_of(old.cluster, warp / warps_)
+                                              : cluster_.ctas[warp / warps_]->id;
+  const auto& earlier = cluster_.launch.function->code[old.pc];
+  std::string text =
+      format("%s by thread %u %s %s after a %s by %s of thread %u, block (%u,%u,%u), warp %u: ",
+             in_->opcode, warp_->thread(v.lane % every_lane), verb(v.use),
+             place(v, index, old.mask & v.mask).c_str(), past(old.use), earlier.opcode, thread,
+             block.x, block.y, block.z, warp % warps_);
+  text += missing(reason, old);
+  const bool nobody_released = reason == Reason::unordered || reason == Reason::released_apart;
+  if (nobody_released && has_exited(old, v))
+    text += "; that thread has exited since, which releases nothing";
+  text += "\n  earlier: " + report::place(cluster_, earlier);
+  const char* head = severity == Severity::formal ? "the manual's rule alone: " : "";
+  const Fault here =
+      report::located(Fault(FaultKind::ordering, head + text), *warp_, *in_, active_);
+  cluster_.launch.findings->add(severity, key, here.text);
+}
+
+}  // namespace emu
