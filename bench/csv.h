@@ -5,7 +5,7 @@
 #include <string>
 
 #include "bench/figures.h"
-#include "test/support/problem.h"
+#include "tools/harness/problem.h"
 
 namespace bench {
 

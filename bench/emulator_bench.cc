@@ -17,10 +17,10 @@
 
 #include "nvfp4_gemm.h"
 #include "nvfp4emu.h"
-#include "test/support/compare.h"
-#include "test/support/device_gemm.h"
-#include "test/support/driver.h"
-#include "test/support/problem.h"
+#include "tools/harness/compare.h"
+#include "tools/harness/device_gemm.h"
+#include "tools/harness/driver.h"
+#include "tools/harness/problem.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "test/support/problem.h"
+#include "tools/harness/problem.h"
 
 namespace bench {
 

@@ -16,8 +16,8 @@
 #include "bench/csv.h"
 #include "bench/figures.h"
 #include "bench/yardsticks.h"
-#include "test/support/compare.h"
-#include "test/support/device_gemm.h"
+#include "tools/harness/compare.h"
+#include "tools/harness/device_gemm.h"
 #include "tools/nvfp4/progress.h"
 
 namespace bench {

@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "test/support/driver.h"
+#include "tools/harness/driver.h"
 
 namespace bench {
 

@@ -18,7 +18,7 @@
 #include "bench/commands.h"
 #include "bench/idle_driver.h"
 #include "nvfp4_gemm.h"
-#include "test/support/problem.h"
+#include "tools/harness/problem.h"
 
 namespace {
 

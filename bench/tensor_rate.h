@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "test/support/driver.h"
+#include "tools/harness/driver.h"
 
 namespace bench {
 

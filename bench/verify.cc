@@ -3,9 +3,9 @@
 #include <cstdio>
 
 #include "bench/commands.h"
-#include "test/support/compare.h"
-#include "test/support/device_gemm.h"
-#include "test/support/driver.h"
+#include "tools/harness/compare.h"
+#include "tools/harness/device_gemm.h"
+#include "tools/harness/driver.h"
 
 namespace bench {
 

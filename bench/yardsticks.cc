@@ -6,7 +6,7 @@
 
 #include "bench/figures.h"
 #include "bench/tensor_rate.h"
-#include "test/support/module.h"
+#include "tools/harness/module.h"
 
 namespace bench {
 namespace {

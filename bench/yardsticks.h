@@ -8,8 +8,8 @@
 #include "bench/csv.h"
 #include "bench/cublaslt.h"
 #include "bench/gpu_timer.h"
-#include "test/support/driver.h"
-#include "test/support/problem.h"
+#include "tools/harness/driver.h"
+#include "tools/harness/problem.h"
 
 namespace bench {
 

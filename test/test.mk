@@ -7,12 +7,13 @@
 
 # Catch2 3 is a library, 2.13 one header.
 CATCH_LIBS := $(if $(wildcard $(addsuffix /include/catch2/catch_all.hpp,/usr /usr/local)),-lCatch2)
-TEST_MAIN  := $(B)/obj/test/support/main.o
-GEMM_TEST_OBJ := $(patsubst %.cc,$(B)/obj/%.o,$(sort $(wildcard test/gemm/*.cc test/kernel/*.cc)))
+TEST_MAIN  := $(B)/obj/tools/testing/main.o
+GEMM_TEST_OBJ := $(patsubst %.cc,$(B)/obj/%.o,$(sort $(wildcard test/gemm/*.cc tools/emulator/test/h200/*.cc)))
 HOST_TEST_OBJ := $(patsubst %.cc,$(B)/obj/%.o,$(sort $(wildcard test/host/*.cc)))
-EMU_TEST_OBJ  := $(patsubst %.cc,$(B)/obj/%.o,$(sort $(wildcard test/emulator/*.cc))) \
-                 $(B)/obj/test/hazard/pairs.o
-MMA_SUPPORT_OBJ := $(addprefix $(B)/obj/test/support/,wgmma.o warp_mma.o tensor_numbers.o)
+EMU_TEST_DIRS := base ptx arithmetic hardware machine op order trace driver kernel support
+EMU_TEST_OBJ  := $(patsubst %.cc,$(B)/obj/%.o,$(sort $(foreach d,$(EMU_TEST_DIRS),\
+                   $(wildcard tools/emulator/test/$d/*.cc)))) $(B)/obj/tools/emulator/test/pairs/pairs.o
+MMA_SUPPORT_OBJ := $(addprefix $(B)/obj/tools/emulator/test/models/,wgmma.o warp_mma.o tensor_numbers.o)
 REGRESSION_OBJ := $(patsubst %.cc,$(B)/obj/%.o,$(sort $(wildcard test/regression/*.cc))) \
                   $(B)/obj/test/host/child.o
 ALL_TEST_OBJ  := $(TEST_MAIN) $(GEMM_TEST_OBJ) $(REGRESSION_OBJ) $(HOST_TEST_OBJ) $(EMU_TEST_OBJ) $(SUPPORT_OBJ)
@@ -20,17 +21,23 @@ ALL_TEST_OBJ  := $(TEST_MAIN) $(GEMM_TEST_OBJ) $(REGRESSION_OBJ) $(HOST_TEST_OBJ
 $(B)/obj/test/%.o: test/%.cc
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) $(TEST_FLAGS) $(DEPS) -c $< -o $@
+$(B)/obj/tools/testing/%.o: tools/testing/%.cc
+	@mkdir -p $(@D)
+	$(call say,CXX)$(CXX) $(TEST_FLAGS) $(DEPS) -c $< -o $@
+$(B)/obj/tools/emulator/test/%.o: tools/emulator/test/%.cc
+	@mkdir -p $(@D)
+	$(call say,CXX)$(CXX) $(TEST_FLAGS) $(DEPS) -c $< -o $@
 $(TEST_MAIN): TEST_FLAGS += -O0
 
 # Plain sm_90: the one PTX runs on Hopper and, in the emulator, on Blackwell.
-$(B)/test/load_probe.ptx: test/kernel/load_probe.cu $(KERNEL_HDR)
+$(B)/test/load_probe.ptx: tools/emulator/test/h200/load_probe.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)
 	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=compute_90 -ptx $< -o $@
-$(B)/test/carry_probe.ptx: test/kernel/carry_probe.cu
+$(B)/test/carry_probe.ptx: tools/emulator/test/h200/carry_probe.cu
 	@mkdir -p $(@D)
 	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=compute_90 -ptx $< -o $@
 # With debug information every wrapper is a function that is called; the emulator reads both.
-$(B)/test/load_probe.%.ptx: test/kernel/load_probe.cu $(KERNEL_HDR)
+$(B)/test/load_probe.%.ptx: tools/emulator/test/h200/load_probe.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)
 	$(call say,NVCC)$(NVCC) -std=c++17 -I. $(PTX_$*) -fmad=false -arch=compute_90 -ptx $< -o $@
 $(B)/test/gemm_sm100.%.ptx: kernel/gemm_sm100.cu $(KERNEL_HDR)
@@ -45,10 +52,10 @@ DEBUG_PTX := $(foreach k,load_probe gemm_sm100,$(B)/test/$k.debug.ptx $(B)/test/
   $(B)/test/gemm_sm90.debug.ptx
 TEST_PTX := $(B)/test/load_probe.ptx $(B)/test/carry_probe.ptx
 
-$(B)/nvfp4_test: $(GEMM_TEST_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(B)/obj/bench/tensor_rate.o $(LIB) $(TEST_PTX) $(DEBUG_PTX)
+$(B)/nvfp4_test: $(GEMM_TEST_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(MMA_SUPPORT_OBJ) $(B)/obj/bench/tensor_rate.o $(LIB) $(TEST_PTX) $(DEBUG_PTX)
 	$(call say,LINK)$(CXX) -o $@ $(filter %.o,$^) $(USE_LIBRARY) $(CATCH_LIBS) -ldl -pthread
 
-$(B)/test_host: $(HOST_TEST_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(HOST_OBJ) $(B)/obj/bench/csv.o
+$(B)/test_host: $(HOST_TEST_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(MMA_SUPPORT_OBJ) $(HOST_OBJ) $(B)/obj/bench/csv.o
 	$(call say,LINK)$(CXX) -o $@ $(filter %.o,$^) $(CATCH_LIBS) -lm -ldl -pthread
 
 $(B)/test_emulator: $(EMU_TEST_OBJ) $(TEST_MAIN) $(EMU_OBJ) $(MMA_SUPPORT_OBJ) | $(DEBUG_PTX)
@@ -58,8 +65,8 @@ $(B)/test_regression: $(REGRESSION_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(LIB) | $(B
 	$(call say,LINK)$(CXX) -o $@ $(filter %.o,$^) $(USE_LIBRARY) $(CATCH_LIBS) -ldl -pthread
 
 # The header and the library as a C99 program sees them, and the header as C++11 does.
-$(B)/obj/test/c99/header.o: TEST_FLAGS := -std=c++11 -Wall -Wextra -Wpedantic -Werror -Iinclude
-$(B)/test_c99: test/c99/main.c $(LIB) | $(B)/obj/test/c99/header.o
+$(B)/obj/test/api/header.o: TEST_FLAGS := -std=c++11 -Wall -Wextra -Wpedantic -Werror -Iinclude
+$(B)/test_c99: test/api/c99.c $(LIB) | $(B)/obj/test/api/header.o
 	$(call say,CC)$(CC) -std=c99 -Wall -Wextra -Wpedantic -Werror -Iinclude \
 	  -o $@ $< $(USE_LIBRARY)
 
@@ -88,6 +95,6 @@ mutants: $(SETUP) all test-programs  ## one-line bugs, each found by the test th
 include test/host/children.mk
 -include $(ALL_TEST_OBJ:.o=.d)
 
-# The pairs of programs of test/hazard on whatever driver the loader finds.
-$(B)/hazard_run: $(B)/obj/test/hazard/run.o $(B)/obj/test/hazard/pairs.o
+# The pairs of programs of tools/emulator/test/pairs on whatever driver the loader finds.
+$(B)/hazard_run: $(B)/obj/tools/emulator/test/pairs/run.o $(B)/obj/tools/emulator/test/pairs/pairs.o
 	$(call say,LINK)$(CXX) -o $@ $^ -ldl

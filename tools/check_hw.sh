@@ -6,7 +6,7 @@
 #   sanitize  every variant and split under compute-sanitizer: memcheck racecheck initcheck synccheck, or
 #             the tools named behind it
 #   ptx       instructions against the emulator's expectations: carries, TMA loads, wgmma, mma.sync
-#   hazard    compute-sanitizer on the racy and repaired programs of test/hazard: a line per run
+#   hazard    compute-sanitizer on the racy and repaired programs of tools/emulator/test/pairs: a line per run
 #   bench     device time beside cuBLASLt, CSV to stdout
 set -u
 build=$1
@@ -62,7 +62,7 @@ case $part in
     [ -x "$build/hazard_run" ] || die "no $build/hazard_run: make build/hazard_run first"
     PATH=$PATH:/usr/local/cuda/bin
     command -v compute-sanitizer >/dev/null || die "no compute-sanitizer"
-    test/hazard/sanitize.sh "$build/hazard_run"
+    tools/emulator/test/pairs/sanitize.sh "$build/hazard_run"
     ;;
   bench) "$build/nvfp4_bench" gpu ;;
   *) die "PART is gemm, sanitize, ptx, hazard or bench" ;;

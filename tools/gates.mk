@@ -40,7 +40,7 @@ $(B)/tsan/host/%.o: host/%.cc
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) $(HOST_FLAGS) -DNVFP4_COMPILER='"$(COMPILER_OF_KERNELS)"' -g -O1 \
 	  -fsanitize=thread $(DEPS) -c $< -o $@
-$(B)/tsan/first_use: test/threads/first_use.cc $(TSAN_OBJ) $(B)/obj/host/images.o
+$(B)/tsan/first_use: test/api/first_use.cc $(TSAN_OBJ) $(B)/obj/host/images.o
 	$(call say,LINK)$(CXX) $(TEST_FLAGS) -g -fsanitize=thread -o $@ $^ -lm -ldl -pthread
 check-threads: $(B)/tsan/first_use $(B)/emulator/libcuda.so.1  ## ThreadSanitizer: first use from 64 threads, 20 fresh processes
 	@tools/check_threads.sh $(B)

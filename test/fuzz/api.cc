@@ -11,8 +11,8 @@
 
 #include "nvfp4_gemm.h"
 #include "nvfp4emu.h"
-#include "test/fuzz/input.h"
-#include "test/support/driver.h"
+#include "tools/harness/driver.h"
+#include "tools/testing/fuzz_input.h"
 
 namespace {
 

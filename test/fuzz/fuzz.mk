@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Fuzz targets, test/fuzz/NAME.cc. `make test` replays test/fuzz/corpus/NAME in plain programs;
+# Fuzz targets: a source and a folder of inputs each. `make test` replays the inputs in plain programs;
 # `make fuzz` runs them under libFuzzer with AddressSanitizer and UBSan, for which everything that
 # they reach is compiled once more by clang.
 
@@ -8,16 +8,22 @@ SECONDS      ?= 60
 CLANGXX      ?= clang++
 FUZZ         := $(B)/fuzz
 
+FUZZ_SRC_api  := test/fuzz/api
+FUZZ_SRC_plan := test/fuzz/plan
+FUZZ_SRC_npy  := test/fuzz/npy
+FUZZ_SRC_ptx  := tools/emulator/test/fuzz/ptx
+
 # What each target reaches.
 FUZZ_OF_api  := $(SUPPORT_OBJ) $(HOST_OBJ)
 FUZZ_OF_plan := $(HOST_OBJ)
-FUZZ_OF_ptx  := $(EMU_OBJ) $(B)/obj/test/emulator/ptx_samples.o
+FUZZ_OF_ptx  := $(EMU_OBJ) $(B)/obj/tools/emulator/test/support/ptx_samples.o
 FUZZ_OF_npy  := $(B)/obj/tools/nvfp4/npy.o
 
 REPLAYS := $(FUZZ_TARGETS:%=$(B)/replay_%)
-REPLAY_OBJ := $(patsubst %,$(B)/obj/test/fuzz/%.o,replay $(FUZZ_TARGETS))
+REPLAY_MAIN := $(B)/obj/tools/testing/fuzz_replay.o
+REPLAY_OBJ  := $(REPLAY_MAIN) $(foreach t,$(FUZZ_TARGETS),$(B)/obj/$(FUZZ_SRC_$t).o)
 .SECONDEXPANSION:
-$(REPLAYS): $(B)/replay_%: $(B)/obj/test/fuzz/%.o $(B)/obj/test/fuzz/replay.o $$(FUZZ_OF_$$*)
+$(REPLAYS): $(B)/replay_%: $(B)/obj/$$(FUZZ_SRC_$$*).o $(REPLAY_MAIN) $$(FUZZ_OF_$$*)
 	$(call say,LINK)$(CXX) -o $@ $^ -lm -ldl -pthread
 
 # ---- under libFuzzer ----------------------------------------------------------------------------
@@ -46,7 +52,7 @@ $(FUZZ_EMULATOR): $(EMU_OBJ:$(B)/obj/%=$(FUZZ)/obj/%) tools/emulator/driver/libc
 	  -Wl,--version-script=tools/emulator/driver/libcuda.map -o $@ $(filter %.o,$^) -pthread -ldl
 
 FUZZERS := $(FUZZ_TARGETS:%=$(FUZZ)/%)
-$(FUZZERS): $(FUZZ)/%: $(FUZZ)/obj/test/fuzz/%.o $$(patsubst $(B)/obj/$$(PERCENT),$(FUZZ)/obj/$$(PERCENT),$$(FUZZ_OF_$$*))
+$(FUZZERS): $(FUZZ)/%: $(FUZZ)/obj/$$(FUZZ_SRC_$$*).o $$(patsubst $(B)/obj/$$(PERCENT),$(FUZZ)/obj/$$(PERCENT),$$(FUZZ_OF_$$*))
 	$(call say,LINK)$(CLANGXX) -o $@ $^ $(SANITIZE) -fsanitize=fuzzer -lm -ldl -pthread
 PERCENT := %
 $(FUZZ)/api: | $(FUZZ_EMULATOR)

@@ -2,9 +2,9 @@
 // NumPy files into the command line's reader: a matrix as large as its values, or a refusal.
 #include <sstream>
 
-#include "test/fuzz/input.h"
 #include "tools/nvfp4/commands.h"
 #include "tools/nvfp4/npy.h"
+#include "tools/testing/fuzz_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {
   std::istringstream file(std::string(reinterpret_cast<const char*>(data), bytes));

@@ -8,8 +8,8 @@
 
 #include "host/check.h"
 #include "host/explain.h"
-#include "test/fuzz/input.h"
 #include "test/host/plan_rules.h"
+#include "tools/testing/fuzz_input.h"
 
 namespace {
 

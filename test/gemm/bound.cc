@@ -2,8 +2,8 @@
 // Data whose sums are not exact: every element inside the bound that the header states, and inside
 // rtol = atol = 1e-3 of the reference.
 #include "test/gemm/gpu.h"
-#include "test/support/exact.h"
-#include "test/support/formats.h"
+#include "tools/harness/exact.h"
+#include "tools/harness/formats.h"
 
 using gemm_test::forced;
 using support::BoundVerdict;

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "nvfp4emu.h"
-#include "test/support/catch.h"
-#include "test/support/driver.h"
+#include "tools/harness/driver.h"
+#include "tools/testing/catch.h"
 
 namespace gemm_test {
 

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "test/support/catch.h"
-#include "test/support/compare.h"
-#include "test/support/device_gemm.h"
-#include "test/support/driver.h"
-#include "test/support/problem.h"
+#include "tools/harness/compare.h"
+#include "tools/harness/device_gemm.h"
+#include "tools/harness/driver.h"
+#include "tools/harness/problem.h"
+#include "tools/testing/catch.h"
 
 namespace gemm_test {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "test/gemm/gpu.h"
-#include "test/support/formats.h"
+#include "tools/harness/formats.h"
 
 using support::Operand;
 using support::Problem;

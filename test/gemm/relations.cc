@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "test/gemm/gpu.h"
-#include "test/support/formats.h"
+#include "tools/harness/formats.h"
 
 using support::Data;
 using support::make_problem;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "nvfp4_gemm.h"
-#include "test/support/catch.h"
+#include "tools/testing/catch.h"
 
 namespace {
 

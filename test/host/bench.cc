@@ -4,7 +4,7 @@
 
 #include "bench/csv.h"
 #include "bench/figures.h"
-#include "test/support/catch.h"
+#include "tools/testing/catch.h"
 
 using bench::cold_copies;
 using bench::CublasTime;

@@ -5,11 +5,11 @@
 #include <cstring>
 #include <numeric>
 
-#include "test/support/catch.h"
-#include "test/support/exact.h"
-#include "test/support/formats.h"
-#include "test/support/problem.h"
-#include "test/support/wgmma.h"
+#include "tools/emulator/test/models/wgmma.h"
+#include "tools/harness/exact.h"
+#include "tools/harness/formats.h"
+#include "tools/harness/problem.h"
+#include "tools/testing/catch.h"
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "test/support/catch.h"
+#include "tools/testing/catch.h"
 
 namespace host_test {
 

@@ -5,7 +5,7 @@
 #include <regex>
 
 #include "test/host/child.h"
-#include "test/support/catch.h"
+#include "tools/testing/catch.h"
 
 using host_test::contains;
 using host_test::DriverChoice;

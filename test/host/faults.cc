@@ -15,7 +15,7 @@
 #include "nvfp4_gemm.h"
 #include "nvfp4emu.h"
 #include "test/host/child.h"
-#include "test/support/catch.h"
+#include "tools/testing/catch.h"
 
 #include <cuda.h>
 

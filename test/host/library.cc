@@ -8,7 +8,7 @@
 #include <string>
 
 #include "test/host/child.h"
-#include "test/support/catch.h"
+#include "tools/testing/catch.h"
 
 namespace {
 

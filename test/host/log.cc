@@ -7,7 +7,7 @@
 
 #include "nvfp4_gemm.h"
 #include "test/host/child.h"
-#include "test/support/catch.h"
+#include "tools/testing/catch.h"
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "test/host/child.h"
-#include "test/support/catch.h"
+#include "tools/testing/catch.h"
 
 using host_test::contains;
 using host_test::DriverChoice;

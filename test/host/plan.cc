@@ -11,8 +11,8 @@
 #include "host/check.h"
 #include "test/host/csv.h"
 #include "test/host/plan_rules.h"
-#include "test/support/catch.h"
-#include "test/support/problem.h"
+#include "tools/harness/problem.h"
+#include "tools/testing/catch.h"
 
 namespace {
 

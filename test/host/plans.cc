@@ -2,7 +2,7 @@
 // Plans and nvfp4_prepare, seen from a driver that records every call.
 #include "nvfp4_gemm.h"
 #include "test/host/child.h"
-#include "test/support/catch.h"
+#include "tools/testing/catch.h"
 
 using host_test::contains;
 using host_test::DriverChoice;

@@ -8,8 +8,8 @@
 
 #include "nvfp4_gemm.h"
 #include "test/host/csv.h"
-#include "test/support/catch.h"
-#include "test/support/formats.h"
+#include "tools/harness/formats.h"
+#include "tools/testing/catch.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 
 #include "nvfp4_gemm.h"
 #include "test/host/csv.h"
-#include "test/support/catch.h"
+#include "tools/testing/catch.h"
 
 namespace {
 

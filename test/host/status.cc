@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "nvfp4_gemm.h"
-#include "test/support/catch.h"
+#include "tools/testing/catch.h"
 
 TEST_CASE("Every status of the header has its own name and its own sentence") {
 #define STATUS(value) \

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "test/regression/regression.h"
-#include "test/support/formats.h"
+#include "tools/harness/formats.h"
 
 using namespace regression;
 

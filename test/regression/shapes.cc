@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "test/regression/regression.h"
-#include "test/support/formats.h"
+#include "tools/harness/formats.h"
 
 using namespace regression;
 using gemm_test::require_reference_bits;

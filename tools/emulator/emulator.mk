@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 # The emulator: a libcuda.so.1 that programs find through LD_LIBRARY_PATH.
 
-EMU_SRC := $(sort $(wildcard tools/emulator/*.cc tools/emulator/*/*.cc))
-EMU_OBJ := $(EMU_SRC:%.cc=$(B)/obj/%.o)
+EMU_DIRS := base ptx memory arithmetic hardware machine op order trace driver
+EMU_SRC  := $(sort $(foreach d,$(EMU_DIRS),$(wildcard tools/emulator/$d/*.cc)))
+EMU_OBJ  := $(EMU_SRC:%.cc=$(B)/obj/%.o)
 
 $(B)/obj/tools/emulator/%.o: tools/emulator/%.cc
 	@mkdir -p $(@D)

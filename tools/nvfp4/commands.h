@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "test/support/problem.h"
+#include "tools/harness/problem.h"
 
 namespace nvfp4_tool {
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "test/support/driver.h"
+#include "tools/harness/driver.h"
 
 namespace nvfp4_tool {
 

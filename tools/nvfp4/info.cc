@@ -2,7 +2,7 @@
 #include <cstdio>
 
 #include "nvfp4_gemm.h"
-#include "test/support/driver.h"
+#include "tools/harness/driver.h"
 #include "tools/nvfp4/commands.h"
 
 namespace nvfp4_tool {

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "test/support/formats.h"
+#include "tools/harness/formats.h"
 #include "tools/nvfp4/commands.h"
 
 namespace nvfp4_tool {

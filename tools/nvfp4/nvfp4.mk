@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # build/nvfp4, the command line. It shares data sets, driver table and verdicts with the tests.
 
-SUPPORT_SRC := $(filter-out test/support/main.cc,$(sort $(wildcard test/support/*.cc)))
+SUPPORT_SRC := $(sort $(wildcard tools/harness/*.cc))
 SUPPORT_OBJ := $(SUPPORT_SRC:%.cc=$(B)/obj/%.o)
 TOOL_SRC    := $(sort $(wildcard tools/nvfp4/*.cc))
 TOOL_OBJ    := $(TOOL_SRC:%.cc=$(B)/obj/%.o)
@@ -12,8 +12,12 @@ $(B)/obj/tools/nvfp4/%.o: tools/nvfp4/%.cc
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) $(TEST_FLAGS) $(DEPS) -c $< -o $@
 
+$(B)/obj/tools/harness/%.o: tools/harness/%.cc
+	@mkdir -p $(@D)
+	$(call say,CXX)$(CXX) $(TEST_FLAGS) $(DEPS) -c $< -o $@
+
 # Its loop over all products is the one that is worth vectorising.
-$(B)/obj/test/support/exact.o: TEST_FLAGS += -O3
+$(B)/obj/tools/harness/exact.o: TEST_FLAGS += -O3
 
 $(B)/nvfp4: $(TOOL_OBJ) $(SUPPORT_OBJ) $(LIB)
 	$(call say,LINK)$(CXX) -o $@ $(TOOL_OBJ) $(SUPPORT_OBJ) $(USE_LIBRARY) -ldl -pthread

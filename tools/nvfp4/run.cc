@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "nvfp4_gemm.h"
-#include "test/support/formats.h"
+#include "tools/harness/formats.h"
 #include "tools/nvfp4/commands.h"
 #include "tools/nvfp4/emulator.h"
 #include "tools/nvfp4/npy.h"

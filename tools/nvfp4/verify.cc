@@ -5,7 +5,7 @@
 #include <chrono>
 #include <stdexcept>
 
-#include "test/support/device_gemm.h"
+#include "tools/harness/device_gemm.h"
 #include "tools/nvfp4/progress.h"
 
 namespace nvfp4_tool {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "test/support/compare.h"
-#include "test/support/driver.h"
-#include "test/support/problem.h"
+#include "tools/harness/compare.h"
+#include "tools/harness/driver.h"
+#include "tools/harness/problem.h"
 #include "tools/nvfp4/call_log.h"
 
 namespace nvfp4_tool {

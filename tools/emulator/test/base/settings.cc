@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+// The settings as an environment gives them.
+#include "tools/emulator/base/settings.h"
+
+#include "tools/emulator/test/support/driver_session.h"
+#include "tools/emulator/test/support/exec_support.h"
+
+using emu::read_settings;
+using emu::Settings;
+using exec_test::contains;
+
+namespace {
+
+std::string error_of(std::vector<const char*> environment, Settings* read = nullptr) {
+  environment.push_back(nullptr);
+  std::string error;
+  const Settings s = read_settings(environment.data(), &error);
+  if (read) *read = s;
+  return error;
+}
+
+}  // namespace
+
+TEST_CASE("an environment sets what it names, and empty values are the defaults") {
+  Settings s;
+  CHECK(error_of({"PATH=x", "EMU_SEED=0x10", "EMU_ORDER=latest", "EMU_DEVICE=H100",
+                  "EMU_TRACE_BLOCKS=7", "EMU_WORKERS="},
+                 &s)
+            .empty());
+  CHECK(s.seed == 16);
+  CHECK(s.order == emu::Order::latest);
+  CHECK(s.device == "H100");
+  CHECK((s.trace_blocks.first == 7 && s.trace_blocks.last == 7));
+  CHECK(s.workers == 0);
+}
+
+TEST_CASE("a bad value names the setting and what it takes, an unknown name all that there are") {
+  CHECK(error_of({"EMU_ORDER=sooner"}) == "EMU_ORDER=sooner is not one of soonest latest random");
+  CHECK(error_of({"EMU_WORKERS=1025"}) == "EMU_WORKERS=1025 is not a number from 0 to 1024");
+  for (const char* bad : {"EMU_SEED=-1", "EMU_SEED= 1", "EMU_SEED=1x", "EMU_MMA_ZERO_GROUP=2",
+                          "EMU_TRACE_BLOCKS=4-2", "EMU_TRACE_BLOCKS=a", "EMU_FORMAL=stopp"}) {
+    CAPTURE(bad);
+    CHECK(contains(error_of({bad}), " is not "));
+  }
+  const std::string unknown = error_of({"EMU_SEDE=1"});
+  CHECK(contains(unknown, "EMU_SEDE is no setting; there are EMU_DEVICE, "));
+  for (const auto& row : emu::setting_rows()) CHECK(contains(unknown, row.name));
+}
+
+TEST_CASE("every setting shows what it was set to") {
+  for (const auto& row : emu::setting_rows()) {
+    CAPTURE(row.name);
+    Settings s;
+    const std::string value = row.show(s);
+    REQUIRE(row.set(s, value.c_str()));
+    CHECK(row.show(s) == value);
+  }
+}
+
+TEST_CASE("a change between launches is refused for what the process has fixed") {
+  driver_test::in_child([](driver_test::Session& s) {
+    auto set = s.extension<decltype(&nvfp4emu_set)>("nvfp4emu_set");
+    for (const auto& row : emu::setting_rows())
+      IS(s, set(row.name, row.show(Settings()).c_str()), row.per_launch ? 0 : -1);
+  });
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+// Images: PTX, cubins, garbage, and what modules and libraries answer. Statuses as measured on an
+// H200, driver 580: a library always loads, its kernels tell what is wrong with it.
+#include <cstring>
+
+#include "tools/emulator/test/support/driver_session.h"
+
+using driver_test::in_child;
+using driver_test::Session;
+
+namespace {
+
+const char* const good = R"(// a comment first
+.version 8.0
+.target sm_90
+.address_size 64
+.global .align 4 .u32 counter = 7;
+.visible .entry kernel(.param .u64 p) { ret; }
+)";
+
+const char* const wrong_target =
+    ".version 8.8\n.target sm_103a\n.address_size 64\n.visible .entry kernel() { ret; }\n";
+
+const char* const unknown_instruction =
+    ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry kernel() {\n"
+    "  .reg .u32 a;\n  frobnicate.u32 a, 1;\n  ret; }\n";
+
+const char* const too_new =
+    "\n.version 9.1\n.target sm_90\n.address_size 64\n.visible .entry kernel() { ret; }\n";
+
+// The first bytes of an ELF file for the given machine (190: CUDA, 62: x86-64).
+std::string elf(unsigned char machine) {
+  std::string bytes(64, '\0');
+  memcpy(bytes.data(), "\177ELF\2\1\1", 7);
+  bytes[18] = char(machine);
+  return bytes;
+}
+
+const std::string fat_binary("\x50\xED\x55\xBA\1\0\x10\0", 8);
+
+// What both ways of loading say about an image: the status and, where PTX is at fault, the log.
+void refused(Session& s, const void* image, CUresult status, const std::string& log_part) {
+  char log[256] = "";
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
+  CUmodule module = nullptr;
+  IS(s, s.cuModuleLoadDataEx(&module, image, 2, options, values), status);
+  s.says("the module's log", log, log_part);
+  if (log[0]) IS(s, size_t(values[1]), strlen(log));
+
+  CUlibrary library = nullptr;
+  CUkernel kernel = nullptr;
+  log[0] = 0;
+  values[1] = reinterpret_cast<void*>(sizeof log);
+  IS(s, s.cuLibraryLoadData(&library, image, options, values, 2, nullptr, nullptr, 0),
+     CUDA_SUCCESS);
+  s.says("the library's log", log, log_part);
+  IS(s, s.cuLibraryGetKernel(&kernel, library, "kernel"), status);
+  IS(s, s.cuLibraryGetModule(&module, library), status);
+  IS(s, s.cuLibraryUnload(library), CUDA_SUCCESS);
+}
+
+}  // namespace
+
+TEST_CASE("PTX that the device does not run is INVALID_PTX with the place in the log") {
+  in_child([](Session& s) {
+    s.start();
+    refused(s, wrong_target, CUDA_ERROR_INVALID_PTX, "2:9: ");
+    refused(s, unknown_instruction, CUDA_ERROR_INVALID_PTX, "6:3: ");
+    refused(s, unknown_instruction, CUDA_ERROR_INVALID_PTX, "frobnicate");
+    refused(s, ".version 8.0\n", CUDA_ERROR_INVALID_PTX, ".target");
+  });
+}
+
+TEST_CASE("PTX newer than the driver is UNSUPPORTED_PTX_VERSION") {
+  in_child([](Session& s) {
+    s.start();
+    refused(s, too_new, CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "2:1: .version 9.1");
+  });
+  in_child({{"EMU_DRIVER_VERSION", "12000"}}, [](Session& s) {
+    CUcontext context = nullptr;
+    CUmodule module = nullptr;
+    IS(s, s.cuInit(0), CUDA_SUCCESS);
+    IS(s, s.cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+    IS(s, s.cuCtxSetCurrent(context), CUDA_SUCCESS);
+    IS(s, s.cuModuleLoadData(&module, good), CUDA_SUCCESS);
+    IS(s, s.cuModuleLoadData(&module, wrong_target), CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+  });
+}
+
+TEST_CASE("Cubins and fat binaries have no code for an emulated device") {
+  in_child([](Session& s) {
+    s.start();
+    refused(s, elf(190).data(), CUDA_ERROR_NO_BINARY_FOR_GPU, "");
+    refused(s, fat_binary.data(), CUDA_ERROR_NO_BINARY_FOR_GPU, "");
+  });
+}
+
+TEST_CASE("What is no device code at all is INVALID_IMAGE") {
+  in_child([](Session& s) {
+    s.start();
+    CUmodule module = nullptr;
+    CUlibrary library = nullptr;
+    refused(s, "garbage", CUDA_ERROR_INVALID_IMAGE, "neither PTX");
+    refused(s, "", CUDA_ERROR_INVALID_IMAGE, "neither PTX");
+    refused(s, "/* a comment without end", CUDA_ERROR_INVALID_IMAGE, "neither PTX");
+    refused(s, elf(62).data(), CUDA_ERROR_INVALID_IMAGE, "neither PTX");
+    IS(s, s.cuModuleLoadData(&module, nullptr), CUDA_ERROR_INVALID_VALUE);
+    IS(s, s.cuLibraryLoadData(&library, nullptr, nullptr, nullptr, 0, nullptr, nullptr, 0),
+       CUDA_ERROR_INVALID_VALUE);
+  });
+}
+
+TEST_CASE("A log buffer that is too short gets the beginning of the text") {
+  in_child([](Session& s) {
+    s.start();
+    char log[8] = "";
+    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void* values[] = {log, reinterpret_cast<void*>(5)};
+    CUmodule module = nullptr;
+    log[5] = 'x';
+    IS(s, s.cuModuleLoadDataEx(&module, unknown_instruction, 2, options, values),
+       CUDA_ERROR_INVALID_PTX);
+    IS(s, strcmp(log, "6:3:"), 0);
+    IS(s, log[5], 'x');
+  });
+}
+
+TEST_CASE("A module gives its functions and variables by name") {
+  in_child([](Session& s) {
+    CUmodule module = s.load(good);
+    CUfunction f = nullptr;
+    CUdeviceptr address = 0;
+    size_t bytes = 0;
+    uint32_t value = 0;
+    IS(s, s.cuModuleGetFunction(&f, module, "kernel"), CUDA_SUCCESS);
+    IS(s, s.cuModuleGetFunction(&f, module, "nope"), CUDA_ERROR_NOT_FOUND);
+    IS(s, s.cuModuleGetFunction(nullptr, module, "kernel"), CUDA_ERROR_INVALID_VALUE);
+    IS(s, s.cuModuleGetFunction(&f, nullptr, "kernel"), CUDA_ERROR_INVALID_HANDLE);
+    IS(s, s.cuModuleGetGlobal(&address, &bytes, module, "counter"), CUDA_SUCCESS);
+    IS(s, bytes, 4);
+    IS(s, s.cuMemcpyDtoH(&value, address, 4), CUDA_SUCCESS);
+    IS(s, value, 7);
+    IS(s, s.cuModuleGetGlobal(&address, &bytes, module, "nope"), CUDA_ERROR_NOT_FOUND);
+    IS(s, s.cuModuleUnload(module), CUDA_SUCCESS);
+    IS(s, s.cuModuleUnload(module), CUDA_ERROR_INVALID_HANDLE);
+    IS(s, s.cuMemcpyDtoH(&value, address, 4), CUDA_ERROR_INVALID_VALUE);
+    IS(s, s.launch(f), CUDA_ERROR_INVALID_HANDLE);
+  });
+}
+
+TEST_CASE("A library needs no context until its code does") {
+  in_child([](Session& s) {
+    CUlibrary library = nullptr;
+    CUkernel kernel = nullptr, same = nullptr;
+    CUfunction f = nullptr;
+    CUmodule module = nullptr;
+    int value = 0;
+    IS(s, s.cuInit(0), CUDA_SUCCESS);
+    IS(s, s.cuLibraryLoadData(&library, good, nullptr, nullptr, 0, nullptr, nullptr, 0),
+       CUDA_SUCCESS);
+    IS(s, s.cuLibraryGetKernel(&kernel, library, "nope"), CUDA_ERROR_NOT_FOUND);
+    IS(s, s.cuLibraryGetKernel(&kernel, library, "kernel"), CUDA_SUCCESS);
+    IS(s, s.cuLibraryGetKernel(&same, library, "kernel"), CUDA_SUCCESS);
+    IS(s, kernel == same, 1);
+    IS(s, s.cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernel, 0),
+       CUDA_SUCCESS);
+    IS(s, value, 1024);
+    IS(s, s.cuKernelGetFunction(&f, kernel), CUDA_ERROR_INVALID_CONTEXT);
+    IS(s, s.cuLibraryGetModule(&module, library), CUDA_ERROR_INVALID_CONTEXT);
+  });
+}
+
+TEST_CASE("A library's code is one module per context, which the library owns") {
+  in_child([](Session& s) {
+    CUcontext primary = s.start(), other = nullptr;
+    CUlibrary library = nullptr;
+    CUkernel kernel = nullptr;
+    CUfunction f = nullptr, again = nullptr, elsewhere = nullptr;
+    CUmodule module = nullptr, same = nullptr;
+    CUdeviceptr here = 0, there = 0;
+    IS(s, s.cuLibraryLoadData(&library, good, nullptr, nullptr, 0, nullptr, nullptr, 0),
+       CUDA_SUCCESS);
+    IS(s, s.cuLibraryGetKernel(&kernel, library, "kernel"), CUDA_SUCCESS);
+    IS(s, s.cuKernelGetFunction(&f, kernel), CUDA_SUCCESS);
+    IS(s, s.cuKernelGetFunction(&again, kernel), CUDA_SUCCESS);
+    IS(s, f == again, 1);
+    IS(s, s.cuFuncLoad(f), CUDA_SUCCESS);
+    IS(s, s.cuFuncLoad(nullptr), CUDA_ERROR_INVALID_HANDLE);
+    IS(s, s.cuLibraryGetModule(&module, library), CUDA_SUCCESS);
+    IS(s, s.cuFuncGetModule(&same, f), CUDA_SUCCESS);
+    IS(s, module == same, 1);
+    IS(s, s.cuModuleUnload(module), CUDA_ERROR_NOT_PERMITTED);
+    IS(s, s.cuLibraryGetGlobal(&here, nullptr, library, "counter"), CUDA_SUCCESS);
+    IS(s, s.launch(reinterpret_cast<CUfunction>(kernel)), CUDA_SUCCESS);
+
+    IS(s, s.cuCtxCreate(&other, nullptr, 0, 0), CUDA_SUCCESS);
+    IS(s, s.cuKernelGetFunction(&elsewhere, kernel), CUDA_SUCCESS);
+    IS(s, elsewhere != f, 1);
+    IS(s, s.cuLibraryGetGlobal(&there, nullptr, library, "counter"), CUDA_SUCCESS);
+    IS(s, here != there, 1);
+    IS(s, s.launch(f), CUDA_ERROR_INVALID_HANDLE);
+    IS(s, s.launch(reinterpret_cast<CUfunction>(kernel)), CUDA_SUCCESS);
+    IS(s, s.cuCtxDestroy(other), CUDA_SUCCESS);
+    IS(s, s.cuCtxSetCurrent(primary), CUDA_SUCCESS);
+    IS(s, s.cuLibraryUnload(library), CUDA_SUCCESS);
+    IS(s, s.launch(f), CUDA_ERROR_INVALID_HANDLE);
+    IS(s, s.cuFuncLoad(f), CUDA_ERROR_INVALID_HANDLE);
+    IS(s, s.cuMemsetD8(here, 0, 1), CUDA_ERROR_INVALID_VALUE);
+  });
+}

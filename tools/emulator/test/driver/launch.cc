@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: MIT
+// What a launch is refused for, just inside and just outside each limit, and function attributes.
+// Statuses as measured on an H200, driver 580.
+#include "tools/emulator/test/support/driver_session.h"
+
+using driver_test::in_child;
+using driver_test::Session;
+
+namespace {
+
+const char* const kernels = R"(.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry plain(.param .u64 p) { ret; }
+.visible .entry exact(.param .u64 p) .reqntid 64 { ret; }
+.visible .entry bounded(.param .u64 p) .maxntid 64 { ret; }
+.visible .entry pair(.param .u64 p) .reqnctapercluster 2 { ret; }
+.visible .entry some_cluster(.param .u64 p) .explicitcluster { ret; }
+.shared .align 16 .b8 buffer[40000];
+.visible .entry with_shared(.param .u64 p) {
+  .reg .u32 a;
+  mov.u32 a, buffer;
+  st.shared.u32 [a], 1;
+  ret;
+}
+)";
+
+struct Shape {
+  unsigned gx = 1, gy = 1, gz = 1, bx = 1, by = 1, bz = 1, shared = 0;
+};
+
+CUresult launch(Session& s, CUfunction f, Shape d) {
+  uint64_t parameter = 0;
+  void* parameters[] = {&parameter};
+  return s.cuLaunchKernel(f, d.gx, d.gy, d.gz, d.bx, d.by, d.bz, d.shared, nullptr, parameters,
+                          nullptr);
+}
+
+CUresult launch_with(Session& s, CUfunction f, unsigned grid, CUlaunchAttribute attribute) {
+  uint64_t parameter = 0;
+  void* parameters[] = {&parameter};
+  CUlaunchConfig config = {};
+  config.gridDimX = grid;
+  config.gridDimY = config.gridDimZ = config.blockDimX = config.blockDimY = config.blockDimZ = 1;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  return s.cuLaunchKernelEx(&config, f, parameters, nullptr);
+}
+
+CUlaunchAttribute cluster(unsigned x) {
+  CUlaunchAttribute a = {};
+  a.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+  a.value.clusterDim.x = x;
+  a.value.clusterDim.y = a.value.clusterDim.z = 1;
+  return a;
+}
+
+CUlaunchAttribute attribute(int id) {
+  CUlaunchAttribute a = {};
+  a.id = CUlaunchAttributeID(id);
+  return a;
+}
+
+}  // namespace
+
+TEST_CASE("Grid and block dimensions have their limits") {
+  in_child([](Session& s) {
+    CUfunction f = s.function(s.load(kernels), "plain");
+    IS(s, launch(s, f, {}), CUDA_SUCCESS);
+    IS(s, launch(s, nullptr, {}), CUDA_ERROR_INVALID_HANDLE);
+    IS(s, launch(s, f, {.gx = 0}), CUDA_ERROR_INVALID_VALUE);
+    IS(s, launch(s, f, {.gx = 0x80000000u}), CUDA_ERROR_INVALID_VALUE);
+    IS(s, launch(s, f, {.gy = 65536}), CUDA_ERROR_INVALID_VALUE);
+    IS(s, launch(s, f, {.gz = 65536}), CUDA_ERROR_INVALID_VALUE);
+    IS(s, launch(s, f, {.bx = 0}), CUDA_ERROR_INVALID_VALUE);
+    IS(s, launch(s, f, {.bx = 1024}), CUDA_SUCCESS);
+    IS(s, launch(s, f, {.bx = 1025}), CUDA_ERROR_INVALID_VALUE);
+    IS(s, launch(s, f, {.by = 1025}), CUDA_ERROR_INVALID_VALUE);
+    IS(s, launch(s, f, {.bz = 64}), CUDA_SUCCESS);
+    IS(s, launch(s, f, {.bz = 65}), CUDA_ERROR_INVALID_VALUE);
+    IS(s, launch(s, f, {.bx = 32, .by = 32}), CUDA_SUCCESS);
+    IS(s, launch(s, f, {.bx = 32, .by = 33}), CUDA_ERROR_INVALID_VALUE);
+    IS(s, s.cuCtxSynchronize(), CUDA_SUCCESS);
+  });
+}
+
+TEST_CASE(".reqntid is exact and .maxntid bounds the number of threads") {
+  in_child([](Session& s) {
+    CUmodule module = s.load(kernels);
+    CUfunction exact = s.function(module, "exact"), bounded = s.function(module, "bounded");
+    IS(s, launch(s, exact, {.bx = 64}), CUDA_SUCCESS);
+    IS(s, launch(s, exact, {.bx = 32}), CUDA_ERROR_INVALID_VALUE);
+    IS(s, launch(s, exact, {.bx = 128}), CUDA_ERROR_INVALID_VALUE);
+    IS(s, launch(s, exact, {.bx = 32, .by = 2}), CUDA_ERROR_INVALID_VALUE);
+    IS(s, launch(s, bounded, {.bx = 64}), CUDA_SUCCESS);
+    IS(s, launch(s, bounded, {.bx = 32, .by = 2}), CUDA_SUCCESS);
+    IS(s, launch(s, bounded, {.bx = 65}), CUDA_ERROR_INVALID_VALUE);
+    int threads = 0;
+    IS(s, s.cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, bounded),
+       CUDA_SUCCESS);
+    IS(s, threads, 64);
+  });
+}
+
+TEST_CASE("With .blocksareclusters the grid counts clusters and the block is .reqntid") {
+  in_child([](Session& s) {
+    const char* const text = R"(.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p) .reqntid 64 .reqnctapercluster 2, 2 .blocksareclusters {
+  .reg .b32 n, m, t;
+  .reg .b64 a;
+  ld.param.u64 a, [p];
+  mov.u32 n, %nctaid.x; mov.u32 m, %nctaid.y; mov.u32 t, %ntid.x;
+  st.global.v4.u32 [a], {n, m, t, t};
+  ret;
+})";
+    CUfunction f = s.function(s.load(text), "k");
+    CUdeviceptr out = 0;
+    IS(s, s.cuMemAlloc(&out, 16), CUDA_SUCCESS);
+    void* parameters[] = {&out};
+    IS(s, s.cuLaunchKernel(f, 3, 2, 1, 1, 1, 1, 0, nullptr, parameters, nullptr), CUDA_SUCCESS);
+    uint32_t got[4] = {};
+    IS(s, s.cuMemcpyDtoH(got, out, 16), CUDA_SUCCESS);
+    CHECK(got[0] == 6);
+    CHECK(got[1] == 4);
+    CHECK(got[2] == 64);
+    IS(s, s.cuLaunchKernel(f, 3, 2, 1, 64, 1, 1, 0, nullptr, parameters, nullptr), CUDA_SUCCESS);
+    IS(s, launch(s, f, {.bx = 32}), CUDA_ERROR_INVALID_VALUE);
+    IS(s, launch(s, f, {.gx = 0x40000000u, .bx = 64}), CUDA_ERROR_INVALID_VALUE);
+    IS(s, launch(s, f, {.gy = 40000, .bx = 64}), CUDA_ERROR_INVALID_VALUE);
+  });
+}
+
+TEST_CASE("Shared memory above 48 KB needs the function's attribute") {
+  in_child([](Session& s) {
+    CUmodule module = s.load(kernels);
+    CUfunction f = s.function(module, "plain"), with = s.function(module, "with_shared");
+    constexpr auto most = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    IS(s, launch(s, f, {.shared = 49152}), CUDA_SUCCESS);
+    IS(s, launch(s, f, {.shared = 49153}), CUDA_ERROR_INVALID_VALUE);
+    IS(s, s.cuFuncSetAttribute(f, most, 100000), CUDA_SUCCESS);
+    IS(s, launch(s, f, {.shared = 100000}), CUDA_SUCCESS);
+    IS(s, launch(s, f, {.shared = 100001}), CUDA_ERROR_INVALID_VALUE);
+    IS(s, s.cuFuncSetAttribute(f, most, 1000), CUDA_SUCCESS);
+    IS(s, launch(s, f, {.shared = 1001}), CUDA_ERROR_INVALID_VALUE);
+    IS(s, s.cuFuncSetAttribute(f, most, 232448), CUDA_SUCCESS);
+    IS(s, s.cuFuncSetAttribute(f, most, 232449), CUDA_ERROR_INVALID_VALUE);
+    IS(s, s.cuFuncSetAttribute(f, most, -1), CUDA_ERROR_INVALID_VALUE);
+    IS(s, launch(s, with, {.shared = 9152}), CUDA_SUCCESS);
+    IS(s, launch(s, with, {.shared = 9153}), CUDA_ERROR_INVALID_VALUE);
+    IS(s, s.cuFuncSetAttribute(with, most, 192449), CUDA_ERROR_INVALID_VALUE);
+    IS(s, s.cuFuncSetAttribute(with, most, 192448), CUDA_SUCCESS);
+    IS(s, launch(s, with, {.shared = 192448}), CUDA_SUCCESS);
+  });
+}
+
+TEST_CASE("A cluster divides the grid and is at most 8, or 16 where allowed") {
+  in_child([](Session& s) {
+    CUmodule module = s.load(kernels);
+    CUfunction f = s.function(module, "plain"), pair = s.function(module, "pair");
+    constexpr auto bad = CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    IS(s, launch_with(s, f, 4, cluster(2)), CUDA_SUCCESS);
+    IS(s, launch_with(s, f, 3, cluster(2)), bad);
+    IS(s, launch_with(s, f, 4, cluster(0)), bad);
+    IS(s, launch_with(s, f, 8, cluster(8)), CUDA_SUCCESS);
+    IS(s, launch_with(s, f, 9, cluster(9)), bad);
+    IS(s, launch_with(s, f, 16, cluster(16)), bad);
+    IS(s, s.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1),
+       CUDA_SUCCESS);
+    IS(s, launch_with(s, f, 16, cluster(16)), CUDA_SUCCESS);
+    IS(s, launch_with(s, f, 32, cluster(32)), bad);
+    IS(s, launch(s, pair, {.gx = 2}), CUDA_SUCCESS);
+    IS(s, launch(s, pair, {.gx = 3}), bad);
+    IS(s, launch_with(s, pair, 4, cluster(2)), CUDA_SUCCESS);
+    IS(s, launch_with(s, pair, 4, cluster(4)), bad);
+    IS(s, launch(s, s.function(module, "some_cluster"), {.gx = 2}), bad);
+  });
+}
+
+TEST_CASE("A device before Hopper has no clusters") {
+  in_child({{"EMU_DEVICE", "A100"}}, [](Session& s) {
+    const char* text =
+        ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry plain(.param .u64 p) { "
+        "ret; }";
+    CUfunction f = s.function(s.load(text), "plain");
+    IS(s, launch(s, f, {}), CUDA_SUCCESS);
+    IS(s, launch_with(s, f, 2, cluster(2)), CUDA_ERROR_INVALID_CLUSTER_SIZE);
+  });
+}
+
+TEST_CASE("Launch attributes that are not emulated are refused") {
+  in_child([](Session& s) {
+    CUfunction f = s.function(s.load(kernels), "plain");
+    CUlaunchAttribute overlap = attribute(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+    overlap.value.programmaticStreamSerializationAllowed = 1;
+    IS(s, launch_with(s, f, 1, overlap), CUDA_SUCCESS);
+    IS(s, launch_with(s, f, 1, attribute(CU_LAUNCH_ATTRIBUTE_IGNORE)), CUDA_SUCCESS);
+    IS(s, launch_with(s, f, 1, attribute(CU_LAUNCH_ATTRIBUTE_COOPERATIVE)),
+       CUDA_ERROR_NOT_SUPPORTED);
+    IS(s, launch_with(s, f, 1, attribute(99)), CUDA_ERROR_INVALID_VALUE);
+    CUlaunchAttribute preferred = attribute(CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION);
+    preferred.value.preferredClusterDim.x = 4;
+    preferred.value.preferredClusterDim.y = preferred.value.preferredClusterDim.z = 1;
+    IS(s, launch_with(s, f, 8, preferred), CUDA_SUCCESS);
+    preferred.value.preferredClusterDim.x = 0;
+    IS(s, launch_with(s, f, 8, preferred), CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    IS(s, s.cuLaunchKernelEx(nullptr, f, nullptr, nullptr), CUDA_ERROR_INVALID_VALUE);
+  });
+}
+
+// 1: the second kernel reads what the first one writes, and the first may still run.
+TEST_CASE(
+    "A programmatic launch runs beside the grid ahead in its stream, unless something waited") {
+  const std::string text = R"(.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p) {
+  .reg .u32 %r; .reg .u64 %p;
+  ld.param.u64 %p, [p]; griddepcontrol.launch_dependents;
+  atom.global.add.u32 %r, [%p], 1; st.global.u32 [%p+4], %r; ret;
+}
+)";
+  in_child({{"EMU_HAZARDS", "report"}}, [&](Session& s) {
+    CUfunction f = s.function(s.load(text.c_str()), "k");
+    auto counters = s.extension<decltype(&nvfp4emu_counters)>("nvfp4emu_counters");
+    CUdeviceptr p = 0;
+    CUstream other = nullptr;
+    IS(s, s.cuMemAlloc(&p, 8), CUDA_SUCCESS);
+    IS(s, s.cuMemsetD8(p, 0, 8), CUDA_SUCCESS);
+    IS(s, s.cuStreamCreate(&other, 0), CUDA_SUCCESS);
+    void* params[] = {&p};
+    auto run = [&](bool programmatic, CUstream stream = nullptr) {
+      CUlaunchAttribute a = attribute(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+      a.value.programmaticStreamSerializationAllowed = programmatic;
+      CUlaunchConfig config{1, 1, 1, 1, 1, 1, 0, stream, &a, 1};
+      IS(s, s.cuLaunchKernelEx(&config, f, params, nullptr), CUDA_SUCCESS);
+      uint64_t found = 0;
+      IS(s, counters("hazards", &found), 0);
+      return found;
+    };
+    IS(s, run(true), 0);
+    IS(s, run(true), 1);
+    IS(s, run(false), 0);
+    IS(s, run(true, other), 0);
+    IS(s, run(true), 1);
+    IS(s, s.cuStreamSynchronize(nullptr), CUDA_SUCCESS);
+    IS(s, run(true), 0);
+    IS(s, s.cuMemsetD8Async(p, 0, 8, nullptr), CUDA_SUCCESS);
+    IS(s, run(true), 0);
+  });
+}
+
+// early launches its dependents before it waits, late behind: then the grid ahead of it is over.
+TEST_CASE("A grid that launches its dependents before it waits leaves them beside the one ahead") {
+  const std::string head = ".version 8.0\n.target sm_90\n.address_size 64\n";
+  const auto kernel = [](const char* name, const char* body) {
+    return std::string(".visible .entry ") + name +
+           "(.param .u64 p) { .reg .u32 %r; .reg .u64 %p; ld.param.u64 %p, [p];\n" + body +
+           "ret; }\n";
+  };
+  const std::string launch_dependents = "griddepcontrol.launch_dependents;\n",
+                    wait = "griddepcontrol.wait;\n", other = "st.global.u32 [%p+64], 1;\n";
+  const std::string text =
+      head + kernel("stores", (launch_dependents + "st.global.u32 [%p], 1;\n").c_str()) +
+      kernel("early", (launch_dependents + wait + other).c_str()) +
+      kernel("late", (wait + launch_dependents + other).c_str()) +
+      kernel("loads", (launch_dependents + "ld.global.u32 %r, [%p];\n").c_str());
+  in_child({{"EMU_HAZARDS", "report"}}, [&](Session& s) {
+    CUmodule module = s.load(text.c_str());
+    auto counters = s.extension<decltype(&nvfp4emu_counters)>("nvfp4emu_counters");
+    CUdeviceptr p = 0;
+    IS(s, s.cuMemAlloc(&p, 128), CUDA_SUCCESS);
+    IS(s, s.cuMemsetD8(p, 0, 128), CUDA_SUCCESS);
+    void* params[] = {&p};
+    auto found = [&](std::vector<const char*> names) {
+      uint64_t hazards = 0;
+      IS(s, s.cuCtxSynchronize(), CUDA_SUCCESS);
+      for (const char* name : names) {
+        CUlaunchAttribute a = attribute(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+        a.value.programmaticStreamSerializationAllowed = 1;
+        CUlaunchConfig config{1, 1, 1, 1, 1, 1, 0, nullptr, &a, 1};
+        IS(s, s.cuLaunchKernelEx(&config, s.function(module, name), params, nullptr), CUDA_SUCCESS);
+        IS(s, counters("hazards", &hazards), 0);
+      }
+      return hazards;
+    };
+    IS(s, found({"stores", "loads"}), 1);
+    IS(s, found({"stores", "late", "loads"}), 0);
+    IS(s, found({"stores", "early", "loads"}), 1);
+    IS(s, found({"stores", "early", "early", "loads"}), 1);
+    IS(s, found({"stores", "early", "late", "loads"}), 0);
+    IS(s, found({"stores", "early", "late", "early", "loads"}), 0);
+  });
+}
+
+TEST_CASE("Parameters come as pointers or as one buffer, not both and not neither") {
+  in_child([](Session& s) {
+    CUfunction f = s.function(s.load(kernels), "plain");
+    uint64_t parameter[2] = {};
+    void* pointers[] = {parameter};
+    void* missing[] = {nullptr};
+    size_t bytes = 8;
+    void* buffer[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, parameter, CU_LAUNCH_PARAM_BUFFER_SIZE,
+                      &bytes, CU_LAUNCH_PARAM_END};
+    auto with = [&](void** params, void** extra) {
+      return s.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, nullptr, params, extra);
+    };
+    IS(s, with(pointers, nullptr), CUDA_SUCCESS);
+    IS(s, with(nullptr, nullptr), CUDA_ERROR_INVALID_VALUE);
+    IS(s, with(missing, nullptr), CUDA_ERROR_INVALID_VALUE);
+    IS(s, with(nullptr, buffer), CUDA_SUCCESS);
+    IS(s, with(pointers, buffer), CUDA_ERROR_INVALID_VALUE);
+    bytes = 4;
+    IS(s, with(nullptr, buffer), CUDA_SUCCESS);
+    bytes = 16;
+    IS(s, with(nullptr, buffer), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+  });
+}
+
+TEST_CASE("A function's own attribute wins over its kernel's") {
+  in_child([](Session& s) {
+    s.start();
+    constexpr auto most = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    CUlibrary library = nullptr;
+    CUkernel kernel = nullptr;
+    CUfunction f = nullptr;
+    int value = 0;
+    IS(s, s.cuLibraryLoadData(&library, kernels, nullptr, nullptr, 0, nullptr, nullptr, 0),
+       CUDA_SUCCESS);
+    IS(s, s.cuLibraryGetKernel(&kernel, library, "plain"), CUDA_SUCCESS);
+    IS(s, s.cuKernelGetFunction(&f, kernel), CUDA_SUCCESS);
+    IS(s, s.cuFuncGetAttribute(&value, most, f), CUDA_SUCCESS);
+    IS(s, value, 49152);
+    IS(s, s.cuKernelSetAttribute(most, 100000, kernel, 0), CUDA_SUCCESS);
+    IS(s, s.cuFuncGetAttribute(&value, most, f), CUDA_SUCCESS);
+    IS(s, value, 100000);
+    IS(s, s.cuFuncSetAttribute(f, most, 90000), CUDA_SUCCESS);
+    IS(s, s.cuKernelGetAttribute(&value, most, kernel, 0), CUDA_SUCCESS);
+    IS(s, value, 100000);
+    IS(s, launch(s, f, {.shared = 90001}), CUDA_ERROR_INVALID_VALUE);
+    IS(s, s.cuKernelSetAttribute(most, 100000, kernel, 3), CUDA_ERROR_INVALID_DEVICE);
+    IS(s, s.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_NUM_REGS, 3), CUDA_ERROR_INVALID_VALUE);
+    IS(s, s.cuFuncGetAttribute(&value, CUfunction_attribute(99), f), CUDA_ERROR_INVALID_VALUE);
+    IS(s, s.cuFuncGetAttribute(&value, most, nullptr), CUDA_ERROR_INVALID_HANDLE);
+  });
+}
+
+TEST_CASE("Occupancy follows from threads and shared memory") {
+  in_child([](Session& s) {
+    CUfunction f = s.function(s.load(kernels), "plain");
+    int blocks = -1;
+    auto blocks_of = [&](int threads, size_t shared) {
+      s.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, f, threads, shared);
+      return blocks;
+    };
+    IS(s, blocks_of(256, 0), 8);
+    IS(s, blocks_of(256, 49153), 0);
+    IS(s, s.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 232448),
+       CUDA_SUCCESS);
+    IS(s, blocks_of(256, 100000), 2);
+    IS(s, blocks_of(256, 232448), 1);
+    IS(s, blocks_of(256, 300000), 0);
+    IS(s, blocks_of(32, 0), 32);
+    IS(s, s.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, f, 0, 0),
+       CUDA_ERROR_INVALID_VALUE);
+  });
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+// What a stage's loads leave in shared memory, byte by byte, against the formula of the manual:
+// boxes inside, across and beyond every edge of the tensor, with and without swizzle. The same PTX
+// and the same expectations run on a Hopper GPU and in the emulator; where they differ, the
+// emulator is wrong.
+#include <cuda.h>
+
+#include <cstring>
+
+#include "tools/harness/driver.h"
+#include "tools/harness/module.h"
+#include "tools/harness/problem.h"
+#include "tools/testing/catch.h"
+
+namespace {
+
+using support::DeviceBuffer;
+using support::Driver;
+
+constexpr int64_t kRows = 64, kTileBytes = kRows * 128, kScaleBytes = 1536, kStep = 32;
+
+// A [batches][rows][row_bytes] tensor of random bytes whose rows and batches lie apart.
+struct Tensor {
+  int64_t row_bytes, rows, batches, row_pitch, batch_pitch;
+  std::vector<uint8_t> content;
+
+  uint8_t at(int64_t byte, int64_t row, int64_t batch) const {
+    const bool inside =
+        byte >= 0 && byte < row_bytes && row >= 0 && row < rows && batch >= 0 && batch < batches;
+    return inside ? content[size_t(batch * batch_pitch + row * row_pitch + byte)] : 0;
+  }
+};
+
+Tensor make_tensor(int64_t row_bytes, int64_t rows, int64_t batches) {
+  const int64_t row_pitch = (row_bytes + 15) / 16 * 16 + 32;
+  Tensor t{row_bytes, rows, batches, row_pitch, row_pitch * rows + 48, {}};
+  support::Random random(uint64_t(row_bytes * 1000 + rows));
+  t.content.resize(size_t(t.batch_pitch * batches));
+  for (uint8_t& byte : t.content) byte = uint8_t(random.next());
+  return t;
+}
+
+CUtensorMap encode(const Driver& driver, const Tensor& t, CUdeviceptr address,
+                   CUtensorMapSwizzle swizzle) {
+  const cuuint64_t dims[] = {cuuint64_t(t.row_bytes), cuuint64_t(t.rows), cuuint64_t(t.batches)};
+  const cuuint64_t strides[] = {cuuint64_t(t.row_pitch), cuuint64_t(t.batch_pitch)};
+  const cuuint32_t box[] = {128, cuuint32_t(kRows), 1}, steps[] = {1, 1, 1};
+  CUtensorMap map;
+  driver.check(driver.cuTensorMapEncodeTiled(
+                   &map, CU_TENSOR_MAP_DATA_TYPE_UINT8, 3, reinterpret_cast<void*>(address), dims,
+                   strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
+                   CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+               "cuTensorMapEncodeTiled");
+  return map;
+}
+
+// Where byte `c` of box row `r` lies from a 1024-byte aligned start: the 128-byte swizzle exchanges
+// 16-byte chunks by the row's number in its group of 8 (PTX ISA, tensor swizzling modes).
+int64_t place(int64_t r, int64_t c, bool swizzled) {
+  const int64_t chunk = swizzled ? (c / 16) ^ (r % 8) : c / 16;
+  return r * 128 + chunk * 16 + c % 16;
+}
+
+std::vector<uint8_t> expected(const Tensor& t, const std::vector<uint8_t>& scales, const int at[3],
+                              bool swizzled) {
+  std::vector<uint8_t> out;
+  for (int64_t round = 0; round < 2; ++round) {
+    std::vector<uint8_t> tile(kTileBytes);
+    for (int64_t r = 0; r < kRows; ++r)
+      for (int64_t c = 0; c < 128; ++c)
+        tile[size_t(place(r, c, swizzled))] = t.at(at[0] + round * kStep + c, at[1] + r, at[2]);
+    out.insert(out.end(), tile.begin(), tile.end());
+    out.insert(out.end(), scales.begin(), scales.end());
+  }
+  return out;
+}
+
+void probe(const Tensor& t, int c0, int c1, int c2, bool swizzled,
+           const char* file = NVFP4_TEST_PTX_DIR "/load_probe.ptx") {
+  CAPTURE(t.row_bytes, t.rows, t.batches, c0, c1, c2, swizzled);
+  const Driver& driver = Driver::get();
+  support::Context context(driver);
+  support::Module module(driver, file);
+  DeviceBuffer tensor(driver, t.content);
+  std::vector<uint8_t> scales(kScaleBytes);
+  support::Random random(5);
+  for (uint8_t& byte : scales) byte = uint8_t(random.next());
+  DeviceBuffer scales_on_device(driver, scales);
+  DeviceBuffer out(driver, size_t(2 * (kTileBytes + kScaleBytes)));
+
+  CUtensorMap map = encode(driver, t, tensor.address(),
+                           swizzled ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE);
+  CUdeviceptr scales_at = scales_on_device.address(), out_at = out.address();
+  int step = int(kStep);
+  void* arguments[] = {&map, &scales_at, &c0, &c1, &c2, &step, &out_at};
+  module.launch("load_probe", 1, 32, uint32_t(1024 + kTileBytes + kScaleBytes), arguments);
+
+  const int at[3] = {c0, c1, c2};
+  const std::vector<uint8_t> got = out.download(), want = expected(t, scales, at, swizzled);
+  REQUIRE(got.size() == want.size());
+  size_t wrong = 0;
+  while (wrong < want.size() && got[wrong] == want[wrong]) ++wrong;
+  CAPTURE(wrong);
+  CHECK(wrong == want.size());
+  CHECK(out.guards_intact());
+}
+
+}  // namespace
+
+TEST_CASE("a box lies in shared memory as the swizzle says", "[kernel][tma]") {
+  const Tensor t = make_tensor(512, 200, 2);
+  for (bool swizzled : {true, false}) {
+    probe(t, 0, 0, 0, swizzled);
+    probe(t, 128, 64, 1, swizzled);
+    probe(t, 16, 7, 1, swizzled);
+  }
+}
+
+TEST_CASE("a box that sticks out is filled with zero, and its bytes still count", "[kernel][tma]") {
+  // 216 bytes: the row ends inside a 16-byte chunk, where the fill is exact to the byte.
+  const Tensor t = make_tensor(216, 100, 2);
+  for (bool swizzled : {true, false}) {
+    probe(t, 128, 0, 0, swizzled);     // columns
+    probe(t, 0, 64, 1, swizzled);      // rows
+    probe(t, 128, 90, 1, swizzled);    // both
+    probe(t, -64, -10, 0, swizzled);   // before the start
+    probe(t, 0, 0, 2, swizzled);       // no such batch
+    probe(t, 1024, 500, 7, swizzled);  // nothing of it exists
+  }
+}
+
+TEST_CASE("nvcc -G, where every wrapper is called, and -lineinfo give the same bytes",
+          "[kernel][tma]") {
+  const Tensor t = make_tensor(512, 200, 2);
+  probe(t, 16, 7, 1, true, NVFP4_TEST_PTX_DIR "/load_probe.debug.ptx");
+  probe(t, 16, 7, 1, true, NVFP4_TEST_PTX_DIR "/load_probe.lineinfo.ptx");
+}
+
+TEST_CASE("a module that the driver refuses is refused with what its compiler says", "[kernel]") {
+  const Driver& driver = Driver::get();
+  const support::Context context(driver);
+  const std::string text =
+      ".version 8.0\n.target sm_90\n.address_size 64\n.entry k() { frobnicate; ret; }\n";
+  try {
+    support::Module::from_text(driver, text);
+    FAIL("accepted");
+  } catch (const support::DriverError& e) {
+    CAPTURE(e.what());
+    CHECK(e.result == CUDA_ERROR_INVALID_PTX);
+    CHECK(std::string(e.what()).find("frobnicate") != std::string::npos);
+  }
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+// Waits by parity of a warp that nothing keeps in step: suspended in time, and too late.
+#include "tools/emulator/test/support/unit_device.h"
+
+using namespace emu;
+using unit::OrderGuard;
+using unit::replaced;
+
+namespace {
+
+// Warp 0 lets two phases of a barrier end while warp 1 is in (or before) its wait for the first.
+std::string program(const char* leader_delay, const char* follower_delay) {
+  const auto spin = [](const char* label, const char* turns) {
+    return std::string("mov.u32 %r1, 0;\n") + label +
+           ":\nadd.u32 %r1, %r1, 1;\nsetp.lt.u32 %p, %r1, " + turns + ";\n@%p bra " + label + ";\n";
+  };
+  return R"(
+.version 9.0
+.target sm_100a
+.address_size 64
+.visible .entry k() {
+.reg .pred %p, %q;
+.reg .b32 %r<4>, %bar;
+.shared .align 8 .b64 bar;
+mov.u32 %bar, bar;
+mov.u32 %r0, %tid.x;
+setp.ne.u32 %p, %r0, 0;
+@%p bra READY;
+mbarrier.init.shared::cta.b64 [%bar], 1;
+READY:
+bar.sync 0;
+setp.ge.u32 %p, %r0, 32;
+@%p bra FOLLOWER;
+)" + spin("LEAD", leader_delay) +
+         R"(
+setp.ne.u32 %p, %r0, 0;
+@%p bra END;
+mbarrier.arrive.shared::cta.b64 _, [%bar];
+mbarrier.arrive.shared::cta.b64 _, [%bar];
+bra END;
+FOLLOWER:
+)" + spin("FOLLOW", follower_delay) +
+         R"(
+FIRST:
+mbarrier.try_wait.parity.shared::cta.b64 %p, [%bar], 0;
+@!%p bra FIRST;
+SECOND:
+mbarrier.try_wait.parity.shared::cta.b64 %p, [%bar], 1;
+@!%p bra SECOND;
+END:
+ret;
+}
+)";
+}
+
+Counters run(const std::string& text) {
+  GlobalMemory memory{1 << 20};
+  const auto module = ptx::load(text, 100);
+  Launch launch;
+  launch.module = module.get();
+  launch.function = module->entry("k");
+  launch.block = {64, 1, 1};
+  launch.memory = &memory;
+  return run_grid(launch);
+}
+
+}  // namespace
+
+TEST_CASE("a thread that mbarrier.try_wait has suspended sees the end of its phase, however late") {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    OrderGuard guard(Order::random, seed);
+    CAPTURE(seed);
+    CHECK(run(program("9000", "1")).formal_hazards == 0);
+  }
+}
+
+TEST_CASE("a wait that comes two phases late is a formal finding, and the warp may go on") {
+  OrderGuard guard(Order::random, 1);
+  const std::string late = program("1", "9000");
+  CHECK(run(late).formal_hazards == 1);
+  settings().formal = Reaction::stop;
+  const std::string text = unit::fault(FaultKind::ordering, [&] { run(late); });
+  INFO(text);
+  CHECK(unit::says(text, "comes when 2 phases are over"));
+  CHECK(unit::says(text, "warp 1"));
+}
+
+TEST_CASE("a phase that nobody ends is a deadlock still") {
+  OrderGuard guard(Order::random, 1);
+  const std::string arrive = "mbarrier.arrive.shared::cta.b64 _, [%bar];\n";
+  const std::string never = replaced(program("1", "9000"), arrive + arrive, "");
+  CHECK(unit::says(unit::fault(FaultKind::deadlock, [&] { run(never); }), "mbarrier.try_wait"));
+  const std::string once = replaced(program("1", "1"), arrive + arrive, arrive);
+  CHECK(unit::says(unit::fault(FaultKind::deadlock, [&] { run(once); }), "phase 1"));
+}

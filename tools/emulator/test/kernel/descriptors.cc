@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+// The kernel's descriptors and scale columns against two beliefs it shares no code with: CUTLASS's
+// values, and the emulator's decoder over random fields.
+#include "kernel/descriptor.cuh"
+#include "kernel/gemm_sm100.h"
+#include "tools/emulator/hardware/instruction_descriptor.h"
+#include "tools/emulator/hardware/smem_descriptor.h"
+#include "tools/emulator/test/support/unit_support.h"
+
+using unit::golden;
+using unit::number;
+
+namespace {
+
+// CUTLASS writes 1 into the leading-offset field where the hardware ignores it (swizzled K-major
+// operands and 16-byte wide copies); we write 0.
+constexpr uint64_t ignored_lead = uint64_t{1} << 16;
+
+std::string tile_name(uint32_t tokens) { return "128x" + std::to_string(tokens) + "x256_cg1"; }
+
+// The instruction descriptor of the golden table for M = 128 and scale ids 0.
+uint64_t golden_instruction(uint32_t n) {
+  for (const auto& row : golden("idesc_nvfp4.csv"))
+    if (row[0] == "128" && number(row[1]) == n && row[2] == "0" && row[3] == "0")
+      return number(row[4]);
+  return 0;
+}
+
+// Distance of a step's scale columns from those of the first step, per CUTLASS.
+std::vector<uint64_t> golden_columns(const std::string& tile, const std::string& what) {
+  std::vector<uint64_t> columns;
+  for (const auto& row : golden("tmem_sf_layout.csv"))
+    if (row[0] == tile && row[1] == what && (row[3] == "-" || row[3] == "0"))
+      columns.push_back(number(row[4]));
+  return columns;
+}
+
+}  // namespace
+
+TEST_CASE("the kernel's operand descriptors are CUTLASS's") {
+  size_t compared = 0;
+  for (const auto& row : golden("smem_desc_ab_cutlass.csv")) {
+    // 1-SM tiles; stage 0, as where a stage starts is each kernel's own choice.
+    if (row[0].find("_cg1") == std::string::npos || row[2] != "0") continue;
+    const uint32_t address = uint32_t(number(row[1]) + 32 * number(row[3]));
+    CAPTURE(row[0], row[1], row[3]);
+    CHECK((nvfp4::operand_descriptor(address) | ignored_lead) == number(row[4]));
+    CHECK((nvfp4::operand_descriptor(address) | ignored_lead) == number(row[5]));
+    ++compared;
+  }
+  CHECK(compared >= 16);
+}
+
+TEST_CASE("the kernel's scale descriptors are CUTLASS's, a step being 512 bytes") {
+  const std::string tile = tile_name(128);
+  size_t compared = 0;
+  for (const auto& row : golden("tmem_sf_layout.csv")) {
+    if (row[0] != tile || row[1].find("_UTCCP") == std::string::npos || row[2] != "0") continue;
+    const uint32_t step = uint32_t(number(row[3]));
+    CAPTURE(row[1], step);
+    CHECK((nvfp4::scale_descriptor(step * nvfp4::kScaleTileBytes) | ignored_lead) ==
+          number(row[5]));
+    ++compared;
+  }
+  CHECK(compared == 8);
+}
+
+TEST_CASE("the kernel's instruction descriptors are CUTLASS's") {
+  CHECK(nvfp4::instruction_descriptor<128, 64>() == golden_instruction(64));
+  CHECK(nvfp4::instruction_descriptor<128, 128>() == golden_instruction(128));
+  CHECK(nvfp4::instruction_descriptor<128, 256>() == golden_instruction(256));
+}
+
+TEST_CASE("a step's scales take as many columns as CUTLASS gives them") {
+  const auto columns = [](uint32_t tokens, const char* what) {
+    const std::vector<uint64_t> at = golden_columns(tile_name(tokens), what);
+    REQUIRE(at.size() >= 4);
+    return at[1] - at[0];
+  };
+  using Narrow = nvfp4::Sm100Tile<64>;
+  using Square = nvfp4::Sm100Tile<128>;
+  using Wide = nvfp4::Sm100Tile<256>;
+  CHECK(columns(64, "SFA_MMA") == Narrow::kWeightScaleColumns);
+  CHECK(columns(64, "SFB_MMA") == Narrow::kTokenScaleColumns);
+  CHECK(columns(128, "SFA_MMA") == Square::kWeightScaleColumns);
+  CHECK(columns(128, "SFB_MMA") == Square::kTokenScaleColumns);
+  CHECK(columns(256, "SFA_MMA") == Wide::kWeightScaleColumns);
+  CHECK(columns(256, "SFB_MMA") == Wide::kTokenScaleColumns);
+}
+
+TEST_CASE("the emulator decodes what the kernel encodes, over random addresses") {
+  unit::Random random{11};
+  for (int i = 0; i < 10000; ++i) {
+    // Up to the end of a 228 KB window, with cluster rank bits on top that must fall off.
+    const uint32_t tile = 0x400 + 1024 * uint32_t(random.below(180));
+    const uint32_t step = 32 * uint32_t(random.below(4)), rank = uint32_t(random.below(16)) << 24;
+    const emu::SmemDescriptor operand = emu::decode_smem_descriptor(
+        nvfp4::operand_descriptor(rank | (tile + step)), 128, 2, "operand");
+    REQUIRE(operand.address == tile + step);
+    REQUIRE(operand.stride == 1024);
+    REQUIRE(operand.swizzle == emu::Swizzle::b128);
+    const emu::SmemDescriptor scales =
+        emu::decode_smem_descriptor(nvfp4::scale_descriptor(rank | tile), 32, 1, "scales");
+    REQUIRE(scales.address == tile);
+    REQUIRE(scales.stride == 128);
+    REQUIRE(scales.swizzle == emu::Swizzle::none);
+  }
+  const emu::MmaShape shape = emu::decode_instruction_descriptor(
+      nvfp4::instruction_descriptor<128, 128>(), emu::MmaKind::mxf4nvf4, 16, false);
+  CHECK(shape.m == 128);
+  CHECK(shape.n == 128);
+  CHECK(shape.scale == emu::ScaleType::ue4m3);
+  CHECK_FALSE(shape.negate_a);
+  CHECK_FALSE(shape.negate_b);
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+// Asynchronous work that outlives its CTA.
+#include "tools/emulator/test/support/exec_support.h"
+
+using exec_test::contains;
+
+TEST_CASE("a bulk copy that nobody waited for when its CTA ends is a fault, early or late") {
+  const exec_test::SettingsGuard guard;
+  emu::settings().order = GENERATE(emu::Order::soonest, emu::Order::latest, emu::Order::random);
+  const std::string copy = R"(
+    mbarrier.init.shared::cta.b64 [s], 1; fence.proxy.async;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [s], 16;
+    cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [s+16], [%out], 16, [s];)";
+  const std::string wait = "W: mbarrier.try_wait.parity.shared::cta.b64 %p0, [s], 0; @!%p0 bra W;";
+  const std::string memory = ".shared .align 16 .b8 s[32];";
+  emu::FaultKind kind{};
+  CHECK(contains(exec_test::fault(copy, {}, &kind, memory),
+                 "the CTA ends while a copy into its shared memory at 0x410"));
+  CHECK(kind == emu::FaultKind::ordering);
+  exec_test::run(copy + wait, {}, std::vector<uint32_t>(4), memory);
+}

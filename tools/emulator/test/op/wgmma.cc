@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT
+// wgmma as PTX programs meet it: every layout, and the same program with one line taken away.
+#include <cstring>
+
+#include "tools/emulator/test/models/wgmma.h"
+#include "tools/emulator/test/support/exec_support.h"
+
+using namespace emu;
+using support::Wgmma;
+using support::WgmmaData;
+using R = support::SumType;
+using T = support::NumberType;
+
+namespace {
+
+struct Run : exec_test::SettingsGuard {
+  GlobalMemory memory{1 << 24};
+  Counters counters;
+
+  Run(Order order, uint64_t seed) {
+    settings().order = order;
+    settings().seed = seed;
+    settings().workers = 1;
+  }
+  uint64_t put(const void* from, size_t bytes) {
+    const uint64_t at = memory.allocate(bytes, "input");
+    std::memcpy(memory.at(at, bytes, 1, "test"), from, bytes);
+    return at;
+  }
+  std::vector<uint32_t> operator()(const std::string& text, const Wgmma& w, const WgmmaData& data) {
+    const auto module = ptx::load(text, 90);
+    const auto image = support::shared_image(w, data);
+    const auto a = support::a_words(data), c = support::accumulator_words(w, data.c);
+    const uint64_t params[4] = {memory.allocate(c.size() * 4, "out"),
+                                put(image.data(), image.size()), put(a.data(), a.size() * 4),
+                                put(c.data(), c.size() * 4)};
+    Launch launch;
+    launch.module = module.get();
+    launch.function = module->entry("wgmma_probe");
+    launch.block = {support::kWgmmaThreads, 1, 1};
+    launch.memory = &memory;
+    launch.params.resize(sizeof params);
+    std::memcpy(launch.params.data(), params, sizeof params);
+    counters = run_grid(launch);
+    std::vector<uint32_t> out(c.size());
+    std::memcpy(out.data(), memory.at(params[0], out.size() * 4, 1, "test"), out.size() * 4);
+    return out;
+  }
+};
+
+WgmmaData data_for(const Wgmma& w, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  return support::random_data(w, random, 1);
+}
+
+void check(const Wgmma& w, Order order, uint64_t seed) {
+  const WgmmaData data = data_for(w, seed);
+  Run run(order, seed);
+  INFO(w.name());
+  CHECK(run(support::program(w), w, data) ==
+        support::accumulator_words(w, support::wgmma_expected(w, data)));
+  CHECK(run.counters.mmas == 1);
+  CHECK(run.counters.macs == uint64_t(64 * w.n * w.depth()));
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+// What a changed program is told, whatever the order.
+std::string report(const std::string& text, const Wgmma& w, FaultKind kind) {
+  std::string first;
+  for (const Order order : {Order::soonest, Order::latest, Order::random}) {
+    Run run(order, 3);
+    try {
+      run(text, w, data_for(w, 1));
+      return "no fault";
+    } catch (const Fault& f) {
+      if (f.kind != kind) return "another kind: " + f.text;
+      first = f.text;
+    }
+  }
+  return first;
+}
+
+#define CHECK_REPORT(kind_, part_, ...)                                \
+  do {                                                                 \
+    const std::string report_ = report(__VA_ARGS__, FaultKind::kind_); \
+    INFO(report_);                                                     \
+    CHECK(report_.find("another kind") != 0);                          \
+    CHECK(exec_test::contains(report_, part_));                        \
+  } while (0)
+
+Wgmma from_registers() {
+  Wgmma w;
+  w.a_in_registers = true;
+  w.n = 16;
+  return w;
+}
+
+const std::string wait_line = "wgmma.wait_group.sync.aligned 0;\n";
+const std::string fence_line = "wgmma.fence.sync.aligned;\n";
+
+}  // namespace
+
+TEST_CASE("wgmma reads every K-major and MN-major layout, and A from registers") {
+  uint64_t seed = 1;
+  for (const int swizzle : {128, 64, 32, 0})
+    for (const int n : {8, 40, 256}) {
+      Wgmma w;
+      w.n = n;
+      w.a_swizzle = swizzle;
+      w.b_swizzle = swizzle;
+      check(w, Order::random, seed++);
+      w.a_in_registers = true;
+      w.b_offset = swizzle > 32 ? 32 : 0;
+      check(w, Order::latest, seed++);
+      w.a_in_registers = false;
+      w.b_offset = 0;
+      w.a_mn_major = w.b_mn_major = true;
+      check(w, Order::soonest, seed++);
+      w.a_mn_major = false;
+      w.a = w.b = T::bf16;
+      w.negate_b = true;
+      check(w, Order::random, seed++);
+    }
+}
+
+TEST_CASE("wgmma of the other types, with A from both places") {
+  const struct {
+    T a, b;
+    R d;
+  } types[] = {{T::f16, T::f16, R::f16},
+               {T::tf32, T::tf32, R::f32},
+               {T::e4m3, T::e5m2, R::f32},
+               {T::e5m2, T::e5m2, R::f16},
+               {T::s8, T::u8, R::s32}};
+  uint64_t seed = 1;
+  for (const auto& t : types)
+    for (const bool registers : {false, true}) {
+      Wgmma w;
+      w.a = t.a, w.b = t.b, w.d = t.d;
+      w.n = 24;
+      w.a_in_registers = registers;
+      w.accumulate = registers;
+      check(w, Order::random, seed++);
+    }
+}
+
+TEST_CASE("registers of a wgmma used before wgmma.wait_group: a formal finding") {
+  exec_test::SettingsGuard guard;
+  settings().formal = Reaction::stop;
+  const Wgmma w = from_registers();
+  const std::string text = support::program(w);
+  CHECK_REPORT(ordering, "register d0 is used", replaced(text, wait_line, ""), w);
+  CHECK_REPORT(ordering, "register d0 is used", replaced(text, "aligned 0;", "aligned 1;"), w);
+  CHECK_REPORT(ordering, "register d0 is used",
+               replaced(text, "wgmma.commit_group.sync.aligned;\n", ""), w);
+  CHECK_REPORT(ordering, "register a1 is used",
+               replaced(text, wait_line, "mov.b32 a1, 0;\n" + wait_line), w);
+  CHECK_REPORT(ordering, "register d3 is used",
+               replaced(text, wait_line, "mov.b32 d3, 0;\n" + wait_line), w);
+  CHECK_REPORT(ordering, "register a2 is used",
+               replaced(text, wait_line, "mov.b32 r0, a2;\n" + wait_line), w);
+}
+
+TEST_CASE("registers of a wgmma used before wgmma.wait_group have the value that ptxas waits for") {
+  const Wgmma w = from_registers();
+  const WgmmaData data = data_for(w, 1);
+  const std::string text = support::program(w);
+  const auto right = support::accumulator_words(w, support::wgmma_expected(w, data));
+  for (const Order order : {Order::soonest, Order::latest, Order::random})
+    for (const std::string& early :
+         {replaced(text, wait_line, ""),
+          replaced(text, wait_line, "mov.b32 a1, 0;\nmov.b32 r0, d3;\n" + wait_line),
+          replaced(text, fence_line, fence_line + "mov.b32 r0, a3;\nmov.b32 a3, r0;\n")}) {
+      Run run(order, 5);
+      settings().formal = Reaction::report;
+      CHECK(run(early, w, data) == right);
+      CHECK(run.counters.formal_hazards > 0);
+      CHECK(run.counters.hazards == 0);
+    }
+}
+
+TEST_CASE("a wgmma behind accesses to its registers needs a wgmma.fence") {
+  exec_test::SettingsGuard guard;
+  settings().formal = Reaction::stop;
+  const Wgmma w = from_registers();
+  const std::string text = support::program(w);
+  CHECK_REPORT(ordering, "without a wgmma.fence", replaced(text, fence_line, ""), w);
+  CHECK_REPORT(ordering, "uses register a3",
+               replaced(text, fence_line, fence_line + "mov.b32 a3, 1;\n"), w);
+  CHECK_REPORT(ordering, "uses register d5",
+               replaced(text, fence_line, fence_line + "mov.b32 r0, d5;\n"), w);
+}
+
+TEST_CASE("wgmmas of one shape follow each other on an accumulator, others wait") {
+  const Wgmma w = from_registers();
+  const std::string text = support::program(w);
+  const size_t at = text.find("wgmma.mma_async");
+  const std::string line = text.substr(at, text.find('\n', at) - at + 1);
+  const WgmmaData data = data_for(w, 1);
+  WgmmaData twice = data;
+  twice.c = support::wgmma_expected(w, data);
+  Run run(Order::latest, 1);
+  CHECK(run(replaced(text, line, line + line), w, data) ==
+        support::accumulator_words(w, support::wgmma_expected(w, twice)));
+  const std::string other =
+      "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {d0, d1, d2, d3}, {a0, a1, a2, a3}, db, "
+      "p, 1, 1, 0;\n";
+  CHECK_REPORT(ordering, "of another shape", replaced(text, line, line + other), w);
+  CHECK_REPORT(ordering, "with it in A",
+               replaced(text, line, line + replaced(other, "{d0, d1, d2, d3}", "{a0, a1, a2, a3}")),
+               w);
+  CHECK_REPORT(ordering, "as a fragment of A",
+               replaced(text, line, line + replaced(other, "{a0", "{d4")), w);
+}
+
+TEST_CASE(
+    "shared memory of a wgmma: fence.proxy.async before it, no store until it was waited for") {
+  const Wgmma w;
+  const std::string text = support::program(w), store = "st.shared.b32 [s+8192], 0;\n";
+  CHECK_REPORT(ordering, "behind a fence.proxy.async, which is missing",
+               replaced(text, "fence.proxy.async;\n", ""), w);
+  CHECK_REPORT(ordering, "overwrites shared address", replaced(text, wait_line, store + wait_line),
+               w);
+  Run run(Order::latest, 2);
+  const WgmmaData data = data_for(w, 1);
+  CHECK(run(replaced(text, wait_line, wait_line + store), w, data).size() == 128 * 4);
+  CHECK_REPORT(uninitialised, "wgmma.mma_async A",
+               replaced(text, "setp.lt.u32 more, r0, r1;", "setp.lt.u32 more, r1, r0;"), w);
+}
+
+TEST_CASE("the four warps of a warpgroup execute the same wgmma, all of them") {
+  const Wgmma w;
+  const std::string text = support::program(w);
+  const std::string mma = "wgmma.mma_async";
+  CHECK_REPORT(illegal_instruction, "another warp of its warpgroup",
+               replaced(text, fence_line,
+                        "setp.gt.u32 more, t, 95;\n@more add.u64 db, db, 2;\n" + fence_line),
+               w);
+  CHECK_REPORT(deadlock, "which warps 0x8",
+               replaced(replaced(text, mma, "setp.gt.u32 more, t, 95;\n@more bra SKIP;\n" + mma),
+                        "wgmma.commit", "SKIP:\nwgmma.commit"),
+               w);
+  CHECK_REPORT(illegal_instruction, "is .aligned",
+               replaced(text, fence_line, "setp.gt.u32 more, t, 9;\n@more " + fence_line), w);
+}

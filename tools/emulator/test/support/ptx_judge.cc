@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: MIT
+// See ptx_judge.h.
+#include "tools/emulator/test/support/ptx_judge.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <numeric>
+#include <stdexcept>
+
+#include "tools/emulator/ptx/target.h"
+#include "tools/emulator/test/support/ptx_support.h"
+
+namespace ptx_test {
+namespace {
+
+struct TemporaryFile {
+  char name[32] = "/tmp/ptx_test_XXXXXX";
+  explicit TemporaryFile(const std::string& text) {
+    const int fd = mkstemp(name);
+    if (fd < 0 || write(fd, text.data(), text.size()) != ssize_t(text.size()))
+      throw std::runtime_error("cannot write a temporary file");
+    close(fd);
+  }
+  ~TemporaryFile() { unlink(name); }
+};
+
+// Exit status and output of `ptxas text`.
+int run_ptxas(const std::string& text, std::string* output) {
+  const TemporaryFile file(text);
+  const size_t at = text.find(".target sm_");
+  const std::string target = at == std::string::npos
+                                 ? "sm_100a"
+                                 : text.substr(at + 8, text.find_first_of(" ,\n", at + 8) - at - 8);
+  // Targets that are no architectures of its own.
+  const std::map<std::string, std::string> runs_as{
+      {"sm_82", "sm_86"}, {"sm_101", "sm_110"}, {"sm_101a", "sm_110a"}, {"sm_101f", "sm_110f"}};
+  const auto as = runs_as.find(target);
+  const std::string command =
+      "timeout 60 ptxas -O0 -arch=" + (as == runs_as.end() ? target : as->second) +
+      " -o /dev/null " + file.name + " 2>&1";
+  FILE* pipe = popen(command.c_str(), "r");
+  if (!pipe) throw std::runtime_error("cannot start ptxas");
+  char line[4096];
+  output->clear();
+  while (fgets(line, sizeof line, pipe)) *output += line;
+  return pclose(pipe);
+}
+
+// "ptxas /tmp/x, line 12; error   : text" per line number; the number of a fatal error, or 0.
+unsigned long read_errors(const std::string& output, std::map<unsigned long, std::string>& errors) {
+  unsigned long fatal = 0;
+  for (size_t at = 0; (at = output.find(", line ", at)) != std::string::npos;) {
+    at += strlen(", line ");
+    const unsigned long line = strtoul(output.c_str() + at, nullptr, 10);
+    const std::string rest = output.substr(at, output.find('\n', at) - at);
+    if (rest.find("; fatal") != std::string::npos) fatal = line;
+    if (rest.find("warning") == std::string::npos) errors.emplace(line, rest);
+  }
+  return fatal;
+}
+
+// What is missing at a statement's end shows at the label behind it, not in the next statement.
+std::string separator(size_t i) { return "\nbehind" + std::to_string(i) + ":\n"; }
+
+bool pairs(const std::string& statement) {
+  return statement.find("cta_group::2") != std::string::npos;
+}
+
+// The frame with the statement's target, and a .version that has it.
+Frame frame_of(const std::string& statement, const Frame& frame) {
+  Frame out = frame;
+  const size_t at = out.text.find("sm_100a");
+  if (at == std::string::npos) return out;
+  out.text.replace(at, 7, target_of(statement));
+  emu::ptx::Target target;
+  emu::ptx::find_target(target_of(statement), target);
+  const size_t version = out.text.find(".version ") + strlen(".version ");
+  const std::string first = emu::ptx::dotted(target.first);
+  if (out.text.compare(version, first.size(), first) < 0)
+    out.text.replace(version, first.size(), first);
+  return out;
+}
+
+// One run judges all statements: ptxas goes on behind an error, except behind a syntax error, whose
+// line is then taken out. An unknown instruction at the end keeps it from compiling what it accepts.
+class Judge {
+ public:
+  Judge(const std::vector<std::string>& statements, const Frame& frame)
+      : statements_(statements), frame_(frame), errors_(statements.size()) {}
+
+  std::vector<std::string> run() {
+    std::map<std::string, std::vector<size_t>> by_target;
+    for (size_t i = 0; i < statements_.size(); ++i)
+      by_target[target_of(statements_[i])].push_back(i);
+    const Frame given = frame_;
+    for (const auto& [target, all] : by_target) {
+      frame_ = frame_of(statements_[all[0]], given);
+      const std::vector<size_t> accepted = run(all);
+      if (target != "sm_90a") assemble_in_packs(accepted);
+    }
+    return errors_;
+  }
+
+  std::vector<std::string> parse_all() {
+    std::vector<size_t> all(statements_.size());
+    std::iota(all.begin(), all.end(), 0);
+    parse_in_packs(all);
+    return errors_;
+  }
+
+ private:
+  // Statements of .cta_group::2 by themselves: the two groups may not be mixed in a function.
+  void parse_in_packs(const std::vector<size_t>& all) {
+    for (const bool pair : {false, true}) {
+      std::vector<size_t> open;
+      for (const size_t i : all)
+        if (pairs(statements_[i]) == pair) open.push_back(i);
+      for (size_t at = 0; at < open.size(); at += pack) {
+        const auto first = open.begin() + long(at);
+        parse({first, std::min(first + long(pack), open.end())});
+      }
+    }
+  }
+
+  // Parses, and returns what both accept.
+  std::vector<size_t> run(const std::vector<size_t>& all) {
+    parse_in_packs(all);
+    // To generate code takes long: what we refuse anyway is not worth it. A verdict against us is
+    // given alone: ptxas carries modifiers from a broken statement into the next ones.
+    std::vector<size_t> accepted;
+    for (const size_t i : all) {
+      if (!our_verdict(statements_[i], frame_).empty()) continue;
+      if (!errors_[i].empty()) {
+        errors_[i].clear();
+        parse({i});
+      }
+      if (errors_[i].empty()) accepted.push_back(i);
+    }
+    return accepted;
+  }
+
+  // Some refusals come late, without a line: each statement in an entry of its own. A sample of wgmma
+  // repeats registers in its result, which no allocation can satisfy.
+  void assemble_in_packs(const std::vector<size_t>& accepted) {
+    for (size_t at = 0; at < accepted.size(); at += pack) {
+      const auto first = accepted.begin() + long(at);
+      assemble({first, std::min(first + long(pack), accepted.end())});
+    }
+  }
+
+  void parse(std::vector<size_t> open) {
+    while (!open.empty()) {
+      std::string output;
+      std::map<unsigned long, std::string> errors;
+      std::string text = frame_.text;
+      const size_t first = 1 + size_t(std::count(text.begin(), text.end(), '\n'));
+      for (const size_t i : open) text += statements_[i] + separator(i);
+      run_ptxas(text + poison + ";\n}\n", &output);
+      const unsigned long fatal = read_errors(output, errors);
+      // It crashes on some statements, such as `atom.shared.add.noftz.bf16 _, ..`: found by
+      // bisection, they get no verdict.
+      if (!fatal && output.find(poison) == std::string::npos)
+        return halve(open, [&](const std::vector<size_t>& part) { parse(part); });
+      std::vector<size_t> bad;
+      bool frame_is_bad = !errors.empty();
+      for (const auto& [line, error] : errors) {
+        frame_is_bad &= line < first;
+        const size_t at = (line - first) / 2;  // the line and its separator
+        if (line < first || at >= open.size()) continue;
+        errors_[open[at]] = error;
+        bad.push_back(open[at]);
+      }
+      // A statement can spoil what follows it, a lost brace the line of the poison.
+      if (fatal && bad.empty()) {
+        if (open.size() == 1) errors_[open[0]] = output;
+        if (frame_is_bad) throw std::runtime_error("ptxas refuses the frame: " + output);
+        return halve(open, [&](const std::vector<size_t>& part) { parse(part); });
+      }
+      if (!fatal) return;
+      for (const size_t b : bad) std::erase(open, b);
+    }
+  }
+
+  void assemble(const std::vector<size_t>& open) {
+    if (open.empty()) return;
+    const std::string entry = ".entry k(";
+    const size_t at = frame_.text.find(entry);
+    std::string text = frame_.text.substr(0, frame_.text.rfind('\n', at) + 1);
+    for (const size_t i : open)
+      text += ".visible .entry k" + std::to_string(i) + "(" +
+              frame_.text.substr(at + entry.size()) + statements_[i] + separator(i) + "ret;\n}\n";
+    std::string output;
+    if (run_ptxas(text, &output) == 0) return;
+    if (open.size() == 1 && output.find("rror") != std::string::npos) errors_[open[0]] = output;
+    halve(open, [&](const std::vector<size_t>& part) { assemble(part); });
+  }
+
+  template <class F>
+  static void halve(const std::vector<size_t>& open, F f) {
+    if (open.size() == 1) return;
+    const auto middle = open.begin() + long(open.size() / 2);
+    f({open.begin(), middle});
+    f({middle, open.end()});
+  }
+
+  static constexpr const char* poison = "no_such_instruction";
+  static constexpr size_t pack = 40;  // a syntax error costs a run: smaller ones are shorter
+  const std::vector<std::string>& statements_;
+  Frame frame_;
+  std::vector<std::string> errors_;
+};
+
+}  // namespace
+
+bool have_ptxas() { return std::system("ptxas --version > /dev/null 2>&1") == 0; }
+
+Frame plain_frame() { return frame_at("sm_100a", 90); }
+
+Frame frame_at(const std::string& target, int version) {
+  return {module_head(target, version) + ".visible .entry k(.param .u64 out) {\n" +
+          declarations(version) + "L:\n"};
+}
+
+std::string ptxas_verdict(const std::string& module) {
+  std::string output;
+  if (run_ptxas(module, &output) == 0) return "";
+  return output.empty() ? "refused without a word" : output;
+}
+
+std::vector<std::string> ptxas_verdicts(const std::vector<std::string>& statements,
+                                        const Frame& frame) {
+  return Judge(statements, frame).run();
+}
+
+std::vector<std::string> parser_verdicts(const std::vector<std::string>& statements,
+                                         const Frame& frame) {
+  return Judge(statements, frame).parse_all();
+}
+
+std::string our_verdict(const std::string& statement, const Frame& frame) {
+  const std::string v = verdict(frame_of(statement, frame).text + statement + separator(0) + "}\n",
+                                capability_of(statement));
+  return v == "accepted" ? "" : v;
+}
+
+}  // namespace ptx_test

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+// See ptx_support.h.
+#include "tools/emulator/test/support/ptx_support.h"
+
+#include <cstring>
+
+#include "tools/emulator/ptx/target.h"
+
+namespace ptx_test {
+
+std::string module_head(const std::string& target, int version) {
+  return ".version " + emu::ptx::dotted(version) + "\n.target " + target + "\n.address_size 64\n";
+}
+
+std::string declarations(int version) {
+  const std::string wide = version < 83 ? "" : ".reg .b128 q<32>; ";
+  return wide +
+         ".reg .pred p<32>; .reg .b8 b<32>; .reg .b16 h<32>; .reg .b32 r<32>; .reg .b64 d<32>; "
+         ".reg .f32 f<32>; .reg .u32 u<32>; .reg .s32 i<32>; .reg .f16x2 x<32>; "
+         ".reg .f16 e<32>; .reg .f64 g<32>; "
+         ".shared .align 16 .b8 s[1024]; .local .align 16 .b8 loc[64];\n";
+}
+
+std::string module_text(const std::string& body, const std::string& target) {
+  return module_head(target) + ".visible .entry k(.param .u64 out) {\n" + declarations() + body +
+         "\n}\n";
+}
+
+std::unique_ptr<emu::ptx::Module> load(const std::string& text, int compute_capability) {
+  return emu::ptx::load(text, compute_capability);
+}
+
+std::vector<emu::ptx::Instr> code(const std::string& body) {
+  try {
+    return load(module_text(body))->functions.at(0)->code;
+  } catch (const emu::PtxError& e) {
+    FAIL("line " << e.pos.line << ": " << e.text);
+  }
+  return {};
+}
+
+std::string verdict(const std::string& text, int compute_capability) {
+  try {
+    load(text, compute_capability);
+    return "accepted";
+  } catch (const emu::PtxError& e) {
+    return std::to_string(e.pos.line) + ":" + std::to_string(e.pos.column) + ": " + e.text;
+  }
+}
+
+std::string target_of(const std::string& instruction) {
+  const auto has = [&](const char* text) { return instruction.find(text) != std::string::npos; };
+  return has("wgmma.") ? "sm_90a" : has("mma.sync") && has(".kind::mx") ? "sm_120a" : "sm_100a";
+}
+
+int capability_of(const std::string& instruction) {
+  return std::stoi(target_of(instruction).substr(strlen("sm_")));
+}
+
+std::string body_verdict(const std::string& body) {
+  try {
+    load(module_text(body, target_of(body)), capability_of(body));
+    return "accepted";
+  } catch (const emu::PtxError& e) {
+    return std::to_string(int(e.pos.line) - int(body_line) + 1) + ":" +
+           std::to_string(e.pos.column) + ": " + e.text;
+  }
+}
+
+}  // namespace ptx_test

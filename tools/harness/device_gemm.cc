@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+#include "tools/harness/device_gemm.h"
+
+#include <cstring>
+#include <stdexcept>
+
+namespace support {
+
+namespace {
+
+// Interleaved scales with `gap` bytes of poison between batches.
+std::vector<uint8_t> device_scales(const Operand& o, uint8_t poison, int64_t gap) {
+  const std::vector<uint8_t> tiles = o.interleaved_scales(poison);
+  const size_t batch = tiles.size() / size_t(o.l);
+  std::vector<uint8_t> out(tiles.size() + size_t((o.l - 1) * gap), poison);
+  for (size_t i = 0; i < size_t(o.l); ++i) {
+    std::memcpy(&out[i * (batch + size_t(gap))], &tiles[i * batch], batch);
+  }
+  return out;
+}
+
+}  // namespace
+
+DeviceGemm::DeviceGemm(const Driver& driver, const Problem& p, uint8_t poison)
+    : desc(make_desc(p, NVFP4_SCALE_LAYOUT_128X4)),
+      driver_(driver),
+      shape_(p.shape),
+      d_ld_(p.d_ld),
+      d_batch_stride_(p.d_batch_stride),
+      d_(driver, size_t(p.d_elements()) * 2) {
+  const auto add = [&](const char* name, std::vector<uint8_t> content) {
+    inputs_.push_back(std::make_unique<Input>(driver, name, std::move(content)));
+    return inputs_.back()->buffer.pointer();
+  };
+  desc.a = add("A", p.a.codes);
+  desc.b = add("B", p.b.codes);
+  desc.a_scales = add("the scales of A", device_scales(p.a, poison, p.scales_gap_bytes));
+  desc.b_scales = add("the scales of B", device_scales(p.b, poison, p.scales_gap_bytes));
+  desc.d = d_.pointer();
+  uint64_t bytes = 0;
+  const int capability = devices(driver).at(0).compute_capability();
+  // A problem that is refused fails at enqueue(), with the sentence.
+  if (nvfp4_gemm_workspace_bytes(&desc, capability, &bytes) == NVFP4_SUCCESS && bytes > 0) {
+    workspace_ = std::make_unique<DeviceBuffer>(driver, bytes);
+    desc.workspace = workspace_->pointer();
+    desc.workspace_bytes = bytes;
+  }
+}
+
+std::vector<uint16_t> DeviceGemm::d_memory() const {
+  driver_.check(driver_.cuCtxSynchronize(), "cuCtxSynchronize");
+  const std::vector<uint8_t> bytes = d_.download();
+  std::vector<uint16_t> elements(bytes.size() / 2);
+  std::memcpy(elements.data(), bytes.data(), bytes.size());
+  return elements;
+}
+
+std::vector<uint16_t> DeviceGemm::d() const {
+  const std::vector<uint16_t> memory = d_memory();
+  std::vector<uint16_t> out;
+  out.reserve(size_t(shape_.l * shape_.m * shape_.n));
+  for (int64_t batch = 0; batch < shape_.l; ++batch) {
+    for (int64_t row = 0; row < shape_.m; ++row) {
+      const auto first = memory.begin() + batch * d_batch_stride_ + row * d_ld_;
+      out.insert(out.end(), first, first + shape_.n);
+    }
+  }
+  return out;
+}
+
+std::string DeviceGemm::damage() const {
+  for (const auto& input : inputs_) {
+    if (!input->buffer.guards_intact())
+      return std::string("the guard of ") + input->name + " was written";
+    if (input->buffer.download() != input->content)
+      return std::string(input->name) + " was written";
+  }
+  if (!d_.guards_intact()) return "the guard of D was written";
+  if (workspace_ && !workspace_->guards_intact()) return "the guard of the workspace was written";
+  std::vector<uint16_t> memory = d_memory();
+  for (int64_t batch = 0; batch < shape_.l; ++batch) {
+    for (int64_t row = 0; row < shape_.m; ++row) {
+      const auto first = memory.begin() + batch * d_batch_stride_ + row * d_ld_;
+      std::fill(first, first + shape_.n, uint16_t(0xFFFF));
+    }
+  }
+  for (uint16_t element : memory) {
+    if (element != 0xFFFF) return "a gap between the rows or batches of D was written";
+  }
+  return "";
+}
+
+std::vector<uint16_t> run_on_device(const Driver& driver, const Problem& problem, uint8_t poison) {
+  const DeviceGemm gemm(driver, problem, poison);
+  if (gemm.enqueue() != NVFP4_SUCCESS) throw std::runtime_error(nvfp4_last_error());
+  std::vector<uint16_t> d = gemm.d();
+  const std::string damage = gemm.damage();
+  if (!damage.empty()) throw std::runtime_error(damage);
+  return d;
+}
+
+}  // namespace support

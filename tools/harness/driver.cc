@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+#include "tools/harness/driver.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+
+namespace support {
+
+// Asked for as of 12.8: from 13.0 on cuGetProcAddress gives cuCtxSynchronize an argument, which the
+// declaration of that name in cuda.h does not have.
+constexpr int kInterface = 12080;
+
+Driver::Driver() {
+  library_ = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (!library_) {
+    throw DriverError(std::string("no CUDA driver: ") + dlerror(), CUDA_ERROR_NOT_INITIALIZED);
+  }
+  // The versioned symbol: the plain one is the CUDA 11 form with another signature.
+  auto lookup =
+      reinterpret_cast<decltype(&::cuGetProcAddress)>(dlsym(library_, "cuGetProcAddress_v2"));
+  if (!lookup) {
+    throw DriverError("the CUDA driver has no cuGetProcAddress_v2", CUDA_ERROR_NOT_FOUND);
+  }
+#define X(entry)                                                                             \
+  {                                                                                          \
+    void* address = nullptr;                                                                 \
+    CUdriverProcAddressQueryResult found{};                                                  \
+    lookup(#entry, &address, kInterface, CU_GET_PROC_ADDRESS_DEFAULT, &found);               \
+    if (!address) throw DriverError("the CUDA driver has no " #entry, CUDA_ERROR_NOT_FOUND); \
+    this->entry = reinterpret_cast<decltype(this->entry)>(address);                          \
+  }
+  NVFP4_SUPPORT_DRIVER(X)
+#undef X
+  check(this->cuInit(0), "cuInit");
+}
+
+const Driver& Driver::get() {
+  static const Driver driver;
+  return driver;
+}
+
+void Driver::check(CUresult result, const char* what) const {
+  if (result == CUDA_SUCCESS) return;
+  const char* name = nullptr;
+  if (this->cuGetErrorName(result, &name) != CUDA_SUCCESS || !name) name = "an unknown error";
+  throw DriverError(
+      std::string(what) + " answered " + name + " (" + std::to_string(int(result)) + ")", result);
+}
+
+void* Driver::extension(const char* name) const { return dlsym(library_, name); }
+
+std::vector<DeviceInfo> devices(const Driver& driver) {
+  int count = 0;
+  driver.check(driver.cuDeviceGetCount(&count), "cuDeviceGetCount");
+  std::vector<DeviceInfo> list;
+  for (int i = 0; i < count; ++i) {
+    CUdevice device{};
+    DeviceInfo info;
+    char name[256] = "";
+    driver.check(driver.cuDeviceGet(&device, i), "cuDeviceGet");
+    driver.check(driver.cuDeviceGetName(name, sizeof name, device), "cuDeviceGetName");
+    info.name = name;
+    const auto attribute = [&](int& value, CUdevice_attribute which) {
+      driver.check(driver.cuDeviceGetAttribute(&value, which, device), "cuDeviceGetAttribute");
+    };
+    attribute(info.major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+    attribute(info.minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+    attribute(info.sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    driver.check(driver.cuDeviceTotalMem(&info.memory, device), "cuDeviceTotalMem");
+    list.push_back(info);
+  }
+  return list;
+}
+
+Context::Context(const Driver& driver, int device) : driver_(driver) {
+  CUcontext context = nullptr;
+  driver.check(driver.cuDeviceGet(&device_, device), "cuDeviceGet");
+  driver.check(driver.cuDevicePrimaryCtxRetain(&context, device_), "cuDevicePrimaryCtxRetain");
+  driver.check(driver.cuCtxSetCurrent(context), "cuCtxSetCurrent");
+}
+
+Context::~Context() {
+  driver_.cuCtxSetCurrent(nullptr);
+  driver_.cuDevicePrimaryCtxRelease(device_);
+}
+
+DeviceBuffer::DeviceBuffer(const Driver& driver, size_t bytes) : driver_(driver), bytes_(bytes) {
+  const size_t total = bytes + 2 * kGuard;
+  driver.check(driver.cuMemAlloc(&base_, total), "cuMemAlloc");
+  driver.check(driver.cuMemsetD8(base_, 0xFF, total), "cuMemsetD8");
+}
+
+DeviceBuffer::DeviceBuffer(const Driver& driver, const std::vector<uint8_t>& content)
+    : DeviceBuffer(driver, content.size()) {
+  upload(content);
+}
+
+DeviceBuffer::~DeviceBuffer() { driver_.cuMemFree(base_); }
+
+void DeviceBuffer::upload(const std::vector<uint8_t>& content) {
+  if (content.size() != bytes_) throw std::logic_error("upload of another size than the buffer's");
+  if (bytes_)
+    driver_.check(driver_.cuMemcpyHtoD(address(), content.data(), bytes_), "cuMemcpyHtoD");
+}
+
+std::vector<uint8_t> DeviceBuffer::download() const {
+  std::vector<uint8_t> content(bytes_);
+  if (bytes_)
+    driver_.check(driver_.cuMemcpyDtoH(content.data(), address(), bytes_), "cuMemcpyDtoH");
+  return content;
+}
+
+bool DeviceBuffer::guards_intact() const {
+  std::vector<uint8_t> guard(kGuard);
+  for (CUdeviceptr at : {base_, address() + bytes_}) {
+    driver_.check(driver_.cuMemcpyDtoH(guard.data(), at, kGuard), "cuMemcpyDtoH");
+    if (std::any_of(guard.begin(), guard.end(), [](uint8_t b) { return b != 0xFF; })) return false;
+  }
+  return true;
+}
+
+}  // namespace support

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+// Blocks of 16 are summed in integers, in units of 1/4, and added up in double: a block is an
+// integer of 12 bits times a scale product of 8, so its value is exact, and a sum stays exact up to
+// 53 bits.
+#include "tools/harness/exact.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "tools/harness/formats.h"
+#include "tools/harness/parallel.h"
+
+namespace support {
+
+namespace {
+
+// One row of an operand, decoded.
+struct Row {
+  std::vector<int8_t> twice;      // element * 2
+  std::vector<double> scale;      // per block of 16
+  std::vector<double> power;      // 2^exponent of the largest scale of each 64-step
+  std::vector<uint8_t> exponent;  // of element * scale, from 2^-7 on, which is 0
+};
+
+// The exponent as the tensor core takes it: subnormals count as the smallest normal, -6.
+double scale_power(uint8_t byte) { return std::ldexp(1.0, std::max(byte >> 3 & 15, 1) - 7); }
+
+// 9.0 multiplies element * scale * 2^-7 in fp16, whose smallest exponent is -14.
+constexpr int kLowest = -7;
+uint8_t factor_exponent(double value) {
+  return value == 0 || !std::isfinite(value)
+             ? uint8_t(0)
+             : uint8_t(std::max(std::ilogb(value), kLowest) - kLowest);
+}
+
+Row decode(const Operand& o, int64_t batch, int64_t row) {
+  Row r;
+  r.twice.resize(size_t(o.k));
+  r.scale.resize(size_t(o.k / 16));
+  r.power.resize(size_t((o.k + 63) / 64));
+  r.exponent.resize(size_t(o.k));
+  for (int64_t i = 0; i < o.k; ++i) r.twice[size_t(i)] = int8_t(e2m1_twice(o.code(batch, row, i)));
+  for (int64_t block = 0; block < o.k / 16; ++block) {
+    const uint8_t byte = o.scale(batch, row, block);
+    double& power = r.power[size_t(block / 4)];
+    r.scale[size_t(block)] = e4m3_value(byte);
+    power = std::max(power, scale_power(byte));
+    for (size_t i = size_t(block) * 16; i < size_t(block) * 16 + 16; ++i)
+      r.exponent[i] = factor_exponent(r.twice[i] * r.scale[size_t(block)] / 2);
+  }
+  return r;
+}
+
+// Compiled for AVX2 as well where the loader can choose. The block sums are integers and the rest
+// runs in one order, so every version gives the same result.
+#if defined(__x86_64__)
+[[gnu::target_clones("default", "avx2")]]
+#endif
+Sum sum_of(const Row& a, const Row& b) {
+  Sum s;
+  uint8_t largest = 0;
+  for (size_t block = 0; block < a.scale.size(); ++block) {
+    int16_t sum = 0, magnitude = 0;  // at most 16 * 144
+    for (size_t i = block * 16; i < block * 16 + 16; ++i) {
+      const int16_t product = int16_t(a.twice[i] * b.twice[i]);
+      sum = int16_t(sum + product);
+      magnitude = int16_t(magnitude + std::abs(product));
+      largest = std::max(largest, uint8_t(a.exponent[i] + b.exponent[i]));
+    }
+    const double scale = a.scale[block] * b.scale[block] * 0.25;
+    s.exact += sum * scale;
+    s.magnitude += magnitude * scale;
+  }
+  s.factors = std::ldexp(1.0, largest + 2 * kLowest);
+  // The accumulator takes part in every step, with an exponent of at most that of S.
+  const double accumulator = s.magnitude > 0 ? std::exp2(std::ilogb(s.magnitude)) : 0;
+  for (size_t step = 0; step < a.power.size(); ++step) {
+    s.steps += std::max(a.power[step] * b.power[step], accumulator);
+  }
+  return s;
+}
+
+}  // namespace
+
+namespace {
+
+// fp16 wgmma: 16 steps for every 256 of K begun, and parts of K added in fp32. A step cuts
+// its products and the accumulator, which stays between the sums of the negative and of the positive
+// products.
+double accumulation_bound_90(const Sum& sum, int64_t k) {
+  const double steps = 16.0 * double((k + 255) / 256);
+  const double most = (sum.magnitude + std::fabs(sum.exact)) / 2;
+  const double accumulator = most > 0 ? std::exp2(std::ilogb(most)) : 0;
+  const double cut = 0x1p-25 * std::max(sum.factors, accumulator);
+  return (steps + 4) * 0x1p-23 * sum.magnitude + (double(k) + steps) * cut;
+}
+
+}  // namespace
+
+double accumulation_bound(const Sum& sum, int64_t k, int capability) {
+  if (capability == 90) return accumulation_bound_90(sum, k);
+  return double((k + 63) / 64) * 0x1p-23 * sum.magnitude + 5 * 0x1p-35 * sum.steps;
+}
+
+double error_bound(const Sum& sum, int64_t k, float alpha, int capability) {
+  const double accumulated = accumulation_bound(sum, k, capability);
+  const double scale = std::fabs(double(alpha));
+  const double largest = scale * (std::fabs(sum.exact) + accumulated);
+  return scale * accumulated + 0x1p-24 * largest + f16_half_ulp(largest);
+}
+
+void for_each_sum(const Problem& p,
+                  const std::function<void(int64_t, int64_t, int64_t, const Sum&)>& visit) {
+  for (int64_t batch = 0; batch < p.shape.l; ++batch) {
+    std::vector<Row> columns(size_t(p.shape.n));
+    parallel_for(p.shape.n, [&](int64_t n) { columns[size_t(n)] = decode(p.b, batch, n); });
+    // A few rows per pass over the columns, which do not fit a cache.
+    constexpr int64_t kRows = 8;
+    parallel_for((p.shape.m + kRows - 1) / kRows, [&](int64_t group) {
+      const int64_t first = group * kRows, last = std::min(first + kRows, p.shape.m);
+      std::vector<Row> rows;
+      for (int64_t m = first; m < last; ++m) rows.push_back(decode(p.a, batch, m));
+      for (int64_t n = 0; n < p.shape.n; ++n) {
+        for (int64_t m = first; m < last; ++m) {
+          visit(batch, m, n, sum_of(rows[size_t(m - first)], columns[size_t(n)]));
+        }
+      }
+    });
+  }
+}
+
+}  // namespace support

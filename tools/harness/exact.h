@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// The sum of one element of D in double precision, and how far a correct kernel may be from it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "tools/harness/problem.h"
+
+namespace support {
+
+// Of one element of D, before alpha.
+struct Sum {
+  double exact = 0;      // sum of a * scale_a * b * scale_b
+  double magnitude = 0;  // S: the same sum over absolute values
+  // Compute capability 10.x: sum over the 64-steps of 2^E, E the largest exponent that can enter.
+  double steps = 0;
+  // 9.0: 2^E, E the largest exponent of two factors together, each counted as at least 2^-7.
+  double factors = 0;
+};
+
+// How far the tensor core's sum may be from `exact`: the bound of the header's NUMERICS for that
+// compute capability, 10 * major + minor.
+double accumulation_bound(const Sum& sum, int64_t k, int capability);
+
+// What a GEMM result may be away from alpha * exact: that bound, then 2^-24 for the multiplication by
+// alpha and half an ulp for the rounding to fp16.
+double error_bound(const Sum& sum, int64_t k, float alpha, int capability);
+
+// Calls visit(batch, row, column, sum) for every element, from several threads, each row from one.
+void for_each_sum(const Problem& problem,
+                  const std::function<void(int64_t, int64_t, int64_t, const Sum&)>& visit);
+
+}  // namespace support

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// A PTX file loaded into the current context, for tests that launch kernels of their own.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "tools/harness/driver.h"
+
+namespace support {
+
+class Module {
+ public:
+  // Throws DriverError with what the driver's compiler says of the text.
+  Module(const Driver& driver, const std::string& path);
+  static Module from_text(const Driver& driver, const std::string& text);
+  ~Module();
+  Module(Module&& other) noexcept
+      : driver_(other.driver_), module_(std::exchange(other.module_, nullptr)) {}
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  CUfunction function(const char* entry) const;
+
+  // Launches grid.x CTAs of block.x threads and waits for them.
+  void launch(const char* entry, uint32_t grid, uint32_t block, uint32_t dynamic_shared_bytes,
+              void** arguments) const;
+
+ private:
+  explicit Module(const Driver& driver) : driver_(driver) {}
+  void load(const std::string& text);
+  const Driver& driver_;
+  CUmodule module_ = nullptr;
+};
+
+}  // namespace support
