@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The exported functions: check, then hand over.
-#include "host/check.h"
+#include "host/check/check.h"
 #include "host/explain.h"
 #include "host/launch.h"
 #include "host/log.h"
-#include "host/plan.h"
+#include "host/plan/plan.h"
 #include "host/quantize.h"
 #include "host/reference.h"
 #include "host/rule.h"

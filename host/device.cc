@@ -60,7 +60,7 @@ nvfp4_status set_attribute(const Site& site, CUkernel kernel, CUfunction_attribu
 
 // Once per kernel and device. More than 48 KB of dynamic shared memory has to be asked for. And an
 // SM that decodes tokens divides its memory as the GEMM wants it, whose CTA then starts beside the
-// last CTA there that decodes (kernel/gemm_sm90.h): with memory to be divided again it would wait
+// last CTA there that decodes (kernel/sm90/tile.h): with memory to be divided again it would wait
 // for an empty SM.
 nvfp4_status set_attributes(const Site& site, const Plan& plan, const LoadedKernel& loaded) {
   const bool remembered = site.device >= 0 && site.device < kRememberedDevices;

@@ -4,7 +4,7 @@
 
 #include "host/driver.h"
 #include "host/image.h"
-#include "host/plan.h"
+#include "host/plan/plan.h"
 
 namespace nvfp4 {
 

@@ -2,7 +2,7 @@
 // A plan in words, and the command line that makes the problem again.
 #pragma once
 
-#include "host/plan.h"
+#include "host/plan/plan.h"
 
 namespace nvfp4 {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "host/driver.h"
-#include "host/plan.h"
+#include "host/plan/plan.h"
 
 namespace nvfp4 {
 

@@ -3,7 +3,7 @@
 
 #include <cinttypes>
 
-#include "host/check.h"
+#include "host/check/check.h"
 #include "host/explain.h"
 #include "host/formats.h"
 #include "host/log.h"

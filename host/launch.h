@@ -3,7 +3,7 @@
 #pragma once
 
 #include "host/device.h"
-#include "kernel/gemm_params.h"
+#include "kernel/params.h"
 
 namespace nvfp4 {
 

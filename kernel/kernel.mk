@@ -5,13 +5,13 @@
 # -fmad=false: the epilogue is one stated expression, with explicit fma where it wants one.
 NVCC_FLAGS := -std=c++17 -O3 -I. -fmad=false --Werror all-warnings $(if $(LINEINFO),-lineinfo)
 KERNEL_OUT := $(B)/kernel
-KERNEL_HDR := $(wildcard kernel/*.cuh kernel/*.h)
+KERNEL_HDR := $(wildcard $(addprefix kernel/,$(foreach d,. ptx sm100 sm90 sm90/tiny sm90/wide sm90/sums,$d/*.cuh $d/*.h)))
 
 SM100_PTX    := $(KERNEL_OUT)/gemm_sm100.ptx
 SM100_ARCHES := sm_100a sm_103a sm_100f
 SM100_CUBINS := $(SM100_ARCHES:%=$(KERNEL_OUT)/gemm_sm100.%.cubin)
 
-$(SM100_PTX): kernel/gemm_sm100.cu $(KERNEL_HDR)
+$(SM100_PTX): kernel/sm100/gemm.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)
 	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=compute_100f -ptx $< -o $@
 
@@ -21,7 +21,7 @@ $(KERNEL_OUT)/gemm_sm100.%.cubin: $(SM100_PTX)
 SM90_PTX   := $(KERNEL_OUT)/gemm_sm90.ptx
 SM90_CUBIN := $(KERNEL_OUT)/gemm_sm90.sm_90a.cubin
 
-$(SM90_PTX): kernel/gemm_sm90.cu $(KERNEL_HDR)
+$(SM90_PTX): kernel/sm90/gemm.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)
 	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=compute_90a -ptx $< -o $@
 

@@ -40,10 +40,10 @@ $(B)/test/carry_probe.ptx: tools/emulator/test/h200/carry_probe.cu
 $(B)/test/load_probe.%.ptx: tools/emulator/test/h200/load_probe.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)
 	$(call say,NVCC)$(NVCC) -std=c++17 -I. $(PTX_$*) -fmad=false -arch=compute_90 -ptx $< -o $@
-$(B)/test/gemm_sm100.%.ptx: kernel/gemm_sm100.cu $(KERNEL_HDR)
+$(B)/test/gemm_sm100.%.ptx: kernel/sm100/gemm.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)
 	$(call say,NVCC)$(NVCC) -std=c++17 -I. $(PTX_$*) -fmad=false -arch=compute_100f -ptx $< -o $@
-$(B)/test/gemm_sm90.%.ptx: kernel/gemm_sm90.cu $(KERNEL_HDR)
+$(B)/test/gemm_sm90.%.ptx: kernel/sm90/gemm.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)
 	$(call say,NVCC)$(NVCC) -std=c++17 -I. $(PTX_$*) -fmad=false -arch=compute_90a -ptx $< -o $@
 PTX_debug    := -G

@@ -9,7 +9,7 @@ shift 2
 
 case $family in
   sm100) max_registers=96 ;;   # 65,536 / 192 threads leave 341; ours use 64, and more wants a look
-  # 65,536 less a CTA of nvfp4_tokens_sm90, / 384 threads (kernel/gemm_sm90.h); consumers ask for more
+  # 65,536 less a CTA of nvfp4_tokens_sm90, / 384 threads (kernel/sm90/tile.h); consumers ask for more
   sm90) max_registers=160 ;;
   *) echo "check-ptxas: no family $family" >&2; exit 1 ;;
 esac

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // A problem and a device into checks, planner, explain and scale_bytes; every answer is held against
 // 128-bit arithmetic.
-#include "host/plan.h"
+#include "host/plan/plan.h"
 
 #include <cinttypes>
 #include <string>
 
-#include "host/check.h"
+#include "host/check/check.h"
 #include "host/explain.h"
 #include "test/host/plan_rules.h"
 #include "tools/testing/fuzz_input.h"

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 // The planner: what holds for every problem, on a million random ones, and what it answers for the
 // shapes with a name (test/golden/plans.csv).
-#include "host/plan.h"
+#include "host/plan/plan.h"
 
 #include <cstdio>
 #include <cstring>
 #include <string>
 #include <vector>
 
-#include "host/check.h"
+#include "host/check/check.h"
 #include "test/host/csv.h"
 #include "test/host/plan_rules.h"
 #include "tools/harness/problem.h"

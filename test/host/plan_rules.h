@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string>
 
-#include "host/plan.h"
+#include "host/plan/plan.h"
 
 namespace host_test {
 

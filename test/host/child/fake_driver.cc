@@ -22,7 +22,7 @@
 #include <string>
 #include <utility>
 
-#include "kernel/gemm_params.h"
+#include "kernel/params.h"
 
 namespace {
 

@@ -2,10 +2,10 @@
 // One stage's loads as the GEMM kernels make them, with the kernels' own wrappers, and shared
 // memory written out as it then lies. Built for plain sm_90, so that the same PTX runs on a Hopper
 // GPU and in the emulator: tools/emulator/test/h200/load_probe.cc.
-#include "kernel/gemm_params.h"
-#include "kernel/ptx_mbarrier.cuh"
-#include "kernel/ptx_sync.cuh"
-#include "kernel/ptx_tma.cuh"
+#include "kernel/params.h"
+#include "kernel/ptx/mbarrier.cuh"
+#include "kernel/ptx/sync.cuh"
+#include "kernel/ptx/tma.cuh"
 
 constexpr uint32_t kRows = 64;
 constexpr uint32_t kTileBytes = kRows * 128;

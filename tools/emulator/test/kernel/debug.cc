@@ -6,8 +6,8 @@
 #include <regex>
 #include <sstream>
 
-#include "kernel/gemm_sm100.h"
-#include "kernel/gemm_sm90.h"
+#include "kernel/sm100/tile.h"
+#include "kernel/sm90/tile.h"
 #include "tools/emulator/test/support/unit_device.h"
 
 using namespace emu;

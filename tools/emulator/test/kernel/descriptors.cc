@@ -2,7 +2,7 @@
 // The kernel's descriptors and scale columns against two beliefs it shares no code with: CUTLASS's
 // values, and the emulator's decoder over random fields.
 #include "kernel/descriptor.cuh"
-#include "kernel/gemm_sm100.h"
+#include "kernel/sm100/tile.h"
 #include "tools/emulator/hardware/instruction_descriptor.h"
 #include "tools/emulator/hardware/smem_descriptor.h"
 #include "tools/emulator/test/support/unit_support.h"

@@ -10,9 +10,9 @@
 #include <cstdint>
 
 #include "kernel/descriptor.cuh"
-#include "kernel/gemm_params.h"
-#include "kernel/ptx_sync.cuh"
-#include "kernel/ptx_tcgen05.cuh"
+#include "kernel/params.h"
+#include "kernel/ptx/sync.cuh"
+#include "kernel/ptx/tcgen05.cuh"
 
 namespace nvfp4 {
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernel/gemm_params.h"
+#include "kernel/params.h"
 #include "nvfp4_gemm.h"
 
 namespace nvfp4 {
@@ -34,7 +34,7 @@ struct Variant {
 
 enum VariantIndex : uint32_t {
 #define VARIANT(name, entry, tile, capabilities, clocks) kVariant_##name,
-#include "host/variants.def"
+#include "host/plan/variants.def"
 #undef VARIANT
   kVariantCount
 };
@@ -72,7 +72,7 @@ nvfp4_status find_capability(int32_t capability, uint32_t* index);
 // Refuses a name that no variant has, with the list of those that are there.
 nvfp4_status find_variant(const char* name, uint32_t* index);
 
-// Compute capability 9.0, plan_sm90.cc: variant and split of a problem, and what a choice costs in
+// Compute capability 9.0, plan/sm90.cc: variant and split of a problem, and what a choice costs in
 // clocks of the longest running SM.
 struct ChoiceSm90 {
   uint32_t variant_index, split;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// The warps of gemm_sm90.cu that fill the rings: weights, and tokens from the workspace.
+// The warps of gemm.cu that fill the rings: weights, and tokens from the workspace.
 #pragma once
 
 #include <cstdint>
 
-#include "kernel/cta_sm90.cuh"
-#include "kernel/pipeline.cuh"
-#include "kernel/ptx_mbarrier.cuh"
-#include "kernel/ptx_sync.cuh"
-#include "kernel/ptx_tma.cuh"
+#include "kernel/ptx/mbarrier.cuh"
+#include "kernel/ptx/sync.cuh"
+#include "kernel/ptx/tma.cuh"
+#include "kernel/ring.cuh"
+#include "kernel/sm90/cta.cuh"
 
 namespace nvfp4 {
 

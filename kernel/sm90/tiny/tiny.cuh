@@ -13,14 +13,14 @@
 
 #include <cstdint>
 
-#include "kernel/cta_sm90.cuh"
-#include "kernel/decode.cuh"
 #include "kernel/descriptor.cuh"
-#include "kernel/epilogue_sm90.cuh"
-#include "kernel/ptx_cluster.cuh"
-#include "kernel/ptx_mbarrier.cuh"
-#include "kernel/ptx_sync.cuh"
-#include "kernel/ptx_wgmma.cuh"
+#include "kernel/ptx/cluster.cuh"
+#include "kernel/ptx/mbarrier.cuh"
+#include "kernel/ptx/sync.cuh"
+#include "kernel/ptx/wgmma.cuh"
+#include "kernel/sm90/cta.cuh"
+#include "kernel/sm90/decode.cuh"
+#include "kernel/sm90/epilogue.cuh"
 
 namespace nvfp4 {
 
@@ -154,7 +154,7 @@ __device__ void multiply_tiny(const Cta90<Tile>& cta, uint32_t warp, uint32_t la
   for (uint32_t i = group; i < cta.count; i += Tile::kGroups) {
     const bool beyond_k[2] = {i == last && step >= steps, i == last && step + 2 >= steps};
     ptx::mbarrier_wait(cta.weights_full(stage), parity);
-    // As in multiply_sm90.cuh: an arrival right behind the loads overtook some of them.
+    // As in multiply.cuh: an arrival right behind the loads overtook some of them.
     if (i != group) ptx::mbarrier_arrive(cta.weights_empty(before));  // each lane for what it read
     multiply_tiny_stage(cta, at, stage, beyond_k, sums);
     before = stage;

@@ -44,7 +44,7 @@ struct GemmParams {
   uint32_t split;  // CTAs that share a tile along K: a cluster
   const uint8_t* token_codes;
   int64_t token_row_bytes, token_batch_bytes;
-  void* token_slabs;  // fp16 tokens, in the caller's workspace (tokens_sm90.cuh)
+  void* token_slabs;  // fp16 tokens, in the caller's workspace (sm90/tokens_kernel.cuh)
   uint32_t m_padded;  // M rounded up to the token tile
   uint32_t batches;
 };

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernel/gemm_params.h"
+#include "kernel/params.h"
 
 namespace nvfp4 {
 

@@ -3,8 +3,8 @@
 // list.
 #include <cinttypes>
 
-#include "host/check.h"
-#include "host/plan.h"
+#include "host/check/check.h"
+#include "host/plan/plan.h"
 #include "host/rule.h"
 
 namespace nvfp4 {

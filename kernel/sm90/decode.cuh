@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "kernel/ptx_f16.cuh"
+#include "kernel/ptx/f16.cuh"
 
 namespace nvfp4 {
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <new>
 
-#include "host/check.h"
+#include "host/check/check.h"
 #include "host/launch.h"
 #include "host/rule.h"
 

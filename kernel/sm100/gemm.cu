@@ -21,15 +21,15 @@
 //   ring's first filling is issued by the thread that initialised the barriers, before anything
 //   else; it waits for no empty barrier. From round r >= 1 on it waits for phase r - 1.
 #include "kernel/descriptor.cuh"
-#include "kernel/epilogue.cuh"
-#include "kernel/gemm_params.h"
-#include "kernel/gemm_sm100.h"
-#include "kernel/pipeline.cuh"
-#include "kernel/ptx_mbarrier.cuh"
-#include "kernel/ptx_sync.cuh"
-#include "kernel/ptx_tcgen05.cuh"
-#include "kernel/ptx_tma.cuh"
-#include "kernel/scheduler.cuh"
+#include "kernel/params.h"
+#include "kernel/ptx/mbarrier.cuh"
+#include "kernel/ptx/sync.cuh"
+#include "kernel/ptx/tcgen05.cuh"
+#include "kernel/ptx/tma.cuh"
+#include "kernel/ring.cuh"
+#include "kernel/sm100/epilogue.cuh"
+#include "kernel/sm100/tile.h"
+#include "kernel/tiles.cuh"
 
 namespace nvfp4 {
 
@@ -38,7 +38,7 @@ template <typename Tile>
 struct Cta {
   const GemmParams& p;
   TileCoordinate tile;
-  uint32_t smem;      // base of the map in gemm_sm100.h
+  uint32_t smem;      // base of the map in tile.h
   uint32_t k_steps;   // 64-wide steps of K
   uint32_t fillings;  // of the ring: ceil(K / 256)
 
@@ -284,7 +284,7 @@ __device__ void gemm_sm100(const GemmParams& p) {
 
 }  // namespace nvfp4
 
-// A variant is a row of host/variants.def and an entry here: one per width of the token tile.
+// A variant is a row of host/plan/variants.def and an entry here: one per width of the token tile.
 #define NVFP4_GEMM_SM100_ENTRY(tokens)                                                  \
   extern "C" __global__ void __launch_bounds__(nvfp4::Sm100Tile<tokens>::kThreads, 1)   \
       nvfp4_gemm_sm100_128x##tokens(const __grid_constant__ nvfp4::GemmParams params) { \

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The token warps of a wide tile that decodes its tokens itself on Hopper: packed codes and scales
-// in global memory to fp16 rows that wgmma reads. The order of K is that of tokens_sm90.cuh.
+// in global memory to fp16 rows that wgmma reads. The order of K is that of tokens_kernel.cuh.
 #pragma once
 
 #include <cstdint>
 
-#include "kernel/cta_sm90.cuh"
-#include "kernel/decode.cuh"
-#include "kernel/ptx_sync.cuh"
+#include "kernel/ptx/sync.cuh"
+#include "kernel/sm90/cta.cuh"
+#include "kernel/sm90/decode.cuh"
 
 namespace nvfp4 {
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "kernel/gemm_params.h"
+#include "kernel/params.h"
 
 namespace nvfp4 {
 
@@ -164,7 +164,7 @@ struct Sm90WideTile {
   static constexpr uint32_t kRowsBytes = kSeveralTiles ? kRowsPerPass * kWeights * 2 : 0;
   static constexpr uint32_t kSharedBytes = kAsideAt + kRowsBytes + kPushedBytes;
 
-  // In the drained rings: what groups give each other, fp32 (reduce_sm90.cuh); behind it the tile's
+  // In the drained rings: what groups give each other, fp32 (sums/reduce.cuh); behind it the tile's
   // sums, fp32, [token][weight], or its rows, fp16, [token][weight]. Beside the rings: a tile's rows
   // while they fill for the next one; few tokens' sums, [rank][part][token of this CTA][weight].
   static constexpr uint32_t kGroupSumsBytes =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "host/plan.h"
+#include "host/plan/plan.h"
 
 #include <cinttypes>
 #include <cstdio>
@@ -7,8 +7,8 @@
 
 #include "host/size.h"
 #include "host/status.h"
-#include "kernel/gemm_sm100.h"
-#include "kernel/gemm_sm90.h"
+#include "kernel/sm100/tile.h"
+#include "kernel/sm90/tile.h"
 
 namespace nvfp4 {
 
@@ -31,7 +31,7 @@ namespace {
    capabilities,                                         \
    clocks},
 constexpr Variant kVariants[] = {
-#include "host/variants.def"
+#include "host/plan/variants.def"
 };
 #undef VARIANT
 
@@ -41,7 +41,7 @@ constexpr uint32_t kWidest = kVariantCount - 1;
   static_assert(tile::kWeights <= kVariants[kWidest].tile_weights && \
                     tile::kTokens <= kVariants[kWidest].tile_tokens, \
                 "no row is wider than the last");
-#include "host/variants.def"
+#include "host/plan/variants.def"
 #undef VARIANT
 static_assert(kCapabilities[0] == 100 && kServes100 == 1u << 0);
 static_assert(kCapabilities[1] == 103 && kServes103 == 1u << 1);
@@ -96,7 +96,7 @@ nvfp4_status refuse_variant_of_others(const Variant& variant, int32_t capability
 
 // ---- the rule -----------------------------------------------------------------------------------
 //
-// Compute capability 10.x (9.0: plan_sm90.cc). The variant that keeps an SM busy for the shortest time, counted in rows that it fetches:
+// Compute capability 10.x (9.0: plan/sm90.cc). The variant that keeps an SM busy for the shortest time, counted in rows that it fetches:
 //
 //     ceil(tiles / 148) * (tile weights + tile tokens)          ties: the wider
 //

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The token warps of a tiny tile on Hopper: packed codes in global memory to the B operands of
-// wgmma, e5m2, a column per block of 16 (tiny_sm90.cuh), and scales to fp16.
+// wgmma, e5m2, a column per block of 16 (tiny/tiny.cuh), and scales to fp16.
 //
 //   operands  [half][word j][8 columns][16-byte column: even, odd elements][column][chunk] 4 bytes
 //   factors   [unit][column] fp16
@@ -8,9 +8,9 @@
 
 #include <cstdint>
 
-#include "kernel/cta_sm90.cuh"
-#include "kernel/decode.cuh"
-#include "kernel/ptx_sync.cuh"
+#include "kernel/ptx/sync.cuh"
+#include "kernel/sm90/cta.cuh"
+#include "kernel/sm90/decode.cuh"
 
 namespace nvfp4 {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // A warp of a CTA on Hopper that decodes tokens into a ring of stages, whatever the form they take:
-// TinyTokens (tokens_tiny_sm90.cuh), WideTokens (tokens_wide_sm90.cuh).
+// TinyTokens (tiny/tokens.cuh), WideTokens (wide/tokens.cuh).
 #pragma once
 
 #include <cstdint>
 
-#include "kernel/ptx_mbarrier.cuh"
-#include "kernel/ptx_sync.cuh"
+#include "kernel/ptx/mbarrier.cuh"
+#include "kernel/ptx/sync.cuh"
 
 namespace nvfp4 {
 

@@ -11,8 +11,8 @@
 //   64. Nothing outside the described elements influences D: rows beyond M and N are not stored,
 //   and what lies beyond K is zero codes under zero scales.
 //
-// TINY TILES  1, 2 and 4 tokens, 64 weights: token_warp_sm90.cuh, tokens_tiny_sm90.cuh,
-//             tiny_sm90.cuh
+// TINY TILES  1, 2 and 4 tokens, 64 weights: token_warp.cuh, tiny/tokens.cuh,
+//             tiny/tiny.cuh
 //
 //   weight warp -- bytes --------->  weights_full  -->  4 of 12 consumer warps: codes to e5m2, wgmma of
 //   token warps -- decoded tokens ->                    8-bit floats, whose sums over 16 elements are
@@ -22,8 +22,8 @@
 //   weights_full: 1 arrival + the stage's bytes, and 32 of a token warp. A cluster's sums go to its
 //   first CTA (st.async), which stores.
 //
-// WIDE TILES  8 to 256 tokens: load_sm90.cuh, token_warp_sm90.cuh, tokens_wide_sm90.cuh,
-//             multiply_sm90.cuh
+// WIDE TILES  8 to 256 tokens: load.cuh, token_warp.cuh, wide/tokens.cuh,
+//             multiply.cuh
 //
 //   weight warp -- bytes --> weights_full  -->  4 or 8 consumer warps of a group: 32 bytes of two rows to
 //    (1 thread) <---------- weights_empty <--   registers, decode (arrivals behind the wgmmas that use them)
@@ -31,34 +31,34 @@
 //               <---------- tokens_empty  <--   (arrivals, when the wgmmas that read it are done)
 //
 //   Sums in parts: those of 8 and 16 tokens go to the CTA of the cluster that stores their token
-//   (push_sm90.cuh). Of more tokens each group gets whole sums of its share, in the drained rings
-//   (reduce_sm90.cuh); where K is shared these are added by way of them, too (epilogue_sm90.cuh).
+//   (sums/push.cuh). Of more tokens each group gets whole sums of its share, in the drained rings
+//   (sums/reduce.cuh); where K is shared these are added by way of them, too (epilogue.cuh).
 //
 //   A group that has a tile's whole sums (128 weights, 128 or 256 tokens, K not shared) stores them
 //   while the loaders fill the rings for the CTA's next tile; the grid has a CTA for each SM.
 //
 //   Token warps: three decode, up to 16 tokens; or one thread copies what nvfp4_tokens_sm90 decoded
-//   (tokens_sm90.cuh).
+//   (tokens_kernel.cuh).
 //
 //   Groups of consumer warps take turns with the stages.
 //
 //   Word j (8 codes) of two weight rows makes the A operand of two wgmmas, steps 2j and 2j+1. Two
 //   words are decoded while the wgmmas of the two before run.
-#include "kernel/cta_sm90.cuh"
-#include "kernel/epilogue_sm90.cuh"
-#include "kernel/gemm_params.h"
-#include "kernel/gemm_sm90.h"
-#include "kernel/load_sm90.cuh"
-#include "kernel/multiply_sm90.cuh"
-#include "kernel/ptx_cluster.cuh"
-#include "kernel/ptx_sync.cuh"
-#include "kernel/push_sm90.cuh"
-#include "kernel/reduce_sm90.cuh"
-#include "kernel/tiny_sm90.cuh"
-#include "kernel/token_warp_sm90.cuh"
-#include "kernel/tokens_sm90.cuh"
-#include "kernel/tokens_tiny_sm90.cuh"
-#include "kernel/tokens_wide_sm90.cuh"
+#include "kernel/params.h"
+#include "kernel/ptx/cluster.cuh"
+#include "kernel/ptx/sync.cuh"
+#include "kernel/sm90/cta.cuh"
+#include "kernel/sm90/epilogue.cuh"
+#include "kernel/sm90/load.cuh"
+#include "kernel/sm90/multiply.cuh"
+#include "kernel/sm90/sums/push.cuh"
+#include "kernel/sm90/sums/reduce.cuh"
+#include "kernel/sm90/tile.h"
+#include "kernel/sm90/tiny/tiny.cuh"
+#include "kernel/sm90/tiny/tokens.cuh"
+#include "kernel/sm90/token_warp.cuh"
+#include "kernel/sm90/tokens_kernel.cuh"
+#include "kernel/sm90/wide/tokens.cuh"
 
 namespace nvfp4 {
 
@@ -275,7 +275,7 @@ __device__ void gemm_sm90(const GemmParams& p) {
 
 }  // namespace nvfp4
 
-// A variant is a row of host/variants.def and an entry here: one per width of the token tile. The
+// A variant is a row of host/plan/variants.def and an entry here: one per width of the token tile. The
 // registers are given, not a bound of threads, of which ptxas would give out all there are.
 #define NVFP4_GEMM_SM90_ENTRY(Tile, weights, tokens)                                           \
   extern "C" __global__ void __maxnreg__(nvfp4::Tile::kRegisters)                              \

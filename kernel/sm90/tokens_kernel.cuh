@@ -15,9 +15,9 @@
 
 #include <cstdint>
 
-#include "kernel/decode.cuh"
-#include "kernel/gemm_params.h"
-#include "kernel/ptx_sync.cuh"
+#include "kernel/params.h"
+#include "kernel/ptx/sync.cuh"
+#include "kernel/sm90/decode.cuh"
 
 namespace nvfp4 {
 

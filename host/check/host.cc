@@ -3,7 +3,7 @@
 #include <cinttypes>
 #include <cmath>
 
-#include "host/check.h"
+#include "host/check/check.h"
 #include "host/rule.h"
 
 namespace nvfp4 {

@@ -6,11 +6,11 @@
 
 #include <cstdint>
 
-#include "kernel/cta_sm90.cuh"
-#include "kernel/epilogue_sm90.cuh"
-#include "kernel/ptx_cluster.cuh"
-#include "kernel/ptx_mbarrier.cuh"
-#include "kernel/ptx_sync.cuh"
+#include "kernel/ptx/cluster.cuh"
+#include "kernel/ptx/mbarrier.cuh"
+#include "kernel/ptx/sync.cuh"
+#include "kernel/sm90/cta.cuh"
+#include "kernel/sm90/epilogue.cuh"
 
 namespace nvfp4 {
 

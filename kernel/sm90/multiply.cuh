@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// The consumer warps of gemm_sm90.cu: weights from shared memory to registers, decoded there, and
+// The consumer warps of gemm.cu: weights from shared memory to registers, decoded there, and
 // wgmma.
 #pragma once
 
 #include <cstdint>
 
-#include "kernel/cta_sm90.cuh"
-#include "kernel/decode.cuh"
 #include "kernel/descriptor.cuh"
-#include "kernel/pipeline.cuh"
-#include "kernel/ptx_mbarrier.cuh"
-#include "kernel/ptx_sync.cuh"
-#include "kernel/ptx_wgmma.cuh"
+#include "kernel/ptx/mbarrier.cuh"
+#include "kernel/ptx/sync.cuh"
+#include "kernel/ptx/wgmma.cuh"
+#include "kernel/ring.cuh"
+#include "kernel/sm90/cta.cuh"
+#include "kernel/sm90/decode.cuh"
 
 namespace nvfp4 {
 

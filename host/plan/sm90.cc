@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Compute capability 9.0: which tile, and how many CTAs share one along K.
-#include "host/plan.h"
+#include "host/plan/plan.h"
 #include "host/size.h"
-#include "kernel/gemm_params.h"
+#include "kernel/params.h"
 
 namespace nvfp4 {
 

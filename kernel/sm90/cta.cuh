@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// What every role of a CTA of gemm_sm90.cu needs: its tile, its part of K, its shared memory.
+// What every role of a CTA of gemm.cu needs: its tile, its part of K, its shared memory.
 #pragma once
 
 #include <cstdint>
 
-#include "kernel/gemm_params.h"
-#include "kernel/gemm_sm90.h"
-#include "kernel/ptx_cluster.cuh"
-#include "kernel/scheduler.cuh"
+#include "kernel/params.h"
+#include "kernel/ptx/cluster.cuh"
+#include "kernel/sm90/tile.h"
+#include "kernel/tiles.cuh"
 
 namespace nvfp4 {
 
@@ -20,7 +20,7 @@ __device__ constexpr uint32_t share_of(uint32_t tokens, uint32_t split) {
 template <typename Tile>
 struct Cta90 {
   const GemmParams& p;
-  uint32_t smem;  // base of the map in gemm_sm90.h
+  uint32_t smem;  // base of the map in tile.h
   uint32_t rank;  // in the cluster
   TileCoordinate tile;
   uint32_t k_steps;             // 64-wide steps of all of K
@@ -61,7 +61,7 @@ __device__ inline TileCoordinate tile_of_cluster(const GemmParams& p) {
 }
 
 // The tiles of a CTA: the first, and as long as there are any every gridDim.x-th from there. A grid
-// has a CTA for each SM (host/plan.cc), or for each tile. Where other work keeps an SM, the CTA that
+// has a CTA for each SM (host/plan/plan.cc), or for each tile. Where other work keeps an SM, the CTA that
 // waits for it has all of its tiles still before it.
 template <typename Tile>
 struct Tiles {

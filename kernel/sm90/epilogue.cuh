@@ -7,11 +7,11 @@
 
 #include <cstdint>
 
-#include "kernel/cta_sm90.cuh"
-#include "kernel/decode.cuh"
-#include "kernel/gemm_params.h"
-#include "kernel/ptx_cluster.cuh"
-#include "kernel/ptx_sync.cuh"
+#include "kernel/params.h"
+#include "kernel/ptx/cluster.cuh"
+#include "kernel/ptx/sync.cuh"
+#include "kernel/sm90/cta.cuh"
+#include "kernel/sm90/decode.cuh"
 
 namespace nvfp4 {
 
