@@ -4,9 +4,7 @@
 
 LIB       := $(B)/libnvfp4gemm.so
 SONAME    := libnvfp4gemm.so.0
-HOST_SRC  := $(addprefix host/,api.cc check/gemm.cc check/host.cc device.cc driver.cc explain.cc \
-             formats.cc plan_object.cc image.cc launch.cc log.cc plan/plan.cc plan/sm90.cc \
-             quantize.cc reference.cc rule.cc scale_layout.cc size.cc status.cc tensor_map.cc)
+HOST_SRC  := $(sort $(wildcard host/*.cc host/*/*.cc))
 HOST_OBJ  := $(HOST_SRC:%.cc=$(B)/obj/%.o) $(B)/obj/host/images.o
 COMPILER_OF_KERNELS = $(shell $(NVCC) --version | sed -n 's/.*release .*, V//p')
 
