@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Promises about the library as a file. Each gate is one script and runs alone.
 
-GATES := check-install check-symbols check-hardening check-abi check-repro check-threads check-docs \
+GATES := check-layers check-install check-symbols check-hardening check-abi check-repro check-threads check-docs \
          check-aarch64
 
 # host/ again, with types for abidiff to read; where it is not installed, nobody needs them.
@@ -13,8 +13,12 @@ $(B)/abi/host/%.o: host/%.cc
 $(B)/abi/libnvfp4gemm.so: $(ABI_OBJ) $(B)/obj/host/images.o host/libnvfp4gemm.map
 	$(call say,LINK)$(CC) $(LIB_FLAGS) -o $@ $(ABI_OBJ) $(B)/obj/host/images.o -lm -ldl -pthread
 
-.PHONY: gates $(GATES)
+.PHONY: gates layers $(GATES)
 gates: check-ptxas $(GATES)  ## every gate
+check-layers:  ## the import rules of HACKING.md: every include a path from the root, none upward
+	@python3 tools/check_layers.py
+layers: | $(SETUP)  ## the rooms and who includes whom, as build/layers.svg
+	@mkdir -p $(B) && python3 tools/check_layers.py --draw $(B)/layers.svg
 check-symbols: $(LIB)  ## exports, imports and needed libraries against the reviewed lists
 	@tools/check_symbols.sh $(LIB)
 check-hardening: $(LIB)  ## RELRO, BIND_NOW, NX, no RPATH, no TEXTREL, build id, under 5 MB
