@@ -32,6 +32,8 @@ KERNEL_IMAGES := $(SM100_PTX) $(SM100_CUBINS) $(SM90_PTX) $(SM90_CUBIN)
 
 .PHONY: kernels check-ptxas
 kernels: $(KERNEL_IMAGES)  ## the PTX and every cubin
-check-ptxas: $(SM100_CUBINS) $(SM90_CUBIN)  ## ptxas: every target accepted, 0 spills, 0 stack, instructions present
+check-ptxas: $(SM100_CUBINS) $(SM90_CUBIN) | $(SETUP)  ## ptxas: no spills, no stack, instructions there, main loops no slower to issue
 	tools/check_ptxas.sh sm100 $(SM100_PTX) $(SM100_CUBINS)
 	tools/check_ptxas.sh sm90 $(SM90_PTX) $(SM90_CUBIN)
+	$(PYTHON) tools/sass.py $(COMPILER_OF_KERNELS) sm100 $(KERNEL_OUT)/gemm_sm100.sm_100a.cubin
+	$(PYTHON) tools/sass.py $(COMPILER_OF_KERNELS) sm90 $(SM90_CUBIN)

@@ -44,7 +44,8 @@ else
   say "packages: all present, nothing installed"
 fi
 
-if [ ! -x .venv/bin/python ] || ! .venv/bin/python -c 'import numpy, ml_dtypes' 2>/dev/null; then
+complete='import importlib.metadata, ml_dtypes, numpy; importlib.metadata.version("nvidia-cuda-nvdisasm")'
+if [ ! -x .venv/bin/python ] || ! .venv/bin/python -c "$complete" 2>/dev/null; then
   say "Python environment in .venv"
   "$PYTHON" -m venv .venv
   .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+"""tools/sass.py reads machine code right: control bits, loops, and the cheapest way through them."""
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools"))
+import sass  # noqa: E402
+
+
+def instruction(address, text, stall, other_bits=0x000FE000_00000000):
+    """As nvdisasm -hex prints one: the stall count is bits 105 to 108, so 41 to 44 of the second word."""
+    high = other_bits & ~(15 << 41) | stall << 41
+    return (f"        /*{address:04x}*/                   {text} ;      /* 0x0000000000007918 */\n"
+            f"                                                            /* 0x{high:016x} */\n")
+
+
+# Two steps to a filling: a wait that may be repeated out of line, the inner loop, the commit, which is
+# jumped over by the last fillings.
+LISTING = (
+    "\t.section\t.text.nvfp4_gemm_sm100_test,\"ax\",@progbits\n.text.nvfp4_gemm_sm100_test:\n"
+    + instruction(0x00, "MOV R1, R2", 9)
+    + ".L_x_1:\n" + instruction(0x10, "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [R12]", 2)
+    + instruction(0x20, "@!P0 BRA `(.L_x_9)", 12)
+    + ".L_x_8:\n" + instruction(0x30, "R2UR UR4, R1", 1)
+    + ".L_x_2:\n" + instruction(0x40, "R2UR UR5, R1", 3)
+    + instruction(0x50, "UTCOMMA.4X gdesc[UR4]", 1)
+    + instruction(0x60, "@P0 BRA `(.L_x_2)", 11)
+    + instruction(0x70, "@P2 BRA `(.L_x_3)", 5)
+    + instruction(0x80, "UTCBAR [UR4], URZ", 7)
+    + ".L_x_3:\n" + instruction(0x90, "@P1 BRA `(.L_x_1)", 4)
+    + instruction(0xA0, "EXIT", 5)
+    + ".L_x_9:\n" + instruction(0xB0, "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [R12]", 15)
+    + instruction(0xC0, "BRA `(.L_x_8)", 15)
+    + instruction(0xD0, "STL [R1], R2", 1))
+
+
+class Sass(unittest.TestCase):
+    def test_stall_counts_are_read_from_the_control_bits(self):
+        instructions, labels = sass.functions(LISTING)["nvfp4_gemm_sm100_test"]
+        self.assertEqual([i.stall for i in instructions], [9, 2, 12, 1, 3, 1, 11, 5, 7, 4, 5, 15, 15, 1])
+        self.assertEqual(labels[".L_x_8"], 0x30)
+
+    def test_a_filling_goes_by_the_commit_and_repeats_no_wait(self):
+        rows = {what.split(" ", 1)[1]: number for what, number in sass.figures("sm100", LISTING)}
+        self.assertEqual(rows["stall clocks of a later step"], 3 + 1 + 11)
+        self.assertEqual(rows["stall clocks of a filling with one step"],
+                         2 + 12 + 1 + (3 + 1 + 11) + 5 + 7 + 4)
+        self.assertEqual(rows["stall clocks a step"], round((46 + 3 * 15) / 4))
+
+    def test_what_goes_to_local_memory_and_to_uniform_registers_is_counted(self):
+        rows = {what.split(" ", 1)[1]: number for what, number in sass.figures("sm100", LISTING)}
+        self.assertEqual(rows["local-memory instructions"], 1)
+        self.assertEqual(rows["R2UR in the loop"], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
