@@ -3,6 +3,8 @@
 
 #include <cinttypes>
 
+#include "host/enumeration.h"
+
 namespace nvfp4 {
 
 nvfp4_status rule_range(const char* name, int64_t value, int64_t limit) {
@@ -46,11 +48,8 @@ nvfp4_status rule_aligned(const char* name, const void* pointer, uint64_t bytes)
 }
 
 nvfp4_status rule_scale_layout(const char* name, int32_t layout) {
-  if (layout == NVFP4_SCALE_LAYOUT_128X4 || layout == NVFP4_SCALE_LAYOUT_LINEAR) {
-    return NVFP4_SUCCESS;
-  }
-  return fail(NVFP4_STATUS_INVALID_ENUM, "%s = %" PRId32 " is no layout; 1 (128X4) or 2 (LINEAR)",
-              name, layout);
+  return rule_enumerator(name, layout, Enumeration::scale_layout,
+                         only(NVFP4_SCALE_LAYOUT_128X4) | only(NVFP4_SCALE_LAYOUT_LINEAR));
 }
 
 nvfp4_status rule_address_range(const char* name, const void* first, int64_t bytes,

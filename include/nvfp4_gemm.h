@@ -152,7 +152,7 @@ NVFP4_API nvfp4_status nvfp4_set_log_callback(nvfp4_log_callback callback, void 
 
 /* ---- Types ------------------------------------------------------------------------------------- */
 
-/* Type of C, D and bias. */
+/* Type of C, D, bias, and of an A that is not quantized. */
 enum {
   NVFP4_TYPE_NONE = 0,
   NVFP4_TYPE_F16 = 1,
@@ -175,6 +175,15 @@ enum {
   NVFP4_SCALE_LAYOUT_LINEAR = 2
 };
 
+/* What A and B hold: their elements, the format of their scales and how many elements share one. */
+enum { NVFP4_OPERAND_FORMAT_NVFP4 = 0 };
+
+/* Where element (row, column) of C and D lies: row * ld + column, or column * ld + row. */
+enum { NVFP4_CD_ORDER_ROW_MAJOR = 0, NVFP4_CD_ORDER_COLUMN_MAJOR = 1 };
+
+/* Bias has a value for each column of D (an output feature), or for each row (a token). */
+enum { NVFP4_BIAS_AXIS_COLUMN = 0, NVFP4_BIAS_AXIS_ROW = 1 };
+
 /* alpha and beta by value, or read from device memory when the kernel runs. */
 enum { NVFP4_SCALARS_HOST = 0, NVFP4_SCALARS_DEVICE = 1 };
 
@@ -183,7 +192,8 @@ enum {
   NVFP4_ACTIVATION_NONE = 0,
   NVFP4_ACTIVATION_RELU = 1,
   NVFP4_ACTIVATION_GELU_TANH = 2,
-  NVFP4_ACTIVATION_SILU = 3
+  NVFP4_ACTIVATION_SILU = 3,
+  NVFP4_ACTIVATION_GELU_ERF = 4
 };
 
 /* Programmatic dependent launch. OFF: the kernel starts after all earlier work of the stream. ON: it
@@ -200,7 +210,8 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *   struct_size  sizeof(nvfp4_gemm_desc). Smaller than in 0.1 is refused; larger (up to 4096) is accepted
  *                when the bytes this library does not know are zero.
  *   m, n, k, l   0 .. 2^31-1. K a multiple of 64 here (16 in the format).
- *   enums        each a value of its enumeration; then: what is not yet there is NULL, 0 or off.
+ *   enums        each a value of its enumeration; batch_invariant 0 or 1; reserved 0; then: what is not
+ *                yet there is NULL, 0 or off. b_tensor_scale_columns: 0, or a multiple of 64 above it.
  *   variant      NULL, or the name of a variant; the sentence of a refusal lists them.
  *   empty        m, n or l = 0: success, nothing is read, written or enqueued, and no rule below is
  *                looked at. K = 0 gives D = round(alpha * 0); A, B and their scales are not looked at.
@@ -236,7 +247,9 @@ typedef struct nvfp4_gemm_desc {
   int64_t b_ld, b_batch_stride;
   const void *b_scales;
   int64_t b_scales_batch_stride_bytes;
-  const float *b_tensor_scale;         /*                                           not yet there   */
+  const float *b_tensor_scale;         /* fp32, one or several                      not yet there   */
+  int64_t b_tensor_scale_columns;      /* 0: one factor. Else b_tensor_scale holds a factor for each
+                                          so many columns of D, a multiple of 64    not yet there   */
 
   const void *c;                       /* [l][m][n] c_type; read only if beta != 0  not yet there   */
   int64_t c_ld, c_batch_stride;
@@ -247,7 +260,7 @@ typedef struct nvfp4_gemm_desc {
   int64_t d_scales_batch_stride_bytes;
   const float *d_tensor_scale;         /* d_type NVFP4: D = code * scale * this         not yet     */
 
-  const void *bias;                    /* [n] bias_type, NULL = none                not yet there   */
+  const void *bias;                    /* bias_type, [n] or [m] by bias_axis; NULL = none  not yet  */
 
   const float *alpha_device;           /* scalar_mode DEVICE                        not yet there   */
   const float *beta_device;
@@ -261,7 +274,15 @@ typedef struct nvfp4_gemm_desc {
   int32_t a_scale_layout, b_scale_layout, d_scale_layout;
   int32_t c_type, d_type, bias_type;
   int32_t scalar_mode, activation, pdl;
-  int32_t reserved;                    /* 0                                                         */
+  int32_t operand_format;              /* of A and B                                                */
+  int32_t a_type;                      /* NVFP4_TYPE_NONE: as operand_format says. _F16, _BF16: A is
+                                          [l][m][k] of that type, not quantized, and a_scales NULL;
+                                          these two                                 not yet there   */
+  int32_t cd_order;                    /* of C and D together         COLUMN_MAJOR: not yet there   */
+  int32_t bias_axis;                   /*                             ROW: not yet there            */
+  int32_t batch_invariant;             /* 1: a row of D has the same bits whatever M is and wherever
+                                          the row stands; 0: not promised   1: not yet there        */
+  int32_t reserved[4];                 /* 0                                                         */
 } nvfp4_gemm_desc;
 
 /* Everything 0 but struct_size. */
@@ -314,8 +335,15 @@ NVFP4_API nvfp4_status nvfp4_gemm_plan_create(const nvfp4_gemm_desc *desc, nvfp4
 typedef struct nvfp4_gemm_addresses {
   uint64_t struct_size;
   const void *a, *a_scales;
+  const float *a_tensor_scale;         /*                                           not yet there   */
   const void *b, *b_scales;
-  void *d;
+  const float *b_tensor_scale;         /*                                           not yet there   */
+  const void *c;                       /*                                           not yet there   */
+  void *d, *d_scales;                  /* d_scales:                                 not yet there   */
+  const float *d_tensor_scale;         /*                                           not yet there   */
+  const void *bias;                    /*                                           not yet there   */
+  const float *alpha_device;           /*                                           not yet there   */
+  const float *beta_device;            /*                                           not yet there   */
   void *workspace;
   uint64_t workspace_bytes;
 } nvfp4_gemm_addresses;

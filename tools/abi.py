@@ -30,7 +30,8 @@ def structs(text):
         for declaration in body.split(";"):
             if not declaration.strip():
                 continue
-            first, *others = declaration.split(",")
+            # An array's size is sizeof's to tell.
+            first, *others = re.sub(r"\[\d+\]", "", declaration).split(",")
             base, star, field = re.match(r"\s*(.*?)\s*(\*?)\s*(\w+)\s*$", first, re.S).groups()
             fields.append((field, base + star))
             fields += [(other.strip(" *\n"), base + "*" * other.count("*")) for other in others]

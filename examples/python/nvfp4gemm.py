@@ -35,6 +35,7 @@ class Desc(ctypes.Structure):
         ("a_scales", _ptr), ("a_scales_batch_stride_bytes", _i64), ("a_tensor_scale", _ptr),
         ("b", _ptr), ("b_ld", _i64), ("b_batch_stride", _i64),
         ("b_scales", _ptr), ("b_scales_batch_stride_bytes", _i64), ("b_tensor_scale", _ptr),
+        ("b_tensor_scale_columns", _i64),
         ("c", _ptr), ("c_ld", _i64), ("c_batch_stride", _i64),
         ("d", _ptr), ("d_ld", _i64), ("d_batch_stride", _i64),
         ("d_scales", _ptr), ("d_scales_batch_stride_bytes", _i64), ("d_tensor_scale", _ptr),
@@ -46,7 +47,8 @@ class Desc(ctypes.Structure):
         ("a_scale_layout", _i32), ("b_scale_layout", _i32), ("d_scale_layout", _i32),
         ("c_type", _i32), ("d_type", _i32), ("bias_type", _i32),
         ("scalar_mode", _i32), ("activation", _i32), ("pdl", _i32),
-        ("reserved", _i32),
+        ("operand_format", _i32), ("a_type", _i32), ("cd_order", _i32), ("bias_axis", _i32),
+        ("batch_invariant", _i32), ("reserved", _i32 * 4),
     ]
 
     def __init__(self, **fields):

@@ -32,6 +32,7 @@ mod ffi {
         pub b_scales: *const c_void,
         pub b_scales_batch_stride_bytes: i64,
         pub b_tensor_scale: *const f32,
+        pub b_tensor_scale_columns: i64,
         pub c: *const c_void,
         pub c_ld: i64,
         pub c_batch_stride: i64,
@@ -58,7 +59,12 @@ mod ffi {
         pub scalar_mode: i32,
         pub activation: i32,
         pub pdl: i32,
-        pub reserved: i32,
+        pub operand_format: i32,
+        pub a_type: i32,
+        pub cd_order: i32,
+        pub bias_axis: i32,
+        pub batch_invariant: i32,
+        pub reserved: [i32; 4],
     }
 
     pub const SUCCESS: i32 = 0;
@@ -301,8 +307,9 @@ fn value(bits: u16) -> f32 {
 
 fn main() -> Result<(), Error> {
     // The header's struct, offset by offset (test/golden/abi.txt).
-    assert_eq!(std::mem::size_of::<ffi::GemmDesc>(), 304);
-    assert_eq!(std::mem::offset_of!(ffi::GemmDesc, variant), 256);
+    assert_eq!(std::mem::size_of::<ffi::GemmDesc>(), 344);
+    assert_eq!(std::mem::offset_of!(ffi::GemmDesc, variant), 264);
+    assert_eq!(std::mem::offset_of!(ffi::GemmDesc, reserved), 328);
 
     let mut seed = 88172645463325252;
     let sizes: Vec<usize> = std::env::args().skip(1).map(|x| x.parse().expect("M N K")).collect();

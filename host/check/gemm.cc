@@ -3,7 +3,7 @@
 // list.
 #include <cinttypes>
 
-#include "host/check/check.h"
+#include "host/check/fields.h"
 #include "host/plan/plan.h"
 #include "host/rule.h"
 
@@ -60,103 +60,6 @@ nvfp4_status check_sizes(const nvfp4_gemm_desc& g, Caller caller) {
   NVFP4_TRY(rule_range("k", g.k, kMaxSize));
   NVFP4_TRY(rule_range("l", g.l, kMaxSize));
   return check_k(g.k, caller);
-}
-
-// ---- enumerations, and what is not there yet ----------------------------------------------------
-
-struct EnumField {
-  const char* name;
-  int32_t nvfp4_gemm_desc::*field;
-  int32_t first, last;      // values of the enumeration
-  uint32_t run, reference;  // bit v: value v is there
-};
-
-constexpr uint32_t only(int32_t value) { return 1u << value; }
-constexpr uint32_t kBothLayouts = only(NVFP4_SCALE_LAYOUT_128X4) | only(NVFP4_SCALE_LAYOUT_LINEAR);
-constexpr uint32_t k128x4 = only(NVFP4_SCALE_LAYOUT_128X4);
-
-constexpr uint32_t kEveryPdl =
-    only(NVFP4_PDL_OFF) | only(NVFP4_PDL_ON) | only(NVFP4_PDL_ON_STATIC_WEIGHTS);
-
-using Desc = nvfp4_gemm_desc;
-constexpr EnumField kEnumFields[] = {
-    {"a_scale_layout", &Desc::a_scale_layout, 1, 2, k128x4, kBothLayouts},
-    {"b_scale_layout", &Desc::b_scale_layout, 1, 2, k128x4, kBothLayouts},
-    {"d_scale_layout", &Desc::d_scale_layout, 0, 2, only(NVFP4_SCALE_LAYOUT_UNSET),
-     only(NVFP4_SCALE_LAYOUT_UNSET)},
-    {"c_type", &Desc::c_type, NVFP4_TYPE_NONE, NVFP4_TYPE_F32, only(NVFP4_TYPE_NONE),
-     only(NVFP4_TYPE_NONE)},
-    {"d_type", &Desc::d_type, NVFP4_TYPE_F16, NVFP4_TYPE_NVFP4, only(NVFP4_TYPE_F16),
-     only(NVFP4_TYPE_F16)},
-    {"bias_type", &Desc::bias_type, NVFP4_TYPE_NONE, NVFP4_TYPE_F32, only(NVFP4_TYPE_NONE),
-     only(NVFP4_TYPE_NONE)},
-    {"scalar_mode", &Desc::scalar_mode, 0, 1, only(NVFP4_SCALARS_HOST), only(NVFP4_SCALARS_HOST)},
-    {"activation", &Desc::activation, 0, 3, only(NVFP4_ACTIVATION_NONE),
-     only(NVFP4_ACTIVATION_NONE)},
-    {"pdl", &Desc::pdl, 0, 2, kEveryPdl, kEveryPdl},
-};
-
-nvfp4_status check_enums(const nvfp4_gemm_desc& g, Caller caller) {
-  for (const EnumField& row : kEnumFields) {
-    const int32_t value = g.*row.field;
-    if (value < row.first || value > row.last) {
-      return fail(NVFP4_STATUS_INVALID_ENUM, "%s = %" PRId32 " is none of %" PRId32 " to %" PRId32,
-                  row.name, value, row.first, row.last);
-    }
-    const uint32_t there = caller == Caller::run ? row.run : row.reference;
-    if ((there >> value & 1) == 0) {
-      return fail(NVFP4_STATUS_NOT_SUPPORTED, "%s = %" PRId32 " is not there in version %d.%d.%d",
-                  row.name, value, NVFP4_VERSION_MAJOR, NVFP4_VERSION_MINOR, NVFP4_VERSION_PATCH);
-    }
-  }
-  if (g.reserved != 0) {
-    return fail(NVFP4_STATUS_INVALID_VALUE, "reserved = %" PRId32 " must be 0", g.reserved);
-  }
-  return NVFP4_SUCCESS;
-}
-
-nvfp4_status check_absent_features(const nvfp4_gemm_desc& g) {
-  const struct {
-    const char* name;
-    const void* value;
-  } absent[] = {
-      {"a_tensor_scale", g.a_tensor_scale},
-      {"b_tensor_scale", g.b_tensor_scale},
-      {"c", g.c},
-      {"d_scales", g.d_scales},
-      {"d_tensor_scale", g.d_tensor_scale},
-      {"bias", g.bias},
-      {"alpha_device", g.alpha_device},
-      {"beta_device", g.beta_device},
-  };
-  for (const auto& field : absent) {
-    if (field.value != nullptr) {
-      return fail(NVFP4_STATUS_NOT_SUPPORTED, "%s = %p must be NULL: not there in version %d.%d.%d",
-                  field.name, field.value, NVFP4_VERSION_MAJOR, NVFP4_VERSION_MINOR,
-                  NVFP4_VERSION_PATCH);
-    }
-  }
-  const struct {
-    const char* name;
-    int64_t value;
-  } absent_strides[] = {
-      {"c_ld", g.c_ld},
-      {"c_batch_stride", g.c_batch_stride},
-      {"d_scales_batch_stride_bytes", g.d_scales_batch_stride_bytes},
-  };
-  for (const auto& field : absent_strides) {
-    if (field.value != 0) {
-      return fail(NVFP4_STATUS_NOT_SUPPORTED,
-                  "%s = %" PRId64 " must be 0: not there in version %d.%d.%d", field.name,
-                  field.value, NVFP4_VERSION_MAJOR, NVFP4_VERSION_MINOR, NVFP4_VERSION_PATCH);
-    }
-  }
-  if (g.beta != 0.0f) {  // a NaN too
-    return fail(
-        NVFP4_STATUS_NOT_SUPPORTED, "beta = %g must be 0: C is not there in version %d.%d.%d",
-        static_cast<double>(g.beta), NVFP4_VERSION_MAJOR, NVFP4_VERSION_MINOR, NVFP4_VERSION_PATCH);
-  }
-  return NVFP4_SUCCESS;
 }
 
 // ---- variant, tiles -----------------------------------------------------------------------------
@@ -346,7 +249,8 @@ nvfp4_status check_gemm(const nvfp4_gemm_desc* desc, Caller caller, bool* empty)
   const nvfp4_gemm_desc& g = *desc;
   NVFP4_TRY(check_sizes(g, caller));
   NVFP4_TRY(check_enums(g, caller));
-  NVFP4_TRY(check_absent_features(g));
+  NVFP4_TRY(check_switches(g));
+  NVFP4_TRY(check_absent(g));
   NVFP4_TRY(check_variant(g));
   *empty = g.m == 0 || g.n == 0 || g.l == 0;
   if (*empty) return NVFP4_SUCCESS;
@@ -376,7 +280,9 @@ nvfp4_status check_workspace(const nvfp4_gemm_desc& desc, uint64_t bytes) {
 }
 
 nvfp4_status check_addresses_struct(const nvfp4_gemm_addresses& addresses) {
-  return check_struct(&addresses, addresses.struct_size, sizeof addresses, "nvfp4_gemm_addresses");
+  NVFP4_TRY(
+      check_struct(&addresses, addresses.struct_size, sizeof addresses, "nvfp4_gemm_addresses"));
+  return check_absent_addresses(addresses);
 }
 
 nvfp4_status check_new_addresses(const nvfp4_gemm_desc& desc) {

@@ -24,14 +24,13 @@ struct Plan {
 };
 
 nvfp4_gemm_addresses addresses_of(const nvfp4_gemm_desc& g) {
-  return {sizeof(nvfp4_gemm_addresses),
-          g.a,
-          g.a_scales,
-          g.b,
-          g.b_scales,
-          g.d,
-          g.workspace,
-          g.workspace_bytes};
+  nvfp4_gemm_addresses x{};
+  x.struct_size = sizeof x;
+  x.a = g.a, x.a_scales = g.a_scales;
+  x.b = g.b, x.b_scales = g.b_scales;
+  x.d = g.d;
+  x.workspace = g.workspace, x.workspace_bytes = g.workspace_bytes;
+  return x;
 }
 
 void require_bits(const support::DeviceGemm& gemm, const Problem& problem) {

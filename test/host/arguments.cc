@@ -60,51 +60,55 @@ const Rule kRules[] = {
     {"k = 192", [](Desc& g) { g.k = 192; }, NVFP4_SUCCESS, ""},
 
     // enumerations
-    {"a_scale_layout unset", [](Desc& g) { g.a_scale_layout = 0; }, NVFP4_STATUS_INVALID_ENUM,
-     "a_scale_layout = 0"},
-    {"a_scale_layout 3", [](Desc& g) { g.a_scale_layout = 3; }, NVFP4_STATUS_INVALID_ENUM,
-     "a_scale_layout = 3"},
-    {"a_scale_layout linear", [](Desc& g) { g.a_scale_layout = 2; }, NVFP4_STATUS_NOT_SUPPORTED,
-     "a_scale_layout = 2"},
-    {"b_scale_layout -1", [](Desc& g) { g.b_scale_layout = -1; }, NVFP4_STATUS_INVALID_ENUM,
-     "b_scale_layout = -1"},
-    {"b_scale_layout linear", [](Desc& g) { g.b_scale_layout = 2; }, NVFP4_STATUS_NOT_SUPPORTED,
-     "b_scale_layout = 2"},
-    {"d_scale_layout 3", [](Desc& g) { g.d_scale_layout = 3; }, NVFP4_STATUS_INVALID_ENUM,
-     "d_scale_layout = 3"},
-    {"d_scale_layout 2", [](Desc& g) { g.d_scale_layout = 2; }, NVFP4_STATUS_NOT_SUPPORTED,
-     "d_scale_layout = 2"},
-    {"c_type -1", [](Desc& g) { g.c_type = -1; }, NVFP4_STATUS_INVALID_ENUM, "c_type = -1"},
-    {"c_type F32", [](Desc& g) { g.c_type = NVFP4_TYPE_F32; }, NVFP4_STATUS_NOT_SUPPORTED,
-     "c_type = 3"},
-    {"c_type NVFP4", [](Desc& g) { g.c_type = NVFP4_TYPE_NVFP4; }, NVFP4_STATUS_INVALID_ENUM,
-     "c_type = 4"},
-    {"d_type none", [](Desc& g) { g.d_type = 0; }, NVFP4_STATUS_INVALID_ENUM, "d_type = 0"},
-    {"d_type 5", [](Desc& g) { g.d_type = 5; }, NVFP4_STATUS_INVALID_ENUM, "d_type = 5"},
-    {"d_type BF16", [](Desc& g) { g.d_type = 2; }, NVFP4_STATUS_NOT_SUPPORTED, "d_type = 2"},
-    {"d_type F32", [](Desc& g) { g.d_type = 3; }, NVFP4_STATUS_NOT_SUPPORTED, "d_type = 3"},
-    {"d_type NVFP4", [](Desc& g) { g.d_type = 4; }, NVFP4_STATUS_NOT_SUPPORTED, "d_type = 4"},
-    {"bias_type NVFP4", [](Desc& g) { g.bias_type = 4; }, NVFP4_STATUS_INVALID_ENUM,
-     "bias_type = 4"},
-    {"bias_type F32", [](Desc& g) { g.bias_type = 3; }, NVFP4_STATUS_NOT_SUPPORTED,
-     "bias_type = 3"},
-    {"scalar_mode 2", [](Desc& g) { g.scalar_mode = 2; }, NVFP4_STATUS_INVALID_ENUM,
-     "scalar_mode = 2"},
-    {"scalar_mode DEVICE", [](Desc& g) { g.scalar_mode = 1; }, NVFP4_STATUS_NOT_SUPPORTED,
-     "scalar_mode = 1"},
-    {"activation 4", [](Desc& g) { g.activation = 4; }, NVFP4_STATUS_INVALID_ENUM,
-     "activation = 4"},
-    {"activation RELU", [](Desc& g) { g.activation = 1; }, NVFP4_STATUS_NOT_SUPPORTED,
-     "activation = 1"},
-    {"activation GELU", [](Desc& g) { g.activation = 2; }, NVFP4_STATUS_NOT_SUPPORTED,
-     "activation = 2"},
-    {"activation SILU", [](Desc& g) { g.activation = 3; }, NVFP4_STATUS_NOT_SUPPORTED,
-     "activation = 3"},
-    {"pdl 3", [](Desc& g) { g.pdl = 3; }, NVFP4_STATUS_INVALID_ENUM, "pdl = 3"},
+    {"a_scale_layout unset", [](Desc& g) { g.a_scale_layout = 0; }, NVFP4_STATUS_INVALID_ENUM, "a_scale_layout = NVFP4_SCALE_LAYOUT_UNSET is none of NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LINEAR"},
+    {"a_scale_layout 3", [](Desc& g) { g.a_scale_layout = 3; }, NVFP4_STATUS_INVALID_ENUM, "a_scale_layout = 3 is none of NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LINEAR"},
+    {"a_scale_layout linear", [](Desc& g) { g.a_scale_layout = 2; }, NVFP4_STATUS_NOT_SUPPORTED, "a_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR is not there in version 0.1.0"},
+    {"b_scale_layout -1", [](Desc& g) { g.b_scale_layout = -1; }, NVFP4_STATUS_INVALID_ENUM, "b_scale_layout = -1 is none of NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LINEAR"},
+    {"b_scale_layout linear", [](Desc& g) { g.b_scale_layout = 2; }, NVFP4_STATUS_NOT_SUPPORTED, "b_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR is not there in version 0.1.0"},
+    {"d_scale_layout 3", [](Desc& g) { g.d_scale_layout = 3; }, NVFP4_STATUS_INVALID_ENUM, "d_scale_layout = 3 is none of NVFP4_SCALE_LAYOUT_UNSET, NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LINEAR"},
+    {"d_scale_layout 2", [](Desc& g) { g.d_scale_layout = 2; }, NVFP4_STATUS_NOT_SUPPORTED, "d_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR is not there in version 0.1.0"},
+    {"c_type -1", [](Desc& g) { g.c_type = -1; }, NVFP4_STATUS_INVALID_ENUM, "c_type = -1 is none of NVFP4_TYPE_NONE, NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32"},
+    {"c_type F32", [](Desc& g) { g.c_type = NVFP4_TYPE_F32; }, NVFP4_STATUS_NOT_SUPPORTED, "c_type = NVFP4_TYPE_F32 is not there in version 0.1.0"},
+    {"c_type NVFP4", [](Desc& g) { g.c_type = NVFP4_TYPE_NVFP4; }, NVFP4_STATUS_INVALID_ENUM, "c_type = NVFP4_TYPE_NVFP4 is none of NVFP4_TYPE_NONE, NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32"},
+    {"d_type none", [](Desc& g) { g.d_type = 0; }, NVFP4_STATUS_INVALID_ENUM, "d_type = NVFP4_TYPE_NONE is none of NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32, NVFP4_TYPE_NVFP4"},
+    {"d_type 5", [](Desc& g) { g.d_type = 5; }, NVFP4_STATUS_INVALID_ENUM, "d_type = 5 is none of NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32, NVFP4_TYPE_NVFP4"},
+    {"d_type 32", [](Desc& g) { g.d_type = 32; }, NVFP4_STATUS_INVALID_ENUM, "d_type = 32 is none of"},
+    {"d_type BF16", [](Desc& g) { g.d_type = 2; }, NVFP4_STATUS_NOT_SUPPORTED, "d_type = NVFP4_TYPE_BF16 is not there in version 0.1.0"},
+    {"d_type F32", [](Desc& g) { g.d_type = 3; }, NVFP4_STATUS_NOT_SUPPORTED, "d_type = NVFP4_TYPE_F32 is not there in version 0.1.0"},
+    {"d_type NVFP4", [](Desc& g) { g.d_type = 4; }, NVFP4_STATUS_NOT_SUPPORTED, "d_type = NVFP4_TYPE_NVFP4 is not there in version 0.1.0"},
+    {"bias_type NVFP4", [](Desc& g) { g.bias_type = 4; }, NVFP4_STATUS_INVALID_ENUM, "bias_type = NVFP4_TYPE_NVFP4 is none of NVFP4_TYPE_NONE, NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32"},
+    {"bias_type F32", [](Desc& g) { g.bias_type = 3; }, NVFP4_STATUS_NOT_SUPPORTED, "bias_type = NVFP4_TYPE_F32 is not there in version 0.1.0"},
+    {"scalar_mode 2", [](Desc& g) { g.scalar_mode = 2; }, NVFP4_STATUS_INVALID_ENUM, "scalar_mode = 2 is none of NVFP4_SCALARS_HOST, NVFP4_SCALARS_DEVICE"},
+    {"scalar_mode DEVICE", [](Desc& g) { g.scalar_mode = 1; }, NVFP4_STATUS_NOT_SUPPORTED, "scalar_mode = NVFP4_SCALARS_DEVICE is not there in version 0.1.0"},
+    {"activation 5", [](Desc& g) { g.activation = 5; }, NVFP4_STATUS_INVALID_ENUM, "activation = 5 is none of NVFP4_ACTIVATION_NONE, NVFP4_ACTIVATION_RELU, NVFP4_ACTIVATION_GELU_TANH, NVFP4_ACTIVATION_SILU, NVFP4_ACTIVATION_GELU_ERF"},
+    {"activation RELU", [](Desc& g) { g.activation = 1; }, NVFP4_STATUS_NOT_SUPPORTED, "activation = NVFP4_ACTIVATION_RELU is not there in version 0.1.0"},
+    {"activation GELU_TANH", [](Desc& g) { g.activation = 2; }, NVFP4_STATUS_NOT_SUPPORTED, "activation = NVFP4_ACTIVATION_GELU_TANH is not there in version 0.1.0"},
+    {"activation SILU", [](Desc& g) { g.activation = 3; }, NVFP4_STATUS_NOT_SUPPORTED, "activation = NVFP4_ACTIVATION_SILU is not there in version 0.1.0"},
+    {"activation GELU_ERF", [](Desc& g) { g.activation = 4; }, NVFP4_STATUS_NOT_SUPPORTED, "activation = NVFP4_ACTIVATION_GELU_ERF is not there in version 0.1.0"},
+    {"pdl 3", [](Desc& g) { g.pdl = 3; }, NVFP4_STATUS_INVALID_ENUM, "pdl = 3 is none of NVFP4_PDL_OFF, NVFP4_PDL_ON, NVFP4_PDL_ON_STATIC_WEIGHTS"},
     {"pdl -1", [](Desc& g) { g.pdl = -1; }, NVFP4_STATUS_INVALID_ENUM, "pdl = -1"},
     {"pdl ON", [](Desc& g) { g.pdl = 1; }, NVFP4_SUCCESS, ""},
     {"pdl ON_STATIC_WEIGHTS", [](Desc& g) { g.pdl = 2; }, NVFP4_SUCCESS, ""},
-    {"reserved", [](Desc& g) { g.reserved = 1; }, NVFP4_STATUS_INVALID_VALUE, "reserved = 1"},
+    {"operand_format 1", [](Desc& g) { g.operand_format = 1; }, NVFP4_STATUS_INVALID_ENUM, "operand_format = 1 is none of NVFP4_OPERAND_FORMAT_NVFP4"},
+    {"a_type F32", [](Desc& g) { g.a_type = 3; }, NVFP4_STATUS_INVALID_ENUM, "a_type = NVFP4_TYPE_F32 is none of NVFP4_TYPE_NONE, NVFP4_TYPE_F16, NVFP4_TYPE_BF16"},
+    {"a_type F16", [](Desc& g) { g.a_type = 1; }, NVFP4_STATUS_NOT_SUPPORTED, "a_type = NVFP4_TYPE_F16 is not there in version 0.1.0"},
+    {"a_type BF16", [](Desc& g) { g.a_type = 2; }, NVFP4_STATUS_NOT_SUPPORTED, "a_type = NVFP4_TYPE_BF16 is not there in version 0.1.0"},
+    {"cd_order 2", [](Desc& g) { g.cd_order = 2; }, NVFP4_STATUS_INVALID_ENUM, "cd_order = 2 is none of NVFP4_CD_ORDER_ROW_MAJOR, NVFP4_CD_ORDER_COLUMN_MAJOR"},
+    {"cd_order column-major", [](Desc& g) { g.cd_order = 1; }, NVFP4_STATUS_NOT_SUPPORTED, "cd_order = NVFP4_CD_ORDER_COLUMN_MAJOR is not there in version 0.1.0"},
+    {"bias_axis -1", [](Desc& g) { g.bias_axis = -1; }, NVFP4_STATUS_INVALID_ENUM, "bias_axis = -1 is none of NVFP4_BIAS_AXIS_COLUMN, NVFP4_BIAS_AXIS_ROW"},
+    {"bias_axis row", [](Desc& g) { g.bias_axis = 1; }, NVFP4_STATUS_NOT_SUPPORTED, "bias_axis = NVFP4_BIAS_AXIS_ROW is not there in version 0.1.0"},
+
+    // switches, words that must be 0
+    {"batch_invariant 2", [](Desc& g) { g.batch_invariant = 2; }, NVFP4_STATUS_INVALID_VALUE, "batch_invariant = 2 is neither 0 nor 1"},
+    {"batch_invariant -1", [](Desc& g) { g.batch_invariant = -1; }, NVFP4_STATUS_INVALID_VALUE, "batch_invariant = -1 is neither 0 nor 1"},
+    {"batch_invariant 1", [](Desc& g) { g.batch_invariant = 1; }, NVFP4_STATUS_NOT_SUPPORTED, "batch_invariant = 1 must be 0: not there in version 0.1.0"},
+    {"reserved[0]", [](Desc& g) { g.reserved[0] = 1; }, NVFP4_STATUS_INVALID_VALUE, "reserved[0] = 1 must be 0"},
+    {"reserved[1]", [](Desc& g) { g.reserved[1] = -1; }, NVFP4_STATUS_INVALID_VALUE, "reserved[1] = -1 must be 0"},
+    {"reserved[2]", [](Desc& g) { g.reserved[2] = -1; }, NVFP4_STATUS_INVALID_VALUE, "reserved[2] = -1 must be 0"},
+    {"reserved[3]", [](Desc& g) { g.reserved[3] = -1; }, NVFP4_STATUS_INVALID_VALUE, "reserved[3] = -1 must be 0"},
+    {"b_tensor_scale_columns below 0", [](Desc& g) { g.b_tensor_scale_columns = -64; }, NVFP4_STATUS_INVALID_VALUE, "b_tensor_scale_columns = -64 is negative"},
+    {"b_tensor_scale_columns 32", [](Desc& g) { g.b_tensor_scale_columns = 32; }, NVFP4_STATUS_INVALID_VALUE, "b_tensor_scale_columns = 32 is not a multiple of 64; nearest 0 or 64"},
+    {"b_tensor_scale_columns 128", [](Desc& g) { g.b_tensor_scale_columns = 128; }, NVFP4_STATUS_NOT_SUPPORTED, "b_tensor_scale_columns = 128 must be 0: not there in version 0.1.0"},
 
     // not there yet
     {"a_tensor_scale", [](Desc& g) { g.a_tensor_scale = &g.alpha; }, NVFP4_STATUS_NOT_SUPPORTED,
@@ -122,6 +126,8 @@ const Rule kRules[] = {
      "beta_device = 0x"},
     {"beta 1", [](Desc& g) { g.beta = 1; }, NVFP4_STATUS_NOT_SUPPORTED, "beta = 1 must be 0"},
     {"beta NaN", [](Desc& g) { g.beta = NAN; }, NVFP4_STATUS_NOT_SUPPORTED, "beta = nan must be 0"},
+    {"beta subnormal", [](Desc& g) { g.beta = 1e-45f; }, NVFP4_STATUS_NOT_SUPPORTED,
+     "must be 0: C is not there"},
     {"beta -0", [](Desc& g) { g.beta = -0.0f; }, NVFP4_SUCCESS, ""},
     {"alpha NaN", [](Desc& g) { g.alpha = NAN; }, NVFP4_SUCCESS, ""},
     {"alpha 0", [](Desc& g) { g.alpha = 0; }, NVFP4_SUCCESS, ""},
@@ -387,6 +393,35 @@ TEST_CASE(
   CHECK(answer(1000) == NVFP4_SUCCESS);
   CHECK(answer(1001) == NVFP4_STATUS_INVALID_STRUCT);
   CHECK(std::string(nvfp4_last_error()).find("byte 1000 of the struct") != std::string::npos);
+}
+
+TEST_CASE("Addresses of what is not there yet are refused by name when a plan is run") {
+  Desc g = good();
+  g.m = 0;  // a plan of nothing needs no driver
+  nvfp4_gemm_plan* plan = nullptr;
+  REQUIRE(nvfp4_gemm_plan_create(&g, &plan) == NVFP4_SUCCESS);
+  using Addresses = nvfp4_gemm_addresses;
+  const float one = 1;
+  const std::vector<std::pair<const char*, std::function<void(Addresses&)>>> fields = {
+      {"a_tensor_scale", [&](Addresses& x) { x.a_tensor_scale = &one; }},
+      {"b_tensor_scale", [&](Addresses& x) { x.b_tensor_scale = &one; }},
+      {"c", [&](Addresses& x) { x.c = &one; }},
+      {"d_scales", [&](Addresses& x) { x.d_scales = address(16); }},
+      {"d_tensor_scale", [&](Addresses& x) { x.d_tensor_scale = &one; }},
+      {"bias", [&](Addresses& x) { x.bias = &one; }},
+      {"alpha_device", [&](Addresses& x) { x.alpha_device = &one; }},
+      {"beta_device", [&](Addresses& x) { x.beta_device = &one; }},
+  };
+  for (const auto& [name, set] : fields) {
+    CAPTURE(name);
+    Addresses x{};
+    x.struct_size = sizeof x;
+    CHECK(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_SUCCESS);
+    set(x);
+    CHECK(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_STATUS_NOT_SUPPORTED);
+    CHECK(std::string(nvfp4_last_error()).rfind(std::string(name) + " = 0x", 0) == 0);
+  }
+  nvfp4_gemm_plan_destroy(plan);
 }
 
 TEST_CASE("supported() serves compute capabilities 9.0, 10.0 and 10.3 and no other") {

@@ -77,8 +77,8 @@ TEST_CASE("New addresses keep the rules of addresses, or nothing is enqueued") {
   CHECK(contains(answers[2], "NVFP4_STATUS_OVERLAP: d = [0x1300010, "));
   CHECK(contains(answers[3], "NVFP4_STATUS_LIMIT: the last byte of d"));
   CHECK(contains(answers[4],
-                 "NVFP4_STATUS_INVALID_STRUCT: struct_size = 63; "
-                 "sizeof(nvfp4_gemm_addresses) is 64"));
+                 "NVFP4_STATUS_INVALID_STRUCT: struct_size = 127; "
+                 "sizeof(nvfp4_gemm_addresses) is 128"));
   CHECK(starting_with(lines, "call cuLaunchKernelEx").empty());
 }
 

@@ -24,7 +24,7 @@ class GemmDesc(ctypes.Structure):
         ("a_tensor_scale", c_void_p),
         ("b", c_void_p), ("b_ld", c_int64), ("b_batch_stride", c_int64),
         ("b_scales", c_void_p), ("b_scales_batch_stride_bytes", c_int64),
-        ("b_tensor_scale", c_void_p),
+        ("b_tensor_scale", c_void_p), ("b_tensor_scale_columns", c_int64),
         ("c", c_void_p), ("c_ld", c_int64), ("c_batch_stride", c_int64),
         ("d", c_void_p), ("d_ld", c_int64), ("d_batch_stride", c_int64),
         ("d_scales", c_void_p), ("d_scales_batch_stride_bytes", c_int64),
@@ -35,7 +35,9 @@ class GemmDesc(ctypes.Structure):
         ("variant", ctypes.c_char_p),
         *[(name, c_int32) for name in (
             "a_scale_layout", "b_scale_layout", "d_scale_layout", "c_type", "d_type", "bias_type",
-            "scalar_mode", "activation", "pdl", "reserved")],
+            "scalar_mode", "activation", "pdl", "operand_format", "a_type", "cd_order", "bias_axis",
+            "batch_invariant")],
+        ("reserved", c_int32 * 4),
     ]
 
 

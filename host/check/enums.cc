@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// Fields of nvfp4_gemm_desc that hold an enumerator: which each may hold, and which are there.
+#include "host/check/fields.h"
+#include "host/enumeration.h"
+#include "host/rule.h"
+
+namespace nvfp4 {
+
+namespace {
+
+using Desc = nvfp4_gemm_desc;
+
+struct EnumField {
+  const char* name;
+  int32_t Desc::*field;
+  Enumeration enumeration;
+  EnumeratorSet legal, run, reference;  // what is there for each Caller
+};
+
+template <typename... Values>
+constexpr EnumeratorSet any_of(Values... values) {
+  return (only(values) | ...);
+}
+
+constexpr EnumeratorSet kNoType = only(NVFP4_TYPE_NONE);
+constexpr EnumeratorSet kFloats = any_of(NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32);
+constexpr EnumeratorSet k128x4 = only(NVFP4_SCALE_LAYOUT_128X4);
+constexpr EnumeratorSet kNoLayout = only(NVFP4_SCALE_LAYOUT_UNSET);
+constexpr EnumeratorSet kLayouts = any_of(NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LINEAR);
+constexpr EnumeratorSet kScalars = any_of(NVFP4_SCALARS_HOST, NVFP4_SCALARS_DEVICE);
+constexpr EnumeratorSet kActivations =
+    any_of(NVFP4_ACTIVATION_NONE, NVFP4_ACTIVATION_RELU, NVFP4_ACTIVATION_GELU_TANH,
+           NVFP4_ACTIVATION_SILU, NVFP4_ACTIVATION_GELU_ERF);
+constexpr EnumeratorSet kPdl = any_of(NVFP4_PDL_OFF, NVFP4_PDL_ON, NVFP4_PDL_ON_STATIC_WEIGHTS);
+constexpr EnumeratorSet kOrders = any_of(NVFP4_CD_ORDER_ROW_MAJOR, NVFP4_CD_ORDER_COLUMN_MAJOR);
+constexpr EnumeratorSet kAxes = any_of(NVFP4_BIAS_AXIS_COLUMN, NVFP4_BIAS_AXIS_ROW);
+constexpr EnumeratorSet kF16 = only(NVFP4_TYPE_F16);
+constexpr EnumeratorSet kFirst = only(0);  // the value of a field that was never set
+constexpr EnumeratorSet kATypes = any_of(NVFP4_TYPE_NONE, NVFP4_TYPE_F16, NVFP4_TYPE_BF16);
+
+#define FIELD(name) #name, &Desc::name
+constexpr EnumField kEnumFields[] = {
+    {FIELD(a_scale_layout), Enumeration::scale_layout, kLayouts, k128x4, kLayouts},
+    {FIELD(b_scale_layout), Enumeration::scale_layout, kLayouts, k128x4, kLayouts},
+    {FIELD(d_scale_layout), Enumeration::scale_layout, kNoLayout | kLayouts, kNoLayout, kNoLayout},
+    {FIELD(c_type), Enumeration::type, kNoType | kFloats, kNoType, kNoType},
+    {FIELD(d_type), Enumeration::type, kFloats | only(NVFP4_TYPE_NVFP4), kF16, kF16},
+    {FIELD(bias_type), Enumeration::type, kNoType | kFloats, kNoType, kNoType},
+    {FIELD(scalar_mode), Enumeration::scalars, kScalars, kFirst, kFirst},
+    {FIELD(activation), Enumeration::activation, kActivations, kFirst, kFirst},
+    {FIELD(pdl), Enumeration::pdl, kPdl, kPdl, kPdl},
+    {FIELD(operand_format), Enumeration::operand_format, kFirst, kFirst, kFirst},
+    {FIELD(a_type), Enumeration::type, kATypes, kNoType, kNoType},
+    {FIELD(cd_order), Enumeration::cd_order, kOrders, kFirst, kFirst},
+    {FIELD(bias_axis), Enumeration::bias_axis, kAxes, kFirst, kFirst},
+};
+#undef FIELD
+
+}  // namespace
+
+nvfp4_status check_enums(const nvfp4_gemm_desc& g, Caller caller) {
+  for (const EnumField& row : kEnumFields) {
+    const int32_t value = g.*row.field;
+    NVFP4_TRY(rule_enumerator(row.name, value, row.enumeration, row.legal));
+    if (!holds(caller == Caller::run ? row.run : row.reference, value)) {
+      return enumerator_not_there(row.name, value, row.enumeration);
+    }
+  }
+  return NVFP4_SUCCESS;
+}
+
+}  // namespace nvfp4
