@@ -153,6 +153,7 @@ nvfp4_status open_driver(const Driver** driver) {
     pid_t claimed = 0;
     if (__atomic_compare_exchange_n(&owner, &claimed, self, false, __ATOMIC_ACQ_REL,
                                     __ATOMIC_ACQUIRE)) {
+      const LinesAfterRelease lines;
       const nvfp4_status status = open_and_start();
       if (status == NVFP4_SUCCESS) {
         __atomic_store_n(&ready, 1, __ATOMIC_RELEASE);

@@ -106,6 +106,7 @@ nvfp4_status load_kernel(const Driver& driver, const Plan& plan, LoadedKernel* l
   int* ready = &kernel_ready[plan.capability_index][plan.variant_index];
   LoadedKernel* slot = &kernels[plan.capability_index][plan.variant_index];
   if (__atomic_load_n(ready, __ATOMIC_ACQUIRE) == 0) {
+    const LinesAfterRelease lines;
     pthread_mutex_lock(&mutex);
     nvfp4_status status = NVFP4_SUCCESS;
     if (*ready == 0) {

@@ -6,6 +6,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 namespace nvfp4 {
 
@@ -49,23 +50,57 @@ const Sink* current_sink() {
 
 int32_t level(const Sink* sink) { return sink != nullptr ? sink->level : level_of_environment(); }
 
-}  // namespace
+__thread bool in_callback;            // of this thread
+__thread LinesAfterRelease* waiting;  // where this thread's lines wait; NULL: they do not
 
-bool logs(LogLevel wanted) { return level(current_sink()) >= static_cast<int32_t>(wanted); }
-
-void log_line(LogLevel wanted, const char* format, ...) {
+// Lines of calls inside a callback would make it enter itself without end.
+void write_line(LogLevel wanted, const char* text) {
   const Sink* sink = current_sink();
   if (level(sink) < static_cast<int32_t>(wanted)) return;
-  char text[2200];  // the longest sentence of status.cc and a prefix
+  if (sink == nullptr) {
+    fprintf(stderr, "nvfp4: %s\n", text);
+    return;
+  }
+  in_callback = true;
+  sink->callback(sink->user, static_cast<int32_t>(wanted), text);
+  in_callback = false;
+}
+
+}  // namespace
+
+bool logs(LogLevel wanted) {
+  return !in_callback && level(current_sink()) >= static_cast<int32_t>(wanted);
+}
+
+void log_line(LogLevel wanted, const char* format, ...) {
+  if (!logs(wanted)) return;
+  char text[kLineBytes];
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  if (sink != nullptr) {
-    sink->callback(sink->user, static_cast<int32_t>(wanted), text);
+  if (waiting != nullptr) {
+    waiting->keep(wanted, text);
   } else {
-    fprintf(stderr, "nvfp4: %s\n", text);
+    write_line(wanted, text);
   }
+}
+
+LinesAfterRelease::LinesAfterRelease() { waiting = this; }
+
+LinesAfterRelease::~LinesAfterRelease() {
+  waiting = nullptr;
+  for (size_t at = 0; at < length_; at += strlen(lines_ + at + 1) + 2) {
+    write_line(static_cast<LogLevel>(lines_[at]), lines_ + at + 1);
+  }
+}
+
+void LinesAfterRelease::keep(LogLevel level, const char* line) {
+  if (length_ + 2 >= sizeof lines_) return;
+  lines_[length_] = static_cast<char>(level);
+  const size_t room = sizeof lines_ - length_ - 1;
+  snprintf(lines_ + length_ + 1, room, "%s", line);
+  length_ += strlen(lines_ + length_ + 1) + 2;
 }
 
 nvfp4_status set_log_callback(nvfp4_log_callback callback, void* user, int32_t level) {

@@ -17,8 +17,6 @@ namespace {
 #undef STATUS
 
 // Fixed and in thread-local storage: an error path that allocates is one more thing that can fail.
-// Room for the driver's JIT log, which is the longest thing we quote.
-constexpr size_t kErrorBytes = 2048;
 __thread char error_of_thread[kErrorBytes];
 
 }  // namespace

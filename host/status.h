@@ -2,6 +2,8 @@
 // Statuses, and the sentence of the last error, one per thread.
 #pragma once
 
+#include <cstddef>
+
 #include "nvfp4_gemm.h"
 
 namespace nvfp4 {
@@ -10,7 +12,11 @@ namespace nvfp4 {
 __attribute__((format(printf, 2, 3))) nvfp4_status fail(nvfp4_status status, const char* format,
                                                         ...);
 
+// Room for the driver's JIT log, which is the longest thing we quote.
+constexpr size_t kErrorBytes = 2048;
+
 const char* last_error();
+
 const char* status_name(nvfp4_status status);
 const char* status_sentence(nvfp4_status status);
 

@@ -82,3 +82,48 @@ TEST_CASE("With a callback nothing goes to stderr, whatever NVFP4_LOG says") {
                             " variant=sm100_128x64x256 grid=12 replay=\"nvfp4 run --m "
                             "256 --n 384 --k 512 --alpha 1.5 --b-ld 544 --d-ld 385\""));
 }
+
+// The first use opens the driver and loads images, while other threads wait for it: no line may
+// leave before they can go on. A thread enters the callback once, so calls inside it log nothing.
+TEST_CASE("A callback that uses the library during the first use waits for nobody") {
+  using namespace host_test;
+  const std::string first = GENERATE("run", "prepare", "plan");
+  const bool driver_is_open = GENERATE(false, true);  // K = 0 opens it and loads no image
+  CAPTURE(first, driver_is_open);
+  const Lines lines =
+      probe(DriverChoice::fake, (driver_is_open ? "run-k0 " : "") + ("callback-calls " + first));
+  const Lines logged = starting_with(lines, "line ");
+  REQUIRE(!logged.empty());
+  CHECK(logged[0] == (driver_is_open ? "line 3: sm_100a cubin: cuLibraryGetKernel succeeds"
+                                     : "line 3: driver opened, 1 device(s)"));
+  CHECK(starting_with(lines, "inside NVFP4_SUCCESS").size() == 2 * logged.size());
+  CHECK(starting_with(lines, "inside NVFP4_STATUS_NULL_POINTER").size() == logged.size());
+}
+
+TEST_CASE("Callbacks of 32 threads that use the library during the first use wait for nobody") {
+  using namespace host_test;
+  const Lines lines = probe(DriverChoice::fake, "callback-calls threads");
+  CHECK(starting_with(lines, "threads ") == Lines{"threads NVFP4_SUCCESS"});
+}
+
+TEST_CASE("A callback that uses the library while the driver or an image is refused") {
+  using namespace host_test;
+  struct Row {
+    const char *answers, *line;
+  };
+  const Row row =
+      GENERATE(Row{"cuInit:1:803,cuInit:2:0", "NVFP4_STATUS_NO_DRIVER: cuInit answers "},
+               Row{"cuLibraryLoadData:1:200,cuLibraryLoadData:2:0",
+                   "NVFP4_STATUS_IMAGE_LOAD: cuLibraryLoadData refuses the sm_100a cubin with "});
+  CAPTURE(row.answers);
+  const bool opens = std::string(row.answers).rfind("cuInit", 0) == 0;
+  const Lines lines =
+      probe(DriverChoice::fake, std::string(opens ? "" : "run-k0 ") + "callback-calls run run",
+            std::string("FAKE_ANSWERS=") + row.answers);
+  CHECK(starting_with(lines, std::string("line 1: ") + row.line).size() == 1);
+  // The sentence is that of the run and not of a call inside its callback.
+  const Lines answers = starting_with(lines, "NVFP4_");
+  REQUIRE(answers.size() == (opens ? 3 : 4));
+  CHECK(contains(answers[answers.size() - 2], row.line));
+  CHECK(answers.back() == "NVFP4_SUCCESS: ");
+}

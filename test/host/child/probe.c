@@ -12,6 +12,8 @@
  *                       fork-run   `run` in a forked child
  *                       threads    `run` from 32 threads at once; prints each status once
  *                       callback   sends log lines up to level 2 to stdout
+ *                       callback-calls  sends lines up to level 3 to a callback that prints them,
+ *                                  prepares, runs and makes a call that fails
  *                       prepare    nvfp4_prepare
  *                       plan       plan_create of `run`, kept for the actions below
  *                       plan-k0    the same with K = 0 and 3 batches; plan-empty with M = 0
@@ -149,6 +151,15 @@ static void capture_and_run(void) {
 
 static void print_line(void* user, int32_t level, const char* line) {
   printf("%s %d: %s\n", (const char*)user, (int)level, line);
+}
+
+static void call_for_line(void* user, int32_t level, const char* line) {
+  nvfp4_gemm_desc g = problem();
+  (void)user;
+  printf("line %d: %s\n", (int)level, line);
+  printf("inside %s\n", nvfp4_status_name(nvfp4_prepare()));
+  printf("inside %s\n", nvfp4_status_name(nvfp4_gemm_run(&g, (void*)0x59)));
+  printf("inside %s\n", nvfp4_status_name(nvfp4_gemm_run(NULL, NULL)));
 }
 
 /* ---- plans ---- */
@@ -293,6 +304,9 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     if (strcmp(argv[i], "callback") == 0) {
       print_answer(nvfp4_set_log_callback(print_line, "callback", 2));
+    } else if (strcmp(argv[i], "callback-calls") == 0) {
+      alarm(TIME_LIMIT);
+      print_answer(nvfp4_set_log_callback(call_for_line, NULL, 3));
     } else if (strcmp(argv[i], "prepare") == 0) {
       print_answer(nvfp4_prepare());
     } else if (strcmp(argv[i], "plan") == 0) {
