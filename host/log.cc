@@ -53,7 +53,8 @@ int32_t level(const Sink* sink) { return sink != nullptr ? sink->level : level_o
 __thread bool in_callback;            // of this thread
 __thread LinesAfterRelease* waiting;  // where this thread's lines wait; NULL: they do not
 
-// Lines of calls inside a callback would make it enter itself without end.
+// What a callback does with the library concerns neither its caller's last error nor its own lines,
+// which would make it enter itself without end.
 void write_line(LogLevel wanted, const char* text) {
   const Sink* sink = current_sink();
   if (level(sink) < static_cast<int32_t>(wanted)) return;
@@ -61,6 +62,7 @@ void write_line(LogLevel wanted, const char* text) {
     fprintf(stderr, "nvfp4: %s\n", text);
     return;
   }
+  const KeptError kept;
   in_callback = true;
   sink->callback(sink->user, static_cast<int32_t>(wanted), text);
   in_callback = false;

@@ -4,6 +4,7 @@
 
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
 
 #include "host/log.h"
 
@@ -34,6 +35,9 @@ nvfp4_status fail(nvfp4_status status, const char* format, ...) {
 }
 
 const char* last_error() { return error_of_thread; }
+
+KeptError::KeptError() { memcpy(text_, error_of_thread, sizeof text_); }
+KeptError::~KeptError() { memcpy(error_of_thread, text_, sizeof text_); }
 
 const char* status_name(nvfp4_status status) {
   switch (status) {

@@ -17,6 +17,18 @@ constexpr size_t kErrorBytes = 2048;
 
 const char* last_error();
 
+// While it lives, this thread's last error may change; at its end it is what it was.
+class KeptError {
+ public:
+  KeptError();
+  ~KeptError();
+  KeptError(const KeptError&) = delete;
+  KeptError& operator=(const KeptError&) = delete;
+
+ private:
+  char text_[kErrorBytes];
+};
+
 const char* status_name(nvfp4_status status);
 const char* status_sentence(nvfp4_status status);
 

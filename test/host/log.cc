@@ -127,3 +127,14 @@ TEST_CASE("A callback that uses the library while the driver or an image is refu
   CHECK(contains(answers[answers.size() - 2], row.line));
   CHECK(answers.back() == "NVFP4_SUCCESS: ");
 }
+
+TEST_CASE("A failing call inside a callback leaves the caller's last error as it was") {
+  const NoCallback at_the_end;
+  const auto fail_otherwise = [](void*, int32_t, const char*) {
+    CHECK(nvfp4_set_log_callback(nullptr, nullptr, 4) == NVFP4_STATUS_INVALID_VALUE);
+    CHECK(std::string(nvfp4_last_error()) == "level = 4 is none of 0 to 3");
+  };
+  REQUIRE(nvfp4_set_log_callback(fail_otherwise, nullptr, 1) == NVFP4_SUCCESS);
+  fail_once();
+  CHECK(std::string(nvfp4_last_error()) == "desc is NULL and is required here");
+}
