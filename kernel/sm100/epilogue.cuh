@@ -11,7 +11,8 @@
 
 #include "kernel/descriptor.cuh"
 #include "kernel/params.h"
-#include "kernel/ptx/sync.cuh"
+#include "kernel/ptx/convert.cuh"
+#include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/tcgen05.cuh"
 
 namespace nvfp4 {

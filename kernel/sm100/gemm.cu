@@ -23,6 +23,7 @@
 #include "kernel/descriptor.cuh"
 #include "kernel/params.h"
 #include "kernel/ptx/mbarrier.cuh"
+#include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/sync.cuh"
 #include "kernel/ptx/tcgen05.cuh"
 #include "kernel/ptx/tma.cuh"

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "kernel/ptx/f16.cuh"
+#include "kernel/ptx/convert.cuh"
 
 namespace nvfp4 {
 

@@ -9,6 +9,8 @@
 
 #include "kernel/params.h"
 #include "kernel/ptx/cluster.cuh"
+#include "kernel/ptx/convert.cuh"
+#include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/sync.cuh"
 #include "kernel/sm90/cta.cuh"
 #include "kernel/sm90/decode.cuh"

@@ -46,6 +46,7 @@
 //   words are decoded while the wgmmas of the two before run.
 #include "kernel/params.h"
 #include "kernel/ptx/cluster.cuh"
+#include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/sync.cuh"
 #include "kernel/sm90/cta.cuh"
 #include "kernel/sm90/epilogue.cuh"

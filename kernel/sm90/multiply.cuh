@@ -7,7 +7,7 @@
 
 #include "kernel/descriptor.cuh"
 #include "kernel/ptx/mbarrier.cuh"
-#include "kernel/ptx/sync.cuh"
+#include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/wgmma.cuh"
 #include "kernel/ring.cuh"
 #include "kernel/sm90/cta.cuh"

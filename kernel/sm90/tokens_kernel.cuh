@@ -16,6 +16,7 @@
 #include <cstdint>
 
 #include "kernel/params.h"
+#include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/sync.cuh"
 #include "kernel/sm90/decode.cuh"
 

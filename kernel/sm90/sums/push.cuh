@@ -8,7 +8,7 @@
 
 #include "kernel/ptx/cluster.cuh"
 #include "kernel/ptx/mbarrier.cuh"
-#include "kernel/ptx/sync.cuh"
+#include "kernel/ptx/memory.cuh"
 #include "kernel/sm90/cta.cuh"
 #include "kernel/sm90/epilogue.cuh"
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/sync.cuh"
 #include "kernel/sm90/cta.cuh"
 #include "kernel/sm90/epilogue.cuh"

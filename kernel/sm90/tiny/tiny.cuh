@@ -15,8 +15,9 @@
 
 #include "kernel/descriptor.cuh"
 #include "kernel/ptx/cluster.cuh"
+#include "kernel/ptx/convert.cuh"
 #include "kernel/ptx/mbarrier.cuh"
-#include "kernel/ptx/sync.cuh"
+#include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/wgmma.cuh"
 #include "kernel/sm90/cta.cuh"
 #include "kernel/sm90/decode.cuh"

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "kernel/ptx/sync.cuh"
+#include "kernel/ptx/memory.cuh"
 #include "kernel/sm90/cta.cuh"
 #include "kernel/sm90/decode.cuh"
 

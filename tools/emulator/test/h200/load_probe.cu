@@ -4,6 +4,7 @@
 // GPU and in the emulator: tools/emulator/test/h200/load_probe.cc.
 #include "kernel/params.h"
 #include "kernel/ptx/mbarrier.cuh"
+#include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/sync.cuh"
 #include "kernel/ptx/tma.cuh"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Half precision in pairs: one wrapper per PTX instruction (PTX ISA 9.7.4, 9.7.9.21).
+// Conversions of small floats, and products of fp16 pairs: one wrapper per PTX instruction (PTX ISA
+// 9.7.4, 9.7.9.21).
 #pragma once
 
 #include <cstdint>
@@ -58,22 +59,12 @@ __device__ inline uint32_t cvt_rn_f16x2_e4m3x2(uint32_t bytes) {
   return d;
 }
 
-// stmatrix.sync.aligned.m8n8.x4.trans.shared::cta.b16  [a], {r0, r1, r2, r3};     PTX 7.8, sm_90
-// Four matrices of 8x8 halves, of which lane 4 i + c holds row i, columns 2 c and 2 c + 1,
-// transposed: column j of matrix x goes to the 16 bytes at lane 8 x + j's address.
-__device__ inline void stmatrix_x4_trans(uint32_t address, const uint32_t (&r)[4]) {
-  asm volatile(
-      "stmatrix.sync.aligned.m8n8.x4.trans.shared::cta.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
-      "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
-      : "memory");
-}
-
-// stmatrix.sync.aligned.m8n8.x2.trans.shared::cta.b16  [a], {r0, r1};             PTX 7.8, sm_90
-// Two matrices; the addresses are those of lanes 0 to 15.
-__device__ inline void stmatrix_x2_trans(uint32_t address, const uint32_t (&r)[2]) {
-  asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared::cta.b16 [%0], {%1, %2};" ::"r"(address),
-               "r"(r[0]), "r"(r[1])
-               : "memory");
+// cvt.rn.f16.f32  d, a;                                                           PTX 1.0
+// Nearest even; overflow gives infinity, subnormal results are kept.
+__device__ inline uint16_t cvt_rn_f16_f32(float a) {
+  uint16_t d;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(d) : "f"(a));
+  return d;
 }
 
 // cvt.rn.f16x2.f32  d, a, b;                                                      PTX 7.0, sm_80
