@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "kernel/ptx/registers.cuh"
+
 namespace nvfp4::ptx {
 
 // wgmma.fence.sync.aligned;                                                       PTX 8.0, sm_90a
@@ -25,160 +27,43 @@ __device__ inline void wgmma_wait_group() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kGroups) : "memory");
 }
 
+// One wrapper of wgmma.mma_async for each N: how many sums a lane has, N, and the numbers of the
+// operands that follow the sums in the text: A's four registers, B's descriptor, `accumulate`.
+#define NVFP4_WGMMA(name, form, tail, sums, n, a0, a1, a2, a3, b_number, p_number)    \
+  __device__ inline void name(float(&d)[sums], const uint32_t(&a)[4], uint64_t b,     \
+                              uint32_t accumulate) {                                  \
+    asm volatile(                                                                     \
+        "{ .reg .pred p;\n\t"                                                         \
+        "setp.ne.b32 p, %" #p_number                                                  \
+        ", 0;\n\t"                                                                    \
+        "wgmma.mma_async.sync.aligned.m64n" #n form " {" NVFP4_OPERANDS_##sums        \
+        "}, {%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #b_number ", p, " tail "; }" \
+        : NVFP4_REGISTERS_##sums("+f", d, 0)                                          \
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate)         \
+        : "memory");                                                                  \
+  }
+
 // wgmma.mma_async.sync.aligned.m64nNk16.f32.f16.f16  d, a, b-desc, p, 1, 1, 0;    PTX 8.0, sm_90a
 // D = A*B (+ D if accumulate). A is 64 x 16 in registers: lane 4g+c of warp w holds of rows 16w+g
 // (a[0], a[2]) and 16w+g+8 (a[1], a[3]) the columns 2c, 2c+1 (a[0], a[1]) and 2c+8, 2c+9. B is N
 // rows of 16 elements of K. The lane's d[4i+0..3] are rows g, g, g+8, g+8 and columns 8i+2c, +1,
 // +0, +1.
-__device__ inline void wgmma(float (&d)[4], const uint32_t (&a)[4], uint64_t b,
-                             uint32_t accumulate) {
-  asm volatile(
-      "{ .reg .pred p;\n\t"
-      "setp.ne.b32 p, %9, 0;\n\t"
-      "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 "
-      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, %8, p, 1, 1, 0; }"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate)
-      : "memory");
-}
-
-__device__ inline void wgmma(float (&d)[8], const uint32_t (&a)[4], uint64_t b,
-                             uint32_t accumulate) {
-  asm volatile(
-      "{ .reg .pred p;\n\t"
-      "setp.ne.b32 p, %13, 0;\n\t"
-      "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 "
-      "{%0, %1, %2, %3, %4, %5, %6, %7}, "
-      "{%8, %9, %10, %11}, %12, p, 1, 1, 0; }"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]),
-        "+f"(d[7])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate)
-      : "memory");
-}
-
-__device__ inline void wgmma(float (&d)[16], const uint32_t (&a)[4], uint64_t b,
-                             uint32_t accumulate) {
-  asm volatile(
-      "{ .reg .pred p;\n\t"
-      "setp.ne.b32 p, %21, 0;\n\t"
-      "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 "
-      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, "
-      "{%16, %17, %18, %19}, %20, p, 1, 1, 0; }"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]),
-        "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]),
-        "+f"(d[14]), "+f"(d[15])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate)
-      : "memory");
-}
-
-__device__ inline void wgmma(float (&d)[32], const uint32_t (&a)[4], uint64_t b,
-                             uint32_t accumulate) {
-  asm volatile(
-      "{ .reg .pred p;\n\t"
-      "setp.ne.b32 p, %37, 0;\n\t"
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
-      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "
-      "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
-      "{%32, %33, %34, %35}, %36, p, 1, 1, 0; }"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]),
-        "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]),
-        "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]),
-        "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]),
-        "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate)
-      : "memory");
-}
-
-__device__ inline void wgmma(float (&d)[64], const uint32_t (&a)[4], uint64_t b,
-                             uint32_t accumulate) {
-  asm volatile(
-      "{ .reg .pred p;\n\t"
-      "setp.ne.b32 p, %69, 0;\n\t"
-      "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
-      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "
-      "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, "
-      "%34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, "
-      "%50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-      "{%64, %65, %66, %67}, %68, p, 1, 1, 0; }"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]),
-        "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]),
-        "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]),
-        "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]),
-        "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]),
-        "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]), "+f"(d[41]),
-        "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]),
-        "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]),
-        "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]),
-        "+f"(d[63])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate)
-      : "memory");
-}
-
-__device__ inline void wgmma(float (&d)[128], const uint32_t (&a)[4], uint64_t b,
-                             uint32_t accumulate) {
-  asm volatile(
-      "{ .reg .pred p;\n\t"
-      "setp.ne.b32 p, %133, 0;\n\t"
-      "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 "
-      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "
-      "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, "
-      "%34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, "
-      "%50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, %64, %65, "
-      "%66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, "
-      "%82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, "
-      "%98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
-      "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, "
-      "%126, %127}, "
-      "{%128, %129, %130, %131}, %132, p, 1, 1, 0; }"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]),
-        "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]),
-        "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]),
-        "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]),
-        "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]),
-        "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]), "+f"(d[41]),
-        "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]),
-        "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]),
-        "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]),
-        "+f"(d[63]), "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]),
-        "+f"(d[70]), "+f"(d[71]), "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]),
-        "+f"(d[77]), "+f"(d[78]), "+f"(d[79]), "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]),
-        "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]), "+f"(d[88]), "+f"(d[89]), "+f"(d[90]),
-        "+f"(d[91]), "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95]), "+f"(d[96]), "+f"(d[97]),
-        "+f"(d[98]), "+f"(d[99]), "+f"(d[100]), "+f"(d[101]), "+f"(d[102]), "+f"(d[103]),
-        "+f"(d[104]), "+f"(d[105]), "+f"(d[106]), "+f"(d[107]), "+f"(d[108]), "+f"(d[109]),
-        "+f"(d[110]), "+f"(d[111]), "+f"(d[112]), "+f"(d[113]), "+f"(d[114]), "+f"(d[115]),
-        "+f"(d[116]), "+f"(d[117]), "+f"(d[118]), "+f"(d[119]), "+f"(d[120]), "+f"(d[121]),
-        "+f"(d[122]), "+f"(d[123]), "+f"(d[124]), "+f"(d[125]), "+f"(d[126]), "+f"(d[127])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate)
-      : "memory");
-}
+#define NVFP4_WGMMA_F16(...) NVFP4_WGMMA(wgmma, "k16.f32.f16.f16", "1, 1, 0", __VA_ARGS__)
+NVFP4_WGMMA_F16(4, 8, 4, 5, 6, 7, 8, 9)
+NVFP4_WGMMA_F16(8, 16, 8, 9, 10, 11, 12, 13)
+NVFP4_WGMMA_F16(16, 32, 16, 17, 18, 19, 20, 21)
+NVFP4_WGMMA_F16(32, 64, 32, 33, 34, 35, 36, 37)
+NVFP4_WGMMA_F16(64, 128, 64, 65, 66, 67, 68, 69)
+NVFP4_WGMMA_F16(128, 256, 128, 129, 130, 131, 132, 133)
+#undef NVFP4_WGMMA_F16
 
 // wgmma.mma_async.sync.aligned.m64nNk32.f32.e5m2.e5m2  d, a, b-desc, p, 1, 1;       PTX 8.0, sm_90a
 // A is 64 x 32 bytes: lane 4g+c of warp w holds of rows 16w+g (a[0], a[2]) and 16w+g+8 (a[1], a[3])
 // the columns 4c .. 4c+3 (a[0], a[1]) and 16 more. D as above.
-__device__ inline void wgmma_e5m2(float (&d)[4], const uint32_t (&a)[4], uint64_t b,
-                                  uint32_t accumulate) {
-  asm volatile(
-      "{ .reg .pred p;\n\t"
-      "setp.ne.b32 p, %9, 0;\n\t"
-      "wgmma.mma_async.sync.aligned.m64n8k32.f32.e5m2.e5m2 "
-      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, %8, p, 1, 1; }"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate)
-      : "memory");
-}
-
-__device__ inline void wgmma_e5m2(float (&d)[8], const uint32_t (&a)[4], uint64_t b,
-                                  uint32_t accumulate) {
-  asm volatile(
-      "{ .reg .pred p;\n\t"
-      "setp.ne.b32 p, %13, 0;\n\t"
-      "wgmma.mma_async.sync.aligned.m64n16k32.f32.e5m2.e5m2 "
-      "{%0, %1, %2, %3, %4, %5, %6, %7}, {%8, %9, %10, %11}, %12, p, 1, 1; }"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]),
-        "+f"(d[7])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate)
-      : "memory");
-}
+#define NVFP4_WGMMA_E5M2(...) NVFP4_WGMMA(wgmma_e5m2, "k32.f32.e5m2.e5m2", "1, 1", __VA_ARGS__)
+NVFP4_WGMMA_E5M2(4, 8, 4, 5, 6, 7, 8, 9)
+NVFP4_WGMMA_E5M2(8, 16, 8, 9, 10, 11, 12, 13)
+#undef NVFP4_WGMMA_E5M2
+#undef NVFP4_WGMMA
 
 }  // namespace nvfp4::ptx

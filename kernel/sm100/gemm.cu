@@ -192,19 +192,20 @@ __device__ void issue_step(const Cta<Tile>& cta, uint32_t tmem, uint32_t stage, 
   const uint32_t token_scales = weight_scales + Tile::kWeightScaleColumns;
 
   const uint32_t tile_at = step * kScaleTileBytes;
-  ptx::tcgen05_cp_32x128b_warpx4(weight_scales,
-                                 scale_descriptor(cta.weight_scales(stage) + tile_at));
+  ptx::tcgen05_cp_32x128b_warpx4<Tile::kCtaGroup>(
+      weight_scales, scale_descriptor(cta.weight_scales(stage) + tile_at));
   for (uint32_t i = 0; i < Tile::kTokenScaleBlocks; ++i) {
     const uint32_t block_at = i * Tile::kSteps * kScaleTileBytes;
-    ptx::tcgen05_cp_32x128b_warpx4(token_scales + i * kScaleTileColumns,
-                                   scale_descriptor(cta.token_scales(stage) + block_at + tile_at));
+    ptx::tcgen05_cp_32x128b_warpx4<Tile::kCtaGroup>(
+        token_scales + i * kScaleTileColumns,
+        scale_descriptor(cta.token_scales(stage) + block_at + tile_at));
   }
   // A 64-token tile that is the upper half of its block of 128 rows starts 2 columns in.
   const uint32_t half = Tile::kTokens < kScaleTileRows ? cta.tile.token_tile % 2 * 2 : 0;
-  ptx::tcgen05_mma_mxf4nvf4_block16(tmem,
-                                    operand_descriptor(cta.weights(stage) + step * kStepBytes),
-                                    operand_descriptor(cta.tokens(stage) + step * kStepBytes),
-                                    kInstruction, weight_scales, token_scales + half, accumulate);
+  const uint64_t weights = operand_descriptor(cta.weights(stage) + step * kStepBytes);
+  const uint64_t tokens = operand_descriptor(cta.tokens(stage) + step * kStepBytes);
+  ptx::tcgen05_mma_mxf4nvf4_block16<Tile::kCtaGroup>(
+      tmem, weights, tokens, kInstruction, weight_scales, token_scales + half, accumulate);
 }
 
 template <typename Tile>
@@ -217,9 +218,10 @@ __device__ void issue_mma(const Cta<Tile>& cta, uint32_t tmem) {
       issue_step(cta, tmem, at.stage, step, filling + step != 0);
     }
     // Nobody waits for a stage that is not filled again, and an arrival must not outlive the CTA.
-    if (filling + Tile::kStages < cta.fillings) ptx::tcgen05_commit(cta.empty(at.stage));
+    if (filling + Tile::kStages < cta.fillings)
+      ptx::tcgen05_commit<Tile::kCtaGroup>(cta.empty(at.stage));
   }
-  ptx::tcgen05_commit(cta.accumulator_full());
+  ptx::tcgen05_commit<Tile::kCtaGroup>(cta.accumulator_full());
 }
 
 // ---- Epilogue warps ----------------------------------------------------------------------------
@@ -259,8 +261,8 @@ __device__ void gemm_sm100(const GemmParams& p) {
       ptx::griddepcontrol_launch_dependents();
     }
   } else if (warp == Tile::kMmaWarp) {
-    ptx::tcgen05_alloc<Tile::kColumnsAllocated>(cta.smem + Tile::kTmemAddressAt);
-    ptx::tcgen05_relinquish_alloc_permit();
+    ptx::tcgen05_alloc<Tile::kCtaGroup, Tile::kColumnsAllocated>(cta.smem + Tile::kTmemAddressAt);
+    ptx::tcgen05_relinquish_alloc_permit<Tile::kCtaGroup>();
     ptx::tcgen05_fence_before_thread_sync();
   }
   __syncthreads();  // publishes the barriers and the tensor memory address
@@ -279,7 +281,7 @@ __device__ void gemm_sm100(const GemmParams& p) {
   __syncthreads();  // the accumulator has been read
   if (warp == Tile::kMmaWarp) {
     ptx::tcgen05_fence_after_thread_sync();
-    ptx::tcgen05_dealloc<Tile::kColumnsAllocated>(tmem);
+    ptx::tcgen05_dealloc<Tile::kCtaGroup, Tile::kColumnsAllocated>(tmem);
   }
 }
 

@@ -65,6 +65,7 @@ struct Sm100Tile {
   static constexpr uint32_t kFirstEpilogueWarp = 2;
   static constexpr uint32_t kWarps = 6;
   static constexpr uint32_t kThreads = 32 * kWarps;
+  static constexpr int kCtaGroup = 1;  // CTAs that one tcgen05.mma works for
   static constexpr uint32_t kCtasPerSm = 1;
   static constexpr bool kWorkspaceTokens = false;
   static constexpr bool kSeveralTiles = false;
