@@ -48,36 +48,33 @@ __device__ inline void st_async_f32(uint32_t address, float value, uint32_t bar)
       : "memory");
 }
 
+// barrier.cluster.arrive.release.aligned;                                         PTX 8.0, sm_90
+__device__ inline void cluster_arrive_release() {
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+
 // barrier.cluster.arrive.relaxed.aligned;                                         PTX 8.0, sm_90
 // Orders no memory but what fence.mbarrier_init published. With .release a warp waits for its
-// loads, and for all of its CTA's in SASS: 3,000 clocks behind the first weights (H200,
-// 2026-11-21).
+// loads, and in SASS for all loads of its CTA: thousands of clocks until the first weights arrive.
 __device__ inline void cluster_arrive_relaxed() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 }
 
 // barrier.cluster.wait.acquire.aligned;                                           PTX 8.0, sm_90
 // Until all threads of the cluster that have not exited arrived.
-__device__ inline void cluster_wait() {
+__device__ inline void cluster_wait_acquire() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-// barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;   PTX 8.0, sm_90
-// All threads of the cluster that have not exited.
+// All threads of the cluster that have not exited, and what they wrote.
 __device__ inline void cluster_sync() {
-  asm volatile(
-      "barrier.cluster.arrive.release.aligned;\n\t"
-      "barrier.cluster.wait.acquire.aligned;" ::
-          : "memory");
+  cluster_arrive_release();
+  cluster_wait_acquire();
 }
-
-// barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;           PTX 8.0, sm_90
 // The same without ordering memory: for what has only been read.
 __device__ inline void cluster_sync_relaxed() {
-  asm volatile(
-      "barrier.cluster.arrive.relaxed.aligned;\n\t"
-      "barrier.cluster.wait.aligned;" ::
-          : "memory");
+  cluster_arrive_relaxed();
+  cluster_wait_acquire();
 }
 
 }  // namespace nvfp4::ptx

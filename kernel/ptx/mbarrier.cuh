@@ -53,14 +53,13 @@ __device__ inline bool mbarrier_try_wait_parity_cluster(uint32_t bar, uint32_t p
   return done != 0;
 }
 
-__device__ inline void mbarrier_wait_cluster(uint32_t bar, uint32_t parity) {
-  while (!mbarrier_try_wait_parity_cluster(bar, parity)) {
-  }
-}
-
 // Returns when the phase of that parity is over. A fresh barrier is in phase 0: parity 1 passes.
 __device__ inline void mbarrier_wait(uint32_t bar, uint32_t parity) {
   while (!mbarrier_try_wait_parity(bar, parity)) {
+  }
+}
+__device__ inline void mbarrier_wait_cluster(uint32_t bar, uint32_t parity) {
+  while (!mbarrier_try_wait_parity_cluster(bar, parity)) {
   }
 }
 

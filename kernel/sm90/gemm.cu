@@ -109,7 +109,7 @@ __device__ void arrive_at_cluster(const Cta90<Tile>& cta) {
 }
 template <typename Tile>
 __device__ void wait_for_cluster(const Cta90<Tile>& cta) {
-  if (meets_cluster(cta)) ptx::cluster_wait();
+  if (meets_cluster(cta)) ptx::cluster_wait_acquire();
 }
 
 template <typename Tile>
