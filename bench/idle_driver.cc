@@ -39,6 +39,12 @@ CUresult context_device(CUdevice* device) {
   return CUDA_SUCCESS;
 }
 
+CUresult stream_context(CUstream, CUcontext* context) {
+  *context = reinterpret_cast<CUcontext>(&counts);
+  ++counts.others;
+  return CUDA_SUCCESS;
+}
+
 CUresult load(CUlibrary* library, const void*, CUjit_option*, void**, unsigned, CUlibraryOption*,
               void**, unsigned) {
   *library = reinterpret_cast<CUlibrary>(&counts);
@@ -81,6 +87,7 @@ const Entry entries[] = {
     {"cuDeviceGetAttribute", reinterpret_cast<void*>(device_attribute)},
     {"cuCtxGetCurrent", reinterpret_cast<void*>(current_context)},
     {"cuCtxGetDevice", reinterpret_cast<void*>(context_device)},
+    {"cuStreamGetCtx", reinterpret_cast<void*>(stream_context)},
     {"cuLibraryLoadData", reinterpret_cast<void*>(load)},
     {"cuLibraryGetKernel", reinterpret_cast<void*>(get_kernel)},
     {"cuTensorMapEncodeTiled", reinterpret_cast<void*>(encode)},

@@ -11,11 +11,11 @@ int32_t capability_of_device[kRememberedDevices];  // 0 = not asked yet
 int32_t sm_count_of_device[kRememberedDevices];    // stored before it
 uint64_t prepared_devices[kVariantCount];          // bit d: set_attributes was called
 
-nvfp4_status current_device(const Driver& driver, CUdevice* device) {
-  CUcontext context = nullptr;
-  CUresult result = driver.cuCtxGetCurrent(&context);
+nvfp4_status current_device(const Driver& driver, CUcontext* context, CUdevice* device) {
+  *context = nullptr;
+  CUresult result = driver.cuCtxGetCurrent(context);
   if (result != CUDA_SUCCESS) return driver_failure(driver, "cuCtxGetCurrent", result);
-  if (context == nullptr) {
+  if (*context == nullptr) {
     return fail(NVFP4_STATUS_NO_CONTEXT,
                 "no CUDA context is current on this thread; make one current before the call");
   }
@@ -89,7 +89,7 @@ nvfp4_status load_into_context(const Driver& driver, CUkernel kernel) {
 
 nvfp4_status find_site(Site* site) {
   NVFP4_TRY(open_driver(&site->driver));
-  NVFP4_TRY(current_device(*site->driver, &site->device));
+  NVFP4_TRY(current_device(*site->driver, &site->context, &site->device));
   return find_facts(*site->driver, site->device, &site->capability, &site->sm_count);
 }
 

@@ -10,6 +10,7 @@ namespace nvfp4 {
 
 struct Site {
   const Driver* driver;
+  CUcontext context;
   CUdevice device;
   int32_t capability;  // 10 * major + minor
   int32_t sm_count;

@@ -62,14 +62,27 @@ nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const P
   return NVFP4_SUCCESS;
 }
 
+// False where the driver does not say: then it decides about the work itself.
+bool is_of_another_context(const Site& site, CUstream stream) {
+  CUcontext context = nullptr;
+  return stream != nullptr && site.driver->cuStreamGetCtx(stream, &context) == CUDA_SUCCESS &&
+         context != site.context;
+}
+
+nvfp4_status refuse_stream(CUstream stream) {
+  return fail(NVFP4_STATUS_INVALID_VALUE,
+              "stream = %p belongs to another CUDA context than the current one",
+              static_cast<void*>(stream));
+}
+
 struct Grid {
   uint32_t ctas, threads, shared_bytes;
   uint32_t cluster;  // CTAs
   bool early;
 };
 
-nvfp4_status launch(const Driver& driver, CUkernel kernel, const Grid& grid,
-                    const GemmParams& params, CUstream stream) {
+nvfp4_status launch(const Site& site, CUkernel kernel, const Grid& grid, const GemmParams& params,
+                    CUstream stream) {
   CUlaunchAttribute attributes[2]{};
   CUlaunchConfig config{};
   config.gridDimX = grid.ctas;
@@ -93,40 +106,46 @@ nvfp4_status launch(const Driver& driver, CUkernel kernel, const Grid& grid,
   }
   void* arguments[] = {const_cast<GemmParams*>(&params)};  // read by the call, never written
   // A CUkernel stands for its CUfunction in the current context (cuLaunchKernelEx, driver API).
-  const CUresult result =
-      driver.cuLaunchKernelEx(&config, reinterpret_cast<CUfunction>(kernel), arguments, nullptr);
+  const CUresult result = site.driver->cuLaunchKernelEx(
+      &config, reinterpret_cast<CUfunction>(kernel), arguments, nullptr);
+  if (result == CUDA_ERROR_INVALID_HANDLE && is_of_another_context(site, stream)) {
+    return refuse_stream(stream);
+  }
   return result == CUDA_SUCCESS ? NVFP4_SUCCESS
-                                : driver_failure(driver, "cuLaunchKernelEx", result);
+                                : driver_failure(*site.driver, "cuLaunchKernelEx", result);
 }
 
 // Tokens to fp16 in the workspace: one thread per 32 elements. Never early, which cost 1 to 5 us of
 // 15 to 50 (H200, 64 and 128 tokens, static weights against pdl off, 2026-11-21); with K = 2048 it
 // gained 0.5 us with 64 tokens and cost 0.1 with 128.
-nvfp4_status enqueue_tokens(const Driver& driver, const PreparedGemm& prepared,
+nvfp4_status enqueue_tokens(const Site& site, const PreparedGemm& prepared,
                             const GemmParams& params, CUstream stream) {
   const int64_t threads =
       static_cast<int64_t>(prepared.plan.workspace_bytes / kTokenBytesPerThread);
   const uint32_t ctas = static_cast<uint32_t>(ceil_div(threads, kTokenKernelThreads));
   const Grid grid{ctas, kTokenKernelThreads, 0, 1, false};
-  return launch(driver, prepared.loaded.tokens, grid, params, stream);
+  return launch(site, prepared.loaded.tokens, grid, params, stream);
 }
 
-nvfp4_status enqueue_kernel(const Driver& driver, const PreparedGemm& prepared, uint32_t ctas,
+nvfp4_status enqueue_kernel(const Site& site, const PreparedGemm& prepared, uint32_t ctas,
                             const GemmParams& params, CUstream stream) {
   const Variant& variant = *prepared.plan.variant;
   if (variant.workspace_tokens) {
-    NVFP4_TRY(enqueue_tokens(driver, prepared, params, stream));
+    NVFP4_TRY(enqueue_tokens(site, prepared, params, stream));
   }
   // Behind the tokens' kernel, which starts when all before it is done, always early.
   const bool early = prepared.desc.pdl != NVFP4_PDL_OFF || variant.workspace_tokens;
   const Grid grid{ctas, variant.threads, variant.shared_bytes, prepared.plan.split, early};
-  return launch(driver, prepared.loaded.kernel, grid, params, stream);
+  return launch(site, prepared.loaded.kernel, grid, params, stream);
 }
 
 // K = 0: every element is round(alpha * 0), which alpha = infinity or NaN makes NaN. No tensor map
 // has an empty dimension, so this is a fill and not a launch: one for all batches if they lie
 // behind each other without a gap.
-nvfp4_status enqueue_empty_sum(const Driver& driver, const nvfp4_gemm_desc& g, CUstream stream) {
+nvfp4_status enqueue_empty_sum(const Site& site, const nvfp4_gemm_desc& g, CUstream stream) {
+  // A launch there is refused by the driver, a fill is not; K does not decide what is legal.
+  if (is_of_another_context(site, stream)) return refuse_stream(stream);
+  const Driver& driver = *site.driver;
   const uint16_t value = f16_from_f32(f32_multiply(f32_bits(g.alpha), f32_bits(0.0f)));
   const bool gapless = g.l == 1 || g.d_batch_stride == g.m * g.d_ld;
   const int64_t fills = gapless ? 1 : g.l;
@@ -181,13 +200,13 @@ nvfp4_status replace_addresses(const Driver& driver, const PreparedGemm& prepare
 
 nvfp4_status enqueue_gemm(const Site& site, const PreparedGemm& prepared,
                           const nvfp4_gemm_desc& desc, const GemmParams& params, void* stream) {
-  const Driver& driver = *site.driver;
   if (desc.k == 0) {
+    NVFP4_TRY(enqueue_empty_sum(site, desc, static_cast<CUstream>(stream)));
     log_call(desc, "none", "fill", 0);
-    return enqueue_empty_sum(driver, desc, static_cast<CUstream>(stream));
+    return NVFP4_SUCCESS;
   }
   const uint32_t ctas = count_ctas(prepared.plan, site.sm_count);
-  NVFP4_TRY(enqueue_kernel(driver, prepared, ctas, params, static_cast<CUstream>(stream)));
+  NVFP4_TRY(enqueue_kernel(site, prepared, ctas, params, static_cast<CUstream>(stream)));
   log_call(desc, prepared.loaded.image, prepared.plan.variant->name, ctas);
   return NVFP4_SUCCESS;
 }

@@ -107,6 +107,35 @@ TEST_CASE("a context that another thread destroys is reported as none", "[contex
   require_bits(gpu.driver, problem);
 }
 
+// The driver refuses a launch there and takes a fill, which is what K = 0 is.
+TEST_CASE("a stream of another context is refused, with K = 0 too, in one sentence",
+          "[context][stream]") {
+  USE_GPU(gpu);
+  const Made other(gpu.driver);
+  CUstream stream = nullptr;
+  gpu.driver.check(gpu.driver.cuStreamCreate(&stream, 0), "cuStreamCreate");
+  const Made made(gpu.driver);
+  const Problem problem = make_problem({8, 40, 128}, Data::exact, 117);
+  support::DeviceGemm gemm(gpu.driver, problem);
+  const std::vector<uint16_t> untouched = gemm.d();
+  const int64_t k = gemm.desc.k;
+  for (const int64_t k_of_call : {k, int64_t{0}}) {
+    CAPTURE(k_of_call);
+    gemm.desc.k = k_of_call;
+    CHECK(gemm.enqueue(stream) == NVFP4_STATUS_INVALID_VALUE);
+    const std::string sentence = nvfp4_last_error();
+    CHECK(sentence.rfind("stream = 0x", 0) == 0);
+    CHECK(sentence.find(" belongs to another CUDA context than the current one") !=
+          std::string::npos);
+  }
+  CHECK((gemm.d() == untouched));
+  gemm.desc.k = 0;
+  CHECK(gemm.enqueue() == NVFP4_SUCCESS);
+  gemm.desc.k = k;
+  CHECK(gemm.enqueue() == NVFP4_SUCCESS);
+  CHECK(support::compare_bits(problem.shape, gemm.d(), support::reference(problem)).passed());
+}
+
 // On a device the error would end the process; in the emulator it ends the context.
 TEST_CASE("an error of earlier work is reported as that, by every function, and nothing is lost",
           "[context]") {

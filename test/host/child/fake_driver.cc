@@ -113,6 +113,12 @@ CUresult fake_context_device(CUdevice* device) {
   return call.result;
 }
 
+CUresult fake_stream_context(CUstream, CUcontext* context) {
+  Call call("cuStreamGetCtx");
+  *context = reinterpret_cast<CUcontext>(0xC000);
+  return call.result;
+}
+
 CUresult fake_exchange(CUstreamCaptureMode* mode) {
   static CUstreamCaptureMode now = CU_STREAM_CAPTURE_MODE_GLOBAL;
   Call call("cuThreadExchangeStreamCaptureMode");
@@ -233,6 +239,7 @@ const Entry entries[] = {
     {"cuDeviceGetAttribute", 2000, reinterpret_cast<void*>(fake_device_attribute)},
     {"cuCtxGetCurrent", 4000, reinterpret_cast<void*>(fake_context)},
     {"cuCtxGetDevice", 2000, reinterpret_cast<void*>(fake_context_device)},
+    {"cuStreamGetCtx", 9020, reinterpret_cast<void*>(fake_stream_context)},
     {"cuThreadExchangeStreamCaptureMode", 10010, reinterpret_cast<void*>(fake_exchange)},
     {"cuLibraryLoadData", 12000, reinterpret_cast<void*>(fake_load)},
     {"cuLibraryUnload", 12000, reinterpret_cast<void*>(fake_unload)},
