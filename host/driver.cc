@@ -136,9 +136,16 @@ nvfp4_status status_of(CUresult result, nvfp4_status otherwise) {
 
 nvfp4_status driver_failure(const Driver& driver, const char* call, CUresult result,
                             nvfp4_status otherwise) {
-  return fail(status_of(result, otherwise), "%s answers %s (%d): %s", call,
-              text_or(driver.cuGetErrorName, result, "an unknown error"), static_cast<int>(result),
-              text_or(driver.cuGetErrorString, result, "no description"));
+  const char* name = text_or(driver.cuGetErrorName, result, "an unknown error");
+  const char* text = text_or(driver.cuGetErrorString, result, "no description");
+  const int number = static_cast<int>(result);
+  const nvfp4_status status = status_of(result, otherwise);
+  if (status == NVFP4_STATUS_PRIOR_ERROR) {
+    return fail(status,
+                "earlier work in the CUDA context failed with %s (%d): %s; %s only reports it",
+                name, number, text, call);
+  }
+  return fail(status, "%s answers %s (%d): %s", call, name, number, text);
 }
 
 // The owner's pid is claim and fork check in one: no lock, because a fork in the middle would leave

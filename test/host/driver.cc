@@ -273,9 +273,20 @@ TEST_CASE("A failing driver call is named, mapped, and the next run works") {
   REQUIRE(answers.size() == 2);
   const bool loads = call.rfind("cuLibrary", 0) == 0;
   const std::string status = loads ? kind.load_status : kind.status;
-  CHECK(answers[0].rfind("NVFP4_STATUS_" + status + ": " + call + " ", 0) == 0);
+  // An error of earlier work is not this call's, which only hears of it.
+  const std::string said =
+      status == "PRIOR_ERROR" ? "earlier work in the CUDA context failed with " : call + " ";
+  CHECK(answers[0].rfind("NVFP4_STATUS_" + status + ": " + said, 0) == 0);
   CHECK(contains(answers[0], "FAKE_ERROR_" + std::to_string(kind.code) + " ("));
+  CHECK(contains(answers[0], call));
   CHECK(answers[1] == "NVFP4_SUCCESS: ");
+}
+
+TEST_CASE("An error of earlier work is blamed on that work and not on the call that hears of it") {
+  const Lines lines = probe(DriverChoice::fake, "run", "FAKE_ANSWERS=cuTensorMapEncodeTiled:1:700");
+  CHECK(starting_with(lines, "NVFP4_") ==
+        Lines{"NVFP4_STATUS_PRIOR_ERROR: earlier work in the CUDA context failed with "
+              "FAKE_ERROR_700 (700): a planned answer; cuTensorMapEncodeTiled only reports it"});
 }
 
 TEST_CASE("K = 0 fills each batch of D and makes no tensor map") {
