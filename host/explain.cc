@@ -6,6 +6,7 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "host/formats.h"
 #include "host/image.h"
 #include "host/rule.h"
 
@@ -160,7 +161,7 @@ void write_replay(const nvfp4_gemm_desc& g, char* text, size_t bytes) {
   Text line(text, bytes);
   line.add("nvfp4 run --m %" PRId64 " --n %" PRId64 " --k %" PRId64, g.m, g.n, g.k);
   if (g.l != 1) line.add(" --l %" PRId64, g.l);
-  if (g.alpha != 1.0f) line.add(" --alpha %.9g", static_cast<double>(g.alpha));
+  if (g.alpha != 1.0f) line.add(" --alpha %.9g", f64_from_f32(g.alpha));
   if (g.a_ld != g.k) line.add(" --a-ld %" PRId64, g.a_ld);
   if (g.b_ld != g.k) line.add(" --b-ld %" PRId64, g.b_ld);
   if (g.d_ld != g.n) line.add(" --d-ld %" PRId64, g.d_ld);

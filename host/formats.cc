@@ -59,6 +59,16 @@ float f32_from_bits(uint32_t bits) {
   return value;
 }
 
+double f64_from_f32(float value) {
+  const Unpacked u = unpack(f32_bits(value));
+  if (u.is_nan || u.is_infinite) return static_cast<double>(value);
+  const uint64_t power_bits = static_cast<uint64_t>(u.exponent + 1023) << 52;  // 2^exponent
+  double power;
+  memcpy(&power, &power_bits, sizeof power);
+  const double magnitude = u.significand * power;  // exact, and no subnormal double
+  return u.sign != 0 ? -magnitude : magnitude;
+}
+
 uint32_t f32_multiply(uint32_t a_bits, uint32_t b_bits) {
   const Unpacked a = unpack(a_bits), b = unpack(b_bits);
   const bool zero_times_infinity =

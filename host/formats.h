@@ -36,6 +36,9 @@ Unpacked unpack(uint32_t f32_bits);
 uint32_t f32_bits(float value);
 float f32_from_bits(uint32_t bits);
 
+// The same number: a cast may flush a subnormal one to zero.
+double f64_from_f32(float value);
+
 // fp32 product, one rounding to nearest even, subnormals kept, canonical NaN.
 uint32_t f32_multiply(uint32_t a_bits, uint32_t b_bits);
 

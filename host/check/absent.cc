@@ -73,8 +73,8 @@ nvfp4_status check_absent(const nvfp4_gemm_desc& g) {
   for (const auto& field : numbers) NVFP4_TRY(absent_number(field.name, field.value));
   if (f32_bits(g.beta) << 1 != 0) {  // not 0 or -0, whatever the caller's flush-to-zero bit says
     return fail(NVFP4_STATUS_NOT_SUPPORTED,
-                "beta = %g must be 0: C is not there in version %d.%d.%d",
-                static_cast<double>(g.beta), NVFP4_VERSION_NUMBERS);
+                "beta = %g must be 0: C is not there in version %d.%d.%d", f64_from_f32(g.beta),
+                NVFP4_VERSION_NUMBERS);
   }
   return NVFP4_SUCCESS;
 }
