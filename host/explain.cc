@@ -9,6 +9,7 @@
 #include "host/formats.h"
 #include "host/image.h"
 #include "host/rule.h"
+#include "host/text.h"
 
 namespace nvfp4 {
 
@@ -23,7 +24,7 @@ class Text {
     va_list arguments;
     va_start(arguments, format);
     char* at = length_ < bytes_ ? buffer_ + length_ : nullptr;
-    const int length = vsnprintf(at, at != nullptr ? bytes_ - length_ : 0, format, arguments);
+    const int length = write_text(at, at != nullptr ? bytes_ - length_ : 0, format, arguments);
     va_end(arguments);
     if (length > 0) length_ += static_cast<size_t>(length);
   }

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "host/text.h"
+
 namespace nvfp4 {
 
 namespace {
@@ -79,7 +81,7 @@ void log_line(LogLevel wanted, const char* format, ...) {
   char text[kLineBytes];
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
+  write_text(text, sizeof text, format, arguments);
   va_end(arguments);
   if (waiting != nullptr) {
     waiting->keep(wanted, text);

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "host/log.h"
+#include "host/text.h"
 
 namespace nvfp4 {
 
@@ -27,7 +28,7 @@ nvfp4_status fail(nvfp4_status status, const char* format, ...) {
   char text[kErrorBytes];
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
+  write_text(text, sizeof text, format, arguments);
   va_end(arguments);
   snprintf(error_of_thread, sizeof error_of_thread, "%s", text);
   log_line(LogLevel::error, "%s: %s", status_name(status), text);

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What the program has set for itself changes no answer: the treatment of subnormal numbers.
+// What the program has set for itself changes no answer: the treatment of subnormal numbers, the
+// decimal point of its locale.
+#include <clocale>
 #include <cmath>
+#include <cstdlib>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -35,6 +39,29 @@ class FlushSubnormals {
  private:
   uint64_t saved_;
 #endif
+};
+
+// A locale whose decimal point is a comma, for numbers, while it lives.
+class CommaLocale {
+ public:
+  CommaLocale() {
+    const std::string folder = host_test::built("test/host/locale");
+    std::system(("mkdir -p " + folder).c_str());
+    std::ofstream(folder + "/comma.src") << "comment_char %\nescape_char /\nLC_NUMERIC\n"
+                                            "decimal_point \"<U002C>\"\nthousands_sep \"\"\n"
+                                            "grouping -1\nEND LC_NUMERIC\n";
+    // Its status is not asked for: it warns of the categories that are not there.
+    std::system(("localedef -c --no-archive -f ANSI_X3.4-1968 -i " + folder + "/comma.src ./" +
+                 folder + "/comma >" + folder + "/log 2>&1")
+                    .c_str());
+    setenv("LOCPATH", folder.c_str(), 1);
+    there = setlocale(LC_NUMERIC, "comma") != nullptr;
+  }
+  ~CommaLocale() {
+    setlocale(LC_NUMERIC, "C");
+    unsetenv("LOCPATH");
+  }
+  bool there;
 };
 
 nvfp4_gemm_desc problem() {
@@ -93,4 +120,29 @@ TEST_CASE("A caller that flushes subnormal numbers gets the same answers") {
     flushed = answers();
   }
   CHECK(flushed == usual);
+}
+
+TEST_CASE("A decimal comma of the program's locale is in no sentence, log line or replay line") {
+  nvfp4_gemm_desc g = problem(), refused = problem();
+  g.alpha = 0.1f, refused.beta = 1.5f;
+  const std::string usual = explained(g);
+  REQUIRE(contains(usual, " --alpha 0.100000001"));
+
+  const CommaLocale comma;
+  if (!comma.there) SKIP_TEST("localedef made no locale with a decimal comma");
+  char number[16];
+  snprintf(number, sizeof number, "%.1f", 0.5);
+  REQUIRE(std::string(number) == "0,5");
+  CHECK(explained(g) == usual);
+  std::string line;
+  const auto keep = [](void* user, int32_t, const char* text) {
+    *static_cast<std::string*>(user) = text;
+  };
+  REQUIRE(nvfp4_set_log_callback(keep, &line, 1) == NVFP4_SUCCESS);
+  CHECK(nvfp4_gemm_supported(&refused, 100) == NVFP4_STATUS_NOT_SUPPORTED);
+  REQUIRE(nvfp4_set_log_callback(nullptr, nullptr, 0) == NVFP4_SUCCESS);
+  CHECK(contains(nvfp4_last_error(), "beta = 1.5 must be 0"));
+  CHECK(contains(line, "beta = 1.5 must be 0"));
+  snprintf(number, sizeof number, "%.1f", 0.5);
+  CHECK(std::string(number) == "0,5");  // the caller's locale is as it was
 }
