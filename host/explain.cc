@@ -193,8 +193,8 @@ nvfp4_status explain_gemm(const nvfp4_gemm_desc& g, bool empty, int32_t capabili
   Text text(buffer, bytes);
   text.add("problem   M %" PRId64 ", N %" PRId64 ", K %" PRId64 ", L %" PRId64 ", D fp16\n", g.m,
            g.n, g.k, g.l);
-  text.add("device    compute capability %" PRId32 ".%" PRId32 ", %" PRId32 " SMs\n",
-           capability / 10, capability % 10, sm_count);
+  text.add("device    compute capability %s, %" PRId32 " SMs\n", capability_text(capability).text,
+           sm_count);
   if (empty) {
     text.add("why       M, N or L is 0: nothing is read, written or enqueued\n");
   } else {

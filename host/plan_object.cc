@@ -42,10 +42,8 @@ nvfp4_status fill(const nvfp4_gemm_desc& desc, bool empty, PreparedGemm* prepare
 nvfp4_status check_capability(const Site& site, const PreparedGemm& prepared) {
   if (site.capability == prepared.capability) return NVFP4_SUCCESS;
   return fail(NVFP4_STATUS_UNSUPPORTED_ARCH,
-              "the plan was made for compute capability %" PRId32 ".%" PRId32
-              ", the current device has %" PRId32 ".%" PRId32,
-              prepared.capability / 10, prepared.capability % 10, site.capability / 10,
-              site.capability % 10);
+              "the plan was made for compute capability %s, the current device has %s",
+              capability_text(prepared.capability).text, capability_text(site.capability).text);
 }
 
 // Fields that are NULL keep the plan's address.

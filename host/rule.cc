@@ -29,7 +29,10 @@ nvfp4_status rule_multiple(nvfp4_status status, const char* name, int64_t value,
   if (value % of == 0) return NVFP4_SUCCESS;
   const int64_t below = value / of * of;
   int64_t above;
-  if (!add(below, of, &above)) above = below;
+  if (!add(below, of, &above)) {
+    return fail(status, "%s = %" PRId64 " is not a multiple of %" PRId64 "%s; nearest %" PRId64,
+                name, value, of, why, below);
+  }
   return fail(status,
               "%s = %" PRId64 " is not a multiple of %" PRId64 "%s; nearest %" PRId64
               " or %" PRId64,

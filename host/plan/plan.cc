@@ -81,17 +81,17 @@ nvfp4_status refuse_capability(int32_t capability) {
   size_t length = 0;
   for (const int32_t c : kCapabilities) {
     length += static_cast<size_t>(
-        snprintf(served + length, sizeof served - length, " %d.%d", c / 10, c % 10));
+        snprintf(served + length, sizeof served - length, " %s", capability_text(c).text));
   }
   return fail(NVFP4_STATUS_UNSUPPORTED_ARCH,
-              "compute capability %" PRId32 ".%" PRId32 " has no kernel here; served are:%s",
-              capability / 10, capability % 10, served);
+              "compute capability %s has no kernel here; served are:%s",
+              capability_text(capability).text, served);
 }
 
 nvfp4_status refuse_variant_of_others(const Variant& variant, int32_t capability) {
   return fail(NVFP4_STATUS_INVALID_VALUE,
-              "variant = \"%s\" has no kernel for compute capability %" PRId32 ".%" PRId32,
-              variant.name, capability / 10, capability % 10);
+              "variant = \"%s\" has no kernel for compute capability %s", variant.name,
+              capability_text(capability).text);
 }
 
 // ---- the rule -----------------------------------------------------------------------------------
@@ -132,6 +132,17 @@ const Variant& variant_at(uint32_t index) { return kVariants[index]; }
 
 int64_t rows_fetched(const Variant& v, int64_t tiles) {
   return ceil_div(tiles, kWave) * (v.tile_weights + v.tile_tokens);
+}
+
+CapabilityText capability_text(int32_t capability) {
+  CapabilityText number;
+  if (capability < 0) {
+    snprintf(number.text, sizeof number.text, "%" PRId32, capability);
+  } else {
+    snprintf(number.text, sizeof number.text, "%" PRId32 ".%" PRId32, capability / 10,
+             capability % 10);
+  }
+  return number;
 }
 
 nvfp4_status find_capability(int32_t capability, uint32_t* index) {

@@ -66,6 +66,12 @@ inline bool serves(const Variant& variant, uint32_t capability_index) {
 // What the planner keeps small; plan.cc has the rule.
 int64_t rows_fetched(const Variant& variant, int64_t tiles);
 
+// "10.3" for 103; a number below 0, which no GPU has, as it is.
+struct CapabilityText {
+  char text[16];
+};
+CapabilityText capability_text(int32_t capability);
+
 // Where a compute capability stands in kCapabilities; refuses one that has no kernel.
 nvfp4_status find_capability(int32_t capability, uint32_t* index);
 

@@ -86,6 +86,16 @@ TEST_CASE("explain knows problems without a kernel") {
   CHECK(contains(explained(g), "why       M, N or L is 0: nothing is read, written or enqueued\n"));
 }
 
+TEST_CASE("A compute capability below 0 is written as the number that was given") {
+  char text[2048];
+  nvfp4_gemm_desc g = problem(128, 256, 256);
+  CHECK(nvfp4_gemm_explain(&g, -1, 148, text, sizeof text) == NVFP4_STATUS_UNSUPPORTED_ARCH);
+  CHECK(std::string(nvfp4_last_error()) ==
+        "compute capability -1 has no kernel here; served are: 10.0 10.3 9.0");
+  g.m = 0;  // asks for no kernel
+  CHECK(contains(explained(g, -1), "device    compute capability -1, 148 SMs\n"));
+}
+
 TEST_CASE("explain takes device identities as numbers: waves change, the plan does not") {
   const nvfp4_gemm_desc g = problem(512, 7168, 2048);
   const std::string large = explained(g, 103, 160), small = explained(g, 103, 20);

@@ -284,6 +284,11 @@ TEST_CASE("Quantiser arguments are refused by rule and nothing is written") {
   CHECK(quantizer(f, 15, 2, 16, 1, c, 16, s, 2) == NVFP4_STATUS_INVALID_VALUE);
   CHECK(quantizer(f, 16, 2, 16, 1, c, 15, s, 2) == NVFP4_STATUS_INVALID_VALUE);
   CHECK(quantizer(f, 16, 2, 16, 1, c, 17, s, 2) == NVFP4_STATUS_MISALIGNED);
+  CHECK(std::string(nvfp4_last_error()) ==
+        "codes_ld = 17 is not a multiple of 2; nearest 16 or 18");
+  CHECK(quantizer(f, 16, 2, 16, 1, c, INT64_MAX, s, 2) == NVFP4_STATUS_MISALIGNED);
+  CHECK(std::string(nvfp4_last_error()) ==
+        "codes_ld = 9223372036854775807 is not a multiple of 2; nearest 9223372036854775806");
   CHECK(quantizer(nullptr, 16, 2, 16, 1, c, 16, s, 2) == NVFP4_STATUS_NULL_POINTER);
   CHECK(quantizer(f, 16, 2, 16, 1, nullptr, 16, s, 2) == NVFP4_STATUS_NULL_POINTER);
   CHECK(quantizer(f, 16, 2, 16, 1, c, 16, nullptr, 2) == NVFP4_STATUS_NULL_POINTER);
