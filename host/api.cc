@@ -23,11 +23,47 @@ namespace {
   "." NVFP4_TEXT(NVFP4_VERSION_MINOR) "." NVFP4_TEXT(NVFP4_VERSION_PATCH)
 
 // NVFP4_COMPILER comes from the build: `nvcc --version`. No date, no path: builds are reproducible.
-#define IMAGE(symbol, label, capabilities, text) ", " label " (" text ")"
-constexpr char kBuildInfo[] = "nvfp4gemm " NVFP4_VERSION_TEXT ", kernels by nvcc " NVFP4_COMPILER
+constexpr char kHead[] = "nvfp4gemm " NVFP4_VERSION_TEXT ", kernels by nvcc " NVFP4_COMPILER;
+
+// "head, label (10.0 10.3), label (9.0)", from the tables when this file is compiled.
+struct BuildInfo {
+  char text[sizeof kHead + 512];
+  size_t length = 0;
+
+  constexpr BuildInfo() : text{} {
+    add(kHead);
+    uint32_t image = 0;
+#define IMAGE(name, file, label) \
+  add(", " label " (");          \
+  add_capabilities(image++);     \
+  add(")");
 #include "host/images.def"
-    ;
 #undef IMAGE
+  }
+  constexpr void add(const char* part) {
+    while (*part != '\0') text[length++] = *part++;
+  }
+  constexpr void add_capabilities(uint32_t image) {
+    const char* before = "";
+    for (const Architecture& arch : kArchitectures) {
+      if (!arch.takes(image)) continue;
+      add(before);
+      if (arch.capability >= 100) text[length++] = static_cast<char>('0' + arch.capability / 100);
+      text[length++] = static_cast<char>('0' + arch.capability / 10 % 10);
+      text[length++] = '.';
+      text[length++] = static_cast<char>('0' + arch.capability % 10);
+      before = " ";
+    }
+  }
+};
+constexpr BuildInfo kBuildInfo;
+static_assert(kBuildInfo.length < sizeof kBuildInfo.text, "and a NUL");
+
+nvfp4_status check_and_plan(const nvfp4_gemm_desc* desc, int32_t capability, CheckedGemm* checked,
+                            Plan* plan) {
+  NVFP4_TRY(check_gemm(desc, Caller::run, checked));
+  return make_plan(*checked, capability, plan);
+}
 
 }  // namespace
 
@@ -38,19 +74,19 @@ using namespace nvfp4;
 extern "C" {
 
 int32_t nvfp4_version(void) { return NVFP4_VERSION; }
-const char* nvfp4_build_info(void) { return kBuildInfo; }
+const char* nvfp4_build_info(void) { return kBuildInfo.text; }
 const char* nvfp4_status_name(nvfp4_status status) { return status_name(status); }
 const char* nvfp4_status_string(nvfp4_status status) { return status_sentence(status); }
 const char* nvfp4_last_error(void) { return last_error(); }
 
 nvfp4_status nvfp4_gemm_run(const nvfp4_gemm_desc* desc, void* stream) {
-  bool empty;
-  NVFP4_TRY(check_gemm(desc, Caller::run, &empty));
-  if (empty) return NVFP4_SUCCESS;
+  CheckedGemm checked;
+  NVFP4_TRY(check_gemm(desc, Caller::run, &checked));
+  if (checked.empty) return NVFP4_SUCCESS;
   Site site;
   PreparedGemm prepared{};
   NVFP4_TRY(find_site(&site));
-  NVFP4_TRY(prepare_gemm(site, *desc, &prepared));
+  NVFP4_TRY(prepare_gemm(site, checked, &prepared));
   return enqueue_gemm(site, prepared, prepared.desc, prepared.params, stream);
 }
 
@@ -61,30 +97,30 @@ nvfp4_status nvfp4_prepare(void) {
 }
 
 nvfp4_status nvfp4_gemm_supported(const nvfp4_gemm_desc* desc, int32_t compute_capability) {
-  bool empty;
-  NVFP4_TRY(check_gemm(desc, Caller::run, &empty));
+  CheckedGemm checked;
   Plan plan;
-  if (empty) return NVFP4_SUCCESS;
-  NVFP4_TRY(make_plan(*desc, compute_capability, &plan));
-  return desc->k == 0 ? NVFP4_SUCCESS : check_workspace(*desc, plan.workspace_bytes);
+  NVFP4_TRY(check_and_plan(desc, compute_capability, &checked, &plan));
+  return check_workspace(*desc, plan.workspace_bytes);
 }
 
 nvfp4_status nvfp4_gemm_workspace_bytes(const nvfp4_gemm_desc* desc, int32_t compute_capability,
                                         uint64_t* bytes) {
   NVFP4_TRY(rule_not_null("bytes", bytes));
-  bool empty;
-  NVFP4_TRY(check_gemm(desc, Caller::run, &empty));
-  Plan plan{};
-  if (!empty) NVFP4_TRY(make_plan(*desc, compute_capability, &plan));
+  CheckedGemm checked;
+  Plan plan;
+  NVFP4_TRY(check_and_plan(desc, compute_capability, &checked, &plan));
   *bytes = plan.workspace_bytes;  // 0 where K is: D is filled
   return NVFP4_SUCCESS;
 }
 
 nvfp4_status nvfp4_gemm_explain(const nvfp4_gemm_desc* desc, int32_t compute_capability,
                                 int32_t sm_count, char* buffer, size_t bytes) {
-  bool empty;
-  NVFP4_TRY(check_gemm(desc, Caller::run, &empty));
-  return explain_gemm(*desc, empty, compute_capability, sm_count, buffer, bytes);
+  CheckedGemm checked;
+  Plan plan;
+  NVFP4_TRY(check_gemm(desc, Caller::run, &checked));
+  NVFP4_TRY(check_explain(sm_count, buffer));
+  NVFP4_TRY(make_plan(checked, compute_capability, &plan));
+  return explain_gemm(checked, plan, compute_capability, sm_count, buffer, bytes);
 }
 
 nvfp4_status nvfp4_set_log_callback(nvfp4_log_callback callback, void* user, int32_t level) {
@@ -92,9 +128,9 @@ nvfp4_status nvfp4_set_log_callback(nvfp4_log_callback callback, void* user, int
 }
 
 nvfp4_status nvfp4_gemm_reference(const nvfp4_gemm_desc* desc) {
-  bool empty;
-  NVFP4_TRY(check_gemm(desc, Caller::reference, &empty));
-  if (!empty) reference_gemm(*desc);
+  CheckedGemm checked;
+  NVFP4_TRY(check_gemm(desc, Caller::reference, &checked));
+  if (!checked.empty) reference_gemm(*desc);
   return NVFP4_SUCCESS;
 }
 

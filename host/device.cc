@@ -65,7 +65,7 @@ nvfp4_status set_attribute(const Site& site, CUkernel kernel, CUfunction_attribu
 nvfp4_status set_attributes(const Site& site, const Plan& plan, const LoadedKernel& loaded) {
   const bool remembered = site.device >= 0 && site.device < kRememberedDevices;
   const uint64_t bit = remembered ? uint64_t{1} << site.device : 0;
-  uint64_t* prepared = &prepared_devices[plan.variant_index];
+  uint64_t* prepared = &prepared_devices[index_of(*plan.variant)];
   if ((__atomic_load_n(prepared, __ATOMIC_ACQUIRE) & bit) != 0) return NVFP4_SUCCESS;
   NVFP4_TRY(set_attribute(site, loaded.kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                           static_cast<int>(plan.variant->shared_bytes)));
@@ -100,13 +100,12 @@ nvfp4_status ready_kernel(const Site& site, const Plan& plan, LoadedKernel* load
 
 nvfp4_status ready_all_kernels(const Site& site) {
   Plan plan{};
-  NVFP4_TRY(find_capability(site.capability, &plan.capability_index));
+  NVFP4_TRY(find_architecture(site.capability, &plan.arch_index));
   const RelaxedCapture relaxed(*site.driver);
   for (uint32_t i = 0; i < kVariantCount; ++i) {
     LoadedKernel loaded{};
-    plan.variant_index = i;
     plan.variant = &variant_at(i);
-    if (!serves(*plan.variant, plan.capability_index)) continue;
+    if (!serves(*plan.variant, plan.arch())) continue;
     NVFP4_TRY(ready_kernel(site, plan, &loaded));
     NVFP4_TRY(load_into_context(*site.driver, loaded.kernel));
     if (loaded.tokens != nullptr) NVFP4_TRY(load_into_context(*site.driver, loaded.tokens));

@@ -39,17 +39,6 @@ class Text {
 
 // ---- the speed of light -------------------------------------------------------------------------
 
-// What a GPU could do at most. B200: memory at 7.68 TB/s, FP4 units at 32,768 operations per SM and
-// clock of 1.5 GHz, the constants by which the GPU MODE nvfp4_gemm task computes its own. H200:
-// 4.8 TB/s and fp16 units at 4,096 operations at 1.98 GHz, from its data sheet. A limit and not a
-// forecast.
-struct Light {
-  double bytes_per_second, clock, operations_per_clock;
-  const char *memory, *unit, *clock_text;
-};
-constexpr Light kLight100{7.68e12, 1.5e9, 32768, "7.68 TB/s", "FP4", "1.5 GHz"};
-constexpr Light kLight90{4.8e12, 1.98e9, 4096, "4.8 TB/s", "fp16", "1.98 GHz"};
-
 struct Traffic {
   double a, b, d;  // bytes, each read or written once; scales with their operand, without padding
   double all() const { return a + b + d; }
@@ -67,8 +56,7 @@ Traffic traffic(const nvfp4_gemm_desc& g) {
           l * 2 * m * n};
 }
 
-void add_light(const nvfp4_gemm_desc& g, int32_t capability, int32_t sm_count, Text* text) {
-  const Light& light = capability == 90 ? kLight90 : kLight100;
+void add_light(const nvfp4_gemm_desc& g, const Roofline& light, int32_t sm_count, Text* text) {
   const Traffic t = traffic(g);
   const double operations = 2 * static_cast<double>(g.m) * static_cast<double>(g.n) *
                             static_cast<double>(g.k) * static_cast<double>(g.l);
@@ -84,8 +72,9 @@ void add_light(const nvfp4_gemm_desc& g, int32_t capability, int32_t sm_count, T
 
 void add_images(const Plan& plan, Text* text) {
   const char* before = "image     ";
-  for (uint32_t i = 0; const char* label = image_label(plan.capability_index, i); ++i) {
-    text->add("%s%s", before, label);
+  for (uint32_t image = 0; image < kImageCount; ++image) {
+    if (!plan.arch().takes(image)) continue;
+    text->add("%s%s", before, image_label(image));
     before = ", else ";
   }
   text->add("\n");
@@ -111,40 +100,30 @@ void add_geometry(const Plan& plan, int32_t sm_count, Text* text) {
   text->add("workspace %" PRIu64 " bytes\n", plan.workspace_bytes);
 }
 
-void add_reason_sm90(const nvfp4_gemm_desc& g, const Plan& plan, Text* text) {
-  text->add("why       fewest clocks of the longest running SM, as plan_sm90.cc counts them:\n");
-  for (uint32_t i = 0; i < kVariantCount; ++i) {
-    const Variant& v = variant_at(i);
-    ChoiceSm90 choice;
-    if (!serves(v, plan.capability_index) || !choose_split_sm90(g, i, &choice)) continue;
-    text->add("          %s %s: split %" PRIu32 ", %" PRId64 " clocks\n",
-              i == plan.variant_index ? "*" : "-", v.name, choice.split, choice.clocks);
-  }
-}
-
-void add_reason(const nvfp4_gemm_desc& g, const Plan& plan, Text* text) {
-  if (g.variant != nullptr) {
+void add_reason(const CheckedGemm& checked, const Plan& plan, Text* text) {
+  if (checked.forced != nullptr) {
     text->add("why       desc.variant names it\n");
     return;
   }
-  if (kCapabilities[plan.capability_index] == 90) return add_reason_sm90(g, plan, text);
-  text->add("why       fewest rows fetched by an SM, ceil(tiles / %" PRId64
-            ") * (weights + tokens):\n",
-            kWave);
+  const Planner& planner = planner_of(plan.arch().family);
+  char reason[kReasonBytes];
+  planner.write_rule(plan.arch(), reason);
+  text->add("why       %s:\n", reason);
   for (uint32_t i = 0; i < kVariantCount; ++i) {
     const Variant& v = variant_at(i);
-    if (!serves(v, plan.capability_index)) continue;
-    int64_t matrix, tiles;
-    if (count_tiles(g, v, &matrix, &tiles)) {
-      text->add("          %s %s: %" PRId64 " tiles, %" PRId64 " rows\n",
-                i == plan.variant_index ? "*" : "-", v.name, tiles, rows_fetched(v, tiles));
+    Choice choice;
+    if (!serves(v, plan.arch())) continue;
+    if (planner.choose_split(*checked.desc, plan.arch(), v, &choice)) {
+      planner.write_choice(choice, reason);
     } else {
-      text->add("          - %s: more than %" PRId64 " tiles\n", v.name, kMaxTiles);
+      snprintf(reason, sizeof reason, "more than %" PRId64 " tiles", kMaxTiles);
     }
+    text->add("          %s %s: %s\n", &v == plan.variant ? "*" : "-", v.name, reason);
   }
 }
 
-void add_plan(const nvfp4_gemm_desc& g, const Plan& plan, int32_t sm_count, Text* text) {
+void add_plan(const CheckedGemm& checked, const Plan& plan, int32_t sm_count, Text* text) {
+  const nvfp4_gemm_desc& g = *checked.desc;
   if (g.k == 0) {
     text->add("image     none\nvariant   fill\n");
     text->add("why       K is 0: D is filled with round(alpha * 0), no kernel runs\n");
@@ -152,8 +131,8 @@ void add_plan(const nvfp4_gemm_desc& g, const Plan& plan, int32_t sm_count, Text
   }
   add_images(plan, text);
   add_geometry(plan, sm_count, text);
-  add_light(g, kCapabilities[plan.capability_index], sm_count, text);
-  add_reason(g, plan, text);
+  add_light(g, plan.arch().light, sm_count, text);
+  add_reason(checked, plan, text);
 }
 
 }  // namespace
@@ -184,23 +163,25 @@ void add_replay(const nvfp4_gemm_desc& g, Text* text) {
 
 }  // namespace
 
-nvfp4_status explain_gemm(const nvfp4_gemm_desc& g, bool empty, int32_t capability,
-                          int32_t sm_count, char* buffer, size_t bytes) {
+nvfp4_status check_explain(int32_t sm_count, const char* buffer) {
   if (sm_count < 1) {
     return fail(NVFP4_STATUS_INVALID_VALUE, "sm_count = %" PRId32 " is less than 1", sm_count);
   }
-  NVFP4_TRY(rule_not_null("buffer", buffer));
+  return rule_not_null("buffer", buffer);
+}
+
+nvfp4_status explain_gemm(const CheckedGemm& checked, const Plan& plan, int32_t capability,
+                          int32_t sm_count, char* buffer, size_t bytes) {
+  const nvfp4_gemm_desc& g = *checked.desc;
   Text text(buffer, bytes);
   text.add("problem   M %" PRId64 ", N %" PRId64 ", K %" PRId64 ", L %" PRId64 ", D fp16\n", g.m,
            g.n, g.k, g.l);
   text.add("device    compute capability %s, %" PRId32 " SMs\n", capability_text(capability).text,
            sm_count);
-  if (empty) {
+  if (checked.empty) {
     text.add("why       M, N or L is 0: nothing is read, written or enqueued\n");
   } else {
-    Plan plan;
-    NVFP4_TRY(make_plan(g, capability, &plan));
-    add_plan(g, plan, sm_count, &text);
+    add_plan(checked, plan, sm_count, &text);
     if (g.k > 0) add_replay(g, &text);
   }
   if (text.needed() <= bytes) return NVFP4_SUCCESS;

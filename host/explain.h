@@ -11,9 +11,10 @@ constexpr size_t kReplayBytes = 512;  // ten numbers of 20 digits and their name
 // "nvfp4 run --m ...": sizes, and whatever else of the problem differs from the default. K > 0.
 void write_replay(const nvfp4_gemm_desc& desc, char* text, size_t bytes);
 
-// `desc` has been checked. Refuses a buffer that is too small, saying how many bytes it needs; what
-// fits is in it even then.
-nvfp4_status explain_gemm(const nvfp4_gemm_desc& desc, bool empty, int32_t capability,
+nvfp4_status check_explain(int32_t sm_count, const char* buffer);
+
+// Refuses a buffer that is too small, saying how many bytes it needs; what fits is in it even then.
+nvfp4_status explain_gemm(const CheckedGemm& checked, const Plan& plan, int32_t capability,
                           int32_t sm_count, char* buffer, size_t bytes);
 
 }  // namespace nvfp4

@@ -16,9 +16,9 @@ $(B)/obj/host/%.o: host/%.cc
 $(B)/obj/host/reference.o: HOST_FLAGS += -O3
 $(B)/obj/host/api.o: HOST_FLAGS += -DNVFP4_COMPILER='"$(COMPILER_OF_KERNELS)"'
 
-$(B)/obj/host/images.o: host/images.S $(KERNEL_IMAGES)
+$(B)/obj/host/images.o: host/images.S host/images.def $(KERNEL_IMAGES)
 	@mkdir -p $(@D)
-	$(call say,CC)$(CC) -c $< -Wa,-I,$(KERNEL_OUT) -o $@
+	$(call say,CC)$(CC) -I. -c $< -Wa,-I,$(KERNEL_OUT) -o $@
 
 # nodelete: the driver keeps what it loaded, so the table that knows it must stay as well.
 LIB_FLAGS := -shared -Wl,-soname,$(SONAME) -Wl,--version-script=host/libnvfp4gemm.map -Wl,-z,defs \

@@ -5,8 +5,8 @@
 
 #include "host/log.h"
 
-#define IMAGE(symbol, label, capabilities, text) \
-  extern "C" __attribute__((visibility("hidden"))) const unsigned char nvfp4_image_##symbol[];
+#define IMAGE(name, file, label) \
+  extern "C" __attribute__((visibility("hidden"))) const unsigned char nvfp4_image_##name[];
 #include "host/images.def"
 #undef IMAGE
 
@@ -17,23 +17,21 @@ namespace {
 struct Image {
   const char* label;
   const void* data;
-  uint32_t capabilities;
 };
 
-#define IMAGE(symbol, label, capabilities, text) {label, nvfp4_image_##symbol, capabilities},
+#define IMAGE(name, file, label) {label, nvfp4_image_##name},
 const Image kImages[] = {
 #include "host/images.def"
 };
 #undef IMAGE
 constexpr const char* kTokensEntry = "nvfp4_tokens_sm90";
-constexpr size_t kImageCount = sizeof kImages / sizeof kImages[0];
 
 // The lock is only taken by a process that owns the driver (open_driver comes first), so a forked
 // child never meets it held.
 pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 CUlibrary libraries[kImageCount];
-LoadedKernel kernels[kCapabilityCount][kVariantCount];
-int kernel_ready[kCapabilityCount][kVariantCount];
+LoadedKernel kernels[kArchitectureCount][kVariantCount];
+int kernel_ready[kArchitectureCount][kVariantCount];
 
 // Static, options too: the driver may load lazily and write the log and its size after
 // cuLibraryLoadData has returned.
@@ -81,12 +79,11 @@ CUresult get_kernel(const Driver& driver, size_t index, const Variant& variant,
 }
 
 nvfp4_status load_first_that_serves(const Driver& driver, const Plan& plan, LoadedKernel* loaded) {
-  const uint32_t capability = 1u << plan.capability_index;
   CUresult result = CUDA_ERROR_NO_BINARY_FOR_GPU;
   const char* call = "";
-  size_t last = 0;
-  for (size_t i = 0; i < kImageCount; ++i) {
-    if ((kImages[i].capabilities & capability) == 0) continue;
+  uint32_t last = 0;
+  for (uint32_t i = 0; i < kImageCount; ++i) {
+    if (!plan.arch().takes(i)) continue;
     last = i;
     result = get_kernel(driver, i, *plan.variant, loaded, &call);
     log_line(LogLevel::detail, "%s: %s %s", kImages[i].label, call,
@@ -103,8 +100,8 @@ nvfp4_status load_first_that_serves(const Driver& driver, const Plan& plan, Load
 }  // namespace
 
 nvfp4_status load_kernel(const Driver& driver, const Plan& plan, LoadedKernel* loaded) {
-  int* ready = &kernel_ready[plan.capability_index][plan.variant_index];
-  LoadedKernel* slot = &kernels[plan.capability_index][plan.variant_index];
+  int* ready = &kernel_ready[plan.arch_index][index_of(*plan.variant)];
+  LoadedKernel* slot = &kernels[plan.arch_index][index_of(*plan.variant)];
   if (__atomic_load_n(ready, __ATOMIC_ACQUIRE) == 0) {
     const LinesAfterRelease lines;
     pthread_mutex_lock(&mutex);
@@ -121,11 +118,6 @@ nvfp4_status load_kernel(const Driver& driver, const Plan& plan, LoadedKernel* l
   return NVFP4_SUCCESS;
 }
 
-const char* image_label(uint32_t capability_index, uint32_t position) {
-  for (const Image& image : kImages) {
-    if ((image.capabilities & 1u << capability_index) != 0 && position-- == 0) return image.label;
-  }
-  return nullptr;
-}
+const char* image_label(uint32_t image) { return kImages[image].label; }
 
 }  // namespace nvfp4

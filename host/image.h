@@ -16,7 +16,6 @@ struct LoadedKernel {
 // The plan's kernel for the current device. Loads at the first call; a failure is not remembered.
 nvfp4_status load_kernel(const Driver& driver, const Plan& plan, LoadedKernel* loaded);
 
-// The images that serve a capability, in the order in which they are tried; NULL beyond the last.
-const char* image_label(uint32_t capability_index, uint32_t position);
+const char* image_label(uint32_t image);  // of an ImageIndex
 
 }  // namespace nvfp4

@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: MIT
-// The kernel images, read-only in the library. Rows of images.def; files from kernel/kernel.mk.
+// The kernel images, read-only in the library. The byte after a file ends PTX, a C string.
 
-#define IMAGE_FILE(symbol, file)                \
-        .balign 64;                             \
-        .globl nvfp4_image_##symbol;            \
-        .hidden nvfp4_image_##symbol;           \
-        .type nvfp4_image_##symbol, %object;    \
-nvfp4_image_##symbol:                           \
-        .incbin file;                           \
-        .byte 0; /* PTX is a C string */        \
-        .size nvfp4_image_##symbol, . - nvfp4_image_##symbol
+#define IMAGE(name, file, label)              \
+        .balign 64;                           \
+        .globl nvfp4_image_##name;            \
+        .hidden nvfp4_image_##name;           \
+        .type nvfp4_image_##name, %object;    \
+        nvfp4_image_##name: .incbin file;     \
+        .byte 0;                              \
+        .size nvfp4_image_##name, . - nvfp4_image_##name;
 
         .section .rodata.nvfp4_images, "a", %progbits
-IMAGE_FILE(sm_100a, "gemm_sm100.sm_100a.cubin")
-IMAGE_FILE(sm_103a, "gemm_sm100.sm_103a.cubin")
-IMAGE_FILE(sm_100f, "gemm_sm100.sm_100f.cubin")
-IMAGE_FILE(compute_100f, "gemm_sm100.ptx")
-IMAGE_FILE(sm_90a, "gemm_sm90.sm_90a.cubin")
-IMAGE_FILE(compute_90a, "gemm_sm90.ptx")
+#include "host/images.def"
 
         .section .note.GNU-stack, "", %progbits

@@ -26,8 +26,7 @@ nvfp4_status encode_tokens(const Driver& driver, const nvfp4_gemm_desc& g, const
                            plan.variant->tile_tokens, &p->tokens);
 }
 
-// On 9.0 tokens are decoded by threads that read them where they are.
-bool tokens_by_tma(const Plan& plan) { return kCapabilities[plan.capability_index] != 90; }
+bool tokens_by_tma(const Plan& plan) { return plan.arch().tokens_by_tma; }
 
 void set_plain_addresses(const nvfp4_gemm_desc& g, GemmParams* p) {
   p->weight_scales = static_cast<const uint8_t*>(g.b_scales);
@@ -135,7 +134,7 @@ nvfp4_status enqueue_kernel(const Site& site, const PreparedGemm& prepared, uint
   }
   // Behind the tokens' kernel, which starts when all before it is done, always early.
   const bool early = prepared.desc.pdl != NVFP4_PDL_OFF || variant.workspace_tokens;
-  const Grid grid{ctas, variant.threads, variant.shared_bytes, prepared.plan.split, early};
+  const Grid grid{ctas, variant.threads, variant.shared_bytes, prepared.plan.cluster, early};
   return launch(site, prepared.loaded.kernel, grid, params, stream);
 }
 
@@ -172,11 +171,12 @@ void log_call(const nvfp4_gemm_desc& g, const char* image, const char* variant, 
 
 }  // namespace
 
-nvfp4_status prepare_gemm(const Site& site, const nvfp4_gemm_desc& desc, PreparedGemm* prepared) {
+nvfp4_status prepare_gemm(const Site& site, const CheckedGemm& checked, PreparedGemm* prepared) {
+  const nvfp4_gemm_desc& desc = *checked.desc;
   prepared->desc = desc;
   prepared->capability = site.capability;
   prepared->empty = false;
-  NVFP4_TRY(make_plan(desc, site.capability, &prepared->plan));
+  NVFP4_TRY(make_plan(checked, site.capability, &prepared->plan));
   // The caller's string need not live as long as a plan does.
   if (desc.variant != nullptr) prepared->desc.variant = prepared->plan.variant->name;
   if (desc.k == 0) return NVFP4_SUCCESS;

@@ -17,8 +17,8 @@ struct PreparedGemm {
   bool empty;  // nothing to enqueue; only desc holds
 };
 
-// `desc` has been checked and is not empty.
-nvfp4_status prepare_gemm(const Site& site, const nvfp4_gemm_desc& desc, PreparedGemm* prepared);
+// For a problem that is not empty.
+nvfp4_status prepare_gemm(const Site& site, const CheckedGemm& checked, PreparedGemm* prepared);
 
 // New addresses in place of those that `params` was made for.
 nvfp4_status replace_addresses(const Driver& driver, const PreparedGemm& prepared,

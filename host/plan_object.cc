@@ -29,14 +29,14 @@ nvfp4_status allocate(nvfp4_gemm_plan** plan) {
   return NVFP4_SUCCESS;
 }
 
-nvfp4_status fill(const nvfp4_gemm_desc& desc, bool empty, PreparedGemm* prepared) {
-  if (empty) {
+nvfp4_status fill(const CheckedGemm& checked, PreparedGemm* prepared) {
+  if (checked.empty) {
     prepared->empty = true;
     return NVFP4_SUCCESS;
   }
   Site site;
   NVFP4_TRY(find_site(&site));
-  return prepare_gemm(site, desc, prepared);
+  return prepare_gemm(site, checked, prepared);
 }
 
 nvfp4_status check_capability(const Site& site, const PreparedGemm& prepared) {
@@ -87,11 +87,11 @@ extern "C" {
 nvfp4_status nvfp4_gemm_plan_create(const nvfp4_gemm_desc* desc, nvfp4_gemm_plan** plan) {
   NVFP4_TRY(rule_not_null("plan", plan));
   *plan = nullptr;
-  bool empty;
-  NVFP4_TRY(check_gemm(desc, Caller::run, &empty));
+  CheckedGemm checked;
+  NVFP4_TRY(check_gemm(desc, Caller::run, &checked));
   nvfp4_gemm_plan* made = nullptr;
   NVFP4_TRY(allocate(&made));
-  const nvfp4_status status = fill(*desc, empty, &made->prepared);
+  const nvfp4_status status = fill(checked, &made->prepared);
   if (status == NVFP4_SUCCESS) {
     *plan = made;
   } else {

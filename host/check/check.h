@@ -11,9 +11,17 @@ enum class Caller {
   reference,  // host pointers; both scale layouts, K any multiple of 16
 };
 
-// Refuses with a status and a sentence, or says what is left to do.
-//   empty  m, n or l is 0: nothing at all; no pointer has been looked at.
-nvfp4_status check_gemm(const nvfp4_gemm_desc* desc, Caller caller, bool* empty);
+struct Variant;
+
+// A problem that breaks no rule: what planning starts from.
+struct CheckedGemm {
+  const nvfp4_gemm_desc* desc;  // the caller's
+  const Variant* forced;        // the one that desc->variant names; NULL: the planner chooses
+  bool empty;  // m, n or l is 0: there is nothing to do, and no pointer has been looked at
+};
+
+// Refuses with a status and a sentence, or fills `checked`.
+nvfp4_status check_gemm(const nvfp4_gemm_desc* desc, Caller caller, CheckedGemm* checked);
 
 // The same for the addresses that a plan is run with: struct_size and what is not there yet, then the
 // rules that addresses alone can break, in a desc that passed check_gemm with others.

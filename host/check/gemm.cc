@@ -4,7 +4,7 @@
 #include <cinttypes>
 
 #include "host/check/fields.h"
-#include "host/plan/plan.h"
+#include "host/plan/variant.h"
 #include "host/rule.h"
 
 namespace nvfp4 {
@@ -62,15 +62,10 @@ nvfp4_status check_sizes(const nvfp4_gemm_desc& g, Caller caller) {
   return check_k(g.k, caller);
 }
 
-// ---- variant, tiles -----------------------------------------------------------------------------
+// ---- tiles --------------------------------------------------------------------------------------
 
-nvfp4_status check_variant(const nvfp4_gemm_desc& g) {
-  uint32_t index;
-  return g.variant == nullptr ? NVFP4_SUCCESS : find_variant(g.variant, &index);
-}
-
-nvfp4_status check_tiles(const nvfp4_gemm_desc& g) {
-  const Variant& v = variant_of_fewest_tiles(g);
+nvfp4_status check_tiles(const nvfp4_gemm_desc& g, const Variant* forced) {
+  const Variant& v = variant_of_fewest_tiles(forced);
   int64_t matrix, all;
   if (count_tiles(g, v, &matrix, &all)) return NVFP4_SUCCESS;
   return fail(NVFP4_STATUS_LIMIT,
@@ -243,7 +238,7 @@ nvfp4_status check_overlap(const nvfp4_gemm_desc& g) {
 
 }  // namespace
 
-nvfp4_status check_gemm(const nvfp4_gemm_desc* desc, Caller caller, bool* empty) {
+nvfp4_status check_gemm(const nvfp4_gemm_desc* desc, Caller caller, CheckedGemm* checked) {
   NVFP4_TRY(rule_not_null("desc", desc));
   NVFP4_TRY(check_struct(desc, desc->struct_size, sizeof *desc, "nvfp4_gemm_desc"));
   const nvfp4_gemm_desc& g = *desc;
@@ -251,10 +246,11 @@ nvfp4_status check_gemm(const nvfp4_gemm_desc* desc, Caller caller, bool* empty)
   NVFP4_TRY(check_enums(g, caller));
   NVFP4_TRY(check_switches(g));
   NVFP4_TRY(check_absent(g));
-  NVFP4_TRY(check_variant(g));
-  *empty = g.m == 0 || g.n == 0 || g.l == 0;
-  if (*empty) return NVFP4_SUCCESS;
-  NVFP4_TRY(check_tiles(g));
+  checked->desc = desc;
+  NVFP4_TRY(find_variant(g.variant, &checked->forced));
+  checked->empty = g.m == 0 || g.n == 0 || g.l == 0;
+  if (checked->empty) return NVFP4_SUCCESS;
+  NVFP4_TRY(check_tiles(g, checked->forced));
   NVFP4_TRY(check_addresses(g, caller));
   NVFP4_TRY(check_leading_dimensions(g));
   NVFP4_TRY(check_strides(g));

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Compute capability 9.0: which tile, and how many CTAs share one along K.
+#include <cinttypes>
+#include <cstdio>
+
 #include "host/plan/plan.h"
 #include "host/size.h"
 #include "kernel/params.h"
@@ -8,17 +11,15 @@ namespace nvfp4 {
 
 namespace {
 
-// By split. CTAs that run at once on an H200, for kernels of one CTA per SM: 132 SMs, and clusters
-// of 3, 4 and 8 leave some of a GPC's SMs empty (cuOccupancyMaxActiveClusters, 2026-11-21; not
-// asked for 3, where 96 were seen to run at once). Constants and no questions to the device: a plan
-// is the same on every GPU. And what the exchange of sums takes with few tokens, in clocks (H200,
-// 2026-11-21 and 22, 2 and 3 parts; 4 and 8 follow the trend).
+// By split. Clusters of 3, 4 and 8 CTAs leave some of a GPC's SMs empty, one CTA to each
+// (cuOccupancyMaxActiveClusters on an H200, 2026-11-21; not asked for 3, where 96 CTAs were seen to
+// run at once). And what the exchange of sums takes with few tokens, in clocks (H200, 2026-11-21 and
+// 22, 2 and 3 parts; 4 and 8 follow the trend).
 struct Split {
   uint32_t parts;
-  int64_t ctas, clocks;
+  int64_t empty_sms, clocks;
 };
-constexpr Split kSplits[] = {
-    {1, 132, 0}, {2, 132, 2000}, {3, 96, 3200}, {4, 120, 3700}, {8, 120, 4300}};
+constexpr Split kSplits[] = {{1, 0, 0}, {2, 0, 2000}, {3, 36, 3200}, {4, 12, 3700}, {8, 12, 4300}};
 
 // What a CTA costs beside its stages: start, first bytes; and the tokens' kernel before it, the rest
 // of which is in the clocks of its tiles' stages.
@@ -37,8 +38,9 @@ constexpr int64_t kNextTileClocks = kCtaClocks - 4750;
 
 // The longest running SM's clocks: the CTAs that it runs one after the other, or side by side,
 // which takes as long.
-int64_t clocks(const Variant& v, int64_t tiles, int64_t stages, const Split& split) {
-  const int64_t waves = ceil_div(tiles * split.parts, split.ctas);
+int64_t clocks(const Variant& v, int64_t tiles, int64_t stages, const Split& split,
+               int64_t ctas_at_once) {
+  const int64_t waves = ceil_div(tiles * split.parts, ctas_at_once);
   const int64_t sums = int64_t{v.tile_weights} * v.tile_tokens;  // 4 bytes, in D 2
   const int64_t each = ceil_div(stages, split.parts) * v.stage_clocks +
                        2 * sums / split.parts / kStoredBytesPerClock + split.clocks +
@@ -49,30 +51,52 @@ int64_t clocks(const Variant& v, int64_t tiles, int64_t stages, const Split& spl
   return waves * each + rest + (v.workspace_tokens ? kTokenKernelClocks : 0);
 }
 
-}  // namespace
-
-bool choose_split_sm90(const nvfp4_gemm_desc& desc, uint32_t variant_index, ChoiceSm90* choice) {
-  const Variant& v = variant_at(variant_index);
+bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v,
+                  Choice* choice) {
   const int64_t stages = ceil_div(desc.k, kSm90StageK);
   int64_t matrix, tiles;
   if (!count_tiles(desc, v, &matrix, &tiles)) return false;
-  *choice = {variant_index, 1, INT64_MAX};
+  *choice = {&v, 1, 1, tiles, INT64_MAX};
   for (const Split& split : kSplits) {
+    const int64_t at_once = arch.sm_count - split.empty_sms;
     // Of more tiles than run at once none is split.
-    if (split.parts > 1 && (split.parts > stages || tiles * split.parts > split.ctas)) break;
-    const int64_t cost = clocks(v, tiles, stages, split);
-    if (cost < choice->clocks) *choice = {variant_index, split.parts, cost};
+    if (split.parts > 1 && (split.parts > stages || tiles * split.parts > at_once)) break;
+    const int64_t cost = clocks(v, tiles, stages, split, at_once);
+    if (cost < choice->cost) *choice = {&v, split.parts, split.parts, tiles, cost};
   }
   return true;
 }
 
-ChoiceSm90 choose_sm90(const nvfp4_gemm_desc& desc) {
-  ChoiceSm90 best{kVariant_sm90_128x256x256, 1, INT64_MAX};  // always legal: the checks counted it
-  for (uint32_t i = kVariant_sm90_64x1x256; i <= kVariant_sm90_128x256x256; ++i) {
-    ChoiceSm90 choice;
-    if (choose_split_sm90(desc, i, &choice) && choice.clocks < best.clocks) best = choice;
+// fp16 tokens: [L][K, a multiple of 256][M, a multiple of the tile].
+nvfp4_status count_workspace(const nvfp4_gemm_desc& desc, Plan* plan) {
+  if (!plan->variant->workspace_tokens) return NVFP4_SUCCESS;
+  const int64_t rows = plan->tiles_m * static_cast<int64_t>(plan->variant->tile_tokens);
+  const int64_t slabs = ceil_div(desc.k, kSm90StageK) * (kSm90StageK / kScaleTileK);
+  int64_t bytes;
+  if (!multiply(rows, slabs * kTokenRowBytes, &bytes) || !multiply(bytes, desc.l, &bytes)) {
+    return fail(NVFP4_STATUS_LIMIT,
+                "the tokens in fp16 need more than 2^63 - 1 bytes of workspace");
   }
-  return best;
+  if (bytes > kMaxTokenBytes) {
+    return fail(NVFP4_STATUS_LIMIT,
+                "the tokens in fp16 are %" PRId64 " bytes; their kernel takes at most %" PRId64,
+                bytes, kMaxTokenBytes);
+  }
+  plan->workspace_bytes = static_cast<uint64_t>(bytes);
+  return NVFP4_SUCCESS;
 }
+
+void write_rule(const Architecture&, char (&text)[kReasonBytes]) {
+  snprintf(text, sizeof text,
+           "fewest clocks of the longest running SM, as the planner counts them");
+}
+
+void write_choice(const Choice& choice, char (&text)[kReasonBytes]) {
+  snprintf(text, sizeof text, "split %" PRIu32 ", %" PRId64 " clocks", choice.split, choice.cost);
+}
+
+}  // namespace
+
+const Planner kPlannerSm90{choose_split, false, count_workspace, write_rule, write_choice};
 
 }  // namespace nvfp4

@@ -76,12 +76,11 @@ void check_extents(const nvfp4_gemm_desc& g) {
 
 void check_plan(const nvfp4_gemm_desc& g, int32_t capability) {
   nvfp4::Plan plan{}, again{};
-  const nvfp4_status status = nvfp4::make_plan(g, capability, &plan);
-  const bool served = nvfp4::find_capability(capability, &again.capability_index) == NVFP4_SUCCESS;
-  uint32_t index = 0;
-  const bool foreign = served && g.variant != nullptr &&
-                       nvfp4::find_variant(g.variant, &index) == NVFP4_SUCCESS &&
-                       !nvfp4::serves(nvfp4::variant_at(index), again.capability_index);
+  const nvfp4_status status = host_test::plan_of(g, capability, &plan);
+  const bool served = nvfp4::find_architecture(capability, &again.arch_index) == NVFP4_SUCCESS;
+  const nvfp4::Variant* forced = nullptr;
+  const bool foreign = served && nvfp4::find_variant(g.variant, &forced) == NVFP4_SUCCESS &&
+                       forced != nullptr && !nvfp4::serves(*forced, again.arch());
   const Wide rows = (Wide(g.m) + 255) / 256 * 256, k = (Wide(g.k) + 255) / 256 * 256;
   const bool huge = status == NVFP4_STATUS_LIMIT && capability == 90 &&
                     rows * k * 2 * Wide(g.l) > Wide(INT32_MAX) * 256 * 64;  // tokens in fp16
@@ -91,7 +90,7 @@ void check_plan(const nvfp4_gemm_desc& g, int32_t capability) {
   const std::string wrong = host_test::complaint(g, plan);
   fuzz::expect(wrong.empty(), "a plan that is none", wrong.c_str());
   fuzz::expect(
-      nvfp4::make_plan(g, capability, &again) == NVFP4_SUCCESS && host_test::same(plan, again),
+      host_test::plan_of(g, capability, &again) == NVFP4_SUCCESS && host_test::same(plan, again),
       "the second answer differs");
 }
 
@@ -127,9 +126,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {
                "bytes of scales");
 
   const nvfp4_gemm_desc g = problem(input);
-  bool empty = false;
-  const nvfp4_status status = nvfp4::check_gemm(&g, nvfp4::Caller::run, &empty);
-  if (status == NVFP4_SUCCESS && !empty) {
+  nvfp4::CheckedGemm checked;
+  const nvfp4_status status = nvfp4::check_gemm(&g, nvfp4::Caller::run, &checked);
+  if (status == NVFP4_SUCCESS && !checked.empty) {
     check_extents(g);
     check_plan(g, capability);
   }

@@ -59,6 +59,18 @@ TEST_CASE("explain says everything about a headline shape") {
         "replay    nvfp4 run --m 128 --n 7168 --k 2048\n");
 }
 
+TEST_CASE("explain says why a tile and its split were chosen on 9.0") {
+  const std::string text = explained(problem(128, 7168, 2048), 90, 132);
+  CHECK(contains(text,
+                 "why       fewest clocks of the longest running SM, as the planner counts them:\n"
+                 "          - sm90_64x1x256: split 1, "));
+  CHECK(contains(text, "          * sm90_64x128x256: split 1, "));
+  // 2^25 tiles of 256 tokens, 2^32 and more of one or two.
+  const nvfp4_gemm_desc huge = problem(int64_t{1} << 30, 1024, 64);
+  CHECK(contains(explained(huge, 90, 132),
+                 "          - sm90_64x2x256: more than 2147483647 tiles\n"));
+}
+
 TEST_CASE("explain gives the published speed of light of the task's shapes") {
   CHECK(contains(explained(problem(128, 7168, 16384)), "\nlight     8.994 us: memory 8.994 "));
   CHECK(contains(explained(problem(128, 4096, 7168)), "\nlight     2.354 us: memory 2.354 "));

@@ -18,6 +18,7 @@ namespace {
 
 using Desc = nvfp4_gemm_desc;
 using host_test::complaint;
+using host_test::plan_of;
 using host_test::same;
 using host_test::tiles_of;
 using host_test::Wide;
@@ -60,26 +61,27 @@ struct Tally {
 
 // "" or what is wrong with the answers to one problem.
 std::string complaint(const Desc& g, Tally* tally) {
-  bool empty = false;
-  const nvfp4_status checked = nvfp4::check_gemm(&g, nvfp4::Caller::run, &empty);
-  if (empty) return "";
+  nvfp4::CheckedGemm problem{};
+  const nvfp4_status checked = nvfp4::check_gemm(&g, nvfp4::Caller::run, &problem);
+  if (problem.empty) return "";
   if (checked != NVFP4_SUCCESS) {
     // Dense problems of legal sizes: there are only two ways to be refused.
     ++tally->limited;
-    const bool too_many = tiles_of(g, nvfp4::variant_of_fewest_tiles(g)) > INT32_MAX;
+    const bool too_many = tiles_of(g, nvfp4::variant_of_fewest_tiles(problem.forced)) > INT32_MAX;
     const bool too_far = strstr(nvfp4_last_error(), "beyond the address space") != nullptr;
     const bool rightly = checked == NVFP4_STATUS_LIMIT && (too_many || too_far);
     return rightly ? "" : nvfp4_last_error();
   }
   nvfp4::Plan plan, again, elsewhere;
-  if (nvfp4::make_plan(g, 100, &plan) != NVFP4_SUCCESS) return nvfp4_last_error();
-  if (nvfp4::make_plan(g, 100, &again) != NVFP4_SUCCESS) return nvfp4_last_error();
-  if (nvfp4::make_plan(g, 103, &elsewhere) != NVFP4_SUCCESS) return nvfp4_last_error();
+  if (plan_of(g, 100, &plan) != NVFP4_SUCCESS) return nvfp4_last_error();
+  if (plan_of(g, 100, &again) != NVFP4_SUCCESS) return nvfp4_last_error();
+  if (plan_of(g, 103, &elsewhere) != NVFP4_SUCCESS) return nvfp4_last_error();
   if (!same(plan, again)) return "the second answer differs";
   if (!same(plan, elsewhere)) return "compute capability 10.3 gets another plan";
   ++tally->planned;
-  ++tally->by_variant[plan.variant_index];
+  ++tally->by_variant[nvfp4::index_of(*plan.variant)];
   if (plan.split != 1 || plan.workspace_bytes != 0) return "10.x splits or wants a workspace";
+  if (plan.cluster != 1) return "10.x launches clusters";
   return complaint(g, plan);
 }
 
@@ -94,13 +96,14 @@ bool rightly_limited(const Desc& g, nvfp4_status status) {
 std::string complaint_sm90(Desc g, const char* variant, Tally* tally) {
   nvfp4::Plan plan;
   g.variant = variant;
-  bool empty = false;
-  if (nvfp4::check_gemm(&g, nvfp4::Caller::run, &empty) != NVFP4_SUCCESS) return "";
-  const nvfp4_status status = nvfp4::make_plan(g, 90, &plan);
+  nvfp4::CheckedGemm checked;
+  if (nvfp4::check_gemm(&g, nvfp4::Caller::run, &checked) != NVFP4_SUCCESS) return "";
+  const nvfp4_status status = plan_of(g, 90, &plan);
   if (status != NVFP4_SUCCESS) return rightly_limited(g, status) ? "" : nvfp4_last_error();
-  nvfp4::ChoiceSm90 choice;
-  nvfp4::choose_split_sm90(g, plan.variant_index, &choice);
+  nvfp4::Choice choice;
+  nvfp4::kPlannerSm90.choose_split(g, plan.arch(), *plan.variant, &choice);
   if (plan.split != choice.split) return "the split is not the best one of the variant";
+  if (plan.cluster != plan.split) return "CTAs that share a tile are no cluster";
   const bool known = plan.split <= 4 || plan.split == 8;
   if (!known) return "no kernel has this split";
   if (plan.split > 1 && plan.split > (g.k + 255) / 256) return "a part of K is empty";
@@ -108,7 +111,7 @@ std::string complaint_sm90(Desc g, const char* variant, Tally* tally) {
   const Wide rows = Wide(plan.tiles_m) * v.tile_tokens;
   const Wide bytes = v.workspace_tokens ? rows * ((g.k + 255) / 256 * 256) * 2 * Wide(g.l) : 0;
   if (Wide(plan.workspace_bytes) != bytes) return "the workspace is not tokens x K in fp16";
-  ++tally->by_variant[plan.variant_index];
+  ++tally->by_variant[nvfp4::index_of(*plan.variant)];
   return complaint(g, plan);
 }
 
@@ -138,8 +141,9 @@ TEST_CASE("Compute capability 9.0: plans fit, each variant has its best split") 
   for (int i = 0; i < 200000; ++i) {
     const char* const none[4] = {};
     const Desc g = random_problem(random, none);
-    bool empty = false;
-    if (nvfp4::check_gemm(&g, nvfp4::Caller::run, &empty) != NVFP4_SUCCESS || empty) continue;
+    nvfp4::CheckedGemm checked;
+    if (nvfp4::check_gemm(&g, nvfp4::Caller::run, &checked) != NVFP4_SUCCESS) continue;
+    if (checked.empty) continue;
     const uint32_t index = 3 + random.below(nvfp4::kVariantCount - 2);
     const char* variant = index < nvfp4::kVariantCount ? nvfp4::variant_at(index).name : nullptr;
     const std::string wrong = complaint_sm90(g, variant, &tally);
@@ -156,23 +160,23 @@ TEST_CASE("Compute capability 9.0: plans fit, each variant has its best split") 
 TEST_CASE("Compute capability 9.0: tokens in fp16 beyond one grid are refused") {
   Desc g = dense(int64_t{1} << 22, 128, int64_t{1} << 21, 1);  // 2^44 bytes of fp16: 2^31 CTAs
   nvfp4::Plan plan;
-  CHECK(nvfp4::make_plan(g, 90, &plan) == NVFP4_STATUS_LIMIT);
+  CHECK(plan_of(g, 90, &plan) == NVFP4_STATUS_LIMIT);
   CHECK(std::string(nvfp4_last_error()) ==
         "the tokens in fp16 are 17592186044416 bytes; their kernel takes at most 17592186036224");
   g.m -= 256;
-  CHECK(nvfp4::make_plan(g, 90, &plan) == NVFP4_SUCCESS);
+  CHECK(plan_of(g, 90, &plan) == NVFP4_SUCCESS);
 }
 
 TEST_CASE("A variant of another compute capability is refused") {
   Desc g = dense(128, 256, 512, 1);
   nvfp4::Plan plan;
   g.variant = "sm100_128x64x256";
-  CHECK(nvfp4::make_plan(g, 90, &plan) == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(plan_of(g, 90, &plan) == NVFP4_STATUS_INVALID_VALUE);
   CHECK(std::string(nvfp4_last_error()) ==
         "variant = \"sm100_128x64x256\" has no kernel for compute capability 9.0");
   g.variant = "sm90_128x64x256";
-  CHECK(nvfp4::make_plan(g, 100, &plan) == NVFP4_STATUS_INVALID_VALUE);
-  CHECK(nvfp4::make_plan(g, 90, &plan) == NVFP4_SUCCESS);
+  CHECK(plan_of(g, 100, &plan) == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(plan_of(g, 90, &plan) == NVFP4_SUCCESS);
 }
 
 TEST_CASE("Compute capability 9.0: a workspace has to be there, large enough, apart from D") {
@@ -225,7 +229,7 @@ TEST_CASE("A problem that only the widest tiles can cover gets the widest") {
   // 2^30 tiles of 256 tokens, 2^31 of 128.
   const Desc g = dense(256 << 10, 128 << 10, 64, 1024);
   nvfp4::Plan plan;
-  REQUIRE(nvfp4::make_plan(g, 100, &plan) == NVFP4_SUCCESS);
+  REQUIRE(plan_of(g, 100, &plan) == NVFP4_SUCCESS);
   CHECK(std::string(plan.variant->name) == "sm100_128x256x256");
   CHECK(plan.grid == 1u << 30);
 }
@@ -236,7 +240,7 @@ TEST_CASE("The named shapes have the plans of test/golden/plans.csv") {
     CAPTURE(row[0]);
     const Desc g = dense(number(1), number(2), number(3), number(4));
     nvfp4::Plan plan;
-    REQUIRE(nvfp4::make_plan(g, 100, &plan) == NVFP4_SUCCESS);
+    REQUIRE(plan_of(g, 100, &plan) == NVFP4_SUCCESS);
     CHECK(plan.variant->name == row[5]);
     CHECK(plan.tiles_m == number(6));
     CHECK(plan.tiles_n == number(7));
@@ -247,6 +251,6 @@ TEST_CASE("The named shapes have the plans of test/golden/plans.csv") {
 TEST_CASE("Of variants that take equally long the widest is chosen") {
   // 240, 160 and 80 tiles: 2, 2 and 1 waves of 192, 256 and 384 rows, so 384, 512 and 384.
   nvfp4::Plan plan;
-  REQUIRE(nvfp4::make_plan(dense(192, 128 * 80, 256, 1), 100, &plan) == NVFP4_SUCCESS);
+  REQUIRE(plan_of(dense(192, 128 * 80, 256, 1), 100, &plan) == NVFP4_SUCCESS);
   CHECK(std::string(plan.variant->name) == "sm100_128x256x256");
 }

@@ -31,7 +31,7 @@ inline bool covers(uint32_t tiles, uint32_t tile, int64_t size) {
 inline std::string complaint(const nvfp4_gemm_desc& g, const nvfp4::Plan& plan) {
   const nvfp4::Variant& v = *plan.variant;
   if (g.variant != nullptr && strcmp(g.variant, v.name) != 0) return "another variant than forced";
-  if (&v != &nvfp4::variant_at(plan.variant_index)) return "variant and index differ";
+  if (&v != &nvfp4::variant_at(nvfp4::index_of(v))) return "variant and index differ";
   if (!covers(plan.tiles_m, v.tile_tokens, g.m)) return "tiles do not cover M once";
   if (!covers(plan.tiles_n, v.tile_weights, g.n)) return "tiles do not cover N once";
   if (Wide(plan.grid) != tiles_of(g, v) * plan.split) return "the grid is not the number of tiles";
@@ -42,9 +42,17 @@ inline std::string complaint(const nvfp4_gemm_desc& g, const nvfp4::Plan& plan) 
   return "";
 }
 
+// A plan of a problem that the checks have let pass.
+inline nvfp4_status plan_of(const nvfp4_gemm_desc& g, int32_t capability, nvfp4::Plan* plan) {
+  nvfp4::CheckedGemm checked{&g, nullptr, false};
+  NVFP4_TRY(nvfp4::find_variant(g.variant, &checked.forced));
+  return nvfp4::make_plan(checked, capability, plan);
+}
+
 inline bool same(const nvfp4::Plan& a, const nvfp4::Plan& b) {
   return a.variant == b.variant && a.tiles_m == b.tiles_m && a.tiles_n == b.tiles_n &&
-         a.split == b.split && a.grid == b.grid && a.workspace_bytes == b.workspace_bytes;
+         a.split == b.split && a.cluster == b.cluster && a.grid == b.grid &&
+         a.workspace_bytes == b.workspace_bytes;
 }
 
 }  // namespace host_test

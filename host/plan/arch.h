@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// The architectures with kernels, a row of arch.def each. No other file asks which one it is.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "host/status.h"
+
+namespace nvfp4 {
+
+enum ImageIndex : uint32_t {
+#define IMAGE(name, file, label) kImage_##name,
+#include "host/images.def"
+#undef IMAGE
+  kImageCount
+};
+
+enum class Family : uint32_t { sm100, sm90 };
+
+// What a GPU could do at most.
+struct Roofline {
+  double bytes_per_second;
+  const char *memory, *unit;
+  double operations_per_clock, clock;
+  const char* clock_text;
+};
+
+struct Architecture {
+  int32_t capability;
+  Family family;
+  bool tokens_by_tma;
+  int64_t sm_count;  // a constant and no question to the device: a plan is the same on every GPU
+  Roofline light;
+  uint32_t images;  // as bits
+
+  constexpr bool takes(uint32_t image) const { return (images >> image & 1) != 0; }
+};
+
+template <typename... Image>
+constexpr uint32_t image_bits(Image... image) {
+  return ((1u << image) | ...);
+}
+
+inline constexpr Architecture kArchitectures[] = {
+#define ARCH(capability, family, tokens_by_tma, sms, bytes, memory, unit, operations, clock, text, \
+             ...)                                                                                  \
+  {capability,                                                                                     \
+   Family::family,                                                                                 \
+   tokens_by_tma,                                                                                  \
+   sms,                                                                                            \
+   {bytes, memory, unit, operations, clock, text},                                                 \
+   image_bits(__VA_ARGS__)},
+#include "host/plan/arch.def"
+#undef ARCH
+};
+constexpr size_t kArchitectureCount = sizeof kArchitectures / sizeof kArchitectures[0];
+
+// "10.3" for 103; a number below 0, which no GPU has, as it is.
+struct CapabilityText {
+  char text[16];
+};
+CapabilityText capability_text(int32_t capability);
+
+// Where a compute capability stands in kArchitectures; refuses one that has no kernel.
+nvfp4_status find_architecture(int32_t capability, uint32_t* index);
+
+}  // namespace nvfp4

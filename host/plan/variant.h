@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+// The kernel variants, a row of variants.def each, and how many tiles one cuts a problem into.
+#pragma once
+
+#include <cstdint>
+
+#include "host/plan/arch.h"
+#include "nvfp4_gemm.h"
+
+namespace nvfp4 {
+
+struct Variant {
+  const char* name;
+  const char* entry;
+  Family family;
+  uint32_t tile_weights, tile_tokens, tile_k;
+  uint32_t stages, stage_bytes;
+  uint32_t threads;
+  uint32_t shared_bytes;
+  uint32_t tmem_columns;
+  uint32_t ctas_per_sm;
+  bool workspace_tokens;  // decoded by a kernel of their own, into the workspace
+  bool several_tiles;     // a CTA that does not share K computes one tile after the other
+  uint32_t stage_clocks;
+};
+
+enum VariantIndex : uint32_t {
+#define VARIANT(name, entry, tile, family, clocks) kVariant_##name,
+#include "host/plan/variants.def"
+#undef VARIANT
+  kVariantCount
+};
+
+const Variant& variant_at(uint32_t index);
+uint32_t index_of(const Variant& variant);
+
+inline bool serves(const Variant& variant, const Architecture& arch) {
+  return variant.family == arch.family;
+}
+
+// NULL stays NULL; refuses a name that no variant has, with the list of those that are there.
+nvfp4_status find_variant(const char* name, const Variant** variant);
+
+constexpr int64_t kMaxTiles = INT32_MAX;  // grid.x
+
+// The variant that needs the fewest tiles for a problem: the forced one, else the widest.
+const Variant& variant_of_fewest_tiles(const Variant* forced);
+
+// Tiles of one matrix and of all batches. False if they are more than kMaxTiles.
+bool count_tiles(const nvfp4_gemm_desc& desc, const Variant& variant, int64_t* of_matrix,
+                 int64_t* of_all);
+
+}  // namespace nvfp4
