@@ -16,7 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "tools/emulator/hardware/instruction_descriptor.h"
+#include "tools/emulator/arithmetic/mma_types.h"
 
 namespace emu {
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "tools/emulator/hardware/instruction_descriptor.h"
+#include "tools/emulator/arithmetic/mma_types.h"
 
 namespace emu {
 

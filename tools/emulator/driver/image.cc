@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "tools/emulator/base/fault.h"
+#include "tools/emulator/op/load.h"
 
 namespace emu::driver {
 
@@ -126,7 +127,7 @@ LoadedImage load_ptx(const char* text, const DeviceRow& device, int driver_versi
     return image;
   }
   try {
-    image.code = ptx::load(image.text, device.capability);
+    image.code = ops::load(image.text, device.capability);
   } catch (const PtxError& e) {
     options.log_error(format("%u:%u: ", e.pos.line, e.pos.column) + e.text);
     image.status = CUDA_ERROR_INVALID_PTX;

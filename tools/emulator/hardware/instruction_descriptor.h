@@ -9,12 +9,11 @@
 
 #include <cstdint>
 
+#include "tools/emulator/arithmetic/mma_types.h"
+
 namespace emu {
 
 enum class MmaKind : uint8_t { f16, tf32, f8f6f4, i8, mxf8f6f4, mxf4, mxf4nvf4 };
-enum class ScaleType : uint8_t { ue4m3, ue8m0 };
-enum class ElementType : uint8_t { f16, bf16, tf32, e4m3, e5m2, e2m3, e3m2, e2m1, u8, s8 };
-enum class AccumulatorType : uint8_t { f16, f32, s32 };
 
 constexpr bool is_block_scaled(MmaKind k) { return k >= MmaKind::mxf8f6f4; }
 constexpr bool is_packed_fp4(MmaKind k) { return k >= MmaKind::mxf4; }

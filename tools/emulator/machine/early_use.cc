@@ -6,10 +6,13 @@
 
 #include "tools/emulator/machine/report.h"
 
-namespace emu::ops {
+namespace emu {
 
 namespace {
 
+using ptx::Instr;
+using ptx::Operand;
+using ptx::Step;
 using Owner = Warp::Owner;
 
 // The first register of an operand that other work owns.
@@ -51,4 +54,4 @@ Step use_early(Warp& warp, const Instr& in, uint32_t active) {
   return Step::next;
 }
 
-}  // namespace emu::ops
+}  // namespace emu

@@ -6,14 +6,11 @@
 // formal. Nothing else counts as complete: memory that the work reads is ordered by the wait alone.
 #pragma once
 
-#include "tools/emulator/op/op.h"
+#include "tools/emulator/machine/machine.h"
 
-namespace emu::ops {
+namespace emu {
 
 // Called for every instruction while Warp::has_work_in_registers(). Step::blocked: try again later.
-Step use_early(Warp& warp, const Instr& in, uint32_t active);
+ptx::Step use_early(Warp& warp, const ptx::Instr& in, uint32_t active);
 
-// Completes the warp's wgmma operations for its registers; false: they are not done yet.
-bool serialise_wgmma(Warp& warp);
-
-}  // namespace emu::ops
+}  // namespace emu

@@ -125,7 +125,7 @@ bool Scheduler::step(Warp& warp) {
     Timeline* trace = cluster_->trace;
     if (trace) trace->before(warp, in, executed_);
     cluster_->hazards.at(warp, in, active);
-    if (active && warp.has_work_in_registers()) step = ops::use_early(warp, in, active);
+    if (active && warp.has_work_in_registers()) step = use_early(warp, in, active);
     if (active && step == ptx::Step::next) step = in.exec(warp, in, active);
     if (trace) trace->after(warp, in, active, step);
     if (++warp.cta.counters.instructions > limit_)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A warp's registers while wgmma uses them (PTX ISA, wgmma.fence and wgmma.wait_group).
+#include <algorithm>
+
 #include "tools/emulator/machine/machine.h"
 
 namespace emu {
@@ -54,6 +56,48 @@ void Warp::end_wgmma(const Operand& op) {
 
 const uint64_t* Warp::wgmma_values(const Operand& op, Row& scratch) const {
   return op.kind == Operand::Kind::reg ? &values_[size_t(op.reg) * 32] : source(op, ~0u, scratch);
+}
+
+void Warpgroup::forget() {
+  uint64_t least = members[0].released;
+  for (const Member& m : members) least = std::min(least, m.released);
+  for (; first < least; ++first) operations.pop_front();
+}
+
+namespace {
+
+void release_registers(Warp& warp, const WgmmaOperation& op) {
+  --warp.wgmma_in_flight;
+  if (op.command.a_in_registers)
+    for (const Operand& r : op.fragments()) warp.end_wgmma(r);
+  for (const Operand& r : op.accumulators()) warp.end_wgmma(r);
+}
+
+std::string waits_for(const WgmmaOperation& op) {
+  std::string text = format("the wgmma.mma_async of PTX line %u", op.in->pos.line);
+  if (const uint32_t absent = ~op.issued & ((1u << wgmma_warps) - 1))
+    text += format(", which warps 0x%x of the warpgroup have not issued", absent);
+  return text;
+}
+
+}  // namespace
+
+uint32_t member_of(const Warp& warp) { return warp.index % wgmma_warps; }
+
+bool release_wgmma(Warp& warp, Warpgroup& group, uint64_t end) {
+  Warpgroup::Member& me = group.members[member_of(warp)];
+  for (uint64_t n = me.released; n < end; ++n)
+    if (!group.operation(n).done) {
+      warp.waiting = waits_for(group.operation(n));
+      return false;
+    }
+  for (; me.released < end; ++me.released) release_registers(warp, group.operation(me.released));
+  return true;
+}
+
+bool serialise_wgmma(Warp& warp) {
+  Warpgroup& group = warp.cta.warpgroups[warp.index / wgmma_warps];
+  return release_wgmma(warp, group, group.members[member_of(warp)].issued);
 }
 
 }  // namespace emu

@@ -24,6 +24,9 @@ struct WgmmaOperation {
   Fragments a;
   uint32_t issued = 0;  // warps, a bit each
   bool done = false, observed = false;
+
+  const std::vector<ptx::Operand>& accumulators() const { return in->ops[0].elements; }
+  const std::vector<ptx::Operand>& fragments() const { return in->ops[1].elements; }  // of A
 };
 
 struct Warpgroup {
@@ -39,5 +42,14 @@ struct Warpgroup {
   WgmmaOperation& operation(uint64_t number) { return *operations[size_t(number - first)]; }
   void forget();  // operations that all four warps have waited for
 };
+
+class Warp;
+uint32_t member_of(const Warp& warp);  // its place in its warpgroup
+
+// Frees the registers of this warp's operations before number `end`; false: one is not done, and
+// Warp::waiting says which.
+bool release_wgmma(Warp& warp, Warpgroup& group, uint64_t end);
+// The same for all that it has issued.
+bool serialise_wgmma(Warp& warp);
 
 }  // namespace emu

@@ -4,8 +4,6 @@
 
 namespace emu::address {
 
-using ptx::Space;
-
 namespace {
 uint64_t window_of(Space space) {
   switch (space) {

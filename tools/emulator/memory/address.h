@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "tools/emulator/ptx/types.h"
+#include "tools/emulator/base/space.h"
 
 namespace emu::address {
 
@@ -18,14 +18,14 @@ constexpr uint64_t local_window = 2ull << 32;
 constexpr uint64_t param_window = 3ull << 32;
 
 // The space that a generic address points to: shared_cluster, local, param or global.
-ptx::Space space_of(uint64_t generic);
+Space space_of(uint64_t generic);
 
 // cvta.space: an address of `space` made generic. Global and constant addresses are generic
 // already.
-uint64_t to_generic(ptx::Space space, uint64_t address);
+uint64_t to_generic(Space space, uint64_t address);
 
 // cvta.to.space, the way back. An address outside the window gives a value outside the space, as on
 // hardware, where this is a plain subtraction; using it is what faults.
-uint64_t from_generic(ptx::Space space, uint64_t generic);
+uint64_t from_generic(Space space, uint64_t generic);
 
 }  // namespace emu::address

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "tools/emulator/base/settings.h"
-#include "tools/emulator/machine/early_use.h"
 #include "tools/emulator/machine/report.h"
 #include "tools/emulator/machine/unit_glue.h"
 #include "tools/emulator/machine/warpgroup.h"
@@ -12,15 +11,7 @@
 #include "tools/emulator/op/element_types.h"
 #include "tools/emulator/ptx/operands.h"
 
-namespace emu {
-
-void Warpgroup::forget() {
-  uint64_t least = members[0].released;
-  for (const Member& m : members) least = std::min(least, m.released);
-  for (; first < least; ++first) operations.pop_front();
-}
-
-namespace ops {
+namespace emu::ops {
 namespace {
 
 using ptx::Instr;
@@ -29,8 +20,6 @@ using ptx::Step;
 using ptx::Type;
 
 enum Slot : size_t { d_slot, a_slot, b_slot, scale_slot, sign_a, sign_b, first_major };
-
-uint32_t member_of(const Warp& warp) { return warp.index % wgmma_warps; }
 
 Warpgroup& group_of(Warp& warp, uint32_t active, const char* opcode) {
   warp.require_whole(active, opcode);
@@ -147,13 +136,6 @@ void take_registers(Warp& warp, const Instr& in, WgmmaOperation& op) {
     warp.begin_wgmma_accumulator(r, shape, c.accumulate);
 }
 
-void release_registers(Warp& warp, const WgmmaOperation& op) {
-  --warp.wgmma_in_flight;
-  if (op.command.a_in_registers)
-    for (const Operand& r : op.in->ops[a_slot].elements) warp.end_wgmma(r);
-  for (const Operand& r : op.in->ops[d_slot].elements) warp.end_wgmma(r);
-}
-
 // Accumulators stay in the warps' registers all the time.
 void run(Cta& cta, uint32_t first_warp, const WgmmaOperation& op) {
   const auto& registers = op.in->ops[d_slot].elements;
@@ -207,25 +189,6 @@ Step commit_group(Warp& warp, const Instr& in, uint32_t active) {
   return Step::next;
 }
 
-std::string waits_for(const WgmmaOperation& op) {
-  std::string text = format("the wgmma.mma_async of PTX line %u", op.in->pos.line);
-  if (const uint32_t absent = ~op.issued & ((1u << wgmma_warps) - 1))
-    text += format(", which warps 0x%x of the warpgroup have not issued", absent);
-  return text;
-}
-
-// Blocks until this warp's operations before number `end` are done; its registers are free then.
-bool release(Warp& warp, Warpgroup& group, uint64_t end) {
-  Warpgroup::Member& me = group.members[member_of(warp)];
-  for (uint64_t n = me.released; n < end; ++n)
-    if (!group.operation(n).done) {
-      warp.waiting = waits_for(group.operation(n));
-      return false;
-    }
-  for (; me.released < end; ++me.released) release_registers(warp, group.operation(me.released));
-  return true;
-}
-
 // Blocks until all but the latest n groups of this warp are done.
 Step wait_group(Warp& warp, const Instr& in, uint32_t active) {
   Warpgroup& group = group_of(warp, active, in.opcode);
@@ -234,7 +197,7 @@ Step wait_group(Warp& warp, const Instr& in, uint32_t active) {
   if (me.groups.size() <= pending) return Step::next;
   const size_t over = me.groups.size() - size_t(pending);
   const uint64_t end = me.groups[over - 1];
-  if (!release(warp, group, end)) return Step::blocked;
+  if (!release_wgmma(warp, group, end)) return Step::blocked;
   warp.cta.cluster.hazards.wait_wgmma(uint32_t(end));
   me.groups.erase(me.groups.begin(), me.groups.begin() + long(over));
   group.forget();
@@ -243,15 +206,9 @@ Step wait_group(Warp& warp, const Instr& in, uint32_t active) {
 
 }  // namespace
 
-bool serialise_wgmma(Warp& warp) {
-  Warpgroup& group = warp.cta.warpgroups[warp.index / wgmma_warps];
-  return release(warp, group, group.members[member_of(warp)].issued);
-}
-
 ptx::Exec bind_wgmma_fence(const Instr&, std::string&) { return fence; }
 ptx::Exec bind_wgmma_commit_group(const Instr&, std::string&) { return commit_group; }
 ptx::Exec bind_wgmma_wait_group(const Instr&, std::string&) { return wait_group; }
 ptx::Exec bind_wgmma_mma_async(const Instr&, std::string&) { return mma_async; }
 
-}  // namespace ops
-}  // namespace emu
+}  // namespace emu::ops

@@ -179,7 +179,7 @@ void BodyParser::instruction() {
 void BodyParser::append(ParsedInstr& parsed) {
   if (function_.code.size() > most_instructions)
     throw PtxError(parsed.pos, "more than 262144 instructions in one function");
-  lower(parsed, scopes_, target_, function_);
+  lower(parsed, scopes_, target_, binders_, function_);
   function_.code.back().cuda = cuda_;
 }
 
@@ -198,7 +198,7 @@ void BodyParser::finish(SourcePos end) {
   Cursor at(text);
   parse_instruction(at, ret);
   ret.pos = end;
-  lower(ret, none, target_, function_);
+  lower(ret, none, target_, binders_, function_);
   check_cta_group(function_);
   shared_.place(function_, end);
   set_reconvergence(function_);

@@ -15,11 +15,12 @@ bool skip_ignored_directive(Cursor& in);
 
 class BodyParser {
  public:
-  BodyParser(Cursor& in, Scopes& scopes, const Target& target, SharedLayout& shared,
-             Function& function, Expansion& expansion)
+  BodyParser(Cursor& in, Scopes& scopes, const Target& target, const Binder* binders,
+             SharedLayout& shared, Function& function, Expansion& expansion)
       : in_(in),
         scopes_(scopes),
         target_(target),
+        binders_(binders),
         shared_(shared),
         function_(function),
         expansion_(expansion) {}
@@ -56,6 +57,7 @@ class BodyParser {
   Cursor& in_;
   Scopes& scopes_;
   const Target& target_;
+  const Binder* const binders_;
   SharedLayout& shared_;
   Function& function_;
   Expansion& expansion_;

@@ -90,7 +90,7 @@ void BodyParser::expand(const ParsedCall& call, Cursor at) {
   while (!at.accept('{')) at.next();
   const size_t outer = scopes_.enter_function();
   expansion_.callers.push_back(call.name);
-  BodyParser(at, scopes_, target_, shared_, function_, expansion_).parse_callee();
+  BodyParser(at, scopes_, target_, binders_, shared_, function_, expansion_).parse_callee();
   expansion_.callers.pop_back();
   scopes_.leave_function(outer);
   scopes_.pop([](uint32_t, uint32_t) {});

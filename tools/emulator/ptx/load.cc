@@ -19,11 +19,11 @@ std::string Module::cuda_line(const Instr& in) const {
   return path.substr(path.rfind('/') + 1) + ":" + std::to_string(in.cuda.line);
 }
 
-std::unique_ptr<Module> load(std::string_view text, int compute_capability) {
+std::unique_ptr<Module> load(std::string_view text, int compute_capability, const Binder* binders) {
   auto module = std::make_unique<Module>();
   module->source = text.substr(0, text.find('\0'));
   const std::vector<Token> tokens = lex(module->source);
-  ModuleParser(tokens, compute_capability, *module).parse();
+  ModuleParser(tokens, compute_capability, binders, *module).parse();
   return module;
 }
 

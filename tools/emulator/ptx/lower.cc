@@ -44,7 +44,8 @@ void resolve_call_variables(ParsedInstr& in, std::vector<Symbol>& moved) {
 
 }  // namespace
 
-void lower(ParsedInstr& in, Scopes& scopes, const Target& target, Function& function) {
+void lower(ParsedInstr& in, Scopes& scopes, const Target& target, const Binder* binders,
+           Function& function) {
   for (ParsedOperand& op : in.ops) resolve(op, scopes);
   std::vector<Symbol> moved;
   resolve_call_variables(in, moved);
@@ -54,7 +55,7 @@ void lower(ParsedInstr& in, Scopes& scopes, const Target& target, Function& func
   if (std::string_view(opcode.text) == "bra")
     scopes.branch({in.ops[0].name, uint32_t(function.code.size()), in.ops[0].pos});
   std::string why;
-  out.exec = opcode.bind(out, why);
+  out.exec = binders[opcode.index](out, why);
   if (!out.exec)
     throw PtxError(in.pos, "not supported: '" + std::string(in.text.substr(0, 200)) + "': " + why);
   function.code.push_back(std::move(out));

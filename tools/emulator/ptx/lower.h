@@ -9,8 +9,10 @@
 
 namespace emu::ptx {
 
-// Appends the instruction to `function`; a branch's label is noted in `scopes`. Throws PtxError.
-void lower(ParsedInstr& in, Scopes& scopes, const Target& target, Function& function);
+// Appends the instruction to `function`; a branch's label is noted in `scopes`. `binders` has one for
+// each opcode of the table. Throws PtxError.
+void lower(ParsedInstr& in, Scopes& scopes, const Target& target, const Binder* binders,
+           Function& function);
 
 // One cta_group per function (PTX ISA 9.7.16.5; ptxas refuses a mixture).
 void check_cta_group(const Function& function);

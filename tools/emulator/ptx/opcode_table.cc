@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "tools/emulator/op/binders.h"
 #include "tools/emulator/ptx/operands.h"
 #include "tools/emulator/ptx/rules.h"
 
@@ -84,7 +83,7 @@ std::string blame(const Opcode& op, const Instr& in, const Places& places) {
 }  // namespace
 
 OpcodeTable::OpcodeTable() {
-#define OPCODE(name, text) opcodes_.push_back({text, &ops::bind_##name, {}});
+#define OPCODE(name, text) opcodes_.push_back({text, opcodes_.size(), {}});
 #define FORM(since, text) add_form(Since::since, text);
 #include "tools/emulator/ptx/opcodes.def"
 #undef OPCODE

@@ -22,7 +22,7 @@ struct Form {
 
 struct Opcode {
   const char* text = "";
-  Binder bind = nullptr;
+  size_t index = 0;  // in the table, and in that of the binders
   std::vector<Form> forms;
 };
 

@@ -168,7 +168,7 @@ void ModuleParser::body(std::unique_ptr<Function> f, const FunctionHead* head) {
   in_.expect('{');
   SharedLayout shared = shared_;
   Expansion expansion{functions_};
-  BodyParser parser(in_, scopes_, target_, shared, *f, expansion);
+  BodyParser parser(in_, scopes_, target_, binders_, shared, *f, expansion);
   if (head) parser.declare_head(*head);
   parser.parse();
   scopes_.pop([](uint32_t, uint32_t) {});

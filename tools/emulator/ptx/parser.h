@@ -8,8 +8,13 @@ namespace emu::ptx {
 
 class ModuleParser {
  public:
-  ModuleParser(const std::vector<Token>& tokens, int compute_capability, Module& module)
-      : in_(tokens), compute_capability_(compute_capability), module_(module), functions_(tokens) {}
+  ModuleParser(const std::vector<Token>& tokens, int compute_capability, const Binder* binders,
+               Module& module)
+      : in_(tokens),
+        compute_capability_(compute_capability),
+        binders_(binders),
+        module_(module),
+        functions_(tokens) {}
   void parse();
 
  private:
@@ -36,6 +41,7 @@ class ModuleParser {
 
   Cursor in_;
   const int compute_capability_;
+  const Binder* const binders_;
   Module& module_;
   Target target_;
   Scopes scopes_;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
-// PTX fundamental types and state spaces (PTX ISA 5.1, 5.2).
+// PTX fundamental types (PTX ISA 5.2), and state spaces under the name that they have here.
 #pragma once
 
 #include <cstdint>
+
+#include "tools/emulator/base/space.h"
 
 namespace emu::ptx {
 
@@ -35,6 +37,6 @@ constexpr char class_of(Type t) {
   }
 }
 
-enum class Space : uint8_t { generic, param, shared_cta, shared_cluster, global, local, constant };
+using emu::Space;
 
 }  // namespace emu::ptx

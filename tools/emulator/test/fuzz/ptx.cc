@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "tools/emulator/op/load.h"
 #include "tools/emulator/ptx/module.h"
 #include "tools/emulator/ptx/opcode_table.h"
 #include "tools/emulator/test/support/ptx_samples.h"
@@ -25,7 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {
   const std::string text(bytes > 1 ? reinterpret_cast<const char*>(data) + 1 : "",
                          bytes > 1 ? bytes - 1 : 0);
   try {
-    fuzz::expect(emu::ptx::load(text, capability) != nullptr, "load answers nothing");
+    fuzz::expect(emu::ops::load(text, capability) != nullptr, "load answers nothing");
   } catch (const emu::PtxError& refusal) {
     fuzz::expect(!refusal.text.empty(), "a refusal without a sentence");
     fuzz::expect(refusal.pos.line >= 1 && refusal.pos.column >= 1, "a refusal without a place",

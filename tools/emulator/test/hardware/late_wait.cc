@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Waits by parity of a warp that nothing keeps in step: suspended in time, and too late.
+#include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/unit_device.h"
 
 using namespace emu;
@@ -55,7 +56,7 @@ ret;
 
 Counters run(const std::string& text) {
   GlobalMemory memory{1 << 20};
-  const auto module = ptx::load(text, 100);
+  const auto module = ops::load(text, 100);
   Launch launch;
   launch.module = module.get();
   launch.function = module->entry("k");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // tcgen05.st.unpack::16b and tcgen05.ld.pack::16b: a register is the low halves of two columns.
+#include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/unit_device.h"
 
 using namespace emu;
@@ -34,7 +35,7 @@ ret;
 std::vector<uint32_t> run(const std::string& body) {
   GlobalMemory memory{1 << 20};
   const uint64_t out = memory.allocate(512, "out");
-  const auto module = ptx::load(head + body + tail, 100);
+  const auto module = ops::load(head + body + tail, 100);
   Launch launch;
   launch.module = module.get();
   launch.function = module->entry("k");

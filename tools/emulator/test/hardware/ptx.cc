@@ -2,6 +2,7 @@
 // The units as PTX programs meet them: a small GEMM through TMA, cp, mma, commit and ld, and the
 // same program with one line taken away or changed.
 #include "tools/emulator/arithmetic/mma_model.h"
+#include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/unit_device.h"
 
 using namespace emu;
@@ -135,7 +136,7 @@ struct Device {
   }
   uint64_t put(const std::vector<uint8_t>& bytes) { return unit::upload(memory, bytes); }
   std::vector<uint32_t> run(const std::string& text, uint32_t threads = 128, uint32_t ctas = 1) {
-    auto module = ptx::load(text, 100);
+    auto module = ops::load(text, 100);
     Launch launch;
     launch.module = module.get();
     launch.function = module->entry("k");
@@ -314,7 +315,7 @@ TEST_CASE("what is not emulated is refused when the module is loaded") {
                            "tcgen05.cp.cta_group::1.32x128b.warpx4.b8x16.b4x16_p64 [%t], %rd0;"}) {
     std::string why;
     try {
-      ptx::load(std::string(head) + text + "\nret;\n}\n", 100);
+      ops::load(std::string(head) + text + "\nret;\n}\n", 100);
     } catch (const PtxError& e) {
       why = e.text;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A in tensor memory as a PTX program has it, with M = 64: each warp has 16 rows, the other half of
 // its lanes is stored and loaded along with them and means nothing.
+#include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/unit_device.h"
 
 using namespace emu;
@@ -104,7 +105,7 @@ ret;
 std::vector<float> run(const std::string& text) {
   GlobalMemory memory(1 << 22);
   const uint64_t out = memory.allocate(128 * 32, "out");
-  const auto module = ptx::load(text, 100);
+  const auto module = ops::load(text, 100);
   Launch launch;
   launch.module = module.get();
   launch.function = module->entry("k");

@@ -2,6 +2,7 @@
 // A GEMM of a CTA pair as PTX: alloc, TMA with the leader's barrier, cp, mma, multicast commit, ld,
 // dealloc with .cta_group::2; and the same program with one line changed.
 #include "tools/emulator/arithmetic/mma_model.h"
+#include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/unit_device.h"
 
 using namespace emu;
@@ -187,7 +188,7 @@ struct Device {
     std::memcpy(&launch.params[64], maps, sizeof maps);
   }
   std::vector<uint32_t> run(const std::string& text, uint32_t ctas = 2, uint32_t threads = 128) {
-    const auto module = ptx::load(text, 100);
+    const auto module = ops::load(text, 100);
     launch.module = module.get();
     launch.function = module->entry("k");
     launch.block = {threads, 1, 1};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // tcgen05.mma.ws as a PTX program has it: M = 32, so each warp finds a quarter of N in its lanes.
+#include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/unit_device.h"
 
 using namespace emu;
@@ -108,7 +109,7 @@ constexpr uint32_t threads = 128, columns = 16;
 std::vector<float> run(const std::string& text) {
   GlobalMemory memory(1 << 22);
   const uint64_t out = memory.allocate(threads * columns * 4, "out");
-  const auto module = ptx::load(text, 100);
+  const auto module = ops::load(text, 100);
   Launch launch;
   launch.module = module.get();
   launch.function = module->entry("k");

@@ -8,6 +8,7 @@
 
 #include "kernel/sm100/tile.h"
 #include "kernel/sm90/tile.h"
+#include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/unit_device.h"
 
 using namespace emu;
@@ -125,7 +126,7 @@ template <uint32_t tile>
 size_t wrong_after(const std::string& ptx, size_t d_bytes = tokens * weights * 2) {
   using Tile = nvfp4::Sm100Tile<tile>;
   Problem problem(tile, d_bytes);
-  problem.run(*ptx::load(ptx, 100), "nvfp4_gemm_sm100_128x" + std::to_string(tile),
+  problem.run(*ops::load(ptx, 100), "nvfp4_gemm_sm100_128x" + std::to_string(tile),
               problem.p.tiles_m * problem.p.tiles_n, Tile::kThreads, Tile::kSharedBytes);
   return problem.wrong();
 }
@@ -140,7 +141,7 @@ size_t wrong_after_wgmma(const std::string& ptx, Counters* counters) {
   const uint32_t rows = stages * problem.p.m_padded;
   problem.p.token_slabs = reinterpret_cast<void*>(
       problem.memory.allocate(rows * Tile::kSteps * nvfp4::kTokenRowBytes, "slabs"));
-  const auto module = ptx::load(ptx, 90);
+  const auto module = ops::load(ptx, 90);
   problem.run(*module, "nvfp4_tokens_sm90", (rows * 8 + block - 1) / block, block, 0);
   *counters =
       problem.run(*module, "nvfp4_gemm_sm90_128x" + std::to_string(tile),

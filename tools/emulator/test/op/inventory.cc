@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/ptx_judge.h"
 #include "tools/emulator/test/support/ptx_support.h"
 #include "tools/emulator/test/support/unit_device.h"
@@ -143,7 +144,7 @@ bool has_word(const std::string& text, const std::string& word) {
 }  // namespace
 
 TEST_CASE("every opcode of the inventory runs in all its operand forms and gives the result") {
-  const auto module = ptx::load(module_text(), 100);
+  const auto module = ops::load(module_text(), 100);
   for (size_t i = 0; i < std::size(rows); ++i) {
     const Row& row = rows[i];
     INFO(row.opcode);
@@ -175,7 +176,7 @@ TEST_CASE("ptxas takes the inventory's module") {
 TEST_CASE("brkpt stops the kernel, in the lanes whose guard lets them") {
   for (const bool reached : {true, false}) {
     const auto module =
-        ptx::load(std::string(".version 9.0\n.target sm_100a\n.address_size 64\n"
+        ops::load(std::string(".version 9.0\n.target sm_100a\n.address_size 64\n"
                               ".visible .entry k()\n{\n.reg .pred p;\nsetp.eq.u32 p, ") +
                       (reached ? "1" : "2") + ", 1;\n@p brkpt;\nret;\n}\n",
                   100);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What inventory.def has of clusters: copies of a CTA pair and their barriers, remote arrivals, the
 // request for the next cluster.
+#include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/ptx_judge.h"
 #include "tools/emulator/test/support/unit_device.h"
 
@@ -154,7 +155,7 @@ TEST_CASE("the cluster instructions of the inventory move every word to its plac
       const TensorMap maps[] = {dense_map(MapType::words, in, {1024}, {32}),
                                 dense_map(MapType::words, in, {64, 4, 4}, {8, 2, 2}),
                                 dense_map(MapType::words, in, {16, 4, 4, 4}, {4, 2, 2, 2})};
-      const auto module = ptx::load(text(), 100);
+      const auto module = ops::load(text(), 100);
       Launch launch;
       launch.module = module.get();
       launch.function = module->entry("k");

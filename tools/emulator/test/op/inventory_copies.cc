@@ -3,6 +3,7 @@
 // what the tensor has there.
 #include <numeric>
 
+#include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/ptx_judge.h"
 #include "tools/emulator/test/support/unit_device.h"
 
@@ -124,7 +125,7 @@ TEST_CASE("the copies of the inventory bring what the tensor has there, and take
                               dense_map(MapType::bytes, in, {16, 4, 8, 8}, {16, 2, 2, 2}),
                               dense_map(MapType::bytes, stored2, {64, 16}, {64, 2}),
                               dense_map(MapType::bytes, stored3, {32, 4, 8}, {32, 2, 2})};
-    const auto module = ptx::load(text(), 100);
+    const auto module = ops::load(text(), 100);
     Launch launch;
     launch.module = module.get();
     launch.function = module->entry("k");

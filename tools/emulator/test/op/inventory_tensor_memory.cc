@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The loads from tensor memory of inventory.def, each against the manual's picture of its shape, and
 // the commit that arrives in several CTAs.
+#include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/ptx_judge.h"
 #include "tools/emulator/test/support/unit_device.h"
 
@@ -53,7 +54,7 @@ std::string loads(const std::string& opcode, uint32_t registers) {
 std::vector<uint32_t> run(const std::string& text, uint32_t words, uint32_t ctas) {
   GlobalMemory memory(1 << 24);
   const uint64_t out = memory.allocate(words * 4, "out");
-  const auto module = ptx::load(text, 100);
+  const auto module = ops::load(text, 100);
   Launch launch;
   launch.module = module.get();
   launch.function = module->entry("k");

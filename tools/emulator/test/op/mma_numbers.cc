@@ -2,6 +2,7 @@
 // mma.sync on numbers that need the model of its sums, and as PTX programs meet it.
 #include <cstring>
 
+#include "tools/emulator/op/load.h"
 #include "tools/emulator/test/models/warp_mma.h"
 #include "tools/emulator/test/support/exec_support.h"
 
@@ -22,7 +23,7 @@ struct Run {
   }
   std::vector<uint32_t> operator()(const std::string& text, const WarpMma& w,
                                    const WarpMmaData& data, uint32_t threads = 32) {
-    const auto module = ptx::load(text, 90);
+    const auto module = ops::load(text, 90);
     std::vector<uint32_t> a, b, c;
     support::append_fragments(w, data, a, b, c);
     const uint64_t params[4] = {memory.allocate(c.size() * 4, "out"), put(a), put(b), put(c)};

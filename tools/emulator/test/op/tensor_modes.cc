@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The modes of cp.async.bulk.tensor as a program writes them: which operand is what.
+#include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/ptx_judge.h"
 #include "tools/emulator/test/support/unit_device.h"
 
@@ -114,7 +115,7 @@ TEST_CASE("gather4, scatter4 and im2col take their operands in the manual's orde
     REQUIRE(encode_im2col(a, {lower, upper, 16, 4}, 100, &images) == "");
     maps[1] = images;
 
-    const auto module = ptx::load(program, 100);
+    const auto module = ops::load(program, 100);
     Launch launch;
     launch.module = module.get();
     launch.function = module->entry("k");

@@ -2,6 +2,7 @@
 // wgmma as PTX programs meet it: every layout, and the same program with one line taken away.
 #include <cstring>
 
+#include "tools/emulator/op/load.h"
 #include "tools/emulator/test/models/wgmma.h"
 #include "tools/emulator/test/support/exec_support.h"
 
@@ -28,7 +29,7 @@ struct Run : exec_test::SettingsGuard {
     return at;
   }
   std::vector<uint32_t> operator()(const std::string& text, const Wgmma& w, const WgmmaData& data) {
-    const auto module = ptx::load(text, 90);
+    const auto module = ops::load(text, 90);
     const auto image = support::shared_image(w, data);
     const auto a = support::a_words(data), c = support::accumulator_words(w, data.c);
     const uint64_t params[4] = {memory.allocate(c.size() * 4, "out"),

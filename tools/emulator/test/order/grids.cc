@@ -3,6 +3,7 @@
 // griddepcontrol.wait.
 #include <cstring>
 
+#include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/exec_support.h"
 #include "tools/emulator/test/support/ptx_support.h"
 
@@ -64,7 +65,7 @@ const Pair pairs[] = {
 
 void run(const std::string& body, const Pair& pair, GlobalMemory& memory, uint64_t buffer,
          GlobalOrder& order, GlobalOrder* earlier, Findings& findings) {
-  auto module = ptx::load(exec_test::kernel(head + body), 100);
+  auto module = ops::load(exec_test::kernel(head + body), 100);
   Launch launch;
   launch.module = module.get();
   launch.function = module->entry("k");

@@ -5,6 +5,7 @@
 
 #include "tools/emulator/hardware/tensor_map.h"
 #include "tools/emulator/machine/machine.h"
+#include "tools/emulator/op/load.h"
 #include "tools/emulator/test/pairs/pairs.h"
 #include "tools/emulator/test/support/exec_support.h"
 #include "tools/emulator/test/support/ptx_support.h"
@@ -44,7 +45,7 @@ TensorMap map_of(uint64_t buffer) {
 }
 
 Outcome run(const Pair& pair, const std::string& text) {
-  auto module = ptx::load(text, int(pair.target));
+  auto module = ops::load(text, int(pair.target));
   GlobalMemory memory(1ull << 20);
   uint64_t buffers[2];
   for (uint64_t& b : buffers) {

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "tools/emulator/op/load.h"
+
 namespace exec_test {
 
 using namespace emu;
@@ -40,7 +42,7 @@ std::vector<uint32_t> run(const std::string& body, const Shape& shape, std::vect
                           const std::string& declarations) {
   std::string text = kernel(body, declarations);
   text.replace(text.find("sm_100a"), strlen("sm_100a"), shape.target);
-  auto module = ptx::load(text, std::stoi(shape.target + strlen("sm_")));
+  auto module = ops::load(text, std::stoi(shape.target + strlen("sm_")));
   GlobalMemory memory(1ull << 30);
   uint64_t bytes = buffer.size() * 4, address = memory.allocate(bytes, "the buffer");
   memcpy(memory.at(address, bytes, 1, "test"), buffer.data(), bytes);
@@ -50,7 +52,7 @@ std::vector<uint32_t> run(const std::string& body, const Shape& shape, std::vect
 }
 
 Counters counters(const std::string& body, const Shape& shape, const std::string& declarations) {
-  auto module = ptx::load(kernel(body, declarations), 100);
+  auto module = ops::load(kernel(body, declarations), 100);
   GlobalMemory memory(1ull << 30);
   return run_grid(launch_of(*module, memory, shape, memory.allocate(256, "the buffer")));
 }

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "tools/emulator/op/load.h"
 #include "tools/emulator/ptx/target.h"
 
 namespace ptx_test {
@@ -27,7 +28,7 @@ std::string module_text(const std::string& body, const std::string& target) {
 }
 
 std::unique_ptr<emu::ptx::Module> load(const std::string& text, int compute_capability) {
-  return emu::ptx::load(text, compute_capability);
+  return emu::ops::load(text, compute_capability);
 }
 
 std::vector<emu::ptx::Instr> code(const std::string& body) {

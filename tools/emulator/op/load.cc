@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+// See load.h.
+#include "tools/emulator/op/load.h"
+
+#include "tools/emulator/op/binders.h"
+
+namespace emu::ops {
+
+std::unique_ptr<ptx::Module> load(std::string_view text, int compute_capability) {
+  static constexpr ptx::Binder binders[] = {
+#define OPCODE(name, text) &bind_##name,
+#define FORM(since, text)
+#include "tools/emulator/ptx/opcodes.def"
+#undef OPCODE
+#undef FORM
+  };
+  return ptx::load(text, compute_capability, binders);
+}
+
+}  // namespace emu::ops
