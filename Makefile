@@ -47,6 +47,7 @@ all: $(B)/libnvfp4gemm.so emulator $(B)/nvfp4  ## library, emulator, command lin
 
 include kernel/kernel.mk
 include host/host.mk
+include tools/testing/testing.mk
 include tools/emulator/emulator.mk
 include tools/nvfp4/nvfp4.mk
 include tools/package/package.mk

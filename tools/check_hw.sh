@@ -12,7 +12,7 @@ set -u
 build=$1
 part=${2:-}
 cd "$(dirname "$0")/.." || exit 1
-test=$build/nvfp4_test
+test=$build/nvfp4_test emulator_test=$build/emulator_hw_test
 die() { echo "check_hw: $*" >&2; exit 1; }
 [ -x "$test" ] || die "no $test: make test-programs first, here or elsewhere"
 device=$("$build/nvfp4" info 2>&1) || die "$device"
@@ -47,10 +47,11 @@ sanitize() {
 }
 
 case $part in
-  gemm) "$test" '~[kernel]' ;;
+  gemm) "$test" ;;
   ptx) # a process for each instruction: a fault of one hides nothing of the others
+    [ -x "$emulator_test" ] || die "no $emulator_test: make build/emulator_hw_test first"
     bad=
-    for tag in carry tma mma wgmma; do "$test" "[kernel][$tag]" || bad="$bad $tag"; done
+    for tag in carry tma mma wgmma; do "$emulator_test" "[$tag]" || bad="$bad $tag"; done
     echo "failed:${bad:- nothing}"
     [ -z "$bad" ]
     ;;
@@ -59,10 +60,10 @@ case $part in
     sanitize "$@"
     ;;
   hazard)
-    [ -x "$build/hazard_run" ] || die "no $build/hazard_run: make build/hazard_run first"
+    [ -x "$emulator_test" ] || die "no $emulator_test: make build/emulator_hw_test first"
     PATH=$PATH:/usr/local/cuda/bin
     command -v compute-sanitizer >/dev/null || die "no compute-sanitizer"
-    tools/emulator/test/pairs/sanitize.sh "$build/hazard_run"
+    tools/emulator/test/pairs/sanitize.sh "$emulator_test"
     ;;
   bench) "$build/nvfp4_bench" gpu ;;
   *) die "PART is gemm, sanitize, ptx, hazard or bench" ;;

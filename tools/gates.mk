@@ -51,10 +51,5 @@ check-threads: $(B)/tsan/first_use $(B)/emulator/libcuda.so.1  ## ThreadSanitize
 
 -include $(TSAN_OBJ:.o=.d) $(ABI_OBJ:.o=.d)
 
-# 20,000 mutants of PTX: the emulator accepts none that ptxas refuses.
-.PHONY: check-legality
-check-legality: $(B)/test_emulator $(TEST_PTX) $(SM100_PTX)  ## LEGALITY_MUTANTS=20000 LEGALITY_SEED=1: the emulator's loader against ptxas
-	@PATH="$(CUDA_HOME)/bin:$$PATH" $(B)/test_emulator '[legality]'
-
 check-docs: $(LIB) | $(SETUP)  ## every table of docs/ recomputed, its C compiled
 	@CC='$(CC)' $(PYTHON) tools/check_docs.py $(B)

@@ -11,12 +11,10 @@ FUZZ         := $(B)/fuzz
 FUZZ_SRC_api  := test/fuzz/api
 FUZZ_SRC_plan := test/fuzz/plan
 FUZZ_SRC_npy  := test/fuzz/npy
-FUZZ_SRC_ptx  := tools/emulator/test/fuzz/ptx
 
-# What each target reaches.
+# What each target reaches. That of the emulator is in its own makefile.
 FUZZ_OF_api  := $(SUPPORT_OBJ) $(HOST_OBJ)
 FUZZ_OF_plan := $(HOST_OBJ)
-FUZZ_OF_ptx  := $(EMU_OBJ) $(B)/obj/tools/emulator/test/support/ptx_samples.o
 FUZZ_OF_npy  := $(B)/obj/tools/nvfp4/npy.o
 
 REPLAYS := $(FUZZ_TARGETS:%=$(B)/replay_%)

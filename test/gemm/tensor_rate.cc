@@ -9,7 +9,7 @@
 #include "tools/harness/module.h"
 #include "tools/harness/problem.h"
 
-TEST_CASE("the loop that measures fp16 multiplies what it is counted for", "[kernel][wgmma]") {
+TEST_CASE("the loop that measures fp16 multiplies what it is counted for", "[wgmma]") {
   USE_GPU_OF_FAMILY(gpu, 9);
   const support::Driver& driver = gpu.driver;
   const support::Module module = support::Module::from_text(driver, bench::dense_wgmma_program());

@@ -65,13 +65,12 @@ class CheckHw(unittest.TestCase):
         self.assertEqual(self.run_script("sanitize", "memcheck").returncode, 1)
 
     def test_instructions_are_tested_apart(self):
-        self.write("nvfp4_test", "#!/bin/sh\necho \"$1\"; [ \"$1\" != '[kernel][tma]' ]\n")
+        self.write("emulator_hw_test", "#!/bin/sh\necho \"$1\"; [ \"$1\" != '[tma]' ]\n")
         done = self.run_script("ptx")
         self.assertEqual(done.returncode, 1)
         # The last program's "passed" hid that another had failed (H200, 2026-11-22).
-        self.assertEqual(done.stdout.split("\n"), ["[kernel][tma]", "[kernel][mma]", "[kernel][wgmma]",
-                                                   "failed: tma", ""])
-        self.write("nvfp4_test", "#!/bin/sh\n")
+        self.assertEqual(done.stdout.split("\n"), ["[carry]", "[tma]", "[mma]", "[wgmma]", "failed: tma", ""])
+        self.write("emulator_hw_test", "#!/bin/sh\n")
         done = self.run_script("ptx")
         self.assertEqual((done.returncode, done.stdout), (0, "failed: nothing\n"))
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-# The emulator: a libcuda.so.1 that programs find through LD_LIBRARY_PATH.
+# The emulator, a product of its own: a libcuda.so.1 that programs find through LD_LIBRARY_PATH, its
+# tests and what they run.
+#   test_emulator      its inner parts
+#   emulator_hw_test   instructions and racy programs on whatever driver the loader finds
 
 EMU_DIRS := base ptx memory arithmetic hardware machine op order trace driver
 EMU_SRC  := $(sort $(foreach d,$(EMU_DIRS),$(wildcard tools/emulator/$d/*.cc)))
@@ -9,10 +12,54 @@ $(B)/obj/tools/emulator/%.o: tools/emulator/%.cc
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) $(EMU_FLAGS) $(DEPS) -c $< -o $@
 
+.PHONY: emulator
 emulator: $(B)/emulator/libcuda.so.1  ## the stand-in for libcuda.so.1
 $(B)/emulator/libcuda.so.1: $(EMU_OBJ) tools/emulator/driver/libcuda.map
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CXX) -shared -Wl,-soname,libcuda.so.1 -Wl,-z,defs \
 	  -Wl,--version-script=tools/emulator/driver/libcuda.map -o $@ $(EMU_OBJ) -pthread -ldl
 
--include $(EMU_OBJ:.o=.d)
+# ---- tests ---------------------------------------------------------------------------------------
+
+EMU_TEST       := tools/emulator/test
+EMU_TEST_FLAGS := -std=c++20 -O1 -ffp-contract=off $(WARN) -I. -isystem $(CUDA_HOME)/include \
+                  -Itools/emulator/include -DEMU_TEST_PTX_DIR='"$(B)/emulator/test"' \
+                  -Iinclude -DNVFP4_TEST_PTX_DIR='"$(B)/test"'
+emu_test_objects = $(patsubst %.cc,$(B)/obj/%.o,$(sort $(foreach d,$1,$(wildcard $(EMU_TEST)/$d/*.cc))))
+EMU_TEST_OBJ   := $(call emu_test_objects,$(EMU_DIRS) models support kernel pairs)
+EMU_HW_OBJ     := $(call emu_test_objects,h200 models pairs)
+
+$(B)/obj/$(EMU_TEST)/%.o: $(EMU_TEST)/%.cc
+	@mkdir -p $(@D)
+	$(call say,CXX)$(CXX) $(EMU_TEST_FLAGS) $(DEPS) -c $< -o $@
+
+# Plain sm_90: the one PTX runs on Hopper and, in the emulator, on Blackwell. With debug information
+# every function is called; the emulator reads both.
+EMU_PTX := $(B)/emulator/test
+$(EMU_PTX)/%.ptx: $(EMU_TEST)/h200/%.cu
+	@mkdir -p $(@D)
+	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=compute_90 -ptx $< -o $@
+$(EMU_PTX)/%.debug.ptx: $(EMU_TEST)/h200/%.cu
+	@mkdir -p $(@D)
+	$(call say,NVCC)$(NVCC) -std=c++17 -G -fmad=false -arch=compute_90 -ptx $< -o $@
+$(EMU_PTX)/%.lineinfo.ptx: $(EMU_TEST)/h200/%.cu
+	@mkdir -p $(@D)
+	$(call say,NVCC)$(NVCC) -std=c++17 -O3 -lineinfo -fmad=false -arch=compute_90 -ptx $< -o $@
+EMU_TEST_PTX := $(addprefix $(EMU_PTX)/,carry_probe.ptx load_probe.ptx load_probe.debug.ptx load_probe.lineinfo.ptx)
+
+$(B)/test_emulator: $(EMU_TEST_OBJ) $(TEST_MAIN) $(EMU_OBJ) | $(EMU_TEST_PTX)
+	$(call say,LINK)$(CXX) -o $@ $(filter %.o,$^) $(CATCH_LIBS) -ldl -pthread
+
+$(B)/emulator_hw_test: $(EMU_HW_OBJ) $(TEST_SESSION) | $(EMU_TEST_PTX)
+	$(call say,LINK)$(CXX) -o $@ $(filter %.o,$^) $(CATCH_LIBS) -ldl -pthread
+
+# 20,000 mutants of PTX: the emulator accepts none that ptxas refuses.
+.PHONY: check-legality
+check-legality: $(B)/test_emulator $(SM100_PTX)  ## LEGALITY_MUTANTS=20000 LEGALITY_SEED=1: the emulator's loader against ptxas
+	@PATH="$(CUDA_HOME)/bin:$$PATH" LEGALITY_PTX=$(SM100_PTX) $(B)/test_emulator '[legality]'
+
+# For test/fuzz/fuzz.mk: a source and what it reaches.
+FUZZ_SRC_ptx := $(EMU_TEST)/fuzz/ptx
+FUZZ_OF_ptx  := $(EMU_OBJ) $(B)/obj/$(EMU_TEST)/support/ptx_samples.o
+
+-include $(sort $(EMU_OBJ:.o=.d) $(EMU_TEST_OBJ:.o=.d) $(EMU_HW_OBJ:.o=.d))

@@ -75,7 +75,8 @@ class Tree:
     def build(self):
         """True if the tree builds."""
         jobs = f"-j{os.cpu_count() or 1}"
-        names = ("nvfp4_test", "test_host", "test_regression", "test_emulator")
+        names = ("nvfp4_test", "test_host", "test_regression", "test_emulator",
+                 "emulator_hw_test")
         programs = [f"build/{name}" for name in names]
         return self.run(["make", "-s", jobs, "B=build", "all", *programs], None) == 0
 
@@ -94,7 +95,7 @@ class Tree:
                 environment["EMU_DEVICE"], _, sms = device.partition("/")
                 if sms:
                     environment["EMU_SMS"] = sms
-            if program == "nvfp4_test":
+            if program in ("nvfp4_test", "emulator_hw_test"):
                 environment["EMU_FORMAL"] = "stop"  # as in test/run
             command = [os.path.join("build", program), mutant.filter.replace(",", "\\,")]
         return self.run(command, environment)

@@ -1,41 +1,33 @@
 // SPDX-License-Identifier: MIT
 // The carry CC.CF where it goes from one kind of instruction to another. The manual calls what sub.cc
 // writes "borrow-out"; hardware writes the carry of a + ~b + 1, which is its complement.
-#include <cstring>
+#include <random>
 
-#include "tools/harness/driver.h"
-#include "tools/harness/module.h"
-#include "tools/harness/problem.h"
-#include "tools/testing/catch.h"
+#include "tools/emulator/test/h200/device.h"
 
 namespace {
 
-using support::DeviceBuffer;
-using support::Driver;
+using h200::Buffer;
+using h200::Module;
 using uint128 = unsigned __int128;
 
 // Launches `entry(in, out, count)` with 64 threads a CTA and returns the `words` that it wrote.
-std::vector<uint64_t> run(const support::Module& module, const Driver& driver, const char* entry,
-                          const std::vector<uint64_t>& in, size_t words, uint32_t count) {
-  std::vector<uint8_t> bytes(in.size() * 8);
-  std::memcpy(bytes.data(), in.data(), bytes.size());
-  const DeviceBuffer from(driver, bytes), to(driver, words * 8);
+std::vector<uint64_t> run(const Module& module, const char* entry, const std::vector<uint64_t>& in,
+                          size_t words, uint32_t count) {
+  const Buffer from(in), to(words * 8);
   CUdeviceptr from_at = from.address(), to_at = to.address();
   void* arguments[] = {&from_at, &to_at, &count};
   module.launch(entry, (count + 63) / 64, 64, 0, arguments);
-  const std::vector<uint8_t> got = to.download();
-  std::vector<uint64_t> out(words);
-  std::memcpy(out.data(), got.data(), got.size());
   CHECK(to.guards_intact());
-  return out;
+  return to.download<uint64_t>();
 }
 
 // Operands at which carries begin and end, and random ones.
-uint64_t operand(support::Random& random) {
+uint64_t operand(std::mt19937_64& random) {
   const uint64_t edges[] = {
       0, 1, 2, ~0ull, ~0ull - 1, 1ull << 63, (1ull << 63) - 1, 0xFFFFFFFF, 1ull << 32};
-  const uint64_t r = random.next();
-  return r % 3 ? (random.next() >> random.next() % 64) : edges[r / 3 % std::size(edges)];
+  const uint64_t r = random();
+  return r % 3 ? (random() >> random() % 64) : edges[r / 3 % std::size(edges)];
 }
 
 // What writes the carry, and what reads it. `sign` is -1 for a difference.
@@ -78,19 +70,17 @@ std::string chain(const Writer& w, const Writer& r) {
 
 }  // namespace
 
-TEST_CASE("each instruction that reads the carry reads that of each which writes it",
-          "[kernel][carry]") {
-  const Driver& driver = Driver::get();
-  const support::Context context(driver);
-  support::Random random(3);
+TEST_CASE("each instruction that reads the carry reads that of each which writes it", "[carry]") {
+  const h200::Device device;
+  std::mt19937_64 random(3);
   constexpr uint32_t kCount = 500;
   std::vector<uint64_t> in(4 * kCount);
   for (uint64_t& word : in) word = operand(random);
   for (const Writer& w : kWriters)
     for (const Writer& r : kReaders) {
       INFO(w.text << " " << r.text);
-      const auto module = support::Module::from_text(driver, chain(w, r));
-      const std::vector<uint64_t> got = run(module, driver, "k", in, 3 * kCount, kCount);
+      const Module module(chain(w, r));
+      const std::vector<uint64_t> got = run(module, "k", in, 3 * kCount, kCount);
       size_t wrong = 0;
       for (uint32_t i = 0; i < kCount; ++i) {
         const Sum x = adder(in[4 * i], in[4 * i + 1], w.sign, w.sign < 0);
@@ -101,19 +91,18 @@ TEST_CASE("each instruction that reads the carry reads that of each which writes
     }
 }
 
-TEST_CASE("nvcc's division of 128-bit integers is the host's", "[kernel][carry]") {
-  const Driver& driver = Driver::get();
-  const support::Context context(driver);
-  const support::Module module(driver, NVFP4_TEST_PTX_DIR "/carry_probe.ptx");
-  support::Random random(4);
+TEST_CASE("nvcc's division of 128-bit integers is the host's", "[carry]") {
+  const h200::Device device;
+  const Module module = Module::from_file(EMU_TEST_PTX_DIR "/carry_probe.ptx");
+  std::mt19937_64 random(4);
   constexpr uint32_t kCount = 2000;
   std::vector<uint64_t> in(4 * kCount);
   for (size_t i = 0; i < in.size(); i += 4) {
     for (size_t j = i; j < i + 4; ++j) in[j] = operand(random);
-    if (random.next() % 2) in[i + 3] = 0;  // a divisor of one word
+    if (random() % 2) in[i + 3] = 0;  // a divisor of one word
     if ((in[i + 2] | in[i + 3]) == 0) in[i + 2] = 7;
   }
-  const std::vector<uint64_t> got = run(module, driver, "carry_probe", in, in.size(), kCount);
+  const std::vector<uint64_t> got = run(module, "carry_probe", in, in.size(), kCount);
   size_t wrong = 0;
   for (size_t i = 0; i < in.size(); i += 4) {
     const uint128 a = uint128(in[i + 1]) << 64 | in[i], b = uint128(in[i + 3]) << 64 | in[i + 2];

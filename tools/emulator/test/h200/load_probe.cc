@@ -3,19 +3,14 @@
 // boxes inside, across and beyond every edge of the tensor, with and without swizzle. The same PTX
 // and the same expectations run on a Hopper GPU and in the emulator; where they differ, the
 // emulator is wrong.
-#include <cuda.h>
+#include <random>
 
-#include <cstring>
-
-#include "tools/harness/driver.h"
-#include "tools/harness/module.h"
-#include "tools/harness/problem.h"
-#include "tools/testing/catch.h"
+#include "tools/emulator/test/h200/device.h"
 
 namespace {
 
-using support::DeviceBuffer;
-using support::Driver;
+using h200::Buffer;
+using h200::Module;
 
 constexpr int64_t kRows = 64, kTileBytes = kRows * 128, kScaleBytes = 1536, kStep = 32;
 
@@ -34,23 +29,21 @@ struct Tensor {
 Tensor make_tensor(int64_t row_bytes, int64_t rows, int64_t batches) {
   const int64_t row_pitch = (row_bytes + 15) / 16 * 16 + 32;
   Tensor t{row_bytes, rows, batches, row_pitch, row_pitch * rows + 48, {}};
-  support::Random random(uint64_t(row_bytes * 1000 + rows));
+  std::mt19937_64 random(uint64_t(row_bytes * 1000 + rows));
   t.content.resize(size_t(t.batch_pitch * batches));
-  for (uint8_t& byte : t.content) byte = uint8_t(random.next());
+  for (uint8_t& byte : t.content) byte = uint8_t(random());
   return t;
 }
 
-CUtensorMap encode(const Driver& driver, const Tensor& t, CUdeviceptr address,
-                   CUtensorMapSwizzle swizzle) {
+CUtensorMap encode(const Tensor& t, CUdeviceptr address, CUtensorMapSwizzle swizzle) {
   const cuuint64_t dims[] = {cuuint64_t(t.row_bytes), cuuint64_t(t.rows), cuuint64_t(t.batches)};
   const cuuint64_t strides[] = {cuuint64_t(t.row_pitch), cuuint64_t(t.batch_pitch)};
   const cuuint32_t box[] = {128, cuuint32_t(kRows), 1}, steps[] = {1, 1, 1};
   CUtensorMap map;
-  driver.check(driver.cuTensorMapEncodeTiled(
-                   &map, CU_TENSOR_MAP_DATA_TYPE_UINT8, 3, reinterpret_cast<void*>(address), dims,
-                   strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
-                   CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
-               "cuTensorMapEncodeTiled");
+  H200_CALL(cuTensorMapEncodeTiled, &map, CU_TENSOR_MAP_DATA_TYPE_UINT8, 3,
+            reinterpret_cast<void*>(address), dims, strides, box, steps,
+            CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+            CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   return map;
 }
 
@@ -76,19 +69,17 @@ std::vector<uint8_t> expected(const Tensor& t, const std::vector<uint8_t>& scale
 }
 
 void probe(const Tensor& t, int c0, int c1, int c2, bool swizzled,
-           const char* file = NVFP4_TEST_PTX_DIR "/load_probe.ptx") {
+           const char* file = EMU_TEST_PTX_DIR "/load_probe.ptx") {
   CAPTURE(t.row_bytes, t.rows, t.batches, c0, c1, c2, swizzled);
-  const Driver& driver = Driver::get();
-  support::Context context(driver);
-  support::Module module(driver, file);
-  DeviceBuffer tensor(driver, t.content);
+  const h200::Device device;
+  const Module module = Module::from_file(file);
+  const Buffer tensor(t.content);
   std::vector<uint8_t> scales(kScaleBytes);
-  support::Random random(5);
-  for (uint8_t& byte : scales) byte = uint8_t(random.next());
-  DeviceBuffer scales_on_device(driver, scales);
-  DeviceBuffer out(driver, size_t(2 * (kTileBytes + kScaleBytes)));
+  std::mt19937_64 random(5);
+  for (uint8_t& byte : scales) byte = uint8_t(random());
+  const Buffer scales_on_device(scales), out(size_t(2 * (kTileBytes + kScaleBytes)));
 
-  CUtensorMap map = encode(driver, t, tensor.address(),
+  CUtensorMap map = encode(t, tensor.address(),
                            swizzled ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE);
   CUdeviceptr scales_at = scales_on_device.address(), out_at = out.address();
   int step = int(kStep);
@@ -96,7 +87,8 @@ void probe(const Tensor& t, int c0, int c1, int c2, bool swizzled,
   module.launch("load_probe", 1, 32, uint32_t(1024 + kTileBytes + kScaleBytes), arguments);
 
   const int at[3] = {c0, c1, c2};
-  const std::vector<uint8_t> got = out.download(), want = expected(t, scales, at, swizzled);
+  const std::vector<uint8_t> got = out.download<uint8_t>(),
+                             want = expected(t, scales, at, swizzled);
   REQUIRE(got.size() == want.size());
   size_t wrong = 0;
   while (wrong < want.size() && got[wrong] == want[wrong]) ++wrong;
@@ -107,7 +99,7 @@ void probe(const Tensor& t, int c0, int c1, int c2, bool swizzled,
 
 }  // namespace
 
-TEST_CASE("a box lies in shared memory as the swizzle says", "[kernel][tma]") {
+TEST_CASE("a box lies in shared memory as the swizzle says", "[tma]") {
   const Tensor t = make_tensor(512, 200, 2);
   for (bool swizzled : {true, false}) {
     probe(t, 0, 0, 0, swizzled);
@@ -116,7 +108,7 @@ TEST_CASE("a box lies in shared memory as the swizzle says", "[kernel][tma]") {
   }
 }
 
-TEST_CASE("a box that sticks out is filled with zero, and its bytes still count", "[kernel][tma]") {
+TEST_CASE("a box that sticks out is filled with zero, and its bytes still count", "[tma]") {
   // 216 bytes: the row ends inside a 16-byte chunk, where the fill is exact to the byte.
   const Tensor t = make_tensor(216, 100, 2);
   for (bool swizzled : {true, false}) {
@@ -129,22 +121,20 @@ TEST_CASE("a box that sticks out is filled with zero, and its bytes still count"
   }
 }
 
-TEST_CASE("nvcc -G, where every wrapper is called, and -lineinfo give the same bytes",
-          "[kernel][tma]") {
+TEST_CASE("nvcc -G, where every wrapper is called, and -lineinfo give the same bytes", "[tma]") {
   const Tensor t = make_tensor(512, 200, 2);
-  probe(t, 16, 7, 1, true, NVFP4_TEST_PTX_DIR "/load_probe.debug.ptx");
-  probe(t, 16, 7, 1, true, NVFP4_TEST_PTX_DIR "/load_probe.lineinfo.ptx");
+  probe(t, 16, 7, 1, true, EMU_TEST_PTX_DIR "/load_probe.debug.ptx");
+  probe(t, 16, 7, 1, true, EMU_TEST_PTX_DIR "/load_probe.lineinfo.ptx");
 }
 
-TEST_CASE("a module that the driver refuses is refused with what its compiler says", "[kernel]") {
-  const Driver& driver = Driver::get();
-  const support::Context context(driver);
+TEST_CASE("a module that the driver refuses is refused with what its compiler says", "[module]") {
+  const h200::Device device;
   const std::string text =
       ".version 8.0\n.target sm_90\n.address_size 64\n.entry k() { frobnicate; ret; }\n";
   try {
-    support::Module::from_text(driver, text);
+    const Module module(text);
     FAIL("accepted");
-  } catch (const support::DriverError& e) {
+  } catch (const h200::DriverError& e) {
     CAPTURE(e.what());
     CHECK(e.result == CUDA_ERROR_INVALID_PTX);
     CHECK(std::string(e.what()).find("frobnicate") != std::string::npos);

@@ -1,32 +1,22 @@
 // SPDX-License-Identifier: MIT
 // mma.sync against hypotheses of how Hopper adds, bit by bit: the same PTX on an H100 or H200 and in
 // the emulator as one. Exactly one hypothesis gives all bits, and it is the emulator's model.
-#include <cstring>
-
+#include "tools/emulator/test/h200/device.h"
 #include "tools/emulator/test/models/warp_mma.h"
-#include "tools/harness/driver.h"
-#include "tools/harness/module.h"
-#include "tools/testing/catch.h"
 
 namespace {
 
-using support::DeviceBuffer;
-using support::Driver;
+using h200::Buffer;
+using h200::Module;
 using support::Hypothesis;
 using support::WarpMma;
-
-std::vector<uint8_t> bytes_of(const std::vector<uint32_t>& words) {
-  std::vector<uint8_t> bytes(words.size() * 4);
-  std::memcpy(bytes.data(), words.data(), bytes.size());
-  return bytes;
-}
 
 struct Batch {
   std::vector<support::WarpMmaData> data;
   std::vector<uint32_t> out;  // the accumulators' fragments, one warp after the other
 };
 
-Batch run(const Driver& driver, const WarpMma& w, int warps) {
+Batch run(const WarpMma& w, int warps) {
   Batch batch;
   std::mt19937_64 random(uint64_t(w.k) * 7 + uint64_t(w.a));
   std::vector<uint32_t> a, b, c;
@@ -34,16 +24,12 @@ Batch run(const Driver& driver, const WarpMma& w, int warps) {
     batch.data.push_back(support::random_data(w, random, i % support::kWarpMmaKinds));
     support::append_fragments(w, batch.data.back(), a, b, c);
   }
-  const support::Module module = support::Module::from_text(driver, support::program(w));
-  const DeviceBuffer in_a(driver, bytes_of(a)), in_b(driver, bytes_of(b)),
-      in_c(driver, bytes_of(c));
-  const DeviceBuffer out(driver, c.size() * 4);
+  const Module module(support::program(w));
+  const Buffer in_a(a), in_b(b), in_c(c), out(c.size() * 4);
   CUdeviceptr at[] = {out.address(), in_a.address(), in_b.address(), in_c.address()};
   void* arguments[] = {&at[0], &at[1], &at[2], &at[3]};
   module.launch("warp_mma", uint32_t(warps), 32, 0, arguments);
-  const std::vector<uint8_t> bytes = out.download();
-  batch.out.resize(c.size());
-  std::memcpy(batch.out.data(), bytes.data(), bytes.size());
+  batch.out = out.download<uint32_t>();
   return batch;
 }
 
@@ -109,36 +95,30 @@ size_t decide(const WarpMma& w, const Batch& batch, const std::vector<Hypothesis
   return fitting;
 }
 
-#define USE_HOPPER(driver, device)                                                    \
-  const Driver& driver = Driver::get();                                               \
-  const support::DeviceInfo device = support::devices(driver).at(0);                  \
-  if (device.compute_capability() != 90) SKIP_TEST(device.name + " is not a Hopper"); \
-  const support::Context context(driver)
-
 }  // namespace
 
-TEST_CASE("mma.sync adds 16 products of fp16 in one step of 25 bits", "[kernel][sm90][mma]") {
-  USE_HOPPER(driver, device);
+TEST_CASE("mma.sync adds 16 products of fp16 in one step of 25 bits", "[sm90][mma]") {
+  USE_HOPPER(device);
   const WarpMma w;
-  CHECK(decide(w, run(driver, w, device.emulated() ? 60 : 3000), hypotheses(w, 4, 27),
-               device.emulated()) == 1);
+  CHECK(decide(w, run(w, device.emulated() ? 60 : 3000), hypotheses(w, 4, 27), device.emulated()) ==
+        1);
 }
 
-TEST_CASE("mma.sync of the other floats adds as the model does", "[kernel][sm90][mma]") {
-  USE_HOPPER(driver, device);
+TEST_CASE("mma.sync of the other floats adds as the model does", "[sm90][mma]") {
+  USE_HOPPER(device);
   for (const WarpMma& w : support::warp_mmas()) {
     if (w.d == support::SumType::s32) continue;
-    const Batch batch = run(driver, w, device.emulated() ? 6 : 300);
+    const Batch batch = run(w, device.emulated() ? 6 : 300);
     decide(w, batch, hypotheses(w, device.emulated() ? w.k : w.k / 2, 26), device.emulated());
   }
 }
 
-TEST_CASE("mma.sync of integers and single bits counts exactly", "[kernel][sm90][mma]") {
-  USE_HOPPER(driver, device);
+TEST_CASE("mma.sync of integers and single bits counts exactly", "[sm90][mma]") {
+  USE_HOPPER(device);
   size_t equal = 0, words = 0;
   for (const WarpMma& w : support::warp_mmas()) {
     if (w.d != support::SumType::s32) continue;
-    const Batch batch = run(driver, w, device.emulated() ? 6 : 60);
+    const Batch batch = run(w, device.emulated() ? 6 : 60);
     const Score s = score(w, batch, {});
     INFO(w.name() << ": " << s.first);
     CHECK(s.equal == batch.out.size());

@@ -1,27 +1,16 @@
 // SPDX-License-Identifier: MIT
 // wgmma against the published model of Hopper, bit by bit: the same PTX on an H100 or H200 and in the
 // emulator as one. Where a GPU and the model differ, the model is wrong.
-#include <cstring>
-
+#include "tools/emulator/test/h200/device.h"
 #include "tools/emulator/test/models/wgmma.h"
-#include "tools/harness/driver.h"
-#include "tools/harness/module.h"
-#include "tools/testing/catch.h"
 
 namespace {
 
-using support::DeviceBuffer;
-using support::Driver;
+using h200::Buffer;
+using h200::Module;
 using support::Wgmma;
 using T = support::NumberType;
 using R = support::SumType;
-
-template <class T>
-std::vector<uint8_t> bytes_of(const std::vector<T>& words) {
-  std::vector<uint8_t> bytes(words.size() * sizeof(T));
-  std::memcpy(bytes.data(), words.data(), bytes.size());
-  return bytes;
-}
 
 struct Score {
   size_t elements = 0, equal = 0;
@@ -44,33 +33,22 @@ struct Score {
 };
 
 // `rounds` sets of data of every kind through one module.
-void probe(const Driver& driver, const Wgmma& w, int rounds, Score& score) {
-  const support::Module module = support::Module::from_text(driver, support::program(w));
+void probe(const Wgmma& w, int rounds, Score& score) {
+  const Module module(support::program(w));
   std::mt19937_64 random(uint64_t(w.n) * 131 + uint64_t(w.a) * 7 + uint64_t(w.b_swizzle));
   for (int i = 0; i < rounds * support::kDataKinds; ++i) {
     const int kind = i % support::kDataKinds;
     const support::WgmmaData data = support::random_data(w, random, kind);
     const std::vector<uint32_t> want =
         support::accumulator_words(w, support::wgmma_expected(w, data));
-    DeviceBuffer image(driver, support::shared_image(w, data));
-    DeviceBuffer a(driver, bytes_of(support::a_words(data)));
-    DeviceBuffer c(driver, bytes_of(support::accumulator_words(w, data.c)));
-    DeviceBuffer out(driver, want.size() * 4);
+    const Buffer image(support::shared_image(w, data)), a(support::a_words(data)),
+        c(support::accumulator_words(w, data.c)), out(want.size() * 4);
     CUdeviceptr at[] = {out.address(), image.address(), a.address(), c.address()};
     void* arguments[] = {&at[0], &at[1], &at[2], &at[3]};
     module.launch("wgmma_probe", 1, support::kWgmmaThreads, 0, arguments);
-    const std::vector<uint8_t> bytes = out.download();
-    std::vector<uint32_t> got(want.size());
-    std::memcpy(got.data(), bytes.data(), bytes.size());
-    score.add(w, kind, got, want);
+    score.add(w, kind, out.download<uint32_t>(), want);
   }
 }
-
-#define USE_HOPPER(driver)                                               \
-  const Driver& driver = Driver::get();                                  \
-  if (support::devices(driver).at(0).compute_capability() != 90)         \
-    SKIP_TEST(support::devices(driver).at(0).name + " is not a Hopper"); \
-  const support::Context context(driver)
 
 #define CHECK_ALL_EQUAL(score, what)                                                        \
   do {                                                                                      \
@@ -81,47 +59,47 @@ void probe(const Driver& driver, const Wgmma& w, int rounds, Score& score) {
 
 }  // namespace
 
-TEST_CASE("wgmma reads operands where the manual says, in every layout", "[kernel][wgmma]") {
-  USE_HOPPER(driver);
-  const bool emulated = support::devices(driver).at(0).emulated();
+TEST_CASE("wgmma reads operands where the manual says, in every layout", "[wgmma]") {
+  USE_HOPPER(device);
+  const bool emulated = device.emulated();
   Score score;
   for (const int swizzle : {128, 64, 32, 0})
     for (const int n : {8, 40, emulated ? 24 : 256}) {
       Wgmma w;
       w.n = n;
       w.a_swizzle = w.b_swizzle = swizzle;
-      probe(driver, w, 1, score);
+      probe(w, 1, score);
       w.a_in_registers = true;
       w.b_offset = swizzle > 32 ? swizzle - 32 : 0;
-      probe(driver, w, 1, score);
+      probe(w, 1, score);
       w.a_in_registers = false;
       w.b_offset = 0;
       w.a_mn_major = w.b_mn_major = true;
-      probe(driver, w, 1, score);
+      probe(w, 1, score);
     }
   CHECK_ALL_EQUAL(score, "layouts");
 }
 
-TEST_CASE("wgmma's sums have the published model's bits", "[kernel][wgmma]") {
-  USE_HOPPER(driver);
+TEST_CASE("wgmma's sums have the published model's bits", "[wgmma]") {
+  USE_HOPPER(device);
   const struct {
     T a, b;
     R d;
   } types[] = {{T::f16, T::f16, R::f32},   {T::f16, T::f16, R::f16},   {T::bf16, T::bf16, R::f32},
                {T::tf32, T::tf32, R::f32}, {T::e4m3, T::e4m3, R::f32}, {T::e5m2, T::e4m3, R::f32},
                {T::e4m3, T::e5m2, R::f16}, {T::s8, T::u8, R::s32},     {T::u8, T::s8, R::s32}};
-  const bool emulated = support::devices(driver).at(0).emulated();
+  const bool emulated = device.emulated();
   for (const auto& t : types) {
     Score score;
     Wgmma w;
     w.a = t.a, w.b = t.b, w.d = t.d;
     w.n = emulated ? 48 : 256;
     w.a_in_registers = true;
-    probe(driver, w, emulated ? 1 : 8, score);
+    probe(w, emulated ? 1 : 8, score);
     w.accumulate = false;
     w.negate_a = t.d != R::s32;
     w.satfinite = t.d == R::s32;
-    probe(driver, w, emulated ? 1 : 4, score);
+    probe(w, emulated ? 1 : 4, score);
     CHECK_ALL_EQUAL(score, w.name());
   }
 }

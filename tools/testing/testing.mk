@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: MIT
+# Catch2 and what every test program of both products is linked with.
+
+# Catch2 3 is a library, 2.13 one header.
+CATCH_LIBS   := $(if $(wildcard $(addsuffix /include/catch2/catch_all.hpp,/usr /usr/local)),-lCatch2)
+TEST_SESSION := $(B)/obj/tools/testing/session.o
+TEST_MAIN    := $(B)/obj/tools/testing/main.o $(TEST_SESSION)
+
+$(B)/obj/tools/testing/%.o: tools/testing/%.cc
+	@mkdir -p $(@D)
+	$(call say,CXX)$(CXX) $(TEST_FLAGS) $(DEPS) -c $< -o $@
+$(TEST_SESSION): TEST_FLAGS += -O0
+
+-include $(TEST_MAIN:.o=.d)
