@@ -33,8 +33,6 @@ $(B)/nvfp4_test: $(GEMM_TEST_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(B)/obj/bench/ten
 $(B)/test_host: $(HOST_TEST_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(MMA_SUPPORT_OBJ) $(HOST_OBJ) $(B)/obj/bench/csv.o
 	$(call say,LINK)$(CXX) -o $@ $(filter %.o,$^) $(CATCH_LIBS) -lm -ldl -pthread
 
-$(B)/test_emulator: | $(DEBUG_PTX)
-
 $(B)/test_regression: $(REGRESSION_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(LIB) | $(B)/nvfp4
 	$(call say,LINK)$(CXX) -o $@ $(filter %.o,$^) $(USE_LIBRARY) $(CATCH_LIBS) -ldl -pthread
 

@@ -2,6 +2,7 @@
 // What an emulator can be asked beside the driver API.
 #pragma once
 
+#include <cstdlib>
 #include <string>
 
 #include "nvfp4emu.h"
@@ -44,6 +45,25 @@ struct Emulator {
   static void find(const support::Driver& driver, Function& function, const char* name) {
     function = reinterpret_cast<Function>(driver.extension(name));
   }
+};
+
+// A setting for the launches of one test; at its end that of the environment is back, or `usual`.
+class Setting {
+ public:
+  Setting(const Emulator& emulator, const char* name, const std::string& value, const char* usual)
+      : emulator_(emulator), name_(name), usual_(usual) {
+    REQUIRE(emulator.set(name, value.c_str()) == 0);
+  }
+  ~Setting() {
+    const char* const environment = std::getenv(name_);
+    emulator_.set(name_, environment ? environment : usual_);
+  }
+  Setting(const Setting&) = delete;
+  Setting& operator=(const Setting&) = delete;
+
+ private:
+  const Emulator& emulator_;
+  const char *name_, *usual_;
 };
 
 }  // namespace gemm_test

@@ -23,10 +23,9 @@ $(B)/emulator/libcuda.so.1: $(EMU_OBJ) tools/emulator/driver/libcuda.map
 
 EMU_TEST       := tools/emulator/test
 EMU_TEST_FLAGS := -std=c++20 -O1 -ffp-contract=off $(WARN) -I. -isystem $(CUDA_HOME)/include \
-                  -Itools/emulator/include -DEMU_TEST_PTX_DIR='"$(B)/emulator/test"' \
-                  -Iinclude -DNVFP4_TEST_PTX_DIR='"$(B)/test"'
+                  -Itools/emulator/include -DEMU_TEST_PTX_DIR='"$(B)/emulator/test"'
 emu_test_objects = $(patsubst %.cc,$(B)/obj/%.o,$(sort $(foreach d,$1,$(wildcard $(EMU_TEST)/$d/*.cc))))
-EMU_TEST_OBJ   := $(call emu_test_objects,$(EMU_DIRS) models support kernel pairs)
+EMU_TEST_OBJ   := $(call emu_test_objects,$(EMU_DIRS) models support pairs)
 EMU_HW_OBJ     := $(call emu_test_objects,h200 models pairs)
 
 $(B)/obj/$(EMU_TEST)/%.o: $(EMU_TEST)/%.cc

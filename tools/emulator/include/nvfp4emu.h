@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the emulator's libcuda.so.1 exports beside the CUDA driver API: settings, counters, a record
- * of calls, planned failures and a ledger of live objects. Tests find these with dlsym; where dlsym
+ * of calls, planned failures, a ledger of live objects, and what a descriptor says. Tests find these with dlsym; where dlsym
  * finds nothing, the driver is a real one.
  *
  * All functions may be called from any thread, before and after cuInit, and need no context. Those
@@ -59,6 +59,34 @@ struct nvfp4emu_counts {
   uint64_t graphs, graph_instances;
 };
 void nvfp4emu_ledger(struct nvfp4emu_counts* counts);
+
+/* The 64-bit shared-memory descriptor of a K-major operand of tcgen05.mma, or of the source of
+ * tcgen05.cp (PTX ISA table 40), as the emulator reads it for an instruction that takes `rows` rows
+ * of `chunks` 16-byte pieces. -1: it would be refused, and `text` gets the sentence that names each
+ * wrong field, cut to `bytes` with its NUL. */
+struct nvfp4emu_smem_descriptor {
+  uint32_t address;      /* in the CTA's shared memory */
+  uint32_t lead, stride; /* bytes */
+  uint32_t swizzle;      /* bytes of a row of the pattern: 32, 64, 128; 0 = none */
+};
+int nvfp4emu_read_smem_descriptor(uint64_t bits, uint32_t rows, uint32_t chunks,
+                                  struct nvfp4emu_smem_descriptor* descriptor, char* text,
+                                  size_t bytes);
+
+/* The same for the 32-bit instruction descriptor of tcgen05.mma (PTX ISA tables 42 to 44). `kind` is
+ * "mxf4nvf4", "mxf4", "mxf8f6f4", "f8f6f4", "f16", "tf32" or "i8", `block` the elements of K per scale
+ * (16, 32), which only the first three have; `pair` says .cta_group::2. */
+struct nvfp4emu_instruction_descriptor {
+  uint32_t m, n;
+  const char *a, *b;     /* types of the operands: "e2m1" */
+  const char *d, *scale; /* of the accumulator: "f32"; of the scales: "ue4m3" */
+  int negate_a, negate_b;
+  int transpose_a, transpose_b; /* operands that are not K-major */
+  uint32_t scale_a_id, scale_b_id;
+};
+int nvfp4emu_read_instruction_descriptor(uint32_t bits, const char* kind, uint32_t block, int pair,
+                                         struct nvfp4emu_instruction_descriptor* descriptor,
+                                         char* text, size_t bytes);
 
 #ifdef __cplusplus
 }

@@ -3,14 +3,15 @@
 // values, and the emulator's decoder over random fields.
 #include "kernel/descriptor.cuh"
 #include "kernel/sm100/tile.h"
-#include "tools/emulator/hardware/instruction_descriptor.h"
-#include "tools/emulator/hardware/smem_descriptor.h"
-#include "tools/emulator/test/support/unit_support.h"
+#include "test/gemm/emulator.h"
+#include "test/gemm/gpu.h"
+#include "test/host/csv.h"
 
-using unit::golden;
-using unit::number;
+using host_test::golden;
 
 namespace {
+
+uint64_t number(const std::string& text) { return std::stoull(text, nullptr, 0); }
 
 // CUTLASS writes 1 into the leading-offset field where the hardware ignores it (swizzled K-major
 // operands and 16-byte wide copies); we write 0.
@@ -20,7 +21,7 @@ std::string tile_name(uint32_t tokens) { return "128x" + std::to_string(tokens) 
 
 // The instruction descriptor of the golden table for M = 128 and scale ids 0.
 uint64_t golden_instruction(uint32_t n) {
-  for (const auto& row : golden("idesc_nvfp4.csv"))
+  for (const auto& row : golden("idesc_nvfp4.csv", 3))
     if (row[0] == "128" && number(row[1]) == n && row[2] == "0" && row[3] == "0")
       return number(row[4]);
   return 0;
@@ -29,7 +30,7 @@ uint64_t golden_instruction(uint32_t n) {
 // Distance of a step's scale columns from those of the first step, per CUTLASS.
 std::vector<uint64_t> golden_columns(const std::string& tile, const std::string& what) {
   std::vector<uint64_t> columns;
-  for (const auto& row : golden("tmem_sf_layout.csv"))
+  for (const auto& row : golden("tmem_sf_layout.csv", 84))
     if (row[0] == tile && row[1] == what && (row[3] == "-" || row[3] == "0"))
       columns.push_back(number(row[4]));
   return columns;
@@ -39,9 +40,8 @@ std::vector<uint64_t> golden_columns(const std::string& tile, const std::string&
 
 TEST_CASE("the kernel's operand descriptors are CUTLASS's") {
   size_t compared = 0;
-  for (const auto& row : golden("smem_desc_ab_cutlass.csv")) {
-    // 1-SM tiles; stage 0, as where a stage starts is each kernel's own choice.
-    if (row[0].find("_cg1") == std::string::npos || row[2] != "0") continue;
+  for (const auto& row : golden("smem_desc_ab_cutlass.csv", 80)) {
+    // Of 1-SM tiles, stage 0, as where a stage starts is each kernel's own choice.
     const uint32_t address = uint32_t(number(row[1]) + 32 * number(row[3]));
     CAPTURE(row[0], row[1], row[3]);
     CHECK((nvfp4::operand_descriptor(address) | ignored_lead) == number(row[4]));
@@ -54,7 +54,7 @@ TEST_CASE("the kernel's operand descriptors are CUTLASS's") {
 TEST_CASE("the kernel's scale descriptors are CUTLASS's, a step being 512 bytes") {
   const std::string tile = tile_name(128);
   size_t compared = 0;
-  for (const auto& row : golden("tmem_sf_layout.csv")) {
+  for (const auto& row : golden("tmem_sf_layout.csv", 84)) {
     if (row[0] != tile || row[1].find("_UTCCP") == std::string::npos || row[2] != "0") continue;
     const uint32_t step = uint32_t(number(row[3]));
     CAPTURE(row[1], step);
@@ -89,27 +89,40 @@ TEST_CASE("a step's scales take as many columns as CUTLASS gives them") {
 }
 
 TEST_CASE("the emulator decodes what the kernel encodes, over random addresses") {
-  unit::Random random{11};
+  USE_GPU(gpu);
+  USE_EMULATOR(gpu, emulator);
+  const auto read_smem = reinterpret_cast<decltype(&nvfp4emu_read_smem_descriptor)>(
+      gpu.driver.extension("nvfp4emu_read_smem_descriptor"));
+  const auto read_instruction = reinterpret_cast<decltype(&nvfp4emu_read_instruction_descriptor)>(
+      gpu.driver.extension("nvfp4emu_read_instruction_descriptor"));
+  REQUIRE(read_smem);
+  REQUIRE(read_instruction);
+  char text[512] = "";
+  support::Random random(11);
   for (int i = 0; i < 10000; ++i) {
     // Up to the end of a 228 KB window, with cluster rank bits on top that must fall off.
-    const uint32_t tile = 0x400 + 1024 * uint32_t(random.below(180));
-    const uint32_t step = 32 * uint32_t(random.below(4)), rank = uint32_t(random.below(16)) << 24;
-    const emu::SmemDescriptor operand = emu::decode_smem_descriptor(
-        nvfp4::operand_descriptor(rank | (tile + step)), 128, 2, "operand");
+    const uint32_t tile = 0x400 + 1024 * random.below(180);
+    const uint32_t step = 32 * random.below(4), rank = random.below(16) << 24;
+    nvfp4emu_smem_descriptor operand{}, scales{};
+    const int status = read_smem(nvfp4::operand_descriptor(rank | (tile + step)), 128, 2, &operand,
+                                 text, sizeof text);
+    INFO(text);
+    REQUIRE(status == 0);
     REQUIRE(operand.address == tile + step);
     REQUIRE(operand.stride == 1024);
-    REQUIRE(operand.swizzle == emu::Swizzle::b128);
-    const emu::SmemDescriptor scales =
-        emu::decode_smem_descriptor(nvfp4::scale_descriptor(rank | tile), 32, 1, "scales");
+    REQUIRE(operand.swizzle == 128);
+    REQUIRE(read_smem(nvfp4::scale_descriptor(rank | tile), 32, 1, &scales, text, sizeof text) ==
+            0);
     REQUIRE(scales.address == tile);
     REQUIRE(scales.stride == 128);
-    REQUIRE(scales.swizzle == emu::Swizzle::none);
+    REQUIRE(scales.swizzle == 0);
   }
-  const emu::MmaShape shape = emu::decode_instruction_descriptor(
-      nvfp4::instruction_descriptor<128, 128>(), emu::MmaKind::mxf4nvf4, 16, false);
+  nvfp4emu_instruction_descriptor shape{};
+  REQUIRE(read_instruction(nvfp4::instruction_descriptor<128, 128>(), "mxf4nvf4", 16, 0, &shape,
+                           text, sizeof text) == 0);
   CHECK(shape.m == 128);
   CHECK(shape.n == 128);
-  CHECK(shape.scale == emu::ScaleType::ue4m3);
+  CHECK(std::string(shape.scale) == "ue4m3");
   CHECK_FALSE(shape.negate_a);
   CHECK_FALSE(shape.negate_b);
 }
