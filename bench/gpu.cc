@@ -18,15 +18,15 @@
 #include "bench/yardsticks.h"
 #include "tools/harness/compare.h"
 #include "tools/harness/device_gemm.h"
-#include "tools/nvfp4/progress.h"
+#include "tools/harness/progress.h"
 
 namespace bench {
 namespace {
 
-using nvfp4_tool::progress;
 using support::DeviceGemm;
 using support::Driver;
 using support::Problem;
+using support::progress;
 using support::Shape;
 
 constexpr int64_t kPairs[][2] = {{7168, 16384}, {4096, 7168}, {7168, 2048}};
@@ -317,7 +317,7 @@ int time_gpu(const GpuOptions& options) {
       std::fflush(stdout);
     }
   }
-  nvfp4_tool::progress_done();
+  support::progress_done();
   if (!timed) std::printf("# %s: nothing is timed in the emulator\n", gpu.info.name.c_str());
   return 0;
 }

@@ -7,7 +7,6 @@
 
 GEMM_TEST_OBJ := $(patsubst %.cc,$(B)/obj/%.o,$(sort $(wildcard test/gemm/*.cc)))
 HOST_TEST_OBJ := $(patsubst %.cc,$(B)/obj/%.o,$(sort $(wildcard test/host/*.cc)))
-MMA_SUPPORT_OBJ := $(addprefix $(B)/obj/tools/emulator/test/models/,wgmma.o tensor_numbers.o)
 REGRESSION_OBJ := $(patsubst %.cc,$(B)/obj/%.o,$(sort $(wildcard test/regression/*.cc))) \
                   $(B)/obj/test/host/child.o
 ALL_TEST_OBJ  := $(GEMM_TEST_OBJ) $(REGRESSION_OBJ) $(HOST_TEST_OBJ) $(SUPPORT_OBJ)
@@ -30,7 +29,7 @@ DEBUG_PTX := $(addprefix $(B)/test/,gemm_sm100.debug.ptx gemm_sm100.lineinfo.ptx
 $(B)/nvfp4_test: $(GEMM_TEST_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(B)/obj/bench/tensor_rate.o $(LIB) | $(DEBUG_PTX)
 	$(call say,LINK)$(CXX) -o $@ $(filter %.o,$^) $(USE_LIBRARY) $(CATCH_LIBS) -ldl -pthread
 
-$(B)/test_host: $(HOST_TEST_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(MMA_SUPPORT_OBJ) $(HOST_OBJ) $(B)/obj/bench/csv.o
+$(B)/test_host: $(HOST_TEST_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(HOST_OBJ) $(B)/obj/bench/csv.o
 	$(call say,LINK)$(CXX) -o $@ $(filter %.o,$^) $(CATCH_LIBS) -lm -ldl -pthread
 
 $(B)/test_regression: $(REGRESSION_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(LIB) | $(B)/nvfp4

@@ -2,10 +2,9 @@
 // The bound of compute capability 9.0 against the published model of wgmma, whichever 16 elements of a
 // stage of 256 a step takes and however many parts K has.
 #include <algorithm>
-#include <cstring>
+#include <cmath>
 #include <numeric>
 
-#include "tools/emulator/test/models/wgmma.h"
 #include "tools/harness/exact.h"
 #include "tools/harness/formats.h"
 #include "tools/harness/problem.h"
@@ -27,10 +26,32 @@ uint16_t factor(const Operand& o, int64_t k) {
   return support::f16_bits(value * 0x1p-7);
 }
 
+int leading_bit(double value, int smallest) {
+  return value == 0 ? -126 : std::max(std::ilogb(value), smallest);
+}
+
+// One wgmma of fp16 by the published model of Hopper (arXiv 2511.10909): the exact products and the sum
+// so far are aligned to the largest exponent among them, cut toward zero to 25 fractional bits and
+// added exactly; what comes out is cut to fp32. Doubles hold every step.
+float wgmma(const uint16_t* a, const uint16_t* b, float sum) {
+  constexpr int kKept = 25;
+  double terms[kDepth + 1] = {double(sum)}, total = 0;
+  int largest = leading_bit(double(sum), -126);
+  for (int64_t i = 0; i < kDepth; ++i) {
+    const double x = support::f16_value(a[i]), y = support::f16_value(b[i]);
+    terms[i + 1] = x * y;
+    largest = std::max(largest, leading_bit(x, -14) + leading_bit(y, -14));
+  }
+  for (const double term : terms) total += std::trunc(std::ldexp(term, kKept - largest));
+  if (total == 0) return 0;
+  const double exact = std::ldexp(total, largest - kKept);
+  const int last_bit = leading_bit(exact, -126) - 23;
+  return float(std::ldexp(std::trunc(std::ldexp(exact, -last_bit)), last_bit));
+}
+
 // Stages [first, last): each in 16 steps, its elements shared out at random.
 float part_of_k(const Problem& p, int64_t first, int64_t last, Random& random) {
-  const support::Wgmma step;
-  uint32_t sum = 0;
+  float sum = 0;
   std::vector<int64_t> order(kStage);
   for (int64_t stage = first; stage < last; ++stage) {
     std::iota(order.begin(), order.end(), stage * kStage);
@@ -39,19 +60,14 @@ float part_of_k(const Problem& p, int64_t first, int64_t last, Random& random) {
       std::swap(order[i], order[1 + random.below(uint32_t(i))]);
     for (int64_t at = 0; at < kStage; at += kDepth) {
       uint16_t a[kDepth], b[kDepth];
-      uint8_t a_row[32], b_row[32];
       for (int64_t i = 0; i < kDepth; ++i) {
         a[i] = factor(p.a, order[size_t(at + i)]);
         b[i] = factor(p.b, order[size_t(at + i)]);
       }
-      std::memcpy(a_row, a, sizeof a_row);
-      std::memcpy(b_row, b, sizeof b_row);
-      sum = support::wgmma_model(step, a_row, b_row, sum);
+      sum = wgmma(a, b, sum);
     }
   }
-  float value = 0;
-  std::memcpy(&value, &sum, sizeof value);
-  return value;
+  return sum;
 }
 
 // The parts of K added in their order, in fp32.

@@ -5,15 +5,16 @@
 
 #include "nvfp4_gemm.h"
 #include "tools/harness/formats.h"
+#include "tools/harness/progress.h"
 #include "tools/nvfp4/commands.h"
 #include "tools/nvfp4/emulator.h"
 #include "tools/nvfp4/npy.h"
-#include "tools/nvfp4/progress.h"
 #include "tools/nvfp4/verify.h"
 
 namespace nvfp4_tool {
 
 using support::Problem;
+using support::progress;
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "tools/harness/device_gemm.h"
-#include "tools/nvfp4/progress.h"
+#include "tools/harness/progress.h"
 
 namespace nvfp4_tool {
 
@@ -14,6 +14,8 @@ using support::DeviceGemm;
 using support::DeviceInfo;
 using support::Driver;
 using support::Problem;
+using support::progress;
+using support::progress_done;
 
 namespace {
 

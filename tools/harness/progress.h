@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <string>
 
-namespace nvfp4_tool {
+namespace support {
 
 inline void progress(const std::string& text) {
   static const bool terminal = isatty(STDERR_FILENO);
@@ -16,4 +16,4 @@ inline void progress(const std::string& text) {
 
 inline void progress_done() { progress(""); }
 
-}  // namespace nvfp4_tool
+}  // namespace support
