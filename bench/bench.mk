@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # build/nvfp4_bench and the driver that it times the library on.
 
-BENCH_SRC   := $(filter-out bench/idle_driver.cc bench/emulator_bench.cc,$(sort $(wildcard bench/*.cc)))
+BENCH_SRC   := $(filter-out bench/idle_driver.cc,$(sort $(wildcard bench/*.cc)))
 BENCH_OBJ   := $(BENCH_SRC:%.cc=$(B)/obj/%.o)
 IDLE_DRIVER := $(B)/bench/idle/libcuda.so.1
 
@@ -19,11 +19,8 @@ $(B)/nvfp4_bench: $(BENCH_OBJ) $(SUPPORT_OBJ) $(LIB)
 bench: $(B)/nvfp4_bench $(IDLE_DRIVER) emulator  ## host time of a call, verified first: CSV to stdout
 	@CXX='$(CXX)' bench/host_overhead.sh $(B)
 
-EMU_BENCH_OBJ := $(B)/obj/bench/emulator_bench.o
-$(B)/emulator_bench: $(EMU_BENCH_OBJ) $(SUPPORT_OBJ) $(LIB)
-	$(call say,LINK)$(CXX) -o $@ $(EMU_BENCH_OBJ) $(SUPPORT_OBJ) $(USE_LIBRARY) -ldl -pthread
 .PHONY: bench-emulator
-bench-emulator: $(B)/emulator_bench emulator  ## speed of the emulator by instruction family and shape: CSV to stdout
+bench-emulator: $(B)/emulator_bench $(B)/nvfp4_bench emulator  ## speed of the emulator by instruction family and shape: CSV to stdout
 	@CXX='$(CXX)' bench/emulator.sh $(B)
 
 .PHONY: setup-plot
@@ -37,4 +34,4 @@ bench-gpu: $(B)/nvfp4_bench  ## device time beside cuBLASLt, verified first: RES
 	$(B)/nvfp4_bench gpu >$(RESULT).csv
 	$(PYTHON) bench/plot.py $(RESULT).csv $(RESULT).svg
 
--include $(BENCH_OBJ:.o=.d) $(EMU_BENCH_OBJ:.o=.d)
+-include $(BENCH_OBJ:.o=.d)

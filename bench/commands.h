@@ -13,8 +13,9 @@ namespace bench {
 // The problems of `verify` and `host`.
 extern const std::vector<support::Shape> kHostShapes;
 
-bool verify();     // each of them on the device or the emulator: the reference's bits?
-void time_host();  // each function on the idle driver; CSV to stdout
+bool verify();         // each of them on the device or the emulator: the reference's bits?
+bool time_emulator();  // launches in the emulator, whose results must be right; CSV to stdout
+void time_host();      // each function on the idle driver; CSV to stdout
 
 struct GpuOptions {
   std::vector<std::string> shapes;  // "MxNxK"; empty: kPairs with each of kTokens

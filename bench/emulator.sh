@@ -12,4 +12,5 @@ cat <<HEAD
 # compiler  $($CXX --version | head -n 1), -O2
 # command   make bench-emulator
 HEAD
-LD_LIBRARY_PATH=$(pwd)/$build/emulator "$build/emulator_bench"
+"$build/emulator_bench"
+LD_LIBRARY_PATH=$(pwd)/$build/emulator "$build/nvfp4_bench" emulator

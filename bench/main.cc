@@ -32,6 +32,8 @@ int main(int argc, char** argv) {
   const CLI::App* verify =
       app.add_subcommand("verify", "the host benchmark's problems against the reference");
   const CLI::App* host = app.add_subcommand("host", "host time per call on the idle driver; CSV");
+  const CLI::App* emulator = app.add_subcommand(
+      "emulator", "time of the task's shapes in the emulator, the driver of this process; CSV");
   add_gpu(app, gpu_options);
   for (int i = 0; i < argc; ++i)
     gpu_options.command += (i ? " " : "") + std::string(i ? argv[i] : "nvfp4_bench");
@@ -45,6 +47,7 @@ int main(int argc, char** argv) {
   }
   try {
     if (verify->parsed()) return bench::verify() ? 0 : 1;
+    if (emulator->parsed()) return bench::time_emulator() ? 0 : 1;
     if (host->parsed()) return bench::time_host(), 0;
     return bench::time_gpu(gpu_options);
   } catch (const std::exception& error) {

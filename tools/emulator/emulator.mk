@@ -57,8 +57,15 @@ $(B)/emulator_hw_test: $(EMU_HW_OBJ) $(TEST_SESSION) | $(EMU_TEST_PTX)
 check-legality: $(B)/test_emulator $(SM100_PTX)  ## LEGALITY_MUTANTS=20000 LEGALITY_SEED=1: the emulator's loader against ptxas
 	@PATH="$(CUDA_HOME)/bin:$$PATH" LEGALITY_PTX=$(SM100_PTX) $(B)/test_emulator '[legality]'
 
+# ---- speed ---------------------------------------------------------------------------------------
+
+# Linked with the emulator itself, so that no other driver can be timed.
+EMU_BENCH_OBJ := $(B)/obj/tools/emulator/bench/families.o
+$(B)/emulator_bench: $(EMU_BENCH_OBJ) $(B)/emulator/libcuda.so.1
+	$(call say,LINK)$(CXX) -o $@ $^ -Wl,-rpath,'$$ORIGIN/emulator'
+
 # For test/fuzz/fuzz.mk: a source and what it reaches.
 FUZZ_SRC_ptx := $(EMU_TEST)/fuzz/ptx
 FUZZ_OF_ptx  := $(EMU_OBJ) $(B)/obj/$(EMU_TEST)/support/ptx_samples.o
 
--include $(sort $(EMU_OBJ:.o=.d) $(EMU_TEST_OBJ:.o=.d) $(EMU_HW_OBJ:.o=.d))
+-include $(sort $(EMU_OBJ:.o=.d) $(EMU_TEST_OBJ:.o=.d) $(EMU_HW_OBJ:.o=.d) $(EMU_BENCH_OBJ:.o=.d))

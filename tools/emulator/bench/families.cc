@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+// build/emulator_bench: how fast the emulator is, by instruction family.
+//
+// A family: one block of four warps runs a loop whose body is the instruction 32 times; the time of
+// the same loop around nothing is taken off. A block runs on one host thread, so its time is the
+// processor's, which other programs disturb less than the clock on the wall. All checks are on. Median
+// of five, CSV to stdout. The program is linked with the emulator, which lies beside it.
+#include <cuda.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace {
+
+struct Family {
+  const char* name;
+  const char* body;  // one instruction
+};
+
+// %f, %d, %r and %rd hold values; %s is a shared address, %out a global one, both the thread's own.
+const Family kFamilies[] = {
+    {"integer add", "add.u32 %r0, %r1, %r2;"},
+    {"integer multiply-add", "mad.lo.u32 %r0, %r1, %r2, %r0;"},
+    {"bit field", "bfe.u32 %r0, %r1, 3, 7;"},
+    {"fp32 fma", "fma.rn.f32 %f0, %f1, %f2, %f0;"},
+    {"fp32 to fp16", "cvt.rn.f16.f32 %h0, %f1;"},
+    {"compare and select", "setp.lt.u32 %p0, %r1, %r2;"},
+    {"shared load", "ld.shared.u32 %r0, [%s];"},
+    {"shared store", "st.shared.u32 [%s], %r1;"},
+    {"global load", "ld.global.u32 %r0, [%out];"},
+    {"global store", "st.global.u32 [%out], %r1;"},
+    {"warp shuffle", "shfl.sync.bfly.b32 %r0, %r1, 1, 31, -1;"},
+    {"block barrier", "bar.sync 0;"},
+    {"mbarrier try_wait", "mbarrier.try_wait.parity.shared::cta.b64 %p0, [barrier], 1;"},
+};
+constexpr int kUnrolled = 32, kWarps = 4;
+
+double processor_time() {
+  timespec t;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+std::string kernel(const char* body, int rounds) {
+  std::string text = R"(.version 8.7
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .u64 p) {
+.shared .align 16 .b8 words[1024]; .shared .align 8 .b8 barrier[8];
+.reg .pred %p0, %again; .reg .b16 %h0; .reg .b32 %r<4>, %s, %i, %t; .reg .f32 %f<3>; .reg .b64 %out, %at;
+ld.param.u64 %out, [p]; mov.u32 %t, %tid.x; mul.wide.u32 %at, %t, 4; add.u64 %out, %out, %at;
+mov.u32 %s, words; shl.b32 %r0, %t, 2; add.u32 %s, %s, %r0; st.shared.u32 [%s], %t;
+mov.u32 %r0, 1; mov.u32 %r1, 77; mov.u32 %r2, 5; mov.f32 %f0, 0f00000000; mov.f32 %f1, 0f3F800000;
+mov.f32 %f2, 0f40490FDB; setp.ne.u32 %p0, %t, 0; @%p0 bra READY;
+mbarrier.init.shared::cta.b64 [barrier], 1;
+READY: bar.sync 0; mov.u32 %i, 0;
+LOOP:
+)";
+  for (int i = 0; *body && i < kUnrolled; ++i) text += std::string(body) + "\n";
+  return text + "add.u32 %i, %i, 1; setp.lt.u32 %again, %i, " + std::to_string(rounds) +
+         "; @%again bra LOOP; ret; }\n";
+}
+
+void check(CUresult result, const char* call) {
+  if (result == CUDA_SUCCESS) return;
+  std::fprintf(stderr, "emulator_bench: %s answered %d\n", call, int(result));
+  std::exit(1);
+}
+#define CHECKED(call, ...) check(call(__VA_ARGS__), #call)
+
+double seconds_of(const std::string& ptx) {
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  CUdeviceptr buffer = 0;
+  CHECKED(cuModuleLoadData, &module, ptx.c_str());
+  CHECKED(cuModuleGetFunction, &function, module, "k");
+  CHECKED(cuMemAlloc, &buffer, kWarps * 32 * 4);
+  CHECKED(cuMemsetD8, buffer, 0, kWarps * 32 * 4);
+  void* parameters[] = {&buffer};
+  std::vector<double> runs;
+  for (int i = 0; i < 5; ++i) {
+    const double start = processor_time();
+    CHECKED(cuLaunchKernel, function, 1, 1, 1, kWarps * 32, 1, 1, 0, nullptr, parameters, nullptr);
+    CHECKED(cuCtxSynchronize);
+    runs.push_back(processor_time() - start);
+  }
+  CHECKED(cuMemFree, buffer);
+  CHECKED(cuModuleUnload, module);
+  return median(runs);
+}
+
+}  // namespace
+
+int main() {
+  constexpr int kRounds = 500;
+  CUcontext context = nullptr;
+  CHECKED(cuInit, 0);
+  CHECKED(cuDevicePrimaryCtxRetain, &context, 0);
+  CHECKED(cuCtxSetCurrent, context);
+  const double loop = seconds_of(kernel("", kRounds));
+  std::printf("family,warp_instructions_per_second,thread_instructions_per_second\n");
+  for (const Family& f : kFamilies) {
+    const double seconds = seconds_of(kernel(f.body, kRounds)) - loop;
+    const double rate = double(kRounds) * kUnrolled * kWarps / seconds;
+    std::printf("%s,%.3g,%.3g\n", f.name, rate, 32 * rate);
+    std::fflush(stdout);
+  }
+}
