@@ -78,4 +78,22 @@ fi
 
 check "make uninstall's script runs" tools/package/install.sh uninstall "$build"
 equal "nothing is left" "" "$(installed)"
+
+# The emulator, beside the library and where no loader looks, and the program that finds it there.
+export EMULATOR=1
+check "make install EMULATOR=1's script runs" tools/package/install.sh install "$build"
+equal "it adds the emulator and its header" "./opt/nvfp4gemm/include/nvfp4emu.h
+./opt/nvfp4gemm/lib64/nvfp4gemm/emulator/libcuda.so.1" "$(installed | grep -i emu)"
+program=$root$BINDIR/nvfp4
+install -D "$build/nvfp4" "$program"
+emulated() { env LD_LIBRARY_PATH="$lib" "$program" --emulate info 2>&1; }
+equal "nvfp4 --emulate finds it beside the library" "(emulated)" \
+  "$(emulated | grep -o '(emulated)' | head -n 1)"
+rm "$lib/nvfp4gemm/emulator/libcuda.so.1"
+equal "without it nvfp4 --emulate says where it looked" "$lib/nvfp4gemm/emulator" \
+  "$(emulated | grep -o " $lib/nvfp4gemm/emulator" | cut -c 2-)"
+rm "$program"
+check "make uninstall EMULATOR=1's script runs" tools/package/install.sh uninstall "$build"
+equal "nothing is left of it" "" "$(installed)"
+equal "nor a folder of it" "" "$(find "$lib" -name emulator)"
 finish

@@ -30,6 +30,22 @@ def quantised(x):
     return values.reshape(x.shape), t
 
 
+class Emulate(unittest.TestCase):
+    def test_the_program_finds_the_emulator_itself(self):
+        elsewhere = {key: value for key, value in os.environ.items() if key != "LD_LIBRARY_PATH"}
+        for path in (None, "/nowhere"):
+            environment = {**elsewhere, **({"LD_LIBRARY_PATH": path} if path else {})}
+            done = subprocess.run([PROGRAM, "--emulate", "info", "--require-device"],
+                                  capture_output=True, text=True, env=environment)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertIn("(emulated)", done.stdout)
+
+    def test_it_stands_before_the_subcommand(self):
+        done = run("info", "--emulate")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--emulate", done.stderr)
+
+
 class BadArguments(unittest.TestCase):
     def refused(self, *arguments, word):
         done = run(*arguments)

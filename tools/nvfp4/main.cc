@@ -2,12 +2,14 @@
 // build/nvfp4: what is here, one multiplication with its verdict, one matrix quantised.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <map>
 #include <vector>
 
 #include "nvfp4_gemm.h"
 #include "tools/nvfp4/commands.h"
+#include "tools/nvfp4/emulate.h"
 
 using nvfp4_tool::ExplainOptions;
 using nvfp4_tool::InfoOptions;
@@ -114,7 +116,11 @@ CLI::App* add_run(CLI::App& app, RunOptions& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], "--emulate") == 0) return nvfp4_tool::emulate(argv);
   CLI::App app("NVFP4 matrix multiplication with libnvfp4gemm", "nvfp4");
+  bool emulated = false;  // only for --help: it was seen above
+  app.add_flag("--emulate", emulated,
+               "before the subcommand: in the emulator, whatever GPU there is");
   app.require_subcommand(1);
   InfoOptions info_options;
   RunOptions run_options;

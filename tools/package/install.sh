@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # install.sh install|uninstall BUILD: PREFIX, LIBDIR, INCLUDEDIR, BINDIR and DESTDIR come from the
-# environment; PROGRAM=1 includes the command line. Both read one list, so nothing stays behind.
+# environment; PROGRAM=1 includes the command line, EMULATOR=1 the emulator, in a folder that no loader
+# searches by itself. Both read one list, so nothing stays behind.
 set -eu
 action=$1 build=$2
 cd "$(dirname "$0")/../.."
@@ -9,6 +10,7 @@ number() { sed -n "s/^#define NVFP4_VERSION_$1 //p" include/nvfp4_gemm.h; }
 major=$(number MAJOR)
 version=$major.$(number MINOR).$(number PATCH)
 cmake=$LIBDIR/cmake/nvfp4gemm
+emulator=$LIBDIR/nvfp4gemm/emulator
 tab=$(printf '\t')
 
 # mode, source, target. A mode of "link" makes a symbolic link with that content, "fill" a text file
@@ -25,6 +27,10 @@ fill | tools/package/nvfp4gemmConfig.cmake.in | $cmake/nvfp4gemmConfig.cmake
 fill | tools/package/nvfp4gemmConfigVersion.cmake.in | $cmake/nvfp4gemmConfigVersion.cmake
 LIST
   [ -z "${PROGRAM:-}" ] || printf '755\t%s\t%s\n' "$build/obj/package/nvfp4" "$BINDIR/nvfp4"
+  [ -z "${EMULATOR:-}" ] || sed 's/ *| */\t/g' <<LIST
+755 | $build/emulator/libcuda.so.1 | $emulator/libcuda.so.1
+644 | tools/emulator/include/nvfp4emu.h | $INCLUDEDIR/nvfp4emu.h
+LIST
 }
 
 # Relative, so that an installation can be moved, or lie under a DESTDIR.
@@ -53,4 +59,6 @@ list | while IFS=$tab read -r mode source target; do
     *) echo "install.sh: install or uninstall, not $action" >&2; exit 2 ;;
   esac
 done
-if [ "$action" = uninstall ]; then rmdir "$DESTDIR$cmake" 2>/dev/null || true; fi
+if [ "$action" = uninstall ]; then
+  rmdir "$DESTDIR$cmake" "$DESTDIR$emulator" "$DESTDIR$LIBDIR/nvfp4gemm" 2>/dev/null || true
+fi

@@ -21,6 +21,7 @@ INCLUDEDIR ?= $(PREFIX)/include
 BINDIR     ?= $(PREFIX)/bin
 INSTALLER   = PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' INCLUDEDIR='$(INCLUDEDIR)' \
               BINDIR='$(BINDIR)' DESTDIR='$(DESTDIR)' PROGRAM='$(PROGRAM)' \
+              EMULATOR='$(EMULATOR)' \
               tools/package/install.sh
 
 # The program as installed looks for the library where the installation puts it.
@@ -32,9 +33,9 @@ $(INSTALLED_PROGRAM): $(TOOL_OBJ) $(SUPPORT_OBJ) $(LIB)
 
 .PHONY: static install uninstall check-install
 static: $(STATIC)  ## build/libnvfp4gemm.a, self-contained
-install: $(LIB) $(STATIC) $(if $(PROGRAM),$(INSTALLED_PROGRAM))  ## to PREFIX, LIBDIR, DESTDIR; PROGRAM=1: build/nvfp4 as well
+install: $(LIB) $(STATIC) $(if $(PROGRAM),$(INSTALLED_PROGRAM)) $(if $(EMULATOR),emulator)  ## to PREFIX, LIBDIR, DESTDIR; PROGRAM=1: build/nvfp4, EMULATOR=1: the emulator as well
 	@$(INSTALLER) install $(B)
 uninstall:  ## remove what install with the same variables put there
 	@$(INSTALLER) uninstall $(B)
-check-install: $(LIB) $(STATIC)  ## consumers in C, C++, CMake, static, from a DESTDIR installation
+check-install: $(LIB) $(STATIC) $(B)/nvfp4 emulator  ## consumers in C, C++, CMake, static, from a DESTDIR installation
 	@CC='$(CC)' CXX='$(CXX)' tools/check_install.sh $(B)
