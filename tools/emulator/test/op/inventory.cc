@@ -194,7 +194,7 @@ TEST_CASE("brkpt stops the kernel, in the lanes whose guard lets them") {
 }
 
 TEST_CASE("the emulator's manual counts the inventory") {
-  const std::string manual = file("tools/emulator/README.md");
+  const std::string manual = file("tools/emulator/docs/evidence.md");
   for (const Tier tier : {Tier::a, Tier::b, Tier::c}) {
     size_t opcodes = 0, programs = 0;
     for (const Row& row : rows)
