@@ -74,6 +74,15 @@ class CheckHw(unittest.TestCase):
         done = self.run_script("ptx")
         self.assertEqual((done.returncode, done.stdout), (0, "failed: nothing\n"))
 
+    def test_each_pair_runs_in_both_variants_under_three_tools(self):
+        self.write("emulator_hw_test",
+                   '#!/bin/sh\n[ -f "$2/store_load.ptx" ] && [ $# -eq 2 ] && echo store_load\nexit 0\n')
+        done = self.run_script("hazard")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([line.split("\t")[:3] for line in done.stdout.splitlines()],
+                         [["store_load", variant, tool] for variant in ("racy", "repaired")
+                          for tool in ("memcheck", "racecheck", "synccheck")])
+
     def test_the_emulator_is_no_gpu(self):
         self.write("nvfp4", "#!/bin/sh\necho 'device 0  NVIDIA H200 (emulated)'\n")
         done = self.run_script("sanitize")
