@@ -165,7 +165,7 @@ size_t wrong_after(const Driver& driver, const std::string& ptx) {
   return problem.wrong();
 }
 
-// The tile of the sm_90a kernel that multiplies by wgmma, behind the kernel that decodes the tokens.
+// The sm_90a tile that multiplies by wgmma, after the kernel that decodes the tokens.
 template <uint32_t tile>
 size_t wrong_after_wgmma(const Driver& driver, const std::string& ptx) {
   using Tile = nvfp4::Sm90WideTile<128, tile>;

@@ -30,9 +30,9 @@ int leading_bit(double value, int smallest) {
   return value == 0 ? -126 : std::max(std::ilogb(value), smallest);
 }
 
-// One wgmma of fp16 by the published model of Hopper (arXiv 2511.10909): the exact products and the sum
-// so far are aligned to the largest exponent among them, cut toward zero to 25 fractional bits and
-// added exactly; what comes out is cut to fp32. Doubles hold every step.
+// One wgmma of fp16 by the published model of Hopper (arXiv 2511.10909): the exact products and the
+// sum so far are aligned to the largest exponent among them, cut toward zero to 25 fractional bits
+// and added exactly; what comes out is cut to fp32. Doubles hold every step.
 float wgmma(const uint16_t* a, const uint16_t* b, float sum) {
   constexpr int kKept = 25;
   double terms[kDepth + 1] = {double(sum)}, total = 0;

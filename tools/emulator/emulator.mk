@@ -24,7 +24,8 @@ $(B)/emulator/libcuda.so.1: $(EMU_OBJ) tools/emulator/driver/libcuda.map
 EMU_TEST       := tools/emulator/test
 EMU_TEST_FLAGS := -std=c++20 -O1 -ffp-contract=off $(WARN) -I. -isystem $(CUDA_HOME)/include \
                   -Itools/emulator/include -DEMU_TEST_PTX_DIR='"$(B)/emulator/test"'
-emu_test_objects = $(patsubst %.cc,$(B)/obj/%.o,$(sort $(foreach d,$1,$(wildcard $(EMU_TEST)/$d/*.cc))))
+emu_test_sources = $(sort $(foreach d,$1,$(wildcard $(EMU_TEST)/$d/*.cc)))
+emu_test_objects = $(patsubst %.cc,$(B)/obj/%.o,$(call emu_test_sources,$1))
 EMU_TEST_OBJ   := $(call emu_test_objects,$(EMU_DIRS) models support pairs)
 EMU_HW_OBJ     := $(call emu_test_objects,h200 models pairs)
 
@@ -44,7 +45,8 @@ $(EMU_PTX)/%.debug.ptx: $(EMU_TEST)/h200/%.cu
 $(EMU_PTX)/%.lineinfo.ptx: $(EMU_TEST)/h200/%.cu
 	@mkdir -p $(@D)
 	$(call say,NVCC)$(NVCC) -std=c++17 -O3 -lineinfo -fmad=false -arch=compute_90 -ptx $< -o $@
-EMU_TEST_PTX := $(addprefix $(EMU_PTX)/,carry_probe.ptx load_probe.ptx load_probe.debug.ptx load_probe.lineinfo.ptx)
+EMU_TEST_PTX := $(addprefix $(EMU_PTX)/,carry_probe.ptx load_probe.ptx load_probe.debug.ptx \
+                  load_probe.lineinfo.ptx)
 
 $(B)/test_emulator: $(EMU_TEST_OBJ) $(TEST_MAIN) $(EMU_OBJ) | $(EMU_TEST_PTX)
 	$(call say,LINK)$(CXX) -o $@ $(filter %.o,$^) $(CATCH_LIBS) -ldl -pthread

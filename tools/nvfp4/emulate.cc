@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See emulate.h. The loader reads LD_LIBRARY_PATH once, when a program starts: hence the second start.
+// See emulate.h. The loader reads LD_LIBRARY_PATH when a program starts: hence the second start.
 #include "tools/nvfp4/emulate.h"
 
 #include <dlfcn.h>

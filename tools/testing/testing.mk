@@ -2,7 +2,8 @@
 # Catch2 and what every test program of both products is linked with.
 
 # Catch2 3 is a library, 2.13 one header.
-CATCH_LIBS   := $(if $(wildcard $(addsuffix /include/catch2/catch_all.hpp,/usr /usr/local)),-lCatch2)
+CATCH_3      := $(wildcard $(addsuffix /include/catch2/catch_all.hpp,/usr /usr/local))
+CATCH_LIBS   := $(if $(CATCH_3),-lCatch2)
 TEST_SESSION := $(B)/obj/tools/testing/session.o
 TEST_MAIN    := $(B)/obj/tools/testing/main.o $(TEST_SESSION)
 

@@ -3,8 +3,8 @@
 //
 // A family: one block of four warps runs a loop whose body is the instruction 32 times; the time of
 // the same loop around nothing is taken off. A block runs on one host thread, so its time is the
-// processor's, which other programs disturb less than the clock on the wall. All checks are on. Median
-// of five, CSV to stdout. The program is linked with the emulator, which lies beside it.
+// processor's, which other programs disturb less than the clock on the wall. All checks are on.
+// Median of five, CSV to stdout. The program is linked with the emulator, which lies beside it.
 #include <cuda.h>
 #include <time.h>
 
@@ -57,7 +57,8 @@ std::string kernel(const char* body, int rounds) {
 .address_size 64
 .visible .entry k(.param .u64 p) {
 .shared .align 16 .b8 words[1024]; .shared .align 8 .b8 barrier[8];
-.reg .pred %p0, %again; .reg .b16 %h0; .reg .b32 %r<4>, %s, %i, %t; .reg .f32 %f<3>; .reg .b64 %out, %at;
+.reg .pred %p0, %again; .reg .b16 %h0; .reg .b32 %r<4>, %s, %i, %t; .reg .f32 %f<3>;
+.reg .b64 %out, %at;
 ld.param.u64 %out, [p]; mov.u32 %t, %tid.x; mul.wide.u32 %at, %t, 4; add.u64 %out, %out, %at;
 mov.u32 %s, words; shl.b32 %r0, %t, 2; add.u32 %s, %s, %r0; st.shared.u32 [%s], %t;
 mov.u32 %r0, 1; mov.u32 %r1, 77; mov.u32 %r2, 5; mov.f32 %f0, 0f00000000; mov.f32 %f1, 0f3F800000;

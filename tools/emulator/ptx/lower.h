@@ -9,8 +9,8 @@
 
 namespace emu::ptx {
 
-// Appends the instruction to `function`; a branch's label is noted in `scopes`. `binders` has one for
-// each opcode of the table. Throws PtxError.
+// Appends the instruction to `function`; a branch's label is noted in `scopes`. `binders` has one
+// for each opcode of the table. Throws PtxError.
 void lower(ParsedInstr& in, Scopes& scopes, const Target& target, const Binder* binders,
            Function& function);
 

@@ -207,9 +207,9 @@ struct Module {
   const Function* entry(std::string_view name) const;
 };
 
-// Text to Module, for a device of that compute capability (100, 90 ...), its instructions executed by
-// what `binders` choose: one for each OPCODE of opcodes.def, in its order. Throws PtxError: unknown
-// text, a rule of the manual broken, a target that the device does not run, a binder's refusal.
+// Text to Module, for a device of that compute capability (100, 90 ...), executed by what `binders`
+// choose: one for each OPCODE of opcodes.def, in its order. Throws PtxError: unknown text, a rule of
+// the manual broken, a target that the device does not run, a binder's refusal.
 std::unique_ptr<Module> load(std::string_view text, int compute_capability, const Binder* binders);
 
 }  // namespace emu::ptx

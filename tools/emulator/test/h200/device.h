@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a probe needs of a CUDA driver, a GPU's or the emulator: whichever libcuda.so.1 the loader finds.
+// What a probe needs of a CUDA driver: a GPU's or the emulator, whichever the loader finds.
 #pragma once
 
 #include <cuda.h>

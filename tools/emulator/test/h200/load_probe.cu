@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One stage's loads as a GEMM kernel makes them, and shared memory written out as it then lies. Built
-// for plain sm_90, so that the same PTX runs on a Hopper GPU and in the emulator:
+// One stage's loads as a GEMM kernel makes them, and shared memory written out as it then lies.
+// Built for plain sm_90, so that the same PTX runs on a Hopper GPU and in the emulator:
 // tools/emulator/test/h200/load_probe.cc. One function per instruction, which nvcc -G calls.
 #include <cstdint>
 
@@ -88,8 +88,8 @@ extern "C" __global__ void __launch_bounds__(32, 1)
   using namespace probe;
   extern __shared__ __align__(1024) uint8_t shared[];
   __shared__ __align__(8) uint64_t full;
-  // With -G ptxas 13.0 gives the section of static and dynamic shared memory an alignment of 16, and
-  // `shared` begins at 1040: TMA answered with a misaligned address (H200, 2026-11-21).
+  // With -G ptxas 13.0 gives the section of static and dynamic shared memory an alignment of 16,
+  // and `shared` begins at 1040: TMA answered with a misaligned address (H200, 2026-11-21).
   const uint32_t begin = shared_address(shared), base = (begin + 1023) / 1024 * 1024;
   const uint32_t bar = shared_address(&full);
   const bool leader = elect_sync();

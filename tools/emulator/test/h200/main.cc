@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// build/emulator_hw_test: instructions against the emulator's expectations, on a Hopper GPU and in the
-// emulator alike. With --pair it runs one racy or repaired program instead (pair.h).
+// build/emulator_hw_test: instructions against the emulator's expectations, on a Hopper GPU and in
+// the emulator alike. With --pair it runs one racy or repaired program instead (pair.h).
 #include <cstring>
 
 #include "tools/emulator/test/h200/pair.h"

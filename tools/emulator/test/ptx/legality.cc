@@ -61,7 +61,7 @@ TEST_CASE(
 
 namespace {
 
-// The files whose statements are changed: a probe, and what LEGALITY_PTX names, with : between them.
+// The files whose statements are changed: a probe, and what LEGALITY_PTX names, : between them.
 std::vector<std::string> files() {
   std::vector<std::string> all{EMU_TEST_PTX_DIR "/load_probe.ptx"};
   const char* const more = std::getenv("LEGALITY_PTX");
