@@ -5,7 +5,7 @@
 # -fmad=false: the epilogue is one stated expression, with explicit fma where it wants one.
 NVCC_FLAGS := -std=c++17 -O3 -I. -fmad=false --Werror all-warnings $(if $(LINEINFO),-lineinfo)
 KERNEL_OUT := $(B)/kernel
-KERNEL_HDR := $(wildcard $(addprefix kernel/,$(foreach d,. ptx sm100 sm90 sm90/tiny sm90/wide sm90/sums,$d/*.cuh $d/*.h)))
+KERNEL_HDR := $(wildcard $(addprefix kernel/,$(foreach d,. ptx sm100 sm90 sm90/tiny sm90/wide sm90/sums quantize,$d/*.cuh $d/*.h)))
 
 SM100_PTX    := $(KERNEL_OUT)/gemm_sm100.ptx
 SM100_ARCHES := sm_100a sm_103a sm_100f
@@ -28,7 +28,19 @@ $(SM90_PTX): kernel/sm90/gemm.cu $(KERNEL_HDR)
 $(SM90_CUBIN): $(SM90_PTX)
 	$(call say,PTXAS)$(PTXAS) -arch=sm_90a -v $< -o $@ 2> $@.report || { cat $@.report; exit 1; }
 
-KERNEL_IMAGES := $(SM100_PTX) $(SM100_CUBINS) $(SM90_PTX) $(SM90_CUBIN)
+# The quantizer: nothing of it needs more than sm_90, so one PTX serves every device.
+QUANTIZE_PTX    := $(KERNEL_OUT)/quantize.ptx
+QUANTIZE_ARCHES := sm_90 sm_100 sm_103
+QUANTIZE_CUBINS := $(QUANTIZE_ARCHES:%=$(KERNEL_OUT)/quantize.%.cubin)
+
+$(QUANTIZE_PTX): kernel/quantize/quantize.cu $(KERNEL_HDR)
+	@mkdir -p $(@D)
+	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=compute_90 -ptx $< -o $@
+
+$(KERNEL_OUT)/quantize.%.cubin: $(QUANTIZE_PTX)
+	$(call say,PTXAS)$(PTXAS) -arch=$* -v $< -o $@ 2> $@.report || { cat $@.report; exit 1; }
+
+KERNEL_IMAGES := $(SM100_PTX) $(SM100_CUBINS) $(SM90_PTX) $(SM90_CUBIN) $(QUANTIZE_PTX) $(QUANTIZE_CUBINS)
 
 .PHONY: kernels check-ptxas
 kernels: $(KERNEL_IMAGES)  ## the PTX and every cubin
