@@ -7,6 +7,7 @@
 
 #include "kernel/quantize/params.h"
 #include "test/gemm/gpu.h"
+#include "tools/harness/formats.h"
 #include "tools/harness/module.h"
 
 namespace {
@@ -112,4 +113,79 @@ size_t differing(const std::vector<uint8_t>& a, const std::vector<uint8_t>& b) {
   return wrong;
 }
 
+// The kernel itself, before there is a library around it.
+Quantized on_device(const Gpu& gpu, const Matrix& x, nvfp4::TensorScaleSource source, float t,
+                    int64_t codes_ld, int32_t layout, uint8_t before, bool vectors) {
+  static support::Module module(gpu.driver, NVFP4_TEST_PTX_DIR "/../kernel/quantize.ptx");
+  const DeviceBuffer in(gpu.driver, x.bytes);
+  const DeviceBuffer codes(gpu.driver,
+                           std::vector<uint8_t>(size_t((x.rows - 1) * codes_ld + x.k) / 2, before));
+  const DeviceBuffer scales(gpu.driver,
+                            std::vector<uint8_t>(nvfp4_scale_bytes(x.rows, x.k, layout), before));
+  std::vector<uint8_t> t_bytes(4);
+  std::memcpy(t_bytes.data(), &t, 4);
+  const DeviceBuffer scale(gpu.driver, t_bytes), parts(gpu.driver, 4 * nvfp4::kMostAmaxCtas);
+  nvfp4::QuantizeParams p{};
+  p.x = in.pointer();
+  p.x_ld = x.ld;
+  p.codes = static_cast<uint8_t*>(codes.pointer());
+  p.codes_row_bytes = codes_ld / 2;
+  p.scales = static_cast<uint8_t*>(scales.pointer());
+  p.tensor_scale_device = static_cast<float*>(scale.pointer());
+  p.partial_amax = static_cast<float*>(parts.pointer());
+  p.rows = uint32_t(x.rows);
+  p.blocks = uint32_t(x.k / 16);
+  p.amax_ctas = 3;
+  p.tensor_scale = t;
+  p.tensor_scale_source = source;
+  p.scales_are_tiles = layout == NVFP4_SCALE_LAYOUT_128X4;
+  p.vectors = vectors;
+  void* arguments[] = {&p};
+  if (source == nvfp4::kTensorScaleAmax)
+    module.launch((std::string("nvfp4_amax_") + name(x.type)).c_str(), p.amax_ctas,
+                  nvfp4::kAmaxThreads, 0, arguments);
+  gpu.driver.check(
+      gpu.driver.cuLaunchKernel(
+          module.function((std::string("nvfp4_quantize_") + name(x.type)).c_str()),
+          (p.blocks + 127) / 128, p.rows, 1, 128, 1, 1, 0, nullptr, arguments, nullptr),
+      "cuLaunchKernel");
+  gpu.driver.check(gpu.driver.cuCtxSynchronize(), "cuCtxSynchronize");
+  Quantized q{codes.download(), scales.download(), 0};
+  const auto back = scale.download();
+  std::memcpy(&q.tensor_scale, back.data(), 4);
+  CHECK(codes.guards_intact());
+  CHECK(scales.guards_intact());
+  CHECK(parts.guards_intact());
+  return q;
+}
+
 }  // namespace
+
+TEST_CASE("quantizing on the device gives the host's bits", "[quantize]") {
+  Gpu gpu;
+  for (const Type type : {Type::f16, Type::bf16, Type::f32})
+    for (const bool odd : {false, true})
+      for (const int32_t layout : {NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LINEAR}) {
+        const int64_t rows = 131, k = odd ? 176 : 256, ld = odd ? k + 3 : k + 16,
+                      codes_ld = odd ? k + 2 : k + 32;
+        const Matrix x = random_matrix(type, rows, k, ld, uint64_t(odd) + 7 * uint64_t(type));
+        for (const float t : {1.0f, 0.00371f, 3e37f, 1e-40f}) {
+          const Quantized want = expected(x, t, codes_ld, layout, 0xA5);
+          const Quantized got =
+              on_device(gpu, x, nvfp4::kTensorScaleValue, t, codes_ld, layout, 0xA5, !odd);
+          INFO(name(type) << ", t " << t << ", layout " << layout << ", odd " << odd);
+          CHECK(differing(got.codes, want.codes) == 0);
+          CHECK(differing(got.scales, want.scales) == 0);
+        }
+        const Quantized amax =
+            on_device(gpu, x, nvfp4::kTensorScaleAmax, 0, codes_ld, layout, 0, !odd);
+        float largest = 0;
+        for (int64_t row = 0; row < rows; ++row)
+          for (int64_t i = 0; i < k; ++i)
+            if (std::isfinite(x.at(row, i))) largest = std::max(largest, std::fabs(x.at(row, i)));
+        CHECK(amax.tensor_scale == largest / 2688.0f);
+        const Quantized want = expected(x, amax.tensor_scale, codes_ld, layout, 0);
+        CHECK(differing(amax.codes, want.codes) == 0);
+        CHECK(differing(amax.scales, want.scales) == 0);
+      }
+}
