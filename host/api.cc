@@ -6,6 +6,7 @@
 #include "host/log.h"
 #include "host/plan/plan.h"
 #include "host/quantize.h"
+#include "host/quantizer.h"
 #include "host/reference.h"
 #include "host/rule.h"
 #include "host/scale_layout.h"
@@ -39,6 +40,9 @@ struct BuildInfo {
   add(")");
 #include "host/images.def"
 #undef IMAGE
+#define QUANTIZER_IMAGE(name, file, label, capability) add(", " label);
+#include "host/quantizer_images.def"
+#undef QUANTIZER_IMAGE
   }
   constexpr void add(const char* part) {
     while (*part != '\0') text[length++] = *part++;
@@ -93,7 +97,8 @@ nvfp4_status nvfp4_gemm_run(const nvfp4_gemm_desc* desc, void* stream) {
 nvfp4_status nvfp4_prepare(void) {
   Site site;
   NVFP4_TRY(find_site(&site));
-  return ready_all_kernels(site);
+  NVFP4_TRY(ready_all_kernels(site));
+  return ready_quantizer(site);
 }
 
 nvfp4_status nvfp4_gemm_supported(const nvfp4_gemm_desc* desc, int32_t compute_capability) {
@@ -174,6 +179,34 @@ nvfp4_status nvfp4_dequantize_host(const void* codes, int64_t codes_ld, const vo
                scale_layout, rows, k, tensor_scale, x, x_ld);
   }
   return NVFP4_SUCCESS;
+}
+
+nvfp4_status nvfp4_quantize_workspace_bytes(const nvfp4_quantize_desc* desc, uint64_t* bytes) {
+  NVFP4_TRY(rule_not_null("bytes", bytes));
+  bool empty;
+  NVFP4_TRY(check_quantizer(desc, QuantizerCall::workspace, &empty));
+  *bytes = empty ? 0 : quantizer_workspace(*desc);
+  return NVFP4_SUCCESS;
+}
+
+nvfp4_status nvfp4_quantize(const nvfp4_quantize_desc* desc, void* stream) {
+  bool empty;
+  NVFP4_TRY(check_quantizer(desc, QuantizerCall::quantize, &empty));
+  return empty ? NVFP4_SUCCESS : enqueue_quantize(*desc, stream);
+}
+
+nvfp4_status nvfp4_dequantize(const nvfp4_quantize_desc* desc, void* stream) {
+  bool empty;
+  NVFP4_TRY(check_quantizer(desc, QuantizerCall::dequantize, &empty));
+  return empty ? NVFP4_SUCCESS : enqueue_dequantize(*desc, stream);
+}
+
+nvfp4_status nvfp4_scale_convert(const void* src, int32_t src_layout, void* dst, int32_t dst_layout,
+                                 int64_t rows, int64_t k, void* stream) {
+  bool empty;
+  NVFP4_TRY(check_scale_convert(src, src_layout, dst, dst_layout, rows, k, &empty));
+  if (empty) return NVFP4_SUCCESS;
+  return enqueue_scale_convert(src, src_layout, dst, dst_layout, rows, k, stream);
 }
 
 }  // extern "C"

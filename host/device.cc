@@ -77,6 +77,8 @@ nvfp4_status set_attributes(const Site& site, const Plan& plan, const LoadedKern
   return NVFP4_SUCCESS;
 }
 
+}  // namespace
+
 nvfp4_status load_into_context(const Driver& driver, CUkernel kernel) {
   CUfunction function = nullptr;
   CUresult result = driver.cuKernelGetFunction(&function, kernel);
@@ -84,8 +86,6 @@ nvfp4_status load_into_context(const Driver& driver, CUkernel kernel) {
   result = driver.cuFuncLoad(function);
   return result == CUDA_SUCCESS ? NVFP4_SUCCESS : driver_failure(driver, "cuFuncLoad", result);
 }
-
-}  // namespace
 
 nvfp4_status find_site(Site* site) {
   NVFP4_TRY(open_driver(&site->driver));

@@ -22,8 +22,10 @@ nvfp4_status find_site(Site* site);
 // The plan's kernel, loaded, with the shared memory that it wants on the site's device.
 nvfp4_status ready_kernel(const Site& site, const Plan& plan, LoadedKernel* loaded);
 
-// Every variant's kernel, with its code in the current context, which the driver otherwise leaves
-// to the first launch.
+// A kernel's code in the current context, which the driver otherwise leaves to the first launch.
+nvfp4_status load_into_context(const Driver& driver, CUkernel kernel);
+
+// Every variant's kernel, with its code in the current context.
 nvfp4_status ready_all_kernels(const Site& site);
 
 }  // namespace nvfp4

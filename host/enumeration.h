@@ -17,6 +17,7 @@ enum class Enumeration {
   scalars,
   activation,
   pdl,
+  tensor_scale,
 };
 
 // Values of an enumeration, a bit each.

@@ -16,7 +16,7 @@ $(B)/obj/host/%.o: host/%.cc
 $(B)/obj/host/reference.o: HOST_FLAGS += -O3
 $(B)/obj/host/api.o: HOST_FLAGS += -DNVFP4_COMPILER='"$(COMPILER_OF_KERNELS)"'
 
-$(B)/obj/host/images.o: host/images.S host/images.def $(KERNEL_IMAGES)
+$(B)/obj/host/images.o: host/images.S host/images.def host/quantizer_images.def $(KERNEL_IMAGES)
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) -I. -c $< -Wa,-I,$(KERNEL_OUT) -o $@
 

@@ -9,6 +9,10 @@
   extern "C" __attribute__((visibility("hidden"))) const unsigned char nvfp4_image_##name[];
 #include "host/images.def"
 #undef IMAGE
+#define QUANTIZER_IMAGE(name, file, label, capability) \
+  extern "C" __attribute__((visibility("hidden"))) const unsigned char nvfp4_image_##name[];
+#include "host/quantizer_images.def"
+#undef QUANTIZER_IMAGE
 
 namespace nvfp4 {
 
@@ -26,12 +30,30 @@ const Image kImages[] = {
 #undef IMAGE
 constexpr const char* kTokensEntry = "nvfp4_tokens_sm90";
 
+struct QuantizerImage {
+  Image image;
+  int32_t capability;  // 0: every one
+};
+#define QUANTIZER_IMAGE(name, file, label, capability) {{label, nvfp4_image_##name}, capability},
+const QuantizerImage kQuantizerImages[] = {
+#include "host/quantizer_images.def"
+};
+#undef QUANTIZER_IMAGE
+constexpr size_t kQuantizerImageCount = sizeof kQuantizerImages / sizeof kQuantizerImages[0];
+constexpr const char* kQuantizerEntries[] = {
+#define QUANTIZER_ENTRY(name) "nvfp4_" #name,
+#include "host/quantizer_entries.def"
+#undef QUANTIZER_ENTRY
+};
+
 // The lock is only taken by a process that owns the driver (open_driver comes first), so a forked
 // child never meets it held.
 pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 CUlibrary libraries[kImageCount];
 LoadedKernel kernels[kArchitectureCount][kVariantCount];
 int kernel_ready[kArchitectureCount][kVariantCount];
+CUlibrary quantizer_libraries[kQuantizerImageCount];
+CUkernel quantizer_kernels[kArchitectureCount][kQuantizerEntryCount];  // NULL until loaded
 
 // Static, options too: the driver may load lazily and write the log and its size after
 // cuLibraryLoadData has returned.
@@ -56,45 +78,78 @@ CUresult load_library(const Driver& driver, const Image& image, CUlibrary* libra
                                   0);
 }
 
+struct Wanted {
+  const char* entry;  // NULL: nothing
+  CUkernel* kernel;
+};
+constexpr size_t kMostWanted = 2;
+
 // A cubin of another architecture may load and only fail here with 209: loading is lazy.
-CUresult get_kernel(const Driver& driver, size_t index, const Variant& variant,
-                    LoadedKernel* loaded, const char** call) {
+CUresult get_kernels(const Driver& driver, const Image& image, CUlibrary* slot,
+                     const Wanted (&wanted)[kMostWanted], const char** call) {
   *call = "cuLibraryLoadData";
-  CUlibrary library = libraries[index];
+  CUlibrary library = *slot;
+  CUresult result = CUDA_SUCCESS;
   if (library == nullptr) {
-    const CUresult result = load_library(driver, kImages[index], &library);
+    result = load_library(driver, image, &library);
     if (result != CUDA_SUCCESS) return result;
   }
   *call = "cuLibraryGetKernel";
-  CUresult result = driver.cuLibraryGetKernel(&loaded->kernel, library, variant.entry);
-  if (result == CUDA_SUCCESS && variant.workspace_tokens) {
-    result = driver.cuLibraryGetKernel(&loaded->tokens, library, kTokensEntry);
+  for (const Wanted& row : wanted) {
+    if (result == CUDA_SUCCESS && row.entry != nullptr) {
+      result = driver.cuLibraryGetKernel(row.kernel, library, row.entry);
+    }
   }
   if (result == CUDA_SUCCESS) {
-    libraries[index] = library;
-  } else if (libraries[index] == nullptr) {
+    *slot = library;
+  } else if (*slot == nullptr) {
     driver.cuLibraryUnload(library);  // best effort: the reason to report is the one above
   }
   return result;
 }
 
-nvfp4_status load_first_that_serves(const Driver& driver, const Plan& plan, LoadedKernel* loaded) {
+// Images in turn, until one has what is wanted. Those that do not serve the device are not offered.
+struct Attempt {
+  const Driver& driver;
+  const Wanted (&wanted)[kMostWanted];
+  const Image* last = nullptr;
   CUresult result = CUDA_ERROR_NO_BINARY_FOR_GPU;
   const char* call = "";
-  uint32_t last = 0;
-  for (uint32_t i = 0; i < kImageCount; ++i) {
-    if (!plan.arch().takes(i)) continue;
-    last = i;
-    result = get_kernel(driver, i, *plan.variant, loaded, &call);
-    log_line(LogLevel::detail, "%s: %s %s", kImages[i].label, call,
+
+  // True when there is no use in the next one.
+  bool ends_with(const Image& image, CUlibrary* slot) {
+    last = &image;
+    result = get_kernels(driver, image, slot, wanted, &call);
+    log_line(LogLevel::detail, "%s: %s %s", image.label, call,
              result == CUDA_SUCCESS ? "succeeds" : "refuses");
-    if (result == CUDA_SUCCESS) {
-      loaded->image = kImages[i].label;
-      return NVFP4_SUCCESS;
-    }
-    if (result != CUDA_ERROR_NO_BINARY_FOR_GPU) break;
+    return result != CUDA_ERROR_NO_BINARY_FOR_GPU;
   }
-  return refused(driver, kImages[last], call, result);
+  nvfp4_status status() const {
+    return result == CUDA_SUCCESS ? NVFP4_SUCCESS : refused(driver, *last, call, result);
+  }
+};
+
+nvfp4_status load_first_that_serves(const Driver& driver, const Plan& plan, LoadedKernel* loaded) {
+  const char* const tokens = plan.variant->workspace_tokens ? kTokensEntry : nullptr;
+  const Wanted wanted[] = {{plan.variant->entry, &loaded->kernel}, {tokens, &loaded->tokens}};
+  Attempt attempt{driver, wanted};
+  for (uint32_t i = 0; i < kImageCount; ++i) {
+    if (plan.arch().takes(i) && attempt.ends_with(kImages[i], &libraries[i])) break;
+  }
+  loaded->image = attempt.last->label;
+  return attempt.status();
+}
+
+nvfp4_status load_quantizer_entry(const Driver& driver, const Architecture& arch,
+                                  QuantizerEntry entry, CUkernel* kernel) {
+  const Wanted wanted[] = {{kQuantizerEntries[entry], kernel}, {nullptr, nullptr}};
+  Attempt attempt{driver, wanted};
+  for (size_t i = 0; i < kQuantizerImageCount; ++i) {
+    const QuantizerImage& row = kQuantizerImages[i];
+    const bool serves = row.capability == 0 || row.capability == arch.capability;
+    if (serves && attempt.ends_with(row.image, &quantizer_libraries[i])) break;
+  }
+  return attempt.status();
 }
 
 }  // namespace
@@ -116,6 +171,24 @@ nvfp4_status load_kernel(const Driver& driver, const Plan& plan, LoadedKernel* l
   }
   *loaded = *slot;
   return NVFP4_SUCCESS;
+}
+
+nvfp4_status load_quantizer(const Driver& driver, uint32_t arch_index, QuantizerEntry entry,
+                            CUkernel* kernel) {
+  CUkernel* slot = &quantizer_kernels[arch_index][entry];
+  *kernel = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
+  if (*kernel != nullptr) return NVFP4_SUCCESS;
+  const LinesAfterRelease lines;
+  pthread_mutex_lock(&mutex);
+  nvfp4_status status = NVFP4_SUCCESS;
+  *kernel = *slot;
+  if (*kernel == nullptr) {
+    const RelaxedCapture relaxed(driver);
+    status = load_quantizer_entry(driver, kArchitectures[arch_index], entry, kernel);
+    if (status == NVFP4_SUCCESS) __atomic_store_n(slot, *kernel, __ATOMIC_RELEASE);
+  }
+  pthread_mutex_unlock(&mutex);
+  return status;
 }
 
 const char* image_label(uint32_t image) { return kImages[image].label; }

@@ -16,6 +16,16 @@ struct LoadedKernel {
 // The plan's kernel for the current device. Loads at the first call; a failure is not remembered.
 nvfp4_status load_kernel(const Driver& driver, const Plan& plan, LoadedKernel* loaded);
 
+// The kernels of the quantizer, by index into quantizer_entries.def.
+enum QuantizerEntry : uint32_t {
+#define QUANTIZER_ENTRY(name) kQuantizer_##name,
+#include "host/quantizer_entries.def"
+#undef QUANTIZER_ENTRY
+  kQuantizerEntryCount
+};
+nvfp4_status load_quantizer(const Driver& driver, uint32_t arch_index, QuantizerEntry entry,
+                            CUkernel* kernel);
+
 const char* image_label(uint32_t image);  // of an ImageIndex
 
 }  // namespace nvfp4

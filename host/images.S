@@ -12,5 +12,7 @@
 
         .section .rodata.nvfp4_images, "a", %progbits
 #include "host/images.def"
+#define QUANTIZER_IMAGE(name, file, label, capability) IMAGE(name, file, label)
+#include "host/quantizer_images.def"
 
         .section .note.GNU-stack, "", %progbits

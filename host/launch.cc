@@ -4,6 +4,7 @@
 #include <cinttypes>
 
 #include "host/check/check.h"
+#include "host/enqueue.h"
 #include "host/explain.h"
 #include "host/formats.h"
 #include "host/log.h"
@@ -61,59 +62,6 @@ nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const P
   return NVFP4_SUCCESS;
 }
 
-// False where the driver does not say: then it decides about the work itself.
-bool is_of_another_context(const Site& site, CUstream stream) {
-  CUcontext context = nullptr;
-  return stream != nullptr && site.driver->cuStreamGetCtx(stream, &context) == CUDA_SUCCESS &&
-         context != site.context;
-}
-
-nvfp4_status refuse_stream(CUstream stream) {
-  return fail(NVFP4_STATUS_INVALID_VALUE,
-              "stream = %p belongs to another CUDA context than the current one",
-              static_cast<void*>(stream));
-}
-
-struct Grid {
-  uint32_t ctas, threads, shared_bytes;
-  uint32_t cluster;  // CTAs
-  bool early;
-};
-
-nvfp4_status launch(const Site& site, CUkernel kernel, const Grid& grid, const GemmParams& params,
-                    CUstream stream) {
-  CUlaunchAttribute attributes[2]{};
-  CUlaunchConfig config{};
-  config.gridDimX = grid.ctas;
-  config.gridDimY = config.gridDimZ = 1;
-  config.blockDimX = grid.threads;
-  config.blockDimY = config.blockDimZ = 1;
-  config.sharedMemBytes = grid.shared_bytes;
-  config.hStream = stream;
-  config.attrs = attributes;
-  // The kernel may start before earlier work of the stream has finished; it waits by itself
-  // (griddepcontrol.wait), before its first read of what that work may write.
-  if (grid.early) {
-    CUlaunchAttribute& early = attributes[config.numAttrs++];
-    early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
-    early.value.programmaticStreamSerializationAllowed = 1;
-  }
-  if (grid.cluster > 1) {
-    CUlaunchAttribute& cluster = attributes[config.numAttrs++];
-    cluster.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-    cluster.value.clusterDim = {grid.cluster, 1, 1};
-  }
-  void* arguments[] = {const_cast<GemmParams*>(&params)};  // read by the call, never written
-  // A CUkernel stands for its CUfunction in the current context (cuLaunchKernelEx, driver API).
-  const CUresult result = site.driver->cuLaunchKernelEx(
-      &config, reinterpret_cast<CUfunction>(kernel), arguments, nullptr);
-  if (result == CUDA_ERROR_INVALID_HANDLE && is_of_another_context(site, stream)) {
-    return refuse_stream(stream);
-  }
-  return result == CUDA_SUCCESS ? NVFP4_SUCCESS
-                                : driver_failure(*site.driver, "cuLaunchKernelEx", result);
-}
-
 // Tokens to fp16 in the workspace: one thread per 32 elements. Never early, which cost 1 to 5 us of
 // 15 to 50 (H200, 64 and 128 tokens, static weights against pdl off, 2026-11-21); with K = 2048 it
 // gained 0.5 us with 64 tokens and cost 0.1 with 128.
@@ -122,8 +70,8 @@ nvfp4_status enqueue_tokens(const Site& site, const PreparedGemm& prepared,
   const int64_t threads =
       static_cast<int64_t>(prepared.plan.workspace_bytes / kTokenBytesPerThread);
   const uint32_t ctas = static_cast<uint32_t>(ceil_div(threads, kTokenKernelThreads));
-  const Grid grid{ctas, kTokenKernelThreads, 0, 1, false};
-  return launch(site, prepared.loaded.tokens, grid, params, stream);
+  const Grid grid{ctas, 1, kTokenKernelThreads, 0, 1, false};
+  return launch(site, prepared.loaded.tokens, grid, &params, stream);
 }
 
 nvfp4_status enqueue_kernel(const Site& site, const PreparedGemm& prepared, uint32_t ctas,
@@ -134,8 +82,8 @@ nvfp4_status enqueue_kernel(const Site& site, const PreparedGemm& prepared, uint
   }
   // Behind the tokens' kernel, which starts when all before it is done, always early.
   const bool early = prepared.desc.pdl != NVFP4_PDL_OFF || variant.workspace_tokens;
-  const Grid grid{ctas, variant.threads, variant.shared_bytes, prepared.plan.cluster, early};
-  return launch(site, prepared.loaded.kernel, grid, params, stream);
+  const Grid grid{ctas, 1, variant.threads, variant.shared_bytes, prepared.plan.cluster, early};
+  return launch(site, prepared.loaded.kernel, grid, &params, stream);
 }
 
 // K = 0: every element is round(alpha * 0), which alpha = infinity or NaN makes NaN. No tensor map

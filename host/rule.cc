@@ -4,6 +4,7 @@
 #include <cinttypes>
 
 #include "host/enumeration.h"
+#include "host/formats.h"
 
 namespace nvfp4 {
 
@@ -70,6 +71,38 @@ nvfp4_status rule_apart(const char* name, const AddressRange& range, const char*
 
 nvfp4_status too_far(const char* name) {
   return fail(NVFP4_STATUS_LIMIT, "the last byte of %s is beyond the address space", name);
+}
+
+constexpr uint64_t kMaxStructSize = 4096;
+
+// A caller with a newer header may use it if every field that we do not know is left at zero.
+nvfp4_status rule_struct_size(const void* structure, uint64_t size, uint64_t known,
+                              const char* type) {
+  if (size < known || size > kMaxStructSize) {
+    return fail(NVFP4_STATUS_INVALID_STRUCT,
+                "struct_size = %" PRIu64 "; sizeof(%s) is %" PRIu64
+                ", a newer one at most %" PRIu64,
+                size, type, known, kMaxStructSize);
+  }
+  const unsigned char* bytes = static_cast<const unsigned char*>(structure);
+  for (uint64_t i = known; i < size; ++i) {
+    if (bytes[i] != 0) {
+      return fail(NVFP4_STATUS_INVALID_STRUCT,
+                  "struct_size = %" PRIu64 ", and byte %" PRIu64
+                  " of the struct, which this version does not know, is not 0",
+                  size, i);
+    }
+  }
+  return NVFP4_SUCCESS;
+}
+
+nvfp4_status rule_tensor_scale(float tensor_scale) {
+  const uint32_t bits = f32_bits(tensor_scale);
+  if (bits == 0 || bits >= kF32.overflow_code) {  // a sign, infinity and NaN too
+    return fail(NVFP4_STATUS_INVALID_VALUE, "tensor_scale = %g is not finite and above 0",
+                f64_from_f32(tensor_scale));
+  }
+  return NVFP4_SUCCESS;
 }
 
 }  // namespace nvfp4

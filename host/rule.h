@@ -20,6 +20,10 @@ nvfp4_status rule_address_range(const char* name, const void* first, int64_t byt
                                 AddressRange* range);
 nvfp4_status rule_apart(const char* name, const AddressRange& range, const char* other_name,
                         const AddressRange& other);
+// sizeof(type) as the caller knows it: not below ours, and what we do not know is zero.
+nvfp4_status rule_struct_size(const void* structure, uint64_t size, uint64_t known,
+                              const char* type);
+nvfp4_status rule_tensor_scale(float tensor_scale);
 nvfp4_status too_far(const char* name);
 
 }  // namespace nvfp4

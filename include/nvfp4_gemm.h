@@ -418,6 +418,59 @@ NVFP4_API nvfp4_status nvfp4_dequantize_host(const void *codes, int64_t codes_ld
                                              int32_t scale_layout, int64_t rows, int64_t k,
                                              float tensor_scale, float *x, int64_t x_ld);
 
+/* ---- Quantization on the device ---------------------------------------------------------------- */
+
+/* Where the tensor scale t comes from.
+ * VALUE   tensor_scale.
+ * DEVICE  *tensor_scale_device, read when the kernel runs; a positive finite number is yours to see to.
+ * AMAX    nvfp4_quantize makes it: t = amax / 2688 over the finite elements of x (1 where that is 0),
+ *         written to *tensor_scale_device, which nvfp4_gemm_desc takes as a_tensor_scale or
+ *         b_tensor_scale. Needs a workspace; a kernel reads x once more. */
+enum { NVFP4_TENSOR_SCALE_VALUE = 0, NVFP4_TENSOR_SCALE_DEVICE = 1, NVFP4_TENSOR_SCALE_AMAX = 2 };
+
+/* A matrix x [rows][k], row-major, and its NVFP4 form, all in device memory.
+ *   struct_size  sizeof(nvfp4_quantize_desc); larger ones as in nvfp4_gemm_desc.
+ *   rows, k      0 .. 2^31-1; k a multiple of 16. Either 0: success, nothing is read or written.
+ *   x_type       NVFP4_TYPE_F16, _BF16 or _F32. x is aligned to its type; x_ld >= k, in elements. Rows
+ *                that start at multiples of 16 bytes are read faster.
+ *   codes        codes_ld >= k, even, in elements. Rows at multiples of 8 bytes are written faster.
+ *   scales       nvfp4_scale_bytes(rows, k, scale_layout) bytes.
+ *   pdl          NVFP4_PDL_OFF or _ON, as in nvfp4_gemm_desc. In both a kernel that follows with
+ *                programmatic launch may start at once.
+ *   overlap      x, codes, scales, *tensor_scale_device and the workspace lie apart.
+ * Nothing but codes and scales of elements that exist is written: padding keeps its bytes. */
+typedef struct nvfp4_quantize_desc {
+  uint64_t struct_size;
+  int64_t rows, k;
+  void *x;                             /* read by nvfp4_quantize, written by nvfp4_dequantize       */
+  int64_t x_ld;
+  void *codes;                         /* E2M1, two to a byte                                       */
+  int64_t codes_ld;
+  void *scales;                        /* UE4M3, scale_layout                                       */
+  float *tensor_scale_device;          /* DEVICE: read; AMAX: written                               */
+  void *workspace;                     /* AMAX: nvfp4_quantize_workspace_bytes() of it              */
+  uint64_t workspace_bytes;
+  float tensor_scale;                  /* VALUE: finite, above 0                                    */
+  int32_t x_type, scale_layout, tensor_scale_mode, pdl;
+  int32_t reserved[3];                 /* 0                                                         */
+} nvfp4_quantize_desc;
+
+/* Bytes of workspace that nvfp4_quantize needs: 0 but for AMAX. Addresses are not looked at. No driver.
+ *                                                                                      Since 0.1 */
+NVFP4_API nvfp4_status nvfp4_quantize_workspace_bytes(const nvfp4_quantize_desc *desc, uint64_t *bytes);
+
+/* Quantizes x on `stream` of the current context, to the bits of nvfp4_quantize_host of the same values
+ * and t. One kernel, two with AMAX. Allocates nothing, waits for nothing, may be captured.   Since 0.1 */
+NVFP4_API nvfp4_status nvfp4_quantize(const nvfp4_quantize_desc *desc, void *stream);
+
+/* x = (code * scale) * t: the inner product is exact, the outer one an fp32 multiplication, then one
+ * rounding to x_type. VALUE or DEVICE.                                                 Since 0.1 */
+NVFP4_API nvfp4_status nvfp4_dequantize(const nvfp4_quantize_desc *desc, void *stream);
+
+/* nvfp4_scale_convert_host in device memory, on `stream`; padding of dst keeps its bytes.  Since 0.1 */
+NVFP4_API nvfp4_status nvfp4_scale_convert(const void *src, int32_t src_layout, void *dst,
+                                           int32_t dst_layout, int64_t rows, int64_t k, void *stream);
+
 #ifdef __cplusplus
 }
 #endif

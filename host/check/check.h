@@ -35,6 +35,9 @@ nvfp4_status check_workspace(const nvfp4_gemm_desc& desc, uint64_t bytes);
 nvfp4_status check_quantize(const float* x, int64_t x_ld, int64_t rows, int64_t k,
                             float tensor_scale, const void* codes, int64_t codes_ld,
                             const void* scales, int32_t scale_layout, bool* empty);
+// nvfp4_quantize_desc for each function that takes one; of `workspace` numbers alone are looked at.
+enum class QuantizerCall { workspace, quantize, dequantize };
+nvfp4_status check_quantizer(const nvfp4_quantize_desc* desc, QuantizerCall call, bool* empty);
 nvfp4_status check_scale_convert(const void* src, int32_t src_layout, const void* dst,
                                  int32_t dst_layout, int64_t rows, int64_t k, bool* empty);
 

@@ -12,34 +12,11 @@ namespace nvfp4 {
 namespace {
 
 constexpr int64_t kMaxSize = INT32_MAX;
-constexpr int64_t kMaxReferenceK = 1 << 20;  // its sums then fit 63 bits
-constexpr int64_t kKernelK = 64;             // one step of the tensor core
-constexpr uint64_t kMaxStructSize = 4096;
+constexpr int64_t kMaxReferenceK = 1 << 20;             // its sums then fit 63 bits
+constexpr int64_t kKernelK = 64;                        // one step of the tensor core
 constexpr int64_t kAddressAlignment = 16;               // TMA and 16-byte stores
 constexpr int64_t kOperandMultiple = 32;                // elements: 16 bytes, as tensor maps want
 constexpr int64_t kMaxStride = (int64_t{1} << 41) - 1;  // elements: tensor maps take < 2^40 bytes
-
-// ---- struct_size -------------------------------------------------------------------------------
-
-// A caller with a newer header may use it if every field that we do not know is left at zero.
-nvfp4_status check_struct(const void* structure, uint64_t size, uint64_t known, const char* type) {
-  if (size < known || size > kMaxStructSize) {
-    return fail(NVFP4_STATUS_INVALID_STRUCT,
-                "struct_size = %" PRIu64 "; sizeof(%s) is %" PRIu64
-                ", a newer one at most %" PRIu64,
-                size, type, known, kMaxStructSize);
-  }
-  const unsigned char* bytes = static_cast<const unsigned char*>(structure);
-  for (uint64_t i = known; i < size; ++i) {
-    if (bytes[i] != 0) {
-      return fail(NVFP4_STATUS_INVALID_STRUCT,
-                  "struct_size = %" PRIu64 ", and byte %" PRIu64
-                  " of the struct, which this version does not know, is not 0",
-                  size, i);
-    }
-  }
-  return NVFP4_SUCCESS;
-}
 
 // ---- m, n, k, l --------------------------------------------------------------------------------
 
@@ -240,7 +217,7 @@ nvfp4_status check_overlap(const nvfp4_gemm_desc& g) {
 
 nvfp4_status check_gemm(const nvfp4_gemm_desc* desc, Caller caller, CheckedGemm* checked) {
   NVFP4_TRY(rule_not_null("desc", desc));
-  NVFP4_TRY(check_struct(desc, desc->struct_size, sizeof *desc, "nvfp4_gemm_desc"));
+  NVFP4_TRY(rule_struct_size(desc, desc->struct_size, sizeof *desc, "nvfp4_gemm_desc"));
   const nvfp4_gemm_desc& g = *desc;
   NVFP4_TRY(check_sizes(g, caller));
   NVFP4_TRY(check_enums(g, caller));
@@ -276,8 +253,8 @@ nvfp4_status check_workspace(const nvfp4_gemm_desc& desc, uint64_t bytes) {
 }
 
 nvfp4_status check_addresses_struct(const nvfp4_gemm_addresses& addresses) {
-  NVFP4_TRY(
-      check_struct(&addresses, addresses.struct_size, sizeof addresses, "nvfp4_gemm_addresses"));
+  NVFP4_TRY(rule_struct_size(&addresses, addresses.struct_size, sizeof addresses,
+                             "nvfp4_gemm_addresses"));
   return check_absent_addresses(addresses);
 }
 

@@ -50,11 +50,7 @@ nvfp4_status check_quantize(const float* x, int64_t x_ld, int64_t rows, int64_t 
                             const void* scales, int32_t scale_layout, bool* empty) {
   NVFP4_TRY(check_matrix(rows, k));
   // By bits: for a caller that counts subnormal numbers as zero they are still above 0.
-  const uint32_t bits = f32_bits(tensor_scale);
-  if (bits == 0 || bits >= kF32.overflow_code) {  // a sign, infinity and NaN too
-    return fail(NVFP4_STATUS_INVALID_VALUE, "tensor_scale = %g is not finite and above 0",
-                f64_from_f32(tensor_scale));
-  }
+  NVFP4_TRY(rule_tensor_scale(tensor_scale));
   NVFP4_TRY(rule_scale_layout("scale_layout", scale_layout));
   *empty = rows == 0 || k == 0;
   if (*empty) return NVFP4_SUCCESS;

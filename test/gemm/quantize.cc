@@ -5,10 +5,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernel/quantize/params.h"
 #include "test/gemm/gpu.h"
 #include "tools/harness/formats.h"
-#include "tools/harness/module.h"
 
 namespace {
 
@@ -113,79 +111,242 @@ size_t differing(const std::vector<uint8_t>& a, const std::vector<uint8_t>& b) {
   return wrong;
 }
 
-// The kernel itself, before there is a library around it.
-Quantized on_device(const Gpu& gpu, const Matrix& x, nvfp4::TensorScaleSource source, float t,
-                    int64_t codes_ld, int32_t layout, uint8_t before, bool vectors) {
-  static support::Module module(gpu.driver, NVFP4_TEST_PTX_DIR "/../kernel/quantize.ptx");
-  const DeviceBuffer in(gpu.driver, x.bytes);
-  const DeviceBuffer codes(gpu.driver,
-                           std::vector<uint8_t>(size_t((x.rows - 1) * codes_ld + x.k) / 2, before));
-  const DeviceBuffer scales(gpu.driver,
-                            std::vector<uint8_t>(nvfp4_scale_bytes(x.rows, x.k, layout), before));
-  std::vector<uint8_t> t_bytes(4);
-  std::memcpy(t_bytes.data(), &t, 4);
-  const DeviceBuffer scale(gpu.driver, t_bytes), parts(gpu.driver, 4 * nvfp4::kMostAmaxCtas);
-  nvfp4::QuantizeParams p{};
-  p.x = in.pointer();
-  p.x_ld = x.ld;
-  p.codes = static_cast<uint8_t*>(codes.pointer());
-  p.codes_row_bytes = codes_ld / 2;
-  p.scales = static_cast<uint8_t*>(scales.pointer());
-  p.tensor_scale_device = static_cast<float*>(scale.pointer());
-  p.partial_amax = static_cast<float*>(parts.pointer());
-  p.rows = uint32_t(x.rows);
-  p.blocks = uint32_t(x.k / 16);
-  p.amax_ctas = 3;
-  p.tensor_scale = t;
-  p.tensor_scale_source = source;
-  p.scales_are_tiles = layout == NVFP4_SCALE_LAYOUT_128X4;
-  p.vectors = vectors;
-  void* arguments[] = {&p};
-  if (source == nvfp4::kTensorScaleAmax)
-    module.launch((std::string("nvfp4_amax_") + name(x.type)).c_str(), p.amax_ctas,
-                  nvfp4::kAmaxThreads, 0, arguments);
-  gpu.driver.check(
-      gpu.driver.cuLaunchKernel(
-          module.function((std::string("nvfp4_quantize_") + name(x.type)).c_str()),
-          (p.blocks + 127) / 128, p.rows, 1, 128, 1, 1, 0, nullptr, arguments, nullptr),
-      "cuLaunchKernel");
-  gpu.driver.check(gpu.driver.cuCtxSynchronize(), "cuCtxSynchronize");
-  Quantized q{codes.download(), scales.download(), 0};
-  const auto back = scale.download();
-  std::memcpy(&q.tensor_scale, back.data(), 4);
-  CHECK(codes.guards_intact());
-  CHECK(scales.guards_intact());
-  CHECK(parts.guards_intact());
+struct Call {
+  int32_t mode = NVFP4_TENSOR_SCALE_VALUE;
+  float t = 1;
+  int64_t codes_ld = 0;
+  int32_t layout = NVFP4_SCALE_LAYOUT_128X4;
+  uint8_t before = 0xA5;  // every byte of codes and scales
+  int32_t pdl = NVFP4_PDL_OFF;
+  size_t shift = 0;  // bytes by which x, codes and scales lie off their allocation's alignment
+};
+
+nvfp4_quantize_desc desc_of(const Matrix& x, const Call& call) {
+  nvfp4_quantize_desc q{};
+  q.struct_size = sizeof q;
+  q.rows = x.rows;
+  q.k = x.k;
+  q.x_ld = x.ld;
+  q.codes_ld = call.codes_ld;
+  q.tensor_scale = call.t;
+  q.x_type = int32_t(x.type) + NVFP4_TYPE_F16;
+  q.scale_layout = call.layout;
+  q.tensor_scale_mode = call.mode;
+  q.pdl = call.pdl;
   return q;
 }
 
+std::vector<uint8_t> shifted(const std::vector<uint8_t>& content, size_t shift) {
+  std::vector<uint8_t> bytes(shift, 0x5A);
+  bytes.insert(bytes.end(), content.begin(), content.end());
+  return bytes;
+}
+std::vector<uint8_t> unshifted(const DeviceBuffer& buffer, size_t shift) {
+  const std::vector<uint8_t> bytes = buffer.download();
+  for (size_t i = 0; i < shift; ++i) REQUIRE(bytes[i] == 0x5A);
+  return {bytes.begin() + std::ptrdiff_t(shift), bytes.end()};
+}
+void* at(const DeviceBuffer& buffer, size_t shift) {
+  return static_cast<uint8_t*>(buffer.pointer()) + shift;
+}
+
+Quantized on_device(const Gpu& gpu, const Matrix& x, const Call& call) {
+  nvfp4_quantize_desc q = desc_of(x, call);
+  const size_t codes_bytes = size_t((x.rows - 1) * call.codes_ld + x.k) / 2;
+  const std::vector<uint8_t> codes_before(codes_bytes, call.before),
+      scales_before(nvfp4_scale_bytes(x.rows, x.k, call.layout), call.before);
+  const DeviceBuffer in(gpu.driver, shifted(x.bytes, call.shift)),
+      codes(gpu.driver, shifted(codes_before, call.shift)),
+      scales(gpu.driver, shifted(scales_before, call.shift));
+  std::vector<uint8_t> t_bytes(4);
+  std::memcpy(t_bytes.data(), &call.t, 4);
+  const DeviceBuffer scale(gpu.driver, t_bytes);
+  q.x = at(in, call.shift);
+  q.codes = at(codes, call.shift);
+  q.scales = at(scales, call.shift);
+  if (call.mode != NVFP4_TENSOR_SCALE_VALUE) {
+    q.tensor_scale_device = static_cast<float*>(scale.pointer());
+    q.tensor_scale = 0;  // not looked at
+  }
+  REQUIRE(nvfp4_quantize_workspace_bytes(&q, &q.workspace_bytes) == NVFP4_SUCCESS);
+  const DeviceBuffer workspace(gpu.driver, std::max<size_t>(q.workspace_bytes, 1));
+  if (q.workspace_bytes > 0) q.workspace = workspace.pointer();
+  INFO(nvfp4_last_error());
+  REQUIRE(nvfp4_quantize(&q, nullptr) == NVFP4_SUCCESS);
+  gpu.driver.check(gpu.driver.cuCtxSynchronize(), "cuCtxSynchronize");
+  Quantized out{unshifted(codes, call.shift), unshifted(scales, call.shift), 0};
+  const std::vector<uint8_t> back = scale.download();
+  std::memcpy(&out.tensor_scale, back.data(), 4);
+  for (const DeviceBuffer* b : {&in, &codes, &scales, &scale, &workspace})
+    CHECK(b->guards_intact());
+  CHECK(unshifted(in, call.shift) == x.bytes);
+  return out;
+}
+
+void require_host_bits(const Gpu& gpu, const Matrix& x, const Call& call, float t) {
+  INFO(name(x.type) << ", " << x.rows << " x " << x.k << ", ld " << x.ld << ", t " << t << ", mode "
+                    << call.mode << ", layout " << call.layout << ", shift " << call.shift);
+  const Quantized got = on_device(gpu, x, call);
+  const Quantized want = expected(x, t, call.codes_ld, call.layout, call.before);
+  REQUIRE(differing(got.codes, want.codes) == 0);
+  REQUIRE(differing(got.scales, want.scales) == 0);
+}
+
+float largest_finite(const Matrix& x) {
+  float largest = 0;
+  for (int64_t row = 0; row < x.rows; ++row)
+    for (int64_t i = 0; i < x.k; ++i)
+      if (std::isfinite(x.at(row, i))) largest = std::max(largest, std::fabs(x.at(row, i)));
+  return largest;
+}
+
+constexpr Type kTypes[] = {Type::f16, Type::bf16, Type::f32};
+constexpr int32_t kLayouts[] = {NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LINEAR};
+
 }  // namespace
 
-TEST_CASE("quantizing on the device gives the host's bits", "[quantize]") {
-  Gpu gpu;
-  for (const Type type : {Type::f16, Type::bf16, Type::f32})
-    for (const bool odd : {false, true})
-      for (const int32_t layout : {NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LINEAR}) {
-        const int64_t rows = 131, k = odd ? 176 : 256, ld = odd ? k + 3 : k + 16,
-                      codes_ld = odd ? k + 2 : k + 32;
-        const Matrix x = random_matrix(type, rows, k, ld, uint64_t(odd) + 7 * uint64_t(type));
+TEST_CASE("every fp16 and bf16 is quantized as on the host, under any scale", "[quantize]") {
+  const Gpu gpu;
+  for (const Type type : {Type::f16, Type::bf16}) {
+    // Row r of the first half: 16 neighbours; of the second: numbers 4096 apart, of all exponents.
+    Matrix x(type, 64, 2048, 2048);
+    for (uint32_t i = 0; i < 0x10000; ++i) {
+      x.set(i / 2048, i % 2048, i);
+      x.set(32 + i / 2048, i % 2048, (i * 4097) & 0xFFFF);
+    }
+    Call call;
+    call.codes_ld = 2048;
+    for (const float t : {1.0f, 0.00371f, 3e37f, 1e-40f}) {
+      call.t = t;
+      require_host_bits(gpu, x, call, t);
+    }
+  }
+}
+
+TEST_CASE("fp32 of every exponent, odd rows and unaligned buffers are quantized as on the host",
+          "[quantize]") {
+  const Gpu gpu;
+  for (const Type type : kTypes)
+    for (const int32_t layout : kLayouts)
+      for (const bool odd : {false, true}) {
+        const int64_t k = odd ? 176 : 256;
+        const Matrix x = random_matrix(type, 131, k, odd ? k + 3 : k + 16, 7 + uint64_t(odd));
+        Call call;
+        call.layout = layout;
+        call.codes_ld = odd ? k + 2 : k + 32;
+        call.shift = odd ? bytes_of(type) : 0;
         for (const float t : {1.0f, 0.00371f, 3e37f, 1e-40f}) {
-          const Quantized want = expected(x, t, codes_ld, layout, 0xA5);
-          const Quantized got =
-              on_device(gpu, x, nvfp4::kTensorScaleValue, t, codes_ld, layout, 0xA5, !odd);
-          INFO(name(type) << ", t " << t << ", layout " << layout << ", odd " << odd);
-          CHECK(differing(got.codes, want.codes) == 0);
-          CHECK(differing(got.scales, want.scales) == 0);
+          call.t = t;
+          require_host_bits(gpu, x, call, t);
         }
-        const Quantized amax =
-            on_device(gpu, x, nvfp4::kTensorScaleAmax, 0, codes_ld, layout, 0, !odd);
-        float largest = 0;
-        for (int64_t row = 0; row < rows; ++row)
-          for (int64_t i = 0; i < k; ++i)
-            if (std::isfinite(x.at(row, i))) largest = std::max(largest, std::fabs(x.at(row, i)));
-        CHECK(amax.tensor_scale == largest / 2688.0f);
-        const Quantized want = expected(x, amax.tensor_scale, codes_ld, layout, 0);
-        CHECK(differing(amax.codes, want.codes) == 0);
-        CHECK(differing(amax.scales, want.scales) == 0);
       }
+}
+
+TEST_CASE("the tensor scale comes from the device, or from x itself", "[quantize]") {
+  const Gpu gpu;
+  for (const Type type : kTypes) {
+    const Matrix x = random_matrix(type, 300, 1040, 1040, 3);
+    Call call;
+    call.codes_ld = 1040;
+    call.mode = NVFP4_TENSOR_SCALE_DEVICE;
+    call.t = 0.75f;
+    require_host_bits(gpu, x, call, call.t);
+    for (const int32_t pdl : {NVFP4_PDL_OFF, NVFP4_PDL_ON}) {
+      call.mode = NVFP4_TENSOR_SCALE_AMAX;
+      call.pdl = pdl;
+      const float t = on_device(gpu, x, call).tensor_scale;
+      CHECK(t == largest_finite(x) / 2688.0f);
+      require_host_bits(gpu, x, call, t);
+    }
+  }
+  // Nothing but zeros, and values so small that their 2688th part is 0.
+  for (const uint32_t bits : {0x80000000u, 1u}) {
+    Matrix x(Type::f32, 3, 32, 32);
+    for (int64_t i = 0; i < 96; ++i) x.set(i / 32, i % 32, bits);
+    Call call;
+    call.codes_ld = 32;
+    call.mode = NVFP4_TENSOR_SCALE_AMAX;
+    CHECK(on_device(gpu, x, call).tensor_scale == 1.0f);
+    require_host_bits(gpu, x, call, 1.0f);
+  }
+}
+
+TEST_CASE("dequantizing on the device gives the host's values, rounded once", "[quantize]") {
+  const Gpu gpu;
+  const int64_t rows = 130, k = 48, ld = 50, codes_ld = 52;
+  Random random(11);
+  std::vector<uint8_t> codes(size_t((rows - 1) * codes_ld + k) / 2);
+  for (uint8_t& byte : codes) byte = uint8_t(random.next());
+  for (const int32_t layout : kLayouts) {
+    std::vector<uint8_t> scales(nvfp4_scale_bytes(rows, k, layout));
+    for (uint8_t& byte : scales) byte = uint8_t(random.next() % 0x80);
+    std::vector<float> want(size_t(rows * k));
+    const float t = 0.0123f;
+    REQUIRE(nvfp4_dequantize_host(codes.data(), codes_ld, scales.data(), layout, rows, k, t,
+                                  want.data(), k) == NVFP4_SUCCESS);
+    for (const Type type : kTypes) {
+      Matrix x(type, rows, k, ld);
+      const std::vector<uint8_t> untouched = x.bytes;
+      Call call;
+      call.codes_ld = codes_ld;
+      call.layout = layout;
+      call.t = t;
+      nvfp4_quantize_desc q = desc_of(x, call);
+      const DeviceBuffer out(gpu.driver, x.bytes), from(gpu.driver, codes),
+          with(gpu.driver, scales);
+      q.x = out.pointer();
+      q.codes = from.pointer();
+      q.scales = with.pointer();
+      REQUIRE(nvfp4_dequantize(&q, nullptr) == NVFP4_SUCCESS);
+      gpu.driver.check(gpu.driver.cuCtxSynchronize(), "cuCtxSynchronize");
+      x.bytes = out.download();
+      CHECK(out.guards_intact());
+      size_t wrong = 0;
+      for (int64_t row = 0; row < rows; ++row)
+        for (int64_t i = 0; i < k; ++i) {
+          const float exact = want[size_t(row * k + i)], got = x.at(row, i);
+          if (std::isnan(exact) || std::isnan(got)) {
+            wrong += std::isnan(exact) != std::isnan(got);
+          } else if (type == Type::f32) {
+            wrong += got != exact || std::signbit(got) != std::signbit(exact);
+          } else {
+            // To nearest: no neighbour is closer.
+            const double step = std::ldexp(1.0, std::max(exact == 0 ? -200 : std::ilogb(exact),
+                                                         type == Type::f16 ? -14 : -126) -
+                                                    (type == Type::f16 ? 10 : 7));
+            const bool overflow = type == Type::f16 && std::fabs(exact) >= 65520;
+            wrong += overflow ? !std::isinf(got) : std::fabs(double(got) - exact) > step / 2;
+          }
+        }
+      INFO(name(type) << ", layout " << layout);
+      CHECK(wrong == 0);
+      // The gaps between rows.
+      for (int64_t row = 0; row + 1 < rows; ++row)
+        for (int64_t i = k; i < ld; ++i) wrong += !std::isnan(x.at(row, i));
+      CHECK(wrong == 0);
+    }
+  }
+}
+
+TEST_CASE("scales are converted on the device as on the host, padding aside", "[quantize]") {
+  const Gpu gpu;
+  const int64_t rows = 257, k = 80;
+  Random random(5);
+  std::vector<uint8_t> linear(size_t(rows * k / 16));
+  for (uint8_t& byte : linear) byte = uint8_t(random.next() % 0x7F);
+  std::vector<uint8_t> tiles(nvfp4_scale_bytes(rows, k, NVFP4_SCALE_LAYOUT_128X4));
+  REQUIRE(nvfp4_scale_convert_host(linear.data(), NVFP4_SCALE_LAYOUT_LINEAR, tiles.data(),
+                                   NVFP4_SCALE_LAYOUT_128X4, rows, k) == NVFP4_SUCCESS);
+  const DeviceBuffer from(gpu.driver, linear),
+      to(gpu.driver, std::vector<uint8_t>(tiles.size(), 0)),
+      back(gpu.driver, std::vector<uint8_t>(linear.size(), 0));
+  REQUIRE(nvfp4_scale_convert(from.pointer(), NVFP4_SCALE_LAYOUT_LINEAR, to.pointer(),
+                              NVFP4_SCALE_LAYOUT_128X4, rows, k, nullptr) == NVFP4_SUCCESS);
+  REQUIRE(nvfp4_scale_convert(to.pointer(), NVFP4_SCALE_LAYOUT_128X4, back.pointer(),
+                              NVFP4_SCALE_LAYOUT_LINEAR, rows, k, nullptr) == NVFP4_SUCCESS);
+  gpu.driver.check(gpu.driver.cuCtxSynchronize(), "cuCtxSynchronize");
+  CHECK(differing(to.download(), tiles) == 0);
+  CHECK(differing(back.download(), linear) == 0);
+  CHECK(to.guards_intact());
+  CHECK(back.guards_intact());
 }

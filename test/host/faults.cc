@@ -129,6 +129,16 @@ class Scene {
     desc.a_scale_layout = desc.b_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
     desc.d = put(d), desc.d_ld = kN, desc.d_type = NVFP4_TYPE_F16;
     desc.alpha = 0.5f;
+    // 5 x 16 of fp16; the search for its tensor scale is one kernel, the rest another.
+    quantize = nvfp4_quantize_desc{};
+    quantize.struct_size = sizeof quantize;
+    quantize.rows = kN, quantize.k = quantize.x_ld = quantize.codes_ld = 16;
+    quantize.x = const_cast<void*>(desc.a), quantize.x_type = NVFP4_TYPE_F16;
+    quantize.codes = put(codes), quantize.scales = put(scales);
+    quantize.scale_layout = NVFP4_SCALE_LAYOUT_128X4;
+    quantize.tensor_scale_mode = NVFP4_TENSOR_SCALE_AMAX;
+    quantize.tensor_scale_device = static_cast<float*>(put(scales));
+    quantize.workspace = put(scales), quantize.workspace_bytes = scales.size();
   }
   // A new context in place of one that carries an error.
   void renew() {
@@ -151,6 +161,7 @@ class Scene {
   }
 
   nvfp4_gemm_desc desc;
+  nvfp4_quantize_desc quantize;
   decltype(&nvfp4emu_fail) fail;
   decltype(&nvfp4emu_fail_pending) pending;
 
@@ -179,6 +190,7 @@ struct Function {
   const char* name;
   nvfp4_status (*call)(Scene&);
   uint16_t d;  // what D holds after success
+  uint64_t libraries = 1;
 };
 
 nvfp4_status create_and_destroy(Scene& scene) {
@@ -209,7 +221,8 @@ const Function functions[] = {
     {"nvfp4_gemm_run with K = 0", fill, kZero},
     {"nvfp4_gemm_plan_create", create_and_destroy, kUntouched},
     {"nvfp4_gemm_plan_run", run_plan, kHalfOf64},
-    {"nvfp4_prepare", [](Scene&) { return nvfp4_prepare(); }, kUntouched},
+    {"nvfp4_prepare", [](Scene&) { return nvfp4_prepare(); }, kUntouched, 2},
+    {"nvfp4_quantize", [](Scene& s) { return nvfp4_quantize(&s.quantize, nullptr); }, kUntouched},
 };
 
 bool same_counts(const nvfp4emu_counts& a, const nvfp4emu_counts& b) {
@@ -249,7 +262,7 @@ void play(const Function& function, const Fault& fault) {
   }
   if (function.call(scene) != NVFP4_SUCCESS) wrong("the next call fails");
   if (!scene.d_is(function.d)) wrong("the next call's D is wrong");
-  const uint64_t libraries = fault.entry == "cuLibraryUnload" ? 2 : 1;
+  const uint64_t libraries = function.libraries + (fault.entry == "cuLibraryUnload");
   if (scene.alive().libraries > libraries) wrong("a library is left behind");
 }
 

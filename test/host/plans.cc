@@ -168,14 +168,15 @@ TEST_CASE("A plan for another compute capability than the current device's is re
 TEST_CASE("prepare loads every kernel into the context; runs after it load nothing") {
   const Lines once = probe(DriverChoice::fake, "prepare");
   CHECK(starting_with(once, "NVFP4_") == Lines{"NVFP4_SUCCESS: "});
-  CHECK(starting_with(once, "call cuLibraryLoadData").size() == 1);
+  CHECK(starting_with(once, "call cuLibraryLoadData").size() == 2);  // the GEMM's, the quantizer's
+  constexpr size_t kQuantizerKernels = 10;
   for (const char* entry : {"128x64", "128x128", "128x256"}) {
     CHECK(starting_with(once, std::string("call cuLibraryGetKernel library=1 name=") +
                                   "nvfp4_gemm_sm100_" + entry + " ")
               .size() == 1);
   }
   CHECK(starting_with(once, "call cuKernelSetAttribute").size() == 3);
-  CHECK(starting_with(once, "call cuFuncLoad function=1").size() == 3);
+  CHECK(starting_with(once, "call cuFuncLoad function=1").size() == 3 + kQuantizerKernels);
   const Lines then = probe(DriverChoice::fake, "prepare run plan plan-run");
   for (const char* call : {"call cuLibrary", "call cuKernel", "call cuFuncLoad"}) {
     CAPTURE(call);

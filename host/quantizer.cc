@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+#include "host/quantizer.h"
+
+#include <algorithm>
+
+#include "host/enqueue.h"
+#include "host/size.h"
+#include "kernel/quantize/params.h"
+
+namespace nvfp4 {
+
+namespace {
+
+constexpr int64_t kMostGridRows = 65535;
+
+// Entries stand by element type, in the order of the enumeration.
+QuantizerEntry entry_of(QuantizerEntry first, int32_t type) {
+  return static_cast<QuantizerEntry>(first + (type - NVFP4_TYPE_F16));
+}
+
+int64_t element_bytes(int32_t type) { return type == NVFP4_TYPE_F32 ? 4 : 2; }
+
+// CTAs of the search for the largest magnitude: each leaves a number, which every CTA of the next kernel
+// reads again, so there are few.
+uint32_t count_amax_ctas(const nvfp4_quantize_desc& desc) {
+  const int64_t blocks = desc.rows * (desc.k / kScaleBlock);
+  const int64_t ctas = ceil_div(blocks, int64_t{kAmaxThreads});
+  return static_cast<uint32_t>(std::min<int64_t>(ctas, kMostAmaxCtas));
+}
+
+bool multiple(const void* address, int64_t row_bytes, uint64_t of) {
+  return (reinterpret_cast<uintptr_t>(address) | static_cast<uint64_t>(row_bytes)) % of == 0;
+}
+
+QuantizeParams make_params(const nvfp4_quantize_desc& desc) {
+  QuantizeParams p{};
+  p.x = desc.x;
+  p.x_ld = desc.x_ld;
+  p.codes = static_cast<uint8_t*>(desc.codes);
+  p.codes_row_bytes = desc.codes_ld / 2;
+  p.scales = static_cast<uint8_t*>(desc.scales);
+  p.tensor_scale_device = desc.tensor_scale_device;
+  p.partial_amax = static_cast<float*>(desc.workspace);
+  p.rows = static_cast<uint32_t>(desc.rows);
+  p.blocks = static_cast<uint32_t>(desc.k / kScaleBlock);
+  p.amax_ctas = count_amax_ctas(desc);
+  p.tensor_scale = desc.tensor_scale;
+  p.tensor_scale_source = static_cast<uint32_t>(desc.tensor_scale_mode);
+  p.scales_are_tiles = desc.scale_layout == NVFP4_SCALE_LAYOUT_128X4;
+  p.vectors = multiple(desc.x, desc.x_ld * element_bytes(desc.x_type), 16) &&
+              multiple(desc.codes, desc.codes_ld / 2, 8);
+  return p;
+}
+
+// A thread a block of 16 elements, a row of the grid a row of the matrix, as long as there are rows.
+Grid grid_of(int64_t rows, int64_t k, bool early) {
+  Grid grid{};
+  grid.ctas = static_cast<uint32_t>(ceil_div(k / kScaleBlock, int64_t{kQuantizeThreads}));
+  grid.rows = static_cast<uint32_t>(std::min(rows, kMostGridRows));
+  grid.threads = kQuantizeThreads;
+  grid.cluster = 1;
+  grid.early = early;
+  return grid;
+}
+
+nvfp4_status find_kernel(const Site& site, QuantizerEntry entry, CUkernel* kernel) {
+  uint32_t index;
+  NVFP4_TRY(find_architecture(site.capability, &index));
+  return load_quantizer(*site.driver, index, entry, kernel);
+}
+
+nvfp4_status enqueue(const Site& site, QuantizerEntry entry, const Grid& grid, const void* params,
+                     void* stream) {
+  CUkernel kernel;
+  NVFP4_TRY(find_kernel(site, entry, &kernel));
+  return launch(site, kernel, grid, params, static_cast<CUstream>(stream));
+}
+
+}  // namespace
+
+static_assert(static_cast<int>(kTensorScaleValue) == NVFP4_TENSOR_SCALE_VALUE &&
+              static_cast<int>(kTensorScalePointer) == NVFP4_TENSOR_SCALE_DEVICE &&
+              static_cast<int>(kTensorScaleAmax) == NVFP4_TENSOR_SCALE_AMAX);
+
+uint64_t quantizer_workspace(const nvfp4_quantize_desc& desc) {
+  if (desc.tensor_scale_mode != NVFP4_TENSOR_SCALE_AMAX) return 0;
+  return sizeof(float) * count_amax_ctas(desc);
+}
+
+nvfp4_status enqueue_quantize(const nvfp4_quantize_desc& desc, void* stream) {
+  Site site;
+  NVFP4_TRY(find_site(&site));
+  const QuantizeParams params = make_params(desc);
+  const bool early = desc.pdl != NVFP4_PDL_OFF;
+  const bool amax = desc.tensor_scale_mode == NVFP4_TENSOR_SCALE_AMAX;
+  const QuantizerEntry second = entry_of(kQuantizer_quantize_f16, desc.x_type);
+  CUkernel kernel;
+  NVFP4_TRY(find_kernel(site, second, &kernel));  // before anything is enqueued
+  if (amax) {
+    Grid grid{};
+    grid.ctas = params.amax_ctas;
+    grid.rows = grid.cluster = 1;
+    grid.threads = kAmaxThreads;
+    grid.early = early;
+    NVFP4_TRY(enqueue(site, entry_of(kQuantizer_amax_f16, desc.x_type), grid, &params, stream));
+  }
+  // The second waits by itself for the first.
+  return enqueue(site, second, grid_of(desc.rows, desc.k, early || amax), &params, stream);
+}
+
+nvfp4_status enqueue_dequantize(const nvfp4_quantize_desc& desc, void* stream) {
+  Site site;
+  NVFP4_TRY(find_site(&site));
+  const QuantizeParams params = make_params(desc);
+  return enqueue(site, entry_of(kQuantizer_dequantize_f16, desc.x_type),
+                 grid_of(desc.rows, desc.k, desc.pdl != NVFP4_PDL_OFF), &params, stream);
+}
+
+nvfp4_status enqueue_scale_convert(const void* src, int32_t src_layout, void* dst,
+                                   int32_t dst_layout, int64_t rows, int64_t k, void* stream) {
+  Site site;
+  NVFP4_TRY(find_site(&site));
+  ScaleConvertParams params{};
+  params.from = static_cast<const uint8_t*>(src);
+  params.to = static_cast<uint8_t*>(dst);
+  params.rows = static_cast<uint32_t>(rows);
+  params.blocks = static_cast<uint32_t>(k / kScaleBlock);
+  params.from_tiles = src_layout == NVFP4_SCALE_LAYOUT_128X4;
+  params.to_tiles = dst_layout == NVFP4_SCALE_LAYOUT_128X4;
+  return enqueue(site, kQuantizer_scale_convert, grid_of(rows, k, false), &params, stream);
+}
+
+nvfp4_status ready_quantizer(const Site& site) {
+  const RelaxedCapture relaxed(*site.driver);
+  for (uint32_t entry = 0; entry < kQuantizerEntryCount; ++entry) {
+    CUkernel kernel;
+    NVFP4_TRY(find_kernel(site, static_cast<QuantizerEntry>(entry), &kernel));
+    NVFP4_TRY(load_into_context(*site.driver, kernel));
+  }
+  return NVFP4_SUCCESS;
+}
+
+}  // namespace nvfp4

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+// Quantization on the device: checked arguments in, one or two launches out.
+#pragma once
+
+#include "host/device.h"
+#include "nvfp4_gemm.h"
+
+namespace nvfp4 {
+
+// Of a desc that passed check_quantizer and is not empty.
+uint64_t quantizer_workspace(const nvfp4_quantize_desc& desc);
+nvfp4_status enqueue_quantize(const nvfp4_quantize_desc& desc, void* stream);
+nvfp4_status enqueue_dequantize(const nvfp4_quantize_desc& desc, void* stream);
+nvfp4_status enqueue_scale_convert(const void* src, int32_t src_layout, void* dst,
+                                   int32_t dst_layout, int64_t rows, int64_t k, void* stream);
+
+// Every kernel of it loaded, with its code in the current context.
+nvfp4_status ready_quantizer(const Site& site);
+
+}  // namespace nvfp4

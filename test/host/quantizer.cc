@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// Arguments of the device's quantizer: each rule by itself, in the header's order, before any driver is
+// looked for.
+#include <limits>
+
+#include "nvfp4_gemm.h"
+#include "tools/testing/catch.h"
+
+namespace {
+
+constexpr auto kNeverRead = uintptr_t{1} << 40;
+void* address(uintptr_t offset) { return reinterpret_cast<void*>(kNeverRead + offset); }
+
+nvfp4_quantize_desc valid() {
+  nvfp4_quantize_desc q{};
+  q.struct_size = sizeof q;
+  q.rows = 130;
+  q.k = 64;
+  q.x = address(0);
+  q.x_ld = 64;
+  q.codes = address(0x100000);
+  q.codes_ld = 64;
+  q.scales = address(0x200000);
+  q.tensor_scale = 1;
+  q.x_type = NVFP4_TYPE_F16;
+  q.scale_layout = NVFP4_SCALE_LAYOUT_128X4;
+  return q;
+}
+
+nvfp4_quantize_desc by_amax() {
+  nvfp4_quantize_desc q = valid();
+  q.tensor_scale_mode = NVFP4_TENSOR_SCALE_AMAX;
+  q.tensor_scale_device = static_cast<float*>(address(0x300000));
+  q.workspace = address(0x400000);
+  q.workspace_bytes = 4096;
+  return q;
+}
+
+void check(const nvfp4_quantize_desc& q, nvfp4_status status, const std::string& words) {
+  CHECK(nvfp4_status_name(nvfp4_quantize(&q, nullptr)) == std::string(nvfp4_status_name(status)));
+  INFO(nvfp4_last_error());
+  CHECK(std::string(nvfp4_last_error()).find(words) != std::string::npos);
+}
+
+// With nothing wrong the driver is looked for, and there is none in this process.
+void check_passes(const nvfp4_quantize_desc& q) {
+  const nvfp4_status status = nvfp4_quantize(&q, nullptr);
+  INFO(nvfp4_last_error());
+  CHECK((status >= 40 && status < 60));
+}
+
+#define CHANGED(base, field, value) \
+  [] {                              \
+    nvfp4_quantize_desc q = base(); \
+    q.field = value;                \
+    return q;                       \
+  }()
+
+}  // namespace
+
+TEST_CASE("numbers of the device's quantizer are checked before its addresses") {
+  check(CHANGED(valid, struct_size, 8), NVFP4_STATUS_INVALID_STRUCT, "nvfp4_quantize_desc");
+  check(CHANGED(valid, rows, -1), NVFP4_STATUS_INVALID_VALUE, "rows = -1");
+  check(CHANGED(valid, rows, int64_t{1} << 31), NVFP4_STATUS_LIMIT, "rows");
+  check(CHANGED(valid, k, 72), NVFP4_STATUS_INVALID_VALUE, "multiple of 16");
+  check(CHANGED(valid, x_type, NVFP4_TYPE_NVFP4), NVFP4_STATUS_INVALID_ENUM, "NVFP4_TYPE_NVFP4");
+  check(CHANGED(valid, x_type, 0), NVFP4_STATUS_INVALID_ENUM, "NVFP4_TYPE_BF16");
+  check(CHANGED(valid, scale_layout, 0), NVFP4_STATUS_INVALID_ENUM, "scale_layout");
+  check(CHANGED(valid, tensor_scale_mode, 3), NVFP4_STATUS_INVALID_ENUM, "tensor_scale_mode = 3");
+  check(CHANGED(valid, pdl, NVFP4_PDL_ON_STATIC_WEIGHTS), NVFP4_STATUS_INVALID_ENUM, "pdl");
+  check(CHANGED(valid, reserved[1], 5), NVFP4_STATUS_INVALID_VALUE, "reserved[1] = 5");
+  check(CHANGED(valid, tensor_scale, 0), NVFP4_STATUS_INVALID_VALUE, "tensor_scale = 0");
+  check(CHANGED(valid, tensor_scale, std::numeric_limits<float>::infinity()),
+        NVFP4_STATUS_INVALID_VALUE, "tensor_scale");
+  check_passes(valid());
+}
+
+TEST_CASE("leading dimensions and addresses of the device's quantizer") {
+  check(CHANGED(valid, x_ld, 63), NVFP4_STATUS_INVALID_VALUE, "x_ld = 63");
+  check(CHANGED(valid, codes_ld, 65), NVFP4_STATUS_MISALIGNED, "codes_ld = 65");
+  check(CHANGED(valid, x, nullptr), NVFP4_STATUS_NULL_POINTER, "x ");
+  check(CHANGED(valid, x, address(1)), NVFP4_STATUS_MISALIGNED, "x ");
+  check(CHANGED(valid, codes, nullptr), NVFP4_STATUS_NULL_POINTER, "codes");
+  check(CHANGED(valid, scales, nullptr), NVFP4_STATUS_NULL_POINTER, "scales");
+  check(CHANGED(valid, codes, address(130 * 64 * 2 - 1)), NVFP4_STATUS_OVERLAP, "codes");
+  check(CHANGED(valid, scales, address(0x100000 + 130 * 32 - 1)), NVFP4_STATUS_OVERLAP, "scales");
+  check_passes(CHANGED(valid, codes, address(130 * 64 * 2)));
+  check_passes(CHANGED(valid, codes, address(0x100001)));
+}
+
+TEST_CASE("a tensor scale on the device, and the workspace that finding it takes") {
+  check_passes(by_amax());
+  check(CHANGED(by_amax, tensor_scale_device, nullptr), NVFP4_STATUS_NULL_POINTER,
+        "tensor_scale_device");
+  check(CHANGED(by_amax, workspace, nullptr), NVFP4_STATUS_NULL_POINTER, "workspace");
+  check(CHANGED(by_amax, workspace_bytes, 1), NVFP4_STATUS_INVALID_VALUE,
+        "nvfp4_quantize_workspace_bytes");
+  check(CHANGED(by_amax, workspace, address(0x200000)), NVFP4_STATUS_OVERLAP, "workspace");
+  uint64_t bytes = 77;
+  nvfp4_quantize_desc q = by_amax();
+  REQUIRE(nvfp4_quantize_workspace_bytes(&q, &bytes) == NVFP4_SUCCESS);
+  CHECK(bytes == 4 * 3);  // 130 * 4 blocks, 256 a CTA
+  q.rows = 1 << 20;
+  q.x = nullptr;  // no address is looked at
+  REQUIRE(nvfp4_quantize_workspace_bytes(&q, &bytes) == NVFP4_SUCCESS);
+  CHECK(bytes == 4 * 1024);
+  q.tensor_scale_mode = NVFP4_TENSOR_SCALE_DEVICE;
+  REQUIRE(nvfp4_quantize_workspace_bytes(&q, &bytes) == NVFP4_SUCCESS);
+  CHECK(bytes == 0);
+  q = by_amax();
+  CHECK(nvfp4_dequantize(&q, nullptr) == NVFP4_STATUS_INVALID_ENUM);
+}
+
+TEST_CASE("an empty matrix is quantized without a driver") {
+  nvfp4_quantize_desc q = valid();
+  q.rows = 0;
+  q.x = nullptr;
+  CHECK(nvfp4_quantize(&q, nullptr) == NVFP4_SUCCESS);
+  CHECK(nvfp4_dequantize(&q, nullptr) == NVFP4_SUCCESS);
+  CHECK(nvfp4_scale_convert(nullptr, NVFP4_SCALE_LAYOUT_LINEAR, nullptr, NVFP4_SCALE_LAYOUT_128X4,
+                            0, 64, nullptr) == NVFP4_SUCCESS);
+}
