@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Text with numbers as the C locale writes them, whatever locale the program has set: a command line
-// with a decimal comma would not run.
+// Text with numbers as the C locale writes them, whatever locale the program has set: a command
+// line with a decimal comma would not run.
 #pragma once
 
 #include <cstdarg>

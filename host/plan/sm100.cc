@@ -4,8 +4,8 @@
 //
 //     ceil(tiles / 148) * (tile weights + tile tokens)          ties: the wider
 //
-// 148 CTAs run at once on a B200, one per SM, since a variant's ring fills the shared memory. What is
-// known (none of it measured by us):
+// 148 CTAs run at once on a B200, one per SM, since a variant's ring fills the shared memory. What
+// is known (none of it measured by us):
 //   * Published ladder on a B200 for this kernel's design, M = 128, weights on MMA-M (gau-nernst,
 //     gpu-mode-kernels, nvfp4_gemm, v0c to v2): 64 tokens instead of 128 took 22.6 to 20.0, 12.4 to
 //     10.3 and 8.25 to 7.74 us, for 56, 32 and 56 tiles that became 112, 64 and 112. Where the

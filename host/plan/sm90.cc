@@ -13,16 +13,16 @@ namespace {
 
 // By split. Clusters of 3, 4 and 8 CTAs leave some of a GPC's SMs empty, one CTA to each
 // (cuOccupancyMaxActiveClusters on an H200, 2026-11-21; not asked for 3, where 96 CTAs were seen to
-// run at once). And what the exchange of sums takes with few tokens, in clocks (H200, 2026-11-21 and
-// 22, 2 and 3 parts; 4 and 8 follow the trend).
+// run at once). And what the exchange of sums takes with few tokens, in clocks (H200, 2026-11-21
+// and 22, 2 and 3 parts; 4 and 8 follow the trend).
 struct Split {
   uint32_t parts;
   int64_t empty_sms, clocks;
 };
 constexpr Split kSplits[] = {{1, 0, 0}, {2, 0, 2000}, {3, 36, 3200}, {4, 12, 3700}, {8, 12, 4300}};
 
-// What a CTA costs beside its stages: start, first bytes; and the tokens' kernel before it, the rest
-// of which is in the clocks of its tiles' stages.
+// What a CTA costs beside its stages: start, first bytes; and the tokens' kernel before it, the
+// rest of which is in the clocks of its tiles' stages.
 constexpr int64_t kCtaClocks = 5000;
 constexpr int64_t kTokenKernelClocks = 3300;
 
