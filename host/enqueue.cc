@@ -3,13 +3,12 @@
 
 namespace nvfp4 {
 
-bool is_of_another_context(const Site& site, CUstream stream) {
+nvfp4_status check_stream(const Site& site, CUstream stream) {
   CUcontext context = nullptr;
-  return stream != nullptr && site.driver->cuStreamGetCtx(stream, &context) == CUDA_SUCCESS &&
-         context != site.context;
-}
-
-nvfp4_status refuse_stream(CUstream stream) {
+  if (stream == nullptr || site.driver->cuStreamGetCtx(stream, &context) != CUDA_SUCCESS ||
+      context == site.context) {
+    return NVFP4_SUCCESS;
+  }
   return fail(NVFP4_STATUS_INVALID_VALUE,
               "stream = %p belongs to another CUDA context than the current one",
               static_cast<void*>(stream));
@@ -43,9 +42,6 @@ nvfp4_status launch(const Site& site, CUkernel kernel, const Grid& grid, const v
   // A CUkernel stands for its CUfunction in the current context (cuLaunchKernelEx, driver API).
   const CUresult result = site.driver->cuLaunchKernelEx(
       &config, reinterpret_cast<CUfunction>(kernel), arguments, nullptr);
-  if (result == CUDA_ERROR_INVALID_HANDLE && is_of_another_context(site, stream)) {
-    return refuse_stream(stream);
-  }
   return result == CUDA_SUCCESS ? NVFP4_SUCCESS
                                 : driver_failure(*site.driver, "cuLaunchKernelEx", result);
 }

@@ -90,8 +90,6 @@ nvfp4_status enqueue_kernel(const Site& site, const PreparedGemm& prepared, uint
 // has an empty dimension, so this is a fill and not a launch: one for all batches if they lie
 // behind each other without a gap.
 nvfp4_status enqueue_empty_sum(const Site& site, const nvfp4_gemm_desc& g, CUstream stream) {
-  // A launch there is refused by the driver, a fill is not; K does not decide what is legal.
-  if (is_of_another_context(site, stream)) return refuse_stream(stream);
   const Driver& driver = *site.driver;
   const uint16_t value = f16_from_f32(f32_multiply(f32_bits(g.alpha), f32_bits(0.0f)));
   const bool gapless = g.l == 1 || g.d_batch_stride == g.m * g.d_ld;
@@ -148,6 +146,7 @@ nvfp4_status replace_addresses(const Driver& driver, const PreparedGemm& prepare
 
 nvfp4_status enqueue_gemm(const Site& site, const PreparedGemm& prepared,
                           const nvfp4_gemm_desc& desc, const GemmParams& params, void* stream) {
+  NVFP4_TRY(check_stream(site, static_cast<CUstream>(stream)));
   if (desc.k == 0) {
     NVFP4_TRY(enqueue_empty_sum(site, desc, static_cast<CUstream>(stream)));
     log_call(desc, "none", "fill", 0);

@@ -96,6 +96,7 @@ nvfp4_status enqueue_quantize(const nvfp4_quantize_desc& desc, void* stream) {
   const QuantizerEntry second = entry_of(kQuantizer_quantize_f16, desc.x_type);
   CUkernel kernel;
   NVFP4_TRY(find_kernel(site, second, &kernel));  // before anything is enqueued
+  NVFP4_TRY(check_stream(site, static_cast<CUstream>(stream)));
   if (amax) {
     Grid grid{};
     grid.ctas = params.amax_ctas;
@@ -111,6 +112,7 @@ nvfp4_status enqueue_quantize(const nvfp4_quantize_desc& desc, void* stream) {
 nvfp4_status enqueue_dequantize(const nvfp4_quantize_desc& desc, void* stream) {
   Site site;
   NVFP4_TRY(find_site(&site));
+  NVFP4_TRY(check_stream(site, static_cast<CUstream>(stream)));
   const QuantizeParams params = make_params(desc);
   return enqueue(site, entry_of(kQuantizer_dequantize_f16, desc.x_type),
                  grid_of(desc.rows, desc.k, desc.pdl != NVFP4_PDL_OFF), &params, stream);
@@ -120,6 +122,7 @@ nvfp4_status enqueue_scale_convert(const void* src, int32_t src_layout, void* ds
                                    int32_t dst_layout, int64_t rows, int64_t k, void* stream) {
   Site site;
   NVFP4_TRY(find_site(&site));
+  NVFP4_TRY(check_stream(site, static_cast<CUstream>(stream)));
   ScaleConvertParams params{};
   params.from = static_cast<const uint8_t*>(src);
   params.to = static_cast<uint8_t*>(dst);

@@ -107,7 +107,7 @@ TEST_CASE("a context that another thread destroys is reported as none", "[contex
   require_bits(gpu.driver, problem);
 }
 
-// The driver refuses a launch there and takes a fill, which is what K = 0 is.
+// The driver itself takes both, a launch and the fill that K = 0 is (H200, driver 580).
 TEST_CASE("a stream of another context is refused, with K = 0 too, in one sentence",
           "[context][stream]") {
   USE_GPU(gpu);
