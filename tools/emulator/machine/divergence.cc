@@ -2,6 +2,8 @@
 // How the lanes of one warp diverge and reconverge.
 #include "tools/emulator/machine/divergence.h"
 
+#include <algorithm>
+
 #include "tools/emulator/ptx/module.h"
 
 namespace emu {
@@ -34,6 +36,37 @@ void Divergence::exit(uint32_t lanes) {
   ++f.pc;
   if (!f.mask) remove_current();
   forget(join, lanes);
+  wake();
+}
+
+void Divergence::split(uint32_t lanes) {
+  Fragment& f = here();
+  const uint32_t pc = f.pc;
+  if (f.join == no_join || joins_[size_t(f.join)].pc != pc + 1)
+    f.join = make_join(pc + 1, f.mask, f.join);
+  f.mask &= ~lanes;
+  fragments.push_back({.pc = pc, .mask = lanes, .join = here().join});
+}
+
+// Joins that not all of them are in have lost their purpose: the lanes are together.
+void Divergence::merge() {
+  Fragment one{.pc = here().pc, .join = here().join};
+  for (const Fragment& f : fragments) {
+    one.mask |= f.mask;
+    one.join = common(one.join, f.join);
+  }
+  for (Join& j : joins_) j.used = false;
+  for (int i = one.join; i != no_join; i = joins_[size_t(i)].parent) joins_[size_t(i)].used = true;
+  fragments.assign(1, one);
+  current = 0;
+}
+
+// The innermost join that both are in.
+int Divergence::common(int a, int b) const {
+  for (; a != no_join; a = joins_[size_t(a)].parent)
+    for (int i = b; i != no_join; i = joins_[size_t(i)].parent)
+      if (i == a) return a;
+  return no_join;
 }
 
 bool Divergence::park() {
@@ -44,22 +77,54 @@ bool Divergence::park() {
     if (j.pc != f.pc) return true;
     j.arrived |= f.mask;
     if (j.arrived != j.expected) {
+      if (!parked_) ran_beside_ = 0;
+      parked_ |= f.mask;
       remove_current();
+      wake();
       return false;
     }
+    parked_ &= ~j.arrived;
     f.mask = j.arrived;
     f.join = j.parent;
     j.used = false;
   }
 }
 
-void Divergence::unpark(uint32_t lanes) {
+void Divergence::go_on(const Join& join) {
+  parked_ &= ~join.arrived;
+  fragments.push_back({.pc = join.pc, .mask = join.arrived, .join = join.parent});
+}
+
+bool Divergence::unpark(uint32_t lanes) {
+  if (!(parked_ & lanes)) return false;
   for (Join& j : joins_) {
     if (!j.used || !(j.arrived & lanes)) continue;
-    fragments.push_back({.pc = j.pc, .mask = j.arrived, .join = j.parent});
+    go_on(j);
     j.expected &= ~j.arrived;
     j.arrived = 0;
   }
+  return true;
+}
+
+// A warp that has needed it will again: a lock that each lane takes in turn.
+void Divergence::run_beside_parked(uint64_t instructions) {
+  ran_beside_ += instructions;
+  if (ran_beside_ < patience_) return;
+  ran_beside_ = 0;
+  patience_ = std::max(patience_ / 4, least_patience);
+  unpark(~0u);
+}
+
+uint32_t Divergence::parked_for(uint32_t lanes) const {
+  uint32_t parked = 0;
+  for (const Join& j : joins_)
+    if (j.used && (j.expected & ~j.arrived & lanes)) parked |= j.arrived;
+  return parked;
+}
+
+void Divergence::wake() {
+  for (Fragment& f : fragments)
+    if (f.aligned) f.blocked_at = runnable;
 }
 
 int Divergence::make_join(uint32_t pc, uint32_t expected, int parent) {
@@ -79,10 +144,7 @@ void Divergence::forget(int join, uint32_t lanes) {
     Join& j = joins_[size_t(i)];
     if (j.arrived != j.expected) return;
     j.used = false;
-    if (j.arrived) {
-      fragments.push_back({.pc = j.pc, .mask = j.arrived, .join = j.parent});
-      return;
-    }
+    if (j.arrived) return go_on(j);
     i = j.parent;
   }
 }

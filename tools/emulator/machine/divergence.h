@@ -17,15 +17,16 @@ namespace emu {
 class Divergence {
  public:
   static constexpr int no_join = -1;
-  static constexpr uint64_t runnable = ~0ull;
+  static constexpr uint64_t runnable = ~0ull, asleep = ~0ull - 1;
 
   struct Fragment {
     uint32_t pc = 0, mask = 0;
     int join = no_join;
-    uint64_t blocked_at = runnable;  // Cluster::progress when it blocked
+    uint64_t blocked_at = runnable;  // Cluster::progress when it blocked; asleep: until wake()
     uint64_t ticket = 0;       // what a barrier instruction remembers between tries; 0 = nothing
     uint32_t member = 0;       // waits at pc for these lanes (.sync with a membermask); 0 = no
     uint32_t gathered = 0;     // its own lanes that take part in that
+    bool aligned = false;      // waits at pc, an .aligned instruction, for the rest of the warp
     std::string waiting = {};  // what it is blocked on, for reports
     int64_t waits_at = -1;     // the mbarrier it waits for: shared address, rank in bits 24 and up
   };
@@ -40,8 +41,19 @@ class Divergence {
   void branch(uint32_t taken, uint32_t target, uint32_t reconverge);
   // The current fragment's lanes in `lanes` end; the others go on behind the instruction.
   void exit(uint32_t lanes);
-  // Lets parked lanes go on without their siblings, as somebody waits for `lanes` of them.
-  void unpark(uint32_t lanes);
+  // The current fragment's lanes in `lanes` stay at its instruction as a fragment of their own;
+  // they and the others meet behind it.
+  void split(uint32_t lanes);
+  // All lanes of the warp stand where the current fragment does: they go on as one.
+  void merge();
+  // Lets parked lanes go on without their siblings, as somebody waits for `lanes` of them. Lanes
+  // that nobody waits for in that way go on, too, once the others have run for long: one that has
+  // left a loop may hold the lock for which its siblings spin there. False: there were none.
+  bool unpark(uint32_t lanes);
+  bool has_parked() const { return parked_; }
+  void run_beside_parked(uint64_t instructions);
+  // Lanes parked until some of `lanes` have come.
+  uint32_t parked_for(uint32_t lanes) const;
   // Parks the current fragment if it stands at its join. False when the current fragment is gone.
   bool settle() {
     const Fragment& f = fragments[current];
@@ -66,8 +78,14 @@ class Divergence {
   bool park();
   void forget(int join, uint32_t lanes);  // these lanes will never arrive
   void remove_current();
+  void go_on(const Join& join);  // its parked lanes, as a fragment
+  void wake();                   // who waits at an .aligned instruction looks again
+  int common(int a, int b) const;
 
+  static constexpr uint64_t longest_patience = 1 << 14, least_patience = 1 << 8;
   std::vector<Join> joins_;
+  uint32_t parked_ = 0;                                    // lanes
+  uint64_t ran_beside_ = 0, patience_ = longest_patience;  // instructions
 };
 
 }  // namespace emu

@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -93,6 +94,9 @@ class Warp {
   uint64_t cluster_ticket[32] = {};  // per lane, the generation of barrier.cluster it arrived at
   bool waited_for_grids = false;     // has passed griddepcontrol.wait
   std::map<uint32_t, uint64_t> phases_seen;  // of mbarriers: how many it has waited for
+  std::set<const ptx::Instr*> timed_out;     // its mbarrier.try_wait that has done so once
+  uint32_t registers = 0;                    // per thread, as setmaxnreg left them; 0: as launched
+  std::vector<const ptx::Instr*> register_changes;  // its setmaxnreg
 
   uint32_t live() const { return lanes & ~exited; }
 
@@ -135,11 +139,17 @@ class Warp {
                    const char* who) const;                          // Fault if lanes differ
   void require_aligned(uint32_t active, const char* opcode) const;  // Fault unless active == live()
   void require_whole(uint32_t active, const char* opcode) const;    // and unless all 32 are there
+  void require_all(uint32_t active, const char* opcode) const;      // and unless none has ended
 
-  // For .sync instructions with a membermask: all lanes of `member` once they stand together at
-  // this instruction, 0 when the caller has to return Step::blocked. `any_place`: they may wait at
-  // different instructions of that opcode (bar.warp.sync). Fault when a lane of it can never come.
-  uint32_t gather(const ptx::Instr& in, uint32_t active, uint32_t member, bool any_place = false);
+  // For .sync instructions with a membermask: all lanes that it names once they stand together at
+  // this instruction, 0 when the caller has to return `otherwise`: they wait, or lanes with
+  // different masks part. `any_place`: they may wait at different instructions of that opcode
+  // (bar.warp.sync). Fault when a lane of it can never come.
+  uint32_t gather(const ptx::Instr& in, const ptx::Operand& membermask, uint32_t active,
+                  ptx::Step& otherwise, bool any_place = false);
+  // Before an instruction that is .aligned: false when lanes of the warp that are not here have to
+  // come first. When the last has come they are one fragment, and `active` is all of them.
+  bool align(const ptx::Instr& in, uint32_t& active);
 
   void exit(uint32_t active);  // ret, exit: these threads end
 
@@ -227,6 +237,7 @@ class Cta {
   std::vector<Warpgroup> warpgroups;  // those that used wgmma
   Counters counters;
   uint32_t live_warps = 0;
+  uint64_t free_registers = 0;  // in its pool: released by setmaxnreg.dec and not taken by .inc
   bool told_no = false;  // has seen that a clusterlaunchcontrol request failed: may ask no more
 
   bool ended() const { return live_warps == 0; }

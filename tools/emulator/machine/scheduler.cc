@@ -93,9 +93,13 @@ bool Scheduler::turn_of(Warp& warp) {
   auto& flow = warp.flow;
   for (size_t n = flow.fragments.size(), i = 0; i < n; ++i) {
     flow.current = (flow.current + 1) % flow.fragments.size();
-    if (flow.here().blocked_at == cluster_->progress && !cluster_->waits_expire) continue;
+    const uint64_t blocked = flow.here().blocked_at;
+    if (blocked == Divergence::asleep) continue;
+    if (blocked == cluster_->progress && !cluster_->waits_expire) continue;
     flow.here().blocked_at = Divergence::runnable;
+    const uint64_t before = executed_;
     execute(warp, 1 + draw() % longest_quantum);
+    if (flow.has_parked()) flow.run_beside_parked(executed_ - before);
     return true;
   }
   return false;
@@ -120,12 +124,14 @@ bool Scheduler::step(Warp& warp) {
   ptx::Step step = ptx::Step::next;
   try {
     if (in.guard != ptx::no_register) active = warp.guarded(in, active);
+    if (active && active != warp.live() && !warp.align(in, active)) step = ptx::Step::blocked;
     warp.executing = active;
     cluster_->actor = {warp.cta.rank, warp.index, pc};
     Timeline* trace = cluster_->trace;
     if (trace) trace->before(warp, in, executed_);
     cluster_->hazards.at(warp, in, active);
-    if (active && warp.has_work_in_registers()) step = use_early(warp, in, active);
+    if (active && step == ptx::Step::next && warp.has_work_in_registers())
+      step = use_early(warp, in, active);
     if (active && step == ptx::Step::next) step = in.exec(warp, in, active);
     if (trace) trace->after(warp, in, active, step);
     if (++warp.cta.counters.instructions > limit_)
@@ -143,7 +149,7 @@ bool Scheduler::step(Warp& warp) {
   if (step == ptx::Step::next) {
     ++flow.here().pc;
   } else if (step == ptx::Step::blocked) {
-    flow.here().blocked_at = cluster_->progress;
+    flow.here().blocked_at = flow.here().aligned ? Divergence::asleep : cluster_->progress;
     flow.here().waiting.swap(warp.waiting);
     warp.waiting.clear();
     return false;
@@ -163,11 +169,14 @@ void Scheduler::complete_work(bool forced) {
   }
 }
 
-// Every warp is blocked. Asynchronous work comes first; then PTX allows a suspended try_wait to
-// return false when its time is up; what then still stands still waits for another cluster, or is a
+// Every warp is blocked. Asynchronous work comes first; then lanes need not wait for siblings to
+// reconverge; then PTX allows a suspended try_wait to return false when its time is up; what then still stands still waits for another cluster, or is a
 // deadlock.
 bool Scheduler::nothing_runs() {
   if (!cluster_->async.empty()) return complete_work(true), false;
+  bool unparked = false;
+  for (Entry& entry : live_) unparked |= entry.warp->flow.unpark(~0u);
+  if (unparked) return false;
   if (++expired_rounds_ > 2 * expiry_rounds) {
     expired_rounds_ = 0;
     return true;
@@ -179,9 +188,35 @@ bool Scheduler::nothing_runs() {
   return false;
 }
 
+namespace {
+
+// setmaxnreg is a warpgroup's: all its warps execute the same ones (PTX ISA 9.7.20.5).
+void check_registers(const Cta& cta) {
+  const auto changes = [](const Warp& warp) {
+    std::vector<std::pair<bool, int64_t>> all;
+    for (const ptx::Instr* in : warp.register_changes)
+      all.emplace_back(in->has(ptx::Mod::inc), in->ops[0].imm);
+    return all;
+  };
+  for (const auto& warp : cta.warps) {
+    const Warp& first = *cta.warps[warp->index & ~3u];
+    if (changes(*warp) == changes(first)) continue;
+    const Warp& more =
+        warp->register_changes.size() > first.register_changes.size() ? *warp : first;
+    report::formal(FaultKind::illegal_instruction,
+                   format("warps %u and %u of one warpgroup execute different setmaxnreg: all of "
+                          "them execute the same",
+                          first.index, warp->index),
+                   more, *more.register_changes.back(), more.lanes);
+  }
+}
+
+}  // namespace
+
 void Scheduler::end_warp(Warp& warp) {
   live_.erase(live_.begin() + ptrdiff_t(next_));
   if (!warp.cta.ended()) return;
+  check_registers(warp.cta);
   try {
     warp.cta.tensor_memory.check_exit();
     cluster_->hazards.check_exit(warp.cta);

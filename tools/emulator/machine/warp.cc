@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A warp's registers, special registers and membermask synchronisation.
+// A warp's registers and special registers.
 #include <algorithm>
 
 #include "tools/emulator/machine/machine.h"
@@ -186,59 +186,6 @@ uint64_t Warp::uniform(const Operand& op, uint32_t active, const char* who) cons
                          who, first, (unsigned long long)v, lane, (unsigned long long)value(lane)));
   }
   return v;
-}
-
-void Warp::require_aligned(uint32_t active, const char* opcode) const {
-  if (active == live()) return cta.cluster.hazards.converge(active);
-  throw Fault(
-      FaultKind::illegal_instruction,
-      format("%s is .aligned: all live lanes 0x%08x of the warp have to execute it together, "
-             "here are 0x%08x",
-             opcode, live(), active) +
-          report::elsewhere(*this, active));
-}
-
-void Warp::require_whole(uint32_t active, const char* opcode) const {
-  require_aligned(active, opcode);
-  if (active == ~0u) return;
-  throw Fault(FaultKind::illegal_instruction,
-              format("%s needs all 32 lanes, here are 0x%08x", opcode, active));
-}
-
-uint32_t Warp::gather(const ptx::Instr& in, uint32_t active, uint32_t member, bool any_place) {
-  if (uint32_t stranger = active & ~member)
-    throw Fault(FaultKind::illegal_instruction,
-                format("%s is executed by lanes 0x%08x, which its membermask 0x%08x does not name",
-                       in.opcode, stranger, member));
-  uint32_t need = member & live(), here = active;
-  Divergence::Fragment& me = flow.here();
-  if (uint32_t absent = need & me.mask & ~active)
-    throw Fault(FaultKind::illegal_instruction,
-                format("%s waits for lanes 0x%08x, which stand here with their guard false",
-                       in.opcode, absent));
-  const auto& code = cta.cluster.launch.function->code;
-  auto together = [&](const Divergence::Fragment& f) {
-    return f.member == member && (f.pc == me.pc || (any_place && code[f.pc].exec == in.exec));
-  };
-  for (const auto& f : flow.fragments)
-    if (&f != &me && together(f)) here |= f.gathered;
-  if (need & ~here) {
-    me.member = member;
-    me.gathered = active;
-    waiting = format("%s for lanes 0x%08x", in.opcode, need & ~here);
-    // Lanes need not reconverge before they meet at another bar.warp.sync (measured: H200).
-    if (any_place) flow.unpark(need & ~here);
-    return 0;
-  }
-  for (auto& f : flow.fragments) {
-    if (&f == &me || !together(f)) continue;
-    f.member = 0;
-    f.blocked_at = Divergence::runnable;
-    ++f.pc;
-  }
-  me.member = 0;
-  cta.cluster.hazards.converge(here & need);
-  return here & need;
 }
 
 void Warp::exit(uint32_t active) {

@@ -7,10 +7,6 @@ namespace emu::ops {
 
 namespace {
 
-uint32_t membermask(Warp& w, const Operand& op, uint32_t active, const char* who) {
-  return uint32_t(w.uniform(op, active, who));
-}
-
 void set_predicate(Warp& w, const Operand& op, uint32_t lanes, uint32_t value) {
   uint64_t* d = w.destination(op, lanes);
   for_lanes(lanes, [=](uint32_t i) { d[i] = value >> i & 1; });
@@ -36,8 +32,9 @@ Partner partner(uint32_t lane, uint32_t b, uint32_t c) {
 template <Mod Mode>
 Step shuffle(Warp& w, const Instr& in, uint32_t active) {
   size_t at = in.ops.size() - 4;
-  uint32_t lanes = w.gather(in, active, membermask(w, in.ops[at + 3], active, "shfl.sync"));
-  if (!lanes) return Step::blocked;
+  Step otherwise;
+  const uint32_t lanes = w.gather(in, in.ops[at + 3], active, otherwise);
+  if (!lanes) return otherwise;
   Warp::Row sa, sb, sc;
   const uint64_t* a = w.source(in.ops[at], lanes, sa);
   const uint64_t* b = w.source(in.ops[at + 1], lanes, sb);
@@ -60,8 +57,9 @@ Step shuffle(Warp& w, const Instr& in, uint32_t active) {
 // vote.sync d, a, membermask
 template <Mod Mode>
 Step vote(Warp& w, const Instr& in, uint32_t active) {
-  uint32_t lanes = w.gather(in, active, membermask(w, in.ops[2], active, "vote.sync"));
-  if (!lanes) return Step::blocked;
+  Step otherwise;
+  const uint32_t lanes = w.gather(in, in.ops[2], active, otherwise);
+  if (!lanes) return otherwise;
   uint32_t yes = w.pred_mask(in.ops[1], lanes);
   uint64_t result = Mode == Mod::ballot ? yes
                     : Mode == Mod::all  ? yes == lanes
@@ -74,8 +72,9 @@ Step vote(Warp& w, const Instr& in, uint32_t active) {
 
 // elect.sync d|p, membermask: which lane is left open, only that it is always the same one.
 Step elect(Warp& w, const Instr& in, uint32_t active) {
-  uint32_t lanes = w.gather(in, active, membermask(w, in.ops[2], active, "elect.sync"));
-  if (!lanes) return Step::blocked;
+  Step otherwise;
+  const uint32_t lanes = w.gather(in, in.ops[2], active, otherwise);
+  if (!lanes) return otherwise;
   uint32_t leader = uint32_t(std::countr_zero(lanes));
   uint64_t* d = w.destination(in.ops[0], lanes);
   for_lanes(lanes, [=](uint32_t i) { d[i] = leader; });
@@ -84,9 +83,9 @@ Step elect(Warp& w, const Instr& in, uint32_t active) {
 }
 
 Step meet(Warp& w, const Instr& in, uint32_t active) {
-  uint32_t member = membermask(w, in.ops[0], active, "bar.warp.sync");
-  const uint32_t lanes = w.gather(in, active, member, true);
-  if (!lanes) return Step::blocked;
+  Step otherwise;
+  const uint32_t lanes = w.gather(in, in.ops[0], active, otherwise, true);
+  if (!lanes) return otherwise;
   w.cta.cluster.hazards.warp_sync(lanes);
   return Step::next;
 }

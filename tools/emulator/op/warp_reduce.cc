@@ -8,10 +8,6 @@ namespace emu::ops {
 
 namespace {
 
-uint32_t members(Warp& w, const Instr& in, uint32_t active) {
-  return w.gather(in, active, uint32_t(w.uniform(in.ops.back(), active, in.opcode)));
-}
-
 template <class T>
 uint32_t combine(const Instr& in, uint32_t a, uint32_t b) {
   if (in.has(Mod::add)) return a + b;
@@ -29,8 +25,9 @@ uint32_t combine_float(const Instr& in, uint32_t a, uint32_t b) {
 
 // redux.sync d, a, membermask
 Step reduce(Warp& w, const Instr& in, uint32_t active) {
-  const uint32_t lanes = members(w, in, active);
-  if (!lanes) return Step::blocked;
+  Step otherwise;
+  const uint32_t lanes = w.gather(in, in.ops.back(), active, otherwise);
+  if (!lanes) return otherwise;
   const Type type = in.type();
   const uint32_t keep = in.has(Mod::abs) ? 0x7FFFFFFF : ~0u;
   Warp::Row scratch;
@@ -55,8 +52,9 @@ Step reduce(Warp& w, const Instr& in, uint32_t active) {
 // match.any.sync d, a, membermask; match.all.sync d{|p}, a, membermask
 template <bool All>
 Step match(Warp& w, const Instr& in, uint32_t active) {
-  const uint32_t lanes = members(w, in, active);
-  if (!lanes) return Step::blocked;
+  Step otherwise;
+  const uint32_t lanes = w.gather(in, in.ops.back(), active, otherwise);
+  if (!lanes) return otherwise;
   const bool piped = in.ops.size() == 4;
   Warp::Row scratch;
   const uint64_t* source = w.source(in.ops[piped ? 2 : 1], lanes, scratch);

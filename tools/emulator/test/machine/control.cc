@@ -141,6 +141,107 @@ TEST_CASE("a lane outside the membermask is a fault") {
   CHECK(contains(fault(prologue + "bar.warp.sync 1;", {{}, {32}, {}}), "does not name"));
 }
 
+TEST_CASE("lanes with different masks shuffle, vote, match and meet in one instruction") {
+  // Cooperative groups' tiled_partition<8>: %r1 = the mask of the lane's tile.
+  const std::string tile = "and.b32 %r1, %r0, 24; shl.b32 %r1, 0xFF, %r1; shr.u32 %r4, %r0, 3;";
+  Words shuffled =
+      lanes(tile + "shfl.sync.idx.b32 %r2, %r0, 7, 0x181F, %r1; st.global.u32 [%rd0], %r2;");
+  Words voted = lanes(tile + R"(
+    setp.lt.u32 %p0, %r0, 11; vote.sync.ballot.b32 %r2, %p0, %r1; st.global.u32 [%rd0], %r2;)");
+  Words matched = lanes(tile + R"(
+    shr.u32 %r3, %r0, 2; match.any.sync.b32 %r2, %r3, %r1; redux.sync.add.u32 %r3, 1, %r1;
+    shl.b32 %r3, %r3, 28; xor.b32 %r2, %r2, %r3; st.global.u32 [%rd0], %r2;)");
+  Words elected = lanes(tile + R"(
+    mov.u32 %r2, 0; elect.sync _|%p0, %r1; @%p0 mov.u32 %r2, 1; bar.warp.sync %r1;
+    activemask.b32 %r3; setp.ne.u32 %p0, %r3, -1; @%p0 trap; st.global.u32 [%rd0], %r2;)");
+  for (uint32_t i = 0; i < 32; ++i) {
+    CAPTURE(i);
+    CHECK(shuffled[i] == (i | 7));
+    CHECK(voted[i] == (i < 8 ? 0xFF : i < 16 ? 0x700 : 0));
+    CHECK(matched[i] == ((0xFu << (i & ~3u)) ^ 0x80000000));
+    CHECK(elected[i] == (i % 8 == 0));
+  }
+}
+
+TEST_CASE("tiles of a warp that a branch has parted shuffle on their own") {
+  // Half of each tile comes from either side.
+  Words out = lanes(R"(
+    and.b32 %r1, %r0, 24; shl.b32 %r1, 0xFF, %r1; mov.u32 %r3, 100;
+    and.b32 %r2, %r0, 4; setp.eq.u32 %p0, %r2, 0; @%p0 bra SHUFFLE; mov.u32 %r3, 200;
+    bra SHUFFLE; SHUFFLE: add.u32 %r3, %r3, %r0;
+    shfl.sync.bfly.b32 %r2, %r3, 4, 31, %r1; st.global.u32 [%rd0], %r2;)");
+  for (uint32_t i = 0; i < 32; ++i) CHECK(out[i] == (i & 4 ? 100 : 200) + (i ^ 4));
+}
+
+TEST_CASE("an .aligned instruction waits for lanes that come another way") {
+  // nvcc threads the jump of `if (t == 0) init(); if (t < 16) all();` over the second comparison.
+  const std::string threaded = prologue + R"(
+    setp.ne.u32 %p0, %r0, 0; @%p0 bra OTHERS; st.shared.u32 [word], 7; bra ALL;
+    OTHERS: setp.gt.u32 %p1, %r0, 31; @%p1 bra END;
+    ALL: )";
+  const std::string rest =
+      " ld.shared.u32 %r1, [word]; st.global.u32 [%rd0], %r1; END: mov.u32 %r9, 0;";
+  for (uint32_t seed = 1; seed <= 4; ++seed) {
+    const exec_test::SettingsGuard guard;
+    emu::settings().seed = seed;
+    for (const char* all :
+         {"bar.sync 0;", "barrier.sync.aligned 0;", "bar.red.popc.u32 %r3, 0, %p0;",
+          "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"})
+      CHECK(run(threaded + all + rest, {{}, {32}, {}}, Words(32), ".shared .b32 word;") ==
+            Words(32, 7));
+    const std::string matrix =
+        "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r4], {%r0}; bar.warp.sync -1;"
+        "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r3}, [%r4];";
+    CHECK(run("mov.u32 %r5, %laneid; and.b32 %r5, %r5, 7; shl.b32 %r5, %r5, 4; mov.u32 %r4, rows;"
+              "add.u32 %r4, %r4, %r5;" +
+                  threaded + matrix + rest,
+              {{}, {32}, {}}, Words(32),
+              ".shared .b32 word; .shared .align 16 .b8 rows[128];") == Words(32, 7));
+  }
+}
+
+TEST_CASE("a barrier that lanes of a warp reach in two places is a fault") {
+  emu::FaultKind kind{};
+  const std::string text = fault(prologue + R"(
+    setp.eq.u32 %p0, %r0, 0; @%p0 bra ONE; bar.sync 0; bra END; ONE: bar.sync 0;
+    END: mov.u32 %r1, 0;)",
+                                 {{}, {32}, {}}, &kind);
+  CHECK(kind == emu::FaultKind::illegal_instruction);
+  CHECK(contains(text, "is .aligned"));
+}
+
+TEST_CASE("an .aligned instruction does not wait for lanes that end") {
+  Words out = lanes(R"(
+    mov.u32 %r1, 0; setp.ne.u32 %p0, %r0, 3; @%p0 bra MEET;
+    LOOP: add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 100; @%p1 bra LOOP; ret;
+    MEET: bar.sync 0; mov.u32 %r1, 5; st.global.u32 [%rd0], %r1;)");
+  CHECK(std::accumulate(out.begin(), out.end(), 0u) == 31 * 5);
+}
+
+TEST_CASE("each lane of a warp takes a spin lock in turn") {
+  const exec_test::SettingsGuard guard;
+  emu::settings().max_instructions = 4'000'000;
+  const Words out = run(prologue + R"(
+    LOCK: atom.acquire.gpu.global.cas.b32 %r1, [%out+128], 0, 1; setp.ne.u32 %p0, %r1, 0; @%p0 bra LOCK;
+    ld.global.u32 %r2, [%out+132]; add.u32 %r2, %r2, 1; st.global.u32 [%out+132], %r2;
+    atom.release.gpu.global.exch.b32 %r1, [%out+128], 0; bar.sync 0;
+    ld.global.u32 %r2, [%out+132]; st.global.u32 [%rd0], %r2;)",
+                        {{}, {32}, {}}, Words(34));
+  CHECK(out[0] == 32);
+  CHECK(out[31] == 32);
+}
+
+TEST_CASE("a lane may wait for what its siblings do behind the branch") {
+  const Words out = run(prologue + R"(
+    setp.eq.u32 %p0, %r0, 0; @!%p0 bra INIT; mbarrier.init.shared::cta.b64 [bar], 1;
+    INIT: bar.warp.sync -1; @!%p0 bra JOIN;
+    WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p1, [bar], 0; @!%p1 bra WAIT;
+    JOIN: setp.eq.u32 %p2, %r0, 1; @%p2 mbarrier.arrive.shared::cta.b64 _, [bar];
+    bar.sync 0; activemask.b32 %r1; st.global.u32 [%rd0], %r1;)",
+                        {{}, {32}, {}}, Words(32), ".shared .b64 bar;");
+  CHECK(out == Words(32, 0xFFFFFFFF));
+}
+
 TEST_CASE("a shuffled value of a lane that takes no part cannot be used") {
   emu::FaultKind kind{};
   fault(prologue + R"(
