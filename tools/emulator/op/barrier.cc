@@ -144,15 +144,6 @@ Step sleep(Warp& w, const Instr& in, uint32_t active) {
   return Step::next;
 }
 
-Step set_registers(Warp& w, const Instr& in, uint32_t active) {
-  w.require_aligned(active, in.opcode);
-  int64_t n = in.ops[0].imm;
-  if (n < 24 || n > 256 || n % 8)
-    throw Fault(FaultKind::illegal_instruction,
-                format("setmaxnreg %lld: not a multiple of 8 from 24 to 256", (long long)n));
-  return Step::next;
-}
-
 constexpr uint64_t rank_mask = 0xFFull << SharedMemory::rank_shift;
 
 // mapa: the address's counterpart in another CTA of the cluster. Rank bits are replaced (measured:
@@ -219,6 +210,5 @@ Exec bind_griddepcontrol(const Instr& in, std::string&) {
   return in.has(Mod::wait) ? wait_for_grids : launch_dependents;
 }
 Exec bind_nanosleep(const Instr&, std::string&) { return sleep; }
-Exec bind_setmaxnreg(const Instr&, std::string&) { return set_registers; }
 
 }  // namespace emu::ops

@@ -180,6 +180,7 @@ struct Function {
   uint32_t dynamic_shared_align = 16;  // largest alignment of the .extern .shared it sees
   uint32_t local_bytes = 0;
   uint32_t reqntid[3] = {}, maxntid[3] = {}, reqnctapercluster[3] = {};  // 0 = not given
+  uint32_t maxnreg = 0, minnctapersm = 0;                                // 0 = not given
   bool explicit_cluster = false;
   bool bounds_clusters = false;  // .maxclusterrank
   bool counts_clusters = false;  // .blocksareclusters: a launch's grid is in clusters

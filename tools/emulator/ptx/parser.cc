@@ -212,7 +212,9 @@ bool ModuleParser::bound(Function& f) {
   if (!rank && !in_.peek().dot("minnctapersm") && !in_.peek().dot("maxnreg")) return false;
   const std::string name(in_.next().text);
   f.bounds_clusters |= rank;
-  if (in_.expect_number() == 0 && !rank) in_.fail("'." + name + " 0': at least one expected");
+  const uint32_t bound = in_.expect_number();
+  if (bound == 0 && !rank) in_.fail("'." + name + " 0': at least one expected");
+  if (!rank) (name == "maxnreg" ? f.maxnreg : f.minnctapersm) = bound;
   return true;
 }
 
