@@ -36,7 +36,7 @@ Step join(Warp& warp, const Instr& in, Cta* other, F done) {
 }
 
 Step alloc(Warp& warp, const Instr& in, uint32_t active) {
-  warp.require_aligned(active, in.opcode);
+  warp.require_all(active, in.opcode);
   Cta* other = peer(warp, in);
   TensorMemory& tensor = warp.cta.tensor_memory;
   if (!warp.flow.here().ticket) {
@@ -68,7 +68,7 @@ void require_peer_allocated(const Instr& in, const TensorMemory& mine, const Cta
 }
 
 Step dealloc(Warp& warp, const Instr& in, uint32_t active) {
-  warp.require_aligned(active, in.opcode);
+  warp.require_all(active, in.opcode);
   Cta* other = peer(warp, in);
   TensorMemory& tensor = warp.cta.tensor_memory;
   if (!warp.flow.here().ticket) {
@@ -83,7 +83,7 @@ Step dealloc(Warp& warp, const Instr& in, uint32_t active) {
 }
 
 Step relinquish(Warp& warp, const Instr& in, uint32_t active) {
-  warp.require_aligned(active, in.opcode);
+  warp.require_all(active, in.opcode);
   peer(warp, in);
   warp.cta.tensor_memory.relinquish();
   return Step::next;
