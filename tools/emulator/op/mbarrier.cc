@@ -230,6 +230,13 @@ bool late(Warp& warp, const Instr& in, uint32_t active, const Target& t) {
   return true;
 }
 
+// A try_wait whose time is up answers false although its phase goes on. Each of a warp does so once:
+// as soon as it would wait in the order `latest`, at a drawn time in `random`.
+bool times_out(Warp& warp, const Instr& in) {
+  return !warp.timed_out.count(&in) && warp.cta.cluster.async.late() &&
+         warp.timed_out.insert(&in).second;
+}
+
 void answer(Warp& warp, const Instr& in, uint32_t active, uint32_t lanes) {
   glue::each_lane(active, [&](uint32_t lane) { warp.set(in.ops[0], lane, lanes >> lane & 1); });
 }
@@ -249,7 +256,7 @@ Step try_wait(Warp& warp, const Instr& in, uint32_t active) {
   uint32_t lanes = passed(warp, in, active, since ? Suspended{first, since - 1} : Suspended{});
   if (lanes == 0 && warp.cta.cluster.late_waits_pass && late(warp, in, active, first))
     lanes = active;
-  if (lanes == 0 && !warp.cta.cluster.waits_expire) {
+  if (lanes == 0 && !warp.cta.cluster.waits_expire && !times_out(warp, in)) {
     if (!since) ++warp.cta.counters.barrier_waits;
     since = 1 + first.cta->mbarriers.state(first.address, in.opcode).phase;
     warp.waiting = first.cta->mbarriers.describe(first.address);
