@@ -19,10 +19,12 @@ uint64_t NamedBarriers::arrive(uint32_t id, uint32_t threads, Warp& warp, uint32
     throw Fault(FaultKind::barrier_misuse,
                 format("%s at barrier %u for %u threads: not a multiple of 32 up to this CTA's %u",
                        who, id, threads, all));
-  if (threads == all) threads = whole_cta;
+  const bool counted = threads == all;
+  if (counted) threads = whole_cta;
   Barrier& b = barriers_[id];
   if (!b.open) {
     b.open = true;
+    b.counted = false;
     b.threads = threads;
     b.arrived.assign(cta_.warps.size(), 0);
   }
@@ -35,6 +37,7 @@ uint64_t NamedBarriers::arrive(uint32_t id, uint32_t threads, Warp& warp, uint32
                 format("%s: lanes 0x%08x arrive at barrier %u for the second time in one phase",
                        who, b.arrived[warp.index] & lanes, id));
   b.arrived[warp.index] |= lanes;
+  b.counted |= counted;
   uint64_t ticket = b.generation + 1;
   finish_if_complete(b);
   return ticket;
@@ -52,12 +55,13 @@ uint32_t NamedBarriers::result(uint32_t id, Reduction r) const {
 }
 
 // A warp counts as 32 threads once all its live lanes have come: hardware counts warps (PTX ISA,
-// "the barrier instruction operates on a per-warp basis").
+// "the barrier instruction operates on a per-warp basis"). A warp that has ended is not waited for
+// (9.7.12.7), but where a count is given it brings nothing to it.
 bool NamedBarriers::complete(const Barrier& b) const {
   uint32_t counted = 0;
   for (size_t w = 0; w < b.arrived.size(); ++w) {
     bool all_here = !(cta_.warps[w]->live() & ~b.arrived[w]);
-    if (b.threads == whole_cta && !all_here) return false;
+    if (b.threads == whole_cta && (!all_here || (b.counted && !b.arrived[w]))) return false;
     if (b.arrived[w]) counted += all_here ? 32 : uint32_t(std::popcount(b.arrived[w]));
   }
   return b.threads == whole_cta || counted >= b.threads;
@@ -90,6 +94,8 @@ std::string NamedBarriers::describe() const {
     for (const auto& warp : cta_.warps)
       if (const uint32_t missing = warp->live() & ~b.arrived[warp->index])
         text += format(" warp %u lanes 0x%08x", warp->index, missing);
+      else if (!warp->live() && !b.arrived[warp->index])
+        text += format(" warp %u, which has ended,", warp->index);
     text += " have not\n";
   }
   return text;

@@ -39,6 +39,7 @@ class NamedBarriers {
   struct Barrier {
     uint32_t threads = whole_cta;
     bool open = false;              // somebody has arrived in this generation
+    bool counted = false;           // somebody has named the count of the whole CTA
     std::vector<uint32_t> arrived;  // lanes, per warp
     uint64_t generation = 0;
     uint32_t sum_lanes = 0, sum_true = 0, last_lanes = 0, last_true = 0;
