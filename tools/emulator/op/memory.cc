@@ -75,11 +75,12 @@ Step load(Warp& w, const Instr& in, uint32_t active) {
   Shape shape = shape_of(in, value);
   bool is_signed = ptx::class_of(in.type()) == 's';
   const bool is_strong = strong(in);
+  const Use use = is_strong ? Use::strong_read : in.has(Mod::nc) ? Use::constant_read : Use::read;
   uint32_t unused = 64 - shape.bytes * 8;
   Place places[32];  // all addresses first: a destination may be the address register
   for_lanes(active, [&](uint32_t i) {
     places[i] = locate(w, i, S, w.address(in.ops[1], i), shape.bytes * shape.words, "load");
-    places[i].note(shape.bytes * shape.words, is_strong ? Use::strong_read : Use::read);
+    places[i].note(shape.bytes * shape.words, use);
   });
   count(w, places, active, shape.bytes * shape.words, &Counters::global_load_bytes);
   for (uint32_t e = 0; e < shape.words; ++e) {

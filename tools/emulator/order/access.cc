@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Every access meets those that are remembered of the same bytes. See hazards.h.
 #include "tools/emulator/machine/machine.h"
+#include "tools/emulator/machine/report.h"
 #include "tools/emulator/order/hazards.h"
 #include "tools/emulator/order/viewer.h"
 
@@ -24,6 +25,12 @@ Access Hazards::access(uint32_t lane, Use use) const {
   a.use = use;
   a.whole = active_ == warp_->live();
   a.instance = instance_;
+  if (is_strong(use)) {
+    a.scope = in_->has(ptx::Mod::cta)       ? Scope::cta
+              : in_->has(ptx::Mod::cluster) ? Scope::cluster
+                                            : Scope::gpu;
+    a.is_volatile = in_->has(ptx::Mod::volatile_);
+  }
   return a;
 }
 
@@ -65,8 +72,8 @@ void Hazards::shared(Operation op, Cta& cta, uint32_t address, uint32_t bytes, U
   Access a = access(v.lane, use);
   a.async = true;
   a.time = uint32_t(op);
-  if (!is_read(use) && !generic_proxy(issued(op).work))
-    landings_[cta.rank].push_back({op, address});
+  if (is_read(use) ? issued(op).work == Work::copy : !generic_proxy(issued(op).work))
+    landings_[cta.rank].push_back({op, address, is_read(use)});
   for (uint32_t at = address; at < address + bytes;) {
     const uint32_t in = at % chunk_bytes, n = std::min(chunk_bytes - in, address + bytes - at);
     a.mask = uint16_t(((1u << n) - 1) << in);
@@ -118,17 +125,25 @@ void Hazards::free_columns(Cta& cta, uint32_t column, uint32_t count) {
 void Hazards::check_exit(const Cta& cta) {
   if (!on() || parties_.empty()) return;
   const auto waited = [&](const Landing& l) {
-    return std::any_of(parties_.begin(), parties_.end(), [&](const Party& p) {
+    const Issued& op = issued(l.op);
+    const auto knows = [&](const Party& p) {
       const Viewer v{p, nullptr, number(p), 0, 0};
-      return lane_completed(issued(l.op), v, &Knowledge::seen, false);
-    });
+      return lane_completed(op, v, &Knowledge::seen, l.read);
+    };
+    return knows(parties_[op.warp]) || std::any_of(parties_.begin(), parties_.end(), knows);
   };
-  for (const Landing& l : landings_[cta.rank])
-    if (!waited(l))
-      throw Fault(FaultKind::ordering,
-                  format("the CTA ends while a copy into its shared memory at 0x%x is not known to "
-                         "be complete: wait for its mbarrier first",
-                         l.address));
+  for (const Landing& l : landings_[cta.rank]) {
+    if (waited(l)) continue;
+    const ptx::Instr& copy = cluster_.launch.function->code[issued(l.op).pc];
+    throw Fault(
+        FaultKind::ordering,
+        format("the CTA ends while a copy %s its shared memory at 0x%x is not known to %s: %s",
+               l.read ? "from" : "into", l.address, l.read ? "have read it" : "be complete",
+               l.read ? "cp.async.bulk.wait_group.read, or the wait for its mbarrier, comes "
+                        "first"
+                      : "wait for its mbarrier first") +
+            "\n  copy: " + report::place(cluster_, copy));
+  }
 }
 
 // ---- order ---------------------------------------------------------------------------------------
@@ -217,7 +232,11 @@ Hazards::Reason Hazards::judge_far(const Access& old, const Viewer& v) const {
   }
   const Reason proxy = old.async ? Reason::ordered : behind_proxy_fence(old, v);
   if (proxy != Reason::ordered || own_queue || reaches(old, v, Order::strict())) return proxy;
-  return Reason::lanes;
+  return fenced_elsewhere(old, v) ? Reason::fence_elsewhere : Reason::lanes;
+}
+
+bool Hazards::fenced_elsewhere(const Access& old, const Viewer& v) const {
+  return reaches(old, v, Order::flushed()) || reaches(old, v, Order::loaded());
 }
 
 // Ordinary stores before work of the async proxy.
@@ -267,6 +286,7 @@ bool Hazards::own_core_reads(const Access& old, const Viewer& v) const {
 // DeepGEMM's pairs run on B200s with scales that a CTA stores, arrives for at .cta scope at the
 // leader's mbarrier, and its own tensor core reads. Nothing else is known to do without the scope.
 Hazards::Reason Hazards::not_strict(const Access& old, const Viewer& v) const {
+  if (fenced_elsewhere(old, v)) return Reason::fence_elsewhere;
   if (lane_reaches(old, v, Order::strict(), true)) return Reason::lanes;
   if (own_core_reads(old, v)) return Reason::scope;
   return !is_read(old.use) && is_read(v.use) ? Reason::scope_of_store : Reason::scope;
@@ -275,8 +295,9 @@ Hazards::Reason Hazards::not_strict(const Access& old, const Viewer& v) const {
 // A load by way of the SM's cache. Shared memory has none, so the scope of a wait does not matter there.
 bool Hazards::stale(const Access& old, const Viewer& v) const {
   const bool cached = !v.issued || v.issued->work == Work::cp_async;
-  return v.space == Space::global && cached && v.use == Use::read && !is_read(old.use) &&
-         old.warp / warps_ != v.warp / warps_ && !reaches(old, v, Order::fresh());
+  return v.space == Space::global && cached && is_read(v.use) && !is_strong(v.use) &&
+         !is_read(old.use) && old.warp / warps_ != v.warp / warps_ &&
+         !reaches(old, v, Order::fresh());
 }
 
 Hazards::Reason Hazards::judge_warps(const Access& old, const Viewer& v) const {
@@ -293,6 +314,37 @@ Hazards::Reason Hazards::judge(const Access& old, const Viewer& v) const {
   if (reason != Reason::ordered && severity(reason) == Severity::error) return reason;
   const Reason proxy = behind_proxy_fence(old, v);
   return proxy == Reason::ordered ? reason : proxy;
+}
+
+// ---- strong accesses -----------------------------------------------------------------------------
+
+// The scope of either has to hold both threads (PTX ISA 8.6, morally strong).
+bool Hazards::leaves_out(const Access& old, const Access& a) const {
+  const bool one_cluster = old.cluster == a.cluster;
+  const bool one_cta = one_cluster && old.warp / warps_ == a.warp / warps_;
+  const Scope wanted = one_cta ? Scope::cta : one_cluster ? Scope::cluster : Scope::gpu;
+  return std::min(old.scope, a.scope) < wanted;
+}
+
+// Does a short loop execute it again and again, as one that polls a flag does?
+bool Hazards::spins(uint32_t pc) const {
+  constexpr uint32_t longest = 8;
+  const std::vector<ptx::Instr>& code = cluster_.launch.function->code;
+  for (uint32_t at = pc; at < code.size() && at <= pc + longest; ++at)
+    if (code[at].target <= pc && code[at].target + longest >= pc) return true;
+  return false;
+}
+
+// Volatile accesses carry data more often than flags, which are polled.
+Hazards::Reason Hazards::judge_strong(const Access& old, const Access& a, const Viewer& v) const {
+  if (is_read(old.use) && is_read(a.use)) return Reason::ordered;
+  const bool narrow = leaves_out(old, a);
+  const bool data = v.space == Space::shared && (old.is_volatile || a.is_volatile) &&
+                    !(is_read(old.use) && spins(old.pc)) && !(is_read(a.use) && spins(a.pc));
+  if (!narrow && !data) return Reason::ordered;
+  const Reason reason = judge(old, v);
+  if (reason == Reason::ordered || same_value(old, v)) return Reason::ordered;
+  return narrow ? Reason::narrow_scope : Reason::volatile_data;
 }
 
 // ---- mbarrier objects ----------------------------------------------------------------------------
@@ -344,7 +396,7 @@ bool Hazards::fence_known(const Barrier& b, const Viewer& v) const {
 // Does knowing `a` to be over imply the same of the older read?
 bool Hazards::replaces(const Access& a, const Access& old) const {
   if (old.use != a.use || (old.mask & ~a.mask) || old.async != a.async) return false;
-  if (old.cluster != a.cluster) return false;
+  if (old.cluster != a.cluster || old.scope > a.scope) return false;
   if (!a.async) return old.warp == a.warp && !(old.lanes & ~a.lanes);
   if (a.agent != nobody) return old.agent == a.agent;
   const Issued &before = issued_[old.time], &now = issued_[a.time];
@@ -371,8 +423,18 @@ void Hazards::touch(Chunk& chunk, const Access& access, const Viewer& viewer, ui
       known = true;
       if (a.use != Use::write) a.lanes |= old.lanes;
     }
-    if (!(old.mask & a.mask) || !clash(old.use, a.use)) return;
-    const Reason reason = judge(old, v);
+    if (!(old.mask & a.mask)) return;
+    Reason reason = Reason::ordered;
+    if (clash(old.use, a.use))
+      reason = judge(old, v);
+    else if (is_strong(a.use) && is_strong(old.use))
+      reason = judge_strong(old, a, v);
+    else
+      return;
+    if (reason == Reason::ordered && !is_read(old.use) && a.use == Use::constant_read)
+      reason = Reason::constant_stale;
+    if (reason == Reason::ordered && !is_read(a.use) && old.use == Use::constant_read)
+      reason = Reason::constant_overwritten;
     if (reason == Reason::ordered) return;
     found(reason, old, v, index);
     if (v.space == Space::global) open.push_back(&old);

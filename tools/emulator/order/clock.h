@@ -29,6 +29,8 @@ class Clock {
     if (!other.lanes_.empty()) join_lanes(other);
   }
 
+  bool empty() const { return times_.empty() && lanes_.empty(); }
+
   // Does it reach `time` of these lanes of a warp?
   bool reaches(uint32_t warp, uint32_t lanes, uint32_t time) const {
     return (*this)[warp] >= time || (!lanes_.empty() && reaches_lanes(warp, lanes, time));
@@ -57,12 +59,14 @@ inline void join(Maps& to, const Maps& from) {
 
 // Of another cluster: its agents' work, and what of it a proxy fence is behind.
 struct Far {
-  Clock seen, strict, fenced;
+  Clock seen, strict, fenced, flushed, loaded;
   Maps mapped;
   void join(const Far& o) {
     seen.join(o.seen);
     strict.join(o.strict);
     fenced.join(o.fenced);
+    flushed.join(o.flushed);
+    loaded.join(o.loaded);
     emu::join(mapped, o.mapped);
   }
   void join(const Knowledge& of_that_cluster);
@@ -82,6 +86,10 @@ struct Knowledge {
   Clock fresh;          // seen, by an acquire that reaches beyond the CTA
   Clock inits;          // mbarrier.init with a fence.mbarrier_init behind it
   Clock tensor;         // tcgen05 work that tcgen05.fence carried over
+  // What came by way of a barrier from a thread that had a fence of the GPU's scope behind it, and
+  // what relaxed loads of one had shown that had none yet. A relaxed store behind the barrier, a
+  // fence behind it, do the rest on hardware; the manual wants both in one thread.
+  Clock flushed, loaded;
 
   Maps mapped;     // global memory, with a fence of the tensormap proxy
   Foreign others;  // work of other clusters
@@ -97,6 +105,8 @@ struct Knowledge {
     fresh.join(o.fresh);
     inits.join(o.inits);
     tensor.join(o.tensor);
+    flushed.join(o.flushed);
+    loaded.join(o.loaded);
   }
 };
 
@@ -104,6 +114,8 @@ inline void Far::join(const Knowledge& k) {
   seen.join(k.seen);
   strict.join(k.strict);
   fenced.join(k.fenced_global);
+  flushed.join(k.flushed);
+  loaded.join(k.loaded);
   emu::join(mapped, k.mapped);
 }
 

@@ -138,9 +138,14 @@ Hazards::Flag& Hazards::flag(bool shared, uint64_t address) {
 void Hazards::release_at(bool shared, uint64_t address, uint32_t lane, Scope scope, bool relaxed) {
   if (!on()) return;
   Party& p = me();
-  if (relaxed && !has_fenced(p, lane)) return;
+  const bool flushed = relaxed && has_flushed(p, lane);
+  if (relaxed && !flushed && !has_fenced(p, lane)) return;
   const Knowledge released = relaxed ? Knowledge{} : release(p, 1u << lane);
-  const auto at = [&](Scope s) { return relaxed ? fenced(p, 1u << lane, s) : released; };
+  const auto at = [&](Scope s) {
+    Knowledge handed = relaxed ? fenced(p, 1u << lane, s) : released;
+    if (flushed && s == Scope::gpu) add_flushed(p, lane, handed);
+    return handed;
+  };
   Flag& f = flag(shared, address);
   f.cta[warp_->cta.rank].join(at(Scope::cta));
   if (scope >= Scope::cluster) f.cluster.join(at(Scope::cluster));
@@ -171,6 +176,7 @@ void Hazards::acquire_at(bool shared, uint64_t address, uint32_t lane, Scope sco
     far.seen = it->second.seen;
     far.strict = it->second.strict;
     far.fenced_global = it->second.fenced;
+    far.flushed = it->second.flushed;
     far.mapped = it->second.mapped;
     far.others.erase(it);
   }

@@ -17,8 +17,6 @@
 
 namespace emu {
 
-enum class Scope : uint8_t { cta, cluster, gpu };
-
 // A load by an mbarrier's copy. Inputs are loaded in large boxes and seldom written, so these are
 // kept whole, and who writes looks for them.
 struct BulkRead {

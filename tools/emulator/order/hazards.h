@@ -94,8 +94,8 @@ class Hazards {
   Knowledge committed(uint32_t lane);
   Knowledge copied(uint32_t lane);
 
-  // At the end of a CTA: Fault when a copy into its shared memory was never waited for. By the time
-  // it lands, the SM may have given the memory to the next CTA.
+  // At the end of a CTA: Fault when a copy into its shared memory, or from there, was never waited
+  // for. By the time it lands, or reads, the SM may have given the memory to the next CTA.
   void check_exit(const Cta& cta);
 
   // ---- synchronisation -----------------------------------------------------------------------
@@ -221,6 +221,10 @@ class Hazards {
   static bool has_fenced(const Party& p, uint32_t lane);
   Knowledge fenced(const Party& p, uint32_t lanes, Scope scope) const;
   Knowledge release_relaxed(const Party& p, uint32_t lanes) const;
+  void add_fences(const Party& p, uint32_t lanes, Knowledge& handed) const;
+  static bool has_flushed(const Party& p, uint32_t lane);
+  static void add_flushed(const Party& p, uint32_t lane, Knowledge& handed);
+  void finish_loads(Party& p, uint32_t lanes);
   Knowledge of_tensor(const Knowledge& k) const;
   void acquire(Party& p, uint32_t lanes, const Knowledge& handed);
   void refresh(Party& p, uint32_t lanes);
@@ -244,6 +248,10 @@ class Hazards {
   Reason not_seen(const Access& old, const Viewer& v) const;
   Reason not_strict(const Access& old, const Viewer& v) const;
   bool in_one_cta(const Access& old, const Viewer& v) const;
+  bool fenced_elsewhere(const Access& old, const Viewer& v) const;
+  Reason judge_strong(const Access& old, const Access& a, const Viewer& v) const;
+  bool leaves_out(const Access& old, const Access& a) const;
+  bool spins(uint32_t pc) const;
   bool own_core_reads(const Access& old, const Viewer& v) const;
   static bool same_value(const Access& old, const Viewer& v);
   Reason behind_proxy_fence(const Access& old, const Viewer& v) const;
@@ -298,8 +306,10 @@ class Hazards {
   struct Landing {
     Operation op;
     uint32_t address;
+    bool read;
   };
-  std::vector<std::vector<Landing>> landings_;  // by rank: copies into its shared memory
+  std::vector<std::vector<Landing>>
+      landings_;  // by rank: copies into its shared memory, and from it
   std::vector<std::map<uint32_t, Barrier>> barriers_;
   std::vector<std::vector<Slot>> named_;  // by rank * 16 + id
   std::vector<Slot> cluster_slots_;

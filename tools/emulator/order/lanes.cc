@@ -3,6 +3,7 @@
 #include "tools/emulator/machine/machine.h"
 #include "tools/emulator/order/hazards.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -21,10 +22,14 @@ void join_seen(Knowledge& to, const Knowledge& from) {
   to.relaxed.join(from.relaxed);
   to.fresh.join(from.fresh);
   to.inits.join(from.inits);
+  to.flushed.join(from.flushed);
+  to.loaded.join(from.loaded);
   for (const auto& [cluster, far] : from.others) {
     Far& f = to.others[cluster];
     f.seen.join(far.seen);
     f.fenced.join(far.fenced);
+    f.flushed.join(far.flushed);
+    f.loaded.join(far.loaded);
     join(f.mapped, far.mapped);
   }
 }
@@ -58,6 +63,7 @@ Knowledge Hazards::known(const Party& p, uint32_t lanes) const {
   Knowledge k = p.all;
   for_lanes(lanes & p.owners, [&](uint32_t lane) { k.join(*p.own[lane]); });
   k.tensor = p.tensor_ready;
+  k.tensor.join(p.tensor_arrived);  // who stands between the two fences needs none of its own
   return k;
 }
 
@@ -116,6 +122,78 @@ Knowledge Hazards::release_relaxed(const Party& p, uint32_t lanes) const {
   Knowledge handed = fenced(p, lanes, Scope::cluster);
   handed.join(of_tensor(known(p, lanes)));
   return handed;
+}
+
+// At a barrier: what the lanes' fences have made visible to the GPU, and what their relaxed loads
+// have shown to them and no fence has followed yet.
+void Hazards::add_fences(const Party& p, uint32_t lanes, Knowledge& handed) const {
+  const auto& together = p.fences[all_at_once];
+  if (!together && !(p.fencing & lanes)) return;
+  const Knowledge f = fenced(p, lanes, Scope::gpu);
+  handed.flushed.join(f.seen);
+  for (const auto& [cluster, far] : f.others) handed.others[cluster].flushed.join(far.seen);
+  const auto show = [&](const Fences& of) {
+    for (const Knowledge& k : of.loaded) {
+      handed.loaded.join(k.seen);
+      for (const auto& [cluster, far] : k.others) handed.others[cluster].loaded.join(far.seen);
+    }
+  };
+  if (together) show(*together);
+  for_lanes(p.fencing & lanes, [&](uint32_t lane) { show(*p.fences[lane]); });
+}
+
+namespace {
+
+bool any_flushed(const Knowledge& k) {
+  return !k.flushed.empty() || std::any_of(k.others.begin(), k.others.end(), [](const auto& far) {
+    return !far.second.flushed.empty();
+  });
+}
+
+void flush(const Knowledge& from, Knowledge& to) {
+  to.seen.join(from.flushed);
+  to.flushed.join(from.flushed);
+  for (const auto& [cluster, far] : from.others) {
+    to.others[cluster].seen.join(far.flushed);
+    to.others[cluster].flushed.join(far.flushed);
+  }
+}
+
+void finish(const Knowledge& from, Knowledge& to) {
+  to.seen.join(from.loaded);
+  for (const auto& [cluster, far] : from.others) {
+    if (far.loaded.empty()) continue;
+    Far& f = to.others[cluster];
+    f.loaded.join(far.loaded);
+    f.seen.join(far.loaded);
+  }
+}
+
+}  // namespace
+
+bool Hazards::has_flushed(const Party& p, uint32_t lane) {
+  return any_flushed(p.all) || (p.own[lane] && any_flushed(*p.own[lane]));
+}
+
+// What a relaxed store of the lane hands on beside what its own fence has released.
+void Hazards::add_flushed(const Party& p, uint32_t lane, Knowledge& handed) {
+  flush(p.all, handed);
+  if (p.own[lane]) flush(*p.own[lane], handed);
+}
+
+// A fence behind a barrier, before which another thread has loaded the flag.
+void Hazards::finish_loads(Party& p, uint32_t lanes) {
+  const bool any = !p.all.loaded.empty() ||
+                   std::any_of(p.all.others.begin(), p.all.others.end(),
+                               [](const auto& far) { return !far.second.loaded.empty(); });
+  if (whole(lanes)) {
+    if (any) finish(p.all, p.all);
+    lanes &= p.owners;
+  }
+  for_lanes(lanes, [&](uint32_t lane) {
+    if (any) finish(p.all, own(p, lane));
+    if (p.owners >> lane & 1) finish(*p.own[lane], own(p, lane));
+  });
 }
 
 // tcgen05.fence composes with any synchronisation that orders execution, relaxed ones too
@@ -245,6 +323,7 @@ void Hazards::fence(Scope scope) {
       f.times[s] = p.time;
     });
   }
+  if (scope == Scope::gpu) finish_loads(p, active_);
   if (scope >= Scope::cluster) refresh(p, active_);
   ++p.time;
 }

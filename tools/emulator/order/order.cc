@@ -44,7 +44,8 @@ Knowledge& Hazards::slot(std::vector<Slot>& slots, uint64_t ticket) {
 
 void Hazards::named_arrive(uint32_t id, uint64_t ticket) {
   if (!on()) return;
-  const Knowledge handed = release(me(), active_);
+  Knowledge handed = release(me(), active_);
+  add_fences(me(), active_, handed);
   slot(named_[warp_->cta.rank * NamedBarriers::count + id], ticket).join(handed);
 }
 

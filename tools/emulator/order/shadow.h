@@ -12,16 +12,17 @@ namespace emu {
 enum class Use : uint8_t {
   read,
   write,
-  atomic,       // an update, or a store that is relaxed or stronger
-  strong_read,  // a load that is relaxed or stronger
+  atomic,         // an update, or a store that is relaxed or stronger
+  strong_read,    // a load that is relaxed or stronger
+  constant_read,  // ld.global.nc: nothing writes there as long as the grid runs
 };
-constexpr bool is_read(Use use) { return use == Use::read || use == Use::strong_read; }
-// Strong accesses never race with each other.
+constexpr bool is_read(Use use) { return use != Use::write && use != Use::atomic; }
+constexpr bool is_strong(Use use) { return use == Use::atomic || use == Use::strong_read; }
+// Strong accesses do not race with each other, as long as their scopes hold both.
 constexpr bool clash(Use a, Use b) {
-  const bool strong_a = a == Use::atomic || a == Use::strong_read;
-  const bool strong_b = b == Use::atomic || b == Use::strong_read;
-  return !(is_read(a) && is_read(b)) && !(strong_a && strong_b);
+  return !(is_read(a) && is_read(b)) && !(is_strong(a) && is_strong(b));
 }
+enum class Scope : uint8_t { cta, cluster, gpu };
 
 constexpr uint8_t every_lane = 32;  // the warp as one: tcgen05.alloc, collective operations
 
@@ -38,6 +39,8 @@ struct Access {
   uint32_t cluster = 0;   // global memory
   uint32_t agent = ~0u;   // global memory, async: whose time it is
   bool whole = false;     // all live lanes of the warp executed the instruction
+  bool is_volatile = false;
+  Scope scope = Scope::gpu;  // of a strong access
 };
 
 class Chunk {

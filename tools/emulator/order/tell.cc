@@ -29,6 +29,10 @@ Severity Hazards::severity(Reason reason) {
     case Reason::reused_columns:
     case Reason::lanes:
     case Reason::collision:
+    case Reason::fence_elsewhere:
+    case Reason::narrow_scope:
+    case Reason::volatile_data:
+    case Reason::constant_overwritten:
     case Reason::init_fence: return Severity::formal;
     default: return Severity::error;
   }
@@ -70,6 +74,19 @@ std::string Hazards::missing(Reason reason, const Access& old) const {
       return "a tcgen05.fence::before_thread_sync or ::after_thread_sync is missing on the way";
     case Reason::reused_columns:
       return "the manual orders cp before mma of one thread, not the other way: wait for a commit";
+    case Reason::fence_elsewhere:
+      return "the fence that orders the two stands on the other side of a barrier than the relaxed "
+             "access to the flag; one thread executes both";
+    case Reason::narrow_scope:
+      return "both are strong, but the scope of one does not hold the other's thread, and nothing "
+             "else orders them";
+    case Reason::volatile_data:
+      return "no barrier, fence or wait orders the two; that they are volatile gives them no order";
+    case Reason::constant_stale:
+      return "ld.global.nc may read through a cache that does not see it: memory that the grid "
+             "writes takes a plain ld.global";
+    case Reason::constant_overwritten:
+      return "what ld.global.nc reads stays as it is as long as the grid runs";
     case Reason::collision:
       return "lanes of one instruction store different values, and which of them stays is left "
              "open";

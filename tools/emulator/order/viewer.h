@@ -29,6 +29,11 @@ enum class Hazards::Reason : uint8_t {
   collision,              // lanes of one instruction store different values
   map_fence,              // a tensor map edited, and used without fence.proxy.tensormap
   earlier_grid,           // the grid ahead may not be over
+  fence_elsewhere,        // another thread has fenced than stores or loads the flag
+  narrow_scope,           // strong accesses of which one's scope leaves the other out
+  volatile_data,          // volatile accesses to shared memory that nothing orders
+  constant_stale,         // ld.global.nc of what the grid has written
+  constant_overwritten,   // the grid writes what ld.global.nc has read
   uninitialised_barrier,  // mbarrier.init is not ordered before the use
   init_fence,             // nor visible to the async proxy
 };
@@ -40,6 +45,8 @@ struct Hazards::Order {
   static constexpr Order seen() { return {&Knowledge::seen, &Far::seen}; }
   static constexpr Order relaxed() { return {&Knowledge::relaxed, &Far::seen}; }
   static constexpr Order fresh() { return {&Knowledge::fresh, &Far::seen}; }
+  static constexpr Order flushed() { return {&Knowledge::flushed, &Far::flushed}; }
+  static constexpr Order loaded() { return {&Knowledge::loaded, &Far::loaded}; }
   static constexpr Order strict() { return {&Knowledge::strict, &Far::strict}; }
 };
 

@@ -19,3 +19,19 @@ TEST_CASE("a bulk copy that nobody waited for when its CTA ends is a fault, earl
   CHECK(kind == emu::FaultKind::ordering);
   exec_test::run(copy + wait, {}, std::vector<uint32_t>(4), memory);
 }
+
+TEST_CASE("a bulk store that may still read when its CTA ends is a fault, early or late") {
+  const exec_test::SettingsGuard guard;
+  emu::settings().order = GENERATE(emu::Order::soonest, emu::Order::latest, emu::Order::random);
+  const std::string store = R"(
+    st.shared.u32 [s+16], 1; st.shared.u32 [s+20], 2; st.shared.u32 [s+24], 3;
+    st.shared.u32 [s+28], 4; fence.proxy.async;
+    cp.async.bulk.global.shared::cta.bulk_group [%out], [s+16], 16; cp.async.bulk.commit_group;)";
+  const std::string memory = ".shared .align 16 .b8 s[32];";
+  emu::FaultKind kind{};
+  CHECK(contains(exec_test::fault(store, {}, &kind, memory),
+                 "the CTA ends while a copy from its shared memory at 0x410"));
+  CHECK(kind == emu::FaultKind::ordering);
+  for (const char* wait : {"cp.async.bulk.wait_group.read 0;", "cp.async.bulk.wait_group 0;"})
+    CHECK(exec_test::run(store + wait, {}, std::vector<uint32_t>(4), memory)[3] == 4);
+}

@@ -107,10 +107,34 @@ const Pattern patterns[] = {
      {{1}, {32}, {}},
      R"(
     shl.b32 %r5, %r0, 2; mov.u32 %r6, tile; add.u32 %r6, %r6, %r5;
-    st.volatile.shared.u32 [%r6], 1; st.volatile.shared.u32 [%r6+128], 0;
+    st.volatile.shared.u32 [%r6], 1; st.volatile.shared.u32 [%r6+128], 0; bar.warp.sync -1;
     ld.volatile.shared.u32 %r7, [%r6+64]; ld.volatile.shared.u32 %r8, [%r6];
     red.global.add.u32 [%out], %r8;)",
      32},
+    {"a volatile flag in shared memory, polled by the other warp",
+     {{1}, {64}, {}},
+     R"(
+    @!%p0 st.volatile.shared.u32 [word], 0; bar.sync 0; setp.ge.u32 %p2, %r0, 32; @%p2 bra POLL;
+    @!%p0 st.volatile.shared.u32 [word], 1; bra END;
+    POLL: ld.volatile.shared.u32 %r5, [word]; setp.eq.u32 %p3, %r5, 0; @%p3 bra POLL;
+    @!%p1 red.global.add.u32 [%out], %r5;
+    END: mov.u32 %r9, 0;)",
+     1},
+    {"tcgen05.fence before and after, and a warp in the middle that has none",
+     {{1}, {96}, {}},
+     R"(
+    shr.u32 %r5, %r0, 5; setp.eq.u32 %p2, %r5, 1; setp.eq.u32 %p3, %r5, 2; @!%p3 bra ALLOCATED;
+    tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [word], 32;
+    ALLOCATED: tcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::after_thread_sync;
+    ld.shared.u32 %r6, [word]; @%p2 bra MIDDLE; @%p3 bra LAST;
+    tcgen05.st.sync.aligned.32x32b.x1.b32 [%r6], {%r0}; tcgen05.wait::st.sync.aligned;
+    tcgen05.fence::before_thread_sync; bar.sync 1, 64; bra END;
+    MIDDLE: bar.sync 1, 64; bar.sync 2, 64; bra END;
+    LAST: bar.sync 2, 64; tcgen05.fence::after_thread_sync;
+    tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;
+    tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r6, 32;
+    END: mov.u32 %r9, 0;)",
+     0},
     {"all lanes of a warp store one value to one word",
      {{1}, {32}, {}},
      "st.shared.u32 [word], 3; bar.sync 0; ld.shared.u32 %r5, [word]; @!%p1 red.global.add.u32 "
