@@ -26,7 +26,7 @@ struct BoundVerdict {
   int64_t total = 0;
   int64_t outside_bound = 0;      // of the header's NUMERICS, against the sum in double
   int64_t outside_tolerance = 0;  // |got - want| > 1e-3 + 1e-3 * |want|, want from the reference
-  double largest_error = 0;       // |got - alpha * sum|
+  double largest_error = 0;       // |got - alpha * sum|, of what is finite
   double bound_there = 0;
   double largest_ratio = 0;  // error / bound over all elements
   std::string first_outside;
@@ -34,8 +34,10 @@ struct BoundVerdict {
   bool passed() const { return total > 0 && outside_bound == 0 && outside_tolerance == 0; }
 };
 
+// Infinity and NaN are inside where a sum inside the bound may become them.
 // `got` is from a device of that compute capability, or a sum at least as exact.
 BoundVerdict compare_bound(const Problem& problem, const std::vector<uint16_t>& got,
-                           const std::vector<uint16_t>& want, int capability);
+                           const std::vector<uint16_t>& want, int capability,
+                           const Progress& progress = {});
 
 }  // namespace support

@@ -87,7 +87,8 @@ Context::~Context() {
 
 DeviceBuffer::DeviceBuffer(const Driver& driver, size_t bytes) : driver_(driver), bytes_(bytes) {
   const size_t total = bytes + 2 * kGuard;
-  driver.check(driver.cuMemAlloc(&base_, total), "cuMemAlloc");
+  driver.check(driver.cuMemAlloc(&base_, total),
+               ("cuMemAlloc of " + std::to_string(total) + " bytes").c_str());
   driver.check(driver.cuMemsetD8(base_, 0xFF, total), "cuMemsetD8");
 }
 

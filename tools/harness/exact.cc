@@ -111,13 +111,17 @@ double error_bound(const Sum& sum, int64_t k, float alpha, int capability) {
 }
 
 void for_each_sum(const Problem& p,
-                  const std::function<void(int64_t, int64_t, int64_t, const Sum&)>& visit) {
+                  const std::function<void(int64_t, int64_t, int64_t, const Sum&)>& visit,
+                  const Progress& progress) {
   for (int64_t batch = 0; batch < p.shape.l; ++batch) {
     std::vector<Row> columns(size_t(p.shape.n));
     parallel_for(p.shape.n, [&](int64_t n) { columns[size_t(n)] = decode(p.b, batch, n); });
     // A few rows per pass over the columns, which do not fit a cache.
     constexpr int64_t kRows = 8;
-    parallel_for((p.shape.m + kRows - 1) / kRows, [&](int64_t group) {
+    const auto batches_done = [&](double part) {
+      if (progress) progress((double(batch) + part) / double(p.shape.l));
+    };
+    const auto each_group = [&](int64_t group) {
       const int64_t first = group * kRows, last = std::min(first + kRows, p.shape.m);
       std::vector<Row> rows;
       for (int64_t m = first; m < last; ++m) rows.push_back(decode(p.a, batch, m));
@@ -126,7 +130,8 @@ void for_each_sum(const Problem& p,
           visit(batch, m, n, sum_of(rows[size_t(m - first)], columns[size_t(n)]));
         }
       }
-    });
+    };
+    parallel_for((p.shape.m + kRows - 1) / kRows, each_group, batches_done);
   }
 }
 

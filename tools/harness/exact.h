@@ -6,6 +6,7 @@
 #include <functional>
 #include <vector>
 
+#include "tools/harness/parallel.h"
 #include "tools/harness/problem.h"
 
 namespace support {
@@ -30,6 +31,7 @@ double error_bound(const Sum& sum, int64_t k, float alpha, int capability);
 
 // Calls visit(batch, row, column, sum) for every element, from several threads, each row from one.
 void for_each_sum(const Problem& problem,
-                  const std::function<void(int64_t, int64_t, int64_t, const Sum&)>& visit);
+                  const std::function<void(int64_t, int64_t, int64_t, const Sum&)>& visit,
+                  const Progress& progress = {});
 
 }  // namespace support

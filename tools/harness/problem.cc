@@ -7,7 +7,6 @@
 #include <stdexcept>
 
 #include "tools/harness/formats.h"
-#include "tools/harness/parallel.h"
 
 namespace support {
 
@@ -197,7 +196,8 @@ Extent extent(const Operand& o) {
       double sum = 0;
       for (int64_t block = 0; block < o.k / 16; ++block) {
         const uint8_t byte = o.scale(batch, row, block);
-        if (byte == 0) continue;
+        // A NaN makes its row NaN, whatever the others are and in any order.
+        if (byte == 0 || (byte & 0x7F) == 0x7F) continue;
         const double scale = e4m3_value(byte);
         for (int64_t i = 0; i < 16; ++i) {
           const double value = std::fabs(e2m1_value(o.code(batch, row, block * 16 + i))) * scale;
@@ -262,7 +262,7 @@ void reference_slice(const Problem& p, int64_t batch, int64_t column, int64_t co
 
 }  // namespace
 
-std::vector<uint16_t> reference(const Problem& p) {
+std::vector<uint16_t> reference(const Problem& p, const Progress& progress) {
   const Shape& s = p.shape;
   std::vector<uint16_t> d(size_t(s.l * s.m * s.n));
   // Multiples of 16 columns keep every pointer of a slice 16-byte aligned: 16 rows of scales are k
@@ -270,11 +270,12 @@ std::vector<uint16_t> reference(const Problem& p) {
   const int64_t wanted = (s.n / (4 * cores()) + 15) / 16 * 16;
   const int64_t columns = std::max<int64_t>(wanted, 16);
   const int64_t slices = (s.n + columns - 1) / columns;
-  parallel_for(s.l * slices, [&](int64_t item) {
+  const auto each_slice = [&](int64_t item) {
     const int64_t batch = item / slices, column = item % slices * columns;
     reference_slice(p, batch, column, std::min(columns, s.n - column),
                     d.data() + batch * s.m * s.n);
-  });
+  };
+  parallel_for(s.l * slices, each_slice, progress);
   return d;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "nvfp4_gemm.h"
+#include "tools/harness/parallel.h"
 
 namespace support {
 
@@ -93,6 +94,6 @@ bool sums_are_exact(const Problem& problem);
 nvfp4_gemm_desc make_desc(const Problem& problem, int32_t scale_layout);
 
 // D by nvfp4_gemm_reference, [l][m][n] without gaps; columns are shared out to all cores.
-std::vector<uint16_t> reference(const Problem& problem);
+std::vector<uint16_t> reference(const Problem& problem, const Progress& progress = {});
 
 }  // namespace support
