@@ -55,8 +55,8 @@ class BadArguments(unittest.TestCase):
         self.assertEqual(done.stdout, "")
 
     def test_each_is_one_line_and_exit_code_2(self):
-        self.refused(word="subcommand")
-        self.refused("walk", word="subcommand")
+        self.refused(word="which command")
+        self.refused("walk", word="no command")
         self.refused("run", "--m", "0", word="--m")
         self.refused("run", "--k", "100", word="multiple of 64")
         self.refused("run", "--data", "noise", word="--data")
@@ -74,7 +74,7 @@ class BadArguments(unittest.TestCase):
             self.refused("run", "--a", good, word="--b")
             for name, array, word in [
                     ("f64.npy", np.ones((4, 64)), "fp32"),
-                    ("flat.npy", np.ones(64, np.float32), "dimensions"),
+                    ("flat.npy", np.ones(64, np.float32), "dimension"),
                     ("narrow.npy", np.ones((4, 128), np.float32), "columns"),
             ]:
                 self.refused("run", "--a", good, "--b", saved(name, array), word=word)

@@ -2,18 +2,15 @@
 // What is going on, on a terminal: one line on stderr that the next one replaces.
 #pragma once
 
-#include <unistd.h>
-
-#include <cstdio>
+#include <functional>
 #include <string>
 
 namespace support {
 
-inline void progress(const std::string& text) {
-  static const bool terminal = isatty(STDERR_FILENO);
-  if (terminal) std::fprintf(stderr, "\r\033[K%s", text.c_str());
-}
+void progress(const std::string& text);
+void progress_done();
 
-inline void progress_done() { progress(""); }
+// For work that says how far it is, from any thread: "text 42 %, 3 s left".
+std::function<void(double)> progress_of(const std::string& text);
 
 }  // namespace support

@@ -1,52 +1,24 @@
 // SPDX-License-Identifier: MIT
 #include "tools/nvfp4/call_log.h"
 
-#include <unistd.h>
-
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <sstream>
-#include <stdexcept>
+#include <mutex>
+
+#include "nvfp4_gemm.h"
 
 namespace nvfp4_tool {
 
 namespace {
 
-bool user_wants_log = false;
+constexpr int kErrors = 1, kCalls = 2;  // levels of NVFP4_LOG
 
-// stderr goes to an unlinked temporary file while this lives: unlike a pipe, it cannot fill up.
-class CaughtStderr {
- public:
-  CaughtStderr() : file_(std::tmpfile()), saved_(dup(STDERR_FILENO)) {
-    if (!file_ || saved_ < 0) throw std::runtime_error("cannot open a temporary file");
-    std::fflush(stderr);
-    dup2(fileno(file_), STDERR_FILENO);
-  }
-  ~CaughtStderr() {
-    restore();
-    close(saved_);
-    std::fclose(file_);
-  }
-  CaughtStderr(const CaughtStderr&) = delete;
-  CaughtStderr& operator=(const CaughtStderr&) = delete;
-
-  std::string text() {
-    restore();
-    std::string all;
-    char buffer[4096];
-    std::rewind(file_);
-    for (size_t n; (n = std::fread(buffer, 1, sizeof buffer, file_)) > 0;) all.append(buffer, n);
-    return all;
-  }
-
- private:
-  void restore() {
-    std::fflush(stderr);
-    dup2(saved_, STDERR_FILENO);
-  }
-  FILE* file_;
-  int saved_;
-};
+struct Watch {
+  int level = 0;  // what the user wants to see
+  std::mutex mutex;
+  CallNames names;
+} watch;
 
 std::string after(const std::string& line, const std::string& key, char end) {
   const size_t at = line.find(key);
@@ -55,25 +27,33 @@ std::string after(const std::string& line, const std::string& key, char end) {
   return line.substr(first, line.find(end, first) - first);
 }
 
-}  // namespace
-
-void enable_call_log() {
-  const char* level = std::getenv("NVFP4_LOG");
-  user_wants_log = level && std::atoi(level) >= 2;
-  if (!user_wants_log) setenv("NVFP4_LOG", "2", 1);
+void on_line(void*, int32_t level, const char* text) {
+  const std::string line = text;
+  const std::lock_guard lock(watch.mutex);
+  if (line.rfind("gemm ", 0) == 0) {
+    watch.names = {after(line, "image=\"", '"'), after(line, "variant=", ' ')};
+  }
+  if (level > kErrors && level <= watch.level) std::fprintf(stderr, "nvfp4: %s\n", text);
 }
 
-CallNames catch_call_log(const std::function<void()>& call) {
-  CallNames names;
-  CaughtStderr caught;
-  call();
-  std::istringstream lines(caught.text());
-  for (std::string line; std::getline(lines, line);) {
-    const bool ours = line.rfind("nvfp4: gemm ", 0) == 0;
-    if (ours) names = {after(line, "image=\"", '"'), after(line, "variant=", ' ')};
-    if (user_wants_log || !ours) std::fprintf(stderr, "%s\n", line.c_str());
-  }
-  return names;
+int level_of_environment() {
+  const char* text = std::getenv("NVFP4_LOG");
+  if (!text || !*text) return 0;
+  if (text[0] >= '0' && text[0] <= '3' && text[1] == '\0') return text[0] - '0';
+  std::fprintf(stderr, "nvfp4: NVFP4_LOG=%s is none of 0, 1, 2 and 3: nothing is logged\n", text);
+  return 0;
+}
+
+}  // namespace
+
+void watch_log() {
+  watch.level = level_of_environment();
+  nvfp4_set_log_callback(on_line, nullptr, std::max(watch.level, kCalls));
+}
+
+CallNames last_call() {
+  const std::lock_guard lock(watch.mutex);
+  return watch.names;
 }
 
 }  // namespace nvfp4_tool

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Which image and variant a call used, from the line that the library logs at NVFP4_LOG=2.
+// What the library logs, as the user of the command line wants to see it.
 #pragma once
 
-#include <functional>
 #include <string>
 
 namespace nvfp4_tool {
@@ -11,10 +10,11 @@ struct CallNames {
   std::string image = "?", variant = "?";
 };
 
-// Turns the library's log on. Before the first call of the library, which reads the variable once.
-void enable_call_log();
+// Takes over the library's log: NVFP4_LOG's lines go to stderr, but for errors, which the program
+// reports itself. Says so where NVFP4_LOG is no level.
+void watch_log();
 
-// Runs `call` with stderr caught, then passes on what the user would have seen without us.
-CallNames catch_call_log(const std::function<void()>& call);
+// Image and variant of the last call, from the line that the library logs about it.
+CallNames last_call();
 
 }  // namespace nvfp4_tool

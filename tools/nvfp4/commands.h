@@ -6,7 +6,6 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
 #include "tools/harness/problem.h"
 
@@ -22,6 +21,7 @@ struct UsageError : std::runtime_error {
 
 struct InfoOptions {
   bool require_device = false;  // fail unless a device runs the kernels
+  bool json = false;
 };
 int info(const InfoOptions& options);
 
@@ -39,13 +39,16 @@ struct RunOptions {
   bool headline = false;
   std::string trace_path;  // in the emulator: where the time line goes
   bool counters = false;   // in the emulator: print them
+  bool json = false;
 };
 int run(const RunOptions& options);
 
 struct ExplainOptions {
-  RunOptions problem;  // of which shape, layout, alpha and variant count
-  int32_t compute_capability = 100;
-  int32_t sms = 148;
+  RunOptions problem;                     // of which shape, layout, alpha and variant count
+  std::optional<std::string> capability;  // instead of the GPU's
+  std::string gpu = "B200";
+  std::optional<int32_t> sms;  // instead of the GPU's
+  bool json = false;
 };
 int explain(const ExplainOptions& options);
 
@@ -55,8 +58,5 @@ struct QuantizeOptions {
   std::optional<float> tensor_scale;
 };
 int quantize(const QuantizeOptions& options);
-
-// The problem without data. Refuses a layout that memory cannot have.
-support::Gaps gaps_of(const RunOptions& options);
 
 }  // namespace nvfp4_tool

@@ -3,24 +3,53 @@
 
 #include <cinttypes>
 #include <cstdio>
+#include <fstream>
+#include <stdexcept>
 
 #include "nvfp4emu.h"
 #include "tools/nvfp4/commands.h"
 
 namespace nvfp4_tool {
 
+namespace {
+
+// An event of Chrome's trace format has a phase; its frame has none, and ends in a line of its own.
+bool is_whole(const std::string& path) {
+  std::ifstream file(path);
+  bool event = false;
+  std::string line, last;
+  while (std::getline(file, line)) {
+    event = event || line.find("\"ph\":") != std::string::npos;
+    last = line;
+  }
+  return event && last == "]}";
+}
+
+}  // namespace
+
 void require_emulator(const support::Driver& driver, const char* option) {
   if (!driver.extension("nvfp4emu_counter_name"))
     throw UsageError(std::string(option) + ": the driver is a GPU's; the emulator can do that");
 }
 
-void trace_to(const support::Driver& driver, const std::string& path) {
+Trace::Trace(const support::Driver& driver, OutputFiles& files, const std::string& path)
+    : path_(path) {
+  if (path.empty()) return;
   require_emulator(driver, "--trace");
+  beside_ = files.add(path);
   const auto set = reinterpret_cast<decltype(&nvfp4emu_set)>(driver.extension("nvfp4emu_set"));
-  set("EMU_TRACE", path.c_str());
+  set("EMU_TRACE", beside_.c_str());
 }
 
-void print_counters(const support::Driver& driver) {
+void Trace::require_events() const {
+  if (path_.empty() || is_whole(beside_)) return;
+  throw std::runtime_error(
+      path_ +
+      ": not written: the emulator traced no event, because the file could not take them "
+      "or EMU_TRACE_BLOCKS names no block of the launch");
+}
+
+void report_counters(const support::Driver& driver, Report& report) {
   const auto name =
       reinterpret_cast<decltype(&nvfp4emu_counter_name)>(driver.extension("nvfp4emu_counter_name"));
   const auto value =
@@ -29,7 +58,9 @@ void print_counters(const support::Driver& driver) {
   for (unsigned i = 0; name(i, &key, &meaning) == 0; ++i) {
     uint64_t count = 0;
     value(key, &count);
-    if (count) std::printf("%-18s %15" PRIu64 "  %s\n", key, count, meaning);
+    if (count && !report.for_programs())
+      std::printf("%-18s %15" PRIu64 "  %s\n", key, count, meaning);
+    if (count) report["counters"][key] = count;
   }
 }
 

@@ -5,14 +5,25 @@
 #include <string>
 
 #include "tools/harness/driver.h"
+#include "tools/nvfp4/output_files.h"
+#include "tools/nvfp4/report.h"
 
 namespace nvfp4_tool {
 
 // Throws UsageError naming `option` when the driver is a GPU's.
 void require_emulator(const support::Driver& driver, const char* option);
-// Every launch from here on goes into the file.
-void trace_to(const support::Driver& driver, const std::string& path);
+
+// Every launch from here on goes into the file, which appears when `files` is committed.
+class Trace {
+ public:
+  Trace(const support::Driver& driver, OutputFiles& files, const std::string& path);
+  void require_events() const;  // throws std::runtime_error where there are none
+
+ private:
+  std::string path_, beside_;
+};
+
 // The counters of the last launch that are not zero, one per line, with their meaning.
-void print_counters(const support::Driver& driver);
+void report_counters(const support::Driver& driver, Report& report);
 
 }  // namespace nvfp4_tool

@@ -4,47 +4,79 @@
 #include "nvfp4_gemm.h"
 #include "tools/harness/driver.h"
 #include "tools/nvfp4/commands.h"
+#include "tools/nvfp4/gpus.h"
+#include "tools/nvfp4/memory.h"
+#include "tools/nvfp4/report.h"
 
 namespace nvfp4_tool {
 
 namespace {
 
-// What nvfp4_gemm_run would say to a plain problem on a device of that compute capability. The
-// addresses are looked at, not read.
-nvfp4_status supported(int compute_capability) {
-  alignas(16) static unsigned char memory[8192];
-  nvfp4_gemm_desc g =
-      support::make_desc(support::make_problem({1, 1, 64, 1}), NVFP4_SCALE_LAYOUT_128X4);
-  g.a = g.b = g.a_scales = g.b_scales = memory;
-  g.d = memory + 4096;
-  return nvfp4_gemm_supported(&g, compute_capability);
+// What keeps the kernels from running on a device; "" if nothing does. The library's own answer: it
+// opens the driver and loads them.
+std::string obstacle(const support::Driver& driver, int device) {
+  try {
+    const support::Context context(driver, device);
+    return nvfp4_prepare() == NVFP4_SUCCESS ? "" : nvfp4_last_error();
+  } catch (const support::DriverError& error) {
+    return error.what();
+  }
 }
 
-void print_device(size_t index, const support::DeviceInfo& device) {
-  std::printf("device %zu  %s, compute capability %d.%d, %d SMs, %.0f GiB\n", index,
-              device.name.c_str(), device.major, device.minor, device.sms,
-              double(device.memory) / 0x1p30);
-  const nvfp4_status status = supported(device.compute_capability());
-  std::printf("          %s\n", status == NVFP4_SUCCESS ? "runs the kernels" : nvfp4_last_error());
+// True if it runs the kernels.
+bool report_device(const support::Driver& driver, int index, const support::DeviceInfo& device,
+                   Report& report) {
+  const std::string capability = to_capability(device.compute_capability());
+  const std::string why_not = obstacle(driver, index);
+  report.line(("device " + std::to_string(index)).c_str(), "%s, compute capability %s, %d SMs, %s",
+              device.name.c_str(), capability.c_str(), device.sms,
+              to_bytes(double(device.memory)).c_str());
+  report.line("", "%s", why_not.empty() ? "runs the kernels" : why_not.c_str());
+  report["devices"].push_back({{"name", device.name},
+                               {"compute_capability", capability},
+                               {"sms", device.sms},
+                               {"memory_bytes", device.memory},
+                               {"emulated", device.emulated()},
+                               {"runs_the_kernels", why_not.empty()},
+                               {"obstacle", why_not.empty() ? Json() : Json(why_not)}});
+  return why_not.empty();
+}
+
+// True if device 0 runs the kernels.
+bool report_driver(Report& report) {
+  const support::Driver& driver = support::Driver::get();
+  int version = 0;
+  driver.check(driver.cuDriverGetVersion(&version), "cuDriverGetVersion");
+  const std::string text =
+      std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+  report.line("driver", "libcuda.so.1, CUDA %s", text.c_str());
+  report["driver"] = text;
+  const std::vector<support::DeviceInfo> devices = support::devices(driver);
+  if (devices.empty()) report.line("device", "none");
+  bool first_runs = false;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    const bool runs = report_device(driver, int(i), devices[i], report);
+    if (i == 0) first_runs = runs;
+  }
+  return first_runs;
 }
 
 }  // namespace
 
 int info(const InfoOptions& options) {
-  std::printf("library   %s\n", nvfp4_build_info());
-  std::vector<support::DeviceInfo> devices;
+  Report report(options.json);
+  report.line("library", "%s", nvfp4_build_info());
+  report["library"] = nvfp4_build_info();
+  report["driver"] = nullptr;
+  report["devices"] = Json::array();
+  bool runs = false;
   try {
-    const support::Driver& driver = support::Driver::get();
-    int version = 0;
-    driver.check(driver.cuDriverGetVersion(&version), "cuDriverGetVersion");
-    std::printf("driver    libcuda.so.1, CUDA %d.%d\n", version / 1000, version % 1000 / 10);
-    devices = support::devices(driver);
-    if (devices.empty()) std::printf("device    none\n");
+    runs = report_driver(report);
   } catch (const support::DriverError& error) {
-    std::printf("driver    %s\n", error.what());
+    report.line("driver", "%s", error.what());
+    report["obstacle"] = error.what();
   }
-  for (size_t i = 0; i < devices.size(); ++i) print_device(i, devices[i]);
-  const bool runs = !devices.empty() && supported(devices[0].compute_capability()) == NVFP4_SUCCESS;
+  report.finish();
   return options.require_device && !runs ? kFailed : kPassed;
 }
 

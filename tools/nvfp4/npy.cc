@@ -2,10 +2,13 @@
 #include "tools/nvfp4/npy.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <string_view>
 
 #include "tools/harness/formats.h"
 #include "tools/nvfp4/commands.h"
@@ -17,22 +20,47 @@ namespace {
 constexpr size_t kLongestHeader = 4096;
 
 [[noreturn]] void refuse(const std::string& name, const std::string& why) {
-  throw UsageError(name + ": expected fp32 or fp16 values in NumPy's format: " + why);
+  throw UsageError(name + ": " + why);
+}
+
+// What a file without NumPy's magic is, as far as its first bytes say.
+std::string kind_of(std::string_view start) {
+  const std::string wanted = "; a matrix comes as .npy, from numpy.save";
+  if (start.empty()) return "is empty" + wanted;
+  if (start.substr(0, 4) == "PK\x03\x04") {
+    return "is a zip archive, as .npz and torch.save make" + wanted;
+  }
+  if (start[0] == '\x80') return "is a Python pickle" + wanted;
+  if (start.substr(0, 5) == "\x89HDF\r") return "is an HDF5 file" + wanted;
+  return "is no .npy file: it does not begin with \\x93NUMPY" + wanted;
 }
 
 // The text between the magic and the values, as numpy.lib.format describes it.
 std::string header_of(std::istream& file, const std::string& name) {
-  unsigned char start[12] = {};
-  file.read(reinterpret_cast<char*>(start), 8);
-  if (!file || std::memcmp(start, "\x93NUMPY", 6) != 0) refuse(name, "no such file");
-  const int length_bytes = start[6] == 1 ? 2 : 4;
-  file.read(reinterpret_cast<char*>(start + 8), length_bytes);
+  char magic[8] = {};
+  file.read(magic, sizeof magic);
+  const std::string_view start(magic, size_t(file.gcount()));
+  if (start.substr(0, 6) != "\x93NUMPY") refuse(name, kind_of(start));
+  if (start.size() < 8) refuse(name, "is cut within its header");
+  const int version = static_cast<unsigned char>(magic[6]);
+  if (version < 1 || version > 3 || magic[7] != 0) {
+    refuse(name, "is .npy of version " + std::to_string(version) + "." +
+                     std::to_string(static_cast<unsigned char>(magic[7])) +
+                     ", of which only 1.0, 2.0 and 3.0 are known");
+  }
+  const int length_bytes = version == 1 ? 2 : 4;
+  unsigned char bytes[4] = {};
+  file.read(reinterpret_cast<char*>(bytes), length_bytes);
   size_t length = 0;
-  for (int i = length_bytes; i-- > 0;) length = length << 8 | start[8 + i];
-  if (!file || length > kLongestHeader) refuse(name, "no header of at most 4096 bytes");
+  for (int i = length_bytes; i-- > 0;) length = length << 8 | bytes[i];
+  if (!file) refuse(name, "is cut within its header");
+  if (length > kLongestHeader) {
+    refuse(name, "has a header of " + std::to_string(length) + " bytes; at most 4096 are read");
+  }
   std::string header(length, ' ');
   file.read(header.data(), static_cast<std::streamsize>(length));
-  if (!file || header.find('\0') != std::string::npos) refuse(name, "the header is cut");
+  if (!file) refuse(name, "is cut within its header");
+  if (header.find('\0') != std::string::npos) refuse(name, "has a header with a zero byte in it");
   return header;
 }
 
@@ -42,9 +70,9 @@ std::vector<uint64_t> sizes_of(const std::string& tuple, const std::string& name
   const char* at = tuple.c_str();
   while (*at != ')') {
     char* end = nullptr;
-    if (*at < '0' || *at > '9') refuse(name, "the shape is no tuple of sizes");
+    if (*at < '0' || *at > '9') refuse(name, "has a shape that is no tuple of sizes");
     sizes.push_back(std::strtoull(at, &end, 10));
-    if (sizes.back() > INT64_MAX) refuse(name, "a size beyond 2^63");
+    if (sizes.back() > INT64_MAX) refuse(name, "has a size beyond 2^63");
     at = end + std::strspn(end, ", ");
   }
   return sizes;
@@ -56,20 +84,36 @@ struct Layout {
   bool columns_first;  // Fortran's order
 };
 
+// What NumPy calls a type, and what to do about it.
+std::string type_refusal(const std::string& type) {
+  const std::string cast = ": expected fp32 or fp16; x.astype(numpy.float32) makes them so";
+  if (type == ">f4" || type == ">f2") return "holds big-endian values (" + type + ")" + cast;
+  if (type == "<f8") return "holds fp64 values" + cast;
+  if (type.find('O') != std::string::npos) return "holds Python objects" + cast;
+  return "holds values of type " + type + cast;
+}
+
 // Headers as numpy.save writes them: three keys in this order.
 Layout layout_of(const std::string& header, const std::string& name) {
   char type[16] = "", order[8] = "";
-  int shape = -1;
-  std::sscanf(header.c_str(), "{'descr': '%15[^']', 'fortran_order': %7[a-zA-Z], 'shape': (%n",
+  int shape = -1, fields = -1;
+  std::sscanf(header.c_str(), "{'descr': [%n", &fields);
+  if (fields >= 0) refuse(name, type_refusal("of several fields"));
+  std::sscanf(header.c_str(), "{'descr': '%15[^']', 'fortran_order': %7[a-zA-Z0-9], 'shape': (%n",
               type, order, &shape);
-  if (shape < 0) refuse(name, "a header that numpy.save does not write");
+  if (shape < 0) refuse(name, "has a header that numpy.save does not write");
+  const bool columns_first = std::strcmp(order, "True") == 0;
+  if (!columns_first && std::strcmp(order, "False") != 0) {
+    refuse(name, std::string("has a fortran_order that is neither True nor False: ") + order);
+  }
   const bool f32 = std::strcmp(type, "<f4") == 0;
-  if (!f32 && std::strcmp(type, "<f2") != 0) refuse(name, std::string("values of type ") + type);
+  if (!f32 && std::strcmp(type, "<f2") != 0) refuse(name, type_refusal(type));
   const std::vector<uint64_t> sizes = sizes_of(header.substr(static_cast<size_t>(shape)), name);
   if (sizes.size() != 2) {
-    throw UsageError(name + ": has " + std::to_string(sizes.size()) + " dimensions, not 2");
+    refuse(name, "has " + std::to_string(sizes.size()) +
+                     (sizes.size() == 1 ? " dimension" : " dimensions") + ", not 2");
   }
-  return {f32 ? 4u : 2u, sizes[0], sizes[1], std::strcmp(order, "True") == 0};
+  return {f32 ? 4u : 2u, sizes[0], sizes[1], columns_first};
 }
 
 // How many values there are before anything is allocated: the header may say what it likes.
@@ -107,13 +151,19 @@ std::vector<float> values_of(std::istream& file, const Layout& layout, const std
 }  // namespace
 
 Matrix load_npy(const std::string& path) {
+  if (std::filesystem::is_directory(path)) refuse(path, "is a folder");
+  if (std::filesystem::exists(path) && !std::filesystem::is_regular_file(path)) {
+    refuse(path, "is a pipe or a device; a .npy file is read from its size on");
+  }
+  errno = 0;
   std::ifstream file(path, std::ios::binary);
+  if (!file) refuse(path, std::string("cannot be read: ") + std::strerror(errno));
   return read_npy(file, path);
 }
 
-// Not by xtensor, whose reader answers a broken header with undefined behaviour, takes a length
-// byte above 127 for a negative one and multiplies sizes without a look at overflow (0.24;
-// test/fuzz/npy.cc found all three).
+// Written here and not by a library: xtensor's reader answers a broken header with undefined
+// behaviour, takes a length byte above 127 for a negative one and multiplies sizes without a look
+// at overflow (0.24; test/fuzz/npy.cc found all three).
 Matrix read_npy(std::istream& file, const std::string& name) {
   const Layout layout = layout_of(header_of(file, name), name);
   std::vector<float> values = values_of(file, layout, name);

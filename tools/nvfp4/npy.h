@@ -18,10 +18,12 @@ struct Matrix {
 Matrix load_npy(const std::string& path);
 Matrix read_npy(std::istream& file, const std::string& name);
 
-// Any shape, values in C's order.
-void save_npy(const std::string& path, const std::vector<size_t>& shape,
+class OutputFiles;
+
+// Any shape, values in C's order; there once `files` is committed.
+void save_npy(OutputFiles& files, const std::string& path, const std::vector<size_t>& shape,
               const std::vector<float>& values);
-void save_npy(const std::string& path, const std::vector<size_t>& shape,
+void save_npy(OutputFiles& files, const std::string& path, const std::vector<size_t>& shape,
               const std::vector<uint8_t>& values);
 
 }  // namespace nvfp4_tool

@@ -6,7 +6,10 @@
 
 #include "nvfp4_gemm.h"
 #include "tools/nvfp4/commands.h"
+#include "tools/nvfp4/inputs.h"
+#include "tools/nvfp4/memory.h"
 #include "tools/nvfp4/npy.h"
+#include "tools/nvfp4/output_files.h"
 
 namespace nvfp4_tool {
 
@@ -21,16 +24,6 @@ struct Quantised {
   std::vector<uint8_t> codes, scales;
 };
 
-// amax / 2688 unless the user knows better; what a file may hold is reported, not hidden.
-float tensor_scale_of(const Matrix& x, std::optional<float> given) {
-  if (given) return *given;
-  float largest = 0;
-  for (float value : x.values) {
-    if (std::isfinite(value)) largest = std::max(largest, std::fabs(value));
-  }
-  return largest > 0 ? largest / 2688 : 1.0f;
-}
-
 Quantised quantised(const Matrix& x, const QuantizeOptions& options) {
   if (x.rows == 0 || x.columns == 0 || x.columns % 16 != 0) {
     throw UsageError(options.path + ": " + std::to_string(x.rows) + " x " +
@@ -38,7 +31,7 @@ Quantised quantised(const Matrix& x, const QuantizeOptions& options) {
                      " values; columns must be a positive multiple of 16, one scale each");
   }
   Quantised q;
-  q.tensor_scale = tensor_scale_of(x, options.tensor_scale);
+  q.tensor_scale = options.tensor_scale ? *options.tensor_scale : tensor_scale_of(x, options.path);
   q.codes.resize(x.values.size() / 2);
   q.scales.resize(nvfp4_scale_bytes(x.rows, x.columns, options.layout));
   must(nvfp4_quantize_host(x.values.data(), x.columns, x.rows, x.columns, q.tensor_scale,
@@ -70,11 +63,15 @@ std::vector<size_t> scale_shape(const Matrix& x, int32_t layout) {
 
 int quantize(const QuantizeOptions& options) {
   const Matrix x = load_npy(options.path);
+  // Codes and scales, and the values that they stand for.
+  require_memory(options.path, (0.5 + 1.0 / 16 + sizeof(float)) * double(x.values.size()));
   const Quantised q = quantised(x, options);
-  save_npy(options.out + ".codes.npy", {size_t(x.rows), size_t(x.columns) / 2}, q.codes);
-  save_npy(options.out + ".scales.npy", scale_shape(x, options.layout), q.scales);
-  save_npy(options.out + ".tensor_scale.npy", std::vector<size_t>{1},
+  OutputFiles files;
+  save_npy(files, options.out + ".codes.npy", {size_t(x.rows), size_t(x.columns) / 2}, q.codes);
+  save_npy(files, options.out + ".scales.npy", scale_shape(x, options.layout), q.scales);
+  save_npy(files, options.out + ".tensor_scale.npy", std::vector<size_t>{1},
            std::vector<float>{q.tensor_scale});
+  files.commit();
   const auto odd = std::count_if(x.values.begin(), x.values.end(),
                                  [](float value) { return !std::isfinite(value); });
   std::printf("matrix        %lld x %lld\n", static_cast<long long>(x.rows),

@@ -7,6 +7,7 @@
 
 #include "tools/harness/device_gemm.h"
 #include "tools/harness/progress.h"
+#include "tools/nvfp4/explained.h"
 
 namespace nvfp4_tool {
 
@@ -14,8 +15,6 @@ using support::DeviceGemm;
 using support::DeviceInfo;
 using support::Driver;
 using support::Problem;
-using support::progress;
-using support::progress_done;
 
 namespace {
 
@@ -65,14 +64,17 @@ double time_on_device(const Driver& driver, const DeviceGemm& gemm) {
   return seconds[kRuns / 2];
 }
 
-// The least time a B200 can take: its memory at 7.68 TB/s (7680 pins at 7.992 Gb/s, rounded as the
-// GPU MODE task does) or its FP4 units at 1.5 GHz on 148 SMs, whichever takes longer.
-double speed_of_light(const DeviceInfo& device, const support::Shape& s) {
-  if (device.name.find("B200") == std::string::npos) return 0;
-  const double m = double(s.m), n = double(s.n), k = double(s.k), l = double(s.l);
-  const double bytes = l * ((m + n) * k * 0.5625 + 2 * m * n);
-  const double operations = l * 2 * m * n * k;
-  return std::max(bytes / 7.68e12, operations / (32768.0 * 148 * 1.5e9));
+Oddities count_oddities(const std::vector<uint16_t>& d) {
+  Oddities odd;
+  for (const uint16_t bits : d) {
+    const uint16_t size = bits & 0x7FFF;
+    odd.zeros += size == 0, odd.infinities += size == 0x7C00, odd.nans += size > 0x7C00;
+  }
+  return odd;
+}
+
+std::string share(int64_t part, int64_t all, const char* what) {
+  return std::to_string(part) + " of " + std::to_string(all) + " elements of D are " + what;
 }
 
 }  // namespace
@@ -84,32 +86,51 @@ std::string Verified::complaint() const {
   return "most of D is zero: the comparison proves nothing";
 }
 
+std::vector<std::string> Verified::notes() const {
+  std::vector<std::string> notes;
+  const int64_t all = bits.total;
+  if (10 * odd.zeros > all)
+    notes.push_back(share(odd.zeros, all, "zero: such a result says little about the kernel"));
+  if (odd.infinities > 0)
+    notes.push_back(share(odd.infinities, all, "infinite: beyond 65504, the largest of fp16"));
+  if (odd.nans > 0)
+    notes.push_back(share(odd.nans, all, "NaN: from a NaN in A, B or alpha, or infinity times 0"));
+  return notes;
+}
+
 Verified verify(const Driver& driver, const DeviceInfo& device, const Problem& problem) {
   const std::string shape = to_string(problem.shape);
+  const int capability = device.compute_capability();
   Verified v;
-  progress(shape + ": on the device");
+  support::progress(shape + ": on the device");
   const DeviceGemm gemm(driver, problem);
   const auto start = std::chrono::steady_clock::now();
-  v.names = catch_call_log([&] { enqueue(gemm); });
+  enqueue(gemm);
   driver.check(driver.cuCtxSynchronize(), "the kernel: cuCtxSynchronize");
   v.wall_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  v.names = last_call();
   v.d = gemm.d();
+  v.odd = count_oddities(v.d);
   const std::string damage = gemm.damage();
   if (!damage.empty()) throw std::runtime_error(damage);
 
-  progress(shape + ": reference");
-  const std::vector<uint16_t> want = support::reference(problem);
+  const std::vector<uint16_t> want =
+      support::reference(problem, support::progress_of(shape + ": reference"));
   v.exact = support::sums_are_exact(problem);
   v.bits = support::compare_bits(problem.shape, v.d, want);
-  progress(shape + ": error bound");
-  if (!v.exact) v.bound = support::compare_bound(problem, v.d, want, device.compute_capability());
-
-  if (!device.emulated()) {
-    progress(shape + ": timing");
-    v.device_seconds = time_on_device(driver, gemm);
-    v.light_percent = 100 * speed_of_light(device, problem.shape) / v.device_seconds;
+  if (!v.exact) {
+    v.bound = support::compare_bound(problem, v.d, want, capability,
+                                     support::progress_of(shape + ": error bound"));
   }
-  progress_done();
+
+  const Explained explained(gemm.desc, capability, device.sms);
+  v.light_us = explained.light_us();
+  v.limit = explained.limit();
+  if (!device.emulated()) {
+    support::progress(shape + ": timing");
+    v.device_seconds = time_on_device(driver, gemm);
+  }
+  support::progress_done();
   return v;
 }
 

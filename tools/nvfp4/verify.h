@@ -12,18 +12,31 @@
 
 namespace nvfp4_tool {
 
+// How many elements of D are no ordinary number.
+struct Oddities {
+  int64_t zeros = 0, infinities = 0, nans = 0;
+};
+
 struct Verified {
   CallNames names;
   std::vector<uint16_t> d;
   bool exact = false;  // every partial sum is exact, so the verdict is equality of bits
   support::BitVerdict bits;
   support::BoundVerdict bound;  // filled where `exact` is false
-  double wall_seconds = 0;      // of the launch until D was there
-  double device_seconds = 0;    // median by events with cold caches; 0 in the emulator
-  double light_percent = 0;     // of the speed of light, 0 if unknown for this device
+  Oddities odd;
+  double wall_seconds = 0;    // of the launch until D was there
+  double device_seconds = 0;  // median by events with cold caches; 0 in the emulator
+  double light_us = 0;        // the least that the device's memory and tensor cores allow
+  const char* limit = "";     // which of them: "memory" or "math"
 
+  // What the header promises: equal bits where sums are exact, else inside its bound.
+  bool kept() const { return exact ? bits.equal == bits.total : bound.outside_bound == 0; }
+  // On data that prove something: D mostly not zero, and close to the reference besides.
   bool passed() const { return exact ? bits.passed() : bound.passed(); }
-  std::string complaint() const;  // "" if passed
+  std::string complaint() const;  // why not, "" if passed
+  // What a reader should know of a result that is right: "D has 4 infinities ...".
+  std::vector<std::string> notes() const;
+  double light_percent() const { return device_seconds > 0 ? 1e-4 * light_us / device_seconds : 0; }
 };
 
 // Throws std::runtime_error with a sentence where the library or the driver refuses.

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: MIT
+"""build/nvfp4 run: its verdict on results that are right but odd, and what it says of them."""
+import json
+import os
+import resource
+import subprocess
+import unittest
+
+import numpy as np
+
+from test_cli import PROGRAM, run
+from test_cli_files import InFolder
+
+
+class Odd(unittest.TestCase):
+    def passes(self, *arguments):
+        done = run("run", "--m", "5", "--n", "70", "--k", "128", *arguments)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("verdict   PASS", done.stdout)
+        return [line[10:] for line in done.stdout.splitlines() if line.startswith("note ")]
+
+    def test_any_alpha_passes_with_a_note_on_what_it_makes_of_d(self):
+        for data in ("gpumode", "random", "exact"):
+            for alpha, note in [("0", "are zero"), ("1e-45", "are zero"), ("-1e-30", "are zero"),
+                                ("inf", "are infinite"), ("-inf", "are infinite"),
+                                ("3e38", "are infinite"), ("nan", "are NaN")]:
+                with self.subTest(data=data, alpha=alpha):
+                    notes = self.passes("--data", data, "--alpha", alpha)
+                    self.assertIn(note, "".join(notes))
+            self.assertEqual(self.passes("--data", data), [])
+
+    def test_partly_infinite(self):
+        notes = self.passes("--data", "random", "--alpha", "0.01")
+        self.assertRegex("".join(notes), r"^\d+ of 350 elements of D are infinite")
+        self.assertNotIn("350 of 350", "".join(notes))
+
+
+class Matrices(InFolder):
+    def run_on(self, a, b, *arguments):
+        done = run("run", "--a", self.saved("a.npy", a), "--b", self.saved("b.npy", b), *arguments)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("verdict   PASS", done.stdout)
+        return done.stdout
+
+    def test_nan_zeros_and_large_values_pass(self):
+        rng = np.random.default_rng(3)
+        a, b = (rng.standard_normal((rows, 128)).astype(np.float32) for rows in (3, 40))
+        self.assertIn("120 of 120 elements of D are zero", self.run_on(np.zeros_like(a), b))
+        some_nan = a.copy()
+        some_nan[1, 7] = np.nan
+        self.assertIn("40 of 120 elements of D are NaN", self.run_on(some_nan, b))
+        infinite = a.copy()
+        infinite[1, 7] = -np.inf
+        self.run_on(infinite, b)
+        self.assertIn("elements of D are infinite", self.run_on(1e4 * a, b))
+        # Right within the bound, though elements near 0 are further off than 1e-3.
+        wide = rng.standard_normal((64, 8192)).astype(np.float32)
+        self.run_on(100 * wide, 3 * wide)
+
+    def test_error_against_the_product_without_quantisation(self):
+        rng = np.random.default_rng(4)
+        a, b = (rng.standard_normal((rows, 320)).astype(np.float32) for rows in (9, 50))
+        text = self.run_on(a, b, "--out", self.path("d.npy"), "--alpha", "0.5")
+        want = 0.5 * (a.astype(np.float64) @ b.astype(np.float64).T)
+        error = np.load(self.path("d.npy")) - want
+        self.assertIn(f"fp32      {np.linalg.norm(error) / np.linalg.norm(want):.4f} of the norm", text)
+        self.assertIn(f"{np.abs(error).max():.3g} at most", text)
+
+
+class Memory(unittest.TestCase):
+    def refused(self, *arguments, words, **keywords):
+        done = subprocess.run([PROGRAM, "run", *arguments], capture_output=True, text=True, **keywords)
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+        for word in ("out of memory", *words):
+            self.assertIn(word, done.stderr)
+
+    def test_a_small_product_far_apart_in_memory(self):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+        self.refused("--m", "4", "--n", "4", "--k", "64", "--l", "4", "--d-batch-stride", str(2**44),
+                     words=["4 x 4 x 64 x 4 takes", "TiB", "are free"])
+        after = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+        self.assertLess(after, max(before, 512 * 1024))
+
+    def test_the_limit_of_the_process_counts(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_AS, (2**33, 2**33))
+        self.refused("--m", "32768", "--n", "32768", "--k", "64", words=["GiB", "are free"],
+                     preexec_fn=limit)
+
+
+class Log(unittest.TestCase):
+    def test_a_level_that_is_none_is_said(self):
+        for level in ("4", "-1", "7x", "high"):
+            done = run("explain", NVFP4_LOG=level)
+            self.assertEqual(done.returncode, 0)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            self.assertIn(f"NVFP4_LOG={level} is none of 0, 1, 2 and 3", done.stderr)
+        for level in ("0", "1", "2", "3", ""):
+            self.assertEqual(run("explain", NVFP4_LOG=level).stderr, "")
+
+    def test_an_error_is_said_once_at_any_level(self):
+        for level in ("0", "1", "2", "3"):
+            done = run("run", "--variant", "best", NVFP4_LOG=level)
+            self.assertEqual(done.returncode, 1)
+            self.assertEqual(done.stderr.count("best"), 1, done.stderr)
+
+
+class Json(unittest.TestCase):
+    def test_run_has_what_the_text_has(self):
+        done = run("run", "--m", "65", "--n", "129", "--k", "320", "--data", "random", "--json")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        got = json.loads(done.stdout)
+        self.assertEqual(got["shape"], {"m": 65, "n": 129, "k": 320, "l": 1})
+        self.assertEqual(got["bits"]["total"], 65 * 129)
+        self.assertEqual((got["bits"]["exact_sums"], got["error"]["outside_bound"]), (False, 0))
+        self.assertLessEqual(got["error"]["largest_ratio"], 1)
+        self.assertEqual((got["verdict"], got["notes"]), ("PASS", []))
+        self.assertGreater(got["light_us"], 0)
+        text = run("run", "--m", "65", "--n", "129", "--k", "320", "--data", "random").stdout
+        for key in ("device", "image", "variant"):
+            self.assertIn(f"{key:9} {got[key]}\n", text)
+        self.assertIn(f"light     {got['light_us']:.3f} us", text)
+
+    def test_numbers_that_are_none_are_null(self):
+        got = json.loads(run("run", "--alpha", "nan", "--json").stdout)
+        self.assertIsNone(got["alpha"])
+        self.assertEqual(len(got["notes"]), 1)
+
+    def test_info(self):
+        got = json.loads(run("info", "--json").stdout)
+        text = run("info").stdout
+        self.assertIn(f"CUDA {got['driver']}\n", text)
+        for device in got["devices"]:
+            self.assertIn(f"{device['name']}, compute capability {device['compute_capability']}", text)
+            self.assertEqual(device["obstacle"] is None, device["runs_the_kernels"])
+        none = json.loads(run("info", "--json", LD_LIBRARY_PATH="").stdout)
+        if none["driver"] is None:
+            self.assertIn("no CUDA driver", none["obstacle"])
+
+    def test_explain(self):
+        arguments = ("explain", "--m", "1", "--n", "4096", "--k", "7168", "--gpu", "H200")
+        got, text = json.loads(run(*arguments, "--json").stdout), run(*arguments).stdout
+        self.assertEqual((got["compute_capability"], got["sms"]), ("9.0", 132))
+        for key in ("image", "variant", "tile", "grid", "replay"):
+            self.assertIn(f"{key:9} {got[key]}\n", text)
+        self.assertIn(f"light     {got['light']['us']:.3f} us", text)
+        self.assertEqual(got["light"]["limit"], "memory")
+        self.assertEqual(got["bytes"], 4097 * 7168 * 9 // 16 + 2 * 4096)
+        self.assertTrue(any(line.startswith("* ") for line in got["why"]))
+
+
+if __name__ == "__main__":
+    unittest.main()

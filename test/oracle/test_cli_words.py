@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: MIT
+"""build/nvfp4: words, options and their help, the man page and the completion made from them."""
+import os
+import pty
+import re
+import subprocess
+import unittest
+
+from test_cli import PROGRAM, run
+
+COMMANDS = ("info", "explain", "quantize", "run", "generate")
+
+
+def options_in_help(command):
+    return sorted(set(re.findall(r"^  (?:-h,)?(--[a-z-]+)", run(command, "--help").stdout, re.M)))
+
+
+class Mistakes(unittest.TestCase):
+    def refused(self, *arguments, words):
+        done = run(*arguments)
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
+        for word in words:
+            self.assertIn(word, done.stderr)
+
+    def test_the_nearest_command_is_named(self):
+        for wrong, right in [("rnu", "run"), ("inof", "info"), ("explian", "explain"),
+                             ("quantise", "quantize")]:
+            self.refused(wrong, words=[f"{wrong} is no command; did you mean {right}?"])
+        self.refused("walk-the-dog", words=["walk-the-dog is no command", "There are " + ", ".join(COMMANDS)])
+        self.assertNotIn("mean", run("walk-the-dog").stderr)
+        self.refused(words=["which command?", *COMMANDS])
+
+    def test_the_nearest_option_is_named(self):
+        self.refused("run", "--hedline", words=["--hedline; did you mean --headline?"])
+        self.refused("explain", "--varaint=x", words=["did you mean --variant?"])
+        self.assertNotIn("mean", run("run", "--xyzzyplugh").stderr)
+
+
+class Gpus(unittest.TestCase):
+    def device_line(self, *arguments):
+        done = run("explain", *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return re.search(r"^device +(.*)$", done.stdout, re.M)[1]
+
+    def test_by_name_and_by_capability(self):
+        for words in (["--gpu", "H200"], ["--gpu", "h200"], ["--compute-capability", "9.0"],
+                      ["--compute-capability", "90"]):
+            self.assertEqual(self.device_line(*words), "compute capability 9.0, 132 SMs", words)
+        self.assertEqual(self.device_line(), "compute capability 10.0, 148 SMs")
+        self.assertEqual(self.device_line("--gpu", "B300"), self.device_line("--compute-capability", "103"))
+        self.assertEqual(self.device_line("--gpu", "H200", "--sms", "7"), "compute capability 9.0, 7 SMs")
+
+    def test_the_sms_are_those_of_the_emulated_gpus(self):
+        for gpu in ("B200", "B300", "H200"):
+            there = run("info", EMU_DEVICE=gpu).stdout
+            if f"{gpu} (emulated)" not in there:
+                self.skipTest("the driver is a GPU's")
+            capability, sms = re.search(r"compute capability ([0-9.]+), (\d+) SMs", there).groups()
+            self.assertEqual(self.device_line("--gpu", gpu), f"compute capability {capability}, {sms} SMs")
+
+    def test_what_is_no_capability(self):
+        for text in ("9.", "x", "9.0.0", "9", "1000", "-90", "9.10", ""):
+            done = run("explain", "--compute-capability", text)
+            self.assertEqual(done.returncode, 2, text)
+            self.assertEqual(done.stderr.count("\n"), 1)
+
+
+class NoDriver(unittest.TestCase):
+    def test_the_way_out_is_named(self):
+        done = run("run", LD_LIBRARY_PATH="")
+        if done.returncode == 0:
+            self.skipTest("this machine has a driver of its own")
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+        self.assertIn("no CUDA driver", done.stderr)
+        self.assertIn("nvfp4 --emulate", done.stderr)
+
+
+class OldDriver(unittest.TestCase):
+    def test_info_says_what_the_library_says(self):
+        done = run("info", "--require-device", EMU_DRIVER_VERSION="12080")
+        if "CUDA 12.8" not in done.stdout:
+            self.skipTest("the driver is a GPU's")
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertNotIn("runs the kernels", done.stdout)
+        said = done.stdout.split("\n")[-2].strip()
+        self.assertIn(said, run("run", EMU_DRIVER_VERSION="12080").stderr)
+
+
+class Light(unittest.TestCase):
+    def test_run_and_explain_have_the_same_roofline_on_every_gpu(self):
+        shape = ("--m", "1", "--n", "512", "--k", "1024")
+        for gpu in ("B200", "B300", "H200"):
+            text = run("run", *shape, EMU_DEVICE=gpu).stdout
+            if f"{gpu} (emulated)" not in text:
+                self.skipTest("the driver is a GPU's")
+            mine = re.search(r"^light +([0-9.]+) us", text, re.M)[1]
+            self.assertIn(f"light     {mine} us", run("explain", *shape, "--gpu", gpu).stdout)
+
+
+class Help(unittest.TestCase):
+    def test_version(self):
+        done = run("--version", LD_LIBRARY_PATH="")
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(done.stdout, r"^nvfp4, nvfp4gemm \d+\.\d+\.\d+")
+
+    def test_every_command_has_defaults_and_examples(self):
+        for command in COMMANDS:
+            text = run(command, "--help").stdout
+            self.assertRegex(text, r"Examples?:\n  nvfp4 " + command)
+            self.assertLess(max(map(len, text.splitlines())), 131, command)
+        for option, default in [("--m", "128"), ("--seed", "1"), ("--data", "gpumode"), ("--pdl", "0")]:
+            self.assertRegex(run("run", "--help").stdout, rf"(?s){option} [^[]*\[{default}\]")
+
+    def test_the_examples_parse(self):
+        for command in ("info", "explain"):
+            for line in re.findall(r"^  nvfp4 (.*)$", run(command, "--help").stdout, re.M):
+                self.assertEqual(run(*line.split()).returncode, 0, line)
+
+    def test_the_man_page_has_every_option_and_is_clean(self):
+        page = run("generate", "man").stdout
+        for command in COMMANDS:
+            section = page.split(f".SS nvfp4 {command}\n")[1].split(".SS ")[0].split(".SH ")[0]
+            found = re.findall(r"^\\fB((?:\\-)+[a-z\\-]+)\\fR", section, re.M)
+            self.assertEqual(sorted(name.replace("\\", "") for name in found), options_in_help(command))
+        for line in page.splitlines():
+            self.assertNotRegex(line, r"(?<!\\)-", line)
+        try:
+            done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-z"], input=page,
+                                  capture_output=True, text=True)
+        except FileNotFoundError:
+            self.skipTest("no groff here to read the page")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def completed(self, *words):
+        script = run("generate", "bash").stdout + f"""
+            COMP_WORDS=(nvfp4 {" ".join(f"'{word}'" for word in words)})
+            COMP_CWORD={len(words)}
+            _nvfp4
+            printf '%s\\n' "${{COMPREPLY[@]}}"
+        """
+        done = subprocess.run(["bash", "-eu", "-c", script], capture_output=True, text=True)
+        self.assertEqual(done.stderr, "")
+        return done.stdout.split()
+
+    def test_completion(self):
+        self.assertEqual(sorted(self.completed("")), sorted([*COMMANDS, "--emulate", "--help", "--version"]))
+        self.assertEqual(self.completed("ex"), ["explain"])
+        for command in COMMANDS:
+            self.assertEqual(sorted(self.completed(command, "--")), options_in_help(command))
+        self.assertEqual(sorted(self.completed("explain", "--gpu", "")), ["B200", "B300", "H200"])
+        self.assertEqual(self.completed("run", "--data", "g"), ["gpumode"])
+        self.assertEqual(sorted(self.completed("generate", "")), sorted(["man", "bash", "--help"]))
+
+
+class Progress(unittest.TestCase):
+    def test_on_a_terminal_with_percent(self):
+        main, end = pty.openpty()
+        done = subprocess.run([PROGRAM, "run", "--m", "512", "--n", "1024", "--k", "2048", "--data",
+                               "random"], stdout=subprocess.PIPE, stderr=end, text=True)
+        os.close(end)
+        shown = b""
+        while True:
+            try:
+                part = os.read(main, 65536)
+            except OSError:
+                break
+            shown += part
+        os.close(main)
+        self.assertIn("verdict   PASS", done.stdout)
+        self.assertRegex(shown.decode(), r"512 x 1024 x 2048: (reference|error bound) \d+ %")
+        self.assertTrue(shown.endswith(b"\r\x1b[K"))
+
+
+if __name__ == "__main__":
+    unittest.main()

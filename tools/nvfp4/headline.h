@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// nvfp4 run --headline: the three shapes of the GPU MODE nvfp4_gemm task, a row each.
+#pragma once
+
+#include "tools/harness/driver.h"
+#include "tools/nvfp4/commands.h"
+#include "tools/nvfp4/verify.h"
+
+namespace nvfp4_tool {
+
+int headline(const RunOptions& options, const support::Driver& driver,
+             const support::DeviceInfo& device);
+
+// "12.34 us, 56 %", or the emulator's wall clock.
+std::string duration(const Verified& v);
+const char* time_legend(const support::DeviceInfo& device);
+
+}  // namespace nvfp4_tool

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+#include "tools/nvfp4/inputs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "nvfp4_gemm.h"
+#include "tools/harness/progress.h"
+
+namespace nvfp4_tool {
+
+using support::Problem;
+
+namespace {
+
+constexpr float kLargestProduct = 2688;  // of an element and its scale: 6 * 448
+
+// The tensor scale is multiplied into *alpha.
+support::Operand quantise(const Matrix& x, const std::string& name, support::Operand o,
+                          float* alpha) {
+  const float tensor_scale = tensor_scale_of(x, name);
+  if (nvfp4_quantize_host(x.values.data(), x.columns, x.rows, x.columns, tensor_scale,
+                          o.codes.data(), o.ld, o.scales.data(),
+                          NVFP4_SCALE_LAYOUT_LINEAR) != NVFP4_SUCCESS) {
+    throw UsageError(nvfp4_last_error());
+  }
+  *alpha *= tensor_scale;
+  return o;
+}
+
+// Elements between one row or batch and the next. Overlapping rows are no matrix.
+int64_t gap(const char* name, std::optional<int64_t> stride, int64_t dense, int64_t least) {
+  const int64_t value = stride.value_or(dense);
+  if (value < least) {
+    throw UsageError(std::string(name) + ": " + std::to_string(value) + " is less than " +
+                     std::to_string(least));
+  }
+  return value - dense;
+}
+
+}  // namespace
+
+float tensor_scale_of(const Matrix& x, const std::string& name) {
+  float largest = 0;
+  for (float value : x.values) {
+    if (std::isfinite(value)) largest = std::max(largest, std::fabs(value));
+  }
+  const float scale = largest / kLargestProduct;
+  if (largest > 0 && scale == 0) {
+    char text[160];
+    std::snprintf(text, sizeof text,
+                  ": its largest magnitude, %.3g, divided by 2688 is 0 in fp32, which is no tensor "
+                  "scale; multiply the matrix by a power of two first",
+                  double(largest));
+    throw UsageError(name + text);
+  }
+  return largest > 0 ? scale : 1.0f;
+}
+
+support::Gaps gaps_of(const RunOptions& options) {
+  const support::Shape& s = options.shape;
+  support::Gaps gaps;
+  gaps.a_ld = gap("--a-ld", options.a_ld, s.k, s.k);
+  gaps.b_ld = gap("--b-ld", options.b_ld, s.k, s.k);
+  gaps.d_ld = gap("--d-ld", options.d_ld, s.n, s.n);
+  gaps.a_batch = gap("--a-batch-stride", options.a_batch_stride, s.m * (s.k + gaps.a_ld), 0);
+  gaps.b_batch = gap("--b-batch-stride", options.b_batch_stride, s.n * (s.k + gaps.b_ld), 0);
+  gaps.d_batch = gap("--d-batch-stride", options.d_batch_stride, s.m * (s.n + gaps.d_ld), 0);
+  return gaps;
+}
+
+Sources load_sources(const RunOptions& options) {
+  Sources from{load_npy(options.a_path), load_npy(options.b_path), options.alpha.value_or(1.0f)};
+  const Matrix &a = from.a, &b = from.b;
+  if (a.columns != b.columns) {
+    throw UsageError("A has " + std::to_string(a.columns) + " columns and B has " +
+                     std::to_string(b.columns) + ": both are K");
+  }
+  if (a.rows == 0 || b.rows == 0 || a.columns == 0 || a.columns % 64 != 0) {
+    throw UsageError("M, N and K must be positive and K a multiple of 64; here " +
+                     std::to_string(a.rows) + ", " + std::to_string(b.rows) + ", " +
+                     std::to_string(a.columns));
+  }
+  return from;
+}
+
+Problem problem_from(const Sources& from, const RunOptions& options) {
+  Problem p = support::make_problem({from.a.rows, from.b.rows, from.a.columns, 1});
+  p.alpha = from.alpha;
+  p.a = quantise(from.a, options.a_path, std::move(p.a), &p.alpha);
+  p.b = quantise(from.b, options.b_path, std::move(p.b), &p.alpha);
+  return p;
+}
+
+Problem problem_from(const RunOptions& options) {
+  support::progress(to_string(options.shape) + ": data");
+  Problem p = support::make_problem(options.shape, options.data, options.seed, gaps_of(options));
+  p.alpha = options.alpha.value_or(p.alpha);
+  return p;
+}
+
+}  // namespace nvfp4_tool

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+// Bytes that a command will need, asked for before the first is touched.
+#pragma once
+
+#include <string>
+
+#include "tools/harness/driver.h"
+#include "tools/harness/problem.h"
+
+namespace nvfp4_tool {
+
+std::string to_bytes(double bytes);  // "16.0 GiB"
+
+// Buffers of a problem on the device: codes, scales and D with the gaps between them.
+double device_bytes(const support::Shape& shape, const support::Gaps& gaps);
+
+// Throws std::runtime_error with a sentence and the bytes where a run of the problem does not fit
+// the device's memory, or this machine's, where an emulated device lives as well.
+void require_memory(const support::Shape& shape, const support::Gaps& gaps,
+                    const support::DeviceInfo& device);
+// The same for a command that only computes here.
+void require_memory(const std::string& what, double bytes);
+
+}  // namespace nvfp4_tool

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT
+#include "tools/nvfp4/options.h"
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "nvfp4_gemm.h"
+#include "tools/nvfp4/gpus.h"
+
+namespace nvfp4_tool {
+
+namespace {
+
+// Help without what excludes what: an error says so, and the list would hide the options.
+class Help : public CLI::Formatter {
+  std::string make_option_opts(const CLI::Option* option) const override {
+    if (option->get_items_expected() == 0) return "";
+    std::string type = option->get_type_name();
+    if (type.rfind(':', 0) == 0) type.erase(0, 1);
+    return " " + type;
+  }
+  std::string make_option_desc(const CLI::Option* option) const override {
+    const std::string first = option->get_default_str();
+    return option->get_description() + (first.empty() ? "" : " [" + first + "]");
+  }
+};
+
+template <typename Value>
+using Choices = std::map<std::string, Value>;
+
+// A value by name, one of a few.
+template <typename Value>
+CLI::Option* add_choice(CLI::App& app, const std::string& name, Value& value,
+                        const Choices<Value>& choices, const std::string& first,
+                        const std::string& text) {
+  std::vector<std::string> names;
+  for (const auto& [word, meaning] : choices) names.push_back(word);
+  const auto set = [&value, choices](const std::string& word) { value = choices.at(word); };
+  return app.add_option_function<std::string>(name, set, text)
+      ->check(CLI::IsMember(names))
+      ->type_name("")
+      ->default_str(first);
+}
+
+CLI::Validator sizes() {
+  CLI::Validator range = CLI::Range(int64_t(1), int64_t(0x7FFFFFFF));
+  return range.description("");
+}
+
+CLI::Validator existing_file() {
+  CLI::Validator file = CLI::ExistingFile;
+  return file.description("");
+}
+
+CLI::Option* add_json(CLI::App& app, bool& json) {
+  return app.add_flag("--json", json, "for programs: one JSON object on standard output");
+}
+
+void add_info(CLI::App& app, InfoOptions& options) {
+  CLI::App* info =
+      app.add_subcommand("info", "library, driver, devices and whether the kernels run there");
+  info->add_flag("--require-device", options.require_device,
+                 "exit with 1 unless device 0 runs the kernels");
+  add_json(*info, options.json);
+  info->footer("Example:\n  nvfp4 info --json");
+}
+
+CLI::Option* add_stride(CLI::App& app, const std::string& name, std::optional<int64_t>& value,
+                        const std::string& text) {
+  return app.add_option(name, value, text)->type_name("INT");
+}
+
+// What describes a problem but for its data: options of run and explain, as in a replay line.
+std::vector<CLI::Option*> add_problem(CLI::App& app, RunOptions& options) {
+  const auto size = [&](const char* name, int64_t& value, const char* text) {
+    return app.add_option(name, value, text)->check(sizes())->capture_default_str();
+  };
+  const auto dense = [](const std::string& text) { return text + "; as if dense by default"; };
+  std::vector<CLI::Option*> all = {
+      size("--m", options.shape.m, "rows of A and D: tokens"),
+      size("--n", options.shape.n, "rows of B, columns of D: output features"),
+      size("--k", options.shape.k, "columns of A and B, a multiple of 64"),
+      size("--l", options.shape.l, "batches"),
+      add_stride(app, "--a-ld", options.a_ld, dense("elements from a row of A to the next")),
+      add_stride(app, "--b-ld", options.b_ld, dense("elements from a row of B to the next")),
+      add_stride(app, "--d-ld", options.d_ld, dense("elements from a row of D to the next")),
+      add_stride(app, "--a-batch-stride", options.a_batch_stride,
+                 dense("elements from a batch of A to the next")),
+      add_stride(app, "--b-batch-stride", options.b_batch_stride,
+                 dense("elements from a batch of B to the next")),
+      add_stride(app, "--d-batch-stride", options.d_batch_stride,
+                 dense("elements from a batch of D to the next")),
+      app.add_option("--pdl", options.pdl, "programmatic launch: 0 off, 1 on, 2 static weights")
+          ->check(CLI::IsMember({0, 1, 2}))
+          ->type_name("")
+          ->capture_default_str(),
+  };
+  for (CLI::Option* option : {all[4], all[5], all[6]}) option->check(sizes());
+  return all;
+}
+
+void add_explain(CLI::App& app, ExplainOptions& options) {
+  CLI::App* explain = app.add_subcommand("explain", "which kernel would run, and why; no driver");
+  add_problem(*explain, options.problem);
+  explain->add_option("--alpha", options.problem.alpha, "multiplier; 1 by default");
+  explain->add_option("--variant", options.problem.variant,
+                      "a kernel variant by name, instead of the planner's");
+  std::vector<std::string> names;
+  for (const Gpu& gpu : gpus()) names.emplace_back(gpu.name);
+  CLI::Option* gpu =
+      explain->add_option("--gpu", options.gpu, "compute capability and SMs of a GPU")
+          ->transform(CLI::IsMember(names, CLI::ignore_case))
+          ->type_name("")
+          ->capture_default_str();
+  explain
+      ->add_option("--compute-capability", options.capability,
+                   "instead of a GPU's name: 9.0 or 90, for example")
+      ->excludes(gpu);
+  explain->add_option("--sms", options.sms, "SMs of the device, instead of the GPU's")
+      ->check(CLI::PositiveNumber.description(""));
+  add_json(*explain, options.json);
+  explain->footer(
+      "Examples:\n"
+      "  nvfp4 explain --m 1 --n 4096 --k 7168 --gpu H200\n"
+      "  nvfp4 explain --m 128 --n 7168 --k 2048 --compute-capability 10.3 --json");
+}
+
+void add_quantize(CLI::App& app, QuantizeOptions& options) {
+  CLI::App* quantize = app.add_subcommand("quantize",
+                                          "a matrix to NVFP4: PREFIX.codes.npy, .scales.npy, "
+                                          ".tensor_scale.npy; no driver");
+  quantize->add_option("matrix", options.path, "a .npy file, fp32 or fp16 [rows, K]")
+      ->required()
+      ->check(existing_file());
+  quantize->add_option("--out", options.out, "PREFIX of the files that are written")->required();
+  add_choice<int32_t>(*quantize, "--layout", options.layout,
+                      {{"128x4", NVFP4_SCALE_LAYOUT_128X4}, {"linear", NVFP4_SCALE_LAYOUT_LINEAR}},
+                      "128x4", "of the scales");
+  quantize->add_option("--tensor-scale", options.tensor_scale,
+                       "the multiplier; the largest magnitude / 2688 by default");
+  quantize->footer("Example:\n  nvfp4 quantize w.npy --out w --layout linear");
+}
+
+void add_run(CLI::App& app, RunOptions& options) {
+  CLI::App* run = app.add_subcommand("run", "multiply, verify against the reference, print both");
+  const std::vector<CLI::Option*> problem = add_problem(*run, options);
+  CLI::Option* data = add_choice<support::Data>(*run, "--data", options.data,
+                                                {{"gpumode", support::Data::gpumode},
+                                                 {"random", support::Data::random},
+                                                 {"exact", support::Data::exact}},
+                                                "gpumode", "what A and B are drawn from");
+  CLI::Option* seed = run->add_option("--seed", options.seed, "of the data")->capture_default_str();
+  CLI::Option* alpha =
+      run->add_option("--alpha", options.alpha, "multiplier; that of the data by default");
+  CLI::Option* a =
+      run->add_option("--a", options.a_path, "A from a .npy file, fp32 or fp16 [M, K], quantised")
+          ->check(existing_file());
+  CLI::Option* b =
+      run->add_option("--b", options.b_path, "B from a .npy file, fp32 or fp16 [N, K], quantised")
+          ->check(existing_file());
+  CLI::Option* out = run->add_option("--out", options.out_path, "write D to a .npy file, as fp32");
+  CLI::Option* variant = run->add_option("--variant", options.variant,
+                                         "a kernel variant by name, instead of the planner's");
+  run->add_option("--device", options.device, "device ordinal")
+      ->check(CLI::NonNegativeNumber.description(""))
+      ->capture_default_str();
+  CLI::Option* headline = run->add_flag(
+      "--headline", options.headline,
+      "the three shapes of the GPU MODE nvfp4_gemm task, on its data and on random scales");
+  CLI::Option* trace = run->add_option(
+      "--trace", options.trace_path,
+      "in the emulator: write the launch's time line for ui.perfetto.dev, print its counters");
+  CLI::Option* counters =
+      run->add_flag("--counters", options.counters, "in the emulator: print the launch's counters");
+  CLI::Option* json = add_json(*run, options.json);
+  a->needs(b);
+  b->needs(a);
+  for (CLI::Option* option : problem) {
+    if (option->get_name() != "--pdl") a->excludes(option);
+    headline->excludes(option);
+  }
+  for (CLI::Option* option : {data, seed}) a->excludes(option);
+  for (CLI::Option* option : {data, alpha, a, out, variant, trace, counters, json})
+    headline->excludes(option);
+  run->footer(
+      "Examples:\n"
+      "  nvfp4 run --m 128 --n 512 --k 7168 --data random\n"
+      "  nvfp4 run --a a.npy --b b.npy --out d.npy\n"
+      "  nvfp4 run --m 64 --k 4096 --trace trace.json\n"
+      "Exit code: 0 if the result is right, 1 if it is not or could not be had, 2 for bad "
+      "arguments.");
+}
+
+void add_generate(CLI::App& app, std::string& what) {
+  CLI::App* generate =
+      app.add_subcommand("generate", "the man page or the completion for bash, for packages");
+  generate->add_option("what", what, "man or bash")
+      ->required()
+      ->check(CLI::IsMember({"man", "bash"}))
+      ->type_name("");
+  generate->footer("Example:\n  nvfp4 generate bash > /etc/bash_completion.d/nvfp4");
+}
+
+}  // namespace
+
+void define(CLI::App& app, Options& options) {
+  app.require_subcommand(1);
+  app.formatter(std::make_shared<Help>());
+  app.set_version_flag("--version", std::string("nvfp4, ") + nvfp4_build_info(),
+                       "print the library's version and how it was built");
+  app.add_flag("--emulate", options.emulated,
+               "first of all arguments: in the emulator, whatever GPU there is");
+  add_info(app, options.info);
+  add_explain(app, options.explain);
+  add_quantize(app, options.quantize);
+  add_run(app, options.run);
+  add_generate(app, options.generate);
+  app.footer("nvfp4 COMMAND --help has a command's options, defaults and examples.");
+}
+
+}  // namespace nvfp4_tool

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// The command line's words.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "tools/nvfp4/commands.h"
+
+namespace nvfp4_tool {
+
+struct Options {
+  InfoOptions info;
+  RunOptions run;
+  ExplainOptions explain;
+  QuantizeOptions quantize;
+  std::string generate;   // "man" or "bash"
+  bool emulated = false;  // only for --help: main() acts on it before anything is parsed
+};
+
+// Sub-commands and their options, with defaults and examples; parsing fills `options`.
+void define(CLI::App& app, Options& options);
+
+}  // namespace nvfp4_tool
