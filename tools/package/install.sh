@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# install.sh install|uninstall BUILD: PREFIX, LIBDIR, INCLUDEDIR, BINDIR and DESTDIR come from the
-# environment; PROGRAM=1 includes the command line, EMULATOR=1 the emulator, in a folder that no loader
-# searches by itself. Both read one list, so nothing stays behind.
+# install.sh install|uninstall BUILD: PREFIX, LIBDIR, INCLUDEDIR, BINDIR, MANDIR, BASHDIR and DESTDIR
+# come from the environment; PROGRAM=1 includes the command line, EMULATOR=1 the emulator, in a folder
+# that no loader searches by itself. Both read one list, so nothing stays behind.
 set -eu
 action=$1 build=$2
 cd "$(dirname "$0")/../.."
@@ -26,7 +26,10 @@ fill | tools/package/nvfp4gemm.pc.in | $LIBDIR/pkgconfig/nvfp4gemm.pc
 fill | tools/package/nvfp4gemmConfig.cmake.in | $cmake/nvfp4gemmConfig.cmake
 fill | tools/package/nvfp4gemmConfigVersion.cmake.in | $cmake/nvfp4gemmConfigVersion.cmake
 LIST
-  [ -z "${PROGRAM:-}" ] || printf '755\t%s\t%s\n' "$build/obj/package/nvfp4" "$BINDIR/nvfp4"
+  [ -z "${PROGRAM:-}" ] || printf '%s\t%s\t%s\n' \
+    755 "$build/obj/package/nvfp4" "$BINDIR/nvfp4" \
+    644 "$build/obj/package/nvfp4.1" "$MANDIR/man1/nvfp4.1" \
+    644 "$build/obj/package/nvfp4.bash" "$BASHDIR/nvfp4"
   [ -z "${EMULATOR:-}" ] || sed 's/ *| */\t/g' <<LIST
 755 | $build/emulator/libcuda.so.1 | $emulator/libcuda.so.1
 644 | tools/emulator/include/nvfp4emu.h | $INCLUDEDIR/nvfp4emu.h

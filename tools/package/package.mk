@@ -19,21 +19,32 @@ PREFIX     ?= /usr/local
 LIBDIR     ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 BINDIR     ?= $(PREFIX)/bin
+MANDIR     ?= $(PREFIX)/share/man
+BASHDIR    ?= $(PREFIX)/share/bash-completion/completions
 INSTALLER   = PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' INCLUDEDIR='$(INCLUDEDIR)' \
-              BINDIR='$(BINDIR)' DESTDIR='$(DESTDIR)' PROGRAM='$(PROGRAM)' \
-              EMULATOR='$(EMULATOR)' \
-              tools/package/install.sh
+              BINDIR='$(BINDIR)' MANDIR='$(MANDIR)' BASHDIR='$(BASHDIR)' DESTDIR='$(DESTDIR)' \
+              PROGRAM='$(PROGRAM)' EMULATOR='$(EMULATOR)' tools/package/install.sh
 
 # The program as installed looks for the library where the installation puts it.
 INSTALLED_PROGRAM := $(B)/obj/package/nvfp4
-$(INSTALLED_PROGRAM): $(TOOL_OBJ) $(SUPPORT_OBJ) $(LIB)
+# Linked at every installation: PREFIX may be another one than last time.
+$(INSTALLED_PROGRAM): $(TOOL_OBJ) $(SUPPORT_OBJ) $(LIB) FORCE
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CXX) -o $@ $(TOOL_OBJ) $(SUPPORT_OBJ) -L$(B) -lnvfp4gemm -ldl -pthread \
+	$(call say,LINK)$(CXX) -o $@ $(TOOL_OBJ) $(SUPPORT_OBJ) -L$(B) -lnvfp4gemm $(LDFLAGS) -ldl -pthread \
 	  -Wl,-rpath,'$$ORIGIN/'$$(realpath -m --relative-to='$(BINDIR)' '$(LIBDIR)')
+
+# The program writes its own manual.
+MANUAL := $(B)/obj/package/nvfp4.1 $(B)/obj/package/nvfp4.bash
+$(B)/obj/package/nvfp4.1: $(B)/nvfp4
+	@mkdir -p $(@D)
+	@$(B)/nvfp4 generate man >$@
+$(B)/obj/package/nvfp4.bash: $(B)/nvfp4
+	@mkdir -p $(@D)
+	@$(B)/nvfp4 generate bash >$@
 
 .PHONY: static install uninstall check-install
 static: $(STATIC)  ## build/libnvfp4gemm.a, self-contained
-install: $(LIB) $(STATIC) $(if $(PROGRAM),$(INSTALLED_PROGRAM)) $(if $(EMULATOR),emulator)  ## to PREFIX, LIBDIR, DESTDIR; PROGRAM=1: build/nvfp4, EMULATOR=1: the emulator as well
+install: $(LIB) $(STATIC) $(if $(PROGRAM),$(INSTALLED_PROGRAM) $(MANUAL)) $(if $(EMULATOR),emulator)  ## to PREFIX, LIBDIR, DESTDIR; PROGRAM=1: build/nvfp4 and its man page, EMULATOR=1: the emulator as well
 	@$(INSTALLER) install $(B)
 uninstall:  ## remove what install with the same variables put there
 	@$(INSTALLER) uninstall $(B)
