@@ -15,9 +15,24 @@ include $(SETUP)
 endif
 NVCC     ?= $(or $(wildcard .tools/cuda/bin/nvcc),$(shell command -v nvcc),\
                  $(wildcard /usr/local/cuda/bin/nvcc))
+ifneq ($(and $(filter environment command,$(origin NVCC)),$(NVCC)),)
+ifeq ($(shell command -v '$(NVCC)'),)
+$(error NVCC=$(NVCC) is no program; without it, "make setup" finds or installs an nvcc)
+endif
+endif
+# Without set-up, what plain `make` misses is said in one line, before anything fails on it.
+ifeq ($(wildcard $(SETUP)),)
+ifeq ($(or $(MAKECMDGOALS),all),all)
+MISSING := $(shell tools/setup/missing.sh build '$(CXX)' '$(NVCC)')
+$(if $(MISSING),$(error missing here: $(MISSING). "make setup" installs it))
+endif
+endif
 CUDA_HOME := $(abspath $(dir $(realpath $(NVCC)))/..)
 PTXAS    := $(CUDA_HOME)/bin/ptxas
-PYTHON   := .venv/bin/python
+PYTHON   ?= .venv/bin/python
+
+# A variable's value if somebody gave it one, on the command line or in the environment.
+given     = $(if $(filter environment command,$(origin $1)),$($1))
 
 # Commands are named, not shown; V=1 shows them.
 say       = $(if $(V),,@printf '  %-6s %s\n' $(1) $@ && )
@@ -30,17 +45,22 @@ endif
 WARN     := -Wall -Wextra -Wpedantic -Wshadow
 DEPS      = -MMD -MP
 
+# CPPFLAGS, CXXFLAGS, CFLAGS and LDFLAGS are the user's and come last; another level of
+# _FORTIFY_SOURCE replaces ours.
+FORTIFY    = $(if $(findstring _FORTIFY_SOURCE,$(CPPFLAGS) $(CXXFLAGS)),,-D_FORTIFY_SOURCE=2)
+USER_FLAGS = $(CPPFLAGS) $(CXXFLAGS)
+
 # host/: no exceptions, no RTTI, no libstdc++ at run time, one rounding per operation.
 HOST_FLAGS := -std=c++17 -O2 -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti -ffp-contract=off \
-              -fno-threadsafe-statics -fstack-protector-strong -D_FORTIFY_SOURCE=2 $(WARN) \
-              -Iinclude -I. -isystem $(CUDA_HOME)/include
+              -fno-threadsafe-statics -fstack-protector-strong $(FORTIFY) $(WARN) \
+              -Iinclude -I. -isystem $(CUDA_HOME)/include $(USER_FLAGS)
 # tools/emulator/: depends on <cuda.h> only.
 EMU_FLAGS  := -std=c++20 -O2 -g1 -fPIC -fvisibility=hidden -ffp-contract=off $(WARN) \
-              -I. -Itools/emulator/include -isystem $(CUDA_HOME)/include
+              -I. -Itools/emulator/include -isystem $(CUDA_HOME)/include $(USER_FLAGS)
 # Tests and the command line; what compares many numbers is worth optimising.
 TEST_FLAGS := -std=c++20 -O1 -ffp-contract=off $(WARN) \
               -Iinclude -I. -Itools/emulator/include -isystem $(CUDA_HOME)/include \
-              -DNVFP4_TEST_PTX_DIR='"$(B)/test"'
+              -DNVFP4_TEST_PTX_DIR='"$(B)/test"' $(USER_FLAGS)
 
 .PHONY: all emulator help
 all: $(B)/libnvfp4gemm.so emulator $(B)/nvfp4  ## library, emulator, command line
@@ -61,8 +81,8 @@ setup: $(SETUP)  ## compilers, test framework, Python environment: found, or ins
 
 # Again, too, when somebody removed the Python environment.
 $(SETUP): tools/setup/setup.sh tools/setup/requirements.txt tools/setup/cuda.txt \
-          $(if $(wildcard .venv/bin/python),,FORCE)
-	@NVCC='$(if $(filter environment command,$(origin NVCC)),$(NVCC))' tools/setup/setup.sh $@
+          tools/setup/missing.sh $(if $(shell command -v $(PYTHON)),,FORCE)
+	@NVCC='$(call given,NVCC)' PYTHON='$(call given,PYTHON)' tools/setup/setup.sh $@
 
 clean:  ## remove build/; what set-up installed stays
 	rm -rf $(B)

@@ -18,12 +18,12 @@ $(B)/obj/host/api.o: HOST_FLAGS += -DNVFP4_COMPILER='"$(COMPILER_OF_KERNELS)"'
 
 $(B)/obj/host/images.o: host/images.S host/images.def host/quantizer_images.def $(KERNEL_IMAGES)
 	@mkdir -p $(@D)
-	$(call say,CC)$(CC) -I. -c $< -Wa,-I,$(KERNEL_OUT) -o $@
+	$(call say,CC)$(CC) -I. $(CPPFLAGS) $(CFLAGS) -c $< -Wa,-I,$(KERNEL_OUT) -o $@
 
 # nodelete: the driver keeps what it loaded, so the table that knows it must stay as well.
 LIB_FLAGS := -shared -Wl,-soname,$(SONAME) -Wl,--version-script=host/libnvfp4gemm.map -Wl,-z,defs \
              -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,-z,separate-code -Wl,-z,nodelete \
-             -Wl,--as-needed -Wl,--gc-sections
+             -Wl,--as-needed -Wl,--gc-sections $(LDFLAGS)
 
 $(LIB): $(HOST_OBJ) host/libnvfp4gemm.map
 	$(call say,LINK)$(CC) $(LIB_FLAGS) -o $@ $(HOST_OBJ) -lm -ldl -pthread

@@ -5,10 +5,10 @@ the checkpoint's own convention gives."""
 import ctypes
 import unittest
 
-import ml_dtypes
 import numpy as np
 
 import nvfp4
+from nvfp4 import ml_dtypes
 
 M, N, K = 9, 40, 128
 

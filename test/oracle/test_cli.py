@@ -6,10 +6,10 @@ import subprocess
 import tempfile
 import unittest
 
-import ml_dtypes
 import numpy as np
 
 import nvfp4
+from nvfp4 import ml_dtypes
 
 PROGRAM = os.path.join(nvfp4.BUILD, "nvfp4")
 

@@ -3,10 +3,10 @@
 import ctypes
 import unittest
 
-import ml_dtypes
 import numpy as np
 
 import nvfp4
+from nvfp4 import ml_dtypes
 
 SHAPES = [(1, 1, 64), (7, 63, 128), (65, 129, 320), (128, 256, 1024), (33, 200, 7168)]
 INTEGERS = [0x00, 0x38, 0x40, 0x44]  # 0, 1, 2, 3

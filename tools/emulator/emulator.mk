@@ -17,7 +17,7 @@ emulator: $(B)/emulator/libcuda.so.1  ## the stand-in for libcuda.so.1
 $(B)/emulator/libcuda.so.1: $(EMU_OBJ) tools/emulator/driver/libcuda.map
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CXX) -shared -Wl,-soname,libcuda.so.1 -Wl,-z,defs \
-	  -Wl,--version-script=tools/emulator/driver/libcuda.map -o $@ $(EMU_OBJ) -pthread -ldl
+	  -Wl,--version-script=tools/emulator/driver/libcuda.map -o $@ $(EMU_OBJ) $(LDFLAGS) -pthread -ldl
 
 # ---- tests ---------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ SUPPORT_OBJ := $(SUPPORT_SRC:%.cc=$(B)/obj/%.o)
 TOOL_SRC    := $(sort $(wildcard tools/nvfp4/*.cc))
 TOOL_OBJ    := $(TOOL_SRC:%.cc=$(B)/obj/%.o)
 # Programs find the library beside themselves.
-USE_LIBRARY  = -L$(B) -lnvfp4gemm -Wl,-rpath,'$$ORIGIN'
+USE_LIBRARY  = -L$(B) -lnvfp4gemm -Wl,-rpath,'$$ORIGIN' $(LDFLAGS)
 
 $(B)/obj/tools/nvfp4/%.o: tools/nvfp4/%.cc
 	@mkdir -p $(@D)

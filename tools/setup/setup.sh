@@ -5,7 +5,14 @@
 #
 # Packages of the distribution first; then a Python environment in .venv; then, only where no nvcc
 # can compile for compute_100f, NVIDIA's compiler wheels in .tools. Everything is looked for before
-# it is installed, so a second run changes nothing. NVCC=path skips the search.
+# it is installed, so a second run changes nothing, and named before it is fetched; on a terminal a
+# key confirms it.
+#
+#   NVCC=path    this nvcc and no other
+#   PYTHON=path  this Python as it is, with the numpy that it has, and no .venv; tests that need
+#                ml_dtypes are skipped then
+#   OFFLINE=1    fetch nothing: what is missing is named, with exit code 1
+#   WHEELS=dir   Python's and NVIDIA's wheels from this folder instead of the package index
 set -eu
 stamp=$1
 cd "$(dirname "$0")/../.."
@@ -15,41 +22,69 @@ mkdir -p .tools "$(dirname "$stamp")"
 say() { printf 'setup: %s\n' "$*"; }
 fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }
 
-# A program or header stands for its package: what another channel installed counts as well.
-header() { printf '#include <%s>\n' "$1" | g++ -std=c++17 -E -x c++ - >/dev/null 2>&1; }
-missing=
-command -v g++ >/dev/null 2>&1 || missing="$missing g++"
-command -v gcc >/dev/null 2>&1 || missing="$missing gcc"
-header catch2/catch_all.hpp || header catch2/catch.hpp || missing="$missing catch2"
-header CLI/CLI.hpp || missing="$missing libcli11-dev"
-header nlohmann/json.hpp || missing="$missing nlohmann-json3-dev"
-command -v pkg-config >/dev/null 2>&1 || missing="$missing pkg-config"  # as users' builds have it
+# confirm WHAT: asked on a terminal; elsewhere nobody is there to answer, and it goes on.
+confirm() {
+  say "$1"
+  [ -z "${OFFLINE:-}" ] || fail "OFFLINE=1, so nothing was fetched"
+  [ -t 0 ] && [ -t 1 ] || return 0
+  printf 'setup: go on? [Y/n] '
+  read -r answer
+  case $answer in '' | [Yy]*) ;; *) fail "nothing was fetched" ;; esac
+}
+
+# fetch ARGUMENT...: pip, checked by hash, from WHEELS if that is given.
+fetch() {
+  set -- --quiet --disable-pip-version-check --require-hashes --only-binary=:all: "$@"
+  [ -z "${WHEELS:-}" ] || set -- --no-index --find-links "$WHEELS" "$@"
+  .venv/bin/python -m pip install "$@"
+}
+# Wheels that lie here already are not fetched.
+confirm_wheels() {
+  if [ -n "${WHEELS:-}" ]; then say "$1, from $WHEELS"; else confirm "$1, from PyPI"; fi
+}
+
+missing=$($here/missing.sh all)
+own_python=${PYTHON:-}
 PYTHON=${PYTHON:-/usr/bin/python3}
-[ -x "$PYTHON" ] || missing="$missing python3"
-"$PYTHON" -c 'import ensurepip, venv' 2>/dev/null || missing="$missing python3-venv"
+if [ -n "$own_python" ]; then
+  "$PYTHON" -c 'import numpy' 2>/dev/null || fail "PYTHON=$PYTHON does not run, or has no numpy"
+else
+  [ -x "$PYTHON" ] || missing="$missing python3"
+  "$PYTHON" -c 'import ensurepip, venv' 2>/dev/null || missing="$missing python3-venv"
+fi
 
 if [ -n "$missing" ]; then
+  [ -z "${OFFLINE:-}" ] || fail "OFFLINE=1, and these packages are missing: $missing"
   command -v apt-get >/dev/null 2>&1 ||
-    fail "please install these packages, or their like on this system:$missing"
+    fail "please install these packages, or their like on this system: $missing"
   sudo=
   if [ "$(id -u)" -ne 0 ]; then
-    command -v sudo >/dev/null 2>&1 || fail "as root, please run: apt-get install$missing"
+    command -v sudo >/dev/null 2>&1 || fail "as root, please run: apt-get install $missing"
     sudo="sudo"
   fi
-  say "installing$missing"
   $sudo apt-get update -qq
+  # shellcheck disable=SC2086
+  size=$(LC_ALL=C apt-get install --assume-no --no-install-recommends $missing 2>/dev/null |
+    sed -n 's/^Need to get \(.*\) of archives.*/\1/p')
+  confirm "installing from the distribution, ${size:-of unknown size}: $missing"
   # shellcheck disable=SC2086
   $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing
 else
   say "packages: all present, nothing installed"
 fi
 
+make_venv() {
+  [ -x .venv/bin/python ] || "$PYTHON" -m venv .venv
+}
 complete='import importlib.metadata, ml_dtypes, numpy; importlib.metadata.version("nvidia-cuda-nvdisasm")'
-if [ ! -x .venv/bin/python ] || ! .venv/bin/python -c "$complete" 2>/dev/null; then
-  say "Python environment in .venv"
-  "$PYTHON" -m venv .venv
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
-    --only-binary=:all: -r $here/requirements.txt
+if [ -n "$own_python" ]; then
+  "$PYTHON" -c 'import ml_dtypes' 2>/dev/null ||
+    say "$PYTHON has no ml_dtypes: tests that need it will be skipped"
+elif [ ! -x .venv/bin/python ] || ! .venv/bin/python -c "$complete" 2>/dev/null; then
+  confirm_wheels "Python environment in .venv: numpy, ml_dtypes and NVIDIA's nvdisasm, 26 MB; \
+nvdisasm is under NVIDIA's CUDA licence, https://docs.nvidia.com/cuda/eula"
+  make_venv
+  fetch -r $here/requirements.txt
 fi
 
 # Works means: compiles a kernel for compute_100f (CUDA 12.9 and newer) and has a ptxas beside it.
@@ -65,15 +100,19 @@ works() {
   return $ok
 }
 found=
-for nvcc in "${NVCC:-}" .tools/cuda/bin/nvcc "$(command -v nvcc || true)" \
-  /usr/local/cuda/bin/nvcc; do
-  if works "$nvcc"; then found=$nvcc; break; fi
+if [ -n "${NVCC:-}" ]; then
+  works "$NVCC" || fail "NVCC=$NVCC compiles no kernel for compute_100f, as CUDA 12.9 and newer do"
+  found=$NVCC
+fi
+for nvcc in .tools/cuda/bin/nvcc "$(command -v nvcc || true)" /usr/local/cuda/bin/nvcc; do
+  if [ -z "$found" ] && works "$nvcc"; then found=$nvcc; fi
 done
 if [ -z "$found" ]; then
-  say "no nvcc for compute_100f: NVIDIA's compiler wheels in .tools/cuda"
+  confirm_wheels "no nvcc for compute_100f: NVIDIA's compiler in .tools/cuda, 105 MB \
+under NVIDIA's CUDA licence, https://docs.nvidia.com/cuda/eula"
+  make_venv
   rm -rf .tools/wheels .tools/cuda
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps \
-    --only-binary=:all: --target .tools/wheels -r $here/cuda.txt
+  fetch --no-deps --target .tools/wheels -r $here/cuda.txt
   ln -s wheels/nvidia/cu13 .tools/cuda
   found=.tools/cuda/bin/nvcc
   works "$found" || fail "the compiler from the wheels does not compile a kernel for compute_100f"

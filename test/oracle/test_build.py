@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""The Makefile and set-up as a packager meets them: flags, words about what is missing."""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def execute(*command, **environment):
+    # Without what a make around the tests left there.
+    clean = {key: value for key, value in os.environ.items()
+             if key not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "NVCC", "PYTHON")}
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                          env={**clean, **environment})
+
+
+class Make(unittest.TestCase):
+    def test_without_tools_it_names_make_setup(self):
+        done = execute("make", "SETUP=/no/setup.mk", "CXX=/no/g++", "NVCC=")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, r'missing here: g\+\+ .*nvcc. "make setup" installs it')
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        for goal in ("help", "clean", "library"):
+            self.assertEqual(execute("make", "-n", "SETUP=/no/setup.mk", "CXX=/no/g++", goal).returncode, 0)
+
+    def test_an_nvcc_that_is_none_is_refused(self):
+        done = execute("make", "-n", "NVCC=/no/nvcc")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("NVCC=/no/nvcc is no program", done.stderr)
+
+    def test_every_flag_reaches_its_commands(self):
+        with tempfile.TemporaryDirectory() as build:
+            goals = [f"{build}/{name}" for name in
+                     ("libnvfp4gemm.so", "libnvfp4gemm.a", "nvfp4", "emulator/libcuda.so.1")]
+            done = execute("make", "-n", "V=1", f"B={build}", "CXX=my-g++", "CC=my-gcc", "AR=my-ar",
+                           "CXXFLAGS=-Dcxx", "CFLAGS=-Dc", "CPPFLAGS=-D_FORTIFY_SOURCE=3",
+                           "LDFLAGS=-Wl,-z,muldefs", "NVCC=" + sys.executable,
+                           "SETUP=/no/setup.mk", *goals)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = done.stdout.replace("\\\n", " ").splitlines()
+        compiled = [line for line in lines if line.startswith("my-g++") and " -c " in line]
+        self.assertGreater(len(compiled), 60)
+        for line in compiled:
+            self.assertIn(" -D_FORTIFY_SOURCE=3 -Dcxx", line)
+            self.assertNotIn("-D_FORTIFY_SOURCE=2", line)
+        self.assertTrue(any(line.startswith("my-gcc -I. -D_FORTIFY_SOURCE=3 -Dc -c") for line in lines))
+        linked = [line for line in lines if line.startswith("my-g") and " -o " in line and " -c " not in line
+                  and " -r " not in line]
+        self.assertEqual(len(linked), 3, linked)
+        for line in linked:
+            self.assertIn(" -Wl,-z,muldefs", line)
+        self.assertTrue(any(line.startswith("my-ar ") for line in lines))
+
+
+class SetUp(unittest.TestCase):
+    def refused(self, words, **environment):
+        with tempfile.TemporaryDirectory() as folder:
+            stamp = os.path.join(folder, "setup.mk")
+            done = execute("tools/setup/setup.sh", stamp, **environment)
+            self.assertEqual(done.returncode, 1, done.stdout)
+            self.assertIn(words, done.stderr)
+            self.assertFalse(os.path.exists(stamp))
+
+    def test_what_is_given_is_used_or_refused(self):
+        self.refused("PYTHON=/no/python does not run", PYTHON="/no/python")
+        self.refused("compiles no kernel for compute_100f", NVCC="/bin/true", PYTHON=sys.executable)
+
+    def test_a_python_that_is_given_is_used_as_it_is(self):
+        with tempfile.TemporaryDirectory() as folder:
+            stamp = os.path.join(folder, "setup.mk")
+            done = execute("tools/setup/setup.sh", stamp, PYTHON=sys.executable, OFFLINE="1")
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertNotIn("environment in .venv", done.stdout)
+            with open(stamp) as text:
+                self.assertIn("NVCC ?= ", text.read())
+
+
+if __name__ == "__main__":
+    unittest.main()
