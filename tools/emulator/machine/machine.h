@@ -69,11 +69,9 @@ struct Counters {
 // Launch::findings has what was found either way.
 Counters run_grid(const Launch& launch);
 
-// Why a register has no value: said in the Fault of whoever reads it. may_compute: a tcgen05.ld
-// brought it from lanes that no MMA writes, which is harmless until it leaves the registers.
+// Why a register has no value: said in the Fault of whoever needs it.
 struct Reason {
   std::string text = {};
-  bool may_compute = false;
   bool from_shared = false;  // loaded from shared memory, where it may be stored again
 };
 
@@ -86,8 +84,10 @@ class Warp {
   const uint32_t lanes;  // the threads that exist (block size not a multiple of 32)
   uint32_t exited = 0;   // of them, those that returned
   std::string waiting;   // set by an instruction that returns Step::blocked: what it waits for
-  uint32_t carry = 0, has_carry = 0;  // lanes whose CC.CF is set, and is known
-  uint32_t executing = 0;             // lanes of the instruction that executes, or was the last to
+  uint32_t carry = 0, has_carry = 0;  // lanes whose CC.CF is set, and has been written
+  Reason carry_why;                   // where what was written is no value
+  uint32_t carry_unknown = 0;
+  uint32_t executing = 0;  // lanes of the instruction that executes, or was the last to
   Divergence flow;
   LocalMemory local;
   uint32_t cluster_arrived = 0;      // lanes between barrier.cluster.arrive and .wait
@@ -119,16 +119,17 @@ class Warp {
   uint64_t* destination(const ptx::Operand& op, uint32_t active, uint32_t part = 0);
   uint32_t pred_mask(const ptx::Operand& op, uint32_t active) const;  // lanes where it is true
   uint32_t guarded(const ptx::Instr& in, uint32_t mask) const;  // lanes that the guard lets pass
-  // The same for instructions that only compute: where the Reason allows it, the result has no
-  // value either.
+  // The same for instructions that only compute: a lane that lacks an operand's value gets a result
+  // without one. It is a Fault where it leaves the registers, or decides or addresses something.
   struct Unknown {
     uint32_t lanes = 0;
-    const std::string* why = nullptr;
+    const ptx::Operand* of = nullptr;  // the operand, nullptr: the carry
   };
   const uint64_t* operand(const ptx::Operand& op, uint32_t active, Row& scratch, Unknown& unknown,
                           uint32_t part = 0) const;
   uint64_t* result(const ptx::Operand& op, uint32_t active, const Unknown& unknown,
                    uint32_t part = 0);
+  uint32_t truth(const ptx::Operand& op, uint32_t active, Unknown& unknown) const;  // pred_mask
   // mov only: the lanes whose register has a value; no Fault. A lane without one can be passed on.
   uint32_t defined(const ptx::Operand& op, uint32_t active) const;
   void undefine(const ptx::Operand& op, uint32_t lanes_without_value, Reason why = {});
@@ -190,6 +191,7 @@ class Warp {
   uint64_t special(ptx::Special s, uint32_t lane) const;
   uint64_t symbol(const ptx::Operand& op) const;
   [[noreturn]] void no_value(const ptx::Operand& op, uint32_t lanes_without_value) const;
+  std::string origin(const Unknown& unknown) const;
   // An ordinary access; nothing in kernels without wgmma.
   void touch(uint32_t slot) const {
     if (!touched_.empty()) touched_[slot] = wgmma_fences_;

@@ -99,22 +99,34 @@ const uint64_t* Warp::operand(const Operand& op, uint32_t active, Row& scratch, 
                               uint32_t part) const {
   if (op.kind != Operand::Kind::reg) return source(op, active, scratch, part);
   const uint32_t slot = op.reg + part;
-  if (const uint32_t missing = active & ~defined_[slot]) {
-    const auto reason = why_.find(op.reg);
-    if (reason == why_.end() || !reason->second.may_compute) no_value(op, missing);
-    unknown.lanes |= missing;
-    unknown.why = &reason->second.text;
-  }
+  if (const uint32_t missing = active & ~defined_[slot]) unknown = {unknown.lanes | missing, &op};
   return source(op, active & defined_[slot], scratch, part);
+}
+
+uint32_t Warp::truth(const Operand& op, uint32_t active, Unknown& unknown) const {
+  if (const uint32_t missing = active & ~defined(op, active))
+    unknown = {unknown.lanes | missing, &op};
+  return pred_mask(op, defined(op, active));
+}
+
+// Where a missing value came from first: a result of it hands that on.
+std::string Warp::origin(const Unknown& unknown) const {
+  if (!unknown.of) return carry_why.text;
+  const auto reason = why_.find(unknown.of->reg);
+  if (reason == why_.end())
+    return format("PTX line %u read register %s, which nobody had written",
+                  cta.cluster.launch.function->code[cta.cluster.actor.pc].pos.line,
+                  name_of(*unknown.of));
+  return reason->second.text;
 }
 
 uint64_t* Warp::result(const Operand& op, uint32_t active, const Unknown& unknown, uint32_t part) {
   if (unknown.lanes) {
     const std::string how = "it was computed from a value that there was not: ";
-    std::string why = *unknown.why;
+    std::string why = origin(unknown);
     if (why.compare(0, how.size(), how) != 0) why = how + why;
     uint64_t* d = destination(op, active, part);
-    undefine(op, unknown.lanes, {std::move(why), true});
+    undefine(op, unknown.lanes, {std::move(why)});
     return d;
   }
   return destination(op, active, part);

@@ -5,6 +5,7 @@
 
 #include "tools/emulator/op/binders.h"
 #include "tools/emulator/op/op.h"
+#include "tools/emulator/op/predicate.h"
 
 namespace emu::ops {
 
@@ -88,9 +89,8 @@ T reverse(T a) {
 // and, or, xor, not of predicates work on lane masks, as sources may be negated.
 template <auto F>
 Step pred2(Warp& w, const Instr& in, uint32_t active) {
-  uint32_t r = F(w.pred_mask(in.ops[1], active), w.pred_mask(in.ops[2], active));
-  uint64_t* d = w.destination(in.ops[0], active);
-  for_lanes(active, [=](uint32_t i) { d[i] = r >> i & 1; });
+  const Predicate a = predicate(w, in.ops[1], active), b = predicate(w, in.ops[2], active);
+  set_predicate(w, in.ops[0], active, combine(a, b, F));
   return Step::next;
 }
 

@@ -52,9 +52,11 @@ uint32_t carries(const Warp& w, const Instr& in, uint32_t active) {
 
 // `f(i, c)` computes lane i.
 template <class T, class F>
-void each(Warp& w, const Instr& in, uint32_t active, bool reads, F f) {
+void each(Warp& w, const Instr& in, uint32_t active, bool reads, Warp::Unknown unknown, F f) {
   const uint32_t before = reads ? carries(w, in, active) : 0;
-  uint64_t* d = w.destination(in.ops[0], active);
+  if (const uint32_t missing = reads ? active & w.carry_unknown : 0)
+    unknown = {unknown.lanes | missing, nullptr};
+  uint64_t* d = w.result(in.ops[0], active, unknown);
   uint32_t after = 0;
   for_lanes(active, [&](uint32_t i) {
     const Sum<T> s = f(i, before >> i & 1);
@@ -64,14 +66,18 @@ void each(Warp& w, const Instr& in, uint32_t active, bool reads, F f) {
   if (!in.has(Mod::cc)) return;
   w.carry = (w.carry & ~active) | after;
   w.has_carry |= active;
+  w.carry_unknown = (w.carry_unknown & ~active) | unknown.lanes;
+  if (unknown.lanes) w.carry_why = w.why(in.ops[0]);
 }
 
 template <class T, bool Reads, auto F>
 Step two(Warp& w, const Instr& in, uint32_t active) {
   Warp::Row sa, sb;
-  const uint64_t* a = w.source(in.ops[1], active, sa);
-  const uint64_t* b = w.source(in.ops[2], active, sb);
-  each<T>(w, in, active, Reads, [&](uint32_t i, bool c) { return F(T(a[i]), T(b[i]), c); });
+  Warp::Unknown unknown;
+  const uint64_t* a = w.operand(in.ops[1], active, sa, unknown);
+  const uint64_t* b = w.operand(in.ops[2], active, sb, unknown);
+  each<T>(w, in, active, Reads, unknown,
+          [&](uint32_t i, bool c) { return F(T(a[i]), T(b[i]), c); });
   return Step::next;
 }
 
@@ -79,10 +85,11 @@ template <class T, bool Reads>
 Step mad(Warp& w, const Instr& in, uint32_t active) {
   const bool high = in.has(Mod::hi);
   Warp::Row sa, sb, sc;
-  const uint64_t* a = w.source(in.ops[1], active, sa);
-  const uint64_t* b = w.source(in.ops[2], active, sb);
-  const uint64_t* c = w.source(in.ops[3], active, sc);
-  each<T>(w, in, active, Reads, [&](uint32_t i, bool carry) {
+  Warp::Unknown unknown;
+  const uint64_t* a = w.operand(in.ops[1], active, sa, unknown);
+  const uint64_t* b = w.operand(in.ops[2], active, sb, unknown);
+  const uint64_t* c = w.operand(in.ops[3], active, sc, unknown);
+  each<T>(w, in, active, Reads, unknown, [&](uint32_t i, bool carry) {
     return sum<T>(product<T>(T(a[i]), T(b[i]), high), T(c[i]), carry);
   });
   return Step::next;

@@ -94,22 +94,24 @@ template <const soft::Format& Fmt, class Code>
 Step compare(Warp& w, const Instr& in, uint32_t active) {
   size_t at = setp_sources(in);
   Warp::Row sa, sb;
-  const uint64_t* a = w.source(in.ops[at], active, sa);
-  const uint64_t* b = w.source(in.ops[at + 1], active, sb);
-  uint32_t outcomes = outcomes_of(in), result = 0;
+  Predicate p;
+  const uint64_t* a = w.operand(in.ops[at], active, sa, p.unknown);
+  const uint64_t* b = w.operand(in.ops[at + 1], active, sb, p.unknown);
+  const uint32_t outcomes = outcomes_of(in);
   bool ftz = in.has(Mod::ftz);
   for_lanes(active, [&](uint32_t i) {
-    result |= (outcomes >> int(soft::compare(Code(a[i]), Code(b[i]), Fmt, ftz)) & 1) << i;
+    p.yes |= (outcomes >> int(soft::compare(Code(a[i]), Code(b[i]), Fmt, ftz)) & 1) << i;
   });
-  set_predicates(w, in, active, result);
+  set_predicates(w, in, active, p);
   return Step::next;
 }
 
 // setp.f16x2 p|q: p tests the low halves, q the high ones.
 Step compare_pairs(Warp& w, const Instr& in, uint32_t active) {
   Warp::Row sa, sb;
-  const uint64_t* a = w.source(in.ops[2], active, sa);
-  const uint64_t* b = w.source(in.ops[3], active, sb);
+  Warp::Unknown unknown;
+  const uint64_t* a = w.operand(in.ops[2], active, sa, unknown);
+  const uint64_t* b = w.operand(in.ops[3], active, sb, unknown);
   uint32_t outcomes = outcomes_of(in), result[2] = {};
   bool ftz = in.has(Mod::ftz);
   for_lanes(active, [&](uint32_t i) {
@@ -119,10 +121,7 @@ Step compare_pairs(Warp& w, const Instr& in, uint32_t active) {
                     1)
                    << i;
   });
-  for (size_t h = 0; h < 2; ++h) {
-    uint64_t* d = w.destination(in.ops[h], active);
-    for_lanes(active, [&](uint32_t i) { d[i] = result[h] >> i & 1; });
-  }
+  for (size_t h = 0; h < 2; ++h) set_predicate(w, in.ops[h], active, {result[h], unknown});
   return Step::next;
 }
 

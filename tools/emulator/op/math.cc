@@ -51,8 +51,9 @@ template <Unary F>
 Step gross(Warp& w, const Instr& in, uint32_t active) {
   constexpr uint64_t upper = ~0ull << 32;
   Warp::Row scratch;
-  const uint64_t* a = w.source(in.ops[1], active, scratch);
-  uint64_t* d = w.destination(in.ops[0], active);
+  Warp::Unknown unknown;
+  const uint64_t* a = w.operand(in.ops[1], active, scratch, unknown);
+  uint64_t* d = w.result(in.ops[0], active, unknown);
   soft::Rules rules;
   rules.ftz = true;
   for_lanes(active, [&](uint32_t i) { d[i] = F(a[i] & upper, soft::f64, rules) & upper; });

@@ -60,7 +60,7 @@ Reason why_none(const Instr& in, const Place& p, uint32_t at) {
   return {format("the load of PTX line %u found none at shared address 0x%x, %s, which nobody has "
                  "written",
                  in.pos.line, address, variable.c_str()),
-          false, true};
+          true};
 }
 
 // May the register without a value be stored there? That of shared memory to shared memory, any to

@@ -2,6 +2,7 @@
 // mov, selp and setp (PTX ISA 9.7.9.2, 9.7.7).
 #include "tools/emulator/op/binders.h"
 #include "tools/emulator/op/op.h"
+#include "tools/emulator/op/predicate.h"
 #include "tools/emulator/op/round.h"
 
 namespace emu::ops {
@@ -23,18 +24,16 @@ Step move(Warp& w, const Instr& in, uint32_t active) {
 }
 
 Step move_pred(Warp& w, const Instr& in, uint32_t active) {
-  uint32_t known = w.defined(in.ops[1], active), value = w.pred_mask(in.ops[1], known);
-  uint64_t* d = w.destination(in.ops[0], known);
-  for_lanes(known, [=](uint32_t i) { d[i] = value >> i & 1; });
-  if (active != known) w.undefine(in.ops[0], active & ~known, w.why(in.ops[1]));
+  set_predicate(w, in.ops[0], active, predicate(w, in.ops[1], active));
   return Step::next;
 }
 
 Step move_b128(Warp& w, const Instr& in, uint32_t active) {
   for (uint32_t part = 0; part < 2; ++part) {
     Warp::Row scratch;
-    const uint64_t* a = w.source(in.ops[1], active, scratch, part);
-    uint64_t* d = w.destination(in.ops[0], active, part);
+    Warp::Unknown unknown;
+    const uint64_t* a = w.operand(in.ops[1], active, scratch, unknown, part);
+    uint64_t* d = w.result(in.ops[0], active, unknown, part);
     for_lanes(active, [=](uint32_t i) { d[i] = a[i]; });
   }
   return Step::next;
@@ -83,9 +82,10 @@ Step unpack(Warp& w, const Instr& in, uint32_t active) {
 Step select(Warp& w, const Instr& in, uint32_t active) {
   Warp::Row sa, sb;
   Warp::Unknown unknown;
-  const uint64_t* a = w.operand(in.ops[1], active, sa, unknown);
-  const uint64_t* b = w.operand(in.ops[2], active, sb, unknown);
-  uint32_t first = w.pred_mask(in.ops[3], active), bits = ptx::bits_of(in.type());
+  const uint32_t first = w.truth(in.ops[3], active, unknown), bits = ptx::bits_of(in.type());
+  const uint32_t chosen = active & ~unknown.lanes;
+  const uint64_t* a = w.operand(in.ops[1], chosen & first, sa, unknown);
+  const uint64_t* b = w.operand(in.ops[2], chosen & ~first, sb, unknown);
   uint64_t mask = bits >= 64 ? ~0ull : (1ull << bits) - 1;
   uint64_t* d = w.result(in.ops[0], active, unknown);
   for_lanes(active, [=](uint32_t i) { d[i] = (first >> i & 1 ? a[i] : b[i]) & mask; });
@@ -96,11 +96,11 @@ template <class T, auto F>
 Step compare(Warp& w, const Instr& in, uint32_t active) {
   size_t at = setp_sources(in);
   Warp::Row sa, sb;
-  const uint64_t* a = w.source(in.ops[at], active, sa);
-  const uint64_t* b = w.source(in.ops[at + 1], active, sb);
-  uint32_t result = 0;
-  for (uint32_t i = 0; i < 32; ++i) result |= uint32_t(F(T(a[i]), T(b[i]))) << i;
-  set_predicates(w, in, active, result & active);
+  Predicate p;
+  const uint64_t* a = w.operand(in.ops[at], active, sa, p.unknown);
+  const uint64_t* b = w.operand(in.ops[at + 1], active, sb, p.unknown);
+  for (uint32_t i = 0; i < 32; ++i) p.yes |= uint32_t(F(T(a[i]), T(b[i]))) << i;
+  set_predicates(w, in, active, p);
   return Step::next;
 }
 
@@ -117,21 +117,21 @@ Exec integer_test(const Instr& in) {
 
 }  // namespace
 
-void set_predicates(Warp& w, const Instr& in, uint32_t active, uint32_t result) {
-  uint32_t p = result, q = ~result;
+Predicate with_third(const Instr& in, const Predicate& p, const Predicate& c) {
+  return combine(p, c, [&](uint32_t a, uint32_t b) {
+    return in.has(Mod::and_) ? a & b : in.has(Mod::or_) ? a | b : a ^ b;
+  });
+}
+
+void set_predicates(Warp& w, const Instr& in, uint32_t active, const Predicate& result) {
+  Predicate p = result, q = ~result;
   if (setp_combines(in)) {
-    uint32_t c = w.pred_mask(in.ops.back(), active);
-    auto combine = [&](uint32_t t) {
-      return in.has(Mod::and_) ? t & c : in.has(Mod::or_) ? t | c : t ^ c;
-    };
-    p = combine(p);
-    q = combine(q);
+    const Predicate c = predicate(w, in.ops.back(), active);
+    p = with_third(in, p, c);
+    q = with_third(in, q, c);
   }
-  uint64_t* d = w.destination(in.ops[0], active);
-  for_lanes(active, [=](uint32_t i) { d[i] = p >> i & 1; });
-  if (setp_sources(in) < 2) return;
-  uint64_t* e = w.destination(in.ops[1], active);
-  for_lanes(active, [=](uint32_t i) { e[i] = q >> i & 1; });
+  set_predicate(w, in.ops[0], active, p);
+  if (setp_sources(in) == 2) set_predicate(w, in.ops[1], active, q);
 }
 
 Exec bind_mov(const Instr& in, std::string&) {

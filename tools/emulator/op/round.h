@@ -4,6 +4,7 @@
 
 #include "tools/emulator/arithmetic/softfloat.h"
 #include "tools/emulator/op/op.h"
+#include "tools/emulator/op/predicate.h"
 
 namespace emu::ops {
 
@@ -27,7 +28,9 @@ inline bool setp_combines(const Instr& in) {
   return in.has(Mod::and_) || in.has(Mod::or_) || in.has(Mod::xor_);
 }
 inline size_t setp_sources(const Instr& in) { return in.ops.size() - 2 - setp_combines(in); }
+// `p` op c.
+Predicate with_third(const Instr& in, const Predicate& p, const Predicate& c);
 // p = result op c, q = !result op c.
-void set_predicates(Warp& w, const Instr& in, uint32_t active, uint32_t result);
+void set_predicates(Warp& w, const Instr& in, uint32_t active, const Predicate& result);
 
 }  // namespace emu::ops

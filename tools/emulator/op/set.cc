@@ -50,11 +50,12 @@ Step set(Warp& w, const Instr& in, uint32_t active) {
   const bool pairs = ptx::class_of(source) == 'x', ftz = in.has(Mod::ftz);
   const uint32_t outcomes = outcomes_of(in);
   const uint64_t yes = truth(in.type(), pairs);
-  const uint32_t c = setp_combines(in) ? w.pred_mask(in.ops[3], active) : 0;
   Warp::Row sa, sb;
-  const uint64_t* a = w.source(in.ops[1], active, sa);
-  const uint64_t* b = w.source(in.ops[2], active, sb);
-  uint64_t* d = w.destination(in.ops[0], active);
+  Warp::Unknown unknown;
+  const uint32_t c = setp_combines(in) ? w.truth(in.ops[3], active, unknown) : 0;
+  const uint64_t* a = w.operand(in.ops[1], active, sa, unknown);
+  const uint64_t* b = w.operand(in.ops[2], active, sb, unknown);
+  uint64_t* d = w.result(in.ops[0], active, unknown);
   for_lanes(active, [&](uint32_t i) {
     uint64_t result = 0;
     for (uint32_t h = 0; h < (pairs ? 32 : 1); h += 16) {

@@ -132,8 +132,7 @@ void set_registers(Warp& warp, const Operand& registers, uint32_t active, const 
       warp.undefine(to, missing,
                     {format("a tcgen05.ld gave it tensor memory lane %u column %u, which holds no "
                             "value",
-                            c.lane, c.column),
-                     true});
+                            c.lane, c.column)});
     }
   }
 }

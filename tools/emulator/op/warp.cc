@@ -36,18 +36,21 @@ Step shuffle(Warp& w, const Instr& in, uint32_t active) {
   const uint32_t lanes = w.gather(in, in.ops[at + 3], active, otherwise);
   if (!lanes) return otherwise;
   Warp::Row sa, sb, sc;
-  const uint64_t* a = w.source(in.ops[at], lanes, sa);
+  Warp::Unknown unknown;
+  const uint64_t* a = w.operand(in.ops[at], lanes, sa, unknown);
   const uint64_t* b = w.source(in.ops[at + 1], lanes, sb);
   const uint64_t* c = w.source(in.ops[at + 2], lanes, sc);
   uint32_t value[32], inside = 0, absent = 0;
+  Warp::Unknown brought{0, unknown.of};
   for_lanes(lanes, [&](uint32_t i) {
     Partner p = partner<Mode>(i, uint32_t(b[i]), uint32_t(c[i]));
     uint32_t from = p.inside ? p.lane : i;
     inside |= uint32_t(p.inside) << i;
     absent |= uint32_t(!(lanes >> from & 1)) << i;
+    brought.lanes |= (unknown.lanes >> from & 1) << i;
     value[i] = lanes >> from & 1 ? uint32_t(a[from]) : 0;
   });
-  uint64_t* d = w.destination(in.ops[0], lanes);
+  uint64_t* d = w.result(in.ops[0], lanes, brought);
   for_lanes(lanes, [&](uint32_t i) { d[i] = value[i]; });
   if (absent) w.undefine(in.ops[0], absent);
   if (at == 2) set_predicate(w, in.ops[1], lanes, inside);

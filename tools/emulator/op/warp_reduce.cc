@@ -31,7 +31,9 @@ Step reduce(Warp& w, const Instr& in, uint32_t active) {
   const Type type = in.type();
   const uint32_t keep = in.has(Mod::abs) ? 0x7FFFFFFF : ~0u;
   Warp::Row scratch;
-  const uint64_t* a = w.source(in.ops[1], lanes, scratch);
+  Warp::Unknown unknown;
+  const uint64_t* a = w.operand(in.ops[1], lanes, scratch, unknown);
+  if (unknown.lanes) unknown.lanes = lanes;
   uint32_t result = 0;
   bool first = true;
   for_lanes(lanes, [&](uint32_t i) {
@@ -44,7 +46,7 @@ Step reduce(Warp& w, const Instr& in, uint32_t active) {
   });
   if (type == Type::f32 && !in.has(Mod::NaN) && (result & 0x7FFFFFFF) > 0x7F800000)
     result = 0x7FFFFFFF;  // all of them NaN
-  uint64_t* d = w.destination(in.ops[0], lanes);
+  uint64_t* d = w.result(in.ops[0], lanes, unknown);
   for_lanes(lanes, [&](uint32_t i) { d[i] = result; });
   return Step::next;
 }

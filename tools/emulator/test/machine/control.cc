@@ -246,7 +246,7 @@ TEST_CASE("a shuffled value of a lane that takes no part cannot be used") {
   emu::FaultKind kind{};
   fault(prologue + R"(
     setp.ge.u32 %p0, %r0, 16; @%p0 bra END;
-    shfl.sync.down.b32 %r1, %r0, 8, 31, 0xFFFF; add.s32 %r1, %r1, 1; END:)",
+    shfl.sync.down.b32 %r1, %r0, 8, 31, 0xFFFF; st.global.u32 [%out], %r1; END:)",
         {{}, {32}, {}}, &kind);
   CHECK(kind == emu::FaultKind::uninitialised);
 }

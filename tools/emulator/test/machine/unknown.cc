@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A value that tensor memory did not have may be computed with, lane by lane, and may not matter:
-// with M = 64 every load brings lanes that no MMA writes (PTX ISA 9.7.16.10.5, layout F).
+// A value that is missing may be computed with, lane by lane, as long as nothing depends on it: with
+// M = 64 every tcgen05.ld brings lanes that no MMA writes (PTX ISA 9.7.16.10.5, layout F), and
+// compilers hoist arithmetic over the test of whether there is anything to compute with.
 #include "tools/emulator/test/support/exec_support.h"
 
 using exec_test::contains;
@@ -56,18 +57,82 @@ TEST_CASE("what is computed from a value that there was not has none, in those l
 }
 
 TEST_CASE("a value that there was not decides nothing and leads nowhere") {
-  for (const char* use : {"setp.eq.u32 %p1, %r2, 0;", "mov.pred %p2, %p1; @%p2 mov.u32 %r3, 1;",
-                          "and.b32 %r2, %r2, 0; cvt.u64.u32 %rd2, %r2; add.u64 %rd1, %rd1, %rd2;"
-                          "ld.global.u32 %r3, [%rd1];",
-                          "shfl.sync.idx.b32 %r3, %r2, 0, 31, -1;", "st.shared.u32 [s], %r2;",
-                          "atom.global.add.u32 %r3, [%rd1], %r2;"}) {
+  for (const char* use :
+       {"setp.eq.u32 %p1, %r2, 0; @%p1 bra A; A:", "setp.eq.u32 %p1, %r2, 0; @!%p1 mov.u32 %r3, 1;",
+        "setp.eq.u32 %p1, %r2, 0; vote.sync.any.pred %p2, %p1, -1;",
+        "mov.pred %p2, %p1; @%p2 mov.u32 %r3, 1;",
+        "and.b32 %r2, %r2, 0; cvt.u64.u32 %rd2, %r2; add.u64 %rd1, %rd1, %rd2;"
+        "ld.global.u32 %r3, [%rd1];",
+        "shfl.sync.idx.b32 %r3, %r2, 31, 31, -1; st.global.u32 [%out], %r3;",
+        "st.shared.u32 [s], %r2;", "atom.global.add.u32 %r3, [%rd1], %r2;"}) {
     CAPTURE(use);
     CHECK(contains(
         fault(head + "add.u32 %r2, %r1, 1; " + use, warp, nullptr, ".shared .align 4 .b8 s[4];"),
         "nobody has written it"));
   }
-  // Other registers without a value: the first use is the fault.
-  CHECK(contains(fault("add.u32 %r2, %r1, 1;", warp), "register %r1 is read by lanes 0xffffffff"));
+}
+
+namespace {
+
+// %r1 and %p1 have no value, %p0 is false, %p2 true; %rd2 is the quotient of what was not there.
+const char* const dead[] = {
+    "div.u32 %r2, %r1, 3;",
+    "div.u32 %r2, 7, %r1;",
+    "rem.s32 %r2, %r1, %r1;",
+    "mul.hi.u32 %r2, %r1, 0x55555556; shr.u32 %r2, %r2, 1;",
+    "add.cc.u32 %r3, %r1, 1; addc.u32 %r2, 0, 0;",
+    "mad.lo.cc.u32 %r3, %r1, 3, 1; madc.hi.u32 %r2, 1, 1, 0;",
+    "setp.lt.u32 %p3, %r1, 5; selp.u32 %r2, 1, 2, %p3;",
+    "setp.lt.f32 %p3, %r1, %r1; selp.u32 %r2, 1, 2, %p3;",
+    "setp.lt.f16x2 %p3|%p4, %r1, %r1; selp.u32 %r2, 1, 2, %p4;",
+    "setp.lt.and.u32 %p3, %r1, 5, %p2; selp.u32 %r2, 1, 2, %p3;",
+    "setp.lt.and.u32 %p3|%p4, 1, 5, %p1; selp.u32 %r2, 1, 2, %p3;",
+    "set.lt.u32.u32 %r2, %r1, 5;",
+    "set.lt.and.u32.u32 %r2, 1, 5, %p1;",
+    "and.pred %p3, %p1, %p2; selp.u32 %r2, 1, 2, %p3;",
+    "or.pred %p3, %p1, %p0; selp.u32 %r2, 1, 2, %p3;",
+    "xor.pred %p3, %p1, %p2; selp.u32 %r2, 1, 2, %p3;",
+    "not.pred %p3, %p1; selp.u32 %r2, 1, 2, %p3;",
+    "mov.pred %p3, %p1; selp.u32 %r2, 1, 2, %p3;",
+    "selp.u32 %r2, %r1, 2, %p2;",
+    "selp.u32 %r2, 1, %r1, %p0;",
+    "redux.sync.add.u32 %r2, %r1, -1;",
+    "shfl.sync.bfly.b32 %r2, %r1, 1, 31, -1;",
+    "mov.b64 %rd2, {%r1, %r1}; rcp.approx.ftz.f64 %rd2, %rd2; cvt.u32.u64 %r2, %rd2;",
+    ".reg .b128 q, t; mov.b64 %rd2, {%r1, %r1}; mov.b128 q, {%rd2, %rd2}; mov.b128 t, q;"
+    "mov.b128 {%rd3, %rd4}, t; cvt.u32.u64 %r2, %rd3;",
+};
+
+// What was not there makes no difference here.
+const char* const decided[] = {
+    "and.pred %p3, %p1, %p0; selp.u32 %r2, 1, 2, %p3;",
+    "or.pred %p3, %p2, %p1; selp.u32 %r2, 2, 1, %p3;",
+    "setp.lt.and.u32 %p3, %r1, 5, %p0; selp.u32 %r2, 1, 2, %p3;",
+    "setp.lt.or.u32 %p3, %r1, 5, %p2; selp.u32 %r2, 2, 1, %p3;",
+    "setp.gt.and.u32 %p3, 1, 5, %p1; selp.u32 %r2, 1, 2, %p3;",
+    "selp.u32 %r2, %r1, 2, %p0;",
+    "selp.u32 %r2, 2, %r1, %p2;",
+    "add.cc.u32 %r3, %r1, 1; add.cc.u32 %r3, 1, 1; addc.u32 %r2, 2, 0;",
+};
+
+const std::string none = "setp.ne.u32 %p0, 0, 0; setp.eq.u32 %p2, 0, 0;";
+
+}  // namespace
+
+TEST_CASE("arithmetic with a register that nobody wrote is a fault where its result is needed") {
+  for (const char* computation : dead) {
+    CAPTURE(computation);
+    CHECK(run(none + computation + "st.global.u32 [%out], 7;", warp, {0})[0] == 7);
+    const std::string report = fault(none + computation + "st.global.u32 [%out], %r2;", warp);
+    INFO(report);
+    CHECK(contains(report, "register %r2 is read by lanes 0xffffffff"));
+    CHECK(contains(report, "computed from a value that there was not: PTX line 1"));
+    CHECK(contains(report, "1, which nobody had written"));
+  }
+  for (const char* computation : decided) {
+    CAPTURE(computation);
+    CHECK(run(none + computation + "st.global.u32 [%out], %r2;", warp, {0})[0] == 2);
+  }
 }
 
 TEST_CASE("shared memory that nobody wrote may be copied within shared memory, and used nowhere") {
@@ -78,8 +143,9 @@ TEST_CASE("shared memory that nobody wrote may be copied within shared memory, a
   const auto out = run(copy + "ld.shared.u32 %r5, [s+28]; st.global.u32 [%out], %r5;", {},
                        std::vector<uint32_t>(1), shared);
   CHECK(out[0] == 7);
-  for (const char* use : {"add.u32 %r5, %r2, 1;", "st.global.u32 [%out], %r2;",
-                          "ld.shared.u32 %r5, [s+16]; setp.eq.u32 %p1, %r5, 0;"}) {
+  for (const char* use :
+       {"add.u32 %r5, %r2, 1; st.shared.u32 [s], %r5;", "st.global.u32 [%out], %r2;",
+        "ld.shared.u32 %r5, [s+16]; setp.eq.u32 %p1, %r5, 0; @%p1 bra A; A:"}) {
     const std::string report = fault(copy + use, {}, nullptr, shared);
     INFO(report);
     CHECK(contains(report, "which nobody has written"));
@@ -87,7 +153,7 @@ TEST_CASE("shared memory that nobody wrote may be copied within shared memory, a
   }
   // What was stored over with nothing is gone.
   CHECK(contains(fault("st.shared.v4.u32 [s+16], {1, 2, 3, 4}; " + copy +
-                           "ld.shared.u32 %r5, [s+16]; add.u32 %r5, %r5, 1;",
+                           "ld.shared.u32 %r5, [s+16]; st.global.u32 [%out], %r5;",
                        {}, nullptr, shared),
                  "s + 0x10"));
 }

@@ -82,9 +82,13 @@ TEST_CASE("a CTA that has seen a refusal asks no more, and a refusal names no CT
               " [%r2], [%r1];",
           {}, nullptr, declarations),
       "has seen that a request failed"));
-  CHECK(contains(fault(ask + "clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %r3, q;"
-                             "add.s32 %r4, %r3, 1;",
-                       {}, nullptr, declarations),
+  // Its tile may be divided into coordinates before anybody asks whether there is one.
+  const std::string tile = ask +
+                           "clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %r3, q;"
+                           "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p2, q;"
+                           "div.u32 %r4, %r3, 7; setp.lt.and.u32 %p3, %r4, 5, %p2; @%p3 trap;";
+  CHECK(run(tile + "st.global.u32 [%out], 1;", {}, Words(1), declarations)[0] == 1);
+  CHECK(contains(fault(tile + "st.global.u32 [%out], %r4;", {}, nullptr, declarations),
                  "had failed"));
   CHECK(contains(fault(".reg .b128 q; mov.b128 q, {%out, %out};"
                        "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p2, q;",

@@ -108,23 +108,25 @@ TEST_CASE("misaligned and out-of-window accesses are faults") {
 
 TEST_CASE("reading what nobody wrote is a fault, copying it is not") {
   FaultKind kind{};
-  CHECK(contains(fault("add.s32 %r1, %r2, 1;", {}, &kind), "%r2"));
+  CHECK(contains(fault("add.s32 %r1, %r2, 1; st.global.u32 [%out], %r1;", {}, &kind), "%r2"));
   CHECK(kind == FaultKind::uninitialised);
-  CHECK(contains(fault("mov.b32 %r1, %r2; mov.b32 %r3, %r1; add.s32 %r3, %r3, 1;", {}, &kind),
+  CHECK(contains(fault("mov.b32 %r1, %r2; mov.b32 %r3, %r1; st.global.u32 [%out], %r3;", {}, &kind),
                  "%r3"));
   fault("@%p1 mov.u32 %r1, 1;", {}, &kind);
   CHECK(kind == FaultKind::uninitialised);
-  fault("ld.shared.u32 %r1, [s]; add.u32 %r1, %r1, 1;", {}, &kind, ".shared .align 4 .b8 s[4];");
+  fault("ld.shared.u32 %r1, [s]; st.global.u32 [%out], %r1;", {}, &kind,
+        ".shared .align 4 .b8 s[4];");
   CHECK(kind == FaultKind::uninitialised);
-  fault(".local .align 4 .b8 depot[4]; ld.local.u32 %r1, [depot]; add.u32 %r1, %r1, 1;", {}, &kind);
+  fault(".local .align 4 .b8 depot[4]; ld.local.u32 %r1, [depot]; st.global.u32 [%out], %r1;", {},
+        &kind);
   CHECK(kind == FaultKind::uninitialised);
-  run("mov.b32 %r1, %r2;", {}, Words(1));
+  run("mov.b32 %r1, %r2; add.u32 %r1, %r1, 1;", {}, Words(1));
 }
 
 TEST_CASE("a register written by some lanes has no value in the others") {
   FaultKind kind{};
   std::string text = fault(R"(
-    mov.u32 %r0, %laneid; setp.lt.u32 %p0, %r0, 4; @%p0 mov.u32 %r1, 5; add.s32 %r2, %r1, 1;)",
+    mov.u32 %r0, %laneid; setp.lt.u32 %p0, %r0, 4; @%p0 mov.u32 %r1, 5; st.global.u32 [%out], %r1;)",
                            {{}, {32}, {}}, &kind);
   CHECK(kind == FaultKind::uninitialised);
   CHECK(contains(text, "0xfffffff0"));
@@ -160,8 +162,9 @@ TEST_CASE("padding may be copied through local memory, and using the copy is the
       "ld.v2.u32 {%r2, %r3}, [%rd1]; st.v2.u32 [%rd1+8], {%r2, %r3}; st.u32 [%rd1], %r3;"
       "ld.u32 %r4, [%rd1+8]; ld.u32 %r5, [%rd1]; ld.u32 %r6, [%rd1+12];";
   CHECK(run(copy + "st.global.u32 [%out], %r4;", {}, {0})[0] == 7);
-  for (const char* use : {"add.u32 %r7, %r5, 1;", "add.u32 %r7, %r6, 1;", "st.u32 [%out], %r6;",
-                          "st.global.u32 [%out], %r5;"}) {
+  for (const char* use :
+       {"add.u32 %r7, %r5, 1; st.u32 [%out], %r7;", "setp.eq.u32 %p1, %r6, 1; @%p1 trap;",
+        "st.u32 [%out], %r6;", "st.global.u32 [%out], %r5;"}) {
     FaultKind kind{};
     const std::string report = fault(copy + use, {}, &kind);
     CHECK(kind == FaultKind::uninitialised);

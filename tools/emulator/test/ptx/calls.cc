@@ -116,7 +116,7 @@ TEST_CASE("a fault in a function names the line of the function") {
 TEST_CASE("a result that the function did not store has no value") {
   FaultKind kind{};
   exec_test::fault(
-      "{ .param .b32 got; call (got), f; ld.param.b32 %r0, [got]; add.u32 %r0, %r0, 1; }", {},
+      "{ .param .b32 got; call (got), f; ld.param.b32 %r0, [got]; st.global.u32 [%out], %r0; }", {},
       &kind, ".func (.param .b32 x) f() { ret; }");
   CHECK(kind == FaultKind::uninitialised);
 }
