@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "tools/emulator/base/fault.h"
 #include "tools/emulator/hardware/smem_descriptor.h"
 
 namespace emu {
@@ -42,19 +43,32 @@ std::vector<uint32_t> MmaOperand::chunks() const {
   return all;
 }
 
-void MmaOperand::gather(const SharedMemory& shared, uint8_t* packed) const {
+void MissingRows::add(uint32_t row, const char* who, const char* what, uint32_t where) {
+  rows[row] = 1;
+  if (why.empty()) why = format("a %s read %s 0x%x, which nobody had written", who, what, where);
+}
+
+void MmaOperand::gather(const SharedMemory& shared, uint8_t* packed, uint32_t first,
+                        MissingRows& missing) const {
+  const auto lacks = [&](uint32_t address, uint32_t bytes, uint32_t row, uint32_t count) {
+    if (shared.has_value(address, bytes, name)) return;
+    for (uint32_t i = 0; i < count; ++i) missing.add(row + i, name, "shared address", address);
+  };
   if (!transposed) {
     each_k_major(*this, [&](uint32_t r, uint32_t c, uint32_t address) {
       std::memcpy(packed + r * operand_row_bytes + c * chunk_bytes,
-                  shared.view(address, chunk_data, name), chunk_data);
+                  shared.view_any(address, chunk_data, name), chunk_data);
+      lacks(address, chunk_data, first + r, 1);
     });
     return;
   }
-  each_transposed(*this, [&](uint32_t first, uint32_t k, uint32_t address) {
-    const uint8_t* from = shared.view(address, chunk_bytes, name);
-    for (uint32_t i = 0; i < chunk_bytes / element_bytes; ++i)
-      std::memcpy(packed + (first + i) * operand_row_bytes + k * element_bytes,
+  const uint32_t per_chunk = chunk_bytes / element_bytes;
+  each_transposed(*this, [&](uint32_t row, uint32_t k, uint32_t address) {
+    const uint8_t* from = shared.view_any(address, chunk_bytes, name);
+    for (uint32_t i = 0; i < per_chunk; ++i)
+      std::memcpy(packed + (row + i) * operand_row_bytes + k * element_bytes,
                   from + i * element_bytes, element_bytes);
+    lacks(address, chunk_bytes, first + row, per_chunk);
   });
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "tools/emulator/memory/shared_memory.h"
@@ -10,6 +11,15 @@
 namespace emu {
 
 constexpr uint32_t operand_row_bytes = 32;
+
+// The rows of an operand that lack bytes, as nobody has written them: what they make has no value.
+struct MissingRows {
+  std::vector<uint8_t> rows;  // 1: lacks some
+  std::string why;            // of the first; empty: no row does
+
+  void add(uint32_t row, const char* who, const char* what, uint32_t where);
+  bool any() const { return !why.empty(); }
+};
 
 struct MmaOperand {
   uint64_t descriptor;
@@ -22,8 +32,9 @@ struct MmaOperand {
 
   // The 16-byte chunks it reads. Throws Fault on a descriptor that does not fit.
   std::vector<uint32_t> chunks() const;
-  // rows x 32 bytes, K-major.
-  void gather(const SharedMemory& shared, uint8_t* packed) const;
+  // rows x 32 bytes, K-major; they are those from `first` on in `missing`.
+  void gather(const SharedMemory& shared, uint8_t* packed, uint32_t first,
+              MissingRows& missing) const;
 };
 
 }  // namespace emu

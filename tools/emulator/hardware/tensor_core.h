@@ -27,6 +27,7 @@ struct MmaCommand {
   std::array<uint32_t, 8> disabled = {};  // disable-output-lane: a bit per lane, the even CTA first
   bool weights = false;                   // .ws
   uint64_t zero_columns = 0;              // .ws: a mask of columns of B
+  uint32_t line = 0;                      // of the PTX text
 };
 
 // What an instruction touches in one CTA between its issue and its completion.

@@ -179,8 +179,14 @@ void gather_a_from_tensor(const MmaCommand& c, const Mma& m, const TensorMemory&
 // One 32-bit word of scales. Which of its copies the hardware reads is not known, so they have to
 // agree.
 uint32_t scale_word(const TensorMemory& tensor, const ScaleCell& cell, uint32_t address,
-                    uint32_t row, const char* who) {
+                    uint32_t row, const char* who, MissingRows& missing) {
   const uint32_t column = TensorMemory::column_of(address) + cell.column;
+  for (uint32_t i = 0; i < cell.bands; ++i) {
+    const uint32_t lane = cell.lane + band * i;
+    if (tensor.has_value(lane, column)) continue;
+    missing.add(row, who, "tensor memory", lane << 16 | column);
+    return 0;
+  }
   const uint32_t word = tensor.read(cell.lane, column, who);
   for (uint32_t i = 1; i < cell.bands; ++i) {
     const uint32_t lane = cell.lane + band * i, other = tensor.read(lane, column, who);
@@ -211,16 +217,18 @@ struct Scales {
 struct Operands {
   std::vector<uint8_t> a, b;
   Scales sfa, sfb;
+  MissingRows no_a, no_b;  // of operand or scales
 };
 
-void gather_sfb(const MmaCommand& c, const Mma& m, const Memories& ctas, Scales& scales) {
+void gather_sfb(const MmaCommand& c, const Mma& m, const Memories& ctas, Scales& scales,
+                MissingRows& missing) {
   constexpr const char* who = "tcgen05.mma SFB";
   for (uint32_t n = 0; n < m.shape.n; ++n) {
     const ScaleCell cell = sfb_cell(m.shape, m.path, n);
     uint32_t word = 0;
     each_cta(ctas, [&](uint32_t i) {
-      const uint32_t mine = scale_word(ctas[i].tensor, cell, c.sfb, n, who);
-      if (i && mine != word)
+      const uint32_t mine = scale_word(ctas[i].tensor, cell, c.sfb, n, who, missing);
+      if (i && mine != word && !missing.rows[n])
         throw Fault(FaultKind::tensor_memory,
                     format("%s: the scales of row %u are 0x%08x here and 0x%08x in the even CTA; "
                            "both CTAs of a pair have all of SFB",
@@ -237,20 +245,25 @@ Operands gather(const MmaCommand& c, const Mma& m, const Memories& ctas) {
   Operands o{std::vector<uint8_t>(std::max(s.m, TensorMemory::lanes) * operand_row_bytes),
              std::vector<uint8_t>(s.n * operand_row_bytes),
              {per_row, s.block, s.sfa_id, std::vector<uint8_t>(s.m * per_row)},
-             {per_row, s.block, s.sfb_id, std::vector<uint8_t>(s.n * per_row)}};
+             {per_row, s.block, s.sfb_id, std::vector<uint8_t>(s.n * per_row)},
+             {std::vector<uint8_t>(s.m), ""},
+             {std::vector<uint8_t>(s.n), ""}};
   each_cta(ctas, [&](uint32_t i) {
     uint8_t* a = o.a.data() + i * m.a_rows * operand_row_bytes;
     if (c.a_in_tensor)
       gather_a_from_tensor(c, m, ctas[i].tensor, a);
     else
-      m.a.gather(ctas[i].shared, a);
-    m.b.gather(ctas[i].shared, o.b.data() + i * m.b_rows * operand_row_bytes);
+      m.a.gather(ctas[i].shared, a, i * m.a_rows, o.no_a);
+    const uint32_t first = i * m.b_rows;
+    m.b.gather(ctas[i].shared, o.b.data() + first * operand_row_bytes, first, o.no_b);
     if (!is_block_scaled(c.kind)) return;
-    for (uint32_t r = 0; r < m.a_rows; ++r)
-      o.sfa.set(i * m.a_rows + r,
-                scale_word(ctas[i].tensor, sfa_cell(r), c.sfa, r, "tcgen05.mma SFA"));
+    for (uint32_t r = 0; r < m.a_rows; ++r) {
+      const uint32_t row = i * m.a_rows + r;
+      o.sfa.set(row,
+                scale_word(ctas[i].tensor, sfa_cell(r), c.sfa, row, "tcgen05.mma SFA", o.no_a));
+    }
   });
-  if (is_block_scaled(c.kind)) gather_sfb(c, m, ctas, o.sfb);
+  if (is_block_scaled(c.kind)) gather_sfb(c, m, ctas, o.sfb, o.no_b);
   return o;
 }
 
@@ -282,16 +295,28 @@ Strip enabled(const MmaCommand& c, const Strip& strip, uint32_t from) {
   return {strip.cta, strip.lane + from, strip.row + from, to - from, strip.n, strip.columns};
 }
 
+// What a row of A or B without a value makes.
+void lose(const MmaCommand& c, const Operands& o, const Strip& strip, TensorMemory& tensor) {
+  const uint32_t column = TensorMemory::column_of(c.d);
+  const std::string at = format(" (PTX line %u)", c.line);
+  for (uint32_t r = 0; r < strip.rows; ++r) {
+    const bool no_a = o.no_a.rows[strip.row + r];
+    for (uint32_t n = 0; n < strip.columns; ++n)
+      if (no_a || o.no_b.rows[strip.n + n])
+        tensor.lose(strip.lane + r, column + n, (no_a ? o.no_a.why : o.no_b.why) + at);
+  }
+}
+
 void run_strip(const MmaCommand& c, const Mma& m, const Operands& o, const Strip& strip,
                TensorMemory& tensor) {
   const uint32_t column = TensorMemory::column_of(c.d);
   uint32_t* d = nullptr;
-  for (uint32_t lane = strip.lane + strip.rows; lane-- > strip.lane;) {
-    if (c.accumulate)
-      tensor.read_row(lane, column, strip.columns, "tcgen05.mma with enable-input-d");
-    d = tensor.write_row(lane, column, strip.columns, "tcgen05.mma D");
-  }
+  for (uint32_t lane = strip.lane + strip.rows; lane-- > strip.lane;)
+    d = c.accumulate
+            ? tensor.update_row(lane, column, strip.columns, "tcgen05.mma with enable-input-d")
+            : tensor.write_row(lane, column, strip.columns, "tcgen05.mma D");
   multiply(c, m.shape, o, strip, d);
+  if (o.no_a.any() || o.no_b.any()) lose(c, o, strip, tensor);
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ std::optional<uint32_t> TensorMemory::take(uint32_t count) {
     for (uint32_t c = 0; c < count; ++c) allocated_.set(first + c);
     // What an earlier owner left behind is no value of the new one.
     for (uint32_t lane = 0; lane < lanes; ++lane)
-      std::fill_n(written_.begin() + lane * columns + first, count, uint8_t(0));
+      std::fill_n(written_.begin() + lane * columns + first, count, State::nothing);
     ranges_.push_back({first, count});
     smallest_ = count;
     return first;
@@ -103,11 +103,15 @@ void TensorMemory::require(uint32_t column, uint32_t count, const char* who) con
 }
 
 void TensorMemory::unwritten(uint32_t lane, uint32_t column, const char* who) const {
-  throw Fault(
-      FaultKind::uninitialised,
-      format("%s reads tensor memory lane %u column %u, which holds no value: nothing wrote "
-             "it since the allocation, or a tcgen05.cp took it from bytes nobody wrote",
-             who, lane, column));
+  throw Fault(FaultKind::uninitialised,
+              format("%s reads tensor memory lane %u column %u, which holds no value: ", who, lane,
+                     column) +
+                  why_none(lane, column));
+}
+
+std::string TensorMemory::why_none(uint32_t lane, uint32_t column) const {
+  if (written_[lane * columns + column] == State::lost) return lost_why_;
+  return "nothing wrote it since the allocation, or a tcgen05.cp took it from bytes nobody wrote";
 }
 
 uint32_t TensorMemory::read(uint32_t lane, uint32_t column, const char* who) const {
@@ -123,15 +127,29 @@ const uint32_t* TensorMemory::read_row(uint32_t lane, uint32_t column, uint32_t 
   require(column, count, who);
   const uint32_t first = lane * columns + column;
   for (uint32_t c = 0; c < count; ++c)
-    if (!written_[first + c]) unwritten(lane, column + c, who);
+    if (written_[first + c] != State::value) unwritten(lane, column + c, who);
   return cells_.data() + first;
 }
 
 uint32_t* TensorMemory::write_row(uint32_t lane, uint32_t column, uint32_t count, const char* who) {
   require(column, count, who);
   const uint32_t first = lane * columns + column;
-  std::fill_n(written_.begin() + first, count, uint8_t(1));
+  std::fill_n(written_.begin() + first, count, State::value);
   return cells_.data() + first;
+}
+
+uint32_t* TensorMemory::update_row(uint32_t lane, uint32_t column, uint32_t count,
+                                   const char* who) {
+  require(column, count, who);
+  const uint32_t first = lane * columns + column;
+  for (uint32_t c = 0; c < count; ++c)
+    if (written_[first + c] == State::nothing) unwritten(lane, column + c, who);
+  return cells_.data() + first;
+}
+
+void TensorMemory::lose(uint32_t lane, uint32_t column, const std::string& why) {
+  written_[lane * columns + column] = State::lost;
+  lost_why_ = why;
 }
 
 }  // namespace emu

@@ -2,7 +2,8 @@
 // Tensor memory of one CTA: 128 lanes x 512 columns x 32 bits, allocated in whole columns.
 //
 // An address is lane << 16 | column. Each cell has a shadow: a cell that nobody wrote since its
-// column was allocated, or that tcgen05.cp filled from bytes nobody wrote, has no value.
+// column was allocated, or that tcgen05.cp filled from bytes nobody wrote, has no value. Nor has one
+// that a tcgen05.mma made of such bytes, which another MMA may add to.
 #pragma once
 
 #include <bitset>
@@ -38,13 +39,21 @@ class TensorMemory {
 
   // One cell. Fault outside the allocated columns; read also faults when the cell has no value.
   uint32_t read(uint32_t lane, uint32_t column, const char* who) const;
-  bool has_value(uint32_t lane, uint32_t column) const { return written_[lane * columns + column]; }
+  bool has_value(uint32_t lane, uint32_t column) const {
+    return written_[lane * columns + column] == State::value;
+  }
   void write(uint32_t lane, uint32_t column, uint32_t bits, const char* who);
-  void forget(uint32_t lane, uint32_t column) { written_[lane * columns + column] = 0; }
+  void forget(uint32_t lane, uint32_t column) {
+    written_[lane * columns + column] = State::nothing;
+  }
 
   // `count` neighbouring columns of one lane, for the tensor core.
   const uint32_t* read_row(uint32_t lane, uint32_t column, uint32_t count, const char* who) const;
   uint32_t* write_row(uint32_t lane, uint32_t column, uint32_t count, const char* who);
+  // To be added to: Fault where nothing was written; a cell that an MMA lost stays lost.
+  uint32_t* update_row(uint32_t lane, uint32_t column, uint32_t count, const char* who);
+  void lose(uint32_t lane, uint32_t column, const std::string& why);
+  std::string why_none(uint32_t lane, uint32_t column) const;  // of a cell without a value
 
   // Fault unless all of [column, column + count) are allocated.
   void require(uint32_t column, uint32_t count, const char* who) const;
@@ -54,6 +63,7 @@ class TensorMemory {
     uint32_t column, count;
   };
   std::optional<uint32_t> take(uint32_t count);
+  enum class State : uint8_t { nothing, value, lost };
   [[noreturn]] void unwritten(uint32_t lane, uint32_t column, const char* who) const;
 
   std::vector<Range> ranges_;    // live allocations
@@ -63,7 +73,8 @@ class TensorMemory {
   bool relinquished_ = false;
   uint32_t allocations_ = 0, deallocations_ = 0;
   std::vector<uint32_t> cells_;  // lane * columns + column; empty until the first allocation
-  std::vector<uint8_t> written_;
+  std::vector<State> written_;
+  std::string lost_why_;  // of the cells that were lost last
 };
 
 }  // namespace emu

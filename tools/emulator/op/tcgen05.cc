@@ -117,6 +117,7 @@ Step mma(Warp& warp, const Instr& in, uint32_t active) {
   c.b = warp.get(in.ops[2], lane);
   c.instruction = uint32_t(warp.get(in.ops[3], lane));
   c.zero_raises = settings().zero_group_raises;
+  c.line = in.pos.line;
   read_tail(warp, in, lane, c);
   const CtaGroup group = cta_group(warp, in);
   std::vector<Footprint> footprints = check_mma(c, memories(group));

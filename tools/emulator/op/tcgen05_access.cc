@@ -88,7 +88,8 @@ void remember(Warp& warp, const Access& a, Work work, Use use) {
 
 struct Loaded {
   std::vector<uint32_t> values;   // register * 32 + thread
-  std::vector<uint32_t> missing;  // per register: threads whose cell nobody wrote
+  std::vector<uint32_t> missing;  // per register: threads whose cell holds no value
+  std::string why = {};
 };
 
 Loaded read_cells(const TensorMemory& tensor, const Access& a) {
@@ -98,8 +99,9 @@ Loaded read_cells(const TensorMemory& tensor, const Access& a) {
       const Cell c = a.cell(t, r);
       tensor.require(c.column, a.columns_of_cell(), "tcgen05.ld");
       bool missing = false;
-      for (uint32_t i = 0; i < a.columns_of_cell(); ++i)
-        missing |= !tensor.has_value(c.lane, c.column + i);
+      for (uint32_t i = 0; i < a.columns_of_cell() && !missing; ++i)
+        if (missing = !tensor.has_value(c.lane, c.column + i); missing && loaded.why.empty())
+          loaded.why = tensor.why_none(c.lane, c.column + i);
       if (missing) {
         loaded.missing[r] |= 1u << t;
         continue;
@@ -131,8 +133,9 @@ void set_registers(Warp& warp, const Operand& registers, uint32_t active, const 
       const Cell c = a.cell(uint32_t(std::countr_zero(missing)), r);
       warp.undefine(to, missing,
                     {format("a tcgen05.ld gave it tensor memory lane %u column %u, which holds no "
-                            "value",
-                            c.lane, c.column)});
+                            "value: ",
+                            c.lane, c.column) +
+                     loaded.why});
     }
   }
 }

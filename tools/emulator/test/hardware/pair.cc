@@ -153,6 +153,8 @@ TEST_CASE("what one CTA of a pair lacks is a fault that names it") {
   x.odd.tensor.deallocate(0, 512);
   CHECK_FAULT(tensor_memory, "in the odd CTA of the pair", x.run());
   Step y(256, 64);
+  y.place();
+  y.command.accumulate = true;
   CHECK_FAULT(uninitialised, "in the even CTA of the pair", y.run());
 }
 

@@ -501,14 +501,23 @@ TEST_CASE("a forgotten wait is a fault in every completion order") {
 
 TEST_CASE(
     "a fault of asynchronous work names the warp, the block and the PTX line that issued it") {
-  const std::string report =
-      run_fault(replaced(gemm(), "tcgen05.cp.cta_group::1.32x128b.warpx4 [%r4], %rd0;", ""),
-                FaultKind::uninitialised);
+  const std::string report = run_fault(
+      replaced(gemm(), "setp.ne.u32 %p, 0, 0;", "setp.ne.u32 %p, 1, 0;"), FaultKind::uninitialised);
   INFO(report);
   CHECK(unit::says(report, "kernel k"));
   CHECK(unit::says(report, "in asynchronous work, block (0,0,0), cluster (0,0,0) rank 0, warp 0"));
   CHECK(unit::says(report, "effect of PTX line 6"));
   CHECK(unit::says(report, ": tcgen05.mma."));
+}
+
+TEST_CASE("scales that nobody copied are a fault where the results are used, which names the MMA") {
+  const std::string report =
+      run_fault(replaced(gemm(), "tcgen05.cp.cta_group::1.32x128b.warpx4 [%r4], %rd0;", ""),
+                FaultKind::uninitialised);
+  INFO(report);
+  CHECK(unit::says(report, "a tcgen05.mma SFA read tensor memory 0x20, which nobody had written"));
+  CHECK(unit::says(report, "(PTX line 6"));
+  CHECK(unit::says(report, "st.global.v4.b32"));
 }
 
 TEST_CASE("operands that ordinary stores wrote need a fence.proxy.async behind the stores") {

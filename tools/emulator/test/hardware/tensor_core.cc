@@ -259,14 +259,43 @@ TEST_CASE("an MMA whose accumulator overlaps its scales, or leaves the allocatio
   CHECK_FAULT(illegal_instruction, "lane 0", x.run());
 }
 
-TEST_CASE("operands and scales that nobody wrote are faults") {
+TEST_CASE("a row of A or B that nobody wrote makes results without a value, and no others") {
   Simple x(64);
-  x.command.b = sw128 | (Simple::b + 8 * 1024) >> 4;
-  CHECK_FAULT(uninitialised, "tcgen05.mma B", x.run());
-  x.command.b = sw128 | Simple::b >> 4;
-  x.command.sfb = 280;
-  CHECK_FAULT(uninitialised, "tcgen05.mma SFB", x.run());
-  x.command.sfb = Simple::sfb;
+  for (uint32_t c = 0; c < 32; ++c) x.shared.forget(Machine::at(Simple::b, 5, c), 1, "test");
+  x.shared.forget(Machine::at(Simple::a, 9, 31), 1, "test");
+  x.run();
+  for (uint32_t lane = 0; lane < 128; ++lane)
+    for (uint32_t n = 0; n < 64; ++n) {
+      CAPTURE(lane, n);
+      CHECK(x.tensor.has_value(lane, n) == (lane != 9 && n != 5));
+    }
+  CHECK_FAULT(uninitialised, "a tcgen05.mma B read shared address 0x46d0", x.d(0, 5));
+  // The sums stay without one, whatever is added, until they are made anew.
+  x.command.accumulate = true;
+  x.put(Machine::at(Simple::a, 9, 31), 0);
+  for (uint32_t c = 0; c < 32; ++c) x.put(Machine::at(Simple::b, 5, c), 0);
+  x.run();
+  CHECK_FAULT(uninitialised, "which nobody had written", x.d(9, 0));
+  x.command.accumulate = false;
+  x.run();
+  CHECK(x.d(9, 5) == 0);
+}
+
+TEST_CASE("rows whose scales nobody wrote make results without a value, and no others") {
+  Simple x(64);
+  x.tensor.forget(32 + 7, Simple::sfa + 1);  // row 39 in the second band
+  x.tensor.forget(3, Simple::sfb);           // row 3 in the first
+  x.run();
+  for (uint32_t lane = 0; lane < 128; ++lane)
+    for (uint32_t n = 0; n < 64; ++n) {
+      CAPTURE(lane, n);
+      CHECK(x.tensor.has_value(lane, n) == (lane != 39 && n != 3));
+    }
+  CHECK_FAULT(uninitialised, "a tcgen05.mma SFB read tensor memory 0x30108", x.d(0, 3));
+}
+
+TEST_CASE("operands outside shared memory are faults") {
+  Simple x(64);
   x.command.a = sw128 | 0x3F400 >> 4;
   CHECK_FAULT(illegal_address, "tcgen05.mma A", x.run());
 }
