@@ -226,6 +226,16 @@ Fault located(const Fault& fault, const Cluster& cluster, const char* during) {
                          fault.text + object(cluster, fault.shared));
 }
 
+void formal(FaultKind kind, const std::string& text, const Cluster& cluster, const char* during,
+            uint64_t place) {
+  Findings* findings = cluster.launch.findings;
+  if (!findings || !Findings::wanted(Severity::formal)) return;
+  const uint64_t key = 1ull << 63 | place;
+  if (findings->again(Severity::formal, key)) return;
+  findings->add(Severity::formal, key,
+                located(Fault(kind, "the manual's rule alone: " + text), cluster, during).text);
+}
+
 Fault deadlock(const Cluster& cluster) {
   std::string text = head(FaultKind::deadlock, cluster) +
                      format(", cluster %s: no warp can go on\n", dim(cluster.id).c_str());

@@ -35,3 +35,20 @@ TEST_CASE("a bulk store that may still read when its CTA ends is a fault, early 
   for (const char* wait : {"cp.async.bulk.wait_group.read 0;", "cp.async.bulk.wait_group 0;"})
     CHECK(exec_test::run(store + wait, {}, std::vector<uint32_t>(4), memory)[3] == 4);
 }
+
+TEST_CASE("bytes that were announced and never came are formal when the cluster ends") {
+  const exec_test::SettingsGuard guard;
+  const std::string expect =
+      "mbarrier.init.shared::cta.b64 [s], 1; mbarrier.arrive.expect_tx.shared::cta.b64 _, [s], 16;";
+  const std::string memory = ".shared .align 16 .b8 s[32];";
+  emu::settings().formal = emu::Reaction::report;
+  const emu::Counters counters = exec_test::counters(expect, {{2}, {1}, {2}}, memory);
+  CHECK(counters.formal_hazards == 2);
+  CHECK(counters.hazards == 0);
+  emu::settings().formal = emu::Reaction::ignore;
+  CHECK(exec_test::counters(expect, {}, memory).formal_hazards == 0);
+  emu::settings().formal = emu::Reaction::stop;
+  emu::FaultKind kind{};
+  CHECK(contains(exec_test::fault(expect, {}, &kind, memory), "at the end of the CTA of rank 0"));
+  CHECK(kind == emu::FaultKind::ordering);
+}
