@@ -377,7 +377,8 @@ void Hazards::check_init(Cta& cta, uint32_t address, Viewer v, bool async) {
   };
   const bool mine = b->warp == v.warp && (b->lane == v.lane || b->lane == every_lane);
   if (!mine && !reaches(init, v, Order::seen()) && !fenced_by(b->init_time))
-    found(Reason::uninitialised_barrier, init, v, address / chunk_bytes);
+    found(reaches(init, v, Order::relaxed()) ? Reason::relaxed_init : Reason::uninitialised_barrier,
+          init, v, address / chunk_bytes);
   else if (async && !reaches(init, v, {&Knowledge::fenced, &Far::fenced}) && !fence_known(*b, v))
     found(Reason::init_fence, init, v, address / chunk_bytes);
 }

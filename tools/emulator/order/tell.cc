@@ -33,6 +33,7 @@ Severity Hazards::severity(Reason reason) {
     case Reason::narrow_scope:
     case Reason::volatile_data:
     case Reason::constant_overwritten:
+    case Reason::relaxed_init:
     case Reason::init_fence: return Severity::formal;
     default: return Severity::error;
   }
@@ -103,6 +104,9 @@ std::string Hazards::missing(Reason reason, const Access& old) const {
     case Reason::diverged_lanes: return "lanes of one warp are ordered by bar.warp.sync";
     case Reason::uninitialised_barrier:
       return "no barrier or fence orders the mbarrier.init before this use of the mbarrier";
+    case Reason::relaxed_init:
+      return "only a cluster barrier that was arrived at with .relaxed orders the two; a "
+             "fence.mbarrier_init comes before it";
     case Reason::init_fence:
       return "the async proxy sees an mbarrier.init only behind a fence.mbarrier_init or "
              "fence.proxy.async";

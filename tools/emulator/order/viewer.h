@@ -35,6 +35,7 @@ enum class Hazards::Reason : uint8_t {
   constant_stale,         // ld.global.nc of what the grid has written
   constant_overwritten,   // the grid writes what ld.global.nc has read
   uninitialised_barrier,  // mbarrier.init is not ordered before the use
+  relaxed_init,           // but for a cluster barrier that is arrived at without release
   init_fence,             // nor visible to the async proxy
 };
 
