@@ -38,6 +38,21 @@ void tell(const Warp& warp, const Instr& in, uint32_t active, const Operand& op,
                  warp, in, active);
 }
 
+void cross_off(std::vector<uint32_t>& slots, const Operand& op) {
+  if (op.reg != ptx::no_register) std::erase(slots, op.reg);
+  for (const Operand& e : op.elements) cross_off(slots, e);
+}
+
+// A tcgen05.ld all of whose registers were used is over, as are those before it only if theirs were.
+void use_loads(Warp& warp, const Instr& in) {
+  for (std::vector<uint32_t>& slots : warp.unused_ld)
+    for (const Operand& op : in.ops) cross_off(slots, op);
+  while (!warp.unused_ld.empty() && warp.unused_ld.front().empty()) {
+    warp.cta.cluster.hazards.use_load();
+    warp.unused_ld.erase(warp.unused_ld.begin());
+  }
+}
+
 }  // namespace
 
 Step use_early(Warp& warp, const Instr& in, uint32_t active) {
@@ -46,6 +61,7 @@ Step use_early(Warp& warp, const Instr& in, uint32_t active) {
     for (const auto& load : warp.pending_ld) load();
     warp.pending_ld.clear();
   }
+  if (!warp.unused_ld.empty()) use_loads(warp, in);
   if (!warp.wgmma_in_flight || std::strncmp(in.opcode, "wgmma.", 6) == 0) return Step::next;
   const Operand* op = owned(warp, in, active, Owner::wgmma);
   if (!op) return Step::next;

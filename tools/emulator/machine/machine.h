@@ -155,7 +155,9 @@ class Warp {
   void exit(uint32_t active);  // ret, exit: these threads end
 
   // Registers that asynchronous work owns: use_early (early_use.h) settles what uses them too soon.
-  bool has_work_in_registers() const { return !pending_ld.empty() || wgmma_in_flight; }
+  bool has_work_in_registers() const {
+    return !pending_ld.empty() || !unused_ld.empty() || wgmma_in_flight;
+  }
   enum class Owner : uint8_t { none, tensor_ld, wgmma };
   Owner owner(uint32_t slot, uint32_t active) const {
     if (pending_[slot] & active) return Owner::tensor_ld;
@@ -183,6 +185,8 @@ class Warp {
 
   // tcgen05.ld / st issued and not yet waited for; run by tcgen05.wait.
   std::vector<std::function<void()>> pending_ld, pending_st;
+  // Of each tcgen05.ld since the last wait, in order: the registers that were not used since.
+  std::vector<std::vector<uint32_t>> unused_ld;
 
   // A global access with the last allocation remembered, as consecutive ones mostly hit the same.
   uint8_t* global(uint64_t address, uint32_t bytes, uint32_t align, const char* who);

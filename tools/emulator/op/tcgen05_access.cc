@@ -149,7 +149,11 @@ Step load(Warp& warp, const Instr& in, uint32_t active) {
   remember(warp, a, Work::tensor_ld, Use::read);
   Loaded early;
   if (!cta.cluster.async.late()) early = read_cells(cta.tensor_memory, a);
-  for (const Operand& r : registers->elements) warp.set_pending(r, active);
+  warp.unused_ld.emplace_back();
+  for (const Operand& r : registers->elements) {
+    warp.set_pending(r, active);
+    if (r.kind == Operand::Kind::reg) warp.unused_ld.back().push_back(r.reg);
+  }
   warp.pending_ld.push_back([&warp, registers, active, a, early = std::move(early)] {
     set_registers(warp, *registers, active, a,
                   early.values.empty() ? read_cells(warp.cta.tensor_memory, a) : early);
@@ -187,6 +191,7 @@ Step run_all(Warp& warp, const Instr& in, uint32_t active,
 
 Step wait_ld(Warp& warp, const Instr& in, uint32_t active) {
   warp.cta.cluster.hazards.wait_tensor(Work::tensor_ld);
+  warp.unused_ld.clear();
   return run_all(warp, in, active, warp.pending_ld);
 }
 Step wait_st(Warp& warp, const Instr& in, uint32_t active) {

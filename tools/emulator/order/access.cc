@@ -189,6 +189,8 @@ Hazards::Reason Hazards::judge_operation(const Access& old, const Viewer& v) con
   if (!over(&Knowledge::seen))
     return lane_completed(op, v, &Knowledge::seen, read) ? Reason::waited_apart
                                                          : Reason::incomplete;
+  if (op.work == Work::tensor_ld && parties_[op.warp].lds_waited < op.done)
+    return Reason::used_load;
   if (!over(&Knowledge::strict)) {
     if (lane_completed(op, v, &Knowledge::strict, read)) return Reason::lanes;
     // Read too early on B200s, by the CTA's own tensor core as well: CUTLASS issues 3324 and 3643.

@@ -89,6 +89,7 @@ class Hazards {
   void wait_group(Work work, uint32_t lane, uint32_t allowed, bool only_reads);
   void wait_all(uint32_t lane);   // cp.async, committed or not
   void wait_tensor(Work work);    // tcgen05.wait::ld, ::st
+  void use_load();                // all registers of the oldest tcgen05.ld not waited for were used
   void wait_wgmma(uint32_t end);  // of the warpgroup's operations, the first `end` are over
   // What a tcgen05.commit, a cp.async.mbarrier.arrive issued now will hand on when it arrives.
   Knowledge committed(uint32_t lane);
@@ -177,6 +178,7 @@ class Hazards {
     std::unique_ptr<Fences> fences[33];  // of a lane; the last: of all lanes at once
     uint32_t ld = nobody, st = nobody, wgmma = nobody;
     uint32_t lds = 0, sts = 0, wgmmas = 0;
+    uint32_t lds_used = 0, lds_waited = 0;          // of the tcgen05.ld, the first so many
     uint32_t owners = 0, queuing = 0, fencing = 0;  // lanes that have own, queues, fences
     uint32_t fresh = 0;   // lanes whose own may have grown since the lanes last met
     bool fenced = false;  // there was a fence or a relaxed load since

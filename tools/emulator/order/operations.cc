@@ -109,7 +109,17 @@ void Hazards::wait_tensor(Work work) {
   const bool ld = work == Work::tensor_ld;
   const uint32_t agent = ld ? p.ld : p.st;
   learn(p, active_, agent, ld ? p.lds : p.sts);
+  if (ld) p.lds_used = p.lds_waited = p.lds;
   if (agent != nobody) p.all.tensor.raise(agent, ld ? p.lds : p.sts);
+}
+
+// Hardware has waited for the registers, the manual knows nothing of it.
+void Hazards::use_load() {
+  if (!on()) return;
+  Party& p = me();
+  ++p.lds_used;
+  if (whole(active_)) return p.all.seen.raise(p.ld, p.lds_used);
+  for_lanes(active_, [&](uint32_t lane) { own(p, lane).seen.raise(p.ld, p.lds_used); });
 }
 
 void Hazards::wait_wgmma(uint32_t end) {

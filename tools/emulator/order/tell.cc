@@ -34,6 +34,7 @@ Severity Hazards::severity(Reason reason) {
     case Reason::volatile_data:
     case Reason::constant_overwritten:
     case Reason::relaxed_init:
+    case Reason::used_load:
     case Reason::init_fence: return Severity::formal;
     default: return Severity::error;
   }
@@ -107,6 +108,9 @@ std::string Hazards::missing(Reason reason, const Access& old) const {
     case Reason::relaxed_init:
       return "only a cluster barrier that was arrived at with .relaxed orders the two; a "
              "fence.mbarrier_init comes before it";
+    case Reason::used_load:
+      return "its registers have been used, for which ptxas waits; by the manual a "
+             "tcgen05.wait::ld comes first";
     case Reason::init_fence:
       return "the async proxy sees an mbarrier.init only behind a fence.mbarrier_init or "
              "fence.proxy.async";

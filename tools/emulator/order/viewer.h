@@ -23,6 +23,7 @@ enum class Hazards::Reason : uint8_t {
   scope_of_store,         // the same, for the value of an ordinary store or a cp.async
   narrow_wait,            // the wait's .cta scope, for bytes of global memory from another CTA
   tensor_fence,           // tcgen05.fence missing
+  used_load,              // a tcgen05.ld whose registers were used, but no wait::ld
   reused_columns,         // cp over columns that an earlier mma of the thread reads
   lanes,                  // the same or lanes of one warp, that met without bar.warp.sync
   diverged_lanes,         // lanes of one warp that did not meet

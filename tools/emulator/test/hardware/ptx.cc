@@ -241,13 +241,6 @@ TEST_CASE("an address without a lane means the warp's own quarter, with a formal
   CHECK_RUN_FAULT(ordering, "whose lane belongs to the first warp", text);
 }
 
-TEST_CASE("without tcgen05.wait::ld tensor memory is not known to be read") {
-  OrderGuard guard(Order::random, 1);
-  settings().formal = Reaction::ignore;
-  CHECK_RUN_FAULT(ordering, "a tcgen05.wait::ld comes first",
-                  replaced(gemm(), "tcgen05.wait::ld.sync.aligned;", ""));
-}
-
 TEST_CASE(
     "a tcgen05.ld of cells that nobody wrote is a fault when a register is used, not before") {
   // D has 8 columns of the 16 that are loaded.
