@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "tools/emulator/driver/call.h"
-#include "tools/emulator/hardware/tensor_map.h"
+#include "tools/emulator/hardware/tensor_map_bits.h"
 
 using namespace emu::driver;
 
@@ -15,9 +15,10 @@ constexpr uintptr_t map_alignment = 64;
 // What an encoder said, as a status; the map is written if it said nothing.
 CUresult answer(const char* entry, const std::string& why, const emu::TensorMap& encoded,
                 CUtensorMap* map) {
-  static_assert(sizeof *map == sizeof encoded);
+  static_assert(sizeof *map == sizeof(emu::EncodedMap));
   if (why.empty()) {
-    memcpy(map, &encoded, sizeof encoded);
+    const emu::EncodedMap bytes = encoded;
+    memcpy(map, &bytes, sizeof bytes);
     return CUDA_SUCCESS;
   }
   fprintf(stderr, "emulator: %s: %s\n", entry, why.c_str());
@@ -87,10 +88,12 @@ CUresult cuTensorMapReplaceAddress(CUtensorMap* map, void* address) {
   return in_context(Entry::cuTensorMapReplaceAddress, [&](State&, Context&) {
     bool placed = map && uintptr_t(map) % map_alignment == 0;
     if (!placed || uintptr_t(address) % 16) return CUDA_ERROR_INVALID_VALUE;
-    emu::TensorMap held;
-    memcpy(static_cast<void*>(&held), map, sizeof held);
-    if (held.magic != emu::TensorMap::magic_number) return CUDA_ERROR_INVALID_VALUE;
-    held.address = uint64_t(address);
+    emu::EncodedMap held;
+    memcpy(held.words.data(), map, sizeof held);
+    emu::TensorMap fields;
+    if (!held.decode(&fields)) return CUDA_ERROR_INVALID_VALUE;
+    fields.address = uint64_t(address);
+    held = fields;
     memcpy(map, &held, sizeof held);
     return CUDA_SUCCESS;
   });

@@ -7,16 +7,11 @@
 #include <iterator>
 
 #include "tools/emulator/base/fault.h"
+#include "tools/emulator/hardware/tensor_map_bits.h"
 #include "tools/emulator/hardware/tensor_map_rules.h"
 
 namespace emu {
 namespace {
-
-// Bytes that encode_tiled never made: they lie in memory that anybody can write.
-bool damaged(const TensorMap& m) {
-  return m.magic != TensorMap::magic_number || m.rank < 1 || m.rank > TensorMap::max_rank ||
-         m.swizzle > 3 || m.atomicity > 3;
-}
 
 // A map that tensormap.replace edited obeys the rules of the driver, or its use fails.
 std::string broken_rule(const TensorMap& m) {
@@ -113,7 +108,7 @@ std::string encode_im2col(const TensorMapArguments& a, const Im2colArguments& x,
 
 namespace {
 
-// What the fields that are numbers may hold, and .elemtype's numbers as CUtensorMapDataType (PTX ISA
+// What the fields that are numbers may hold: the bits of the map have no room for more. And .elemtype's numbers as CUtensorMapDataType (PTX ISA
 // 9.7.9.26, table): .f32.ftz stands before .f64 there.
 constexpr uint8_t element_types[] = {0, 1, 2, 3, 4, 5, 6, 7, 10, 8, 9, 11, 12, 13, 14, 15};
 
@@ -128,8 +123,16 @@ uint64_t largest(MapField field) {
     case MapField::swizzle_mode:
     case MapField::swizzle_atomicity: return 3;
     case MapField::fill_mode: return 1;
+    case MapField::global_stride: return (1ull << 40) - 16;
     default: return ~0ull;
   }
+}
+
+bool holds(MapField field, uint64_t value) {
+  const bool from_one = field == MapField::global_dim || field == MapField::box_dim ||
+                        field == MapField::element_stride;
+  if (from_one && !value) return false;
+  return value <= largest(field) && !(field == MapField::global_stride && value % 16);
 }
 
 }  // namespace
@@ -137,10 +140,10 @@ uint64_t largest(MapField field) {
 void replace_field(TensorMap& m, MapField field, uint32_t i, uint64_t value) {
   const uint32_t dims =
       field == MapField::global_stride ? TensorMap::max_rank - 1 : TensorMap::max_rank;
-  if (m.magic != TensorMap::magic_number || m.im2col)
+  if (m.im2col)
     throw Fault(FaultKind::illegal_instruction,
                 "tensormap.replace: the 128 bytes are no tiled tensor map");
-  if (i >= dims || value > largest(field) || (field == MapField::global_dim && value == 0))
+  if (i >= dims || !holds(field, value))
     throw Fault(
         FaultKind::illegal_instruction,
         format("tensormap.replace: no tensor map has the value %llu in dimension %u of this "
@@ -162,12 +165,13 @@ void replace_field(TensorMap& m, MapField field, uint32_t i, uint64_t value) {
 }
 
 TensorMap decode_tensor_map(const void* bytes, const char* who) {
+  EncodedMap encoded;
+  std::memcpy(encoded.words.data(), bytes, sizeof encoded);
   TensorMap m;
-  std::memcpy(&m, bytes, sizeof m);
-  if (damaged(m))
+  if (!encoded.decode(&m))
     throw Fault(
         FaultKind::illegal_instruction,
-        format("%s: the 128 bytes of the tensor map are not what cuTensorMapEncodeTiled made",
+        format("%s: the 128 bytes of the tensor map are not what cuTensorMapEncodeTiled makes",
                who));
   if (const std::string why = broken_rule(m); !why.empty())
     throw Fault(FaultKind::illegal_instruction, format("%s: tensor map: ", who) + why);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The 128-byte tensor map (CUtensorMap): our own encoding behind cuTensorMapEncodeTiled.
-//
-// The hardware's encoding is opaque by contract, so ours is a plain struct whose fields can be
-// edited one by one (tensormap.replace) and which a magic number tells from anything else.
+// A tensor map (CUtensorMap) in fields, which tensormap.replace edits one by one. Its 128 bytes in
+// memory are an EncodedMap (tensor_map_bits.h).
 #pragma once
 
 #include <cstdint>
@@ -33,9 +31,7 @@ struct Im2colArguments {
 
 struct TensorMap {
   static constexpr uint32_t max_rank = 5;
-  static constexpr uint64_t magic_number = 0x50414D2D524F5354;  // "TSOR-MAP"
 
-  uint64_t magic = magic_number;
   uint64_t address = 0;
   uint64_t strides[max_rank - 1] = {};
   uint32_t dims_minus_1[max_rank] = {};  // a dimension may be 2^32
@@ -44,7 +40,6 @@ struct TensorMap {
   uint8_t type = 0, rank = 0, interleave = 0, swizzle = 0, l2_promotion = 0, oob_fill = 0;
   uint8_t atomicity = 0;  // Atom; swizzle is 0 to 3
   uint8_t im2col = 0;     // 1: box is channels by 1 by 1 .., and these count
-  uint8_t reserved[13] = {};
   uint16_t pixels = 0;
   int16_t lower[3] = {}, upper[3] = {};
 
@@ -66,7 +61,6 @@ struct TensorMap {
     return swizzled(linear, Swizzle(swizzle), Atom(atomicity));
   }
 };
-static_assert(sizeof(TensorMap) == 128);
 
 // Empty = encoded into *out; else why the driver answers CUDA_ERROR_INVALID_VALUE. 4- and 6-bit
 // types and the atom swizzles exist from compute capability 10.0 (`capability` 100).
@@ -91,8 +85,8 @@ enum class MapField : uint8_t {
 };
 void replace_field(TensorMap& map, MapField field, uint32_t i, uint64_t value);
 
-// The map in 128 bytes of memory. Fault illegal_instruction if they were not encoded by
-// encode_tiled, or if the map asks for something that is not emulated.
+// The map in 128 bytes of memory. Fault illegal_instruction if no call could have encoded them, or if
+// the map asks for something that is not emulated.
 TensorMap decode_tensor_map(const void* bytes, const char* who);
 
 }  // namespace emu

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "tools/emulator/hardware/tensor_map_bits.h"
 #include "tools/emulator/hardware/tma.h"
 #include "tools/emulator/op/binders.h"
 #include "tools/emulator/op/bulk.h"
@@ -39,10 +40,10 @@ const void* map_bytes(Warp& warp, const ptx::Operand& op, uint32_t lane, const c
   switch (address::space_of(address)) {
     case Space::global:
       warp.cta.cluster.hazards.tensor_map(address, lane);
-      return launch.memory->at(address, sizeof(TensorMap), 64, who);
+      return launch.memory->at(address, sizeof(EncodedMap), 64, who);
     case Space::param: {
       const uint64_t offset = address::from_generic(Space::param, address);
-      if (offset + sizeof(TensorMap) <= launch.params.size()) return &launch.params[offset];
+      if (offset + sizeof(EncodedMap) <= launch.params.size()) return &launch.params[offset];
       throw Fault(FaultKind::illegal_address,
                   format("%s: a tensor map at parameter offset %llu of %zu bytes", who,
                          (unsigned long long)offset, launch.params.size()));

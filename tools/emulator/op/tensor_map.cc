@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Editing tensor maps in a kernel: tensormap.replace and tensormap.cp_fenceproxy (PTX ISA 9.7.9.26,
 // 9.7.13.7).
-#include <cstring>
-
-#include "tools/emulator/hardware/tensor_map.h"
+#include "tools/emulator/hardware/tensor_map_bits.h"
 #include "tools/emulator/machine/lane_memory.h"
 #include "tools/emulator/op/binders.h"
 #include "tools/emulator/op/op.h"
@@ -12,7 +10,7 @@ namespace emu::ops {
 
 namespace {
 
-constexpr uint32_t words = sizeof(TensorMap) / 8;
+constexpr uint32_t words = sizeof(EncodedMap) / 8;
 
 // The words of a map in memory; it is 64-byte aligned.
 struct MapPlace {
@@ -35,18 +33,14 @@ void note(MapPlace& p, uint32_t lane, Use use) {
   }
 }
 
-TensorMap read_map(const MapPlace& p, const char* who) {
-  uint64_t bits[words];
-  for (uint32_t i = 0; i < words; ++i) bits[i] = p.word[i].read(0, 8, who);
-  TensorMap map;
-  std::memcpy(static_cast<void*>(&map), bits, sizeof map);
+EncodedMap read_map(const MapPlace& p, const char* who) {
+  EncodedMap map;
+  for (uint32_t i = 0; i < words; ++i) map.words[i] = p.word[i].read(0, 8, who);
   return map;
 }
 
-void write_map(const MapPlace& p, const TensorMap& map, const char* who) {
-  uint64_t bits[words];
-  std::memcpy(bits, &map, sizeof map);
-  for (uint32_t i = 0; i < words; ++i) p.word[i].write(0, 8, bits[i], who);
+void write_map(const MapPlace& p, const EncodedMap& map, const char* who) {
+  for (uint32_t i = 0; i < words; ++i) p.word[i].write(0, 8, map.words[i], who);
 }
 
 struct Field {
@@ -79,7 +73,10 @@ Step replace(Warp& w, const Instr& in, uint32_t active) {
   for_lanes(active, [&](uint32_t lane) {
     MapPlace p = place(w, lane, space_named(in), w.address(in.ops[0], lane), in.opcode);
     note(p, every_lane, Use::write);  // lanes may edit one map alike
-    TensorMap map = read_map(p, in.opcode);
+    TensorMap map;
+    if (!read_map(p, in.opcode).decode(&map))
+      throw Fault(FaultKind::illegal_instruction,
+                  "tensormap.replace: the 128 bytes are no tensor map");
     replace_field(map, field, has_dimension ? uint32_t(w.get(in.ops[1], lane)) : 0,
                   w.get(in.ops.back(), lane));
     write_map(p, map, in.opcode);

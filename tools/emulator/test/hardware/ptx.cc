@@ -121,7 +121,7 @@ struct Device {
   std::vector<uint8_t> a = std::vector<uint8_t>(128 * 128), b = std::vector<uint8_t>(8 * 128);
   std::vector<uint8_t> scales = std::vector<uint8_t>(4096);
   uint64_t out, in;
-  TensorMap map_a, map_b;
+  EncodedMap map_a, map_b;
   Counters counters;
 
   Device() {

@@ -180,7 +180,7 @@ struct Device {
     out = memory.allocate(4 * 128 * n * 4, "out");
     launch.params.resize(64 + 4 * 128);
     std::memcpy(&launch.params[0], &out, 8);
-    const TensorMap maps[] = {
+    const EncodedMap maps[] = {
         unit::byte_map(unit::upload(memory, a), row_bytes, m, row_bytes, m / 2, 3),
         unit::byte_map(unit::upload(memory, b), row_bytes, n, row_bytes, n / 2, 3),
         unit::byte_map(unit::upload(memory, sfa), 256, 16, 256, 8, 0),

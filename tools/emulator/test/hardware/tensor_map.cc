@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The argument rules of cuTensorMapEncodeTiled, each just inside and just outside.
-#include "tools/emulator/hardware/tensor_map.h"
+#include <cstring>
+#include <utility>
 
+#include "tools/emulator/hardware/tensor_map_bits.h"
 #include "tools/emulator/test/support/unit_support.h"
 
 using emu::TensorMap;
@@ -35,12 +37,16 @@ struct Arguments {
   bool good(int capability = 100) { return encode(capability).empty(); }
 };
 
+TensorMap decoded(const emu::EncodedMap& map) {
+  return emu::decode_tensor_map(map.words.data(), "load");
+}
+
 }  // namespace
 
 TEST_CASE("a tensor map keeps its arguments in fields of 128 bytes") {
   Arguments x;
   REQUIRE(x.encode() == "");
-  const TensorMap m = emu::decode_tensor_map(&x.map, "test");
+  const TensorMap m = decoded(x.map);
   CHECK(m.rank == 3);
   CHECK(m.address == 0x7f1000000000);
   CHECK(m.dim(1) == 300);
@@ -226,17 +232,110 @@ TEST_CASE("null arrays are refused, and strides are not needed for rank 1") {
 TEST_CASE("bytes that are no tensor map of ours, and maps that TMA does not do here, are faults") {
   Arguments x;
   REQUIRE(x.good());
-  x.map.magic ^= 1;
-  CHECK_FAULT(illegal_instruction, "cuTensorMapEncodeTiled",
-              emu::decode_tensor_map(&x.map, "load"));
+  const emu::EncodedMap good = x.map;
+  for (const auto& [word, bit] : {std::pair(15, 0),
+                                  {1, 0},
+                                  {1, 3},
+                                  {1, 19},
+                                  {1, 31},
+                                  {3, 48},
+                                  {6, 47},
+                                  {7, 32},
+                                  {8, 5},
+                                  {9, 63},
+                                  {10, 1},
+                                  {11, 1},
+                                  {12, 8}}) {
+    CAPTURE(word, bit);
+    emu::EncodedMap changed = good;
+    changed.words[size_t(word)] ^= 1ull << bit;
+    CHECK_FAULT(illegal_instruction, "cuTensorMapEncodeTiled", decoded(changed));
+  }
+  for (uint64_t type : {11, 15}) {
+    emu::EncodedMap changed = good;
+    changed.words[1] |= type << 7;
+    CHECK_FAULT(illegal_instruction, "cuTensorMapEncodeTiled", decoded(changed));
+  }
   const auto refused = [](Arguments& y) {
     REQUIRE(y.encode() == "");
-    return unit::fault(emu::FaultKind::illegal_instruction,
-                       [&] { emu::decode_tensor_map(&y.map, "load"); });
+    return unit::fault(emu::FaultKind::illegal_instruction, [&] { decoded(y.map); });
   };
   Arguments interleaved;
   interleaved.a.interleave = 1;
   CHECK(unit::says(refused(interleaved), "interleaved"));
+}
+
+TEST_CASE("the 128 bytes of a tensor map are a driver's, where one was seen") {
+  Arguments x;
+  const uint64_t dims[5] = {0x1000, 0x23, 0x45, 0x67, 1ull << 32};
+  const uint64_t strides[4] = {0x1230, 0x456780, 0x89ABCDEF00, 0xFFFFFFFFF0};
+  const uint32_t box[5] = {64, 3, 5, 2, 1}, steps[5] = {1, 2, 3, 4, 8};
+  x.a.rank = 5;
+  x.a.type = 9;  // bf16, whose code is 10
+  x.a.dims = dims, x.a.strides = strides, x.a.box = box, x.a.element_strides = steps;
+  x.a.l2_promotion = 2;
+  x.a.oob_fill = 1;
+  REQUIRE(x.encode() == "");
+  emu::EncodedMap map = x.map;
+  const uint64_t expected[10] = {
+      0x7f1000000000,
+      0x123ull << 32 | 1 << 21 | 2 << 17 | 1 << 15 | 3 << 13 | 10 << 7 | 4 << 4,
+      0x9ABCDEF0ull << 32 | 0x45678,
+      0xF800ull << 32 | 0xFFFFFFFF,
+      0x22ull << 32 | 0xFFF,
+      0x66ull << 32 | 0x44,
+      63ull << 56 | 073210ull << 32 | 0xFFFFFFFF,
+      1 << 16 | 4 << 8 | 2,
+      0,
+      0};
+  for (size_t i = 0; i < 10; ++i) {
+    CAPTURE(i);
+    CHECK(map.words[i] == expected[i]);
+  }
+  // What CUTLASS and hosts of grouped kernels do to one.
+  map.words[1] &= ~(1ull << 21);
+  map.words[0] = 0x7f2000000000;
+  uint32_t halves[32];
+  memcpy(halves, map.words.data(), sizeof halves);
+  halves[8] = 511;
+  halves[9] = 9;
+  memcpy(map.words.data(), halves, sizeof halves);
+  const TensorMap m = decoded(map);
+  CHECK(m.address == 0x7f2000000000);
+  CHECK(m.dim(0) == 512);
+  CHECK(m.dim(1) == 10);
+  CHECK(m.dim(4) == 1ull << 32);
+  CHECK(m.stride(3) == 0x89ABCDEF00);
+  CHECK(m.stride(4) == 0xFFFFFFFFF0);
+  CHECK(m.element_strides[4] == 8);
+  CHECK(m.type == 9);
+}
+
+TEST_CASE("every type, swizzle and corner of a tensor map comes back from its 128 bytes") {
+  for (uint32_t type = 0; type < 16; ++type) {
+    Arguments x;
+    x.a.type = type;
+    x.box[0] = type >= u4_align16 ? 128 : type == u4_align8 ? 64 : 16;
+    REQUIRE(x.encode() == "");
+    CHECK(decoded(x.map).type == type);
+  }
+  for (uint32_t swizzle = 0; swizzle < 7; ++swizzle) {
+    Arguments x;
+    x.box[0] = 32;
+    x.a.swizzle = swizzle;
+    REQUIRE(x.encode() == "");
+    const TensorMap m = decoded(x.map);
+    CHECK((m.atomicity ? 3u + m.atomicity : m.swizzle) == swizzle);
+  }
+  Arguments x;
+  const int32_t lower[] = {-3}, upper[] = {2};
+  REQUIRE(emu::encode_im2col(x.a, {lower, upper, 64, 500}, 100, &x.map) == "");
+  const TensorMap m = decoded(x.map);
+  CHECK(m.im2col == 1);
+  CHECK(m.pixels == 500);
+  CHECK(m.box[0] == 64);
+  CHECK(m.lower[0] == -3);
+  CHECK(m.upper[0] == 2);
 }
 
 TEST_CASE("every field of a tensor map can be replaced, and the rules hold when it is used") {
@@ -249,7 +348,7 @@ TEST_CASE("every field of a tensor map can be replaced, and the rules hold when 
   emu::replace_field(x.map, MapField::box_dim, 1, 5);
   emu::replace_field(x.map, MapField::element_stride, 2, 3);
   emu::replace_field(x.map, MapField::swizzle_atomicity, 0, 3);
-  TensorMap m = emu::decode_tensor_map(&x.map, "load");
+  TensorMap m = decoded(x.map);
   CHECK(m.address == 0x7f2000000000);
   CHECK(m.dim(2) == 7);
   CHECK(m.stride(2) == 1 << 20);
@@ -257,31 +356,38 @@ TEST_CASE("every field of a tensor map can be replaced, and the rules hold when 
   CHECK(m.element_strides[2] == 3);
   CHECK(m.atomicity == 3);
   emu::replace_field(x.map, MapField::swizzle_mode, 0, 2);
-  CHECK_FAULT(illegal_instruction, "atomicity", emu::decode_tensor_map(&x.map, "load"));
+  CHECK_FAULT(illegal_instruction, "atomicity", decoded(x.map));
   emu::replace_field(x.map, MapField::swizzle_atomicity, 0, 0);
   emu::replace_field(x.map, MapField::swizzle_mode, 0, 3);
   emu::replace_field(x.map, MapField::rank, 0, 1);
-  CHECK(emu::decode_tensor_map(&x.map, "load").rank == 2);
+  CHECK(decoded(x.map).rank == 2);
   emu::replace_field(x.map, MapField::elemtype, 0, 10);
   emu::replace_field(x.map, MapField::box_dim, 0, 64);
   emu::replace_field(x.map, MapField::fill_mode, 0, 1);
-  CHECK(emu::decode_tensor_map(&x.map, "load").element_bits() == 16);
+  CHECK(decoded(x.map).element_bits() == 16);
   emu::replace_field(x.map, MapField::interleave_layout, 0, 2);
-  CHECK_FAULT(illegal_instruction, "rank 2", emu::decode_tensor_map(&x.map, "load"));
+  CHECK_FAULT(illegal_instruction, "rank 2", decoded(x.map));
   emu::replace_field(x.map, MapField::interleave_layout, 0, 0);
   emu::replace_field(x.map, MapField::global_address, 0, 8);
-  CHECK_FAULT(illegal_instruction, "16-byte aligned", emu::decode_tensor_map(&x.map, "load"));
+  CHECK_FAULT(illegal_instruction, "16-byte aligned", decoded(x.map));
   CHECK_FAULT(illegal_instruction, "no tensor map has",
               emu::replace_field(x.map, MapField::global_stride, 4, 16));
-  CHECK_FAULT(illegal_instruction, "no tensor map has",
-              emu::replace_field(x.map, MapField::rank, 0, 5));
+  for (const auto& [field, value] : {std::pair(MapField::rank, 5ull),
+                                     {MapField::global_stride, 24},
+                                     {MapField::box_dim, 0},
+                                     {MapField::global_stride, 1ull << 40},
+                                     {MapField::box_dim, 257},
+                                     {MapField::element_stride, 0},
+                                     {MapField::global_dim, 0}})
+    CHECK_FAULT(illegal_instruction, "no tensor map has",
+                emu::replace_field(x.map, field, 0, value));
 }
 
 TEST_CASE(
     "a tensor map whose box somebody has overwritten is a fault, not an overrun of the host") {
   Arguments x;
   REQUIRE(x.good());
-  const uint32_t box = GENERATE(0u, 257u, 1u << 20);
-  x.map.box[0] = box;
-  CHECK_FAULT(illegal_instruction, "boxDim[0]", emu::decode_tensor_map(&x.map, "load"));
+  emu::EncodedMap map = x.map;
+  map.words[6] |= 0xFFull << 56;
+  CHECK_FAULT(illegal_instruction, "boxDim[0]", decoded(map));
 }

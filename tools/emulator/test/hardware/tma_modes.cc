@@ -3,6 +3,7 @@
 // index arithmetic written out here.
 #include <array>
 #include <cstring>
+#include "tools/emulator/hardware/tensor_map_bits.h"
 #include "tools/emulator/hardware/tma.h"
 
 #include "tools/emulator/test/support/unit_support.h"
@@ -179,8 +180,9 @@ TEST_CASE("im2col starts inside its box, and offsets have the bits of their rank
   CHECK_FAULT(illegal_instruction, "inside the tensor", t.store(pixel(0, 0, 0, 0)));
   CHECK_FAULT(illegal_instruction, "no tiled tensor map",
               emu::replace_field(t.map, emu::MapField::rank, 0, 2));
-  t.map.box[0] = 1 << 20;
-  CHECK_FAULT(illegal_instruction, "channelsPerPixel", emu::decode_tensor_map(&t.map, "load"));
+  t.map.pixels = 0;
+  CHECK_FAULT(illegal_instruction, "pixelsPerColumn",
+              emu::decode_tensor_map(emu::EncodedMap(t.map).words.data(), "load"));
 }
 
 TEST_CASE("im2col_no_offs stores a column of pixels where im2col would load it") {

@@ -120,7 +120,8 @@ std::vector<uint64_t> run(ptx::Module& module, size_t i) {
   const uint32_t box[] = {16}, steps[] = {1};
   REQUIRE(encode_tiled({&map, 0, 1, tensor, dims, nullptr, box, steps, 0, 0, 0, 0}, 100, &map) ==
           "");
-  std::memcpy(&launch.params[128], &map, 128);
+  const EncodedMap bytes = map;
+  std::memcpy(&launch.params[128], &bytes, sizeof bytes);
   run_grid(launch);
   std::memcpy(out.data(), memory.at(at, out.size() * 8, 1, "test"), out.size() * 8);
   return out;

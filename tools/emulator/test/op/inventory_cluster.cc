@@ -152,7 +152,7 @@ TEST_CASE("the cluster instructions of the inventory move every word to its plac
       for (uint32_t i = 0; i < 1024; ++i) data[i] = i;
       const uint64_t in = memory.allocate(4096, "in"), out = memory.allocate(2048, "out");
       std::memcpy(memory.at(in, 4096, 1, "test"), data.data(), 4096);
-      const TensorMap maps[] = {dense_map(MapType::words, in, {1024}, {32}),
+      const EncodedMap maps[] = {dense_map(MapType::words, in, {1024}, {32}),
                                 dense_map(MapType::words, in, {64, 4, 4}, {8, 2, 2}),
                                 dense_map(MapType::words, in, {16, 4, 4, 4}, {4, 2, 2, 2})};
       const auto module = ops::load(text(), 100);

@@ -120,7 +120,7 @@ TEST_CASE("the copies of the inventory bring what the tensor has there, and take
     const uint64_t in = unit::upload(memory, data), out = memory.allocate(768, "out");
     const uint64_t stored2 = unit::upload(memory, Bytes(1024)),
                    stored3 = unit::upload(memory, Bytes(1024));
-    const TensorMap maps[] = {dense_map(MapType::bytes, in, {4096}, {128}),
+    const EncodedMap maps[] = {dense_map(MapType::bytes, in, {4096}, {128}),
                               dense_map(MapType::bytes, in, {64, 8, 8}, {32, 2, 2}),
                               dense_map(MapType::bytes, in, {16, 4, 8, 8}, {16, 2, 2, 2}),
                               dense_map(MapType::bytes, stored2, {64, 16}, {64, 2}),

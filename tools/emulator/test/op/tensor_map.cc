@@ -2,7 +2,7 @@
 // Tensor maps that a kernel edits, and reductions through them.
 #include <cstring>
 
-#include "tools/emulator/hardware/tensor_map.h"
+#include "tools/emulator/hardware/tensor_map_bits.h"
 #include "tools/emulator/test/support/exec_support.h"
 
 using exec_test::contains;
@@ -29,7 +29,8 @@ Words buffer(uint32_t type = 2) {
   a.element_strides = steps;
   REQUIRE(emu::encode_tiled(a, 100, &map) == "");
   Words words(tensor_at + 32 + 8);
-  memcpy(words.data(), &map, sizeof map);
+  const emu::EncodedMap bytes = map;
+  memcpy(words.data(), &bytes, sizeof bytes);
   for (uint32_t i = 0; i < 32; ++i) words[tensor_at + i] = 100 + i;
   return words;
 }

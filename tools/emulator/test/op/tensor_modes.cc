@@ -103,7 +103,7 @@ TEST_CASE("gather4, scatter4 and im2col take their operands in the manual's orde
     const uint64_t in = unit::upload(memory, rows),
                    to = unit::upload(memory, std::vector<uint8_t>(256, 0xEE)),
                    out = memory.allocate(512, "out");
-    TensorMap maps[3] = {
+    EncodedMap maps[3] = {
         unit::byte_map(in, 16, 16, 16, 1, 0), {}, unit::byte_map(to, 16, 16, 16, 1, 0)};
     alignas(64) TensorMap images;
     const uint64_t dims[] = {16, 4, 4, 1}, strides[] = {16, 64, 256};

@@ -3,7 +3,7 @@
 // silent, and nothing that the emulator takes is refused by ptxas.
 #include <cstring>
 
-#include "tools/emulator/hardware/tensor_map.h"
+#include "tools/emulator/hardware/tensor_map_bits.h"
 #include "tools/emulator/machine/machine.h"
 #include "tools/emulator/op/load.h"
 #include "tools/emulator/test/pairs/pairs.h"
@@ -59,9 +59,9 @@ Outcome run(const Pair& pair, const std::string& text) {
   launch.grid.x = pair.grid;
   launch.block.x = pair.block;
   launch.cluster.x = pair.cluster;
-  launch.params.resize(64 + sizeof(TensorMap));
+  launch.params.resize(64 + sizeof(EncodedMap));
   memcpy(launch.params.data(), buffers, 16);
-  const TensorMap map = map_of(buffers[0]);
+  const EncodedMap map = map_of(buffers[0]);
   memcpy(&launch.params[64], &map, sizeof map);
   launch.memory = &memory;
   launch.sm_count = 148;

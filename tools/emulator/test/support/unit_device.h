@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "tools/emulator/base/settings.h"
-#include "tools/emulator/hardware/tensor_map.h"
+#include "tools/emulator/hardware/tensor_map_bits.h"
 #include "tools/emulator/machine/machine.h"
 #include "tools/emulator/test/support/unit_support.h"
 
