@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What a GPU answers with a hang, or with luck: a count that ended warps cannot bring, part of a
 // warp where all of it is meant, registers that nobody gives back, a wait whose time is up.
+#include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/exec_support.h"
 
 using emu::FaultKind;
@@ -55,7 +56,7 @@ struct Outcome {
 Outcome run_bounded(const std::string& body, const std::string& bounds) {
   std::string text = exec_test::kernel(body);
   text.replace(text.find("\n{\n"), 1, "\n" + bounds + "\n");
-  const auto module = emu::ptx::load(text, 100);
+  const auto module = emu::ops::load(text, 100);
   emu::GlobalMemory memory(1 << 20);
   emu::Findings findings;
   emu::Launch launch;
