@@ -16,31 +16,34 @@ namespace nvfp4 {
 namespace {
 
 nvfp4_status encode_weights(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
-                            GemmParams* p) {
+                            TensorMap* map) {
   return encode_tensor_map(driver, "b", g.b, g.n, g.k, g.l, g.b_ld, g.b_batch_stride,
-                           plan.variant->tile_weights, &p->weights);
+                           plan.variant->tile_weights, map);
 }
 
 nvfp4_status encode_tokens(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
-                           GemmParams* p) {
+                           TensorMap* map) {
   return encode_tensor_map(driver, "a", g.a, g.m, g.k, g.l, g.a_ld, g.a_batch_stride,
-                           plan.variant->tile_tokens, &p->tokens);
+                           plan.variant->tile_tokens, map);
 }
 
 bool tokens_by_tma(const Plan& plan) { return plan.arch().tokens_by_tma; }
 
-void set_plain_addresses(const nvfp4_gemm_desc& g, GemmParams* p) {
+template <typename Params>
+void set_plain_addresses(const nvfp4_gemm_desc& g, Params* p) {
   p->weight_scales = static_cast<const uint8_t*>(g.b_scales);
   p->token_scales = static_cast<const uint8_t*>(g.a_scales);
-  p->token_codes = static_cast<const uint8_t*>(g.a);
   p->d = g.d;
+}
+
+void set_token_addresses(const nvfp4_gemm_desc& g, Sm90Params* p) {
+  p->token_codes = static_cast<const uint8_t*>(g.a);
   p->token_slabs = g.workspace;
 }
 
-nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
-                         GemmParams* p) {
-  NVFP4_TRY(encode_weights(driver, g, plan, p));
-  if (tokens_by_tma(plan)) NVFP4_TRY(encode_tokens(driver, g, plan, p));
+// What both families are told.
+template <typename Params>
+void set_gemm(const nvfp4_gemm_desc& g, const Plan& plan, Params* p) {
   set_plain_addresses(g, p);
   const bool batches = g.l > 1;  // else the strides were not looked at and may hold anything
   p->weight_scales_batch_bytes = batches ? g.b_scales_batch_stride_bytes : 0;
@@ -55,18 +58,35 @@ nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const P
   p->alpha = g.alpha;
   p->weights_are_static = g.pdl == NVFP4_PDL_ON_STATIC_WEIGHTS;
   p->split = plan.split;
+}
+
+void set_sm90(const nvfp4_gemm_desc& g, const Plan& plan, Sm90Params* p) {
+  set_gemm(g, plan, p);
+  set_token_addresses(g, p);
   p->token_row_bytes = g.a_ld / 2;
-  p->token_batch_bytes = batches ? g.a_batch_stride / 2 : 0;
+  p->token_batch_bytes = g.l > 1 ? g.a_batch_stride / 2 : 0;
   p->m_padded = plan.tiles_m * plan.variant->tile_tokens;
   p->batches = static_cast<uint32_t>(g.l);
-  return NVFP4_SUCCESS;
+}
+
+nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
+                         KernelParams* p) {
+  if (tokens_by_tma(plan)) {
+    p->sm100 = {};
+    set_gemm(g, plan, &p->sm100);
+    NVFP4_TRY(encode_weights(driver, g, plan, &p->sm100.weights));
+    return encode_tokens(driver, g, plan, &p->sm100.tokens);
+  }
+  p->sm90 = {};
+  set_sm90(g, plan, &p->sm90);
+  return encode_weights(driver, g, plan, &p->sm90.weights);
 }
 
 // Tokens to fp16 in the workspace: one thread per 32 elements. Never early, which cost 1 to 5 us of
 // 15 to 50 (H200, 64 and 128 tokens, static weights against pdl off, 2026-11-21); with K = 2048 it
 // gained 0.5 us with 64 tokens and cost 0.1 with 128.
 nvfp4_status enqueue_tokens(const Site& site, const PreparedGemm& prepared,
-                            const GemmParams& params, CUstream stream) {
+                            const KernelParams& params, CUstream stream) {
   const int64_t threads =
       static_cast<int64_t>(prepared.plan.workspace_bytes / kTokenBytesPerThread);
   const uint32_t ctas = static_cast<uint32_t>(ceil_div(threads, kTokenKernelThreads));
@@ -75,7 +95,7 @@ nvfp4_status enqueue_tokens(const Site& site, const PreparedGemm& prepared,
 }
 
 nvfp4_status enqueue_kernel(const Site& site, const PreparedGemm& prepared, uint32_t ctas,
-                            const GemmParams& params, CUstream stream) {
+                            const KernelParams& params, CUstream stream) {
   const Variant& variant = *prepared.plan.variant;
   if (variant.workspace_tokens) {
     NVFP4_TRY(enqueue_tokens(site, prepared, params, stream));
@@ -132,20 +152,27 @@ nvfp4_status prepare_gemm(const Site& site, const CheckedGemm& checked, Prepared
 }
 
 nvfp4_status replace_addresses(const Driver& driver, const PreparedGemm& prepared,
-                               const nvfp4_gemm_desc& desc, GemmParams* params) {
+                               const nvfp4_gemm_desc& desc, KernelParams* params) {
+  const bool by_tma = tokens_by_tma(prepared.plan);
   if (desc.b != prepared.desc.b) {
-    NVFP4_TRY(encode_weights(driver, desc, prepared.plan, params));
+    TensorMap* map = by_tma ? &params->sm100.weights : &params->sm90.weights;
+    NVFP4_TRY(encode_weights(driver, desc, prepared.plan, map));
   }
   NVFP4_TRY(check_workspace(desc, prepared.plan.workspace_bytes));
-  if (tokens_by_tma(prepared.plan) && desc.a != prepared.desc.a) {
-    NVFP4_TRY(encode_tokens(driver, desc, prepared.plan, params));
+  if (by_tma && desc.a != prepared.desc.a) {
+    NVFP4_TRY(encode_tokens(driver, desc, prepared.plan, &params->sm100.tokens));
   }
-  set_plain_addresses(desc, params);
+  if (by_tma) {
+    set_plain_addresses(desc, &params->sm100);
+  } else {
+    set_plain_addresses(desc, &params->sm90);
+    set_token_addresses(desc, &params->sm90);
+  }
   return NVFP4_SUCCESS;
 }
 
 nvfp4_status enqueue_gemm(const Site& site, const PreparedGemm& prepared,
-                          const nvfp4_gemm_desc& desc, const GemmParams& params, void* stream) {
+                          const nvfp4_gemm_desc& desc, const KernelParams& params, void* stream) {
   NVFP4_TRY(check_stream(site, static_cast<CUstream>(stream)));
   if (desc.k == 0) {
     NVFP4_TRY(enqueue_empty_sum(site, desc, static_cast<CUstream>(stream)));

@@ -71,7 +71,7 @@ nvfp4_status run_on_site(const PreparedGemm& prepared, const nvfp4_gemm_addresse
     return enqueue_gemm(site, prepared, prepared.desc, prepared.params, stream);
   }
   const nvfp4_gemm_desc desc = with_addresses(prepared.desc, *addresses);
-  GemmParams params = prepared.params;
+  KernelParams params = prepared.params;
   if (desc.k > 0) NVFP4_TRY(replace_addresses(*site.driver, prepared, desc, &params));
   return enqueue_gemm(site, prepared, desc, params, stream);
 }

@@ -5,7 +5,7 @@
 # -fmad=false: the epilogue is one stated expression, with explicit fma where it wants one.
 NVCC_FLAGS := -std=c++17 -O3 -I. -fmad=false --Werror all-warnings $(if $(LINEINFO),-lineinfo)
 KERNEL_OUT := $(B)/kernel
-KERNEL_HDR := $(wildcard $(addprefix kernel/,$(foreach d,. ptx sm100 sm90 sm90/tiny sm90/wide sm90/sums quantize,$d/*.cuh $d/*.h)))
+KERNEL_HDR := $(wildcard $(addprefix kernel/,$(foreach d,. ptx sm100 sm90 sm90/tiny sm90/wide sm90/sums quantize,$d/*.cuh $d/*.h $d/*.def)))
 
 SM100_PTX    := $(KERNEL_OUT)/gemm_sm100.ptx
 SM100_ARCHES := sm_100a sm_103a sm_100f

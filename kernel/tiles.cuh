@@ -4,8 +4,6 @@
 
 #include <cstdint>
 
-#include "kernel/params.h"
-
 namespace nvfp4 {
 
 struct TileCoordinate {
@@ -14,11 +12,15 @@ struct TileCoordinate {
 
 // Tokens vary fastest: CTAs that start together share a weight tile, which then comes from DRAM
 // once (it is evict-first) while the tokens, the smaller operand, stay in L2.
-__device__ inline TileCoordinate tile_at(const GemmParams& p, uint32_t index) {
+template <typename Params>
+__device__ inline TileCoordinate tile_at(const Params& p, uint32_t index) {
   const uint32_t weight_row = index / p.tiles_m;
   return {index - weight_row * p.tiles_m, weight_row % p.tiles_n, weight_row / p.tiles_n};
 }
 
-__device__ inline TileCoordinate tile_of_cta(const GemmParams& p) { return tile_at(p, blockIdx.x); }
+template <typename Params>
+__device__ inline TileCoordinate tile_of_cta(const Params& p) {
+  return tile_at(p, blockIdx.x);
+}
 
 }  // namespace nvfp4

@@ -4,7 +4,7 @@
 
 #include "host/check/check.h"
 #include "host/plan/variant.h"
-#include "kernel/params.h"
+#include "kernel/sm90/params.h"
 
 namespace nvfp4 {
 

@@ -5,7 +5,7 @@
 
 #include "host/plan/plan.h"
 #include "host/size.h"
-#include "kernel/params.h"
+#include "kernel/sm90/params.h"
 
 namespace nvfp4 {
 

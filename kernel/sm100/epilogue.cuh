@@ -10,10 +10,10 @@
 #include <cstdint>
 
 #include "kernel/descriptor.cuh"
-#include "kernel/params.h"
 #include "kernel/ptx/convert.cuh"
 #include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/tcgen05.cuh"
+#include "kernel/sm100/params.h"
 
 namespace nvfp4 {
 
@@ -30,7 +30,7 @@ struct EpilogueRange {
   bool vectors;  // 16-byte stores are aligned and the warp's 32 columns all exist
 };
 
-__device__ inline EpilogueRange epilogue_range(const GemmParams& p, uint32_t batch,
+__device__ inline EpilogueRange epilogue_range(const Sm100Params& p, uint32_t batch,
                                                uint32_t m_first, uint32_t n_first) {
   EpilogueRange r;
   r.d = static_cast<uint16_t*>(p.d) + batch * p.d_batch_stride;

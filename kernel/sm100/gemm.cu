@@ -21,7 +21,6 @@
 //   ring's first filling is issued by the thread that initialised the barriers, before anything
 //   else; it waits for no empty barrier. From round r >= 1 on it waits for phase r - 1.
 #include "kernel/descriptor.cuh"
-#include "kernel/params.h"
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/sync.cuh"
@@ -29,6 +28,7 @@
 #include "kernel/ptx/tma.cuh"
 #include "kernel/ring.cuh"
 #include "kernel/sm100/epilogue.cuh"
+#include "kernel/sm100/params.h"
 #include "kernel/sm100/tile.h"
 #include "kernel/tiles.cuh"
 
@@ -37,7 +37,7 @@ namespace nvfp4 {
 // What every role needs: the problem, this CTA's tile, shared memory as 32-bit addresses.
 template <typename Tile>
 struct Cta {
-  const GemmParams& p;
+  const Sm100Params& p;
   TileCoordinate tile;
   uint32_t smem;      // base of the map in tile.h
   uint32_t k_steps;   // 64-wide steps of K
@@ -97,7 +97,7 @@ __device__ void expect_stage(const Cta<Tile>& cta, uint32_t filling, uint32_t st
 // Weights are used once per row of token tiles.
 template <typename Tile>
 __device__ void load_weights(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
-  const GemmParams& p = cta.p;
+  const Sm100Params& p = cta.p;
   const uint32_t bar = cta.full(stage);
   ptx::cp_async_bulk_tensor_3d(cta.weights(stage), &p.weights, filling * (Tile::kK / 2),
                                cta.tile.weight_tile * Tile::kWeights, cta.tile.batch, bar,
@@ -111,7 +111,7 @@ __device__ void load_weights(const Cta<Tile>& cta, uint32_t filling, uint32_t st
 // Tokens are used by every weight tile.
 template <typename Tile>
 __device__ void load_tokens(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
-  const GemmParams& p = cta.p;
+  const Sm100Params& p = cta.p;
   const uint32_t bar = cta.full(stage);
   const uint32_t first_step = filling * Tile::kSteps;
   const uint32_t scale_bytes = cta.steps(filling) * kScaleTileBytes;
@@ -244,7 +244,7 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
 // ---- Dispatch ----------------------------------------------------------------------------------
 
 template <typename Tile>
-__device__ void gemm_sm100(const GemmParams& p) {
+__device__ void gemm_sm100(const Sm100Params& p) {
   extern __shared__ __align__(1024) uint8_t shared[];
   const uint32_t warp = threadIdx.x / 32;
   const uint32_t lane = threadIdx.x % 32;
@@ -288,10 +288,10 @@ __device__ void gemm_sm100(const GemmParams& p) {
 }  // namespace nvfp4
 
 // A variant is a row of host/plan/variants.def and an entry here: one per width of the token tile.
-#define NVFP4_GEMM_SM100_ENTRY(tokens)                                                  \
-  extern "C" __global__ void __launch_bounds__(nvfp4::Sm100Tile<tokens>::kThreads, 1)   \
-      nvfp4_gemm_sm100_128x##tokens(const __grid_constant__ nvfp4::GemmParams params) { \
-    nvfp4::gemm_sm100<nvfp4::Sm100Tile<tokens>>(params);                                \
+#define NVFP4_GEMM_SM100_ENTRY(tokens)                                                   \
+  extern "C" __global__ void __launch_bounds__(nvfp4::Sm100Tile<tokens>::kThreads, 1)    \
+      nvfp4_gemm_sm100_128x##tokens(const __grid_constant__ nvfp4::Sm100Params params) { \
+    nvfp4::gemm_sm100<nvfp4::Sm100Tile<tokens>>(params);                                 \
   }
 
 NVFP4_GEMM_SM100_ENTRY(64)

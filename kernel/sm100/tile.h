@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "kernel/params.h"
+#include "kernel/scale_tile.h"
 
 namespace nvfp4 {
 

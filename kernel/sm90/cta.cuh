@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "kernel/params.h"
 #include "kernel/ptx/cluster.cuh"
+#include "kernel/sm90/params.h"
 #include "kernel/sm90/tile.h"
 #include "kernel/tiles.cuh"
 
@@ -19,7 +19,7 @@ __device__ constexpr uint32_t share_of(uint32_t tokens, uint32_t split) {
 // Addresses are 32-bit ones of shared memory.
 template <typename Tile>
 struct Cta90 {
-  const GemmParams& p;
+  const Sm90Params& p;
   uint32_t smem;  // base of the map in tile.h
   uint32_t rank;  // in the cluster
   TileCoordinate tile;
@@ -54,7 +54,7 @@ struct Cta90 {
 };
 
 // tile_at without its divisions where there is nothing to divide: the first byte waits for it.
-__device__ inline TileCoordinate tile_of_cluster(const GemmParams& p) {
+__device__ inline TileCoordinate tile_of_cluster(const Sm90Params& p) {
   const uint32_t index = ptx::clusterid_x();
   if (p.tiles_m == 1 && index < p.tiles_n) return {0, index, 0};
   return tile_at(p, index);
@@ -67,7 +67,7 @@ template <typename Tile>
 struct Tiles {
   uint32_t index = ptx::clusterid_x();
 
-  __device__ bool next(const GemmParams& p) {
+  __device__ bool next(const Sm90Params& p) {
     if (!Tile::kSeveralTiles || p.split > 1) return false;
     index += gridDim.x;
     return index < p.tiles_m * p.tiles_n * p.batches;
@@ -75,7 +75,7 @@ struct Tiles {
 };
 
 template <typename Tile>
-__device__ Cta90<Tile> make_cta(const GemmParams& p, uint32_t smem) {
+__device__ Cta90<Tile> make_cta(const Sm90Params& p, uint32_t smem) {
   const uint32_t rank = ptx::cluster_ctarank();
   const uint32_t k_steps = p.k / kScaleTileK;
   const uint32_t stages = (k_steps + Tile::kSteps - 1) / Tile::kSteps;

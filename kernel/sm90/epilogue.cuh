@@ -7,13 +7,13 @@
 
 #include <cstdint>
 
-#include "kernel/params.h"
 #include "kernel/ptx/cluster.cuh"
 #include "kernel/ptx/convert.cuh"
 #include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/sync.cuh"
 #include "kernel/sm90/cta.cuh"
 #include "kernel/sm90/decode.cuh"
+#include "kernel/sm90/params.h"
 
 namespace nvfp4 {
 
@@ -72,12 +72,12 @@ __device__ uint32_t finish_pair(float low, float high, float alpha) {
 
 // Four neighbouring weights of any token, from n on, to D.
 struct FourWeights {
-  const GemmParams& p;
+  const Sm90Params& p;
   uint32_t n;
   bool vectors;
   uint16_t* d;
 
-  __device__ FourWeights(const GemmParams& params, const TileCoordinate& tile, uint32_t first)
+  __device__ FourWeights(const Sm90Params& params, const TileCoordinate& tile, uint32_t first)
       : p(params),
         n(first),
         vectors(((p.d_ld | p.d_batch_stride) & 3) == 0 && n + 4 <= p.n),
@@ -133,7 +133,7 @@ __device__ void put_rows(const float (&sums)[kSums], uint32_t first, float alpha
 // memory: all of them, or kRowsPerPass at a time beside the rings in use. All rows of a lane are
 // read before one is stored, or each store would wait for a read of its own.
 template <typename Tile, uint32_t kSums>
-__device__ void store_rows(const GemmParams& p, const TileCoordinate& tile, uint32_t at,
+__device__ void store_rows(const Sm90Params& p, const TileCoordinate& tile, uint32_t at,
                            uint32_t warp, uint32_t lane, const float (&sums)[kSums]) {
   constexpr uint32_t kTokens = kSums * 2,
                      kRows = Tile::kSeveralTiles ? Tile::kRowsPerPass : kTokens;
@@ -177,7 +177,7 @@ __device__ void store_rows(const GemmParams& p, const TileCoordinate& tile, uint
 // has lanes for. A batch of rows is read before the first of them is used, or each would wait for
 // its own sums, which takes longer than all else where they come from another CTA.
 template <typename Tile, uint32_t kSplit>
-__device__ void store_share(const GemmParams& p, const TileCoordinate& tile, uint32_t rank,
+__device__ void store_share(const Sm90Params& p, const TileCoordinate& tile, uint32_t rank,
                             uint32_t at, uint32_t warp, uint32_t lane) {
   constexpr uint32_t kLanesPerRow = Tile::kWeights / 4, kRows = 32 / kLanesPerRow;
   constexpr uint32_t kStride = Tile::kConsumerWarps * kRows;

@@ -44,7 +44,6 @@
 //
 //   Word j (8 codes) of two weight rows makes the A operand of two wgmmas, steps 2j and 2j+1. Two
 //   words are decoded while the wgmmas of the two before run.
-#include "kernel/params.h"
 #include "kernel/ptx/cluster.cuh"
 #include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/sync.cuh"
@@ -52,6 +51,7 @@
 #include "kernel/sm90/epilogue.cuh"
 #include "kernel/sm90/load.cuh"
 #include "kernel/sm90/multiply.cuh"
+#include "kernel/sm90/params.h"
 #include "kernel/sm90/sums/push.cuh"
 #include "kernel/sm90/sums/reduce.cuh"
 #include "kernel/sm90/tile.h"
@@ -262,7 +262,7 @@ __device__ void tiny_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
 // ---- Dispatch ----------------------------------------------------------------------------------
 
 template <typename Tile>
-__device__ void gemm_sm90(const GemmParams& p) {
+__device__ void gemm_sm90(const Sm90Params& p) {
   extern __shared__ __align__(1024) uint8_t shared[];
   const uint32_t warp = __shfl_sync(0xFFFFFFFF, threadIdx.x / 32, 0);
   const uint32_t lane = threadIdx.x % 32;
@@ -280,7 +280,7 @@ __device__ void gemm_sm90(const GemmParams& p) {
 // registers are given, not a bound of threads, of which ptxas would give out all there are.
 #define NVFP4_GEMM_SM90_ENTRY(Tile, weights, tokens)                                           \
   extern "C" __global__ void __maxnreg__(nvfp4::Tile::kRegisters)                              \
-      nvfp4_gemm_sm90_##weights##x##tokens(const __grid_constant__ nvfp4::GemmParams params) { \
+      nvfp4_gemm_sm90_##weights##x##tokens(const __grid_constant__ nvfp4::Sm90Params params) { \
     static_assert(nvfp4::Tile::kWeights == weights && nvfp4::Tile::kTokens == tokens);         \
     nvfp4::gemm_sm90<nvfp4::Tile>(params);                                                     \
   }
@@ -302,6 +302,6 @@ NVFP4_GEMM_SM90_ENTRY(Sm90Tile128x256, 128, 256)
 extern "C" __global__ void __launch_bounds__(nvfp4::kTokenKernelThreads,
                                              65536 / nvfp4::kTokenKernelThreads /
                                                  nvfp4::kTokenKernelRegisters)
-    nvfp4_tokens_sm90(const __grid_constant__ nvfp4::GemmParams params) {
+    nvfp4_tokens_sm90(const __grid_constant__ nvfp4::Sm90Params params) {
   nvfp4::decode_tokens_to_workspace(params);
 }

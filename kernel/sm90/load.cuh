@@ -49,7 +49,7 @@ __device__ inline void publish_barriers() {
 
 template <typename Tile>
 __device__ void load_weights(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
-  const GemmParams& p = cta.p;
+  const Sm90Params& p = cta.p;
   const uint32_t bar = cta.weights_full(at);
   const uint32_t stage = cta.stage_begin + i;
   const uint32_t scale_bytes = cta.steps(i) * kScaleTileBytes;
@@ -117,7 +117,7 @@ __device__ void wait_for_slot(const Cta90<Tile>& cta, const RingPosition<Tile::k
 
 template <typename Tile>
 __device__ void load_tile_tokens(const Cta90<Tile>& cta, RingPosition<Tile::kSlots>& at) {
-  const GemmParams& p = cta.p;
+  const Sm90Params& p = cta.p;
   constexpr uint32_t kStageTokenBytes = Tile::kSlotsPerStage * Tile::kSlotBytes;
   const uint32_t stages = (cta.k_steps + Tile::kSteps - 1) / Tile::kSteps;
   const uint64_t stage_of_batch = static_cast<uint64_t>(cta.tile.batch) * stages + cta.stage_begin;

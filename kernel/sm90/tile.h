@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "kernel/params.h"
+#include "kernel/sm90/params.h"
 
 namespace nvfp4 {
 

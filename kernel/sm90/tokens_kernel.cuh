@@ -15,10 +15,10 @@
 
 #include <cstdint>
 
-#include "kernel/params.h"
 #include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/sync.cuh"
 #include "kernel/sm90/decode.cuh"
+#include "kernel/sm90/params.h"
 
 namespace nvfp4 {
 
@@ -32,7 +32,7 @@ constexpr uint32_t kPiecesPerStage = 8;  // j
 
 // Rows beyond M and parts beyond K are zeros under zero scales. No branch and no use of what is
 // loaded: a thread would wait for each load in turn.
-__device__ inline TokenPiece load_token_piece(const GemmParams& p, uint32_t batch, uint32_t row,
+__device__ inline TokenPiece load_token_piece(const Sm90Params& p, uint32_t batch, uint32_t row,
                                               uint32_t stage, uint32_t j) {
   constexpr uint32_t kParts = kSm90StageK / kScaleTileK;
   const uint32_t k_steps = p.k / kScaleTileK;
@@ -89,7 +89,7 @@ __device__ inline void deal_out_chunks(uint32_t j, uint4 (&chunks)[4]) {
 // One thread per piece; a CTA takes 16 rows of a stage, [batch][stage][16 rows]. The workspace's
 // slabs are [batch][stage][token tile][4][row of the tile]: a tile's part of a stage is one piece
 // of memory. Indices of stages have 32 bits: a division of 64 takes longer than all else here.
-__device__ inline void decode_tokens_to_workspace(const GemmParams& p) {
+__device__ inline void decode_tokens_to_workspace(const Sm90Params& p) {
   // This launch is never programmatic (host/launch.cc), so earlier grids have ended: tokens may be
   // read, and the GEMM may load weights beside this grid.
   ptx::griddepcontrol_launch_dependents();

@@ -109,7 +109,7 @@ struct Space {
 struct Problem {
   Space space;
   Matrix a{tokens, 1}, b{weights, 2};
-  nvfp4::GemmParams p{};
+  nvfp4::Sm90Params p{};  // begins as that of sm_100a does
 
   Problem(const Driver& driver, uint32_t tile, size_t d_bytes = tokens * weights * 2)
       : space(driver) {

@@ -12,7 +12,7 @@ $(PROBE): test/host/child/probe.c include/nvfp4_gemm.h $(LIB)
 	$(call say,LINK)$(CC) -std=c99 -O1 $(WARN) -Wno-pedantic -Iinclude $< -o $@ $(LIB) \
 	  -Wl,-rpath,'$$ORIGIN/../..' -ldl -pthread
 
-$(FAKE_DRIVER): test/host/child/fake_driver.cc kernel/params.h
+$(FAKE_DRIVER): test/host/child/fake_driver.cc kernel/params.h kernel/params.def kernel/sm100/params.h
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CXX) -std=c++17 -O1 -fPIC -shared $(WARN) -I. -isystem $(CUDA_HOME)/include $< -o $@ \
 	  -Wl,-soname,libcuda.so.1

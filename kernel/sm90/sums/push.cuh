@@ -49,7 +49,7 @@ __device__ void store_pushed_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_
   constexpr uint32_t kShare = share_of(Tile::kTokens, kSplit);
   constexpr uint32_t kLanesPerRow = Tile::kWeights / 4, kRows = 32 / kLanesPerRow;
   constexpr uint32_t kParts = kSplit * Tile::kParts;
-  const GemmParams& p = cta.p;
+  const Sm90Params& p = cta.p;
   const uint32_t row = warp * kRows + lane / kLanesPerRow, column = lane % kLanesPerRow * 4;
   const uint32_t m = cta.tile.token_tile * Tile::kTokens + cta.rank * kShare + row;
   static_assert(kShare <= Tile::kConsumerWarps * kRows);

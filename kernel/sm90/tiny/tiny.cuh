@@ -202,7 +202,7 @@ __device__ void put_tiny_sums(const Cta90<Tile>& cta, const TinySums<Tile>& sums
 // Four weights of a token by each of 16 lanes of the first CTA: the parts in the order of K.
 template <typename Tile, uint32_t kSplit>
 __device__ void store_tiny_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
-  const GemmParams& p = cta.p;
+  const Sm90Params& p = cta.p;
   const uint32_t token = warp, m = cta.tile.token_tile * Tile::kTokens + token;
   if (token >= Tile::kTokens || m >= p.m || lane >= Tile::kWeights / 4) return;
   ptx::mbarrier_wait_cluster(cta.sums_full(), 0);

@@ -21,7 +21,7 @@ struct TinyTask {
 };
 
 // Zero beyond K. No branch and no use of what is loaded: a thread would wait for each load in turn.
-__device__ inline TinyTask load_tiny_task(const GemmParams& p, uint32_t batch, uint32_t row,
+__device__ inline TinyTask load_tiny_task(const Sm90Params& p, uint32_t batch, uint32_t row,
                                           uint32_t stage, uint32_t lane, bool there) {
   const uint32_t k_steps = p.k / kScaleTileK;
   const uint32_t first = stage * (kSm90StageK / kScaleTileK);

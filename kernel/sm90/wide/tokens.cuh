@@ -51,7 +51,7 @@ struct WideTokens {
 
   __device__ WideTokens(const Cta90<Tile>& of, uint32_t lane_of_warp)
       : cta(of), lane(lane_of_warp) {
-    const GemmParams& p = cta.p;
+    const Sm90Params& p = cta.p;
     const uint32_t row = cta.tile.token_tile * Tile::kTokens + lane / 4;
     const uint32_t step = cta.stage_begin * Tile::kSteps + lane % 4;
     codes = p.token_codes + cta.tile.batch * p.token_batch_bytes + row * p.token_row_bytes +

@@ -22,7 +22,7 @@
 #include <string>
 #include <utility>
 
-#include "kernel/params.h"
+#include "kernel/sm100/params.h"
 
 namespace {
 
@@ -199,7 +199,7 @@ CUresult fake_encode(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank
 CUresult fake_launch(const CUlaunchConfig* config, CUfunction function, void** arguments,
                      void** extra) {
   Call call("cuLaunchKernelEx");
-  nvfp4::GemmParams p;
+  nvfp4::Sm100Params p;
   memcpy(&p, arguments[0], sizeof p);
   printf(" grid=%u,%u,%u block=%u,%u,%u shared=%u stream=%p attributes=%u kernel=%d extra=%d",
          config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX, config->blockDimY,

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT
+// The one argument of the sm_100a kernels. Plain C++, no CUDA.
+#pragma once
+
+#include "kernel/params.h"
+
+namespace nvfp4 {
+
+struct Sm100Params {
+#include "kernel/params.def"
+};
+NVFP4_CHECK_PARAMS(Sm100Params);
+
+}  // namespace nvfp4

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// The one argument of the sm_90a kernels, and what host and kernels agree on about tokens in the
+// workspace. Plain C++, no CUDA.
+#pragma once
+
+#include "kernel/params.h"
+#include "kernel/scale_tile.h"
+
+namespace nvfp4 {
+
+constexpr uint32_t kSm90StageK = 256;     // K is cut between CTAs, and padded, in such pieces
+constexpr uint32_t kTokenRowBytes = 128;  // one token of a slab: 64 elements in fp16
+constexpr uint32_t kTokenKernelThreads = 128;
+constexpr uint32_t kTokenKernelRegisters = 32;
+constexpr uint32_t kTokenBytesPerThread = 64;  // of the workspace: a piece of 32 elements
+
+struct Sm90Params {
+#include "kernel/params.def"
+  const uint8_t* token_codes;
+  int64_t token_row_bytes, token_batch_bytes;
+  void* token_slabs;  // fp16 tokens, in the caller's workspace (tokens_kernel.cuh)
+  uint32_t m_padded;  // M rounded up to the token tile
+  uint32_t batches;
+};
+NVFP4_CHECK_PARAMS(Sm90Params);
+static_assert(offsetof(Sm90Params, token_slabs) == 368 && offsetof(Sm90Params, m_padded) == 376);
+
+}  // namespace nvfp4
