@@ -5,15 +5,10 @@
 
 #include <cstdint>
 
+#include "kernel/hardware.h"
 #include "kernel/scale_tile.h"
 
 namespace nvfp4 {
-
-// Hardware (hardware limits: CUDA programming guide, compute capability 10.x; PTX ISA 9.7.16.1).
-constexpr uint32_t kMaxSharedBytes = 232448;  // per CTA, opt-in: 228 KB per SM less 1 KB reserved
-constexpr uint32_t kTmemColumns = 512;        // of 128 lanes x 32 bits
-constexpr uint32_t kMmaK = 64;                // elements of K per tcgen05.mma, 4 scales per row
-constexpr uint32_t kScaleTileColumns = 4;     // of tensor memory
 
 // One CTA computes kWeights x kTokens elements of D^T: the weights (B) are the MMA's A operand,
 // since a single-CTA block-scaled MMA has M = 128 only and the tokens are the side that varies.
@@ -74,7 +69,7 @@ struct Sm100Tile {
                 "widths with a known scale column");
   // 64 to 128 KB in flight per SM saturate a B200's DRAM (public TMA micro-benchmark, 7.2 TB/s).
   static_assert(kStages * kStageBytes >= 128 * 1024);
-  static_assert(kWeightBytes % 1024 == 0 && kTokenBytes % 1024 == 0,
+  static_assert(kWeightBytes % kSwizzlePatternBytes == 0 && kTokenBytes % kSwizzlePatternBytes == 0,
                 "operand tiles start a 128-byte-swizzle pattern");
   static_assert(kFullAt % 8 == 0, "an mbarrier is 8-byte aligned");
   static_assert(kSharedBytes <= kMaxSharedBytes);
@@ -82,7 +77,7 @@ struct Sm100Tile {
   static_assert(kScaleColumnsAt % 2 == 0 && kStepColumns % 2 == 0 && kWeightScaleColumns % 2 == 0,
                 "scales at an odd tensor memory column fault");
   static_assert(kWarps == kFirstEpilogueWarp + 4 && kMmaWarp < kFirstEpilogueWarp);
-  static_assert(kStageBytes < (1u << 20), "one phase of an mbarrier counts up to 2^20 - 1 bytes");
+  static_assert(kStageBytes <= kMaxTransactionBytes);
 };
 
 }  // namespace nvfp4

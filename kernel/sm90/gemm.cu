@@ -276,31 +276,21 @@ __device__ void gemm_sm90(const Sm90Params& p) {
 
 }  // namespace nvfp4
 
-// A variant is a row of host/plan/variants.def and an entry here: one per width of the token tile. The
-// registers are given, not a bound of threads, of which ptxas would give out all there are.
-#define NVFP4_GEMM_SM90_ENTRY(Tile, weights, tokens)                                           \
-  extern "C" __global__ void __maxnreg__(nvfp4::Tile::kRegisters)                              \
+// A variant is a row of host/plan/variants.def, a row of tiles.def and so an entry here. Its registers
+// are given, not a bound of threads, of which ptxas would give out all there are.
+#define NVFP4_GEMM_SM90_ENTRY(weights, tokens)                                                 \
+  extern "C" __global__ void __maxnreg__(nvfp4::Sm90Tile##weights##x##tokens::kRegisters)      \
       nvfp4_gemm_sm90_##weights##x##tokens(const __grid_constant__ nvfp4::Sm90Params params) { \
-    static_assert(nvfp4::Tile::kWeights == weights && nvfp4::Tile::kTokens == tokens);         \
-    nvfp4::gemm_sm90<nvfp4::Tile>(params);                                                     \
+    using Tile = nvfp4::Sm90Tile##weights##x##tokens;                                          \
+    static_assert(Tile::kWeights == weights && Tile::kTokens == tokens);                       \
+    nvfp4::gemm_sm90<Tile>(params);                                                            \
   }
-
-NVFP4_GEMM_SM90_ENTRY(Sm90TinyTile<1>, 64, 1)
-NVFP4_GEMM_SM90_ENTRY(Sm90TinyTile<2>, 64, 2)
-NVFP4_GEMM_SM90_ENTRY(Sm90TinyTile<4>, 64, 4)
-NVFP4_GEMM_SM90_ENTRY(Sm90Tile64x8, 64, 8)
-NVFP4_GEMM_SM90_ENTRY(Sm90Tile64x16, 64, 16)
-NVFP4_GEMM_SM90_ENTRY(Sm90Tile128x16, 128, 16)
-NVFP4_GEMM_SM90_ENTRY(Sm90Tile64x32, 64, 32)
-NVFP4_GEMM_SM90_ENTRY(Sm90Tile128x32, 128, 32)
-NVFP4_GEMM_SM90_ENTRY(Sm90Tile64x64, 64, 64)
-NVFP4_GEMM_SM90_ENTRY(Sm90Tile128x64, 128, 64)
-NVFP4_GEMM_SM90_ENTRY(Sm90Tile64x128, 64, 128)
-NVFP4_GEMM_SM90_ENTRY(Sm90Tile128x128, 128, 128)
-NVFP4_GEMM_SM90_ENTRY(Sm90Tile128x256, 128, 256)
+#define SM90_TINY_TILE(weights, tokens, ...) NVFP4_GEMM_SM90_ENTRY(weights, tokens)
+#define SM90_WIDE_TILE(weights, tokens, ...) NVFP4_GEMM_SM90_ENTRY(weights, tokens)
+#include "kernel/sm90/tiles.def"
 
 extern "C" __global__ void __launch_bounds__(nvfp4::kTokenKernelThreads,
-                                             65536 / nvfp4::kTokenKernelThreads /
+                                             nvfp4::kRegistersPerSm / nvfp4::kTokenKernelThreads /
                                                  nvfp4::kTokenKernelRegisters)
     nvfp4_tokens_sm90(const __grid_constant__ nvfp4::Sm90Params params) {
   nvfp4::decode_tokens_to_workspace(params);

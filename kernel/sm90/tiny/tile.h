@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+// Constants of a tiny tile, up to 4 tokens, derived from its row of tiles.def.
+//
+// wgmma multiplies 8-bit floats here: codes of weights and tokens as e5m2, without their scales,
+// which halves what decoding costs. The sum of a block of 16 is exact: multiples of 2^-2 up to 576
+// take 12 bits, and Hopper keeps 13 after the leading one. A thread multiplies it by both scales
+// and adds in fp32. So every block has a column of the B operand of its own, with zeros in the
+// other blocks' places: 8 columns are one token, or 4, used twice as often.
+#pragma once
+
+#include "kernel/hardware.h"
+#include "kernel/sm90/params.h"
+
+namespace nvfp4 {
+
+template <uint32_t kTokensPerTile>
+struct Sm90TinyRow;
+#define SM90_TINY_TILE(weights, tokens, columns, groups, stages, ahead) \
+  template <>                                                           \
+  struct Sm90TinyRow<tokens> {                                          \
+    static constexpr uint32_t kWeights = weights;                       \
+    static constexpr uint32_t kTokenColumns = columns;                  \
+    static constexpr uint32_t kGroups = groups;                         \
+    static constexpr uint32_t kStages = stages;                         \
+    static constexpr uint32_t kStagesAhead = ahead;                     \
+  };
+#include "kernel/sm90/tiles.def"
+
+template <uint32_t kTokensPerTile>
+struct Sm90TinyTile : Sm90TinyRow<kTokensPerTile> {
+  using Row = Sm90TinyRow<kTokensPerTile>;
+  using Row::kGroups;
+  using Row::kStages;
+  using Row::kStagesAhead;
+  using Row::kTokenColumns;
+  using Row::kWeights;
+  static constexpr uint32_t kTokens = kTokensPerTile;
+  static constexpr uint32_t kK = kSm90StageK;
+  static constexpr uint32_t kSteps = kK / kScaleTileK;
+  static constexpr bool kWorkspaceTokens = false;
+  static constexpr bool kBlockSums = true;
+  static constexpr bool kPushesSums = true;
+  static constexpr bool kSeveralTiles = false;
+
+  static constexpr uint32_t kColumns = kTokenColumns * kTokens;  // N of wgmma
+  static constexpr uint32_t kWgmmas = kK / 32;                   // of a stage
+  static constexpr uint32_t kUnitWgmmas = kTokenColumns / 2;     // that fill all columns
+  static constexpr uint32_t kUnits = kWgmmas / kUnitWgmmas;
+
+  static constexpr uint32_t kCtasPerSm = 1;
+  static constexpr uint32_t kStagesFirst = kStagesAhead;
+
+  static constexpr uint32_t kWeightBytes = kWeights * kK / 2;
+  static constexpr uint32_t kScaleBytes = kSteps * kScaleTileBytes;  // also of the tile beside
+  static constexpr uint32_t kStageBytes = kWeightBytes + kScaleBytes;
+  static constexpr uint32_t kOperandBytes = kColumns * 32;         // of one wgmma
+  static constexpr uint32_t kSlotBytes = kWgmmas * kOperandBytes;  // tokens of a stage
+  static constexpr uint32_t kFactorBytes = kUnits * kColumns * 2;  // the tokens' scales, fp16
+
+  // Sums in fp32, [rank along K][group][token][weight], in the first CTA of a cluster.
+  static constexpr uint32_t kParts = kGroups;
+  static constexpr uint32_t kSumRowBytes = kWeights * 4;
+  static constexpr uint32_t kPartBytes = kTokens * kSumRowBytes;
+
+  static constexpr uint32_t kConsumersPerStage = 4;
+  static constexpr uint32_t kConsumerWarps = kConsumersPerStage * kGroups;
+  // Of the lanes that put sums into the first CTA's shared memory.
+  static constexpr uint32_t kSumArrivals = kConsumerWarps * 32 / (kTokenColumns / 2);
+
+  // Shared memory, offsets from a 1024-byte aligned base.
+  static constexpr uint32_t kWeightsAt = 0;
+  static constexpr uint32_t kScalesAt = kWeightsAt + kStages * kWeightBytes;
+  static constexpr uint32_t kTokensAt = kScalesAt + kStages * kScaleBytes;
+  static constexpr uint32_t kFactorsAt = kTokensAt + kStages * kSlotBytes;
+  static constexpr uint32_t kSumsAt = kFactorsAt + kStages * kFactorBytes;
+  static constexpr uint32_t kWeightsFullAt = kSumsAt + kMaxClusterCtas * kParts * kPartBytes;
+  static constexpr uint32_t kWeightsEmptyAt = kWeightsFullAt + 8 * kStages;
+  static constexpr uint32_t kSumsFullAt = kWeightsEmptyAt + 8 * kStages;
+  static constexpr uint32_t kSharedBytes = kSumsFullAt + 8;
+
+  static constexpr uint32_t kWeightWarp = kConsumerWarps;
+  static constexpr uint32_t kFirstTokenWarp = kWeightWarp + 1;
+  static constexpr uint32_t kTokenWarps = 3;
+  static constexpr uint32_t kWeightArrivals = 1 + 32;  // a stage's: its bytes, a token warp's lanes
+  static constexpr uint32_t kWarps = kFirstTokenWarp + kTokenWarps;
+  static constexpr uint32_t kThreads = 32 * kWarps;
+  static constexpr uint32_t kRegisters = kRegistersPerSm / kThreads / 8 * 8;
+  static constexpr uint32_t kColumnsAllocated = 0;  // there is no tensor memory
+
+  static_assert(kWeights == 64, "a wgmma's M, one group's share of a stage");
+  static_assert(kTokens == 1 ? kTokenColumns == 8 : kTokenColumns == 4 && kTokens <= 4,
+                "a column for each of four chunks, and for both blocks of a chunk or one of them");
+  static_assert(kColumns == 8 || kColumns == 16, "N of the wgmmas of 8-bit floats in kernel/ptx");
+  static_assert(kStages % kGroups == 0 && kStages >= kGroups + kStagesAhead,
+                "a group does not wait for a phase while the one before is to complete: see wide");
+  static_assert(kStages % kTokenWarps == 0, "a part of the ring is one token warp's");
+  static_assert(kWeightBytes % kSwizzlePatternBytes == 0);
+  static_assert(kFactorsAt % 16 == 0 && kWeightsFullAt % 8 == 0);
+  static_assert(kSharedBytes <= kMaxSharedBytes);
+};
+
+}  // namespace nvfp4

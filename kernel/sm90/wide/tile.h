@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+// Constants of a wide tile, 8 to 256 tokens, derived from its row of tiles.def.
+//
+// The tokens are wgmma's B operand, fp16, in a ring of their own: slots of kSlotSteps 64-wide
+// slabs, 128-byte rows with the 128-byte swizzle. Up to 16 tokens warps of the CTA decode them;
+// more of them would take longer than the weights, and nvfp4_tokens_sm90 puts them into the
+// workspace just before.
+#pragma once
+
+#include "kernel/hardware.h"
+#include "kernel/sm90/params.h"
+
+namespace nvfp4 {
+
+enum class Sm90Tokens { decoded, workspace };
+enum class Sm90Sums { pushed, shared_out, whole };
+
+template <uint32_t kWeightsPerTile, uint32_t kTokensPerTile>
+struct Sm90WideRow;
+#define SM90_WIDE_TILE(weights, tokens, source, sums, groups, stages, ahead, first, slots, steps, \
+                       early, rows, consumer, loader)                                             \
+  template <>                                                                                     \
+  struct Sm90WideRow<weights, tokens> {                                                           \
+    static constexpr Sm90Tokens kSource = Sm90Tokens::source;                                     \
+    static constexpr Sm90Sums kSums = Sm90Sums::sums;                                             \
+    static constexpr uint32_t kGroups = groups;                                                   \
+    static constexpr uint32_t kStages = stages;                                                   \
+    static constexpr uint32_t kStagesAhead = ahead;                                               \
+    static constexpr uint32_t kStagesFirst = first;                                               \
+    static constexpr uint32_t kSlots = slots;                                                     \
+    static constexpr uint32_t kSlotSteps = steps;                                                 \
+    static constexpr uint32_t kTokenStagesAhead = early;                                          \
+    static constexpr uint32_t kRowsPerPass = rows;                                                \
+    static constexpr uint32_t kConsumerRegisters = consumer;                                      \
+    static constexpr uint32_t kLoaderRegisters = loader;                                          \
+  };
+#include "kernel/sm90/tiles.def"
+
+template <uint32_t kWeightsPerTile, uint32_t kTokensPerTile>
+struct Sm90WideTile : Sm90WideRow<kWeightsPerTile, kTokensPerTile> {
+  using Row = Sm90WideRow<kWeightsPerTile, kTokensPerTile>;
+  using Row::kConsumerRegisters;
+  using Row::kGroups;
+  using Row::kLoaderRegisters;
+  using Row::kRowsPerPass;
+  using Row::kSlots;
+  using Row::kSlotSteps;
+  using Row::kStages;
+  using Row::kStagesAhead;
+  using Row::kStagesFirst;
+  using Row::kTokenStagesAhead;
+  static constexpr uint32_t kWeights = kWeightsPerTile;
+  static constexpr uint32_t kTokens = kTokensPerTile;
+  static constexpr uint32_t kK = kSm90StageK;
+  static constexpr uint32_t kSteps = kK / kScaleTileK;
+  static constexpr bool kWorkspaceTokens = Row::kSource == Sm90Tokens::workspace;
+  static constexpr bool kBlockSums = false;
+  // Few tokens' sums have a place of their own, in the CTA that stores them.
+  static constexpr bool kPushesSums = Row::kSums == Sm90Sums::pushed;
+  // One group has a tile's whole sums: they go from registers to D, and the CTA, unless it shares K
+  // with others, to its next tile, whose first stages have come meanwhile.
+  static constexpr bool kSeveralTiles = Row::kSums == Sm90Sums::whole;
+
+  static constexpr uint32_t kCtasPerSm = 1;
+
+  // A warpgroup multiplies 64 weights of a stage. Up to 64 tokens four of them hide what two would
+  // wait for; groups that share no stage take turns, so the sums come in parts.
+  static constexpr uint32_t kConsumersPerStage = kWeights / 16;
+  static constexpr uint32_t kConsumerWarps = kGroups * kConsumersPerStage;
+  // Of a CTA's sums, as they are added to those of others: groups' with few tokens, else whole.
+  static constexpr uint32_t kParts = kPushesSums ? kGroups : 1;
+  static constexpr uint32_t kPartWords = 2;  // decoded at once, of 8 in a stage
+
+  static constexpr uint32_t kWeightBytes = kWeights * kK / 2;
+  static constexpr uint32_t kScaleBytes = kSteps * kScaleTileBytes;  // of 128 rows
+  static constexpr uint32_t kStageBytes = kWeightBytes + kScaleBytes;
+  static constexpr uint32_t kSlabBytes = kTokens * kTokenRowBytes;  // 64 elements of K
+  static constexpr uint32_t kSlotsPerStage = kSteps / kSlotSteps;
+  static constexpr uint32_t kSlotBytes = kSlotSteps * kSlabBytes;
+
+  // Rows of sums are 4 floats longer than the weights, so that the 8 x 4 lanes of a fragment (8
+  // weights, tokens two apart) hit 32 banks.
+  static constexpr uint32_t kSumRowBytes = (kWeights + 4) * 4;
+  static constexpr uint32_t kPushedRows = kTokens + 2;  // of all ranks: 3 CTAs have 6 of 16 each
+  static constexpr uint32_t kPushedBytes = kPushesSums ? kParts * kPushedRows * kSumRowBytes : 0;
+
+  // Shared memory, offsets from a 1024-byte aligned base.
+  static constexpr uint32_t kTokensAt = 0;
+  static constexpr uint32_t kWeightsAt = kTokensAt + kSlots * kSlotBytes;
+  static constexpr uint32_t kScalesAt = kWeightsAt + kStages * kWeightBytes;
+  static constexpr uint32_t kWeightsFullAt = kScalesAt + kStages * kScaleBytes;
+  static constexpr uint32_t kWeightsEmptyAt = kWeightsFullAt + 8 * kStages;
+  static constexpr uint32_t kTokensFullAt = kWeightsEmptyAt + 8 * kStages;
+  static constexpr uint32_t kTokensEmptyAt = kTokensFullAt + 8 * kSlots;
+  static constexpr uint32_t kSumsFullAt = kTokensEmptyAt + 8 * kSlots;
+  static constexpr uint32_t kAsideAt = (kSumsFullAt + 8 + 15) / 16 * 16;
+  // Rows of fp16 to D: a whole group's, or so many at once, for what the rings leave.
+  static constexpr uint32_t kRowsBytes = kRowsPerPass * kWeights * 2;
+  static constexpr uint32_t kSharedBytes = kAsideAt + kRowsBytes + kPushedBytes;
+
+  // In the drained rings: what groups give each other, fp32 (sums/reduce.cuh); after it the tile's
+  // sums, fp32, [token][weight], or its rows, fp16, [token][weight]. Beside the rings: a tile's rows
+  // while they fill for the next one; few tokens' sums, [rank][part][token of this CTA][weight].
+  static constexpr uint32_t kGroupSumsBytes =
+      kPushesSums ? 0 : (kGroups - 1) * kTokens * kWeights * 4;
+  static constexpr uint32_t kPartBytes = kTokens * kSumRowBytes;
+  static constexpr uint32_t kSumsAt = kPushesSums ? kAsideAt : kGroupSumsBytes;
+  static constexpr uint32_t kRowsAt = kSeveralTiles ? kAsideAt : kGroupSumsBytes;
+
+  // In the last warpgroup a warp loads weights and one loads tokens, or three decode them; it gives
+  // up registers.
+  static constexpr uint32_t kWeightWarp = kConsumerWarps;
+  static constexpr uint32_t kFirstTokenWarp = kWeightWarp + 1;
+  static constexpr uint32_t kTokenWarps = kWorkspaceTokens ? 1 : 3;
+  static constexpr uint32_t kWeightArrivals = 1;                         // a stage's
+  static constexpr uint32_t kTokenArrivals = kWorkspaceTokens ? 1 : 32;  // a slot's
+  static constexpr uint32_t kWarps = kConsumerWarps + 4;
+  static constexpr uint32_t kThreads = 32 * kWarps;
+  // What the CTA starts with, and its warpgroups share out. It leaves room for a CTA of
+  // nvfp4_tokens_sm90 that is still there, also in shared memory: else it starts when that has
+  // ended.
+  static constexpr uint32_t kRegisters =
+      (kRegistersPerSm - kTokenKernelThreads * kTokenKernelRegisters) / kThreads / 8 * 8;
+  static constexpr uint32_t kColumnsAllocated = 0;  // there is no tensor memory
+
+  // Which combinations there are (README.md).
+  static_assert(kWeights == 64 || kWeights == 128);
+  static_assert(kTokens >= 8 && kTokens <= 256 && (kTokens & (kTokens - 1)) == 0);
+  static_assert(kPushesSums == !kWorkspaceTokens, "few tokens are decoded here and pushed");
+  static_assert(kPushesSums == (kTokens <= 16), "what three warps can decode");
+  static_assert(kSeveralTiles == (kGroups == 1), "one group has the whole sums");
+  static_assert(!kSeveralTiles || (kWorkspaceTokens && kWeights == kScaleTileRows),
+                "token warps, sums_full and a lane's place among the scales serve one tile");
+  static_assert(kSeveralTiles == (kRowsPerPass > 0), "rows beside the rings serve whole sums");
+  static_assert(kWorkspaceTokens == (kTokenStagesAhead == 0), "loaded in advance by who decodes");
+
+  static_assert(kConsumerWarps == (kTokens <= 64 ? 16 : 8));
+  static_assert(kConsumerWarps * kConsumerRegisters + 4 * kLoaderRegisters <= kWarps * kRegisters);
+  static_assert(kCtasPerSm == 1, "kRegisters are one CTA's");
+
+  // A stage is half as large with 64 weights, so twice as many are ahead. Before the tokens'
+  // kernel has ended, of which a CTA hears the later the more it reads, those ask for one only.
+  static_assert(kStagesAhead == 256 / kWeights && kStages > kStagesAhead);
+  static_assert(kStagesFirst == kStagesAhead || (kWorkspaceTokens && kStagesFirst < kStagesAhead));
+  static_assert(kStages ==
+                    (kMaxSharedBytes - 1024 - kSlots * kSlotBytes - kPushedBytes) / kStageBytes,
+                "as many stages as fit beside the slots, the sums and 1,024 bytes of barriers");
+  static_assert(kSteps % kSlotSteps == 0);
+  static_assert(kSlots > kSlotsPerStage * (kGroups - 1) + 1,
+                "a slot is given back when its group's next one is in use");
+  // A barrier's phase has a parity only: a group must not come to wait for one while the one
+  // before, of another group's stage, is still to complete. A slot is always the same group's. A
+  // group has used a stage that was asked for when the first kGroups + kStagesAhead before its next
+  // had arrived.
+  static_assert(kGroups == 1 || kSlots % (kSlotsPerStage * kGroups) == 0);
+  static_assert(kGroups == 1 || kStages >= kGroups + kStagesAhead);
+  static_assert(kSlabBytes % kSwizzlePatternBytes == 0 && kWeightBytes % kSwizzlePatternBytes == 0,
+                "operand tiles start a 128-byte-swizzle pattern");
+  static_assert(kPushesSums || kSumsAt + kPartBytes <= kWeightsFullAt,
+                "the sums fit the drained rings");
+  static_assert(kWeightsFullAt % 8 == 0, "an mbarrier is 8-byte aligned");
+  static_assert(kSharedBytes <= kMaxSharedBytes - (kWorkspaceTokens ? kReservedSharedBytes : 0));
+};
+
+}  // namespace nvfp4
