@@ -14,6 +14,9 @@ struct RingPosition {
   uint32_t stage = 0;
   uint32_t parity = 0;
 
+  // Of the i-th filling from the start of the ring.
+  static __device__ RingPosition at(uint32_t i) { return {i % kStages, i / kStages % 2}; }
+
   // At most once round the ring.
   __device__ void advance(uint32_t fillings = 1) {
     stage += fillings;

@@ -81,7 +81,7 @@ __device__ void init_barriers(const Cta<Tile>& cta) {
 __device__ inline void load_scales(uint32_t dst, const uint8_t* scales, uint32_t block,
                                    uint32_t k_steps, uint32_t first_step, uint32_t bytes,
                                    uint32_t bar, uint64_t policy) {
-  const uint64_t tile = static_cast<uint64_t>(block) * k_steps + first_step;
+  const uint64_t tile = scale_tile_number(block, k_steps, first_step);
   ptx::cp_async_bulk(dst, scales + tile * kScaleTileBytes, bytes, bar, policy);
 }
 

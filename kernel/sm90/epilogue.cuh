@@ -14,6 +14,7 @@
 #include "kernel/sm90/cta.cuh"
 #include "kernel/sm90/decode.cuh"
 #include "kernel/sm90/params.h"
+#include "kernel/sm90/sums/add.cuh"
 
 namespace nvfp4 {
 
@@ -37,11 +38,6 @@ __device__ void put_sums(const float (&sums)[kSums], uint32_t at, uint32_t first
   }
 }
 
-__device__ inline float4 add(float4 a, float4 b) {
-  return make_float4(__fadd_rn(a.x, b.x), __fadd_rn(a.y, b.y), __fadd_rn(a.z, b.z),
-                     __fadd_rn(a.w, b.w));
-}
-
 // Four neighbouring weights of one token: the parts of every rank, first to last.
 template <typename Tile, uint32_t kSplit>
 __device__ float4 sum_of_parts(uint32_t at) {
@@ -57,10 +53,7 @@ __device__ float4 sum_of_parts(uint32_t at) {
                                           : ptx::ld_shared_cluster_v4_f32(ptx::mapa(from, rank));
     }
   }
-  float4 sum = part[0];
-#pragma unroll
-  for (uint32_t i = 1; i < kSplit * Tile::kParts; ++i) sum = add(sum, part[i]);
-  return sum;
+  return add_parts(part);
 }
 
 // The factor of the decoding comes back first: a power of two, so nothing is rounded.

@@ -53,6 +53,7 @@ __device__ void load_weights(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
   const uint32_t bar = cta.weights_full(at);
   const uint32_t stage = cta.stage_begin + i;
   const uint32_t scale_bytes = cta.steps(i) * kScaleTileBytes;
+  // scale_tile_number spelled out: through the function, one entry gets other SASS.
   const uint64_t tile =
       static_cast<uint64_t>(cta.tile.weight_tile * Tile::kWeights / kScaleTileRows) * cta.k_steps +
       stage * Tile::kSteps;

@@ -38,7 +38,7 @@ __device__ WideLane wide_lane(const Cta90<Tile>& cta, uint32_t warp, uint32_t la
   // Through a shuffle, or ptxas computes them again in every stage.
   const auto keep = [&](uint32_t value) { return __shfl_sync(0xFFFFFFFF, value, lane); };
   return {{keep(codes), keep(codes ^ 16)},
-          keep(cta.scales(0) + c * kScaleTileBytes + scale_row % 32 * 16 + scale_row / 32 * 4),
+          keep(cta.scales(0) + c * kScaleTileBytes + scale_lane(scale_row) + scale_band(scale_row)),
           keep(cta.weights_full(0))};
 }
 

@@ -7,6 +7,7 @@
 
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/sync.cuh"
+#include "kernel/ring.cuh"
 
 namespace nvfp4 {
 
@@ -37,11 +38,11 @@ struct TokenWarp {
 #pragma unroll
       for (uint32_t a = 0; a < Tokens::kAhead; ++a) {
         if (i >= tokens.count()) break;
-        const uint32_t slot = i % Tokens::kSlots;
-        ptx::mbarrier_wait(tokens.empty(slot), i / Tokens::kSlots % 2 ^ 1);
-        tokens.write(slot, next[a]);
+        const auto at = RingPosition<Tokens::kSlots>::at(i);
+        ptx::mbarrier_wait(tokens.empty(at.stage), at.parity ^ 1);
+        tokens.write(at.stage, next[a]);
         ptx::fence_proxy_async_shared_cta();
-        ptx::mbarrier_arrive(tokens.full(slot));  // each lane for what it wrote
+        ptx::mbarrier_arrive(tokens.full(at.stage));  // each lane for what it wrote
         tokens.load(i + Tokens::kAhead * Tokens::kWarps, next[a]);
         i += Tokens::kWarps;
       }

@@ -39,10 +39,10 @@ __device__ inline TokenPiece load_token_piece(const Sm90Params& p, uint32_t batc
   const uint32_t first = stage * kParts;
   const uint8_t* codes = p.token_codes + batch * p.token_batch_bytes + row * p.token_row_bytes +
                          static_cast<uint64_t>(first) * (kScaleTileK / 2) + j * 4;
-  const uint64_t tile = static_cast<uint64_t>(row / kScaleTileRows) * k_steps + first;
+  const uint64_t tile = scale_tile_number(row / kScaleTileRows, k_steps, first);
   const uint8_t* scales = p.token_scales + batch * p.token_scales_batch_bytes +
-                          tile * kScaleTileBytes + row % 32 * 16 + row % kScaleTileRows / 32 * 4 +
-                          j / 2;
+                          tile * kScaleTileBytes + scale_lane(row) +
+                          scale_band(row % kScaleTileRows) + j / 2;
   TokenPiece piece;
 #pragma unroll
   for (uint32_t c = 0; c < kParts; ++c) {

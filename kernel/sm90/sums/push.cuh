@@ -11,6 +11,7 @@
 #include "kernel/ptx/memory.cuh"
 #include "kernel/sm90/cta.cuh"
 #include "kernel/sm90/epilogue.cuh"
+#include "kernel/sm90/sums/add.cuh"
 
 namespace nvfp4 {
 
@@ -61,9 +62,7 @@ __device__ void store_pushed_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_
   for (uint32_t i = 0; i < kParts; ++i) {
     part[i] = ptx::ld_shared_v4_f32(at + i * kShare * Tile::kSumRowBytes);
   }
-  float4 sum = part[0];
-#pragma unroll
-  for (uint32_t i = 1; i < kParts; ++i) sum = add(sum, part[i]);
+  const float4 sum = add_parts(part);
   const FourWeights out(p, cta.tile, cta.tile.weight_tile * Tile::kWeights + column);
   out.store_sums<Tile>(m, sum);
 }

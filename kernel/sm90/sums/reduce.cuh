@@ -10,6 +10,7 @@
 #include "kernel/ptx/sync.cuh"
 #include "kernel/sm90/cta.cuh"
 #include "kernel/sm90/epilogue.cuh"
+#include "kernel/sm90/sums/add.cuh"
 
 namespace nvfp4 {
 

@@ -19,9 +19,11 @@
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/wgmma.cuh"
+#include "kernel/ring.cuh"
 #include "kernel/sm90/cta.cuh"
 #include "kernel/sm90/decode.cuh"
 #include "kernel/sm90/epilogue.cuh"
+#include "kernel/sm90/sums/add.cuh"
 
 namespace nvfp4 {
 
@@ -47,7 +49,8 @@ template <typename Tile>
 __device__ TinyLane tiny_lane(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
   const uint32_t c = lane % 4;
   const uint32_t row = tiny_row(warp, lane);
-  const uint32_t scales = cta.scales(0) + row * 16 + cta.tile.weight_tile % 2 * 8;
+  const uint32_t half = cta.tile.weight_tile % 2 * scale_band(64);
+  const uint32_t scales = cta.scales(0) + scale_lane(row) + half;
   const auto keep = [&](uint32_t value) { return __shfl_sync(0xFFFFFFFF, value, lane); };
   return {keep(cta.weights(0) + row * (Tile::kK / 2) + (c ^ row % 8) * 16),
           keep(scales + c % 2 * kScaleTileBytes), keep(scales),
@@ -148,22 +151,18 @@ __device__ void multiply_tiny(const Cta90<Tile>& cta, uint32_t warp, uint32_t la
   const uint32_t group = warp / 4;
   const uint32_t last = cta.count - 1;
   const uint32_t step = lane % 2, steps = cta.steps(last);
-  uint32_t stage = group, parity = 0, before = 0;
+  RingPosition<Tile::kStages> ring{group};
+  uint32_t before = 0;
 #pragma unroll
   for (auto& row : sums)
     for (float& sum : row) sum = 0;
-  for (uint32_t i = group; i < cta.count; i += Tile::kGroups) {
+  for (uint32_t i = group; i < cta.count; i += Tile::kGroups, ring.advance(Tile::kGroups)) {
     const bool beyond_k[2] = {i == last && step >= steps, i == last && step + 2 >= steps};
-    ptx::mbarrier_wait(cta.weights_full(stage), parity);
+    ptx::mbarrier_wait(cta.weights_full(ring.stage), ring.parity);
     // As in multiply.cuh: an arrival right behind the loads overtook some of them.
     if (i != group) ptx::mbarrier_arrive(cta.weights_empty(before));  // each lane for what it read
-    multiply_tiny_stage(cta, at, stage, beyond_k, sums);
-    before = stage;
-    stage += Tile::kGroups;
-    if (stage >= Tile::kStages) {
-      stage -= Tile::kStages;
-      parity ^= 1;
-    }
+    multiply_tiny_stage(cta, at, ring.stage, beyond_k, sums);
+    before = ring.stage;
   }
 }
 
@@ -212,9 +211,7 @@ __device__ void store_tiny_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t 
   for (uint32_t i = 0; i < kSplit * Tile::kParts; ++i) {
     part[i] = ptx::ld_shared_v4_f32(at + i * Tile::kPartBytes);
   }
-  float4 sum = part[0];
-#pragma unroll
-  for (uint32_t i = 1; i < kSplit * Tile::kParts; ++i) sum = add(sum, part[i]);
+  const float4 sum = add_parts(part);
   const FourWeights out(p, cta.tile, cta.tile.weight_tile * Tile::kWeights + lane * 4);
   out.store_sums<Tile>(m, sum);
 }

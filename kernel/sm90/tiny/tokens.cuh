@@ -27,10 +27,10 @@ __device__ inline TinyTask load_tiny_task(const Sm90Params& p, uint32_t batch, u
   const uint32_t first = stage * (kSm90StageK / kScaleTileK);
   const uint8_t* codes = p.token_codes + batch * p.token_batch_bytes + row * p.token_row_bytes +
                          static_cast<uint64_t>(stage) * (kSm90StageK / 2) + lane * 4;
-  const uint64_t tile = static_cast<uint64_t>(row / kScaleTileRows) * k_steps + first + lane / 4;
+  const uint64_t tile = scale_tile_number(row / kScaleTileRows, k_steps, first) + lane / 4;
   const uint8_t* scales = p.token_scales + batch * p.token_scales_batch_bytes +
-                          tile * kScaleTileBytes + row % 32 * 16 + row % kScaleTileRows / 32 * 4 +
-                          lane % 4;
+                          tile * kScaleTileBytes + scale_lane(row) +
+                          scale_band(row % kScaleTileRows) + lane % 4;
   return {ptx::ld_global_b32_if(codes, there && first + lane / 8 < k_steps),
           ptx::ld_global_u8_if(scales, there && lane < 16 && first + lane / 4 < k_steps)};
 }

@@ -56,9 +56,9 @@ struct WideTokens {
     const uint32_t step = cta.stage_begin * Tile::kSteps + lane % 4;
     codes = p.token_codes + cta.tile.batch * p.token_batch_bytes + row * p.token_row_bytes +
             static_cast<uint64_t>(step) * (kScaleTileK / 2);
-    const uint64_t tile = static_cast<uint64_t>(row / kScaleTileRows) * cta.k_steps + step;
+    const uint64_t tile = scale_tile_number(row / kScaleTileRows, cta.k_steps, step);
     scales = p.token_scales + cta.tile.batch * p.token_scales_batch_bytes + tile * kScaleTileBytes +
-             row % 32 * 16 + row % kScaleTileRows / 32 * 4;
+             scale_lane(row) + scale_band(row % kScaleTileRows);
   }
 
   // Zero codes under zero scales beyond M and K. No branch and no use of what is loaded: a thread

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+// Parts of sums added, always in one order, that of K or of the groups: equal inputs give equal
+// bits.
+#pragma once
+
+#include <cstdint>
+
+namespace nvfp4 {
+
+__device__ inline float4 add(float4 a, float4 b) {
+  return make_float4(__fadd_rn(a.x, b.x), __fadd_rn(a.y, b.y), __fadd_rn(a.z, b.z),
+                     __fadd_rn(a.w, b.w));
+}
+
+// First to last.
+template <uint32_t kParts>
+__device__ float4 add_parts(const float4 (&part)[kParts]) {
+  float4 sum = part[0];
+#pragma unroll
+  for (uint32_t i = 1; i < kParts; ++i) sum = add(sum, part[i]);
+  return sum;
+}
+
+}  // namespace nvfp4
