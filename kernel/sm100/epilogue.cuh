@@ -21,86 +21,81 @@ constexpr uint32_t kPieceTokens = 32;   // rows of D per tcgen05.ld
 constexpr uint32_t kPieceWeights = 32;  // columns of D per warp: its band of tensor memory lanes
 constexpr uint32_t kSlabBytes = kPieceTokens * kPieceWeights * 2;  // fp16 [token][weight]
 
-// The part of D one warp stores: rows from m_first, columns from n_first, all below m_end and
-// n_end.
-struct EpilogueRange {
+// The part of D that one warp stores: rows from m_first, columns from n_first, all below m_end and
+// n_end. What becomes of a sum is said in finish() alone.
+struct Epilogue {
   uint16_t* d;  // of this batch
   int64_t d_ld;
   uint32_t m_first, m_end, n_first, n_end;
   bool vectors;  // 16-byte stores are aligned and the warp's 32 columns all exist
-};
+  float alpha;   // read once the accumulator is full, so that no register holds it until then
 
-__device__ inline EpilogueRange epilogue_range(const Sm100Params& p, uint32_t batch,
-                                               uint32_t m_first, uint32_t n_first) {
-  EpilogueRange r;
-  r.d = static_cast<uint16_t*>(p.d) + batch * p.d_batch_stride;
-  r.d_ld = p.d_ld;
-  r.m_first = m_first;
-  r.m_end = p.m;
-  r.n_first = n_first;
-  r.n_end = p.n;
-  r.vectors = ((p.d_ld | p.d_batch_stride) & 7) == 0 && n_first + kPieceWeights <= p.n;
-  return r;
-}
-
-// One rounding to nearest even after one fp32 multiplication.
-__device__ inline uint16_t scale_and_round(uint32_t accumulator, float alpha) {
-  return ptx::cvt_rn_f16_f32(__fmul_rn(alpha, __uint_as_float(accumulator)));
-}
-
-// Rows m .. m+31 of D in 16-byte pieces. Rows of a slab are 64 bytes, so the 32 lanes' 2-byte
-// stores hit 16 banks twice within a word, and 8 lanes' 16-byte loads hit all 32 once.
-__device__ inline void store_piece_vectors(const EpilogueRange& r, const uint32_t (&acc)[32],
-                                           uint32_t m, float alpha, uint32_t slab, uint32_t lane) {
-#pragma unroll
-  for (uint32_t token = 0; token < kPieceTokens; ++token) {
-    ptx::st_shared_b16(slab + token * kPieceWeights * 2 + lane * 2,
-                       scale_and_round(acc[token], alpha));
+  __device__ Epilogue(const Sm100Params& p, uint32_t batch, uint32_t first_m, uint32_t first_n) {
+    d = static_cast<uint16_t*>(p.d) + batch * p.d_batch_stride;
+    d_ld = p.d_ld;
+    m_first = first_m;
+    m_end = p.m;
+    n_first = first_n;
+    n_end = p.n;
+    vectors = ((p.d_ld | p.d_batch_stride) & 7) == 0 && n_first + kPieceWeights <= p.n;
   }
-  __syncwarp();
-  constexpr uint32_t kLanesPerRow = kPieceWeights / 8;
-  constexpr uint32_t kRowsPerPass = 32 / kLanesPerRow;
+
+  // One rounding to nearest even after one fp32 multiplication.
+  __device__ uint16_t finish(uint32_t accumulator) const {
+    return ptx::cvt_rn_f16_f32(__fmul_rn(alpha, __uint_as_float(accumulator)));
+  }
+
+  // Rows m .. m+31 of D in 16-byte pieces. Rows of a slab are 64 bytes, so the 32 lanes' 2-byte
+  // stores hit 16 banks twice within a word, and 8 lanes' 16-byte loads hit all 32 once.
+  __device__ void store_vectors(const uint32_t (&acc)[32], uint32_t m, uint32_t slab,
+                                uint32_t lane) const {
 #pragma unroll
-  for (uint32_t pass = 0; pass < kPieceTokens / kRowsPerPass; ++pass) {
-    const uint32_t token = pass * kRowsPerPass + lane / kLanesPerRow;
-    const uint32_t n = lane % kLanesPerRow * 8;
-    const uint4 eight = ptx::ld_shared_v4_b32(slab + (token * kPieceWeights + n) * 2);
-    if (m + token < r.m_end) {
-      *reinterpret_cast<uint4*>(r.d + (m + token) * r.d_ld + r.n_first + n) = eight;
+    for (uint32_t token = 0; token < kPieceTokens; ++token) {
+      ptx::st_shared_b16(slab + token * kPieceWeights * 2 + lane * 2, finish(acc[token]));
+    }
+    __syncwarp();
+    constexpr uint32_t kLanesPerRow = kPieceWeights / 8;
+    constexpr uint32_t kRowsPerPass = 32 / kLanesPerRow;
+#pragma unroll
+    for (uint32_t pass = 0; pass < kPieceTokens / kRowsPerPass; ++pass) {
+      const uint32_t token = pass * kRowsPerPass + lane / kLanesPerRow;
+      const uint32_t n = lane % kLanesPerRow * 8;
+      const uint4 eight = ptx::ld_shared_v4_b32(slab + (token * kPieceWeights + n) * 2);
+      if (m + token < m_end) {
+        *reinterpret_cast<uint4*>(d + (m + token) * d_ld + n_first + n) = eight;
+      }
+    }
+    __syncwarp();  // the next piece overwrites the slab
+  }
+
+  // The same for tails and odd leading dimensions: neighbouring lanes store neighbouring elements.
+  __device__ void store_scalars(const uint32_t (&acc)[32], uint32_t m, uint32_t lane) const {
+    if (n_first + lane >= n_end) return;
+#pragma unroll
+    for (uint32_t token = 0; token < kPieceTokens; ++token) {
+      if (m + token < m_end) {
+        d[(m + token) * d_ld + n_first + lane] = finish(acc[token]);
+      }
     }
   }
-  __syncwarp();  // the next piece overwrites the slab
-}
 
-// The same for tails and odd leading dimensions: neighbouring lanes store neighbouring elements.
-__device__ inline void store_piece_scalars(const EpilogueRange& r, const uint32_t (&acc)[32],
-                                           uint32_t m, float alpha, uint32_t lane) {
-  if (r.n_first + lane >= r.n_end) return;
-#pragma unroll
-  for (uint32_t token = 0; token < kPieceTokens; ++token) {
-    if (m + token < r.m_end) {
-      r.d[(m + token) * r.d_ld + r.n_first + lane] = scale_and_round(acc[token], alpha);
-    }
-  }
-}
-
-// One warp drains its 32 lanes of the accumulator at tmem (its first column, lane 0). `band` is
-// warp % 4, the quarter of the lanes that the warp can reach.
-template <uint32_t kTokens>
-__device__ inline void drain_accumulator(const EpilogueRange& r, float alpha, uint32_t tmem,
-                                         uint32_t band, uint32_t slab, uint32_t lane) {
+  // One warp drains its 32 lanes of the accumulator at tmem (its first column, lane 0). `band` is
+  // warp % 4, the quarter of the lanes that the warp can reach.
+  template <uint32_t kTokens>
+  __device__ void drain(uint32_t tmem, uint32_t band, uint32_t slab, uint32_t lane) const {
 #pragma unroll 1
-  for (uint32_t piece = 0; piece < kTokens / kPieceTokens; ++piece) {
-    const uint32_t m = r.m_first + piece * kPieceTokens;
-    if (m >= r.m_end) break;
-    uint32_t acc[32];
-    ptx::tcgen05_ld_32x32b_x32(acc, tmem + tmem_address(band * 32, piece * kPieceTokens));
-    if (r.vectors) {
-      store_piece_vectors(r, acc, m, alpha, slab, lane);
-    } else {
-      store_piece_scalars(r, acc, m, alpha, lane);
+    for (uint32_t piece = 0; piece < kTokens / kPieceTokens; ++piece) {
+      const uint32_t m = m_first + piece * kPieceTokens;
+      if (m >= m_end) break;
+      uint32_t acc[32];
+      ptx::tcgen05_ld_32x32b_x32(acc, tmem + tmem_address(band * 32, piece * kPieceTokens));
+      if (vectors) {
+        store_vectors(acc, m, slab, lane);
+      } else {
+        store_scalars(acc, m, lane);
+      }
     }
   }
-}
+};
 
 }  // namespace nvfp4

@@ -231,14 +231,14 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
   const uint32_t band = warp % 4;
   const uint32_t n_first = cta.tile.weight_tile * Tile::kWeights + band * kPieceWeights;
   if (n_first >= cta.p.n) return;
-  const EpilogueRange range =
-      epilogue_range(cta.p, cta.tile.batch, cta.tile.token_tile * Tile::kTokens, n_first);
+  Epilogue epilogue(cta.p, cta.tile.batch, cta.tile.token_tile * Tile::kTokens, n_first);
   ptx::mbarrier_wait(cta.accumulator_full(), 0);
   ptx::tcgen05_fence_after_thread_sync();
   // The last commit covers every MMA, so the ring is drained and free for the slabs.
   static_assert(4 * kSlabBytes <= Tile::kStages * Tile::kWeightBytes, "slabs lie in the ring");
   const uint32_t slab = cta.smem + Tile::kWeightsAt + band * kSlabBytes;
-  drain_accumulator<Tile::kTokens>(range, cta.p.alpha, tmem, band, slab, lane);
+  epilogue.alpha = cta.p.alpha;
+  epilogue.drain<Tile::kTokens>(tmem, band, slab, lane);
 }
 
 // ---- Dispatch ----------------------------------------------------------------------------------
