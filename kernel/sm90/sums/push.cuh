@@ -63,8 +63,8 @@ __device__ void store_pushed_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_
     part[i] = ptx::ld_shared_v4_f32(at + i * kShare * Tile::kSumRowBytes);
   }
   const float4 sum = add_parts(part);
-  const FourWeights out(p, cta.tile, cta.tile.weight_tile * Tile::kWeights + column);
-  out.store_sums<Tile>(m, sum);
+  const Epilogue90<Tile> out(p, cta.tile, cta.tile.weight_tile * Tile::kWeights + column);
+  out.store_sums(m, sum);
 }
 
 }  // namespace nvfp4

@@ -9,7 +9,6 @@
 #include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/sync.cuh"
 #include "kernel/sm90/cta.cuh"
-#include "kernel/sm90/epilogue.cuh"
 #include "kernel/sm90/sums/add.cuh"
 
 namespace nvfp4 {

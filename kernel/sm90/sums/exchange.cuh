@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+// Sums that meet in shared memory on Hopper, in fp32, [token][weight]: those of the CTAs of a
+// cluster, added in the order of K by each CTA for its share of the tokens, and those of groups
+// with few tokens.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/ptx/cluster.cuh"
+#include "kernel/ptx/memory.cuh"
+#include "kernel/ptx/sync.cuh"
+#include "kernel/sm90/cta.cuh"
+#include "kernel/sm90/epilogue.cuh"
+#include "kernel/sm90/sums/add.cuh"
+
+namespace nvfp4 {
+
+// A fragment of one warp: 16 weights from `first_weight`, 8 tokens for each four sums.
+template <typename Tile, uint32_t kSums>
+__device__ void put_sums(const float (&sums)[kSums], uint32_t at, uint32_t first_weight,
+                         uint32_t lane) {
+  const uint32_t g = lane / 4, c = lane % 4;
+  const uint32_t own = at + 2 * c * Tile::kSumRowBytes + (first_weight + g) * 4;
+#pragma unroll
+  for (uint32_t block = 0; block < kSums / 4; ++block) {
+#pragma unroll
+    for (uint32_t i = 0; i < 4; ++i) {
+      const uint32_t token = block * 8 + i % 2;
+      const uint32_t weight = i / 2 * 8;
+      ptx::st_shared_f32(own + token * Tile::kSumRowBytes + weight * 4, sums[block * 4 + i]);
+    }
+  }
+}
+
+// Four neighbouring weights of one token: the parts of every rank, first to last.
+template <typename Tile, uint32_t kSplit>
+__device__ float4 sum_of_parts(uint32_t at) {
+  static_assert(kSplit == 1 || Tile::kParts == 1, "of groups, or of CTAs");
+  float4 part[kSplit * Tile::kParts];
+#pragma unroll
+  for (uint32_t rank = 0; rank < kSplit; ++rank) {
+#pragma unroll
+    for (uint32_t i = 0; i < Tile::kParts; ++i) {
+      const uint32_t from = at + i * Tile::kPartBytes;
+      part[rank * Tile::kParts + i] = kSplit == 1
+                                          ? ptx::ld_shared_v4_f32(from)
+                                          : ptx::ld_shared_cluster_v4_f32(ptx::mapa(from, rank));
+    }
+  }
+  return add_parts(part);
+}
+
+// Stores the tokens of this CTA's share: a lane takes 4 weights of a row, a warp as many rows as it
+// has lanes for. A batch of rows is read before the first of them is used, or each would wait for
+// its own sums, which takes longer than all else where they come from another CTA.
+template <typename Tile, uint32_t kSplit>
+__device__ void store_share(const Sm90Params& p, const TileCoordinate& tile, uint32_t rank,
+                            uint32_t at, uint32_t warp, uint32_t lane) {
+  constexpr uint32_t kLanesPerRow = Tile::kWeights / 4, kRows = 32 / kLanesPerRow;
+  constexpr uint32_t kStride = Tile::kConsumerWarps * kRows;
+  constexpr uint32_t kShare = share_of(Tile::kTokens, kSplit);
+  constexpr uint32_t kRounds = (kShare + kStride - 1) / kStride;
+  constexpr uint32_t kFits = kSplit * Tile::kParts < 8 ? 16 / (kSplit * Tile::kParts) : 1;
+  constexpr uint32_t kBatch = kRounds < kFits ? kRounds : kFits;
+  const uint32_t m_first = tile.token_tile * Tile::kTokens;
+  const uint32_t column = lane % kLanesPerRow;
+  const Epilogue90<Tile> out(p, tile, tile.weight_tile * Tile::kWeights + column * 4);
+  const uint32_t end = min(min((rank + 1) * kShare, Tile::kTokens), p.m - m_first);
+  for (uint32_t first = rank * kShare + warp * kRows + lane / kLanesPerRow; first < end;
+       first += kBatch * kStride) {
+    float4 sums[kBatch];
+#pragma unroll
+    for (uint32_t i = 0; i < kBatch; ++i) {
+      const uint32_t token = min(first + i * kStride, Tile::kTokens - 1);
+      sums[i] = sum_of_parts<Tile, kSplit>(at + token * Tile::kSumRowBytes + column * 16);
+    }
+#pragma unroll
+    for (uint32_t i = 0; i < kBatch; ++i) {
+      const uint32_t token = first + i * kStride;
+      if (token < end) out.store_sums(m_first + token, sums[i]);
+    }
+  }
+}
+
+// What put_sums has written, by all consumer warps.
+template <typename Tile, uint32_t kSplit>
+__device__ void store_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
+  if constexpr (kSplit == 1) {
+    ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();
+  } else {
+    ptx::cluster_sync();  // every CTA's sums are there
+  }
+  store_share<Tile, kSplit>(cta.p, cta.tile, cta.rank, cta.smem + Tile::kSumsAt, warp, lane);
+  if constexpr (kSplit != 1)
+    ptx::cluster_sync_relaxed();  // nobody leaves while others read its sums
+}
+
+}  // namespace nvfp4
