@@ -9,10 +9,10 @@
 
 #include <cstdint>
 
-#include "kernel/descriptor.cuh"
 #include "kernel/ptx/convert.cuh"
 #include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/tcgen05.cuh"
+#include "kernel/sm100/descriptor.h"
 #include "kernel/sm100/params.h"
 
 namespace nvfp4 {

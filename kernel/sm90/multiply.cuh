@@ -5,13 +5,13 @@
 
 #include <cstdint>
 
-#include "kernel/descriptor.cuh"
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/wgmma.cuh"
 #include "kernel/ring.cuh"
 #include "kernel/sm90/cta.cuh"
 #include "kernel/sm90/decode.cuh"
+#include "kernel/sm90/descriptor.h"
 
 namespace nvfp4 {
 

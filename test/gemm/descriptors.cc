@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The kernel's descriptors and scale columns against two beliefs it shares no code with: CUTLASS's
 // values, and the emulator's decoder over random fields.
-#include "kernel/descriptor.cuh"
+#include "kernel/sm100/descriptor.h"
 #include "kernel/sm100/tile.h"
 #include "test/gemm/emulator.h"
 #include "test/gemm/gpu.h"

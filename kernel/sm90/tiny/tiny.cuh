@@ -13,7 +13,6 @@
 
 #include <cstdint>
 
-#include "kernel/descriptor.cuh"
 #include "kernel/ptx/cluster.cuh"
 #include "kernel/ptx/convert.cuh"
 #include "kernel/ptx/mbarrier.cuh"
@@ -22,6 +21,7 @@
 #include "kernel/ring.cuh"
 #include "kernel/sm90/cta.cuh"
 #include "kernel/sm90/decode.cuh"
+#include "kernel/sm90/descriptor.h"
 #include "kernel/sm90/epilogue.cuh"
 #include "kernel/sm90/sums/add.cuh"
 

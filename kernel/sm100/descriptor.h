@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The two descriptors of tcgen05.mma, bit by bit. ptxas checks none of these bits, so every value
-// here is pinned by a static assertion worked out by hand and by test/kernel against CUTLASS's
-// values.
+// here is pinned by a static assertion worked out by hand and by a test against CUTLASS's values.
 #pragma once
 
 #include <cstdint>
 
-#ifdef __CUDACC__
-#define NVFP4_HOST_DEVICE __host__ __device__
-#else
-#define NVFP4_HOST_DEVICE
-#endif
+#include "kernel/bits.h"
 
 namespace nvfp4 {
-
-NVFP4_HOST_DEVICE constexpr uint64_t bits(uint64_t value, int position, int width) {
-  return (value & ((uint64_t{1} << width) - 1)) << position;
-}
 
 enum class Swizzle : uint32_t { none = 0, b128 = 2, b64 = 4, b32 = 6 };
 
@@ -25,8 +16,8 @@ enum class Swizzle : uint32_t { none = 0, b128 = 2, b64 = 4, b32 = 6 };
 //   63   61 60      53 52 51  49 48 46 45        32 31 30 29        16 15 14 13           0
 //  |swizzle|    0    | 0| base | 001  | stride/16  |  0  |  lead/16   |  0  | address/16    |
 //
-// address  .shared::cta byte address. Masked to 18 bits: in a cluster the CTA rank sits in bits 24 and
-//          up of a shared address and would spill into `lead`.
+// address  .shared::cta byte address. Masked to 18 bits: in a cluster the CTA rank sits in bits 24
+//          and up of a shared address and would spill into `lead`.
 // stride   bytes from one group of 8 rows to the next (1024 for the 128-byte swizzle).
 // lead     bytes from one 16-byte column to the next; only the layout without swizzle reads it.
 // base     0: the 8-row pattern starts on its natural boundary (1024 bytes for the 128-byte swizzle).
@@ -47,31 +38,6 @@ NVFP4_HOST_DEVICE constexpr uint64_t operand_descriptor(uint32_t address) {
 static_assert(operand_descriptor(0x400) == 0x4000404000000040);
 static_assert(operand_descriptor(0x400 + 32) == 0x4000404000000042);
 static_assert(operand_descriptor(0x03000400) == 0x4000404000000040, "rank bits fall off");
-
-// The same for wgmma, whose descriptor has two bits of swizzle (PTX ISA 9.7.15.5.1): bits 63..62 = 1
-// are 128 bytes, and bits 46 and up are 0. `lead` is not read. A step of 16 fp16 elements along K is
-// 32 bytes, added to the address.
-NVFP4_HOST_DEVICE constexpr uint64_t wgmma_descriptor(uint32_t address) {
-  return bits((address & 0x3FFFF) >> 4, 0, 14)  //
-         | bits(1024 >> 4, 32, 14)              //
-         | bits(1, 62, 2);
-}
-static_assert(wgmma_descriptor(0x8400) == 0x4000004000000840);
-// From its lower word, to which multiples of 16 bytes have been added.
-NVFP4_HOST_DEVICE constexpr uint64_t wgmma_descriptor_from_low(uint32_t low) {
-  return wgmma_descriptor(0) | low;
-}
-static_assert(wgmma_descriptor_from_low(0x840) == wgmma_descriptor(0x8400));
-
-// An operand without swizzle for wgmma: 8 rows of 16 bytes lie together, `lead` bytes from one 16-byte column to
-// the next, `stride` from one group of 8 rows to the next.
-NVFP4_HOST_DEVICE constexpr uint64_t wgmma_plain_descriptor(uint32_t address, uint32_t lead,
-                                                            uint32_t stride) {
-  return bits((address & 0x3FFFF) >> 4, 0, 14)  //
-         | bits(lead >> 4, 16, 14)              //
-         | bits(stride >> 4, 32, 14);
-}
-static_assert(wgmma_plain_descriptor(0x8400, 128, 256) == 0x0000001000080840);
 
 // One 512-byte scale tile for tcgen05.cp.32x128b: 32 rows of 16 bytes, read linearly.
 NVFP4_HOST_DEVICE constexpr uint64_t scale_descriptor(uint32_t address) {

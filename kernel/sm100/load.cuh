@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// The TMA warp of gemm.cu: one thread that initialises the barriers and fills the ring.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/ptx/mbarrier.cuh"
+#include "kernel/ptx/sync.cuh"
+#include "kernel/ptx/tma.cuh"
+#include "kernel/ring.cuh"
+#include "kernel/sm100/cta.cuh"
+
+namespace nvfp4 {
+
+template <typename Tile>
+__device__ void init_barriers(const Cta<Tile>& cta) {
+  for (uint32_t stage = 0; stage < Tile::kStages; ++stage) {
+    ptx::mbarrier_init(cta.full(stage), 1);
+    ptx::mbarrier_init(cta.empty(stage), 1);
+  }
+  ptx::mbarrier_init(cta.accumulator_full(), 1);
+  ptx::fence_mbarrier_init();
+  ptx::fence_proxy_async_shared_cta();  // this thread's own TMA loads signal them next
+}
+
+// Scale tiles of one stage for the block of 128 rows: contiguous in K, so one copy.
+__device__ inline void load_scales(uint32_t dst, const uint8_t* scales, uint32_t block,
+                                   uint32_t k_steps, uint32_t first_step, uint32_t bytes,
+                                   uint32_t bar, uint64_t policy) {
+  const uint64_t tile = scale_tile_number(block, k_steps, first_step);
+  ptx::cp_async_bulk(dst, scales + tile * kScaleTileBytes, bytes, bar, policy);
+}
+
+// What one filling brings to full[stage], weights and tokens together.
+template <typename Tile>
+__device__ void expect_stage(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
+  const uint32_t bar = cta.full(stage);
+  const uint32_t scale_bytes = cta.steps(filling) * kScaleTileBytes;
+  ptx::mbarrier_arrive_expect_tx(
+      bar, Tile::kWeightBytes + Tile::kTokenBytes + (1 + Tile::kTokenScaleBlocks) * scale_bytes);
+}
+
+// Weights are used once per row of token tiles.
+template <typename Tile>
+__device__ void load_weights(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
+  const Sm100Params& p = cta.p;
+  const uint32_t bar = cta.full(stage);
+  ptx::cp_async_bulk_tensor_3d(cta.weights(stage), &p.weights, filling * (Tile::kK / 2),
+                               cta.tile.weight_tile * Tile::kWeights, cta.tile.batch, bar,
+                               ptx::kEvictFirst);
+  load_scales(cta.weight_scales(stage),
+              p.weight_scales + cta.tile.batch * p.weight_scales_batch_bytes, cta.tile.weight_tile,
+              cta.k_steps, filling * Tile::kSteps, cta.steps(filling) * kScaleTileBytes, bar,
+              ptx::kEvictFirst);
+}
+
+// Tokens are used by every weight tile.
+template <typename Tile>
+__device__ void load_tokens(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
+  const Sm100Params& p = cta.p;
+  const uint32_t bar = cta.full(stage);
+  const uint32_t first_step = filling * Tile::kSteps;
+  const uint32_t scale_bytes = cta.steps(filling) * kScaleTileBytes;
+  ptx::cp_async_bulk_tensor_3d(cta.tokens(stage), &p.tokens, filling * (Tile::kK / 2),
+                               cta.tile.token_tile * Tile::kTokens, cta.tile.batch, bar,
+                               ptx::kEvictLast);
+  const uint8_t* token_scales = p.token_scales + cta.tile.batch * p.token_scales_batch_bytes;
+  // A bulk copy does not clip: the second block of a 256-token tile may not exist. Its place is
+  // taken by the last one; only rows beyond M see it.
+  const uint32_t last_block = (p.m - 1) / kScaleTileRows;
+  for (uint32_t i = 0; i < Tile::kTokenScaleBlocks; ++i) {
+    const uint32_t block = cta.tile.token_tile * Tile::kTokens / kScaleTileRows + i;
+    load_scales(cta.token_scales(stage) + i * Tile::kSteps * kScaleTileBytes, token_scales,
+                min(block, last_block), cta.k_steps, first_step, scale_bytes, bar, ptx::kEvictLast);
+  }
+}
+
+template <typename Tile>
+__device__ void load_stage(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
+  expect_stage(cta, filling, stage);
+  load_weights(cta, filling, stage);
+  load_tokens(cta, filling, stage);
+}
+
+// The first filling of every stage, before anything else happens in the CTA. Earlier grids may
+// still run up to griddepcontrol.wait; whatever they write is read after it: tokens always, weights
+// unless the caller promised otherwise. D is stored later still, since it comes from tokens.
+template <typename Tile>
+__device__ void load_first_fillings(const Cta<Tile>& cta) {
+  const uint32_t fillings = min(Tile::kStages, cta.fillings);
+  if (cta.p.weights_are_static != 0) {
+#pragma unroll
+    for (uint32_t filling = 0; filling < Tile::kStages; ++filling) {
+      if (filling < fillings) {
+        expect_stage(cta, filling, filling);
+        load_weights(cta, filling, filling);
+      }
+    }
+    ptx::griddepcontrol_wait();
+#pragma unroll
+    for (uint32_t filling = 0; filling < Tile::kStages; ++filling) {
+      if (filling < fillings) load_tokens(cta, filling, filling);
+    }
+    return;
+  }
+  ptx::griddepcontrol_wait();
+#pragma unroll
+  for (uint32_t filling = 0; filling < Tile::kStages; ++filling) {
+    if (filling < fillings) load_stage(cta, filling, filling);
+  }
+}
+
+template <typename Tile>
+__device__ void load_remaining_fillings(const Cta<Tile>& cta) {
+  RingPosition<Tile::kStages> at;
+  for (uint32_t filling = Tile::kStages; filling < cta.fillings; ++filling, at.advance()) {
+    ptx::mbarrier_wait(cta.empty(at.stage), at.parity);
+    load_stage(cta, filling, at.stage);
+  }
+}
+
+}  // namespace nvfp4
