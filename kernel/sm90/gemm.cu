@@ -11,39 +11,11 @@
 //   64. Nothing outside the described elements influences D: rows beyond M and N are not stored,
 //   and what lies beyond K is zero codes under zero scales.
 //
-// TINY TILES  1, 2 and 4 tokens, 64 weights: token_warp.cuh, tiny/tokens.cuh,
-//             tiny/tiny.cuh
-//
-//   weight warp -- bytes --------->  weights_full  -->  4 of 12 consumer warps: codes to e5m2, wgmma of
-//   token warps -- decoded tokens ->                    8-bit floats, whose sums over 16 elements are
-//    (all of them)  <-------------  weights_empty  <--  exact; they times both scales are added in fp32
-//                                                       (128 arrivals, one stage of theirs later)
-//
-//   weights_full: 1 arrival + the stage's bytes, and 32 of a token warp. A cluster's sums go to its
-//   first CTA (st.async), which stores.
-//
-// WIDE TILES  8 to 256 tokens: load.cuh, token_warp.cuh, wide/tokens.cuh,
-//             multiply.cuh
-//
-//   weight warp -- bytes --> weights_full  -->  4 or 8 consumer warps of a group: 32 bytes of two rows to
-//    (1 thread) <---------- weights_empty <--   registers, decode (arrivals behind the wgmmas that use them)
-//   token warps - tokens --> tokens_full   -->  wgmma, B operand
-//               <---------- tokens_empty  <--   (arrivals, when the wgmmas that read it are done)
-//
-//   Sums in parts: those of 8 and 16 tokens go to the CTA of the cluster that stores their token
-//   (sums/push.cuh). Of more tokens each group gets whole sums of its share, in the drained rings
-//   (sums/reduce.cuh); where K is shared these are added by way of them, too (epilogue.cuh).
-//
-//   A group that has a tile's whole sums (128 weights, 128 or 256 tokens, K not shared) stores them
-//   while the loaders fill the rings for the CTA's next tile; the grid has a CTA for each SM.
-//
-//   Token warps: three decode, up to 16 tokens; or one thread copies what nvfp4_tokens_sm90 decoded
-//   (tokens_kernel.cuh).
-//
-//   Groups of consumer warps take turns with the stages.
-//
-//   Word j (8 codes) of two weight rows makes the A operand of two wgmmas, steps 2j and 2j+1. Two
-//   words are decoded while the wgmmas of the two before run.
+// ROLES  (README.md draws a family each; tiles.def says which tile is which)
+//   weight warp     starts before all else: barriers, then weights and their scales by TMA
+//   consumer warps  in groups that take turns with the stages: decode, wgmma, then sums to D
+//   token warps     decode tokens (up to 16 a tile), or one thread copies what nvfp4_tokens_sm90
+//                   decoded (more)
 #include "kernel/ptx/cluster.cuh"
 #include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/sync.cuh"
