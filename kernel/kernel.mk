@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
-# Device code: one PTX per family from nvcc, every cubin by ptxas from that very file. The same PTX is
-# embedded in the library and run by the emulator.
+# Device code: one PTX per family from nvcc, every cubin by ptxas from that very file. The same PTX
+# is embedded in the library and run by the emulator.
 
 # -fmad=false: the epilogue is one stated expression, with explicit fma where it wants one.
 NVCC_FLAGS := -std=c++17 -O3 -I. -fmad=false --Werror all-warnings $(if $(LINEINFO),-lineinfo)
 KERNEL_OUT := $(B)/kernel
-KERNEL_HDR := $(wildcard $(addprefix kernel/,$(foreach d,. ptx sm100 sm90 sm90/tiny sm90/wide sm90/sums quantize,$d/*.cuh $d/*.h $d/*.def)))
+KERNEL_DIRS := kernel $(addprefix kernel/,ptx sm100 sm90 sm90/tiny sm90/wide sm90/sums quantize)
+KERNEL_HDR := $(wildcard $(foreach d,$(KERNEL_DIRS),$d/*.cuh $d/*.h $d/*.def))
 
 SM100_PTX    := $(KERNEL_OUT)/gemm_sm100.ptx
 SM100_ARCHES := sm_100a sm_103a sm_100f

@@ -11,8 +11,9 @@
 namespace nvfp4::ptx {
 
 // tcgen05.alloc.cta_group::g.sync.aligned.shared::cta.b32  [dst], columns;        PTX 8.6, sm_100a
-// One warp, of each CTA of a pair. columns: 32, 64, 128, 256 or 512. Blocks until they are free; the address of the first
-// column is written to shared memory, which other warps see after a CTA barrier.
+// One warp, of each CTA of a pair. columns: 32, 64, 128, 256 or 512. Blocks until they are free;
+// the address of the first column is written to shared memory, which other warps see after a CTA
+// barrier.
 template <int kCtaGroup, uint32_t kColumns>
 __device__ inline void tcgen05_alloc(uint32_t dst) {
   asm volatile("tcgen05.alloc.cta_group::%2.sync.aligned.shared::cta.b32 [%0], %1;" ::"r"(dst),

@@ -9,7 +9,7 @@
 namespace nvfp4::ptx {
 
 // L2 eviction priorities as 64-bit cache policies: what createpolicy.fractional writes for
-// fraction 1.0 (read back on an H200; CUTLASS's TMA::CacheHintSm90 uses the same two).
+// fraction 1.0, read back from the hardware; CUTLASS's TMA::CacheHintSm90 uses the same two.
 constexpr uint64_t kEvictFirst = 0x12F0000000000000;
 constexpr uint64_t kEvictLast = 0x14F0000000000000;
 
@@ -33,7 +33,7 @@ __device__ inline void cp_async_bulk_tensor_3d(uint32_t dst, const void* map, in
 
 // cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.L2::cache_hint
 //     [dst], [src], bytes, [bar], policy;                                         PTX 8.6, sm_90
-// dst, src: 16-byte aligned, bytes a multiple of 16 (else it never completes on an H200).
+// dst, src: 16-byte aligned, bytes a multiple of 16 (else it never completes).
 __device__ inline void cp_async_bulk(uint32_t dst, const void* src, uint32_t bytes, uint32_t bar,
                                      uint64_t policy) {
   asm volatile(

@@ -20,7 +20,7 @@ enum class Swizzle : uint32_t { none = 0, b128 = 2, b64 = 4, b32 = 6 };
 //          and up of a shared address and would spill into `lead`.
 // stride   bytes from one group of 8 rows to the next (1024 for the 128-byte swizzle).
 // lead     bytes from one 16-byte column to the next; only the layout without swizzle reads it.
-// base     0: the 8-row pattern starts on its natural boundary (1024 bytes for the 128-byte swizzle).
+// base     0: the 8-row pattern starts on its natural boundary (1024 bytes for 128-byte swizzle).
 NVFP4_HOST_DEVICE constexpr uint64_t smem_descriptor(uint32_t address, uint32_t lead,
                                                      uint32_t stride, Swizzle swizzle) {
   return bits((address & 0x3FFFF) >> 4, 0, 14)  //

@@ -12,7 +12,7 @@
 
 namespace nvfp4 {
 
-// Tensor memory column of the scales of one step: weights first, tokens behind them.
+// Tensor memory column of the scales of one step: weights first, then tokens.
 template <typename Tile>
 __device__ uint32_t scale_column(uint32_t tmem, uint32_t stage, uint32_t step) {
   return tmem + Tile::kScaleColumnsAt + (stage * Tile::kSteps + step) * Tile::kStepColumns;

@@ -64,8 +64,8 @@ __device__ inline TileCoordinate tile_of_cluster(const Sm90Params& p) {
 }
 
 // The tiles of a CTA: the first, and as long as there are any every gridDim.x-th from there. A grid
-// has a CTA for each SM (host/plan/plan.cc), or for each tile. Where other work keeps an SM, the CTA that
-// waits for it has all of its tiles still before it.
+// has a CTA for each SM (host/plan/plan.cc), or for each tile. Where other work keeps an SM, the
+// CTA that waits for it has all of its tiles still before it.
 template <typename Tile>
 struct Tiles {
   uint32_t index = ptx::clusterid_x();

@@ -24,7 +24,7 @@ __device__ inline uint32_t word(const uint4& v, uint32_t j) {
 // place_codes takes eight codes apart, nibble n being element n: elements (n, n + 4) are h[n],
 // n = 0 .. 3. `odd` and `even` hold the high byte of an fp16 each, of nibbles 1 3 5 7 and 0 2 4 6.
 //
-// The same bytes are e5m2, a code's value times 2^-14: half 0 the even nibbles, half 1 the odd ones.
+// The same bytes are e5m2, a code's value times 2^-14: bytes[0] of even nibbles, [1] of odd ones.
 __device__ inline void place_bytes(uint32_t codes, uint32_t (&bytes)[2]) {
   bytes[0] = (codes << 4 & 0x80808080) | (codes << 1 & 0x0E0E0E0E);
   bytes[1] = (codes & 0x80808080) | (codes >> 3 & 0x0E0E0E0E);
@@ -42,8 +42,8 @@ __device__ inline void place_codes(uint32_t codes, Shifts, uint32_t (&h)[4]) {
   h[3] = odd & 0xFF00FF00;
 }
 
-// One of them by multiplications, which run beside the ALU. ptxas must not know the factors, or it
-// shifts and masks again. wgmma's warps gain 4 % (H200, 64 and 128 tokens, 2026-11-21).
+// With some shifts as multiplications, which run beside the ALU. ptxas must not know the factors,
+// or it shifts and masks again.
 struct Multipliers {
   uint32_t x2, x16, x256, minus;
 };
@@ -70,7 +70,7 @@ __device__ inline uint32_t decode_scale_pair(uint32_t scales) {
   return ptx::mul_rn_f16x2(ptx::cvt_rn_f16x2_e4m3x2<kHalf>(scales & 0x7F7F7F7F), k128);
 }
 
-// The same as they are, which is exact, too.
+// The same without the factor, which is exact, too.
 __device__ inline uint32_t decode_scale_pair_as_is(uint32_t scales) {
   return ptx::cvt_rn_f16x2_e4m3x2<0>(scales & 0x7F7F);
 }

@@ -15,8 +15,8 @@
 
 namespace nvfp4 {
 
-// An operand with the 128-byte swizzle, whose `lead` is not read. A step of 16 fp16 elements along K
-// is 32 bytes, added to the address.
+// An operand with the 128-byte swizzle, whose `lead` is not read. A step of 16 fp16 elements along
+// K is 32 bytes, added to the address.
 NVFP4_HOST_DEVICE constexpr uint64_t wgmma_descriptor(uint32_t address) {
   return bits((address & 0x3FFFF) >> 4, 0, 14)  //
          | bits(1024 >> 4, 32, 14)              //

@@ -53,8 +53,8 @@ __device__ void with_split(uint32_t split, const F& f) {
 }
 
 // Before the first wait: the weight warp has initialised the barriers, consumers have written what
-// they clear. The weight warp, which has loads to issue, does not wait. Two barriers, for synccheck
-// takes one of all threads for one instruction that all of them meet (H200, 2026-11-21).
+// they clear. The weight warp, which has loads to issue, does not wait. There are two barriers,
+// because synccheck takes a barrier of all threads for one instruction that all of them must meet.
 template <typename Tile>
 struct Start {
   static constexpr uint32_t kInitThreads = 32 * (Tile::kConsumerWarps + 1);
@@ -69,9 +69,9 @@ struct Start {
 };
 
 // CTAs that send each other sums meet first, so that the barriers of all are there. Every warp
-// waits, and before its loop. Otherwise compute-sanitizer's tools did not end (H200, 2026-11-22):
-//   racecheck  one warp waited before its loop, the others behind theirs; or left without a wait
-//   memcheck   the weight warp waited behind the loop of its one thread
+// waits, and before its loop. Otherwise compute-sanitizer's tools do not end:
+//   racecheck  if one warp waits before its loop, the others after theirs, or one leaves without
+//   memcheck   if the weight warp waits after the loop of its one thread
 template <typename Tile>
 __device__ bool meets_cluster(const Cta90<Tile>& cta) {
   return Tile::kPushesSums && cta.p.split > 1;
@@ -98,7 +98,7 @@ __device__ void weight_warp(const Cta90<Tile>& cta) {
 
 // ---- Wide tiles --------------------------------------------------------------------------------
 
-// Few tokens' sums, with those of other CTAs or of the CTA's other groups.
+// Adds few tokens' sums to those of other CTAs, or of the CTA's other groups, and stores them.
 template <typename Tile>
 __device__ void exchange_few_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                                   const float (&sums)[Tile::kTokens / 2]) {
@@ -117,8 +117,8 @@ __device__ void exchange_few_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_
   store_sums<Tile, 1>(cta, warp, lane);
 }
 
-// Sums that a group has alone, of its share of the tile's tokens: to D, or first with those of
-// other CTAs.
+// Stores the sums of a group's share of the tile's tokens, which it has alone; where K is shared it
+// adds those of other CTAs first.
 template <typename Tile, uint32_t kSums>
 __device__ void exchange_group_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                                     const float (&sums)[kSums]) {
@@ -249,8 +249,8 @@ __device__ void gemm_sm90(const Sm90Params& p) {
 
 }  // namespace nvfp4
 
-// A variant is a row of host/plan/variants.def, a row of tiles.def and so an entry here. Its registers
-// are given, not a bound of threads, of which ptxas would give out all there are.
+// A variant is a row of host/plan/variants.def, a row of tiles.def and so an entry here. Its
+// registers are given, not a bound of threads, of which ptxas would give out all there are.
 #define NVFP4_GEMM_SM90_ENTRY(weights, tokens)                                                 \
   extern "C" __global__ void __maxnreg__(nvfp4::Sm90Tile##weights##x##tokens::kRegisters)      \
       nvfp4_gemm_sm90_##weights##x##tokens(const __grid_constant__ nvfp4::Sm90Params params) { \

@@ -14,7 +14,7 @@ namespace nvfp4 {
 
 // ---- Weight warp -------------------------------------------------------------------------------
 
-// Of the stages [first, end).
+// The consumers of a stage give it back lane by lane, each for what it read.
 template <typename Tile>
 __device__ void init_stage_barriers(const Cta90<Tile>& cta, uint32_t first, uint32_t end) {
   for (uint32_t i = first; i < end; ++i) {

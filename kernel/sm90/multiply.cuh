@@ -172,8 +172,8 @@ __device__ void multiply(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
     multiply_part<Tile, 1>(cta, rows, lane, false, by, slot, sums);
     multiply_part<Tile, 2>(cta, rows, lane, false, by, slot, sums);
     multiply_part<Tile, 3>(cta, rows, lane, false, by, slot, sums);
-    // Behind the wgmmas that use what was decoded. Right behind the loads, an arrival overtook some
-    // of them: about one row in a million was read from the next filling (H200, 2026-11-21).
+    // After the wgmmas that use what was decoded. Right after the loads, an arrival overtook some
+    // of them: about one row in a million was read from the next filling.
     ptx::mbarrier_arrive(full + kEmpty);  // each lane for what it read
   }
   ptx::wgmma_wait_group<0>();

@@ -11,9 +11,8 @@
 
 namespace nvfp4 {
 
-// Stages are dealt out to the warps in turn; loads run kAhead of a warp's stages ahead. The first
-// ones come before everything else: behind the weights' first stages they took 2 us (H200,
-// 2026-11-21).
+// Stages are dealt out to the warps in turn; a warp loads kAhead of its stages in advance. It asks
+// for the first of them before all else, since they would queue after the weights' first stages.
 //
 // Tokens: kAhead, kWarps, the ring's kSlots; Tasks, what a lane loads of a stage; load(stage,
 // tasks) and write(slot, tasks); count(), the CTA's stages; the barriers empty(slot), full(slot).

@@ -73,8 +73,8 @@ __device__ inline uint4 shuffle_xor_1(const uint4& v) {
 }
 
 // Of the eight chunks of a slab's row piece j has 4 (j % 2) .. 4 (j % 2) + 3. Its lane gets 2 i + j
-// % 2, so that a store of the warp fills sectors of 32 bytes: half filled, they took 2 us of 46 and
-// 5 of 163 (H200, 512 tokens, 2026-11-22).
+// % 2, so that a store of the warp fills sectors of 32 bytes: half filled, they would be written
+// twice.
 __device__ inline void deal_out_chunks(uint32_t j, uint4 (&chunks)[4]) {
   const bool odd = j % 2;
   const uint4 one = shuffle_xor_1(odd ? chunks[0] : chunks[1]);

@@ -13,8 +13,8 @@
 
 namespace nvfp4 {
 
-// own: the sums of tokens group * kTokens / kGroups and on, added in the order of the groups, so that
-// no token's bits depend on its place in the tile.
+// own: the sums of tokens group * kTokens / kGroups and on, added in the order of the groups, so
+// that no token's bits depend on its place in the tile.
 template <typename Tile>
 __device__ void add_groups(uint32_t at, uint32_t warp, uint32_t lane,
                            const float (&sums)[Tile::kTokens / 2],

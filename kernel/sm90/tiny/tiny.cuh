@@ -159,16 +159,16 @@ __device__ void multiply_tiny(const Cta90<Tile>& cta, uint32_t warp, uint32_t la
   for (uint32_t i = group; i < cta.count; i += Tile::kGroups, ring.advance(Tile::kGroups)) {
     const bool beyond_k[2] = {i == last && step >= steps, i == last && step + 2 >= steps};
     ptx::mbarrier_wait(cta.weights_full(ring.stage), ring.parity);
-    // As in multiply.cuh: an arrival right behind the loads overtook some of them.
+    // As in multiply.cuh: an arrival right after the loads would overtake some of them.
     if (i != group) ptx::mbarrier_arrive(cta.weights_empty(before));  // each lane for what it read
     multiply_tiny_stage(cta, at, ring.stage, beyond_k, sums);
     before = ring.stage;
   }
 }
 
-// The columns of a token added, and to the shared memory of the cluster's first CTA, which
-// sums_full there counts: arrivals of its own warps, bytes of the others'. That it is there is
-// known.
+// The columns of a token are added and go to the shared memory of the cluster's first CTA, where
+// sums_full counts them: arrivals of its own warps, bytes of the others. All CTAs have met before,
+// so the barrier is initialised.
 template <typename Tile>
 __device__ void put_tiny_sums(const Cta90<Tile>& cta, const TinySums<Tile>& sums, uint32_t warp,
                               uint32_t lane) {
@@ -198,7 +198,8 @@ __device__ void put_tiny_sums(const Cta90<Tile>& cta, const TinySums<Tile>& sums
   if (cta.rank == 0 && writes) ptx::mbarrier_arrive(cta.sums_full());
 }
 
-// Four weights of a token by each of 16 lanes of the first CTA: the parts in the order of K.
+// Each of 16 lanes of the first CTA stores four weights of a token; the parts are added in the
+// order of K.
 template <typename Tile, uint32_t kSplit>
 __device__ void store_tiny_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
   const Sm90Params& p = cta.p;

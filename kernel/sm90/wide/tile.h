@@ -98,9 +98,10 @@ struct Sm90WideTile : Sm90WideRow<kWeightsPerTile, kTokensPerTile> {
   static constexpr uint32_t kRowsBytes = kRowsPerPass * kWeights * 2;
   static constexpr uint32_t kSharedBytes = kAsideAt + kRowsBytes + kPushedBytes;
 
-  // In the drained rings: what groups give each other, fp32 (sums/reduce.cuh); after it the tile's
-  // sums, fp32, [token][weight], or its rows, fp16, [token][weight]. Beside the rings: a tile's rows
-  // while they fill for the next one; few tokens' sums, [rank][part][token of this CTA][weight].
+  // In the drained rings lie first what groups give each other, fp32 (sums/reduce.cuh), then the
+  // tile's sums, fp32, [token][weight], or its rows, fp16, [token][weight]. Beside the rings lie a
+  // tile's rows while they fill for the next one, or few tokens' sums, [rank][part][token of this
+  // CTA][weight].
   static constexpr uint32_t kGroupSumsBytes =
       kPushesSums ? 0 : (kGroups - 1) * kTokens * kWeights * 4;
   static constexpr uint32_t kPartBytes = kTokens * kSumRowBytes;
