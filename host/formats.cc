@@ -92,6 +92,19 @@ uint32_t convert(const Format& to, uint32_t f32_bits) {
 
 uint16_t f16_from_f32(uint32_t f32_bits) { return static_cast<uint16_t>(convert(kF16, f32_bits)); }
 
+uint32_t widen(const Format& from, uint32_t code) {
+  const uint32_t sign_bit = uint32_t{1} << (32 - __builtin_clz(from.nan_code));
+  const uint32_t magnitude = code & (sign_bit - 1);
+  const uint32_t sign = (code & sign_bit) != 0 ? 0x80000000 : 0;
+  if (magnitude > from.overflow_code) return kF32.nan_code;
+  if (magnitude == from.overflow_code) return sign | kF32.overflow_code;
+  const uint32_t field = magnitude >> from.mantissa_bits;
+  const uint32_t hidden = uint32_t{field != 0} << from.mantissa_bits;
+  const uint32_t fraction = magnitude & ((uint32_t{1} << from.mantissa_bits) - 1);
+  const int exponent = static_cast<int>(field != 0 ? field : 1) - from.bias - from.mantissa_bits;
+  return sign | round_to(kF32, hidden | fraction, exponent);
+}
+
 int e2m1_doubled(uint32_t code) {
   constexpr int8_t magnitude[8] = {0, 1, 2, 3, 4, 6, 8, 12};
   return (code & 8) != 0 ? -magnitude[code & 7] : magnitude[code & 7];

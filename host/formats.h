@@ -17,6 +17,7 @@ struct Format {
 constexpr Format kE2M1{1, 1, 0x7, 0x7};         // saturates; has no NaN
 constexpr Format kE4M3{3, 7, 0x7E, 0x7F};       // saturates at 448
 constexpr Format kF16{10, 15, 0x7C00, 0x7FFF};  // overflows to infinity; canonical NaN of PTX
+constexpr Format kBF16{7, 127, 0x7F80, 0x7FFF};
 constexpr Format kF32{23, 127, 0x7F800000, 0x7FFFFFFF};
 
 constexpr uint8_t kScaleNan = 0x7F;
@@ -45,6 +46,9 @@ uint32_t f32_multiply(uint32_t a_bits, uint32_t b_bits);
 // Code of an fp32 value with its sign, which is the bit above the magnitude. NaN gives nan_code.
 uint32_t convert(const Format& to, uint32_t f32_bits);
 uint16_t f16_from_f32(uint32_t f32_bits);
+
+// The fp32 value of a code of kF16, kBF16 or kF32, with its sign. NaN gives fp32's canonical one.
+uint32_t widen(const Format& from, uint32_t code);
 
 // E2M1 magnitudes are multiples of 1/2: twice the value of a 4-bit code, with its sign.
 int e2m1_doubled(uint32_t code);

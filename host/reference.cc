@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "host/formats.h"
+#include "host/reference_epilogue.h"
 
 namespace nvfp4 {
 
@@ -126,19 +127,12 @@ void dot_block(const PanelA& a, int i, const PanelB& b, int block, int16_t dot[k
   memcpy(dot, sum, sizeof sum);
 }
 
-// acc: the exact sum rounded once to fp32, a zero positive; then the epilogue of the header.
-uint16_t finish(int64_t sum, bool nan, uint32_t alpha_bits) {
+// acc: the exact sum rounded once to fp32, a zero positive.
+F32 round_sum(int64_t sum, bool nan) {
+  if (nan) return kNan;
   const uint64_t magnitude = sum < 0 ? -static_cast<uint64_t>(sum) : static_cast<uint64_t>(sum);
-  const uint32_t sign = sum < 0 ? 0x80000000u : 0;
-  const uint32_t acc = nan ? kF32.nan_code : sign | round_to(kF32, magnitude, kUnit);
-  return f16_from_f32(f32_multiply(alpha_bits, acc));
+  return {(sum < 0 ? 0x80000000u : 0) | round_to(kF32, magnitude, kUnit)};
 }
-
-struct Output {
-  uint16_t* d;
-  int64_t ld;
-  uint32_t alpha_bits;
-};
 
 // About 46 KB on the stack: a thread with a small stack can still call it.
 struct Workspace {
@@ -172,7 +166,7 @@ void clear(Workspace* w) {
 int smaller(int64_t a, int b) { return a < b ? static_cast<int>(a) : b; }
 
 void compute_tile(Workspace* w, const Matrix& a, const Matrix& b, int64_t m, int64_t n,
-                  const Output& out) {
+                  const ReferenceEpilogue& epilogue, int64_t batch) {
   const int rows = smaller(a.rows - m, kRows), columns = smaller(b.rows - n, kRows);
   clear(w);
   for (int64_t k = 0; k < a.k; k += kPanel) {
@@ -183,8 +177,8 @@ void compute_tile(Workspace* w, const Matrix& a, const Matrix& b, int64_t m, int
   }
   for (int i = 0; i < rows; ++i) {
     for (int j = 0; j < columns; ++j) {
-      out.d[(m + i) * out.ld + n + j] =
-          finish(w->sum[i][j], w->a.scales.nan[i] || w->b.scales.nan[j], out.alpha_bits);
+      const bool nan = w->a.scales.nan[i] || w->b.scales.nan[j];
+      epilogue.store({batch, m + i, n + j}, round_sum(w->sum[i][j], nan));
     }
   }
 }
@@ -212,12 +206,11 @@ Matrix batch_of_b(const nvfp4_gemm_desc& g, int64_t batch) {
 void reference_gemm(const nvfp4_gemm_desc& g) {
   Workspace w;
   fill_byte_table(&w.table);
+  const ReferenceEpilogue epilogue(g);
   for (int64_t batch = 0; batch < g.l; ++batch) {
     const Matrix a = batch_of_a(g, batch), b = batch_of_b(g, batch);
-    const Output out{static_cast<uint16_t*>(g.d) + batch * g.d_batch_stride, g.d_ld,
-                     f32_bits(g.alpha)};
     for (int64_t m = 0; m < g.m; m += kRows) {
-      for (int64_t n = 0; n < g.n; n += kRows) compute_tile(&w, a, b, m, n, out);
+      for (int64_t n = 0; n < g.n; n += kRows) compute_tile(&w, a, b, m, n, epilogue, batch);
     }
   }
 }
