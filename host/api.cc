@@ -65,7 +65,7 @@ static_assert(kBuildInfo.length < sizeof kBuildInfo.text, "and a NUL");
 
 nvfp4_status check_and_plan(const nvfp4_gemm_desc* desc, int32_t capability, CheckedGemm* checked,
                             Plan* plan) {
-  NVFP4_TRY(check_gemm(desc, Caller::run, checked));
+  NVFP4_TRY(check_gemm(desc, Caller::question, checked));
   return make_plan(*checked, capability, plan);
 }
 
@@ -105,6 +105,7 @@ nvfp4_status nvfp4_gemm_supported(const nvfp4_gemm_desc* desc, int32_t compute_c
   CheckedGemm checked;
   Plan plan;
   NVFP4_TRY(check_and_plan(desc, compute_capability, &checked, &plan));
+  if (checked.sizes_alone) return NVFP4_SUCCESS;  // what is not allocated yet cannot be too small
   return check_workspace(*desc, plan.workspace_bytes);
 }
 
@@ -122,7 +123,7 @@ nvfp4_status nvfp4_gemm_explain(const nvfp4_gemm_desc* desc, int32_t compute_cap
                                 int32_t sm_count, char* buffer, size_t bytes) {
   CheckedGemm checked;
   Plan plan;
-  NVFP4_TRY(check_gemm(desc, Caller::run, &checked));
+  NVFP4_TRY(check_gemm(desc, Caller::question, &checked));
   NVFP4_TRY(check_explain(sm_count, buffer));
   NVFP4_TRY(make_plan(checked, compute_capability, &plan));
   return explain_gemm(checked, plan, compute_capability, sm_count, buffer, bytes);

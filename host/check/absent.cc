@@ -27,6 +27,37 @@ nvfp4_status absent_number(const char* name, int64_t value) {
               NVFP4_VERSION_NUMBERS);
 }
 
+nvfp4_status check_absent_in_kernels(const nvfp4_gemm_desc& g) {
+  const struct {
+    const char* name;
+    const void* value;
+  } pointers[] = {
+      {"a_tensor_scale", g.a_tensor_scale},
+      {"b_tensor_scale", g.b_tensor_scale},
+      {"c", g.c},
+      {"bias", g.bias},
+      {"alpha_device", g.alpha_device},
+      {"beta_device", g.beta_device},
+  };
+  for (const auto& field : pointers) NVFP4_TRY(absent_pointer(field.name, field.value));
+  const struct {
+    const char* name;
+    int64_t value;
+  } numbers[] = {
+      {"b_tensor_scale_columns", g.b_tensor_scale_columns},
+      {"c_ld", g.c_ld},
+      {"c_batch_stride", g.c_batch_stride},
+      {"batch_invariant", g.batch_invariant},
+  };
+  for (const auto& field : numbers) NVFP4_TRY(absent_number(field.name, field.value));
+  if (!beta_is_zero(g)) {  // a NaN is none
+    return fail(NVFP4_STATUS_NOT_SUPPORTED,
+                "beta = %g must be 0: C is not there in version %d.%d.%d", f64_from_f32(g.beta),
+                NVFP4_VERSION_NUMBERS);
+  }
+  return NVFP4_SUCCESS;
+}
+
 }  // namespace
 
 nvfp4_status check_switches(const nvfp4_gemm_desc& g) {
@@ -45,38 +76,11 @@ nvfp4_status check_switches(const nvfp4_gemm_desc& g) {
                        g.b_tensor_scale_columns, kScaleColumnsMultiple, "");
 }
 
-nvfp4_status check_absent(const nvfp4_gemm_desc& g) {
-  const struct {
-    const char* name;
-    const void* value;
-  } pointers[] = {
-      {"a_tensor_scale", g.a_tensor_scale},
-      {"b_tensor_scale", g.b_tensor_scale},
-      {"c", g.c},
-      {"d_scales", g.d_scales},
-      {"d_tensor_scale", g.d_tensor_scale},
-      {"bias", g.bias},
-      {"alpha_device", g.alpha_device},
-      {"beta_device", g.beta_device},
-  };
-  for (const auto& field : pointers) NVFP4_TRY(absent_pointer(field.name, field.value));
-  const struct {
-    const char* name;
-    int64_t value;
-  } numbers[] = {
-      {"b_tensor_scale_columns", g.b_tensor_scale_columns},
-      {"c_ld", g.c_ld},
-      {"c_batch_stride", g.c_batch_stride},
-      {"d_scales_batch_stride_bytes", g.d_scales_batch_stride_bytes},
-      {"batch_invariant", g.batch_invariant},
-  };
-  for (const auto& field : numbers) NVFP4_TRY(absent_number(field.name, field.value));
-  if (f32_bits(g.beta) << 1 != 0) {  // not 0 or -0, whatever the caller's flush-to-zero bit says
-    return fail(NVFP4_STATUS_NOT_SUPPORTED,
-                "beta = %g must be 0: C is not there in version %d.%d.%d", f64_from_f32(g.beta),
-                NVFP4_VERSION_NUMBERS);
-  }
-  return NVFP4_SUCCESS;
+nvfp4_status check_absent(const nvfp4_gemm_desc& g, Caller caller) {
+  NVFP4_TRY(absent_pointer("d_scales", g.d_scales));
+  NVFP4_TRY(absent_pointer("d_tensor_scale", g.d_tensor_scale));
+  NVFP4_TRY(absent_number("d_scales_batch_stride_bytes", g.d_scales_batch_stride_bytes));
+  return caller == Caller::reference ? NVFP4_SUCCESS : check_absent_in_kernels(g);
 }
 
 nvfp4_status check_absent_addresses(const nvfp4_gemm_addresses& x) {

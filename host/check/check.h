@@ -8,7 +8,8 @@ namespace nvfp4 {
 
 enum class Caller {
   run,        // device pointers; what the kernels of this version can do
-  reference,  // host pointers; both scale layouts, K any multiple of 16
+  question,   // the same; with no address at all, sizes and types alone
+  reference,  // host pointers; the whole problem but generated scales of D
 };
 
 struct Variant;
@@ -17,7 +18,8 @@ struct Variant;
 struct CheckedGemm {
   const nvfp4_gemm_desc* desc;  // the caller's
   const Variant* forced;        // the one that desc->variant names; NULL: the planner chooses
-  bool empty;  // m, n or l is 0: there is nothing to do, and no pointer has been looked at
+  bool empty;        // m, n or l is 0: there is nothing to do, and no pointer has been looked at
+  bool sizes_alone;  // a question without any address: rules about those have been skipped
 };
 
 // Refuses with a status and a sentence, or fills `checked`.

@@ -43,16 +43,16 @@ constexpr EnumField kEnumFields[] = {
     {FIELD(a_scale_layout), Enumeration::scale_layout, kLayouts, k128x4, kLayouts},
     {FIELD(b_scale_layout), Enumeration::scale_layout, kLayouts, k128x4, kLayouts},
     {FIELD(d_scale_layout), Enumeration::scale_layout, kNoLayout | kLayouts, kNoLayout, kNoLayout},
-    {FIELD(c_type), Enumeration::type, kNoType | kFloats, kNoType, kNoType},
-    {FIELD(d_type), Enumeration::type, kFloats | only(NVFP4_TYPE_NVFP4), kF16, kF16},
-    {FIELD(bias_type), Enumeration::type, kNoType | kFloats, kNoType, kNoType},
-    {FIELD(scalar_mode), Enumeration::scalars, kScalars, kFirst, kFirst},
-    {FIELD(activation), Enumeration::activation, kActivations, kFirst, kFirst},
+    {FIELD(c_type), Enumeration::type, kNoType | kFloats, kNoType, kNoType | kFloats},
+    {FIELD(d_type), Enumeration::type, kFloats | only(NVFP4_TYPE_NVFP4), kF16, kFloats},
+    {FIELD(bias_type), Enumeration::type, kNoType | kFloats, kNoType, kNoType | kFloats},
+    {FIELD(scalar_mode), Enumeration::scalars, kScalars, kFirst, kScalars},
+    {FIELD(activation), Enumeration::activation, kActivations, kFirst, kActivations},
     {FIELD(pdl), Enumeration::pdl, kPdl, kPdl, kPdl},
     {FIELD(operand_format), Enumeration::operand_format, kFirst, kFirst, kFirst},
     {FIELD(a_type), Enumeration::type, kATypes, kNoType, kNoType},
-    {FIELD(cd_order), Enumeration::cd_order, kOrders, kFirst, kFirst},
-    {FIELD(bias_axis), Enumeration::bias_axis, kAxes, kFirst, kFirst},
+    {FIELD(cd_order), Enumeration::cd_order, kOrders, kFirst, kOrders},
+    {FIELD(bias_axis), Enumeration::bias_axis, kAxes, kFirst, kAxes},
 };
 #undef FIELD
 
@@ -62,7 +62,7 @@ nvfp4_status check_enums(const nvfp4_gemm_desc& g, Caller caller) {
   for (const EnumField& row : kEnumFields) {
     const int32_t value = g.*row.field;
     NVFP4_TRY(rule_enumerator(row.name, value, row.enumeration, row.legal));
-    if (!holds(caller == Caller::run ? row.run : row.reference, value)) {
+    if (!holds(caller == Caller::reference ? row.reference : row.run, value)) {
       return enumerator_not_there(row.name, value, row.enumeration);
     }
   }

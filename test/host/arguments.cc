@@ -463,6 +463,6 @@ TEST_CASE("The reference takes what a run takes, and linear scales, smaller K, o
   g.k = (1 << 20) + 16;
   CHECK(nvfp4_gemm_reference(&g) == NVFP4_STATUS_LIMIT);
   g.k = 64;
-  g.d_type = NVFP4_TYPE_F32;
+  g.d_type = NVFP4_TYPE_NVFP4;
   CHECK(nvfp4_gemm_reference(&g) == NVFP4_STATUS_NOT_SUPPORTED);
 }

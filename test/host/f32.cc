@@ -127,9 +127,9 @@ TEST_CASE("Each activation stays within the error that the numerics page states"
     int32_t activation;
     double ulp;
   } rows[] = {{NVFP4_ACTIVATION_RELU, 0},
-              {NVFP4_ACTIVATION_GELU_TANH, 3.1},
-              {NVFP4_ACTIVATION_SILU, 3.0},
-              {NVFP4_ACTIVATION_GELU_ERF, 5.3}};
+              {NVFP4_ACTIVATION_GELU_TANH, 3.3},
+              {NVFP4_ACTIVATION_SILU, 3.3},
+              {NVFP4_ACTIVATION_GELU_ERF, 6.1}};
   // 9973 is a prime: every exponent, and fractions without a pattern.
   const char* const sweep = std::getenv("NVFP4_ACTIVATION_STEP");
   const uint32_t step = sweep != nullptr ? static_cast<uint32_t>(std::atoi(sweep)) : 9973;
