@@ -41,16 +41,22 @@
  *            capability: the K loop of an element of D runs in one fixed order, without atomics.
  *            The order of 9.0 depends on the sizes, M among them: see NUMERICS.
  *
- * NUMERICS   An element of D is  round( alpha * acc ), where acc is the fp32 sum over K of
- *            a * scale_a * b * scale_b as the tensor core forms it (steps of 64 along K, each
- *            truncated toward zero), alpha * acc is one fp32 multiplication rounded to nearest
- *            even, and round() is one rounding to nearest even to the type of D; fp16 overflow gives
- *            infinity, subnormal results are kept. With n = K/64, S = sum |a*scale_a*b*scale_b| and
- *            E the largest exponent of a step,
+ * NUMERICS   acc is the fp32 sum over K of a * scale_a * b * scale_b as the tensor core forms it
+ *            (steps of 64 along K, each truncated toward zero). Then, in this order,
+ *                x = ((alpha * a_tensor_scale) * b_tensor_scale) * acc
+ *                x = fma(beta, C, x)
+ *                x = x + bias
+ *                D = round(act(x))
+ *            Each operation is fp32 and rounded to nearest even, subnormals kept; a factor, C or bias
+ *            that is not given takes no part; act() is built from such operations by the formulas of
+ *            docs/numerics.md; round() is one rounding to nearest even to the type of D, to infinity
+ *            beyond its largest value, subnormals kept. So all but acc has the same bits everywhere.
+ *            With n = K/64, S = sum |a*scale_a*b*scale_b| and E the largest exponent of a step,
  *                |acc - exact| <= n * 2^-23 * S + sum over steps of 5 * 2^(E-35).
  *            acc is exact where every partial sum fits 24 bits in units of 2^u and 2^(E-35) <= 2^u for
  *            each step (E counts scales of blocks that are all zero, too). A scale that is NaN makes
- *            every element of D that uses it NaN. alpha = 0 is not special; beta = 0 never reads C.
+ *            every element of D that uses it NaN; NaNs in D are 0x7FFF or 0x7FFFFFFF. alpha = 0 is
+ *            not special; beta = 0, wherever beta lies, never reads C.
  *
  *            On compute capability 9.0 (Hopper) an element times its scale is exact in fp16, and the
  *            sum is that of fp16 tensor cores: 16 steps for every 256 of K begun, of 16 elements each
@@ -63,9 +69,11 @@
  *                |acc - exact| <= (n + 4) * 2^-23 * S + (K + n) * 2^(E-25).
  *            The second term is the larger one where large products cancel.
  *
- * This version has kernels for compute capability 10.0 (B200) and 10.3 (B300), which so far have run in
- * an emulator only, never on that hardware, and for 9.0 (H200, run there). It takes 128x4 scales, D in fp16, host alpha, beta = 0, any
- * M, N, L >= 0, K a multiple of 64. What is declared here and not yet there is answered with
+ * This version has kernels for compute capability 10.0 (B200) and 10.3 (B300), which so far have
+ * run in an emulator only, never on that hardware, and for 9.0 (H200, run there). They take 128x4
+ * scales, D in fp16 and row-major, alpha by value, no C, bias, tensor scales or activation, any M, N,
+ * L >= 0, K a multiple of 64. nvfp4_gemm_reference takes everything but a_type, d_type NVFP4 and the
+ * fields of its scales. What is declared here and not yet there is answered with
  * NVFP4_STATUS_NOT_SUPPORTED and a sentence that says so.
  */
 #ifndef NVFP4_GEMM_H
@@ -188,7 +196,12 @@ enum { NVFP4_BIAS_AXIS_COLUMN = 0, NVFP4_BIAS_AXIS_ROW = 1 };
 /* alpha and beta by value, or read from device memory when the kernel runs. */
 enum { NVFP4_SCALARS_HOST = 0, NVFP4_SCALARS_DEVICE = 1 };
 
-/* Applied last, before the rounding to D's type. */
+/* Applied last, before the rounding to D's type. NaN stays NaN.
+ *   RELU       x above 0, else +0.
+ *   GELU_TANH  x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))), within 3.3 units of the last
+ *              place of fp32
+ *   SILU       x / (1 + exp(-x)), within 3.3
+ *   GELU_ERF   x/2 * (1 + erf(x / sqrt(2))), within 6.1 */
 enum {
   NVFP4_ACTIVATION_NONE = 0,
   NVFP4_ACTIVATION_RELU = 1,
@@ -210,29 +223,39 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  * batch strides count elements, except where a name says _bytes. Rules, for every call that takes it:
  *   struct_size  sizeof(nvfp4_gemm_desc). Smaller than in 0.1 is refused; larger (up to 4096) is accepted
  *                when the bytes this library does not know are zero.
- *   m, n, k, l   0 .. 2^31-1. K a multiple of 64 here (16 in the format).
- *   enums        each a value of its enumeration; batch_invariant 0 or 1; reserved 0; then: what is not
- *                yet there is NULL, 0 or off. b_tensor_scale_columns: 0, or a multiple of 64 above it.
+ *   m, n, k, l   0 .. 2^31-1. K a multiple of 64 on a GPU, of 16 in the reference.
+ *   enums        each a value of its enumeration; batch_invariant 0 or 1; reserved 0;
+ *                b_tensor_scale_columns 0 or a multiple of 64 above it; then: what is not yet there
+ *                is NULL, 0 or off.
  *   variant      NULL, or the name of a variant; the sentence of a refusal lists them.
  *   empty        m, n or l = 0: success, nothing is read, written or enqueued, and no rule below is
- *                looked at. K = 0 gives D = round(alpha * 0); A, B and their scales are not looked at.
+ *                looked at. K = 0 gives acc = +0; A, B and their scales are not looked at.
  *   tiles        ceil(M/256) * ceil(N/128) * L below 2^31; with a forced variant, its own tile's.
- *   addresses    a, b, their scales, d, workspace: 16-byte aligned device addresses.
+ *   together     c_type says that there is a C: with one, c is not NULL, unless beta = 0 comes by
+ *                value; without, c is NULL and beta 0. bias_type and bias: both or none. scalar_mode
+ *                HOST: alpha_device and beta_device are NULL. DEVICE: alpha_device is not, and
+ *                beta_device is not just where there is a C. b_tensor_scale_columns other than 0
+ *                needs b_tensor_scale.
+ *   addresses    a, b, their scales, c, d, workspace: 16-byte aligned device addresses. bias, tensor
+ *                scales, alpha_device, beta_device: aligned as their type is.
+ *   questions    nvfp4_gemm_supported, _workspace_bytes and _explain skip rules about addresses where
+ *                every address is NULL: types and scalar_mode say what will be given.
  *   workspace    at least nvfp4_gemm_workspace_bytes(), apart from D and from all that is read. What it
  *                holds before does not matter. Work that may run at the same time needs one each.
  *   a_ld, b_ld   >= K, multiple of 32 (16 bytes), below 2^41.
- *   d_ld         >= N, any number (multiples of 8 are stored faster).
+ *   c_ld, d_ld   >= N, column-major >= M; any such number (multiples of 8 are stored faster).
  *   strides      l = 1: not looked at. a, b: multiple of 32, below 2^41, 0 repeats the same matrix.
  *                scales: multiple of 16 bytes and >= nvfp4_scale_bytes(), or 0. d: batches must not
  *                touch each other: >= (M-1) * d_ld + N, or rows interleave with stride >= N and
- *                d_ld >= (L-1) * stride + N.
- *   overlap      the bytes from D's first to its last element share none with A, B or the scales,
- *                padding included; each array ends within the address space.
+ *                d_ld >= (L-1) * stride + N; column-major with M and N exchanged. c: >= 0, any.
+ *   overlap      the bytes from D's first to its last element share none with what is read, padding
+ *                of scales included. But C may be D: the same address, type, c_ld and, where L > 1,
+ *                stride. Each array ends within the address space.
  *
  * A, B: two elements per byte, the one with the lower k in the low nibble.
  * NVFP4's tensor-wide (second-level) scale has two homes: alpha, if you know it on the host, or
  * a_tensor_scale * b_tensor_scale on the device. Both multiply: a value is code * scale * tensor_scale.
- * Order of the epilogue: act(alpha * a_tensor_scale * b_tensor_scale * acc + beta * C + bias). */
+ * Fields marked (*) are not yet there on a GPU, those marked (**) nowhere. */
 typedef struct nvfp4_gemm_desc {
   uint64_t struct_size;
 
@@ -242,30 +265,31 @@ typedef struct nvfp4_gemm_desc {
   int64_t a_ld, a_batch_stride;
   const void *a_scales;                /* UE4M3, a_scale_layout; bit 7 of every byte 0              */
   int64_t a_scales_batch_stride_bytes;
-  const float *a_tensor_scale;         /* device, one fp32; NULL = 1                not yet there   */
+  const float *a_tensor_scale;         /* one fp32; NULL: none                                  (*) */
 
   const void *b;                       /* [l][n][k] E2M1                                            */
   int64_t b_ld, b_batch_stride;
   const void *b_scales;
   int64_t b_scales_batch_stride_bytes;
-  const float *b_tensor_scale;         /* fp32, one or several                      not yet there   */
+  const float *b_tensor_scale;         /* fp32, one or several; NULL: none                      (*) */
   int64_t b_tensor_scale_columns;      /* 0: one factor. Else b_tensor_scale holds a factor for each
-                                          so many columns of D, a multiple of 64    not yet there   */
+                                          so many columns of D, a multiple of 64: weights fused at
+                                          load have different ones                              (*) */
 
-  const void *c;                       /* [l][m][n] c_type; read only if beta != 0  not yet there   */
+  const void *c;                       /* [l][m][n] c_type; read only if beta != 0              (*) */
   int64_t c_ld, c_batch_stride;
 
   void *d;                             /* [l][m][n] d_type                                          */
   int64_t d_ld, d_batch_stride;
-  void *d_scales;                      /* d_type NVFP4: scales written, d_scale_layout  not yet     */
+  void *d_scales;                      /* d_type NVFP4: scales written, d_scale_layout         (**) */
   int64_t d_scales_batch_stride_bytes;
-  const float *d_tensor_scale;         /* d_type NVFP4: D = code * scale * this         not yet     */
+  const float *d_tensor_scale;         /* d_type NVFP4: D = code * scale * this                (**) */
 
-  const void *bias;                    /* bias_type, [n] or [m] by bias_axis; NULL = none  not yet  */
+  const void *bias;                    /* [n] or, by bias_axis, [m] bias_type; NULL: none       (*) */
 
-  const float *alpha_device;           /* scalar_mode DEVICE                        not yet there   */
+  const float *alpha_device;           /* scalar_mode DEVICE: read when the kernel runs         (*) */
   const float *beta_device;
-  float alpha, beta;                   /* scalar_mode HOST                          beta: only 0    */
+  float alpha, beta;                   /* scalar_mode HOST; beta other than 0                   (*) */
 
   void *workspace;                     /* nvfp4_gemm_workspace_bytes() of it, or NULL if that is 0  */
   uint64_t workspace_bytes;
@@ -277,12 +301,12 @@ typedef struct nvfp4_gemm_desc {
   int32_t scalar_mode, activation, pdl;
   int32_t operand_format;              /* of A and B                                                */
   int32_t a_type;                      /* NVFP4_TYPE_NONE: as operand_format says. _F16, _BF16: A is
-                                          [l][m][k] of that type, not quantized, and a_scales NULL;
-                                          these two                                 not yet there   */
-  int32_t cd_order;                    /* of C and D together         COLUMN_MAJOR: not yet there   */
-  int32_t bias_axis;                   /*                             ROW: not yet there            */
+                                          [l][m][k] of that type, not quantized, and a_scales NULL
+                                                                                               (**) */
+  int32_t cd_order;                    /* of C and D together; COLUMN_MAJOR                     (*) */
+  int32_t bias_axis;                   /* ROW                                                   (*) */
   int32_t batch_invariant;             /* 1: a row of D has the same bits whatever M is and wherever
-                                          the row stands; 0: not promised   1: not yet there        */
+                                          the row stands (*); 0: not promised                       */
   int32_t reserved[4];                 /* 0                                                         */
 } nvfp4_gemm_desc;
 
@@ -336,15 +360,15 @@ NVFP4_API nvfp4_status nvfp4_gemm_plan_create(const nvfp4_gemm_desc *desc, nvfp4
 typedef struct nvfp4_gemm_addresses {
   uint64_t struct_size;
   const void *a, *a_scales;
-  const float *a_tensor_scale;         /*                                           not yet there   */
+  const float *a_tensor_scale;         /*                                                       (*) */
   const void *b, *b_scales;
-  const float *b_tensor_scale;         /*                                           not yet there   */
-  const void *c;                       /*                                           not yet there   */
-  void *d, *d_scales;                  /* d_scales:                                 not yet there   */
-  const float *d_tensor_scale;         /*                                           not yet there   */
-  const void *bias;                    /*                                           not yet there   */
-  const float *alpha_device;           /*                                           not yet there   */
-  const float *beta_device;            /*                                           not yet there   */
+  const float *b_tensor_scale;         /*                                                       (*) */
+  const void *c;                       /*                                                       (*) */
+  void *d, *d_scales;                  /* d_scales                                             (**) */
+  const float *d_tensor_scale;         /*                                                      (**) */
+  const void *bias;                    /*                                                       (*) */
+  const float *alpha_device;           /*                                                       (*) */
+  const float *beta_device;            /*                                                       (*) */
   void *workspace;
   uint64_t workspace_bytes;
 } nvfp4_gemm_addresses;
@@ -362,7 +386,7 @@ NVFP4_API void nvfp4_gemm_plan_destroy(nvfp4_gemm_plan *plan);
 
 /* What nvfp4_gemm_run would answer for this problem on a device of that compute capability, given as
  * 10 * major + minor (B200: 100). Pure host code: no driver, no GPU; addresses are checked but not
- * read.                                                                                Since 0.1 */
+ * read, and not even checked where all are NULL.                                       Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_supported(const nvfp4_gemm_desc *desc, int32_t compute_capability);
 
 /* Bytes of workspace that the problem needs on a device of that compute capability: exact; 0 on 10.x,
@@ -382,12 +406,13 @@ NVFP4_API nvfp4_status nvfp4_gemm_explain(const nvfp4_gemm_desc *desc, int32_t c
 
 /* ---- Reference --------------------------------------------------------------------------------- */
 
-/* The same product on the CPU, single-threaded; every pointer is a host pointer, either scale layout.
- * acc is the exact sum rounded once to fp32, to nearest even; the rest of NUMERICS holds as written,
- * so results equal the GPU's bit for bit where acc is exact, and lie within the bound elsewhere.
- * K any multiple of 16 up to 2^20; addresses need the alignment of their type only, so a product can
- * be cut into rows for several threads. Takes what nvfp4_gemm_run takes otherwise.
- * Allocates nothing.                                                                   Since 0.1 */
+/* The same product on the CPU, single-threaded; every pointer is a host pointer, those of scalars
+ * and tensor scales too. acc is the exact sum rounded once to fp32, to nearest even; the rest of
+ * NUMERICS holds as written, so results equal the GPU's bit for bit where acc is exact, and lie within
+ * the bound elsewhere. Takes the fields marked (*), either scale layout, and K any multiple of 16 up to
+ * 2^20; addresses need the alignment of their type only, so a product can be cut into rows for several
+ * threads. Computes in integers: the thread's rounding mode does not matter. Allocates nothing.
+ *                                                                                      Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_reference(const nvfp4_gemm_desc *desc);
 
 /* ---- Scales and quantisation, on the host ------------------------------------------------------ */
