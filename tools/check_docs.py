@@ -89,6 +89,42 @@ def check_round_f16(rows):
                for alpha, d, _ in rows)
 
 
+def activated(activation, x):
+    """Bits of act(x): K = 0, so that x is what a bias adds to -0."""
+    x = np.array([x], np.float32)
+    d = np.empty(1, np.float32)
+    g = lib.Desc(m=1, n=1, k=0, l=1, d=d.ctypes.data, d_ld=1, d_type=3, bias=x.ctypes.data,
+                 bias_type=3, alpha=-0.0, activation=activation, a_scale_layout=LINEAR,
+                 b_scale_layout=LINEAR)
+    lib._check(lib._library.nvfp4_gemm_reference(g))
+    return d.view(np.uint32)[0]
+
+
+ACTIVATIONS = {"RELU": 1, "GELU_TANH": 2, "SILU": 3, "GELU_ERF": 4}
+
+
+def check_activation(rows):
+    return all(activated(activation, float(x)) == int(bits, 16)
+               for x, *cells in rows for activation, bits in zip(ACTIVATIONS.values(), cells))
+
+
+def check_activation_error(rows):
+    def exact(name, x):
+        if name == "SILU":
+            return x / (1 + math.exp(-x))
+        if name == "GELU_TANH":
+            return x / (1 + math.exp(-2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+        return 0.5 * x * math.erfc(-x * math.sqrt(0.5))
+
+    def error(name, text):
+        x = np.float32(text)
+        want = exact(name, float(x))
+        unit = 2.0 ** (math.frexp(want)[1] - 24)
+        got = activated(ACTIVATIONS[name], x).view(np.float32)
+        return abs(float(got) - want) / unit
+    return all(abs(error(name, x) - float(stated)) <= 0.006 for name, x, stated in rows)
+
+
 def check_rules(rows):
     tests = "".join(open(name, encoding="utf-8").read()
                     for name in glob.glob(f"{ROOT}/test/**/*.cc", recursive=True))
