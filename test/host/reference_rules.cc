@@ -136,8 +136,9 @@ const Rule kRules[] = {
     {"C behind D", [](Everything&, Desc& g) { g.c = plus(g.d, 430 * 4); }, NVFP4_SUCCESS, ""},
     {"C in the end of D", [](Everything&, Desc& g) { g.c = plus(g.d, 430 * 4 - 2); },
      NVFP4_STATUS_OVERLAP, "overlaps c = "},
-    {"C is D of another type", [](Everything&, Desc& g) { g.c = g.d; }, NVFP4_STATUS_OVERLAP,
-     "overlaps c = "},
+    {"C is D of another type",
+     [](Everything&, Desc& g) { g.c = g.d, g.c_ld = g.d_ld, g.c_batch_stride = g.d_batch_stride; },
+     NVFP4_STATUS_OVERLAP, "overlaps c = "},
     {"C is D",
      [](Everything&, Desc& g) {
        g.c = g.d, g.c_type = g.d_type, g.c_ld = g.d_ld, g.c_batch_stride = g.d_batch_stride;
