@@ -12,6 +12,9 @@ $(B)/obj/tools/emulator/%.o: tools/emulator/%.cc
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) $(EMU_FLAGS) $(DEPS) -c $< -o $@
 
+# Loops of constant length, which -O2 leaves scalar where pointers might overlap.
+$(B)/obj/tools/emulator/arithmetic/mma_%.o: EMU_FLAGS += -O3
+
 .PHONY: emulator
 emulator: $(B)/emulator/libcuda.so.1  ## the stand-in for libcuda.so.1
 $(B)/emulator/libcuda.so.1: $(EMU_OBJ) tools/emulator/driver/libcuda.map

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// The arithmetic of one block-scaled MMA step (K = 64, e2m1 operands), bit for bit after the
-// published model (MMA-Sim, arXiv 2511.10909):
+// The arithmetic of one block-scaled MMA step (K = 64, e2m1 operands), bit for bit after one of two
+// published models. Both add four blocks of 16 products and the accumulator C, cut terms toward
+// zero at one quantum, add exactly and round toward zero to fp32, subnormals kept; a NaN scale or C
+// gives 0x7FFFFFFF, an infinite C stays, a sum beyond the largest finite fp32 becomes infinity, one
+// that is exactly zero is +0. They differ in what sets the quantum and in what is cut:
 //
-//   * four groups of 16 products are summed exactly and multiplied by the scales' significands;
-//   * the group terms and the accumulator are aligned to the largest exponent of the five, cut
-//   toward
-//     zero to 35 fractional bits, and added exactly;
-//   * the sum is rounded toward zero to fp32, subnormals kept.
+//   * blocks (MMA-Sim, arXiv 2511.10909), mma_blocks.h: each block is a term; 35 bits below the
+//     largest exponent of the four scale pairs and C; a block whose sum is zero raises, or not;
+//   * groups (sf-tensor/tcgen05, 46 million cases on a B200 by its authors), mma_groups.h: only
+//     products that are not zero set the quantum; groups of 4 products are terms under ue4m3.
 //
-// Where the model is silent: an infinite accumulator stays what it is; a sum beyond the largest
-// finite fp32 becomes infinity; a sum that is exactly zero is +0 (also -0 plus nothing), one that
-// is cut to zero keeps its sign. A NaN scale or accumulator gives 0x7FFFFFFF.
+// Where nothing is cut both give the exact sum, and so does the short way of mma_exact.h.
 #pragma once
 
 #include <cstddef>
@@ -20,10 +20,13 @@
 
 namespace emu {
 
+// Which model, and what a block of zeros does in that of blocks.
+enum class ScaledSum : uint8_t { groups, blocks_zero_raises, blocks_zero_rests };
+
 struct MmaOperands {
   const uint8_t* a;    // rows x 32 bytes: 64 e2m1 codes, low nibble first
   const uint8_t* b;    // n x 32 bytes
-  const uint8_t* sfa;  // rows x 4 scale codes, one per group of 16 (block 32: each given twice)
+  const uint8_t* sfa;  // rows x 4 scale codes, one per block of 16 (block 32: each given twice)
   const uint8_t* sfb;  // n x 4
   uint32_t rows, n;
   ScaleType scale;
@@ -32,6 +35,10 @@ struct MmaOperands {
 
 // d: rows x n accumulator bits, row r at d + r * stride; they are only read if `accumulate`.
 void mma_block_scaled(const MmaOperands& operands, uint32_t* d, size_t stride, bool accumulate,
-                      bool zero_group_raises);
+                      ScaledSum model);
+
+// The same without the short way, for the test that both are equal.
+void mma_block_scaled_cutting(const MmaOperands& operands, uint32_t* d, size_t stride,
+                              bool accumulate, ScaledSum model);
 
 }  // namespace emu

@@ -13,7 +13,8 @@
 namespace emu {
 namespace {
 
-constexpr int max_depth = 32, wide_bits = 25, narrow_bits = 13, zero_exponent = -126;
+constexpr int max_depth = 32, wide_bits = 25, narrow_bits = 13;
+constexpr int zero_exponent = -126, no_exponent = -(1 << 18);
 constexpr uint8_t nan_scale = 0xFF;
 using Class = Element::Class;
 
@@ -33,6 +34,7 @@ struct Step {
   AccumulatorType type;
   bool raises, saturate;
   int32_t scale_d;
+  int32_t of_zero;  // exponent of a product that does not raise, and of a zero accumulator
 };
 
 Row load_row(ElementType type, const uint8_t* bytes, const uint8_t* scale, bool negate) {
@@ -66,14 +68,14 @@ struct Accumulator {
   int32_t significand, exponent;
 };
 
-EMU_INLINE Accumulator decode_accumulator(uint32_t bits, AccumulatorType type) {
+EMU_INLINE Accumulator decode_accumulator(uint32_t bits, AccumulatorType type, int32_t of_zero) {
   const bool half = type == AccumulatorType::f16;
   const int32_t field = int32_t(half ? bits >> 10 & 0x1F : bits >> 23 & 0xFF);
   const int32_t fraction = int32_t(bits & (half ? 0x3FFu : 0x7FFFFFu));
   const int32_t magnitude = field ? fraction | (half ? 1 << 10 : 1 << 23) : fraction;
   const int32_t exponent = (field ? field : 1) - (half ? 15 : 127);
   const bool negative = half ? bits >> 15 & 1 : bits >> 31;
-  return {negative ? -magnitude : magnitude, magnitude ? exponent : zero_exponent};
+  return {negative ? -magnitude : magnitude, magnitude ? exponent : of_zero};
 }
 
 // |value| << up >> down, or >> -up, with the sign put back: cutting is toward zero.
@@ -90,7 +92,7 @@ EMU_INLINE void add_products(const Row& row, const Columns& columns, const uint3
   alignas(64) int32_t product[max_depth][mma_width], exponent[max_depth][mma_width];
   alignas(64) int32_t accumulator[mma_width], accumulator_exponent[mma_width];
   for (int n = 0; n < mma_width; ++n) {
-    const Accumulator a = decode_accumulator(c[n], s.type);
+    const Accumulator a = decode_accumulator(c[n], s.type, s.of_zero);
     accumulator[n] = a.significand;
     out.largest[n] = accumulator_exponent[n] = a.exponent - s.scale_d;
   }
@@ -100,7 +102,7 @@ EMU_INLINE void add_products(const Row& row, const Columns& columns, const uint3
     for (int n = 0; n < mma_width; ++n) {
       product[k][n] = significand * columns.significand[k][n];
       const int32_t e = row_exponent + columns.exponent[k][n];
-      exponent[k][n] = product[k][n] == 0 && !s.raises ? zero_exponent : e;
+      exponent[k][n] = product[k][n] == 0 && !s.raises ? s.of_zero : e;
       out.largest[n] = std::max(out.largest[n], exponent[k][n]);
     }
   }
@@ -170,6 +172,8 @@ EMU_CLONES void run_columns(const std::vector<Row>& rows, const std::vector<Row>
     else if (!round_normal(sums, s.model_bits, result))
       for (int n = 0; n < mma_width; ++n)
         result[n] = round_toward_zero(sums.sum[n], sums.largest[n] - s.model_bits);
+    if (s.of_zero == no_exponent)
+      for (int n = 0; n < mma_width; ++n) result[n] = result[n] << 1 ? result[n] : 0;
     if (s.model_bits == narrow_bits && s.type == AccumulatorType::f32)
       for (int n = 0; n < mma_width; ++n) result[n] &= ~0u << (23 - narrow_bits);
     if (rows[r].special || columns.special || any_special(c, s.type))
@@ -212,9 +216,10 @@ void mma_dot(const DotOperands& o, uint32_t* d, size_t stride) {
                model_bits - fraction_bits(o.a_type) - fraction_bits(o.b_type),
                model_bits - (o.d_type == AccumulatorType::f16 ? 10 : 23),
                o.d_type,
-               o.zero_raises,
+               o.zero_raises && !o.zero_absent,
                o.saturate,
-               int32_t(o.scale_d)};
+               int32_t(o.scale_d),
+               o.zero_absent ? no_exponent : zero_exponent};
   Columns columns;
   for (uint32_t first = 0; first < o.n; first += mma_width) {
     const uint32_t used = std::min(uint32_t(mma_width), o.n - first);

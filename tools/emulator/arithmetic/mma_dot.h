@@ -31,6 +31,7 @@ struct DotOperands {
   bool accumulate, zero_raises;
   uint32_t scale_d;  // the accumulator counts as itself times 2^-scale_d
   bool narrow = false;
+  bool zero_absent = false;  // the model of groups: zeros have no exponent, and no sum is -0
 };
 
 // d: rows x n accumulator words, row r at d + r * stride; they are only read if `accumulate`.

@@ -22,6 +22,9 @@ constexpr Word<Order> order_words[] = {
     {"soonest", Order::soonest}, {"latest", Order::latest}, {"random", Order::random}};
 constexpr Word<Reaction> reaction_words[] = {
     {"stop", Reaction::stop}, {"report", Reaction::report}, {"ignore", Reaction::ignore}};
+constexpr Word<MmaModel> mma_model_words[] = {{"groups", MmaModel::groups},
+                                              {"blocks", MmaModel::blocks}};
+constexpr const auto& words_of(MmaModel) { return mma_model_words; }
 constexpr const auto& words_of(Order) { return order_words; }
 constexpr const auto& words_of(Reaction) { return reaction_words; }
 

@@ -22,6 +22,9 @@ enum class Reaction : uint8_t {
   ignore,
 };
 
+// How the tensor core adds block-scaled products (arithmetic/mma_block_scaled.h).
+enum class MmaModel : uint8_t { groups, blocks };
+
 // Blocks by their number in the grid, x fastest.
 struct Blocks {
   uint64_t first = 0, last = 3;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "tools/emulator/arithmetic/mma_block_scaled.h"
 #include "tools/emulator/hardware/instruction_descriptor.h"
 #include "tools/emulator/hardware/memories.h"
 
@@ -24,6 +25,7 @@ struct MmaCommand {
   bool accumulate = false;    // enable-input-d
   uint32_t scale_d = 0;       // scale-input-d: D counts as D * 2^-scale_d
   bool zero_raises = true;    // EMU_MMA_ZERO_GROUP
+  ScaledSum scaled_sum = ScaledSum::groups;  // EMU_MMA_MODEL and EMU_MMA_ZERO_GROUP
   std::array<uint32_t, 8> disabled = {};  // disable-output-lane: a bit per lane, the even CTA first
   bool weights = false;                   // .ws
   uint64_t zero_columns = 0;              // .ws: a mask of columns of B

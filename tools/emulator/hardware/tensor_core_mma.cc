@@ -276,10 +276,11 @@ void multiply(const MmaCommand& c, const MmaShape& s, const Operands& o, const S
   if (is_packed_fp4(c.kind))
     return mma_block_scaled(
         {a, b, sfa, sfb, strip.rows, strip.columns, s.scale, s.negate_a, s.negate_b}, d,
-        TensorMemory::columns, c.accumulate, c.zero_raises);
+        TensorMemory::columns, c.accumulate, c.scaled_sum);
   const bool scaled = is_block_scaled(c.kind);
   mma_dot({a, b, scaled ? sfa : nullptr, scaled ? sfb : nullptr, strip.rows, strip.columns, s.a,
-           s.b, s.d, s.negate_a, s.negate_b, s.saturate, c.accumulate, c.zero_raises, c.scale_d},
+           s.b, s.d, s.negate_a, s.negate_b, s.saturate, c.accumulate, c.zero_raises, c.scale_d,
+           false, scaled && c.scaled_sum == ScaledSum::groups},
           d, TensorMemory::columns);
 }
 

@@ -13,6 +13,7 @@
 #include "tools/emulator/op/binders.h"
 #include "tools/emulator/op/element_types.h"
 #include "tools/emulator/op/op.h"
+#include "tools/emulator/op/scaled_sum.h"
 
 namespace emu::ops {
 
@@ -290,6 +291,7 @@ Step scaled_fp8(Warp& w, const Instr& in, uint32_t active) {
   DotOperands o = operands(in, tile);
   o.sfa = sfb;
   o.sfb = sfa;
+  o.zero_absent = scaled_sum() == ScaledSum::groups;
   mma_dot(o, tile.d, most_rows);
   store(w, in, false, tile);
   count(w, in, 32);
@@ -304,7 +306,7 @@ Step scaled_fp4(Warp& w, const Instr& in, uint32_t active) {
   const Scales s = load_scales(w, in, in.has(Mod::scale_vec_4X) ? 4 : 2);
   const ScaleType type = in.type(4) == Type::ue4m3 ? ScaleType::ue4m3 : ScaleType::ue8m0;
   mma_block_scaled({tile.b, tile.a, s.b[0], s.a[0], columns, most_rows, type, false, false}, tile.d,
-                   most_rows, true, settings().zero_group_raises);
+                   most_rows, true, scaled_sum());
   store(w, in, false, tile);
   count(w, in, 64);
   return Step::next;

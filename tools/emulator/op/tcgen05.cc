@@ -6,6 +6,7 @@
 
 #include "tools/emulator/base/settings.h"
 #include "tools/emulator/op/binders.h"
+#include "tools/emulator/op/scaled_sum.h"
 
 namespace emu::ops {
 
@@ -118,6 +119,7 @@ Step mma(Warp& warp, const Instr& in, uint32_t active) {
   c.instruction = uint32_t(warp.get(in.ops[3], lane));
   c.zero_raises = settings().zero_group_raises;
   c.line = in.pos.line;
+  c.scaled_sum = scaled_sum();
   read_tail(warp, in, lane, c);
   const CtaGroup group = cta_group(warp, in);
   std::vector<Footprint> footprints = check_mma(c, memories(group));

@@ -1,50 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The block-scaled MMA: values worked out by hand, and the fast path against the plain model.
-#include "tools/emulator/arithmetic/mma_block_scaled.h"
-#include "tools/emulator/arithmetic/mma_model.h"
-#include "tools/emulator/test/support/unit_support.h"
+#include "tools/emulator/test/arithmetic/mma_cases.h"
 
-using emu::MmaOperands;
-using emu::ScaleType;
-using unit::Random;
+using namespace mma_cases;
 
 namespace {
 
-constexpr uint32_t one = 0x3F800000, canonical_nan = 0x7FFFFFFF, infinity = 0x7F800000,
-                   largest = 0x7F7FFFFF;
-constexpr uint8_t unit_scale = 0x38;  // ue4m3 1.0
-
-// One dot product of 64: everything is +0 with scale 1 until a test sets it.
-struct Dot {
-  uint8_t a[32] = {}, b[32] = {};
-  uint8_t sfa[4] = {unit_scale, unit_scale, unit_scale, unit_scale};
-  uint8_t sfb[4] = {unit_scale, unit_scale, unit_scale, unit_scale};
-  ScaleType type = ScaleType::ue4m3;
-  bool raises = true;
-
-  static void set(uint8_t* packed, int k, uint32_t code) {
-    packed[k / 2] =
-        uint8_t(k % 2 ? (packed[k / 2] & 15) | code << 4 : (packed[k / 2] & 0xF0) | code);
-  }
-  Dot& term(int k, uint32_t x, uint32_t y) {
-    set(a, k, x);
-    set(b, k, y);
-    return *this;
-  }
-  Dot& scales(int group, uint32_t x, uint32_t y) {
-    sfa[group] = uint8_t(x);
-    sfb[group] = uint8_t(y);
-    return *this;
-  }
-  // Both implementations, which have to agree.
-  uint32_t plus(uint32_t c) const {
-    uint32_t d = c;
-    emu::mma_block_scaled({a, b, sfa, sfb, 1, 1, type, false, false}, &d, 1, true, raises);
-    CHECK(d == emu::mma_model(a, b, sfa, sfb, type, c, raises));
-    return d;
-  }
-};
-
+constexpr uint32_t one = 0x3F800000, largest = 0x7F7FFFFF;
 constexpr uint32_t half_code = 1, one_code = 2, six_code = 7, minus = 8;
 
 }  // namespace
@@ -94,9 +56,9 @@ TEST_CASE("terms lose what lies below 35 fractional bits of the largest exponent
 TEST_CASE("a zero group raises the exponent in one reading of the model, and not in the other") {
   Dot d = Dot().term(0, half_code, half_code).scales(0, 0x01, 0x01).scales(1, 0x7E, 0x7E);
   CHECK(d.plus(0) == 0);  // 2^-20 lies below 2^(16 - 35)
-  d.raises = false;
+  d.model = ScaledSum::blocks_zero_rests;
   CHECK(d.plus(0) == 0x35800000);  // 2^-20
-  d.raises = true;
+  d.model = ScaledSum::blocks_zero_raises;
   d.scales(1, 0, 0);  // a zero scale has the smallest exponent
   CHECK(d.plus(0) == 0x35800000);
 }
@@ -129,7 +91,7 @@ TEST_CASE("zero has no sign, and subnormal results are kept") {
   // Zero groups with scale 1 raise the exponent so far that a subnormal accumulator is cut away.
   Dot zeros;
   CHECK(zeros.plus(0x80000001) == 0);
-  zeros.raises = false;
+  zeros.model = ScaledSum::blocks_zero_rests;
   CHECK(zeros.plus(0x80000001) == 0x80000001);
   Dot d = Dot().term(0, one_code | minus, one_code);
   d.type = ScaleType::ue8m0;
@@ -149,72 +111,6 @@ TEST_CASE("the 64 products reach their own groups") {
   }
 }
 
-namespace {
-
-// One kind of random data: what makes the alignment, cutting and special paths busy.
-struct Case {
-  std::vector<uint8_t> a, b, sfa, sfb;
-  std::vector<uint32_t> c;
-  ScaleType type;
-
-  Case(Random& r, uint32_t n, int kind) : a(128 * 32), b(n * 32), sfa(512), sfb(n * 4), c(128 * n) {
-    type = kind >= 4 ? ScaleType::ue8m0 : ScaleType::ue4m3;
-    for (auto* v : {&a, &b})
-      for (uint8_t& x : *v) x = kind == 2 && r.below(3) ? uint8_t(r.below(2) * 0x88) : uint8_t(r());
-    for (auto* v : {&sfa, &sfb})
-      for (uint8_t& x : *v) x = scale(r, kind);
-    for (uint32_t& x : c) x = accumulator(r);
-  }
-  static uint8_t scale(Random& r, int kind) {
-    switch (kind) {
-      case 0: return uint8_t(r());          // everything, NaN and bit 7 included
-      case 1: return uint8_t(r.below(12));  // mostly subnormal
-      case 2: return uint8_t(r.below(0x7F));
-      case 3: return r.below(2) ? 0x7E : uint8_t(r.below(2));  // the widest gaps
-      case 4: return uint8_t(r());
-      default: return uint8_t(r.below(30));  // results around the subnormals
-    }
-  }
-  static uint32_t accumulator(Random& r) {
-    const uint32_t bits = uint32_t(r());
-    switch (r.below(6)) {
-      case 0: return bits;               // NaN and infinity included
-      case 1: return bits & 0x80000000;  // zeros
-      case 2: return bits & 0x807FFFFF;  // subnormal
-      default: return (bits & 0x807FFFFF) | uint32_t(100 + r.below(60)) << 23;
-    }
-  }
-};
-
-}  // namespace
-
-TEST_CASE("the fast path equals the plain model, bit for bit, on random data of every kind") {
-  Random r{2026};
-  size_t elements = 0, wrong = 0;
-  for (int i = 0; i < 36; ++i) {
-    const uint32_t n = 8 * uint32_t(1 + r.below(32)), stride = n + uint32_t(r.below(9));
-    const Case x(r, n, i % 6);
-    const bool raises = r.below(2), accumulate = i % 7 != 6;
-    std::vector<uint32_t> d(128 * stride, 0xDEADBEEF);
-    for (uint32_t m = 0; m < 128; ++m)
-      for (uint32_t j = 0; j < n; ++j) d[m * stride + j] = x.c[m * n + j];
-    emu::mma_block_scaled(
-        {x.a.data(), x.b.data(), x.sfa.data(), x.sfb.data(), 128, n, x.type, false, false},
-        d.data(), stride, accumulate, raises);
-    for (uint32_t m = 0; m < 128; ++m)
-      for (uint32_t j = 0; j < stride; ++j) {
-        const uint32_t want =
-            j >= n ? 0xDEADBEEF
-                   : emu::mma_model(&x.a[m * 32], &x.b[j * 32], &x.sfa[m * 4], &x.sfb[j * 4],
-                                    x.type, accumulate ? x.c[m * n + j] : 0, raises);
-        wrong += d[m * stride + j] != want;
-        elements += j < n;
-      }
-  }
-  CHECK(wrong == 0);
-  CHECK(elements >= 100000);
-}
-
 TEST_CASE("negating an operand negates the products and not the accumulator") {
   Random r{7};
   const Case x(r, 8, 2);
@@ -222,7 +118,7 @@ TEST_CASE("negating an operand negates the products and not the accumulator") {
     std::vector<uint32_t> d(128 * 8, c);
     emu::mma_block_scaled(
         {x.a.data(), x.b.data(), x.sfa.data(), x.sfb.data(), 128, 8, x.type, na, nb}, d.data(), 8,
-        true, true);
+        true, ScaledSum::groups);
     return d;
   };
   const auto plain = run(false, false, 0), negated = run(true, false, 0);

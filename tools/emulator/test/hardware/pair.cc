@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // .cta_group::2 on the memories of two CTAs: where A, B, D and the scales lie in each of them.
-#include "tools/emulator/arithmetic/mma_model.h"
+#include "tools/emulator/test/support/scaled_model.h"
 #include "tools/emulator/test/support/unit_machine.h"
 
 using emu::CopyShape;
@@ -106,8 +106,8 @@ TEST_CASE("every element of a pair's product gets its own rows, columns and scal
   size_t wrong = 0;
   for (uint32_t m = 0; m < x.m; ++m)
     for (uint32_t n = 0; n < x.n; ++n) {
-      const uint32_t want = emu::mma_model(&x.a[m * 32], &x.b[n * 32], &x.sfa[m * 4], &x.sfb[n * 4],
-                                           ScaleType::ue4m3, 0, true);
+      const uint32_t want = unit::scaled_model(emu::ScaledSum::groups, &x.a[m * 32], &x.b[n * 32],
+                                               &x.sfa[m * 4], &x.sfb[n * 4], ScaleType::ue4m3, 0);
       const uint32_t half = x.n / 2, row = m % (x.m / 2);
       const uint32_t got =
           x.m == 256 ? x.cta(m / 128).d(row, n) : x.cta(m / 64).d(row + 64 * (n / half), n % half);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The units as PTX programs meet them: a small GEMM through TMA, cp, mma, commit and ld, and the
 // same program with one line taken away or changed.
-#include "tools/emulator/arithmetic/mma_model.h"
 #include "tools/emulator/op/load.h"
+#include "tools/emulator/op/scaled_sum.h"
+#include "tools/emulator/test/support/scaled_model.h"
 #include "tools/emulator/test/support/unit_device.h"
 
 using namespace emu;
@@ -157,8 +158,9 @@ struct Device {
     uint32_t d = 0;
     for (uint32_t s = 0; s < 4; ++s) {
       const uint8_t* tile = &scales[512 * s];
-      d = mma_model(&a[m * 128 + 32 * s], &b[n * 128 + 32 * s], tile + m % 32 * 16 + m / 32 * 4,
-                    tile + 2048 + n * 16, ScaleType::ue4m3, d, true);
+      d = unit::scaled_model(ops::scaled_sum(), &a[m * 128 + 32 * s], &b[n * 128 + 32 * s],
+                             tile + m % 32 * 16 + m / 32 * 4, tile + 2048 + n * 16,
+                             ScaleType::ue4m3, d);
     }
     return d;
   }

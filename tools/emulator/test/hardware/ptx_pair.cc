@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // A GEMM of a CTA pair as PTX: alloc, TMA with the leader's barrier, cp, mma, multicast commit, ld,
 // dealloc with .cta_group::2; and the same program with one line changed.
-#include "tools/emulator/arithmetic/mma_model.h"
 #include "tools/emulator/op/load.h"
+#include "tools/emulator/op/scaled_sum.h"
+#include "tools/emulator/test/support/scaled_model.h"
 #include "tools/emulator/test/support/unit_device.h"
 
 using namespace emu;
@@ -202,9 +203,10 @@ struct Device {
   uint32_t expected(uint32_t row, uint32_t column) const {
     uint32_t d = 0;
     for (uint32_t s = 0; s < 4; ++s)
-      d = mma_model(&a[row * row_bytes + 32 * s], &b[column * row_bytes + 32 * s],
-                    &sfa[row / 128 * 2048 + 512 * s + row % 32 * 16 + row % 128 / 32 * 4],
-                    &sfb[512 * s + column * 16], ScaleType::ue4m3, d, true);
+      d = unit::scaled_model(ops::scaled_sum(), &a[row * row_bytes + 32 * s],
+                             &b[column * row_bytes + 32 * s],
+                             &sfa[row / 128 * 2048 + 512 * s + row % 32 * 16 + row % 128 / 32 * 4],
+                             &sfb[512 * s + column * 16], ScaleType::ue4m3, d);
     return d;
   }
 };

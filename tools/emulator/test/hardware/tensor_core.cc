@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // tcgen05.cp and tcgen05.mma on shared and tensor memory: layouts, the worked example, broken
 // rules.
-#include "tools/emulator/arithmetic/mma_model.h"
+#include "tools/emulator/test/support/scaled_model.h"
 #include "tools/emulator/test/support/unit_machine.h"
 
 using emu::CopyShape;
@@ -198,8 +198,9 @@ TEST_CASE("a K tile of 256 through cp and mma equals four steps of the model") {
       uint32_t want = 0;
       for (uint32_t s = 0; s < 4; ++s) {
         const auto scales = [&](uint32_t row) { return s * 512 + row % 32 * 16 + row / 32 * 4; };
-        want = emu::mma_model(&a[m * 128 + s * 32], &b[n * 128 + s * 32], &sf[scales(m)],
-                              &sf[2048 + scales(n)], emu::ScaleType::ue4m3, want, true);
+        want =
+            unit::scaled_model(emu::ScaledSum::groups, &a[m * 128 + s * 32], &b[n * 128 + s * 32],
+                               &sf[scales(m)], &sf[2048 + scales(n)], emu::ScaleType::ue4m3, want);
       }
       wrong += x.d(m, n) != want;
     }

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+// See mma_rows.h.
+#include "tools/emulator/arithmetic/mma_rows.h"
+
+#include <bit>
+#include <cstring>
+
+namespace emu {
+namespace {
+
+struct Scale {
+  int32_t significand, exponent;  // significand in eighths
+};
+
+Scale decode(uint8_t code, ScaleType type) {
+  if (type == ScaleType::ue8m0) return {8, code == 0xFF ? nan_exponent : int(code) - 127};
+  code &= 0x7F;
+  if (code == 0x7F) return {8, nan_exponent};
+  return code < 8 ? Scale{code, -6} : Scale{8 + (code & 7), (code >> 3) - 7};
+}
+
+double power_of_two(int e) { return std::bit_cast<double>(uint64_t(e + 1023) << 52); }
+
+double value_of(const Scale& s) {
+  return s.exponent == nan_exponent ? 0 : s.significand * power_of_two(s.exponent - 3);
+}
+
+// Twice the value of each e2m1 code.
+constexpr int8_t doubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
+void decode_values(const uint8_t* packed, bool negate, int16_t* to, size_t step) {
+  for (int k = 0; k < mma_depth; ++k) {
+    const int16_t v = doubled[k % 2 ? packed[k / 2] >> 4 : packed[k / 2] & 15];
+    to[k * step] = negate ? int16_t(-v) : v;
+  }
+}
+
+// The lowest bits of 16 nibbles.
+int16_t lowest_bits(uint64_t nibbles) {
+  nibbles &= 0x1111111111111111;
+  nibbles = (nibbles | nibbles >> 3) & 0x0303030303030303;
+  nibbles = (nibbles | nibbles >> 6) & 0x000F000F000F000F;
+  nibbles = (nibbles | nibbles >> 12) & 0x000000FF000000FF;
+  return int16_t(nibbles | nibbles >> 24);
+}
+
+// Exponents of codes without their sign: 0 of 1 to 3 (1/2 is subnormal), 1 of 4 and 5, 2 of 6 and 7.
+void classify(const uint8_t* packed, int16_t* at_least, size_t step) {
+  for (int g = 0; g < mma_blocks; ++g) {
+    uint64_t codes = 0;
+    for (int i = 7; i >= 0; --i) codes = codes << 8 | packed[8 * g + i];
+    at_least[size_t(g) * step] = lowest_bits(codes | codes >> 1 | codes >> 2);
+    at_least[size_t(mma_blocks + g) * step] = lowest_bits(codes >> 2);
+    at_least[size_t(2 * mma_blocks + g) * step] = lowest_bits(codes >> 2 & codes >> 1);
+  }
+}
+
+}  // namespace
+
+void load_row(const MmaOperands& o, uint32_t r, Row& row) {
+  decode_values(o.a + r * 32, o.negate_a, row.value, 1);
+  classify(o.a + r * 32, &row.at_least[0][0], 1);
+  for (int g = 0; g < mma_blocks; ++g) {
+    const Scale s = decode(o.sfa[r * mma_blocks + g], o.scale);
+    row.significand[g] = s.significand;
+    row.exponent[g] = s.exponent;
+    row.scale[g] = value_of(s) / 4;
+  }
+}
+
+void load_columns(const MmaOperands& o, uint32_t first, Columns& columns) {
+  std::memset(static_cast<void*>(&columns), 0, sizeof columns);
+  for (uint32_t i = 0; i < mma_width && first + i < o.n; ++i) {
+    decode_values(o.b + (first + i) * 32, o.negate_b, &columns.value[0][i], mma_width);
+    classify(o.b + (first + i) * 32, &columns.at_least[0][0][i], mma_width);
+    for (int g = 0; g < mma_blocks; ++g) {
+      const Scale s = decode(o.sfb[(first + i) * mma_blocks + g], o.scale);
+      columns.significand[g][i] = s.significand;
+      columns.exponent[g][i] = s.exponent;
+      columns.scale[g][i] = value_of(s);
+    }
+  }
+}
+
+}  // namespace emu

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+// The operands of a block-scaled MMA step as integers: what both models of the sum and the exact
+// path read.
+#pragma once
+
+#include <cstdint>
+
+#include "tools/emulator/arithmetic/mma_block_scaled.h"
+#include "tools/emulator/arithmetic/mma_vector.h"
+
+namespace emu {
+
+constexpr int mma_blocks = 4, mma_depth = 64;  // blocks per step, elements of K per step
+constexpr int nan_exponent = 1 << 20;          // of a NaN scale: no finite scales come near
+constexpr int mma_classes = 3;                 // exponents of elements: 0, 1, 2
+
+// A scale is significand / 8 * 2^exponent. `value` is exact; a row's also has the quarter in which
+// products of doubled elements count.
+struct Row {
+  int16_t value[mma_depth];                   // twice the element
+  int16_t at_least[mma_classes][mma_blocks];  // a bit per element of that exponent and more
+  int32_t significand[mma_blocks], exponent[mma_blocks];
+  double scale[mma_blocks];
+};
+
+// `width` columns, the rest zero with scales that are zero: they are computed and dropped.
+struct Columns {
+  alignas(64) int16_t value[mma_depth][mma_width];
+  alignas(64) int16_t at_least[mma_classes][mma_blocks][mma_width];
+  alignas(64) int32_t significand[mma_blocks][mma_width], exponent[mma_blocks][mma_width];
+  alignas(64) double scale[mma_blocks][mma_width];
+};
+
+void load_row(const MmaOperands& operands, uint32_t row, Row& to);
+void load_columns(const MmaOperands& operands, uint32_t first, Columns& to);
+
+// 16 products of at most 144 stay inside 16 bits.
+EMU_INLINE void dot16(const int16_t* a, const int16_t (*b)[mma_width], int16_t* out) {
+  for (int n = 0; n < mma_width; ++n) {
+    int16_t sum = 0;
+    for (int k = 0; k < 16; ++k) sum = int16_t(sum + a[k] * b[k][n]);
+    out[n] = sum;
+  }
+}
+
+// Sums of blocks, in quarters.
+struct BlockSums {
+  alignas(64) int16_t quarters[mma_blocks][mma_width];
+};
+
+EMU_INLINE void sum_blocks(const Row& row, const Columns& columns, BlockSums& out) {
+  for (int g = 0; g < mma_blocks; ++g)
+    dot16(row.value + 16 * g, columns.value + 16 * g, out.quarters[g]);
+}
+
+// An accumulator is significand / 2^23 * 2^exponent.
+struct Accumulators {
+  alignas(64) int32_t significand[mma_width], exponent[mma_width];
+};
+
+EMU_INLINE void decode_accumulators(const uint32_t* c, Accumulators& out) {
+  for (int n = 0; n < mma_width; ++n) {
+    const int32_t field = int32_t(c[n] >> 23 & 0xFF), fraction = int32_t(c[n] & 0x7FFFFF);
+    const int32_t magnitude = field ? fraction | 1 << 23 : fraction;
+    out.significand[n] = int32_t(c[n]) < 0 ? -magnitude : magnitude;
+    out.exponent[n] = (field ? field : 1) - 127;
+  }
+}
+
+EMU_INLINE bool any_special(const uint32_t* c) {
+  int32_t any = 0;
+  for (int n = 0; n < mma_width; ++n) any |= int32_t((c[n] & 0x7F800000) == 0x7F800000);
+  return any != 0;
+}
+
+EMU_INLINE bool any_nan_scale(const Row& row, const Columns& columns) {
+  int32_t any = 0;
+  for (int g = 0; g < mma_blocks; ++g)
+    for (int n = 0; n < mma_width; ++n)
+      any |= int32_t(row.exponent[g] + columns.exponent[g][n] >= nan_exponent / 2);
+  return any != 0;
+}
+
+// value * 2^up * 2^-down toward zero: shifts magnitudes, not two's complement. down < 64.
+EMU_INLINE int64_t shift_toward_zero(int64_t value, int32_t up, int32_t down) {
+  const int64_t sign = value >> 63;
+  const uint64_t cut = uint64_t((value ^ sign) - sign) << uint32_t(up) >> uint32_t(down);
+  return (int64_t(cut) ^ sign) - sign;
+}
+
+}  // namespace emu
