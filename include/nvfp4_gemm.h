@@ -51,21 +51,24 @@
  *            that is not given takes no part; act() is built from such operations by the formulas of
  *            docs/numerics.md; round() is one rounding to nearest even to the type of D, to infinity
  *            beyond its largest value, subnormals kept. So all but acc has the same bits everywhere.
- *            With n = K/64, S = sum |a*scale_a*b*scale_b| and E the largest exponent of a step,
- *                |acc - exact| <= n * 2^-23 * S + sum over steps of 5 * 2^(E-35).
- *            acc is exact where every partial sum fits 24 bits in units of 2^u and 2^(E-35) <= 2^u for
- *            each step (E counts scales of blocks that are all zero, too). A scale that is NaN makes
- *            every element of D that uses it NaN; NaNs in D are 0x7FFF or 0x7FFFFFFF. alpha = 0 is
- *            not special; beta = 0, wherever beta lies, never reads C.
+ *            With n = K/64, S = sum |a*scale_a*b*scale_b| and z the number of steps in which a block
+ *            of 16 products that are all zero has two scales of 256 and more,
+ *                |acc - exact| <= n * 2^-23 * (1 + 2^-7) * S + z * 2^-18
+ *            under each published model of the tensor core; under that which its authors confirmed
+ *            on a B200, z counts as 0. acc is exact where every partial sum fits 24 bits in units of
+ *            2^u, and u >= -19 or no block has two scales of 256 and more.
+ *            A scale that is NaN makes every element of D that uses it NaN; NaNs in D are 0x7FFF or
+ *            0x7FFFFFFF. alpha = 0 is not special; beta = 0, wherever beta lies, never reads C.
  *
  *            On compute capability 9.0 (Hopper) an element times its scale is exact in fp16, and the
  *            sum is that of fp16 tensor cores: 16 steps for every 256 of K begun, of 16 elements each
  *            that need not be neighbours, and up to 32 parts of K added in fp32. Tiles of up to 4
  *            tokens add exact sums of 16 neighbours in fp32, in up to 24 parts. So bits depend on the
  *            tile. Where each partial sum in any order, single products included, fits 24 bits in
- *            units of 2^u, acc is exact and D has the same bits. Elsewhere, with n = 16 * ceil(K/256) and E the largest exponent of a
- *            partial sum, which is at most (S + |exact|) / 2, or of two factors element * scale
- *            together (each counted as at least 2^-7),
+ *            units of 2^u, acc is exact and D has the same bits. Elsewhere, with
+ *            n = 16 * ceil(K/256) and E the largest exponent of a partial sum, which is at most
+ *            (S + |exact|) / 2, or of two factors element * scale together (each counted as at least
+ *            2^-7),
  *                |acc - exact| <= (n + 4) * 2^-23 * S + (K + n) * 2^(E-25).
  *            The second term is the larger one where large products cancel.
  *

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Data whose sums are not exact: every element inside the bound that the header states, and inside
 // rtol = atol = 1e-3 of the reference.
+#include <cstdlib>
+#include <string>
+
 #include "test/gemm/gpu.h"
 #include "tools/harness/exact.h"
 #include "tools/harness/formats.h"
@@ -65,6 +68,29 @@ TEST_CASE("the bound sees one wrong scale", "[bound][self-test]") {
     CAPTURE(capability);
     CHECK_FALSE(support::compare_bound(p, wrong, support::reference(p), capability).passed());
   }
+}
+
+TEST_CASE("a block of zeros under large scales costs what the model in use says", "[bound]") {
+  USE_GPU_OF_FAMILY(gpu, 10);
+  Problem p = make_problem({5, 70, 512}, Data::exact, 55);
+  for (support::Operand* operand : {&p.a, &p.b})
+    for (int64_t row = 0; row < operand->rows; ++row)
+      for (int64_t i = 0; i < 512; ++i) {
+        // In each step a block of zeros, and three in which one product is 2^-20.
+        operand->set_code(0, row, i, i % 64 >= 16 && i % 16 == 0);
+        operand->set_scale(0, row, i / 16, i % 64 < 16 ? 0x78 : 0x01);
+      }
+  const std::vector<uint16_t> d = support::run_on_device(gpu.driver, p);
+  require_inside(p, d, gpu.info.compute_capability());
+  const double ratio =
+      support::compare_bound(p, d, support::reference(p), gpu.info.compute_capability())
+          .largest_ratio;
+  const char *model = std::getenv("EMU_MMA_MODEL"), *zero = std::getenv("EMU_MMA_ZERO_GROUP");
+  const bool raises = model && model == std::string("blocks") && !(zero && *zero == '0');
+  if (gpu.info.emulated())
+    CHECK((raises ? ratio > 0.7 : ratio < 0.02));
+  else
+    WARN("error / bound " << ratio << ": blocks of zeros " << (ratio > 0.5 ? "raise" : "do not"));
 }
 
 TEST_CASE("what wgmma cuts worst stays inside the bound of 9.0, and is outside that of 10.x",

@@ -97,7 +97,7 @@ def make_desc(m, n, k, alpha, layout):
 
 
 def error_bound(a, b, k, alpha, capability):
-    """The header's NUMERICS with E bounded by the largest value anywhere, and the roundings."""
+    """The header's NUMERICS with E and z bounded over everything, and the roundings."""
     magnitude = np.abs(a) @ np.abs(b).T
     if capability == 90:
         factors = [2.0 ** np.floor(np.log2(np.maximum(np.abs(x).max(axis=1), 2.0**-7)))
@@ -106,8 +106,7 @@ def error_bound(a, b, k, alpha, capability):
         steps = 16 * -(-k // 256)
         accumulated = (steps + 4) * 2.0**-23 * magnitude + (k + steps) * 2.0**-25 * largest
     else:
-        largest = np.maximum(2.0**16, magnitude)
-        accumulated = k / 64 * (2.0**-23 * magnitude + 5 * 2.0**-35 * largest)
+        accumulated = k / 64 * (2.0**-23 * (1 + 2.0**-7) * magnitude + 2.0**-18)
     value = np.abs(alpha) * (np.abs(a @ b.T) + accumulated)
     half_ulp = 2.0 ** (np.maximum(np.floor(np.log2(np.maximum(value, 1e-30))), -14) - 11)
     return np.abs(alpha) * accumulated + 2.0**-24 * value + half_ulp

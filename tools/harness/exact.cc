@@ -19,12 +19,9 @@ namespace {
 struct Row {
   std::vector<int8_t> twice;      // element * 2
   std::vector<double> scale;      // per block of 16
-  std::vector<double> power;      // 2^exponent of the largest scale of each 64-step
+  std::vector<uint8_t> large;     // whether a block's scale is 256 or more
   std::vector<uint8_t> exponent;  // of element * scale, from 2^-7 on, which is 0
 };
-
-// The exponent as the tensor core takes it: subnormals count as the smallest normal, -6.
-double scale_power(uint8_t byte) { return std::ldexp(1.0, std::max(byte >> 3 & 15, 1) - 7); }
 
 // 9.0 multiplies element * scale * 2^-7 in fp16, whose smallest exponent is -14.
 constexpr int kLowest = -7;
@@ -38,14 +35,13 @@ Row decode(const Operand& o, int64_t batch, int64_t row) {
   Row r;
   r.twice.resize(size_t(o.k));
   r.scale.resize(size_t(o.k / 16));
-  r.power.resize(size_t((o.k + 63) / 64));
+  r.large.resize(size_t(o.k / 16));
   r.exponent.resize(size_t(o.k));
   for (int64_t i = 0; i < o.k; ++i) r.twice[size_t(i)] = int8_t(e2m1_twice(o.code(batch, row, i)));
   for (int64_t block = 0; block < o.k / 16; ++block) {
     const uint8_t byte = o.scale(batch, row, block);
-    double& power = r.power[size_t(block / 4)];
     r.scale[size_t(block)] = e4m3_value(byte);
-    power = std::max(power, scale_power(byte));
+    r.large[size_t(block)] = (byte & 0x7F) >= 0x78;
     for (size_t i = size_t(block) * 16; i < size_t(block) * 16 + 16; ++i)
       r.exponent[i] = factor_exponent(r.twice[i] * r.scale[size_t(block)] / 2);
   }
@@ -60,6 +56,7 @@ Row decode(const Operand& o, int64_t batch, int64_t row) {
 Sum sum_of(const Row& a, const Row& b) {
   Sum s;
   uint8_t largest = 0;
+  size_t raised = SIZE_MAX;  // the last such step
   for (size_t block = 0; block < a.scale.size(); ++block) {
     int16_t sum = 0, magnitude = 0;  // at most 16 * 144
     for (size_t i = block * 16; i < block * 16 + 16; ++i) {
@@ -71,13 +68,12 @@ Sum sum_of(const Row& a, const Row& b) {
     const double scale = a.scale[block] * b.scale[block] * 0.25;
     s.exact += sum * scale;
     s.magnitude += magnitude * scale;
+    if (magnitude == 0 && a.large[block] && b.large[block] && raised != block / 4) {
+      raised = block / 4;
+      ++s.raised;
+    }
   }
   s.factors = std::ldexp(1.0, largest + 2 * kLowest);
-  // The accumulator takes part in every step, with an exponent of at most that of S.
-  const double accumulator = s.magnitude > 0 ? std::exp2(std::ilogb(s.magnitude)) : 0;
-  for (size_t step = 0; step < a.power.size(); ++step) {
-    s.steps += std::max(a.power[step] * b.power[step], accumulator);
-  }
   return s;
 }
 
@@ -100,7 +96,8 @@ double accumulation_bound_90(const Sum& sum, int64_t k) {
 
 double accumulation_bound(const Sum& sum, int64_t k, int capability) {
   if (capability == 90) return accumulation_bound_90(sum, k);
-  return double((k + 63) / 64) * 0x1p-23 * sum.magnitude + 5 * 0x1p-35 * sum.steps;
+  return double((k + 63) / 64) * 0x1p-23 * (1 + 0x1p-7) * sum.magnitude +
+         0x1p-18 * double(sum.raised);
 }
 
 double error_bound(const Sum& sum, int64_t k, float alpha, int capability) {

@@ -15,8 +15,8 @@ namespace support {
 struct Sum {
   double exact = 0;      // sum of a * scale_a * b * scale_b
   double magnitude = 0;  // S: the same sum over absolute values
-  // Compute capability 10.x: sum over the 64-steps of 2^E, E the largest exponent that can enter.
-  double steps = 0;
+  // Compute capability 10.x: the 64-steps in which a block of zeros has two scales of 256 and more.
+  int64_t raised = 0;
   // 9.0: 2^E, E the largest exponent of two factors together, each counted as at least 2^-7.
   double factors = 0;
 };

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "tools/emulator/hardware/instruction_descriptor.h"
+#include "tools/emulator/arithmetic/mma_types.h"
 
 namespace emu {
 

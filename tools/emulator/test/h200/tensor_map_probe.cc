@@ -12,12 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "tools/harness/driver.h"
+#include "tools/emulator/test/h200/device.h"
 #include "tools/testing/catch.h"
 
 namespace {
 
-using support::Driver;
 using Words = std::array<uint64_t, 16>;
 
 struct Case {
@@ -82,10 +81,10 @@ std::vector<Case> cases() {
   return all;
 }
 
-CUresult encode(const Driver& driver, const Case& c, Words* words) {
+CUresult encode(const Case& c, Words* words) {
   CUtensorMap map;
   std::memset(&map, 0, sizeof map);
-  const CUresult result = driver.cuTensorMapEncodeTiled(
+  const CUresult result = H200_ENTRY(cuTensorMapEncodeTiled)(
       &map, CUtensorMapDataType(c.type), c.rank, reinterpret_cast<void*>(c.address),
       reinterpret_cast<const cuuint64_t*>(c.dims), reinterpret_cast<const cuuint64_t*>(c.strides),
       c.box, c.steps, CUtensorMapInterleave(c.interleave), CUtensorMapSwizzle(c.swizzle),
@@ -160,8 +159,7 @@ void print_row(FILE* file, const Case& c, CUresult result, const Words& words) {
 
 TEST_CASE("the driver puts every argument of a tensor map where it was seen before",
           "[kernel][tensormap]") {
-  const Driver& driver = Driver::get();
-  const support::Context context(driver);
+  const h200::Device device;
   const char* path = std::getenv("NVFP4_TENSOR_MAP_DUMP");
   FILE* dump = path && *path ? std::fopen(path, "w") : nullptr;
   if (path && *path) REQUIRE(dump);
@@ -174,7 +172,7 @@ TEST_CASE("the driver puts every argument of a tensor map where it was seen befo
   for (const Case& c : cases()) {
     CAPTURE(c.name);
     Words words;
-    const CUresult result = encode(driver, c, &words);
+    const CUresult result = encode(c, &words);
     if (dump) print_row(dump, c, result, words);
     // What Blackwell alone has, and what the other arguments of the case forbid.
     if (result == CUDA_ERROR_INVALID_VALUE) continue;
