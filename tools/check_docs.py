@@ -6,6 +6,7 @@ A table without such a line, an unknown name and a C block that does not compile
 come from the library; where numpy's ml_dtypes knows the format, from there as well.
 """
 
+import csv
 import glob
 import math
 import os
@@ -130,6 +131,15 @@ def check_rules(rows):
                     for name in glob.glob(f"{ROOT}/test/**/*.cc", recursive=True))
     names = set(re.findall(r'TEST_CASE\(\s*"([^"]*)"', tests))
     return all(row[1] in names for row in rows)
+
+
+def check_models(rows):
+    """The words that "words that a B200 gave, and words that tell the models apart" compares with."""
+    path = f"{ROOT}/tools/emulator/test/golden/block_scaled_words.csv"
+    with open(path, encoding="utf-8") as file:
+        words = {row["case"]: [int(row[name], 16) for name in ("groups", "zero_raises", "zero_rests")]
+                 for row in csv.DictReader(file)}
+    return all(words[row[0]] == [int(word, 16) for word in row[1:]] for row in rows)
 
 
 def check_exact_k(rows):
