@@ -58,7 +58,11 @@ TEST_CASE("groups: a C that is not below the largest product sets the quantum") 
   d.term(16, 7, 6).term(17, 6, 4);  // 24 + 8, of which 24 has exponents 2 and 2
   CHECK(d.scales(1, 0x60, 0x60).plus(0xC7000000) == exact);  // P = 14, C's is 15
   CHECK(d.scales(1, 0x68, 0x60).plus(0xC7800000) == cut);    // P = 15, C's is 16
-  // 36 * 2^E cut by a C of exponent E + 5; of exponent E + 3, C is below P and the quantum is S's.
+  // 16 * 2^12 from a product of exponent 16, as C has.
+  Dot e = Dot().of(ScaledSum::groups).term(0, 1, 1).scales(0, 0x09, 0x09);
+  e.term(16, 7, 6).term(17, 6, 12).scales(1, 0x68, 0x68);
+  CHECK(e.plus(0xC7800000) == cut);
+  // C of exponent 15 lies between S = 12 and P = 16: the quantum is S's.
   Dot n = Dot().of(ScaledSum::groups).term(0, 1, 1).scales(0, 0x09, 0x09);
   n.term(16, 6, 6).term(17, 6, 15).scales(1, 0x68, 0x68);  // 16 - 24 = -8 of exponent 3 + 12
   CHECK(n.plus(0x47000000) == exact);  // 2^15 < 2^(P = 16), although E + 3 = 15 > 12 = S
