@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Each bug of tools/mutate/mutants.txt can still be planted: the line it changes stands once in the
-source. `make mutants` takes minutes and would say so only then."""
+"""Each bug of the mutants.txt files can still be planted: its code stands once in its function. `make
+mutants` takes minutes and would say so only then."""
 import os
 import sys
 import unittest
@@ -8,13 +8,43 @@ import unittest
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 sys.path.insert(0, os.path.join(ROOT, "tools", "mutate"))
 import mutate  # noqa: E402
+import place  # noqa: E402
+
+
+SOURCE = """
+int first(int a) { return a + 1; }
+
+int second(const char* name,
+           int b) {
+  if (b < 0) return first(b,
+                          b);
+  return b + 1;
+}
+"""
 
 
 class Mutants(unittest.TestCase):
-    def test_each_line_stands_once_in_the_source(self):
-        for mutant in mutate.read_mutants(os.path.join(ROOT, "tools", "mutate", "mutants.txt")):
+    def test_each_bug_can_be_planted(self):
+        for mutant in mutate.read_mutants():
             with self.subTest(mutant.name), open(os.path.join(ROOT, mutant.file)) as source:
                 self.assertIn(mutant.new, mutate.mutated(source.read(), mutant))
+
+    def test_a_function_is_told_from_its_calls(self):
+        start, end = next(place.functions(SOURCE, "first"))
+        self.assertEqual(SOURCE[start:end], "first(int a) { return a + 1; }")
+        self.assertEqual(len(list(place.functions(SOURCE, "first"))), 1)
+
+    def test_line_breaks_do_not_count(self):
+        start, end = place.place(SOURCE, "second", "return first(b, b);", "x.cc")
+        self.assertEqual(SOURCE[start:end].split(), ["return", "first(b,", "b);"])
+
+    def test_what_is_lost_is_told_with_the_nearest_line(self):
+        with self.assertRaisesRegex(place.Lost, "nearest, line 8: return b"):
+            place.place(SOURCE, "second", "return b + 2;", "x.cc")
+        with self.assertRaisesRegex(place.Lost, "no function secnd; nearest: second"):
+            place.place(SOURCE, "secnd", "return b + 1;", "x.cc")
+        with self.assertRaisesRegex(place.Lost, "found 2 times, in lines 2, 8"):
+            place.place(SOURCE, None, "+ 1;", "x.cc")
 
 
 if __name__ == "__main__":

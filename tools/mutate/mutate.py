@@ -1,7 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""mutate.py BUILD [NAME...]: puts each bug of mutants.txt (or those named) into a copy of the tree,
-builds there, and wants the named test to fail. Prints a table; exit code 0 only if every bug was
-found.
+"""mutate.py BUILD [NAME...]: puts each bug of the mutants.txt files (or those named) into a copy of the
+tree, builds there, and wants the named test to fail. Prints a table; exit code 0 only if every bug was
+found. With --list: names, files and tests.
+
+A mutants.txt lies beside the code that it attacks and holds, per mutant,
+
+    name       file, from that folder
+      test     program and its filter; program@H200 runs it with EMU_DEVICE=H200,
+               @H200/3 with EMU_SMS=3 besides
+      in       the function; left out where the file has no functions or the code stands once in it
+      -        code that stands once there, white space aside
+      +        the same code with the bug
 
 The copy takes the objects along with their times, so that a mutant rebuilds what it touches and no
 more. Each test must pass in the untouched copy first: a test that always fails would find every
@@ -12,6 +21,8 @@ import subprocess
 import sys
 import time
 
+import place
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 SECONDS = 300  # for one test; a hang counts as found, but the table says so
@@ -20,45 +31,61 @@ SECONDS = 300  # for one test; a hang counts as found, but the table says so
 class Mutant:
     def __init__(self, name, file):
         self.name, self.file = name, file
-        self.test = self.filter = self.old = self.new = None
+        self.test = self.filter = self.function = self.old = self.new = None
 
 
-def read_mutants(path):
-    mutants = []
-    for number, line in enumerate(open(path), 1):
+def files_of_mutants():
+    listed = subprocess.check_output(["git", "-C", ROOT, "ls-files", "*mutants.txt"], text=True)
+    return [os.path.join(ROOT, name) for name in listed.split()]
+
+
+def read_file(path):
+    mutants, folder = [], os.path.relpath(os.path.dirname(path), ROOT)
+    with open(path) as text:
+        lines = text.readlines()
+    for number, line in enumerate(lines, 1):
         words = line.split()
         if not words or line.startswith("#"):
             continue
         if not line.startswith(" "):
             if len(words) != 2:
                 sys.exit(f"{path}:{number}: expected a name and a file")
-            mutants.append(Mutant(*words))
+            mutants.append(Mutant(words[0], os.path.normpath(os.path.join(folder, words[1]))))
             continue
         rest = line.strip()[len(words[0]):].strip()
         if words[0] == "test":
             mutants[-1].test, mutants[-1].filter = words[1], rest[len(words[1]):].strip()
+        elif words[0] == "in":
+            mutants[-1].function = rest
         elif words[0] == "-":
             mutants[-1].old = rest
         elif words[0] == "+":
             mutants[-1].new = rest
         else:
-            sys.exit(f"{path}:{number}: expected test, - or +")
+            sys.exit(f"{path}:{number}: expected test, in, - or +")
     for m in mutants:
         if None in (m.test, m.old, m.new):
             sys.exit(f"{path}: {m.name} lacks its test, - or + line")
     return mutants
 
 
+def read_mutants():
+    mutants = [m for path in files_of_mutants() for m in read_file(path)]
+    twice = {m.name for m in mutants if sum(other.name == m.name for other in mutants) > 1}
+    if twice:
+        sys.exit(f"two mutants of one name: {', '.join(sorted(twice))}")
+    return mutants
+
+
+def text_of(mutant, root=ROOT):
+    with open(os.path.join(root, mutant.file)) as source:
+        return source.read()
+
+
 def mutated(text, mutant):
-    """The text with the one line replaced. A line that is not there, or twice, is an error: the
-    source has moved on and the mutant has to follow."""
-    lines = text.split("\n")
-    at = [i for i, line in enumerate(lines) if line.strip() == mutant.old]
-    if len(at) != 1:
-        sys.exit(f"{mutant.name}: found {len(at)} times in {mutant.file}: {mutant.old}")
-    indent = lines[at[0]][: len(lines[at[0]]) - len(lines[at[0]].lstrip())]
-    lines[at[0]] = indent + mutant.new
-    return "\n".join(lines)
+    """The text with the bug. Raises Lost where the code is not there, or twice."""
+    start, end = place.place(text, mutant.function, mutant.old, mutant.file)
+    return text[:start] + mutant.new + text[end:]
 
 
 class Tree:
@@ -111,15 +138,31 @@ class Tree:
         return done.returncode
 
 
-def main():
-    mutants = read_mutants(os.path.join(HERE, "mutants.txt"))
-    for m in mutants:
-        mutated(open(os.path.join(ROOT, m.file)).read(), m)  # all lines are there, before any work
-    wanted = sys.argv[2:]
-    unknown = set(wanted) - {m.name for m in mutants}
+def wanted(mutants, names):
+    """The mutants of these names, all of which can still be planted, before any work."""
+    unknown = set(names) - {m.name for m in mutants}
     if unknown:
         sys.exit(f"no such mutant: {', '.join(sorted(unknown))}")
-    mutants = [m for m in mutants if not wanted or m.name in wanted]
+    lost = []
+    for m in mutants:
+        try:
+            mutated(text_of(m), m)
+        except place.Lost as where:
+            lost.append(f"{m.name}: {where}")
+    if lost:
+        sys.exit("\n".join(lost))
+    return [m for m in mutants if not names or m.name in names]
+
+
+def main():
+    if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
+        sys.exit(__doc__)
+    mutants = read_mutants()
+    if sys.argv[1] == "--list":
+        for m in mutants:
+            print(f"{m.name:40} {m.file:40} {m.test} {m.filter}")
+        return 0
+    mutants = wanted(mutants, sys.argv[2:])
     tree = Tree(sys.argv[1])
     if not tree.build():
         sys.exit(f"the copy does not build:\n{tree.output}")
@@ -133,7 +176,7 @@ def main():
     for m in mutants:
         start = time.time()
         path = os.path.join(tree.root, m.file)
-        clean = open(path).read()
+        clean = text_of(m, tree.root)
         with open(path, "w") as out:
             out.write(mutated(clean, m))
         if not tree.build():

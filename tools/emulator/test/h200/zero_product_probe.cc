@@ -6,16 +6,13 @@
 #include <cmath>
 #include <cstring>
 
+#include "tools/emulator/test/h200/device.h"
 #include "tools/emulator/test/models/warp_mma.h"
 #include "tools/emulator/test/models/wgmma.h"
-#include "tools/harness/driver.h"
-#include "tools/harness/module.h"
 #include "tools/testing/catch.h"
 
 namespace {
 
-using support::DeviceBuffer;
-using support::Driver;
 using support::Term;
 using T = support::NumberType;
 
@@ -129,35 +126,17 @@ void tell(const std::string& name, const Score& s, bool emulated) {
   CHECK(s.equal[none] < s.words);
 }
 
-std::vector<uint8_t> bytes_of(const std::vector<uint32_t>& words) {
-  std::vector<uint8_t> bytes(words.size() * 4);
-  std::memcpy(bytes.data(), words.data(), bytes.size());
-  return bytes;
-}
-
-std::vector<uint32_t> words_of(const std::vector<uint8_t>& bytes) {
-  std::vector<uint32_t> words(bytes.size() / 4);
-  std::memcpy(words.data(), bytes.data(), bytes.size());
-  return words;
-}
-
-#define USE_HOPPER(driver, emulated)                                                  \
-  const Driver& driver = Driver::get();                                               \
-  const support::DeviceInfo device = support::devices(driver).at(0);                  \
-  if (device.compute_capability() != 90) SKIP_TEST(device.name + " is not a Hopper"); \
-  const support::Context context(driver);                                             \
-  const bool emulated = device.emulated()
-
 }  // namespace
 
 TEST_CASE("what zero products do to wgmma's sums", "[kernel][wgmma]") {
-  USE_HOPPER(driver, emulated);
+  USE_HOPPER(device);
+  const bool emulated = device.emulated();
   for (const Format& f : formats) {
     support::Wgmma w;
     w.a = w.b = f.type;
     w.n = emulated ? 16 : 128;
     w.a_in_registers = true;
-    const support::Module module = support::Module::from_text(driver, support::program(w));
+    const h200::Module module(support::program(w));
     std::mt19937_64 random(1118);
     Score score;
     for (int round = 0; round < (emulated ? 1 : 8) * kinds; ++round) {
@@ -165,14 +144,12 @@ TEST_CASE("what zero products do to wgmma's sums", "[kernel][wgmma]") {
       fill(data.a, f, random, round % kinds, false);
       fill(data.b, f, random, round % kinds, true);
       for (uint32_t& c : data.c) c = accumulator(f, random, round % kinds);
-      DeviceBuffer image(driver, support::shared_image(w, data)),
-          a(driver, bytes_of(support::a_words(data))),
-          c(driver, bytes_of(support::accumulator_words(w, data.c))),
-          out(driver, data.c.size() * 4);
+      const h200::Buffer image(support::shared_image(w, data)), a(support::a_words(data)),
+          c(support::accumulator_words(w, data.c)), out(data.c.size() * 4);
       CUdeviceptr at[] = {out.address(), image.address(), a.address(), c.address()};
       void* arguments[] = {&at[0], &at[1], &at[2], &at[3]};
       module.launch("wgmma_probe", 1, support::kWgmmaThreads, 0, arguments);
-      const std::vector<uint32_t> got = words_of(out.download());
+      const std::vector<uint32_t> got = out.download<uint32_t>();
       for (int zero = 0; zero < hypotheses; ++zero) {
         std::vector<uint32_t> want(data.c.size());
         for (size_t i = 0; i < want.size(); ++i)
@@ -186,7 +163,8 @@ TEST_CASE("what zero products do to wgmma's sums", "[kernel][wgmma]") {
 }
 
 TEST_CASE("what zero products do to mma.sync's sums", "[kernel][sm90][mma]") {
-  USE_HOPPER(driver, emulated);
+  USE_HOPPER(device);
+  const bool emulated = device.emulated();
   for (const support::WarpMma& w : support::warp_mmas()) {
     if (w.d != support::SumType::f32 || support::bits_of(w.a) < 16) continue;
     const Format& f = format_of(w.a);
@@ -202,13 +180,12 @@ TEST_CASE("what zero products do to mma.sync's sums", "[kernel][sm90][mma]") {
       support::append_fragments(w, data, a, b, c);
       all.push_back(data);
     }
-    const support::Module module = support::Module::from_text(driver, support::program(w));
-    const DeviceBuffer in_a(driver, bytes_of(a)), in_b(driver, bytes_of(b)),
-        in_c(driver, bytes_of(c)), out(driver, c.size() * 4);
+    const h200::Module module(support::program(w));
+    const h200::Buffer in_a(a), in_b(b), in_c(c), out(c.size() * 4);
     CUdeviceptr at[] = {out.address(), in_a.address(), in_b.address(), in_c.address()};
     void* arguments[] = {&at[0], &at[1], &at[2], &at[3]};
     module.launch("warp_mma", uint32_t(warps), 32, 0, arguments);
-    const std::vector<uint32_t> got = words_of(out.download());
+    const std::vector<uint32_t> got = out.download<uint32_t>();
     Score score;
     for (int zero = 0; zero < hypotheses; ++zero) {
       std::vector<uint32_t> want;
