@@ -76,7 +76,7 @@ Step replace(Warp& w, const Instr& in, uint32_t active) {
     TensorMap map;
     if (!read_map(p, in.opcode).decode(&map))
       throw Fault(FaultKind::illegal_instruction,
-                  "tensormap.replace: the 128 bytes are no tensor map");
+                  "tensormap.replace: the 128 bytes are no tiled tensor map");
     replace_field(map, field, has_dimension ? uint32_t(w.get(in.ops[1], lane)) : 0,
                   w.get(in.ops.back(), lane));
     write_map(p, map, in.opcode);
