@@ -54,8 +54,8 @@
  *            With n = K/64, S = sum |a*scale_a*b*scale_b| and z the number of steps in which a block
  *            of 16 products that are all zero has two scales of 256 and more,
  *                |acc - exact| <= n * 2^-23 * (1 + 2^-7) * S + z * 2^-18
- *            under each published model of the tensor core; under that which its authors confirmed
- *            on a B200, z counts as 0. acc is exact where every partial sum fits 24 bits in units of
+ *            under each of the two published models of the tensor core; under the later one z counts
+ *            as 0. acc is exact where every partial sum fits 24 bits in units of
  *            2^u, and u >= -19 or no block has two scales of 256 and more.
  *            A scale that is NaN makes every element of D that uses it NaN; NaNs in D are 0x7FFF or
  *            0x7FFFFFFF. alpha = 0 is not special; beta = 0, wherever beta lies, never reads C.
