@@ -35,8 +35,10 @@ class Mutant:
 
 
 def files_of_mutants():
-    listed = subprocess.check_output(["git", "-C", ROOT, "ls-files", "*mutants.txt"], text=True)
-    return [os.path.join(ROOT, name) for name in listed.split()]
+    for folder, folders, files in os.walk(ROOT):
+        folders[:] = sorted(f for f in folders if not f.startswith(".") and f != "build")
+        if "mutants.txt" in files:
+            yield os.path.join(folder, "mutants.txt")
 
 
 def read_file(path):

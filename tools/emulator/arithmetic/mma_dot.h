@@ -9,7 +9,8 @@
 //   * `narrow`, 8-bit floats on Hopper: 13 fractional bits instead of 25, in an fp32 result too.
 //
 // A product with a zero factor counts with exponent -126 plus the other factor's and the scales',
-// or with -126 where `zero_raises` is false (two published readings). NaN, and infinities that
+// or with -126 where `zero_raises` is false: two published readings. The second is what an H200 does in
+// wgmma and mma.sync of fp16 and 8-bit floats (test/h200/zero_product_probe). NaN, and infinities that
 // meet their opposite or zero, give 0x7FFFFFFF or 0x7FFF.
 #pragma once
 

@@ -102,7 +102,7 @@ DotOperands operands(const Instr& in, const Tile& tile) {
                                       : AccumulatorType::s32;
   o.saturate = in.has(Mod::satfinite);
   o.accumulate = true;
-  o.zero_raises = settings().zero_group_raises;
+  o.zero_raises = false;  // as on an H200: mma_dot.h
   return o;
 }
 

@@ -47,7 +47,7 @@ WgmmaCommand command_of(Warp& warp, const Instr& in) {
   c.negate_a = immediate(in, sign_a, -1);
   c.negate_b = immediate(in, sign_b, -1);
   c.saturate = in.has(ptx::Mod::satfinite);
-  c.zero_raises = settings().zero_group_raises;
+  c.zero_raises = false;  // as on an H200: mma_dot.h
   c.n = ptx::wgmma_shape(in).n;
   c.a_in_registers = in.ops[a_slot].kind == Operand::Kind::vector;
   c.a_mn_major = !c.a_in_registers && immediate(in, first_major, 1);

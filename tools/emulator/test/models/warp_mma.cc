@@ -70,7 +70,8 @@ struct Dot {
       std::vector<Term> terms{accumulator(sum, w.d)};
       for (int k = first; k < first + h.step; ++k) {
         const Term x = element(a, k, w.a), y = element(b, k, w.b);
-        terms.push_back({x.value * y.value, x.exponent + y.exponent});
+        const bool zero = x.value == 0 || y.value == 0;
+        terms.push_back({x.value * y.value, zero ? -126 : x.exponent + y.exponent});
       }
       sum = aligned_sum(terms, w.d, h.kept);
     }
@@ -83,7 +84,8 @@ struct Dot {
       std::vector<Term> terms{accumulator(sum, w.d)};
       for (int k = half; k < w.k; k += k % 2 ? 3 : 1) {
         const double x = element(a, k, w.a).value, y = element(b, k, w.b).value;
-        terms.push_back({x * y, fp16_exponent(x) + fp16_exponent(y)});
+        const bool zero = x == 0 || y == 0;
+        terms.push_back({x * y, zero ? -126 : fp16_exponent(x) + fp16_exponent(y)});
       }
       sum = aligned_sum(terms, w.d, kept);
     }

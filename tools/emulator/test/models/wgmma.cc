@@ -197,7 +197,8 @@ uint32_t wgmma_model(const Wgmma& w, const uint8_t a[32], const uint8_t b[32], u
   for (int k = 0; k < w.depth(); ++k) {
     const Term x = element(a, k, w.a), y = element(b, k, w.b);
     const double sign = w.negate_a != w.negate_b ? -1 : 1;
-    terms.push_back({sign * x.value * y.value, x.exponent + y.exponent});
+    const bool zero = x.value == 0 || y.value == 0;
+    terms.push_back({sign * x.value * y.value, zero ? -126 : x.exponent + y.exponent});
   }
   const bool narrow = w.element_bytes() == 1;  // Hopper's 8-bit floats, in an fp32 result too
   return narrow ? aligned_sum(terms, w.d, 13, 13) : aligned_sum(terms, w.d, 25);
