@@ -8,8 +8,12 @@ namespace emu {
 
 CopyGroups::Handle CopyGroups::issue(uint32_t thread) {
   auto copy = std::make_shared<Copy>();
-  threads_[thread].open.push_back(copy);
+  join(thread, copy);
   return copy;
+}
+
+void CopyGroups::join(uint32_t thread, const Handle& copy) {
+  threads_[thread].open.push_back(copy);
 }
 
 void CopyGroups::commit(uint32_t thread) {

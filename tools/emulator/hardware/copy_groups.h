@@ -21,6 +21,7 @@ class CopyGroups {
   using Handle = std::shared_ptr<Copy>;  // kept by the effect, so it may outlive the thread
 
   Handle issue(uint32_t thread);
+  void join(uint32_t thread, const Handle& copy);  // that another thread issued, for both
   void commit(uint32_t thread);
   // True when all but the `allowed` youngest committed groups are complete.
   bool complete(uint32_t thread, uint32_t allowed, bool only_reads);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "tools/emulator/hardware/tma.h"
 #include "tools/emulator/op/binders.h"
@@ -94,19 +95,52 @@ void deliver(Warp& warp, const Instr& in, Hazards::Operation op, const Delivery&
   });
 }
 
-Hazards::Operation send(Warp& warp, const Instr& in, uint32_t lane, uint32_t shared_address,
-                        uint32_t bytes, std::function<void(const SharedMemory&)> write) {
+namespace {
+
+void add_values(Warp& warp, const ptx::Operand& op, uint32_t lane, std::vector<uint64_t>& values) {
+  using Kind = ptx::Operand::Kind;
+  if (op.kind == Kind::address) values.push_back(warp.address(op, lane));
+  if (op.kind != Kind::address && op.kind != Kind::vector) values.push_back(warp.get(op, lane));
+  for (const ptx::Operand& e : op.elements) add_values(warp, e, lane, values);
+}
+
+}  // namespace
+
+std::vector<Issuers> issuers(Warp& warp, const Instr& in, uint32_t active) {
+  std::vector<Issuers> all;
+  std::map<std::vector<uint64_t>, size_t> known;
+  glue::each_lane(active, [&](uint32_t lane) {
+    std::vector<uint64_t> values;
+    for (const ptx::Operand& op : in.ops) add_values(warp, op, lane, values);
+    const auto [at, is_new] = known.emplace(std::move(values), all.size());
+    if (is_new) all.push_back({lane, 0});
+    all[at->second].lanes |= 1u << lane;
+  });
+  return all;
+}
+
+std::vector<Hazards::Operation> send(Warp& warp, const Instr& in, uint32_t lanes,
+                                     uint32_t shared_address, uint32_t bytes,
+                                     std::function<void(const SharedMemory&)> write) {
   Cta* cta = &warp.cta;
   Hazards& hazards = cta->cluster.hazards;
-  const Hazards::Operation op = hazards.begin(Work::copy, lane);
-  hazards.join_bulk_group(op);
-  hazards.shared(op, *cta, shared_address, bytes, Use::read);
-  auto handle = cta->units.bulk.issue(warp.thread(lane));
+  std::vector<Hazards::Operation> all;
+  CopyGroups::Handle handle;
+  glue::each_lane(lanes, [&](uint32_t lane) {
+    all.push_back(hazards.begin(Work::copy, lane));
+    hazards.make_one(all.back(), lanes);
+    hazards.join_bulk_group(all.back());
+    hazards.shared(all.back(), *cta, shared_address, bytes, Use::read);
+    if (handle)
+      cta->units.bulk.join(warp.thread(lane), handle);
+    else
+      handle = cta->units.bulk.issue(warp.thread(lane));
+  });
   glue::post(warp, cta->cluster.async.new_chain(), in, [=, write = std::move(write)] {
     write(cta->shared);
     handle->read = handle->done = true;
   });
-  return op;
+  return all;
 }
 
 namespace {
@@ -163,7 +197,7 @@ Step copy(Warp& warp, const Instr& in, uint32_t active) {
 }
 
 Step store(Warp& warp, const Instr& in, uint32_t active) {
-  glue::each_lane(active, [&](uint32_t lane) {
+  for (const auto& [lane, lanes] : issuers(warp, in, active)) {
     require_policy(warp, in, lane);
     const uint64_t to = warp.address(in.ops[0], lane);
     const Target from = glue::target(warp, in.ops[1], lane, Where::own, in.opcode);
@@ -173,7 +207,7 @@ Step store(Warp& warp, const Instr& in, uint32_t active) {
     check_bulk_copy(to, from.address, bytes);
     count(warp, bytes);
     const GlobalMemory* memory = warp.cta.cluster.launch.memory;
-    const auto op = send(warp, in, lane, from.address, bytes, [=](const SharedMemory& shared) {
+    const auto ops = send(warp, in, lanes, from.address, bytes, [=](const SharedMemory& shared) {
       if (!bytes) return;
       uint8_t* out = memory->at(to, bytes, 16, "cp.async.bulk");
       const uint8_t* source = shared.view(from.address, bytes, "cp.async.bulk");
@@ -184,8 +218,8 @@ Step store(Warp& warp, const Instr& in, uint32_t active) {
       for (uint32_t i = 0; i < bytes; ++i)
         if (mask >> i % 16 & 1) out[i] = source[i];
     });
-    warp.cta.cluster.hazards.global(op, {to, bytes, 0, 1}, Use::write);
-  });
+    for (const auto op : ops) warp.cta.cluster.hazards.global(op, {to, bytes, 0, 1}, Use::write);
+  }
   return Step::next;
 }
 

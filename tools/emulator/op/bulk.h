@@ -27,9 +27,19 @@ void deliver(Warp& warp, const ptx::Instr& in, Hazards::Operation op, const Deli
              uint32_t bytes, std::function<void(SharedMemory&)> write, Use use = Use::write,
              uint32_t shared_bytes = 0);
 
-// Posts a copy out of the CTA's shared memory that belongs to the thread's open bulk group.
-Hazards::Operation send(Warp& warp, const ptx::Instr& in, uint32_t lane, uint32_t shared_address,
-                        uint32_t bytes, std::function<void(const SharedMemory&)> write);
+// Lanes of one instruction whose operands are the same. Of a store without reduction ptxas 13.0 makes
+// a loop over the different operands (R2UR, R2UR.OR; no loop at all where they are known to be alike),
+// so such lanes store once; loads to shared memory and reductions go lane by lane (ELECT).
+struct Issuers {
+  uint32_t first, lanes;
+};
+std::vector<Issuers> issuers(Warp& warp, const ptx::Instr& in, uint32_t active);
+
+// Posts a copy out of the CTA's shared memory that belongs to the open bulk groups of the lanes. Each
+// has an operation of its own.
+std::vector<Hazards::Operation> send(Warp& warp, const ptx::Instr& in, uint32_t lanes,
+                                     uint32_t shared_address, uint32_t bytes,
+                                     std::function<void(const SharedMemory&)> write);
 
 // .L2::cache_hint changes nothing here, but its operand has to have a value.
 void require_policy(Warp& warp, const ptx::Instr& in, uint32_t lane);

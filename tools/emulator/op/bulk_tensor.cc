@@ -112,18 +112,18 @@ Step load(Warp& warp, const Instr& in, uint32_t active) {
 }
 
 Step store(Warp& warp, const Instr& in, uint32_t active) {
-  glue::each_lane(active, [&](uint32_t lane) {
+  for (const auto& [lane, lanes] : issuers(warp, in, active)) {
     const Box b = box(warp, in, in.ops[0], lane);
     const glue::Target from = glue::target(warp, in.ops[1], lane, glue::Where::own, in.opcode);
     check_tma_store(b.map, rank_of(in), b.at, from.address);
     ++warp.cta.counters.tma_stores;
     warp.cta.counters.tma_store_bytes += tma_bytes(b.map, b.at);
     const GlobalMemory* memory = warp.cta.cluster.launch.memory;
-    const auto op = send(
-        warp, in, lane, from.address, tma_shared_bytes(b.map, b.at),
+    const auto ops = send(
+        warp, in, lanes, from.address, tma_shared_bytes(b.map, b.at),
         [=](const SharedMemory& shared) { tma_store(b.map, b.at, from.address, shared, *memory); });
-    note(warp, op, b.map, b.at, TmaUse::store, Use::write);
-  });
+    for (const auto op : ops) note(warp, op, b.map, b.at, TmaUse::store, Use::write);
+  }
   return Step::next;
 }
 
@@ -158,7 +158,7 @@ Step reduce(Warp& warp, const Instr& in, uint32_t active) {
     const Update f = update_of(in, b.map);
     const uint32_t size = uint32_t(b.map.element_bits() / 8);
     const GlobalMemory* memory = warp.cta.cluster.launch.memory;
-    const auto op = send(warp, in, lane, from.address, tma_shared_bytes(b.map, b.at),
+    const auto op = send(warp, in, 1u << lane, from.address, tma_shared_bytes(b.map, b.at),
                          [=](const SharedMemory& shared) {
                            tma_update(b.map, b.at, from.address, shared, *memory,
                                       [=](uint8_t* to, const uint8_t* value) {
@@ -167,7 +167,7 @@ Step reduce(Warp& warp, const Instr& in, uint32_t active) {
                                         update_global(to, size, f, word);
                                       });
                          });
-    note(warp, op, b.map, b.at, TmaUse::update, Use::atomic);
+    note(warp, op[0], b.map, b.at, TmaUse::update, Use::atomic);
   });
   return Step::next;
 }

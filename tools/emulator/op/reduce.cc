@@ -37,17 +37,18 @@ Step to_global(Warp& w, const Instr& in, uint32_t active) {
     const uint64_t to = w.address(in.ops[0], lane);
     const Source s = source(w, in, lane, to);
     const GlobalMemory* memory = w.cta.cluster.launch.memory;
-    const auto op = send(w, in, lane, s.from.address, s.bytes, [=](const SharedMemory& shared) {
-      if (!s.bytes) return;
-      uint8_t* there = memory->at(to, s.bytes, 16, "cp.reduce.async.bulk");
-      const uint8_t* here = shared.view(s.from.address, s.bytes, "cp.reduce.async.bulk");
-      for (uint32_t i = 0; i < s.bytes; i += size) {
-        uint64_t word = 0;
-        std::memcpy(&word, here + i, size);
-        update_global(there + i, size, f, word);
-      }
-    });
-    w.cta.cluster.hazards.global(op, {to, s.bytes, 0, 1}, Use::atomic);
+    const auto op =
+        send(w, in, 1u << lane, s.from.address, s.bytes, [=](const SharedMemory& shared) {
+          if (!s.bytes) return;
+          uint8_t* there = memory->at(to, s.bytes, 16, "cp.reduce.async.bulk");
+          const uint8_t* here = shared.view(s.from.address, s.bytes, "cp.reduce.async.bulk");
+          for (uint32_t i = 0; i < s.bytes; i += size) {
+            uint64_t word = 0;
+            std::memcpy(&word, here + i, size);
+            update_global(there + i, size, f, word);
+          }
+        });
+    w.cta.cluster.hazards.global(op[0], {to, s.bytes, 0, 1}, Use::atomic);
   });
   return Step::next;
 }

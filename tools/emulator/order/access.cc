@@ -226,6 +226,9 @@ Hazards::Reason Hazards::judge_lane(const Access& old, const Viewer& v) const {
 
 // In global memory: another cluster's, or asynchronous work's.
 Hazards::Reason Hazards::judge_far(const Access& old, const Viewer& v) const {
+  const bool mine = old.async && old.cluster == serial() && old.warp == v.warp &&
+                    old.instance == instance_ && old.pc == pc();
+  if (mine && v.issued && v.issued->one_with >> old.lane & 1) return Reason::same_value;
   const bool own_queue = old.async && old.cluster == serial() && old.warp == v.warp &&
                          old.lane == v.lane && has_waited(v.party, v.lane, old.agent, old.time);
   if (!own_queue && !reaches(old, v, Order::seen())) {

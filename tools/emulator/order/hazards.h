@@ -85,6 +85,8 @@ class Hazards {
   void complete_tx(Operation op, Cta& cta, uint32_t barrier, uint64_t phase);
   // cp.async and bulk groups, whose last member is an operation that begin() gave to that thread.
   void join_bulk_group(Operation op);
+  // These lanes issue the same store: by the manual each its own, on hardware it is one.
+  void make_one(Operation op, uint32_t lanes);
   void commit_group(Work work, uint32_t lane);
   void wait_group(Work work, uint32_t lane, uint32_t allowed, bool only_reads);
   void wait_all(uint32_t lane);   // cp.async, committed or not
@@ -145,6 +147,7 @@ class Hazards {
     uint32_t read_agent = nobody, read_done = 0;  // its reads are: bulk groups with .read
     uint32_t pipe = nobody;                       // the thread's tcgen05 pipe, in order
     std::vector<size_t> bulk_reads = {};          // its GlobalOrder::BulkRead
+    uint32_t one_with = 0;                        // lanes whose stores are one on hardware
   };
   struct Queue {  // of one thread: operations that are complete in order
     uint32_t agent = nobody;

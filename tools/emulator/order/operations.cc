@@ -64,6 +64,10 @@ void Hazards::join_bulk_group(Operation op) {
   o.done = o.read_done = reads.issued = ++writes.issued;
 }
 
+void Hazards::make_one(Operation op, uint32_t lanes) {
+  if (on()) issued_[size_t(op)].one_with = lanes;
+}
+
 // Whoever waits for the bytes also learns what the issuer had learnt before it issued the copy.
 void Hazards::complete_tx(Operation op, Cta& cta, uint32_t barrier, uint64_t phase) {
   if (!on()) return;
