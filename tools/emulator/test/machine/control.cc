@@ -200,6 +200,25 @@ TEST_CASE("an .aligned instruction waits for lanes that come another way") {
   }
 }
 
+TEST_CASE("a warp allocates tensor memory although one lane comes from its init") {
+  // `if (t == 0) init(); if (t < 32) alloc();` in a block of two warps.
+  for (uint32_t seed = 1; seed <= 4; ++seed) {
+    const exec_test::SettingsGuard guard;
+    emu::settings().seed = seed;
+    emu::settings().formal = emu::Reaction::stop;
+    const Words out = run(R"(
+      mov.u32 %r0, %tid.x; setp.ne.u32 %p0, %r0, 0; @%p0 bra OTHERS;
+      mbarrier.init.shared::cta.b64 [bar], 1; bra ALLOC;
+      OTHERS: setp.gt.u32 %p1, %r0, 31; @%p1 bra END;
+      ALLOC: tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [word], 32;
+      bar.warp.sync -1; ld.shared.u32 %r9, [word];
+      tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r9, 32;
+      END: bar.sync 0; @!%p0 st.global.u32 [%out], 1;)",
+                          {{}, {64}, {}}, Words(1), ".shared .b64 bar; .shared .b32 word;");
+    CHECK(out[0] == 1);
+  }
+}
+
 TEST_CASE("a barrier that lanes of a warp reach in two places is a fault") {
   emu::FaultKind kind{};
   const std::string text = fault(prologue + R"(
