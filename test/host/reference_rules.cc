@@ -16,10 +16,10 @@ namespace {
 using Desc = nvfp4_gemm_desc;
 
 // Two batches of 3 x 70 with everything: memory that is there, in one piece, so that a rule that is
-// not kept shows as a success.
+// not kept shows as a success. C is as long as 70 columns of it 70 apart.
 struct Everything {
   alignas(64) uint8_t a[2 * 3 * 16] = {}, b[2 * 70 * 16] = {}, scales[256] = {};
-  alignas(64) float d[600] = {}, c[600] = {}, bias[70] = {};
+  alignas(64) float d[600] = {}, c[2500] = {}, bias[70] = {};
   float a_scale = 1, b_scale[2] = {1, 1}, alpha = 1, beta = 1;
   Desc g = NVFP4_GEMM_DESC_INIT;
 
