@@ -42,7 +42,7 @@ constexpr uint32_t image_bits(Image... image) {
   return ((1u << image) | ...);
 }
 
-inline constexpr Architecture kArchitectures[] = {
+constexpr Architecture kArchitectures[] = {
 #define ARCH(capability, family, tokens_by_tma, sms, bytes, memory, unit, operations, clock, text, \
              ...)                                                                                  \
   {capability,                                                                                     \

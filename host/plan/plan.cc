@@ -39,6 +39,8 @@ nvfp4_status decide(const CheckedGemm& checked, const Architecture& arch, Choice
 
 }  // namespace
 
+const Architecture& Plan::arch() const { return kArchitectures[arch_index]; }
+
 const Planner& planner_of(Family family) {
   return family == Family::sm100 ? kPlannerSm100 : kPlannerSm90;
 }

@@ -17,7 +17,7 @@ struct Plan {
   uint32_t grid;     // CTAs, flattened into grid.x, if each computes a tile
   uint64_t workspace_bytes;
 
-  const Architecture& arch() const { return kArchitectures[arch_index]; }
+  const Architecture& arch() const;
 };
 
 // The variant depends on the sizes (and on desc.variant) alone, the split on the sizes alone, so D
