@@ -28,4 +28,14 @@ struct GpuOptions {
 // Verified, then timed; CSV to stdout. Returns the exit code.
 int time_gpu(const GpuOptions& options);
 
+struct ClocksOptions {
+  std::vector<std::string> shapes;
+  std::string variant;  // "": the planner's
+  int replays = 15;
+  bool pdl = false;     // NVFP4_PDL_ON_STATIC_WEIGHTS
+  std::string command;  // for the head of the CSV
+};
+// Where the CTAs' time goes, of a library built with CLOCKS=1; CSV to stdout. Returns the exit code.
+int time_clocks(const ClocksOptions& options);
+
 }  // namespace bench

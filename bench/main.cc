@@ -23,6 +23,21 @@ void add_gpu(CLI::App& app, bench::GpuOptions& o) {
                 "Blackwell)");
 }
 
+void add_clocks(CLI::App& app, bench::ClocksOptions& o) {
+  CLI::App* clocks = app.add_subcommand(
+      "clocks", "when CTAs reach the points of kernel/clocks.def, by a build with CLOCKS=1; CSV");
+  clocks->add_option("--shape", o.shapes, "MxNxK, several")->delimiter(',')->required();
+  clocks->add_option("--variant", o.variant, "a kernel variant by name");
+  clocks->add_option("--replays", o.replays, "samples of a figure")->check(CLI::Range(1, 1000));
+  clocks->add_flag("--pdl", o.pdl, "launch with NVFP4_PDL_ON_STATIC_WEIGHTS");
+}
+
+std::string command_line(int argc, char** argv) {
+  std::string line = "nvfp4_bench";
+  for (int i = 1; i < argc; ++i) line += std::string(" ") + argv[i];
+  return line;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -35,8 +50,9 @@ int main(int argc, char** argv) {
   const CLI::App* emulator = app.add_subcommand(
       "emulator", "time of the task's shapes in the emulator, the driver of this process; CSV");
   add_gpu(app, gpu_options);
-  for (int i = 0; i < argc; ++i)
-    gpu_options.command += (i ? " " : "") + std::string(i ? argv[i] : "nvfp4_bench");
+  bench::ClocksOptions clocks_options;
+  add_clocks(app, clocks_options);
+  gpu_options.command = clocks_options.command = command_line(argc, argv);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
@@ -49,6 +65,7 @@ int main(int argc, char** argv) {
     if (verify->parsed()) return bench::verify() ? 0 : 1;
     if (emulator->parsed()) return bench::time_emulator() ? 0 : 1;
     if (host->parsed()) return bench::time_host(), 0;
+    if (app.got_subcommand("clocks")) return bench::time_clocks(clocks_options);
     return bench::time_gpu(gpu_options);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "nvfp4_bench: %s\n", error.what());

@@ -3,7 +3,8 @@
 # is embedded in the library and run by the emulator.
 
 # -fmad=false: the epilogue is one stated expression, with explicit fma where it wants one.
-NVCC_FLAGS := -std=c++17 -O3 -I. -fmad=false --Werror all-warnings $(if $(LINEINFO),-lineinfo)
+NVCC_FLAGS := -std=c++17 -O3 -I. -fmad=false --Werror all-warnings $(if $(LINEINFO),-lineinfo) \
+              $(if $(CLOCKS),-DNVFP4_CLOCKS)
 KERNEL_OUT := $(B)/kernel
 KERNEL_DIRS := kernel $(addprefix kernel/,ptx sm100 sm90 sm90/tiny sm90/wide sm90/sums quantize)
 KERNEL_HDR := $(wildcard $(foreach d,$(KERNEL_DIRS),$d/*.cuh $d/*.h $d/*.def))

@@ -41,7 +41,7 @@ PROGRAMS = {
     "tools/testing/": [],
     "tools/harness/": ["include/"],
     "tools/nvfp4/": ["include/", "tools/harness/", EMU + "include/"],
-    "bench/": ["include/", "tools/harness/", EMU + "include/"],
+    "bench/": ["include/", "kernel/", "tools/harness/", EMU + "include/"],
     "test/": ["include/", "host/", "kernel/", "kernel/ptx/", "kernel/sm90/", "kernel/sm100/", "bench/",
               "tools/harness/", "tools/nvfp4/", "tools/testing/", EMU + "include/"],
     EMU + "test/": [EMU + room for room in EMULATOR] + ["tools/testing/"],

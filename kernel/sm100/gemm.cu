@@ -20,6 +20,7 @@
 //   only when the stage is filled again.   accumulator_full: 1 arrival, by the last commit. The
 //   ring's first filling is issued by the thread that initialised the barriers, before anything
 //   else; it waits for no empty barrier. From round r >= 1 on it waits for phase r - 1.
+#include "kernel/clocks.cuh"
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/sync.cuh"
@@ -65,9 +66,12 @@ __device__ void gemm_sm100(const Sm100Params& p) {
 
   if (warp == Tile::kProducerWarp) {
     if (ptx::elect_sync()) {
+      note_clock(kClock_begin_ns);
+      note_clock(kClock_start);
       ptx::prefetch_tensormap(&p.weights);
       ptx::prefetch_tensormap(&p.tokens);
       init_barriers(cta);
+      note_clock(kClock_first_load);
       load_first_fillings(cta);
       ptx::griddepcontrol_launch_dependents();
     }
@@ -91,6 +95,8 @@ __device__ void gemm_sm100(const Sm100Params& p) {
   ptx::tcgen05_fence_before_thread_sync();
   __syncthreads();  // the accumulator has been read
   if (warp == Tile::kMmaWarp) {
+    note_last_clock(kClock_last_store);
+    note_last_clock(kClock_end_ns);
     ptx::tcgen05_fence_after_thread_sync();
     ptx::tcgen05_dealloc<Tile::kCtaGroup, Tile::kColumnsAllocated>(tmem);
   }

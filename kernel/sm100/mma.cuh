@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernel/clocks.cuh"
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/tcgen05.cuh"
 #include "kernel/ring.cuh"
@@ -50,6 +51,8 @@ __device__ void issue_mma(const Cta<Tile>& cta, uint32_t tmem) {
   RingPosition<Tile::kStages> at;
   for (uint32_t filling = 0; filling < cta.fillings; ++filling, at.advance()) {
     ptx::mbarrier_wait(cta.full(at.stage), at.parity);
+    if (filling == 0) note_clock(kClock_first_full);
+    if (filling + 1 == cta.fillings) note_clock(kClock_last_full);
     ptx::tcgen05_fence_after_thread_sync();
     for (uint32_t step = 0; step < cta.steps(filling); ++step) {
       issue_step(cta, tmem, at.stage, step, filling + step != 0);
@@ -59,6 +62,7 @@ __device__ void issue_mma(const Cta<Tile>& cta, uint32_t tmem) {
       ptx::tcgen05_commit<Tile::kCtaGroup>(cta.empty(at.stage));
   }
   ptx::tcgen05_commit<Tile::kCtaGroup>(cta.accumulator_full());
+  note_clock(kClock_last_commit);
 }
 
 }  // namespace nvfp4

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernel/clocks.cuh"
 #include "kernel/ptx/cluster.cuh"
 #include "kernel/sm90/params.h"
 #include "kernel/sm90/tile.h"
@@ -76,6 +77,13 @@ struct Tiles {
     return index < p.tiles_m * p.tiles_n * p.batches;
   }
 };
+
+// Consumers have found stage i full. No branch remains of it without CLOCKS.
+template <typename Tile>
+__device__ void note_stage(const Cta90<Tile>& cta, uint32_t i) {
+  if (i == 0 && threadIdx.x == 0) note_clock(kClock_first_full);
+  if (i + 1 == cta.count && threadIdx.x % 32 == 0) note_last_clock(kClock_last_full);
+}
 
 template <typename Tile>
 __device__ Cta90<Tile> make_cta(const Sm90Params& p, uint32_t smem) {

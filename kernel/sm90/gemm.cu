@@ -16,6 +16,7 @@
 //   consumer warps  in groups that take turns with the stages: decode, wgmma, then sums to D
 //   token warps     decode tokens (up to 16 a tile), or one thread copies what nvfp4_tokens_sm90
 //                   decoded (more)
+#include "kernel/clocks.cuh"
 #include "kernel/ptx/cluster.cuh"
 #include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/sync.cuh"
@@ -94,6 +95,13 @@ __device__ void weight_warp(const Cta90<Tile>& cta) {
   arrive_at_cluster(cta);  // its barriers are there
   wait_for_cluster(cta);
   if (leads) load_remaining_weights(cta);
+}
+
+// A consumer warp has stored what it stores.
+__device__ inline void note_end(uint32_t lane) {
+  if (lane != 0) return;
+  note_last_clock(kClock_last_store);
+  note_last_clock(kClock_end_ns);
 }
 
 // ---- Wide tiles --------------------------------------------------------------------------------
@@ -179,6 +187,7 @@ __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
     arrive_at_cluster(cta);
     wait_for_cluster(cta);
     consumer_warp(cta, warp, lane);
+    note_end(lane);
     return;
   }
   ptx::setmaxnreg_dec<Tile::kLoaderRegisters>();
@@ -217,6 +226,7 @@ __device__ void tiny_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
       with_split(cta.p.split,
                  [&](auto split) { store_tiny_sums<Tile, split.kValue>(cta, warp, lane); });
     }
+    note_end(lane);
     return;
   }
   if (warp == Tile::kWeightWarp) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernel/clocks.cuh"
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/sync.cuh"
 #include "kernel/ptx/tma.cuh"
@@ -73,9 +74,12 @@ __device__ void load_weights(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
 template <typename Tile>
 __device__ void start_weights(const Cta90<Tile>& cta) {
   static_assert(Tile::kStagesAhead < Tile::kStages);
+  note_clock(kClock_begin_ns);
+  note_clock(kClock_start);
   ptx::prefetch_tensormap(&cta.p.weights);
   init_stage_barriers(cta, 0, Tile::kStagesFirst);
   publish_barriers();
+  note_clock(kClock_first_load);
   if (!Tile::kWorkspaceTokens && cta.p.weights_are_static == 0) ptx::griddepcontrol_wait();
 #pragma unroll 1
   for (uint32_t i = 0; i < min(Tile::kStagesFirst, cta.count); ++i) load_weights(cta, i, i);

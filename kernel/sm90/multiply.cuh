@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "kernel/clocks.cuh"
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/wgmma.cuh"
@@ -164,6 +165,7 @@ __device__ void multiply(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
   for (uint32_t i = group; i < cta.count; i += Tile::kGroups, stage.advance(Tile::kGroups)) {
     const uint32_t full = at.full + 8 * stage.stage;
     ptx::mbarrier_wait(full, stage.parity);
+    note_stage(cta, i);
     WeightRows rows;
     load_scales<Tile>(at, stage.stage, i == last && ends_beyond_k, rows);
     load_codes<Tile, 0>(at, stage.stage, rows);
@@ -177,6 +179,7 @@ __device__ void multiply(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
     ptx::mbarrier_arrive(full + kEmpty);  // each lane for what it read
   }
   ptx::wgmma_wait_group<0>();
+  if (lane == 0) note_last_clock(kClock_last_commit);
   if (Tile::kSeveralTiles && lane == 0) ptx::mbarrier_arrive(cta.tokens_empty(slot.before));
 }
 

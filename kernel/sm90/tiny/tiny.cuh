@@ -13,6 +13,7 @@
 
 #include <cstdint>
 
+#include "kernel/clocks.cuh"
 #include "kernel/ptx/cluster.cuh"
 #include "kernel/ptx/convert.cuh"
 #include "kernel/ptx/mbarrier.cuh"
@@ -159,11 +160,13 @@ __device__ void multiply_tiny(const Cta90<Tile>& cta, uint32_t warp, uint32_t la
   for (uint32_t i = group; i < cta.count; i += Tile::kGroups, ring.advance(Tile::kGroups)) {
     const bool beyond_k[2] = {i == last && step >= steps, i == last && step + 2 >= steps};
     ptx::mbarrier_wait(cta.weights_full(ring.stage), ring.parity);
+    note_stage(cta, i);
     // As in multiply.cuh: an arrival right after the loads would overtake some of them.
     if (i != group) ptx::mbarrier_arrive(cta.weights_empty(before));  // each lane for what it read
     multiply_tiny_stage(cta, at, ring.stage, beyond_k, sums);
     before = ring.stage;
   }
+  if (lane == 0) note_last_clock(kClock_last_commit);
 }
 
 // The columns of a token are added and go to the shared memory of the cluster's first CTA, where
