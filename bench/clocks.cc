@@ -57,7 +57,7 @@ class Clocks {
 
  private:
   const Driver& driver_;
-  Launched::Global array_;
+  support::Global array_;
 };
 
 // Of one launch: clocks since the CTA's start, over all its CTAs, and the span of the grid.

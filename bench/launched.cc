@@ -68,15 +68,10 @@ Launched::Launched(const support::Driver& driver, CUstream stream,
   driver.check(driver.cuGraphDestroy(graph), "cuGraphDestroy");
 }
 
-Launched::Global Launched::global(const char* name) const {
+support::Global Launched::global(const char* name) const {
   CUmodule module = nullptr;
   driver_.check(NVFP4_FIND(driver_, cuFuncGetModule)(&module, function_), "cuFuncGetModule");
-  Global found;
-  const CUresult result =
-      NVFP4_FIND(driver_, cuModuleGetGlobal)(&found.address, &found.bytes, module, name);
-  if (result == CUDA_ERROR_NOT_FOUND) return {};
-  driver_.check(result, "cuModuleGetGlobal");
-  return found;
+  return support::global_of(driver_, module, name);
 }
 
 }  // namespace bench

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tools/harness/driver.h"
+#include "tools/harness/module.h"
 
 namespace bench {
 
@@ -19,12 +20,8 @@ class Launched {
 
   const std::string& name() const { return name_; }
 
-  // A variable of the kernel's module; of 0 bytes if the module has none of this name.
-  struct Global {
-    CUdeviceptr address = 0;
-    size_t bytes = 0;
-  };
-  Global global(const char* name) const;
+  // A variable of the kernel's module.
+  support::Global global(const char* name) const;
 
  private:
   const support::Driver& driver_;

@@ -24,7 +24,9 @@ $(B)/test/gemm_sm90.%.ptx: kernel/sm90/gemm.cu $(KERNEL_HDR)
 	$(call say,NVCC)$(NVCC) -std=c++17 -I. $(PTX_$*) -fmad=false -arch=compute_90a -ptx $< -o $@
 PTX_debug    := -G
 PTX_lineinfo := -O3 -lineinfo
-DEBUG_PTX := $(addprefix $(B)/test/,gemm_sm100.debug.ptx gemm_sm100.lineinfo.ptx gemm_sm90.debug.ptx)
+PTX_clocks   := -O3 -DNVFP4_CLOCKS
+DEBUG_PTX := $(addprefix $(B)/test/,gemm_sm100.debug.ptx gemm_sm100.lineinfo.ptx gemm_sm90.debug.ptx \
+               gemm_sm100.clocks.ptx gemm_sm90.clocks.ptx)
 
 $(B)/nvfp4_test: $(GEMM_TEST_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(B)/obj/bench/tensor_rate.o $(LIB) | $(DEBUG_PTX)
 	$(call say,LINK)$(CXX) -o $@ $(filter %.o,$^) $(USE_LIBRARY) $(CATCH_LIBS) -ldl -pthread

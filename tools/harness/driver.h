@@ -40,6 +40,7 @@ namespace support {
   X(cuModuleLoadData)            \
   X(cuModuleLoadDataEx)          \
   X(cuModuleGetFunction)         \
+  X(cuModuleGetGlobal)           \
   X(cuModuleUnload)              \
   X(cuFuncSetAttribute)          \
   X(cuLaunchKernel)              \

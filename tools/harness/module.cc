@@ -6,6 +6,14 @@
 
 namespace support {
 
+Global global_of(const Driver& driver, CUmodule module, const char* name) {
+  Global found;
+  const CUresult result = driver.cuModuleGetGlobal(&found.address, &found.bytes, module, name);
+  if (result == CUDA_ERROR_NOT_FOUND) return {};
+  driver.check(result, "cuModuleGetGlobal");
+  return found;
+}
+
 Module::Module(const Driver& driver, const std::string& path) : driver_(driver) {
   std::ifstream in(path);
   const std::string text{std::istreambuf_iterator<char>(in), {}};

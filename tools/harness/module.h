@@ -9,6 +9,13 @@
 
 namespace support {
 
+// A variable of a module, on the device; of 0 bytes if the module has none of that name.
+struct Global {
+  CUdeviceptr address = 0;
+  size_t bytes = 0;
+};
+Global global_of(const Driver& driver, CUmodule module, const char* name);
+
 class Module {
  public:
   // Throws DriverError with what the driver's compiler says of the text.
@@ -21,6 +28,7 @@ class Module {
   Module& operator=(const Module&) = delete;
 
   CUfunction function(const char* entry) const;
+  Global global(const char* name) const { return global_of(driver_, module_, name); }
 
   // Launches grid.x CTAs of block.x threads and waits for them.
   void launch(const char* entry, uint32_t grid, uint32_t block, uint32_t dynamic_shared_bytes,
