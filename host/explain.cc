@@ -108,11 +108,14 @@ void add_reason(const CheckedGemm& checked, const Plan& plan, Text* text) {
   const Planner& planner = planner_of(plan.arch().family);
   char reason[kReasonBytes];
   planner.write_rule(plan.arch(), reason);
-  text->add("why       %s:\n", reason);
+  text->add(
+      "why       %s%s:\n",
+      checked.desc->batch_invariant != 0 ? "with additions along K in one order for all M, " : "",
+      reason);
   for (uint32_t i = 0; i < kVariantCount; ++i) {
     const Variant& v = variant_at(i);
     Choice choice;
-    if (!serves(v, plan.arch())) continue;
+    if (!is_candidate(*checked.desc, plan.arch(), v)) continue;
     if (planner.choose_split(*checked.desc, plan.arch(), v, &choice)) {
       planner.write_choice(choice, reason);
     } else {
@@ -149,6 +152,7 @@ void write_replay(const nvfp4_gemm_desc& g, char* text, size_t bytes) {
     line.add(" --a-batch-stride %" PRId64 " --b-batch-stride %" PRId64 " --d-batch-stride %" PRId64,
              g.a_batch_stride, g.b_batch_stride, g.d_batch_stride);
   }
+  if (g.batch_invariant != 0) line.add(" --batch-invariant");
   if (g.pdl != NVFP4_PDL_OFF) line.add(" --pdl %" PRId32, g.pdl);
   if (g.variant != nullptr) line.add(" --variant %s", g.variant);
 }

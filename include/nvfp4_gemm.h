@@ -309,7 +309,9 @@ typedef struct nvfp4_gemm_desc {
   int32_t cd_order;                    /* of C and D together; COLUMN_MAJOR                     (*) */
   int32_t bias_axis;                   /* ROW                                                   (*) */
   int32_t batch_invariant;             /* 1: a row of D has the same bits whatever M is and wherever
-                                          the row stands (*); 0: not promised                       */
+                                          the row stands, for one N, K and types on one compute
+                                          capability; on 9.0 at a price (docs/numerics.md).
+                                          0: not promised                                           */
   int32_t reserved[4];                 /* 0                                                         */
 } nvfp4_gemm_desc;
 

@@ -47,7 +47,6 @@ nvfp4_status check_absent_in_kernels(const nvfp4_gemm_desc& g) {
       {"b_tensor_scale_columns", g.b_tensor_scale_columns},
       {"c_ld", g.c_ld},
       {"c_batch_stride", g.c_batch_stride},
-      {"batch_invariant", g.batch_invariant},
   };
   for (const auto& field : numbers) NVFP4_TRY(absent_number(field.name, field.value));
   if (!beta_is_zero(g)) {  // a NaN is none

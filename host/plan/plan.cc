@@ -3,6 +3,8 @@
 // cheapest is taken.
 #include "host/plan/plan.h"
 
+#include <cinttypes>
+
 #include "host/size.h"
 
 namespace nvfp4 {
@@ -16,25 +18,39 @@ Choice choose(const nvfp4_gemm_desc& desc, const Architecture& arch) {
   for (uint32_t i = 0; i < kVariantCount; ++i) {
     const Variant& v = variant_at(planner.wider_wins_ties ? kVariantCount - 1 - i : i);
     Choice choice;
-    if (!serves(v, arch) || !planner.choose_split(desc, arch, v, &choice)) continue;
+    if (!is_candidate(desc, arch, v) || !planner.choose_split(desc, arch, v, &choice)) continue;
     if (best.variant == nullptr || choice.cost < best.cost) best = choice;
   }
   return best;
 }
 
-// The checks counted the tiles of the widest variant or of the forced one: there is a choice.
+// The checks counted the tiles of the widest variant or of the forced one, each computed by one CTA.
+nvfp4_status refuse_ctas() {
+  return fail(NVFP4_STATUS_LIMIT,
+              "with batch_invariant = 1 the product needs more than %" PRId64 " CTAs", kMaxTiles);
+}
+
+nvfp4_status refuse_variant(const Variant& v, const Architecture& arch) {
+  return fail(NVFP4_STATUS_INVALID_VALUE,
+              "variant = \"%s\" adds along K in an order that no tile for all M has on compute "
+              "capability %s: batch_invariant = 1 excludes it",
+              v.name, capability_text(arch.capability).text);
+}
+
 nvfp4_status decide(const CheckedGemm& checked, const Architecture& arch, Choice* choice) {
+  const nvfp4_gemm_desc& desc = *checked.desc;
   if (checked.forced == nullptr) {
-    *choice = choose(*checked.desc, arch);
-    return NVFP4_SUCCESS;
+    *choice = choose(desc, arch);
+    return choice->variant != nullptr ? NVFP4_SUCCESS : refuse_ctas();
   }
   if (!serves(*checked.forced, arch)) {
     return fail(NVFP4_STATUS_INVALID_VALUE,
                 "variant = \"%s\" has no kernel for compute capability %s", checked.forced->name,
                 capability_text(arch.capability).text);
   }
-  planner_of(arch.family).choose_split(*checked.desc, arch, *checked.forced, choice);
-  return NVFP4_SUCCESS;
+  if (!is_candidate(desc, arch, *checked.forced)) return refuse_variant(*checked.forced, arch);
+  const bool fits = planner_of(arch.family).choose_split(desc, arch, *checked.forced, choice);
+  return fits ? NVFP4_SUCCESS : refuse_ctas();
 }
 
 }  // namespace

@@ -51,11 +51,35 @@ int64_t clocks(const Variant& v, int64_t tiles, int64_t stages, const Split& spl
   return waves * each + rest + (v.workspace_tokens ? kTokenKernelClocks : 0);
 }
 
+// Of a batch-invariant problem: what suits one tile of a few tokens, where a split gains most. N
+// and K alone decide.
+const Split& invariant_split(const nvfp4_gemm_desc& desc, const Architecture& arch) {
+  const Variant& v = variant_at(kVariant_sm90_64x16x256);
+  const int64_t stages = ceil_div(desc.k, kSm90StageK);
+  const int64_t tiles = ceil_div(desc.n, v.tile_weights);
+  const Split* best = &kSplits[0];
+  for (const Split& split : kSplits) {
+    const int64_t at_once = arch.sm_count - split.empty_sms;
+    if (split.parts > stages || tiles * split.parts > at_once) break;
+    if (clocks(v, tiles, stages, split, at_once) <
+        clocks(v, tiles, stages, *best, arch.sm_count - best->empty_sms)) {
+      best = &split;
+    }
+  }
+  return *best;
+}
+
 bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v,
                   Choice* choice) {
   const int64_t stages = ceil_div(desc.k, kSm90StageK);
   int64_t matrix, tiles;
   if (!count_tiles(desc, v, &matrix, &tiles)) return false;
+  if (desc.batch_invariant != 0) {
+    const Split& split = invariant_split(desc, arch);
+    const int64_t cost = clocks(v, tiles, stages, split, arch.sm_count - split.empty_sms);
+    *choice = {&v, split.parts, split.parts, tiles, cost};
+    return tiles * split.parts <= kMaxTiles;
+  }
   *choice = {&v, 1, 1, tiles, INT64_MAX};
   for (const Split& split : kSplits) {
     const int64_t at_once = arch.sm_count - split.empty_sms;

@@ -28,6 +28,7 @@ constexpr Variant variant_of(const char* name, const char* entry, Family family,
   v.tmem_columns = Tile::kColumnsAllocated;
   v.ctas_per_sm = Tile::kCtasPerSm;
   v.workspace_tokens = Tile::kWorkspaceTokens;
+  v.batch_invariant = Tile::kBatchInvariant;
   v.several_tiles = Tile::kSeveralTiles;
   v.stage_clocks = clocks;
   return v;

@@ -20,7 +20,9 @@ struct Variant {
   uint32_t tmem_columns;
   uint32_t ctas_per_sm;
   bool workspace_tokens;  // decoded by a kernel of their own, into the workspace
-  bool several_tiles;     // a CTA that does not share K computes one tile after the other
+  bool
+      batch_invariant;  // all of a family that are add along K in the same order, for a given split
+  bool several_tiles;   // a CTA that does not share K computes one tile after the other
   uint32_t stage_clocks;
 };
 
@@ -36,6 +38,11 @@ uint32_t index_of(const Variant& variant);
 
 inline bool serves(const Variant& variant, const Architecture& arch) {
   return variant.family == arch.family;
+}
+
+// May the planner take it?
+inline bool is_candidate(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v) {
+  return serves(v, arch) && (desc.batch_invariant == 0 || v.batch_invariant);
 }
 
 // NULL stays NULL; refuses a name that no variant has, with the list of those that are there.

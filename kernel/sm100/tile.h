@@ -18,6 +18,7 @@ struct Sm100Tile {
   static constexpr uint32_t kTokens = kTokensPerTile;
   static constexpr uint32_t kK = 256;             // per stage: 128 bytes a row, one swizzle span
   static constexpr uint32_t kSteps = kK / kMmaK;  // MMAs per stage
+  static constexpr bool kBatchInvariant = true;   // every tile adds step after step
 
   static constexpr uint32_t kTokenScaleBlocks = (kTokens + kScaleTileRows - 1) / kScaleTileRows;
   static constexpr uint32_t kWeightBytes = kWeights * kK / 2;

@@ -101,7 +101,6 @@ const Rule kRules[] = {
     // switches, words that must be 0
     {"batch_invariant 2", [](Desc& g) { g.batch_invariant = 2; }, NVFP4_STATUS_INVALID_VALUE, "batch_invariant = 2 is neither 0 nor 1"},
     {"batch_invariant -1", [](Desc& g) { g.batch_invariant = -1; }, NVFP4_STATUS_INVALID_VALUE, "batch_invariant = -1 is neither 0 nor 1"},
-    {"batch_invariant 1", [](Desc& g) { g.batch_invariant = 1; }, NVFP4_STATUS_NOT_SUPPORTED, "batch_invariant = 1 must be 0: not there in version 0.1.0"},
     {"reserved[0]", [](Desc& g) { g.reserved[0] = 1; }, NVFP4_STATUS_INVALID_VALUE, "reserved[0] = 1 must be 0"},
     {"reserved[1]", [](Desc& g) { g.reserved[1] = -1; }, NVFP4_STATUS_INVALID_VALUE, "reserved[1] = -1 must be 0"},
     {"reserved[2]", [](Desc& g) { g.reserved[2] = -1; }, NVFP4_STATUS_INVALID_VALUE, "reserved[2] = -1 must be 0"},

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -165,6 +166,46 @@ TEST_CASE("Compute capability 9.0: tokens in fp16 beyond one grid are refused") 
         "the tokens in fp16 are 17592186044416 bytes; their kernel takes at most 17592186036224");
   g.m -= 256;
   CHECK(plan_of(g, 90, &plan) == NVFP4_SUCCESS);
+}
+
+TEST_CASE("With batch_invariant N and K alone decide the split, on every compute capability") {
+  support::Random random(52);
+  const char* const none[4] = {};
+  std::set<uint32_t> splits;
+  for (int i = 0; i < 20000; ++i) {
+    Desc g = random_problem(random, none);
+    g.batch_invariant = 1;
+    g.m = 1 + g.m % 5000, g.n = 1 + g.n % 20000, g.k = 64 + g.k % 30000 / 64 * 64;
+    g.l = 1 + g.l % 4;
+    Desc alone = g;
+    alone.m = alone.l = 1;
+    nvfp4::Plan plan, of_one;
+    const int32_t capability = i % 2 ? 90 : 100;
+    CAPTURE(g.m, g.n, g.k, g.l, capability);
+    REQUIRE(plan_of(g, capability, &plan) == NVFP4_SUCCESS);
+    REQUIRE(plan_of(alone, capability, &of_one) == NVFP4_SUCCESS);
+    if (plan.split != of_one.split || !plan.variant->batch_invariant) FAIL("another order");
+    splits.insert(plan.split);
+  }
+  CHECK(splits.size() > 3);
+}
+
+TEST_CASE("With batch_invariant a product of too many CTAs is refused, and tiles of other orders") {
+  // 2^30 tiles of 64 x 64, two CTAs each; tiles of 128 x 256 are an eighth as many.
+  Desc g = dense(int64_t{1} << 30, 64 * 64, 4096, 1);
+  g.variant = "sm90_64x64x256";
+  nvfp4::Plan plan;
+  REQUIRE(plan_of(g, 90, &plan) == NVFP4_SUCCESS);
+  g.batch_invariant = 1;
+  CHECK(plan_of(g, 90, &plan) == NVFP4_STATUS_LIMIT);
+  CHECK(std::string(nvfp4_last_error()) ==
+        "with batch_invariant = 1 the product needs more than 2147483647 CTAs");
+  g.variant = "sm90_128x64x256";
+  CHECK(plan_of(g, 90, &plan) == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(std::string(nvfp4_last_error()) ==
+        "variant = \"sm90_128x64x256\" adds along K in an order that no tile for all M has on "
+        "compute "
+        "capability 9.0: batch_invariant = 1 excludes it");
 }
 
 TEST_CASE("A variant of another compute capability is refused") {

@@ -236,6 +236,7 @@ nvfp4_gemm_desc make_desc(const Problem& p, int32_t scale_layout) {
   g.alpha = p.alpha;
   g.variant = p.variant;
   g.pdl = p.pdl;
+  g.batch_invariant = p.batch_invariant;
   return g;
 }
 

@@ -73,6 +73,7 @@ struct Problem {
   float alpha = 1.0f;
   const char* variant = nullptr;  // forces one
   int32_t pdl = NVFP4_PDL_OFF;
+  bool batch_invariant = false;
 
   int64_t d_elements() const;  // from the first to the last element of D, gaps included
 };

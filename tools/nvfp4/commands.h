@@ -33,6 +33,7 @@ struct RunOptions {
   // Elements; without a value, rows and batches lie behind each other.
   std::optional<int64_t> a_ld, b_ld, d_ld, a_batch_stride, b_batch_stride, d_batch_stride;
   int32_t pdl = 0;      // a value of NVFP4_PDL_*
+  bool batch_invariant = false;
   std::string variant;  // "": the planner chooses
   int device = 0;
   std::string a_path, b_path, out_path;

@@ -33,6 +33,7 @@ nvfp4_gemm_desc describe(const RunOptions& options) {
   g.d_type = NVFP4_TYPE_F16;
   g.alpha = options.alpha.value_or(1.0f);
   g.pdl = options.pdl;
+  g.batch_invariant = options.batch_invariant;
   g.variant = options.variant.empty() ? nullptr : options.variant.c_str();
   return g;
 }

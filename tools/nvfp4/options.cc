@@ -95,6 +95,8 @@ std::vector<CLI::Option*> add_problem(CLI::App& app, RunOptions& options) {
           ->check(CLI::IsMember({0, 1, 2}))
           ->type_name("")
           ->capture_default_str(),
+      app.add_flag("--batch-invariant", options.batch_invariant,
+                   "the same bits of a row for every M, wherever the row stands"),
   };
   for (CLI::Option* option : {all[4], all[5], all[6]}) option->check(sizes());
   return all;
@@ -177,7 +179,8 @@ void add_run(CLI::App& app, RunOptions& options) {
   a->needs(b);
   b->needs(a);
   for (CLI::Option* option : problem) {
-    if (option->get_name() != "--pdl") a->excludes(option);
+    const std::string name = option->get_name();
+    if (name != "--pdl" && name != "--batch-invariant") a->excludes(option);
     headline->excludes(option);
   }
   for (CLI::Option* option : {data, seed}) a->excludes(option);

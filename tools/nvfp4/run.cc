@@ -152,6 +152,7 @@ int run(const RunOptions& options) {
   Problem problem = own ? problem_from(sources, options) : problem_from(options);
   if (!options.variant.empty()) problem.variant = options.variant.c_str();
   problem.pdl = options.pdl;
+  problem.batch_invariant = options.batch_invariant;
   return run_one(options, problem, own ? &sources : nullptr, driver, device);
 }
 

@@ -21,4 +21,13 @@ __device__ float4 add_parts(const float4 (&part)[kParts]) {
   return sum;
 }
 
+// The parts of each CTA, then the CTAs' sums.
+template <uint32_t kCtas, uint32_t kParts>
+__device__ float4 add_parts_of_ctas(const float4 (&part)[kCtas][kParts]) {
+  float4 sums[kCtas];
+#pragma unroll
+  for (uint32_t i = 0; i < kCtas; ++i) sums[i] = add_parts(part[i]);
+  return add_parts(sums);
+}
+
 }  // namespace nvfp4

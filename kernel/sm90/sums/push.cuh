@@ -44,7 +44,8 @@ __device__ void push_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
 }
 
 // This CTA's tokens: a lane takes 4 weights of a row, a warp as many rows as it has lanes for. The
-// parts in the order of K.
+// parts of each CTA are added first, then those sums, in the order of K: as where groups share
+// their sums out, so that the width of a tile does not show in the bits.
 template <typename Tile, uint32_t kSplit>
 __device__ void store_pushed_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
   constexpr uint32_t kShare = share_of(Tile::kTokens, kSplit);
@@ -57,12 +58,13 @@ __device__ void store_pushed_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_
   ptx::mbarrier_wait_cluster(cta.sums_full(), 0);
   if (row >= cta.own_tokens() || m >= p.m) return;
   const uint32_t at = cta.smem + Tile::kSumsAt + row * Tile::kSumRowBytes + column * 4;
-  float4 part[kParts];
+  float4 part[kSplit][Tile::kParts];
 #pragma unroll
   for (uint32_t i = 0; i < kParts; ++i) {
-    part[i] = ptx::ld_shared_v4_f32(at + i * kShare * Tile::kSumRowBytes);
+    part[i / Tile::kParts][i % Tile::kParts] =
+        ptx::ld_shared_v4_f32(at + i * kShare * Tile::kSumRowBytes);
   }
-  const float4 sum = add_parts(part);
+  const float4 sum = add_parts_of_ctas(part);
   const Epilogue90<Tile> out(p, cta.tile, cta.tile.weight_tile * Tile::kWeights + column);
   out.store_sums(m, sum);
 }

@@ -40,6 +40,7 @@ struct Sm90TinyTile : Sm90TinyRow<kTokensPerTile> {
   static constexpr bool kWorkspaceTokens = false;
   static constexpr bool kBlockSums = true;
   static constexpr bool kPushesSums = true;
+  static constexpr bool kBatchInvariant = false;  // sums of 16 at a time
   static constexpr bool kSeveralTiles = false;
 
   static constexpr uint32_t kColumns = kTokenColumns * kTokens;  // N of wgmma

@@ -61,6 +61,10 @@ struct Sm90WideTile : Sm90WideRow<kWeightsPerTile, kTokensPerTile> {
   // with others, to its next tile, whose first stages have come meanwhile.
   static constexpr bool kSeveralTiles = Row::kSums == Sm90Sums::whole;
 
+  // Tiles of four groups add in one order: every fourth stage, then the groups' sums, then those of
+  // the CTAs. No other number of groups has a tile for few tokens and one for many.
+  static constexpr bool kBatchInvariant = kGroups == 4;
+
   static constexpr uint32_t kCtasPerSm = 1;
 
   // A warpgroup multiplies 64 weights of a stage. Up to 64 tokens four of them hide what two would

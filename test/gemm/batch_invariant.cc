@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+// batch_invariant: a row of D has the same bits whatever M is and wherever the row stands.
+#include <algorithm>
+
+#include "test/gemm/gpu.h"
+
+using gemm_test::Gpu;
+using support::Data;
+using support::make_problem;
+using support::Problem;
+
+namespace {
+
+// 1 to 4 tokens have tiles of their own, and 8, 16, 32 and 64; some of them with a rest.
+constexpr int64_t kRows[] = {1, 2, 3, 5, 8, 13, 17, 33, 70, 130};
+
+// Rows `first` and on of a problem with one batch, as a problem.
+Problem rows_of(const Problem& whole, int64_t first, int64_t count) {
+  const size_t codes = size_t(whole.shape.k / 2), scales = size_t(whole.shape.k / 16);
+  Problem part = make_problem({count, whole.shape.n, whole.shape.k});
+  part.b = whole.b;
+  part.alpha = whole.alpha;
+  part.batch_invariant = whole.batch_invariant;
+  const auto copy = [&](const std::vector<uint8_t>& from, std::vector<uint8_t>& to, size_t bytes) {
+    std::copy_n(from.begin() + ptrdiff_t(size_t(first) * bytes), size_t(count) * bytes, to.begin());
+  };
+  copy(whole.a.codes, part.a.codes, codes);
+  copy(whole.a.scales, part.a.scales, scales);
+  return part;
+}
+
+// How many of those parts have other bits than the rows that they are of.
+size_t parts_that_differ(const Gpu& gpu, const Problem& whole) {
+  const std::vector<uint16_t> d = support::run_on_device(gpu.driver, whole);
+  size_t differ = 0;
+  for (const int64_t count : kRows) {
+    const int64_t first = (whole.shape.m - count) * 2 / 3;  // at another place of its tile
+    const std::vector<uint16_t> part =
+        support::run_on_device(gpu.driver, rows_of(whole, first, count));
+    differ += !std::equal(part.begin(), part.end(), d.begin() + first * whole.shape.n);
+  }
+  return differ;
+}
+
+}  // namespace
+
+TEST_CASE("with batch_invariant the bits of a row depend neither on M nor on its place") {
+  USE_GPU(gpu);
+  // Random scales: every other order of additions shows. Five stages and one step; and a short K.
+  const support::Shape shape =
+      GENERATE(support::Shape{131, 200, 1344}, support::Shape{131, 66, 128});
+  Problem problem = make_problem(shape, Data::random, 90);
+  problem.batch_invariant = true;
+  CHECK(parts_that_differ(gpu, problem) == 0);
+  // Without it tiles of other widths add in other orders on 9.0, so the test can fail.
+  problem.batch_invariant = false;
+  if (gpu.info.major == 9 && shape.k > 256) CHECK(parts_that_differ(gpu, problem) > 0);
+}
+
+TEST_CASE("with batch_invariant every tile that may be taken gives the same bits") {
+  USE_GPU(gpu);
+  Problem problem = make_problem({21, 130, 1344}, Data::random, 91);
+  problem.batch_invariant = true;
+  const std::vector<uint16_t> d = support::run_on_device(gpu.driver, problem);
+  CHECK(gemm_test::inside_bound(gpu, problem, d));
+  size_t taken = 0;
+  for (const char* variant : gemm_test::variants()) {
+    const Problem forced = gemm_test::forced(variant, problem);
+    const nvfp4_gemm_desc desc = support::make_desc(forced, NVFP4_SCALE_LAYOUT_128X4);
+    uint64_t bytes = 0;
+    CAPTURE(variant);
+    if (nvfp4_gemm_workspace_bytes(&desc, gpu.info.compute_capability(), &bytes) == NVFP4_SUCCESS) {
+      ++taken;
+      CHECK(support::run_on_device(gpu.driver, forced) == d);
+    } else {
+      CHECK(std::string(nvfp4_last_error()).find("batch_invariant = 1 excludes it") !=
+            std::string::npos);
+    }
+  }
+  CHECK(taken == (gpu.info.major == 9 ? 4 : gemm_test::variants().size()));
+}
