@@ -15,7 +15,7 @@ enum class Order : uint8_t {
   random,   // somewhere between, drawn from the seed
 };
 
-// What a finding of the ordering checks does (order/findings.h).
+// What a finding of the ordering checks does (findings.h).
 enum class Reaction : uint8_t {
   stop,    // the launch ends with an error status
   report,  // told on stderr once per pair of places, and counted

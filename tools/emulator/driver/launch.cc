@@ -10,6 +10,7 @@
 
 #include "tools/emulator/base/fault.h"
 #include "tools/emulator/driver/module.h"
+#include "tools/emulator/driver/watch.h"
 
 namespace emu::driver {
 namespace {
@@ -210,11 +211,11 @@ Accessed run(State& s, const ReadyLaunch& ready, const std::vector<Accessed>& ah
   Launch launch = ready.launch;
   launch.findings = &findings;
   const auto order = std::make_shared<GlobalOrder>();
-  launch.global_order = order.get();
+  std::vector<GlobalOrder*> earlier;
   for (const Accessed& grids : ahead)
-    for (const auto& grid : grids) launch.earlier.push_back(grid.get());
+    for (const auto& grid : grids) earlier.push_back(grid.get());
   try {
-    counters = run_grid(launch);
+    counters = run_watched(launch, order.get(), earlier);
   } catch (const Fault& fault) {
     sticky = status_of(fault.kind);
     fprintf(stderr, "emulator: %s\n", fault.what());

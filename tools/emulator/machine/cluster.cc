@@ -42,7 +42,7 @@ Cta::Cta(Cluster& owner, uint32_t r, Dim3 where)
 }
 
 Cluster::Cluster(const Launch& l, Dim3 where, uint64_t seed)
-    : launch(l), id(where), async(settings().order, seed), barrier(*this), hazards(*this) {
+    : launch(l), id(where), async(settings().order, seed), barrier(*this) {
   uint32_t size = uint32_t(volume(launch.cluster));
   for (uint32_t rank = 0; rank < size; ++rank) {
     Dim3 in = cta_in_cluster(rank), c = launch.cluster;

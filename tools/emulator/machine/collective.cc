@@ -44,7 +44,7 @@ bool Warp::align(const ptx::Instr& in, uint32_t& active) {
 }
 
 void Warp::require_aligned(uint32_t active, const char* opcode) const {
-  if (active == live()) return cta.cluster.hazards.converge(active);
+  if (active == live()) return cta.cluster.observers.tell(event::Converged{active});
   throw Fault(
       FaultKind::illegal_instruction,
       format("%s is .aligned: all live lanes 0x%08x of the warp have to execute it together, "
@@ -110,7 +110,7 @@ uint32_t Warp::gather(const ptx::Instr& in, const Operand& membermask, uint32_t 
     ++f.pc;
   }
   me.member = 0;
-  cta.cluster.hazards.converge(here & need);
+  cta.cluster.observers.tell(event::Converged{here & need});
   return here & need;
 }
 

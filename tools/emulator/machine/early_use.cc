@@ -48,7 +48,7 @@ void use_loads(Warp& warp, const Instr& in) {
   for (std::vector<uint32_t>& slots : warp.unused_ld)
     for (const Operand& op : in.ops) cross_off(slots, op);
   while (!warp.unused_ld.empty() && warp.unused_ld.front().empty()) {
-    warp.cta.cluster.hazards.use_load();
+    warp.cta.cluster.observers.tell(event::LoadUsed{});
     warp.unused_ld.erase(warp.unused_ld.begin());
   }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Runs a grid: host threads take clusters in order and run each to its end.
 #include <algorithm>
-#include <cstdio>
 #include <deque>
 #include <exception>
 #include <mutex>
@@ -13,7 +12,6 @@
 #include "tools/emulator/machine/report.h"
 #include "tools/emulator/machine/scheduler.h"
 #include "tools/emulator/machine/standstill.h"
-#include "tools/emulator/trace/chrome_trace.h"
 
 namespace emu {
 
@@ -48,7 +46,6 @@ class GridRun {
   void work_through(Residents& resident);
   void run_slice(Residents& resident);
   void wait_for_others(const Residents& resident);
-  void write_trace();
   bool admit(Residents& resident);
 
   const Launch& launch_;
@@ -60,7 +57,6 @@ class GridRun {
   std::mutex lock_;           // of what follows
   std::exception_ptr error_;  // the first
   Counters counters_;
-  std::vector<std::unique_ptr<Timeline>> timelines_;
 };
 
 bool GridRun::admit(Residents& resident) {
@@ -72,11 +68,7 @@ bool GridRun::admit(Residents& resident) {
   resident.push_front(
       {std::make_unique<Scheduler>(launch_, *id, mix(settings().seed, *id), &supply_)});
   Cluster& cluster = resident.front().scheduler->cluster();
-  if (auto timeline = Timeline::of(cluster)) {
-    cluster.trace = timeline.get();
-    std::lock_guard guard(lock_);
-    timelines_.push_back(std::move(timeline));
-  }
+  for (GridObserver* observer : launch_.observers) cluster.observers.add(observer->watch(cluster));
   return true;
 }
 
@@ -89,7 +81,7 @@ void GridRun::run_slice(Residents& resident) {
   try {
     state = r.scheduler->run(slice);
   } catch (const Fault& fault) {
-    if (Timeline* trace = r.scheduler->cluster().trace) trace->close(fault.text);
+    r.scheduler->cluster().observers.each([&](Observer& o) { o.stopped(fault.text); });
     throw;
   }
   r.still_since = state == Scheduler::State::still ? moves : Resident::going;
@@ -111,21 +103,8 @@ void GridRun::wait_for_others(const Residents& resident) {
   if (!standstill_.wait(first->still_since)) return;
   const Cluster& cluster = first->scheduler->cluster();
   const Fault fault = report::deadlock(cluster);
-  if (cluster.trace) cluster.trace->close(fault.text);
+  cluster.observers.each([&](Observer& o) { o.stopped(fault.text); });
   throw fault;
-}
-
-// A launch that faulted has one too, up to the fault.
-void GridRun::write_trace() {
-  if (settings().trace.empty()) return;
-  for (const auto& timeline : timelines_) timeline->close(timeline->fault());
-  std::sort(timelines_.begin(), timelines_.end(), [](const auto& a, const auto& b) {
-    const Dim3 x = a->block(0), y = b->block(0);
-    return std::tie(x.z, x.y, x.x) < std::tie(y.z, y.y, y.x);
-  });
-  std::string error;
-  if (!write_chrome_trace(settings().trace, launch_, timelines_, &error))
-    fprintf(stderr, "emulator: %s\n", error.c_str());
 }
 
 void GridRun::work_through(Residents& resident) {
@@ -178,7 +157,7 @@ Counters GridRun::run() {
   }
   work();
   for (std::thread& t : helpers) t.join();
-  write_trace();
+  for (GridObserver* observer : launch_.observers) observer->grid_ended(launch_);
   if (error_) std::rethrow_exception(error_);
   return counters_;
 }
@@ -203,11 +182,8 @@ void check(const Launch& l) {
 Counters run_grid(const Launch& launch) {
   check(launch);
   Findings findings;
-  GlobalOrder global_order;
   Launch observed = launch;
   if (!observed.findings) observed.findings = &findings;
-  if (!observed.global_order) observed.global_order = &global_order;
-  observed.global_order->kernel = launch.function->name;
   Counters counters = GridRun(observed).run();
   counters.hazards = observed.findings->count(Severity::error);
   counters.formal_hazards = observed.findings->count(Severity::formal);

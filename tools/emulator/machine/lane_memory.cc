@@ -124,12 +124,12 @@ Place locate(Warp& warp, uint32_t lane, Space space, uint64_t address, uint32_t 
 
 void Place::note(uint32_t bytes, Use use, const void* value) const {
   if (space == Space::global) {
-    cluster->hazards.global(address, bytes, use, lane, value);
+    cluster->observers.access({nullptr, address, bytes, use, lane, false, value});
     return;
   }
   if (space != Space::shared_cta) return;
   const bool same = value && cta->shared.holds(uint32_t(offset), value, bytes);
-  cluster->hazards.shared(*cta, uint32_t(offset), bytes, use, lane, same);
+  cluster->observers.access({cta, offset, bytes, use, lane, same, nullptr});
 }
 
 namespace {
@@ -145,16 +145,16 @@ bool synchronises(const Place& p) { return p.space == Space::global || p.cta; }
 
 void Place::release(const ptx::Instr& in) const {
   if (!synchronises(*this)) return;
-  const bool shared = cta, relaxed = !in.has(Mod::release) && !in.has(Mod::acq_rel);
-  const uint64_t at = shared ? uint64_t(cta->rank) << 32 | offset : address;
-  cluster->hazards.release_at(shared, at, lane, scope_of(in), relaxed);
+  const bool relaxed = !in.has(Mod::release) && !in.has(Mod::acq_rel);
+  const uint64_t at = cta ? offset : address;
+  cluster->observers.tell(event::Released{cta, at, lane, scope_of(in), relaxed});
 }
 
 void Place::acquire(const ptx::Instr& in) const {
   if (!synchronises(*this)) return;
-  const bool shared = cta, relaxed = !in.has(Mod::acquire) && !in.has(Mod::acq_rel);
-  const uint64_t at = shared ? uint64_t(cta->rank) << 32 | offset : address;
-  cluster->hazards.acquire_at(shared, at, lane, scope_of(in), relaxed);
+  const bool relaxed = !in.has(Mod::acquire) && !in.has(Mod::acq_rel);
+  const uint64_t at = cta ? offset : address;
+  cluster->observers.tell(event::Acquired{cta, at, lane, scope_of(in), relaxed});
 }
 
 uint64_t Place::read(uint32_t at, uint32_t bytes, const char* who) const try {

@@ -17,25 +17,25 @@
 #include <string>
 #include <vector>
 
+#include "tools/emulator/base/findings.h"
 #include "tools/emulator/hardware/async_queue.h"
 #include "tools/emulator/hardware/cta_units.h"
 #include "tools/emulator/hardware/mbarrier.h"
 #include "tools/emulator/hardware/tensor_memory.h"
 #include "tools/emulator/machine/divergence.h"
 #include "tools/emulator/machine/named_barrier.h"
+#include "tools/emulator/machine/observer.h"
 #include "tools/emulator/machine/warpgroup.h"
 #include "tools/emulator/memory/address.h"
 #include "tools/emulator/memory/global_memory.h"
 #include "tools/emulator/memory/local_memory.h"
 #include "tools/emulator/memory/shared_memory.h"
-#include "tools/emulator/order/hazards.h"
 #include "tools/emulator/ptx/module.h"
 
 namespace emu {
 
 class Cluster;
 class Cta;
-class Timeline;
 
 struct Dim3 {
   uint32_t x = 1, y = 1, z = 1;
@@ -52,9 +52,8 @@ struct Launch {
   uint32_t sm_count = 1;
   int compute_capability = 100;
   uint64_t grid_id = 0;
-  GlobalOrder* global_order = nullptr;  // of this launch; nullptr: made by run_grid
-  std::vector<GlobalOrder*> earlier;    // of the grids ahead that may still run
-  Findings* findings = nullptr;  // where the ordering checks report; nullptr: nobody looks later
+  std::vector<GridObserver*> observers = {};
+  Findings* findings = nullptr;  // where checks report; nullptr: nobody looks later
 };
 
 // Instructions, bytes by TMA, MMAs ... of one launch; a plain sum over CTAs.
@@ -277,7 +276,7 @@ class Cluster {
   AsyncQueue async;
   Actor actor;             // whose instruction, or asynchronous work, takes effect now
   ClusterBarrier barrier;  // barrier.cluster
-  Hazards hazards;
+  Observers observers;
   uint64_t progress = 0;  // counts events that may unblock somebody: whoever causes one adds 1
   // Set while nothing else can happen: an mbarrier.try_wait that would block answers false instead
   // (PTX lets it time out), so that code which gives up after a while can do so.
@@ -294,7 +293,6 @@ class Cluster {
   static uint32_t shared_bytes(const Launch& launch);
   Dim3 cta_in_cluster(uint32_t rank) const;              // %cluster_ctaid
   Dim3 block_of(uint32_t cluster, uint32_t rank) const;  // of the cluster with that number
-  Timeline* trace = nullptr;                             // trace/timeline.h; nullptr: nobody looks
   Supply* supply = nullptr;  // the clusters not yet started; nullptr: there are none
   static constexpr uint32_t max_shared_bytes = 232448;  // 227 KB: 228 KB per SM less 1 KB reserved
 };

@@ -5,7 +5,6 @@
 #include "tools/emulator/base/settings.h"
 #include "tools/emulator/machine/early_use.h"
 #include "tools/emulator/machine/report.h"
-#include "tools/emulator/trace/timeline.h"
 
 namespace emu {
 
@@ -127,13 +126,11 @@ bool Scheduler::step(Warp& warp) {
     if (active && active != warp.live() && !warp.align(in, active)) step = ptx::Step::blocked;
     warp.executing = active;
     cluster_->actor = {warp.cta.rank, warp.index, pc};
-    Timeline* trace = cluster_->trace;
-    if (trace) trace->before(warp, in, executed_);
-    cluster_->hazards.at(warp, in, active);
+    cluster_->observers.each([&](Observer& o) { o.before(warp, in, active, executed_); });
     if (active && step == ptx::Step::next && warp.has_work_in_registers())
       step = use_early(warp, in, active);
     if (active && step == ptx::Step::next) step = in.exec(warp, in, active);
-    if (trace) trace->after(warp, in, active, step);
+    cluster_->observers.each([&](Observer& o) { o.after(warp, in, active, step); });
     if (++warp.cta.counters.instructions > limit_)
       throw Fault(
           FaultKind::watchdog,
@@ -160,7 +157,7 @@ bool Scheduler::step(Warp& warp) {
 }
 
 void Scheduler::complete_work(bool forced) {
-  if (cluster_->trace) cluster_->trace->tick(executed_);
+  cluster_->observers.each([&](Observer& o) { o.tick(executed_); });
   try {
     if (forced ? cluster_->async.complete_one() : cluster_->async.tick()) ++cluster_->progress;
   } catch (const Fault& fault) {
@@ -219,8 +216,7 @@ void Scheduler::end_warp(Warp& warp) {
   check_registers(warp.cta);
   try {
     warp.cta.tensor_memory.check_exit();
-    cluster_->hazards.check_exit(warp.cta);
-    cluster_->hazards.cta_over(warp.cta);
+    cluster_->observers.each([&](Observer& o) { o.cta_ended(warp.cta); });
   } catch (const Fault& fault) {
     throw report::located(fault, *cluster_,
                           format("at the end of the CTA of rank %u", warp.cta.rank).c_str());

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "tools/emulator/machine/report.h"
-#include "tools/emulator/trace/timeline.h"
 
 namespace emu::glue {
 
@@ -56,12 +55,12 @@ void post(const Warp& warp, AsyncQueue::Chain chain, const ptx::Instr& in,
   const Dim3& block = warp.cta.id;
   std::string what = format("%s of PTX line %u, issued by warp %u of block (%u,%u,%u)", in.opcode,
                             in.pos.line, warp.index, block.x, block.y, block.z);
-  const size_t span = cluster.trace ? cluster.trace->issued(warp, in) : 0;
+  const size_t number = cluster.observers.posted(warp, in);
   const uint32_t active = warp.executing;
   cluster.async.post(
       chain, what,
-      [&warp, &in, &cluster, active, span, actor = cluster.actor, effect = std::move(effect)] {
-        if (cluster.trace) cluster.trace->completing();
+      [&warp, &in, &cluster, active, number, actor = cluster.actor, effect = std::move(effect)] {
+        cluster.observers.each([=](Observer& o) { o.completing(number); });
         const Actor interrupted = std::exchange(cluster.actor, actor);
         try {
           effect();
@@ -70,7 +69,7 @@ void post(const Warp& warp, AsyncQueue::Chain chain, const ptx::Instr& in,
           throw report::located_effect(fault, warp, in, active);
         }
         cluster.actor = interrupted;
-        if (cluster.trace) cluster.trace->completed(span);
+        cluster.observers.each([=](Observer& o) { o.completed(number); });
         ++cluster.progress;
       });
 }

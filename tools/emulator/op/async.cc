@@ -49,15 +49,15 @@ void post(Warp& w, const Instr& in, uint32_t lane, const Place& p, uint32_t byte
           Effect effect) {
   const Cta* from = &w.cta;
   const char* who = in.opcode;
-  Hazards& hazards = w.cta.cluster.hazards;
-  hazards.barrier_use(*p.barrier.cta, p.barrier.address, lane);
-  const Hazards::Operation op = hazards.begin(Work::store_async, lane);
-  hazards.shared(op, *p.data.cta, p.data.address, bytes, use);
-  glue::post(w, w.cta.cluster.async.new_chain(), in, [=, &hazards] {
+  Observers& observers = w.cta.cluster.observers;
+  observers.tell(event::BarrierUse{*p.barrier.cta, p.barrier.address, lane});
+  const Operation op = observers.begin(Work::store_async, lane);
+  observers.access(op, reach::Shared{*p.data.cta, p.data.address, bytes}, use);
+  glue::post(w, w.cta.cluster.async.new_chain(), in, [=, &observers] {
     glue::require_running(*from, *p.data.cta, who);
     effect(p.data.cta->shared);
-    hazards.complete_tx(op, *p.barrier.cta, p.barrier.address,
-                        p.barrier.cta->mbarriers.state(p.barrier.address, who).phase);
+    const uint64_t phase = p.barrier.cta->mbarriers.state(p.barrier.address, who).phase;
+    observers.tell(event::BytesArrived{op, *p.barrier.cta, p.barrier.address, phase});
     p.barrier.cta->mbarriers.complete_tx(p.barrier.address, bytes);
   });
 }

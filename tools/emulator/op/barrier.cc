@@ -30,18 +30,18 @@ Request request(Warp& w, const Instr& in, uint32_t active, bool aligned, size_t 
 bool pass(Warp& w, const Instr& in, uint32_t active, const Request& r, const uint32_t* votes) {
   NamedBarriers& barriers = w.cta.barriers;
   uint64_t& ticket = w.flow.here().ticket;  // set: these lanes have arrived
-  Hazards& hazards = w.cta.cluster.hazards;
+  const Observers& observers = w.cta.cluster.observers;
   if (!ticket) {
     if (votes) barriers.contribute(r.id, active, *votes);
     ticket = barriers.arrive(r.id, r.threads, w, active, in.opcode);
     ++w.cta.counters.cta_barriers;
-    hazards.named_arrive(r.id, ticket);
+    observers.tell(event::NamedArrival{r.id, ticket});
   }
   if (!barriers.passed(r.id, ticket)) {
     w.waiting = format("%s at barrier %u", in.opcode, r.id);
     return false;
   }
-  hazards.named_pass(r.id, ticket);
+  observers.tell(event::NamedPassed{r.id, ticket});
   ticket = 0;
   return true;
 }
@@ -72,7 +72,7 @@ template <bool Aligned>
 Step arrive(Warp& w, const Instr& in, uint32_t active) {
   const Request r = request(w, in, active, Aligned, 0, in.ops.size());
   const uint64_t ticket = w.cta.barriers.arrive(r.id, r.threads, w, active, in.opcode);
-  w.cta.cluster.hazards.named_arrive(r.id, ticket);
+  w.cta.cluster.observers.tell(event::NamedArrival{r.id, ticket});
   ++w.cta.counters.cta_barriers;
   return Step::next;
 }
@@ -80,8 +80,8 @@ Step arrive(Warp& w, const Instr& in, uint32_t active) {
 Step cluster_arrive(Warp& w, const Instr& in, uint32_t active) {
   if (in.has(Mod::aligned)) w.require_aligned(active, in.opcode);
   w.cta.cluster.barrier.arrive(w, active);
-  w.cta.cluster.hazards.cluster_arrive(w.cluster_ticket[std::countr_zero(active)],
-                                       in.has(Mod::relaxed));
+  const uint64_t ticket = w.cluster_ticket[std::countr_zero(active)];
+  w.cta.cluster.observers.tell(event::ClusterArrival{ticket, in.has(Mod::relaxed)});
   ++w.cta.counters.cluster_barriers;
   return Step::next;
 }
@@ -89,7 +89,8 @@ Step cluster_arrive(Warp& w, const Instr& in, uint32_t active) {
 Step cluster_wait(Warp& w, const Instr& in, uint32_t active) {
   if (in.has(Mod::aligned)) w.require_aligned(active, in.opcode);
   if (w.cta.cluster.barrier.wait(w, active)) {
-    w.cta.cluster.hazards.cluster_pass(w.cluster_ticket[std::countr_zero(active)]);
+    const uint64_t ticket = w.cluster_ticket[std::countr_zero(active)];
+    w.cta.cluster.observers.tell(event::ClusterPassed{ticket});
     return Step::next;
   }
   w.waiting = "barrier.cluster.wait";
@@ -100,7 +101,7 @@ Step cluster_wait(Warp& w, const Instr& in, uint32_t active) {
 // are acquire and release. What a fence orders is for the hazard checks to know.
 template <Scope S>
 Step order(Warp& w, const Instr&, uint32_t) {
-  w.cta.cluster.hazards.fence(S);
+  w.cta.cluster.observers.tell(event::Fence{S});
   return Step::next;
 }
 
@@ -108,18 +109,18 @@ Step order(Warp& w, const Instr&, uint32_t) {
 Step map_order(Warp& w, const Instr& in, uint32_t active) {
   std::map<uint64_t, uint32_t> lanes;
   for_lanes(active, [&](uint32_t i) { lanes[w.address(in.ops[0], i)] |= 1u << i; });
-  for (const auto& [map, of] : lanes) w.cta.cluster.hazards.fence_tensor_map(map, of);
+  for (const auto& [map, of] : lanes) w.cta.cluster.observers.tell(event::MapFence{map, of});
   return Step::next;
 }
 
 template <bool Shared, bool Global>
 Step proxy_order(Warp& w, const Instr&, uint32_t) {
-  w.cta.cluster.hazards.fence_proxy(Shared, Global);
+  w.cta.cluster.observers.tell(event::ProxyFence{Shared, Global});
   return Step::next;
 }
 
 Step init_order(Warp& w, const Instr&, uint32_t) {
-  w.cta.cluster.hazards.fence_init();
+  w.cta.cluster.observers.tell(event::InitFence{});
   return Step::next;
 }
 
@@ -128,12 +129,12 @@ Step nothing(Warp&, const Instr&, uint32_t) { return Step::next; }
 // One grid runs at a time, so what griddepcontrol.wait waits for is over, and nothing depends on
 // launch_dependents. What a warp loads before it has waited is counted.
 Step launch_dependents(Warp& w, const Instr&, uint32_t) {
-  w.cta.cluster.hazards.dependents_launched();
+  w.cta.cluster.observers.tell(event::DependentsLaunched{});
   return Step::next;
 }
 
 Step wait_for_grids(Warp& w, const Instr&, uint32_t) {
-  w.cta.cluster.hazards.grids_over();
+  w.cta.cluster.observers.tell(event::GridsOver{});
   ++w.cta.counters.dependency_waits;
   w.waited_for_grids = true;
   return Step::next;

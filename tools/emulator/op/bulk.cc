@@ -78,21 +78,23 @@ std::vector<Delivery> deliveries(Warp& warp, const Instr& in, uint32_t lane,
   return all;
 }
 
-void deliver(Warp& warp, const Instr& in, Hazards::Operation op, const Delivery& d, uint32_t bytes,
+void deliver(Warp& warp, const Instr& in, Operation op, const Delivery& d, uint32_t bytes,
              std::function<void(SharedMemory&)> write, Use use, uint32_t shared_bytes) {
   const Cta* from = &warp.cta;
-  Hazards& hazards = warp.cta.cluster.hazards;
-  hazards.barrier_use(op, *d.barrier.cta, d.barrier.address);
-  hazards.shared(op, *d.data.cta, d.data.address, std::max(bytes, shared_bytes), use);
+  const Observers& observers = warp.cta.cluster.observers;
+  observers.tell(event::BarrierUse{*d.barrier.cta, d.barrier.address, every_lane, op});
+  observers.access(op, reach::Shared{*d.data.cta, d.data.address, std::max(bytes, shared_bytes)},
+                   use);
   const char* who = in.opcode;
-  glue::post(warp, warp.cta.cluster.async.new_chain(), in, [=, &hazards, write = std::move(write)] {
-    glue::require_running(*from, *d.data.cta, who);
-    glue::require_running(*from, *d.barrier.cta, who);
-    write(d.data.cta->shared);
-    hazards.complete_tx(op, *d.barrier.cta, d.barrier.address,
-                        d.barrier.cta->mbarriers.state(d.barrier.address, who).phase);
-    d.barrier.cta->mbarriers.complete_tx(d.barrier.address, bytes);
-  });
+  glue::post(warp, warp.cta.cluster.async.new_chain(), in,
+             [=, &observers, write = std::move(write)] {
+               glue::require_running(*from, *d.data.cta, who);
+               glue::require_running(*from, *d.barrier.cta, who);
+               write(d.data.cta->shared);
+               const uint64_t phase = d.barrier.cta->mbarriers.state(d.barrier.address, who).phase;
+               observers.tell(event::BytesArrived{op, *d.barrier.cta, d.barrier.address, phase});
+               d.barrier.cta->mbarriers.complete_tx(d.barrier.address, bytes);
+             });
 }
 
 namespace {
@@ -119,18 +121,16 @@ std::vector<Issuers> issuers(Warp& warp, const Instr& in, uint32_t active) {
   return all;
 }
 
-std::vector<Hazards::Operation> send(Warp& warp, const Instr& in, uint32_t lanes,
-                                     uint32_t shared_address, uint32_t bytes,
-                                     std::function<void(const SharedMemory&)> write) {
+std::vector<Operation> send(Warp& warp, const Instr& in, uint32_t lanes, uint32_t shared_address,
+                            uint32_t bytes, std::function<void(const SharedMemory&)> write) {
   Cta* cta = &warp.cta;
-  Hazards& hazards = cta->cluster.hazards;
-  std::vector<Hazards::Operation> all;
+  Observers& observers = cta->cluster.observers;
+  std::vector<Operation> all;
   CopyGroups::Handle handle;
   glue::each_lane(lanes, [&](uint32_t lane) {
-    all.push_back(hazards.begin(Work::copy, lane));
-    hazards.make_one(all.back(), lanes);
-    hazards.join_bulk_group(all.back());
-    hazards.shared(all.back(), *cta, shared_address, bytes, Use::read);
+    all.push_back(observers.begin(Work::copy, lane));
+    observers.tell(event::JoinedBulkGroup{all.back(), lanes});
+    observers.access(all.back(), reach::Shared{*cta, shared_address, bytes}, Use::read);
     if (handle)
       cta->units.bulk.join(warp.thread(lane), handle);
     else
@@ -162,9 +162,9 @@ Step load(Warp& warp, const Instr& in, uint32_t active) {
       check_bulk_copy(d.data.address, from, bytes);
       count(warp, bytes);
       if (!warp.waited_for_grids) warp.cta.counters.early_bytes += bytes;
-      Hazards& hazards = warp.cta.cluster.hazards;
-      const Hazards::Operation op = hazards.begin(Work::copy, lane);
-      hazards.global(op, {from, bytes, 0, 1}, Use::read);
+      Observers& observers = warp.cta.cluster.observers;
+      const Operation op = observers.begin(Work::copy, lane);
+      observers.access(op, Rows{from, bytes, 0, 1}, Use::read);
       deliver(warp, in, op, d, bytes, [=](SharedMemory& shared) {
         if (bytes)
           shared.write(d.data.address, memory->at(from, bytes, 16, "cp.async.bulk"), bytes, 16,
@@ -184,9 +184,9 @@ Step copy(Warp& warp, const Instr& in, uint32_t active) {
     check_bulk_copy(d.data.address, from.address, bytes);
     count(warp, bytes);
     if (d.data.cta != &warp.cta) warp.cta.counters.cluster_bytes += bytes;
-    Hazards& hazards = warp.cta.cluster.hazards;
-    const Hazards::Operation op = hazards.begin(Work::copy, lane);
-    hazards.shared(op, *from.cta, from.address, bytes, Use::read);
+    Observers& observers = warp.cta.cluster.observers;
+    const Operation op = observers.begin(Work::copy, lane);
+    observers.access(op, reach::Shared{*from.cta, from.address, bytes}, Use::read);
     deliver(warp, in, op, d, bytes, [=](SharedMemory& shared) {
       if (bytes)
         shared.write(d.data.address, from.cta->shared.view(from.address, bytes, "cp.async.bulk"),
@@ -218,7 +218,8 @@ Step store(Warp& warp, const Instr& in, uint32_t active) {
       for (uint32_t i = 0; i < bytes; ++i)
         if (mask >> i % 16 & 1) out[i] = source[i];
     });
-    for (const auto op : ops) warp.cta.cluster.hazards.global(op, {to, bytes, 0, 1}, Use::write);
+    for (const auto op : ops)
+      warp.cta.cluster.observers.access(op, Rows{to, bytes, 0, 1}, Use::write);
   }
   return Step::next;
 }
@@ -235,7 +236,7 @@ Step prefetch(Warp& warp, const Instr& in, uint32_t active) {
 Step commit_group(Warp& warp, const Instr&, uint32_t active) {
   glue::each_lane(active, [&](uint32_t lane) {
     warp.cta.units.bulk.commit(warp.thread(lane));
-    warp.cta.cluster.hazards.commit_group(Work::copy, lane);
+    warp.cta.cluster.observers.tell(event::GroupCommitted{Work::copy, lane});
   });
   return Step::next;
 }
@@ -251,8 +252,9 @@ Step wait_group(Warp& warp, const Instr& in, uint32_t active) {
     return Step::blocked;
   }
   glue::each_lane(active, [&](uint32_t lane) {
-    warp.cta.cluster.hazards.wait_group(Work::copy, lane, uint32_t(warp.get(in.ops[0], lane)),
-                                        in.has(Mod::read));
+    const uint32_t allowed = uint32_t(warp.get(in.ops[0], lane));
+    warp.cta.cluster.observers.tell(
+        event::GroupsAwaited{Work::copy, lane, allowed, in.has(Mod::read)});
   });
   return Step::next;
 }

@@ -23,8 +23,8 @@ std::vector<Delivery> deliveries(Warp& warp, const ptx::Instr& in, uint32_t lane
 // Posts the copy `op` of `bytes` to shared memory: `write`, then complete_tx. Updates (atomic) of one
 // place may be under way together, copies may not. shared_bytes: where it takes more there (padded
 // types of tensor maps).
-void deliver(Warp& warp, const ptx::Instr& in, Hazards::Operation op, const Delivery& d,
-             uint32_t bytes, std::function<void(SharedMemory&)> write, Use use = Use::write,
+void deliver(Warp& warp, const ptx::Instr& in, Operation op, const Delivery& d, uint32_t bytes,
+             std::function<void(SharedMemory&)> write, Use use = Use::write,
              uint32_t shared_bytes = 0);
 
 // Lanes of one instruction whose operands are the same. Of a store without reduction ptxas 13.0 makes
@@ -37,9 +37,9 @@ std::vector<Issuers> issuers(Warp& warp, const ptx::Instr& in, uint32_t active);
 
 // Posts a copy out of the CTA's shared memory that belongs to the open bulk groups of the lanes. Each
 // has an operation of its own.
-std::vector<Hazards::Operation> send(Warp& warp, const ptx::Instr& in, uint32_t lanes,
-                                     uint32_t shared_address, uint32_t bytes,
-                                     std::function<void(const SharedMemory&)> write);
+std::vector<Operation> send(Warp& warp, const ptx::Instr& in, uint32_t lanes,
+                            uint32_t shared_address, uint32_t bytes,
+                            std::function<void(const SharedMemory&)> write);
 
 // .L2::cache_hint changes nothing here, but its operand has to have a value.
 void require_policy(Warp& warp, const ptx::Instr& in, uint32_t lane);

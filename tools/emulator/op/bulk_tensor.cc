@@ -39,7 +39,7 @@ const void* map_bytes(Warp& warp, const ptx::Operand& op, uint32_t lane, const c
                        (unsigned long long)address));
   switch (address::space_of(address)) {
     case Space::global:
-      warp.cta.cluster.hazards.tensor_map(address, lane);
+      warp.cta.cluster.observers.tell(event::MapRead{address, lane});
       return launch.memory->at(address, sizeof(EncodedMap), 64, who);
     case Space::param: {
       const uint64_t offset = address::from_generic(Space::param, address);
@@ -57,9 +57,9 @@ const void* map_bytes(Warp& warp, const ptx::Operand& op, uint32_t lane, const c
   }
 }
 
-void note(Warp& warp, Hazards::Operation op, const TensorMap& map, const TmaCoordinates& at,
-          TmaUse how, Use use) {
-  for (const Rows& rows : tma_rows(map, at, how)) warp.cta.cluster.hazards.global(op, rows, use);
+void note(Warp& warp, Operation op, const TensorMap& map, const TmaCoordinates& at, TmaUse how,
+          Use use) {
+  for (const Rows& rows : tma_rows(map, at, how)) warp.cta.cluster.observers.access(op, rows, use);
 }
 
 // The im2col offsets are the only operand in braces.
@@ -100,7 +100,7 @@ Step load(Warp& warp, const Instr& in, uint32_t active) {
       const uint32_t bytes = tma_bytes(b.map, b.at);
       warp.cta.counters.tma_bytes += bytes;
       if (!warp.waited_for_grids) warp.cta.counters.early_bytes += bytes;
-      const auto op = warp.cta.cluster.hazards.begin(Work::copy, lane);
+      const auto op = warp.cta.cluster.observers.begin(Work::copy, lane);
       note(warp, op, b.map, b.at, TmaUse::load, Use::read);
       deliver(
           warp, in, op, d, bytes,

@@ -34,10 +34,10 @@ void copy_lane(Warp& warp, const Instr& in, uint32_t lane) {
   const GlobalMemory* memory = warp.cta.cluster.launch.memory;
   warp.cta.counters.copy_bytes += bytes;
   auto handle = warp.cta.units.copies.issue(warp.thread(lane));
-  Hazards& hazards = warp.cta.cluster.hazards;
-  const Hazards::Operation op = hazards.begin(Work::cp_async, lane);
-  hazards.shared(op, *to.cta, to.address, bytes, Use::write);
-  hazards.global(op, {from, used, 0, 1}, Use::read);
+  Observers& observers = warp.cta.cluster.observers;
+  const Operation op = observers.begin(Work::cp_async, lane);
+  observers.access(op, reach::Shared{*to.cta, to.address, bytes}, Use::write);
+  observers.access(op, Rows{from, used, 0, 1}, Use::read);
   glue::post(warp, chain_of(warp, lane), in, [=] {
     uint8_t data[16] = {};  // what the source size leaves out is zero
     if (used) std::memcpy(data, memory->at(from, used, bytes, "cp.async"), used);
@@ -54,7 +54,7 @@ Step copy(Warp& warp, const Instr& in, uint32_t active) {
 Step commit(Warp& warp, const Instr&, uint32_t active) {
   glue::each_lane(active, [&](uint32_t lane) {
     warp.cta.units.copies.commit(warp.thread(lane));
-    warp.cta.cluster.hazards.commit_group(Work::cp_async, lane);
+    warp.cta.cluster.observers.tell(event::GroupCommitted{Work::cp_async, lane});
   });
   return Step::next;
 }
@@ -71,12 +71,13 @@ Step wait(Warp& warp, const Instr& in, uint32_t active) {
     warp.waiting = "cp.async groups";
     return Step::blocked;
   }
-  Hazards& hazards = warp.cta.cluster.hazards;
+  const Observers& observers = warp.cta.cluster.observers;
   glue::each_lane(active, [&](uint32_t lane) {
     if (in.ops.empty())
-      hazards.wait_all(lane);
+      observers.tell(event::CopiesAwaited{lane});
     else
-      hazards.wait_group(Work::cp_async, lane, uint32_t(warp.get(in.ops[0], lane)), false);
+      observers.tell(
+          event::GroupsAwaited{Work::cp_async, lane, uint32_t(warp.get(in.ops[0], lane)), false});
   });
   return Step::next;
 }
@@ -87,11 +88,12 @@ Step arrive(Warp& warp, const Instr& in, uint32_t active) {
   glue::each_lane(active, [&](uint32_t lane) {
     const Target t = glue::target(warp, in, in.ops[0], lane);
     if (!in.has(Mod::noinc)) t.cta->mbarriers.add_pending(t.address);
-    Hazards& hazards = warp.cta.cluster.hazards;
-    hazards.barrier_use(*t.cta, t.address, lane);
-    glue::post(warp, chain_of(warp, lane), in, [=, &hazards, handed = hazards.copied(lane)] {
+    Observers& observers = warp.cta.cluster.observers;
+    observers.tell(event::BarrierUse{*t.cta, t.address, lane});
+    const Operation op = observers.begin(Work::copy_arrive, lane);
+    glue::post(warp, chain_of(warp, lane), in, [=, &observers] {
       const uint64_t phase = t.cta->mbarriers.state(t.address, "cp.async.mbarrier.arrive").phase;
-      hazards.arrive(*t.cta, t.address, phase, handed);
+      observers.tell(event::WorkArrival{op, *t.cta, t.address, phase, true});
       t.cta->mbarriers.arrive(t.address);
     });
   });

@@ -24,7 +24,8 @@ Step init(Warp& warp, const Instr& in, uint32_t active) {
     const Target t = glue::target(warp, in, in.ops[0], lane);
     const std::pair<uint32_t, uint32_t> one{t.address, uint32_t(warp.get(in.ops[1], lane))};
     const bool again = std::find(done.begin(), done.end(), one) != done.end();
-    warp.cta.cluster.hazards.barrier_init(*t.cta, one.first, again ? every_lane : lane);
+    warp.cta.cluster.observers.tell(
+        event::BarrierInit{*t.cta, one.first, again ? every_lane : lane});
     if (again) return;
     t.cta->mbarriers.init(one.first, one.second);
     t.cta->shared.mark_mbarrier(one.first, true);
@@ -37,7 +38,7 @@ Step inval(Warp& warp, const Instr& in, uint32_t active) {
   glue::each_lane(active, [&](uint32_t lane) {
     const Target t = glue::target(warp, in, in.ops[0], lane);
     t.cta->mbarriers.inval(t.address);
-    warp.cta.cluster.hazards.barrier_inval(*t.cta, t.address);
+    warp.cta.cluster.observers.tell(event::BarrierInval{*t.cta, t.address});
     t.cta->shared.mark_mbarrier(t.address, false);
   });
   return Step::next;
@@ -70,16 +71,16 @@ struct Company {
 // `each` does the work on one lane's barrier.
 template <bool Arrives, class F>
 Step on_barrier(Warp& warp, const Instr& in, size_t address_op, uint32_t active, F each) {
-  Hazards& hazards = warp.cta.cluster.hazards;
+  const Observers& observers = warp.cta.cluster.observers;
   Company company;
   const auto hand_on = [&](const Company& c) {
-    hazards.arrive(*c.barrier.cta, c.barrier.address, c.phase, c.lanes, scope_of(in),
-                   in.has(Mod::relaxed));
+    observers.tell(event::Arrival{*c.barrier.cta, c.barrier.address, c.phase, c.lanes, scope_of(in),
+                                  in.has(Mod::relaxed)});
   };
   glue::each_lane(active, [&](uint32_t lane) {
     const Target t = glue::target(warp, in, in.ops[address_op], lane);
     glue::require_running(warp.cta, *t.cta, in.opcode);
-    hazards.barrier_use(*t.cta, t.address, lane);
+    observers.tell(event::BarrierUse{*t.cta, t.address, lane});
     if (Arrives) company.add(t, t.cta->mbarriers.state(t.address, in.opcode).phase, lane, hand_on);
     each(t, lane);
   });
@@ -184,11 +185,11 @@ uint64_t phases_over(const Instr& in, const Target& t, uint64_t phase) {
 // The lanes whose phase is over.
 uint32_t passed(Warp& warp, const Instr& in, uint32_t active, const Suspended& suspended = {}) {
   uint32_t lanes = 0;
-  Hazards& hazards = warp.cta.cluster.hazards;
+  const Observers& observers = warp.cta.cluster.observers;
   Company company;
   const auto observe = [&](const Company& c) {
-    hazards.observe(*c.barrier.cta, c.barrier.address, c.phase, c.lanes, scope_of(in),
-                    in.has(Mod::relaxed));
+    observers.tell(event::PhaseOver{*c.barrier.cta, c.barrier.address, c.phase, c.lanes,
+                                    scope_of(in), in.has(Mod::relaxed)});
   };
   glue::each_lane(active, [&](uint32_t lane) {
     const Target t = glue::target(warp, in, in.ops[1], lane);
@@ -197,7 +198,7 @@ uint32_t passed(Warp& warp, const Instr& in, uint32_t active, const Suspended& s
         suspended.woken(t, in.opcode) ||
         (in.has(Mod::parity) ? t.cta->mbarriers.test_parity(t.address, uint32_t(phase))
                              : t.cta->mbarriers.test_state(t.address, phase));
-    hazards.barrier_use(*t.cta, t.address, lane);
+    observers.tell(event::BarrierUse{*t.cta, t.address, lane});
     if (over) company.add(t, phases_over(in, t, phase), lane, observe);
     if (over && !lanes) count(warp, in, t, phase);  // its lanes count as one
     lanes |= uint32_t(over) << lane;
@@ -223,8 +224,8 @@ bool late(Warp& warp, const Instr& in, uint32_t active, const Target& t) {
              "going on before this warp has seen its phase",
              in.opcode, (unsigned long long)phase, t.address, (unsigned long long)now),
       warp, in, active);
-  warp.cta.cluster.hazards.observe(*t.cta, t.address, phase + 1, active, scope_of(in),
-                                   in.has(Mod::relaxed));
+  warp.cta.cluster.observers.tell(
+      event::PhaseOver{*t.cta, t.address, phase + 1, active, scope_of(in), in.has(Mod::relaxed)});
   count(warp, in, t, parity);
   ++warp.cta.cluster.progress;
   return true;

@@ -48,7 +48,7 @@ Step to_global(Warp& w, const Instr& in, uint32_t active) {
             update_global(there + i, size, f, word);
           }
         });
-    w.cta.cluster.hazards.global(op[0], {to, s.bytes, 0, 1}, Use::atomic);
+    w.cta.cluster.observers.access(op[0], Rows{to, s.bytes, 0, 1}, Use::atomic);
   });
   return Step::next;
 }
@@ -71,9 +71,9 @@ Step to_shared(Warp& w, const Instr& in, uint32_t active) {
   glue::each_lane(active, [&](uint32_t lane) {
     const Delivery d = deliveries(w, in, lane, in.ops[0], in.ops[3], nullptr)[0];
     const Source s = source(w, in, lane, d.data.address);
-    Hazards& hazards = w.cta.cluster.hazards;
-    const Hazards::Operation op = hazards.begin(Work::copy, lane);
-    hazards.shared(op, *s.from.cta, s.from.address, s.bytes, Use::read);
+    Observers& observers = w.cta.cluster.observers;
+    const Operation op = observers.begin(Work::copy, lane);
+    observers.access(op, reach::Shared{*s.from.cta, s.from.address, s.bytes}, Use::read);
     deliver(
         w, in, op, d, s.bytes,
         [=](SharedMemory& shared) {

@@ -56,14 +56,14 @@ AsyncQueue::Chain pipe(Cta& cta) {
 
 void issue(Warp& warp, const Instr& in, uint32_t lane, Work work, const CtaGroup& group,
            const std::vector<Footprint>& footprints, std::function<void(const Memories&)> effect) {
-  Hazards& hazards = warp.cta.cluster.hazards;
-  const Hazards::Operation op = hazards.begin(work, lane);
+  Observers& observers = warp.cta.cluster.observers;
+  const Operation op = observers.begin(work, lane);
   for (size_t i = 0; i < group.size(); ++i) {
     const Footprint& f = footprints[i];
-    hazards.shared(op, *group[i], f.chunks, Use::read);
+    observers.access(op, reach::Chunks{*group[i], f.chunks}, Use::read);
     for (const Footprint::Columns& r : f.reads)
-      hazards.columns(op, *group[i], r.column, r.count, r.groups, Use::read);
-    hazards.columns(op, *group[i], f.column, f.columns, f.groups, Use::write);
+      observers.access(op, reach::Columns{*group[i], r.column, r.count, r.groups}, Use::read);
+    observers.access(op, reach::Columns{*group[i], f.column, f.columns, f.groups}, Use::write);
   }
   warp.cta.units.issuers.insert(warp.thread(lane));
   const Cta* from = &warp.cta;
@@ -176,33 +176,35 @@ Step commit(Warp& warp, const Instr& in, uint32_t active) {
   const uint32_t lane = only_lane(in, active);
   cta_group(warp, in);
   const std::vector<Target> targets = commit_targets(warp, in, lane);
-  Hazards& hazards = warp.cta.cluster.hazards;
+  Observers& observers = warp.cta.cluster.observers;
   for (const Target& t : targets) {
     t.cta->mbarriers.state(t.address, in.opcode);
-    hazards.barrier_use(*t.cta, t.address, lane);
+    observers.tell(event::BarrierUse{*t.cta, t.address, lane});
   }
   Cta* from = &warp.cta;
   ++from->counters.commits;
   const bool issuer = from->units.issuers.count(warp.thread(lane)) != 0;
-  glue::post(warp, issuer ? pipe(*from) : from->cluster.async.new_chain(), in,
-             [=, &hazards, handed = hazards.committed(lane)] {
-               for (const Target& t : targets) {
-                 glue::require_running(*from, *t.cta, "tcgen05.commit");
-                 const uint64_t phase = t.cta->mbarriers.state(t.address, "tcgen05.commit").phase;
-                 hazards.arrive(*t.cta, t.address, phase, handed);
-                 t.cta->mbarriers.arrive(t.address);
-               }
-             });
+  const Operation op = observers.begin(Work::commit, lane);
+  glue::post(warp, issuer ? pipe(*from) : from->cluster.async.new_chain(), in, [=, &observers] {
+    for (size_t i = 0; i < targets.size(); ++i) {
+      const Target& t = targets[i];
+      glue::require_running(*from, *t.cta, "tcgen05.commit");
+      const uint64_t phase = t.cta->mbarriers.state(t.address, "tcgen05.commit").phase;
+      const bool last = i + 1 == targets.size();
+      observers.tell(event::WorkArrival{op, *t.cta, t.address, phase, last});
+      t.cta->mbarriers.arrive(t.address);
+    }
+  });
   return Step::next;
 }
 
 Step fence_before(Warp& warp, const Instr&, uint32_t) {
-  warp.cta.cluster.hazards.tensor_fence_before();
+  warp.cta.cluster.observers.tell(event::TensorFenceBefore{});
   return Step::next;
 }
 
 Step fence_after(Warp& warp, const Instr&, uint32_t) {
-  warp.cta.cluster.hazards.tensor_fence_after();
+  warp.cta.cluster.observers.tell(event::TensorFenceAfter{});
   return Step::next;
 }
 

@@ -81,9 +81,11 @@ Access access(Warp& warp, const Instr& in, uint32_t active, const Operand& addre
 }
 
 void remember(Warp& warp, const Access& a, Work work, Use use) {
-  Hazards& hazards = warp.cta.cluster.hazards;
-  const Hazards::Operation op = hazards.begin(work, every_lane);
-  a.columns([&](uint32_t c, uint32_t n) { hazards.columns(op, warp.cta, c, n, a.groups(), use); });
+  Observers& observers = warp.cta.cluster.observers;
+  const Operation op = observers.begin(work, every_lane);
+  a.columns([&](uint32_t c, uint32_t n) {
+    observers.access(op, reach::Columns{warp.cta, c, n, a.groups()}, use);
+  });
 }
 
 struct Loaded {
@@ -190,12 +192,12 @@ Step run_all(Warp& warp, const Instr& in, uint32_t active,
 }
 
 Step wait_ld(Warp& warp, const Instr& in, uint32_t active) {
-  warp.cta.cluster.hazards.wait_tensor(Work::tensor_ld);
+  warp.cta.cluster.observers.tell(event::TensorAwaited{Work::tensor_ld});
   warp.unused_ld.clear();
   return run_all(warp, in, active, warp.pending_ld);
 }
 Step wait_st(Warp& warp, const Instr& in, uint32_t active) {
-  warp.cta.cluster.hazards.wait_tensor(Work::tensor_st);
+  warp.cta.cluster.observers.tell(event::TensorAwaited{Work::tensor_st});
   return run_all(warp, in, active, warp.pending_st);
 }
 

@@ -52,7 +52,8 @@ Step alloc(Warp& warp, const Instr& in, uint32_t active) {
       return Step::blocked;
     }
     if (first) other->tensor_memory.reserve(*address, columns);
-    warp.cta.cluster.hazards.shared(*to.cta, to.address, 4, Use::write, every_lane);
+    warp.cta.cluster.observers.access(
+        {to.cta, to.address, 4, Use::write, every_lane, false, nullptr});
     to.cta->shared.write(to.address, &*address, 4, 4, in.opcode);
   }
   return join(warp, in, other,
@@ -76,7 +77,8 @@ Step dealloc(Warp& warp, const Instr& in, uint32_t active) {
     const uint32_t columns = uint32_t(warp.uniform(in.ops[1], active, in.opcode));
     if (other) require_peer_allocated(in, tensor, *other);
     tensor.deallocate(address, columns);
-    warp.cta.cluster.hazards.free_columns(warp.cta, TensorMemory::column_of(address), columns);
+    warp.cta.cluster.observers.tell(
+        event::ColumnsFreed{warp.cta, TensorMemory::column_of(address), columns});
   }
   return join(warp, in, other,
               [&] { return other->tensor_memory.deallocations() >= tensor.deallocations(); });

@@ -89,7 +89,7 @@ Step meet(Warp& w, const Instr& in, uint32_t active) {
   Step otherwise;
   const uint32_t lanes = w.gather(in, in.ops[0], active, otherwise, true);
   if (!lanes) return otherwise;
-  w.cta.cluster.hazards.warp_sync(lanes);
+  w.cta.cluster.observers.tell(event::WarpSync{lanes});
   return Step::next;
 }
 

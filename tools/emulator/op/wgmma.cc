@@ -73,8 +73,10 @@ std::shared_ptr<WgmmaOperation> begin(Warp& warp, const Instr& in, const WgmmaCo
   op->in = &in;
   op->command = c;
   op->a.resize(c.a_in_registers ? wgmma_warps * a_registers * 32 : 0);
-  Hazards& hazards = warp.cta.cluster.hazards;
-  hazards.shared(hazards.begin(Work::wgmma, every_lane), warp.cta, check_wgmma(c), Use::read);
+  const std::vector<uint32_t> chunks = check_wgmma(c);
+  Observers& observers = warp.cta.cluster.observers;
+  observers.access(observers.begin(Work::wgmma, every_lane), reach::Chunks{warp.cta, chunks},
+                   Use::read);
   note_start(warp, in, c);
   ++warp.cta.counters.mmas;
   warp.cta.counters.macs += uint64_t(wgmma_rows) * c.n * ptx::wgmma_shape(in).k;
@@ -198,7 +200,7 @@ Step wait_group(Warp& warp, const Instr& in, uint32_t active) {
   const size_t over = me.groups.size() - size_t(pending);
   const uint64_t end = me.groups[over - 1];
   if (!release_wgmma(warp, group, end)) return Step::blocked;
-  warp.cta.cluster.hazards.wait_wgmma(uint32_t(end));
+  warp.cta.cluster.observers.tell(event::WgmmasAwaited{uint32_t(end)});
   me.groups.erase(me.groups.begin(), me.groups.begin() + long(over));
   group.forget();
   return Step::next;

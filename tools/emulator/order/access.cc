@@ -49,7 +49,7 @@ Hazards::Viewer Hazards::viewer(Operation op) const {
 
 void Hazards::shared(Cta& cta, uint32_t address, uint32_t bytes, Use use, uint32_t lane,
                      bool same) {
-  if (!on() || !bytes) return;
+  if (!bytes) return;
   me();
   Viewer v = viewer(lane);
   v.space = Space::shared;
@@ -65,7 +65,6 @@ void Hazards::shared(Cta& cta, uint32_t address, uint32_t bytes, Use use, uint32
 }
 
 void Hazards::shared(Operation op, Cta& cta, uint32_t address, uint32_t bytes, Use use) {
-  if (!on()) return;
   Viewer v = viewer(op);
   v.space = Space::shared;
   v.cta = &cta;
@@ -83,7 +82,6 @@ void Hazards::shared(Operation op, Cta& cta, uint32_t address, uint32_t bytes, U
 }
 
 void Hazards::shared(Operation op, Cta& cta, const std::vector<uint32_t>& chunks, Use use) {
-  if (!on()) return;
   Viewer v = viewer(op);
   v.space = Space::shared;
   v.cta = &cta;
@@ -97,7 +95,6 @@ void Hazards::shared(Operation op, Cta& cta, const std::vector<uint32_t>& chunks
 
 void Hazards::columns(Operation op, Cta& cta, uint32_t column, uint32_t count, uint16_t groups,
                       Use use) {
-  if (!on()) return;
   Viewer v = viewer(op);
   v.space = Space::tensor;
   v.cta = &cta;
@@ -109,7 +106,6 @@ void Hazards::columns(Operation op, Cta& cta, uint32_t column, uint32_t count, u
 }
 
 void Hazards::free_columns(Cta& cta, uint32_t column, uint32_t count) {
-  if (!on()) return;
   me();
   Viewer v = viewer(uint32_t(std::countr_zero(active_)));
   v.space = Space::tensor;
@@ -123,7 +119,7 @@ void Hazards::free_columns(Cta& cta, uint32_t column, uint32_t count) {
 }
 
 void Hazards::check_exit(const Cta& cta) {
-  if (!on() || parties_.empty()) return;
+  if (parties_.empty()) return;
   const auto waited = [&](const Landing& l) {
     const Issued& op = issued(l.op);
     const auto knows = [&](const Party& p) {
@@ -355,11 +351,11 @@ Hazards::Reason Hazards::judge_strong(const Access& old, const Access& a, const 
 // ---- mbarrier objects ----------------------------------------------------------------------------
 
 void Hazards::barrier_use(Cta& cta, uint32_t address, uint32_t lane) {
-  if (on()) me(), check_init(cta, address, viewer(lane), false);
+  me(), check_init(cta, address, viewer(lane), false);
 }
 
 void Hazards::barrier_use(Operation op, Cta& cta, uint32_t address) {
-  if (on()) check_init(cta, address, viewer(op), true);
+  check_init(cta, address, viewer(op), true);
 }
 
 // The object itself is written by mbarrier.init: an ordinary access, for which fence.mbarrier_init

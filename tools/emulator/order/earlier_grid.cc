@@ -11,21 +11,19 @@
 namespace emu {
 
 void Hazards::dependents_launched() {
-  if (!on()) return;
   me();
-  cluster_.launch.global_order->dependents_launched = true;
+  global_.dependents_launched = true;
   const uint32_t lane = uint32_t(std::countr_zero(active_));
   if (!knows_grids_over(viewer(lane))) launched_early_ |= 1u << warp_->cta.rank;
 }
 
 void Hazards::cta_over(const Cta& cta) {
-  if (!on() || launched_early_ >> cta.rank & 1) return;
+  if (launched_early_ >> cta.rank & 1) return;
   for (const auto& warp : cta.warps)
-    if (warp->waited_for_grids) cluster_.launch.global_order->waited_first = true;
+    if (warp->waited_for_grids) global_.waited_first = true;
 }
 
 void Hazards::grids_over() {
-  if (!on()) return;
   Party& p = me();
   learn(p, active_, earlier_grids(), 1);
 }
@@ -41,11 +39,10 @@ bool Hazards::knows_grids_over(const Viewer& v) const {
 }
 
 void Hazards::meet_earlier_grids(const Rows& rows, const Viewer& viewer, Use use) {
-  const std::vector<GlobalOrder*>& grids = cluster_.launch.earlier;
-  if (grids.empty() || !rows.bytes || knows_grids_over(viewer)) return;
+  if (earlier_.empty() || !rows.bytes || knows_grids_over(viewer)) return;
   Viewer v = viewer;
   v.use = use;
-  for (GlobalOrder* earlier : grids) meet_earlier(*earlier, rows, v);
+  for (GlobalOrder* earlier : earlier_) meet_earlier(*earlier, rows, v);
 }
 
 void Hazards::meet_earlier(GlobalOrder& earlier, const Rows& rows, Viewer v) {

@@ -32,14 +32,14 @@ uint32_t Hazards::serial() const {
 }
 
 void Hazards::global(uint64_t address, uint32_t bytes, Use use, uint32_t lane, const void* value) {
-  if (!on() || !bytes) return;
+  if (!bytes) return;
   me();
   Viewer v = viewer(lane);
   v.space = Space::global;
   Access a = access(lane, use);
   a.cluster = serial();
   meet_earlier_grids({address, bytes, 0, 1}, v, use);
-  GlobalOrder& order = *cluster_.launch.global_order;
+  GlobalOrder& order = global_;
   order.each(address, bytes, !is_read(use),
              [&](Chunk& chunk, uint64_t number, uint16_t mask, uint8_t* last) {
                a.mask = mask;
@@ -50,8 +50,8 @@ void Hazards::global(uint64_t address, uint32_t bytes, Use use, uint32_t lane, c
 }
 
 void Hazards::global(Operation op, const Rows& rows, Use use) {
-  if (!on() || !rows.bytes) return;
-  GlobalOrder& order = *cluster_.launch.global_order;
+  if (!rows.bytes) return;
+  GlobalOrder& order = global_;
   Issued& o = issued_[size_t(op)];
   Viewer v = viewer(op);
   v.space = Space::global;
@@ -96,7 +96,6 @@ bool Hazards::mapped(const Access& old, const Viewer& v, uint64_t map) const {
 }
 
 void Hazards::tensor_map(uint64_t address, uint32_t lane) {
-  if (!on()) return;
   me();
   Viewer v = viewer(lane);
   v.space = Space::global;
@@ -111,18 +110,16 @@ void Hazards::tensor_map(uint64_t address, uint32_t lane) {
     });
   };
   constexpr uint64_t map_bytes = 128;
-  cluster_.launch.global_order->each_written({address, map_bytes, 0, 1}, look);
+  global_.each_written({address, map_bytes, 0, 1}, look);
 }
 
 void Hazards::meet_bulk_reads(uint64_t address, uint64_t bytes, const Access& a, Viewer v) {
   v.use = a.use;
-  cluster_.launch.global_order->each_read(address, bytes,
-                                          [&](const Access& old, uint64_t chunk, uint16_t mask) {
-                                            v.mask = mask;
-                                            const Reason reason = judge_far(old, v);
-                                            if (reason != Reason::ordered)
-                                              found(reason, old, v, chunk);
-                                          });
+  global_.each_read(address, bytes, [&](const Access& old, uint64_t chunk, uint16_t mask) {
+    v.mask = mask;
+    const Reason reason = judge_far(old, v);
+    if (reason != Reason::ordered) found(reason, old, v, chunk);
+  });
 }
 
 // ---- flags ---------------------------------------------------------------------------------------
@@ -136,7 +133,6 @@ Hazards::Flag& Hazards::flag(bool shared, uint64_t address) {
 // At .cta only warps of the own CTA may take it up, and so on. Through a relaxed store or update
 // comes what a fence before it released.
 void Hazards::release_at(bool shared, uint64_t address, uint32_t lane, Scope scope, bool relaxed) {
-  if (!on()) return;
   Party& p = me();
   const bool flushed = relaxed && has_flushed(p, lane);
   if (relaxed && !flushed && !has_fenced(p, lane)) return;
@@ -149,13 +145,11 @@ void Hazards::release_at(bool shared, uint64_t address, uint32_t lane, Scope sco
   Flag& f = flag(shared, address);
   f.cta[warp_->cta.rank].join(at(Scope::cta));
   if (scope >= Scope::cluster) f.cluster.join(at(Scope::cluster));
-  if (scope == Scope::gpu && !shared)
-    cluster_.launch.global_order->release(address, serial(), at(Scope::gpu));
+  if (scope == Scope::gpu && !shared) global_.release(address, serial(), at(Scope::gpu));
 }
 
 // A relaxed load leaves it to the next fence.
 void Hazards::acquire_at(bool shared, uint64_t address, uint32_t lane, Scope scope, bool relaxed) {
-  if (!on()) return;
   Party& p = me();
   const auto take = [&](Scope s, const Knowledge& k) {
     if (relaxed)
@@ -171,7 +165,7 @@ void Hazards::acquire_at(bool shared, uint64_t address, uint32_t lane, Scope sco
   }
   if (shared || scope != Scope::gpu) return;
   Knowledge far;
-  far.others = cluster_.launch.global_order->acquire(address);
+  far.others = global_.acquire(address);
   if (const auto it = far.others.find(serial()); it != far.others.end()) {
     far.seen = it->second.seen;
     far.strict = it->second.strict;

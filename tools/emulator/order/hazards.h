@@ -23,116 +23,32 @@
 #include <string>
 #include <vector>
 
+#include "tools/emulator/base/findings.h"
+#include "tools/emulator/machine/observer.h"
 #include "tools/emulator/order/clock.h"
-#include "tools/emulator/order/findings.h"
 #include "tools/emulator/order/global_order.h"
 #include "tools/emulator/order/shadow.h"
 
 namespace emu {
 
-class Cluster;
-class Cta;
-class Warp;
-namespace ptx {
-struct Instr;
-}
-
-// What an operation is to those it may clash with.
-enum class Work : uint8_t {
-  copy,         // bulk and tensor copies: async proxy
-  cp_async,     // cp.async: generic proxy
-  store_async,  // st.async, red.async: generic proxy
-  mma,          // tcgen05.mma
-  tensor_copy,  // tcgen05.cp
-  tensor_ld,    // tcgen05.ld
-  tensor_st,    // tcgen05.st
-  wgmma,        // wgmma.mma_async of a warpgroup
-};
-
-class Hazards {
+class Hazards : public Observer {
  public:
-  enum class Operation : uint32_t { none = ~0u };
+  // `earlier`: the grids ahead that may still run.
+  Hazards(const Cluster& cluster, GlobalOrder& global, const std::vector<GlobalOrder*>& earlier);
 
-  explicit Hazards(Cluster& cluster);
-
-  // The instruction that runs now: of it and of one of its lanes speaks whatever follows.
-  void at(Warp& warp, const ptx::Instr& in, uint32_t active) {
+  void before(const Warp& warp, const ptx::Instr& in, uint32_t active, uint64_t) override {
     warp_ = &warp;
     in_ = &in;
     active_ = active;
     ++instance_;
   }
-
-  // ---- accesses ------------------------------------------------------------------------------
-  // `same`: a store of the value that is there. `value`: what a plain store writes.
-  void shared(Cta& cta, uint32_t address, uint32_t bytes, Use use, uint32_t lane,
-              bool same = false);
-  // Asynchronous work of the current instruction, not known to be complete before `completed`.
-  Operation begin(Work work, uint32_t lane);
-  void shared(Operation op, Cta& cta, uint32_t address, uint32_t bytes, Use use);
-  void shared(Operation op, Cta& cta, const std::vector<uint32_t>& chunks, Use use);
-  void global(uint64_t address, uint32_t bytes, Use use, uint32_t lane,
-              const void* value = nullptr);
-  void global(Operation op, const Rows& rows, Use use);
-  void tensor_map(uint64_t address, uint32_t lane);  // read through the tensormap proxy
-  // Columns of tensor memory; `groups` has a bit per 16 lanes.
-  static constexpr uint16_t all_groups = 0xFF;
-  void columns(Operation op, Cta& cta, uint32_t column, uint32_t count, uint16_t groups, Use use);
-  void free_columns(Cta& cta, uint32_t column, uint32_t count);  // dealloc
-
-  // ---- completion ----------------------------------------------------------------------------
-  // The bytes of `op` arrived at an mbarrier, whose current phase is `phase`.
-  void complete_tx(Operation op, Cta& cta, uint32_t barrier, uint64_t phase);
-  // cp.async and bulk groups, whose last member is an operation that begin() gave to that thread.
-  void join_bulk_group(Operation op);
-  // These lanes issue the same store: by the manual each its own, on hardware it is one.
-  void make_one(Operation op, uint32_t lanes);
-  void commit_group(Work work, uint32_t lane);
-  void wait_group(Work work, uint32_t lane, uint32_t allowed, bool only_reads);
-  void wait_all(uint32_t lane);   // cp.async, committed or not
-  void wait_tensor(Work work);    // tcgen05.wait::ld, ::st
-  void use_load();                // all registers of the oldest tcgen05.ld not waited for were used
-  void wait_wgmma(uint32_t end);  // of the warpgroup's operations, the first `end` are over
-  // What a tcgen05.commit, a cp.async.mbarrier.arrive issued now will hand on when it arrives.
-  Knowledge committed(uint32_t lane);
-  Knowledge copied(uint32_t lane);
-
-  // At the end of a CTA: Fault when a copy into its shared memory, or from there, was never waited
-  // for. By the time it lands, or reads, the SM may have given the memory to the next CTA.
-  void check_exit(const Cta& cta);
-
-  // ---- synchronisation -----------------------------------------------------------------------
-  void barrier_init(Cta& cta, uint32_t address, uint32_t lane);  // or every_lane
-  void barrier_inval(Cta& cta, uint32_t address);
-  // Any use, by a thread or by its copy: it has to come behind the init.
-  void barrier_use(Cta& cta, uint32_t address, uint32_t lane);
-  void barrier_use(Operation op, Cta& cta, uint32_t address);
-  void arrive(Cta& cta, uint32_t address, uint64_t phase, uint32_t lanes, Scope scope,
-              bool relaxed);
-  void arrive(Cta& cta, uint32_t address, uint64_t phase, const Knowledge& handed);
-  // A wait has answered that the phases before `phase` are over.
-  void observe(Cta& cta, uint32_t address, uint64_t phase, uint32_t lanes, Scope scope,
-               bool relaxed);
-  void named_arrive(uint32_t id, uint64_t ticket);
-  void named_pass(uint32_t id, uint64_t ticket);
-  void cluster_arrive(uint64_t ticket, bool relaxed);
-  void cluster_pass(uint64_t ticket);
-  void dependents_launched();  // griddepcontrol.launch_dependents
-  void cta_over(const Cta& cta);
-  void grids_over();  // griddepcontrol.wait
-  void warp_sync(uint32_t lanes);
-  // The lanes stand together at an instruction that is .sync or .aligned.
-  void converge(uint32_t lanes);
-
-  // A lane's store or update of a word, its load: with .release, .acquire or `relaxed`.
-  void release_at(bool shared, uint64_t address, uint32_t lane, Scope scope, bool relaxed);
-  void acquire_at(bool shared, uint64_t address, uint32_t lane, Scope scope, bool relaxed);
-  void fence(Scope scope);
-  void fence_proxy(bool shared, bool global);
-  void fence_tensor_map(uint64_t address, uint32_t lanes);
-  void fence_init();
-  void tensor_fence_before();
-  void tensor_fence_after();
+  void access(const LaneAccess& a) override;
+  void begin(Operation op, Work work, uint32_t lane) override;
+  void access(Operation op, const Reach& reach, Use use) override;
+  void happened(const Event& event) override;
+  // Fault when a copy into the CTA's shared memory, or from there, was never waited for. By the time
+  // it lands, or reads, the SM may have given the memory to the next CTA.
+  void cta_ended(const Cta& cta) override;
 
  private:
   static constexpr uint32_t nobody = ~0u;
@@ -206,7 +122,53 @@ class Hazards {
   enum class Space : uint8_t { shared, tensor, global };
   struct Viewer;
 
-  bool on() const { return on_; }
+  struct Told;  // what happened() hears, a function each
+  void shared(Cta& cta, uint32_t address, uint32_t bytes, Use use, uint32_t lane, bool same);
+  void global(uint64_t address, uint32_t bytes, Use use, uint32_t lane, const void* value);
+  void shared(Operation op, Cta& cta, uint32_t address, uint32_t bytes, Use use);
+  void shared(Operation op, Cta& cta, const std::vector<uint32_t>& chunks, Use use);
+  void global(Operation op, const Rows& rows, Use use);
+  void columns(Operation op, Cta& cta, uint32_t column, uint32_t count, uint16_t groups, Use use);
+  void tensor_map(uint64_t address, uint32_t lane);
+  static constexpr uint16_t all_groups = 0xFF;
+  void free_columns(Cta& cta, uint32_t column, uint32_t count);
+  void complete_tx(Operation op, Cta& cta, uint32_t barrier, uint64_t phase);
+  void join_bulk_group(Operation op, uint32_t lanes);
+  void commit_group(Work work, uint32_t lane);
+  void wait_group(Work work, uint32_t lane, uint32_t allowed, bool only_reads);
+  void wait_all(uint32_t lane);
+  void wait_tensor(Work work);
+  void use_load();
+  void wait_wgmma(uint32_t end);
+  // What a tcgen05.commit, a cp.async.mbarrier.arrive issued now will hand on when it arrives.
+  Knowledge committed(uint32_t lane);
+  Knowledge copied(uint32_t lane);
+  void check_exit(const Cta& cta);
+  void barrier_init(Cta& cta, uint32_t address, uint32_t lane);
+  void barrier_inval(Cta& cta, uint32_t address);
+  void barrier_use(Cta& cta, uint32_t address, uint32_t lane);
+  void barrier_use(Operation op, Cta& cta, uint32_t address);
+  void arrive(Cta& cta, uint32_t address, uint64_t phase, uint32_t lanes, Scope scope,
+              bool relaxed);
+  void arrive(Operation op, Cta& cta, uint32_t address, uint64_t phase, bool last);
+  void observe(Cta& cta, uint32_t address, uint64_t phase, uint32_t lanes, Scope scope,
+               bool relaxed);
+  void named_arrive(uint32_t id, uint64_t ticket);
+  void named_pass(uint32_t id, uint64_t ticket);
+  void cluster_arrive(uint64_t ticket, bool relaxed);
+  void cluster_pass(uint64_t ticket);
+  void dependents_launched();
+  void cta_over(const Cta& cta);
+  void grids_over();
+  void release_at(bool shared, uint64_t address, uint32_t lane, Scope scope, bool relaxed);
+  void acquire_at(bool shared, uint64_t address, uint32_t lane, Scope scope, bool relaxed);
+  void fence(Scope scope);
+  void fence_proxy(bool shared, bool global);
+  void fence_tensor_map(uint64_t address, uint32_t lanes);
+  void fence_init();
+  void tensor_fence_before();
+  void tensor_fence_after();
+
   Party& me();
   Party& leader();  // the first warp of the warpgroup
   uint32_t pc() const;
@@ -295,9 +257,10 @@ class Hazards {
   Viewer viewer(Operation op) const;
   Access access(uint32_t lane, Use use) const;
 
-  Cluster& cluster_;
-  bool on_;
-  Warp* warp_ = nullptr;
+  const Cluster& cluster_;
+  GlobalOrder& global_;
+  const std::vector<GlobalOrder*> earlier_;
+  const Warp* warp_ = nullptr;
   const ptx::Instr* in_ = nullptr;
   uint32_t active_ = 0;
   uint16_t instance_ = 0;
@@ -307,7 +270,8 @@ class Hazards {
   std::vector<uint32_t> tensor_agents_;  // of tcgen05 work
   std::vector<Party> parties_;
   std::vector<Issued> issued_;
-  std::vector<Shadow> shared_, tensor_;  // by rank
+  std::map<Operation, Knowledge> handed_;  // by commits that have not arrived
+  std::vector<Shadow> shared_, tensor_;    // by rank
   struct Landing {
     Operation op;
     uint32_t address;

@@ -291,18 +291,9 @@ void Hazards::meet_fences(Party& p) {
   p.fenced = false;
 }
 
-void Hazards::warp_sync(uint32_t lanes) {
-  if (on()) meet(me(), lanes, true);
-}
-
-void Hazards::converge(uint32_t lanes) {
-  if (on()) meet(me(), lanes, false);
-}
-
 // ---- fences --------------------------------------------------------------------------------------
 
 void Hazards::fence(Scope scope) {
-  if (!on()) return;
   Party& p = me();
   const bool all = whole(active_);
   Fences& together = fences(p, all_at_once);
@@ -360,7 +351,6 @@ void Hazards::carry(uint32_t lanes, Here here, There far) {
 }
 
 void Hazards::fence_proxy(bool shared, bool global) {
-  if (!on()) return;
   carry(
       active_,
       [=](Knowledge& k, auto f) {
@@ -373,7 +363,6 @@ void Hazards::fence_proxy(bool shared, bool global) {
 }
 
 void Hazards::fence_tensor_map(uint64_t address, uint32_t lanes) {
-  if (!on()) return;
   const auto mapped = [=](auto& k, auto f) { f(k.mapped[address]); };
   carry(lanes, mapped, mapped);
 }

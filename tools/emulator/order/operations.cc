@@ -7,8 +7,7 @@
 namespace emu {
 
 // `lane`: who issues it, every_lane for what a warp does together.
-Hazards::Operation Hazards::begin(Work work, uint32_t lane) {
-  if (!on()) return Operation::none;
+void Hazards::begin(Operation which, Work work, uint32_t lane) {
   Party& p = me();
   Issued op{work, uint8_t(lane), uint16_t(number(p)), pc()};
   auto member = [&](uint32_t& agent, uint32_t& count) {
@@ -46,13 +45,13 @@ Hazards::Operation Hazards::begin(Work work, uint32_t lane) {
     case Work::tensor_ld: member(p.ld, p.lds); break;
     case Work::tensor_st: member(p.st, p.sts); break;
     case Work::wgmma: member(leader().wgmma, leader().wgmmas); break;
+    case Work::commit: handed_[which] = committed(lane); break;
+    case Work::copy_arrive: handed_[which] = copied(lane); break;
   }
   issued_.push_back(std::move(op));
-  return Operation(issued_.size() - 1);
 }
 
-void Hazards::join_bulk_group(Operation op) {
-  if (!on()) return;
+void Hazards::join_bulk_group(Operation op, uint32_t lanes) {
   Party& p = me();
   Issued& o = issued_[size_t(op)];
   Lane& l = p.lanes[o.lane];
@@ -62,21 +61,17 @@ void Hazards::join_bulk_group(Operation op) {
   o.agent = writes.agent;
   o.read_agent = reads.agent;
   o.done = o.read_done = reads.issued = ++writes.issued;
-}
-
-void Hazards::make_one(Operation op, uint32_t lanes) {
-  if (on()) issued_[size_t(op)].one_with = lanes;
+  o.one_with = lanes;
 }
 
 // Whoever waits for the bytes also learns what the issuer had learnt before it issued the copy.
 void Hazards::complete_tx(Operation op, Cta& cta, uint32_t barrier, uint64_t phase) {
-  if (!on()) return;
   Barrier* b = find(cta, barrier);
   if (!b) return;
   Issued& o = issued_[size_t(op)];
   o.agent = b->agent;
   o.done = uint32_t(phase + 1);
-  for (size_t read : o.bulk_reads) cluster_.launch.global_order->complete(read, o.agent, o.done);
+  for (size_t read : o.bulk_reads) global_.complete(read, o.agent, o.done);
   Knowledge& handed = phase_of(*b, phase);
   handed.seen.join(o.before);
   handed.fresh.join(o.before_fresh);
@@ -84,14 +79,12 @@ void Hazards::complete_tx(Operation op, Cta& cta, uint32_t barrier, uint64_t pha
 }
 
 void Hazards::commit_group(Work work, uint32_t lane) {
-  if (!on()) return;
   Lane& l = me().lanes[lane];
   Groups& g = work == Work::cp_async ? l.copies : l.bulk;
   g.ends.push_back(g.queue.issued);
 }
 
 void Hazards::wait_group(Work work, uint32_t lane, uint32_t allowed, bool only_reads) {
-  if (!on()) return;
   Lane& l = me().lanes[lane];
   const bool bulk = work != Work::cp_async;
   Groups& g = bulk ? l.bulk : l.copies;
@@ -102,13 +95,11 @@ void Hazards::wait_group(Work work, uint32_t lane, uint32_t allowed, bool only_r
 }
 
 void Hazards::wait_all(uint32_t lane) {
-  if (!on()) return;
   Queue& copies = me().lanes[lane].copies.queue;
   copies.done = copies.issued;
 }
 
 void Hazards::wait_tensor(Work work) {
-  if (!on()) return;
   Party& p = me();
   const bool ld = work == Work::tensor_ld;
   const uint32_t agent = ld ? p.ld : p.st;
@@ -119,22 +110,18 @@ void Hazards::wait_tensor(Work work) {
 
 // Hardware has waited for the registers, the manual knows nothing of it.
 void Hazards::use_load() {
-  if (!on()) return;
   Party& p = me();
   ++p.lds_used;
   if (whole(active_)) return p.all.seen.raise(p.ld, p.lds_used);
   for_lanes(active_, [&](uint32_t lane) { own(p, lane).seen.raise(p.ld, p.lds_used); });
 }
 
-void Hazards::wait_wgmma(uint32_t end) {
-  if (on()) learn(me(), active_, leader().wgmma, end);
-}
+void Hazards::wait_wgmma(uint32_t end) { learn(me(), active_, leader().wgmma, end); }
 
 // Completion of the thread's cp and mma, which implies fence::before_thread_sync; and of what they
 // had to wait for. Ordinary accesses of the thread since its last release are not in it.
 Knowledge Hazards::committed(uint32_t lane) {
   Knowledge handed;
-  if (!on()) return handed;
   Party& p = me();
   const Lane& l = p.lanes[lane];
   if (l.pipe == nobody) return handed;
@@ -152,7 +139,6 @@ Knowledge Hazards::committed(uint32_t lane) {
 
 Knowledge Hazards::copied(uint32_t lane) {
   Knowledge handed;
-  if (!on()) return handed;
   const Queue& copies = me().lanes[lane].copies.queue;
   if (copies.agent == nobody) return handed;
   handed.seen.raise(copies.agent, copies.issued);

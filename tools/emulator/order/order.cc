@@ -5,9 +5,9 @@
 
 namespace emu {
 
-Hazards::Hazards(Cluster& cluster)
-    : cluster_(cluster),
-      on_(Findings::wanted(Severity::error) || Findings::wanted(Severity::formal)) {}
+Hazards::Hazards(const Cluster& cluster, GlobalOrder& global,
+                 const std::vector<GlobalOrder*>& earlier)
+    : cluster_(cluster), global_(global), earlier_(earlier) {}
 
 // The warps come to be after the cluster has begun to, so the first use counts them.
 Hazards::Party& Hazards::me() {
@@ -43,7 +43,6 @@ Knowledge& Hazards::slot(std::vector<Slot>& slots, uint64_t ticket) {
 // ---- barriers of CTA, cluster and warp -----------------------------------------------------------
 
 void Hazards::named_arrive(uint32_t id, uint64_t ticket) {
-  if (!on()) return;
   Knowledge handed = release(me(), active_);
   add_fences(me(), active_, handed);
   slot(named_[warp_->cta.rank * NamedBarriers::count + id], ticket).join(handed);
@@ -51,14 +50,12 @@ void Hazards::named_arrive(uint32_t id, uint64_t ticket) {
 
 // The lanes have come by this barrier what each knew before it.
 void Hazards::named_pass(uint32_t id, uint64_t ticket) {
-  if (!on()) return;
   Party& p = me();
   acquire(p, active_, slot(named_[warp_->cta.rank * NamedBarriers::count + id], ticket));
   if (whole(active_)) meet(p, active_, true);
 }
 
 void Hazards::cluster_arrive(uint64_t ticket, bool relaxed) {
-  if (!on()) return;
   Party& p = me();
   Knowledge handed = release(p, active_);
   if (relaxed) {
@@ -72,7 +69,6 @@ void Hazards::cluster_arrive(uint64_t ticket, bool relaxed) {
 }
 
 void Hazards::cluster_pass(uint64_t ticket) {
-  if (!on()) return;
   acquire(me(), active_, slot(cluster_slots_, ticket));
   refresh(me(), active_);
 }
@@ -80,7 +76,6 @@ void Hazards::cluster_pass(uint64_t ticket) {
 // ---- fences --------------------------------------------------------------------------------------
 
 void Hazards::fence_init() {
-  if (!on()) return;
   Party& p = me();
   p.all.inits.raise(number(p), p.time);
   for (auto& of_cta : barriers_)
@@ -90,7 +85,6 @@ void Hazards::fence_init() {
 }
 
 void Hazards::tensor_fence_before() {
-  if (!on()) return;
   Party& p = me();
   p.tensor_ready.join(p.all.tensor);
   // Its own ld and st that were waited for, and what a commit has shown to be complete.
@@ -103,7 +97,6 @@ void Hazards::tensor_fence_before() {
 }
 
 void Hazards::tensor_fence_after() {
-  if (!on()) return;
   Party& p = me();
   p.all.tensor.join(p.tensor_arrived);
 }
@@ -117,7 +110,6 @@ Hazards::Barrier* Hazards::find(Cta& cta, uint32_t address) {
 }
 
 void Hazards::barrier_init(Cta& cta, uint32_t address, uint32_t lane) {
-  if (!on()) return;
   Party& p = me();
   Barrier b{};
   b.agent = new_agent();
@@ -129,7 +121,6 @@ void Hazards::barrier_init(Cta& cta, uint32_t address, uint32_t lane) {
 }
 
 void Hazards::barrier_inval(Cta& cta, uint32_t address) {
-  if (!on()) return;
   me();
   barriers_[cta.rank].erase(address);
 }
@@ -146,7 +137,6 @@ Knowledge& Hazards::phase_of(Barrier& b, uint64_t phase) {
 // stores, and of these what the storing CTA's own tensor core reads: see not_strict().
 void Hazards::arrive(Cta& cta, uint32_t address, uint64_t phase, uint32_t lanes, Scope scope,
                      bool relaxed) {
-  if (!on()) return;
   Party& p = me();
   Barrier* b = find(cta, address);
   if (!b) return;
@@ -155,14 +145,15 @@ void Hazards::arrive(Cta& cta, uint32_t address, uint64_t phase, uint32_t lanes,
   phase_of(*b, phase).join(handed);
 }
 
-void Hazards::arrive(Cta& cta, uint32_t address, uint64_t phase, const Knowledge& handed) {
-  if (!on()) return;
-  if (Barrier* b = find(cta, address)) phase_of(*b, phase).join(handed);
+void Hazards::arrive(Operation op, Cta& cta, uint32_t address, uint64_t phase, bool last) {
+  const auto handed = handed_.find(op);
+  if (Barrier* b = find(cta, address)) phase_of(*b, phase).join(handed->second);
+  if (last) handed_.erase(handed);
 }
 
 void Hazards::observe(Cta& cta, uint32_t address, uint64_t phase, uint32_t lanes, Scope scope,
                       bool relaxed) {
-  if (!on() || !phase) return;
+  if (!phase) return;
   Party& p = me();
   Barrier* b = find(cta, address);
   if (!b) return;

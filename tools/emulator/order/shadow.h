@@ -7,25 +7,14 @@
 #include <memory>
 #include <vector>
 
+#include "tools/emulator/machine/events.h"
+
 namespace emu {
 
-enum class Use : uint8_t {
-  read,
-  write,
-  atomic,         // an update, or a store that is relaxed or stronger
-  strong_read,    // a load that is relaxed or stronger
-  constant_read,  // ld.global.nc: nothing writes there as long as the grid runs
-};
-constexpr bool is_read(Use use) { return use != Use::write && use != Use::atomic; }
-constexpr bool is_strong(Use use) { return use == Use::atomic || use == Use::strong_read; }
 // Strong accesses do not race with each other, as long as their scopes hold both.
 constexpr bool clash(Use a, Use b) {
   return !(is_read(a) && is_read(b)) && !(is_strong(a) && is_strong(b));
 }
-enum class Scope : uint8_t { cta, cluster, gpu };
-
-constexpr uint8_t every_lane = 32;  // the warp as one: tcgen05.alloc, collective operations
-
 struct Access {
   uint32_t time = 0;  // of the warp; the number of the operation if `async`
   uint32_t pc = 0;

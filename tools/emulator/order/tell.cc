@@ -127,7 +127,9 @@ std::string Hazards::wait_for(const Issued& op) const {
     case Work::wgmma: return "a wgmma.wait_group comes first";
     case Work::copy:
     case Work::cp_async:
-    case Work::store_async: break;
+    case Work::store_async:
+    case Work::commit:
+    case Work::copy_arrive: break;
   }
   return op.read_agent != nobody ? "a cp.async.bulk.wait_group of its thread comes first"
                                  : "wait for its mbarrier or group first";

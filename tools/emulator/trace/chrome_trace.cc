@@ -207,7 +207,7 @@ class Writer {
 }  // namespace
 
 bool write_chrome_trace(const std::string& path, const Launch& launch,
-                        const std::vector<std::unique_ptr<Timeline>>& timelines,
+                        const std::vector<std::shared_ptr<Timeline>>& timelines,
                         std::string* error) {
   const bool again = written.path == path;
   FILE* file = fopen(path.c_str(), again ? "r+" : "w");

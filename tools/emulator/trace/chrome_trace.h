@@ -16,7 +16,7 @@ namespace emu {
 // every call. One microsecond of the file is one instruction. False with a sentence when the file
 // cannot be written.
 bool write_chrome_trace(const std::string& path, const Launch& launch,
-                        const std::vector<std::unique_ptr<Timeline>>& timelines,
+                        const std::vector<std::shared_ptr<Timeline>>& timelines,
                         std::string* error);
 
 }  // namespace emu

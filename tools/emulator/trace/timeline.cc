@@ -45,16 +45,16 @@ uint64_t number_in_grid(const Launch& launch, const Dim3& block) {
 
 }  // namespace
 
-std::unique_ptr<Timeline> Timeline::of(const Cluster& cluster) {
+std::shared_ptr<Timeline> Timeline::of(const Cluster& cluster) {
   if (settings().trace.empty()) return nullptr;
-  std::unique_ptr<Timeline> made(new Timeline(cluster));
+  std::shared_ptr<Timeline> made(new Timeline(cluster));
   bool any = false;
   for (const auto& cta : cluster.ctas) {
     made->blocks_.push_back(cta->id);
     made->shown_.push_back(settings().trace_blocks.holds(number_in_grid(cluster.launch, cta->id)));
     any = any || made->shown_.back();
   }
-  return any ? std::move(made) : nullptr;
+  return any ? made : nullptr;
 }
 
 const TraceKind* Timeline::kind_of(const ptx::Instr& in) {
@@ -95,7 +95,7 @@ TraceSpan Timeline::span_of(const Warp& warp, const ptx::Instr& in, uint32_t act
   return s;
 }
 
-void Timeline::before(const Warp& warp, const ptx::Instr& in, uint64_t now) {
+void Timeline::before(const Warp& warp, const ptx::Instr& in, uint32_t, uint64_t now) {
   now_ = now;
   kind_ = shown_[warp.cta.rank] ? kind_of(in) : nullptr;
   if (!kind_) return;
@@ -142,25 +142,27 @@ void Timeline::note_barrier(TraceSpan& wait, const Warp& warp) const {
     wait.released_by = ender->second.span;
 }
 
-size_t Timeline::issued(const Warp& warp, const ptx::Instr& in) {
-  if (!kind_ || !*kind_->unit) return TraceSpan::no_span;
+void Timeline::posted(size_t effect, const Warp& warp, const ptx::Instr& in) {
+  effects_.resize(effect + 1, TraceSpan::no_span);
+  if (!kind_ || !*kind_->unit) return;
+  effects_[effect] = spans_.size();
   TraceSpan span = span_of(warp, in, 0);
   span.asynchronous = true;
   span.end = 0;  // open
   spans_.push_back(std::move(span));
-  return spans_.size() - 1;
 }
 
-void Timeline::completing() { phases_ = phases(); }
+void Timeline::completing(size_t) { phases_ = phases(); }
 
-void Timeline::completed(size_t span) {
+void Timeline::completed(size_t effect) {
+  const size_t span = effects_[effect];
   if (span == TraceSpan::no_span) return;
   spans_[span].end = std::max(now_, spans_[span].begin + 1);
   note_ended_phases(span);
 }
 
-void Timeline::close(std::string fault) {
-  fault_ = std::move(fault);
+void Timeline::stopped(const std::string& fault) {
+  fault_ = fault;
   for (auto& [waiter, span] : waits_) {
     span.end = now_ + 1;
     spans_.push_back(std::move(span));

@@ -38,22 +38,18 @@ struct TraceSpan {
   static constexpr size_t no_span = ~size_t(0);
 };
 
-class Timeline {
+class Timeline : public Observer {
  public:
   // Of the blocks that EMU_TRACE_BLOCKS names; nullptr where the cluster has none of them.
-  static std::unique_ptr<Timeline> of(const Cluster& cluster);
+  static std::shared_ptr<Timeline> of(const Cluster& cluster);
 
-  // Around every instruction.
-  void before(const Warp& warp, const ptx::Instr& in, uint64_t now);
-  void after(const Warp& warp, const ptx::Instr& in, uint32_t active, ptx::Step step);
-
-  // Asynchronous work posted by the instruction that executes now, and around its effect.
-  size_t issued(const Warp& warp, const ptx::Instr& in);
-  void completing();
-  void completed(size_t span);
-
-  void tick(uint64_t now) { now_ = now; }  // instructions executed so far
-  void close(std::string fault);           // the cluster has ended, or stopped with a fault
+  void before(const Warp& warp, const ptx::Instr& in, uint32_t active, uint64_t now) override;
+  void after(const Warp& warp, const ptx::Instr& in, uint32_t active, ptx::Step step) override;
+  void tick(uint64_t now) override { now_ = now; }
+  void posted(size_t effect, const Warp& warp, const ptx::Instr& in) override;
+  void completing(size_t effect) override;
+  void completed(size_t effect) override;
+  void stopped(const std::string& fault) override;  // or the cluster has ended: no fault
 
   const std::vector<TraceSpan>& spans() const { return spans_; }
   Dim3 block(uint32_t rank) const { return blocks_[rank]; }
@@ -81,6 +77,7 @@ class Timeline {
   std::vector<Dim3> blocks_;  // by rank
   std::vector<bool> shown_;
   std::vector<TraceSpan> spans_;
+  std::vector<size_t> effects_;  // the span of each effect, in spans_
   uint64_t now_ = 0;
   std::unordered_map<const char*, const TraceKind*> kinds_;  // by opcode
   const TraceKind* kind_ = nullptr;     // of the instruction that executes, nullptr: not shown

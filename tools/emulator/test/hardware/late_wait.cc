@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Waits by parity of a warp that nothing keeps in step: suspended in time, and too late.
+#include "tools/emulator/driver/watch.h"
 #include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/unit_device.h"
 
@@ -62,7 +63,7 @@ Counters run(const std::string& text) {
   launch.function = module->entry("k");
   launch.block = {64, 1, 1};
   launch.memory = &memory;
-  return run_grid(launch);
+  return run_watched(launch);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // tcgen05.st.unpack::16b and tcgen05.ld.pack::16b: a register is the low halves of two columns.
+#include "tools/emulator/driver/watch.h"
 #include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/unit_device.h"
 
@@ -43,7 +44,7 @@ std::vector<uint32_t> run(const std::string& body) {
   launch.memory = &memory;
   launch.params.resize(8);
   std::memcpy(&launch.params[0], &out, 8);
-  run_grid(launch);
+  run_watched(launch);
   std::vector<uint32_t> d(128);
   std::memcpy(d.data(), memory.at(out, 512, 1, "test"), 512);
   return d;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The units as PTX programs meet them: a small GEMM through TMA, cp, mma, commit and ld, and the
 // same program with one line taken away or changed.
+#include "tools/emulator/driver/watch.h"
 #include "tools/emulator/op/load.h"
 #include "tools/emulator/op/scaled_sum.h"
 #include "tools/emulator/test/support/scaled_model.h"
@@ -149,7 +150,7 @@ struct Device {
     std::memcpy(&launch.params[8], &in, 8);
     std::memcpy(&launch.params[64], &map_a, 128);
     std::memcpy(&launch.params[192], &map_b, 128);
-    counters = run_grid(launch);
+    counters = run_watched(launch);
     std::vector<uint32_t> result(4096);
     std::memcpy(result.data(), memory.at(out, 4096 * 4, 1, "test"), 4096 * 4);
     return result;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A in tensor memory as a PTX program has it, with M = 64: each warp has 16 rows, the other half of
 // its lanes is stored and loaded along with them and means nothing.
+#include "tools/emulator/driver/watch.h"
 #include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/unit_device.h"
 
@@ -114,7 +115,7 @@ std::vector<float> run(const std::string& text) {
   launch.memory = &memory;
   launch.params.resize(8);
   std::memcpy(&launch.params[0], &out, 8);
-  run_grid(launch);
+  run_watched(launch);
   std::vector<float> d(128 * 8);
   std::memcpy(d.data(), memory.at(out, d.size() * 4, 1, "test"), d.size() * 4);
   return d;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A GEMM of a CTA pair as PTX: alloc, TMA with the leader's barrier, cp, mma, multicast commit, ld,
 // dealloc with .cta_group::2; and the same program with one line changed.
+#include "tools/emulator/driver/watch.h"
 #include "tools/emulator/op/load.h"
 #include "tools/emulator/op/scaled_sum.h"
 #include "tools/emulator/test/support/scaled_model.h"
@@ -195,7 +196,7 @@ struct Device {
     launch.block = {threads, 1, 1};
     launch.grid = launch.cluster = {ctas, 1, 1};
     launch.memory = &memory;
-    counters = run_grid(launch);
+    counters = run_watched(launch);
     std::vector<uint32_t> d(ctas * 128 * n);
     std::memcpy(d.data(), memory.at(out, d.size() * 4, 1, "test"), d.size() * 4);
     return d;

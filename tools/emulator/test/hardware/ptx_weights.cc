@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // tcgen05.mma.ws as a PTX program has it: M = 32, so each warp finds a quarter of N in its lanes.
+#include "tools/emulator/driver/watch.h"
 #include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/unit_device.h"
 
@@ -117,7 +118,7 @@ std::vector<float> run(const std::string& text) {
   launch.memory = &memory;
   launch.params.resize(8);
   std::memcpy(&launch.params[0], &out, 8);
-  run_grid(launch);
+  run_watched(launch);
   std::vector<float> d(threads * columns);
   std::memcpy(d.data(), memory.at(out, d.size() * 4, 1, "test"), d.size() * 4);
   return d;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What a GPU answers with a hang, or with luck: a count that ended warps cannot bring, part of a
 // warp where all of it is meant, registers that nobody gives back, a wait whose time is up.
+#include "tools/emulator/driver/watch.h"
 #include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/exec_support.h"
 
@@ -69,7 +70,7 @@ Outcome run_bounded(const std::string& body, const std::string& bounds) {
   launch.findings = &findings;
   Outcome out;
   try {
-    emu::run_grid(launch);
+    emu::run_watched(launch);
   } catch (const emu::Fault& f) {
     out = {true, f.kind, f.text};
   }

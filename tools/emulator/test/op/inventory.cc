@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "tools/emulator/driver/watch.h"
 #include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/ptx_judge.h"
 #include "tools/emulator/test/support/ptx_support.h"
@@ -122,7 +123,7 @@ std::vector<uint64_t> run(ptx::Module& module, size_t i) {
           "");
   const EncodedMap bytes = map;
   std::memcpy(&launch.params[128], &bytes, sizeof bytes);
-  run_grid(launch);
+  run_watched(launch);
   std::memcpy(out.data(), memory.at(at, out.size() * 8, 1, "test"), out.size() * 8);
   return out;
 }
@@ -188,9 +189,9 @@ TEST_CASE("brkpt stops the kernel, in the lanes whose guard lets them") {
     launch.grid = launch.block = launch.cluster = {1, 1, 1};
     launch.memory = &memory;
     if (!reached)
-      CHECK_NOTHROW(run_grid(launch));
+      CHECK_NOTHROW(run_watched(launch));
     else
-      CHECK(unit::says(unit::fault(FaultKind::assertion, [&] { run_grid(launch); }), "brkpt"));
+      CHECK(unit::says(unit::fault(FaultKind::assertion, [&] { run_watched(launch); }), "brkpt"));
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What inventory.def has of clusters: copies of a CTA pair and their barriers, remote arrivals, the
 // request for the next cluster.
+#include "tools/emulator/driver/watch.h"
 #include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/ptx_judge.h"
 #include "tools/emulator/test/support/unit_device.h"
@@ -153,8 +154,8 @@ TEST_CASE("the cluster instructions of the inventory move every word to its plac
       const uint64_t in = memory.allocate(4096, "in"), out = memory.allocate(2048, "out");
       std::memcpy(memory.at(in, 4096, 1, "test"), data.data(), 4096);
       const EncodedMap maps[] = {dense_map(MapType::words, in, {1024}, {32}),
-                                dense_map(MapType::words, in, {64, 4, 4}, {8, 2, 2}),
-                                dense_map(MapType::words, in, {16, 4, 4, 4}, {4, 2, 2, 2})};
+                                 dense_map(MapType::words, in, {64, 4, 4}, {8, 2, 2}),
+                                 dense_map(MapType::words, in, {16, 4, 4, 4}, {4, 2, 2, 2})};
       const auto module = ops::load(text(), 100);
       Launch launch;
       launch.module = module.get();
@@ -165,7 +166,7 @@ TEST_CASE("the cluster instructions of the inventory move every word to its plac
       launch.params.resize(64 + sizeof maps);
       std::memcpy(&launch.params[0], &out, 8);
       std::memcpy(&launch.params[64], maps, sizeof maps);
-      run_grid(launch);
+      run_watched(launch);
 
       uint32_t got[449];
       std::memcpy(got, memory.at(out, sizeof got, 1, "test"), sizeof got);

@@ -3,6 +3,7 @@
 // what the tensor has there.
 #include <numeric>
 
+#include "tools/emulator/driver/watch.h"
 #include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/ptx_judge.h"
 #include "tools/emulator/test/support/unit_device.h"
@@ -121,10 +122,10 @@ TEST_CASE("the copies of the inventory bring what the tensor has there, and take
     const uint64_t stored2 = unit::upload(memory, Bytes(1024)),
                    stored3 = unit::upload(memory, Bytes(1024));
     const EncodedMap maps[] = {dense_map(MapType::bytes, in, {4096}, {128}),
-                              dense_map(MapType::bytes, in, {64, 8, 8}, {32, 2, 2}),
-                              dense_map(MapType::bytes, in, {16, 4, 8, 8}, {16, 2, 2, 2}),
-                              dense_map(MapType::bytes, stored2, {64, 16}, {64, 2}),
-                              dense_map(MapType::bytes, stored3, {32, 4, 8}, {32, 2, 2})};
+                               dense_map(MapType::bytes, in, {64, 8, 8}, {32, 2, 2}),
+                               dense_map(MapType::bytes, in, {16, 4, 8, 8}, {16, 2, 2, 2}),
+                               dense_map(MapType::bytes, stored2, {64, 16}, {64, 2}),
+                               dense_map(MapType::bytes, stored3, {32, 4, 8}, {32, 2, 2})};
     const auto module = ops::load(text(), 100);
     Launch launch;
     launch.module = module.get();
@@ -136,7 +137,7 @@ TEST_CASE("the copies of the inventory bring what the tensor has there, and take
     std::memcpy(&launch.params[0], &out, 8);
     std::memcpy(&launch.params[8], &in, 8);
     std::memcpy(&launch.params[64], maps, sizeof maps);
-    const Counters counters = run_grid(launch);
+    const Counters counters = run_watched(launch);
 
     const std::vector<uint32_t> cube = {64, 8, 8}, cube_box = {32, 2, 2};
     const Bytes expected[boxes] = {box_of(data, {4096}, {128}, {256}),

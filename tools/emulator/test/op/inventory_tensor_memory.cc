@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The loads from tensor memory of inventory.def, each against the manual's picture of its shape, and
 // the commit that arrives in several CTAs.
+#include "tools/emulator/driver/watch.h"
 #include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/ptx_judge.h"
 #include "tools/emulator/test/support/unit_device.h"
@@ -63,7 +64,7 @@ std::vector<uint32_t> run(const std::string& text, uint32_t words, uint32_t ctas
   launch.memory = &memory;
   launch.params.resize(8);
   std::memcpy(&launch.params[0], &out, 8);
-  run_grid(launch);
+  run_watched(launch);
   std::vector<uint32_t> result(words);
   std::memcpy(result.data(), memory.at(out, words * 4, 1, "test"), words * 4);
   return result;

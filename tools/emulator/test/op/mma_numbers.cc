@@ -2,6 +2,7 @@
 // mma.sync on numbers that need the model of its sums, and as PTX programs meet it.
 #include <cstring>
 
+#include "tools/emulator/driver/watch.h"
 #include "tools/emulator/op/load.h"
 #include "tools/emulator/test/models/warp_mma.h"
 #include "tools/emulator/test/support/exec_support.h"
@@ -34,7 +35,7 @@ struct Run {
     launch.memory = &memory;
     launch.params.resize(sizeof params);
     std::memcpy(launch.params.data(), params, sizeof params);
-    counters = run_grid(launch);
+    counters = run_watched(launch);
     std::vector<uint32_t> out(c.size());
     std::memcpy(out.data(), memory.at(params[0], out.size() * 4, 1, "test"), out.size() * 4);
     return out;

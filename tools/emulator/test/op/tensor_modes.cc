@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The modes of cp.async.bulk.tensor as a program writes them: which operand is what.
+#include "tools/emulator/driver/watch.h"
 #include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/ptx_judge.h"
 #include "tools/emulator/test/support/unit_device.h"
@@ -125,7 +126,7 @@ TEST_CASE("gather4, scatter4 and im2col take their operands in the manual's orde
     launch.params.resize(64 + sizeof maps);
     std::memcpy(&launch.params[0], &out, 8);
     std::memcpy(&launch.params[64], maps, sizeof maps);
-    const Counters counters = run_grid(launch);
+    const Counters counters = run_watched(launch);
 
     // Pixels (0,0) on with the offsets (1, 2), (1,0) on with (1, 1); the box goes from -1 to 2.
     const uint8_t expected[4][4] = {{9, 2, 15, 4},

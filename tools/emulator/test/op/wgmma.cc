@@ -2,6 +2,7 @@
 // wgmma as PTX programs meet it: every layout, and the same program with one line taken away.
 #include <cstring>
 
+#include "tools/emulator/driver/watch.h"
 #include "tools/emulator/op/load.h"
 #include "tools/emulator/test/models/wgmma.h"
 #include "tools/emulator/test/support/exec_support.h"
@@ -42,7 +43,7 @@ struct Run : exec_test::SettingsGuard {
     launch.memory = &memory;
     launch.params.resize(sizeof params);
     std::memcpy(launch.params.data(), params, sizeof params);
-    counters = run_grid(launch);
+    counters = run_watched(launch);
     std::vector<uint32_t> out(c.size());
     std::memcpy(out.data(), memory.at(params[0], out.size() * 4, 1, "test"), out.size() * 4);
     return out;

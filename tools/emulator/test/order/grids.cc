@@ -3,6 +3,7 @@
 // griddepcontrol.wait.
 #include <cstring>
 
+#include "tools/emulator/driver/watch.h"
 #include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/exec_support.h"
 #include "tools/emulator/test/support/ptx_support.h"
@@ -75,10 +76,8 @@ void run(const std::string& body, const Pair& pair, GlobalMemory& memory, uint64
   memcpy(launch.params.data(), &buffer, 8);
   launch.memory = &memory;
   launch.sm_count = 148;
-  launch.global_order = &order;
-  if (earlier) launch.earlier.push_back(earlier);
   launch.findings = &findings;
-  run_grid(launch);
+  run_watched(launch, &order, earlier ? std::vector{earlier} : std::vector<GlobalOrder*>{});
 }
 
 }  // namespace

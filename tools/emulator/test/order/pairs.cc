@@ -3,6 +3,7 @@
 // silent, and nothing that the emulator takes is refused by ptxas.
 #include <cstring>
 
+#include "tools/emulator/driver/watch.h"
 #include "tools/emulator/hardware/tensor_map_bits.h"
 #include "tools/emulator/machine/machine.h"
 #include "tools/emulator/op/load.h"
@@ -68,7 +69,7 @@ Outcome run(const Pair& pair, const std::string& text) {
   launch.findings = &findings;
   Outcome out;
   try {
-    run_grid(launch);
+    run_watched(launch);
   } catch (const Fault& fault) {
     out.text = fault.text;
     // A warp that meets an mbarrier before its init faults at once.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Runs PTX text on the machine, without a driver.
 #include "tools/emulator/test/support/exec_support.h"
+#include "tools/emulator/driver/watch.h"
 
 #include <cstring>
 
@@ -46,7 +47,7 @@ std::vector<uint32_t> run(const std::string& body, const Shape& shape, std::vect
   GlobalMemory memory(1ull << 30);
   uint64_t bytes = buffer.size() * 4, address = memory.allocate(bytes, "the buffer");
   memcpy(memory.at(address, bytes, 1, "test"), buffer.data(), bytes);
-  run_grid(launch_of(*module, memory, shape, address));
+  run_watched(launch_of(*module, memory, shape, address));
   memcpy(buffer.data(), memory.at(address, bytes, 1, "test"), bytes);
   return buffer;
 }
@@ -54,7 +55,7 @@ std::vector<uint32_t> run(const std::string& body, const Shape& shape, std::vect
 Counters counters(const std::string& body, const Shape& shape, const std::string& declarations) {
   auto module = ops::load(kernel(body, declarations), 100);
   GlobalMemory memory(1ull << 30);
-  return run_grid(launch_of(*module, memory, shape, memory.allocate(256, "the buffer")));
+  return run_watched(launch_of(*module, memory, shape, memory.allocate(256, "the buffer")));
 }
 
 std::string fault(const std::string& body, const Shape& shape, FaultKind* kind,

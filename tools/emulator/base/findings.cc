@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // See findings.h.
-#include "tools/emulator/order/findings.h"
+#include "tools/emulator/base/findings.h"
 
 #include <cstdio>
 

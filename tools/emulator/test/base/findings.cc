@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Two classes of findings and what the settings make of them.
-#include "tools/emulator/order/findings.h"
+#include "tools/emulator/base/findings.h"
 #include "tools/emulator/test/support/exec_support.h"
 #include "tools/emulator/test/support/unit_support.h"
 

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+// Who watches a grid. The machine tells what happens and knows no more of who listens: order/ looks
+// for accesses that nothing orders, trace/ draws a time line.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/emulator/machine/events.h"
+#include "tools/emulator/ptx/module.h"
+
+namespace emu {
+
+class Cluster;
+struct Launch;
+
+// Of one cluster, which runs on one host thread.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+
+  // Around every instruction. `active` may be none; what follows is of these lanes. `now`: how many
+  // instructions the cluster has executed.
+  virtual void before(const Warp&, const ptx::Instr&, uint32_t /*active*/, uint64_t /*now*/) {}
+  virtual void after(const Warp&, const ptx::Instr&, uint32_t /*active*/, ptx::Step) {}
+  virtual void tick(uint64_t /*now*/) {}  // between them
+
+  virtual void access(const LaneAccess&) {}
+  virtual void happened(const Event&) {}
+
+  // Asynchronous work of the instruction that executes, issued by a lane or by every_lane, and what it
+  // will access.
+  virtual void begin(Operation, Work, uint32_t /*lane*/) {}
+  virtual void access(Operation, const Reach&, Use) {}
+
+  // The effect of asynchronous work, by number: posted by the instruction that executes, and around it.
+  virtual void posted(size_t /*effect*/, const Warp&, const ptx::Instr&) {}
+  virtual void completing(size_t /*effect*/) {}
+  virtual void completed(size_t /*effect*/) {}
+
+  virtual void cta_ended(const Cta&) {}                  // may throw a Fault
+  virtual void stopped(const std::string& /*fault*/) {}  // the cluster will not go on
+};
+
+// Of one launch, whose clusters run on several host threads.
+class GridObserver {
+ public:
+  virtual ~GridObserver() = default;
+  // Who is to watch a cluster that begins; nullptr: nobody. Called from any of the threads.
+  virtual std::shared_ptr<Observer> watch(const Cluster& cluster) = 0;
+  virtual void grid_ended(const Launch&) {}  // whole, or with a fault
+};
+
+// Those of one cluster.
+class Observers {
+ public:
+  void add(std::shared_ptr<Observer> observer) {
+    if (observer) all_.push_back(std::move(observer));
+  }
+
+  Operation begin(Work work, uint32_t lane) {
+    const Operation op = Operation(operations_++);
+    each([&](Observer& o) { o.begin(op, work, lane); });
+    return op;
+  }
+  size_t posted(const Warp& warp, const ptx::Instr& in) {
+    const size_t effect = effects_++;
+    each([&](Observer& o) { o.posted(effect, warp, in); });
+    return effect;
+  }
+  void access(const LaneAccess& a) const {
+    each([&](Observer& o) { o.access(a); });
+  }
+  void access(Operation op, const Reach& reach, Use use) const {
+    each([&](Observer& o) { o.access(op, reach, use); });
+  }
+  void tell(const Event& event) const {
+    each([&](Observer& o) { o.happened(event); });
+  }
+  template <class F>
+  void each(F f) const {
+    for (const auto& observer : all_) f(*observer);
+  }
+
+ private:
+  std::vector<std::shared_ptr<Observer>> all_;
+  uint32_t operations_ = 0;
+  size_t effects_ = 0;
+};
+
+}  // namespace emu

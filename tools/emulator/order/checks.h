@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// The ordering checks of one launch: everything between an access and the finding that nothing orders
+// it.
+#pragma once
+
+#include <vector>
+
+#include "tools/emulator/machine/observer.h"
+#include "tools/emulator/order/global_order.h"
+
+namespace emu {
+
+class OrderChecks : public GridObserver {
+ public:
+  // What the launch leaves in `order` is what a later one may run beside; `earlier`: of the grids ahead
+  // that may still run.
+  OrderChecks(GlobalOrder& order, std::vector<GlobalOrder*> earlier)
+      : order_(order), earlier_(std::move(earlier)) {}
+  std::shared_ptr<Observer> watch(const Cluster& cluster) override;
+
+ private:
+  GlobalOrder& order_;
+  const std::vector<GlobalOrder*> earlier_;
+};
+
+}  // namespace emu
