@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """check_layers.py [--draw FILE.svg]: the import rules of HACKING.md. Every #include of a source that git
 tracks is a path from the repository root (but those of the two public headers and of the system), and
-leads to a room that its own room may use. Ends with the number of upward includes, which must be 0."""
+leads to a room that its own room may use. Ends with the number of upward includes, which must be 0,
+and appends "1 passed, 0 failed, 0 skipped" or its opposite to the file that NVFP4_TALLY names."""
 import argparse
 import os
 import re
@@ -134,6 +135,9 @@ def main():
     if arguments.draw:
         draw(edges, arguments.draw)
     print(f"{sum(edges.values())} includes from room to room, {len(wrong)} of them upward or misnamed")
+    if "NVFP4_TALLY" in os.environ:
+        with open(os.environ["NVFP4_TALLY"], "a", encoding="utf-8") as tally:
+            print(f"{int(not wrong)} passed, {int(bool(wrong))} failed, 0 skipped", file=tally)
     return len(wrong) > 0
 
 
