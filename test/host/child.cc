@@ -35,9 +35,10 @@ std::string built(const std::string& file) {
 
 std::vector<std::string> probe(DriverChoice driver, const std::string& actions,
                                const std::string& environment) {
+  const char* program = driver == DriverChoice::idle ? "test/host/idle_probe" : "test/host/probe";
   const std::string command = "LD_LIBRARY_PATH=" + search_path(driver) + " " + environment + " " +
-                              setting("NVFP4_TEST_LAUNCHER", "") + " " + built("test/host/probe") +
-                              " " + actions + " 2>&1";
+                              setting("NVFP4_TEST_LAUNCHER", "") + " " + built(program) + " " +
+                              actions + " 2>&1";
   FILE* pipe = popen(command.c_str(), "r");
   REQUIRE(pipe != nullptr);
   std::string text;

@@ -5,12 +5,19 @@ PROBE       := $(B)/test/host/probe
 FAKE_DRIVER := $(B)/test/host/fake/libcuda.so.1
 NO_DRIVER   := $(B)/test/host/none/libcuda.so.1
 OLD_DRIVER  := $(B)/test/host/ancient/libcuda.so.1
-TEST_CHILDREN := $(PROBE) $(FAKE_DRIVER) $(NO_DRIVER) $(OLD_DRIVER) $(IDLE_DRIVER)
+IDLE_PROBE  := $(B)/test/host/idle_probe
+TEST_CHILDREN := $(PROBE) $(IDLE_PROBE) $(FAKE_DRIVER) $(NO_DRIVER) $(OLD_DRIVER) $(IDLE_DRIVER)
 
 $(PROBE): test/host/child/probe.c include/nvfp4_gemm.h $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) -std=c99 -O1 $(WARN) -Wno-pedantic -Iinclude $< -o $@ $(LIB) \
 	  -Wl,-rpath,'$$ORIGIN/../..' -ldl -pthread
+# Without memory the loader passes over LD_LIBRARY_PATH and would find the machine's own driver. An
+# RPATH, the old kind, is one more place for the idle driver; it is searched first.
+$(IDLE_PROBE): test/host/child/probe.c include/nvfp4_gemm.h $(LIB)
+	@mkdir -p $(@D)
+	$(call say,LINK)$(CC) -std=c99 -O1 $(WARN) -Wno-pedantic -Iinclude $< -o $@ $(LIB) \
+	  -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../..:$$ORIGIN/../../bench/idle' -ldl -pthread
 
 $(FAKE_DRIVER): test/host/child/fake_driver.cc kernel/params.h kernel/params.def kernel/sm100/params.h
 	@mkdir -p $(@D)
