@@ -46,8 +46,9 @@ dialects g++ c++ c++11 c++20
 dialects clang++ c++ c++11 c++20
 
 "$PYTHON" tools/abi.py include/nvfp4_gemm.h >"$work/abi.c"
+# shellcheck disable=SC2086 # CC may be two words, "ccache gcc"
 check "the program that prints the interface builds" \
-  "$CC" -std=c11 -Iinclude -o "$work/abi" "$work/abi.c"
+  $CC -std=c11 -Iinclude -o "$work/abi" "$work/abi.c"
 check "the fields it knows fill the struct without a hole" "$work/abi"
 "$work/abi" >"$work/abi.txt" || true
 if [ "$action" = update ]; then cp "$work/abi.txt" test/golden/abi.txt; fi
@@ -56,7 +57,8 @@ check "the interface is the reviewed one" diff -u test/golden/abi.txt "$work/abi
 # A field in the middle moves the others: the comparison must see it.
 sed 's/^  int64_t m, n, k, l;/  int64_t m, n, k, l, planted;/' include/nvfp4_gemm.h >"$work/nvfp4_gemm.h"
 "$PYTHON" tools/abi.py "$work/nvfp4_gemm.h" >"$work/planted.c"
-check "a planted field compiles" "$CC" -std=c11 -I"$work" -o "$work/planted" "$work/planted.c"
+# shellcheck disable=SC2086
+check "a planted field compiles" $CC -std=c11 -I"$work" -o "$work/planted" "$work/planted.c"
 if "$work/planted" | diff -q test/golden/abi.txt - >/dev/null; then
   fail "a planted field is not seen"
 else

@@ -278,7 +278,7 @@ def blocks(text):
 def compiles(code):
     prelude = "#include <nvfp4_gemm.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
     flags = ["-std=c99", "-Wall", "-Wextra", "-Wno-unused-function", "-Werror", "-fsyntax-only"]
-    return subprocess.run([os.environ.get("CC", "gcc"), "-x", "c", *flags, f"-I{ROOT}/include", "-"],
+    return subprocess.run([*os.environ.get("CC", "gcc").split(), "-x", "c", *flags, f"-I{ROOT}/include", "-"],
                           input=prelude + "\n".join(code), text=True, check=False).returncode == 0
 
 

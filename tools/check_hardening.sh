@@ -37,11 +37,12 @@ inspect() {
 refuses() {
   part=$1
   shift
+  # shellcheck disable=SC2086 # $cc may be two words, "ccache gcc"
   case $1 in
-    .*) printf '%s\n' "$1" | "$cc" -c -x assembler - -o "$bad.o"; shift; set -- "$@" "$bad.o" ;;
+    .*) printf '%s\n' "$1" | $cc -c -x assembler - -o "$bad.o"; shift; set -- "$@" "$bad.o" ;;
   esac
   # shellcheck disable=SC2086
-  "$cc" -shared -o "$bad" "$@" $objects -lm -ldl 2>/dev/null || { fail "links with $*"; return; }
+  $cc -shared -o "$bad" "$@" $objects -lm -ldl 2>/dev/null || { fail "links with $*"; return; }
   if (inspect "$bad") | grep -q "^FAIL.*$part"; then
     pass "refused: $*"
   else

@@ -42,19 +42,19 @@ equal "the archive defines the functions of the library and nothing else" \
 if command -v pkg-config >/dev/null; then
   export PKG_CONFIG_LIBDIR="$lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$root"
   equal "pkg-config knows the header's version" "$version" "$(pkg-config --modversion nvfp4gemm)"
-  # shellcheck disable=SC2046
-  check "a C program builds with pkg-config's flags" "$CC" -std=c99 -Wall -Wextra -Wpedantic -Werror \
+  # shellcheck disable=SC2046,SC2086
+  check "a C program builds with pkg-config's flags" $CC -std=c99 -Wall -Wextra -Wpedantic -Werror \
     $(pkg-config --cflags nvfp4gemm) -o "$work/c" test/api/consumer/consumer.c \
     $(pkg-config --libs nvfp4gemm)
   check "it finds the library by soname and gets the right product" \
     env LD_LIBRARY_PATH="$lib" "$work/c"
-  # shellcheck disable=SC2046
-  check "a C++ program builds with pkg-config's flags" "$CXX" -std=c++17 -Wall -Wextra -Werror \
+  # shellcheck disable=SC2046,SC2086
+  check "a C++ program builds with pkg-config's flags" $CXX -std=c++17 -Wall -Wextra -Werror \
     $(pkg-config --cflags nvfp4gemm) -o "$work/cc" test/api/consumer/consumer.cc \
     $(pkg-config --libs nvfp4gemm)
   check "it gets the right product" env LD_LIBRARY_PATH="$lib" "$work/cc"
-  # shellcheck disable=SC2046
-  check "a C program links the archive with the private libraries" "$CC" -std=c99 \
+  # shellcheck disable=SC2046,SC2086
+  check "a C program links the archive with the private libraries" $CC -std=c99 \
     $(pkg-config --cflags nvfp4gemm) -o "$work/static" test/api/consumer/consumer.c \
     $(pkg-config --static --libs nvfp4gemm | sed 's/-lnvfp4gemm/-l:libnvfp4gemm.a/')
   check "it runs without the shared library" "$work/static"
@@ -65,7 +65,7 @@ fi
 
 if command -v cmake >/dev/null; then
   check "a CMake project finds the package, and no version that is not there" \
-    cmake -S test/api/consumer -B "$work/cmake" -DCMAKE_C_COMPILER="$CC" -DCMAKE_CXX_COMPILER="$CXX" \
+    env CC="$CC" CXX="$CXX" cmake -S test/api/consumer -B "$work/cmake" \
     -Dnvfp4gemm_DIR="$lib/cmake/nvfp4gemm" -DINSTALLED_CONFIG="$lib/cmake/nvfp4gemm"
   check "it builds" env -u MAKEFLAGS cmake --build "$work/cmake"
   check "its program with nvfp4gemm::nvfp4gemm gets the right product" "$work/cmake/consumer_shared"
