@@ -29,6 +29,11 @@ check-abi: $(ABI_LIB) | $(SETUP)  ## the header in four dialects, two compilers;
 check-repro: | $(SETUP)  ## library, archive, PTX, cubins: built twice in different surroundings, same bytes
 	@NVCC='$(abspath $(NVCC))' CC='$(CC)' CXX='$(CXX)' MAKE='$(MAKE)' tools/check_repro.sh $(B)
 
+# Not in `gates`: it downloads.
+.PHONY: check-pins
+check-pins: | $(SETUP)  ## set-up's wheels for Python 3.10 to 3.14 on both processors, downloaded by hash
+	@PYTHON='$(PYTHON)' tools/setup/check_pins.sh
+
 # On a machine with a GPU; PART is gemm, sanitize, ptx, hazard or bench. What was built elsewhere will do.
 .PHONY: check-hw
 check-hw:  ## PART=gemm|sanitize|ptx|hazard|bench on this machine's GPU, nothing is compiled
