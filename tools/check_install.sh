@@ -12,7 +12,8 @@ rm -rf "$work"
 mkdir -p "$work"
 root=$(pwd)/$work/root
 export PREFIX=/opt/nvfp4gemm LIBDIR=/opt/nvfp4gemm/lib64 INCLUDEDIR=/opt/nvfp4gemm/include
-export BINDIR=/opt/nvfp4gemm/bin DESTDIR="$root"
+export BINDIR=/opt/nvfp4gemm/bin MANDIR=/opt/nvfp4gemm/share/man DESTDIR="$root"
+export BASHDIR=/opt/nvfp4gemm/share/bash-completion/completions
 lib=$root$LIBDIR
 number() { sed -n "s/^#define NVFP4_VERSION_$1 //p" include/nvfp4_gemm.h; }
 major=$(number MAJOR)
@@ -31,8 +32,8 @@ equal "the installation holds these files" "./opt/nvfp4gemm/include/nvfp4_gemm.h
 ./opt/nvfp4gemm/lib64/pkgconfig/nvfp4gemm.pc" "$(installed)"
 equal "the soname is the link beside the library" "libnvfp4gemm.so.$major" \
   "$(readelf -dW "$lib/libnvfp4gemm.so" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')"
-equal "no installed text names the build or the DESTDIR" "" \
-  "$(grep -rlIF "$(pwd)" "$root" || true)"
+equal "no installed text names the build, the DESTDIR or the prefix" "" \
+  "$(grep -rlIF -e "$(pwd)" -e "$PREFIX" "$root" || true)"
 
 # Hidden symbols are local in the archive: it offers what the shared library offers.
 equal "the archive defines the functions of the library and nothing else" \
@@ -40,7 +41,7 @@ equal "the archive defines the functions of the library and nothing else" \
   "$(nm -g --defined-only "$lib/libnvfp4gemm.a" | awk 'NF == 3 { print $3 }' | LC_ALL=C sort)"
 
 if command -v pkg-config >/dev/null; then
-  export PKG_CONFIG_LIBDIR="$lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$root"
+  export PKG_CONFIG_LIBDIR="$lib/pkgconfig"
   equal "pkg-config knows the header's version" "$version" "$(pkg-config --modversion nvfp4gemm)"
   # shellcheck disable=SC2046,SC2086
   check "a C program builds with pkg-config's flags" $CC -std=c99 -Wall -Wextra -Wpedantic -Werror \
@@ -77,7 +78,7 @@ else
 fi
 
 check "make uninstall's script runs" tools/package/install.sh uninstall "$build"
-equal "nothing is left" "" "$(installed)"
+equal "nothing is left, and no folder" "" "$(find "$root$PREFIX" 2>/dev/null)"
 
 # The emulator, beside the library and where no loader looks, and the program that finds it there.
 export EMULATOR=1
@@ -94,6 +95,32 @@ equal "without it nvfp4 --emulate says where it looked" "$lib/nvfp4gemm/emulator
   "$(emulated | grep -o " $lib/nvfp4gemm/emulator" | cut -c 2-)"
 rm "$program"
 check "make uninstall EMULATOR=1's script runs" tools/package/install.sh uninstall "$build"
-equal "nothing is left of it" "" "$(installed)"
-equal "nor a folder of it" "" "$(find "$lib" -name emulator)"
+equal "nothing is left of it, and no folder" "" "$(find "$root$PREFIX" 2>/dev/null)"
+
+# With make, to two prefixes: the program of each installation finds the library of that one.
+unset DESTDIR EMULATOR
+export PROGRAM=1
+again() { # FOLDER LIBDIR
+  PREFIX=$root/$1 LIBDIR=$root/$1/$2
+  BINDIR=$PREFIX/bin MANDIR=$PREFIX/share/man BASHDIR=$PREFIX/share/bash-completion/completions
+  INCLUDEDIR=$PREFIX/include
+  check "make install PREFIX=$1 LIBDIR=$1/$2 PROGRAM=1" env -u MAKEFLAGS "${MAKE:-make}" -s install \
+    B="$build" CC="$CC" CXX="$CXX"
+  equal "its program looks in $1/$2" "\$ORIGIN/../$2" \
+    "$(readelf -dW "$BINDIR/nvfp4" | sed -n 's/.*(RUNPATH).*\[\(.*\)\]/\1/p')"
+  check "and starts" env -u LD_LIBRARY_PATH "$BINDIR/nvfp4" explain --m 1 --n 128 --k 64
+}
+remove_again() {
+  # Without PROGRAM=1, which the installation had.
+  check "make uninstall" env -u MAKEFLAGS -u PROGRAM "${MAKE:-make}" -s uninstall B="$build"
+  equal "nothing is left of it, and no folder" "" "$(find "$PREFIX" 2>/dev/null)"
+}
+again first lib
+again second lib64
+remove_again
+check "the other installation is as it was" env -u LD_LIBRARY_PATH "$root/first/bin/nvfp4" \
+  explain --m 1 --n 128 --k 64
+PREFIX=$root/first LIBDIR=$root/first/lib INCLUDEDIR=$root/first/include BINDIR=$root/first/bin
+MANDIR=$root/first/share/man BASHDIR=$root/first/share/bash-completion/completions
+remove_again
 finish

@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: MIT
 # install.sh install|uninstall BUILD: PREFIX, LIBDIR, INCLUDEDIR, BINDIR, MANDIR, BASHDIR and DESTDIR
 # come from the environment; PROGRAM=1 includes the command line, EMULATOR=1 the emulator, in a folder
-# that no loader searches by itself. Both read one list, so nothing stays behind.
+# that no loader searches by itself. Both read one list, uninstall the whole of it, so nothing stays.
 set -eu
+: "$PREFIX" "$LIBDIR" "$INCLUDEDIR" "$BINDIR" "$MANDIR" "$BASHDIR" "$DESTDIR"
 action=$1 build=$2
+if [ "$action" = uninstall ]; then PROGRAM=1 EMULATOR=1; fi
 cd "$(dirname "$0")/../.."
 number() { sed -n "s/^#define NVFP4_VERSION_$1 //p" include/nvfp4_gemm.h; }
 major=$(number MAJOR)
@@ -37,12 +39,14 @@ LIST
 }
 
 # Relative, so that an installation can be moved, or lie under a DESTDIR.
-from_cmake() { realpath -m --relative-to="$cmake" "$1"; }
+from() { realpath -ms --relative-to="$1" "$2"; }
 fill() {
-  sed -e "s|@VERSION@|$version|g" -e "s|@MAJOR@|$major|g" -e "s|@PREFIX@|$PREFIX|g" \
-    -e "s|@LIBDIR@|$LIBDIR|g" -e "s|@INCLUDEDIR@|$INCLUDEDIR|g" \
-    -e "s|@CMAKE_TO_LIBDIR@|$(from_cmake "$LIBDIR")|g" \
-    -e "s|@CMAKE_TO_INCLUDEDIR@|$(from_cmake "$INCLUDEDIR")|g" "$1"
+  sed -e "s|@VERSION@|$version|g" -e "s|@MAJOR@|$major|g" \
+    -e "s|@PKGCONFIG_TO_PREFIX@|$(from "$LIBDIR/pkgconfig" "$PREFIX")|g" \
+    -e "s|@PREFIX_TO_LIBDIR@|$(from "$PREFIX" "$LIBDIR")|g" \
+    -e "s|@PREFIX_TO_INCLUDEDIR@|$(from "$PREFIX" "$INCLUDEDIR")|g" \
+    -e "s|@CMAKE_TO_LIBDIR@|$(from "$cmake" "$LIBDIR")|g" \
+    -e "s|@CMAKE_TO_INCLUDEDIR@|$(from "$cmake" "$INCLUDEDIR")|g" "$1"
 }
 
 put() {
@@ -54,14 +58,31 @@ put() {
   esac
 }
 
-list | while IFS=$tab read -r mode source target; do
-  printf '  %-9s %s\n' "$action" "$DESTDIR$target"
-  case $action in
-    install) put "$mode" "$source" "$DESTDIR$target" ;;
-    uninstall) rm -f "$DESTDIR$target" ;;
-    *) echo "install.sh: install or uninstall, not $action" >&2; exit 2 ;;
-  esac
-done
-if [ "$action" = uninstall ]; then
+# Folders of ours always; the others only below a prefix of our own, as they may be the system's, and
+# only when they are empty.
+remove_folders() {
   rmdir "$DESTDIR$cmake" "$DESTDIR$emulator" "$DESTDIR$LIBDIR/nvfp4gemm" 2>/dev/null || true
-fi
+  case $PREFIX in / | /usr | /usr/local) return ;; esac
+  list | cut -f 3 | while read -r target; do
+    folder=$(dirname "$target")
+    while [ "${folder#"$PREFIX"}" != "$folder" ]; do
+      rmdir "$DESTDIR$folder" 2>/dev/null || [ ! -d "$DESTDIR$folder" ] || break
+      folder=$(dirname "$folder")
+    done
+  done
+}
+
+case $action in
+  install) list | while IFS=$tab read -r mode source target; do
+    printf '  %-9s %s\n' "$action" "$DESTDIR$target"
+    put "$mode" "$source" "$DESTDIR$target"
+  done ;;
+  uninstall) list | cut -f 3 | while read -r target; do
+    if [ -e "$DESTDIR$target" ] || [ -L "$DESTDIR$target" ]; then
+      printf '  %-9s %s\n' "$action" "$DESTDIR$target"
+      rm -f "$DESTDIR$target"
+    fi
+  done
+    remove_folders ;;
+  *) echo "install.sh: install or uninstall, not $action" >&2; exit 2 ;;
+esac

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""Lines that a reader copies: the examples' build lines, README's commands and its C, as written, from
+a folder that looks like the root of the project."""
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import numpy as np
+
+import nvfp4
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def text(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def block(start, language=""):
+    """The first fenced block of README that begins with the words."""
+    return re.search(rf"```{language}\n({re.escape(start)}.*?)```", text("README.md"), re.DOTALL)[1]
+
+
+class Lines(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        for name, target in (("include", "include"), ("examples", "examples"), ("build", nvfp4.BUILD)):
+            os.symlink(os.path.join(ROOT, target), os.path.join(self.folder, name))
+
+    def succeeds(self, line, **environment):
+        done = subprocess.run(["sh", "-c", line], cwd=self.folder, capture_output=True, text=True,
+                              env={**os.environ, **environment})
+        self.assertEqual(done.returncode, 0, f"{line}\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def builds(self, source):
+        line = re.search(r"^(?: \*|//) {5}((?:cc|c\+\+|rustc) .*)$", text(source), re.MULTILINE)[1]
+        tool = line.split()[0]
+        if not shutil.which(tool):
+            self.skipTest(f"there is no {tool} here")
+        self.succeeds(line)
+        out = self.succeeds("./gemm", LD_LIBRARY_PATH=f"{nvfp4.BUILD}:{nvfp4.BUILD}/emulator")
+        self.assertTrue("device:" in out or "batch" in out, out)
+
+    def test_c(self):
+        self.builds("examples/c/gemm.c")
+
+    def test_cpp(self):
+        self.builds("examples/cpp/gemm.cc")
+
+    def test_rust(self):
+        if not shutil.which("rustc"):
+            self.skipTest("there is no rustc here")
+        version = self.succeeds("rustc --version")
+        if tuple(int(part) for part in re.search(r"(\d+)\.(\d+)", version).groups()) < (1, 77):
+            self.skipTest(f"{version.strip()} is older than 1.77")
+        self.builds("examples/rust/gemm.rs")
+
+    def test_the_commands_of_readme(self):
+        rng = np.random.default_rng(20)
+        for name, rows in (("a", 64), ("b", 96), ("w", 32)):
+            np.save(os.path.join(self.folder, name + ".npy"),
+                    rng.standard_normal((rows, 256), dtype=np.float32))
+        lines = block("build/nvfp4 info").splitlines()
+        self.assertGreater(len(lines), 4)
+        for line in lines:
+            self.succeeds(line, LD_LIBRARY_PATH=f"{nvfp4.BUILD}/emulator")
+        for made in ("d.npy", "trace.json"):
+            self.assertTrue(os.path.exists(os.path.join(self.folder, made)), made)
+
+    def test_the_ten_lines_and_their_build_line(self):
+        if not shutil.which("pkg-config"):
+            self.skipTest("there is no pkg-config here")
+        lines = block("#include <nvfp4_gemm.h>", "c").splitlines()
+        with open(os.path.join(self.folder, "program.c"), "w") as out:
+            print(lines[0], "#include <stdio.h>", "int main(void) {",
+                  "static unsigned char a[1], b[1], sfa[1], sfb[1], d[1]; void *stream = 0;",
+                  *lines[1:], "return 0; }", sep="\n", file=out)
+        root = shlex.quote(self.folder)
+        self.succeeds(f"cd {shlex.quote(ROOT)} && PREFIX={root}/to LIBDIR={root}/to/lib "
+                      f"INCLUDEDIR={root}/to/include BINDIR=- MANDIR=- BASHDIR=- DESTDIR= "
+                      f"tools/package/install.sh install {shlex.quote(os.path.relpath(nvfp4.BUILD, ROOT))}")
+        line = re.search(r"`(cc program.c [^`]*)`", text("README.md"))[1]
+        self.succeeds(line, PKG_CONFIG_PATH=f"{self.folder}/to/lib/pkgconfig")
+        # Its operands are nowhere, so a refusal is the right end.
+        self.assertNotEqual(self.succeeds("./program", LD_LIBRARY_PATH=f"{self.folder}/to/lib"), "")
+
+
+if __name__ == "__main__":
+    unittest.main()
