@@ -54,7 +54,7 @@ USER_FLAGS = $(CPPFLAGS) $(CXXFLAGS)
 # host/: no exceptions, no RTTI, no libstdc++ at run time, one rounding per operation.
 HOST_FLAGS := -std=c++17 -O2 -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti -ffp-contract=off \
               -fno-threadsafe-statics -fstack-protector-strong $(FORTIFY) $(WARN) \
-              -Iinclude -I. -isystem $(CUDA_HOME)/include $(USER_FLAGS)
+              -Iinclude -I. $(USER_FLAGS)
 # tools/emulator/: depends on <cuda.h> only.
 EMU_FLAGS  := -std=c++20 -O2 -g1 -fPIC -fvisibility=hidden -ffp-contract=off $(WARN) \
               -I. -Itools/emulator/include -isystem $(CUDA_HOME)/include $(USER_FLAGS)
@@ -62,6 +62,9 @@ EMU_FLAGS  := -std=c++20 -O2 -g1 -fPIC -fvisibility=hidden -ffp-contract=off $(W
 TEST_FLAGS := -std=c++20 -O1 -ffp-contract=off $(WARN) \
               -Iinclude -I. -Itools/emulator/include -isystem $(CUDA_HOME)/include \
               -DNVFP4_TEST_PTX_DIR='"$(B)/test"' $(USER_FLAGS)
+
+# For rules that compile and link at once.
+CUDA_API  := $(wildcard cuda/*)
 
 .PHONY: all emulator help
 all: $(B)/libnvfp4gemm.so emulator $(B)/nvfp4  ## library, emulator, command line

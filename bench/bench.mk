@@ -8,9 +8,9 @@ IDLE_DRIVER := $(B)/bench/idle/libcuda.so.1
 $(B)/obj/bench/%.o: bench/%.cc
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) $(TEST_FLAGS) -O2 $(DEPS) -c $< -o $@
-$(IDLE_DRIVER): bench/idle_driver.cc bench/idle_driver.h
+$(IDLE_DRIVER): bench/idle_driver.cc bench/idle_driver.h $(CUDA_API)
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CXX) -std=c++17 -O2 -fPIC -shared $(WARN) -I. -isystem $(CUDA_HOME)/include \
+	$(call say,LINK)$(CXX) -std=c++17 -O2 -fPIC -shared $(WARN) -I. \
 	  $< -o $@ -Wl,-soname,libcuda.so.1
 $(B)/nvfp4_bench: $(BENCH_OBJ) $(SUPPORT_OBJ) $(LIB)
 	$(call say,LINK)$(CXX) -o $@ $(BENCH_OBJ) $(SUPPORT_OBJ) $(USE_LIBRARY) -ldl -pthread

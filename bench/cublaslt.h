@@ -3,12 +3,12 @@
 // its header not needed.
 #pragma once
 
-#include <cuda.h>
-
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "cuda/driver.h"
 
 namespace bench {
 

@@ -2,11 +2,10 @@
 // Device and host time of launches on one stream.
 #pragma once
 
-#include <cuda.h>
-
 #include <functional>
 #include <vector>
 
+#include "cuda/driver.h"
 #include "tools/harness/driver.h"
 
 namespace bench {
@@ -37,7 +36,7 @@ class GpuTimer {
   const support::Driver& driver_;
   CUstream stream_ = nullptr;
   CUevent start_ = nullptr, stop_ = nullptr;
-  decltype(&::cuStreamBeginCapture_v2) begin_capture_;
+  decltype(&::cuStreamBeginCapture) begin_capture_;
   decltype(&::cuStreamEndCapture) end_capture_;
   decltype(&::cuGraphInstantiateWithFlags) instantiate_;
   decltype(&::cuGraphLaunch) launch_graph_;

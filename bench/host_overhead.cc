@@ -4,8 +4,6 @@
 //
 // A row: 200 batches of 500 calls, median and minimum of the batches' means; then 20,000 calls timed
 // one by one, 99th percentile, the clock's own time taken off.
-#include <cuda.h>
-#include <cudaTypedefs.h>
 #include <dlfcn.h>
 #include <time.h>
 
@@ -17,6 +15,7 @@
 
 #include "bench/commands.h"
 #include "bench/idle_driver.h"
+#include "cuda/driver.h"
 #include "nvfp4_gemm.h"
 #include "tools/harness/problem.h"
 
@@ -94,7 +93,7 @@ void require(bool condition, const char* what) {
 
 void* idle_entry(void* library, const char* name) {
   const auto get =
-      reinterpret_cast<PFN_cuGetProcAddress_v12000>(dlsym(library, "cuGetProcAddress_v2"));
+      reinterpret_cast<decltype(&::cuGetProcAddress)>(dlsym(library, "cuGetProcAddress_v2"));
   void* function = nullptr;
   CUdriverProcAddressQueryResult found;
   get(name, &function, 13000, 0, &found);
@@ -103,10 +102,10 @@ void* idle_entry(void* library, const char* name) {
 
 // The driver calls of one run, made by hand: what no library could save.
 struct BareCalls {
-  PFN_cuCtxGetCurrent_v4000 current;
-  PFN_cuCtxGetDevice_v2000 device;
-  PFN_cuTensorMapEncodeTiled_v12000 encode;
-  PFN_cuLaunchKernelEx_v11060 launch;
+  decltype(&::cuCtxGetCurrent) current;
+  decltype(&::cuCtxGetDevice) device;
+  decltype(&::cuTensorMapEncodeTiled) encode;
+  decltype(&::cuLaunchKernelEx) launch;
   CUtensorMap map{};
 
   explicit BareCalls(void* library)

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 // A libcuda.so.1 with launches switched off: one B200 and a current context, every call succeeds at
 // once and only counts. What a call of the library costs on it is the library's own time.
-#include <cuda.h>
-#include <cudaTypedefs.h>
-
 #include <cstring>
 
 #include "bench/idle_driver.h"
+#include "cuda/driver.h"
 
 namespace {
 

@@ -7,7 +7,7 @@
 namespace bench {
 namespace {
 
-// By the name that cuda.h gives the entry, version and all.
+// By the name of the symbol, version and all.
 template <class Function>
 Function* find(const support::Driver& driver, Function*, const char* name) {
   auto* function = reinterpret_cast<Function*>(driver.extension(name));
@@ -15,9 +15,7 @@ Function* find(const support::Driver& driver, Function*, const char* name) {
   return function;
 }
 
-#define NVFP4_TEXT_OF(name) #name
-#define NVFP4_NAME_OF(name) NVFP4_TEXT_OF(name)
-#define NVFP4_FIND(driver, name) find(driver, &::name, NVFP4_NAME_OF(name))
+#define NVFP4_FIND(driver, name) find(driver, &::name, #name)
 
 CUgraph record(const support::Driver& driver, CUstream stream, const std::function<void()>& call) {
   CUgraph graph = nullptr;
@@ -31,8 +29,8 @@ CUgraph record(const support::Driver& driver, CUstream stream, const std::functi
 // A node names a function, or a kernel of a library.
 CUfunction function_of(const support::Driver& driver, CUgraphNode node) {
   CUDA_KERNEL_NODE_PARAMS params{};
-  driver.check(NVFP4_FIND(driver, cuGraphKernelNodeGetParams)(node, &params),
-               "cuGraphKernelNodeGetParams");
+  const auto get = find(driver, &::cuGraphKernelNodeGetParams, "cuGraphKernelNodeGetParams_v2");
+  driver.check(get(node, &params), "cuGraphKernelNodeGetParams");
   CUfunction function = params.func;
   if (!function)
     driver.check(NVFP4_FIND(driver, cuKernelGetFunction)(&function, params.kern),

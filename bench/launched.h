@@ -2,11 +2,10 @@
 // The kernel behind a library's call: the last one that the call enqueues, found by recording it.
 #pragma once
 
-#include <cuda.h>
-
 #include <functional>
 #include <string>
 
+#include "cuda/driver.h"
 #include "tools/harness/driver.h"
 #include "tools/harness/module.h"
 

@@ -22,7 +22,7 @@ class Filler {
  private:
   const support::Driver& driver_;
   support::DeviceBuffer block_;
-  decltype(&::cuMemcpyDtoD_v2) copy_;
+  decltype(&::cuMemcpyDtoD) copy_;
 };
 
 double read_bytes_per_us(const support::Driver& driver, GpuTimer& timer, int sms);

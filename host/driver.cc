@@ -28,7 +28,7 @@ nvfp4_status open_library(void** library) {
   return fail(NVFP4_STATUS_NO_DRIVER, "libcuda.so.1 cannot be opened: %s", why ? why : "no reason");
 }
 
-nvfp4_status entry(PFN_cuGetProcAddress_v12000 get, const char* name, int version,
+nvfp4_status entry(decltype(&::cuGetProcAddress) get, const char* name, int version,
                    void** function) {
   CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SUCCESS;
   const CUresult result = get(name, function, version, CU_GET_PROC_ADDRESS_LEGACY_STREAM, &found);
@@ -42,8 +42,8 @@ nvfp4_status entry(PFN_cuGetProcAddress_v12000 get, const char* name, int versio
               version / 1000, version % 1000 / 10);
 }
 
-nvfp4_status check_version(PFN_cuGetProcAddress_v12000 get) {
-  PFN_cuDriverGetVersion_v2020 get_version = nullptr;
+nvfp4_status check_version(decltype(&::cuGetProcAddress) get) {
+  decltype(&::cuDriverGetVersion) get_version = nullptr;
   NVFP4_TRY(entry(get, "cuDriverGetVersion", 2020, reinterpret_cast<void**>(&get_version)));
   int version = 0;
   const CUresult result = get_version(&version);
@@ -58,7 +58,7 @@ nvfp4_status check_version(PFN_cuGetProcAddress_v12000 get) {
 
 nvfp4_status resolve(void* library) {
   const auto get =
-      reinterpret_cast<PFN_cuGetProcAddress_v12000>(dlsym(library, "cuGetProcAddress_v2"));
+      reinterpret_cast<decltype(&::cuGetProcAddress)>(dlsym(library, "cuGetProcAddress_v2"));
   if (get == nullptr) {
     return fail(NVFP4_STATUS_DRIVER_TOO_OLD,
                 "the CUDA driver has no cuGetProcAddress_v2 of CUDA 12.0");

@@ -2,15 +2,13 @@
 // The CUDA driver: libcuda.so.1 opened at first use, its entry points in a table written once.
 #pragma once
 
-#include <cuda.h>
-#include <cudaTypedefs.h>
-
+#include "cuda/driver.h"
 #include "host/status.h"
 
 namespace nvfp4 {
 
 struct Driver {
-#define ENTRY(name, version) PFN_##name##_v##version name;
+#define ENTRY(name, version) decltype(&::name) name;
 #include "host/driver.def"
 #undef ENTRY
 };

@@ -18,11 +18,12 @@ PUBLIC = {"nvfp4_gemm.h": "include/nvfp4_gemm.h", "nvfp4emu.h": EMU + "include/n
 # Room: the rooms that it may include besides itself. The longest prefix of a path is its room.
 LIBRARY = {
     "include/": [],
+    "cuda/": [],
     "kernel/ptx/": [],
     "kernel/": ["kernel/ptx/"],
     "kernel/sm90/": ["kernel/", "kernel/ptx/"],
     "kernel/sm100/": ["kernel/", "kernel/ptx/"],
-    "host/": ["include/", "kernel/", "kernel/sm90/", "kernel/sm100/"],
+    "host/": ["include/", "cuda/", "kernel/", "kernel/sm90/", "kernel/sm100/"],
 }
 EMULATOR = {
     "include/": [],
@@ -40,11 +41,11 @@ EMULATOR = {
 }
 PROGRAMS = {
     "tools/testing/": [],
-    "tools/harness/": ["include/"],
-    "tools/nvfp4/": ["include/", "tools/harness/", EMU + "include/"],
-    "bench/": ["include/", "kernel/", "tools/harness/", EMU + "include/"],
-    "test/": ["include/", "host/", "kernel/", "kernel/ptx/", "kernel/sm90/", "kernel/sm100/", "bench/",
-              "tools/harness/", "tools/nvfp4/", "tools/testing/", EMU + "include/"],
+    "tools/harness/": ["include/", "cuda/"],
+    "tools/nvfp4/": ["include/", "cuda/", "tools/harness/", EMU + "include/"],
+    "bench/": ["include/", "cuda/", "kernel/", "tools/harness/", EMU + "include/"],
+    "test/": ["include/", "cuda/", "host/", "kernel/", "kernel/ptx/", "kernel/sm90/", "kernel/sm100/",
+              "bench/", "tools/harness/", "tools/nvfp4/", "tools/testing/", EMU + "include/"],
     EMU + "test/": [EMU + room for room in EMULATOR] + ["tools/testing/"],
     EMU + "bench/": [EMU + "include/"],
 }

@@ -4,7 +4,6 @@
 //
 //   first_use           0 = every call succeeded with the reference's bits
 //   first_use planted   a race of this program's own, which ThreadSanitizer has to report
-#include <cuda.h>
 #include <dlfcn.h>
 #include <pthread.h>
 
@@ -14,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "cuda/driver.h"
 #include "nvfp4_gemm.h"
 
 namespace {

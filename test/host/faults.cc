@@ -12,12 +12,11 @@
 #include <string>
 #include <vector>
 
+#include "cuda/driver.h"
 #include "nvfp4_gemm.h"
 #include "nvfp4emu.h"
 #include "test/host/child.h"
 #include "tools/testing/catch.h"
-
-#include <cuda.h>
 
 namespace {
 

@@ -3,13 +3,13 @@
 // Whether the driver is NVIDIA's or the emulator is decided by the loader's search path alone.
 #pragma once
 
-#include <cuda.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "cuda/driver.h"
 
 namespace support {
 

@@ -11,8 +11,6 @@
 //   FAKE_MISSING=name       this entry point is not there
 //   FAKE_ANSWERS=name:first:code,...   call number `first` and all later ones of `name` answer
 //   `code` FAKE_JIT_LOG=text       written to the error log when cuLibraryLoadData fails
-#include <cuda.h>
-#include <cudaTypedefs.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -22,6 +20,7 @@
 #include <string>
 #include <utility>
 
+#include "cuda/driver.h"
 #include "kernel/sm100/params.h"
 
 namespace {
