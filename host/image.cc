@@ -32,7 +32,11 @@ constexpr const char* kTokensEntry = "nvfp4_tokens_sm90";
 
 struct QuantizerImage {
   Image image;
-  int32_t capability;  // 0: every one
+  int32_t capability;  // 10: every 10.x, 0: every one
+
+  bool serves(int32_t of) const {
+    return capability == 0 || capability == of || capability == of / 10;
+  }
 };
 #define QUANTIZER_IMAGE(name, file, label, capability) {{label, nvfp4_image_##name}, capability},
 const QuantizerImage kQuantizerImages[] = {
@@ -146,7 +150,7 @@ nvfp4_status load_quantizer_entry(const Driver& driver, const Architecture& arch
   Attempt attempt{driver, wanted};
   for (size_t i = 0; i < kQuantizerImageCount; ++i) {
     const QuantizerImage& row = kQuantizerImages[i];
-    const bool serves = row.capability == 0 || row.capability == arch.capability;
+    const bool serves = row.serves(arch.capability);
     if (serves && attempt.ends_with(row.image, &quantizer_libraries[i])) break;
   }
   return attempt.status();

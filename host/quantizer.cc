@@ -12,6 +12,7 @@ namespace nvfp4 {
 namespace {
 
 constexpr int64_t kMostGridRows = 65535;
+constexpr int64_t kCtasPerSm = 10;  // that fit with 48 registers a thread
 
 // Entries stand by element type, in the order of the enumeration.
 QuantizerEntry entry_of(QuantizerEntry first, int32_t type) {
@@ -20,47 +21,59 @@ QuantizerEntry entry_of(QuantizerEntry first, int32_t type) {
 
 int64_t element_bytes(int32_t type) { return type == NVFP4_TYPE_F32 ? 4 : 2; }
 
-// CTAs of the search for the largest magnitude: each leaves a number, which every CTA of the next kernel
-// reads again, so there are few.
-uint32_t count_amax_ctas(const nvfp4_quantize_desc& desc) {
-  const int64_t blocks = desc.rows * (desc.k / kScaleBlock);
-  const int64_t ctas = ceil_div(blocks, int64_t{kAmaxThreads});
-  return static_cast<uint32_t>(std::min<int64_t>(ctas, kMostAmaxCtas));
-}
-
 bool multiple(const void* address, int64_t row_bytes, uint64_t of) {
   return (reinterpret_cast<uintptr_t>(address) | static_cast<uint64_t>(row_bytes)) % of == 0;
+}
+
+// CTAs that take 32 blocks of kQuantizeWarps rows at a time: at most `most`, or as many as one set of
+// rows has, and of those as few as are done at the same time.
+Grid grid_of(int64_t rows, int64_t k, int64_t most) {
+  const int64_t sets = ceil_div(rows, int64_t{kQuantizeWarps});
+  Grid grid{};
+  grid.ctas = static_cast<uint32_t>(ceil_div(k / kScaleBlock, int64_t{32}));
+  const int64_t at_once = std::clamp(most / grid.ctas, int64_t{1}, std::min(sets, kMostGridRows));
+  grid.rows = static_cast<uint32_t>(ceil_div(sets, ceil_div(sets, at_once)));
+  grid.threads = kQuantizeThreads;
+  grid.cluster = 1;
+  return grid;
+}
+Grid grid_of(const Site& site, int64_t rows, int64_t k, bool early) {
+  Grid grid = grid_of(rows, k, int64_t{site.sm_count} * kCtasPerSm);
+  grid.early = early;
+  return grid;
+}
+
+// Of the search for the largest magnitude: each CTA leaves a number, which every CTA of the next kernel
+// reads again, so there are few, and as many on every device.
+Grid amax_grid(const nvfp4_quantize_desc& desc) {
+  Grid grid = grid_of(desc.rows, desc.k, kMostAmaxCtas);
+  grid.ctas = std::min(grid.ctas, kMostAmaxCtas);
+  return grid;
+}
+
+uint32_t count_amax_ctas(const nvfp4_quantize_desc& desc) {
+  const Grid grid = amax_grid(desc);
+  return grid.ctas * grid.rows;
 }
 
 QuantizeParams make_params(const nvfp4_quantize_desc& desc) {
   QuantizeParams p{};
   p.x = desc.x;
   p.x_ld = desc.x_ld;
-  p.codes = static_cast<uint8_t*>(desc.codes);
-  p.codes_row_bytes = desc.codes_ld / 2;
-  p.scales = static_cast<uint8_t*>(desc.scales);
-  p.tensor_scale_device = desc.tensor_scale_device;
-  p.partial_amax = static_cast<float*>(desc.workspace);
-  p.rows = static_cast<uint32_t>(desc.rows);
-  p.blocks = static_cast<uint32_t>(desc.k / kScaleBlock);
-  p.amax_ctas = count_amax_ctas(desc);
-  p.tensor_scale = desc.tensor_scale;
-  p.tensor_scale_source = static_cast<uint32_t>(desc.tensor_scale_mode);
-  p.scales_are_tiles = desc.scale_layout == NVFP4_SCALE_LAYOUT_128X4;
-  p.vectors = multiple(desc.x, desc.x_ld * element_bytes(desc.x_type), 16) &&
-              multiple(desc.codes, desc.codes_ld / 2, 8);
+  p.nvfp4.codes = static_cast<uint8_t*>(desc.codes);
+  p.nvfp4.codes_row_bytes = desc.codes_ld / 2;
+  p.nvfp4.scales = static_cast<uint8_t*>(desc.scales);
+  p.nvfp4.rows = static_cast<uint32_t>(desc.rows);
+  p.nvfp4.blocks = static_cast<uint32_t>(desc.k / kScaleBlock);
+  p.nvfp4.scales_are_tiles = desc.scale_layout == NVFP4_SCALE_LAYOUT_128X4;
+  p.nvfp4.vectors = multiple(desc.x, desc.x_ld * element_bytes(desc.x_type), 16) &&
+                    multiple(desc.codes, desc.codes_ld / 2, 8);
+  p.scale.device = desc.tensor_scale_device;
+  p.scale.partial_amax = static_cast<float*>(desc.workspace);
+  p.scale.amax_ctas = count_amax_ctas(desc);
+  p.scale.value = desc.tensor_scale;
+  p.scale.source = static_cast<uint32_t>(desc.tensor_scale_mode);
   return p;
-}
-
-// A thread a block of 16 elements, a row of the grid a row of the matrix, as long as there are rows.
-Grid grid_of(int64_t rows, int64_t k, bool early) {
-  Grid grid{};
-  grid.ctas = static_cast<uint32_t>(ceil_div(k / kScaleBlock, int64_t{kQuantizeThreads}));
-  grid.rows = static_cast<uint32_t>(std::min(rows, kMostGridRows));
-  grid.threads = kQuantizeThreads;
-  grid.cluster = 1;
-  grid.early = early;
-  return grid;
 }
 
 nvfp4_status find_kernel(const Site& site, QuantizerEntry entry, CUkernel* kernel) {
@@ -98,15 +111,12 @@ nvfp4_status enqueue_quantize(const nvfp4_quantize_desc& desc, void* stream) {
   NVFP4_TRY(find_kernel(site, second, &kernel));  // before anything is enqueued
   NVFP4_TRY(check_stream(site, static_cast<CUstream>(stream)));
   if (amax) {
-    Grid grid{};
-    grid.ctas = params.amax_ctas;
-    grid.rows = grid.cluster = 1;
-    grid.threads = kAmaxThreads;
+    Grid grid = amax_grid(desc);
     grid.early = early;
     NVFP4_TRY(enqueue(site, entry_of(kQuantizer_amax_f16, desc.x_type), grid, &params, stream));
   }
   // The second waits by itself for the first.
-  return enqueue(site, second, grid_of(desc.rows, desc.k, early || amax), &params, stream);
+  return enqueue(site, second, grid_of(site, desc.rows, desc.k, early || amax), &params, stream);
 }
 
 nvfp4_status enqueue_dequantize(const nvfp4_quantize_desc& desc, void* stream) {
@@ -115,7 +125,7 @@ nvfp4_status enqueue_dequantize(const nvfp4_quantize_desc& desc, void* stream) {
   NVFP4_TRY(check_stream(site, static_cast<CUstream>(stream)));
   const QuantizeParams params = make_params(desc);
   return enqueue(site, entry_of(kQuantizer_dequantize_f16, desc.x_type),
-                 grid_of(desc.rows, desc.k, desc.pdl != NVFP4_PDL_OFF), &params, stream);
+                 grid_of(site, desc.rows, desc.k, desc.pdl != NVFP4_PDL_OFF), &params, stream);
 }
 
 nvfp4_status enqueue_scale_convert(const void* src, int32_t src_layout, void* dst,
@@ -130,7 +140,7 @@ nvfp4_status enqueue_scale_convert(const void* src, int32_t src_layout, void* ds
   params.blocks = static_cast<uint32_t>(k / kScaleBlock);
   params.from_tiles = src_layout == NVFP4_SCALE_LAYOUT_128X4;
   params.to_tiles = dst_layout == NVFP4_SCALE_LAYOUT_128X4;
-  return enqueue(site, kQuantizer_scale_convert, grid_of(rows, k, false), &params, stream);
+  return enqueue(site, kQuantizer_scale_convert, grid_of(site, rows, k, false), &params, stream);
 }
 
 nvfp4_status ready_quantizer(const Site& site) {

@@ -30,24 +30,37 @@ $(SM90_PTX): kernel/sm90/gemm.cu $(KERNEL_HDR)
 $(SM90_CUBIN): $(SM90_PTX)
 	$(call say,PTXAS)$(PTXAS) -arch=sm_90a -v $< -o $@ 2> $@.report || { cat $@.report; exit 1; }
 
-# The quantizer: nothing of it needs more than sm_90, so one PTX serves every device.
+# The quantizer: one source, in PTX for any device, which rounds to E2M1 by arithmetic, and for 10.x, which
+# converts.
 QUANTIZE_PTX    := $(KERNEL_OUT)/quantize.ptx
-QUANTIZE_ARCHES := sm_90 sm_100 sm_103
-QUANTIZE_CUBINS := $(QUANTIZE_ARCHES:%=$(KERNEL_OUT)/quantize.%.cubin)
+QUANTIZE_CUBIN  := $(KERNEL_OUT)/quantize.sm_90.cubin
+QUANTIZE100_PTX    := $(KERNEL_OUT)/quantize_sm100.ptx
+QUANTIZE100_ARCHES := sm_100a sm_103a
+QUANTIZE100_CUBINS := $(QUANTIZE100_ARCHES:%=$(KERNEL_OUT)/quantize_sm100.%.cubin)
 
 $(QUANTIZE_PTX): kernel/quantize/quantize.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)
 	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=compute_90 -ptx $< -o $@
 
+$(QUANTIZE100_PTX): kernel/quantize/quantize.cu $(KERNEL_HDR)
+	@mkdir -p $(@D)
+	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=compute_100f -ptx $< -o $@
+
 $(KERNEL_OUT)/quantize.%.cubin: $(QUANTIZE_PTX)
 	$(call say,PTXAS)$(PTXAS) -arch=$* -v $< -o $@ 2> $@.report || { cat $@.report; exit 1; }
 
-KERNEL_IMAGES := $(SM100_PTX) $(SM100_CUBINS) $(SM90_PTX) $(SM90_CUBIN) $(QUANTIZE_PTX) $(QUANTIZE_CUBINS)
+$(KERNEL_OUT)/quantize_sm100.%.cubin: $(QUANTIZE100_PTX)
+	$(call say,PTXAS)$(PTXAS) -arch=$* -v $< -o $@ 2> $@.report || { cat $@.report; exit 1; }
+
+KERNEL_IMAGES := $(SM100_PTX) $(SM100_CUBINS) $(SM90_PTX) $(SM90_CUBIN) $(QUANTIZE_PTX) $(QUANTIZE_CUBIN) \
+                 $(QUANTIZE100_PTX) $(QUANTIZE100_CUBINS)
 
 .PHONY: kernels check-ptxas
 kernels: $(KERNEL_IMAGES)  ## the PTX and every cubin
-check-ptxas: $(SM100_CUBINS) $(SM90_CUBIN) | $(SETUP)  ## ptxas: no spills, no stack, instructions there, main loops no slower to issue
+check-ptxas: $(SM100_CUBINS) $(SM90_CUBIN) $(QUANTIZE_CUBIN) $(QUANTIZE100_CUBINS) | $(SETUP)  ## ptxas: no spills, no stack, instructions there, main loops no slower to issue
 	tools/check_ptxas.sh sm100 $(SM100_PTX) $(SM100_CUBINS)
 	tools/check_ptxas.sh sm90 $(SM90_PTX) $(SM90_CUBIN)
+	tools/check_ptxas.sh quantize $(QUANTIZE_PTX) $(QUANTIZE_CUBIN)
+	tools/check_ptxas.sh quantize100 $(QUANTIZE100_PTX) $(QUANTIZE100_CUBINS)
 	$(PYTHON) tools/sass.py $(COMPILER_OF_KERNELS) sm100 $(KERNEL_OUT)/gemm_sm100.sm_100a.cubin
 	$(PYTHON) tools/sass.py $(COMPILER_OF_KERNELS) sm90 $(SM90_CUBIN)

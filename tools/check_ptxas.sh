@@ -11,6 +11,7 @@ case $family in
   sm100) max_registers=96 ;;   # 65,536 / 192 threads leave 341; ours use 64, and more wants a look
   # 65,536 less a CTA of nvfp4_tokens_sm90, / 384 threads (kernel/sm90/tile.h); consumers ask for more
   sm90) max_registers=160 ;;
+  quantize | quantize100) max_registers=64 ;;  # 8 CTAs of 128 threads an SM: 32 KiB of fp16 on their way
   *) echo "check-ptxas: no family $family" >&2; exit 1 ;;
 esac
 
@@ -33,7 +34,7 @@ for cubin; do
 done
 
 while read -r of instruction; do
-  [ "$of" = "$family" ] || [ "$of" = both ] || continue
+  case $of:$family in "$family":* | both:sm* | quantizers:quantize*) ;; *) continue ;; esac
   count=$(grep -cF "$instruction" "$ptx") || fail "$ptx has no $instruction"
   printf '%4d x %s\n' "$count" "$instruction"
 done <<'LIST'
@@ -80,4 +81,12 @@ sm90 cvt.rn.f16x2.e4m3x2
 sm90 mul.rn.f16x2
 sm90 fence.proxy.async.shared::cta
 sm90 st.global.v2
+quantizers ld.global.v4.u32
+quantizers st.global.v2.u32
+quantizers max.NaN.f32
+quantizers cvt.rn.satfinite.e4m3x2.f32
+quantizers griddepcontrol.wait
+quantizers griddepcontrol.launch_dependents
+quantize mul.rp.f32
+quantize100 cvt.rn.satfinite.e2m1x2.f32
 LIST

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Numbers of the quantizer: sixteen elements of any type as fp32, a scale as UE4M3, elements as E2M1.
-// Every operation is rounded to nearest even; the bits are those of nvfp4_quantize_host.
+// Numbers of the quantizer: elements of any type as fp32, a scale as UE4M3, quotients as E2M1. Every
+// operation is rounded once, to nearest even unless its name says otherwise.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,17 @@ namespace nvfp4 {
 constexpr uint32_t kBlock = 16;  // elements of one scale
 constexpr uint32_t kScaleNan = 0x7F;
 constexpr uint32_t kF32Infinity = 0x7F800000;
+constexpr uint32_t kSign = 0x80000000;
 
-// Element types of x: how many bytes, and their value in fp32, which is exact.
+__device__ inline uint32_t magnitude_bits(float f) { return __float_as_uint(f) & ~kSign; }
+
+// Element types of x: how many bytes, how many elements to a 32-bit word, and element i of such a word
+// in fp32, which is exact.
 struct F16 {
-  static constexpr uint32_t kBytes = 2;
-  static __device__ float value(uint32_t bits) {
+  static constexpr uint32_t kBytes = 2, kPerWord = 2;
+  static __device__ float value(uint32_t word, uint32_t i) {
     float f;
-    asm("{ .reg .b16 h; cvt.u16.u32 h, %1; cvt.f32.f16 %0, h; }" : "=f"(f) : "r"(bits));
+    asm("{ .reg .b16 h; cvt.u16.u32 h, %1; cvt.f32.f16 %0, h; }" : "=f"(f) : "r"(word >> 16 * i));
     return f;
   }
   static __device__ uint32_t round(float f) {
@@ -26,8 +30,10 @@ struct F16 {
   }
 };
 struct Bf16 {
-  static constexpr uint32_t kBytes = 2;
-  static __device__ float value(uint32_t bits) { return __uint_as_float(bits << 16); }
+  static constexpr uint32_t kBytes = 2, kPerWord = 2;
+  static __device__ float value(uint32_t word, uint32_t i) {
+    return __uint_as_float(i == 0 ? word << 16 : word & 0xFFFF0000);
+  }
   static __device__ uint32_t round(float f) {
     uint32_t bits;
     asm("{ .reg .b16 h; cvt.rn.bf16.f32 h, %1; cvt.u32.u16 %0, h; }" : "=r"(bits) : "f"(f));
@@ -35,12 +41,18 @@ struct Bf16 {
   }
 };
 struct F32 {
-  static constexpr uint32_t kBytes = 4;
-  static __device__ float value(uint32_t bits) { return __uint_as_float(bits); }
+  static constexpr uint32_t kBytes = 4, kPerWord = 1;
+  static __device__ float value(uint32_t word, uint32_t) { return __uint_as_float(word); }
   static __device__ uint32_t round(float f) { return __float_as_uint(f); }
 };
 
-__device__ inline uint32_t magnitude_bits(float f) { return __float_as_uint(f) & 0x7FFFFFFF; }
+// max.NaN.f32  d, a, b;                                                           PTX 7.0, sm_80
+// NaN where one of them is.
+__device__ inline float max_nan(float a, float b) {
+  float d;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(d) : "f"(a), "f"(b));
+  return d;
+}
 
 // cvt.rn.satfinite.e4m3x2.f32  d, a, b;                                           PTX 8.1, sm_89
 // Of a magnitude: 448 where it is larger. NaN gives 0x7F.
@@ -64,18 +76,6 @@ __device__ inline float e4m3_value(uint32_t code) {
       : "=f"(f)
       : "r"(code));
   return f;
-}
-
-// The E2M1 code of a number that is no NaN, ties to even, 6 where it is larger. Below 1 elements are
-// 1/2 apart, as floats are between 2^22 and 2^23; from there on the code is the fp32's exponent and
-// first bit of its fraction, rounded where they end.
-__device__ inline uint32_t e2m1_code(float f) {
-  const uint32_t bits = magnitude_bits(f);
-  const uint32_t small = __float_as_uint(__fadd_rn(__uint_as_float(bits), 0x1p22f)) & 3;
-  const uint32_t rounded = (bits + 0x1FFFFF + (bits >> 22 & 1)) >> 22;
-  constexpr uint32_t kOne = 0x3F800000, kOneRounded = kOne >> 22, kOneCode = 2;
-  const uint32_t large = min(rounded - (kOneRounded - kOneCode), 7u);
-  return (bits < kOne ? small : large) | __float_as_uint(f) >> 31 << 3;
 }
 
 // Twice the magnitude of a code: 0, 1, 2, 3, 4, 6, 8, 12, half a byte each.

@@ -7,36 +7,43 @@
 
 namespace nvfp4 {
 
-constexpr uint32_t kQuantizeThreads = 128;     // a block of 16 elements each
-constexpr uint32_t kAmaxThreads = 256;         // of a CTA that looks for the largest magnitude
+constexpr uint32_t kQuantizeWarps = 4;  // of a CTA, a row of the matrix each
+constexpr uint32_t kQuantizeThreads = 32 * kQuantizeWarps;
 constexpr uint32_t kMostAmaxCtas = 1024;       // each leaves one fp32 in the workspace
 constexpr float kLargestProduct = 448 * 6.0f;  // the largest scale times the largest element
 
 // Where the tensor scale comes from.
 enum TensorScaleSource : uint32_t {
-  kTensorScaleValue,    // tensor_scale
-  kTensorScalePointer,  // *tensor_scale_device
-  kTensorScaleAmax,     // partial maxima; it is stored to *tensor_scale_device
+  kTensorScaleValue,    // value
+  kTensorScalePointer,  // *device
+  kTensorScaleAmax,     // partial maxima; it is stored to *device
+};
+struct TensorScaleParams {
+  float* device;
+  float* partial_amax;  // amax_ctas of them
+  float value;
+  uint32_t source;
+  uint32_t amax_ctas;
 };
 
-// A matrix [rows][16 * blocks], row-major, and its NVFP4 form.
-struct QuantizeParams {
-  void* x;
-  int64_t x_ld;  // elements
+// The NVFP4 form of a matrix [rows][16 * blocks].
+struct Nvfp4Matrix {
   uint8_t* codes;
   int64_t codes_row_bytes;
   uint8_t* scales;
-  float* tensor_scale_device;
-  float* partial_amax;  // amax_ctas of them
   uint32_t rows, blocks;
-  uint32_t amax_ctas;
-  float tensor_scale;
-  uint32_t tensor_scale_source;
   uint32_t scales_are_tiles;  // 128x4 tiles, else linear
-  uint32_t vectors;           // x: rows start at multiples of 16 bytes; codes: of 8
-  uint32_t reserved;
+  uint32_t vectors;           // rows of codes start at multiples of 8 bytes, and those of every
+                              // matrix of elements at multiples of 16
 };
-static_assert(sizeof(QuantizeParams) == 88 && offsetof(QuantizeParams, rows) == 56);
+
+struct QuantizeParams {
+  void* x;
+  int64_t x_ld;  // elements
+  Nvfp4Matrix nvfp4;
+  TensorScaleParams scale;
+};
+static_assert(sizeof(QuantizeParams) == 88 && offsetof(QuantizeParams, scale) == 56);
 
 // Scales of one layout to the other.
 struct ScaleConvertParams {

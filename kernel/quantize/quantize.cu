@@ -13,177 +13,71 @@
 // CTA of the second takes their maximum: no atomics, and nothing to be cleared before.
 //
 // A thread takes one block of 16 elements of a row; neighbours take neighbours, so a warp reads a run
-// of 1 KiB (fp16) and writes one of 256 bytes. Grids may start before earlier work has ended and wait
-// by themselves; what follows may start at once and waits likewise.
+// of 1 KiB (fp16) and writes one of 256 bytes. Its next block is on the way while it works on one. Grids
+// may start before earlier work has ended and wait by themselves; what follows may start at once and
+// waits likewise.
 #include "kernel/ptx/sync.cuh"
-#include "kernel/quantize/numbers.cuh"
-#include "kernel/quantize/params.h"
+#include "kernel/quantize/matrix.cuh"
 
 namespace nvfp4 {
 
-constexpr uint32_t kTileRows = 128, kTileScales = 4, kTileBytes = 512;
-
-// Byte of the scale of block `block` of `row`.
-__device__ inline int64_t scale_at(uint32_t row, uint32_t block, uint32_t blocks, bool tiles) {
-  if (!tiles) return static_cast<int64_t>(row) * blocks + block;
-  const uint32_t tiles_per_row = (blocks + kTileScales - 1) / kTileScales;
-  const int64_t tile = static_cast<int64_t>(row / kTileRows) * tiles_per_row + block / kTileScales;
-  return tile * kTileBytes + row % 32 * 16 + row % kTileRows / 32 * 4 + block % kTileScales;
-}
-
-// ---- Elements ----------------------------------------------------------------------------------
-
-// The bits of element i of what was loaded as 32-bit words.
-template <typename Type>
-__device__ uint32_t element(const uint32_t (&words)[kBlock * Type::kBytes / 4], uint32_t i) {
-  if constexpr (Type::kBytes == 4) return words[i];
-  const uint32_t word = words[i / 2];
-  return i % 2 == 0 ? word & 0xFFFF : word >> 16;
-}
+// ---- Quantize ----------------------------------------------------------------------------------
 
 template <typename Type>
-__device__ void load_block(const QuantizeParams& p, uint32_t row, uint32_t block,
-                           float (&x)[kBlock]) {
-  constexpr uint32_t kWords = kBlock * Type::kBytes / 4;
-  const uint8_t* from = static_cast<const uint8_t*>(p.x) +
-                        (row * p.x_ld + static_cast<int64_t>(block) * kBlock) * Type::kBytes;
-  if (p.vectors != 0) {
-    uint32_t words[kWords];
-#pragma unroll
-    for (uint32_t i = 0; i < kWords / 4; ++i) {
-      const uint4 four = reinterpret_cast<const uint4*>(from)[i];
-      words[4 * i] = four.x;
-      words[4 * i + 1] = four.y;
-      words[4 * i + 2] = four.z;
-      words[4 * i + 3] = four.w;
-    }
-#pragma unroll
-    for (uint32_t i = 0; i < kBlock; ++i) x[i] = Type::value(element<Type>(words, i));
-    return;
+__device__ void quantize(const QuantizeParams& p) {
+  ptx::griddepcontrol_launch_dependents();
+  const Place place;
+  const bool vectors = p.nvfp4.vectors != 0, there = place.block < p.nvfp4.blocks;
+  uint32_t row = place.row;
+  ptx::griddepcontrol_wait();
+  Words<Type> next;
+  if (there && row < p.nvfp4.rows) {
+    next.load(block_at<Type>(p.x, p.x_ld, row, place.block), vectors);
   }
-#pragma unroll
-  for (uint32_t i = 0; i < kBlock; ++i) {
-    if constexpr (Type::kBytes == 4) {
-      x[i] = reinterpret_cast<const float*>(from)[i];
-    } else {
-      x[i] = Type::value(reinterpret_cast<const uint16_t*>(from)[i]);
+  const TensorScale t = tensor_scale(p.scale);
+  if (!there) return;
+  while (row < p.nvfp4.rows) {
+    float x[kBlock];
+    next.values(x);
+    const uint32_t next_row = row + place.row_step;
+    if (next_row < p.nvfp4.rows) {
+      next.load(block_at<Type>(p.x, p.x_ld, next_row, place.block), vectors);
     }
+    store_block(p.nvfp4, row, place.block, quantize_block(x, t));
+    row = next_row;
   }
 }
 
-// ---- The tensor scale --------------------------------------------------------------------------
+// ---- The largest magnitude ---------------------------------------------------------------------
 
-// The largest `bits` of a CTA, in every thread. Of magnitudes bits are ordered like values.
-template <uint32_t kThreads>
-__device__ uint32_t largest_of_cta(uint32_t bits) {
-  __shared__ uint32_t warps[kThreads / 32];
-  const uint32_t warp = __reduce_max_sync(0xFFFFFFFF, bits);
-  if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = warp;
-  __syncthreads();
+template <typename Type>
+__device__ uint32_t largest_finite(const Words<Type>& words) {
   uint32_t largest = 0;
 #pragma unroll
-  for (uint32_t i = 0; i < kThreads / 32; ++i) largest = max(largest, warps[i]);
-  return largest;
-}
-
-// amax / 2688, or 1 where that is 0: then every element is so small that its code is 0.
-__device__ inline float scale_of_amax(float amax) {
-  const float t = __fdiv_rn(amax, kLargestProduct);
-  return t == 0.0f ? 1.0f : t;
-}
-
-__device__ inline float tensor_scale(const QuantizeParams& p) {
-  if (p.tensor_scale_source == kTensorScaleValue) return p.tensor_scale;
-  if (p.tensor_scale_source == kTensorScalePointer) return *p.tensor_scale_device;
-  uint32_t bits = 0;
-  for (uint32_t i = threadIdx.x; i < p.amax_ctas; i += kQuantizeThreads) {
-    bits = max(bits, __float_as_uint(p.partial_amax[i]));
+  for (uint32_t i = 0; i < kBlock; ++i) {
+    const uint32_t bits = magnitude_bits(words.value(i));
+    largest = max(largest, bits < kF32Infinity ? bits : 0);
   }
-  const float t = scale_of_amax(__uint_as_float(largest_of_cta<kQuantizeThreads>(bits)));
-  if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) *p.tensor_scale_device = t;
-  return t;
+  return largest;
 }
 
 template <typename Type>
 __device__ void find_amax(const QuantizeParams& p) {
   ptx::griddepcontrol_launch_dependents();
-  ptx::griddepcontrol_wait();
-  const uint64_t all = static_cast<uint64_t>(p.rows) * p.blocks;
-  const uint64_t step = static_cast<uint64_t>(gridDim.x) * kAmaxThreads;
+  const Place place;
+  const bool vectors = p.nvfp4.vectors != 0;
   uint32_t largest = 0;
-  for (uint64_t i = blockIdx.x * kAmaxThreads + threadIdx.x; i < all; i += step) {
-    const uint32_t row = static_cast<uint32_t>(i / p.blocks);
-    float x[kBlock];
-    load_block<Type>(p, row, static_cast<uint32_t>(i - static_cast<uint64_t>(row) * p.blocks), x);
-#pragma unroll
-    for (uint32_t j = 0; j < kBlock; ++j) {
-      const uint32_t bits = magnitude_bits(x[j]);
-      largest = max(largest, bits < kF32Infinity ? bits : 0);
+  ptx::griddepcontrol_wait();
+  for (uint32_t block = place.block; block < p.nvfp4.blocks; block += gridDim.x * 32) {
+    for (uint32_t row = place.row; row < p.nvfp4.rows; row += place.row_step) {
+      Words<Type> words;
+      words.load(block_at<Type>(p.x, p.x_ld, row, block), vectors);
+      largest = max(largest, largest_finite(words));
     }
   }
-  const uint32_t bits = largest_of_cta<kAmaxThreads>(largest);
-  if (threadIdx.x == 0) p.partial_amax[blockIdx.x] = __uint_as_float(bits);
-}
-
-// ---- Quantize ----------------------------------------------------------------------------------
-
-// A block's scale code. A NaN in it makes it NaN, which would otherwise vanish among the elements.
-__device__ inline uint32_t block_scale(const float (&x)[kBlock], float t) {
-  uint32_t largest = 0;
-#pragma unroll
-  for (uint32_t i = 0; i < kBlock; ++i) largest = max(largest, magnitude_bits(x[i]));
-  if (largest > kF32Infinity) return kScaleNan;
-  return e4m3_code(__fdiv_rn(__fdiv_rn(__uint_as_float(largest), 6.0f), t));
-}
-
-// Eight codes, the first in the lowest bits. An infinity is 6 even where the step is infinite, too.
-__device__ inline uint32_t eight_codes(const float* x, float step) {
-  uint32_t codes = 0;
-#pragma unroll
-  for (uint32_t i = 0; i < 8; ++i) {
-    const bool infinite = magnitude_bits(x[i]) == kF32Infinity;
-    codes |= e2m1_code(infinite ? x[i] : __fdiv_rn(x[i], step)) << 4 * i;
-  }
-  return codes;
-}
-
-__device__ inline void store_codes(uint8_t* to, uint32_t low, uint32_t high, bool vectors) {
-  if (vectors) {
-    *reinterpret_cast<uint2*>(to) = make_uint2(low, high);
-    return;
-  }
-#pragma unroll
-  for (uint32_t i = 0; i < 4; ++i) {
-    to[i] = static_cast<uint8_t>(low >> 8 * i);
-    to[4 + i] = static_cast<uint8_t>(high >> 8 * i);
-  }
-}
-
-template <typename Type>
-__device__ void quantize_block(const QuantizeParams& p, uint32_t row, uint32_t block, float t) {
-  float x[kBlock];
-  load_block<Type>(p, row, block, x);
-  const uint32_t scale = block_scale(x, t);
-  uint32_t low = 0, high = 0;
-  if (scale != 0 && scale != kScaleNan) {
-    const float step = __fmul_rn(e4m3_value(scale), t);
-    low = eight_codes(x, step);
-    high = eight_codes(x + 8, step);
-  }
-  store_codes(p.codes + row * p.codes_row_bytes + static_cast<int64_t>(block) * (kBlock / 2), low,
-              high, p.vectors != 0);
-  p.scales[scale_at(row, block, p.blocks, p.scales_are_tiles != 0)] = static_cast<uint8_t>(scale);
-}
-
-template <typename Type>
-__device__ void quantize(const QuantizeParams& p) {
-  ptx::griddepcontrol_launch_dependents();
-  ptx::griddepcontrol_wait();
-  const float t = tensor_scale(p);  // by all threads
-  const uint32_t block = blockIdx.x * kQuantizeThreads + threadIdx.x;
-  if (block >= p.blocks) return;
-  for (uint32_t row = blockIdx.y; row < p.rows; row += gridDim.y) {
-    quantize_block<Type>(p, row, block, t);
+  const uint32_t bits = largest_of_cta<kQuantizeThreads>(largest);
+  if (threadIdx.x == 0) {
+    p.scale.partial_amax[blockIdx.y * gridDim.x + blockIdx.x] = __uint_as_float(bits);
   }
 }
 
@@ -192,27 +86,23 @@ __device__ void quantize(const QuantizeParams& p) {
 template <typename Type>
 __device__ void dequantize(const QuantizeParams& p) {
   ptx::griddepcontrol_launch_dependents();
+  const Place place;
+  const Nvfp4Matrix& q = p.nvfp4;
   ptx::griddepcontrol_wait();
-  const float t = tensor_scale(p);
-  const uint32_t block = blockIdx.x * kQuantizeThreads + threadIdx.x;
-  if (block >= p.blocks) return;
-  for (uint32_t row = blockIdx.y; row < p.rows; row += gridDim.y) {
-    const uint32_t code = p.scales[scale_at(row, block, p.blocks, p.scales_are_tiles != 0)];
+  const float t = p.scale.source == kTensorScaleValue ? p.scale.value : *p.scale.device;
+  if (place.block >= q.blocks) return;
+  for (uint32_t row = place.row; row < q.rows; row += place.row_step) {
+    const uint32_t code = q.scales[scale_at(row, place.block, q.blocks, q.scales_are_tiles != 0)];
     const float scale = e4m3_value(code & 0x7F);
     const uint8_t* codes =
-        p.codes + row * p.codes_row_bytes + static_cast<int64_t>(block) * (kBlock / 2);
-    uint8_t* to = static_cast<uint8_t*>(p.x) +
-                  (row * p.x_ld + static_cast<int64_t>(block) * kBlock) * Type::kBytes;
+        q.codes + row * q.codes_row_bytes + static_cast<int64_t>(place.block) * (kBlock / 2);
+    Words<Type> x{};
 #pragma unroll
     for (uint32_t i = 0; i < kBlock; ++i) {
       const float value = __fmul_rn(e2m1_value(codes[i / 2] >> i % 2 * 4 & 15), scale);
-      const uint32_t bits = Type::round(__fmul_rn(value, t));
-      if constexpr (Type::kBytes == 4) {
-        reinterpret_cast<uint32_t*>(to)[i] = bits;
-      } else {
-        reinterpret_cast<uint16_t*>(to)[i] = static_cast<uint16_t>(bits);
-      }
+      x.word[i / Type::kPerWord] |= Type::round(__fmul_rn(value, t)) << i % Type::kPerWord * 16;
     }
+    x.store(block_at<Type>(p.x, p.x_ld, row, place.block), q.vectors != 0);
   }
 }
 
@@ -220,36 +110,28 @@ __device__ void dequantize(const QuantizeParams& p) {
 
 __device__ inline void convert_scales(const ScaleConvertParams& p) {
   ptx::griddepcontrol_launch_dependents();
+  const Place place;
   ptx::griddepcontrol_wait();
-  const uint32_t block = blockIdx.x * kQuantizeThreads + threadIdx.x;
-  if (block >= p.blocks) return;
-  for (uint32_t row = blockIdx.y; row < p.rows; row += gridDim.y) {
-    p.to[scale_at(row, block, p.blocks, p.to_tiles != 0)] =
-        p.from[scale_at(row, block, p.blocks, p.from_tiles != 0)];
+  if (place.block >= p.blocks) return;
+  for (uint32_t row = place.row; row < p.rows; row += place.row_step) {
+    p.to[scale_at(row, place.block, p.blocks, p.to_tiles != 0)] =
+        p.from[scale_at(row, place.block, p.blocks, p.from_tiles != 0)];
   }
 }
 
 }  // namespace nvfp4
 
-#define NVFP4_QUANTIZE_ENTRIES(name, Type)                                            \
-  extern "C" __global__ void __launch_bounds__(nvfp4::kQuantizeThreads)               \
-      nvfp4_quantize_##name(const __grid_constant__ nvfp4::QuantizeParams params) {   \
-    nvfp4::quantize<nvfp4::Type>(params);                                             \
-  }                                                                                   \
-  extern "C" __global__ void __launch_bounds__(nvfp4::kAmaxThreads)                   \
-      nvfp4_amax_##name(const __grid_constant__ nvfp4::QuantizeParams params) {       \
-    nvfp4::find_amax<nvfp4::Type>(params);                                            \
-  }                                                                                   \
-  extern "C" __global__ void __launch_bounds__(nvfp4::kQuantizeThreads)               \
-      nvfp4_dequantize_##name(const __grid_constant__ nvfp4::QuantizeParams params) { \
-    nvfp4::dequantize<nvfp4::Type>(params);                                           \
+#define NVFP4_ENTRY(name, params_type, function)                        \
+  extern "C" __global__ void __launch_bounds__(nvfp4::kQuantizeThreads) \
+      name(const __grid_constant__ nvfp4::params_type params) {         \
+    nvfp4::function(params);                                            \
   }
+#define NVFP4_QUANTIZE_ENTRIES(name, Type)                                  \
+  NVFP4_ENTRY(nvfp4_quantize_##name, QuantizeParams, quantize<nvfp4::Type>) \
+  NVFP4_ENTRY(nvfp4_amax_##name, QuantizeParams, find_amax<nvfp4::Type>)    \
+  NVFP4_ENTRY(nvfp4_dequantize_##name, QuantizeParams, dequantize<nvfp4::Type>)
 
 NVFP4_QUANTIZE_ENTRIES(f16, F16)
 NVFP4_QUANTIZE_ENTRIES(bf16, Bf16)
 NVFP4_QUANTIZE_ENTRIES(f32, F32)
-
-extern "C" __global__ void __launch_bounds__(nvfp4::kQuantizeThreads)
-    nvfp4_scale_convert(const __grid_constant__ nvfp4::ScaleConvertParams params) {
-  nvfp4::convert_scales(params);
-}
+NVFP4_ENTRY(nvfp4_scale_convert, ScaleConvertParams, convert_scales)

@@ -242,10 +242,50 @@ TEST_CASE("fp32 of every exponent, odd rows and unaligned buffers are quantized 
       }
 }
 
+// Blocks whose step, s * t, is known beforehand, of numbers at and beside those where codes change.
+TEST_CASE("codes change where they do on the host, at any step", "[quantize]") {
+  const Gpu gpu;
+  Random random(17);
+  const float thresholds[] = {0.25f, 0.75f, 1.25f, 1.75f, 2.5f, 3.5f, 5.0f};
+  const uint32_t significands[] = {0,        1,        2,        0x3FFFFE, 0x3FFFFF,
+                                   0x400000, 0x7FFFFC, 0x7FFFFE, 0x7FFFFF};
+  const size_t scales_of_t = gpu.info.emulated() ? 12 : 400;
+  for (size_t n = 0; n < scales_of_t; ++n) {
+    uint32_t bits = 0x3F800000 - uint32_t(n % 40) * 0x800000;
+    bits |= n < std::size(significands) ? significands[n] : uint32_t(random.next()) & 0x7FFFFF;
+    float t;
+    std::memcpy(&t, &bits, 4);
+    Matrix x(Type::f32, 0x7E, 128, 128);
+    for (int64_t row = 0; row < x.rows; ++row) {
+      const float step = float(support::e4m3_value(uint8_t(row + 1))) * t;
+      for (int64_t i = 0; i < x.k; ++i) {
+        const float at = i % 16 == 0 ? 6 : thresholds[random.next() % std::size(thresholds)];
+        const float value = at * step;
+        uint32_t element;
+        std::memcpy(&element, &value, 4);
+        element += i % 16 == 0 ? 0 : uint32_t(random.next() % 5) - 2;
+        x.set(row, i, element | uint32_t(random.next()) << 31);
+      }
+    }
+    Call call;
+    call.codes_ld = 128;
+    call.t = t;
+    require_host_bits(gpu, x, call, t);
+  }
+}
+
+TEST_CASE("every row is quantized where a warp takes many", "[quantize]") {
+  const Gpu gpu;
+  const Matrix x = random_matrix(Type::bf16, 4 * 10 * gpu.info.sms + 9, 48, 48, 23);
+  Call call;
+  call.codes_ld = 48;
+  require_host_bits(gpu, x, call, call.t);
+}
+
 TEST_CASE("the tensor scale comes from the device, or from x itself", "[quantize]") {
   const Gpu gpu;
   for (const Type type : kTypes) {
-    const Matrix x = random_matrix(type, 300, 1040, 1040, 3);
+    const Matrix x = random_matrix(type, 140, 1040, 1040, 3);
     Call call;
     call.codes_ld = 1040;
     call.mode = NVFP4_TENSOR_SCALE_DEVICE;

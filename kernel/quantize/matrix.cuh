@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+// Where elements, codes and scales of a matrix lie, and which thread takes which blocks of it.
+#pragma once
+
+#include "kernel/quantize/block.cuh"
+#include "kernel/quantize/params.h"
+
+namespace nvfp4 {
+
+// ---- Work --------------------------------------------------------------------------------------
+
+// A warp takes 32 neighbouring blocks of a row, the CTA's warps rows below one another, and all of
+// them rows further down until there are no more: any k that is a multiple of 512 leaves no lane idle.
+struct Place {
+  uint32_t row, row_step, block;
+  __device__ Place()
+      : row(blockIdx.y * kQuantizeWarps + threadIdx.x / 32),
+        row_step(gridDim.y * kQuantizeWarps),
+        block(blockIdx.x * 32 + threadIdx.x % 32) {}
+};
+
+// ---- Elements ----------------------------------------------------------------------------------
+
+// A block as it lies in memory.
+template <typename Type>
+struct Words {
+  static constexpr uint32_t kCount = kBlock / Type::kPerWord;
+  uint32_t word[kCount];
+
+  __device__ void load(const void* address, bool vectors) {
+    if (vectors) {
+#pragma unroll
+      for (uint32_t i = 0; i < kCount / 4; ++i) {
+        const uint4 four = static_cast<const uint4*>(address)[i];
+        word[4 * i] = four.x;
+        word[4 * i + 1] = four.y;
+        word[4 * i + 2] = four.z;
+        word[4 * i + 3] = four.w;
+      }
+      return;
+    }
+#pragma unroll
+    for (uint32_t i = 0; i < kCount; ++i) {
+      if constexpr (Type::kPerWord == 1) {
+        word[i] = static_cast<const uint32_t*>(address)[i];
+      } else {
+        const uint16_t* halves = static_cast<const uint16_t*>(address);
+        word[i] = halves[2 * i] | static_cast<uint32_t>(halves[2 * i + 1]) << 16;
+      }
+    }
+  }
+
+  __device__ void store(void* address, bool vectors) const {
+    if (vectors) {
+#pragma unroll
+      for (uint32_t i = 0; i < kCount / 4; ++i) {
+        static_cast<uint4*>(address)[i] =
+            make_uint4(word[4 * i], word[4 * i + 1], word[4 * i + 2], word[4 * i + 3]);
+      }
+      return;
+    }
+#pragma unroll
+    for (uint32_t i = 0; i < kCount; ++i) {
+      if constexpr (Type::kPerWord == 1) {
+        static_cast<uint32_t*>(address)[i] = word[i];
+      } else {
+        static_cast<uint16_t*>(address)[2 * i] = static_cast<uint16_t>(word[i]);
+        static_cast<uint16_t*>(address)[2 * i + 1] = static_cast<uint16_t>(word[i] >> 16);
+      }
+    }
+  }
+
+  __device__ float value(uint32_t i) const {
+    return Type::value(word[i / Type::kPerWord], i % Type::kPerWord);
+  }
+  __device__ void values(float (&x)[kBlock]) const {
+#pragma unroll
+    for (uint32_t i = 0; i < kBlock; ++i) x[i] = value(i);
+  }
+};
+
+// The first element of a block of a matrix with `ld` elements from row to row.
+template <typename Type>
+__device__ uint8_t* block_at(void* matrix, int64_t ld, uint32_t row, uint32_t block) {
+  return static_cast<uint8_t*>(matrix) +
+         (row * ld + static_cast<int64_t>(block) * kBlock) * Type::kBytes;
+}
+
+// ---- Codes and scales --------------------------------------------------------------------------
+
+constexpr uint32_t kTileRows = 128, kTileScales = 4, kTileBytes = 512;
+
+// Byte of the scale of block `block` of `row`.
+__device__ inline int64_t scale_at(uint32_t row, uint32_t block, uint32_t blocks, bool tiles) {
+  if (!tiles) return static_cast<int64_t>(row) * blocks + block;
+  const uint32_t tiles_per_row = (blocks + kTileScales - 1) / kTileScales;
+  const int64_t tile = static_cast<int64_t>(row / kTileRows) * tiles_per_row + block / kTileScales;
+  return tile * kTileBytes + row % 32 * 16 + row % kTileRows / 32 * 4 + block % kTileScales;
+}
+
+__device__ inline void store_codes(uint8_t* to, uint32_t low, uint32_t high, bool vectors) {
+  if (vectors) {
+    *reinterpret_cast<uint2*>(to) = make_uint2(low, high);
+    return;
+  }
+#pragma unroll
+  for (uint32_t i = 0; i < 4; ++i) {
+    to[i] = static_cast<uint8_t>(low >> 8 * i);
+    to[4 + i] = static_cast<uint8_t>(high >> 8 * i);
+  }
+}
+
+__device__ inline void store_block(const Nvfp4Matrix& q, uint32_t row, uint32_t block,
+                                   const Block& b) {
+  store_codes(q.codes + row * q.codes_row_bytes + static_cast<int64_t>(block) * (kBlock / 2), b.low,
+              b.high, q.vectors != 0);
+  q.scales[scale_at(row, block, q.blocks, q.scales_are_tiles != 0)] = static_cast<uint8_t>(b.scale);
+}
+
+// ---- The tensor scale --------------------------------------------------------------------------
+
+// The largest `bits` of a CTA, in every thread. Of magnitudes bits are ordered like values.
+template <uint32_t kThreads>
+__device__ uint32_t largest_of_cta(uint32_t bits) {
+  __shared__ uint32_t warps[kThreads / 32];
+  const uint32_t warp = __reduce_max_sync(0xFFFFFFFF, bits);
+  if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = warp;
+  __syncthreads();
+  uint32_t largest = 0;
+#pragma unroll
+  for (uint32_t i = 0; i < kThreads / 32; ++i) largest = max(largest, warps[i]);
+  return largest;
+}
+
+// amax / 2688, or 1 where that is 0: then every element is so small that its code is 0.
+__device__ inline float scale_of_amax(float amax) {
+  const float t = __fdiv_rn(amax, kLargestProduct);
+  return t == 0.0f ? 1.0f : t;
+}
+
+// By all threads of the CTA.
+__device__ inline TensorScale tensor_scale(const TensorScaleParams& p) {
+  if (p.source == kTensorScaleValue) return tensor_scale_of(p.value);
+  if (p.source == kTensorScalePointer) return tensor_scale_of(*p.device);
+  uint32_t bits = 0;
+  for (uint32_t i = threadIdx.x; i < p.amax_ctas; i += kQuantizeThreads) {
+    bits = max(bits, __float_as_uint(p.partial_amax[i]));
+  }
+  const float t = scale_of_amax(__uint_as_float(largest_of_cta<kQuantizeThreads>(bits)));
+  if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) *p.device = t;
+  return tensor_scale_of(t);
+}
+
+}  // namespace nvfp4
