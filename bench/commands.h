@@ -38,4 +38,13 @@ struct ClocksOptions {
 // Where the CTAs' time goes, of a library built with CLOCKS=1; CSV to stdout. Returns the exit code.
 int time_clocks(const ClocksOptions& options);
 
+struct QuantizeOptions {
+  std::vector<std::string> shapes;  // "ROWSxK"; empty: kShapes
+  double values = 1e5;              // random ones of each type to compare with the host
+  int replays = 15;
+  std::string command;
+};
+// Verified, then timed, for what quantizes.
+int time_quantize(const QuantizeOptions& options);
+
 }  // namespace bench

@@ -23,6 +23,18 @@ void add_gpu(CLI::App& app, bench::GpuOptions& o) {
                 "Blackwell)");
 }
 
+void add_quantize(CLI::App& app, bench::QuantizeOptions& o) {
+  CLI::App* quantize = app.add_subcommand(
+      "quantize",
+      "what quantizes on the device, against the host and beside a copy; CSV to stdout");
+  quantize->add_option("--shape", o.shapes, "ROWSxK, several; without it six of them")
+      ->delimiter(',');
+  quantize
+      ->add_option("--values", o.values, "random values of each type to compare; 1e8 takes 20 s")
+      ->check(CLI::Range(0.0, 1e10));
+  quantize->add_option("--replays", o.replays, "samples of a figure")->check(CLI::Range(3, 1000));
+}
+
 void add_clocks(CLI::App& app, bench::ClocksOptions& o) {
   CLI::App* clocks = app.add_subcommand(
       "clocks", "when CTAs reach the points of kernel/clocks.def, by a build with CLOCKS=1; CSV");
@@ -44,6 +56,7 @@ int main(int argc, char** argv) {
   CLI::App app("times libnvfp4gemm; nothing but a verified library is timed", "nvfp4_bench");
   app.require_subcommand(1);
   bench::GpuOptions gpu_options;
+  bench::QuantizeOptions quantize_options;
   const CLI::App* verify =
       app.add_subcommand("verify", "the host benchmark's problems against the reference");
   const CLI::App* host = app.add_subcommand("host", "host time per call on the idle driver; CSV");
@@ -52,7 +65,9 @@ int main(int argc, char** argv) {
   add_gpu(app, gpu_options);
   bench::ClocksOptions clocks_options;
   add_clocks(app, clocks_options);
-  gpu_options.command = clocks_options.command = command_line(argc, argv);
+  add_quantize(app, quantize_options);
+  gpu_options.command = clocks_options.command = quantize_options.command =
+      command_line(argc, argv);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
@@ -66,6 +81,7 @@ int main(int argc, char** argv) {
     if (emulator->parsed()) return bench::time_emulator() ? 0 : 1;
     if (host->parsed()) return bench::time_host(), 0;
     if (app.got_subcommand("clocks")) return bench::time_clocks(clocks_options);
+    if (app.got_subcommand("quantize")) return bench::time_quantize(quantize_options);
     return bench::time_gpu(gpu_options);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "nvfp4_bench: %s\n", error.what());
