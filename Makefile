@@ -64,7 +64,7 @@ TEST_FLAGS := -std=c++20 -O1 -ffp-contract=off $(WARN) \
               -DNVFP4_TEST_PTX_DIR='"$(B)/test"' $(USER_FLAGS)
 
 # For rules that compile and link at once.
-CUDA_API  := $(wildcard cuda/*)
+CUDA_API  := $(wildcard host/cuda/*)
 
 .PHONY: all emulator help
 all: $(B)/libnvfp4gemm.so emulator $(B)/nvfp4  ## library, emulator, command line

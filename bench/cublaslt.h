@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda/driver.h"
+#include "host/cuda/driver.h"
 
 namespace bench {
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "cuda/driver.h"
+#include "host/cuda/driver.h"
 #include "tools/harness/driver.h"
 
 namespace bench {

@@ -15,7 +15,7 @@
 
 #include "bench/commands.h"
 #include "bench/idle_driver.h"
-#include "cuda/driver.h"
+#include "host/cuda/driver.h"
 #include "nvfp4_gemm.h"
 #include "tools/harness/problem.h"
 

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "bench/idle_driver.h"
-#include "cuda/driver.h"
+#include "host/cuda/driver.h"
 
 namespace {
 

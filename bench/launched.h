@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "cuda/driver.h"
+#include "host/cuda/driver.h"
 #include "tools/harness/driver.h"
 #include "tools/harness/module.h"
 

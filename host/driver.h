@@ -2,7 +2,7 @@
 // The CUDA driver: libcuda.so.1 opened at first use, its entry points in a table written once.
 #pragma once
 
-#include "cuda/driver.h"
+#include "host/cuda/driver.h"
 #include "host/status.h"
 
 namespace nvfp4 {

@@ -18,12 +18,12 @@ PUBLIC = {"nvfp4_gemm.h": "include/nvfp4_gemm.h", "nvfp4emu.h": EMU + "include/n
 # Room: the rooms that it may include besides itself. The longest prefix of a path is its room.
 LIBRARY = {
     "include/": [],
-    "cuda/": [],
+    "host/cuda/": [],
     "kernel/ptx/": [],
     "kernel/": ["kernel/ptx/"],
     "kernel/sm90/": ["kernel/", "kernel/ptx/"],
     "kernel/sm100/": ["kernel/", "kernel/ptx/"],
-    "host/": ["include/", "cuda/", "kernel/", "kernel/sm90/", "kernel/sm100/"],
+    "host/": ["include/", "host/cuda/", "kernel/", "kernel/sm90/", "kernel/sm100/"],
 }
 EMULATOR = {
     "include/": [],
@@ -41,10 +41,10 @@ EMULATOR = {
 }
 PROGRAMS = {
     "tools/testing/": [],
-    "tools/harness/": ["include/", "cuda/"],
-    "tools/nvfp4/": ["include/", "cuda/", "tools/harness/", EMU + "include/"],
-    "bench/": ["include/", "cuda/", "kernel/", "tools/harness/", EMU + "include/"],
-    "test/": ["include/", "cuda/", "host/", "kernel/", "kernel/ptx/", "kernel/sm90/", "kernel/sm100/",
+    "tools/harness/": ["include/", "host/cuda/"],
+    "tools/nvfp4/": ["include/", "host/cuda/", "tools/harness/", EMU + "include/"],
+    "bench/": ["include/", "host/cuda/", "kernel/", "tools/harness/", EMU + "include/"],
+    "test/": ["include/", "host/cuda/", "host/", "kernel/", "kernel/ptx/", "kernel/sm90/", "kernel/sm100/",
               "bench/", "tools/harness/", "tools/nvfp4/", "tools/testing/", EMU + "include/"],
     EMU + "test/": [EMU + room for room in EMULATOR] + ["tools/testing/"],
     EMU + "bench/": [EMU + "include/"],

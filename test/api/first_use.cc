@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "cuda/driver.h"
+#include "host/cuda/driver.h"
 #include "nvfp4_gemm.h"
 
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// cuda/ against NVIDIA's own header, by the compiler. cuda.h comes first, so that our declarations in
+// host/cuda/ against NVIDIA's own header, by the compiler. cuda.h comes first, so that our declarations in
 // a namespace of their own can stand beside it.
 #include "tools/testing/catch.h"
 
@@ -13,20 +13,20 @@
 #include <type_traits>
 
 namespace ours {
-#include "cuda/types.h"
+#include "host/cuda/types.h"
 }  // namespace ours
 
 // Signatures are declared by NVIDIA's types, of which cuda.h has renamed some by macros.
 namespace declared {
 #define FUNCTION(name, parameters) CUresult name parameters;
-#include "cuda/functions.def"
+#include "host/cuda/functions.def"
 #undef FUNCTION
 }  // namespace declared
 
 #define NUMBER(type, name, value)                                                   \
   static_assert(static_cast<long long>(ours::name) == static_cast<long long>(name), \
                 #name " is another number");
-#include "cuda/numbers.def"
+#include "host/cuda/numbers.def"
 #undef NUMBER
 
 // clang-format off
@@ -34,7 +34,7 @@ namespace declared {
   static_assert(std::is_same<decltype(&declared::name), decltype(&::name)>::value,        \
                 #name " has another signature");
 // clang-format on
-#include "cuda/functions.def"
+#include "host/cuda/functions.def"
 #undef FUNCTION
 
 // The library asks for a version of each, whose type has that version in its name.

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda/driver.h"
+#include "host/cuda/driver.h"
 #include "nvfp4_gemm.h"
 #include "nvfp4emu.h"
 #include "test/host/child.h"

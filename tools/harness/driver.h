@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda/driver.h"
+#include "host/cuda/driver.h"
 
 namespace support {
 

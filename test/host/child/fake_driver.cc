@@ -20,7 +20,7 @@
 #include <string>
 #include <utility>
 
-#include "cuda/driver.h"
+#include "host/cuda/driver.h"
 #include "kernel/sm100/params.h"
 
 namespace {

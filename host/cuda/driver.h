@@ -4,8 +4,8 @@
 // here: the functions are found at run time, and their declarations give the types of pointers.
 #pragma once
 
-#include "cuda/types.h"
+#include "host/cuda/types.h"
 
 #define FUNCTION(name, parameters) CUresult name parameters;
-#include "cuda/functions.def"
+#include "host/cuda/functions.def"
 #undef FUNCTION

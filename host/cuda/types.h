@@ -43,7 +43,7 @@ enum CUtensorMapL2promotion : unsigned {};
 enum CUtensorMapSwizzle : unsigned {};
 
 #define NUMBER(type, name, value) constexpr type name = static_cast<type>(value);
-#include "cuda/numbers.def"
+#include "host/cuda/numbers.def"
 #undef NUMBER
 
 // ---- structures ---------------------------------------------------------------------------------
