@@ -5,6 +5,7 @@
 
 #include "host/check/check.h"
 #include "host/enqueue.h"
+#include "host/epilogue.h"
 #include "host/explain.h"
 #include "host/formats.h"
 #include "host/log.h"
@@ -34,6 +35,7 @@ void set_plain_addresses(const nvfp4_gemm_desc& g, Params* p) {
   p->weight_scales = static_cast<const uint8_t*>(g.b_scales);
   p->token_scales = static_cast<const uint8_t*>(g.a_scales);
   p->d = g.d;
+  p->epilogue = make_epilogue(g);  // which of its addresses are there decides what it does
 }
 
 void set_token_addresses(const nvfp4_gemm_desc& g, Sm90Params* p) {

@@ -53,7 +53,13 @@ nvfp4_gemm_desc with_addresses(const nvfp4_gemm_desc& desc, const nvfp4_gemm_add
   if (x.a_scales != nullptr) g.a_scales = x.a_scales;
   if (x.b != nullptr) g.b = x.b;
   if (x.b_scales != nullptr) g.b_scales = x.b_scales;
+  if (x.a_tensor_scale != nullptr) g.a_tensor_scale = x.a_tensor_scale;
+  if (x.b_tensor_scale != nullptr) g.b_tensor_scale = x.b_tensor_scale;
+  if (x.c != nullptr) g.c = x.c;
   if (x.d != nullptr) g.d = x.d;
+  if (x.bias != nullptr) g.bias = x.bias;
+  if (x.alpha_device != nullptr) g.alpha_device = x.alpha_device;
+  if (x.beta_device != nullptr) g.beta_device = x.beta_device;
   if (x.workspace != nullptr) g.workspace = x.workspace, g.workspace_bytes = x.workspace_bytes;
   return g;
 }

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernel/epilogue.h"
+
 namespace nvfp4 {
 
 // A CUtensorMap: 128 opaque bytes. The hardware asks for 64-byte alignment; cuda.h gives it 128.
@@ -13,9 +15,9 @@ struct alignas(128) TensorMap {
   uint64_t opaque[16];
 };
 
-// Host and device compilers agree on the layout.
+// Host and device compilers agree on the layout. What the plain epilogue does not read comes last.
 #define NVFP4_CHECK_PARAMS(Params)                                              \
-  static_assert(sizeof(Params) == 384 && alignof(Params) == 128);               \
+  static_assert(sizeof(Params) == 512 && alignof(Params) == 128);               \
   static_assert(offsetof(Params, tokens) == 128 && offsetof(Params, d) == 288); \
   static_assert(offsetof(Params, m) == 312 && offsetof(Params, alpha) == 332);  \
   static_assert(offsetof(Params, weights_are_static) == 336);                   \

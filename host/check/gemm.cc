@@ -78,6 +78,7 @@ nvfp4_status check_addresses_struct(const nvfp4_gemm_addresses& addresses) {
 }
 
 nvfp4_status check_new_addresses(const nvfp4_gemm_desc& desc) {
+  NVFP4_TRY(check_companions(desc, false));
   NVFP4_TRY(check_addresses(desc, Caller::run));
   return check_overlap(desc);
 }

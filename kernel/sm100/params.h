@@ -8,7 +8,9 @@ namespace nvfp4 {
 
 struct Sm100Params {
 #include "kernel/params.def"
+  EpilogueParams epilogue;
 };
 NVFP4_CHECK_PARAMS(Sm100Params);
+static_assert(offsetof(Sm100Params, epilogue) == 344);
 
 }  // namespace nvfp4

@@ -21,8 +21,10 @@ struct Sm90Params {
   void* token_slabs;  // fp16 tokens, in the caller's workspace (tokens_kernel.cuh)
   uint32_t m_padded;  // M rounded up to the token tile
   uint32_t batches;
+  EpilogueParams epilogue;
 };
 NVFP4_CHECK_PARAMS(Sm90Params);
 static_assert(offsetof(Sm90Params, token_slabs) == 368 && offsetof(Sm90Params, m_padded) == 376);
+static_assert(offsetof(Sm90Params, epilogue) == 384);
 
 }  // namespace nvfp4

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+// The epilogue's fields of a descriptor, as kernels read them.
+#pragma once
+
+#include "kernel/epilogue.h"
+#include "nvfp4_gemm.h"
+
+namespace nvfp4 {
+
+// Of a descriptor that passed check_gemm.
+EpilogueParams make_epilogue(const nvfp4_gemm_desc& desc);
+
+}  // namespace nvfp4

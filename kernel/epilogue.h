@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// What a kernel's epilogue is told beside alpha and D (params.def). Plain C++, no CUDA.
+//
+//   x = ((alpha * a_tensor_scale) * b_tensor_scale) * sum;  x = fma(beta, C, x);  x = x + bias
+//   D = round(act(x))
+//
+// A factor, C or bias that is not there takes no part.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace nvfp4 {
+
+// Numbered as NVFP4_TYPE_ and NVFP4_ACTIVATION_ of the header (host/epilogue.cc asserts it).
+enum ElementType : uint32_t { kTypeNone, kTypeF16, kTypeBf16, kTypeF32 };
+enum Activation : uint32_t {
+  kActivationNone,
+  kActivationRelu,
+  kActivationGeluTanh,
+  kActivationSilu,
+  kActivationGeluErf
+};
+
+struct EpilogueParams {
+  const float* alpha_device;    // NULL: alpha comes by value
+  const float* beta_device;     // NULL: beta does
+  const float* a_tensor_scale;  // NULL: none
+  const float* b_tensor_scale;  // NULL: none
+  const void* c;
+  const void* bias;
+  int64_t c_batch_stride;     // elements, as the next four
+  int64_t c_row, c_column;    // from an element of C to that of the next row, of the next column
+  int64_t d_row, d_column;    // the same of D
+  float beta;                 // by value
+  uint32_t columns_a_factor;  // that share one of b_tensor_scale
+  uint32_t c_type;            // kTypeNone: no C, or a beta that is known to be 0
+  uint32_t d_type, bias_type;
+  uint32_t activation;
+  uint32_t bias_per_row;  // 1: a value for each row of D, 0: for each column
+  uint32_t general;       // 0: D is fp16, row-major, of alpha by value times the sum
+};
+static_assert(sizeof(EpilogueParams) == 120 && offsetof(EpilogueParams, beta) == 88);
+
+}  // namespace nvfp4
