@@ -5,6 +5,8 @@
 # -fmad=false: the epilogue is one stated expression, with explicit fma where it wants one.
 NVCC_FLAGS := -std=c++17 -O3 -I. -fmad=false --Werror all-warnings $(if $(LINEINFO),-lineinfo) \
               $(if $(CLOCKS),-DNVFP4_CLOCKS)
+# The library carries the PTX, a sixth of which would be nvcc's comments and empty lines.
+NO_COMMENTS = sed -i '/^[[:space:]]*\(\/\/.*\)\{0,1\}$$/d' $@
 KERNEL_OUT := $(B)/kernel
 KERNEL_DIRS := kernel $(addprefix kernel/,ptx sm100 sm90 sm90/tiny sm90/wide sm90/sums quantize)
 KERNEL_HDR := $(wildcard $(foreach d,$(KERNEL_DIRS),$d/*.cuh $d/*.h $d/*.def))
@@ -15,7 +17,7 @@ SM100_CUBINS := $(SM100_ARCHES:%=$(KERNEL_OUT)/gemm_sm100.%.cubin)
 
 $(SM100_PTX): kernel/sm100/gemm.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)
-	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=compute_100f -ptx $< -o $@
+	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=compute_100f -ptx $< -o $@ && $(NO_COMMENTS)
 
 $(KERNEL_OUT)/gemm_sm100.%.cubin: $(SM100_PTX)
 	$(call say,PTXAS)$(PTXAS) -arch=$* -v $< -o $@ 2> $@.report || { cat $@.report; exit 1; }
@@ -25,7 +27,7 @@ SM90_CUBIN := $(KERNEL_OUT)/gemm_sm90.sm_90a.cubin
 
 $(SM90_PTX): kernel/sm90/gemm.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)
-	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=compute_90a -ptx $< -o $@
+	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=compute_90a -ptx $< -o $@ && $(NO_COMMENTS)
 
 $(SM90_CUBIN): $(SM90_PTX)
 	$(call say,PTXAS)$(PTXAS) -arch=sm_90a -v $< -o $@ 2> $@.report || { cat $@.report; exit 1; }
@@ -40,7 +42,7 @@ QUANTIZE100_CUBINS := $(QUANTIZE100_ARCHES:%=$(KERNEL_OUT)/quantize_sm100.%.cubi
 
 $(QUANTIZE_PTX): kernel/quantize/quantize.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)
-	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=compute_90 -ptx $< -o $@
+	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=compute_90 -ptx $< -o $@ && $(NO_COMMENTS)
 
 $(QUANTIZE100_PTX): kernel/quantize/quantize.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)
