@@ -42,4 +42,18 @@ struct EpilogueParams {
 };
 static_assert(sizeof(EpilogueParams) == 120 && offsetof(EpilogueParams, beta) == 88);
 
+// Of the kernel for K = 0, whose sums are all +0 (empty_sum.cuh).
+struct EmptySumParams {
+  void* d;
+  int64_t d_batch_stride;  // elements
+  uint32_t m, n, batches;
+  float alpha;
+  EpilogueParams epilogue;
+};
+static_assert(sizeof(EmptySumParams) == 152 && offsetof(EmptySumParams, epilogue) == 32);
+
+constexpr uint32_t kEmptySumThreads = 128;
+constexpr uint32_t kEmptySumColumns = 128;                 // of a CTA: four a lane
+constexpr uint32_t kEmptySumRows = kEmptySumThreads / 32;  // at once: one a warp
+
 }  // namespace nvfp4

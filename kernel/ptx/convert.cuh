@@ -76,6 +76,22 @@ __device__ inline uint32_t cvt_rn_f16x2_f32(float a, float b) {
   return d;
 }
 
+// cvt.rn.bf16x2.f32  d, a, b;                                                     PTX 7.0, sm_80
+// Likewise to bf16.
+__device__ inline uint32_t cvt_rn_bf16x2_f32(float a, float b) {
+  uint32_t d;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(a), "f"(b));
+  return d;
+}
+
+// cvt.f32.f16  d, a;                                                              PTX 1.0
+// The low half, exact.
+__device__ inline float cvt_f32_f16(uint32_t a) {
+  float d;
+  asm("{ .reg .b16 low; cvt.u16.u32 low, %1; cvt.f32.f16 %0, low; }" : "=f"(d) : "r"(a));
+  return d;
+}
+
 // cvt.f32.f16  d, a;                                                              PTX 1.0
 // Both halves, exact.
 __device__ inline float2 cvt_f32_f16_pair(uint32_t a) {

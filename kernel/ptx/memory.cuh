@@ -34,6 +34,16 @@ NVFP4_LD_GLOBAL_IF(u16)
 NVFP4_LD_GLOBAL_IF(u8)
 #undef NVFP4_LD_GLOBAL_IF
 
+// ld.global.v2.b32  {d0, d1}, [a];                                                PTX 1.0
+__device__ inline uint2 ld_global_v2_b32(const void* address) {
+  uint2 v;
+  asm volatile("ld.global.v2.b32 {%0, %1}, [%2];"
+               : "=r"(v.x), "=r"(v.y)
+               : "l"(__cvta_generic_to_global(address))
+               : "memory");
+  return v;
+}
+
 // @p ld.global.v4.b32  {d0, d1, d2, d3}, [a];                                     PTX 1.0
 __device__ inline uint4 ld_global_v4_b32_if(const void* address, bool there) {
   uint4 v;

@@ -7,6 +7,7 @@
 //   nvfp4_amax_{f16,bf16,f32}        the largest finite magnitude of x, one part a CTA
 //   nvfp4_dequantize_{f16,bf16,f32}  x = round((code * s) * t)
 //   nvfp4_scale_convert              128x4 tiles or linear, to either
+//   nvfp4_empty_sum                  D of a GEMM with K = 0: here, since one image serves every device
 //   Nothing but codes and scales of the blocks that exist is written: padding keeps its bytes.
 //
 // With t from x itself (kTensorScaleAmax) the first kernel leaves its parts in the workspace, and every
@@ -16,6 +17,7 @@
 // of 1 KiB (fp16) and writes one of 256 bytes. Its next block is on the way while it works on one. Grids
 // may start before earlier work has ended and wait by themselves; what follows may start at once and
 // waits likewise.
+#include "kernel/empty_sum.cuh"
 #include "kernel/ptx/sync.cuh"
 #include "kernel/quantize/matrix.cuh"
 
@@ -135,3 +137,8 @@ NVFP4_QUANTIZE_ENTRIES(f16, F16)
 NVFP4_QUANTIZE_ENTRIES(bf16, Bf16)
 NVFP4_QUANTIZE_ENTRIES(f32, F32)
 NVFP4_ENTRY(nvfp4_scale_convert, ScaleConvertParams, convert_scales)
+
+extern "C" __global__ void __launch_bounds__(nvfp4::kEmptySumThreads)
+    nvfp4_empty_sum(const __grid_constant__ nvfp4::EmptySumParams params) {
+  nvfp4::store_empty_sums(params);
+}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tensor memory to D: alpha, rounding to fp16, transposition through shared memory, stores.
+// Tensor memory to D: alpha, rounding to fp16, transposition through shared memory, stores; or sums to
+// shared memory as they are, for the general epilogue.
 //
 // A lane of tensor memory is a column n of D and a column of tensor memory a row m (the weights are
 // the MMA's A operand), so what one thread reads lies d_ld apart in memory. Each warp turns its 32
@@ -9,6 +10,7 @@
 
 #include <cstdint>
 
+#include "kernel/epilogue.cuh"
 #include "kernel/ptx/convert.cuh"
 #include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/tcgen05.cuh"
@@ -20,6 +22,7 @@ namespace nvfp4 {
 constexpr uint32_t kPieceTokens = 32;   // rows of D per tcgen05.ld
 constexpr uint32_t kPieceWeights = 32;  // columns of D per warp: its band of tensor memory lanes
 constexpr uint32_t kSlabBytes = kPieceTokens * kPieceWeights * 2;  // fp16 [token][weight]
+constexpr uint32_t kSumSlabBytes = 2 * kSlabBytes;                 // the same in fp32
 
 // The part of D that one warp stores: rows from m_first, columns from n_first, all below m_end and
 // n_end. What becomes of a sum is said in finish() alone.
@@ -97,5 +100,33 @@ struct Epilogue {
     }
   }
 };
+
+// Epilogue::drain for the general epilogue: 8 lanes take a row of the warp's piece, four neighbours in n
+// each. A row of sums is 128 bytes, so stores by lanes and loads of a quarter warp hit all banks once.
+template <uint32_t kTokens>
+__device__ void drain_general(const Sm100Params& p, uint32_t batch, uint32_t first_m,
+                              uint32_t first_n, uint32_t tmem, uint32_t band, uint32_t slab,
+                              uint32_t lane) {
+  constexpr uint32_t kRowBytes = kPieceWeights * 4, kLanesPerRow = kPieceWeights / 4;
+  constexpr uint32_t kRows = 32 / kLanesPerRow;
+  const uint32_t row = lane / kLanesPerRow, column = lane % kLanesPerRow * 4;
+#pragma unroll 1
+  for (uint32_t piece = 0; piece < kTokens / kPieceTokens; ++piece) {
+    const uint32_t m = first_m + piece * kPieceTokens;
+    if (m >= p.m) break;
+    uint32_t acc[32];
+    ptx::tcgen05_ld_32x32b_x32(acc, tmem + tmem_address(band * 32, piece * kPieceTokens));
+#pragma unroll
+    for (uint32_t token = 0; token < kPieceTokens; ++token) {
+      ptx::st_shared_b32(slab + token * kRowBytes + lane * 4, acc[token]);
+    }
+    __syncwarp();
+    store_general(p,
+                  SumRows{slab + row * kRowBytes + column * 4, kRows * kRowBytes, batch,
+                          first_n + column, m + row, kRows, min(m + kPieceTokens, p.m)},
+                  1.0f);
+    __syncwarp();  // the next piece overwrites the slab
+  }
+}
 
 }  // namespace nvfp4

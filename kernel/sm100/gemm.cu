@@ -3,6 +3,7 @@
 //
 // CONTRACT
 //   D[l][m][n] = fp16( alpha * sum_k  A[l][m][k] sa[l][m][k/16]  B[l][n][k] sb[l][n][k/16] )
+//   or what kernel/epilogue.h says of that sum, where the host asks for more.
 //   One CTA: 128 columns n (weights, B) x kTokens rows m (tokens, A) of one batch l, all of K.
 //   K a multiple of 64, at least 64. Nothing outside the described elements influences D: rows
 //   beyond M and N are zero (filled by TMA) under whatever scale the padding holds, and land in
@@ -47,8 +48,13 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
   ptx::mbarrier_wait(cta.accumulator_full(), 0);
   ptx::tcgen05_fence_after_thread_sync();
   // The last commit covers every MMA, so the ring is drained and free for the slabs.
-  static_assert(4 * kSlabBytes <= Tile::kStages * Tile::kWeightBytes, "slabs lie in the ring");
-  const uint32_t slab = cta.smem + Tile::kWeightsAt + band * kSlabBytes;
+  static_assert(4 * kSumSlabBytes <= Tile::kStages * Tile::kWeightBytes, "slabs lie in the ring");
+  const uint32_t slab = cta.smem + Tile::kWeightsAt + band * kSumSlabBytes;
+  if (cta.p.epilogue.general != 0) {
+    drain_general<Tile::kTokens>(cta.p, cta.tile.batch, cta.tile.token_tile * Tile::kTokens,
+                                 n_first, tmem, band, slab, lane);
+    return;
+  }
   epilogue.alpha = cta.p.alpha;
   epilogue.drain<Tile::kTokens>(tmem, band, slab, lane);
 }

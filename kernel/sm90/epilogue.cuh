@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: MIT
-// From whole sums to D on Hopper: alpha, rounding to fp16, 8-byte stores along n.
+// From whole sums to D on Hopper: alpha, rounding to fp16, 8-byte stores along n; or the general
+// epilogue, from shared memory.
 #pragma once
 
 #include <cstdint>
 
+#include "kernel/epilogue.cuh"
 #include "kernel/ptx/convert.cuh"
+#include "kernel/ptx/memory.cuh"
 #include "kernel/sm90/cta.cuh"
 #include "kernel/sm90/decode.cuh"
 #include "kernel/sm90/params.h"
 
 namespace nvfp4 {
 
-// Four neighbouring weights of any token, from n on, to D. What becomes of a sum is said in
+// The factor of the decoding: a power of two, so nothing is rounded when it comes back.
+template <typename Tile>
+constexpr float kDecodingScale = Tile::kBlockSums ? kBlockSumScale : kSumScale;
+
+// Four neighbouring weights of any token, from n on, to D in fp16. What becomes of a sum is said in
 // finish() alone, and store() alone writes D.
 template <typename Tile>
 struct Epilogue90 {
@@ -26,10 +33,9 @@ struct Epilogue90 {
         vectors(((p.d_ld | p.d_batch_stride) & 3) == 0 && n + 4 <= p.n),
         d(static_cast<uint16_t*>(p.d) + tile.batch * p.d_batch_stride + n) {}
 
-  // Two sums to two elements.
-  // The factor of the decoding comes back first: a power of two, so nothing is rounded.
+  // Two sums to two elements. The factor of the decoding comes back first.
   static __device__ uint32_t finish(float low, float high, float alpha) {
-    constexpr float kScale = Tile::kBlockSums ? kBlockSumScale : kSumScale;
+    constexpr float kScale = kDecodingScale<Tile>;
     return ptx::cvt_rn_f16x2_f32(__fmul_rn(alpha, high * kScale), __fmul_rn(alpha, low * kScale));
   }
 
@@ -50,5 +56,17 @@ struct Epilogue90 {
     store(m, make_uint2(finish(sum.x, sum.y, p.alpha), finish(sum.z, sum.w, p.alpha)));
   }
 };
+
+// A thread's whole sum of one token, put where it has read the first part of it, to D.
+template <typename Tile>
+__device__ void store_one_sum(const Cta90<Tile>& cta, uint32_t n, uint32_t m, uint32_t at,
+                              const float4& sum) {
+  if (cta.p.epilogue.general == 0) {
+    Epilogue90<Tile>(cta.p, cta.tile, n).store_sums(m, sum);
+    return;
+  }
+  ptx::st_shared_v4_f32(at, sum);
+  store_general(cta.p, SumRows{at, 0, cta.tile.batch, n, m, 1, m + 1}, kDecodingScale<Tile>);
+}
 
 }  // namespace nvfp4

@@ -4,6 +4,7 @@
 //
 // CONTRACT
 //   D[l][m][n] = fp16( alpha * sum_k  A[l][m][k] sa[l][m][k/16]  B[l][n][k] sb[l][n][k/16] )
+//   or what kernel/epilogue.h says of that sum, where the host asks for more.
 //   A cluster of `split` CTAs: 128 or 64 columns n (weights, B) x kTokens rows m (tokens, A) of one
 //   batch l; each CTA its part of K in stages of 256, the earlier ranks one more if they do not
 //   divide. An element times its scale is exact in fp16 (decode.cuh), so a sum differs from
@@ -126,18 +127,21 @@ __device__ void exchange_few_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_
 }
 
 // Stores the sums of a group's share of the tile's tokens, which it has alone; where K is shared it
-// adds those of other CTAs first.
+// adds those of other CTAs first. The general epilogue takes them from where those would be added.
 template <typename Tile, uint32_t kSums>
 __device__ void exchange_group_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                                     const float (&sums)[kSums]) {
   if constexpr (!Tile::kSeveralTiles) {  // which has stored those of CTAs that share no K
-    if (cta.p.split == 1) {
+    if (cta.p.split == 1 && cta.p.epilogue.general == 0) {
       return store_rows<Tile>(cta.p, cta.tile, cta.smem + Tile::kRowsAt, warp, lane, sums);
     }
   }
   const uint32_t token = warp / Tile::kConsumersPerStage * kSums * 2;
   put_sums<Tile>(sums, cta.smem + Tile::kSumsAt + token * Tile::kSumRowBytes,
                  warp % Tile::kConsumersPerStage * 16, lane);
+  if constexpr (!Tile::kSeveralTiles) {
+    if (cta.p.split == 1) return store_general_sums<Tile>(cta, warp, lane);
+  }
   with_split(cta.p.split, [&](auto split) {
     if constexpr (split.kValue > 1) store_sums<Tile, split.kValue>(cta, warp, lane);
   });
@@ -160,6 +164,18 @@ __device__ void exchange_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t la
   }
 }
 
+template <typename Tile>
+__device__ void store_whole_sums(const Cta90<Tile>& cta, uint32_t index, uint32_t warp,
+                                 uint32_t lane, const float (&sums)[Tile::kTokens / 2]) {
+  const TileCoordinate tile = tile_at(cta.p, index);
+  const uint32_t rows = cta.smem + Tile::kRowsAt;
+  if (cta.p.epilogue.general == 0) {
+    store_rows<Tile>(cta.p, tile, rows, warp, lane, sums);
+  } else {
+    store_general_rows<Tile>(cta.p, tile, rows, warp, lane, sums);
+  }
+}
+
 // The CTA is made again for what follows the loop over K, so that the loop has the registers.
 template <typename Tile>
 __device__ void consumer_warp(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
@@ -171,10 +187,7 @@ __device__ void consumer_warp(const Cta90<Tile>& cta, uint32_t warp, uint32_t la
     if (!Tile::kSeveralTiles || cta.p.split > 1) {
       return exchange_sums(make_cta<Tile>(cta.p, cta.smem), warp, lane, sums);
     }
-    if constexpr (Tile::kSeveralTiles) {
-      store_rows<Tile>(cta.p, tile_at(cta.p, tiles.index), cta.smem + Tile::kRowsAt, warp, lane,
-                       sums);
-    }
+    if constexpr (Tile::kSeveralTiles) store_whole_sums<Tile>(cta, tiles.index, warp, lane, sums);
     if (!tiles.next(cta.p)) return;
   }
 }

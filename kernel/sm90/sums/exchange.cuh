@@ -52,7 +52,8 @@ __device__ float4 sum_of_parts(uint32_t at) {
 
 // Stores the tokens of this CTA's share: a lane takes 4 weights of a row, a warp as many rows as it
 // has lanes for. A batch of rows is read before the first of them is used, or each would wait for
-// its own sums, which takes longer than all else where they come from another CTA.
+// its own sums, which takes longer than all else where they come from another CTA. For the general
+// epilogue a whole sum goes where its part in this CTA was, which no other thread reads.
 template <typename Tile, uint32_t kSplit>
 __device__ void store_share(const Sm90Params& p, const TileCoordinate& tile, uint32_t rank,
                             uint32_t at, uint32_t warp, uint32_t lane) {
@@ -64,22 +65,51 @@ __device__ void store_share(const Sm90Params& p, const TileCoordinate& tile, uin
   constexpr uint32_t kBatch = kRounds < kFits ? kRounds : kFits;
   const uint32_t m_first = tile.token_tile * Tile::kTokens;
   const uint32_t column = lane % kLanesPerRow;
-  const Epilogue90<Tile> out(p, tile, tile.weight_tile * Tile::kWeights + column * 4);
+  const uint32_t n = tile.weight_tile * Tile::kWeights + column * 4;
+  const Epilogue90<Tile> out(p, tile, n);
   const uint32_t end = min(min((rank + 1) * kShare, Tile::kTokens), p.m - m_first);
-  for (uint32_t first = rank * kShare + warp * kRows + lane / kLanesPerRow; first < end;
-       first += kBatch * kStride) {
+  const uint32_t own = rank * kShare + warp * kRows + lane / kLanesPerRow;
+  const auto place = [&](uint32_t token) { return at + token * Tile::kSumRowBytes + column * 16; };
+  for (uint32_t first = own; first < end; first += kBatch * kStride) {
     float4 sums[kBatch];
 #pragma unroll
     for (uint32_t i = 0; i < kBatch; ++i) {
-      const uint32_t token = min(first + i * kStride, Tile::kTokens - 1);
-      sums[i] = sum_of_parts<Tile, kSplit>(at + token * Tile::kSumRowBytes + column * 16);
+      const uint32_t token = first + i * kStride;
+      sums[i] = sum_of_parts<Tile, kSplit>(place(token < end ? token : first));
     }
 #pragma unroll
     for (uint32_t i = 0; i < kBatch; ++i) {
       const uint32_t token = first + i * kStride;
-      if (token < end) out.store_sums(m_first + token, sums[i]);
+      if (token >= end) break;
+      if (p.epilogue.general != 0) {
+        ptx::st_shared_v4_f32(place(token), sums[i]);
+      } else {
+        out.store_sums(m_first + token, sums[i]);
+      }
     }
   }
+  if (p.epilogue.general == 0 || own >= end) return;
+  store_general(p,
+                SumRows{place(own), kStride * Tile::kSumRowBytes, tile.batch, n, m_first + own,
+                        kStride, m_first + end},
+                kDecodingScale<Tile>);
+}
+
+// The whole sums of all tokens, which put_sums has written, to the general epilogue.
+template <typename Tile>
+__device__ void store_general_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
+  constexpr uint32_t kLanesPerRow = Tile::kWeights / 4, kRows = 32 / kLanesPerRow;
+  constexpr uint32_t kStride = Tile::kConsumerWarps * kRows;
+  static_assert(Tile::kParts == 1, "whole sums");
+  ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();
+  const uint32_t token = warp * kRows + lane / kLanesPerRow, column = lane % kLanesPerRow * 4;
+  const uint32_t m_first = cta.tile.token_tile * Tile::kTokens;
+  store_general(cta.p,
+                SumRows{cta.smem + Tile::kSumsAt + token * Tile::kSumRowBytes + column * 4,
+                        kStride * Tile::kSumRowBytes, cta.tile.batch,
+                        cta.tile.weight_tile * Tile::kWeights + column, m_first + token, kStride,
+                        min(m_first + Tile::kTokens, cta.p.m)},
+                kDecodingScale<Tile>);
 }
 
 // What put_sums has written, by all consumer warps.

@@ -64,9 +64,8 @@ __device__ void store_pushed_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_
     part[i / Tile::kParts][i % Tile::kParts] =
         ptx::ld_shared_v4_f32(at + i * kShare * Tile::kSumRowBytes);
   }
-  const float4 sum = add_parts_of_ctas(part);
-  const Epilogue90<Tile> out(p, cta.tile, cta.tile.weight_tile * Tile::kWeights + column);
-  out.store_sums(m, sum);
+  store_one_sum(cta, cta.tile.weight_tile * Tile::kWeights + column, m, at,
+                add_parts_of_ctas(part));
 }
 
 }  // namespace nvfp4

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Whole sums of a group to D on Hopper: rounded first, turned in shared memory, [token][weight].
+// Whole sums of a group to D on Hopper: rounded first, turned in shared memory, [token][weight]. For
+// the general epilogue they are turned as they are.
 #pragma once
 
 #include <cstdint>
@@ -79,6 +80,48 @@ __device__ void store_rows(const Sm90Params& p, const TileCoordinate& tile, uint
   }
   // The next tile's rows, which come after the last of these have been read.
   if (Tile::kSeveralTiles) ptx::named_barrier_sync<kConsumerBarrier, kThreads>();
+}
+
+// A warp's fragment of 8 tokens or more in fp32, [token][weight], whose 16-byte pieces lie XOR token % 8:
+// eight weights of four tokens hit 32 banks.
+template <typename Tile, uint32_t kTokens, uint32_t kSums>
+__device__ void put_float_rows(const float (&sums)[kSums], uint32_t first, uint32_t at,
+                               uint32_t warp, uint32_t lane) {
+  constexpr uint32_t kRowBytes = Tile::kWeights * 4;
+  const uint32_t g = lane / 4, c = lane % 4;
+#pragma unroll
+  for (uint32_t i = 0; i < 4; ++i) {
+    const uint32_t token = 2 * c + i % 2, weight = warp * 16 + i / 2 * 8 + g;
+    const uint32_t to = at + token * kRowBytes + (weight / 4 ^ token) * 16 + weight % 4 * 4;
+#pragma unroll
+    for (uint32_t block = 0; block < kTokens / 8; ++block) {
+      ptx::st_shared_f32(to + block * 8 * kRowBytes, sums[(first / 8 + block) * 4 + i]);
+    }
+  }
+}
+
+// The whole sums of a tile to the general epilogue, beside the rings in use: as many tokens at once as
+// fit in fp32 where rows of fp16 have their place.
+template <typename Tile, uint32_t kSums>
+__device__ void store_general_rows(const Sm90Params& p, const TileCoordinate& tile, uint32_t at,
+                                   uint32_t warp, uint32_t lane, const float (&sums)[kSums]) {
+  constexpr uint32_t kRows = Tile::kRowsPerPass / 2, kRowBytes = Tile::kWeights * 4;
+  constexpr uint32_t kThreads = Tile::kConsumerWarps * 32;
+  static_assert(Tile::kGroups == 1 && kSums * 2 == Tile::kTokens && Tile::kTokens % kRows == 0);
+  static_assert(Tile::kWeights == 128 && Tile::kConsumerWarps == 8, "a warp takes a row in eight");
+  const uint32_t m_first = tile.token_tile * Tile::kTokens;
+  const uint32_t n = tile.weight_tile * Tile::kWeights + lane * 4;
+  const uint32_t mine = at + warp * kRowBytes + (lane ^ warp) * 16;
+#pragma unroll
+  for (uint32_t first = 0; first < Tile::kTokens; first += kRows) {
+    if (m_first + first >= p.m) break;
+    put_float_rows<Tile, kRows>(sums, first, at, warp, lane);
+    ptx::named_barrier_sync<kConsumerBarrier, kThreads>();  // the rows are there
+    const uint32_t m = m_first + first;
+    store_general(p, SumRows{mine, 8 * kRowBytes, tile.batch, n, m + warp, 8, min(m + kRows, p.m)},
+                  kDecodingScale<Tile>);
+    ptx::named_barrier_sync<kConsumerBarrier, kThreads>();  // they are read
+  }
 }
 
 }  // namespace nvfp4

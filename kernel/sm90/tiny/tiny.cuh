@@ -215,9 +215,7 @@ __device__ void store_tiny_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t 
   for (uint32_t i = 0; i < kSplit * Tile::kParts; ++i) {
     part[i] = ptx::ld_shared_v4_f32(at + i * Tile::kPartBytes);
   }
-  const float4 sum = add_parts(part);
-  const Epilogue90<Tile> out(p, cta.tile, cta.tile.weight_tile * Tile::kWeights + lane * 4);
-  out.store_sums(m, sum);
+  store_one_sum(cta, cta.tile.weight_tile * Tile::kWeights + lane * 4, m, at, add_parts(part));
 }
 
 }  // namespace nvfp4
