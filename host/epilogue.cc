@@ -9,12 +9,14 @@ namespace nvfp4 {
 
 namespace {
 
-static_assert(kTypeNone == NVFP4_TYPE_NONE && kTypeF16 == NVFP4_TYPE_F16);
-static_assert(kTypeBf16 == NVFP4_TYPE_BF16 && kTypeF32 == NVFP4_TYPE_F32);
-static_assert(kActivationNone == NVFP4_ACTIVATION_NONE && kActivationRelu == NVFP4_ACTIVATION_RELU);
-static_assert(kActivationGeluTanh == NVFP4_ACTIVATION_GELU_TANH);
-static_assert(kActivationSilu == NVFP4_ACTIVATION_SILU);
-static_assert(kActivationGeluErf == NVFP4_ACTIVATION_GELU_ERF);
+constexpr bool same(uint32_t kernels, int32_t headers) { return kernels == uint32_t(headers); }
+static_assert(same(kTypeNone, NVFP4_TYPE_NONE) && same(kTypeF16, NVFP4_TYPE_F16));
+static_assert(same(kTypeBf16, NVFP4_TYPE_BF16) && same(kTypeF32, NVFP4_TYPE_F32));
+static_assert(same(kActivationNone, NVFP4_ACTIVATION_NONE));
+static_assert(same(kActivationRelu, NVFP4_ACTIVATION_RELU));
+static_assert(same(kActivationGeluTanh, NVFP4_ACTIVATION_GELU_TANH));
+static_assert(same(kActivationSilu, NVFP4_ACTIVATION_SILU));
+static_assert(same(kActivationGeluErf, NVFP4_ACTIVATION_GELU_ERF));
 
 // Elements from one to that of the next row and of the next column.
 void set_steps(int32_t order, int64_t ld, int64_t* row, int64_t* column) {

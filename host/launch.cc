@@ -4,10 +4,10 @@
 #include <cinttypes>
 
 #include "host/check/check.h"
+#include "host/empty_sum.h"
 #include "host/enqueue.h"
 #include "host/epilogue.h"
 #include "host/explain.h"
-#include "host/formats.h"
 #include "host/log.h"
 #include "host/size.h"
 #include "host/tensor_map.h"
@@ -108,25 +108,6 @@ nvfp4_status enqueue_kernel(const Site& site, const PreparedGemm& prepared, uint
   return launch(site, prepared.loaded.kernel, grid, &params, stream);
 }
 
-// K = 0: every element is round(alpha * 0), which alpha = infinity or NaN makes NaN. No tensor map
-// has an empty dimension, so this is a fill and not a launch: one for all batches if they lie
-// behind each other without a gap.
-nvfp4_status enqueue_empty_sum(const Site& site, const nvfp4_gemm_desc& g, CUstream stream) {
-  const Driver& driver = *site.driver;
-  const uint16_t value = f16_from_f32(f32_multiply(f32_bits(g.alpha), f32_bits(0.0f)));
-  const bool gapless = g.l == 1 || g.d_batch_stride == g.m * g.d_ld;
-  const int64_t fills = gapless ? 1 : g.l;
-  const size_t rows = static_cast<size_t>(gapless ? g.m * g.l : g.m);
-  for (int64_t fill = 0; fill < fills; ++fill) {
-    const CUdeviceptr first =
-        reinterpret_cast<CUdeviceptr>(g.d) + 2 * static_cast<uint64_t>(fill * g.d_batch_stride);
-    const CUresult result = driver.cuMemsetD2D16Async(first, 2 * static_cast<size_t>(g.d_ld), value,
-                                                      static_cast<size_t>(g.n), rows, stream);
-    if (result != CUDA_SUCCESS) return driver_failure(driver, "cuMemsetD2D16Async", result);
-  }
-  return NVFP4_SUCCESS;
-}
-
 void log_call(const nvfp4_gemm_desc& g, const char* image, const char* variant, uint32_t grid) {
   if (!logs(LogLevel::call)) return;
   char replay[kReplayBytes] = "";
@@ -177,8 +158,9 @@ nvfp4_status enqueue_gemm(const Site& site, const PreparedGemm& prepared,
                           const nvfp4_gemm_desc& desc, const KernelParams& params, void* stream) {
   NVFP4_TRY(check_stream(site, static_cast<CUstream>(stream)));
   if (desc.k == 0) {
-    NVFP4_TRY(enqueue_empty_sum(site, desc, static_cast<CUstream>(stream)));
-    log_call(desc, "none", "fill", 0);
+    const char* how;
+    NVFP4_TRY(enqueue_empty_sum(site, desc, static_cast<CUstream>(stream), &how));
+    log_call(desc, "none", how, 0);
     return NVFP4_SUCCESS;
   }
   const uint32_t ctas = count_ctas(prepared.plan, site.sm_count);

@@ -3,7 +3,6 @@
 #include <cinttypes>
 
 #include "host/check/fields.h"
-#include "host/formats.h"
 #include "host/rule.h"
 
 namespace nvfp4 {
@@ -27,36 +26,6 @@ nvfp4_status absent_number(const char* name, int64_t value) {
               NVFP4_VERSION_NUMBERS);
 }
 
-nvfp4_status check_absent_in_kernels(const nvfp4_gemm_desc& g) {
-  const struct {
-    const char* name;
-    const void* value;
-  } pointers[] = {
-      {"a_tensor_scale", g.a_tensor_scale},
-      {"b_tensor_scale", g.b_tensor_scale},
-      {"c", g.c},
-      {"bias", g.bias},
-      {"alpha_device", g.alpha_device},
-      {"beta_device", g.beta_device},
-  };
-  for (const auto& field : pointers) NVFP4_TRY(absent_pointer(field.name, field.value));
-  const struct {
-    const char* name;
-    int64_t value;
-  } numbers[] = {
-      {"b_tensor_scale_columns", g.b_tensor_scale_columns},
-      {"c_ld", g.c_ld},
-      {"c_batch_stride", g.c_batch_stride},
-  };
-  for (const auto& field : numbers) NVFP4_TRY(absent_number(field.name, field.value));
-  if (!beta_is_zero(g)) {  // a NaN is none
-    return fail(NVFP4_STATUS_NOT_SUPPORTED,
-                "beta = %g must be 0: C is not there in version %d.%d.%d", f64_from_f32(g.beta),
-                NVFP4_VERSION_NUMBERS);
-  }
-  return NVFP4_SUCCESS;
-}
-
 }  // namespace
 
 nvfp4_status check_switches(const nvfp4_gemm_desc& g) {
@@ -75,29 +44,15 @@ nvfp4_status check_switches(const nvfp4_gemm_desc& g) {
                        g.b_tensor_scale_columns, kScaleColumnsMultiple, "");
 }
 
-nvfp4_status check_absent(const nvfp4_gemm_desc& g, Caller caller) {
+nvfp4_status check_absent(const nvfp4_gemm_desc& g) {
   NVFP4_TRY(absent_pointer("d_scales", g.d_scales));
   NVFP4_TRY(absent_pointer("d_tensor_scale", g.d_tensor_scale));
-  NVFP4_TRY(absent_number("d_scales_batch_stride_bytes", g.d_scales_batch_stride_bytes));
-  return caller == Caller::reference ? NVFP4_SUCCESS : check_absent_in_kernels(g);
+  return absent_number("d_scales_batch_stride_bytes", g.d_scales_batch_stride_bytes);
 }
 
 nvfp4_status check_absent_addresses(const nvfp4_gemm_addresses& x) {
-  const struct {
-    const char* name;
-    const void* value;
-  } pointers[] = {
-      {"a_tensor_scale", x.a_tensor_scale},
-      {"b_tensor_scale", x.b_tensor_scale},
-      {"c", x.c},
-      {"d_scales", x.d_scales},
-      {"d_tensor_scale", x.d_tensor_scale},
-      {"bias", x.bias},
-      {"alpha_device", x.alpha_device},
-      {"beta_device", x.beta_device},
-  };
-  for (const auto& field : pointers) NVFP4_TRY(absent_pointer(field.name, field.value));
-  return NVFP4_SUCCESS;
+  NVFP4_TRY(absent_pointer("d_scales", x.d_scales));
+  return absent_pointer("d_tensor_scale", x.d_tensor_scale);
 }
 
 }  // namespace nvfp4

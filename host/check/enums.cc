@@ -34,7 +34,6 @@ constexpr EnumeratorSet kActivations =
 constexpr EnumeratorSet kPdl = any_of(NVFP4_PDL_OFF, NVFP4_PDL_ON, NVFP4_PDL_ON_STATIC_WEIGHTS);
 constexpr EnumeratorSet kOrders = any_of(NVFP4_CD_ORDER_ROW_MAJOR, NVFP4_CD_ORDER_COLUMN_MAJOR);
 constexpr EnumeratorSet kAxes = any_of(NVFP4_BIAS_AXIS_COLUMN, NVFP4_BIAS_AXIS_ROW);
-constexpr EnumeratorSet kF16 = only(NVFP4_TYPE_F16);
 constexpr EnumeratorSet kFirst = only(0);  // the value of a field that was never set
 constexpr EnumeratorSet kATypes = any_of(NVFP4_TYPE_NONE, NVFP4_TYPE_F16, NVFP4_TYPE_BF16);
 
@@ -43,16 +42,16 @@ constexpr EnumField kEnumFields[] = {
     {FIELD(a_scale_layout), Enumeration::scale_layout, kLayouts, k128x4, kLayouts},
     {FIELD(b_scale_layout), Enumeration::scale_layout, kLayouts, k128x4, kLayouts},
     {FIELD(d_scale_layout), Enumeration::scale_layout, kNoLayout | kLayouts, kNoLayout, kNoLayout},
-    {FIELD(c_type), Enumeration::type, kNoType | kFloats, kNoType, kNoType | kFloats},
-    {FIELD(d_type), Enumeration::type, kFloats | only(NVFP4_TYPE_NVFP4), kF16, kFloats},
-    {FIELD(bias_type), Enumeration::type, kNoType | kFloats, kNoType, kNoType | kFloats},
-    {FIELD(scalar_mode), Enumeration::scalars, kScalars, kFirst, kScalars},
-    {FIELD(activation), Enumeration::activation, kActivations, kFirst, kActivations},
+    {FIELD(c_type), Enumeration::type, kNoType | kFloats, kNoType | kFloats, kNoType | kFloats},
+    {FIELD(d_type), Enumeration::type, kFloats | only(NVFP4_TYPE_NVFP4), kFloats, kFloats},
+    {FIELD(bias_type), Enumeration::type, kNoType | kFloats, kNoType | kFloats, kNoType | kFloats},
+    {FIELD(scalar_mode), Enumeration::scalars, kScalars, kScalars, kScalars},
+    {FIELD(activation), Enumeration::activation, kActivations, kActivations, kActivations},
     {FIELD(pdl), Enumeration::pdl, kPdl, kPdl, kPdl},
     {FIELD(operand_format), Enumeration::operand_format, kFirst, kFirst, kFirst},
     {FIELD(a_type), Enumeration::type, kATypes, kNoType, kNoType},
-    {FIELD(cd_order), Enumeration::cd_order, kOrders, kFirst, kOrders},
-    {FIELD(bias_axis), Enumeration::bias_axis, kAxes, kFirst, kAxes},
+    {FIELD(cd_order), Enumeration::cd_order, kOrders, kOrders, kOrders},
+    {FIELD(bias_axis), Enumeration::bias_axis, kAxes, kAxes, kAxes},
 };
 #undef FIELD
 

@@ -57,7 +57,7 @@ nvfp4_status check_gemm(const nvfp4_gemm_desc* desc, Caller caller, CheckedGemm*
   NVFP4_TRY(check_sizes(g, caller));
   NVFP4_TRY(check_enums(g, caller));
   NVFP4_TRY(check_switches(g));
-  NVFP4_TRY(check_absent(g, caller));
+  NVFP4_TRY(check_absent(g));
   checked->desc = desc;
   NVFP4_TRY(find_variant(g.variant, &checked->forced));
   checked->sizes_alone = caller == Caller::question && has_no_address(g);

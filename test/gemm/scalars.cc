@@ -100,9 +100,9 @@ TEST_CASE("a bad argument leaves D as it was", "[refusal]") {
     gemm.desc.d = const_cast<void*>(gemm.desc.b);
     expected = NVFP4_STATUS_OVERLAP;
   }
-  SECTION("beta") {
+  SECTION("beta without a C") {
     gemm.desc.beta = 1;
-    expected = NVFP4_STATUS_NOT_SUPPORTED;
+    expected = NVFP4_STATUS_INVALID_VALUE;
   }
   CHECK(gemm.enqueue() == expected);
   CHECK(std::string(nvfp4_last_error()) != "");

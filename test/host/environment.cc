@@ -113,7 +113,7 @@ TEST_CASE("A caller that flushes subnormal numbers gets the same answers") {
   const std::string usual = answers();
   CHECK(contains(usual, "NVFP4_SUCCESS 126\n"));
   CHECK(contains(usual, "tensor_scale = -9.99995e-41 is not finite and above 0"));
-  CHECK(contains(usual, "NVFP4_STATUS_NOT_SUPPORTED: beta = 9.99995e-41 must be 0"));
+  CHECK(contains(usual, "NVFP4_STATUS_INVALID_VALUE: beta = 9.99995e-41 must be 0"));
   std::string flushed;
   {
     const FlushSubnormals here;
@@ -139,7 +139,7 @@ TEST_CASE("A decimal comma of the program's locale is in no sentence, log line o
     *static_cast<std::string*>(user) = text;
   };
   REQUIRE(nvfp4_set_log_callback(keep, &line, 1) == NVFP4_SUCCESS);
-  CHECK(nvfp4_gemm_supported(&refused, 100) == NVFP4_STATUS_NOT_SUPPORTED);
+  CHECK(nvfp4_gemm_supported(&refused, 100) == NVFP4_STATUS_INVALID_VALUE);
   REQUIRE(nvfp4_set_log_callback(nullptr, nullptr, 0) == NVFP4_SUCCESS);
   CHECK(contains(nvfp4_last_error(), "beta = 1.5 must be 0"));
   CHECK(contains(line, "beta = 1.5 must be 0"));

@@ -222,10 +222,21 @@ TEST_CASE("A question without any address is about sizes and types alone") {
   Desc too_far = g;
   too_far.d_ld = INT64_MAX / 256;
   CHECK(nvfp4_gemm_supported(&too_far, 100) != NVFP4_SUCCESS);
-  Desc float_out = g;
-  float_out.d_type = NVFP4_TYPE_F32;
-  CHECK(nvfp4_gemm_supported(&float_out, 100) == NVFP4_STATUS_NOT_SUPPORTED);
-  CHECK(std::string(nvfp4_last_error()) == "d_type = NVFP4_TYPE_F32 is not there in version 0.1.0");
+  Desc nvfp4_out = g;
+  nvfp4_out.d_type = NVFP4_TYPE_NVFP4;
+  CHECK(nvfp4_gemm_supported(&nvfp4_out, 100) == NVFP4_STATUS_NOT_SUPPORTED);
+  CHECK(std::string(nvfp4_last_error()) ==
+        "d_type = NVFP4_TYPE_NVFP4 is not there in version 0.1.0");
+  // Types say what will be given: C, bias and scalars have no address yet.
+  Desc full = g;
+  full.d_type = NVFP4_TYPE_BF16, full.c_type = NVFP4_TYPE_F32, full.bias_type = NVFP4_TYPE_F16;
+  full.scalar_mode = NVFP4_SCALARS_DEVICE, full.activation = NVFP4_ACTIVATION_SILU;
+  full.b_tensor_scale_columns = 128, full.c_ld = 384, full.c_batch_stride = 512 * 384;
+  for (int32_t capability : {90, 100, 103}) {
+    CHECK(nvfp4_gemm_supported(&full, capability) == NVFP4_SUCCESS);
+  }
+  full.c_ld = 383;
+  CHECK(nvfp4_gemm_supported(&full, 100) == NVFP4_STATUS_INVALID_VALUE);
   // A run asks for every address.
   CHECK(nvfp4_gemm_run(&g, nullptr) == NVFP4_STATUS_NULL_POINTER);
 }

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: MIT
+#include "tools/harness/general_gemm.h"
+
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+
+namespace support {
+
+int64_t bytes_of_type(int32_t type) {
+  return type == NVFP4_TYPE_NONE ? 0 : type == NVFP4_TYPE_F32 ? 4 : 2;
+}
+
+namespace {
+
+// A finite number of moderate size, of either sign.
+uint32_t random_code(int32_t type, Random& random) {
+  const uint32_t sign = random.below(2), bits = uint32_t(random.next());
+  if (type == NVFP4_TYPE_F16) return sign << 15 | (10 + random.below(9)) << 10 | (bits & 0x3FF);
+  if (type == NVFP4_TYPE_BF16) return sign << 15 | (122 + random.below(9)) << 7 | (bits & 0x7F);
+  return sign << 31 | (122 + random.below(9)) << 23 | (bits & 0x7FFFFF);
+}
+
+void put(std::vector<uint8_t>& array, int32_t type, int64_t i, uint32_t code) {
+  const size_t size = size_t(bytes_of_type(type));
+  std::memcpy(&array.at(size_t(i) * size), &code, size);
+}
+
+uint32_t get(const std::vector<uint8_t>& array, int32_t type, int64_t i) {
+  const size_t size = size_t(bytes_of_type(type));
+  uint32_t code = 0;
+  std::memcpy(&code, &array.at(size_t(i) * size), size);
+  return code;
+}
+
+int64_t lines(const GeneralProblem& p) {
+  const Shape& s = p.operands.shape;
+  return p.fields.cd_order == NVFP4_CD_ORDER_ROW_MAJOR ? s.m : s.n;
+}
+int64_t line_length(const GeneralProblem& p) {
+  const Shape& s = p.operands.shape;
+  return p.fields.cd_order == NVFP4_CD_ORDER_ROW_MAJOR ? s.n : s.m;
+}
+
+// Elements from the first to the last one.
+int64_t extent(const GeneralProblem& p, int64_t ld, int64_t stride) {
+  return (p.operands.shape.l - 1) * stride + (lines(p) - 1) * ld + line_length(p);
+}
+
+template <typename Visit>
+void for_each_element(const Shape& s, const Visit& visit) {
+  for (int64_t batch = 0; batch < s.l; ++batch)
+    for (int64_t row = 0; row < s.m; ++row)
+      for (int64_t column = 0; column < s.n; ++column) visit(batch, row, column);
+}
+
+std::vector<uint8_t> bytes_of(const float* first, size_t count) {
+  std::vector<uint8_t> bytes(count * sizeof(float));
+  std::memcpy(bytes.data(), first, bytes.size());
+  return bytes;
+}
+
+}  // namespace
+
+std::string to_string(const EpilogueFields& f) {
+  char text[256];
+  std::snprintf(
+      text, sizeof text,
+      "types d %d c %d bias %d, scalars %d, activation %d, order %d, axis %d, scales %d %d "
+      "by %lld, alpha %g, beta %g, gaps %lld %lld %lld %lld%s",
+      f.d_type, f.c_type, f.bias_type, f.scalar_mode, f.activation, f.cd_order, f.bias_axis,
+      f.a_tensor_scale, f.b_tensor_scale, static_cast<long long>(f.b_tensor_scale_columns),
+      double(f.alpha), double(f.beta), static_cast<long long>(f.c_ld_gap),
+      static_cast<long long>(f.d_ld_gap), static_cast<long long>(f.c_batch_gap),
+      static_cast<long long>(f.d_batch_gap), f.c_is_d ? ", C is D" : "");
+  return text;
+}
+
+EpilogueFields random_fields(const Shape& shape, Random& random) {
+  const auto coin = [&] { return random.below(2) != 0; };
+  const auto type = [&] { return int32_t(1 + random.below(3)); };
+  EpilogueFields f;
+  f.d_type = type();
+  if (coin()) f.c_type = type();
+  if (coin()) f.bias_type = type();
+  f.scalar_mode = int32_t(random.below(2));
+  f.activation = int32_t(random.below(5));
+  f.cd_order = int32_t(random.below(2));
+  f.bias_axis = int32_t(random.below(2));
+  f.a_tensor_scale = coin();
+  f.b_tensor_scale = coin();
+  if (f.b_tensor_scale && coin()) f.b_tensor_scale_columns = 64 * (1 + random.below(3));
+  f.alpha = float(int(random.below(400)) - 200) / 300;
+  if (f.c_type != NVFP4_TYPE_NONE && random.below(4) != 0) {
+    f.beta = float(int(random.below(400)) - 200) / 150;
+  }
+  f.c_ld_gap = coin() ? 0 : random.below(9);
+  f.d_ld_gap = coin() ? 0 : random.below(9);
+  if (shape.l > 1) f.c_batch_gap = random.below(9), f.d_batch_gap = random.below(9);
+  if (f.c_type == f.d_type && coin()) {
+    f.c_is_d = true;
+    f.c_ld_gap = f.d_ld_gap, f.c_batch_gap = f.d_batch_gap;
+  }
+  return f;
+}
+
+GeneralProblem::GeneralProblem(const Problem& o, const EpilogueFields& f, uint64_t seed)
+    : operands(o), fields(f) {
+  Random random(seed);
+  const nvfp4_gemm_desc g = desc(NVFP4_SCALE_LAYOUT_LINEAR);
+  const Shape& s = o.shape;
+  if (f.c_type != NVFP4_TYPE_NONE) {
+    c.assign(size_t(extent(*this, g.c_ld, g.c_batch_stride) * bytes_of_type(f.c_type)), 0xFF);
+    for_each_element(s, [&](int64_t batch, int64_t row, int64_t column) {
+      set_c(batch, row, column, random_code(f.c_type, random));
+    });
+  }
+  const int64_t values = f.bias_axis == NVFP4_BIAS_AXIS_ROW ? s.m : s.n;
+  bias.resize(size_t(values * bytes_of_type(f.bias_type)));
+  if (!bias.empty())
+    for (int64_t i = 0; i < values; ++i) set_bias(i, random_code(f.bias_type, random));
+  a_scale = 0.75f;
+  const int64_t columns = f.b_tensor_scale_columns;
+  b_scales.resize(size_t(columns == 0 ? 1 : (s.n + columns - 1) / columns));
+  for (float& scale : b_scales) scale = float(1 + random.below(100)) / 30;
+}
+
+nvfp4_gemm_desc GeneralProblem::desc(int32_t scale_layout) const {
+  const EpilogueFields& f = fields;
+  nvfp4_gemm_desc g = make_desc(operands, scale_layout);
+  g.d_type = f.d_type, g.c_type = f.c_type, g.bias_type = f.bias_type;
+  g.scalar_mode = f.scalar_mode, g.activation = f.activation;
+  g.cd_order = f.cd_order, g.bias_axis = f.bias_axis;
+  g.b_tensor_scale_columns = f.b_tensor_scale ? f.b_tensor_scale_columns : 0;
+  g.d_ld = line_length(*this) + f.d_ld_gap;
+  g.c_ld = line_length(*this) + f.c_ld_gap;
+  g.d_batch_stride = lines(*this) * g.d_ld + f.d_batch_gap;
+  g.c_batch_stride = lines(*this) * g.c_ld + f.c_batch_gap;
+  // By pointer the values are not looked at: these would show.
+  const bool by_pointer = f.scalar_mode == NVFP4_SCALARS_DEVICE;
+  g.alpha = by_pointer ? 1e30f : f.alpha;
+  g.beta = by_pointer ? -1e30f : f.beta;
+  return g;
+}
+
+int64_t GeneralProblem::index(int64_t batch, int64_t row, int64_t column, int64_t ld,
+                              int64_t stride) const {
+  const bool by_row = fields.cd_order == NVFP4_CD_ORDER_ROW_MAJOR;
+  return batch * stride + (by_row ? row * ld + column : column * ld + row);
+}
+
+void GeneralProblem::set_c(int64_t batch, int64_t row, int64_t column, uint32_t code) {
+  const nvfp4_gemm_desc g = desc(NVFP4_SCALE_LAYOUT_LINEAR);
+  put(c, fields.c_type, index(batch, row, column, g.c_ld, g.c_batch_stride), code);
+}
+
+void GeneralProblem::set_bias(int64_t i, uint32_t code) { put(bias, fields.bias_type, i, code); }
+
+std::vector<uint8_t> GeneralProblem::d_before() const {
+  if (fields.c_is_d) return c;
+  const nvfp4_gemm_desc g = desc(NVFP4_SCALE_LAYOUT_LINEAR);
+  return std::vector<uint8_t>(
+      size_t(extent(*this, g.d_ld, g.d_batch_stride) * bytes_of_type(fields.d_type)), 0xFF);
+}
+
+std::vector<uint8_t> GeneralProblem::reference() const {
+  std::vector<uint8_t> d = d_before();
+  nvfp4_gemm_desc g = desc(NVFP4_SCALE_LAYOUT_LINEAR);
+  g.a = operands.a.codes.data(), g.b = operands.b.codes.data();
+  g.a_scales = operands.a.scales.data(), g.b_scales = operands.b.scales.data();
+  g.a_scales_batch_stride_bytes = operands.a.scales_stride();
+  g.b_scales_batch_stride_bytes = operands.b.scales_stride();
+  g.d = d.data();
+  if (!c.empty()) g.c = fields.c_is_d ? d.data() : c.data();
+  if (!bias.empty()) g.bias = bias.data();
+  if (fields.a_tensor_scale) g.a_tensor_scale = &a_scale;
+  if (fields.b_tensor_scale) g.b_tensor_scale = b_scales.data();
+  if (fields.scalar_mode == NVFP4_SCALARS_DEVICE) {
+    g.alpha_device = &fields.alpha;
+    if (!c.empty()) g.beta_device = &fields.beta;
+  }
+  if (nvfp4_gemm_reference(&g) != NVFP4_SUCCESS) throw std::runtime_error(nvfp4_last_error());
+  return d;
+}
+
+// ---- Device -------------------------------------------------------------------------------------
+
+namespace {
+
+std::vector<uint8_t> device_scales(const Operand& o, int64_t gap) {
+  const std::vector<uint8_t> tiles = o.interleaved_scales(0xFF);
+  const size_t batch = tiles.size() / size_t(o.l);
+  std::vector<uint8_t> out(tiles.size() + size_t((o.l - 1) * gap), 0xFF);
+  for (size_t i = 0; i < size_t(o.l); ++i) {
+    std::memcpy(&out[i * (batch + size_t(gap))], &tiles[i * batch], batch);
+  }
+  return out;
+}
+
+}  // namespace
+
+const void* DeviceGeneral::add(const char* name, const std::vector<uint8_t>& content) {
+  if (content.empty()) return nullptr;
+  inputs_.push_back(std::make_unique<Input>(driver_, name, content));
+  return inputs_.back()->buffer.pointer();
+}
+
+DeviceGeneral::DeviceGeneral(const Driver& driver, const GeneralProblem& p)
+    : desc(p.desc(NVFP4_SCALE_LAYOUT_128X4)), driver_(driver), d_(driver, p.d_before()) {
+  const Problem& o = p.operands;
+  const EpilogueFields& f = p.fields;
+  const auto floats = [&](const char* name, const float* first, size_t count) {
+    return static_cast<const float*>(add(name, bytes_of(first, count)));
+  };
+  if (desc.k > 0) {
+    desc.a = add("A", o.a.codes);
+    desc.b = add("B", o.b.codes);
+    desc.a_scales = add("the scales of A", device_scales(o.a, o.scales_gap_bytes));
+    desc.b_scales = add("the scales of B", device_scales(o.b, o.scales_gap_bytes));
+  }
+  desc.d = d_.pointer();
+  desc.c = f.c_is_d ? desc.d : add("C", p.c);
+  desc.bias = add("the bias", p.bias);
+  if (f.a_tensor_scale) desc.a_tensor_scale = floats("a_tensor_scale", &p.a_scale, 1);
+  if (f.b_tensor_scale) {
+    desc.b_tensor_scale = floats("b_tensor_scale", p.b_scales.data(), p.b_scales.size());
+  }
+  if (f.scalar_mode == NVFP4_SCALARS_DEVICE) {
+    desc.alpha_device = floats("alpha", &f.alpha, 1);
+    if (!p.c.empty()) desc.beta_device = floats("beta", &f.beta, 1);
+  }
+  uint64_t bytes = 0;
+  const int capability = devices(driver).at(0).compute_capability();
+  if (nvfp4_gemm_workspace_bytes(&desc, capability, &bytes) == NVFP4_SUCCESS && bytes > 0) {
+    workspace_ = std::make_unique<DeviceBuffer>(driver, bytes);
+    desc.workspace = workspace_->pointer();
+    desc.workspace_bytes = bytes;
+  }
+}
+
+std::vector<uint8_t> DeviceGeneral::d() const {
+  driver_.check(driver_.cuCtxSynchronize(), "cuCtxSynchronize");
+  return d_.download();
+}
+
+std::string DeviceGeneral::damage() const {
+  for (const auto& input : inputs_) {
+    if (!input->buffer.guards_intact())
+      return std::string("the guard of ") + input->name + " was written";
+    if (input->buffer.download() != input->content)
+      return std::string(input->name) + " was written";
+  }
+  if (!d_.guards_intact()) return "the guard of D was written";
+  if (workspace_ && !workspace_->guards_intact()) return "the guard of the workspace was written";
+  return "";
+}
+
+std::string first_difference(const GeneralProblem& p, const std::vector<uint8_t>& got,
+                             const std::vector<uint8_t>& want) {
+  if (got == want) return "";
+  const nvfp4_gemm_desc g = p.desc(NVFP4_SCALE_LAYOUT_LINEAR);
+  const int32_t type = p.fields.d_type;
+  std::string difference;
+  int64_t wrong = 0;
+  for_each_element(p.operands.shape, [&](int64_t batch, int64_t row, int64_t column) {
+    const int64_t i = p.index(batch, row, column, g.d_ld, g.d_batch_stride);
+    const uint32_t have = get(got, type, i), need = get(want, type, i);
+    if (have == need) return;
+    if (wrong++ > 0) return;
+    char text[160];
+    std::snprintf(text, sizeof text, "batch %lld, row %lld, column %lld: got 0x%X, want 0x%X",
+                  static_cast<long long>(batch), static_cast<long long>(row),
+                  static_cast<long long>(column), have, need);
+    difference = text;
+  });
+  if (wrong == 0) return "a gap between the lines or batches of D was written";
+  return difference + ", and " + std::to_string(wrong - 1) + " more";
+}
+
+std::string difference_on_device(const Driver& driver, const GeneralProblem& problem) {
+  const DeviceGeneral gemm(driver, problem);
+  if (nvfp4_gemm_run(&gemm.desc, nullptr) != NVFP4_SUCCESS) {
+    throw std::runtime_error(nvfp4_last_error());
+  }
+  const std::string difference = first_difference(problem, gemm.d(), problem.reference());
+  return difference.empty() ? gemm.damage() : difference;
+}
+
+}  // namespace support

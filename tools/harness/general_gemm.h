@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+// A problem with any epilogue, on the host and on the device: types, C, bias, factors, activation, order.
+// D is compared as memory, gaps included.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tools/harness/driver.h"
+#include "tools/harness/problem.h"
+
+namespace support {
+
+struct EpilogueFields {
+  int32_t d_type = NVFP4_TYPE_F16, c_type = NVFP4_TYPE_NONE, bias_type = NVFP4_TYPE_NONE;
+  int32_t scalar_mode = NVFP4_SCALARS_HOST, activation = NVFP4_ACTIVATION_NONE;
+  int32_t cd_order = NVFP4_CD_ORDER_ROW_MAJOR, bias_axis = NVFP4_BIAS_AXIS_COLUMN;
+  bool a_tensor_scale = false, b_tensor_scale = false;
+  int64_t b_tensor_scale_columns = 0;
+  float alpha = 1, beta = 0;
+  int64_t c_ld_gap = 0, d_ld_gap = 0;        // elements beyond a line of C, of D
+  int64_t c_batch_gap = 0, d_batch_gap = 0;  // beyond a batch
+  bool c_is_d = false;                       // C lies where D will, and is overwritten
+};
+std::string to_string(const EpilogueFields& fields);
+
+// Any fields, for a problem of that shape.
+EpilogueFields random_fields(const Shape& shape, Random& random);
+
+int64_t bytes_of_type(int32_t type);
+
+// Operands, and an epilogue's arrays with it. What belongs to no element is 0xFF.
+struct GeneralProblem {
+  Problem operands;
+  EpilogueFields fields;
+  std::vector<uint8_t> c, bias;
+  float a_scale = 1;
+  std::vector<float> b_scales;
+
+  GeneralProblem(const Problem& operands, const EpilogueFields& fields, uint64_t seed);
+
+  // Without addresses.
+  nvfp4_gemm_desc desc(int32_t scale_layout) const;
+  // Where an element of C or D is, in elements, by the descriptor's prose.
+  int64_t index(int64_t batch, int64_t row, int64_t column, int64_t ld, int64_t stride) const;
+
+  void set_c(int64_t batch, int64_t row, int64_t column, uint32_t code);
+  void set_bias(int64_t i, uint32_t code);
+
+  // D's memory before a run, and as the reference leaves it.
+  std::vector<uint8_t> d_before() const;
+  std::vector<uint8_t> reference() const;
+};
+
+class DeviceGeneral {
+ public:
+  DeviceGeneral(const Driver& driver, const GeneralProblem& problem);
+
+  nvfp4_gemm_desc desc;  // with device addresses
+
+  std::vector<uint8_t> d() const;  // its memory; waits for the device
+  // "" or what was written that is no element of D.
+  std::string damage() const;
+
+ private:
+  const void* add(const char* name, const std::vector<uint8_t>& content);
+
+  struct Input {
+    const char* name;
+    std::vector<uint8_t> content;
+    DeviceBuffer buffer;
+    Input(const Driver& driver, const char* n, std::vector<uint8_t> bytes)
+        : name(n), content(std::move(bytes)), buffer(driver, content) {}
+  };
+  const Driver& driver_;
+  std::vector<std::unique_ptr<Input>> inputs_;
+  DeviceBuffer d_;
+  std::unique_ptr<DeviceBuffer> workspace_;
+};
+
+// Runs it and compares with the reference: "" or the first difference or damage. Throws the library's
+// sentence where it refuses.
+std::string difference_on_device(const Driver& driver, const GeneralProblem& problem);
+// The same of two memories of D.
+std::string first_difference(const GeneralProblem& problem, const std::vector<uint8_t>& got,
+                             const std::vector<uint8_t>& want);
+
+}  // namespace support
