@@ -34,6 +34,10 @@ bool is_general(const nvfp4_gemm_desc& g, const EpilogueParams& p) {
 
 }  // namespace
 
+bool may_read_c(const nvfp4_gemm_desc& g) {
+  return g.c_type != NVFP4_TYPE_NONE && !beta_is_zero(g);
+}
+
 EpilogueParams make_epilogue(const nvfp4_gemm_desc& g) {
   EpilogueParams p{};
   p.alpha_device = g.alpha_device;
@@ -48,7 +52,7 @@ EpilogueParams make_epilogue(const nvfp4_gemm_desc& g) {
   p.beta = g.beta;
   const int64_t columns = g.b_tensor_scale_columns;
   p.columns_a_factor = static_cast<uint32_t>(columns == 0 ? g.n : std::min(columns, g.n));
-  p.c_type = static_cast<uint32_t>(beta_is_zero(g) ? NVFP4_TYPE_NONE : g.c_type);
+  p.c_type = static_cast<uint32_t>(may_read_c(g) ? g.c_type : NVFP4_TYPE_NONE);
   p.d_type = static_cast<uint32_t>(g.d_type);
   p.bias_type = static_cast<uint32_t>(g.bias_type);
   p.activation = static_cast<uint32_t>(g.activation);

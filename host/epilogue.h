@@ -10,4 +10,7 @@ namespace nvfp4 {
 // Of a descriptor that passed check_gemm.
 EpilogueParams make_epilogue(const nvfp4_gemm_desc& desc);
 
+// There is a C, and no beta by value that is 0.
+bool may_read_c(const nvfp4_gemm_desc& desc);
+
 }  // namespace nvfp4

@@ -3,45 +3,26 @@
 
 #include <algorithm>
 #include <cinttypes>
-#include <cstdarg>
 #include <cstdio>
 
+#include "host/check/fields.h"
+#include "host/empty_sum.h"
+#include "host/epilogue.h"
 #include "host/formats.h"
+#include "host/growing_text.h"
 #include "host/image.h"
 #include "host/rule.h"
-#include "host/text.h"
 
 namespace nvfp4 {
 
 namespace {
 
-// Appends to a buffer of the caller's and counts what did not fit.
-class Text {
- public:
-  Text(char* buffer, size_t bytes) : buffer_(buffer), bytes_(bytes) {}
-
-  __attribute__((format(printf, 2, 3))) void add(const char* format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    char* at = length_ < bytes_ ? buffer_ + length_ : nullptr;
-    const int length = write_text(at, at != nullptr ? bytes_ - length_ : 0, format, arguments);
-    va_end(arguments);
-    if (length > 0) length_ += static_cast<size_t>(length);
-  }
-
-  size_t needed() const { return length_ + 1; }
-
- private:
-  char* buffer_;
-  size_t bytes_;
-  size_t length_ = 0;
-};
-
 // ---- the speed of light -------------------------------------------------------------------------
 
 struct Traffic {
-  double a, b, d;  // bytes, each read or written once; scales with their operand, without padding
-  double all() const { return a + b + d; }
+  double a, b, c,
+      d;  // bytes, each read or written once; scales with their operand, without padding
+  double all() const { return a + b + c + d; }
 };
 
 // Sizes go up to 2^31 each: products of four of them do not fit 64 bits, and fractions of a byte do
@@ -52,8 +33,10 @@ Traffic traffic(const nvfp4_gemm_desc& g) {
   const double k = static_cast<double>(g.k), l = static_cast<double>(g.l);
   const double a_batches = g.a_batch_stride == 0 ? 1 : l;  // the same matrix for every batch
   const double b_batches = g.b_batch_stride == 0 ? 1 : l;
+  const double c_batches = g.c_batch_stride == 0 ? 1 : l;
   return {a_batches * m * k * kBytesPerElement, b_batches * n * k * kBytesPerElement,
-          l * 2 * m * n};
+          may_read_c(g) ? c_batches * m * n * static_cast<double>(bytes_of_type(g.c_type)) : 0,
+          l * m * n * static_cast<double>(bytes_of_type(g.d_type))};
 }
 
 void add_light(const nvfp4_gemm_desc& g, const Roofline& light, int32_t sm_count, Text* text) {
@@ -62,10 +45,41 @@ void add_light(const nvfp4_gemm_desc& g, const Roofline& light, int32_t sm_count
                             static_cast<double>(g.k) * static_cast<double>(g.l);
   const double memory = t.all() / light.bytes_per_second * 1e6;
   const double math = operations / (light.operations_per_clock * sm_count * light.clock) * 1e6;
-  text->add("bytes     %.0f (A %.0f, B %.0f, D %.0f; scales included, each once)\n", t.all(), t.a,
-            t.b, t.d);
+  text->add("bytes     %.0f (A %.0f, B %.0f, ", t.all(), t.a, t.b);
+  if (t.c > 0) text->add("C %.0f, ", t.c);
+  text->add("D %.0f; scales included, each once)\n", t.d);
   text->add("light     %.3f us: memory %.3f at %s, %s units %.3f at %s\n", std::max(memory, math),
             memory, light.memory, light.unit, math, light.clock_text);
+}
+
+// ---- the epilogue -------------------------------------------------------------------------------
+
+const char* type_text(int32_t type) {
+  return type == NVFP4_TYPE_F16 ? "fp16" : type == NVFP4_TYPE_BF16 ? "bf16" : "fp32";
+}
+
+// In the order of its operations.
+void add_epilogue(const nvfp4_gemm_desc& g, Text* text) {
+  if (make_epilogue(g).general == 0) return;
+  text->add("epilogue  alpha%s", g.scalar_mode == NVFP4_SCALARS_DEVICE ? " on the device" : "");
+  if (g.a_tensor_scale != nullptr) text->add(", a_tensor_scale");
+  if (g.b_tensor_scale != nullptr || g.b_tensor_scale_columns != 0) {
+    text->add(", b_tensor_scale");
+    if (g.b_tensor_scale_columns != 0) {
+      text->add(" for each %" PRId64 " columns", g.b_tensor_scale_columns);
+    }
+  }
+  if (may_read_c(g)) {
+    text->add(", C %s%s", type_text(g.c_type),
+              g.scalar_mode == NVFP4_SCALARS_DEVICE ? " unless beta on the device is 0" : "");
+  }
+  if (g.bias_type != NVFP4_TYPE_NONE) {
+    text->add(", bias %s by %s", type_text(g.bias_type),
+              g.bias_axis == NVFP4_BIAS_AXIS_ROW ? "row" : "column");
+  }
+  if (g.activation != NVFP4_ACTIVATION_NONE) text->add(", %s", activation_word(g.activation));
+  text->add("; D %s%s\n", type_text(g.d_type),
+            g.cd_order == NVFP4_CD_ORDER_COLUMN_MAJOR ? " by columns" : "");
 }
 
 // ---- the plan -----------------------------------------------------------------------------------
@@ -128,36 +142,19 @@ void add_reason(const CheckedGemm& checked, const Plan& plan, Text* text) {
 void add_plan(const CheckedGemm& checked, const Plan& plan, int32_t sm_count, Text* text) {
   const nvfp4_gemm_desc& g = *checked.desc;
   if (g.k == 0) {
-    text->add("image     none\nvariant   fill\n");
-    text->add("why       K is 0: D is filled with round(alpha * 0), no kernel runs\n");
+    const bool computes = make_epilogue(g).general != 0;
+    text->add("image     none\nvariant   %s\n", empty_sum_way(g));
+    text->add("why       K is 0: %s\n",
+              computes ? "D is the epilogue of sums that are 0, by a small kernel"
+                       : "D is filled with round(alpha * 0), no kernel runs");
     return;
   }
   add_images(plan, text);
   add_geometry(plan, sm_count, text);
+  add_epilogue(g, text);
   add_light(g, plan.arch().light, sm_count, text);
   add_reason(checked, plan, text);
 }
-
-}  // namespace
-
-void write_replay(const nvfp4_gemm_desc& g, char* text, size_t bytes) {
-  Text line(text, bytes);
-  line.add("nvfp4 run --m %" PRId64 " --n %" PRId64 " --k %" PRId64, g.m, g.n, g.k);
-  if (g.l != 1) line.add(" --l %" PRId64, g.l);
-  if (g.alpha != 1.0f) line.add(" --alpha %.9g", f64_from_f32(g.alpha));
-  if (g.a_ld != g.k) line.add(" --a-ld %" PRId64, g.a_ld);
-  if (g.b_ld != g.k) line.add(" --b-ld %" PRId64, g.b_ld);
-  if (g.d_ld != g.n) line.add(" --d-ld %" PRId64, g.d_ld);
-  if (g.l > 1) {
-    line.add(" --a-batch-stride %" PRId64 " --b-batch-stride %" PRId64 " --d-batch-stride %" PRId64,
-             g.a_batch_stride, g.b_batch_stride, g.d_batch_stride);
-  }
-  if (g.batch_invariant != 0) line.add(" --batch-invariant");
-  if (g.pdl != NVFP4_PDL_OFF) line.add(" --pdl %" PRId32, g.pdl);
-  if (g.variant != nullptr) line.add(" --variant %s", g.variant);
-}
-
-namespace {
 
 void add_replay(const nvfp4_gemm_desc& g, Text* text) {
   char replay[kReplayBytes];
@@ -178,8 +175,8 @@ nvfp4_status explain_gemm(const CheckedGemm& checked, const Plan& plan, int32_t 
                           int32_t sm_count, char* buffer, size_t bytes) {
   const nvfp4_gemm_desc& g = *checked.desc;
   Text text(buffer, bytes);
-  text.add("problem   M %" PRId64 ", N %" PRId64 ", K %" PRId64 ", L %" PRId64 ", D fp16\n", g.m,
-           g.n, g.k, g.l);
+  text.add("problem   M %" PRId64 ", N %" PRId64 ", K %" PRId64 ", L %" PRId64 ", D %s\n", g.m, g.n,
+           g.k, g.l, type_text(g.d_type));
   text.add("device    compute capability %s, %" PRId32 " SMs\n", capability_text(capability).text,
            sm_count);
   if (checked.empty) {

@@ -91,9 +91,47 @@ TEST_CASE("The replay line has what differs from the default, and nothing else")
   CHECK(contains(explained(g), " B 23220, "));  // repeated weights are read once
 }
 
+TEST_CASE("explain and the replay line have every field of the epilogue") {
+  nvfp4_gemm_desc g = problem(64, 256, 128, 2);
+  g.d_type = NVFP4_TYPE_BF16, g.cd_order = NVFP4_CD_ORDER_COLUMN_MAJOR;
+  g.d_ld = 72, g.d_batch_stride = 256 * 72;
+  g.c = reinterpret_cast<void*>(uint64_t{6} << 44), g.c_type = NVFP4_TYPE_F32, g.beta = 0.5f;
+  g.c_ld = 65, g.c_batch_stride = 0;
+  g.bias = reinterpret_cast<void*>(uint64_t{7} << 44), g.bias_type = NVFP4_TYPE_F16;
+  g.bias_axis = NVFP4_BIAS_AXIS_ROW, g.activation = NVFP4_ACTIVATION_GELU_TANH;
+  g.a_tensor_scale = g.b_tensor_scale = reinterpret_cast<float*>(uint64_t{8} << 44);
+  g.b_tensor_scale_columns = 128, g.alpha = 2;
+  std::string text = explained(g);
+  CHECK(contains(text, "L 2, D bf16\n"));
+  CHECK(contains(text,
+                 "\nepilogue  alpha, a_tensor_scale, b_tensor_scale for each 128 columns, C fp32, "
+                 "bias fp16 by row, gelu-tanh; D bf16 by columns\n"));
+  CHECK(contains(text, "C 65536, D 65536; scales included"));
+  CHECK(contains(text,
+                 "\nreplay    nvfp4 run --m 64 --n 256 --k 128 --l 2 --alpha 2 --d-type bf16 "
+                 "--cd-order column --c-type f32 --beta 0.5 --bias-type f16 --bias-axis row "
+                 "--a-tensor-scale --b-tensor-scale 128 --activation gelu-tanh --c-ld 65 "
+                 "--d-ld 72 --a-batch-stride 8192 --b-batch-stride 32768 --c-batch-stride 0 "
+                 "--d-batch-stride 18432\n"));
+  g.scalar_mode = NVFP4_SCALARS_DEVICE;
+  g.alpha_device = g.beta_device = g.a_tensor_scale;
+  text = explained(g);
+  CHECK(contains(text, "alpha on the device, a_tensor_scale"));
+  CHECK(contains(text, "C fp32 unless beta on the device is 0, "));
+  CHECK(contains(text,
+                 " --l 2 --scalars device --d-type bf16 --cd-order column --c-type f32 --bias"));
+  // A C that is not read is none.
+  g.scalar_mode = NVFP4_SCALARS_HOST, g.beta = 0, g.alpha_device = g.beta_device = nullptr;
+  text = explained(g);
+  CHECK(!contains(text, "C fp32"));
+  CHECK(!contains(text, "--c-"));
+}
+
 TEST_CASE("explain knows problems without a kernel") {
   nvfp4_gemm_desc g = problem(128, 256, 0);
   CHECK(contains(explained(g), "variant   fill\nwhy       K is 0: "));
+  g.d_type = NVFP4_TYPE_F32;
+  CHECK(contains(explained(g), "variant   empty_sum\nwhy       K is 0: D is the epilogue of "));
   g.m = 0;
   CHECK(contains(explained(g), "why       M, N or L is 0: nothing is read, written or enqueued\n"));
 }
