@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The general epilogue: every type and field against the reference's bits, alone and together. Each
 // comparison is of D's whole memory, with 0xFF around every array and in every gap.
+#include <cmath>
+#include <cstring>
+#include <mutex>
+
 #include "test/gemm/gpu.h"
+#include "tools/harness/exact.h"
 #include "tools/harness/general_gemm.h"
 
 using support::Data;
@@ -22,6 +27,40 @@ void require_reference(const gemm_test::Gpu& gpu, const GeneralProblem& p) {
 
 Problem exact(const Shape& shape, const char* variant = nullptr) {
   return gemm_test::forced(variant, make_problem(shape, Data::exact, 90));
+}
+
+float f32(uint32_t bits) {
+  float x;
+  std::memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+// fp32 at the edges of every type of D, and where an activation saturates, each of both signs.
+std::vector<uint32_t> edges() {
+  std::vector<uint32_t> all;
+  for (const uint32_t x :
+       {0x7FC00001u, 0x7F800001u, 0x7F800000u, 0x00000000u, 0x7F7FFFFFu,  // NaNs, infinity, 0
+        0x477FE000u, 0x477FEFFFu, 0x477FF000u,                            // fp16's largest, and on
+        0x7F7F0000u, 0x7F7F7FFFu, 0x7F7F8000u,                            // bf16's
+        0x33000000u, 0x33000001u, 0x33800000u, 0x387FC000u, 0x387FE000u,  // fp16's subnormals
+        0x00000001u, 0x00007FFFu, 0x00008000u, 0x00018000u, 0x007FFFFFu,  // fp32's, bf16's
+        0x3F801000u, 0x3F803000u, 0x3F808000u, 0x3F818000u,               // ties
+        0x3F800000u, 0x40400000u, 0x41300000u, 0x41300001u, 0x41700000u, 0x41700001u,
+        0x41A00000u, 0x42B00000u, 0x42C80000u, 0x43000000u, 0x43000001u, 0x50000000u}) {
+    all.push_back(x);
+    all.push_back(x | 0x80000000u);
+  }
+  return all;
+}
+
+// D is act(C): sums are +0, of codes that are all 0.
+GeneralProblem of_edges(const EpilogueFields& f, int64_t k, const char* variant = nullptr) {
+  const std::vector<uint32_t> values = edges();
+  const Shape shape{3, int64_t(values.size()), k};
+  GeneralProblem p(gemm_test::forced(variant, make_problem(shape)), f, 1);
+  for (int64_t row = 0; row < shape.m; ++row)
+    for (int64_t i = 0; i < shape.n; ++i) p.set_c(0, row, i, values[size_t((i + row) % shape.n)]);
+  return p;
 }
 
 }  // namespace
@@ -61,4 +100,195 @@ TEST_CASE("K = 0 is the epilogue of +0, whatever its fields are", "[epilogue][em
     require_reference(
         gpu, GeneralProblem(make_problem(shape), random_fields(shape, random), random.next()));
   }
+}
+
+TEST_CASE("NaN, infinity, -0, overflow, ties and subnormals of each type and activation",
+          "[epilogue][edges]") {
+  USE_GPU(gpu);
+  const char* variant = gpu.info.major == 9 ? "sm90_64x8x256" : "sm100_128x64x256";
+  for (const int32_t type : {NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32}) {
+    for (int32_t activation = 0; activation <= NVFP4_ACTIVATION_GELU_ERF; ++activation) {
+      EpilogueFields f;
+      f.d_type = type, f.activation = activation, f.c_type = NVFP4_TYPE_F32, f.beta = 1;
+      require_reference(gpu, of_edges(f, 0));
+      require_reference(gpu, of_edges(f, 64, variant));
+      f.beta = -0.25f, f.alpha = -1, f.cd_order = NVFP4_CD_ORDER_COLUMN_MAJOR;
+      require_reference(gpu, of_edges(f, 64, variant));
+    }
+  }
+}
+
+TEST_CASE("scalars on the device are any numbers, -0, NaN and infinity among them", "[epilogue]") {
+  USE_GPU(gpu);
+  const float infinity = f32(0x7F800000);
+  for (const float value : {-0.0f, 1e-45f, -1e-40f, infinity, std::nanf(""), 3e38f}) {
+    EpilogueFields f;
+    f.d_type = NVFP4_TYPE_F32, f.scalar_mode = NVFP4_SCALARS_DEVICE, f.alpha = value;
+    require_reference(gpu, GeneralProblem(exact({5, 70, 64}), f, 1));
+    f.alpha = 1, f.c_type = NVFP4_TYPE_BF16, f.beta = value;
+    require_reference(gpu, GeneralProblem(exact({5, 70, 64}), f, 2));
+  }
+}
+
+// Of C not even the memory is there.
+TEST_CASE("beta = 0 does not read C, wherever beta lies", "[epilogue]") {
+  USE_GPU(gpu);
+  for (const float beta : {0.0f, -0.0f}) {
+    for (const int32_t mode : {NVFP4_SCALARS_HOST, NVFP4_SCALARS_DEVICE}) {
+      for (const int64_t k : {0, 64}) {
+        CAPTURE(beta, mode, k);
+        EpilogueFields f;
+        f.d_type = NVFP4_TYPE_BF16, f.c_type = NVFP4_TYPE_F32, f.scalar_mode = mode, f.beta = beta;
+        const Shape shape{5, 70, k};
+        const GeneralProblem p(k == 0 ? make_problem(shape) : exact(shape), f, 3);
+        support::DeviceGeneral gemm(gpu.driver, p);
+        gemm.desc.c = reinterpret_cast<void*>(uint64_t{1} << 46);
+        REQUIRE(nvfp4_gemm_run(&gemm.desc, nullptr) == NVFP4_SUCCESS);
+        REQUIRE(first_difference(p, gemm.d(), p.reference()) == "");
+      }
+    }
+  }
+}
+
+TEST_CASE("C is D in place, in each type and order", "[epilogue]") {
+  USE_GPU(gpu);
+  const char* variant = EACH_VARIANT;
+  EpilogueFields f;
+  f.c_is_d = true, f.beta = 0.5f, f.activation = NVFP4_ACTIVATION_RELU;
+  f.d_type = f.c_type = int32_t(1 + gemm_test::variant_number(variant) % 3);
+  f.c_ld_gap = f.d_ld_gap = 4;
+  for (const int32_t order : {NVFP4_CD_ORDER_ROW_MAJOR, NVFP4_CD_ORDER_COLUMN_MAJOR}) {
+    f.cd_order = order;
+    require_reference(gpu, GeneralProblem(exact({gpu.sized(70, 17), 132, 192, 2}, variant), f, 4));
+  }
+}
+
+// Few tiles and a long K: up to eight CTAs share it.
+TEST_CASE("sums that CTAs share reach the general epilogue whole", "[epilogue][sm90]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  const char* variant = EACH_VARIANT;
+  support::Random random(5 + gemm_test::variant_number(variant));
+  std::vector<int> splits;
+  for (const int64_t k : {576, 832, 2112}) {
+    const Shape shape{gemm_test::tile_tokens(variant) > 64 && gpu.small() ? 9 : 33, 70, k};
+    const EpilogueFields f = random_fields(shape, random);
+    const GeneralProblem p(exact(shape, variant), f, random.next());
+    splits.push_back(gemm_test::split_of(gpu, support::DeviceGeneral(gpu.driver, p).desc));
+    require_reference(gpu, p);
+  }
+  CAPTURE(splits);
+  CHECK(splits.back() > 1);
+}
+
+// The device's own sums by a run that keeps them, then the same ones as C of a reference without any.
+TEST_CASE("off the exact grid D is the expression of a sum inside the bound", "[epilogue][bound]") {
+  USE_GPU(gpu);
+  const Problem operands =
+      gemm_test::forced(EACH_VARIANT, make_problem({gpu.sized(70, 9), 136, 448}, Data::random, 91));
+  EpilogueFields kept;
+  kept.d_type = NVFP4_TYPE_F32;
+  const GeneralProblem sums_problem(operands, kept, 1);
+  const support::DeviceGeneral run(gpu.driver, sums_problem);
+  REQUIRE(nvfp4_gemm_run(&run.desc, nullptr) == NVFP4_SUCCESS);
+  const std::vector<uint8_t> sums = run.d();
+  int64_t outside = 0;
+  std::mutex mutex;
+  support::for_each_sum(
+      operands, [&](int64_t, int64_t row, int64_t column, const support::Sum& sum) {
+        float value;
+        std::memcpy(&value, &sums[size_t(row * operands.shape.n + column) * 4], sizeof value);
+        const double bound =
+            support::accumulation_bound(sum, operands.shape.k, gpu.info.compute_capability());
+        const std::lock_guard lock(mutex);
+        outside += !(std::fabs(double(value) - sum.exact) <= bound);
+      });
+  CHECK(outside == 0);
+
+  for (int32_t activation = 0; activation <= NVFP4_ACTIVATION_GELU_ERF; ++activation) {
+    EpilogueFields f;
+    f.d_type = 1 + activation % 3, f.bias_type = 1 + (activation + 1) % 3;
+    f.activation = activation, f.alpha = operands.alpha;
+    const GeneralProblem p(operands, f, 7);
+    const support::DeviceGeneral gemm(gpu.driver, p);
+    REQUIRE(nvfp4_gemm_run(&gemm.desc, nullptr) == NVFP4_SUCCESS);
+    EpilogueFields of_sums = f;
+    of_sums.c_type = NVFP4_TYPE_F32, of_sums.beta = f.alpha, of_sums.alpha = 1;
+    const Shape& shape = operands.shape;
+    GeneralProblem want(make_problem({shape.m, shape.n, 0}), of_sums, 7);
+    want.c = sums, want.bias = p.bias;
+    INFO(to_string(f));
+    REQUIRE(first_difference(p, gemm.d(), want.reference()) == "");
+  }
+}
+
+TEST_CASE("pdl changes no bit of the general epilogue", "[epilogue][pdl]") {
+  USE_GPU(gpu);
+  const char* variant = EACH_VARIANT;
+  support::Random random(300 + gemm_test::variant_number(variant));
+  for (const int32_t pdl : {NVFP4_PDL_ON, NVFP4_PDL_ON_STATIC_WEIGHTS}) {
+    const Shape shape{gpu.sized(130, 9), 70, 320};
+    Problem operands = exact(shape, variant);
+    operands.pdl = pdl;
+    require_reference(gpu, GeneralProblem(operands, random_fields(shape, random), random.next()));
+  }
+}
+
+TEST_CASE("a plan takes new addresses for whatever it reads", "[epilogue][plan]") {
+  USE_GPU(gpu);
+  support::Random random(11);
+  for (int i = 0; i < 20; ++i) {
+    const Shape shape{1 + random.below(40), 1 + random.below(200), i % 4 == 0 ? 0 : 128};
+    const Problem one = i % 4 == 0 ? make_problem(shape) : make_problem(shape, Data::exact, 1);
+    const Problem two = i % 4 == 0 ? make_problem(shape) : make_problem(shape, Data::exact, 2);
+    EpilogueFields f = random_fields(shape, random);
+    f.c_is_d = false;
+    const GeneralProblem first(one, f, 1);
+    GeneralProblem second(two, f, 2);
+    second.fields.alpha = f.scalar_mode == NVFP4_SCALARS_DEVICE ? 0.75f : f.alpha;
+    if (f.scalar_mode == NVFP4_SCALARS_DEVICE && f.beta != 0) second.fields.beta = -2;
+    second.a_scale = 1.5f;
+    CAPTURE(i, to_string(f));
+    const support::DeviceGeneral a(gpu.driver, first), b(gpu.driver, second);
+    nvfp4_gemm_plan* plan = nullptr;
+    REQUIRE(nvfp4_gemm_plan_create(&a.desc, &plan) == NVFP4_SUCCESS);
+    nvfp4_gemm_addresses x{};
+    x.struct_size = sizeof x;
+    x.a = b.desc.a, x.a_scales = b.desc.a_scales, x.a_tensor_scale = b.desc.a_tensor_scale;
+    x.b = b.desc.b, x.b_scales = b.desc.b_scales, x.b_tensor_scale = b.desc.b_tensor_scale;
+    x.c = b.desc.c, x.d = b.desc.d, x.bias = b.desc.bias;
+    x.alpha_device = b.desc.alpha_device, x.beta_device = b.desc.beta_device;
+    x.workspace = b.desc.workspace, x.workspace_bytes = b.desc.workspace_bytes;
+    const nvfp4_status status = nvfp4_gemm_plan_run(plan, &x, nullptr);
+    INFO(nvfp4_last_error());
+    REQUIRE(status == NVFP4_SUCCESS);
+    REQUIRE(first_difference(second, b.d(), second.reference()) == "");
+    REQUIRE(nvfp4_gemm_plan_run(plan, nullptr, nullptr) == NVFP4_SUCCESS);
+    REQUIRE(first_difference(first, a.d(), first.reference()) == "");
+    nvfp4_gemm_plan_destroy(plan);
+  }
+}
+
+TEST_CASE("a plan without a tensor scale may be run with one, and without C not with one",
+          "[epilogue][plan]") {
+  USE_GPU(gpu);
+  EpilogueFields f;
+  const GeneralProblem without(exact({5, 70, 64}), f, 1);
+  f.a_tensor_scale = true;
+  const GeneralProblem with(exact({5, 70, 64}), f, 1);
+  const support::DeviceGeneral a(gpu.driver, without), b(gpu.driver, with);
+  nvfp4_gemm_plan* plan = nullptr;
+  REQUIRE(nvfp4_gemm_plan_create(&a.desc, &plan) == NVFP4_SUCCESS);
+  nvfp4_gemm_addresses x{};
+  x.struct_size = sizeof x;
+  x.a_tensor_scale = b.desc.a_tensor_scale;
+  REQUIRE(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_SUCCESS);
+  CHECK(first_difference(with, a.d(), with.reference()) == "");
+  x.c = b.desc.d;
+  CHECK(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_STATUS_INVALID_VALUE);
+  x.c = nullptr, x.bias = b.desc.d;
+  CHECK(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_STATUS_INVALID_VALUE);
+  x.bias = nullptr;
+  x.a_tensor_scale = static_cast<const float*>(a.desc.d);
+  CHECK(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_STATUS_OVERLAP);
+  nvfp4_gemm_plan_destroy(plan);
 }

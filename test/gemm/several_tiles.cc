@@ -5,6 +5,7 @@
 
 #include "test/gemm/emulator.h"
 #include "test/gemm/gpu.h"
+#include "tools/harness/general_gemm.h"
 
 using gemm_test::forced;
 using support::Data;
@@ -52,6 +53,20 @@ TEST_CASE("a CTA of 9.0 goes on from batch to batch", "[tiles]") {
   problem.d_batch_stride = problem.shape.m * problem.d_ld + 7;
   problem.pdl = NVFP4_PDL_ON_STATIC_WEIGHTS;
   gemm_test::require_reference_bits(gpu, problem);
+}
+
+// Sums in fp32 beside the rings, which go on meanwhile.
+TEST_CASE("a CTA of 9.0 computes one tile after the other with any epilogue", "[tiles][epilogue]") {
+  USE_FEW_SMS(gpu);
+  support::Random random(950);
+  for (const int64_t l : {1, 3}) {
+    const Problem operands = several(variant, gpu.info.sms + 1, 320, l);
+    const support::GeneralProblem p(operands, random_fields(operands.shape, random), 1);
+    CAPTURE(to_string(p.fields));
+    const support::DeviceGeneral gemm(gpu.driver, p);
+    REQUIRE(gemm_test::split_of(gpu, gemm.desc) == 1);
+    REQUIRE(difference_on_device(gpu.driver, p) == "");
+  }
 }
 
 // One warp of a CTA waits for the tokens' kernel.
