@@ -6,7 +6,8 @@ compiler than the one of that file makes other code, so then nothing is compared
 
 An instruction of 128 bits says in bits 105 to 108 how many clocks its warp waits before it issues the
 next one. The cost of a path is their sum; between two places the cheapest path counts, on which no wait
-has to be repeated. A trip of sm_100 is one filling: the wait, its steps, the commit, the next stage."""
+has to be repeated. A trip of sm_100 is one filling: the wait, its four steps one after the other, the
+commit, the next stage."""
 import heapq
 import importlib.metadata
 import os
@@ -15,9 +16,9 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# What the main loop of a family is known by, and how many steps of 64 along K a filling of its innermost
-# loop has; 0: the loop is a trip.
-MARK = {"sm100": ("UTCOMMA", 4), "sm90": ("HGMMA", 0)}
+# What the main loop of a family is known by: a multiplication, and what else it holds. On sm_100 a filling
+# gives its stage back, which the loop over the steps of an incomplete one does not.
+MARK = {"sm100": ("UTCOMMA", "UTCBAR"), "sm90": ("HGMMA", "HGMMA")}
 
 
 class Instruction:
@@ -116,23 +117,27 @@ def named(instructions, inside, opcode):
 
 
 def loop_rows(family, instructions, labels):
-    mark, steps = MARK[family]
-    loops = loops_around(instructions, labels, mark)
+    mark, also = MARK[family]
+    loops = [loop for loop in loops_around(instructions, labels, mark)
+             if named(instructions, loop, also)]
     if not loops:
         return
-    inner = loops[0]
-    step = round_trip(instructions, labels, inner[0], inner, named(instructions, inner, mark))
-    yield "R2UR in the loop", len(named(instructions, inner, "R2UR"))
-    if not steps:
-        yield "stall clocks of the loop", step
+    trip = loops[0]
+    steps = named(instructions, trip, mark)
+    yield "R2UR in the loop", len(named(instructions, trip, "R2UR"))
+    if mark == also:
+        yield "stall clocks of the loop", round_trip(instructions, labels, trip[0], trip, steps)
         return
-    # A filling gives its stage back (UTCBAR) after its last step.
-    outer = next(loop for loop in loops[1:] if named(instructions, loop, "UTCBAR"))
-    first = round_trip(instructions, labels, outer[0], outer, [named(instructions, inner, mark)[0],
-                                                               named(instructions, outer, "UTCBAR")[0]])
-    yield "stall clocks of a filling with one step", first
-    yield "stall clocks of a later step", step
-    yield "stall clocks a step", round((first + (steps - 1) * step) / steps)
+    whole = round_trip(instructions, labels, trip[0], trip,
+                       steps + named(instructions, trip, also)[:1])
+    between = [cheapest(instructions, labels, a, b, trip) for a, b in zip(steps, steps[1:])]
+    if whole is None or None in between or not between:
+        yield "stall clocks a step", None
+        return
+    yield "steps of a filling", len(steps)
+    yield "stall clocks of a filling", whole
+    yield "stall clocks from step to step", round(sum(between) / len(between))
+    yield "stall clocks a step", round(whole / len(steps))
 
 
 def figures(family, listing):
@@ -185,7 +190,7 @@ def main():
         print(f"sass: {what} is committed, but {cubin} has no such loop")
     steps = [f"{number} {what.split('_')[-1].split()[0]}" for what, number in rows
              if what.endswith(("clocks a step", "clocks of the loop"))]
-    print(f"{cubin}: stall clocks {'a step' if MARK[family][1] else 'a trip'}: {', '.join(steps)}")
+    print(f"{cubin}: stall clocks {'a trip' if family == 'sm90' else 'a step'}: {', '.join(steps)}")
     return len(worse) + len(gone) > 0
 
 

@@ -46,6 +46,14 @@ NVFP4_HOST_DEVICE constexpr uint64_t scale_descriptor(uint32_t address) {
 static_assert(scale_descriptor(0x8400) == 0x0000400800000840);
 static_assert(scale_descriptor(0x8400 + 512) == 0x0000400800000860);
 
+// The descriptor of what lies so many bytes further on: one addition, where the address field does not
+// overflow, that is below 256 KB.
+NVFP4_HOST_DEVICE constexpr uint64_t advance(uint64_t descriptor, uint32_t bytes) {
+  return (descriptor >> 32) << 32 | (static_cast<uint32_t>(descriptor) + (bytes >> 4));
+}
+static_assert(advance(operand_descriptor(0x400), 32) == operand_descriptor(0x420));
+static_assert(advance(scale_descriptor(0x8400), 512) == scale_descriptor(0x8600));
+
 // Instruction descriptor of kind::mxf4nvf4 with block scales, PTX ISA 9.7.16.4.2 (table 45):
 //
 //   31   30 29 28  27 26 24  23   22 17  16   15   14   13  12 11   10 9     7  6  5  4  3  2  1 0
