@@ -71,11 +71,17 @@ void set_sm90(const nvfp4_gemm_desc& g, const Plan& plan, Sm90Params* p) {
   p->batches = static_cast<uint32_t>(g.l);
 }
 
+void set_sm100(const nvfp4_gemm_desc& g, const Plan& plan, Sm100Params* p) {
+  set_gemm(g, plan, p);
+  p->by_tiles_m = divisor_of(plan.tiles_m);
+  p->by_tiles_n = divisor_of(plan.tiles_n);
+}
+
 nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
                          KernelParams* p) {
   if (tokens_by_tma(plan)) {
     p->sm100 = {};
-    set_gemm(g, plan, &p->sm100);
+    set_sm100(g, plan, &p->sm100);
     NVFP4_TRY(encode_weights(driver, g, plan, &p->sm100.weights));
     return encode_tokens(driver, g, plan, &p->sm100.tokens);
   }

@@ -128,6 +128,9 @@ def loop_rows(family, instructions, labels):
     if mark == also:
         yield "stall clocks of the loop", round_trip(instructions, labels, trip[0], trip, steps)
         return
+    everything = (0, len(instructions) - 1)
+    load = named(instructions, everything, "UTMALDG")[0]
+    yield "stall clocks before the first load", cheapest(instructions, labels, 0, load, everything)
     whole = round_trip(instructions, labels, trip[0], trip,
                        steps + named(instructions, trip, also)[:1])
     between = [cheapest(instructions, labels, a, b, trip) for a, b in zip(steps, steps[1:])]

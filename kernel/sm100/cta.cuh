@@ -10,6 +10,13 @@
 
 namespace nvfp4 {
 
+// tile_of_cta() of tiles.cuh without its divisions.
+__device__ inline TileCoordinate tile_of_cta(const Sm100Params& p) {
+  const uint32_t weight_row = divide(blockIdx.x, p.by_tiles_m);
+  const uint32_t batch = divide(weight_row, p.by_tiles_n);
+  return {blockIdx.x - weight_row * p.tiles_m, weight_row - batch * p.tiles_n, batch};
+}
+
 // Addresses are 32-bit ones of shared memory.
 template <typename Tile>
 struct Cta {

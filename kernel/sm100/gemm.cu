@@ -19,8 +19,9 @@
 //
 //   full[s]:  1 arrival (expect_tx) + the stage's bytes.   empty[s]: 1 arrival, by tcgen05.commit,
 //   only when the stage is filled again.   accumulator_full: 1 arrival, by the last commit. The
-//   ring's first filling is issued by the thread that initialised the barriers, before anything
-//   else; it waits for no empty barrier. From round r >= 1 on it waits for phase r - 1.
+//   ring's first filling is issued by the thread that initialises the barriers: full[0], the loads
+//   of stage 0, all other barriers, the other stages. It waits for no empty barrier. From round
+//   r >= 1 on it waits for phase r - 1.
 #include "kernel/clocks.cuh"
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/memory.cuh"
@@ -76,7 +77,7 @@ __device__ void gemm_sm100(const Sm100Params& p) {
       note_clock(kClock_start);
       ptx::prefetch_tensormap(&p.weights);
       ptx::prefetch_tensormap(&p.tokens);
-      init_barriers(cta);
+      init_first_barrier(cta);
       note_clock(kClock_first_load);
       load_first_fillings(cta);
       ptx::griddepcontrol_launch_dependents();

@@ -12,15 +12,23 @@
 
 namespace nvfp4 {
 
+// Of full[0], then of the others: this thread's own TMA loads signal them next.
 template <typename Tile>
-__device__ void init_barriers(const Cta<Tile>& cta) {
+__device__ void init_first_barrier(const Cta<Tile>& cta) {
+  ptx::mbarrier_init(cta.full(0), 1);
+  ptx::fence_mbarrier_init();
+  ptx::fence_proxy_async_shared_cta();
+}
+
+template <typename Tile>
+__device__ void init_other_barriers(const Cta<Tile>& cta) {
   for (uint32_t stage = 0; stage < Tile::kStages; ++stage) {
-    ptx::mbarrier_init(cta.full(stage), 1);
+    if (stage > 0) ptx::mbarrier_init(cta.full(stage), 1);
     ptx::mbarrier_init(cta.empty(stage), 1);
   }
   ptx::mbarrier_init(cta.accumulator_full(), 1);
   ptx::fence_mbarrier_init();
-  ptx::fence_proxy_async_shared_cta();  // this thread's own TMA loads signal them next
+  ptx::fence_proxy_async_shared_cta();
 }
 
 // Scale tiles of one stage for the block of 128 rows: contiguous in K, so one copy.
@@ -82,31 +90,47 @@ __device__ void load_stage(const Cta<Tile>& cta, uint32_t filling, uint32_t stag
   load_tokens(cta, filling, stage);
 }
 
+// Weights that no earlier grid writes are asked for before the wait, but of few stages: where the
+// wait returns at once, the tokens of stage 0 stand behind all that was asked for before it.
+constexpr uint32_t kEarlyStages = 3;
+
+template <typename Tile>
+__device__ void load_early_stages(const Cta<Tile>& cta) {
+  static_assert(kEarlyStages <= Tile::kStages);
+  expect_stage(cta, 0, 0);
+  load_weights(cta, 0, 0);
+  init_other_barriers(cta);
+#pragma unroll
+  for (uint32_t filling = 1; filling < kEarlyStages; ++filling) {
+    if (filling < cta.fillings) {
+      expect_stage(cta, filling, filling);
+      load_weights(cta, filling, filling);
+    }
+  }
+  ptx::griddepcontrol_wait();
+#pragma unroll
+  for (uint32_t filling = 0; filling < kEarlyStages; ++filling) {
+    if (filling < cta.fillings) load_tokens(cta, filling, filling);
+  }
+}
+
 // The first filling of every stage, before anything else happens in the CTA. Earlier grids may
 // still run up to griddepcontrol.wait; whatever they write is read after it: tokens always, weights
 // unless the caller promised otherwise. D is stored later still, since it comes from tokens.
 template <typename Tile>
 __device__ void load_first_fillings(const Cta<Tile>& cta) {
-  const uint32_t fillings = min(Tile::kStages, cta.fillings);
+  uint32_t loaded = kEarlyStages;
   if (cta.p.weights_are_static != 0) {
-#pragma unroll
-    for (uint32_t filling = 0; filling < Tile::kStages; ++filling) {
-      if (filling < fillings) {
-        expect_stage(cta, filling, filling);
-        load_weights(cta, filling, filling);
-      }
-    }
+    load_early_stages(cta);
+  } else {
     ptx::griddepcontrol_wait();
-#pragma unroll
-    for (uint32_t filling = 0; filling < Tile::kStages; ++filling) {
-      if (filling < fillings) load_tokens(cta, filling, filling);
-    }
-    return;
+    load_stage(cta, 0, 0);
+    init_other_barriers(cta);
+    loaded = 1;
   }
-  ptx::griddepcontrol_wait();
 #pragma unroll
-  for (uint32_t filling = 0; filling < Tile::kStages; ++filling) {
-    if (filling < fillings) load_stage(cta, filling, filling);
+  for (uint32_t filling = 1; filling < Tile::kStages; ++filling) {
+    if (filling >= loaded && filling < cta.fillings) load_stage(cta, filling, filling);
   }
 }
 

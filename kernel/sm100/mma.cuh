@@ -44,8 +44,10 @@ struct MmaThread {
             first.scale_column + stage * Tile::kSteps * Tile::kStepColumns};
   }
 
-  __device__ StageOperands wait(RingPosition<Tile::kStages> at) const {
+  __device__ StageOperands wait(uint32_t filling, RingPosition<Tile::kStages> at) const {
     ptx::mbarrier_wait(cta.full(at.stage), at.parity);
+    if (filling == 0) note_clock(kClock_first_full);
+    if (filling + 1 == cta.fillings) note_clock(kClock_last_full);
     if (filling == 0) note_clock(kClock_first_full);
     if (filling + 1 == cta.fillings) note_clock(kClock_last_full);
     ptx::tcgen05_fence_after_thread_sync();
@@ -82,7 +84,7 @@ __device__ void issue_mma(const Cta<Tile>& cta, uint32_t tmem) {
   const uint32_t complete = cta.k_steps / Tile::kSteps;
   RingPosition<Tile::kStages> at;
   for (uint32_t filling = 0; filling < complete; ++filling, at.advance()) {
-    const StageOperands operands = thread.wait(at);
+    const StageOperands operands = thread.wait(filling, at);
 #pragma unroll
     for (uint32_t step = 0; step < Tile::kSteps; ++step) {
       thread.issue_step(operands, step, filling + step != 0);
@@ -92,7 +94,7 @@ __device__ void issue_mma(const Cta<Tile>& cta, uint32_t tmem) {
       ptx::tcgen05_commit<Tile::kCtaGroup>(cta.empty(at.stage));
   }
   if (complete < cta.fillings) {
-    const StageOperands operands = thread.wait(at);
+    const StageOperands operands = thread.wait(complete, at);
 #pragma unroll 1
     for (uint32_t step = 0; step < cta.steps(complete); ++step) {
       thread.issue_step(operands, step, complete + step != 0);

@@ -2,6 +2,7 @@
 // The one argument of the sm_100a kernels. Plain C++, no CUDA.
 #pragma once
 
+#include "kernel/divisor.h"
 #include "kernel/params.h"
 
 namespace nvfp4 {
@@ -9,6 +10,7 @@ namespace nvfp4 {
 struct Sm100Params {
 #include "kernel/params.def"
   EpilogueParams epilogue;
+  Divisor by_tiles_m, by_tiles_n;  // of the index of a CTA
 };
 NVFP4_CHECK_PARAMS(Sm100Params);
 static_assert(offsetof(Sm100Params, epilogue) == 344);

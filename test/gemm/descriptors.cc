@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The kernel's descriptors and scale columns against two beliefs it shares no code with: CUTLASS's
-// values, and the emulator's decoder over random fields.
+// values, and the emulator's decoder over random fields. And how it divides.
+#include "kernel/divisor.h"
 #include "kernel/sm100/descriptor.h"
 #include "kernel/sm100/tile.h"
 #include "test/gemm/emulator.h"
@@ -125,4 +126,19 @@ TEST_CASE("the emulator decodes what the kernel encodes, over random addresses")
   CHECK(std::string(shape.scale) == "ue4m3");
   CHECK_FALSE(shape.negate_a);
   CHECK_FALSE(shape.negate_b);
+}
+
+TEST_CASE("dividing by multiplication finds the quotient of every index below 2^31", "[host]") {
+  constexpr uint32_t kMost = 0x7FFFFFFF;
+  std::mt19937 random(17);
+  for (int i = 0; i < 20000; ++i) {
+    const uint32_t d = std::max(1u, uint32_t(random() & kMost) >> random() % 31);
+    const nvfp4::Divisor by = nvfp4::divisor_of(d);
+    // Where a quotient that is too large or too small shows: at both ends of a step, and at the last.
+    const uint32_t last = kMost / d * d, any = uint32_t(random() & kMost) / d * d;
+    for (const uint32_t n : {last, last - 1, kMost, any, any + d - 1, any == 0 ? 0 : any - 1}) {
+      if (n > kMost) continue;
+      if (nvfp4::divide(n, by) != n / d) FAIL(n << " / " << d);
+    }
+  }
 }

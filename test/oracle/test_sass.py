@@ -20,6 +20,7 @@ def instruction(address, text, stall, other_bits=0x000FE000_00000000):
 LISTING = (
     "\t.section\t.text.nvfp4_gemm_sm100_test,\"ax\",@progbits\n.text.nvfp4_gemm_sm100_test:\n"
     + instruction(0x00, "MOV R1, R2", 9)
+    + instruction(0x08, "UTMALDG.3D [UR8], [UR4]", 6)
     + ".L_x_1:\n" + instruction(0x10, "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [R12]", 2)
     + instruction(0x20, "@!P0 BRA `(.L_x_9)", 12)
     + ".L_x_8:\n" + instruction(0x30, "R2UR UR4, R1", 1)
@@ -40,11 +41,12 @@ LISTING = (
 class Sass(unittest.TestCase):
     def test_stall_counts_are_read_from_the_control_bits(self):
         instructions, labels = sass.functions(LISTING)["nvfp4_gemm_sm100_test"]
-        self.assertEqual([i.stall for i in instructions], [9, 2, 12, 1, 1, 3, 1, 5, 7, 4, 1, 11, 5, 15, 15, 1])
+        self.assertEqual([i.stall for i in instructions], [9, 6, 2, 12, 1, 1, 3, 1, 5, 7, 4, 1, 11, 5, 15, 15, 1])
         self.assertEqual(labels[".L_x_8"], 0x30)
 
     def test_a_filling_goes_by_the_commit_and_repeats_no_wait(self):
         rows = {what.split(" ", 1)[1]: number for what, number in sass.figures("sm100", LISTING)}
+        self.assertEqual(rows["stall clocks before the first load"], 9)
         self.assertEqual(rows["steps of a filling"], 2)
         self.assertEqual(rows["stall clocks of a filling"], 2 + 12 + 1 + 1 + 3 + 1 + 5 + 7 + 4)
         self.assertEqual(rows["stall clocks from step to step"], 1 + 3)
