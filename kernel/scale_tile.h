@@ -23,6 +23,12 @@ NVFP4_HOST_DEVICE constexpr uint64_t scale_tile_number(uint32_t block, uint32_t 
   return static_cast<uint64_t>(block) * k_steps + step;
 }
 
+// Of a row's four bytes in the last 64-step of a K that is no multiple of 64, those of K.
+NVFP4_HOST_DEVICE constexpr uint32_t scales_within_k(uint32_t k) {
+  return 0xFFFFFFFFu >> (32 - 8 * (k % kScaleTileK / 16));
+}
+static_assert(scales_within_k(64 + 16) == 0xFF && scales_within_k(48) == 0xFFFFFF);
+
 // Where a row's four bytes lie in its tile: the sum of the two. scale_band: of a row below 128.
 NVFP4_HOST_DEVICE constexpr uint32_t scale_lane(uint32_t row) { return row % 32 * 16; }
 NVFP4_HOST_DEVICE constexpr uint32_t scale_band(uint32_t row) { return row / 32 * 4; }

@@ -23,12 +23,15 @@ struct Cta {
   const Sm100Params& p;
   TileCoordinate tile;
   uint32_t smem;      // base of the map in tile.h
-  uint32_t k_steps;   // 64-wide steps of K
+  uint32_t k_steps;   // 64-wide steps of K, the last one perhaps cut short
   uint32_t fillings;  // of the ring: ceil(K / 256)
 
   __device__ uint32_t full(uint32_t stage) const { return smem + Tile::kFullAt + 8 * stage; }
   __device__ uint32_t empty(uint32_t stage) const { return smem + Tile::kEmptyAt + 8 * stage; }
   __device__ uint32_t accumulator_full() const { return smem + Tile::kAccumulatorFullAt; }
+  __device__ uint32_t cut_ready() const { return smem + Tile::kCutReadyAt; }
+  // The last step has fewer than 64 elements.
+  __device__ bool k_is_cut() const { return p.k % kMmaK != 0; }
   __device__ uint32_t weights(uint32_t stage) const {
     return smem + Tile::kWeightsAt + stage * Tile::kWeightBytes;
   }

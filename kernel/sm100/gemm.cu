@@ -5,10 +5,11 @@
 //   D[l][m][n] = fp16( alpha * sum_k  A[l][m][k] sa[l][m][k/16]  B[l][n][k] sb[l][n][k/16] )
 //   or what kernel/epilogue.h says of that sum, where the host asks for more.
 //   One CTA: 128 columns n (weights, B) x kTokens rows m (tokens, A) of one batch l, all of K.
-//   K a multiple of 64, at least 64. Nothing outside the described elements influences D: rows
+//   K a multiple of 16, at least 16. Nothing outside the described elements influences D: rows
 //   beyond M and N are zero (filled by TMA) under whatever scale the padding holds, and land in
 //   accumulator lanes and columns that are not stored; the last stage has only the 64-steps that
-//   exist.
+//   exist, the last of which may end early: zero codes (filled by TMA) under cleared scales
+//   (cut.cuh).
 //
 // PIPELINE  (three roles, mbarriers only inside the loop; r = round through the ring)
 //
@@ -16,6 +17,9 @@
 //   (1 thread) <-- commit ---  empty[s] phase r  <---  (1 thread)  --- commit ---> accumulator_full
 //                                                                                        |
 //                                   epilogue warps 2..5  <---  phase 0  <----------------+
+//
+//   TMA warp (32 lanes)  --- scales beyond K cleared ---  cut_ready phase 0  --->  MMA thread
+//                            (last stage of a K that is no multiple of 64)
 //
 //   full[s]:  1 arrival (expect_tx) + the stage's bytes.   empty[s]: 1 arrival, by tcgen05.commit,
 //   only when the stage is filled again.   accumulator_full: 1 arrival, by the last commit. The
@@ -29,6 +33,7 @@
 #include "kernel/ptx/tcgen05.cuh"
 #include "kernel/ptx/tma.cuh"
 #include "kernel/sm100/cta.cuh"
+#include "kernel/sm100/cut.cuh"
 #include "kernel/sm100/epilogue.cuh"
 #include "kernel/sm100/load.cuh"
 #include "kernel/sm100/mma.cuh"
@@ -67,7 +72,7 @@ __device__ void gemm_sm100(const Sm100Params& p) {
   extern __shared__ __align__(1024) uint8_t shared[];
   const uint32_t warp = threadIdx.x / 32;
   const uint32_t lane = threadIdx.x % 32;
-  const uint32_t k_steps = p.k / kMmaK;
+  const uint32_t k_steps = (p.k + kMmaK - 1) / kMmaK;
   const Cta<Tile> cta{p, tile_of_cta(p), ptx::shared_address(shared), k_steps,
                       (k_steps + Tile::kSteps - 1) / Tile::kSteps};
 
@@ -93,6 +98,8 @@ __device__ void gemm_sm100(const Sm100Params& p) {
 
   if (warp == Tile::kProducerWarp) {
     if (ptx::elect_sync()) load_remaining_fillings(cta);
+    __syncwarp();
+    if (cta.k_is_cut()) clear_last_scales(cta, lane);
   } else if (warp == Tile::kMmaWarp) {
     if (ptx::elect_sync()) issue_mma(cta, tmem);
   } else {

@@ -27,6 +27,7 @@ __device__ void init_other_barriers(const Cta<Tile>& cta) {
     ptx::mbarrier_init(cta.empty(stage), 1);
   }
   ptx::mbarrier_init(cta.accumulator_full(), 1);
+  ptx::mbarrier_init(cta.cut_ready(), 32);
   ptx::fence_mbarrier_init();
   ptx::fence_proxy_async_shared_cta();
 }

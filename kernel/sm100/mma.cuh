@@ -77,11 +77,12 @@ struct MmaThread {
 };
 
 // Fillings of four steps, in code without a branch between the steps: 15 clocks to issue one, where
-// its MMA takes 48 or more (tools/sass.txt). Then the steps of an incomplete filling.
+// its MMA takes 48 or more (tools/sass.txt). Then the steps of a filling that K ends in, whose last
+// step's scales may have to be cleared first (cut.cuh).
 template <typename Tile>
 __device__ void issue_mma(const Cta<Tile>& cta, uint32_t tmem) {
   const MmaThread<Tile> thread(cta, tmem);
-  const uint32_t complete = cta.k_steps / Tile::kSteps;
+  const uint32_t complete = cta.p.k / Tile::kK;
   RingPosition<Tile::kStages> at;
   for (uint32_t filling = 0; filling < complete; ++filling, at.advance()) {
     const StageOperands operands = thread.wait(filling, at);
@@ -94,6 +95,7 @@ __device__ void issue_mma(const Cta<Tile>& cta, uint32_t tmem) {
       ptx::tcgen05_commit<Tile::kCtaGroup>(cta.empty(at.stage));
   }
   if (complete < cta.fillings) {
+    if (cta.k_is_cut()) ptx::mbarrier_wait(cta.cut_ready(), 0);
     const StageOperands operands = thread.wait(complete, at);
 #pragma unroll 1
     for (uint32_t step = 0; step < cta.steps(complete); ++step) {

@@ -28,8 +28,8 @@ struct Sm100Tile {
   static constexpr uint32_t kStageBytes =
       kWeightBytes + kTokenBytes + kWeightScaleBytes + kTokenScaleBytes;
 
-  // full[stages], empty[stages], accumulator_full, and the word tcgen05.alloc writes.
-  static constexpr uint32_t barrier_bytes(uint32_t stages) { return 8 * (2 * stages + 1) + 8; }
+  // full[stages], empty[stages], accumulator_full, cut_ready, and the word tcgen05.alloc writes.
+  static constexpr uint32_t barrier_bytes(uint32_t stages) { return 8 * (2 * stages + 2) + 8; }
   static constexpr uint32_t kStages =
       (kMaxSharedBytes - barrier_bytes(kMaxSharedBytes / kStageBytes)) / kStageBytes;
 
@@ -41,7 +41,8 @@ struct Sm100Tile {
   static constexpr uint32_t kFullAt = kTokenScalesAt + kStages * kTokenScaleBytes;
   static constexpr uint32_t kEmptyAt = kFullAt + 8 * kStages;
   static constexpr uint32_t kAccumulatorFullAt = kEmptyAt + 8 * kStages;
-  static constexpr uint32_t kTmemAddressAt = kAccumulatorFullAt + 8;
+  static constexpr uint32_t kCutReadyAt = kAccumulatorFullAt + 8;
+  static constexpr uint32_t kTmemAddressAt = kCutReadyAt + 8;
   static constexpr uint32_t kSharedBytes = kTmemAddressAt + 8;
 
   // Tensor memory columns: the accumulator, then scale slots, one per stage and step. A slot of its
