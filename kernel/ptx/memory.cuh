@@ -13,8 +13,8 @@ __device__ inline uint32_t shared_address(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-// @p ld.global.{b32,u16,u8}  d, [a];                                              PTX 1.0
-// ld_global_b32_if, ld_global_u16_if, ld_global_u8_if: 0 where there is nothing to load. A branch
+// @p ld.global.{b32,u8}  d, [a];                                                  PTX 1.0
+// ld_global_b32_if, ld_global_u8_if: 0 where there is nothing to load. A branch
 // around a load would make the thread wait for it before the next one.
 #define NVFP4_LD_GLOBAL_IF(type)                                                      \
   __device__ inline uint32_t ld_global_##type##_if(const void* address, bool there) { \
@@ -30,7 +30,6 @@ __device__ inline uint32_t shared_address(const void* pointer) {
     return value;                                                                     \
   }
 NVFP4_LD_GLOBAL_IF(b32)
-NVFP4_LD_GLOBAL_IF(u16)
 NVFP4_LD_GLOBAL_IF(u8)
 #undef NVFP4_LD_GLOBAL_IF
 
@@ -44,18 +43,37 @@ __device__ inline uint2 ld_global_v2_b32(const void* address) {
   return v;
 }
 
-// @p ld.global.v4.b32  {d0, d1, d2, d3}, [a];                                     PTX 1.0
-__device__ inline uint4 ld_global_v4_b32_if(const void* address, bool there) {
+// With 2 halves or more all of it, with 1 the lower one and zeros, with fewer zeros: nothing else is
+// read.
+//
+// @p ld.global.v4.b32  {d0, d1, d2, d3}, [a];  @q ld.global.v2.b32  {d0, d1}, [a];  PTX 1.0
+__device__ inline uint4 ld_global_v4_b32_halves(const void* address, int32_t halves) {
   uint4 v;
   asm volatile(
-      "{ .reg .pred p;\n\t"
-      "setp.ne.b32 p, %5, 0;\n\t"
+      "{ .reg .pred p, q;\n\t"
+      "setp.ge.s32 p, %5, 2;\n\tsetp.eq.s32 q, %5, 1;\n\t"
       "mov.b32 %0, 0;\n\tmov.b32 %1, 0;\n\tmov.b32 %2, 0;\n\tmov.b32 %3, 0;\n\t"
-      "@p ld.global.v4.b32 {%0, %1, %2, %3}, [%4]; }"
+      "@p ld.global.v4.b32 {%0, %1, %2, %3}, [%4];\n\t"
+      "@q ld.global.v2.b32 {%0, %1}, [%4]; }"
       : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-      : "l"(__cvta_generic_to_global(address)), "r"(static_cast<uint32_t>(there))
+      : "l"(__cvta_generic_to_global(address)), "r"(halves)
       : "memory");
   return v;
+}
+
+// @p ld.global.u16  d, [a];  @q ld.global.u8  d, [a];                             PTX 1.0
+__device__ inline uint32_t ld_global_u16_halves(const void* address, int32_t halves) {
+  uint32_t value;
+  asm volatile(
+      "{ .reg .pred p, q;\n\t"
+      "setp.ge.s32 p, %2, 2;\n\tsetp.eq.s32 q, %2, 1;\n\t"
+      "mov.b32 %0, 0;\n\t"
+      "@p ld.global.u16 %0, [%1];\n\t"
+      "@q ld.global.u8 %0, [%1]; }"
+      : "=r"(value)
+      : "l"(__cvta_generic_to_global(address)), "r"(halves)
+      : "memory");
+  return value;
 }
 
 // ld.shared.b32  d, [a];                                                          PTX 1.0

@@ -27,8 +27,9 @@ struct Cta90 {
   uint32_t smem;  // base of the map in tile.h
   uint32_t rank;  // in the cluster
   TileCoordinate tile;
-  uint32_t k_steps;             // 64-wide steps of all of K
+  uint32_t k_steps;             // 64-wide steps of all of K, the last one perhaps cut short
   uint32_t stage_begin, count;  // this CTA's stages
+  uint32_t cut_parity = 0;      // of the phase of cut_full in this tile
 
   __device__ uint32_t weights_full(uint32_t i) const { return smem + Tile::kWeightsFullAt + 8 * i; }
   __device__ uint32_t weights_empty(uint32_t i) const {
@@ -37,6 +38,7 @@ struct Cta90 {
   __device__ uint32_t tokens_full(uint32_t i) const { return smem + Tile::kTokensFullAt + 8 * i; }
   __device__ uint32_t tokens_empty(uint32_t i) const { return smem + Tile::kTokensEmptyAt + 8 * i; }
   __device__ uint32_t sums_full() const { return smem + Tile::kSumsFullAt; }
+  __device__ uint32_t cut_full() const { return smem + Tile::kCutFullAt; }
   __device__ uint32_t weights(uint32_t i) const {
     return smem + Tile::kWeightsAt + i * Tile::kWeightBytes;
   }
@@ -88,7 +90,7 @@ __device__ void note_stage(const Cta90<Tile>& cta, uint32_t i) {
 template <typename Tile>
 __device__ Cta90<Tile> make_cta(const Sm90Params& p, uint32_t smem) {
   const uint32_t rank = ptx::cluster_ctarank();
-  const uint32_t k_steps = p.k / kScaleTileK;
+  const uint32_t k_steps = (p.k + kScaleTileK - 1) / kScaleTileK;
   const uint32_t stages = (k_steps + Tile::kSteps - 1) / Tile::kSteps;
   // A power of two, or 3.
   const uint32_t each = p.split == 3 ? stages / 3 : stages >> (31 - __clz(p.split));

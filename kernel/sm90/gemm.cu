@@ -8,8 +8,8 @@
 //   A cluster of `split` CTAs: 128 or 64 columns n (weights, B) x kTokens rows m (tokens, A) of one
 //   batch l; each CTA its part of K in stages of 256, the earlier ranks one more if they do not
 //   divide. An element times its scale is exact in fp16 (decode.cuh), so a sum differs from
-//   Blackwell's only in the order and the rounding of its additions. K a multiple of 64, at least
-//   64. Nothing outside the described elements influences D: rows beyond M and N are not stored,
+//   Blackwell's only in the order and the rounding of its additions. K a multiple of 16, at least
+//   16. Nothing outside the described elements influences D: rows beyond M and N are not stored,
 //   and what lies beyond K is zero codes under zero scales.
 //
 // ROLES  (README.md draws a family each; tiles.def says which tile is which)

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernel/clocks.cuh"
+#include "kernel/cut_scales.cuh"
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/sync.cuh"
 #include "kernel/ptx/tma.cuh"
@@ -48,10 +49,10 @@ __device__ inline void publish_barriers() {
   ptx::fence_proxy_async_shared_cta();  // this thread's own TMA loads signal them next
 }
 
+// The bytes of a stage are counted on `bar`.
 template <typename Tile>
-__device__ void load_weights(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
+__device__ void load_weights(const Cta90<Tile>& cta, uint32_t i, uint32_t at, uint32_t bar) {
   const Sm90Params& p = cta.p;
-  const uint32_t bar = cta.weights_full(at);
   const uint32_t stage = cta.stage_begin + i;
   const uint32_t scale_bytes = cta.steps(i) * kScaleTileBytes;
   // scale_tile_number spelled out: through the function, one entry gets other SASS.
@@ -68,6 +69,31 @@ __device__ void load_weights(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
       scale_bytes, bar, ptx::kEvictFirst);
 }
 
+// The stage in which a K that is no multiple of 64 ends: its bytes come to a barrier of their own,
+// and consumers find it full when the scales beyond K are zero.
+template <typename Tile>
+__device__ void load_cut_stage(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
+  load_weights(cta, i, at, cta.cut_full());
+  ptx::mbarrier_wait(cta.cut_full(), cta.cut_parity);
+  const uint32_t last_step = cta.scales(at) + (cta.steps(i) - 1) * kScaleTileBytes;
+#pragma unroll 1
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    clear_scales_beyond_k(last_step + scale_lane(lane), cta.p.k);
+  }
+  ptx::fence_proxy_async_shared_cta();  // TMA writes there again in the next tile
+  ptx::mbarrier_arrive(cta.weights_full(at));
+}
+
+template <typename Tile>
+__device__ void load_stage(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
+  const bool ends_k = cta.stage_begin + i == cta.p.k / Tile::kK;
+  if (ends_k && cta.p.k % kScaleTileK != 0) {
+    load_cut_stage(cta, i, at);
+  } else {
+    load_weights(cta, i, at, cta.weights_full(at));
+  }
+}
+
 // Before anything else happens in the CTA: the first bytes are asked for as soon as their barriers
 // are there. With tokens in the workspace the earlier grid is nvfp4_tokens_sm90, which starts when
 // those that may write weights have ended.
@@ -78,11 +104,12 @@ __device__ void start_weights(const Cta90<Tile>& cta) {
   note_clock(kClock_start);
   ptx::prefetch_tensormap(&cta.p.weights);
   init_stage_barriers(cta, 0, Tile::kStagesFirst);
+  ptx::mbarrier_init(cta.cut_full(), 1);
   publish_barriers();
   note_clock(kClock_first_load);
   if (!Tile::kWorkspaceTokens && cta.p.weights_are_static == 0) ptx::griddepcontrol_wait();
 #pragma unroll 1
-  for (uint32_t i = 0; i < min(Tile::kStagesFirst, cta.count); ++i) load_weights(cta, i, i);
+  for (uint32_t i = 0; i < min(Tile::kStagesFirst, cta.count); ++i) load_stage(cta, i, i);
   init_stage_barriers(cta, Tile::kStagesFirst, Tile::kStages);
   init_other_barriers(cta);
   publish_barriers();
@@ -96,7 +123,7 @@ __device__ void load_remaining_weights(Cta90<Tile> cta) {
   uint32_t i = min(Tile::kStagesAhead, cta.count);
   if constexpr (Tile::kStagesFirst < Tile::kStagesAhead) {
     ptx::griddepcontrol_wait();  // see kStagesFirst
-    for (uint32_t first = Tile::kStagesFirst; first < i; ++first) load_weights(cta, first, first);
+    for (uint32_t first = Tile::kStagesFirst; first < i; ++first) load_stage(cta, first, first);
   }
   at.stage = i;
   at.parity = 1;  // the first round finds every stage empty
@@ -104,10 +131,11 @@ __device__ void load_remaining_weights(Cta90<Tile> cta) {
     for (; i < cta.count; ++i, arrived.advance(), at.advance()) {
       ptx::mbarrier_wait(cta.weights_full(arrived.stage), arrived.parity);
       ptx::mbarrier_wait(cta.weights_empty(at.stage), at.parity);
-      load_weights(cta, i, at.stage);
+      load_stage(cta, i, at.stage);
     }
     if (!tiles.next(cta.p)) return;
     cta.tile = tile_at(cta.p, tiles.index);
+    cta.cut_parity ^= 1;
     i = 0;
   }
 }

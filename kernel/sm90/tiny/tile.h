@@ -77,7 +77,8 @@ struct Sm90TinyTile : Sm90TinyRow<kTokensPerTile> {
   static constexpr uint32_t kWeightsFullAt = kSumsAt + kMaxClusterCtas * kParts * kPartBytes;
   static constexpr uint32_t kWeightsEmptyAt = kWeightsFullAt + 8 * kStages;
   static constexpr uint32_t kSumsFullAt = kWeightsEmptyAt + 8 * kStages;
-  static constexpr uint32_t kSharedBytes = kSumsFullAt + 8;
+  static constexpr uint32_t kCutFullAt = kSumsFullAt + 8;
+  static constexpr uint32_t kSharedBytes = kCutFullAt + 8;
 
   static constexpr uint32_t kWeightWarp = kConsumerWarps;
   static constexpr uint32_t kFirstTokenWarp = kWeightWarp + 1;

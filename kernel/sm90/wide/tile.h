@@ -97,7 +97,8 @@ struct Sm90WideTile : Sm90WideRow<kWeightsPerTile, kTokensPerTile> {
   static constexpr uint32_t kTokensFullAt = kWeightsEmptyAt + 8 * kStages;
   static constexpr uint32_t kTokensEmptyAt = kTokensFullAt + 8 * kSlots;
   static constexpr uint32_t kSumsFullAt = kTokensEmptyAt + 8 * kSlots;
-  static constexpr uint32_t kAsideAt = (kSumsFullAt + 8 + 15) / 16 * 16;
+  static constexpr uint32_t kCutFullAt = kSumsFullAt + 8;
+  static constexpr uint32_t kAsideAt = (kCutFullAt + 8 + 15) / 16 * 16;
   // Rows of fp16 to D: a whole group's, or so many at once, for what the rings leave.
   static constexpr uint32_t kRowsBytes = kRowsPerPass * kWeights * 2;
   static constexpr uint32_t kSharedBytes = kAsideAt + kRowsBytes + kPushedBytes;

@@ -64,18 +64,19 @@ struct WideTokens {
   // Zero codes under zero scales beyond M and K. No branch and no use of what is loaded: a thread
   // would wait for each load in turn.
   __device__ void load(uint32_t i, Tasks& tasks) const {
-    const bool in_k =
-        i < cta.count && (cta.stage_begin + i) * Tile::kSteps + lane % 4 < cta.k_steps;
+    const int32_t block = ((cta.stage_begin + i) * Tile::kSteps + lane % 4) * (kScaleTileK / 16);
+    const int32_t blocks = i < cta.count ? static_cast<int32_t>(cta.p.k / 16) - block : 0;
     const uint32_t row = cta.tile.token_tile * Tile::kTokens + lane / 4;
     const uint8_t* c = codes + static_cast<uint64_t>(i) * (Tile::kK / 2);
     const uint8_t* s = scales + static_cast<uint64_t>(i) * (Tile::kSteps * kScaleTileBytes);
 #pragma unroll
     for (uint32_t t = 0; t < kTasks; ++t) {
       const uint32_t further = t / 2 * 8;  // rows
-      const bool there = in_k && row + further < cta.p.m;
+      const bool there = row + further < cta.p.m;
+      const int32_t halves = there ? blocks - static_cast<int32_t>(t % 2 * 2) : 0;
       tasks[t].codes =
-          ptx::ld_global_v4_b32_if(c + further * cta.p.token_row_bytes + t % 2 * 16, there);
-      tasks[t].scales = ptx::ld_global_u16_if(s + further * 16 + t % 2 * 2, there);
+          ptx::ld_global_v4_b32_halves(c + further * cta.p.token_row_bytes + t % 2 * 16, halves);
+      tasks[t].scales = ptx::ld_global_u16_halves(s + further * 16 + t % 2 * 2, halves);
     }
   }
 
