@@ -75,7 +75,7 @@
  * This version has kernels for compute capability 10.0 (B200) and 10.3 (B300), which so far have
  * run in an emulator only, never on that hardware, and for 9.0 (H200, run there). They take 128x4
  * scales, D in fp16 and row-major, alpha by value, no C, bias, tensor scales or activation, any M, N,
- * L >= 0, K a multiple of 64. nvfp4_gemm_reference takes everything but a_type, d_type NVFP4 and the
+ * L >= 0, K a multiple of 16. nvfp4_gemm_reference takes everything but a_type, d_type NVFP4 and the
  * fields of its scales. What is declared here and not yet there is answered with
  * NVFP4_STATUS_NOT_SUPPORTED and a sentence that says so.
  */
@@ -226,7 +226,7 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  * batch strides count elements, except where a name says _bytes. Rules, for every call that takes it:
  *   struct_size  sizeof(nvfp4_gemm_desc). Smaller than in 0.1 is refused; larger (up to 4096) is accepted
  *                when the bytes this library does not know are zero.
- *   m, n, k, l   0 .. 2^31-1. K a multiple of 64 on a GPU, of 16 in the reference.
+ *   m, n, k, l   0 .. 2^31-1. K a multiple of 16.
  *   enums        each a value of its enumeration; batch_invariant 0 or 1; reserved 0;
  *                b_tensor_scale_columns 0 or a multiple of 64 above it; then: what is not yet there
  *                is NULL, 0 or off.
@@ -245,7 +245,7 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *                every address is NULL: types and scalar_mode say what will be given.
  *   workspace    at least nvfp4_gemm_workspace_bytes(), apart from D and from all that is read. What it
  *                holds before does not matter. Work that may run at the same time needs one each.
- *   a_ld, b_ld   >= K, multiple of 32 (16 bytes), below 2^41.
+ *   a_ld, b_ld   >= K, multiple of 32 (16 bytes; a K of 48 has rows of 64), below 2^41.
  *   c_ld, d_ld   >= N, column-major >= M; any such number (multiples of 8 are stored faster).
  *   strides      l = 1: not looked at. a, b: multiple of 32, below 2^41, 0 repeats the same matrix.
  *                scales: multiple of 16 bytes and >= nvfp4_scale_bytes(), or 0. d: batches must not

@@ -13,19 +13,12 @@ namespace {
 
 constexpr int64_t kMaxSize = INT32_MAX;
 constexpr int64_t kMaxReferenceK = 1 << 20;  // its sums then fit 63 bits
-constexpr int64_t kKernelK = 64;             // one step of the tensor core
 
 // ---- m, n, k, l --------------------------------------------------------------------------------
 
 nvfp4_status check_k(int64_t k, Caller caller) {
-  if (caller == Caller::reference) {
-    NVFP4_TRY(rule_multiple(NVFP4_STATUS_INVALID_VALUE, "k", k, kScaleBlock, ""));
-    return rule_range("k", k, kMaxReferenceK);
-  }
-  // No NVFP4 matrix has such a K, or one that this version's kernels do not take yet.
-  const bool in_format = k % kScaleBlock == 0;
-  return rule_multiple(in_format ? NVFP4_STATUS_NOT_SUPPORTED : NVFP4_STATUS_INVALID_VALUE, "k", k,
-                       kKernelK, in_format ? ", which this version needs (the format: 16)" : "");
+  NVFP4_TRY(rule_multiple(NVFP4_STATUS_INVALID_VALUE, "k", k, kScaleBlock, ""));
+  return caller == Caller::reference ? rule_range("k", k, kMaxReferenceK) : NVFP4_SUCCESS;
 }
 
 nvfp4_status check_sizes(const nvfp4_gemm_desc& g, Caller caller) {

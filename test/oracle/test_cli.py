@@ -58,7 +58,7 @@ class BadArguments(unittest.TestCase):
         self.refused(word="which command")
         self.refused("walk", word="no command")
         self.refused("run", "--m", "0", word="--m")
-        self.refused("run", "--k", "100", word="multiple of 64")
+        self.refused("run", "--k", "100", word="multiple of 16")
         self.refused("run", "--data", "noise", word="--data")
         self.refused("run", "--a", "missing.npy", "--b", "missing.npy", word="missing.npy")
         self.refused("run", "--headline", "--m", "128", word="--headline")
@@ -78,8 +78,8 @@ class BadArguments(unittest.TestCase):
                     ("narrow.npy", np.ones((4, 128), np.float32), "columns"),
             ]:
                 self.refused("run", "--a", good, "--b", saved(name, array), word=word)
-            odd = saved("odd.npy", np.ones((4, 80), np.float32))
-            self.refused("run", "--a", odd, "--b", odd, word="multiple of 64")
+            odd = saved("odd.npy", np.ones((4, 72), np.float32))
+            self.refused("run", "--a", odd, "--b", odd, word="multiple of 16")
             with open(good, "rb") as whole, open(os.path.join(folder, "cut.npy"), "wb") as cut:
                 cut.write(whole.read()[:-4])
             self.refused("run", "--a", good, "--b", cut.name, word="shorter")
@@ -116,7 +116,7 @@ class Explain(unittest.TestCase):
         self.assertIn(f'replay="nvfp4 {" ".join(replay)}"', replayed.stderr)
 
     def test_refusals(self):
-        for arguments, word in [(("--k", "100"), "multiple of 64"),
+        for arguments, word in [(("--k", "100"), "multiple of 16"),
                                 (("--variant", "best"), "sm100_128x64x256"),
                                 (("--compute-capability", "89"), "8.9"),
                                 (("--m", "128", "--d-ld", "7"), "--d-ld")]:

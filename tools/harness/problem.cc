@@ -91,7 +91,7 @@ namespace {
 Operand make_operand(int64_t rows, int64_t k, int64_t l, int64_t ld_gap, int64_t batch_gap) {
   Operand o;
   o.rows = rows, o.k = k, o.l = l;
-  o.ld = k + ld_gap;
+  o.ld = (k + 31) / 32 * 32 + ld_gap;  // rows begin at multiples of 16 bytes
   o.batch_stride = rows * o.ld + batch_gap;
   o.codes.assign(size_t((l - 1) * o.batch_stride + (rows - 1) * o.ld + k) / 2, 0xFF);
   for (int64_t batch = 0; batch < l; ++batch) {

@@ -77,8 +77,8 @@ Sources load_sources(const RunOptions& options) {
     throw UsageError("A has " + std::to_string(a.columns) + " columns and B has " +
                      std::to_string(b.columns) + ": both are K");
   }
-  if (a.rows == 0 || b.rows == 0 || a.columns == 0 || a.columns % 64 != 0) {
-    throw UsageError("M, N and K must be positive and K a multiple of 64; here " +
+  if (a.rows == 0 || b.rows == 0 || a.columns == 0 || a.columns % 16 != 0) {
+    throw UsageError("M, N and K must be positive and K a multiple of 16; here " +
                      std::to_string(a.rows) + ", " + std::to_string(b.rows) + ", " +
                      std::to_string(a.columns));
   }

@@ -80,7 +80,7 @@ std::vector<CLI::Option*> add_problem(CLI::App& app, RunOptions& options) {
   std::vector<CLI::Option*> all = {
       size("--m", options.shape.m, "rows of A and D: tokens"),
       size("--n", options.shape.n, "rows of B, columns of D: output features"),
-      size("--k", options.shape.k, "columns of A and B, a multiple of 64"),
+      size("--k", options.shape.k, "columns of A and B, a multiple of 16"),
       size("--l", options.shape.l, "batches"),
       add_stride(app, "--a-ld", options.a_ld, dense("elements from a row of A to the next")),
       add_stride(app, "--b-ld", options.b_ld, dense("elements from a row of B to the next")),

@@ -14,7 +14,7 @@ namespace {
 // Eight sums side by side, which the compiler turns into vectors.
 double dot(const float* a, const float* b, int64_t k) {
   double sums[8] = {};
-  for (int64_t i = 0; i < k; i += 8) {  // K is a multiple of 64
+  for (int64_t i = 0; i < k; i += 8) {  // K is a multiple of 16
     for (int64_t j = 0; j < 8; ++j) sums[j] += double(a[i + j]) * double(b[i + j]);
   }
   double sum = 0;

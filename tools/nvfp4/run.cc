@@ -136,8 +136,8 @@ const support::DeviceInfo& device_of(const RunOptions& options,
 }  // namespace
 
 int run(const RunOptions& options) {
-  if (options.shape.k % 64 != 0) {
-    throw UsageError("--k: " + std::to_string(options.shape.k) + " is not a multiple of 64");
+  if (options.shape.k % 16 != 0) {
+    throw UsageError("--k: " + std::to_string(options.shape.k) + " is not a multiple of 16");
   }
   // Arguments and files first: they are wrong with or without a driver.
   const support::Gaps gaps = gaps_of(options);
