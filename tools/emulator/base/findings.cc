@@ -2,7 +2,7 @@
 // See findings.h.
 #include "tools/emulator/base/findings.h"
 
-#include <cstdio>
+#include "tools/emulator/base/tell.h"
 
 namespace emu {
 
@@ -17,7 +17,7 @@ void Findings::add(Severity severity, uint64_t key, const std::string& text) {
   }
   if (!told_.insert(key).second) return;
   text_ += text + "\n";
-  fprintf(stderr, "emulator: %s\n", text.c_str());
+  tell(text);
 }
 
 bool Findings::again(Severity severity, uint64_t key) {

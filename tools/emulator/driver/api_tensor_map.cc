@@ -3,6 +3,7 @@
 // belongs to a context, the driver wants one to be current (measured).
 #include <cstring>
 
+#include "tools/emulator/base/tell.h"
 #include "tools/emulator/driver/call.h"
 #include "tools/emulator/hardware/tensor_map_bits.h"
 
@@ -21,7 +22,7 @@ CUresult answer(const char* entry, const std::string& why, const emu::TensorMap&
     memcpy(map, &bytes, sizeof bytes);
     return CUDA_SUCCESS;
   }
-  fprintf(stderr, "emulator: %s: %s\n", entry, why.c_str());
+  emu::tell(std::string(entry) + ": " + why);
   return CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -3,10 +3,10 @@
 #include "tools/emulator/driver/state.h"
 
 #include <atomic>
-#include <cstdio>
 #include <cstring>
 
 #include "tools/emulator/base/settings.h"
+#include "tools/emulator/base/tell.h"
 
 namespace emu::driver {
 
@@ -32,8 +32,7 @@ CUresult State::initialise() {
   if (s.device == "none") return CUDA_ERROR_NO_DEVICE;
   const DeviceRow* row = find_device(s.device.c_str());
   if (!row) {
-    fprintf(stderr, "emulator: EMU_DEVICE=%s is none of %s, none\n", s.device.c_str(),
-            device_keys().c_str());
+    tell("EMU_DEVICE=" + s.device + " is none of " + device_keys() + ", none");
     return CUDA_ERROR_INVALID_DEVICE;
   }
   static DeviceRow identity;

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+// What the emulator has to say about a program: reports on stderr.
+#pragma once
+
+#include <string>
+
+namespace emu {
+
+// One report, behind "emulator: ".
+void tell(const std::string& report);
+
+// Who gets the reports instead of stderr; nullptr: nobody does. For tests that expect them.
+using Listener = void (*)(const std::string& report);
+void set_listener(Listener listener);
+
+}  // namespace emu
