@@ -5,9 +5,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+
+#include "tools/emulator/base/tell.h"
 
 namespace emu {
 
@@ -132,7 +133,7 @@ const SettingRow* find_setting(const std::string& name) {
 }
 
 // An empty value is the default.
-Settings read_settings(const char* const* environment, std::string* error) {
+Settings read_settings(const char* const* environment, std::string* error, std::string* warning) {
   Settings s;
   for (; *environment; ++environment) {
     const char* equals = strchr(*environment, '=');
@@ -141,7 +142,7 @@ Settings read_settings(const char* const* environment, std::string* error) {
     const char* value = equals + 1;
     const SettingRow* row = find_setting(name);
     if (!row)
-      *error = name + " is no setting; there are " + names();
+      *warning = name + " is no setting and changes nothing; there are " + names();
     else if (*value && !row->set(s, value))
       *error = name + "=" + value + " is not " + row->wanted();
   }
@@ -150,10 +151,11 @@ Settings read_settings(const char* const* environment, std::string* error) {
 
 Settings& settings() {
   static Settings values = [] {
-    std::string error;
-    Settings read = read_settings(environ, &error);
+    std::string error, warning;
+    Settings read = read_settings(environ, &error, &warning);
+    if (!warning.empty()) tell(warning);
     if (error.empty()) return read;
-    fprintf(stderr, "emulator: %s\n", error.c_str());
+    tell(error);
     exit(2);
   }();
   return values;

@@ -47,11 +47,12 @@ struct SettingRow {
 const std::vector<SettingRow>& setting_rows();
 const SettingRow* find_setting(const std::string& name);  // nullptr: there is none
 
-// The settings of `environment` ("NAME=value", ended by nullptr), or one sentence in *error.
-Settings read_settings(const char* const* environment, std::string* error);
+// The settings of `environment` ("NAME=value", ended by nullptr), or one sentence in *error about a
+// bad value. One in *warning about an EMU_ name that is no setting: it may be the program's own.
+Settings read_settings(const char* const* environment, std::string* error, std::string* warning);
 
-// The process's. The first call reads the environment, and ends the process with a sentence if that
-// is wrong.
+// The process's. The first call reads the environment, and ends the process with a sentence if a
+// value is wrong.
 Settings& settings();
 
 }  // namespace emu

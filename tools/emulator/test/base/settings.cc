@@ -11,12 +11,18 @@ using exec_test::contains;
 
 namespace {
 
-std::string error_of(std::vector<const char*> environment, Settings* read = nullptr) {
+struct Said {
+  std::string error, warning;
+};
+Said said_of(std::vector<const char*> environment, Settings* read = nullptr) {
   environment.push_back(nullptr);
-  std::string error;
-  const Settings s = read_settings(environment.data(), &error);
+  Said said;
+  const Settings s = read_settings(environment.data(), &said.error, &said.warning);
   if (read) *read = s;
-  return error;
+  return said;
+}
+std::string error_of(std::vector<const char*> environment, Settings* read = nullptr) {
+  return said_of(std::move(environment), read).error;
 }
 
 }  // namespace
@@ -34,7 +40,7 @@ TEST_CASE("an environment sets what it names, and empty values are the defaults"
   CHECK(s.workers == 0);
 }
 
-TEST_CASE("a bad value names the setting and what it takes, an unknown name all that there are") {
+TEST_CASE("a bad value names the setting and what it takes") {
   CHECK(error_of({"EMU_ORDER=sooner"}) == "EMU_ORDER=sooner is not one of soonest latest random");
   CHECK(error_of({"EMU_WORKERS=1025"}) == "EMU_WORKERS=1025 is not a number from 0 to 1024");
   for (const char* bad : {"EMU_SEED=-1", "EMU_SEED= 1", "EMU_SEED=1x", "EMU_MMA_ZERO_GROUP=2",
@@ -42,9 +48,20 @@ TEST_CASE("a bad value names the setting and what it takes, an unknown name all 
     CAPTURE(bad);
     CHECK(contains(error_of({bad}), " is not "));
   }
-  const std::string unknown = error_of({"EMU_SEDE=1"});
-  CHECK(contains(unknown, "EMU_SEDE is no setting; there are EMU_DEVICE, "));
-  for (const auto& row : emu::setting_rows()) CHECK(contains(unknown, row.name));
+}
+
+TEST_CASE("an unknown EMU_ name is told with all that there are, and the others count") {
+  Settings s;
+  const Said unknown = said_of({"EMU_SEDE=1", "EMU_SEED=5"}, &s);
+  CHECK(unknown.error.empty());
+  CHECK(contains(unknown.warning,
+                 "EMU_SEDE is no setting and changes nothing; there are EMU_DEVICE, "));
+  for (const auto& row : emu::setting_rows()) CHECK(contains(unknown.warning, row.name));
+  CHECK(s.seed == 5);
+  CHECK(said_of({"EMU_SEED=5"}).warning.empty());
+  const std::string told = driver_test::in_child(
+      {{"EMU_SEDE", "1"}}, [](driver_test::Session& d) { IS(d, d.cuInit(0), CUDA_SUCCESS); });
+  CHECK(contains(told, "emulator: EMU_SEDE is no setting"));
 }
 
 TEST_CASE("every setting shows what it was set to") {
