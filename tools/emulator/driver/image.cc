@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "tools/emulator/base/fault.h"
+#include "tools/emulator/base/tell.h"
 #include "tools/emulator/op/load.h"
 
 namespace emu::driver {
@@ -41,7 +42,14 @@ CUresult JitOptions::read(unsigned count, CUjit_option* options, void** values) 
   return CUDA_SUCCESS;
 }
 
-void JitOptions::log_error(const std::string& text) { write(error_, text); }
+void JitOptions::log_error(const std::string& text) {
+  write(error_, text);
+  tell_without_log(text);
+}
+
+void JitOptions::tell_without_log(const std::string& text) const {
+  if (!error_.buffer || !error_.capacity) tell("a module is refused: " + text);
+}
 
 void JitOptions::write(const Log& log, const std::string& text) {
   size_t written = 0;
@@ -144,7 +152,10 @@ LoadedImage load_image(const void* data, const DeviceRow& device, int driver_ver
     case Kind::ptx:
       return load_ptx(static_cast<const char*>(data), device, driver_version, options);
     case Kind::cubin:
-    case Kind::fat_binary: refused.status = CUDA_ERROR_NO_BINARY_FOR_GPU; break;
+    case Kind::fat_binary:
+      refused.status = CUDA_ERROR_NO_BINARY_FOR_GPU;
+      options.tell_without_log("a cubin or a fat binary has no code for an emulated device");
+      break;
     case Kind::unknown:
       refused.status = CUDA_ERROR_INVALID_IMAGE;
       options.log_error("the image is neither PTX text nor a cubin nor a fat binary");

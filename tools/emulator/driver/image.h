@@ -19,7 +19,10 @@ namespace emu::driver {
 class JitOptions {
  public:
   CUresult read(unsigned count, CUjit_option* options, void** values);
-  void log_error(const std::string& text);  // into the caller's error log, cut to its size
+  // Into the caller's error log, cut to its size; to stderr if the caller gave none.
+  void log_error(const std::string& text);
+  // The second half alone, for what the real driver logs nothing about.
+  void tell_without_log(const std::string& text) const;
 
  private:
   struct Log {

@@ -111,6 +111,24 @@ TEST_CASE("What is no device code at all is INVALID_IMAGE") {
   });
 }
 
+TEST_CASE("A module that is refused without a log buffer says why on stderr") {
+  const auto told = [](const void* image) {
+    return in_child([&](Session& s) {
+      CUmodule module = nullptr;
+      s.start();
+      IS(s, s.cuModuleLoadData(&module, image) != CUDA_SUCCESS, 1);
+    });
+  };
+  CHECK(told(unknown_instruction).find("emulator: a module is refused: 6:3: ") == 0);
+  CHECK(told(too_new).find("emulator: a module is refused: ") == 0);
+  CHECK(told(elf(190).c_str()).find("emulator: a module is refused: a cubin") == 0);
+  const std::string logged = in_child([](Session& s) {
+    s.start();
+    refused(s, unknown_instruction, CUDA_ERROR_INVALID_PTX, "6:3: ");
+  });
+  CHECK(logged == "");
+}
+
 TEST_CASE("A log buffer that is too short gets the beginning of the text") {
   in_child([](Session& s) {
     s.start();
