@@ -26,7 +26,8 @@ $(B)/emulator/libcuda.so.1: $(EMU_OBJ) tools/emulator/driver/libcuda.map
 
 EMU_TEST       := tools/emulator/test
 EMU_TEST_FLAGS := -std=c++20 -O1 -ffp-contract=off $(WARN) -I. -isystem $(CUDA_HOME)/include \
-                  -Itools/emulator/include -DEMU_TEST_PTX_DIR='"$(B)/emulator/test"'
+                  -Itools/emulator/include -DEMU_TEST_CUDA_H='"$(CUDA_HOME)/include/cuda.h"' \
+                  -DEMU_TEST_PTX_DIR='"$(B)/emulator/test"'
 emu_test_sources = $(sort $(foreach d,$1,$(wildcard $(EMU_TEST)/$d/*.cc)))
 emu_test_objects = $(patsubst %.cc,$(B)/obj/%.o,$(call emu_test_sources,$1))
 EMU_TEST_OBJ   := $(call emu_test_objects,$(EMU_DIRS) models support pairs)

@@ -109,23 +109,13 @@ CUresult cuKernelGetName(const char** name, CUkernel handle) {
   });
 }
 
-// From threads, blocks and shared memory; registers are not known. 0 blocks where a launch is
-// refused, which depends on the function's attribute (measured).
+// 0 blocks where a launch is refused, which depends on the function's attribute (measured).
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction handle, int threads,
                                                      size_t dynamic_shared) {
   constexpr Entry entry = Entry::cuOccupancyMaxActiveBlocksPerMultiprocessor;
   return on_function(entry, handle, [&](State& s, Function& f) {
     if (!blocks || threads <= 0) return CUDA_ERROR_INVALID_VALUE;
-    const DeviceRow& d = *s.device;
-    size_t shared = f.entry->static_shared_bytes + dynamic_shared;
-    size_t most = size_t(effective(s, *f.entry, &f.attributes, f.kernel).dynamic_shared);
-    if (threads > threads_per_block || dynamic_shared > most) return *blocks = 0, CUDA_SUCCESS;
-    int reserved = 0;
-    device_attribute(d, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, &reserved);
-    int by_threads = d.threads_per_sm / ((threads + 31) / 32 * 32);
-    size_t each = shared + size_t(reserved);
-    int by_shared = each ? int((size_t(d.shared_per_sm_kib) << 10) / each) : d.blocks_per_sm;
-    *blocks = std::min({d.blocks_per_sm, by_threads, by_shared});
+    *blocks = blocks_per_sm(s, f, threads, dynamic_shared);
     return CUDA_SUCCESS;
   });
 }

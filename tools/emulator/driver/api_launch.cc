@@ -44,6 +44,21 @@ CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int g
   return launch(Entry::cuLaunchKernel, a);
 }
 
+CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
+                                   unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                                   unsigned int block_z, unsigned int dynamic_shared,
+                                   CUstream stream, void** params) {
+  LaunchArguments a;
+  a.function = function;
+  a.grid = {grid_x, grid_y, grid_z};
+  a.block = {block_x, block_y, block_z};
+  a.dynamic_shared = dynamic_shared;
+  a.stream = stream;
+  a.params = params;
+  a.cooperative = true;
+  return launch(Entry::cuLaunchCooperativeKernel, a);
+}
+
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** params,
                           void** extra) {
   if (!config)

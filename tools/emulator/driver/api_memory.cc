@@ -15,6 +15,9 @@ CUresult allocate(State& s, Context& context, CUdeviceptr* address, size_t bytes
   return CUDA_SUCCESS;
 }
 
+// Rows of a rectangle begin this far apart, or at a multiple of it: as an H200 has them.
+constexpr size_t row_alignment = 512;
+
 CUresult free_at(State& s, CUdeviceptr address) {
   if (!address) return CUDA_SUCCESS;
   auto it = s.allocations.find(address);
@@ -37,6 +40,36 @@ CUresult cuMemGetInfo_v2(size_t* free_bytes, size_t* total) {
 CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
   return in_context(Entry::cuMemAlloc_v2, [&](State& s, Context& context) {
     return allocate(s, context, address, bytes);
+  });
+}
+
+// The element only says which accesses will be aligned: every row begins at a multiple of all.
+CUresult cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t width, size_t height,
+                            unsigned int element) {
+  return in_context(Entry::cuMemAllocPitch_v2, [&](State& s, Context& context) {
+    if (!pitch || (element != 4 && element != 8 && element != 16)) return CUDA_ERROR_INVALID_VALUE;
+    if (!width || !height || width > SIZE_MAX - row_alignment) return CUDA_ERROR_INVALID_VALUE;
+    const size_t row = (width + row_alignment - 1) / row_alignment * row_alignment;
+    if (height > SIZE_MAX / row) return CUDA_ERROR_OUT_OF_MEMORY;
+    const CUresult r = allocate(s, context, address, row * height);
+    if (r == CUDA_SUCCESS) *pitch = row;
+    return r;
+  });
+}
+
+// The host reads and writes it at the same addresses. Kernels have ended when their launch returns,
+// so the two sides never meet.
+CUresult cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned int flags) {
+  return in_context(Entry::cuMemAllocManaged, [&](State& s, Context& context) {
+    if (!address || !bytes) return CUDA_ERROR_INVALID_VALUE;
+    if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)
+      return CUDA_ERROR_INVALID_VALUE;
+    const CUdeviceptr made =
+        s.memory->allocate_managed(bytes, emu::format("a managed allocation of %zu bytes", bytes));
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    s.allocations.emplace(made, context.handle);
+    *address = made;
+    return CUDA_SUCCESS;
   });
 }
 
@@ -129,7 +162,11 @@ CUresult device_pointer_attribute(const emu::Allocation& a, CUcontext owner, voi
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
       *static_cast<unsigned long long*>(data) = a.address;  // no address is used twice
       break;
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED: *static_cast<unsigned*>(data) = 0; break;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED: *static_cast<unsigned*>(data) = a.managed; break;
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+      if (!a.managed) return CUDA_ERROR_INVALID_VALUE;
+      *static_cast<void**>(data) = reinterpret_cast<void*>(pointer);
+      break;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *static_cast<int*>(data) = 0; break;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: *static_cast<CUdeviceptr*>(data) = a.address; break;
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *static_cast<size_t*>(data) = a.bytes; break;

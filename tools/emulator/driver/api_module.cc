@@ -3,6 +3,9 @@
 #include "tools/emulator/driver/call.h"
 #include "tools/emulator/driver/module.h"
 
+#include <fstream>
+#include <sstream>
+
 using namespace emu::driver;
 
 namespace {
@@ -29,6 +32,18 @@ CUresult on_module(Entry entry, CUmodule handle, Body&& body) {
 
 }  // namespace
 
+CUresult cuModuleLoad(CUmodule* module, const char* path) {
+  return in_context(Entry::cuModuleLoad, [&](State& s, Context& context) {
+    if (!module || !path) return CUDA_ERROR_INVALID_VALUE;
+    std::ifstream file(path, std::ios::binary);
+    if (!file) return CUDA_ERROR_FILE_NOT_FOUND;
+    std::stringstream image;
+    image << file.rdbuf();
+    JitOptions jit;
+    LoadedImage loaded = load_image(image.str().c_str(), *s.device, s.driver_version(), jit);
+    return make_module(s, context.handle, nullptr, loaded, module);
+  });
+}
 CUresult cuModuleLoadData(CUmodule* module, const void* image) {
   return load(Entry::cuModuleLoadData, module, image, 0, nullptr, nullptr);
 }

@@ -72,6 +72,33 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
   });
 }
 
+namespace {
+
+// What the host is to do behind the stream's work, which is over. No lock is held meanwhile.
+template <class Call>
+CUresult call_host(Entry entry, CUstream stream, bool arguments_fit, Call&& call) {
+  std::unique_lock running(state().execution);
+  const CUresult r = on_stream(entry, stream, [&](State& s, Stream&) {
+    return arguments_fit ? check_not_capturing(s, stream) : CUDA_ERROR_INVALID_VALUE;
+  });
+  running.unlock();
+  if (r == CUDA_SUCCESS) call();
+  return r;
+}
+
+}  // namespace
+
+CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void* data,
+                             unsigned int flags) {
+  return call_host(Entry::cuStreamAddCallback, stream, callback && !flags,
+                   [&] { callback(stream, CUDA_SUCCESS, data); });
+}
+
+// Refused in a capture, of which a real driver makes a node of it.
+CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
+  return call_host(Entry::cuLaunchHostFunc, stream, function != nullptr, [&] { function(data); });
+}
+
 CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
   return on_stream(Entry::cuStreamGetCtx, stream, [&](State&, Stream& of) {
     if (!context) return CUDA_ERROR_INVALID_VALUE;

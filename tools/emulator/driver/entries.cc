@@ -5,7 +5,10 @@
 
 #include <cudaTypedefs.h>
 
+#include <algorithm>
 #include <type_traits>
+
+#include "tools/emulator/driver/unsupported.h"
 
 namespace emu::driver {
 namespace {
@@ -35,20 +38,23 @@ const char* base_name(Entry entry) { return rows[size_t(entry)].base.data(); }
 Lookup find_entry(std::string_view base, int cuda_version) {
   Lookup answer;
   int newest = 0;
-  for (const Row& row : rows) {
-    if (row.base != base) continue;
+  const auto look_at = [&](const auto& row) {
+    if (row.base != base) return;
     if (row.version <= cuda_version && row.version > newest) {
       answer = {row.address, CU_GET_PROC_ADDRESS_SUCCESS};
       newest = row.version;
     } else if (!newest) {
       answer.found = CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
     }
-  }
+  };
+  for (const Row& row : rows) look_at(row);
+  for (const UnsupportedRow& row : unsupported_rows()) look_at(row);
   return answer;
 }
 
 bool is_entry(std::string_view base) {
-  return find_entry(base, 0).found != CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+  return std::any_of(std::begin(rows), std::end(rows),
+                     [&](const Row& row) { return row.base == base; });
 }
 
 }  // namespace emu::driver

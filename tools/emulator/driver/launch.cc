@@ -4,11 +4,11 @@
 #include "tools/emulator/driver/launch.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <utility>
 
 #include "tools/emulator/base/fault.h"
+#include "tools/emulator/base/tell.h"
 #include "tools/emulator/driver/module.h"
 #include "tools/emulator/driver/watch.h"
 
@@ -38,13 +38,17 @@ bool block_fits(const ptx::Function& f, Dim3 block) {
 // Programmatic stream serialisation lets a grid start early; eager execution never does, which the
 // attribute allows. Attributes that would change results or need hardware are not known here.
 CUresult read_attributes(const LaunchArguments& a, const CUlaunchAttribute** cluster,
-                         const CUlaunchAttribute** preferred, bool* programmatic) {
+                         const CUlaunchAttribute** preferred, bool* programmatic,
+                         bool* cooperative) {
   if (a.attribute_count && !a.attributes) return CUDA_ERROR_INVALID_VALUE;
   for (unsigned i = 0; i < a.attribute_count; ++i) {
     switch (a.attributes[i].id) {
       case CU_LAUNCH_ATTRIBUTE_IGNORE: break;
       case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
         *programmatic = a.attributes[i].value.programmaticStreamSerializationAllowed != 0;
+        break;
+      case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+        *cooperative = a.attributes[i].value.cooperative != 0;
         break;
       case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: *cluster = &a.attributes[i]; break;
       case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION: *preferred = &a.attributes[i]; break;
@@ -139,6 +143,25 @@ CUresult stream_fits(const State& s, const Context& context, CUstream stream) {
   return created && created->context != context.handle ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
 }
 
+// A kernel belongs to no context: it runs in the stream's, whichever is current (measured).
+CUresult context_of(State& s, CUstream stream, Context** context) {
+  const Stream* created = s.streams.find(stream);
+  if (!created) return CUDA_SUCCESS;
+  Context* its = s.contexts.find(created->context);
+  if (!its || its->destroyed) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  if (its->sticky) return its->sticky;
+  *context = its;
+  return CUDA_SUCCESS;
+}
+
+// Blocks of a cooperative grid wait for each other, so there is room for all of them or none.
+bool all_fit(const State& s, const Function& f, Dim3 grid, Dim3 block, unsigned dynamic_shared) {
+  const uint64_t threads = uint64_t(block.x) * block.y * block.z;
+  const uint64_t room =
+      uint64_t(s.device->sms) * uint64_t(blocks_per_sm(s, f, int(threads), dynamic_shared));
+  return uint64_t(grid.x) * grid.y * grid.z <= room;
+}
+
 CUresult status_of(FaultKind kind) {
   switch (kind) {
     case FaultKind::illegal_address: return CUDA_ERROR_ILLEGAL_ADDRESS;
@@ -161,11 +184,14 @@ CUresult status_of(FaultKind kind) {
 CUresult prepare_launch(State& s, Context& context, const LaunchArguments& a, ReadyLaunch* ready) {
   CUfunction handle = a.function;
   CUkernel kernel = reinterpret_cast<CUkernel>(handle);
-  if (s.kernels.find(kernel))
-    if (CUresult r = kernel_function(s, context, kernel, &handle)) return r;
+  Context* home = &context;
+  if (s.kernels.find(kernel)) {
+    if (CUresult r = context_of(s, a.stream, &home)) return r;
+    if (CUresult r = kernel_function(s, *home, kernel, &handle)) return r;
+  }
   const Function* function = s.functions.find(handle);
-  if (!function || function->context != context.handle) return CUDA_ERROR_INVALID_HANDLE;
-  if (CUresult r = stream_fits(s, context, a.stream)) return r;
+  if (!function || function->context != home->handle) return CUDA_ERROR_INVALID_HANDLE;
+  if (CUresult r = stream_fits(s, *home, a.stream)) return r;
 
   const ptx::Function& f = *function->entry;
   if (!within(a.grid, max_grid_x, max_grid_yz, max_grid_yz)) return CUDA_ERROR_INVALID_VALUE;
@@ -177,10 +203,15 @@ CUresult prepare_launch(State& s, Context& context, const LaunchArguments& a, Re
   if (a.dynamic_shared > unsigned(now.dynamic_shared)) return CUDA_ERROR_INVALID_VALUE;
 
   const CUlaunchAttribute *cluster = nullptr, *preferred = nullptr;
-  if (CUresult r = read_attributes(a, &cluster, &preferred, &ready->programmatic)) return r;
   Launch& launch = ready->launch;
+  launch.cooperative = a.cooperative;
+  if (CUresult r =
+          read_attributes(a, &cluster, &preferred, &ready->programmatic, &launch.cooperative))
+    return r;
   if (CUresult r = cluster_shape(s, f, cluster, now.non_portable, grid, &launch.cluster)) return r;
   if (!preference_fits(preferred, launch.cluster)) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+  if (launch.cooperative && !all_fit(s, *function, grid, block, a.dynamic_shared))
+    return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
   if (CUresult r = pack(f, a, launch.params)) return r;
 
   launch.module = function->code.get();
@@ -192,7 +223,7 @@ CUresult prepare_launch(State& s, Context& context, const LaunchArguments& a, Re
   launch.sm_count = uint32_t(s.device->sms);
   launch.compute_capability = s.device->capability;
   launch.grid_id = ++s.grids;
-  ready->context = context.handle;
+  ready->context = home->handle;
   ready->stream = a.stream;
   ready->code = function->code;
   return CUDA_SUCCESS;
@@ -202,6 +233,29 @@ namespace {
 
 // Of a stream of grids that never wait, as many are remembered.
 constexpr size_t most_accessed = 3;
+
+// What %envreg1 and %envreg2 point to, as cooperative groups read it: its size, and the word in
+// which the blocks of the grid count themselves.
+class GridWorkspace {
+ public:
+  explicit GridWorkspace(Launch& launch) : memory_(*launch.memory) {
+    if (!launch.cooperative) return;
+    constexpr uint32_t words[2] = {sizeof(uint32_t[2]), 0};
+    address_ = memory_.allocate(sizeof words, "the workspace of the grid");
+    if (!address_) throw std::bad_alloc();
+    memcpy(memory_.at(address_, sizeof words, 4, "initialisation"), words, sizeof words);
+    launch.grid_workspace = address_;
+  }
+  ~GridWorkspace() {
+    if (address_) memory_.free(address_);
+  }
+  GridWorkspace(const GridWorkspace&) = delete;
+  GridWorkspace& operator=(const GridWorkspace&) = delete;
+
+ private:
+  GlobalMemory& memory_;
+  uint64_t address_ = 0;
+};
 
 // Nothing comes back of a grid that faulted.
 Accessed run(State& s, const ReadyLaunch& ready, const std::vector<Accessed>& ahead) {
@@ -215,13 +269,14 @@ Accessed run(State& s, const ReadyLaunch& ready, const std::vector<Accessed>& ah
   for (const Accessed& grids : ahead)
     for (const auto& grid : grids) earlier.push_back(grid.get());
   try {
+    const GridWorkspace workspace(launch);
     counters = run_watched(launch, order.get(), earlier);
   } catch (const Fault& fault) {
     sticky = status_of(fault.kind);
-    fprintf(stderr, "emulator: %s\n", fault.what());
+    tell(fault.what());
   } catch (const std::bad_alloc&) {
     sticky = CUDA_ERROR_LAUNCH_FAILED;
-    fprintf(stderr, "emulator: this machine has too little memory for the grid\n");
+    tell("this machine has too little memory for the grid");
   }
   std::lock_guard guard(s.lock);
   s.findings = findings.text();

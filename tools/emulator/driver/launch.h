@@ -16,6 +16,7 @@ struct LaunchArguments {
   unsigned attribute_count = 0;
   void** params = nullptr;
   void** extra = nullptr;
+  bool cooperative = false;  // all blocks run at once and may wait for each other
 };
 
 // A launch that passed the checks, with what has to live until it has ended.

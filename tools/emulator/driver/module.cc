@@ -2,6 +2,7 @@
 // Modules and functions.
 #include "tools/emulator/driver/module.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "tools/emulator/base/fault.h"
@@ -104,6 +105,19 @@ EffectiveAttributes effective(const State& s, const ptx::Function& entry,
   now.policy = value(&FunctionAttributes::policy, 0);
   now.non_portable = value(&FunctionAttributes::non_portable, 0) != 0;
   return now;
+}
+
+int blocks_per_sm(const State& s, const Function& f, int threads, size_t dynamic_shared) {
+  const DeviceRow& d = *s.device;
+  const size_t shared = f.entry->static_shared_bytes + dynamic_shared;
+  const auto most = size_t(effective(s, *f.entry, &f.attributes, f.kernel).dynamic_shared);
+  if (threads > threads_per_block || dynamic_shared > most) return 0;
+  int reserved = 0;
+  device_attribute(d, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, &reserved);
+  const int by_threads = d.threads_per_sm / ((threads + 31) / 32 * 32);
+  const size_t each = shared + size_t(reserved);
+  const int by_shared = each ? int((size_t(d.shared_per_sm_kib) << 10) / each) : d.blocks_per_sm;
+  return std::min({d.blocks_per_sm, by_threads, by_shared});
 }
 
 namespace {

@@ -32,6 +32,9 @@ struct EffectiveAttributes {
 EffectiveAttributes effective(const State& s, const ptx::Function& entry,
                               const FunctionAttributes* own, CUkernel kernel);
 
+// How many blocks an SM holds at once; registers are not known. 0 where a launch is refused.
+int blocks_per_sm(const State& s, const Function& f, int threads, size_t dynamic_shared);
+
 // cuFuncGetAttribute and cuKernelGetAttribute.
 CUresult get_attribute(const State& s, const ptx::Module& code, const ptx::Function& entry,
                        const EffectiveAttributes& now, CUfunction_attribute attribute, int* value);

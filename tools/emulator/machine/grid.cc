@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "tools/emulator/base/settings.h"
+#include "tools/emulator/base/tell.h"
 #include "tools/emulator/machine/report.h"
 #include "tools/emulator/machine/scheduler.h"
 #include "tools/emulator/machine/standstill.h"
@@ -143,10 +144,13 @@ uint64_t GridRun::host_threads() const {
 }
 
 Counters GridRun::run() {
-  // As many CTAs as the device has SMs can rely on running together.
+  // As many CTAs as the device has SMs can rely on running together, and all of a cooperative grid.
   uint64_t per_thread =
       uint64_t(launch_.cluster.x) * launch_.cluster.y * launch_.cluster.z * threads_;
-  most_resident_ = std::max<size_t>(1, (launch_.sm_count + per_thread - 1) / per_thread);
+  const Dim3 g = launch_.grid;
+  const uint64_t together =
+      launch_.cooperative ? uint64_t(g.x) * g.y * g.z : uint64_t(launch_.sm_count);
+  most_resident_ = std::max<size_t>(1, (together + per_thread - 1) / per_thread);
   std::vector<std::thread> helpers;
   helpers.reserve(threads_);
   try {

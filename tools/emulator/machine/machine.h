@@ -52,6 +52,8 @@ struct Launch {
   uint32_t sm_count = 1;
   int compute_capability = 100;
   uint64_t grid_id = 0;
+  bool cooperative = false;     // every CTA waits for every other, so all run at once
+  uint64_t grid_workspace = 0;  // what %envreg1 and %envreg2 hold
   std::vector<GridObserver*> observers = {};
   Findings* findings = nullptr;  // where checks report; nullptr: nobody looks later
 };

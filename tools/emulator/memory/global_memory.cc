@@ -2,6 +2,9 @@
 // Device memory of one emulated device.
 #include "tools/emulator/memory/global_memory.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cstring>
 #include <mutex>
 #include <new>
@@ -33,6 +36,38 @@ uint64_t GlobalMemory::allocate(uint64_t bytes, std::string label) {
   uint64_t address = a.address;
   by_address_.emplace(address, std::move(a));
   return address;
+}
+
+// Pages of its own, with one before and one behind that nobody may touch.
+uint64_t GlobalMemory::allocate_managed(uint64_t bytes, std::string label) {
+  std::unique_lock guard(lock_);
+  if (bytes == 0 || bytes > capacity_ - used_) return 0;
+  const uint64_t page = uint64_t(sysconf(_SC_PAGESIZE)), pages = round_up(bytes, page);
+  void* const mapped =
+      mmap(nullptr, pages + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return 0;
+  Allocation a;
+  auto* const first = static_cast<uint8_t*>(mapped) + page;
+  a.data = {first, ReleaseBytes{pages}};
+  a.address = reinterpret_cast<uintptr_t>(first);
+  const bool of_ours = a.address + pages > base && a.address < next_;  // an address given out
+  if (of_ours || mprotect(first, pages, PROT_READ | PROT_WRITE)) return 0;
+  a.bytes = bytes;
+  a.label = std::move(label);
+  a.managed = true;
+  used_ += bytes;
+  const uint64_t address = a.address;
+  by_address_.emplace(address, std::move(a));
+  return address;
+}
+
+void ReleaseBytes::operator()(uint8_t* data) const {
+  if (!pages) {
+    delete[] data;
+    return;
+  }
+  const uint64_t page = uint64_t(sysconf(_SC_PAGESIZE));
+  munmap(data - page, pages + 2 * page);
 }
 
 bool GlobalMemory::free(uint64_t address) {

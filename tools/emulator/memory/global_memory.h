@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Device memory of one emulated device: allocations at device addresses that are no host addresses.
+// Device memory of one emulated device: allocations at device addresses, which are no host
+// addresses but of managed memory.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +20,16 @@ struct Rows {
   uint64_t end() const { return address + stride * (count - 1) + bytes; }
 };
 
+struct ReleaseBytes {
+  uint64_t pages = 0;  // bytes of mmap; 0: of new
+  void operator()(uint8_t* data) const;
+};
+
 struct Allocation {
   uint64_t address = 0, bytes = 0;
-  std::unique_ptr<uint8_t[]> data;
-  std::string label;  // what it is, for reports
+  std::unique_ptr<uint8_t[], ReleaseBytes> data;
+  std::string label;     // what it is, for reports
+  bool managed = false;  // the address is the host's
 };
 
 class GlobalMemory {
@@ -33,7 +40,8 @@ class GlobalMemory {
   explicit GlobalMemory(uint64_t capacity) : capacity_(capacity) {}
 
   uint64_t allocate(uint64_t bytes, std::string label);  // 0 when out of memory; contents are 0xFF
-  bool free(uint64_t address);                           // false: not the start of an allocation
+  uint64_t allocate_managed(uint64_t bytes, std::string label);  // at the host's address; zeros
+  bool free(uint64_t address);  // false: not the start of an allocation
 
   // Host pointer to [address, address + bytes), throws Fault illegal_address / misaligned_address
   // with the nearest allocation. The pointer stays good until that allocation is freed.

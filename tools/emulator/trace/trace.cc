@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "tools/emulator/base/settings.h"
+#include "tools/emulator/base/tell.h"
 #include "tools/emulator/trace/chrome_trace.h"
 
 namespace emu {
@@ -25,8 +26,7 @@ void Trace::grid_ended(const Launch& launch) {
     return std::tie(x.z, x.y, x.x) < std::tie(y.z, y.y, y.x);
   });
   std::string error;
-  if (!write_chrome_trace(settings().trace, launch, timelines_, &error))
-    fprintf(stderr, "emulator: %s\n", error.c_str());
+  if (!write_chrome_trace(settings().trace, launch, timelines_, &error)) tell(error);
 }
 
 }  // namespace emu

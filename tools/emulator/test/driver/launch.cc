@@ -196,8 +196,7 @@ TEST_CASE("Launch attributes that are not emulated are refused") {
     overlap.value.programmaticStreamSerializationAllowed = 1;
     IS(s, launch_with(s, f, 1, overlap), CUDA_SUCCESS);
     IS(s, launch_with(s, f, 1, attribute(CU_LAUNCH_ATTRIBUTE_IGNORE)), CUDA_SUCCESS);
-    IS(s, launch_with(s, f, 1, attribute(CU_LAUNCH_ATTRIBUTE_COOPERATIVE)),
-       CUDA_ERROR_NOT_SUPPORTED);
+    IS(s, launch_with(s, f, 1, attribute(CU_LAUNCH_ATTRIBUTE_PRIORITY)), CUDA_ERROR_NOT_SUPPORTED);
     IS(s, launch_with(s, f, 1, attribute(99)), CUDA_ERROR_INVALID_VALUE);
     CUlaunchAttribute preferred = attribute(CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION);
     preferred.value.preferredClusterDim.x = 4;
@@ -343,6 +342,31 @@ TEST_CASE("A function's own attribute wins over its kernel's") {
     IS(s, s.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_NUM_REGS, 3), CUDA_ERROR_INVALID_VALUE);
     IS(s, s.cuFuncGetAttribute(&value, CUfunction_attribute(99), f), CUDA_ERROR_INVALID_VALUE);
     IS(s, s.cuFuncGetAttribute(&value, most, nullptr), CUDA_ERROR_INVALID_HANDLE);
+  });
+}
+
+TEST_CASE("A CUkernel runs in its stream's context, a CUfunction only in its own") {
+  in_child([](Session& s) {
+    s.start();
+    CUlibrary library = nullptr;
+    CUkernel kernel = nullptr;
+    CUfunction f = nullptr;
+    IS(s, s.cuLibraryLoadData(&library, kernels, nullptr, nullptr, 0, nullptr, nullptr, 0),
+       CUDA_SUCCESS);
+    IS(s, s.cuLibraryGetKernel(&kernel, library, "plain"), CUDA_SUCCESS);
+    IS(s, s.cuKernelGetFunction(&f, kernel), CUDA_SUCCESS);
+    CUcontext other = nullptr;
+    CUstream stream = nullptr;
+    IS(s, s.cuCtxCreate(&other, nullptr, 0, 0), CUDA_SUCCESS);
+    IS(s, s.cuStreamCreate(&stream, 0), CUDA_SUCCESS);
+    IS(s, s.cuCtxPopCurrent(&other), CUDA_SUCCESS);
+    const auto on_the_stream = [&](CUfunction which) {
+      uint64_t value = 0;
+      void* parameters[] = {&value};
+      return s.cuLaunchKernel(which, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr);
+    };
+    IS(s, on_the_stream(reinterpret_cast<CUfunction>(kernel)), CUDA_SUCCESS);
+    IS(s, on_the_stream(f), CUDA_ERROR_INVALID_HANDLE);
   });
 }
 
