@@ -2,6 +2,7 @@
 // atom and red (PTX ISA 9.7.13.3, 9.7.13.4). Lanes act one after another, lowest first; hardware
 // leaves their order open.
 #include <bit>
+#include <mutex>
 
 #include "tools/emulator/machine/lane_memory.h"
 #include "tools/emulator/op/binders.h"
@@ -54,9 +55,43 @@ Step atomic(Warp& w, const Instr& in, uint32_t active) {
   return Step::next;
 }
 
+// .exch and .cas of 16 bytes. No host instruction does it, so that these wait for each other.
+Step atomic_b128(Warp& w, const Instr& in, uint32_t active) {
+  static std::mutex one_at_a_time;
+  constexpr uint32_t half = 8;
+  uint64_t b[2][32], c[2][32];
+  for (uint32_t part = 0; part < 2; ++part) {
+    Warp::Row scratch;
+    const uint64_t* row = w.source(in.ops[2], active, scratch, part);
+    for_lanes(active, [&](uint32_t i) { b[part][i] = row[i]; });
+    if (in.has(Mod::cas)) row = w.source(in.ops[3], active, scratch, part);
+    for_lanes(active, [&](uint32_t i) { c[part][i] = row[i]; });
+  }
+  const Space space = space_named(in);
+  w.cta.counters.atomics += uint32_t(std::popcount(active));
+  for_lanes(active, [&](uint32_t i) {
+    const Place p = locate(w, i, space, w.address(in.ops[1], i), 2 * half, in.opcode);
+    p.note(2 * half, Use::atomic);
+    p.release(in);
+    std::lock_guard guard(one_at_a_time);
+    const uint64_t low = p.read(0, half, in.opcode), high = p.read(half, half, in.opcode);
+    const bool store = !in.has(Mod::cas) || (low == b[0][i] && high == b[1][i]);
+    if (store) {
+      p.write(0, half, c[0][i], in.opcode);
+      p.write(half, half, c[1][i], in.opcode);
+    }
+    w.set(in.ops[0], i, low, 0);
+    w.set(in.ops[0], i, high, 1);
+    p.acquire(in);
+  });
+  return Step::next;
+}
+
 }  // namespace
 
-Exec bind_atom(const Instr&, std::string&) { return atomic<1>; }
+Exec bind_atom(const Instr& in, std::string&) {
+  return in.type() == Type::b128 ? atomic_b128 : atomic<1>;
+}
 Exec bind_red(const Instr&, std::string&) { return atomic<0>; }
 
 }  // namespace emu::ops

@@ -184,6 +184,15 @@ Exec bind_bar_red(const Instr&, std::string&) { return reduce<true>; }
 Exec bind_barrier_red(const Instr& in, std::string&) {
   return in.has(Mod::aligned) ? reduce<true> : reduce<false>;
 }
+// .cta says what holds without it.
+Exec bind_bar_cta_sync(const Instr&, std::string&) { return sync<true>; }
+Exec bind_bar_cta_arrive(const Instr&, std::string&) { return arrive<true>; }
+Exec bind_bar_cta_red(const Instr&, std::string&) { return reduce<true>; }
+Exec bind_barrier_cta_sync(const Instr& in, std::string& why) { return bind_barrier_sync(in, why); }
+Exec bind_barrier_cta_arrive(const Instr& in, std::string& why) {
+  return bind_barrier_arrive(in, why);
+}
+Exec bind_barrier_cta_red(const Instr& in, std::string& why) { return bind_barrier_red(in, why); }
 Exec bind_barrier_cluster_arrive(const Instr&, std::string&) { return cluster_arrive; }
 Exec bind_barrier_cluster_wait(const Instr&, std::string&) { return cluster_wait; }
 
@@ -198,6 +207,7 @@ Exec bind_membar(const Instr& in, std::string&) {
 Exec bind_fence(const Instr& in, std::string&) {
   if (in.has(Mod::mbarrier_init)) return init_order;
   if (in.has(Mod::cta)) return order<Scope::cta>;
+  // .sync_restrict orders less than this; what it leaves out is not looked for.
   return in.has(Mod::cluster) ? order<Scope::cluster> : order<Scope::gpu>;
 }
 Exec bind_fence_proxy(const Instr& in, std::string&) {

@@ -177,27 +177,47 @@ Exec bind_prmt(const Instr& in, std::string&) {
   return map3<uint32_t, uint32_t, uint32_t, uint32_t, permute>;
 }
 
+namespace {
+
 // Bit i of the table is the result for a = i>>2 & 1, b = i>>1 & 1, c = i & 1.
-Exec bind_lop3(const Instr&, std::string&) {
-  return [](Warp& w, const Instr& in, uint32_t active) {
-    Warp::Row sa, sb, sc;
-    Warp::Unknown unknown;
-    const uint64_t* a = w.operand(in.ops[1], active, sa, unknown);
-    const uint64_t* b = w.operand(in.ops[2], active, sb, unknown);
-    const uint64_t* c = w.operand(in.ops[3], active, sc, unknown);
-    uint32_t table = uint32_t(in.ops[4].imm);
-    uint64_t* d = w.result(in.ops[0], active, unknown);
-    for_lanes(active, [=](uint32_t lane) {
-      uint32_t r = 0;
-      for (uint32_t i = 0; i < 8; ++i)
-        if (table >> i & 1)
-          r |= (i & 4 ? uint32_t(a[lane]) : ~uint32_t(a[lane])) &
-               (i & 2 ? uint32_t(b[lane]) : ~uint32_t(b[lane])) &
-               (i & 1 ? uint32_t(c[lane]) : ~uint32_t(c[lane]));
-      d[lane] = r;
-    });
-    return Step::next;
-  };
+uint32_t look_up(uint32_t table, uint32_t a, uint32_t b, uint32_t c) {
+  uint32_t r = 0;
+  for (uint32_t i = 0; i < 8; ++i)
+    if (table >> i & 1) r |= (i & 4 ? a : ~a) & (i & 2 ? b : ~b) & (i & 1 ? c : ~c);
+  return r;
+}
+
+// lop3.or.b32 d|p, a, b, c, table, q: p is (d != 0) or q. Without .or and .and d alone.
+template <bool WithPredicate>
+Step lop3(Warp& w, const Instr& in, uint32_t active) {
+  constexpr size_t at = WithPredicate ? 2 : 1;
+  Warp::Row sa, sb, sc;
+  Predicate p;
+  const uint64_t* a = w.operand(in.ops[at], active, sa, p.unknown);
+  const uint64_t* b = w.operand(in.ops[at + 1], active, sb, p.unknown);
+  const uint64_t* c = w.operand(in.ops[at + 2], active, sc, p.unknown);
+  const uint32_t table = uint32_t(in.ops[at + 3].imm);
+  uint32_t value[32];
+  for_lanes(active, [&](uint32_t i) {
+    value[i] = look_up(table, uint32_t(a[i]), uint32_t(b[i]), uint32_t(c[i]));
+    p.yes |= uint32_t(value[i] != 0) << i;
+  });
+  Predicate combined;
+  if (WithPredicate) {
+    const Predicate q = predicate(w, in.ops.back(), active);
+    combined =
+        combine(p, q, [&](uint32_t x, uint32_t y) { return in.has(Mod::and_) ? x & y : x | y; });
+  }
+  uint64_t* d = w.result(in.ops[0], active, p.unknown);
+  for_lanes(active, [&](uint32_t i) { d[i] = value[i]; });
+  if (WithPredicate) set_predicate(w, in.ops[1], active, combined);
+  return Step::next;
+}
+
+}  // namespace
+
+Exec bind_lop3(const Instr& in, std::string&) {
+  return in.has(Mod::and_) || in.has(Mod::or_) ? lop3<true> : lop3<false>;
 }
 
 Exec bind_bfe(const Instr& in, std::string& why) {

@@ -55,6 +55,8 @@ Exec bind_int_to_int(const Instr& in) {
 }
 
 constexpr uint32_t width_of(const Format& f) { return 1u + f.exponent_bits + f.mantissa_bits; }
+// Elements of 4 bits lie side by side, those of 6 in a byte each.
+constexpr uint32_t stride_of(const Format& f) { return width_of(f) == 6 ? 8 : width_of(f); }
 template <const Format& F>
 constexpr uint64_t code_mask = width_of(F) == 64 ? ~0ull : (1ull << width_of(F)) - 1;
 
@@ -112,7 +114,7 @@ Step pack_f32(Warp& w, const Instr& in, uint32_t active) {
   const uint64_t* b = w.operand(in.ops[2], active, sb, unknown);
   uint64_t* d = w.result(in.ops[0], active, unknown);
   for_lanes(active, [=](uint32_t i) {
-    d[i] = convert_value<soft::f32, To>(uint32_t(a[i]), rules) << width_of(To) |
+    d[i] = convert_value<soft::f32, To>(uint32_t(a[i]), rules) << stride_of(To) |
            convert_value<soft::f32, To>(uint32_t(b[i]), rules);
   });
   return Step::next;
@@ -123,7 +125,7 @@ Step convert_pair(Warp& w, const Instr& in, uint32_t active) {
   Rules rules = rules_of(in);
   return convert_lanes(w, in, active, [rules](uint64_t a) -> uint64_t {
     uint32_t mask = (1u << width_of(From)) - 1;
-    return convert_value<From, To>(uint32_t(a) >> width_of(From) & mask, rules) << width_of(To) |
+    return convert_value<From, To>(uint32_t(a) >> stride_of(From) & mask, rules) << stride_of(To) |
            convert_value<From, To>(uint32_t(a) & mask, rules);
   });
 }
@@ -141,6 +143,41 @@ Step pack_ue8m0(Warp& w, const Instr& in, uint32_t active) {
            soft::encode_ue8m0(uint32_t(b[i]), soft::f32, round, satfinite);
   });
   return Step::next;
+}
+
+Step narrow_ue8m0(Warp& w, const Instr& in, uint32_t active) {
+  const soft::Round round = rounding_of(in);
+  const bool satfinite = in.has(Mod::satfinite);
+  return convert_lanes(w, in, active, [=](uint64_t a) -> uint64_t {
+    return soft::encode_ue8m0(a >> 16 & 0xFFFF, soft::bf16, round, satfinite) << 8 |
+           soft::encode_ue8m0(a & 0xFFFF, soft::bf16, round, satfinite);
+  });
+}
+
+// tf32 is f32 with 10 bits of mantissa; the 13 below are zero, and a NaN is f32's.
+constexpr Format tf32_format{8, 10, true, true};
+constexpr uint32_t tf32_dropped = 13;
+
+uint64_t to_tf32(uint64_t code, const Rules& rules) {
+  const soft::Number n = soft::decode(code, soft::f32);
+  if (n.kind == soft::Number::Kind::nan) return soft::f32.nan();
+  return soft::encode(n, tf32_format, rules) << tf32_dropped;
+}
+
+Step round_to_tf32(Warp& w, const Instr& in, uint32_t active) {
+  const Rules rules = rules_of(in);
+  return convert_lanes(w, in, active, [=](uint64_t a) { return to_tf32(uint32_t(a), rules); });
+}
+
+// To the nearest, ties away from zero: half of the last place is added to the magnitude.
+Step round_away_to_tf32(Warp& w, const Instr& in, uint32_t active) {
+  Rules rules = rules_of(in);
+  rules.round = soft::Round::zero;
+  return convert_lanes(w, in, active, [=](uint64_t a) {
+    const uint64_t magnitude = a & (soft::f32.sign_bit() - 1);
+    if (magnitude < soft::f32.infinity()) a += 1ull << (tf32_dropped - 1);
+    return to_tf32(uint32_t(a), rules);
+  });
 }
 
 Step unpack_ue8m0(Warp& w, const Instr& in, uint32_t active) {
@@ -193,7 +230,13 @@ constexpr Pair pairs[] = {
     {Type::e4m3x2, Type::f32, pack_f32<soft::e4m3>},
     {Type::e5m2x2, Type::f32, pack_f32<soft::e5m2>},
     {Type::e2m1x2, Type::f32, pack_f32<soft::e2m1>},
+    {Type::e2m3x2, Type::f32, pack_f32<soft::e2m3>},
+    {Type::e3m2x2, Type::f32, pack_f32<soft::e3m2>},
+    {Type::e2m1x2, Type::f16x2, convert_pair<soft::f16, soft::e2m1>},
+    {Type::f16x2, Type::e2m3x2, convert_pair<soft::e2m3, soft::f16>},
+    {Type::f16x2, Type::e3m2x2, convert_pair<soft::e3m2, soft::f16>},
     {Type::ue8m0x2, Type::f32, pack_ue8m0},
+    {Type::ue8m0x2, Type::bf16x2, narrow_ue8m0},
     {Type::e4m3x2, Type::f16x2, convert_pair<soft::f16, soft::e4m3>},
     {Type::e5m2x2, Type::f16x2, convert_pair<soft::f16, soft::e5m2>},
     {Type::f16x2, Type::e4m3x2, convert_pair<soft::e4m3, soft::f16>},
@@ -254,6 +297,7 @@ Exec bind_cvt(const Instr& in, std::string& why) {
                                   : float_to_float<soft::f32, soft::f32>;
   if (to == Type::f64 && from == Type::f64) return round_to_integral<soft::f64>;
   if (to == Type::f16 && from == Type::f16) return round_to_integral<soft::f16>;
+  if (to == Type::tf32) return in.has(Mod::rna) ? round_away_to_tf32 : round_to_tf32;
   for (const Pair& p : pairs)
     if (p.to == to && p.from == from) return p.exec;
   return refuse(why, "the machine does not convert between these types");

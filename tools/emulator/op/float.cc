@@ -2,6 +2,7 @@
 // Floating-point arithmetic: f64, f32, f16, bf16 and their packed pairs (PTX ISA 9.7.3, 9.7.4).
 #include "tools/emulator/arithmetic/softfloat.h"
 #include "tools/emulator/op/binders.h"
+#include "tools/emulator/op/mixed.h"
 #include "tools/emulator/op/op.h"
 #include "tools/emulator/op/round.h"
 
@@ -69,6 +70,17 @@ U min_of(U a, U b, U, const Format& f, const Rules& r, const Instr& in) {
 U max_of(U a, U b, U, const Format& f, const Rules& r, const Instr& in) {
   return soft::maximum(a, b, f, r.ftz, in.has(Mod::NaN));
 }
+// Of three: the magnitudes with .abs.
+U min3_of(U a, U b, U c, const Format& f, const Rules& r, const Instr& in) {
+  const U keep = in.has(Mod::abs) ? ~f.sign_bit() : ~U(0);
+  const bool nan = in.has(Mod::NaN);
+  return soft::minimum(soft::minimum(a & keep, b & keep, f, r.ftz, nan), c & keep, f, r.ftz, nan);
+}
+U max3_of(U a, U b, U c, const Format& f, const Rules& r, const Instr& in) {
+  const U keep = in.has(Mod::abs) ? ~f.sign_bit() : ~U(0);
+  const bool nan = in.has(Mod::NaN);
+  return soft::maximum(soft::maximum(a & keep, b & keep, f, r.ftz, nan), c & keep, f, r.ftz, nan);
+}
 U abs_of(U a, U, U, const Format& f, const Rules& r, const Instr&) {
   return (r.ftz ? soft::flush(a, f) : a) & ~f.sign_bit();
 }
@@ -133,15 +145,21 @@ uint32_t outcomes_of(const Instr& in) {
   return 0;
 }
 
-Exec float_add(const Instr& in) { return by_float<add_of, 2>(in); }
-Exec float_sub(const Instr& in) { return by_float<sub_of, 2>(in); }
+Exec float_add(const Instr& in) { return is_mixed(in) ? mixed_add(in) : by_float<add_of, 2>(in); }
+Exec float_sub(const Instr& in) { return is_mixed(in) ? mixed_sub(in) : by_float<sub_of, 2>(in); }
 Exec float_mul(const Instr& in) { return by_float<mul_of, 2>(in); }
-Exec float_min(const Instr& in) { return by_float<min_of, 2>(in); }
-Exec float_max(const Instr& in) { return by_float<max_of, 2>(in); }
+Exec float_min(const Instr& in) {
+  return in.ops.size() == 4 ? by_float<min3_of, 3>(in) : by_float<min_of, 2>(in);
+}
+Exec float_max(const Instr& in) {
+  return in.ops.size() == 4 ? by_float<max3_of, 3>(in) : by_float<max_of, 2>(in);
+}
 Exec float_abs(const Instr& in) { return by_float<abs_of, 1>(in); }
 Exec float_neg(const Instr& in) { return by_float<neg_of, 1>(in); }
 
-Exec bind_fma(const Instr& in, std::string& why) { return checked(by_float<fma_of, 3>(in), why); }
+Exec bind_fma(const Instr& in, std::string& why) {
+  return is_mixed(in) ? mixed_fma(in) : checked(by_float<fma_of, 3>(in), why);
+}
 
 Exec float_setp(const Instr& in) {
   switch (in.type()) {

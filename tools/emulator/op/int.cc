@@ -29,6 +29,10 @@ T mul_hi(T a, T b) {
   return T(wide_t<T>(wide_t<T>(a) * wide_t<T>(b)) >> width<T>);
 }
 
+uint32_t add_halves(uint32_t a, uint32_t b) {
+  return (a & 0xFFFF0000) + (b & 0xFFFF0000) + uint16_t(a + b);
+}
+
 int32_t saturated(int64_t v) {
   return int32_t(std::clamp<int64_t>(v, std::numeric_limits<int32_t>::min(),
                                      std::numeric_limits<int32_t>::max()));
@@ -52,6 +56,7 @@ T remainder(T a, T b) {
 
 Exec bind_add(const Instr& in, std::string& why) {
   if (in.has(Mod::cc)) return checked(add_cc(in), why);
+  if (is_pair(in.type())) return map2<uint32_t, uint32_t, uint32_t, add_halves>;
   if (is_float(in.type())) return checked(float_add(in), why);
   if (in.has(Mod::sat))
     return map2<int32_t, int32_t, int32_t,

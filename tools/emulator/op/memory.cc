@@ -185,5 +185,6 @@ Exec bind_st(const Instr& in, std::string& why) {
 
 Exec bind_prefetch(const Instr&, std::string&) { return hint; }
 Exec bind_createpolicy(const Instr&, std::string&) { return make_policy; }
+Exec bind_createpolicy_cvt(const Instr&, std::string&) { return make_policy; }
 
 }  // namespace emu::ops

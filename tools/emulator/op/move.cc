@@ -79,6 +79,34 @@ Step unpack(Warp& w, const Instr& in, uint32_t active) {
   return Step::next;
 }
 
+// A special register of three parts and a zero, or another one and three zeros; or register by
+// register. Sources may be destinations, so they are read first.
+Step move_vector(Warp& w, const Instr& in, uint32_t active) {
+  const auto& to = in.ops[0].elements;
+  const Operand& from = in.ops[1];
+  const uint32_t bits = ptx::bits_of(in.type());
+  const uint64_t mask = bits >= 64 ? ~0ull : (1ull << bits) - 1;
+  uint64_t value[4][32] = {};
+  Warp::Unknown unknown;
+  for (size_t e = 0; e < to.size(); ++e) {
+    Operand part = from;
+    if (from.kind == Operand::Kind::vector)
+      part = from.elements[e];
+    else if (e < size_t(from.imm))
+      part.special = ptx::Special(size_t(from.special) + e);
+    else
+      continue;
+    Warp::Row scratch;
+    const uint64_t* a = w.operand(part, active, scratch, unknown);
+    for_lanes(active, [&](uint32_t i) { value[e][i] = a[i] & mask; });
+  }
+  for (size_t e = 0; e < to.size(); ++e) {
+    uint64_t* d = w.result(to[e], active, unknown);
+    for_lanes(active, [&](uint32_t i) { d[i] = value[e][i]; });
+  }
+  return Step::next;
+}
+
 Step select(Warp& w, const Instr& in, uint32_t active) {
   Warp::Row sa, sb;
   Warp::Unknown unknown;
@@ -135,6 +163,7 @@ void set_predicates(Warp& w, const Instr& in, uint32_t active, const Predicate& 
 }
 
 Exec bind_mov(const Instr& in, std::string&) {
+  if (in.has(Mod::v2) || in.has(Mod::v4)) return move_vector;
   if (in.ops[1].kind == Operand::Kind::vector) return pack;
   if (in.ops[0].kind == Operand::Kind::vector) return unpack;
   if (in.type() == Type::b128) return move_b128;

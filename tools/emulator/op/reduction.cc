@@ -58,6 +58,12 @@ uint64_t max_float(uint64_t old, uint64_t b, uint64_t) {
   return soft::maximum(old, b, F, false, false);
 }
 
+// Of two halves.
+template <uint64_t (*F)(uint64_t, uint64_t, uint64_t)>
+uint64_t halves(uint64_t old, uint64_t b, uint64_t) {
+  return F(old >> 16, b >> 16, 0) << 16 | F(old & 0xFFFF, b & 0xFFFF, 0);
+}
+
 Update add_of(Type type, bool in_global) {
   switch (type) {
     case Type::f32:
@@ -75,6 +81,8 @@ Update extreme_of(Type type, bool min) {
   switch (type) {
     case Type::f16: return min ? min_float<soft::f16> : max_float<soft::f16>;
     case Type::bf16: return min ? min_float<soft::bf16> : max_float<soft::bf16>;
+    case Type::f16x2: return min ? halves<min_float<soft::f16>> : halves<max_float<soft::f16>>;
+    case Type::bf16x2: return min ? halves<min_float<soft::bf16>> : halves<max_float<soft::bf16>>;
     case Type::s32: return min ? min_of<int32_t> : max_of<int32_t>;
     case Type::u32: return min ? min_of<uint32_t> : max_of<uint32_t>;
     case Type::s64: return min ? min_of<int64_t> : max_of<int64_t>;

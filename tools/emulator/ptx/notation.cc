@@ -190,6 +190,7 @@ class SlotReader : Reader {
     slot.constant_only = accept('#');
     slot.special = accept('@');
     slot.variable = accept('&') || slot.special;
+    slot.whole_special = accept('$');
     if (accept('[')) return address(slot);
     const bool braces = accept('{');
     if (accept('L')) {

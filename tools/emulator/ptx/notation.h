@@ -85,6 +85,7 @@ struct Slot {
   bool sink = false;   // d?
   bool wider = false;  // d+
   bool register_only = false, constant_only = false, variable = false, special = false;
+  bool whole_special = false;  // $a
   bool optional = false;
   uint8_t elements = 0;        // {a2} .. {a8}; 0: as the instruction's modifiers say
   Mod only_with = Mod::count;  // {.x, b}

@@ -187,6 +187,7 @@ class Fitter {
   }
 
   std::string scalar(const Slot& slot, Type type, const ParsedOperand& p, Operand& out) {
+    if (slot.whole_special) return whole_special(p, out);
     if (p.kind == Kind::vector) return "no vector here";
     if (p.kind == Kind::address) return "no address here";
     if (p.negated && (slot.destination || type != Type::pred))
@@ -236,6 +237,18 @@ class Fitter {
     if (bits_of(type) < (narrow ? 32 : 64)) return "the address of " + name + " needs 64 bits";
     out.kind = Operand::Kind::symbol;
     set_variable(*p.symbol, p.offset, out);
+    return "";
+  }
+
+  // %tid has three parts, %laneid one.
+  static std::string whole_special(const ParsedOperand& p, Operand& out) {
+    const SpecialRegister* first = p.field.empty() ? find_special(p.name, "x") : nullptr;
+    out.kind = Operand::Kind::special;
+    out.imm = first ? 3 : 1;
+    if (!first) first = find_special(p.name, p.field);
+    if (p.kind != Kind::name || p.offset || !first || first->bits != 32)
+      return "a special register of 32 bits expected";
+    out.special = first->id;
     return "";
   }
 

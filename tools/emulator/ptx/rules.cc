@@ -116,7 +116,24 @@ std::string fence_proxy(const Instr& in) {
   return constant(in, 1, 128) == 128 ? "" : "a tensor map has 128 bytes";
 }
 
+std::string line_of_cache(const Instr& in) {
+  return constant(in, 1, 128) == 128 ? "" : "a line of the cache has 128 bytes";
+}
+
+std::string st_bulk(const Instr& in) {
+  if (constant(in, 1, 0) % 8) return "the size is a multiple of 8";
+  return constant(in, 2, 0) == 0 ? "" : "st.bulk stores zeros only";
+}
+
+// Their width is not known then.
+std::string tcgen05_st(const Instr& in) {
+  for (const Operand& e : in.ops.back().elements)
+    if (e.kind != Operand::Kind::imm) return "";
+  return "a vector of constants only";
+}
+
 std::string createpolicy(const Instr& in) {
+  if (in.has(Mod::range)) return "";
   const uint32_t bits = uint32_t(constant(in, 1, 0x3f800000));
   return bits > 0 && bits <= 0x3f800000 ? "" : "the fraction is above 0 and at most 1";
 }
@@ -185,6 +202,16 @@ constexpr Row rows[] = {
     {"tensormap.replace", tensormap_replace},
     {"tensormap.cp_fenceproxy", cp_fenceproxy},
     {"createpolicy", createpolicy},
+    {"discard", line_of_cache},
+    {"applypriority", line_of_cache},
+    {"st.bulk", st_bulk},
+    {"tcgen05.st", tcgen05_st},
+    {"bar.cta.sync", barrier},
+    {"bar.cta.arrive", barrier_arrive},
+    {"bar.cta.red", bar_red},
+    {"barrier.cta.sync", barrier},
+    {"barrier.cta.arrive", barrier_arrive},
+    {"barrier.cta.red", bar_red},
 };
 
 }  // namespace

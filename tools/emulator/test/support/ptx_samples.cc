@@ -132,6 +132,7 @@ class OperandWriter {
       case Slot::Kind::scalar: break;
     }
     if (slot.constant_only && slot.sink) return "_";
+    if (slot.whole_special) return "%tid";
     if (slot.constant_only) return legal_constant();
     return reg(bits(slot));
   }
@@ -140,6 +141,7 @@ class OperandWriter {
   std::string legal_constant() const {
     const std::string opcode = in_.opcode;
     if (opcode == "tensormap.replace" || opcode == "wgmma.mma_async") return "1";
+    if (opcode == "st.bulk") return "0";
     return opcode == "cp.async" ? "16" : "128";
   }
 
