@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT
+// Random programs on a GPU and in the emulator. On a GPU: RANDOM_PROGRAMS of them (20,000) from number
+// RANDOM_FIRST (0) on, each compared with the emulator's library beside this program, and those that
+// differ shrunk. In the emulator alone: the first ones, compared with what an H200 gave.
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <future>
+#include <thread>
+
+#include "tools/emulator/test/h200/random_driver.h"
+#include "tools/testing/catch.h"
+
+namespace {
+
+using h200::kRandomResults;
+using h200::random_program;
+using h200::RandomDriver;
+using h200::RandomProgram;
+
+constexpr size_t kPerModule = 100;
+
+size_t number_of(const char* variable, size_t otherwise) {
+  const char* const text = std::getenv(variable);
+  return text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+std::string beside_this_program() {
+  char path[PATH_MAX] = "";
+  const ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+  std::string text(path, size_t(std::max<ssize_t>(n, 0)));
+  return text.substr(0, text.rfind('/')) + "/emulator/libcuda.so.1";
+}
+
+std::vector<RandomProgram> programs(size_t first, size_t count) {
+  std::vector<RandomProgram> all;
+  for (size_t i = 0; i < count; ++i) all.push_back(random_program(first + i));
+  return all;
+}
+
+// The words in which the two disagree on one program.
+std::string difference(const uint32_t* gpu, const uint32_t* emulator) {
+  for (uint32_t i = 0; i < kRandomResults; ++i) {
+    if (gpu[i] == emulator[i]) continue;
+    char text[160];
+    const uint32_t word = i / 32;
+    const char* const kind = word < 8 ? "r" : word < 16 ? "half of d" : word < 17 ? "p" : "line ";
+    std::snprintf(text, sizeof text, "lane %u, %s%u: GPU 0x%08x, emulator 0x%08x", i % 32, kind,
+                  word < 8    ? word
+                  : word < 16 ? (word - 8) / 2
+                              : 0,
+                  gpu[i], emulator[i]);
+    return text;
+  }
+  return "";
+}
+
+// The program without the steps that it differs without.
+RandomProgram shrunk(RandomProgram program, const RandomDriver& gpu, const RandomDriver& emulator,
+                     std::string* what) {
+  const auto differs = [&](const RandomProgram& p) {
+    return difference(gpu.run({p}).data(), emulator.run({p}).data());
+  };
+  for (size_t i = program.steps.size(); i-- > 0;) {
+    RandomProgram less = program;
+    less.steps.erase(less.steps.begin() + long(i));
+    const std::string text = differs(less);
+    if (text.empty()) continue;
+    program = less;
+    *what = text;
+  }
+  return program;
+}
+
+struct Recorded {
+  uint64_t number, hash;
+};
+std::vector<Recorded> recorded() {
+  const std::string here = __FILE__;
+  std::ifstream in(here.substr(0, here.find("h200/random.cc")) + "golden/random_words.csv");
+  std::vector<Recorded> all;
+  for (std::string line; std::getline(in, line);) {
+    Recorded r{};
+    if (std::sscanf(line.c_str(), "%lu,%lx", &r.number, &r.hash) == 2) all.push_back(r);
+  }
+  return all;
+}
+
+void replay(const RandomDriver& emulator) {
+  const std::vector<Recorded> all = recorded();
+  REQUIRE(all.size() >= 200);
+  for (size_t first = 0; first < all.size(); first += kPerModule) {
+    const size_t count = std::min(kPerModule, all.size() - first);
+    std::vector<RandomProgram> part;
+    for (size_t i = 0; i < count; ++i) part.push_back(random_program(all[first + i].number));
+    const std::vector<uint32_t> words = emulator.run(part);
+    for (size_t i = 0; i < count; ++i) {
+      INFO("program " << part[i].number);
+      CHECK(h200::hash_of(&words[i * kRandomResults]) == all[first + i].hash);
+    }
+  }
+}
+
+struct Compared {
+  std::vector<RandomProgram> different;
+  std::string record;  // "number,hash"
+};
+Compared compare(const std::vector<RandomProgram>& part, const RandomDriver& gpu,
+                 const RandomDriver& emulator) {
+  Compared result;
+  const std::vector<uint32_t> on_gpu = gpu.run(part), emulated = emulator.run(part);
+  for (size_t i = 0; i < part.size(); ++i) {
+    const uint32_t* const words = &on_gpu[i * kRandomResults];
+    char line[64];
+    std::snprintf(line, sizeof line, "%llu,%016llx\n", (unsigned long long)part[i].number,
+                  (unsigned long long)h200::hash_of(words));
+    result.record += line;
+    if (std::memcmp(words, &emulated[i * kRandomResults], 4 * kRandomResults) != 0)
+      result.different.push_back(part[i]);
+  }
+  return result;
+}
+
+// RANDOM_RECORD: a file for "number,hash of the words", of all programs; of the emulator's too.
+void compare_all(const RandomDriver& gpu) {
+  setenv("EMU_DEVICE", "H200", 1);
+  const RandomDriver emulator(beside_this_program());
+  const size_t first = number_of("RANDOM_FIRST", 0), count = number_of("RANDOM_PROGRAMS", 20000);
+  const size_t shown = number_of("RANDOM_SHOWN", 30);
+  const char* const path = std::getenv("RANDOM_RECORD");
+  std::ofstream record;
+  if (path) record.open(path);
+  const size_t modules = (count + kPerModule - 1) / kPerModule;
+  std::vector<Compared> all(modules);
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {  // most of the time goes into compiling
+    for (size_t m; (m = next++) < modules;) {
+      const size_t at = m * kPerModule;
+      all[m] = compare(programs(first + at, std::min(kPerModule, count - at)), gpu, emulator);
+    }
+  };
+  std::vector<std::future<void>> workers;
+  for (uint32_t i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i)
+    workers.push_back(std::async(std::launch::async, work));
+  for (auto& worker : workers) worker.get();
+  std::vector<RandomProgram> different;
+  for (const Compared& c : all) {
+    different.insert(different.end(), c.different.begin(), c.different.end());
+    record << c.record;
+  }
+  std::printf("%zu random programs on %s: %zu differ in the emulator\n", count,
+              gpu.device().c_str(), different.size());
+  for (size_t i = 0; i < std::min(shown, different.size()); ++i) {
+    std::string what;
+    const RandomProgram least = shrunk(different[i], gpu, emulator, &what);
+    std::string text;
+    for (const std::string& step : least.steps) text += "    " + step + "\n";
+    std::printf("  program %lu, %s\n%s", least.number, what.c_str(), text.c_str());
+  }
+  CHECK(different.empty());
+}
+
+}  // namespace
+
+TEST_CASE("random programs give the same words on a GPU and in the emulator", "[random]") {
+  const RandomDriver driver("libcuda.so.1");
+  if (driver.emulated() && !std::getenv("RANDOM_RECORD"))
+    replay(driver);
+  else
+    compare_all(driver);
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// A driver library of its own, so that one process can ask a GPU and the emulator.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/emulator/test/h200/random_program.h"
+
+namespace h200 {
+
+class RandomDriver {
+ public:
+  // By the path or the name of its library; throws std::runtime_error.
+  explicit RandomDriver(const std::string& library);
+  RandomDriver(const RandomDriver&) = delete;
+  RandomDriver& operator=(const RandomDriver&) = delete;
+
+  const std::string& device() const { return device_; }
+  bool emulated() const { return device_.find("(emulated)") != std::string::npos; }
+
+  // The results of each program, one behind the other. Throws with what the driver says of the PTX.
+  std::vector<uint32_t> run(const std::vector<RandomProgram>& programs) const;
+
+ private:
+  template <class F>
+  F entry(const char* name) const;
+  void* library_ = nullptr;
+  CUcontext context_ = nullptr;
+  std::string device_;
+};
+
+}  // namespace h200
