@@ -146,7 +146,9 @@ void compare_all(const RandomDriver& gpu) {
     }
   };
   std::vector<std::future<void>> workers;
-  for (uint32_t i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i)
+  for (uint32_t i = 0;
+       i < uint32_t(number_of("RANDOM_THREADS", std::max(1u, std::thread::hardware_concurrency())));
+       ++i)
     workers.push_back(std::async(std::launch::async, work));
   for (auto& worker : workers) worker.get();
   std::vector<RandomProgram> different;
