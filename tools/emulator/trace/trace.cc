@@ -3,7 +3,6 @@
 #include "tools/emulator/trace/trace.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "tools/emulator/base/settings.h"
 #include "tools/emulator/base/tell.h"
