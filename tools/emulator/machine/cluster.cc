@@ -29,9 +29,9 @@ Cta::Cta(Cluster& owner, uint32_t r, Dim3 where)
     : cluster(owner),
       rank(r),
       id(where),
-      shared(Cluster::shared_bytes(owner.launch), r),
-      mbarriers(r, &owner.actor),
-      barriers(*this) {
+      barriers(*this),
+      shared_(Cluster::shared_bytes(owner.launch), r),
+      mbarrier_table_(r, &owner.actor) {
   uint64_t threads = volume(cluster.launch.block);
   for (uint64_t first = 0; first < threads; first += 32) {
     uint32_t n = uint32_t(std::min<uint64_t>(32, threads - first));

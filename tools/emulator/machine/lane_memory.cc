@@ -43,23 +43,13 @@ Place in_shared(Warp& warp, uint32_t lane, Space space, uint64_t address, const 
   return p;
 }
 
-Place in_params(Warp& warp, uint64_t address, uint32_t bytes, const char* who) {
+uint8_t* in_params(Warp& warp, uint64_t address, uint32_t bytes, const char* who) {
   const auto& params = warp.cta.cluster.launch.params;
   if (address > params.size() || bytes > params.size() - address)
     throw Fault(FaultKind::illegal_address,
                 format("%s of %u bytes at parameter offset %llu; the block has %zu bytes", who,
                        bytes, LongLong(address), params.size()));
-  Place p;
-  p.space = Space::param;
-  p.host = const_cast<uint8_t*>(params.data()) + address;  // read only; st refuses .param
-  return p;
-}
-
-void read_shared(const Cta& cta, uint32_t address, void* to, uint32_t bytes, const char* who) {
-  cta.shared.read(address, to, bytes, 1, who);
-}
-void write_shared(Cta& cta, uint32_t address, const void* from, uint32_t bytes, const char* who) {
-  cta.shared.write(address, from, bytes, 1, who);
+  return const_cast<uint8_t*>(params.data()) + address;  // read only; st refuses .param
 }
 
 template <class T>
@@ -99,20 +89,24 @@ Place locate(Warp& warp, uint32_t lane, Space space, uint64_t address, uint32_t 
   }
   if (space == Space::global || space == Space::constant) {
     Place p;
-    p.host = warp.global(address, bytes, bytes, who);
+    p.host_ = warp.global(address, bytes, bytes, who);
     p.cluster = &warp.cta.cluster;
     p.address = address;
     p.lane = lane;
     return p;
   }
   if (address % bytes) misaligned(address, bytes, who);
-  if (space == Space::param) return in_params(warp, address, bytes, who);
   Place p;
+  if (space == Space::param) {
+    p.space = space;
+    p.host_ = in_params(warp, address, bytes, who);
+    return p;
+  }
   if (space != Space::local) {
     p = in_shared(warp, lane, space, address, who);
   } else {
     p.space = Space::local;
-    p.local = &warp.local;
+    p.local_ = &warp.local;
     p.offset = address;
   }
   p.lane = lane;
@@ -120,16 +114,6 @@ Place locate(Warp& warp, uint32_t lane, Space space, uint64_t address, uint32_t 
 } catch (Fault& fault) {
   fault.lane = lane;
   throw;
-}
-
-void Place::note(uint32_t bytes, Use use, const void* value) const {
-  if (space == Space::global) {
-    cluster->observers.access({nullptr, address, bytes, use, lane, false, value});
-    return;
-  }
-  if (space != Space::shared_cta) return;
-  const bool same = value && cta->shared.holds(uint32_t(offset), value, bytes);
-  cluster->observers.access({cta, offset, bytes, use, lane, same, nullptr});
 }
 
 namespace {
@@ -143,65 +127,90 @@ bool synchronises(const Place& p) { return p.space == Space::global || p.cta; }
 
 }  // namespace
 
-void Place::release(const ptx::Instr& in) const {
-  if (!synchronises(*this)) return;
+Bytes Place::open(const ptx::Instr& in, uint32_t bytes, Use use, const void* value) const {
+  const Bytes opened(*this);
+  if (space == Space::global) {
+    cluster->observers.access({nullptr, address, bytes, use, lane, false, value});
+  } else if (space == Space::shared_cta) {
+    const bool same = value && cta->shared(Teller{}).holds(uint32_t(offset), value, bytes);
+    cluster->observers.access({cta, offset, bytes, use, lane, same, nullptr});
+  }
+  if (use == Use::atomic) opened.release(in);
+  return opened;
+}
+
+void Bytes::release(const ptx::Instr& in) const {
+  if (!synchronises(place_)) return;
   const bool relaxed = !in.has(Mod::release) && !in.has(Mod::acq_rel);
-  const uint64_t at = cta ? offset : address;
-  cluster->observers.tell(event::Released{cta, at, lane, scope_of(in), relaxed});
+  const uint64_t at = place_.cta ? place_.offset : place_.address;
+  place_.cluster->observers.tell(
+      event::Released{place_.cta, at, place_.lane, scope_of(in), relaxed});
 }
 
-void Place::acquire(const ptx::Instr& in) const {
-  if (!synchronises(*this)) return;
+void Bytes::acquire(const ptx::Instr& in) const {
+  if (!synchronises(place_)) return;
   const bool relaxed = !in.has(Mod::acquire) && !in.has(Mod::acq_rel);
-  const uint64_t at = cta ? offset : address;
-  cluster->observers.tell(event::Acquired{cta, at, lane, scope_of(in), relaxed});
+  const uint64_t at = place_.cta ? place_.offset : place_.address;
+  place_.cluster->observers.tell(
+      event::Acquired{place_.cta, at, place_.lane, scope_of(in), relaxed});
 }
 
-uint64_t Place::read(uint32_t at, uint32_t bytes, const char* who) const try {
+uint8_t* Bytes::global(uint32_t at) const { return place_.host(Teller{}) + at; }
+
+uint64_t Bytes::read(uint32_t at, uint32_t bytes, const char* who) const try {
   uint64_t value = 0;
-  if (space == Space::global) return read_global(host + at, bytes);
-  if (space == Space::param)
-    memcpy(&value, host + at, bytes);
-  else if (space == Space::local)
-    local->read(lane, offset + at, &value, bytes, 1);
+  if (place_.space == Space::global) return read_global(global(at), bytes);
+  if (place_.space == Space::param)
+    memcpy(&value, global(at), bytes);
+  else if (place_.space == Space::local)
+    place_.local(Teller{})->read(place_.lane, place_.offset + at, &value, bytes, 1);
   else
-    read_shared(*cta, uint32_t(offset + at), &value, bytes, who);
+    place_.cta->shared(Teller{}).read(uint32_t(place_.offset + at), &value, bytes, 1, who);
   return value;
 } catch (Fault& fault) {
-  fault.lane = lane;
+  fault.lane = place_.lane;
   throw;
 }
 
-void Place::write(uint32_t at, uint32_t bytes, uint64_t value, const char* who) const try {
-  if (space == Space::global) return write_global(host + at, bytes, value);
-  if (space == Space::param)
+void Bytes::write(uint32_t at, uint32_t bytes, uint64_t value, const char* who) const try {
+  if (place_.space == Space::global) return write_global(global(at), bytes, value);
+  if (place_.space == Space::param)
     throw Fault(FaultKind::illegal_address, format("%s writes to a kernel parameter", who));
-  if (space == Space::local)
-    local->write(lane, offset + at, &value, bytes, 1);
+  if (place_.space == Space::local)
+    place_.local(Teller{})->write(place_.lane, place_.offset + at, &value, bytes, 1);
   else
-    write_shared(*cta, uint32_t(offset + at), &value, bytes, who);
+    place_.cta->shared(Teller{}).write(uint32_t(place_.offset + at), &value, bytes, 1, who);
 } catch (Fault& fault) {
-  fault.lane = lane;
+  fault.lane = place_.lane;
   throw;
 }
 
-bool Place::has_value(uint32_t at, uint32_t bytes, const char* who) const try {
-  if (cta) {  // of an mbarrier the read says what it is
-    const uint32_t place = uint32_t(offset + at);
-    return cta->shared.has_value(place, bytes, who) || cta->shared.is_mbarrier(place);
+bool Bytes::has_value(uint32_t at, uint32_t bytes, const char* who) const try {
+  if (place_.cta) {  // of an mbarrier the read says what it is
+    const SharedMemory& shared = place_.cta->shared(Teller{});
+    const uint32_t there = uint32_t(place_.offset + at);
+    return shared.has_value(there, bytes, who) || shared.is_mbarrier(there);
   }
-  return space != Space::local || local->holds(lane, offset + at, bytes);
+  return place_.space != Space::local ||
+         place_.local(Teller{})->holds(place_.lane, place_.offset + at, bytes);
 } catch (Fault& fault) {
-  fault.lane = lane;
+  fault.lane = place_.lane;
   throw;
 }
 
-void Place::forget(uint32_t at, uint32_t bytes, const char* who) const try {
-  if (cta) return cta->shared.forget(uint32_t(offset + at), bytes, who);
-  local->forget(lane, offset + at, bytes);
+void Bytes::forget(uint32_t at, uint32_t bytes, const char* who) const try {
+  const uint32_t there = uint32_t(place_.offset + at);
+  if (place_.cta) return place_.cta->shared(Teller{}).forget(there, bytes, who);
+  place_.local(Teller{})->forget(place_.lane, place_.offset + at, bytes);
 } catch (Fault& fault) {
-  fault.lane = lane;
+  fault.lane = place_.lane;
   throw;
+}
+
+void Bytes::store_word(Cta& cta, uint32_t address, uint32_t word, const char* who) {
+  cta.cluster.observers.access(
+      {&cta, address, sizeof word, Use::write, every_lane, false, nullptr});
+  cta.shared(Teller{}).write(address, &word, sizeof word, sizeof word, who);
 }
 
 Space space_named(const ptx::Instr& in) {

@@ -7,32 +7,60 @@
 
 namespace emu {
 
-// The place that an address of one lane leads to. Only one of the members is used.
+class Bytes;
+
+// The place that an address of one lane leads to.
 struct Place {
   ptx::Space space = ptx::Space::global;  // shared_cta (of any CTA), local, param or global
-  uint8_t* host = nullptr;                // global, param
   Cta* cta = nullptr;                     // whose shared memory
-  LocalMemory* local = nullptr;
-  Cluster* cluster = nullptr;  // of the warp that accesses
-  uint64_t address = 0;        // global
-  uint64_t offset = 0;         // in shared or local memory
+  Cluster* cluster = nullptr;             // of the warp that accesses
+  uint64_t address = 0;                   // global
+  uint64_t offset = 0;                    // in shared or local memory
   uint32_t lane = 0;
+
+  // `in` accesses so many bytes there, which the observers are told; so are they when a store or
+  // update that is relaxed or stronger hands on what the lane knows. `value`: what a store is about to
+  // write.
+  Bytes open(const ptx::Instr& in, uint32_t bytes, Use use, const void* value = nullptr) const;
+  bool may_lack_value() const { return space == ptx::Space::local || cta; }
+
+  // The memory itself, for Bytes.
+  uint8_t* host(Teller) const { return host_; }  // global, param
+  LocalMemory* local(Teller) const { return local_; }
+
+ private:
+  friend Place locate(Warp&, uint32_t, ptx::Space, uint64_t, uint32_t, const char*);
+  uint8_t* host_ = nullptr;
+  LocalMemory* local_ = nullptr;
+};
+
+// The bytes that Place::open() gave.
+class Bytes {
+ public:
+  Bytes() = default;
 
   // `bytes` of 1, 2, 4, 8, aligned. Global accesses are single-copy atomic, as warps on other host
   // threads may access the same word; ordering is acquire and release, stronger than .weak needs.
-  // Before the bytes are accessed: is it ordered? `value`: what a store is about to write.
-  void note(uint32_t bytes, Use use, const void* value = nullptr) const;
-  // Synchronisation through the word, at the scope of the instruction: a store hands on, a load takes.
-  void release(const ptx::Instr& in) const;
-  void acquire(const ptx::Instr& in) const;
   uint64_t read(uint32_t at, uint32_t bytes, const char* who) const;
   void write(uint32_t at, uint32_t bytes, uint64_t value, const char* who) const;
+  uint8_t* global(uint32_t at) const;  // for what is done to a word in one step
   // Local and shared memory that nobody has written may be copied, as nvcc -G does with the padding of
   // structs and DeepGEMM with that of scales: loaded, it leaves the register without a value, and
   // storing that one to the same space forgets the bytes.
   bool has_value(uint32_t at, uint32_t bytes, const char* who) const;
   void forget(uint32_t at, uint32_t bytes, const char* who) const;
-  bool may_lack_value() const { return space == ptx::Space::local || cta; }
+  // A load, or an update, that is relaxed or stronger takes what was handed on at the word.
+  void acquire(const ptx::Instr& in) const;
+  const Place& place() const { return place_; }
+
+  // The warp as one stores a word to shared memory.
+  static void store_word(Cta& cta, uint32_t address, uint32_t word, const char* who);
+
+ private:
+  friend struct Place;
+  explicit Bytes(const Place& place) : place_(place) {}
+  void release(const ptx::Instr& in) const;
+  Place place_;
 };
 
 // Checks bounds and alignment for `bytes` in all. Space::generic looks at the address's window.

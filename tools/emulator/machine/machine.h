@@ -25,6 +25,7 @@
 #include "tools/emulator/machine/divergence.h"
 #include "tools/emulator/machine/named_barrier.h"
 #include "tools/emulator/machine/observer.h"
+#include "tools/emulator/machine/teller.h"
 #include "tools/emulator/machine/warpgroup.h"
 #include "tools/emulator/memory/address.h"
 #include "tools/emulator/memory/global_memory.h"
@@ -36,9 +37,23 @@ namespace emu {
 
 class Cluster;
 class Cta;
+class Warp;
+struct Place;
+Place locate(Warp&, uint32_t, ptx::Space, uint64_t, uint32_t, const char*);
 
 struct Dim3 {
   uint32_t x = 1, y = 1, z = 1;
+};
+
+// A device's memory, as a running grid has it.
+class DeviceMemory {
+ public:
+  DeviceMemory(GlobalMemory* memory = nullptr) : memory_(memory) {}
+  const GlobalMemory& get(Teller) const { return *memory_; }
+  std::string describe(uint64_t address) const { return memory_->describe(address); }
+
+ private:
+  GlobalMemory* memory_;
 };
 
 // What the driver hands over.
@@ -48,7 +63,7 @@ struct Launch {
   Dim3 grid, block, cluster;
   uint32_t dynamic_shared_bytes = 0;
   std::vector<uint8_t> params;  // the entry's parameter block, Function::param_bytes long
-  GlobalMemory* memory = nullptr;
+  DeviceMemory memory;
   uint32_t sm_count = 1;
   int compute_capability = 100;
   uint64_t grid_id = 0;
@@ -189,10 +204,11 @@ class Warp {
   // Of each tcgen05.ld since the last wait, in order: the registers that were not used since.
   std::vector<std::vector<uint32_t>> unused_ld;
 
+ private:
   // A global access with the last allocation remembered, as consecutive ones mostly hit the same.
+  friend Place locate(Warp&, uint32_t, ptx::Space, uint64_t, uint32_t, const char*);
   uint8_t* global(uint64_t address, uint32_t bytes, uint32_t align, const char* who);
 
- private:
   uint64_t special(ptx::Special s, uint32_t lane) const;
   uint64_t symbol(const ptx::Operand& op) const;
   [[noreturn]] void no_value(const ptx::Operand& op, uint32_t lanes_without_value) const;
@@ -235,10 +251,11 @@ class Cta {
   Cluster& cluster;
   const uint32_t rank;  // %cluster_ctarank
   const Dim3 id;        // %ctaid
-  SharedMemory shared;
-  TensorMemory tensor_memory;
-  MbarrierTable mbarriers;  // keyed by CTA-relative shared address
-  CtaUnits units;           // copy groups, the tcgen05 pipe
+  SharedMemory& shared(Teller) { return shared_; }
+  TensorMemory& tensor_memory(Teller) { return tensor_memory_; }
+  MbarrierTable& mbarrier_table(Teller) { return mbarrier_table_; }
+  const MbarrierTable& mbarriers = mbarrier_table_;  // keyed by CTA-relative shared address
+  CtaUnits units;                                    // copy groups, the tcgen05 pipe
   NamedBarriers barriers;
   std::vector<std::unique_ptr<Warp>> warps;
   std::vector<Warpgroup> warpgroups;  // those that used wgmma
@@ -253,6 +270,11 @@ class Cta {
   uint32_t shared_address(uint32_t offset) const {
     return offset | rank << SharedMemory::rank_shift;
   }
+
+ private:
+  SharedMemory shared_;
+  TensorMemory tensor_memory_;
+  MbarrierTable mbarrier_table_;
 };
 
 // The clusters of a grid that have not started. Host threads take them in order, and so does

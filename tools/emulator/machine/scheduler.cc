@@ -215,7 +215,7 @@ void Scheduler::end_warp(Warp& warp) {
   if (!warp.cta.ended()) return;
   check_registers(warp.cta);
   try {
-    warp.cta.tensor_memory.check_exit();
+    warp.cta.tensor_memory(Teller{}).check_exit();
     cluster_->observers.each([&](Observer& o) { o.cta_ended(warp.cta); });
   } catch (const Fault& fault) {
     throw report::located(fault, *cluster_,

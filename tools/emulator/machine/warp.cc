@@ -213,7 +213,7 @@ uint8_t* Warp::global(uint64_t address, uint32_t bytes, uint32_t align, const ch
   if (address >= cached_begin_ && address < cached_end_ && bytes <= cached_end_ - address &&
       address % align == 0)
     return cached_data_ + (address - cached_begin_);
-  const GlobalMemory& memory = *cta.cluster.launch.memory;
+  const GlobalMemory& memory = cta.cluster.launch.memory.get(Teller{});
   uint8_t* data = memory.at(address, bytes, align, who);
   if (const Allocation* a = memory.find(address)) {
     cached_begin_ = a->address;

@@ -20,6 +20,7 @@ namespace emu {
 struct WgmmaOperation {
   const ptx::Instr* in;
   WgmmaCommand command;
+  const SharedMemory* operands = nullptr;
   std::vector<uint32_t> chunks;  // of shared memory, in flight until `observed`
   Fragments a;
   uint32_t issued = 0;  // warps, a bit each

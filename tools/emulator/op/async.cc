@@ -4,7 +4,8 @@
 // write is there once the phase is over.
 #include <vector>
 
-#include "tools/emulator/machine/unit_glue.h"
+#include "tools/emulator/machine/async_work.h"
+#include "tools/emulator/machine/mbarrier_access.h"
 #include "tools/emulator/op/binders.h"
 #include "tools/emulator/op/reduction.h"
 
@@ -49,16 +50,13 @@ void post(Warp& w, const Instr& in, uint32_t lane, const Place& p, uint32_t byte
           Effect effect) {
   const Cta* from = &w.cta;
   const char* who = in.opcode;
-  Observers& observers = w.cta.cluster.observers;
-  observers.tell(event::BarrierUse{*p.barrier.cta, p.barrier.address, lane});
-  const Operation op = observers.begin(Work::store_async, lane);
-  observers.access(op, reach::Shared{*p.data.cta, p.data.address, bytes}, use);
-  glue::post(w, w.cta.cluster.async.new_chain(), in, [=, &observers] {
+  MbarrierAccess::use(p.barrier, lane);
+  const AsyncWork work(w, Work::store_async, lane);
+  SharedMemory& there = work.writes(p.data, bytes, use);
+  glue::post(w, w.cta.cluster.async.new_chain(), in, [=, &there] {
     glue::require_running(*from, *p.data.cta, who);
-    effect(p.data.cta->shared);
-    const uint64_t phase = p.barrier.cta->mbarriers.state(p.barrier.address, who).phase;
-    observers.tell(event::BytesArrived{op, *p.barrier.cta, p.barrier.address, phase});
-    p.barrier.cta->mbarriers.complete_tx(p.barrier.address, bytes);
+    effect(there);
+    work.complete_tx(p.barrier, bytes, who);
   });
 }
 

@@ -12,8 +12,8 @@ namespace emu::ops {
 
 namespace {
 
-uint64_t update(const Place& p, uint32_t at, uint32_t bytes, Update f, uint64_t b, uint64_t c) {
-  if (p.space == Space::global) return update_global(p.host + at, bytes, f, b, c);
+uint64_t update(const Bytes& p, uint32_t at, uint32_t bytes, Update f, uint64_t b, uint64_t c) {
+  if (p.place().space == Space::global) return update_global(p.global(at), bytes, f, b, c);
   uint64_t old = p.read(at, bytes, "atomic");
   p.write(at, bytes, f(old, b, c), "atomic");
   return old;
@@ -31,11 +31,10 @@ Step atomic(Warp& w, const Instr& in, uint32_t active) {
   uint32_t bytes = ptx::bits_of(in.type()) / 8;
   uint32_t words = b.kind == Operand::Kind::vector ? uint32_t(b.elements.size()) : 1;
   Space space = space_named(in);
-  Place places[32];  // the destination may be the address register
+  Bytes places[32];  // the destination may be the address register
   for_lanes(active, [&](uint32_t i) {
-    places[i] = locate(w, i, space, w.address(address, i), bytes * words, in.opcode);
-    places[i].note(bytes * words, Use::atomic);
-    places[i].release(in);
+    const Place at = locate(w, i, space, w.address(address, i), bytes * words, in.opcode);
+    places[i] = at.open(in, bytes * words, Use::atomic);
   });
   w.cta.counters.atomics += uint32_t(std::popcount(active));
   for (uint32_t e = 0; e < words; ++e) {
@@ -45,9 +44,10 @@ Step atomic(Warp& w, const Instr& in, uint32_t active) {
     uint64_t width = bytes == 8 ? ~0ull : (1ull << bytes * 8) - 1;
     uint64_t old[32];
     for_lanes(active, [&](uint32_t i) {
-      const Place& p = places[i];
-      old[i] = update(p, e * bytes, bytes, reduction_of(in, in.type(), p.space == Space::global),
-                      operand[i] & width, other[i] & width);
+      const Bytes& p = places[i];
+      old[i] =
+          update(p, e * bytes, bytes, reduction_of(in, in.type(), p.place().space == Space::global),
+                 operand[i] & width, other[i] & width);
     });
     if (First == 1) for_lanes(active, [&](uint32_t i) { w.set(element(in.ops[0], e), i, old[i]); });
   }

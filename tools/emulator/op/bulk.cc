@@ -78,23 +78,18 @@ std::vector<Delivery> deliveries(Warp& warp, const Instr& in, uint32_t lane,
   return all;
 }
 
-void deliver(Warp& warp, const Instr& in, Operation op, const Delivery& d, uint32_t bytes,
+void deliver(Warp& warp, const Instr& in, const AsyncWork& work, const Delivery& d, uint32_t bytes,
              std::function<void(SharedMemory&)> write, Use use, uint32_t shared_bytes) {
   const Cta* from = &warp.cta;
-  const Observers& observers = warp.cta.cluster.observers;
-  observers.tell(event::BarrierUse{*d.barrier.cta, d.barrier.address, every_lane, op});
-  observers.access(op, reach::Shared{*d.data.cta, d.data.address, std::max(bytes, shared_bytes)},
-                   use);
+  work.signals(d.barrier);
+  SharedMemory& there = work.writes(d.data, std::max(bytes, shared_bytes), use);
   const char* who = in.opcode;
-  glue::post(warp, warp.cta.cluster.async.new_chain(), in,
-             [=, &observers, write = std::move(write)] {
-               glue::require_running(*from, *d.data.cta, who);
-               glue::require_running(*from, *d.barrier.cta, who);
-               write(d.data.cta->shared);
-               const uint64_t phase = d.barrier.cta->mbarriers.state(d.barrier.address, who).phase;
-               observers.tell(event::BytesArrived{op, *d.barrier.cta, d.barrier.address, phase});
-               d.barrier.cta->mbarriers.complete_tx(d.barrier.address, bytes);
-             });
+  glue::post(warp, warp.cta.cluster.async.new_chain(), in, [=, &there, write = std::move(write)] {
+    glue::require_running(*from, *d.data.cta, who);
+    glue::require_running(*from, *d.barrier.cta, who);
+    write(there);
+    work.complete_tx(d.barrier, bytes, who);
+  });
 }
 
 namespace {
@@ -121,26 +116,27 @@ std::vector<Issuers> issuers(Warp& warp, const Instr& in, uint32_t active) {
   return all;
 }
 
-std::vector<Operation> send(Warp& warp, const Instr& in, uint32_t lanes, uint32_t shared_address,
-                            uint32_t bytes, std::function<void(const SharedMemory&)> write) {
+void send(Warp& warp, const Instr& in, uint32_t lanes, const Shipment& s,
+          std::function<void(const SharedMemory&, const GlobalMemory&)> write) {
   Cta* cta = &warp.cta;
-  Observers& observers = cta->cluster.observers;
-  std::vector<Operation> all;
+  std::vector<AsyncWork> all;
   CopyGroups::Handle handle;
+  const SharedMemory* here = nullptr;
+  const GlobalMemory* there = nullptr;
   glue::each_lane(lanes, [&](uint32_t lane) {
-    all.push_back(observers.begin(Work::copy, lane));
-    observers.tell(event::JoinedBulkGroup{all.back(), lanes});
-    observers.access(all.back(), reach::Shared{*cta, shared_address, bytes}, Use::read);
+    all.emplace_back(warp, Work::copy, lane);
+    all.back().joins_bulk_group(lanes);
+    here = &all.back().reads(Target{cta, s.from}, s.bytes);
     if (handle)
       cta->units.bulk.join(warp.thread(lane), handle);
     else
       handle = cta->units.bulk.issue(warp.thread(lane));
   });
+  for (const AsyncWork& work : all) there = &work.writes(s.rows, s.use);
   glue::post(warp, cta->cluster.async.new_chain(), in, [=, write = std::move(write)] {
-    write(cta->shared);
+    write(*here, *there);
     handle->read = handle->done = true;
   });
-  return all;
 }
 
 namespace {
@@ -156,18 +152,16 @@ Step load(Warp& warp, const Instr& in, uint32_t active) {
     const uint64_t from = warp.address(in.ops[1], lane);
     const uint32_t bytes = uint32_t(warp.get(in.ops[2], lane));
     const bool multicast = in.has(Mod::multicast_cluster);
-    const GlobalMemory* memory = warp.cta.cluster.launch.memory;
     for (const Delivery& d :
          deliveries(warp, in, lane, in.ops[0], in.ops[3], multicast ? &in.ops[4] : nullptr)) {
       check_bulk_copy(d.data.address, from, bytes);
       count(warp, bytes);
       if (!warp.waited_for_grids) warp.cta.counters.early_bytes += bytes;
-      Observers& observers = warp.cta.cluster.observers;
-      const Operation op = observers.begin(Work::copy, lane);
-      observers.access(op, Rows{from, bytes, 0, 1}, Use::read);
-      deliver(warp, in, op, d, bytes, [=](SharedMemory& shared) {
+      const AsyncWork work(warp, Work::copy, lane);
+      const GlobalMemory& memory = work.reads({{from, bytes, 0, 1}});
+      deliver(warp, in, work, d, bytes, [=, &memory](SharedMemory& shared) {
         if (bytes)
-          shared.write(d.data.address, memory->at(from, bytes, 16, "cp.async.bulk"), bytes, 16,
+          shared.write(d.data.address, memory.at(from, bytes, 16, "cp.async.bulk"), bytes, 16,
                        "cp.async.bulk");
       });
     }
@@ -184,13 +178,12 @@ Step copy(Warp& warp, const Instr& in, uint32_t active) {
     check_bulk_copy(d.data.address, from.address, bytes);
     count(warp, bytes);
     if (d.data.cta != &warp.cta) warp.cta.counters.cluster_bytes += bytes;
-    Observers& observers = warp.cta.cluster.observers;
-    const Operation op = observers.begin(Work::copy, lane);
-    observers.access(op, reach::Shared{*from.cta, from.address, bytes}, Use::read);
-    deliver(warp, in, op, d, bytes, [=](SharedMemory& shared) {
+    const AsyncWork work(warp, Work::copy, lane);
+    const SharedMemory& source = work.reads(from, bytes);
+    deliver(warp, in, work, d, bytes, [=, &source](SharedMemory& shared) {
       if (bytes)
-        shared.write(d.data.address, from.cta->shared.view(from.address, bytes, "cp.async.bulk"),
-                     bytes, 16, "cp.async.bulk");
+        shared.write(d.data.address, source.view(from.address, bytes, "cp.async.bulk"), bytes, 16,
+                     "cp.async.bulk");
     });
   });
   return Step::next;
@@ -206,10 +199,10 @@ Step store(Warp& warp, const Instr& in, uint32_t active) {
     const uint32_t mask = in.has(Mod::cp_mask) ? uint32_t(warp.get(in.ops.back(), lane)) : 0xFFFF;
     check_bulk_copy(to, from.address, bytes);
     count(warp, bytes);
-    const GlobalMemory* memory = warp.cta.cluster.launch.memory;
-    const auto ops = send(warp, in, lanes, from.address, bytes, [=](const SharedMemory& shared) {
+    const Shipment shipment{from.address, bytes, {{to, bytes, 0, 1}}};
+    send(warp, in, lanes, shipment, [=](const SharedMemory& shared, const GlobalMemory& memory) {
       if (!bytes) return;
-      uint8_t* out = memory->at(to, bytes, 16, "cp.async.bulk");
+      uint8_t* out = memory.at(to, bytes, 16, "cp.async.bulk");
       const uint8_t* source = shared.view(from.address, bytes, "cp.async.bulk");
       if (mask == 0xFFFF) {
         std::memcpy(out, source, bytes);
@@ -218,8 +211,6 @@ Step store(Warp& warp, const Instr& in, uint32_t active) {
       for (uint32_t i = 0; i < bytes; ++i)
         if (mask >> i % 16 & 1) out[i] = source[i];
     });
-    for (const auto op : ops)
-      warp.cta.cluster.observers.access(op, Rows{to, bytes, 0, 1}, Use::write);
   }
   return Step::next;
 }

@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "tools/emulator/machine/unit_glue.h"
+#include "tools/emulator/machine/async_work.h"
 
 namespace emu::ops {
 
@@ -20,11 +20,11 @@ std::vector<Delivery> deliveries(Warp& warp, const ptx::Instr& in, uint32_t lane
                                  const ptx::Operand& destination, const ptx::Operand& barrier,
                                  const ptx::Operand* mask);
 
-// Posts the copy `op` of `bytes` to shared memory: `write`, then complete_tx. Updates (atomic) of one
-// place may be under way together, copies may not. shared_bytes: where it takes more there (padded
+// Posts `work`, the copy of `bytes` to shared memory: `write`, then complete_tx. Updates (atomic) of
+// one place may be under way together, copies may not. shared_bytes: where it takes more there (padded
 // types of tensor maps).
-void deliver(Warp& warp, const ptx::Instr& in, Operation op, const Delivery& d, uint32_t bytes,
-             std::function<void(SharedMemory&)> write, Use use = Use::write,
+void deliver(Warp& warp, const ptx::Instr& in, const AsyncWork& work, const Delivery& d,
+             uint32_t bytes, std::function<void(SharedMemory&)> write, Use use = Use::write,
              uint32_t shared_bytes = 0);
 
 // Lanes of one instruction whose operands are the same. Of a store without reduction ptxas 13.0 makes
@@ -35,11 +35,15 @@ struct Issuers {
 };
 std::vector<Issuers> issuers(Warp& warp, const ptx::Instr& in, uint32_t active);
 
-// Posts a copy out of the CTA's shared memory that belongs to the open bulk groups of the lanes. Each
-// has an operation of its own.
-std::vector<Operation> send(Warp& warp, const ptx::Instr& in, uint32_t lanes,
-                            uint32_t shared_address, uint32_t bytes,
-                            std::function<void(const SharedMemory&)> write);
+// A copy, or an update, out of shared memory to `rows` of global memory.
+struct Shipment {
+  uint32_t from, bytes;  // in the CTA's shared memory
+  std::vector<Rows> rows;
+  Use use = Use::write;
+};
+// Posts one that belongs to the open bulk groups of the lanes. Each lane's is work of its own.
+void send(Warp& warp, const ptx::Instr& in, uint32_t lanes, const Shipment& s,
+          std::function<void(const SharedMemory&, const GlobalMemory&)> write);
 
 // .L2::cache_hint changes nothing here, but its operand has to have a value.
 void require_policy(Warp& warp, const ptx::Instr& in, uint32_t lane);

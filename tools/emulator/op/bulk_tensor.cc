@@ -38,9 +38,7 @@ const void* map_bytes(Warp& warp, const ptx::Operand& op, uint32_t lane, const c
                 format("%s: the tensor map at 0x%llx is not 64-byte aligned", who,
                        (unsigned long long)address));
   switch (address::space_of(address)) {
-    case Space::global:
-      warp.cta.cluster.observers.tell(event::MapRead{address, lane});
-      return launch.memory->at(address, sizeof(EncodedMap), 64, who);
+    case Space::global: return AsyncWork::tensor_map(warp, lane, address, who);
     case Space::param: {
       const uint64_t offset = address::from_generic(Space::param, address);
       if (offset + sizeof(EncodedMap) <= launch.params.size()) return &launch.params[offset];
@@ -55,11 +53,6 @@ const void* map_bytes(Warp& warp, const ptx::Operand& op, uint32_t lane, const c
                  "parameter, a constant or in global memory",
                  who, (unsigned long long)address));
   }
-}
-
-void note(Warp& warp, Operation op, const TensorMap& map, const TmaCoordinates& at, TmaUse how,
-          Use use) {
-  for (const Rows& rows : tma_rows(map, at, how)) warp.cta.cluster.observers.access(op, rows, use);
 }
 
 // The im2col offsets are the only operand in braces.
@@ -92,7 +85,6 @@ Step load(Warp& warp, const Instr& in, uint32_t active) {
     const Box b = box(warp, in, in.ops[1], lane);
     const size_t mask = in.has(Mod::im2col) ? 4 : 3;
     const bool multicast = in.has(Mod::multicast_cluster);
-    const GlobalMemory* memory = warp.cta.cluster.launch.memory;
     ++warp.cta.counters.tma_loads;
     for (const Delivery& d :
          deliveries(warp, in, lane, in.ops[0], in.ops[2], multicast ? &in.ops[mask] : nullptr)) {
@@ -100,12 +92,12 @@ Step load(Warp& warp, const Instr& in, uint32_t active) {
       const uint32_t bytes = tma_bytes(b.map, b.at);
       warp.cta.counters.tma_bytes += bytes;
       if (!warp.waited_for_grids) warp.cta.counters.early_bytes += bytes;
-      const auto op = warp.cta.cluster.observers.begin(Work::copy, lane);
-      note(warp, op, b.map, b.at, TmaUse::load, Use::read);
-      deliver(
-          warp, in, op, d, bytes,
-          [=](SharedMemory& shared) { tma_load(b.map, b.at, d.data.address, shared, *memory); },
-          Use::write, tma_shared_bytes(b.map, b.at));
+      const AsyncWork work(warp, Work::copy, lane);
+      const GlobalMemory& memory = work.reads(tma_rows(b.map, b.at, TmaUse::load));
+      const auto write = [=, &memory](SharedMemory& shared) {
+        tma_load(b.map, b.at, d.data.address, shared, memory);
+      };
+      deliver(warp, in, work, d, bytes, write, Use::write, tma_shared_bytes(b.map, b.at));
     }
   });
   return Step::next;
@@ -118,11 +110,11 @@ Step store(Warp& warp, const Instr& in, uint32_t active) {
     check_tma_store(b.map, rank_of(in), b.at, from.address);
     ++warp.cta.counters.tma_stores;
     warp.cta.counters.tma_store_bytes += tma_bytes(b.map, b.at);
-    const GlobalMemory* memory = warp.cta.cluster.launch.memory;
-    const auto ops = send(
-        warp, in, lanes, from.address, tma_shared_bytes(b.map, b.at),
-        [=](const SharedMemory& shared) { tma_store(b.map, b.at, from.address, shared, *memory); });
-    for (const auto op : ops) note(warp, op, b.map, b.at, TmaUse::store, Use::write);
+    const Shipment shipment{from.address, tma_shared_bytes(b.map, b.at),
+                            tma_rows(b.map, b.at, TmaUse::store)};
+    send(warp, in, lanes, shipment, [=](const SharedMemory& shared, const GlobalMemory& memory) {
+      tma_store(b.map, b.at, from.address, shared, memory);
+    });
   }
   return Step::next;
 }
@@ -157,17 +149,17 @@ Step reduce(Warp& warp, const Instr& in, uint32_t active) {
     check_tma_store(b.map, rank_of(in), b.at, from.address);
     const Update f = update_of(in, b.map);
     const uint32_t size = uint32_t(b.map.element_bits() / 8);
-    const GlobalMemory* memory = warp.cta.cluster.launch.memory;
-    const auto op = send(warp, in, 1u << lane, from.address, tma_shared_bytes(b.map, b.at),
-                         [=](const SharedMemory& shared) {
-                           tma_update(b.map, b.at, from.address, shared, *memory,
-                                      [=](uint8_t* to, const uint8_t* value) {
-                                        uint64_t word = 0;
-                                        std::memcpy(&word, value, size);
-                                        update_global(to, size, f, word);
-                                      });
-                         });
-    note(warp, op[0], b.map, b.at, TmaUse::update, Use::atomic);
+    const auto update = [=](uint8_t* to, const uint8_t* value) {
+      uint64_t word = 0;
+      std::memcpy(&word, value, size);
+      update_global(to, size, f, word);
+    };
+    const Shipment shipment{from.address, tma_shared_bytes(b.map, b.at),
+                            tma_rows(b.map, b.at, TmaUse::update), Use::atomic};
+    send(warp, in, 1u << lane, shipment,
+         [=](const SharedMemory& shared, const GlobalMemory& memory) {
+           tma_update(b.map, b.at, from.address, shared, memory, update);
+         });
   });
   return Step::next;
 }

@@ -4,7 +4,8 @@
 // of others in between.
 #include <cstring>
 
-#include "tools/emulator/machine/unit_glue.h"
+#include "tools/emulator/machine/async_work.h"
+#include "tools/emulator/machine/mbarrier_access.h"
 #include "tools/emulator/op/binders.h"
 
 namespace emu::ops {
@@ -31,17 +32,15 @@ void copy_lane(Warp& warp, const Instr& in, uint32_t lane) {
   if (used > bytes)
     throw Fault(FaultKind::illegal_instruction,
                 format("cp.async with source size %u of %u bytes", used, bytes));
-  const GlobalMemory* memory = warp.cta.cluster.launch.memory;
   warp.cta.counters.copy_bytes += bytes;
   auto handle = warp.cta.units.copies.issue(warp.thread(lane));
-  Observers& observers = warp.cta.cluster.observers;
-  const Operation op = observers.begin(Work::cp_async, lane);
-  observers.access(op, reach::Shared{*to.cta, to.address, bytes}, Use::write);
-  observers.access(op, Rows{from, used, 0, 1}, Use::read);
-  glue::post(warp, chain_of(warp, lane), in, [=] {
+  const AsyncWork work(warp, Work::cp_async, lane);
+  SharedMemory& shared = work.writes(to, bytes);
+  const GlobalMemory& memory = work.reads({{from, used, 0, 1}});
+  glue::post(warp, chain_of(warp, lane), in, [=, &shared, &memory] {
     uint8_t data[16] = {};  // what the source size leaves out is zero
-    if (used) std::memcpy(data, memory->at(from, used, bytes, "cp.async"), used);
-    to.cta->shared.write(to.address, data, bytes, bytes, "cp.async");
+    if (used) std::memcpy(data, memory.at(from, used, bytes, "cp.async"), used);
+    shared.write(to.address, data, bytes, bytes, "cp.async");
     handle->read = handle->done = true;
   });
 }
@@ -87,15 +86,9 @@ Step wait(Warp& warp, const Instr& in, uint32_t active) {
 Step arrive(Warp& warp, const Instr& in, uint32_t active) {
   glue::each_lane(active, [&](uint32_t lane) {
     const Target t = glue::target(warp, in, in.ops[0], lane);
-    if (!in.has(Mod::noinc)) t.cta->mbarriers.add_pending(t.address);
-    Observers& observers = warp.cta.cluster.observers;
-    observers.tell(event::BarrierUse{*t.cta, t.address, lane});
-    const Operation op = observers.begin(Work::copy_arrive, lane);
-    glue::post(warp, chain_of(warp, lane), in, [=, &observers] {
-      const uint64_t phase = t.cta->mbarriers.state(t.address, "cp.async.mbarrier.arrive").phase;
-      observers.tell(event::WorkArrival{op, *t.cta, t.address, phase, true});
-      t.cta->mbarriers.arrive(t.address);
-    });
+    MbarrierAccess::expect_copies(t, lane, in.has(Mod::noinc));
+    const AsyncWork work(warp, Work::copy_arrive, lane);
+    glue::post(warp, chain_of(warp, lane), in, [=] { work.arrive(t, "cp.async.mbarrier.arrive"); });
   });
   return Step::next;
 }

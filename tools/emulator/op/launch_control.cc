@@ -50,8 +50,8 @@ Step try_cancel(Warp& w, const Instr& in, uint32_t active) {
       if (!in.has(Mod::multicast_cluster_all) && cta.get() != &w.cta) continue;
       const Delivery d{{cta.get(), to.address}, {cta.get(), barrier.address}};
       cta->mbarriers.state(barrier.address, in.opcode);
-      const auto op = w.cta.cluster.observers.begin(Work::copy, lane);
-      deliver(w, in, op, d, answer_bytes, [=](SharedMemory& shared) {
+      const AsyncWork work(w, Work::copy, lane);
+      deliver(w, in, work, d, answer_bytes, [=](SharedMemory& shared) {
         shared.write(d.data.address, &answer, answer_bytes, answer_bytes,
                      "clusterlaunchcontrol.try_cancel");
       });

@@ -13,16 +13,16 @@ namespace {
 
 constexpr uint32_t rows = 8, row_bytes = 16;
 
-// The rows of all matrices, as places in memory.
+// The rows of all matrices.
 struct Rows {
-  Place place[4 * rows];
+  Bytes place[4 * rows];
 };
 
 void locate_rows(Warp& w, const Instr& in, const Operand& address, uint32_t count, Use use,
                  Rows& out) {
   for (uint32_t i = 0; i < count * rows; ++i) {
-    out.place[i] = locate(w, i, space_named(in), w.address(address, i), row_bytes, in.opcode);
-    out.place[i].note(row_bytes, use);
+    const Place at = locate(w, i, space_named(in), w.address(address, i), row_bytes, in.opcode);
+    out.place[i] = at.open(in, row_bytes, use);
   }
 }
 

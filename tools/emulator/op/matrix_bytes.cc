@@ -41,8 +41,9 @@ uint32_t element_bits(const Instr& in) {
 // The padding behind a row of smaller elements may have no value.
 void read_row(Warp& w, const Instr& in, uint32_t lane, uint8_t (&row)[row_bytes]) {
   const uint32_t bits = element_bits(in), bytes = row_bytes * bits / 8;
-  Place from = locate(w, lane, space_named(in), w.address(in.ops[1], lane), row_bytes, in.opcode);
-  from.note(bytes, Use::read);
+  const Place row_at =
+      locate(w, lane, space_named(in), w.address(in.ops[1], lane), row_bytes, in.opcode);
+  const Bytes from = row_at.open(in, bytes, Use::read);
   uint32_t words[4] = {};
   for (uint32_t i = 0; i < bytes / 4; ++i) words[i] = uint32_t(from.read(i * 4, 4, in.opcode));
   for (uint32_t i = 0; i < row_bytes; ++i) {
@@ -88,8 +89,9 @@ Step store(Warp& w, const Instr& in, uint32_t active) {
     });
     for (uint32_t r = 0; r < s.rows; ++r) {
       const uint32_t lane = i * s.rows + r;
-      Place to = locate(w, lane, space_named(in), w.address(in.ops[0], lane), row_bytes, in.opcode);
-      to.note(row_bytes, Use::write);
+      const Place row =
+          locate(w, lane, space_named(in), w.address(in.ops[0], lane), row_bytes, in.opcode);
+      const Bytes to = row.open(in, row_bytes, Use::write);
       for (uint32_t half = 0; half < 2; ++half) to.write(half * 8, 8, matrix[r][half], in.opcode);
     }
   }

@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/emulator/machine/mbarrier_access.h"
 #include "tools/emulator/machine/report.h"
-#include "tools/emulator/machine/unit_glue.h"
 #include "tools/emulator/op/binders.h"
 
 namespace emu::ops {
@@ -24,22 +24,15 @@ Step init(Warp& warp, const Instr& in, uint32_t active) {
     const Target t = glue::target(warp, in, in.ops[0], lane);
     const std::pair<uint32_t, uint32_t> one{t.address, uint32_t(warp.get(in.ops[1], lane))};
     const bool again = std::find(done.begin(), done.end(), one) != done.end();
-    warp.cta.cluster.observers.tell(
-        event::BarrierInit{*t.cta, one.first, again ? every_lane : lane});
-    if (again) return;
-    t.cta->mbarriers.init(one.first, one.second);
-    t.cta->shared.mark_mbarrier(one.first, true);
-    done.push_back(one);
+    MbarrierAccess::init(t, one.second, lane, again);
+    if (!again) done.push_back(one);
   });
   return Step::next;
 }
 
 Step inval(Warp& warp, const Instr& in, uint32_t active) {
   glue::each_lane(active, [&](uint32_t lane) {
-    const Target t = glue::target(warp, in, in.ops[0], lane);
-    t.cta->mbarriers.inval(t.address);
-    warp.cta.cluster.observers.tell(event::BarrierInval{*t.cta, t.address});
-    t.cta->shared.mark_mbarrier(t.address, false);
+    MbarrierAccess::inval(glue::target(warp, in, in.ops[0], lane));
   });
   return Step::next;
 }
@@ -80,9 +73,9 @@ Step on_barrier(Warp& warp, const Instr& in, size_t address_op, uint32_t active,
   glue::each_lane(active, [&](uint32_t lane) {
     const Target t = glue::target(warp, in, in.ops[address_op], lane);
     glue::require_running(warp.cta, *t.cta, in.opcode);
-    observers.tell(event::BarrierUse{*t.cta, t.address, lane});
+    MbarrierTable& table = MbarrierAccess::use(t, lane);
     if (Arrives) company.add(t, t.cta->mbarriers.state(t.address, in.opcode).phase, lane, hand_on);
-    each(t, lane);
+    each(table, t.address, lane);
   });
   company.end(hand_on);
   ++warp.cta.cluster.progress;
@@ -90,35 +83,35 @@ Step on_barrier(Warp& warp, const Instr& in, size_t address_op, uint32_t active,
 }
 
 Step arrive(Warp& warp, const Instr& in, uint32_t active) {
-  return on_barrier<true>(warp, in, 1, active, [&](const Target& t, uint32_t lane) {
-    const uint32_t n = in.ops.size() > 2 ? uint32_t(warp.get(in.ops[2], lane)) : 1;
-    warp.set(in.ops[0], lane, t.cta->mbarriers.arrive(t.address, n));
-  });
+  return on_barrier<true>(
+      warp, in, 1, active, [&](MbarrierTable& table, uint32_t at, uint32_t lane) {
+        const uint32_t n = in.ops.size() > 2 ? uint32_t(warp.get(in.ops[2], lane)) : 1;
+        warp.set(in.ops[0], lane, table.arrive(at, n));
+      });
 }
 
 // .noComplete: the arrival must not end the phase (PTX ISA 9.7.13.15.13).
 Step arrive_no_complete(Warp& warp, const Instr& in, uint32_t active) {
-  return on_barrier<true>(warp, in, 1, active, [&](const Target& t, uint32_t lane) {
-    const uint32_t n = uint32_t(warp.get(in.ops[2], lane));
-    const MbarrierTable::State& s = t.cta->mbarriers.state(t.address, in.opcode);
-    if (n >= s.pending)
-      throw Fault(FaultKind::barrier_misuse,
-                  format("%s.noComplete of %u would complete the phase (", in.opcode, n) +
-                      t.cta->mbarriers.describe(t.address) + ")");
-    const bool drop = std::string_view(in.opcode) == "mbarrier.arrive_drop";
-    warp.set(
-        in.ops[0], lane,
-        drop ? t.cta->mbarriers.arrive_drop(t.address, n) : t.cta->mbarriers.arrive(t.address, n));
-  });
+  return on_barrier<true>(
+      warp, in, 1, active, [&](MbarrierTable& table, uint32_t at, uint32_t lane) {
+        const uint32_t n = uint32_t(warp.get(in.ops[2], lane));
+        const MbarrierTable::State& s = table.state(at, in.opcode);
+        if (n >= s.pending)
+          throw Fault(FaultKind::barrier_misuse,
+                      format("%s.noComplete of %u would complete the phase (", in.opcode, n) +
+                          table.describe(at) + ")");
+        const bool drop = std::string_view(in.opcode) == "mbarrier.arrive_drop";
+        warp.set(in.ops[0], lane, drop ? table.arrive_drop(at, n) : table.arrive(at, n));
+      });
 }
 
 Step arrive_drop(Warp& warp, const Instr& in, uint32_t active) {
-  return on_barrier<true>(warp, in, 1, active, [&](const Target& t, uint32_t lane) {
-    const uint32_t n = in.ops.size() > 2 ? uint32_t(warp.get(in.ops[2], lane)) : 1;
-    if (in.has(Mod::expect_tx)) t.cta->mbarriers.expect_tx(t.address, n);
-    warp.set(in.ops[0], lane,
-             t.cta->mbarriers.arrive_drop(t.address, in.has(Mod::expect_tx) ? 1 : n));
-  });
+  return on_barrier<true>(
+      warp, in, 1, active, [&](MbarrierTable& table, uint32_t at, uint32_t lane) {
+        const uint32_t n = in.ops.size() > 2 ? uint32_t(warp.get(in.ops[2], lane)) : 1;
+        if (in.has(Mod::expect_tx)) table.expect_tx(at, n);
+        warp.set(in.ops[0], lane, table.arrive_drop(at, in.has(Mod::expect_tx) ? 1 : n));
+      });
 }
 
 Step pending_count(Warp& warp, const Instr& in, uint32_t active) {
@@ -129,22 +122,25 @@ Step pending_count(Warp& warp, const Instr& in, uint32_t active) {
 }
 
 Step arrive_expect_tx(Warp& warp, const Instr& in, uint32_t active) {
-  return on_barrier<true>(warp, in, 1, active, [&](const Target& t, uint32_t lane) {
-    const uint32_t bytes = uint32_t(warp.get(in.ops[2], lane));
-    warp.set(in.ops[0], lane, t.cta->mbarriers.arrive_expect_tx(t.address, bytes));
-  });
+  return on_barrier<true>(warp, in, 1, active,
+                          [&](MbarrierTable& table, uint32_t at, uint32_t lane) {
+                            const uint32_t bytes = uint32_t(warp.get(in.ops[2], lane));
+                            warp.set(in.ops[0], lane, table.arrive_expect_tx(at, bytes));
+                          });
 }
 
 Step expect_tx(Warp& warp, const Instr& in, uint32_t active) {
-  return on_barrier<false>(warp, in, 0, active, [&](const Target& t, uint32_t lane) {
-    t.cta->mbarriers.expect_tx(t.address, uint32_t(warp.get(in.ops[1], lane)));
-  });
+  return on_barrier<false>(warp, in, 0, active,
+                           [&](MbarrierTable& table, uint32_t at, uint32_t lane) {
+                             table.expect_tx(at, uint32_t(warp.get(in.ops[1], lane)));
+                           });
 }
 
 Step complete_tx(Warp& warp, const Instr& in, uint32_t active) {
-  return on_barrier<false>(warp, in, 0, active, [&](const Target& t, uint32_t lane) {
-    t.cta->mbarriers.complete_tx(t.address, uint32_t(warp.get(in.ops[1], lane)));
-  });
+  return on_barrier<false>(warp, in, 0, active,
+                           [&](MbarrierTable& table, uint32_t at, uint32_t lane) {
+                             table.complete_tx(at, uint32_t(warp.get(in.ops[1], lane)));
+                           });
 }
 
 // Where the threads of a path wait that mbarrier.try_wait has suspended.
@@ -198,7 +194,7 @@ uint32_t passed(Warp& warp, const Instr& in, uint32_t active, const Suspended& s
         suspended.woken(t, in.opcode) ||
         (in.has(Mod::parity) ? t.cta->mbarriers.test_parity(t.address, uint32_t(phase))
                              : t.cta->mbarriers.test_state(t.address, phase));
-    observers.tell(event::BarrierUse{*t.cta, t.address, lane});
+    MbarrierAccess::use(t, lane);
     if (over) company.add(t, phases_over(in, t, phase), lane, observe);
     if (over && !lanes) count(warp, in, t, phase);  // its lanes count as one
     lanes |= uint32_t(over) << lane;

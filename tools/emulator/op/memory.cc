@@ -33,11 +33,11 @@ Shape shape_of(const Instr& in, const Operand& value) {
 }
 
 // Bytes to count for the lanes: those in global memory, and those in other CTAs.
-void count(Warp& w, const Place* places, uint32_t active, uint64_t bytes,
+void count(Warp& w, const Bytes* bytes_of, uint32_t active, uint64_t bytes,
            uint64_t Counters::*global) {
   Counters& c = w.cta.counters;
   for (; active; active &= active - 1) {
-    const Place& p = places[std::countr_zero(active)];
+    const Place& p = bytes_of[std::countr_zero(active)].place();
     if (p.space == Space::global) c.*global += bytes;
     if (p.cta && p.cta != &w.cta) c.cluster_bytes += bytes;
   }
@@ -77,27 +77,27 @@ Step load(Warp& w, const Instr& in, uint32_t active) {
   const bool is_strong = strong(in);
   const Use use = is_strong ? Use::strong_read : in.has(Mod::nc) ? Use::constant_read : Use::read;
   uint32_t unused = 64 - shape.bytes * 8;
-  Place places[32];  // all addresses first: a destination may be the address register
+  const uint32_t all = shape.bytes * shape.words;
+  Bytes from[32];  // all addresses first: a destination may be the address register
   for_lanes(active, [&](uint32_t i) {
-    places[i] = locate(w, i, S, w.address(in.ops[1], i), shape.bytes * shape.words, "load");
-    places[i].note(shape.bytes * shape.words, use);
+    from[i] = locate(w, i, S, w.address(in.ops[1], i), all, "load").open(in, all, use);
   });
-  count(w, places, active, shape.bytes * shape.words, &Counters::global_load_bytes);
+  count(w, from, active, shape.bytes * shape.words, &Counters::global_load_bytes);
   for (uint32_t e = 0; e < shape.words; ++e) {
     const Operand& op = element(value, shape.parts == 2 ? 0 : e);
     for_lanes(active, [&](uint32_t i) {
       const uint32_t at = e * shape.bytes;
-      if (may_lack_value(S) && shape.parts == 1 && places[i].may_lack_value() &&
-          !places[i].has_value(at, shape.bytes, "load"))
-        return w.undefine(op, 1u << i, why_none(in, places[i], at));
-      uint64_t v = places[i].read(e * shape.bytes, shape.bytes, "load");
+      if (may_lack_value(S) && shape.parts == 1 && from[i].place().may_lack_value() &&
+          !from[i].has_value(at, shape.bytes, "load"))
+        return w.undefine(op, 1u << i, why_none(in, from[i].place(), at));
+      uint64_t v = from[i].read(e * shape.bytes, shape.bytes, "load");
       if (is_signed) v = uint64_t(int64_t(v << unused) >> unused);
       w.set(op, i, v, shape.parts == 2 ? e : 0);
     });
   }
   // After the value has been read: a release that it shows has been noted by then, whichever host
   // thread it ran on.
-  if (is_strong) for_lanes(active, [&](uint32_t i) { places[i].acquire(in); });
+  if (is_strong) for_lanes(active, [&](uint32_t i) { from[i].acquire(in); });
   return Step::next;
 }
 
@@ -114,26 +114,24 @@ Step store(Warp& w, const Instr& in, uint32_t active) {
     known[e] = may_lack_value(S) && shape.parts == 1 ? w.defined(op, active) : active;
     words[e] = w.source(op, known[e], scratch[e], shape.parts == 2 ? e : 0);
   }
-  Place places[32];
+  Bytes to[32];
   for_lanes(active, [&](uint32_t i) {
-    Place& p = places[i];
-    p = locate(w, i, S, w.address(in.ops[0], i), shape.bytes * shape.words, "store");
+    const Place p = locate(w, i, S, w.address(in.ops[0], i), shape.bytes * shape.words, "store");
     for (uint32_t e = 0; e < shape.words; ++e)
       if (!(known[e] >> i & 1) && !may_store_none(w, element(value, e), p))
         w.get(element(value, e), i);  // its Fault
     uint8_t stored[64];
     for (uint32_t e = 0; e < shape.words; ++e)
       memcpy(stored + e * shape.bytes, &words[e][i], shape.bytes);
-    p.note(shape.bytes * shape.words, is_strong ? Use::atomic : Use::write, stored);
-    if (is_strong) p.release(in);
+    to[i] = p.open(in, shape.bytes * shape.words, is_strong ? Use::atomic : Use::write, stored);
     for (uint32_t e = 0; e < shape.words; ++e) {
       if (known[e] >> i & 1)
-        p.write(e * shape.bytes, shape.bytes, words[e][i], "store");
+        to[i].write(e * shape.bytes, shape.bytes, words[e][i], "store");
       else
-        p.forget(e * shape.bytes, shape.bytes, "store");
+        to[i].forget(e * shape.bytes, shape.bytes, "store");
     }
   });
-  count(w, places, active, shape.bytes * shape.words, &Counters::global_store_bytes);
+  count(w, to, active, shape.bytes * shape.words, &Counters::global_store_bytes);
   return Step::next;
 }
 

@@ -36,19 +36,18 @@ Step to_global(Warp& w, const Instr& in, uint32_t active) {
     require_policy(w, in, lane);
     const uint64_t to = w.address(in.ops[0], lane);
     const Source s = source(w, in, lane, to);
-    const GlobalMemory* memory = w.cta.cluster.launch.memory;
-    const auto op =
-        send(w, in, 1u << lane, s.from.address, s.bytes, [=](const SharedMemory& shared) {
-          if (!s.bytes) return;
-          uint8_t* there = memory->at(to, s.bytes, 16, "cp.reduce.async.bulk");
-          const uint8_t* here = shared.view(s.from.address, s.bytes, "cp.reduce.async.bulk");
-          for (uint32_t i = 0; i < s.bytes; i += size) {
-            uint64_t word = 0;
-            std::memcpy(&word, here + i, size);
-            update_global(there + i, size, f, word);
-          }
-        });
-    w.cta.cluster.observers.access(op[0], Rows{to, s.bytes, 0, 1}, Use::atomic);
+    const Shipment shipment{s.from.address, s.bytes, {{to, s.bytes, 0, 1}}, Use::atomic};
+    const auto write = [=](const SharedMemory& shared, const GlobalMemory& memory) {
+      if (!s.bytes) return;
+      uint8_t* there = memory.at(to, s.bytes, 16, "cp.reduce.async.bulk");
+      const uint8_t* here = shared.view(s.from.address, s.bytes, "cp.reduce.async.bulk");
+      for (uint32_t i = 0; i < s.bytes; i += size) {
+        uint64_t word = 0;
+        std::memcpy(&word, here + i, size);
+        update_global(there + i, size, f, word);
+      }
+    };
+    send(w, in, 1u << lane, shipment, write);
   });
   return Step::next;
 }
@@ -71,17 +70,13 @@ Step to_shared(Warp& w, const Instr& in, uint32_t active) {
   glue::each_lane(active, [&](uint32_t lane) {
     const Delivery d = deliveries(w, in, lane, in.ops[0], in.ops[3], nullptr)[0];
     const Source s = source(w, in, lane, d.data.address);
-    Observers& observers = w.cta.cluster.observers;
-    const Operation op = observers.begin(Work::copy, lane);
-    observers.access(op, reach::Shared{*s.from.cta, s.from.address, s.bytes}, Use::read);
-    deliver(
-        w, in, op, d, s.bytes,
-        [=](SharedMemory& shared) {
-          const uint8_t* values =
-              s.from.cta->shared.view(s.from.address, s.bytes, "cp.reduce.async.bulk");
-          update_shared(shared, d.data.address, values, s.bytes, size, f);
-        },
-        Use::atomic);
+    const AsyncWork work(w, Work::copy, lane);
+    const SharedMemory& source = work.reads(s.from, s.bytes);
+    const auto update = [=, &source](SharedMemory& shared) {
+      const uint8_t* values = source.view(s.from.address, s.bytes, "cp.reduce.async.bulk");
+      update_shared(shared, d.data.address, values, s.bytes, size, f);
+    };
+    deliver(w, in, work, d, s.bytes, update, Use::atomic);
   });
   return Step::next;
 }

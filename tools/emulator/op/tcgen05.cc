@@ -5,6 +5,7 @@
 #include "tools/emulator/op/tcgen05.h"
 
 #include "tools/emulator/base/settings.h"
+#include "tools/emulator/machine/mbarrier_access.h"
 #include "tools/emulator/op/binders.h"
 #include "tools/emulator/op/scaled_sum.h"
 
@@ -35,12 +36,6 @@ CtaGroup cta_group(Warp& warp, const Instr& in) {
   return warp.cta.rank % 2 ? CtaGroup{other, &warp.cta} : CtaGroup{&warp.cta, other};
 }
 
-Memories memories(const CtaGroup& group) {
-  Memories all;
-  for (Cta* cta : group) all.push_back({cta->shared, cta->tensor_memory});
-  return all;
-}
-
 uint32_t only_lane(const Instr& in, uint32_t active) {
   if (std::popcount(active) != 1)
     throw Fault(FaultKind::illegal_instruction,
@@ -55,22 +50,14 @@ AsyncQueue::Chain pipe(Cta& cta) {
 }
 
 void issue(Warp& warp, const Instr& in, uint32_t lane, Work work, const CtaGroup& group,
-           const std::vector<Footprint>& footprints, std::function<void(const Memories&)> effect) {
-  Observers& observers = warp.cta.cluster.observers;
-  const Operation op = observers.begin(work, lane);
-  for (size_t i = 0; i < group.size(); ++i) {
-    const Footprint& f = footprints[i];
-    observers.access(op, reach::Chunks{*group[i], f.chunks}, Use::read);
-    for (const Footprint::Columns& r : f.reads)
-      observers.access(op, reach::Columns{*group[i], r.column, r.count, r.groups}, Use::read);
-    observers.access(op, reach::Columns{*group[i], f.column, f.columns, f.groups}, Use::write);
-  }
+           const AsyncWork::Check& check, std::function<void(const Memories&)> effect) {
+  const Memories memories = AsyncWork(warp, work, lane).memories(group, check);
   warp.cta.units.issuers.insert(warp.thread(lane));
   const Cta* from = &warp.cta;
   const char* who = in.opcode;
   glue::post(warp, pipe(warp.cta), in, [=, effect = std::move(effect)] {
     for (const Cta* cta : group) glue::require_running(*from, *cta, who);
-    effect(memories(group));
+    effect(memories);
   });
 }
 
@@ -122,11 +109,13 @@ Step mma(Warp& warp, const Instr& in, uint32_t active) {
   c.scaled_sum = scaled_sum();
   read_tail(warp, in, lane, c);
   const CtaGroup group = cta_group(warp, in);
-  std::vector<Footprint> footprints = check_mma(c, memories(group));
-  ++warp.cta.counters.mmas;
-  for (const Footprint& f : footprints) warp.cta.counters.macs += f.macs;
-  issue(warp, in, lane, Work::mma, group, footprints,
-        [c](const Memories& ctas) { run_mma(c, ctas); });
+  const auto check = [&](const Memories& ctas) {
+    std::vector<Footprint> footprints = check_mma(c, ctas);
+    ++warp.cta.counters.mmas;
+    for (const Footprint& f : footprints) warp.cta.counters.macs += f.macs;
+    return footprints;
+  };
+  issue(warp, in, lane, Work::mma, group, check, [c](const Memories& ctas) { run_mma(c, ctas); });
   return Step::next;
 }
 
@@ -146,9 +135,10 @@ Step cp(Warp& warp, const Instr& in, uint32_t active) {
   const uint64_t from = warp.get(in.ops[1], lane);
   ++warp.cta.counters.scale_copies;
   const CtaGroup group = cta_group(warp, in);
-  issue(warp, in, lane, Work::tensor_copy, group,
-        check_tensor_copy(shape, to, from, memories(group)),
-        [=](const Memories& ctas) { run_tensor_copy(shape, to, from, ctas); });
+  issue(
+      warp, in, lane, Work::tensor_copy, group,
+      [=](const Memories& ctas) { return check_tensor_copy(shape, to, from, ctas); },
+      [=](const Memories& ctas) { run_tensor_copy(shape, to, from, ctas); });
   return Step::next;
 }
 
@@ -176,23 +166,18 @@ Step commit(Warp& warp, const Instr& in, uint32_t active) {
   const uint32_t lane = only_lane(in, active);
   cta_group(warp, in);
   const std::vector<Target> targets = commit_targets(warp, in, lane);
-  Observers& observers = warp.cta.cluster.observers;
   for (const Target& t : targets) {
     t.cta->mbarriers.state(t.address, in.opcode);
-    observers.tell(event::BarrierUse{*t.cta, t.address, lane});
+    MbarrierAccess::use(t, lane);
   }
   Cta* from = &warp.cta;
   ++from->counters.commits;
   const bool issuer = from->units.issuers.count(warp.thread(lane)) != 0;
-  const Operation op = observers.begin(Work::commit, lane);
-  glue::post(warp, issuer ? pipe(*from) : from->cluster.async.new_chain(), in, [=, &observers] {
+  const AsyncWork work(warp, Work::commit, lane);
+  glue::post(warp, issuer ? pipe(*from) : from->cluster.async.new_chain(), in, [=] {
     for (size_t i = 0; i < targets.size(); ++i) {
-      const Target& t = targets[i];
-      glue::require_running(*from, *t.cta, "tcgen05.commit");
-      const uint64_t phase = t.cta->mbarriers.state(t.address, "tcgen05.commit").phase;
-      const bool last = i + 1 == targets.size();
-      observers.tell(event::WorkArrival{op, *t.cta, t.address, phase, last});
-      t.cta->mbarriers.arrive(t.address);
+      glue::require_running(*from, *targets[i].cta, "tcgen05.commit");
+      work.arrive(targets[i], "tcgen05.commit", i + 1 == targets.size());
     }
   });
   return Step::next;

@@ -5,8 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "tools/emulator/hardware/tensor_core.h"
-#include "tools/emulator/machine/unit_glue.h"
+#include "tools/emulator/machine/async_work.h"
 
 namespace emu::ops {
 
@@ -14,7 +13,6 @@ namespace emu::ops {
 // peer, or one that has ended.
 using CtaGroup = std::vector<Cta*>;
 CtaGroup cta_group(Warp& warp, const ptx::Instr& in);
-Memories memories(const CtaGroup& group);
 
 // The other CTA of the pair; nullptr with .cta_group::1.
 Cta* peer(Warp& warp, const ptx::Instr& in);
@@ -26,8 +24,8 @@ uint32_t only_lane(const ptx::Instr& in, uint32_t active);
 // cp, mma and commit that a CTA issues run on one in-order pipe.
 AsyncQueue::Chain pipe(Cta& cta);
 
-// Puts an mma or cp on the pipe, with its footprints in flight until a commit of it was waited for.
+// Puts an mma or cp on the pipe: `check` says what it touches until a commit of it was waited for.
 void issue(Warp& warp, const ptx::Instr& in, uint32_t lane, Work work, const CtaGroup& group,
-           const std::vector<Footprint>& footprints, std::function<void(const Memories&)> effect);
+           const AsyncWork::Check& check, std::function<void(const Memories&)> effect);
 
 }  // namespace emu::ops

@@ -7,8 +7,9 @@
 #include <bit>
 
 #include "tools/emulator/hardware/tensor_access.h"
+#include "tools/emulator/machine/async_work.h"
 #include "tools/emulator/machine/report.h"
-#include "tools/emulator/machine/unit_glue.h"
+#include "tools/emulator/machine/tensor_columns.h"
 #include "tools/emulator/op/binders.h"
 
 namespace emu::ops {
@@ -76,16 +77,18 @@ Access access(Warp& warp, const Instr& in, uint32_t active, const Operand& addre
            split ? uint32_t(split->imm) : 0,
            uint32_t(registers.elements.size()),
            in.has(Mod::pack_16b) || in.has(Mod::unpack_16b)};
-  a.columns([&](uint32_t c, uint32_t n) { warp.cta.tensor_memory.require(c, n, in.opcode); });
+  const TensorColumns allocated(warp.cta);
+  a.columns([&](uint32_t c, uint32_t n) { allocated.require(c, n, in.opcode); });
   return a;
 }
 
-void remember(Warp& warp, const Access& a, Work work, Use use) {
-  Observers& observers = warp.cta.cluster.observers;
-  const Operation op = observers.begin(work, every_lane);
+TensorMemory& cells(Warp& warp, const Access& a, Work kind, Use use) {
+  const AsyncWork work(warp, kind, every_lane);
+  TensorMemory* tensor = nullptr;
   a.columns([&](uint32_t c, uint32_t n) {
-    observers.access(op, reach::Columns{warp.cta, c, n, a.groups()}, use);
+    tensor = &work.columns({warp.cta, c, n, a.groups()}, use);
   });
+  return *tensor;
 }
 
 struct Loaded {
@@ -148,17 +151,17 @@ Step load(Warp& warp, const Instr& in, uint32_t active) {
       access(warp, in, active, in.ops[1], *registers, in.ops.size() > 2 ? &in.ops[2] : nullptr);
   Cta& cta = warp.cta;
   cta.counters.tensor_load_bytes += a.bytes();
-  remember(warp, a, Work::tensor_ld, Use::read);
+  const TensorMemory& tensor = cells(warp, a, Work::tensor_ld, Use::read);
   Loaded early;
-  if (!cta.cluster.async.late()) early = read_cells(cta.tensor_memory, a);
+  if (!cta.cluster.async.late()) early = read_cells(tensor, a);
   warp.unused_ld.emplace_back();
   for (const Operand& r : registers->elements) {
     warp.set_pending(r, active);
     if (r.kind == Operand::Kind::reg) warp.unused_ld.back().push_back(r.reg);
   }
-  warp.pending_ld.push_back([&warp, registers, active, a, early = std::move(early)] {
+  warp.pending_ld.push_back([&warp, &tensor, registers, active, a, early = std::move(early)] {
     set_registers(warp, *registers, active, a,
-                  early.values.empty() ? read_cells(warp.cta.tensor_memory, a) : early);
+                  early.values.empty() ? read_cells(tensor, a) : early);
   });
   return Step::next;
 }
@@ -167,7 +170,7 @@ Step store(Warp& warp, const Instr& in, uint32_t active) {
   const Operand& registers = in.ops.back();
   const Access a =
       access(warp, in, active, in.ops[0], registers, in.ops.size() > 2 ? &in.ops[1] : nullptr);
-  remember(warp, a, Work::tensor_st, Use::write);
+  TensorMemory& tensor = cells(warp, a, Work::tensor_st, Use::write);
   warp.cta.counters.tensor_store_bytes += a.bytes();
   std::vector<uint32_t> values(a.registers * 32);
   for (uint32_t r = 0; r < a.registers; ++r)
@@ -175,11 +178,11 @@ Step store(Warp& warp, const Instr& in, uint32_t active) {
       values[r * 32 + t] = uint32_t(warp.get(registers.elements[r], t));
     });
   if (!warp.cta.cluster.async.late()) {
-    write_cells(warp.cta.tensor_memory, a, values);
+    write_cells(tensor, a, values);
     return Step::next;
   }
   warp.pending_st.push_back(
-      [&warp, a, values = std::move(values)] { write_cells(warp.cta.tensor_memory, a, values); });
+      [&tensor, a, values = std::move(values)] { write_cells(tensor, a, values); });
   return Step::next;
 }
 

@@ -6,6 +6,8 @@
 // performs the operation" (PTX ISA 9.7.16.5): could, so here it does or does not as the run's order
 // says. The first alloc gives the columns in both CTAs: kernels proven on hardware have the leader
 // use them while the peer's alloc is still to come.
+#include "tools/emulator/machine/lane_memory.h"
+#include "tools/emulator/machine/tensor_columns.h"
 #include "tools/emulator/op/binders.h"
 #include "tools/emulator/op/tcgen05.h"
 
@@ -38,7 +40,7 @@ Step join(Warp& warp, const Instr& in, Cta* other, F done) {
 Step alloc(Warp& warp, const Instr& in, uint32_t active) {
   warp.require_all(active, in.opcode);
   Cta* other = peer(warp, in);
-  TensorMemory& tensor = warp.cta.tensor_memory;
+  TensorColumns tensor(warp.cta);
   if (!warp.flow.here().ticket) {
     const uint32_t lane = uint32_t(std::countr_zero(active));
     const uint32_t columns = uint32_t(warp.uniform(in.ops[1], active, in.opcode));
@@ -51,43 +53,40 @@ Step alloc(Warp& warp, const Instr& in, uint32_t active) {
       warp.waiting = format("%u columns of tensor memory; ", columns) + tensor.describe();
       return Step::blocked;
     }
-    if (first) other->tensor_memory.reserve(*address, columns);
-    warp.cta.cluster.observers.access(
-        {to.cta, to.address, 4, Use::write, every_lane, false, nullptr});
-    to.cta->shared.write(to.address, &*address, 4, 4, in.opcode);
+    if (first) TensorColumns(*other).reserve(*address, columns);
+    Bytes::store_word(*to.cta, to.address, *address, in.opcode);
   }
   return join(warp, in, other,
-              [&] { return other->tensor_memory.allocations() >= tensor.allocations(); });
+              [&] { return TensorColumns(*other).allocations() >= tensor.allocations(); });
 }
 
 // Seen on hardware: a launch failure when the peer's alloc has not happened yet.
-void require_peer_allocated(const Instr& in, const TensorMemory& mine, const Cta& other) {
-  if (other.tensor_memory.allocations() >= mine.allocations()) return;
+void require_peer_allocated(const Instr& in, const TensorColumns& mine, Cta& other) {
+  const TensorColumns columns(other);
+  if (columns.allocations() >= mine.allocations()) return;
   throw Fault(FaultKind::tensor_memory,
               format("%s before CTA %u of the pair has executed its tcgen05.alloc; %s", in.opcode,
-                     other.rank, other.tensor_memory.describe().c_str()));
+                     other.rank, columns.describe().c_str()));
 }
 
 Step dealloc(Warp& warp, const Instr& in, uint32_t active) {
   warp.require_all(active, in.opcode);
   Cta* other = peer(warp, in);
-  TensorMemory& tensor = warp.cta.tensor_memory;
+  TensorColumns tensor(warp.cta);
   if (!warp.flow.here().ticket) {
     const uint32_t address = uint32_t(warp.uniform(in.ops[0], active, in.opcode));
     const uint32_t columns = uint32_t(warp.uniform(in.ops[1], active, in.opcode));
     if (other) require_peer_allocated(in, tensor, *other);
     tensor.deallocate(address, columns);
-    warp.cta.cluster.observers.tell(
-        event::ColumnsFreed{warp.cta, TensorMemory::column_of(address), columns});
   }
   return join(warp, in, other,
-              [&] { return other->tensor_memory.deallocations() >= tensor.deallocations(); });
+              [&] { return TensorColumns(*other).deallocations() >= tensor.deallocations(); });
 }
 
 Step relinquish(Warp& warp, const Instr& in, uint32_t active) {
   warp.require_all(active, in.opcode);
   peer(warp, in);
-  warp.cta.tensor_memory.relinquish();
+  TensorColumns(warp.cta).relinquish();
   return Step::next;
 }
 

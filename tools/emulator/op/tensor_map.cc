@@ -26,21 +26,27 @@ MapPlace place(Warp& w, uint32_t lane, Space space, uint64_t address, const char
   return p;
 }
 
-void note(MapPlace& p, uint32_t lane, Use use) {
-  for (Place& word : p.word) {
-    word.lane = lane;
-    word.note(8, use);
+struct MapBytes {
+  Bytes word[words];
+};
+// By the warp as one: lanes may edit one map alike.
+MapBytes open(MapPlace p, const Instr& in, Use use) {
+  MapBytes b;
+  for (uint32_t i = 0; i < words; ++i) {
+    p.word[i].lane = every_lane;
+    b.word[i] = p.word[i].open(in, 8, use);
   }
+  return b;
 }
 
-EncodedMap read_map(const MapPlace& p, const char* who) {
+EncodedMap read_map(const MapBytes& b, const char* who) {
   EncodedMap map;
-  for (uint32_t i = 0; i < words; ++i) map.words[i] = p.word[i].read(0, 8, who);
+  for (uint32_t i = 0; i < words; ++i) map.words[i] = b.word[i].read(0, 8, who);
   return map;
 }
 
-void write_map(const MapPlace& p, const EncodedMap& map, const char* who) {
-  for (uint32_t i = 0; i < words; ++i) p.word[i].write(0, 8, map.words[i], who);
+void write_map(const MapBytes& b, const EncodedMap& map, const char* who) {
+  for (uint32_t i = 0; i < words; ++i) b.word[i].write(0, 8, map.words[i], who);
 }
 
 struct Field {
@@ -71,8 +77,8 @@ Step replace(Warp& w, const Instr& in, uint32_t active) {
   const MapField field = field_of(in);
   const bool has_dimension = in.ops.size() == 3;
   for_lanes(active, [&](uint32_t lane) {
-    MapPlace p = place(w, lane, space_named(in), w.address(in.ops[0], lane), in.opcode);
-    note(p, every_lane, Use::write);  // lanes may edit one map alike
+    const MapBytes p = open(place(w, lane, space_named(in), w.address(in.ops[0], lane), in.opcode),
+                            in, Use::write);
     TensorMap map;
     if (!read_map(p, in.opcode).decode(&map))
       throw Fault(FaultKind::illegal_instruction,
@@ -90,11 +96,10 @@ Step copy(Warp& w, const Instr& in, uint32_t active) {
   const uint64_t to = w.uniform(in.ops[0], active, in.opcode);
   const uint64_t from = w.uniform(in.ops[1], active, in.opcode);
   const uint32_t lane = uint32_t(std::countr_zero(active));
-  MapPlace source = place(w, lane, Space::shared_cta, from, in.opcode);
-  MapPlace target = place(w, lane, Space::global, to, in.opcode);
-  note(source, every_lane, Use::read);
-  note(target, every_lane, Use::write);
-  write_map(target, read_map(source, in.opcode), in.opcode);
+  const MapPlace source = place(w, lane, Space::shared_cta, from, in.opcode);
+  const MapPlace target = place(w, lane, Space::global, to, in.opcode);
+  const MapBytes map = open(source, in, Use::read), copied = open(target, in, Use::write);
+  write_map(copied, read_map(map, in.opcode), in.opcode);
   return Step::next;
 }
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "tools/emulator/base/settings.h"
+#include "tools/emulator/machine/async_work.h"
 #include "tools/emulator/machine/report.h"
-#include "tools/emulator/machine/unit_glue.h"
 #include "tools/emulator/machine/warpgroup.h"
 #include "tools/emulator/op/binders.h"
 #include "tools/emulator/op/element_types.h"
@@ -73,10 +73,7 @@ std::shared_ptr<WgmmaOperation> begin(Warp& warp, const Instr& in, const WgmmaCo
   op->in = &in;
   op->command = c;
   op->a.resize(c.a_in_registers ? wgmma_warps * a_registers * 32 : 0);
-  const std::vector<uint32_t> chunks = check_wgmma(c);
-  Observers& observers = warp.cta.cluster.observers;
-  observers.access(observers.begin(Work::wgmma, every_lane), reach::Chunks{warp.cta, chunks},
-                   Use::read);
+  op->operands = &AsyncWork(warp, Work::wgmma, every_lane).reads(warp.cta, check_wgmma(c));
   note_start(warp, in, c);
   ++warp.cta.counters.mmas;
   warp.cta.counters.macs += uint64_t(wgmma_rows) * c.n * ptx::wgmma_shape(in).k;
@@ -149,7 +146,7 @@ void run(Cta& cta, uint32_t first_warp, const WgmmaOperation& op) {
   };
   if (op.command.accumulate)
     each([](const uint64_t* row, uint32_t* to) { std::copy_n(row, 32, to); });
-  run_wgmma(op.command, cta.shared, op.a, d);
+  run_wgmma(op.command, *op.operands, op.a, d);
   each([](uint64_t* row, const uint32_t* from) { std::copy_n(from, 32, row); });
 }
 

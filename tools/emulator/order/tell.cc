@@ -137,7 +137,7 @@ std::string Hazards::wait_for(const Issued& op) const {
 
 std::string Hazards::place(const Viewer& v, uint64_t index, uint16_t mask) const {
   const uint32_t first = uint32_t(std::countr_zero(uint32_t(mask)));
-  if (v.space == Space::global) return cluster_.launch.memory->describe(index * 16 + first);
+  if (v.space == Space::global) return cluster_.launch.memory.describe(index * 16 + first);
   const std::string of = v.cta == &warp_->cta ? "" : format(" of the CTA of rank %u", v.cta->rank);
   if (v.space == Space::tensor)
     return format("tensor memory column %u, lanes from %u", uint32_t(index), 16 * first) + of;

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// See mbarrier_access.h.
+#include "tools/emulator/machine/mbarrier_access.h"
+
+namespace emu {
+
+void MbarrierAccess::init(const Target& t, uint32_t count, uint32_t lane, bool again) {
+  const uint32_t who = again ? every_lane : lane;
+  t.cta->cluster.observers.tell(event::BarrierInit{*t.cta, t.address, who});
+  if (again) return;
+  t.cta->mbarrier_table(Teller{}).init(t.address, count);
+  t.cta->shared(Teller{}).mark_mbarrier(t.address, true);
+}
+
+void MbarrierAccess::inval(const Target& t) {
+  t.cta->mbarrier_table(Teller{}).inval(t.address);
+  t.cta->cluster.observers.tell(event::BarrierInval{*t.cta, t.address});
+  t.cta->shared(Teller{}).mark_mbarrier(t.address, false);
+}
+
+MbarrierTable& MbarrierAccess::use(const Target& t, uint32_t lane) {
+  t.cta->cluster.observers.tell(event::BarrierUse{*t.cta, t.address, lane});
+  return t.cta->mbarrier_table(Teller{});
+}
+
+void MbarrierAccess::expect_copies(const Target& t, uint32_t lane, bool counted) {
+  if (!counted) t.cta->mbarrier_table(Teller{}).add_pending(t.address);
+  use(t, lane);
+}
+
+}  // namespace emu

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// mbarrier objects as threads use them: the only way to change one, but for asynchronous work.
+#pragma once
+
+#include "tools/emulator/machine/unit_glue.h"
+
+namespace emu {
+
+class MbarrierAccess {
+ public:
+  using Target = glue::Target;
+
+  // mbarrier.init by a lane; `again`: the same as an earlier lane's of the instruction, which counts as
+  // one of all lanes.
+  static void init(const Target& t, uint32_t count, uint32_t lane, bool again);
+  static void inval(const Target& t);
+  // The lane uses it; what it does, it does to the table.
+  static MbarrierTable& use(const Target& t, uint32_t lane);
+  // The lane's copies will arrive, an arrival that the count does or does not hold already.
+  static void expect_copies(const Target& t, uint32_t lane, bool counted);
+};
+
+}  // namespace emu
