@@ -2,6 +2,7 @@
 // The exported functions: check, then hand over.
 #include "host/check/check.h"
 #include "host/explain.h"
+#include "host/fused.h"
 #include "host/launch.h"
 #include "host/log.h"
 #include "host/plan/plan.h"
@@ -208,6 +209,19 @@ nvfp4_status nvfp4_scale_convert(const void* src, int32_t src_layout, void* dst,
   NVFP4_TRY(check_scale_convert(src, src_layout, dst, dst_layout, rows, k, &empty));
   if (empty) return NVFP4_SUCCESS;
   return enqueue_scale_convert(src, src_layout, dst, dst_layout, rows, k, stream);
+}
+
+nvfp4_status nvfp4_fused_quantize(const nvfp4_fused_quantize_desc* desc, void* stream) {
+  bool empty;
+  NVFP4_TRY(check_fused(desc, &empty));
+  return empty ? NVFP4_SUCCESS : enqueue_fused_quantize(*desc, stream);
+}
+
+nvfp4_status nvfp4_fused_quantize_host(const nvfp4_fused_quantize_desc* desc) {
+  bool empty;
+  NVFP4_TRY(check_fused(desc, &empty));
+  if (!empty) fused_quantize(*desc);
+  return NVFP4_SUCCESS;
 }
 
 }  // extern "C"

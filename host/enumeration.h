@@ -18,6 +18,7 @@ enum class Enumeration {
   activation,
   pdl,
   tensor_scale,
+  fused,
 };
 
 // Values of an enumeration, a bit each.

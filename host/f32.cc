@@ -99,6 +99,24 @@ F32 operator/(F32 a_f32, F32 b_f32) {
   return {sign | round_to(kF32, quotient | rest, exponent)};
 }
 
+F32 square_root(F32 a_f32) {
+  const Unpacked a = unpack(a_f32.bits);
+  if (a.is_nan) return kNan;
+  if (a.significand == 0) return a_f32;
+  if (a.sign != 0) return kNan;
+  if (a.is_infinite) return a_f32;
+  // To 61 or 62 bits and an even exponent: the root has 31, and a remainder counts by being there.
+  int shift = __builtin_clz(a.significand) + 30;
+  shift -= (a.exponent - shift) & 1;
+  const uint64_t square = static_cast<uint64_t>(a.significand) << shift;
+  uint64_t root = 0;
+  for (uint64_t bit = uint64_t{1} << 31; bit != 0; bit >>= 1) {
+    if ((root | bit) * (root | bit) <= square) root |= bit;
+  }
+  const uint64_t rest = root * root != square;
+  return {round_to(kF32, root << 1 | rest, (a.exponent - shift) / 2 - 1)};
+}
+
 int32_t nearest_integer(F32 a) {
   const F32 magic{0x4B400000};  // 1.5 * 2^23: a sum with it has no fraction
   return static_cast<int32_t>((a + magic).bits - magic.bits);

@@ -27,6 +27,7 @@ constexpr F32 smaller_magnitude(F32 a, F32 b) { return a.bits < b.bits ? a : b; 
 
 F32 fma(F32 a, F32 b, F32 c);  // a * b + c, rounded once
 F32 operator/(F32 a, F32 b);
+F32 square_root(F32 a);
 inline F32 operator*(F32 a, F32 b) { return {f32_multiply(a.bits, b.bits)}; }
 inline F32 operator+(F32 a, F32 b) { return fma(a, F32{0x3F800000}, b); }
 inline F32 operator-(F32 a, F32 b) { return a + -b; }

@@ -51,7 +51,7 @@ uint32_t element_code(float x, float step) {
   return convert(kE2M1, f32_bits(x / step));
 }
 
-void quantize_block(const float* x, float tensor_scale, uint8_t* codes, uint8_t* scale) {
+void quantize_sixteen(const float* x, float tensor_scale, uint8_t* codes, uint8_t* scale) {
   *scale = block_scale(x, tensor_scale);
   if (*scale == 0 || *scale == kScaleNan) {
     for (int i = 0; i < kScaleBlock / 2; ++i) codes[i] = 0;
@@ -80,9 +80,9 @@ __attribute__((noinline)) void quantize_rows(const float* x, int64_t x_ld, int64
   const int64_t blocks = k / kScaleBlock;
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t ks = 0; ks < blocks; ++ks) {
-      quantize_block(x + row * x_ld + ks * kScaleBlock, tensor_scale,
-                     codes + (row * codes_ld + ks * kScaleBlock) / 2,
-                     scales + scale_offset(layout, row, ks, blocks));
+      quantize_sixteen(x + row * x_ld + ks * kScaleBlock, tensor_scale,
+                       codes + (row * codes_ld + ks * kScaleBlock) / 2,
+                       scales + scale_offset(layout, row, ks, blocks));
     }
   }
 }
@@ -101,7 +101,17 @@ __attribute__((noinline)) void dequantize_rows(const uint8_t* codes, int64_t cod
   }
 }
 
+__attribute__((noinline)) void quantize_alone(const float* x, float tensor_scale, uint8_t* codes,
+                                              uint8_t* scale) {
+  quantize_sixteen(x, tensor_scale, codes, scale);
+}
+
 }  // namespace
+
+void quantize_block(const float* x, float tensor_scale, uint8_t* codes, uint8_t* scale) {
+  const DefaultFloatEnvironment environment;
+  quantize_alone(x, tensor_scale, codes, scale);
+}
 
 void quantize(const float* x, int64_t x_ld, int64_t rows, int64_t k, float tensor_scale,
               uint8_t* codes, int64_t codes_ld, uint8_t* scales, int32_t scale_layout) {

@@ -6,6 +6,9 @@
 
 namespace nvfp4 {
 
+// 16 elements to 8 bytes and a scale.
+void quantize_block(const float* x, float tensor_scale, uint8_t* codes, uint8_t* scale);
+
 void quantize(const float* x, int64_t x_ld, int64_t rows, int64_t k, float tensor_scale,
               uint8_t* codes, int64_t codes_ld, uint8_t* scales, int32_t scale_layout);
 void dequantize(const uint8_t* codes, int64_t codes_ld, const uint8_t* scales, int32_t scale_layout,

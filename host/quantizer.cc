@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "host/enqueue.h"
+#include "host/f32.h"
 #include "host/size.h"
 #include "kernel/quantize/params.h"
 
@@ -18,8 +19,6 @@ constexpr int64_t kCtasPerSm = 10;  // that fit with 48 registers a thread
 QuantizerEntry entry_of(QuantizerEntry first, int32_t type) {
   return static_cast<QuantizerEntry>(first + (type - NVFP4_TYPE_F16));
 }
-
-int64_t element_bytes(int32_t type) { return type == NVFP4_TYPE_F32 ? 4 : 2; }
 
 bool multiple(const void* address, int64_t row_bytes, uint64_t of) {
   return (reinterpret_cast<uintptr_t>(address) | static_cast<uint64_t>(row_bytes)) % of == 0;
@@ -76,6 +75,31 @@ QuantizeParams make_params(const nvfp4_quantize_desc& desc) {
   return p;
 }
 
+FusedParams make_params(const nvfp4_fused_quantize_desc& desc) {
+  const int64_t element = element_bytes(desc.type);
+  FusedParams p{};
+  p.x = const_cast<void*>(desc.x);
+  p.x_ld = desc.x_ld;
+  p.y = desc.y;
+  p.y_ld = desc.y_ld;
+  p.weight = const_cast<void*>(desc.weight);
+  p.nvfp4.codes = static_cast<uint8_t*>(desc.codes);
+  p.nvfp4.codes_row_bytes = desc.codes_ld / 2;
+  p.nvfp4.scales = static_cast<uint8_t*>(desc.scales);
+  p.nvfp4.rows = static_cast<uint32_t>(desc.rows);
+  p.nvfp4.blocks = static_cast<uint32_t>(desc.k / kScaleBlock);
+  p.nvfp4.scales_are_tiles = desc.scale_layout == NVFP4_SCALE_LAYOUT_128X4;
+  p.nvfp4.vectors = multiple(desc.x, desc.x_ld * element, 16) &&
+                    (desc.y == nullptr || multiple(desc.y, desc.y_ld * element, 16)) &&
+                    multiple(desc.weight, 0, 16) && multiple(desc.codes, desc.codes_ld / 2, 8);
+  p.scale.device = const_cast<float*>(desc.tensor_scale_device);
+  p.scale.value = desc.tensor_scale;
+  p.scale.source = static_cast<uint32_t>(desc.tensor_scale_mode);
+  p.k = f32_from_bits(f32_from_integer(static_cast<int32_t>(desc.k)).bits);
+  p.epsilon = desc.epsilon;
+  return p;
+}
+
 nvfp4_status find_kernel(const Site& site, QuantizerEntry entry, CUkernel* kernel) {
   uint32_t index;
   NVFP4_TRY(find_architecture(site.capability, &index));
@@ -126,6 +150,24 @@ nvfp4_status enqueue_dequantize(const nvfp4_quantize_desc& desc, void* stream) {
   const QuantizeParams params = make_params(desc);
   return enqueue(site, entry_of(kQuantizer_dequantize_f16, desc.x_type),
                  grid_of(site, desc.rows, desc.k, desc.pdl != NVFP4_PDL_OFF), &params, stream);
+}
+
+nvfp4_status enqueue_fused_quantize(const nvfp4_fused_quantize_desc& desc, void* stream) {
+  Site site;
+  NVFP4_TRY(find_site(&site));
+  NVFP4_TRY(check_stream(site, static_cast<CUstream>(stream)));
+  const FusedParams params = make_params(desc);
+  const bool early = desc.pdl != NVFP4_PDL_OFF;
+  if (desc.operation == NVFP4_FUSED_SILU_MUL) {
+    return enqueue(site, entry_of(kQuantizer_silu_mul_f16, desc.type),
+                   grid_of(site, desc.rows, desc.k, early), &params, stream);
+  }
+  Grid grid{};
+  grid.ctas = params.nvfp4.rows;
+  grid.rows = grid.cluster = 1;
+  grid.threads = kNormThreads;
+  grid.early = early;
+  return enqueue(site, entry_of(kQuantizer_rms_norm_f16, desc.type), grid, &params, stream);
 }
 
 nvfp4_status enqueue_scale_convert(const void* src, int32_t src_layout, void* dst,

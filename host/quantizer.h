@@ -7,10 +7,13 @@
 
 namespace nvfp4 {
 
+constexpr int64_t element_bytes(int32_t type) { return type == NVFP4_TYPE_F32 ? 4 : 2; }
+
 // Of a desc that passed check_quantizer and is not empty.
 uint64_t quantizer_workspace(const nvfp4_quantize_desc& desc);
 nvfp4_status enqueue_quantize(const nvfp4_quantize_desc& desc, void* stream);
 nvfp4_status enqueue_dequantize(const nvfp4_quantize_desc& desc, void* stream);
+nvfp4_status enqueue_fused_quantize(const nvfp4_fused_quantize_desc& desc, void* stream);
 nvfp4_status enqueue_scale_convert(const void* src, int32_t src_layout, void* dst,
                                    int32_t dst_layout, int64_t rows, int64_t k, void* stream);
 

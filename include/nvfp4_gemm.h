@@ -501,6 +501,51 @@ NVFP4_API nvfp4_status nvfp4_dequantize(const nvfp4_quantize_desc *desc, void *s
 NVFP4_API nvfp4_status nvfp4_scale_convert(const void *src, int32_t src_layout, void *dst,
                                            int32_t dst_layout, int64_t rows, int64_t k, void *stream);
 
+/* What is quantized right after it was made, by one kernel: z [rows][k] in fp32, as docs/numerics.md
+ * says, each operation rounded to nearest even, then quantized like nvfp4_quantize's x.
+ * SILU_MUL  z = silu(x) * y: the gated halves of a feed-forward layer.
+ * RMS_NORM  h = x, or with a residual y, h = x + y rounded to the type and written to y. Then
+ *           z = (h * (1 / sqrt(sum(h^2) / k + epsilon))) * weight, the sum over a row in one fixed order
+ *           of 256 partial ones. */
+enum { NVFP4_FUSED_UNSET = 0, NVFP4_FUSED_SILU_MUL = 1, NVFP4_FUSED_RMS_NORM = 2 };
+
+/* Its operands, all in device memory (for nvfp4_fused_quantize_host in the host's).
+ *   struct_size  sizeof(nvfp4_fused_quantize_desc); larger ones as in nvfp4_gemm_desc.
+ *   rows, k      0 .. 2^31-1; k a multiple of 16. Either 0: success, nothing is read or written.
+ *   type         of x, y and weight: NVFP4_TYPE_F16, _BF16 or _F32, and their alignment. x_ld and y_ld
+ *                >= k. Rows, and a weight, that start at multiples of 16 bytes are read faster.
+ *   y            SILU_MUL: the factor. RMS_NORM: the residual, or NULL.
+ *   weight       RMS_NORM: k of them. SILU_MUL: NULL.
+ *   epsilon      RMS_NORM: finite, above 0. SILU_MUL: 0.
+ *   codes, scales, tensor_scale, tensor_scale_device, pdl
+ *                as in nvfp4_quantize_desc; tensor_scale_mode is VALUE or DEVICE.
+ *   overlap      what is written (codes, scales, a residual) and each other operand lie apart. */
+typedef struct nvfp4_fused_quantize_desc {
+  uint64_t struct_size;
+  int64_t rows, k;
+  const void *x;
+  int64_t x_ld;
+  void *y;                             /* a residual is written, too                                */
+  int64_t y_ld;
+  const void *weight;
+  void *codes;                         /* E2M1, two to a byte                                       */
+  int64_t codes_ld;
+  void *scales;                        /* UE4M3, scale_layout                                       */
+  const float *tensor_scale_device;    /* DEVICE                                                    */
+  float tensor_scale;                  /* VALUE: finite, above 0                                    */
+  float epsilon;
+  int32_t operation, type, scale_layout, tensor_scale_mode, pdl;
+  int32_t reserved[3];                 /* 0                                                         */
+} nvfp4_fused_quantize_desc;
+
+/* One kernel on `stream` of the current context. Allocates nothing, waits for nothing, may be captured.
+ * Nothing but codes and scales of elements that exist, and the residual, is written.   Since 0.1 */
+NVFP4_API nvfp4_status nvfp4_fused_quantize(const nvfp4_fused_quantize_desc *desc, void *stream);
+
+/* The same bits on the CPU, single-threaded; every pointer is a host pointer. Padding of scales is
+ * written as 0. Allocates nothing; slow, in integers, for tests.                       Since 0.1 */
+NVFP4_API nvfp4_status nvfp4_fused_quantize_host(const nvfp4_fused_quantize_desc *desc);
+
 #ifdef __cplusplus
 }
 #endif

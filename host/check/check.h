@@ -40,6 +40,7 @@ nvfp4_status check_quantize(const float* x, int64_t x_ld, int64_t rows, int64_t 
 // nvfp4_quantize_desc for each function that takes one; of `workspace` numbers alone are looked at.
 enum class QuantizerCall { workspace, quantize, dequantize };
 nvfp4_status check_quantizer(const nvfp4_quantize_desc* desc, QuantizerCall call, bool* empty);
+nvfp4_status check_fused(const nvfp4_fused_quantize_desc* desc, bool* empty);
 nvfp4_status check_scale_convert(const void* src, int32_t src_layout, const void* dst,
                                  int32_t dst_layout, int64_t rows, int64_t k, bool* empty);
 

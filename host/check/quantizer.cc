@@ -2,6 +2,7 @@
 // The rules of nvfp4_quantize_desc, in the header's order, and those of nvfp4_scale_convert.
 #include <cinttypes>
 
+#include "host/check/buffers.h"
 #include "host/check/check.h"
 #include "host/enumeration.h"
 #include "host/formats.h"
@@ -37,44 +38,19 @@ nvfp4_status check_numbers(const nvfp4_quantize_desc& q, QuantizerCall call) {
   return NVFP4_SUCCESS;
 }
 
-struct Buffer {
-  const char* name;
-  AddressRange range;
-};
-
-nvfp4_status buffer(const char* name, const void* address, int64_t bytes, uint64_t alignment,
-                    Buffer* out) {
-  out->name = name;
-  NVFP4_TRY(rule_not_null(name, address));
-  NVFP4_TRY(rule_aligned(name, address, alignment));
-  return rule_address_range(name, address, bytes, &out->range);
-}
-
-nvfp4_status matrix_buffers(const nvfp4_quantize_desc& q, Buffer (&buffers)[5], size_t* count) {
-  const int64_t element = q.x_type == NVFP4_TYPE_F32 ? 4 : 2;
+// Buffers are read and written in one direction or the other: none may meet another.
+nvfp4_status check_places(const nvfp4_quantize_desc& q, uint64_t workspace_bytes) {
+  constexpr bool kWritten = true;
   NVFP4_TRY(rule_at_least("x_ld", q.x_ld, "k", q.k));
   NVFP4_TRY(rule_at_least("codes_ld", q.codes_ld, "k", q.k));
   NVFP4_TRY(rule_multiple(NVFP4_STATUS_MISALIGNED, "codes_ld", q.codes_ld, 2, ""));
-  int64_t elements, bytes, codes, scales;
-  if (!extent(q.rows, q.x_ld, q.k, &elements) || !multiply(elements, element, &bytes)) {
-    return too_far("x");
-  }
-  if (!extent(q.rows, q.codes_ld, q.k, &codes)) return too_far("codes");
-  if (!scale_bytes(q.rows, q.k, q.scale_layout, &scales)) return too_far("scales");
-  NVFP4_TRY(buffer("x", q.x, bytes, static_cast<uint64_t>(element), &buffers[0]));
-  NVFP4_TRY(buffer("codes", q.codes, codes / 2, 1, &buffers[1]));
-  NVFP4_TRY(buffer("scales", q.scales, scales, 1, &buffers[2]));
-  *count = 3;
-  return NVFP4_SUCCESS;
-}
-
-nvfp4_status check_places(const nvfp4_quantize_desc& q, uint64_t workspace_bytes) {
-  Buffer buffers[5];
-  size_t count;
-  NVFP4_TRY(matrix_buffers(q, buffers, &count));
+  Buffers buffers;
+  NVFP4_TRY(buffers.add_matrix("x", q.x, q.rows, q.x_ld, q.k, element_bytes(q.x_type), kWritten));
+  NVFP4_TRY(buffers.add_codes(q.codes, q.rows, q.codes_ld, q.k, kWritten));
+  NVFP4_TRY(buffers.add_scales(q.scales, q.rows, q.k, q.scale_layout, kWritten));
   if (q.tensor_scale_mode != NVFP4_TENSOR_SCALE_VALUE) {
-    NVFP4_TRY(buffer("tensor_scale_device", q.tensor_scale_device, sizeof(float), sizeof(float),
-                     &buffers[count++]));
+    NVFP4_TRY(buffers.add("tensor_scale_device", q.tensor_scale_device, sizeof(float),
+                          sizeof(float), kWritten));
   }
   if (workspace_bytes > 0) {
     if (q.workspace != nullptr && q.workspace_bytes < workspace_bytes) {
@@ -83,15 +59,10 @@ nvfp4_status check_places(const nvfp4_quantize_desc& q, uint64_t workspace_bytes
                   " that nvfp4_quantize_workspace_bytes() says",
                   q.workspace_bytes, workspace_bytes);
     }
-    NVFP4_TRY(buffer("workspace", q.workspace, static_cast<int64_t>(workspace_bytes), sizeof(float),
-                     &buffers[count++]));
+    NVFP4_TRY(buffers.add("workspace", q.workspace, static_cast<int64_t>(workspace_bytes),
+                          sizeof(float), kWritten));
   }
-  for (size_t i = 1; i < count; ++i) {
-    for (size_t j = 0; j < i; ++j) {
-      NVFP4_TRY(rule_apart(buffers[i].name, buffers[i].range, buffers[j].name, buffers[j].range));
-    }
-  }
-  return NVFP4_SUCCESS;
+  return buffers.apart();
 }
 
 }  // namespace

@@ -9,6 +9,7 @@ namespace nvfp4 {
 
 constexpr uint32_t kQuantizeWarps = 4;  // of a CTA, a row of the matrix each
 constexpr uint32_t kQuantizeThreads = 32 * kQuantizeWarps;
+constexpr uint32_t kNormThreads = 256;         // a CTA and its row: columns of the sum of squares
 constexpr uint32_t kMostAmaxCtas = 1024;       // each leaves one fp32 in the workspace
 constexpr float kLargestProduct = 448 * 6.0f;  // the largest scale times the largest element
 
@@ -44,6 +45,19 @@ struct QuantizeParams {
   TensorScaleParams scale;
 };
 static_assert(sizeof(QuantizeParams) == 88 && offsetof(QuantizeParams, scale) == 56);
+
+// silu(x) * y, or RMSNorm of x, with residual y if there is one.
+struct FusedParams {
+  void* x;
+  int64_t x_ld;
+  void* y;
+  int64_t y_ld;
+  void* weight;  // 16 * blocks of them
+  Nvfp4Matrix nvfp4;
+  TensorScaleParams scale;
+  float k, epsilon;
+};
+static_assert(sizeof(FusedParams) == 120 && offsetof(FusedParams, k) == 112);
 
 // Scales of one layout to the other.
 struct ScaleConvertParams {

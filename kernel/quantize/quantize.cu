@@ -7,6 +7,8 @@
 //   nvfp4_amax_{f16,bf16,f32}        the largest finite magnitude of x, one part a CTA
 //   nvfp4_dequantize_{f16,bf16,f32}  x = round((code * s) * t)
 //   nvfp4_scale_convert              128x4 tiles or linear, to either
+//   nvfp4_silu_mul_{f16,bf16,f32}    silu(x) * y -> codes, scales
+//   nvfp4_rms_norm_{f16,bf16,f32}    RMSNorm of x, or of x + residual, which is stored -> codes, scales
 //   nvfp4_empty_sum                  D of a GEMM with K = 0: here, since one image serves every device
 //   Nothing but codes and scales of the blocks that exist is written: padding keeps its bytes.
 //
@@ -19,6 +21,7 @@
 // waits likewise.
 #include "kernel/empty_sum.cuh"
 #include "kernel/ptx/sync.cuh"
+#include "kernel/quantize/fused.cuh"
 #include "kernel/quantize/matrix.cuh"
 
 namespace nvfp4 {
@@ -71,10 +74,14 @@ __device__ void find_amax(const QuantizeParams& p) {
   uint32_t largest = 0;
   ptx::griddepcontrol_wait();
   for (uint32_t block = place.block; block < p.nvfp4.blocks; block += gridDim.x * 32) {
-    for (uint32_t row = place.row; row < p.nvfp4.rows; row += place.row_step) {
-      Words<Type> words;
-      words.load(block_at<Type>(p.x, p.x_ld, row, block), vectors);
-      largest = max(largest, largest_finite(words));
+    for (uint32_t row = place.row; row < p.nvfp4.rows; row += 2 * place.row_step) {
+      // A row that is not there is the one before once more.
+      const uint32_t below = row + place.row_step;
+      Words<Type> words[2];
+      words[0].load(block_at<Type>(p.x, p.x_ld, row, block), vectors);
+      words[1].load(block_at<Type>(p.x, p.x_ld, below < p.nvfp4.rows ? below : row, block),
+                    vectors);
+      largest = max(max(largest, largest_finite(words[0])), largest_finite(words[1]));
     }
   }
   const uint32_t bits = largest_of_cta<kQuantizeThreads>(largest);
@@ -123,22 +130,22 @@ __device__ inline void convert_scales(const ScaleConvertParams& p) {
 
 }  // namespace nvfp4
 
-#define NVFP4_ENTRY(name, params_type, function)                        \
-  extern "C" __global__ void __launch_bounds__(nvfp4::kQuantizeThreads) \
-      name(const __grid_constant__ nvfp4::params_type params) {         \
-    nvfp4::function(params);                                            \
+#define NVFP4_ENTRY(name, threads, params_type, function)       \
+  extern "C" __global__ void __launch_bounds__(threads)         \
+      name(const __grid_constant__ nvfp4::params_type params) { \
+    nvfp4::function(params);                                    \
   }
-#define NVFP4_QUANTIZE_ENTRIES(name, Type)                                  \
-  NVFP4_ENTRY(nvfp4_quantize_##name, QuantizeParams, quantize<nvfp4::Type>) \
-  NVFP4_ENTRY(nvfp4_amax_##name, QuantizeParams, find_amax<nvfp4::Type>)    \
-  NVFP4_ENTRY(nvfp4_dequantize_##name, QuantizeParams, dequantize<nvfp4::Type>)
+#define NVFP4_ENTRIES(type, Type)                                                                 \
+  NVFP4_ENTRY(nvfp4_quantize_##type, nvfp4::kQuantizeThreads, QuantizeParams,                     \
+              quantize<nvfp4::Type>)                                                              \
+  NVFP4_ENTRY(nvfp4_amax_##type, nvfp4::kQuantizeThreads, QuantizeParams, find_amax<nvfp4::Type>) \
+  NVFP4_ENTRY(nvfp4_dequantize_##type, nvfp4::kQuantizeThreads, QuantizeParams,                   \
+              dequantize<nvfp4::Type>)                                                            \
+  NVFP4_ENTRY(nvfp4_silu_mul_##type, nvfp4::kQuantizeThreads, FusedParams, silu_mul<nvfp4::Type>) \
+  NVFP4_ENTRY(nvfp4_rms_norm_##type, nvfp4::kNormThreads, FusedParams, rms_norm<nvfp4::Type>)
 
-NVFP4_QUANTIZE_ENTRIES(f16, F16)
-NVFP4_QUANTIZE_ENTRIES(bf16, Bf16)
-NVFP4_QUANTIZE_ENTRIES(f32, F32)
-NVFP4_ENTRY(nvfp4_scale_convert, ScaleConvertParams, convert_scales)
-
-extern "C" __global__ void __launch_bounds__(nvfp4::kEmptySumThreads)
-    nvfp4_empty_sum(const __grid_constant__ nvfp4::EmptySumParams params) {
-  nvfp4::store_empty_sums(params);
-}
+NVFP4_ENTRIES(f16, F16)
+NVFP4_ENTRIES(bf16, Bf16)
+NVFP4_ENTRIES(f32, F32)
+NVFP4_ENTRY(nvfp4_scale_convert, nvfp4::kQuantizeThreads, ScaleConvertParams, convert_scales)
+NVFP4_ENTRY(nvfp4_empty_sum, nvfp4::kEmptySumThreads, EmptySumParams, store_empty_sums)

@@ -60,6 +60,8 @@ bool same(uint32_t a, uint32_t b, uint32_t c, const char** operation) {
   if (bits_of(x - y) != (fx - fy).bits) return false;
   *operation = "*";
   if (bits_of(x * y) != (fx * fy).bits) return false;
+  *operation = "square root";
+  if (bits_of(std::sqrt(x)) != square_root(fx).bits) return false;
   *operation = "/";
   return bits_of(x / y) == (fx / fy).bits;
 }

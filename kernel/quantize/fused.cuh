@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+// What engines do right before a GEMM, with the quantization of its result: silu(x) * y, and RMSNorm.
+// Formulas and the order of the sum are docs/numerics.md's; fp32, every operation rounded once, no
+// approximate instruction.
+#pragma once
+
+#include "kernel/ptx/memory.cuh"
+#include "kernel/ptx/sync.cuh"
+#include "kernel/quantize/matrix.cuh"
+
+namespace nvfp4 {
+
+// ---- silu(x) * y -------------------------------------------------------------------------------
+
+// x / (1 + 2^-w) of docs/numerics.md, "Activations", with its names. NaN stays NaN.
+__device__ inline float silu(float x) {
+  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: a sum with it has no fraction
+  const float log2_e = __uint_as_float(0x3FB8AA3B), log2_e_low = __uint_as_float(0x32A57060);
+  const float a = fminf(fabsf(x), 128.0f);
+  const float w = __fmul_rn(-a, log2_e);
+  const float w_low = __fmaf_rn(-a, log2_e_low, __fmaf_rn(-a, log2_e, -w));
+  const float rounded = __fadd_rn(w, kRound);
+  const float f = __fadd_rn(__fsub_rn(w, __fsub_rn(rounded, kRound)), w_low);
+  constexpr uint32_t kPolynomial[] = {0x3AAF9F2A, 0x3C1D96A6, 0x3D635774,
+                                      0x3E75FDEE, 0x3F317218, 0x3F800000};
+  float p = __uint_as_float(0x3920FDDD);
+#pragma unroll
+  for (uint32_t i = 0; i < 6; ++i) p = __fmaf_rn(p, f, __uint_as_float(kPolynomial[i]));
+  const uint32_t n = __float_as_uint(rounded) - __float_as_uint(kRound);
+  const float s = __uint_as_float(__float_as_uint(0x1p64f) + (n << 23));
+  const float d = __fmaf_rn(__fmul_rn(p, s), 0x1p-64f, 1.0f);
+  const float quotient = __fdiv_rn(x < 0 ? __fmul_rn(-a, p) : x, d);
+  const float result = x < 0 ? __fmul_rn(__fmul_rn(quotient, s), 0x1p-64f) : quotient;
+  return x != x ? x : result;
+}
+
+template <typename Type>
+__device__ void silu_mul(const FusedParams& p) {
+  ptx::griddepcontrol_launch_dependents();
+  const Place place;
+  const bool vectors = p.nvfp4.vectors != 0;
+  ptx::griddepcontrol_wait();
+  const TensorScale t = tensor_scale(p.scale);
+  if (place.block >= p.nvfp4.blocks) return;
+  for (uint32_t row = place.row; row < p.nvfp4.rows; row += place.row_step) {
+    Words<Type> x, y;
+    x.load(block_at<Type>(p.x, p.x_ld, row, place.block), vectors);
+    y.load(block_at<Type>(p.y, p.y_ld, row, place.block), vectors);
+    float z[kBlock];
+#pragma unroll
+    for (uint32_t i = 0; i < kBlock; ++i) z[i] = __fmul_rn(silu(x.value(i)), y.value(i));
+    store_block(p.nvfp4, row, place.block, quantize_block(z, t));
+  }
+}
+
+// ---- RMSNorm -----------------------------------------------------------------------------------
+
+// The sum of a CTA's 256 columns, in every thread: neighbours first, then pairs of them, and so on.
+__device__ inline float sum_of_columns(float column) {
+  __shared__ float warps[kNormThreads / 32];
+#pragma unroll
+  for (uint32_t lanes = 1; lanes < 32; lanes *= 2) {
+    column = __fadd_rn(column, __shfl_xor_sync(0xFFFFFFFF, column, lanes));
+  }
+  if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = column;
+  __syncthreads();
+  float sum[kNormThreads / 32];
+#pragma unroll
+  for (uint32_t i = 0; i < kNormThreads / 32; ++i) sum[i] = warps[i];
+#pragma unroll
+  for (uint32_t n = 1; n < kNormThreads / 32; n *= 2) {
+#pragma unroll
+    for (uint32_t i = 0; i < kNormThreads / 32; i += 2) {
+      if (i % (2 * n) == 0) sum[i] = __fadd_rn(sum[i], sum[i + n]);
+    }
+  }
+  return sum[0];
+}
+
+// x + residual, rounded to the type, in place of the residual.
+template <typename Type>
+__device__ void add(Words<Type>& x, const Words<Type>& residual) {
+#pragma unroll
+  for (uint32_t i = 0; i < Words<Type>::kCount; ++i) {
+    uint32_t word = 0;
+#pragma unroll
+    for (uint32_t j = 0; j < Type::kPerWord; ++j) {
+      const float sum = __fadd_rn(Type::value(x.word[i], j), Type::value(residual.word[i], j));
+      word |= Type::round(sum) << 16 * j;
+    }
+    x.word[i] = word;
+  }
+}
+
+// A CTA takes a row. Its elements are read again for their quantization: they are near.
+template <typename Type>
+__device__ void rms_norm(const FusedParams& p) {
+  ptx::griddepcontrol_launch_dependents();
+  const uint32_t row = blockIdx.x;
+  const bool vectors = p.nvfp4.vectors != 0;
+  ptx::griddepcontrol_wait();
+  float column = 0;
+  for (uint32_t block = threadIdx.x; block < p.nvfp4.blocks; block += kNormThreads) {
+    Words<Type> h;
+    h.load(block_at<Type>(p.x, p.x_ld, row, block), vectors);
+    ptx::prefetch_global_l1(block_at<Type>(p.weight, 0, 0, block));
+    if (p.y != nullptr) {
+      void* const residual = block_at<Type>(p.y, p.y_ld, row, block);
+      Words<Type> before;
+      before.load(residual, vectors);
+      add(h, before);
+      h.store(residual, vectors);
+    }
+#pragma unroll
+    for (uint32_t i = 0; i < kBlock; ++i) column = __fmaf_rn(h.value(i), h.value(i), column);
+  }
+  const TensorScale t = tensor_scale(p.scale);
+  const float mean = __fdiv_rn(sum_of_columns(column), p.k);
+  const float factor = __frcp_rn(__fsqrt_rn(__fadd_rn(mean, p.epsilon)));
+  for (uint32_t block = threadIdx.x; block < p.nvfp4.blocks; block += kNormThreads) {
+    Words<Type> h, weight;
+    h.load(p.y != nullptr ? block_at<Type>(p.y, p.y_ld, row, block)
+                          : block_at<Type>(p.x, p.x_ld, row, block),
+           vectors);
+    weight.load(block_at<Type>(p.weight, 0, 0, block), vectors);
+    float z[kBlock];
+#pragma unroll
+    for (uint32_t i = 0; i < kBlock; ++i) {
+      z[i] = __fmul_rn(__fmul_rn(h.value(i), factor), weight.value(i));
+    }
+    store_block(p.nvfp4, row, block, quantize_block(z, t));
+  }
+}
+
+}  // namespace nvfp4
