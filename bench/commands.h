@@ -22,7 +22,7 @@ struct GpuOptions {
   std::vector<std::string> variants;
   int replays = 15;
   int candidates = 8;  // of cuBLASLt's heuristic
-  bool no_cublas = false, gpumode = false;
+  bool no_cublas = false, gpumode = false, batch_invariant = false;
   std::string command;  // for the head of the CSV
 };
 // Verified, then timed; CSV to stdout. Returns the exit code.

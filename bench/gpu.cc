@@ -301,6 +301,7 @@ int time_gpu(const GpuOptions& options) {
   for (const Shape& shape : shapes) {
     progress(to_string(shape) + ": data");
     Problem problem = support::make_problem(shape, support::Data::gpumode, 1);
+    problem.batch_invariant = options.batch_invariant;
     std::optional<Others> others;
     for (const std::string& variant : variants) {
       progress(to_string(shape) + ": " + (variant.empty() ? "ours" : variant));

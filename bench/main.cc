@@ -17,6 +17,7 @@ void add_gpu(CLI::App& app, bench::GpuOptions& o) {
   gpu->add_option("--candidates", o.candidates,
                   "of cuBLASLt's algorithms, the best of which counts")
       ->check(CLI::Range(1, 64));
+  gpu->add_flag("--batch-invariant", o.batch_invariant, "ours with batch_invariant = 1");
   gpu->add_flag("--no-cublas", o.no_cublas, "leave cuBLASLt out");
   gpu->add_flag("--gpumode", o.gpumode,
                 "the GPU MODE 50-launch protocol as well (on by itself on a "

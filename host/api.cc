@@ -11,6 +11,7 @@
 #include "host/reference.h"
 #include "host/rule.h"
 #include "host/scale_layout.h"
+#include "host/selftest.h"
 #include "host/size.h"
 #include "host/status.h"
 
@@ -100,6 +101,16 @@ nvfp4_status nvfp4_prepare(void) {
   NVFP4_TRY(find_site(&site));
   NVFP4_TRY(ready_all_kernels(site));
   return ready_quantizer(site);
+}
+
+nvfp4_status nvfp4_selftest(void* workspace, uint64_t workspace_bytes, void* stream) {
+  NVFP4_TRY(rule_not_null("workspace", workspace));
+  NVFP4_TRY(rule_aligned("workspace", workspace, 256));
+  return run_selftest(workspace, workspace_bytes, stream);
+}
+
+uint64_t nvfp4_selftest_bytes(int32_t compute_capability) {
+  return selftest_bytes(compute_capability);
 }
 
 nvfp4_status nvfp4_gemm_supported(const nvfp4_gemm_desc* desc, int32_t compute_capability) {

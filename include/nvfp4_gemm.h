@@ -137,7 +137,8 @@ enum {
 
   NVFP4_STATUS_DRIVER_ERROR = 60,      /* any other failure of a driver call                        */
   NVFP4_STATUS_PRIOR_ERROR = 61,       /* the context carries an error of earlier work              */
-  NVFP4_STATUS_OUT_OF_MEMORY = 62      /* the driver ran out of memory, or the host for a plan      */
+  NVFP4_STATUS_OUT_OF_MEMORY = 62,     /* the driver ran out of memory, or the host for a plan      */
+  NVFP4_STATUS_WRONG_RESULT = 63       /* nvfp4_selftest: a kernel computes what it must not        */
 };
 
 /* "NVFP4_STATUS_MISALIGNED" and so on; "NVFP4_STATUS_UNKNOWN" for a number that is none.
@@ -346,6 +347,19 @@ NVFP4_API nvfp4_status nvfp4_gemm_run(const nvfp4_gemm_desc *desc, void *stream)
  * the context. Never needed; for programs that want no loading later. Refused as nvfp4_gemm_run is:
  * no driver, no device, no context, no kernel.                                         Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_prepare(void);
+
+/* Computes one small product with every variant that serves the current context's device and compares
+ * all elements with the bits of nvfp4_gemm_reference. `workspace` is device memory, aligned to 256 bytes,
+ * of at least nvfp4_selftest_bytes(compute capability) bytes; it needs no content and keeps none.
+ * The one function that waits for the stream, so it is refused for one that is being captured.
+ * WRONG_RESULT: nvfp4_last_error() names variant, row and column of the first element that is wrong.
+ * OUT_OF_MEMORY: of the host, for operands and results. Otherwise refused as nvfp4_gemm_run is.
+ *                                                                                      Since 0.1 */
+NVFP4_API nvfp4_status nvfp4_selftest(void *workspace, uint64_t workspace_bytes, void *stream);
+
+/* Bytes of workspace that nvfp4_selftest needs on a device of that compute capability; 0 if no kernel
+ * of this library serves it. No driver.                                                Since 0.1 */
+NVFP4_API uint64_t nvfp4_selftest_bytes(int32_t compute_capability);
 
 /* ---- Plans ------------------------------------------------------------------------------------- */
 

@@ -36,6 +36,7 @@ enum CUjit_option : unsigned {};
 enum CUlaunchAttributeID : unsigned {};
 enum CUlibraryOption : unsigned {};
 enum CUstreamCaptureMode : unsigned {};
+enum CUstreamCaptureStatus : unsigned {};
 enum CUtensorMapDataType : unsigned {};
 enum CUtensorMapFloatOOBfill : unsigned {};
 enum CUtensorMapInterleave : unsigned {};

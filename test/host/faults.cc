@@ -82,6 +82,10 @@ const std::vector<Documented>& documented() {
       {"cuTensorMapEncodeTiled", {1, 3, 201}},
       {"cuLaunchKernelEx", {1, 2, 4, 200, 201, 303, 400, 700, 701, 702, 703, 716, 719, 720, 900}},
       {"cuMemsetD2D16Async", {1, 201, 700, 719, 900}},
+      {"cuMemcpyHtoDAsync", {1, 201, 700}},
+      {"cuMemcpyDtoHAsync", {1, 201, 700}},
+      {"cuStreamIsCapturing", {1, 201, 700}},
+      {"cuStreamSynchronize", {1, 201, 700}},
   };
   return rows;
 }
@@ -137,6 +141,7 @@ class Scene {
     quantize.scale_layout = NVFP4_SCALE_LAYOUT_128X4;
     quantize.tensor_scale_mode = NVFP4_TENSOR_SCALE_AMAX;
     quantize.tensor_scale_device = static_cast<float*>(put(scales));
+    space = put(std::vector<uint8_t>(space_bytes));
     quantize.workspace = put(scales), quantize.workspace_bytes = scales.size();
   }
   // A new context in place of one that carries an error.
@@ -161,6 +166,8 @@ class Scene {
 
   nvfp4_gemm_desc desc;
   nvfp4_quantize_desc quantize;
+  void* space;  // of the self test
+  uint64_t space_bytes = nvfp4_selftest_bytes(100);
   decltype(&nvfp4emu_fail) fail;
   decltype(&nvfp4emu_fail_pending) pending;
 
@@ -224,6 +231,8 @@ const Function functions[] = {
     {"nvfp4_prepare", [](Scene&) { return nvfp4_prepare(); }, kUntouched, 3},
     {"nvfp4_quantize", [](Scene& s) { return nvfp4_quantize(&s.quantize, nullptr); }, kUntouched,
      2},
+    {"nvfp4_selftest", [](Scene& s) { return nvfp4_selftest(s.space, s.space_bytes, nullptr); },
+     kUntouched, 3},
 };
 
 bool same_counts(const nvfp4emu_counts& a, const nvfp4emu_counts& b) {

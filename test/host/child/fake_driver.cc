@@ -224,6 +224,19 @@ CUresult fake_memset(CUdeviceptr to, size_t pitch, unsigned short value, size_t 
   return call.result;
 }
 
+CUresult fake_upload(CUdeviceptr, const void*, size_t, CUstream) {
+  return Call("cuMemcpyHtoDAsync").result;
+}
+CUresult fake_download(void*, CUdeviceptr, size_t, CUstream) {
+  return Call("cuMemcpyDtoHAsync").result;
+}
+CUresult fake_capturing(CUstream, CUstreamCaptureStatus* status) {
+  Call call("cuStreamIsCapturing");
+  *status = CU_STREAM_CAPTURE_STATUS_NONE;
+  return call.result;
+}
+CUresult fake_synchronize(CUstream) { return Call("cuStreamSynchronize").result; }
+
 struct Entry {
   const char* name;
   int version;  // the signature that the library has to ask for
@@ -249,6 +262,10 @@ const Entry entries[] = {
     {"cuTensorMapEncodeTiled", 12000, reinterpret_cast<void*>(fake_encode)},
     {"cuLaunchKernelEx", 11060, reinterpret_cast<void*>(fake_launch)},
     {"cuMemsetD2D16Async", 3020, reinterpret_cast<void*>(fake_memset)},
+    {"cuMemcpyHtoDAsync", 3020, reinterpret_cast<void*>(fake_upload)},
+    {"cuMemcpyDtoHAsync", 3020, reinterpret_cast<void*>(fake_download)},
+    {"cuStreamIsCapturing", 10000, reinterpret_cast<void*>(fake_capturing)},
+    {"cuStreamSynchronize", 2000, reinterpret_cast<void*>(fake_synchronize)},
 };
 
 }  // namespace

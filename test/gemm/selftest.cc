@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+// nvfp4_selftest: passes on what ships, and names the variant whose kernel was damaged.
+#include <dlfcn.h>
+
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+
+#include "test/gemm/emulator.h"
+#include "test/gemm/gpu.h"
+
+using gemm_test::Gpu;
+
+namespace {
+
+uint64_t bytes_of(const Gpu& gpu) {
+  return nvfp4_selftest_bytes(int32_t(gpu.info.compute_capability()));
+}
+
+// The library beside this program, as a file.
+std::string library_bytes() {
+  Dl_info info{};
+  REQUIRE(dladdr(reinterpret_cast<void*>(&nvfp4_version), &info) != 0);
+  std::ifstream in(info.dli_fname, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// In every PTX of the library the entry's multiplications by alpha become additions.
+size_t damage(std::string& library, const std::string& entry) {
+  size_t damaged = 0;
+  const std::string key = ".entry " + entry + "(";
+  for (size_t at = library.find(key); at != std::string::npos; at = library.find(key, at + 1)) {
+    const size_t end = library.find(".entry ", at + key.size());
+    for (size_t mul = library.find("mul.rn.f32", at); mul < end && mul != std::string::npos;
+         mul = library.find("mul.rn.f32", mul + 1)) {
+      library.replace(mul, 3, "add");
+      ++damaged;
+    }
+  }
+  return damaged;
+}
+
+// A library of its own, from a file that is gone as soon as it is open.
+class Damaged {
+ public:
+  explicit Damaged(const std::string& library) {
+    char name[] = "/tmp/nvfp4-selftest-XXXXXX";
+    const int file = mkstemp(name);
+    REQUIRE(file >= 0);
+    std::ofstream(name, std::ios::binary) << library;
+    close(file);
+    handle_ = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    std::remove(name);
+    REQUIRE(handle_);
+  }
+  ~Damaged() { dlclose(handle_); }
+  Damaged(const Damaged&) = delete;
+  Damaged& operator=(const Damaged&) = delete;
+
+  nvfp4_status selftest(const support::DeviceBuffer& space) const {
+    return find(&nvfp4_selftest, "nvfp4_selftest")(space.pointer(), space.bytes(), nullptr);
+  }
+  std::string last_error() const { return find(&nvfp4_last_error, "nvfp4_last_error")(); }
+
+ private:
+  template <class Function>
+  Function* find(Function*, const char* name) const {
+    return reinterpret_cast<Function*>(dlsym(handle_, name));
+  }
+  void* handle_ = nullptr;
+};
+
+}  // namespace
+
+TEST_CASE("the self test passes, in its workspace alone, whatever that holds", "[selftest]") {
+  USE_GPU(gpu);
+  const support::DeviceBuffer space(gpu.driver, size_t(bytes_of(gpu)));
+  for (int i = 0; i < 2; ++i) {  // the second finds the results of the first
+    const nvfp4_status status = nvfp4_selftest(space.pointer(), space.bytes(), nullptr);
+    INFO(nvfp4_last_error());
+    REQUIRE(status == NVFP4_SUCCESS);
+  }
+  CHECK(space.guards_intact());
+}
+
+TEST_CASE("the self test takes less than 50 ms where everything is loaded", "[selftest]") {
+  USE_GPU(gpu);
+  if (gpu.info.emulated()) SKIP_TEST("time in the emulator says nothing");
+  const support::DeviceBuffer space(gpu.driver, size_t(bytes_of(gpu)));
+  REQUIRE(nvfp4_prepare() == NVFP4_SUCCESS);
+  const auto start = std::chrono::steady_clock::now();
+  REQUIRE(nvfp4_selftest(space.pointer(), space.bytes(), nullptr) == NVFP4_SUCCESS);
+  const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start;
+  std::printf("self test: %.2f ms\n", spent.count());
+  CHECK(spent.count() < 50);
+}
+
+TEST_CASE("the self test refuses what it cannot use", "[selftest]") {
+  USE_GPU(gpu);
+  const support::DeviceBuffer space(gpu.driver, size_t(bytes_of(gpu)));
+  CHECK(nvfp4_selftest(nullptr, space.bytes(), nullptr) == NVFP4_STATUS_NULL_POINTER);
+  CHECK(nvfp4_selftest(static_cast<char*>(space.pointer()) + 64, space.bytes(), nullptr) ==
+        NVFP4_STATUS_MISALIGNED);
+  CHECK(nvfp4_selftest(space.pointer(), space.bytes() - 1, nullptr) == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(nvfp4_selftest_bytes(120) == 0);
+  CUstream stream = nullptr;
+  CUgraph graph = nullptr;
+  gpu.driver.check(gpu.driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  gpu.driver.check(gpu.driver.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED),
+                   "cuStreamBeginCapture");
+  CHECK(nvfp4_selftest(space.pointer(), space.bytes(), stream) == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(std::string(nvfp4_last_error()).find("is being captured") != std::string::npos);
+  gpu.driver.check(gpu.driver.cuStreamEndCapture(stream, &graph), "cuStreamEndCapture");
+  gpu.driver.cuGraphDestroy(graph);
+  gpu.driver.cuStreamDestroy(stream);
+}
+
+TEST_CASE("the self test names the variant whose kernel was damaged, each in turn", "[selftest]") {
+  USE_GPU(gpu);
+  USE_EMULATOR(gpu, emulator);  // which runs the PTX of the library, text that can be edited
+  const std::string library = library_bytes();
+  const support::DeviceBuffer space(gpu.driver, size_t(bytes_of(gpu)));
+  for (const std::string variant : gemm_test::variants()) {
+    CAPTURE(variant);
+    std::string broken = library;
+    // "sm90_64x8x256" has the entry nvfp4_gemm_sm90_64x8.
+    REQUIRE(damage(broken, "nvfp4_gemm_" + variant.substr(0, variant.rfind('x'))) > 0);
+    const Damaged damaged(broken);
+    CHECK(damaged.selftest(space) == NVFP4_STATUS_WRONG_RESULT);
+    CHECK(damaged.last_error().find("variant " + variant + " computes") == 0);
+  }
+}
