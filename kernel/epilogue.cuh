@@ -48,7 +48,7 @@ __device__ inline void load_four(const void* array, uint32_t type, int64_t index
   if (vectors) {
     const uint8_t* at = static_cast<const uint8_t*>(array) + (index << log2_bytes(type));
     if (type == kTypeF32) {
-      const uint4 four = ptx::ld_global_v4_b32_if(at, true);
+      const uint4 four = ptx::ld_global_v4_b32_halves(at, 2);
       x[0] = __uint_as_float(four.x);
       x[1] = __uint_as_float(four.y);
       x[2] = __uint_as_float(four.z);

@@ -13,8 +13,8 @@ __device__ inline uint32_t shared_address(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-// @p ld.global.{b32,u8}  d, [a];                                                  PTX 1.0
-// ld_global_b32_if, ld_global_u8_if: 0 where there is nothing to load. A branch
+// @p ld.global.{b32,u16,u8}  d, [a];                                              PTX 1.0
+// ld_global_b32_if, ld_global_u16_if, ld_global_u8_if: 0 where there is nothing to load. A branch
 // around a load would make the thread wait for it before the next one.
 #define NVFP4_LD_GLOBAL_IF(type)                                                      \
   __device__ inline uint32_t ld_global_##type##_if(const void* address, bool there) { \
@@ -30,6 +30,7 @@ __device__ inline uint32_t shared_address(const void* pointer) {
     return value;                                                                     \
   }
 NVFP4_LD_GLOBAL_IF(b32)
+NVFP4_LD_GLOBAL_IF(u16)
 NVFP4_LD_GLOBAL_IF(u8)
 #undef NVFP4_LD_GLOBAL_IF
 
