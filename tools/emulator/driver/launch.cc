@@ -238,7 +238,7 @@ constexpr size_t most_accessed = 3;
 // which the blocks of the grid count themselves.
 class GridWorkspace {
  public:
-  explicit GridWorkspace(Launch& launch) : memory_(*launch.memory) {
+  GridWorkspace(Launch& launch, GlobalMemory& memory) : memory_(memory) {
     if (!launch.cooperative) return;
     constexpr uint32_t words[2] = {sizeof(uint32_t[2]), 0};
     address_ = memory_.allocate(sizeof words, "the workspace of the grid");
@@ -269,7 +269,7 @@ Accessed run(State& s, const ReadyLaunch& ready, const std::vector<Accessed>& ah
   for (const Accessed& grids : ahead)
     for (const auto& grid : grids) earlier.push_back(grid.get());
   try {
-    const GridWorkspace workspace(launch);
+    const GridWorkspace workspace(launch, *s.memory);
     counters = run_watched(launch, order.get(), earlier);
   } catch (const Fault& fault) {
     sticky = status_of(fault.kind);
