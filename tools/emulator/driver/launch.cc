@@ -11,6 +11,7 @@
 #include "tools/emulator/base/tell.h"
 #include "tools/emulator/driver/module.h"
 #include "tools/emulator/driver/watch.h"
+#include "tools/emulator/order/global_order.h"
 
 namespace emu::driver {
 namespace {

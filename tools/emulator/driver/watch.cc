@@ -3,6 +3,7 @@
 #include "tools/emulator/driver/watch.h"
 
 #include "tools/emulator/order/checks.h"
+#include "tools/emulator/order/global_order.h"
 #include "tools/emulator/trace/trace.h"
 
 namespace emu {

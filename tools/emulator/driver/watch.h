@@ -5,12 +5,13 @@
 #include <vector>
 
 #include "tools/emulator/machine/machine.h"
-#include "tools/emulator/order/global_order.h"
 
 namespace emu {
 
-// run_grid() with them. `order` has what the launch accessed, nullptr: nobody asks later. `earlier`: of
-// the grids ahead that may still run.
+class GlobalOrder;
+
+// run_grid() with them. `order` has what the launch accessed, nullptr: nobody asks later.
+// `earlier`: of the grids ahead that may still run.
 Counters run_watched(Launch launch, GlobalOrder* order = nullptr,
                      const std::vector<GlobalOrder*>& earlier = {});
 

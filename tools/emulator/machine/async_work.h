@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Asynchronous work of the instruction that executes. What it will read, write and signal is said when
-// it is issued, which tells the observers; what saying it returns is the only way to the bytes.
+// Asynchronous work of the instruction that executes. What it will read, write and signal is said
+// when it is issued, which tells the observers; what saying it returns is the only way to the
+// bytes.
 #pragma once
 
 #include <functional>
@@ -27,7 +28,8 @@ class AsyncWork {
   const GlobalMemory& writes(const std::vector<Rows>& all, Use use = Use::write) const;
   // Columns of tensor memory, which is always there.
   TensorMemory& columns(const reach::Columns& which, Use use) const;
-  // tcgen05.mma and cp, which work on a pair of CTAs, or on one: `check` says what they touch in each.
+  // tcgen05.mma and cp, which work on a pair of CTAs, or on one: `check` says what they touch in
+  // each.
   using Check = std::function<std::vector<Footprint>(const Memories&)>;
   Memories memories(const std::vector<Cta*>& group, const Check& check) const;
   void signals(const Target& barrier) const;

@@ -19,8 +19,8 @@ struct Place {
   uint32_t lane = 0;
 
   // `in` accesses so many bytes there, which the observers are told; so are they when a store or
-  // update that is relaxed or stronger hands on what the lane knows. `value`: what a store is about to
-  // write.
+  // update that is relaxed or stronger hands on what the lane knows. `value`: what a store is about
+  // to write.
   Bytes open(const ptx::Instr& in, uint32_t bytes, Use use, const void* value = nullptr) const;
   bool may_lack_value() const { return space == ptx::Space::local || cta; }
 
@@ -44,9 +44,9 @@ class Bytes {
   uint64_t read(uint32_t at, uint32_t bytes, const char* who) const;
   void write(uint32_t at, uint32_t bytes, uint64_t value, const char* who) const;
   uint8_t* global(uint32_t at) const;  // for what is done to a word in one step
-  // Local and shared memory that nobody has written may be copied, as nvcc -G does with the padding of
-  // structs and DeepGEMM with that of scales: loaded, it leaves the register without a value, and
-  // storing that one to the same space forgets the bytes.
+  // Local and shared memory that nobody has written may be copied, as nvcc -G does with the padding
+  // of structs and DeepGEMM with that of scales: loaded, it leaves the register without a value,
+  // and storing that one to the same space forgets the bytes.
   bool has_value(uint32_t at, uint32_t bytes, const char* who) const;
   void forget(uint32_t at, uint32_t bytes, const char* who) const;
   // A load, or an update, that is relaxed or stronger takes what was handed on at the word.

@@ -10,8 +10,8 @@ class MbarrierAccess {
  public:
   using Target = glue::Target;
 
-  // mbarrier.init by a lane; `again`: the same as an earlier lane's of the instruction, which counts as
-  // one of all lanes.
+  // mbarrier.init by a lane; `again`: the same as an earlier lane's of the instruction, which
+  // counts as one of all lanes.
   static void init(const Target& t, uint32_t count, uint32_t lane, bool again);
   static void inval(const Target& t);
   // The lane uses it; what it does, it does to the table.

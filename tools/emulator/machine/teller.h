@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The key to the memories of a running grid. Only these hold it; each tells the observers of every
-// access that it makes or hands out. What an instruction does to memory goes through them, so nothing
-// can be done there unseen.
+// access that it makes or hands out. What an instruction does to memory goes through them, so
+// nothing can be done there unseen.
 #pragma once
 
 namespace emu {

@@ -20,16 +20,17 @@ std::vector<Delivery> deliveries(Warp& warp, const ptx::Instr& in, uint32_t lane
                                  const ptx::Operand& destination, const ptx::Operand& barrier,
                                  const ptx::Operand* mask);
 
-// Posts `work`, the copy of `bytes` to shared memory: `write`, then complete_tx. Updates (atomic) of
-// one place may be under way together, copies may not. shared_bytes: where it takes more there (padded
-// types of tensor maps).
+// Posts `work`, the copy of `bytes` to shared memory: `write`, then complete_tx. Updates (atomic)
+// of one place may be under way together, copies may not. shared_bytes: where it takes more there
+// (padded types of tensor maps).
 void deliver(Warp& warp, const ptx::Instr& in, const AsyncWork& work, const Delivery& d,
              uint32_t bytes, std::function<void(SharedMemory&)> write, Use use = Use::write,
              uint32_t shared_bytes = 0);
 
-// Lanes of one instruction whose operands are the same. Of a store without reduction ptxas 13.0 makes
-// a loop over the different operands (R2UR, R2UR.OR; no loop at all where they are known to be alike),
-// so such lanes store once; loads to shared memory and reductions go lane by lane (ELECT).
+// Lanes of one instruction whose operands are the same. Of a store without reduction ptxas 13.0
+// makes a loop over the different operands (R2UR, R2UR.OR; no loop at all where they are known to
+// be alike), so such lanes store once; loads to shared memory and reductions go lane by lane
+// (ELECT).
 struct Issuers {
   uint32_t first, lanes;
 };

@@ -42,4 +42,30 @@ bool Clock::reaches_lanes(uint32_t warp, uint32_t lanes, uint32_t time) const {
   return any && !lanes;
 }
 
+void join_seen(Knowledge& to, const Knowledge& from) {
+  to.seen.join(from.seen);
+  to.fenced.join(from.fenced);
+  to.fenced_global.join(from.fenced_global);
+  join(to.mapped, from.mapped);
+  to.relaxed.join(from.relaxed);
+  to.fresh.join(from.fresh);
+  to.inits.join(from.inits);
+  to.flushed.join(from.flushed);
+  to.loaded.join(from.loaded);
+  for (const auto& [cluster, far] : from.others) {
+    Far& f = to.others[cluster];
+    f.seen.join(far.seen);
+    f.fenced.join(far.fenced);
+    f.flushed.join(far.flushed);
+    f.loaded.join(far.loaded);
+    join(f.mapped, far.mapped);
+  }
+}
+
+void join_acquired(Knowledge& to, const Knowledge& from) {
+  join_seen(to, from);
+  to.strict.join(from.strict);
+  for (const auto& [cluster, far] : from.others) to.others[cluster].strict.join(far.strict);
+}
+
 }  // namespace emu

@@ -76,7 +76,8 @@ inline void join(Foreign& to, const Foreign& from) {
   for (const auto& [cluster, far] : from) to[cluster].join(far);
 }
 
-// What a lane, or all of a warp, know to have happened before, or what a release hands to an acquire.
+// What a lane, or all of a warp, know to have happened before, or what a release hands to an
+// acquire.
 struct Knowledge {
   Clock seen;           // on hardware
   Clock strict;         // by the manual: scopes of both sides reach far enough, lanes synchronised
@@ -109,6 +110,11 @@ struct Knowledge {
     loaded.join(o.loaded);
   }
 };
+
+// All but what is of the manual alone; and with that. Of the order of tcgen05 work a warp has one
+// state.
+void join_seen(Knowledge& to, const Knowledge& from);
+void join_acquired(Knowledge& to, const Knowledge& from);
 
 inline void Far::join(const Knowledge& k) {
   seen.join(k.seen);

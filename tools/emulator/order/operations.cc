@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: MIT
-// Asynchronous work: what it has seen, and who knows it to be complete. See hazards.h.
-#include "tools/emulator/machine/machine.h"
-#include "tools/emulator/order/hazards.h"
-#include "tools/emulator/order/viewer.h"
+// Asynchronous work: what it has seen, and who knows it to be complete. See operations.h.
+#include "tools/emulator/order/operations.h"
 
-namespace emu {
+#include "tools/emulator/machine/report.h"
+
+namespace emu::order {
+
+Operations::Operations(const Now& now, Parties& parties)
+    : now_(now), parties_(parties), landings_(now.cluster.ctas.size()) {}
 
 // `lane`: who issues it, every_lane for what a warp does together.
-void Hazards::begin(Operation which, Work work, uint32_t lane) {
-  Party& p = me();
-  Issued op{work, uint8_t(lane), uint16_t(number(p)), pc()};
+void Operations::begin(Operation which, Work work, uint32_t lane) {
+  Party& p = parties_.me();
+  Issued op{work, uint8_t(lane), uint16_t(parties_.number(p)), now_.pc()};
   auto member = [&](uint32_t& agent, uint32_t& count) {
     if (agent == nobody) {
-      agent = new_agent();
-      if (work == Work::tensor_ld || work == Work::tensor_st) tensor_agents_.push_back(agent);
+      const bool tensor = work == Work::tensor_ld || work == Work::tensor_st;
+      agent = tensor ? parties_.new_tensor_agent() : parties_.new_agent();
     }
     op.agent = agent;
     op.done = ++count;
@@ -22,7 +25,7 @@ void Hazards::begin(Operation which, Work work, uint32_t lane) {
   switch (work) {
     case Work::copy:
     case Work::store_async: {
-      Knowledge before = release(p, 1u << lane);
+      Knowledge before = parties_.release(p, 1u << lane);
       op.before = std::move(before.seen);
       op.before_strict = std::move(before.strict);
       op.before_fresh = std::move(before.fresh);
@@ -35,28 +38,29 @@ void Hazards::begin(Operation which, Work work, uint32_t lane) {
     case Work::mma:
     case Work::tensor_copy:
       if (l.pipe == nobody) {
-        l.pipe = new_agent();
-        tensor_agents_.insert(tensor_agents_.end(), {l.pipe, new_agent()});
+        l.pipe = parties_.new_tensor_agent();
+        parties_.new_tensor_agent();  // issue_of(l.pipe)
       }
       member(l.pipe, l.issued);
       op.pipe = op.agent;
-      learn(p, 1u << lane, issue_of(op.pipe), op.done);
+      parties_.learn(p, 1u << lane, issue_of(op.pipe), op.done);
       break;
     case Work::tensor_ld: member(p.ld, p.lds); break;
     case Work::tensor_st: member(p.st, p.sts); break;
-    case Work::wgmma: member(leader().wgmma, leader().wgmmas); break;
+    case Work::wgmma: member(parties_.leader().wgmma, parties_.leader().wgmmas); break;
     case Work::commit: handed_[which] = committed(lane); break;
     case Work::copy_arrive: handed_[which] = copied(lane); break;
   }
   issued_.push_back(std::move(op));
 }
 
-void Hazards::join_bulk_group(Operation op, uint32_t lanes) {
-  Party& p = me();
+void Operations::join_bulk_group(Operation op, uint32_t lanes) {
+  Party& p = parties_.me();
   Issued& o = issued_[size_t(op)];
   Lane& l = p.lanes[o.lane];
   Queue &writes = l.bulk.queue, &reads = l.bulk_reads;
-  if (writes.agent == nobody) writes.agent = new_agent(), reads.agent = new_agent();
+  if (writes.agent == nobody)
+    writes.agent = parties_.new_agent(), reads.agent = parties_.new_agent();
   p.queuing |= 1u << o.lane;
   o.agent = writes.agent;
   o.read_agent = reads.agent;
@@ -64,28 +68,14 @@ void Hazards::join_bulk_group(Operation op, uint32_t lanes) {
   o.one_with = lanes;
 }
 
-// Whoever waits for the bytes also learns what the issuer had learnt before it issued the copy.
-void Hazards::complete_tx(Operation op, Cta& cta, uint32_t barrier, uint64_t phase) {
-  Barrier* b = find(cta, barrier);
-  if (!b) return;
-  Issued& o = issued_[size_t(op)];
-  o.agent = b->agent;
-  o.done = uint32_t(phase + 1);
-  for (size_t read : o.bulk_reads) global_.complete(read, o.agent, o.done);
-  Knowledge& handed = phase_of(*b, phase);
-  handed.seen.join(o.before);
-  handed.fresh.join(o.before_fresh);
-  handed.strict.join(o.before_strict);
-}
-
-void Hazards::commit_group(Work work, uint32_t lane) {
-  Lane& l = me().lanes[lane];
+void Operations::commit_group(Work work, uint32_t lane) {
+  Lane& l = parties_.me().lanes[lane];
   Groups& g = work == Work::cp_async ? l.copies : l.bulk;
   g.ends.push_back(g.queue.issued);
 }
 
-void Hazards::wait_group(Work work, uint32_t lane, uint32_t allowed, bool only_reads) {
-  Lane& l = me().lanes[lane];
+void Operations::wait_group(Work work, uint32_t lane, uint32_t allowed, bool only_reads) {
+  Lane& l = parties_.me().lanes[lane];
   const bool bulk = work != Work::cp_async;
   Groups& g = bulk ? l.bulk : l.copies;
   if (g.ends.size() <= allowed) return;
@@ -94,62 +84,45 @@ void Hazards::wait_group(Work work, uint32_t lane, uint32_t allowed, bool only_r
   if (!bulk || !only_reads) g.queue.done = std::max(g.queue.done, end);
 }
 
-void Hazards::wait_all(uint32_t lane) {
-  Queue& copies = me().lanes[lane].copies.queue;
+void Operations::wait_all(uint32_t lane) {
+  Queue& copies = parties_.me().lanes[lane].copies.queue;
   copies.done = copies.issued;
 }
 
-void Hazards::wait_tensor(Work work) {
-  Party& p = me();
-  const bool ld = work == Work::tensor_ld;
-  const uint32_t agent = ld ? p.ld : p.st;
-  learn(p, active_, agent, ld ? p.lds : p.sts);
-  if (ld) p.lds_used = p.lds_waited = p.lds;
-  if (agent != nobody) p.all.tensor.raise(agent, ld ? p.lds : p.sts);
+void Operations::wait_wgmma(uint32_t end) {
+  parties_.learn(parties_.me(), now_.active, parties_.leader().wgmma, end);
 }
-
-// Hardware has waited for the registers, the manual knows nothing of it.
-void Hazards::use_load() {
-  Party& p = me();
-  ++p.lds_used;
-  if (whole(active_)) return p.all.seen.raise(p.ld, p.lds_used);
-  for_lanes(active_, [&](uint32_t lane) { own(p, lane).seen.raise(p.ld, p.lds_used); });
-}
-
-void Hazards::wait_wgmma(uint32_t end) { learn(me(), active_, leader().wgmma, end); }
 
 // Completion of the thread's cp and mma, which implies fence::before_thread_sync; and of what they
 // had to wait for. Ordinary accesses of the thread since its last release are not in it.
-Knowledge Hazards::committed(uint32_t lane) {
+Knowledge Operations::committed(uint32_t lane) {
   Knowledge handed;
-  Party& p = me();
+  Party& p = parties_.me();
   const Lane& l = p.lanes[lane];
   if (l.pipe == nobody) return handed;
-  const Knowledge k = known(p, 1u << lane);
+  const Knowledge k = parties_.known(p, 1u << lane);
   handed.seen = k.seen;
   handed.strict = k.strict;
   handed.fresh = k.fresh;
   handed.tensor = p.all.tensor;
   for (Clock* clock : {&handed.seen, &handed.strict})
-    clock->raise_lane(number(p), lane, p.time - 1);
+    clock->raise_lane(parties_.number(p), lane, p.time - 1);
   for (Clock* clock : {&handed.seen, &handed.strict, &handed.tensor})
     clock->raise(l.pipe, l.issued);
   return handed;
 }
 
-Knowledge Hazards::copied(uint32_t lane) {
+Knowledge Operations::copied(uint32_t lane) {
   Knowledge handed;
-  const Queue& copies = me().lanes[lane].copies.queue;
+  const Queue& copies = parties_.me().lanes[lane].copies.queue;
   if (copies.agent == nobody) return handed;
   handed.seen.raise(copies.agent, copies.issued);
   handed.strict.raise(copies.agent, copies.issued);
   return handed;
 }
 
-// ---- completion ----------------------------------------------------------------------------------
-
-bool Hazards::completed(const Issued& op, const Viewer& v, Clock Knowledge::*clock,
-                        bool read) const {
+bool Operations::completed(const Issued& op, const Viewer& v, Clock Knowledge::*clock,
+                           bool read) const {
   const bool reads = read && op.read_agent != nobody;
   const uint32_t agent = reads ? op.read_agent : op.agent, done = reads ? op.read_done : op.done;
   if (agent == nobody) return false;
@@ -158,7 +131,7 @@ bool Hazards::completed(const Issued& op, const Viewer& v, Clock Knowledge::*clo
   return op.warp == v.warp && op.lane == v.lane && has_waited(v.party, op.lane, agent, done);
 }
 
-bool Hazards::has_waited(const Party& p, uint32_t lane, uint32_t agent, uint32_t done) {
+bool Operations::has_waited(const Party& p, uint32_t lane, uint32_t agent, uint32_t done) {
   bool waited = false;
   if (lane != every_lane)
     p.lanes[lane].queues([&](const Queue& q) { waited |= q.agent == agent && q.done >= done; });
@@ -166,8 +139,8 @@ bool Hazards::has_waited(const Party& p, uint32_t lane, uint32_t agent, uint32_t
 }
 
 // To any lane of the warp.
-bool Hazards::lane_completed(const Issued& op, const Viewer& v, Clock Knowledge::*clock,
-                             bool read) const {
+bool Operations::lane_completed(const Issued& op, const Viewer& v, Clock Knowledge::*clock,
+                                bool read) const {
   Viewer other = v;
   for (other.lane = 0; other.lane < every_lane; ++other.lane) {
     other.own = v.party.own[other.lane].get();
@@ -176,4 +149,48 @@ bool Hazards::lane_completed(const Issued& op, const Viewer& v, Clock Knowledge:
   return false;
 }
 
-}  // namespace emu
+// cp and mma are pipelined with another thread's mma, too (9.7.16.6.4.3).
+bool Operations::issued_before(const Issued& op, const Viewer& v) const {
+  if (op.pipe == nobody || completed(op, v, &Knowledge::seen, false)) return false;
+  const uint32_t issue = issue_of(op.pipe);
+  return v.party.all.seen[issue] >= op.done || (v.own && v.own->seen[issue] >= op.done);
+}
+
+void Operations::check_exit(const Cta& cta) {
+  const auto waited = [&](const Landing& l) {
+    const Issued& op = issued(l.op);
+    const auto knows = [&](const Party& p) {
+      const Viewer v{p, nullptr, parties_.number(p), 0, 0};
+      return lane_completed(op, v, &Knowledge::seen, l.read);
+    };
+    return knows(parties_.of(op.warp)) ||
+           std::any_of(parties_.all().begin(), parties_.all().end(), knows);
+  };
+  for (const Landing& l : landings_[cta.rank]) {
+    if (waited(l)) continue;
+    const ptx::Instr& copy = now_.cluster.launch.function->code[issued(l.op).pc];
+    throw Fault(
+        FaultKind::ordering,
+        format("the CTA ends while a copy %s its shared memory at 0x%x is not known to %s: %s",
+               l.read ? "from" : "into", l.address, l.read ? "have read it" : "be complete",
+               l.read ? "cp.async.bulk.wait_group.read, or the wait for its mbarrier, comes "
+                        "first"
+                      : "wait for its mbarrier first") +
+            "\n  copy: " + report::place(now_.cluster, copy));
+  }
+}
+
+Viewer Operations::viewer(uint32_t lane) const {
+  const uint32_t self = now_.self();
+  const Party& p = parties_.of(self);
+  return {p, lane == every_lane ? nullptr : p.own[lane].get(), self, lane, now_.active};
+}
+
+Viewer Operations::viewer(Operation op) const {
+  Viewer v = viewer(uint32_t(issued(op).lane));
+  v.issued = &issued(op);
+  v.operation = op;
+  return v;
+}
+
+}  // namespace emu::order

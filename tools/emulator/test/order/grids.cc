@@ -5,6 +5,7 @@
 
 #include "tools/emulator/driver/watch.h"
 #include "tools/emulator/op/load.h"
+#include "tools/emulator/order/global_order.h"
 #include "tools/emulator/test/support/exec_support.h"
 #include "tools/emulator/test/support/ptx_support.h"
 

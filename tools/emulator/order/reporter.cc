@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // What a finding says: both accesses, and what would have ordered them.
-#include "tools/emulator/machine/machine.h"
-#include "tools/emulator/machine/report.h"
-#include "tools/emulator/order/viewer.h"
+#include "tools/emulator/order/reporter.h"
 
-namespace emu {
+#include <bit>
+
+#include "tools/emulator/machine/report.h"
+
+namespace emu::order {
 
 namespace {
 
@@ -17,7 +19,7 @@ const char* past(Use use) {
 
 }  // namespace
 
-Severity Hazards::severity(Reason reason) {
+Severity severity_of(Reason reason) {
   switch (reason) {
     case Reason::same_value:
     case Reason::weak_flag:
@@ -40,7 +42,7 @@ Severity Hazards::severity(Reason reason) {
   }
 }
 
-std::string Hazards::missing(Reason reason, const Access& old) const {
+std::string Reporter::missing(Reason reason, const Access& old) const {
   switch (reason) {
     case Reason::ordered:
     case Reason::earlier_grid: return "";  // found_earlier() has its words
@@ -52,7 +54,7 @@ std::string Hazards::missing(Reason reason, const Access& old) const {
       return "only a cluster barrier orders the two that was arrived at with .relaxed; it takes "
              ".release";
     case Reason::incomplete:
-      return "it is not known to be complete: " + wait_for(issued_[old.time]);
+      return "it is not known to be complete: " + wait_for(operations_.issued(Operation(old.time)));
     case Reason::incomplete_far:
       return std::string(is_read(old.use) ? "the wait for its mbarrier or group"
                                           : "a cp.async.bulk.wait_group of its thread") +
@@ -118,7 +120,7 @@ std::string Hazards::missing(Reason reason, const Access& old) const {
   return "";
 }
 
-std::string Hazards::wait_for(const Issued& op) const {
+std::string Reporter::wait_for(const Issued& op) {
   switch (op.work) {
     case Work::mma:
     case Work::tensor_copy: return "wait for the mbarrier of its tcgen05.commit first";
@@ -135,10 +137,11 @@ std::string Hazards::wait_for(const Issued& op) const {
                                  : "wait for its mbarrier or group first";
 }
 
-std::string Hazards::place(const Viewer& v, uint64_t index, uint16_t mask) const {
+std::string Reporter::place(const Viewer& v, uint64_t index, uint16_t mask) const {
   const uint32_t first = uint32_t(std::countr_zero(uint32_t(mask)));
-  if (v.space == Space::global) return cluster_.launch.memory.describe(index * 16 + first);
-  const std::string of = v.cta == &warp_->cta ? "" : format(" of the CTA of rank %u", v.cta->rank);
+  if (v.space == Space::global) return now_.cluster.launch.memory.describe(index * 16 + first);
+  const std::string of =
+      v.cta == &now_.warp->cta ? "" : format(" of the CTA of rank %u", v.cta->rank);
   if (v.space == Space::tensor)
     return format("tensor memory column %u, lanes from %u", uint32_t(index), 16 * first) + of;
   const uint32_t address = uint32_t(index) * 16 + first;
@@ -147,34 +150,35 @@ std::string Hazards::place(const Viewer& v, uint64_t index, uint16_t mask) const
          (variable.empty() ? "" : ", " + variable + ",");
 }
 
-bool Hazards::has_exited(const Access& old, const Viewer& v) const {
-  if (v.space == Space::global && old.cluster != serial()) return false;
-  return cluster_.ctas[old.warp / warps_]->warps[old.warp % warps_]->exited & old.lanes;
+bool Reporter::has_exited(const Access& old, const Viewer& v) const {
+  if (v.space == Space::global && old.cluster != now_.serial) return false;
+  return now_.cluster.ctas[old.warp / now_.warps]->warps[old.warp % now_.warps]->exited & old.lanes;
 }
 
-void Hazards::found(Reason reason, const Access& old, const Viewer& v, uint64_t index) {
-  const Severity severity = Hazards::severity(reason);
+void Reporter::found(Reason reason, const Access& old, const Viewer& v, uint64_t index) const {
+  const Severity severity = severity_of(reason);
   if (!Findings::wanted(severity)) return;
-  const uint64_t key = uint64_t(old.pc) << 32 | uint64_t(pc()) << 8 | uint64_t(reason);
-  if (cluster_.launch.findings->again(severity, key)) return;
-  const uint32_t warp = old.warp, thread = (warp % warps_) * 32 + old.lane % every_lane;
-  const Dim3 block = v.space == Space::global ? cluster_.block_of(old.cluster, warp / warps_)
-                                              : cluster_.ctas[warp / warps_]->id;
-  const auto& earlier = cluster_.launch.function->code[old.pc];
+  const uint64_t key = uint64_t(old.pc) << 32 | uint64_t(now_.pc()) << 8 | uint64_t(reason);
+  if (now_.cluster.launch.findings->again(severity, key)) return;
+  const uint32_t warp = old.warp, thread = (warp % now_.warps) * 32 + old.lane % every_lane;
+  const Dim3 block = v.space == Space::global
+                         ? now_.cluster.block_of(old.cluster, warp / now_.warps)
+                         : now_.cluster.ctas[warp / now_.warps]->id;
+  const auto& earlier = now_.cluster.launch.function->code[old.pc];
   std::string text =
       format("%s by thread %u %s %s after a %s by %s of thread %u, block (%u,%u,%u), warp %u: ",
-             in_->opcode, warp_->thread(v.lane % every_lane), verb(v.use),
+             now_.in->opcode, now_.warp->thread(v.lane % every_lane), verb(v.use),
              place(v, index, old.mask & v.mask).c_str(), past(old.use), earlier.opcode, thread,
-             block.x, block.y, block.z, warp % warps_);
+             block.x, block.y, block.z, warp % now_.warps);
   text += missing(reason, old);
   const bool nobody_released = reason == Reason::unordered || reason == Reason::released_apart;
   if (nobody_released && has_exited(old, v))
     text += "; that thread has exited since, which releases nothing";
-  text += "\n  earlier: " + report::place(cluster_, earlier);
+  text += "\n  earlier: " + report::place(now_.cluster, earlier);
   const char* head = severity == Severity::formal ? "the manual's rule alone: " : "";
   const Fault here =
-      report::located(Fault(FaultKind::ordering, head + text), *warp_, *in_, active_);
-  cluster_.launch.findings->add(severity, key, here.text);
+      report::located(Fault(FaultKind::ordering, head + text), *now_.warp, *now_.in, now_.active);
+  now_.cluster.launch.findings->add(severity, key, here.text);
 }
 
-}  // namespace emu
+}  // namespace emu::order

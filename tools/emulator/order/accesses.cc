@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT
+// Every access meets those that are remembered of the same bytes. See accesses.h.
+#include "tools/emulator/order/accesses.h"
+
+namespace emu::order {
+
+Accesses::Accesses(const Now& now, const Parties& parties, Operations& operations,
+                   Meetings& meetings, const Verdict& verdict, const Reporter& reporter,
+                   const EarlierGrids& earlier, GlobalOrder& global)
+    : now_(now),
+      parties_(parties),
+      operations_(operations),
+      meetings_(meetings),
+      verdict_(verdict),
+      reporter_(reporter),
+      earlier_grids_(earlier),
+      global_(global),
+      shared_(now.cluster.ctas.size()),
+      tensor_(now.cluster.ctas.size()) {}
+
+void Accesses::touch_range(Cta& cta, uint32_t address, uint32_t bytes, Access a, const Viewer& v) {
+  for (uint32_t at = address; at < address + bytes;) {
+    const uint32_t in = at % chunk_bytes, n = std::min(chunk_bytes - in, address + bytes - at);
+    a.mask = uint16_t(((1u << n) - 1) << in);
+    touch(shared_[cta.rank][at / chunk_bytes], a, v, at / chunk_bytes);
+    at += n;
+  }
+}
+
+Access Accesses::access(uint32_t lane, Use use) const {
+  Access a;
+  const uint32_t self = now_.self();
+  a.time = parties_.of(self).time;
+  a.pc = now_.pc();
+  a.warp = uint16_t(self);
+  a.lane = uint8_t(lane);
+  a.lanes = lane == every_lane ? 0 : 1u << lane;
+  a.use = use;
+  a.whole = now_.active == now_.warp->live();
+  a.instance = now_.instance;
+  if (is_strong(use)) {
+    a.scope = now_.in->has(ptx::Mod::cta)       ? Scope::cta
+              : now_.in->has(ptx::Mod::cluster) ? Scope::cluster
+                                                : Scope::gpu;
+    a.is_volatile = now_.in->has(ptx::Mod::volatile_);
+  }
+  return a;
+}
+
+void Accesses::shared(Cta& cta, uint32_t address, uint32_t bytes, Use use, uint32_t lane,
+                      bool same) {
+  if (!bytes) return;
+  Viewer v = operations_.viewer(lane);
+  v.space = Space::shared;
+  v.cta = &cta;
+  v.equal = same ? all_bytes : 0;
+  Access a = access(lane, use);
+  touch_range(cta, address, bytes, a, v);
+}
+
+void Accesses::shared(Operation op, Cta& cta, uint32_t address, uint32_t bytes, Use use) {
+  Viewer v = operations_.viewer(op);
+  v.space = Space::shared;
+  v.cta = &cta;
+  Access a = access(v.lane, use);
+  a.async = true;
+  a.time = uint32_t(op);
+  if (is_read(use) ? operations_.issued(op).work == Work::copy
+                   : !generic_proxy(operations_.issued(op).work))
+    operations_.land(op, cta.rank, address, is_read(use));
+  touch_range(cta, address, bytes, a, v);
+}
+
+void Accesses::shared(Operation op, Cta& cta, const std::vector<uint32_t>& chunks, Use use) {
+  Viewer v = operations_.viewer(op);
+  v.space = Space::shared;
+  v.cta = &cta;
+  Access a = access(v.lane, use);
+  a.async = true;
+  a.time = uint32_t(op);
+  a.mask = all_bytes;
+  for (uint32_t address : chunks)
+    touch(shared_[cta.rank][address / chunk_bytes], a, v, address / chunk_bytes);
+}
+
+void Accesses::columns(Operation op, Cta& cta, uint32_t column, uint32_t count, uint16_t groups,
+                       Use use) {
+  Viewer v = operations_.viewer(op);
+  v.space = Space::tensor;
+  v.cta = &cta;
+  Access a = access(v.lane, use);
+  a.async = true;
+  a.time = uint32_t(op);
+  a.mask = groups;
+  for (uint32_t c = column; c < column + count; ++c) touch(tensor_[cta.rank][c], a, v, c);
+}
+
+void Accesses::free_columns(Cta& cta, uint32_t column, uint32_t count) {
+  Viewer v = operations_.viewer(uint32_t(std::countr_zero(now_.active)));
+  v.space = Space::tensor;
+  v.cta = &cta;
+  Access a = access(v.lane, Use::write);
+  a.mask = all_groups;
+  for (uint32_t c = column; c < column + count; ++c) {
+    touch(tensor_[cta.rank][c], a, v, c);
+    tensor_[cta.rank][c].clear();
+  }
+}
+
+void Accesses::barrier_use(Cta& cta, uint32_t address, uint32_t lane) {
+  check_init(cta, address, operations_.viewer(lane), false);
+}
+
+void Accesses::barrier_use(Operation op, Cta& cta, uint32_t address) {
+  check_init(cta, address, operations_.viewer(op), true);
+}
+
+// The object itself is written by mbarrier.init: an ordinary access, for which fence.mbarrier_init
+// and a relaxed cluster barrier do as well.
+void Accesses::check_init(Cta& cta, uint32_t address, Viewer v, bool async) {
+  const Barrier* b = meetings_.find(cta, address);
+  if (!b) return;
+  v.cta = &cta;
+  v.mask = 0xFF;
+  Access init;
+  init.time = b->init_time;
+  init.pc = b->pc;
+  init.warp = b->warp;
+  init.lane = b->lane;
+  init.lanes = b->lane == every_lane ? 0 : 1u << b->lane;
+  init.use = Use::write;
+  init.mask = 0xFF;
+  const auto fenced_by = [&](uint32_t time) {
+    return v.party.all.inits[b->warp] >= time || (v.own && v.own->inits[b->warp] >= time);
+  };
+  const bool mine = b->warp == v.warp && (b->lane == v.lane || b->lane == every_lane);
+  if (!mine && !verdict_.reaches(init, v, Order::seen()) && !fenced_by(b->init_time))
+    reporter_.found(verdict_.reaches(init, v, Order::relaxed()) ? Reason::relaxed_init
+                                                                : Reason::uninitialised_barrier,
+                    init, v, address / chunk_bytes);
+  else if (async && !verdict_.reaches(init, v, {&Knowledge::fenced, &Far::fenced}) &&
+           !fence_known(*b, v))
+    reporter_.found(Reason::init_fence, init, v, address / chunk_bytes);
+}
+
+// Of a fence.mbarrier_init of the warp that has initialised it.
+bool Accesses::fence_known(const Barrier& b, const Viewer& v) const {
+  if (!b.fence_time) return false;
+  const auto reached = [&](const Knowledge& k) {
+    return k.seen.reaches(b.warp, 0, b.fence_time) || k.inits[b.warp] >= b.fence_time;
+  };
+  return b.warp == v.warp || reached(v.party.all) || (v.own && reached(*v.own));
+}
+
+// Does knowing `a` to be over imply the same of the older read?
+bool Accesses::replaces(const Access& a, const Access& old) const {
+  if (old.use != a.use || (old.mask & ~a.mask) || old.async != a.async) return false;
+  if (old.cluster != a.cluster || old.scope > a.scope) return false;
+  if (!a.async) return old.warp == a.warp && !(old.lanes & ~a.lanes);
+  if (a.agent != nobody) return old.agent == a.agent;
+  const Issued &before = operations_.issued(Operation(old.time)),
+               &now = operations_.issued(Operation(a.time));
+  return now.pipe != nobody && before.pipe == now.pipe;
+}
+
+// Neighbours that access the same bytes in one instruction are remembered as one.
+bool Accesses::alike(const Access& a, const Access& old) {
+  return !a.async && !old.async && old.instance == a.instance && old.time == a.time &&
+         old.pc == a.pc && old.warp == a.warp && old.mask == a.mask && old.use == a.use &&
+         old.cluster == a.cluster;
+}
+
+Reason Accesses::reason_of(const Access& old, const Access& a, const Viewer& v) const {
+  Reason reason = Reason::ordered;
+  if (clash(old.use, a.use))
+    reason = verdict_.judge(old, v);
+  else if (is_strong(a.use) && is_strong(old.use))
+    reason = verdict_.judge_strong(old, a, v);
+  else
+    return reason;
+  if (reason == Reason::ordered && !is_read(old.use) && a.use == Use::constant_read)
+    reason = Reason::constant_stale;
+  if (reason == Reason::ordered && !is_read(a.use) && old.use == Use::constant_read)
+    reason = Reason::constant_overwritten;
+  return reason;
+}
+
+void Accesses::touch(Chunk& chunk, const Access& access, const Viewer& viewer, uint64_t index,
+                     bool remember) {
+  Access a = access;
+  Viewer v = viewer;
+  v.use = a.use;
+  v.mask = a.mask;
+  bool known = false;
+  std::vector<const Access*> open;  // in global memory, not ordered with this one
+  chunk.each([&](const Access& old) {
+    if (alike(a, old)) {
+      known = true;
+      if (a.use != Use::write) a.lanes |= old.lanes;
+    }
+    if (!(old.mask & a.mask)) return;
+    const Reason reason = reason_of(old, a, v);
+    if (reason == Reason::ordered) return;
+    reporter_.found(reason, old, v, index);
+    if (v.space == Space::global) open.push_back(&old);
+  });
+  if (!remember) return;
+  // What is to be found of three clusters must not depend on which host thread looks first.
+  auto stays = open.begin();
+  chunk.drop_if([&](Access& old) {
+    if (stays != open.end() && *stays == &old) return ++stays, false;
+    if (a.use == Use::write) {
+      old.mask &= uint16_t(~a.mask);
+      return old.mask == 0;
+    }
+    if (known && alike(a, old)) return old.lanes = a.lanes, false;
+    return replaces(a, old);
+  });
+  if (!known || a.use == Use::write) chunk.add(a);
+}
+
+}  // namespace emu::order

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// The instruction that executes now: of it, and of one of its lanes, speaks whatever the machine
+// tells.
+#pragma once
+
+#include "tools/emulator/machine/machine.h"
+
+namespace emu::order {
+
+struct Now {
+  explicit Now(const Cluster& of);
+  const Cluster& cluster;
+  const uint32_t warps;   // of a CTA
+  const uint32_t serial;  // of the cluster in the grid
+  const Warp* warp = nullptr;
+  const ptx::Instr* in = nullptr;
+  uint32_t active = 0;
+  uint16_t instance = 0;  // of the instructions' executions
+
+  uint32_t pc() const { return uint32_t(in - cluster.launch.function->code.data()); }
+  uint32_t self() const { return warp->cta.rank * warps + warp->index; }  // the warp in the cluster
+  bool whole(uint32_t lanes) const { return !(warp->live() & ~lanes); }   // all that are left of it
+};
+
+}  // namespace emu::order
