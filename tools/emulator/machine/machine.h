@@ -300,6 +300,7 @@ class Cluster {
   AsyncQueue async;
   Actor actor;             // whose instruction, or asynchronous work, takes effect now
   ClusterBarrier barrier;  // barrier.cluster
+  Moment now;
   Observers observers;
   uint64_t progress = 0;  // counts events that may unblock somebody: whoever causes one adds 1
   // Set while nothing else can happen: an mbarrier.try_wait that would block answers false instead

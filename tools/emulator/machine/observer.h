@@ -17,26 +17,36 @@ namespace emu {
 class Cluster;
 struct Launch;
 
+// The instruction that a cluster executes: whatever its observers are told is of it, and of lanes
+// of it.
+struct Moment {
+  const Warp* warp = nullptr;
+  const ptx::Instr* in = nullptr;
+  uint32_t active = 0;    // may be none
+  uint16_t instance = 0;  // of the instructions executed
+};
+
 // Of one cluster, which runs on one host thread.
 class Observer {
  public:
   virtual ~Observer() = default;
 
-  // Around every instruction. `active` may be none; what follows is of these lanes. `now`: how many
-  // instructions the cluster has executed.
+  // Around every instruction, for who follows them. `now`: how many the cluster has executed.
+  virtual bool follows() const { return false; }
   virtual void before(const Warp&, const ptx::Instr&, uint32_t /*active*/, uint64_t /*now*/) {}
   virtual void after(const Warp&, const ptx::Instr&, uint32_t /*active*/, ptx::Step) {}
-  virtual void tick(uint64_t /*now*/) {}  // between them
+  virtual void tick(uint64_t /*now*/) {}  // between them, for the same
 
   virtual void access(const LaneAccess&) {}
   virtual void happened(const Event&) {}
 
-  // Asynchronous work of the instruction that executes, issued by a lane or by every_lane, and what it
-  // will access.
+  // Asynchronous work of the instruction that executes, issued by a lane or by every_lane, and what
+  // it will access.
   virtual void begin(Operation, Work, uint32_t /*lane*/) {}
   virtual void access(Operation, const Reach&, Use) {}
 
-  // The effect of asynchronous work, by number: posted by the instruction that executes, and around it.
+  // The effect of asynchronous work, by number: posted by the instruction that executes, and around
+  // it.
   virtual void posted(size_t /*effect*/, const Warp&, const ptx::Instr&) {}
   virtual void completing(size_t /*effect*/) {}
   virtual void completed(size_t /*effect*/) {}
@@ -58,6 +68,7 @@ class GridObserver {
 class Observers {
  public:
   void add(std::shared_ptr<Observer> observer) {
+    if (observer && observer->follows()) followers_.push_back(observer.get());
     if (observer) all_.push_back(std::move(observer));
   }
 
@@ -84,9 +95,14 @@ class Observers {
   void each(F f) const {
     for (const auto& observer : all_) f(*observer);
   }
+  template <class F>
+  void each_follower(F f) const {
+    for (Observer* observer : followers_) f(*observer);
+  }
 
  private:
   std::vector<std::shared_ptr<Observer>> all_;
+  std::vector<Observer*> followers_;  // of all_
   uint32_t operations_ = 0;
   size_t effects_ = 0;
 };

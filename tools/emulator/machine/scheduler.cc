@@ -126,11 +126,12 @@ bool Scheduler::step(Warp& warp) {
     if (active && active != warp.live() && !warp.align(in, active)) step = ptx::Step::blocked;
     warp.executing = active;
     cluster_->actor = {warp.cta.rank, warp.index, pc};
-    cluster_->observers.each([&](Observer& o) { o.before(warp, in, active, executed_); });
+    cluster_->now = {&warp, &in, active, uint16_t(cluster_->now.instance + 1)};
+    cluster_->observers.each_follower([&](Observer& o) { o.before(warp, in, active, executed_); });
     if (active && step == ptx::Step::next && warp.has_work_in_registers())
       step = use_early(warp, in, active);
     if (active && step == ptx::Step::next) step = in.exec(warp, in, active);
-    cluster_->observers.each([&](Observer& o) { o.after(warp, in, active, step); });
+    cluster_->observers.each_follower([&](Observer& o) { o.after(warp, in, active, step); });
     if (++warp.cta.counters.instructions > limit_)
       throw Fault(
           FaultKind::watchdog,
@@ -157,7 +158,7 @@ bool Scheduler::step(Warp& warp) {
 }
 
 void Scheduler::complete_work(bool forced) {
-  cluster_->observers.each([&](Observer& o) { o.tick(executed_); });
+  cluster_->observers.each_follower([&](Observer& o) { o.tick(executed_); });
   try {
     if (forced ? cluster_->async.complete_one() : cluster_->async.tick()) ++cluster_->progress;
   } catch (const Fault& fault) {

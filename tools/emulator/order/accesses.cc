@@ -36,13 +36,13 @@ Access Accesses::access(uint32_t lane, Use use) const {
   a.lane = uint8_t(lane);
   a.lanes = lane == every_lane ? 0 : 1u << lane;
   a.use = use;
-  a.whole = now_.active == now_.warp->live();
-  a.instance = now_.instance;
+  a.whole = now_.active() == now_.warp().live();
+  a.instance = now_.instance();
   if (is_strong(use)) {
-    a.scope = now_.in->has(ptx::Mod::cta)       ? Scope::cta
-              : now_.in->has(ptx::Mod::cluster) ? Scope::cluster
-                                                : Scope::gpu;
-    a.is_volatile = now_.in->has(ptx::Mod::volatile_);
+    a.scope = now_.in().has(ptx::Mod::cta)       ? Scope::cta
+              : now_.in().has(ptx::Mod::cluster) ? Scope::cluster
+                                                 : Scope::gpu;
+    a.is_volatile = now_.in().has(ptx::Mod::volatile_);
   }
   return a;
 }
@@ -96,7 +96,7 @@ void Accesses::columns(Operation op, Cta& cta, uint32_t column, uint32_t count, 
 }
 
 void Accesses::free_columns(Cta& cta, uint32_t column, uint32_t count) {
-  Viewer v = operations_.viewer(uint32_t(std::countr_zero(now_.active)));
+  Viewer v = operations_.viewer(uint32_t(std::countr_zero(now_.active())));
   v.space = Space::tensor;
   v.cta = &cta;
   Access a = access(v.lane, Use::write);

@@ -21,12 +21,6 @@ class ClusterChecks : public Observer {
         accesses_(now_, parties_, operations_, meetings_, verdict_, reporter_, earlier_grids_,
                   global) {}
 
-  void before(const Warp& warp, const ptx::Instr& in, uint32_t active, uint64_t) override {
-    now_.warp = &warp;
-    now_.in = &in;
-    now_.active = active;
-    ++now_.instance;
-  }
   void access(const LaneAccess& a) override {
     if (a.cta)
       accesses_.shared(*a.cta, uint32_t(a.address), a.bytes, a.use, a.lane, a.same);

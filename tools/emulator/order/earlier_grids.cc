@@ -10,8 +10,8 @@ namespace emu::order {
 
 void EarlierGrids::dependents_launched() {
   global_.dependents_launched = true;
-  const uint32_t lane = uint32_t(std::countr_zero(now_.active));
-  if (!knows_grids_over(operations_.viewer(lane))) launched_early_ |= 1u << now_.warp->cta.rank;
+  const uint32_t lane = uint32_t(std::countr_zero(now_.active()));
+  if (!knows_grids_over(operations_.viewer(lane))) launched_early_ |= 1u << now_.warp().cta.rank;
 }
 
 void EarlierGrids::cta_over(const Cta& cta) {
@@ -22,7 +22,7 @@ void EarlierGrids::cta_over(const Cta& cta) {
 
 void EarlierGrids::grids_over() {
   Party& p = parties_.me();
-  parties_.learn(p, now_.active, parties_.earlier_grids(), 1);
+  parties_.learn(p, now_.active(), parties_.earlier_grids(), 1);
 }
 
 // Whoever has waited hands it on, in another cluster as well.
@@ -71,12 +71,12 @@ void EarlierGrids::found(const GlobalOrder& earlier, const Access& old, const Vi
   const std::string text = format(
       "%s%s by thread %u %s %s, which kernel %s, launched before and perhaps not over, %s: "
       "griddepcontrol.wait comes first",
-      head, now_.in->opcode, now_.warp->thread(v.lane % every_lane),
+      head, now_.in().opcode, now_.warp().thread(v.lane % every_lane),
       is_read(v.use) ? "reads" : "writes",
       reporter_.place(v, number, old.mask & v.mask ? old.mask & v.mask : v.mask).c_str(),
       earlier.kernel.c_str(), is_read(old.use) ? "reads" : "writes");
   const Fault here =
-      report::located(Fault(FaultKind::ordering, text), *now_.warp, *now_.in, now_.active);
+      report::located(Fault(FaultKind::ordering, text), now_.warp(), now_.in(), now_.active());
   now_.cluster.launch.findings->add(severity, key, here.text);
 }
 

@@ -132,25 +132,25 @@ void Parties::meet_fences(Party& p) {
       join_seen(together.loaded[s], f.loaded[s]);
       accesses.raise_lane(number(p), lane, f.times[s]);
     });
-    add_accesses(p, now_.warp->live(), together.times[s], accesses);
+    add_accesses(p, now_.warp().live(), together.times[s], accesses);
   }
   p.fenced = false;
 }
 
 void Parties::fence(Scope scope) {
   Party& p = me();
-  const bool all = now_.whole(now_.active);
+  const bool all = now_.whole(now_.active());
   Fences& together = fences(p, Party::all_at_once);
   for (size_t s = 0; s <= size_t(scope); ++s) {
-    acquire(p, now_.active, all ? std::exchange(together.loaded[s], {}) : together.loaded[s]);
-    for_lanes(now_.active & p.fencing, [&](uint32_t lane) {
+    acquire(p, now_.active(), all ? std::exchange(together.loaded[s], {}) : together.loaded[s]);
+    for_lanes(now_.active() & p.fencing, [&](uint32_t lane) {
       acquire(p, 1u << lane, std::exchange(p.fences[lane]->loaded[s], {}));
     });
     if (all) {
       together.fenced[s] = known(p, 0);
       together.times[s] = p.time;
     }
-    for_lanes(all ? now_.active & (p.owners | p.queuing) : now_.active, [&](uint32_t lane) {
+    for_lanes(all ? now_.active() & (p.owners | p.queuing) : now_.active(), [&](uint32_t lane) {
       Fences& f = fences(p, lane);
       f.fenced[s] = known(p, 1u << lane);
       add_queues(p, 1u << lane, f.fenced[s].seen);
@@ -158,8 +158,8 @@ void Parties::fence(Scope scope) {
       f.times[s] = p.time;
     });
   }
-  if (scope == Scope::gpu) finish_loads(p, now_.active);
-  if (scope >= Scope::cluster) refresh(p, now_.active);
+  if (scope == Scope::gpu) finish_loads(p, now_.active());
+  if (scope >= Scope::cluster) refresh(p, now_.active());
   ++p.time;
 }
 
@@ -196,7 +196,7 @@ void Parties::carry(uint32_t lanes, Here here, There far) {
 
 void Parties::fence_proxy(bool shared, bool global) {
   carry(
-      now_.active,
+      now_.active(),
       [=](Knowledge& k, auto f) {
         if (shared) f(k.fenced);
         if (global) f(k.fenced_global);

@@ -29,7 +29,7 @@ void Meetings::release_at(const Cta* cta, uint64_t address, uint32_t lane, Scope
     return handed;
   };
   Flag& f = flag(cta, address);
-  f.cta[now_.warp->cta.rank].join(at(Scope::cta));
+  f.cta[now_.warp().cta.rank].join(at(Scope::cta));
   if (scope >= Scope::cluster) f.cluster.join(at(Scope::cluster));
   if (scope == Scope::gpu && !cta) global_.release(address, now_.serial, at(Scope::gpu));
 }
@@ -47,7 +47,7 @@ void Meetings::acquire_at(const Cta* cta, uint64_t address, uint32_t lane, Scope
   };
   const Flags& mine = flags(cta);
   if (const auto it = mine.find(key(cta, address)); it != mine.end()) {
-    take(Scope::cta, it->second.cta[now_.warp->cta.rank]);
+    take(Scope::cta, it->second.cta[now_.warp().cta.rank]);
     if (scope >= Scope::cluster) take(Scope::cluster, it->second.cluster);
   }
   if (cta || scope != Scope::gpu) return;

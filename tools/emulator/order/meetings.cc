@@ -21,25 +21,25 @@ Knowledge& Meetings::slot(std::vector<Slot>& slots, uint64_t ticket) {
 }
 
 void Meetings::named_arrive(uint32_t id, uint64_t ticket) {
-  Knowledge handed = parties_.release(parties_.me(), now_.active);
-  parties_.add_fences(parties_.me(), now_.active, handed);
-  slot(named_[now_.warp->cta.rank * NamedBarriers::count + id], ticket).join(handed);
+  Knowledge handed = parties_.release(parties_.me(), now_.active());
+  parties_.add_fences(parties_.me(), now_.active(), handed);
+  slot(named_[now_.warp().cta.rank * NamedBarriers::count + id], ticket).join(handed);
 }
 
 // The lanes have come by this barrier what each knew before it.
 void Meetings::named_pass(uint32_t id, uint64_t ticket) {
   Party& p = parties_.me();
-  parties_.acquire(p, now_.active,
-                   slot(named_[now_.warp->cta.rank * NamedBarriers::count + id], ticket));
-  if (now_.whole(now_.active)) parties_.meet(p, now_.active, true);
+  parties_.acquire(p, now_.active(),
+                   slot(named_[now_.warp().cta.rank * NamedBarriers::count + id], ticket));
+  if (now_.whole(now_.active())) parties_.meet(p, now_.active(), true);
 }
 
 void Meetings::cluster_arrive(uint64_t ticket, bool relaxed) {
   Party& p = parties_.me();
-  Knowledge handed = parties_.release(p, now_.active);
+  Knowledge handed = parties_.release(p, now_.active());
   if (relaxed) {
     handed.relaxed.join(handed.seen);
-    Knowledge less = parties_.release_relaxed(p, now_.active);
+    Knowledge less = parties_.release_relaxed(p, now_.active());
     less.relaxed = std::move(handed.relaxed);
     handed = std::move(less);
   }
@@ -48,8 +48,8 @@ void Meetings::cluster_arrive(uint64_t ticket, bool relaxed) {
 }
 
 void Meetings::cluster_pass(uint64_t ticket) {
-  parties_.acquire(parties_.me(), now_.active, slot(cluster_slots_, ticket));
-  parties_.refresh(parties_.me(), now_.active);
+  parties_.acquire(parties_.me(), now_.active(), slot(cluster_slots_, ticket));
+  parties_.refresh(parties_.me(), now_.active());
 }
 
 void Meetings::fence_init() {
@@ -97,7 +97,7 @@ void Meetings::arrive(Cta& cta, uint32_t address, uint64_t phase, uint32_t lanes
   Barrier* b = find(cta, address);
   if (!b) return;
   Knowledge handed = relaxed ? parties_.release_relaxed(p, lanes) : parties_.release(p, lanes);
-  if (scope == Scope::cta && &cta != &now_.warp->cta) handed.strict = {};
+  if (scope == Scope::cta && &cta != &now_.warp().cta) handed.strict = {};
   phase_of(*b, phase).join(handed);
 }
 

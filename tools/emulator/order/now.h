@@ -12,14 +12,17 @@ struct Now {
   const Cluster& cluster;
   const uint32_t warps;   // of a CTA
   const uint32_t serial;  // of the cluster in the grid
-  const Warp* warp = nullptr;
-  const ptx::Instr* in = nullptr;
-  uint32_t active = 0;
-  uint16_t instance = 0;  // of the instructions' executions
 
-  uint32_t pc() const { return uint32_t(in - cluster.launch.function->code.data()); }
-  uint32_t self() const { return warp->cta.rank * warps + warp->index; }  // the warp in the cluster
-  bool whole(uint32_t lanes) const { return !(warp->live() & ~lanes); }   // all that are left of it
+  const Warp& warp() const { return *cluster.now.warp; }
+  const ptx::Instr& in() const { return *cluster.now.in; }
+  uint32_t active() const { return cluster.now.active; }
+  uint16_t instance() const { return cluster.now.instance; }
+
+  uint32_t pc() const { return uint32_t(cluster.now.in - cluster.launch.function->code.data()); }
+  uint32_t self() const {
+    return warp().cta.rank * warps + warp().index;
+  }                                                                       // the warp in the cluster
+  bool whole(uint32_t lanes) const { return !(warp().live() & ~lanes); }  // all that are left of it
 };
 
 }  // namespace emu::order

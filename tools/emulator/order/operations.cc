@@ -90,7 +90,7 @@ void Operations::wait_all(uint32_t lane) {
 }
 
 void Operations::wait_wgmma(uint32_t end) {
-  parties_.learn(parties_.me(), now_.active, parties_.leader().wgmma, end);
+  parties_.learn(parties_.me(), now_.active(), parties_.leader().wgmma, end);
 }
 
 // Completion of the thread's cp and mma, which implies fence::before_thread_sync; and of what they
@@ -183,7 +183,7 @@ void Operations::check_exit(const Cta& cta) {
 Viewer Operations::viewer(uint32_t lane) const {
   const uint32_t self = now_.self();
   const Party& p = parties_.of(self);
-  return {p, lane == every_lane ? nullptr : p.own[lane].get(), self, lane, now_.active};
+  return {p, lane == every_lane ? nullptr : p.own[lane].get(), self, lane, now_.active()};
 }
 
 Viewer Operations::viewer(Operation op) const {

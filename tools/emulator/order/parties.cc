@@ -11,7 +11,7 @@ Parties::Parties(const Now& now)
     : now_(now), parties_(now.cluster.ctas.size() * now.warps), agents_(earlier_grids() + 1) {}
 
 Party& Parties::leader() {
-  return parties_[now_.warp->cta.rank * now_.warps + (now_.warp->index & ~3u)];
+  return parties_[now_.warp().cta.rank * now_.warps + (now_.warp().index & ~3u)];
 }
 
 uint32_t Parties::new_tensor_agent() {
@@ -37,7 +37,7 @@ Knowledge Parties::known(const Party& p, uint32_t lanes) const {
 // The accesses of the lanes up to an epoch. To exit is no release: a barrier that goes on without a
 // thread orders what the others have done (PTX ISA 9.7.12.7, 9.7.13.1).
 void Parties::add_accesses(const Party& p, uint32_t lanes, uint32_t time, Clock& to) const {
-  if (!(now_.warp->lanes & ~lanes)) return to.raise(number(p), time);
+  if (!(now_.warp().lanes & ~lanes)) return to.raise(number(p), time);
   for_lanes(lanes, [&](uint32_t lane) { to.raise_lane(number(p), lane, time); });
 }
 

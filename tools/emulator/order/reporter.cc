@@ -141,7 +141,7 @@ std::string Reporter::place(const Viewer& v, uint64_t index, uint16_t mask) cons
   const uint32_t first = uint32_t(std::countr_zero(uint32_t(mask)));
   if (v.space == Space::global) return now_.cluster.launch.memory.describe(index * 16 + first);
   const std::string of =
-      v.cta == &now_.warp->cta ? "" : format(" of the CTA of rank %u", v.cta->rank);
+      v.cta == &now_.warp().cta ? "" : format(" of the CTA of rank %u", v.cta->rank);
   if (v.space == Space::tensor)
     return format("tensor memory column %u, lanes from %u", uint32_t(index), 16 * first) + of;
   const uint32_t address = uint32_t(index) * 16 + first;
@@ -167,7 +167,7 @@ void Reporter::found(Reason reason, const Access& old, const Viewer& v, uint64_t
   const auto& earlier = now_.cluster.launch.function->code[old.pc];
   std::string text =
       format("%s by thread %u %s %s after a %s by %s of thread %u, block (%u,%u,%u), warp %u: ",
-             now_.in->opcode, now_.warp->thread(v.lane % every_lane), verb(v.use),
+             now_.in().opcode, now_.warp().thread(v.lane % every_lane), verb(v.use),
              place(v, index, old.mask & v.mask).c_str(), past(old.use), earlier.opcode, thread,
              block.x, block.y, block.z, warp % now_.warps);
   text += missing(reason, old);
@@ -176,8 +176,8 @@ void Reporter::found(Reason reason, const Access& old, const Viewer& v, uint64_t
     text += "; that thread has exited since, which releases nothing";
   text += "\n  earlier: " + report::place(now_.cluster, earlier);
   const char* head = severity == Severity::formal ? "the manual's rule alone: " : "";
-  const Fault here =
-      report::located(Fault(FaultKind::ordering, head + text), *now_.warp, *now_.in, now_.active);
+  const Fault here = report::located(Fault(FaultKind::ordering, head + text), now_.warp(),
+                                     now_.in(), now_.active());
   now_.cluster.launch.findings->add(severity, key, here.text);
 }
 

@@ -8,7 +8,7 @@ void TensorOrder::wait(Work work) {
   Party& p = parties_.me();
   const bool ld = work == Work::tensor_ld;
   const uint32_t agent = ld ? p.ld : p.st;
-  parties_.learn(p, now_.active, agent, ld ? p.lds : p.sts);
+  parties_.learn(p, now_.active(), agent, ld ? p.lds : p.sts);
   if (ld) p.lds_used = p.lds_waited = p.lds;
   if (agent != nobody) p.all.tensor.raise(agent, ld ? p.lds : p.sts);
 }
@@ -17,8 +17,8 @@ void TensorOrder::wait(Work work) {
 void TensorOrder::use_load() {
   Party& p = parties_.me();
   ++p.lds_used;
-  if (now_.whole(now_.active)) return p.all.seen.raise(p.ld, p.lds_used);
-  for_lanes(now_.active,
+  if (now_.whole(now_.active())) return p.all.seen.raise(p.ld, p.lds_used);
+  for_lanes(now_.active(),
             [&](uint32_t lane) { parties_.own(p, lane).seen.raise(p.ld, p.lds_used); });
 }
 

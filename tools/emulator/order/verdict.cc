@@ -85,7 +85,7 @@ Reason Verdict::judge_lane(const Access& old, const Viewer& v) const {
   if (old.lane == every_lane || v.lane == every_lane) return Reason::ordered;
   if (old.lanes == 1u << v.lane || reaches(old, v, Order::strict())) return Reason::ordered;
   if (same_value(old, v)) return Reason::ordered;
-  if (old.instance == now_.instance && old.pc == now_.pc() && !v.issued) return Reason::collision;
+  if (old.instance == now_.instance() && old.pc == now_.pc() && !v.issued) return Reason::collision;
   if (unordered(old, v) == Reason::weak_flag) return Reason::weak_flag;
   const bool together = !v.issued && (old.whole || (v.active >> old.lane & 1));
   return together || reaches(old, v, Order::seen()) ? Reason::lanes : Reason::diverged_lanes;
@@ -94,7 +94,7 @@ Reason Verdict::judge_lane(const Access& old, const Viewer& v) const {
 // In global memory: another cluster's, or asynchronous work's.
 Reason Verdict::judge_far(const Access& old, const Viewer& v) const {
   const bool mine = old.async && old.cluster == now_.serial && old.warp == v.warp &&
-                    old.instance == now_.instance && old.pc == now_.pc();
+                    old.instance == now_.instance() && old.pc == now_.pc();
   if (mine && v.issued && v.issued->one_with >> old.lane & 1) return Reason::same_value;
   const bool own_queue = old.async && old.cluster == now_.serial && old.warp == v.warp &&
                          old.lane == v.lane &&

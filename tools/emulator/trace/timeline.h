@@ -43,6 +43,7 @@ class Timeline : public Observer {
   // Of the blocks that EMU_TRACE_BLOCKS names; nullptr where the cluster has none of them.
   static std::shared_ptr<Timeline> of(const Cluster& cluster);
 
+  bool follows() const override { return true; }
   void before(const Warp& warp, const ptx::Instr& in, uint32_t active, uint64_t now) override;
   void after(const Warp& warp, const ptx::Instr& in, uint32_t active, ptx::Step step) override;
   void tick(uint64_t now) override { now_ = now; }
