@@ -74,10 +74,13 @@
  *
  * This version has kernels for compute capability 10.0 (B200) and 10.3 (B300), which so far have
  * run in an emulator only, never on that hardware, and for 9.0 (H200, run there). They take 128x4
- * scales, D in fp16 and row-major, alpha by value, no C, bias, tensor scales or activation, any M, N,
- * L >= 0, K a multiple of 16. nvfp4_gemm_reference takes everything but a_type, d_type NVFP4 and the
- * fields of its scales. What is declared here and not yet there is answered with
- * NVFP4_STATUS_NOT_SUPPORTED and a sentence that says so.
+ * scales, any M, N, L >= 0 and K a multiple of 16. nvfp4_gemm_reference takes linear scales as well.
+ * Nothing takes a_type, d_type NVFP4 and the fields of its scales yet. What is declared here and not
+ * yet there is answered with NVFP4_STATUS_NOT_SUPPORTED and a sentence that says so.
+ *
+ * D in fp16, row-major, of alpha by value is stored in the way of its own that is fastest. With any
+ * other type, order, C, bias, factor or activation sums take one way for all, which costs some time
+ * more.
  */
 #ifndef NVFP4_GEMM_H
 #define NVFP4_GEMM_H
@@ -218,7 +221,7 @@ enum {
  * may start early and waits before its first read. ON_STATIC_WEIGHTS: B and its scales are promised
  * not to be written by earlier work that may still run, so they may be loaded ahead of that wait. D has
  * the same bits in all three. The field has no effect where a workspace is needed, whose kernel starts
- * after all earlier work, nor where K = 0: D is filled. */
+ * after all earlier work, nor where K = 0: D is filled, or computed by a small kernel. */
 enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
 
 /* One problem: L independent products that share M, N, K and the leading dimensions.
@@ -259,7 +262,7 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  * A, B: two elements per byte, the one with the lower k in the low nibble.
  * NVFP4's tensor-wide (second-level) scale has two homes: alpha, if you know it on the host, or
  * a_tensor_scale * b_tensor_scale on the device. Both multiply: a value is code * scale * tensor_scale.
- * Fields marked (*) are not yet there on a GPU, those marked (**) nowhere. */
+ * Fields marked (**) are not yet there. */
 typedef struct nvfp4_gemm_desc {
   uint64_t struct_size;
 
@@ -269,18 +272,18 @@ typedef struct nvfp4_gemm_desc {
   int64_t a_ld, a_batch_stride;
   const void *a_scales;                /* UE4M3, a_scale_layout; bit 7 of every byte 0              */
   int64_t a_scales_batch_stride_bytes;
-  const float *a_tensor_scale;         /* one fp32; NULL: none                                  (*) */
+  const float *a_tensor_scale;         /* one fp32; NULL: none                                      */
 
   const void *b;                       /* [l][n][k] E2M1                                            */
   int64_t b_ld, b_batch_stride;
   const void *b_scales;
   int64_t b_scales_batch_stride_bytes;
-  const float *b_tensor_scale;         /* fp32, one or several; NULL: none                      (*) */
+  const float *b_tensor_scale;         /* fp32, one or several; NULL: none                          */
   int64_t b_tensor_scale_columns;      /* 0: one factor. Else b_tensor_scale holds a factor for each
                                           so many columns of D, a multiple of 64: weights fused at
-                                          load have different ones                              (*) */
+                                          load have different ones                                  */
 
-  const void *c;                       /* [l][m][n] c_type; read only if beta != 0              (*) */
+  const void *c;                       /* [l][m][n] c_type; read only if beta != 0                  */
   int64_t c_ld, c_batch_stride;
 
   void *d;                             /* [l][m][n] d_type                                          */
@@ -289,11 +292,11 @@ typedef struct nvfp4_gemm_desc {
   int64_t d_scales_batch_stride_bytes;
   const float *d_tensor_scale;         /* d_type NVFP4: D = code * scale * this                (**) */
 
-  const void *bias;                    /* [n] or, by bias_axis, [m] bias_type; NULL: none       (*) */
+  const void *bias;                    /* [n] or, by bias_axis, [m] bias_type; NULL: none           */
 
-  const float *alpha_device;           /* scalar_mode DEVICE: read when the kernel runs         (*) */
+  const float *alpha_device;           /* scalar_mode DEVICE: read when the kernel runs             */
   const float *beta_device;
-  float alpha, beta;                   /* scalar_mode HOST; beta other than 0                   (*) */
+  float alpha, beta;                   /* scalar_mode HOST                                          */
 
   void *workspace;                     /* nvfp4_gemm_workspace_bytes() of it, or NULL if that is 0  */
   uint64_t workspace_bytes;
@@ -307,8 +310,8 @@ typedef struct nvfp4_gemm_desc {
   int32_t a_type;                      /* NVFP4_TYPE_NONE: as operand_format says. _F16, _BF16: A is
                                           [l][m][k] of that type, not quantized, and a_scales NULL
                                                                                                (**) */
-  int32_t cd_order;                    /* of C and D together; COLUMN_MAJOR                     (*) */
-  int32_t bias_axis;                   /* ROW                                                   (*) */
+  int32_t cd_order;                    /* of C and D together                                       */
+  int32_t bias_axis;                   /* a value per column of D, or per row                       */
   int32_t batch_invariant;             /* 1: a row of D has the same bits whatever M is and wherever
                                           the row stands, for one N, K and types on one compute
                                           capability; on 9.0 at a price (docs/numerics.md).
@@ -339,8 +342,9 @@ static inline nvfp4_gemm_desc nvfp4_gemm_desc_init() {
  *
  * Allocates nothing and waits for nothing. The stream may be captured into a graph, in any mode; a
  * product is one kernel node, two where it needs a workspace, with a programmatic edge between them
- * (K = 0: one memset node per batch, or one for all). Only the first use of
- * a kernel loads code, for which the thread's capture mode is relaxed.                 Since 0.1 */
+ * (K = 0: one memset node per batch, or one for all; a kernel node where D is more than fp16 of
+ * alpha * 0). Only the first use of a kernel loads code, for which the thread's capture mode is
+ * relaxed.                                                                             Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_run(const nvfp4_gemm_desc *desc, void *stream);
 
 /* Opens the driver, loads the kernels that serve the current context's device, and their code into
@@ -379,15 +383,15 @@ NVFP4_API nvfp4_status nvfp4_gemm_plan_create(const nvfp4_gemm_desc *desc, nvfp4
 typedef struct nvfp4_gemm_addresses {
   uint64_t struct_size;
   const void *a, *a_scales;
-  const float *a_tensor_scale;         /*                                                       (*) */
+  const float *a_tensor_scale;
   const void *b, *b_scales;
-  const float *b_tensor_scale;         /*                                                       (*) */
-  const void *c;                       /*                                                       (*) */
+  const float *b_tensor_scale;
+  const void *c;
   void *d, *d_scales;                  /* d_scales                                             (**) */
   const float *d_tensor_scale;         /*                                                      (**) */
-  const void *bias;                    /*                                                       (*) */
-  const float *alpha_device;           /*                                                       (*) */
-  const float *beta_device;            /*                                                       (*) */
+  const void *bias;
+  const float *alpha_device;
+  const float *beta_device;
   void *workspace;
   uint64_t workspace_bytes;
 } nvfp4_gemm_addresses;
@@ -428,8 +432,7 @@ NVFP4_API nvfp4_status nvfp4_gemm_explain(const nvfp4_gemm_desc *desc, int32_t c
 /* The same product on the CPU, single-threaded; every pointer is a host pointer, those of scalars
  * and tensor scales too. acc is the exact sum rounded once to fp32, to nearest even; the rest of
  * NUMERICS holds as written, so results equal the GPU's bit for bit where acc is exact, and lie within
- * the bound elsewhere. Takes the fields marked (*), either scale layout, and K any multiple of 16 up to
- * 2^20; addresses need the alignment of their type only, so a product can be cut into rows for several
+ * the bound elsewhere. Takes either scale layout, and K any multiple of 16 up to 2^20; addresses need the alignment of their type only, so a product can be cut into rows for several
  * threads. Computes in integers: the thread's rounding mode does not matter. Allocates nothing.
  *                                                                                      Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_reference(const nvfp4_gemm_desc *desc);

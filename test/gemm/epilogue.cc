@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The general epilogue: every type and field against the reference's bits, alone and together. Each
 // comparison is of D's whole memory, with 0xFF around every array and in every gap.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <mutex>
@@ -170,7 +171,8 @@ TEST_CASE("sums that CTAs share reach the general epilogue whole", "[epilogue][s
   support::Random random(5 + gemm_test::variant_number(variant));
   std::vector<int> splits;
   for (const int64_t k : {576, 832, 2112}) {
-    const Shape shape{gemm_test::tile_tokens(variant) > 64 && gpu.small() ? 9 : 33, 70, k};
+    const int64_t most = gemm_test::tile_tokens(variant) > 64 ? gpu.sized(33, 9) : 33;
+    const Shape shape{std::min(gemm_test::tile_tokens(variant), most), 70, k};
     const EpilogueFields f = random_fields(shape, random);
     const GeneralProblem p(exact(shape, variant), f, random.next());
     splits.push_back(gemm_test::split_of(gpu, support::DeviceGeneral(gpu.driver, p).desc));
