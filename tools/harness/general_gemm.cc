@@ -76,6 +76,13 @@ std::string to_string(const EpilogueFields& f) {
   return text;
 }
 
+bool is_general(const EpilogueFields& f) {
+  return f.d_type != NVFP4_TYPE_F16 || f.c_type != NVFP4_TYPE_NONE ||
+         f.bias_type != NVFP4_TYPE_NONE || f.scalar_mode != NVFP4_SCALARS_HOST ||
+         f.activation != NVFP4_ACTIVATION_NONE || f.cd_order != NVFP4_CD_ORDER_ROW_MAJOR ||
+         f.a_tensor_scale || f.b_tensor_scale;
+}
+
 EpilogueFields random_fields(const Shape& shape, Random& random) {
   const auto coin = [&] { return random.below(2) != 0; };
   const auto type = [&] { return int32_t(1 + random.below(3)); };

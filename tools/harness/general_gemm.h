@@ -24,6 +24,7 @@ struct EpilogueFields {
   bool c_is_d = false;                       // C lies where D will, and is overwritten
 };
 std::string to_string(const EpilogueFields& fields);
+bool is_general(const EpilogueFields& fields);  // more than alpha by value to fp16 by rows
 
 // Any fields, for a problem of that shape.
 EpilogueFields random_fields(const Shape& shape, Random& random);

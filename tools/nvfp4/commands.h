@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "tools/harness/general_gemm.h"
 #include "tools/harness/problem.h"
 
 namespace nvfp4_tool {
@@ -32,7 +33,10 @@ struct RunOptions {
   std::optional<float> alpha;  // instead of the data set's own
   // Elements; without a value, rows and batches lie behind each other.
   std::optional<int64_t> a_ld, b_ld, d_ld, a_batch_stride, b_batch_stride, d_batch_stride;
-  int32_t pdl = 0;      // a value of NVFP4_PDL_*
+  support::EpilogueFields epilogue;  // but for its gaps and alpha
+  std::optional<int64_t> c_ld, c_batch_stride;
+  std::optional<int64_t> b_tensor_scale;  // columns that share a factor, 0: all
+  int32_t pdl = 0;                        // a value of NVFP4_PDL_*
   bool batch_invariant = false;
   std::string variant;  // "": the planner chooses
   int device = 0;

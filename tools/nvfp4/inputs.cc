@@ -63,11 +63,32 @@ support::Gaps gaps_of(const RunOptions& options) {
   support::Gaps gaps;
   gaps.a_ld = gap("--a-ld", options.a_ld, s.k, s.k);
   gaps.b_ld = gap("--b-ld", options.b_ld, s.k, s.k);
-  gaps.d_ld = gap("--d-ld", options.d_ld, s.n, s.n);
+  const bool by_row = options.epilogue.cd_order == NVFP4_CD_ORDER_ROW_MAJOR;
+  const int64_t lines = by_row ? s.m : s.n, length = by_row ? s.n : s.m;
+  gaps.d_ld = gap("--d-ld", options.d_ld, length, length);
   gaps.a_batch = gap("--a-batch-stride", options.a_batch_stride, s.m * (s.k + gaps.a_ld), 0);
   gaps.b_batch = gap("--b-batch-stride", options.b_batch_stride, s.n * (s.k + gaps.b_ld), 0);
-  gaps.d_batch = gap("--d-batch-stride", options.d_batch_stride, s.m * (s.n + gaps.d_ld), 0);
+  gaps.d_batch = gap("--d-batch-stride", options.d_batch_stride, lines * (length + gaps.d_ld), 0);
   return gaps;
+}
+
+support::EpilogueFields fields_of(const RunOptions& options) {
+  const support::Shape& s = options.shape;
+  const support::Gaps gaps = gaps_of(options);
+  support::EpilogueFields f = options.epilogue;
+  const bool by_row = f.cd_order == NVFP4_CD_ORDER_ROW_MAJOR;
+  const int64_t lines = by_row ? s.m : s.n, length = by_row ? s.n : s.m;
+  f.d_ld_gap = gaps.d_ld, f.d_batch_gap = gaps.d_batch;
+  f.c_ld_gap = gap("--c-ld", options.c_ld, length, length);
+  f.c_batch_gap = gap("--c-batch-stride", options.c_batch_stride, lines * (length + f.c_ld_gap), 0);
+  f.b_tensor_scale = options.b_tensor_scale.has_value();
+  f.b_tensor_scale_columns = options.b_tensor_scale.value_or(0);
+  if (f.b_tensor_scale_columns < 0 || f.b_tensor_scale_columns % 64 != 0) {
+    throw UsageError("--b-tensor-scale: " + std::to_string(f.b_tensor_scale_columns) +
+                     " is not 0 or a multiple of 64 above it");
+  }
+  f.alpha = options.alpha.value_or(1.0f);
+  return f;
 }
 
 Sources load_sources(const RunOptions& options) {

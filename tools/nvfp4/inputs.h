@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "tools/harness/general_gemm.h"
 #include "tools/harness/problem.h"
 #include "tools/nvfp4/commands.h"
 #include "tools/nvfp4/npy.h"
@@ -19,6 +20,8 @@ struct Sources {
 
 // The problem without data. Refuses a layout that memory cannot have.
 support::Gaps gaps_of(const RunOptions& options);
+// The epilogue with its gaps, and alpha as given or 1.
+support::EpilogueFields fields_of(const RunOptions& options);
 
 // The largest finite magnitude / 2688, so that it becomes 6 * 448; 1 for a matrix of zeros. Throws
 // UsageError where that is 0 in fp32.

@@ -71,6 +71,42 @@ CLI::Option* add_stride(CLI::App& app, const std::string& name, std::optional<in
   return app.add_option(name, value, text)->type_name("INT");
 }
 
+// The epilogue, as in a replay line.
+void add_epilogue(CLI::App& app, RunOptions& options, std::vector<CLI::Option*>& all) {
+  support::EpilogueFields& f = options.epilogue;
+  const Choices<int32_t> types = {
+      {"f16", NVFP4_TYPE_F16}, {"bf16", NVFP4_TYPE_BF16}, {"f32", NVFP4_TYPE_F32}};
+  const auto choice = [&](const char* name, int32_t& value, const Choices<int32_t>& of,
+                          const char* first, const char* text) {
+    all.push_back(add_choice<int32_t>(app, name, value, of, first, text));
+    return all.back();
+  };
+  choice("--d-type", f.d_type, types, "f16", "of D");
+  choice("--cd-order", f.cd_order, {{"row", 0}, {"column", 1}}, "row", "neighbours of C and D");
+  CLI::Option* c = choice("--c-type", f.c_type, types, "", "there is a C, of that type");
+  all.push_back(app.add_option("--beta", f.beta, "times C; 0 by default")->needs(c));
+  CLI::Option* bias =
+      choice("--bias-type", f.bias_type, types, "", "there is a bias, of that type");
+  choice("--bias-axis", f.bias_axis, {{"column", 0}, {"row", 1}}, "column", "a value for each")
+      ->needs(bias);
+  choice("--scalars", f.scalar_mode, {{"host", 0}, {"device", 1}}, "host",
+         "where alpha and beta lie");
+  choice("--activation", f.activation,
+         {{"none", NVFP4_ACTIVATION_NONE},
+          {"relu", NVFP4_ACTIVATION_RELU},
+          {"gelu-tanh", NVFP4_ACTIVATION_GELU_TANH},
+          {"silu", NVFP4_ACTIVATION_SILU},
+          {"gelu-erf", NVFP4_ACTIVATION_GELU_ERF}},
+         "none", "applied last");
+  all.push_back(app.add_flag("--a-tensor-scale", f.a_tensor_scale, "a factor on the device"));
+  all.push_back(app.add_option("--b-tensor-scale", options.b_tensor_scale,
+                               "one more, for each so many columns; 0 for all")
+                    ->type_name("INT"));
+  all.push_back(add_stride(app, "--c-ld", options.c_ld, "as --d-ld, of C"));
+  all.push_back(add_stride(app, "--c-batch-stride", options.c_batch_stride, "of C; 0: the same C"));
+  for (CLI::Option* option : {all[all.size() - 2], all.back()}) option->needs(c);
+}
+
 // What describes a problem but for its data: options of run and explain, as in a replay line.
 std::vector<CLI::Option*> add_problem(CLI::App& app, RunOptions& options) {
   const auto size = [&](const char* name, int64_t& value, const char* text) {
@@ -99,6 +135,7 @@ std::vector<CLI::Option*> add_problem(CLI::App& app, RunOptions& options) {
                    "the same bits of a row for every M, wherever the row stands"),
   };
   for (CLI::Option* option : {all[4], all[5], all[6]}) option->check(sizes());
+  add_epilogue(app, options, all);
   return all;
 }
 

@@ -10,6 +10,7 @@
 #include "tools/harness/progress.h"
 #include "tools/nvfp4/commands.h"
 #include "tools/nvfp4/emulator.h"
+#include "tools/nvfp4/general.h"
 #include "tools/nvfp4/headline.h"
 #include "tools/nvfp4/inputs.h"
 #include "tools/nvfp4/memory.h"
@@ -133,6 +134,11 @@ const support::DeviceInfo& device_of(const RunOptions& options,
                    std::to_string(devices.size()) + " device(s)");
 }
 
+void refuse_with_epilogue(const RunOptions& options) {
+  if (options.out_path.empty() && options.trace_path.empty() && !options.counters) return;
+  throw UsageError("--out, --trace and --counters do not go with options of the epilogue");
+}
+
 }  // namespace
 
 int run(const RunOptions& options) {
@@ -142,6 +148,7 @@ int run(const RunOptions& options) {
   // Arguments and files first: they are wrong with or without a driver.
   const support::Gaps gaps = gaps_of(options);
   const bool own = !options.a_path.empty();
+  if (is_general(fields_of(options))) refuse_with_epilogue(options);
   const Sources sources = own ? load_sources(options) : Sources{};
   const support::Driver& driver = support::Driver::get();
   const std::vector<support::DeviceInfo> devices = support::devices(driver);
@@ -149,6 +156,7 @@ int run(const RunOptions& options) {
   const support::Context context(driver, options.device);
   if (options.headline) return headline(options, driver, device);
   if (!own) require_memory(options.shape, gaps, device);
+  if (is_general(fields_of(options))) return run_general(options, driver, device);
   Problem problem = own ? problem_from(sources, options) : problem_from(options);
   if (!options.variant.empty()) problem.variant = options.variant.c_str();
   problem.pdl = options.pdl;

@@ -47,23 +47,6 @@ class Stopwatch {
   CUevent start_ = nullptr, stop_ = nullptr;
 };
 
-// Median of 21 runs. The caches are filled with other data before each, as the inputs of a layer
-// are cold.
-double time_on_device(const Driver& driver, const DeviceGemm& gemm) {
-  constexpr int kRuns = 21;
-  const support::DeviceBuffer eviction(driver, size_t(512) << 20);
-  Stopwatch watch(driver);
-  std::vector<double> seconds;
-  for (int i = 0; i < kRuns; ++i) {
-    driver.check(driver.cuMemsetD8(eviction.address(), uint8_t(i), eviction.bytes()), "cuMemsetD8");
-    watch.start();
-    enqueue(gemm);
-    seconds.push_back(watch.stop());
-  }
-  std::nth_element(seconds.begin(), seconds.begin() + kRuns / 2, seconds.end());
-  return seconds[kRuns / 2];
-}
-
 Oddities count_oddities(const std::vector<uint16_t>& d) {
   Oddities odd;
   for (const uint16_t bits : d) {
@@ -78,6 +61,23 @@ std::string share(int64_t part, int64_t all, const char* what) {
 }
 
 }  // namespace
+
+// The caches are filled with other data before each, as the inputs of a layer
+// are cold.
+double time_on_device(const Driver& driver, const std::function<void()>& enqueue) {
+  constexpr int kRuns = 21;
+  const support::DeviceBuffer eviction(driver, size_t(512) << 20);
+  Stopwatch watch(driver);
+  std::vector<double> seconds;
+  for (int i = 0; i < kRuns; ++i) {
+    driver.check(driver.cuMemsetD8(eviction.address(), uint8_t(i), eviction.bytes()), "cuMemsetD8");
+    watch.start();
+    enqueue();
+    seconds.push_back(watch.stop());
+  }
+  std::nth_element(seconds.begin(), seconds.begin() + kRuns / 2, seconds.end());
+  return seconds[kRuns / 2];
+}
 
 std::string Verified::complaint() const {
   if (passed()) return "";
@@ -128,7 +128,7 @@ Verified verify(const Driver& driver, const DeviceInfo& device, const Problem& p
   v.limit = explained.limit();
   if (!device.emulated()) {
     support::progress(shape + ": timing");
-    v.device_seconds = time_on_device(driver, gemm);
+    v.device_seconds = time_on_device(driver, [&] { enqueue(gemm); });
   }
   support::progress_done();
   return v;

@@ -2,6 +2,7 @@
 // One problem on the device, timed and judged.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -42,5 +43,8 @@ struct Verified {
 // Throws std::runtime_error with a sentence where the library or the driver refuses.
 Verified verify(const support::Driver& driver, const support::DeviceInfo& device,
                 const support::Problem& problem);
+
+// Median of 21 runs of what `enqueue` puts on the default stream, with cold caches, in seconds.
+double time_on_device(const support::Driver& driver, const std::function<void()>& enqueue);
 
 }  // namespace nvfp4_tool
