@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "kernel/divisor.h"
+#include "kernel/sm100/params.h"
 #include "kernel/sm100/tile.h"
 #include "kernel/sm90/tile.h"
 #include "test/gemm/gpu.h"
@@ -103,7 +105,7 @@ struct Space {
 struct Problem {
   Space space;
   Matrix a{tokens, 1}, b{weights, 2};
-  nvfp4::Sm90Params p{};  // begins as that of sm_100a does
+  nvfp4::Sm90Params p{};
 
   Problem(const support::Driver& driver, uint32_t tile, size_t d_bytes = tokens * weights * 2)
       : space(driver) {
@@ -121,10 +123,19 @@ struct Problem {
     p.batches = p.split = 1;
     p.m_padded = p.tiles_m * tile;
   }
+  // Both families' parameters begin alike.
+  nvfp4::Sm100Params for_sm100() const {
+    nvfp4::Sm100Params of{};
+    std::memcpy(static_cast<void*>(&of), &p, offsetof(nvfp4::Sm100Params, by_tiles_m));
+    of.by_tiles_m = nvfp4::divisor_of(p.tiles_m);
+    of.by_tiles_n = nvfp4::divisor_of(p.tiles_n);
+    return of;
+  }
+  template <typename Params>
   void run(const support::Module& module, const std::string& name, uint32_t grid, uint32_t block,
-           uint32_t shared_bytes) {
+           uint32_t shared_bytes, Params params) {
     INFO(name);
-    void* arguments[] = {&p};
+    void* arguments[] = {&params};
     module.launch(name.c_str(), grid, block, shared_bytes, arguments);
   }
   size_t wrong() {  // elements of D
@@ -148,7 +159,8 @@ template <uint32_t tile>
 void launch_sm100(Problem& problem, const support::Module& module) {
   using Tile = nvfp4::Sm100Tile<tile>;
   problem.run(module, "nvfp4_gemm_sm100_128x" + std::to_string(tile),
-              problem.p.tiles_m * problem.p.tiles_n, Tile::kThreads, Tile::kSharedBytes);
+              problem.p.tiles_m * problem.p.tiles_n, Tile::kThreads, Tile::kSharedBytes,
+              problem.for_sm100());
 }
 
 // The sm_90a tile that multiplies by wgmma, after the kernel that decodes the tokens.
@@ -160,9 +172,9 @@ void launch_wgmma(Problem& problem, const support::Module& module) {
   const uint32_t rows = stages * problem.p.m_padded;
   problem.p.token_slabs =
       reinterpret_cast<void*>(problem.space.memory(rows * Tile::kSteps * nvfp4::kTokenRowBytes));
-  problem.run(module, "nvfp4_tokens_sm90", (rows * 8 + block - 1) / block, block, 0);
+  problem.run(module, "nvfp4_tokens_sm90", (rows * 8 + block - 1) / block, block, 0, problem.p);
   problem.run(module, "nvfp4_gemm_sm90_128x" + std::to_string(tile),
-              problem.p.tiles_m * problem.p.tiles_n, Tile::kThreads, Tile::kSharedBytes);
+              problem.p.tiles_m * problem.p.tiles_n, Tile::kThreads, Tile::kSharedBytes, problem.p);
 }
 
 template <uint32_t tile>

@@ -45,7 +45,7 @@ TEST_CASE("explain says everything about a headline shape") {
         "image     sm_100a cubin, else sm_100f cubin, else compute_100f PTX\n"
         "variant   sm100_128x64x256\n"
         "tile      128 weights x 64 tokens, K by 256\n"
-        "stages    8 of 28672 bytes; 229520 bytes of shared memory, 512 columns of tensor memory\n"
+        "stages    8 of 28672 bytes; 229528 bytes of shared memory, 512 columns of tensor memory\n"
         "grid      112 CTAs of 192 threads\n"
         "waves     0.76 of 148 SMs, one CTA each\n"
         "split     1\n"
