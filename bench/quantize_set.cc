@@ -44,7 +44,8 @@ float scale_of(const std::vector<float>& x) {
 }  // namespace
 
 std::string name(const QuantizeSet::Problem& p) {
-  constexpr const char* kOperation[] = {"quantize", "dequantize"};
+  constexpr const char* kOperation[] = {"quantize", "dequantize", "silu_mul", "rms_norm",
+                                        "add_rms_norm"};
   constexpr const char* kScale[] = {"value", "device", "amax"};
   constexpr const char* kType[] = {"f16", "bf16", "f32"};
   return std::string(kOperation[p.operation]) + "," + kScale[p.tensor_scale_mode] + "," +
@@ -52,12 +53,18 @@ std::string name(const QuantizeSet::Problem& p) {
 }
 
 double moved_bytes(const QuantizeSet::Problem& p) {
-  return double(p.rows) * double(p.k) * (double(element_bytes(p.type)) + 0.5 + 1.0 / 16);
+  const double elements = p.operation == QuantizeSet::silu_mul       ? 2
+                          : p.operation == QuantizeSet::add_rms_norm ? 3
+                                                                     : 1;
+  return double(p.rows) * double(p.k) * (elements * double(element_bytes(p.type)) + 0.5 + 1.0 / 16);
 }
 
 QuantizeSet::QuantizeSet(const support::Driver& driver, const Problem& problem)
     : x(driver, size_t(problem.rows * problem.k) * element_bytes(problem.type)),
       problem_(problem),
+      y_(driver,
+         problem.operation == silu_mul || problem.operation == add_rms_norm ? x.bytes() : 16),
+      weight_(driver, size_t(problem.k) * element_bytes(problem.type)),
       codes_(driver, size_t(problem.rows * problem.k / 2)),
       scales_(driver, scale_bytes(problem)),
       scale_(driver, sizeof(float)),
@@ -74,11 +81,27 @@ QuantizeSet::QuantizeSet(const support::Driver& driver, const Problem& problem)
   desc_.x_type = problem.type;
   desc_.scale_layout = kLayout;
   desc_.tensor_scale_mode = problem.tensor_scale_mode;
+  fused_.struct_size = sizeof fused_;
+  fused_.rows = problem.rows;
+  fused_.k = fused_.x_ld = fused_.y_ld = fused_.codes_ld = problem.k;
+  fused_.x = x.pointer();
+  fused_.y = problem.operation == rms_norm ? nullptr : y_.pointer();
+  fused_.weight = problem.operation == silu_mul ? nullptr : weight_.pointer();
+  fused_.epsilon = problem.operation == silu_mul ? 0 : 1e-6f;
+  fused_.codes = codes_.pointer();
+  fused_.scales = scales_.pointer();
+  fused_.tensor_scale_device = desc_.tensor_scale_device;
+  fused_.operation = problem.operation == silu_mul ? NVFP4_FUSED_SILU_MUL : NVFP4_FUSED_RMS_NORM;
+  fused_.type = problem.type;
+  fused_.scale_layout = kLayout;
+  fused_.tensor_scale_mode = problem.tensor_scale_mode;
   set_tensor_scale(0.0011f);
 }
 
 void QuantizeSet::fill(const Filler& filler) {
   filler.fill(problem_.operation == dequantize ? codes_ : x);
+  filler.fill(weight_);
+  filler.fill(y_);
   if (problem_.operation == dequantize) scales_.upload(std::vector<uint8_t>(scales_.bytes(), 0x39));
 }
 
@@ -96,11 +119,14 @@ float QuantizeSet::tensor_scale() const {
 }
 
 void QuantizeSet::run(CUstream stream) {
-  check(problem_.operation == dequantize ? nvfp4_dequantize(&desc_, stream)
-                                         : nvfp4_quantize(&desc_, stream));
+  check(is_fused()                         ? nvfp4_fused_quantize(&fused_, stream)
+        : problem_.operation == dequantize ? nvfp4_dequantize(&desc_, stream)
+                                           : nvfp4_quantize(&desc_, stream));
 }
 
 void QuantizeSet::require_host_bits(const std::vector<int64_t>& rows) const {
+  const float t = tensor_scale();
+  if (is_fused()) return require_fused_host_bits(rows, t);
   const int64_t k = problem_.k;
   const size_t element = element_bytes(problem_.type);
   const std::vector<uint8_t> in = x.download(), codes = codes_.download(),
@@ -108,7 +134,6 @@ void QuantizeSet::require_host_bits(const std::vector<int64_t>& rows) const {
   std::vector<uint8_t> scales(size_t(problem_.rows * k / 16));
   check(nvfp4_scale_convert_host(tiles.data(), kLayout, scales.data(), NVFP4_SCALE_LAYOUT_LINEAR,
                                  problem_.rows, k));
-  const float t = tensor_scale();
   if (problem_.tensor_scale_mode == NVFP4_TENSOR_SCALE_AMAX) {
     std::vector<float> all(size_t(problem_.rows * k));
     support::parallel_for(problem_.rows, [&](int64_t row) {
@@ -143,6 +168,44 @@ void QuantizeSet::require_host_bits(const std::vector<int64_t>& rows) const {
   if (wrong != 0)
     throw std::runtime_error(name(problem_) + ": " + std::to_string(wrong.load()) +
                              " rows or elements differ from the host's");
+}
+
+// A residual that has been added is the x of a norm without one.
+void QuantizeSet::require_fused_host_bits(const std::vector<int64_t>& rows, float t) const {
+  const int64_t k = problem_.k;
+  const size_t row_bytes = size_t(k) * element_bytes(problem_.type);
+  const bool added = problem_.operation == add_rms_norm;
+  const std::vector<uint8_t> in = added ? y_.download() : x.download(), y = y_.download(),
+                             weight = weight_.download(), codes = codes_.download(),
+                             tiles = scales_.download();
+  std::vector<uint8_t> scales(size_t(problem_.rows * k / 16));
+  check(nvfp4_scale_convert_host(tiles.data(), kLayout, scales.data(), NVFP4_SCALE_LAYOUT_LINEAR,
+                                 problem_.rows, k));
+  std::atomic<int64_t> wrong{0};
+  support::parallel_for(int64_t(rows.size()), [&](int64_t i) {
+    const auto row = size_t(rows[size_t(i)]);
+    std::vector<uint8_t> factor;
+    nvfp4_fused_quantize_desc q = fused_;
+    std::vector<uint8_t> want_codes(size_t(k / 2)), want_scales(size_t(k / 16));
+    if (problem_.operation == silu_mul)
+      factor.assign(y.begin() + std::ptrdiff_t(row * row_bytes),
+                    y.begin() + std::ptrdiff_t((row + 1) * row_bytes));
+    q.rows = 1;
+    q.x = &in[row * row_bytes];
+    q.y = factor.empty() ? nullptr : factor.data();
+    q.weight = problem_.operation == silu_mul ? nullptr : weight.data();
+    q.codes = want_codes.data();
+    q.scales = want_scales.data();
+    q.scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
+    q.tensor_scale_mode = NVFP4_TENSOR_SCALE_VALUE;
+    q.tensor_scale = t;
+    check(nvfp4_fused_quantize_host(&q));
+    wrong += std::memcmp(want_codes.data(), &codes[row * size_t(k / 2)], size_t(k / 2)) != 0 ||
+             std::memcmp(want_scales.data(), &scales[row * size_t(k / 16)], size_t(k / 16)) != 0;
+  });
+  if (wrong != 0)
+    throw std::runtime_error(name(problem_) + ": " + std::to_string(wrong.load()) +
+                             " rows differ from the host's");
 }
 
 }  // namespace bench

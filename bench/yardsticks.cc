@@ -67,6 +67,53 @@ st.global.u32 [o], a0;
 END:
 ret;
 }
+.visible .entry copy_all(.param .u64 from, .param .u64 words, .param .u64 out)
+{
+.reg .pred more;
+.reg .b32 t, n, b, v<16>;
+.reg .b64 at, to, step, end, i, p<4>, q<4>;
+mov.u32 t, %tid.x;
+mov.u32 n, %ntid.x;
+mov.u32 b, %ctaid.x;
+mad.lo.u32 t, b, n, t;
+cvt.u64.u32 i, t;
+mov.u32 b, %nctaid.x;
+mul.lo.u32 n, n, b;
+cvt.u64.u32 step, n;
+shl.b64 step, step, 4;
+ld.param.u64 at, [from];
+ld.param.u64 end, [words];
+ld.param.u64 to, [out];
+cvta.to.global.u64 at, at;
+cvta.to.global.u64 to, to;
+shl.b64 end, end, 4;
+add.u64 end, at, end;
+shl.b64 i, i, 4;
+add.u64 p0, at, i;
+add.u64 q0, to, i;
+LOOP:
+add.u64 p1, p0, step;
+add.u64 p2, p1, step;
+add.u64 p3, p2, step;
+setp.ge.u64 more, p3, end;
+@more bra END;
+ld.global.nc.v4.u32 {v0, v1, v2, v3}, [p0];
+ld.global.nc.v4.u32 {v4, v5, v6, v7}, [p1];
+ld.global.nc.v4.u32 {v8, v9, v10, v11}, [p2];
+ld.global.nc.v4.u32 {v12, v13, v14, v15}, [p3];
+add.u64 q1, q0, step;
+add.u64 q2, q1, step;
+add.u64 q3, q2, step;
+st.global.v4.u32 [q0], {v0, v1, v2, v3};
+st.global.v4.u32 [q1], {v4, v5, v6, v7};
+st.global.v4.u32 [q2], {v8, v9, v10, v11};
+st.global.v4.u32 [q3], {v12, v13, v14, v15};
+add.u64 p0, p3, step;
+add.u64 q0, q3, step;
+bra LOOP;
+END:
+ret;
+}
 )";
 
 class Kernels {
@@ -75,11 +122,15 @@ class Kernels {
     driver.check(driver.cuModuleLoadData(&module_, kKernels), "cuModuleLoadData");
     driver.check(driver.cuModuleGetFunction(&nothing_, module_, "nothing"), "cuModuleGetFunction");
     driver.check(driver.cuModuleGetFunction(&read_, module_, "read_all"), "cuModuleGetFunction");
+    driver.check(driver.cuModuleGetFunction(&copy_, module_, "copy_all"), "cuModuleGetFunction");
   }
   ~Kernels() { driver_.cuModuleUnload(module_); }
   void nothing(CUstream stream) const { launch(nothing_, 1, nullptr, stream); }
   void read(unsigned ctas, void** arguments, CUstream stream) const {
     launch(read_, ctas, arguments, stream);
+  }
+  void copy(unsigned ctas, void** arguments, CUstream stream) const {
+    launch(copy_, ctas, arguments, stream);
   }
 
  private:
@@ -89,7 +140,7 @@ class Kernels {
   }
   const Driver& driver_;
   CUmodule module_ = nullptr;
-  CUfunction nothing_ = nullptr, read_ = nullptr;
+  CUfunction nothing_ = nullptr, read_ = nullptr, copy_ = nullptr;
 };
 
 constexpr size_t kBlock = size_t(8) << 20, kWorkspace = size_t(64) << 20;
@@ -161,6 +212,22 @@ double read_bytes_per_us(const Driver& driver, GpuTimer& timer, int sms) {
   const auto samples = timer.graph(
       [&](int, CUstream stream) { kernels.read(unsigned(4 * sms), arguments, stream); }, 1, 10);
   return double(data.bytes()) / median(samples);
+}
+
+double copy_bytes_per_us(const Driver& driver, GpuTimer& timer, int sms) {
+  const DeviceBuffer data(driver, size_t(1) << 30), out(driver, data.bytes());
+  const Kernels kernels(driver);
+  CUdeviceptr from = data.address(), to = out.address();
+  uint64_t words = data.bytes() / 16;
+  void* arguments[] = {&from, &words, &to};
+  double best = 0;
+  for (const int per_sm : {2, 4}) {
+    const auto samples = timer.graph(
+        [&](int, CUstream stream) { kernels.copy(unsigned(per_sm * sms), arguments, stream); }, 1,
+        10);
+    best = std::max(best, 2 * double(data.bytes()) / median(samples));
+  }
+  return best;
 }
 
 double empty_node_us(const Driver& driver, GpuTimer& timer) {

@@ -26,6 +26,8 @@ class Filler {
 };
 
 double read_bytes_per_us(const support::Driver& driver, GpuTimer& timer, int sms);
+// Read and written bytes, 16 of them a thread and step, of blocks far beyond the L2.
+double copy_bytes_per_us(const support::Driver& driver, GpuTimer& timer, int sms);
 double empty_node_us(const support::Driver& driver, GpuTimer& timer);
 
 // fp16 multiplications and additions per microsecond: on a Hopper by tensor_rate.h, and by cuBLASLt's

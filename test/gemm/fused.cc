@@ -177,30 +177,53 @@ void require_host_bits(const Gpu& gpu, const Problem& p, const Operands& o) {
 
 void require_host_bits(const Gpu& gpu, const Problem& p) { require_host_bits(gpu, p, Operands(p)); }
 
-// One row whose weights put every product where a code changes, or beside it, if the sum of squares has
-// the bits of the stated order.
-Operands at_thresholds(const Problem& p) {
-  Operands o(p);
-  std::vector<float> h(static_cast<size_t>(p.k)), weight(h.size());
-  std::memcpy(h.data(), o.x.data(), o.x.size());
+// docs/numerics.md's formula in the machine's arithmetic.
+float silu(float x) {
+  const auto constant = [](uint32_t bits) {
+    float f;
+    std::memcpy(&f, &bits, 4);
+    return f;
+  };
+  const float log2_e = constant(0x3FB8AA3B), a = std::min(std::fabs(x), 128.0f), w = -a * log2_e;
+  const float w_low = std::fma(-a, constant(0x32A57060), std::fma(-a, log2_e, -w));
+  const float n = std::nearbyint(w), f = (w - n) + w_low;
+  float p = constant(0x3920FDDD);
+  for (const uint32_t c :
+       {0x3AAF9F2Au, 0x3C1D96A6u, 0x3D635774u, 0x3E75FDEEu, 0x3F317218u, 0x3F800000u})
+    p = std::fma(p, f, constant(c));
+  const float s = std::ldexp(1.0f, int(n) + 64), d = std::fma(p * s, 0x1p-64f, 1.0f);
+  return x < 0 ? -a * p / d * s * 0x1p-64f : x / d;
+}
+
+// 1 / sqrt(mean of squares + epsilon), summed in its order.
+float norm_factor(const std::vector<float>& h) {
   std::vector<float> columns(256);
   for (size_t i = 0; i < h.size(); ++i) {
     float& column = columns[i / 16 % 256];
     column = std::fma(h[i], h[i], column);
   }
-  while (columns.size() > 1) {
+  for (; columns.size() > 1; columns.resize(columns.size() / 2))
     for (size_t i = 0; i < columns.size() / 2; ++i)
       columns[i] = columns[2 * i] + columns[2 * i + 1];
-    columns.resize(columns.size() / 2);
-  }
-  const float factor = 1 / std::sqrt(columns[0] / float(p.k) + 1e-6f);
+  return 1 / std::sqrt(columns[0] / float(h.size()) + 1e-6f);
+}
+
+// One row of fp32 whose second factors put every product where a code changes, or beside it, if the first
+// ones have the bits that the formulas give.
+Operands at_thresholds(const Problem& p) {
+  Operands o(p);
+  const bool norm = p.operation == NVFP4_FUSED_RMS_NORM;
+  std::vector<float> x(static_cast<size_t>(p.k)), factors(x.size());
+  std::memcpy(x.data(), o.x.data(), o.x.size());
+  const float factor = norm ? norm_factor(x) : 0;
   Random random(3);
-  for (size_t i = 0; i < h.size(); ++i) {
+  for (size_t i = 0; i < x.size(); ++i) {
     const float thresholds[] = {0.25f, 0.75f, 1.25f, 1.75f, 2.5f, 3.5f, 5.0f};
     const float at = i % 16 == 0 ? 6 : thresholds[random.next() % std::size(thresholds)];
-    weight[i] = at * o.t / (h[i] * factor);
+    factors[i] = at * o.t / (norm ? x[i] * factor : silu(x[i]));
   }
-  std::memcpy(o.weight.data(), weight.data(), o.weight.size());
+  std::vector<uint8_t>& bytes = norm ? o.weight : o.y;
+  std::memcpy(bytes.data(), factors.data(), bytes.size());
   return o;
 }
 
@@ -221,6 +244,8 @@ TEST_CASE("silu(x) * y is quantized on the device as on the host", "[fused]") {
     p.shift = p.element();
     require_host_bits(gpu, p);
   }
+  const Problem p{NVFP4_FUSED_SILU_MUL, NVFP4_TYPE_F32, false, 1, 8192};
+  require_host_bits(gpu, p, at_thresholds(p));
 }
 
 TEST_CASE("RMSNorm, with and without a residual, is quantized on the device as on the host",
@@ -230,7 +255,7 @@ TEST_CASE("RMSNorm, with and without a residual, is quantized on the device as o
     for (const bool residual : {false, true}) {
       Problem p{NVFP4_FUSED_RMS_NORM, type, residual, 3, 2064};
       require_host_bits(gpu, p);
-      p.rows = 130;
+      p.rows = 70;
       p.k = 64;
       p.special = p.device_scale = true;
       p.layout = NVFP4_SCALE_LAYOUT_128X4;
@@ -247,7 +272,9 @@ TEST_CASE("the sum of squares of a long row is added in the stated order", "[fus
   const Gpu gpu;
   for (const int64_t k : {4096, 4112, 9216}) {
     require_host_bits(gpu, {NVFP4_FUSED_RMS_NORM, NVFP4_TYPE_F32, true, 2, k});
-    const Problem p{NVFP4_FUSED_RMS_NORM, NVFP4_TYPE_F32, false, 1, k};
-    require_host_bits(gpu, p, at_thresholds(p));
+    for (int64_t more = 0; more < 10; ++more) {
+      const Problem p{NVFP4_FUSED_RMS_NORM, NVFP4_TYPE_F32, false, 1, k + 16 * more};
+      require_host_bits(gpu, p, at_thresholds(p));
+    }
   }
 }
