@@ -13,7 +13,8 @@ namespace nvfp4 {
 namespace {
 
 constexpr int64_t kMostGridRows = 65535;
-constexpr int64_t kCtasPerSm = 10;  // that fit with 48 registers a thread
+// Twice as many as fit with 48 registers a thread: where some take longer, others have ended.
+constexpr int64_t kCtasPerSm = 20;
 
 // Entries stand by element type, in the order of the enumeration.
 QuantizerEntry entry_of(QuantizerEntry first, int32_t type) {

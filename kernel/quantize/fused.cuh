@@ -77,9 +77,12 @@ __device__ inline float sum_of_columns(float column) {
   return sum[0];
 }
 
-// x + residual, rounded to the type, in place of the residual.
+// x + residual, rounded to the type, also to where the residual was.
 template <typename Type>
-__device__ void add(Words<Type>& x, const Words<Type>& residual) {
+__device__ void add_residual(const FusedParams& p, uint32_t row, uint32_t block, Words<Type>& x) {
+  void* const at = block_at<Type>(p.y, p.y_ld, row, block);
+  Words<Type> residual;
+  residual.load(at, p.nvfp4.vectors != 0);
 #pragma unroll
   for (uint32_t i = 0; i < Words<Type>::kCount; ++i) {
     uint32_t word = 0;
@@ -90,45 +93,80 @@ __device__ void add(Words<Type>& x, const Words<Type>& residual) {
     }
     x.word[i] = word;
   }
+  x.store(at, p.nvfp4.vectors != 0);
 }
 
-// A CTA takes a row. Its elements are read again for their quantization: they are near.
+template <typename Type>
+__device__ void* normed_at(const FusedParams& p, uint32_t row, uint32_t block) {
+  return p.y != nullptr ? block_at<Type>(p.y, p.y_ld, row, block)
+                        : block_at<Type>(p.x, p.x_ld, row, block);
+}
+
+template <typename Type>
+__device__ float add_squares(const Words<Type>& h, float column) {
+#pragma unroll
+  for (uint32_t i = 0; i < kBlock; ++i) column = __fmaf_rn(h.value(i), h.value(i), column);
+  return column;
+}
+
+template <typename Type>
+__device__ void quantize_normed(const FusedParams& p, uint32_t row, uint32_t block,
+                                const Words<Type>& h, float factor, const TensorScale& t) {
+  Words<Type> weight;
+  weight.load(block_at<Type>(p.weight, 0, 0, block), p.nvfp4.vectors != 0);
+  float z[kBlock];
+#pragma unroll
+  for (uint32_t i = 0; i < kBlock; ++i) {
+    z[i] = __fmul_rn(__fmul_rn(h.value(i), factor), weight.value(i));
+  }
+  store_block(p.nvfp4, row, block, quantize_block(z, t));
+}
+
+// A CTA takes a row. The first two blocks of a thread stay in registers; those beyond 8192 elements are
+// read again, from near. All loads are on their way before anything waits for one.
 template <typename Type>
 __device__ void rms_norm(const FusedParams& p) {
   ptx::griddepcontrol_launch_dependents();
-  const uint32_t row = blockIdx.x;
+  constexpr uint32_t kKept = 2;
+  const uint32_t row = blockIdx.x, blocks = p.nvfp4.blocks;
   const bool vectors = p.nvfp4.vectors != 0;
   ptx::griddepcontrol_wait();
+  Words<Type> kept[kKept];
+#pragma unroll
+  for (uint32_t i = 0; i < kKept; ++i) {
+    const uint32_t block = threadIdx.x + i * kNormThreads;
+    if (block >= blocks) continue;
+    kept[i].load(block_at<Type>(p.x, p.x_ld, row, block), vectors);
+    ptx::prefetch_global_l1(block_at<Type>(p.weight, 0, 0, block));
+  }
+  const float scale = p.scale.source == kTensorScaleValue ? p.scale.value : *p.scale.device;
   float column = 0;
-  for (uint32_t block = threadIdx.x; block < p.nvfp4.blocks; block += kNormThreads) {
+#pragma unroll
+  for (uint32_t i = 0; i < kKept; ++i) {
+    const uint32_t block = threadIdx.x + i * kNormThreads;
+    if (block >= blocks) continue;
+    if (p.y != nullptr) add_residual(p, row, block, kept[i]);
+    column = add_squares(kept[i], column);
+  }
+  const uint32_t others = threadIdx.x + kKept * kNormThreads;
+  for (uint32_t block = others; block < blocks; block += kNormThreads) {
     Words<Type> h;
     h.load(block_at<Type>(p.x, p.x_ld, row, block), vectors);
-    ptx::prefetch_global_l1(block_at<Type>(p.weight, 0, 0, block));
-    if (p.y != nullptr) {
-      void* const residual = block_at<Type>(p.y, p.y_ld, row, block);
-      Words<Type> before;
-      before.load(residual, vectors);
-      add(h, before);
-      h.store(residual, vectors);
-    }
-#pragma unroll
-    for (uint32_t i = 0; i < kBlock; ++i) column = __fmaf_rn(h.value(i), h.value(i), column);
+    if (p.y != nullptr) add_residual(p, row, block, h);
+    column = add_squares(h, column);
   }
-  const TensorScale t = tensor_scale(p.scale);
   const float mean = __fdiv_rn(sum_of_columns(column), p.k);
   const float factor = __frcp_rn(__fsqrt_rn(__fadd_rn(mean, p.epsilon)));
-  for (uint32_t block = threadIdx.x; block < p.nvfp4.blocks; block += kNormThreads) {
-    Words<Type> h, weight;
-    h.load(p.y != nullptr ? block_at<Type>(p.y, p.y_ld, row, block)
-                          : block_at<Type>(p.x, p.x_ld, row, block),
-           vectors);
-    weight.load(block_at<Type>(p.weight, 0, 0, block), vectors);
-    float z[kBlock];
+  const TensorScale t = tensor_scale_of(scale);
 #pragma unroll
-    for (uint32_t i = 0; i < kBlock; ++i) {
-      z[i] = __fmul_rn(__fmul_rn(h.value(i), factor), weight.value(i));
-    }
-    store_block(p.nvfp4, row, block, quantize_block(z, t));
+  for (uint32_t i = 0; i < kKept; ++i) {
+    const uint32_t block = threadIdx.x + i * kNormThreads;
+    if (block < blocks) quantize_normed(p, row, block, kept[i], factor, t);
+  }
+  for (uint32_t block = others; block < blocks; block += kNormThreads) {
+    Words<Type> h;
+    h.load(normed_at<Type>(p, row, block), vectors);
+    quantize_normed(p, row, block, h, factor, t);
   }
 }
 

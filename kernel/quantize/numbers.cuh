@@ -17,7 +17,7 @@ __device__ inline uint32_t magnitude_bits(float f) { return __float_as_uint(f) &
 // Element types of x: how many bytes, how many elements to a 32-bit word, and element i of such a word
 // in fp32, which is exact.
 struct F16 {
-  static constexpr uint32_t kBytes = 2, kPerWord = 2;
+  static constexpr uint32_t kBytes = 2, kPerWord = 2, kInfinity = 0x7C00;
   static __device__ float value(uint32_t word, uint32_t i) {
     float f;
     asm("{ .reg .b16 h; cvt.u16.u32 h, %1; cvt.f32.f16 %0, h; }" : "=f"(f) : "r"(word >> 16 * i));
@@ -30,7 +30,7 @@ struct F16 {
   }
 };
 struct Bf16 {
-  static constexpr uint32_t kBytes = 2, kPerWord = 2;
+  static constexpr uint32_t kBytes = 2, kPerWord = 2, kInfinity = 0x7F80;
   static __device__ float value(uint32_t word, uint32_t i) {
     return __uint_as_float(i == 0 ? word << 16 : word & 0xFFFF0000);
   }
@@ -51,6 +51,13 @@ struct F32 {
 __device__ inline float max_nan(float a, float b) {
   float d;
   asm("max.NaN.f32 %0, %1, %2;" : "=f"(d) : "f"(a), "f"(b));
+  return d;
+}
+
+// max.u16x2  d, a, b;                                                             PTX 8.0, sm_90
+__device__ inline uint32_t max_u16x2(uint32_t a, uint32_t b) {
+  uint32_t d;
+  asm("max.u16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
   return d;
 }
 

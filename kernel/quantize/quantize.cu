@@ -55,8 +55,18 @@ __device__ void quantize(const QuantizeParams& p) {
 
 // ---- The largest magnitude ---------------------------------------------------------------------
 
+// Its bits in fp32. Pairs are compared as integers as long as all of them are finite.
 template <typename Type>
 __device__ uint32_t largest_finite(const Words<Type>& words) {
+  if constexpr (Type::kPerWord == 2) {
+    uint32_t pair = 0;
+#pragma unroll
+    for (uint32_t i = 0; i < Words<Type>::kCount; ++i) {
+      pair = max_u16x2(pair, words.word[i] & 0x7FFF7FFF);
+    }
+    const uint32_t one = max(pair >> 16, pair & 0xFFFF);
+    if (one < Type::kInfinity) return __float_as_uint(Type::value(one, 0));
+  }
   uint32_t largest = 0;
 #pragma unroll
   for (uint32_t i = 0; i < kBlock; ++i) {
@@ -74,14 +84,10 @@ __device__ void find_amax(const QuantizeParams& p) {
   uint32_t largest = 0;
   ptx::griddepcontrol_wait();
   for (uint32_t block = place.block; block < p.nvfp4.blocks; block += gridDim.x * 32) {
-    for (uint32_t row = place.row; row < p.nvfp4.rows; row += 2 * place.row_step) {
-      // A row that is not there is the one before once more.
-      const uint32_t below = row + place.row_step;
-      Words<Type> words[2];
-      words[0].load(block_at<Type>(p.x, p.x_ld, row, block), vectors);
-      words[1].load(block_at<Type>(p.x, p.x_ld, below < p.nvfp4.rows ? below : row, block),
-                    vectors);
-      largest = max(max(largest, largest_finite(words[0])), largest_finite(words[1]));
+    for (uint32_t row = place.row; row < p.nvfp4.rows; row += place.row_step) {
+      Words<Type> words;
+      words.load(block_at<Type>(p.x, p.x_ld, row, block), vectors);
+      largest = max(largest, largest_finite(words));
     }
   }
   const uint32_t bits = largest_of_cta<kQuantizeThreads>(largest);
