@@ -70,9 +70,8 @@ Step atomic_b128(Warp& w, const Instr& in, uint32_t active) {
   const Space space = space_named(in);
   w.cta.counters.atomics += uint32_t(std::popcount(active));
   for_lanes(active, [&](uint32_t i) {
-    const Place p = locate(w, i, space, w.address(in.ops[1], i), 2 * half, in.opcode);
-    p.note(2 * half, Use::atomic);
-    p.release(in);
+    const Place at = locate(w, i, space, w.address(in.ops[1], i), 2 * half, in.opcode);
+    const Bytes p = at.open(in, 2 * half, Use::atomic);
     std::lock_guard guard(one_at_a_time);
     const uint64_t low = p.read(0, half, in.opcode), high = p.read(half, half, in.opcode);
     const bool store = !in.has(Mod::cas) || (low == b[0][i] && high == b[1][i]);

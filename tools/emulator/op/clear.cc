@@ -14,8 +14,7 @@ void fill(Warp& w, const Instr& in, uint32_t lane, Space space, uint64_t first, 
           uint64_t value) {
   for (uint64_t at = 0; at < bytes; at += word) {
     const Place p = locate(w, lane, space, first + at, word, in.opcode);
-    p.note(word, Use::write, &value);
-    p.write(0, word, value, in.opcode);
+    p.open(in, word, Use::write, &value).write(0, word, value, in.opcode);
   }
 }
 
