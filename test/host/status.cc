@@ -33,7 +33,8 @@ TEST_CASE("Every status of the header has its own name and its own sentence") {
               STATUS(NVFP4_STATUS_AFTER_FORK),
               STATUS(NVFP4_STATUS_DRIVER_ERROR),
               STATUS(NVFP4_STATUS_PRIOR_ERROR),
-              STATUS(NVFP4_STATUS_OUT_OF_MEMORY)};
+              STATUS(NVFP4_STATUS_OUT_OF_MEMORY),
+              STATUS(NVFP4_STATUS_WRONG_RESULT)};
 #undef STATUS
   std::set<nvfp4_status> numbers;
   std::set<std::string> sentences;
