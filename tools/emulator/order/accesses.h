@@ -49,6 +49,7 @@ class Accesses {
   const Reporter& reporter_;
   const EarlierGrids& earlier_grids_;
   GlobalOrder& global_;
+  GlobalOrder::Near near_;
   std::vector<Shadow> shared_, tensor_;  // by rank
 };
 

@@ -30,7 +30,7 @@ void Accesses::global(uint64_t address, uint32_t bytes, Use use, uint32_t lane, 
   a.cluster = now_.serial;
   earlier_grids_.meet({address, bytes, 0, 1}, v, use);
   GlobalOrder& order = global_;
-  order.each(address, bytes, !is_read(use),
+  order.each(near_, address, bytes, !is_read(use),
              [&](Chunk& chunk, uint64_t number, uint16_t mask, uint8_t* last) {
                a.mask = mask;
                if (value) v.equal = store_last(last, number * 16, mask, address, value);
@@ -61,7 +61,7 @@ void Accesses::global(Operation op, const Rows& rows, Use use) {
   }
   for (uint32_t i = 0; i < rows.count; ++i) {
     const uint64_t address = rows.address + i * rows.stride;
-    order.each(address, rows.bytes, !is_read(use),
+    order.each(near_, address, rows.bytes, !is_read(use),
                [&](Chunk& chunk, uint64_t number, uint16_t mask, uint8_t*) {
                  a.mask = mask;
                  touch(chunk, a, v, number);

@@ -25,13 +25,23 @@ struct BulkRead {
 };
 
 class GlobalOrder {
+  struct Page;
+
  public:
+  // The pages that one cluster accessed last, which it finds again without the lock of all.
+  class Near {
+    friend class GlobalOrder;
+    static constexpr size_t entries = 16;
+    uint64_t number_[entries] = {};
+    Page* page_[entries] = {};
+  };
+
   // Does f(chunk, its number, the mask of its bytes, the bytes last stored to it) for every 16 bytes
   // of [address, address + bytes) under the lock of its page.
   template <class F>
-  void each(uint64_t address, uint64_t bytes, bool writes, F f) {
+  void each(Near& near, uint64_t address, uint64_t bytes, bool writes, F f) {
     pages(address, bytes, [&](uint64_t number, uint64_t from, uint64_t to) {
-      Page& page = page_of(number);
+      Page& page = page_of(near, number);
       std::lock_guard guard(page.lock);
       if (writes && !page.written) mark_written(page, number);
       chunks(page, from, to, f);
@@ -127,6 +137,14 @@ class GlobalOrder {
     }
   }
   Page& page_of(uint64_t number);
+  Page& page_of(Near& near, uint64_t number) {
+    const size_t at = number % Near::entries;
+    if (!near.page_[at] || near.number_[at] != number) {
+      near.page_[at] = &page_of(number);
+      near.number_[at] = number;
+    }
+    return *near.page_[at];
+  }
   Page* find(uint64_t number);
   void mark_written(Page& page, uint64_t number);
   bool written(const Rows& rows);
