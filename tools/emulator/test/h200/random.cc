@@ -5,14 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <future>
-#include <thread>
 
 #include "tools/emulator/test/h200/random_driver.h"
 #include "tools/testing/catch.h"
@@ -22,6 +19,7 @@ namespace {
 using h200::kRandomResults;
 using h200::random_program;
 using h200::RandomDriver;
+using h200::RandomProcess;
 using h200::RandomProgram;
 
 constexpr size_t kPerModule = 100;
@@ -62,7 +60,7 @@ std::string difference(const uint32_t* gpu, const uint32_t* emulator) {
 }
 
 // The program without the steps that it differs without.
-RandomProgram shrunk(RandomProgram program, const RandomDriver& gpu, const RandomDriver& emulator,
+RandomProgram shrunk(RandomProgram program, const RandomDriver& gpu, const RandomProcess& emulator,
                      std::string* what) {
   const auto differs = [&](const RandomProgram& p) {
     return difference(gpu.run({p}).data(), emulator.run({p}).data());
@@ -112,7 +110,7 @@ struct Compared {
   std::string record;  // "number,hash"
 };
 Compared compare(const std::vector<RandomProgram>& part, const RandomDriver& gpu,
-                 const RandomDriver& emulator) {
+                 const RandomProcess& emulator) {
   Compared result;
   const std::vector<uint32_t> on_gpu = gpu.run(part), emulated = emulator.run(part);
   for (size_t i = 0; i < part.size(); ++i) {
@@ -128,9 +126,7 @@ Compared compare(const std::vector<RandomProgram>& part, const RandomDriver& gpu
 }
 
 // RANDOM_RECORD: a file for "number,hash of the words", of all programs; of the emulator's too.
-void compare_all(const RandomDriver& gpu) {
-  setenv("EMU_DEVICE", "H200", 1);
-  const RandomDriver emulator(beside_this_program());
+void compare_all(const RandomDriver& gpu, const RandomProcess& emulator) {
   const size_t first = number_of("RANDOM_FIRST", 0), count = number_of("RANDOM_PROGRAMS", 20000);
   const size_t shown = number_of("RANDOM_SHOWN", 30);
   const char* const path = std::getenv("RANDOM_RECORD");
@@ -138,19 +134,10 @@ void compare_all(const RandomDriver& gpu) {
   if (path) record.open(path);
   const size_t modules = (count + kPerModule - 1) / kPerModule;
   std::vector<Compared> all(modules);
-  std::atomic<size_t> next = 0;
-  const auto work = [&] {  // most of the time goes into compiling
-    for (size_t m; (m = next++) < modules;) {
-      const size_t at = m * kPerModule;
-      all[m] = compare(programs(first + at, std::min(kPerModule, count - at)), gpu, emulator);
-    }
-  };
-  std::vector<std::future<void>> workers;
-  for (uint32_t i = 0;
-       i < uint32_t(number_of("RANDOM_THREADS", std::max(1u, std::thread::hardware_concurrency())));
-       ++i)
-    workers.push_back(std::async(std::launch::async, work));
-  for (auto& worker : workers) worker.get();
+  for (size_t m = 0; m < modules; ++m) {
+    const size_t at = m * kPerModule;
+    all[m] = compare(programs(first + at, std::min(kPerModule, count - at)), gpu, emulator);
+  }
   std::vector<RandomProgram> different;
   for (const Compared& c : all) {
     different.insert(different.end(), c.different.begin(), c.different.end());
@@ -171,9 +158,11 @@ void compare_all(const RandomDriver& gpu) {
 }  // namespace
 
 TEST_CASE("random programs give the same words on a GPU and in the emulator", "[random]") {
+  setenv("EMU_DEVICE", "H200", 0);
+  const RandomProcess emulator(beside_this_program());
   const RandomDriver driver("libcuda.so.1");
   if (driver.emulated() && !std::getenv("RANDOM_RECORD"))
     replay(driver);
   else
-    compare_all(driver);
+    compare_all(driver, emulator);
 }

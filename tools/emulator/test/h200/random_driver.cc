@@ -3,7 +3,10 @@
 #include "tools/emulator/test/h200/random_driver.h"
 
 #include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <stdexcept>
 
 #include "tools/emulator/test/h200/device.h"
@@ -64,6 +67,101 @@ std::vector<uint32_t> RandomDriver::run(const std::vector<RandomProgram>& progra
   RANDOM_CALL(cuMemFree, to);
   RANDOM_CALL(cuModuleUnload, module);
   return results;
+}
+
+namespace {
+
+void put(int to, const void* data, size_t bytes) {
+  const auto* at = static_cast<const char*>(data);
+  while (bytes) {
+    const ssize_t n = write(to, at, bytes);
+    if (n <= 0) throw std::runtime_error("the other process is gone");
+    at += n;
+    bytes -= size_t(n);
+  }
+}
+
+bool get(int from, void* data, size_t bytes) {
+  auto* at = static_cast<char*>(data);
+  while (bytes) {
+    const ssize_t n = read(from, at, bytes);
+    if (n <= 0) return false;
+    at += n;
+    bytes -= size_t(n);
+  }
+  return true;
+}
+
+void put_number(int to, uint64_t n) { put(to, &n, sizeof n); }
+uint64_t get_number(int from) {
+  uint64_t n = 0;
+  if (!get(from, &n, sizeof n)) throw std::runtime_error("the other process is gone");
+  return n;
+}
+
+}  // namespace
+
+RandomProcess::RandomProcess(const std::string& library) {
+  int requests[2], answers[2];
+  if (pipe(requests) || pipe(answers)) throw std::runtime_error("no pipe");
+  fflush(nullptr);
+  child_ = fork();
+  if (child_ < 0) throw std::runtime_error("no process");
+  if (child_ == 0) {
+    close(requests[1]);
+    close(answers[0]);
+    serve(library, requests[0], answers[1]);
+  }
+  close(requests[0]);
+  close(answers[1]);
+  requests_ = requests[1];
+  answers_ = answers[0];
+}
+
+RandomProcess::~RandomProcess() {
+  close(requests_);
+  close(answers_);
+  waitpid(child_, nullptr, 0);
+}
+
+// Until the other side closes its end.
+void RandomProcess::serve(const std::string& library, int requests, int answers) {
+  try {
+    const RandomDriver driver(library);
+    for (uint64_t count = 0; get(requests, &count, sizeof count);) {
+      std::vector<RandomProgram> programs(count);
+      for (RandomProgram& p : programs) {
+        p.number = get_number(requests);
+        p.steps.resize(get_number(requests));
+        for (std::string& step : p.steps) {
+          step.resize(get_number(requests));
+          if (!get(requests, step.data(), step.size())) _exit(1);
+        }
+      }
+      const std::vector<uint32_t> words = driver.run(programs);
+      put(answers, words.data(), words.size() * sizeof words[0]);
+    }
+  } catch (const std::exception& e) {
+    fprintf(stderr, "%s: %s\n", library.c_str(), e.what());
+    _exit(1);
+  }
+  _exit(0);
+}
+
+std::vector<uint32_t> RandomProcess::run(const std::vector<RandomProgram>& programs) const {
+  put_number(requests_, programs.size());
+  for (const RandomProgram& p : programs) {
+    put_number(requests_, p.number);
+    put_number(requests_, p.steps.size());
+    for (const std::string& step : p.steps) {
+      put_number(requests_, step.size());
+      put(requests_, step.data(), step.size());
+    }
+  }
+  std::vector<uint32_t> words(programs.size() * kRandomResults);
+  if (!get(answers_, words.data(), words.size() * sizeof words[0]))
+    throw std::runtime_error("the other process is gone");
+  return words;
 }
 
 }  // namespace h200

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A driver library of its own, so that one process can ask a GPU and the emulator.
+// Runs random programs on a driver library, in this process or in another.
 #pragma once
 
 #include <cuda.h>
@@ -31,6 +31,21 @@ class RandomDriver {
   void* library_ = nullptr;
   CUcontext context_ = nullptr;
   std::string device_;
+};
+
+// A driver library in a process of its own: a GPU's driver and the emulator do not share one.
+class RandomProcess {
+ public:
+  explicit RandomProcess(const std::string& library);  // before this process loads a driver
+  ~RandomProcess();
+  RandomProcess(const RandomProcess&) = delete;
+  RandomProcess& operator=(const RandomProcess&) = delete;
+  std::vector<uint32_t> run(const std::vector<RandomProgram>& programs) const;
+
+ private:
+  [[noreturn]] static void serve(const std::string& library, int requests, int answers);
+  int requests_ = -1, answers_ = -1;
+  int child_ = 0;
 };
 
 }  // namespace h200
