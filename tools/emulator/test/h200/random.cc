@@ -62,8 +62,9 @@ std::string difference(const uint32_t* gpu, const uint32_t* emulator) {
 // The program without the steps that it differs without.
 RandomProgram shrunk(RandomProgram program, const RandomDriver& gpu, const RandomProcess& emulator,
                      std::string* what) {
-  const auto differs = [&](const RandomProgram& p) {
-    return difference(gpu.run({p}).data(), emulator.run({p}).data());
+  const auto differs = [&](const RandomProgram& p) -> std::string {
+    const std::vector<uint32_t> words = gpu.run({p});
+    return words.empty() ? "" : difference(words.data(), emulator.run({p}).data());
   };
   for (size_t i = program.steps.size(); i-- > 0;) {
     RandomProgram less = program;
@@ -106,13 +107,27 @@ void replay(const RandomDriver& emulator) {
 }
 
 struct Compared {
-  std::vector<RandomProgram> different;
+  std::vector<RandomProgram> different, not_compiled;
   std::string record;  // "number,hash"
+  void add(const Compared& more) {
+    different.insert(different.end(), more.different.begin(), more.different.end());
+    not_compiled.insert(not_compiled.end(), more.not_compiled.begin(), more.not_compiled.end());
+    record += more.record;
+  }
 };
 Compared compare(const std::vector<RandomProgram>& part, const RandomDriver& gpu,
                  const RandomProcess& emulator) {
   Compared result;
-  const std::vector<uint32_t> on_gpu = gpu.run(part), emulated = emulator.run(part);
+  const std::vector<uint32_t> on_gpu = gpu.run(part);
+  if (on_gpu.empty() && part.size() > 1) {  // one at a time: which is it?
+    for (const RandomProgram& p : part) result.add(compare({p}, gpu, emulator));
+    return result;
+  }
+  if (on_gpu.empty()) {
+    result.not_compiled.push_back(part[0]);
+    return result;
+  }
+  const std::vector<uint32_t> emulated = emulator.run(part);
   for (size_t i = 0; i < part.size(); ++i) {
     const uint32_t* const words = &on_gpu[i * kRandomResults];
     char line[64];
@@ -132,19 +147,15 @@ void compare_all(const RandomDriver& gpu, const RandomProcess& emulator) {
   const char* const path = std::getenv("RANDOM_RECORD");
   std::ofstream record;
   if (path) record.open(path);
-  const size_t modules = (count + kPerModule - 1) / kPerModule;
-  std::vector<Compared> all(modules);
-  for (size_t m = 0; m < modules; ++m) {
-    const size_t at = m * kPerModule;
-    all[m] = compare(programs(first + at, std::min(kPerModule, count - at)), gpu, emulator);
-  }
-  std::vector<RandomProgram> different;
-  for (const Compared& c : all) {
-    different.insert(different.end(), c.different.begin(), c.different.end());
-    record << c.record;
-  }
-  std::printf("%zu random programs on %s: %zu differ in the emulator\n", count,
-              gpu.device().c_str(), different.size());
+  Compared all;
+  for (size_t at = 0; at < count; at += kPerModule)
+    all.add(compare(programs(first + at, std::min(kPerModule, count - at)), gpu, emulator));
+  record << all.record;
+  const std::vector<RandomProgram>& different = all.different;
+  std::printf("%zu random programs on %s: %zu differ in the emulator, %zu ptxas cannot compile\n",
+              count, gpu.device().c_str(), different.size(), all.not_compiled.size());
+  for (const RandomProgram& p : all.not_compiled)
+    std::printf("  not compiled: %llu\n", (unsigned long long)p.number);
   for (size_t i = 0; i < std::min(shown, different.size()); ++i) {
     std::string what;
     const RandomProgram least = shrunk(different[i], gpu, emulator, &what);

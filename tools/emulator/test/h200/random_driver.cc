@@ -7,6 +7,9 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <stdexcept>
 
 #include "tools/emulator/test/h200/device.h"
@@ -34,7 +37,33 @@ RandomDriver::RandomDriver(const std::string& library)
   device_ = name;
 }
 
+namespace {
+
+// Compiled by the ptxas on PATH: that of driver 580 ends its process on some of these programs.
+// Empty: it cannot compile them either.
+std::string compiled(const std::string& text, const std::string& target) {
+  char folder[] = "/tmp/random_XXXXXX";
+  if (!mkdtemp(folder)) throw std::runtime_error("no folder in /tmp");
+  const std::string at = folder, source = at + "/k.ptx", object = at + "/k.cubin";
+  std::ofstream(source) << text;
+  const std::string command =
+      "ptxas -arch=" + target + " -o " + object + " " + source + " >/dev/null 2>&1";
+  const bool done = std::system(command.c_str()) == 0;
+  std::ifstream in(object, std::ios::binary);
+  std::string image;
+  if (done) image.assign(std::istreambuf_iterator<char>(in), {});
+  unlink(source.c_str());
+  unlink(object.c_str());
+  rmdir(folder);
+  return image;
+}
+
+}  // namespace
+
 std::vector<uint32_t> RandomDriver::run(const std::vector<RandomProgram>& programs) const {
+  const std::string text = random_module(programs);
+  const std::string image = emulated() ? text : compiled(text, "sm_90");
+  if (image.empty()) return {};
   std::vector<uint32_t> values;
   for (const RandomProgram& p : programs) {
     const std::vector<uint32_t> of_it = random_values(p.number);
@@ -49,7 +78,7 @@ std::vector<uint32_t> RandomDriver::run(const std::vector<RandomProgram>& progra
   void* log_values[] = {log, reinterpret_cast<void*>(sizeof log - 1)};
   CUmodule module = nullptr;
   const auto load = entry<decltype(&::cuModuleLoadDataEx)>("cuModuleLoadDataEx");
-  check(load(&module, random_module(programs).c_str(), 2, options, log_values), log);
+  check(load(&module, image.c_str(), 2, options, log_values), log);
   CUdeviceptr from = 0, to = 0;
   RANDOM_CALL(cuMemAlloc, &from, bytes);
   RANDOM_CALL(cuMemAlloc, &to, bytes);

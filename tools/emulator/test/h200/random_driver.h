@@ -22,7 +22,8 @@ class RandomDriver {
   const std::string& device() const { return device_; }
   bool emulated() const { return device_.find("(emulated)") != std::string::npos; }
 
-  // The results of each program, one behind the other. Throws with what the driver says of the PTX.
+  // The results of each program, one behind the other; nothing where ptxas fails. Throws with what the
+  // driver says.
   std::vector<uint32_t> run(const std::vector<RandomProgram>& programs) const;
 
  private:
