@@ -50,9 +50,11 @@ Exec permute_by() {
 }
 
 // bfe: `length` bits from `start`; bits beyond the operand are zero, or copies of the field's sign.
+// Of 64 bits the length is not cut to 8 bits, as the manual has it (measured: H200).
 template <class T>
 T extract(T a, uint32_t start, uint32_t length) {
-  start &= 0xFF, length &= 0xFF;
+  start &= 0xFF;
+  length = width<T> == 64 ? std::min(length, 0xFFu) : length & 0xFF;
   if (length == 0) return 0;
   constexpr uint32_t msb = width<T> - 1;
   uint64_t bits = unsigned_t<T>(a);

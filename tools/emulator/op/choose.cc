@@ -45,7 +45,8 @@ bool is(const Instr& in, uint64_t code) {
   if (in.has(Mod::infinite)) return magnitude == F.infinity();
   if (in.has(Mod::number)) return magnitude <= F.infinity();
   if (in.has(Mod::notanumber)) return magnitude > F.infinity();
-  if (in.has(Mod::normal)) return exponent != 0 && exponent != F.infinity();
+  // Zero counts as normal (PTX ISA, testp).
+  if (in.has(Mod::normal)) return magnitude == 0 || (exponent != 0 && exponent != F.infinity());
   return exponent == 0 && magnitude != 0;  // .subnormal
 }
 

@@ -5,6 +5,7 @@
 
 #include "tools/emulator/arithmetic/softfloat.h"
 #include "tools/emulator/op/binders.h"
+#include "tools/emulator/op/nan.h"
 #include "tools/emulator/op/op.h"
 #include "tools/emulator/op/round.h"
 
@@ -76,13 +77,30 @@ Step float_to_int(Warp& w, const Instr& in, uint32_t active) {
   Rules rules = rules_of(in);
   return convert_lanes(w, in, active, [rules](uint64_t a) {
     soft::Number n = soft::decode(a & code_mask<From>, From, rules.ftz && &From == &soft::f32);
+    // A NaN of f64 becomes the top bit alone of 32 bits, too (measured: H200).
+    if (&From == &soft::f64 && sizeof(D) == 4 && n.kind == soft::Number::Kind::nan)
+      return uint64_t(D(1u << 31));
     return uint64_t(D(soft::to_integer(n, sizeof(D) * 8, std::is_signed_v<D>, rules.round)));
   });
+}
+
+// f32 and f64 hand on the bits of a NaN that both have (measured: H200).
+bool is_nan_f32(uint64_t code) { return (code & 0x7FFFFFFF) > soft::f32.infinity(); }
+uint64_t f64_from_nan(uint64_t code) {
+  return (code >> 31) << 63 | soft::f64.infinity() | f64_quiet | (code & 0x7FFFFF) << 29;
+}
+uint64_t f32_from_nan(uint64_t code) {
+  return (code >> 63) << 31 | 0x7FC00000 | (code >> 29 & 0x7FFFFF);
 }
 
 // .ftz concerns f32 only: a subnormal f16 is a normal f32, and a subnormal f16 result is kept.
 template <const Format& From, const Format& To>
 uint64_t convert_value(uint64_t code, Rules rules) {
+  if constexpr (&From == &soft::bf16 && &To == &soft::f32) return code << 16;  // NaNs, too
+  if constexpr (&From == &soft::f32 && &To == &soft::f64)
+    if (is_nan_f32(code)) return f64_from_nan(code);
+  if constexpr (&From == &soft::f64 && &To == &soft::f32)
+    if (is_nan_f64(code) && !rules.sat) return f32_from_nan(code);
   bool flush_source = rules.ftz && &From == &soft::f32;
   rules.ftz = rules.ftz && &To == &soft::f32;
   return soft::encode(soft::decode(code, From, flush_source), To, rules);
@@ -92,7 +110,11 @@ template <const Format& From, const Format& To>
 Step float_to_float(Warp& w, const Instr& in, uint32_t active) {
   Rules rules = rules_of(in);
   return convert_lanes(w, in, active, [rules](uint64_t a) -> uint64_t {
-    return convert_value<From, To>(a & code_mask<From>, rules);
+    a &= code_mask<From>;
+    // .sat of f32 alone keeps the sign of a zero (measured: H200).
+    if (&From == &soft::f32 && &To == &soft::f32 && rules.sat && a == soft::f32.sign_bit())
+      return a;
+    return convert_value<From, To>(a, rules);
   });
 }
 
@@ -100,7 +122,7 @@ template <const Format& F>
 Step round_to_integral(Warp& w, const Instr& in, uint32_t active) {
   Rules rules = rules_of(in);
   return convert_lanes(w, in, active, [rules](uint64_t a) -> uint64_t {
-    return soft::to_integral(a & code_mask<F>, F, rules);
+    return with_payload(soft::to_integral(a & code_mask<F>, F, rules), F, {a & code_mask<F>});
   });
 }
 
@@ -154,14 +176,12 @@ Step narrow_ue8m0(Warp& w, const Instr& in, uint32_t active) {
   });
 }
 
-// tf32 is f32 with 10 bits of mantissa; the 13 below are zero, and a NaN is f32's.
+// tf32 is f32 with 10 bits of mantissa; the 13 below are zero.
 constexpr Format tf32_format{8, 10, true, true};
 constexpr uint32_t tf32_dropped = 13;
 
 uint64_t to_tf32(uint64_t code, const Rules& rules) {
-  const soft::Number n = soft::decode(code, soft::f32);
-  if (n.kind == soft::Number::Kind::nan) return soft::f32.nan();
-  return soft::encode(n, tf32_format, rules) << tf32_dropped;
+  return soft::encode(soft::decode(code, soft::f32), tf32_format, rules) << tf32_dropped;
 }
 
 Step round_to_tf32(Warp& w, const Instr& in, uint32_t active) {
@@ -169,13 +189,17 @@ Step round_to_tf32(Warp& w, const Instr& in, uint32_t active) {
   return convert_lanes(w, in, active, [=](uint64_t a) { return to_tf32(uint32_t(a), rules); });
 }
 
-// To the nearest, ties away from zero: half of the last place is added to the magnitude.
+// To the nearest, ties away from zero: half of the last place is added to the magnitude. A NaN is
+// cut, and one place less with .satfinite, which is how that comes from infinity to the largest
+// number (measured: H200).
 Step round_away_to_tf32(Warp& w, const Instr& in, uint32_t active) {
   Rules rules = rules_of(in);
   rules.round = soft::Round::zero;
-  return convert_lanes(w, in, active, [=](uint64_t a) {
+  return convert_lanes(w, in, active, [=](uint64_t a) -> uint64_t {
     const uint64_t magnitude = a & (soft::f32.sign_bit() - 1);
-    if (magnitude < soft::f32.infinity()) a += 1ull << (tf32_dropped - 1);
+    constexpr uint64_t last = 1ull << tf32_dropped;
+    if (magnitude > soft::f32.infinity()) return (a & ~(last - 1)) - (rules.satfinite ? last : 0);
+    if (magnitude < soft::f32.infinity()) a += last / 2;
     return to_tf32(uint32_t(a), rules);
   });
 }

@@ -3,6 +3,7 @@
 #include "tools/emulator/arithmetic/softfloat.h"
 #include "tools/emulator/op/binders.h"
 #include "tools/emulator/op/mixed.h"
+#include "tools/emulator/op/nan.h"
 #include "tools/emulator/op/op.h"
 #include "tools/emulator/op/round.h"
 
@@ -53,22 +54,22 @@ using soft::Rules;
 using U = uint64_t;
 
 U add_of(U a, U b, U, const Format& f, const Rules& r, const Instr&) {
-  return soft::add(a, b, f, r);
+  return with_payload(soft::add(a, b, f, r), f, {a, b});
 }
 U sub_of(U a, U b, U, const Format& f, const Rules& r, const Instr&) {
-  return soft::add(a, b ^ f.sign_bit(), f, r);
+  return with_payload(soft::add(a, b ^ f.sign_bit(), f, r), f, {a, b});
 }
 U mul_of(U a, U b, U, const Format& f, const Rules& r, const Instr&) {
-  return soft::mul(a, b, f, r);
+  return with_payload(soft::mul(a, b, f, r), f, {a, b});
 }
 U fma_of(U a, U b, U c, const Format& f, const Rules& r, const Instr&) {
-  return soft::fma(a, b, c, f, r);
+  return with_payload(soft::fma(a, b, c, f, r), f, {a, b, c});
 }
 U min_of(U a, U b, U, const Format& f, const Rules& r, const Instr& in) {
-  return soft::minimum(a, b, f, r.ftz, in.has(Mod::NaN));
+  return with_payload(soft::minimum(a, b, f, r.ftz, in.has(Mod::NaN)), f, {b, a});
 }
 U max_of(U a, U b, U, const Format& f, const Rules& r, const Instr& in) {
-  return soft::maximum(a, b, f, r.ftz, in.has(Mod::NaN));
+  return with_payload(soft::maximum(a, b, f, r.ftz, in.has(Mod::NaN)), f, {a, b});
 }
 // Of three: the magnitudes with .abs.
 U min3_of(U a, U b, U c, const Format& f, const Rules& r, const Instr& in) {

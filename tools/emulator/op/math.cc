@@ -3,6 +3,7 @@
 // which bits an .approx has.
 #include "tools/emulator/arithmetic/softmath.h"
 #include "tools/emulator/op/binders.h"
+#include "tools/emulator/op/nan.h"
 #include "tools/emulator/op/op.h"
 #include "tools/emulator/op/round.h"
 
@@ -23,7 +24,10 @@ Step unary(Warp& w, const Instr& in, uint32_t active) {
   uint64_t* d = w.result(in.ops[0], active, unknown);
   for_lanes(active, [&](uint32_t i) {
     uint64_t r = 0;
-    for (uint32_t p = 0; p < Parts; ++p) r |= F(a[i] >> p * bits & mask, Fmt, rules) << p * bits;
+    for (uint32_t p = 0; p < Parts; ++p) {
+      const uint64_t part = a[i] >> p * bits & mask;
+      r |= with_payload(F(part, Fmt, rules), Fmt, {part}) << p * bits;
+    }
     d[i] = r;
   });
   return Step::next;
@@ -77,7 +81,8 @@ Step divide(Warp& w, const Instr& in, uint32_t active) {
   const uint64_t* b = w.operand(in.ops[2], active, sb, unknown);
   uint64_t* d = w.result(in.ops[0], active, unknown);
   for_lanes(active, [&](uint32_t i) {
-    d[i] = Fast ? fast_quotient(a[i], b[i], rules) : soft::div(a[i], b[i], Fmt, rules);
+    d[i] = Fast ? fast_quotient(a[i], b[i], rules)
+                : with_payload(soft::div(a[i], b[i], Fmt, rules), Fmt, {a[i], b[i]});
   });
   return Step::next;
 }

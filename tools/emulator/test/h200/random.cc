@@ -80,9 +80,12 @@ RandomProgram shrunk(RandomProgram program, const RandomDriver& gpu, const Rando
 struct Recorded {
   uint64_t number, hash;
 };
+// RANDOM_RECORDED: another file than that of the repository.
 std::vector<Recorded> recorded() {
   const std::string here = __FILE__;
-  std::ifstream in(here.substr(0, here.find("h200/random.cc")) + "golden/random_words.csv");
+  const char* const other = std::getenv("RANDOM_RECORDED");
+  std::ifstream in(other ? other
+                         : here.substr(0, here.find("h200/random.cc")) + "golden/random_words.csv");
   std::vector<Recorded> all;
   for (std::string line; std::getline(in, line);) {
     Recorded r{};
@@ -109,10 +112,12 @@ void replay(const RandomDriver& emulator) {
 struct Compared {
   std::vector<RandomProgram> different, not_compiled;
   std::string record;  // "number,hash"
+  size_t settled = 0;
   void add(const Compared& more) {
     different.insert(different.end(), more.different.begin(), more.different.end());
     not_compiled.insert(not_compiled.end(), more.not_compiled.begin(), more.not_compiled.end());
     record += more.record;
+    settled += more.settled;
   }
 };
 Compared compare(const std::vector<RandomProgram>& part, const RandomDriver& gpu,
@@ -134,7 +139,9 @@ Compared compare(const std::vector<RandomProgram>& part, const RandomDriver& gpu
     std::snprintf(line, sizeof line, "%llu,%016llx\n", (unsigned long long)part[i].number,
                   (unsigned long long)h200::hash_of(words));
     result.record += line;
-    if (std::memcmp(words, &emulated[i * kRandomResults], 4 * kRandomResults) != 0)
+    result.settled += part[i].settled;
+    if (part[i].settled &&
+        std::memcmp(words, &emulated[i * kRandomResults], 4 * kRandomResults) != 0)
       result.different.push_back(part[i]);
   }
   return result;
@@ -152,8 +159,10 @@ void compare_all(const RandomDriver& gpu, const RandomProcess& emulator) {
     all.add(compare(programs(first + at, std::min(kPerModule, count - at)), gpu, emulator));
   record << all.record;
   const std::vector<RandomProgram>& different = all.different;
-  std::printf("%zu random programs on %s: %zu differ in the emulator, %zu ptxas cannot compile\n",
-              count, gpu.device().c_str(), different.size(), all.not_compiled.size());
+  std::printf(
+      "%zu random programs on %s: %zu compared, %zu of them differ in the emulator; ptxas "
+      "cannot compile %zu\n",
+      count, gpu.device().c_str(), all.settled, different.size(), all.not_compiled.size());
   for (const RandomProgram& p : all.not_compiled)
     std::printf("  not compiled: %llu\n", (unsigned long long)p.number);
   for (size_t i = 0; i < std::min(shown, different.size()); ++i) {

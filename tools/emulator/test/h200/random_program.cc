@@ -8,15 +8,21 @@
 namespace h200 {
 namespace {
 
+enum class Trust : uint8_t { full, without_guard, none };
 struct Step {
+  Trust trust;
   uint32_t weight;
   const char* text;  // nullptr: those that follow are collective
 };
 constexpr Step kSteps[] = {
-#define STEP(weight, text) {weight, text},
-#define COLLECTIVE {0, nullptr},
+#define STEP(weight, text) {Trust::full, weight, text},
+#define UNGUARDED(weight, text) {Trust::without_guard, weight, text},
+#define UNSETTLED(weight, text) {Trust::none, weight, text},
+#define COLLECTIVE {Trust::full, 0, nullptr},
 #include "tools/emulator/test/h200/random.def"
 #undef STEP
+#undef UNGUARDED
+#undef UNSETTLED
 #undef COLLECTIVE
 };
 constexpr uint32_t kRegisters = 8, kWide = 4, kPredicates = 4, kLength = 24;
@@ -113,8 +119,12 @@ RandomProgram random_program(uint64_t number) {
   Draw draw(number);
   for (uint32_t i = 0; i < kLength; ++i) {
     bool collective = false;
-    std::string step = fill(choose(draw, &collective).text, draw);
+    const Step& chosen = choose(draw, &collective);
+    std::string step = fill(chosen.text, draw);
     if (!collective && draw.below(8) == 0) step = guarded(step, draw);
+    const bool has_guard = step[0] == '@';
+    if (chosen.trust == Trust::none || (has_guard && chosen.trust == Trust::without_guard))
+      program.settled = false;
     program.steps.push_back(std::move(step));
   }
   return program;

@@ -12,6 +12,7 @@ namespace h200 {
 struct RandomProgram {
   uint64_t number = 0;
   std::vector<std::string> steps;
+  bool settled = true;  // compared: see random.def
 };
 RandomProgram random_program(uint64_t number);
 
