@@ -6,6 +6,7 @@
 #   sanitize  every variant and split under compute-sanitizer: memcheck racecheck initcheck synccheck, or
 #             the tools named behind it
 #   ptx       instructions against the emulator's expectations: carries, TMA loads, wgmma, mma.sync
+#   random    20,000 random programs (RANDOM_PROGRAMS) on the GPU and in the emulator; differences are shrunk
 #   hazard    compute-sanitizer on the racy and repaired programs of tools/emulator/test/pairs: a line per run
 #   bench     device time beside cuBLASLt, CSV to stdout
 set -u
@@ -55,6 +56,23 @@ case $part in
     echo "failed:${bad:- nothing}"
     [ -z "$bad" ]
     ;;
+  random) # many processes: most of the time goes into ptxas
+    [ -x "$emulator_test" ] || die "no $emulator_test: make build/emulator_hw_test first"
+    [ -e "$build/emulator/libcuda.so.1" ] || die "no emulator: make emulator first"
+    PATH=$PATH:/usr/local/cuda/bin
+    count=${RANDOM_PROGRAMS:-20000} jobs=$(nproc) logs=$(mktemp -d)
+    each=$(((count + jobs - 1) / jobs)) i=0
+    while [ $i -lt "$jobs" ]; do
+      RANDOM_FIRST=$((i * each)) RANDOM_PROGRAMS=$each "$emulator_test" '[random]' >"$logs/$i" 2>&1 || : >"$logs/bad" &
+      i=$((i + 1))
+    done
+    wait
+    grep -h -e 'random programs on' -e '^  program' -e '^    [@a-z]' -e '^  not compiled' "$logs"/[0-9]*
+    bad=0
+    [ -e "$logs/bad" ] && bad=1
+    rm -r "$logs"
+    [ $bad -eq 0 ]
+    ;;
   sanitize)
     shift 2
     sanitize "$@"
@@ -66,5 +84,5 @@ case $part in
     tools/emulator/test/pairs/sanitize.sh "$emulator_test"
     ;;
   bench) "$build/nvfp4_bench" gpu ;;
-  *) die "PART is gemm, sanitize, ptx, hazard or bench" ;;
+  *) die "PART is gemm, sanitize, ptx, random, hazard or bench" ;;
 esac

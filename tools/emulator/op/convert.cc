@@ -199,7 +199,7 @@ Step round_away_to_tf32(Warp& w, const Instr& in, uint32_t active) {
     const uint64_t magnitude = a & (soft::f32.sign_bit() - 1);
     constexpr uint64_t last = 1ull << tf32_dropped;
     if (magnitude > soft::f32.infinity()) return (a & ~(last - 1)) - (rules.satfinite ? last : 0);
-    if (magnitude < soft::f32.infinity()) a += last / 2;
+    if (magnitude < soft::f32.infinity()) a = (a + last / 2) & ~(last - 1);
     return to_tf32(uint32_t(a), rules);
   });
 }

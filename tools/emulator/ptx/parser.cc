@@ -55,7 +55,7 @@ void ModuleParser::target() {
   if (!find_target(module_.target, target_))
     throw PtxError(pos, "unknown target '" + module_.target + "'");
   target_.version = module_.version;
-  while (in_.accept(',')) in_.expect_word("a target option");
+  while (in_.accept(',')) target_option();
   if (!target_.runs_on(compute_capability_))
     throw PtxError(pos, "target " + module_.target +
                             " does not run on a device of compute capability " +
@@ -63,6 +63,17 @@ void ModuleParser::target() {
   if (target_.version < target_.first)
     throw PtxError(
         pos, "target " + module_.target + " needs .version " + dotted(target_.first) + " or later");
+}
+
+// ptxas wants what .target says: debug information, that is a section of that name.
+void ModuleParser::target_option() {
+  const SourcePos pos = in_.pos();
+  const std::string_view option = in_.expect_word("a target option");
+  if (option == "texmode_unified" || option == "texmode_independent") return;
+  if (option != "debug") throw PtxError(pos, "unknown target option '" + std::string(option) + "'");
+  for (Cursor at = in_; !at.at_end(); at.next())
+    if (at.peek().dot("section") && at.peek(1).dot("debug_info")) return;
+  throw PtxError(pos, "a module of .target debug has no .section .debug_info");
 }
 
 void ModuleParser::words() const {
@@ -102,6 +113,8 @@ bool ModuleParser::file() {
 
 void ModuleParser::statement() {
   if (file()) return;
+  if (in_.peek().dot("pragma") && in_.peek(1).text != "nounroll")
+    in_.fail("a module has no pragma but nounroll");
   if (skip_ignored_directive(in_)) return;
   const Linkage l = linkage();
   if (l.is_common && !in_.peek().dot("global")) in_.fail("'.common' is for .global variables");
@@ -133,6 +146,10 @@ void ModuleParser::variables(Space space, Linkage linkage) {
     const uint32_t index = uint32_t(module_.variables.size());
     scopes_.declare(v.name, {Symbol::Kind::variable, Type::none, space, index}, v.pos);
     module_.variables.push_back({std::string(v.name), space, v.align, v.bytes, std::move(v.init)});
+    if (space != Space::constant) continue;
+    constexpr uint64_t most = 65536;
+    constant_bytes_ = align_up(constant_bytes_, v.align) + v.bytes;
+    if (constant_bytes_ > most) throw PtxError(v.pos, "more than 64 KB of .const variables");
   }
 }
 

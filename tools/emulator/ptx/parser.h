@@ -24,6 +24,7 @@ class ModuleParser {
   void header();
   void version();
   void target();
+  void target_option();
   void words() const;
   void statement();
   bool file();
@@ -47,6 +48,7 @@ class ModuleParser {
   Scopes scopes_;
   Functions functions_;
   SharedLayout shared_;  // of the module; each function gets a copy
+  uint64_t constant_bytes_ = 0;
 };
 
 }  // namespace emu::ptx

@@ -22,6 +22,23 @@ std::string target_verdict(const std::string& target, int compute_capability) {
 
 }  // namespace
 
+TEST_CASE("what ptxas refuses of a module is refused: constants, pragmas, options of .target") {
+  const auto body = [](const std::string& text) {
+    return verdict(with_header(text + "\n.visible .entry k() { ret; }"), 100);
+  };
+  CHECK(body(".const .b8 c[65536];") == "accepted");
+  CHECK(body(".const .b8 c[65537];") == "4:12: more than 64 KB of .const variables");
+  CHECK(body(".const .b8 c[65530];\n.const .align 16 .b8 e[16];") ==
+        "5:22: more than 64 KB of .const variables");
+  CHECK(body(".pragma \"nounroll\";") == "accepted");
+  CHECK(body(".pragma \"foo\";") == "4:1: a module has no pragma but nounroll, found '.pragma'");
+  CHECK(target_verdict("sm_90a, debug", 90) ==
+        "2:17: a module of .target debug has no .section .debug_info");
+  CHECK(target_verdict("sm_90a, foo", 90) == "2:17: unknown target option 'foo'");
+  CHECK(verdict(with_header(".entry k() { ret; }\n.section .debug_info { .b8 0 }", "sm_90a, debug"),
+                90) == "accepted");
+}
+
 TEST_CASE(
     "an a target runs on its chip only, an f target in its family, a plain one on newer chips") {
   CHECK(target_verdict("sm_100a", 100) == "accepted");
@@ -34,7 +51,7 @@ TEST_CASE(
         "2:9: target sm_100f does not run on a device of compute capability 12.0");
   CHECK(target_verdict("sm_90a", 100) ==
         "2:9: target sm_90a does not run on a device of compute capability 10.0");
-  CHECK(target_verdict("sm_90a, debug", 90) == "accepted");
+  CHECK(target_verdict("sm_90a, texmode_independent", 90) == "accepted");
   CHECK(target_verdict("sm_80", 100) == "accepted");
   CHECK(target_verdict("sm_100", 90) ==
         "2:9: target sm_100 does not run on a device of compute capability 9.0");
