@@ -126,7 +126,8 @@ struct Problem {
   // Both families' parameters begin alike.
   nvfp4::Sm100Params for_sm100() const {
     nvfp4::Sm100Params of{};
-    std::memcpy(static_cast<void*>(&of), &p, offsetof(nvfp4::Sm100Params, by_tiles_m));
+    std::memcpy(static_cast<void*>(&of), &p, offsetof(nvfp4::Sm100Params, epilogue));
+    of.epilogue = p.epilogue;
     of.by_tiles_m = nvfp4::divisor_of(p.tiles_m);
     of.by_tiles_n = nvfp4::divisor_of(p.tiles_n);
     return of;
