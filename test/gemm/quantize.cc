@@ -276,7 +276,7 @@ TEST_CASE("codes change where they do on the host, at any step", "[quantize]") {
 
 TEST_CASE("every row is quantized where a warp takes many", "[quantize]") {
   const Gpu gpu;
-  const Matrix x = random_matrix(Type::bf16, 4 * 10 * gpu.info.sms + 9, 48, 48, 23);
+  const Matrix x = random_matrix(Type::bf16, 4 * 20 * gpu.info.sms + 9, 48, 48, 23);
   Call call;
   call.codes_ld = 48;
   require_host_bits(gpu, x, call, call.t);
