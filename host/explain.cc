@@ -34,7 +34,8 @@ Traffic traffic(const nvfp4_gemm_desc& g) {
   const double a_batches = g.a_batch_stride == 0 ? 1 : l;  // the same matrix for every batch
   const double b_batches = g.b_batch_stride == 0 ? 1 : l;
   const double c_batches = g.c_batch_stride == 0 ? 1 : l;
-  return {a_batches * m * k * kBytesPerElement, b_batches * n * k * kBytesPerElement,
+  const double a_bytes = g.a_type == NVFP4_TYPE_NONE ? kBytesPerElement : 2;
+  return {a_batches * m * k * a_bytes, b_batches * n * k * kBytesPerElement,
           may_read_c(g) ? c_batches * m * n * static_cast<double>(bytes_of_type(g.c_type)) : 0,
           l * m * n * static_cast<double>(bytes_of_type(g.d_type))};
 }

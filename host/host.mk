@@ -13,7 +13,7 @@ $(B)/obj/host/%.o: host/%.cc
 	$(call say,CXX)$(CXX) $(HOST_FLAGS) $(DEPS) -c $< -o $@
 
 # Its inner loop is the one that is worth vectorising.
-$(B)/obj/host/reference.o: HOST_FLAGS += -O3
+$(B)/obj/host/reference.o $(B)/obj/host/reference_a16.o: HOST_FLAGS += -O3
 $(B)/obj/host/api.o: HOST_FLAGS += -DNVFP4_COMPILER='"$(COMPILER_OF_KERNELS)"'
 
 $(B)/obj/host/images.o: host/images.S host/images.def host/quantizer_images.def $(KERNEL_IMAGES)

@@ -18,13 +18,14 @@ namespace {
 
 nvfp4_status encode_weights(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
                             TensorMap* map) {
-  return encode_tensor_map(driver, "b", g.b, g.n, g.k, g.l, g.b_ld, g.b_batch_stride,
-                           plan.variant->tile_weights, map);
+  return encode_tensor_map(driver, "b", MapElement::e2m1, g.b, g.n, g.k, g.l, g.b_ld,
+                           g.b_batch_stride, plan.variant->tile_weights, map);
 }
 
 nvfp4_status encode_tokens(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
                            TensorMap* map) {
-  return encode_tensor_map(driver, "a", g.a, g.m, g.k, g.l, g.a_ld, g.a_batch_stride,
+  const MapElement element = g.a_type == NVFP4_TYPE_NONE ? MapElement::e2m1 : MapElement::half;
+  return encode_tensor_map(driver, "a", element, g.a, g.m, g.k, g.l, g.a_ld, g.a_batch_stride,
                            plan.variant->tile_tokens, map);
 }
 
@@ -87,7 +88,9 @@ nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const P
   }
   p->sm90 = {};
   set_sm90(g, plan, &p->sm90);
-  return encode_weights(driver, g, plan, &p->sm90.weights);
+  NVFP4_TRY(encode_weights(driver, g, plan, &p->sm90.weights));
+  return g.a_type == NVFP4_TYPE_NONE ? NVFP4_SUCCESS
+                                     : encode_tokens(driver, g, plan, &p->sm90.tokens);
 }
 
 // Tokens to fp16 in the workspace: one thread per 32 elements. Never early, which cost 1 to 5 us of
@@ -148,8 +151,9 @@ nvfp4_status replace_addresses(const Driver& driver, const PreparedGemm& prepare
     NVFP4_TRY(encode_weights(driver, desc, prepared.plan, map));
   }
   NVFP4_TRY(check_workspace(desc, prepared.plan.workspace_bytes));
-  if (by_tma && desc.a != prepared.desc.a) {
-    NVFP4_TRY(encode_tokens(driver, desc, prepared.plan, &params->sm100.tokens));
+  if ((by_tma || desc.a_type != NVFP4_TYPE_NONE) && desc.a != prepared.desc.a) {
+    TensorMap* map = by_tma ? &params->sm100.tokens : &params->sm90.tokens;
+    NVFP4_TRY(encode_tokens(driver, desc, prepared.plan, map));
   }
   if (by_tma) {
     set_plain_addresses(desc, &params->sm100);

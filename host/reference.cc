@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "host/formats.h"
+#include "host/reference_a16.h"
 #include "host/reference_epilogue.h"
 
 namespace nvfp4 {
@@ -204,6 +205,7 @@ Matrix batch_of_b(const nvfp4_gemm_desc& g, int64_t batch) {
 }  // namespace
 
 void reference_gemm(const nvfp4_gemm_desc& g) {
+  if (g.a_type != NVFP4_TYPE_NONE) return reference_gemm_a16(g);
   Workspace w;
   fill_byte_table(&w.table);
   const ReferenceEpilogue epilogue(g);

@@ -69,6 +69,7 @@ void write_replay(const nvfp4_gemm_desc& g, char* text, size_t bytes) {
   Text line(text, bytes);
   line.add("nvfp4 run --m %" PRId64 " --n %" PRId64 " --k %" PRId64, g.m, g.n, g.k);
   if (g.l != 1) line.add(" --l %" PRId64, g.l);
+  if (g.a_type != NVFP4_TYPE_NONE) line.add(" --a-type %s", type_word(g.a_type));
   add_epilogue(g, &line);
   add_strides(g, &line);
   if (g.batch_invariant != 0) line.add(" --batch-invariant");

@@ -70,13 +70,17 @@
  *            (S + |exact|) / 2, or of two factors element * scale together (each counted as at least
  *            2^-7),
  *                |acc - exact| <= (n + 4) * 2^-23 * S + (K + n) * 2^(E-25).
- *            The second term is the larger one where large products cancel.
+ *            The second term is the larger one where large products cancel. With a_type F16 or BF16 the
+ *            weights are exact in that type and tokens are not converted; the bound is the same, an
+ *            element of A counted as at least its type's smallest normal number, and holds where no
+ *            |product| is below 2^-100. NaN and infinities follow IEEE: infinity * 0 is NaN.
  *
  * This version has kernels for compute capability 10.0 (B200) and 10.3 (B300), which so far have
  * run in an emulator only, never on that hardware, and for 9.0 (H200, run there). They take 128x4
  * scales, any M, N, L >= 0 and K a multiple of 16. nvfp4_gemm_reference takes linear scales as well.
- * Nothing takes a_type, d_type NVFP4 and the fields of its scales yet. What is declared here and not
- * yet there is answered with NVFP4_STATUS_NOT_SUPPORTED and a sentence that says so.
+ * a_type F16 and BF16 are there on 9.0 and in the reference. Nothing takes d_type NVFP4 and the fields
+ * of its scales yet. What is declared here and not yet there is answered with
+ * NVFP4_STATUS_NOT_SUPPORTED and a sentence that says so.
  *
  * D in fp16, row-major, of alpha by value is stored in the way of its own that is fastest. With any
  * other type, order, C, bias, factor or activation sums take one way for all, which costs some time
@@ -238,7 +242,8 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *   empty        m, n or l = 0: success, nothing is read, written or enqueued, and no rule below is
  *                looked at. K = 0 gives acc = +0; A, B and their scales are not looked at.
  *   tiles        ceil(M/256) * ceil(N/128) * L below 2^31; with a forced variant, its own tile's.
- *   together     c_type says that there is a C: with one, c is not NULL, unless beta = 0 comes by
+ *   together     a_type F16 or BF16: a_scales is NULL, a_scale_layout may be UNSET, the stride of the
+ *                scales is not looked at. c_type says that there is a C: with one, c is not NULL, unless beta = 0 comes by
  *                value; without, c is NULL and beta 0. bias_type and bias: both or none. scalar_mode
  *                HOST: alpha_device and beta_device are NULL. DEVICE: alpha_device is not, and
  *                beta_device is not just where there is a C. b_tensor_scale_columns other than 0
@@ -250,6 +255,7 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *   workspace    at least nvfp4_gemm_workspace_bytes(), apart from D and from all that is read. What it
  *                holds before does not matter. Work that may run at the same time needs one each.
  *   a_ld, b_ld   >= K, multiple of 32 (16 bytes; a K of 48 has rows of 64), below 2^41.
+ *                a_type F16 or BF16: a_ld and the stride of a are multiples of 8, below 2^39.
  *   c_ld, d_ld   >= N, column-major >= M; any such number (multiples of 8 are stored faster).
  *   strides      l = 1: not looked at. a, b: multiple of 32, below 2^41, 0 repeats the same matrix.
  *                scales: multiple of 16 bytes and >= nvfp4_scale_bytes(), or 0. d: batches must not
@@ -308,8 +314,8 @@ typedef struct nvfp4_gemm_desc {
   int32_t scalar_mode, activation, pdl;
   int32_t operand_format;              /* of A and B                                                */
   int32_t a_type;                      /* NVFP4_TYPE_NONE: as operand_format says. _F16, _BF16: A is
-                                          [l][m][k] of that type, not quantized, and a_scales NULL
-                                                                                               (**) */
+                                          [l][m][k] of that type, not quantized, and a_scales NULL;
+                                          9.0 and the reference                                     */
   int32_t cd_order;                    /* of C and D together                                       */
   int32_t bias_axis;                   /* a value per column of D, or per row                       */
   int32_t batch_invariant;             /* 1: a row of D has the same bits whatever M is and wherever

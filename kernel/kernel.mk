@@ -5,8 +5,8 @@
 # -fmad=false: the epilogue is one stated expression, with explicit fma where it wants one.
 NVCC_FLAGS := -std=c++17 -O3 -I. -fmad=false --Werror all-warnings $(if $(LINEINFO),-lineinfo) \
               $(if $(CLOCKS),-DNVFP4_CLOCKS)
-# The library carries the PTX, a sixth of which would be nvcc's comments and empty lines.
-NO_COMMENTS = sed -i '/^[[:space:]]*\(\/\/.*\)\{0,1\}$$/d' $@
+# The library carries the PTX, a quarter of which would be nvcc's comments, empty lines and blanks.
+NO_COMMENTS = sed -i -e '/^[[:space:]]*\(\/\/.*\)\{0,1\}$$/d' -e 's/^[[:space:]]*//' -e 's/, /,/g' $@
 KERNEL_OUT := $(B)/kernel
 KERNEL_DIRS := kernel $(addprefix kernel/,ptx sm100 sm90 sm90/tiny sm90/wide sm90/sums quantize)
 KERNEL_HDR := $(wildcard $(foreach d,$(KERNEL_DIRS),$d/*.cuh $d/*.h $d/*.def))

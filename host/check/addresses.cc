@@ -37,8 +37,12 @@ nvfp4_status push(Inputs* inputs, const char* name, const void* first, int64_t b
 }
 
 nvfp4_status push_operand(Inputs* inputs, const Operand& x) {
-  int64_t elements, one, scales;
+  int64_t elements, bytes, one, scales;
   if (!array_extent(x.l, x.stride, x.rows, x.ld, x.k, &elements)) return too_far(x.name);
+  if (!x.quantized()) {
+    if (!multiply(elements, bytes_of_type(x.type), &bytes)) return too_far(x.name);
+    return push(inputs, x.name, x.elements, bytes);
+  }
   if (!scale_bytes(x.rows, x.k, x.layout, &one) ||
       !extent(x.l, x.l == 1 ? 0 : x.scales_stride, one, &scales)) {
     return too_far(x.scales_name);
@@ -119,6 +123,8 @@ bool has_no_address(const nvfp4_gemm_desc& g) {
 // With K = 0 the operands have no elements and are not looked at.
 nvfp4_status check_addresses(const nvfp4_gemm_desc& g, Caller caller) {
   enum class Need { never, always, if_k };
+  const bool quantized = g.a_type == NVFP4_TYPE_NONE;
+  const uint64_t a_bytes = quantized ? 1 : static_cast<uint64_t>(bytes_of_type(g.a_type));
   const uint64_t c_bytes = static_cast<uint64_t>(bytes_of_type(g.c_type));
   const uint64_t d_bytes = static_cast<uint64_t>(bytes_of_type(g.d_type));
   const struct {
@@ -127,8 +133,8 @@ nvfp4_status check_addresses(const nvfp4_gemm_desc& g, Caller caller) {
     Need need;
     uint64_t host_alignment;  // the CPU needs what the type needs
   } rows[] = {
-      {"a", g.a, Need::if_k, 1},
-      {"a_scales", g.a_scales, Need::if_k, 1},
+      {"a", g.a, Need::if_k, a_bytes},
+      {"a_scales", g.a_scales, quantized ? Need::if_k : Need::never, 1},
       {"b", g.b, Need::if_k, 1},
       {"b_scales", g.b_scales, Need::if_k, 1},
       {"c", g.c, Need::never, c_bytes},

@@ -59,7 +59,13 @@ bool has_c(const nvfp4_gemm_desc& g, bool sizes_alone) {
   return g.c_type != NVFP4_TYPE_NONE && (g.c != nullptr || sizes_alone);
 }
 
+nvfp4_status check_a_scales(const nvfp4_gemm_desc& g) {
+  if (g.a_type == NVFP4_TYPE_NONE) return NVFP4_SUCCESS;
+  return without("a_scales", g.a_scales, "a_type", Enumeration::type, g.a_type);
+}
+
 nvfp4_status check_companions(const nvfp4_gemm_desc& g, bool sizes_alone) {
+  NVFP4_TRY(check_a_scales(g));
   NVFP4_TRY(check_scalars(g, sizes_alone));
   NVFP4_TRY(check_c(g, sizes_alone));
   NVFP4_TRY(check_bias(g, sizes_alone));

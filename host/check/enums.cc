@@ -49,7 +49,7 @@ constexpr EnumField kEnumFields[] = {
     {FIELD(activation), Enumeration::activation, kActivations, kActivations, kActivations},
     {FIELD(pdl), Enumeration::pdl, kPdl, kPdl, kPdl},
     {FIELD(operand_format), Enumeration::operand_format, kFirst, kFirst, kFirst},
-    {FIELD(a_type), Enumeration::type, kATypes, kNoType, kNoType},
+    {FIELD(a_type), Enumeration::type, kATypes, kATypes, kATypes},
     {FIELD(cd_order), Enumeration::cd_order, kOrders, kOrders, kOrders},
     {FIELD(bias_axis), Enumeration::bias_axis, kAxes, kAxes, kAxes},
 };
@@ -60,6 +60,9 @@ constexpr EnumField kEnumFields[] = {
 nvfp4_status check_enums(const nvfp4_gemm_desc& g, Caller caller) {
   for (const EnumField& row : kEnumFields) {
     const int32_t value = g.*row.field;
+    // There are no scales of an A that is not quantized.
+    const bool no_scales = row.field == &Desc::a_scale_layout && g.a_type != NVFP4_TYPE_NONE;
+    if (no_scales && value == NVFP4_SCALE_LAYOUT_UNSET) continue;
     NVFP4_TRY(rule_enumerator(row.name, value, row.enumeration, row.legal));
     if (!holds(caller == Caller::reference ? row.reference : row.run, value)) {
       return enumerator_not_there(row.name, value, row.enumeration);

@@ -15,6 +15,9 @@ struct Operand {
   const void *elements, *scales;
   int64_t ld, stride, scales_stride;
   int32_t layout;
+  int32_t type;  // NVFP4_TYPE_NONE: quantized, with scales
+
+  bool quantized() const { return type == NVFP4_TYPE_NONE; }
 };
 Operand operand_a(const nvfp4_gemm_desc& g);
 Operand operand_b(const nvfp4_gemm_desc& g);
@@ -46,6 +49,8 @@ nvfp4_status check_absent_addresses(const nvfp4_gemm_addresses& x);
 
 // companions.cc: fields that go together, as C and its type, are there together.
 nvfp4_status check_companions(const nvfp4_gemm_desc& g, bool sizes_alone);
+// Among them: an A that is not quantized has no scales.
+nvfp4_status check_a_scales(const nvfp4_gemm_desc& g);
 
 // layout.cc: leading dimensions and batch strides.
 nvfp4_status check_leading_dimensions(const nvfp4_gemm_desc& g, bool sizes_alone);

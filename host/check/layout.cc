@@ -9,19 +9,22 @@ namespace nvfp4 {
 
 namespace {
 
-constexpr int64_t kOperandMultiple = 32;                // elements: 16 bytes, as tensor maps want
-constexpr int64_t kMaxStride = (int64_t{1} << 41) - 1;  // elements: tensor maps take < 2^40 bytes
+// Tensor maps want 16 bytes and take less than 2^40.
+int64_t operand_multiple(const Operand& x) { return x.quantized() ? 32 : 8; }
+int64_t max_stride(const Operand& x) { return (int64_t{1} << (x.quantized() ? 41 : 39)) - 1; }
 
 nvfp4_status check_operand_ld(const Operand& x) {
   NVFP4_TRY(rule_at_least(x.ld_name, x.ld, "k", x.k));
-  NVFP4_TRY(rule_range(x.ld_name, x.ld, kMaxStride));
-  return rule_multiple(NVFP4_STATUS_MISALIGNED, x.ld_name, x.ld, kOperandMultiple, "");
+  NVFP4_TRY(rule_range(x.ld_name, x.ld, max_stride(x)));
+  return rule_multiple(NVFP4_STATUS_MISALIGNED, x.ld_name, x.ld, operand_multiple(x), "");
 }
 
 nvfp4_status check_operand_strides(const Operand& x) {
   if (x.l == 1) return NVFP4_SUCCESS;
-  NVFP4_TRY(rule_range(x.stride_name, x.stride, kMaxStride));
-  NVFP4_TRY(rule_multiple(NVFP4_STATUS_MISALIGNED, x.stride_name, x.stride, kOperandMultiple, ""));
+  NVFP4_TRY(rule_range(x.stride_name, x.stride, max_stride(x)));
+  NVFP4_TRY(
+      rule_multiple(NVFP4_STATUS_MISALIGNED, x.stride_name, x.stride, operand_multiple(x), ""));
+  if (!x.quantized()) return NVFP4_SUCCESS;
   NVFP4_TRY(rule_range(x.scales_stride_name, x.scales_stride, INT64_MAX));
   NVFP4_TRY(rule_multiple(NVFP4_STATUS_MISALIGNED, x.scales_stride_name, x.scales_stride,
                           kAddressAlignment, ""));
@@ -67,7 +70,8 @@ Operand operand_a(const nvfp4_gemm_desc& g) {
           g.a_ld,
           g.a_batch_stride,
           g.a_scales_batch_stride_bytes,
-          g.a_scale_layout};
+          g.a_scale_layout,
+          g.a_type};
 }
 
 Operand operand_b(const nvfp4_gemm_desc& g) {
@@ -84,7 +88,8 @@ Operand operand_b(const nvfp4_gemm_desc& g) {
           g.b_ld,
           g.b_batch_stride,
           g.b_scales_batch_stride_bytes,
-          g.b_scale_layout};
+          g.b_scale_layout,
+          NVFP4_TYPE_NONE};
 }
 
 Lines lines_of_cd(const nvfp4_gemm_desc& g) {

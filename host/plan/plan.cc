@@ -5,6 +5,7 @@
 
 #include <cinttypes>
 
+#include "host/enumeration.h"
 #include "host/size.h"
 
 namespace nvfp4 {
@@ -24,8 +25,13 @@ Choice choose(const nvfp4_gemm_desc& desc, const Architecture& arch) {
   return best;
 }
 
-// The checks counted the tiles of the widest variant or of the forced one, each computed by one CTA.
-nvfp4_status refuse_ctas() {
+// The checks counted the tiles of the widest variant of all or of the forced one, each computed by one
+// CTA.
+nvfp4_status refuse_ctas(const nvfp4_gemm_desc& desc) {
+  if (desc.batch_invariant == 0) {
+    return fail(NVFP4_STATUS_LIMIT, "with a_type = %s the product has more than %" PRId64 " tiles",
+                enumerator_name(Enumeration::type, desc.a_type), kMaxTiles);
+  }
   return fail(NVFP4_STATUS_LIMIT,
               "with batch_invariant = 1 the product needs more than %" PRId64 " CTAs", kMaxTiles);
 }
@@ -37,20 +43,39 @@ nvfp4_status refuse_variant(const Variant& v, const Architecture& arch) {
               v.name, capability_text(arch.capability).text);
 }
 
+// Any variant of the architecture for tokens of that type?
+bool has_kernel(const Architecture& arch, int32_t a_type) {
+  for (uint32_t i = 0; i < kVariantCount; ++i) {
+    if (serves(variant_at(i), arch) && variant_at(i).a_type == a_type) return true;
+  }
+  return false;
+}
+
 nvfp4_status decide(const CheckedGemm& checked, const Architecture& arch, Choice* choice) {
   const nvfp4_gemm_desc& desc = *checked.desc;
-  if (checked.forced == nullptr) {
-    *choice = choose(desc, arch);
-    return choice->variant != nullptr ? NVFP4_SUCCESS : refuse_ctas();
-  }
-  if (!serves(*checked.forced, arch)) {
-    return fail(NVFP4_STATUS_INVALID_VALUE,
-                "variant = \"%s\" has no kernel for compute capability %s", checked.forced->name,
+  if (!has_kernel(arch, desc.a_type)) {
+    return fail(NVFP4_STATUS_NOT_SUPPORTED, "a_type = %s has no kernel for compute capability %s",
+                enumerator_name(Enumeration::type, desc.a_type),
                 capability_text(arch.capability).text);
   }
-  if (!is_candidate(desc, arch, *checked.forced)) return refuse_variant(*checked.forced, arch);
-  const bool fits = planner_of(arch.family).choose_split(desc, arch, *checked.forced, choice);
-  return fits ? NVFP4_SUCCESS : refuse_ctas();
+  if (checked.forced == nullptr) {
+    *choice = choose(desc, arch);
+    return choice->variant != nullptr ? NVFP4_SUCCESS : refuse_ctas(desc);
+  }
+  const Variant& forced = *checked.forced;
+  if (!serves(forced, arch)) {
+    return fail(NVFP4_STATUS_INVALID_VALUE,
+                "variant = \"%s\" has no kernel for compute capability %s", forced.name,
+                capability_text(arch.capability).text);
+  }
+  if (forced.a_type != desc.a_type) {
+    return fail(NVFP4_STATUS_INVALID_VALUE, "variant = \"%s\" takes a_type = %s; it is %s",
+                forced.name, enumerator_name(Enumeration::type, forced.a_type),
+                enumerator_name(Enumeration::type, desc.a_type));
+  }
+  if (!is_candidate(desc, arch, forced)) return refuse_variant(forced, arch);
+  const bool fits = planner_of(arch.family).choose_split(desc, arch, forced, choice);
+  return fits ? NVFP4_SUCCESS : refuse_ctas(desc);
 }
 
 }  // namespace

@@ -51,16 +51,30 @@ int64_t clocks(const Variant& v, int64_t tiles, int64_t stages, const Split& spl
   return waves * each + rest + (v.workspace_tokens ? kTokenKernelClocks : 0);
 }
 
+// Tiles for tokens that are not quantized have no code for 3 and 8 CTAs.
+bool has_split(const Variant& v, uint32_t parts) {
+  return parts <= v.max_split && (parts != 3 || v.max_split == 8);
+}
+
+const Variant& narrow_variant(int32_t a_type) {
+  switch (a_type) {
+    case NVFP4_TYPE_F16: return variant_at(kVariant_sm90_f16_64x16x256);
+    case NVFP4_TYPE_BF16: return variant_at(kVariant_sm90_bf16_64x16x256);
+    default: return variant_at(kVariant_sm90_64x16x256);
+  }
+}
+
 // Of a batch-invariant problem: what suits one tile of a few tokens, where a split gains most. N
 // and K alone decide.
 const Split& invariant_split(const nvfp4_gemm_desc& desc, const Architecture& arch) {
-  const Variant& v = variant_at(kVariant_sm90_64x16x256);
+  const Variant& v = narrow_variant(desc.a_type);
   const int64_t stages = ceil_div(desc.k, kSm90StageK);
   const int64_t tiles = ceil_div(desc.n, v.tile_weights);
   const Split* best = &kSplits[0];
   for (const Split& split : kSplits) {
     const int64_t at_once = arch.sm_count - split.empty_sms;
     if (split.parts > stages || tiles * split.parts > at_once) break;
+    if (!has_split(v, split.parts)) continue;
     if (clocks(v, tiles, stages, split, at_once) <
         clocks(v, tiles, stages, *best, arch.sm_count - best->empty_sms)) {
       best = &split;
@@ -85,6 +99,7 @@ bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const V
     const int64_t at_once = arch.sm_count - split.empty_sms;
     // Of more tiles than run at once none is split.
     if (split.parts > 1 && (split.parts > stages || tiles * split.parts > at_once)) break;
+    if (!has_split(v, split.parts)) continue;
     const int64_t cost = clocks(v, tiles, stages, split, at_once);
     if (cost < choice->cost) *choice = {&v, split.parts, split.parts, tiles, cost};
   }

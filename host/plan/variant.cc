@@ -12,6 +12,20 @@ namespace nvfp4 {
 
 namespace {
 
+// Tokens are quantized but in tiles that say otherwise.
+template <typename Tile>
+struct TypeOfTokens {
+  static constexpr int32_t kValue = NVFP4_TYPE_NONE;
+};
+template <uint32_t kWeights, uint32_t kTokens>
+struct TypeOfTokens<Sm90WideTile<kWeights, kTokens, Sm90TokenType::f16>> {
+  static constexpr int32_t kValue = NVFP4_TYPE_F16;
+};
+template <uint32_t kWeights, uint32_t kTokens>
+struct TypeOfTokens<Sm90WideTile<kWeights, kTokens, Sm90TokenType::bf16>> {
+  static constexpr int32_t kValue = NVFP4_TYPE_BF16;
+};
+
 template <typename Tile>
 constexpr Variant variant_of(const char* name, const char* entry, Family family, uint32_t clocks) {
   Variant v{};
@@ -30,6 +44,8 @@ constexpr Variant variant_of(const char* name, const char* entry, Family family,
   v.workspace_tokens = Tile::kWorkspaceTokens;
   v.batch_invariant = Tile::kBatchInvariant;
   v.several_tiles = Tile::kSeveralTiles;
+  v.max_split = Tile::kMaxSplit;
+  v.a_type = TypeOfTokens<Tile>::kValue;
   v.stage_clocks = clocks;
   return v;
 }
@@ -51,7 +67,7 @@ constexpr uint32_t kWidest = kVariantCount - 1;
 #undef VARIANT
 
 nvfp4_status refuse_variant(const char* name) {
-  char names[512] = "";
+  char names[1024] = "";
   size_t length = 0;
   for (const Variant& known : kVariants) {
     length +=

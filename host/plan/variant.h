@@ -20,9 +20,11 @@ struct Variant {
   uint32_t tmem_columns;
   uint32_t ctas_per_sm;
   bool workspace_tokens;  // decoded by a kernel of their own, into the workspace
-  bool
-      batch_invariant;  // all of a family that are add along K in the same order, for a given split
-  bool several_tiles;   // a CTA that does not share K computes one tile after the other
+  // All of a family that are add along K in the same order, for a given split.
+  bool batch_invariant;
+  bool several_tiles;  // a CTA that does not share K computes one tile after the other
+  uint32_t max_split;
+  int32_t a_type;  // of the tokens it takes: NVFP4_TYPE_NONE, _F16 or _BF16
   uint32_t stage_clocks;
 };
 
@@ -42,7 +44,8 @@ inline bool serves(const Variant& variant, const Architecture& arch) {
 
 // May the planner take it?
 inline bool is_candidate(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v) {
-  return serves(v, arch) && (desc.batch_invariant == 0 || v.batch_invariant);
+  return serves(v, arch) && v.a_type == desc.a_type &&
+         (desc.batch_invariant == 0 || v.batch_invariant);
 }
 
 // NULL stays NULL; refuses a name that no variant has, with the list of those that are there.

@@ -38,6 +38,29 @@ __device__ inline uint32_t mul_rn_f16x2_by_half(uint32_t a, uint32_t b) {
   return d;
 }
 
+// mul.rn.bf16x2  d, a, {b.half, b.half};                                          PTX 7.8, sm_90
+// As mul_rn_f16x2_by_half; subnormals are kept.
+template <uint32_t kHalf>
+__device__ inline uint32_t mul_rn_bf16x2_by_half(uint32_t a, uint32_t b) {
+  uint32_t d;
+  if constexpr (kHalf == 0) {
+    asm("{ .reg .b16 low, high; .reg .b32 twice;\n\t"
+        "mov.b32 {low, high}, %2;\n\t"
+        "mov.b32 twice, {low, low};\n\t"
+        "mul.rn.bf16x2 %0, %1, twice; }"
+        : "=r"(d)
+        : "r"(a), "r"(b));
+  } else {
+    asm("{ .reg .b16 low, high; .reg .b32 twice;\n\t"
+        "mov.b32 {low, high}, %2;\n\t"
+        "mov.b32 twice, {high, high};\n\t"
+        "mul.rn.bf16x2 %0, %1, twice; }"
+        : "=r"(d)
+        : "r"(a), "r"(b));
+  }
+  return d;
+}
+
 // cvt.rn.f16x2.e4m3x2  d, a;                                                      PTX 8.1, sm_89
 // The low or the high 16 bits of `bytes`: two E4M3 values, exact in fp16.
 template <uint32_t kHalf>

@@ -83,6 +83,13 @@ __device__ inline void prefetch_global_l1(const void* address) {
   asm volatile("prefetch.global.L1 [%0];" ::"l"(__cvta_generic_to_global(address)));
 }
 
+// ld.shared.u8  d, [a];                                                           PTX 1.0
+__device__ inline uint32_t ld_shared_u8(uint32_t address) {
+  uint32_t value;
+  asm volatile("ld.shared.u8 %0, [%1];" : "=r"(value) : "r"(address) : "memory");
+  return value;
+}
+
 // ld.shared.b32  d, [a];                                                          PTX 1.0
 __device__ inline uint32_t ld_shared_b32(uint32_t address) {
   uint32_t value;

@@ -57,6 +57,16 @@ NVFP4_WGMMA_F16(64, 128, 64, 65, 66, 67, 68, 69)
 NVFP4_WGMMA_F16(128, 256, 128, 129, 130, 131, 132, 133)
 #undef NVFP4_WGMMA_F16
 
+// wgmma.mma_async.sync.aligned.m64nNk16.f32.bf16.bf16  d, a, b-desc, p, 1, 1, 0;  PTX 8.0, sm_90a
+#define NVFP4_WGMMA_BF16(...) NVFP4_WGMMA(wgmma_bf16, "k16.f32.bf16.bf16", "1, 1, 0", __VA_ARGS__)
+NVFP4_WGMMA_BF16(4, 8, 4, 5, 6, 7, 8, 9)
+NVFP4_WGMMA_BF16(8, 16, 8, 9, 10, 11, 12, 13)
+NVFP4_WGMMA_BF16(16, 32, 16, 17, 18, 19, 20, 21)
+NVFP4_WGMMA_BF16(32, 64, 32, 33, 34, 35, 36, 37)
+NVFP4_WGMMA_BF16(64, 128, 64, 65, 66, 67, 68, 69)
+NVFP4_WGMMA_BF16(128, 256, 128, 129, 130, 131, 132, 133)
+#undef NVFP4_WGMMA_BF16
+
 // wgmma.mma_async.sync.aligned.m64nNk32.f32.e5m2.e5m2  d, a, b-desc, p, 1, 1;       PTX 8.0, sm_90a
 // A is 64 x 32 bytes: lane 4g+c of warp w holds of rows 16w+g (a[0], a[2]) and 16w+g+8 (a[1], a[3])
 // the columns 4c .. 4c+3 (a[0], a[1]) and 16 more. D as above.

@@ -65,6 +65,7 @@ struct Sm100Tile {
   static constexpr int kCtaGroup = 1;  // CTAs that one tcgen05.mma works for
   static constexpr uint32_t kCtasPerSm = 1;
   static constexpr bool kWorkspaceTokens = false;
+  static constexpr uint32_t kMaxSplit = 1;
   static constexpr bool kSeveralTiles = false;
 
   static_assert(kTokens == 64 || kTokens == 128 || kTokens == 256,

@@ -16,7 +16,9 @@ namespace nvfp4 {
 
 // The factor of the decoding: a power of two, so nothing is rounded when it comes back.
 template <typename Tile>
-constexpr float kDecodingScale = Tile::kBlockSums ? kBlockSumScale : kSumScale;
+constexpr float kDecodingScale = Tile::kBlockSums       ? kBlockSumScale
+                                 : Tile::kNaturalTokens ? kWeightScale
+                                                        : kSumScale;
 
 // Four neighbouring weights of any token, from n on, to D in fp16. What becomes of a sum is said in
 // finish() alone, and store() alone writes D.

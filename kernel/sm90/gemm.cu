@@ -16,7 +16,7 @@
 //   weight warp     starts before all else: barriers, then weights and their scales by TMA
 //   consumer warps  in groups that take turns with the stages: decode, wgmma, then sums to D
 //   token warps     decode tokens (up to 16 a tile), or one thread copies what nvfp4_tokens_sm90
-//                   decoded (more)
+//                   decoded (more), or tokens of A that are fp16 or bf16, which have no scales sa
 #include "kernel/clocks.cuh"
 #include "kernel/ptx/cluster.cuh"
 #include "kernel/ptx/memory.cuh"
@@ -24,6 +24,7 @@
 #include "kernel/sm90/cta.cuh"
 #include "kernel/sm90/load.cuh"
 #include "kernel/sm90/multiply.cuh"
+#include "kernel/sm90/multiply_a16.cuh"
 #include "kernel/sm90/params.h"
 #include "kernel/sm90/sums/exchange.cuh"
 #include "kernel/sm90/sums/push.cuh"
@@ -43,14 +44,16 @@ template <uint32_t kCtas>
 struct Split {
   static constexpr uint32_t kValue = kCtas;
 };
-template <typename F>
+template <typename Tile, typename F>
 __device__ void with_split(uint32_t split, const F& f) {
+  if constexpr (Tile::kMaxSplit == 8) {
+    if (split == 3) return f(Split<3>());
+    if (split == 8) return f(Split<8>());
+  }
   switch (split) {
     case 1: return f(Split<1>());
     case 2: return f(Split<2>());
-    case 3: return f(Split<3>());
-    case 4: return f(Split<4>());
-    default: return f(Split<8>());
+    default: return f(Split<4>());
   }
 }
 
@@ -112,7 +115,7 @@ template <typename Tile>
 __device__ void exchange_few_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                                   const float (&sums)[Tile::kTokens / 2]) {
   if (cta.p.split > 1) {
-    with_split(cta.p.split, [&](auto split) {
+    with_split<Tile>(cta.p.split, [&](auto split) {
       if constexpr (split.kValue > 1) {
         push_sums<Tile, split.kValue>(cta, warp, lane, sums);
         store_pushed_sums<Tile, split.kValue>(cta, warp, lane);
@@ -142,7 +145,7 @@ __device__ void exchange_group_sums(const Cta90<Tile>& cta, uint32_t warp, uint3
   if constexpr (!Tile::kSeveralTiles) {
     if (cta.p.split == 1) return store_general_sums<Tile>(cta, warp, lane);
   }
-  with_split(cta.p.split, [&](auto split) {
+  with_split<Tile>(cta.p.split, [&](auto split) {
     if constexpr (split.kValue > 1) store_sums<Tile, split.kValue>(cta, warp, lane);
   });
 }
@@ -176,14 +179,22 @@ __device__ void store_whole_sums(const Cta90<Tile>& cta, uint32_t index, uint32_
   }
 }
 
-// The CTA is made again for what follows the loop over K, so that the loop has the registers.
+__device__ inline uint32_t warp_number() { return __shfl_sync(0xFFFFFFFF, threadIdx.x / 32, 0); }
+
+// The CTA is made again for what follows the loop over K, so that the loop has the registers; and
+// where that decodes in the natural order of K, the warp's number.
 template <typename Tile>
 __device__ void consumer_warp(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
   WidePosition<Tile> position(warp / Tile::kConsumersPerStage);
   Tiles<Tile> tiles;
   for (;;) {
     float sums[Tile::kTokens / 2];
-    multiply(cta, warp, lane, position, sums);
+    if constexpr (Tile::kNaturalTokens) {
+      multiply_a16(cta, warp, lane, position, sums);
+      warp = warp_number();
+    } else {
+      multiply(cta, warp, lane, position, sums);
+    }
     if (!Tile::kSeveralTiles || cta.p.split > 1) {
       return exchange_sums(make_cta<Tile>(cta.p, cta.smem), warp, lane, sums);
     }
@@ -206,7 +217,7 @@ __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
   ptx::setmaxnreg_dec<Tile::kLoaderRegisters>();
   if (warp == Tile::kWeightWarp) {
     weight_warp(cta);
-  } else if constexpr (!Tile::kWorkspaceTokens) {
+  } else if constexpr (Tile::kDecodesTokens) {
     arrive_at_cluster(cta);      // before the wait: the weight warp fills its ring meanwhile
     ptx::griddepcontrol_wait();  // the tokens, and what else earlier grids write
     TokenWarp<WideTokens<Tile>> tokens(cta, warp - Tile::kFirstTokenWarp, lane);
@@ -215,9 +226,11 @@ __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
     wait_for_cluster(cta);
     tokens.run();
   } else {
+    arrive_at_cluster(cta);
     Start<Tile>::token_warp();
+    wait_for_cluster(cta);
     if (warp == Tile::kFirstTokenWarp && ptx::elect_sync()) {
-      ptx::griddepcontrol_wait();  // the tokens' kernel, and whatever else earlier grids write
+      ptx::griddepcontrol_wait();  // tokens or their kernel, and whatever else earlier grids write
       load_tokens(cta);
     }
   }
@@ -236,8 +249,8 @@ __device__ void tiny_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
     multiply_tiny(cta, warp, lane, sums);
     put_tiny_sums<Tile>(cta, sums, warp, lane);
     if (cta.rank == 0) {
-      with_split(cta.p.split,
-                 [&](auto split) { store_tiny_sums<Tile, split.kValue>(cta, warp, lane); });
+      with_split<Tile>(cta.p.split,
+                       [&](auto split) { store_tiny_sums<Tile, split.kValue>(cta, warp, lane); });
     }
     note_end(lane);
     return;
@@ -260,7 +273,7 @@ __device__ void tiny_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
 template <typename Tile>
 __device__ void gemm_sm90(const Sm90Params& p) {
   extern __shared__ __align__(1024) uint8_t shared[];
-  const uint32_t warp = __shfl_sync(0xFFFFFFFF, threadIdx.x / 32, 0);
+  const uint32_t warp = warp_number();
   const uint32_t lane = threadIdx.x % 32;
   const Cta90<Tile> cta = make_cta<Tile>(p, ptx::shared_address(shared));
   if constexpr (Tile::kBlockSums) {
@@ -274,15 +287,19 @@ __device__ void gemm_sm90(const Sm90Params& p) {
 
 // A variant is a row of host/plan/variants.def, a row of tiles.def and so an entry here. Its
 // registers are given, not a bound of threads, of which ptxas would give out all there are.
-#define NVFP4_GEMM_SM90_ENTRY(weights, tokens)                                                 \
-  extern "C" __global__ void __maxnreg__(nvfp4::Sm90Tile##weights##x##tokens::kRegisters)      \
-      nvfp4_gemm_sm90_##weights##x##tokens(const __grid_constant__ nvfp4::Sm90Params params) { \
-    using Tile = nvfp4::Sm90Tile##weights##x##tokens;                                          \
-    static_assert(Tile::kWeights == weights && Tile::kTokens == tokens);                       \
-    nvfp4::gemm_sm90<Tile>(params);                                                            \
+#define NVFP4_GEMM_SM90_ENTRY(type, Type, weights, tokens)                                      \
+  extern "C" __global__ void __maxnreg__(nvfp4::Sm90Tile##Type##weights##x##tokens::kRegisters) \
+      nvfp4_gemm_sm90_##type##weights##x##tokens(                                               \
+          const __grid_constant__ nvfp4::Sm90Params params) {                                   \
+    using Tile = nvfp4::Sm90Tile##Type##weights##x##tokens;                                     \
+    static_assert(Tile::kWeights == weights && Tile::kTokens == tokens);                        \
+    nvfp4::gemm_sm90<Tile>(params);                                                             \
   }
-#define SM90_TINY_TILE(weights, tokens, ...) NVFP4_GEMM_SM90_ENTRY(weights, tokens)
-#define SM90_WIDE_TILE(weights, tokens, ...) NVFP4_GEMM_SM90_ENTRY(weights, tokens)
+#define SM90_TINY_TILE(weights, tokens, ...) NVFP4_GEMM_SM90_ENTRY(, , weights, tokens)
+#define SM90_WIDE_TILE(weights, tokens, ...) NVFP4_GEMM_SM90_ENTRY(, , weights, tokens)
+#define SM90_A16_TILE(weights, tokens, ...)          \
+  NVFP4_GEMM_SM90_ENTRY(f16_, F16_, weights, tokens) \
+  NVFP4_GEMM_SM90_ENTRY(bf16_, Bf16_, weights, tokens)
 #include "kernel/sm90/tiles.def"
 
 extern "C" __global__ void __launch_bounds__(nvfp4::kTokenKernelThreads,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The warps of gemm.cu that fill the rings: weights, and tokens from the workspace.
+// The warps of gemm.cu that fill the rings: weights, and tokens from the workspace or from A.
 #pragma once
 
 #include <cstdint>
@@ -103,6 +103,7 @@ __device__ void start_weights(const Cta90<Tile>& cta) {
   note_clock(kClock_begin_ns);
   note_clock(kClock_start);
   ptx::prefetch_tensormap(&cta.p.weights);
+  if (Tile::kNaturalTokens) ptx::prefetch_tensormap(&cta.p.tokens);
   init_stage_barriers(cta, 0, Tile::kStagesFirst);
   ptx::mbarrier_init(cta.cut_full(), 1);
   publish_barriers();
@@ -167,12 +168,34 @@ __device__ void load_tile_tokens(const Cta90<Tile>& cta, RingPosition<Tile::kSlo
   }
 }
 
+// Slabs straight from A: TMA writes zeros for what lies beyond M and K.
+template <typename Tile>
+__device__ void load_natural_tokens(const Cta90<Tile>& cta, RingPosition<Tile::kSlots>& at) {
+  constexpr uint32_t kSlotK = Tile::kSlotSteps * kScaleTileK;
+  for (uint32_t i = 0; i < cta.count * Tile::kSlotsPerStage; ++i, at.advance()) {
+    wait_for_slot(cta, at);
+    const uint32_t bar = cta.tokens_full(at.stage);
+    const uint32_t k = cta.stage_begin * Tile::kK + i * kSlotK;
+    ptx::mbarrier_arrive_expect_tx(bar, Tile::kSlotBytes);
+#pragma unroll
+    for (uint32_t step = 0; step < Tile::kSlotSteps; ++step) {
+      ptx::cp_async_bulk_tensor_3d(cta.tokens(at.stage) + step * Tile::kSlabBytes, &cta.p.tokens,
+                                   k + step * kScaleTileK, cta.tile.token_tile * Tile::kTokens,
+                                   cta.tile.batch, bar, ptx::kEvictLast);
+    }
+  }
+}
+
 template <typename Tile>
 __device__ void load_tokens(Cta90<Tile> cta) {
   Tiles<Tile> tiles;
   RingPosition<Tile::kSlots> at;
   for (;;) {
-    load_tile_tokens(cta, at);
+    if constexpr (Tile::kNaturalTokens) {
+      load_natural_tokens(cta, at);
+    } else {
+      load_tile_tokens(cta, at);
+    }
     if (!tiles.next(cta.p)) return;
     cta.tile = tile_at(cta.p, tiles.index);
   }

@@ -20,6 +20,9 @@ namespace nvfp4 {
   using Sm90Tile##weights##x##tokens = Sm90TinyTile<tokens>;
 #define SM90_WIDE_TILE(weights, tokens, ...) \
   using Sm90Tile##weights##x##tokens = Sm90WideTile<weights, tokens>;
+#define SM90_A16_TILE(weights, tokens, ...)                                                   \
+  using Sm90TileF16_##weights##x##tokens = Sm90WideTile<weights, tokens, Sm90TokenType::f16>; \
+  using Sm90TileBf16_##weights##x##tokens = Sm90WideTile<weights, tokens, Sm90TokenType::bf16>;
 #include "kernel/sm90/tiles.def"
 
 }  // namespace nvfp4

@@ -89,8 +89,11 @@ const Rule kRules[] = {
     {"pdl ON_STATIC_WEIGHTS", [](Desc& g) { g.pdl = 2; }, NVFP4_SUCCESS, ""},
     {"operand_format 1", [](Desc& g) { g.operand_format = 1; }, NVFP4_STATUS_INVALID_ENUM, "operand_format = 1 is none of NVFP4_OPERAND_FORMAT_NVFP4"},
     {"a_type F32", [](Desc& g) { g.a_type = 3; }, NVFP4_STATUS_INVALID_ENUM, "a_type = NVFP4_TYPE_F32 is none of NVFP4_TYPE_NONE, NVFP4_TYPE_F16, NVFP4_TYPE_BF16"},
-    {"a_type F16", [](Desc& g) { g.a_type = 1; }, NVFP4_STATUS_NOT_SUPPORTED, "a_type = NVFP4_TYPE_F16 is not there in version 0.1.0"},
-    {"a_type BF16", [](Desc& g) { g.a_type = 2; }, NVFP4_STATUS_NOT_SUPPORTED, "a_type = NVFP4_TYPE_BF16 is not there in version 0.1.0"},
+    {"a_type F16 with scales", [](Desc& g) { g.a_type = 1; }, NVFP4_STATUS_INVALID_VALUE, "must be NULL where a_type = NVFP4_TYPE_F16"},
+    {"a_type F16", [](Desc& g) { g.a_type = 1, g.a_scales = nullptr; }, NVFP4_SUCCESS, ""},
+    {"a_type BF16, no layout of scales", [](Desc& g) { g.a_type = 2, g.a_scales = nullptr, g.a_scale_layout = 0; }, NVFP4_SUCCESS, ""},
+    {"a_type BF16, a_ld", [](Desc& g) { g.a_type = 2, g.a_scales = nullptr, g.a_ld += 4; }, NVFP4_STATUS_MISALIGNED, "is not a multiple of 8"},
+    {"a_type BF16, a", [](Desc& g) { g.a_type = 2, g.a_scales = nullptr, g.a = static_cast<const char*>(g.a) + 8; }, NVFP4_STATUS_MISALIGNED, "a = 0x"},
     {"cd_order 2", [](Desc& g) { g.cd_order = 2; }, NVFP4_STATUS_INVALID_ENUM, "cd_order = 2 is none of NVFP4_CD_ORDER_ROW_MAJOR, NVFP4_CD_ORDER_COLUMN_MAJOR"},
     {"cd_order column-major", [](Desc& g) { g.cd_order = 1, g.d_batch_stride = 299 * 301 + 200; }, NVFP4_SUCCESS, ""},
     {"bias_axis -1", [](Desc& g) { g.bias_axis = -1; }, NVFP4_STATUS_INVALID_ENUM, "bias_axis = -1 is none of NVFP4_BIAS_AXIS_COLUMN, NVFP4_BIAS_AXIS_ROW"},
@@ -132,6 +135,8 @@ const Rule kRules[] = {
     // variant
     {"variant unknown", [](Desc& g) { g.variant = "x"; }, NVFP4_STATUS_INVALID_VALUE,
      "variant = \"x\" is none of: sm100_128x64x256 sm100_128x128x256 sm100_128x256x256 "
+     "sm90_f16_64x16x256 sm90_f16_64x32x256 sm90_f16_64x128x256 sm90_f16_128x128x256 "
+     "sm90_bf16_64x16x256 sm90_bf16_64x32x256 sm90_bf16_64x128x256 sm90_bf16_128x128x256 "
      "sm90_64x1x256 sm90_64x2x256 sm90_64x4x256 sm90_64x8x256 sm90_64x16x256 sm90_128x16x256 "
      "sm90_64x32x256 sm90_128x32x256 sm90_64x64x256 sm90_128x64x256 sm90_64x128x256 "
      "sm90_128x128x256 sm90_128x256x256"},

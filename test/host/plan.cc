@@ -97,6 +97,11 @@ bool rightly_limited(const Desc& g, nvfp4_status status) {
 std::string complaint_sm90(Desc g, const char* variant, Tally* tally) {
   nvfp4::Plan plan;
   g.variant = variant;
+  const nvfp4::Variant* forced = nullptr;
+  nvfp4::find_variant(variant, &forced);
+  if (forced != nullptr && forced->a_type != NVFP4_TYPE_NONE) {
+    g.a_type = forced->a_type, g.a_scales = nullptr;
+  }
   nvfp4::CheckedGemm checked;
   if (nvfp4::check_gemm(&g, nvfp4::Caller::run, &checked) != NVFP4_SUCCESS) return "";
   const nvfp4_status status = plan_of(g, 90, &plan);
@@ -107,6 +112,8 @@ std::string complaint_sm90(Desc g, const char* variant, Tally* tally) {
   if (plan.cluster != plan.split) return "CTAs that share a tile are no cluster";
   const bool known = plan.split <= 4 || plan.split == 8;
   if (!known) return "no kernel has this split";
+  const bool no_such_code = plan.split == 3 || plan.split > plan.variant->max_split;
+  if (g.a_type != NVFP4_TYPE_NONE && no_such_code) return "this kernel has not this split";
   if (plan.split > 1 && plan.split > (g.k + 255) / 256) return "a part of K is empty";
   const nvfp4::Variant& v = *plan.variant;
   const Wide rows = Wide(plan.tiles_m) * v.tile_tokens;
@@ -156,6 +163,30 @@ TEST_CASE("Compute capability 9.0: plans fit, each variant has its best split") 
     CAPTURE(nvfp4::variant_at(i).name);
     CHECK((tally.by_variant[i] > 1000) == (i >= 3));
   }
+}
+
+TEST_CASE("a_type decides which variants are asked, and which a name may force") {
+  Desc g = dense(100, 1024, 4096, 1);
+  nvfp4::Plan plan;
+  for (const int32_t type : {NVFP4_TYPE_NONE, NVFP4_TYPE_F16, NVFP4_TYPE_BF16}) {
+    g.a_type = type;
+    g.variant = nullptr;
+    REQUIRE(plan_of(g, 90, &plan) == NVFP4_SUCCESS);
+    CHECK(plan.variant->a_type == type);
+    if (type != NVFP4_TYPE_NONE) CHECK(plan.workspace_bytes == 0);
+    g.variant = type == NVFP4_TYPE_F16 ? "sm90_bf16_64x16x256" : "sm90_f16_64x16x256";
+    CHECK(plan_of(g, 90, &plan) == NVFP4_STATUS_INVALID_VALUE);
+  }
+  CHECK(std::string(nvfp4_last_error()) ==
+        "variant = \"sm90_f16_64x16x256\" takes a_type = NVFP4_TYPE_F16; it is NVFP4_TYPE_BF16");
+  g.variant = nullptr;
+  CHECK(plan_of(g, 103, &plan) == NVFP4_STATUS_NOT_SUPPORTED);
+  CHECK(std::string(nvfp4_last_error()) ==
+        "a_type = NVFP4_TYPE_BF16 has no kernel for compute capability 10.3");
+  // 2^30 tiles of 128 tokens and 128 weights; the checks counted those of 256.
+  g = dense(INT32_MAX, 64 * 128, 64, 2);
+  g.a_type = NVFP4_TYPE_F16;
+  CHECK(plan_of(g, 90, &plan) == NVFP4_STATUS_LIMIT);
 }
 
 TEST_CASE("Compute capability 9.0: tokens in fp16 beyond one grid are refused") {

@@ -54,8 +54,8 @@ void by_pointer(Everything& x, Desc& g) {
 const Rule kRules[] = {
     {"unchanged", [](Everything&, Desc&) {}, NVFP4_SUCCESS, ""},
     {"batch_invariant", [](Everything&, Desc& g) { g.batch_invariant = 1; }, NVFP4_SUCCESS, ""},
-    {"a_type", [](Everything&, Desc& g) { g.a_type = NVFP4_TYPE_BF16; }, NVFP4_STATUS_NOT_SUPPORTED,
-     "a_type = NVFP4_TYPE_BF16 is not there"},
+    {"a_type with scales", [](Everything&, Desc& g) { g.a_type = NVFP4_TYPE_BF16; },
+     NVFP4_STATUS_INVALID_VALUE, "must be NULL where a_type = NVFP4_TYPE_BF16"},
     {"d_type", [](Everything&, Desc& g) { g.d_type = NVFP4_TYPE_NVFP4; },
      NVFP4_STATUS_NOT_SUPPORTED, "d_type = NVFP4_TYPE_NVFP4 is not there"},
     {"d_tensor_scale", [](Everything& x, Desc& g) { g.d_tensor_scale = &x.beta; },

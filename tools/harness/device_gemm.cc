@@ -19,6 +19,12 @@ std::vector<uint8_t> device_scales(const Operand& o, uint8_t poison, int64_t gap
   return out;
 }
 
+std::vector<uint8_t> bytes_of(const std::vector<uint16_t>& halves) {
+  std::vector<uint8_t> bytes(halves.size() * 2);
+  std::memcpy(bytes.data(), halves.data(), bytes.size());
+  return bytes;
+}
+
 }  // namespace
 
 DeviceGemm::DeviceGemm(const Driver& driver, const Problem& p, uint8_t poison)
@@ -32,9 +38,11 @@ DeviceGemm::DeviceGemm(const Driver& driver, const Problem& p, uint8_t poison)
     inputs_.push_back(std::make_unique<Input>(driver, name, std::move(content)));
     return inputs_.back()->buffer.pointer();
   };
-  desc.a = add("A", p.a.codes);
+  desc.a = add("A", p.a.quantized() ? p.a.codes : bytes_of(p.a.halves));
   desc.b = add("B", p.b.codes);
-  desc.a_scales = add("the scales of A", device_scales(p.a, poison, p.scales_gap_bytes));
+  if (p.a.quantized()) {
+    desc.a_scales = add("the scales of A", device_scales(p.a, poison, p.scales_gap_bytes));
+  }
   desc.b_scales = add("the scales of B", device_scales(p.b, poison, p.scales_gap_bytes));
   desc.d = d_.pointer();
   uint64_t bytes = 0;

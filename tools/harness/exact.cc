@@ -77,6 +77,38 @@ Sum sum_of(const Row& a, const Row& b) {
   return s;
 }
 
+// One row of an A that is not quantized.
+struct HalfRow {
+  std::vector<double> value;
+  std::vector<int16_t> exponent;
+};
+
+HalfRow decode_halves(const Operand& o, int64_t batch, int64_t row) {
+  const int lowest = o.type == NVFP4_TYPE_F16 ? -14 : -126;
+  HalfRow r;
+  for (int64_t i = 0; i < o.k; ++i) {
+    const double value = o.half(batch, row, i);
+    const bool counts = value != 0 && std::isfinite(value);
+    r.value.push_back(value);
+    r.exponent.push_back(int16_t(counts ? std::max(std::ilogb(value), lowest) : lowest));
+  }
+  return r;
+}
+
+// Products are exact in double; their sum is wrong by 2^-53 of S for each, which no bound here sees.
+Sum sum_of(const HalfRow& a, const Row& b) {
+  Sum s;
+  int largest = -1000;
+  for (size_t i = 0; i < a.value.size(); ++i) {
+    const double product = a.value[i] * b.twice[i] * 0.5 * b.scale[i / 16];
+    s.exact += product;
+    s.magnitude += std::fabs(product);
+    largest = std::max(largest, a.exponent[i] + b.exponent[i] + kLowest);
+  }
+  s.factors = std::ldexp(1.0, largest);
+  return s;
+}
+
 }  // namespace
 
 namespace {
@@ -120,12 +152,19 @@ void for_each_sum(const Problem& p,
     };
     const auto each_group = [&](int64_t group) {
       const int64_t first = group * kRows, last = std::min(first + kRows, p.shape.m);
-      std::vector<Row> rows;
-      for (int64_t m = first; m < last; ++m) rows.push_back(decode(p.a, batch, m));
-      for (int64_t n = 0; n < p.shape.n; ++n) {
-        for (int64_t m = first; m < last; ++m) {
-          visit(batch, m, n, sum_of(rows[size_t(m - first)], columns[size_t(n)]));
+      const auto visit_all = [&](const auto& decode_row) {
+        std::vector<decltype(decode_row(p.a, batch, first))> rows;
+        for (int64_t m = first; m < last; ++m) rows.push_back(decode_row(p.a, batch, m));
+        for (int64_t n = 0; n < p.shape.n; ++n) {
+          for (int64_t m = first; m < last; ++m) {
+            visit(batch, m, n, sum_of(rows[size_t(m - first)], columns[size_t(n)]));
+          }
         }
+      };
+      if (p.a.quantized()) {
+        visit_all(decode);
+      } else {
+        visit_all(decode_halves);
       }
     };
     parallel_for((p.shape.m + kRows - 1) / kRows, each_group, batches_done);

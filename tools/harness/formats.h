@@ -53,6 +53,26 @@ inline uint16_t f16_bits(double value) {
   return uint16_t((value < 0 ? 0x8000 : 0) | (uint32_t(exponent + 14) * 1024 + units));
 }
 
+// bfloat16: the upper half of an fp32.
+inline double bf16_value(uint16_t bits) {
+  const int exponent = bits >> 7 & 255, mantissa = bits & 127;
+  double value =
+      exponent == 0 ? std::ldexp(mantissa, -133) : std::ldexp(128 + mantissa, exponent - 134);
+  if (exponent == 255) {
+    value = mantissa ? std::numeric_limits<double>::quiet_NaN()
+                     : std::numeric_limits<double>::infinity();
+  }
+  return bits & 0x8000 ? -value : value;
+}
+
+// The bf16 nearest to a value within its range, ties away from zero.
+inline uint16_t bf16_bits(double value) {
+  const double size = std::fabs(value);
+  const int exponent = size < 0x1p-126 ? -126 : std::ilogb(size);
+  const auto units = uint32_t(std::lround(std::ldexp(size, 7 - exponent)));
+  return uint16_t((value < 0 ? 0x8000 : 0) | (uint32_t(exponent + 126) * 128 + units));
+}
+
 // Half the distance of neighbours in binary16 around `value`: what one rounding to nearest can add.
 inline double f16_half_ulp(double value) {
   const int exponent = value == 0 ? -14 : std::max(std::ilogb(value), -14);

@@ -62,6 +62,15 @@ void Operand::set_scale(int64_t batch, int64_t row, int64_t block, uint8_t byte)
   scales[scale_byte(*this, batch, row, block)] = byte;
 }
 
+double Operand::half(int64_t batch, int64_t row, int64_t at) const {
+  const uint16_t bits = halves[size_t(batch * batch_stride + row * ld + at)];
+  return type == NVFP4_TYPE_F16 ? f16_value(bits) : bf16_value(bits);
+}
+
+void Operand::set_half(int64_t batch, int64_t row, int64_t at, uint16_t bits) {
+  halves[size_t(batch * batch_stride + row * ld + at)] = bits;
+}
+
 std::vector<uint8_t> Operand::interleaved_scales(uint8_t poison) const {
   const size_t linear = size_t(rows * (k / 16));
   const size_t tiles = nvfp4_scale_bytes(rows, k, NVFP4_SCALE_LAYOUT_128X4);
@@ -159,6 +168,41 @@ Problem make_problem(const Shape& shape, Data data, uint64_t seed, const Gaps& g
   return p;
 }
 
+namespace {
+
+uint16_t draw_half(Random& random, int32_t type, Data data) {
+  const int sign = random.below(2) != 0 ? -1 : 1;
+  const auto bits = [&](double value) {
+    return type == NVFP4_TYPE_F16 ? f16_bits(value) : bf16_bits(value);
+  };
+  if (data != Data::random) return bits(sign * 0.5 * (1 + random.below(8)));
+  const int fraction_bits = type == NVFP4_TYPE_F16 ? 10 : 7;
+  const uint32_t one = 1u << fraction_bits;
+  return bits(sign *
+              std::ldexp(one + random.below(one), int(random.below(16)) - 12 - fraction_bits));
+}
+
+}  // namespace
+
+Problem make_a16_problem(const Shape& shape, int32_t a_type, Data data, uint64_t seed,
+                         const Gaps& gaps) {
+  Problem p = make_problem(shape, data, seed, gaps);
+  Operand& a = p.a;
+  a.halves.assign(a.codes.size() * 2, 0xFFFF);
+  a.codes.clear(), a.scales.clear();
+  a.type = a_type;
+  Random random(seed + 1);
+  for (int64_t batch = 0; batch < shape.l; ++batch) {
+    for (int64_t row = 0; row < shape.m; ++row) {
+      for (int64_t i = 0; i < shape.k; ++i) {
+        a.set_half(batch, row, i, draw_half(random, a_type, data));
+      }
+    }
+  }
+  if (data == Data::random) p.alpha = 1 / float(200 * std::sqrt(double(shape.k)));
+  return p;
+}
+
 Problem worst_for_wgmma(const Shape& shape) {
   if (shape.k != 256) throw std::logic_error("the worst case is one of K = 256");
   constexpr uint8_t kThree = 0x5, kSix = 0x7, kMinusSix = 0xF;
@@ -189,7 +233,28 @@ struct Extent {
   double row_sum = 0;  // the largest sum of absolute values along one row
 };
 
+Extent extent_of_halves(const Operand& o) {
+  Extent e;
+  for (int64_t batch = 0; batch < o.l; ++batch) {
+    for (int64_t row = 0; row < o.rows; ++row) {
+      double sum = 0;
+      for (int64_t i = 0; i < o.k; ++i) {
+        const double value = std::fabs(o.half(batch, row, i));
+        if (value == 0 || !std::isfinite(value)) continue;  // as a NaN scale below
+        sum += value;
+        e.largest = std::max(e.largest, value);
+        double unit = std::exp2(std::ilogb(value));
+        while (std::fmod(value, unit) != 0) unit /= 2;
+        e.smallest = std::min(e.smallest, unit);
+      }
+      e.row_sum = std::max(e.row_sum, sum);
+    }
+  }
+  return e;
+}
+
 Extent extent(const Operand& o) {
+  if (!o.quantized()) return extent_of_halves(o);
   Extent e;
   for (int64_t batch = 0; batch < o.l; ++batch) {
     for (int64_t row = 0; row < o.rows; ++row) {
@@ -227,7 +292,9 @@ nvfp4_gemm_desc make_desc(const Problem& p, int32_t scale_layout) {
   g.a_ld = p.a.ld, g.a_batch_stride = p.a.batch_stride;
   g.b_ld = p.b.ld, g.b_batch_stride = p.b.batch_stride;
   g.d_ld = p.d_ld, g.d_batch_stride = p.d_batch_stride;
-  g.a_scale_layout = g.b_scale_layout = scale_layout;
+  g.a_type = p.a.type;
+  g.b_scale_layout = scale_layout;
+  if (p.a.quantized()) g.a_scale_layout = scale_layout;
   g.a_scales_batch_stride_bytes =
       int64_t(nvfp4_scale_bytes(g.m, g.k, scale_layout)) + p.scales_gap_bytes;
   g.b_scales_batch_stride_bytes =
@@ -248,9 +315,10 @@ void reference_slice(const Problem& p, int64_t batch, int64_t column, int64_t co
   nvfp4_gemm_desc g = make_desc(p, NVFP4_SCALE_LAYOUT_LINEAR);
   g.l = 1;
   g.n = columns;
-  g.a = p.a.codes.data() + batch * p.a.batch_stride / 2;
+  g.a = p.a.quantized() ? static_cast<const void*>(p.a.codes.data() + batch * p.a.batch_stride / 2)
+                        : p.a.halves.data() + batch * p.a.batch_stride;
   g.b = p.b.codes.data() + (batch * p.b.batch_stride + column * p.b.ld) / 2;
-  g.a_scales = p.a.scales.data() + batch * p.a.scales_stride();
+  if (p.a.quantized()) g.a_scales = p.a.scales.data() + batch * p.a.scales_stride();
   g.b_scales = p.b.scales.data() + batch * p.b.scales_stride() + column * (p.shape.k / 16);
   std::vector<uint16_t> slice(size_t(g.m * columns));
   g.d = slice.data();

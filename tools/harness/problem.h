@@ -47,6 +47,14 @@ struct Operand {
   std::vector<uint8_t> codes;
   std::vector<uint8_t> scales;  // linear, [l][rows][k / 16], batches 16-byte aligned
 
+  // An A that is not quantized has neither codes nor scales: its type, and as `codes` its elements.
+  int32_t type = NVFP4_TYPE_NONE;
+  std::vector<uint16_t> halves;
+
+  bool quantized() const { return type == NVFP4_TYPE_NONE; }
+  double half(int64_t batch, int64_t row, int64_t at) const;
+  void set_half(int64_t batch, int64_t row, int64_t at, uint16_t bits);
+
   uint8_t code(int64_t batch, int64_t row, int64_t at) const;
   void set_code(int64_t batch, int64_t row, int64_t at, uint8_t code);
   uint8_t scale(int64_t batch, int64_t row, int64_t block) const;
@@ -80,6 +88,11 @@ struct Problem {
 
 Problem make_problem(const Shape& shape, const Gaps& gaps = {});  // all codes +0, all scales 0
 Problem make_problem(const Shape& shape, Data data, uint64_t seed, const Gaps& gaps = {});
+
+// The same with an A of NVFP4_TYPE_F16 or _BF16: multiples of 1/2 up to 4 in the exact sets; else any
+// sign and fraction, and exponents from -12 to 3.
+Problem make_a16_problem(const Shape& shape, int32_t a_type, Data data, uint64_t seed,
+                         const Gaps& gaps = {});
 
 // Every element of D is the sum at which wgmma, on compute capability 9.0, loses nearly all that it can:
 // a large product first, its negative last, and between them in each step of 16 thirteen products

@@ -38,6 +38,8 @@ struct Sm90TinyTile : Sm90TinyRow<kTokensPerTile> {
   static constexpr uint32_t kK = kSm90StageK;
   static constexpr uint32_t kSteps = kK / kScaleTileK;
   static constexpr bool kWorkspaceTokens = false;
+  static constexpr bool kNaturalTokens = false;
+  static constexpr uint32_t kMaxSplit = 8;
   static constexpr bool kBlockSums = true;
   static constexpr bool kPushesSums = true;
   static constexpr bool kBatchInvariant = false;  // sums of 16 at a time

@@ -4,7 +4,7 @@
 // The tokens are wgmma's B operand, fp16, in a ring of their own: slots of kSlotSteps 64-wide
 // slabs, 128-byte rows with the 128-byte swizzle. Up to 16 tokens warps of the CTA decode them;
 // more of them would take longer than the weights, and nvfp4_tokens_sm90 puts them into the
-// workspace just before.
+// workspace just before. Tokens that are fp16 or bf16 already come from A as they are.
 #pragma once
 
 #include "kernel/hardware.h"
@@ -12,15 +12,16 @@
 
 namespace nvfp4 {
 
-enum class Sm90Tokens { decoded, workspace };
+enum class Sm90Tokens { decoded, workspace, natural };
 enum class Sm90Sums { pushed, shared_out, whole };
+enum class Sm90TokenType { nvfp4, f16, bf16 };
 
-template <uint32_t kWeightsPerTile, uint32_t kTokensPerTile>
+template <uint32_t kWeightsPerTile, uint32_t kTokensPerTile, bool kNatural>
 struct Sm90WideRow;
 #define SM90_WIDE_TILE(weights, tokens, source, sums, groups, stages, ahead, first, slots, steps, \
                        early, rows, consumer, loader)                                             \
   template <>                                                                                     \
-  struct Sm90WideRow<weights, tokens> {                                                           \
+  struct Sm90WideRow<weights, tokens, Sm90Tokens::source == Sm90Tokens::natural> {                \
     static constexpr Sm90Tokens kSource = Sm90Tokens::source;                                     \
     static constexpr Sm90Sums kSums = Sm90Sums::sums;                                             \
     static constexpr uint32_t kGroups = groups;                                                   \
@@ -34,11 +35,16 @@ struct Sm90WideRow;
     static constexpr uint32_t kConsumerRegisters = consumer;                                      \
     static constexpr uint32_t kLoaderRegisters = loader;                                          \
   };
+#define SM90_A16_TILE(weights, tokens, sums, groups, stages, ahead, slots, steps, rows, consumer, \
+                      loader)                                                                     \
+  SM90_WIDE_TILE(weights, tokens, natural, sums, groups, stages, ahead, ahead, slots, steps, 0,   \
+                 rows, consumer, loader)
 #include "kernel/sm90/tiles.def"
 
-template <uint32_t kWeightsPerTile, uint32_t kTokensPerTile>
-struct Sm90WideTile : Sm90WideRow<kWeightsPerTile, kTokensPerTile> {
-  using Row = Sm90WideRow<kWeightsPerTile, kTokensPerTile>;
+template <uint32_t kWeightsPerTile, uint32_t kTokensPerTile,
+          Sm90TokenType kType = Sm90TokenType::nvfp4>
+struct Sm90WideTile : Sm90WideRow<kWeightsPerTile, kTokensPerTile, kType != Sm90TokenType::nvfp4> {
+  using Row = Sm90WideRow<kWeightsPerTile, kTokensPerTile, kType != Sm90TokenType::nvfp4>;
   using Row::kConsumerRegisters;
   using Row::kGroups;
   using Row::kLoaderRegisters;
@@ -53,7 +59,10 @@ struct Sm90WideTile : Sm90WideRow<kWeightsPerTile, kTokensPerTile> {
   static constexpr uint32_t kTokens = kTokensPerTile;
   static constexpr uint32_t kK = kSm90StageK;
   static constexpr uint32_t kSteps = kK / kScaleTileK;
+  static constexpr Sm90TokenType kTokenType = kType;
+  static constexpr bool kDecodesTokens = Row::kSource == Sm90Tokens::decoded;
   static constexpr bool kWorkspaceTokens = Row::kSource == Sm90Tokens::workspace;
+  static constexpr bool kNaturalTokens = Row::kSource == Sm90Tokens::natural;
   static constexpr bool kBlockSums = false;
   // Few tokens' sums have a place of their own, in the CTA that stores them.
   static constexpr bool kPushesSums = Row::kSums == Sm90Sums::pushed;
@@ -66,6 +75,7 @@ struct Sm90WideTile : Sm90WideRow<kWeightsPerTile, kTokensPerTile> {
   static constexpr bool kBatchInvariant = kGroups == 4;
 
   static constexpr uint32_t kCtasPerSm = 1;
+  static constexpr uint32_t kMaxSplit = kNaturalTokens ? 4 : 8;  // 3 and 8 are code of their own
 
   // A warpgroup multiplies 64 weights of a stage. Up to 64 tokens four of them hide what two would
   // wait for; groups that share no stage take turns, so the sums come in parts.
@@ -117,9 +127,9 @@ struct Sm90WideTile : Sm90WideRow<kWeightsPerTile, kTokensPerTile> {
   // up registers.
   static constexpr uint32_t kWeightWarp = kConsumerWarps;
   static constexpr uint32_t kFirstTokenWarp = kWeightWarp + 1;
-  static constexpr uint32_t kTokenWarps = kWorkspaceTokens ? 1 : 3;
-  static constexpr uint32_t kWeightArrivals = 1;                         // a stage's
-  static constexpr uint32_t kTokenArrivals = kWorkspaceTokens ? 1 : 32;  // a slot's
+  static constexpr uint32_t kTokenWarps = kDecodesTokens ? 3 : 1;
+  static constexpr uint32_t kWeightArrivals = 1;                       // a stage's
+  static constexpr uint32_t kTokenArrivals = kDecodesTokens ? 32 : 1;  // a slot's
   static constexpr uint32_t kWarps = kConsumerWarps + 4;
   static constexpr uint32_t kThreads = 32 * kWarps;
   // What the CTA starts with, and its warpgroups share out. It leaves room for a CTA of
@@ -132,13 +142,14 @@ struct Sm90WideTile : Sm90WideRow<kWeightsPerTile, kTokensPerTile> {
   // Which combinations there are (README.md).
   static_assert(kWeights == 64 || kWeights == 128);
   static_assert(kTokens >= 8 && kTokens <= 256 && (kTokens & (kTokens - 1)) == 0);
-  static_assert(kPushesSums == !kWorkspaceTokens, "few tokens are decoded here and pushed");
+  static_assert(kNaturalTokens == (kType != Sm90TokenType::nvfp4));
+  static_assert(kNaturalTokens || kPushesSums == kDecodesTokens, "few are decoded here and pushed");
   static_assert(kPushesSums == (kTokens <= 16), "what three warps can decode");
   static_assert(kSeveralTiles == (kGroups == 1), "one group has the whole sums");
-  static_assert(!kSeveralTiles || (kWorkspaceTokens && kWeights == kScaleTileRows),
+  static_assert(!kSeveralTiles || (!kDecodesTokens && kWeights == kScaleTileRows),
                 "token warps, sums_full and a lane's place among the scales serve one tile");
   static_assert(kSeveralTiles == (kRowsPerPass > 0), "rows beside the rings serve whole sums");
-  static_assert(kWorkspaceTokens == (kTokenStagesAhead == 0), "loaded in advance by who decodes");
+  static_assert(kDecodesTokens == (kTokenStagesAhead > 0), "loaded in advance by who decodes");
 
   static_assert(kConsumerWarps == (kTokens <= 64 ? 16 : 8));
   static_assert(kConsumerWarps * kConsumerRegisters + 4 * kLoaderRegisters <= kWarps * kRegisters);

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT
+// The consumer warps of gemm.cu where tokens are fp16 or bf16 and lie in their natural order of K,
+// as TMA brings them from A.
+//
+// wgmma wants of lane 4g+c the columns 2c, 2c+1, 2c+8, 2c+9 of each 16, of the rows g and g+8: byte
+// c of both words of a step. So the four lanes of a row read the same bytes of shared memory, and
+// each takes its own out of every word.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/clocks.cuh"
+#include "kernel/ptx/mbarrier.cuh"
+#include "kernel/ptx/memory.cuh"
+#include "kernel/ptx/wgmma.cuh"
+#include "kernel/sm90/cta.cuh"
+#include "kernel/sm90/decode_a16.cuh"
+#include "kernel/sm90/descriptor.h"
+#include "kernel/sm90/multiply.cuh"
+
+namespace nvfp4 {
+
+// What a lane reads of stage 0, at its row g; row g + 8 lies 8 rows on.
+struct A16Lane {
+  uint32_t codes;   // its byte of the 16-byte piece 0, swizzled: piece j is at codes ^ 16 j
+  uint32_t scales;  // those of the first 64 elements
+  uint32_t full;
+};
+
+template <typename Tile>
+__device__ A16Lane a16_lane(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
+  const uint32_t g = lane / 4, c = lane % 4;
+  const uint32_t row = warp % Tile::kConsumersPerStage * 16 + g;
+  const uint32_t scale_row = cta.tile.weight_tile * Tile::kWeights % kScaleTileRows + row;
+  return {cta.weights(0) + row * (Tile::kK / 2) + g * 16 + c,
+          cta.scales(0) + scale_lane(scale_row) + scale_band(scale_row), cta.weights_full(0)};
+}
+
+// A part of a stage: 64 elements of K of both rows, this lane's byte of each word. Loaded alone, a
+// byte costs the ALU nothing, which is what few tokens wait for. Many tokens leave shared memory less
+// time: whole pieces, and the byte out of each word.
+template <bool kBytes>
+struct A16Codes;
+
+template <>
+struct A16Codes<true> {
+  uint32_t of[2][2][4];  // [32 elements][row][word]
+
+  __device__ void load(uint32_t piece, uint32_t r, uint32_t from) {
+#pragma unroll
+    for (uint32_t word = 0; word < 4; ++word) {
+      of[piece][r][word] = ptx::ld_shared_u8(from + 4 * word);
+    }
+  }
+  __device__ uint32_t byte(uint32_t piece, uint32_t r, uint32_t word) const {
+    return of[piece][r][word];
+  }
+};
+
+template <>
+struct A16Codes<false> {
+  uint4 of[2][2];
+
+  __device__ void load(uint32_t piece, uint32_t r, uint32_t from) {
+    of[piece][r] = ptx::ld_shared_v4_b32(from & ~3u);
+  }
+  __device__ uint32_t byte(uint32_t piece, uint32_t r, uint32_t j) const {
+    const uint32_t own = 0x4440 + threadIdx.x % 4;  // and three zeros
+    return __byte_perm(word(of[piece][r], j), 0, own);
+  }
+};
+
+template <typename Tile>
+using A16CodesOf = A16Codes<(Tile::kTokens <= 64)>;
+
+template <typename Tile>
+__device__ void load_a16_codes(uint32_t at, uint32_t part, A16CodesOf<Tile>& codes) {
+#pragma unroll
+  for (uint32_t piece = 0; piece < 2; ++piece) {
+#pragma unroll
+    for (uint32_t r = 0; r < 2; ++r) {
+      codes.load(piece, r, (at ^ (part * 2 + piece) * 16) + r * 8 * (Tile::kK / 2));
+    }
+  }
+}
+
+// Scales of all parts of a stage. A part beyond K has none in shared memory, and zero codes.
+template <typename Tile>
+__device__ void load_a16_scales(const A16Lane& lane, uint32_t stage, uint32_t steps,
+                                uint32_t (&scales)[Tile::kSteps][2]) {
+#pragma unroll
+  for (uint32_t part = 0; part < Tile::kSteps; ++part) {
+#pragma unroll
+    for (uint32_t r = 0; r < 2; ++r) {
+      scales[part][r] = part >= steps ? 0
+                                      : ptx::ld_shared_b32(lane.scales + stage * Tile::kScaleBytes +
+                                                           part * kScaleTileBytes + r * 8 * 16);
+    }
+  }
+}
+
+// 32 elements of both rows as the A operands of two steps.
+template <typename Operand, uint32_t kPiece, typename Codes>
+__device__ void decode_a16_piece(const Codes& codes, const uint32_t (&scales)[2],
+                                 uint32_t (&first)[4], uint32_t (&second)[4]) {
+#pragma unroll
+  for (uint32_t r = 0; r < 2; ++r) {
+    const uint32_t s = Operand::template scale_pair<kPiece>(scales[r]);
+    const auto pair = [&](uint32_t word) { return Operand::place(codes.byte(kPiece, r, word)); };
+    first[r] = Operand::template times<0>(pair(0), s);
+    first[r + 2] = Operand::template times<0>(pair(1), s);
+    second[r] = Operand::template times<1>(pair(2), s);
+    second[r + 2] = Operand::template times<1>(pair(3), s);
+  }
+}
+
+// A part is decoded while the wgmmas of the part before run, as in multiply_part, which says how
+// ptxas has to see it; then the codes of the next one are loaded, from `row`.
+template <typename Tile, uint32_t kPart>
+__device__ void multiply_a16_part(const Cta90<Tile>& cta, uint32_t row, const uint32_t (&scales)[2],
+                                  uint32_t lane, bool first, A16CodesOf<Tile>& codes,
+                                  TokenSlot<Tile>& slot, float (&sums)[Tile::kTokens / 2]) {
+  using Operand = A16Operand<Tile::kTokenType>;
+  constexpr uint32_t kStep = kPart % Tile::kSlotSteps;
+  uint32_t a[4][4];
+  decode_a16_piece<Operand, 0>(codes, scales, a[0], a[1]);
+  decode_a16_piece<Operand, 1>(codes, scales, a[2], a[3]);
+  if (kPart < 3) load_a16_codes<Tile>(row, kPart + 1, codes);
+  if (kStep == 0) ptx::mbarrier_wait(cta.tokens_full(slot.at.stage), slot.at.parity);
+  const uint32_t b = static_cast<uint32_t>(wgmma_descriptor(cta.tokens(0))) +
+                     slot.at.stage * (Tile::kSlotBytes / 16) + kStep * (Tile::kSlabBytes / 16);
+  ptx::wgmma_fence();
+#pragma unroll
+  for (uint32_t j = 0; j < 4; ++j) {
+    Operand::multiply(sums, a[j], wgmma_descriptor_from_low(b + 2 * j), j > 0 || !first);
+  }
+  ptx::wgmma_commit_group();
+  ptx::wgmma_wait_group<1>();
+  if (kStep == 0 && !first && lane == 0) ptx::mbarrier_arrive(cta.tokens_empty(slot.before));
+  if (kStep + 1 == Tile::kSlotSteps) {
+    slot.before = slot.at.stage;
+    slot.at.advance(kPart == 3 ? Tile::kSlotsPerStage * (Tile::kGroups - 1) + 1 : 1);
+  }
+}
+
+// As multiply().
+template <typename Tile>
+__device__ void multiply_a16(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
+                             WidePosition<Tile>& position, float (&sums)[Tile::kTokens / 2]) {
+  static_assert(Tile::kSteps == 4, "the parts of a stage");
+  constexpr uint32_t kEmpty = Tile::kWeightsEmptyAt - Tile::kWeightsFullAt;
+  const uint32_t group = warp / Tile::kConsumersPerStage;
+  if (Tile::kGroups > 1 && group >= cta.count) {
+#pragma unroll
+    for (float& sum : sums) sum = 0;
+    return;
+  }
+  const A16Lane at = a16_lane(cta, warp, lane);
+  RingPosition<Tile::kStages>& stage = position.stage;
+  TokenSlot<Tile>& slot = position.slot;
+  for (uint32_t i = group; i < cta.count; i += Tile::kGroups, stage.advance(Tile::kGroups)) {
+    const uint32_t full = at.full + 8 * stage.stage;
+    ptx::mbarrier_wait(full, stage.parity);
+    note_stage(cta, i);
+    const uint32_t row = at.codes + stage.stage * Tile::kWeightBytes;
+    uint32_t scales[Tile::kSteps][2];
+    A16CodesOf<Tile> codes;
+    load_a16_codes<Tile>(row, 0, codes);
+    load_a16_scales<Tile>(at, stage.stage, cta.steps(i), scales);
+    const bool first = i == group;
+    multiply_a16_part<Tile, 0>(cta, row, scales[0], lane, first, codes, slot, sums);
+    multiply_a16_part<Tile, 1>(cta, row, scales[1], lane, false, codes, slot, sums);
+    multiply_a16_part<Tile, 2>(cta, row, scales[2], lane, false, codes, slot, sums);
+    multiply_a16_part<Tile, 3>(cta, row, scales[3], lane, false, codes, slot, sums);
+    ptx::mbarrier_arrive(full + kEmpty);  // each lane for what it read, as in multiply()
+  }
+  ptx::wgmma_wait_group<0>();
+  if (lane == 0) note_last_clock(kClock_last_commit);
+  if (Tile::kSeveralTiles && lane == 0) ptx::mbarrier_arrive(cta.tokens_empty(slot.before));
+}
+
+}  // namespace nvfp4

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: MIT
+// fp16 and bf16 activations against NVFP4 weights, on compute capability 9.0.
+#include <algorithm>
+#include <cstring>
+
+#include "test/gemm/emulator.h"
+#include "test/gemm/gpu.h"
+
+using gemm_test::forced;
+using support::Data;
+using support::make_a16_problem;
+using support::Problem;
+using support::Shape;
+
+namespace {
+
+struct Tile {
+  const char* variant;
+  int32_t type;
+};
+
+std::vector<Tile> tiles() {
+  return {{"sm90_f16_64x16x256", NVFP4_TYPE_F16},    {"sm90_f16_64x32x256", NVFP4_TYPE_F16},
+          {"sm90_f16_64x128x256", NVFP4_TYPE_F16},   {"sm90_f16_128x128x256", NVFP4_TYPE_F16},
+          {"sm90_bf16_64x16x256", NVFP4_TYPE_BF16},  {"sm90_bf16_64x32x256", NVFP4_TYPE_BF16},
+          {"sm90_bf16_64x128x256", NVFP4_TYPE_BF16}, {"sm90_bf16_128x128x256", NVFP4_TYPE_BF16}};
+}
+
+// "sm90_bf16_64x16x256" has 64 and 16.
+std::string size_of(const Tile& tile) {
+  const std::string name = tile.variant;
+  return name.substr(name.find("16_") + 2);
+}
+int64_t weights_of(const Tile& tile) { return gemm_test::tile_weights(size_of(tile)); }
+int64_t tokens_of(const Tile& tile) { return gemm_test::tile_tokens(size_of(tile)); }
+
+}  // namespace
+
+#define EACH_A16_TILE GENERATE(from_range(tiles()))
+
+TEST_CASE("a16: each tile gives the reference's bits, alone and along K in clusters", "[a16]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  const Tile tile = EACH_A16_TILE;
+  // Tails of M, N and K, two batches, gaps; the second is cut into four CTAs along K.
+  const bool batches = GENERATE(true, false);
+  const Shape shape = batches ? Shape{11, 130, 320, 2} : Shape{9, 70, 2880};
+  const support::Gaps gaps = batches ? support::Gaps{8, 32, 3, 40, 64, 5, 16} : support::Gaps{};
+  const Problem problem =
+      forced(tile.variant, make_a16_problem(shape, tile.type, Data::exact, 900, gaps));
+  if (!batches) {
+    CHECK(gemm_test::split_of(gpu, support::DeviceGemm(gpu.driver, problem).desc) == 4);
+  }
+  gemm_test::require_reference_bits(gpu, problem);
+}
+
+TEST_CASE("a16: what the planner chooses gives the reference's bits for any M", "[a16]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  const int32_t type = GENERATE(int32_t{NVFP4_TYPE_F16}, int32_t{NVFP4_TYPE_BF16});
+  const int64_t m = GENERATE(1, 8, 16, 17, 64, 65, 128, 200);
+  const Problem problem = make_a16_problem({m, 200, 576}, type, Data::exact, uint64_t(910 + m));
+  CHECK(support::DeviceGemm(gpu.driver, problem).desc.workspace == nullptr);
+  gemm_test::require_reference_bits(gpu, problem);
+}
+
+TEST_CASE("a16: off the exact grid each tile is inside the bound", "[a16]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  const Tile tile = EACH_A16_TILE;
+  const Problem problem =
+      forced(tile.variant, make_a16_problem({9, 40, 1344}, tile.type, Data::random, 901));
+  CHECK(gemm_test::inside_bound(gpu, problem, support::run_on_device(gpu.driver, problem)));
+}
+
+TEST_CASE("a16: the rings wrap in every part of K", "[a16]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  const Tile tile = EACH_A16_TILE;
+  const int64_t k = tokens_of(tile) <= 64 ? 20544 : 10304;
+  gemm_test::require_reference_bits(
+      gpu, forced(tile.variant, make_a16_problem({7, 70, k}, tile.type, Data::gpumode, 907)));
+}
+
+// A CTA of the widest tile computes one after the other where there are more tiles than SMs.
+TEST_CASE("a16: more tiles than SMs", "[a16]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  const Tile tile = GENERATE(Tile{"sm90_f16_128x128x256", NVFP4_TYPE_F16},
+                             Tile{"sm90_bf16_128x128x256", NVFP4_TYPE_BF16});
+  const int64_t tiles_n = gpu.info.sms + 5;
+  gemm_test::require_reference_bits(
+      gpu,
+      forced(tile.variant, make_a16_problem({3, 128 * tiles_n, 64}, tile.type, Data::exact, 908)));
+}
+
+namespace {
+
+// Row r of B holds code r / 127 under scale r % 127 at one place of K, and nothing else.
+Problem pairs(const Tile& tile) {
+  constexpr int64_t kPairs = 16 * 127, kK = 64;
+  Problem p = forced(tile.variant, make_a16_problem({1, kPairs, kK}, tile.type, Data::exact, 904));
+  const uint16_t one = tile.type == NVFP4_TYPE_F16 ? 0x3C00 : 0x3F80;
+  for (int64_t k = 0; k < kK; ++k) p.a.set_half(0, 0, k, one);
+  for (int64_t row = 0; row < kPairs; ++row) {
+    for (int64_t k = 0; k < kK; ++k) p.b.set_code(0, row, k, 0);
+    const int64_t at = row % kK;
+    p.b.set_code(0, row, at, uint8_t(row / 127));
+    p.b.set_scale(0, row, at / 16, uint8_t(row % 127));
+  }
+  return p;
+}
+
+}  // namespace
+
+TEST_CASE("a16: all 16 x 127 pairs of element and scale are decoded exactly", "[a16]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  const Problem problem = pairs(EACH_A16_TILE);
+  CHECK(support::run_on_device(gpu.driver, problem) == support::reference(problem));
+}
+
+// Every value of a type, times 1: tokens are never converted.
+TEST_CASE("a16: every finite token keeps its value", "[a16]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  const Tile tile = GENERATE(Tile{"sm90_f16_64x32x256", NVFP4_TYPE_F16},
+                             Tile{"sm90_bf16_64x32x256", NVFP4_TYPE_BF16});
+  constexpr int64_t kK = 1024;
+  Problem p = forced(tile.variant, make_a16_problem({64, 1024, kK}, tile.type, Data::exact, 905));
+  if (gpu.small())
+    p = forced(tile.variant, make_a16_problem({64, 64, 64}, tile.type, Data::exact, 905));
+  const uint32_t infinity = tile.type == NVFP4_TYPE_F16 ? 0x7C00 : 0x7F80;
+  const int64_t k_count = p.shape.k;
+  for (int64_t i = 0; i < 64 * k_count; ++i) {
+    uint16_t bits = uint16_t(i * (65536 / (64 * k_count)));
+    if ((bits & infinity) == infinity) bits = 0;
+    p.a.set_half(0, i / k_count, i % k_count, bits);
+  }
+  // Column n takes element n alone.
+  for (int64_t n = 0; n < p.shape.n; ++n) {
+    for (int64_t k = 0; k < k_count; ++k) p.b.set_code(0, n, k, k == n ? 2 : 0);
+    for (int64_t block = 0; block < k_count / 16; ++block) p.b.set_scale(0, n, block, 0x38);
+  }
+  CHECK(support::run_on_device(gpu.driver, p) == support::reference(p));
+}
+
+TEST_CASE("a16: NaN and infinity follow IEEE, and a NaN scale its row", "[a16]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  const Tile tile = EACH_A16_TILE;
+  Problem p = forced(tile.variant, make_a16_problem({6, 20, 320}, tile.type, Data::exact, 902));
+  const bool f16 = tile.type == NVFP4_TYPE_F16;
+  const uint16_t infinity = f16 ? 0x7C00 : 0x7F80, nan = f16 ? 0x7E00 : 0x7FC0;
+  p.b.set_scale(0, 11, 19, 0x7F);
+  p.a.set_half(0, 1, 100, nan);
+  p.a.set_half(0, 2, 101, infinity);
+  p.a.set_half(0, 3, 102, uint16_t(infinity | 0x8000));
+  p.a.set_half(0, 4, 103, infinity);
+  p.a.set_half(0, 4, 104, uint16_t(infinity | 0x8000));
+  for (int64_t n = 0; n < 20; ++n) {
+    p.b.set_code(0, n, 101, uint8_t(n % 16));  // also zeros, of either sign
+  }
+  CHECK(support::run_on_device(gpu.driver, p) == support::reference(p));
+}
+
+TEST_CASE("a16: equal tokens give equal bits wherever they lie in a tile", "[a16]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  const Tile tile = EACH_A16_TILE;
+  const int64_t m = tokens_of(tile);
+  Problem p = forced(tile.variant, make_a16_problem({m, 40, 4096}, tile.type, Data::random, 912));
+  for (int64_t row = 1; row < m; ++row)
+    std::copy_n(p.a.halves.begin(), p.shape.k, p.a.halves.begin() + row * p.a.ld);
+  const std::vector<uint16_t> d = support::run_on_device(gpu.driver, p);
+  for (int64_t row = 1; row < m; ++row) {
+    CAPTURE(tile.variant, row);
+    REQUIRE(std::equal(d.begin(), d.begin() + p.shape.n, d.begin() + row * p.shape.n));
+  }
+}
+
+TEST_CASE("a16: earlier grids end before tokens are read, and weights that they may write",
+          "[a16]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  USE_EMULATOR(gpu, emulator);
+  const Tile tile = EACH_A16_TILE;
+  Problem problem =
+      forced(tile.variant, make_a16_problem({20, 130, 512}, tile.type, Data::exact, 904));
+  for (const int32_t pdl : {NVFP4_PDL_OFF, NVFP4_PDL_ON, NVFP4_PDL_ON_STATIC_WEIGHTS}) {
+    CAPTURE(tile.variant, pdl);
+    problem.pdl = pdl;
+    support::run_on_device(gpu.driver, problem);
+    const int64_t weights = weights_of(tile);
+    const int64_t tokens = tokens_of(tile);
+    const int64_t count = ((130 + weights - 1) / weights) * ((20 + tokens - 1) / tokens);
+    const int64_t stage = weights * 256 / 2 + 128 * 256 / 16;
+    const bool early = pdl == NVFP4_PDL_ON_STATIC_WEIGHTS;
+    CHECK(emulator.counter("dependency_waits") >= uint64_t(count));
+    CHECK(emulator.counter("early_bytes") == (early ? uint64_t(count * 2 * stage) : 0));
+  }
+}
+
+// Without guards memory ends with A: the emulator faults on the byte behind it.
+TEST_CASE("a16: no token beyond M and K is read", "[a16]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  const Tile tile = EACH_A16_TILE;
+  const Problem problem =
+      forced(tile.variant, make_a16_problem({1, 20, 320}, tile.type, Data::exact, 909));
+  support::DeviceGemm gemm(gpu.driver, problem);
+  const size_t bytes = problem.a.halves.size() * 2;
+  CUdeviceptr exact = 0;
+  gpu.driver.check(gpu.driver.cuMemAlloc(&exact, bytes), "cuMemAlloc");
+  gpu.driver.check(gpu.driver.cuMemcpyHtoD(exact, problem.a.halves.data(), bytes), "cuMemcpyHtoD");
+  gemm.desc.a = reinterpret_cast<void*>(exact);
+  CHECK(gemm.enqueue() == NVFP4_SUCCESS);
+  CHECK(support::compare_bits(problem.shape, gemm.d(), support::reference(problem)).passed());
+  gpu.driver.check(gpu.driver.cuMemFree(exact), "cuMemFree");
+}
+
+TEST_CASE("a16: a plan takes other tokens, and no scales", "[a16]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  const Problem one = make_a16_problem({5, 70, 320}, NVFP4_TYPE_BF16, Data::exact, 920);
+  Problem other = one;
+  other.a = make_a16_problem({5, 70, 320}, NVFP4_TYPE_BF16, Data::exact, 921).a;
+  support::DeviceGemm gemm(gpu.driver, one), second(gpu.driver, other);
+  nvfp4_gemm_plan* plan = nullptr;
+  REQUIRE(nvfp4_gemm_plan_create(&gemm.desc, &plan) == NVFP4_SUCCESS);
+  nvfp4_gemm_addresses x{};
+  x.struct_size = sizeof x;
+  x.a = second.desc.a;
+  CHECK(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_SUCCESS);
+  CHECK(gemm.d() == support::reference(other));
+  x.a_scales = gemm.desc.b_scales;
+  CHECK(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_STATUS_INVALID_VALUE);
+  nvfp4_gemm_plan_destroy(plan);
+}
+
+// The general way from sums to D has the factor of this decoding.
+TEST_CASE("a16: a bias and an activation are those of the reference", "[a16]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  const Tile tile = EACH_A16_TILE;
+  const Shape shape = GENERATE(Shape{13, 70, 320}, Shape{13, 70, 2880});
+  const Problem p = forced(tile.variant, make_a16_problem(shape, tile.type, Data::exact, 930));
+  std::vector<uint8_t> bytes(size_t(shape.n) * 4);
+  std::vector<float> bias(size_t(shape.n));
+  for (size_t i = 0; i < bias.size(); ++i) bias[i] = float(i) - 35;
+  std::memcpy(bytes.data(), bias.data(), bytes.size());
+  const support::DeviceBuffer on_device(gpu.driver, bytes);
+  support::DeviceGemm gemm(gpu.driver, p);
+  gemm.desc.bias = on_device.pointer();
+  nvfp4_gemm_desc host = support::make_desc(p, NVFP4_SCALE_LAYOUT_LINEAR);
+  std::vector<uint16_t> want(size_t(shape.m * shape.n));
+  host.a = p.a.halves.data(), host.b = p.b.codes.data(), host.b_scales = p.b.scales.data();
+  host.d = want.data(), host.bias = bias.data();
+  host.bias_type = gemm.desc.bias_type = NVFP4_TYPE_F32;
+  host.activation = gemm.desc.activation = NVFP4_ACTIVATION_RELU;
+  REQUIRE(gemm.enqueue() == NVFP4_SUCCESS);
+  REQUIRE(nvfp4_gemm_reference(&host) == NVFP4_SUCCESS);
+  CHECK(gemm.d() == want);
+}
+
+TEST_CASE("a16: K of any multiple of 16", "[a16]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  const Tile tile = EACH_A16_TILE;
+  const int64_t k = GENERATE(16, 336, 1200);
+  support::Gaps gaps;
+  gaps.b_ld = (32 - k % 32) % 32;
+  gemm_test::require_reference_bits(
+      gpu, forced(tile.variant, make_a16_problem({9, 70, k}, tile.type, Data::exact, 940, gaps)));
+}
+
+TEST_CASE("a16: with batch_invariant a row has the same bits for every M", "[a16]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  const int32_t type = GENERATE(int32_t{NVFP4_TYPE_F16}, int32_t{NVFP4_TYPE_BF16});
+  Problem many = make_a16_problem({40, 70, 4096}, type, Data::random, 950);
+  many.batch_invariant = true;
+  Problem one = many;
+  one.shape.m = one.a.rows = 1;
+  const std::vector<uint16_t> d = support::run_on_device(gpu.driver, many);
+  const std::vector<uint16_t> row = support::run_on_device(gpu.driver, one);
+  CHECK(std::equal(row.begin(), row.end(), d.begin()));
+}
+
+TEST_CASE("a16: 10.x refuses tokens that are not quantized, in words", "[a16]") {
+  USE_GPU_OF_FAMILY(gpu, 10);
+  const int32_t type = GENERATE(int32_t{NVFP4_TYPE_F16}, int32_t{NVFP4_TYPE_BF16});
+  const support::DeviceGemm gemm(gpu.driver,
+                                 make_a16_problem({5, 70, 320}, type, Data::exact, 922));
+  CHECK(gemm.enqueue() == NVFP4_STATUS_NOT_SUPPORTED);
+  const std::string name = type == NVFP4_TYPE_F16 ? "NVFP4_TYPE_F16" : "NVFP4_TYPE_BF16";
+  CHECK(std::string(nvfp4_last_error())
+            .find("a_type = " + name + " has no kernel for compute capability 10") == 0);
+}
