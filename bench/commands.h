@@ -20,6 +20,7 @@ void time_host();      // each function on the idle driver; CSV to stdout
 struct GpuOptions {
   std::vector<std::string> shapes;  // "MxNxK"; empty: kPairs with each of kTokens
   std::vector<std::string> variants;
+  int32_t a_type = NVFP4_TYPE_NONE;  // of A: quantized, or NVFP4_TYPE_F16, _BF16
   int replays = 15;
   int candidates = 8;  // of cuBLASLt's heuristic
   bool no_cublas = false, gpumode = false, batch_invariant = false;

@@ -19,7 +19,7 @@ std::string ratio(double other, double ours) {
 
 Cells cells(const support::Shape& s, const Ours& o, const Others& other, const Rates& rates,
             double node_us) {
-  const double floor = roofline_us(s, rates);
+  const double floor = roofline_us(s, rates, o.a_bytes);
   const auto per_us = [&](double amount, double unit, const char* format) {
     return o.us > 0 ? figure(amount / o.us / unit, format) : "";
   };
@@ -35,7 +35,7 @@ Cells cells(const support::Shape& s, const Ours& o, const Others& other, const R
       {"host_us", us(o.host_us)},
       {"pdl_us", us(o.pdl_us)},
       {"tflops", per_us(operations(s), 1e6, "%.1f")},
-      {"gb_per_s", per_us(compulsory_bytes(s), 1e3, "%.0f")},
+      {"gb_per_s", per_us(compulsory_bytes(s, o.a_bytes), 1e3, "%.0f")},
       {"roofline_us", us(floor)},
       {"roofline_percent", per_us(100 * floor, 1, "%.1f")},
       {"roofline_node_us", us(floor > 0 ? floor + node_us : 0)},

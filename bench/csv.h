@@ -13,6 +13,7 @@ namespace bench {
 // NVFP4_PDL_ON_STATIC_WEIGHTS: it starts, and loads weights, before the one before has ended.
 struct Ours {
   std::string variant;
+  double a_bytes = kQuantizedBytes;  // of an element of A
   double us = 0, p10 = 0, p90 = 0, plain_us = 0, host_us = 0, pdl_us = 0, gpumode_us = 0;
 };
 

@@ -21,10 +21,13 @@ inline double quantile(std::vector<double> samples, double q) {
 }
 inline double median(const std::vector<double>& samples) { return quantile(samples, 0.5); }
 
-// What must move at least once: elements, one scale per 16 of them, D in fp16.
-inline double compulsory_bytes(const support::Shape& s) {
+// Of an element with its share of a scale, and of one that is not quantized.
+constexpr double kQuantizedBytes = 0.5625, kHalfBytes = 2;
+
+// What must move at least once: elements, one scale per 16 quantized ones, D in fp16.
+inline double compulsory_bytes(const support::Shape& s, double a_bytes = kQuantizedBytes) {
   const double m = double(s.m), n = double(s.n), k = double(s.k);
-  return double(s.l) * ((m + n) * k * 0.5625 + 2 * m * n);
+  return double(s.l) * ((m * a_bytes + n * kQuantizedBytes) * k + 2 * m * n);
 }
 inline double operations(const support::Shape& s) {
   return 2 * double(s.l) * double(s.m) * double(s.n) * double(s.k);
@@ -36,9 +39,10 @@ struct Rates {
 };
 
 // The least time in microseconds; 0 if a rate is unknown.
-inline double roofline_us(const support::Shape& s, const Rates& rates) {
+inline double roofline_us(const support::Shape& s, const Rates& rates,
+                          double a_bytes = kQuantizedBytes) {
   if (rates.bytes_per_us <= 0 || rates.operations_per_us <= 0) return 0;
-  return std::max(compulsory_bytes(s) / rates.bytes_per_us,
+  return std::max(compulsory_bytes(s, a_bytes) / rates.bytes_per_us,
                   operations(s) / rates.operations_per_us);
 }
 

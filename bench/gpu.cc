@@ -70,6 +70,14 @@ Problem part_of(const Problem& whole, const std::vector<int64_t>& rows) {
   const int64_t k = whole.shape.k;
   Problem part = support::make_problem({int64_t(rows.size()), whole.shape.n, k});
   part.b = whole.b;
+  if (!whole.a.quantized()) {
+    part.a.type = whole.a.type;
+    part.a.codes.clear();
+    for (const int64_t row : rows)
+      part.a.halves.insert(part.a.halves.end(), whole.a.halves.begin() + row * k,
+                           whole.a.halves.begin() + (row + 1) * k);
+    return part;
+  }
   for (size_t i = 0; i < rows.size(); ++i) {
     std::memcpy(&part.a.codes[i * size_t(k / 2)], &whole.a.codes[size_t(rows[i] * k / 2)],
                 size_t(k / 2));
@@ -91,6 +99,12 @@ void verify_rows(const Problem& problem, const std::vector<uint16_t>& d) {
   const auto verdict = support::compare_bits(part.shape, got, support::reference(part));
   if (!verdict.passed())
     throw std::runtime_error(to_string(problem.shape) + " is wrong: " + verdict.first_difference);
+}
+
+Problem make_data(const Shape& shape, int32_t a_type) {
+  constexpr uint64_t kSeed = 1;
+  if (a_type == NVFP4_TYPE_NONE) return support::make_problem(shape, support::Data::gpumode, kSeed);
+  return support::make_a16_problem(shape, a_type, support::Data::gpumode, kSeed);
 }
 
 struct Gpu {
@@ -176,9 +190,11 @@ double gpumode_us(const Driver& driver, const Problem& problem) {
 
 // Verifies, and times where there is a timer.
 Ours run_ours(const Gpu& gpu, GpuTimer* timer, const Problem& problem, bool gpumode, int replays) {
-  const int count = timer ? cold_copies(compulsory_bytes(problem.shape), gpu.l2_bytes) : 1;
-  Copies copies(gpu.driver, problem, count);
   Ours ours;
+  if (!problem.a.quantized()) ours.a_bytes = kHalfBytes;
+  const double bytes = compulsory_bytes(problem.shape, ours.a_bytes);
+  const int count = timer ? cold_copies(bytes, gpu.l2_bytes) : 1;
+  Copies copies(gpu.driver, problem, count);
   ours.variant = variant_of(copies.at(0).desc, gpu.info);
   check(copies.at(0).enqueue());
   const std::vector<uint16_t> d = copies.at(0).d();
@@ -300,7 +316,7 @@ int time_gpu(const GpuOptions& options) {
   if (variants.empty()) variants.emplace_back();
   for (const Shape& shape : shapes) {
     progress(to_string(shape) + ": data");
-    Problem problem = support::make_problem(shape, support::Data::gpumode, 1);
+    Problem problem = make_data(shape, options.a_type);
     problem.batch_invariant = options.batch_invariant;
     std::optional<Others> others;
     for (const std::string& variant : variants) {

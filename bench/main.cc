@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <map>
 
 #include "bench/commands.h"
 
@@ -13,6 +14,9 @@ void add_gpu(CLI::App& app, bench::GpuOptions& o) {
   gpu->add_option("--shape", o.shapes, "MxNxK, several; without it the committed table's")
       ->delimiter(',');
   gpu->add_option("--variant", o.variants, "kernel variants by name, a row each")->delimiter(',');
+  gpu->add_option("--a-type", o.a_type, "f16 or bf16: activations that are not quantized")
+      ->transform(CLI::Transformer(
+          std::map<std::string, int32_t>{{"f16", NVFP4_TYPE_F16}, {"bf16", NVFP4_TYPE_BF16}}));
   gpu->add_option("--replays", o.replays, "samples of a figure")->check(CLI::Range(3, 1000));
   gpu->add_option("--candidates", o.candidates,
                   "of cuBLASLt's algorithms, the best of which counts")

@@ -38,7 +38,8 @@ struct RunOptions {
   std::optional<int64_t> b_tensor_scale;  // columns that share a factor, 0: all
   int32_t pdl = 0;                        // a value of NVFP4_PDL_*
   bool batch_invariant = false;
-  std::string variant;  // "": the planner chooses
+  int32_t a_type = NVFP4_TYPE_NONE;  // NVFP4_TYPE_F16, _BF16: of an A that is not quantized
+  std::string variant;               // "": the planner chooses
   int device = 0;
   std::string a_path, b_path, out_path;
   bool headline = false;

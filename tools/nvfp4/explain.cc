@@ -56,6 +56,8 @@ nvfp4_gemm_desc describe(const RunOptions& options) {
   g.b_scales_batch_stride_bytes = int64_t(nvfp4_scale_bytes(s.n, s.k, g.b_scale_layout));
   g.pdl = options.pdl;
   g.batch_invariant = options.batch_invariant;
+  g.a_type = options.a_type;
+  if (g.a_type != NVFP4_TYPE_NONE) g.a_scales = nullptr;
   g.variant = options.variant.empty() ? nullptr : options.variant.c_str();
   return g;
 }

@@ -116,7 +116,11 @@ Problem problem_from(const Sources& from, const RunOptions& options) {
 
 Problem problem_from(const RunOptions& options) {
   support::progress(to_string(options.shape) + ": data");
-  Problem p = support::make_problem(options.shape, options.data, options.seed, gaps_of(options));
+  const support::Gaps gaps = gaps_of(options);
+  Problem p = options.a_type == NVFP4_TYPE_NONE
+                  ? support::make_problem(options.shape, options.data, options.seed, gaps)
+                  : support::make_a16_problem(options.shape, options.a_type, options.data,
+                                              options.seed, gaps);
   p.alpha = options.alpha.value_or(p.alpha);
   return p;
 }

@@ -133,6 +133,10 @@ std::vector<CLI::Option*> add_problem(CLI::App& app, RunOptions& options) {
           ->capture_default_str(),
       app.add_flag("--batch-invariant", options.batch_invariant,
                    "the same bits of a row for every M, wherever the row stands"),
+      app.add_option("--a-type", options.a_type, "f16 or bf16: activations not quantized")
+          ->transform(CLI::Transformer(
+              std::map<std::string, int32_t>{{"f16", NVFP4_TYPE_F16}, {"bf16", NVFP4_TYPE_BF16}}))
+          ->type_name(""),
   };
   for (CLI::Option* option : {all[4], all[5], all[6]}) option->check(sizes());
   add_epilogue(app, options, all);
