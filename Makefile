@@ -24,11 +24,14 @@ endif
 # Without set-up, what plain `make` misses is said in one line, before anything fails on it.
 ifeq ($(wildcard $(SETUP)),)
 ifeq ($(or $(MAKECMDGOALS),all),all)
-MISSING := $(shell tools/setup/missing.sh build '$(CXX)' '$(NVCC)')
+MISSING := $(shell tools/setup/missing.sh build '$(CXX)' '$(if $(wildcard kernel/prebuilt),true,$(NVCC))')
 $(if $(MISSING),$(error missing here: $(MISSING). "make setup" installs it))
 endif
 endif
-CUDA_HOME := $(abspath $(dir $(realpath $(NVCC)))/..)
+# The emulator is built where NVIDIA's cuda.h is, which nothing else needs.
+CUDA_HOME := $(if $(realpath $(NVCC)),$(abspath $(dir $(realpath $(NVCC)))/..))
+CUDA_INCLUDE := $(if $(CUDA_HOME),-isystem $(CUDA_HOME)/include)
+CUDA_H   := $(shell echo '\#include <cuda.h>' | $(CXX) $(CUDA_INCLUDE) -E -x c++ - >/dev/null 2>&1 && echo here)
 PTXAS    := $(CUDA_HOME)/bin/ptxas
 PYTHON   ?= .venv/bin/python
 
@@ -57,17 +60,17 @@ HOST_FLAGS := -std=c++17 -O2 -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti
               -Iinclude -I. $(USER_FLAGS)
 # tools/emulator/: depends on <cuda.h> only.
 EMU_FLAGS  := -std=c++20 -O2 -g1 -fPIC -fvisibility=hidden -ffp-contract=off $(WARN) \
-              -I. -Itools/emulator/include -isystem $(CUDA_HOME)/include $(USER_FLAGS)
+              -I. -Itools/emulator/include $(CUDA_INCLUDE) $(USER_FLAGS)
 # Tests and the command line; what compares many numbers is worth optimising.
 TEST_FLAGS := -std=c++20 -O1 -ffp-contract=off $(WARN) \
-              -Iinclude -I. -Itools/emulator/include -isystem $(CUDA_HOME)/include \
+              -Iinclude -I. -Itools/emulator/include $(CUDA_INCLUDE) \
               -DNVFP4_TEST_PTX_DIR='"$(B)/test"' $(USER_FLAGS)
 
 # For rules that compile and link at once.
 CUDA_API  := $(wildcard host/cuda/*)
 
 .PHONY: all emulator help
-all: $(B)/libnvfp4gemm.so emulator $(B)/nvfp4  ## library, emulator, command line
+all: $(B)/libnvfp4gemm.so $(if $(CUDA_H),emulator) $(B)/nvfp4  ## library, emulator, command line
 
 include kernel/kernel.mk
 include host/host.mk

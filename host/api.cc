@@ -25,8 +25,8 @@ namespace {
   NVFP4_TEXT(NVFP4_VERSION_MAJOR) \
   "." NVFP4_TEXT(NVFP4_VERSION_MINOR) "." NVFP4_TEXT(NVFP4_VERSION_PATCH)
 
-// NVFP4_COMPILER comes from the build: `nvcc --version`. No date, no path: builds are reproducible.
-constexpr char kHead[] = "nvfp4gemm " NVFP4_VERSION_TEXT ", kernels by nvcc " NVFP4_COMPILER;
+// NVFP4_COMPILER comes from the build, "nvcc 13.0.88". No date, no path: builds are reproducible.
+constexpr char kHead[] = "nvfp4gemm " NVFP4_VERSION_TEXT ", kernels by " NVFP4_COMPILER;
 
 // "head, label (10.0 10.3), label (9.0)", from the tables when this file is compiled.
 struct BuildInfo {

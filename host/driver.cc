@@ -4,13 +4,12 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include "host/image.h"
 #include "host/log.h"
 
 namespace nvfp4 {
 
 namespace {
-
-constexpr int kOldestDriver = 13000;
 
 Driver table;
 int ready;    // 1 once `table` may be used
@@ -50,10 +49,11 @@ nvfp4_status check_version(decltype(&::cuGetProcAddress) get) {
   if (result != CUDA_SUCCESS) {
     return fail(NVFP4_STATUS_NO_DRIVER, "cuDriverGetVersion answers %d", static_cast<int>(result));
   }
-  if (version >= kOldestDriver) return NVFP4_SUCCESS;
+  const int oldest = oldest_driver();
+  if (version >= oldest) return NVFP4_SUCCESS;
   return fail(NVFP4_STATUS_DRIVER_TOO_OLD,
               "the CUDA driver supports CUDA %d.%d; this library needs %d.%d or newer",
-              version / 1000, version % 1000 / 10, kOldestDriver / 1000, kOldestDriver % 1000 / 10);
+              version / 1000, version % 1000 / 10, oldest / 1000, oldest % 1000 / 10);
 }
 
 nvfp4_status resolve(void* library) {

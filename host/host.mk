@@ -6,7 +6,10 @@ LIB       := $(B)/libnvfp4gemm.so
 SONAME    := libnvfp4gemm.so.0
 HOST_SRC  := $(sort $(wildcard host/*.cc host/*/*.cc))
 HOST_OBJ  := $(HOST_SRC:%.cc=$(B)/obj/%.o) $(B)/obj/host/images.o
-COMPILER_OF_KERNELS = $(shell $(NVCC) --version | sed -n 's/.*release .*, V//p')
+# Which images are in the object: another KERNELS is another object.
+IMAGES_FROM := $(B)/obj/host/kernels.txt
+$(IMAGES_FROM): FORCE
+	@mkdir -p $(@D) && echo '$(KERNEL_OUT)' | cmp -s - $@ || echo '$(KERNEL_OUT)' >$@
 
 $(B)/obj/host/%.o: host/%.cc
 	@mkdir -p $(@D)
@@ -16,7 +19,9 @@ $(B)/obj/host/%.o: host/%.cc
 $(B)/obj/host/reference.o $(B)/obj/host/reference_a16.o: HOST_FLAGS += -O3
 $(B)/obj/host/api.o: HOST_FLAGS += -DNVFP4_COMPILER='"$(COMPILER_OF_KERNELS)"'
 
-$(B)/obj/host/images.o: host/images.S host/images.def host/quantizer_images.def $(KERNEL_IMAGES)
+$(B)/obj/host/api.o $(B)/abi/host/api.o $(B)/tsan/host/api.o: $(COMPILER_TXT) $(IMAGES_FROM)
+
+$(B)/obj/host/images.o: host/images.S host/images.def host/quantizer_images.def $(KERNEL_IMAGES) $(IMAGES_FROM)
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) -I. $(CPPFLAGS) $(CFLAGS) -c $< -Wa,-I,$(KERNEL_OUT) -o $@
 

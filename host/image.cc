@@ -2,6 +2,7 @@
 #include "host/image.h"
 
 #include <pthread.h>
+#include <string.h>
 
 #include "host/log.h"
 
@@ -64,6 +65,15 @@ CUkernel quantizer_kernels[kArchitectureCount][kQuantizerEntryCount];  // NULL u
 char jit_log[1024];
 CUjit_option jit_options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
 void* jit_values[2];
+
+// PTX 8.8 came with CUDA 12.9, and each 9.y with 13.y; the kernels need no older one. 0: a cubin.
+int driver_for(const Image& image) {
+  const char* const text = static_cast<const char*>(image.data);
+  if (memcmp(text, "\177ELF", 4) == 0) return 0;
+  const char* const version = strstr(text, ".version ") + strlen(".version ");
+  const int major = version[0] - '0', minor = version[2] - '0';
+  return major == 8 ? 12010 + 10 * minor : 1000 * (major + 4) + 10 * minor;
+}
 
 nvfp4_status refused(const Driver& driver, const Image& image, const char* call, CUresult result) {
   const nvfp4_status status = status_of(result, NVFP4_STATUS_IMAGE_LOAD);
@@ -193,6 +203,17 @@ nvfp4_status load_quantizer(const Driver& driver, uint32_t arch_index, Quantizer
   }
   pthread_mutex_unlock(&mutex);
   return status;
+}
+
+int oldest_driver() {
+  int oldest = 0;
+  const auto consider = [&](const Image& image) {
+    const int needed = driver_for(image);
+    if (needed > oldest) oldest = needed;
+  };
+  for (const Image& image : kImages) consider(image);
+  for (const QuantizerImage& quantizer : kQuantizerImages) consider(quantizer.image);
+  return oldest;
 }
 
 const char* image_label(uint32_t image) { return kImages[image].label; }

@@ -16,7 +16,8 @@
  *     if (nvfp4_gemm_run(&g, stream) != NVFP4_SUCCESS) puts(nvfp4_last_error());
  *
  * C99, self-contained: needs no CUDA header. The library needs libc and, from the first call that
- * runs on a GPU, the CUDA driver libcuda.so.1 (13.0 or newer), which it opens by soname.
+ * runs on a GPU, the CUDA driver libcuda.so.1, which it opens by soname: 13.0 or newer, or 12.9 where
+ * the kernel images were made by CUDA 12.9 (nvfp4_build_info() says by which).
  *
  * THREADS    Every function may be called from any thread at any time; a plan may be run by any number
  *            of threads at once, and destroyed when none runs it. Where a problem needs a workspace,
@@ -135,7 +136,7 @@ enum {
   NVFP4_STATUS_NOT_SUPPORTED = 28,     /* declared in this header, not there in this version        */
 
   NVFP4_STATUS_NO_DRIVER = 40,         /* libcuda.so.1 cannot be opened, is a stub, or cannot start */
-  NVFP4_STATUS_DRIVER_TOO_OLD = 41,    /* the driver is older than CUDA 13.0 or lacks an entry      */
+  NVFP4_STATUS_DRIVER_TOO_OLD = 41,    /* the driver is older than the images or lacks an entry     */
   NVFP4_STATUS_NO_DEVICE = 42,         /* the driver sees no GPU                                    */
   NVFP4_STATUS_NO_CONTEXT = 43,        /* no CUDA context is current on the calling thread          */
   NVFP4_STATUS_UNSUPPORTED_ARCH = 44,  /* no kernel here for the device's compute capability        */

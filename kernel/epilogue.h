@@ -7,8 +7,9 @@
 // A factor, C or bias that is not there takes no part.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
+
+#include "kernel/offset.h"
 
 namespace nvfp4 {
 
@@ -40,7 +41,7 @@ struct EpilogueParams {
   uint32_t bias_per_row;  // 1: a value for each row of D, 0: for each column
   uint32_t general;       // 0: D is fp16, row-major, of alpha by value times the sum
 };
-static_assert(sizeof(EpilogueParams) == 120 && offsetof(EpilogueParams, beta) == 88);
+static_assert(sizeof(EpilogueParams) == 120 && NVFP4_OFFSET_IS(EpilogueParams, beta, 88));
 
 // Of the kernel for K = 0, whose sums are all +0 (empty_sum.cuh).
 struct EmptySumParams {
@@ -50,7 +51,7 @@ struct EmptySumParams {
   float alpha;
   EpilogueParams epilogue;
 };
-static_assert(sizeof(EmptySumParams) == 152 && offsetof(EmptySumParams, epilogue) == 32);
+static_assert(sizeof(EmptySumParams) == 152 && NVFP4_OFFSET_IS(EmptySumParams, epilogue, 32));
 
 constexpr uint32_t kEmptySumThreads = 128;
 constexpr uint32_t kEmptySumColumns = 128;                 // of a CTA: four a lane

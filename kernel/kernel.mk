@@ -1,68 +1,103 @@
 # SPDX-License-Identifier: MIT
-# Device code: one PTX per family from nvcc, every cubin by ptxas from that very file. The same PTX
-# is embedded in the library and run by the emulator.
+# Device code: one PTX per family, every cubin by ptxas from that very file. The same PTX is embedded
+# in the library and run by the emulator.
 
-# -fmad=false: the epilogue is one stated expression, with explicit fma where it wants one.
-NVCC_FLAGS := -std=c++17 -O3 -I. -fmad=false --Werror all-warnings $(if $(LINEINFO),-lineinfo) \
-              $(if $(CLOCKS),-DNVFP4_CLOCKS)
-# The library carries the PTX, a quarter of which would be nvcc's comments, empty lines and blanks.
-NO_COMMENTS = sed -i -e '/^[[:space:]]*\(\/\/.*\)\{0,1\}$$/d' -e 's/^[[:space:]]*//' -e 's/, /,/g' $@
-KERNEL_OUT := $(B)/kernel
+# KERNELS: who makes the images.
+#   nvcc      the compiler that set-up found
+#   12.9      NVRTC and ptxas of CUDA 12.9 from their wheels: images that drivers from 12.9 take
+#   prebuilt  nobody: they came with the source, in kernel/prebuilt (tools/package/dist.sh)
+KERNELS    ?= $(if $(wildcard kernel/prebuilt/compiler.txt),prebuilt,nvcc)
+ifeq ($(filter $(KERNELS),nvcc 12.9 prebuilt),)
+$(error KERNELS=$(KERNELS): nvcc, 12.9 or prebuilt)
+endif
+KERNEL_OUT_nvcc     := $(B)/kernel
+KERNEL_OUT_12.9     := $(B)/kernel-12.9
+KERNEL_OUT_prebuilt := kernel/prebuilt
+KERNEL_OUT  := $(KERNEL_OUT_$(KERNELS))
 KERNEL_DIRS := kernel $(addprefix kernel/,ptx sm100 sm90 sm90/tiny sm90/wide sm90/sums quantize)
-KERNEL_HDR := $(wildcard $(foreach d,$(KERNEL_DIRS),$d/*.cuh $d/*.h $d/*.def))
+KERNEL_HDR  := $(wildcard $(foreach d,$(KERNEL_DIRS),$d/*.cuh $d/*.h $d/*.def))
 
-SM100_PTX    := $(KERNEL_OUT)/gemm_sm100.ptx
-SM100_ARCHES := sm_100a sm_103a sm_100f
-SM100_CUBINS := $(SM100_ARCHES:%=$(KERNEL_OUT)/gemm_sm100.%.cubin)
-
-$(SM100_PTX): kernel/sm100/gemm.cu $(KERNEL_HDR)
-	@mkdir -p $(@D)
-	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=compute_100f -ptx $< -o $@ && $(NO_COMMENTS)
-
-$(KERNEL_OUT)/gemm_sm100.%.cubin: $(SM100_PTX)
-	$(call say,PTXAS)$(PTXAS) -arch=$* -v $< -o $@ 2> $@.report || { cat $@.report; exit 1; }
-
-SM90_PTX   := $(KERNEL_OUT)/gemm_sm90.ptx
-SM90_CUBIN := $(KERNEL_OUT)/gemm_sm90.sm_90a.cubin
-
-$(SM90_PTX): kernel/sm90/gemm.cu $(KERNEL_HDR)
-	@mkdir -p $(@D)
-	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=compute_90a -ptx $< -o $@ && $(NO_COMMENTS)
-
-$(SM90_CUBIN): $(SM90_PTX)
-	$(call say,PTXAS)$(PTXAS) -arch=sm_90a -v $< -o $@ 2> $@.report || { cat $@.report; exit 1; }
-
+SM100_PTX       := $(KERNEL_OUT)/gemm_sm100.ptx
+SM100_ARCHES    := sm_100a sm_103a sm_100f
+SM100_CUBINS    := $(SM100_ARCHES:%=$(KERNEL_OUT)/gemm_sm100.%.cubin)
+SM90_PTX        := $(KERNEL_OUT)/gemm_sm90.ptx
+SM90_CUBIN      := $(KERNEL_OUT)/gemm_sm90.sm_90a.cubin
 # The quantizer: one source, in PTX for any device, which rounds to E2M1 by arithmetic, and for 10.x, which
 # converts.
-QUANTIZE_PTX    := $(KERNEL_OUT)/quantize.ptx
-QUANTIZE_CUBIN  := $(KERNEL_OUT)/quantize.sm_90.cubin
+QUANTIZE_PTX       := $(KERNEL_OUT)/quantize.ptx
+QUANTIZE_CUBIN     := $(KERNEL_OUT)/quantize.sm_90.cubin
 QUANTIZE100_PTX    := $(KERNEL_OUT)/quantize_sm100.ptx
 QUANTIZE100_ARCHES := sm_100a sm_103a
 QUANTIZE100_CUBINS := $(QUANTIZE100_ARCHES:%=$(KERNEL_OUT)/quantize_sm100.%.cubin)
+# Who compiled, in words that the library repeats: "nvcc 13.0.88".
+COMPILER_TXT    := $(KERNEL_OUT)/compiler.txt
+KERNEL_IMAGES   := $(SM100_PTX) $(SM100_CUBINS) $(SM90_PTX) $(SM90_CUBIN) $(QUANTIZE_PTX) $(QUANTIZE_CUBIN) \
+                   $(QUANTIZE100_PTX) $(QUANTIZE100_CUBINS)
+COMPILER_OF_KERNELS = $(shell cat $(COMPILER_TXT))
+
+# ---- compilers -----------------------------------------------------------------------------------
+
+# -fmad=false: the epilogue is one stated expression, with explicit fma where it wants one.
+NVCC_FLAGS  := -std=c++17 -O3 -I. -fmad=false --Werror all-warnings $(if $(LINEINFO),-lineinfo) \
+               $(if $(CLOCKS),-DNVFP4_CLOCKS)
+NVRTC_FLAGS := --fmad=false $(if $(LINEINFO),-lineinfo) $(if $(CLOCKS),-DNVFP4_CLOCKS)
+NVRTC_HOME  := .tools/cuda-12.9
+NVRTC       := $(NVRTC_HOME)/nvidia/cuda_nvrtc/lib/libnvrtc.so.12
+
+# The library carries the PTX, a quarter of which would be nvcc's comments, empty lines and blanks.
+NO_COMMENTS = sed -i -e '/^[[:space:]]*\(\/\/.*\)\{0,1\}$$/d' -e 's/^[[:space:]]*//' -e 's/, /,/g' $@
+to_ptx_nvcc = $(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=$1 -ptx $< -o $@ && $(NO_COMMENTS)
+to_ptx_12.9 = $(call say,NVRTC)$(PYTHON) tools/nvrtc/compile.py $(NVRTC) $1 $< $@ $(NVRTC_FLAGS) && $(NO_COMMENTS)
+version_nvcc = $(NVCC) --version | sed -n 's/.*release .*, V/nvcc /p'
+version_12.9 = sed -n 's/^nvidia-cuda-nvrtc-cu12==\([0-9.]*\).*/NVRTC \1/p' tools/setup/cuda-12.9.txt
+to_cubin    = $(call say,PTXAS)$(KERNEL_PTXAS) -arch=$1 -v $< -o $@ 2> $@.report || { cat $@.report; exit 1; }
+
+KERNEL_PTXAS := $(PTXAS)
+ifeq ($(KERNELS),12.9)
+KERNEL_PTXAS := $(NVRTC_HOME)/nvidia/cuda_nvcc/bin/ptxas
+$(NVRTC): tools/setup/cuda-12.9.txt
+	@PYTHON='$(call given,PYTHON)' tools/setup/setup.sh $(NVRTC_HOME) 12.9
+	@touch $@
+$(SM100_PTX) $(SM90_PTX) $(QUANTIZE_PTX) $(QUANTIZE100_PTX): $(NVRTC) tools/nvrtc/compile.py $(wildcard tools/nvrtc/include/*)
+endif
+
+# ---- images --------------------------------------------------------------------------------------
+
+ifneq ($(KERNELS),prebuilt)
+$(SM100_PTX): kernel/sm100/gemm.cu $(KERNEL_HDR)
+	@mkdir -p $(@D)
+	$(call to_ptx_$(KERNELS),compute_100f)
+$(KERNEL_OUT)/gemm_sm100.%.cubin: $(SM100_PTX)
+	$(call to_cubin,$*)
+
+$(SM90_PTX): kernel/sm90/gemm.cu $(KERNEL_HDR)
+	@mkdir -p $(@D)
+	$(call to_ptx_$(KERNELS),compute_90a)
+$(SM90_CUBIN): $(SM90_PTX)
+	$(call to_cubin,sm_90a)
 
 $(QUANTIZE_PTX): kernel/quantize/quantize.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)
-	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=compute_90 -ptx $< -o $@ && $(NO_COMMENTS)
+	$(call to_ptx_$(KERNELS),compute_90)
+$(KERNEL_OUT)/quantize.%.cubin: $(QUANTIZE_PTX)
+	$(call to_cubin,$*)
 
 $(QUANTIZE100_PTX): kernel/quantize/quantize.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)
-	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=compute_100f -ptx $< -o $@
-
-$(KERNEL_OUT)/quantize.%.cubin: $(QUANTIZE_PTX)
-	$(call say,PTXAS)$(PTXAS) -arch=$* -v $< -o $@ 2> $@.report || { cat $@.report; exit 1; }
-
+	$(call to_ptx_$(KERNELS),compute_100f)
 $(KERNEL_OUT)/quantize_sm100.%.cubin: $(QUANTIZE100_PTX)
-	$(call say,PTXAS)$(PTXAS) -arch=$* -v $< -o $@ 2> $@.report || { cat $@.report; exit 1; }
+	$(call to_cubin,$*)
 
-KERNEL_IMAGES := $(SM100_PTX) $(SM100_CUBINS) $(SM90_PTX) $(SM90_CUBIN) $(QUANTIZE_PTX) $(QUANTIZE_CUBIN) \
-                 $(QUANTIZE100_PTX) $(QUANTIZE100_CUBINS)
+$(COMPILER_TXT): $(QUANTIZE_PTX)
+	@$(version_$(KERNELS)) >$@
+endif
 
 .PHONY: kernels check-ptxas
-kernels: $(KERNEL_IMAGES)  ## the PTX and every cubin
-check-ptxas: $(SM100_CUBINS) $(SM90_CUBIN) $(QUANTIZE_CUBIN) $(QUANTIZE100_CUBINS) | $(SETUP)  ## ptxas: no spills, no stack, instructions there, main loops no slower to issue
+kernels: $(KERNEL_IMAGES) $(COMPILER_TXT)  ## the PTX and every cubin; KERNELS=12.9 for drivers from 12.9
+check-ptxas: $(SM100_CUBINS) $(SM90_CUBIN) $(QUANTIZE_CUBIN) $(QUANTIZE100_CUBINS) $(COMPILER_TXT) | $(SETUP)  ## ptxas: no spills, no stack, instructions there, main loops no slower to issue
 	tools/check_ptxas.sh sm100 $(SM100_PTX) $(SM100_CUBINS)
 	tools/check_ptxas.sh sm90 $(SM90_PTX) $(SM90_CUBIN)
 	tools/check_ptxas.sh quantize $(QUANTIZE_PTX) $(QUANTIZE_CUBIN)
 	tools/check_ptxas.sh quantize100 $(QUANTIZE100_PTX) $(QUANTIZE100_CUBINS)
-	$(PYTHON) tools/sass.py $(COMPILER_OF_KERNELS) sm100 $(KERNEL_OUT)/gemm_sm100.sm_100a.cubin
-	$(PYTHON) tools/sass.py $(COMPILER_OF_KERNELS) sm90 $(SM90_CUBIN)
+	$(PYTHON) tools/sass.py $(lastword $(COMPILER_OF_KERNELS)) sm100 $(KERNEL_OUT)/gemm_sm100.sm_100a.cubin
+	$(PYTHON) tools/sass.py $(lastword $(COMPILER_OF_KERNELS)) sm90 $(SM90_CUBIN)

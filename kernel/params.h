@@ -3,10 +3,10 @@
 // family, of which this is what all families share. Plain C++, no CUDA.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "kernel/epilogue.h"
+#include "kernel/offset.h"
 
 namespace nvfp4 {
 
@@ -16,11 +16,11 @@ struct alignas(128) TensorMap {
 };
 
 // Host and device compilers agree on the layout. What the plain epilogue does not read comes last.
-#define NVFP4_CHECK_PARAMS(Params)                                              \
-  static_assert(sizeof(Params) == 512 && alignof(Params) == 128);               \
-  static_assert(offsetof(Params, tokens) == 128 && offsetof(Params, d) == 288); \
-  static_assert(offsetof(Params, m) == 312 && offsetof(Params, alpha) == 332);  \
-  static_assert(offsetof(Params, weights_are_static) == 336);                   \
-  static_assert(offsetof(Params, split) == 340)
+#define NVFP4_CHECK_PARAMS(Params)                                                        \
+  static_assert(sizeof(Params) == 512 && alignof(Params) == 128);                         \
+  static_assert(NVFP4_OFFSET_IS(Params, tokens, 128) && NVFP4_OFFSET_IS(Params, d, 288)); \
+  static_assert(NVFP4_OFFSET_IS(Params, m, 312) && NVFP4_OFFSET_IS(Params, alpha, 332));  \
+  static_assert(NVFP4_OFFSET_IS(Params, weights_are_static, 336));                        \
+  static_assert(NVFP4_OFFSET_IS(Params, split, 340))
 
 }  // namespace nvfp4

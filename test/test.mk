@@ -53,6 +53,12 @@ include test/fuzz/fuzz.mk
 TEST_PROGRAMS := $(B)/nvfp4_test $(B)/test_host $(B)/test_emulator $(B)/emulator_hw_test $(B)/test_regression $(B)/test_c99 \
                  $(B)/example_gemm $(REPLAYS)
 
+# What needs neither a GPU nor the emulator: a distribution's build runs it.
+.PHONY: test-host
+test-host: $(B)/test_host $(B)/test_c99 $(STATIC)  ## the tests that need neither GPU nor emulator
+	$(B)/test_c99
+	$(B)/test_host
+
 .PHONY: test test-programs mutants list-regressions
 test-programs: $(TEST_PROGRAMS) $(B)/example_plan
 test: $(SETUP) all static check-ptxas test-programs $(B)/tsan/first_use $(ABI_LIB) $(B)/nvfp4_bench  ## the suite in the emulator; ends with the totals

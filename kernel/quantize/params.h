@@ -2,8 +2,9 @@
 // The arguments of the kernels that quantize, dequantize and rearrange scales. Plain C++, no CUDA.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
+
+#include "kernel/offset.h"
 
 namespace nvfp4 {
 
@@ -44,7 +45,7 @@ struct QuantizeParams {
   Nvfp4Matrix nvfp4;
   TensorScaleParams scale;
 };
-static_assert(sizeof(QuantizeParams) == 88 && offsetof(QuantizeParams, scale) == 56);
+static_assert(sizeof(QuantizeParams) == 88 && NVFP4_OFFSET_IS(QuantizeParams, scale, 56));
 
 // silu(x) * y, or RMSNorm of x, with residual y if there is one.
 struct FusedParams {
@@ -57,7 +58,7 @@ struct FusedParams {
   TensorScaleParams scale;
   float k, epsilon;
 };
-static_assert(sizeof(FusedParams) == 120 && offsetof(FusedParams, k) == 112);
+static_assert(sizeof(FusedParams) == 120 && NVFP4_OFFSET_IS(FusedParams, k, 112));
 
 // Scales of one layout to the other.
 struct ScaleConvertParams {

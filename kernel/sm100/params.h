@@ -13,6 +13,6 @@ struct Sm100Params {
   Divisor by_tiles_m, by_tiles_n;  // of the index of a CTA
 };
 NVFP4_CHECK_PARAMS(Sm100Params);
-static_assert(offsetof(Sm100Params, epilogue) == 344);
+static_assert(NVFP4_OFFSET_IS(Sm100Params, epilogue, 344));
 
 }  // namespace nvfp4

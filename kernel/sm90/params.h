@@ -24,7 +24,8 @@ struct Sm90Params {
   EpilogueParams epilogue;
 };
 NVFP4_CHECK_PARAMS(Sm90Params);
-static_assert(offsetof(Sm90Params, token_slabs) == 368 && offsetof(Sm90Params, m_padded) == 376);
-static_assert(offsetof(Sm90Params, epilogue) == 384);
+static_assert(NVFP4_OFFSET_IS(Sm90Params, token_slabs, 368) &&
+              NVFP4_OFFSET_IS(Sm90Params, m_padded, 376));
+static_assert(NVFP4_OFFSET_IS(Sm90Params, epilogue, 384));
 
 }  // namespace nvfp4

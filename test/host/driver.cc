@@ -4,6 +4,7 @@
 #include <fstream>
 #include <regex>
 
+#include "nvfp4_gemm.h"
 #include "test/host/child.h"
 #include "tools/testing/catch.h"
 
@@ -29,10 +30,6 @@ TEST_CASE("A driver that is too old, a stub or without devices is named") {
     const char *environment, *answer;
   };
   const Row row = GENERATE(
-      Row{"FAKE_VERSION=12090",
-          "NVFP4_STATUS_DRIVER_TOO_OLD: the CUDA driver supports CUDA 12.9; this library needs "
-          "13.0 "
-          "or newer"},
       Row{"FAKE_MISSING=cuLaunchKernelEx",
           "NVFP4_STATUS_DRIVER_TOO_OLD: the CUDA driver has no cuLaunchKernelEx of CUDA 11.6"},
       Row{"FAKE_ANSWERS=cuGetProcAddress:1:34",
@@ -46,6 +43,29 @@ TEST_CASE("A driver that is too old, a stub or without devices is named") {
       Row{"FAKE_DEVICES=0", "NVFP4_STATUS_NO_DEVICE: the CUDA driver sees no GPU"});
   const Lines answers = starting_with(probe(DriverChoice::fake, "run", row.environment), "NVFP4_");
   CHECK(answers == Lines{row.answer});
+}
+
+TEST_CASE("The oldest driver is the one of the CUDA that compiled the images") {
+  // "..., kernels by nvcc 13.0.88, ...", or by NVRTC 12.9.86.
+  const std::string info = nvfp4_build_info();
+  int major = 0, minor = 0;
+  REQUIRE(sscanf(info.substr(info.find("kernels by")).c_str(), "kernels by %*s %d.%d", &major,
+                 &minor) == 2);
+  const int oldest = 1000 * major + 10 * minor;
+  const std::string needs =
+      "; this library needs " + std::to_string(major) + "." + std::to_string(minor) + " or newer";
+  const auto answer = [](DriverChoice driver, const std::string& setting) {
+    return starting_with(probe(driver, "prepare", setting), "NVFP4_").at(0);
+  };
+  const std::string refused =
+      "NVFP4_STATUS_DRIVER_TOO_OLD: the CUDA driver supports CUDA 12.8" + needs;
+  CHECK(answer(DriverChoice::fake, "FAKE_VERSION=12080") == refused);
+  CHECK(contains(answer(DriverChoice::fake, "FAKE_VERSION=" + std::to_string(oldest - 10)), needs));
+  CHECK(answer(DriverChoice::fake, "FAKE_VERSION=" + std::to_string(oldest)) == "NVFP4_SUCCESS: ");
+  if (!std::ifstream(host_test::built("emulator/libcuda.so.1")).good()) return;
+  CHECK(answer(DriverChoice::emulator, "EMU_DRIVER_VERSION=12080") == refused);
+  CHECK(contains(answer(DriverChoice::emulator, "EMU_DRIVER_VERSION=" + std::to_string(oldest)),
+                 "NVFP4_STATUS_NO_CONTEXT"));
 }
 
 TEST_CASE("The toolkit's own stub of libcuda is told from a driver") {
@@ -339,7 +359,7 @@ TEST_CASE("Run on the emulated driver: each refusal of device, driver and contex
                            Row{"current run", "EMU_DEVICE=T4", "UNSUPPORTED_ARCH"},
                            Row{"current run", "EMU_DEVICE=RTX5090", "UNSUPPORTED_ARCH"},
                            Row{"run", "EMU_DEVICE=none", "NO_DEVICE"},
-                           Row{"run", "EMU_DRIVER_VERSION=12090", "DRIVER_TOO_OLD"});
+                           Row{"run", "EMU_DRIVER_VERSION=12080", "DRIVER_TOO_OLD"});
   INFO("make emulator builds it");
   REQUIRE(std::ifstream(host_test::built("emulator/libcuda.so.1")).good());
   CAPTURE(row.actions, row.environment);

@@ -25,7 +25,7 @@ $(B)/emulator/libcuda.so.1: $(EMU_OBJ) tools/emulator/driver/libcuda.map
 # ---- tests ---------------------------------------------------------------------------------------
 
 EMU_TEST       := tools/emulator/test
-EMU_TEST_FLAGS := -std=c++20 -O1 -ffp-contract=off $(WARN) -I. -isystem $(CUDA_HOME)/include \
+EMU_TEST_FLAGS := -std=c++20 -O1 -ffp-contract=off $(WARN) -I. $(CUDA_INCLUDE) \
                   -Itools/emulator/include -DEMU_TEST_CUDA_H='"$(CUDA_HOME)/include/cuda.h"' \
                   -DEMU_TEST_PTX_DIR='"$(B)/emulator/test"'
 emu_test_sources = $(sort $(foreach d,$1,$(wildcard $(EMU_TEST)/$d/*.cc)))

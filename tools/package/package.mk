@@ -50,3 +50,13 @@ uninstall:  ## remove what install with the same variables put there
 	@$(INSTALLER) uninstall $(B)
 check-install: $(LIB) $(STATIC) $(B)/nvfp4 emulator  ## consumers in C, C++, CMake, static, from a DESTDIR installation
 	@CC='$(CC)' CXX='$(CXX)' MAKE='$(MAKE)' tools/check_install.sh $(B)
+
+# ---- packages ------------------------------------------------------------------------------------
+
+.PHONY: dist check-package check-bare
+dist: $(KERNEL_IMAGES) $(COMPILER_TXT)  ## build/dist/*.tar.gz: the last commit with its kernel images, for g++ alone
+	@tools/package/dist.sh $(B) $^
+check-package: dist  ## that tarball: built by make, CMake, dpkg-buildpackage, Conan, and used
+	@tools/package/check_package.sh $(B)
+check-bare: dist  ## OS=debian12|debian13|testing: the same in a fresh chroot, and README's two commands
+	@tools/package/check_bare.sh $(B) '$(OS)'

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # What the build and the tests need, on Debian or Ubuntu: setup.sh STAMP, from the root of the
-# project.
+# project. setup.sh FOLDER 12.9: CUDA 12.9's NVRTC and ptxas, for `make KERNELS=12.9`.
 #
 # Packages of the distribution first; then a Python environment in .venv; then, only where no nvcc
 # can compile for compute_100f, NVIDIA's compiler wheels in .tools. Everything is looked for before
@@ -43,6 +43,20 @@ confirm_wheels() {
   if [ -n "${WHEELS:-}" ]; then say "$1, from $WHEELS"; else confirm "$1, from PyPI"; fi
 }
 
+make_venv() {
+  [ -x .venv/bin/python ] || "$PYTHON" -m venv .venv
+}
+
+if [ "${2:-}" = 12.9 ]; then
+  PYTHON=${PYTHON:-/usr/bin/python3}
+  confirm_wheels "NVRTC and ptxas of CUDA 12.9 in $stamp, 130 MB under NVIDIA's CUDA licence, \
+https://docs.nvidia.com/cuda/eula"
+  make_venv
+  rm -rf "$stamp"
+  fetch --no-deps --target "$stamp" -r $here/cuda-12.9.txt
+  exit 0
+fi
+
 missing=$($here/missing.sh all)
 own_python=${PYTHON:-}
 PYTHON=${PYTHON:-/usr/bin/python3}
@@ -73,9 +87,6 @@ else
   say "packages: all present, nothing installed"
 fi
 
-make_venv() {
-  [ -x .venv/bin/python ] || "$PYTHON" -m venv .venv
-}
 complete='import importlib.metadata, ml_dtypes, numpy; importlib.metadata.version("nvidia-cuda-nvdisasm")'
 if [ -n "$own_python" ]; then
   "$PYTHON" -c 'import ml_dtypes' 2>/dev/null ||
