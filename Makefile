@@ -54,10 +54,6 @@ DEPS      = -MMD -MP
 FORTIFY    = $(if $(findstring _FORTIFY_SOURCE,$(CPPFLAGS) $(CXXFLAGS)),,-D_FORTIFY_SOURCE=2)
 USER_FLAGS = $(CPPFLAGS) $(CXXFLAGS)
 
-# host/: no exceptions, no RTTI, no libstdc++ at run time, one rounding per operation.
-HOST_FLAGS := -std=c++17 -O2 -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti -ffp-contract=off \
-              -fno-threadsafe-statics -fstack-protector-strong $(FORTIFY) $(WARN) \
-              -Iinclude -I. $(USER_FLAGS)
 # tools/emulator/: depends on <cuda.h> only.
 EMU_FLAGS  := -std=c++20 -O2 -g1 -fPIC -fvisibility=hidden -ffp-contract=off $(WARN) \
               -I. -Itools/emulator/include $(CUDA_INCLUDE) $(USER_FLAGS)

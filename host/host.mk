@@ -2,9 +2,16 @@
 # The library: host/*.cc by the C++ compiler, kernel images by .incbin, linked by the C compiler so
 # that no C++ runtime can slip in.
 
+# Words alone on one line each: CMakeLists.txt reads them as well. No exceptions, no RTTI, no libstdc++
+# at run time, one rounding per operation.
+HOST_OPTIONS := -O2 -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti -ffp-contract=off -fno-threadsafe-statics -fstack-protector-strong
+# nodelete: the driver keeps what it loaded, so the table that knows it must stay as well.
+LIB_OPTIONS  := -Wl,-z,defs -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,-z,separate-code -Wl,-z,nodelete -Wl,--as-needed -Wl,--gc-sections
+
 LIB       := $(B)/libnvfp4gemm.so
 SONAME    := libnvfp4gemm.so.0
 HOST_SRC  := $(sort $(wildcard host/*.cc host/*/*.cc))
+HOST_FLAGS = -std=c++17 $(HOST_OPTIONS) $(FORTIFY) $(WARN) -Iinclude -I. $(USER_FLAGS)
 HOST_OBJ  := $(HOST_SRC:%.cc=$(B)/obj/%.o) $(B)/obj/host/images.o
 # Which images are in the object: another KERNELS is another object.
 IMAGES_FROM := $(B)/obj/host/kernels.txt
@@ -25,10 +32,8 @@ $(B)/obj/host/images.o: host/images.S host/images.def host/quantizer_images.def 
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) -I. $(CPPFLAGS) $(CFLAGS) -c $< -Wa,-I,$(KERNEL_OUT) -o $@
 
-# nodelete: the driver keeps what it loaded, so the table that knows it must stay as well.
-LIB_FLAGS := -shared -Wl,-soname,$(SONAME) -Wl,--version-script=host/libnvfp4gemm.map -Wl,-z,defs \
-             -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,-z,separate-code -Wl,-z,nodelete \
-             -Wl,--as-needed -Wl,--gc-sections $(LDFLAGS)
+LIB_FLAGS := -shared -Wl,-soname,$(SONAME) -Wl,--version-script=host/libnvfp4gemm.map $(LIB_OPTIONS) \
+             $(LDFLAGS)
 
 $(LIB): $(HOST_OBJ) host/libnvfp4gemm.map
 	$(call say,LINK)$(CC) $(LIB_FLAGS) -o $@ $(HOST_OBJ) -lm -ldl -pthread

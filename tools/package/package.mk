@@ -25,13 +25,14 @@ INSTALLER   = PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' INCLUDEDIR='$(INCLUDEDIR)' \
               BINDIR='$(BINDIR)' MANDIR='$(MANDIR)' BASHDIR='$(BASHDIR)' DESTDIR='$(DESTDIR)' \
               PROGRAM='$(PROGRAM)' EMULATOR='$(EMULATOR)' tools/package/install.sh
 
-# The program as installed looks for the library where the installation puts it.
+# The program as installed looks for the library where the installation puts it; RUNPATH=no where the
+# loader looks there anyway, as in a distribution's package.
 INSTALLED_PROGRAM := $(B)/obj/package/nvfp4
 # Linked at every installation: PREFIX may be another one than last time.
 $(INSTALLED_PROGRAM): $(TOOL_OBJ) $(SUPPORT_OBJ) $(LIB) FORCE
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CXX) -o $@ $(TOOL_OBJ) $(SUPPORT_OBJ) -L$(B) -lnvfp4gemm $(LDFLAGS) -ldl -pthread \
-	  -Wl,-rpath,'$$ORIGIN/'$$(realpath -m --relative-to='$(BINDIR)' '$(LIBDIR)')
+	  $(if $(filter no,$(RUNPATH)),,-Wl,-rpath,'$$ORIGIN/'$$(realpath -m --relative-to='$(BINDIR)' '$(LIBDIR)'))
 
 # The program writes its own manual.
 MANUAL := $(B)/obj/package/nvfp4.1 $(B)/obj/package/nvfp4.bash
