@@ -81,21 +81,28 @@ check "make uninstall's script runs" tools/package/install.sh uninstall "$build"
 equal "nothing is left, and no folder" "" "$(find "$root$PREFIX" 2>/dev/null)"
 
 # The emulator, beside the library and where no loader looks, and the program that finds it there.
-export EMULATOR=1
-check "make install EMULATOR=1's script runs" tools/package/install.sh install "$build"
-equal "it adds the emulator and its header" "./opt/nvfp4gemm/include/nvfp4emu.h
+emulated_installation() {
+  export EMULATOR=1
+  check "make install EMULATOR=1's script runs" tools/package/install.sh install "$build"
+  equal "it adds the emulator and its header" "./opt/nvfp4gemm/include/nvfp4emu.h
 ./opt/nvfp4gemm/lib64/nvfp4gemm/emulator/libcuda.so.1" "$(installed | grep -i emu)"
-program=$root$BINDIR/nvfp4
-install -D "$build/nvfp4" "$program"
-emulated() { env LD_LIBRARY_PATH="$lib" "$program" --emulate info 2>&1; }
-equal "nvfp4 --emulate finds it beside the library" "(emulated)" \
-  "$(emulated | grep -o '(emulated)' | head -n 1)"
-rm "$lib/nvfp4gemm/emulator/libcuda.so.1"
-equal "without it nvfp4 --emulate says where it looked" "$lib/nvfp4gemm/emulator" \
-  "$(emulated | grep -o " $lib/nvfp4gemm/emulator" | cut -c 2-)"
-rm "$program"
-check "make uninstall EMULATOR=1's script runs" tools/package/install.sh uninstall "$build"
-equal "nothing is left of it, and no folder" "" "$(find "$root$PREFIX" 2>/dev/null)"
+  program=$root$BINDIR/nvfp4
+  install -D "$build/nvfp4" "$program"
+  emulated() { env LD_LIBRARY_PATH="$lib" "$program" --emulate info 2>&1; }
+  equal "nvfp4 --emulate finds it beside the library" "(emulated)" \
+    "$(emulated | grep -o '(emulated)' | head -n 1)"
+  rm "$lib/nvfp4gemm/emulator/libcuda.so.1"
+  equal "without it nvfp4 --emulate says where it looked" "$lib/nvfp4gemm/emulator" \
+    "$(emulated | grep -o " $lib/nvfp4gemm/emulator" | cut -c 2-)"
+  rm "$program"
+  check "make uninstall EMULATOR=1's script runs" tools/package/install.sh uninstall "$build"
+  equal "nothing is left of it, and no folder" "" "$(find "$root$PREFIX" 2>/dev/null)"
+}
+if [ -e "$build/emulator/libcuda.so.1" ]; then
+  emulated_installation
+else
+  skip "the installation of the emulator" "it was not built: there is no cuda.h here"
+fi
 
 # With make, to two prefixes: the program of each installation finds the library of that one.
 unset DESTDIR EMULATOR

@@ -1,0 +1,74 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# check_bare.sh BUILD OS: README's two commands on a fresh clone, then the tarball's packages and an
+# installation's consumers, in a chroot of a Debian with git and make and nothing else. OS is debian12,
+# debian13 or testing. PART=packages leaves README's two commands out, which take the longest. Needs
+# root, mmdebstrap, and the distribution's and Python's package servers; HERE=folder keeps the chroot.
+set -eu
+build=$1 os=$2
+cd "$(dirname "$0")/../.."
+. tools/gate.sh
+case $os in
+  debian12) suite=bookworm ;;
+  debian13) suite=trixie ;;
+  testing) suite=testing ;;
+  *) echo "check_bare.sh: OS=debian12, debian13 or testing, not '$os'" >&2; exit 2 ;;
+esac
+needs=
+[ "$(id -u)" -eq 0 ] || needs="$needs, root (chroot and mount)"
+command -v mmdebstrap >/dev/null || needs="$needs, mmdebstrap (package mmdebstrap)"
+if [ -n "$needs" ]; then
+  echo "check_bare.sh: this needs${needs#,}" >&2
+  exit 2
+fi
+root=${HERE:-$(mktemp -d)}
+leave() {
+  umount "$root/proc" 2>/dev/null || true
+  [ -n "${HERE:-}" ] || rm -rf "$root"
+}
+trap leave EXIT
+
+# timed SENTENCE COMMAND...: as check, with the seconds that it took.
+timed() {
+  what=$1
+  shift
+  start=$(date +%s)
+  if output=$("$@" 2>&1); then
+    pass "$what, $(($(date +%s) - start)) s"
+  else
+    fail "$what" "$(printf '%s\n' "$output" | tail -n 40)"
+  fi
+}
+# Package servers are reached as from here: its resolver, certificates and pip's settings.
+inside() {
+  chroot "$root" env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive \
+    PIP_CERT=/etc/ssl/certs/ca-certificates.crt ${http_proxy:+http_proxy="$http_proxy"} \
+    ${https_proxy:+https_proxy="$https_proxy"} sh -ec "$1"
+}
+
+timed "a chroot of $suite with git and make" mmdebstrap --quiet --variant=apt \
+  --include=git,make,ca-certificates "$suite" "$root"
+[ "$failed" -eq 0 ] || { finish; exit 1; }
+mount -t proc proc "$root/proc"
+cp -L /etc/resolv.conf "$root/etc/resolv.conf"
+cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
+cp "$(ls "$build"/dist/*.tar.gz)" "$root/root/"
+
+timed "the packages that a build from the tarball wants" inside \
+  "apt-get install -y -qq --no-install-recommends g++ catch2 libcli11-dev nlohmann-json3-dev cmake \
+     pkg-config dpkg-dev debhelper lintian fakeroot"
+timed "the tarball unpacks" inside "cd && tar -xf nvfp4gemm-*.tar.gz && mv nvfp4gemm-*/ unpacked"
+timed "make, by g++ alone" inside "cd /root/unpacked && make"
+timed "the host tests" inside "cd /root/unpacked && make test-host"
+timed "make install, and its consumers in C, C++, CMake and static" inside \
+  "cd /root/unpacked && make static && tools/check_install.sh build"
+timed "the packages: CMake three ways, dpkg-buildpackage, lintian" inside \
+  "cd /root/unpacked && mkdir -p build/dist && cp /root/*.tar.gz build/dist/ &&
+   tools/package/check_package.sh build"
+
+if [ "${PART:-}" != packages ]; then
+  git clone -q --no-hardlinks . "$root/root/clone"
+  timed "make run on a fresh clone" inside "cd /root/clone && make run"
+  timed "make test on a fresh clone" inside "cd /root/clone && make test"
+fi
+finish
