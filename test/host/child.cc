@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 
 #include "tools/testing/catch.h"
 
@@ -32,6 +33,8 @@ std::string search_path(DriverChoice driver) {
 std::string built(const std::string& file) {
   return std::string(setting("NVFP4_TEST_BUILD", "build")) + "/" + file;
 }
+
+bool emulator_is_built() { return std::ifstream(built("emulator/libcuda.so.1")).good(); }
 
 std::vector<std::string> probe(DriverChoice driver, const std::string& actions,
                                const std::string& environment) {

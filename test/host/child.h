@@ -10,6 +10,9 @@ namespace host_test {
 // A file of the build under test: NVFP4_TEST_BUILD, else build/.
 std::string built(const std::string& file);
 
+// Not where NVIDIA's cuda.h is missing, as in a distribution's build.
+bool emulator_is_built();
+
 // Where libcuda.so.1 comes from.
 enum class DriverChoice { none, ancient, stub, fake, idle, emulator };
 

@@ -39,7 +39,7 @@ if here cmake; then
   check "CMake builds the project itself" quiet sh -c \
     "cmake -S '$source' -B '$work/own' -DCMAKE_INSTALL_PREFIX='$work/installed' &&
      cmake --build '$work/own' -j2 && cmake --install '$work/own'"
-  library=$(find "$work/installed" -name 'libnvfp4gemm.so')
+  library=$(find "$work" -path '*/installed/*' -name libnvfp4gemm.so)
   check "its library exports and imports what make's does" \
     env -u NVFP4_TALLY tools/check_symbols.sh "$library"
   check "and is hardened in the same way" env -u NVFP4_TALLY tools/check_hardening.sh "$library"
