@@ -40,17 +40,50 @@ Traffic traffic(const nvfp4_gemm_desc& g) {
           l * m * n * static_cast<double>(bytes_of_type(g.d_type))};
 }
 
-void add_light(const nvfp4_gemm_desc& g, const Roofline& light, int32_t sm_count, Text* text) {
-  const Traffic t = traffic(g);
+// The least microseconds of memory and of tensor cores.
+struct Light {
+  double memory, math;
+};
+
+Light light_of(const nvfp4_gemm_desc& g, const Roofline& light, int32_t sm_count) {
   const double operations = 2 * static_cast<double>(g.m) * static_cast<double>(g.n) *
                             static_cast<double>(g.k) * static_cast<double>(g.l);
-  const double memory = t.all() / light.bytes_per_second * 1e6;
-  const double math = operations / (light.operations_per_clock * sm_count * light.clock) * 1e6;
+  return {traffic(g).all() / light.bytes_per_second * 1e6,
+          operations / (light.operations_per_clock * sm_count * light.clock) * 1e6};
+}
+
+void add_light(const nvfp4_gemm_desc& g, const Roofline& roof, int32_t sm_count, Text* text) {
+  const Traffic t = traffic(g);
+  const Light light = light_of(g, roof, sm_count);
   text->add("bytes     %.0f (A %.0f, B %.0f, ", t.all(), t.a, t.b);
   if (t.c > 0) text->add("C %.0f, ", t.c);
   text->add("D %.0f; scales included, each once)\n", t.d);
-  text->add("light     %.3f us: memory %.3f at %s, %s units %.3f at %s\n", std::max(memory, math),
-            memory, light.memory, light.unit, math, light.clock_text);
+  text->add("light     %.3f us: memory %.3f at %s, %s units %.3f at %s\n",
+            std::max(light.memory, light.math), light.memory, roof.memory, roof.unit, light.math,
+            roof.clock_text);
+}
+
+// What a shorter time would have to change first. From 80 % of what a GPU could do at most nothing in
+// the plan is left to win.
+const char* binding_limit(const Light& light, const Clocks& clocks, double us) {
+  if (std::max(light.memory, light.math) > 0.8 * us) {
+    return light.memory > light.math ? "memory" : "tensor cores";
+  }
+  if (clocks.stages >= std::max(clocks.sums, clocks.ctas))
+    return "stages of the longest running SM";
+  return clocks.sums > clocks.ctas ? "sums, stored and exchanged" : "start of a CTA";
+}
+
+// The clocks were fitted on the GPU of the architecture's row, whose SMs the plan is made for.
+void add_time(const nvfp4_gemm_desc& g, const Plan& plan, Text* text) {
+  const Architecture& arch = plan.arch();
+  const Planner& planner = planner_of(arch.family);
+  if (planner.predict == nullptr) return;
+  const Clocks clocks = planner.predict(g, plan);
+  const double us = static_cast<double>(clocks.all()) / arch.light.clock * 1e6;
+  const Light light = light_of(g, arch.light, static_cast<int32_t>(arch.sm_count));
+  text->add("time      %.1f us predicted, by clocks fitted on an H200 at %s; limit: %s\n", us,
+            arch.light.clock_text, binding_limit(light, clocks, us));
 }
 
 // ---- the epilogue -------------------------------------------------------------------------------
@@ -154,6 +187,7 @@ void add_plan(const CheckedGemm& checked, const Plan& plan, int32_t sm_count, Te
   add_geometry(plan, sm_count, text);
   add_epilogue(g, text);
   add_light(g, plan.arch().light, sm_count, text);
+  add_time(g, plan, text);
   add_reason(checked, plan, text);
 }
 

@@ -39,6 +39,12 @@ struct Choice {
 
 constexpr size_t kReasonBytes = 160;
 
+// Clocks of the longest running SM, by what takes them.
+struct Clocks {
+  int64_t stages, sums, ctas;
+  int64_t all() const { return stages + sums + ctas; }
+};
+
 struct Planner {
   // False if the variant has too many tiles for the problem.
   bool (*choose_split)(const nvfp4_gemm_desc& desc, const Architecture& arch,
@@ -49,6 +55,8 @@ struct Planner {
   // For explain: the rule in a sentence, and what it says of a choice.
   void (*write_rule)(const Architecture& arch, char (&text)[kReasonBytes]);
   void (*write_choice)(const Choice& choice, char (&text)[kReasonBytes]);
+  // NULL: the planner's unit is no time.
+  Clocks (*predict)(const nvfp4_gemm_desc& desc, const Plan& plan);
 };
 extern const Planner kPlannerSm100, kPlannerSm90;
 const Planner& planner_of(Family family);

@@ -46,6 +46,6 @@ void write_choice(const Choice& choice, char (&text)[kReasonBytes]) {
 
 }  // namespace
 
-const Planner kPlannerSm100{choose_split, true, nullptr, write_rule, write_choice};
+const Planner kPlannerSm100{choose_split, true, nullptr, write_rule, write_choice, nullptr};
 
 }  // namespace nvfp4

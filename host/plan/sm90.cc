@@ -38,17 +38,18 @@ constexpr int64_t kNextTileClocks = kCtaClocks - 4750;
 
 // The longest running SM's clocks: the CTAs that it runs one after the other, or side by side,
 // which takes as long.
-int64_t clocks(const Variant& v, int64_t tiles, int64_t stages, const Split& split,
-               int64_t ctas_at_once) {
+Clocks clocks(const Variant& v, int64_t tiles, int64_t stages, const Split& split,
+              int64_t ctas_at_once) {
   const int64_t waves = ceil_div(tiles * split.parts, ctas_at_once);
   const int64_t sums = int64_t{v.tile_weights} * v.tile_tokens;  // 4 bytes, in D 2
-  const int64_t each = ceil_div(stages, split.parts) * v.stage_clocks +
-                       2 * sums / split.parts / kStoredBytesPerClock + split.clocks +
-                       4 * sums * (split.parts - 1) / split.parts / kExchangedBytesPerClock;
-  const int64_t rest = v.several_tiles && split.parts == 1
+  const int64_t stored = 2 * sums / split.parts / kStoredBytesPerClock;
+  const int64_t exchanged = 4 * sums * (split.parts - 1) / split.parts / kExchangedBytesPerClock;
+  const int64_t ctas = v.several_tiles && split.parts == 1
                            ? kCtaClocks + (waves - 1) * kNextTileClocks
                            : ceil_div(waves, v.ctas_per_sm) * kCtaClocks;
-  return waves * each + rest + (v.workspace_tokens ? kTokenKernelClocks : 0);
+  return {waves * ceil_div(stages, split.parts) * v.stage_clocks,
+          waves * (stored + split.clocks + exchanged),
+          ctas + (v.workspace_tokens ? kTokenKernelClocks : 0)};
 }
 
 // Tiles for tokens that are not quantized have no code for 3 and 8 CTAs.
@@ -75,8 +76,8 @@ const Split& invariant_split(const nvfp4_gemm_desc& desc, const Architecture& ar
     const int64_t at_once = arch.sm_count - split.empty_sms;
     if (split.parts > stages || tiles * split.parts > at_once) break;
     if (!has_split(v, split.parts)) continue;
-    if (clocks(v, tiles, stages, split, at_once) <
-        clocks(v, tiles, stages, *best, arch.sm_count - best->empty_sms)) {
+    if (clocks(v, tiles, stages, split, at_once).all() <
+        clocks(v, tiles, stages, *best, arch.sm_count - best->empty_sms).all()) {
       best = &split;
     }
   }
@@ -90,7 +91,7 @@ bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const V
   if (!count_tiles(desc, v, &matrix, &tiles)) return false;
   if (desc.batch_invariant != 0) {
     const Split& split = invariant_split(desc, arch);
-    const int64_t cost = clocks(v, tiles, stages, split, arch.sm_count - split.empty_sms);
+    const int64_t cost = clocks(v, tiles, stages, split, arch.sm_count - split.empty_sms).all();
     *choice = {&v, split.parts, split.parts, tiles, cost};
     return tiles * split.parts <= kMaxTiles;
   }
@@ -100,7 +101,7 @@ bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const V
     // Of more tiles than run at once none is split.
     if (split.parts > 1 && (split.parts > stages || tiles * split.parts > at_once)) break;
     if (!has_split(v, split.parts)) continue;
-    const int64_t cost = clocks(v, tiles, stages, split, at_once);
+    const int64_t cost = clocks(v, tiles, stages, split, at_once).all();
     if (cost < choice->cost) *choice = {&v, split.parts, split.parts, tiles, cost};
   }
   return true;
@@ -125,6 +126,15 @@ nvfp4_status count_workspace(const nvfp4_gemm_desc& desc, Plan* plan) {
   return NVFP4_SUCCESS;
 }
 
+Clocks predict(const nvfp4_gemm_desc& desc, const Plan& plan) {
+  int64_t matrix, tiles;
+  count_tiles(desc, *plan.variant, &matrix, &tiles);  // fit: there is a plan
+  const Split* split = kSplits;
+  while (split->parts != plan.split) ++split;
+  return clocks(*plan.variant, tiles, ceil_div(desc.k, kSm90StageK), *split,
+                plan.arch().sm_count - split->empty_sms);
+}
+
 void write_rule(const Architecture&, char (&text)[kReasonBytes]) {
   snprintf(text, sizeof text,
            "fewest clocks of the longest running SM, as the planner counts them");
@@ -136,6 +146,6 @@ void write_choice(const Choice& choice, char (&text)[kReasonBytes]) {
 
 }  // namespace
 
-const Planner kPlannerSm90{choose_split, false, count_workspace, write_rule, write_choice};
+const Planner kPlannerSm90{choose_split, false, count_workspace, write_rule, write_choice, predict};
 
 }  // namespace nvfp4

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The questions that need no driver: explain and workspace_bytes.
+#include <cmath>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <string>
 
 #include "nvfp4_gemm.h"
@@ -163,6 +166,38 @@ TEST_CASE("explain tells where a CTA computes several tiles") {
                  "waves     6.79 of 132 SMs"));
   CHECK(contains(explained(many, 90, 114), "grid      114 CTAs of 384 threads, 896 tiles\n"));
   CHECK(contains(explained(few, 90, 132), "grid      112 CTAs of 384 threads\n"));
+}
+
+TEST_CASE("explain's predicted microseconds are near those measured on an H200") {
+  // m, n, k, variant, us: cold weights, by graph replay.
+  std::ifstream file("bench/results/gpu-h200-2026-11-22.csv");
+  int rows = 0;
+  for (std::string line; std::getline(file, line);) {
+    long m, n, k;
+    char variant[64];
+    double measured, predicted;
+    if (sscanf(line.c_str(), "%ld,%ld,%ld,%63[^,],%lf,", &m, &n, &k, variant, &measured) != 5)
+      continue;
+    const std::string text = explained(problem(m, n, k), 90, 132);
+    CAPTURE(line, text);
+    if (!contains(text, std::string("variant   ") + variant)) continue;  // the planner has moved on
+    const size_t at = text.find("\ntime      ");
+    REQUIRE(at != std::string::npos);
+    REQUIRE(sscanf(text.c_str() + at, "\ntime      %lf us predicted, ", &predicted) == 1);
+    CHECK(std::abs(predicted / measured - 1) < 0.15);
+    ++rows;
+  }
+  CHECK(rows > 10);
+  const auto limit = [](int64_t m, int64_t n, int64_t k) {
+    const std::string text = explained(problem(m, n, k), 90, 132);
+    const size_t at = text.find("limit: ") + 7;
+    return text.substr(at, text.find('\n', at) - at);
+  };
+  CHECK(limit(1, 7168, 16384) == "memory");
+  CHECK(limit(4096, 7168, 16384) == "tensor cores");
+  CHECK(limit(64, 7168, 16384) == "stages of the longest running SM");
+  CHECK(limit(1, 64, 64) == "start of a CTA");
+  CHECK(!contains(explained(problem(128, 7168, 2048)), "\ntime "));  // no Blackwell was measured
 }
 
 TEST_CASE("explain refuses what a run refuses, and a buffer that is too small") {

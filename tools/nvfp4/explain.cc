@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "nvfp4_gemm.h"
 #include "tools/nvfp4/commands.h"
@@ -90,6 +91,12 @@ void report_for_programs(const Explained& explained, const nvfp4_gemm_desc& g, i
   for (const char* key : {"split", "workspace", "bytes"}) {
     const std::string text = explained.line(key);
     if (!text.empty()) report[key] = std::strtoull(text.c_str(), nullptr, 10);
+  }
+  const std::string time = explained.line("time");
+  const size_t limit = time.find("limit: ");
+  if (limit != std::string::npos) {
+    report["time"] = {{"predicted_us", std::strtod(time.c_str(), nullptr)},
+                      {"limit", time.substr(limit + std::strlen("limit: "))}};
   }
   if (explained.light_us() == 0) return;
   report["light"] = {{"us", explained.light_us()},
