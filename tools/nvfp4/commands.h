@@ -6,6 +6,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "tools/harness/general_gemm.h"
 #include "tools/harness/problem.h"
@@ -57,6 +58,13 @@ struct ExplainOptions {
   bool json = false;
 };
 int explain(const ExplainOptions& options);
+
+struct BenchOptions {
+  std::vector<std::string> shapes;  // MxNxK or MxNxKxL; none: the task's three
+  std::string list;                 // a file of such, one a line
+  bool csv = false, json = false;
+};
+int bench(const BenchOptions& options);
 
 struct QuantizeOptions {
   std::string path, out;

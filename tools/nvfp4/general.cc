@@ -59,7 +59,7 @@ int run_general(const RunOptions& options, const support::Driver& driver,
   support::progress(shape + ": reference");
   const std::string difference = first_difference(problem, d, problem.reference());
   double seconds = 0;
-  if (!device.emulated()) seconds = time_on_device(driver, [&] { enqueue(gemm); });
+  if (!device.emulated()) seconds = time_on_device(driver, [&] { enqueue(gemm); }).median;
   support::progress_done();
 
   const Explained explained(gemm.desc, device.compute_capability(), device.sms);

@@ -169,6 +169,21 @@ void add_explain(CLI::App& app, ExplainOptions& options) {
       "  nvfp4 explain --m 128 --n 7168 --k 2048 --compute-capability 10.3 --json");
 }
 
+void add_bench(CLI::App& app, BenchOptions& options) {
+  CLI::App* bench =
+      app.add_subcommand("bench", "device time of shapes, each verified first, cold caches");
+  bench->add_option("shapes", options.shapes,
+                    "MxNxK or MxNxKxL; by default the three of the GPU MODE task");
+  bench->add_option("--shapes", options.list, "a file with one shape a line")
+      ->check(existing_file());
+  CLI::Option* csv = bench->add_flag("--csv", options.csv, "one row a shape, names first");
+  add_json(*bench, options.json)->excludes(csv);
+  bench->footer(
+      "Examples:\n"
+      "  nvfp4 bench 1x7168x16384 128x4096x7168\n"
+      "  nvfp4 bench --shapes layers.txt --csv");
+}
+
 void add_quantize(CLI::App& app, QuantizeOptions& options) {
   CLI::App* quantize = app.add_subcommand("quantize",
                                           "a matrix to NVFP4: PREFIX.codes.npy, .scales.npy, "
@@ -257,6 +272,7 @@ void define(CLI::App& app, Options& options) {
                "first of all arguments: in the emulator, whatever GPU there is");
   add_info(app, options.info);
   add_explain(app, options.explain);
+  add_bench(app, options.bench);
   add_quantize(app, options.quantize);
   add_run(app, options.run);
   add_generate(app, options.generate);

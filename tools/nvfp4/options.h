@@ -12,6 +12,7 @@ struct Options {
   InfoOptions info;
   RunOptions run;
   ExplainOptions explain;
+  BenchOptions bench;
   QuantizeOptions quantize;
   std::string generate;   // "man" or "bash"
   bool emulated = false;  // only for --help: main() acts on it before anything is parsed

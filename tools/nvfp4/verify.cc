@@ -64,19 +64,19 @@ std::string share(int64_t part, int64_t all, const char* what) {
 
 // The caches are filled with other data before each, as the inputs of a layer
 // are cold.
-double time_on_device(const Driver& driver, const std::function<void()>& enqueue) {
-  constexpr int kRuns = 21;
+Times time_on_device(const Driver& driver, const std::function<void()>& enqueue) {
   const support::DeviceBuffer eviction(driver, size_t(512) << 20);
   Stopwatch watch(driver);
   std::vector<double> seconds;
-  for (int i = 0; i < kRuns; ++i) {
+  for (int i = 0; i < kTimedRuns; ++i) {
     driver.check(driver.cuMemsetD8(eviction.address(), uint8_t(i), eviction.bytes()), "cuMemsetD8");
     watch.start();
     enqueue();
     seconds.push_back(watch.stop());
   }
-  std::nth_element(seconds.begin(), seconds.begin() + kRuns / 2, seconds.end());
-  return seconds[kRuns / 2];
+  std::sort(seconds.begin(), seconds.end());
+  constexpr int kTenth = kTimedRuns / 10;
+  return {seconds[kTimedRuns / 2], seconds[kTenth], seconds[kTimedRuns - 1 - kTenth]};
 }
 
 std::string Verified::complaint() const {
@@ -128,7 +128,8 @@ Verified verify(const Driver& driver, const DeviceInfo& device, const Problem& p
   v.limit = explained.limit();
   if (!device.emulated()) {
     support::progress(shape + ": timing");
-    v.device_seconds = time_on_device(driver, [&] { enqueue(gemm); });
+    const Times times = time_on_device(driver, [&] { enqueue(gemm); });
+    v.device_seconds = times.median, v.device_p10 = times.p10, v.device_p90 = times.p90;
   }
   support::progress_done();
   return v;

@@ -18,6 +18,8 @@ struct Oddities {
   int64_t zeros = 0, infinities = 0, nans = 0;
 };
 
+constexpr int kTimedRuns = 21;
+
 struct Verified {
   CallNames names;
   std::vector<uint16_t> d;
@@ -25,10 +27,11 @@ struct Verified {
   support::BitVerdict bits;
   support::BoundVerdict bound;  // filled where `exact` is false
   Oddities odd;
-  double wall_seconds = 0;    // of the launch until D was there
-  double device_seconds = 0;  // median by events with cold caches; 0 in the emulator
-  double light_us = 0;        // the least that the device's memory and tensor cores allow
-  const char* limit = "";     // which of them: "memory" or "math"
+  double wall_seconds = 0;                // of the launch until D was there
+  double device_seconds = 0;              // median by events with cold caches; 0 in the emulator
+  double device_p10 = 0, device_p90 = 0;  // percentiles of the same runs
+  double light_us = 0;     // the least that the device's memory and tensor cores allow
+  const char* limit = "";  // which of them: "memory" or "math"
 
   // What the header promises: equal bits where sums are exact, else inside its bound.
   bool kept() const { return exact ? bits.equal == bits.total : bound.outside_bound == 0; }
@@ -44,7 +47,10 @@ struct Verified {
 Verified verify(const support::Driver& driver, const support::DeviceInfo& device,
                 const support::Problem& problem);
 
-// Median of 21 runs of what `enqueue` puts on the default stream, with cold caches, in seconds.
-double time_on_device(const support::Driver& driver, const std::function<void()>& enqueue);
+// Seconds of kTimedRuns runs of what `enqueue` puts on the default stream, with cold caches.
+struct Times {
+  double median, p10, p90;
+};
+Times time_on_device(const support::Driver& driver, const std::function<void()>& enqueue);
 
 }  // namespace nvfp4_tool
