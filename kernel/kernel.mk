@@ -27,7 +27,7 @@ SM90_CUBIN      := $(KERNEL_OUT)/gemm_sm90.sm_90a.cubin
 QUANTIZE_PTX       := $(KERNEL_OUT)/quantize.ptx
 QUANTIZE_CUBIN     := $(KERNEL_OUT)/quantize.sm_90.cubin
 QUANTIZE100_PTX    := $(KERNEL_OUT)/quantize_sm100.ptx
-QUANTIZE100_ARCHES := sm_100a sm_103a
+QUANTIZE100_ARCHES := sm_100f
 QUANTIZE100_CUBINS := $(QUANTIZE100_ARCHES:%=$(KERNEL_OUT)/quantize_sm100.%.cubin)
 # Who compiled, in words that the library repeats: "nvcc 13.0.88".
 COMPILER_TXT    := $(KERNEL_OUT)/compiler.txt

@@ -342,7 +342,8 @@ TEST_CASE(
     Desc g = good();
     rule.change(g);
     INFO(rule.name);
-    const nvfp4_status status = nvfp4_gemm_supported(&g, 100);
+    // Tokens that are not quantized have kernels on 9.0 alone.
+    const nvfp4_status status = nvfp4_gemm_supported(&g, g.a_type == NVFP4_TYPE_NONE ? 100 : 90);
     INFO((status == NVFP4_SUCCESS ? "accepted" : nvfp4_last_error()));
     CHECK(std::string(nvfp4_status_name(status)) == nvfp4_status_name(rule.status));
     if (rule.status == NVFP4_SUCCESS) continue;
