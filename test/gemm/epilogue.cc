@@ -179,7 +179,8 @@ TEST_CASE("sums that CTAs share reach the general epilogue whole", "[epilogue][s
     require_reference(gpu, p);
   }
   CAPTURE(splits);
-  if (gemm_test::tile_tokens(variant) > 2) CHECK(splits.back() > 1);  // those have three groups each
+  if (gemm_test::tile_tokens(variant) > 2)
+    CHECK(splits.back() > 1);  // those have three groups each
 }
 
 // The device's own sums by a run that keeps them, then the same ones as C of a reference without any.

@@ -222,6 +222,6 @@ TEST_CASE("each function asks of the driver exactly this", "[calls]") {
   std::string prepare = site + mode;
   for (int variant = 0; variant < 3; ++variant) prepare += "cuKernelGetFunction\ncuFuncLoad\n";
   prepare += mode + mode;
-  for (int kernel = 0; kernel < 11; ++kernel) prepare += "cuKernelGetFunction\ncuFuncLoad\n";
+  for (int kernel = 0; kernel < 17; ++kernel) prepare += "cuKernelGetFunction\ncuFuncLoad\n";
   CHECK(calls_of([&] { return nvfp4_prepare(); }) == prepare + mode);
 }

@@ -169,7 +169,7 @@ TEST_CASE("prepare loads every kernel into the context; runs after it load nothi
   const Lines once = probe(DriverChoice::fake, "prepare");
   CHECK(starting_with(once, "NVFP4_") == Lines{"NVFP4_SUCCESS: "});
   CHECK(starting_with(once, "call cuLibraryLoadData").size() == 2);  // the GEMM's, the quantizer's
-  constexpr size_t kQuantizerKernels = 17;  // and that for K = 0
+  constexpr size_t kQuantizerKernels = 17;                           // and that for K = 0
   for (const char* entry : {"128x64", "128x128", "128x256"}) {
     CHECK(starting_with(once, std::string("call cuLibraryGetKernel library=1 name=") +
                                   "nvfp4_gemm_sm100_" + entry + " ")
@@ -188,7 +188,7 @@ TEST_CASE("prepare loads every kernel into the context; runs after it load nothi
 TEST_CASE("On 9.0 an SM that decodes tokens divides its memory as the GEMM beside it wants it") {
   const Lines lines = probe(DriverChoice::fake, "prepare", "FAKE_CAPABILITY=90");
   CHECK(starting_with(lines, "NVFP4_") == Lines{"NVFP4_SUCCESS: "});
-  CHECK(starting_with(lines, "call cuKernelSetAttribute attribute=8 ").size() == 13);
+  CHECK(starting_with(lines, "call cuKernelSetAttribute attribute=8 ").size() == 21);
   const Lines carveouts = starting_with(lines, "call cuKernelSetAttribute attribute=9 ");
   CHECK(carveouts.size() == 7);  // of the tiles that have their tokens from that kernel
   for (const std::string& line : carveouts) CHECK(contains(line, " value=100 "));

@@ -180,6 +180,7 @@ std::vector<Corpus> file_corpora(const std::string& path) {
   std::string head, parameters;
   std::vector<std::string> body;
   enum { outside, header, inside } where = outside;
+  int depth = 0;  // of scopes in the entry
   for (std::string line; std::getline(in, line);) {
     if (where == outside) {
       if (line.find(".entry") == std::string::npos) {
@@ -190,13 +191,15 @@ std::vector<Corpus> file_corpora(const std::string& path) {
       parameters.clear();
     } else if (where == header && line[0] == '{') {
       where = inside;
+      depth = 0;
       body.clear();
     } else if (where == header && line.find(".param") != std::string::npos) {
       parameters += line;
-    } else if (where == inside && line[0] == '}') {
+    } else if (where == inside && depth == 0 && line[0] == '}') {
       out.push_back(corpus_of(head, parameters, body));
       where = outside;
     } else if (where == inside) {
+      for (const char c : line) depth += (c == '{') - (c == '}');
       body.push_back(line);
     }
   }
