@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "test/gemm/gpu.h"
+#include "tools/harness/general_gemm.h"
 
 using gemm_test::Gpu;
 using support::Data;
@@ -12,7 +13,7 @@ using support::Problem;
 namespace {
 
 // 1 to 4 tokens have tiles of their own, and 8, 16, 32 and 64; some of them with a rest.
-constexpr int64_t kRows[] = {1, 2, 3, 5, 8, 13, 17, 33, 70, 130};
+constexpr int64_t kRows[] = {1, 3, 8, 17, 70};
 
 // Rows `first` and on of a problem with one batch, as a problem.
 Problem rows_of(const Problem& whole, int64_t first, int64_t count) {
@@ -29,15 +30,25 @@ Problem rows_of(const Problem& whole, int64_t first, int64_t count) {
   return part;
 }
 
+// D in fp32, in which every other order of additions shows.
+std::vector<uint8_t> sums(const Gpu& gpu, const Problem& problem) {
+  support::EpilogueFields fields;
+  fields.d_type = NVFP4_TYPE_F32;
+  support::DeviceGeneral gemm(gpu.driver, support::GeneralProblem(problem, fields, 1));
+  const nvfp4_status status = nvfp4_gemm_run(&gemm.desc, nullptr);
+  INFO(nvfp4_last_error());
+  REQUIRE(status == NVFP4_SUCCESS);
+  return gemm.d();
+}
+
 // How many of those parts have other bits than the rows that they are of.
 size_t parts_that_differ(const Gpu& gpu, const Problem& whole) {
-  const std::vector<uint16_t> d = support::run_on_device(gpu.driver, whole);
+  const std::vector<uint8_t> d = sums(gpu, whole);
   size_t differ = 0;
   for (const int64_t count : kRows) {
     const int64_t first = (whole.shape.m - count) * 2 / 3;  // at another place of its tile
-    const std::vector<uint16_t> part =
-        support::run_on_device(gpu.driver, rows_of(whole, first, count));
-    differ += !std::equal(part.begin(), part.end(), d.begin() + first * whole.shape.n);
+    const std::vector<uint8_t> part = sums(gpu, rows_of(whole, first, count));
+    differ += !std::equal(part.begin(), part.end(), d.begin() + first * whole.shape.n * 4);
   }
   return differ;
 }
@@ -46,9 +57,9 @@ size_t parts_that_differ(const Gpu& gpu, const Problem& whole) {
 
 TEST_CASE("with batch_invariant the bits of a row depend neither on M nor on its place") {
   USE_GPU(gpu);
-  // Random scales: every other order of additions shows. Five stages and one step; and a short K.
+  // Five stages and one step; and a short K.
   const support::Shape shape =
-      GENERATE(support::Shape{131, 200, 1344}, support::Shape{131, 66, 128});
+      GENERATE(support::Shape{131, 70, 1344}, support::Shape{131, 66, 128});
   Problem problem = make_problem(shape, Data::random, 90);
   problem.batch_invariant = true;
   CHECK(parts_that_differ(gpu, problem) == 0);
@@ -61,8 +72,8 @@ TEST_CASE("with batch_invariant every tile that may be taken gives the same bits
   USE_GPU(gpu);
   Problem problem = make_problem({21, 130, 1344}, Data::random, 91);
   problem.batch_invariant = true;
-  const std::vector<uint16_t> d = support::run_on_device(gpu.driver, problem);
-  CHECK(gemm_test::inside_bound(gpu, problem, d));
+  CHECK(gemm_test::inside_bound(gpu, problem, support::run_on_device(gpu.driver, problem)));
+  const std::vector<uint8_t> d = sums(gpu, problem);
   size_t taken = 0;
   for (const char* variant : gemm_test::variants()) {
     const Problem forced = gemm_test::forced(variant, problem);
@@ -71,7 +82,7 @@ TEST_CASE("with batch_invariant every tile that may be taken gives the same bits
     CAPTURE(variant);
     if (nvfp4_gemm_workspace_bytes(&desc, gpu.info.compute_capability(), &bytes) == NVFP4_SUCCESS) {
       ++taken;
-      CHECK(support::run_on_device(gpu.driver, forced) == d);
+      CHECK(sums(gpu, forced) == d);
     } else {
       CHECK(std::string(nvfp4_last_error()).find("batch_invariant = 1 excludes it") !=
             std::string::npos);
