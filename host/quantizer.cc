@@ -66,7 +66,7 @@ QuantizeParams make_params(const nvfp4_quantize_desc& desc) {
   p.nvfp4.rows = static_cast<uint32_t>(desc.rows);
   p.nvfp4.blocks = static_cast<uint32_t>(desc.k / kScaleBlock);
   p.nvfp4.scales_are_tiles = desc.scale_layout == NVFP4_SCALE_LAYOUT_128X4;
-  p.nvfp4.vectors = multiple(desc.x, desc.x_ld * element_bytes(desc.x_type), 16) &&
+  p.nvfp4.vectors = multiple(desc.x, desc.x_ld % 16 * element_bytes(desc.x_type), 16) &&
                     multiple(desc.codes, desc.codes_ld / 2, 8);
   p.scale.device = desc.tensor_scale_device;
   p.scale.partial_amax = static_cast<float*>(desc.workspace);
@@ -90,8 +90,8 @@ FusedParams make_params(const nvfp4_fused_quantize_desc& desc) {
   p.nvfp4.rows = static_cast<uint32_t>(desc.rows);
   p.nvfp4.blocks = static_cast<uint32_t>(desc.k / kScaleBlock);
   p.nvfp4.scales_are_tiles = desc.scale_layout == NVFP4_SCALE_LAYOUT_128X4;
-  p.nvfp4.vectors = multiple(desc.x, desc.x_ld * element, 16) &&
-                    (desc.y == nullptr || multiple(desc.y, desc.y_ld * element, 16)) &&
+  p.nvfp4.vectors = multiple(desc.x, desc.x_ld % 16 * element, 16) &&
+                    (desc.y == nullptr || multiple(desc.y, desc.y_ld % 16 * element, 16)) &&
                     multiple(desc.weight, 0, 16) && multiple(desc.codes, desc.codes_ld / 2, 8);
   p.scale.device = const_cast<float*>(desc.tensor_scale_device);
   p.scale.value = desc.tensor_scale;

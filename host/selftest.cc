@@ -43,11 +43,14 @@ nvfp4_gemm_desc describe(uint8_t* base, uint64_t d) {
   nvfp4_gemm_desc g{};
   g.struct_size = sizeof g;
   g.m = kM, g.n = kN, g.k = kK, g.l = 1;
-  g.a = base + kA, g.b = base + kB;
+  const auto at = [base](uint64_t offset) {  // of no base, too
+    return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(base) + offset);
+  };
+  g.a = at(kA), g.b = at(kB);
   g.a_ld = g.b_ld = kK;
-  g.a_scales = base + kAScales, g.b_scales = base + kBScales;
+  g.a_scales = at(kAScales), g.b_scales = at(kBScales);
   g.a_scale_layout = g.b_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
-  g.d = base + d;
+  g.d = at(d);
   g.d_ld = kN;
   g.d_type = NVFP4_TYPE_F16;
   g.alpha = kAlpha;

@@ -74,7 +74,7 @@
  *            The second term is the larger one where large products cancel. With a_type F16 or BF16 the
  *            weights are exact in that type and tokens are not converted; the bound is the same, an
  *            element of A counted as at least its type's smallest normal number, and holds where no
- *            |product| is below 2^-100. NaN and infinities follow IEEE: infinity * 0 is NaN.
+ *            |product| is below 2^-100 and S is below 2^128. NaN and infinities follow IEEE: infinity * 0 is NaN.
  *
  * This version has kernels for compute capability 10.0 (B200) and 10.3 (B300), which so far have
  * run in an emulator only, never on that hardware, and for 9.0 (H200, run there). They take 128x4
@@ -359,8 +359,9 @@ NVFP4_API nvfp4_status nvfp4_gemm_run(const nvfp4_gemm_desc *desc, void *stream)
  * no driver, no device, no context, no kernel.                                         Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_prepare(void);
 
-/* Computes one small product with every variant that serves the current context's device and compares
- * all elements with the bits of nvfp4_gemm_reference. `workspace` is device memory, aligned to 256 bytes,
+/* Computes one small product (K = 1088, D in fp16, alpha by value) with every variant for quantized tokens
+ * that serves the current context's device and compares all elements with the bits of
+ * nvfp4_gemm_reference. What serves a_type F16 or BF16 alone is not run, nor the general epilogue. `workspace` is device memory, aligned to 256 bytes,
  * of at least nvfp4_selftest_bytes(compute capability) bytes; it needs no content and keeps none.
  * The one function that waits for the stream, so it is refused for one that is being captured.
  * WRONG_RESULT: nvfp4_last_error() names variant, row and column of the first element that is wrong.

@@ -48,8 +48,6 @@ struct MmaThread {
     ptx::mbarrier_wait(cta.full(at.stage), at.parity);
     if (filling == 0) note_clock(kClock_first_full);
     if (filling + 1 == cta.fillings) note_clock(kClock_last_full);
-    if (filling == 0) note_clock(kClock_first_full);
-    if (filling + 1 == cta.fillings) note_clock(kClock_last_full);
     ptx::tcgen05_fence_after_thread_sync();
     return operands(at.stage);
   }

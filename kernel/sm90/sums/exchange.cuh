@@ -88,11 +88,14 @@ __device__ void store_share(const Sm90Params& p, const TileCoordinate& tile, uin
       }
     }
   }
-  if (p.epilogue.general == 0 || own >= end) return;
-  store_general(p,
-                SumRows{place(own), kStride * Tile::kSumRowBytes, tile.batch, n, m_first + own,
-                        kStride, m_first + end},
-                kDecodingScale<Tile>);
+  if (p.epilogue.general == 0) return;
+  if (own < end) {
+    store_general(p,
+                  SumRows{place(own), kStride * Tile::kSumRowBytes, tile.batch, n, m_first + own,
+                          kStride, m_first + end},
+                  kDecodingScale<Tile>);
+  }
+  __syncwarp();  // a barrier of whole warps may follow
 }
 
 // The whole sums of all tokens, which put_sums has written, to the general epilogue.

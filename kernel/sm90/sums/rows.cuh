@@ -120,6 +120,7 @@ __device__ void store_general_rows(const Sm90Params& p, const TileCoordinate& ti
     const uint32_t m = m_first + first;
     store_general(p, SumRows{mine, 8 * kRowBytes, tile.batch, n, m + warp, 8, min(m + kRows, p.m)},
                   kDecodingScale<Tile>);
+    __syncwarp();  // lanes leave store_general one by one, and bar.sync wants them together
     ptx::named_barrier_sync<kConsumerBarrier, kThreads>();  // they are read
   }
 }
