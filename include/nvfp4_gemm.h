@@ -359,11 +359,12 @@ NVFP4_API nvfp4_status nvfp4_gemm_run(const nvfp4_gemm_desc *desc, void *stream)
  * no driver, no device, no context, no kernel.                                         Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_prepare(void);
 
-/* Computes one small product (K = 1088, D in fp16, alpha by value) with every variant for quantized tokens
- * that serves the current context's device and compares all elements with the bits of
- * nvfp4_gemm_reference. What serves a_type F16 or BF16 alone is not run, nor the general epilogue. `workspace` is device memory, aligned to 256 bytes,
- * of at least nvfp4_selftest_bytes(compute capability) bytes; it needs no content and keeps none.
- * The one function that waits for the stream, so it is refused for one that is being captured.
+/* Computes one small product (K = 1088, D in fp16, alpha by value) with every variant for quantized
+ * tokens that serves the current context's device and compares all elements with the bits of
+ * nvfp4_gemm_reference. What serves a_type F16 or BF16 alone is not run, nor the general epilogue.
+ * `workspace` is device memory, aligned to 256 bytes, of at least nvfp4_selftest_bytes(compute
+ * capability) bytes; it needs no content and keeps none. The one function that waits for the stream, so
+ * it is refused for one that is being captured.
  * WRONG_RESULT: nvfp4_last_error() names variant, row and column of the first element that is wrong.
  * OUT_OF_MEMORY: of the host, for operands and results. Otherwise refused as nvfp4_gemm_run is.
  *                                                                                      Since 0.1 */
