@@ -52,23 +52,24 @@ timed "a chroot of $suite with git and make" mmdebstrap --quiet --variant=apt \
 mount -t proc proc "$root/proc"
 cp -L /etc/resolv.conf "$root/etc/resolv.conf"
 cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
-cp "$(ls "$build"/dist/*.tar.gz)" "$root/root/"
+mkdir "$root/build"
+cp "$(ls "$build"/dist/*.tar.gz)" "$root/build/"
 
 timed "the packages that a build from the tarball wants" inside \
   "apt-get install -y -qq --no-install-recommends g++ catch2 libcli11-dev nlohmann-json3-dev cmake \
      pkg-config dpkg-dev debhelper lintian fakeroot"
-timed "the tarball unpacks" inside "cd && tar -xf nvfp4gemm-*.tar.gz && mv nvfp4gemm-*/ unpacked"
-timed "make, by g++ alone" inside "cd /root/unpacked && make"
-timed "the host tests" inside "cd /root/unpacked && make test-host"
+timed "the tarball unpacks" inside "cd /build && tar -xf nvfp4gemm-*.tar.gz && mv nvfp4gemm-*/ unpacked"
+timed "make, by g++ alone" inside "cd /build/unpacked && make"
+timed "the host tests" inside "cd /build/unpacked && make test-host"
 timed "make install, and its consumers in C, C++, CMake and static" inside \
-  "cd /root/unpacked && make static && tools/check_install.sh build"
+  "cd /build/unpacked && make static && tools/check_install.sh build"
 timed "the packages: CMake three ways, dpkg-buildpackage, lintian" inside \
-  "cd /root/unpacked && mkdir -p build/dist && cp /root/*.tar.gz build/dist/ &&
+  "cd /build/unpacked && mkdir -p build/dist && cp /build/*.tar.gz build/dist/ &&
    tools/package/check_package.sh build"
 
 if [ "${PART:-}" != packages ]; then
-  git clone -q --no-hardlinks . "$root/root/clone"
-  timed "make run on a fresh clone" inside "cd /root/clone && make run"
-  timed "make test on a fresh clone" inside "cd /root/clone && make test"
+  git clone -q --no-hardlinks . "$root/build/clone"
+  timed "make run on a fresh clone" inside "cd /build/clone && make run"
+  timed "make test on a fresh clone" inside "cd /build/clone && make test"
 fi
 finish
