@@ -15,51 +15,34 @@ __device__ inline uint32_t mul_rn_f16x2(uint32_t a, uint32_t b) {
   return d;
 }
 
-// mul.rn.f16x2  d, a, {b.half, b.half};                                           PTX 4.2
-// Both halves of a by one of b: 0 the low one, 1 the high one. SASS selects it in the operand.
-template <uint32_t kHalf>
-__device__ inline uint32_t mul_rn_f16x2_by_half(uint32_t a, uint32_t b) {
-  uint32_t d;
-  if constexpr (kHalf == 0) {
-    asm("{ .reg .b16 low, high; .reg .b32 twice;\n\t"
-        "mov.b32 {low, high}, %2;\n\t"
-        "mov.b32 twice, {low, low};\n\t"
-        "mul.rn.f16x2 %0, %1, twice; }"
-        : "=r"(d)
-        : "r"(a), "r"(b));
-  } else {
-    asm("{ .reg .b16 low, high; .reg .b32 twice;\n\t"
-        "mov.b32 {low, high}, %2;\n\t"
-        "mov.b32 twice, {high, high};\n\t"
-        "mul.rn.f16x2 %0, %1, twice; }"
-        : "=r"(d)
-        : "r"(a), "r"(b));
-  }
-  return d;
-}
-
+// mul.rn.f16x2   d, a, {b.half, b.half};                                          PTX 4.2
 // mul.rn.bf16x2  d, a, {b.half, b.half};                                          PTX 7.8, sm_90
-// As mul_rn_f16x2_by_half; subnormals are kept.
-template <uint32_t kHalf>
-__device__ inline uint32_t mul_rn_bf16x2_by_half(uint32_t a, uint32_t b) {
-  uint32_t d;
-  if constexpr (kHalf == 0) {
-    asm("{ .reg .b16 low, high; .reg .b32 twice;\n\t"
-        "mov.b32 {low, high}, %2;\n\t"
-        "mov.b32 twice, {low, low};\n\t"
-        "mul.rn.bf16x2 %0, %1, twice; }"
-        : "=r"(d)
-        : "r"(a), "r"(b));
-  } else {
-    asm("{ .reg .b16 low, high; .reg .b32 twice;\n\t"
-        "mov.b32 {low, high}, %2;\n\t"
-        "mov.b32 twice, {high, high};\n\t"
-        "mul.rn.bf16x2 %0, %1, twice; }"
-        : "=r"(d)
-        : "r"(a), "r"(b));
+// mul_rn_f16x2_by_half, mul_rn_bf16x2_by_half: both halves of a by one of b, 0 the low one, 1 the
+// high one. SASS selects it in the operand. Subnormals are kept.
+#define NVFP4_MUL_BY_HALF(type)                                                \
+  template <uint32_t kHalf>                                                    \
+  __device__ inline uint32_t mul_rn_##type##_by_half(uint32_t a, uint32_t b) { \
+    uint32_t d;                                                                \
+    if constexpr (kHalf == 0) {                                                \
+      asm("{ .reg .b16 low, high; .reg .b32 twice;\n\t"                        \
+          "mov.b32 {low, high}, %2;\n\t"                                       \
+          "mov.b32 twice, {low, low};\n\t"                                     \
+          "mul.rn." #type " %0, %1, twice; }"                                  \
+          : "=r"(d)                                                            \
+          : "r"(a), "r"(b));                                                   \
+    } else {                                                                   \
+      asm("{ .reg .b16 low, high; .reg .b32 twice;\n\t"                        \
+          "mov.b32 {low, high}, %2;\n\t"                                       \
+          "mov.b32 twice, {high, high};\n\t"                                   \
+          "mul.rn." #type " %0, %1, twice; }"                                  \
+          : "=r"(d)                                                            \
+          : "r"(a), "r"(b));                                                   \
+    }                                                                          \
+    return d;                                                                  \
   }
-  return d;
-}
+NVFP4_MUL_BY_HALF(f16x2)
+NVFP4_MUL_BY_HALF(bf16x2)
+#undef NVFP4_MUL_BY_HALF
 
 // cvt.rn.f16x2.e4m3x2  d, a;                                                      PTX 8.1, sm_89
 // The low or the high 16 bits of `bytes`: two E4M3 values, exact in fp16.

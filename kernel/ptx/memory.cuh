@@ -80,7 +80,7 @@ __device__ inline uint32_t ld_global_u16_halves(const void* address, int32_t hal
 // prefetch.global.L1  [a];                                                        PTX 2.0
 // The line is asked for, and nothing waits for it.
 __device__ inline void prefetch_global_l1(const void* address) {
-  asm volatile("prefetch.global.L1 [%0];" ::"l"(__cvta_generic_to_global(address)));
+  asm volatile("prefetch.global.L1 [%0];" ::"l"(__cvta_generic_to_global(address)) : "memory");
 }
 
 // ld.shared.u8  d, [a];                                                           PTX 1.0
