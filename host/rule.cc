@@ -105,4 +105,14 @@ nvfp4_status rule_tensor_scale(float tensor_scale) {
   return NVFP4_SUCCESS;
 }
 
+nvfp4_status rule_zeros(const char* name, const int32_t* values, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    if (values[i] != 0) {
+      return fail(NVFP4_STATUS_INVALID_VALUE, "%s[%zu] = %" PRId32 " must be 0", name, i,
+                  values[i]);
+    }
+  }
+  return NVFP4_SUCCESS;
+}
+
 }  // namespace nvfp4

@@ -24,6 +24,11 @@ nvfp4_status rule_apart(const char* name, const AddressRange& range, const char*
 nvfp4_status rule_struct_size(const void* structure, uint64_t size, uint64_t known,
                               const char* type);
 nvfp4_status rule_tensor_scale(float tensor_scale);
+nvfp4_status rule_zeros(const char* name, const int32_t* values, size_t count);
+template <size_t kCount>
+nvfp4_status rule_reserved(const int32_t (&reserved)[kCount]) {
+  return rule_zeros("reserved", reserved, kCount);
+}
 nvfp4_status too_far(const char* name);
 
 }  // namespace nvfp4

@@ -33,12 +33,7 @@ nvfp4_status check_switches(const nvfp4_gemm_desc& g) {
     return fail(NVFP4_STATUS_INVALID_VALUE, "batch_invariant = %" PRId32 " is neither 0 nor 1",
                 g.batch_invariant);
   }
-  for (int i = 0; i < 4; ++i) {
-    if (g.reserved[i] != 0) {
-      return fail(NVFP4_STATUS_INVALID_VALUE, "reserved[%d] = %" PRId32 " must be 0", i,
-                  g.reserved[i]);
-    }
-  }
+  NVFP4_TRY(rule_reserved(g.reserved));
   NVFP4_TRY(rule_range("b_tensor_scale_columns", g.b_tensor_scale_columns, INT64_MAX));
   return rule_multiple(NVFP4_STATUS_INVALID_VALUE, "b_tensor_scale_columns",
                        g.b_tensor_scale_columns, kScaleColumnsMultiple, "");

@@ -28,12 +28,7 @@ nvfp4_status check_numbers(const nvfp4_quantize_desc& q, QuantizerCall call) {
       call == QuantizerCall::dequantize ? given : given | only(NVFP4_TENSOR_SCALE_AMAX)));
   NVFP4_TRY(
       rule_enumerator("pdl", q.pdl, Enumeration::pdl, only(NVFP4_PDL_OFF) | only(NVFP4_PDL_ON)));
-  for (int i = 0; i < 3; ++i) {
-    if (q.reserved[i] != 0) {
-      return fail(NVFP4_STATUS_INVALID_VALUE, "reserved[%d] = %" PRId32 " must be 0", i,
-                  q.reserved[i]);
-    }
-  }
+  NVFP4_TRY(rule_reserved(q.reserved));
   if (q.tensor_scale_mode == NVFP4_TENSOR_SCALE_VALUE) return rule_tensor_scale(q.tensor_scale);
   return NVFP4_SUCCESS;
 }
