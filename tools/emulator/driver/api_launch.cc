@@ -27,19 +27,26 @@ CUresult launch(Entry entry, const LaunchArguments& arguments) {
   return r;
 }
 
+LaunchArguments arguments(CUfunction function, emu::Dim3 grid, emu::Dim3 block,
+                          unsigned dynamic_shared, CUstream stream, void** params) {
+  LaunchArguments a;
+  a.function = function;
+  a.grid = grid;
+  a.block = block;
+  a.dynamic_shared = dynamic_shared;
+  a.stream = stream;
+  a.params = params;
+  return a;
+}
+
 }  // namespace
 
 CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
                         unsigned int grid_z, unsigned int block_x, unsigned int block_y,
                         unsigned int block_z, unsigned int dynamic_shared, CUstream stream,
                         void** params, void** extra) {
-  LaunchArguments a;
-  a.function = function;
-  a.grid = {grid_x, grid_y, grid_z};
-  a.block = {block_x, block_y, block_z};
-  a.dynamic_shared = dynamic_shared;
-  a.stream = stream;
-  a.params = params;
+  LaunchArguments a = arguments(function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z},
+                                dynamic_shared, stream, params);
   a.extra = extra;
   return launch(Entry::cuLaunchKernel, a);
 }
@@ -48,13 +55,8 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, uns
                                    unsigned int grid_z, unsigned int block_x, unsigned int block_y,
                                    unsigned int block_z, unsigned int dynamic_shared,
                                    CUstream stream, void** params) {
-  LaunchArguments a;
-  a.function = function;
-  a.grid = {grid_x, grid_y, grid_z};
-  a.block = {block_x, block_y, block_z};
-  a.dynamic_shared = dynamic_shared;
-  a.stream = stream;
-  a.params = params;
+  LaunchArguments a = arguments(function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z},
+                                dynamic_shared, stream, params);
   a.cooperative = true;
   return launch(Entry::cuLaunchCooperativeKernel, a);
 }
