@@ -9,6 +9,7 @@
 
 #include "tools/emulator/base/fault.h"
 #include "tools/emulator/base/tell.h"
+#include "tools/emulator/driver/fat_binary.h"
 #include "tools/emulator/op/load.h"
 
 namespace emu::driver {
@@ -92,13 +93,8 @@ bool is_device_elf(const uint8_t* image) {
 // Reads no further than the bytes before it allow: an image's length is not known.
 Kind kind_of(const void* image) {
   const auto* bytes = static_cast<const uint8_t*>(image);
-  constexpr uint8_t wrapper[] = {0xB1, 0x43, 0x62, 0x46};  // what nvcc hands to the runtime
-  constexpr uint8_t container[] = {0x50, 0xED, 0x55, 0xBA};
   if (bytes[0] == 0x7F) return is_device_elf(bytes) ? Kind::cubin : Kind::unknown;
-  if (bytes[0] == wrapper[0] || bytes[0] == container[0]) {
-    const uint8_t* magic = bytes[0] == wrapper[0] ? wrapper : container;
-    return std::equal(magic, magic + 4, bytes) ? Kind::fat_binary : Kind::unknown;
-  }
+  if (is_fat_binary(image)) return Kind::fat_binary;
   const char* start = skip_comments(static_cast<const char*>(image));
   return start && !strncmp(start, ".version", 8) ? Kind::ptx : Kind::unknown;
 }
@@ -117,18 +113,18 @@ int newest_ptx(int driver_version) {
 std::string version_error(const char* text, int driver_version) {
   const char* start = skip_comments(text);
   int major = 0, minor = 0;
-  if (sscanf(start, ".version %d.%d", &major, &minor) != 2) return {};
+  if (!start || sscanf(start, ".version %d.%d", &major, &minor) != 2) return {};
   int newest = newest_ptx(driver_version);
   if (major < 1000 && major * 10 + minor <= newest) return {};
   return format("%td:1: .version %d.%d is newer than this driver's %d.%d",
                 1 + std::count(text, start, '\n'), major, minor, newest / 10, newest % 10);
 }
 
-LoadedImage load_ptx(const char* text, const DeviceRow& device, int driver_version,
+LoadedImage load_ptx(std::string ptx, const DeviceRow& device, int driver_version,
                      JitOptions& options) {
   LoadedImage image;
-  image.text = text;
-  std::string too_new = version_error(text, driver_version);
+  image.text = std::move(ptx);
+  std::string too_new = version_error(image.text.c_str(), driver_version);
   if (!too_new.empty()) {
     options.log_error(too_new);
     image.status = CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
@@ -143,6 +139,26 @@ LoadedImage load_ptx(const char* text, const DeviceRow& device, int driver_versi
   return image;
 }
 
+LoadedImage load_fat_binary(const void* data, const DeviceRow& device, int driver_version,
+                            JitOptions& options) {
+  FatPtx ptx = ptx_of_fat_binary(data, device.capability);
+  LoadedImage refused;
+  switch (ptx.verdict) {
+    case FatPtx::Verdict::found:
+      return load_ptx(std::move(ptx.text), device, driver_version, options);
+    case FatPtx::Verdict::none:
+      refused.status = CUDA_ERROR_NO_BINARY_FOR_GPU;
+      options.tell_without_log("a fat binary has no PTX that the emulated device runs" +
+                               (ptx.complaint.empty() ? "" : ": " + ptx.complaint));
+      break;
+    case FatPtx::Verdict::damaged:
+      refused.status = CUDA_ERROR_INVALID_IMAGE;
+      options.log_error(ptx.complaint);
+      break;
+  }
+  return refused;
+}
+
 }  // namespace
 
 LoadedImage load_image(const void* data, const DeviceRow& device, int driver_version,
@@ -151,10 +167,10 @@ LoadedImage load_image(const void* data, const DeviceRow& device, int driver_ver
   switch (kind_of(data)) {
     case Kind::ptx:
       return load_ptx(static_cast<const char*>(data), device, driver_version, options);
+    case Kind::fat_binary: return load_fat_binary(data, device, driver_version, options);
     case Kind::cubin:
-    case Kind::fat_binary:
       refused.status = CUDA_ERROR_NO_BINARY_FOR_GPU;
-      options.tell_without_log("a cubin or a fat binary has no code for an emulated device");
+      options.tell_without_log("a cubin has no code for an emulated device");
       break;
     case Kind::unknown:
       refused.status = CUDA_ERROR_INVALID_IMAGE;

@@ -36,7 +36,7 @@ std::string elf(unsigned char machine) {
   return bytes;
 }
 
-const std::string fat_binary("\x50\xED\x55\xBA\1\0\x10\0", 8);
+const std::string fat_binary("\x50\xED\x55\xBA\1\0\x10\0\0\0\0\0\0\0\0\0", 16);
 
 // What both ways of loading say about an image: the status and, where PTX is at fault, the log.
 void refused(Session& s, const void* image, CUresult status, const std::string& log_part) {
@@ -88,7 +88,7 @@ TEST_CASE("PTX newer than the driver is UNSUPPORTED_PTX_VERSION") {
   });
 }
 
-TEST_CASE("Cubins and fat binaries have no code for an emulated device") {
+TEST_CASE("Cubins and empty fat binaries have no code for an emulated device") {
   in_child([](Session& s) {
     s.start();
     refused(s, elf(190).data(), CUDA_ERROR_NO_BINARY_FOR_GPU, "");
