@@ -58,9 +58,9 @@ USER_FLAGS = $(CPPFLAGS) $(CXXFLAGS)
 EMU_FLAGS  := -std=c++20 -O2 -g1 -fPIC -fvisibility=hidden -ffp-contract=off $(WARN) \
               -I. -Itools/emulator/include $(CUDA_INCLUDE) $(USER_FLAGS)
 # Tests and the command line; what compares many numbers is worth optimising.
-TEST_FLAGS := -std=c++20 -O1 -ffp-contract=off $(WARN) \
+TEST_FLAGS  = -std=c++20 -O1 -ffp-contract=off $(WARN) \
               -Iinclude -I. -Itools/emulator/include $(CUDA_INCLUDE) \
-              -DNVFP4_TEST_PTX_DIR='"$(B)/test"' $(USER_FLAGS)
+              -DNVFP4_TEST_PTX_DIR='"$(B)/test"' -DNVFP4_TEST_KERNEL_DIR='"$(KERNEL_OUT)"' $(USER_FLAGS)
 
 # For rules that compile and link at once.
 CUDA_API  := $(wildcard host/cuda/*)

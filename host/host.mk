@@ -28,7 +28,7 @@ $(B)/obj/host/api.o: HOST_FLAGS += -DNVFP4_COMPILER='"$(COMPILER_OF_KERNELS)"'
 
 $(B)/obj/host/api.o $(B)/abi/host/api.o $(B)/tsan/host/api.o: $(COMPILER_TXT) $(IMAGES_FROM)
 
-$(B)/obj/host/images.o: host/images.S host/images.def host/quantizer_images.def $(KERNEL_IMAGES) $(IMAGES_FROM)
+$(B)/obj/host/images.o: host/images.S host/images.def host/quantizer_images.def $(KERNEL_FATBINS) $(IMAGES_FROM)
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) -I. $(CPPFLAGS) $(CFLAGS) -c $< -Wa,-I,$(KERNEL_OUT) -o $@
 

@@ -66,13 +66,27 @@ char jit_log[1024];
 CUjit_option jit_options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
 void* jit_values[2];
 
+// How fatbinary begins a file: the container's head, then that of its one entry.
+// test/oracle/test_images.py holds it against the PTX.
+struct FatBinary {
+  uint32_t magic;
+  uint16_t version, head_bytes;
+  uint64_t bytes;
+  uint16_t kind, entry_version;
+  uint32_t entry_head_bytes;
+  uint64_t stored_bytes;
+  uint32_t packed_bytes, options_at;
+  uint16_t isa_minor, isa_major;  // of PTX
+};
+constexpr uint16_t kPtxEntry = 1;
+
 // PTX 8.8 came with CUDA 12.9, and each 9.y with 13.y; the kernels need no older one. 0: a cubin.
 int driver_for(const Image& image) {
-  const char* const text = static_cast<const char*>(image.data);
-  if (memcmp(text, "\177ELF", 4) == 0) return 0;
-  const char* const version = strstr(text, ".version ") + strlen(".version ");
-  const int major = version[0] - '0', minor = version[2] - '0';
-  return major == 8 ? 12010 + 10 * minor : 1000 * (major + 4) + 10 * minor;
+  FatBinary head;
+  memcpy(&head, image.data, sizeof head);
+  if (head.kind != kPtxEntry) return 0;
+  return head.isa_major == 8 ? 12010 + 10 * head.isa_minor
+                             : 1000 * (head.isa_major + 4) + 10 * head.isa_minor;
 }
 
 nvfp4_status refused(const Driver& driver, const Image& image, const char* call, CUresult result) {

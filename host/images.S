@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel images, read-only in the library. The byte after a file ends PTX, a C string.
+// The kernel images, read-only in the library: fat binaries, which tell their own length.
 
 #define IMAGE(name, file, label)              \
         .balign 64;                           \
@@ -7,7 +7,6 @@
         .hidden nvfp4_image_##name;           \
         .type nvfp4_image_##name, %object;    \
         nvfp4_image_##name: .incbin file;     \
-        .byte 0;                              \
         .size nvfp4_image_##name, . - nvfp4_image_##name;
 
         .section .rodata.nvfp4_images, "a", %progbits

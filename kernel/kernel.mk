@@ -33,6 +33,8 @@ QUANTIZE100_CUBINS := $(QUANTIZE100_ARCHES:%=$(KERNEL_OUT)/quantize_sm100.%.cubi
 COMPILER_TXT    := $(KERNEL_OUT)/compiler.txt
 KERNEL_IMAGES   := $(SM100_PTX) $(SM100_CUBINS) $(SM90_PTX) $(SM90_CUBIN) $(QUANTIZE_PTX) $(QUANTIZE_CUBIN) \
                    $(QUANTIZE100_PTX) $(QUANTIZE100_CUBINS)
+# As the library carries them, a third of the size: a fat binary each, which the driver unpacks.
+KERNEL_FATBINS  := $(KERNEL_IMAGES:%=%.fatbin)
 COMPILER_OF_KERNELS = $(shell cat $(COMPILER_TXT))
 
 # ---- compilers -----------------------------------------------------------------------------------
@@ -44,13 +46,20 @@ NVRTC_FLAGS := --fmad=false $(if $(LINEINFO),-lineinfo) $(if $(CLOCKS),-DNVFP4_C
 NVRTC_HOME  := .tools/cuda-12.9
 NVRTC       := $(NVRTC_HOME)/nvidia/cuda_nvrtc/lib/libnvrtc.so.12
 
-# The library carries the PTX, a quarter of which would be nvcc's comments, empty lines and blanks.
-NO_COMMENTS = sed -i -e '/^[[:space:]]*\(\/\/.*\)\{0,1\}$$/d' -e 's/^[[:space:]]*//' -e 's/, /,/g' $@
+# No comments, empty lines or superfluous blanks, a quarter of what nvcc writes. fatbinary drops the same
+# ones: the text that the library carries is that of the file (test/oracle/test_images.py).
+NO_COMMENTS = sed -i -e 's/\(^\|[[:space:]]\)\/\/.*//' -e 's/[[:space:]]\{1,\}/ /g' -e 's/^ //' -e 's/ $$//' \
+              -e 's/, /,/g' -e '/^$$/d' $@
 to_ptx_nvcc = $(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=$1 -ptx $< -o $@ && $(NO_COMMENTS)
 to_ptx_12.9 = $(call say,NVRTC)$(PYTHON) tools/nvrtc/compile.py $(NVRTC) $1 $< $@ $(NVRTC_FLAGS) && $(NO_COMMENTS)
 version_nvcc = $(NVCC) --version | sed -n 's/.*release .*, V/nvcc /p'
 version_12.9 = sed -n 's/^nvidia-cuda-nvrtc-cu12==\([0-9.]*\).*/NVRTC \1/p' tools/setup/cuda-12.9.txt
 to_cubin    = $(call say,PTXAS)$(KERNEL_PTXAS) -arch=$1 -v $< -o $@ 2> $@.report || { cat $@.report; exit 1; }
+
+# LZ4 (speed), which every driver that takes the kernels unpacks, and the emulator; zstd packs better.
+FATBINARY    = $(CUDA_HOME)/bin/fatbinary
+to_fatbin    = $(call say,FATBIN)$(FATBINARY) --create=$@ -64 --compress-all --compress-mode=speed \
+               --image3=kind=$1,sm=$2,file=$<
 
 KERNEL_PTXAS := $(PTXAS)
 ifeq ($(KERNELS),12.9)
@@ -88,12 +97,17 @@ $(QUANTIZE100_PTX): kernel/quantize/quantize.cu $(KERNEL_HDR)
 $(KERNEL_OUT)/quantize_sm100.%.cubin: $(QUANTIZE100_PTX)
 	$(call to_cubin,$*)
 
+$(KERNEL_OUT)/%.cubin.fatbin: $(KERNEL_OUT)/%.cubin
+	$(call to_fatbin,elf,$(patsubst .sm_%,%,$(suffix $*)))
+$(KERNEL_OUT)/%.ptx.fatbin: $(KERNEL_OUT)/%.ptx
+	$(call to_fatbin,ptx,$(shell sed -n 's/^.target sm_//p' $<))
+
 $(COMPILER_TXT): $(QUANTIZE_PTX)
 	@$(version_$(KERNELS)) >$@
 endif
 
 .PHONY: kernels check-ptxas
-kernels: $(KERNEL_IMAGES) $(COMPILER_TXT)  ## the PTX and every cubin; KERNELS=12.9 for drivers from 12.9
+kernels: $(KERNEL_IMAGES) $(KERNEL_FATBINS) $(COMPILER_TXT)  ## the PTX and every cubin; KERNELS=12.9 for drivers from 12.9
 check-ptxas: $(SM100_CUBINS) $(SM90_CUBIN) $(QUANTIZE_CUBIN) $(QUANTIZE100_CUBINS) $(COMPILER_TXT) | $(SETUP)  ## ptxas: no spills, no stack, instructions there, main loops no slower to issue
 	tools/check_ptxas.sh sm100 $(SM100_PTX) $(SM100_CUBINS)
 	tools/check_ptxas.sh sm90 $(SM90_PTX) $(SM90_CUBIN)

@@ -30,7 +30,7 @@ check "the second copy builds" build_in "$second" 077 C.UTF-8 Asia/Kathmandu 1
 if [ $failed -gt 0 ]; then finish; fi
 
 for file in libnvfp4gemm.so libnvfp4gemm.a kernel/gemm_sm100.ptx $(cd "$first/build" &&
-  ls kernel/*.cubin); do
+  ls kernel/*.cubin kernel/*.fatbin); do
   check "$file is the same to the byte" cmp "$first/build/$file" "$second/build/$file"
 done
 equal "no path of the build is in the library" "" \

@@ -2,8 +2,11 @@
 // nvfp4_selftest: passes on what ships, and names the variant whose kernel was damaged.
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 
@@ -18,41 +21,61 @@ uint64_t bytes_of(const Gpu& gpu) {
   return nvfp4_selftest_bytes(int32_t(gpu.info.compute_capability()));
 }
 
-// The library beside this program, as a file.
-std::string library_bytes() {
-  Dl_info info{};
-  REQUIRE(dladdr(reinterpret_cast<void*>(&nvfp4_version), &info) != 0);
-  std::ifstream in(info.dli_fname, std::ios::binary);
+std::string content(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  REQUIRE(in);
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// In every PTX of the library the entry's multiplications by alpha become additions.
-size_t damage(std::string& library, const std::string& entry) {
+// In a family's PTX the entry's multiplications by alpha become additions.
+std::string damaged_ptx(std::string text, const std::string& entry) {
+  const size_t at = text.find(".entry " + entry + "(");
+  REQUIRE(at != text.npos);
+  const size_t end = std::min(text.find(".entry ", at + 1), text.size());
   size_t damaged = 0;
-  const std::string key = ".entry " + entry + "(";
-  for (size_t at = library.find(key); at != std::string::npos; at = library.find(key, at + 1)) {
-    const size_t end = library.find(".entry ", at + key.size());
-    for (size_t mul = library.find("mul.rn.f32", at); mul < end && mul != std::string::npos;
-         mul = library.find("mul.rn.f32", mul + 1)) {
-      library.replace(mul, 3, "add");
-      ++damaged;
-    }
+  for (size_t mul = text.find("mul.rn.f32", at); mul < end;
+       mul = text.find("mul.rn.f32", mul + 1)) {
+    text.replace(mul, 3, "add");
+    ++damaged;
   }
-  return damaged;
+  REQUIRE(damaged > 0);
+  return text;
 }
 
-// A library of its own, from a file that is gone as soon as it is open.
+// A fat binary of that text, not packed: the heads of `packed`, whose entry is the text before.
+std::string fat_binary_of(std::string text, const std::string& packed) {
+  constexpr size_t container = 16, entry = 80;
+  std::string out = packed.substr(0, container + entry);
+  const auto set = [&out](size_t at, auto value) { memcpy(&out[at], &value, sizeof value); };
+  text.resize((text.size() + 8) / 8 * 8);
+  set(8, uint64_t(entry + text.size()));
+  set(container + 8, uint64_t(text.size()));
+  set(container + 16, uint32_t(0));  // packed to
+  set(container + 40, uint64_t(0x11));
+  set(container + 56, uint64_t(0));  // unpacked to
+  return out + text;
+}
+
+// A library of its own, from a file that is gone as soon as it is open. In place of the family's PTX
+// stands what nvcc puts around a fat binary, a word and a pointer, here into this program.
 class Damaged {
  public:
-  explicit Damaged(const std::string& library) {
-    char name[] = "/tmp/nvfp4-selftest-XXXXXX";
-    const int file = mkstemp(name);
-    REQUIRE(file >= 0);
-    std::ofstream(name, std::ios::binary) << library;
-    close(file);
-    handle_ = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    std::remove(name);
-    REQUIRE(handle_);
+  Damaged(const std::string& family, const std::string& entry) {
+    const std::string file = std::string(NVFP4_TEST_KERNEL_DIR "/gemm_") + family + ".ptx";
+    const std::string packed = content(file + ".fatbin");
+    image_ = fat_binary_of(damaged_ptx(content(file), entry), packed);
+    Dl_info info{};
+    REQUIRE(dladdr(reinterpret_cast<void*>(&nvfp4_version), &info) != 0);
+    std::string library = content(info.dli_fname);
+    const size_t at = library.find(packed);
+    REQUIRE(at != library.npos);
+    const struct {
+      uint32_t magic = 0x466243B1, version = 1;
+      const void* container;
+      uint64_t unused = 0;
+    } wrapper{0x466243B1, 1, image_.data()};
+    memcpy(&library[at], &wrapper, sizeof wrapper);
+    open(library);
   }
   ~Damaged() { dlclose(handle_); }
   Damaged(const Damaged&) = delete;
@@ -64,19 +87,29 @@ class Damaged {
   std::string last_error() const { return find(&nvfp4_last_error, "nvfp4_last_error")(); }
 
  private:
+  void open(const std::string& library) {
+    char name[] = "/tmp/nvfp4-selftest-XXXXXX";
+    const int file = mkstemp(name);
+    REQUIRE(file >= 0);
+    std::ofstream(name, std::ios::binary) << library;
+    close(file);
+    handle_ = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    std::remove(name);
+    REQUIRE(handle_);
+  }
   template <class Function>
   Function* find(Function*, const char* name) const {
     return reinterpret_cast<Function*>(dlsym(handle_, name));
   }
+  std::string image_;
   void* handle_ = nullptr;
 };
 
 void require_named(const support::DeviceBuffer& space, const std::string& variant) {
   CAPTURE(variant);
-  std::string broken = library_bytes();
   // "sm90_64x8x256" has the entry nvfp4_gemm_sm90_64x8.
-  REQUIRE(damage(broken, "nvfp4_gemm_" + variant.substr(0, variant.rfind('x'))) > 0);
-  const Damaged damaged(broken);
+  const Damaged damaged(variant.substr(0, variant.find('_')),
+                        "nvfp4_gemm_" + variant.substr(0, variant.rfind('x')));
   CHECK(damaged.selftest(space) == NVFP4_STATUS_WRONG_RESULT);
   CHECK(damaged.last_error().find("variant " + variant + " computes") == 0);
 }
@@ -128,7 +161,7 @@ TEST_CASE("the self test refuses what it cannot use", "[selftest]") {
 
 TEST_CASE("the self test names the variant whose kernel was damaged", "[selftest]") {
   USE_GPU(gpu);
-  USE_EMULATOR(gpu, emulator);  // which runs the PTX of the library, text that can be edited
+  USE_EMULATOR(gpu, emulator);  // which runs the PTX of the library
   const support::DeviceBuffer space(gpu.driver, size_t(bytes_of(gpu)));
   const auto variants = gemm_test::variants();
   for (const size_t i : {size_t(0), variants.size() / 2, variants.size() - 1})

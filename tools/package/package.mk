@@ -55,7 +55,7 @@ check-install: $(LIB) $(STATIC) $(B)/nvfp4 emulator  ## consumers in C, C++, CMa
 # ---- packages ------------------------------------------------------------------------------------
 
 .PHONY: dist check-package check-bare
-dist: $(KERNEL_IMAGES) $(COMPILER_TXT)  ## build/dist/*.tar.gz: the last commit with its kernel images, for g++ alone
+dist: $(KERNEL_IMAGES) $(KERNEL_FATBINS) $(COMPILER_TXT)  ## build/dist/*.tar.gz: the last commit with its kernel images, for g++ alone
 	@tools/package/dist.sh $(B) $^
 check-package: dist  ## that tarball: built by make, CMake, dpkg-buildpackage, Conan, and used
 	@tools/package/check_package.sh $(B)

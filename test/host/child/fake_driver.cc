@@ -131,9 +131,12 @@ CUresult fake_load(CUlibrary* library, const void* code, CUjit_option* options, 
   static size_t loaded = 0;
   Call call("cuLibraryLoadData");
   *library = library_number(++loaded);
-  const bool is_elf = memcmp(code, "\177ELF", 4) == 0;
-  printf(" %s", is_elf ? "cubin" : "ptx");
-  if (!is_elf) printf(" bytes=%zu", strlen(static_cast<const char*>(code)));
+  // A fat binary: its magic, and what its first entry is, 1 for PTX, 2 for a cubin.
+  uint32_t magic = 0;
+  uint16_t kind = 0;
+  memcpy(&magic, code, sizeof magic);
+  memcpy(&kind, static_cast<const char*>(code) + 16, sizeof kind);
+  printf(" %s", magic != 0xBA55ED50u ? "text" : kind == 2 ? "cubin" : kind == 1 ? "ptx" : "other");
   const char* log = getenv("FAKE_JIT_LOG");
   if (call.result == CUDA_SUCCESS || log == nullptr) return call.result;
   for (unsigned i = 0; i < count; ++i) {
