@@ -68,7 +68,7 @@ test: $(SETUP) all static check-ptxas test-programs $(B)/tsan/first_use $(ABI_LI
 list-regressions:  ## bugs of other projects that the suite repeats here: thread, and what happened there
 	@awk -f test/regression/list.awk test/regression/*.cc
 
-mutants: $(SETUP) all test-programs  ## one-line bugs, each found by the test that names it
+mutants: $(SETUP) all test-programs  ## one-line bugs, each found by the test that names it; JOBS=8: in eight copies
 	$(PYTHON) tools/mutate/mutate.py $(B)
 
 include test/host/children.mk

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """mutate.py BUILD [NAME...]: puts each bug of the mutants.txt files (or those named) into a copy of the
 tree, builds there, and wants the named test to fail. Prints a table; exit code 0 only if every bug was
-found. With --list: names, files and tests.
+found. JOBS=8 in the environment: eight copies, side by side. With --list: names, files and tests.
 
 A mutants.txt lies beside the code that it attacks and holds, per mutant,
 
@@ -13,9 +13,12 @@ A mutants.txt lies beside the code that it attacks and holds, per mutant,
       +        the same code with the bug
 
 The copy takes the objects along with their times, so that a mutant rebuilds what it touches and no
-more. Each test must pass in the untouched copy first: a test that always fails would find every
-bug."""
+more; cubins it leaves as they are, since the emulator runs PTX. Each test must pass in the untouched
+copy first: a test that always fails would find every bug."""
+import concurrent.futures
+import glob
 import os
+import queue
 import shutil
 import subprocess
 import sys
@@ -93,8 +96,9 @@ def mutated(text, mutant):
 class Tree:
     """A copy of the project under BUILD/mutants."""
 
-    def __init__(self, build):
-        self.root = os.path.join(ROOT, build, "mutants")
+    def __init__(self, build, number, jobs):
+        self.root = os.path.join(ROOT, build, "mutants", str(number))
+        self.jobs = jobs
         shutil.rmtree(self.root, ignore_errors=True)
         ignore = shutil.ignore_patterns(".git", ".venv", ".tools", "mutants", "__pycache__")
         shutil.copytree(ROOT, self.root, ignore=ignore, symlinks=True)
@@ -103,11 +107,14 @@ class Tree:
 
     def build(self):
         """True if the tree builds."""
-        jobs = f"-j{os.cpu_count() or 1}"
         names = ("nvfp4_test", "test_host", "test_regression", "test_emulator",
                  "emulator_hw_test")
         programs = [f"build/{name}" for name in names]
-        return self.run(["make", "-s", jobs, "B=build", "all", *programs], None) == 0
+        cubins = [os.path.join("build", "kernel", os.path.basename(name))
+                  for name in glob.glob(os.path.join(self.root, "build", "kernel", "*.cubin*"))]
+        keep = [word for name in cubins for word in ("-o", name)]
+        return self.run(["make", "-s", f"-j{self.jobs}", "B=build", *keep, "all", *programs],
+                        None) == 0
 
     def test(self, mutant):
         """Exit status of the mutant's test, or "hang"."""
@@ -128,6 +135,21 @@ class Tree:
                 environment["EMU_FORMAL"] = "stop"  # as in test/run
             command = [os.path.join("build", program), mutant.filter.replace(",", "\\,")]
         return self.run(command, environment)
+
+    def plant(self, mutant):
+        """What the mutant's test says of it, as test() does, and the seconds."""
+        start = time.time()
+        path = os.path.join(self.root, mutant.file)
+        clean = text_of(mutant, self.root)
+        with open(path, "w") as out:
+            out.write(mutated(clean, mutant))
+        try:
+            if not self.build():
+                sys.exit(f"{mutant.name} does not build:\n{self.output}")
+            return self.test(mutant), time.time() - start
+        finally:
+            with open(path, "w") as out:
+                out.write(clean)
 
     def run(self, command, environment):
         try:
@@ -165,31 +187,42 @@ def main():
             print(f"{m.name:40} {m.file:40} {m.test} {m.filter}")
         return 0
     mutants = wanted(mutants, sys.argv[2:])
-    tree = Tree(sys.argv[1])
-    if not tree.build():
-        sys.exit(f"the copy does not build:\n{tree.output}")
-    for m in {(m.test, m.filter): m for m in mutants}.values():
-        if tree.test(m) != 0:
-            sys.exit(f"without any bug this fails: {m.test} {m.filter}\n{tree.output[-2000:]}")
+    copies = int(os.environ.get("JOBS") or 1)
+    free = queue.Queue()
+    for i in range(copies):
+        free.put(Tree(sys.argv[1], i, max(1, (os.cpu_count() or 1) // copies)))
+
+    def in_a_tree(work):
+        """work(tree) in the next tree that is free."""
+        def of(mutant):
+            tree = free.get()
+            try:
+                return work(tree, mutant)
+            finally:
+                free.put(tree)
+        return of
+
+    def passes(tree, mutant):
+        if not tree.build():
+            sys.exit(f"the copy does not build:\n{tree.output}")
+        if tree.test(mutant) != 0:
+            sys.exit(f"without any bug this fails: {mutant.test} {mutant.filter}\n"
+                     f"{tree.output[-2000:]}")
 
     survivors = 0
     width = max(len(m.name) for m in mutants)
-    print(f"{'mutant':{width}}  {'found':8}  {'s':>5}  by", flush=True)
-    for m in mutants:
-        start = time.time()
-        path = os.path.join(tree.root, m.file)
-        clean = text_of(m, tree.root)
-        with open(path, "w") as out:
-            out.write(mutated(clean, m))
-        if not tree.build():
-            sys.exit(f"{m.name} does not build:\n{tree.output}")
-        status = tree.test(m)
-        with open(path, "w") as out:
-            out.write(clean)
-        verdict = "NO" if status == 0 else "by hang" if status == "hang" else "yes"
-        survivors += status == 0
-        print(f"{m.name:{width}}  {verdict:8}  {time.time() - start:5.1f}  {m.filter}", flush=True)
-    shutil.rmtree(tree.root)
+    with concurrent.futures.ThreadPoolExecutor(copies) as pool:
+        tests = {(m.test, m.filter): m for m in mutants}.values()
+        for _ in pool.map(in_a_tree(passes), tests):
+            pass
+        print(f"{'mutant':{width}}  {'found':8}  {'s':>5}  by", flush=True)
+        # Those of one file in a row: the next one's build finds most objects as they should be.
+        found = pool.map(in_a_tree(Tree.plant), mutants)
+        for m, (status, seconds) in zip(mutants, found):
+            verdict = "NO" if status == 0 else "by hang" if status == "hang" else "yes"
+            survivors += status == 0
+            print(f"{m.name:{width}}  {verdict:8}  {seconds:5.1f}  {m.filter}", flush=True)
+    shutil.rmtree(os.path.join(ROOT, sys.argv[1], "mutants"))
     print(f"{len(mutants) - survivors} of {len(mutants)} found")
     return survivors > 0
 
