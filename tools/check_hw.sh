@@ -8,6 +8,7 @@
 #   ptx       instructions against the emulator's expectations: carries, TMA loads, wgmma, mma.sync
 #   random    20,000 random programs (RANDOM_PROGRAMS) on the GPU and in the emulator; differences are shrunk
 #   hazard    compute-sanitizer on the racy and repaired programs of tools/emulator/test/pairs: a line per run
+#   python    the Python package on torch tensors, by python3 or the TORCH_PYTHON that has torch
 #   bench     device time beside cuBLASLt, CSV to stdout
 set -u
 build=$1
@@ -83,6 +84,12 @@ case $part in
     command -v compute-sanitizer >/dev/null || die "no compute-sanitizer"
     tools/emulator/test/pairs/sanitize.sh "$emulator_test"
     ;;
+  python)
+    python=${TORCH_PYTHON:-python3}
+    "$python" -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null ||
+      die "$python has no torch that finds a GPU; TORCH_PYTHON names another"
+    NVFP4_BUILD=$build "$python" tools/python/test/test_python_torch.py -v
+    ;;
   bench) "$build/nvfp4_bench" gpu ;;
-  *) die "PART is gemm, sanitize, ptx, random, hazard or bench" ;;
+  *) die "PART is gemm, sanitize, ptx, random, hazard, python or bench" ;;
 esac

@@ -36,7 +36,7 @@ check-pins: | $(SETUP)  ## set-up's wheels for Python 3.10 to 3.14 on both proce
 
 # On a machine with a GPU; PART is gemm, sanitize, ptx, random, hazard or bench. What was built elsewhere will do.
 .PHONY: check-hw
-check-hw:  ## PART=gemm|sanitize|ptx|random|hazard|bench on this machine's GPU, nothing is compiled
+check-hw:  ## PART=gemm|sanitize|ptx|random|hazard|python|bench on this machine's GPU, nothing is compiled
 	@tools/check_hw.sh $(B) $(PART) $(TOOLS)
 
 # Not in `make test`: it builds everything once more.

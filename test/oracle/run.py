@@ -9,9 +9,10 @@ if __name__ == "__main__":
     here = os.path.dirname(os.path.abspath(__file__))
     os.environ["NVFP4_BUILD"] = os.path.abspath(sys.argv[1])
     sys.path.insert(0, here)
-    emulator = os.path.join(here, "../../tools/emulator/test")
+    folders = [here] + [os.path.join(here, "../..", folder)
+                        for folder in ("tools/emulator/test", "tools/python/test")]
     suite = unittest.TestSuite(unittest.TestLoader().discover(folder, pattern="test_*.py")
-                               for folder in (here, emulator))
+                               for folder in folders)
     result = unittest.TextTestRunner(stream=sys.stdout, verbosity=1).run(suite)
     failed = len(result.failures) + len(result.errors)
     skipped = len(result.skipped)

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: MIT
+"""NVFP4 matrix products on NVIDIA GPUs, on torch tensors and NumPy arrays.
+
+    import torch, nvfp4gemm
+    weight = nvfp4gemm.quantize(torch.randn(4096, 7168, device="cuda", dtype=torch.bfloat16))
+    y = nvfp4gemm.linear(x, weight, bias, activation="silu")        # x: [..., 7168] bfloat16
+
+    a = nvfp4gemm.quantize(x)                                       # 4-bit activations, too
+    y = nvfp4gemm.mm(a, weight, out_dtype=torch.bfloat16)
+
+Tensors on a GPU are computed there, on torch's current stream; NumPy arrays and tensors on the CPU by
+the library's reference, slowly and to the rules of nvfp4_gemm.h. What the library refuses raises
+nvfp4gemm.Error with its sentence.
+"""
+from nvfp4gemm._c import Error, lib as _lib
+from nvfp4gemm._calls import linear, mm, quantize
+from nvfp4gemm._packed import Packed
+
+__all__ = ["Error", "Packed", "build_info", "linear", "mm", "quantize", "version"]
+
+
+def version():
+    """Of the library that is loaded: "0.1.0"."""
+    number = _lib.nvfp4_version()
+    return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
+
+
+def build_info():
+    """One line: version, compiler of the kernels, and the images inside."""
+    return _lib.nvfp4_build_info().decode()

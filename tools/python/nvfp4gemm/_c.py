@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: MIT
+"""libnvfp4gemm through ctypes: the structs of nvfp4_gemm.h field by field, and one way to fail.
+
+NVFP4GEMM_LIBRARY names the library's file. Without it: the one beside this file, which the wheel
+carries; then libnvfp4gemm.so.0 of the system's loader.
+"""
+import ctypes
+import os
+from ctypes import POINTER, c_char_p, c_float, c_int32, c_int64, c_size_t, c_uint64, c_void_p
+
+F16, BF16, F32 = 1, 2, 3
+LAYOUTS = {"128x4": 1, "linear": 2}
+ACTIVATIONS = {None: 0, "relu": 1, "gelu_tanh": 2, "silu": 3, "gelu": 4}
+LAUNCHES = {None: 0, "early": 1, "early_static_weights": 2}
+ROW_MAJOR, COLUMN_MAJOR = 0, 1
+SCALE_BY_VALUE, SCALE_ON_DEVICE, SCALE_BY_AMAX = 0, 1, 2
+NOT_SUPPORTED, UNSUPPORTED_ARCH = 28, 44
+
+
+class _Sized(ctypes.Structure):
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class GemmDesc(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint64),
+        ("m", c_int64), ("n", c_int64), ("k", c_int64), ("l", c_int64),
+        ("a", c_void_p), ("a_ld", c_int64), ("a_batch_stride", c_int64),
+        ("a_scales", c_void_p), ("a_scales_batch_stride_bytes", c_int64),
+        ("a_tensor_scale", c_void_p),
+        ("b", c_void_p), ("b_ld", c_int64), ("b_batch_stride", c_int64),
+        ("b_scales", c_void_p), ("b_scales_batch_stride_bytes", c_int64),
+        ("b_tensor_scale", c_void_p), ("b_tensor_scale_columns", c_int64),
+        ("c", c_void_p), ("c_ld", c_int64), ("c_batch_stride", c_int64),
+        ("d", c_void_p), ("d_ld", c_int64), ("d_batch_stride", c_int64),
+        ("d_scales", c_void_p), ("d_scales_batch_stride_bytes", c_int64),
+        ("d_tensor_scale", c_void_p),
+        ("bias", c_void_p),
+        ("alpha_device", c_void_p), ("beta_device", c_void_p),
+        ("alpha", c_float), ("beta", c_float),
+        ("workspace", c_void_p), ("workspace_bytes", c_uint64),
+        ("variant", c_char_p),
+        ("a_scale_layout", c_int32), ("b_scale_layout", c_int32), ("d_scale_layout", c_int32),
+        ("c_type", c_int32), ("d_type", c_int32), ("bias_type", c_int32),
+        ("scalar_mode", c_int32), ("activation", c_int32), ("pdl", c_int32),
+        ("operand_format", c_int32), ("a_type", c_int32), ("cd_order", c_int32),
+        ("bias_axis", c_int32), ("batch_invariant", c_int32), ("reserved", c_int32 * 4),
+    ]
+
+
+class GemmAddresses(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint64),
+        ("a", c_void_p), ("a_scales", c_void_p), ("a_tensor_scale", c_void_p),
+        ("b", c_void_p), ("b_scales", c_void_p), ("b_tensor_scale", c_void_p),
+        ("c", c_void_p), ("d", c_void_p), ("d_scales", c_void_p), ("d_tensor_scale", c_void_p),
+        ("bias", c_void_p), ("alpha_device", c_void_p), ("beta_device", c_void_p),
+        ("workspace", c_void_p), ("workspace_bytes", c_uint64),
+    ]
+
+
+class QuantizeDesc(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint64), ("rows", c_int64), ("k", c_int64),
+        ("x", c_void_p), ("x_ld", c_int64), ("codes", c_void_p), ("codes_ld", c_int64),
+        ("scales", c_void_p), ("tensor_scale_device", c_void_p),
+        ("workspace", c_void_p), ("workspace_bytes", c_uint64),
+        ("tensor_scale", c_float),
+        ("x_type", c_int32), ("scale_layout", c_int32), ("tensor_scale_mode", c_int32),
+        ("pdl", c_int32), ("reserved", c_int32 * 3),
+    ]
+
+
+class Error(RuntimeError):
+    """What the library refuses. `status` is the number of nvfp4_gemm.h, `name` its name; the text ends
+    with the library's sentence."""
+
+    def __init__(self, status):
+        self.status = status
+        self.name = lib.nvfp4_status_name(status).decode()
+        super().__init__(f"{self.name}: {lib.nvfp4_last_error().decode()}")
+
+
+def check(status):
+    if status != 0:
+        raise Error(status)
+
+
+def _open():
+    beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libnvfp4gemm.so.0")
+    path = os.environ.get("NVFP4GEMM_LIBRARY") or (
+        beside if os.path.exists(beside) else "libnvfp4gemm.so.0")
+    try:
+        library = ctypes.CDLL(path)
+    except OSError as error:
+        raise ImportError(f"nvfp4gemm: {error}; NVFP4GEMM_LIBRARY can name the library's file") from None
+    for name, result, *arguments in [
+        ("nvfp4_version", c_int32),
+        ("nvfp4_build_info", c_char_p),
+        ("nvfp4_status_name", c_char_p, c_int32),
+        ("nvfp4_last_error", c_char_p),
+        ("nvfp4_prepare", c_int32),
+        ("nvfp4_selftest", c_int32, c_void_p, c_uint64, c_void_p),
+        ("nvfp4_selftest_bytes", c_uint64, c_int32),
+        ("nvfp4_gemm_supported", c_int32, POINTER(GemmDesc), c_int32),
+        ("nvfp4_gemm_workspace_bytes", c_int32, POINTER(GemmDesc), c_int32, POINTER(c_uint64)),
+        ("nvfp4_gemm_explain", c_int32, POINTER(GemmDesc), c_int32, c_int32, c_char_p, c_size_t),
+        ("nvfp4_gemm_plan_create", c_int32, POINTER(GemmDesc), POINTER(c_void_p)),
+        ("nvfp4_gemm_plan_run", c_int32, c_void_p, POINTER(GemmAddresses), c_void_p),
+        ("nvfp4_gemm_plan_destroy", None, c_void_p),
+        ("nvfp4_gemm_reference", c_int32, POINTER(GemmDesc)),
+        ("nvfp4_scale_bytes", c_size_t, c_int64, c_int64, c_int32),
+        ("nvfp4_scale_convert_host", c_int32, c_void_p, c_int32, c_void_p, c_int32, c_int64, c_int64),
+        ("nvfp4_scale_convert", c_int32, c_void_p, c_int32, c_void_p, c_int32, c_int64, c_int64,
+         c_void_p),
+        ("nvfp4_quantize_host", c_int32, c_void_p, c_int64, c_int64, c_int64, c_float, c_void_p,
+         c_int64, c_void_p, c_int32),
+        ("nvfp4_dequantize_host", c_int32, c_void_p, c_int64, c_void_p, c_int32, c_int64, c_int64,
+         c_float, c_void_p, c_int64),
+        ("nvfp4_quantize_workspace_bytes", c_int32, POINTER(QuantizeDesc), POINTER(c_uint64)),
+        ("nvfp4_quantize", c_int32, POINTER(QuantizeDesc), c_void_p),
+        ("nvfp4_dequantize", c_int32, POINTER(QuantizeDesc), c_void_p),
+    ]:
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+lib = _open()

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: MIT
+"""What quantize() makes and mm() multiplies."""
+
+
+class Packed:
+    """A matrix [rows, k] in NVFP4: value = code * scale * tensor_scale.
+
+    codes         uint8 [rows, ceil(k / 32) * 16]; the element with the lower k in the low nibble; each
+                  row starts at a multiple of 16 bytes
+    scales        uint8, one dimension; UE4M3, one per 16 along k, in `scale_layout`
+    tensor_scale  a float, or one float32 on the device of the codes
+    scale_layout  "128x4", which tensor cores read, or "linear", [rows, k / 16]
+
+    codes, scales and a tensor_scale that is an array are of one kind: NumPy arrays, or torch tensors
+    on one device. Nothing is copied.
+    """
+
+    def __init__(self, codes, scales, rows, k, tensor_scale=1.0, scale_layout="128x4"):
+        self.codes = codes
+        self.scales = scales
+        self.rows = rows
+        self.k = k
+        self.tensor_scale = tensor_scale
+        self.scale_layout = scale_layout
+
+    def __repr__(self):
+        scale = self.tensor_scale if isinstance(self.tensor_scale, float) else "on the device"
+        return (f"Packed([{self.rows}, {self.k}], scales {self.scale_layout}, "
+                f"tensor scale {scale})")
+
+    @property
+    def shape(self):
+        return (self.rows, self.k)
+
+    def dequantize(self, dtype=None):
+        """The values, [rows, k]; float32 if no dtype is given."""
+        from nvfp4gemm import _calls
+        return _calls.dequantize(self, dtype)

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: MIT
+"""The Python package on torch tensors: on the CPU wherever torch is, and on a GPU where torch finds one
+(`make check-hw PART=python`)."""
+import threading
+import time
+import unittest
+
+import package  # noqa: F401
+
+try:
+    import torch
+except ImportError as error:
+    raise unittest.SkipTest("this Python has no torch") from error
+
+import nvfp4gemm
+
+GPU = torch.cuda.is_available()
+HOPPER = GPU and torch.cuda.get_device_capability() == (9, 0)
+
+
+def normal(seed, *shape, dtype=torch.bfloat16, device="cpu"):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator).to(dtype).to(device)
+
+
+def cpu(packed):
+    scale = packed.tensor_scale
+    return nvfp4gemm.Packed(packed.codes.cpu(), packed.scales.cpu(), packed.rows, packed.k,
+                            float(scale), packed.scale_layout)
+
+
+class OnTheCpu(unittest.TestCase):
+    def test_a_layer(self):
+        x, w = normal(1, 2, 3, 64), normal(2, 40, 64)
+        weight = nvfp4gemm.quantize(w)
+        y = nvfp4gemm.linear(x, weight, torch.ones(40), activation="relu")
+        self.assertEqual((tuple(y.shape), y.dtype), ((2, 3, 40), torch.bfloat16))
+        expected = torch.relu(x.double() @ weight.dequantize().double().T + 1)
+        torch.testing.assert_close(y.double(), expected, rtol=2 ** -8, atol=1e-4)
+
+    def test_torch_compile_keeps_a_layer_whole(self):
+        weight = nvfp4gemm.quantize(normal(2, 40, 64))
+
+        def layer(x, bias):
+            packed = nvfp4gemm.quantize(x * 2)
+            return nvfp4gemm.mm(packed, weight, torch.bfloat16, bias=bias) + 1
+
+        compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+        x, bias = normal(1, 5, 64), normal(3, 40)
+        self.assertTrue(torch.equal(compiled(x, bias), layer(x, bias)))
+
+    def test_operators_obey_torch(self):
+        weight = nvfp4gemm.quantize(normal(2, 40, 64))
+        x = normal(1, 5, 64)
+        nvfp4gemm.mm(x, weight)
+        from nvfp4gemm import _ops
+        torch.library.opcheck(torch.ops.nvfp4gemm.quantize.default, (x, None, 0.01, "linear"),
+                              test_utils=("test_schema", "test_faketensor"))
+        torch.library.opcheck(
+            torch.ops.nvfp4gemm.mm.default,
+            (*_ops._parts(x), *_ops._parts(weight), 64, torch.float32, None, "silu", None, 1.0, 1.0,
+             False, None), test_utils=("test_schema", "test_faketensor"))
+
+
+@unittest.skipUnless(GPU, "torch finds no GPU here")
+class OnTheGpu(unittest.TestCase):
+    def test_quantize_has_the_bits_of_the_cpu(self):
+        for dtype in (torch.float16, torch.bfloat16, torch.float32):
+            for layout in ("128x4", "linear"):
+                x = normal(3, 130, 208, dtype=dtype)
+                here, there = nvfp4gemm.quantize(x, scale_layout=layout), nvfp4gemm.quantize(
+                    x.cuda(), scale_layout=layout)
+                self.assertEqual(float(there.tensor_scale), here.tensor_scale)
+                for type_ in (torch.float32, torch.bfloat16):
+                    self.assertTrue(torch.equal(there.dequantize(type_).cpu(), here.dequantize(type_)))
+                again = nvfp4gemm.quantize(x.cuda(), there.tensor_scale)
+                self.assertTrue(torch.equal(again.codes[:, :104], there.codes[:, :104]))
+                value = nvfp4gemm.quantize(x.cuda(), here.tensor_scale)
+                self.assertTrue(torch.equal(value.codes[:, :104], there.codes[:, :104]))
+
+    def product(self, m, n, k, **given):
+        a, b = (nvfp4gemm.quantize(normal(seed, rows, k, device="cuda"))
+                for seed, rows in ((4, m), (5, n)))
+        on_cpu = {name: x.cpu() if isinstance(x, torch.Tensor) else x for name, x in given.items()}
+        there = nvfp4gemm.mm(a, b, torch.float32, **given)
+        here = nvfp4gemm.mm(cpu(a), cpu(b), torch.float32, **on_cpu)
+        torch.testing.assert_close(there.cpu(), here, rtol=1e-4, atol=1e-3)
+
+    def test_products_are_those_of_the_reference(self):
+        for m, n, k in ((1, 256, 512), (17, 200, 272), (300, 384, 1024)):
+            self.product(m, n, k)
+            self.product(m, n, k, bias=normal(6, n, device="cuda"), activation="silu",
+                         c=normal(7, m, n, device="cuda"), beta=0.5, alpha=2.0)
+
+    @unittest.skipUnless(HOPPER, "activations that are not quantized: compute capability 9.0")
+    def test_linear_on_bfloat16(self):
+        for m in (1, 5, 64, 300):
+            x, weight = normal(8, m, 512, device="cuda"), nvfp4gemm.quantize(
+                normal(9, 384, 512, device="cuda"))
+            bias = normal(10, 384, device="cuda")
+            y = nvfp4gemm.linear(x, weight, bias, activation="gelu")
+            expected = torch.nn.functional.gelu(
+                x.float() @ weight.dequantize().T + bias.float())
+            torch.testing.assert_close(y.float(), expected, rtol=2 ** -7, atol=2e-2)
+
+    def test_a_stream_of_torch(self):
+        x, weight = normal(1, 64, 1024, device="cuda"), nvfp4gemm.quantize(
+            normal(2, 512, 1024, device="cuda"))
+        expected = nvfp4gemm.linear(x, weight, quantize_input=True)
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            torch.cuda._sleep(20_000_000)  # what is on another stream would be done before
+            x.add_(0)
+            y = nvfp4gemm.linear(x, weight, quantize_input=True)
+        torch.cuda.current_stream().wait_stream(side)
+        self.assertTrue(torch.equal(y, expected))
+
+    def test_a_graph(self):
+        weight = nvfp4gemm.quantize(normal(2, 512, 1024, device="cuda"))
+        x = torch.zeros(33, 1024, dtype=torch.bfloat16, device="cuda")
+        nvfp4gemm.linear(x, weight, quantize_input=True)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            y = nvfp4gemm.linear(x, weight, quantize_input=True)
+        for seed in (1, 2):
+            x.copy_(normal(seed, 33, 1024))
+            graph.replay()
+            self.assertTrue(torch.equal(y, nvfp4gemm.linear(x, weight, quantize_input=True)))
+
+    def test_torch_compile(self):
+        weight = nvfp4gemm.quantize(normal(2, 512, 1024, device="cuda"))
+
+        def layer(x, bias):
+            packed = nvfp4gemm.quantize(torch.nn.functional.silu(x))
+            return nvfp4gemm.mm(packed, weight, torch.bfloat16, bias=bias) * 2
+
+        compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+        x, bias = normal(1, 9, 1024, device="cuda"), normal(3, 512, device="cuda")
+        self.assertTrue(torch.equal(compiled(x, bias), layer(x, bias)))
+
+    def test_threads_share_plans(self):
+        weight = nvfp4gemm.quantize(normal(2, 256, 512, device="cuda"))
+        xs = [normal(i, 4 + i, 512, device="cuda") for i in range(8)]
+        expected = [nvfp4gemm.linear(x, weight, quantize_input=True) for x in xs]
+        wrong = []
+
+        def work(i):
+            for _ in range(50):
+                y = nvfp4gemm.linear(xs[i], weight, quantize_input=True)
+                if not torch.equal(y, expected[i]):
+                    wrong.append(i)
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(len(xs))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_nothing_waits(self):
+        x, weight = normal(1, 64, 1024, device="cuda"), nvfp4gemm.quantize(
+            normal(2, 512, 1024, device="cuda"))
+        nvfp4gemm.linear(x, weight, quantize_input=True)
+        torch.cuda.synchronize()
+        torch.cuda._sleep(2_000_000_000)  # about a second
+        done = torch.cuda.Event()
+        nvfp4gemm.linear(x, weight, quantize_input=True)
+        done.record()
+        self.assertFalse(done.query(), "the calls came back after the work before them")
+        torch.cuda.synchronize()
+
+    def test_host_time(self):
+        x, weight = normal(1, 1, 1024, device="cuda"), nvfp4gemm.quantize(
+            normal(2, 512, 1024, device="cuda"))
+        a = nvfp4gemm.quantize(x)
+
+        def us(call, times=2000):
+            best = float("inf")
+            for _ in range(5):
+                torch.cuda.synchronize()
+                start = time.perf_counter()
+                for _ in range(times // 5):
+                    call()
+                best = min(best, (time.perf_counter() - start) / (times // 5) * 1e6)
+            return best
+
+        empty = us(lambda: torch.empty((1, 512), dtype=torch.bfloat16, device="cuda"))
+        rows = {"mm": lambda: nvfp4gemm.mm(a, weight, torch.bfloat16),
+                "quantize": lambda: nvfp4gemm.quantize(x)}
+        if HOPPER:
+            rows["linear"] = lambda: nvfp4gemm.linear(x, weight)
+        print(f"host time, us: torch.empty {empty:.2f}", end="")
+        for name, call in rows.items():
+            print(f", {name} {us(call):.2f}", end="")
+        print()
+
+    @unittest.skipUnless(GPU and torch.cuda.device_count() > 1, "one GPU here")
+    def test_the_tensors_device_counts_not_the_current_one(self):
+        x, weight = normal(1, 9, 256, device="cuda:1"), nvfp4gemm.quantize(
+            normal(2, 64, 256, device="cuda:1"))
+        y = nvfp4gemm.linear(x, weight, quantize_input=True)
+        self.assertEqual(y.device, x.device)
+        here = nvfp4gemm.linear(x.to("cuda:0"), nvfp4gemm.quantize(normal(2, 64, 256, device="cuda:0")),
+                                quantize_input=True)
+        self.assertTrue(torch.equal(y.cpu(), here.cpu()))
+        with self.assertRaisesRegex(ValueError, "lies on cuda:0, b on cuda:1"):
+            nvfp4gemm.mm(x.to("cuda:0"), weight)
+
+
+if __name__ == "__main__":
+    unittest.main()
