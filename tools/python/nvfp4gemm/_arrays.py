@@ -75,8 +75,10 @@ class Torch:
         return x.stride()
 
     @staticmethod
-    def type_of(dtype):
-        return _TYPE.get(str(dtype).removeprefix("torch."))
+    def type_of(dtype, numbers={}):
+        if dtype not in numbers:
+            numbers[dtype] = _TYPE.get(str(dtype).removeprefix("torch."))
+        return numbers[dtype]
 
     @staticmethod
     def dtype(number):

@@ -36,6 +36,8 @@ def float_type(arrays, dtype, what):
 
 def matrix(x, what):
     """x with its leading dimensions as one."""
+    if x.ndim == 2:
+        return x
     if x.ndim < 2:
         raise ValueError(f"{what} has {x.ndim} dimension, expected rows and k at least")
     return x.reshape(-1, x.shape[-1])
@@ -89,6 +91,24 @@ def dequantize(packed, dtype=None):
         layout_number(packed.scale_layout), packed.rows, packed.k, float(packed.tensor_scale),
         arrays.address(x), packed.k))
     return x if number == _c.F32 else arrays.cast(x, number)
+
+
+def of_shape(x, what, rows, columns):
+    """x [..., columns] as [rows, columns]; None stays None."""
+    if x is None:
+        return None
+    if x.ndim < 2 or tuple(matrix(x, what).shape) != (rows, columns):
+        raise ValueError(f"{what} is {tuple(x.shape)}, expected ({rows}, {columns})")
+    return matrix(x, what)
+
+
+def in_place(arrays, out, rows, columns):
+    """of_shape(out), a view of it: a copy would be written in its place."""
+    d = of_shape(out, "out", rows, columns)
+    if d is not None and arrays.address(d) != arrays.address(out):
+        raise ValueError(f"out is {tuple(out.shape)} with strides {arrays.strides(out)}; its leading "
+                         "dimensions cannot be seen as rows")
+    return d
 
 
 def leading_dimension(arrays, x, what):
@@ -193,20 +213,16 @@ def mm(a, b, out_dtype=None, *, bias=None, activation=None, c=None, alpha=1.0, b
             raise TypeError("a and b are of NumPy and torch; both must be of one")
         if arrays.type_of(a.dtype) not in (_c.F16, _c.BF16):
             raise TypeError(f"a is of {a.dtype}; expected a Packed, float16 or bfloat16")
-        leading = a.shape[:-1]
-        a = matrix(a, "a")
+        if a.ndim != 2:
+            leading = a.shape[:-1]
+            a = matrix(a, "a")
         m, k = a.shape
     if k != b.k:
         raise ValueError(f"a has k = {k}, b has k = {b.k}")
     if bias is not None and tuple(bias.shape) != (b.rows,):
         raise ValueError(f"bias is {tuple(bias.shape)}, expected ({b.rows},)")
-    for x, what in ((c, "c"), (out, "out")):
-        if x is not None and tuple(matrix(x, what).shape) != (m, b.rows):
-            raise ValueError(f"{what} is {tuple(x.shape)}, expected ({m}, {b.rows})")
     number = result_type(arrays, a, out_dtype, out)
-    d = matrix(out, "out") if out is not None else None
-    if c is not None:
-        c = matrix(c, "c")
+    c, d = of_shape(c, "c", m, b.rows), in_place(arrays, out, m, b.rows)
     if on_gpu(b.codes):
         from nvfp4gemm import _device
         d = _device.mm(a, b, m, number, bias, activation, c, alpha, beta, d, batch_invariant, launch)
@@ -236,4 +252,4 @@ def linear(x, weight, bias=None, *, activation=None, out_dtype=None, out=None, q
         out_dtype = arrays.dtype(float_type(arrays, x.dtype, "x"))
     d = mm(quantize(x), weight, out_dtype, bias=bias, activation=activation, out=out,
            batch_invariant=batch_invariant, launch=launch)
-    return d if out is not None else d.reshape(*x.shape[:-1], weight.rows)
+    return d if out is not None or x.ndim == 2 else d.reshape(*x.shape[:-1], weight.rows)

@@ -5,6 +5,8 @@ A plan holds everything but addresses, so that a call that was seen before fills
 and launches. Nothing here synchronises, and torch's allocator orders the reuse of a workspace by the
 stream.
 """
+import threading
+
 import torch
 
 from nvfp4gemm import _c
@@ -15,7 +17,13 @@ from nvfp4gemm._packed import Packed
 _MOST_PLANS = 4096  # then the oldest goes; a plan is about a kilobyte
 _TORCH = {number: Torch.dtype(number) for number in (_c.F16, _c.BF16, _c.F32)}
 _plans = {}
+_sizes = {}  # of what quantize() allocates
 _ready = set()
+_thread = threading.local()
+_no_addresses = bytes(_c.GemmAddresses())
+# What torch's own compiled code asks; the public way makes an object of each answer.
+_current_device = torch._C._cuda_getDevice
+_stream_of = torch._C._cuda_getCurrentRawStream
 
 
 class _Plan:
@@ -31,20 +39,23 @@ class _Plan:
         self.handle = _c.c_void_p()
         _c.check(_c.lib.nvfp4_gemm_plan_create(desc, self.handle))
 
-    def __del__(self):
+    def __del__(self, destroy=_c.lib.nvfp4_gemm_plan_destroy):
         if getattr(self, "handle", None):
-            _c.lib.nvfp4_gemm_plan_destroy(self.handle)
+            destroy(self.handle)
 
 
-def _prepare(device):
-    """Loads the kernels at a device's first use, so that a stream under capture need not."""
-    if device not in _ready:
-        _c.check(_c.lib.nvfp4_prepare())
-        _ready.add(device)
-
-
-def _stream():
-    return torch.cuda.current_stream().cuda_stream
+def _enter(device):
+    """True if the device is the current one, and its context this thread's; its kernels are loaded, so
+    that a stream under capture need not."""
+    if device != _current_device():
+        return False
+    if getattr(_thread, "ready", None) != device:
+        torch.cuda.mem_get_info(device)  # a thread without a context gets the device's
+        if device not in _ready:
+            _c.check(_c.lib.nvfp4_prepare())
+            _ready.add(device)
+        _thread.ready = device
+    return True
 
 
 def _same_device(device, **tensors):
@@ -61,7 +72,6 @@ def _make_plan(key, device, arguments):
     b, d, bias, _, c = arguments[1:6]
     tensor_scales["b's tensor_scale"] = constant_and_tensor(b.tensor_scale)[1]
     _same_device(device, a=a.codes if packed else a, out=d, bias=bias, c=c, **tensor_scales)
-    _prepare(device.index)
     major, minor = torch.cuda.get_device_capability(device)
     plan = _Plan(describe(Torch, *arguments), 10 * major + minor)
     while len(_plans) >= _MOST_PLANS:
@@ -70,96 +80,128 @@ def _make_plan(key, device, arguments):
     return plan
 
 
+def _signature(packed):
+    """What a plan depends on in a Packed, made once: where it lies, shape, layout, what scales it."""
+    try:
+        return packed._signature
+    except AttributeError:
+        factor, tensor = constant_and_tensor(packed.tensor_scale)
+        packed._signature = (packed.codes.get_device(), packed.rows, packed.k, packed.codes.stride(0),
+                             packed.scale_layout, factor,
+                             None if tensor is None else tensor.get_device())
+        return packed._signature
+
+
+def _of(tensor):
+    return None if tensor is None else (tensor.get_device(), tensor.dtype, tensor.stride())
+
+
 def mm(a, b, m, number, bias, activation, c, alpha, beta, d, batch_invariant, launch):
-    device = b.codes.device
-    if device.index != torch.cuda.current_device():
-        with torch.cuda.device(device):
+    codes = b.codes
+    index = codes.get_device()
+    if not _enter(index):
+        with torch.cuda.device(index):
             return mm(a, b, m, number, bias, activation, c, alpha, beta, d, batch_invariant, launch)
-    if d is None:
-        d = torch.empty((m, b.rows), dtype=_TORCH[number], device=device)
-    b_factor, b_tensor = constant_and_tensor(b.tensor_scale)
-    to = _c.GemmAddresses()
-    if isinstance(a, Packed):
-        a_factor, a_tensor = constant_and_tensor(a.tensor_scale)
-        a_key = (a.codes.get_device(), a.codes.stride(0), a.scale_layout, a_factor,
-                 None if a_tensor is None else a_tensor.get_device())
-        to.a, to.a_scales = a.codes.data_ptr(), a.scales.data_ptr()
-        if a_tensor is not None:
-            to.a_tensor_scale = a_tensor.data_ptr()
-    else:
-        a_key = (a.get_device(), a.dtype, a.stride())
-        to.a = a.data_ptr()
-    key = (device.index, m, b.rows, b.k, a_key, b.codes.stride(0), b.scale_layout, b_factor,
-           None if b_tensor is None else b_tensor.get_device(), d.dtype, d.get_device(), d.stride(),
-           bias if bias is None else (bias.get_device(), bias.dtype), activation,
-           c if c is None else (c.get_device(), c.dtype, c.stride(), beta), alpha, batch_invariant,
-           launch)
+    packed = isinstance(a, Packed)
+    fresh = d is None
+    if fresh:
+        d = torch.empty((m, b.rows), dtype=_TORCH[number], device=codes.device)
+    key = (_signature(a) if packed else (m, *_of(a)), _signature(b), number if fresh else _of(d),
+           _of(bias), activation, _of(c), alpha, beta, batch_invariant, launch)
     plan = _plans.get(key)
     if plan is None:
-        plan = _make_plan(key, device, (a, b, d, bias, activation, c, alpha, beta, batch_invariant,
-                                        launch))
-    to.b, to.b_scales, to.d = b.codes.data_ptr(), b.scales.data_ptr(), d.data_ptr()
-    if b_tensor is not None:
-        to.b_tensor_scale = b_tensor.data_ptr()
+        plan = _make_plan(key, codes.device, (a, b, d, bias, activation, c, alpha, beta,
+                                              batch_invariant, launch))
+    to = _c.GemmAddresses.from_buffer_copy(_no_addresses)
+    if packed:
+        to.a, to.a_scales = a.codes.data_ptr(), a.scales.data_ptr()
+        if key[0][6] is not None:
+            to.a_tensor_scale = a.tensor_scale.data_ptr()
+    else:
+        to.a = a.data_ptr()
+    to.b, to.b_scales, to.d = codes.data_ptr(), b.scales.data_ptr(), d.data_ptr()
+    if key[1][6] is not None:
+        to.b_tensor_scale = b.tensor_scale.data_ptr()
     if bias is not None:
         to.bias = bias.data_ptr()
     if c is not None:
         to.c = c.data_ptr()
     if plan.workspace_bytes:
-        workspace = torch.empty(plan.workspace_bytes, dtype=torch.uint8, device=device)
+        workspace = torch.empty(plan.workspace_bytes, dtype=torch.uint8, device=codes.device)
         to.workspace, to.workspace_bytes = workspace.data_ptr(), plan.workspace_bytes
-    _c.check(_c.lib.nvfp4_gemm_plan_run(plan.handle, to, _stream()))
+    status = _c.lib.nvfp4_gemm_plan_run(plan.handle, to, _stream_of(index))
+    if status:
+        raise _c.Error(status)
     return d
 
 
+def _quantize_sizes(rows, k, scale_layout, amax):
+    """Bytes of scales and of the workspace."""
+    key = (rows, k, scale_layout, amax)
+    if key not in _sizes:
+        bytes_ = _c.c_uint64()
+        desc = _c.QuantizeDesc(rows=rows, k=k, x_type=_c.F32, scale_layout=layout_number(scale_layout),
+                               tensor_scale=1.0, x_ld=k, codes_ld=2 * row_bytes(k))
+        desc.tensor_scale_mode = _c.SCALE_BY_AMAX if amax else _c.SCALE_BY_VALUE
+        _c.check(_c.lib.nvfp4_quantize_workspace_bytes(desc, bytes_))
+        if len(_sizes) >= _MOST_PLANS:
+            _sizes.clear()
+        _sizes[key] = scale_bytes(rows, k, scale_layout), bytes_.value
+    return _sizes[key]
+
+
 def quantize(x, tensor_scale, scale_layout):
-    device = x.device
-    with torch.cuda.device(device):
-        _prepare(device.index)
-        if x.shape[1] > 1 and x.stride(1) != 1:
-            x = x.contiguous()
-        rows, k = x.shape
-        codes = torch.empty((rows, row_bytes(k)), dtype=torch.uint8, device=device)
-        scales = torch.empty(scale_bytes(rows, k, scale_layout), dtype=torch.uint8, device=device)
-        desc = _c.QuantizeDesc(
-            rows=rows, k=k, x=x.data_ptr(), x_ld=max(x.stride(0), k), x_type=Torch.type_of(x.dtype),
-            codes=codes.data_ptr(), codes_ld=2 * codes.shape[1], scales=scales.data_ptr(),
-            scale_layout=layout_number(scale_layout))
-        workspace = None
-        if tensor_scale is None:
-            tensor_scale = torch.empty((), dtype=torch.float32, device=device)
-            desc.tensor_scale_mode = _c.SCALE_BY_AMAX
-            desc.tensor_scale_device = tensor_scale.data_ptr()
-            bytes_ = _c.c_uint64()
-            _c.check(_c.lib.nvfp4_quantize_workspace_bytes(desc, bytes_))
-            workspace = torch.empty(bytes_.value, dtype=torch.uint8, device=device)
-            desc.workspace, desc.workspace_bytes = workspace.data_ptr(), bytes_.value
-        elif isinstance(tensor_scale, torch.Tensor):
-            if tensor_scale.dtype != torch.float32 or tensor_scale.numel() != 1:
-                raise ValueError("tensor_scale is no tensor of one float32")
-            _same_device(device, tensor_scale=tensor_scale)
-            desc.tensor_scale_mode = _c.SCALE_ON_DEVICE
-            desc.tensor_scale_device = tensor_scale.data_ptr()
-        else:
-            tensor_scale = _c.c_float(float(tensor_scale)).value
-            desc.tensor_scale = tensor_scale
-        _c.check(_c.lib.nvfp4_quantize(desc, _stream()))
+    index = x.get_device()
+    if not _enter(index):
+        with torch.cuda.device(index):
+            return quantize(x, tensor_scale, scale_layout)
+    rows, k = x.shape
+    if k > 1 and x.stride(1) != 1:
+        x = x.contiguous()
+    device, byte = x.device, torch.uint8
+    of_scales, of_workspace = _quantize_sizes(rows, k, scale_layout, tensor_scale is None)
+    codes = torch.empty((rows, row_bytes(k)), dtype=byte, device=device)
+    scales = torch.empty(of_scales, dtype=byte, device=device)
+    desc = _c.QuantizeDesc()
+    desc.rows, desc.k, desc.scale_layout = rows, k, layout_number(scale_layout)
+    desc.x, desc.x_ld, desc.x_type = x.data_ptr(), max(x.stride(0), k), Torch.type_of(x.dtype)
+    desc.codes, desc.codes_ld, desc.scales = codes.data_ptr(), 2 * codes.shape[1], scales.data_ptr()
+    if tensor_scale is None:
+        tensor_scale = torch.empty((), dtype=torch.float32, device=device)
+        workspace = torch.empty(of_workspace, dtype=byte, device=device)
+        desc.workspace, desc.workspace_bytes = workspace.data_ptr(), of_workspace
+        desc.tensor_scale_mode = _c.SCALE_BY_AMAX
+        desc.tensor_scale_device = tensor_scale.data_ptr()
+    elif isinstance(tensor_scale, torch.Tensor):
+        if tensor_scale.dtype != torch.float32 or tensor_scale.numel() != 1:
+            raise ValueError("tensor_scale is no tensor of one float32")
+        if tensor_scale.device != device:
+            raise ValueError(f"tensor_scale lies on {tensor_scale.device}, x on {device}")
+        desc.tensor_scale_mode = _c.SCALE_ON_DEVICE
+        desc.tensor_scale_device = tensor_scale.data_ptr()
+    else:
+        tensor_scale = _c.c_float(float(tensor_scale)).value
+        desc.tensor_scale = tensor_scale
+    status = _c.lib.nvfp4_quantize(desc, _stream_of(index))
+    if status:
+        raise _c.Error(status)
     return Packed(codes, scales, rows, k, tensor_scale, scale_layout)
 
 
 def dequantize(packed, number):
-    device = packed.codes.device
-    with torch.cuda.device(device):
-        _prepare(device.index)
-        x = torch.empty(packed.shape, dtype=_TORCH[number], device=device)
-        factor, tensor = constant_and_tensor(packed.tensor_scale)
-        desc = _c.QuantizeDesc(
-            rows=packed.rows, k=packed.k, x=x.data_ptr(), x_ld=packed.k, x_type=number,
-            codes=packed.codes.data_ptr(), codes_ld=2 * packed.codes.stride(0),
-            scales=packed.scales.data_ptr(), scale_layout=layout_number(packed.scale_layout),
-            tensor_scale=factor)
-        if tensor is not None:
-            desc.tensor_scale_mode = _c.SCALE_ON_DEVICE
-            desc.tensor_scale_device = tensor.data_ptr()
-        _c.check(_c.lib.nvfp4_dequantize(desc, _stream()))
+    index = packed.codes.get_device()
+    if not _enter(index):
+        with torch.cuda.device(index):
+            return dequantize(packed, number)
+    x = torch.empty(packed.shape, dtype=_TORCH[number], device=packed.codes.device)
+    factor, tensor = constant_and_tensor(packed.tensor_scale)
+    desc = _c.QuantizeDesc(
+        rows=packed.rows, k=packed.k, x=x.data_ptr(), x_ld=packed.k, x_type=number,
+        codes=packed.codes.data_ptr(), codes_ld=2 * packed.codes.stride(0),
+        scales=packed.scales.data_ptr(), scale_layout=layout_number(packed.scale_layout),
+        tensor_scale=factor)
+    if tensor is not None:
+        desc.tensor_scale_mode = _c.SCALE_ON_DEVICE
+        desc.tensor_scale_device = tensor.data_ptr()
+    _c.check(_c.lib.nvfp4_dequantize(desc, _stream_of(index)))
     return x

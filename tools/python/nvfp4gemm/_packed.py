@@ -12,7 +12,7 @@ class Packed:
     scale_layout  "128x4", which tensor cores read, or "linear", [rows, k / 16]
 
     codes, scales and a tensor_scale that is an array are of one kind: NumPy arrays, or torch tensors
-    on one device. Nothing is copied.
+    on one device. Nothing is copied; what was given stays as it is.
     """
 
     def __init__(self, codes, scales, rows, k, tensor_scale=1.0, scale_layout="128x4"):

@@ -116,6 +116,8 @@ class Refused(unittest.TestCase):
             (lambda: nvfp4gemm.mm(a, same, activation="tanh"), ValueError, "there are None, 'relu'"),
             (lambda: nvfp4gemm.mm(a, same, out=np.empty((4, 8, 2), np.float16)[..., 0]), ValueError,
              "rows or columns must be contiguous"),
+            (lambda: nvfp4gemm.mm(a, same, out=np.empty((2, 3, 8), np.float16)[:, :2]), ValueError,
+             "its leading dimensions cannot be seen as rows"),
             (lambda: nvfp4gemm.quantize([[1.0]]), TypeError, "x is list; expected a NumPy array"),
             (lambda: nvfp4gemm.quantize(normal(1, 4, 24)), nvfp4gemm.Error,
              "NVFP4_STATUS_INVALID_VALUE: k = 24 is not a multiple of 16"),
