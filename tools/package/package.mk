@@ -61,3 +61,14 @@ check-package: dist  ## that tarball: built by make, CMake, dpkg-buildpackage, C
 	@tools/package/check_package.sh $(B)
 check-bare: dist  ## OS=debian12|debian13|testing: the same in a fresh chroot, and README's two commands
 	@tools/package/check_bare.sh $(B) '$(OS)'
+
+# ---- the wheel of Python -------------------------------------------------------------------------
+
+.PHONY: setup-wheel wheel check-wheel
+setup-wheel: | $(SETUP)  ## what makes the wheel, into .venv; nothing else needs it
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+	  --only-binary=:all: -r tools/setup/wheel.txt
+wheel: $(LIB)  ## build/wheel/*.whl: the Python package with the library, for any CPython from 3.10 on
+	@PYTHON='$(PYTHON)' tools/python/wheel.sh $(B)
+check-wheel: wheel  ## that wheel, installed and tried under each CPython that is here
+	@tools/python/check_wheel.sh $(B)

@@ -25,14 +25,15 @@ for machine in x86_64 aarch64; do
   platforms="--platform manylinux_2_28_$machine --platform manylinux_2_27_$machine
     --platform manylinux_2_17_$machine --platform manylinux2014_$machine"
   for version in 3.10 3.11 3.12 3.13 3.14; do
-    for list in requirements plot; do
+    for list in requirements plot wheel; do
       lines_for $version tools/setup/$list.txt >"$wheels/$list.txt"
     done
     # shellcheck disable=SC2086
     check "Python $version on $machine: every pin has its wheel, by hash" \
       "$PYTHON" -m pip download --quiet --disable-pip-version-check --require-hashes --no-deps \
       --only-binary=:all: --implementation cp --python-version $version $platforms \
-      --dest "$wheels/$version-$machine" -r "$wheels/requirements.txt" -r "$wheels/plot.txt"
+      --dest "$wheels/$version-$machine" -r "$wheels/requirements.txt" -r "$wheels/plot.txt" \
+      -r "$wheels/wheel.txt"
     rm -rf "$wheels/$version-$machine"
   done
 done

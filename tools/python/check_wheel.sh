@@ -1,0 +1,29 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# check_wheel.sh BUILD: the wheel, installed into a fresh environment of each CPython 3.10 to 3.14 that is
+# here, passes the package's tests on NumPy arrays with the library that it carries.
+set -eu
+build=$1
+cd "$(dirname "$0")/../.."
+. tools/gate.sh
+wheel=$(realpath "$(ls "$build"/wheel/*.whl)")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+found=
+for version in 3.10 3.11 3.12 3.13 3.14; do
+  python=
+  for candidate in "python$version" "$HOME"/.pyenv/versions/$version.*/bin/python; do
+    if "$candidate" -c '' 2>/dev/null; then python=$candidate; break; fi
+  done
+  [ -n "$python" ] || continue
+  found="$found $version"
+  check "Python $version: the wheel installs" sh -ec "
+    '$python' -m venv '$work/$version'
+    '$work/$version/bin/pip' install --quiet --disable-pip-version-check --require-hashes \
+      --only-binary=:all: -r tools/setup/requirements.txt
+    '$work/$version/bin/pip' install --quiet --disable-pip-version-check --no-deps '$wheel'"
+  check "Python $version: its tests pass" env -u NVFP4GEMM_LIBRARY -u PYTHONPATH NVFP4_INSTALLED=1 \
+    "$work/$version/bin/python" tools/python/test/test_python_numpy.py
+done
+check "there is a Python to try:${found:- none}" [ -n "$found" ]
+finish
