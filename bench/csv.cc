@@ -51,6 +51,8 @@ Cells cells(const support::Shape& s, const Ours& o, const Others& other, const R
       {"x_fp8_best", ratio(other.e4m3.best_us, o.us)},
       {"x_fp16_pdl", ratio(other.f16.first_us, o.pdl_us)},
       {"gpumode_us", us(o.gpumode_us)},
+      {"bf16_bias_us", us(o.bf16_bias_us)},
+      {"bf16_bias_ratio", ratio(o.bf16_bias_us, o.us)},
   };
 }
 

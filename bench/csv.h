@@ -15,6 +15,7 @@ struct Ours {
   std::string variant;
   double a_bytes = kQuantizedBytes;  // of an element of A
   double us = 0, p10 = 0, p90 = 0, plain_us = 0, host_us = 0, pdl_us = 0, gpumode_us = 0;
+  double bf16_bias_us = 0;  // as us, D in bf16 with a bias
 };
 
 // Microseconds of one GEMM by cuBLASLt: what its heuristic proposes first, and the best of its first

@@ -18,6 +18,7 @@
 #include "bench/yardsticks.h"
 #include "tools/harness/compare.h"
 #include "tools/harness/device_gemm.h"
+#include "tools/harness/general_gemm.h"
 #include "tools/harness/progress.h"
 
 namespace bench {
@@ -58,9 +59,9 @@ std::string variant_of(const nvfp4_gemm_desc& desc, const support::DeviceInfo& i
 }
 
 // Rows of D spread over all of M, the last one among them: the reference is too slow for 4096.
-std::vector<int64_t> checked_rows(int64_t m) {
+std::vector<int64_t> checked_rows(int64_t m, int64_t most = kCheckedRows) {
   std::vector<int64_t> rows;
-  const int64_t count = std::min(m, kCheckedRows);
+  const int64_t count = std::min(m, most);
   for (int64_t i = 1; i <= count; ++i) rows.push_back(i * m / count - 1);
   return rows;
 }
@@ -144,6 +145,12 @@ class Copies {
   void set_pdl(int32_t pdl) {
     for (const auto& copy : copies_) copy->desc.pdl = pdl;
   }
+  void set_bf16_bias(const void* bias) {
+    for (const auto& copy : copies_) {
+      copy->desc.d_type = copy->desc.bias_type = NVFP4_TYPE_BF16;
+      copy->desc.bias = bias;
+    }
+  }
   Launch launcher() {
     return [this](int i, CUstream stream) { check(at(i).enqueue(stream)); };
   }
@@ -155,6 +162,33 @@ class Copies {
  private:
   std::vector<std::unique_ptr<DeviceGemm>> copies_;
 };
+
+// D in bf16 with a bias for each column, as a decoder layer wants it: the general epilogue. Of D two rows
+// are compared with the reference, which takes one thread here.
+double bf16_bias_us(const Gpu& gpu, GpuTimer* timer, const Problem& problem, Copies& copies,
+                    int calls, int replays) {
+  support::EpilogueFields fields;
+  fields.d_type = fields.bias_type = NVFP4_TYPE_BF16;
+  fields.alpha = problem.alpha;
+  const std::vector<int64_t> rows = checked_rows(problem.shape.m, 2);
+  const support::GeneralProblem part(part_of(problem, rows), fields, 1);
+  const support::DeviceBuffer bias(gpu.driver, part.bias);
+  copies.set_bf16_bias(bias.pointer());
+  check(copies.at(0).enqueue());
+  const std::vector<uint16_t> d = copies.at(0).d();
+  std::vector<uint16_t> want(rows.size() * size_t(problem.shape.n));
+  const std::vector<uint8_t> bytes = part.reference();
+  std::memcpy(want.data(), bytes.data(), bytes.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto got = d.begin() + rows[i] * problem.shape.n;
+    if (!std::equal(got, got + problem.shape.n, want.begin() + long(i) * problem.shape.n))
+      throw std::runtime_error(to_string(problem.shape) + " is wrong in bf16 with a bias");
+  }
+  if (!timer) return 0;
+  const double us = median(timer->graph(copies.launcher(), calls, replays));
+  copies.require_same(d);
+  return us;
+}
 
 // GPU MODE's eval_better_bench.py: 50 inputs, L2 cleared, 50 calls on the default stream between two
 // events; until the mean's relative error is below 0.1 percent, 1000 repeats or 30 s.
@@ -199,8 +233,11 @@ Ours run_ours(const Gpu& gpu, GpuTimer* timer, const Problem& problem, bool gpum
   check(copies.at(0).enqueue());
   const std::vector<uint16_t> d = copies.at(0).d();
   verify_rows(problem, d);
-  if (!timer) return ours;
   const int calls = count * std::max(1, 20 / count);
+  if (!timer) {
+    bf16_bias_us(gpu, timer, problem, copies, calls, replays);
+    return ours;
+  }
   const std::vector<double> graph = timer->graph(copies.launcher(), calls, replays);
   ours.us = median(graph), ours.p10 = quantile(graph, 0.1), ours.p90 = quantile(graph, 0.9);
   ours.plain_us = median(timer->plain(copies.launcher(), calls, replays));
@@ -210,6 +247,7 @@ Ours run_ours(const Gpu& gpu, GpuTimer* timer, const Problem& problem, bool gpum
   copies.set_pdl(NVFP4_PDL_OFF);
   copies.require_same(d);
   if (gpumode) ours.gpumode_us = gpumode_us(gpu.driver, problem);
+  ours.bf16_bias_us = bf16_bias_us(gpu, timer, problem, copies, calls, replays);
   return ours;
 }
 
@@ -262,6 +300,7 @@ void print_head(const GpuOptions& options, const Gpu& gpu, const Yardsticks& y,
     std::printf("# cublasLt  %s\n", no_cublas.c_str());
   std::printf(
       "# pdl_us    launches with NVFP4_PDL_ON_STATIC_WEIGHTS; cuBLASLt has no such launch here\n");
+  std::printf("# bf16_bias_us  D in bf16 with a bf16 bias for each column, else as us\n");
   std::printf("# spread    10th and 90th percentile of %d replays\n", options.replays);
   std::printf("%s\n", csv_columns().c_str());
 }

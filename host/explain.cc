@@ -148,6 +148,24 @@ void add_geometry(const Plan& plan, int32_t sm_count, Text* text) {
   text->add("workspace %" PRIu64 " bytes\n", plan.workspace_bytes);
 }
 
+// How the kernel comes by scales that are linear.
+void add_scales(const nvfp4_gemm_desc& g, const Plan& plan, Text* text) {
+  const Operand operands[] = {operand_a(g), operand_b(g)};
+  const uint64_t tiled[] = {plan.a_scales_bytes, plan.b_scales_bytes};
+  for (int i = 0; i < 2; ++i) {
+    const Operand& x = operands[i];
+    if (!x.quantized() || x.layout != NVFP4_SCALE_LAYOUT_LINEAR) continue;
+    if (tiled[i] == 0) {
+      text->add("scales    %s are linear: the kernel reads them as they are\n", x.scales_name);
+      continue;
+    }
+    text->add(
+        "scales    %s are linear: every call first converts them to 128x4, %" PRIu64
+        " bytes of the workspace; nvfp4_scale_convert once, or quantizing to 128x4, avoids it\n",
+        x.scales_name, tiled[i]);
+  }
+}
+
 void add_reason(const CheckedGemm& checked, const Plan& plan, Text* text) {
   if (checked.forced != nullptr) {
     text->add("why       desc.variant names it\n");
@@ -185,6 +203,7 @@ void add_plan(const CheckedGemm& checked, const Plan& plan, int32_t sm_count, Te
   }
   add_images(plan, text);
   add_geometry(plan, sm_count, text);
+  add_scales(g, plan, text);
   add_epilogue(g, text);
   add_light(g, plan.arch().light, sm_count, text);
   add_time(g, plan, text);

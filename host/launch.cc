@@ -3,12 +3,13 @@
 
 #include <cinttypes>
 
-#include "host/check/check.h"
+#include "host/check/fields.h"
 #include "host/empty_sum.h"
 #include "host/enqueue.h"
 #include "host/epilogue.h"
 #include "host/explain.h"
 #include "host/log.h"
+#include "host/quantizer.h"
 #include "host/size.h"
 #include "host/tensor_map.h"
 
@@ -30,11 +31,39 @@ nvfp4_status encode_tokens(const Driver& driver, const nvfp4_gemm_desc& g, const
 }
 
 bool tokens_by_tma(const Plan& plan) { return plan.arch().tokens_by_tma; }
+bool tiles_scales(const Plan& plan) { return plan.a_scales_bytes + plan.b_scales_bytes > 0; }
+
+// Scales as the kernel finds them: the caller's, or tiles that were made of them in the workspace.
+struct Scales {
+  const uint8_t* first;
+  int64_t batch_bytes;
+  bool linear;
+};
+
+// The strides of one batch were not looked at and may hold anything.
+int64_t scales_stride(const nvfp4_gemm_desc& g, int64_t stride) { return g.l > 1 ? stride : 0; }
+
+Scales scales_of(const nvfp4_gemm_desc& g, const Operand& x, uint64_t tiled_bytes, uint64_t at) {
+  const int64_t stride = scales_stride(g, x.scales_stride);
+  if (tiled_bytes == 0) {
+    const bool linear = x.quantized() && x.layout == NVFP4_SCALE_LAYOUT_LINEAR;
+    return {static_cast<const uint8_t*>(x.scales), stride, linear};
+  }
+  int64_t matrix = 0;
+  scale_bytes(x.rows, x.k, NVFP4_SCALE_LAYOUT_128X4, &matrix);  // fits: the plan counted it
+  return {static_cast<const uint8_t*>(g.workspace) + at, stride == 0 ? 0 : matrix, false};
+}
+Scales token_scales(const nvfp4_gemm_desc& g, const Plan& plan) {
+  return scales_of(g, operand_a(g), plan.a_scales_bytes, 0);
+}
+Scales weight_scales(const nvfp4_gemm_desc& g, const Plan& plan) {
+  return scales_of(g, operand_b(g), plan.b_scales_bytes, plan.a_scales_bytes);
+}
 
 template <typename Params>
-void set_plain_addresses(const nvfp4_gemm_desc& g, Params* p) {
-  p->weight_scales = static_cast<const uint8_t*>(g.b_scales);
-  p->token_scales = static_cast<const uint8_t*>(g.a_scales);
+void set_plain_addresses(const nvfp4_gemm_desc& g, const Plan& plan, Params* p) {
+  p->weight_scales = weight_scales(g, plan).first;
+  p->token_scales = token_scales(g, plan).first;
   p->d = g.d;
   p->epilogue = make_epilogue(g);  // which of its addresses are there decides what it does
 }
@@ -47,19 +76,19 @@ void set_token_addresses(const nvfp4_gemm_desc& g, Sm90Params* p) {
 // What both families are told.
 template <typename Params>
 void set_gemm(const nvfp4_gemm_desc& g, const Plan& plan, Params* p) {
-  set_plain_addresses(g, p);
-  const bool batches = g.l > 1;  // else the strides were not looked at and may hold anything
-  p->weight_scales_batch_bytes = batches ? g.b_scales_batch_stride_bytes : 0;
-  p->token_scales_batch_bytes = batches ? g.a_scales_batch_stride_bytes : 0;
+  set_plain_addresses(g, plan, p);
+  p->weight_scales_batch_bytes = weight_scales(g, plan).batch_bytes;
+  p->token_scales_batch_bytes = token_scales(g, plan).batch_bytes;
   p->d_ld = g.d_ld;
-  p->d_batch_stride = batches ? g.d_batch_stride : 0;
+  p->d_batch_stride = g.l > 1 ? g.d_batch_stride : 0;
   p->m = static_cast<uint32_t>(g.m);
   p->n = static_cast<uint32_t>(g.n);
   p->k = static_cast<uint32_t>(g.k);
   p->tiles_m = plan.tiles_m;
   p->tiles_n = plan.tiles_n;
   p->alpha = g.alpha;
-  p->weights_are_static = g.pdl == NVFP4_PDL_ON_STATIC_WEIGHTS;
+  // Tiles of their scales come from a kernel just before.
+  p->weights_are_static = g.pdl == NVFP4_PDL_ON_STATIC_WEIGHTS && plan.b_scales_bytes == 0;
   p->split = plan.split;
 }
 
@@ -70,6 +99,8 @@ void set_sm90(const nvfp4_gemm_desc& g, const Plan& plan, Sm90Params* p) {
   p->token_batch_bytes = g.l > 1 ? g.a_batch_stride / 2 : 0;
   p->m_padded = plan.tiles_m * plan.variant->tile_tokens;
   p->batches = static_cast<uint32_t>(g.l);
+  p->weight_scales_linear = weight_scales(g, plan).linear;
+  p->token_scales_linear = token_scales(g, plan).linear;
 }
 
 void set_sm100(const nvfp4_gemm_desc& g, const Plan& plan, Sm100Params* p) {
@@ -105,14 +136,38 @@ nvfp4_status enqueue_tokens(const Site& site, const PreparedGemm& prepared,
   return launch(site, prepared.loaded.tokens, grid, &params, stream);
 }
 
-nvfp4_status enqueue_kernel(const Site& site, const PreparedGemm& prepared, uint32_t ctas,
-                            const KernelParams& params, CUstream stream) {
-  const Variant& variant = *prepared.plan.variant;
-  if (variant.workspace_tokens) {
-    NVFP4_TRY(enqueue_tokens(site, prepared, params, stream));
+nvfp4_status enqueue_tiling(const Site& site, const nvfp4_gemm_desc& g, const Operand& x,
+                            const Scales& tiles, bool early, CUstream stream) {
+  const int64_t stride = scales_stride(g, x.scales_stride);
+  const ScaleTiling tiling{
+      x.scales, const_cast<uint8_t*>(tiles.first), x.rows, x.k, stride == 0 ? 1 : g.l, stride};
+  return enqueue_scale_tiling(site, tiling, early, stream);
+}
+
+// The kernels that fill the workspace. The first of them starts when all before it is done: what was in
+// the workspace has been read.
+nvfp4_status enqueue_workspace(const Site& site, const PreparedGemm& prepared,
+                               const nvfp4_gemm_desc& g, const KernelParams& params,
+                               CUstream stream) {
+  const Plan& plan = prepared.plan;
+  if (plan.a_scales_bytes > 0) {
+    NVFP4_TRY(enqueue_tiling(site, g, operand_a(g), token_scales(g, plan), false, stream));
   }
-  // Behind the tokens' kernel, which starts when all before it is done, always early.
-  const bool early = prepared.desc.pdl != NVFP4_PDL_OFF || variant.workspace_tokens;
+  if (plan.b_scales_bytes > 0) {
+    const bool early = plan.a_scales_bytes > 0;
+    NVFP4_TRY(enqueue_tiling(site, g, operand_b(g), weight_scales(g, plan), early, stream));
+  }
+  if (!plan.variant->workspace_tokens) return NVFP4_SUCCESS;
+  return enqueue_tokens(site, prepared, params, stream);
+}
+
+nvfp4_status enqueue_kernel(const Site& site, const PreparedGemm& prepared,
+                            const nvfp4_gemm_desc& g, uint32_t ctas, const KernelParams& params,
+                            CUstream stream) {
+  const Variant& variant = *prepared.plan.variant;
+  NVFP4_TRY(enqueue_workspace(site, prepared, g, params, stream));
+  // Behind a kernel that fills the workspace, always early: it waits for it by itself.
+  const bool early = g.pdl != NVFP4_PDL_OFF || prepared.plan.workspace_bytes > 0;
   const Grid grid{ctas, 1, variant.threads, variant.shared_bytes, prepared.plan.cluster, early};
   return launch(site, prepared.loaded.kernel, grid, &params, stream);
 }
@@ -140,6 +195,7 @@ nvfp4_status prepare_gemm(const Site& site, const CheckedGemm& checked, Prepared
   if (desc.k == 0) return NVFP4_SUCCESS;
   NVFP4_TRY(check_workspace(desc, prepared->plan.workspace_bytes));
   NVFP4_TRY(ready_kernel(site, prepared->plan, &prepared->loaded));
+  if (tiles_scales(prepared->plan)) NVFP4_TRY(ready_scale_tiling(site));
   return make_params(*site.driver, desc, prepared->plan, &prepared->params);
 }
 
@@ -156,9 +212,9 @@ nvfp4_status replace_addresses(const Driver& driver, const PreparedGemm& prepare
     NVFP4_TRY(encode_tokens(driver, desc, prepared.plan, map));
   }
   if (by_tma) {
-    set_plain_addresses(desc, &params->sm100);
+    set_plain_addresses(desc, prepared.plan, &params->sm100);
   } else {
-    set_plain_addresses(desc, &params->sm90);
+    set_plain_addresses(desc, prepared.plan, &params->sm90);
     set_token_addresses(desc, &params->sm90);
   }
   return NVFP4_SUCCESS;
@@ -174,7 +230,7 @@ nvfp4_status enqueue_gemm(const Site& site, const PreparedGemm& prepared,
     return NVFP4_SUCCESS;
   }
   const uint32_t ctas = count_ctas(prepared.plan, site.sm_count);
-  NVFP4_TRY(enqueue_kernel(site, prepared, ctas, params, static_cast<CUstream>(stream)));
+  NVFP4_TRY(enqueue_kernel(site, prepared, desc, ctas, params, static_cast<CUstream>(stream)));
   log_call(desc, prepared.loaded.image, prepared.plan.variant->name, ctas);
   return NVFP4_SUCCESS;
 }

@@ -171,6 +171,26 @@ nvfp4_status enqueue_fused_quantize(const nvfp4_fused_quantize_desc& desc, void*
   return enqueue(site, entry_of(kQuantizer_rms_norm_f16, desc.type), grid, &params, stream);
 }
 
+nvfp4_status ready_scale_tiling(const Site& site) {
+  CUkernel kernel;
+  return find_kernel(site, kQuantizer_scale_convert, &kernel);
+}
+
+nvfp4_status enqueue_scale_tiling(const Site& site, const ScaleTiling& tiling, bool early,
+                                  void* stream) {
+  ScaleConvertParams params{};
+  params.from = static_cast<const uint8_t*>(tiling.from);
+  params.to = static_cast<uint8_t*>(tiling.to);
+  params.from_batch_bytes = tiling.from_batch_bytes;
+  scale_bytes(tiling.rows, tiling.k, NVFP4_SCALE_LAYOUT_128X4, &params.to_batch_bytes);  // counted
+  params.rows = static_cast<uint32_t>(tiling.rows);
+  params.blocks = static_cast<uint32_t>(tiling.k / kScaleBlock);
+  params.batches = static_cast<uint32_t>(tiling.batches);
+  params.to_tiles = 1;
+  return enqueue(site, kQuantizer_scale_convert,
+                 grid_of(site, tiling.rows * tiling.batches, tiling.k, early), &params, stream);
+}
+
 nvfp4_status enqueue_scale_convert(const void* src, int32_t src_layout, void* dst,
                                    int32_t dst_layout, int64_t rows, int64_t k, void* stream) {
   Site site;
@@ -181,6 +201,7 @@ nvfp4_status enqueue_scale_convert(const void* src, int32_t src_layout, void* ds
   params.to = static_cast<uint8_t*>(dst);
   params.rows = static_cast<uint32_t>(rows);
   params.blocks = static_cast<uint32_t>(k / kScaleBlock);
+  params.batches = 1;
   params.from_tiles = src_layout == NVFP4_SCALE_LAYOUT_128X4;
   params.to_tiles = dst_layout == NVFP4_SCALE_LAYOUT_128X4;
   return enqueue(site, kQuantizer_scale_convert, grid_of(site, rows, k, false), &params, stream);

@@ -17,6 +17,19 @@ nvfp4_status enqueue_fused_quantize(const nvfp4_fused_quantize_desc& desc, void*
 nvfp4_status enqueue_scale_convert(const void* src, int32_t src_layout, void* dst,
                                    int32_t dst_layout, int64_t rows, int64_t k, void* stream);
 
+// Linear scales of `batches` matrices to 128x4 tiles, those of the next one nvfp4_scale_bytes() on.
+struct ScaleTiling {
+  const void* from;
+  void* to;
+  int64_t rows, k, batches;
+  int64_t from_batch_bytes;
+};
+// The kernel is loaded: nothing is enqueued then unless everything can be.
+nvfp4_status ready_scale_tiling(const Site& site);
+// `early`: behind another kernel that lets it start, for which it waits.
+nvfp4_status enqueue_scale_tiling(const Site& site, const ScaleTiling& tiling, bool early,
+                                  void* stream);
+
 // Every kernel of it loaded, with its code in the current context.
 nvfp4_status ready_quantizer(const Site& site);
 

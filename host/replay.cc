@@ -29,6 +29,12 @@ void add_strides(const nvfp4_gemm_desc& g, Text* line) {
   line->add(" --d-batch-stride %" PRId64, g.d_batch_stride);
 }
 
+void add_layouts(const nvfp4_gemm_desc& g, Text* line) {
+  const bool a = g.a_type == NVFP4_TYPE_NONE && g.a_scale_layout == NVFP4_SCALE_LAYOUT_LINEAR;
+  if (a) line->add(" --a-scales linear");
+  if (g.b_scale_layout == NVFP4_SCALE_LAYOUT_LINEAR) line->add(" --b-scales linear");
+}
+
 // Scalars on the device have values that nobody here may read: those of the command line.
 void add_epilogue(const nvfp4_gemm_desc& g, Text* line) {
   const bool by_value = g.scalar_mode == NVFP4_SCALARS_HOST;
@@ -70,6 +76,7 @@ void write_replay(const nvfp4_gemm_desc& g, char* text, size_t bytes) {
   line.add("nvfp4 run --m %" PRId64 " --n %" PRId64 " --k %" PRId64, g.m, g.n, g.k);
   if (g.l != 1) line.add(" --l %" PRId64, g.l);
   if (g.a_type != NVFP4_TYPE_NONE) line.add(" --a-type %s", type_word(g.a_type));
+  add_layouts(g, &line);
   add_epilogue(g, &line);
   add_strides(g, &line);
   if (g.batch_invariant != 0) line.add(" --batch-invariant");

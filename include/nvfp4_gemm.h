@@ -77,8 +77,9 @@
  *            |product| is below 2^-100 and S is below 2^128. NaN and infinities follow IEEE: infinity * 0 is NaN.
  *
  * This version has kernels for compute capability 10.0 (B200) and 10.3 (B300), which so far have
- * run in an emulator only, never on that hardware, and for 9.0 (H200, run there). They take 128x4
- * scales, any M, N, L >= 0 and K a multiple of 16. nvfp4_gemm_reference takes linear scales as well.
+ * run in an emulator only, never on that hardware, and for 9.0 (H200, run there). They take any M, N,
+ * L >= 0 and K a multiple of 16, and scales of either layout, each operand its own: 9.0 reads both as
+ * they are; on 10.x linear ones are converted to 128x4 in the workspace first, on every call.
  * a_type F16 and BF16 are there on 9.0 and in the reference. Nothing takes d_type NVFP4 and the fields
  * of its scales yet. What is declared here and not yet there is answered with
  * NVFP4_STATUS_NOT_SUPPORTED and a sentence that says so.
@@ -184,7 +185,8 @@ enum {
 
 /* Where the scale of (row, k) lies. Required: the layout is never guessed. ks = k / 16 below.
  *
- * LINEAR  byte  row * (K/16) + ks.
+ * LINEAR  byte  row * (K/16) + ks. No padding; 10.x converts it on every call (nvfp4_gemm_explain says
+ *         how many bytes), so convert weights once, by nvfp4_scale_convert.
  * 128X4   The layout that tensor cores read (cuBLASLt, CUTLASS, torch.nn.functional.scaled_mm):
  *         512-byte tiles of 128 rows x 4 scales, tiles along K first, then along rows:
  *           byte = ((row/128) * ceil(K/64) + ks/4) * 512 + (row%32) * 16 + ((row%128)/32) * 4 + ks%4
@@ -225,8 +227,8 @@ enum {
 /* Programmatic dependent launch. OFF: the kernel starts after all earlier work of the stream. ON: it
  * may start early and waits before its first read. ON_STATIC_WEIGHTS: B and its scales are promised
  * not to be written by earlier work that may still run, so they may be loaded ahead of that wait. D has
- * the same bits in all three. The field has no effect where a workspace is needed, whose kernel starts
- * after all earlier work, nor where K = 0: D is filled, or computed by a small kernel. */
+ * the same bits in all three. Where a workspace is needed the kernel that fills it starts after all
+ * earlier work, whatever the field says; and the field has no effect where K = 0: D is filled, or computed by a small kernel. */
 enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
 
 /* One problem: L independent products that share M, N, K and the leading dimensions.
@@ -245,7 +247,8 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *   tiles        ceil(M/256) * ceil(N/128) * L below 2^31; with a forced variant, its own tile's.
  *   together     a_type F16 or BF16: a_scales is NULL, a_scale_layout may be UNSET, the stride of the
  *                scales is not looked at. c_type says that there is a C: with one, c is not NULL, unless beta = 0 comes by
- *                value; without, c is NULL and beta 0. bias_type and bias: both or none. scalar_mode
+ *                value: then C is never read, and c_ld, its stride and overlap are not looked at;
+ *                without, c is NULL and beta 0. bias_type and bias: both or none. scalar_mode
  *                HOST: alpha_device and beta_device are NULL. DEVICE: alpha_device is not, and
  *                beta_device is not just where there is a C. b_tensor_scale_columns other than 0
  *                needs b_tensor_scale.
@@ -348,7 +351,8 @@ static inline nvfp4_gemm_desc nvfp4_gemm_desc_init() {
  * asynchronous, shows in the caller's next driver call.
  *
  * Allocates nothing and waits for nothing. The stream may be captured into a graph, in any mode; a
- * product is one kernel node, two where it needs a workspace, with a programmatic edge between them
+ * product is one kernel node, two where it needs a workspace, with a programmatic edge between them;
+ * three on 10.x where the scales of both operands are linear
  * (K = 0: one memset node per batch, or one for all; a kernel node where D is more than fp16 of
  * alpha * 0). Only the first use of a kernel loads code, for which the thread's capture mode is
  * relaxed.                                                                             Since 0.1 */
@@ -421,8 +425,9 @@ NVFP4_API void nvfp4_gemm_plan_destroy(nvfp4_gemm_plan *plan);
  * read, and not even checked where all are NULL.                                       Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_supported(const nvfp4_gemm_desc *desc, int32_t compute_capability);
 
-/* Bytes of workspace that the problem needs on a device of that compute capability: exact; 0 on 10.x,
- * and on 9.0 for few tokens, while for many their fp16 form lies there. desc->workspace is not looked
+/* Bytes of workspace that the problem needs on a device of that compute capability: exact. On 10.x 0
+ * but for linear scales, whose 128x4 form lies there; on 9.0 0 for few tokens, while for many their fp16
+ * form lies there. desc->workspace is not looked
  * at. Refused as by nvfp4_gemm_supported otherwise, *bytes unchanged.                  Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_workspace_bytes(const nvfp4_gemm_desc *desc,
                                                   int32_t compute_capability, uint64_t *bytes);

@@ -56,7 +56,7 @@ bool beta_is_zero(const nvfp4_gemm_desc& g) {
 }
 
 bool has_c(const nvfp4_gemm_desc& g, bool sizes_alone) {
-  return g.c_type != NVFP4_TYPE_NONE && (g.c != nullptr || sizes_alone);
+  return g.c_type != NVFP4_TYPE_NONE && !beta_is_zero(g) && (g.c != nullptr || sizes_alone);
 }
 
 nvfp4_status check_a_scales(const nvfp4_gemm_desc& g) {

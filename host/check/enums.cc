@@ -24,7 +24,6 @@ constexpr EnumeratorSet any_of(Values... values) {
 
 constexpr EnumeratorSet kNoType = only(NVFP4_TYPE_NONE);
 constexpr EnumeratorSet kFloats = any_of(NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32);
-constexpr EnumeratorSet k128x4 = only(NVFP4_SCALE_LAYOUT_128X4);
 constexpr EnumeratorSet kNoLayout = only(NVFP4_SCALE_LAYOUT_UNSET);
 constexpr EnumeratorSet kLayouts = any_of(NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LINEAR);
 constexpr EnumeratorSet kScalars = any_of(NVFP4_SCALARS_HOST, NVFP4_SCALARS_DEVICE);
@@ -39,8 +38,8 @@ constexpr EnumeratorSet kATypes = any_of(NVFP4_TYPE_NONE, NVFP4_TYPE_F16, NVFP4_
 
 #define FIELD(name) #name, &Desc::name
 constexpr EnumField kEnumFields[] = {
-    {FIELD(a_scale_layout), Enumeration::scale_layout, kLayouts, k128x4, kLayouts},
-    {FIELD(b_scale_layout), Enumeration::scale_layout, kLayouts, k128x4, kLayouts},
+    {FIELD(a_scale_layout), Enumeration::scale_layout, kLayouts, kLayouts, kLayouts},
+    {FIELD(b_scale_layout), Enumeration::scale_layout, kLayouts, kLayouts, kLayouts},
     {FIELD(d_scale_layout), Enumeration::scale_layout, kNoLayout | kLayouts, kNoLayout, kNoLayout},
     {FIELD(c_type), Enumeration::type, kNoType | kFloats, kNoType | kFloats, kNoType | kFloats},
     {FIELD(d_type), Enumeration::type, kFloats | only(NVFP4_TYPE_NVFP4), kFloats, kFloats},

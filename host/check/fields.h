@@ -33,7 +33,7 @@ Lines lines_of_cd(const nvfp4_gemm_desc& g);
 int64_t bytes_of_type(int32_t type);
 // beta comes by value and is 0 or -0: C is not read.
 bool beta_is_zero(const nvfp4_gemm_desc& g);
-// There is a C to look at: its type is given, and so is its address, unless only sizes are.
+// There is a C to look at: it may be read, and its address is given, unless only sizes are.
 bool has_c(const nvfp4_gemm_desc& g, bool sizes_alone);
 
 // Every address of the problem is NULL.

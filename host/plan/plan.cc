@@ -105,8 +105,8 @@ nvfp4_status make_plan(const CheckedGemm& checked, int32_t capability, Plan* pla
   plan->tiles_m = static_cast<uint32_t>(ceil_div(desc.m, choice.variant->tile_tokens));
   plan->tiles_n = static_cast<uint32_t>(ceil_div(desc.n, choice.variant->tile_weights));
   plan->grid = static_cast<uint32_t>(choice.tiles * choice.split);
-  const Planner& planner = planner_of(plan->arch().family);
-  return planner.count_workspace != nullptr ? planner.count_workspace(desc, plan) : NVFP4_SUCCESS;
+  if (desc.k == 0) return NVFP4_SUCCESS;  // nothing is multiplied
+  return planner_of(plan->arch().family).count_workspace(desc, plan);
 }
 
 }  // namespace nvfp4

@@ -16,6 +16,9 @@ struct Plan {
   uint32_t cluster;  // CTAs of a cluster
   uint32_t grid;     // CTAs, flattened into grid.x, if each computes a tile
   uint64_t workspace_bytes;
+  // Of the workspace, on an architecture whose kernels read tiles alone: the scales of A, then those
+  // of B, converted before the product. 0 where they are no linear ones.
+  uint64_t a_scales_bytes, b_scales_bytes;
 
   const Architecture& arch() const;
 };
@@ -50,7 +53,6 @@ struct Planner {
   bool (*choose_split)(const nvfp4_gemm_desc& desc, const Architecture& arch,
                        const Variant& variant, Choice* choice);
   bool wider_wins_ties;  // of variants that cost the same
-  // NULL: no variant wants a workspace.
   nvfp4_status (*count_workspace)(const nvfp4_gemm_desc& desc, Plan* plan);
   // For explain: the rule in a sentence, and what it says of a choice.
   void (*write_rule)(const Architecture& arch, char (&text)[kReasonBytes]);

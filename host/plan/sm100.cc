@@ -24,6 +24,8 @@ namespace nvfp4 {
 
 namespace {
 
+constexpr int64_t kMaxTiledScales = int64_t{1} << 62;  // of an operand: both fit 63 bits
+
 // K is never split, and no cluster launched.
 bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v,
                   Choice* choice) {
@@ -32,6 +34,30 @@ bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const V
   if (!count_tiles(desc, v, &matrix, &choice->tiles)) return false;
   choice->cost = ceil_div(choice->tiles, arch.sm_count) * (v.tile_weights + v.tile_tokens);
   return true;
+}
+
+// Scales that are linear, in 128x4 tiles: [L, or 1 where batches share them][tiles].
+nvfp4_status count_tiled_scales(const char* name, int32_t layout, int64_t rows, int64_t stride,
+                                const nvfp4_gemm_desc& desc, uint64_t* bytes) {
+  if (layout != NVFP4_SCALE_LAYOUT_LINEAR) return NVFP4_SUCCESS;
+  const int64_t matrices = desc.l == 1 || stride == 0 ? 1 : desc.l;
+  int64_t one, all;
+  if (!scale_bytes(rows, desc.k, NVFP4_SCALE_LAYOUT_128X4, &one) ||
+      !multiply(one, matrices, &all) || all > kMaxTiledScales) {
+    return fail(NVFP4_STATUS_LIMIT, "%s in 128x4 tiles need more than 2^62 bytes of workspace",
+                name);
+  }
+  *bytes = static_cast<uint64_t>(all);
+  return NVFP4_SUCCESS;
+}
+
+nvfp4_status count_workspace(const nvfp4_gemm_desc& desc, Plan* plan) {
+  NVFP4_TRY(count_tiled_scales("a_scales", desc.a_scale_layout, desc.m,
+                               desc.a_scales_batch_stride_bytes, desc, &plan->a_scales_bytes));
+  NVFP4_TRY(count_tiled_scales("b_scales", desc.b_scale_layout, desc.n,
+                               desc.b_scales_batch_stride_bytes, desc, &plan->b_scales_bytes));
+  plan->workspace_bytes = plan->a_scales_bytes + plan->b_scales_bytes;
+  return NVFP4_SUCCESS;
 }
 
 void write_rule(const Architecture& arch, char (&text)[kReasonBytes]) {
@@ -46,6 +72,6 @@ void write_choice(const Choice& choice, char (&text)[kReasonBytes]) {
 
 }  // namespace
 
-const Planner kPlannerSm100{choose_split, true, nullptr, write_rule, write_choice, nullptr};
+const Planner kPlannerSm100{choose_split, true, count_workspace, write_rule, write_choice, nullptr};
 
 }  // namespace nvfp4

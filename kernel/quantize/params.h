@@ -60,12 +60,15 @@ struct FusedParams {
 };
 static_assert(sizeof(FusedParams) == 120 && NVFP4_OFFSET_IS(FusedParams, k, 112));
 
-// Scales of one layout to the other.
+// Scales of one layout to the other, of several matrices.
 struct ScaleConvertParams {
   const uint8_t* from;
   uint8_t* to;
-  uint32_t rows, blocks;
+  int64_t from_batch_bytes, to_batch_bytes;
+  uint32_t rows, blocks, batches;
   uint32_t from_tiles, to_tiles;  // 128x4 tiles, else linear
 };
+static_assert(sizeof(ScaleConvertParams) == 56 &&
+              NVFP4_OFFSET_IS(ScaleConvertParams, to_tiles, 48));
 
 }  // namespace nvfp4

@@ -128,9 +128,13 @@ __device__ inline void convert_scales(const ScaleConvertParams& p) {
   const Place place;
   ptx::griddepcontrol_wait();
   if (place.block >= p.blocks) return;
-  for (uint32_t row = place.row; row < p.rows; row += place.row_step) {
-    p.to[scale_at(row, place.block, p.blocks, p.to_tiles != 0)] =
-        p.from[scale_at(row, place.block, p.blocks, p.from_tiles != 0)];
+  const uint64_t rows = static_cast<uint64_t>(p.rows) * p.batches;
+  for (uint64_t i = place.row; i < rows; i += place.row_step) {
+    const uint64_t batch = p.batches == 1 ? 0 : i / p.rows;
+    const uint32_t row = static_cast<uint32_t>(i - batch * p.rows);
+    p.to[batch * p.to_batch_bytes + scale_at(row, place.block, p.blocks, p.to_tiles != 0)] =
+        p.from[batch * p.from_batch_bytes +
+               scale_at(row, place.block, p.blocks, p.from_tiles != 0)];
   }
 }
 

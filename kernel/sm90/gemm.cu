@@ -22,6 +22,7 @@
 #include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/sync.cuh"
 #include "kernel/sm90/cta.cuh"
+#include "kernel/sm90/linear_scales.cuh"
 #include "kernel/sm90/load.cuh"
 #include "kernel/sm90/multiply.cuh"
 #include "kernel/sm90/multiply_a16.cuh"
@@ -91,14 +92,18 @@ __device__ void wait_for_cluster(const Cta90<Tile>& cta) {
 }
 
 template <typename Tile>
-__device__ void weight_warp(const Cta90<Tile>& cta) {
+__device__ void weight_warp(const Cta90<Tile>& cta, uint32_t lane) {
   const bool leads = ptx::elect_sync();
   if (leads) start_weights(cta);
   __syncwarp();
   Start<Tile>::weight_warp();
   arrive_at_cluster(cta);  // its barriers are there
   wait_for_cluster(cta);
-  if (leads) load_remaining_weights(cta);
+  if (cta.p.weight_scales_linear != 0) {
+    load_linear_stages(cta, leads, lane);
+  } else if (leads) {
+    load_remaining_weights(cta);
+  }
 }
 
 // A consumer warp has stored what it stores.
@@ -216,7 +221,7 @@ __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
   }
   ptx::setmaxnreg_dec<Tile::kLoaderRegisters>();
   if (warp == Tile::kWeightWarp) {
-    weight_warp(cta);
+    weight_warp(cta, lane);
   } else if constexpr (Tile::kDecodesTokens) {
     arrive_at_cluster(cta);      // before the wait: the weight warp fills its ring meanwhile
     ptx::griddepcontrol_wait();  // the tokens, and what else earlier grids write
@@ -256,7 +261,7 @@ __device__ void tiny_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
     return;
   }
   if (warp == Tile::kWeightWarp) {
-    weight_warp(cta);
+    weight_warp(cta, lane);
   } else {
     TokenWarp<TinyTokens<Tile>> tokens(cta, warp - Tile::kFirstTokenWarp, lane);
     arrive_at_cluster(cta);

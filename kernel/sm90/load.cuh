@@ -16,11 +16,17 @@ namespace nvfp4 {
 
 // ---- Weight warp -------------------------------------------------------------------------------
 
+// Linear scales come by all lanes of the warp (linear_scales.cuh).
+template <typename Tile>
+__device__ uint32_t weight_arrivals(const Cta90<Tile>& cta) {
+  return Tile::kWeightArrivals + (cta.p.weight_scales_linear != 0 ? 32 : 0);
+}
+
 // The consumers of a stage give it back lane by lane, each for what it read.
 template <typename Tile>
 __device__ void init_stage_barriers(const Cta90<Tile>& cta, uint32_t first, uint32_t end) {
   for (uint32_t i = first; i < end; ++i) {
-    ptx::mbarrier_init(cta.weights_full(i), Tile::kWeightArrivals);
+    ptx::mbarrier_init(cta.weights_full(i), weight_arrivals(cta));
     ptx::mbarrier_init(cta.weights_empty(i), 32 * Tile::kConsumersPerStage);
   }
 }
@@ -47,6 +53,16 @@ __device__ void init_other_barriers(const Cta90<Tile>& cta) {
 __device__ inline void publish_barriers() {
   ptx::fence_mbarrier_init();
   ptx::fence_proxy_async_shared_cta();  // this thread's own TMA loads signal them next
+}
+
+// The codes of a stage alone, where its scales are linear.
+template <typename Tile>
+__device__ void load_codes(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
+  const uint32_t bar = cta.weights_full(at);
+  ptx::mbarrier_arrive_expect_tx(bar, Tile::kWeightBytes);
+  ptx::cp_async_bulk_tensor_3d(
+      cta.weights(at), &cta.p.weights, (cta.stage_begin + i) * (Tile::kK / 2),
+      cta.tile.weight_tile * Tile::kWeights, cta.tile.batch, bar, ptx::kEvictFirst);
 }
 
 // The bytes of a stage are counted on `bar`.
@@ -110,7 +126,13 @@ __device__ void start_weights(const Cta90<Tile>& cta) {
   note_clock(kClock_first_load);
   if (!Tile::kWorkspaceTokens && cta.p.weights_are_static == 0) ptx::griddepcontrol_wait();
 #pragma unroll 1
-  for (uint32_t i = 0; i < min(Tile::kStagesFirst, cta.count); ++i) load_stage(cta, i, i);
+  for (uint32_t i = 0; i < min(Tile::kStagesFirst, cta.count); ++i) {
+    if (cta.p.weight_scales_linear != 0) {
+      load_codes(cta, i, i);
+    } else {
+      load_stage(cta, i, i);
+    }
+  }
   init_stage_barriers(cta, Tile::kStagesFirst, Tile::kStages);
   init_other_barriers(cta);
   publish_barriers();

@@ -22,10 +22,12 @@ struct Sm90Params {
   uint32_t m_padded;  // M rounded up to the token tile
   uint32_t batches;
   EpilogueParams epilogue;
+  uint32_t weight_scales_linear, token_scales_linear;  // 1: K/16 bytes a row, else 128x4 tiles
 };
 NVFP4_CHECK_PARAMS(Sm90Params);
 static_assert(NVFP4_OFFSET_IS(Sm90Params, token_slabs, 368) &&
               NVFP4_OFFSET_IS(Sm90Params, m_padded, 376));
-static_assert(NVFP4_OFFSET_IS(Sm90Params, epilogue, 384));
+static_assert(NVFP4_OFFSET_IS(Sm90Params, epilogue, 384) &&
+              NVFP4_OFFSET_IS(Sm90Params, token_scales_linear, 508));
 
 }  // namespace nvfp4

@@ -19,6 +19,7 @@
 #include "kernel/ptx/sync.cuh"
 #include "kernel/sm90/decode.cuh"
 #include "kernel/sm90/params.h"
+#include "kernel/sm90/token_scales.cuh"
 
 namespace nvfp4 {
 
@@ -35,21 +36,18 @@ constexpr uint32_t kPiecesPerStage = 8;  // j
 __device__ inline TokenPiece load_token_piece(const Sm90Params& p, uint32_t batch, uint32_t row,
                                               uint32_t stage, uint32_t j) {
   constexpr uint32_t kParts = kSm90StageK / kScaleTileK;
-  const uint32_t k_steps = (p.k + kScaleTileK - 1) / kScaleTileK;
   const uint32_t words = p.k / 8;  // of a row: two to a scale, so both end together
   const uint32_t first = stage * kParts;
   const uint8_t* codes = p.token_codes + batch * p.token_batch_bytes + row * p.token_row_bytes +
                          static_cast<uint64_t>(first) * (kScaleTileK / 2) + j * 4;
-  const uint64_t tile = scale_tile_number(row / kScaleTileRows, k_steps, first);
-  const uint8_t* scales = p.token_scales + batch * p.token_scales_batch_bytes +
-                          tile * kScaleTileBytes + scale_lane(row) +
-                          scale_band(row % kScaleTileRows) + j / 2;
+  const TokenScales at = token_scales_at(p, batch, row, first);
+  const uint8_t* scales = at.first + j / 2;
   TokenPiece piece;
 #pragma unroll
   for (uint32_t c = 0; c < kParts; ++c) {
     const bool there = row < p.m && (first + c) * kPiecesPerStage + j < words;
     piece.codes[c] = ptx::ld_global_b32_if(codes + c * (kScaleTileK / 2), there);
-    piece.scales[c] = ptx::ld_global_u8_if(scales + c * kScaleTileBytes, there);
+    piece.scales[c] = ptx::ld_global_u8_if(scales + c * at.step_bytes, there);
   }
   return piece;
 }

@@ -241,3 +241,53 @@ TEST_CASE("workspace_bytes is 0 for every variant, or the refusal of a run") {
   CHECK(nvfp4_gemm_workspace_bytes(&g, 100, &bytes) == NVFP4_STATUS_NULL_POINTER);
   CHECK(bytes == 7);
 }
+
+TEST_CASE("explain says what a call does about linear scales, and how to avoid it on 10.x") {
+  nvfp4_gemm_desc g = problem(128, 7168, 2048);
+  g.workspace = reinterpret_cast<void*>(uint64_t{6} << 44);
+  g.workspace_bytes = uint64_t{1} << 30;
+  g.b_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
+  const std::string converted = explained(g);
+  CHECK(contains(converted, "\nworkspace 917504 bytes\n"));
+  CHECK(contains(converted,
+                 "\nscales    b_scales are linear: every call first converts them to 128x4, 917504 "
+                 "bytes of the workspace; nvfp4_scale_convert once, or quantizing to 128x4, avoids "
+                 "it\n"));
+  CHECK(!contains(converted, "a_scales are linear"));
+  CHECK(contains(converted, "\nreplay    nvfp4 run --m 128 --n 7168 --k 2048 --b-scales linear\n"));
+  g.a_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
+  CHECK(contains(explained(g), "\nworkspace 933888 bytes\n"));
+  const std::string read = explained(g, 90, 132);
+  CHECK(contains(read, "\nscales    a_scales are linear: the kernel reads them as they are\n"));
+  CHECK(contains(read, " --a-scales linear --b-scales linear\n"));
+}
+
+TEST_CASE("on 10.x linear scales need their tiles as a workspace, of each batch that has some") {
+  const auto needs = [](const nvfp4_gemm_desc& g, int32_t capability) {
+    uint64_t bytes = 7;
+    REQUIRE(nvfp4_gemm_workspace_bytes(&g, capability, &bytes) == NVFP4_SUCCESS);
+    return bytes;
+  };
+  nvfp4_gemm_desc g = problem(130, 70, 80, 3);
+  g.a_ld = g.b_ld = 96, g.a_batch_stride = 130 * 96, g.b_batch_stride = 96 * 70;
+  CHECK(needs(g, 100) == 0);
+  g.a_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
+  CHECK(needs(g, 100) == 3 * 2 * 2 * 512);
+  CHECK(needs(g, 103) == 3 * 2 * 2 * 512);
+  g.b_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
+  CHECK(needs(g, 100) == 3 * 3 * 2 * 512);
+  g.b_scales_batch_stride_bytes = 0;
+  CHECK(needs(g, 100) == 3 * 2 * 2 * 512 + 2 * 512);
+  g.k = 0;
+  CHECK(needs(g, 100) == 0);
+  // 2^31 rows of 2^31 elements are 2^58 bytes of tiles; of 16 batches and more they do not fit.
+  nvfp4_gemm_desc huge = NVFP4_GEMM_DESC_INIT;
+  huge.m = 1, huge.n = huge.k = (int64_t{1} << 31) - 64, huge.l = 32;
+  huge.a_ld = huge.b_ld = huge.k, huge.d_ld = huge.n;
+  huge.a_scale_layout = NVFP4_SCALE_LAYOUT_128X4, huge.b_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
+  huge.b_scales_batch_stride_bytes = int64_t{1} << 58, huge.d_batch_stride = huge.n;
+  huge.d_type = NVFP4_TYPE_F16;
+  uint64_t bytes = 7;
+  CHECK(nvfp4_gemm_workspace_bytes(&huge, 100, &bytes) == NVFP4_STATUS_LIMIT);
+  CHECK(bytes == 7);
+}

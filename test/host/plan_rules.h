@@ -52,7 +52,8 @@ inline nvfp4_status plan_of(const nvfp4_gemm_desc& g, int32_t capability, nvfp4:
 inline bool same(const nvfp4::Plan& a, const nvfp4::Plan& b) {
   return a.variant == b.variant && a.tiles_m == b.tiles_m && a.tiles_n == b.tiles_n &&
          a.split == b.split && a.cluster == b.cluster && a.grid == b.grid &&
-         a.workspace_bytes == b.workspace_bytes;
+         a.workspace_bytes == b.workspace_bytes && a.a_scales_bytes == b.a_scales_bytes &&
+         a.b_scales_bytes == b.b_scales_bytes;
 }
 
 }  // namespace host_test

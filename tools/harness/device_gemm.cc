@@ -8,17 +8,6 @@ namespace support {
 
 namespace {
 
-// Interleaved scales with `gap` bytes of poison between batches.
-std::vector<uint8_t> device_scales(const Operand& o, uint8_t poison, int64_t gap) {
-  const std::vector<uint8_t> tiles = o.interleaved_scales(poison);
-  const size_t batch = tiles.size() / size_t(o.l);
-  std::vector<uint8_t> out(tiles.size() + size_t((o.l - 1) * gap), poison);
-  for (size_t i = 0; i < size_t(o.l); ++i) {
-    std::memcpy(&out[i * (batch + size_t(gap))], &tiles[i * batch], batch);
-  }
-  return out;
-}
-
 std::vector<uint8_t> bytes_of(const std::vector<uint16_t>& halves) {
   std::vector<uint8_t> bytes(halves.size() * 2);
   std::memcpy(bytes.data(), halves.data(), bytes.size());
@@ -28,7 +17,7 @@ std::vector<uint8_t> bytes_of(const std::vector<uint16_t>& halves) {
 }  // namespace
 
 DeviceGemm::DeviceGemm(const Driver& driver, const Problem& p, uint8_t poison)
-    : desc(make_desc(p, NVFP4_SCALE_LAYOUT_128X4)),
+    : desc(make_desc(p, NVFP4_SCALE_LAYOUT_UNSET)),
       driver_(driver),
       shape_(p.shape),
       d_ld_(p.d_ld),
@@ -41,9 +30,9 @@ DeviceGemm::DeviceGemm(const Driver& driver, const Problem& p, uint8_t poison)
   desc.a = add("A", p.a.quantized() ? p.a.codes : bytes_of(p.a.halves));
   desc.b = add("B", p.b.codes);
   if (p.a.quantized()) {
-    desc.a_scales = add("the scales of A", device_scales(p.a, poison, p.scales_gap_bytes));
+    desc.a_scales = add("the scales of A", p.a.device_scales(poison, p.scales_gap_bytes));
   }
-  desc.b_scales = add("the scales of B", device_scales(p.b, poison, p.scales_gap_bytes));
+  desc.b_scales = add("the scales of B", p.b.device_scales(poison, p.scales_gap_bytes));
   desc.d = d_.pointer();
   uint64_t bytes = 0;
   const int capability = devices(driver).at(0).compute_capability();

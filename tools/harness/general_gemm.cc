@@ -59,6 +59,11 @@ std::vector<uint8_t> bytes_of(const float* first, size_t count) {
   std::memcpy(bytes.data(), first, bytes.size());
   return bytes;
 }
+std::vector<uint8_t> bytes_of(const std::vector<uint16_t>& halves) {
+  std::vector<uint8_t> bytes(halves.size() * 2);
+  std::memcpy(bytes.data(), halves.data(), bytes.size());
+  return bytes;
+}
 
 }  // namespace
 
@@ -175,6 +180,7 @@ std::vector<uint8_t> GeneralProblem::reference() const {
   nvfp4_gemm_desc g = desc(NVFP4_SCALE_LAYOUT_LINEAR);
   g.a = operands.a.codes.data(), g.b = operands.b.codes.data();
   g.a_scales = operands.a.scales.data(), g.b_scales = operands.b.scales.data();
+  if (!operands.a.quantized()) g.a = operands.a.halves.data(), g.a_scales = nullptr;
   g.a_scales_batch_stride_bytes = operands.a.scales_stride();
   g.b_scales_batch_stride_bytes = operands.b.scales_stride();
   g.d = d.data();
@@ -192,20 +198,6 @@ std::vector<uint8_t> GeneralProblem::reference() const {
 
 // ---- Device -------------------------------------------------------------------------------------
 
-namespace {
-
-std::vector<uint8_t> device_scales(const Operand& o, int64_t gap) {
-  const std::vector<uint8_t> tiles = o.interleaved_scales(0xFF);
-  const size_t batch = tiles.size() / size_t(o.l);
-  std::vector<uint8_t> out(tiles.size() + size_t((o.l - 1) * gap), 0xFF);
-  for (size_t i = 0; i < size_t(o.l); ++i) {
-    std::memcpy(&out[i * (batch + size_t(gap))], &tiles[i * batch], batch);
-  }
-  return out;
-}
-
-}  // namespace
-
 const void* DeviceGeneral::add(const char* name, const std::vector<uint8_t>& content) {
   if (content.empty()) return nullptr;
   inputs_.push_back(std::make_unique<Input>(driver_, name, content));
@@ -213,17 +205,19 @@ const void* DeviceGeneral::add(const char* name, const std::vector<uint8_t>& con
 }
 
 DeviceGeneral::DeviceGeneral(const Driver& driver, const GeneralProblem& p)
-    : desc(p.desc(NVFP4_SCALE_LAYOUT_128X4)), driver_(driver), d_(driver, p.d_before()) {
+    : desc(p.desc(NVFP4_SCALE_LAYOUT_UNSET)), driver_(driver), d_(driver, p.d_before()) {
   const Problem& o = p.operands;
   const EpilogueFields& f = p.fields;
   const auto floats = [&](const char* name, const float* first, size_t count) {
     return static_cast<const float*>(add(name, bytes_of(first, count)));
   };
   if (desc.k > 0) {
-    desc.a = add("A", o.a.codes);
+    desc.a = add("A", o.a.quantized() ? o.a.codes : bytes_of(o.a.halves));
     desc.b = add("B", o.b.codes);
-    desc.a_scales = add("the scales of A", device_scales(o.a, o.scales_gap_bytes));
-    desc.b_scales = add("the scales of B", device_scales(o.b, o.scales_gap_bytes));
+    if (o.a.quantized()) {
+      desc.a_scales = add("the scales of A", o.a.device_scales(0xFF, o.scales_gap_bytes));
+    }
+    desc.b_scales = add("the scales of B", o.b.device_scales(0xFF, o.scales_gap_bytes));
   }
   desc.d = d_.pointer();
   desc.c = f.c_is_d ? desc.d : add("C", p.c);

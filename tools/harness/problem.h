@@ -3,8 +3,8 @@
 // result.
 //
 // Scales are kept linear, one byte per row and 16 elements; only the copy for the device is
-// interleaved, by nvfp4_scale_convert_host. So the reference never sees the layout that the kernel
-// reads.
+// interleaved, by nvfp4_scale_convert_host, where the operand has that layout. So the reference never
+// sees the tiles that a kernel reads.
 #pragma once
 
 #include <cstdint>
@@ -47,6 +47,8 @@ struct Operand {
   std::vector<uint8_t> codes;
   std::vector<uint8_t> scales;  // linear, [l][rows][k / 16], batches 16-byte aligned
 
+  int32_t layout = NVFP4_SCALE_LAYOUT_128X4;  // of the scales on the device
+
   // An A that is not quantized has neither codes nor scales: its type, and as `codes` its elements.
   int32_t type = NVFP4_TYPE_NONE;
   std::vector<uint16_t> halves;
@@ -64,6 +66,10 @@ struct Operand {
 
   // The scales in 128x4 tiles, each byte that belongs to no element holding `poison`.
   std::vector<uint8_t> interleaved_scales(uint8_t poison) const;
+
+  // The scales as `layout` says, `gap` bytes of poison between batches, and from one to the next.
+  std::vector<uint8_t> device_scales(uint8_t poison, int64_t gap) const;
+  int64_t device_scales_stride(int64_t gap) const;
 };
 
 // Room between rows, batches and blocks of scales. The gaps are filled with poison.
@@ -104,7 +110,8 @@ Problem worst_for_wgmma(const Shape& shape);
 // order: then every correct kernel gives the same bits (testing by equality).
 bool sums_are_exact(const Problem& problem);
 
-// The descriptor without pointers: sizes, strides, layouts, types, alpha.
+// The descriptor without pointers: sizes, strides, layouts, types, alpha. NVFP4_SCALE_LAYOUT_UNSET:
+// scales as each operand has them on the device.
 nvfp4_gemm_desc make_desc(const Problem& problem, int32_t scale_layout);
 
 // D by nvfp4_gemm_reference, [l][m][n] without gaps; columns are shared out to all cores.

@@ -39,6 +39,7 @@ struct RunOptions {
   std::optional<int64_t> b_tensor_scale;  // columns that share a factor, 0: all
   int32_t pdl = 0;                        // a value of NVFP4_PDL_*
   bool batch_invariant = false;
+  int32_t a_layout = NVFP4_SCALE_LAYOUT_128X4, b_layout = NVFP4_SCALE_LAYOUT_128X4;
   int32_t a_type = NVFP4_TYPE_NONE;  // NVFP4_TYPE_F16, _BF16: of an A that is not quantized
   std::string variant;               // "": the planner chooses
   int device = 0;

@@ -52,7 +52,7 @@ nvfp4_gemm_desc describe(const RunOptions& options) {
   g.b_batch_stride = s.n * g.b_ld + gaps.b_batch;
   g.d_batch_stride = lines * g.d_ld + gaps.d_batch;
   describe_epilogue(f, lines, length, g);
-  g.a_scale_layout = g.b_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
+  g.a_scale_layout = options.a_layout, g.b_scale_layout = options.b_layout;
   g.a_scales_batch_stride_bytes = int64_t(nvfp4_scale_bytes(s.m, s.k, g.a_scale_layout));
   g.b_scales_batch_stride_bytes = int64_t(nvfp4_scale_bytes(s.n, s.k, g.b_scale_layout));
   g.pdl = options.pdl;

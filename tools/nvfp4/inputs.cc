@@ -122,6 +122,7 @@ Problem problem_from(const RunOptions& options) {
                   : support::make_a16_problem(options.shape, options.a_type, options.data,
                                               options.seed, gaps);
   p.alpha = options.alpha.value_or(p.alpha);
+  p.a.layout = options.a_layout, p.b.layout = options.b_layout;
   return p;
 }
 

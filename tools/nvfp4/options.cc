@@ -107,6 +107,14 @@ void add_epilogue(CLI::App& app, RunOptions& options, std::vector<CLI::Option*>&
   for (CLI::Option* option : {all[all.size() - 2], all.back()}) option->needs(c);
 }
 
+CLI::Option* add_layout(CLI::App& app, const std::string& name, int32_t& layout,
+                        const std::string& of) {
+  return add_choice<int32_t>(
+      app, name, layout,
+      {{"128x4", NVFP4_SCALE_LAYOUT_128X4}, {"linear", NVFP4_SCALE_LAYOUT_LINEAR}}, "128x4",
+      "layout of the scales " + of);
+}
+
 // What describes a problem but for its data: options of run and explain, as in a replay line.
 std::vector<CLI::Option*> add_problem(CLI::App& app, RunOptions& options) {
   const auto size = [&](const char* name, int64_t& value, const char* text) {
@@ -137,6 +145,8 @@ std::vector<CLI::Option*> add_problem(CLI::App& app, RunOptions& options) {
           ->transform(CLI::Transformer(
               std::map<std::string, int32_t>{{"f16", NVFP4_TYPE_F16}, {"bf16", NVFP4_TYPE_BF16}}))
           ->type_name(""),
+      add_layout(app, "--a-scales", options.a_layout, "of A"),
+      add_layout(app, "--b-scales", options.b_layout, "of B"),
   };
   for (CLI::Option* option : {all[4], all[5], all[6]}) option->check(sizes());
   add_epilogue(app, options, all);

@@ -12,6 +12,7 @@
 #include "kernel/ptx/sync.cuh"
 #include "kernel/sm90/cta.cuh"
 #include "kernel/sm90/decode.cuh"
+#include "kernel/sm90/token_scales.cuh"
 
 namespace nvfp4 {
 
@@ -23,14 +24,11 @@ struct TinyTask {
 // Zero beyond K. No branch and no use of what is loaded: a thread would wait for each load in turn.
 __device__ inline TinyTask load_tiny_task(const Sm90Params& p, uint32_t batch, uint32_t row,
                                           uint32_t stage, uint32_t lane, bool there) {
-  const uint32_t k_steps = (p.k + kScaleTileK - 1) / kScaleTileK;
   const uint32_t first = stage * (kSm90StageK / kScaleTileK);
   const uint8_t* codes = p.token_codes + batch * p.token_batch_bytes + row * p.token_row_bytes +
                          static_cast<uint64_t>(stage) * (kSm90StageK / 2) + lane * 4;
-  const uint64_t tile = scale_tile_number(row / kScaleTileRows, k_steps, first) + lane / 4;
-  const uint8_t* scales = p.token_scales + batch * p.token_scales_batch_bytes +
-                          tile * kScaleTileBytes + scale_lane(row) +
-                          scale_band(row % kScaleTileRows) + lane % 4;
+  const TokenScales at = token_scales_at(p, batch, row, first);
+  const uint8_t* scales = at.first + lane / 4 * at.step_bytes + lane % 4;
   return {ptx::ld_global_b32_if(codes, there && stage * (kSm90StageK / 8) + lane < p.k / 8),
           ptx::ld_global_u8_if(scales,
                                there && lane < 16 && stage * (kSm90StageK / 16) + lane < p.k / 16)};

@@ -8,6 +8,7 @@
 #include "kernel/ptx/memory.cuh"
 #include "kernel/sm90/cta.cuh"
 #include "kernel/sm90/decode.cuh"
+#include "kernel/sm90/token_scales.cuh"
 
 namespace nvfp4 {
 
@@ -47,7 +48,9 @@ struct WideTokens {
   static_assert(Tile::kSlotsPerStage == 1);
   const Cta90<Tile>& cta;
   uint32_t lane;
-  const uint8_t *codes, *scales;  // of task 0 in the CTA's first stage
+  const uint8_t* codes;  // of task 0 in the CTA's first stage
+  TokenScales scales;
+  bool pairs;  // two scales of a task lie at an even address
 
   __device__ WideTokens(const Cta90<Tile>& of, uint32_t lane_of_warp)
       : cta(of), lane(lane_of_warp) {
@@ -56,9 +59,8 @@ struct WideTokens {
     const uint32_t step = cta.stage_begin * Tile::kSteps + lane % 4;
     codes = p.token_codes + cta.tile.batch * p.token_batch_bytes + row * p.token_row_bytes +
             static_cast<uint64_t>(step) * (kScaleTileK / 2);
-    const uint64_t tile = scale_tile_number(row / kScaleTileRows, cta.k_steps, step);
-    scales = p.token_scales + cta.tile.batch * p.token_scales_batch_bytes + tile * kScaleTileBytes +
-             scale_lane(row) + scale_band(row % kScaleTileRows);
+    scales = token_scales_at(p, cta.tile.batch, row, step);
+    pairs = p.token_scales_linear == 0 || p.k % 32 == 0;
   }
 
   // Zero codes under zero scales beyond M and K. No branch and no use of what is loaded: a thread
@@ -68,7 +70,7 @@ struct WideTokens {
     const int32_t blocks = i < cta.count ? static_cast<int32_t>(cta.p.k / 16) - block : 0;
     const uint32_t row = cta.tile.token_tile * Tile::kTokens + lane / 4;
     const uint8_t* c = codes + static_cast<uint64_t>(i) * (Tile::kK / 2);
-    const uint8_t* s = scales + static_cast<uint64_t>(i) * (Tile::kSteps * kScaleTileBytes);
+    const uint8_t* s = scales.first + static_cast<uint64_t>(i * Tile::kSteps) * scales.step_bytes;
 #pragma unroll
     for (uint32_t t = 0; t < kTasks; ++t) {
       const uint32_t further = t / 2 * 8;  // rows
@@ -76,8 +78,27 @@ struct WideTokens {
       const int32_t halves = there ? blocks - static_cast<int32_t>(t % 2 * 2) : 0;
       tasks[t].codes =
           ptx::ld_global_v4_b32_halves(c + further * cta.p.token_row_bytes + t % 2 * 16, halves);
-      tasks[t].scales = ptx::ld_global_u16_halves(s + further * 16 + t % 2 * 2, halves);
+      tasks[t].scales =
+          ptx::ld_global_u16_halves(s + further * scales.row_bytes + t % 2 * 2, pairs ? halves : 0);
     }
+    if (!pairs) load_scale_bytes(s, row, blocks, tasks);
+  }
+
+  // Linear scales of a K that is an odd multiple of 16: every other row begins at an odd address. The
+  // thread waits once, when all bytes are on their way.
+  __device__ void load_scale_bytes(const uint8_t* s, uint32_t row, int32_t blocks,
+                                   Tasks& tasks) const {
+    uint32_t high[kTasks];
+#pragma unroll
+    for (uint32_t t = 0; t < kTasks; ++t) {
+      const uint32_t further = t / 2 * 8;
+      const int32_t left = row + further < cta.p.m ? blocks - static_cast<int32_t>(t % 2 * 2) : 0;
+      const uint8_t* at = s + further * scales.row_bytes + t % 2 * 2;
+      tasks[t].scales = ptx::ld_global_u8_if(at, left > 0);
+      high[t] = ptx::ld_global_u8_if(at + 1, left > 1);
+    }
+#pragma unroll
+    for (uint32_t t = 0; t < kTasks; ++t) tasks[t].scales |= high[t] << 8;
   }
 
   __device__ void write(uint32_t slot, const Tasks& tasks) const {

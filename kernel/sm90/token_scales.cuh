@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// Where the scales of packed tokens lie, in either layout, for the warps and the kernel that decode
+// them on Hopper.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/scale_tile.h"
+#include "kernel/sm90/params.h"
+
+namespace nvfp4 {
+
+// The four scales of a token's 64-step, and how far it is to those of the next one; of tiles, row_bytes
+// is that between rows of the same 32.
+struct TokenScales {
+  const uint8_t* first;
+  uint32_t step_bytes, row_bytes;
+};
+
+__device__ inline TokenScales token_scales_at(const Sm90Params& p, uint32_t batch, uint32_t row,
+                                              uint32_t step) {
+  const uint8_t* matrix = p.token_scales + batch * p.token_scales_batch_bytes;
+  if (p.token_scales_linear != 0) {
+    const uint32_t row_bytes = p.k / 16;
+    return {matrix + static_cast<uint64_t>(row) * row_bytes + step * 4, 4, row_bytes};
+  }
+  const uint32_t k_steps = (p.k + kScaleTileK - 1) / kScaleTileK;
+  const uint64_t tile = scale_tile_number(row / kScaleTileRows, k_steps, step);
+  return {matrix + tile * kScaleTileBytes + scale_lane(row) + scale_band(row % kScaleTileRows),
+          kScaleTileBytes, 16};
+}
+
+}  // namespace nvfp4
