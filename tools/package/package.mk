@@ -55,8 +55,13 @@ check-install: $(LIB) $(STATIC) $(B)/nvfp4 emulator  ## consumers in C, C++, CMa
 # ---- packages ------------------------------------------------------------------------------------
 
 .PHONY: dist check-package check-bare
-dist: $(KERNEL_IMAGES) $(KERNEL_FATBINS) $(COMPILER_TXT)  ## build/dist/*.tar.gz: the last commit with its kernel images, for g++ alone
-	@tools/package/dist.sh $(B) $^
+# Its images are those for drivers from 12.9, which an H200 runs as fast as nvcc's (docs/performance.md).
+DIST_KERNELS ?= 12.9
+DIST_IMAGES  := $(patsubst $(KERNEL_OUT)/%,$(KERNEL_OUT_$(DIST_KERNELS))/%,\
+                $(KERNEL_IMAGES) $(KERNEL_FATBINS) $(COMPILER_TXT))
+dist:  ## build/dist/*.tar.gz: the last commit with kernel images for drivers from 12.9, for g++ alone
+	@+$(MAKE) --no-print-directory KERNELS=$(DIST_KERNELS) kernels
+	@tools/package/dist.sh $(B) $(DIST_IMAGES)
 check-package: dist  ## that tarball: built by make, CMake, dpkg-buildpackage, Conan, and used
 	@tools/package/check_package.sh $(B)
 check-bare: dist  ## OS=debian12|debian13|testing: the same in a fresh chroot, and README's two commands
