@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The Python package on torch tensors: on the CPU wherever torch is, and on a GPU where torch finds one
 (`make check-hw PART=python`)."""
+import os
+import re
 import threading
 import time
 import unittest
@@ -60,6 +62,19 @@ class OnTheCpu(unittest.TestCase):
             torch.ops.nvfp4gemm.mm.default,
             (*_ops._parts(x), *_ops._parts(weight), 64, torch.float32, None, "silu", None, 1.0, 1.0,
              False, None), test_utils=("test_schema", "test_faketensor"))
+
+
+class Documents(unittest.TestCase):
+    def test_their_python_runs_as_written(self):
+        root = os.path.join(package.HERE, "../../..")
+        device = "cuda" if HOPPER else "cpu"  # bfloat16 activations: 9.0 and the CPU
+        for name in ("README.md", "tools/python/README.md"):
+            with open(os.path.join(root, name), encoding="utf-8") as file:
+                code = re.search(r"```python\n(.*?)```", file.read(), re.DOTALL)[1]
+            known = {"nvfp4gemm": nvfp4gemm, "w": normal(1, 96, 64, device=device),
+                     "x": normal(2, 3, 5, 64, device=device), "bias": normal(3, 96, device=device)}
+            exec(code, known)
+            self.assertEqual(tuple(known["y"].shape), (3, 5, 96), name)
 
 
 @unittest.skipUnless(GPU, "torch finds no GPU here")
