@@ -217,7 +217,9 @@ class Warp {
   void touch(uint32_t slot) const {
     if (!touched_.empty()) touched_[slot] = wgmma_fences_;
   }
-  std::vector<uint64_t> values_;   // slot * 32 + lane
+  // slot * 32 + lane. Nothing is read that was not written: a kernel has thousands of registers, and
+  // to clear those of every warp took a fifth of a small launch's time.
+  std::unique_ptr<uint64_t[]> values_;
   std::vector<uint32_t> defined_;  // per slot: lanes that hold a value
   std::vector<uint32_t> pending_;  // per slot: lanes owned by a tcgen05.ld
   struct WgmmaUse {

@@ -17,7 +17,8 @@ Warp::Warp(Cta& owner, uint32_t i, uint32_t existing)
       lanes(existing),
       flow(existing),
       local(owner.cluster.launch.function->local_bytes),
-      values_(size_t(owner.cluster.launch.function->register_slots) * 32),
+      values_(std::make_unique_for_overwrite<uint64_t[]>(
+          size_t(owner.cluster.launch.function->register_slots) * 32)),
       defined_(owner.cluster.launch.function->register_slots),
       pending_(owner.cluster.launch.function->register_slots) {}
 
