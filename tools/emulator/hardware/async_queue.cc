@@ -40,13 +40,18 @@ AsyncQueue::Chain AsyncQueue::new_chain() {
   return chain;
 }
 
-bool AsyncQueue::lags(Chain chain) const {
-  const auto it = lag_until_.find(chain);
-  return it != lag_until_.end() && ticks_ < it->second;
+AsyncQueue::Pending& AsyncQueue::pending(Chain chain) {
+  const auto at = std::lower_bound(chains_.begin(), chains_.end(), chain,
+                                   [](const Pending& p, Chain number) { return p.chain < number; });
+  if (at != chains_.end() && at->chain == chain) return *at;
+  const auto lag = lag_until_.find(chain);
+  Pending p{chain, lag == lag_until_.end() ? 0 : lag->second, {}};
+  if (p.lag_until) lag_until_.erase(lag);
+  return *chains_.insert(at, std::move(p));
 }
 
-void AsyncQueue::post(Chain chain, std::string what, std::function<void()> effect) {
-  chains_[chain].push_back({std::move(what), std::move(effect)});
+void AsyncQueue::post(Chain chain, Name what, std::function<void()> effect) {
+  pending(chain).works.push_back({std::move(what), std::move(effect)});
   ++size_;
   if (order_ == Order::soonest)
     while (complete_one()) continue;
@@ -55,7 +60,7 @@ void AsyncQueue::post(Chain chain, std::string what, std::function<void()> effec
 bool AsyncQueue::tick() {
   ++ticks_;
   if (order_ != Order::random || empty() || draw() % eagerness_) return false;
-  const auto waits = [&](const auto& chain) { return lags(chain.first); };
+  const auto waits = [&](const Pending& p) { return lags(p); };
   bool any = false;
   for (size_t n = 1 + chains_.size() / chains_at_once; n; --n, any = true)
     if (std::all_of(chains_.begin(), chains_.end(), waits) || !complete_one()) break;
@@ -71,16 +76,12 @@ bool AsyncQueue::complete_one() {
     // From a drawn one on, the first that does not lag; if all do, the drawn one.
     std::advance(it, draw() % chains_.size());
     auto other = it;
-    for (size_t n = chains_.size(); n && lags(other->first); --n)
+    for (size_t n = chains_.size(); n && lags(*other); --n)
       if (++other == chains_.end()) other = chains_.begin();
-    if (!lags(other->first)) it = other;
+    if (!lags(*other)) it = other;
   }
-  Work work = std::move(it->second.front());
-  it->second.pop_front();
-  if (it->second.empty()) {
-    lag_until_.erase(it->first);
-    chains_.erase(it);
-  }
+  Work work = std::move(it->works[it->next]);
+  if (++it->next == it->works.size()) chains_.erase(it);
   --size_;
   work.effect();
   return true;
@@ -88,8 +89,8 @@ bool AsyncQueue::complete_one() {
 
 std::string AsyncQueue::pending() const {
   std::string text;
-  for (const auto& [chain, works] : chains_)
-    for (const Work& work : works) text += work.what + "\n";
+  for (const Pending& p : chains_)
+    for (size_t i = p.next; i < p.works.size(); ++i) text += p.works[i].what() + "\n";
   return text;
 }
 

@@ -6,10 +6,10 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "tools/emulator/base/settings.h"
 
@@ -22,8 +22,10 @@ class AsyncQueue {
   using Chain = uint64_t;
   Chain new_chain();
 
-  // `effect` may throw Fault; `what` names the work in reports ("TMA load of .. at PTX line 12").
-  void post(Chain chain, std::string what, std::function<void()> effect);
+  // `effect` may throw Fault; `what` names the work in reports ("TMA load of .. at PTX line 12"), and is
+  // asked only then.
+  using Name = std::function<std::string()>;
+  void post(Chain chain, Name what, std::function<void()> effect);
 
   bool empty() const { return size_ == 0; }
   // Called between instructions: lets work complete as the order likes. True if something did.
@@ -36,17 +38,24 @@ class AsyncQueue {
 
  private:
   struct Work {
-    std::string what;
+    Name what;
     std::function<void()> effect;
   };
+  struct Pending {  // a chain that has work
+    Chain chain;
+    uint64_t lag_until;
+    std::vector<Work> works;
+    size_t next = 0;  // of them
+  };
   uint64_t draw();  // the seed's next number
-  bool lags(Chain chain) const;
+  bool lags(const Pending& p) const { return ticks_ < p.lag_until; }
+  Pending& pending(Chain chain);
   Order order_;
   uint64_t state_, eagerness_ = 1, next_chain_ = 1;
   uint64_t ticks_ = 0;
-  std::map<Chain, uint64_t> lag_until_;  // ticks, of chains that stay behind the others
+  std::map<Chain, uint64_t> lag_until_;  // ticks, of new chains that stay behind the others
   size_t size_ = 0;
-  std::map<Chain, std::deque<Work>> chains_;
+  std::vector<Pending> chains_;  // by their number
 };
 
 }  // namespace emu

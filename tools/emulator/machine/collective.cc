@@ -35,7 +35,9 @@ bool Warp::align(const ptx::Instr& in, uint32_t& active) {
   if (flow.parked_for(here)) return true;
   if (const uint32_t missing = live() & ~here) {
     me.aligned = true;
-    waiting = format("%s, which is .aligned, for lanes 0x%08x", in.opcode, missing);
+    waiting = [&in, missing] {
+      return format("%s, which is .aligned, for lanes 0x%08x", in.opcode, missing);
+    };
     return false;
   }
   flow.merge();
@@ -98,7 +100,9 @@ uint32_t Warp::gather(const ptx::Instr& in, const Operand& membermask, uint32_t 
   if (need & ~here) {
     me.member = member;
     me.gathered = active;
-    waiting = format("%s for lanes 0x%08x", in.opcode, need & ~here);
+    waiting = [&in, missing = need & ~here] {
+      return format("%s for lanes 0x%08x", in.opcode, missing);
+    };
     // Lanes need not reconverge before they meet at another bar.warp.sync (measured: H200).
     if (any_place) flow.unpark(need & ~here);
     return 0;

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,7 @@ class Divergence {
     uint32_t member = 0;       // waits at pc for these lanes (.sync with a membermask); 0 = no
     uint32_t gathered = 0;     // its own lanes that take part in that
     bool aligned = false;      // waits at pc, an .aligned instruction, for the rest of the warp
-    std::string waiting = {};  // what it is blocked on, for reports
+    std::function<std::string()> waiting = {};  // what it is blocked on, for reports
     int64_t waits_at = -1;     // the mbarrier it waits for: shared address, rank in bits 24 and up
   };
 

@@ -99,7 +99,9 @@ class Warp {
   const uint32_t index;  // in its CTA
   const uint32_t lanes;  // the threads that exist (block size not a multiple of 32)
   uint32_t exited = 0;   // of them, those that returned
-  std::string waiting;   // set by an instruction that returns Step::blocked: what it waits for
+  // Set by an instruction that returns Step::blocked: what it waits for. Only a report asks, after
+  // which nothing has changed.
+  std::function<std::string()> waiting;
   uint32_t carry = 0, has_carry = 0;  // lanes whose CC.CF is set, and has been written
   Reason carry_why;                   // where what was written is no value
   uint32_t carry_unknown = 0;

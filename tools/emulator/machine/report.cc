@@ -159,7 +159,7 @@ std::string describe(const Warp& warp) {
   std::string text;
   for (const auto& f : warp.flow.fragments) {
     text += format("    warp %u lanes 0x%08x wait for %s, ", warp.index, f.mask,
-                   f.waiting.empty() ? "their turn" : f.waiting.c_str()) +
+                   f.waiting ? f.waiting().c_str() : "their turn") +
             place(cluster, f.pc) + "\n";
     if (f.waits_at != Fault::none) {
       const uint32_t rank = uint32_t(f.waits_at) >> SharedMemory::rank_shift;

@@ -2,6 +2,8 @@
 // Runs one cluster on one host thread.
 #include "tools/emulator/machine/scheduler.h"
 
+#include <utility>
+
 #include "tools/emulator/base/settings.h"
 #include "tools/emulator/machine/early_use.h"
 #include "tools/emulator/machine/report.h"
@@ -148,8 +150,7 @@ bool Scheduler::step(Warp& warp) {
     ++flow.here().pc;
   } else if (step == ptx::Step::blocked) {
     flow.here().blocked_at = flow.here().aligned ? Divergence::asleep : cluster_->progress;
-    flow.here().waiting.swap(warp.waiting);
-    warp.waiting.clear();
+    flow.here().waiting = std::exchange(warp.waiting, nullptr);
     return false;
   } else {
     return flow.current < flow.fragments.size() && warp.live();

@@ -52,9 +52,11 @@ void require_running(const Cta& from, const Cta& to, const char* who) {
 void post(const Warp& warp, AsyncQueue::Chain chain, const ptx::Instr& in,
           std::function<void()> effect) {
   Cluster& cluster = warp.cta.cluster;
-  const Dim3& block = warp.cta.id;
-  std::string what = format("%s of PTX line %u, issued by warp %u of block (%u,%u,%u)", in.opcode,
-                            in.pos.line, warp.index, block.x, block.y, block.z);
+  const auto what = [&warp, &in] {
+    const Dim3& block = warp.cta.id;
+    return format("%s of PTX line %u, issued by warp %u of block (%u,%u,%u)", in.opcode,
+                  in.pos.line, warp.index, block.x, block.y, block.z);
+  };
   const size_t number = cluster.observers.posted(warp, in);
   const uint32_t active = warp.executing;
   cluster.async.post(

@@ -88,7 +88,7 @@ bool release_wgmma(Warp& warp, Warpgroup& group, uint64_t end) {
   Warpgroup::Member& me = group.members[member_of(warp)];
   for (uint64_t n = me.released; n < end; ++n)
     if (!group.operation(n).done) {
-      warp.waiting = waits_for(group.operation(n));
+      warp.waiting = [&group, n] { return waits_for(group.operation(n)); };
       return false;
     }
   for (; me.released < end; ++me.released) release_registers(warp, group.operation(me.released));

@@ -38,7 +38,7 @@ bool pass(Warp& w, const Instr& in, uint32_t active, const Request& r, const uin
     observers.tell(event::NamedArrival{r.id, ticket});
   }
   if (!barriers.passed(r.id, ticket)) {
-    w.waiting = format("%s at barrier %u", in.opcode, r.id);
+    w.waiting = [&in, id = r.id] { return format("%s at barrier %u", in.opcode, id); };
     return false;
   }
   observers.tell(event::NamedPassed{r.id, ticket});
@@ -93,7 +93,7 @@ Step cluster_wait(Warp& w, const Instr& in, uint32_t active) {
     w.cta.cluster.observers.tell(event::ClusterPassed{ticket});
     return Step::next;
   }
-  w.waiting = "barrier.cluster.wait";
+  w.waiting = [] { return "barrier.cluster.wait"; };
   return Step::blocked;
 }
 

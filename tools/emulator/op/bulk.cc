@@ -239,7 +239,7 @@ Step wait_group(Warp& warp, const Instr& in, uint32_t active) {
                        warp.thread(lane), uint32_t(warp.get(in.ops[0], lane)), in.has(Mod::read));
   });
   if (!done) {
-    warp.waiting = "bulk async-groups";
+    warp.waiting = [] { return "bulk async-groups"; };
     return Step::blocked;
   }
   glue::each_lane(active, [&](uint32_t lane) {

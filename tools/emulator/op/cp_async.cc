@@ -67,7 +67,7 @@ Step wait(Warp& warp, const Instr& in, uint32_t active) {
                                                      uint32_t(warp.get(in.ops[0], lane)), false));
   });
   if (!done) {
-    warp.waiting = "cp.async groups";
+    warp.waiting = [] { return "cp.async groups"; };
     return Step::blocked;
   }
   const Observers& observers = warp.cta.cluster.observers;

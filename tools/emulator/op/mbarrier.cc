@@ -256,7 +256,9 @@ Step try_wait(Warp& warp, const Instr& in, uint32_t active) {
   if (lanes == 0 && !warp.cta.cluster.waits_expire && !times_out(warp, in)) {
     if (!since) ++warp.cta.counters.barrier_waits;
     since = 1 + first.cta->mbarriers.state(first.address, in.opcode).phase;
-    warp.waiting = first.cta->mbarriers.describe(first.address);
+    warp.waiting = [&table = first.cta->mbarriers, at = first.address] {
+      return table.describe(at);
+    };
     warp.flow.here().waits_at = first.cta->shared_address(first.address);
     return Step::blocked;
   }

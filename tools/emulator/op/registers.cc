@@ -42,10 +42,13 @@ Step set_registers(Warp& w, const Instr& in, uint32_t active) {
   } else if (had && in.has(Mod::inc) && wanted > had) {
     const uint64_t more = (wanted - had) * 32;
     if (w.cta.free_registers < more) {
-      w.waiting = format(
-          "%u more registers a thread; the CTA's pool has %llu, this warp needs %llu: "
-          "another has to release them with setmaxnreg.dec",
-          wanted - had, (unsigned long long)w.cta.free_registers, (unsigned long long)more);
+      w.waiting = [&w, more] {
+        return format(
+            "%llu more registers a thread; the CTA's pool has %llu, this warp needs %llu: "
+            "another has to release them with setmaxnreg.dec",
+            (unsigned long long)more / 32, (unsigned long long)w.cta.free_registers,
+            (unsigned long long)more);
+      };
       return Step::blocked;
     }
     w.cta.free_registers -= more;

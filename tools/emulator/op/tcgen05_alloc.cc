@@ -30,7 +30,9 @@ Step join(Warp& warp, const Instr& in, Cta* other, F done) {
     waiting = other && warp.cta.cluster.async.late();
   }
   if (waiting && !done()) {
-    warp.waiting = format("%s in CTA %u of the pair", in.opcode, other->rank);
+    warp.waiting = [&in, other] {
+      return format("%s in CTA %u of the pair", in.opcode, other->rank);
+    };
     return Step::blocked;
   }
   waiting = 0;
@@ -50,7 +52,10 @@ Step alloc(Warp& warp, const Instr& in, uint32_t active) {
     const bool first = other && !tensor.has_reserved();
     const std::optional<uint32_t> address = tensor.allocate(columns);
     if (!address) {
-      warp.waiting = format("%u columns of tensor memory; ", columns) + tensor.describe();
+      warp.waiting = [&warp, columns] {
+        return format("%u columns of tensor memory; ", columns) +
+               TensorColumns(warp.cta).describe();
+      };
       return Step::blocked;
     }
     if (first) TensorColumns(*other).reserve(*address, columns);

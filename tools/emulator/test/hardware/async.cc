@@ -12,6 +12,8 @@ using emu::Order;
 
 namespace {
 
+const AsyncQueue::Name named = [] { return "work"; };
+
 // Posts 0..n-1 on `chains` chains in turn and lets everything complete.
 std::vector<int> run(Order order, uint64_t seed, int n, int chains) {
   AsyncQueue q(order, seed);
@@ -19,7 +21,7 @@ std::vector<int> run(Order order, uint64_t seed, int n, int chains) {
   for (int i = 0; i < chains; ++i) chain.push_back(q.new_chain());
   std::vector<int> done;
   for (int i = 0; i < n; ++i)
-    q.post(chain[size_t(i % chains)], "work", [&done, i] { done.push_back(i); });
+    q.post(chain[size_t(i % chains)], named, [&done, i] { done.push_back(i); });
   while (q.complete_one()) continue;
   CHECK(q.empty());
   return done;
@@ -40,10 +42,10 @@ TEST_CASE("work on one chain completes in the order posted, whatever the order s
 TEST_CASE("soonest completes work when it is posted, latest only when told to") {
   bool done = false;
   AsyncQueue soonest(Order::soonest, 1), latest(Order::latest, 1);
-  soonest.post(soonest.new_chain(), "work", [&] { done = true; });
+  soonest.post(soonest.new_chain(), named, [&] { done = true; });
   CHECK(done);
   done = false;
-  latest.post(latest.new_chain(), "work", [&] { done = true; });
+  latest.post(latest.new_chain(), named, [&] { done = true; });
   for (int i = 0; i < 1000; ++i) CHECK_FALSE(latest.tick());
   CHECK_FALSE(done);
   CHECK(latest.pending() == "work\n");
@@ -55,7 +57,7 @@ TEST_CASE("random completes work by itself, in an order that the seed decides") 
   CHECK(run(Order::random, 7, 16, 16) == run(Order::random, 7, 16, 16));
   CHECK(run(Order::random, 7, 16, 16) != run(Order::random, 8, 16, 16));
   AsyncQueue q(Order::random, 3);
-  q.post(q.new_chain(), "work", [] {});
+  q.post(q.new_chain(), named, [] {});
   int ticks = 0;
   while (!q.tick() && ticks < 100000) ++ticks;
   CHECK(q.empty());
@@ -66,7 +68,7 @@ TEST_CASE(
   uint64_t longest = 0;
   for (uint64_t seed = 0; seed < 8; ++seed) {
     AsyncQueue q(Order::random, seed);
-    for (int i = 0; i < 32; ++i) q.post(q.new_chain(), "work", [] {});
+    for (int i = 0; i < 32; ++i) q.post(q.new_chain(), named, [] {});
     uint64_t ticks = 0;
     while (!q.empty() && ticks < 2000000) ++ticks, q.tick();
     CHECK(q.empty());
