@@ -36,6 +36,7 @@ void MbarrierTable::init(uint32_t address, uint32_t count) {
                        address, describe(address).c_str()),
                 place_of(address));
   barriers_[address] = State{count, count, 0, 0, {}};
+  ++inits_;
 }
 
 void MbarrierTable::inval(uint32_t address) {

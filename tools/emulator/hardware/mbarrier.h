@@ -61,6 +61,7 @@ class MbarrierTable {
 
   bool live(uint32_t address) const { return barriers_.count(address) != 0; }
   const State& state(uint32_t address, const char* who) const;
+  uint64_t inits() const { return inits_; }  // so far: of the table, not of one barrier
 
   template <class F>
   void each(F f) const {  // f(address, state)
@@ -83,6 +84,7 @@ class MbarrierTable {
   const uint32_t rank_;
   const Actor* const actor_;
   std::map<uint32_t, State> barriers_;
+  uint64_t inits_ = 0;
 };
 
 }  // namespace emu

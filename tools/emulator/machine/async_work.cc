@@ -61,7 +61,7 @@ const void* AsyncWork::tensor_map(const Warp& warp, uint32_t lane, uint64_t addr
 }
 
 void AsyncWork::signals(const Target& barrier) const {
-  cluster_->observers.tell(event::BarrierUse{*barrier.cta, barrier.address, every_lane, op_});
+  cluster_->observers.tell(event::BarrierUse{*barrier.cta, barrier.address, 0, op_});
 }
 
 void AsyncWork::joins_bulk_group(uint32_t lanes) const {

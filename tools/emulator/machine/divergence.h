@@ -24,12 +24,13 @@ class Divergence {
     uint32_t pc = 0, mask = 0;
     int join = no_join;
     uint64_t blocked_at = runnable;  // Cluster::progress when it blocked; asleep: until wake()
-    uint64_t ticket = 0;       // what a barrier instruction remembers between tries; 0 = nothing
-    uint32_t member = 0;       // waits at pc for these lanes (.sync with a membermask); 0 = no
-    uint32_t gathered = 0;     // its own lanes that take part in that
-    bool aligned = false;      // waits at pc, an .aligned instruction, for the rest of the warp
+    uint64_t ticket = 0;    // what a barrier instruction remembers between tries; 0 = nothing
+    uint32_t member = 0;    // waits at pc for these lanes (.sync with a membermask); 0 = no
+    uint32_t gathered = 0;  // its own lanes that take part in that
+    bool aligned = false;   // waits at pc, an .aligned instruction, for the rest of the warp
     std::function<std::string()> waiting = {};  // what it is blocked on, for reports
-    int64_t waits_at = -1;     // the mbarrier it waits for: shared address, rank in bits 24 and up
+    int64_t waits_at = -1;  // the mbarrier it waits for: shared address, rank in bits 24 and up
+    uint64_t inits = 0;     // all its lanes wait there: MbarrierTable::inits(); 0: some elsewhere
   };
 
   explicit Divergence(uint32_t lanes);

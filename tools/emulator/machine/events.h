@@ -131,9 +131,9 @@ struct BarrierInval {
   Cta& cta;
   uint32_t address;
 };
-struct BarrierUse {  // any, by a thread or, if there is an `op`, by that: it comes after the init
+struct BarrierUse {  // any, by lanes or, if there is an `op`, by that: it comes after the init
   Cta& cta;
-  uint32_t address, lane;
+  uint32_t address, lanes;
   Operation op = Operation::none;
 };
 struct Arrival {

@@ -153,6 +153,9 @@ class Warp {
   void undefine(const ptx::Operand& op, uint32_t lanes_without_value, Reason why = {});
   Reason why(const ptx::Operand& op) const;  // what undefine() was given
 
+  // Does each of the lanes have a value, or base address, and all of them the same?
+  bool alike(const ptx::Operand& op, uint32_t active) const;
+
   // For instructions that work on the whole warp or want one value.
   uint64_t uniform(const ptx::Operand& op, uint32_t active,
                    const char* who) const;                          // Fault if lanes differ

@@ -18,14 +18,14 @@ void MbarrierAccess::inval(const Target& t) {
   t.cta->shared(Teller{}).mark_mbarrier(t.address, false);
 }
 
-MbarrierTable& MbarrierAccess::use(const Target& t, uint32_t lane) {
-  t.cta->cluster.observers.tell(event::BarrierUse{*t.cta, t.address, lane});
+MbarrierTable& MbarrierAccess::use(const Target& t, uint32_t lanes) {
+  t.cta->cluster.observers.tell(event::BarrierUse{*t.cta, t.address, lanes});
   return t.cta->mbarrier_table(Teller{});
 }
 
 void MbarrierAccess::expect_copies(const Target& t, uint32_t lane, bool counted) {
   if (!counted) t.cta->mbarrier_table(Teller{}).add_pending(t.address);
-  use(t, lane);
+  use(t, 1u << lane);
 }
 
 }  // namespace emu

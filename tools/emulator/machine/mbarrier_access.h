@@ -14,8 +14,8 @@ class MbarrierAccess {
   // counts as one of all lanes.
   static void init(const Target& t, uint32_t count, uint32_t lane, bool again);
   static void inval(const Target& t);
-  // The lane uses it; what it does, it does to the table.
-  static MbarrierTable& use(const Target& t, uint32_t lane);
+  // The lanes use it; what they do, they do to the table.
+  static MbarrierTable& use(const Target& t, uint32_t lanes);
   // The lane's copies will arrive, an arrival that the count does or does not hold already.
   static void expect_copies(const Target& t, uint32_t lane, bool counted);
 };

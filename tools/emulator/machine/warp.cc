@@ -178,6 +178,18 @@ uint64_t Warp::address(const Operand& op, uint32_t lane) const {
   uint64_t base = 0;
   if (op.reg != ptx::no_register) {
     if (!(defined_[op.reg] >> lane & 1)) no_value(op, 1u << lane);
+bool Warp::alike(const Operand& op, uint32_t active) const {
+  if (op.kind == Operand::Kind::special) return false;
+  const bool constant = op.kind != Operand::Kind::reg && op.kind != Operand::Kind::address;
+  if (constant || op.reg == ptx::no_register) return true;
+  if (active & ~defined_[op.reg]) return false;
+  const uint64_t* const row = &values_[size_t(op.reg) * 32];
+  const uint64_t first = row[std::countr_zero(active)];
+  uint64_t differ = 0;
+  for_lanes(active, [&](uint32_t lane) { differ |= row[lane] ^ first; });
+  return !differ;
+}
+
     base = values_[size_t(op.reg) * 32 + lane];
   } else if (op.base_is_symbol) {
     return symbol(op);

@@ -50,7 +50,7 @@ void post(Warp& w, const Instr& in, uint32_t lane, const Place& p, uint32_t byte
           Effect effect) {
   const Cta* from = &w.cta;
   const char* who = in.opcode;
-  MbarrierAccess::use(p.barrier, lane);
+  MbarrierAccess::use(p.barrier, 1u << lane);
   const AsyncWork work(w, Work::store_async, lane);
   SharedMemory& there = work.writes(p.data, bytes, use);
   glue::post(w, w.cta.cluster.async.new_chain(), in, [=, &there] {

@@ -46,13 +46,13 @@ struct Company {
   uint64_t phase = 0;
   uint32_t lanes = 0;
 
-  // Takes the lane in; calls f before it starts anew.
+  // Takes the lanes in; calls f before it starts anew.
   template <class F>
-  void add(const Target& t, uint64_t at, uint32_t lane, F f) {
+  void add(const Target& t, uint64_t at, uint32_t more, F f) {
     if (lanes && (t.cta != barrier.cta || t.address != barrier.address || at != phase)) end(f);
     barrier = t;
     phase = at;
-    lanes |= 1u << lane;
+    lanes |= more;
   }
   template <class F>
   void end(F f) {
@@ -73,8 +73,9 @@ Step on_barrier(Warp& warp, const Instr& in, size_t address_op, uint32_t active,
   glue::each_lane(active, [&](uint32_t lane) {
     const Target t = glue::target(warp, in, in.ops[address_op], lane);
     glue::require_running(warp.cta, *t.cta, in.opcode);
-    MbarrierTable& table = MbarrierAccess::use(t, lane);
-    if (Arrives) company.add(t, t.cta->mbarriers.state(t.address, in.opcode).phase, lane, hand_on);
+    MbarrierTable& table = MbarrierAccess::use(t, 1u << lane);
+    if (Arrives)
+      company.add(t, t.cta->mbarriers.state(t.address, in.opcode).phase, 1u << lane, hand_on);
     each(table, t.address, lane);
   });
   company.end(hand_on);
@@ -178,6 +179,12 @@ uint64_t phases_over(const Instr& in, const Target& t, uint64_t phase) {
   return over && ((over - 1) & 1) != phase ? over - 1 : over;
 }
 
+bool is_over(const Instr& in, const Target& t, uint64_t phase, const Suspended& suspended) {
+  if (suspended.woken(t, in.opcode)) return true;
+  return in.has(Mod::parity) ? t.cta->mbarriers.test_parity(t.address, uint32_t(phase))
+                             : t.cta->mbarriers.test_state(t.address, phase);
+}
+
 // The lanes whose phase is over.
 uint32_t passed(Warp& warp, const Instr& in, uint32_t active, const Suspended& suspended = {}) {
   uint32_t lanes = 0;
@@ -187,17 +194,17 @@ uint32_t passed(Warp& warp, const Instr& in, uint32_t active, const Suspended& s
     observers.tell(event::PhaseOver{*c.barrier.cta, c.barrier.address, c.phase, c.lanes,
                                     scope_of(in), in.has(Mod::relaxed)});
   };
-  glue::each_lane(active, [&](uint32_t lane) {
+  // What one of them finds, all find that name the same barrier and phase.
+  const bool alike = warp.alike(in.ops[1], active) && warp.alike(in.ops[2], active);
+  glue::each_lane(alike ? active & -active : active, [&](uint32_t lane) {
     const Target t = glue::target(warp, in, in.ops[1], lane);
     const uint64_t phase = warp.get(in.ops[2], lane);
-    const bool over =
-        suspended.woken(t, in.opcode) ||
-        (in.has(Mod::parity) ? t.cta->mbarriers.test_parity(t.address, uint32_t(phase))
-                             : t.cta->mbarriers.test_state(t.address, phase));
-    MbarrierAccess::use(t, lane);
-    if (over) company.add(t, phases_over(in, t, phase), lane, observe);
+    const uint32_t who = alike ? active : 1u << lane;
+    const bool over = is_over(in, t, phase, suspended);
+    MbarrierAccess::use(t, who);
+    if (over) company.add(t, phases_over(in, t, phase), who, observe);
     if (over && !lanes) count(warp, in, t, phase);  // its lanes count as one
-    lanes |= uint32_t(over) << lane;
+    if (over) lanes |= who;
   });
   company.end(observe);
   return lanes;
@@ -244,22 +251,28 @@ Step test_wait(Warp& warp, const Instr& in, uint32_t active) {
   return Step::next;
 }
 
+// Tried again while all its lanes wait for one phase, which goes on, it finds what it found before.
 // Suspends while no lane's phase is over; false is a legal answer for the others (PTX: try_wait may
 // return before the phase completes).
 Step try_wait(Warp& warp, const Instr& in, uint32_t active) {
   const Target first = glue::target(warp, in, in.ops[1], uint32_t(std::countr_zero(active)));
   // 1 + the phase of the first lane's barrier when the path was suspended here.
   uint64_t& since = warp.flow.here().ticket;
-  uint32_t lanes = passed(warp, in, active, since ? Suspended{first, since - 1} : Suspended{});
+  auto& here = warp.flow.here();
+  const MbarrierTable& table = first.cta->mbarriers;
+  const bool still = since && here.inits == table.inits() &&
+                     table.state(first.address, in.opcode).phase == since - 1;
+  uint32_t lanes = 0;
+  if (!still) lanes = passed(warp, in, active, since ? Suspended{first, since - 1} : Suspended{});
   if (lanes == 0 && warp.cta.cluster.late_waits_pass && late(warp, in, active, first))
     lanes = active;
   if (lanes == 0 && !warp.cta.cluster.waits_expire && !times_out(warp, in)) {
     if (!since) ++warp.cta.counters.barrier_waits;
-    since = 1 + first.cta->mbarriers.state(first.address, in.opcode).phase;
-    warp.waiting = [&table = first.cta->mbarriers, at = first.address] {
-      return table.describe(at);
-    };
-    warp.flow.here().waits_at = first.cta->shared_address(first.address);
+    since = 1 + table.state(first.address, in.opcode).phase;
+    const bool alike = warp.alike(in.ops[1], active) && warp.alike(in.ops[2], active);
+    here.inits = alike ? table.inits() : 0;
+    warp.waiting = [&table, at = first.address] { return table.describe(at); };
+    here.waits_at = first.cta->shared_address(first.address);
     return Step::blocked;
   }
   since = 0;

@@ -168,7 +168,7 @@ Step commit(Warp& warp, const Instr& in, uint32_t active) {
   const std::vector<Target> targets = commit_targets(warp, in, lane);
   for (const Target& t : targets) {
     t.cta->mbarriers.state(t.address, in.opcode);
-    MbarrierAccess::use(t, lane);
+    MbarrierAccess::use(t, 1u << lane);
   }
   Cta* from = &warp.cta;
   ++from->counters.commits;

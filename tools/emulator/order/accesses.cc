@@ -107,39 +107,52 @@ void Accesses::free_columns(Cta& cta, uint32_t column, uint32_t count) {
   }
 }
 
-void Accesses::barrier_use(Cta& cta, uint32_t address, uint32_t lane) {
-  check_init(cta, address, operations_.viewer(lane), false);
+// What all lanes of a warp know of the init they know for good.
+void Accesses::barrier_use(Cta& cta, uint32_t address, uint32_t lanes) {
+  Barrier* b = meetings_.find(cta, address);
+  if (!b) return;
+  const uint32_t self = now_.self();
+  if (self < b->known_to.size() && b->known_to[self]) return;
+  for_lanes(lanes,
+            [&](uint32_t lane) { check_init(*b, cta, address, operations_.viewer(lane), false); });
+  if (!verdict_.reaches(init_of(*b), operations_.viewer(every_lane), Order::seen())) return;
+  b->known_to.resize(parties_.all().size());
+  b->known_to[self] = true;
 }
 
 void Accesses::barrier_use(Operation op, Cta& cta, uint32_t address) {
-  check_init(cta, address, operations_.viewer(op), true);
+  if (const Barrier* b = meetings_.find(cta, address))
+    check_init(*b, cta, address, operations_.viewer(op), true);
+}
+
+Access Accesses::init_of(const Barrier& b) {
+  Access init;
+  init.time = b.init_time;
+  init.pc = b.pc;
+  init.warp = b.warp;
+  init.lane = b.lane;
+  init.lanes = b.lane == every_lane ? 0 : 1u << b.lane;
+  init.use = Use::write;
+  init.mask = 0xFF;
+  return init;
 }
 
 // The object itself is written by mbarrier.init: an ordinary access, for which fence.mbarrier_init
 // and a relaxed cluster barrier do as well.
-void Accesses::check_init(Cta& cta, uint32_t address, Viewer v, bool async) {
-  const Barrier* b = meetings_.find(cta, address);
-  if (!b) return;
+void Accesses::check_init(const Barrier& b, Cta& cta, uint32_t address, Viewer v, bool async) {
   v.cta = &cta;
   v.mask = 0xFF;
-  Access init;
-  init.time = b->init_time;
-  init.pc = b->pc;
-  init.warp = b->warp;
-  init.lane = b->lane;
-  init.lanes = b->lane == every_lane ? 0 : 1u << b->lane;
-  init.use = Use::write;
-  init.mask = 0xFF;
+  const Access init = init_of(b);
   const auto fenced_by = [&](uint32_t time) {
-    return v.party.all.inits[b->warp] >= time || (v.own && v.own->inits[b->warp] >= time);
+    return v.party.all.inits[b.warp] >= time || (v.own && v.own->inits[b.warp] >= time);
   };
-  const bool mine = b->warp == v.warp && (b->lane == v.lane || b->lane == every_lane);
-  if (!mine && !verdict_.reaches(init, v, Order::seen()) && !fenced_by(b->init_time))
+  const bool mine = b.warp == v.warp && (b.lane == v.lane || b.lane == every_lane);
+  if (!mine && !verdict_.reaches(init, v, Order::seen()) && !fenced_by(b.init_time))
     reporter_.found(verdict_.reaches(init, v, Order::relaxed()) ? Reason::relaxed_init
                                                                 : Reason::uninitialised_barrier,
                     init, v, address / chunk_bytes);
   else if (async && !verdict_.reaches(init, v, {&Knowledge::fenced, &Far::fenced}) &&
-           !fence_known(*b, v))
+           !fence_known(b, v))
     reporter_.found(Reason::init_fence, init, v, address / chunk_bytes);
 }
 

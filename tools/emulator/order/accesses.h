@@ -20,7 +20,7 @@ class Accesses {
   void global(uint64_t address, uint32_t bytes, Use use, uint32_t lane, const void* value);
   void tensor_map(uint64_t address, uint32_t lane);
   void free_columns(Cta& cta, uint32_t column, uint32_t count);
-  void barrier_use(Cta& cta, uint32_t address, uint32_t lane);
+  void barrier_use(Cta& cta, uint32_t address, uint32_t lanes);
 
   // By asynchronous work.
   void shared(Operation op, Cta& cta, uint32_t address, uint32_t bytes, Use use);
@@ -32,7 +32,8 @@ class Accesses {
  private:
   static constexpr uint16_t all_groups = 0xFF;
   Access access(uint32_t lane, Use use) const;
-  void check_init(Cta& cta, uint32_t address, Viewer v, bool async);
+  static Access init_of(const Barrier& b);
+  void check_init(const Barrier& b, Cta& cta, uint32_t address, Viewer v, bool async);
   bool fence_known(const Barrier& b, const Viewer& v) const;
   void meet_bulk_reads(uint64_t address, uint64_t bytes, const Access& a, Viewer v);
   void touch_range(Cta& cta, uint32_t address, uint32_t bytes, Access a, const Viewer& v);

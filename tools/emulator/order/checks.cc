@@ -65,7 +65,7 @@ class ClusterChecks : public Observer {
   void on(const event::BarrierInval& e) { meetings_.barrier_inval(e.cta, e.address); }
   void on(const event::BarrierUse& e) {
     if (e.op == Operation::none)
-      accesses_.barrier_use(e.cta, e.address, e.lane);
+      accesses_.barrier_use(e.cta, e.address, e.lanes);
     else
       accesses_.barrier_use(e.op, e.cta, e.address);
   }

@@ -20,6 +20,7 @@ struct Barrier {  // an mbarrier
   uint8_t lane;
   uint32_t pc;
   Slot phases[4];
+  std::vector<bool> known_to;  // warps of which every lane knows the init; empty: none
 };
 
 class Meetings {
