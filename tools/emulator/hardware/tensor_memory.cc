@@ -3,6 +3,7 @@
 #include "tools/emulator/hardware/tensor_memory.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "tools/emulator/base/fault.h"
 
@@ -95,6 +96,8 @@ std::string TensorMemory::describe() const {
 }
 
 void TensorMemory::require(uint32_t column, uint32_t count, const char* who) const {
+  for (const Range& r : ranges_)
+    if (column >= r.column && column + count <= r.column + r.count) return;
   for (uint32_t c = column; c < column + count; ++c)
     if (c >= columns || !allocated_[c])
       throw fault(
@@ -126,8 +129,11 @@ const uint32_t* TensorMemory::read_row(uint32_t lane, uint32_t column, uint32_t 
                                        const char* who) const {
   require(column, count, who);
   const uint32_t first = lane * columns + column;
+  const State* const states = &written_[first];
+  if (count && states[0] == State::value && !std::memcmp(states, states + 1, count - 1))
+    return cells_.data() + first;  // all like the first
   for (uint32_t c = 0; c < count; ++c)
-    if (written_[first + c] != State::value) unwritten(lane, column + c, who);
+    if (states[c] != State::value) unwritten(lane, column + c, who);
   return cells_.data() + first;
 }
 
@@ -142,8 +148,9 @@ uint32_t* TensorMemory::update_row(uint32_t lane, uint32_t column, uint32_t coun
                                    const char* who) {
   require(column, count, who);
   const uint32_t first = lane * columns + column;
-  for (uint32_t c = 0; c < count; ++c)
-    if (written_[first + c] == State::nothing) unwritten(lane, column + c, who);
+  static_assert(sizeof(State) == 1);
+  if (const void* none = std::memchr(&written_[first], int(State::nothing), count))
+    unwritten(lane, column + uint32_t(static_cast<const State*>(none) - &written_[first]), who);
   return cells_.data() + first;
 }
 

@@ -40,6 +40,17 @@ struct LaneAccess {
   const void* value;  // in global memory: what a plain store writes
 };
 
+// By lanes of the instruction that executes: each its own bytes of one CTA's shared memory, aligned to
+// their number, which is a power of two up to 16.
+struct WarpAccess {
+  Cta* cta;
+  const uint32_t* address;  // by lane
+  uint32_t bytes;           // of each
+  Use use;
+  uint32_t lanes;
+  uint32_t same;  // of them, those that store the value that is there
+};
+
 // What asynchronous work is to those it may clash with.
 enum class Work : uint8_t {
   copy,         // bulk and tensor copies: async proxy

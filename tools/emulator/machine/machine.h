@@ -91,6 +91,11 @@ struct Reason {
   bool from_shared = false;  // loaded from shared memory, where it may be stored again
 };
 
+constexpr uint64_t width_mask(ptx::Type declared) {
+  const uint32_t bits = ptx::bits_of(declared);
+  return bits == 0 || bits >= 64 ? ~0ull : (1ull << bits) - 1;
+}
+
 // 32 lanes with their registers. Lanes diverge and reconverge at immediate post-dominators.
 class Warp {
  public:
@@ -153,6 +158,13 @@ class Warp {
   void undefine(const ptx::Operand& op, uint32_t lanes_without_value, Reason why = {});
   Reason why(const ptx::Operand& op) const;  // what undefine() was given
 
+  // Of an address: do all lanes have its base, and where is the register's row? nullptr: a constant.
+  bool has_base(const ptx::Operand& op, uint32_t active) const {
+    return op.reg == ptx::no_register || !(active & ~defined_[op.reg]);
+  }
+  const uint64_t* base_row(const ptx::Operand& op) const {
+    return op.reg == ptx::no_register ? nullptr : &values_[size_t(op.reg) * 32];
+  }
   // Does each of the lanes have a value, or base address, and all of them the same?
   bool alike(const ptx::Operand& op, uint32_t active) const;
 

@@ -38,6 +38,7 @@ class Observer {
   virtual void tick(uint64_t /*now*/) {}  // between them, for the same
 
   virtual void access(const LaneAccess&) {}
+  virtual void access(const WarpAccess&) {}
   virtual void happened(const Event&) {}
 
   // Asynchronous work of the instruction that executes, issued by a lane or by every_lane, and what
@@ -83,6 +84,9 @@ class Observers {
     return effect;
   }
   void access(const LaneAccess& a) const {
+    each([&](Observer& o) { o.access(a); });
+  }
+  void access(const WarpAccess& a) const {
     each([&](Observer& o) { o.access(a); });
   }
   void access(Operation op, const Reach& reach, Use use) const {

@@ -10,6 +10,7 @@ class Teller {
   Teller() = default;
   friend struct Place;          // lane_memory.h: accesses of lanes
   friend class Bytes;           // the same
+  friend class SharedLanes;     // shared_lanes.h: of all lanes at once
   friend class AsyncWork;       // async_work.h: accesses of asynchronous work
   friend class MbarrierAccess;  // mbarrier_access.h: mbarrier objects
   friend class TensorColumns;   // tensor_columns.h: allocation of tensor memory

@@ -56,13 +56,6 @@ uint64_t Warp::get(const Operand& op, uint32_t lane, uint32_t part) const {
   }
 }
 
-namespace {
-uint64_t width_mask(ptx::Type declared) {
-  uint32_t bits = ptx::bits_of(declared);
-  return bits == 0 || bits >= 64 ? ~0ull : (1ull << bits) - 1;
-}
-}  // namespace
-
 void Warp::set(const Operand& op, uint32_t lane, uint64_t bits, uint32_t part) {
   if (op.kind == Operand::Kind::sink) return;
   uint32_t slot = op.reg + part;
@@ -178,6 +171,13 @@ uint64_t Warp::address(const Operand& op, uint32_t lane) const {
   uint64_t base = 0;
   if (op.reg != ptx::no_register) {
     if (!(defined_[op.reg] >> lane & 1)) no_value(op, 1u << lane);
+    base = values_[size_t(op.reg) * 32 + lane];
+  } else if (op.base_is_symbol) {
+    return symbol(op);
+  }
+  return base + uint64_t(op.imm);
+}
+
 bool Warp::alike(const Operand& op, uint32_t active) const {
   if (op.kind == Operand::Kind::special) return false;
   const bool constant = op.kind != Operand::Kind::reg && op.kind != Operand::Kind::address;
@@ -188,13 +188,6 @@ bool Warp::alike(const Operand& op, uint32_t active) const {
   uint64_t differ = 0;
   for_lanes(active, [&](uint32_t lane) { differ |= row[lane] ^ first; });
   return !differ;
-}
-
-    base = values_[size_t(op.reg) * 32 + lane];
-  } else if (op.base_is_symbol) {
-    return symbol(op);
-  }
-  return base + uint64_t(op.imm);
 }
 
 uint64_t Warp::uniform(const Operand& op, uint32_t active, const char* who) const {

@@ -9,6 +9,24 @@
 
 namespace emu {
 
+namespace {
+
+// The first byte at `from` whose flag is set, or is not; nullptr: none.
+const uint8_t* first_with(const uint8_t* from, uint32_t bytes, uint8_t flag, bool set) {
+  constexpr uint64_t each = 0x0101010101010101;
+  const uint8_t* const end = from + bytes;
+  for (; end - from >= 8; from += 8) {
+    uint64_t eight;
+    memcpy(&eight, from, sizeof eight);
+    if ((eight & each * flag) != (set ? 0 : each * flag)) break;
+  }
+  for (; from != end; ++from)
+    if (bool(*from & flag) == set) return from;
+  return nullptr;
+}
+
+}  // namespace
+
 SharedMemory::SharedMemory(uint32_t bytes, uint32_t rank)
     : rank_(rank), data_(bytes), shadow_(bytes) {}
 
@@ -45,50 +63,53 @@ void SharedMemory::touches_barrier(uint32_t address, uint32_t bytes, const char*
               place_of(address));
 }
 
+void SharedMemory::refuse_barriers(uint32_t first, uint32_t bytes, const char* who) const {
+  if (const uint8_t* at = first_with(shadow_.data() + first, bytes, barrier, true))
+    touches_barrier(window_start + uint32_t(at - shadow_.data()), bytes, who);
+}
+
 void SharedMemory::read(uint32_t address, void* to, uint32_t bytes, uint32_t align,
                         const char* who) const {
   uint32_t first = check(address, bytes, align, who);
-  for (uint32_t i = first; i < first + bytes; ++i) {
-    if (shadow_[i] & barrier) touches_barrier(window_start + i, bytes, who);
-    if (!(shadow_[i] & written)) unwritten(window_start + i, bytes, who);
-  }
+  if (first_with(shadow_.data() + first, bytes, written, false))  // mbarriers are not written
+    for (uint32_t i = first; i < first + bytes; ++i) {
+      if (shadow_[i] & barrier) touches_barrier(window_start + i, bytes, who);
+      if (!(shadow_[i] & written)) unwritten(window_start + i, bytes, who);
+    }
   memcpy(to, &data_[first], bytes);
 }
 
 void SharedMemory::write(uint32_t address, const void* from, uint32_t bytes, uint32_t align,
                          const char* who) {
   uint32_t first = check(address, bytes, align, who);
-  for (uint32_t i = first; i < first + bytes; ++i)
-    if (shadow_[i] & barrier) touches_barrier(window_start + i, bytes, who);
+  refuse_barriers(first, bytes, who);
   memcpy(data_.data() + first, from, bytes);
   std::fill_n(shadow_.begin() + first, bytes, uint8_t(written));
 }
 
 void SharedMemory::forget(uint32_t address, uint32_t bytes, const char* who) {
   const uint32_t first = check(address, bytes, 1, who);
-  for (uint32_t i = first; i < first + bytes; ++i)
-    if (shadow_[i] & barrier) touches_barrier(window_start + i, bytes, who);
+  refuse_barriers(first, bytes, who);
   std::fill_n(shadow_.begin() + first, bytes, uint8_t(0));
 }
 
 const uint8_t* SharedMemory::view(uint32_t address, uint32_t bytes, const char* who) const {
   const uint8_t* bytes_there = view_any(address, bytes, who);
-  for (uint32_t i = address - window_start; i < address - window_start + bytes; ++i)
-    if (!(shadow_[i] & written)) unwritten(window_start + i, bytes, who);
+  const uint8_t* const all = shadow_.data();
+  if (const uint8_t* none = first_with(all + address - window_start, bytes, written, false))
+    unwritten(window_start + uint32_t(none - all), bytes, who);
   return bytes_there;
 }
 
 const uint8_t* SharedMemory::view_any(uint32_t address, uint32_t bytes, const char* who) const {
   uint32_t first = check(address, bytes, 1, who);
-  for (uint32_t i = first; i < first + bytes; ++i)
-    if (shadow_[i] & barrier) touches_barrier(window_start + i, bytes, who);
+  refuse_barriers(first, bytes, who);
   return data_.data() + first;
 }
 
 bool SharedMemory::has_value(uint32_t address, uint32_t bytes, const char* who) const {
   uint32_t first = check(address, bytes, 1, who);
-  return std::all_of(shadow_.begin() + first, shadow_.begin() + first + bytes,
-                     [](uint8_t s) { return s & written; });
+  return !first_with(shadow_.data() + first, bytes, written, false);
 }
 
 bool SharedMemory::holds(uint32_t address, const void* value, uint32_t bytes) const {
@@ -97,8 +118,7 @@ bool SharedMemory::holds(uint32_t address, const void* value, uint32_t bytes) co
     return false;
   const uint32_t first = address - window_start;
   return memcmp(&data_[first], value, bytes) == 0 &&
-         std::all_of(shadow_.begin() + first, shadow_.begin() + first + bytes,
-                     [](uint8_t s) { return s == written; });
+         !first_with(shadow_.data() + first, bytes, written, false);
 }
 
 void SharedMemory::mark_mbarrier(uint32_t address, bool live) {

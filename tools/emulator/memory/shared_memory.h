@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 namespace emu {
@@ -36,6 +37,22 @@ class SharedMemory {
   // Are these bytes there already? False outside, and where anything is unwritten.
   bool holds(uint32_t address, const void* value, uint32_t bytes) const;
 
+  // For lanes that all access their own 1, 2, 4, 8 or 16 bytes, or all in a row: nullptr where read() or write() might
+  // object, outside, at an mbarrier or, to be read, where a byte has no value.
+  const uint8_t* readable(uint32_t address, uint32_t bytes) const {
+    return inside(address, bytes) && every(address, bytes, written, written)
+               ? &data_[address - window_start]
+               : nullptr;
+  }
+  uint8_t* writable(uint32_t address, uint32_t bytes) {
+    return inside(address, bytes) && every(address, bytes, barrier, 0)
+               ? &data_[address - window_start]
+               : nullptr;
+  }
+  void have_values(uint32_t address, uint32_t bytes) {  // writable(), and written since
+    memset(&shadow_[address - window_start], written, bytes);
+  }
+
   void mark_mbarrier(uint32_t address, bool live);  // 8 bytes
   bool is_mbarrier(uint32_t address) const;
 
@@ -44,7 +61,33 @@ class SharedMemory {
  private:
   enum : uint8_t { written = 1, barrier = 2 };
   uint32_t check(uint32_t address, uint32_t bytes, uint32_t align, const char* who) const;
+  bool inside(uint32_t address, uint32_t bytes) const {
+    return address >= window_start &&
+           uint64_t(address) + bytes <= uint64_t(window_start) + data_.size();
+  }
+  // Of 1, 2, 4 or a multiple of 8 bytes: do all have these flags?
+  bool every(uint32_t address, uint32_t bytes, uint8_t flags, uint8_t wanted) const {
+    constexpr uint64_t each = 0x0101010101010101;
+    const uint8_t* const s = &shadow_[address - window_start];
+    const auto differs = [=](const uint8_t* from, uint32_t n) {
+      uint64_t there = each * wanted;
+      memcpy(&there, from, n);
+      return (there & each * flags) != each * wanted;
+    };
+    if (bytes > 8) {
+      bool any = false;
+      for (uint32_t i = 0; i < bytes; i += 8) any |= differs(s + i, 8);
+      return !any;
+    }
+    switch (bytes) {
+      case 8: return !differs(s, 8);
+      case 4: return !differs(s, 4);
+      case 2: return !differs(s, 2);
+      default: return !differs(s, 1);
+    }
+  }
   int64_t place_of(uint32_t address) const { return address | int64_t(rank_) << rank_shift; }
+  void refuse_barriers(uint32_t first, uint32_t bytes, const char* who) const;
   [[noreturn]] void unwritten(uint32_t address, uint32_t bytes, const char* who) const;
   [[noreturn]] void touches_barrier(uint32_t address, uint32_t bytes, const char* who) const;
   const uint32_t rank_;

@@ -11,6 +11,7 @@
 #include "tools/emulator/machine/report.h"
 #include "tools/emulator/op/binders.h"
 #include "tools/emulator/op/op.h"
+#include "tools/emulator/op/shared_access.h"
 
 namespace emu::ops {
 
@@ -76,6 +77,9 @@ Step load(Warp& w, const Instr& in, uint32_t active) {
   bool is_signed = ptx::class_of(in.type()) == 's';
   const bool is_strong = strong(in);
   const Use use = is_strong ? Use::strong_read : in.has(Mod::nc) ? Use::constant_read : Use::read;
+  if (S == Space::shared_cta && use == Use::read && shape.parts == 1 &&
+      load_together(w, in, active, shape.bytes, shape.words))
+    return Step::next;
   uint32_t unused = 64 - shape.bytes * 8;
   const uint32_t all = shape.bytes * shape.words;
   Bytes from[32];  // all addresses first: a destination may be the address register
@@ -106,6 +110,9 @@ Step store(Warp& w, const Instr& in, uint32_t active) {
   const Operand& value = in.ops[1];
   Shape shape = shape_of(in, value);
   const bool is_strong = strong(in);
+  if (S == Space::shared_cta && !is_strong && shape.parts == 1 &&
+      store_together(w, in, active, shape.bytes, shape.words))
+    return Step::next;
   Warp::Row scratch[8];
   const uint64_t* words[8];
   uint32_t known[8];  // lanes with a value

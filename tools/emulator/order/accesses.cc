@@ -18,7 +18,7 @@ Accesses::Accesses(const Now& now, const Parties& parties, Operations& operation
       shared_(now.cluster.ctas.size()),
       tensor_(now.cluster.ctas.size()) {}
 
-void Accesses::touch_range(Cta& cta, uint32_t address, uint32_t bytes, Access a, const Viewer& v) {
+void Accesses::touch_range(Cta& cta, uint32_t address, uint32_t bytes, Access a, Viewer& v) {
   for (uint32_t at = address; at < address + bytes;) {
     const uint32_t in = at % chunk_bytes, n = std::min(chunk_bytes - in, address + bytes - at);
     a.mask = uint16_t(((1u << n) - 1) << in);
@@ -58,6 +58,30 @@ void Accesses::shared(Cta& cta, uint32_t address, uint32_t bytes, Use use, uint3
   touch_range(cta, address, bytes, a, v);
 }
 
+// Each lane's bytes lie in one chunk.
+void Accesses::shared(const WarpAccess& by_lanes) {
+  Lines lines;
+  const bool whole = lines.cover(by_lanes);
+  if (whole && by_lines(by_lanes, lines)) return;
+  Viewer v = operations_.viewer(every_lane);
+  v.space = Space::shared;
+  v.cta = by_lanes.cta;
+  Access a = access(every_lane, by_lanes.use);
+  const uint16_t ones = uint16_t((1u << by_lanes.bytes) - 1);
+  Shadow& shadow = shared_[by_lanes.cta->rank];
+  for_lanes(by_lanes.lanes, [&](uint32_t lane) {
+    const uint32_t at = by_lanes.address[lane];
+    v.lane = lane;
+    v.own = v.party.own[lane].get();
+    v.equal = by_lanes.same >> lane & 1 ? all_bytes : 0;
+    a.lane = uint8_t(lane);
+    a.lanes = 1u << lane;
+    a.mask = uint16_t(ones << at % chunk_bytes);
+    touch(shadow[at / chunk_bytes], a, v, at / chunk_bytes);
+  });
+  if (whole && by_lanes.use == Use::write) remember(by_lanes, lines);  // nothing older is left
+}
+
 void Accesses::shared(Operation op, Cta& cta, uint32_t address, uint32_t bytes, Use use) {
   Viewer v = operations_.viewer(op);
   v.space = Space::shared;
@@ -68,6 +92,7 @@ void Accesses::shared(Operation op, Cta& cta, uint32_t address, uint32_t bytes, 
   if (is_read(use) ? operations_.issued(op).work == Work::copy
                    : !generic_proxy(operations_.issued(op).work))
     operations_.land(op, cta.rank, address, is_read(use));
+  behind_ = {};
   touch_range(cta, address, bytes, a, v);
 }
 
@@ -79,6 +104,7 @@ void Accesses::shared(Operation op, Cta& cta, const std::vector<uint32_t>& chunk
   a.async = true;
   a.time = uint32_t(op);
   a.mask = all_bytes;
+  behind_ = {};
   for (uint32_t address : chunks)
     touch(shared_[cta.rank][address / chunk_bytes], a, v, address / chunk_bytes);
 }
@@ -92,6 +118,7 @@ void Accesses::columns(Operation op, Cta& cta, uint32_t column, uint32_t count, 
   a.async = true;
   a.time = uint32_t(op);
   a.mask = groups;
+  behind_ = {};
   for (uint32_t c = column; c < column + count; ++c) touch(tensor_[cta.rank][c], a, v, c);
 }
 
@@ -198,38 +225,55 @@ Reason Accesses::reason_of(const Access& old, const Access& a, const Viewer& v) 
   return reason;
 }
 
-void Accesses::touch(Chunk& chunk, const Access& access, const Viewer& viewer, uint64_t index,
-                     bool remember) {
-  Access a = access;
-  Viewer v = viewer;
-  v.use = a.use;
-  v.mask = a.mask;
+void Accesses::touch(Chunk& chunk, const Access& access, Viewer& v, uint64_t index, bool remember) {
+  v.use = access.use;
+  v.mask = access.mask;
+  uint32_t lanes = access.lanes;
   bool known = false;
+  const bool by_operation = v.issued && v.space != Space::global;
   std::vector<const Access*> open;  // in global memory, not ordered with this one
-  chunk.each([&](const Access& old) {
-    if (alike(a, old)) {
+  const auto meet = [&](const Access& old) {
+    if (!(old.mask & access.mask)) return;
+    if (alike(access, old)) {
       known = true;
-      if (a.use != Use::write) a.lanes |= old.lanes;
+      if (access.use != Use::write) lanes |= old.lanes;
     }
-    if (!(old.mask & a.mask)) return;
-    const Reason reason = reason_of(old, a, v);
+    if (verdict_.surely_ordered(old, v) || (by_operation && behind_.has(old))) return;
+    const Reason reason = reason_of(old, access, v);
+    if (reason == Reason::ordered && by_operation) behind_.add(old);
     if (reason == Reason::ordered) return;
     reporter_.found(reason, old, v, index);
     if (v.space == Space::global) open.push_back(&old);
-  });
+  };
+  const bool one_of_many = v.space == Space::global && chunk.crowded() && meets_no_kin(access);
+  if (one_of_many)
+    chunk.each_of(access.cluster, [&](const Access& old) { return meet(old), false; });
+  else
+    chunk.each(meet);
   if (!remember) return;
-  // What is to be found of three clusters must not depend on which host thread looks first.
+  Access a = access;
+  a.lanes = lanes;
   auto stays = open.begin();
-  chunk.drop_if([&](Access& old) {
+  const auto is_forgotten = [&](Access& old) {
     if (stays != open.end() && *stays == &old) return ++stays, false;
-    if (a.use == Use::write) {
-      old.mask &= uint16_t(~a.mask);
-      return old.mask == 0;
-    }
-    if (known && alike(a, old)) return old.lanes = a.lanes, false;
-    return replaces(a, old);
-  });
+    return forgets(a, old, known);
+  };
+  if (one_of_many)
+    chunk.each_of(a.cluster, is_forgotten);
+  else
+    chunk.drop_if(is_forgotten);
   if (!known || a.use == Use::write) chunk.add(a);
+}
+
+// What is to be found of three clusters must not depend on which host thread looks first, so those that
+// are not ordered stay in any case.
+bool Accesses::forgets(const Access& a, Access& old, bool known) const {
+  if (a.use == Use::write) {
+    old.mask &= uint16_t(~a.mask);
+    return old.mask == 0;
+  }
+  if (known && alike(a, old)) return old.lanes = a.lanes, false;
+  return replaces(a, old);
 }
 
 }  // namespace emu::order

@@ -3,6 +3,8 @@
 // remembered itself.
 #pragma once
 
+#include <iterator>
+
 #include "tools/emulator/order/earlier_grids.h"
 #include "tools/emulator/order/meetings.h"
 #include "tools/emulator/order/verdict.h"
@@ -17,6 +19,7 @@ class Accesses {
 
   // By a lane; `same`: a store of the value that is there. `value`: what a plain store writes.
   void shared(Cta& cta, uint32_t address, uint32_t bytes, Use use, uint32_t lane, bool same);
+  void shared(const WarpAccess& by_lanes);
   void global(uint64_t address, uint32_t bytes, Use use, uint32_t lane, const void* value);
   void tensor_map(uint64_t address, uint32_t lane);
   void free_columns(Cta& cta, uint32_t column, uint32_t count);
@@ -32,15 +35,49 @@ class Accesses {
  private:
   static constexpr uint16_t all_groups = 0xFF;
   Access access(uint32_t lane, Use use) const;
+  struct Lines {  // of shared memory
+    static constexpr uint32_t most = 4;
+    uint32_t count = 0, number[most];
+    uint8_t lane[most][32];  // of each word
+    // True if the lanes share out whole lines, and nothing else.
+    bool cover(const WarpAccess& by);
+  };
+  bool by_lines(const WarpAccess& by, const Lines& lines);  // false: nothing was done
+  bool line_takes(const Line& line, const uint8_t* lane, const Party& p, uint32_t self,
+                  bool read) const;
+  bool is_behind(const LineAccess& old, const uint8_t* lane, const Party& p, uint32_t self) const;
+  void remember(const WarpAccess& by, const Lines& lines);
   static Access init_of(const Barrier& b);
   void check_init(const Barrier& b, Cta& cta, uint32_t address, Viewer v, bool async);
   bool fence_known(const Barrier& b, const Viewer& v) const;
   void meet_bulk_reads(uint64_t address, uint64_t bytes, const Access& a, Viewer v);
-  void touch_range(Cta& cta, uint32_t address, uint32_t bytes, Access a, const Viewer& v);
-  void touch(Chunk& chunk, const Access& a, const Viewer& v, uint64_t index, bool remember = true);
+  void touch_range(Cta& cta, uint32_t address, uint32_t bytes, Access a, Viewer& v);
+  void touch(Chunk& chunk, const Access& a, Viewer& v, uint64_t index, bool remember = true);
+  bool forgets(const Access& a, Access& old, bool known) const;
   Reason reason_of(const Access& old, const Access& a, const Viewer& v) const;
   static bool alike(const Access& a, const Access& old);
   bool replaces(const Access& a, const Access& old) const;
+
+  // One operation meets the same accesses in chunk after chunk: those that it is behind, for as long as
+  // it is told of.
+  class Behind {
+   public:
+    bool has(const Access& old) const {
+      for (const Access& a : all_)
+        if (equal(a, old)) return true;
+      return false;
+    }
+    void add(const Access& old) { all_[next_++ % std::size(all_)] = old; }
+
+   private:
+    static bool equal(const Access& a, const Access& b) {
+      return a.mask && a.time == b.time && a.lanes == b.lanes && a.pc == b.pc && a.warp == b.warp &&
+             a.instance == b.instance && a.use == b.use && a.async == b.async && a.lane == b.lane &&
+             a.whole == b.whole && a.scope == b.scope && a.is_volatile == b.is_volatile;
+    }
+    Access all_[4];  // of mask 0: none
+    uint32_t next_ = 0;
+  };
 
   const Now& now_;
   const Parties& parties_;
@@ -51,6 +88,7 @@ class Accesses {
   const EarlierGrids& earlier_grids_;
   GlobalOrder& global_;
   GlobalOrder::Near near_;
+  Behind behind_;
   std::vector<Shadow> shared_, tensor_;  // by rank
 };
 

@@ -27,6 +27,7 @@ class ClusterChecks : public Observer {
     else
       accesses_.global(a.address, a.bytes, a.use, a.lane, a.value);
   }
+  void access(const WarpAccess& a) override { accesses_.shared(a); }
   void begin(Operation op, Work work, uint32_t lane) override { operations_.begin(op, work, lane); }
   void access(Operation op, const Reach& reach, Use use) override {
     if (const auto* s = std::get_if<reach::Shared>(&reach))

@@ -3,8 +3,11 @@
 // last writes and the reads since, as far as a later access could still clash with them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "tools/emulator/machine/events.h"
@@ -32,6 +35,11 @@ struct Access {
   Scope scope = Scope::gpu;  // of a strong access
 };
 
+// A strong access that holds all threads of the GPU never meets another of its kind, whoever's.
+constexpr bool meets_no_kin(const Access& a) {
+  return is_strong(a.use) && a.scope == Scope::gpu && !a.async;
+}
+
 class Chunk {
  public:
   template <class F>
@@ -47,7 +55,23 @@ class Chunk {
       if (kept != i) at(kept) = at(i);
       ++kept;
     }
+    if (kept != count_) crowd_.reset();
     count_ = kept;
+  }
+
+  // Counters that every CTA of a large grid adds to: an access that meets no kin is shown those of its
+  // own cluster and those of other kinds, in their order. It forgets those for which f answers true.
+  bool crowded() const { return count_ >= crowd; }
+  template <class F>
+  void each_of(uint32_t cluster, F f) {
+    index();
+    std::vector<uint32_t>& own = crowd_->of[cluster];
+    std::vector<uint32_t> shown;
+    std::merge(own.begin(), own.end(), crowd_->others.begin(), crowd_->others.end(),
+               std::back_inserter(shown));
+    for (const uint32_t i : shown)
+      if (f(at(i))) forget(i, own);
+    if (crowd_->forgotten > count_ / 2) drop_if([](const Access& a) { return a.mask == 0; });
   }
   void add(const Access& a) {
     if (count_ >= few) {
@@ -57,30 +81,77 @@ class Chunk {
     ++count_;
     at(count_ - 1) = a;
   }
-  void clear() { count_ = 0; }
+  void clear() {
+    count_ = 0;
+    crowd_.reset();
+  }
 
  private:
-  static constexpr uint32_t few = 2;
+  static constexpr uint32_t few = 2, crowd = 32;
+  struct Crowd {  // places in the list, as far as `known`
+    std::unordered_map<uint32_t, std::vector<uint32_t>> of;  // that meet no kin, by cluster
+    std::vector<uint32_t> others;
+    uint32_t known = 0, forgotten = 0;
+  };
+  void index() {
+    if (!crowd_) crowd_ = std::make_unique<Crowd>();
+    for (uint32_t& i = crowd_->known; i < count_; ++i)
+      (meets_no_kin(at(i)) ? crowd_->of[at(i).cluster] : crowd_->others).push_back(i);
+  }
+  void forget(uint32_t i, std::vector<uint32_t>& own) {
+    at(i).mask = 0;
+    std::erase(own, i);
+    std::erase(crowd_->others, i);
+    ++crowd_->forgotten;
+  }
   Access& at(uint32_t i) { return i < few ? few_[i] : (*many_)[i - few]; }
   const Access& at(uint32_t i) const { return i < few ? few_[i] : (*many_)[i - few]; }
   uint32_t count_ = 0;
   Access few_[few];
   std::unique_ptr<std::vector<Access>> many_;
+  std::unique_ptr<Crowd> crowd_;
+};
+
+// The accesses to 128 bytes, eight chunks, where all are of one or two instructions whose lanes shared
+// the line out among them: a store, and loads behind it. What a chunk would remember follows from it.
+struct LineAccess {
+  Access of;         // but for lane, lanes and mask
+  uint8_t lane[32];  // of each word
+};
+struct Line {
+  bool whole = false, is_read = false;
+  LineAccess write, read;
 };
 
 // Chunks by number, made when first touched.
 class Shadow {
  public:
+  static constexpr uint32_t line_chunks = 8;
+
   Chunk& operator[](uint32_t i) {
-    const uint32_t page = i / page_chunks;
-    if (page >= pages_.size()) pages_.resize(page + 1);
-    if (!pages_[page]) pages_[page] = std::make_unique<Chunk[]>(page_chunks);
-    return pages_[page][i % page_chunks];
+    Page& page = page_of(i / page_chunks);
+    Line& line = page.lines[i % page_chunks / line_chunks];
+    if (line.whole) spread(line, &page.chunks[i % page_chunks / line_chunks * line_chunks]);
+    return page.chunks[i % page_chunks];
   }
+  // Of the chunks from line_chunks * number on. Not `whole`: it is the chunks that remember.
+  Line& line(uint32_t number) { return page_of(number / page_lines).lines[number % page_lines]; }
+  // Forgets all but a store that covers the line.
+  void write_line(uint32_t number, const LineAccess& by);
 
  private:
-  static constexpr uint32_t page_chunks = 64;
-  std::vector<std::unique_ptr<Chunk[]>> pages_;
+  static constexpr uint32_t page_chunks = 64, page_lines = page_chunks / line_chunks;
+  struct Page {
+    Line lines[page_lines];
+    Chunk chunks[page_chunks];
+  };
+  Page& page_of(uint32_t page) {
+    if (page >= pages_.size()) pages_.resize(page + 1);
+    if (!pages_[page]) pages_[page] = std::make_unique<Page>();
+    return *pages_[page];
+  }
+  static void spread(Line& line, Chunk* chunks);
+  std::vector<std::unique_ptr<Page>> pages_;
 };
 
 }  // namespace emu

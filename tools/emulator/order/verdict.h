@@ -29,6 +29,16 @@ class Verdict {
       : now_(now), parties_(parties), operations_(operations) {}
 
   Reason judge(const Access& old, const Viewer& v) const;
+  // The common cases in shared memory, of ordinary accesses by threads: false says nothing.
+  bool surely_ordered(const Access& old, const Viewer& v) const {
+    if (old.async || v.issued || v.space != Space::shared || is_strong(old.use)) return false;
+    if (is_strong(v.use)) return false;
+    if (is_read(old.use) && is_read(v.use))
+      return old.use != Use::constant_read && v.use != Use::constant_read;
+    if (old.warp == v.warp && old.lanes == 1u << v.lane % 32) return v.lane != every_lane;
+    const Knowledge& all = v.party.all;
+    return old.warp != v.warp && all.seen[old.warp] >= old.time && all.strict[old.warp] >= old.time;
+  }
   // The same in global memory, of another cluster's access or of asynchronous work's.
   Reason judge_far(const Access& old, const Viewer& v) const;
   // Of two strong accesses.
