@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Floating-point arithmetic: f64, f32, f16, bf16 and their packed pairs (PTX ISA 9.7.3, 9.7.4).
+#include "tools/emulator/arithmetic/host_float.h"
 #include "tools/emulator/arithmetic/softfloat.h"
 #include "tools/emulator/op/binders.h"
 #include "tools/emulator/op/mixed.h"
@@ -10,44 +11,6 @@
 namespace emu::ops {
 
 namespace {
-
-// One or two values of a format in a register: F(a, b, c) runs on each of them.
-template <const soft::Format& Fmt, int Parts, auto F, int Operands>
-Step arithmetic(Warp& w, const Instr& in, uint32_t active) {
-  constexpr uint32_t bits = 1 + Fmt.exponent_bits + Fmt.mantissa_bits;
-  constexpr uint64_t mask = bits == 64 ? ~0ull : (1ull << bits) - 1;
-  Warp::Row scratch[3];
-  Warp::Unknown unknown;
-  const uint64_t* src[3] = {};
-  for (int i = 0; i < Operands; ++i)
-    src[i] = w.operand(in.ops[size_t(i) + 1], active, scratch[i], unknown);
-  for (int i = Operands; i < 3; ++i) src[i] = src[0];
-  const soft::Rules rules = rules_of(in);
-  uint64_t* d = w.result(in.ops[0], active, unknown);
-  for_lanes(active, [&](uint32_t lane) {
-    uint64_t r = 0;
-    for (uint32_t p = 0; p < Parts; ++p) {
-      auto part = [&](int i) { return src[i][lane] >> p * bits & mask; };
-      r |= F(part(0), part(1), part(2), Fmt, rules, in) << p * bits;
-    }
-    d[lane] = r;
-  });
-  return Step::next;
-}
-
-template <auto F, int Operands>
-Exec by_float(const Instr& in) {
-  switch (in.type()) {
-    case Type::f64: return arithmetic<soft::f64, 1, F, Operands>;
-    case Type::f32: return arithmetic<soft::f32, 1, F, Operands>;
-    case Type::f32x2: return arithmetic<soft::f32, 2, F, Operands>;
-    case Type::f16: return arithmetic<soft::f16, 1, F, Operands>;
-    case Type::f16x2: return arithmetic<soft::f16, 2, F, Operands>;
-    case Type::bf16: return arithmetic<soft::bf16, 1, F, Operands>;
-    case Type::bf16x2: return arithmetic<soft::bf16, 2, F, Operands>;
-    default: return nullptr;
-  }
-}
 
 using soft::Format;
 using soft::Rules;
@@ -87,6 +50,86 @@ U abs_of(U a, U, U, const Format& f, const Rules& r, const Instr&) {
 }
 U neg_of(U a, U, U, const Format& f, const Rules& r, const Instr&) {
   return (r.ftz ? soft::flush(a, f) : a) ^ f.sign_bit();
+}
+
+// The host's operation that gives what F does, where rounding is to nearest and nothing is flushed or
+// clamped: a function of whole rows, which answers with the lanes that have a NaN.
+template <const soft::Format& Fmt, auto F>
+constexpr auto host_form() {
+  if constexpr (Fmt.mantissa_bits == soft::f32.mantissa_bits)
+    return F == add_of || F == sub_of ? host::add_f32 : F == mul_of ? host::mul_f32 : nullptr;
+  else if constexpr (Fmt.mantissa_bits == soft::f64.mantissa_bits)
+    return F == add_of || F == sub_of ? host::add_f64 : F == mul_of ? host::mul_f64 : nullptr;
+  else
+    return host::Binary{nullptr};
+}
+
+template <const soft::Format& Fmt, auto F>
+uint32_t by_host(const uint64_t* const* src, uint64_t* result) {
+  if constexpr (F == fma_of) {
+    constexpr bool single = Fmt.mantissa_bits == soft::f32.mantissa_bits;
+    return (single ? host::fma_f32 : host::fma_f64)(src[0], src[1], src[2], result);
+  } else if constexpr (F == sub_of) {
+    Warp::Row negated;
+    for (int lane = 0; lane < 32; ++lane) negated[lane] = src[1][lane] ^ Fmt.sign_bit();
+    return host_form<Fmt, F>()(src[0], negated, result);
+  } else {
+    return host_form<Fmt, F>()(src[0], src[1], result);
+  }
+}
+
+template <const soft::Format& Fmt, int Parts, auto F>
+constexpr bool host_has() {
+  const bool format =
+      Fmt.mantissa_bits == soft::f32.mantissa_bits || Fmt.mantissa_bits == soft::f64.mantissa_bits;
+  return Parts == 1 && format && (F == fma_of || host_form<Fmt, F>() != nullptr);
+}
+
+bool host_rounds_so(const soft::Rules& r) {
+  const bool plain = r.round == soft::Round::nearest && !r.ftz && !r.sat && !r.relu && !r.satfinite;
+  return plain && host::is_ieee();
+}
+
+// One or two values of a format in a register: F(a, b, c) runs on each of them.
+template <const soft::Format& Fmt, int Parts, auto F, int Operands>
+Step arithmetic(Warp& w, const Instr& in, uint32_t active) {
+  constexpr uint32_t bits = 1 + Fmt.exponent_bits + Fmt.mantissa_bits;
+  constexpr uint64_t mask = bits == 64 ? ~0ull : (1ull << bits) - 1;
+  Warp::Row scratch[3], result;
+  Warp::Unknown unknown;
+  const uint64_t* src[3] = {};
+  for (int i = 0; i < Operands; ++i)
+    src[i] = w.operand(in.ops[size_t(i) + 1], active, scratch[i], unknown);
+  for (int i = Operands; i < 3; ++i) src[i] = src[0];
+  const soft::Rules rules = rules_of(in);
+  uint32_t left = active;  // for softfloat
+  if constexpr (host_has<Fmt, Parts, F>())
+    if (host_rounds_so(rules)) left &= by_host<Fmt, F>(src, result);
+  for_lanes(left, [&](uint32_t lane) {
+    uint64_t r = 0;
+    for (uint32_t p = 0; p < Parts; ++p) {
+      auto part = [&](int i) { return src[i][lane] >> p * bits & mask; };
+      r |= F(part(0), part(1), part(2), Fmt, rules, in) << p * bits;
+    }
+    result[lane] = r;
+  });
+  uint64_t* d = w.result(in.ops[0], active, unknown);
+  for_lanes(active, [&](uint32_t lane) { d[lane] = result[lane]; });
+  return Step::next;
+}
+
+template <auto F, int Operands>
+Exec by_float(const Instr& in) {
+  switch (in.type()) {
+    case Type::f64: return arithmetic<soft::f64, 1, F, Operands>;
+    case Type::f32: return arithmetic<soft::f32, 1, F, Operands>;
+    case Type::f32x2: return arithmetic<soft::f32, 2, F, Operands>;
+    case Type::f16: return arithmetic<soft::f16, 1, F, Operands>;
+    case Type::f16x2: return arithmetic<soft::f16, 2, F, Operands>;
+    case Type::bf16: return arithmetic<soft::bf16, 1, F, Operands>;
+    case Type::bf16x2: return arithmetic<soft::bf16, 2, F, Operands>;
+    default: return nullptr;
+  }
 }
 
 // The tests of setp by the outcome of the comparison, a bit per soft::Order: less, equal, greater,
