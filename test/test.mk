@@ -9,7 +9,7 @@ GEMM_TEST_OBJ := $(patsubst %.cc,$(B)/obj/%.o,$(sort $(wildcard test/gemm/*.cc))
 HOST_TEST_OBJ := $(patsubst %.cc,$(B)/obj/%.o,$(sort $(wildcard test/host/*.cc)))
 REGRESSION_OBJ := $(patsubst %.cc,$(B)/obj/%.o,$(sort $(wildcard test/regression/*.cc))) \
                   $(B)/obj/test/host/child.o
-ALL_TEST_OBJ  := $(GEMM_TEST_OBJ) $(REGRESSION_OBJ) $(HOST_TEST_OBJ) $(SUPPORT_OBJ)
+ALL_TEST_OBJ  := $(B)/obj/test/random/main.o $(GEMM_TEST_OBJ) $(REGRESSION_OBJ) $(HOST_TEST_OBJ) $(SUPPORT_OBJ)
 
 $(B)/obj/test/%.o: test/%.cc
 	@mkdir -p $(@D)
@@ -49,8 +49,18 @@ $(B)/example_gemm: examples/c/gemm.c include/nvfp4_gemm.h $(LIB)
 $(B)/example_plan: examples/cpp/gemm.cc include/nvfp4_gemm.h $(LIB)
 	$(call say,LINK)$(CXX) -std=c++17 $(WARN) -Iinclude -o $@ $< $(USE_LIBRARY) -ldl
 
+$(B)/check_random: $(B)/obj/test/random/main.o $(SUPPORT_OBJ) $(LIB)
+	$(call say,LINK)$(CXX) -o $@ $(filter %.o,$^) $(USE_LIBRARY) -ldl -pthread
+
+PROBLEMS ?= 10000
+SEED     ?= 1
+.PHONY: check-random
+check-random: $(B)/check_random emulator  ## PROBLEMS=10000 SEED=1: random problems on emulated 10.0 and 9.0
+	EMU_DEVICE=B200 LD_LIBRARY_PATH=$(B)/emulator $(B)/check_random --problems $(PROBLEMS) --seed $(SEED)
+	EMU_DEVICE=H200 LD_LIBRARY_PATH=$(B)/emulator $(B)/check_random --problems $(PROBLEMS) --seed $(SEED)
+
 include test/fuzz/fuzz.mk
-TEST_PROGRAMS := $(B)/nvfp4_test $(B)/test_host $(B)/test_emulator $(B)/emulator_hw_test $(B)/test_regression $(B)/test_c99 \
+TEST_PROGRAMS := $(B)/check_random $(B)/nvfp4_test $(B)/test_host $(B)/test_emulator $(B)/emulator_hw_test $(B)/test_regression $(B)/test_c99 \
                  $(B)/example_gemm $(REPLAYS)
 
 # What needs neither a GPU nor the emulator: a distribution's build runs it.

@@ -7,6 +7,7 @@
 #             the tools named behind it
 #   ptx       instructions against the emulator's expectations: carries, TMA loads, wgmma, mma.sync
 #   random    20,000 random programs (RANDOM_PROGRAMS) on the GPU and in the emulator; differences are shrunk
+#   random-gemm  100,000 random problems (RANDOM_PROBLEMS, RANDOM_SEED) against the reference
 #   hazard    compute-sanitizer on the racy and repaired programs of tools/emulator/test/pairs: a line per run
 #   python    the Python package on torch tensors, by python3 or the TORCH_PYTHON that has torch
 #   bench     device time beside cuBLASLt, CSV to stdout
@@ -74,6 +75,10 @@ case $part in
     rm -r "$logs"
     [ $bad -eq 0 ]
     ;;
+  random-gemm)
+    [ -x "$build/check_random" ] || die "no $build/check_random: make it first, here or elsewhere"
+    "$build/check_random" --problems "${RANDOM_PROBLEMS:-100000}" --seed "${RANDOM_SEED:-1}"
+    ;;
   sanitize)
     shift 2
     sanitize "$@"
@@ -91,5 +96,5 @@ case $part in
     NVFP4_BUILD=$build "$python" tools/python/test/test_python_torch.py -v
     ;;
   bench) "$build/nvfp4_bench" gpu ;;
-  *) die "PART is gemm, sanitize, ptx, random, hazard, python or bench" ;;
+  *) die "PART is gemm, sanitize, ptx, random, random-gemm, hazard, python or bench" ;;
 esac
