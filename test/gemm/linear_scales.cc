@@ -113,7 +113,7 @@ TEST_CASE("no byte beyond linear scales is read", "[linear]") {
   const int64_t rest = GENERATE(from_range(std::begin(kRests), std::end(kRests)));
   const Problem p = forced(
       variant,
-      linear(make_problem({gpu.sized(100, 5), 41, 256 + rest}, Data::exact, 63), Linear::both));
+      linear(make_problem({gpu.sized(100, 5), 41, 320 + rest}, Data::exact, 63), Linear::both));
   support::DeviceGemm gemm(gpu.driver, p);
   const ExactMemory a(gpu.driver, p.a.device_scales(0xFF, 0));
   const ExactMemory b(gpu.driver, p.b.device_scales(0xFF, 0));

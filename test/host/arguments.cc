@@ -60,9 +60,9 @@ const Rule kRules[] = {
     // enumerations
     {"a_scale_layout unset", [](Desc& g) { g.a_scale_layout = 0; }, NVFP4_STATUS_INVALID_ENUM, "a_scale_layout = NVFP4_SCALE_LAYOUT_UNSET is none of NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LINEAR"},
     {"a_scale_layout 3", [](Desc& g) { g.a_scale_layout = 3; }, NVFP4_STATUS_INVALID_ENUM, "a_scale_layout = 3 is none of NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LINEAR"},
-    {"a_scale_layout linear", [](Desc& g) { g.a_scale_layout = 2; }, NVFP4_STATUS_NULL_POINTER, "workspace is NULL"},
+    {"a_scale_layout linear", [](Desc& g) { g.a_scale_layout = 2, g.workspace = address(0x7000000000), g.workspace_bytes = 1 << 30; }, NVFP4_SUCCESS, ""},
     {"b_scale_layout -1", [](Desc& g) { g.b_scale_layout = -1; }, NVFP4_STATUS_INVALID_ENUM, "b_scale_layout = -1 is none of NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LINEAR"},
-    {"b_scale_layout linear", [](Desc& g) { g.b_scale_layout = 2; }, NVFP4_STATUS_NULL_POINTER, "workspace is NULL"},
+    {"b_scale_layout linear", [](Desc& g) { g.b_scale_layout = 2, g.workspace = address(0x7000000000), g.workspace_bytes = 1 << 30; }, NVFP4_SUCCESS, ""},
     {"d_scale_layout 3", [](Desc& g) { g.d_scale_layout = 3; }, NVFP4_STATUS_INVALID_ENUM, "d_scale_layout = 3 is none of NVFP4_SCALE_LAYOUT_UNSET, NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LINEAR"},
     {"d_scale_layout 2", [](Desc& g) { g.d_scale_layout = 2; }, NVFP4_STATUS_NOT_SUPPORTED, "d_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR is not there in version 0.1.0"},
     {"c_type -1", [](Desc& g) { g.c_type = -1; }, NVFP4_STATUS_INVALID_ENUM, "c_type = -1 is none of NVFP4_TYPE_NONE, NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32"},
