@@ -215,11 +215,14 @@ Step store(Warp& warp, const Instr& in, uint32_t active) {
   return Step::next;
 }
 
-// A hint: nothing happens, but its operands need values.
+// A hint: nothing happens, but its operands need values, and it counts as a copy, to L2.
 Step prefetch(Warp& warp, const Instr& in, uint32_t active) {
   glue::each_lane(active, [&](uint32_t lane) {
     require_policy(warp, in, lane);
-    check_bulk_copy(0, warp.address(in.ops[0], lane), uint32_t(warp.get(in.ops[1], lane)));
+    const uint32_t bytes = uint32_t(warp.get(in.ops[1], lane));
+    check_bulk_copy(0, warp.address(in.ops[0], lane), bytes);
+    count(warp, bytes);
+    if (!warp.waited_for_grids) warp.cta.counters.early_bytes += bytes;
   });
   return Step::next;
 }

@@ -52,3 +52,11 @@ TEST_CASE("a bulk reduction by a whole warp adds 32 times") {
   CHECK(exec_test::run(add, warp, std::vector<uint32_t>(16), memory)[3] == 96);
   CHECK(exec_test::counters(add, warp, memory).bulk_copies == 32);
 }
+
+TEST_CASE("a bulk prefetch moves nothing and counts as a copy of its bytes") {
+  const std::string ask = program("cp.async.bulk.prefetch.L2.global [%out], 64;");
+  const emu::Counters c = exec_test::counters(ask, warp, memory);
+  CHECK(c.bulk_copies == 32);
+  CHECK(c.bulk_bytes == 32 * 64);
+  CHECK(c.hazards + c.formal_hazards == 0);
+}
