@@ -34,13 +34,18 @@ NVFP4_LD_GLOBAL_IF(u16)
 NVFP4_LD_GLOBAL_IF(u8)
 #undef NVFP4_LD_GLOBAL_IF
 
-// ld.global.v2.b32  {d0, d1}, [a];                                                PTX 1.0
-__device__ inline uint2 ld_global_v2_b32(const void* address) {
-  uint2 v;
-  asm volatile("ld.global.v2.b32 {%0, %1}, [%2];"
-               : "=r"(v.x), "=r"(v.y)
-               : "l"(__cvta_generic_to_global(address))
-               : "memory");
+// @p ld.global.v4.b32  {d0, d1, d2, d3}, [a];                                     PTX 1.0
+// Zeros where there is nothing to load.
+__device__ inline uint4 ld_global_v4_b32_if(const void* address, bool there) {
+  uint4 v;
+  asm volatile(
+      "{ .reg .pred p;\n\t"
+      "setp.ne.b32 p, %5, 0;\n\t"
+      "mov.b32 %0, 0;\n\tmov.b32 %1, 0;\n\tmov.b32 %2, 0;\n\tmov.b32 %3, 0;\n\t"
+      "@p ld.global.v4.b32 {%0, %1, %2, %3}, [%4]; }"
+      : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+      : "l"(__cvta_generic_to_global(address)), "r"(static_cast<uint32_t>(there))
+      : "memory");
   return v;
 }
 
@@ -75,6 +80,21 @@ __device__ inline uint32_t ld_global_u16_halves(const void* address, int32_t hal
       : "l"(__cvta_generic_to_global(address)), "r"(halves)
       : "memory");
   return value;
+}
+
+// @p ld.global.v2.b32  {d0, d1}, [a];                                             PTX 1.0
+// Zeros where there is nothing to load.
+__device__ inline uint2 ld_global_v2_b32_if(const void* address, bool there) {
+  uint2 v;
+  asm volatile(
+      "{ .reg .pred p;\n\t"
+      "setp.ne.b32 p, %3, 0;\n\t"
+      "mov.b32 %0, 0;\n\tmov.b32 %1, 0;\n\t"
+      "@p ld.global.v2.b32 {%0, %1}, [%2]; }"
+      : "=r"(v.x), "=r"(v.y)
+      : "l"(__cvta_generic_to_global(address)), "r"(static_cast<uint32_t>(there))
+      : "memory");
+  return v;
 }
 
 // prefetch.global.L1  [a];                                                        PTX 2.0
@@ -132,6 +152,11 @@ __device__ inline void st_shared_b16(uint32_t address, uint16_t value) {
 // st.shared.b32  [a], b;                                                          PTX 1.0
 __device__ inline void st_shared_b32(uint32_t address, uint32_t value) {
   asm volatile("st.shared.b32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
+}
+
+// st.shared.v2.b32  [a], {b0, b1};                                                PTX 1.0
+__device__ inline void st_shared_v2_b32(uint32_t address, uint2 v) {
+  asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(address), "r"(v.x), "r"(v.y) : "memory");
 }
 
 // st.shared.v4.b32  [a], {b0, b1, b2, b3};                                        PTX 1.0

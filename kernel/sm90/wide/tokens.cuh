@@ -63,9 +63,20 @@ struct WideTokens {
     pairs = p.token_scales_linear == 0 || p.k % 32 == 0;
   }
 
+  // Where K is no multiple of 32 the last 16 bytes are half there: loads of either size go to the same
+  // registers, and the second waits for the first.
+  __device__ void load(uint32_t i, Tasks& tasks) const {
+    if (cta.p.k % 32 == 0) {
+      load_pieces<false>(i, tasks);
+    } else {
+      load_pieces<true>(i, tasks);
+    }
+  }
+
   // Zero codes under zero scales beyond M and K. No branch and no use of what is loaded: a thread
   // would wait for each load in turn.
-  __device__ void load(uint32_t i, Tasks& tasks) const {
+  template <bool kHalves>
+  __device__ void load_pieces(uint32_t i, Tasks& tasks) const {
     const int32_t block = ((cta.stage_begin + i) * Tile::kSteps + lane % 4) * (kScaleTileK / 16);
     const int32_t blocks = i < cta.count ? static_cast<int32_t>(cta.p.k / 16) - block : 0;
     const uint32_t row = cta.tile.token_tile * Tile::kTokens + lane / 4;
@@ -76,12 +87,17 @@ struct WideTokens {
       const uint32_t further = t / 2 * 8;  // rows
       const bool there = row + further < cta.p.m;
       const int32_t halves = there ? blocks - static_cast<int32_t>(t % 2 * 2) : 0;
-      tasks[t].codes =
-          ptx::ld_global_v4_b32_halves(c + further * cta.p.token_row_bytes + t % 2 * 16, halves);
-      tasks[t].scales =
-          ptx::ld_global_u16_halves(s + further * scales.row_bytes + t % 2 * 2, pairs ? halves : 0);
+      const uint8_t* of_codes = c + further * cta.p.token_row_bytes + t % 2 * 16;
+      const uint8_t* of_scales = s + further * scales.row_bytes + t % 2 * 2;
+      if constexpr (kHalves) {
+        tasks[t].codes = ptx::ld_global_v4_b32_halves(of_codes, halves);
+        tasks[t].scales = ptx::ld_global_u16_halves(of_scales, pairs ? halves : 0);
+      } else {
+        tasks[t].codes = ptx::ld_global_v4_b32_if(of_codes, halves >= 2);
+        tasks[t].scales = ptx::ld_global_u16_if(of_scales, halves >= 2);
+      }
     }
-    if (!pairs) load_scale_bytes(s, row, blocks, tasks);
+    if (kHalves && !pairs) load_scale_bytes(s, row, blocks, tasks);
   }
 
   // Linear scales of a K that is an odd multiple of 16: every other row begins at an odd address. The
