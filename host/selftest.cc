@@ -2,6 +2,7 @@
 #include "host/selftest.h"
 
 #include <cinttypes>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 
@@ -21,8 +22,17 @@ namespace {
 // Five stages, the last with one step of 64; two tiles of 128 weights; rests in M and N. Every group
 // of consumer warps has a stage, and a split has parts to share out.
 constexpr int64_t kM = 72, kN = 136, kK = 1088;
-constexpr float kAlpha = 0.5f;
 constexpr uint64_t kAlignment = 256;
+
+// What each variant computes. The general one has K cut inside the last step, and inside 16 bytes of
+// codes, C, bias, factors and scalars on the device, an activation, and a D whose rows begin anywhere.
+enum Product : uint32_t { kPlain, kGeneral, kProducts };
+constexpr int64_t kCutK = kK - 16, kGeneralLd = kN + 1;
+constexpr int64_t kFactorColumns = 64;
+
+constexpr int64_t k_of(Product product) { return product == kPlain ? kK : kCutK; }
+constexpr int64_t d_ld_of(Product product) { return product == kPlain ? kN : kGeneralLd; }
+const char* words_of(Product product) { return product == kPlain ? "plain" : "general"; }
 
 constexpr uint64_t up(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -30,44 +40,113 @@ constexpr uint64_t scale_tiles(int64_t rows) {
   return static_cast<uint64_t>(ceil_div(rows, int64_t{kScaleTileRows}) * (kK / kScaleTileK));
 }
 
-// Where everything lies in the workspace, and up to `image` in host memory, too.
-constexpr uint64_t kDBytes = up(kM * kN * sizeof(uint16_t));
+// Scalars and factors, as they lie in the workspace.
+struct Scalars {
+  float alpha, beta, a_tensor_scale;
+  float b_tensor_scales[ceil_div(kN, kFactorColumns)];
+};
+constexpr Scalars kScalars = {0.5f, -0.75f, 1.5f, {0.25f, 1.0f, 0.375f}};
+
+// Where everything lies in the workspace, and up to `image` in host memory, too. Tokens come packed,
+// in fp16 and in bf16.
+constexpr uint64_t kDBytes = up(kM * kGeneralLd * sizeof(uint16_t));
 constexpr uint64_t kA = 0;
 constexpr uint64_t kAScales = kA + up(kM * kK / 2);
-constexpr uint64_t kB = kAScales + up(scale_tiles(kM) * kScaleTileBytes);
+constexpr uint64_t kAF16 = kAScales + up(scale_tiles(kM) * kScaleTileBytes);
+constexpr uint64_t kABf16 = kAF16 + up(kM * kK * sizeof(uint16_t));
+constexpr uint64_t kB = kABf16 + up(kM * kK * sizeof(uint16_t));
 constexpr uint64_t kBScales = kB + up(kN * kK / 2);
-constexpr uint64_t kD = kBScales + up(scale_tiles(kN) * kScaleTileBytes);
-constexpr uint64_t kImageBytes = kD + kVariantCount * kDBytes;  // then the product's own workspace
+constexpr uint64_t kC = kBScales + up(scale_tiles(kN) * kScaleTileBytes);
+constexpr uint64_t kBias = kC + up(kM * kN * sizeof(uint16_t));
+constexpr uint64_t kScalarsAt = kBias + up(kN * sizeof(float));
+constexpr uint64_t kD = kScalarsAt + up(sizeof(Scalars));
+constexpr uint64_t kImageBytes = kD + kVariantCount * kProducts * kDBytes;  // then a workspace
 
-nvfp4_gemm_desc describe(uint8_t* base, uint64_t d) {
+uint64_t d_of(const Variant& variant, Product product) {
+  return kD + (index_of(variant) * kProducts + product) * kDBytes;
+}
+
+void describe_tokens(int32_t a_type, uintptr_t base, nvfp4_gemm_desc* g) {
+  g->a_type = a_type;
+  const uint64_t at = a_type == NVFP4_TYPE_F16 ? kAF16 : a_type == NVFP4_TYPE_BF16 ? kABf16 : kA;
+  g->a = reinterpret_cast<void*>(base + at);
+  if (a_type == NVFP4_TYPE_NONE) g->a_scales = reinterpret_cast<void*>(base + kAScales);
+}
+
+void describe_general(uintptr_t base, nvfp4_gemm_desc* g) {
+  const auto scalar = [base](uint64_t offset) {
+    return reinterpret_cast<const float*>(base + kScalarsAt + offset);
+  };
+  g->c = reinterpret_cast<void*>(base + kC);
+  g->c_ld = kN;
+  g->c_type = g->d_type = NVFP4_TYPE_BF16;
+  g->bias = reinterpret_cast<void*>(base + kBias);
+  g->bias_type = NVFP4_TYPE_F32;
+  g->activation = NVFP4_ACTIVATION_SILU;
+  g->scalar_mode = NVFP4_SCALARS_DEVICE;
+  g->alpha_device = scalar(offsetof(Scalars, alpha));
+  g->beta_device = scalar(offsetof(Scalars, beta));
+  g->a_tensor_scale = scalar(offsetof(Scalars, a_tensor_scale));
+  g->b_tensor_scale = scalar(offsetof(Scalars, b_tensor_scales));
+  g->b_tensor_scale_columns = kFactorColumns;
+}
+
+// `bytes` may be NULL: where nothing lies yet, sizes alone count.
+nvfp4_gemm_desc describe(Product product, int32_t a_type, uint8_t* bytes, uint64_t d) {
+  const uintptr_t base = reinterpret_cast<uintptr_t>(bytes);
   nvfp4_gemm_desc g{};
   g.struct_size = sizeof g;
-  g.m = kM, g.n = kN, g.k = kK, g.l = 1;
-  const auto at = [base](uint64_t offset) {  // of no base, too
-    return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(base) + offset);
-  };
-  g.a = at(kA), g.b = at(kB);
+  g.m = kM, g.n = kN, g.k = k_of(product), g.l = 1;
+  describe_tokens(a_type, base, &g);
+  g.b = reinterpret_cast<void*>(base + kB);
+  g.b_scales = reinterpret_cast<void*>(base + kBScales);
   g.a_ld = g.b_ld = kK;
-  g.a_scales = at(kAScales), g.b_scales = at(kBScales);
   g.a_scale_layout = g.b_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
-  g.d = at(d);
-  g.d_ld = kN;
+  g.d = reinterpret_cast<void*>(base + d);
+  g.d_ld = d_ld_of(product);
   g.d_type = NVFP4_TYPE_F16;
-  g.alpha = kAlpha;
+  g.alpha = kScalars.alpha;
+  if (product == kGeneral) describe_general(base, &g);
   return g;
 }
 
-// Any code under a scale of 1/2, 1 or 2: sums of 1,088 products are then exact in every order
-// (docs/numerics.md), so that each variant has to give the reference's bits. D is 0xFF, which no
-// product is.
-void fill_image(uint8_t* image) {
-  uint32_t state = 1;
-  for (uint64_t i = 0; i < kD; ++i) {
-    state = state * 1664525 + 1013904223;  // a full period of 2^32
-    const uint32_t random = state >> 16;
-    const bool scales = (i >= kAScales && i < kB) || i >= kBScales;
-    image[i] = static_cast<uint8_t>(scales ? 0x30 + random % 3 * 8 : random);
+class Random {
+ public:
+  uint32_t next() {
+    state_ = state_ * 1664525 + 1013904223;  // a full period of 2^32
+    return state_ >> 16;
   }
+
+ private:
+  uint32_t state_ = 1;
+};
+
+// Any code under a scale of 1/2, 1 or 2, and tokens of the same values: sums of 1,088 products are then
+// exact in every order (docs/numerics.md), so that each variant has to give the reference's bits. D is
+// 0xFF, which no product is.
+void fill_image(uint8_t* image) {
+  constexpr uint16_t kF16[8] = {0, 0x3800, 0x3C00, 0x3E00, 0x4000, 0x4200, 0x4400, 0x4600};
+  constexpr uint16_t kBf16[8] = {0, 0x3F00, 0x3F80, 0x3FC0, 0x4000, 0x4040, 0x4080, 0x40C0};
+  Random random;
+  const auto put16 = [image](uint64_t at, uint64_t i, uint32_t value) {
+    const uint16_t bits = static_cast<uint16_t>(value);
+    memcpy(image + at + 2 * i, &bits, sizeof bits);
+  };
+  for (uint64_t i = 0; i < kC; ++i) {
+    const bool scales = (i >= kAScales && i < kAF16) || i >= kBScales;
+    image[i] = static_cast<uint8_t>(scales ? 0x30 + random.next() % 3 * 8 : random.next());
+  }
+  for (uint64_t i = 0; i < kM * kK; ++i) {
+    const uint32_t code = random.next(), sign = code << 12 & 0x8000;
+    put16(kAF16, i, sign | kF16[code % 8]);
+    put16(kABf16, i, sign | kBf16[code % 8]);
+  }
+  for (uint64_t i = 0; i < kM * kN; ++i) put16(kC, i, 0x3F00 + random.next() % 0x300);
+  for (uint64_t i = 0; i < kN; ++i) {
+    const float bias = static_cast<float>(random.next() % 64) - 32;
+    memcpy(image + kBias + 4 * i, &bias, sizeof bias);
+  }
+  memcpy(image + kScalarsAt, &kScalars, sizeof kScalars);
   memset(image + kD, 0xFF, kImageBytes - kD);
 }
 
@@ -79,13 +158,8 @@ struct HostMemory {
   HostMemory& operator=(const HostMemory&) = delete;
 };
 
-// The product has quantized tokens.
-bool is_tested(const Variant& variant, const Architecture& arch) {
-  return serves(variant, arch) && variant.a_type == NVFP4_TYPE_NONE;
-}
-
-nvfp4_status plan_for(const Variant& variant, int32_t capability, Plan* plan) {
-  nvfp4_gemm_desc g = describe(nullptr, 0);
+nvfp4_status plan_for(const Variant& variant, Product product, int32_t capability, Plan* plan) {
+  nvfp4_gemm_desc g = describe(product, variant.a_type, nullptr, 0);
   g.variant = variant.name;
   const CheckedGemm checked{&g, &variant, false, true};
   return make_plan(checked, capability, plan);
@@ -101,9 +175,20 @@ nvfp4_status refuse_capture(const Site& site, CUstream stream) {
               static_cast<void*>(stream));
 }
 
-nvfp4_status enqueue_product(const Site& site, const Variant& variant, uint8_t* base,
-                             uint64_t workspace_bytes, CUstream stream) {
-  nvfp4_gemm_desc g = describe(base, kD + index_of(variant) * kDBytes);
+// Calls f(variant, product) for all that serve the architecture, until one fails.
+template <typename F>
+nvfp4_status for_each_product(const Architecture& arch, const F& f) {
+  for (uint32_t i = 0; i < kVariantCount; ++i) {
+    if (!serves(variant_at(i), arch)) continue;
+    NVFP4_TRY(f(variant_at(i), kPlain));
+    NVFP4_TRY(f(variant_at(i), kGeneral));
+  }
+  return NVFP4_SUCCESS;
+}
+
+nvfp4_status enqueue_product(const Site& site, const Variant& variant, Product product,
+                             uint8_t* base, uint64_t workspace_bytes, CUstream stream) {
+  nvfp4_gemm_desc g = describe(product, variant.a_type, base, d_of(variant, product));
   g.variant = variant.name;
   g.workspace = base + kImageBytes;
   g.workspace_bytes = workspace_bytes - kImageBytes;
@@ -114,16 +199,6 @@ nvfp4_status enqueue_product(const Site& site, const Variant& variant, uint8_t* 
   return enqueue_gemm(site, prepared, prepared.desc, prepared.params, stream);
 }
 
-nvfp4_status enqueue_products(const Site& site, const Architecture& arch, uint8_t* base,
-                              uint64_t workspace_bytes, CUstream stream) {
-  for (uint32_t i = 0; i < kVariantCount; ++i) {
-    const Variant& variant = variant_at(i);
-    if (!is_tested(variant, arch)) continue;
-    NVFP4_TRY(enqueue_product(site, variant, base, workspace_bytes, stream));
-  }
-  return NVFP4_SUCCESS;
-}
-
 // Operands up, products, results down; nothing of the host memory is in use when it returns.
 nvfp4_status compute(const Site& site, const Architecture& arch, uint8_t* image, void* workspace,
                      uint64_t workspace_bytes, CUstream stream) {
@@ -131,8 +206,10 @@ nvfp4_status compute(const Site& site, const Architecture& arch, uint8_t* image,
   const CUdeviceptr base = reinterpret_cast<CUdeviceptr>(workspace);
   CUresult result = driver.cuMemcpyHtoDAsync(base, image, kImageBytes, stream);
   if (result != CUDA_SUCCESS) return driver_failure(driver, "cuMemcpyHtoDAsync", result);
-  nvfp4_status status =
-      enqueue_products(site, arch, static_cast<uint8_t*>(workspace), workspace_bytes, stream);
+  nvfp4_status status = for_each_product(arch, [&](const Variant& variant, Product product) {
+    return enqueue_product(site, variant, product, static_cast<uint8_t*>(workspace),
+                           workspace_bytes, stream);
+  });
   if (status == NVFP4_SUCCESS) {
     result = driver.cuMemcpyDtoHAsync(image + kD, base + kD, kImageBytes - kD, stream);
     if (result != CUDA_SUCCESS) status = driver_failure(driver, "cuMemcpyDtoHAsync", result);
@@ -142,16 +219,42 @@ nvfp4_status compute(const Site& site, const Architecture& arch, uint8_t* image,
   return driver_failure(driver, "cuStreamSynchronize", result);
 }
 
-nvfp4_status compare(const Variant& variant, const uint8_t* d, const uint8_t* expected) {
-  for (int64_t i = 0; i < kM * kN; ++i) {
+// What all variants for tokens of a type have to compute, one D after the other.
+uint64_t expected_at(int32_t a_type, Product product) {
+  return kImageBytes + (static_cast<uint32_t>(a_type) * kProducts + product) * kDBytes;
+}
+static_assert(NVFP4_TYPE_NONE == 0 && NVFP4_TYPE_F16 == 1 && NVFP4_TYPE_BF16 == 2);
+constexpr uint64_t kHostBytes = kImageBytes + 3 * kProducts * kDBytes;
+
+// Of the types that the architecture has variants for.
+void compute_expected(const Architecture& arch, uint8_t* memory) {
+  bool known[3] = {};
+  memset(memory + kImageBytes, 0xFF, kHostBytes - kImageBytes);
+  for (uint32_t i = 0; i < kVariantCount; ++i) {
+    const int32_t a_type = variant_at(i).a_type;
+    if (!serves(variant_at(i), arch) || known[a_type]) continue;
+    known[a_type] = true;
+    for (uint32_t product = kPlain; product < kProducts; ++product) {
+      const Product which = static_cast<Product>(product);
+      reference_gemm(describe(which, a_type, memory, expected_at(a_type, which)));
+    }
+  }
+}
+
+// What lies between the rows of D counts, too: nothing is stored there.
+nvfp4_status compare(const Variant& variant, Product product, const uint8_t* memory) {
+  const uint8_t* const d = memory + d_of(variant, product);
+  const uint8_t* const expected = memory + expected_at(variant.a_type, product);
+  for (int64_t i = 0; i < kM * d_ld_of(product); ++i) {
     uint16_t got, want;
     memcpy(&got, d + 2 * i, sizeof got);
     memcpy(&want, expected + 2 * i, sizeof want);
     if (got == want) continue;
     return fail(NVFP4_STATUS_WRONG_RESULT,
                 "variant %s computes 0x%04X in row %" PRId64 ", column %" PRId64
-                " of the self test's product, which is 0x%04X",
-                variant.name, got, i / kN, i % kN, want);
+                " of the self test's %s product, which is 0x%04X",
+                variant.name, got, i / d_ld_of(product), i % d_ld_of(product), words_of(product),
+                want);
   }
   return NVFP4_SUCCESS;
 }
@@ -161,14 +264,16 @@ nvfp4_status compare(const Variant& variant, const uint8_t* d, const uint8_t* ex
 uint64_t selftest_bytes(int32_t capability) {
   uint64_t most = 0;
   bool served = false;
-  for (uint32_t i = 0; i < kVariantCount; ++i) {
-    for (const Architecture& arch : kArchitectures) {
+  for (const Architecture& arch : kArchitectures) {
+    if (arch.capability != capability) continue;
+    for_each_product(arch, [&](const Variant& variant, Product product) {
       Plan plan;
-      if (arch.capability != capability || !is_tested(variant_at(i), arch)) continue;
-      if (plan_for(variant_at(i), capability, &plan) != NVFP4_SUCCESS) continue;
-      served = true;
-      if (plan.workspace_bytes > most) most = plan.workspace_bytes;
-    }
+      if (plan_for(variant, product, capability, &plan) == NVFP4_SUCCESS) {
+        served = true;
+        if (plan.workspace_bytes > most) most = plan.workspace_bytes;
+      }
+      return NVFP4_SUCCESS;
+    });
   }
   return served ? kImageBytes + most : 0;
 }
@@ -188,20 +293,17 @@ nvfp4_status run_selftest(void* workspace, uint64_t workspace_bytes, void* strea
   const CUstream queue = static_cast<CUstream>(stream);
   NVFP4_TRY(check_stream(site, queue));
   NVFP4_TRY(refuse_capture(site, queue));
-  const HostMemory memory(kImageBytes + kDBytes);
+  const HostMemory memory(kHostBytes);
   if (memory.bytes == nullptr) {
     return fail(NVFP4_STATUS_OUT_OF_MEMORY, "no %" PRIu64 " bytes of host memory for the self test",
-                kImageBytes + kDBytes);
+                kHostBytes);
   }
   fill_image(memory.bytes);
-  uint8_t* expected = memory.bytes + kImageBytes;
-  reference_gemm(describe(memory.bytes, kImageBytes));
+  compute_expected(kArchitectures[arch], memory.bytes);
   NVFP4_TRY(compute(site, kArchitectures[arch], memory.bytes, workspace, workspace_bytes, queue));
-  for (uint32_t i = 0; i < kVariantCount; ++i) {
-    if (!is_tested(variant_at(i), kArchitectures[arch])) continue;
-    NVFP4_TRY(compare(variant_at(i), memory.bytes + kD + i * kDBytes, expected));
-  }
-  return NVFP4_SUCCESS;
+  return for_each_product(kArchitectures[arch], [&](const Variant& variant, Product product) {
+    return compare(variant, product, memory.bytes);
+  });
 }
 
 }  // namespace nvfp4

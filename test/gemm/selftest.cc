@@ -27,11 +27,13 @@ std::string content(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// In a family's PTX the entry's multiplications by alpha become additions.
-std::string damaged_ptx(std::string text, const std::string& entry) {
-  const size_t at = text.find(".entry " + entry + "(");
+// In a family's PTX multiplications become additions: an entry's by alpha, or those of the general
+// epilogue, which is a function. It is what stands behind `head`.
+std::string damaged_ptx(std::string text, const std::string& head) {
+  const size_t at = text.find(head);
   REQUIRE(at != text.npos);
-  const size_t end = std::min(text.find(".entry ", at + 1), text.size());
+  const size_t end =
+      std::min({text.find(".entry ", at + 1), text.find(".func ", at + 1), text.size()});
   size_t damaged = 0;
   for (size_t mul = text.find("mul.rn.f32", at); mul < end;
        mul = text.find("mul.rn.f32", mul + 1)) {
@@ -60,10 +62,10 @@ std::string fat_binary_of(std::string text, const std::string& packed) {
 // stands what nvcc puts around a fat binary, a word and a pointer, here into this program.
 class Damaged {
  public:
-  Damaged(const std::string& family, const std::string& entry) {
+  Damaged(const std::string& family, const std::string& head) {
     const std::string file = std::string(NVFP4_TEST_KERNEL_DIR "/gemm_") + family + ".ptx";
     const std::string packed = content(file + ".fatbin");
-    image_ = fat_binary_of(damaged_ptx(content(file), entry), packed);
+    image_ = fat_binary_of(damaged_ptx(content(file), head), packed);
     Dl_info info{};
     REQUIRE(dladdr(reinterpret_cast<void*>(&nvfp4_version), &info) != 0);
     std::string library = content(info.dli_fname);
@@ -109,9 +111,12 @@ void require_named(const support::DeviceBuffer& space, const std::string& varian
   CAPTURE(variant);
   // "sm90_64x8x256" has the entry nvfp4_gemm_sm90_64x8.
   const Damaged damaged(variant.substr(0, variant.find('_')),
-                        "nvfp4_gemm_" + variant.substr(0, variant.rfind('x')));
+                        ".entry nvfp4_gemm_" + variant.substr(0, variant.rfind('x')) + "(");
   CHECK(damaged.selftest(space) == NVFP4_STATUS_WRONG_RESULT);
-  CHECK(damaged.last_error().find("variant " + variant + " computes") == 0);
+  const std::string error = damaged.last_error();
+  INFO(error);
+  CHECK(error.find("variant " + variant + " computes") == 0);
+  CHECK(error.find("of the self test's plain product") != std::string::npos);
 }
 
 }  // namespace
@@ -168,6 +173,19 @@ TEST_CASE("the self test names the variant whose kernel was damaged", "[selftest
     require_named(space, variants[i]);
 }
 
+TEST_CASE("the self test finds a damaged general epilogue", "[selftest]") {
+  USE_GPU(gpu);
+  USE_EMULATOR(gpu, emulator);
+  const support::DeviceBuffer space(gpu.driver, size_t(bytes_of(gpu)));
+  const bool hopper = gpu.info.major == 9;
+  const std::string name = ".func _ZN5nvfp413store_generalINS_";
+  const Damaged damaged(hopper ? "sm90" : "sm100",
+                        name + (hopper ? "10Sm90ParamsENS_3ToDEEEvRKT_NS_7SumRowsEfT0_("
+                                       : "11Sm100ParamsENS_6ToSlabEEEvRKT_NS_7SumRowsEfT0_("));
+  CHECK(damaged.selftest(space) == NVFP4_STATUS_WRONG_RESULT);
+  CHECK(damaged.last_error().find("of the self test's general product") != std::string::npos);
+}
+
 // Takes 100 s on an emulated H200: each time all variants compute.
 TEST_CASE("the self test names each variant in turn, when its kernel was damaged",
           "[.each][selftest]") {
@@ -175,4 +193,8 @@ TEST_CASE("the self test names each variant in turn, when its kernel was damaged
   USE_EMULATOR(gpu, emulator);
   const support::DeviceBuffer space(gpu.driver, size_t(bytes_of(gpu)));
   for (const char* variant : gemm_test::variants()) require_named(space, variant);
+  if (gpu.info.major != 9) return;
+  for (const char* type : {"f16", "bf16"})
+    for (const char* tile : {"64x16", "64x32", "64x128", "128x128"})
+      require_named(space, std::string("sm90_") + type + "_" + tile + "x256");
 }
