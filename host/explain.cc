@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "host/check/fields.h"
+#include "host/d_store.h"
 #include "host/empty_sum.h"
 #include "host/epilogue.h"
 #include "host/formats.h"
@@ -116,6 +117,17 @@ void add_epilogue(const nvfp4_gemm_desc& g, Text* text) {
             g.cd_order == NVFP4_CD_ORDER_COLUMN_MAJOR ? " by columns" : "");
 }
 
+// Of 10.x: on 9.0 threads store.
+void add_store(const nvfp4_gemm_desc& g, const Plan& plan, Text* text) {
+  if (plan.arch().family != Family::sm100) return;
+  const char* const why_not = why_not_by_tma(g, *plan.variant);
+  if (why_not == nullptr) {
+    text->add("store     D by TMA, 32 x 32 elements at a time\n");
+  } else {
+    text->add("store     D by threads: %s\n", why_not);
+  }
+}
+
 // ---- the plan -----------------------------------------------------------------------------------
 
 void add_images(const Plan& plan, Text* text) {
@@ -205,6 +217,7 @@ void add_plan(const CheckedGemm& checked, const Plan& plan, int32_t sm_count, Te
   add_geometry(plan, sm_count, text);
   add_scales(g, plan, text);
   add_epilogue(g, text);
+  add_store(g, plan, text);
   add_light(g, plan.arch().light, sm_count, text);
   add_time(g, plan, text);
   add_reason(checked, plan, text);

@@ -4,6 +4,7 @@
 #include <cinttypes>
 
 #include "host/check/fields.h"
+#include "host/d_store.h"
 #include "host/empty_sum.h"
 #include "host/enqueue.h"
 #include "host/epilogue.h"
@@ -115,7 +116,8 @@ nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const P
     p->sm100 = {};
     set_sm100(g, plan, &p->sm100);
     NVFP4_TRY(encode_weights(driver, g, plan, &p->sm100.weights));
-    return encode_tokens(driver, g, plan, &p->sm100.tokens);
+    NVFP4_TRY(encode_tokens(driver, g, plan, &p->sm100.tokens));
+    return set_d_store(driver, g, *plan.variant, &p->sm100);
   }
   p->sm90 = {};
   set_sm90(g, plan, &p->sm90);
@@ -213,6 +215,9 @@ nvfp4_status replace_addresses(const Driver& driver, const PreparedGemm& prepare
   }
   if (by_tma) {
     set_plain_addresses(desc, prepared.plan, &params->sm100);
+    if (desc.d != prepared.desc.d) {
+      NVFP4_TRY(set_d_store(driver, desc, *prepared.plan.variant, &params->sm100));
+    }
   } else {
     set_plain_addresses(desc, prepared.plan, &params->sm90);
     set_token_addresses(desc, &params->sm90);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The tensor maps of A and B.
+// The tensor maps of A, B and D.
 #pragma once
 
 #include "host/driver.h"
@@ -15,5 +15,14 @@ enum class MapElement { e2m1, half };
 nvfp4_status encode_tensor_map(const Driver& driver, const char* name, MapElement element,
                                const void* elements, int64_t rows, int64_t k, int64_t l, int64_t ld,
                                int64_t batch_stride, uint32_t tile_rows, TensorMap* map);
+
+// [l][lines][length] of 2 or 4 bytes; ld and batch_stride in elements.
+struct DMatrices {
+  void* first;
+  int64_t bytes, length, lines, l, ld, batch_stride;
+};
+
+// A box is `side` elements of `side` lines, as it lies in memory.
+nvfp4_status encode_d_map(const Driver& driver, const DMatrices& d, uint32_t side, TensorMap* map);
 
 }  // namespace nvfp4

@@ -16,8 +16,8 @@ struct alignas(128) TensorMap {
 };
 
 // Host and device compilers agree on the layout. What the plain epilogue does not read comes last.
-#define NVFP4_CHECK_PARAMS(Params)                                                        \
-  static_assert(sizeof(Params) == 512 && alignof(Params) == 128);                         \
+#define NVFP4_CHECK_PARAMS(Params, bytes)                                                 \
+  static_assert(sizeof(Params) == (bytes) && alignof(Params) == 128);                     \
   static_assert(NVFP4_OFFSET_IS(Params, tokens, 128) && NVFP4_OFFSET_IS(Params, d, 288)); \
   static_assert(NVFP4_OFFSET_IS(Params, m, 312) && NVFP4_OFFSET_IS(Params, alpha, 332));  \
   static_assert(NVFP4_OFFSET_IS(Params, weights_are_static, 336));                        \

@@ -27,6 +27,11 @@ struct TypeOfTokens<Sm90WideTile<kWeights, kTokens, Sm90TokenType::bf16>> {
 };
 
 template <typename Tile>
+constexpr bool kStoresByTma = false;
+template <uint32_t kTokens>
+constexpr bool kStoresByTma<Sm100Tile<kTokens>> = Sm100Tile<kTokens>::kStoresByTma;
+
+template <typename Tile>
 constexpr Variant variant_of(const char* name, const char* entry, Family family, uint32_t clocks) {
   Variant v{};
   v.name = name;
@@ -43,6 +48,7 @@ constexpr Variant variant_of(const char* name, const char* entry, Family family,
   v.ctas_per_sm = Tile::kCtasPerSm;
   v.workspace_tokens = Tile::kWorkspaceTokens;
   v.batch_invariant = Tile::kBatchInvariant;
+  v.d_by_tma = kStoresByTma<Tile>;
   v.several_tiles = Tile::kSeveralTiles;
   v.max_split = Tile::kMaxSplit;
   v.a_type = TypeOfTokens<Tile>::kValue;

@@ -22,6 +22,7 @@ struct Variant {
   bool workspace_tokens;  // decoded by a kernel of their own, into the workspace
   // All of a family that are add along K in the same order, for a given split.
   bool batch_invariant;
+  bool d_by_tma;       // where D's layout lets it (host/d_store.h)
   bool several_tiles;  // a CTA that does not share K computes one tile after the other
   uint32_t max_split;
   int32_t a_type;  // of the tokens it takes: NVFP4_TYPE_NONE, _F16 or _BF16

@@ -1,28 +1,65 @@
 // SPDX-License-Identifier: MIT
-// Tensor memory to D: alpha, rounding to fp16, transposition through shared memory, stores; or sums to
-// shared memory as they are, for the general epilogue.
+// Tensor memory to D: alpha, rounding to fp16, transposition through shared memory, stores by threads or
+// by TMA (tile.h says which tile may); or sums to shared memory as they are, for the general epilogue.
 //
 // A lane of tensor memory is a column n of D and a column of tensor memory a row m (the weights are
 // the MMA's A operand), so what one thread reads lies d_ld apart in memory. Each warp turns its 32
 // x 32 piece in a slab of its own of the drained ring and then stores 16 bytes, 8 neighbours in n,
-// per lane.
+// per lane, or the whole slab as a box.
 #pragma once
 
 #include <cstdint>
 
 #include "kernel/epilogue.cuh"
+#include "kernel/prefetch_c.cuh"
 #include "kernel/ptx/convert.cuh"
 #include "kernel/ptx/memory.cuh"
+#include "kernel/ptx/sync.cuh"
 #include "kernel/ptx/tcgen05.cuh"
+#include "kernel/ptx/tma.cuh"
 #include "kernel/sm100/descriptor.h"
 #include "kernel/sm100/params.h"
 
 namespace nvfp4 {
 
-constexpr uint32_t kPieceTokens = 32;   // rows of D per tcgen05.ld
-constexpr uint32_t kPieceWeights = 32;  // columns of D per warp: its band of tensor memory lanes
+constexpr uint32_t kPieceTokens = kBoxSide;  // rows of D per tcgen05.ld
+constexpr uint32_t kPieceWeights =
+    kBoxSide;  // columns of D per warp: its band of tensor memory lanes
 constexpr uint32_t kSlabBytes = kPieceTokens * kPieceWeights * 2;  // fp16 [token][weight]
 constexpr uint32_t kSumSlabBytes = 2 * kSlabBytes;                 // the same in fp32
+
+// A warp's pieces of D on their way by TMA. Each has a slab of its own, so that none waits for another:
+// the store of one runs under the conversion of the next.
+struct Boxes {
+  const Sm100Params& p;
+  uint32_t batch, n_first;
+  uint32_t slabs;  // of the four warps, piece after piece
+  uint32_t band, lane;
+
+  __device__ bool used() const { return p.d_by_tma != 0; }
+  __device__ bool by_row() const { return p.epilogue.d_column == 1; }
+  __device__ uint32_t slab(uint32_t piece) const {
+    return slabs + (piece * 4 + band) * kSumSlabBytes;
+  }
+
+  // What the lanes have written into a slab, to rows m and on. TMA leaves out what D does not have.
+  __device__ void send(uint32_t piece, uint32_t m) const {
+    ptx::fence_proxy_async_shared_cta();
+    __syncwarp();
+    if (lane == 0) {
+      ptx::cp_async_bulk_tensor_3d_store(&p.d_map, by_row() ? n_first : m, by_row() ? m : n_first,
+                                         batch, slab(piece));
+      ptx::cp_async_bulk_commit_group();
+    }
+    __syncwarp();
+  }
+
+  // The CTA's shared memory may be another's as soon as it ends.
+  __device__ void wait() const {
+    if (lane == 0) ptx::cp_async_bulk_wait_group_read<0>();
+    __syncwarp();
+  }
+};
 
 // The part of D that one warp stores: rows from m_first, columns from n_first, all below m_end and
 // n_end. What becomes of a sum is said in finish() alone.
@@ -48,14 +85,18 @@ struct Epilogue {
     return ptx::cvt_rn_f16_f32(__fmul_rn(alpha, __uint_as_float(accumulator)));
   }
 
-  // Rows m .. m+31 of D in 16-byte pieces. Rows of a slab are 64 bytes, so the 32 lanes' 2-byte
-  // stores hit 16 banks twice within a word, and 8 lanes' 16-byte loads hit all 32 once.
-  __device__ void store_vectors(const uint32_t (&acc)[32], uint32_t m, uint32_t slab,
-                                uint32_t lane) const {
+  // Rows of a slab are 64 bytes, so the 32 lanes' 2-byte stores hit 16 banks twice within a word.
+  __device__ void put_piece(const uint32_t (&acc)[32], uint32_t slab, uint32_t lane) const {
 #pragma unroll
     for (uint32_t token = 0; token < kPieceTokens; ++token) {
       ptx::st_shared_b16(slab + token * kPieceWeights * 2 + lane * 2, finish(acc[token]));
     }
+  }
+
+  // Rows m .. m+31 of D in 16-byte pieces, of which 8 lanes' loads hit all banks once.
+  __device__ void store_vectors(const uint32_t (&acc)[32], uint32_t m, uint32_t slab,
+                                uint32_t lane) const {
+    put_piece(acc, slab, lane);
     __syncwarp();
     constexpr uint32_t kLanesPerRow = kPieceWeights / 8;
     constexpr uint32_t kRowsPerPass = 32 / kLanesPerRow;
@@ -82,17 +123,21 @@ struct Epilogue {
     }
   }
 
-  // One warp drains its 32 lanes of the accumulator at tmem (its first column, lane 0). `band` is
+  // One warp drains its 32 lanes of the accumulator at tmem (its first column, lane 0). The band is
   // warp % 4, the quarter of the lanes that the warp can reach.
-  template <uint32_t kTokens>
-  __device__ void drain(uint32_t tmem, uint32_t band, uint32_t slab, uint32_t lane) const {
+  template <typename Tile>
+  __device__ void drain(uint32_t tmem, uint32_t slab, const Boxes& boxes) const {
+    const uint32_t band = boxes.band, lane = boxes.lane;
 #pragma unroll 1
-    for (uint32_t piece = 0; piece < kTokens / kPieceTokens; ++piece) {
+    for (uint32_t piece = 0; piece < Tile::kTokens / kPieceTokens; ++piece) {
       const uint32_t m = m_first + piece * kPieceTokens;
       if (m >= m_end) break;
       uint32_t acc[32];
       ptx::tcgen05_ld_32x32b_x32(acc, tmem + tmem_address(band * 32, piece * kPieceTokens));
-      if (vectors) {
+      if (Tile::kStoresByTma && boxes.used()) {
+        put_piece(acc, boxes.slab(piece), lane);
+        boxes.send(piece, m);
+      } else if (vectors) {
         store_vectors(acc, m, slab, lane);
       } else {
         store_scalars(acc, m, lane);
@@ -103,29 +148,39 @@ struct Epilogue {
 
 // Epilogue::drain for the general epilogue: 8 lanes take a row of the warp's piece, four neighbours in n
 // each. A row of sums is 128 bytes, so stores by lanes and loads of a quarter warp hit all banks once.
-template <uint32_t kTokens>
-__device__ void drain_general(const Sm100Params& p, uint32_t batch, uint32_t first_m,
-                              uint32_t first_n, uint32_t tmem, uint32_t band, uint32_t slab,
-                              uint32_t lane) {
+template <typename Tile>
+__device__ void drain_general(uint32_t first_m, uint32_t tmem, uint32_t slab, const Boxes& boxes) {
+  const Sm100Params& p = boxes.p;
+  const uint32_t lane = boxes.lane;
   constexpr uint32_t kRowBytes = kPieceWeights * 4, kLanesPerRow = kPieceWeights / 4;
   constexpr uint32_t kRows = 32 / kLanesPerRow;
   const uint32_t row = lane / kLanesPerRow, column = lane % kLanesPerRow * 4;
+  const bool by_tma = Tile::kStoresByTma && boxes.used();
+  const uint32_t element = 1u << log2_bytes(p.epilogue.d_type);
+  const uint32_t row_bytes = boxes.by_row() ? kBoxSide * element : element;
+  const uint32_t column_bytes = boxes.by_row() ? element : kBoxSide * element;
 #pragma unroll 1
-  for (uint32_t piece = 0; piece < kTokens / kPieceTokens; ++piece) {
+  for (uint32_t piece = 0; piece < Tile::kTokens / kPieceTokens; ++piece) {
     const uint32_t m = first_m + piece * kPieceTokens;
     if (m >= p.m) break;
     uint32_t acc[32];
-    ptx::tcgen05_ld_32x32b_x32(acc, tmem + tmem_address(band * 32, piece * kPieceTokens));
+    ptx::tcgen05_ld_32x32b_x32(acc, tmem + tmem_address(boxes.band * 32, piece * kPieceTokens));
 #pragma unroll
     for (uint32_t token = 0; token < kPieceTokens; ++token) {
       ptx::st_shared_b32(slab + token * kRowBytes + lane * 4, acc[token]);
     }
     __syncwarp();
-    store_general(p,
-                  SumRows{slab + row * kRowBytes + column * 4, kRows * kRowBytes, batch,
-                          first_n + column, m + row, kRows, min(m + kPieceTokens, p.m)},
-                  1.0f);
-    __syncwarp();  // the next piece overwrites the slab
+    const SumRows rows{slab + row * kRowBytes + column * 4,
+                       kRows * kRowBytes,
+                       boxes.batch,
+                       boxes.n_first + column,
+                       m + row,
+                       kRows,
+                       min(m + kPieceTokens, p.m)};
+    const uint32_t to = boxes.slab(piece) + row * row_bytes + column * column_bytes;
+    store_general(p, rows, 1.0f, ToSlab{by_tma ? to : 0, kRows * row_bytes, column_bytes});
+    __syncwarp();  // the next piece overwrites the sums
+    if (by_tma) boxes.send(piece, m);
   }
 }
 

@@ -47,22 +47,33 @@ namespace nvfp4 {
 
 template <typename Tile>
 __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, uint32_t lane) {
-  const uint32_t band = warp % 4;
-  const uint32_t n_first = cta.tile.weight_tile * Tile::kWeights + band * kPieceWeights;
-  if (n_first >= cta.p.n) return;
-  Epilogue epilogue(cta.p, cta.tile.batch, cta.tile.token_tile * Tile::kTokens, n_first);
+  const Sm100Params& p = cta.p;
+  const uint32_t band = warp % 4, batch = cta.tile.batch;
+  const uint32_t m = cta.tile.token_tile * Tile::kTokens, n = cta.tile.weight_tile * Tile::kWeights;
+  const uint32_t n_first = n + band * kPieceWeights;
+  // Meanwhile these warps have nothing to do.
+  prefetch_c(p, CPart{batch, m, min(m + Tile::kTokens, p.m), n, min(n + Tile::kWeights, p.n)},
+             band * 32 + lane, 128);
+  if (n_first >= p.n) return;
+  Epilogue epilogue(p, batch, m, n_first);
+  // The last commit covers every MMA, so the ring is drained then and free for the slabs.
+  static_assert((1 + Tile::kTokens / kPieceTokens) * 4 * kSumSlabBytes <=
+                    Tile::kStages * (Tile::kWeightBytes + Tile::kTokenBytes),
+                "slabs lie in the ring");
+  static_assert(Tile::kWeightsAt == 0 && Tile::kTokensAt == Tile::kStages * Tile::kWeightBytes);
+  const uint32_t slab = cta.smem + band * kSumSlabBytes;
+  const Boxes boxes{p, batch, n_first, cta.smem + 4 * kSumSlabBytes, band, lane};
+  if (Tile::kStoresByTma && boxes.used() && lane == 0) ptx::prefetch_tensormap(&p.d_map);
+  __syncwarp();
   ptx::mbarrier_wait(cta.accumulator_full(), 0);
   ptx::tcgen05_fence_after_thread_sync();
-  // The last commit covers every MMA, so the ring is drained and free for the slabs.
-  static_assert(4 * kSumSlabBytes <= Tile::kStages * Tile::kWeightBytes, "slabs lie in the ring");
-  const uint32_t slab = cta.smem + Tile::kWeightsAt + band * kSumSlabBytes;
-  if (cta.p.epilogue.general != 0) {
-    drain_general<Tile::kTokens>(cta.p, cta.tile.batch, cta.tile.token_tile * Tile::kTokens,
-                                 n_first, tmem, band, slab, lane);
-    return;
+  if (p.epilogue.general != 0) {
+    drain_general<Tile>(m, tmem, slab, boxes);
+  } else {
+    epilogue.alpha = p.alpha;
+    epilogue.template drain<Tile>(tmem, slab, boxes);
   }
-  epilogue.alpha = cta.p.alpha;
-  epilogue.drain<Tile::kTokens>(tmem, band, slab, lane);
+  if (Tile::kStoresByTma && boxes.used()) boxes.wait();
 }
 
 // ---- Dispatch ----------------------------------------------------------------------------------

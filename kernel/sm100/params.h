@@ -11,8 +11,14 @@ struct Sm100Params {
 #include "kernel/params.def"
   EpilogueParams epilogue;
   Divisor by_tiles_m, by_tiles_n;  // of the index of a CTA
+  uint32_t d_by_tma;               // 1: d_map is there, and D leaves by it
+  TensorMap d_map;  // {N, M, L} of UINT16 or UINT32, or {M, N, L} by columns; box {32, 32, 1}
 };
-NVFP4_CHECK_PARAMS(Sm100Params);
+NVFP4_CHECK_PARAMS(Sm100Params, 640);
 static_assert(NVFP4_OFFSET_IS(Sm100Params, epilogue, 344));
+static_assert(NVFP4_OFFSET_IS(Sm100Params, d_by_tma, 480) &&
+              NVFP4_OFFSET_IS(Sm100Params, d_map, 512));
+
+constexpr uint32_t kBoxSide = 32;  // of D: what a warp has of a tensor memory load
 
 }  // namespace nvfp4

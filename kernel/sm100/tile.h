@@ -63,6 +63,11 @@ struct Sm100Tile {
   static constexpr uint32_t kWarps = 6;
   static constexpr uint32_t kThreads = 32 * kWarps;
   static constexpr int kCtaGroup = 1;  // CTAs that one tcgen05.mma works for
+  // D by TMA where its layout lets it, and by threads else. With few tokens a warp has two boxes, and
+  // nothing to convert under the store of the second: the way through TMA is then only longer, as
+  // others have measured on a B200 (docs/performance.md).
+  static constexpr bool kStoresByTma = kTokens >= 128;
+
   static constexpr uint32_t kCtasPerSm = 1;
   static constexpr bool kWorkspaceTokens = false;
   static constexpr uint32_t kMaxSplit = 1;

@@ -24,7 +24,7 @@ struct Sm90Params {
   EpilogueParams epilogue;
   uint32_t weight_scales_linear, token_scales_linear;  // 1: K/16 bytes a row, else 128x4 tiles
 };
-NVFP4_CHECK_PARAMS(Sm90Params);
+NVFP4_CHECK_PARAMS(Sm90Params, 512);
 static_assert(NVFP4_OFFSET_IS(Sm90Params, token_slabs, 368) &&
               NVFP4_OFFSET_IS(Sm90Params, m_padded, 376));
 static_assert(NVFP4_OFFSET_IS(Sm90Params, epilogue, 384) &&

@@ -53,6 +53,7 @@ TEST_CASE("explain says everything about a headline shape") {
         "waves     0.76 of 148 SMs, one CTA each\n"
         "split     1\n"
         "workspace 0 bytes\n"
+        "store     D by threads: the tile has few tokens\n"
         "bytes     10240000 (A 147456, B 8257536, D 1835008; scales included, each once)\n"
         "light     1.333 us: memory 1.333 at 7.68 TB/s, FP4 units 0.517 at 1.5 GHz\n"
         "why       fewest rows fetched by an SM, ceil(tiles / 148) * (weights + tokens):\n"

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+// How D leaves a kernel for 10.x: in boxes by TMA where its layout and the tile let it, else by threads. The
+// same bits both ways, and nothing outside D.
+#include <algorithm>
+
+#include "test/gemm/emulator.h"
+#include "test/gemm/gpu.h"
+#include "tools/harness/general_gemm.h"
+
+using gemm_test::forced;
+using support::Data;
+using support::EpilogueFields;
+using support::GeneralProblem;
+using support::make_problem;
+using support::Shape;
+
+namespace {
+
+constexpr int64_t kSide = 32;  // of a box
+
+int64_t boxes(int64_t elements) { return (elements + kSide - 1) / kSide; }
+
+std::string explanation(const nvfp4_gemm_desc& desc) {
+  std::string text(8192, 0);
+  REQUIRE(nvfp4_gemm_explain(&desc, 100, 148, text.data(), text.size()) == NVFP4_SUCCESS);
+  return text.substr(0, text.find('\0'));
+}
+
+// Runs it, compares D's memory with the reference's, and returns explain's line.
+std::string stored(const gemm_test::Gpu& gpu, const GeneralProblem& p) {
+  const support::DeviceGeneral gemm(gpu.driver, p);
+  INFO(to_string(p.operands.shape) << ", " << p.operands.variant << ", " << to_string(p.fields));
+  REQUIRE(nvfp4_gemm_run(&gemm.desc, nullptr) == NVFP4_SUCCESS);
+  REQUIRE(first_difference(p, gemm.d(), p.reference()) == "");
+  REQUIRE(gemm.damage() == "");
+  const std::string text = explanation(gemm.desc);
+  const size_t at = text.find("\nstore ");
+  REQUIRE(at != std::string::npos);
+  return text.substr(at + 1, text.find('\n', at + 1) - at - 1);
+}
+
+EpilogueFields fields(int32_t type, int32_t order) {
+  EpilogueFields f;
+  f.d_type = type, f.cd_order = order, f.alpha = 1.0f / 3;
+  return f;
+}
+
+// Tails in M and N that are multiples of 16 bytes in each type, three batches, gaps between lines and
+// batches.
+GeneralProblem aligned(const char* variant, int32_t type, int32_t order) {
+  EpilogueFields f = fields(type, order);
+  f.d_ld_gap = 8, f.d_batch_gap = 16;
+  const bool by_row = order == NVFP4_CD_ORDER_ROW_MAJOR;
+  const Shape shape{by_row ? 131 : 136, by_row ? 168 : 171, 128, 2};
+  return GeneralProblem(forced(variant, make_problem(shape, Data::exact, 21)), f, 22);
+}
+
+}  // namespace
+
+TEST_CASE("D leaves by TMA where its lines and strides are multiples of 16 bytes", "[store]") {
+  USE_GPU_OF_FAMILY(gpu, 10);
+  USE_EMULATOR(gpu, emulator);
+  const char* variant = GENERATE("sm100_128x128x256", "sm100_128x256x256");
+  const char* when = GENERATE("soonest", "latest", "random");
+  const gemm_test::Setting order_of_work(emulator, "EMU_ORDER", when, "random");
+  for (const int32_t type : {NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32}) {
+    for (const int32_t order : {NVFP4_CD_ORDER_ROW_MAJOR, NVFP4_CD_ORDER_COLUMN_MAJOR}) {
+      const GeneralProblem p = aligned(variant, type, order);
+      CHECK(stored(gpu, p) == "store     D by TMA, 32 x 32 elements at a time");
+      const Shape& s = p.operands.shape;
+      CHECK(emulator.counter("tma_stores") == uint64_t(boxes(s.m) * boxes(s.n) * s.l));
+      CHECK(emulator.counter("global_store_bytes") == 0);
+      CHECK(emulator.counter("hazards") == 0);
+      CHECK(emulator.counter("formal_hazards") == 0);
+    }
+  }
+}
+
+TEST_CASE("D with C, bias and an activation leaves by TMA", "[store]") {
+  USE_GPU_OF_FAMILY(gpu, 10);
+  USE_EMULATOR(gpu, emulator);
+  const char* variant = GENERATE("sm100_128x128x256", "sm100_128x256x256");
+  for (const int32_t type : {NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32}) {
+    EpilogueFields f = fields(type, NVFP4_CD_ORDER_ROW_MAJOR);
+    f.c_type = type, f.beta = 0.5f, f.c_is_d = true;
+    f.bias_type = NVFP4_TYPE_BF16, f.activation = NVFP4_ACTIVATION_SILU;
+    const GeneralProblem p(forced(variant, make_problem({70, 136, 192}, Data::exact, 5)), f, 6);
+    stored(gpu, p);
+    CHECK(emulator.counter("tma_stores") > 0);
+    CHECK(emulator.counter("global_store_bytes") == 0);
+  }
+}
+
+TEST_CASE("D leaves by threads where one of its lines or strides is not", "[store]") {
+  USE_GPU_OF_FAMILY(gpu, 10);
+  USE_EMULATOR(gpu, emulator);
+  const char* variant = GENERATE("sm100_128x128x256", "sm100_128x256x256");
+  const auto by_threads = [&](const Shape& shape, const EpilogueFields& f, const char* why) {
+    const GeneralProblem p(forced(variant, make_problem(shape, Data::exact, 7)), f, 8);
+    CHECK(stored(gpu, p) == std::string("store     D by threads: ") + why);
+    CHECK(emulator.counter("tma_stores") == 0);
+  };
+  for (const int32_t type : {NVFP4_TYPE_F16, NVFP4_TYPE_F32}) {
+    const int64_t odd = type == NVFP4_TYPE_F32 ? 2 : 4;  // elements, 8 bytes
+    EpilogueFields f = fields(type, NVFP4_CD_ORDER_ROW_MAJOR);
+    f.d_ld_gap = 8 - odd;  // the line's end is not, what follows is
+    by_threads({40, 128 + odd, 64}, f, "lines of D end between 16 bytes");
+    f.d_ld_gap = odd;
+    by_threads({40, 136, 64}, f, "d_ld is no multiple of 16 bytes below 2^40");
+    f.d_ld_gap = 0, f.d_batch_gap = odd;
+    by_threads({40, 136, 64, 2}, f, "d_batch_stride is no multiple of 16 bytes below 2^40");
+    f = fields(type, NVFP4_CD_ORDER_COLUMN_MAJOR);
+    by_threads({40 + odd, 136, 64}, f, "lines of D end between 16 bytes");
+  }
+}
+
+TEST_CASE("tiles of few tokens leave D to threads", "[store]") {
+  USE_GPU_OF_FAMILY(gpu, 10);
+  USE_EMULATOR(gpu, emulator);
+  const GeneralProblem p = aligned("sm100_128x64x256", NVFP4_TYPE_F16, NVFP4_CD_ORDER_ROW_MAJOR);
+  CHECK(stored(gpu, p) == "store     D by threads: the tile has few tokens");
+  CHECK(emulator.counter("tma_stores") == 0);
+}
+
+TEST_CASE("a plan that leaves by TMA writes the D of each run", "[store][plan]") {
+  USE_GPU_OF_FAMILY(gpu, 10);
+  const GeneralProblem p = aligned("sm100_128x128x256", NVFP4_TYPE_BF16, 0);
+  const support::DeviceGeneral a(gpu.driver, p), b(gpu.driver, p);
+  nvfp4_gemm_plan* plan = nullptr;
+  REQUIRE(nvfp4_gemm_plan_create(&a.desc, &plan) == NVFP4_SUCCESS);
+  nvfp4_gemm_addresses x{};
+  x.struct_size = sizeof x;
+  x.d = b.desc.d;
+  REQUIRE(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_SUCCESS);
+  CHECK(first_difference(p, b.d(), p.reference()) == "");
+  CHECK(a.d() == p.d_before());
+  REQUIRE(nvfp4_gemm_plan_run(plan, nullptr, nullptr) == NVFP4_SUCCESS);
+  CHECK(first_difference(p, a.d(), p.reference()) == "");
+  nvfp4_gemm_plan_destroy(plan);
+}
