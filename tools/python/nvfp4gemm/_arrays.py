@@ -53,6 +53,27 @@ class Numpy:
         return x.astype(Numpy.dtype(number))
 
     @staticmethod
+    def as_bytes(x):
+        return _np().ascontiguousarray(x).view("uint8")
+
+    @staticmethod
+    def size(x):
+        return x.size
+
+    @staticmethod
+    def padded(x, columns):
+        """x [rows, fewer] with rows that start at multiples of 16 bytes."""
+        if x.shape[1] == columns and x.flags.c_contiguous:
+            return x
+        out = _np().zeros((x.shape[0], columns), "uint8")
+        out[:, :x.shape[1]] = x
+        return out
+
+    @staticmethod
+    def item(x):
+        return x.item() if isinstance(x, _np().ndarray) else x
+
+    @staticmethod
     def largest_finite(x):
         size = abs(x)
         return float(size.max(initial=0, where=_np().isfinite(size)))
@@ -99,6 +120,26 @@ class Torch:
     @staticmethod
     def cast(x, number):
         return x.to(Torch.dtype(number))
+
+    @staticmethod
+    def as_bytes(x):
+        return x.contiguous().view(_torch().uint8)
+
+    @staticmethod
+    def size(x):
+        return x.numel()
+
+    @staticmethod
+    def padded(x, columns):
+        if x.shape[1] == columns and x.is_contiguous():
+            return x
+        out = x.new_zeros((x.shape[0], columns))
+        out[:, :x.shape[1]] = x
+        return out
+
+    @staticmethod
+    def item(x):
+        return x.item() if isinstance(x, _torch().Tensor) else x
 
     @staticmethod
     def largest_finite(x):

@@ -111,6 +111,22 @@ def in_place(arrays, out, rows, columns):
     return d
 
 
+def with_scales(packed, scale_layout):
+    if scale_layout == packed.scale_layout:
+        return packed
+    arrays = arrays_of(packed.scales, "scales")
+    rows, k = packed.shape
+    scales = arrays.zero_bytes((scale_bytes(rows, k, scale_layout),), packed.scales)
+    if on_gpu(packed.scales):
+        from nvfp4gemm import _device
+        _device.convert_scales(packed, scales, scale_layout)
+    else:
+        _c.check(_c.lib.nvfp4_scale_convert_host(
+            arrays.address(packed.scales), layout_number(packed.scale_layout), arrays.address(scales),
+            layout_number(scale_layout), rows, k))
+    return Packed(packed.codes, scales, rows, k, packed.tensor_scale, scale_layout)
+
+
 def leading_dimension(arrays, x, what):
     """(ld, cd_order) of [rows, columns]."""
     rows, columns = arrays.strides(x)

@@ -205,3 +205,13 @@ def dequantize(packed, number):
         desc.tensor_scale_device = tensor.data_ptr()
     _c.check(_c.lib.nvfp4_dequantize(desc, _stream_of(index)))
     return x
+
+
+def convert_scales(packed, scales, scale_layout):
+    index = scales.get_device()
+    if not _enter(index):
+        with torch.cuda.device(index):
+            return convert_scales(packed, scales, scale_layout)
+    _c.check(_c.lib.nvfp4_scale_convert(
+        packed.scales.data_ptr(), layout_number(packed.scale_layout), scales.data_ptr(),
+        layout_number(scale_layout), packed.rows, packed.k, _stream_of(index)))

@@ -36,3 +36,8 @@ class Packed:
         """The values, [rows, k]; float32 if no dtype is given."""
         from nvfp4gemm import _calls
         return _calls.dequantize(self, dtype)
+
+    def with_scales(self, scale_layout):
+        """The same matrix, its scales in that layout; codes are shared, not copied."""
+        from nvfp4gemm import _calls
+        return _calls.with_scales(self, scale_layout)
