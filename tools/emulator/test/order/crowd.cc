@@ -36,6 +36,15 @@ TEST_CASE("a plain access meets the atomics of all blocks before it") {
             .formal_hazards == blocks - 1);
 }
 
+TEST_CASE("each of many atomics meets the one before it whose scope is too narrow") {
+  const Counters c =
+      run("setp.eq.u32 %p1, %r1, 0; @%p1 red.relaxed.cta.global.add.u32 [%out], 1;"
+          "@%p1 bra END; red.relaxed.gpu.global.add.u32 [%out], 1;"
+          "END: mov.u32 %r2, 0;");
+  CHECK(c.hazards == 0);
+  CHECK(c.formal_hazards == blocks - 1);
+}
+
 TEST_CASE("each of many atomics meets the plain access before it") {
   const Counters c =
       run("setp.eq.u32 %p1, %r1, 0; @%p1 st.global.u32 [%out], 1;"
