@@ -76,6 +76,7 @@ include tools/nvfp4/nvfp4.mk
 include tools/package/package.mk
 include tools/gates.mk
 include bench/bench.mk
+include tools/model/model.mk
 include test/test.mk
 
 # ---- set-up --------------------------------------------------------------------------------------
