@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// What others measured, beside what the model says of it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/model/simulate.h"
+
+namespace model {
+
+struct Comparison {
+  std::string what;
+  double measured, predicted;
+  double ratio() const { return predicted / measured; }
+};
+
+// Micro-benchmarks: copies, products, what is taken as it is (launch, barriers, pushes).
+std::vector<Comparison> micro_benchmarks(const Machine& machine);
+
+// Kernels on a B200, in microseconds: the ladder of learn-cuda, then an NVFP4 kernel of 8192^3.
+std::vector<Comparison> public_kernels(const Machine& machine);
+
+// From the smallest to the largest of predicted / measured.
+struct Band {
+  double low = 1, high = 1;
+};
+Band band_of(const std::vector<Comparison>& comparisons);
+
+}  // namespace model

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT
+#include "tools/model/simulate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <queue>
+
+#include "tools/model/memory.h"
+
+namespace model {
+namespace {
+
+// Shorter ones end before the clock follows.
+constexpr double kLongUs = 20;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// A part of a tile along K.
+struct Work {
+  int64_t tile, first_stage, stages;
+};
+
+enum class Event { kStart, kAsk, kArrive, kFree, kProduct, kEnd };
+
+struct Entry {
+  double at;
+  uint64_t number;  // of the entry, so that equal times keep their order
+  size_t unit;
+  Event event;
+  int64_t index;  // of a stage or of a work, counted by the unit
+  bool operator>(const Entry& other) const {
+    return at != other.at ? at > other.at : number > other.number;
+  }
+};
+
+struct Stage {
+  Memory::Ticket ticket;
+  size_t work = 0;
+  bool arrived = false;
+};
+
+struct Unit {
+  std::vector<Work> work;  // taken so far
+  std::vector<int64_t>
+      begin;                 // of each, its first stage, counted by the unit; and one past the last
+  std::deque<Stage> stages;  // those that are asked for and not free; the first is `freed`
+  int64_t asked = 0, arrived = 0, multiplied = 0, freed = 0;  // stages
+  int64_t ended = 0;                                          // works
+  size_t asking = 0, multiplying = 0;                         // the work of the next such stage
+  double started = 0, loader_free = 0, thread_free = 0, matrix_free = 0, epilogue_free = 0;
+  double matrix_busy = 0;
+};
+
+class Simulation {
+ public:
+  Simulation(const Machine& machine, const Kernel& kernel, const Shape& shape)
+      : m_(machine),
+        k_(kernel),
+        rows_(shape.m),
+        n_(shape.n),
+        token_tiles_(ceil_div(shape.m, kernel.tile_tokens)),
+        weight_tiles_(ceil_div(shape.n, kernel.tile_weights)),
+        works_(token_tiles_ * weight_tiles_ * kernel.split),
+        k_stages_(ceil_div(shape.k, kernel.stage_k)),
+        memory_(machine, size_t(units_at_once()), kernel.width),
+        units_(size_t(units_at_once())),
+        parts_(size_t(token_tiles_ * weight_tiles_)) {}
+
+  Result run() {
+    for (size_t u = 0; u < units_.size(); ++u) push(0, u, Event::kStart, 0);
+    while (!queue_.empty()) {
+      const Entry entry = queue_.top();
+      queue_.pop();
+      handle(entry);
+    }
+    double busy = 0;
+    for (const Unit& unit : units_) busy += unit.matrix_busy;
+    result_.us = (end_ + m_.skew) / 1e3;
+    result_.dram_bytes = memory_.dram_bytes();
+    result_.bytes = memory_.bytes();
+    result_.matrix_share = busy / end_ / (m_.sms / k_.width);
+    return result_;
+  }
+
+ private:
+  double ns(double clocks) const { return clocks / m_.clock; }
+
+  int64_t units_at_once() const {
+    const int64_t most = k_.units > 0 ? k_.units : int64_t(m_.sms) / k_.width;
+    return std::min(most, works_);
+  }
+
+  void push(double at, size_t unit, Event event, int64_t index) {
+    queue_.push({at, number_++, unit, event, index});
+  }
+
+  void handle(const Entry& entry) {
+    Unit& unit = units_[entry.unit];
+    switch (entry.event) {
+      case Event::kStart: start(entry.at, entry.unit); break;
+      case Event::kAsk: ask(entry.at, entry.unit); break;
+      case Event::kArrive: arrive(entry.at, entry.unit, entry.index); break;
+      case Event::kFree:
+        unit.stages.pop_front();
+        ++unit.freed;
+        ask(entry.at, entry.unit);
+        break;
+      case Event::kProduct: product(entry.at, entry.unit, entry.index); break;
+      case Event::kEnd: end(entry.at, entry.unit); break;
+    }
+  }
+
+  void take(Unit& unit, int64_t number) {
+    const int64_t part = number % k_.split, base = k_stages_ / k_.split,
+                  more = k_stages_ % k_.split;
+    const int64_t first = part * base + std::min(part, more);
+    if (unit.begin.empty()) unit.begin.push_back(0);
+    unit.work.push_back({number / k_.split, first, base + (part < more)});
+    unit.begin.push_back(unit.begin.back() + unit.work.back().stages);
+  }
+
+  void start(double now, size_t u) {
+    Unit& unit = units_[u];
+    if (k_.persistent) {
+      for (int64_t w = int64_t(u); w < works_; w += int64_t(units_.size())) take(unit, w);
+    } else if (next_work_ < works_) {
+      take(unit, next_work_++);
+    } else {
+      return;
+    }
+    unit.started = now;
+    push(now + ns(m_.setup + k_.start_clocks) + m_.map_fetch, u, Event::kAsk, 0);
+  }
+
+  // Rows beyond the matrix are filled with zeros, which nobody reads.
+  std::vector<Copy> copies(const Work& work, int64_t stage) const {
+    const bool by_weights = k_.weights_fastest;
+    const int64_t weights = by_weights ? work.tile % weight_tiles_ : work.tile / token_tiles_;
+    const int64_t tokens = by_weights ? work.tile / weight_tiles_ : work.tile % token_tiles_;
+    const auto key = [&](uint64_t operand, int64_t tile) {
+      return operand << 62 | uint64_t(tile) << 32 | uint64_t(work.first_stage + stage);
+    };
+    std::vector<Copy> copies;
+    const auto add = [&](uint64_t name, const Operand& of, double rows, double all) {
+      const double bytes = of.code_bytes * std::min(1.0, rows / all) + of.scale_bytes;
+      if (bytes > 0) copies.push_back({name, bytes, of.copies, of.row_bytes});
+    };
+    add(key(1, weights), k_.weights, double(n_ - weights * k_.tile_weights),
+        double(k_.tile_weights));
+    add(key(2, tokens), k_.tokens, double(rows_ - tokens * k_.tile_tokens), double(k_.tile_tokens));
+    return copies;
+  }
+
+  // One stage at a time, so that times of memory_ do not run backwards.
+  void ask(double now, size_t u) {
+    Unit& unit = units_[u];
+    const auto ready = [&] {
+      return !unit.begin.empty() && unit.asked < unit.begin.back() &&
+             unit.asked - unit.freed < k_.stages &&
+             (k_.ahead == 0 || unit.asked - unit.arrived < k_.ahead);
+    };
+    if (!ready() || now < unit.loader_free) return;
+    while (unit.asked >= unit.begin[unit.asking + 1]) ++unit.asking;
+    const Work& work = unit.work[unit.asking];
+    Stage stage;
+    stage.work = unit.asking;
+    stage.ticket = memory_.ask(now, u, copies(work, unit.asked - unit.begin[unit.asking]));
+    // Tokens that are not there yet come from the L2 as soon as they are.
+    const double tokens = unit.started + k_.tokens_ns;
+    if (now < tokens)
+      stage.ticket.at = std::max(stage.ticket.at, tokens + m_.copy_latency - m_.hit_saves);
+    push(stage.ticket.at, u, Event::kArrive, unit.asked);
+    unit.stages.push_back(stage);
+    ++unit.asked;
+    unit.loader_free = now + ns((k_.weights.copies + k_.tokens.copies) * m_.copy_issue);
+    if (ready()) push(unit.loader_free, u, Event::kAsk, 0);
+  }
+
+  Stage& stage(Unit& unit, int64_t index) { return unit.stages[size_t(index - unit.freed)]; }
+
+  void arrive(double now, size_t u, int64_t index) {
+    Unit& unit = units_[u];
+    Stage& it = stage(unit, index);
+    it.arrived = true;
+    memory_.arrived(u, it.ticket);
+    while (unit.arrived < unit.asked && stage(unit, unit.arrived).arrived) ++unit.arrived;
+    if (u == 0 && index == 0) result_.first_full_ns = now;
+    if (u == 0 && unit.arrived == unit.begin.back()) result_.last_full_ns = now;
+    ask(now, u);
+    multiply(now, u);
+  }
+
+  void multiply(double now, size_t u) {
+    Unit& unit = units_[u];
+    while (unit.multiplied < unit.arrived) {
+      const int64_t index = unit.multiplied;
+      while (index >= unit.begin[unit.multiplying + 1]) ++unit.multiplying;
+      const bool first = index == unit.begin[unit.multiplying];
+      // Its accumulator is free when the tile before, or the one before that, has been stored.
+      if (first && int64_t(unit.multiplying) - unit.ended >= k_.accumulators) return;
+      const double begin = std::max(now, unit.thread_free);
+      unit.thread_free = begin + ns(k_.issue_clocks);
+      unit.matrix_free = std::max(begin, unit.matrix_free) + ns(k_.stage_clocks);
+      unit.matrix_busy += ns(k_.stage_clocks);
+      const double visible = unit.matrix_free + ns(k_.latency_clocks);
+      push(visible, u, Event::kFree, index);
+      ++unit.multiplied;
+      if (unit.multiplied == unit.begin[unit.multiplying + 1])
+        push(visible, u, Event::kProduct, int64_t(unit.multiplying));
+    }
+  }
+
+  // A tile is stored when all its parts are there.
+  void product(double now, size_t u, int64_t work) {
+    if (u == 0) result_.last_product_ns = now;
+    std::vector<size_t>& parts = parts_[size_t(units_[u].work[size_t(work)].tile)];
+    parts.push_back(u);
+    if (int64_t(parts.size()) < k_.split) return;
+    for (const size_t part : parts) {
+      Unit& unit = units_[part];
+      store_free_ = std::max(store_free_, now) + k_.stored_bytes * k_.width / m_.store_rate;
+      const double stored =
+          std::max(now, unit.epilogue_free) + ns(k_.epilogue_clocks) + k_.exchange_ns;
+      unit.epilogue_free = std::max(stored, store_free_);
+      push(unit.epilogue_free, part, Event::kEnd, 0);
+    }
+  }
+
+  void end(double now, size_t u) {
+    Unit& unit = units_[u];
+    ++unit.ended;
+    end_ = std::max(end_, now);
+    if (!k_.persistent)
+      push(now + m_.next_cta, u, Event::kStart, 0);
+    else
+      multiply(now, u);
+  }
+
+  const Machine& m_;
+  const Kernel& k_;
+  const int64_t rows_, n_, token_tiles_, weight_tiles_, works_, k_stages_;
+  Memory memory_;
+  std::vector<Unit> units_;
+  std::vector<std::vector<size_t>> parts_;  // of a tile: the units whose part is done
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue_;
+  uint64_t number_ = 0;
+  int64_t next_work_ = 0;
+  double store_free_ = 0, end_ = 0;
+  Result result_;
+};
+
+}  // namespace
+
+// The clock falls with the third root of the power that products take, once it is at its limit: power
+// goes with share, clock and the square of the voltage. Three rounds settle it to a percent.
+Result simulate(const Machine& machine, const Kernel& kernel, const Shape& shape) {
+  Machine m = machine;
+  Result result = Simulation(m, kernel, shape).run();
+  for (int round = 0; round < 3 && kernel.busy_clock > 0 && result.us > kLongUs; ++round) {
+    const double room = m.busy_share / std::max(1e-3, result.matrix_share);
+    m.clock = std::min(machine.clock, kernel.busy_clock * std::cbrt(room));
+    result = Simulation(m, kernel, shape).run();
+  }
+  result.clock = m.clock;
+  return result;
+}
+
+}  // namespace model
