@@ -252,6 +252,21 @@ def check_bench(rows):
     return all(good(row) for row in rows)
 
 
+# ---- docs/model.md -----------------------------------------------------------------------------------
+
+def check_forecast(rows):
+    """The newest committed forecast of the timing model."""
+    newest = sorted(glob.glob(f"{ROOT}/bench/results/model-b200-*.csv"))[-1]
+    with open(newest, encoding="utf-8") as text:
+        known = {f"{r['m']} x {r['n']} x {r['k']}": r
+                 for r in csv.DictReader(line for line in text if not line.startswith("#"))}
+    return all([kernel, us, band, least, binds] ==
+               [known[shape]["kernel"], known[shape]["us"],
+                f"{known[shape]['low_us']} to {known[shape]['high_us']}", known[shape]["light_us"],
+                known[shape]["binds"]]
+               for shape, kernel, us, band, least, binds in rows)
+
+
 # ---- documents -------------------------------------------------------------------------------------
 
 def blocks(text):

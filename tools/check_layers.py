@@ -43,6 +43,7 @@ PROGRAMS = {
     "tools/testing/": [],
     "tools/harness/": ["include/", "host/cuda/"],
     "tools/nvfp4/": ["include/", "host/cuda/", "tools/harness/", EMU + "include/"],
+    "tools/model/": ["kernel/", "kernel/sm90/", "kernel/sm100/", "tools/testing/"],
     "bench/": ["include/", "host/cuda/", "kernel/", "tools/harness/", EMU + "include/"],
     "test/": ["include/", "host/cuda/", "host/", "kernel/", "kernel/ptx/", "kernel/sm90/", "kernel/sm100/",
               "bench/", "tools/harness/", "tools/nvfp4/", "tools/testing/", EMU + "include/"],

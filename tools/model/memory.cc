@@ -6,9 +6,10 @@
 
 namespace model {
 
-// Four things can hold up a copy: its own way (latency, what is before it on its SM), the SM's port,
-// the DRAM and the fabric between L2 and SMs, each behind all bytes under way. The largest counts, and a little
-// of the others: a p-norm. It gives latency alone for one copy and the full rate for many.
+// Four things can hold up a copy: its own way (latency, what is before it on its SM), the SM's
+// port, the DRAM and the fabric between L2 and SMs, each behind all bytes under way. The largest
+// counts, and a little of the others: a p-norm. It gives latency alone for one copy and the full
+// rate for many.
 double Memory::nanoseconds(const Port& port, double box, double saved, bool dram) const {
   const Machine& m = machine_;
   const double way = m.copy_latency - saved + std::min(port.copies, 4.0) * m.copy_each +

@@ -5,3 +5,44 @@
 $(B)/model_probe: tools/model/probe.cu
 	@mkdir -p $(@D)
 	$(call say,NVCC)$(NVCC) -std=c++17 -O2 -arch=sm_90a -o $@ $<
+
+MODEL_SRC := $(filter-out tools/model/test.cc tools/model/main.cc,$(sort $(wildcard tools/model/*.cc)))
+MODEL_OBJ := $(MODEL_SRC:%.cc=$(B)/obj/%.o)
+
+# Clocks that the sm_100a kernel's threads take to issue, of the compiler that made tools/sass.txt.
+$(B)/timing/sass.def: tools/sass.txt
+	@mkdir -p $(@D)
+	$(call say,AWK)awk '/^nvfp4_gemm_sm100_.* before the first load/ { load[$$1] = $$NF } \
+	  /^nvfp4_gemm_sm100_.* of a filling / && /stall/ { filling[$$1] = $$NF } \
+	  END { for (k in load) print "ISSUED(" substr(k, 12) ", " load[k] ", " filling[k] ")"; \
+	        print "#undef ISSUED" }' $< >$@
+$(MODEL_OBJ): | $(B)/timing/sass.def
+$(B)/obj/tools/model/kernels.o: $(B)/timing/sass.def
+$(B)/obj/tools/model/%.o: TEST_FLAGS += -DSASS_DEF='"$(B)/timing/sass.def"'
+
+$(B)/obj/tools/model/%.o: tools/model/%.cc
+	@mkdir -p $(@D)
+	$(call say,CXX)$(CXX) $(TEST_FLAGS) -O2 $(DEPS) -c $< -o $@
+
+$(B)/model: $(MODEL_OBJ) $(B)/obj/tools/model/main.o
+	$(call say,LINK)$(CXX) -o $@ $^
+
+$(B)/test_model: $(MODEL_OBJ) $(B)/obj/tools/model/test.o $(TEST_MAIN)
+	$(call say,LINK)$(CXX) -o $@ $^ $(CATCH_LIBS)
+
+H200_CLOCKS := $(lastword $(sort $(wildcard bench/results/clocks-h200-*.csv)))
+
+.PHONY: model
+model: $(B)/model  ## times on a B200 by the model, with band and binding limit: build/model.csv, .svg
+	$(B)/model micro >$(B)/model.txt
+	$(B)/model public >>$(B)/model.txt
+	$(B)/model h200 $(H200_CLOCKS) >>$(B)/model.txt
+	$(B)/model shapes >$(B)/model.csv
+	$(PYTHON) tools/model/picture.py $(B)/model.csv $(B)/model.txt $(B)/model.svg
+	grep -e '^# [0-9a-z]' -e MISSING $(B)/model.txt
+
+.PHONY: check-model
+check-model: $(B)/nvfp4 emulator  ## stages of every variant are what tools/model/traced.def says: 15 s
+	$(PYTHON) tools/model/trace.py $(B)
+
+-include $(MODEL_OBJ:.o=.d) $(B)/obj/tools/model/main.d $(B)/obj/tools/model/test.d

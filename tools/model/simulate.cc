@@ -54,14 +54,15 @@ struct Unit {
 
 class Simulation {
  public:
-  Simulation(const Machine& machine, const Kernel& kernel, const Shape& shape)
+  // `waves`: of units, after which no more is taken; 0: all.
+  Simulation(const Machine& machine, const Kernel& kernel, const Shape& shape, int64_t waves = 0)
       : m_(machine),
         k_(kernel),
         rows_(shape.m),
         n_(shape.n),
         token_tiles_(ceil_div(shape.m, kernel.tile_tokens)),
         weight_tiles_(ceil_div(shape.n, kernel.tile_weights)),
-        works_(token_tiles_ * weight_tiles_ * kernel.split),
+        works_(limited(token_tiles_ * weight_tiles_ * kernel.split, waves)),
         k_stages_(ceil_div(shape.k, kernel.stage_k)),
         memory_(machine, size_t(units_at_once()), kernel.width),
         units_(size_t(units_at_once())),
@@ -86,10 +87,11 @@ class Simulation {
  private:
   double ns(double clocks) const { return clocks / m_.clock; }
 
-  int64_t units_at_once() const {
-    const int64_t most = k_.units > 0 ? k_.units : int64_t(m_.sms) / k_.width;
-    return std::min(most, works_);
+  int64_t most_units() const { return k_.units > 0 ? k_.units : int64_t(m_.sms) / k_.width; }
+  int64_t limited(int64_t works, int64_t waves) const {
+    return waves > 0 ? std::min(works, waves * most_units()) : works;
   }
+  int64_t units_at_once() const { return std::min(most_units(), works_); }
 
   void push(double at, size_t unit, Event event, int64_t index) {
     queue_.push({at, number_++, unit, event, index});
@@ -250,17 +252,34 @@ class Simulation {
   Result result_;
 };
 
+// All tiles are replayed up to so many waves of units; beyond, the second half of these repeats.
+constexpr int64_t kWaves = 16;
+
+Result replay(const Machine& m, const Kernel& k, const Shape& shape) {
+  const int64_t units = k.units > 0 ? k.units : int64_t(m.sms) / k.width;
+  const int64_t waves = ceil_div(k.tiles(shape) * k.split, units);
+  if (waves <= kWaves) return Simulation(m, k, shape).run();
+  const Result half = Simulation(m, k, shape, kWaves / 2).run();
+  Result all = Simulation(m, k, shape, kWaves).run();
+  const double more = double(waves - kWaves) / double(kWaves / 2);
+  all.us += more * (all.us - half.us);
+  all.dram_bytes += more * (all.dram_bytes - half.dram_bytes);
+  all.bytes += more * (all.bytes - half.bytes);
+  return all;
+}
+
 }  // namespace
 
-// The clock falls with the third root of the power that products take, once it is at its limit: power
-// goes with share, clock and the square of the voltage. Three rounds settle it to a percent.
+// The clock falls with the third root of the power that products take, once it is at its limit:
+// power goes with share, clock and the square of the voltage. Two rounds settle it to a percent or
+// two.
 Result simulate(const Machine& machine, const Kernel& kernel, const Shape& shape) {
   Machine m = machine;
-  Result result = Simulation(m, kernel, shape).run();
-  for (int round = 0; round < 3 && kernel.busy_clock > 0 && result.us > kLongUs; ++round) {
+  Result result = replay(m, kernel, shape);
+  for (int round = 0; round < 2 && kernel.busy_clock > 0 && result.us > kLongUs; ++round) {
     const double room = m.busy_share / std::max(1e-3, result.matrix_share);
     m.clock = std::min(machine.clock, kernel.busy_clock * std::cbrt(room));
-    result = Simulation(m, kernel, shape).run();
+    result = replay(m, kernel, shape);
   }
   result.clock = m.clock;
   return result;

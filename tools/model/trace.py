@@ -10,12 +10,12 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 STAGE_K = 256
-SHORT, LONG = 8 * STAGE_K, 16 * STAGE_K
+SHORT, LONG = 2 * STAGE_K, 4 * STAGE_K
 COUNTERS = ["tma_loads", "tma_bytes", "bulk_copies", "bulk_bytes", "global_load_bytes", "mmas",
             "scale_copies"]
 STORED = "global_store_bytes"
 HEAD = """// SPDX-License-Identifier: MIT
-// Written by tools/model/trace.py from the emulator's counters of one tile with 8 and 16 stages of K:
+// Written by tools/model/trace.py from the emulator's counters of one tile with 2 and 4 stages of K:
 // what a stage adds, and what is stored once. TRACED(variant, tensor-map loads, their bytes, bulk
 // copies, their bytes, bytes by ld.global, products (of warpgroups on 9.0), tcgen05.cp, bytes of D)
 """

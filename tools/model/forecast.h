@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+// What the model says of this library's kernel on a B200: 60 shapes.
+#pragma once
+
+#include "tools/model/simulate.h"
+
+namespace model {
+
+struct Forecast {
+  Shape shape{};
+  std::string kernel;      // the variant that takes least
+  std::vector<double> us;  // of each variant, narrow to wide
+  double best_us = 0, clock = 0;
+  double light_us = 0;  // bytes at 7.68 TB/s or products at the clock above, whichever takes longer
+  std::string binds;    // what shortens the time most if it is a fifth faster
+};
+
+std::vector<Shape> forecast_shapes();
+Forecast forecast(const Machine& machine, const Shape& shape);
+
+// Of a kernel and shape: the resource that binds.
+std::string binding(const Machine& machine, const Kernel& kernel, const Shape& shape);
+
+}  // namespace model

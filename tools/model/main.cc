@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+// build/model: times of kernels on a B200 from parameters.def, and what they are worth
+// (docs/model.md).
+#include <cstdio>
+#include <string>
+
+#include "tools/model/forecast.h"
+#include "tools/model/hopper.h"
+
+namespace {
+
+using namespace model;
+
+double percent(const Comparison& c) { return 100 * (c.ratio() - 1); }
+
+// Rows further off than `limit` percent are marked.
+void print(const std::string& title, const std::vector<Comparison>& rows, double limit,
+           const char* mark) {
+  size_t off = 0;
+  std::printf("# %s: measured, model, difference\n", title.c_str());
+  for (const Comparison& row : rows) {
+    const bool beyond = percent(row) > limit || percent(row) < -limit;
+    off += beyond;
+    std::printf("%-52s %10.3f %10.3f %+6.1f %%%s\n", row.what.c_str(), row.measured, row.predicted,
+                percent(row), beyond ? mark : "");
+  }
+  std::printf("# %zu of %zu rows within %.0f %%\n\n", rows.size() - off, rows.size(), limit);
+}
+
+void print_parameters() {
+  std::printf("# parameter, unit, B200, H200, source\n");
+  for (const Parameter& p : kParameters)
+    std::printf("%-16s %-8s %10g %10g  %s\n", p.name, p.unit, kB200.*p.field, kH200.*p.field,
+                p.source);
+}
+
+void print_order(const std::vector<Comparison>& kernels) {
+  int wrong = 0;
+  for (const Comparison& a : kernels)
+    for (const Comparison& b : kernels)
+      if (a.what.find("bf16") != std::string::npos && b.what.find("bf16") != std::string::npos &&
+          a.measured > 1.1 * b.measured && a.predicted <= b.predicted)
+        ++wrong;
+  std::printf(
+      "# kernels of the ladder that differ by 10 %% or more: %d pairs in the wrong order%s\n\n",
+      wrong, wrong ? "  MISSING" : "");
+}
+
+void print_spans(const std::string& file) {
+  const std::vector<Comparison> spans = measured_spans(kH200, file);
+  print("H200, us of " + file, spans, 20, "  beyond 20 %");
+  const Errors errors = errors_of(spans);
+  std::printf(
+      "# median error %.1f %% (10 wanted)%s, within 20 %%: %.1f %% (95 wanted)%s, bias %+.1f %%\n",
+      100 * errors.median, errors.median > 0.1 ? "  MISSING" : "", 100 * errors.within_20,
+      errors.within_20 < 0.95 ? "  MISSING" : "", 100 * errors.bias);
+}
+
+void print_forecasts() {
+  const Band band = band_of(public_kernels(kB200));
+  std::printf(
+      "# The sm_100a kernel as it is, on a B200, by the model: first CTA's start to last store.\n"
+      "# No B200 has run it. band: the model's time over the measured one was %.2f to %.2f\n"
+      "# for public kernels, so a time of 1 stands for %.2f to %.2f.\n",
+      band.low, band.high, 1 / band.high, 1 / band.low);
+  std::printf(
+      "m,n,k,kernel,us,low_us,high_us,light_us,binds,clock_ghz,tflops,us_64,us_128,us_256\n");
+  for (const Shape& s : forecast_shapes()) {
+    const Forecast f = forecast(kB200, s);
+    std::printf("%lld,%lld,%lld,%s,%.2f,%.2f,%.2f,%.2f,%s,%.2f,%.0f,%.2f,%.2f,%.2f\n",
+                static_cast<long long>(s.m), static_cast<long long>(s.n),
+                static_cast<long long>(s.k), f.kernel.c_str(), f.best_us, f.best_us / band.high,
+                f.best_us / band.low, f.light_us, f.binds.c_str(), f.clock,
+                2e-6 * double(s.m) * double(s.n) * double(s.k) / f.best_us, f.us[0], f.us[1],
+                f.us[2]);
+    std::fflush(stdout);
+  }
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  const std::string what = count > 1 ? arguments[1] : "";
+  if (what == "parameters") {
+    print_parameters();
+  } else if (what == "micro") {
+    print("public micro-benchmarks, B200", micro_benchmarks(kB200), 5, "  MISSING");
+  } else if (what == "public") {
+    const std::vector<Comparison> kernels = public_kernels(kB200);
+    print("public kernels, B200", kernels, 20, "  MISSING");
+    print_order(kernels);
+  } else if (what == "h200" && count > 2) {
+    print_spans(arguments[2]);
+  } else if (what == "shapes") {
+    print_forecasts();
+  } else {
+    std::fprintf(stderr, "model parameters | micro | public | h200 FILE.csv | shapes\n");
+    return 2;
+  }
+  return 0;
+}
