@@ -260,11 +260,23 @@ def check_forecast(rows):
     with open(newest, encoding="utf-8") as text:
         known = {f"{r['m']} x {r['n']} x {r['k']}": r
                  for r in csv.DictReader(line for line in text if not line.startswith("#"))}
-    return all([kernel, us, band, least, binds] ==
+    return all([kernel, us, band, programmatic, least, binds] ==
                [known[shape]["kernel"], known[shape]["us"],
-                f"{known[shape]['low_us']} to {known[shape]['high_us']}", known[shape]["light_us"],
+                f"{known[shape]['low_us']} to {known[shape]['high_us']}",
+                known[shape]["programmatic_us"], known[shape]["light_us"],
                 known[shape]["binds"]]
-               for shape, kernel, us, band, least, binds in rows)
+               for shape, kernel, us, band, programmatic, least, binds in rows)
+
+
+def check_steps(rows):
+    """What build/model says of kernels that do not exist yet."""
+    program = os.path.join(sys.argv[1], "model")
+    if not os.path.exists(program):
+        raise Skipped("build/model is not there")
+    said = subprocess.run([program, "steps"], check=True, capture_output=True, text=True).stdout
+    known = [re.split(r"  +", line.strip()) for line in said.split("\n")[2:] if line]
+    return all([name, stages, *(cell for pair in pairs for cell in pair.split(", "))] in known
+               for name, stages, *pairs in rows)
 
 
 # ---- documents -------------------------------------------------------------------------------------

@@ -7,6 +7,8 @@ namespace model {
 namespace {
 
 constexpr double kFaster = 1.25;
+constexpr double kShortUs = 40;
+constexpr int kLaunches = 6;
 
 struct Resource {
   const char* name;
@@ -73,6 +75,8 @@ Forecast forecast(const Machine& machine, const Shape& shape) {
     best = kernel;
   }
   f.kernel = best.name;
+  if (f.best_us < kShortUs)
+    f.programmatic_us = simulate(machine, best, shape, {kLaunches, true, 1}).interval_us;
   f.binds = binding(machine, best, shape);
   const double products = double(shape.m) * double(shape.n) * double(shape.k);
   f.light_us = std::max(bytes_of(shape) / 7.68e6, products / (16384e3 * machine.sms * f.clock));

@@ -11,6 +11,7 @@ struct Forecast {
   std::string kernel;      // the variant that takes least
   std::vector<double> us;  // of each variant, narrow to wide
   double best_us = 0, clock = 0;
+  double programmatic_us = 0;  // of launches back to back, each; 0 where they are long
   double light_us = 0;  // bytes at 7.68 TB/s or products at the clock above, whichever takes longer
   std::string binds;    // what shortens the time most if it is a fifth faster
 };

@@ -88,25 +88,72 @@ bool sm90_kernel(const Machine& m, const std::string& tile, int split, Kernel* k
   return true;
 }
 
-std::vector<Comparison> measured_spans(const Machine& machine, const std::string& file) {
-  std::vector<Comparison> all;
+namespace {
+
+struct Clocked {
+  Shape shape;
+  std::string tile;
+  Kernel kernel;
+  double us;
+};
+
+// Rows of up to 128 tokens whose tile the model has.
+std::vector<Clocked> read_clocks(const Machine& machine, const std::string& file) {
+  std::vector<Clocked> all;
   std::ifstream text(file);
   for (std::string line; std::getline(text, line);) {
     long long rows, n, k, ctas;
     char name[64];
-    double us;
+    Clocked row;
     if (std::sscanf(line.c_str(), "%lld,%lld,%lld,%63[^,],%lld,%lf", &rows, &n, &k, name, &ctas,
-                    &us) != 6)
+                    &row.us) != 6)
       continue;
-    const std::string entry = name, tile = entry.substr(entry.rfind('_') + 1);
-    Kernel kernel;
-    if (rows > 128 || !sm90_kernel(machine, tile, 1, &kernel)) continue;
-    const Shape shape{rows, n, k};
-    const int split = int(std::max<int64_t>(1, ctas / kernel.tiles(shape)));
-    sm90_kernel(machine, tile, split, &kernel);
-    std::ostringstream what;
-    what << rows << 'x' << n << 'x' << k << ' ' << tile << " in " << split;
-    all.push_back({what.str(), us, simulate(machine, kernel, shape).us});
+    const std::string entry = name;
+    row.tile = entry.substr(entry.rfind('_') + 1);
+    row.shape = {rows, n, k};
+    if (rows > 128 || !sm90_kernel(machine, row.tile, 1, &row.kernel)) continue;
+    const int split = int(std::max<int64_t>(1, ctas / row.kernel.tiles(row.shape)));
+    sm90_kernel(machine, row.tile, split, &row.kernel);
+    all.push_back(row);
+  }
+  return all;
+}
+
+std::string name_of(const Clocked& row) {
+  std::ostringstream name;
+  name << row.shape.m << 'x' << row.shape.n << 'x' << row.shape.k << ' ' << row.tile << " in "
+       << row.kernel.split;
+  return name.str();
+}
+
+constexpr int kLaunches = 8;
+
+}  // namespace
+
+std::vector<Comparison> measured_spans(const Machine& machine, const std::string& clocks) {
+  std::vector<Comparison> all;
+  for (const Clocked& row : read_clocks(machine, clocks))
+    all.push_back({name_of(row), row.us, simulate(machine, row.kernel, row.shape).us});
+  return all;
+}
+
+std::vector<Comparison> measured_launches(const Machine& machine, const std::string& gpu,
+                                          const std::string& clocks, bool programmatic) {
+  std::vector<Comparison> all;
+  const std::vector<Clocked> clocked = read_clocks(machine, clocks);
+  std::ifstream text(gpu);
+  for (std::string line; std::getline(text, line);) {
+    long long m, n, k;
+    double us, programmatic_us;
+    if (std::sscanf(line.c_str(), "%lld,%lld,%lld,%*[^,],%lf,%*f,%*f,%*f,%*f,%lf", &m, &n, &k, &us,
+                    &programmatic_us) != 5)
+      continue;
+    for (const Clocked& row : clocked) {
+      if (row.shape.m != m || row.shape.n != n || row.shape.k != k || m > 16) continue;
+      const Result result = simulate(machine, row.kernel, row.shape, {kLaunches, programmatic, 1});
+      all.push_back({name_of(row) + (programmatic ? ", programmatic" : ", each on its own"),
+                     programmatic ? programmatic_us : us, result.interval_us});
+    }
   }
   return all;
 }

@@ -6,6 +6,7 @@
 
 #include "tools/model/forecast.h"
 #include "tools/model/hopper.h"
+#include "tools/model/steps.h"
 
 namespace {
 
@@ -46,7 +47,7 @@ void print_order(const std::vector<Comparison>& kernels) {
       wrong, wrong ? "  MISSING" : "");
 }
 
-void print_spans(const std::string& file) {
+void print_spans(const std::string& file, const std::string& gpu) {
   const std::vector<Comparison> spans = measured_spans(kH200, file);
   print("H200, us of " + file, spans, 20, "  beyond 20 %");
   const Errors errors = errors_of(spans);
@@ -54,6 +55,9 @@ void print_spans(const std::string& file) {
       "# median error %.1f %% (10 wanted)%s, within 20 %%: %.1f %% (95 wanted)%s, bias %+.1f %%\n",
       100 * errors.median, errors.median > 0.1 ? "  MISSING" : "", 100 * errors.within_20,
       errors.within_20 < 0.95 ? "  MISSING" : "", 100 * errors.bias);
+  for (const bool programmatic : {false, true})
+    print("H200, graph of launches, us of " + gpu,
+          measured_launches(kH200, gpu, file, programmatic), 20, "  beyond 20 %");
 }
 
 void print_forecasts() {
@@ -64,16 +68,36 @@ void print_forecasts() {
       "# for public kernels, so a time of 1 stands for %.2f to %.2f.\n",
       band.low, band.high, 1 / band.high, 1 / band.low);
   std::printf(
-      "m,n,k,kernel,us,low_us,high_us,light_us,binds,clock_ghz,tflops,us_64,us_128,us_256\n");
+      "# programmatic_us: from one end to the next of launches back to back with static weights.\n"
+      "m,n,k,kernel,us,low_us,high_us,light_us,binds,clock_ghz,tflops,programmatic_us,us_64,us_128,"
+      "us_256\n");
   for (const Shape& s : forecast_shapes()) {
     const Forecast f = forecast(kB200, s);
-    std::printf("%lld,%lld,%lld,%s,%.2f,%.2f,%.2f,%.2f,%s,%.2f,%.0f,%.2f,%.2f,%.2f\n",
+    char programmatic[32] = "-";
+    if (f.programmatic_us > 0)
+      std::snprintf(programmatic, sizeof programmatic, "%.2f", f.programmatic_us);
+    std::printf("%lld,%lld,%lld,%s,%.2f,%.2f,%.2f,%.2f,%s,%.2f,%.0f,%s,%.2f,%.2f,%.2f\n",
                 static_cast<long long>(s.m), static_cast<long long>(s.n),
                 static_cast<long long>(s.k), f.kernel.c_str(), f.best_us, f.best_us / band.high,
                 f.best_us / band.low, f.light_us, f.binds.c_str(), f.clock,
-                2e-6 * double(s.m) * double(s.n) * double(s.k) / f.best_us, f.us[0], f.us[1],
-                f.us[2]);
+                2e-6 * double(s.m) * double(s.n) * double(s.k) / f.best_us, programmatic, f.us[0],
+                f.us[1], f.us[2]);
     std::fflush(stdout);
+  }
+}
+
+// Kernel alone, and from end to end of programmatic launches.
+void print_steps() {
+  const Shape shapes[] = {{128, 7168, 16384}, {128, 4096, 7168}, {128, 7168, 2048}};
+  std::printf("# us on a B200 by the model: alone, and programmatic launches back to back\n");
+  std::printf("%-28s %6s  %17s  %17s  %17s\n", "", "stages", "7168 x 16384", "4096 x 7168",
+              "7168 x 2048");
+  for (const Step& step : steps(kB200)) {
+    std::printf("%-28s %6d", step.kernel.name.c_str(), step.kernel.stages);
+    for (const Shape& shape : shapes)
+      std::printf("  %8.2f %8.2f", simulate(kB200, step.kernel, shape).us,
+                  simulate(kB200, step.kernel, shape, {6, true, step.grids}).interval_us);
+    std::printf("\n");
   }
 }
 
@@ -89,12 +113,15 @@ int main(int count, char** arguments) {
     const std::vector<Comparison> kernels = public_kernels(kB200);
     print("public kernels, B200", kernels, 20, "  MISSING");
     print_order(kernels);
-  } else if (what == "h200" && count > 2) {
-    print_spans(arguments[2]);
+  } else if (what == "h200" && count > 3) {
+    print_spans(arguments[2], arguments[3]);
+  } else if (what == "steps") {
+    print_steps();
   } else if (what == "shapes") {
     print_forecasts();
   } else {
-    std::fprintf(stderr, "model parameters | micro | public | h200 FILE.csv | shapes\n");
+    std::fprintf(stderr,
+                 "model parameters | micro | public | h200 CLOCKS.csv GPU.csv | steps | shapes\n");
     return 2;
   }
   return 0;

@@ -31,12 +31,13 @@ $(B)/test_model: $(MODEL_OBJ) $(B)/obj/tools/model/test.o $(TEST_MAIN)
 	$(call say,LINK)$(CXX) -o $@ $^ $(CATCH_LIBS)
 
 H200_CLOCKS := $(lastword $(sort $(wildcard bench/results/clocks-h200-*.csv)))
+H200_GPU    := $(lastword $(sort $(wildcard bench/results/gpu-h200-*.csv)))
 
 .PHONY: model
 model: $(B)/model  ## times on a B200 by the model, with band and binding limit: build/model.csv, .svg
 	$(B)/model micro >$(B)/model.txt
 	$(B)/model public >>$(B)/model.txt
-	$(B)/model h200 $(H200_CLOCKS) >>$(B)/model.txt
+	$(B)/model h200 $(H200_CLOCKS) $(H200_GPU) >>$(B)/model.txt
 	$(B)/model shapes >$(B)/model.csv
 	$(PYTHON) tools/model/picture.py $(B)/model.csv $(B)/model.txt $(B)/model.svg
 	grep -e '^# [0-9a-z]' -e MISSING $(B)/model.txt

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <deque>
 #include <queue>
+#include <stdexcept>
 
 #include "tools/model/memory.h"
 
@@ -16,12 +17,12 @@ constexpr double kLongUs = 20;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// A part of a tile along K.
+// A part of a tile along K, of one launch.
 struct Work {
-  int64_t tile, first_stage, stages;
+  int64_t launch, tile, first_stage, stages;
 };
 
-enum class Event { kStart, kAsk, kArrive, kFree, kProduct, kEnd };
+enum class Event { kStart, kAsk, kArrive, kReady, kFree, kProduct, kEnd };
 
 struct Entry {
   double at;
@@ -37,7 +38,14 @@ struct Entry {
 struct Stage {
   Memory::Ticket ticket;
   size_t work = 0;
-  bool arrived = false;
+  bool ready = false;
+};
+
+struct Launched {
+  int64_t left;                                  // works that have not ended
+  double end = -1;                               // nanoseconds; -1: not yet
+  std::vector<size_t> waiting;                   // units that start behind its end
+  std::vector<std::pair<size_t, int64_t>> held;  // their stages, whose tokens it may write
 };
 
 struct Unit {
@@ -55,18 +63,21 @@ struct Unit {
 class Simulation {
  public:
   // `waves`: of units, after which no more is taken; 0: all.
-  Simulation(const Machine& machine, const Kernel& kernel, const Shape& shape, int64_t waves = 0)
+  Simulation(const Machine& machine, const Kernel& kernel, const Shape& shape, const Launches& many,
+             int64_t waves = 0)
       : m_(machine),
         k_(kernel),
+        many_(many),
         rows_(shape.m),
         n_(shape.n),
         token_tiles_(ceil_div(shape.m, kernel.tile_tokens)),
         weight_tiles_(ceil_div(shape.n, kernel.tile_weights)),
         works_(limited(token_tiles_ * weight_tiles_ * kernel.split, waves)),
         k_stages_(ceil_div(shape.k, kernel.stage_k)),
-        memory_(machine, size_t(units_at_once()), kernel.width),
+        memory_(machine, size_t(most_units()), kernel.width),
         units_(size_t(units_at_once())),
-        parts_(size_t(token_tiles_ * weight_tiles_)) {}
+        parts_(size_t(token_tiles_ * weight_tiles_ * many.count)),
+        launched_(size_t(many.count), Launched{works_, -1, {}, {}}) {}
 
   Result run() {
     for (size_t u = 0; u < units_.size(); ++u) push(0, u, Event::kStart, 0);
@@ -78,6 +89,8 @@ class Simulation {
     double busy = 0;
     for (const Unit& unit : units_) busy += unit.matrix_busy;
     result_.us = (end_ + m_.skew) / 1e3;
+    if (many_.count > 1)
+      result_.interval_us = (end_ - launched_[0].end) / 1e3 / double(many_.count - 1);
     result_.dram_bytes = memory_.dram_bytes();
     result_.bytes = memory_.bytes();
     result_.matrix_share = busy / end_ / (m_.sms / k_.width);
@@ -91,7 +104,11 @@ class Simulation {
   int64_t limited(int64_t works, int64_t waves) const {
     return waves > 0 ? std::min(works, waves * most_units()) : works;
   }
-  int64_t units_at_once() const { return std::min(most_units(), works_); }
+  int64_t units_at_once() const {
+    return std::min(most_units() * many_.grids, works_ * (many_.programmatic ? many_.count : 1));
+  }
+  // Units of the same SM share its port.
+  size_t port(size_t unit) const { return unit % size_t(most_units()); }
 
   void push(double at, size_t unit, Event event, int64_t index) {
     queue_.push({at, number_++, unit, event, index});
@@ -103,6 +120,7 @@ class Simulation {
       case Event::kStart: start(entry.at, entry.unit); break;
       case Event::kAsk: ask(entry.at, entry.unit); break;
       case Event::kArrive: arrive(entry.at, entry.unit, entry.index); break;
+      case Event::kReady: ready(entry.at, entry.unit, entry.index); break;
       case Event::kFree:
         unit.stages.pop_front();
         ++unit.freed;
@@ -113,12 +131,12 @@ class Simulation {
     }
   }
 
-  void take(Unit& unit, int64_t number) {
-    const int64_t part = number % k_.split, base = k_stages_ / k_.split,
+  void take(Unit& unit, int64_t all) {
+    const int64_t number = all % works_, part = number % k_.split, base = k_stages_ / k_.split,
                   more = k_stages_ % k_.split;
     const int64_t first = part * base + std::min(part, more);
     if (unit.begin.empty()) unit.begin.push_back(0);
-    unit.work.push_back({number / k_.split, first, base + (part < more)});
+    unit.work.push_back({all / works_, number / k_.split, first, base + (part < more)});
     unit.begin.push_back(unit.begin.back() + unit.work.back().stages);
   }
 
@@ -126,7 +144,8 @@ class Simulation {
     Unit& unit = units_[u];
     if (k_.persistent) {
       for (int64_t w = int64_t(u); w < works_; w += int64_t(units_.size())) take(unit, w);
-    } else if (next_work_ < works_) {
+    } else if (next_work_ < works_ * many_.count) {
+      if (!may_start(now, u)) return;
       take(unit, next_work_++);
     } else {
       return;
@@ -135,13 +154,28 @@ class Simulation {
     push(now + ns(m_.setup + k_.start_clocks) + m_.map_fetch, u, Event::kAsk, 0);
   }
 
+  // Of a launch that is no programmatic one, behind the end of the launch before.
+  bool may_start(double now, size_t u) {
+    const int64_t launch = next_work_ / works_;
+    if (many_.programmatic || launch == 0) return true;
+    Launched& before = launched_[size_t(launch - 1)];
+    if (before.end < 0)
+      before.waiting.push_back(u);
+    else if (now < before.end + m_.launch * 1e3)
+      push(before.end + m_.launch * 1e3, u, Event::kStart, 0);
+    else
+      return true;
+    return false;
+  }
+
   // Rows beyond the matrix are filled with zeros, which nobody reads.
   std::vector<Copy> copies(const Work& work, int64_t stage) const {
     const bool by_weights = k_.weights_fastest;
     const int64_t weights = by_weights ? work.tile % weight_tiles_ : work.tile / token_tiles_;
     const int64_t tokens = by_weights ? work.tile / weight_tiles_ : work.tile % token_tiles_;
     const auto key = [&](uint64_t operand, int64_t tile) {
-      return operand << 62 | uint64_t(tile) << 32 | uint64_t(work.first_stage + stage);
+      return operand << 62 | uint64_t(work.launch) << 54 | uint64_t(tile) << 32 |
+             uint64_t(work.first_stage + stage);
     };
     std::vector<Copy> copies;
     const auto add = [&](uint64_t name, const Operand& of, double rows, double all) {
@@ -167,7 +201,7 @@ class Simulation {
     const Work& work = unit.work[unit.asking];
     Stage stage;
     stage.work = unit.asking;
-    stage.ticket = memory_.ask(now, u, copies(work, unit.asked - unit.begin[unit.asking]));
+    stage.ticket = memory_.ask(now, port(u), copies(work, unit.asked - unit.begin[unit.asking]));
     // Tokens that are not there yet come from the L2 as soon as they are.
     const double tokens = unit.started + k_.tokens_ns;
     if (now < tokens)
@@ -182,11 +216,26 @@ class Simulation {
   Stage& stage(Unit& unit, int64_t index) { return unit.stages[size_t(index - unit.freed)]; }
 
   void arrive(double now, size_t u, int64_t index) {
+    Stage& it = stage(units_[u], index);
+    memory_.arrived(port(u), it.ticket);
+    const int64_t launch = units_[u].work[it.work].launch;
+    if (launch == 0) return ready(now, u, index);
+    Launched& before = launched_[size_t(launch - 1)];
+    if (before.end < 0)
+      before.held.emplace_back(u, index);
+    else
+      push(std::max(now, tokens_after(before)), u, Event::kReady, index);
+  }
+
+  // Tokens of a programmatic launch, asked for when the launch before is known to have ended.
+  double tokens_after(const Launched& before) const {
+    return before.end + m_.end_told + m_.copy_latency - m_.hit_saves;
+  }
+
+  void ready(double now, size_t u, int64_t index) {
     Unit& unit = units_[u];
-    Stage& it = stage(unit, index);
-    it.arrived = true;
-    memory_.arrived(u, it.ticket);
-    while (unit.arrived < unit.asked && stage(unit, unit.arrived).arrived) ++unit.arrived;
+    stage(unit, index).ready = true;
+    while (unit.arrived < unit.asked && stage(unit, unit.arrived).ready) ++unit.arrived;
     if (u == 0 && index == 0) result_.first_full_ns = now;
     if (u == 0 && unit.arrived == unit.begin.back()) result_.last_full_ns = now;
     ask(now, u);
@@ -216,7 +265,8 @@ class Simulation {
   // A tile is stored when all its parts are there.
   void product(double now, size_t u, int64_t work) {
     if (u == 0) result_.last_product_ns = now;
-    std::vector<size_t>& parts = parts_[size_t(units_[u].work[size_t(work)].tile)];
+    const Work& of = units_[u].work[size_t(work)];
+    std::vector<size_t>& parts = parts_[size_t(of.launch * token_tiles_ * weight_tiles_ + of.tile)];
     parts.push_back(u);
     if (int64_t(parts.size()) < k_.split) return;
     for (const size_t part : parts) {
@@ -231,20 +281,29 @@ class Simulation {
 
   void end(double now, size_t u) {
     Unit& unit = units_[u];
-    ++unit.ended;
     end_ = std::max(end_, now);
+    const int64_t launch = unit.work[size_t(unit.ended++)].launch;
+    if (--launched_[size_t(launch)].left == 0) end_launch(now, launched_[size_t(launch)]);
     if (!k_.persistent)
       push(now + m_.next_cta, u, Event::kStart, 0);
     else
       multiply(now, u);
   }
 
+  void end_launch(double now, Launched& launch) {
+    launch.end = now;
+    for (const size_t u : launch.waiting) push(now + m_.launch * 1e3, u, Event::kStart, 0);
+    for (const auto& [u, index] : launch.held) push(tokens_after(launch), u, Event::kReady, index);
+  }
+
   const Machine& m_;
   const Kernel& k_;
+  const Launches many_;
   const int64_t rows_, n_, token_tiles_, weight_tiles_, works_, k_stages_;
   Memory memory_;
   std::vector<Unit> units_;
   std::vector<std::vector<size_t>> parts_;  // of a tile: the units whose part is done
+  std::vector<Launched> launched_;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue_;
   uint64_t number_ = 0;
   int64_t next_work_ = 0;
@@ -258,9 +317,9 @@ constexpr int64_t kWaves = 16;
 Result replay(const Machine& m, const Kernel& k, const Shape& shape) {
   const int64_t units = k.units > 0 ? k.units : int64_t(m.sms) / k.width;
   const int64_t waves = ceil_div(k.tiles(shape) * k.split, units);
-  if (waves <= kWaves) return Simulation(m, k, shape).run();
-  const Result half = Simulation(m, k, shape, kWaves / 2).run();
-  Result all = Simulation(m, k, shape, kWaves).run();
+  if (waves <= kWaves) return Simulation(m, k, shape, {}).run();
+  const Result half = Simulation(m, k, shape, {}, kWaves / 2).run();
+  Result all = Simulation(m, k, shape, {}, kWaves).run();
   const double more = double(waves - kWaves) / double(kWaves / 2);
   all.us += more * (all.us - half.us);
   all.dram_bytes += more * (all.dram_bytes - half.dram_bytes);
@@ -283,6 +342,12 @@ Result simulate(const Machine& machine, const Kernel& kernel, const Shape& shape
   }
   result.clock = m.clock;
   return result;
+}
+
+Result simulate(const Machine& machine, const Kernel& kernel, const Shape& shape,
+                const Launches& many) {
+  if (kernel.persistent) throw std::invalid_argument("launches of a persistent kernel");
+  return Simulation(machine, kernel, shape, many).run();
 }
 
 }  // namespace model

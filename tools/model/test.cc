@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The timing model: its rules by hand, and what it gives back of what was measured.
 #include <cmath>
-#include <cstring>
+#include <stdexcept>
 
 #include "kernel/sm100/tile.h"
 #include "tools/model/forecast.h"
 #include "tools/model/hopper.h"
 #include "tools/model/memory.h"
+#include "tools/model/steps.h"
 #include "tools/testing/catch.h"
 
 using namespace model;
@@ -89,6 +90,24 @@ TEST_CASE("a further CTA begins when one has ended, and not at once", "[model]")
   Machine m = plain();
   m.next_cta = 30;
   CHECK(std::abs(clocks(m, one_stage(), {1, 3, 1}) - (3 * 200 + 2 * 30)) < 1);
+}
+
+TEST_CASE("a launch waits for the one before, a programmatic one for its tokens alone", "[model]") {
+  Machine m = plain();
+  m.launch = 0.05;
+  m.end_told = 10;
+  m.hit_saves = 90;
+  Kernel k = one_stage();
+  k.stages = 8;
+  const auto interval = [&](bool programmatic, int grids) {
+    return 1e3 * simulate(m, k, {1, 1, 2}, {5, programmatic, grids}).interval_us;
+  };
+  CHECK(std::abs(interval(false, 1) - (50 + 100 + 200)) < 1);
+  CHECK(std::abs(interval(true, 1) - (100 + 200)) < 1);
+  // Beside the one before: its weights are there, its tokens 10 and 10 behind that one's end.
+  CHECK(std::abs(interval(true, 2) - (20 + 200)) < 1);
+  k.persistent = true;
+  CHECK_THROWS_AS(interval(true, 1), std::invalid_argument);
 }
 
 TEST_CASE("bytes come from DRAM once while the L2 holds them", "[model]") {
@@ -185,6 +204,19 @@ TEST_CASE("the model gives back 104 launches of an H200", "[model]") {
   CHECK(errors.within_20 >= 0.95);
 }
 
+TEST_CASE("the model gives back launches back to back on an H200", "[model]") {
+  for (const bool programmatic : {false, true}) {
+    const std::vector<Comparison> launches =
+        measured_launches(kH200, "bench/results/gpu-h200-2026-11-22.csv",
+                          "bench/results/clocks-h200-2026-11-22.csv", programmatic);
+    REQUIRE(launches.size() == 6);
+    for (const Comparison& row : launches) {
+      INFO(row.what << ": " << row.measured << ", model " << row.predicted);
+      CHECK(std::abs(row.ratio() - 1) < (programmatic ? 0.05 : 0.2));
+    }
+  }
+}
+
 TEST_CASE("what binds is what shortens the time", "[model]") {
   CHECK(forecast_shapes().size() == 60);
   Kernel k = sm100_kernels(kB200)[1];
@@ -199,4 +231,22 @@ TEST_CASE("what binds is what shortens the time", "[model]") {
   k.issue_clocks = 1;
   k.epilogue_clocks = 1e5;
   CHECK(binding(kB200, k, shape) == "epilogue");
+}
+
+TEST_CASE("steps are judged against the kernel as it is", "[model]") {
+  const std::vector<Step> all = steps(kB200);
+  REQUIRE(all.size() == 11);
+  CHECK(all[0].kernel.name == sm100_kernels(kB200)[0].name);
+  CHECK(all[0].kernel.stages == sm100_kernels(kB200)[0].stages);
+  for (const Step& step : all) {
+    const Kernel& k = step.kernel;
+    INFO(k.name);
+    const double stage =
+        k.weights.code_bytes + k.weights.scale_bytes + k.tokens.code_bytes + k.tokens.scale_bytes;
+    CHECK(step.grids * k.stages * stage <= nvfp4::kMaxSharedBytes);
+    // A step of 64 along K reads 32 bytes of each row of the tile, whoever holds it.
+    CHECK(k.width * (k.weights.code_bytes + k.tokens.code_bytes) ==
+          128.0 * double(k.tile_weights + k.tile_tokens));
+    CHECK(k.units * k.width <= 148);
+  }
 }

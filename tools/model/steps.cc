@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+#include "tools/model/steps.h"
+
+#include "kernel/hardware.h"
+
+namespace model {
+namespace {
+
+constexpr double kScaleAtom = 2048;  // of 128 rows and a stage of 256
+constexpr double kRowBytes = 128;    // of a stage
+
+int stages_in(const Kernel& k, double shared_bytes) {
+  return int(shared_bytes / (k.weights.code_bytes + k.weights.scale_bytes + k.tokens.code_bytes +
+                             k.tokens.scale_bytes));
+}
+
+// Parts of K in the CTAs of a cluster, each of which stores its share of the tile. `clusters`: of
+// these CTAs, how many are placed at once.
+Kernel split(const Machine& m, Kernel k, int parts, int64_t clusters) {
+  k.name += " split " + std::to_string(parts);
+  const double sums = 4.0 * double(k.tile_weights / k.width) * double(k.tile_tokens);
+  k.split = parts;
+  k.units = clusters * parts;
+  k.exchange_ns = 2 * m.cluster_barrier + sums * (parts - 1) / parts / m.push_rate;
+  k.stored_bytes /= parts;
+  k.epilogue_clocks /= parts;
+  return k;
+}
+
+// cta_group::2: weights of both CTAs together, tokens halved, the scales of all tokens in both.
+Kernel pair(const Machine& m, const Kernel& like, int weights, int tokens) {
+  Kernel k = like;
+  k.name = "pair " + std::to_string(weights) + "x" + std::to_string(tokens);
+  k.width = 2;
+  k.tile_weights = weights;
+  k.tile_tokens = tokens;
+  k.weights = {weights / 2 * kRowBytes, kScaleAtom, 2};
+  k.tokens = {tokens / 2 * kRowBytes, kScaleAtom * (tokens > 128 ? 2 : 1),
+              tokens > 128 ? 3.0 : 2.0};
+  k.stages = stages_in(k, nvfp4::kMaxSharedBytes);
+  const Mma mma{weights, tokens, 2, false, tokens > 128 ? 3 : 2};
+  k.stage_clocks = 4 * interval(m, mma);
+  k.latency_clocks = latency(mma) - interval(m, mma);
+  k.start_clocks += m.cluster_barrier * m.clock;
+  k.stored_bytes = double(weights) * tokens;  // 2 bytes of half the tile
+  k.epilogue_clocks = tokens / 16 * m.load_drain + k.stored_bytes / m.epilogue_rate;
+  return k;
+}
+
+}  // namespace
+
+std::vector<Step> steps(const Machine& m) {
+  const std::vector<Kernel> now = sm100_kernels(m);
+  std::vector<Step> all{{now[0]}, {now[1]}};
+  for (Kernel half : {now[0], now[1]}) {
+    half.name += " half ring";
+    half.stages = stages_in(half, nvfp4::kMaxSharedBytes / 2.0);
+    all.push_back({half, 2});
+  }
+  // 148 SMs hold 74 clusters of 2 and, as seen in S (parameters.def), 36 of 4.
+  all.push_back({split(m, now[0], 2, 74)});
+  all.push_back({split(m, now[1], 2, 74)});
+  all.push_back({split(m, now[1], 4, 36)});
+  all.push_back({pair(m, now[1], 128, 128)});
+  all.push_back({pair(m, now[1], 256, 128)});
+  all.push_back({split(m, pair(m, now[1], 128, 128), 2, 36)});
+  all.push_back({split(m, pair(m, now[1], 256, 128), 2, 36)});
+  return all;
+}
+
+}  // namespace model
