@@ -269,12 +269,10 @@ def check_forecast(rows):
 
 
 def check_steps(rows):
-    """What build/model says of kernels that do not exist yet."""
-    program = os.path.join(sys.argv[1], "model")
-    if not os.path.exists(program):
-        raise Skipped("build/model is not there")
-    said = subprocess.run([program, "steps"], check=True, capture_output=True, text=True).stdout
-    known = [re.split(r"  +", line.strip()) for line in said.split("\n")[2:] if line]
+    """What build/model steps said of kernels that do not exist yet."""
+    newest = sorted(glob.glob(f"{ROOT}/bench/results/model-steps-b200-*.txt"))[-1]
+    with open(newest, encoding="utf-8") as text:
+        known = [re.split(r"  +", line.strip()) for line in list(text)[2:]]
     return all([name, stages, *(cell for pair in pairs for cell in pair.split(", "))] in known
                for name, stages, *pairs in rows)
 
