@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // K = 0: the general epilogue of sums that are +0. A warp takes 128 columns of a row, and every
-// gridDim.y-th four rows from there.
+// row_ctas-th four rows from there, in every batch that is its CTA's.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,11 @@ __device__ inline void store_empty_sums(const EmptySumParams& p) {
   if (threadIdx.x == 0) zeros = make_float4(0, 0, 0, 0);
   __syncthreads();
   const uint32_t n = blockIdx.x * kEmptySumColumns + threadIdx.x % 32 * 4;
-  const uint32_t m = blockIdx.y * kEmptySumRows + threadIdx.x / 32;
-  for (uint32_t batch = 0; batch < p.batches; ++batch) {
+  const uint32_t m = blockIdx.y % p.row_ctas * kEmptySumRows + threadIdx.x / 32;
+  for (uint32_t batch = blockIdx.y / p.row_ctas; batch < p.batches;
+       batch += gridDim.y / p.row_ctas) {
     store_general(
-        p, SumRows{ptx::shared_address(&zeros), 0, batch, n, m, gridDim.y * kEmptySumRows, p.m},
+        p, SumRows{ptx::shared_address(&zeros), 0, batch, n, m, p.row_ctas * kEmptySumRows, p.m},
         1.0f);
   }
 }

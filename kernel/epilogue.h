@@ -48,10 +48,11 @@ struct EmptySumParams {
   void* d;
   int64_t d_batch_stride;  // elements
   uint32_t m, n, batches;
+  uint32_t row_ctas;  // of gridDim.y, those of one batch; the others take other batches
   float alpha;
   EpilogueParams epilogue;
 };
-static_assert(sizeof(EmptySumParams) == 152 && NVFP4_OFFSET_IS(EmptySumParams, epilogue, 32));
+static_assert(sizeof(EmptySumParams) == 160 && NVFP4_OFFSET_IS(EmptySumParams, epilogue, 40));
 
 constexpr uint32_t kEmptySumThreads = 128;
 constexpr uint32_t kEmptySumColumns = 128;                 // of a CTA: four a lane
