@@ -74,8 +74,8 @@ const Split& invariant_split(const nvfp4_gemm_desc& desc, const Architecture& ar
   const Split* best = &kSplits[0];
   for (const Split& split : kSplits) {
     const int64_t at_once = arch.sm_count - split.empty_sms;
-    if (split.parts > stages || tiles * split.parts > at_once) break;
     if (!has_split(v, split.parts)) continue;
+    if (split.parts > stages || tiles * split.parts > at_once) break;
     if (clocks(v, tiles, stages, split, at_once).all() <
         clocks(v, tiles, stages, *best, arch.sm_count - best->empty_sms).all()) {
       best = &split;
@@ -98,9 +98,9 @@ bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const V
   *choice = {&v, 1, 1, tiles, INT64_MAX};
   for (const Split& split : kSplits) {
     const int64_t at_once = arch.sm_count - split.empty_sms;
+    if (!has_split(v, split.parts)) continue;
     // Of more tiles than run at once none is split.
     if (split.parts > 1 && (split.parts > stages || tiles * split.parts > at_once)) break;
-    if (!has_split(v, split.parts)) continue;
     const int64_t cost = clocks(v, tiles, stages, split, at_once).all();
     if (cost < choice->cost) *choice = {&v, split.parts, split.parts, tiles, cost};
   }
