@@ -19,13 +19,14 @@ namespace nvfp4 {
 
 namespace {
 
-// Five stages, the last with one step of 64; two tiles of 128 weights; rests in M and N. Every group
-// of consumer warps has a stage, and a split has parts to share out.
+// Five stages, the last with one step of 64; two tiles of 128 weights; rests in M and N. Every
+// group of consumer warps has a stage, and a split has parts to share out.
 constexpr int64_t kM = 72, kN = 136, kK = 1088;
 constexpr uint64_t kAlignment = 256;
 
-// What each variant computes. The general one has K cut inside the last step, and inside 16 bytes of
-// codes, C, bias, factors and scalars on the device, an activation, and a D whose rows begin anywhere.
+// What each variant computes. The general one has K cut inside the last step, and inside 16 bytes
+// of codes, C, bias, factors and scalars on the device, an activation, and a D whose rows begin
+// anywhere.
 enum Product : uint32_t { kPlain, kGeneral, kProducts };
 constexpr int64_t kCutK = kK - 16, kGeneralLd = kN + 1;
 constexpr int64_t kFactorColumns = 64;
@@ -47,8 +48,8 @@ struct Scalars {
 };
 constexpr Scalars kScalars = {0.5f, -0.75f, 1.5f, {0.25f, 1.0f, 0.375f}};
 
-// Where everything lies in the workspace, and up to `image` in host memory, too. Tokens come packed,
-// in fp16 and in bf16.
+// Where everything lies in the workspace, and up to `image` in host memory, too. Tokens come
+// packed, in fp16 and in bf16.
 constexpr uint64_t kDBytes = up(kM * kGeneralLd * sizeof(uint16_t));
 constexpr uint64_t kA = 0;
 constexpr uint64_t kAScales = kA + up(kM * kK / 2);
@@ -121,9 +122,9 @@ class Random {
   uint32_t state_ = 1;
 };
 
-// Any code under a scale of 1/2, 1 or 2, and tokens of the same values: sums of 1,088 products are then
-// exact in every order (docs/numerics.md), so that each variant has to give the reference's bits. D is
-// 0xFF, which no product is.
+// Any code under a scale of 1/2, 1 or 2, and tokens of the same values: sums of 1,088 products are
+// then exact in every order (docs/numerics.md), so that each variant has to give the reference's
+// bits. D is 0xFF, which no product is.
 void fill_image(uint8_t* image) {
   constexpr uint16_t kF16[8] = {0, 0x3800, 0x3C00, 0x3E00, 0x4000, 0x4200, 0x4400, 0x4600};
   constexpr uint16_t kBf16[8] = {0, 0x3F00, 0x3F80, 0x3FC0, 0x4000, 0x4040, 0x4080, 0x40C0};

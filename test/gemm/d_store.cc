@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How D leaves a kernel for 10.x: in boxes by TMA where its layout and the tile let it, else by threads. The
-// same bits both ways, and nothing outside D.
+// How D leaves a kernel for 10.x: in boxes by TMA where its layout and the tile let it, else by
+// threads. The same bits both ways, and nothing outside D.
 #include <algorithm>
 
 #include "test/gemm/emulator.h"
@@ -45,8 +45,8 @@ EpilogueFields fields(int32_t type, int32_t order) {
   return f;
 }
 
-// Tails in M and N that are multiples of 16 bytes in each type, three batches, gaps between lines and
-// batches.
+// Tails in M and N that are multiples of 16 bytes in each type, three batches, gaps between lines
+// and batches.
 GeneralProblem aligned(const char* variant, int32_t type, int32_t order) {
   EpilogueFields f = fields(type, order);
   f.d_ld_gap = 8, f.d_batch_gap = 16;
