@@ -80,9 +80,9 @@
  * run in an emulator only, never on that hardware, and for 9.0 (H200, run there). They take any M, N,
  * L >= 0 and K a multiple of 16, and scales of either layout, each operand its own: 9.0 reads both as
  * they are; on 10.x linear ones are converted to 128x4 in the workspace first, on every call.
- * a_type F16 and BF16 are there on 9.0 and in the reference. Nothing takes d_type NVFP4 and the fields
- * of its scales yet. What is declared here and not yet there is answered with
- * NVFP4_STATUS_NOT_SUPPORTED and a sentence that says so.
+ * a_type F16 and BF16 are there on 9.0 and in the reference; 10.x refuses them whatever K is, 0 too.
+ * Nothing takes d_type NVFP4 and the fields of its scales yet. What is declared here and not yet there
+ * is answered with NVFP4_STATUS_NOT_SUPPORTED and a sentence that says so.
  *
  * D in fp16, row-major, of alpha by value is stored in the way of its own that is fastest. With any
  * other type, order, C, bias, factor or activation sums take one way for all, which costs some time
@@ -363,13 +363,13 @@ NVFP4_API nvfp4_status nvfp4_gemm_run(const nvfp4_gemm_desc *desc, void *stream)
  * no driver, no device, no context, no kernel.                                         Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_prepare(void);
 
-/* Computes one small product (K = 1088, D in fp16, alpha by value) with every variant for quantized
- * tokens that serves the current context's device and compares all elements with the bits of
- * nvfp4_gemm_reference. What serves a_type F16 or BF16 alone is not run, nor the general epilogue.
+/* Computes two small products with every variant that serves the current context's device and compares
+ * all elements with the bits of nvfp4_gemm_reference: a plain one (K = 1088, D in fp16, alpha by
+ * value), and a general one (K = 1072, D and C in bf16, bias, SiLU, scalars and factors on the device).
  * `workspace` is device memory, aligned to 256 bytes, of at least nvfp4_selftest_bytes(compute
  * capability) bytes; it needs no content and keeps none. The one function that waits for the stream, so
  * it is refused for one that is being captured.
- * WRONG_RESULT: nvfp4_last_error() names variant, row and column of the first element that is wrong.
+ * WRONG_RESULT: nvfp4_last_error() names variant, product, row and column of the first wrong element.
  * OUT_OF_MEMORY: of the host, for operands and results. Otherwise refused as nvfp4_gemm_run is.
  *                                                                                      Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_selftest(void *workspace, uint64_t workspace_bytes, void *stream);
