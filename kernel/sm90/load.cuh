@@ -55,16 +55,6 @@ __device__ inline void publish_barriers() {
   ptx::fence_proxy_async_shared_cta();  // this thread's own TMA loads signal them next
 }
 
-// The codes of a stage alone, where its scales are linear.
-template <typename Tile>
-__device__ void load_codes(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
-  const uint32_t bar = cta.weights_full(at);
-  ptx::mbarrier_arrive_expect_tx(bar, Tile::kWeightBytes);
-  ptx::cp_async_bulk_tensor_3d(
-      cta.weights(at), &cta.p.weights, (cta.stage_begin + i) * (Tile::kK / 2),
-      cta.tile.weight_tile * Tile::kWeights, cta.tile.batch, bar, ptx::kEvictFirst);
-}
-
 // The bytes of a stage are counted on `bar`.
 template <typename Tile>
 __device__ void load_weights(const Cta90<Tile>& cta, uint32_t i, uint32_t at, uint32_t bar) {
@@ -110,6 +100,12 @@ __device__ void load_stage(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
   }
 }
 
+// None where all lanes of the warp will ask for them.
+template <typename Tile>
+__device__ uint32_t first_stages(const Cta90<Tile>& cta) {
+  return cta.p.weight_scales_linear != 0 ? 0 : min(Tile::kStagesFirst, cta.count);
+}
+
 // Before anything else happens in the CTA: the first bytes are asked for as soon as their barriers
 // are there. With tokens in the workspace the earlier grid is nvfp4_tokens_sm90, which starts when
 // those that may write weights have ended.
@@ -126,13 +122,7 @@ __device__ void start_weights(const Cta90<Tile>& cta) {
   note_clock(kClock_first_load);
   if (!Tile::kWorkspaceTokens && cta.p.weights_are_static == 0) ptx::griddepcontrol_wait();
 #pragma unroll 1
-  for (uint32_t i = 0; i < min(Tile::kStagesFirst, cta.count); ++i) {
-    if (cta.p.weight_scales_linear != 0) {
-      load_codes(cta, i, i);
-    } else {
-      load_stage(cta, i, i);
-    }
-  }
+  for (uint32_t i = 0; i < first_stages(cta); ++i) load_stage(cta, i, i);
   init_stage_barriers(cta, Tile::kStagesFirst, Tile::kStages);
   init_other_barriers(cta);
   publish_barriers();
