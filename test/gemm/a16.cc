@@ -5,6 +5,7 @@
 
 #include "test/gemm/emulator.h"
 #include "test/gemm/gpu.h"
+#include "tools/harness/general_gemm.h"
 
 using gemm_test::forced;
 using support::Data;
@@ -87,6 +88,56 @@ TEST_CASE("a16: more tiles than SMs", "[a16]") {
   gemm_test::require_reference_bits(
       gpu,
       forced(tile.variant, make_a16_problem({3, 128 * tiles_n, 64}, tile.type, Data::exact, 908)));
+}
+
+// Rings go on from tile to tile, their positions within a stage too: on a GPU six tiles a CTA.
+TEST_CASE("a16: a CTA computes several tiles of several stages", "[a16][tiles]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  if (gpu.small() && gpu.info.sms > 4) {
+    SKIP_TEST("an emulated Hopper takes few SMs for it: EMU_SMS=3");
+  }
+  const Tile tile = GENERATE(Tile{"sm90_f16_128x128x256", NVFP4_TYPE_F16},
+                             Tile{"sm90_bf16_128x128x256", NVFP4_TYPE_BF16});
+  const int64_t k = GENERATE(448, 1296);
+  const int64_t m = 137, n = (3 * gpu.info.sms + 1) * 128 - 60;
+  const Problem p = forced(tile.variant, make_a16_problem({m, n, k}, tile.type, Data::exact, 909));
+  REQUIRE(gemm_test::split_of(gpu, support::DeviceGemm(gpu.driver, p).desc) == 1);
+  gemm_test::require_reference_bits(gpu, p);
+}
+
+// The sizes at which the planner takes just two CTAs along K, of each tile.
+TEST_CASE("a16: two CTAs along K give the reference's bits", "[a16]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  const Tile tile = EACH_A16_TILE;
+  int split = 0;
+  for (int64_t k = 512; k <= 4096 && split != 2; k += 512) {
+    const Problem p =
+        forced(tile.variant, make_a16_problem({9, 70, k}, tile.type, Data::exact, 911));
+    split = gemm_test::split_of(gpu, support::DeviceGemm(gpu.driver, p).desc);
+    if (split == 2) gemm_test::require_reference_bits(gpu, p);
+  }
+  CAPTURE(tile.variant);
+  CHECK(split == 2);
+}
+
+// fp16 would be infinite or 0: tokens of 2^100 and 2^-90, whose sums only fp32 and bf16 hold.
+TEST_CASE("a16: bf16 tokens keep their range in an fp32 D", "[a16][epilogue]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  const char* variant = GENERATE("sm90_bf16_64x16x256", "sm90_bf16_64x32x256",
+                                 "sm90_bf16_64x128x256", "sm90_bf16_128x128x256");
+  const int exponent = GENERATE(100, -90);
+  Problem p = forced(variant, make_a16_problem({9, 70, 336}, NVFP4_TYPE_BF16, Data::exact, 912));
+  const uint16_t shift = uint16_t(exponent * 128);  // bf16 has 7 bits of fraction
+  for (int64_t row = 0; row < p.shape.m; ++row) {
+    for (int64_t k = 0; k < p.shape.k; ++k) {
+      uint16_t& half = p.a.halves[size_t(row * p.a.ld + k)];
+      if ((half & 0x7FFF) != 0) half = uint16_t(half + shift);
+    }
+  }
+  REQUIRE(support::sums_are_exact(p));
+  support::EpilogueFields f;
+  f.d_type = NVFP4_TYPE_F32;
+  REQUIRE(difference_on_device(gpu.driver, support::GeneralProblem(p, f, 1)) == "");
 }
 
 namespace {

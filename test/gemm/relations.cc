@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Metamorphic relations: two runs of the kernel compared with each other, so that no reference can
 // be wrong together with it.
+#include <cstring>
 #include <numeric>
 
 #include "test/gemm/gpu.h"
 #include "tools/harness/formats.h"
+#include "tools/harness/general_gemm.h"
 
 using support::Data;
 using support::make_problem;
@@ -145,5 +147,164 @@ TEST_CASE("flipping the sign of A flips the sign of D", "[relation][R14]") {
     CAPTURE(i);
     const bool zero = (before[i] & 0x7FFF) == 0;  // a sum that cancels is +0 either way
     REQUIRE((zero ? after[i] & 0x7FFF : after[i]) == (zero ? 0 : before[i] ^ 0x8000));
+  }
+}
+
+// On 9.0 the steps of the tensor core take others of the sixteen together, so sums are exact there.
+TEST_CASE("the order inside a block of 16 does not matter", "[relation][R4]") {
+  USE_GPU(gpu);
+  const support::Shape shape = shape_on(gpu);
+  Problem p = make_problem(shape, gpu.info.major == 9 ? Data::exact : Data::random, 46);
+  const std::vector<uint16_t> before = support::run_on_device(gpu.driver, p);
+  for (Operand* o : {&p.a, &p.b}) {
+    const Operand from = *o;
+    for (int64_t block = 0; block < shape.k / 16; ++block) {
+      const std::vector<int64_t> order = permutation(16, uint64_t(block));
+      for (int64_t row = 0; row < o->rows; ++row)
+        for (int64_t i = 0; i < 16; ++i)
+          o->set_code(0, row, block * 16 + i, from.code(0, row, block * 16 + order[size_t(i)]));
+    }
+  }
+  CHECK(support::run_on_device(gpu.driver, p) == before);
+}
+
+namespace {
+
+// The sums themselves.
+std::vector<float> sums(const gemm_test::Gpu& gpu, const Problem& p,
+                        const std::vector<float>* addend = nullptr) {
+  support::EpilogueFields f;
+  f.d_type = NVFP4_TYPE_F32;
+  if (addend != nullptr) f.c_type = NVFP4_TYPE_F32, f.beta = 1;
+  support::GeneralProblem general(p, f, 1);
+  if (addend != nullptr) std::memcpy(general.c.data(), addend->data(), general.c.size());
+  const support::DeviceGeneral gemm(gpu.driver, general);
+  const nvfp4_status status = nvfp4_gemm_run(&gemm.desc, nullptr);
+  INFO(nvfp4_last_error());
+  REQUIRE(status == NVFP4_SUCCESS);
+  const std::vector<uint8_t> bytes = gemm.d();
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+// Columns first .. first + k of a problem, or rows of A or B.
+Operand part_of(const Operand& o, int64_t row, int64_t rows, int64_t first, int64_t k) {
+  const Problem shape = make_problem({rows, 1, k});
+  Operand out = shape.a;
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < k; ++j) out.set_code(0, i, j, o.code(0, row + i, first + j));
+    for (int64_t b = 0; b < k / 16; ++b)
+      out.set_scale(0, i, b, o.scale(0, row + i, first / 16 + b));
+  }
+  return out;
+}
+Problem part_of(const Problem& p, int64_t m, int64_t n, int64_t first, int64_t k) {
+  Problem out = make_problem({m, n, k});
+  out.a = part_of(p.a, 0, m, first, k), out.b = part_of(p.b, 0, n, first, k);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("doubling a row's scale of one block doubles that block's part alone", "[relation][R6]") {
+  USE_GPU(gpu);
+  const support::Shape shape = shape_on(gpu);
+  Problem p = make_problem(shape, Data::exact, 47), block = p;
+  const int64_t row = 5, at = 18;
+  block.a.codes.assign(block.a.codes.size(), 0);
+  for (int64_t i = 0; i < 16; ++i)
+    block.a.set_code(0, row, at * 16 + i, p.a.code(0, row, at * 16 + i));
+  const std::vector<float> before = sums(gpu, p), alone = sums(gpu, block);
+  p.a.set_scale(0, row, at, uint8_t(p.a.scale(0, row, at) + 8));  // the next exponent
+  const std::vector<float> after = sums(gpu, p);
+  size_t wrong = 0, moved = 0;
+  for (size_t i = 0; i < before.size(); ++i) {
+    wrong += after[i] != before[i] + alone[i];
+    moved += after[i] != before[i];
+  }
+  CHECK(wrong == 0);
+  CHECK(moved > size_t(shape.n / 2));
+}
+
+TEST_CASE("a product in two halves of K, the first as C of the second, is the whole",
+          "[relation][R11]") {
+  USE_GPU(gpu);
+  const support::Shape shape = shape_on(gpu);
+  const Problem p = make_problem(shape, Data::exact, 48);
+  const int64_t first = 272;
+  const std::vector<float> half = sums(gpu, part_of(p, shape.m, shape.n, 0, first));
+  CHECK(sums(gpu, part_of(p, shape.m, shape.n, first, shape.k - first), &half) == sums(gpu, p));
+}
+
+TEST_CASE("a problem is its first rows and columns, with others beside them", "[relation][R11]") {
+  USE_GPU(gpu);
+  const support::Shape shape = shape_on(gpu);
+  const Problem p = make_problem(shape, Data::exact, 49);
+  const int64_t m = shape.m - 3, n = 70;
+  const std::vector<float> whole = sums(gpu, p), part = sums(gpu, part_of(p, m, n, 0, shape.k));
+  size_t wrong = 0;
+  for (int64_t row = 0; row < m; ++row)
+    for (int64_t column = 0; column < n; ++column)
+      wrong += whole[size_t(row * shape.n + column)] != part[size_t(row * n + column)];
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a block under a scale of 0 is as if it were not there", "[relation][R12]") {
+  USE_GPU(gpu);
+  const support::Shape shape = shape_on(gpu);
+  Problem p = make_problem(shape, Data::exact, 50);
+  for (int64_t row = 0; row < shape.m; ++row)
+    for (int64_t block = 28; block < 36; ++block) p.a.set_scale(0, row, block, 0);
+  CHECK(sums(gpu, p) == sums(gpu, part_of(p, shape.m, shape.n, 0, 448)));
+}
+
+TEST_CASE("B times A is D by columns", "[relation][R13]") {
+  USE_GPU(gpu);
+  const support::Shape shape = shape_on(gpu);
+  const Problem p = make_problem(shape, Data::exact, 51);
+  Problem turned = make_problem({shape.n, shape.m, shape.k});
+  turned.a = p.b, turned.b = p.a;
+  const std::vector<float> d = sums(gpu, p), transposed = sums(gpu, turned);
+  size_t wrong = 0;
+  for (int64_t row = 0; row < shape.m; ++row)
+    for (int64_t column = 0; column < shape.n; ++column)
+      wrong += d[size_t(row * shape.n + column)] != transposed[size_t(column * shape.m + row)];
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("batches have the bits of their problems one by one, gaps or not",
+          "[relation][R15][R16]") {
+  USE_GPU(gpu);
+  support::Shape shape = shape_on(gpu);
+  shape.m = 17, shape.l = 3;
+  support::Gaps gaps;
+  gaps.a_ld = 64, gaps.b_ld = 32, gaps.a_batch = 32, gaps.scales_batch_bytes = 48;
+  const Problem p = make_problem(shape, Data::random, 52, gaps);
+  const std::vector<float> d = sums(gpu, p);
+  for (int64_t batch = 0; batch < shape.l; ++batch) {
+    Problem one = make_problem({shape.m, shape.n, shape.k});
+    for (const bool of_a : {true, false}) {
+      const Operand& from = of_a ? p.a : p.b;
+      Operand& to = of_a ? one.a : one.b;
+      for (int64_t row = 0; row < from.rows; ++row) {
+        for (int64_t k = 0; k < shape.k; ++k) to.set_code(0, row, k, from.code(batch, row, k));
+        for (int64_t b = 0; b < shape.k / 16; ++b)
+          to.set_scale(0, row, b, from.scale(batch, row, b));
+      }
+    }
+    // The planner might split another number of CTAs along K for a third of the tiles.
+    if (gpu.info.major == 9) one.variant = "sm90_64x32x256";
+    Problem all = p;
+    all.variant = one.variant;
+    const std::vector<float> of_all = one.variant == nullptr ? d : sums(gpu, all);
+    const auto first = of_all.begin() + batch * shape.m * shape.n;
+    const std::vector<float> alone = sums(gpu, one);
+    CAPTURE(batch);
+    if (gpu.info.major == 9) {
+      CHECK(gemm_test::split_of(gpu, support::DeviceGemm(gpu.driver, one).desc) ==
+            gemm_test::split_of(gpu, support::DeviceGemm(gpu.driver, all).desc));
+    }
+    CHECK(std::equal(alone.begin(), alone.end(), first));
   }
 }
