@@ -24,6 +24,31 @@ int64_t size(fuzz::Input& input) {
 }
 
 void* address(fuzz::Input& input) { return reinterpret_cast<void*>(input.number<uint64_t>() << 4); }
+const float* floats(fuzz::Input& input) { return static_cast<const float*>(address(input)); }
+
+// What an input that ends here leaves at its default.
+void add_fields(fuzz::Input& input, nvfp4_gemm_desc& g) {
+  const auto below = [&](int32_t count) { return int32_t(input.byte()) % count; };
+  g.a_scale_layout = NVFP4_SCALE_LAYOUT_128X4 + below(2);
+  g.b_scale_layout = NVFP4_SCALE_LAYOUT_128X4 + below(2);
+  g.d_type = NVFP4_TYPE_F16 + below(3);
+  g.c_type = below(4), g.bias_type = below(4), g.activation = below(5);
+  g.scalar_mode = below(2), g.cd_order = below(2), g.bias_axis = below(2);
+  g.batch_invariant = below(2);
+  if (below(4) == 1) {
+    g.a_type = NVFP4_TYPE_F16 + below(2);
+    g.a_scales = nullptr;
+  }
+  if (g.c_type != 0) g.c = address(input), g.beta = input.number<float>();
+  g.c_ld = below(2) ? size(input) : g.d_ld, g.c_batch_stride = size(input);
+  if (g.bias_type != 0) g.bias = address(input);
+  g.b_tensor_scale_columns = 64 * below(3);
+  if (below(2) || g.b_tensor_scale_columns != 0) g.b_tensor_scale = floats(input);
+  if (below(2)) g.a_tensor_scale = floats(input);
+  if (g.scalar_mode == NVFP4_SCALARS_HOST) return;
+  g.alpha_device = floats(input);
+  if (g.c_type != 0) g.beta_device = floats(input);
+}
 
 nvfp4_gemm_desc problem(fuzz::Input& input) {
   const char* const names[] = {nullptr, nvfp4::variant_at(0).name,
@@ -42,8 +67,7 @@ nvfp4_gemm_desc problem(fuzz::Input& input) {
   g.a_scales_batch_stride_bytes = size(input), g.b_scales_batch_stride_bytes = size(input);
   g.a = address(input), g.a_scales = address(input);
   g.b = address(input), g.b_scales = address(input), g.d = address(input);
-  g.a_scale_layout = g.b_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
-  g.d_type = NVFP4_TYPE_F16;
+  add_fields(input, g);
   return g;
 }
 
@@ -68,10 +92,27 @@ void check_extents(const nvfp4_gemm_desc& g) {
         Wide(g.l - 1) * Wide(g.l == 1 ? 0 : stride) + Wide(rows - 1) * Wide(ld) + Wide(row);
     return Wide(reinterpret_cast<uint64_t>(first)) + elements * Wide(bits) / 8;
   };
-  fuzz::expect(last(g.d, g.m, g.d_ld, g.n, g.d_batch_stride, 16) <= limit, "D ends too far");
+  const bool by_row = g.cd_order == NVFP4_CD_ORDER_ROW_MAJOR;
+  const int64_t lines = by_row ? g.m : g.n, length = by_row ? g.n : g.m;
+  const int d_bits = g.d_type == NVFP4_TYPE_F32 ? 32 : 16;
+  fuzz::expect(last(g.d, lines, g.d_ld, length, g.d_batch_stride, d_bits) <= limit,
+               "D ends too far");
   if (g.k == 0) return;
-  fuzz::expect(last(g.a, g.m, g.a_ld, g.k, g.a_batch_stride, 4) <= limit, "A ends too far");
+  const int a_bits = g.a_type == NVFP4_TYPE_NONE ? 4 : 16;
+  fuzz::expect(last(g.a, g.m, g.a_ld, g.k, g.a_batch_stride, a_bits) <= limit, "A ends too far");
   fuzz::expect(last(g.b, g.n, g.b_ld, g.k, g.b_batch_stride, 4) <= limit, "B ends too far");
+}
+
+// Tokens in fp16 beyond what their kernel takes, scales in tiles beyond 2^62 bytes, or more CTAs than a
+// grid has where not the widest tile may be taken.
+bool may_be_too_large(const nvfp4_gemm_desc& g, int32_t capability) {
+  const Wide rows = (Wide(g.m) + 255) / 256 * 256, k = (Wide(g.k) + 255) / 256 * 256;
+  if (g.a_type != NVFP4_TYPE_NONE || g.batch_invariant != 0) {
+    return (Wide(g.m) + 7) / 8 * ((Wide(g.n) + 63) / 64) * Wide(g.l) * 8 > INT32_MAX;
+  }
+  if (capability == 90) return rows * k * 2 * Wide(g.l) > Wide(INT32_MAX) * 256 * 64;
+  const Wide tallest = (Wide(g.m > g.n ? g.m : g.n) + 127) / 128 * 128;
+  return tallest * (k / 16) * Wide(g.l) > Wide(1) << 62;
 }
 
 void check_plan(const nvfp4_gemm_desc& g, int32_t capability) {
@@ -81,11 +122,13 @@ void check_plan(const nvfp4_gemm_desc& g, int32_t capability) {
   const nvfp4::Variant* forced = nullptr;
   const bool foreign = served && nvfp4::find_variant(g.variant, &forced) == NVFP4_SUCCESS &&
                        forced != nullptr && !nvfp4::serves(*forced, again.arch());
-  const Wide rows = (Wide(g.m) + 255) / 256 * 256, k = (Wide(g.k) + 255) / 256 * 256;
-  const bool huge = status == NVFP4_STATUS_LIMIT && capability == 90 &&
-                    rows * k * 2 * Wide(g.l) > Wide(INT32_MAX) * 256 * 64;  // tokens in fp16
-  fuzz::expect((status == NVFP4_SUCCESS) == (served && !foreign && !huge),
-               "a legal problem without a plan");
+  const bool excluded = forced != nullptr && (forced->a_type != g.a_type ||
+                                              (g.batch_invariant != 0 && !forced->batch_invariant));
+  const bool no_kernel = g.a_type != NVFP4_TYPE_NONE && capability != 90;
+  const bool huge = status == NVFP4_STATUS_LIMIT && may_be_too_large(g, capability);
+  fuzz::expect(
+      (status == NVFP4_SUCCESS) == (served && !foreign && !excluded && !no_kernel && !huge),
+      "a legal problem without a plan");
   if (status != NVFP4_SUCCESS) return;
   const std::string wrong = host_test::complaint(g, plan);
   fuzz::expect(wrong.empty(), "a plan that is none", wrong.c_str());
