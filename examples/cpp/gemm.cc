@@ -4,8 +4,9 @@
 //
 //     c++ -std=c++17 -Iinclude examples/cpp/gemm.cc -o gemm -Lbuild -lnvfp4gemm -ldl
 //
-// A linear layer: weights quantised once, a plan made once, then one launch per batch with new
-// addresses. Each result is compared with the library's CPU reference. Without a GPU that runs the
+// A linear layer: D in bf16 with a bias; weights quantised once, a plan made once, then one launch per
+// batch with new addresses: codes, scales, which are linear here, and the tensor scale on the device,
+// since each batch has one of its own. Each result is compared with the library's CPU reference. Without a GPU that runs the
 // kernels it says so and ends well.
 #include <dlfcn.h>
 
@@ -43,15 +44,17 @@ void check(nvfp4_status status) {
 struct Matrix {
   std::vector<uint8_t> codes, scales;
   float tensor_scale;  // value = code * scale * tensor_scale
+  int32_t layout;      // of the scales
 
-  Matrix(const std::vector<float>& x, int64_t rows, int64_t k) {
+  Matrix(const std::vector<float>& x, int64_t rows, int64_t k, int32_t of_scales)
+      : layout(of_scales) {
     float amax = 0;
     for (float value : x) amax = std::max(amax, std::fabs(value));
     tensor_scale = amax / 2688;  // 448 * 6, the largest scale times the largest element
     codes.resize(size_t(rows * k / 2));
-    scales.resize(nvfp4_scale_bytes(rows, k, NVFP4_SCALE_LAYOUT_128X4));
+    scales.resize(nvfp4_scale_bytes(rows, k, layout));
     check(nvfp4_quantize_host(x.data(), k, rows, k, tensor_scale, codes.data(), k, scales.data(),
-                              NVFP4_SCALE_LAYOUT_128X4));
+                              layout));
   }
 };
 
@@ -136,26 +139,32 @@ Plan make_plan(const nvfp4_gemm_desc& desc) {
   return Plan(plan);
 }
 
-nvfp4_gemm_desc describe(float alpha) {
+constexpr int32_t kLinear = NVFP4_SCALE_LAYOUT_LINEAR, kTiles = NVFP4_SCALE_LAYOUT_128X4;
+
+nvfp4_gemm_desc describe() {
   nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
   g.m = tokens, g.n = outputs, g.k = inputs, g.l = 1;
-  g.a_ld = g.b_ld = inputs, g.d_ld = outputs, g.d_type = NVFP4_TYPE_F16;
-  g.a_scale_layout = g.b_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
-  g.alpha = alpha;
+  g.a_ld = g.b_ld = inputs, g.d_ld = outputs, g.d_type = NVFP4_TYPE_BF16;
+  g.a_scale_layout = kLinear, g.b_scale_layout = kTiles;
+  g.bias_type = NVFP4_TYPE_F32;
+  g.alpha = 1;
   return g;
 }
 
-std::vector<uint16_t> reference(const Matrix& x, const Matrix& weights) {
+std::vector<uint16_t> reference(const Matrix& x, const Matrix& weights,
+                                const std::vector<float>& bias) {
   std::vector<uint16_t> d(size_t(tokens * outputs));
-  nvfp4_gemm_desc g = describe(x.tensor_scale * weights.tensor_scale);
-  g.a = x.codes.data(), g.a_scales = x.scales.data();
+  nvfp4_gemm_desc g = describe();
+  g.a = x.codes.data(), g.a_scales = x.scales.data(), g.a_tensor_scale = &x.tensor_scale;
   g.b = weights.codes.data(), g.b_scales = weights.scales.data();
+  g.b_tensor_scale = &weights.tensor_scale;
+  g.bias = bias.data();
   g.d = d.data();
   check(nvfp4_gemm_reference(&g));
   return d;
 }
 
-// Both are fp16 of one sign and nearly one value, so the distance of the bits counts in ulps.
+// Both are bf16 of one sign and nearly one value, so the distance of the bits counts in ulps.
 int distance(uint16_t a, uint16_t b) {
   const auto ordered = [](uint16_t x) { return x & 0x8000 ? -(x & 0x7FFF) : int(x); };
   return std::abs(ordered(a) - ordered(b));
@@ -169,17 +178,24 @@ std::vector<float> random_values(std::mt19937& generator, int64_t count) {
 
 int run(const Driver& driver) {
   std::mt19937 generator(1);
-  const Matrix weights(random_values(generator, outputs * inputs), outputs, inputs);
+  const Matrix weights(random_values(generator, outputs * inputs), outputs, inputs, kTiles);
   const Buffer b(driver, weights.codes), b_scales(driver, weights.scales);
-  // One tensor scale for all batches, since alpha is part of the plan.
-  const Matrix first(random_values(generator, tokens * inputs), tokens, inputs);
+  const Buffer b_scale(driver, &weights.tensor_scale, sizeof(float));
+  const std::vector<float> bias = random_values(generator, outputs);
+  const Buffer bias_on_device(driver, bias.data(), bias.size() * sizeof(float));
+  const Matrix first(random_values(generator, tokens * inputs), tokens, inputs, kLinear);
   const Buffer a(driver, first.codes), a_scales(driver, first.scales);
+  const Buffer a_scale(driver, &first.tensor_scale, sizeof(float));
   const Buffer d(driver, nullptr, size_t(tokens * outputs) * sizeof(uint16_t));
 
-  nvfp4_gemm_desc g = describe(first.tensor_scale * weights.tensor_scale);
+  nvfp4_gemm_desc g = describe();
   g.a = a.get(), g.a_scales = a_scales.get(), g.b = b.get(), g.b_scales = b_scales.get();
+  g.a_tensor_scale = static_cast<const float*>(a_scale.get());
+  g.b_tensor_scale = static_cast<const float*>(b_scale.get());
+  g.bias = bias_on_device.get();
   g.d = d.get();
-  // On Hopper many tokens need a workspace: one for the plan, whose runs follow each other here.
+  // On Hopper many tokens need a workspace, and on Blackwell linear scales: one for the plan, whose runs
+  // follow each other here.
   check(nvfp4_gemm_workspace_bytes(&g, driver.compute_capability(), &g.workspace_bytes));
   std::unique_ptr<Buffer> workspace;
   if (g.workspace_bytes > 0) {
@@ -190,21 +206,22 @@ int run(const Driver& driver) {
 
   int worst = 0;
   for (int batch = 0; batch < 3; ++batch) {
-    const Matrix x(random_values(generator, tokens * inputs), tokens, inputs);
-    if (x.tensor_scale != first.tensor_scale) throw std::logic_error("another tensor scale");
+    const Matrix x(random_values(generator, tokens * inputs), tokens, inputs, kLinear);
     const Buffer codes(driver, x.codes), scales(driver, x.scales);
+    const Buffer scale(driver, &x.tensor_scale, sizeof(float));
     nvfp4_gemm_addresses addresses{};  // what stays NULL is the plan's
     addresses.struct_size = sizeof addresses;
     addresses.a = codes.get(), addresses.a_scales = scales.get();
+    addresses.a_tensor_scale = static_cast<const float*>(scale.get());
     check(nvfp4_gemm_plan_run(plan.get(), &addresses, nullptr));
     std::vector<uint16_t> result(size_t(tokens * outputs));
     d.copy_to(result.data());
-    const std::vector<uint16_t> expected = reference(x, weights);
+    const std::vector<uint16_t> expected = reference(x, weights, bias);
     int units = 0;  // small sums may differ by more units, but not here by more than this
     int equal = 0;
     for (size_t i = 0; i < result.size(); ++i) {
       equal += result[i] == expected[i];
-      if ((expected[i] & 0x7FFF) >= 0x3C00)
+      if ((expected[i] & 0x7FFF) >= 0x3F80)
         units = std::max(units, distance(result[i], expected[i]));
     }
     std::printf(
