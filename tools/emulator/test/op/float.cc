@@ -66,6 +66,7 @@ TEST_CASE("conversions between numbers of one value") {
   CHECK(eval("cvt.rni.f32.f32 d, a;", {0x40200000}) == 0x40000000);
   CHECK(eval("cvt.rzi.f32.f32 d, a;", {0xBF000000}) == 0x80000000);
   CHECK(eval("cvt.sat.f32.f32 d, a;", {0x7FC00000}) == 0);
+  CHECK(eval("cvt.sat.f32.f32 d, a;", {0x80000000}) == 0);  // -0, as an H200 has it
 }
 
 TEST_CASE("setp distinguishes ordered and unordered tests") {
