@@ -6,7 +6,8 @@
 #   sanitize  every variant and split under compute-sanitizer: memcheck racecheck initcheck synccheck, or
 #             the tools named behind it
 #   ptx       instructions against the emulator's expectations: carries, TMA loads, wgmma, mma.sync
-#   random    20,000 random programs (RANDOM_PROGRAMS) on the GPU and in the emulator; differences are shrunk
+#   random    20,000 random programs (RANDOM_PROGRAMS), and 6,000 (RANDOM_SINGLES) of one step each, on the
+#             GPU and in the emulator; differences are shrunk, the words are kept in RANDOM_RECORDS, a folder
 #   random-gemm  100,000 random problems (RANDOM_PROBLEMS, RANDOM_SEED) against the reference
 #   hazard    compute-sanitizer on the racy and repaired programs of tools/emulator/test/pairs: a line per run
 #   python    the Python package on torch tensors, by python3 or the TORCH_PYTHON that has torch
@@ -62,14 +63,20 @@ case $part in
     [ -x "$emulator_test" ] || die "no $emulator_test: make build/emulator_hw_test first"
     [ -e "$build/emulator/libcuda.so.1" ] || die "no emulator: make emulator first"
     PATH=$PATH:/usr/local/cuda/bin
-    count=${RANDOM_PROGRAMS:-20000} jobs=$(nproc) logs=$(mktemp -d)
-    each=$(((count + jobs - 1) / jobs)) i=0
-    while [ $i -lt "$jobs" ]; do
-      RANDOM_FIRST=$((i * each)) RANDOM_PROGRAMS=$each "$emulator_test" '[random]' >"$logs/$i" 2>&1 || : >"$logs/bad" &
-      i=$((i + 1))
-    done
-    wait
-    grep -h -e 'random programs on' -e '^  program' -e '^    [@a-z]' -e '^  not compiled' "$logs"/[0-9]*
+    jobs=$(nproc) logs=$(mktemp -d) records=${RANDOM_RECORDS:-$logs}
+    part_of() { # FIRST COUNT: shared by all processors
+      each=$((($2 + jobs - 1) / jobs)) i=0
+      while [ $i -lt "$jobs" ]; do
+        at=$(($1 + i * each))
+        RANDOM_FIRST=$at RANDOM_PROGRAMS=$each RANDOM_RECORD=$records/words.$at \
+          "$emulator_test" '[random]' >"$logs/log.$at" 2>&1 || : >"$logs/bad" &
+        i=$((i + 1))
+      done
+      wait
+    }
+    part_of 0 "${RANDOM_PROGRAMS:-20000}"
+    part_of 4294967296 "${RANDOM_SINGLES:-6000}" # random_program.h: kSingles
+    grep -h -e 'random programs on' -e '^  program' -e '^    [@a-z#]' -e '^  not compiled' "$logs"/log.*
     bad=0
     [ -e "$logs/bad" ] && bad=1
     rm -r "$logs"

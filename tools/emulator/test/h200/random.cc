@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Random programs on a GPU and in the emulator. On a GPU: RANDOM_PROGRAMS of them (20,000) from number
-// RANDOM_FIRST (0) on, each compared with the emulator's library beside this program, and those that
-// differ shrunk. In the emulator alone: the first ones, compared with what an H200 gave.
+// Random programs on a GPU and in the emulator. On a GPU: RANDOM_PROGRAMS of them (20,000) from
+// number RANDOM_FIRST (0) on, each compared with the emulator's library beside this program, and
+// those that differ shrunk and shown with what they begin with (RANDOM_SHOWN of them). From 2^32 on
+// they have one step each. In the emulator alone: the first ones, compared with what an H200 gave.
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,21 +43,37 @@ std::vector<RandomProgram> programs(size_t first, size_t count) {
   return all;
 }
 
-// The words in which the two disagree on one program.
-std::string difference(const uint32_t* gpu, const uint32_t* emulator) {
+// "r5", "half 1 of d2", "p", "line": a word of a lane, and of what the lanes begin with.
+std::string name_of(uint32_t word) {
+  if (word < 8) return "r" + std::to_string(word);
+  if (word < 16) return "half " + std::to_string(word % 2) + " of d" + std::to_string(word / 2 - 4);
+  return word == 16 ? "p" : "line";
+}
+
+// The words in which the two disagree on one program, a few of them, and what their lanes begin
+// with.
+std::string difference(uint64_t number, const uint32_t* gpu, const uint32_t* emulator) {
+  const std::vector<uint32_t> begin = h200::random_values(number);
+  std::string all;
+  uint32_t words = 0, lanes = 0;
+  char text[160];
   for (uint32_t i = 0; i < kRandomResults; ++i) {
     if (gpu[i] == emulator[i]) continue;
-    char text[160];
-    const uint32_t word = i / 32;
-    const char* const kind = word < 8 ? "r" : word < 16 ? "half of d" : word < 17 ? "p" : "line ";
-    std::snprintf(text, sizeof text, "lane %u, %s%u: GPU 0x%08x, emulator 0x%08x", i % 32, kind,
-                  word < 8    ? word
-                  : word < 16 ? (word - 8) / 2
-                              : 0,
-                  gpu[i], emulator[i]);
-    return text;
+    if (++words > 6) continue;
+    std::snprintf(text, sizeof text, "    # lane %u, %s: GPU 0x%08x, emulator 0x%08x\n", i % 32,
+                  name_of(i / 32).c_str(), gpu[i], emulator[i]);
+    all += text;
+    if (lanes >> i % 32 & 1) continue;
+    lanes |= 1u << i % 32;
+    all += "    #   begins with";
+    for (uint32_t word = 0; word <= h200::kRandomWords; ++word) {
+      std::snprintf(text, sizeof text, " %08x", begin[word * 32 + i % 32]);
+      all += text;
+    }
+    all += "\n";
   }
-  return "";
+  if (!words) return "";
+  return all + "    # words that differ: " + std::to_string(words) + "\n";
 }
 
 // The program without the steps that it differs without.
@@ -64,8 +81,9 @@ RandomProgram shrunk(RandomProgram program, const RandomDriver& gpu, const Rando
                      std::string* what) {
   const auto differs = [&](const RandomProgram& p) -> std::string {
     const std::vector<uint32_t> words = gpu.run({p});
-    return words.empty() ? "" : difference(words.data(), emulator.run({p}).data());
+    return words.empty() ? "" : difference(p.number, words.data(), emulator.run({p}).data());
   };
+  *what = differs(program);
   for (size_t i = program.steps.size(); i-- > 0;) {
     RandomProgram less = program;
     less.steps.erase(less.steps.begin() + long(i));
@@ -112,12 +130,10 @@ void replay(const RandomDriver& emulator) {
 struct Compared {
   std::vector<RandomProgram> different, not_compiled;
   std::string record;  // "number,hash"
-  size_t settled = 0;
   void add(const Compared& more) {
     different.insert(different.end(), more.different.begin(), more.different.end());
     not_compiled.insert(not_compiled.end(), more.not_compiled.begin(), more.not_compiled.end());
     record += more.record;
-    settled += more.settled;
   }
 };
 Compared compare(const std::vector<RandomProgram>& part, const RandomDriver& gpu,
@@ -139,9 +155,7 @@ Compared compare(const std::vector<RandomProgram>& part, const RandomDriver& gpu
     std::snprintf(line, sizeof line, "%llu,%016llx\n", (unsigned long long)part[i].number,
                   (unsigned long long)h200::hash_of(words));
     result.record += line;
-    result.settled += part[i].settled;
-    if (part[i].settled &&
-        std::memcmp(words, &emulated[i * kRandomResults], 4 * kRandomResults) != 0)
+    if (std::memcmp(words, &emulated[i * kRandomResults], 4 * kRandomResults) != 0)
       result.different.push_back(part[i]);
   }
   return result;
@@ -158,19 +172,20 @@ void compare_all(const RandomDriver& gpu, const RandomProcess& emulator) {
   for (size_t at = 0; at < count; at += kPerModule)
     all.add(compare(programs(first + at, std::min(kPerModule, count - at)), gpu, emulator));
   record << all.record;
+  record.close();  // what follows may take long
   const std::vector<RandomProgram>& different = all.different;
-  std::printf(
-      "%zu random programs on %s: %zu compared, %zu of them differ in the emulator; ptxas "
-      "cannot compile %zu\n",
-      count, gpu.device().c_str(), all.settled, different.size(), all.not_compiled.size());
+  std::printf("%zu random programs on %s: %zu differ in the emulator; ptxas cannot compile %zu\n",
+              count, gpu.device().c_str(), different.size(), all.not_compiled.size());
   for (const RandomProgram& p : all.not_compiled)
     std::printf("  not compiled: %llu\n", (unsigned long long)p.number);
+  std::fflush(stdout);
   for (size_t i = 0; i < std::min(shown, different.size()); ++i) {
     std::string what;
     const RandomProgram least = shrunk(different[i], gpu, emulator, &what);
     std::string text;
     for (const std::string& step : least.steps) text += "    " + step + "\n";
-    std::printf("  program %lu, %s\n%s", least.number, what.c_str(), text.c_str());
+    std::printf("  program %lu\n%s%s", least.number, text.c_str(), what.c_str());
+    std::fflush(stdout);
   }
   CHECK(different.empty());
 }

@@ -84,10 +84,11 @@ std::vector<uint32_t> RandomDriver::run(const std::vector<RandomProgram>& progra
   RANDOM_CALL(cuMemAlloc, &to, bytes);
   RANDOM_CALL(cuMemcpyHtoD, from, values.data(), bytes);
   RANDOM_CALL(cuMemsetD8, to, 0xFF, bytes);
-  void* arguments[] = {&from, &to};
+  uint32_t zero = 0;
+  void* arguments[] = {&from, &to, &zero};
   for (size_t i = 0; i < programs.size(); ++i) {
     CUfunction function = nullptr;
-    RANDOM_CALL(cuModuleGetFunction, &function, module, ("p" + std::to_string(i)).c_str());
+    RANDOM_CALL(cuModuleGetFunction, &function, module, entry_name(i).c_str());
     RANDOM_CALL(cuLaunchKernel, function, 1, 1, 1, 32, 1, 1, 0, nullptr, arguments, nullptr);
   }
   RANDOM_CALL(cuCtxSynchronize);

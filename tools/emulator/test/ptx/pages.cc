@@ -59,17 +59,15 @@ const emu::ptx::Opcode* opcode_of(const std::string& statement) {
 
 using Counts = std::map<const emu::ptx::Opcode*, std::set<std::string>>;
 
-// Statements of the steps of random programs that are compared.
+// Statements of the steps of random programs.
 Counts steps() {
   const std::vector<std::string> texts = {
 #define STEP(weight, text) text,
 #define UNGUARDED(weight, text) text,
-#define UNSETTLED(weight, text)
 #define COLLECTIVE
 #include "tools/emulator/test/h200/random.def"
 #undef STEP
 #undef UNGUARDED
-#undef UNSETTLED
 #undef COLLECTIVE
   };
   Counts counts;
