@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: MIT
-// mma.sync of one warp (PTX ISA 9.7.14.5). With g = lane / 4 and t = lane % 4, register i of A has 4
-// bytes of row g + 8 (i % 2) from byte 16 (i / 2) + 4 t on, register i of B the same of column g
+// mma.sync of one warp (PTX ISA 9.7.14.5). With g = lane / 4 and t = lane % 4, register i of A has
+// 4 bytes of row g + 8 (i % 2) from byte 16 (i / 2) + 4 t on, register i of B the same of column g
 // from byte 16 i + 4 t, and D has columns 2t and 2t + 1 of rows g and g + 8. Sums are those of 9.0
 // and later: one addition of all of K, mma_dot.h. 8-bit floats: see dot_as_fp16.
-#include <array>
-#include <cstring>
-
 #include "tools/emulator/arithmetic/mma_block_scaled.h"
-#include "tools/emulator/arithmetic/mma_dot.h"
-#include "tools/emulator/arithmetic/softfloat.h"
 #include "tools/emulator/base/settings.h"
 #include "tools/emulator/op/binders.h"
-#include "tools/emulator/op/element_types.h"
+#include "tools/emulator/op/mma_tile.h"
 #include "tools/emulator/op/op.h"
 #include "tools/emulator/op/scaled_sum.h"
 
@@ -19,32 +14,7 @@ namespace emu::ops {
 
 namespace {
 
-constexpr uint32_t columns = 8, most_rows = 16, k_bytes = 32;
-
 enum Slot : size_t { d_slot, a_slot, b_slot, c_slot, sfa_slot, ida_slot, sfb_slot, idb_slot };
-
-// D is kept column by column: for mma_dot B is the operand of few rows.
-struct Tile {
-  uint8_t a[most_rows * k_bytes] = {}, b[columns * k_bytes] = {};
-  uint32_t d[most_rows * columns] = {};
-};
-
-uint32_t rows_of(const Instr& in) {
-  return in.has(Mod::m8n8k16) || in.has(Mod::m8n8k32) || in.has(Mod::m8n8k128) ||
-                 in.has(Mod::m8n8k4)
-             ? 8
-             : 16;
-}
-
-// f(lane, register, value) for every register of a fragment.
-template <class F>
-void each_word(Warp& w, const Operand& fragment, F f) {
-  for (uint32_t i = 0; i < fragment.elements.size(); ++i) {
-    Warp::Row scratch;
-    const uint64_t* values = w.source(fragment.elements[i], ~0u, scratch);
-    for (uint32_t lane = 0; lane < 32; ++lane) f(lane, i, values[lane]);
-  }
-}
 
 void load_operands(Warp& w, const Instr& in, Tile& tile) {
   const uint32_t halves = rows_of(in) / 8;
@@ -58,52 +28,9 @@ void load_operands(Warp& w, const Instr& in, Tile& tile) {
   });
 }
 
-// Accumulators: a register for each column, or for two of 16 bits.
-uint32_t place_of(uint32_t lane, uint32_t column, uint32_t half) {
-  return (lane % 4 * 2 + column) * most_rows + lane / 4 + 8 * half;
-}
-
-void load_accumulators(Warp& w, const Instr& in, bool packed, Tile& tile) {
-  each_word(w, in.ops[c_slot], [&](uint32_t lane, uint32_t i, uint64_t value) {
-    if (!packed) {
-      tile.d[place_of(lane, i % 2, i / 2)] = uint32_t(value);
-      return;
-    }
-    tile.d[place_of(lane, 0, i)] = uint32_t(value & 0xFFFF);
-    tile.d[place_of(lane, 1, i)] = uint32_t(value >> 16 & 0xFFFF);
-  });
-}
-
-void store(Warp& w, const Instr& in, bool packed, const Tile& tile) {
-  const auto& registers = in.ops[d_slot].elements;
-  for (uint32_t i = 0; i < registers.size(); ++i) {
-    uint64_t* d = w.destination(registers[i], ~0u);
-    for (uint32_t lane = 0; lane < 32; ++lane)
-      d[lane] = packed ? tile.d[place_of(lane, 0, i)] | tile.d[place_of(lane, 1, i)] << 16
-                       : tile.d[place_of(lane, i % 2, i / 2)];
-  }
-}
-
 void count(Warp& w, const Instr& in, uint32_t k) {
   ++w.cta.counters.mmas;
   w.cta.counters.macs += uint64_t(rows_of(in)) * columns * k;
-}
-
-DotOperands operands(const Instr& in, const Tile& tile) {
-  DotOperands o{};
-  o.a = tile.b;
-  o.b = tile.a;
-  o.rows = columns;
-  o.n = rows_of(in);
-  o.a_type = element_type(in.type(2));
-  o.b_type = element_type(in.type(1));
-  o.d_type = in.type() == Type::f16   ? AccumulatorType::f16
-             : in.type() == Type::f32 ? AccumulatorType::f32
-                                      : AccumulatorType::s32;
-  o.saturate = in.has(Mod::satfinite);
-  o.accumulate = true;
-  o.zero_raises = false;  // as on an H200: mma_dot.h
-  return o;
 }
 
 // What shapes with a shorter K leave of the 32 bytes is zero, which adds nothing.
@@ -114,36 +41,12 @@ Step dot(Warp& w, const Instr& in, uint32_t active) {
   const bool packed = in.type() == Type::f16;
   load_accumulators(w, in, packed, tile);
   mma_dot(operands(in, tile), tile.d, most_rows);
-  store(w, in, packed, tile);
+  store_accumulators(w, in, packed, tile);
   count(w, in, uint32_t(in.ops[b_slot].elements.size()) * 128 / ptx::bits_of(in.type(1)));
   return Step::next;
 }
 
 // ---- 8-bit floats ------------------------------------------------------------------------------
-
-// Only 12.0 multiplies 8-bit floats. For 9.0 and 10.0 ptxas 13.0 writes two multiplications of fp16
-// (sm_90a, sm_100a: F2FP.F16.E4M3.UNPACK_B, HMMA.16816, FADD or HADD2): of the lower two bytes of
-// each register, of the upper two with the sum of the first, and last an addition of C.
-constexpr uint32_t low = 0, high = 2;
-
-const std::array<uint16_t, 256>& as_fp16(Type t) {
-  const auto table = [](const soft::Format& from) {
-    std::array<uint16_t, 256> codes;
-    for (uint32_t i = 0; i < 256; ++i) codes[i] = uint16_t(soft::convert(i, from, soft::f16));
-    return codes;
-  };
-  static const std::array<uint16_t, 256> e4m3 = table(soft::e4m3), e5m2 = table(soft::e5m2);
-  return t == Type::e4m3 ? e4m3 : e5m2;
-}
-
-// Two of every four bytes, widened.
-void widen(const uint8_t* from, uint32_t rows, uint32_t half, Type type, uint8_t* to) {
-  const std::array<uint16_t, 256>& codes = as_fp16(type);
-  for (uint32_t i = half; i < rows * k_bytes; i += 4, to += 4) {
-    const uint16_t pair[2] = {codes[from[i]], codes[from[i + 1]]};
-    std::memcpy(to, pair, 4);
-  }
-}
 
 Step dot_as_fp16(Warp& w, const Instr& in, uint32_t active) {
   if (w.cta.cluster.launch.compute_capability >= 120) return dot(w, in, active);
@@ -161,31 +64,12 @@ Step dot_as_fp16(Warp& w, const Instr& in, uint32_t active) {
   }
   for (uint32_t i = 0; i < most_rows * columns; ++i)
     tile.d[i] = uint32_t(soft::add(tile.d[i], wide.d[i], packed ? soft::f16 : soft::f32));
-  store(w, in, packed, tile);
+  store_accumulators(w, in, packed, tile);
   count(w, in, uint32_t(in.ops[b_slot].elements.size()) * 16);
   return Step::next;
 }
 
 // ---- integers of 4 bits and single bits --------------------------------------------------------
-
-int64_t nibble(const uint8_t* bytes, uint32_t k, bool is_signed) {
-  const int v = bytes[k / 2] >> k % 2 * 4 & 15;
-  return is_signed && v > 7 ? v - 16 : v;
-}
-
-int64_t nibbles(const uint8_t* a, const uint8_t* b, const Instr& in) {
-  const bool sa = in.type(1) == Type::s4, sb = in.type(2) == Type::s4;
-  int64_t sum = 0;
-  for (uint32_t k = 0; k < 2 * k_bytes; ++k) sum += nibble(a, k, sa) * nibble(b, k, sb);
-  return sum;
-}
-
-int64_t bits(const uint8_t* a, const uint8_t* b, const Instr& in) {
-  int64_t sum = 0;
-  for (uint32_t k = 0; k < k_bytes; ++k)
-    sum += std::popcount(uint8_t(in.has(Mod::xor_) ? a[k] ^ b[k] : a[k] & b[k]));
-  return sum;
-}
 
 template <auto Products>
 Step integers(Warp& w, const Instr& in, uint32_t active) {
@@ -196,11 +80,9 @@ Step integers(Warp& w, const Instr& in, uint32_t active) {
   for (uint32_t r = 0; r < rows_of(in); ++r)
     for (uint32_t n = 0; n < columns; ++n) {
       uint32_t& d = tile.d[n * most_rows + r];
-      int64_t sum = int32_t(d) + Products(&tile.a[r * k_bytes], &tile.b[n * k_bytes], in);
-      if (in.has(Mod::satfinite)) sum = std::clamp<int64_t>(sum, INT32_MIN, INT32_MAX);
-      d = uint32_t(sum);
+      d = integer_sum(d, Products(&tile.a[r * k_bytes], &tile.b[n * k_bytes], in), in);
     }
-  store(w, in, false, tile);
+  store_accumulators(w, in, false, tile);
   count(w, in, uint32_t(in.ops[b_slot].elements.size()) * 128 / ptx::bits_of(in.type(1)));
   return Step::next;
 }
@@ -229,7 +111,7 @@ Step doubles(Warp& w, const Instr& in, uint32_t active) {
   for (uint32_t r = 0; r < rows_of(in); ++r)
     for (uint32_t n = 0; n < columns; ++n)
       for (uint32_t k = 0; k < depth; ++k)
-        d[n * most_rows + r] = soft::fma(a[r][k], b[n][k], d[n * most_rows + r], soft::f64, rules);
+        d[n * most_rows + r] = fused(a[r][k], b[n][k], d[n * most_rows + r], rules);
   const auto& registers = in.ops[d_slot].elements;
   for (uint32_t i = 0; i < registers.size(); ++i) {
     uint64_t* to = w.destination(registers[i], ~0u);
@@ -293,7 +175,7 @@ Step scaled_fp8(Warp& w, const Instr& in, uint32_t active) {
   o.sfb = sfa;
   o.zero_absent = scaled_sum() == ScaledSum::groups;
   mma_dot(o, tile.d, most_rows);
-  store(w, in, false, tile);
+  store_accumulators(w, in, false, tile);
   count(w, in, 32);
   return Step::next;
 }
@@ -307,7 +189,7 @@ Step scaled_fp4(Warp& w, const Instr& in, uint32_t active) {
   const ScaleType type = in.type(4) == Type::ue4m3 ? ScaleType::ue4m3 : ScaleType::ue8m0;
   mma_block_scaled({tile.b, tile.a, s.b[0], s.a[0], columns, most_rows, type, false, false}, tile.d,
                    most_rows, true, scaled_sum());
-  store(w, in, false, tile);
+  store_accumulators(w, in, false, tile);
   count(w, in, 64);
   return Step::next;
 }
