@@ -37,6 +37,19 @@ std::vector<Token> sync_in_front(std::vector<Token> words) {
   return words;
 }
 
+// wmma.mma has a layout of A and one of B, which may be the same word: opcodes.def calls the second
+// .b:row or .b:col, which no lexer gives.
+std::vector<Token> layout_of_b_named(std::vector<Token> words) {
+  if (words[0].text != "wmma" || words.size() < 2 || words[1].text != "mma") return words;
+  bool second = false;
+  for (Token& word : words) {
+    if (word.text != "row" && word.text != "col") continue;
+    if (second) word.text = word.text == "row" ? "b:row" : "b:col";
+    second = true;
+  }
+  return words;
+}
+
 // The modifiers behind the base opcode, sorted into the set and the list of types.
 Places sort_words(const ParsedInstr& in, const std::vector<Token>& words, size_t from, Instr& out) {
   Places places{};
@@ -124,7 +137,7 @@ const Opcode* OpcodeTable::find(const std::vector<Token>& words, size_t* used) c
 
 Match match(const ParsedInstr& in, const Target& target, Instr& out) {
   size_t used = 0;
-  const std::vector<Token> words = sync_in_front(in.words);
+  const std::vector<Token> words = layout_of_b_named(sync_in_front(in.words));
   const Opcode* op = OpcodeTable::get().find(words, &used);
   if (!op) require_known(in);
   if (!op) throw PtxError(in.pos, "unknown instruction " + quoted(in.text));

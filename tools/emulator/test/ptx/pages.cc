@@ -94,6 +94,7 @@ Counts inventory() {
 std::string probe_of(const std::string& opcode) {
   const std::pair<const char*, const char*> rows[] = {
       {"wgmma.", "wgmma_probe"},   {"mma.sync", "mma_probe"},
+      {"wmma.", "fragment_probe"}, {"mma.sp", "fragment_probe"},
       {"mbarrier.", "load_probe"}, {"cp.async.bulk.tensor", "load_probe"},
       {"addc", "carry_probe"},     {"subc", "carry_probe"},
       {"madc", "carry_probe"}};

@@ -40,9 +40,9 @@ int run_ptxas(const std::string& text, std::string* output) {
   const std::map<std::string, std::string> runs_as{
       {"sm_82", "sm_86"}, {"sm_101", "sm_110"}, {"sm_101a", "sm_110a"}, {"sm_101f", "sm_110f"}};
   const auto as = runs_as.find(target);
-  const std::string command =
-      "timeout 60 ptxas -O0 -arch=" + (as == runs_as.end() ? target : as->second) +
-      " -o /dev/null " + file.name + " 2>&1";
+  const std::string command = "timeout 60 ptxas -O0 -suppress-sparse-mma-advisory-info -arch=" +
+                              (as == runs_as.end() ? target : as->second) + " -o /dev/null " +
+                              file.name + " 2>&1";
   FILE* pipe = popen(command.c_str(), "r");
   if (!pipe) throw std::runtime_error("cannot start ptxas");
   char line[4096];

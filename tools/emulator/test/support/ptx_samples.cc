@@ -42,6 +42,12 @@ std::vector<Words> variants(const Pattern& p) {
   return out;
 }
 
+// opcodes.def writes .b:row for the second .row of wmma.mma.
+std::string written(Mod m) {
+  const std::string text(text_of(m));
+  return text.substr(text.rfind("b:", 0) == 0 ? 2 : 0);
+}
+
 size_t draw(std::mt19937& random, size_t n) { return random() % n; }
 
 Words random_words(const Pattern& p, std::mt19937& random) {
@@ -141,7 +147,7 @@ class OperandWriter {
   std::string legal_constant() const {
     const std::string opcode = in_.opcode;
     if (opcode == "tensormap.replace" || opcode == "wgmma.mma_async") return "1";
-    if (opcode == "st.bulk") return "0";
+    if (opcode == "st.bulk" || opcode.rfind("mma.sp", 0) == 0) return "0";
     return opcode == "cp.async" ? "16" : "128";
   }
 
@@ -159,7 +165,7 @@ class OperandWriter {
 std::string mnemonic(const Opcode& opcode, const Words& words) {
   std::string text = opcode.text;
   for (const Suffix& s : words)
-    text += "." + std::string(s.kind == Suffix::Kind::mod ? text_of(s.mod) : text_of(s.type));
+    text += "." + (s.kind == Suffix::Kind::mod ? written(s.mod) : std::string(text_of(s.type)));
   return text;
 }
 
@@ -233,7 +239,7 @@ const char* const operand_pool[] = {"r1",
 std::string random_suffix(std::mt19937& random) {
   const size_t types = size_t(Type::b1024) + 1, n = size_t(Mod::count) + types;
   const size_t i = draw(random, n);
-  if (i < size_t(Mod::count)) return std::string(text_of(Mod(i)));
+  if (i < size_t(Mod::count)) return written(Mod(i));
   return i == size_t(Mod::count) ? "b32" : std::string(text_of(Type(i - size_t(Mod::count))));
 }
 

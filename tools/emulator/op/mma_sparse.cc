@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+// mma.sp of one warp (PTX ISA 9.7.14.6): of every four neighbours of a row of A two are not zero
+// and stand in A; the metadata says which. Units of the metadata are two bytes of 16-bit floats and
+// half a tf32, of which both halves are named, a byte of 8-bit types and a pair of 4-bit integers.
+// A's and D's registers are those of mma.sync; register i of B has 4 bytes of column lane / 4 from
+// byte 16 i + 4 (lane % 4) on. The sum is that of the dense instruction over what stands in A.
+#include "tools/emulator/op/binders.h"
+#include "tools/emulator/op/mma_tile.h"
+
+namespace emu::ops {
+
+namespace {
+
+enum Slot : size_t { d_slot, a_slot, b_slot, c_slot, metadata_slot, selector_slot };
+
+struct Sparse {
+  uint8_t a[most_rows * k_bytes] = {}, b[columns * 2 * k_bytes] = {};
+  uint32_t unit = 0, chunks = 0;  // bytes; fours of units in a row
+};
+
+Sparse load(Warp& w, const Instr& in) {
+  Sparse s;
+  each_word(w, in.ops[a_slot], [&](uint32_t lane, uint32_t i, uint64_t value) {
+    const uint32_t word = uint32_t(value), row = lane / 4 + 8 * (i % 2);
+    std::memcpy(&s.a[row * k_bytes + i / 2 * 16 + lane % 4 * 4], &word, 4);
+  });
+  each_word(w, in.ops[b_slot], [&](uint32_t lane, uint32_t i, uint64_t value) {
+    const uint32_t word = uint32_t(value);
+    std::memcpy(&s.b[lane / 4 * 2 * k_bytes + i * 16 + lane % 4 * 4], &word, 4);
+  });
+  s.unit = ptx::bits_of(in.type(1)) >= 16 ? 2 : 1;
+  s.chunks = uint32_t(in.ops[b_slot].elements.size()) * 16 / (4 * s.unit);
+  return s;
+}
+
+// The four bits of a row and a chunk: the lanes that hold them are one, two or all of the four that
+// have row % 8, chosen by the selector. Of two lanes each has half of both rows where units are of
+// 16 bits, and all of one row where they are bytes (measured: H200).
+struct Metadata {
+  const uint64_t* lanes;
+  uint32_t selector, chunks, unit;
+  uint32_t of(uint32_t row, uint32_t chunk) const {
+    const uint32_t first = row % 8 * 4, upper = row / 8;
+    if (chunks == 4) return uint32_t(lanes[first + selector] >> (16 * upper + 4 * chunk)) & 15;
+    if (chunks == 8 && unit == 2)
+      return uint32_t(lanes[first + 2 * selector + chunk / 4] >> (16 * upper + chunk % 4 * 4)) & 15;
+    if (chunks == 8) return uint32_t(lanes[first + 2 * selector + upper] >> 4 * chunk) & 15;
+    return uint32_t(lanes[first + upper + chunk / 8 * 2] >> chunk % 8 * 4) & 15;
+  }
+};
+
+// Which units of the four: two different ones, of tf32 the two halves of one number, and the lower
+// first where the metadata is said to be ordered.
+void require_valid(const Instr& in, uint32_t code, uint32_t row, uint32_t chunk) {
+  const uint32_t first = code & 3, second = code >> 2;
+  const bool ordered = std::string_view(in.opcode).find("ordered") != std::string_view::npos;
+  const bool right = in.type(1) == Type::tf32 ? code == 0x4 || code == 0xE
+                     : ordered                ? first < second
+                                              : first != second;
+  if (!right)
+    throw Fault(FaultKind::illegal_instruction,
+                format("%s: the metadata of row %u, chunk %u is %u%u%u%ub, which names no two "
+                       "elements of four%s",
+                       in.opcode, row, chunk, code >> 3 & 1, code >> 2 & 1, code >> 1 & 1, code & 1,
+                       ordered ? " in their order" : ""));
+}
+
+// Of each column of B what meets the elements of one row of A.
+void select(const Instr& in, const Sparse& s, const Metadata& m, uint32_t row, uint8_t* to) {
+  for (uint32_t chunk = 0; chunk < s.chunks; ++chunk) {
+    const uint32_t code = m.of(row, chunk);
+    require_valid(in, code, row, chunk);
+    for (uint32_t n = 0; n < columns; ++n)
+      for (uint32_t j = 0; j < 2; ++j)
+        std::memcpy(&to[n * k_bytes + (2 * chunk + j) * s.unit],
+                    &s.b[n * 2 * k_bytes + (4 * chunk + (code >> 2 * j & 3)) * s.unit], s.unit);
+  }
+}
+
+// One row of D: `d` and every most_rows words from there on.
+using RowSum = void (*)(const Instr& in, const uint8_t* a, const uint8_t* b, uint32_t* d);
+
+void plain_row(const Instr& in, const uint8_t* a, const uint8_t* b, uint32_t* d) {
+  DotOperands o = operands(in, {});
+  o.a = b, o.b = a, o.n = 1;
+  mma_dot(o, d, most_rows);
+}
+
+// For 9.0 and 10.0: as mma.sync does it (mma_tile.h).
+void row_as_fp16(const Instr& in, const uint8_t* a, const uint8_t* b, uint32_t* d) {
+  uint8_t wide_a[k_bytes], wide_b[columns * k_bytes];
+  uint32_t sum[columns] = {};
+  DotOperands o = operands(in, {});
+  o.a_type = o.b_type = ElementType::f16;
+  o.a = wide_b, o.b = wide_a, o.n = 1;
+  for (const uint32_t half : {low, high}) {
+    widen(a, 1, half, in.type(1), wide_a);
+    widen(b, columns, half, in.type(2), wide_b);
+    mma_dot(o, sum, 1);
+  }
+  for (uint32_t n = 0; n < columns; ++n)
+    d[n * most_rows] = uint32_t(soft::add(d[n * most_rows], sum[n], soft::f32));
+}
+
+void nibble_row(const Instr& in, const uint8_t* a, const uint8_t* b, uint32_t* d) {
+  for (uint32_t n = 0; n < columns; ++n)
+    d[n * most_rows] = integer_sum(d[n * most_rows], nibbles(a, b + n * k_bytes, in), in);
+}
+
+RowSum row_sum(const Warp& w, const Instr& in) {
+  const Type type = in.type(1);
+  if (type == Type::s4 || type == Type::u4) return nibble_row;
+  const bool eight_bits = type == Type::e4m3 || type == Type::e5m2;
+  return eight_bits && w.cta.cluster.launch.compute_capability < 120 ? row_as_fp16 : plain_row;
+}
+
+Step sparse(Warp& w, const Instr& in, uint32_t active) {
+  w.require_whole(active, in.opcode);
+  const Sparse s = load(w, in);
+  Tile tile;
+  const bool packed = in.type() == Type::f16;
+  load_accumulators(w, in, packed, tile);
+  Warp::Row scratch;
+  const Metadata m{w.source(in.ops[metadata_slot], ~0u, scratch),
+                   uint32_t(in.ops[selector_slot].imm), s.chunks, s.unit};
+  const RowSum sum = row_sum(w, in);
+  for (uint32_t row = 0; row < most_rows; ++row) {
+    uint8_t b[columns * k_bytes] = {};
+    select(in, s, m, row, b);
+    sum(in, &s.a[row * k_bytes], b, &tile.d[row]);
+  }
+  store_accumulators(w, in, packed, tile);
+  ++w.cta.counters.mmas;
+  w.cta.counters.macs +=
+      uint64_t(most_rows) * columns * s.chunks * 2 * s.unit * 8 / ptx::bits_of(in.type(1));
+  return Step::next;
+}
+
+}  // namespace
+
+Exec bind_mma_sp(const Instr&, std::string&) { return sparse; }
+Exec bind_mma_sp_ordered(const Instr&, std::string&) { return sparse; }
+
+}  // namespace emu::ops
