@@ -156,7 +156,9 @@ void add_geometry(const Plan& plan, int32_t sm_count, Text* text) {
   text->add("waves     %.2f of %" PRId32 " SMs, %s each\n",
             static_cast<double>(plan.grid) / sm_count / v.ctas_per_sm, sm_count,
             v.ctas_per_sm == 1 ? "one CTA" : "two CTAs");
-  text->add("split     %" PRIu32 "\n", plan.split);
+  text->add("split     %" PRIu32, plan.split);
+  if (plan.whole > 0) text->add(", of the tiles behind the first %" PRIu32, plan.whole);
+  text->add("\n");
   text->add("workspace %" PRIu64 " bytes\n", plan.workspace_bytes);
 }
 

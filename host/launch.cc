@@ -100,6 +100,7 @@ void set_sm90(const nvfp4_gemm_desc& g, const Plan& plan, Sm90Params* p) {
   p->token_batch_bytes = g.l > 1 ? g.a_batch_stride / 2 : 0;
   p->m_padded = plan.tiles_m * plan.variant->tile_tokens;
   p->batches = static_cast<uint32_t>(g.l);
+  p->whole_tiles = plan.whole;
   p->weight_scales_linear = weight_scales(g, plan).linear;
   p->token_scales_linear = token_scales(g, plan).linear;
 }

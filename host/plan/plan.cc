@@ -87,9 +87,8 @@ const Planner& planner_of(Family family) {
 }
 
 uint32_t count_ctas(const Plan& plan, int32_t sm_count) {
-  const bool several = plan.variant->several_tiles && plan.split == 1;
   const uint32_t at_once = static_cast<uint32_t>(sm_count) * plan.variant->ctas_per_sm;
-  return several && plan.grid > at_once ? at_once : plan.grid;
+  return plan.several && plan.grid > at_once ? at_once : plan.grid;
 }
 
 nvfp4_status make_plan(const CheckedGemm& checked, int32_t capability, Plan* plan) {
@@ -104,7 +103,9 @@ nvfp4_status make_plan(const CheckedGemm& checked, int32_t capability, Plan* pla
   plan->cluster = choice.cluster;
   plan->tiles_m = static_cast<uint32_t>(ceil_div(desc.m, choice.variant->tile_tokens));
   plan->tiles_n = static_cast<uint32_t>(ceil_div(desc.n, choice.variant->tile_weights));
-  plan->grid = static_cast<uint32_t>(choice.tiles * choice.split);
+  plan->several = choice.several && choice.split == 1;
+  plan->whole = static_cast<uint32_t>(choice.whole);
+  plan->grid = static_cast<uint32_t>(choice.ctas);
   if (desc.k == 0) return NVFP4_SUCCESS;  // nothing is multiplied
   return planner_of(plan->arch().family).count_workspace(desc, plan);
 }

@@ -12,9 +12,11 @@ struct Plan {
   const Variant* variant;  // NULL: the problem is empty, and the rest is 0
   uint32_t arch_index;     // in kArchitectures
   uint32_t tiles_m, tiles_n;
+  bool several;      // a CTA computes one tile after the other; no more CTAs than a device has SMs
   uint32_t split;    // CTAs that share a tile along K
+  uint32_t whole;    // where split > 1: so many tiles come first, each by one CTA alone
   uint32_t cluster;  // CTAs of a cluster
-  uint32_t grid;     // CTAs, flattened into grid.x, if each computes a tile
+  uint32_t grid;     // CTAs, flattened into grid.x; where none shares a tile, one for each tile
   uint64_t workspace_bytes;
   // Of the workspace, on an architecture whose kernels read tiles alone: the scales of A, then those
   // of B, converted before the product. 0 where they are no linear ones.
@@ -23,8 +25,8 @@ struct Plan {
   const Architecture& arch() const;
 };
 
-// The variant depends on the sizes (and on desc.variant) alone, the split on the sizes alone, so D
-// has the same bits on every device of a capability. Looks at no workspace.
+// The variant depends on the sizes (and on desc.variant) alone, the split and which tiles are whole on
+// the sizes alone, so D has the same bits on every device of a capability. Looks at no workspace.
 nvfp4_status make_plan(const CheckedGemm& checked, int32_t capability, Plan* plan);
 
 // CTAs that are launched on a device of so many SMs.
@@ -36,8 +38,9 @@ uint32_t count_ctas(const Plan& plan, int32_t sm_count);
 struct Choice {
   const Variant* variant;
   uint32_t split, cluster;
-  int64_t tiles;
-  int64_t cost;  // in the planner's own unit
+  bool several;
+  int64_t tiles, whole, ctas;  // see Plan
+  int64_t cost;                // in the planner's own unit
 };
 
 constexpr size_t kReasonBytes = 160;

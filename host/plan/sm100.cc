@@ -30,8 +30,9 @@ constexpr int64_t kMaxTiledScales = int64_t{1} << 62;  // of an operand: both fi
 bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v,
                   Choice* choice) {
   int64_t matrix;
-  *choice = {&v, 1, 1, 0, 0};
+  *choice = {&v, 1, 1, false, 0, 0, 0, 0};
   if (!count_tiles(desc, v, &matrix, &choice->tiles)) return false;
+  choice->ctas = choice->tiles;
   choice->cost = ceil_div(choice->tiles, arch.sm_count) * (v.tile_weights + v.tile_tokens);
   return true;
 }

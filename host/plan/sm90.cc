@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Compute capability 9.0: which tile, and how many CTAs share one along K.
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 
@@ -35,21 +36,57 @@ constexpr int64_t kExchangedBytesPerClock = 9;
 // clocks less than a further CTA did (H200, 2026-11-22, (N, K) = (7168, 2048), from 512 to 1,024
 // tokens 22.7 us against 25.1).
 constexpr int64_t kNextTileClocks = kCtaClocks - 4750;
+// Of tiles for few tokens, whose sums meet in shared memory; and what of the exchange in a cluster is
+// hidden where the CTA goes on to whole tiles, loads of which go on (H200, 2026-11-22, 1 to 16 tokens,
+// N from 9,216 to 28,672).
+constexpr int64_t kNextFewClocks = 1500;
+constexpr int64_t kHiddenClocks = 500;
 
-// The longest running SM's clocks: the CTAs that it runs one after the other, or side by side,
-// which takes as long.
-Clocks clocks(const Variant& v, int64_t tiles, int64_t stages, const Split& split,
-              int64_t ctas_at_once) {
-  const int64_t waves = ceil_div(tiles * split.parts, ctas_at_once);
+// How tiles are dealt out: the first `whole` to one CTA each, the others to a cluster of split.parts
+// each. Where the tiles are of both kinds the grid has as many clusters as run at once.
+struct Cut {
+  const Split* split;
+  int64_t whole;
+};
+
+int64_t at_once(const Split& split, const Architecture& arch) {
+  return (arch.sm_count - split.empty_sms) / split.parts * split.parts;
+}
+
+int64_t ctas_of(const Cut& cut, int64_t tiles, const Architecture& arch) {
+  return cut.whole > 0 ? at_once(*cut.split, arch) : tiles * cut.split->parts;
+}
+
+// What a tile of which a CTA has all takes, or its part of one, beside the CTA's start.
+Clocks clocks_of_part(const Variant& v, int64_t stages, const Split& split) {
   const int64_t sums = int64_t{v.tile_weights} * v.tile_tokens;  // 4 bytes, in D 2
   const int64_t stored = 2 * sums / split.parts / kStoredBytesPerClock;
   const int64_t exchanged = 4 * sums * (split.parts - 1) / split.parts / kExchangedBytesPerClock;
-  const int64_t ctas = v.several_tiles && split.parts == 1
-                           ? kCtaClocks + (waves - 1) * kNextTileClocks
-                           : ceil_div(waves, v.ctas_per_sm) * kCtaClocks;
-  return {waves * ceil_div(stages, split.parts) * v.stage_clocks,
-          waves * (stored + split.clocks + exchanged),
-          ctas + (v.workspace_tokens ? kTokenKernelClocks : 0)};
+  return {ceil_div(stages, split.parts) * v.stage_clocks, stored + split.clocks + exchanged, 0};
+}
+
+// Sums of few tokens are pushed: a cluster's tile comes first (kernel/sm90/cta.cuh).
+bool is_for_few(const Variant& v) { return v.tile_tokens <= 16; }
+
+// The longest running SM's clocks: the CTAs that it runs one after the other, or side by side,
+// which takes as long; or the tiles of its one CTA.
+Clocks clocks(const Variant& v, int64_t tiles, int64_t tiles_n, int64_t stages, const Cut& cut,
+              const Architecture& arch) {
+  const Clocks part = clocks_of_part(v, stages, *cut.split);
+  const int64_t tokens = v.workspace_tokens ? kTokenKernelClocks : 0;
+  const int64_t next = is_for_few(v) ? kNextFewClocks : kNextTileClocks;
+  if (cut.whole > 0) {
+    const Clocks whole = clocks_of_part(v, stages, kSplits[0]);
+    const int64_t each = ceil_div(cut.whole, at_once(*cut.split, arch));
+    return {each * whole.stages + part.stages,
+            each * whole.sums + part.sums - (is_for_few(v) ? kHiddenClocks : 0),
+            kCtaClocks + each * next + tokens};
+  }
+  const int64_t waves = ceil_div(tiles * cut.split->parts, arch.sm_count - cut.split->empty_sms);
+  const bool several = cut.split->parts == 1 && takes_several_tiles(v, tiles, tiles_n, stages);
+  const int64_t ctas =
+      several ? kCtaClocks + (waves - 1) * next : ceil_div(waves, v.ctas_per_sm) * kCtaClocks;
+  return {waves * part.stages, waves * part.sums, ctas + tokens};
 }
 
 // Tiles for tokens that are not quantized have no code for 3 and 8 CTAs.
@@ -72,37 +109,52 @@ const Split& invariant_split(const nvfp4_gemm_desc& desc, const Architecture& ar
   const int64_t stages = ceil_div(desc.k, kSm90StageK);
   const int64_t tiles = ceil_div(desc.n, v.tile_weights);
   const Split* best = &kSplits[0];
+  const auto cost = [&](const Split& split) {
+    return clocks(v, tiles, tiles, stages, {&split, 0}, arch).all();
+  };
   for (const Split& split : kSplits) {
-    const int64_t at_once = arch.sm_count - split.empty_sms;
     if (!has_split(v, split.parts)) continue;
-    if (split.parts > stages || tiles * split.parts > at_once) break;
-    if (clocks(v, tiles, stages, split, at_once).all() <
-        clocks(v, tiles, stages, *best, arch.sm_count - best->empty_sms).all()) {
-      best = &split;
-    }
+    const bool runs = tiles * split.parts <= arch.sm_count - split.empty_sms;
+    if (split.parts > stages || !runs) break;
+    if (cost(split) < cost(*best)) best = &split;
   }
   return *best;
+}
+
+// Tiles beyond those that every CTA of the machine takes alone, in equal numbers, are shared by its
+// clusters, no more than one by each. 0: there are too many of them for that, or no tile is whole.
+int64_t whole_tiles(const Split& split, int64_t tiles, const Architecture& arch) {
+  const int64_t ctas = at_once(split, arch);
+  const int64_t shared = tiles % ctas;
+  return shared > 0 && shared * split.parts <= ctas ? tiles - shared : 0;
 }
 
 bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v,
                   Choice* choice) {
   const int64_t stages = ceil_div(desc.k, kSm90StageK);
+  const int64_t tiles_n = ceil_div(desc.n, v.tile_weights);
   int64_t matrix, tiles;
   if (!count_tiles(desc, v, &matrix, &tiles)) return false;
+  const auto take = [&](const Cut& cut) {
+    const int64_t cost = clocks(v, tiles, tiles_n, stages, cut, arch).all();
+    if (choice->variant != nullptr && cost >= choice->cost) return;
+    const uint32_t parts = cut.split->parts;
+    const bool several = takes_several_tiles(v, tiles, tiles_n, stages);
+    *choice = {&v, parts, parts, several, tiles, cut.whole, ctas_of(cut, tiles, arch), cost};
+  };
+  *choice = {};
   if (desc.batch_invariant != 0) {
-    const Split& split = invariant_split(desc, arch);
-    const int64_t cost = clocks(v, tiles, stages, split, arch.sm_count - split.empty_sms).all();
-    *choice = {&v, split.parts, split.parts, tiles, cost};
-    return tiles * split.parts <= kMaxTiles;
+    take({&invariant_split(desc, arch), 0});
+    return choice->ctas <= kMaxTiles;
   }
-  *choice = {&v, 1, 1, tiles, INT64_MAX};
   for (const Split& split : kSplits) {
-    const int64_t at_once = arch.sm_count - split.empty_sms;
-    if (!has_split(v, split.parts)) continue;
-    // Of more tiles than run at once none is split.
-    if (split.parts > 1 && (split.parts > stages || tiles * split.parts > at_once)) break;
-    const int64_t cost = clocks(v, tiles, stages, split, at_once).all();
-    if (cost < choice->cost) *choice = {&v, split.parts, split.parts, tiles, cost};
+    if (split.parts > std::max<int64_t>(stages, 1) || !has_split(v, split.parts)) continue;
+    const bool runs = tiles * split.parts <= arch.sm_count - split.empty_sms;
+    if (split.parts == 1 || runs) take({&split, 0});
+    const bool mixes = split.parts > 1 && split.parts <= 4;
+    if (!mixes || !takes_several_tiles(v, tiles, tiles_n, stages / split.parts)) continue;
+    const int64_t whole = whole_tiles(split, tiles, arch);
+    if (whole > 0) take({&split, whole});
   }
   return true;
 }
@@ -131,8 +183,8 @@ Clocks predict(const nvfp4_gemm_desc& desc, const Plan& plan) {
   count_tiles(desc, *plan.variant, &matrix, &tiles);  // fit: there is a plan
   const Split* split = kSplits;
   while (split->parts != plan.split) ++split;
-  return clocks(*plan.variant, tiles, ceil_div(desc.k, kSm90StageK), *split,
-                plan.arch().sm_count - split->empty_sms);
+  return clocks(*plan.variant, tiles, plan.tiles_n, ceil_div(desc.k, kSm90StageK),
+                {split, plan.whole}, plan.arch());
 }
 
 void write_rule(const Architecture&, char (&text)[kReasonBytes]) {
@@ -141,7 +193,12 @@ void write_rule(const Architecture&, char (&text)[kReasonBytes]) {
 }
 
 void write_choice(const Choice& choice, char (&text)[kReasonBytes]) {
-  snprintf(text, sizeof text, "split %" PRIu32 ", %" PRId64 " clocks", choice.split, choice.cost);
+  char whole[48] = "";
+  if (choice.whole > 0) {
+    snprintf(whole, sizeof whole, " behind %" PRId64 " whole tiles", choice.whole);
+  }
+  snprintf(text, sizeof text, "split %" PRIu32 "%s, %" PRId64 " clocks", choice.split, whole,
+           choice.cost);
 }
 
 }  // namespace

@@ -50,6 +50,7 @@ constexpr Variant variant_of(const char* name, const char* entry, Family family,
   v.batch_invariant = Tile::kBatchInvariant;
   v.d_by_tma = kStoresByTma<Tile>;
   v.several_tiles = Tile::kSeveralTiles;
+  v.token_warps = Tile::kDecodingWarps;
   v.max_split = Tile::kMaxSplit;
   v.a_type = TypeOfTokens<Tile>::kValue;
   v.stage_clocks = clocks;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Register lists of the instructions that take up to 128 of them: the operands of the text, and the
-// constraints that bind an array to them, each list twice the one before.
+// constraints that bind an array to them, each list but 96 twice the one before.
 #pragma once
 
 // "%0, %1, .., %(n-1)"
@@ -18,6 +18,10 @@
   NVFP4_OPERANDS_32                                                                  \
   ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47" \
   ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define NVFP4_OPERANDS_96                                                            \
+  NVFP4_OPERANDS_64                                                                  \
+  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79" \
+  ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
 #define NVFP4_OPERANDS_128                                                               \
   NVFP4_OPERANDS_64                                                                      \
   ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"     \
@@ -32,4 +36,5 @@
 #define NVFP4_REGISTERS_16(c, r, i) NVFP4_REGISTERS_8(c, r, i), NVFP4_REGISTERS_8(c, r, (i) + 8)
 #define NVFP4_REGISTERS_32(c, r, i) NVFP4_REGISTERS_16(c, r, i), NVFP4_REGISTERS_16(c, r, (i) + 16)
 #define NVFP4_REGISTERS_64(c, r, i) NVFP4_REGISTERS_32(c, r, i), NVFP4_REGISTERS_32(c, r, (i) + 32)
+#define NVFP4_REGISTERS_96(c, r, i) NVFP4_REGISTERS_64(c, r, i), NVFP4_REGISTERS_32(c, r, (i) + 64)
 #define NVFP4_REGISTERS_128(c, r, i) NVFP4_REGISTERS_64(c, r, i), NVFP4_REGISTERS_64(c, r, (i) + 64)

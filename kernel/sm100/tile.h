@@ -72,6 +72,7 @@ struct Sm100Tile {
   static constexpr bool kWorkspaceTokens = false;
   static constexpr uint32_t kMaxSplit = 1;
   static constexpr bool kSeveralTiles = false;
+  static constexpr uint32_t kDecodingWarps = 0;
 
   static_assert(kTokens == 64 || kTokens == 128 || kTokens == 256,
                 "widths with a known scale column");

@@ -20,6 +20,49 @@ __device__ constexpr uint32_t share_of(uint32_t tokens, uint32_t split) {
   return (tokens + split - 1) / split;
 }
 
+__device__ inline uint32_t tiles_of_all(const Sm90Params& p) {
+  return p.tiles_m * p.tiles_n * p.batches;
+}
+
+// The tiles that one CTA computes alone; those behind them each belong to a cluster.
+__device__ inline uint32_t whole_tiles(const Sm90Params& p) {
+  return p.split == 1 ? UINT32_MAX : p.whole_tiles;
+}
+
+// From the parameters again wherever it is used, which keeps no register.
+__device__ inline uint32_t stages_of_k(const Sm90Params& p) {
+  return (p.k + kSm90StageK - 1) / kSm90StageK;
+}
+
+// The tiles of a CTA, one after the other: every gridDim.x-th of the whole ones, and the one that its
+// cluster shares, if there is one. That comes first where its sums are pushed: their place is still
+// unused, and loads go on meanwhile; else last, when the rings are drained. A grid has a CTA for each
+// SM (host/plan/plan.cc), or for each tile; where tiles are both whole and shared, every CTA has a whole
+// one. Where other work keeps an SM, the CTA that waits for it has all of its tiles still before it.
+constexpr uint32_t kNoTile = UINT32_MAX;
+
+__device__ inline uint32_t tile_of_cluster(const Sm90Params& p) {
+  const uint32_t index = p.whole_tiles + ptx::clusterid_x();
+  return index < tiles_of_all(p) ? index : kNoTile;
+}
+
+template <typename Tile>
+__device__ uint32_t first_tile(const Sm90Params& p) {
+  if (p.split == 1) return blockIdx.x;
+  if (!Tile::kSeveralTiles || p.whole_tiles == 0) return ptx::clusterid_x();
+  const uint32_t shared = tile_of_cluster(p);
+  return Tile::kPushesSums && shared != kNoTile ? shared : blockIdx.x;
+}
+
+template <typename Tile>
+__device__ uint32_t next_tile(const Sm90Params& p, uint32_t index) {
+  if (!Tile::kSeveralTiles || (p.split > 1 && p.whole_tiles == 0)) return kNoTile;
+  if (p.split > 1 && index >= p.whole_tiles) return Tile::kPushesSums ? blockIdx.x : kNoTile;
+  const uint32_t next = index + gridDim.x;
+  if (next < (p.split == 1 ? tiles_of_all(p) : p.whole_tiles)) return next;
+  return Tile::kPushesSums || p.split == 1 ? kNoTile : tile_of_cluster(p);
+}
+
 // Addresses are 32-bit ones of shared memory.
 template <typename Tile>
 struct Cta90 {
@@ -28,8 +71,9 @@ struct Cta90 {
   uint32_t rank;  // in the cluster
   TileCoordinate tile;
   uint32_t k_steps;             // 64-wide steps of all of K, the last one perhaps cut short
-  uint32_t stage_begin, count;  // this CTA's stages
-  uint32_t cut_parity = 0;      // of the phase of cut_full in this tile
+  uint32_t stage_begin, count;  // this CTA's stages of the tile
+  uint32_t index;               // of the tile
+  uint32_t cut_parity = 0;      // of the next phase of cut_full
 
   __device__ uint32_t weights_full(uint32_t i) const { return smem + Tile::kWeightsFullAt + 8 * i; }
   __device__ uint32_t weights_empty(uint32_t i) const {
@@ -53,30 +97,11 @@ struct Cta90 {
     const uint32_t share = share_of(Tile::kTokens, p.split);
     return min(share, Tile::kTokens - min(rank * share, Tile::kTokens));
   }
+  // By the CTAs of the cluster, of which each has a part of K.
+  __device__ bool shared() const { return index >= whole_tiles(p); }
   // 64-steps of K in this CTA's i-th stage: 4, fewer in the last one.
   __device__ uint32_t steps(uint32_t i) const {
     return min(Tile::kSteps, k_steps - (stage_begin + i) * Tile::kSteps);
-  }
-};
-
-// tile_at without its divisions where there is nothing to divide: the first byte waits for it.
-__device__ inline TileCoordinate tile_of_cluster(const Sm90Params& p) {
-  const uint32_t index = ptx::clusterid_x();
-  if (p.tiles_m == 1 && index < p.tiles_n) return {0, index, 0};
-  return tile_at(p, index);
-}
-
-// The tiles of a CTA: the first, and as long as there are any every gridDim.x-th from there. A grid
-// has a CTA for each SM (host/plan/plan.cc), or for each tile. Where other work keeps an SM, the
-// CTA that waits for it has all of its tiles still before it.
-template <typename Tile>
-struct Tiles {
-  uint32_t index = ptx::clusterid_x();
-
-  __device__ bool next(const Sm90Params& p) {
-    if (!Tile::kSeveralTiles || p.split > 1) return false;
-    index += gridDim.x;
-    return index < p.tiles_m * p.tiles_n * p.batches;
   }
 };
 
@@ -87,21 +112,63 @@ __device__ void note_stage(const Cta90<Tile>& cta, uint32_t i) {
   if (i + 1 == cta.count && threadIdx.x % 32 == 0) note_last_clock(kClock_last_full);
 }
 
-template <typename Tile>
-__device__ Cta90<Tile> make_cta(const Sm90Params& p, uint32_t smem) {
-  const uint32_t rank = ptx::cluster_ctarank();
-  const uint32_t k_steps = (p.k + kScaleTileK - 1) / kScaleTileK;
-  const uint32_t stages = (k_steps + Tile::kSteps - 1) / Tile::kSteps;
-  // A power of two, or 3.
-  const uint32_t each = p.split == 3 ? stages / 3 : stages >> (31 - __clz(p.split));
-  const uint32_t more = stages - each * p.split;
-  return {p,
-          smem,
-          rank,
-          tile_of_cluster(p),
-          k_steps,
-          rank * each + min(rank, more),
-          each + (rank < more ? 1 : 0)};
+// tile_at without its divisions where there is nothing to divide: the first byte waits for it.
+__device__ inline TileCoordinate tile_of_index(const Sm90Params& p, uint32_t index) {
+  if (p.tiles_m == 1 && index < p.tiles_n) return {0, index, 0};
+  return tile_at(p, index);
 }
+
+// The tile and the CTA's part of K, from the index.
+template <typename Tile>
+__device__ void take_tile(Cta90<Tile>& cta, uint32_t index) {
+  const uint32_t stages = stages_of_k(cta.p), split = cta.p.split;
+  cta.index = index;
+  cta.tile = tile_of_index(cta.p, index);
+  cta.stage_begin = 0;
+  cta.count = stages;
+  if (!cta.shared()) return;
+  // A power of two, or 3.
+  const uint32_t each = split == 3 ? stages / 3 : stages >> (31 - __clz(split));
+  const uint32_t more = stages - each * split;
+  cta.stage_begin = cta.rank * each + min(cta.rank, more);
+  cta.count = each + (cta.rank < more ? 1 : 0);
+}
+
+template <typename Tile>
+__device__ Cta90<Tile> make_cta(const Sm90Params& p, uint32_t smem, uint32_t index) {
+  Cta90<Tile> cta{p, smem, ptx::cluster_ctarank(), {}, (p.k + kScaleTileK - 1) / kScaleTileK, 0,
+                  0, 0};
+  take_tile(cta, index);
+  return cta;
+}
+
+// Where warps decode tokens all tiles have the same ones, and the CTA's stages are a part of K or all of it,
+// then all of it again and again.
+template <typename Tile>
+__device__ uint32_t stages_of_all_tiles(const Cta90<Tile>& cta) {
+  uint32_t stages = cta.count;
+  for (uint32_t index = cta.index; (index = next_tile<Tile>(cta.p, index)) != kNoTile;) {
+    stages += stages_of_k(cta.p);
+  }
+  return stages;
+}
+// Which of them a warp takes that has every so-manyth: a stage of K. At most once over an end at a time:
+// where there are several tiles no part of K has fewer stages than there are such warps (plan/sm90.cc).
+// No branch, or the loads between two of them would be waited for.
+struct StageOfAllTiles {
+  uint32_t stage, end;  // of the part of K
+
+  template <typename Tile>
+  __device__ StageOfAllTiles(const Cta90<Tile>& cta, uint32_t i)
+      : stage(cta.stage_begin), end(cta.stage_begin + cta.count) {
+    advance(i, stages_of_k(cta.p));
+  }
+  __device__ void advance(uint32_t by, uint32_t all) {
+    stage += by;
+    const bool over = stage >= end;
+    stage -= over ? end : 0;
+    end = over ? all : end;
+  }
+};
 
 }  // namespace nvfp4

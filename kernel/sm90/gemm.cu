@@ -119,7 +119,7 @@ __device__ inline void note_end(uint32_t lane) {
 template <typename Tile>
 __device__ void exchange_few_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                                   const float (&sums)[Tile::kTokens / 2]) {
-  if (cta.p.split > 1) {
+  if (cta.shared()) {
     with_split<Tile>(cta.p.split, [&](auto split) {
       if constexpr (split.kValue > 1) {
         push_sums<Tile, split.kValue>(cta, warp, lane, sums);
@@ -139,7 +139,7 @@ __device__ void exchange_few_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_
 template <typename Tile, uint32_t kSums>
 __device__ void exchange_group_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                                     const float (&sums)[kSums]) {
-  if constexpr (!Tile::kSeveralTiles) {  // which has stored those of CTAs that share no K
+  if constexpr (!Tile::kWholeSums) {  // which has stored those of CTAs that share no K
     if (cta.p.split == 1 && cta.p.epilogue.general == 0) {
       return store_rows<Tile>(cta.p, cta.tile, cta.smem + Tile::kRowsAt, warp, lane, sums);
     }
@@ -147,7 +147,7 @@ __device__ void exchange_group_sums(const Cta90<Tile>& cta, uint32_t warp, uint3
   const uint32_t token = warp / Tile::kConsumersPerStage * kSums * 2;
   put_sums<Tile>(sums, cta.smem + Tile::kSumsAt + token * Tile::kSumRowBytes,
                  warp % Tile::kConsumersPerStage * 16, lane);
-  if constexpr (!Tile::kSeveralTiles) {
+  if constexpr (!Tile::kWholeSums) {
     if (cta.p.split == 1) return store_general_sums<Tile>(cta, warp, lane);
   }
   with_split<Tile>(cta.p.split, [&](auto split) {
@@ -158,54 +158,82 @@ __device__ void exchange_group_sums(const Cta90<Tile>& cta, uint32_t warp, uint3
 template <typename Tile>
 __device__ void exchange_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                               const float (&sums)[Tile::kTokens / 2]) {
-  if constexpr (Tile::kPushesSums) {
-    exchange_few_sums(cta, warp, lane, sums);
+  ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();  // rings are drained
+  if constexpr (Tile::kGroups == 1) {
+    exchange_group_sums(cta, warp, lane, sums);
   } else {
-    ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();  // rings are drained
-    if constexpr (Tile::kGroups == 1) {
-      exchange_group_sums(cta, warp, lane, sums);
-    } else {
-      float own[Tile::kTokens / 2 / Tile::kGroups];
-      add_groups<Tile>(cta.smem, warp, lane, sums, own);
-      exchange_group_sums(cta, warp, lane, own);
-    }
+    float own[Tile::kTokens / 2 / Tile::kGroups];
+    add_groups<Tile>(cta.smem, warp, lane, sums, own);
+    exchange_group_sums(cta, warp, lane, own);
   }
 }
 
 template <typename Tile>
-__device__ void store_whole_sums(const Cta90<Tile>& cta, uint32_t index, uint32_t warp,
-                                 uint32_t lane, const float (&sums)[Tile::kTokens / 2]) {
-  const TileCoordinate tile = tile_at(cta.p, index);
+__device__ void store_whole_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
+                                 const float (&sums)[Tile::kTokens / 2]) {
   const uint32_t rows = cta.smem + Tile::kRowsAt;
   if (cta.p.epilogue.general == 0) {
-    store_rows<Tile>(cta.p, tile, rows, warp, lane, sums);
+    store_rows<Tile>(cta.p, cta.tile, rows, warp, lane, sums);
   } else {
-    store_general_rows<Tile>(cta.p, tile, rows, warp, lane, sums);
+    store_general_rows<Tile>(cta.p, cta.tile, rows, warp, lane, sums);
   }
 }
 
 __device__ inline uint32_t warp_number() { return __shfl_sync(0xFFFFFFFF, threadIdx.x / 32, 0); }
 
+// A tile's sums to D.
+template <typename Tile>
+__device__ void finish_tile(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
+                            const float (&sums)[Tile::kTokens / 2]) {
+  if constexpr (Tile::kPushesSums) {
+    exchange_few_sums(cta, warp, lane, sums);
+  } else {
+    if constexpr (Tile::kWholeSums) {
+      if (!cta.shared()) return store_whole_sums<Tile>(cta, warp, lane, sums);
+    }
+    exchange_sums(cta, warp, lane, sums);
+  }
+}
+
 // The CTA is made again for what follows the loop over K, so that the loop has the registers; and
 // where that decodes in the natural order of K, the warp's number.
 template <typename Tile>
-__device__ void consumer_warp(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
+__device__ void consumer_warp(const Sm90Params& p, uint32_t smem, uint32_t warp, uint32_t lane) {
   WidePosition<Tile> position(warp / Tile::kConsumersPerStage);
-  Tiles<Tile> tiles;
+  uint32_t index = first_tile<Tile>(p);
+  uint32_t first = 0;  // of the tile's stages, counted from the CTA's first one
   for (;;) {
     float sums[Tile::kTokens / 2];
+    const Cta90<Tile> cta = make_cta<Tile>(p, smem, index);
     if constexpr (Tile::kNaturalTokens) {
       multiply_a16(cta, warp, lane, position, sums);
       warp = warp_number();
     } else {
       multiply(cta, warp, lane, position, sums);
     }
-    if (!Tile::kSeveralTiles || cta.p.split > 1) {
-      return exchange_sums(make_cta<Tile>(cta.p, cta.smem), warp, lane, sums);
+    const Cta90<Tile> again = make_cta<Tile>(p, smem, index);
+    finish_tile(again, warp, lane, sums);
+    if constexpr (!Tile::kSeveralTiles) return;
+    index = next_tile<Tile>(p, index);
+    if (index == kNoTile) return;
+    if constexpr (Tile::kGroups > 1) {
+      __syncwarp();  // some lanes have stored
+      // The place of the sums is free again; and no group comes to a stage before another has used
+      // what was in its slot before, of which the parity would not tell (wide/tile.h).
+      ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();
+      first += again.count;
+      position = WidePosition<Tile>::at(first, warp / Tile::kConsumersPerStage);
     }
-    if constexpr (Tile::kSeveralTiles) store_whole_sums<Tile>(cta, tiles.index, warp, lane, sums);
-    if (!tiles.next(cta.p)) return;
   }
+}
+
+template <typename Tokens, typename Tile>
+__device__ void wide_token_warp(const Cta90<Tile>& cta, uint32_t number, uint32_t lane) {
+  TokenWarp<Tokens> tokens(cta, number, lane);
+  tokens.start();
+  Start<Tile>::token_warp();
+  wait_for_cluster(cta);
+  tokens.run();
 }
 
 template <typename Tile>
@@ -215,7 +243,7 @@ __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
     Start<Tile>::consumer_warp();
     arrive_at_cluster(cta);
     wait_for_cluster(cta);
-    consumer_warp(cta, warp, lane);
+    consumer_warp<Tile>(cta.p, cta.smem, warp, lane);
     note_end(lane);
     return;
   }
@@ -225,11 +253,12 @@ __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
   } else if constexpr (Tile::kDecodesTokens) {
     arrive_at_cluster(cta);      // before the wait: the weight warp fills its ring meanwhile
     ptx::griddepcontrol_wait();  // the tokens, and what else earlier grids write
-    TokenWarp<WideTokens<Tile>> tokens(cta, warp - Tile::kFirstTokenWarp, lane);
-    tokens.start();
-    Start<Tile>::token_warp();
-    wait_for_cluster(cta);
-    tokens.run();
+    const uint32_t number = warp - Tile::kFirstTokenWarp;
+    if (cta.p.token_scales_linear == 0 && cta.p.k % 32 == 0) {
+      wide_token_warp<WideTokens<Tile, false>>(cta, number, lane);
+    } else {
+      wide_token_warp<WideTokens<Tile, true>>(cta, number, lane);
+    }
   } else {
     arrive_at_cluster(cta);
     Start<Tile>::token_warp();
@@ -244,32 +273,71 @@ __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
 // ---- Tiny tiles --------------------------------------------------------------------------------
 
 template <typename Tile>
+__device__ void store_shared_tiny_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
+  if (cta.rank != 0) return;
+  ptx::mbarrier_wait_cluster(cta.sums_full(), 0);
+  with_split<Tile>(cta.p.split, [&](auto split) {
+    if constexpr (split.kValue > 1) store_tiny_sums<Tile, split.kValue>(cta, 0, warp, lane);
+  });
+}
+
+// All groups meet between the sums' being put and stored. So a group that goes on to the next tile
+// finds what the others had in its slots used up, and the place of the tile before the last free.
+template <typename Tile>
+__device__ void tiny_consumer_warp(const Sm90Params& p, uint32_t smem, uint32_t warp,
+                                   uint32_t lane) {
+  uint32_t index = first_tile<Tile>(p);
+  uint32_t first = 0;  // of the tile's stages, counted from the CTA's first one
+  for (uint32_t tile = 0;; ++tile) {
+    const Cta90<Tile> cta = make_cta<Tile>(p, smem, index);
+    TinySums<Tile> sums;
+    multiply_tiny(cta, first, warp, lane, sums);
+    const uint32_t part = cta.shared() ? cta.rank * Tile::kParts : own_part<Tile>(tile);
+    put_tiny_sums<Tile>(cta, part, warp, lane, sums);
+    ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();
+    if (cta.shared()) {
+      store_shared_tiny_sums(cta, warp, lane);
+    } else {
+      store_tiny_sums<Tile, 1>(cta, part, warp, lane);
+    }
+    index = next_tile<Tile>(p, index);
+    if (index == kNoTile) return;
+    first += cta.count;
+    __syncwarp();  // some lanes have stored
+  }
+}
+
+template <typename Tokens, typename Tile>
+__device__ void tiny_token_warp(const Cta90<Tile>& cta, uint32_t number, uint32_t lane) {
+  TokenWarp<Tokens> tokens(cta, number, lane);
+  arrive_at_cluster(cta);
+  ptx::griddepcontrol_wait();  // tokens, and what else earlier grids write
+  tokens.start();
+  Start<Tile>::token_warp();
+  wait_for_cluster(cta);
+  tokens.run();
+}
+
+template <typename Tile>
 __device__ void tiny_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
   if (warp < Tile::kConsumerWarps) {
     clear_operands(cta, threadIdx.x, 32 * Tile::kConsumerWarps);
     Start<Tile>::consumer_warp();
     arrive_at_cluster(cta);
     wait_for_cluster(cta);
-    TinySums<Tile> sums;
-    multiply_tiny(cta, warp, lane, sums);
-    put_tiny_sums<Tile>(cta, sums, warp, lane);
-    if (cta.rank == 0) {
-      with_split<Tile>(cta.p.split,
-                       [&](auto split) { store_tiny_sums<Tile, split.kValue>(cta, warp, lane); });
-    }
+    tiny_consumer_warp<Tile>(cta.p, cta.smem, warp, lane);
     note_end(lane);
     return;
   }
   if (warp == Tile::kWeightWarp) {
     weight_warp(cta, lane);
   } else {
-    TokenWarp<TinyTokens<Tile>> tokens(cta, warp - Tile::kFirstTokenWarp, lane);
-    arrive_at_cluster(cta);
-    ptx::griddepcontrol_wait();  // tokens, and what else earlier grids write
-    tokens.start();
-    Start<Tile>::token_warp();
-    wait_for_cluster(cta);
-    tokens.run();
+    const uint32_t number = warp - Tile::kFirstTokenWarp;
+    if (cta.p.token_scales_linear == 0) {
+      tiny_token_warp<TinyTokens<Tile, false>>(cta, number, lane);
+    } else {
+      tiny_token_warp<TinyTokens<Tile, true>>(cta, number, lane);
+    }
   }
 }
 
@@ -280,7 +348,7 @@ __device__ void gemm_sm90(const Sm90Params& p) {
   extern __shared__ __align__(1024) uint8_t shared[];
   const uint32_t warp = warp_number();
   const uint32_t lane = threadIdx.x % 32;
-  const Cta90<Tile> cta = make_cta<Tile>(p, ptx::shared_address(shared));
+  const Cta90<Tile> cta = make_cta<Tile>(p, ptx::shared_address(shared), first_tile<Tile>(p));
   if constexpr (Tile::kBlockSums) {
     tiny_roles(cta, warp, lane);
   } else {

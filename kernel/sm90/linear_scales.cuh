@@ -71,7 +71,6 @@ __device__ void load_codes(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
 template <typename Tile>
 __device__ void load_linear_stages(Cta90<Tile> cta, bool leads, uint32_t lane) {
   if (!Tile::kWorkspaceTokens && cta.p.weights_are_static == 0) ptx::griddepcontrol_wait();
-  Tiles<Tile> tiles;
   RingPosition<Tile::kStages> at;
   at.parity = 1;  // the first round finds every stage empty
   for (;;) {
@@ -81,8 +80,9 @@ __device__ void load_linear_stages(Cta90<Tile> cta, bool leads, uint32_t lane) {
       if (leads) load_codes(cta, i, at.stage);
       load_linear_scales(cta, i, at.stage, lane);
     }
-    if (!tiles.next(cta.p)) return;
-    cta.tile = tile_at(cta.p, tiles.index);
+    const uint32_t next = next_tile<Tile>(cta.p, cta.index);
+    if (next == kNoTile) return;
+    take_tile(cta, next);
   }
 }
 

@@ -131,7 +131,6 @@ __device__ void start_weights(const Cta90<Tile>& cta) {
 
 template <typename Tile>
 __device__ void load_remaining_weights(Cta90<Tile> cta) {
-  Tiles<Tile> tiles;
   RingPosition<Tile::kStages> arrived, at;
   uint32_t i = min(Tile::kStagesAhead, cta.count);
   if constexpr (Tile::kStagesFirst < Tile::kStagesAhead) {
@@ -146,9 +145,10 @@ __device__ void load_remaining_weights(Cta90<Tile> cta) {
       ptx::mbarrier_wait(cta.weights_empty(at.stage), at.parity);
       load_stage(cta, i, at.stage);
     }
-    if (!tiles.next(cta.p)) return;
-    cta.tile = tile_at(cta.p, tiles.index);
-    cta.cut_parity ^= 1;
+    const uint32_t next = next_tile<Tile>(cta.p, cta.index);
+    if (next == kNoTile) return;
+    if (cta.stage_begin + cta.count == stages_of_k(cta.p)) cta.cut_parity ^= 1;
+    take_tile(cta, next);
     i = 0;
   }
 }
@@ -200,7 +200,6 @@ __device__ void load_natural_tokens(const Cta90<Tile>& cta, RingPosition<Tile::k
 
 template <typename Tile>
 __device__ void load_tokens(Cta90<Tile> cta) {
-  Tiles<Tile> tiles;
   RingPosition<Tile::kSlots> at;
   for (;;) {
     if constexpr (Tile::kNaturalTokens) {
@@ -208,8 +207,9 @@ __device__ void load_tokens(Cta90<Tile> cta) {
     } else {
       load_tile_tokens(cta, at);
     }
-    if (!tiles.next(cta.p)) return;
-    cta.tile = tile_at(cta.p, tiles.index);
+    const uint32_t next = next_tile<Tile>(cta.p, cta.index);
+    if (next == kNoTile) return;
+    take_tile(cta, next);
   }
 }
 

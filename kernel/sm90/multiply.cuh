@@ -102,6 +102,14 @@ struct WidePosition {
     stage.advance(group);
     slot.at.advance(group * Tile::kSlotsPerStage);
   }
+
+  // In a tile whose first stage is the CTA's stage `first`.
+  static __device__ WidePosition at(uint32_t first, uint32_t group) {
+    WidePosition position(0);
+    position.stage = RingPosition<Tile::kStages>::at(first + group);
+    position.slot.at = RingPosition<Tile::kSlots>::at((first + group) * Tile::kSlotsPerStage);
+    return position;
+  }
 };
 
 // A part of a stage, kPartWords words. They are decoded while the wgmmas of the part before run,

@@ -18,16 +18,17 @@ struct Sm90Params {
 #include "kernel/params.def"
   const uint8_t* token_codes;
   int64_t token_row_bytes, token_batch_bytes;
-  void* token_slabs;  // fp16 tokens, in the caller's workspace (tokens_kernel.cuh)
-  uint32_t m_padded;  // M rounded up to the token tile
-  uint32_t batches;
+  void* token_slabs;     // fp16 tokens, in the caller's workspace (tokens_kernel.cuh)
+  uint32_t whole_tiles;  // where several CTAs share a tile: the first tiles, each one CTA's alone
+  uint32_t batches;      // up to here what a CTA reads before its first load: one line of constants
   EpilogueParams epilogue;
-  uint32_t weight_scales_linear, token_scales_linear;  // 1: K/16 bytes a row, else 128x4 tiles
+  uint16_t weight_scales_linear, token_scales_linear;  // 1: K/16 bytes a row, else 128x4 tiles
+  uint32_t m_padded;                                   // M rounded up to the token tile
 };
 NVFP4_CHECK_PARAMS(Sm90Params, 512);
 static_assert(NVFP4_OFFSET_IS(Sm90Params, token_slabs, 368) &&
-              NVFP4_OFFSET_IS(Sm90Params, m_padded, 376));
+              NVFP4_OFFSET_IS(Sm90Params, whole_tiles, 376));
 static_assert(NVFP4_OFFSET_IS(Sm90Params, epilogue, 384) &&
-              NVFP4_OFFSET_IS(Sm90Params, token_scales_linear, 508));
+              NVFP4_OFFSET_IS(Sm90Params, token_scales_linear, 506));
 
 }  // namespace nvfp4

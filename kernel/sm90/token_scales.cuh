@@ -17,17 +17,30 @@ struct TokenScales {
   uint32_t step_bytes, row_bytes;
 };
 
-__device__ inline TokenScales token_scales_at(const Sm90Params& p, uint32_t batch, uint32_t row,
-                                              uint32_t step) {
-  const uint8_t* matrix = p.token_scales + batch * p.token_scales_batch_bytes;
-  if (p.token_scales_linear != 0) {
-    const uint32_t row_bytes = p.k / 16;
-    return {matrix + static_cast<uint64_t>(row) * row_bytes + step * 4, 4, row_bytes};
-  }
+__device__ inline TokenScales linear_token_scales(const Sm90Params& p, uint32_t batch, uint32_t row,
+                                                  uint32_t step) {
+  const uint32_t row_bytes = p.k / 16;
+  return {p.token_scales + batch * p.token_scales_batch_bytes +
+              static_cast<uint64_t>(row) * row_bytes + step * 4,
+          4, row_bytes};
+}
+
+__device__ inline TokenScales tiled_token_scales(const Sm90Params& p, uint32_t batch, uint32_t row,
+                                                 uint32_t step) {
   const uint32_t k_steps = (p.k + kScaleTileK - 1) / kScaleTileK;
   const uint64_t tile = scale_tile_number(row / kScaleTileRows, k_steps, step);
-  return {matrix + tile * kScaleTileBytes + scale_lane(row) + scale_band(row % kScaleTileRows),
+  return {p.token_scales + batch * p.token_scales_batch_bytes + tile * kScaleTileBytes +
+              scale_lane(row) + scale_band(row % kScaleTileRows),
           kScaleTileBytes, 16};
+}
+
+// Where loads follow, the layout is asked about once, before all of them: between them a thread would
+// wait for those before.
+template <bool kLinear>
+__device__ TokenScales token_scales_at(const Sm90Params& p, uint32_t batch, uint32_t row,
+                                       uint32_t step) {
+  if constexpr (kLinear) return linear_token_scales(p, batch, row, step);
+  return tiled_token_scales(p, batch, row, step);
 }
 
 }  // namespace nvfp4

@@ -33,14 +33,15 @@ constexpr uint32_t kPiecesPerStage = 8;  // j
 
 // Rows beyond M and parts beyond K are zeros under zero scales. No branch and no use of what is
 // loaded: a thread would wait for each load in turn.
-__device__ inline TokenPiece load_token_piece(const Sm90Params& p, uint32_t batch, uint32_t row,
-                                              uint32_t stage, uint32_t j) {
+template <bool kLinear>
+__device__ TokenPiece load_token_piece(const Sm90Params& p, uint32_t batch, uint32_t row,
+                                       uint32_t stage, uint32_t j) {
   constexpr uint32_t kParts = kSm90StageK / kScaleTileK;
   const uint32_t words = p.k / 8;  // of a row: two to a scale, so both end together
   const uint32_t first = stage * kParts;
   const uint8_t* codes = p.token_codes + batch * p.token_batch_bytes + row * p.token_row_bytes +
                          static_cast<uint64_t>(first) * (kScaleTileK / 2) + j * 4;
-  const TokenScales at = token_scales_at(p, batch, row, first);
+  const TokenScales at = token_scales_at<kLinear>(p, batch, row, first);
   const uint8_t* scales = at.first + j / 2;
   TokenPiece piece;
 #pragma unroll
@@ -104,7 +105,10 @@ __device__ inline void decode_tokens_to_workspace(const Sm90Params& p) {
   const uint32_t batch = p.batches == 1 ? 0 : stage_of_batch / stages;
 
   uint4 chunks[4];
-  decode_token_piece(load_token_piece(p, batch, row, stage_of_batch - batch * stages, j), chunks);
+  const uint32_t stage = stage_of_batch - batch * stages;
+  decode_token_piece(p.token_scales_linear == 0 ? load_token_piece<false>(p, batch, row, stage, j)
+                                                : load_token_piece<true>(p, batch, row, stage, j),
+                     chunks);
   deal_out_chunks(j, chunks);
   const uint32_t tile_rows = p.tiles_m == 1 ? p.m_padded : p.m_padded / p.tiles_m;
   const uint32_t tile = p.tiles_m == 1 ? 0 : row / tile_rows;

@@ -139,10 +139,11 @@ const Rule kRules[] = {
     {"variant unknown", [](Desc& g) { g.variant = "x"; }, NVFP4_STATUS_INVALID_VALUE,
      "variant = \"x\" is none of: sm100_128x64x256 sm100_128x128x256 sm100_128x256x256 "
      "sm90_f16_64x16x256 sm90_f16_64x32x256 sm90_f16_64x128x256 sm90_f16_128x128x256 "
-     "sm90_bf16_64x16x256 sm90_bf16_64x32x256 sm90_bf16_64x128x256 sm90_bf16_128x128x256 "
+     "sm90_f16_128x192x256 sm90_bf16_64x16x256 sm90_bf16_64x32x256 sm90_bf16_64x128x256 "
+     "sm90_bf16_128x128x256 sm90_bf16_128x192x256 "
      "sm90_64x1x256 sm90_64x2x256 sm90_64x4x256 sm90_64x8x256 sm90_64x16x256 sm90_128x16x256 "
      "sm90_64x32x256 sm90_128x32x256 sm90_64x64x256 sm90_128x64x256 sm90_64x128x256 "
-     "sm90_128x128x256 sm90_128x256x256"},
+     "sm90_128x128x256 sm90_128x192x256 sm90_128x256x256"},
     {"variant empty", [](Desc& g) { g.variant = ""; }, NVFP4_STATUS_INVALID_VALUE,
      "variant = \"\" is none of: "},
     {"variant cut short", [](Desc& g) { g.variant = "sm100_128x64"; }, NVFP4_STATUS_INVALID_VALUE,

@@ -34,7 +34,14 @@ inline std::string complaint(const nvfp4_gemm_desc& g, const nvfp4::Plan& plan) 
   if (&v != &nvfp4::variant_at(nvfp4::index_of(v))) return "variant and index differ";
   if (!covers(plan.tiles_m, v.tile_tokens, g.m)) return "tiles do not cover M once";
   if (!covers(plan.tiles_n, v.tile_weights, g.n)) return "tiles do not cover N once";
-  if (Wide(plan.grid) != tiles_of(g, v) * plan.split) return "the grid is not the number of tiles";
+  const bool mixed = plan.whole > 0;  // whole tiles and shared ones
+  if (!mixed && Wide(plan.grid) != tiles_of(g, v) * plan.split) {
+    return "the grid is not the number of tiles";
+  }
+  if (mixed && plan.whole % plan.grid != 0) return "CTAs have different numbers of whole tiles";
+  if (mixed && (plan.split == 1 || plan.grid % plan.split != 0)) return "no clusters share tiles";
+  const Wide shared = tiles_of(g, v) - plan.whole;
+  if (mixed && (shared < 1 || shared > plan.grid / plan.split)) return "a cluster shares no tile";
   if (Wide(plan.grid) > INT32_MAX) return "grid.x is above 2^31 - 1";
   if (v.shared_bytes > kSharedBytesOfBlock) return "too much shared memory";
   if (v.shared_bytes * v.ctas_per_sm > kSharedBytesOfBlock) return "so many CTAs do not fit an SM";
@@ -51,7 +58,7 @@ inline nvfp4_status plan_of(const nvfp4_gemm_desc& g, int32_t capability, nvfp4:
 
 inline bool same(const nvfp4::Plan& a, const nvfp4::Plan& b) {
   return a.variant == b.variant && a.tiles_m == b.tiles_m && a.tiles_n == b.tiles_n &&
-         a.split == b.split && a.cluster == b.cluster && a.grid == b.grid &&
+         a.split == b.split && a.whole == b.whole && a.cluster == b.cluster && a.grid == b.grid &&
          a.workspace_bytes == b.workspace_bytes && a.a_scales_bytes == b.a_scales_bytes &&
          a.b_scales_bytes == b.b_scales_bytes;
 }

@@ -123,7 +123,8 @@ __device__ void store_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
   } else {
     ptx::cluster_sync();  // every CTA's sums are there
   }
-  store_share<Tile, kSplit>(cta.p, cta.tile, cta.rank, cta.smem + Tile::kSumsAt, warp, lane);
+  const uint32_t rank = kSplit == 1 ? 0 : cta.rank;  // of those that share the tile
+  store_share<Tile, kSplit>(cta.p, cta.tile, rank, cta.smem + Tile::kSumsAt, warp, lane);
   if constexpr (kSplit != 1)
     ptx::cluster_sync_relaxed();  // nobody leaves while others read its sums
 }

@@ -44,8 +44,7 @@ __device__ void put_rows(const float (&sums)[kSums], uint32_t first, float alpha
 template <typename Tile, uint32_t kSums>
 __device__ void store_rows(const Sm90Params& p, const TileCoordinate& tile, uint32_t at,
                            uint32_t warp, uint32_t lane, const float (&sums)[kSums]) {
-  constexpr uint32_t kTokens = kSums * 2,
-                     kRows = Tile::kSeveralTiles ? Tile::kRowsPerPass : kTokens;
+  constexpr uint32_t kTokens = kSums * 2, kRows = Tile::kWholeSums ? Tile::kRowsPerPass : kTokens;
   constexpr uint32_t kRowBytes = Tile::kWeights * 2, kLanesPerRow = Tile::kWeights / 4;
   constexpr uint32_t kStride = Tile::kConsumersPerStage * (32 / kLanesPerRow);
   constexpr uint32_t kThreads = Tile::kConsumerWarps * 32;
@@ -79,7 +78,7 @@ __device__ void store_rows(const Sm90Params& p, const TileCoordinate& tile, uint
     }
   }
   // The next tile's rows, which come after the last of these have been read.
-  if (Tile::kSeveralTiles) ptx::named_barrier_sync<kConsumerBarrier, kThreads>();
+  if (Tile::kWholeSums) ptx::named_barrier_sync<kConsumerBarrier, kThreads>();
 }
 
 // A warp's fragment of 8 tokens or more in fp32, [token][weight], whose 16-byte pieces lie XOR token % 8:

@@ -43,7 +43,8 @@ struct Sm90TinyTile : Sm90TinyRow<kTokensPerTile> {
   static constexpr bool kBlockSums = true;
   static constexpr bool kPushesSums = true;
   static constexpr bool kBatchInvariant = false;  // sums of 16 at a time
-  static constexpr bool kSeveralTiles = false;
+  static constexpr bool kSeveralTiles = true;
+  static constexpr uint32_t kDecodingWarps = 3;  // which know the tokens of one tile
 
   static constexpr uint32_t kColumns = kTokenColumns * kTokens;  // N of wgmma
   static constexpr uint32_t kWgmmas = kK / 32;                   // of a stage
@@ -84,7 +85,7 @@ struct Sm90TinyTile : Sm90TinyRow<kTokensPerTile> {
 
   static constexpr uint32_t kWeightWarp = kConsumerWarps;
   static constexpr uint32_t kFirstTokenWarp = kWeightWarp + 1;
-  static constexpr uint32_t kTokenWarps = 3;
+  static constexpr uint32_t kTokenWarps = kDecodingWarps;
   static constexpr uint32_t kWeightArrivals = 1 + 32;  // a stage's: its bytes, a token warp's lanes
   static constexpr uint32_t kWarps = kFirstTokenWarp + kTokenWarps;
   static constexpr uint32_t kThreads = 32 * kWarps;

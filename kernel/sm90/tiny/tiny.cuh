@@ -144,15 +144,15 @@ __device__ void multiply_tiny_stage(const Cta90<Tile>& cta, const TinyLane& at, 
   add_unit<Tile>(at, rows[1], stage, Tile::kUnits - 1, d[(Tile::kUnits - 1) % 2], sums);
 }
 
-// Group g's stages: g, g + kGroups, ..
+// Group g's stages: g, g + kGroups, .. of a tile whose first stage is the CTA's stage `first`.
 template <typename Tile>
-__device__ void multiply_tiny(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
+__device__ void multiply_tiny(const Cta90<Tile>& cta, uint32_t first, uint32_t warp, uint32_t lane,
                               TinySums<Tile>& sums) {
   const TinyLane at = tiny_lane(cta, warp, lane);
   const uint32_t group = warp / 4;
   const uint32_t last = cta.count - 1;
   const uint32_t step = lane % 2, steps = cta.steps(last);
-  RingPosition<Tile::kStages> ring{group};
+  auto ring = RingPosition<Tile::kStages>::at(first + group);
   uint32_t before = 0;
 #pragma unroll
   for (auto& row : sums)
@@ -166,20 +166,27 @@ __device__ void multiply_tiny(const Cta90<Tile>& cta, uint32_t warp, uint32_t la
     multiply_tiny_stage(cta, at, ring.stage, beyond_k, sums);
     before = ring.stage;
   }
+  if (group < cta.count) ptx::mbarrier_arrive(cta.weights_empty(before));  // for the next tile
   if (lane == 0) note_last_clock(kClock_last_commit);
 }
 
-// The columns of a token are added and go to the shared memory of the cluster's first CTA, where
-// sums_full counts them: arrivals of its own warps, bytes of the others. All CTAs have met before,
-// so the barrier is initialised.
+// The first of the parts of a CTA's tile that it has alone. There are two places, behind those of four
+// CTAs that share one.
 template <typename Tile>
-__device__ void put_tiny_sums(const Cta90<Tile>& cta, const TinySums<Tile>& sums, uint32_t warp,
-                              uint32_t lane) {
+__device__ uint32_t own_part(uint32_t tile) {
+  return (kMaxClusterCtas - 2 + tile % 2) * Tile::kParts;
+}
+
+// The columns of a token are added. Of a tile that its CTAs share they go to the shared memory of the
+// cluster's first CTA, where sums_full counts them: arrivals of its own warps, bytes of the others. All
+// CTAs have met before, so the barrier is initialised. part: the place of the first group's.
+template <typename Tile>
+__device__ void put_tiny_sums(const Cta90<Tile>& cta, uint32_t part, uint32_t warp, uint32_t lane,
+                              const TinySums<Tile>& sums) {
   const uint32_t c = lane % 4;
-  const bool writes = c % (Tile::kTokenColumns / 2) == 0;
-  const uint32_t part = cta.rank * Tile::kParts + warp / 4;
+  const bool writes = c % (Tile::kTokenColumns / 2) == 0, here = !cta.shared() || cta.rank == 0;
   const uint32_t own =
-      cta.smem + Tile::kSumsAt + part * Tile::kPartBytes + tiny_row(warp, lane) * 4;
+      cta.smem + Tile::kSumsAt + (part + warp / 4) * Tile::kPartBytes + tiny_row(warp, lane) * 4;
   const uint32_t first_cta = ptx::mapa(own, 0), full = ptx::mapa(cta.sums_full(), 0);
 #pragma unroll
   for (uint32_t r = 0; r < 2; ++r) {
@@ -191,25 +198,25 @@ __device__ void put_tiny_sums(const Cta90<Tile>& cta, const TinySums<Tile>& sums
       const uint32_t token = Tile::kTokenColumns == 8 ? 0 : 2 * n + c / 2;
       const uint32_t at = token * Tile::kSumRowBytes + r * 32 * 4;
       if (!writes) continue;
-      if (cta.rank == 0) {
+      if (here) {
         ptx::st_shared_f32(own + at, sum);
       } else {
         ptx::st_async_f32(first_cta + at, sum, full);
       }
     }
   }
-  if (cta.rank == 0 && writes) ptx::mbarrier_arrive(cta.sums_full());
+  if (cta.shared() && cta.rank == 0 && writes) ptx::mbarrier_arrive(cta.sums_full());
 }
 
-// Each of 16 lanes of the first CTA stores four weights of a token; the parts are added in the
-// order of K.
+// Each of 16 lanes stores four weights of a token; the parts are added in the order of K.
 template <typename Tile, uint32_t kSplit>
-__device__ void store_tiny_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
+__device__ void store_tiny_sums(const Cta90<Tile>& cta, uint32_t first_part, uint32_t warp,
+                                uint32_t lane) {
   const Sm90Params& p = cta.p;
   const uint32_t token = warp, m = cta.tile.token_tile * Tile::kTokens + token;
   if (token >= Tile::kTokens || m >= p.m || lane >= Tile::kWeights / 4) return;
-  ptx::mbarrier_wait_cluster(cta.sums_full(), 0);
-  const uint32_t at = cta.smem + Tile::kSumsAt + token * Tile::kSumRowBytes + lane * 16;
+  const uint32_t at = cta.smem + Tile::kSumsAt + first_part * Tile::kPartBytes +
+                      token * Tile::kSumRowBytes + lane * 16;
   float4 part[kSplit * Tile::kParts];
 #pragma unroll
   for (uint32_t i = 0; i < kSplit * Tile::kParts; ++i) {

@@ -22,12 +22,13 @@ struct TinyTask {
 };
 
 // Zero beyond K. No branch and no use of what is loaded: a thread would wait for each load in turn.
-__device__ inline TinyTask load_tiny_task(const Sm90Params& p, uint32_t batch, uint32_t row,
-                                          uint32_t stage, uint32_t lane, bool there) {
+template <bool kLinear>
+__device__ TinyTask load_tiny_task(const Sm90Params& p, uint32_t batch, uint32_t row,
+                                   uint32_t stage, uint32_t lane, bool there) {
   const uint32_t first = stage * (kSm90StageK / kScaleTileK);
   const uint8_t* codes = p.token_codes + batch * p.token_batch_bytes + row * p.token_row_bytes +
                          static_cast<uint64_t>(stage) * (kSm90StageK / 2) + lane * 4;
-  const TokenScales at = token_scales_at(p, batch, row, first);
+  const TokenScales at = token_scales_at<kLinear>(p, batch, row, first);
   const uint8_t* scales = at.first + lane / 4 * at.step_bytes + lane % 4;
   return {ptx::ld_global_b32_if(codes, there && stage * (kSm90StageK / 8) + lane < p.k / 8),
           ptx::ld_global_u8_if(scales,
@@ -73,22 +74,27 @@ __device__ void clear_operands(const Cta90<Tile>& cta, uint32_t thread, uint32_t
   ptx::fence_proxy_async_shared_cta();
 }
 
-template <typename Tile>
+template <typename Tile, bool kLinear>
 struct TinyTokens {
   static constexpr uint32_t kAhead = 2;
   static constexpr uint32_t kWarps = Tile::kTokenWarps;
   static constexpr uint32_t kSlots = Tile::kStages;
   using Tasks = TinyTask[Tile::kTokens];
   const Cta90<Tile>& cta;
-  uint32_t lane;
+  uint32_t lane, stages;
+  StageOfAllTiles next;
 
-  __device__ void load(uint32_t i, Tasks& tasks) const {
+  __device__ TinyTokens(const Cta90<Tile>& of, uint32_t warp, uint32_t lane_of_warp)
+      : cta(of), lane(lane_of_warp), stages(stages_of_all_tiles(of)), next(of, warp) {}
+
+  __device__ void load(uint32_t i, Tasks& tasks) {
     const uint32_t first = cta.tile.token_tile * Tile::kTokens;
 #pragma unroll
     for (uint32_t t = 0; t < Tile::kTokens; ++t) {
-      tasks[t] = load_tiny_task(cta.p, cta.tile.batch, first + t, cta.stage_begin + i, lane,
-                                i < cta.count && first + t < cta.p.m);
+      tasks[t] = load_tiny_task<kLinear>(cta.p, cta.tile.batch, first + t, next.stage, lane,
+                                         i < stages && first + t < cta.p.m);
     }
+    next.advance(kWarps, stages_of_k(cta.p));
   }
 
   __device__ void write(uint32_t stage, const Tasks& tasks) const {
@@ -98,7 +104,7 @@ struct TinyTokens {
     }
   }
 
-  __device__ uint32_t count() const { return cta.count; }
+  __device__ uint32_t count() const { return stages; }
   __device__ uint32_t empty(uint32_t stage) const { return cta.weights_empty(stage); }
   __device__ uint32_t full(uint32_t stage) const { return cta.weights_full(stage); }
 };

@@ -66,9 +66,14 @@ struct Sm90WideTile : Sm90WideRow<kWeightsPerTile, kTokensPerTile, kType != Sm90
   static constexpr bool kBlockSums = false;
   // Few tokens' sums have a place of their own, in the CTA that stores them.
   static constexpr bool kPushesSums = Row::kSums == Sm90Sums::pushed;
-  // One group has a tile's whole sums: they go from registers to D, and the CTA, unless it shares K
-  // with others, to its next tile, whose first stages have come meanwhile.
-  static constexpr bool kSeveralTiles = Row::kSums == Sm90Sums::whole;
+  // One group has a tile's whole sums, which go from registers to D.
+  static constexpr bool kWholeSums = Row::kSums == Sm90Sums::whole;
+  // Where sums do not go through the rings, the CTA goes on to its next tile, whose first stages have
+  // come meanwhile. Warps that decode tokens know those of one tile; with 16 of them loaded two stages
+  // ahead they have no registers left to go on.
+  static constexpr bool kSeveralTiles =
+      kWholeSums || (kPushesSums && kTokens * kTokenStagesAhead < 32);
+  static constexpr uint32_t kDecodingWarps = kDecodesTokens ? 3 : 0;
 
   // Tiles of four groups add in one order: every fourth stage, then the groups' sums, then those of
   // the CTAs. No other number of groups has a tile for few tokens and one for many.
@@ -121,13 +126,13 @@ struct Sm90WideTile : Sm90WideRow<kWeightsPerTile, kTokensPerTile, kType != Sm90
       kPushesSums ? 0 : (kGroups - 1) * kTokens * kWeights * 4;
   static constexpr uint32_t kPartBytes = kTokens * kSumRowBytes;
   static constexpr uint32_t kSumsAt = kPushesSums ? kAsideAt : kGroupSumsBytes;
-  static constexpr uint32_t kRowsAt = kSeveralTiles ? kAsideAt : kGroupSumsBytes;
+  static constexpr uint32_t kRowsAt = kWholeSums ? kAsideAt : kGroupSumsBytes;
 
   // In the last warpgroup a warp loads weights and one loads tokens, or three decode them; it gives
   // up registers.
   static constexpr uint32_t kWeightWarp = kConsumerWarps;
   static constexpr uint32_t kFirstTokenWarp = kWeightWarp + 1;
-  static constexpr uint32_t kTokenWarps = kDecodesTokens ? 3 : 1;
+  static constexpr uint32_t kTokenWarps = kDecodesTokens ? kDecodingWarps : 1;
   static constexpr uint32_t kWeightArrivals = 1;                       // a stage's
   static constexpr uint32_t kTokenArrivals = kDecodesTokens ? 32 : 1;  // a slot's
   static constexpr uint32_t kWarps = kConsumerWarps + 4;
@@ -141,14 +146,14 @@ struct Sm90WideTile : Sm90WideRow<kWeightsPerTile, kTokensPerTile, kType != Sm90
 
   // Which combinations there are (README.md).
   static_assert(kWeights == 64 || kWeights == 128);
-  static_assert(kTokens >= 8 && kTokens <= 256 && (kTokens & (kTokens - 1)) == 0);
+  static_assert(kTokens >= 8 && kTokens <= 256 &&
+                ((kTokens & (kTokens - 1)) == 0 || kTokens == 192));
   static_assert(kNaturalTokens == (kType != Sm90TokenType::nvfp4));
   static_assert(kNaturalTokens || kPushesSums == kDecodesTokens, "few are decoded here and pushed");
   static_assert(kPushesSums == (kTokens <= 16), "what three warps can decode");
-  static_assert(kSeveralTiles == (kGroups == 1), "one group has the whole sums");
-  static_assert(!kSeveralTiles || (!kDecodesTokens && kWeights == kScaleTileRows),
-                "token warps, sums_full and a lane's place among the scales serve one tile");
-  static_assert(kSeveralTiles == (kRowsPerPass > 0), "rows beside the rings serve whole sums");
+  static_assert(kWholeSums == (kGroups == 1), "one group has the whole sums");
+  static_assert(!kWholeSums || kWeights == kScaleTileRows, "a lane's place among the scales");
+  static_assert(kWholeSums == (kRowsPerPass > 0), "rows beside the rings serve whole sums");
   static_assert(kDecodesTokens == (kTokenStagesAhead > 0), "loaded in advance by who decodes");
 
   static_assert(kConsumerWarps == (kTokens <= 64 ? 16 : 8));

@@ -38,7 +38,9 @@ __device__ void write_wide_task(uint32_t slot, uint32_t lane, uint32_t t, const 
   }
 }
 
-template <typename Tile>
+// kGeneral: linear scales, or a K that is no multiple of 32, whose last 16 bytes are half there: loads of
+// either size go to the same registers, and the second waits for the first.
+template <typename Tile, bool kGeneral>
 struct WideTokens {
   static constexpr uint32_t kAhead = Tile::kTokenStagesAhead;
   static constexpr uint32_t kWarps = Tile::kTokenWarps;
@@ -47,49 +49,46 @@ struct WideTokens {
   using Tasks = WideTask[kTasks];
   static_assert(Tile::kSlotsPerStage == 1);
   const Cta90<Tile>& cta;
-  uint32_t lane;
-  const uint8_t* codes;  // of task 0 in the CTA's first stage
+  uint32_t lane, stages;
+  StageOfAllTiles next;
+  const uint8_t* codes;  // of task 0 in the first stage of K
   TokenScales scales;
   bool pairs;  // two scales of a task lie at an even address
 
-  __device__ WideTokens(const Cta90<Tile>& of, uint32_t lane_of_warp)
-      : cta(of), lane(lane_of_warp) {
+  __device__ WideTokens(const Cta90<Tile>& of, uint32_t warp, uint32_t lane_of_warp)
+      : cta(of), lane(lane_of_warp), stages(stages_of_all_tiles(of)), next(of, warp) {
     const Sm90Params& p = cta.p;
     const uint32_t row = cta.tile.token_tile * Tile::kTokens + lane / 4;
-    const uint32_t step = cta.stage_begin * Tile::kSteps + lane % 4;
+    const uint32_t step = lane % 4;
     codes = p.token_codes + cta.tile.batch * p.token_batch_bytes + row * p.token_row_bytes +
             static_cast<uint64_t>(step) * (kScaleTileK / 2);
-    scales = token_scales_at(p, cta.tile.batch, row, step);
+    scales = kGeneral && p.token_scales_linear != 0
+                 ? linear_token_scales(p, cta.tile.batch, row, step)
+                 : tiled_token_scales(p, cta.tile.batch, row, step);
     pairs = p.token_scales_linear == 0 || p.k % 32 == 0;
   }
 
-  // Where K is no multiple of 32 the last 16 bytes are half there: loads of either size go to the same
-  // registers, and the second waits for the first.
-  __device__ void load(uint32_t i, Tasks& tasks) const {
-    if (cta.p.k % 32 == 0) {
-      load_pieces<false>(i, tasks);
-    } else {
-      load_pieces<true>(i, tasks);
-    }
-  }
+  // Known when compiled where that helps.
+  __device__ uint32_t step_bytes() const { return kGeneral ? scales.step_bytes : kScaleTileBytes; }
+  __device__ uint32_t row_bytes() const { return kGeneral ? scales.row_bytes : 16; }
 
   // Zero codes under zero scales beyond M and K. No branch and no use of what is loaded: a thread
   // would wait for each load in turn.
-  template <bool kHalves>
-  __device__ void load_pieces(uint32_t i, Tasks& tasks) const {
-    const int32_t block = ((cta.stage_begin + i) * Tile::kSteps + lane % 4) * (kScaleTileK / 16);
-    const int32_t blocks = i < cta.count ? static_cast<int32_t>(cta.p.k / 16) - block : 0;
+  __device__ void load(uint32_t i, Tasks& tasks) {
+    const uint32_t stage = next.stage;
+    const int32_t block = (stage * Tile::kSteps + lane % 4) * (kScaleTileK / 16);
+    const int32_t blocks = i < stages ? static_cast<int32_t>(cta.p.k / 16) - block : 0;
     const uint32_t row = cta.tile.token_tile * Tile::kTokens + lane / 4;
-    const uint8_t* c = codes + static_cast<uint64_t>(i) * (Tile::kK / 2);
-    const uint8_t* s = scales.first + static_cast<uint64_t>(i * Tile::kSteps) * scales.step_bytes;
+    const uint8_t* c = codes + static_cast<uint64_t>(stage) * (Tile::kK / 2);
+    const uint8_t* s = scales.first + static_cast<uint64_t>(stage) * (Tile::kSteps * step_bytes());
 #pragma unroll
     for (uint32_t t = 0; t < kTasks; ++t) {
       const uint32_t further = t / 2 * 8;  // rows
       const bool there = row + further < cta.p.m;
       const int32_t halves = there ? blocks - static_cast<int32_t>(t % 2 * 2) : 0;
       const uint8_t* of_codes = c + further * cta.p.token_row_bytes + t % 2 * 16;
-      const uint8_t* of_scales = s + further * scales.row_bytes + t % 2 * 2;
-      if constexpr (kHalves) {
+      const uint8_t* of_scales = s + further * row_bytes() + t % 2 * 2;
+      if constexpr (kGeneral) {
         tasks[t].codes = ptx::ld_global_v4_b32_halves(of_codes, halves);
         tasks[t].scales = ptx::ld_global_u16_halves(of_scales, pairs ? halves : 0);
       } else {
@@ -97,7 +96,8 @@ struct WideTokens {
         tasks[t].scales = ptx::ld_global_u16_if(of_scales, halves >= 2);
       }
     }
-    if (kHalves && !pairs) load_scale_bytes(s, row, blocks, tasks);
+    if (kGeneral && !pairs) load_scale_bytes(s, row, blocks, tasks);
+    next.advance(kWarps, stages_of_k(cta.p));
   }
 
   // Linear scales of a K that is an odd multiple of 16: every other row begins at an odd address. The
@@ -124,7 +124,7 @@ struct WideTokens {
     }
   }
 
-  __device__ uint32_t count() const { return cta.count; }
+  __device__ uint32_t count() const { return stages; }
   __device__ uint32_t empty(uint32_t slot) const { return cta.tokens_empty(slot); }
   __device__ uint32_t full(uint32_t slot) const { return cta.tokens_full(slot); }
 };
