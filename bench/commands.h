@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/harness/problem.h"
@@ -19,6 +20,9 @@ void time_host();      // each function on the idle driver; CSV to stdout
 
 struct GpuOptions {
   std::vector<std::string> shapes;  // "MxNxK"; empty: kPairs with each of kTokens
+  std::string layers;  // a file like bench/layers.csv: each layer with each of `tokens`
+  std::vector<int64_t> tokens;
+  std::pair<int, int> slice{1, 1};  // of the layers: the first of how many, and so on
   std::vector<std::string> variants;
   int32_t a_type = NVFP4_TYPE_NONE;  // of A: quantized, or NVFP4_TYPE_F16, _BF16
   int replays = 15;

@@ -32,11 +32,43 @@ using support::Shape;
 
 constexpr int64_t kPairs[][2] = {{7168, 16384}, {4096, 7168}, {7168, 2048}};
 constexpr int64_t kTokens[] = {1, 16, 64, 128, 256, 512, 4096};
-constexpr int64_t kCheckedRows = 16;
+constexpr int64_t kLayerTokens[] = {1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512};
+constexpr int64_t kCheckedRows = 16, kCheckedColumns = 512;
+
+// model,layer,tensor_parallel,n,k: each distinct (n, k) once, in the order of the file.
+std::vector<std::pair<int64_t, int64_t>> read_layers(const std::string& path) {
+  std::vector<std::pair<int64_t, int64_t>> layers;
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  if (line != "model,layer,tensor_parallel,n,k")
+    throw std::runtime_error(path + " does not begin with model,layer,tensor_parallel,n,k");
+  while (std::getline(file, line)) {
+    const size_t k = line.rfind(','), n = line.rfind(',', k - 1);
+    if (k == std::string::npos || n == std::string::npos)
+      throw std::runtime_error(path + " has no n and k in: " + line);
+    const std::pair<int64_t, int64_t> layer{std::stoll(line.substr(n + 1)),
+                                            std::stoll(line.substr(k + 1))};
+    if (std::find(layers.begin(), layers.end(), layer) == layers.end()) layers.push_back(layer);
+  }
+  return layers;
+}
+
+void add_layers(const GpuOptions& options, std::vector<Shape>* shapes) {
+  std::vector<int64_t> tokens = options.tokens;
+  if (tokens.empty()) tokens.assign(std::begin(kLayerTokens), std::end(kLayerTokens));
+  const auto [part, parts] = options.slice;
+  if (part < 1 || part > parts)
+    throw std::runtime_error("--slice wants which part of how many, such as 1 4");
+  const auto layers = read_layers(options.layers);
+  for (size_t i = size_t(part - 1); i < layers.size(); i += size_t(parts))
+    for (const int64_t m : tokens) shapes->push_back({m, layers[i].first, layers[i].second});
+}
 
 std::vector<Shape> shapes_of(const GpuOptions& options) {
   std::vector<Shape> shapes;
   for (const std::string& text : options.shapes) shapes.push_back(parse_shape(text));
+  if (!options.layers.empty()) add_layers(options, &shapes);
   if (shapes.empty())
     for (const auto& pair : kPairs)
       for (const int64_t m : kTokens) shapes.push_back({m, pair[0], pair[1]});
@@ -58,19 +90,30 @@ std::string variant_of(const nvfp4_gemm_desc& desc, const support::DeviceInfo& i
   return text.substr(first, text.find_first_of(" \n", first) - first);
 }
 
-// Rows of D spread over all of M, the last one among them: the reference is too slow for 4096.
-std::vector<int64_t> checked_rows(int64_t m, int64_t most = kCheckedRows) {
-  std::vector<int64_t> rows;
-  const int64_t count = std::min(m, most);
-  for (int64_t i = 1; i <= count; ++i) rows.push_back(i * m / count - 1);
-  return rows;
+// Rows or columns of D spread over all, the last one among them: the reference is too slow for all.
+std::vector<int64_t> checked(int64_t all, int64_t at_most) {
+  std::vector<int64_t> some;
+  const int64_t count = std::min(all, at_most);
+  for (int64_t i = 1; i <= count; ++i) some.push_back(i * all / count - 1);
+  return some;
 }
 
-// The same weights with some of the tokens.
-Problem part_of(const Problem& whole, const std::vector<int64_t>& rows) {
+void copy_rows(const support::Operand& from, const std::vector<int64_t>& rows,
+               support::Operand* to) {
+  const int64_t k = from.k;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    std::memcpy(&to->codes[i * size_t(k / 2)], &from.codes[size_t(rows[i] * k / 2)], size_t(k / 2));
+    std::memcpy(&to->scales[i * size_t(k / 16)], &from.scales[size_t(rows[i] * k / 16)],
+                size_t(k / 16));
+  }
+}
+
+// Some of the tokens and of the weights.
+Problem part_of(const Problem& whole, const std::vector<int64_t>& rows,
+                const std::vector<int64_t>& columns) {
   const int64_t k = whole.shape.k;
-  Problem part = support::make_problem({int64_t(rows.size()), whole.shape.n, k});
-  part.b = whole.b;
+  Problem part = support::make_problem({int64_t(rows.size()), int64_t(columns.size()), k});
+  copy_rows(whole.b, columns, &part.b);
   if (!whole.a.quantized()) {
     part.a.type = whole.a.type;
     part.a.codes.clear();
@@ -79,24 +122,19 @@ Problem part_of(const Problem& whole, const std::vector<int64_t>& rows) {
                            whole.a.halves.begin() + (row + 1) * k);
     return part;
   }
-  for (size_t i = 0; i < rows.size(); ++i) {
-    std::memcpy(&part.a.codes[i * size_t(k / 2)], &whole.a.codes[size_t(rows[i] * k / 2)],
-                size_t(k / 2));
-    std::memcpy(&part.a.scales[i * size_t(k / 16)], &whole.a.scales[size_t(rows[i] * k / 16)],
-                size_t(k / 16));
-  }
+  copy_rows(whole.a, rows, &part.a);
   return part;
 }
 
-// Throws unless the checked rows have the reference's bits.
+// Throws unless the checked elements have the reference's bits.
 void verify_rows(const Problem& problem, const std::vector<uint16_t>& d) {
-  const std::vector<int64_t> rows = checked_rows(problem.shape.m);
-  const Problem part = part_of(problem, rows);
+  const std::vector<int64_t> rows = checked(problem.shape.m, kCheckedRows);
+  const std::vector<int64_t> columns = checked(problem.shape.n, kCheckedColumns);
+  const Problem part = part_of(problem, rows, columns);
   if (!support::sums_are_exact(part)) throw std::logic_error("the data are not exact");
   std::vector<uint16_t> got;
   for (const int64_t row : rows)
-    got.insert(got.end(), d.begin() + row * problem.shape.n,
-               d.begin() + (row + 1) * problem.shape.n);
+    for (const int64_t column : columns) got.push_back(d[size_t(row * problem.shape.n + column)]);
   const auto verdict = support::compare_bits(part.shape, got, support::reference(part));
   if (!verdict.passed())
     throw std::runtime_error(to_string(problem.shape) + " is wrong: " + verdict.first_difference);
@@ -170,8 +208,9 @@ double bf16_bias_us(const Gpu& gpu, GpuTimer* timer, const Problem& problem, Cop
   support::EpilogueFields fields;
   fields.d_type = fields.bias_type = NVFP4_TYPE_BF16;
   fields.alpha = problem.alpha;
-  const std::vector<int64_t> rows = checked_rows(problem.shape.m, 2);
-  const support::GeneralProblem part(part_of(problem, rows), fields, 1);
+  const int64_t n = problem.shape.n;
+  const std::vector<int64_t> rows = checked(problem.shape.m, 2), columns = checked(n, n);
+  const support::GeneralProblem part(part_of(problem, rows, columns), fields, 1);
   const support::DeviceBuffer bias(gpu.driver, part.bias);
   copies.set_bf16_bias(bias.pointer());
   check(copies.at(0).enqueue());
@@ -364,7 +403,7 @@ int time_gpu(const GpuOptions& options) {
       const bool gpumode = options.gpumode || gpu.info.major >= 10;
       const Ours ours = run_ours(gpu, y.timer.get(), problem, gpumode, options.replays);
       if (!timed) {
-        std::printf("# %s by %s: the checked rows have the reference's bits\n",
+        std::printf("# %s by %s: the checked elements have the reference's bits\n",
                     to_string(shape).c_str(), ours.variant.c_str());
         continue;
       }

@@ -13,6 +13,11 @@ void add_gpu(CLI::App& app, bench::GpuOptions& o) {
   CLI::App* gpu = app.add_subcommand("gpu", "device time per shape beside cuBLASLt; CSV to stdout");
   gpu->add_option("--shape", o.shapes, "MxNxK, several; without it the committed table's")
       ->delimiter(',');
+  gpu->add_option("--layers", o.layers,
+                  "a file of layers, bench/layers.csv: each distinct (n, k) with each of --tokens")
+      ->check(CLI::ExistingFile);
+  gpu->add_option("--tokens", o.tokens, "of --layers, several")->delimiter(',');
+  gpu->add_option("--slice", o.slice, "of --layers: which part, of how many (1 4: every fourth)");
   gpu->add_option("--variant", o.variants, "kernel variants by name, a row each")->delimiter(',');
   gpu->add_option("--a-type", o.a_type, "f16 or bf16: activations that are not quantized")
       ->transform(CLI::Transformer(
