@@ -88,7 +88,9 @@ std::string complaint(const Desc& g, Tally* tally) {
 
 // Refused since the tokens in fp16, rows and K rounded up, are too many.
 bool rightly_limited(const Desc& g, nvfp4_status status) {
-  const Wide rows = (Wide(g.m) + 255) / 256 * 256, k = (Wide(g.k) + 255) / 256 * 256;
+  // To tiles of 256 tokens or of 192.
+  const Wide rows = std::max((Wide(g.m) + 255) / 256 * 256, (Wide(g.m) + 191) / 192 * 192),
+             k = (Wide(g.k) + 255) / 256 * 256;
   // A thread writes 64 bytes of them; 128 to a CTA, grid.x at most 2^31 - 1.
   return status == NVFP4_STATUS_LIMIT && rows * k * 2 * Wide(g.l) > Wide(INT32_MAX) * 128 * 64;
 }
@@ -183,8 +185,8 @@ TEST_CASE("a_type decides which variants are asked, and which a name may force")
   CHECK(plan_of(g, 103, &plan) == NVFP4_STATUS_NOT_SUPPORTED);
   CHECK(std::string(nvfp4_last_error()) ==
         "a_type = NVFP4_TYPE_BF16 has no kernel for compute capability 10.3");
-  // 2^30 tiles of 128 tokens and 128 weights; the checks counted those of 256.
-  g = dense(INT32_MAX, 64 * 128, 64, 2);
+  // More than 2^31 tiles of 192 tokens and 128 weights; the checks counted those of 256.
+  g = dense(INT32_MAX, 64 * 128, 64, 3);
   g.a_type = NVFP4_TYPE_F16;
   CHECK(plan_of(g, 90, &plan) == NVFP4_STATUS_LIMIT);
 }
