@@ -67,21 +67,6 @@ __device__ inline uint4 ld_global_v4_b32_halves(const void* address, int32_t hal
   return v;
 }
 
-// @p ld.global.u16  d, [a];  @q ld.global.u8  d, [a];                             PTX 1.0
-__device__ inline uint32_t ld_global_u16_halves(const void* address, int32_t halves) {
-  uint32_t value;
-  asm volatile(
-      "{ .reg .pred p, q;\n\t"
-      "setp.ge.s32 p, %2, 2;\n\tsetp.eq.s32 q, %2, 1;\n\t"
-      "mov.b32 %0, 0;\n\t"
-      "@p ld.global.u16 %0, [%1];\n\t"
-      "@q ld.global.u8 %0, [%1]; }"
-      : "=r"(value)
-      : "l"(__cvta_generic_to_global(address)), "r"(halves)
-      : "memory");
-  return value;
-}
-
 // @p ld.global.v2.b32  {d0, d1}, [a];                                             PTX 1.0
 // Zeros where there is nothing to load.
 __device__ inline uint2 ld_global_v2_b32_if(const void* address, bool there) {

@@ -10,19 +10,17 @@
 
 namespace nvfp4 {
 
-// The four scales of a token's 64-step, and how far it is to those of the next one; of tiles, row_bytes
-// is that between rows of the same 32.
+// The four scales of a token's 64-step, and how far it is to those of the next one.
 struct TokenScales {
   const uint8_t* first;
-  uint32_t step_bytes, row_bytes;
+  uint32_t step_bytes;
 };
 
 __device__ inline TokenScales linear_token_scales(const Sm90Params& p, uint32_t batch, uint32_t row,
                                                   uint32_t step) {
-  const uint32_t row_bytes = p.k / 16;
   return {p.token_scales + batch * p.token_scales_batch_bytes +
-              static_cast<uint64_t>(row) * row_bytes + step * 4,
-          4, row_bytes};
+              static_cast<uint64_t>(row) * (p.k / 16) + step * 4,
+          4};
 }
 
 __device__ inline TokenScales tiled_token_scales(const Sm90Params& p, uint32_t batch, uint32_t row,
@@ -31,7 +29,7 @@ __device__ inline TokenScales tiled_token_scales(const Sm90Params& p, uint32_t b
   const uint64_t tile = scale_tile_number(row / kScaleTileRows, k_steps, step);
   return {p.token_scales + batch * p.token_scales_batch_bytes + tile * kScaleTileBytes +
               scale_lane(row) + scale_band(row % kScaleTileRows),
-          kScaleTileBytes, 16};
+          kScaleTileBytes};
 }
 
 // Where loads follow, the layout is asked about once, before all of them: between them a thread would

@@ -38,11 +38,12 @@ __device__ void write_wide_task(uint32_t slot, uint32_t lane, uint32_t t, const 
   }
 }
 
-// kGeneral: linear scales, or a K that is no multiple of 32, whose last 16 bytes are half there: loads of
-// either size go to the same registers, and the second waits for the first.
+// kGeneral: linear scales, of which every other row may begin at an odd address, or a K that is no multiple
+// of 32, whose last 16 bytes are half there. Then a stage is loaded when the one before it is written, in
+// smaller pieces.
 template <typename Tile, bool kGeneral>
 struct WideTokens {
-  static constexpr uint32_t kAhead = Tile::kTokenStagesAhead;
+  static constexpr uint32_t kAhead = kGeneral ? 1 : Tile::kTokenStagesAhead;
   static constexpr uint32_t kWarps = Tile::kTokenWarps;
   static constexpr uint32_t kSlots = Tile::kSlots;
   static constexpr uint32_t kTasks = Tile::kTokens / 4;
@@ -51,9 +52,7 @@ struct WideTokens {
   const Cta90<Tile>& cta;
   uint32_t lane, stages;
   StageOfAllTiles next;
-  const uint8_t* codes;  // of task 0 in the first stage of K
-  TokenScales scales;
-  bool pairs;  // two scales of a task lie at an even address
+  const uint8_t *codes, *scales;  // of task 0 in the first stage of K
 
   __device__ WideTokens(const Cta90<Tile>& of, uint32_t warp, uint32_t lane_of_warp)
       : cta(of), lane(lane_of_warp), stages(stages_of_all_tiles(of)), next(of, warp) {
@@ -62,15 +61,11 @@ struct WideTokens {
     const uint32_t step = lane % 4;
     codes = p.token_codes + cta.tile.batch * p.token_batch_bytes + row * p.token_row_bytes +
             static_cast<uint64_t>(step) * (kScaleTileK / 2);
-    scales = kGeneral && p.token_scales_linear != 0
-                 ? linear_token_scales(p, cta.tile.batch, row, step)
-                 : tiled_token_scales(p, cta.tile.batch, row, step);
-    pairs = p.token_scales_linear == 0 || p.k % 32 == 0;
+    scales = linear() ? linear_token_scales(p, cta.tile.batch, row, step).first
+                      : tiled_token_scales(p, cta.tile.batch, row, step).first;
   }
 
-  // Known when compiled where that helps.
-  __device__ uint32_t step_bytes() const { return kGeneral ? scales.step_bytes : kScaleTileBytes; }
-  __device__ uint32_t row_bytes() const { return kGeneral ? scales.row_bytes : 16; }
+  __device__ bool linear() const { return kGeneral && cta.p.token_scales_linear != 0; }
 
   // Zero codes under zero scales beyond M and K. No branch and no use of what is loaded: a thread
   // would wait for each load in turn.
@@ -80,41 +75,26 @@ struct WideTokens {
     const int32_t blocks = i < stages ? static_cast<int32_t>(cta.p.k / 16) - block : 0;
     const uint32_t row = cta.tile.token_tile * Tile::kTokens + lane / 4;
     const uint8_t* c = codes + static_cast<uint64_t>(stage) * (Tile::kK / 2);
-    const uint8_t* s = scales.first + static_cast<uint64_t>(stage) * (Tile::kSteps * step_bytes());
+    const uint32_t step_bytes = linear() ? 4 : kScaleTileBytes;
+    const uint32_t row_bytes = linear() ? cta.p.k / 16 : 16;  // within 32 rows of a tile
+    const uint8_t* s = scales + static_cast<uint64_t>(stage) * (Tile::kSteps * step_bytes);
 #pragma unroll
     for (uint32_t t = 0; t < kTasks; ++t) {
       const uint32_t further = t / 2 * 8;  // rows
       const bool there = row + further < cta.p.m;
       const int32_t halves = there ? blocks - static_cast<int32_t>(t % 2 * 2) : 0;
       const uint8_t* of_codes = c + further * cta.p.token_row_bytes + t % 2 * 16;
-      const uint8_t* of_scales = s + further * row_bytes() + t % 2 * 2;
+      const uint8_t* of_scales = s + further * row_bytes + t % 2 * 2;
       if constexpr (kGeneral) {
         tasks[t].codes = ptx::ld_global_v4_b32_halves(of_codes, halves);
-        tasks[t].scales = ptx::ld_global_u16_halves(of_scales, pairs ? halves : 0);
+        tasks[t].scales = ptx::ld_global_u8_if(of_scales, halves > 0) |
+                          ptx::ld_global_u8_if(of_scales + 1, halves > 1) << 8;
       } else {
         tasks[t].codes = ptx::ld_global_v4_b32_if(of_codes, halves >= 2);
         tasks[t].scales = ptx::ld_global_u16_if(of_scales, halves >= 2);
       }
     }
-    if (kGeneral && !pairs) load_scale_bytes(s, row, blocks, tasks);
     next.advance(kWarps, stages_of_k(cta.p));
-  }
-
-  // Linear scales of a K that is an odd multiple of 16: every other row begins at an odd address. The
-  // thread waits once, when all bytes are on their way.
-  __device__ void load_scale_bytes(const uint8_t* s, uint32_t row, int32_t blocks,
-                                   Tasks& tasks) const {
-    uint32_t high[kTasks];
-#pragma unroll
-    for (uint32_t t = 0; t < kTasks; ++t) {
-      const uint32_t further = t / 2 * 8;
-      const int32_t left = row + further < cta.p.m ? blocks - static_cast<int32_t>(t % 2 * 2) : 0;
-      const uint8_t* at = s + further * scales.row_bytes + t % 2 * 2;
-      tasks[t].scales = ptx::ld_global_u8_if(at, left > 0);
-      high[t] = ptx::ld_global_u8_if(at + 1, left > 1);
-    }
-#pragma unroll
-    for (uint32_t t = 0; t < kTasks; ++t) tasks[t].scales |= high[t] << 8;
   }
 
   __device__ void write(uint32_t slot, const Tasks& tasks) const {
