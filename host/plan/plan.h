@@ -18,15 +18,16 @@ struct Plan {
   uint32_t cluster;  // CTAs of a cluster
   uint32_t grid;     // CTAs, flattened into grid.x; where none shares a tile, one for each tile
   uint64_t workspace_bytes;
-  // Of the workspace, on an architecture whose kernels read tiles alone: the scales of A, then those
-  // of B, converted before the product. 0 where they are no linear ones.
+  // Of the workspace, on an architecture whose kernels read tiles alone: the scales of A, then
+  // those of B, converted before the product. 0 where they are no linear ones.
   uint64_t a_scales_bytes, b_scales_bytes;
 
   const Architecture& arch() const;
 };
 
-// The variant depends on the sizes (and on desc.variant) alone, the split and which tiles are whole on
-// the sizes alone, so D has the same bits on every device of a capability. Looks at no workspace.
+// The variant depends on the sizes (and on desc.variant) alone, the split and which tiles are whole
+// on the sizes alone, so D has the same bits on every device of a capability. Looks at no
+// workspace.
 nvfp4_status make_plan(const CheckedGemm& checked, int32_t capability, Plan* plan);
 
 // CTAs that are launched on a device of so many SMs.

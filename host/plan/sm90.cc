@@ -32,18 +32,18 @@ constexpr int64_t kTokenKernelClocks = 3300;
 constexpr int64_t kStoredBytesPerClock = 12;
 constexpr int64_t kExchangedBytesPerClock = 9;
 
-// A further tile of a CTA that computes several, beside its stages and what it stores: it takes 4,750
-// clocks less than a further CTA did (H200, 2026-11-22, (N, K) = (7168, 2048), from 512 to 1,024
-// tokens 22.7 us against 25.1).
+// A further tile of a CTA that computes several, beside its stages and what it stores: it takes
+// 4,750 clocks less than a further CTA did (H200, 2026-11-22, (N, K) = (7168, 2048), from 512 to
+// 1,024 tokens 22.7 us against 25.1).
 constexpr int64_t kNextTileClocks = kCtaClocks - 4750;
-// Of tiles for few tokens, whose sums meet in shared memory; and what of the exchange in a cluster is
-// hidden where the CTA goes on to whole tiles, loads of which go on (H200, 2026-11-22, 1 to 16 tokens,
-// N from 9,216 to 28,672).
+// Of tiles for few tokens, whose sums meet in shared memory; and what of the exchange in a cluster
+// is hidden where the CTA goes on to whole tiles, loads of which go on (H200, 2026-11-22, 1 to 16
+// tokens, N from 9,216 to 28,672).
 constexpr int64_t kNextFewClocks = 1500;
 constexpr int64_t kHiddenClocks = 500;
 
-// How tiles are dealt out: the first `whole` to one CTA each, the others to a cluster of split.parts
-// each. Where the tiles are of both kinds the grid has as many clusters as run at once.
+// How tiles are dealt out: the first `whole` to one CTA each, the others to a cluster of
+// split.parts each. Where the tiles are of both kinds the grid has as many clusters as run at once.
 struct Cut {
   const Split* split;
   int64_t whole;

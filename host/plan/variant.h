@@ -24,8 +24,8 @@ struct Variant {
   bool batch_invariant;
   bool d_by_tma;       // where D's layout lets it (host/d_store.h)
   bool several_tiles;  // a CTA computes one tile after the other
-  // But only where all of them have the same tokens and each part of K has a stage for each warp that
-  // decodes tokens: so many; 0 where none does.
+  // But only where all of them have the same tokens and each part of K has a stage for each warp
+  // that decodes tokens: so many; 0 where none does.
   uint32_t token_warps;
   uint32_t max_split;
   int32_t a_type;  // of the tokens it takes: NVFP4_TYPE_NONE, _F16 or _BF16
@@ -52,8 +52,8 @@ inline bool is_candidate(const nvfp4_gemm_desc& desc, const Architecture& arch, 
          (desc.batch_invariant == 0 || v.batch_invariant);
 }
 
-// May a CTA compute one tile after the other, of so many in all, so many along N, the shortest part of
-// which has so many stages?
+// May a CTA compute one tile after the other, of so many in all, so many along N, the shortest part
+// of which has so many stages?
 inline bool takes_several_tiles(const Variant& v, int64_t tiles, int64_t tiles_n, int64_t stages) {
   return v.several_tiles && (v.token_warps == 0 || (tiles == tiles_n && stages >= v.token_warps));
 }

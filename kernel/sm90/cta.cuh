@@ -34,11 +34,12 @@ __device__ inline uint32_t stages_of_k(const Sm90Params& p) {
   return (p.k + kSm90StageK - 1) / kSm90StageK;
 }
 
-// The tiles of a CTA, one after the other: every gridDim.x-th of the whole ones, and the one that its
-// cluster shares, if there is one. That comes first where its sums are pushed: their place is still
-// unused, and loads go on meanwhile; else last, when the rings are drained. A grid has a CTA for each
-// SM (host/plan/plan.cc), or for each tile; where tiles are both whole and shared, every CTA has a whole
-// one. Where other work keeps an SM, the CTA that waits for it has all of its tiles still before it.
+// The tiles of a CTA, one after the other: every gridDim.x-th of the whole ones, and the one that
+// its cluster shares, if there is one. That comes first where its sums are pushed: their place is
+// still unused, and loads go on meanwhile; else last, when the rings are drained. A grid has a CTA
+// for each SM (host/plan/plan.cc), or for each tile; where tiles are both whole and shared, every
+// CTA has a whole one. Where other work keeps an SM, the CTA that waits for it has all of its tiles
+// still before it.
 constexpr uint32_t kNoTile = UINT32_MAX;
 
 __device__ inline uint32_t tile_of_cluster(const Sm90Params& p) {
@@ -142,8 +143,8 @@ __device__ Cta90<Tile> make_cta(const Sm90Params& p, uint32_t smem, uint32_t ind
   return cta;
 }
 
-// Where warps decode tokens all tiles have the same ones, and the CTA's stages are a part of K or all of it,
-// then all of it again and again.
+// Where warps decode tokens all tiles have the same ones, and the CTA's stages are a part of K or
+// all of it, then all of it again and again.
 template <typename Tile>
 __device__ uint32_t stages_of_all_tiles(const Cta90<Tile>& cta) {
   uint32_t stages = cta.count;
@@ -152,9 +153,9 @@ __device__ uint32_t stages_of_all_tiles(const Cta90<Tile>& cta) {
   }
   return stages;
 }
-// Which of them a warp takes that has every so-manyth: a stage of K. At most once over an end at a time:
-// where there are several tiles no part of K has fewer stages than there are such warps (plan/sm90.cc).
-// No branch, or the loads between two of them would be waited for.
+// Which of them a warp takes that has every so-manyth: a stage of K. At most once over an end at a
+// time: where there are several tiles no part of K has fewer stages than there are such warps
+// (plan/sm90.cc). No branch, or the loads between two of them would be waited for.
 struct StageOfAllTiles {
   uint32_t stage, end;  // of the part of K
 

@@ -14,8 +14,9 @@ namespace nvfp4 {
 // Stages are dealt out to the warps in turn; a warp loads kAhead of its stages in advance. It asks
 // for the first of them before all else, since they would queue after the weights' first stages.
 //
-// Tokens: kAhead, kWarps, the ring's kSlots; Tasks, what a lane loads of a stage; load(i,
-// tasks), of the warp's stages in turn, and write(slot, tasks); count(), the CTA's stages; the barriers empty(slot), full(slot).
+// Tokens: kAhead, kWarps, the ring's kSlots; Tasks, what a lane loads of a stage; load(i, tasks),
+// of the warp's stages in turn, and write(slot, tasks); count(), the CTA's stages; the barriers
+// empty(slot), full(slot).
 template <typename Tokens>
 struct TokenWarp {
   static_assert(Tokens::kSlots % Tokens::kWarps == 0, "a part of the ring is one warp's");

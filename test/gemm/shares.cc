@@ -45,8 +45,8 @@ Problem tiles_of(const std::string& variant, int64_t tiles, int64_t k, Data data
   return forced(variant.c_str(), support::make_a16_problem(shape, type, data, 960));
 }
 
-// The stages from which on a part of K is worth a cluster's exchange; the emulator gets no more. The
-// last stage is cut short, and so is its last step of 64: the rank that has it clears scales.
+// The stages from which on a part of K is worth a cluster's exchange; the emulator gets no more.
+// The last stage is cut short, and so is its last step of 64: the rank that has it clears scales.
 int64_t k_of(const gemm_test::Gpu& gpu, const std::string& variant) {
   if (variant.find("128x") == std::string::npos) return gpu.sized<int64_t>(4880, 2832);
   return gpu.sized<int64_t>(2832, 1552);
@@ -154,8 +154,8 @@ TEST_CASE("a few tiles more than there are SMs are shared, and all have the refe
   gemm_test::require_reference_bits(gpu, problem);
 }
 
-// Three rounds: the rings go on from a part of K to whole tiles, whose stages are no multiple of the
-// groups. Sums in fp32 from one place, too.
+// Three rounds: the rings go on from a part of K to whole tiles, whose stages are no multiple of
+// the groups. Sums in fp32 from one place, too.
 TEST_CASE("a CTA goes on from its part of a tile to whole ones, with any epilogue",
           "[shares][epilogue]") {
   USE_GPU_OF_FAMILY(gpu, 9);

@@ -170,16 +170,17 @@ __device__ void multiply_tiny(const Cta90<Tile>& cta, uint32_t first, uint32_t w
   if (lane == 0) note_last_clock(kClock_last_commit);
 }
 
-// The first of the parts of a CTA's tile that it has alone. There are two places, behind those of four
-// CTAs that share one.
+// The first of the parts of a CTA's tile that it has alone. There are two places, behind those of
+// four CTAs that share one.
 template <typename Tile>
 __device__ uint32_t own_part(uint32_t tile) {
   return (kMaxClusterCtas - 2 + tile % 2) * Tile::kParts;
 }
 
-// The columns of a token are added. Of a tile that its CTAs share they go to the shared memory of the
-// cluster's first CTA, where sums_full counts them: arrivals of its own warps, bytes of the others. All
-// CTAs have met before, so the barrier is initialised. part: the place of the first group's.
+// The columns of a token are added. Of a tile that its CTAs share they go to the shared memory of
+// the cluster's first CTA, where sums_full counts them: arrivals of its own warps, bytes of the
+// others. All CTAs have met before, so the barrier is initialised. part: the place of the first
+// group's.
 template <typename Tile>
 __device__ void put_tiny_sums(const Cta90<Tile>& cta, uint32_t part, uint32_t warp, uint32_t lane,
                               const TinySums<Tile>& sums) {

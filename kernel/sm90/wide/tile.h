@@ -68,9 +68,9 @@ struct Sm90WideTile : Sm90WideRow<kWeightsPerTile, kTokensPerTile, kType != Sm90
   static constexpr bool kPushesSums = Row::kSums == Sm90Sums::pushed;
   // One group has a tile's whole sums, which go from registers to D.
   static constexpr bool kWholeSums = Row::kSums == Sm90Sums::whole;
-  // Where sums do not go through the rings, the CTA goes on to its next tile, whose first stages have
-  // come meanwhile. Warps that decode tokens know those of one tile; with 16 of them loaded two stages
-  // ahead they have no registers left to go on.
+  // Where sums do not go through the rings, the CTA goes on to its next tile, whose first stages
+  // have come meanwhile. Warps that decode tokens know those of one tile; with 16 of them loaded
+  // two stages ahead they have no registers left to go on.
   static constexpr bool kSeveralTiles =
       kWholeSums || (kPushesSums && kTokens * kTokenStagesAhead < 32);
   static constexpr uint32_t kDecodingWarps = kDecodesTokens ? 3 : 0;
