@@ -120,7 +120,7 @@ void ModuleParser::statement() {
   if (l.is_common && !in_.peek().dot("global")) in_.fail("'.common' is for .global variables");
   if (l.is_extern && in_.peek().dot("entry")) in_.fail("a kernel is not '.extern'");
   if (in_.accept_dot("entry")) return entry();
-  if (in_.accept_dot("func")) return function();
+  if (in_.accept_dot("func")) return function(l);
   if (in_.accept_dot("shared")) return shared_variables(l);
   if (in_.accept_dot("global")) return variables(Space::global, l);
   if (in_.accept_dot("const")) return variables(Space::constant, l);
@@ -168,14 +168,20 @@ void ModuleParser::entry() {
   body(std::move(f), nullptr);
 }
 
-// .func (results) name (params), likewise.
-void ModuleParser::function() {
+// .func (results) name (params), likewise. Only an .extern one may be declared and never defined, if
+// nothing calls it.
+void ModuleParser::function(Linkage linkage) {
   const FunctionHead head = parse_head(in_);
   auto f = std::make_unique<Function>();
   f->name = head.name;
   while (in_.accept_dot("noreturn") || skip_ignored_directive(in_)) {
   }
-  if (in_.accept(';')) return functions_.declare(head);
+  if (in_.accept(';')) {
+    if (!linkage.is_extern && !functions_.definition(head.name))
+      throw PtxError(head.pos, "function '" + std::string(head.name) +
+                                   "' is declared and not defined: modules are not linked");
+    return functions_.declare(head);
+  }
   functions_.define(head);
   scopes_.push();
   body(std::move(f), &head);

@@ -30,7 +30,7 @@ class ModuleParser {
   bool file();
   Linkage linkage();
   void entry();
-  void function();
+  void function(Linkage linkage);
   void body(std::unique_ptr<Function> f, const FunctionHead* head);
   void parameters(Function& f);
   void performance_directives(Function& f);

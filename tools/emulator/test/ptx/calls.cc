@@ -142,6 +142,10 @@ TEST_CASE("calls that do not fit, and those that are not supported, are refused"
   CHECK(contains(refused(".func f(); .func g() { call f; } .func f() { call g; }", "call f;"),
                  "recursion is not supported: 'f' is called while it runs"));
   CHECK(contains(refused(".extern .func f();", "call f;"), "modules are not linked"));
+  CHECK(refused(".extern .func f();", "") == "accepted");
+  for (const char* linkage : {"", ".visible ", ".weak "})
+    CHECK(contains(refused(std::string(linkage) + ".func f();", ""),
+                   "'f' is declared and not defined"));
   CHECK(contains(refused(".func f(); .func f(.param .b32 x) { ret; }", ""), "other parameters"));
   CHECK(contains(refused(".func f() { ret; } .func f() { ret; }", ""), "defined twice"));
   CHECK(contains(refused(".func f() { add.s32 r1, r2, r3; }", "call f;"), "unknown name 'r1'"));
