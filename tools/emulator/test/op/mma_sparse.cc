@@ -39,7 +39,7 @@ int number_c(uint32_t row, uint32_t column) { return int(row * 2 + column); }
 // Two of four; of tf32 both halves of a number.
 uint32_t code(const Case& c, uint32_t row, uint32_t chunk) {
   constexpr uint32_t pairs[] = {0x4, 0x8, 0x9, 0xC, 0xD, 0xE}, halves[] = {0x4, 0xE};
-  return c.type.bits == 32 ? halves[(row + chunk) % 2] : pairs[(row * 5 + chunk) % 6];
+  return c.type.bits == 32 ? halves[(row + chunk) % 2] : pairs[(row * 5 + row / 8 + chunk) % 6];
 }
 
 // The metadata of a lane; lanes whose metadata does not count have none that is valid.
