@@ -28,12 +28,6 @@ __device__ inline float load_scalar(const float* pointer) {
   return __uint_as_float(ptx::ld_global_b32_if(pointer, true));
 }
 
-// Four columns of which `count` exist lie side by side, in every row and batch at a multiple of their
-// bytes.
-__device__ inline bool are_vectors(int64_t row, int64_t column, int64_t stride, uint32_t count) {
-  return count == 4 && column == 1 && ((row | stride) & 3) == 0;
-}
-
 __device__ inline uint32_t log2_bytes(uint32_t type) { return type == kTypeF32 ? 2 : 1; }
 
 __device__ inline float widen(uint32_t type, uint32_t bits) {
@@ -48,23 +42,28 @@ __device__ inline float load_element(const void* array, uint32_t type, int64_t i
   return widen(type, ptx::ld_global_u16_if(at, there));
 }
 
-// A value of each of four columns, or a bias of four rows, `step` apart, of which `count` exist.
+// Four elements `step` apart, of which `count` exist; `vectors`: all do, side by side and aligned.
 __device__ inline void load_four(const void* array, uint32_t type, int64_t index, int64_t step,
-                                 uint32_t count, float (&x)[4]) {
+                                 uint32_t count, bool vectors, float (&x)[4]) {
+  if (vectors) {
+    const uint8_t* at = static_cast<const uint8_t*>(array) + (index << log2_bytes(type));
+    if (type == kTypeF32) {
+      const uint4 four = ptx::ld_global_v4_b32_halves(at, 2);
+      x[0] = __uint_as_float(four.x);
+      x[1] = __uint_as_float(four.y);
+      x[2] = __uint_as_float(four.z);
+      x[3] = __uint_as_float(four.w);
+      return;
+    }
+    const uint2 four = ptx::ld_global_v2_b32(at);
+    x[0] = widen(type, four.x & 0xFFFF);
+    x[1] = widen(type, four.x >> 16);
+    x[2] = widen(type, four.y & 0xFFFF);
+    x[3] = widen(type, four.y >> 16);
+    return;
+  }
 #pragma unroll
   for (uint32_t i = 0; i < 4; ++i) x[i] = load_element(array, type, index + i * step, i < count);
-}
-
-// Four elements of C as they lie in memory: 4 bytes each, or 2.
-struct FourBits {
-  uint2 low, high;
-};
-
-__device__ inline void widen_four(uint32_t type, const FourBits& c, float (&x)[4]) {
-  const uint32_t wide[4] = {c.low.x, c.low.y, c.high.x, c.high.y};
-  const uint32_t narrow[4] = {c.low.x & 0xFFFF, c.low.x >> 16, c.low.y & 0xFFFF, c.low.y >> 16};
-#pragma unroll
-  for (uint32_t i = 0; i < 4; ++i) x[i] = widen(type, type == kTypeF32 ? wide[i] : narrow[i]);
 }
 
 // Of a type of 16 bits.
@@ -166,62 +165,6 @@ __device__ inline uint32_t type_of_c(const EpilogueParams& e, float beta) {
   return (__float_as_uint(beta) & 0x7FFFFFFF) == 0 ? kTypeNone : e.c_type;
 }
 
-// C of a thread's columns, of kRowsAhead rows at a time: they are asked for together, and only then
-// waited for. Row by row each would cost the way to memory, which is longer than all that is computed.
-constexpr uint32_t kRowsAhead = 2;
-
-struct COfThread {
-  const void* first;  // of row 0
-  int64_t row, column;
-  uint32_t type;  // kTypeNone: none
-  uint32_t count;
-  bool vectors;  // all four exist, side by side and aligned
-
-  __device__ COfThread(const EpilogueParams& e, float beta, uint32_t batch, uint32_t n,
-                       uint32_t columns)
-      : row(e.c_row), column(e.c_column), type(type_of_c(e, beta)), count(columns) {
-    vectors = are_vectors(e.c_row, e.c_column, e.c_batch_stride, columns);
-    first = static_cast<const uint8_t*>(e.c) +
-            ((batch * e.c_batch_stride + n * e.c_column) << log2_bytes(e.c_type));
-  }
-
-  // Rows m, m + step, .. below m_end. No branch between the loads: a thread would wait there.
-  __device__ void load(uint32_t m, uint32_t step, uint32_t m_end, FourBits (&c)[kRowsAhead]) const {
-    if (type == kTypeNone) return;
-    if (vectors) {
-#pragma unroll
-      for (uint32_t i = 0; i < kRowsAhead; ++i) {
-        const uint32_t at_row = m + i * step;
-        const uint8_t* at = static_cast<const uint8_t*>(first) + (at_row * row << log2_bytes(type));
-        c[i].low = ptx::ld_global_v2_b32_if(at, at_row < m_end);
-        c[i].high = ptx::ld_global_v2_b32_if(at + 8, at_row < m_end && type == kTypeF32);
-      }
-      return;
-    }
-#pragma unroll 1
-    for (uint32_t i = 0; i < kRowsAhead; ++i) {
-      const uint32_t at_row = m + (kRowsAhead - 1 - i) * step;
-#pragma unroll
-      for (uint32_t j = kRowsAhead - 1; j > 0; --j) c[j] = c[j - 1];
-      c[0] = elements(at_row, at_row < m_end);
-    }
-  }
-
-  __device__ FourBits elements(uint32_t m, bool there) const {
-    uint32_t bits[4];
-#pragma unroll
-    for (uint32_t i = 0; i < 4; ++i) {
-      const bool exists = there && i < count;
-      const uint8_t* at =
-          static_cast<const uint8_t*>(first) + ((m * row + i * column) << log2_bytes(type));
-      bits[i] = ptx::ld_global_b32_if(at, exists && type == kTypeF32) |
-                ptx::ld_global_u16_if(at, exists && type != kTypeF32);
-    }
-    if (type == kTypeF32) return {make_uint2(bits[0], bits[1]), make_uint2(bits[2], bits[3])};
-    return {make_uint2(bits[0] | bits[1] << 16, bits[2] | bits[3] << 16), make_uint2(0, 0)};
-  }
-};
-
 // `factor` is a power of two that the kernel's sums lack. Scalars, C and bias may be what an earlier
 // grid writes.
 template <typename Params, typename To = ToD>
@@ -234,33 +177,29 @@ __device__ __noinline__ void store_general(const Params& p, SumRows rows, float 
   const uint32_t count = min(p.n - n, 4u);
   const float scale = scale_of(e, p.alpha, n);
   const float beta = beta_of(e);
-  const COfThread c(e, beta, rows.batch, n, count);
+  const uint32_t c_type = type_of_c(e, beta);
   const int64_t d_first = rows.batch * p.d_batch_stride + n * e.d_column;
-  const bool d_vectors = are_vectors(e.d_row, e.d_column, p.d_batch_stride, count);
+  const int64_t c_first = rows.batch * e.c_batch_stride + n * e.c_column;
+  const auto vectors = [&](int64_t row, int64_t column, int64_t stride) {
+    return count == 4 && column == 1 && ((row | stride) & 3) == 0;
+  };
+  const bool d_vectors = vectors(e.d_row, e.d_column, p.d_batch_stride);
+  const bool c_vectors = vectors(e.c_row, e.c_column, e.c_batch_stride);
   float bias[4];
   if (e.bias_type != kTypeNone && e.bias_per_row == 0) {
-    load_four(e.bias, e.bias_type, n, 1, count, bias);
+    load_four(e.bias, e.bias_type, n, 1, count, false, bias);
   }
-  FourBits ahead[kRowsAhead];
-  uint32_t loaded = 0;
 #pragma unroll 1
   for (uint32_t m = rows.m; m < rows.m_end; m += rows.m_step, rows.at += rows.step) {
-    if (loaded == 0) {
-      c.load(m, rows.m_step, rows.m_end, ahead);
-      loaded = kRowsAhead;
-    }
-    --loaded;
     const float4 sum = ptx::ld_shared_v4_f32(rows.at);
     float x[4] = {sum.x, sum.y, sum.z, sum.w};
 #pragma unroll
     for (float& one : x) one = __fmul_rn(scale, __fmul_rn(one, factor));
-    if (c.type != kTypeNone) {
-      float of_row[4];
-      widen_four(c.type, ahead[0], of_row);
+    if (c_type != kTypeNone) {
+      float c[4];
+      load_four(e.c, c_type, c_first + m * e.c_row, e.c_column, count, c_vectors, c);
 #pragma unroll
-      for (uint32_t i = 0; i < 4; ++i) x[i] = __fmaf_rn(beta, of_row[i], x[i]);
-#pragma unroll
-      for (uint32_t i = 1; i < kRowsAhead; ++i) ahead[i - 1] = ahead[i];
+      for (uint32_t i = 0; i < 4; ++i) x[i] = __fmaf_rn(beta, c[i], x[i]);
     }
     if (e.bias_type != kTypeNone) {
       if (e.bias_per_row != 0) {

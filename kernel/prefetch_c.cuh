@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// C on its way to L2 while its tile's sums are still being multiplied, of both kernels. A hint: what it
-// leaves out comes later, from further away.
+// C on its way to L2 while its tile's sums are still being multiplied, on 10.x. A hint:
+// what it leaves out comes later, from further away.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ struct CPart {
   uint32_t batch, m, m_end, n, n_end;
 };
 
-// By `threads` threads, each with a number of its own. A line is what lies side by side, of a row or of
-// a column. Of its first and last bytes those stay behind that share 16 with what is not C's.
+// By `threads` threads, each with a number of its own. A line is what lies side by side, of a row
+// or of a column. Of its first and last bytes those stay behind that share 16 with what is not C's.
 template <typename Params>
 __device__ void prefetch_c(const Params& p, CPart part, uint32_t thread, uint32_t threads) {
   const EpilogueParams& e = p.epilogue;

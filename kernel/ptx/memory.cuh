@@ -67,18 +67,13 @@ __device__ inline uint4 ld_global_v4_b32_halves(const void* address, int32_t hal
   return v;
 }
 
-// @p ld.global.v2.b32  {d0, d1}, [a];                                             PTX 1.0
-// Zeros where there is nothing to load.
-__device__ inline uint2 ld_global_v2_b32_if(const void* address, bool there) {
+// ld.global.v2.b32  {d0, d1}, [a];                                                PTX 1.0
+__device__ inline uint2 ld_global_v2_b32(const void* address) {
   uint2 v;
-  asm volatile(
-      "{ .reg .pred p;\n\t"
-      "setp.ne.b32 p, %3, 0;\n\t"
-      "mov.b32 %0, 0;\n\tmov.b32 %1, 0;\n\t"
-      "@p ld.global.v2.b32 {%0, %1}, [%2]; }"
-      : "=r"(v.x), "=r"(v.y)
-      : "l"(__cvta_generic_to_global(address)), "r"(static_cast<uint32_t>(there))
-      : "memory");
+  asm volatile("ld.global.v2.b32 {%0, %1}, [%2];"
+               : "=r"(v.x), "=r"(v.y)
+               : "l"(__cvta_generic_to_global(address))
+               : "memory");
   return v;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// C on its way before the sums are there: the bytes that a launch asks for in advance are those of C, but
-// for what shares 16 bytes with something else at either end of a tile's line; and none where beta is 0.
+// C on its way before the sums are there: the bytes that a launch asks for in advance are those of
+// C, but for what shares 16 bytes with something else at either end of a tile's line; and none
+// where beta is 0.
 #include <algorithm>
 
 #include "test/gemm/emulator.h"
