@@ -153,9 +153,11 @@ __device__ uint32_t stages_of_all_tiles(const Cta90<Tile>& cta) {
   }
   return stages;
 }
+
 // Which of them a warp takes that has every so-manyth: a stage of K. At most once over an end at a
 // time: where there are several tiles no part of K has fewer stages than there are such warps
 // (plan/sm90.cc). No branch, or the loads between two of them would be waited for.
+template <bool kSeveralTiles>
 struct StageOfAllTiles {
   uint32_t stage, end;  // of the part of K
 
@@ -166,6 +168,7 @@ struct StageOfAllTiles {
   }
   __device__ void advance(uint32_t by, uint32_t all) {
     stage += by;
+    if constexpr (!kSeveralTiles) return;
     const bool over = stage >= end;
     stage -= over ? end : 0;
     end = over ? all : end;

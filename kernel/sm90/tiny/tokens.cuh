@@ -82,7 +82,7 @@ struct TinyTokens {
   using Tasks = TinyTask[Tile::kTokens];
   const Cta90<Tile>& cta;
   uint32_t lane, stages;
-  StageOfAllTiles next;
+  StageOfAllTiles<Tile::kSeveralTiles> next;
 
   __device__ TinyTokens(const Cta90<Tile>& of, uint32_t warp, uint32_t lane_of_warp)
       : cta(of), lane(lane_of_warp), stages(stages_of_all_tiles(of)), next(of, warp) {}

@@ -51,7 +51,7 @@ struct WideTokens {
   static_assert(Tile::kSlotsPerStage == 1);
   const Cta90<Tile>& cta;
   uint32_t lane, stages;
-  StageOfAllTiles next;
+  StageOfAllTiles<Tile::kSeveralTiles> next;
   const uint8_t *codes, *scales;  // of task 0 in the first stage of K
 
   __device__ WideTokens(const Cta90<Tile>& of, uint32_t warp, uint32_t lane_of_warp)
