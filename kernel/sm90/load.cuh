@@ -40,11 +40,13 @@ __device__ void init_other_barriers(const Cta90<Tile>& cta) {
     }
     if constexpr (Tile::kPushesSums) {
       ptx::mbarrier_init(cta.sums_full(), 1 + 32 * Tile::kConsumerWarps);
+      if (!cta.shared()) return;  // nobody sends sums: what is expected would never come
       ptx::mbarrier_arrive_expect_tx(cta.sums_full(), (cta.p.split - 1) * Tile::kParts *
                                                           cta.own_tokens() * Tile::kWeights * 4);
     }
   } else if (cta.rank == 0) {
     ptx::mbarrier_init(cta.sums_full(), 1 + Tile::kSumArrivals);
+    if (!cta.shared()) return;
     ptx::mbarrier_arrive_expect_tx(cta.sums_full(),
                                    (cta.p.split - 1) * Tile::kParts * Tile::kPartBytes);
   }
