@@ -166,13 +166,28 @@ struct StageOfAllTiles {
       : stage(cta.stage_begin), end(cta.stage_begin + cta.count) {
     advance(i, stages_of_k(cta.p));
   }
+  template <typename Tile>
+  __device__ uint32_t at(const Cta90<Tile>&, uint32_t) const {
+    return stage;
+  }
   __device__ void advance(uint32_t by, uint32_t all) {
     stage += by;
-    if constexpr (!kSeveralTiles) return;
     const bool over = stage >= end;
     stage -= over ? end : 0;
     end = over ? all : end;
   }
+};
+
+// Of one tile, known by the number: token warps have no register to spare.
+template <>
+struct StageOfAllTiles<false> {
+  template <typename Tile>
+  __device__ StageOfAllTiles(const Cta90<Tile>&, uint32_t) {}
+  template <typename Tile>
+  __device__ uint32_t at(const Cta90<Tile>& cta, uint32_t i) const {
+    return cta.stage_begin + i;
+  }
+  __device__ void advance(uint32_t, uint32_t) {}
 };
 
 }  // namespace nvfp4

@@ -227,15 +227,6 @@ __device__ void consumer_warp(const Sm90Params& p, uint32_t smem, uint32_t warp,
   }
 }
 
-template <typename Tokens, typename Tile>
-__device__ void wide_token_warp(const Cta90<Tile>& cta, uint32_t number, uint32_t lane) {
-  TokenWarp<Tokens> tokens(cta, number, lane);
-  tokens.start();
-  Start<Tile>::token_warp();
-  wait_for_cluster(cta);
-  tokens.run();
-}
-
 template <typename Tile>
 __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
   if (warp < Tile::kConsumerWarps) {
@@ -253,12 +244,11 @@ __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
   } else if constexpr (Tile::kDecodesTokens) {
     arrive_at_cluster(cta);      // before the wait: the weight warp fills its ring meanwhile
     ptx::griddepcontrol_wait();  // the tokens, and what else earlier grids write
-    const uint32_t number = warp - Tile::kFirstTokenWarp;
-    if (cta.p.token_scales_linear == 0 && cta.p.k % 32 == 0) {
-      wide_token_warp<WideTokens<Tile, false>>(cta, number, lane);
-    } else {
-      wide_token_warp<WideTokens<Tile, true>>(cta, number, lane);
-    }
+    TokenWarp<WideTokens<Tile>> tokens(cta, warp - Tile::kFirstTokenWarp, lane);
+    tokens.start();
+    Start<Tile>::token_warp();
+    wait_for_cluster(cta);
+    tokens.run();
   } else {
     arrive_at_cluster(cta);
     Start<Tile>::token_warp();

@@ -55,9 +55,9 @@ inline std::vector<const char*> variants() {
   if (support::devices(driver).at(0).compute_capability() != 90) {
     return {"sm100_128x64x256", "sm100_128x128x256", "sm100_128x256x256"};
   }
-  return {"sm90_64x1x256",   "sm90_64x2x256",   "sm90_64x4x256",   "sm90_64x8x256",
-          "sm90_64x16x256",  "sm90_128x16x256", "sm90_64x32x256",  "sm90_128x32x256",
-          "sm90_64x64x256",  "sm90_128x64x256", "sm90_64x128x256", "sm90_128x128x256",
+  return {"sm90_64x1x256",    "sm90_64x2x256",   "sm90_64x4x256",   "sm90_64x8x256",
+          "sm90_64x16x256",   "sm90_128x16x256", "sm90_64x32x256",  "sm90_128x32x256",
+          "sm90_64x64x256",   "sm90_128x64x256", "sm90_64x128x256", "sm90_128x128x256",
           "sm90_128x192x256", "sm90_128x256x256"};
 }
 #define EACH_VARIANT GENERATE(from_range(gemm_test::variants()))

@@ -91,7 +91,7 @@ struct TinyTokens {
     const uint32_t first = cta.tile.token_tile * Tile::kTokens;
 #pragma unroll
     for (uint32_t t = 0; t < Tile::kTokens; ++t) {
-      tasks[t] = load_tiny_task<kLinear>(cta.p, cta.tile.batch, first + t, next.stage, lane,
+      tasks[t] = load_tiny_task<kLinear>(cta.p, cta.tile.batch, first + t, next.at(cta, i), lane,
                                          i < stages && first + t < cta.p.m);
     }
     next.advance(kWarps, stages_of_k(cta.p));

@@ -38,12 +38,9 @@ __device__ void write_wide_task(uint32_t slot, uint32_t lane, uint32_t t, const 
   }
 }
 
-// kGeneral: linear scales, of which every other row may begin at an odd address, or a K that is no multiple
-// of 32, whose last 16 bytes are half there. Then a stage is loaded when the one before it is written, in
-// smaller pieces.
-template <typename Tile, bool kGeneral>
+template <typename Tile>
 struct WideTokens {
-  static constexpr uint32_t kAhead = kGeneral ? 1 : Tile::kTokenStagesAhead;
+  static constexpr uint32_t kAhead = Tile::kTokenStagesAhead;
   static constexpr uint32_t kWarps = Tile::kTokenWarps;
   static constexpr uint32_t kSlots = Tile::kSlots;
   static constexpr uint32_t kTasks = Tile::kTokens / 4;
@@ -61,22 +58,34 @@ struct WideTokens {
     const uint32_t step = lane % 4;
     codes = p.token_codes + cta.tile.batch * p.token_batch_bytes + row * p.token_row_bytes +
             static_cast<uint64_t>(step) * (kScaleTileK / 2);
-    scales = linear() ? linear_token_scales(p, cta.tile.batch, row, step).first
-                      : tiled_token_scales(p, cta.tile.batch, row, step).first;
+    scales = p.token_scales_linear != 0 ? linear_token_scales(p, cta.tile.batch, row, step).first
+                                        : tiled_token_scales(p, cta.tile.batch, row, step).first;
   }
 
-  __device__ bool linear() const { return kGeneral && cta.p.token_scales_linear != 0; }
+  // General: linear scales, of which every other row may begin at an odd address, or a K that is no
+  // multiple of 32, whose last 16 bytes are half there. Loads of either size go to the same registers,
+  // and the second waits for the first.
+  __device__ void load(uint32_t i, Tasks& tasks) {
+    if (cta.p.token_scales_linear == 0 && cta.p.k % 32 == 0) {
+      load_pieces<false>(i, tasks);
+    } else {
+      load_pieces<true>(i, tasks);
+    }
+    next.advance(kWarps, stages_of_k(cta.p));
+  }
 
   // Zero codes under zero scales beyond M and K. No branch and no use of what is loaded: a thread
   // would wait for each load in turn.
-  __device__ void load(uint32_t i, Tasks& tasks) {
-    const uint32_t stage = next.stage;
+  template <bool kGeneral>
+  __device__ void load_pieces(uint32_t i, Tasks& tasks) const {
+    const bool linear = kGeneral && cta.p.token_scales_linear != 0;
+    const uint32_t step_bytes = linear ? 4 : kScaleTileBytes;
+    const uint32_t row_bytes = linear ? cta.p.k / 16 : 16;  // within 32 rows of a tile
+    const uint32_t stage = next.at(cta, i);
     const int32_t block = (stage * Tile::kSteps + lane % 4) * (kScaleTileK / 16);
     const int32_t blocks = i < stages ? static_cast<int32_t>(cta.p.k / 16) - block : 0;
     const uint32_t row = cta.tile.token_tile * Tile::kTokens + lane / 4;
     const uint8_t* c = codes + static_cast<uint64_t>(stage) * (Tile::kK / 2);
-    const uint32_t step_bytes = linear() ? 4 : kScaleTileBytes;
-    const uint32_t row_bytes = linear() ? cta.p.k / 16 : 16;  // within 32 rows of a tile
     const uint8_t* s = scales + static_cast<uint64_t>(stage) * (Tile::kSteps * step_bytes);
 #pragma unroll
     for (uint32_t t = 0; t < kTasks; ++t) {
@@ -94,7 +103,6 @@ struct WideTokens {
         tasks[t].scales = ptx::ld_global_u16_if(of_scales, halves >= 2);
       }
     }
-    next.advance(kWarps, stages_of_k(cta.p));
   }
 
   __device__ void write(uint32_t slot, const Tasks& tasks) const {
