@@ -111,6 +111,18 @@ nvfp4_gemm_desc describe(Product product, int32_t a_type, uint8_t* bytes, uint64
   return g;
 }
 
+// ---- In host memory alone, after the image ----
+
+// What all variants for tokens of a type have to compute, one D after the other.
+uint64_t expected_at(int32_t a_type, Product product) {
+  return kImageBytes + (static_cast<uint32_t>(a_type) * kProducts + product) * kDBytes;
+}
+static_assert(NVFP4_TYPE_NONE == 0 && NVFP4_TYPE_F16 == 1 && NVFP4_TYPE_BF16 == 2);
+// The tokens of 16 bits, packed under scales of 1, which the reference multiplies much faster.
+constexpr uint64_t kTokenCodes = kImageBytes + 3 * kProducts * kDBytes;
+constexpr uint64_t kOnes = kTokenCodes + up(kM * kK / 2);
+constexpr uint64_t kHostBytes = kOnes + up(scale_tiles(kM) * kScaleTileBytes);
+
 class Random {
  public:
   uint32_t next() {
@@ -137,10 +149,13 @@ void fill_image(uint8_t* image) {
     const bool scales = (i >= kAScales && i < kAF16) || i >= kBScales;
     image[i] = static_cast<uint8_t>(scales ? 0x30 + random.next() % 3 * 8 : random.next());
   }
+  memset(image + kTokenCodes, 0, kOnes - kTokenCodes);
+  memset(image + kOnes, 0x38, kHostBytes - kOnes);
   for (uint64_t i = 0; i < kM * kK; ++i) {
-    const uint32_t code = random.next(), sign = code << 12 & 0x8000;
+    const uint32_t code = random.next() & 15, sign = code << 12 & 0x8000;
     put16(kAF16, i, sign | kF16[code % 8]);
     put16(kABf16, i, sign | kBf16[code % 8]);
+    image[kTokenCodes + i / 2] |= static_cast<uint8_t>(code << i % 2 * 4);
   }
   for (uint64_t i = 0; i < kM * kN; ++i) put16(kC, i, 0x3F00 + random.next() % 0x300);
   for (uint64_t i = 0; i < kN; ++i) {
@@ -220,24 +235,19 @@ nvfp4_status compute(const Site& site, const Architecture& arch, uint8_t* image,
   return driver_failure(driver, "cuStreamSynchronize", result);
 }
 
-// What all variants for tokens of a type have to compute, one D after the other.
-uint64_t expected_at(int32_t a_type, Product product) {
-  return kImageBytes + (static_cast<uint32_t>(a_type) * kProducts + product) * kDBytes;
-}
-static_assert(NVFP4_TYPE_NONE == 0 && NVFP4_TYPE_F16 == 1 && NVFP4_TYPE_BF16 == 2);
-constexpr uint64_t kHostBytes = kImageBytes + 3 * kProducts * kDBytes;
-
 // Of the types that the architecture has variants for.
 void compute_expected(const Architecture& arch, uint8_t* memory) {
   bool known[3] = {};
-  memset(memory + kImageBytes, 0xFF, kHostBytes - kImageBytes);
+  memset(memory + kImageBytes, 0xFF, kTokenCodes - kImageBytes);
   for (uint32_t i = 0; i < kVariantCount; ++i) {
     const int32_t a_type = variant_at(i).a_type;
     if (!serves(variant_at(i), arch) || known[a_type]) continue;
     known[a_type] = true;
     for (uint32_t product = kPlain; product < kProducts; ++product) {
       const Product which = static_cast<Product>(product);
-      reference_gemm(describe(which, a_type, memory, expected_at(a_type, which)));
+      nvfp4_gemm_desc g = describe(which, NVFP4_TYPE_NONE, memory, expected_at(a_type, which));
+      if (a_type != NVFP4_TYPE_NONE) g.a = memory + kTokenCodes, g.a_scales = memory + kOnes;
+      reference_gemm(g);
     }
   }
 }
