@@ -45,7 +45,8 @@ nvfp4_status compute(const Site& site, const nvfp4_gemm_desc& g, CUstream stream
   grid.ctas = static_cast<uint32_t>(ceil_div(g.n, int64_t{kEmptySumColumns}));
   const int64_t of_batch = std::min(ceil_div(g.m, int64_t{kEmptySumRows}), kMostGridRows);
   p.row_ctas = static_cast<uint32_t>(of_batch);
-  grid.rows = static_cast<uint32_t>(of_batch * std::min(g.l, kMostGridRows / of_batch));
+  p.batch_ctas = static_cast<uint32_t>(std::min(g.l, kMostGridRows / of_batch));
+  grid.rows = p.row_ctas * p.batch_ctas;
   grid.threads = kEmptySumThreads;
   grid.cluster = 1;
   uint32_t index;

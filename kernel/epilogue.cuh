@@ -167,9 +167,9 @@ __device__ inline uint32_t type_of_c(const EpilogueParams& e, float beta) {
 
 // `factor` is a power of two that the kernel's sums lack. Scalars, C and bias may be what an earlier
 // grid writes.
-template <typename Params, typename To = ToD>
-__device__ __noinline__ void store_general(const Params& p, SumRows rows, float factor,
-                                           To to = {}) {
+template <typename Params, typename To>
+__device__ __forceinline__ void store_general_here(const Params& p, SumRows rows, float factor,
+                                                   To to) {
   const EpilogueParams& e = p.epilogue;
   const uint32_t n = rows.n;
   if (n >= p.n) return;
@@ -218,6 +218,13 @@ __device__ __noinline__ void store_general(const Params& p, SumRows rows, float 
     }
     store_four(p.d, e.d_type, d_first + m * e.d_row, e.d_column, count, d_vectors, x);
   }
+}
+
+// One code for all that is stored, which the loops over K are not compiled together with.
+template <typename Params, typename To = ToD>
+__device__ __noinline__ void store_general(const Params& p, SumRows rows, float factor,
+                                           To to = {}) {
+  store_general_here(p, rows, factor, to);
 }
 
 }  // namespace nvfp4

@@ -50,6 +50,7 @@ struct EmptySumParams {
   uint32_t m, n, batches;
   uint32_t row_ctas;  // of gridDim.y, those of one batch; the others take other batches
   float alpha;
+  uint32_t batch_ctas;  // gridDim.y / row_ctas
   EpilogueParams epilogue;
 };
 static_assert(sizeof(EmptySumParams) == 160 && NVFP4_OFFSET_IS(EmptySumParams, epilogue, 40));
