@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""run.py BUILD: the tests in Python. Ends with "N passed, N failed, N skipped", or appends that
-line to the file that NVFP4_TALLY names."""
+"""run.py BUILD [FOLDER...]: the tests in Python, here and of the emulator, or those of the folders. Ends
+with "N passed, N failed, N skipped", or appends that line to the file that NVFP4_TALLY names."""
 import os
 import sys
 import unittest
@@ -9,8 +9,7 @@ if __name__ == "__main__":
     here = os.path.dirname(os.path.abspath(__file__))
     os.environ["NVFP4_BUILD"] = os.path.abspath(sys.argv[1])
     sys.path.insert(0, here)
-    folders = [here] + [os.path.join(here, "../..", folder)
-                        for folder in ("tools/emulator/test", "tools/python/test")]
+    folders = sys.argv[2:] or [here, os.path.join(here, "../../tools/emulator/test")]
     suite = unittest.TestSuite(unittest.TestLoader().discover(folder, pattern="test_*.py")
                                for folder in folders)
     result = unittest.TextTestRunner(stream=sys.stdout, verbosity=1).run(suite)
