@@ -228,7 +228,8 @@ enum {
  * may start early and waits before its first read. ON_STATIC_WEIGHTS: B and its scales are promised
  * not to be written by earlier work that may still run, so they may be loaded ahead of that wait. D has
  * the same bits in all three. Where a workspace is needed the kernel that fills it starts after all
- * earlier work, whatever the field says; and the field has no effect where K = 0: D is filled, or computed by a small kernel. */
+ * earlier work, whatever the field says; and the field has no effect where K = 0: D is filled, or
+ * computed by a small kernel. */
 enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
 
 /* One problem: L independent products that share M, N, K and the leading dimensions.
