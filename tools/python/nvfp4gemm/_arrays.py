@@ -3,7 +3,7 @@
 imported here: whoever has an array of one has imported it."""
 import sys
 
-from nvfp4gemm._c import BF16, F16, F32
+from nvfp4gemm.abi import BF16, F16, F32
 
 _TYPE = {"float16": F16, "bfloat16": BF16, "float32": F32}
 _NAME = {number: name for name, number in _TYPE.items()}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """quantize, dequantize, mm and linear: what they check themselves, and which engine computes. What lies
 on a GPU is computed there by nvfp4gemm._device; the rest on the CPU, by the library's reference."""
-from nvfp4gemm import _c
+from nvfp4gemm import abi
 from nvfp4gemm._arrays import arrays_of, on_gpu
 from nvfp4gemm._packed import Packed
 
@@ -12,7 +12,7 @@ def row_bytes(k):
 
 
 def scale_bytes(rows, k, scale_layout):
-    return _c.lib.nvfp4_scale_bytes(rows, k, layout_number(scale_layout))
+    return abi.lib.nvfp4_scale_bytes(rows, k, layout_number(scale_layout))
 
 
 def number_of(name, table, what):
@@ -24,7 +24,7 @@ def number_of(name, table, what):
 
 
 def layout_number(scale_layout):
-    return number_of(scale_layout, _c.LAYOUTS, "scale_layout")
+    return number_of(scale_layout, abi.LAYOUTS, "scale_layout")
 
 
 def float_type(arrays, dtype, what):
@@ -70,10 +70,10 @@ def quantize(x, tensor_scale=None, *, scale_layout="128x4"):
     if tensor_scale is None:
         amax = arrays.largest_finite(x)
         tensor_scale = amax / 2688 if amax > 0 else 1.0
-    tensor_scale = _c.c_float(float(tensor_scale)).value
+    tensor_scale = abi.c_float(float(tensor_scale)).value
     codes = arrays.zero_bytes((rows, row_bytes(k)), x)
     scales = arrays.zero_bytes((scale_bytes(rows, k, scale_layout),), x)
-    _c.check(_c.lib.nvfp4_quantize_host(
+    abi.check(abi.lib.nvfp4_quantize_host(
         arrays.address(x), k, rows, k, tensor_scale, arrays.address(codes), 2 * codes.shape[1],
         arrays.address(scales), layout_number(scale_layout)))
     return Packed(codes, scales, rows, k, tensor_scale, scale_layout)
@@ -81,16 +81,16 @@ def quantize(x, tensor_scale=None, *, scale_layout="128x4"):
 
 def dequantize(packed, dtype=None):
     arrays = arrays_of(packed.codes, "codes")
-    number = _c.F32 if dtype is None else float_type(arrays, dtype, "dtype")
+    number = abi.F32 if dtype is None else float_type(arrays, dtype, "dtype")
     if on_gpu(packed.codes):
         from nvfp4gemm import _device
         return _device.dequantize(packed, number)
-    x = arrays.empty(packed.shape, _c.F32, packed.codes)
-    _c.check(_c.lib.nvfp4_dequantize_host(
+    x = arrays.empty(packed.shape, abi.F32, packed.codes)
+    abi.check(abi.lib.nvfp4_dequantize_host(
         arrays.address(packed.codes), 2 * packed.codes.shape[1], arrays.address(packed.scales),
         layout_number(packed.scale_layout), packed.rows, packed.k, float(packed.tensor_scale),
         arrays.address(x), packed.k))
-    return x if number == _c.F32 else arrays.cast(x, number)
+    return x if number == abi.F32 else arrays.cast(x, number)
 
 
 def of_shape(x, what, rows, columns):
@@ -121,7 +121,7 @@ def with_scales(packed, scale_layout):
         from nvfp4gemm import _device
         _device.convert_scales(packed, scales, scale_layout)
     else:
-        _c.check(_c.lib.nvfp4_scale_convert_host(
+        abi.check(abi.lib.nvfp4_scale_convert_host(
             arrays.address(packed.scales), layout_number(packed.scale_layout), arrays.address(scales),
             layout_number(scale_layout), rows, k))
     return Packed(packed.codes, scales, rows, k, packed.tensor_scale, scale_layout)
@@ -131,9 +131,9 @@ def leading_dimension(arrays, x, what):
     """(ld, cd_order) of [rows, columns]."""
     rows, columns = arrays.strides(x)
     if columns == 1 or x.shape[1] <= 1:
-        return max(rows, x.shape[1]), _c.ROW_MAJOR
+        return max(rows, x.shape[1]), abi.ROW_MAJOR
     if rows == 1 or x.shape[0] <= 1:
-        return max(columns, x.shape[0]), _c.COLUMN_MAJOR
+        return max(columns, x.shape[0]), abi.COLUMN_MAJOR
     raise ValueError(f"{what} has strides {(rows, columns)}; rows or columns must be contiguous")
 
 
@@ -146,7 +146,7 @@ def constant_and_tensor(scale):
 
 def describe(arrays, a, b, d, bias, activation, c, alpha, beta, batch_invariant, launch):
     """The GemmDesc, addresses and all."""
-    desc = _c.GemmDesc(m=d.shape[0], n=d.shape[1], k=b.k, l=1)
+    desc = abi.GemmDesc(m=d.shape[0], n=d.shape[1], k=b.k, l=1)
     packed = isinstance(a, Packed)
     factors = [constant_and_tensor(b.tensor_scale)]
     desc.b, desc.b_ld = arrays.address(b.codes), 2 * b.codes.shape[1]
@@ -162,7 +162,7 @@ def describe(arrays, a, b, d, bias, activation, c, alpha, beta, batch_invariant,
     else:
         desc.a, desc.a_type = arrays.address(a), arrays.type_of(a.dtype)
         desc.a_ld, order = leading_dimension(arrays, a, "a")
-        if order == _c.COLUMN_MAJOR:
+        if order == abi.COLUMN_MAJOR:
             raise ValueError("a has contiguous columns; its rows must be")
     desc.d, desc.d_type = arrays.address(d), arrays.type_of(d.dtype)
     desc.d_ld, desc.cd_order = leading_dimension(arrays, d, "out")
@@ -178,8 +178,8 @@ def describe(arrays, a, b, d, bias, activation, c, alpha, beta, batch_invariant,
     desc.alpha = alpha
     for constant, _ in factors:
         desc.alpha = desc.alpha * constant
-    desc.activation = number_of(activation, _c.ACTIVATIONS, "activation")
-    desc.pdl = number_of(launch, _c.LAUNCHES, "launch")
+    desc.activation = number_of(activation, abi.ACTIVATIONS, "activation")
+    desc.pdl = number_of(launch, abi.LAUNCHES, "launch")
     desc.batch_invariant = int(batch_invariant)
     return desc
 
@@ -191,7 +191,7 @@ def result_type(arrays, a, out_dtype, out):
         return float_type(arrays, out.dtype, "out")
     if out_dtype is not None:
         return float_type(arrays, out_dtype, "out_dtype")
-    return _c.F16 if isinstance(a, Packed) else arrays.type_of(a.dtype)
+    return abi.F16 if isinstance(a, Packed) else arrays.type_of(a.dtype)
 
 
 def mm(a, b, out_dtype=None, *, bias=None, activation=None, c=None, alpha=1.0, beta=1.0, out=None,
@@ -227,7 +227,7 @@ def mm(a, b, out_dtype=None, *, bias=None, activation=None, c=None, alpha=1.0, b
     else:
         if arrays_of(a, "a") is not arrays:
             raise TypeError("a and b are of NumPy and torch; both must be of one")
-        if arrays.type_of(a.dtype) not in (_c.F16, _c.BF16):
+        if arrays.type_of(a.dtype) not in (abi.F16, abi.BF16):
             raise TypeError(f"a is of {a.dtype}; expected a Packed, float16 or bfloat16")
         if a.ndim != 2:
             leading = a.shape[:-1]
@@ -245,7 +245,7 @@ def mm(a, b, out_dtype=None, *, bias=None, activation=None, c=None, alpha=1.0, b
     else:
         if d is None:
             d = arrays.empty((m, b.rows), number, b.codes)
-        _c.check(_c.lib.nvfp4_gemm_reference(describe(
+        abi.check(abi.lib.nvfp4_gemm_reference(describe(
             arrays, a, b, d, bias, activation, c, alpha, beta, batch_invariant, launch)))
     if out is not None:
         return out

@@ -9,18 +9,18 @@ import threading
 
 import torch
 
-from nvfp4gemm import _c
+from nvfp4gemm import abi
 from nvfp4gemm._arrays import Torch
 from nvfp4gemm._calls import constant_and_tensor, describe, layout_number, row_bytes, scale_bytes
 from nvfp4gemm._packed import Packed
 
 _MOST_PLANS = 4096  # then the oldest goes; a plan is about a kilobyte
-_TORCH = {number: Torch.dtype(number) for number in (_c.F16, _c.BF16, _c.F32)}
+_TORCH = {number: Torch.dtype(number) for number in (abi.F16, abi.BF16, abi.F32)}
 _plans = {}
 _sizes = {}  # of what quantize() allocates
 _ready = set()
 _thread = threading.local()
-_no_addresses = bytes(_c.GemmAddresses())
+_no_addresses = bytes(abi.GemmAddresses())
 # What torch's own compiled code asks; the public way makes an object of each answer.
 _current_device = torch._C._cuda_getDevice
 _stream_of = torch._C._cuda_getCurrentRawStream
@@ -30,16 +30,14 @@ class _Plan:
     """Lives as long as somebody runs it, even when it was dropped from the table meanwhile."""
 
     def __init__(self, desc, capability):
-        bytes_ = _c.c_uint64()
-        _c.check(_c.lib.nvfp4_gemm_workspace_bytes(desc, capability, bytes_))
-        self.workspace_bytes = bytes_.value
+        self.workspace_bytes = abi.workspace_bytes(desc, capability)
         if self.workspace_bytes:
             workspace = torch.empty(self.workspace_bytes, dtype=torch.uint8, device="cuda")
             desc.workspace, desc.workspace_bytes = workspace.data_ptr(), self.workspace_bytes
-        self.handle = _c.c_void_p()
-        _c.check(_c.lib.nvfp4_gemm_plan_create(desc, self.handle))
+        self.handle = abi.c_void_p()
+        abi.check(abi.lib.nvfp4_gemm_plan_create(desc, self.handle))
 
-    def __del__(self, destroy=_c.lib.nvfp4_gemm_plan_destroy):
+    def __del__(self, destroy=abi.lib.nvfp4_gemm_plan_destroy):
         if getattr(self, "handle", None):
             destroy(self.handle)
 
@@ -52,7 +50,7 @@ def _enter(device):
     if getattr(_thread, "ready", None) != device:
         torch.cuda.mem_get_info(device)  # a thread without a context gets the device's
         if device not in _ready:
-            _c.check(_c.lib.nvfp4_prepare())
+            abi.check(abi.lib.nvfp4_prepare())
             _ready.add(device)
         _thread.ready = device
     return True
@@ -112,7 +110,7 @@ def mm(a, b, m, number, bias, activation, c, alpha, beta, d, batch_invariant, la
     if plan is None:
         plan = _make_plan(key, codes.device, (a, b, d, bias, activation, c, alpha, beta,
                                               batch_invariant, launch))
-    to = _c.GemmAddresses.from_buffer_copy(_no_addresses)
+    to = abi.GemmAddresses.from_buffer_copy(_no_addresses)
     if packed:
         to.a, to.a_scales = a.codes.data_ptr(), a.scales.data_ptr()
         if key[0][6] is not None:
@@ -129,9 +127,9 @@ def mm(a, b, m, number, bias, activation, c, alpha, beta, d, batch_invariant, la
     if plan.workspace_bytes:
         workspace = torch.empty(plan.workspace_bytes, dtype=torch.uint8, device=codes.device)
         to.workspace, to.workspace_bytes = workspace.data_ptr(), plan.workspace_bytes
-    status = _c.lib.nvfp4_gemm_plan_run(plan.handle, to, _stream_of(index))
+    status = abi.lib.nvfp4_gemm_plan_run(plan.handle, to, _stream_of(index))
     if status:
-        raise _c.Error(status)
+        raise abi.Error(status)
     return d
 
 
@@ -139,11 +137,11 @@ def _quantize_sizes(rows, k, scale_layout, amax):
     """Bytes of scales and of the workspace."""
     key = (rows, k, scale_layout, amax)
     if key not in _sizes:
-        bytes_ = _c.c_uint64()
-        desc = _c.QuantizeDesc(rows=rows, k=k, x_type=_c.F32, scale_layout=layout_number(scale_layout),
+        bytes_ = abi.c_uint64()
+        desc = abi.QuantizeDesc(rows=rows, k=k, x_type=abi.F32, scale_layout=layout_number(scale_layout),
                                tensor_scale=1.0, x_ld=k, codes_ld=2 * row_bytes(k))
-        desc.tensor_scale_mode = _c.SCALE_BY_AMAX if amax else _c.SCALE_BY_VALUE
-        _c.check(_c.lib.nvfp4_quantize_workspace_bytes(desc, bytes_))
+        desc.tensor_scale_mode = abi.SCALE_BY_AMAX if amax else abi.SCALE_BY_VALUE
+        abi.check(abi.lib.nvfp4_quantize_workspace_bytes(desc, bytes_))
         if len(_sizes) >= _MOST_PLANS:
             _sizes.clear()
         _sizes[key] = scale_bytes(rows, k, scale_layout), bytes_.value
@@ -162,7 +160,7 @@ def quantize(x, tensor_scale, scale_layout):
     of_scales, of_workspace = _quantize_sizes(rows, k, scale_layout, tensor_scale is None)
     codes = torch.empty((rows, row_bytes(k)), dtype=byte, device=device)
     scales = torch.empty(of_scales, dtype=byte, device=device)
-    desc = _c.QuantizeDesc()
+    desc = abi.QuantizeDesc()
     desc.rows, desc.k, desc.scale_layout = rows, k, layout_number(scale_layout)
     desc.x, desc.x_ld, desc.x_type = x.data_ptr(), max(x.stride(0), k), Torch.type_of(x.dtype)
     desc.codes, desc.codes_ld, desc.scales = codes.data_ptr(), 2 * codes.shape[1], scales.data_ptr()
@@ -170,21 +168,21 @@ def quantize(x, tensor_scale, scale_layout):
         tensor_scale = torch.empty((), dtype=torch.float32, device=device)
         workspace = torch.empty(of_workspace, dtype=byte, device=device)
         desc.workspace, desc.workspace_bytes = workspace.data_ptr(), of_workspace
-        desc.tensor_scale_mode = _c.SCALE_BY_AMAX
+        desc.tensor_scale_mode = abi.SCALE_BY_AMAX
         desc.tensor_scale_device = tensor_scale.data_ptr()
     elif isinstance(tensor_scale, torch.Tensor):
         if tensor_scale.dtype != torch.float32 or tensor_scale.numel() != 1:
             raise ValueError("tensor_scale is no tensor of one float32")
         if tensor_scale.device != device:
             raise ValueError(f"tensor_scale lies on {tensor_scale.device}, x on {device}")
-        desc.tensor_scale_mode = _c.SCALE_ON_DEVICE
+        desc.tensor_scale_mode = abi.SCALE_ON_DEVICE
         desc.tensor_scale_device = tensor_scale.data_ptr()
     else:
-        tensor_scale = _c.c_float(float(tensor_scale)).value
+        tensor_scale = abi.c_float(float(tensor_scale)).value
         desc.tensor_scale = tensor_scale
-    status = _c.lib.nvfp4_quantize(desc, _stream_of(index))
+    status = abi.lib.nvfp4_quantize(desc, _stream_of(index))
     if status:
-        raise _c.Error(status)
+        raise abi.Error(status)
     return Packed(codes, scales, rows, k, tensor_scale, scale_layout)
 
 
@@ -195,15 +193,15 @@ def dequantize(packed, number):
             return dequantize(packed, number)
     x = torch.empty(packed.shape, dtype=_TORCH[number], device=packed.codes.device)
     factor, tensor = constant_and_tensor(packed.tensor_scale)
-    desc = _c.QuantizeDesc(
+    desc = abi.QuantizeDesc(
         rows=packed.rows, k=packed.k, x=x.data_ptr(), x_ld=packed.k, x_type=number,
         codes=packed.codes.data_ptr(), codes_ld=2 * packed.codes.stride(0),
         scales=packed.scales.data_ptr(), scale_layout=layout_number(packed.scale_layout),
         tensor_scale=factor)
     if tensor is not None:
-        desc.tensor_scale_mode = _c.SCALE_ON_DEVICE
+        desc.tensor_scale_mode = abi.SCALE_ON_DEVICE
         desc.tensor_scale_device = tensor.data_ptr()
-    _c.check(_c.lib.nvfp4_dequantize(desc, _stream_of(index)))
+    abi.check(abi.lib.nvfp4_dequantize(desc, _stream_of(index)))
     return x
 
 
@@ -212,6 +210,6 @@ def convert_scales(packed, scales, scale_layout):
     if not _enter(index):
         with torch.cuda.device(index):
             return convert_scales(packed, scales, scale_layout)
-    _c.check(_c.lib.nvfp4_scale_convert(
+    abi.check(abi.lib.nvfp4_scale_convert(
         packed.scales.data_ptr(), layout_number(packed.scale_layout), scales.data_ptr(),
         layout_number(scale_layout), packed.rows, packed.k, _stream_of(index)))

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""libnvfp4gemm through ctypes: the structs of nvfp4_gemm.h field by field, and one way to fail.
+"""nvfp4_gemm.h through ctypes, for programs that hold addresses themselves: the structs field by field,
+the functions as `lib.NAME`, and check(), which raises what a status means.
 
-NVFP4GEMM_LIBRARY names the library's file. Without it: the one beside this file, which the wheel
-carries; then libnvfp4gemm.so.0 of the system's loader.
+    desc = abi.GemmDesc(m=128, n=512, k=1024, l=1, a=address, ..., d_type=abi.BF16)
+    abi.check(abi.lib.nvfp4_gemm_run(desc, stream))
+
+The header says what each field and function means. NVFP4GEMM_LIBRARY names the library's file. Without
+it: the one beside this file, which the wheel carries; then libnvfp4gemm.so.0 of the system's loader.
 """
 import ctypes
 import os
@@ -13,6 +17,7 @@ LAYOUTS = {"128x4": 1, "linear": 2}
 ACTIVATIONS = {None: 0, "relu": 1, "gelu_tanh": 2, "silu": 3, "gelu": 4}
 LAUNCHES = {None: 0, "early": 1, "early_static_weights": 2}
 ROW_MAJOR, COLUMN_MAJOR = 0, 1
+SCALARS_HOST, SCALARS_DEVICE = 0, 1
 SCALE_BY_VALUE, SCALE_ON_DEVICE, SCALE_BY_AMAX = 0, 1, 2
 NOT_SUPPORTED, UNSUPPORTED_ARCH = 28, 44
 
@@ -72,6 +77,21 @@ class QuantizeDesc(_Sized):
     ]
 
 
+class FusedQuantizeDesc(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint64), ("rows", c_int64), ("k", c_int64),
+        ("x", c_void_p), ("x_ld", c_int64), ("y", c_void_p), ("y_ld", c_int64), ("weight", c_void_p),
+        ("codes", c_void_p), ("codes_ld", c_int64),
+        ("scales", c_void_p), ("tensor_scale_device", c_void_p),
+        ("tensor_scale", c_float), ("epsilon", c_float),
+        ("operation", c_int32), ("type", c_int32), ("scale_layout", c_int32),
+        ("tensor_scale_mode", c_int32), ("pdl", c_int32), ("reserved", c_int32 * 3),
+    ]
+
+
+LogCallback = ctypes.CFUNCTYPE(None, c_void_p, c_int32, c_char_p)
+
+
 class Error(RuntimeError):
     """What the library refuses. `status` is the number of nvfp4_gemm.h, `name` its name; the text ends
     with the library's sentence."""
@@ -99,7 +119,10 @@ def _open():
         ("nvfp4_version", c_int32),
         ("nvfp4_build_info", c_char_p),
         ("nvfp4_status_name", c_char_p, c_int32),
+        ("nvfp4_status_string", c_char_p, c_int32),
         ("nvfp4_last_error", c_char_p),
+        ("nvfp4_set_log_callback", c_int32, LogCallback, c_void_p, c_int32),
+        ("nvfp4_gemm_run", c_int32, POINTER(GemmDesc), c_void_p),
         ("nvfp4_prepare", c_int32),
         ("nvfp4_selftest", c_int32, c_void_p, c_uint64, c_void_p),
         ("nvfp4_selftest_bytes", c_uint64, c_int32),
@@ -121,6 +144,8 @@ def _open():
         ("nvfp4_quantize_workspace_bytes", c_int32, POINTER(QuantizeDesc), POINTER(c_uint64)),
         ("nvfp4_quantize", c_int32, POINTER(QuantizeDesc), c_void_p),
         ("nvfp4_dequantize", c_int32, POINTER(QuantizeDesc), c_void_p),
+        ("nvfp4_fused_quantize", c_int32, POINTER(FusedQuantizeDesc), c_void_p),
+        ("nvfp4_fused_quantize_host", c_int32, POINTER(FusedQuantizeDesc)),
     ]:
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
@@ -128,3 +153,18 @@ def _open():
 
 
 lib = _open()
+
+
+def workspace_bytes(desc, compute_capability):
+    """Of device memory, which desc.workspace needs on such a device."""
+    size = c_uint64()
+    check(lib.nvfp4_gemm_workspace_bytes(desc, compute_capability, size))
+    return size.value
+
+
+def explain(desc, compute_capability, sm_count):
+    """Which kernel such a device would run, and why: lines of text. Needs no GPU, no address in desc.
+    A B200 has compute capability 100 and 148 SMs, an H200 90 and 132."""
+    text = ctypes.create_string_buffer(8192)
+    check(lib.nvfp4_gemm_explain(desc, compute_capability, sm_count, text, len(text)))
+    return text.value.decode()
