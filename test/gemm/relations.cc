@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Metamorphic relations: two runs of the kernel compared with each other, so that no reference can
 // be wrong together with it.
+#include <cmath>
 #include <cstring>
 #include <numeric>
 
@@ -225,6 +226,50 @@ TEST_CASE("doubling a row's scale of one block doubles that block's part alone",
   }
   CHECK(wrong == 0);
   CHECK(moved > size_t(shape.n / 2));
+}
+
+namespace {
+
+// 36 values that no two blocks of 16 share within 576 of K: 1 or 1.5 times a power of two that is a scale.
+struct Mark {
+  int64_t number;
+  uint8_t code() const { return number < 18 ? 2 : 3; }
+  uint8_t scale() const {  // 2^-9 to 2^-7 are subnormal
+    const int64_t i = number % 18;
+    return uint8_t(i < 3 ? 1 << i : (i - 2) << 3);
+  }
+  double value() const { return (number < 18 ? 1 : 1.5) * std::ldexp(1.0, int(number % 18) - 9); }
+};
+
+Mark mark_of(int64_t block, int64_t row) { return {(block + 5 * row) % 36}; }
+
+void set_block(Operand& o, int64_t row, int64_t block, Mark mark) {
+  for (int64_t i = 0; i < 16; ++i) o.set_code(0, row, block * 16 + i, mark.code());
+  o.set_scale(0, row, block, mark.scale());
+}
+
+}  // namespace
+
+// A column of D has one block of K of its own. What came from another stage, or one filling too early
+// or too late, would be of another block's mark.
+TEST_CASE("each block of K meets itself, by the fingerprint in D", "[relation][R9]") {
+  USE_GPU(gpu);
+  const int64_t m = 9, blocks = 148, n = blocks;  // 37 steps of 64: rings wrap
+  Problem p = make_problem({m, n, 16 * blocks});
+  p.variant = gpu.small() ? nullptr : EACH_VARIANT;
+  p.b.codes.assign(p.b.codes.size(), 0);
+  for (int64_t block = 0; block < blocks; ++block) {
+    for (int64_t row = 0; row < m; ++row) set_block(p.a, row, block, mark_of(block, row));
+    set_block(p.b, block, block, mark_of(block, 1));
+  }
+  const std::vector<float> d = sums(gpu, p);
+  for (int64_t row = 0; row < m; ++row) {
+    for (int64_t block = 0; block < blocks; ++block) {
+      CAPTURE(row, block);
+      REQUIRE(double(d[size_t(row * n + block)]) ==
+              16 * mark_of(block, row).value() * mark_of(block, 1).value());
+    }
+  }
 }
 
 TEST_CASE("a product in two halves of K, the first as C of the second, is the whole",
