@@ -131,6 +131,32 @@ TEST_CASE("K = 0 is captured as fills", "[graph]") {
   CHECK(gemm.damage() == "");
 }
 
+TEST_CASE("linear scales are captured with the kernels that make tiles of them",
+          "[graph][linear]") {
+  USE_GPU(gpu);
+  Problem problem = make_problem({gpu.sized(65, 9), 129, 336}, Data::exact, 107);
+  problem.a.layout = problem.b.layout = NVFP4_SCALE_LAYOUT_LINEAR;
+  const support::DeviceGemm gemm(gpu.driver, problem);
+  REQUIRE(nvfp4_prepare() == NVFP4_SUCCESS);
+  Recorder recorder(gpu.driver);
+  recorder.record([&] { REQUIRE(gemm.enqueue(recorder.stream()) == NVFP4_SUCCESS); });
+  const size_t tokens_first = gemm.desc.workspace_bytes > 0 ? 2 : 1;
+  CHECK(recorder.nodes() == (gpu.info.major == 10 ? 3 : tokens_first));
+  recorder.launch();
+  require_bits(gemm, problem);
+  // Scales are read at the replay, not when it was captured.
+  problem.a.scales = make_problem(problem.shape, Data::exact, 108).a.scales;
+  const std::vector<uint8_t> other = problem.a.device_scales(0xFF, 0);
+  gpu.driver.check(gpu.driver.cuMemcpyHtoD(reinterpret_cast<CUdeviceptr>(gemm.desc.a_scales),
+                                           other.data(), other.size()),
+                   "cuMemcpyHtoD");
+  gpu.driver.check(gpu.driver.cuCtxSynchronize(), "cuCtxSynchronize");
+  recorder.launch();
+  const auto verdict = support::compare_bits(problem.shape, gemm.d(), support::reference(problem));
+  INFO(verdict.first_difference);
+  CHECK(verdict.passed());
+}
+
 TEST_CASE("products on two streams of one capture join in one graph", "[graph]") {
   USE_GPU(gpu);
   const Problem problem = make_problem({8, 40, 128}, Data::exact, 104);
