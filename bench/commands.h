@@ -27,6 +27,8 @@ struct GpuOptions {
   int32_t a_type = NVFP4_TYPE_NONE;  // of A: quantized, or NVFP4_TYPE_F16, _BF16
   int replays = 15;
   int candidates = 8;  // of cuBLASLt's heuristic
+  bool a16 = false;    // beside quantized tokens those of fp16 and bf16
+  std::string json;    // a file for head and rows
   bool no_cublas = false, gpumode = false, batch_invariant = false;
   std::string command;  // for the head of the CSV
 };

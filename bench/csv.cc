@@ -8,8 +8,6 @@
 namespace bench {
 namespace {
 
-using Cells = std::vector<std::pair<const char*, std::string>>;
-
 std::string us(double value) { return figure(value, "%.3f"); }
 
 // How many times faster ours is.
@@ -17,9 +15,13 @@ std::string ratio(double other, double ours) {
   return other > 0 && ours > 0 ? us(other / ours) : "";
 }
 
-Cells cells(const support::Shape& s, const Ours& o, const Others& other, const Rates& rates,
-            double node_us) {
-  const double floor = roofline_us(s, rates, o.a_bytes);
+}  // namespace
+
+std::vector<std::pair<const char*, std::string>> csv_cells(const Row& row, const Yardstick& by) {
+  const support::Shape& s = row.shape;
+  const Ours& o = row.ours;
+  const Others& other = row.others;
+  const double floor = roofline_us(s, by.rates, o.a_bytes);
   const auto per_us = [&](double amount, double unit, const char* format) {
     return o.us > 0 ? figure(amount / o.us / unit, format) : "";
   };
@@ -38,9 +40,11 @@ Cells cells(const support::Shape& s, const Ours& o, const Others& other, const R
       {"gb_per_s", per_us(compulsory_bytes(s, o.a_bytes), 1e3, "%.0f")},
       {"roofline_us", us(floor)},
       {"roofline_percent", per_us(100 * floor, 1, "%.1f")},
-      {"roofline_node_us", us(floor > 0 ? floor + node_us : 0)},
+      {"roofline_node_us", us(floor > 0 ? floor + by.node_us : 0)},
       {"fp16_us", us(other.f16.first_us)},
       {"fp16_best_us", us(other.f16.best_us)},
+      {"bf16_us", us(other.bf16.first_us)},
+      {"bf16_best_us", us(other.bf16.best_us)},
       {"fp8_us", us(other.e4m3.first_us)},
       {"fp8_best_us", us(other.e4m3.best_us)},
       {"nvfp4_us", us(other.nvfp4.first_us)},
@@ -53,10 +57,16 @@ Cells cells(const support::Shape& s, const Ours& o, const Others& other, const R
       {"gpumode_us", us(o.gpumode_us)},
       {"bf16_bias_us", us(o.bf16_bias_us)},
       {"bf16_bias_ratio", ratio(o.bf16_bias_us, o.us)},
+      {"w4a16_fp16_us", us(row.f16_tokens.us)},
+      {"w4a16_fp16_pdl_us", us(row.f16_tokens.pdl_us)},
+      {"w4a16_bf16_us", us(row.bf16_tokens.us)},
+      {"w4a16_bf16_pdl_us", us(row.bf16_tokens.pdl_us)},
+      {"w4a16_bf16_roofline_us", us(roofline_us(s, by.rates, kHalfBytes))},
+      {"w4a16_bf16_x_best", ratio(other.bf16.best_us, row.bf16_tokens.us)},
+      {"sm_mhz", row.sm_mhz > 0 ? std::to_string(row.sm_mhz) : ""},
+      {"slowed_by", row.slowed_by},
   };
 }
-
-}  // namespace
 
 std::string figure(double value, const char* format) {
   char text[48] = "";
@@ -66,16 +76,18 @@ std::string figure(double value, const char* format) {
 
 std::string csv_columns() {
   std::string line;
-  for (const auto& [name, value] : cells({}, {}, {}, {}, 0))
+  for (const auto& [name, value] : csv_cells({}, {}))
     line += (line.empty() ? "" : ",") + std::string(name);
   return line;
 }
 
-std::string csv_row(const support::Shape& shape, const Ours& ours, const Others& others,
-                    const Rates& measured, double node_us) {
+std::string csv_row(const Row& row, const Yardstick& by) {
   std::string line;
-  for (const auto& [name, value] : cells(shape, ours, others, measured, node_us))
-    line += (line.empty() ? "" : ",") + value;
+  bool first = true;
+  for (const auto& [name, value] : csv_cells(row, by)) {
+    line += (first ? "" : ",") + value;
+    first = false;
+  }
   return line;
 }
 

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "bench/figures.h"
 #include "tools/harness/problem.h"
@@ -18,19 +20,39 @@ struct Ours {
   double bf16_bias_us = 0;  // as us, D in bf16 with a bias
 };
 
+// The same weights with tokens that are not quantized.
+struct HalfTokens {
+  double us = 0, pdl_us = 0;
+};
+
 // Microseconds of one GEMM by cuBLASLt: what its heuristic proposes first, and the best of its first
-// proposals. 0: it does not do this one.
+// proposals, timed again beside ours. 0: it does not do this one.
 struct CublasTime {
   double first_us = 0, best_us = 0;
 };
 struct Others {
-  CublasTime f16, e4m3, nvfp4;
+  CublasTime f16, bf16, e4m3, nvfp4;
 };
 
+struct Row {
+  support::Shape shape;
+  Ours ours;
+  HalfTokens f16_tokens, bf16_tokens;
+  Others others;
+  int sm_mhz = 0;         // right after the replays
+  std::string slowed_by;  // what kept the clock down then
+};
+
+// What holds for all rows.
+struct Yardstick {
+  Rates rates;
+  double node_us = 0;  // an empty node in a graph, which the roofline does not contain
+};
+
+// The names of the columns and a row's cells, empty where there is no figure.
+std::vector<std::pair<const char*, std::string>> csv_cells(const Row& row, const Yardstick& by);
 std::string csv_columns();
-// `node_us`: an empty node in a graph, which the roofline does not contain.
-std::string csv_row(const support::Shape& shape, const Ours& ours, const Others& others,
-                    const Rates& measured, double node_us);
+std::string csv_row(const Row& row, const Yardstick& by);
 
 // "%.3f" and the like; empty where there is no figure.
 std::string figure(double value, const char* format);

@@ -10,7 +10,17 @@
 namespace bench {
 namespace {
 
-enum DataType { kF32 = 0, kF16 = 2, kE4M3 = 28, kE2M1 = 33 };
+enum DataType { kF32 = 0, kF16 = 2, kBF16 = 14, kE4M3 = 28, kE2M1 = 33 };
+
+DataType data_type(GemmType type) {
+  switch (type) {
+    case GemmType::f16: return kF16;
+    case GemmType::bf16: return kBF16;
+    case GemmType::e4m3: return kE4M3;
+    case GemmType::nvfp4: break;
+  }
+  return kE2M1;
+}
 enum DescAttribute {
   kTransA = 3,
   kTransB = 4,
@@ -65,14 +75,14 @@ class PlanOf : public CublasLt::Plan {
   PlanOf(const Functions& f, void* handle, const CublasLt::Gemm& g,
          const CublasLt::Addresses& sample, int most, CUdeviceptr workspace, uint64_t bytes)
       : f_(f), handle_(handle), type_(g.type), workspace_(workspace), workspace_bytes_(bytes) {
-    const int type = g.type == GemmType::f16 ? kF16 : g.type == GemmType::e4m3 ? kE4M3 : kE2M1;
+    const int type = data_type(g.type), d_type = type == kBF16 ? kBF16 : kF16;
     check(f_.MatmulDescCreate(&desc_, kComputeF32, kF32), "MatmulDescCreate");
     set(kTransA, kTransposed);
     check(f_.MatrixLayoutCreate(&b_, type, uint64_t(g.k), uint64_t(g.n), g.k),
           "MatrixLayoutCreate");
     check(f_.MatrixLayoutCreate(&a_, type, uint64_t(g.k), uint64_t(g.m), g.k),
           "MatrixLayoutCreate");
-    check(f_.MatrixLayoutCreate(&d_, kF16, uint64_t(g.n), uint64_t(g.m), g.n),
+    check(f_.MatrixLayoutCreate(&d_, d_type, uint64_t(g.n), uint64_t(g.m), g.n),
           "MatrixLayoutCreate");
     if (g.type == GemmType::nvfp4) {
       set(kScaleModeA, kVec16Ue4m3);
@@ -152,7 +162,13 @@ class Library : public CublasLt {
 }  // namespace
 
 const char* to_string(GemmType type) {
-  return type == GemmType::f16 ? "fp16" : type == GemmType::e4m3 ? "fp8" : "nvfp4";
+  switch (type) {
+    case GemmType::f16: return "fp16";
+    case GemmType::bf16: return "bf16";
+    case GemmType::e4m3: return "fp8";
+    case GemmType::nvfp4: break;
+  }
+  return "nvfp4";
 }
 
 std::unique_ptr<CublasLt> CublasLt::open(std::string* why) {

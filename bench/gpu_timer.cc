@@ -2,6 +2,7 @@
 #include "bench/gpu_timer.h"
 
 #include <chrono>
+#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -50,23 +51,51 @@ double GpuTimer::between_events(const std::function<void()>& work) {
   return 1e3 * double(milliseconds);
 }
 
-std::vector<double> GpuTimer::graph(const Launch& launch, int calls, int replays) {
+// A series as a graph.
+struct GpuTimer::Recording {
+  GpuTimer& timer;
   CUgraph graph = nullptr;
   CUgraphExec exec = nullptr;
-  driver_.check(begin_capture_(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
-                "cuStreamBeginCapture");
-  for (int i = 0; i < calls; ++i) launch(i, stream_);
-  driver_.check(end_capture_(stream_, &graph), "cuStreamEndCapture");
-  driver_.check(instantiate_(&exec, graph, 0), "cuGraphInstantiate");
-  std::vector<double> samples;
-  for (int i = -kWarmUp; i < replays; ++i) {
-    const double us =
-        between_events([&] { driver_.check(launch_graph_(exec, stream_), "cuGraphLaunch"); });
-    if (i >= 0) samples.push_back(us / calls);
+  int calls;
+
+  Recording(GpuTimer& t, const Series& series) : timer(t), calls(series.calls) {
+    t.driver_.check(t.begin_capture_(t.stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+                    "cuStreamBeginCapture");
+    for (int i = 0; i < calls; ++i) series.launch(i, t.stream_);
+    t.driver_.check(t.end_capture_(t.stream_, &graph), "cuStreamEndCapture");
+    t.driver_.check(t.instantiate_(&exec, graph, 0), "cuGraphInstantiate");
   }
-  destroy_exec_(exec);
-  destroy_graph_(graph);
+  ~Recording() {
+    if (exec) timer.destroy_exec_(exec);
+    if (graph) timer.destroy_graph_(graph);
+  }
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+
+  double replay() {
+    const auto launch = [&] {
+      timer.driver_.check(timer.launch_graph_(exec, timer.stream_), "cuGraphLaunch");
+    };
+    return timer.between_events(launch) / calls;
+  }
+};
+
+std::vector<std::vector<double>> GpuTimer::interleaved(const std::vector<Series>& all,
+                                                       int replays) {
+  std::vector<std::unique_ptr<Recording>> recordings;
+  for (const Series& series : all) recordings.push_back(std::make_unique<Recording>(*this, series));
+  std::vector<std::vector<double>> samples(all.size());
+  for (int i = -kWarmUp; i < replays; ++i) {
+    for (size_t s = 0; s < all.size(); ++s) {
+      const double us = recordings[s]->replay();
+      if (i >= 0) samples[s].push_back(us);
+    }
+  }
   return samples;
+}
+
+std::vector<double> GpuTimer::graph(const Launch& launch, int calls, int replays) {
+  return interleaved({{launch, calls}}, replays)[0];
 }
 
 std::vector<double> GpuTimer::plain(const Launch& launch, int calls, int replays) {

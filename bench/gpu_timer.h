@@ -13,6 +13,12 @@ namespace bench {
 // Launches number `i` on the stream.
 using Launch = std::function<void(int i, CUstream stream)>;
 
+// Launches that belong together: `calls` of them make one recording.
+struct Series {
+  Launch launch;
+  int calls;
+};
+
 class GpuTimer {
  public:
   explicit GpuTimer(const support::Driver& driver);  // throws where the driver has no graphs
@@ -23,6 +29,8 @@ class GpuTimer {
   // Microseconds per launch: `calls` launches recorded as a graph once, replayed `replays` times,
   // each replay a sample between two events. Two replays warm up.
   std::vector<double> graph(const Launch& launch, int calls, int replays);
+  // Of each series as graph() has it, a replay of each in turn: what the clock does, it does to all.
+  std::vector<std::vector<double>> interleaved(const std::vector<Series>& all, int replays);
   // The same launches enqueued one by one each time.
   std::vector<double> plain(const Launch& launch, int calls, int replays);
   // Host microseconds per launch, nobody waiting for the device.
@@ -32,6 +40,7 @@ class GpuTimer {
   void wait() const;
 
  private:
+  struct Recording;
   double between_events(const std::function<void()>& work);
   const support::Driver& driver_;
   CUstream stream_ = nullptr;

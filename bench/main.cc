@@ -22,6 +22,8 @@ void add_gpu(CLI::App& app, bench::GpuOptions& o) {
   gpu->add_option("--a-type", o.a_type, "f16 or bf16: activations that are not quantized")
       ->transform(CLI::Transformer(
           std::map<std::string, int32_t>{{"f16", NVFP4_TYPE_F16}, {"bf16", NVFP4_TYPE_BF16}}));
+  gpu->add_flag("--a16", o.a16, "beside quantized tokens also fp16 and bf16 ones (9.0)");
+  gpu->add_option("--json", o.json, "a file that gets head and rows, too");
   gpu->add_option("--replays", o.replays, "samples of a figure")->check(CLI::Range(3, 1000));
   gpu->add_option("--candidates", o.candidates,
                   "of cuBLASLt's algorithms, the best of which counts")

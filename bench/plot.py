@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""plot.py RESULT.csv RESULT.svg: microseconds over M for each (N, K) of `nvfp4_bench gpu`."""
+"""plot.py RESULT.csv RESULT.svg: microseconds over M for each (N, K) of `nvfp4_bench gpu`; of a table
+of many layers how many times as fast as cuBLASLt at its best, and the share of the yardstick."""
 import csv
 import sys
 
@@ -8,13 +9,25 @@ LINES = [("us", "libnvfp4gemm", "o-"), ("fp16_us", "cuBLASLt fp16", "s--"),
          ("roofline_us", "roofline", "k:"), ("roofline_node_us", "roofline + empty node", "k-.")]
 
 
+# With more pairs (N, K) than this a picture has their medians.
+MOST_PAIRS = 6
+
+# Of many layers: what is compared, in which colour, and with which yardstick.
+SPEED_UPS = [("w4a16_bf16_us", "bf16_best_us", "bf16 tokens, against bf16", "C0", "w4a16_bf16_roofline_us"),
+             ("us", "fp16_best_us", "NVFP4 tokens, against fp16", "C1", "roofline_us"),
+             ("us", "fp8_best_us", "NVFP4 tokens, against fp8", "C3", None)]
+
+
+def head_of(lines):
+    return dict(line[2:].split(None, 1) for line in lines
+                if line.startswith("# ") and len(line.split()) > 2)
+
+
 def read(path):
     """The head's comments by name, and the rows."""
     with open(path) as lines:
         text = lines.read().splitlines()
-    head = dict(line[2:].split(None, 1) for line in text
-                if line.startswith("# ") and len(line.split()) > 2)
-    return head, list(csv.DictReader(line for line in text if not line.startswith("#")))
+    return head_of(text), list(csv.DictReader(line for line in text if not line.startswith("#")))
 
 
 def best(rows):
@@ -33,6 +46,50 @@ def lines(rows):
         points = [(int(row["m"]), float(row[column])) for row in rows if row[column]]
         if points:
             yield label, style, points
+
+
+def quantile(values, q):
+    return sorted(values)[round(q * (len(values) - 1))]
+
+
+def spread(rows, ours, theirs):
+    """[(M, 10th percentile, median, 90th percentile of theirs / ours)] of the layers that have both."""
+    of_m = {}
+    for row in rows:
+        if row.get(ours) and row.get(theirs):
+            of_m.setdefault(int(row["m"]), []).append(float(row[theirs]) / float(row[ours]))
+    return [(m, *(quantile(of_m[m], q) for q in (0.1, 0.5, 0.9))) for m in sorted(of_m)]
+
+
+def draw_spread(axes, points, label, colour):
+    if not points:
+        return
+    m, low, middle, high = zip(*points)
+    axes.plot(m, middle, "o-", color=colour, label=label, markersize=4)
+    axes.fill_between(m, low, high, color=colour, alpha=0.15, linewidth=0)
+
+
+def draw_layers(figure, rows):
+    """Two pictures side by side: ours against cuBLASLt's best, and against what the machine allows."""
+    speed, share = figure.subplots(1, 2)
+    for ours, theirs, label, colour, yardstick in SPEED_UPS:
+        draw_spread(speed, spread(rows, ours, theirs), label, colour)
+        if yardstick:
+            points = [(m, *(100 * part for part in parts)) for m, *parts in spread(rows, ours, yardstick)]
+            draw_spread(share, points, label.split(",")[0], colour)
+    speed.axhline(1, color="black", linewidth=1)
+    speed.set(ylabel="times as fast as cuBLASLt's best", title="above 1 we are faster", yscale="log")
+    speed.set_yticks([0.5, 0.75, 1, 1.5, 2, 3, 4], ["0.5", "0.75", "1", "1.5", "2", "3", "4"])
+    share.set(ylabel="% of the yardstick", ylim=(0, 100),
+              title="of what memory and fp16 units allow")
+    ticks = sorted({int(row["m"]) for row in rows})
+    ticks = [m for m in ticks if m & (m - 1) == 0] or ticks  # others would touch their labels
+    for axes in (speed, share):
+        axes.set(xscale="log", xlabel="tokens, M")
+        axes.set_xticks(ticks, [str(m) for m in ticks])
+        axes.minorticks_off()
+        axes.grid(True, alpha=0.3)
+        axes.legend(fontsize=8)
 
 
 def backend():
@@ -63,12 +120,19 @@ def main(source, target):
     import matplotlib.pyplot as plt
     head, rows = read(source)
     pairs = sorted({(int(row["n"]), int(row["k"])) for row in rows}, key=lambda p: -p[0] * p[1])
-    figure, axes = plt.subplots(1, len(pairs), figsize=(5 * len(pairs), 4.2), squeeze=False)
-    for axis, pair in zip(axes[0], pairs):
-        draw(axis, matplotlib.ticker, pair, best([r for r in rows if (int(r["n"]), int(r["k"])) == pair]))
-    axes[0][0].legend(fontsize=8)
-    figure.suptitle(f"{head.get('device', '?').split(',')[0]}, {head.get('date', '?')}: weights "
-                    "cold, graph replay, median", fontsize=10)
+    machine = f"{head.get('device', '?').split(',')[0]}, {head.get('date', '?')}"
+    if len(pairs) > MOST_PAIRS:
+        figure = plt.figure(figsize=(11, 4.2))
+        draw_layers(figure, rows)
+        figure.suptitle(f"{machine}: {len(pairs)} layers of public models, the median and the middle 80 %; "
+                        "weights cold, graph replay", fontsize=10)
+    else:
+        figure, axes = plt.subplots(1, len(pairs), figsize=(5 * len(pairs), 4.2), squeeze=False)
+        for axis, pair in zip(axes[0], pairs):
+            draw(axis, matplotlib.ticker, pair,
+                 best([r for r in rows if (int(r["n"]), int(r["k"])) == pair]))
+        axes[0][0].legend(fontsize=8)
+        figure.suptitle(f"{machine}: weights cold, graph replay, median", fontsize=10)
     figure.tight_layout()
     figure.savefig(target, metadata={"Date": None})
 

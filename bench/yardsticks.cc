@@ -143,20 +143,22 @@ class Kernels {
   CUfunction nothing_ = nullptr, read_ = nullptr, copy_ = nullptr;
 };
 
-constexpr size_t kBlock = size_t(8) << 20, kWorkspace = size_t(64) << 20;
+constexpr size_t kBlock = size_t(8) << 20, kWorkspace = size_t(32) << 20;
 
 double element_bytes(GemmType type) {
-  return type == GemmType::f16 ? 2 : type == GemmType::e4m3 ? 1 : 0.5;
+  if (type == GemmType::f16 || type == GemmType::bf16) return 2;
+  return type == GemmType::e4m3 ? 1 : 0.5;
 }
 
-// Numbers of moderate size: fp16 in +-[1, 2), any finite e4m3 or e2m1; scales are e4m3 near 1.
+// Numbers of moderate size: fp16 and bf16 in +-[1, 2), any finite e4m3 or e2m1; scales are e4m3 near 1.
 std::vector<uint8_t> block_of(GemmType type) {
   std::mt19937_64 random(42);
   std::vector<uint8_t> bytes(kBlock);
   for (size_t i = 0; i < bytes.size(); i += 2) {
     const auto bits = uint32_t(random());
-    if (type == GemmType::f16) {
-      const uint32_t code = 0x3C00 | (bits & 0x83FF);
+    if (type == GemmType::f16 || type == GemmType::bf16) {
+      const uint32_t code =
+          type == GemmType::f16 ? 0x3C00 | (bits & 0x83FF) : 0x3F80 | (bits & 0x807F);
       bytes[i] = uint8_t(code), bytes[i + 1] = uint8_t(code >> 8);
     } else {
       bytes[i] = uint8_t(bits & 0xB7), bytes[i + 1] = uint8_t(bits >> 8 & 0xB7);
@@ -164,30 +166,6 @@ std::vector<uint8_t> block_of(GemmType type) {
   }
   return bytes;
 }
-
-// One working set of a GEMM by cuBLASLt.
-struct Set {
-  DeviceBuffer a, b, d, a_scales, b_scales;
-
-  Set(const Driver& driver, GemmType type, const support::Shape& s)
-      : a(driver, size_t(double(s.m * s.k) * element_bytes(type))),
-        b(driver, size_t(double(s.n * s.k) * element_bytes(type))),
-        d(driver, size_t(2 * s.m * s.n)),
-        a_scales(driver, scales(type, s.m, s.k)),
-        b_scales(driver, scales(type, s.n, s.k)) {
-    const Filler values(driver, type), ones(driver, GemmType::e4m3);
-    values.fill(a);
-    values.fill(b);
-    ones.fill(a_scales);
-    ones.fill(b_scales);
-  }
-  static size_t scales(GemmType type, int64_t rows, int64_t k) {
-    return type == GemmType::nvfp4 ? nvfp4_scale_bytes(rows, k, NVFP4_SCALE_LAYOUT_128X4) : 16;
-  }
-  CublasLt::Addresses addresses() const {
-    return {a.address(), b.address(), d.address(), a_scales.address(), b_scales.address()};
-  }
-};
 
 }  // namespace
 
@@ -255,40 +233,72 @@ double wgmma_operations_per_us(const Driver& driver, GpuTimer& timer, int sms) {
   return 2 * rate_macs(unsigned(sms), kRounds) / median(samples);
 }
 
+// One working set of a GEMM by cuBLASLt.
+struct CublasGemm::Set {
+  DeviceBuffer a, b, d, a_scales, b_scales;
+
+  Set(const Driver& driver, GemmType type, const support::Shape& s)
+      : a(driver, size_t(double(s.m * s.k) * element_bytes(type))),
+        b(driver, size_t(double(s.n * s.k) * element_bytes(type))),
+        d(driver, size_t(2 * s.m * s.n)),
+        a_scales(driver, scales(type, s.m, s.k)),
+        b_scales(driver, scales(type, s.n, s.k)) {
+    const Filler values(driver, type), ones(driver, GemmType::e4m3);
+    values.fill(a);
+    values.fill(b);
+    ones.fill(a_scales);
+    ones.fill(b_scales);
+  }
+  static size_t scales(GemmType type, int64_t rows, int64_t k) {
+    return type == GemmType::nvfp4 ? nvfp4_scale_bytes(rows, k, NVFP4_SCALE_LAYOUT_128X4) : 16;
+  }
+  CublasLt::Addresses addresses() const {
+    return {a.address(), b.address(), d.address(), a_scales.address(), b_scales.address()};
+  }
+};
+
+CublasGemm::CublasGemm(const Driver& driver, const CublasLt& library, GemmType type,
+                       const support::Shape& shape, double l2_bytes, int candidates)
+    : workspace_(driver, kWorkspace) {
+  const double bytes = double((shape.m + shape.n) * shape.k) * element_bytes(type);
+  const int copies = cold_copies(bytes, l2_bytes);
+  for (int i = 0; i < copies; ++i) sets_.push_back(std::make_unique<Set>(driver, type, shape));
+  plan_ = library.plan({type, shape.m, shape.n, shape.k}, sets_[0]->addresses(), candidates,
+                       workspace_.address(), workspace_.bytes());
+  calls_ = copies * std::max(1, 20 / copies);
+}
+
+CublasGemm::~CublasGemm() = default;
+
+Series CublasGemm::series(int candidate) const {
+  const auto launch = [this, candidate](int i, CUstream stream) {
+    plan_->run(candidate, sets_[size_t(i) % sets_.size()]->addresses(), stream);
+  };
+  return {launch, calls_};
+}
+
+void CublasGemm::screen(GpuTimer& timer, int replays) {
+  double fastest = 0;
+  for (int c = 0; c < plan_->candidates(); ++c) {
+    const auto [launch, calls] = series(c);
+    const double us =
+        median(timer.graph(launch, calls, c == 0 ? replays : std::max(3, replays / 3)));
+    if (c == 0) first_us_ = us;
+    if (c == 0 || us < fastest) best_ = c, fastest = us;
+  }
+}
+
 double cublas_operations_per_us(const Driver& driver, GpuTimer& timer, const CublasLt& library,
                                 double l2_bytes, int candidates) {
   double best = 0;
   for (const support::Shape& shape :
        {support::Shape{8192, 8192, 8192}, {4096, 7168, 16384}, {4096, 8192, 4096}}) {
-    const CublasTime t =
-        time_cublas(driver, timer, library, GemmType::f16, shape, l2_bytes, candidates, 5);
-    if (t.best_us > 0) best = std::max(best, operations(shape) / t.best_us);
+    CublasGemm gemm(driver, library, GemmType::f16, shape, l2_bytes, candidates);
+    gemm.screen(timer, 5);
+    if (gemm.available())
+      best = std::max(best, operations(shape) / median(timer.interleaved({gemm.best()}, 5)[0]));
   }
   return best;
-}
-
-CublasTime time_cublas(const Driver& driver, GpuTimer& timer, const CublasLt& library,
-                       GemmType type, const support::Shape& shape, double l2_bytes, int candidates,
-                       int replays) {
-  const double bytes = double((shape.m + shape.n) * shape.k) * element_bytes(type);
-  const int copies = cold_copies(bytes, l2_bytes);
-  std::vector<std::unique_ptr<Set>> sets;
-  for (int i = 0; i < copies; ++i) sets.push_back(std::make_unique<Set>(driver, type, shape));
-  const DeviceBuffer workspace(driver, kWorkspace);
-  const auto plan = library.plan({type, shape.m, shape.n, shape.k}, sets[0]->addresses(),
-                                 candidates, workspace.address(), workspace.bytes());
-  const int calls = copies * std::max(1, 20 / copies);
-  CublasTime time;
-  for (int c = 0; c < plan->candidates(); ++c) {
-    const double us = median(timer.graph(
-        [&](int i, CUstream stream) {
-          plan->run(c, sets[size_t(i % copies)]->addresses(), stream);
-        },
-        calls, c == 0 ? replays : std::max(3, replays / 3)));
-    if (c == 0) time.first_us = time.best_us = us;
-    time.best_us = std::min(time.best_us, us);
-  }
-  return time;
 }
 
 }  // namespace bench

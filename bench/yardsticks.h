@@ -36,9 +36,27 @@ double wgmma_operations_per_us(const support::Driver& driver, GpuTimer& timer, i
 double cublas_operations_per_us(const support::Driver& driver, GpuTimer& timer,
                                 const CublasLt& library, double l2_bytes, int candidates);
 
-// One GEMM, weights cold.
-CublasTime time_cublas(const support::Driver& driver, GpuTimer& timer, const CublasLt& library,
-                       GemmType type, const support::Shape& shape, double l2_bytes, int candidates,
-                       int replays);
+// One GEMM by cuBLASLt, weights cold: screen() times what its heuristic proposes, best() is the
+// fastest of them, to be timed again beside others.
+class CublasGemm {
+ public:
+  CublasGemm(const support::Driver& driver, const CublasLt& library, GemmType type,
+             const support::Shape& shape, double l2_bytes, int candidates);
+  ~CublasGemm();
+  void screen(GpuTimer& timer, int replays);
+  bool available() const { return plan_->candidates() > 0; }
+  double first_us() const { return first_us_; }  // of its first proposal
+  Series best() const { return series(best_); }
+
+ private:
+  struct Set;  // operands and D
+  Series series(int candidate) const;
+
+  std::vector<std::unique_ptr<Set>> sets_;
+  support::DeviceBuffer workspace_;
+  std::unique_ptr<CublasLt::Plan> plan_;
+  int calls_ = 0, best_ = 0;
+  double first_us_ = 0;
+};
 
 }  // namespace bench

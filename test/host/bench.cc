@@ -87,14 +87,18 @@ TEST_CASE("shapes are MxNxK, or refused with an example", "[bench]") {
 TEST_CASE("a row of the table has a cell for each column, empty where there is no figure",
           "[bench]") {
   const Shape s{128, 7168, 2048};
-  bench::Ours ours;
+  bench::Row r;
+  r.shape = s;
+  bench::Ours& ours = r.ours;
   ours.variant = "sm90_128x128x256";
   ours.us = 10, ours.p10 = 9.5, ours.p90 = 11, ours.plain_us = 12, ours.host_us = 4;
   ours.pdl_us = 8;
-  bench::Others others;
-  others.f16 = {20, 15};
-  others.e4m3 = {8, 5};
-  const std::string row = bench::csv_row(s, ours, others, {4.8e6, 790e6}, 0.5);
+  r.others.f16 = {20, 15};
+  r.others.bf16 = {22, 18};
+  r.others.e4m3 = {8, 5};
+  r.bf16_tokens = {12, 11};
+  r.sm_mhz = 1755, r.slowed_by = "power";
+  const std::string row = bench::csv_row(r, {{4.8e6, 790e6}, 0.5});
   CHECK(cell(row, "m") == "128");
   CHECK(cell(row, "n") == "7168");
   CHECK(cell(row, "k") == "2048");
@@ -112,11 +116,19 @@ TEST_CASE("a row of the table has a cell for each column, empty where there is n
   CHECK(cell(row, "x_fp16_pdl") == "2.500");
   CHECK(cell(row, "x_fp8") == "0.800");
   CHECK(cell(row, "x_fp8_best") == "0.500");
-  for (const char* none : {"nvfp4_us", "nvfp4_best_us", "gpumode_us"}) {
+  CHECK(cell(row, "bf16_best_us") == "18.000");
+  CHECK(cell(row, "w4a16_bf16_us") == "12.000");
+  CHECK(cell(row, "w4a16_bf16_pdl_us") == "11.000");
+  CHECK(cell(row, "w4a16_bf16_x_best") == "1.500");
+  CHECK(cell(row, "sm_mhz") == "1755");
+  CHECK(cell(row, "slowed_by") == "power");
+  for (const char* none : {"nvfp4_us", "nvfp4_best_us", "gpumode_us", "w4a16_fp16_us"}) {
     CAPTURE(none);
     CHECK(cell(row, none) == "");
   }
-  const std::string bare = bench::csv_row(s, {}, {}, {}, 0);
+  r = {};
+  r.shape = s;
+  const std::string bare = bench::csv_row(r, {});
   CHECK(cell(bare, "roofline_us") == "");
   CHECK(cell(bare, "tflops") == "");
   CHECK(cell(bare, "x_fp16") == "");

@@ -13,6 +13,7 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 RESULTS = sorted(glob.glob(os.path.join(ROOT, "bench", "results", "gpu-*.csv")))
 PLOT = os.path.join(ROOT, "bench", "plot.py")
 sys.path.insert(0, os.path.dirname(PLOT))
+import merge  # noqa: E402
 import plot  # noqa: E402
 
 CSV = """# device    A GPU, 1 SM
@@ -24,7 +25,51 @@ m,n,k,variant,us,fp16_us,fp8_us,nvfp4_us,roofline_us,roofline_node_us
 """
 
 
+SLICE = """# Microseconds by graph replay
+# date      2026-01-02
+# command   nvfp4_bench gpu --slice {number} 2
+# device    A GPU, 1 SM
+# driver    1
+# library   nvfp4gemm 0.1.0
+# build     {build}
+# reading   {number} TB/s measured
+# spread    of 15 replays
+m,n,k,variant,us,fp16_best_us
+{rows}
+"""
+
+
+class Merge(unittest.TestCase):
+    def slices(self, *changes):
+        return [(f"{i}.csv", SLICE.format(**{"number": i, "build": "ab", **change}))
+                for i, change in enumerate(changes, 1)]
+
+    def test_slices_become_a_table_that_names_each(self):
+        text = merge.merged(self.slices({"rows": "16,9,64,a,5,6\n1,9,64,b,2,4"}, {"rows": "1,8,64,a,3,4"}))
+        lines = text.splitlines()
+        self.assertEqual(lines[-4:], ["m,n,k,variant,us,fp16_best_us", "1,8,64,a,3,4", "1,9,64,b,2,4",
+                                      "16,9,64,a,5,6"])
+        self.assertEqual(text.count("# build     ab"), 1)
+        self.assertIn("# slice 2   date: 2026-01-02; command: nvfp4_bench gpu --slice 2 2; reading: 2 TB/s",
+                      text)
+        self.assertEqual(plot.head_of(lines)["device"], "A GPU, 1 SM")
+
+    def test_builds_are_not_mixed(self):
+        with self.assertRaisesRegex(ValueError, "2.csv has the build 'cd', 1.csv has 'ab'"):
+            merge.merged(self.slices({"rows": "1,9,64,b,2,4"}, {"rows": "1,8,64,a,3,4", "build": "cd"}))
+
+    def test_a_row_counts_once(self):
+        with self.assertRaisesRegex(ValueError, "2.csv and 1.csv both have 1 x 9 x 64 by b"):
+            merge.merged(self.slices({"rows": "1,9,64,b,2,4"}, {"rows": "1,9,64,b,3,4"}))
+
+
 class Plot(unittest.TestCase):
+    def test_layers_have_a_median_and_a_spread(self):
+        rows = [{"m": "1", "us": "2", "fp16_best_us": str(theirs)} for theirs in range(2, 24, 2)]
+        rows += [{"m": "4", "us": "2", "fp16_best_us": "3"}, {"m": "4", "us": "2", "fp16_best_us": ""}]
+        self.assertEqual(plot.spread(rows, "us", "fp16_best_us"), [(1, 2, 6, 10), (4, 1.5, 1.5, 1.5)])
+
+
     def test_rows_are_read_and_the_fastest_variant_is_drawn(self):
         with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
             file.write(CSV)

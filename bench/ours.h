@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// One product by the library, verified, on copies of its operands that take turns: weights are cold.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/device.h"
+#include "bench/gpu_timer.h"
+#include "tools/harness/device_gemm.h"
+
+namespace bench {
+
+// The same weights with fewer tokens.
+support::Problem with_tokens(const support::Problem& whole, int64_t m);
+
+class OurGemm {
+ public:
+  // Runs it once; throws unless a sample of D has the reference's bits. Without a timer one copy will do.
+  OurGemm(const Gpu& gpu, const support::Problem& problem, bool timed);
+
+  const std::string& variant() const { return variant_; }
+  double a_bytes() const { return a_bytes_; }  // of an element of A
+  Series series(int32_t pdl);
+  // Every copy has the bits that were verified.
+  void require_same() const { require(d_); }
+  // D in bf16 with a bias for each column from here on, verified: the general epilogue.
+  void add_bf16_bias();
+
+ private:
+  void require(const std::vector<uint16_t>& want) const;
+
+  const Gpu& gpu_;
+  const support::Problem& problem_;
+  double a_bytes_;
+  std::vector<std::unique_ptr<support::DeviceGemm>> copies_;
+  std::unique_ptr<support::DeviceBuffer> bias_;
+  std::string variant_;
+  std::vector<uint16_t> d_;
+};
+
+// GPU MODE's eval_better_bench.py: 50 inputs, L2 cleared, 50 calls on the default stream between two
+// events; until the mean's relative error is below 0.1 percent, 1000 repeats or 30 s.
+double gpumode_us(const support::Driver& driver, const support::Problem& problem);
+
+}  // namespace bench
