@@ -42,7 +42,8 @@ struct ClocksOptions {
   bool pdl = false;     // NVFP4_PDL_ON_STATIC_WEIGHTS
   std::string command;  // for the head of the CSV
 };
-// Where the CTAs' time goes, of a library built with CLOCKS=1; CSV to stdout. Returns the exit code.
+// Where the CTAs' time goes, of a library built with CLOCKS=1; CSV to stdout. Returns the exit
+// code.
 int time_clocks(const ClocksOptions& options);
 
 struct QuantizeOptions {

@@ -25,8 +25,8 @@ struct HalfTokens {
   double us = 0, pdl_us = 0;
 };
 
-// Microseconds of one GEMM by cuBLASLt: what its heuristic proposes first, and the best of its first
-// proposals, timed again beside ours. 0: it does not do this one.
+// Microseconds of one GEMM by cuBLASLt: what its heuristic proposes first, and the best of its
+// first proposals, timed again beside ours. 0: it does not do this one.
 struct CublasTime {
   double first_us = 0, best_us = 0;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// nvfp4_bench gpu: every shape verified, then timed beside cuBLASLt in the same run, replay by replay
-// in turns. One CSV row per shape and variant; docs/performance.md explains the columns.
+// nvfp4_bench gpu: every shape verified, then timed beside cuBLASLt in the same run, replay by
+// replay in turns. One CSV row per shape and variant; docs/performance.md explains the columns.
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>

@@ -2,8 +2,8 @@
 // nvfp4_bench host: each function timed on the idle driver; CSV to stdout. bench/host_overhead.sh
 // verifies first.
 //
-// A row: 200 batches of 500 calls, median and minimum of the batches' means; then 20,000 calls timed
-// one by one, 99th percentile, the clock's own time taken off.
+// A row: 200 batches of 500 calls, median and minimum of the batches' means; then 20,000 calls
+// timed one by one, 99th percentile, the clock's own time taken off.
 #include <dlfcn.h>
 #include <time.h>
 
@@ -21,7 +21,7 @@
 
 namespace {
 
-// ---- clock ---------------------------------------------------------------------------------------
+// ---- clock --------------------------------------------------------------------------------------
 
 double now_ns() {
   timespec t;
@@ -66,7 +66,7 @@ Timing measure(Call&& call) {
   return {quantile(means, 0.5), *std::min_element(means.begin(), means.end()), p99};
 }
 
-// ---- host ----------------------------------------------------------------------------------------
+// ---- host ---------------------------------------------------------------------------------------
 
 // Addresses that nobody reads: far apart, aligned.
 void* address(uint64_t number) { return reinterpret_cast<void*>(number << 36); }

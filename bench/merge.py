@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """merge.py RESULT.csv SLICE.csv...: slices of one table, by `nvfp4_bench gpu --slice`, as one.
 
-Refuses slices of different devices, drivers or builds of the library, and a row that two of them have.
-Each slice measured yardsticks of its own: they stand in the head, one line a slice."""
+Refuses slices of different devices, drivers or builds of the library, and a row that two of them
+have. Each slice measured yardsticks of its own: they stand in the head, one line a slice."""
 import sys
 
 import plot
@@ -29,7 +29,8 @@ def merged(slices):
         for row in table[1:]:
             key = tuple(row.split(",")[:4])
             if key in seen:
-                raise ValueError(f"{name} and {seen[key]} both have {' x '.join(key[:3])} by {key[3]}")
+                shape = " x ".join(key[:3])
+                raise ValueError(f"{name} and {seen[key]} both have {shape} by {key[3]}")
             seen[key] = name
             rows.append(row)
     rows.sort(key=lambda row: [int(row.split(",")[i]) for i in (1, 2, 0)])

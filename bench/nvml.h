@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the GPU says of its clock: libnvidia-ml.so.1, which comes with the driver, opened at run time.
+// What the GPU says of its clock: libnvidia-ml.so.1, which comes with the driver, opened at run
+// time.
 #pragma once
 
 #include <string>

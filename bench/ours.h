@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One product by the library, verified, on copies of its operands that take turns: weights are cold.
+// One product by the library, verified, on copies of its operands that take turns: weights are
+// cold.
 #pragma once
 
 #include <memory>
@@ -17,7 +18,8 @@ support::Problem with_tokens(const support::Problem& whole, int64_t m);
 
 class OurGemm {
  public:
-  // Runs it once; throws unless a sample of D has the reference's bits. Without a timer one copy will do.
+  // Runs it once; throws unless a sample of D has the reference's bits. Without a timer one copy
+  // will do.
   OurGemm(const Gpu& gpu, const support::Problem& problem, bool timed);
 
   const std::string& variant() const { return variant_; }
@@ -40,8 +42,8 @@ class OurGemm {
   std::vector<uint16_t> d_;
 };
 
-// GPU MODE's eval_better_bench.py: 50 inputs, L2 cleared, 50 calls on the default stream between two
-// events; until the mean's relative error is below 0.1 percent, 1000 repeats or 30 s.
+// GPU MODE's eval_better_bench.py: 50 inputs, L2 cleared, 50 calls on the default stream between
+// two events; until the mean's relative error is below 0.1 percent, 1000 repeats or 30 s.
 double gpumode_us(const support::Driver& driver, const support::Problem& problem);
 
 }  // namespace bench

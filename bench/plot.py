@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""plot.py RESULT.csv RESULT.svg: microseconds over M for each (N, K) of `nvfp4_bench gpu`; of a table
-of many layers how many times as fast as cuBLASLt at its best, and the share of the yardstick."""
+"""plot.py RESULT.csv RESULT.svg: microseconds over M for each (N, K) of `nvfp4_bench gpu`; of a
+table of many layers how many times as fast as cuBLASLt at its best, and the share of the
+yardstick."""
 import csv
 import sys
 
@@ -13,7 +14,8 @@ LINES = [("us", "libnvfp4gemm", "o-"), ("fp16_us", "cuBLASLt fp16", "s--"),
 MOST_PAIRS = 6
 
 # Of many layers: what is compared, in which colour, and with which yardstick.
-SPEED_UPS = [("w4a16_bf16_us", "bf16_best_us", "bf16 tokens, against bf16", "C0", "w4a16_bf16_roofline_us"),
+SPEED_UPS = [("w4a16_bf16_us", "bf16_best_us", "bf16 tokens, against bf16", "C0",
+              "w4a16_bf16_roofline_us"),
              ("us", "fp16_best_us", "NVFP4 tokens, against fp16", "C1", "roofline_us"),
              ("us", "fp8_best_us", "NVFP4 tokens, against fp8", "C3", None)]
 
@@ -53,7 +55,8 @@ def quantile(values, q):
 
 
 def spread(rows, ours, theirs):
-    """[(M, 10th percentile, median, 90th percentile of theirs / ours)] of the layers that have both."""
+    """[(M, 10th percentile, median, 90th percentile of theirs / ours)] of the layers that have
+    both."""
     of_m = {}
     for row in rows:
         if row.get(ours) and row.get(theirs):
@@ -70,15 +73,18 @@ def draw_spread(axes, points, label, colour):
 
 
 def draw_layers(figure, rows):
-    """Two pictures side by side: ours against cuBLASLt's best, and against what the machine allows."""
+    """Two pictures side by side: ours against cuBLASLt's best, and against what the machine
+    allows."""
     speed, share = figure.subplots(1, 2)
     for ours, theirs, label, colour, yardstick in SPEED_UPS:
         draw_spread(speed, spread(rows, ours, theirs), label, colour)
         if yardstick:
-            points = [(m, *(100 * part for part in parts)) for m, *parts in spread(rows, ours, yardstick)]
+            points = [(m, *(100 * part for part in parts))
+                      for m, *parts in spread(rows, ours, yardstick)]
             draw_spread(share, points, label.split(",")[0], colour)
     speed.axhline(1, color="black", linewidth=1)
-    speed.set(ylabel="times as fast as cuBLASLt's best", title="above 1 we are faster", yscale="log")
+    speed.set(ylabel="times as fast as cuBLASLt's best", yscale="log",
+              title="above 1 we are faster")
     speed.set_yticks([0.5, 0.75, 1, 1.5, 2, 3, 4], ["0.5", "0.75", "1", "1.5", "2", "3", "4"])
     share.set(ylabel="% of the yardstick", ylim=(0, 100),
               title="of what memory and fp16 units allow")
@@ -124,8 +130,8 @@ def main(source, target):
     if len(pairs) > MOST_PAIRS:
         figure = plt.figure(figsize=(11, 4.2))
         draw_layers(figure, rows)
-        figure.suptitle(f"{machine}: {len(pairs)} layers of public models, the median and the middle 80 %; "
-                        "weights cold, graph replay", fontsize=10)
+        figure.suptitle(f"{machine}: {len(pairs)} layers of public models, the median and the "
+                        "middle 80 %; weights cold, graph replay", fontsize=10)
     else:
         figure, axes = plt.subplots(1, len(pairs), figsize=(5 * len(pairs), 4.2), squeeze=False)
         for axis, pair in zip(axes[0], pairs):

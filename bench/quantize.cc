@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// nvfp4_bench quantize: what makes NVFP4 on the device, compared with the host bit by bit and then timed
-// beside a copy. One CSV row per operation, type and shape; docs/performance.md explains the columns.
+// nvfp4_bench quantize: what makes NVFP4 on the device, compared with the host bit by bit and then
+// timed beside a copy. One CSV row per operation, type and shape; docs/performance.md explains the
+// columns.
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -23,7 +24,8 @@ using support::Driver;
 
 // ---- Random values -----------------------------------------------------------------------------
 
-// Blocks of neighbouring exponents, so that elements of every size meet a scale, one in eight of any.
+// Blocks of neighbouring exponents, so that elements of every size meet a scale, one in eight of
+// any.
 std::vector<uint8_t> random_elements(int32_t type, int64_t rows, int64_t k, uint64_t seed) {
   const size_t bytes = element_bytes(type);
   const uint32_t mask = type == NVFP4_TYPE_F16    ? 0x7C00

@@ -36,7 +36,8 @@ class QuantizeSet {
   void set_tensor_scale(float t);
   void set_pdl(int32_t pdl) { desc_.pdl = fused_.pdl = pdl; }
   void run(CUstream stream);
-  // Throws unless these rows are what the host makes of the input; a residual is taken as it is now.
+  // Throws unless these rows are what the host makes of the input; a residual is taken as it is
+  // now.
   void require_host_bits(const std::vector<int64_t>& rows) const;
 
   support::DeviceBuffer x;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The fp16 rate of a Hopper's tensor cores: a loop of wgmma on random numbers in shared memory, which waits
-// for no memory and decodes nothing. What a GEMM reaches at most.
+// The fp16 rate of a Hopper's tensor cores: a loop of wgmma on random numbers in shared memory,
+// which waits for no memory and decodes nothing. What a GEMM reaches at most.
 #pragma once
 
 #include <cstdint>

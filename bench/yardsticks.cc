@@ -150,7 +150,8 @@ double element_bytes(GemmType type) {
   return type == GemmType::e4m3 ? 1 : 0.5;
 }
 
-// Numbers of moderate size: fp16 and bf16 in +-[1, 2), any finite e4m3 or e2m1; scales are e4m3 near 1.
+// Numbers of moderate size: fp16 and bf16 in +-[1, 2), any finite e4m3 or e2m1; scales are e4m3
+// near 1.
 std::vector<uint8_t> block_of(GemmType type) {
   std::mt19937_64 random(42);
   std::vector<uint8_t> bytes(kBlock);

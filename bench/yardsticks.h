@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What this GPU does at best, measured in the same run: reading, fp16, an empty graph node, cuBLASLt.
+// What this GPU does at best, measured in the same run: reading, fp16, an empty graph node,
+// cuBLASLt.
 #pragma once
 
 #include <memory>
@@ -30,8 +31,8 @@ double read_bytes_per_us(const support::Driver& driver, GpuTimer& timer, int sms
 double copy_bytes_per_us(const support::Driver& driver, GpuTimer& timer, int sms);
 double empty_node_us(const support::Driver& driver, GpuTimer& timer);
 
-// fp16 multiplications and additions per microsecond: on a Hopper by tensor_rate.h, and by cuBLASLt's
-// fastest proposal for three large GEMMs.
+// fp16 multiplications and additions per microsecond: on a Hopper by tensor_rate.h, and by
+// cuBLASLt's fastest proposal for three large GEMMs.
 double wgmma_operations_per_us(const support::Driver& driver, GpuTimer& timer, int sms);
 double cublas_operations_per_us(const support::Driver& driver, GpuTimer& timer,
                                 const CublasLt& library, double l2_bytes, int candidates);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The formulas of docs/numerics.md, "Activations", with its names. Their constants are bit patterns:
-// what a compiler makes of a decimal is one thing less to agree about.
+// The formulas of docs/numerics.md, "Activations", with its names. Their constants are bit
+// patterns: what a compiler makes of a decimal is one thing less to agree about.
 #include "host/activation.h"
 
 #include "nvfp4_gemm.h"
@@ -12,8 +12,8 @@ namespace {
 constexpr F32 kOne{0x3F800000};
 constexpr F32 kTwoTo64{0x5F800000}, kTwoToMinus64{0x1F800000};
 
-// 2^(w + w_low) = p * s * 2^-64. The last factor is apart so that s is a normal number down to 2^-190,
-// and a result that is subnormal is rounded once.
+// 2^(w + w_low) = p * s * 2^-64. The last factor is apart so that s is a normal number down to
+// 2^-190, and a result that is subnormal is rounded once.
 struct Power {
   F32 p, s;
 };
@@ -27,8 +27,8 @@ Power power_of_two(F32 w, F32 w_low) {
   return {p, {kTwoTo64.bits + (static_cast<uint32_t>(n) << 23)}};
 }
 
-// x / (1 + 2^-(w + w_low)) for x > 0, and x * 2^(..) / (1 + 2^(..)) for x < 0, whose magnitude that is
-// large enough to give 0 has been cut to a.
+// x / (1 + 2^-(w + w_low)) for x > 0, and x * 2^(..) / (1 + 2^(..)) for x < 0, whose magnitude that
+// is large enough to give 0 has been cut to a.
 F32 times_sigmoid(F32 x, F32 a, Power e) {
   const F32 d = fma(e.p * e.s, kTwoToMinus64, kOne);
   if (!x.is_negative()) return x / d;
@@ -43,8 +43,8 @@ F32 silu(F32 x) {
   return times_sigmoid(x, a, power_of_two(w, w_low));
 }
 
-// 1 + tanh(u) = 2 * sigmoid(2u), and 2u * log2(e) = x * (c1 + c3 * x^2) with 2 * sqrt(2/pi) * log2(e)
-// for c1 and that times 0.044715 for c3.
+// 1 + tanh(u) = 2 * sigmoid(2u), and 2u * log2(e) = x * (c1 + c3 * x^2) with 2 * sqrt(2/pi) *
+// log2(e) for c1 and that times 0.044715 for c3.
 F32 gelu_tanh(F32 x) {
   constexpr F32 kC1{0x40135740}, kC1Low{0x3704379D}, kC3{0x3DD2D3E8}, kC3Low{0xB10A8D57};
   constexpr F32 kLimit{0x41300000};  // 11
@@ -59,8 +59,8 @@ F32 gelu_tanh(F32 x) {
   return times_sigmoid(x, a, power_of_two(w, w_low));
 }
 
-// x * Phi(x) with Phi(-a) = exp(-a^2 / 2) * g, where g, half of erfcx(a / sqrt(2)), is a polynomial in
-// t = (a - 4) / (a + 4).
+// x * Phi(x) with Phi(-a) = exp(-a^2 / 2) * g, where g, half of erfcx(a / sqrt(2)), is a polynomial
+// in t = (a - 4) / (a + 4).
 F32 gelu_erf(F32 x) {
   constexpr F32 kHalfLog2E{0x3F38AA3B}, kHalfLog2ELow{0x32257060};
   constexpr F32 kLimit{0x41700000}, kFour{0x40800000};  // 15

@@ -16,9 +16,10 @@ struct Driver {
 // The started driver, or why there is none. A failure is not remembered: the next call tries again.
 nvfp4_status open_driver(const Driver** driver);
 
-// While it lives, the calling thread may make calls that the capture of a stream forbids. Loading code
-// may wait for the device; it touches no work of the stream, so a first use can be captured. Where the
-// driver does not change the mode, it refuses the loading, and that is what the caller is told.
+// While it lives, the calling thread may make calls that the capture of a stream forbids. Loading
+// code may wait for the device; it touches no work of the stream, so a first use can be captured.
+// Where the driver does not change the mode, it refuses the loading, and that is what the caller is
+// told.
 class RelaxedCapture {
  public:
   explicit RelaxedCapture(const Driver& driver) : driver_(driver) { exchange(); }

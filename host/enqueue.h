@@ -17,9 +17,9 @@ struct Grid {
 nvfp4_status launch(const Site& site, CUkernel kernel, const Grid& grid, const void* params,
                     CUstream stream);
 
-// Refuses a stream of another context than the current one. A driver does not: it takes a launch of a
-// CUkernel there (H200, driver 580), and a fill. Where the driver does not say whose the stream is, it
-// decides about the work itself.
+// Refuses a stream of another context than the current one. A driver does not: it takes a launch of
+// a CUkernel there (H200, driver 580), and a fill. Where the driver does not say whose the stream
+// is, it decides about the work itself.
 nvfp4_status check_stream(const Site& site, CUstream stream);
 
 }  // namespace nvfp4

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // fp32 arithmetic in integers: IEEE 754, each operation rounded once to nearest even, subnormals
-// kept, one NaN. The caller's rounding mode and flush-to-zero bits do not reach it, and the C library's
-// fmaf is not called.
+// kept, one NaN. The caller's rounding mode and flush-to-zero bits do not reach it, and the C
+// library's fmaf is not called.
 #pragma once
 
 #include "host/formats.h"

@@ -45,8 +45,8 @@ class Row {
   uint8_t* first_;
 };
 
-// 1 / sqrt(mean of squares + epsilon). Block b of 16 elements adds to column b % 256, element by element;
-// then neighbouring columns are added, pairs of them, and so on.
+// 1 / sqrt(mean of squares + epsilon). Block b of 16 elements adds to column b % 256, element by
+// element; then neighbouring columns are added, pairs of them, and so on.
 F32 norm_factor(const Row& h, int64_t k, float epsilon) {
   F32 columns[kColumns] = {};
   for (int64_t i = 0; i < k; ++i) {

@@ -26,8 +26,8 @@ enum QuantizerEntry : uint32_t {
 nvfp4_status load_quantizer(const Driver& driver, uint32_t arch_index, QuantizerEntry entry,
                             CUkernel* kernel);
 
-// The oldest driver, as cuDriverGetVersion counts, that takes every PTX in the library. Cubins ask for
-// no newer one: they are assembled from it by the same version of CUDA.
+// The oldest driver, as cuDriverGetVersion counts, that takes every PTX in the library. Cubins ask
+// for no newer one: they are assembled from it by the same version of CUDA.
 int oldest_driver();
 
 const char* image_label(uint32_t image);  // of an ImageIndex

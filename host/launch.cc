@@ -147,8 +147,8 @@ nvfp4_status enqueue_tiling(const Site& site, const nvfp4_gemm_desc& g, const Op
   return enqueue_scale_tiling(site, tiling, early, stream);
 }
 
-// The kernels that fill the workspace. The first of them starts when all before it is done: what was in
-// the workspace has been read.
+// The kernels that fill the workspace. The first of them starts when all before it is done: what
+// was in the workspace has been read.
 nvfp4_status enqueue_workspace(const Site& site, const PreparedGemm& prepared,
                                const nvfp4_gemm_desc& g, const KernelParams& params,
                                CUstream stream) {

@@ -25,8 +25,8 @@ bool multiple(const void* address, int64_t row_bytes, uint64_t of) {
   return (reinterpret_cast<uintptr_t>(address) | static_cast<uint64_t>(row_bytes)) % of == 0;
 }
 
-// CTAs that take 32 blocks of kQuantizeWarps rows at a time: at most `most`, or as many as one set of
-// rows has, and of those as few as are done at the same time.
+// CTAs that take 32 blocks of kQuantizeWarps rows at a time: at most `most`, or as many as one set
+// of rows has, and of those as few as are done at the same time.
 Grid grid_of(int64_t rows, int64_t k, int64_t most) {
   const int64_t sets = ceil_div(rows, int64_t{kQuantizeWarps});
   Grid grid{};
@@ -43,8 +43,8 @@ Grid grid_of(const Site& site, int64_t rows, int64_t k, bool early) {
   return grid;
 }
 
-// Of the search for the largest magnitude: each CTA leaves a number, which every CTA of the next kernel
-// reads again, so there are few, and as many on every device.
+// Of the search for the largest magnitude: each CTA leaves a number, which every CTA of the next
+// kernel reads again, so there are few, and as many on every device.
 Grid amax_grid(const nvfp4_quantize_desc& desc) {
   Grid grid = grid_of(desc.rows, desc.k, kMostAmaxCtas);
   grid.ctas = std::min(grid.ctas, kMostAmaxCtas);

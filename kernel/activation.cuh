@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // act() of the epilogue by the formulas of docs/numerics.md, "Activations", with its names. Every
-// operation is rounded to nearest even and spelled out, so that no compiler makes another one of it.
+// operation is rounded to nearest even and spelled out, so that no compiler makes another one of
+// it.
 #pragma once
 
 #include <cstdint>

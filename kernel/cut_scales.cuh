@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Where K is no multiple of 64, the last 64-step has fewer than four scales, and the caller may keep
-// anything in the bytes beside them. The codes beyond K are zero (filled by TMA), but zero times a
-// NaN is one: in shared memory those bytes become zero before they are used.
+// Where K is no multiple of 64, the last 64-step has fewer than four scales, and the caller may
+// keep anything in the bytes beside them. The codes beyond K are zero (filled by TMA), but zero
+// times a NaN is one: in shared memory those bytes become zero before they are used.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The general epilogue, of both kernels: fp32 sums in shared memory to D of any type and order, with C,
-// bias, factors and activation (epilogue.h). D in fp16 of alpha times the sum has a way of its own
-// in each kernel.
+// The general epilogue, of both kernels: fp32 sums in shared memory to D of any type and order,
+// with C, bias, factors and activation (epilogue.h). D in fp16 of alpha times the sum has a way of
+// its own in each kernel.
 //
-// A thread takes four neighbouring columns of some rows. A kernel calls this once per thread, or once
-// per part of a tile: it is a function of its own, so that its code and its registers are there once.
+// A thread takes four neighbouring columns of some rows. A kernel calls this once per thread, or
+// once per part of a tile: it is a function of its own, so that its code and its registers are
+// there once.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,8 @@
 
 namespace nvfp4 {
 
-// Where a thread's sums lie, and what of D they are: columns n .. n+3 of rows m, m + m_step, .. below
-// m_end.
+// Where a thread's sums lie, and what of D they are: columns n .. n+3 of rows m, m + m_step, ..
+// below m_end.
 struct SumRows {
   uint32_t at, step;  // in shared memory: four sums; bytes to those of the next row
   uint32_t batch, n, m, m_step, m_end;
@@ -101,8 +102,8 @@ __device__ inline void store_four(void* d, uint32_t type, int64_t index, int64_t
   }
 }
 
-// Where a thread's results go: straight to D, or to a slab of shared memory, from which TMA brings them
-// there.
+// Where a thread's results go: straight to D, or to a slab of shared memory, from which TMA brings
+// them there.
 struct ToD {
   static constexpr bool kMayBeSlab = false;
 };
@@ -165,8 +166,8 @@ __device__ inline uint32_t type_of_c(const EpilogueParams& e, float beta) {
   return (__float_as_uint(beta) & 0x7FFFFFFF) == 0 ? kTypeNone : e.c_type;
 }
 
-// `factor` is a power of two that the kernel's sums lack. Scalars, C and bias may be what an earlier
-// grid writes.
+// `factor` is a power of two that the kernel's sums lack. Scalars, C and bias may be what an
+// earlier grid writes.
 template <typename Params, typename To>
 __device__ __forceinline__ void store_general_here(const Params& p, SumRows rows, float factor,
                                                    To to) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // OFFSET_IS(type, member, bytes): for assertions that host and device compilers agree on a struct.
-// NVRTC has no offsetof; there sizes are compared alone, and the host's compiler has looked at the rest.
+// NVRTC has no offsetof; there sizes are compared alone, and the host's compiler has looked at the
+// rest.
 #pragma once
 
 #include <cstddef>

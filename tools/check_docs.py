@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """check_docs.py BUILD: recomputes what docs/*.md states.
 
-A table or picture is preceded by `<!-- check: NAME -->`; NAME is a function below that gets its rows.
-A table without such a line, an unknown name and a C block that does not compile are failures. Values
-come from the library; where numpy's ml_dtypes knows the format, from there as well.
+A table or picture is preceded by `<!-- check: NAME -->`; NAME is a function below that gets its
+rows. A table without such a line, an unknown name and a C block that does not compile are failures.
+Values come from the library; where numpy's ml_dtypes knows the format, from there as well.
 """
 
 import csv
@@ -21,7 +21,7 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 LINEAR, TILED = 2, 1
 
 
-# ---- numbers ---------------------------------------------------------------------------------------
+# ---- numbers -------------------------------------------------------------------------------------
 
 def same(got, text):
     """Equal as fp32, the sign of zero and NaN included."""
@@ -33,7 +33,8 @@ def decode(byte, scale=0x38):
     """Both elements of a byte, by the library."""
     codes = np.zeros((1, 16), np.uint8)
     codes[0, 0] = byte
-    return lib.Packed(codes, np.array([scale, 0], np.uint8), 1, 32, 1.0, "linear").dequantize()[0, :2]
+    scales = np.array([scale, 0], np.uint8)
+    return lib.Packed(codes, scales, 1, 32, 1.0, "linear").dequantize()[0, :2]
 
 
 def quantised(elements, t):
@@ -61,7 +62,7 @@ def tiled_offset(row, ks, rows, k):
     return int(np.flatnonzero(packed.with_scales("128x4").scales)[0])
 
 
-# ---- docs/numerics.md ------------------------------------------------------------------------------
+# ---- docs/numerics.md ----------------------------------------------------------------------------
 
 def check_e2m1(rows):
     pairs = [(row[i], row[i + 1]) for row in rows for i in (0, 2)]
@@ -135,10 +136,12 @@ def check_rules(rows):
 
 
 def check_models(rows):
-    """The words that "words that a B200 gave, and words that tell the models apart" compares with."""
+    """The words that "words that a B200 gave, and words that tell the models apart" compares
+    with."""
     path = f"{ROOT}/tools/emulator/test/golden/block_scaled_words.csv"
     with open(path, encoding="utf-8") as file:
-        words = {row["case"]: [int(row[name], 16) for name in ("groups", "zero_raises", "zero_rests")]
+        names = ("groups", "zero_raises", "zero_rests")
+        words = {row["case"]: [int(row[name], 16) for name in names]
                  for row in csv.DictReader(file)}
     return all(words[row[0]] == [int(word, 16) for word in row[1:]] for row in rows)
 
@@ -169,7 +172,7 @@ def check_quantize(rows):
     return all(good(*row[:4]) for row in rows)
 
 
-# ---- docs/integration.md ---------------------------------------------------------------------------
+# ---- docs/integration.md -------------------------------------------------------------------------
 
 def check_nibbles(rows):
     return all(same(decode(int(byte, 16))[0], even) and same(decode(int(byte, 16))[1], odd)
@@ -182,12 +185,14 @@ def check_offsets(rows):
 
 def check_sizes(rows):
     size = lib.abi.lib.nvfp4_scale_bytes
-    return all(size(int(n), int(k), LINEAR) == int(linear) and size(int(n), int(k), TILED) == int(tiled)
+    return all([size(int(n), int(k), layout) for layout in (LINEAR, TILED)] ==
+               [int(linear), int(tiled)]
                for n, k, linear, tiled in rows)
 
 
 def check_tile(lines):
-    """Lines of the picture against the converted numbers of the scales; one stands for the others."""
+    """Lines of the picture against the converted numbers of the scales; one stands for the
+    others."""
     place = {tiled_offset(row, ks, 128, 64): (row, ks) for row in range(128) for ks in range(4)}
     def line(first):
         cells = [f"{row:3d} {ks}" for row, ks in (place[first + i] for i in range(16))]
@@ -205,7 +210,7 @@ def check_conventions(rows):
     return all(math.isclose(t(row[1], row[2]), 13.44 / (6 * 448), rel_tol=1e-6) for row in rows)
 
 
-# ---- docs/real-weights.md ----------------------------------------------------------------------------
+# ---- docs/real-weights.md ------------------------------------------------------------------------
 
 class Skipped(Exception):
     """What a table says cannot be computed here."""
@@ -220,7 +225,8 @@ def check_minilm(rows):
         raise Skipped(f"no model here: {missing}") from missing
     if len(rows) > 1 and [row[0] for row in rows] != minilm.linear_layers(weights):
         return False
-    return all(f"{minilm.weight_error(weights[row[0] + '.weight'])[1]:.4f}" == row[2] for row in rows)
+    errors = [minilm.weight_error(weights[row[0] + ".weight"])[1] for row in rows]
+    return all(f"{error:.4f}" == row[2] for error, row in zip(errors, rows))
 
 
 def check_measured(rows):
@@ -229,8 +235,8 @@ def check_measured(rows):
 
 
 def check_bench(rows):
-    """M, then for each (N, K) our time, or "time (ratio)", and perhaps cuBLASLt's and the ratio: the
-    newest table of an H200, rounded."""
+    """M, then for each (N, K) our time, or "time (ratio)", and perhaps cuBLASLt's and the ratio:
+    the newest table of an H200, rounded."""
     import plot
     newest = sorted(glob.glob(f"{ROOT}/bench/results/gpu-h200-*.csv"))[-1]
     fastest = {}
@@ -253,7 +259,7 @@ def check_bench(rows):
     return all(good(row) for row in rows)
 
 
-# ---- docs/model.md -----------------------------------------------------------------------------------
+# ---- docs/model.md -------------------------------------------------------------------------------
 
 def check_forecast(rows):
     """The newest committed forecast of the timing model."""
@@ -278,10 +284,11 @@ def check_steps(rows):
                for name, stages, *pairs in rows)
 
 
-# ---- documents -------------------------------------------------------------------------------------
+# ---- documents -----------------------------------------------------------------------------------
 
 def blocks(text):
-    """(name or None, rows or lines) of each table and each marked picture; (None, C text) of code."""
+    """(name or None, rows or lines) of each table and each marked picture; (None, C text) of
+    code."""
     lines, name, at = text.split("\n"), None, 0
     while at < len(lines):
         marker = re.fullmatch(r"<!-- check: ([\w-]+) -->", lines[at])
@@ -304,7 +311,8 @@ def blocks(text):
 def compiles(code):
     prelude = "#include <nvfp4_gemm.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
     flags = ["-std=c99", "-Wall", "-Wextra", "-Wno-unused-function", "-Werror", "-fsyntax-only"]
-    return subprocess.run([*os.environ.get("CC", "gcc").split(), "-x", "c", *flags, f"-I{ROOT}/include", "-"],
+    compiler = os.environ.get("CC", "gcc").split()
+    return subprocess.run([*compiler, "-x", "c", *flags, f"-I{ROOT}/include", "-"],
                           input=prelude + "\n".join(code), text=True, check=False).returncode == 0
 
 

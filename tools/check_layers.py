@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""check_layers.py [--draw FILE.svg]: the import rules of HACKING.md. Every #include of a source that git
-tracks is a path from the repository root (but those of the two public headers and of the system), and
-leads to a room that its own room may use. Ends with the number of upward includes, which must be 0,
-and appends "1 passed, 0 failed, 0 skipped" or its opposite to the file that NVFP4_TALLY names."""
+"""check_layers.py [--draw FILE.svg]: the import rules of HACKING.md. Every #include of a source
+that git tracks is a path from the repository root (but those of the two public headers and of the
+system), and leads to a room that its own room may use. Ends with the number of upward includes,
+which must be 0, and appends "1 passed, 0 failed, 0 skipped" or its opposite to the file that
+NVFP4_TALLY names."""
 import argparse
 import os
 import re
@@ -45,7 +46,8 @@ PROGRAMS = {
     "tools/nvfp4/": ["include/", "host/cuda/", "tools/harness/", EMU + "include/"],
     "tools/model/": ["kernel/", "kernel/sm90/", "kernel/sm100/", "tools/testing/"],
     "bench/": ["include/", "host/cuda/", "kernel/", "tools/harness/", EMU + "include/"],
-    "test/": ["include/", "host/cuda/", "host/", "kernel/", "kernel/ptx/", "kernel/sm90/", "kernel/sm100/",
+    "test/": ["include/", "host/cuda/", "host/", "kernel/", "kernel/ptx/", "kernel/sm90/",
+              "kernel/sm100/",
               "bench/", "tools/harness/", "tools/nvfp4/", "tools/testing/", EMU + "include/"],
     EMU + "test/": [EMU + room for room in EMULATOR] + ["tools/testing/"],
     EMU + "bench/": [EMU + "include/"],
@@ -88,7 +90,8 @@ def judge():
             if there not in RULES[here]:
                 wrong.append(at + f"{here} may not include {there} ({name})")
         if here in LIBRARY and name in PUBLIC.values():
-            wrong.append(at + f'a public header is included as users do: "{os.path.basename(name)}"')
+            own = os.path.basename(name)
+            wrong.append(at + f'a public header is included as users do: "{own}"')
     return wrong, edges
 
 
@@ -117,7 +120,8 @@ def draw(edges, path):
     place = {room: (x, 20 + (deepest - y) * row) for room, (x, y) in at.items()}
     for (here, there), count in sorted(edges.items()):
         (x1, y1), (x2, y2) = place[here], place[there]
-        out.append(f'<line x1="{x1 + width / 2}" y1="{y1 + height}" x2="{x2 + width / 2}" y2="{y2}" '
+        out.append(f'<line x1="{x1 + width / 2}" y1="{y1 + height}" x2="{x2 + width / 2}" '
+                   f'y2="{y2}" '
                    f'stroke="#99aabb" stroke-width="{min(4, 0.5 + count / 20):.1f}">'
                    f"<title>{here} -&gt; {there}: {count}</title></line>")
     for room, (x, y) in place.items():
@@ -129,14 +133,16 @@ def draw(edges, path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--draw", metavar="FILE.svg", help="write the rooms and their includes as a picture")
+    parser.add_argument("--draw", metavar="FILE.svg",
+                        help="write the rooms and their includes as a picture")
     arguments = parser.parse_args()
     wrong, edges = judge()
     for line in wrong:
         print(line)
     if arguments.draw:
         draw(edges, arguments.draw)
-    print(f"{sum(edges.values())} includes from room to room, {len(wrong)} of them upward or misnamed")
+    print(f"{sum(edges.values())} includes from room to room, {len(wrong)} of them upward or "
+          "misnamed")
     if "NVFP4_TALLY" in os.environ:
         with open(os.environ["NVFP4_TALLY"], "a", encoding="utf-8") as tally:
             print(f"{int(not wrong)} passed, {int(bool(wrong))} failed, 0 skipped", file=tally)

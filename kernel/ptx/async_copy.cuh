@@ -16,7 +16,8 @@ __device__ inline void cp_async_4_if(uint32_t dst, const void* src, bool there) 
 }
 
 // cp.async.mbarrier.arrive.noinc.shared.b64  [bar];                               PTX 7.1, sm_80
-// Arrives when this thread's copies up to here have arrived; the barrier was initialised to count it.
+// Arrives when this thread's copies up to here have arrived; the barrier was initialised to count
+// it.
 __device__ inline void cp_async_mbarrier_arrive_noinc(uint32_t bar) {
   asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(bar) : "memory");
 }

@@ -49,8 +49,8 @@ __device__ inline uint4 ld_global_v4_b32_if(const void* address, bool there) {
   return v;
 }
 
-// With 2 halves or more all of it, with 1 the lower one and zeros, with fewer zeros: nothing else is
-// read.
+// With 2 halves or more all of it, with 1 the lower one and zeros, with fewer zeros: nothing else
+// is read.
 //
 // @p ld.global.v4.b32  {d0, d1, d2, d3}, [a];  @q ld.global.v2.b32  {d0, d1}, [a];  PTX 1.0
 __device__ inline uint4 ld_global_v4_b32_halves(const void* address, int32_t halves) {

@@ -2,12 +2,14 @@
 // A block of 16 numbers to its scale and its codes, with the bits of nvfp4_quantize_host:
 //     s = e4m3(amax / 6 / t), code = e2m1(x / (s * t))
 //
-// Three divisions and 16 more would take twice as long as the memory does. Where amax and t are neither
-// huge nor tiny, which leaves nothing to overflow or to become subnormal, a quotient a / b is
+// Three divisions and 16 more would take twice as long as the memory does. Where amax and t are
+// neither huge nor tiny, which leaves nothing to overflow or to become subnormal, a quotient a / b
+// is
 //     r = 1 / b, once for all that is divided by b,      q = a * r,      q - (q * b - a) * r
-// each operation rounded once, the difference exact. That is a / b rounded wherever a code changes: a
-// function of the 2^23 significands of b and of the neighbours of a few numbers, all of which a test
-// goes through ("quotients without a division change codes where divisions do"). Else it divides.
+// each operation rounded once, the difference exact. That is a / b rounded wherever a code changes:
+// a function of the 2^23 significands of b and of the neighbours of a few numbers, all of which a
+// test goes through ("quotients without a division change codes where divisions do"). Else it
+// divides.
 #pragma once
 
 #include "kernel/quantize/numbers.cuh"
@@ -58,11 +60,11 @@ __device__ inline uint32_t eight_e2m1(const float (&f)[8]) {
 
 #else
 
-// The same by arithmetic. The numbers at which codes change are k/4 times a power of two with odd k: from
-// one down to the code below, from the next up, in turns, as a tie goes to the even code. The first
-// step moves up by one unit in the last place what has a significand of 1.5 or 1.75, none of 1 or 1.25,
-// so that every tie goes down. Times 2^-126 a number below 1 is subnormal, and all bits from 22 on are
-// the code. That product is rounded up, away from the ties.
+// The same by arithmetic. The numbers at which codes change are k/4 times a power of two with odd
+// k: from one down to the code below, from the next up, in turns, as a tie goes to the even code.
+// The first step moves up by one unit in the last place what has a significand of 1.5 or 1.75, none
+// of 1 or 1.25, so that every tie goes down. Times 2^-126 a number below 1 is subnormal, and all
+// bits from 22 on are the code. That product is rounded up, away from the ties.
 __device__ inline uint32_t append_e2m1(uint32_t codes, float number) {
   constexpr float kThirdOfUnit = 0.36f * 0x1p-23f;
   constexpr float kLargest = 6.5f;  // becomes 6; and no code reaches 8

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What engines do right before a GEMM, with the quantization of its result: silu(x) * y, and RMSNorm.
-// Formulas and the order of the sum are docs/numerics.md's; fp32, every operation rounded once, no
-// approximate instruction.
+// What engines do right before a GEMM, with the quantization of its result: silu(x) * y, and
+// RMSNorm. Formulas and the order of the sum are docs/numerics.md's; fp32, every operation rounded
+// once, no approximate instruction.
 #pragma once
 
 #include "kernel/ptx/memory.cuh"
@@ -122,8 +122,8 @@ __device__ void quantize_normed(const FusedParams& p, uint32_t row, uint32_t blo
   store_block(p.nvfp4, row, block, quantize_block(z, t));
 }
 
-// A CTA takes a row. The first two blocks of a thread stay in registers; those beyond 8192 elements are
-// read again, from near. All loads are on their way before anything waits for one.
+// A CTA takes a row. The first two blocks of a thread stay in registers; those beyond 8192 elements
+// are read again, from near. All loads are on their way before anything waits for one.
 template <typename Type>
 __device__ void rms_norm(const FusedParams& p) {
   ptx::griddepcontrol_launch_dependents();

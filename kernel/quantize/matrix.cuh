@@ -10,7 +10,8 @@ namespace nvfp4 {
 // ---- Work --------------------------------------------------------------------------------------
 
 // A warp takes 32 neighbouring blocks of a row, the CTA's warps rows below one another, and all of
-// them rows further down until there are no more: any k that is a multiple of 512 leaves no lane idle.
+// them rows further down until there are no more: any k that is a multiple of 512 leaves no lane
+// idle.
 struct Place {
   uint32_t row, row_step, block;
   __device__ Place()

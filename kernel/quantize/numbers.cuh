@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Numbers of the quantizer: elements of any type as fp32, a scale as UE4M3, quotients as E2M1. Every
-// operation is rounded once, to nearest even unless its name says otherwise.
+// Numbers of the quantizer: elements of any type as fp32, a scale as UE4M3, quotients as E2M1.
+// Every operation is rounded once, to nearest even unless its name says otherwise.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ constexpr uint32_t kSign = 0x80000000;
 
 __device__ inline uint32_t magnitude_bits(float f) { return __float_as_uint(f) & ~kSign; }
 
-// Element types of x: how many bytes, how many elements to a 32-bit word, and element i of such a word
-// in fp32, which is exact.
+// Element types of x: how many bytes, how many elements to a 32-bit word, and element i of such a
+// word in fp32, which is exact.
 struct F16 {
   static constexpr uint32_t kBytes = 2, kPerWord = 2, kInfinity = 0x7C00;
   static __device__ float value(uint32_t word, uint32_t i) {

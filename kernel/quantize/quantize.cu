@@ -3,22 +3,24 @@
 //
 // CONTRACT
 //   nvfp4_quantize_{f16,bf16,f32}    x [rows][16 * blocks] -> codes, scales. t is the tensor scale.
-//       s = e4m3(amax of the block / 6 / t), code = e2m1(x / (s * t)); fp32, rounded to nearest even
+//       s = e4m3(amax of the block / 6 / t), code = e2m1(x / (s * t)); fp32, rounded to nearest
+//       even
 //   nvfp4_amax_{f16,bf16,f32}        the largest finite magnitude of x, one part a CTA
 //   nvfp4_dequantize_{f16,bf16,f32}  x = round((code * s) * t)
 //   nvfp4_scale_convert              128x4 tiles or linear, to either
 //   nvfp4_silu_mul_{f16,bf16,f32}    silu(x) * y -> codes, scales
-//   nvfp4_rms_norm_{f16,bf16,f32}    RMSNorm of x, or of x + residual, which is stored -> codes, scales
-//   nvfp4_empty_sum                  D of a GEMM with K = 0: here, since one image serves every device
+//   nvfp4_rms_norm_{f16,bf16,f32}    RMSNorm of x, or of x + residual, which is stored -> the same
+//   nvfp4_empty_sum                  D of a GEMM with K = 0: here, since one image serves every
+//                                    device
 //   Nothing but codes and scales of the blocks that exist is written: padding keeps its bytes.
 //
-// With t from x itself (kTensorScaleAmax) the first kernel leaves its parts in the workspace, and every
-// CTA of the second takes their maximum: no atomics, and nothing to be cleared before.
+// With t from x itself (kTensorScaleAmax) the first kernel leaves its parts in the workspace, and
+// every CTA of the second takes their maximum: no atomics, and nothing to be cleared before.
 //
-// A thread takes one block of 16 elements of a row; neighbours take neighbours, so a warp reads a run
-// of 1 KiB (fp16) and writes one of 256 bytes. Its next block is on the way while it works on one. Grids
-// may start before earlier work has ended and wait by themselves; what follows may start at once and
-// waits likewise.
+// A thread takes one block of 16 elements of a row; neighbours take neighbours, so a warp reads a
+// run of 1 KiB (fp16) and writes one of 256 bytes. Its next block is on the way while it works on
+// one. Grids may start before earlier work has ended and wait by themselves; what follows may start
+// at once and waits likewise.
 #include "kernel/empty_sum.cuh"
 #include "kernel/ptx/sync.cuh"
 #include "kernel/quantize/fused.cuh"

@@ -103,7 +103,8 @@ void DeviceBuffer::upload(const std::vector<uint8_t>& content) {
   if (content.size() != bytes_) throw std::logic_error("upload of another size than the buffer's");
   if (!bytes_) return;
   driver_.check(driver_.cuMemcpyHtoD(address(), content.data(), bytes_), "cuMemcpyHtoD");
-  // Few bytes are only staged when the copy returns, and streams of the tests' own wait for no other.
+  // Few bytes are only staged when the copy returns, and streams of the tests' own wait for no
+  // other.
   driver_.check(driver_.cuCtxSynchronize(), "cuCtxSynchronize");
 }
 

@@ -95,7 +95,8 @@ HalfRow decode_halves(const Operand& o, int64_t batch, int64_t row) {
   return r;
 }
 
-// Products are exact in double; their sum is wrong by 2^-53 of S for each, which no bound here sees.
+// Products are exact in double; their sum is wrong by 2^-53 of S for each, which no bound here
+// sees.
 Sum sum_of(const HalfRow& a, const Row& b) {
   Sum s;
   int largest = -1000;
@@ -114,8 +115,8 @@ Sum sum_of(const HalfRow& a, const Row& b) {
 namespace {
 
 // fp16 wgmma: 16 steps for every 256 of K begun, and parts of K added in fp32. A step cuts
-// its products and the accumulator, which stays between the sums of the negative and of the positive
-// products.
+// its products and the accumulator, which stays between the sums of the negative and of the
+// positive products.
 double accumulation_bound_90(const Sum& sum, int64_t k) {
   const double steps = 16.0 * double((k + 255) / 256);
   const double most = (sum.magnitude + std::fabs(sum.exact)) / 2;

@@ -17,8 +17,8 @@ struct Sum {
   double magnitude = 0;  // S: the same sum over absolute values
   // Compute capability 10.x: the 64-steps in which a block of zeros has two scales of 256 and more.
   int64_t raised = 0;
-  // 9.0: 2^E, E the largest exponent of two factors together, an element * scale counted as at least
-  // 2^-7 and an element that is not quantized as a normal number of its type.
+  // 9.0: 2^E, E the largest exponent of two factors together, an element * scale counted as at
+  // least 2^-7 and an element that is not quantized as a normal number of its type.
   double factors = 0;
 };
 
@@ -26,8 +26,8 @@ struct Sum {
 // compute capability, 10 * major + minor.
 double accumulation_bound(const Sum& sum, int64_t k, int capability);
 
-// What a GEMM result may be away from alpha * exact: that bound, then 2^-24 for the multiplication by
-// alpha and half an ulp for the rounding to fp16.
+// What a GEMM result may be away from alpha * exact: that bound, then 2^-24 for the multiplication
+// by alpha and half an ulp for the rounding to fp16.
 double error_bound(const Sum& sum, int64_t k, float alpha, int capability);
 
 // Calls visit(batch, row, column, sum) for every element, from several threads, each row from one.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A problem with any epilogue, on the host and on the device: types, C, bias, factors, activation, order.
-// D is compared as memory, gaps included.
+// A problem with any epilogue, on the host and on the device: types, C, bias, factors, activation,
+// order. D is compared as memory, gaps included.
 #pragma once
 
 #include <memory>
@@ -80,8 +80,8 @@ class DeviceGeneral {
   std::unique_ptr<DeviceBuffer> workspace_;
 };
 
-// Runs it and compares with the reference: "" or the first difference or damage. Throws the library's
-// sentence where it refuses.
+// Runs it and compares with the reference: "" or the first difference or damage. Throws the
+// library's sentence where it refuses.
 std::string difference_on_device(const Driver& driver, const GeneralProblem& problem);
 // The same of two memories of D.
 std::string first_difference(const GeneralProblem& problem, const std::vector<uint8_t>& got,

@@ -3,8 +3,8 @@
 // result.
 //
 // Scales are kept linear, one byte per row and 16 elements; only the copy for the device is
-// interleaved, by nvfp4_scale_convert_host, where the operand has that layout. So the reference never
-// sees the tiles that a kernel reads.
+// interleaved, by nvfp4_scale_convert_host, where the operand has that layout. So the reference
+// never sees the tiles that a kernel reads.
 #pragma once
 
 #include <cstdint>
@@ -95,15 +95,15 @@ struct Problem {
 Problem make_problem(const Shape& shape, const Gaps& gaps = {});  // all codes +0, all scales 0
 Problem make_problem(const Shape& shape, Data data, uint64_t seed, const Gaps& gaps = {});
 
-// The same with an A of NVFP4_TYPE_F16 or _BF16: multiples of 1/2 up to 4 in the exact sets; else any
-// sign and fraction, and exponents from -12 to 3.
+// The same with an A of NVFP4_TYPE_F16 or _BF16: multiples of 1/2 up to 4 in the exact sets; else
+// any sign and fraction, and exponents from -12 to 3.
 Problem make_a16_problem(const Shape& shape, int32_t a_type, Data data, uint64_t seed,
                          const Gaps& gaps = {});
 
-// Every element of D is the sum at which wgmma, on compute capability 9.0, loses nearly all that it can:
-// a large product first, its negative last, and between them in each step of 16 thirteen products
-// just below the last bit that is kept, and three just below twice of it, whose sum is cut once more.
-// K = 256.
+// Every element of D is the sum at which wgmma, on compute capability 9.0, loses nearly all that it
+// can: a large product first, its negative last, and between them in each step of 16 thirteen
+// products just below the last bit that is kept, and three just below twice of it, whose sum is cut
+// once more. K = 256.
 Problem worst_for_wgmma(const Shape& shape);
 
 // True if every partial sum of every element fits 24 bits in units of the smallest product, in any

@@ -33,13 +33,15 @@ class Svg:
 
     def text(self, x, y, text, size=12, anchor="start", colour=INK, bold=False):
         weight = ' font-weight="bold"' if bold else ""
-        self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" '
-                          f'fill="{colour}"{weight}>{html.escape(text)}</text>')
+        self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" '
+                          f'text-anchor="{anchor}" fill="{colour}"{weight}>'
+                          f'{html.escape(text)}</text>')
 
     def write(self, path, height):
         with open(path, "w", encoding="utf-8") as file:
-            file.write(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" '
-                       f'font-family="sans-serif">\n<rect width="100%" height="100%" fill="white"/>\n'
+            file.write('<svg xmlns="http://www.w3.org/2000/svg" '
+                       f'viewBox="0 0 {WIDTH} {height:.0f}" font-family="sans-serif">\n'
+                       '<rect width="100%" height="100%" fill="white"/>\n'
                        + "\n".join(self.parts) + "\n</svg>\n")
 
 
@@ -105,7 +107,8 @@ def bars(svg, top, shapes):
         svg.text(LEFT - 6, y + 10, f'{s["m"]} x {s["n"]} x {s["k"]}', 11, "end")
         svg.bar(LEFT, y + 1, us / light * scale, 11, COLOURS[s["binds"]],
                 f'{us} us by {s["kernel"]}, {s["binds"]}, {s["clock_ghz"]} GHz')
-        svg.line(LEFT + low / light * scale, y + 6.5, LEFT + high / light * scale, y + 6.5, INK, 1.4)
+        svg.line(LEFT + low / light * scale, y + 6.5, LEFT + high / light * scale, y + 6.5, INK,
+                 1.4)
         svg.text(LEFT + high / light * scale + 6, y + 10,
                  f'{us:.1f} us  {s["kernel"].replace("sm100_", "")}', 11)
         y += 15.5
@@ -117,17 +120,18 @@ def main():
     with open(shapes_path, encoding="utf-8") as file:
         shapes = list(csv.DictReader(line for line in file if not line.startswith("#")))
     svg = Svg()
-    svg.text(24, 32, "The timing model: what it is worth, and what it says of the sm_100a kernel", 18,
-             bold=True)
-    svg.text(24, 52, "model / measured; dashed: the criterion. No B200 has run the kernel below.", 12)
+    svg.text(24, 32, "The timing model: what it is worth, and what it says of the sm_100a kernel",
+             18, bold=True)
+    svg.text(24, 52, "model / measured; dashed: the criterion. No B200 has run the kernel below.",
+             12)
     criteria = {"public micro-benchmarks": 0.05, "public kernels": 0.2, "H200": 0.2}
     drawn = {t: r for t, r in comparisons(comparisons_path).items() if "graph of" not in t}
     for column, (title, rows) in enumerate(drawn.items()):
         margin = next(value for name, value in criteria.items() if title.startswith(name))
         name = re.sub(r" of .*clocks-h200.*", ", first start to last store", title)
         scatter(svg, 95, 60 + column * 385, 310, name, rows, margin)
-    svg.text(24, 330, "Predicted time over the least that bytes (7.68 TB/s) and products allow; the line is "
-             "the band of the public kernels", 13, bold=True)
+    svg.text(24, 330, "Predicted time over the least that bytes (7.68 TB/s) and products allow; "
+             "the line is the band of the public kernels", 13, bold=True)
     svg.write(out, bars(svg, 360, shapes))
 
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // build/model_probe: what the timing model's parameters of a Hopper GPU come from (`make
-// model-probe` on the machine; CSV to stdout). It links the CUDA runtime and nothing of the library.
+// model-probe` on the machine; CSV to stdout). It links the CUDA runtime and nothing of the
+// library.
 //
 //   fill      bulk copies to shared memory by one thread a CTA, one CTA an SM: rate by bytes in
 //             flight, by the number of CTAs that read the same bytes, and by the number of CTAs

@@ -15,8 +15,8 @@ COUNTERS = ["tma_loads", "tma_bytes", "bulk_copies", "bulk_bytes", "global_load_
             "scale_copies"]
 STORED = "global_store_bytes"
 HEAD = """// SPDX-License-Identifier: MIT
-// Written by tools/model/trace.py from the emulator's counters of one tile with 2 and 4 stages of K:
-// what a stage adds, and what is stored once. TRACED(variant, tensor-map loads, their bytes, bulk
+// Written by tools/model/trace.py from the counters of one tile with 2 and 4 stages of K in the
+// emulator: what a stage adds, what is stored once. TRACED(variant, tensor-map loads, bytes, bulk
 // copies, their bytes, bytes by ld.global, products (of warpgroups on 9.0), tcgen05.cp, bytes of D)
 """
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""compile.py LIBNVRTC ARCH SOURCE OUT [OPTION...]: one .cu to PTX by NVRTC, where a version of CUDA has
-no nvcc to install. tools/nvrtc/include stands for the two standard headers that the kernels include,
-which NVRTC does not bring."""
+"""compile.py LIBNVRTC ARCH SOURCE OUT [OPTION...]: one .cu to PTX by NVRTC, where a version of CUDA
+has no nvcc to install. tools/nvrtc/include stands for the two standard headers that the kernels
+include, which NVRTC does not bring."""
 import ctypes
 import os
 import sys
@@ -18,10 +18,12 @@ def main(library, arch, source, out, *options):
 
     with open(source, "rb") as text:
         program = ctypes.c_void_p()
-        check(nvrtc.nvrtcCreateProgram(ctypes.byref(program), text.read(), source.encode(), 0, None, None),
+        check(nvrtc.nvrtcCreateProgram(ctypes.byref(program), text.read(), source.encode(), 0, None,
+                                       None),
               "nvrtcCreateProgram")
     here = os.path.join(os.path.dirname(os.path.relpath(__file__)), "include")
-    flags = [f"--gpu-architecture={arch}", f"-I{here}", "-I.", "--std=c++17", "--device-as-default-execution-space",
+    flags = [f"--gpu-architecture={arch}", f"-I{here}", "-I.", "--std=c++17",
+             "--device-as-default-execution-space",
              *options]
     array = (ctypes.c_char_p * len(flags))(*(flag.encode() for flag in flags))
     result = nvrtc.nvrtcCompileProgram(program, len(flags), array)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A fuzz input as a source of choices. Behind its end everything is 0, so a prefix of an input means
-// the same calls as the input up to there.
+// A fuzz input as a source of choices. Behind its end everything is 0, so a prefix of an input
+// means the same calls as the input up to there.
 #pragma once
 
 #include <cstddef>
