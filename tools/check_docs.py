@@ -210,6 +210,44 @@ def check_conventions(rows):
     return all(math.isclose(t(row[1], row[2]), 13.44 / (6 * 448), rel_tol=1e-6) for row in rows)
 
 
+# ---- docs/using.md -----------------------------------------------------------------------------
+
+def check_support(rows):
+    """Types and variants that a row claims, by what the library answers."""
+    given = {row[0]: row[1:] for row in rows}
+    claims = {"A": ["", ""], "variants": ["0", "0"]} | given
+    types = {"F16": 1, "BF16": 2, "F32": 3}
+
+    def answer(capability, **fields):
+        g = lib.abi.GemmDesc(**{"m": 32, "n": 128, "k": 64, "l": 1, "a_ld": 64, "b_ld": 64,
+                                "d_ld": 128, "alpha": 1, "a_scale_layout": TILED,
+                                "b_scale_layout": TILED, "d_type": 1, **fields})
+        return lib.abi.lib.nvfp4_gemm_supported(g, capability) == 0
+
+    def good(column, capabilities):
+        taken = {name for name, number in types.items() for c in capabilities
+                 if answer(c, a_type=number)}
+        stored = all(answer(c, d_type=d, c_type=d, beta=1, c_ld=128, cd_order=order)
+                     for c in capabilities for d in types.values() for order in (0, 1))
+        tail = all(answer(c, k=80, a_ld=96, b_ld=96) and not answer(c, k=72) for c in capabilities)
+        with open(f"{ROOT}/host/plan/variants.def", encoding="utf-8") as table:
+            text = table.read()
+        prefix = "sm90_" if capabilities == [90] else "sm100_"
+        count = len(set(re.findall(rf"\b{prefix}\w+x\d+x\d+\b", text)))
+        return {"A": {name for name in types if name in claims["A"][column].split(", ")} == taken,
+                "D and C": stored, "K": tail, "variants": count == int(claims["variants"][column])}
+
+    return all(right for column, of in enumerate(([90], [100, 103]))
+               for name, right in good(column, of).items() if name in given)
+
+
+def check_statuses(rows):
+    """Every status of the reviewed interface, and no other."""
+    with open(f"{ROOT}/test/golden/abi.txt", encoding="utf-8") as golden:
+        known = set(re.findall(r"constant (NVFP4_STATUS_\w+)", golden.read()))
+    return {row[0] for row in rows} == known
+
+
 # ---- docs/real-weights.md ------------------------------------------------------------------------
 
 class Skipped(Exception):
