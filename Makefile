@@ -101,4 +101,4 @@ format-check:  ## fail if clang-format would change a source
 	@clang-format --dry-run --Werror $(FORMATTED)
 
 help:  ## this list
-	@grep -hE '^[a-z][a-z_-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | sort | expand -t 16
+	@grep -hE '^[a-z][a-z0-9_-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | sort | expand -t 16
