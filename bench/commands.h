@@ -35,6 +35,14 @@ struct GpuOptions {
 // Verified, then timed; CSV to stdout. Returns the exit code.
 int time_gpu(const GpuOptions& options);
 
+struct LayerOptions {
+  int replays = 15;
+  int candidates = 4;  // of cuBLASLt's heuristic
+  std::string command;
+};
+// A decoder layer of three models as one graph; CSV to stdout. Returns the exit code.
+int time_layers(const LayerOptions& options);
+
 struct ClocksOptions {
   std::vector<std::string> shapes;
   std::string variant;  // "": the planner's

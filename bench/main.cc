@@ -47,6 +47,14 @@ void add_quantize(CLI::App& app, bench::QuantizeOptions& o) {
   quantize->add_option("--replays", o.replays, "samples of a figure")->check(CLI::Range(3, 1000));
 }
 
+void add_layer(CLI::App& app, bench::LayerOptions& o) {
+  CLI::App* layer = app.add_subcommand(
+      "layer", "a decoder layer of public models as one graph beside cuBLASLt; CSV to stdout");
+  layer->add_option("--replays", o.replays, "samples of a figure")->check(CLI::Range(3, 1000));
+  layer->add_option("--candidates", o.candidates, "of cuBLASLt's algorithms")
+      ->check(CLI::Range(1, 64));
+}
+
 void add_clocks(CLI::App& app, bench::ClocksOptions& o) {
   CLI::App* clocks = app.add_subcommand(
       "clocks", "when CTAs reach the points of kernel/clocks.def, by a build with CLOCKS=1; CSV");
@@ -78,7 +86,9 @@ int main(int argc, char** argv) {
   bench::ClocksOptions clocks_options;
   add_clocks(app, clocks_options);
   add_quantize(app, quantize_options);
-  gpu_options.command = clocks_options.command = quantize_options.command =
+  bench::LayerOptions layer_options;
+  add_layer(app, layer_options);
+  gpu_options.command = layer_options.command = clocks_options.command = quantize_options.command =
       command_line(argc, argv);
   try {
     app.parse(argc, argv);
@@ -93,6 +103,7 @@ int main(int argc, char** argv) {
     if (emulator->parsed()) return bench::time_emulator() ? 0 : 1;
     if (host->parsed()) return bench::time_host(), 0;
     if (app.got_subcommand("clocks")) return bench::time_clocks(clocks_options);
+    if (app.got_subcommand("layer")) return bench::time_layers(layer_options);
     if (app.got_subcommand("quantize")) return bench::time_quantize(quantize_options);
     return bench::time_gpu(gpu_options);
   } catch (const std::exception& error) {

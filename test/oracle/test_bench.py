@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: MIT
+"""nvfp4_bench in the emulator: what it times on a GPU it verifies here."""
+import os
+import subprocess
+import unittest
+
+import nvfp4
+
+
+class Bench(unittest.TestCase):
+    def says(self, *arguments, device="B200"):
+        done = subprocess.run([os.path.join(nvfp4.BUILD, "nvfp4_bench"), *arguments],
+                              capture_output=True, text=True,
+                              env={**os.environ, "EMU_DEVICE": device})
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout
+
+    def test_products(self):
+        for device, more in (("B200", []), ("H200", ["--a16"])):
+            out = self.says("gpu", "--shape", "5x256x128,3x256x128", *more, device=device)
+            self.assertEqual(out.count("the checked elements have the reference's bits"), 2, out)
+            self.assertIn("nothing is timed in the emulator", out)
+
+    def test_a_decoder_layer(self):
+        for device in ("B200", "H200"):
+            self.assertIn("a small layer is right", self.says("layer", device=device))
+
+
+if __name__ == "__main__":
+    unittest.main()
