@@ -50,15 +50,21 @@ struct Gpu {
 
 // Every variant of the device by name, for tests of what depends on the tile. Where a test leaves
 // the choice to the planner, small problems get the narrowest.
+inline std::vector<const char*> variants_with(const std::string& prefix) {
+  std::vector<const char*> names;
+#define VARIANT(name, ...) \
+  if (std::string(#name).rfind(prefix, 0) == 0) names.push_back(#name);
+#include "host/plan/variants.def"
+#undef VARIANT
+  return names;
+}
 inline std::vector<const char*> variants() {
   const support::Driver& driver = support::Driver::get();
-  if (support::devices(driver).at(0).compute_capability() != 90) {
-    return {"sm100_128x64x256", "sm100_128x128x256", "sm100_128x256x256"};
-  }
-  return {"sm90_64x1x256",    "sm90_64x2x256",   "sm90_64x4x256",   "sm90_64x8x256",
-          "sm90_64x16x256",   "sm90_128x16x256", "sm90_64x32x256",  "sm90_128x32x256",
-          "sm90_64x64x256",   "sm90_128x64x256", "sm90_64x128x256", "sm90_128x128x256",
-          "sm90_128x192x256", "sm90_128x256x256"};
+  if (support::devices(driver).at(0).compute_capability() != 90) return variants_with("sm100_");
+  std::vector<const char*> of_quantized_tokens;
+  for (const char* name : variants_with("sm90_"))
+    if (name[5] != 'f' && name[5] != 'b') of_quantized_tokens.push_back(name);
+  return of_quantized_tokens;
 }
 #define EACH_VARIANT GENERATE(from_range(gemm_test::variants()))
 
@@ -79,6 +85,22 @@ inline int64_t tile_tokens(const std::string& variant) {
 
 inline int64_t tile_weights(const std::string& variant) {
   return std::stoll(variant.substr(variant.find('_') + 1));
+}
+
+// Of tokens that are not quantized, on 9.0: the variant and their type. Sizes as above.
+struct HalfVariant {
+  const char* name;
+  int32_t type;
+};
+inline std::vector<HalfVariant> half_variants() {
+  std::vector<HalfVariant> all;
+  for (const char* name : variants_with("sm90_f16_")) all.push_back({name, NVFP4_TYPE_F16});
+  for (const char* name : variants_with("sm90_bf16_")) all.push_back({name, NVFP4_TYPE_BF16});
+  return all;
+}
+inline std::string size_of(const HalfVariant& variant) {
+  const std::string name = variant.name;
+  return name.substr(name.find("16_") + 2);
 }
 
 // CTAs along K, out of explain's line "split     4"; 1 where there is none.

@@ -192,12 +192,7 @@ TEST_CASE("a plan takes new linear scales and a new workspace", "[linear][plan]"
 
 TEST_CASE("a16: each tile reads linear scales of the weights", "[linear][a16]") {
   USE_GPU_OF_FAMILY(gpu, 9);
-  const char* variant =
-      GENERATE("sm90_f16_64x16x256", "sm90_f16_64x32x256", "sm90_f16_64x128x256",
-               "sm90_f16_128x128x256", "sm90_bf16_64x16x256", "sm90_bf16_64x32x256",
-               "sm90_bf16_64x128x256", "sm90_bf16_128x128x256");
-  const int32_t type =
-      std::string(variant).find("bf16") == std::string::npos ? NVFP4_TYPE_F16 : NVFP4_TYPE_BF16;
+  const auto [variant, type] = GENERATE(from_range(gemm_test::half_variants()));
   const Shape shape = GENERATE(Shape{11, 136, 320, 2}, Shape{9, 70, 2880}, Shape{9, 70, 2896});
   if (gpu.small() && shape.k == 2880 && type == NVFP4_TYPE_F16) return;
   Problem p = forced(variant, support::make_a16_problem(shape, type, Data::exact, 69));

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "test/gemm/gpu.h"
+#include "tools/harness/general_gemm.h"
 
 using gemm_test::forced;
 using support::Data;
@@ -14,6 +15,8 @@ using support::make_problem;
 using support::Problem;
 
 namespace {
+
+const std::vector<gemm_test::HalfVariant> kNone;
 
 // Tails of M, N and K: a whole tile (of tokens up to 8) beside a piece of one. Emulated, a piece
 // alone.
@@ -52,6 +55,14 @@ TEST_CASE("every variant and split, at the sizes of compute-sanitizer", "[saniti
     splits.insert(gemm_test::split_of(gpu, gemm.desc));
     ++products;
   };
+  const auto run_general = [&](const Problem& problem) {
+    CAPTURE(problem.variant);
+    support::EpilogueFields fields;
+    fields.d_type = fields.c_type = fields.bias_type = NVFP4_TYPE_BF16;
+    fields.alpha = 1, fields.beta = 0.5, fields.activation = NVFP4_ACTIVATION_SILU;
+    CHECK(difference_on_device(gpu.driver, support::GeneralProblem(problem, fields, 1)) == "");
+    ++products;
+  };
   for (const char* variant : gemm_test::variants()) {
     for (const auto& [split, k] : shortest_of_each_split(gpu, variant)) {
       CAPTURE(split);
@@ -70,8 +81,18 @@ TEST_CASE("every variant and split, at the sizes of compute-sanitizer", "[saniti
     if (weights == 128 && gemm_test::tile_tokens(variant) >= 128)
       run(forced(variant, make_problem({9, gpu.info.sms * weights + 8, 448}, Data::gpumode, 141)));
   }
+  for (const auto& half : gpu.info.major == 9 ? gemm_test::half_variants() : kNone) {
+    // One CTA along K, and several; D in the plain way, and in bf16 with C, bias and SiLU.
+    for (const int64_t k : {320, 2880})
+      run(forced(half.name, support::make_a16_problem({9, 72, k}, half.type, Data::gpumode, 142)));
+    run_general(
+        forced(half.name, support::make_a16_problem({9, 72, 336}, half.type, Data::exact, 143)));
+  }
+  for (const char* variant : gemm_test::variants())
+    run_general(forced(variant, make_problem({9, 72, 336}, Data::exact, 144)));
   if (gpu.info.major == 9) CHECK(splits == std::set<int>{1, 2, 3, 4, 8});
-  std::printf("%d products by %zu variants, CTAs along K:", products, gemm_test::variants().size());
+  const size_t variants = gemm_test::variants_with(gpu.info.major == 9 ? "sm90_" : "sm100_").size();
+  std::printf("%d products by %zu variants, CTAs along K:", products, variants);
   for (const int split : splits) std::printf(" %d", split);
   std::printf("\n");
 }
