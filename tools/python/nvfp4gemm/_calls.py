@@ -11,6 +11,14 @@ def row_bytes(k):
     return (k + 31) // 32 * 16
 
 
+def codes_ld(arrays, packed):
+    """In elements, two to a byte: rows of a slice lie further apart than they are long."""
+    rows, bytes_ = arrays.strides(packed.codes)
+    if bytes_ != 1 and packed.codes.shape[1] > 1:
+        raise ValueError(f"codes have strides {(rows, bytes_)}; their rows must be contiguous")
+    return 2 * (rows if packed.rows > 1 else packed.codes.shape[1])
+
+
 def scale_bytes(rows, k, scale_layout):
     return abi.lib.nvfp4_scale_bytes(rows, k, layout_number(scale_layout))
 
@@ -87,7 +95,7 @@ def dequantize(packed, dtype=None):
         return _device.dequantize(packed, number)
     x = arrays.empty(packed.shape, abi.F32, packed.codes)
     abi.check(abi.lib.nvfp4_dequantize_host(
-        arrays.address(packed.codes), 2 * packed.codes.shape[1], arrays.address(packed.scales),
+        arrays.address(packed.codes), codes_ld(arrays, packed), arrays.address(packed.scales),
         layout_number(packed.scale_layout), packed.rows, packed.k, float(packed.tensor_scale),
         arrays.address(x), packed.k))
     return x if number == abi.F32 else arrays.cast(x, number)
@@ -149,13 +157,13 @@ def describe(arrays, a, b, d, bias, activation, c, alpha, beta, batch_invariant,
     desc = abi.GemmDesc(m=d.shape[0], n=d.shape[1], k=b.k, l=1)
     packed = isinstance(a, Packed)
     factors = [constant_and_tensor(b.tensor_scale)]
-    desc.b, desc.b_ld = arrays.address(b.codes), 2 * b.codes.shape[1]
+    desc.b, desc.b_ld = arrays.address(b.codes), codes_ld(arrays, b)
     desc.b_scales, desc.b_scale_layout = arrays.address(b.scales), layout_number(b.scale_layout)
     if factors[0][1] is not None:
         desc.b_tensor_scale = arrays.address(factors[0][1])
     if packed:
         factors.insert(0, constant_and_tensor(a.tensor_scale))
-        desc.a, desc.a_ld = arrays.address(a.codes), 2 * a.codes.shape[1]
+        desc.a, desc.a_ld = arrays.address(a.codes), codes_ld(arrays, a)
         desc.a_scales, desc.a_scale_layout = arrays.address(a.scales), layout_number(a.scale_layout)
         if factors[0][1] is not None:
             desc.a_tensor_scale = arrays.address(factors[0][1])

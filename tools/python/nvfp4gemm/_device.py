@@ -11,7 +11,8 @@ import torch
 
 from nvfp4gemm import abi
 from nvfp4gemm._arrays import Torch
-from nvfp4gemm._calls import constant_and_tensor, describe, layout_number, row_bytes, scale_bytes
+from nvfp4gemm._calls import (
+    codes_ld, constant_and_tensor, describe, layout_number, row_bytes, scale_bytes)
 from nvfp4gemm._packed import Packed
 
 _MOST_PLANS = 4096  # then the oldest goes; a plan is about a kilobyte
@@ -195,7 +196,7 @@ def dequantize(packed, number):
     factor, tensor = constant_and_tensor(packed.tensor_scale)
     desc = abi.QuantizeDesc(
         rows=packed.rows, k=packed.k, x=x.data_ptr(), x_ld=packed.k, x_type=number,
-        codes=packed.codes.data_ptr(), codes_ld=2 * packed.codes.stride(0),
+        codes=packed.codes.data_ptr(), codes_ld=codes_ld(Torch, packed),
         scales=packed.scales.data_ptr(), scale_layout=layout_number(packed.scale_layout),
         tensor_scale=factor)
     if tensor is not None:

@@ -63,6 +63,16 @@ class Multiply(unittest.TestCase):
         nvfp4gemm.mm(self.a, self.b, out=columns)
         np.testing.assert_array_equal(columns, out)
 
+    def test_rows_of_codes_may_lie_apart(self):
+        apart = np.full((70, 80), 0xFF, np.uint8)
+        apart[:, :48] = self.b.codes[:, :48]
+        b = nvfp4gemm.Packed(apart[:, :48], self.b.scales, 70, 96, self.b.tensor_scale, "linear")
+        np.testing.assert_array_equal(b.dequantize(), self.b.dequantize())
+        np.testing.assert_array_equal(nvfp4gemm.mm(self.a, b), nvfp4gemm.mm(self.a, self.b))
+        b.codes = np.asfortranarray(b.codes)
+        with self.assertRaisesRegex(ValueError, r"codes have strides \(1, 70\); their rows must be"):
+            nvfp4gemm.mm(self.a, b)
+
     def test_bias_and_activations(self):
         bias = normal(6, 70, dtype=np.float16)
         x = self.product + bias
