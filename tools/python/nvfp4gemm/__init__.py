@@ -12,12 +12,13 @@ Tensors on a GPU are computed there, on torch's current stream; NumPy arrays and
 the library's reference, slowly and to the rules of nvfp4_gemm.h. What the library refuses raises
 nvfp4gemm.Error with its sentence. nvfp4gemm.abi is the C API below.
 """
-from nvfp4gemm import abi, checkpoints
+from nvfp4gemm import abi, checkpoints, layouts
 from nvfp4gemm.abi import Error, lib as _lib
 from nvfp4gemm._calls import linear, mm, quantize
 from nvfp4gemm._packed import Packed
 
-__all__ = ["Error", "Packed", "abi", "build_info", "checkpoints", "linear", "mm", "quantize", "version"]
+__all__ = ["Error", "Packed", "abi", "build_info", "checkpoints", "layouts", "linear", "mm",
+           "quantize", "version"]
 
 
 def version():

@@ -57,6 +57,11 @@ class Numpy:
         return _np().ascontiguousarray(x).view("uint8")
 
     @staticmethod
+    def copy(x):
+        """The elements one behind the other."""
+        return _np().array(x, order="C")
+
+    @staticmethod
     def size(x):
         return x.size
 
@@ -124,6 +129,10 @@ class Torch:
     @staticmethod
     def as_bytes(x):
         return x.contiguous().view(_torch().uint8)
+
+    @staticmethod
+    def copy(x):
+        return x.clone(memory_format=_torch().contiguous_format)
 
     @staticmethod
     def size(x):

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+"""Rows of a Packed, or a part of its k, as a Packed. The rules are those of nvfp4_gemm.h: see SLICES there.
+
+128x4 scales lie in tiles of 128 rows x 64 of k. A slice that begins at a tile takes whole tiles, of which
+what lies behind its end is padding; any other goes through linear scales and back."""
+from nvfp4gemm import _calls
+from nvfp4gemm._arrays import arrays_of
+from nvfp4gemm._packed import Packed
+
+TILE_ROWS, TILE_K, TILE_BYTES = 128, 64, 512
+
+
+def _check(begin, end, size, what, unit):
+    if not 0 <= begin <= end <= size:
+        raise ValueError(f"{what} {begin} to {end} are none of 0 to {size}")
+    if begin % unit or end % unit:
+        raise ValueError(f"{what} {begin} to {end} are no multiples of {unit}")
+
+
+def _tiles(packed):
+    """The bytes of 128x4 scales as [tiles of rows, tiles of k, bytes]."""
+    across = -(-packed.k // TILE_K)
+    return packed.scales.reshape(-1, across, TILE_BYTES)
+
+
+def _aligned(x):
+    """x itself where its address is a multiple of 16, as a GEMM wants it; else a copy."""
+    arrays = arrays_of(x, "x")
+    return x if arrays.address(x) % 16 == 0 else arrays.copy(x)
+
+
+def rows(packed, begin, end):
+    _check(begin, end, packed.rows, "rows", 1)
+    if packed.scale_layout == "128x4":
+        if begin % TILE_ROWS:
+            return rows(packed.with_scales("linear"), begin, end).with_scales("128x4")
+        scales = _tiles(packed)[begin // TILE_ROWS:-(-end // TILE_ROWS)].reshape(-1)
+    else:
+        across = packed.k // 16
+        scales = _aligned(packed.scales.reshape(-1)[begin * across:end * across])
+    return Packed(packed.codes[begin:end], scales, end - begin, packed.k, packed.tensor_scale,
+                  packed.scale_layout)
+
+
+def k(packed, begin, end):
+    _check(begin, end, packed.k, "k", 16)
+    arrays = arrays_of(packed.codes, "codes")
+    if packed.scale_layout == "128x4":
+        if begin % TILE_K:
+            return k(packed.with_scales("linear"), begin, end).with_scales("128x4")
+        scales = arrays.copy(_tiles(packed)[:, begin // TILE_K:-(-end // TILE_K)]).reshape(-1)
+    else:
+        scales = packed.scales.reshape(packed.rows, packed.k // 16)[:, begin // 16:end // 16]
+        scales = arrays.copy(scales).reshape(-1)
+    codes = packed.codes[:, begin // 2:end // 2]
+    if arrays.address(codes) % 16:
+        codes = arrays.padded(arrays.copy(codes), _calls.row_bytes(end - begin))
+    return Packed(codes, scales, packed.rows, end - begin, packed.tensor_scale, packed.scale_layout)

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+"""NVFP4 matrices in the layouts of other programs: one function each, NumPy or torch in, a Packed with 128x4
+scales out. docs/integration.md has the layouts and where they are written down."""
+from nvfp4gemm import _calls
+from nvfp4gemm._arrays import arrays_of
+from nvfp4gemm.checkpoints import weight
+
+_GGML_BLOCK, _GGML_K = 36, 64
+
+
+def _uint8(x, what):
+    if str(x.dtype).removeprefix("torch.") != "uint8":
+        raise TypeError(f"{what} are of {x.dtype}, expected uint8")
+    return x
+
+
+def _bytes_of(arrays, x, what, expected):
+    x = arrays.as_bytes(x).reshape(-1)
+    if arrays.size(x) != expected:
+        raise ValueError(f"{what} are {arrays.size(x)} bytes, expected {expected}")
+    return x
+
+
+def from_ggml(blocks, rows, k, scale=1.0):
+    """ggml's and llama.cpp's NVFP4 (block_nvfp4 of GGUF files): blocks of 64 elements in 36 bytes, uint8.
+
+    A block has four UE4M3 scales, then for each 16 elements 8 bytes, byte j with element j in the low
+    nibble and element j + 8 in the high one. scale is the tensor NAME.scale beside NAME.weight in the
+    file, a multiplier; 1 where there is none. A scale byte of 0x7F is 0 there and NaN here: it becomes 0.
+    """
+    arrays = arrays_of(blocks, "blocks")
+    if k % _GGML_K:
+        raise ValueError(f"k = {k} is no multiple of {_GGML_K}, a block of ggml's NVFP4")
+    across = k // _GGML_K
+    blocks = _bytes_of(arrays, _uint8(blocks, "blocks"), "blocks", rows * across * _GGML_BLOCK)
+    blocks = blocks.reshape(rows, across, _GGML_BLOCK)
+    scales = blocks[:, :, :4]
+    if bool((scales > 0x7F).any()):
+        raise ValueError("a scale has bit 7 set, which UE4M3 has not")
+    halves = blocks[:, :, 4:].reshape(rows, across, 4, 8)
+    codes = arrays.zero_bytes((rows, across, 4, 8), blocks)
+    for place, nibbles in ((slice(0, 4), halves & 15), (slice(4, 8), halves >> 4)):
+        codes[..., place] = nibbles[..., 0::2] | nibbles[..., 1::2] << 4
+    return weight(codes.reshape(rows, k // 2), (scales * (scales != 0x7F)).reshape(rows, k // 16), scale)
+
+
+def from_flashinfer(codes, scales, global_scale, *, layout="128x4"):
+    """What FlashInfer's nvfp4_quantize(x, global_scale, sfLayout=layout) returned, its matrix not shuffled.
+
+    layout        "128x4", "8x4" or "linear", as sfLayout said
+    global_scale  what it was given, 2688 / amax of x: a divisor
+    """
+    arrays = arrays_of(codes, "codes")
+    rows, k = codes.shape[0], 2 * codes.shape[1]
+    if layout == "8x4":
+        down, across = -(-rows // 8), -(-k // 64)
+        tiles = _bytes_of(arrays, scales, "8x4 scales", down * across * 32)
+        scales = tiles.reshape(down, across, 8, 4).swapaxes(1, 2).reshape(down * 8, across * 4)
+        scales, layout = scales[:rows, :k // 16], "linear"
+    return weight(codes, scales, global_scale, divides=True, scale_layout=layout)
+
+
+def from_transformer_engine(codes, scales, amax, *, swizzled=False):
+    """A Transformer Engine NVFP4Tensor's _rowwise_data, _rowwise_scale_inv and _amax_rowwise.
+
+    codes     uint8 [.., k / 2]; leading dimensions become rows
+    scales    [rows rounded up to 128, k / 16 rounded up to 4], row by row; or 128x4 tiles in as many bytes
+              where the tensor says _with_gemm_swizzled_scales: pass it as swizzled
+    amax      the largest |x| before: x ~ code * scale * amax / 2688
+    """
+    arrays = arrays_of(codes, "codes")
+    codes = _calls.matrix(codes, "codes")
+    rows, k = codes.shape[0], 2 * codes.shape[1]
+    amax = float(arrays.item(amax))
+    scale = amax / 2688 if amax > 0 else 1.0
+    if swizzled:
+        return weight(codes, scales, scale, scale_layout="128x4")
+    down, across = -(-rows // 128) * 128, -(-k // 64) * 4
+    scales = _bytes_of(arrays, scales, "scales", down * across).reshape(down, across)
+    return weight(codes, scales[:rows, :k // 16], scale)
