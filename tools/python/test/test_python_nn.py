@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: MIT
+"""nvfp4gemm.nn on torch: on the CPU wherever torch is, and on a GPU where torch finds one."""
+import copy
+import json
+import os
+import tempfile
+import unittest
+
+import package  # noqa: F401
+
+try:
+    import torch
+except ImportError as error:
+    raise unittest.SkipTest("this Python has no torch") from error
+
+import nvfp4gemm
+from nvfp4gemm.nn import Linear, replace_linear
+
+GPU = torch.cuda.is_available()
+HOPPER = GPU and torch.cuda.get_device_capability() == (9, 0)
+DEVICES = ["cpu", "cuda"] if HOPPER else ["cpu"]
+
+
+def linear(n, k, bias=True, device="cpu"):
+    torch.manual_seed(n + k)
+    return torch.nn.Linear(k, n, bias, dtype=torch.bfloat16, device=device)
+
+
+class Layer(unittest.TestCase):
+    def test_from_float(self):
+        for device in DEVICES:
+            float_ = linear(40, 64, device=device)
+            layer = Linear.from_float(float_, activation="relu")
+            x = torch.randn(2, 3, 64, device=device).bfloat16()
+            w = nvfp4gemm.quantize(float_.weight.detach()).dequantize().double()
+            expected = torch.relu(x.double() @ w.T + float_.bias.double())
+            torch.testing.assert_close(layer(x).double(), expected, rtol=2 ** -8, atol=1e-3)
+            self.assertFalse(layer(x).requires_grad)
+
+    def test_state_dict_goes_over(self):
+        for device in DEVICES:
+            first, second = (Linear.from_float(linear(n, 64, device=device)) for n in (40, 40))
+            second.codes.zero_()
+            x = torch.randn(5, 64, device=device).bfloat16()
+            self.assertFalse(torch.equal(first(x), second(x)))
+            for assign in (False, True):
+                state = {name: tensor.clone() for name, tensor in first.state_dict().items()}
+                self.assertEqual(set(state), {"codes", "scales", "tensor_scale", "bias"})
+                second.load_state_dict(state, assign=assign)
+                self.assertTrue(torch.equal(first(x), second(x)))
+            self.assertTrue(torch.equal(copy.deepcopy(first)(x), first(x)))
+
+    def test_casts_leave_the_tensor_scale(self):
+        layer = Linear.from_float(linear(40, 64))
+        scale = layer.tensor_scale.clone()
+        layer.half()
+        self.assertEqual((layer.tensor_scale.dtype, layer.bias.dtype), (torch.float32, torch.float16))
+        self.assertTrue(torch.equal(layer.tensor_scale, scale))
+        self.assertEqual(layer(torch.ones(1, 64).half()).dtype, torch.float16)
+
+    def test_torch_compile(self):
+        for device in DEVICES:
+            layer = Linear.from_float(linear(40, 64, device=device))
+            compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+            x = torch.randn(5, 64, device=device).bfloat16()
+            self.assertTrue(torch.equal(compiled(x), layer(x)))
+
+    def test_from_checkpoint(self):
+        try:
+            from safetensors.torch import save_file
+        except ImportError as missing:
+            self.skipTest(str(missing))
+        float_ = linear(40, 96)
+        packed = nvfp4gemm.quantize(float_.weight.detach(), 0.002, scale_layout="linear")
+        with tempfile.TemporaryDirectory() as folder:
+            save_file({"m.up.weight": packed.codes[:, :48].contiguous(),
+                       "m.up.weight_scale": packed.scales.reshape(40, 6).view(torch.float8_e4m3fn),
+                       "m.up.weight_scale_2": torch.tensor(packed.tensor_scale),
+                       "m.up.bias": float_.bias.detach()}, os.path.join(folder, "m.safetensors"))
+            for device in DEVICES:
+                layer = Linear.from_checkpoint(folder, "m.up", device)
+                x = torch.randn(5, 96).bfloat16().to(device)
+                expected = nvfp4gemm.linear(x.cpu(), packed, float_.bias.detach())
+                torch.testing.assert_close(layer(x).cpu(), expected, rtol=2 ** -7, atol=1e-4)
+                with self.assertRaisesRegex(KeyError, "no NVFP4 layer 'm.down'"):
+                    Linear.from_checkpoint(folder, "m.down", device)
+
+    def test_quantized_inputs(self):
+        layer = Linear.from_float(linear(40, 64), quantize_input=True)
+        x = torch.randn(2, 3, 64).bfloat16()
+        self.assertTrue(torch.equal(layer(x), nvfp4gemm.linear(
+            x, layer.weight(), layer.bias, quantize_input=True)))
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = torch.nn.ModuleList(
+            torch.nn.Sequential(linear(96, 64), torch.nn.ReLU(), linear(64, 96, False)) for _ in range(2))
+        self.head = linear(10, 64)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = x + block(x)
+        return self.head(x)
+
+
+class Replace(unittest.TestCase):
+    def test_all_but_those_named(self):
+        model = Model()
+        x = torch.randn(7, 64).bfloat16()
+        before = model(x).float()
+        names = replace_linear(model, skip=["head", "blocks.1.2"])
+        self.assertEqual(names, ["blocks.0.0", "blocks.0.2", "blocks.1.0"])
+        self.assertIs(type(model.blocks[0][0]), Linear)
+        self.assertIs(type(model.head), torch.nn.Linear)
+        error = float((model(x).float() - before).norm() / before.norm())
+        self.assertLess(error, 0.3)
+        self.assertGreater(error, 0.001)
+
+    def test_what_cannot_be_is_said_before_anything_is_replaced(self):
+        model = Model()
+        with self.assertRaisesRegex(ValueError, "skip names 'lm_head', which is no"):
+            replace_linear(model, skip=["lm_head"])
+        model.head = linear(10, 72)
+        with self.assertRaisesRegex(ValueError, "head has 72 input features, no multiple of 16"):
+            replace_linear(model)
+        self.assertIs(type(model.blocks[0][0]), torch.nn.Linear)
+        self.assertEqual(json.dumps(replace_linear(model, skip=["head", "0"])),
+                         '["blocks.0.2", "blocks.1.2"]')
+
+
+if __name__ == "__main__":
+    unittest.main()
