@@ -11,7 +11,8 @@
 #             GPU and in the emulator; differences are shrunk, the words are kept in RANDOM_RECORDS, a folder
 #   random-gemm  100,000 random problems (RANDOM_PROBLEMS, RANDOM_SEED) against the reference
 #   hazard    compute-sanitizer on the racy and repaired programs of tools/emulator/test/pairs: a line per run
-#   python    the Python package on torch tensors, by python3 or the TORCH_PYTHON that has torch
+#   python    the Python package on torch tensors, on two GPUs where there are two, by python3 or the
+#             TORCH_PYTHON that has torch
 #   bench     device time beside cuBLASLt, CSV to stdout
 set -u
 build=$1
@@ -101,7 +102,12 @@ case $part in
     python=${TORCH_PYTHON:-python3}
     "$python" -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null ||
       die "$python has no torch that finds a GPU; TORCH_PYTHON names another"
-    NVFP4_BUILD=$build "$python" tools/python/test/test_python_torch.py -v
+    bad=
+    for tests in torch nn parallel; do
+      NVFP4_BUILD=$build "$python" "tools/python/test/test_python_$tests.py" -v || bad="$bad $tests"
+    done
+    echo "failed:${bad:- nothing}"
+    [ -z "$bad" ]
     ;;
   bench) "$build/nvfp4_bench" gpu ;;
   *) die "PART is gemm, sanitize, ptx, random, random-gemm, hazard, python or bench" ;;

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT
+"""nn.Linear divided among the processes of a torch.distributed group: NCCL on GPUs, gloo on CPUs.
+
+    up = ColumnLinear(nn.Linear.from_float(mlp.up), activation="silu")   # this rank's output features
+    down = RowLinear(nn.Linear.from_float(mlp.down))                     # this rank's inputs, summed
+    y = down(up(x))                                                      # one all_reduce
+
+Each rank is given the whole layer and keeps its part of codes and scales. Both take the weight as one rank
+would: the values of code * scale * tensor_scale do not depend on the number of ranks.
+"""
+import torch
+import torch.distributed as dist
+
+from nvfp4gemm import _calls, nn
+from nvfp4gemm._packed import Packed
+
+
+def part_of(size, unit, group=None, what="size"):
+    """(begin, end) of this rank's part: whole units, as many for each rank."""
+    ranks, rank = dist.get_world_size(group), dist.get_rank(group)
+    if size % (ranks * unit):
+        raise ValueError(f"{what} {size} is no multiple of {unit} for each of {ranks} ranks")
+    return size // ranks * rank, size // ranks * (rank + 1)
+
+
+def _own(packed):
+    """On memory of its own, so that the whole weight's can go."""
+    return Packed(packed.codes.clone(memory_format=torch.contiguous_format), packed.scales.clone(),
+                  packed.rows, packed.k, packed.tensor_scale, packed.scale_layout)
+
+
+class ColumnLinear(nn.Linear):
+    """This rank's columns of y = activation(x W^T + bias): rows of W. x is whole on each rank.
+
+    layer   an nn.Linear; out_features a multiple of the number of ranks. Where out_features / ranks is a
+            multiple of 128 the scales are taken as they lie, else converted.
+    gather  True: each rank has all of y
+    """
+
+    def __init__(self, layer, *, group=None, gather=False, activation=None):
+        begin, end = part_of(layer.out_features, 1, group, "out_features")
+        bias = None if layer.bias is None else layer.bias[begin:end].clone()
+        super().__init__(_own(layer.weight().slice_rows(begin, end)), bias,
+                         activation=activation or layer.activation, quantize_input=layer.quantize_input)
+        self.group, self.gather = group, gather
+
+    def forward(self, x):
+        y = super().forward(x)
+        if not self.gather:
+            return y
+        parts = [torch.empty_like(y) for _ in range(dist.get_world_size(self.group))]
+        dist.all_gather(parts, y.contiguous(), group=self.group)
+        return torch.cat(parts, dim=-1)
+
+
+class RowLinear(nn.Linear):
+    """y = x W^T + bias, of which this rank has a part of x's features: columns of W. y is whole on each rank.
+
+    layer  an nn.Linear without activation; in_features a multiple of 32 for each rank, so that codes keep
+           their place; where it is one of 64 the scales are taken as they lie, else converted.
+    sum_type  of the parts that the ranks add up: None is x's type; torch.float32 rounds once, and sends twice
+           as many bytes
+    """
+
+    def __init__(self, layer, *, group=None, sum_type=None):
+        if layer.activation is not None:
+            raise ValueError(f"a sum over ranks comes before the activation {layer.activation!r}")
+        begin, end = part_of(layer.in_features, 32, group, "in_features")
+        # One rank adds the bias to its part, in fp32.
+        bias = layer.bias if dist.get_rank(group) == 0 else None
+        super().__init__(_own(layer.weight().slice_k(begin, end)), bias,
+                         quantize_input=layer.quantize_input)
+        self.group, self.sum_type = group, sum_type
+
+    def forward(self, x):
+        y = _calls.linear(x, self.weight(), self.bias, quantize_input=self.quantize_input,
+                          out_dtype=self.sum_type or x.dtype)
+        dist.all_reduce(y, group=self.group)
+        return y.to(x.dtype)

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: MIT
+"""parallel_rank.py RANK RANKS FILE BACKEND [time]: one process of test_python_parallel.py. Divides layers
+among the ranks and compares with the undivided ones; fails where they differ by more than the bound. FILE is
+where the processes meet."""
+import sys
+import time
+
+import package  # noqa: F401
+
+import torch
+import torch.distributed as dist
+
+from nvfp4gemm import nn
+from nvfp4gemm.parallel import ColumnLinear, RowLinear
+
+UNIT = 2.0 ** -8  # of bfloat16, from one number to the next: relative, at most
+
+
+def layer(seed, n, k, device, bias=True):
+    torch.manual_seed(seed)
+    float_ = torch.nn.Linear(k, n, bias, dtype=torch.bfloat16).to(device)
+    return nn.Linear.from_float(float_)
+
+
+def sums(x, layer_):
+    """(exact sums, sums of magnitudes) in float64 of the dequantized weight."""
+    w, x = layer_.weight().dequantize().double(), x.double()
+    bias = 0 if layer_.bias is None else layer_.bias.double()
+    return x @ w.T + bias, x.abs() @ w.abs().T + abs(bias)
+
+
+def within(what, y, expected, bound):
+    worst = float(((y.double() - expected).abs() / bound).max())
+    if not worst <= 1:
+        raise SystemExit(f"{what}: {worst:.3g} of the bound")
+    return worst
+
+
+def compare(device, group):
+    """Bound of a row layer: each part is rounded once, their sum once for each rank but the first; each sum
+    in fp32 is within 2^-13 of the magnitudes' sum (NUMERICS in nvfp4_gemm.h has less)."""
+    ranks, rank = dist.get_world_size(group), dist.get_rank(group)
+    worst = 0.0
+    for m, n, k in ((1, 256, 512), (17, 384, 192), (33, 100 * ranks, 32 * ranks), (64, 512, 1024)):
+        x = torch.randn(m, k, generator=torch.Generator().manual_seed(m)).bfloat16().to(device)
+        whole = layer(n, n, k, device)
+        exact, magnitudes = sums(x, whole)
+        bound = UNIT * exact.abs() + 2.0 ** -13 * magnitudes + 1e-30
+        columns = ColumnLinear(whole, group=group, gather=True)
+        worst = max(worst, within(f"columns {m}x{n}x{k}", columns(x), exact, bound))
+        begin, end = k // ranks * rank, k // ranks * (rank + 1)
+        row = RowLinear(whole, group=group)
+        within(f"rows {m}x{n}x{k}", row(x[:, begin:end].contiguous()), exact,
+               UNIT * ranks * magnitudes + 1e-30)
+        row = RowLinear(whole, group=group, sum_type=torch.float32)
+        worst = max(worst, within(f"fp32 rows {m}x{n}x{k}", row(x[:, begin:end].contiguous()), exact, bound))
+    return worst
+
+
+def perceptron(device, group, hidden, inner):
+    """A two-layer one, whole and divided, and beside it in bf16."""
+    up, down = layer(1, inner, hidden, device, False), layer(2, hidden, inner, device, False)
+    up.activation = "silu"
+    divided = torch.nn.Sequential(ColumnLinear(up, group=group), RowLinear(down, group=group))
+    w_up, w_down = (w.weight().dequantize(torch.bfloat16) for w in (up, down))
+    ranks, rank = dist.get_world_size(group), dist.get_rank(group)
+    mine = slice(inner // ranks * rank, inner // ranks * (rank + 1))
+    part_up, part_down = w_up[mine].clone(), w_down[:, mine].clone()
+
+    def plain(x):
+        y = torch.nn.functional.silu(x @ part_up.T) @ part_down.T
+        dist.all_reduce(y, group=group)
+        return y
+
+    return torch.nn.Sequential(up, down), divided, plain
+
+
+def compare_perceptron(device, group, hidden, inner):
+    """The divided one against the whole: sums of the second layer in bf16 parts, and inner values that may
+    round to a neighbour."""
+    whole, divided, _ = perceptron(device, group, hidden, inner)
+    worst = 0.0
+    for m in (1, 16, 200):
+        x = torch.randn(m, hidden, generator=torch.Generator().manual_seed(m)).bfloat16().to(device)
+        middle, expected = whole[0](x), whole(x).double()
+        magnitudes = sums(middle, whole[1])[1]
+        bound = UNIT * (dist.get_world_size(group) + 2) * magnitudes + 1e-30
+        worst = max(worst, within(f"perceptron of {m}", divided(x), expected, bound))
+    return worst
+
+
+def best(call, device):
+    """Seconds of a call: the middle of 20 rounds of 20."""
+    rounds = []
+    for _ in range(20):
+        torch.cuda.synchronize(device)
+        dist.barrier(device_ids=[device.index])
+        start = time.perf_counter()
+        for _ in range(20):
+            call()
+        torch.cuda.synchronize(device)
+        rounds.append((time.perf_counter() - start) / 20)
+    return sorted(rounds)[10]
+
+
+def captured(call):
+    """In a graph, so that the host's time does not count."""
+    call()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        call()
+    return graph.replay
+
+
+def times(device, group, hidden=8192, inner=28672):
+    whole, divided, plain = perceptron(device, group, hidden, inner)
+    for m in (1, 16, 64, 256, 1024, 4096):
+        x = torch.randn(m, hidden, device=device).bfloat16()
+        row = [best(captured(lambda: call(x)), device) * 1e6 for call in (whole, divided, plain)]
+        if dist.get_rank(group) == 0:
+            print(f"mlp {hidden}-{inner}-{hidden}, {m} tokens, us: NVFP4 on one GPU {row[0]:.1f}, on "
+                  f"{dist.get_world_size(group)} {row[1]:.1f}; bf16 on them {row[2]:.1f}", flush=True)
+
+
+def main():
+    rank, ranks, file, backend = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
+    device = torch.device("cuda", rank) if backend == "nccl" else torch.device("cpu")
+    if backend == "nccl":
+        torch.cuda.set_device(device)
+    torch.set_num_threads(1)
+    dist.init_process_group(backend, init_method="file://" + file, rank=rank, world_size=ranks,
+                            **({"device_id": device} if backend == "nccl" else {}))
+    try:
+        with torch.no_grad():
+            if sys.argv[5:] == ["time"]:
+                times(device, dist.group.WORLD)
+                return
+            layers = compare(device, dist.group.WORLD)
+            sizes = (2048, 4096) if backend == "nccl" else (128, 256)
+            both = compare_perceptron(device, dist.group.WORLD, *sizes)
+            if rank == 0:
+                print(f"ok: layers {layers:.2f} of their bound, perceptron {both:.3f}")
+            try:
+                ColumnLinear(layer(1, 48 * ranks + 1, 64, device))
+            except ValueError as error:
+                assert f"no multiple of 1 for each of {ranks} ranks" in str(error), error
+            else:
+                raise SystemExit("an uneven layer was divided")
+    finally:
+        dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
