@@ -191,7 +191,15 @@ enum {
  *         512-byte tiles of 128 rows x 4 scales, tiles along K first, then along rows:
  *           byte = ((row/128) * ceil(K/64) + ks/4) * 512 + (row%32) * 16 + ((row%128)/32) * 4 + ks%4
  *         Rows round up to 128 and scales to 4: nvfp4_scale_bytes() counts the padding, which must be
- *         addressable; its values are never used. A batch starts a new tile. */
+ *         addressable; its values are never used. A batch starts a new tile.
+ *
+ * SLICES  Rows r and up, or k and up, of a matrix are a matrix with the same ld, where the codes there
+ *         begin at a multiple of 16 bytes: every r, a k that is a multiple of 32. Their scales:
+ *           128X4   rows: r a multiple of 128, from byte (r/128) * ceil(K/64) * 512 on. Of K: k a multiple of
+ *                   64, tiles k/64 and up of each 128 rows, copied next to each other. What the last
+ *                   tiles hold beyond the slice counts as padding.
+ *           LINEAR  rows: from byte r * (K/16) on, where that is a multiple of 16. Of K: copied.
+ *         For any other slice convert to LINEAR, cut, and convert back. */
 enum {
   NVFP4_SCALE_LAYOUT_UNSET = 0,        /* invalid on purpose                                        */
   NVFP4_SCALE_LAYOUT_128X4 = 1,

@@ -210,6 +210,26 @@ def check_conventions(rows):
     return all(math.isclose(t(row[1], row[2]), 13.44 / (6 * 448), rel_tol=1e-6) for row in rows)
 
 
+def check_ggml(rows):
+    """A block with one nibble and one scale set has one element that is not zero."""
+    def element(byte, nibble, scale):
+        block = np.zeros(36, np.uint8)
+        block[int(scale)], block[int(byte)] = 0x38, 2 << (4 if nibble == "high" else 0)
+        return np.flatnonzero(lib.layouts.from_ggml(block, 1, 64).dequantize()).tolist()
+    return all(element(*row[1:]) == [int(row[0])] for row in rows)
+
+
+def check_small_tiles(rows):
+    """The scale at a byte of 8x4 is the one that is not zero; every code is 1."""
+    def place(byte):
+        scales = np.zeros(38 * 3 * 32, np.uint8)
+        scales[int(byte)] = 0x38
+        packed = lib.layouts.from_flashinfer(np.full((300, 96), 0x22, np.uint8), scales, 1.0,
+                                             layout="8x4")
+        return [(row, k // 16) for row, k in np.argwhere(packed.dequantize()).tolist()[::16]]
+    return all(place(byte) == [(int(row), int(ks))] for row, ks, byte in rows)
+
+
 # ---- docs/using.md -----------------------------------------------------------------------------
 
 def check_support(rows):
