@@ -75,6 +75,21 @@ class CheckHw(unittest.TestCase):
         done = self.run_script("ptx")
         self.assertEqual((done.returncode, done.stdout), (0, "failed: nothing\n"))
 
+    def test_each_part_of_the_package_is_tested_and_counts(self):
+        self.write("torch-python", """#!/bin/sh
+[ "$1" != -c ] || exit 0
+echo "$NVFP4_BUILD: $*"
+case $1 in *_$BAD.py) exit 1 ;; esac
+""")
+        python = os.path.join(self.build, "torch-python")
+        done = self.run_script("python", TORCH_PYTHON=python, BAD="nn")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stdout.split("\n"), [
+            *(f"{self.build}: tools/python/test/test_python_{part}.py -v" for part in ("torch", "nn", "parallel")),
+            "failed: nn", ""])
+        done = self.run_script("python", TORCH_PYTHON=python, BAD="none")
+        self.assertEqual((done.returncode, done.stdout.split("\n")[-2]), (0, "failed: nothing"))
+
     def test_each_pair_runs_in_both_variants_under_three_tools(self):
         self.write("emulator_hw_test",
                    '#!/bin/sh\n[ -f "$2/store_load.ptx" ] && [ $# -eq 2 ] && echo store_load\nexit 0\n')

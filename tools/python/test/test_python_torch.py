@@ -3,9 +3,11 @@
 (`make check-hw PART=python`)."""
 import os
 import re
+import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 
 import package  # noqa: F401
 
@@ -68,13 +70,41 @@ class Documents(unittest.TestCase):
     def test_their_python_runs_as_written(self):
         root = os.path.join(package.HERE, "../../..")
         device = "cuda" if HOPPER else "cpu"  # bfloat16 activations: 9.0 and the CPU
-        for name in ("README.md", "tools/python/README.md"):
+        for name, blocks in (("README.md", 1), ("tools/python/README.md", 3)):
             with open(os.path.join(root, name), encoding="utf-8") as file:
-                code = re.search(r"```python\n(.*?)```", file.read(), re.DOTALL)[1]
+                code = re.findall(r"```python\n(.*?)```", file.read(), re.DOTALL)
+            self.assertEqual(len(code), blocks, name)
             known = {"nvfp4gemm": nvfp4gemm, "w": normal(1, 96, 64, device=device),
                      "x": normal(2, 3, 5, 64, device=device), "bias": normal(3, 96, device=device)}
-            exec(code, known)
+            exec(code[0], known)
             self.assertEqual(tuple(known["y"].shape), (3, 5, 96), name)
+            if code[1:]:
+                self.models_and_ranks(code[1], code[2], known, device)
+
+    def models_and_ranks(self, of_models, of_ranks, known, device):
+        def linear(n, k):
+            return torch.nn.Linear(k, n, dtype=torch.bfloat16, device=device)
+
+        known["model"] = torch.nn.ModuleDict({"up": linear(96, 64), "lm_head": linear(32, 64)})
+        loaded = []
+
+        def load(path, name, device="cpu"):
+            loaded.append((path, name, device))  # test_python_nn.py loads
+
+        with unittest.mock.patch("nvfp4gemm.nn.Linear.from_checkpoint", load):
+            exec(of_models, known)
+        self.assertEqual(loaded, [("model/", "model.layers.0.mlp.up_proj", "cuda")])
+        self.assertEqual([type(x).__module__ for x in known["model"].values()],
+                         ["nvfp4gemm.nn", "torch.nn.modules.linear"])
+        known["mlp"] = torch.nn.ModuleDict({"up": linear(96, 64), "down": linear(64, 96)})
+        with tempfile.TemporaryDirectory() as folder:
+            torch.distributed.init_process_group(
+                "gloo", init_method=f"file://{folder}/meet", rank=0, world_size=1)
+            try:
+                exec(of_ranks, known)
+            finally:
+                torch.distributed.destroy_process_group()
+        self.assertEqual(tuple(known["y"].shape), (3, 5, 64))
 
 
 @unittest.skipUnless(GPU, "torch finds no GPU here")
