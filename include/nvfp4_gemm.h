@@ -193,11 +193,11 @@ enum {
  *         Rows round up to 128 and scales to 4: nvfp4_scale_bytes() counts the padding, which must be
  *         addressable; its values are never used. A batch starts a new tile.
  *
- * SLICES  Rows r and up, or k and up, of a matrix are a matrix with the same ld, where the codes there
+ * SLICES  Rows r and up, or k and up, of a matrix are a matrix with the same ld, where its codes
  *         begin at a multiple of 16 bytes: every r, a k that is a multiple of 32. Their scales:
- *           128X4   rows: r a multiple of 128, from byte (r/128) * ceil(K/64) * 512 on. Of K: k a multiple of
- *                   64, tiles k/64 and up of each 128 rows, copied next to each other. What the last
- *                   tiles hold beyond the slice counts as padding.
+ *           128X4   rows: r a multiple of 128, from byte (r/128) * ceil(K/64) * 512 on. Of K: k a
+ *                   multiple of 64, tiles k/64 and up of each 128 rows, copied next to each other.
+ *                   What the last tiles hold beyond the slice counts as padding.
  *           LINEAR  rows: from byte r * (K/16) on, where that is a multiple of 16. Of K: copied.
  *         For any other slice convert to LINEAR, cut, and convert back. */
 enum {

@@ -123,7 +123,8 @@ class Tree:
         environment["NVFP4_BUILD"] = os.path.join(self.root, "build")
         if mutant.test == "oracle":
             command = [".venv/bin/python", "-m", "unittest", mutant.filter]
-            environment["PYTHONPATH"] = os.path.join(self.root, "test", "oracle")
+            environment["PYTHONPATH"] = os.pathsep.join(
+                os.path.join(self.root, *folder) for folder in (("test", "oracle"), ("tools", "python", "test")))
         else:
             # A comma in a Catch2 filter means "or".
             program, _, device = mutant.test.partition("@")
