@@ -11,8 +11,8 @@
 #             GPU and in the emulator; differences are shrunk, the words are kept in RANDOM_RECORDS, a folder
 #   random-gemm  100,000 random problems (RANDOM_PROBLEMS, RANDOM_SEED) against the reference
 #   hazard    compute-sanitizer on the racy and repaired programs of tools/emulator/test/pairs: a line per run
-#   python    the Python package on torch tensors, on two GPUs where there are two, by python3 or the
-#             TORCH_PYTHON that has torch
+#   python    the Python package on torch tensors, on two GPUs where there are two, by python3 or
+#             the TORCH_PYTHON that has torch
 #   bench     device time beside cuBLASLt, CSV to stdout
 set -u
 build=$1

@@ -2,12 +2,12 @@
 """transformer.py: a Llama with its linear layers in NVFP4, beside itself in bfloat16, on a GPU.
 
     make setup-wheel wheel && pip install build/wheel/*.whl torch transformers
-    python examples/python/transformer.py                       # --layers 4 --hidden 8192 --inner 28672
+    python examples/python/transformer.py           # --layers 4 --hidden 8192 --inner 28672
 
 The model is made here, with random weights: nothing is downloaded. It runs in bfloat16, then
-nvfp4gemm.nn.replace_linear puts NVFP4 layers in the place of all linear ones but lm_head, and it runs
-again: tokens per second of a prompt and of generation, bytes, and how far the logits are from those in
-bfloat16. Random weights are the hardest case for that: nothing in them repeats.
+nvfp4gemm.nn.replace_linear puts NVFP4 layers in the place of all linear ones but lm_head, and it
+runs again: tokens per second of a prompt and of generation, bytes, and how far the logits are from
+those in bfloat16. Random weights are the hardest case for that: nothing in them repeats.
 """
 
 import argparse
@@ -51,7 +51,7 @@ def seconds(call, device, times):
 
 
 def step_in_a_graph(model, ids):
-    """A forward pass of one token each of a batch, captured, so that the host's time does not count."""
+    """A forward pass of one token each of a batch, captured: the host's time does not count."""
     import torch
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
@@ -77,7 +77,8 @@ def measure(model, ids, options, device):
                            min_new_tokens=options.new_tokens, max_new_tokens=options.new_tokens,
                            pad_token_id=0)
 
-        rates[f"generation, batch {batch}"] = batch * options.new_tokens / seconds(generate, device, 2)
+        rate = batch * options.new_tokens / seconds(generate, device, 2)
+        rates[f"generation, batch {batch}"] = rate
         if options.graph:
             step = step_in_a_graph(model, prompts[:, :1].contiguous())
             rates[f"a step in a graph, batch {batch}"] = batch / seconds(step, device, 20)
@@ -92,7 +93,8 @@ def run(options, device):
     import torch
     from nvfp4gemm.nn import replace_linear
     model = model_of(options, device)
-    ids = torch.randint(0, 32000, (1, options.prompt), generator=torch.Generator().manual_seed(1)).to(device)
+    ids = torch.randint(0, 32000, (1, options.prompt),
+                        generator=torch.Generator().manual_seed(1)).to(device)
     with torch.inference_mode():
         before, logits = measure(model, ids, options, device)
         bytes_before = weight_bytes(model)
@@ -100,15 +102,16 @@ def run(options, device):
         quantize = device == "cuda" and torch.cuda.get_device_capability() != (9, 0)
         names = replace_linear(model, skip=["lm_head"], quantize_input=quantize)
         after, approximate = measure(model, ids, options, device)
-    print(f"{options.layers} layers, hidden {options.hidden}, inner {options.inner}: {len(names)} linear "
-          f"layers in NVFP4, activations {'quantized' if quantize else 'bfloat16'}")
+    print(f"{options.layers} layers, hidden {options.hidden}, inner {options.inner}: {len(names)} "
+          f"linear layers in NVFP4, activations {'quantized' if quantize else 'bfloat16'}")
     print("| tokens per second | bfloat16 | NVFP4 | |\n|---|---|---|---|")
     for what, rate in before.items():
         print(f"| {what} | {rate:.0f} | {after[what]:.0f} | {after[what] / rate:.2f} x |")
     print(f"weights: {bytes_before / 1e9:.2f} GB, then {weight_bytes(model) / 1e9:.2f} GB")
     error = float((approximate - logits).norm() / logits.norm())
     same = float((approximate.argmax(-1) == logits.argmax(-1)).float().mean())
-    print(f"logits: relative error {error:.3f}, the same best token at {100 * same:.0f} % of places")
+    print(f"logits: relative error {error:.3f}, the same best token at {100 * same:.0f} % "
+          "of places")
 
 
 def main():
@@ -119,8 +122,10 @@ def main():
     parser.add_argument("--prompt", type=int, default=PROMPT, help="tokens, at most 4096")
     parser.add_argument("--batches", type=int, nargs="*", default=BATCHES)
     parser.add_argument("--new-tokens", type=int, default=NEW_TOKENS)
-    parser.add_argument("--graph", action="store_true", help="also a step without past, in a CUDA graph")
-    parser.add_argument("--cpu", action="store_true", help="by the library's reference: for tiny models")
+    parser.add_argument("--graph", action="store_true",
+                        help="also a step without past, in a CUDA graph")
+    parser.add_argument("--cpu", action="store_true",
+                        help="by the library's reference: for tiny models")
     options = parser.parse_args()
     try:
         import torch

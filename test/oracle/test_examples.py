@@ -90,10 +90,11 @@ class Examples(unittest.TestCase):
 
     def test_transformer(self):
         program = [sys.executable, os.path.join(PYTHON, "transformer.py")]
-        tiny = ["--layers", "1", "--hidden", "128", "--inner", "256", "--prompt", "8", "--batches", "1",
-                "--new-tokens", "2"]
+        tiny = ["--layers", "1", "--hidden", "128", "--inner", "256", "--prompt", "8",
+                "--batches", "1", "--new-tokens", "2"]
         if not all(importlib.util.find_spec(package) for package in ("torch", "transformers")):
-            self.assertIn("it needs torch and transformers; nothing was done", self.succeeds(*program))
+            self.assertIn("it needs torch and transformers; nothing was done",
+                          self.succeeds(*program))
             return
         said = self.succeeds(*program, "--cpu", *tiny)
         self.assertIn("7 linear layers in NVFP4, activations bfloat16", said)

@@ -124,7 +124,7 @@ class Tree:
         if mutant.test == "oracle":
             command = [".venv/bin/python", "-m", "unittest", mutant.filter]
             environment["PYTHONPATH"] = os.pathsep.join(
-                os.path.join(self.root, *folder) for folder in (("test", "oracle"), ("tools", "python", "test")))
+                os.path.join(self.root, folder) for folder in ("test/oracle", "tools/python/test"))
         else:
             # A comma in a Catch2 filter means "or".
             program, _, device = mutant.test.partition("@")

@@ -43,13 +43,13 @@ class Packed:
         return _calls.with_scales(self, scale_layout)
 
     def slice_rows(self, begin, end):
-        """Rows begin to end. Codes are shared, and so are 128x4 scales where begin is a multiple of 128;
-        else scales are converted."""
+        """Rows begin to end. Codes are shared, and so are 128x4 scales where begin is a multiple of
+        128; else scales are converted."""
         from nvfp4gemm import _slices
         return _slices.rows(self, begin, end)
 
     def slice_k(self, begin, end):
-        """Columns begin to end of k, multiples of 16. Codes are shared where begin is a multiple of 32; 128x4
-        scales are copied where begin is a multiple of 64, else converted."""
+        """Columns begin to end of k, multiples of 16. Codes are shared where begin is a multiple of
+        32; 128x4 scales are copied where begin is a multiple of 64, else converted."""
         from nvfp4gemm import _slices
         return _slices.k(self, begin, end)

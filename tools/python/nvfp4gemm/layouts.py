@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""NVFP4 matrices in the layouts of other programs: one function each, NumPy or torch in, a Packed with 128x4
-scales out. docs/integration.md has the layouts and where they are written down."""
+"""NVFP4 matrices in the layouts of other programs: one function each, NumPy or torch in, a Packed
+with 128x4 scales out. docs/integration.md has the layouts and where they are written down."""
 from nvfp4gemm import _calls
 from nvfp4gemm._arrays import arrays_of
 from nvfp4gemm.checkpoints import weight
@@ -22,11 +22,12 @@ def _bytes_of(arrays, x, what, expected):
 
 
 def from_ggml(blocks, rows, k, scale=1.0):
-    """ggml's and llama.cpp's NVFP4 (block_nvfp4 of GGUF files): blocks of 64 elements in 36 bytes, uint8.
+    """ggml's and llama.cpp's NVFP4 (block_nvfp4 of GGUF files): uint8, 36 bytes for 64 elements.
 
-    A block has four UE4M3 scales, then for each 16 elements 8 bytes, byte j with element j in the low
-    nibble and element j + 8 in the high one. scale is the tensor NAME.scale beside NAME.weight in the
-    file, a multiplier; 1 where there is none. A scale byte of 0x7F is 0 there and NaN here: it becomes 0.
+    A block has four UE4M3 scales, then for each 16 elements 8 bytes, byte j with element j in the
+    low nibble and element j + 8 in the high one. scale is the tensor NAME.scale beside NAME.weight
+    in the file, a multiplier; 1 where there is none. A scale byte of 0x7F is 0 there and NaN here:
+    it becomes 0.
     """
     arrays = arrays_of(blocks, "blocks")
     if k % _GGML_K:
@@ -41,11 +42,12 @@ def from_ggml(blocks, rows, k, scale=1.0):
     codes = arrays.zero_bytes((rows, across, 4, 8), blocks)
     for place, nibbles in ((slice(0, 4), halves & 15), (slice(4, 8), halves >> 4)):
         codes[..., place] = nibbles[..., 0::2] | nibbles[..., 1::2] << 4
-    return weight(codes.reshape(rows, k // 2), (scales * (scales != 0x7F)).reshape(rows, k // 16), scale)
+    return weight(codes.reshape(rows, k // 2), (scales * (scales != 0x7F)).reshape(rows, k // 16),
+                  scale)
 
 
 def from_flashinfer(codes, scales, global_scale, *, layout="128x4"):
-    """What FlashInfer's nvfp4_quantize(x, global_scale, sfLayout=layout) returned, its matrix not shuffled.
+    """What FlashInfer's nvfp4_quantize(x, global_scale, sfLayout=layout) returned, not shuffled.
 
     layout        "128x4", "8x4" or "linear", as sfLayout said
     global_scale  what it was given, 2688 / amax of x: a divisor
@@ -64,8 +66,8 @@ def from_transformer_engine(codes, scales, amax, *, swizzled=False):
     """A Transformer Engine NVFP4Tensor's _rowwise_data, _rowwise_scale_inv and _amax_rowwise.
 
     codes     uint8 [.., k / 2]; leading dimensions become rows
-    scales    [rows rounded up to 128, k / 16 rounded up to 4], row by row; or 128x4 tiles in as many bytes
-              where the tensor says _with_gemm_swizzled_scales: pass it as swizzled
+    scales    [rows rounded up to 128, k / 16 rounded up to 4], row by row; or 128x4 tiles in as
+              many bytes where the tensor says _with_gemm_swizzled_scales: pass it as swizzled
     amax      the largest |x| before: x ~ code * scale * amax / 2688
     """
     arrays = arrays_of(codes, "codes")

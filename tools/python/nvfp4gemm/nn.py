@@ -14,21 +14,22 @@ from nvfp4gemm._packed import Packed
 class Linear(torch.nn.Module):
     """y = activation(x W^T + bias), x [..., in_features] of bfloat16 or float16, y of x's type.
 
-    quantize_input  False: x stays as it is (compute capability 9.0, and the CPU). True: x is quantized by
-                    its own largest value, which every device has.
+    quantize_input  False: x stays as it is (compute capability 9.0, and the CPU). True: x is
+                    quantized by its own largest value, which every device has.
 
-    state_dict() has codes, scales (128x4), tensor_scale and bias; gradients are none. Casts of a model, as
-    .half(), change the type of the bias alone.
+    state_dict() has codes, scales (128x4), tensor_scale and bias; gradients are none. Casts of a
+    model, as .half(), change the type of the bias alone.
     """
 
     def __init__(self, weight, bias=None, *, activation=None, quantize_input=False):
         super().__init__()
         if not isinstance(weight, Packed):
-            raise TypeError(f"weight is {type(weight).__name__}; expected a Packed, as quantize() returns")
+            raise TypeError(f"weight is {type(weight).__name__}; expected what quantize() returns")
         weight = weight.with_scales("128x4")
         self.out_features, self.in_features = weight.shape
         self.activation, self.quantize_input = activation, quantize_input
-        scale = torch.as_tensor(weight.tensor_scale, dtype=torch.float32, device=weight.codes.device)
+        scale = torch.as_tensor(weight.tensor_scale, dtype=torch.float32,
+                                device=weight.codes.device)
         self.register_buffer("codes", weight.codes)
         self.register_buffer("scales", weight.scales)
         self.register_buffer("tensor_scale", scale.reshape(()))
@@ -42,7 +43,7 @@ class Linear(torch.nn.Module):
 
     @classmethod
     def from_checkpoint(cls, path, name, device="cpu", **options):
-        """Of the layer `name` in a checkpoint of ModelOpt or compressed-tensors, with the bias it has."""
+        """Of a layer in a checkpoint of ModelOpt or compressed-tensors, with the bias it has."""
         import safetensors
         weight = checkpoints.load(path, device, names=[name])[name]
         bias, file = None, checkpoints.files_of(path).get(name + ".bias")
@@ -86,21 +87,23 @@ def _skipped(name, skip):
 
 
 def replace_linear(model, skip=(), **options):
-    """Replaces each torch.nn.Linear inside model by a Linear of this module, in place; returns their names.
+    """Replaces each torch.nn.Linear inside model by a Linear of this module, in place; returns
+    their names.
 
-    skip     names of layers that stay, whole ("model.layers.0.mlp.up_proj") or their ends ("lm_head"). A name
-             that no layer has raises
+    skip     names of layers that stay, whole ("model.layers.0.mlp.up_proj") or their ends
+             ("lm_head"). A name that no layer has raises
     options  of Linear
     """
-    layers = {name: layer for name, layer in model.named_modules() if type(layer) is torch.nn.Linear}
+    layers = {name: layer for name, layer in model.named_modules()
+              if type(layer) is torch.nn.Linear}
     for part in skip:
         if not any(_skipped(name, [part]) for name in layers):
             raise ValueError(f"skip names {part!r}, which is no torch.nn.Linear of the model")
     layers = {name: layer for name, layer in layers.items() if not _skipped(name, skip)}
     for name, layer in layers.items():
         if layer.in_features % 16:
-            raise ValueError(f"{name} has {layer.in_features} input features, no multiple of 16; skip can "
-                             "name it")
+            raise ValueError(f"{name} has {layer.in_features} input features, no multiple of 16; "
+                             "skip can name it")
     for name, layer in layers.items():
         parent, _, last = name.rpartition(".")
         setattr(model.get_submodule(parent), last, Linear.from_float(layer, **options))

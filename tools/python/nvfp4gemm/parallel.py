@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 """nn.Linear divided among the processes of a torch.distributed group: NCCL on GPUs, gloo on CPUs.
 
-    up = ColumnLinear(nn.Linear.from_float(mlp.up), activation="silu")   # this rank's output features
-    down = RowLinear(nn.Linear.from_float(mlp.down))                     # this rank's inputs, summed
-    y = down(up(x))                                                      # one all_reduce
+    up = ColumnLinear(nn.Linear.from_float(mlp.up), activation="silu")  # this rank's outputs
+    down = RowLinear(nn.Linear.from_float(mlp.down))                    # this rank's inputs, summed
+    y = down(up(x))                                                     # one all_reduce
 
-Each rank is given the whole layer and keeps its part of codes and scales. Both take the weight as one rank
-would: the values of code * scale * tensor_scale do not depend on the number of ranks.
+Each rank is given the whole layer and keeps its part of codes and scales. Both take the weight as
+one rank would: the values of code * scale * tensor_scale do not depend on the number of ranks.
 """
 import torch
 import torch.distributed as dist
@@ -32,8 +32,8 @@ def _own(packed):
 class ColumnLinear(nn.Linear):
     """This rank's columns of y = activation(x W^T + bias): rows of W. x is whole on each rank.
 
-    layer   an nn.Linear; out_features a multiple of the number of ranks. Where out_features / ranks is a
-            multiple of 128 the scales are taken as they lie, else converted.
+    layer   an nn.Linear; out_features a multiple of the number of ranks. Where out_features / ranks
+            is a multiple of 128 the scales are taken as they lie, else converted.
     gather  True: each rank has all of y
     """
 
@@ -41,7 +41,8 @@ class ColumnLinear(nn.Linear):
         begin, end = part_of(layer.out_features, 1, group, "out_features")
         bias = None if layer.bias is None else layer.bias[begin:end].clone()
         super().__init__(_own(layer.weight().slice_rows(begin, end)), bias,
-                         activation=activation or layer.activation, quantize_input=layer.quantize_input)
+                         activation=activation or layer.activation,
+                         quantize_input=layer.quantize_input)
         self.group, self.gather = group, gather
 
     def forward(self, x):
@@ -54,12 +55,14 @@ class ColumnLinear(nn.Linear):
 
 
 class RowLinear(nn.Linear):
-    """y = x W^T + bias, of which this rank has a part of x's features: columns of W. y is whole on each rank.
+    """y = x W^T + bias, of which this rank has a part of x's features: columns of W. y is whole on
+    each rank.
 
-    layer  an nn.Linear without activation; in_features a multiple of 32 for each rank, so that codes keep
-           their place; where it is one of 64 the scales are taken as they lie, else converted.
-    sum_type  of the parts that the ranks add up: None is x's type; torch.float32 rounds once, and sends twice
-           as many bytes
+    layer     an nn.Linear without activation; in_features a multiple of 32 for each rank, so that
+              codes keep their place; where it is one of 64 the scales are taken as they lie, else
+              converted.
+    sum_type  of the parts that the ranks add up: None is x's type; torch.float32 rounds once, and
+              sends twice as many bytes
     """
 
     def __init__(self, layer, *, group=None, sum_type=None):

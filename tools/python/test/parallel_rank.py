@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""parallel_rank.py RANK RANKS FILE BACKEND [time]: one process of test_python_parallel.py. Divides layers
-among the ranks and compares with the undivided ones; fails where they differ by more than the bound. FILE is
-where the processes meet."""
+"""parallel_rank.py RANK RANKS FILE BACKEND [time]: one process of test_python_parallel.py.
+Divides layers among the ranks and compares with the undivided ones; fails where they differ by more
+than the bound. FILE is where the processes meet."""
 import sys
 import time
 
@@ -37,8 +37,8 @@ def within(what, y, expected, bound):
 
 
 def compare(device, group):
-    """Bound of a row layer: each part is rounded once, their sum once for each rank but the first; each sum
-    in fp32 is within 2^-13 of the magnitudes' sum (NUMERICS in nvfp4_gemm.h has less)."""
+    """Bound of a row layer: each part is rounded once, their sum once for each rank but the first;
+    each sum in fp32 is within 2^-13 of the magnitudes' sum (NUMERICS in nvfp4_gemm.h has less)."""
     ranks, rank = dist.get_world_size(group), dist.get_rank(group)
     worst = 0.0
     for m, n, k in ((1, 256, 512), (17, 384, 192), (33, 100 * ranks, 32 * ranks), (64, 512, 1024)):
@@ -53,7 +53,8 @@ def compare(device, group):
         within(f"rows {m}x{n}x{k}", row(x[:, begin:end].contiguous()), exact,
                UNIT * ranks * magnitudes + 1e-30)
         row = RowLinear(whole, group=group, sum_type=torch.float32)
-        worst = max(worst, within(f"fp32 rows {m}x{n}x{k}", row(x[:, begin:end].contiguous()), exact, bound))
+        y = row(x[:, begin:end].contiguous())
+        worst = max(worst, within(f"fp32 rows {m}x{n}x{k}", y, exact, bound))
     return worst
 
 
@@ -76,8 +77,8 @@ def perceptron(device, group, hidden, inner):
 
 
 def compare_perceptron(device, group, hidden, inner):
-    """The divided one against the whole: sums of the second layer in bf16 parts, and inner values that may
-    round to a neighbour."""
+    """The divided one against the whole: sums of the second layer in bf16 parts, and inner values
+    that may round to a neighbour."""
     whole, divided, _ = perceptron(device, group, hidden, inner)
     worst = 0.0
     for m in (1, 16, 200):
@@ -119,8 +120,9 @@ def times(device, group, hidden=8192, inner=28672):
         x = torch.randn(m, hidden, device=device).bfloat16()
         row = [best(captured(lambda: call(x)), device) * 1e6 for call in (whole, divided, plain)]
         if dist.get_rank(group) == 0:
-            print(f"mlp {hidden}-{inner}-{hidden}, {m} tokens, us: NVFP4 on one GPU {row[0]:.1f}, on "
-                  f"{dist.get_world_size(group)} {row[1]:.1f}; bf16 on them {row[2]:.1f}", flush=True)
+            print(f"mlp {hidden}-{inner}-{hidden}, {m} tokens, us: NVFP4 on one GPU {row[0]:.1f}, "
+                  f"on {dist.get_world_size(group)} {row[1]:.1f}; bf16 on them {row[2]:.1f}",
+                  flush=True)
 
 
 def main():

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""nvfp4gemm.layouts: matrices written here as other programs lay them out (docs/integration.md names
-repository, file and commit), element by element, and slices of a Packed; NumPy, and torch where it is."""
+"""nvfp4gemm.layouts: matrices written here as other programs lay them out (docs/integration.md
+names repository, file and commit), element by element, and slices of a Packed; NumPy, and torch
+where it is."""
 import unittest
 
 import package  # noqa: F401
@@ -82,8 +83,8 @@ class Layouts(unittest.TestCase):
         large = np.full(256 * across * 4, 0xFF, np.uint8)
         for row, s in np.ndindex(rows, k // 16):
             small[(row // 8 * across + s // 4) * 32 + row % 8 * 4 + s % 4] = scales[row, s]
-            large[(row // 128 * across + s // 4) * 512 + row % 32 * 16 + row % 128 // 32 * 4 + s % 4] = (
-                scales[row, s])
+            tile = (row // 128 * across + s // 4) * 512
+            large[tile + row % 32 * 16 + row % 128 // 32 * 4 + s % 4] = scales[row, s]
         for given in kinds(in_pairs(codes), small, large, scales):
             by_layout = zip(("8x4", "128x4", "linear"), given[1:])
             for layout, theirs in by_layout:
@@ -102,8 +103,8 @@ class Layouts(unittest.TestCase):
             self.same(layouts.from_transformer_engine(theirs, scale, 0.0), values, 1)
         linear = nvfp4gemm.Packed(in_pairs(codes), scales.reshape(-1), rows, k, 1.0, "linear")
         tiles = linear.with_scales("128x4").scales
-        self.same(layouts.from_transformer_engine(in_pairs(codes), tiles, np.float32([2688]), swizzled=True),
-                  values, 1)
+        self.same(layouts.from_transformer_engine(in_pairs(codes), tiles, np.float32([2688]),
+                                                  swizzled=True), values, 1)
 
     def test_what_does_not_fit_is_said(self):
         codes, scales, _ = matrix(5, 8, 64)
@@ -135,16 +136,20 @@ class Slices(unittest.TestCase):
                     self.assertEqual(part.scale_layout, packed.scale_layout)
                 for begin, end in ((0, 64), (64, 208), (64, 112), (32, 96), (48, 208), (208, 208)):
                     part = packed.slice_k(begin, end)
-                    np.testing.assert_array_equal(np.asarray(part.dequantize()), whole[:, begin:end])
+                    np.testing.assert_array_equal(np.asarray(part.dequantize()),
+                                                  whole[:, begin:end])
 
     def test_multiply(self):
         rng = np.random.default_rng(7)
-        a, b = (nvfp4gemm.quantize(rng.standard_normal((rows, 192), np.float32)) for rows in (5, 260))
+        a, b = (nvfp4gemm.quantize(rng.standard_normal((rows, 192), np.float32))
+                for rows in (5, 260))
         whole = nvfp4gemm.mm(a, b, np.float32)
-        np.testing.assert_array_equal(nvfp4gemm.mm(a, b.slice_rows(128, 260), np.float32), whole[:, 128:])
-        np.testing.assert_array_equal(nvfp4gemm.mm(a, b.slice_rows(17, 33), np.float32), whole[:, 17:33])
+        for begin, end in ((128, 260), (17, 33)):
+            np.testing.assert_array_equal(nvfp4gemm.mm(a, b.slice_rows(begin, end), np.float32),
+                                          whole[:, begin:end])
         for cut in (64, 48):
-            parts = [nvfp4gemm.mm(a.slice_k(*p), b.slice_k(*p), np.float32) for p in ((0, cut), (cut, 192))]
+            parts = [nvfp4gemm.mm(a.slice_k(*p), b.slice_k(*p), np.float32)
+                     for p in ((0, cut), (cut, 192))]
             np.testing.assert_allclose(parts[0] + parts[1], whole, atol=1e-4)
 
     def test_share_where_they_can(self):

@@ -54,7 +54,8 @@ class Layer(unittest.TestCase):
         layer = Linear.from_float(linear(40, 64))
         scale = layer.tensor_scale.clone()
         layer.half()
-        self.assertEqual((layer.tensor_scale.dtype, layer.bias.dtype), (torch.float32, torch.float16))
+        self.assertEqual((layer.tensor_scale.dtype, layer.bias.dtype),
+                         (torch.float32, torch.float16))
         self.assertTrue(torch.equal(layer.tensor_scale, scale))
         self.assertEqual(layer(torch.ones(1, 64).half()).dtype, torch.float16)
 
@@ -96,7 +97,8 @@ class Model(torch.nn.Module):
     def __init__(self):
         super().__init__()
         self.blocks = torch.nn.ModuleList(
-            torch.nn.Sequential(linear(96, 64), torch.nn.ReLU(), linear(64, 96, False)) for _ in range(2))
+            torch.nn.Sequential(linear(96, 64), torch.nn.ReLU(), linear(64, 96, False))
+            for _ in range(2))
         self.head = linear(10, 64)
 
     def forward(self, x):

@@ -70,7 +70,7 @@ class Multiply(unittest.TestCase):
         np.testing.assert_array_equal(b.dequantize(), self.b.dequantize())
         np.testing.assert_array_equal(nvfp4gemm.mm(self.a, b), nvfp4gemm.mm(self.a, self.b))
         b.codes = np.asfortranarray(b.codes)
-        with self.assertRaisesRegex(ValueError, r"codes have strides \(1, 70\); their rows must be"):
+        with self.assertRaisesRegex(ValueError, r"codes have strides \(1, 70\); their rows must"):
             nvfp4gemm.mm(self.a, b)
 
     def test_bias_and_activations(self):

@@ -22,9 +22,9 @@ def run(backend, *arguments, seconds=240):
     """What rank 0 said; raises with what was said where a process fails."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, os.path.join(package.HERE, "parallel_rank.py")]
-        ranks = [subprocess.Popen([*command, str(rank), str(RANKS), os.path.join(folder, "meet"), backend,
-                                   *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-                 for rank in range(RANKS)]
+        ranks = [subprocess.Popen([*command, str(rank), str(RANKS), os.path.join(folder, "meet"),
+                                   backend, *arguments], stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True) for rank in range(RANKS)]
         try:
             said = [rank.communicate(timeout=seconds)[0] for rank in ranks]
         finally:
