@@ -17,6 +17,7 @@ except ImportError as error:
     raise unittest.SkipTest("this Python has no torch") from error
 
 import nvfp4gemm
+import nvfp4gemm.nn
 
 GPU = torch.cuda.is_available()
 HOPPER = GPU and torch.cuda.get_device_capability() == (9, 0)
@@ -148,6 +149,25 @@ class OnTheGpu(unittest.TestCase):
                 x.float() @ weight.dequantize().T + bias.float())
             torch.testing.assert_close(y.float(), expected, rtol=2 ** -7, atol=2e-2)
 
+    def test_slices(self):
+        a, b = (nvfp4gemm.quantize(normal(seed, rows, 512, device="cuda"))
+                for seed, rows in ((1, 33), (2, 600)))
+        for layout in ("128x4", "linear"):
+            whole = b.with_scales(layout)
+            for begin, end in ((128, 600), (256, 300), (37, 165)):
+                part = whole.slice_rows(begin, end)
+                self.assertTrue(torch.equal(part.dequantize(), b.dequantize()[begin:end]))
+                torch.testing.assert_close(
+                    nvfp4gemm.mm(a, part, torch.float32),
+                    nvfp4gemm.mm(a, b, torch.float32)[:, begin:end], rtol=1e-4, atol=1e-3)
+            for begin, end in ((64, 512), (128, 208), (48, 304)):
+                part = whole.slice_k(begin, end)
+                self.assertTrue(torch.equal(part.dequantize(), b.dequantize()[:, begin:end]))
+                expected = a.dequantize()[:, begin:end].double() @ part.dequantize().double().T
+                torch.testing.assert_close(
+                    nvfp4gemm.mm(a.slice_k(begin, end), part, torch.float32).double(), expected,
+                    rtol=1e-4, atol=1e-3)
+
     def test_a_stream_of_torch(self):
         x, weight = normal(1, 64, 1024, device="cuda"), nvfp4gemm.quantize(
             normal(2, 512, 1024, device="cuda"))
@@ -238,13 +258,15 @@ class OnTheGpu(unittest.TestCase):
                 "quantize": lambda: nvfp4gemm.quantize(x)}
         if HOPPER:
             rows["linear"] = lambda: nvfp4gemm.linear(x, weight)
+            layer = nvfp4gemm.nn.Linear(weight)
+            rows["nn.Linear"] = lambda: layer(x)
         print(f"host time, us: torch.empty {empty:.2f}", end="")
         times = {name: us(call) for name, call in rows.items()}
         for name, time_ in times.items():
             print(f", {name} {time_:.2f}", end="")
         print()
         # An H200's host takes 9.4, 20.4 and 10.6 beyond torch.empty; twice that is another code path.
-        limits = {"mm": 20, "quantize": 45, "linear": 22}
+        limits = {"mm": 20, "quantize": 45, "linear": 22, "nn.Linear": 40}
         for name, time_ in times.items():
             self.assertLess(time_ - empty, limits[name], name)
 
