@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """torch.nn.Linear with an NVFP4 weight, for inference; needs torch.
 
-    from nvfp4gemm.nn import Linear, replace_linear
+    from nvfp4gemm.nn import Linear, load_linear, replace_linear
     replace_linear(model, skip=["lm_head"])                  # every torch.nn.Linear but lm_head
-    layer = Linear.from_checkpoint("model/", "model.layers.0.mlp.up_proj", "cuda")
+    load_linear(model, "model/", "cuda")                     # what an NVFP4 checkpoint has
 """
 import torch
 
@@ -44,13 +44,8 @@ class Linear(torch.nn.Module):
     @classmethod
     def from_checkpoint(cls, path, name, device="cpu", **options):
         """Of a layer in a checkpoint of ModelOpt or compressed-tensors, with the bias it has."""
-        import safetensors
         weight = checkpoints.load(path, device, names=[name])[name]
-        bias, file = None, checkpoints.files_of(path).get(name + ".bias")
-        if file is not None:
-            with safetensors.safe_open(file, framework="pt", device=str(device)) as opened:
-                bias = opened.get_tensor(name + ".bias")
-        return cls(weight, bias, **options)
+        return cls(weight, _bias(checkpoints.files_of(path), name, device), **options)
 
     def weight(self):
         """The Packed, on the module's own memory; calls keep plans by it."""
@@ -82,6 +77,21 @@ class Linear(torch.nn.Module):
                 f"quantize_input={self.quantize_input}")
 
 
+def _bias(files, name, device):
+    """NAME.bias of a checkpoint, or None."""
+    import safetensors
+    file = files.get(name + ".bias")
+    if file is None:
+        return None
+    with safetensors.safe_open(file, framework="pt", device=str(device)) as opened:
+        return opened.get_tensor(name + ".bias")
+
+
+def _put(model, name, layer):
+    parent, _, last = name.rpartition(".")
+    setattr(model.get_submodule(parent), last, layer)
+
+
 def _skipped(name, skip):
     return any(name == part or name.endswith("." + part) for part in skip)
 
@@ -105,6 +115,27 @@ def replace_linear(model, skip=(), **options):
             raise ValueError(f"{name} has {layer.in_features} input features, no multiple of 16; "
                              "skip can name it")
     for name, layer in layers.items():
-        parent, _, last = name.rpartition(".")
-        setattr(model.get_submodule(parent), last, Linear.from_float(layer, **options))
+        _put(model, name, Linear.from_float(layer, **options))
     return list(layers)
+
+
+def load_linear(model, path, device, **options):
+    """Replaces those torch.nn.Linear of model that a checkpoint of ModelOpt or compressed-tensors has
+    in NVFP4, in place; returns their names. Biases are the checkpoint's. model may lie on the meta
+    device; what else the checkpoint has is left to you.
+
+    options  of Linear
+    """
+    files = checkpoints.files_of(path)
+    names = list(checkpoints.layers_of(files))
+    layers = dict(model.named_modules())
+    for name in names:
+        if type(layers.get(name)) is not torch.nn.Linear:
+            raise ValueError(f"the checkpoint has {name}, which is no torch.nn.Linear of the model")
+    for name, weight in checkpoints.load(path, device, names=names).items():
+        old = layers[name]
+        if weight.shape != (old.out_features, old.in_features):
+            raise ValueError(f"{name} is {weight.shape} in the checkpoint, "
+                             f"{(old.out_features, old.in_features)} in the model")
+        _put(model, name, Linear(weight, _bias(files, name, device), **options))
+    return names

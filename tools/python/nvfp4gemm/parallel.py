@@ -63,6 +63,8 @@ class RowLinear(nn.Linear):
               converted.
     sum_type  of the parts that the ranks add up: None is x's type; torch.float32 rounds once, and
               sends twice as many bytes
+
+    Where the layer quantizes its input, each rank's part of x is by its own largest value.
     """
 
     def __init__(self, layer, *, group=None, sum_type=None):

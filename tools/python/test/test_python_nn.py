@@ -14,7 +14,7 @@ except ImportError as error:
     raise unittest.SkipTest("this Python has no torch") from error
 
 import nvfp4gemm
-from nvfp4gemm.nn import Linear, replace_linear
+from nvfp4gemm.nn import Linear, load_linear, replace_linear
 
 GPU = torch.cuda.is_available()
 HOPPER = GPU and torch.cuda.get_device_capability() == (9, 0)
@@ -85,6 +85,21 @@ class Layer(unittest.TestCase):
                 torch.testing.assert_close(layer(x).cpu(), expected, rtol=2 ** -7, atol=1e-4)
                 with self.assertRaisesRegex(KeyError, "no NVFP4 layer 'm.down'"):
                     Linear.from_checkpoint(folder, "m.down", device)
+                self.into_a_model(folder, x, layer(x), device)
+
+    def into_a_model(self, folder, x, expected, device):
+        def model(n):
+            m = torch.nn.ModuleDict({"up": linear(n, 96, device="meta"), "down": linear(96, 64)})
+            return torch.nn.ModuleDict({"m": m})
+
+        good = model(40)
+        self.assertEqual(load_linear(good, folder, device), ["m.up"])
+        self.assertTrue(torch.equal(good["m"]["up"](x), expected))
+        self.assertIs(type(good["m"]["down"]), torch.nn.Linear)
+        with self.assertRaisesRegex(ValueError, r"m.up is \(40, 96\) in .*, \(48, 96\) in"):
+            load_linear(model(48), folder, device)
+        with self.assertRaisesRegex(ValueError, "has m.up, which is no torch.nn.Linear of the"):
+            load_linear(good, folder, device)
 
     def test_quantized_inputs(self):
         layer = Linear.from_float(linear(40, 64), quantize_input=True)

@@ -87,14 +87,12 @@ class Documents(unittest.TestCase):
             return torch.nn.Linear(k, n, dtype=torch.bfloat16, device=device)
 
         known["model"] = torch.nn.ModuleDict({"up": linear(96, 64), "lm_head": linear(32, 64)})
-        loaded = []
-
-        def load(path, name, device="cpu"):
-            loaded.append((path, name, device))  # test_python_nn.py loads
-
-        with unittest.mock.patch("nvfp4gemm.nn.Linear.from_checkpoint", load):
+        known["other"] = None
+        with unittest.mock.patch("nvfp4gemm.nn.Linear.from_checkpoint") as one, \
+                unittest.mock.patch("nvfp4gemm.nn.load_linear") as all_:  # test_python_nn.py loads
             exec(of_models, known)
-        self.assertEqual(loaded, [("model/", "model.layers.0.mlp.up_proj", "cuda")])
+        one.assert_called_once_with("model/", "model.layers.0.mlp.up_proj", "cuda")
+        all_.assert_called_once_with(None, "model/", "cuda")
         self.assertEqual([type(x).__module__ for x in known["model"].values()],
                          ["nvfp4gemm.nn", "torch.nn.modules.linear"])
         known["mlp"] = torch.nn.ModuleDict({"up": linear(96, 64), "down": linear(64, 96)})
