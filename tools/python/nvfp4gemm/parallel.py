@@ -23,6 +23,13 @@ def part_of(size, unit, group=None, what="size"):
     return size // ranks * rank, size // ranks * (rank + 1)
 
 
+def _checked(layer):
+    if not isinstance(layer, nn.Linear):
+        raise TypeError(f"layer is {type(layer).__name__}; expected an nvfp4gemm.nn.Linear, as "
+                        "from_float() makes it")
+    return layer
+
+
 def _own(packed):
     """On memory of its own, so that the whole weight's can go."""
     return Packed(packed.codes.clone(memory_format=torch.contiguous_format), packed.scales.clone(),
@@ -38,7 +45,7 @@ class ColumnLinear(nn.Linear):
     """
 
     def __init__(self, layer, *, group=None, gather=False, activation=None):
-        begin, end = part_of(layer.out_features, 1, group, "out_features")
+        begin, end = part_of(_checked(layer).out_features, 1, group, "out_features")
         bias = None if layer.bias is None else layer.bias[begin:end].clone()
         super().__init__(_own(layer.weight().slice_rows(begin, end)), bias,
                          activation=activation or layer.activation,
@@ -68,7 +75,7 @@ class RowLinear(nn.Linear):
     """
 
     def __init__(self, layer, *, group=None, sum_type=None):
-        if layer.activation is not None:
+        if _checked(layer).activation is not None:
             raise ValueError(f"a sum over ranks comes before the activation {layer.activation!r}")
         begin, end = part_of(layer.in_features, 32, group, "in_features")
         # One rank adds the bias to its part, in fp32.

@@ -90,6 +90,25 @@ def compare_perceptron(device, group, hidden, inner):
     return worst
 
 
+def refused(device, ranks):
+    """What cannot be divided is said."""
+    silu = layer(1, 64, 64 * ranks, device)
+    silu.activation = "silu"
+    for call, kind, words in [
+            (lambda: ColumnLinear(layer(1, 48 * ranks + 1, 64, device)), ValueError,
+             f"no multiple of 1 for each of {ranks} ranks"),
+            (lambda: RowLinear(layer(1, 64, 16 * ranks, device)), ValueError, "no multiple of 32"),
+            (lambda: RowLinear(silu), ValueError, "before the activation 'silu'"),
+            (lambda: ColumnLinear(torch.nn.Linear(64, 64)), TypeError, "as from_float() makes it")]:
+        try:
+            call()
+        except kind as error:
+            if words not in str(error):
+                raise
+        else:
+            raise SystemExit(f"not refused: {words}")
+
+
 def best(call, device):
     """Seconds of a call: the middle of 20 rounds of 20."""
     rounds = []
@@ -143,12 +162,7 @@ def main():
             both = compare_perceptron(device, dist.group.WORLD, *sizes)
             if rank == 0:
                 print(f"ok: layers {layers:.2f} of their bound, perceptron {both:.3f}")
-            try:
-                ColumnLinear(layer(1, 48 * ranks + 1, 64, device))
-            except ValueError as error:
-                assert f"no multiple of 1 for each of {ranks} ranks" in str(error), error
-            else:
-                raise SystemExit("an uneven layer was divided")
+            refused(device, ranks)
     finally:
         dist.destroy_process_group()
 
