@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The Makefile and set-up as a packager meets them: flags, words about what is missing."""
+import glob
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -53,6 +55,21 @@ class Make(unittest.TestCase):
         for line in linked:
             self.assertIn(" -Wl,-z,muldefs", line)
         self.assertTrue(any(line.startswith("my-ar ") for line in lines))
+
+
+class Nvrtc(unittest.TestCase):
+    def test_its_cstdint_has_what_the_kernels_take_from_there(self):
+        # NVRTC brings no such header, and nothing but `make KERNELS=12.9` compiles with it.
+        name = re.compile(r"\b(?:u?int(?:8|16|32|64|ptr)_t|(?:U?INT(?:8|16|32|64|PTR)|SIZE)_(?:MAX|MIN|C))\b")
+
+        def names(path):
+            with open(path, encoding="utf-8") as file:
+                return set(name.findall(re.sub(r"//.*", "", file.read())))
+        sources = [path for ending in ("cu", "cuh", "h", "def")
+                   for path in glob.glob(os.path.join(ROOT, "kernel/**/*." + ending), recursive=True)]
+        used = set().union(*map(names, sources))
+        self.assertIn("uint32_t", used)
+        self.assertLessEqual(used, names(os.path.join(ROOT, "tools/nvrtc/include/cstdint")))
 
 
 class SetUp(unittest.TestCase):
