@@ -3,7 +3,8 @@
 # check_bare.sh BUILD OS: README's two commands on a fresh clone, then the tarball's packages and an
 # installation's consumers, in a chroot of a Debian with git and make and nothing else. OS is debian12,
 # debian13 or testing. PART=packages leaves README's two commands out, which take the longest. Needs
-# root, mmdebstrap, and the distribution's and Python's package servers; HERE=folder keeps the chroot.
+# root, mmdebstrap, and the distribution's and Python's package servers; HERE=folder keeps the chroot,
+# MIRROR=URL takes the distribution from there, CCACHE=folder has ccache inside with that folder.
 set -eu
 build=$1 os=$2
 cd "$(dirname "$0")/../.."
@@ -23,6 +24,7 @@ if [ -n "$needs" ]; then
 fi
 root=${HERE:-$(mktemp -d)}
 leave() {
+  umount "$root/ccache" 2>/dev/null || true
   umount "$root/proc" 2>/dev/null || true
   [ -n "${HERE:-}" ] || rm -rf "$root"
 }
@@ -41,23 +43,29 @@ timed() {
 }
 # Package servers are reached as from here: its resolver, certificates and pip's settings.
 inside() {
-  chroot "$root" env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive \
+  chroot "$root" env -i HOME=/root PATH="${CCACHE:+/usr/lib/ccache:}/usr/sbin:/usr/bin:/sbin:/bin" \
+    ${CCACHE:+CCACHE_DIR=/ccache} DEBIAN_FRONTEND=noninteractive \
     PIP_CERT=/etc/ssl/certs/ca-certificates.crt ${http_proxy:+http_proxy="$http_proxy"} \
     ${https_proxy:+https_proxy="$https_proxy"} sh -ec "$1"
 }
 
 timed "a chroot of $suite with git and make" mmdebstrap --quiet --variant=apt \
-  --include=git,make,ca-certificates "$suite" "$root"
+  --include="git,make,ca-certificates${CCACHE:+,ccache}" "$suite" "$root" ${MIRROR:+"$MIRROR"}
 [ "$failed" -eq 0 ] || { finish; exit 1; }
 mount -t proc proc "$root/proc"
 cp -L /etc/resolv.conf "$root/etc/resolv.conf"
 cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
 mkdir "$root/build"
 cp "$(ls "$build"/dist/*.tar.gz)" "$root/build/"
+if [ -n "${CCACHE:-}" ]; then
+  mkdir "$root/ccache"
+  mount --bind "$CCACHE" "$root/ccache"
+fi
 
 timed "the packages that a build from the tarball wants" inside \
-  "apt-get install -y -qq --no-install-recommends g++ catch2 libcli11-dev nlohmann-json3-dev cmake \
+  "apt-get update -qq && apt-get install -y -qq --no-install-recommends g++ catch2 libcli11-dev nlohmann-json3-dev cmake \
      pkg-config dpkg-dev debhelper lintian fakeroot"
+[ "$failed" -eq 0 ] || { finish; exit 1; }
 timed "the tarball unpacks" inside "cd /build && tar -xf nvfp4gemm-*.tar.gz && mv nvfp4gemm-*/ unpacked"
 timed "make, by g++ alone" inside "cd /build/unpacked && make"
 timed "the host tests" inside "cd /build/unpacked && make test-host"
