@@ -231,12 +231,21 @@ class Run(unittest.TestCase):
                 ["--m", "3", "--n", "130", "--k", "192", "--l", "2", "--a-ld", "224", "--d-ld", "131",
                  "--a-batch-stride", "672", "--b-batch-stride", "24960", "--d-batch-stride", "400",
                  "--pdl", "2", "--alpha", "0.1", "--variant", "sm100_128x256x256"],
+                # Rows of 48 are 64 apart, with and without words about it.
+                ["--m", "3", "--n", "130", "--k", "48", "--l", "2"],
+                ["--m", "3", "--n", "130", "--k", "48", "--a-ld", "96"],
         ]:
             line = logged(*arguments)
             self.assertEqual(replay(line), replay(logged(*replay(line))))
             self.assertEqual(line, logged(*replay(line)))
             explained = run("explain", *replay(line)).stdout
             self.assertIn("replay    nvfp4 run " + " ".join(replay(line)), explained)
+
+    def test_a_row_of_no_multiple_of_16_bytes_is_refused_where_it_is_asked_for(self):
+        for command in ("run", "explain"):
+            done = run(command, "--m", "3", "--n", "130", "--k", "48", "--b-ld", "48")
+            self.assertNotEqual(done.returncode, 0, done.stdout)
+            self.assertIn("48 is not a multiple of 32", done.stderr)
 
     def test_matrices_from_files(self):
         rng = np.random.default_rng(8)

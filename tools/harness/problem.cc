@@ -114,12 +114,14 @@ std::vector<uint8_t> Operand::device_scales(uint8_t poison, int64_t gap) const {
 
 // ---- Problem ------------------------------------------------------------------------------------
 
+int64_t close_ld(int64_t k) { return (k + 31) / 32 * 32; }
+
 namespace {
 
 Operand make_operand(int64_t rows, int64_t k, int64_t l, int64_t ld_gap, int64_t batch_gap) {
   Operand o;
   o.rows = rows, o.k = k, o.l = l;
-  o.ld = (k + 31) / 32 * 32 + ld_gap;  // rows begin at multiples of 16 bytes
+  o.ld = close_ld(k) + ld_gap;
   o.batch_stride = rows * o.ld + batch_gap;
   o.codes.assign(size_t((l - 1) * o.batch_stride + (rows - 1) * o.ld + k) / 2, 0xFF);
   for (int64_t batch = 0; batch < l; ++batch) {

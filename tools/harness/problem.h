@@ -72,9 +72,12 @@ struct Operand {
   int64_t device_scales_stride(int64_t gap) const;
 };
 
+// From one row of codes to the next where no gap is asked for: rows begin at multiples of 16 bytes.
+int64_t close_ld(int64_t k);
+
 // Room between rows, batches and blocks of scales. The gaps are filled with poison.
 struct Gaps {
-  int64_t a_ld = 0, b_ld = 0, d_ld = 0;           // elements beyond the row
+  int64_t a_ld = 0, b_ld = 0, d_ld = 0;           // elements beyond close_ld, or D's row
   int64_t a_batch = 0, b_batch = 0, d_batch = 0;  // elements beyond the batch
   int64_t scales_batch_bytes = 0;                 // bytes beyond the scales of a batch
 };

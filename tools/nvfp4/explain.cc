@@ -47,7 +47,8 @@ nvfp4_gemm_desc describe(const RunOptions& options) {
   const support::EpilogueFields f = fields_of(options);
   const bool by_row = f.cd_order == NVFP4_CD_ORDER_ROW_MAJOR;
   const int64_t lines = by_row ? s.m : s.n, length = by_row ? s.n : s.m;
-  g.a_ld = s.k + gaps.a_ld, g.b_ld = s.k + gaps.b_ld, g.d_ld = length + gaps.d_ld;
+  const int64_t row = support::close_ld(s.k);
+  g.a_ld = row + gaps.a_ld, g.b_ld = row + gaps.b_ld, g.d_ld = length + gaps.d_ld;
   g.a_batch_stride = s.m * g.a_ld + gaps.a_batch;
   g.b_batch_stride = s.n * g.b_ld + gaps.b_batch;
   g.d_batch_stride = lines * g.d_ld + gaps.d_batch;

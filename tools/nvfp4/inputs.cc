@@ -61,13 +61,14 @@ float tensor_scale_of(const Matrix& x, const std::string& name) {
 support::Gaps gaps_of(const RunOptions& options) {
   const support::Shape& s = options.shape;
   support::Gaps gaps;
-  gaps.a_ld = gap("--a-ld", options.a_ld, s.k, s.k);
-  gaps.b_ld = gap("--b-ld", options.b_ld, s.k, s.k);
+  const int64_t row = support::close_ld(s.k);
+  gaps.a_ld = gap("--a-ld", options.a_ld, row, s.k);
+  gaps.b_ld = gap("--b-ld", options.b_ld, row, s.k);
   const bool by_row = options.epilogue.cd_order == NVFP4_CD_ORDER_ROW_MAJOR;
   const int64_t lines = by_row ? s.m : s.n, length = by_row ? s.n : s.m;
   gaps.d_ld = gap("--d-ld", options.d_ld, length, length);
-  gaps.a_batch = gap("--a-batch-stride", options.a_batch_stride, s.m * (s.k + gaps.a_ld), 0);
-  gaps.b_batch = gap("--b-batch-stride", options.b_batch_stride, s.n * (s.k + gaps.b_ld), 0);
+  gaps.a_batch = gap("--a-batch-stride", options.a_batch_stride, s.m * (row + gaps.a_ld), 0);
+  gaps.b_batch = gap("--b-batch-stride", options.b_batch_stride, s.n * (row + gaps.b_ld), 0);
   gaps.d_batch = gap("--d-batch-stride", options.d_batch_stride, lines * (length + gaps.d_ld), 0);
   return gaps;
 }

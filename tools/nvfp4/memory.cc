@@ -52,13 +52,14 @@ struct Sizes {
 
 Sizes sizes_of(const support::Shape& s, const support::Gaps& gaps) {
   const double m = double(s.m), n = double(s.n), k = double(s.k), l = double(s.l);
+  const double row = double(support::close_ld(s.k));
   const auto span = [&](double rows, double columns, int64_t ld_gap, int64_t batch_gap) {
     const double ld = columns + double(ld_gap);
     return (l - 1) * (rows * ld + double(batch_gap)) + (rows - 1) * ld + columns;
   };
   Sizes sizes{};
-  sizes.operands = span(m, k, gaps.a_ld, gaps.a_batch) / 2 +
-                   span(n, k, gaps.b_ld, gaps.b_batch) / 2 + l * (m + n) * k / 16;
+  sizes.operands = span(m, row, gaps.a_ld, gaps.a_batch) / 2 +
+                   span(n, row, gaps.b_ld, gaps.b_batch) / 2 + l * (m + n) * k / 16;
   sizes.d = 2 * span(m, n, gaps.d_ld, gaps.d_batch);
   sizes.dense_d = 2 * l * m * n;
   sizes.decoded = 2.2 * n * k;  // one batch of B, as the sums in double take it
