@@ -31,7 +31,7 @@ endif
 # The emulator is built where NVIDIA's cuda.h is, which nothing else needs.
 CUDA_HOME := $(if $(realpath $(NVCC)),$(abspath $(dir $(realpath $(NVCC)))/..))
 CUDA_INCLUDE := $(if $(CUDA_HOME),-isystem $(CUDA_HOME)/include)
-CUDA_H   := $(shell echo '\#include <cuda.h>' | $(CXX) $(CUDA_INCLUDE) -E -x c++ - >/dev/null 2>&1 && echo here)
+CUDA_H   := $(shell $(CXX) $(CUDA_INCLUDE) -E -include cuda.h -x c++ /dev/null >/dev/null 2>&1 && echo here)
 PTXAS    := $(CUDA_HOME)/bin/ptxas
 PYTHON   ?= .venv/bin/python
 

@@ -33,6 +33,25 @@ class Make(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("NVCC=/no/nvcc is no program", done.stderr)
 
+    def test_the_emulator_is_built_where_cuda_h_is(self):
+        def goals(nvcc):
+            with tempfile.TemporaryDirectory() as build:
+                done = execute("make", "-n", f"B={build}", "SETUP=/no/setup.mk", "NVCC=" + nvcc,
+                               "CXX=g++ -nostdinc", "all", "library")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("nvfp4 ", done.stdout)
+            return done.stdout
+        with tempfile.TemporaryDirectory() as cuda:
+            for folder in ("bin", "include"):
+                os.mkdir(os.path.join(cuda, folder))
+            nvcc = os.path.join(cuda, "bin", "nvcc")
+            with open(nvcc, "w") as out:
+                out.write("#!/bin/sh\n")
+            os.chmod(nvcc, 0o755)
+            self.assertNotIn("tools/emulator/driver", goals(nvcc))
+            with open(os.path.join(cuda, "include", "cuda.h"), "w"):
+                self.assertIn("tools/emulator/driver", goals(nvcc))
+
     def test_every_flag_reaches_its_commands(self):
         with tempfile.TemporaryDirectory() as build:
             goals = [f"{build}/{name}" for name in
