@@ -120,6 +120,27 @@ uint64_t wave(const Number& n, bool cosine, const Format& f, const Rules& rules)
 
 int magnitude(const Number& n) { return n.exponent + top_bit(n.significand); }
 
+bool is_beside_one(const Number& n) {
+  const int128 away = magnitude(n) == 0 || magnitude(n) == -1 ? fixed(n) - int128(one) : one;
+  return away < int128(one >> 6) && -away < int128(one >> 6);
+}
+
+// 2 log2(e) artanh((x - 1) / (x + 1)), so that a small logarithm has as many bits as others.
+Number log2_beside_one(const Number& n) {
+  constexpr uint64_t log2_e = 0x5C551D94AE0BF85D;  // 62 bits behind the point
+  const uint64_t x = uint64_t(fixed(n));
+  const bool below = x < one;
+  const uint64_t y = uint64_t((uint128(below ? one - x : x - one) << point) / (one + x));
+  const uint64_t square = uint64_t(uint128(y) * y >> point);
+  uint64_t sum = 0;
+  for (uint64_t term = y, k = 1; term; k += 2) {
+    sum += term / k;
+    term = uint64_t(uint128(term) * square >> point);
+  }
+  return {sum ? Kind::finite : Kind::zero, sum && below, -point,
+          uint128(sum) * log2_e >> (point - 1)};
+}
+
 }  // namespace
 
 uint64_t sqrt(uint64_t a, const Format& f, const Rules& rules) {
@@ -156,6 +177,7 @@ uint64_t log2(uint64_t a, const Format& f, const Rules& rules) {
   if (n.kind == Kind::zero) return encode(special(Kind::infinite, true), f, rules);
   if (n.kind == Kind::nan || n.negative) return encode(special(Kind::nan), f, rules);
   if (n.kind == Kind::infinite) return encode(n, f, rules);
+  if (is_beside_one(n)) return encode(log2_beside_one(n), f, rules);
   uint128 m = n.significand << (point - top_bit(n.significand));
   int128 result = magnitude(n);
   for (int i = 0; i < digits; ++i) {
@@ -164,7 +186,6 @@ uint64_t log2(uint64_t a, const Format& f, const Rules& rules) {
     if (two) m >>= 1;
     result = result * 2 + two;
   }
-  if (result == 0) return 0;
   const bool negative = result < 0;
   return encode({Kind::finite, negative, -digits, uint128(negative ? -result : result)}, f, rules);
 }
@@ -186,7 +207,7 @@ uint64_t cos(uint64_t a, const Format& f, const Rules& rules) {
   return wave(n, true, f, rules);
 }
 
-// (e^2x - 1) / (e^2x + 1); below 2^-5 the first two terms of its series.
+// (e^2x - 1) / (e^2x + 1); below 2^-10 the first two terms of its series.
 uint64_t tanh(uint64_t a, const Format& f, const Rules& rules) {
   Number n = decode(a, f, rules.ftz);
   if (n.kind == Kind::nan || n.kind == Kind::zero) return encode(n, f, rules);
@@ -194,7 +215,7 @@ uint64_t tanh(uint64_t a, const Format& f, const Rules& rules) {
   if (n.kind == Kind::infinite || magnitude(n) >= 6)
     return encode({Kind::finite, negative, 0, 1}, f, rules);
   const uint64_t x = encode(n, f64);
-  if (magnitude(n) < -5) {
+  if (magnitude(n) < -10) {
     const uint64_t third = 0xBFD5555555555555;  // -1/3
     const uint64_t cube = mul(mul(x, x, f64), x, f64);
     return convert(fma(third, cube, x, f64), f64, f, rules);
