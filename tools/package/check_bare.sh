@@ -3,8 +3,9 @@
 # check_bare.sh BUILD OS: README's two commands on a fresh clone, then the tarball's packages and an
 # installation's consumers, in a chroot of a Debian with git and make and nothing else. OS is debian12,
 # debian13 or testing. PART=packages leaves README's two commands out, which take the longest. Needs
-# root, mmdebstrap, and the distribution's and Python's package servers; HERE=folder keeps the chroot,
-# MIRROR=URL takes the distribution from there, CCACHE=folder has ccache inside with that folder.
+# root, mmdebstrap, and the distribution's and Python's package servers; HERE=folder keeps the chroot
+# and goes on with one that is there, MIRROR=URL takes the distribution from there, CCACHE=folder has
+# ccache inside with that folder.
 set -eu
 build=$1 os=$2
 cd "$(dirname "$0")/../.."
@@ -49,16 +50,19 @@ inside() {
     ${https_proxy:+https_proxy="$https_proxy"} sh -ec "$1"
 }
 
-timed "a chroot of $suite with git and make" mmdebstrap --quiet --variant=apt \
+[ -x "$root/bin/sh" ] || timed "a chroot of $suite with git and make" mmdebstrap --quiet --variant=apt \
   --include="git,make,ca-certificates${CCACHE:+,ccache}" "$suite" "$root" ${MIRROR:+"$MIRROR"}
 [ "$failed" -eq 0 ] || { finish; exit 1; }
 mount -t proc proc "$root/proc"
+# What ends with this run need not be on the disk at once.
+echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/unsafe-io"
 cp -L /etc/resolv.conf "$root/etc/resolv.conf"
 cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
+rm -rf "$root/build"
 mkdir "$root/build"
 cp "$(ls "$build"/dist/*.tar.gz)" "$root/build/"
 if [ -n "${CCACHE:-}" ]; then
-  mkdir "$root/ccache"
+  mkdir -p "$root/ccache"
   mount --bind "$CCACHE" "$root/ccache"
 fi
 
