@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Promises about the library as a file. Each gate is one script and runs alone.
 
-GATES := check-layers check-install check-symbols check-hardening check-abi check-repro check-threads check-docs \
+GATES := check-layers check-files check-install check-symbols check-hardening check-abi check-repro check-threads check-docs \
          check-aarch64
 
 # host/ again, with types for abidiff to read; where it is not installed, nobody needs them.
@@ -17,6 +17,8 @@ $(B)/abi/libnvfp4gemm.so: $(ABI_OBJ) $(B)/obj/host/images.o host/libnvfp4gemm.ma
 gates: check-ptxas $(GATES)  ## every gate
 check-layers:  ## the import rules of HACKING.md: every include a path from the root, none upward
 	@python3 tools/check_layers.py
+check-files:  ## endings, blanks, tabs and licence lines of every file that git has
+	@python3 tools/check_files.py
 layers: | $(SETUP)  ## the rooms and who includes whom, as build/layers.svg
 	@mkdir -p $(B) && python3 tools/check_layers.py --draw $(B)/layers.svg
 check-symbols: $(LIB)  ## exports, imports and needed libraries against the reviewed lists

@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""check_files.py [FILE...]: the form that no compiler and no formatter looks at, of these files or of all
+that git has. check_files.py --message FILE: a commit's subject. A line per finding; exit code 1 if any."""
+import os
+import re
+import subprocess
+import sys
+
+CODE = re.compile(r"\.(c|cc|h|cu|cuh|py|sh|mk|rs)$|^Makefile$")
+# Others' text, or text that a test made: as it came.
+AS_IT_CAME = re.compile(r"^(test/fuzz/corpus|tools/emulator/test/fuzz/corpus|bench/results)/|/golden/")
+TABS = re.compile(r"(^|/)(Makefile|rules)$|\.(mk|md|awk)$")
+
+
+def findings(name):
+    with open(name, "rb") as file:
+        text = file.read()
+    if b"\0" in text:
+        return
+    if text and not text.endswith(b"\n"):
+        yield "its last line has no end"
+    if b"\r" in text:
+        yield "carriage returns"
+    lines = text.split(b"\n")
+    for number, line in enumerate(lines, 1):
+        if line != line.rstrip():
+            yield f"{number}: blanks at the end of the line"
+        if b"\t" in line and not TABS.search(name):
+            yield f"{number}: a tab"
+    if CODE.search(name) and b"SPDX-License-Identifier: MIT" not in b"\n".join(lines[:2]):
+        yield "no licence in its first two lines"
+
+
+def message_findings(name):
+    with open(name, encoding="utf-8") as file:
+        subject = file.readline().rstrip("\n")
+    if len(subject) > 72:
+        yield f"a subject of {len(subject)} characters; 72 are the most"
+    if not re.match(r"(Merge|Revert|fixup!|squash!) |[a-z0-9_]+(, [a-z0-9_]+)*: \S", subject):
+        yield 'a subject begins with its area, as "kernel: what changed"'
+
+
+def main(arguments):
+    look = findings
+    if arguments[:1] == ["--message"]:
+        look, names = message_findings, arguments[1:]
+    else:
+        names = arguments or subprocess.run(["git", "ls-files"], check=True, capture_output=True,
+                                            text=True).stdout.split("\n")[:-1]
+        names = [name for name in names if not AS_IT_CAME.search(name)]
+    found = {name: list(look(name)) for name in names}
+    for name, whats in found.items():
+        for what in whats:
+            print(f"{name}: {what}")
+    failed = sum(map(bool, found.values()))
+    if "NVFP4_TALLY" in os.environ:
+        with open(os.environ["NVFP4_TALLY"], "a", encoding="utf-8") as tally:
+            print(f"{int(not failed)} passed, {int(failed > 0)} failed, 0 skipped", file=tally)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
