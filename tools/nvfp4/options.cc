@@ -182,7 +182,7 @@ void add_explain(CLI::App& app, ExplainOptions& options) {
 void add_bench(CLI::App& app, BenchOptions& options) {
   CLI::App* bench =
       app.add_subcommand("bench", "device time of shapes, each verified first, cold caches");
-  bench->add_option("shapes", options.shapes,
+  bench->add_option("shape", options.shapes,
                     "MxNxK or MxNxKxL; by default the three of the GPU MODE task");
   bench->add_option("--shapes", options.list, "a file with one shape a line")
       ->check(existing_file());
