@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The Makefile and set-up as a packager meets them: flags, words about what is missing."""
 import glob
+import importlib.util
 import os
 import re
 import subprocess
@@ -89,6 +90,16 @@ class Nvrtc(unittest.TestCase):
         used = set().union(*map(names, sources))
         self.assertIn("uint32_t", used)
         self.assertLessEqual(used, names(os.path.join(ROOT, "tools/nvrtc/include/cstdint")))
+
+
+    def test_variables_that_nothing_names_go(self):
+        spec = importlib.util.spec_from_file_location("compile", os.path.join(ROOT, "tools/nvrtc/compile.py"))
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        used = ".global .align 4 .b8 used[8] = {1,2};\n.visible .global .align 8 .b8 seen[16];\n"
+        code = ".visible .entry f(){\nmov.u64 %rd1,used;\n}\n"
+        unused = ".global .align 1 .u8 _ZN1a1bE;\n.global .align 4 .u32 use = 128;\n.global .u64 x$[3];\n"
+        self.assertEqual(module.without_unused(used + unused + code), used + code)
 
 
 class Files(unittest.TestCase):
