@@ -6,7 +6,6 @@
 #include "test/gemm/emulator.h"
 #include "test/gemm/gpu.h"
 
-using gemm_test::kernel;
 using gemm_test::Problem;
 using support::Module;
 
@@ -41,9 +40,10 @@ void check_clocks(const std::vector<Cta>& ctas, size_t grid) {
 }
 
 template <class Launch>
-void check_kernel(const support::Driver& driver, const char* family, uint32_t tile, Launch launch) {
+void check_kernel(const support::Driver& driver, const std::string& ptx, uint32_t tile,
+                  Launch launch) {
   Problem problem(driver, tile);
-  const Module module = Module::from_text(driver, kernel("clocks", family));
+  const Module module = Module::from_text(driver, ptx);
   launch(problem, module);
   CHECK(problem.wrong() == 0);
   check_clocks(clocks_of(driver, module), problem.p.tiles_m * problem.p.tiles_n);
@@ -54,11 +54,12 @@ void check_kernel(const support::Driver& driver, const char* family, uint32_t ti
 TEST_CASE("every CTA of a kernel built with CLOCKS=1 notes its points in their order") {
   USE_GPU(gpu);
   USE_EMULATOR(gpu, emulator);
+  USE_KERNEL(gpu, ptx, "clocks", gpu.info.major == 9 ? "gemm_sm90" : "gemm_sm100");
   if (gpu.info.major == 9) {
-    check_kernel(gpu.driver, "gemm_sm90", 64, gemm_test::launch_wgmma<64>);
-    check_kernel(gpu.driver, "gemm_sm90", 128, gemm_test::launch_wgmma<128>);
+    check_kernel(gpu.driver, ptx, 64, gemm_test::launch_wgmma<64>);
+    check_kernel(gpu.driver, ptx, 128, gemm_test::launch_wgmma<128>);
   } else {
-    check_kernel(gpu.driver, "gemm_sm100", 64, gemm_test::launch_sm100<64>);
-    check_kernel(gpu.driver, "gemm_sm100", 256, gemm_test::launch_sm100<256>);
+    check_kernel(gpu.driver, ptx, 64, gemm_test::launch_sm100<64>);
+    check_kernel(gpu.driver, ptx, 256, gemm_test::launch_sm100<256>);
   }
 }

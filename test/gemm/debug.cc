@@ -11,7 +11,6 @@
 #include "test/gemm/gpu.h"
 
 using gemm_test::Emulator;
-using gemm_test::kernel;
 using gemm_test::launch_sm100;
 using gemm_test::Problem;
 using gemm_test::Setting;
@@ -73,7 +72,7 @@ TEST_CASE(
   USE_EMULATOR(gpu, emulator);
   const char* options = GENERATE("debug", "lineinfo");
   const char* order = GENERATE("soonest", "latest", "random");
-  const std::string ptx = kernel(options);
+  USE_KERNEL(gpu, ptx, options);
   CAPTURE(options, order);
   const Course course(emulator, order, "4", "stop");
   CHECK(wrong_after<64>(gpu.driver, ptx) == 0);
@@ -86,7 +85,7 @@ TEST_CASE(
 TEST_CASE("the kernel of 9.0 compiled with -G gives the right bits, with formal findings alone") {
   USE_GPU_OF_FAMILY(gpu, 9);
   USE_EMULATOR(gpu, emulator);
-  const std::string ptx = kernel("debug", "gemm_sm90");
+  USE_KERNEL(gpu, ptx, "debug", "gemm_sm90");
   const auto check = [&](const char* order, auto run) {
     const Course course(emulator, order, "4", "report");
     report_of(CUDA_SUCCESS, [&] { CHECK(run(gpu.driver, ptx) == 0); });
@@ -100,7 +99,7 @@ TEST_CASE("the kernel of 9.0 compiled with -G gives the right bits, with formal 
 TEST_CASE("with -lineinfo a report names the line of CUDA beside that of PTX") {
   USE_GPU_OF_FAMILY(gpu, 10);
   USE_EMULATOR(gpu, emulator);
-  const std::string ptx = kernel("lineinfo");
+  USE_KERNEL(gpu, ptx, "lineinfo");
   const Course course(emulator, "latest", "1", "stop");
   const std::regex line_of_cuda(R"(\bepilogue\.cuh:\d+)");
   const std::string unwaited = without(ptx, "tcgen05.wait::ld.sync.aligned;");

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <random>
@@ -196,4 +197,19 @@ inline std::string kernel(const char* options, const char* name = "gemm_sm100") 
   return file(NVFP4_TEST_PTX_DIR "/" + std::string(name) + "." + options + ".ptx");
 }
 
+// The driver that came with CUDA 12.9 takes PTX 8.8, that of 13.y takes 9.y.
+inline bool takes(const support::Driver& driver, const std::string& ptx) {
+  int version = 0, major = 0, minor = 0;
+  driver.check(driver.cuDriverGetVersion(&version), "cuDriverGetVersion");
+  const size_t at = ptx.find(".version ");
+  REQUIRE(at != std::string::npos);
+  REQUIRE(std::sscanf(ptx.c_str() + at, ".version %d.%d", &major, &minor) == 2);
+  return version >= (major == 8 ? 12010 + 10 * minor : 1000 * (major + 4) + 10 * minor);
+}
+
 }  // namespace gemm_test
+
+// What this machine's nvcc made of a kernel; the library's own images may serve older drivers.
+#define USE_KERNEL(gpu, ptx, ...)                         \
+  const std::string ptx = gemm_test::kernel(__VA_ARGS__); \
+  if (!gemm_test::takes((gpu).driver, ptx)) SKIP_TEST("the driver is older than nvcc's PTX")
