@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Random programs on a GPU and in the emulator. On a GPU: RANDOM_PROGRAMS of them (20,000) from
 // number RANDOM_FIRST (0) on, each compared with the emulator's library beside this program, and
-// those that differ shrunk and shown with what they begin with (RANDOM_SHOWN of them). From 2^32 on
-// they have one step each. In the emulator alone: the first ones, compared with what an H200 gave.
+// those that differ shrunk and shown with what they begin with (RANDOM_SHOWN of them; RANDOM_KEEP: a
+// folder for their PTX). From 2^32 on they have one step each. In the emulator alone: the first
+// ones, compared with what an H200 gave.
 #include <unistd.h>
 
 #include <algorithm>
@@ -95,6 +96,22 @@ RandomProgram shrunk(RandomProgram program, const RandomDriver& gpu, const Rando
   return program;
 }
 
+// Where the GPU has the emulator's words of what ptxas leaves as it stands, ptxas made another
+// program of it.
+const char* as_it_stands(const RandomProgram& p, const RandomDriver& gpu,
+                         const RandomProcess& emulator) {
+  const std::vector<uint32_t> words = gpu.run({p}, 0);
+  if (words.empty()) return "not compiled";
+  return words == emulator.run({p}) ? "the emulator's words" : "other words, too";
+}
+
+void keep(const RandomProgram& p) {
+  const char* const folder = std::getenv("RANDOM_KEEP");
+  if (folder)
+    std::ofstream(std::string(folder) + "/" + std::to_string(p.number) + ".ptx")
+        << h200::random_module({p});
+}
+
 struct Recorded {
   uint64_t number, hash;
 };
@@ -184,7 +201,9 @@ void compare_all(const RandomDriver& gpu, const RandomProcess& emulator) {
     const RandomProgram least = shrunk(different[i], gpu, emulator, &what);
     std::string text;
     for (const std::string& step : least.steps) text += "    " + step + "\n";
-    std::printf("  program %lu\n%s%s", least.number, text.c_str(), what.c_str());
+    std::printf("  program %lu\n%s%s    # ptxas -O0: %s\n", least.number, text.c_str(),
+                what.c_str(), as_it_stands(least, gpu, emulator));
+    keep(least);
     std::fflush(stdout);
   }
   CHECK(different.empty());

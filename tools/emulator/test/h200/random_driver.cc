@@ -41,13 +41,13 @@ namespace {
 
 // Compiled by the ptxas on PATH: that of driver 580 ends its process on some of these programs.
 // Empty: it cannot compile them either.
-std::string compiled(const std::string& text, const std::string& target) {
+std::string compiled(const std::string& text, const std::string& target, int level) {
   char folder[] = "/tmp/random_XXXXXX";
   if (!mkdtemp(folder)) throw std::runtime_error("no folder in /tmp");
   const std::string at = folder, source = at + "/k.ptx", object = at + "/k.cubin";
   std::ofstream(source) << text;
-  const std::string command =
-      "ptxas -arch=" + target + " -o " + object + " " + source + " >/dev/null 2>&1";
+  const std::string command = "ptxas -arch=" + target + " -O" + std::to_string(level) + " -o " +
+                              object + " " + source + " >/dev/null 2>&1";
   const bool done = std::system(command.c_str()) == 0;
   std::ifstream in(object, std::ios::binary);
   std::string image;
@@ -60,9 +60,10 @@ std::string compiled(const std::string& text, const std::string& target) {
 
 }  // namespace
 
-std::vector<uint32_t> RandomDriver::run(const std::vector<RandomProgram>& programs) const {
+std::vector<uint32_t> RandomDriver::run(const std::vector<RandomProgram>& programs,
+                                        int level) const {
   const std::string text = random_module(programs);
-  const std::string image = emulated() ? text : compiled(text, "sm_90");
+  const std::string image = emulated() ? text : compiled(text, "sm_90", level);
   if (image.empty()) return {};
   std::vector<uint32_t> values;
   for (const RandomProgram& p : programs) {
