@@ -134,8 +134,8 @@ std::string guarded(const std::string& step, Draw& draw) {
 
 // What the step writes is shifted by a zero that ptxas cannot know. What ptxas 13.0 makes of steps
 // together is not always what they do one by one: it takes bits that a float instruction wrote for
-// a number where they shift, drops the .sat of (a + b) - b and that of mad.hi.sat beside mad.wide,
-// and more, none of which a compiler of C++ writes.
+// a number where they shift, drops the .sat of (a + b) - b, and all of cvt.sat.f32.f32 of what
+// add.sat.s32 wrote, and more, none of which a compiler of C++ writes.
 std::string apart(const char* text, const Written& to) {
   const std::string_view step = text;
   std::string out;
