@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""mutate.py BUILD [NAME...]: puts each bug of the mutants.txt files (or those named) into a copy of the
-tree, builds there, and wants the named test to fail. Prints a table; exit code 0 only if every bug was
-found. JOBS=8 in the environment: eight copies, side by side. With --list: names, files and tests.
+"""mutate.py BUILD [NAME...]: puts each bug of the mutants.txt files (or those named; kernel/sm90/ names
+those of a folder) into a copy of the tree, builds there, and wants the named test to fail. Prints a
+table; exit code 0 only if every bug was found. JOBS=8 in the environment: eight copies, side by side.
+With --list: names, files and tests.
 
 A mutants.txt lies beside the code that it attacks and holds, per mutant,
 
@@ -12,9 +13,10 @@ A mutants.txt lies beside the code that it attacks and holds, per mutant,
       -        code that stands once there, white space aside
       +        the same code with the bug
 
-The copy takes the objects along with their times, so that a mutant rebuilds what it touches and no
-more; cubins it leaves as they are, since the emulator runs PTX. Each test must pass in the untouched
-copy first: a test that always fails would find every bug."""
+The copy takes the objects along with their times, so that a mutant rebuilds what it touches and its
+test uses, and no more: of the kernels' images the PTX that the test's device loads, since the emulator
+runs PTX. Each test must pass in the untouched copy first: a test that always fails would find every
+bug."""
 import concurrent.futures
 import glob
 import os
@@ -82,6 +84,25 @@ def read_mutants():
     return mutants
 
 
+def images(mutant):
+    """The PTX, by the start of its name, that the mutant's file goes into and its test's device loads."""
+    folder = os.path.dirname(mutant.file).split(os.sep)
+    if folder[0] != "kernel":
+        return ()
+    gemm = "gemm_sm90" if "@H200" in mutant.test else "gemm_sm100"
+    if folder[1:2] == ["quantize"]:
+        return ("quantize",)
+    return (gemm,) if folder[1:2] in (["sm90"], ["sm100"]) else (gemm, "quantize")
+
+
+def targets(mutant):
+    """What make builds for the mutant's test."""
+    program = mutant.test.partition("@")[0]
+    if program == "oracle":
+        return ["all"]
+    return ["build/libnvfp4gemm.so", "emulator", f"build/{program}"]
+
+
 def text_of(mutant, root=ROOT):
     with open(os.path.join(root, mutant.file)) as source:
         return source.read()
@@ -105,15 +126,17 @@ class Tree:
         for tool in (".venv", ".tools"):
             os.symlink(os.path.join(ROOT, tool), os.path.join(self.root, tool))
 
-    def build(self):
-        """True if the tree builds."""
-        names = ("nvfp4_test", "test_host", "test_regression", "test_emulator",
-                 "emulator_hw_test")
-        programs = [f"build/{name}" for name in names]
-        cubins = [os.path.join("build", "kernel", os.path.basename(name))
-                  for name in glob.glob(os.path.join(self.root, "build", "kernel", "*.cubin*"))]
-        keep = [word for name in cubins for word in ("-o", name)]
-        return self.run(["make", "-s", f"-j{self.jobs}", "B=build", *keep, "all", *programs],
+    def built(self, *pattern):
+        """Files of the tree's build folder that match the pattern."""
+        return glob.glob(os.path.join(self.root, "build", *pattern))
+
+    def build(self, mutant, wanted=()):
+        """True if what the mutant's test uses builds. Of the images only those wanted are made."""
+        stay = self.built("kernel", "*.cubin*") + self.built("test", "*.ptx")
+        stay += [p for p in self.built("kernel", "*.ptx")
+                 if not os.path.basename(p).startswith(wanted or "/")]
+        keep = [word for path in stay for word in ("-o", os.path.relpath(path, self.root))]
+        return self.run(["make", "-s", f"-j{self.jobs}", "B=build", *keep, *targets(mutant)],
                         None) == 0
 
     def test(self, mutant):
@@ -138,19 +161,28 @@ class Tree:
         return self.run(command, environment)
 
     def plant(self, mutant):
-        """What the mutant's test says of it, as test() does, and the seconds."""
+        """What the mutant's test says of it, as test() does, or "broken", and the seconds."""
         start = time.time()
         path = os.path.join(self.root, mutant.file)
         clean = text_of(mutant, self.root)
+        made = {}
+        for name in images(mutant):
+            for image in self.built("kernel", name + "*.ptx*"):
+                with open(image, "rb") as content:
+                    made[image] = content.read()
         with open(path, "w") as out:
             out.write(mutated(clean, mutant))
         try:
-            if not self.build():
-                sys.exit(f"{mutant.name} does not build:\n{self.output}")
+            if not self.build(mutant, images(mutant)):
+                return "broken", time.time() - start
             return self.test(mutant), time.time() - start
         finally:
             with open(path, "w") as out:
                 out.write(clean)
+            # Newer than their source: the next mutant's build links them again, and makes no other.
+            for image in sorted(made):
+                with open(image, "wb") as content:
+                    content.write(made[image])
 
     def run(self, command, environment):
         try:
@@ -165,7 +197,8 @@ class Tree:
 
 def wanted(mutants, names):
     """The mutants of these names, all of which can still be planted, before any work."""
-    unknown = set(names) - {m.name for m in mutants}
+    folders = tuple(name for name in names if name.endswith("/"))
+    unknown = set(names) - {m.name for m in mutants} - set(folders)
     if unknown:
         sys.exit(f"no such mutant: {', '.join(sorted(unknown))}")
     lost = []
@@ -176,7 +209,7 @@ def wanted(mutants, names):
             lost.append(f"{m.name}: {where}")
     if lost:
         sys.exit("\n".join(lost))
-    return [m for m in mutants if not names or m.name in names]
+    return [m for m in mutants if not names or m.name in names or m.file.startswith(folders)]
 
 
 def main():
@@ -204,28 +237,30 @@ def main():
         return of
 
     def passes(tree, mutant):
-        if not tree.build():
-            sys.exit(f"the copy does not build:\n{tree.output}")
-        if tree.test(mutant) != 0:
-            sys.exit(f"without any bug this fails: {mutant.test} {mutant.filter}\n"
-                     f"{tree.output[-2000:]}")
+        if tree.build(mutant) and tree.test(mutant) == 0:
+            return True
+        print(f"without any bug this fails: {mutant.test} {mutant.filter}\n{tree.output[-2000:]}",
+              flush=True)
+        return False
 
-    survivors = 0
+    found = 0
     width = max(len(m.name) for m in mutants)
     with concurrent.futures.ThreadPoolExecutor(copies) as pool:
-        tests = {(m.test, m.filter): m for m in mutants}.values()
-        for _ in pool.map(in_a_tree(passes), tests):
-            pass
+        tests = {(m.test, m.filter): m for m in mutants}
+        useless = {test for test, passed in zip(tests, pool.map(in_a_tree(passes), tests.values()))
+                   if not passed}
         print(f"{'mutant':{width}}  {'found':8}  {'s':>5}  by", flush=True)
         # Those of one file in a row: the next one's build finds most objects as they should be.
-        found = pool.map(in_a_tree(Tree.plant), mutants)
-        for m, (status, seconds) in zip(mutants, found):
-            verdict = "NO" if status == 0 else "by hang" if status == "hang" else "yes"
-            survivors += status == 0
+        planted = {pool.submit(in_a_tree(Tree.plant), m): m for m in mutants
+                   if (m.test, m.filter) not in useless}
+        for done in concurrent.futures.as_completed(planted):
+            m, (status, seconds) = planted[done], done.result()
+            verdict = {0: "NO", "broken": "NO BUILD", "hang": "by hang"}.get(status, "yes")
+            found += not verdict.startswith("NO")
             print(f"{m.name:{width}}  {verdict:8}  {seconds:5.1f}  {m.filter}", flush=True)
     shutil.rmtree(os.path.join(ROOT, sys.argv[1], "mutants"))
-    print(f"{len(mutants) - survivors} of {len(mutants)} found")
-    return survivors > 0
+    print(f"{found} of {len(mutants)} found")
+    return found < len(mutants)
 
 
 if __name__ == "__main__":
