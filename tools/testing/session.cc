@@ -3,6 +3,8 @@
 #define CATCH_CONFIG_RUNNER
 #include "tools/testing/session.h"
 
+#include <sys/resource.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -18,6 +20,27 @@ struct Tally {
 };
 Tally tally;
 
+// Processor seconds of this process, and of the children that it waited for.
+double cpu_seconds() {
+  double sum = 0;
+  for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+    rusage use{};
+    getrusage(who, &use);
+    sum += static_cast<double>(use.ru_utime.tv_sec + use.ru_stime.tv_sec);
+    sum += 1e-6 * static_cast<double>(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
+  }
+  return sum;
+}
+
+// What a test costs whatever else the machine does: a line for each in the file NVFP4_TIMES.
+void note_time(double seconds) {
+  const char* path = std::getenv("NVFP4_TIMES");
+  FILE* out = path ? std::fopen(path, "a") : nullptr;
+  if (!out) return;
+  std::fprintf(out, "%8.2f %s\n", seconds, tally.name.c_str());
+  std::fclose(out);
+}
+
 #if __has_include(<catch2/catch_all.hpp>)
 using ListenerBase = Catch::EventListenerBase;
 #else
@@ -30,10 +53,12 @@ struct Counter : ListenerBase {
   void testCaseStarting(const Catch::TestCaseInfo& info) override {
     tally.name = info.name;
     tally.skipping = false;
+    began = cpu_seconds();
   }
 
   // A failed test case counts as failed even if it asked to be skipped later on.
   void testCaseEnded(const Catch::TestCaseStats& stats) override {
+    note_time(cpu_seconds() - began);
     if (stats.totals.testCases.failed > 0) {
       ++tally.failed;
     } else if (tally.skipping) {
@@ -43,6 +68,8 @@ struct Counter : ListenerBase {
       ++tally.passed;
     }
   }
+
+  double began = 0;
 };
 CATCH_REGISTER_LISTENER(Counter)
 
