@@ -36,7 +36,7 @@ CUresult cuLibraryLoadData(CUlibrary* library, const void* image, CUjit_option* 
     if (!known_options(options, count)) return CUDA_ERROR_NOT_SUPPORTED;
     JitOptions jit;
     if (CUresult r = jit.read(jit_count, jit_options, jit_values)) return r;
-    LoadedImage loaded = load_image(image, *s.device, s.driver_version(), jit);
+    LoadedImage loaded = load_image(image, *s.device, s.driver_version(), s.known_code, jit);
     auto made = std::make_unique<Library>();
     made->status = loaded.status;
     made->text = std::move(loaded.text);

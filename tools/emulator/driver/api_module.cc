@@ -16,7 +16,7 @@ CUresult load(Entry entry, CUmodule* module, const void* image, unsigned count,
     if (!module || !image) return CUDA_ERROR_INVALID_VALUE;
     JitOptions jit;
     if (CUresult r = jit.read(count, options, values)) return r;
-    LoadedImage loaded = load_image(image, *s.device, s.driver_version(), jit);
+    LoadedImage loaded = load_image(image, *s.device, s.driver_version(), s.known_code, jit);
     return make_module(s, context.handle, nullptr, loaded, module);
   });
 }
@@ -40,7 +40,8 @@ CUresult cuModuleLoad(CUmodule* module, const char* path) {
     std::stringstream image;
     image << file.rdbuf();
     JitOptions jit;
-    LoadedImage loaded = load_image(image.str().c_str(), *s.device, s.driver_version(), jit);
+    LoadedImage loaded =
+        load_image(image.str().c_str(), *s.device, s.driver_version(), s.known_code, jit);
     return make_module(s, context.handle, nullptr, loaded, module);
   });
 }

@@ -120,7 +120,7 @@ std::string version_error(const char* text, int driver_version) {
                 1 + std::count(text, start, '\n'), major, minor, newest / 10, newest % 10);
 }
 
-LoadedImage load_ptx(std::string ptx, const DeviceRow& device, int driver_version,
+LoadedImage load_ptx(std::string ptx, const DeviceRow& device, int driver_version, KnownCode& known,
                      JitOptions& options) {
   LoadedImage image;
   image.text = std::move(ptx);
@@ -130,8 +130,11 @@ LoadedImage load_ptx(std::string ptx, const DeviceRow& device, int driver_versio
     image.status = CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
     return image;
   }
+  image.code = known.find(image.text);
+  if (image.code) return image;
   try {
     image.code = ops::load(image.text, device.capability);
+    known.keep(image.code);
   } catch (const PtxError& e) {
     options.log_error(format("%u:%u: ", e.pos.line, e.pos.column) + e.text);
     image.status = CUDA_ERROR_INVALID_PTX;
@@ -140,12 +143,12 @@ LoadedImage load_ptx(std::string ptx, const DeviceRow& device, int driver_versio
 }
 
 LoadedImage load_fat_binary(const void* data, const DeviceRow& device, int driver_version,
-                            JitOptions& options) {
+                            KnownCode& known, JitOptions& options) {
   FatPtx ptx = ptx_of_fat_binary(data, device.capability);
   LoadedImage refused;
   switch (ptx.verdict) {
     case FatPtx::Verdict::found:
-      return load_ptx(std::move(ptx.text), device, driver_version, options);
+      return load_ptx(std::move(ptx.text), device, driver_version, known, options);
     case FatPtx::Verdict::none:
       refused.status = CUDA_ERROR_NO_BINARY_FOR_GPU;
       options.tell_without_log("a fat binary has no PTX that the emulated device runs" +
@@ -162,12 +165,12 @@ LoadedImage load_fat_binary(const void* data, const DeviceRow& device, int drive
 }  // namespace
 
 LoadedImage load_image(const void* data, const DeviceRow& device, int driver_version,
-                       JitOptions& options) {
+                       KnownCode& known, JitOptions& options) {
   LoadedImage refused;
   switch (kind_of(data)) {
     case Kind::ptx:
-      return load_ptx(static_cast<const char*>(data), device, driver_version, options);
-    case Kind::fat_binary: return load_fat_binary(data, device, driver_version, options);
+      return load_ptx(static_cast<const char*>(data), device, driver_version, known, options);
+    case Kind::fat_binary: return load_fat_binary(data, device, driver_version, known, options);
     case Kind::cubin:
       refused.status = CUDA_ERROR_NO_BINARY_FOR_GPU;
       options.tell_without_log("a cubin has no code for an emulated device");

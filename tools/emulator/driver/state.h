@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "tools/emulator/driver/device.h"
+#include "tools/emulator/driver/known_code.h"
 #include "tools/emulator/driver/objects.h"
 #include "tools/emulator/driver/record.h"
 #include "tools/emulator/machine/machine.h"
@@ -37,6 +38,7 @@ struct State {
   Counters counters;     // of the last launch
   std::string findings;  // of the last launch
   uint64_t grids = 0;
+  KnownCode known_code;
   // What the last grid of a stream has accessed, as long as it may still run for all that the host
   // and the stream know.
   std::map<CUstream, Accessed> unfinished;

@@ -3,6 +3,8 @@
 // H200, driver 580: a library always loads, its kernels tell what is wrong with it.
 #include <cstring>
 
+#include "tools/emulator/driver/known_code.h"
+#include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/driver_session.h"
 
 using driver_test::in_child;
@@ -17,6 +19,10 @@ const char* const good = R"(// a comment first
 .global .align 4 .u32 counter = 7;
 .visible .entry kernel(.param .u64 p) { ret; }
 )";
+
+const char* const plain =
+    ".version 8.0\n.target sm_90\n.address_size 64\n"
+    ".visible .entry kernel(.param .u64 p) { ret; }\n";
 
 const char* const wrong_target =
     ".version 8.8\n.target sm_103a\n.address_size 64\n.visible .entry kernel() { ret; }\n";
@@ -225,5 +231,57 @@ TEST_CASE("A library's code is one module per context, which the library owns") 
     IS(s, s.launch(f), CUDA_ERROR_INVALID_HANDLE);
     IS(s, s.cuFuncLoad(f), CUDA_ERROR_INVALID_HANDLE);
     IS(s, s.cuMemsetD8(here, 0, 1), CUDA_ERROR_INVALID_VALUE);
+  });
+}
+
+namespace {
+
+std::string without_variables(int name) {
+  return ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k" + std::to_string(name) +
+         "() { ret; }\n";
+}
+
+}  // namespace
+
+TEST_CASE("Code that was read before is known by its text, the last four of them") {
+  emu::driver::KnownCode known;
+  const auto read = [&](const std::string& text) {
+    const std::shared_ptr<emu::ptx::Module> code = emu::ops::load(text, 90);
+    known.keep(code);
+    return code;
+  };
+  const auto first = read(without_variables(0));
+  CHECK(known.find(without_variables(0)) == first);
+  CHECK(known.find(without_variables(0) + std::string(3, '\0')) == first);
+  CHECK(known.find(without_variables(0) + " ") == nullptr);
+  read(good);
+  CHECK(known.find(good) == nullptr);  // its variable has one module's address
+  for (int i = 1; i < 4; ++i) read(without_variables(i));
+  CHECK(known.find(without_variables(0)) == first);
+  read(without_variables(4));
+  CHECK(known.find(without_variables(0)) == nullptr);
+  CHECK(known.find(without_variables(1)) != nullptr);
+}
+
+TEST_CASE("One text in two libraries is two libraries, each with its own variables") {
+  in_child([](Session& s) {
+    s.start();
+    CUdeviceptr address[2] = {};
+    for (const char* text : {good, plain}) {
+      CUlibrary library[2] = {};
+      CUkernel kernel[2] = {};
+      for (int i = 0; i < 2; ++i) {
+        IS(s, s.cuLibraryLoadData(&library[i], text, nullptr, nullptr, 0, nullptr, nullptr, 0),
+           CUDA_SUCCESS);
+        IS(s, s.cuLibraryGetKernel(&kernel[i], library[i], "kernel"), CUDA_SUCCESS);
+        if (text == good)
+          IS(s, s.cuLibraryGetGlobal(&address[i], nullptr, library[i], "counter"), CUDA_SUCCESS);
+      }
+      IS(s, kernel[0] == kernel[1], 0);
+      IS(s, s.cuLibraryUnload(library[0]), CUDA_SUCCESS);
+      IS(s, s.launch(reinterpret_cast<CUfunction>(kernel[0])), CUDA_ERROR_INVALID_HANDLE);
+      IS(s, s.launch(reinterpret_cast<CUfunction>(kernel[1])), CUDA_SUCCESS);
+    }
+    IS(s, address[0] == address[1], 0);
   });
 }
