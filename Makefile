@@ -24,14 +24,16 @@ endif
 # Without set-up, what plain `make` misses is said in one line, before anything fails on it.
 ifeq ($(wildcard $(SETUP)),)
 ifeq ($(or $(MAKECMDGOALS),all),all)
-MISSING := $(shell tools/setup/missing.sh build '$(CXX)' '$(if $(wildcard kernel/prebuilt),true,$(NVCC))')
+MISSING := $(shell tools/setup/missing.sh build '$(CXX)' \
+             '$(if $(wildcard kernel/prebuilt),true,$(NVCC))')
 $(if $(MISSING),$(error missing here: $(MISSING). "make setup" installs it))
 endif
 endif
 # The emulator is built where NVIDIA's cuda.h is, which nothing else needs.
 CUDA_HOME := $(if $(realpath $(NVCC)),$(abspath $(dir $(realpath $(NVCC)))/..))
 CUDA_INCLUDE := $(if $(CUDA_HOME),-isystem $(CUDA_HOME)/include)
-CUDA_H   := $(shell $(CXX) $(CUDA_INCLUDE) -E -include cuda.h -x c++ /dev/null >/dev/null 2>&1 && echo here)
+CUDA_H   := $(shell $(CXX) $(CUDA_INCLUDE) -E -include cuda.h -x c++ /dev/null \
+              >/dev/null 2>&1 && echo here)
 PTXAS    := $(CUDA_HOME)/bin/ptxas
 PYTHON   ?= .venv/bin/python
 
@@ -60,7 +62,8 @@ EMU_FLAGS  := -std=c++20 -O2 -g1 -fPIC -fvisibility=hidden -ffp-contract=off $(W
 # Tests and the command line; what compares many numbers is worth optimising.
 TEST_FLAGS  = -std=c++20 -O1 -ffp-contract=off $(WARN) \
               -Iinclude -I. -Itools/emulator/include $(CUDA_INCLUDE) \
-              -DNVFP4_TEST_PTX_DIR='"$(B)/test"' -DNVFP4_TEST_KERNEL_DIR='"$(KERNEL_OUT)"' $(USER_FLAGS)
+              -DNVFP4_TEST_PTX_DIR='"$(B)/test"' -DNVFP4_TEST_KERNEL_DIR='"$(KERNEL_OUT)"' \
+              $(USER_FLAGS)
 
 # For rules that compile and link at once.
 CUDA_API  := $(wildcard host/cuda/*)
@@ -93,7 +96,8 @@ clean:  ## remove build/; what set-up installed stays
 
 # ---- form ----------------------------------------------------------------------------------------
 # The public header is laid out by hand: its comments are a manual in columns.
-FORMATTED = $(filter-out include/nvfp4_gemm.h,$(shell git ls-files '*.c' '*.h' '*.cc' '*.cu' '*.cuh'))
+FORMATTED = $(filter-out include/nvfp4_gemm.h, \
+  $(shell git ls-files '*.c' '*.h' '*.cc' '*.cu' '*.cuh'))
 .PHONY: format format-check
 format:  ## clang-format every source
 	@clang-format -i $(FORMATTED)

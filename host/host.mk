@@ -2,11 +2,13 @@
 # The library: host/*.cc by the C++ compiler, kernel images by .incbin, linked by the C compiler so
 # that no C++ runtime can slip in.
 
-# Words alone on one line each: CMakeLists.txt reads them as well. No exceptions, no RTTI, no libstdc++
-# at run time, one rounding per operation.
-HOST_OPTIONS := -O2 -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti -ffp-contract=off -fno-threadsafe-statics -fstack-protector-strong
+# Words alone: CMakeLists.txt reads them as well. No exceptions, no RTTI, no
+# libstdc++ at run time, one rounding per operation.
+HOST_OPTIONS := -O2 -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti -ffp-contract=off \
+                -fno-threadsafe-statics -fstack-protector-strong
 # nodelete: the driver keeps what it loaded, so the table that knows it must stay as well.
-LIB_OPTIONS  := -Wl,-z,defs -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,-z,separate-code -Wl,-z,nodelete -Wl,--as-needed -Wl,--gc-sections
+LIB_OPTIONS  := -Wl,-z,defs -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack \
+                -Wl,-z,separate-code -Wl,-z,nodelete -Wl,--as-needed -Wl,--gc-sections
 
 LIB       := $(B)/libnvfp4gemm.so
 SONAME    := libnvfp4gemm.so.0
@@ -28,11 +30,13 @@ $(B)/obj/host/api.o: HOST_FLAGS += -DNVFP4_COMPILER='"$(COMPILER_OF_KERNELS)"'
 
 $(B)/obj/host/api.o $(B)/abi/host/api.o $(B)/tsan/host/api.o: $(COMPILER_TXT) $(IMAGES_FROM)
 
-$(B)/obj/host/images.o: host/images.S host/images.def host/quantizer_images.def $(KERNEL_FATBINS) $(IMAGES_FROM)
+$(B)/obj/host/images.o: host/images.S host/images.def host/quantizer_images.def \
+                         $(KERNEL_FATBINS) $(IMAGES_FROM)
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) -I. $(CPPFLAGS) $(CFLAGS) -c $< -Wa,-I,$(KERNEL_OUT) -o $@
 
-LIB_FLAGS := -shared -Wl,-soname,$(SONAME) -Wl,--version-script=host/libnvfp4gemm.map $(LIB_OPTIONS) \
+LIB_FLAGS := -shared -Wl,-soname,$(SONAME) -Wl,--version-script=host/libnvfp4gemm.map \
+             $(LIB_OPTIONS) \
              $(LDFLAGS)
 
 $(LIB): $(HOST_OBJ) host/libnvfp4gemm.map

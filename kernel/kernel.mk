@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Device code: one PTX per family, every cubin by ptxas from that very file. The same PTX is embedded
-# in the library and run by the emulator.
+# Device code: one PTX per family, every cubin by ptxas from that very file. The same PTX is
+# embedded in the library and run by the emulator.
 
 # KERNELS: who makes the images.
 #   nvcc      the compiler that set-up found
@@ -22,8 +22,8 @@ SM100_ARCHES    := sm_100a sm_103a sm_100f
 SM100_CUBINS    := $(SM100_ARCHES:%=$(KERNEL_OUT)/gemm_sm100.%.cubin)
 SM90_PTX        := $(KERNEL_OUT)/gemm_sm90.ptx
 SM90_CUBIN      := $(KERNEL_OUT)/gemm_sm90.sm_90a.cubin
-# The quantizer: one source, in PTX for any device, which rounds to E2M1 by arithmetic, and for 10.x, which
-# converts.
+# The quantizer: one source, in PTX for any device, which rounds to E2M1 by arithmetic, and for
+# 10.x, which converts.
 QUANTIZE_PTX       := $(KERNEL_OUT)/quantize.ptx
 QUANTIZE_CUBIN     := $(KERNEL_OUT)/quantize.sm_90.cubin
 QUANTIZE100_PTX    := $(KERNEL_OUT)/quantize_sm100.ptx
@@ -31,7 +31,8 @@ QUANTIZE100_ARCHES := sm_100f
 QUANTIZE100_CUBINS := $(QUANTIZE100_ARCHES:%=$(KERNEL_OUT)/quantize_sm100.%.cubin)
 # Who compiled, in words that the library repeats: "nvcc 13.0.88".
 COMPILER_TXT    := $(KERNEL_OUT)/compiler.txt
-KERNEL_IMAGES   := $(SM100_PTX) $(SM100_CUBINS) $(SM90_PTX) $(SM90_CUBIN) $(QUANTIZE_PTX) $(QUANTIZE_CUBIN) \
+KERNEL_IMAGES   := $(SM100_PTX) $(SM100_CUBINS) $(SM90_PTX) $(SM90_CUBIN) \
+                   $(QUANTIZE_PTX) $(QUANTIZE_CUBIN) \
                    $(QUANTIZE100_PTX) $(QUANTIZE100_CUBINS)
 # As the library carries them, a third of the size: a fat binary each, which the driver unpacks.
 KERNEL_FATBINS  := $(KERNEL_IMAGES:%=%.fatbin)
@@ -46,17 +47,22 @@ NVRTC_FLAGS := --fmad=false $(if $(LINEINFO),-lineinfo) $(if $(CLOCKS),-DNVFP4_C
 NVRTC_HOME  := .tools/cuda-12.9
 NVRTC       := $(NVRTC_HOME)/nvidia/cuda_nvrtc/lib/libnvrtc.so.12
 
-# No comments, empty lines or superfluous blanks, a quarter of what nvcc writes. fatbinary drops the same
-# ones: the text that the library carries is that of the file (test/oracle/test_images.py).
-NO_COMMENTS = sed -i -e 's/\(^\|[[:space:]]\)\/\/.*//' -e 's/[[:space:]]\{1,\}/ /g' -e 's/^ //' -e 's/ $$//' \
+# No comments, empty lines or superfluous blanks, a quarter of what nvcc writes. fatbinary drops the
+# same ones: the text that the library carries is that of the file (test/oracle/test_images.py).
+NO_COMMENTS = sed -i -e 's/\(^\|[[:space:]]\)\/\/.*//' -e 's/[[:space:]]\{1,\}/ /g' -e 's/^ //' \
+  -e 's/ $$//' \
               -e 's/, /,/g' -e '/^$$/d' $@
 to_ptx_nvcc = $(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=$1 -ptx $< -o $@ && $(NO_COMMENTS)
-to_ptx_12.9 = $(call say,NVRTC)$(PYTHON) tools/nvrtc/compile.py $(NVRTC) $1 $< $@ $(NVRTC_FLAGS) && $(NO_COMMENTS)
+to_ptx_12.9 = $(call say,NVRTC)$(PYTHON) tools/nvrtc/compile.py $(NVRTC) $1 $< $@ \
+  $(NVRTC_FLAGS) && $(NO_COMMENTS)
 version_nvcc = $(NVCC) --version | sed -n 's/.*release .*, V/nvcc /p'
-version_12.9 = sed -n 's/^nvidia-cuda-nvrtc-cu12==\([0-9.]*\).*/NVRTC \1/p' tools/setup/cuda-12.9.txt
-to_cubin    = $(call say,PTXAS)$(KERNEL_PTXAS) -arch=$1 -v $< -o $@ 2> $@.report || { cat $@.report; exit 1; }
+version_12.9 = sed -n 's/^nvidia-cuda-nvrtc-cu12==\([0-9.]*\).*/NVRTC \1/p' \
+  tools/setup/cuda-12.9.txt
+to_cubin    = $(call say,PTXAS)$(KERNEL_PTXAS) -arch=$1 -v $< -o $@ 2> $@.report || \
+  { cat $@.report; exit 1; }
 
-# LZ4 (speed), which every driver that takes the kernels unpacks, and the emulator; zstd packs better.
+# LZ4 (speed), which every driver that takes the kernels unpacks, and the emulator; zstd packs
+# better.
 FATBINARY    = $(CUDA_HOME)/bin/fatbinary
 to_fatbin    = $(call say,FATBIN)$(FATBINARY) --create=$@ -64 --compress-all --compress-mode=speed \
                --image3=kind=$1,sm=$2,file=$<
@@ -67,7 +73,8 @@ KERNEL_PTXAS := $(NVRTC_HOME)/nvidia/cuda_nvcc/bin/ptxas
 $(NVRTC): tools/setup/cuda-12.9.txt
 	@PYTHON='$(call given,PYTHON)' tools/setup/setup.sh $(NVRTC_HOME) 12.9
 	@touch $@
-$(SM100_PTX) $(SM90_PTX) $(QUANTIZE_PTX) $(QUANTIZE100_PTX): $(NVRTC) tools/nvrtc/compile.py $(wildcard tools/nvrtc/include/*)
+$(SM100_PTX) $(SM90_PTX) $(QUANTIZE_PTX) $(QUANTIZE100_PTX): $(NVRTC) tools/nvrtc/compile.py \
+    $(wildcard tools/nvrtc/include/*)
 endif
 
 # ---- images --------------------------------------------------------------------------------------
@@ -113,5 +120,6 @@ check-ptxas: $(SM100_CUBINS) $(SM90_CUBIN) $(QUANTIZE_CUBIN) $(QUANTIZE100_CUBIN
 	tools/check_ptxas.sh sm90 $(SM90_PTX) $(SM90_CUBIN)
 	tools/check_ptxas.sh quantize $(QUANTIZE_PTX) $(QUANTIZE_CUBIN)
 	tools/check_ptxas.sh quantize100 $(QUANTIZE100_PTX) $(QUANTIZE100_CUBINS)
-	$(PYTHON) tools/sass.py $(lastword $(COMPILER_OF_KERNELS)) sm100 $(KERNEL_OUT)/gemm_sm100.sm_100a.cubin
+	$(PYTHON) tools/sass.py $(lastword $(COMPILER_OF_KERNELS)) sm100 \
+	  $(KERNEL_OUT)/gemm_sm100.sm_100a.cubin
 	$(PYTHON) tools/sass.py $(lastword $(COMPILER_OF_KERNELS)) sm90 $(SM90_CUBIN)

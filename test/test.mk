@@ -9,7 +9,8 @@ GEMM_TEST_OBJ := $(patsubst %.cc,$(B)/obj/%.o,$(sort $(wildcard test/gemm/*.cc))
 HOST_TEST_OBJ := $(patsubst %.cc,$(B)/obj/%.o,$(sort $(wildcard test/host/*.cc)))
 REGRESSION_OBJ := $(patsubst %.cc,$(B)/obj/%.o,$(sort $(wildcard test/regression/*.cc))) \
                   $(B)/obj/test/host/child.o
-ALL_TEST_OBJ  := $(B)/obj/test/random/main.o $(GEMM_TEST_OBJ) $(REGRESSION_OBJ) $(HOST_TEST_OBJ) $(SUPPORT_OBJ)
+ALL_TEST_OBJ  := $(B)/obj/test/random/main.o $(GEMM_TEST_OBJ) $(REGRESSION_OBJ) \
+                 $(HOST_TEST_OBJ) $(SUPPORT_OBJ)
 
 $(B)/obj/test/%.o: test/%.cc
 	@mkdir -p $(@D)
@@ -25,10 +26,12 @@ $(B)/test/gemm_sm90.%.ptx: kernel/sm90/gemm.cu $(KERNEL_HDR)
 PTX_debug    := -G
 PTX_lineinfo := -O3 -lineinfo
 PTX_clocks   := -O3 -DNVFP4_CLOCKS
-DEBUG_PTX := $(addprefix $(B)/test/,gemm_sm100.debug.ptx gemm_sm100.lineinfo.ptx gemm_sm90.debug.ptx \
+DEBUG_PTX := $(addprefix $(B)/test/,gemm_sm100.debug.ptx gemm_sm100.lineinfo.ptx \
+             gemm_sm90.debug.ptx \
                gemm_sm100.clocks.ptx gemm_sm90.clocks.ptx)
 
-$(B)/nvfp4_test: $(GEMM_TEST_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(B)/obj/bench/tensor_rate.o $(LIB) | $(DEBUG_PTX)
+$(B)/nvfp4_test: $(GEMM_TEST_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(B)/obj/bench/tensor_rate.o \
+                  $(LIB) | $(DEBUG_PTX)
 	$(call say,LINK)$(CXX) -o $@ $(filter %.o,$^) $(USE_LIBRARY) $(CATCH_LIBS) -ldl -pthread
 
 $(B)/test_host: $(HOST_TEST_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(HOST_OBJ) $(B)/obj/bench/csv.o
@@ -43,7 +46,8 @@ $(B)/test_c99: test/api/c99.c $(LIB) | $(B)/obj/test/api/header.o
 	$(call say,CC)$(CC) -std=c99 -Wall -Wextra -Wpedantic -Werror -Iinclude \
 	  -o $@ $< $(USE_LIBRARY)
 
-# The examples as their first lines say to build them; those in Python and Rust are run by test/oracle.
+# The examples as their first lines say to build them; those in Python and Rust are run by
+# test/oracle.
 $(B)/example_gemm: examples/c/gemm.c include/nvfp4_gemm.h $(LIB)
 	$(call say,LINK)$(CC) -std=c99 -Wall -Wextra -Iinclude -o $@ $< $(USE_LIBRARY) -ldl -lm
 $(B)/example_plan: examples/cpp/gemm.cc include/nvfp4_gemm.h $(LIB)
@@ -56,11 +60,14 @@ PROBLEMS ?= 10000
 SEED     ?= 1
 .PHONY: check-random
 check-random: $(B)/check_random emulator  ## PROBLEMS=10000 SEED=1: random problems on emulated 10.0 and 9.0
-	EMU_DEVICE=B200 LD_LIBRARY_PATH=$(B)/emulator $(B)/check_random --problems $(PROBLEMS) --seed $(SEED)
-	EMU_DEVICE=H200 LD_LIBRARY_PATH=$(B)/emulator $(B)/check_random --problems $(PROBLEMS) --seed $(SEED)
+	EMU_DEVICE=B200 LD_LIBRARY_PATH=$(B)/emulator \
+	  $(B)/check_random --problems $(PROBLEMS) --seed $(SEED)
+	EMU_DEVICE=H200 LD_LIBRARY_PATH=$(B)/emulator \
+	  $(B)/check_random --problems $(PROBLEMS) --seed $(SEED)
 
 include test/fuzz/fuzz.mk
-TEST_PROGRAMS := $(B)/check_random $(B)/nvfp4_test $(B)/test_host $(B)/test_emulator $(B)/emulator_hw_test $(B)/test_regression $(B)/test_c99 \
+TEST_PROGRAMS := $(B)/check_random $(B)/nvfp4_test $(B)/test_host $(B)/test_emulator \
+                 $(B)/emulator_hw_test $(B)/test_regression $(B)/test_c99 \
                  $(B)/test_model $(B)/model \
                  $(B)/example_gemm $(REPLAYS)
 
@@ -73,7 +80,8 @@ test-host: $(B)/test_host $(B)/test_c99 $(STATIC)  ## the tests that need neithe
 .PHONY: test test-programs mutants list-regressions
 test-programs: $(TEST_PROGRAMS) $(B)/example_plan
 test: $(SETUP) all static check-ptxas test-programs $(B)/tsan/first_use $(ABI_LIB) $(B)/nvfp4_bench  ## the suite in the emulator; ends with the totals
-	PATH="$(CUDA_HOME)/bin:$$PATH" PYTHON=$(PYTHON) NVCC='$(abspath $(NVCC))' NVFP4_KERNELS='$(KERNEL_OUT)' \
+	PATH="$(CUDA_HOME)/bin:$$PATH" PYTHON=$(PYTHON) NVCC='$(abspath $(NVCC))' \
+	  NVFP4_KERNELS='$(KERNEL_OUT)' \
 	  CC='$(CC)' CXX='$(CXX)' test/run $(B)
 
 list-regressions:  ## bugs of other projects that the suite repeats here: thread, and what happened there

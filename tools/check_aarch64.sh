@@ -24,7 +24,8 @@ programs="test_c99 example_gemm"
 if [ -e /usr/include/catch2/catch.hpp ]; then programs="$programs test_host"; fi
 # shellcheck disable=SC2046
 check "library, archive, emulator and host tests build for aarch64" \
-  env -u MAKEFLAGS "$MAKE" -s ${JOBS:+-j"$JOBS"} B="$cross" KERNEL_OUT="$build/kernel" NVCC="$NVCC" \
+  env -u MAKEFLAGS "$MAKE" -s ${JOBS:+-j"$JOBS"} B="$cross" KERNEL_OUT="$build/kernel" \
+    NVCC="$NVCC" \
   CC=$target-gcc CXX=$target-g++ AR=$target-ar OBJCOPY=$target-objcopy \
   "$cross/libnvfp4gemm.so" "$cross/libnvfp4gemm.a" "$cross/emulator/libcuda.so.1" \
   $(for program in $programs; do echo "$cross/$program"; done)

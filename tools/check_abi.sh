@@ -3,8 +3,8 @@
 # check_abi.sh BUILD [update]: the header in four dialects by each compiler that is here, and the
 # binary interface twice. test/golden/abi.txt is what the header says, constants included; every
 # machine compares it. test/golden/abi.xml is what the compiled library says, by libabigail, where
-# abidiff is installed. `update` writes both anew, for a reviewer to read in the difference: an offset
-# or a value that changes breaks programs that are already built.
+# abidiff is installed. `update` writes both anew, for a reviewer to read in the difference: an
+# offset or a value that changes breaks programs that are already built.
 set -eu
 build=$1
 action=${2:-compare}
@@ -55,7 +55,8 @@ if [ "$action" = update ]; then cp "$work/abi.txt" test/golden/abi.txt; fi
 check "the interface is the reviewed one" diff -u test/golden/abi.txt "$work/abi.txt"
 
 # A field in the middle moves the others: the comparison must see it.
-sed 's/^  int64_t m, n, k, l;/  int64_t m, n, k, l, planted;/' include/nvfp4_gemm.h >"$work/nvfp4_gemm.h"
+sed 's/^  int64_t m, n, k, l;/  int64_t m, n, k, l, planted;/' include/nvfp4_gemm.h \
+  >"$work/nvfp4_gemm.h"
 "$PYTHON" tools/abi.py "$work/nvfp4_gemm.h" >"$work/planted.c"
 # shellcheck disable=SC2086
 check "a planted field compiles" $CC -std=c11 -I"$work" -o "$work/planted" "$work/planted.c"
@@ -74,7 +75,8 @@ elif [ "$(uname -m)" != x86_64 ]; then
 else
   if [ "$action" = update ]; then
     abidw --headers-dir include --drop-private-types --exported-interfaces-only --no-corpus-path \
-      --no-comp-dir-path --no-show-locs --no-elf-needed --type-id-style hash --out-file $baseline "$library"
+      --no-comp-dir-path --no-show-locs --no-elf-needed --type-id-style hash \
+      --out-file $baseline "$library"
   fi
   compare() { abidiff --harmless "$1" "$library"; }
   check "abidiff finds the compiled library to be the reviewed one" compare $baseline

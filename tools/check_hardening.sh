@@ -8,10 +8,12 @@ cd "$(dirname "$0")/.."
 max_bytes=5000000
 
 has() { if readelf "$1" "$library" 2>/dev/null | grep -qE "$2"; then echo yes; else echo no; fi; }
-# readelf prints "R E" for r-x, so the flags are whatever stands between the sizes and the alignment.
+# readelf prints "R E" for r-x, so the flags are whatever stands between the sizes and the
+# alignment.
 load_flags() {
   readelf -lW "$library" |
-    sed -nE "s/^ *$1( +0x[0-9a-f]+){5} ([RWE ]{3}) 0x[0-9a-f]+ *\$/\2/p" | tr -d ' ' | sort -u | xargs
+    sed -nE "s/^ *$1( +0x[0-9a-f]+){5} ([RWE ]{3}) 0x[0-9a-f]+ *\$/\2/p" |
+    tr -d ' ' | sort -u | xargs
 }
 
 inspect() {
@@ -19,7 +21,8 @@ inspect() {
   equal "relocated data becomes read-only (RELRO)" yes "$(has -lW '^ *GNU_RELRO ')"
   equal "all symbols are bound when it is loaded (BIND_NOW)" yes "$(has -dW 'BIND_NOW|FLAGS.* NOW')"
   equal "the stack is not executable (NX)" RW "$(load_flags GNU_STACK)"
-  equal "segments are R, RE and RW, none both writable and executable" "R RE RW" "$(load_flags LOAD)"
+  equal "segments are R, RE and RW, none both writable and executable" \
+    "R RE RW" "$(load_flags LOAD)"
   equal "no RPATH or RUNPATH" no "$(has -dW 'RPATH|RUNPATH')"
   equal "no text relocations" no "$(has -dW 'TEXTREL')"
   equal "a build id" yes "$(has -nW 'Build ID: [0-9a-f]{16,}')"

@@ -1,16 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# check_hw.sh BUILD PART [TOOL...]: what only a GPU can show, on the machine's own driver. BUILD was built
-# here or anywhere else; nothing is compiled. Each part is meant for at most 8 minutes on an H200.
+# check_hw.sh BUILD PART [TOOL...]: what only a GPU can show, on the machine's own driver. BUILD was
+# built here or anywhere else; nothing is compiled. Each part is meant for at most 8 minutes on an
+# H200.
 #   gemm      the end-to-end suite, 200 runs under load, graphs, streams and contexts among it
-#   sanitize  every variant and split under compute-sanitizer: memcheck racecheck initcheck synccheck, or
-#             the tools named behind it
+#   sanitize  every variant and split under compute-sanitizer: memcheck racecheck initcheck
+#             synccheck, or the tools named behind it
 #   ptx       instructions against the emulator's expectations: carries, TMA loads, wgmma, mma.sync,
 #             mma.sp and wmma
-#   random    20,000 random programs (RANDOM_PROGRAMS), and 6,000 (RANDOM_SINGLES) of one step each, on the
-#             GPU and in the emulator; differences are shrunk, the words are kept in RANDOM_RECORDS, a folder
+#   random    20,000 random programs (RANDOM_PROGRAMS), and 6,000 (RANDOM_SINGLES) of one step each,
+#             on the GPU and in the emulator; differences are shrunk, the words are kept in
+#             RANDOM_RECORDS, a folder
 #   random-gemm  100,000 random problems (RANDOM_PROBLEMS, RANDOM_SEED) against the reference
-#   hazard    compute-sanitizer on the racy and repaired programs of tools/emulator/test/pairs: a line per run
+#   hazard    compute-sanitizer on the racy and repaired programs of tools/emulator/test/pairs: a
+#             line per run
 #   python    the Python package on torch tensors, on two GPUs where there are two, by python3 or
 #             the TORCH_PYTHON that has torch
 #   bench     device time beside cuBLASLt, CSV to stdout
@@ -26,7 +29,8 @@ case $device in *emulated*) die "the driver is the emulator; take it out of LD_L
 echo "# $(date +%F), driver $(cat /sys/module/nvidia/version 2>/dev/null || nvidia-smi \
   --query-gpu=driver_version --format=csv,noheader 2>/dev/null || echo unknown)" >&2
 
-# One process per tool: every variant and split of the library. What it printed last is the evidence.
+# One process per tool: every variant and split of the library. What it printed last is the
+# evidence.
 sanitize() {
   PATH=$PATH:/usr/local/cuda/bin
   command -v compute-sanitizer >/dev/null || die "no compute-sanitizer"
@@ -34,7 +38,8 @@ sanitize() {
   bad=0
   for check in ${*:-memcheck racecheck initcheck synccheck}; do
     start=$(date +%s)
-    timeout 110 compute-sanitizer --tool "$check" --error-exitcode 9 --print-limit 20 "$test" '[sanitize]' \
+    timeout 110 compute-sanitizer --tool "$check" --error-exitcode 9 --print-limit 20 \
+      "$test" '[sanitize]' \
       >"$log" 2>&1
     status=$?
     seconds=$(($(date +%s) - start))
@@ -78,7 +83,8 @@ case $part in
     }
     part_of 0 "${RANDOM_PROGRAMS:-20000}"
     part_of 4294967296 "${RANDOM_SINGLES:-6000}" # random_program.h: kSingles
-    grep -h -e 'random programs on' -e '^  program' -e '^    [@a-z#]' -e '^  not compiled' "$logs"/log.*
+    grep -h -e 'random programs on' -e '^  program' -e '^    [@a-z#]' \
+      -e '^  not compiled' "$logs"/log.*
     bad=0
     [ -e "$logs/bad" ] && bad=1
     rm -r "$logs"

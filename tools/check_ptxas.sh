@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# check_ptxas.sh FAMILY PTX CUBIN...: what ptxas reported for each cubin (CUBIN.report) and what the PTX holds.
-# Fails on a spill, a stack frame, more registers than below, or an instruction that is not there.
+# check_ptxas.sh FAMILY PTX CUBIN...: what ptxas reported for each cubin (CUBIN.report) and what the
+# PTX holds. Fails on a spill, a stack frame, more registers than below, or an instruction that is
+# not there.
 set -eu
 family=$1
 ptx=$2
@@ -9,9 +10,11 @@ shift 2
 
 case $family in
   sm100) max_registers=96 ;;   # 65,536 / 192 threads leave 341; ours use 64, and more wants a look
-  # 65,536 less a CTA of nvfp4_tokens_sm90, / 384 threads (kernel/sm90/tile.h); consumers ask for more
+  # 65,536 less a CTA of nvfp4_tokens_sm90, / 384 threads (kernel/sm90/tile.h); consumers ask for
+  # more
   sm90) max_registers=160 ;;
-  # 64 and less leave room for 8 CTAs of 128 threads an SM; RMSNorm of fp32 holds two blocks and has 256 threads
+  # 64 and less leave room for 8 CTAs of 128 threads an SM; RMSNorm of fp32 holds two blocks and has
+  # 256 threads
   quantize | quantize100) max_registers=80 ;;
   *) echo "check-ptxas: no family $family" >&2; exit 1 ;;
 esac
@@ -27,11 +30,15 @@ for cubin; do
     true
   # ptxas says so where it waits for every wgmma before the next.
   ! grep 'C75' "$report" || fail "wgmmas are serialised in $cubin"
-  [ "$frames" -ge "$entries" ] && [ "$clean" -eq "$frames" ] || fail "a stack frame or a spill in $cubin: $(grep stack "$report")"
+  [ "$frames" -ge "$entries" ] && [ "$clean" -eq "$frames" ] ||
+    fail "a stack frame or a spill in $cubin: $(grep stack "$report")"
   registers=$(sed -n 's/.*Used \([0-9]*\) registers.*/\1/p' "$report" | sort -n | tail -n 1)
-  [ "$registers" -le $max_registers ] || fail "$registers registers in $cubin, at most $max_registers"
-  tokens=$(sed -n "/properties for nvfp4_tokens_sm90/,/Used/s/.*Used \([0-9]*\) registers.*/\1/p" "$report")
-  [ "${tokens:-32}" -le 32 ] || fail "$tokens registers for nvfp4_tokens_sm90: no room beside the GEMM"
+  [ "$registers" -le $max_registers ] ||
+    fail "$registers registers in $cubin, at most $max_registers"
+  tokens=$(sed -n "/properties for nvfp4_tokens_sm90/,/Used/s/.*Used \([0-9]*\) registers.*/\1/p" \
+    "$report")
+  [ "${tokens:-32}" -le 32 ] ||
+    fail "$tokens registers for nvfp4_tokens_sm90: no room beside the GEMM"
   printf '%-45s %d entries, %3d registers, 0 stack, 0 spills\n' "$cubin" "$entries" "$registers"
 done
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Promises about the library as a file. Each gate is one script and runs alone.
 
-GATES := check-layers check-files check-install check-symbols check-hardening check-abi check-repro check-threads check-docs \
+GATES := check-layers check-files check-install check-symbols check-hardening check-abi \
+         check-repro check-threads check-docs \
          check-aarch64
 
 # host/ again, with types for abidiff to read; where it is not installed, nobody needs them.
@@ -9,7 +10,8 @@ ABI_OBJ := $(HOST_SRC:%.cc=$(B)/abi/%.o)
 ABI_LIB := $(if $(shell command -v abidiff),$(B)/abi/libnvfp4gemm.so)
 $(B)/abi/host/%.o: host/%.cc
 	@mkdir -p $(@D)
-	$(call say,CXX)$(CXX) $(HOST_FLAGS) -DNVFP4_COMPILER='"$(COMPILER_OF_KERNELS)"' -g -O1 $(DEPS) -c $< -o $@
+	$(call say,CXX)$(CXX) $(HOST_FLAGS) -DNVFP4_COMPILER='"$(COMPILER_OF_KERNELS)"' -g -O1 \
+	  $(DEPS) -c $< -o $@
 $(B)/abi/libnvfp4gemm.so: $(ABI_OBJ) $(B)/obj/host/images.o host/libnvfp4gemm.map
 	$(call say,LINK)$(CC) $(LIB_FLAGS) -o $@ $(ABI_OBJ) $(B)/obj/host/images.o -lm -ldl -pthread
 
@@ -36,7 +38,8 @@ check-repro: | $(SETUP)  ## library, archive, PTX, cubins: built twice in differ
 check-pins: | $(SETUP)  ## set-up's wheels for Python 3.10 to 3.14 on both processors, downloaded by hash
 	@PYTHON='$(PYTHON)' tools/setup/check_pins.sh
 
-# On a machine with a GPU; PART is gemm, sanitize, ptx, random, random-gemm, hazard or bench. What was built elsewhere will do.
+# On a machine with a GPU; PART is gemm, sanitize, ptx, random, random-gemm, hazard or bench. What
+# was built elsewhere will do.
 .PHONY: check-hw
 check-hw:  ## PART=gemm|sanitize|ptx|random|random-gemm|hazard|python|bench on this machine's GPU, nothing is compiled
 	@tools/check_hw.sh $(B) $(PART) $(TOOLS)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-# Fuzz targets: a source and a folder of inputs each. `make test` replays the inputs in plain programs;
-# `make fuzz` runs them under libFuzzer with AddressSanitizer and UBSan, for which everything that
-# they reach is compiled once more by clang.
+# Fuzz targets: a source and a folder of inputs each. `make test` replays the inputs in plain
+# programs; `make fuzz` runs them under libFuzzer with AddressSanitizer and UBSan, for which
+# everything that they reach is compiled once more by clang.
 
 FUZZ_TARGETS := api plan ptx npy
 SECONDS      ?= 60
@@ -31,7 +31,8 @@ SANITIZE := -g -O1 -fno-omit-frame-pointer -fsanitize=address,undefined,fuzzer-n
 # Only for what the command line names: the compiler is looked for when the rule runs.
 $(FUZZ)/obj/host/%.o: host/%.cc
 	@mkdir -p $(@D)
-	$(call say,FUZZ)$(CLANGXX) $(HOST_FLAGS) -U_FORTIFY_SOURCE -DNVFP4_COMPILER='"$(COMPILER_OF_KERNELS)"' \
+	$(call say,FUZZ)$(CLANGXX) $(HOST_FLAGS) -U_FORTIFY_SOURCE \
+	  -DNVFP4_COMPILER='"$(COMPILER_OF_KERNELS)"' \
 	  $(SANITIZE) $(DEPS) -c $< -o $@
 $(FUZZ)/obj/host/images.o: $(B)/obj/host/images.o
 	@mkdir -p $(@D)
@@ -50,7 +51,8 @@ $(FUZZ_EMULATOR): $(EMU_OBJ:$(B)/obj/%=$(FUZZ)/obj/%) tools/emulator/driver/libc
 	  -Wl,--version-script=tools/emulator/driver/libcuda.map -o $@ $(filter %.o,$^) -pthread -ldl
 
 FUZZERS := $(FUZZ_TARGETS:%=$(FUZZ)/%)
-$(FUZZERS): $(FUZZ)/%: $(FUZZ)/obj/$$(FUZZ_SRC_$$*).o $$(patsubst $(B)/obj/$$(PERCENT),$(FUZZ)/obj/$$(PERCENT),$$(FUZZ_OF_$$*))
+$(FUZZERS): $(FUZZ)/%: $(FUZZ)/obj/$$(FUZZ_SRC_$$*).o \
+    $$(patsubst $(B)/obj/$$(PERCENT),$(FUZZ)/obj/$$(PERCENT),$$(FUZZ_OF_$$*))
 	$(call say,LINK)$(CLANGXX) -o $@ $^ $(SANITIZE) -fsanitize=fuzzer -lm -ldl -pthread
 PERCENT := %
 $(FUZZ)/api: | $(FUZZ_EMULATOR)
@@ -58,6 +60,7 @@ $(FUZZ)/api: | $(FUZZ_EMULATOR)
 .PHONY: fuzz fuzzers
 fuzzers: $(FUZZERS)
 fuzz:  ## each fuzz target under libFuzzer, SECONDS=60 each; TARGETS='ptx plan' for some
-	@CLANGXX='$(CLANGXX)' MAKE='$(MAKE)' test/fuzz/run $(FUZZ) $(SECONDS) $(or $(TARGETS),$(FUZZ_TARGETS))
+	@CLANGXX='$(CLANGXX)' MAKE='$(MAKE)' test/fuzz/run $(FUZZ) $(SECONDS) \
+	  $(or $(TARGETS),$(FUZZ_TARGETS))
 
 -include $(REPLAY_OBJ:.o=.d) $(wildcard $(FUZZ)/obj/*/*.d $(FUZZ)/obj/*/*/*.d $(FUZZ)/obj/*/*/*/*.d)

@@ -13,7 +13,8 @@ $(B)/obj/tools/emulator/%.o: tools/emulator/%.cc
 	$(call say,CXX)$(CXX) $(EMU_FLAGS) $(DEPS) -c $< -o $@
 
 # Loops of constant length, which -O2 leaves scalar where pointers might overlap.
-$(B)/obj/tools/emulator/arithmetic/mma_%.o $(B)/obj/tools/emulator/arithmetic/host_float.o: EMU_FLAGS += -O3
+$(B)/obj/tools/emulator/arithmetic/mma_%.o \
+  $(B)/obj/tools/emulator/arithmetic/host_float.o: EMU_FLAGS += -O3
 
 .PHONY: emulator
 emulator: $(B)/emulator/libcuda.so.1  ## the stand-in for libcuda.so.1

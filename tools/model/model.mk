@@ -6,7 +6,8 @@ $(B)/model_probe: tools/model/probe.cu
 	@mkdir -p $(@D)
 	$(call say,NVCC)$(NVCC) -std=c++17 -O2 -arch=sm_90a -o $@ $<
 
-MODEL_SRC := $(filter-out tools/model/test.cc tools/model/main.cc,$(sort $(wildcard tools/model/*.cc)))
+MODEL_SRC := $(filter-out tools/model/test.cc tools/model/main.cc,\
+             $(sort $(wildcard tools/model/*.cc)))
 MODEL_OBJ := $(MODEL_SRC:%.cc=$(B)/obj/%.o)
 
 # Clocks that the sm_100a kernel's threads take to issue, of the compiler that made tools/sass.txt.

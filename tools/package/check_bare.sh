@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # check_bare.sh BUILD OS: README's two commands on a fresh clone, then the tarball's packages and an
-# installation's consumers, in a chroot of a Debian with git and make and nothing else. OS is debian12,
-# debian13 or testing. PART=packages leaves README's two commands out, which take the longest. Needs
-# root, mmdebstrap, and the distribution's and Python's package servers; HERE=folder keeps the chroot
-# and goes on with one that is there, MIRROR=URL takes the distribution from there, CCACHE=folder has
-# ccache inside with that folder.
+# installation's consumers, in a chroot of a Debian with git and make and nothing else. OS is
+# debian12, debian13 or testing. PART=packages leaves README's two commands out, which take the
+# longest. Needs root, mmdebstrap, and the distribution's and Python's package servers; HERE=folder
+# keeps the chroot and goes on with one that is there, MIRROR=URL takes the distribution from there,
+# CCACHE=folder has ccache inside with that folder.
 set -eu
 build=$1 os=$2
 cd "$(dirname "$0")/../.."
@@ -50,7 +50,8 @@ inside() {
     ${https_proxy:+https_proxy="$https_proxy"} sh -ec "$1"
 }
 
-[ -x "$root/bin/sh" ] || timed "a chroot of $suite with git and make" mmdebstrap --quiet --variant=apt \
+[ -x "$root/bin/sh" ] || timed "a chroot of $suite with git and make" \
+  mmdebstrap --quiet --variant=apt \
   --include="git,make,ca-certificates${CCACHE:+,ccache}" "$suite" "$root" ${MIRROR:+"$MIRROR"}
 [ "$failed" -eq 0 ] || { finish; exit 1; }
 mount -t proc proc "$root/proc"
@@ -67,10 +68,12 @@ if [ -n "${CCACHE:-}" ]; then
 fi
 
 timed "the packages that a build from the tarball wants" inside \
-  "apt-get update -qq && apt-get install -y -qq --no-install-recommends g++ catch2 libcli11-dev nlohmann-json3-dev cmake \
+  "apt-get update -qq && apt-get install -y -qq --no-install-recommends g++ catch2 libcli11-dev \
+    nlohmann-json3-dev cmake \
      pkg-config dpkg-dev debhelper lintian fakeroot"
 [ "$failed" -eq 0 ] || { finish; exit 1; }
-timed "the tarball unpacks" inside "cd /build && tar -xf nvfp4gemm-*.tar.gz && mv nvfp4gemm-*/ unpacked"
+timed "the tarball unpacks" inside \
+  "cd /build && tar -xf nvfp4gemm-*.tar.gz && mv nvfp4gemm-*/ unpacked"
 timed "make, by g++ alone" inside "cd /build/unpacked && make"
 timed "the host tests" inside "cd /build/unpacked && make test-host"
 timed "make install, and its consumers in C, C++, CMake and static" inside \

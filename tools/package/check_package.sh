@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# check_package.sh BUILD: the tarball of BUILD/dist as others use it: make with a C++ compiler alone,
-# CMake by folder, by tarball and by installation, dpkg-buildpackage with lintian, Conan. What is not
-# here is skipped by name.
+# check_package.sh BUILD: the tarball of BUILD/dist as others use it: make with a C++ compiler
+# alone, CMake by folder, by tarball and by installation, dpkg-buildpackage with lintian, Conan.
+# What is not here is skipped by name.
 set -eu
 build=$1
 cd "$(dirname "$0")/../.."
@@ -43,7 +43,8 @@ if here cmake; then
   check "its library exports and imports what make's does" \
     env -u NVFP4_TALLY tools/check_symbols.sh "$library"
   check "and is hardened in the same way" env -u NVFP4_TALLY tools/check_hardening.sh "$library"
-  check "CMake, find_package with components: configured" quiet cmake -S "$consumer" -B "$work/find" \
+  check "CMake, find_package with components: configured" \
+    quiet cmake -S "$consumer" -B "$work/find" \
     -DCMAKE_PREFIX_PATH="$work/installed" -DINSTALLED_CONFIG="${library%/*}/cmake/nvfp4gemm"
   check "CMake, find_package: built" quiet cmake --build "$work/find"
   check "CMake, find_package: both products are right" \
@@ -58,10 +59,12 @@ if here dpkg-buildpackage && here dh; then
   tar -x -C "$work/debian" -f "$tarball"
   cp -r "$source/tools/package/debian" "$work/debian/nvfp4gemm-$version/debian"
   check "dpkg-buildpackage builds three packages" sh -c \
-    "cd '$work/debian/nvfp4gemm-$version' && env -u MAKEFLAGS -u MAKELEVEL dpkg-buildpackage -us -uc -d"
+    "cd '$work/debian/nvfp4gemm-$version' &&
+     env -u MAKEFLAGS -u MAKELEVEL dpkg-buildpackage -us -uc -d"
   if here lintian; then
     equal "lintian has no error and no warning" "" \
-      "$(lintian --allow-root --fail-on none "$work"/debian/*.changes 2>&1 | grep -E '^[EW]:' || true)"
+      "$(lintian --allow-root --fail-on none "$work"/debian/*.changes 2>&1 |
+        grep -E '^[EW]:' || true)"
   else
     skip "lintian" "it is not here (package lintian)"
   fi
@@ -73,7 +76,8 @@ if here "$CONAN"; then
   export CONAN_HOME="$work/conan"
   check "Conan has a profile" quiet "$CONAN" profile detect
   check "conan create, static" quiet "$CONAN" create "$source/tools/package/conan"
-  check "conan create, shared" quiet "$CONAN" create "$source/tools/package/conan" -o '&:shared=True'
+  check "conan create, shared" quiet \
+    "$CONAN" create "$source/tools/package/conan" -o '&:shared=True'
 else
   skip "conan create" "there is no conan here (CONAN=path names one)"
 fi

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# install.sh install|uninstall BUILD: PREFIX, LIBDIR, INCLUDEDIR, BINDIR, MANDIR, BASHDIR and DESTDIR
-# come from the environment; PROGRAM=1 includes the command line, EMULATOR=1 the emulator, in a folder
-# that no loader searches by itself. Both read one list, uninstall the whole of it, so nothing stays.
+# install.sh install|uninstall BUILD: PREFIX, LIBDIR, INCLUDEDIR, BINDIR, MANDIR, BASHDIR and
+# DESTDIR come from the environment; PROGRAM=1 includes the command line, EMULATOR=1 the emulator,
+# in a folder that no loader searches by itself. Both read one list, uninstall the whole of it, so
+# nothing stays.
 set -eu
 : "$PREFIX" "$LIBDIR" "$INCLUDEDIR" "$BINDIR" "$MANDIR" "$BASHDIR" "$DESTDIR"
 action=$1 build=$2
@@ -58,8 +59,8 @@ put() {
   esac
 }
 
-# Folders of ours always; the others only below a prefix of our own, as they may be the system's, and
-# only when they are empty.
+# Folders of ours always; the others only below a prefix of our own, as they may be the system's,
+# and only when they are empty.
 remove_folders() {
   rmdir "$DESTDIR$cmake" "$DESTDIR$emulator" "$DESTDIR$LIBDIR/nvfp4gemm" 2>/dev/null || true
   case $PREFIX in / | /usr | /usr/local) return ;; esac

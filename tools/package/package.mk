@@ -25,14 +25,16 @@ INSTALLER   = PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' INCLUDEDIR='$(INCLUDEDIR)' \
               BINDIR='$(BINDIR)' MANDIR='$(MANDIR)' BASHDIR='$(BASHDIR)' DESTDIR='$(DESTDIR)' \
               PROGRAM='$(PROGRAM)' EMULATOR='$(EMULATOR)' tools/package/install.sh
 
-# The program as installed looks for the library where the installation puts it; RUNPATH=no where the
-# loader looks there anyway, as in a distribution's package.
+# The program as installed looks for the library where the installation puts it; RUNPATH=no where
+# the loader looks there anyway, as in a distribution's package.
 INSTALLED_PROGRAM := $(B)/obj/package/nvfp4
 # Linked at every installation: PREFIX may be another one than last time.
 $(INSTALLED_PROGRAM): $(TOOL_OBJ) $(SUPPORT_OBJ) $(LIB) FORCE
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CXX) -o $@ $(TOOL_OBJ) $(SUPPORT_OBJ) -L$(B) -lnvfp4gemm $(LDFLAGS) -ldl -pthread \
-	  $(if $(filter no,$(RUNPATH)),,-Wl,-rpath,'$$ORIGIN/'$$(realpath -m --relative-to='$(BINDIR)' '$(LIBDIR)'))
+	$(call say,LINK)$(CXX) -o $@ $(TOOL_OBJ) $(SUPPORT_OBJ) -L$(B) -lnvfp4gemm $(LDFLAGS) \
+	  -ldl -pthread \
+	  $(if $(filter no,$(RUNPATH)),,-Wl,-rpath,'$$ORIGIN/'$$(realpath -m \
+	    --relative-to='$(BINDIR)' '$(LIBDIR)'))
 
 # The program writes its own manual.
 MANUAL := $(B)/obj/package/nvfp4.1 $(B)/obj/package/nvfp4.bash
@@ -55,7 +57,8 @@ check-install: $(LIB) $(STATIC) $(B)/nvfp4 emulator  ## consumers in C, C++, CMa
 # ---- packages ------------------------------------------------------------------------------------
 
 .PHONY: dist check-package check-bare
-# Its images are those for drivers from 12.9, which an H200 runs as fast as nvcc's (docs/performance.md).
+# Its images are those for drivers from 12.9, which an H200 runs as fast as nvcc's
+# (docs/performance.md).
 DIST_KERNELS ?= 12.9
 DIST_IMAGES  := $(patsubst $(KERNEL_OUT)/%,$(KERNEL_OUT_$(DIST_KERNELS))/%,\
                 $(KERNEL_IMAGES) $(KERNEL_FATBINS) $(COMPILER_TXT))

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# check_wheel.sh BUILD: the wheel, installed into a fresh environment of each CPython 3.10 to 3.14 that is
-# here, passes the package's tests on NumPy arrays with the library that it carries.
+# check_wheel.sh BUILD: the wheel, installed into a fresh environment of each CPython 3.10 to 3.14
+# that is here, passes the package's tests on NumPy arrays with the library that it carries.
 set -eu
 build=$1
 cd "$(dirname "$0")/../.."

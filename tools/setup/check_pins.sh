@@ -9,8 +9,8 @@ PYTHON=${PYTHON:-.venv/bin/python}
 wheels=$(mktemp -d)
 trap 'rm -rf "$wheels"' EXIT
 
-# pip reads the markers of a requirements file as those of the Python that runs it, not of the one it
-# is asked about, so the lines for that one are picked here.
+# pip reads the markers of a requirements file as those of the Python that runs it, not of the one
+# it is asked about, so the lines for that one are picked here.
 lines_for() { # PYTHON-VERSION FILE
   case $1 in
     3.10) drop="python_version >= '3.11'" ;;

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # missing.sh build|all [CXX] [NVCC]: the packages, by Debian's names, of what is not here, on one
-# line: for `make`, which wants an nvcc as well, or for all that set-up installs. A program or header
-# stands for its package: what another channel installed counts as well.
+# line: for `make`, which wants an nvcc as well, or for all that set-up installs. A program or
+# header stands for its package: what another channel installed counts as well.
 what=$1 CXX=${2:-g++}
 # shellcheck disable=SC2086
 header() { printf '#include <%s>\n' "$1" | $CXX -std=c++17 -E -x c++ - >/dev/null 2>&1; }

@@ -87,7 +87,8 @@ else
   say "packages: all present, nothing installed"
 fi
 
-complete='import importlib.metadata, ml_dtypes, numpy; importlib.metadata.version("nvidia-cuda-nvdisasm")'
+complete='import importlib.metadata, ml_dtypes, numpy
+importlib.metadata.version("nvidia-cuda-nvdisasm")'
 if [ -n "$own_python" ]; then
   "$PYTHON" -c 'import ml_dtypes' 2>/dev/null ||
     say "$PYTHON has no ml_dtypes: tests that need it will be skipped"

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# tools/emulator/test/pairs/sanitize.sh PROGRAM: every pair that sm_90 can run, under compute-sanitizer on a real
-# GPU. A line per program and tool: name, variant, tool, how many hazards and errors it reports.
-# PROGRAM is build/emulator_hw_test; compute-sanitizer is taken from PATH.
-# Eight at a time.
+# tools/emulator/test/pairs/sanitize.sh PROGRAM: every pair that sm_90 can run, under
+# compute-sanitizer on a real GPU. A line per program and tool: name, variant, tool, how many
+# hazards and errors it reports. PROGRAM is build/emulator_hw_test; compute-sanitizer is taken from
+# PATH. Eight at a time.
 set -u
 program=$1
 pairs=$(dirname "$0")
@@ -20,6 +20,7 @@ one() {
   status=$?
   summary=$(printf '%s\n' "$text" | grep -E 'SUMMARY' | sed 's/.*SUMMARY: //' | tail -n 1)
   [ $status -eq 124 ] && summary='no end within 60 s'
-  printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "${summary:-status $status: $(printf '%s' "$text" | tail -n 1)}"
+  printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" \
+    "${summary:-status $status: $(printf '%s' "$text" | tail -n 1)}"
 }
 one "$2" "$3" "$4"
