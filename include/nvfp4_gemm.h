@@ -16,27 +16,27 @@
  *     if (nvfp4_gemm_run(&g, stream) != NVFP4_SUCCESS) puts(nvfp4_last_error());
  *
  * C99, self-contained: needs no CUDA header. The library needs libc and, from the first call that
- * runs on a GPU, the CUDA driver libcuda.so.1, which it opens by soname: 13.0 or newer, or 12.9 where
- * the kernel images were made by CUDA 12.9 (nvfp4_build_info() says by which).
+ * runs on a GPU, the CUDA driver libcuda.so.1, which it opens by soname: 13.0 or newer, or 12.9
+ * where the kernel images were made by CUDA 12.9 (nvfp4_build_info() says by which).
  *
- * THREADS    Every function may be called from any thread at any time; a plan may be run by any number
- *            of threads at once, and destroyed when none runs it. Where a problem needs a workspace,
- *            calls with the same one must not overlap, in time of the call or of its work: such a run
- *            enqueues two kernels, and what lies between them is in the workspace.
+ * THREADS    Every function may be called from any thread at any time; a plan may be run by any
+ *            number of threads at once, and destroyed when none runs it. Where a problem needs a
+ *            workspace, calls with the same one must not overlap, in time of the call or of its
+ *            work: such a run enqueues two kernels, and what lies between them is in the workspace.
  * STREAMS    nvfp4_gemm_run and nvfp4_gemm_plan_run enqueue on the caller's stream of the current
  *            context and return. They allocate nothing, on host or device, and synchronise nothing.
- *            The first call in a process opens the driver and loads the kernel; nvfp4_prepare() does
- *            both ahead, which a stream that is being captured needs.
+ *            The first call in a process opens the driver and loads the kernel; nvfp4_prepare()
+ *            does both ahead, which a stream that is being captured needs.
  * OWNERSHIP  You own every buffer. Inputs must stay as they are until the work has finished.
  * FORK       CUDA does not survive fork(). In the child of a process that has run a GEMM on a GPU,
- *            what needs the GPU answers NVFP4_STATUS_AFTER_FORK; host functions work. fork + exec is
- *            fine.
+ *            what needs the GPU answers NVFP4_STATUS_AFTER_FORK; host functions work. fork + exec
+ *            is fine.
  * ERRORS     Everything is checked before anything is enqueued; on an error the outputs are as they
  *            were. nvfp4_last_error() has a sentence with the field, its value and the rule. (One
- *            exception: K = 0 with gaps between batches is a fill per batch. If the driver refuses one
- *            of them, those before it are enqueued.)
- * LOGGING    NVFP4_LOG=0..3 in the environment: 0 silent (default), 1 errors, 2 one line per call with
- *            a command line that replays it, 3 detail. Goes to stderr, or to a callback (see
+ *            exception: K = 0 with gaps between batches is a fill per batch. If the driver refuses
+ *            one of them, those before it are enqueued.)
+ * LOGGING    NVFP4_LOG=0..3 in the environment: 0 silent (default), 1 errors, 2 one line per call
+ *            with a command line that replays it, 3 detail. Goes to stderr, or to a callback (see
  *            nvfp4_set_log_callback). No other variable is read and no file is opened.
  * BITS       The same inputs give the same bits on every run, stream and device of one compute
  *            capability: the K loop of an element of D runs in one fixed order, without atomics.
@@ -48,41 +48,43 @@
  *                x = fma(beta, C, x)
  *                x = x + bias
  *                D = round(act(x))
- *            Each operation is fp32 and rounded to nearest even, subnormals kept; a factor, C or bias
- *            that is not given takes no part; act() is built from such operations by the formulas of
- *            docs/numerics.md; round() is one rounding to nearest even to the type of D, to infinity
- *            beyond its largest value, subnormals kept. So all but acc has the same bits everywhere.
- *            With n = ceil(K/64), S = sum |a*scale_a*b*scale_b| and z the number of steps in which a
- *            block of 16 products that are all zero has two scales of 256 and more,
+ *            Each operation is fp32 and rounded to nearest even, subnormals kept; a factor, C or
+ *            bias that is not given takes no part; act() is built from such operations by the
+ *            formulas of docs/numerics.md; round() is one rounding to nearest even to the type of
+ *            D, to infinity beyond its largest value, subnormals kept. So all but acc has the same
+ *            bits everywhere. With n = ceil(K/64), S = sum |a*scale_a*b*scale_b| and z the number
+ *            of steps in which a block of 16 products that are all zero has two scales of 256 and
+ *            more,
  *                |acc - exact| <= n * 2^-23 * (1 + 2^-7) * S + z * 2^-18
- *            under each of the two published models of the tensor core; under the later one z counts
- *            as 0. acc is exact where every partial sum fits 24 bits in units of
- *            2^u, and u >= -19 or no block has two scales of 256 and more.
- *            A scale that is NaN makes every element of D that uses it NaN; NaNs in D are 0x7FFF or
- *            0x7FFFFFFF. alpha = 0 is not special; beta = 0, wherever beta lies, never reads C.
+ *            under each of the two published models of the tensor core; under the later one z
+ *            counts as 0. acc is exact where every partial sum fits 24 bits in units of 2^u, and u
+ *            >= -19 or no block has two scales of 256 and more. A scale that is NaN makes every
+ *            element of D that uses it NaN; NaNs in D are 0x7FFF or 0x7FFFFFFF. alpha = 0 is not
+ *            special; beta = 0, wherever beta lies, never reads C.
  *
- *            On compute capability 9.0 (Hopper) an element times its scale is exact in fp16, and the
- *            sum is that of fp16 tensor cores: 16 steps for every 256 of K begun, of 16 elements each
- *            that need not be neighbours, and up to 32 parts of K added in fp32. Tiles of up to 4
- *            tokens add exact sums of 16 neighbours in fp32, in up to 24 parts. So bits depend on the
- *            tile. Where each partial sum in any order, single products included, fits 24 bits in
- *            units of 2^u, acc is exact and D has the same bits. Elsewhere, with
- *            n = 16 * ceil(K/256) and E the largest exponent of a partial sum, which is at most
- *            (S + |exact|) / 2, or of two factors element * scale together (each counted as at least
- *            2^-7),
+ *            On compute capability 9.0 (Hopper) an element times its scale is exact in fp16, and
+ *            the sum is that of fp16 tensor cores: 16 steps for every 256 of K begun, of 16
+ *            elements each that need not be neighbours, and up to 32 parts of K added in fp32.
+ *            Tiles of up to 4 tokens add exact sums of 16 neighbours in fp32, in up to 24 parts. So
+ *            bits depend on the tile. Where each partial sum in any order, single products
+ *            included, fits 24 bits in units of 2^u, acc is exact and D has the same bits.
+ *            Elsewhere, with n = 16 * ceil(K/256) and E the largest exponent of a partial sum,
+ *            which is at most (S + |exact|) / 2, or of two factors element * scale together (each
+ *            counted as at least 2^-7),
  *                |acc - exact| <= (n + 4) * 2^-23 * S + (K + n) * 2^(E-25).
- *            The second term is the larger one where large products cancel. With a_type F16 or BF16 the
- *            weights are exact in that type and tokens are not converted; the bound is the same, an
- *            element of A counted as at least its type's smallest normal number, and holds where no
- *            |product| is below 2^-100 and S is below 2^128. NaN and infinities follow IEEE: infinity * 0 is NaN.
+ *            The second term is the larger one where large products cancel. With a_type F16 or BF16
+ *            the weights are exact in that type and tokens are not converted; the bound is the
+ *            same, an element of A counted as at least its type's smallest normal number, and holds
+ *            where no |product| is below 2^-100 and S is below 2^128. NaN and infinities follow
+ *            IEEE: infinity * 0 is NaN.
  *
  * This version has kernels for compute capability 10.0 (B200) and 10.3 (B300), which so far have
- * run in an emulator only, never on that hardware, and for 9.0 (H200, run there). They take any M, N,
- * L >= 0 and K a multiple of 16, and scales of either layout, each operand its own: 9.0 reads both as
- * they are; on 10.x linear ones are converted to 128x4 in the workspace first, on every call.
- * a_type F16 and BF16 are there on 9.0 and in the reference; 10.x refuses them whatever K is, 0 too.
- * Nothing takes d_type NVFP4 and the fields of its scales yet. What is declared here and not yet there
- * is answered with NVFP4_STATUS_NOT_SUPPORTED and a sentence that says so.
+ * run in an emulator only, never on that hardware, and for 9.0 (H200, run there). They take any M,
+ * N, L >= 0 and K a multiple of 16, and scales of either layout, each operand its own: 9.0 reads
+ * both as they are; on 10.x linear ones are converted to 128x4 in the workspace first, on every
+ * call. a_type F16 and BF16 are there on 9.0 and in the reference; 10.x refuses them whatever K is,
+ * 0 too. Nothing takes d_type NVFP4 and the fields of its scales yet. What is declared here and not
+ * yet there is answered with NVFP4_STATUS_NOT_SUPPORTED and a sentence that says so.
  *
  * D in fp16, row-major, of alpha by value is stored in the way of its own that is fastest. With any
  * other type, order, C, bias, factor or activation sums take one way for all, which costs some time
@@ -104,12 +106,13 @@ extern "C" {
 #define NVFP4_API
 #endif
 
-/* ---- Version ----------------------------------------------------------------------------------- */
+/* ---- Version --------------------------------------------------------------------------------- */
 
 #define NVFP4_VERSION_MAJOR 0
 #define NVFP4_VERSION_MINOR 1
 #define NVFP4_VERSION_PATCH 0
-#define NVFP4_VERSION (NVFP4_VERSION_MAJOR * 10000 + NVFP4_VERSION_MINOR * 100 + NVFP4_VERSION_PATCH)
+#define NVFP4_VERSION \
+  (NVFP4_VERSION_MAJOR * 10000 + NVFP4_VERSION_MINOR * 100 + NVFP4_VERSION_PATCH)
 
 /* NVFP4_VERSION of the library that is loaded, which may differ from the header's.     Since 0.1 */
 NVFP4_API int32_t nvfp4_version(void);
@@ -118,36 +121,37 @@ NVFP4_API int32_t nvfp4_version(void);
  * capabilities it serves. A static string, never NULL.                                 Since 0.1 */
 NVFP4_API const char *nvfp4_build_info(void);
 
-/* ---- Status ------------------------------------------------------------------------------------ */
+/* ---- Status ---------------------------------------------------------------------------------- */
 
-/* Values are pinned: a number never changes its meaning. 20-39: your arguments. 40-59: this machine.
- * 60-79: the driver said no; nvfp4_last_error() then names the driver call and its result. */
+/* Values are pinned: a number never changes its meaning. 20-39: your arguments. 40-59: this
+ * machine. 60-79: the driver said no; nvfp4_last_error() then names the driver call and its result.
+ * */
 typedef int32_t nvfp4_status;
 enum {
   NVFP4_SUCCESS = 0,
-  NVFP4_STATUS_INTERNAL = 1,           /* a bug in this library, please report the sentence        */
+  NVFP4_STATUS_INTERNAL = 1,           /* a bug in this library, please report the sentence       */
 
-  NVFP4_STATUS_NULL_POINTER = 20,      /* a required pointer is NULL                                */
-  NVFP4_STATUS_MISALIGNED = 21,        /* an address, leading dimension or stride breaks alignment  */
-  NVFP4_STATUS_INVALID_VALUE = 22,     /* a number is outside its range                             */
-  NVFP4_STATUS_INVALID_ENUM = 23,      /* a field holds none of the values of its enumeration       */
-  NVFP4_STATUS_INVALID_STRUCT = 24,    /* struct_size is wrong, or an unknown tail is not zero      */
-  NVFP4_STATUS_OVERLAP = 25,           /* D overlaps an input                                       */
-  NVFP4_STATUS_LIMIT = 26,             /* a size above a stated limit                               */
-  NVFP4_STATUS_NOT_SUPPORTED = 28,     /* declared in this header, not there in this version        */
+  NVFP4_STATUS_NULL_POINTER = 20,      /* a required pointer is NULL                              */
+  NVFP4_STATUS_MISALIGNED = 21,        /* an address, leading dimension or stride                 */
+  NVFP4_STATUS_INVALID_VALUE = 22,     /* a number is outside its range                           */
+  NVFP4_STATUS_INVALID_ENUM = 23,      /* a field holds none of the values of its enumeration     */
+  NVFP4_STATUS_INVALID_STRUCT = 24,    /* struct_size is wrong, or an unknown tail is not zero    */
+  NVFP4_STATUS_OVERLAP = 25,           /* D overlaps an input                                     */
+  NVFP4_STATUS_LIMIT = 26,             /* a size above a stated limit                             */
+  NVFP4_STATUS_NOT_SUPPORTED = 28,     /* declared in this header, not there in this version      */
 
-  NVFP4_STATUS_NO_DRIVER = 40,         /* libcuda.so.1 cannot be opened, is a stub, or cannot start */
-  NVFP4_STATUS_DRIVER_TOO_OLD = 41,    /* the driver is older than the images or lacks an entry     */
-  NVFP4_STATUS_NO_DEVICE = 42,         /* the driver sees no GPU                                    */
-  NVFP4_STATUS_NO_CONTEXT = 43,        /* no CUDA context is current on the calling thread          */
-  NVFP4_STATUS_UNSUPPORTED_ARCH = 44,  /* no kernel here for the device's compute capability        */
-  NVFP4_STATUS_IMAGE_LOAD = 45,        /* the driver refused the kernel images                      */
-  NVFP4_STATUS_AFTER_FORK = 46,        /* called in a fork()ed child of a process that used it      */
+  NVFP4_STATUS_NO_DRIVER = 40,         /* libcuda.so.1 cannot be opened, or is a stub             */
+  NVFP4_STATUS_DRIVER_TOO_OLD = 41,    /* the driver is older than the images or lacks an entry   */
+  NVFP4_STATUS_NO_DEVICE = 42,         /* the driver sees no GPU                                  */
+  NVFP4_STATUS_NO_CONTEXT = 43,        /* no CUDA context is current on the calling thread        */
+  NVFP4_STATUS_UNSUPPORTED_ARCH = 44,  /* no kernel here for the device's compute capability      */
+  NVFP4_STATUS_IMAGE_LOAD = 45,        /* the driver refused the kernel images                    */
+  NVFP4_STATUS_AFTER_FORK = 46,        /* called in a fork()ed child of a process that used it    */
 
-  NVFP4_STATUS_DRIVER_ERROR = 60,      /* any other failure of a driver call                        */
-  NVFP4_STATUS_PRIOR_ERROR = 61,       /* the context carries an error of earlier work              */
-  NVFP4_STATUS_OUT_OF_MEMORY = 62,     /* the driver ran out of memory, or the host for a plan      */
-  NVFP4_STATUS_WRONG_RESULT = 63       /* nvfp4_selftest: a kernel computes what it must not        */
+  NVFP4_STATUS_DRIVER_ERROR = 60,      /* any other failure of a driver call                      */
+  NVFP4_STATUS_PRIOR_ERROR = 61,       /* the context carries an error of earlier work            */
+  NVFP4_STATUS_OUT_OF_MEMORY = 62,     /* the driver ran out of memory, or the host for a plan    */
+  NVFP4_STATUS_WRONG_RESULT = 63       /* nvfp4_selftest: a kernel computes what it must not      */
 };
 
 /* "NVFP4_STATUS_MISALIGNED" and so on; "NVFP4_STATUS_UNKNOWN" for a number that is none.
@@ -162,17 +166,19 @@ NVFP4_API const char *nvfp4_status_string(nvfp4_status status);
 NVFP4_API const char *nvfp4_last_error(void);
 
 /* Receives one log line, without a newline; level is that of NVFP4_LOG (1 to 3). May be called by
- * several threads at once, inside any function of this library, which holds no lock meanwhile. It may
- * call this library: such calls log nothing, and leave the caller's nvfp4_last_error() as it is. */
+ * several threads at once, inside any function of this library, which holds no lock meanwhile. It
+ * may call this library: such calls log nothing, and leave the caller's nvfp4_last_error() as it
+ * is. */
 typedef void (*nvfp4_log_callback)(void *user, int32_t level, const char *line);
 
 /* Sends the lines up to `level` to the callback and none to stderr; NULL goes back to stderr and
  * NVFP4_LOG. For the process. A call under way in another thread may still use the callback before,
- * so its code and `user` must outlive such calls; each setting keeps a few bytes for the same reason.
- * INVALID_VALUE: level is not 0 to 3.                                                  Since 0.1 */
-NVFP4_API nvfp4_status nvfp4_set_log_callback(nvfp4_log_callback callback, void *user, int32_t level);
+ * so its code and `user` must outlive such calls; each setting keeps a few bytes for the same
+ * reason. INVALID_VALUE: level is not 0 to 3.                                       Since 0.1 */
+NVFP4_API nvfp4_status nvfp4_set_log_callback(nvfp4_log_callback callback, void *user,
+                                              int32_t level);
 
-/* ---- Types ------------------------------------------------------------------------------------- */
+/* ---- Types ----------------------------------------------------------------------------------- */
 
 /* Type of C, D, bias, and of an A that is not quantized. */
 enum {
@@ -180,18 +186,19 @@ enum {
   NVFP4_TYPE_F16 = 1,
   NVFP4_TYPE_BF16 = 2,
   NVFP4_TYPE_F32 = 3,
-  NVFP4_TYPE_NVFP4 = 4                 /* E2M1 codes plus generated scales: D only                  */
+  NVFP4_TYPE_NVFP4 = 4                 /* E2M1 codes plus generated scales: D only                */
 };
 
 /* Where the scale of (row, k) lies. Required: the layout is never guessed. ks = k / 16 below.
  *
- * LINEAR  byte  row * (K/16) + ks. No padding; 10.x converts it on every call (nvfp4_gemm_explain says
- *         how many bytes), so convert weights once, by nvfp4_scale_convert.
+ * LINEAR  byte  row * (K/16) + ks. No padding; 10.x converts it on every call (nvfp4_gemm_explain
+ *         says how many bytes), so convert weights once, by nvfp4_scale_convert.
  * 128X4   The layout that tensor cores read (cuBLASLt, CUTLASS, torch.nn.functional.scaled_mm):
  *         512-byte tiles of 128 rows x 4 scales, tiles along K first, then along rows:
- *           byte = ((row/128) * ceil(K/64) + ks/4) * 512 + (row%32) * 16 + ((row%128)/32) * 4 + ks%4
- *         Rows round up to 128 and scales to 4: nvfp4_scale_bytes() counts the padding, which must be
- *         addressable; its values are never used. A batch starts a new tile.
+ *           byte = ((row/128) * ceil(K/64) + ks/4) * 512 + (row%32) * 16 + ((row%128)/32) * 4 +
+ *           ks%4
+ *         Rows round up to 128 and scales to 4: nvfp4_scale_bytes() counts the padding, which must
+ *         be addressable; its values are never used. A batch starts a new tile.
  *
  * SLICES  Rows r and up, or k and up, of a matrix are a matrix with the same ld, where its codes
  *         begin at a multiple of 16 bytes: every r, a k that is a multiple of 32. Their scales:
@@ -201,7 +208,7 @@ enum {
  *           LINEAR  rows: from byte r * (K/16) on, where that is a multiple of 16. Of K: copied.
  *         For any other slice convert to LINEAR, cut, and convert back. */
 enum {
-  NVFP4_SCALE_LAYOUT_UNSET = 0,        /* invalid on purpose                                        */
+  NVFP4_SCALE_LAYOUT_UNSET = 0,        /* invalid on purpose                                      */
   NVFP4_SCALE_LAYOUT_128X4 = 1,
   NVFP4_SCALE_LAYOUT_LINEAR = 2
 };
@@ -232,20 +239,21 @@ enum {
   NVFP4_ACTIVATION_GELU_ERF = 4
 };
 
-/* Programmatic dependent launch. OFF: the kernel starts after all earlier work of the stream. ON: it
- * may start early and waits before its first read. ON_STATIC_WEIGHTS: B and its scales are promised
- * not to be written by earlier work that may still run, so they may be loaded ahead of that wait. D has
- * the same bits in all three. Where a workspace is needed the kernel that fills it starts after all
- * earlier work, whatever the field says; and the field has no effect where K = 0: D is filled, or
- * computed by a small kernel. */
+/* Programmatic dependent launch. OFF: the kernel starts after all earlier work of the stream. ON:
+ * it may start early and waits before its first read. ON_STATIC_WEIGHTS: B and its scales are
+ * promised not to be written by earlier work that may still run, so they may be loaded ahead of
+ * that wait. D has the same bits in all three. Where a workspace is needed the kernel that fills it
+ * starts after all earlier work, whatever the field says; and the field has no effect where K = 0:
+ * D is filled, or computed by a small kernel. */
 enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
 
 /* One problem: L independent products that share M, N, K and the leading dimensions.
  *
  * Start from NVFP4_GEMM_DESC_INIT or memset to 0 and set struct_size. Sizes, leading dimensions and
- * batch strides count elements, except where a name says _bytes. Rules, for every call that takes it:
- *   struct_size  sizeof(nvfp4_gemm_desc). Smaller than in 0.1 is refused; larger (up to 4096) is accepted
- *                when the bytes this library does not know are zero.
+ * batch strides count elements, except where a name says _bytes. Rules, for every call that takes
+ * it:
+ *   struct_size  sizeof(nvfp4_gemm_desc). Smaller than in 0.1 is refused; larger (up to 4096) is
+ *                accepted when the bytes this library does not know are zero.
  *   m, n, k, l   0 .. 2^31-1. K a multiple of 16.
  *   enums        each a value of its enumeration; batch_invariant 0 or 1; reserved 0;
  *                b_tensor_scale_columns 0 or a multiple of 64 above it; then: what is not yet there
@@ -254,19 +262,20 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *   empty        m, n or l = 0: success, nothing is read, written or enqueued, and no rule below is
  *                looked at. K = 0 gives acc = +0; A, B and their scales are not looked at.
  *   tiles        ceil(M/256) * ceil(N/128) * L below 2^31; with a forced variant, its own tile's.
- *   together     a_type F16 or BF16: a_scales is NULL, a_scale_layout may be UNSET, the stride of the
- *                scales is not looked at. c_type says that there is a C: with one, c is not NULL, unless beta = 0 comes by
- *                value: then C is never read, and c_ld, its stride and overlap are not looked at;
- *                without, c is NULL and beta 0. bias_type and bias: both or none. scalar_mode
- *                HOST: alpha_device and beta_device are NULL. DEVICE: alpha_device is not, and
- *                beta_device is not just where there is a C. b_tensor_scale_columns other than 0
- *                needs b_tensor_scale.
- *   addresses    a, b, their scales, c, d, workspace: 16-byte aligned device addresses. bias, tensor
- *                scales, alpha_device, beta_device: aligned as their type is.
- *   questions    nvfp4_gemm_supported, _workspace_bytes and _explain skip rules about addresses where
- *                every address is NULL: types and scalar_mode say what will be given.
- *   workspace    at least nvfp4_gemm_workspace_bytes(), apart from D and from all that is read. What it
- *                holds before does not matter. Work that may run at the same time needs one each.
+ *   together     a_type F16 or BF16: a_scales is NULL, a_scale_layout may be UNSET, the stride of
+ *                the scales is not looked at. c_type says that there is a C: with one, c is not
+ *                NULL, unless beta = 0 comes by value: then C is never read, and c_ld, its stride
+ *                and overlap are not looked at; without, c is NULL and beta 0. bias_type and bias:
+ *                both or none. scalar_mode HOST: alpha_device and beta_device are NULL. DEVICE:
+ *                alpha_device is not, and beta_device is not just where there is a C.
+ *                b_tensor_scale_columns other than 0 needs b_tensor_scale.
+ *   addresses    a, b, their scales, c, d, workspace: 16-byte aligned device addresses. bias,
+ *                tensor scales, alpha_device, beta_device: aligned as their type is.
+ *   questions    nvfp4_gemm_supported, _workspace_bytes and _explain skip rules about addresses
+ *                where every address is NULL: types and scalar_mode say what will be given.
+ *   workspace    at least nvfp4_gemm_workspace_bytes(), apart from D and from all that is read.
+ *                What it holds before does not matter. Work that may run at the same time needs one
+ *                each.
  *   a_ld, b_ld   >= K, multiple of 32 (16 bytes; a K of 48 has rows of 64), below 2^41.
  *                a_type F16 or BF16: a_ld and the stride of a are multiples of 8, below 2^39.
  *   c_ld, d_ld   >= N, column-major >= M; any such number (multiples of 8 are stored faster).
@@ -280,62 +289,62 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *
  * A, B: two elements per byte, the one with the lower k in the low nibble.
  * NVFP4's tensor-wide (second-level) scale has two homes: alpha, if you know it on the host, or
- * a_tensor_scale * b_tensor_scale on the device. Both multiply: a value is code * scale * tensor_scale.
- * Fields marked (**) are not yet there. */
+ * a_tensor_scale * b_tensor_scale on the device. Both multiply: a value is code * scale *
+ * tensor_scale. Fields marked (**) are not yet there. */
 typedef struct nvfp4_gemm_desc {
   uint64_t struct_size;
 
   int64_t m, n, k, l;
 
-  const void *a;                       /* [l][m][k] E2M1                                            */
+  const void *a;                       /* [l][m][k] E2M1                                          */
   int64_t a_ld, a_batch_stride;
-  const void *a_scales;                /* UE4M3, a_scale_layout; bit 7 of every byte 0              */
+  const void *a_scales;                /* UE4M3, a_scale_layout; bit 7 of every byte 0            */
   int64_t a_scales_batch_stride_bytes;
-  const float *a_tensor_scale;         /* one fp32; NULL: none                                      */
+  const float *a_tensor_scale;         /* one fp32; NULL: none                                    */
 
-  const void *b;                       /* [l][n][k] E2M1                                            */
+  const void *b;                       /* [l][n][k] E2M1                                          */
   int64_t b_ld, b_batch_stride;
   const void *b_scales;
   int64_t b_scales_batch_stride_bytes;
-  const float *b_tensor_scale;         /* fp32, one or several; NULL: none                          */
+  const float *b_tensor_scale;         /* fp32, one or several; NULL: none                        */
   int64_t b_tensor_scale_columns;      /* 0: one factor. Else b_tensor_scale holds a factor for each
                                           so many columns of D, a multiple of 64: weights fused at
-                                          load have different ones                                  */
+                                          load have different ones                                */
 
-  const void *c;                       /* [l][m][n] c_type; read only if beta != 0                  */
+  const void *c;                       /* [l][m][n] c_type; read only if beta != 0                */
   int64_t c_ld, c_batch_stride;
 
-  void *d;                             /* [l][m][n] d_type                                          */
+  void *d;                             /* [l][m][n] d_type                                        */
   int64_t d_ld, d_batch_stride;
-  void *d_scales;                      /* d_type NVFP4: scales written, d_scale_layout         (**) */
+  void *d_scales;                      /* d_type NVFP4: scales written, d_scale_layout       (**) */
   int64_t d_scales_batch_stride_bytes;
-  const float *d_tensor_scale;         /* d_type NVFP4: D = code * scale * this                (**) */
+  const float *d_tensor_scale;         /* d_type NVFP4: D = code * scale * this              (**) */
 
-  const void *bias;                    /* [n] or, by bias_axis, [m] bias_type; NULL: none           */
+  const void *bias;                    /* [n] or, by bias_axis, [m] bias_type; NULL: none         */
 
-  const float *alpha_device;           /* scalar_mode DEVICE: read when the kernel runs             */
+  const float *alpha_device;           /* scalar_mode DEVICE: read when the kernel runs           */
   const float *beta_device;
-  float alpha, beta;                   /* scalar_mode HOST                                          */
+  float alpha, beta;                   /* scalar_mode HOST                                        */
 
-  void *workspace;                     /* nvfp4_gemm_workspace_bytes() of it, or NULL if that is 0  */
+  void *workspace;                     /* nvfp4_gemm_workspace_bytes() of it; NULL if that is 0   */
   uint64_t workspace_bytes;
 
-  const char *variant;                 /* NULL: the planner chooses. A name forces it               */
+  const char *variant;                 /* NULL: the planner chooses. A name forces it             */
 
   int32_t a_scale_layout, b_scale_layout, d_scale_layout;
   int32_t c_type, d_type, bias_type;
   int32_t scalar_mode, activation, pdl;
-  int32_t operand_format;              /* of A and B                                                */
+  int32_t operand_format;              /* of A and B                                              */
   int32_t a_type;                      /* NVFP4_TYPE_NONE: as operand_format says. _F16, _BF16: A is
                                           [l][m][k] of that type, not quantized, and a_scales NULL;
-                                          9.0 and the reference                                     */
-  int32_t cd_order;                    /* of C and D together                                       */
-  int32_t bias_axis;                   /* a value per column of D, or per row                       */
+                                          9.0 and the reference                                   */
+  int32_t cd_order;                    /* of C and D together                                     */
+  int32_t bias_axis;                   /* a value per column of D, or per row                     */
   int32_t batch_invariant;             /* 1: a row of D has the same bits whatever M is and wherever
                                           the row stands, for one N, K and types on one compute
                                           capability; on 9.0 at a price (docs/numerics.md).
-                                          0: not promised                                           */
-  int32_t reserved[4];                 /* 0                                                         */
+                                          0: not promised                                         */
+  int32_t reserved[4];                 /* 0                                                       */
 } nvfp4_gemm_desc;
 
 /* Everything 0 but struct_size. */
@@ -350,20 +359,20 @@ static inline nvfp4_gemm_desc nvfp4_gemm_desc_init() {
 #define NVFP4_GEMM_DESC_INIT {.struct_size = sizeof(nvfp4_gemm_desc)}
 #endif
 
-/* ---- Run --------------------------------------------------------------------------------------- */
+/* ---- Run ------------------------------------------------------------------------------------- */
 
-/* Checks *desc, then enqueues the product on `stream` (a CUstream; NULL is the legacy default stream) of
- * the context that is current on the calling thread. Returns before the work is done.
+/* Checks *desc, then enqueues the product on `stream` (a CUstream; NULL is the legacy default
+ * stream) of the context that is current on the calling thread. Returns before the work is done.
  *
  * Arguments are checked first, in the order of the struct's rules, so a bad argument is reported on
  * any machine; then driver, context, device and images. A failure of the kernel itself, being
  * asynchronous, shows in the caller's next driver call.
  *
  * Allocates nothing and waits for nothing. The stream may be captured into a graph, in any mode; a
- * product is one kernel node, two where it needs a workspace, with a programmatic edge between them;
- * three on 10.x where the scales of both operands are linear
- * (K = 0: one memset node per batch, or one for all; a kernel node where D is more than fp16 of
- * alpha * 0). Only the first use of a kernel loads code, for which the thread's capture mode is
+ * product is one kernel node, two where it needs a workspace, with a programmatic edge between
+ * them; three on 10.x where the scales of both operands are linear (K = 0: one memset node per
+ * batch, or one for all; a kernel node where D is more than fp16 of alpha * 0). Only the first use
+ * of a kernel loads code, for which the thread's capture mode is
  * relaxed.                                                                             Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_run(const nvfp4_gemm_desc *desc, void *stream);
 
@@ -372,36 +381,37 @@ NVFP4_API nvfp4_status nvfp4_gemm_run(const nvfp4_gemm_desc *desc, void *stream)
  * no driver, no device, no context, no kernel.                                         Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_prepare(void);
 
-/* Computes two small products with every variant that serves the current context's device and compares
- * all elements with the bits of nvfp4_gemm_reference: a plain one (K = 1088, D in fp16, alpha by
- * value), and a general one (K = 1072, D and C in bf16, bias, SiLU, scalars and factors on the device).
- * `workspace` is device memory, aligned to 256 bytes, of at least nvfp4_selftest_bytes(compute
- * capability) bytes; it needs no content and keeps none. The one function that waits for the stream, so
- * it is refused for one that is being captured.
- * WRONG_RESULT: nvfp4_last_error() names variant, product, row and column of the first wrong element.
- * OUT_OF_MEMORY: of the host, for operands and results. Otherwise refused as nvfp4_gemm_run is.
+/* Computes two small products with every variant that serves the current context's device and
+ * compares all elements with the bits of nvfp4_gemm_reference: a plain one (K = 1088, D in fp16,
+ * alpha by value), and a general one (K = 1072, D and C in bf16, bias, SiLU, scalars and factors on
+ * the device). `workspace` is device memory, aligned to 256 bytes, of at least
+ * nvfp4_selftest_bytes(compute capability) bytes; it needs no content and keeps none. The one
+ * function that waits for the stream, so it is refused for one that is being captured.
+ * WRONG_RESULT: nvfp4_last_error() names variant, product, row and column of the first wrong
+ * element. OUT_OF_MEMORY: of the host, for operands and results. Otherwise refused as
+ * nvfp4_gemm_run is.
  *                                                                                      Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_selftest(void *workspace, uint64_t workspace_bytes, void *stream);
 
-/* Bytes of workspace that nvfp4_selftest needs on a device of that compute capability; 0 if no kernel
- * of this library serves it. No driver.                                                Since 0.1 */
+/* Bytes of workspace that nvfp4_selftest needs on a device of that compute capability; 0 if no
+ * kernel of this library serves it. No driver.                                      Since 0.1 */
 NVFP4_API uint64_t nvfp4_selftest_bytes(int32_t compute_capability);
 
-/* ---- Plans ------------------------------------------------------------------------------------- */
+/* ---- Plans ----------------------------------------------------------------------------------- */
 
-/* A problem checked, planned and encoded once, to be launched many times: host memory only, immutable.
- * It keeps the desc's values, addresses included, but reads nothing behind them. */
+/* A problem checked, planned and encoded once, to be launched many times: host memory only,
+ * immutable. It keeps the desc's values, addresses included, but reads nothing behind them. */
 typedef struct nvfp4_gemm_plan nvfp4_gemm_plan;
 
-/* Makes *plan for devices of the current context's compute capability; the context itself is not kept.
- * Answers what nvfp4_gemm_run would; on an error *plan is NULL. OUT_OF_MEMORY: of the host.
+/* Makes *plan for devices of the current context's compute capability; the context itself is not
+ * kept. Answers what nvfp4_gemm_run would; on an error *plan is NULL. OUT_OF_MEMORY: of the host.
  *                                                                                      Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_plan_create(const nvfp4_gemm_desc *desc, nvfp4_gemm_plan **plan);
 
-/* Other addresses for one run; NULL keeps the plan's. The rules of nvfp4_gemm_desc for addresses, overlap
- * and workspace hold; workspace_bytes goes with workspace. Runs that may overlap in time need a workspace
- * each, where the problem needs one. struct_size is sizeof(nvfp4_gemm_addresses), larger ones as in
- * nvfp4_gemm_desc. */
+/* Other addresses for one run; NULL keeps the plan's. The rules of nvfp4_gemm_desc for addresses,
+ * overlap and workspace hold; workspace_bytes goes with workspace. Runs that may overlap in time
+ * need a workspace each, where the problem needs one. struct_size is sizeof(nvfp4_gemm_addresses),
+ * larger ones as in nvfp4_gemm_desc. */
 typedef struct nvfp4_gemm_addresses {
   uint64_t struct_size;
   const void *a, *a_scales;
@@ -409,8 +419,8 @@ typedef struct nvfp4_gemm_addresses {
   const void *b, *b_scales;
   const float *b_tensor_scale;
   const void *c;
-  void *d, *d_scales;                  /* d_scales                                             (**) */
-  const float *d_tensor_scale;         /*                                                      (**) */
+  void *d, *d_scales;                  /* d_scales                                           (**) */
+  const float *d_tensor_scale;         /*                                                    (**) */
   const void *bias;
   const float *alpha_device;
   const float *beta_device;
@@ -418,56 +428,60 @@ typedef struct nvfp4_gemm_addresses {
   uint64_t workspace_bytes;
 } nvfp4_gemm_addresses;
 
-/* Enqueues the plan's product on `stream` of the current context, as nvfp4_gemm_run does and with the
- * same bits. `addresses` may be NULL. Replacing a or b costs one tensor map each.
- * UNSUPPORTED_ARCH: the current device has another compute capability than the plan.   Since 0.1 */
+/* Enqueues the plan's product on `stream` of the current context, as nvfp4_gemm_run does and with
+ * the same bits. `addresses` may be NULL. Replacing a or b costs one tensor map each.
+ * UNSUPPORTED_ARCH: the current device has another compute capability than the plan.
+ *                                                                                   Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_plan_run(const nvfp4_gemm_plan *plan,
                                            const nvfp4_gemm_addresses *addresses, void *stream);
 
 /* Work that the plan has enqueued goes on. NULL is fine.                               Since 0.1 */
 NVFP4_API void nvfp4_gemm_plan_destroy(nvfp4_gemm_plan *plan);
 
-/* ---- Questions, answered without a driver ------------------------------------------------------ */
+/* ---- Questions, answered without a driver ---------------------------------------------------- */
 
-/* What nvfp4_gemm_run would answer for this problem on a device of that compute capability, given as
- * 10 * major + minor (B200: 100). Pure host code: no driver, no GPU; addresses are checked but not
- * read, and not even checked where all are NULL.                                       Since 0.1 */
-NVFP4_API nvfp4_status nvfp4_gemm_supported(const nvfp4_gemm_desc *desc, int32_t compute_capability);
+/* What nvfp4_gemm_run would answer for this problem on a device of that compute capability, given
+ * as 10 * major + minor (B200: 100). Pure host code: no driver, no GPU; addresses are checked but
+ * not read, and not even checked where all are NULL.                                Since 0.1 */
+NVFP4_API nvfp4_status nvfp4_gemm_supported(const nvfp4_gemm_desc *desc,
+                                            int32_t compute_capability);
 
-/* Bytes of workspace that the problem needs on a device of that compute capability: exact. On 10.x 0
- * but for linear scales, whose 128x4 form lies there; on 9.0 0 for few tokens, while for many their fp16
- * form lies there. desc->workspace is not looked
- * at. Refused as by nvfp4_gemm_supported otherwise, *bytes unchanged.                  Since 0.1 */
+/* Bytes of workspace that the problem needs on a device of that compute capability: exact. On 10.x
+ * 0 but for linear scales, whose 128x4 form lies there; on 9.0 0 for few tokens, while for many
+ * their fp16 form lies there. desc->workspace is not looked at. Refused as by nvfp4_gemm_supported
+ * otherwise, *bytes unchanged.                                                      Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_workspace_bytes(const nvfp4_gemm_desc *desc,
                                                   int32_t compute_capability, uint64_t *bytes);
 
-/* Which kernel would run and why, in lines of text: images in the order tried, variant, tile, stages,
- * grid, waves on a device of sm_count SMs, bytes, the least time that memory and tensor cores of a B200
- * (7.68 TB/s, 1.5 GHz) or an H200 allow, what the planner compared, and a command line for the problem
- * again (batch strides of scales excepted). The wording may change with any version. The variant depends
- * on the problem alone, never on sm_count. INVALID_VALUE: the buffer is too small; it holds what fits,
- * NUL at the end, and the sentence says how many bytes it takes. 2048 are plenty.      Since 0.1 */
+/* Which kernel would run and why, in lines of text: images in the order tried, variant, tile,
+ * stages, grid, waves on a device of sm_count SMs, bytes, the least time that memory and tensor
+ * cores of a B200 (7.68 TB/s, 1.5 GHz) or an H200 allow, what the planner compared, and a command
+ * line for the problem again (batch strides of scales excepted). The wording may change with any
+ * version. The variant depends on the problem alone, never on sm_count. INVALID_VALUE: the buffer
+ * is too small; it holds what fits, NUL at the end, and the sentence says how many bytes it takes.
+ * 2048 are plenty.                                                                  Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_explain(const nvfp4_gemm_desc *desc, int32_t compute_capability,
                                           int32_t sm_count, char *buffer, size_t bytes);
 
-/* ---- Reference --------------------------------------------------------------------------------- */
+/* ---- Reference ------------------------------------------------------------------------------- */
 
 /* The same product on the CPU, single-threaded; every pointer is a host pointer, those of scalars
  * and tensor scales too. acc is the exact sum rounded once to fp32, to nearest even; the rest of
- * NUMERICS holds as written, so results equal the GPU's bit for bit where acc is exact, and lie within
- * the bound elsewhere. Takes either scale layout, and K any multiple of 16 up to 2^20; addresses need the alignment of their type only, so a product can be cut into rows for several
+ * NUMERICS holds as written, so results equal the GPU's bit for bit where acc is exact, and lie
+ * within the bound elsewhere. Takes either scale layout, and K any multiple of 16 up to 2^20;
+ * addresses need the alignment of their type only, so a product can be cut into rows for several
  * threads. Computes in integers: the thread's rounding mode does not matter. Allocates nothing.
  *                                                                                      Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_reference(const nvfp4_gemm_desc *desc);
 
-/* ---- Scales and quantisation, on the host ------------------------------------------------------ */
+/* ---- Scales and quantisation, on the host ---------------------------------------------------- */
 
 /* Bytes of the scales of a [rows, k] matrix, padding included. 0 if a size is negative, k is no
  * multiple of 16, the layout is unknown or the result exceeds 2^63-1.                  Since 0.1 */
 NVFP4_API size_t nvfp4_scale_bytes(int64_t rows, int64_t k, int32_t layout);
 
-/* Rewrites scales from one layout to another (or copies). src and dst must not overlap; padding of dst
- * becomes 0, padding of src is not read.                                               Since 0.1 */
+/* Rewrites scales from one layout to another (or copies). src and dst must not overlap; padding of
+ * dst becomes 0, padding of src is not read.                                        Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_scale_convert_host(const void *src, int32_t src_layout, void *dst,
                                                 int32_t dst_layout, int64_t rows, int64_t k);
 
@@ -484,25 +498,27 @@ NVFP4_API nvfp4_status nvfp4_quantize_host(const float *x, int64_t x_ld, int64_t
 
 /* x = (code * scale) * tensor_scale; the inner product is exact, the outer one an fp32
  * multiplication.                                                                      Since 0.1 */
-NVFP4_API nvfp4_status nvfp4_dequantize_host(const void *codes, int64_t codes_ld, const void *scales,
+NVFP4_API nvfp4_status nvfp4_dequantize_host(const void *codes, int64_t codes_ld,
+                                             const void *scales,
                                              int32_t scale_layout, int64_t rows, int64_t k,
                                              float tensor_scale, float *x, int64_t x_ld);
 
-/* ---- Quantization on the device ---------------------------------------------------------------- */
+/* ---- Quantization on the device -------------------------------------------------------------- */
 
 /* Where the tensor scale t comes from.
  * VALUE   tensor_scale.
- * DEVICE  *tensor_scale_device, read when the kernel runs; a positive finite number is yours to see to.
- * AMAX    nvfp4_quantize makes it: t = amax / 2688 over the finite elements of x (1 where that is 0),
- *         written to *tensor_scale_device, which nvfp4_gemm_desc takes as a_tensor_scale or
+ * DEVICE  *tensor_scale_device, read when the kernel runs; a positive finite number is yours to see
+ *         to.
+ * AMAX    nvfp4_quantize makes it: t = amax / 2688 over the finite elements of x (1 where that is
+ *         0), written to *tensor_scale_device, which nvfp4_gemm_desc takes as a_tensor_scale or
  *         b_tensor_scale. Needs a workspace; a kernel reads x once more. */
 enum { NVFP4_TENSOR_SCALE_VALUE = 0, NVFP4_TENSOR_SCALE_DEVICE = 1, NVFP4_TENSOR_SCALE_AMAX = 2 };
 
 /* A matrix x [rows][k], row-major, and its NVFP4 form, all in device memory.
  *   struct_size  sizeof(nvfp4_quantize_desc); larger ones as in nvfp4_gemm_desc.
  *   rows, k      0 .. 2^31-1; k a multiple of 16. Either 0: success, nothing is read or written.
- *   x_type       NVFP4_TYPE_F16, _BF16 or _F32. x is aligned to its type; x_ld >= k, in elements. Rows
- *                that start at multiples of 16 bytes are read faster.
+ *   x_type       NVFP4_TYPE_F16, _BF16 or _F32. x is aligned to its type; x_ld >= k, in elements.
+ *                Rows that start at multiples of 16 bytes are read faster.
  *   codes        codes_ld >= k, even, in elements. Rows at multiples of 8 bytes are written faster.
  *   scales       nvfp4_scale_bytes(rows, k, scale_layout) bytes.
  *   pdl          NVFP4_PDL_OFF or _ON, as in nvfp4_gemm_desc. In both a kernel that follows with
@@ -512,48 +528,55 @@ enum { NVFP4_TENSOR_SCALE_VALUE = 0, NVFP4_TENSOR_SCALE_DEVICE = 1, NVFP4_TENSOR
 typedef struct nvfp4_quantize_desc {
   uint64_t struct_size;
   int64_t rows, k;
-  void *x;                             /* read by nvfp4_quantize, written by nvfp4_dequantize       */
+  void *x;                             /* read by nvfp4_quantize, written by nvfp4_dequantize     */
   int64_t x_ld;
-  void *codes;                         /* E2M1, two to a byte                                       */
+  void *codes;                         /* E2M1, two to a byte                                     */
   int64_t codes_ld;
-  void *scales;                        /* UE4M3, scale_layout                                       */
-  float *tensor_scale_device;          /* DEVICE: read; AMAX: written                               */
-  void *workspace;                     /* AMAX: nvfp4_quantize_workspace_bytes() of it              */
+  void *scales;                        /* UE4M3, scale_layout                                     */
+  float *tensor_scale_device;          /* DEVICE: read; AMAX: written                             */
+  void *workspace;                     /* AMAX: nvfp4_quantize_workspace_bytes() of it            */
   uint64_t workspace_bytes;
-  float tensor_scale;                  /* VALUE: finite, above 0                                    */
+  float tensor_scale;                  /* VALUE: finite, above 0                                  */
   int32_t x_type, scale_layout, tensor_scale_mode, pdl;
-  int32_t reserved[3];                 /* 0                                                         */
+  int32_t reserved[3];                 /* 0                                                       */
 } nvfp4_quantize_desc;
 
-/* Bytes of workspace that nvfp4_quantize needs: 0 but for AMAX. Addresses are not looked at. No driver.
+/* Bytes of workspace that nvfp4_quantize needs: 0 but for AMAX. Addresses are not looked at. No
+ * driver.
  *                                                                                      Since 0.1 */
-NVFP4_API nvfp4_status nvfp4_quantize_workspace_bytes(const nvfp4_quantize_desc *desc, uint64_t *bytes);
+NVFP4_API nvfp4_status nvfp4_quantize_workspace_bytes(const nvfp4_quantize_desc *desc,
+                                                      uint64_t *bytes);
 
-/* Quantizes x on `stream` of the current context, to the bits of nvfp4_quantize_host of the same values
- * and t. One kernel, two with AMAX. Allocates nothing, waits for nothing, may be captured.   Since 0.1 */
+/* Quantizes x on `stream` of the current context, to the bits of nvfp4_quantize_host of the same
+ * values and t. One kernel, two with AMAX. Allocates nothing, waits for nothing, may be captured.
+ *                                                                                   Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_quantize(const nvfp4_quantize_desc *desc, void *stream);
 
-/* x = (code * scale) * t: the inner product is exact, the outer one an fp32 multiplication, then one
- * rounding to x_type. VALUE or DEVICE.                                                 Since 0.1 */
+/* x = (code * scale) * t: the inner product is exact, the outer one an fp32 multiplication, then
+ * one rounding to x_type. VALUE or DEVICE.                                          Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_dequantize(const nvfp4_quantize_desc *desc, void *stream);
 
-/* nvfp4_scale_convert_host in device memory, on `stream`; padding of dst keeps its bytes.  Since 0.1 */
+/* nvfp4_scale_convert_host in device memory, on `stream`; padding of dst keeps its bytes.
+ *                                                                                   Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_scale_convert(const void *src, int32_t src_layout, void *dst,
-                                           int32_t dst_layout, int64_t rows, int64_t k, void *stream);
+                                           int32_t dst_layout, int64_t rows, int64_t k,
+                                           void *stream);
 
-/* What is quantized right after it was made, by one kernel: z [rows][k] in fp32, as docs/numerics.md
- * says, each operation rounded to nearest even, then quantized like nvfp4_quantize's x.
+/* What is quantized right after it was made, by one kernel: z [rows][k] in fp32, as
+ * docs/numerics.md says, each operation rounded to nearest even, then quantized like
+ * nvfp4_quantize's x.
  * SILU_MUL  z = silu(x) * y: the gated halves of a feed-forward layer.
  * RMS_NORM  h = x, or with a residual y, h = x + y rounded to the type and written to y. Then
- *           z = (h * (1 / sqrt(sum(h^2) / k + epsilon))) * weight, the sum over a row in one fixed order
- *           of 256 partial ones. */
+ *           z = (h * (1 / sqrt(sum(h^2) / k + epsilon))) * weight, the sum over a row in one fixed
+ *           order of 256 partial ones. */
 enum { NVFP4_FUSED_UNSET = 0, NVFP4_FUSED_SILU_MUL = 1, NVFP4_FUSED_RMS_NORM = 2 };
 
 /* Its operands, all in device memory (for nvfp4_fused_quantize_host in the host's).
  *   struct_size  sizeof(nvfp4_fused_quantize_desc); larger ones as in nvfp4_gemm_desc.
  *   rows, k      0 .. 2^31-1; k a multiple of 16. Either 0: success, nothing is read or written.
- *   type         of x, y and weight: NVFP4_TYPE_F16, _BF16 or _F32, and their alignment. x_ld and y_ld
- *                >= k. Rows, and a weight, that start at multiples of 16 bytes are read faster.
+ *   type         of x, y and weight: NVFP4_TYPE_F16, _BF16 or _F32, and their alignment. x_ld and
+ *                y_ld >= k. Rows, and a weight, that start at multiples of 16 bytes are read
+ *                faster.
  *   y            SILU_MUL: the factor. RMS_NORM: the residual, or NULL.
  *   weight       RMS_NORM: k of them. SILU_MUL: NULL.
  *   epsilon      RMS_NORM: finite, above 0. SILU_MUL: 0.
@@ -565,21 +588,22 @@ typedef struct nvfp4_fused_quantize_desc {
   int64_t rows, k;
   const void *x;
   int64_t x_ld;
-  void *y;                             /* a residual is written, too                                */
+  void *y;                             /* a residual is written, too                              */
   int64_t y_ld;
   const void *weight;
-  void *codes;                         /* E2M1, two to a byte                                       */
+  void *codes;                         /* E2M1, two to a byte                                     */
   int64_t codes_ld;
-  void *scales;                        /* UE4M3, scale_layout                                       */
-  const float *tensor_scale_device;    /* DEVICE                                                    */
-  float tensor_scale;                  /* VALUE: finite, above 0                                    */
+  void *scales;                        /* UE4M3, scale_layout                                     */
+  const float *tensor_scale_device;    /* DEVICE                                                  */
+  float tensor_scale;                  /* VALUE: finite, above 0                                  */
   float epsilon;
   int32_t operation, type, scale_layout, tensor_scale_mode, pdl;
-  int32_t reserved[3];                 /* 0                                                         */
+  int32_t reserved[3];                 /* 0                                                       */
 } nvfp4_fused_quantize_desc;
 
-/* One kernel on `stream` of the current context. Allocates nothing, waits for nothing, may be captured.
- * Nothing but codes and scales of elements that exist, and the residual, is written.   Since 0.1 */
+/* One kernel on `stream` of the current context. Allocates nothing, waits for nothing, may be
+ * captured. Nothing but codes and scales of elements that exist, and the residual, is written.
+ *                                                                                   Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_fused_quantize(const nvfp4_fused_quantize_desc *desc, void *stream);
 
 /* The same bits on the CPU, single-threaded; every pointer is a host pointer. Padding of scales is

@@ -2,8 +2,9 @@
 """abi.py HEADER: writes a C program that prints the binary interface of the header.
 
 Constants with their values, each struct with its size and the offset, size and type of each field,
-types of callbacks, prototypes. The list is read from the header itself, so that a new field cannot be
-forgotten; the program ends with status 1 if the fields leave a hole that alignment does not explain.
+types of callbacks, prototypes. The list is read from the header itself, so that a new field cannot
+be forgotten; the program ends with status 1 if the fields leave a hole that alignment does not
+explain.
 """
 
 import re

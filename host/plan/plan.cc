@@ -25,8 +25,8 @@ Choice choose(const nvfp4_gemm_desc& desc, const Architecture& arch) {
   return best;
 }
 
-// The checks counted the tiles of the widest variant of all or of the forced one, each computed by one
-// CTA.
+// The checks counted the tiles of the widest variant of all or of the forced one, each computed by
+// one CTA.
 nvfp4_status refuse_ctas(const nvfp4_gemm_desc& desc) {
   if (desc.batch_invariant == 0) {
     return fail(NVFP4_STATUS_LIMIT, "with a_type = %s the product has more than %" PRId64 " tiles",

@@ -46,8 +46,8 @@ NVFP4_HOST_DEVICE constexpr uint64_t scale_descriptor(uint32_t address) {
 static_assert(scale_descriptor(0x8400) == 0x0000400800000840);
 static_assert(scale_descriptor(0x8400 + 512) == 0x0000400800000860);
 
-// The descriptor of what lies so many bytes further on: one addition, where the address field does not
-// overflow, that is below 256 KB.
+// The descriptor of what lies so many bytes further on: one addition, where the address field does
+// not overflow, that is below 256 KB.
 NVFP4_HOST_DEVICE constexpr uint64_t advance(uint64_t descriptor, uint32_t bytes) {
   return (descriptor >> 32) << 32 | (static_cast<uint32_t>(descriptor) + (bytes >> 4));
 }

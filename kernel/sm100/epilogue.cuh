@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Tensor memory to D: alpha, rounding to fp16, transposition through shared memory, stores by threads or
-// by TMA (tile.h says which tile may); or sums to shared memory as they are, for the general epilogue.
+// Tensor memory to D: alpha, rounding to fp16, transposition through shared memory, stores by
+// threads or by TMA (tile.h says which tile may); or sums to shared memory as they are, for the
+// general epilogue.
 //
 // A lane of tensor memory is a column n of D and a column of tensor memory a row m (the weights are
 // the MMA's A operand), so what one thread reads lies d_ld apart in memory. Each warp turns its 32
@@ -28,8 +29,8 @@ constexpr uint32_t kPieceWeights =
 constexpr uint32_t kSlabBytes = kPieceTokens * kPieceWeights * 2;  // fp16 [token][weight]
 constexpr uint32_t kSumSlabBytes = 2 * kSlabBytes;                 // the same in fp32
 
-// A warp's pieces of D on their way by TMA. Each has a slab of its own, so that none waits for another:
-// the store of one runs under the conversion of the next.
+// A warp's pieces of D on their way by TMA. Each has a slab of its own, so that none waits for
+// another: the store of one runs under the conversion of the next.
 struct Boxes {
   const Sm100Params& p;
   uint32_t batch, n_first;
@@ -146,8 +147,9 @@ struct Epilogue {
   }
 };
 
-// Epilogue::drain for the general epilogue: 8 lanes take a row of the warp's piece, four neighbours in n
-// each. A row of sums is 128 bytes, so stores by lanes and loads of a quarter warp hit all banks once.
+// Epilogue::drain for the general epilogue: 8 lanes take a row of the warp's piece, four neighbours
+// in n each. A row of sums is 128 bytes, so stores by lanes and loads of a quarter warp hit all
+// banks once.
 template <typename Tile>
 __device__ void drain_general(uint32_t first_m, uint32_t tmem, uint32_t slab, const Boxes& boxes) {
   const Sm100Params& p = boxes.p;

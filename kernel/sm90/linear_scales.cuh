@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The weight warp of gemm.cu where the scales of B are linear, [row][K/16]: TMA cannot bring a row of
-// any length, so all lanes copy them to where those of a 128x4 tile would come to lie. Consumers do
-// not know the difference.
+// The weight warp of gemm.cu where the scales of B are linear, [row][K/16]: TMA cannot bring a row
+// of any length, so all lanes copy them to where those of a 128x4 tile would come to lie. Consumers
+// do not know the difference.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@
 
 namespace nvfp4 {
 
-// The four scales of a 64-step of one row, to shared memory. Where rows begin at multiples of four bytes
-// nobody waits for them; else byte by byte, zeros beyond K, where codes are zero, too. `there`: how
-// many of them are scales of an element.
+// The four scales of a 64-step of one row, to shared memory. Where rows begin at multiples of four
+// bytes nobody waits for them; else byte by byte, zeros beyond K, where codes are zero, too.
+// `there`: how many of them are scales of an element.
 __device__ inline void copy_four_scales(uint32_t to, const uint8_t* from, int32_t there,
                                         bool words) {
   if (words) {
@@ -66,8 +66,8 @@ __device__ void load_codes(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
       cta.tile.weight_tile * Tile::kWeights, cta.tile.batch, bar, ptx::kEvictFirst);
 }
 
-// In place of the first loads of start_weights and of load_remaining_weights. Every lane waits before it
-// reads.
+// In place of the first loads of start_weights and of load_remaining_weights. Every lane waits
+// before it reads.
 template <typename Tile>
 __device__ void load_linear_stages(Cta90<Tile> cta, bool leads, uint32_t lane) {
   if (!Tile::kWorkspaceTokens && cta.p.weights_are_static == 0) ptx::griddepcontrol_wait();

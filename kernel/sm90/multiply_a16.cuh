@@ -37,8 +37,8 @@ __device__ A16Lane a16_lane(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane
 }
 
 // A part of a stage: 64 elements of K of both rows, this lane's byte of each word. Loaded alone, a
-// byte costs the ALU nothing, which is what few tokens wait for. Many tokens leave shared memory less
-// time: whole pieces, and the byte out of each word.
+// byte costs the ALU nothing, which is what few tokens wait for. Many tokens leave shared memory
+// less time: whole pieces, and the byte out of each word.
 template <bool kBytes>
 struct A16Codes;
 

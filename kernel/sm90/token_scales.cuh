@@ -32,8 +32,8 @@ __device__ inline TokenScales tiled_token_scales(const Sm90Params& p, uint32_t b
           kScaleTileBytes};
 }
 
-// Where loads follow, the layout is asked about once, before all of them: between them a thread would
-// wait for those before.
+// Where loads follow, the layout is asked about once, before all of them: between them a thread
+// would wait for those before.
 template <bool kLinear>
 __device__ TokenScales token_scales_at(const Sm90Params& p, uint32_t batch, uint32_t row,
                                        uint32_t step) {

@@ -46,7 +46,7 @@ nvfp4_status judged(nvfp4_status status) {
   return status;
 }
 
-// ---- a small problem, each buffer exactly as large as the header says -----------------------------
+// ---- a small problem, each buffer exactly as large as the header says ---------------------------
 
 struct Sizes {
   int64_t m, n, k, l;

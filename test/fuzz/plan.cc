@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A problem and a device into checks, planner, explain and scale_bytes; every answer is held against
-// 128-bit arithmetic.
+// A problem and a device into checks, planner, explain and scale_bytes; every answer is held
+// against 128-bit arithmetic.
 #include "host/plan/plan.h"
 
 #include <cinttypes>
@@ -82,8 +82,8 @@ Wide wide_scale_bytes(int64_t rows, int64_t k, int32_t layout) {
   return bytes > INT64_MAX ? 0 : bytes;
 }
 
-// The last byte that the problem touches in D lies inside the address space, and so on for the rest:
-// what the checks passed must be true in 128 bits.
+// The last byte that the problem touches in D lies inside the address space, and so on for the
+// rest: what the checks passed must be true in 128 bits.
 void check_extents(const nvfp4_gemm_desc& g) {
   const Wide limit = Wide(1) << 64;
   const auto last = [&](const void* first, int64_t rows, int64_t ld, int64_t row, int64_t stride,
@@ -103,8 +103,8 @@ void check_extents(const nvfp4_gemm_desc& g) {
   fuzz::expect(last(g.b, g.n, g.b_ld, g.k, g.b_batch_stride, 4) <= limit, "B ends too far");
 }
 
-// Tokens in fp16 beyond what their kernel takes, scales in tiles beyond 2^62 bytes, or more CTAs than a
-// grid has where not the widest tile may be taken.
+// Tokens in fp16 beyond what their kernel takes, scales in tiles beyond 2^62 bytes, or more CTAs
+// than a grid has where not the widest tile may be taken.
 bool may_be_too_large(const nvfp4_gemm_desc& g, int32_t capability) {
   const Wide rows = (Wide(g.m) + 255) / 256 * 256, k = (Wide(g.k) + 255) / 256 * 256;
   if (g.a_type != NVFP4_TYPE_NONE || g.batch_invariant != 0) {

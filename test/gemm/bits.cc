@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Where sums are exact, one problem has the same bits on every device and from the reference: each is
-// compared with the hash committed here, on 10.0, 10.3 and 9.0, emulated or real.
+// Where sums are exact, one problem has the same bits on every device and from the reference: each
+// is compared with the hash committed here, on 10.0, 10.3 and 9.0, emulated or real.
 #include "test/gemm/gpu.h"
 
 using support::Data;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Several contexts, one after the other and at once: the library asks at each call which is current,
-// and keeps nothing of one that is gone.
+// Several contexts, one after the other and at once: the library asks at each call which is
+// current, and keeps nothing of one that is gone.
 #include <thread>
 
 #include "test/gemm/emulator.h"

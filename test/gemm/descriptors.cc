@@ -134,7 +134,8 @@ TEST_CASE("dividing by multiplication finds the quotient of every index below 2^
   for (int i = 0; i < 20000; ++i) {
     const uint32_t d = std::max(1u, uint32_t(random() & kMost) >> random() % 31);
     const nvfp4::Divisor by = nvfp4::divisor_of(d);
-    // Where a quotient that is too large or too small shows: at both ends of a step, and at the last.
+    // Where a quotient that is too large or too small shows: at both ends of a step, and at the
+    // last.
     const uint32_t last = kMost / d * d, any = uint32_t(random() & kMost) / d * d;
     for (const uint32_t n : {last, last - 1, kMost, any, any + d - 1, any == 0 ? 0 : any - 1}) {
       if (n > kMost) continue;

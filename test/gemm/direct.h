@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// This repository's kernels launched without the library, from PTX that a test compiled with options
-// of its own, on operands of one small problem whose sums are exact.
+// This repository's kernels launched without the library, from PTX that a test compiled with
+// options of its own, on operands of one small problem whose sums are exact.
 #pragma once
 
 #include <cmath>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// silu(x) * y and RMSNorm to NVFP4 on the device give the bits of nvfp4_fused_quantize_host, the residual
-// among them, and write nothing else.
+// silu(x) * y and RMSNorm to NVFP4 on the device give the bits of nvfp4_fused_quantize_host, the
+// residual among them, and write nothing else.
 #include <cmath>
 #include <cstring>
 
@@ -208,8 +208,8 @@ float norm_factor(const std::vector<float>& h) {
   return 1 / std::sqrt(columns[0] / float(h.size()) + 1e-6f);
 }
 
-// One row of fp32 whose second factors put every product where a code changes, or beside it, if the first
-// ones have the bits that the formulas give.
+// One row of fp32 whose second factors put every product where a code changes, or beside it, if the
+// first ones have the bits that the formulas give.
 Operands at_thresholds(const Problem& p) {
   Operands o(p);
   const bool norm = p.operation == NVFP4_FUSED_RMS_NORM;

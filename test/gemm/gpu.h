@@ -14,8 +14,8 @@
 
 namespace gemm_test {
 
-// On a GPU the primary context stays from one test case to the next: making it takes 0.2 s, and there
-// are 1,100 of them (H200, 2026-11-21).
+// On a GPU the primary context stays from one test case to the next: making it takes 0.2 s, and
+// there are 1,100 of them (H200, 2026-11-21).
 inline std::unique_ptr<support::Context>& kept_context() {
   static std::unique_ptr<support::Context> kept;
   return kept;

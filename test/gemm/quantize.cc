@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Quantization on the device gives the bits of nvfp4_quantize_host: every fp16 and bf16, fp32 of every
-// exponent, either layout, any leading dimension, each source of the tensor scale. Nothing outside the
-// blocks that exist is written.
+// Quantization on the device gives the bits of nvfp4_quantize_host: every fp16 and bf16, fp32 of
+// every exponent, either layout, any leading dimension, each source of the tensor scale. Nothing
+// outside the blocks that exist is written.
 #include <cmath>
 #include <cstring>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Random problems of every field: a few hundred in the suite, as many as wanted by `make check-random`.
+// Random problems of every field: a few hundred in the suite, as many as wanted by `make
+// check-random`.
 #include "test/gemm/gpu.h"
 #include "tools/harness/random_gemm.h"
 

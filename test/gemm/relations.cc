@@ -230,7 +230,8 @@ TEST_CASE("doubling a row's scale of one block doubles that block's part alone",
 
 namespace {
 
-// 36 values that no two blocks of 16 share within 576 of K: 1 or 1.5 times a power of two that is a scale.
+// 36 values that no two blocks of 16 share within 576 of K: 1 or 1.5 times a power of two that is a
+// scale.
 struct Mark {
   int64_t number;
   uint8_t code() const { return number < 18 ? 2 : 3; }
@@ -250,8 +251,8 @@ void set_block(Operand& o, int64_t row, int64_t block, Mark mark) {
 
 }  // namespace
 
-// A column of D has one block of K of its own. What came from another stage, or one filling too early
-// or too late, would be of another block's mark.
+// A column of D has one block of K of its own. What came from another stage, or one filling too
+// early or too late, would be of another block's mark.
 TEST_CASE("each block of K meets itself, by the fingerprint in D", "[relation][R9]") {
   USE_GPU(gpu);
   const int64_t m = 9, blocks = 148, n = blocks;  // 37 steps of 64: rings wrap

@@ -29,8 +29,8 @@ TEST_CASE("off the exact grid each tile of 9.0 is inside the bound", "[sm90]") {
   CHECK(gemm_test::inside_bound(gpu, problem, support::run_on_device(gpu.driver, problem)));
 }
 
-// Four stages a CTA, one for each group that takes turns with them. The first two are large and add up
-// to zero, the others small: a sum in another order loses bits that D has.
+// Four stages a CTA, one for each group that takes turns with them. The first two are large and add
+// up to zero, the others small: a sum in another order loses bits that D has.
 TEST_CASE("equal tokens give equal bits wherever they lie in a tile of 9.0", "[sm90]") {
   USE_GPU_OF_FAMILY(gpu, 9);
   const char* variant = EACH_VARIANT;
@@ -67,8 +67,9 @@ TEST_CASE("nineteen stages in three parts", "[sm90]") {
   gemm_test::require_reference_bits(gpu, problem);
 }
 
-// A tile that is alone is cut into eight parts. In stages of each part: 5 or 6, 10, 19 and 31, which is
-// twice round all rings but the longest, of 17; in the emulator one of them, by the ring's length.
+// A tile that is alone is cut into eight parts. In stages of each part: 5 or 6, 10, 19 and 31,
+// which is twice round all rings but the longest, of 17; in the emulator one of them, by the ring's
+// length.
 TEST_CASE("the rings of 9.0 wrap in every part of K", "[sm90]") {
   USE_GPU_OF_FAMILY(gpu, 9);
   const char* variant = EACH_VARIANT;

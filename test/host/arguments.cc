@@ -58,6 +58,7 @@ const Rule kRules[] = {
     {"k = 192", [](Desc& g) { g.k = 192; }, NVFP4_SUCCESS, ""},
 
     // enumerations
+    // clang-format off
     {"a_scale_layout unset", [](Desc& g) { g.a_scale_layout = 0; }, NVFP4_STATUS_INVALID_ENUM, "a_scale_layout = NVFP4_SCALE_LAYOUT_UNSET is none of NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LINEAR"},
     {"a_scale_layout 3", [](Desc& g) { g.a_scale_layout = 3; }, NVFP4_STATUS_INVALID_ENUM, "a_scale_layout = 3 is none of NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LINEAR"},
     {"a_scale_layout linear", [](Desc& g) { g.a_scale_layout = 2, g.workspace = address(0x7000000000), g.workspace_bytes = 1 << 30; }, NVFP4_SUCCESS, ""},
@@ -131,6 +132,7 @@ const Rule kRules[] = {
     {"c is d with another c_ld, and beta 0 by value", [](Desc& g) { g.c_type = 1, g.c = g.d, g.c_ld = -7; }, NVFP4_SUCCESS, ""},
     {"c is d with another c_ld, and beta 1", [](Desc& g) { g.c_type = 1, g.c = g.d, g.c_ld = -7, g.beta = 1; }, NVFP4_STATUS_INVALID_VALUE, "c_ld = -7 is less than n"},
     {"c is d with another type, and beta 1", [](Desc& g) { g.c_type = 2, g.c = g.d, g.c_ld = g.d_ld, g.beta = 1; }, NVFP4_STATUS_OVERLAP, "d = ["},
+    // clang-format on
     {"c_batch_stride of no C", [](Desc& g) { g.c_batch_stride = 8; }, NVFP4_SUCCESS, ""},
     {"d_scales_batch_stride_bytes", [](Desc& g) { g.d_scales_batch_stride_bytes = 16; },
      NVFP4_STATUS_NOT_SUPPORTED, "d_scales_batch_stride_bytes = 16 must be 0"},

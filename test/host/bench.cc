@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the benchmark makes of its samples: statistics, rooflines, rotation, shapes, rows of the table.
+// What the benchmark makes of its samples: statistics, rooflines, rotation, shapes, rows of the
+// table.
 #include <algorithm>
 
 #include "bench/csv.h"
@@ -48,7 +49,8 @@ TEST_CASE("quantiles are samples, whatever their order", "[bench]") {
 }
 
 TEST_CASE("the compulsory bytes are those of the GPU MODE task", "[bench]") {
-  // 69.075, 18.080 and 10.240 MB, of which the task's 8.994, 2.354 and 1.333 us at 7.68 TB/s follow.
+  // 69.075, 18.080 and 10.240 MB, of which the task's 8.994, 2.354 and 1.333 us at 7.68 TB/s
+  // follow.
   CHECK(bench::compulsory_bytes({128, 7168, 16384}) == 69074944);
   CHECK(bench::compulsory_bytes({128, 4096, 7168}) == 18079744);
   CHECK(bench::compulsory_bytes({128, 7168, 2048}) == 10240000);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The bound of compute capability 9.0 against the published model of wgmma, whichever 16 elements of a
-// stage of 256 a step takes and however many parts K has.
+// The bound of compute capability 9.0 against the published model of wgmma, whichever 16 elements
+// of a stage of 256 a step takes and however many parts K has.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -88,7 +88,8 @@ double ratio(const Problem& p, int64_t parts, Random& random) {
   return std::abs(modelled(p, parts, random) - sum.exact) / bound;
 }
 
-// Large products that cancel, and between them products around the last bit that is kept beside them.
+// Large products that cancel, and between them products around the last bit that is kept beside
+// them.
 Problem cancelling(int64_t k, uint64_t seed) {
   Problem p = support::make_problem({1, 1, k}, support::Data::random, seed);
   Random random(seed);

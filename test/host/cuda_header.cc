@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// host/cuda/ against NVIDIA's own header, by the compiler. cuda.h comes first, so that our declarations in
-// a namespace of their own can stand beside it.
+// host/cuda/ against NVIDIA's own header, by the compiler. cuda.h comes first, so that our
+// declarations in a namespace of their own can stand beside it.
 #include "tools/testing/catch.h"
 
 #if __has_include(<cuda.h>)

@@ -118,7 +118,8 @@ TEST_CASE("A run makes two tensor maps and one launch, with the numbers of the p
   const Lines lines = probe(DriverChoice::fake, "run");
   CHECK(starting_with(lines, "NVFP4_") == Lines{"NVFP4_SUCCESS: "});
 
-  // {K/2, rows, L} bytes; ld / 2 bytes; with one batch any legal stride; box 128 bytes x the rows of a tile.
+  // {K/2, rows, L} bytes; ld / 2 bytes; with one batch any legal stride; box 128 bytes x the rows
+  // of a tile.
   const Lines maps = starting_with(lines, "call cuTensorMapEncodeTiled");
   REQUIRE(maps.size() == 2);
   const std::string rest = " steps=1,1,1 interleave=0 swizzle=3 promotion=3 fill=0 aligned=1 -> 0";
@@ -242,7 +243,8 @@ TEST_CASE("A 10.3 device gets its own cubin first") {
             .size() == 1);
 }
 
-// The fake driver's context belongs to device 0 at the first call and to device 1 at all later ones.
+// The fake driver's context belongs to device 0 at the first call and to device 1 at all later
+// ones.
 TEST_CASE("A second device of the same kind gets its own shared memory and no second image") {
   const Lines lines = probe(DriverChoice::fake, "run run run", "FAKE_SECOND_CAPABILITY=100");
   CHECK(starting_with(lines, "NVFP4_SUCCESS").size() == 3);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Every driver call that the library makes fails once, at its first, second, ... time, with each
-// status that it documents, in each public function, until the function succeeds. Each time: the right
-// status and a sentence that names the call, D untouched, nothing left behind, and the next call
-// works. The driver is the emulator, in a process of its own that has not used one before.
+// status that it documents, in each public function, until the function succeeds. Each time: the
+// right status and a sentence that names the call, D untouched, nothing left behind, and the next
+// call works. The driver is the emulator, in a process of its own that has not used one before.
 #include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>

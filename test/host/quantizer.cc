@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Arguments of the device's quantizer: each rule by itself, in the header's order, before any driver is
-// looked for.
+// Arguments of the device's quantizer: each rule by itself, in the header's order, before any
+// driver is looked for.
 #include <limits>
 
 #include "nvfp4_gemm.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The reference's epilogue: types, C, bias, scalars, tensor scales, order, against the machine's fp32.
+// The reference's epilogue: types, C, bias, scalars, tensor scales, order, against the machine's
+// fp32.
 #include <cmath>
 #include <cstring>
 #include <limits>

@@ -17,8 +17,8 @@ def constant(bits):
 
 
 def fma(a, b, c):
-    """a * b + c of float32, rounded once: the product is exact in double, and the sum is rounded there to
-    odd, so that rounding it again to float32 is as rounding once."""
+    """a * b + c of float32, rounded once: the product is exact in double, and the sum is rounded
+    there to odd, so that rounding it again to float32 is as rounding once."""
     a, b, c = (np.asarray(x, F32).astype(np.float64) for x in (a, b, c))
     product = a * b
     total = product + c
@@ -40,7 +40,8 @@ def horner(first, constants, x):
 def power_of_two(w, w_low):
     n = np.rint(w)
     f = (w - n) + w_low
-    p = horner(0x3920FDDD, [0x3AAF9F2A, 0x3C1D96A6, 0x3D635774, 0x3E75FDEE, 0x3F317218, 0x3F800000], f)
+    p = horner(0x3920FDDD, [0x3AAF9F2A, 0x3C1D96A6, 0x3D635774, 0x3E75FDEE, 0x3F317218, 0x3F800000],
+               f)
     return p, np.ldexp(F32(1), n.astype(np.int32) + 64).astype(F32)
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""run.py BUILD [FOLDER...]: the tests in Python, here, of the emulator and of the package, or those of the folders. Ends
-with "N passed, N failed, N skipped", or appends that line to the file that NVFP4_TALLY names."""
+"""run.py BUILD [FOLDER...]: the tests in Python, here, of the emulator and of the package, or those
+of the folders. Ends with "N passed, N failed, N skipped", or appends that line to the file that
+NVFP4_TALLY names."""
 import os
 import sys
 import unittest

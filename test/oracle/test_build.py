@@ -14,10 +14,21 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 def execute(*command, **environment):
     # Without what a make around the tests left there.
-    clean = {key: value for key, value in os.environ.items()
-             if key not in ("NVFP4_TALLY", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "NVCC", "PYTHON")}
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL,
-                          env={**clean, **environment})
+    clean = {
+        key: value
+        for key, value in os.environ.items()
+        if key not in ("NVFP4_TALLY", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "NVCC",
+                       "PYTHON")
+    }
+    return subprocess.run(command,
+                          cwd=ROOT,
+                          capture_output=True,
+                          text=True,
+                          stdin=subprocess.DEVNULL,
+                          env={
+                              **clean,
+                              **environment
+                          })
 
 
 class Make(unittest.TestCase):
@@ -27,7 +38,8 @@ class Make(unittest.TestCase):
         self.assertRegex(done.stderr, r'missing here: g\+\+ .*nvcc. "make setup" installs it')
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
         for goal in ("help", "clean", "library"):
-            self.assertEqual(execute("make", "-n", "SETUP=/no/setup.mk", "CXX=/no/g++", goal).returncode, 0)
+            self.assertEqual(
+                execute("make", "-n", "SETUP=/no/setup.mk", "CXX=/no/g++", goal).returncode, 0)
 
     def test_an_nvcc_that_is_none_is_refused(self):
         done = execute("make", "-n", "NVCC=/no/nvcc")
@@ -68,9 +80,12 @@ class Make(unittest.TestCase):
         for line in compiled:
             self.assertIn(" -D_FORTIFY_SOURCE=3 -Dcxx", line)
             self.assertNotIn("-D_FORTIFY_SOURCE=2", line)
-        self.assertTrue(any(line.startswith("my-gcc -I. -D_FORTIFY_SOURCE=3 -Dc -c") for line in lines))
-        linked = [line for line in lines if line.startswith("my-g") and " -o " in line and " -c " not in line
-                  and " -r " not in line]
+        self.assertTrue(
+            any(line.startswith("my-gcc -I. -D_FORTIFY_SOURCE=3 -Dc -c") for line in lines))
+        linked = [
+            line for line in lines if line.startswith("my-g") and " -o " in line and
+            " -c " not in line and " -r " not in line
+        ]
         self.assertEqual(len(linked), 3, linked)
         for line in linked:
             self.assertIn(" -Wl,-z,muldefs", line)
@@ -80,25 +95,29 @@ class Make(unittest.TestCase):
 class Nvrtc(unittest.TestCase):
     def test_its_cstdint_has_what_the_kernels_take_from_there(self):
         # NVRTC brings no such header, and nothing but `make KERNELS=12.9` compiles with it.
-        name = re.compile(r"\b(?:u?int(?:8|16|32|64|ptr)_t|(?:U?INT(?:8|16|32|64|PTR)|SIZE)_(?:MAX|MIN|C))\b")
+        name = re.compile(
+            r"\b(?:u?int(?:8|16|32|64|ptr)_t|(?:U?INT(?:8|16|32|64|PTR)|SIZE)_(?:MAX|MIN|C))\b")
 
         def names(path):
             with open(path, encoding="utf-8") as file:
                 return set(name.findall(re.sub(r"//.*", "", file.read())))
-        sources = [path for ending in ("cu", "cuh", "h", "def")
-                   for path in glob.glob(os.path.join(ROOT, "kernel/**/*." + ending), recursive=True)]
+        sources = [
+            path for ending in ("cu", "cuh", "h", "def")
+            for path in glob.glob(os.path.join(ROOT, "kernel/**/*." + ending), recursive=True)
+        ]
         used = set().union(*map(names, sources))
         self.assertIn("uint32_t", used)
         self.assertLessEqual(used, names(os.path.join(ROOT, "tools/nvrtc/include/cstdint")))
 
-
     def test_variables_that_nothing_names_go(self):
-        spec = importlib.util.spec_from_file_location("compile", os.path.join(ROOT, "tools/nvrtc/compile.py"))
+        spec = importlib.util.spec_from_file_location("compile",
+                                                      os.path.join(ROOT, "tools/nvrtc/compile.py"))
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         used = ".global .align 4 .b8 used[8] = {1,2};\n.visible .global .align 8 .b8 seen[16];\n"
         code = ".visible .entry f(){\nmov.u64 %rd1,used;\n}\n"
-        unused = ".global .align 1 .u8 _ZN1a1bE;\n.global .align 4 .u32 use = 128;\n.global .u64 x$[3];\n"
+        unused = (".global .align 1 .u8 _ZN1a1bE;\n.global .align 4 .u32 use = 128;\n"
+                  ".global .u64 x$[3];\n")
         self.assertEqual(module.without_unused(used + unused + code), used + code)
 
 
@@ -115,13 +134,15 @@ class Files(unittest.TestCase):
     def test_the_form_of_files(self):
         licence = "// SPDX-License-Identifier: MIT\n"
         self.assertEqual(self.found("a.cc", licence + "int a;\n"), [])
-        self.assertEqual(self.found("a.cc", licence + "int a; \n\tint b;\nint c;"),
-                         ["its last line has no end", "2: blanks at the end of the line", "3: a tab"])
+        self.assertEqual(
+            self.found("a.cc", licence + "int a; \n\tint b;\nint c;"),
+            ["its last line has no end", "2: blanks at the end of the line", "3: a tab"])
         self.assertEqual(self.found("a.mk", "a:\n\tb\n"), ["no licence in its first two lines"])
         self.assertIn("carriage returns", self.found("a.md", "a\r\n"))
 
     def test_the_subject_of_a_commit(self):
-        for subject in ("kernel: one line", "host, test: two rooms", "Merge branch 'a'", "a: " + 69 * "b"):
+        for subject in ("kernel: one line", "host, test: two rooms", "Merge branch 'a'",
+                        "a: " + 69 * "b"):
             self.assertEqual(self.found("message", subject + "\n\nbody\n", "--message"), [])
         self.assertIn("73 characters", self.found("message", "a: " + 70 * "b", "--message")[0])
         self.assertIn("its area", self.found("message", "One line\n", "--message")[0])

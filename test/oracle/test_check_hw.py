@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""tools/check_hw.sh with programs that stand for a GPU's: what it starts, what it says, its exit code."""
+"""tools/check_hw.sh with programs that stand for a GPU's: what it starts, what it says, its exit
+code."""
 import os
 import subprocess
 import tempfile
@@ -8,7 +9,8 @@ import unittest
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 SCRIPT = os.path.join(ROOT, "tools", "check_hw.sh")
 SANITIZER = """#!/bin/sh
-# compute-sanitizer --tool NAME ... PROGRAM ARGUMENTS: runs the program; the bad tool finds something.
+# compute-sanitizer --tool NAME ... PROGRAM ARGUMENTS: runs the program; the bad tool finds
+# something.
 name=$2
 while [ "$1" != --print-limit ]; do shift; done
 shift 2
@@ -36,8 +38,14 @@ class CheckHw(unittest.TestCase):
 
     def run_script(self, *arguments, **environment):
         path = self.build + os.pathsep + os.environ["PATH"]
-        return subprocess.run([SCRIPT, self.build, *arguments], capture_output=True, text=True, env={
-            **os.environ, "PATH": path, "CALLS": self.calls, **environment})
+        return subprocess.run([SCRIPT, self.build, *arguments],
+                              capture_output=True,
+                              text=True,
+                              env={
+                                  **os.environ, "PATH": path,
+                                  "CALLS": self.calls,
+                                  **environment
+                              })
 
     def test_each_tool_runs_the_products_once(self):
         done = self.run_script("sanitize")
@@ -69,8 +77,8 @@ class CheckHw(unittest.TestCase):
         done = self.run_script("ptx")
         self.assertEqual(done.returncode, 1)
         # The last program's "passed" hid that another had failed (H200, 2026-11-22).
-        self.assertEqual(done.stdout.split("\n"), ["[carry]", "[tma]", "[mma]", "[wgmma]", "[fragments]",
-                                                   "failed: tma", ""])
+        self.assertEqual(done.stdout.split("\n"),
+                         ["[carry]", "[tma]", "[mma]", "[wgmma]", "[fragments]", "failed: tma", ""])
         self.write("emulator_hw_test", "#!/bin/sh\n")
         done = self.run_script("ptx")
         self.assertEqual((done.returncode, done.stdout), (0, "failed: nothing\n"))
@@ -92,8 +100,9 @@ case $1 in *_$BAD.py) exit 1 ;; esac
         self.assertEqual((done.returncode, done.stdout.split("\n")[-2]), (0, "failed: nothing"))
 
     def test_each_pair_runs_in_both_variants_under_three_tools(self):
-        self.write("emulator_hw_test",
-                   '#!/bin/sh\n[ -f "$2/store_load.ptx" ] && [ $# -eq 2 ] && echo store_load\nexit 0\n')
+        self.write(
+            "emulator_hw_test",
+            '#!/bin/sh\n[ -f "$2/store_load.ptx" ] && [ $# -eq 2 ] && echo store_load\nexit 0\n')
         done = self.run_script("hazard")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual([line.split("\t")[:3] for line in done.stdout.splitlines()],

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Weights as ModelOpt and compressed-tensors store them (docs/integration.md), made here in numpy from
-that page's description, go into the library as the page says: the product is that of the values which
-the checkpoint's own convention gives."""
+"""Weights as ModelOpt and compressed-tensors store them (docs/integration.md), made here in numpy
+from that page's description, go into the library as the page says: the product is that of the
+values which the checkpoint's own convention gives."""
 import ctypes
 import unittest
 

@@ -177,7 +177,8 @@ class Quantize(unittest.TestCase):
     def test_a_given_tensor_scale_and_values_that_are_not_finite(self):
         x = np.ones((2, 32), np.float32)
         x[0, 0], x[1, 20] = np.nan, np.inf
-        text, codes, scales, tensor_scale = self.files(x, "--layout", "linear", "--tensor-scale", "0.5")
+        text, codes, scales, tensor_scale = self.files(x, "--layout", "linear", "--tensor-scale",
+                                                       "0.5")
         self.assertEqual(tensor_scale[0], 0.5)
         np.testing.assert_array_equal(scales, [[0x7F, 0x2B], [0x2B, 0x7E]])
         self.assertIn("not finite    2 values", text)
@@ -192,7 +193,8 @@ class Quantize(unittest.TestCase):
                 (good, ("--layout", "8x4"), "--layout"),
                 (good, ("--tensor-scale", "-1"), "tensor_scale"),
                 (good, ("--tensor-scale", "nan"), "tensor_scale")]:
-            done = run("quantize", self.saved(array), "--out", os.path.join(self.folder, "q"), *options)
+            done = run("quantize", self.saved(array), "--out", os.path.join(self.folder, "q"),
+                       *options)
             self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
             self.assertIn(word, done.stderr)
             self.assertEqual(os.listdir(self.folder), ["x.npy"])
@@ -227,13 +229,15 @@ class Run(unittest.TestCase):
             return arguments[1:]
 
         for arguments in [
-                ["--m", "65", "--n", "129", "--k", "320"],
-                ["--m", "3", "--n", "130", "--k", "192", "--l", "2", "--a-ld", "224", "--d-ld", "131",
-                 "--a-batch-stride", "672", "--b-batch-stride", "24960", "--d-batch-stride", "400",
-                 "--pdl", "2", "--alpha", "0.1", "--variant", "sm100_128x256x256"],
+            ["--m", "65", "--n", "129", "--k", "320"],
+            [
+                "--m", "3", "--n", "130", "--k", "192", "--l", "2", "--a-ld", "224", "--d-ld",
+                "131", "--a-batch-stride", "672", "--b-batch-stride", "24960", "--d-batch-stride",
+                "400", "--pdl", "2", "--alpha", "0.1", "--variant", "sm100_128x256x256"
+            ],
                 # Rows of 48 are 64 apart, with and without words about it.
-                ["--m", "3", "--n", "130", "--k", "48", "--l", "2"],
-                ["--m", "3", "--n", "130", "--k", "48", "--a-ld", "96"],
+            ["--m", "3", "--n", "130", "--k", "48", "--l", "2"],
+            ["--m", "3", "--n", "130", "--k", "48", "--a-ld", "96"],
         ]:
             line = logged(*arguments)
             self.assertEqual(replay(line), replay(logged(*replay(line))))

@@ -99,7 +99,8 @@ class BadFiles(InFolder):
 
     def test_values_too_small_for_a_tensor_scale(self):
         tiny = self.saved("tiny.npy", np.full((2, 64), 1e-44, np.float32))
-        for arguments in (("quantize", tiny, "--out", self.path("q")), ("run", "--a", tiny, "--b", tiny)):
+        for arguments in (("quantize", tiny, "--out", self.path("q")), ("run", "--a", tiny, "--b",
+                                                                        tiny)):
             done = run(*arguments)
             self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
             for word in ("tiny.npy", "2688", "power of two"):
@@ -117,9 +118,11 @@ def with_full_disk(*arguments, bytes_left):
 
 class Outputs(InFolder):
     def test_the_written_files_are_numpys_own(self):
-        x = self.saved("x.npy", np.random.default_rng(1).standard_normal((130, 64)).astype(np.float32))
+        x = self.saved("x.npy",
+                       np.random.default_rng(1).standard_normal((130, 64)).astype(np.float32))
         self.assertEqual(run("quantize", x, "--out", self.path("q")).returncode, 0)
-        self.assertEqual(run("run", "--m", "3", "--l", "2", "--out", self.path("d.npy")).returncode, 0)
+        self.assertEqual(
+            run("run", "--m", "3", "--l", "2", "--out", self.path("d.npy")).returncode, 0)
         written = self.content()
         for name in ("q.codes.npy", "q.scales.npy", "q.tensor_scale.npy", "d.npy"):
             array = np.load(self.path(name))
@@ -133,7 +136,8 @@ class Outputs(InFolder):
                 file.write("old " + name)
         before = self.content()
         # The codes are 1 KiB, the scales 8 KiB in their tile, D is more.
-        for arguments in (("quantize", x, "--out", self.path("q")), ("run", "--out", self.path("d.npy"))):
+        for arguments in (("quantize", x, "--out", self.path("q")), ("run", "--out",
+                                                                     self.path("d.npy"))):
             done = with_full_disk(*arguments, bytes_left=5000)
             self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
             self.assertIn("cannot be written: ", done.stderr)
@@ -163,9 +167,13 @@ class Outputs(InFolder):
         self.assertIn("/dev/full: cannot be written: No space left", full.stderr)
 
     def test_standard_output_that_takes_nothing_is_an_error(self):
-        for arguments in (["info"], ["explain"], ["run"], ["run", "--json"], ["--help"], ["--version"]):
+        for arguments in (["info"], ["explain"], ["run"], ["run",
+                                                           "--json"], ["--help"], ["--version"]):
             with open("/dev/full", "w") as full:
-                done = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True)
+                done = subprocess.run([PROGRAM, *arguments],
+                                      stdout=full,
+                                      stderr=subprocess.PIPE,
+                                      text=True)
             self.assertEqual(done.returncode, 1, arguments)
             self.assertIn("standard output cannot be written: No space left", done.stderr)
 

@@ -63,20 +63,33 @@ class Matrices(InFolder):
         text = self.run_on(a, b, "--out", self.path("d.npy"), "--alpha", "0.5")
         want = 0.5 * (a.astype(np.float64) @ b.astype(np.float64).T)
         error = np.load(self.path("d.npy")) - want
-        self.assertIn(f"fp32      {np.linalg.norm(error) / np.linalg.norm(want):.4f} of the norm", text)
+        self.assertIn(f"fp32      {np.linalg.norm(error) / np.linalg.norm(want):.4f} of the norm",
+                      text)
         self.assertIn(f"{np.abs(error).max():.3g} at most", text)
 
 
 class Memory(unittest.TestCase):
     def refused(self, *arguments, words, **keywords):
-        done = subprocess.run([PROGRAM, "run", *arguments], capture_output=True, text=True, **keywords)
+        done = subprocess.run([PROGRAM, "run", *arguments],
+                              capture_output=True,
+                              text=True,
+                              **keywords)
         self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
         for word in ("out of memory", *words):
             self.assertIn(word, done.stderr)
 
     def test_a_small_product_far_apart_in_memory(self):
         before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-        self.refused("--m", "4", "--n", "4", "--k", "64", "--l", "4", "--d-batch-stride", str(2**44),
+        self.refused("--m",
+                     "4",
+                     "--n",
+                     "4",
+                     "--k",
+                     "64",
+                     "--l",
+                     "4",
+                     "--d-batch-stride",
+                     str(2**44),
                      words=["4 x 4 x 64 x 4 takes", "TiB", "are free"])
         after = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
         self.assertLess(after, max(before, 512 * 1024))
@@ -131,7 +144,8 @@ class Json(unittest.TestCase):
         text = run("info").stdout
         self.assertIn(f"CUDA {got['driver']}\n", text)
         for device in got["devices"]:
-            self.assertIn(f"{device['name']}, compute capability {device['compute_capability']}", text)
+            self.assertIn(f"{device['name']}, compute capability {device['compute_capability']}",
+                          text)
             self.assertEqual(device["obstacle"] is None, device["runs_the_kernels"])
         none = json.loads(run("info", "--json", LD_LIBRARY_PATH="").stdout)
         if none["driver"] is None:

@@ -26,7 +26,8 @@ class Mistakes(unittest.TestCase):
         for wrong, right in [("rnu", "run"), ("inof", "info"), ("explian", "explain"),
                              ("quantise", "quantize")]:
             self.refused(wrong, words=[f"{wrong} is no command; did you mean {right}?"])
-        self.refused("walk-the-dog", words=["walk-the-dog is no command", "There are " + ", ".join(COMMANDS)])
+        self.refused("walk-the-dog",
+                     words=["walk-the-dog is no command", "There are " + ", ".join(COMMANDS)])
         self.assertNotIn("mean", run("walk-the-dog").stderr)
         self.refused(words=["which command?", *COMMANDS])
 
@@ -47,8 +48,10 @@ class Gpus(unittest.TestCase):
                       ["--compute-capability", "90"]):
             self.assertEqual(self.device_line(*words), "compute capability 9.0, 132 SMs", words)
         self.assertEqual(self.device_line(), "compute capability 10.0, 148 SMs")
-        self.assertEqual(self.device_line("--gpu", "B300"), self.device_line("--compute-capability", "103"))
-        self.assertEqual(self.device_line("--gpu", "H200", "--sms", "7"), "compute capability 9.0, 7 SMs")
+        self.assertEqual(self.device_line("--gpu", "B300"),
+                         self.device_line("--compute-capability", "103"))
+        self.assertEqual(self.device_line("--gpu", "H200", "--sms", "7"),
+                         "compute capability 9.0, 7 SMs")
 
     def test_the_sms_are_those_of_the_emulated_gpus(self):
         for gpu in ("B200", "B300", "H200"):
@@ -56,7 +59,8 @@ class Gpus(unittest.TestCase):
             if f"{gpu} (emulated)" not in there:
                 self.skipTest("the driver is a GPU's")
             capability, sms = re.search(r"compute capability ([0-9.]+), (\d+) SMs", there).groups()
-            self.assertEqual(self.device_line("--gpu", gpu), f"compute capability {capability}, {sms} SMs")
+            self.assertEqual(self.device_line("--gpu", gpu),
+                             f"compute capability {capability}, {sms} SMs")
 
     def test_what_is_no_capability(self):
         for text in ("9.", "x", "9.0.0", "9", "1000", "-90", "9.10", ""):
@@ -108,7 +112,8 @@ class Help(unittest.TestCase):
             text = run(command, "--help").stdout
             self.assertRegex(text, r"Examples?:\n  nvfp4 " + command)
             self.assertLess(max(map(len, text.splitlines())), 131, command)
-        for option, default in [("--m", "128"), ("--seed", "1"), ("--data", "gpumode"), ("--pdl", "0")]:
+        for option, default in [("--m", "128"), ("--seed", "1"), ("--data", "gpumode"),
+                                ("--pdl", "0")]:
             self.assertRegex(run("run", "--help").stdout, rf"(?s){option} [^[]*\[{default}\]")
 
     def test_no_argument_has_the_name_of_an_option(self):
@@ -129,7 +134,8 @@ class Help(unittest.TestCase):
         for command in COMMANDS:
             section = page.split(f".SS nvfp4 {command}\n")[1].split(".SS ")[0].split(".SH ")[0]
             found = re.findall(r"^\\fB((?:\\-)+[a-z\\-]+)\\fR", section, re.M)
-            self.assertEqual(sorted(name.replace("\\", "") for name in found), options_in_help(command))
+            self.assertEqual(sorted(name.replace("\\", "") for name in found),
+                             options_in_help(command))
         for line in page.splitlines():
             self.assertNotRegex(line, r"(?<!\\)-", line)
         try:
@@ -151,7 +157,8 @@ class Help(unittest.TestCase):
         return done.stdout.split()
 
     def test_completion(self):
-        self.assertEqual(sorted(self.completed("")), sorted([*COMMANDS, "--emulate", "--help", "--version"]))
+        self.assertEqual(sorted(self.completed("")),
+                         sorted([*COMMANDS, "--emulate", "--help", "--version"]))
         self.assertEqual(self.completed("ex"), ["explain"])
         for command in COMMANDS:
             self.assertEqual(sorted(self.completed(command, "--")), options_in_help(command))

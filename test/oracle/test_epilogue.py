@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The reference's epilogue against numpy and ml_dtypes: types, C, bias, tensor scales, activations."""
+"""The reference's epilogue against numpy and ml_dtypes: types, C, bias, tensor scales,
+activations."""
 import ctypes
 import unittest
 

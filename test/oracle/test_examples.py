@@ -80,12 +80,16 @@ class Examples(unittest.TestCase):
         program = [sys.executable, os.path.join(PYTHON, "gemm.py")]
         self.assertIn("device: largest relative difference", self.succeeds(*program))
         self.without_a_gpu(*program, word="device: skipped, no CUDA driver here")
-        large = ("import numpy as np, gemm, nvfp4gemm, cuda_driver\n"
-                 "a, b = (nvfp4gemm.quantize(np.ones((rows, 128), np.float32)) for rows in (1024, 512))\n"
-                 "with cuda_driver.Device() as device:\n"
-                 "    d = gemm.on_device(device, a, b, np.empty((1024, 512), np.float16))\n"
-                 "assert (d == nvfp4gemm.mm(a, b)).all()\n")
-        self.on_an_h200(sys.executable, "-c", f"import sys; sys.path.insert(0, {PYTHON!r})\n{large}",
+        large = (
+            "import numpy as np, gemm, nvfp4gemm, cuda_driver\n"
+            "a, b = (nvfp4gemm.quantize(np.ones((rows, 128), np.float32))\n"
+            "        for rows in (1024, 512))\n"
+            "with cuda_driver.Device() as device:\n"
+            "    d = gemm.on_device(device, a, b, np.empty((1024, 512), np.float16))\n"
+            "assert (d == nvfp4gemm.mm(a, b)).all()\n")
+        self.on_an_h200(sys.executable,
+                        "-c",
+                        f"import sys; sys.path.insert(0, {PYTHON!r})\n{large}",
                         arguments=())
 
     def test_transformer(self):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The images in the library: each fat binary unpacks to the file that it was made of, by an LZ4 reader
-written from lz4's description of the block format."""
+"""The images in the library: each fat binary unpacks to the file that it was made of, by an LZ4
+reader written from lz4's description of the block format."""
 import glob
 import os
 import struct
@@ -66,7 +66,8 @@ class Images(unittest.TestCase):
                 self.assertEqual(kind, PTX)
                 self.assertEqual(text, source + b"\0")
                 # What the library takes the oldest driver from.
-                self.assertTrue(text.startswith(f".version {major}.{minor}\n.target sm_{arch}".encode()))
+                self.assertTrue(
+                    text.startswith(f".version {major}.{minor}\n.target sm_{arch}".encode()))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Lines that a reader copies: the examples' build lines, README's commands and its C, as written, from
-a folder that looks like the root of the project."""
+"""Lines that a reader copies: the examples' build lines, README's commands and its C, as written,
+from a folder that looks like the root of the project."""
 import os
 import re
 import shlex
@@ -31,7 +31,8 @@ class Lines(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
-        for name, target in (("include", "include"), ("examples", "examples"), ("build", nvfp4.BUILD)):
+        for name, target in (("include", "include"), ("examples", "examples"), ("build",
+                                                                                nvfp4.BUILD)):
             os.symlink(os.path.join(ROOT, target), os.path.join(self.folder, name))
 
     def succeeds(self, line, **environment):
@@ -84,9 +85,10 @@ class Lines(unittest.TestCase):
                   "static unsigned char a[1], b[1], sfa[1], sfb[1], d[1]; void *stream = 0;",
                   *lines[1:], "return 0; }", sep="\n", file=out)
         root = shlex.quote(self.folder)
-        self.succeeds(f"cd {shlex.quote(ROOT)} && PREFIX={root}/to LIBDIR={root}/to/lib "
-                      f"INCLUDEDIR={root}/to/include BINDIR=- MANDIR=- BASHDIR=- DESTDIR= "
-                      f"tools/package/install.sh install {shlex.quote(os.path.relpath(nvfp4.BUILD, ROOT))}")
+        self.succeeds(
+            f"cd {shlex.quote(ROOT)} && PREFIX={root}/to LIBDIR={root}/to/lib "
+            f"INCLUDEDIR={root}/to/include BINDIR=- MANDIR=- BASHDIR=- DESTDIR= "
+            f"tools/package/install.sh install {shlex.quote(os.path.relpath(nvfp4.BUILD, ROOT))}")
         line = re.search(r"`(cc program.c [^`]*)`", text("README.md"))[1]
         self.succeeds(line, PKG_CONFIG_PATH=f"{self.folder}/to/lib/pkgconfig")
         # Its operands are nowhere, so a refusal is the right end.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Each bug of the mutants.txt files can still be planted: its code stands once in its function. `make
-mutants` takes minutes and would say so only then."""
+"""Each bug of the mutants.txt files can still be planted: its code stands once in its function.
+`make mutants` takes minutes and would say so only then."""
 import os
 import sys
 import unittest

@@ -45,18 +45,25 @@ class Merge(unittest.TestCase):
                 for i, change in enumerate(changes, 1)]
 
     def test_slices_become_a_table_that_names_each(self):
-        text = merge.merged(self.slices({"rows": "16,9,64,a,5,6\n1,9,64,b,2,4"}, {"rows": "1,8,64,a,3,4"}))
+        text = merge.merged(
+            self.slices({"rows": "16,9,64,a,5,6\n1,9,64,b,2,4"}, {"rows": "1,8,64,a,3,4"}))
         lines = text.splitlines()
-        self.assertEqual(lines[-4:], ["m,n,k,variant,us,fp16_best_us", "1,8,64,a,3,4", "1,9,64,b,2,4",
-                                      "16,9,64,a,5,6"])
+        self.assertEqual(
+            lines[-4:],
+            ["m,n,k,variant,us,fp16_best_us", "1,8,64,a,3,4", "1,9,64,b,2,4", "16,9,64,a,5,6"])
         self.assertEqual(text.count("# build     ab"), 1)
-        self.assertIn("# slice 2   date: 2026-01-02; command: nvfp4_bench gpu --slice 2 2; reading: 2 TB/s",
-                      text)
+        self.assertIn(
+            "# slice 2   date: 2026-01-02; command: nvfp4_bench gpu --slice 2 2; reading: 2 TB/s",
+            text)
         self.assertEqual(plot.head_of(lines)["device"], "A GPU, 1 SM")
 
     def test_builds_are_not_mixed(self):
         with self.assertRaisesRegex(ValueError, "2.csv has the build 'cd', 1.csv has 'ab'"):
-            merge.merged(self.slices({"rows": "1,9,64,b,2,4"}, {"rows": "1,8,64,a,3,4", "build": "cd"}))
+            merge.merged(
+                self.slices({"rows": "1,9,64,b,2,4"}, {
+                    "rows": "1,8,64,a,3,4",
+                    "build": "cd"
+                }))
 
     def test_a_row_counts_once(self):
         with self.assertRaisesRegex(ValueError, "2.csv and 1.csv both have 1 x 9 x 64 by b"):
@@ -66,8 +73,17 @@ class Merge(unittest.TestCase):
 class Plot(unittest.TestCase):
     def test_layers_have_a_median_and_a_spread(self):
         rows = [{"m": "1", "us": "2", "fp16_best_us": str(theirs)} for theirs in range(2, 24, 2)]
-        rows += [{"m": "4", "us": "2", "fp16_best_us": "3"}, {"m": "4", "us": "2", "fp16_best_us": ""}]
-        self.assertEqual(plot.spread(rows, "us", "fp16_best_us"), [(1, 2, 6, 10), (4, 1.5, 1.5, 1.5)])
+        rows += [{
+            "m": "4",
+            "us": "2",
+            "fp16_best_us": "3"
+        }, {
+            "m": "4",
+            "us": "2",
+            "fp16_best_us": ""
+        }]
+        self.assertEqual(plot.spread(rows, "us", "fp16_best_us"), [(1, 2, 6, 10),
+                                                                   (4, 1.5, 1.5, 1.5)])
 
 
     def test_rows_are_read_and_the_fastest_variant_is_drawn(self):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""tools/sass.py reads machine code right: control bits, loops, and the cheapest way through them."""
+"""tools/sass.py reads machine code right: control bits, loops, and the cheapest way through
+them."""
 import os
 import sys
 import unittest
@@ -9,14 +10,15 @@ import sass  # noqa: E402
 
 
 def instruction(address, text, stall, other_bits=0x000FE000_00000000):
-    """As nvdisasm -hex prints one: the stall count is bits 105 to 108, so 41 to 44 of the second word."""
+    """As nvdisasm -hex prints one: the stall count is bits 105 to 108, so 41 to 44 of the second
+    word."""
     high = other_bits & ~(15 << 41) | stall << 41
     return (f"        /*{address:04x}*/                   {text} ;      /* 0x0000000000007918 */\n"
             f"                                                            /* 0x{high:016x} */\n")
 
 
-# Two steps to a filling, after a wait that may be repeated out of line; the commit is jumped over by the last
-# fillings. The loop over an incomplete filling's steps gives no stage back.
+# Two steps to a filling, after a wait that may be repeated out of line; the commit is jumped over
+# by the last fillings. The loop over an incomplete filling's steps gives no stage back.
 LISTING = (
     "\t.section\t.text.nvfp4_gemm_sm100_test,\"ax\",@progbits\n.text.nvfp4_gemm_sm100_test:\n"
     + instruction(0x00, "MOV R1, R2", 9)
@@ -41,7 +43,8 @@ LISTING = (
 class Sass(unittest.TestCase):
     def test_stall_counts_are_read_from_the_control_bits(self):
         instructions, labels = sass.functions(LISTING)["nvfp4_gemm_sm100_test"]
-        self.assertEqual([i.stall for i in instructions], [9, 6, 2, 12, 1, 1, 3, 1, 5, 7, 4, 1, 11, 5, 15, 15, 1])
+        self.assertEqual([i.stall for i in instructions],
+                         [9, 6, 2, 12, 1, 1, 3, 1, 5, 7, 4, 1, 11, 5, 15, 15, 1])
         self.assertEqual(labels[".L_x_8"], 0x30)
 
     def test_a_filling_goes_by_the_commit_and_repeats_no_wait(self):

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// check_random [--problems N] [--seed S] [--first I] | --problem LINE: random problems on the device that
-// the loader finds, on all cores. Exit code 1 where one is wrong; its line makes it again.
+// check_random [--problems N] [--seed S] [--first I] | --problem LINE: random problems on the
+// device that the loader finds, on all cores. Exit code 1 where one is wrong; its line makes it
+// again.
 #include <atomic>
 #include <chrono>
 #include <cstdio>

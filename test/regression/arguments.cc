@@ -109,7 +109,8 @@ TEST_CASE("vllm #28110: a refusal without a reason", "[regression]") {
   refusals.require(NVFP4_STATUS_INVALID_VALUE, {"m = -1"});
 }
 
-// alpha came as a CPU pointer from PyTorch and as a GPU pointer from JAX; a guess crashed both ways.
+// alpha came as a CPU pointer from PyTorch and as a GPU pointer from JAX; a guess crashed both
+// ways.
 TEST_CASE("TransformerEngine #3325: whether alpha's pointer is the CPU's or the GPU's",
           "[regression]") {
   USE_GPU(gpu);

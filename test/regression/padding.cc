@@ -24,7 +24,8 @@ TEST_CASE("vllm #37564: padding scales from torch.empty reach real rows", "[regr
   }
 }
 
-// NaN bytes in stale rows below 128 spread through the KV cache; experts with up to 32 tokens were hit.
+// NaN bytes in stale rows below 128 spread through the KV cache; experts with up to 32 tokens were
+// hit.
 TEST_CASE("vllm #38148: stale padding rows of a batch below 128 tokens", "[regression]") {
   USE_GPU(gpu);
   const int64_t m = GENERATE(1, 8, 31, 32, 33, 96, 127);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What the regression tests share. Each repeats, on this library, a bug of another project: the test
-// is named after the public thread, and the comment above it says in a sentence what happened there
-// (`make list-regressions` prints both).
+// What the regression tests share. Each repeats, on this library, a bug of another project: the
+// test is named after the public thread, and the comment above it says in a sentence what happened
+// there (`make list-regressions` prints both).
 #pragma once
 
 #include <string>

@@ -131,7 +131,8 @@ TEST_CASE("cuBLASLt CUB-10409: reads before griddepcontrol.wait", "[regression]"
   problem.pdl = NVFP4_PDL_ON;
   run(gpu, problem);
   CHECK(emulator.counter("dependency_waits") > 0);
-  // On 9.0 the kernel that puts many tokens into the workspace has waited before weights are loaded.
+  // On 9.0 the kernel that puts many tokens into the workspace has waited before weights are
+  // loaded.
   const bool behind_tokens = gpu.info.major == 9 && gemm_test::tile_tokens(problem.variant) > 8;
   if (!behind_tokens) CHECK(emulator.counter("early_bytes") == 0);
 }

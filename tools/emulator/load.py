@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """load.py FOLDER...: loads every .ptx file under the folders into the emulator, each on a device of
-its .target. Says per folder how many load and in which words the others are refused; exits with 1 if
-any is. With --ptxas, files that ptxas refuses as well are counted apart."""
+its .target. Says per folder how many load and in which words the others are refused; exits with 1
+if any is. With --ptxas, files that ptxas refuses as well are counted apart."""
 import argparse
 import ctypes
 import os

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""mutate.py BUILD [NAME...]: puts each bug of the mutants.txt files (or those named; kernel/sm90/ names
-those of a folder) into a copy of the tree, builds there, and wants the named test to fail. Prints a
-table; exit code 0 only if every bug was found. JOBS=8 in the environment: eight copies, side by side.
-With --list: names, files and tests.
+"""mutate.py BUILD [NAME...]: puts each bug of the mutants.txt files (or those named; kernel/sm90/
+names those of a folder) into a copy of the tree, builds there, and wants the named test to fail.
+Prints a table; exit code 0 only if every bug was found. JOBS=8 in the environment: eight copies,
+side by side. With --list: names, files and tests.
 
 A mutants.txt lies beside the code that it attacks and holds, per mutant,
 
@@ -14,9 +14,9 @@ A mutants.txt lies beside the code that it attacks and holds, per mutant,
       +        the same code with the bug
 
 The copy takes the objects along with their times, so that a mutant rebuilds what it touches and its
-test uses, and no more: of the kernels' images the PTX that the test's device loads, since the emulator
-runs PTX. Each test must pass in the untouched copy first: a test that always fails would find every
-bug."""
+test uses, and no more: of the kernels' images the PTX that the test's device loads, since the
+emulator runs PTX. Each test must pass in the untouched copy first: a test that always fails would
+find every bug."""
 import concurrent.futures
 import glob
 import os
@@ -85,7 +85,8 @@ def read_mutants():
 
 
 def images(mutant):
-    """The PTX, by the start of its name, that the mutant's file goes into and its test's device loads."""
+    """The PTX, by the start of its name, that the mutant's file goes into and its test's device
+    loads."""
     folder = os.path.dirname(mutant.file).split(os.sep)
     if folder[0] != "kernel":
         return ()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Where a mutant's bug goes: a part of a function, found by the function's name and the code itself.
-White space, and so every line break that the formatter chooses, does not count."""
+"""Where a mutant's bug goes: a part of a function, found by the function's name and the code
+itself. White space, and so every line break that the formatter chooses, does not count."""
 import difflib
 import re
 
@@ -48,7 +48,8 @@ def functions(text, name):
 
 
 def place(text, function, code, file):
-    """(start, end) of `code`, which must stand once in the function, or in the file if that is None."""
+    """(start, end) of `code`, which must stand once in the function, or in the file if that is
+    None."""
     spans = [(0, len(text))] if function is None else list(functions(text, function))
     if not spans:
         names = set(re.findall(r"\b([A-Za-z_]\w*)\s*\(", text))

@@ -11,8 +11,8 @@ import sys
 
 
 def without_unused(ptx):
-    """NVRTC makes every static constexpr member a variable of the module, hundreds of them, for which
-    the emulator finds memory as a driver might. Those that the text names nowhere else go."""
+    """NVRTC makes every static constexpr member a variable of the module, hundreds of them, for
+    which the emulator finds memory as a driver might. Those that the text names nowhere else go."""
     names = collections.Counter(re.findall(r"[\w$]+", ptx))
 
     def keep(line):

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A program of somebody else's: finds the installed header and library, multiplies 2 x 2 x 16 on the
+ * A program of somebody else: finds the installed header and library, multiplies 2 x 2 x 16 on the
  * CPU and compares all four elements. 0 = right.
  */
 #include <nvfp4_gemm.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See host_float.h. Contraction is off (EMU_FLAGS), so that a product and a sum stay two operations.
+// See host_float.h. Contraction is off (EMU_FLAGS), so that a product and a sum stay two
+// operations.
 #include "tools/emulator/arithmetic/host_float.h"
 
 #include <bit>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// fp32 and fp64 of a whole warp by the host's own IEEE 754 operations, where it has them: rounded to
-// nearest, subnormal numbers kept. softfloat.h says what each result is; test/arithmetic/host_float.cc
-// that these agree.
+// fp32 and fp64 of a whole warp by the host's own IEEE 754 operations, where it has them: rounded
+// to nearest, subnormal numbers kept. softfloat.h says what each result is;
+// test/arithmetic/host_float.cc that these agree.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace emu::host {
 // control register is its own affair: another rounding, flushing, traps.
 bool is_ieee();
 
-// a + b, a * b, a * b + c of 32 lanes, as codes in 64-bit registers. Returns the lanes whose result is
-// a NaN, of which hosts have many: they are for softfloat.
+// a + b, a * b, a * b + c of 32 lanes, as codes in 64-bit registers. Returns the lanes whose result
+// is a NaN, of which hosts have many: they are for softfloat.
 using Binary = uint32_t (*)(const uint64_t* a, const uint64_t* b, uint64_t* d);
 using Ternary = uint32_t (*)(const uint64_t* a, const uint64_t* b, const uint64_t* c, uint64_t* d);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The arithmetic of one wgmma.mma_async, or of one tcgen05.mma step of the kinds that add product by
-// product (f16, tf32, f8f6f4, mxf8f6f4, i8): 32 bytes of K per row, bit for bit after the published
-// model (MMA-Sim, arXiv 2511.10909):
+// The arithmetic of one wgmma.mma_async, or of one tcgen05.mma step of the kinds that add product
+// by product (f16, tf32, f8f6f4, mxf8f6f4, i8): 32 bytes of K per row, bit for bit after the
+// published model (MMA-Sim, arXiv 2511.10909):
 //
 //   * the exact products and the accumulator are aligned to the largest exponent among them, cut
 //     toward zero to 25 fractional bits, and added exactly; scales only add to exponents;
@@ -9,9 +9,9 @@
 //   * `narrow`, 8-bit floats on Hopper: 13 fractional bits instead of 25, in an fp32 result too.
 //
 // A product with a zero factor counts with exponent -126 plus the other factor's and the scales',
-// or with -126 where `zero_raises` is false: two published readings. The second is what an H200 does in
-// wgmma and mma.sync of fp16 and 8-bit floats (test/h200/zero_product_probe). NaN, and infinities that
-// meet their opposite or zero, give 0x7FFFFFFF or 0x7FFF.
+// or with -126 where `zero_raises` is false: two published readings. The second is what an H200
+// does in wgmma and mma.sync of fp16 and 8-bit floats (test/h200/zero_product_probe). NaN, and
+// infinities that meet their opposite or zero, give 0x7FFFFFFF or 0x7FFF.
 #pragma once
 
 #include <cstddef>

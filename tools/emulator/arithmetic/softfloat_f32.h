@@ -46,9 +46,9 @@ inline bool mul32(uint64_t a, uint64_t b, uint64_t* result) {
                  x.negative != y.negative, result);
 }
 
-// a * b + c. Product and addend are moved up to the same height, bits 60 and 61; of the smaller one,
-// what falls below bit 0 is kept there as one bit. Where leading bits can cancel, none falls: the
-// product has 14 zeros at its end, the addend 38.
+// a * b + c. Product and addend are moved up to the same height, bits 60 and 61; of the smaller
+// one, what falls below bit 0 is kept there as one bit. Where leading bits can cancel, none falls:
+// the product has 14 zeros at its end, the addend 38.
 inline bool fma32(uint64_t a, uint64_t b, uint64_t c, uint64_t* result) {
   if (!is_normal32(a) || !is_normal32(b) || !is_normal32(c)) return false;
   const Normal32 x(a), y(b), z(c);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Roots and elementary functions in integers. What the manual calls .approx is computed to some 40
-// bits or more and then rounded once, so the bits are those of the nearest number: inside every bound
-// of the manual, and not the hardware's own.
+// bits or more and then rounded once, so the bits are those of the nearest number: inside every
+// bound of the manual, and not the hardware's own.
 #pragma once
 
 #include "tools/emulator/arithmetic/softfloat.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Graphs, as capture or api_graph_build.cc made them: looked at, instantiated and launched. A graph runs to its end inside
-// cuGraphLaunch (state.h). Updating an instance is not there.
+// Graphs, as capture or api_graph_build.cc made them: looked at, instantiated and launched. A graph
+// runs to its end inside cuGraphLaunch (state.h). Updating an instance is not there.
 #include "tools/emulator/driver/call.h"
 
 using namespace emu::driver;

@@ -22,8 +22,9 @@ bool is_asynchronous(CUresult status) {
 
 namespace {
 
-// Calls that wait for work, or may: what a capture's mode forbids (cuThreadExchangeStreamCaptureMode).
-// The manual names examples, not all; loading code is here because it may wait for the device.
+// Calls that wait for work, or may: what a capture's mode forbids
+// (cuThreadExchangeStreamCaptureMode). The manual names examples, not all; loading code is here
+// because it may wait for the device.
 bool is_unsafe_in_capture(Entry entry) {
   switch (entry) {
 #define EMU_UNSAFE(symbol) case Entry::symbol:

@@ -15,8 +15,8 @@ struct FatPtx {
   std::string complaint;  // why there is none, if that is not plain
 };
 
-// The PTX of the highest target that runs on the device. Trusts the container's length as the driver
-// does; nothing beyond it is read.
+// The PTX of the highest target that runs on the device. Trusts the container's length as the
+// driver does; nothing beyond it is read.
 FatPtx ptx_of_fat_binary(const void* image, int compute_capability);
 
 }  // namespace emu::driver

@@ -25,11 +25,12 @@ struct Context;
 struct Stream;
 struct Event;
 
-// What a grid has accessed and those before it that may still run with it when its dependents begin.
+// What a grid has accessed and those before it that may still run with it when its dependents
+// begin.
 using Accessed = std::vector<std::shared_ptr<GlobalOrder>>;
 
-// What a node does when a graph runs, `beside` kernels that may not be over. Answers with what its own
-// kernel accessed. Takes State::lock itself; State::execution is held.
+// What a node does when a graph runs, `beside` kernels that may not be over. Answers with what its
+// own kernel accessed. Takes State::lock itself; State::execution is held.
 using Work = std::function<Accessed(State&, const std::vector<Accessed>& beside)>;
 
 struct GraphEdge {
@@ -75,8 +76,8 @@ CUstreamCaptureMode& thread_capture_mode();
 // capture calls unsafe.
 CUresult check_unsafe(State& s);
 
-// Work for a stream. Nothing: the stream is not being captured, do it now. Else the answer: the work
-// has become a node, or was refused.
+// Work for a stream. Nothing: the stream is not being captured, do it now. Else the answer: the
+// work has become a node, or was refused.
 std::optional<CUresult> capture_work(State& s, const Context& context, CUstream stream,
                                      CUgraphNodeType type, Work work, bool programmatic = false);
 

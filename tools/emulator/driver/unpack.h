@@ -9,7 +9,8 @@
 
 namespace emu::driver {
 
-// What `packed` unpacks to, if that is `bytes` long; nothing if it is not, or if `packed` is damaged.
+// What `packed` unpacks to, if that is `bytes` long; nothing if it is not, or if `packed` is
+// damaged.
 std::optional<std::string> unpack_lz4(std::string_view packed, size_t bytes);
 
 // The same by the system's libzstd.so.1; nothing where there is none.

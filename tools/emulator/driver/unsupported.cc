@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The entry points that the emulator does not have. A caller cleans up after itself in the C calling
-// conventions of x86-64 and AArch64, so one function without parameters serves every signature;
-// therefore <cuda.h> is not included here.
+// The entry points that the emulator does not have. A caller cleans up after itself in the C
+// calling conventions of x86-64 and AArch64, so one function without parameters serves every
+// signature; therefore <cuda.h> is not included here.
 #include "tools/emulator/driver/unsupported.h"
 
 #include <mutex>

@@ -9,8 +9,8 @@ namespace emu {
 
 namespace {
 
-// Of many at once, the stores of st.async say, more complete between two instructions: one at a time,
-// twelve thousand of them took 10 s of waiting warps.
+// Of many at once, the stores of st.async say, more complete between two instructions: one at a
+// time, twelve thousand of them took 10 s of waiting warps.
 constexpr size_t chains_at_once = 64;
 
 }  // namespace
@@ -29,10 +29,10 @@ uint64_t AsyncQueue::draw() {
   return z ^ z >> 31;
 }
 
-// random: one chain in sixteen stays behind those posted after it, for up to a million instructions of
-// its cluster, as a copy does that misses the L2. Without it no run saw a wait pass by an older phase of its
-// parity while the phase before was still open, which an H200 showed in one launch of several thousand
-// (docs/performance.md, rings of 6 slots shared by groups; now in 2 of 10 seeds).
+// random: one chain in sixteen stays behind those posted after it, for up to a million instructions
+// of its cluster, as a copy does that misses the L2. Without it no run saw a wait pass by an older
+// phase of its parity while the phase before was still open, which an H200 showed in one launch of
+// several thousand (docs/performance.md, rings of 6 slots shared by groups; now in 2 of 10 seeds).
 AsyncQueue::Chain AsyncQueue::new_chain() {
   const Chain chain = next_chain_++;
   if (order_ == Order::random && draw() % 16 == 0)

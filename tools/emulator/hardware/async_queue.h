@@ -22,8 +22,8 @@ class AsyncQueue {
   using Chain = uint64_t;
   Chain new_chain();
 
-  // `effect` may throw Fault; `what` names the work in reports ("TMA load of .. at PTX line 12"), and is
-  // asked only then.
+  // `effect` may throw Fault; `what` names the work in reports ("TMA load of .. at PTX line 12"),
+  // and is asked only then.
   using Name = std::function<std::string()>;
   void post(Chain chain, Name what, std::function<void()> effect);
 

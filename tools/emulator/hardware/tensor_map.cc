@@ -108,8 +108,9 @@ std::string encode_im2col(const TensorMapArguments& a, const Im2colArguments& x,
 
 namespace {
 
-// What the fields that are numbers may hold: the bits of the map have no room for more. And .elemtype's numbers as CUtensorMapDataType (PTX ISA
-// 9.7.9.26, table): .f32.ftz stands before .f64 there.
+// What the fields that are numbers may hold: the bits of the map have no room for more. And
+// .elemtype's numbers as CUtensorMapDataType (PTX ISA 9.7.9.26, table): .f32.ftz stands before .f64
+// there.
 constexpr uint8_t element_types[] = {0, 1, 2, 3, 4, 5, 6, 7, 10, 8, 9, 11, 12, 13, 14, 15};
 
 uint64_t largest(MapField field) {

@@ -85,8 +85,8 @@ enum class MapField : uint8_t {
 };
 void replace_field(TensorMap& map, MapField field, uint32_t i, uint64_t value);
 
-// The map in 128 bytes of memory. Fault illegal_instruction if no call could have encoded them, or if
-// the map asks for something that is not emulated.
+// The map in 128 bytes of memory. Fault illegal_instruction if no call could have encoded them, or
+// if the map asks for something that is not emulated.
 TensorMap decode_tensor_map(const void* bytes, const char* who);
 
 }  // namespace emu

@@ -12,7 +12,8 @@ namespace {
 constexpr uint64_t mark_of_ours = 0x50414D2D524F5354;  // "TSOR-MAP"
 constexpr uint8_t code_f32 = 7, code_f32_ftz = 8;
 
-// tensormap.replace's numbers of element types, by CUtensorMapDataType; packed types have none here.
+// tensormap.replace's numbers of element types, by CUtensorMapDataType; packed types have none
+// here.
 constexpr uint8_t type_codes[] = {0,        1,           2, 3, 4, 5, 6, 7, 9, 10, code_f32_ftz,
                                   code_f32, code_f32_ftz};
 

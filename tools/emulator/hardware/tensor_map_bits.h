@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The 128 bytes of a CUtensorMap. Opaque by contract, but public code counts on the driver's layout:
-// hosts of grouped kernels write addresses and extents into maps, CUTLASS clears a bit.
+// The 128 bytes of a CUtensorMap. Opaque by contract, but public code counts on the driver's
+// layout: hosts of grouped kernels write addresses and extents into maps, CUTLASS clears a bit.
 #pragma once
 
 #include <array>

@@ -2,8 +2,8 @@
 // Tensor memory of one CTA: 128 lanes x 512 columns x 32 bits, allocated in whole columns.
 //
 // An address is lane << 16 | column. Each cell has a shadow: a cell that nobody wrote since its
-// column was allocated, or that tcgen05.cp filled from bytes nobody wrote, has no value. Nor has one
-// that a tcgen05.mma made of such bytes, which another MMA may add to.
+// column was allocated, or that tcgen05.cp filled from bytes nobody wrote, has no value. Nor has
+// one that a tcgen05.mma made of such bytes, which another MMA may add to.
 #pragma once
 
 #include <bitset>
@@ -26,8 +26,8 @@ class TensorMemory {
   // address, or nothing when the columns are taken and the instruction has to wait. Faults:
   // tensor_memory.
   std::optional<uint32_t> allocate(uint32_t count);
-  // .cta_group::2: the peer's allocate found `address`; the columns are allocated here, too, for the
-  // own allocate to come. Fault if they are not what it would find.
+  // .cta_group::2: the peer's allocate found `address`; the columns are allocated here, too, for
+  // the own allocate to come. Fault if they are not what it would find.
   void reserve(uint32_t address, uint32_t count);
   bool has_reserved() const { return !reserved_.empty(); }
   void deallocate(uint32_t address, uint32_t count);

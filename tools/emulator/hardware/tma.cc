@@ -157,8 +157,8 @@ void flush(uint8_t* row, size_t bytes) {
     }
 }
 
-// .tf32: to 10 bits of fraction, to the nearest, ties to even; infinities and NaN stay what they are.
-// No manual says so; an sm_120 does it (triton-lang/triton pull request 11751).
+// .tf32: to 10 bits of fraction, to the nearest, ties to even; infinities and NaN stay what they
+// are. No manual says so; an sm_120 does it (triton-lang/triton pull request 11751).
 void round_to_tf32(uint8_t* row, size_t bytes) {
   for (size_t i = 0; i < bytes; i += 4) {
     uint32_t bits;

@@ -35,8 +35,8 @@ uint32_t tma_shared_bytes(const TensorMap& map, const TmaCoordinates& c);
 void check_tma_load(const TensorMap& map, uint32_t rank, const TmaCoordinates& c, uint32_t shared);
 void check_tma_store(const TensorMap& map, uint32_t rank, const TmaCoordinates& c, uint32_t shared);
 
-// The box at `c` to shared memory, swizzled; elements outside the tensor become zero. Gaps of padded
-// types have no value.
+// The box at `c` to shared memory, swizzled; elements outside the tensor become zero. Gaps of
+// padded types have no value.
 void tma_load(const TensorMap& map, const TmaCoordinates& c, uint32_t shared_address,
               SharedMemory& shared, const GlobalMemory& global);
 // The box to global memory; rows outside the tensor are dropped, row ends are cut at 16 bytes.

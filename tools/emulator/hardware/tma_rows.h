@@ -47,8 +47,8 @@ inline int64_t last_pixel(const TensorMap& m, uint32_t i) {
   return int64_t(m.dim(i)) - 1 + m.upper[i - 1];
 }
 
-// From the start on along W to the upper corner, then from the lower corner of the next H, and so on
-// through D and the images; the offsets are added to every pixel (PTX ISA 5.5.4).
+// From the start on along W to the upper corner, then from the lower corner of the next H, and so
+// on through D and the images; the offsets are added to every pixel (PTX ISA 5.5.4).
 template <class F>
 void each_pixel(const TensorMap& m, const TmaCoordinates& c, F f) {
   int64_t at[TensorMap::max_rank];

@@ -20,8 +20,8 @@ struct WgmmaDescriptor {
   Swizzle swizzle = Swizzle::none;
   bool mn_major = false;
 
-  // K-major tiles may start at any row of the swizzle pattern: the swizzle counts from address 0, so
-  // TMA and wgmma agree. The manual wants the row in the base offset then; kernels that others
+  // K-major tiles may start at any row of the swizzle pattern: the swizzle counts from address 0,
+  // so TMA and wgmma agree. The manual wants the row in the base offset then; kernels that others
   // measured on H100s (fast.cu's 4 to 9, tiles at 0x480) leave it 0 and are right.
   bool starts_inside_pattern() const {
     return !mn_major && swizzle != Swizzle::none &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the emulator's libcuda.so.1 exports beside the CUDA driver API: settings, counters, a record
- * of calls, planned failures, a ledger of live objects, and what a descriptor says. Tests find these with dlsym; where dlsym
- * finds nothing, the driver is a real one.
+ * of calls, planned failures, a ledger of live objects, and what a descriptor says. Tests find
+ * these with dlsym; where dlsym finds nothing, the driver is a real one.
  *
  * All functions may be called from any thread, before and after cuInit, and need no context. Those
  * that return int answer 0, or -1 when a name or value is unknown (and change nothing then).
@@ -23,14 +23,14 @@ int nvfp4emu_counters(const char* name, uint64_t* value);
 /* The counters one by one: name and meaning of number `index`, 0 first; -1 behind the last. */
 int nvfp4emu_counter_name(unsigned index, const char** name, const char** meaning);
 
-/* Changes a setting for the launches to come: a row of settings.def by its environment name, "EMU_SEED"
- * with "7" for example. Otherwise settings are read from the environment once. -1: no such setting,
- * not a value of it, or fixed for the process. */
+/* Changes a setting for the launches to come: a row of settings.def by its environment name,
+ * "EMU_SEED" with "7" for example. Otherwise settings are read from the environment once. -1: no
+ * such setting, not a value of it, or fixed for the process. */
 int nvfp4emu_set(const char* name, const char* value);
 
-/* The reports of what the ordering checks found in the last launch, errors and formal findings; empty
- * text = nothing. How many there were: the counters "hazards" and "formal_hazards". Writes and
- * returns as nvfp4emu_calls does. */
+/* The reports of what the ordering checks found in the last launch, errors and formal findings;
+ * empty text = nothing. How many there were: the counters "hazards" and "formal_hazards". Writes
+ * and returns as nvfp4emu_calls does. */
 size_t nvfp4emu_findings(char* text, size_t bytes);
 
 /* The base names of the driver calls made since the start or the last reset ("cuMemAlloc" for
@@ -73,9 +73,9 @@ int nvfp4emu_read_smem_descriptor(uint64_t bits, uint32_t rows, uint32_t chunks,
                                   struct nvfp4emu_smem_descriptor* descriptor, char* text,
                                   size_t bytes);
 
-/* The same for the 32-bit instruction descriptor of tcgen05.mma (PTX ISA tables 42 to 44). `kind` is
- * "mxf4nvf4", "mxf4", "mxf8f6f4", "f8f6f4", "f16", "tf32" or "i8", `block` the elements of K per scale
- * (16, 32), which only the first three have; `pair` says .cta_group::2. */
+/* The same for the 32-bit instruction descriptor of tcgen05.mma (PTX ISA tables 42 to 44). `kind`
+ * is "mxf4nvf4", "mxf4", "mxf8f6f4", "f8f6f4", "f16", "tf32" or "i8", `block` the elements of K per
+ * scale (16, 32), which only the first three have; `pair` says .cta_group::2. */
 struct nvfp4emu_instruction_descriptor {
   uint32_t m, n;
   const char *a, *b;     /* types of the operands: "e2m1" */

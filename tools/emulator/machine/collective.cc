@@ -13,8 +13,8 @@ namespace {
 
 // ptxas 13.0 puts a WARPSYNC.ALL before each instruction that is .aligned, and before bar.*, which
 // always is, wherever it does not know the warp to be together (SASS of sm_90a and sm_100a): bar,
-// barrier.cluster, setmaxnreg, ldmatrix, stmatrix, mma, wgmma, tensormap.cp_fenceproxy, tcgen05.alloc,
-// dealloc, relinquish_alloc_permit, ld and st. Not before tcgen05.wait.
+// barrier.cluster, setmaxnreg, ldmatrix, stmatrix, mma, wgmma, tensormap.cp_fenceproxy,
+// tcgen05.alloc, dealloc, relinquish_alloc_permit, ld and st. Not before tcgen05.wait.
 bool waits_for_warp(const ptx::Instr& in) {
   if (in.has(ptx::Mod::aligned)) return std::strncmp(in.opcode, "tcgen05.wait", 12) != 0;
   return std::strncmp(in.opcode, "bar.", 4) == 0 && std::strcmp(in.opcode, "bar.warp.sync") != 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What an observer of the machine is told (observer.h), besides instructions: accesses to memory, and
-// the events that order them.
+// What an observer of the machine is told (observer.h), besides instructions: accesses to memory,
+// and the events that order them.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace emu {
 
 class Cta;
 
-// ---- accesses --------------------------------------------------------------------------------------
+// ---- accesses -----------------------------------------------------------------------------------
 
 enum class Use : uint8_t {
   read,
@@ -40,8 +40,8 @@ struct LaneAccess {
   const void* value;  // in global memory: what a plain store writes
 };
 
-// By lanes of the instruction that executes: each its own bytes of one CTA's shared memory, aligned to
-// their number, which is a power of two up to 16.
+// By lanes of the instruction that executes: each its own bytes of one CTA's shared memory, aligned
+// to their number, which is a power of two up to 16.
 struct WarpAccess {
   Cta* cta;
   const uint32_t* address;  // by lane
@@ -86,7 +86,7 @@ struct Columns {  // of tensor memory; `groups` has a bit per 16 lanes
 }  // namespace reach
 using Reach = std::variant<reach::Shared, reach::Chunks, reach::Columns, Rows>;
 
-// ---- events ----------------------------------------------------------------------------------------
+// ---- events -------------------------------------------------------------------------------------
 
 namespace event {
 

@@ -27,7 +27,8 @@ void formal(FaultKind kind, const std::string& text, const Warp& warp, const ptx
 // The same of the cluster's end, once for each `place`.
 void formal(FaultKind kind, const std::string& text, const Cluster& cluster, const char* during,
             uint64_t place);
-// A fault of asynchronous work that no instruction issued, or of a check at the end of a CTA or cluster.
+// A fault of asynchronous work that no instruction issued, or of a check at the end of a CTA or
+// cluster.
 Fault located(const Fault& fault, const Cluster& cluster, const char* during);
 // Nothing in the cluster can go on: every warp with its reason, every barrier, what is pending.
 Fault deadlock(const Cluster& cluster);

@@ -12,9 +12,9 @@ namespace emu {
 
 namespace {
 constexpr uint64_t longest_quantum = 32;
-// One turn in so many is followed by a rest, of up to 2^(rest_sizes - 1) instructions of the others:
-// what a warp does next to a missing barrier must be able to come late. Quanta alone keep the warps
-// within a few dozen instructions of each other.
+// One turn in so many is followed by a rest, of up to 2^(rest_sizes - 1) instructions of the
+// others: what a warp does next to a missing barrier must be able to come late. Quanta alone keep
+// the warps within a few dozen instructions of each other.
 constexpr uint64_t turns_per_rest = 8, rest_sizes = 13;
 // After so many instructions without an event somebody spins on what asynchronous work will do (a
 // test_wait loop), and the work has to happen although a warp can go on.
@@ -169,8 +169,8 @@ void Scheduler::complete_work(bool forced) {
 }
 
 // Every warp is blocked. Asynchronous work comes first; then lanes need not wait for siblings to
-// reconverge; then PTX allows a suspended try_wait to return false when its time is up; what then still stands still waits for another cluster, or is a
-// deadlock.
+// reconverge; then PTX allows a suspended try_wait to return false when its time is up; what then
+// still stands still waits for another cluster, or is a deadlock.
 bool Scheduler::nothing_runs() {
   if (!cluster_->async.empty()) return complete_work(true), false;
   bool unparked = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Ordinary accesses of all lanes at once, each to bytes of its own in the CTA's shared memory, where
-// nothing about them is a Fault. Anything else goes lane by lane (lane_memory.h).
+// Ordinary accesses of all lanes at once, each to bytes of its own in the CTA's shared memory,
+// where nothing about them is a Fault. Anything else goes lane by lane (lane_memory.h).
 #pragma once
 
 #include "tools/emulator/machine/machine.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// When does nothing in a grid go on any more? A cluster that stands still may be waiting for another
-// one through global memory, which runs on another host thread or has not started.
+// When does nothing in a grid go on any more? A cluster that stands still may be waiting for
+// another one through global memory, which runs on another host thread or has not started.
 #pragma once
 
 #include <atomic>

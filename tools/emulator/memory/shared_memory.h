@@ -37,8 +37,9 @@ class SharedMemory {
   // Are these bytes there already? False outside, and where anything is unwritten.
   bool holds(uint32_t address, const void* value, uint32_t bytes) const;
 
-  // For lanes that all access their own 1, 2, 4, 8 or 16 bytes, or all in a row: nullptr where read() or write() might
-  // object, outside, at an mbarrier or, to be read, where a byte has no value.
+  // For lanes that all access their own 1, 2, 4, 8 or 16 bytes, or all in a row: nullptr where
+  // read() or write() might object, outside, at an mbarrier or, to be read, where a byte has no
+  // value.
   const uint8_t* readable(uint32_t address, uint32_t bytes) const {
     return inside(address, bytes) && every(address, bytes, written, written)
                ? &data_[address - window_start]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Dot products of bytes, sums of absolute differences, and pairs of 16-bit integers (PTX ISA 9.7.1).
+// Dot products of bytes, sums of absolute differences, and pairs of 16-bit integers (PTX ISA
+// 9.7.1).
 #include "tools/emulator/op/binders.h"
 #include "tools/emulator/op/op.h"
 

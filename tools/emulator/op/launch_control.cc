@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // clusterlaunchcontrol: a running cluster takes over the work of one that has not started (PTX ISA
-// 9.7.13.18). The answer is 16 opaque bytes; ours are a word that says yes or no and the number of the
-// cluster's first CTA.
+// 9.7.13.18). The answer is 16 opaque bytes; ours are a word that says yes or no and the number of
+// the cluster's first CTA.
 //
-// A request may be refused although clusters wait (on hardware: for work of a higher priority), which
-// EMU_ORDER decides: soonest grants as long as there are any, latest never, random half the time.
+// A request may be refused although clusters wait (on hardware: for work of a higher priority),
+// which EMU_ORDER decides: soonest grants as long as there are any, latest never, random half the
+// time.
 #include "tools/emulator/op/binders.h"
 #include "tools/emulator/op/bulk.h"
 #include "tools/emulator/op/op.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Division, reciprocals, roots and the approximate functions (PTX ISA 9.7.3, 9.7.4). softmath.h says
-// which bits an .approx has.
+// Division, reciprocals, roots and the approximate functions (PTX ISA 9.7.3, 9.7.4). softmath.h
+// says which bits an .approx has.
 #include "tools/emulator/arithmetic/softmath.h"
 #include "tools/emulator/op/binders.h"
 #include "tools/emulator/op/nan.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// ldmatrix, stmatrix and movmatrix of 8x8 matrices of 16-bit elements (PTX ISA 9.7.14.5.15, .16): lane 8 i + r
-// holds the address of row r of matrix i; lane l has the elements 2 (l % 4) and the next of row l / 4,
-// or with .trans of column l / 4.
+// ldmatrix, stmatrix and movmatrix of 8x8 matrices of 16-bit elements (PTX ISA 9.7.14.5.15, .16):
+// lane 8 i + r holds the address of row r of matrix i; lane l has the elements 2 (l % 4) and the
+// next of row l / 4, or with .trans of column l / 4.
 #include "tools/emulator/op/matrix.h"
 #include "tools/emulator/machine/lane_memory.h"
 #include "tools/emulator/op/binders.h"

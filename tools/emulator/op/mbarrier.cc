@@ -212,8 +212,8 @@ uint32_t passed(Warp& warp, const Instr& in, uint32_t active, const Suspended& s
 
 // Parity tells two phases apart, so a warp that comes after the next phase has ended, too, waits
 // for one that may never end. Nothing in the program holds the others back until the warp has come,
-// so it is wrong; but what runs on hardware is never that late, so the warp may go on, with a formal
-// finding. By the warp's own count: true if the phase it waits for is over.
+// so it is wrong; but what runs on hardware is never that late, so the warp may go on, with a
+// formal finding. By the warp's own count: true if the phase it waits for is over.
 bool late(Warp& warp, const Instr& in, uint32_t active, const Target& t) {
   if (!in.has(Mod::parity)) return false;
   const uint64_t parity = warp.get(in.ops[2], uint32_t(std::countr_zero(active)));
@@ -234,8 +234,8 @@ bool late(Warp& warp, const Instr& in, uint32_t active, const Target& t) {
   return true;
 }
 
-// A try_wait whose time is up answers false although its phase goes on. Each of a warp does so once:
-// as soon as it would wait in the order `latest`, at a drawn time in `random`.
+// A try_wait whose time is up answers false although its phase goes on. Each of a warp does so
+// once: as soon as it would wait in the order `latest`, at a drawn time in `random`.
 bool times_out(Warp& warp, const Instr& in) {
   return !warp.timed_out.count(&in) && warp.cta.cluster.async.late() &&
          warp.timed_out.insert(&in).second;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Predicates, of which some lanes may have no value. Where the missing one changes nothing the
-// result has a value: compilers compare first and test whether there was something to compare later.
+// result has a value: compilers compare first and test whether there was something to compare
+// later.
 #pragma once
 
 #include "tools/emulator/op/op.h"

@@ -14,7 +14,8 @@ using Update = uint64_t (*)(uint64_t old, uint64_t b, uint64_t c);
 // (PTX ISA, atom).
 Update reduction_of(const Instr& in, Type type, bool in_global);
 
-// Updates a word of 1, 2, 4 or 8 bytes that other host threads may update, too; returns the old one.
+// Updates a word of 1, 2, 4 or 8 bytes that other host threads may update, too; returns the old
+// one.
 uint64_t update_global(uint8_t* host, uint32_t bytes, Update f, uint64_t b, uint64_t c = 0);
 
 }  // namespace emu::ops

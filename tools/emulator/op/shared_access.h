@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// ld and st of all lanes at once, where they are ordinary accesses to the CTA's own shared memory and
-// nothing about them is a Fault. False: nothing was done, and memory.cc goes lane by lane.
+// ld and st of all lanes at once, where they are ordinary accesses to the CTA's own shared memory
+// and nothing about them is a Fault. False: nothing was done, and memory.cc goes lane by lane.
 #pragma once
 
 #include "tools/emulator/op/op.h"

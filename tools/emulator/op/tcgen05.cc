@@ -211,7 +211,8 @@ ptx::Exec bind_tcgen05_mma(const Instr& in, std::string& why) {
 }
 ptx::Exec bind_tcgen05_mma_ws(const Instr&, std::string&) { return mma<true>; }
 ptx::Exec bind_tcgen05_commit(const Instr&, std::string&) { return commit; }
-// On sm_100a both emit no instruction: they bind the compiler. So a missing one is a formal finding.
+// On sm_100a both emit no instruction: they bind the compiler. So a missing one is a formal
+// finding.
 ptx::Exec bind_tcgen05_fence_before_thread_sync(const Instr&, std::string&) { return fence_before; }
 ptx::Exec bind_tcgen05_fence_after_thread_sync(const Instr&, std::string&) { return fence_after; }
 

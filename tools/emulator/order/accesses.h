@@ -58,8 +58,8 @@ class Accesses {
   static bool alike(const Access& a, const Access& old);
   bool replaces(const Access& a, const Access& old) const;
 
-  // One operation meets the same accesses in chunk after chunk: those that it is behind, for as long as
-  // it is told of.
+  // One operation meets the same accesses in chunk after chunk: those that it is behind, for as
+  // long as it is told of.
   class Behind {
    public:
     bool has(const Access& old) const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The ordering checks of one launch: everything between an access and the finding that nothing orders
-// it.
+// The ordering checks of one launch: everything between an access and the finding that nothing
+// orders it.
 #pragma once
 
 #include <vector>
@@ -12,8 +12,8 @@ namespace emu {
 
 class OrderChecks : public GridObserver {
  public:
-  // What the launch leaves in `order` is what a later one may run beside; `earlier`: of the grids ahead
-  // that may still run.
+  // What the launch leaves in `order` is what a later one may run beside; `earlier`: of the grids
+  // ahead that may still run.
   OrderChecks(GlobalOrder& order, std::vector<GlobalOrder*> earlier)
       : order_(order), earlier_(std::move(earlier)) {}
   std::shared_ptr<Observer> watch(const Cluster& cluster) override;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the clusters of one launch share: remembered accesses to global memory, and what releases left
-// at flags there. Clusters run on several host threads, so all of it is behind locks.
+// What the clusters of one launch share: remembered accesses to global memory, and what releases
+// left at flags there. Clusters run on several host threads, so all of it is behind locks.
 #pragma once
 
 #include <atomic>
@@ -36,8 +36,8 @@ class GlobalOrder {
     Page* page_[entries] = {};
   };
 
-  // Does f(chunk, its number, the mask of its bytes, the bytes last stored to it) for every 16 bytes
-  // of [address, address + bytes) under the lock of its page.
+  // Does f(chunk, its number, the mask of its bytes, the bytes last stored to it) for every 16
+  // bytes of [address, address + bytes) under the lock of its page.
   template <class F>
   void each(Near& near, uint64_t address, uint64_t bytes, bool writes, F f) {
     pages(address, bytes, [&](uint64_t number, uint64_t from, uint64_t to) {

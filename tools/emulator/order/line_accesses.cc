@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Loads and stores of a warp whose lanes share out whole lines of shared memory: one record does for a
-// line, as long as all its accesses are such. See accesses.h, and shadow.h for the record.
+// Loads and stores of a warp whose lanes share out whole lines of shared memory: one record does
+// for a line, as long as all its accesses are such. See accesses.h, and shadow.h for the record.
 #include <cstring>
 
 #include "tools/emulator/order/accesses.h"

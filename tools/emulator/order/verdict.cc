@@ -165,7 +165,8 @@ Reason Verdict::not_strict(const Access& old, const Viewer& v) const {
   return !is_read(old.use) && is_read(v.use) ? Reason::scope_of_store : Reason::scope;
 }
 
-// A load by way of the SM's cache. Shared memory has none, so the scope of a wait does not matter there.
+// A load by way of the SM's cache. Shared memory has none, so the scope of a wait does not matter
+// there.
 bool Verdict::stale(const Access& old, const Viewer& v) const {
   const bool cached = !v.issued || v.issued->work == Work::cp_async;
   return v.space == Space::global && cached && is_read(v.use) && !is_strong(v.use) &&

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""`conan create tools/package/conan` in an unpacked tarball of `make dist`: the library from its kernel
-images, by the C and C++ compiler alone."""
+"""`conan create tools/package/conan` in an unpacked tarball of `make dist`: the library from its
+kernel images, by the C and C++ compiler alone."""
 import glob
 import os
 import re
@@ -33,7 +33,8 @@ class Nvfp4gemm(ConanFile):
 
     def export_sources(self):
         if not os.path.exists(os.path.join(self._root(), "kernel", "prebuilt", "compiler.txt")):
-            raise ConanInvalidConfiguration("no kernel/prebuilt here: unpack a tarball of `make dist`")
+            raise ConanInvalidConfiguration(
+                "no kernel/prebuilt here: unpack a tarball of `make dist`")
         for pattern in SOURCES:
             copy(self, pattern, src=self._root(), dst=self.export_sources_folder)
 
@@ -46,8 +47,9 @@ class Nvfp4gemm(ConanFile):
             raise ConanInvalidConfiguration("the library is for Linux")
 
     def _make(self, *words):
-        self.run(" ".join(("make", "KERNELS=prebuilt", "NVCC=", "SETUP=/nonexistent", "LIBDIR=" + os.path.join(
-            self.package_folder or "/", "lib"), *words)), cwd=self.source_folder)
+        self.run(" ".join(("make", "KERNELS=prebuilt", "NVCC=", "SETUP=/nonexistent",
+                           "LIBDIR=" + os.path.join(self.package_folder or "/", "lib"), *words)),
+                 cwd=self.source_folder)
 
     def layout(self):
         self.folders.source = self.folders.build = "."
@@ -57,14 +59,18 @@ class Nvfp4gemm(ConanFile):
 
     def package(self):
         self._make("install", f"PREFIX={self.package_folder}")
-        copy(self, "LICENSE", src=self.source_folder, dst=os.path.join(self.package_folder, "licenses"))
+        copy(self,
+             "LICENSE",
+             src=self.source_folder,
+             dst=os.path.join(self.package_folder, "licenses"))
         unwanted = "libnvfp4gemm.a" if self.options.shared else "libnvfp4gemm.so*"
         for file in glob.glob(os.path.join(self.package_folder, "lib", unwanted)):
             os.remove(file)
 
     def package_info(self):
         self.cpp_info.libs = ["nvfp4gemm"]
-        self.cpp_info.set_property("cmake_target_name",
-                                   "nvfp4gemm::nvfp4gemm" if self.options.shared else "nvfp4gemm::static")
+        self.cpp_info.set_property(
+            "cmake_target_name",
+            "nvfp4gemm::nvfp4gemm" if self.options.shared else "nvfp4gemm::static")
         if not self.options.shared:
             self.cpp_info.system_libs = ["m", "dl", "pthread"]

@@ -8,8 +8,8 @@
     a = nvfp4gemm.quantize(x)                                       # 4-bit activations, too
     y = nvfp4gemm.mm(a, weight, out_dtype=torch.bfloat16)
 
-Tensors on a GPU are computed there, on torch's current stream; NumPy arrays and tensors on the CPU by
-the library's reference, slowly and to the rules of nvfp4_gemm.h. What the library refuses raises
+Tensors on a GPU are computed there, on torch's current stream; NumPy arrays and tensors on the CPU
+by the library's reference, slowly and to the rules of nvfp4_gemm.h. What the library refuses raises
 nvfp4gemm.Error with its sentence. nvfp4gemm.abi is the C API below.
 """
 from nvfp4gemm import abi, checkpoints, layouts

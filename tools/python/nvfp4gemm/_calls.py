@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""quantize, dequantize, mm and linear: what they check themselves, and which engine computes. What lies
-on a GPU is computed there by nvfp4gemm._device; the rest on the CPU, by the library's reference."""
+"""quantize, dequantize, mm and linear: what they check themselves, and which engine computes. What
+lies on a GPU is computed there by nvfp4gemm._device; the rest on the CPU, by the library's
+reference."""
 from nvfp4gemm import abi
 from nvfp4gemm._arrays import arrays_of, on_gpu
 from nvfp4gemm._packed import Packed
@@ -52,16 +53,16 @@ def matrix(x, what):
 
 
 def quantize(x, tensor_scale=None, *, scale_layout="128x4"):
-    """x [..., k] of float16, bfloat16 or float32 to NVFP4; leading dimensions become rows. k is a multiple
-    of 16.
+    """x [..., k] of float16, bfloat16 or float32 to NVFP4; leading dimensions become rows. k is a
+    multiple of 16.
 
-    tensor_scale  None: the largest finite |x| / 2688, found on the device where x lies there, so that
-                  nothing waits; the result then has it as a tensor. A float, or on a GPU a tensor of one
-                  float32, is used as it is: x ~ code * scale * tensor_scale.
+    tensor_scale  None: the largest finite |x| / 2688, found on the device where x lies there, so
+                  that nothing waits; the result then has it as a tensor. A float, or on a GPU a
+                  tensor of one float32, is used as it is: x ~ code * scale * tensor_scale.
     scale_layout  "128x4" for mm; "linear" is what checkpoints hold.
 
-    On a GPU one kernel (two without tensor_scale) on torch's current stream, to the same bits as on the
-    CPU.
+    On a GPU one kernel (two without tensor_scale) on torch's current stream, to the same bits as on
+    the CPU.
     """
     arrays = arrays_of(x, "x")
     if arrays.compiling():
@@ -114,8 +115,9 @@ def in_place(arrays, out, rows, columns):
     """of_shape(out), a view of it: a copy would be written in its place."""
     d = of_shape(out, "out", rows, columns)
     if d is not None and arrays.address(d) != arrays.address(out):
-        raise ValueError(f"out is {tuple(out.shape)} with strides {arrays.strides(out)}; its leading "
-                         "dimensions cannot be seen as rows")
+        raise ValueError(
+            f"out is {tuple(out.shape)} with strides {arrays.strides(out)}; its leading "
+            "dimensions cannot be seen as rows")
     return d
 
 
@@ -129,9 +131,11 @@ def with_scales(packed, scale_layout):
         from nvfp4gemm import _device
         _device.convert_scales(packed, scales, scale_layout)
     else:
-        abi.check(abi.lib.nvfp4_scale_convert_host(
-            arrays.address(packed.scales), layout_number(packed.scale_layout), arrays.address(scales),
-            layout_number(scale_layout), rows, k))
+        abi.check(
+            abi.lib.nvfp4_scale_convert_host(arrays.address(packed.scales),
+                                             layout_number(packed.scale_layout),
+                                             arrays.address(scales), layout_number(scale_layout),
+                                             rows, k))
     return Packed(packed.codes, scales, rows, k, packed.tensor_scale, scale_layout)
 
 
@@ -206,8 +210,8 @@ def mm(a, b, out_dtype=None, *, bias=None, activation=None, c=None, alpha=1.0, b
        batch_invariant=False, launch=None):
     """act(alpha * a * b^T + beta * c + bias), [..., n].
 
-    a           a Packed [m, k], or float16 or bfloat16 [..., k], which is multiplied as it is (compute
-                capability 9.0 and the CPU; elsewhere the library refuses it in words)
+    a           a Packed [m, k], or float16 or bfloat16 [..., k], which is multiplied as it is
+                (compute capability 9.0 and the CPU; elsewhere the library refuses it in words)
     b           a Packed [n, k]
     out_dtype   float16, bfloat16 or float32; that of out, else of a, else float16
     bias        [n], of any of the three
@@ -216,8 +220,8 @@ def mm(a, b, out_dtype=None, *, bias=None, activation=None, c=None, alpha=1.0, b
     out         where the result goes; rows or columns contiguous
     batch_invariant
                 a row of the result has the same bits whatever the other rows are
-    launch      None, "early": may start before earlier work of the stream ends, and waits before it reads;
-                "early_static_weights": b is promised to be older than that work
+    launch      None, "early": may start before earlier work of the stream ends, and waits before it
+                reads; "early_static_weights": b is promised to be older than that work
 
     On torch tensors of a GPU: on its current stream, nothing waits, and CUDA graphs capture it.
     """
@@ -226,7 +230,8 @@ def mm(a, b, out_dtype=None, *, bias=None, activation=None, c=None, alpha=1.0, b
     arrays = arrays_of(b.codes, "b's codes")
     if arrays.compiling():
         from nvfp4gemm import _ops
-        return _ops.mm(a, b, out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, launch)
+        return _ops.mm(a, b, out_dtype, bias, activation, c, alpha, beta, out, batch_invariant,
+                       launch)
     leading = None
     if isinstance(a, Packed):
         m, k = a.shape
@@ -249,7 +254,8 @@ def mm(a, b, out_dtype=None, *, bias=None, activation=None, c=None, alpha=1.0, b
     c, d = of_shape(c, "c", m, b.rows), in_place(arrays, out, m, b.rows)
     if on_gpu(b.codes):
         from nvfp4gemm import _device
-        d = _device.mm(a, b, m, number, bias, activation, c, alpha, beta, d, batch_invariant, launch)
+        d = _device.mm(a, b, m, number, bias, activation, c, alpha, beta, d, batch_invariant,
+                       launch)
     else:
         if d is None:
             d = arrays.empty((m, b.rows), number, b.codes)
@@ -262,11 +268,12 @@ def mm(a, b, out_dtype=None, *, bias=None, activation=None, c=None, alpha=1.0, b
 
 def linear(x, weight, bias=None, *, activation=None, out_dtype=None, out=None, quantize_input=False,
            batch_invariant=False, launch=None):
-    """act(x * weight^T + bias) as torch.nn.functional.linear has it: x [..., k] of float16 or bfloat16,
-    weight a Packed [n, k]. The result is of x's type unless out_dtype or out says otherwise.
+    """act(x * weight^T + bias) as torch.nn.functional.linear has it: x [..., k] of float16 or
+    bfloat16, weight a Packed [n, k]. The result is of x's type unless out_dtype or out says
+    otherwise.
 
-    quantize_input  False: x stays as it is, which compute capability 9.0 and the CPU have. True: x is
-                    quantized first, by its own largest value, which every device has.
+    quantize_input  False: x stays as it is, which compute capability 9.0 and the CPU have. True: x
+                    is quantized first, by its own largest value, which every device has.
     """
     arrays = arrays_of(x, "x")
     if not quantize_input:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The calls on torch tensors of a GPU: plans kept per shape, torch's memory and current stream.
 
-A plan holds everything but addresses, so that a call that was seen before fills a struct of addresses
-and launches. Nothing here synchronises, and torch's allocator orders the reuse of a workspace by the
-stream.
+A plan holds everything but addresses, so that a call that was seen before fills a struct of
+addresses and launches. Nothing here synchronises, and torch's allocator orders the reuse of a
+workspace by the stream.
 """
 import threading
 
@@ -44,8 +44,8 @@ class _Plan:
 
 
 def _enter(device):
-    """True if the device is the current one, and its context this thread's; its kernels are loaded, so
-    that a stream under capture need not."""
+    """True if the device is the current one, and its context this thread's; its kernels are loaded,
+    so that a stream under capture need not."""
     if device != _current_device():
         return False
     if getattr(_thread, "ready", None) != device:
@@ -80,13 +80,14 @@ def _make_plan(key, device, arguments):
 
 
 def _signature(packed):
-    """What a plan depends on in a Packed, made once: where it lies, shape, layout, what scales it."""
+    """What a plan depends on in a Packed, made once: where it lies, shape, layout, what scales
+    it."""
     try:
         return packed._signature
     except AttributeError:
         factor, tensor = constant_and_tensor(packed.tensor_scale)
-        packed._signature = (packed.codes.get_device(), packed.rows, packed.k, packed.codes.stride(0),
-                             packed.scale_layout, factor,
+        packed._signature = (packed.codes.get_device(), packed.rows, packed.k,
+                             packed.codes.stride(0), packed.scale_layout, factor,
                              None if tensor is None else tensor.get_device())
         return packed._signature
 
@@ -139,8 +140,13 @@ def _quantize_sizes(rows, k, scale_layout, amax):
     key = (rows, k, scale_layout, amax)
     if key not in _sizes:
         bytes_ = abi.c_uint64()
-        desc = abi.QuantizeDesc(rows=rows, k=k, x_type=abi.F32, scale_layout=layout_number(scale_layout),
-                               tensor_scale=1.0, x_ld=k, codes_ld=2 * row_bytes(k))
+        desc = abi.QuantizeDesc(rows=rows,
+                                k=k,
+                                x_type=abi.F32,
+                                scale_layout=layout_number(scale_layout),
+                                tensor_scale=1.0,
+                                x_ld=k,
+                                codes_ld=2 * row_bytes(k))
         desc.tensor_scale_mode = abi.SCALE_BY_AMAX if amax else abi.SCALE_BY_VALUE
         abi.check(abi.lib.nvfp4_quantize_workspace_bytes(desc, bytes_))
         if len(_sizes) >= _MOST_PLANS:

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""The calls as operators that torch.compile keeps whole: nvfp4gemm::mm and nvfp4gemm::quantize, each with
-a meta function. A Packed goes in and comes out as its parts."""
+"""The calls as operators that torch.compile keeps whole: nvfp4gemm::mm and nvfp4gemm::quantize,
+each with a meta function. A Packed goes in and comes out as its parts."""
 import torch
 
 from nvfp4gemm import _calls
 from nvfp4gemm._packed import Packed
 
-_PACKED = "Tensor {0}, Tensor? {0}_scales, Tensor? {0}_tensor_scale, float {0}_factor, str {0}_layout"
+_PACKED = ("Tensor {0}, Tensor? {0}_scales, Tensor? {0}_tensor_scale, float {0}_factor, "
+           "str {0}_layout")
 _library = torch.library.Library("nvfp4gemm", "DEF")
 _library.define(
     "mm(" + _PACKED.format("a") + ", " + _PACKED.format("b") + ", SymInt k, ScalarType? out_dtype, "
@@ -19,17 +20,23 @@ _library.define("quantize(Tensor x, Tensor? tensor_scale, float? value, str scal
 def _part(codes, scales, tensor_scale, factor, layout, k):
     if scales is None:
         return codes
-    return Packed(codes, scales, codes.shape[0], k, factor if tensor_scale is None else tensor_scale,
-                  layout)
+    return Packed(codes, scales, codes.shape[0], k,
+                  factor if tensor_scale is None else tensor_scale, layout)
 
 
 @torch.library.impl(_library, "mm", "CompositeExplicitAutograd")
 def _mm(a, a_scales, a_tensor_scale, a_factor, a_layout, b, b_scales, b_tensor_scale, b_factor,
         b_layout, k, out_dtype, bias, activation, c, alpha, beta, batch_invariant, launch):
     return _calls.mm(_part(a, a_scales, a_tensor_scale, a_factor, a_layout, k),
-                     _part(b, b_scales, b_tensor_scale, b_factor, b_layout, k), out_dtype, bias=bias,
-                     activation=activation, c=c, alpha=alpha, beta=beta,
-                     batch_invariant=batch_invariant, launch=launch)
+                     _part(b, b_scales, b_tensor_scale, b_factor, b_layout, k),
+                     out_dtype,
+                     bias=bias,
+                     activation=activation,
+                     c=c,
+                     alpha=alpha,
+                     beta=beta,
+                     batch_invariant=batch_invariant,
+                     launch=launch)
 
 
 @torch.library.register_fake("nvfp4gemm::mm", lib=_library)
@@ -69,15 +76,15 @@ def _parts(x):
     if not isinstance(x, Packed):
         return x, None, None, 1.0, ""
     tensor = isinstance(x.tensor_scale, torch.Tensor)
-    return (x.codes, x.scales, x.tensor_scale if tensor else None, 1.0 if tensor else x.tensor_scale,
-            x.scale_layout)
+    return (x.codes, x.scales, x.tensor_scale if tensor else None,
+            1.0 if tensor else x.tensor_scale, x.scale_layout)
 
 
 def mm(a, b, out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, launch):
     if out_dtype is None and out is not None:
         out_dtype = out.dtype
-    d = torch.ops.nvfp4gemm.mm(*_parts(a), *_parts(b), b.k, out_dtype, bias, activation, c, alpha, beta,
-                               batch_invariant, launch)
+    d = torch.ops.nvfp4gemm.mm(*_parts(a), *_parts(b), b.k, out_dtype, bias, activation, c, alpha,
+                               beta, batch_invariant, launch)
     return d if out is None else out.copy_(d)
 
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""nvfp4_gemm.h through ctypes, for programs that hold addresses themselves: the structs field by field,
-the functions as `lib.NAME`, and check(), which raises what a status means.
+"""nvfp4_gemm.h through ctypes, for programs that hold addresses themselves: the structs field by
+field, the functions as `lib.NAME`, and check(), which raises what a status means.
 
     desc = abi.GemmDesc(m=128, n=512, k=1024, l=1, a=address, ..., d_type=abi.BF16)
     abi.check(abi.lib.nvfp4_gemm_run(desc, stream))
 
-The header says what each field and function means. NVFP4GEMM_LIBRARY names the library's file. Without
-it: the one beside this file, which the wheel carries; then libnvfp4gemm.so.0 of the system's loader.
+The header says what each field and function means. NVFP4GEMM_LIBRARY names the library's file.
+Without it: the one beside this file, which the wheel carries; then libnvfp4gemm.so.0 of the
+system's loader.
 """
 import ctypes
 import os
@@ -79,13 +80,26 @@ class QuantizeDesc(_Sized):
 
 class FusedQuantizeDesc(_Sized):
     _fields_ = [
-        ("struct_size", c_uint64), ("rows", c_int64), ("k", c_int64),
-        ("x", c_void_p), ("x_ld", c_int64), ("y", c_void_p), ("y_ld", c_int64), ("weight", c_void_p),
-        ("codes", c_void_p), ("codes_ld", c_int64),
-        ("scales", c_void_p), ("tensor_scale_device", c_void_p),
-        ("tensor_scale", c_float), ("epsilon", c_float),
-        ("operation", c_int32), ("type", c_int32), ("scale_layout", c_int32),
-        ("tensor_scale_mode", c_int32), ("pdl", c_int32), ("reserved", c_int32 * 3),
+        ("struct_size", c_uint64),
+        ("rows", c_int64),
+        ("k", c_int64),
+        ("x", c_void_p),
+        ("x_ld", c_int64),
+        ("y", c_void_p),
+        ("y_ld", c_int64),
+        ("weight", c_void_p),
+        ("codes", c_void_p),
+        ("codes_ld", c_int64),
+        ("scales", c_void_p),
+        ("tensor_scale_device", c_void_p),
+        ("tensor_scale", c_float),
+        ("epsilon", c_float),
+        ("operation", c_int32),
+        ("type", c_int32),
+        ("scale_layout", c_int32),
+        ("tensor_scale_mode", c_int32),
+        ("pdl", c_int32),
+        ("reserved", c_int32 * 3),
     ]
 
 
@@ -93,8 +107,8 @@ LogCallback = ctypes.CFUNCTYPE(None, c_void_p, c_int32, c_char_p)
 
 
 class Error(RuntimeError):
-    """What the library refuses. `status` is the number of nvfp4_gemm.h, `name` its name; the text ends
-    with the library's sentence."""
+    """What the library refuses. `status` is the number of nvfp4_gemm.h, `name` its name; the text
+    ends with the library's sentence."""
 
     def __init__(self, status):
         self.status = status
@@ -114,7 +128,8 @@ def _open():
     try:
         library = ctypes.CDLL(path)
     except OSError as error:
-        raise ImportError(f"nvfp4gemm: {error}; NVFP4GEMM_LIBRARY can name the library's file") from None
+        raise ImportError(
+            f"nvfp4gemm: {error}; NVFP4GEMM_LIBRARY can name the library's file") from None
     for name, result, *arguments in [
         ("nvfp4_version", c_int32),
         ("nvfp4_build_info", c_char_p),
@@ -134,7 +149,8 @@ def _open():
         ("nvfp4_gemm_plan_destroy", None, c_void_p),
         ("nvfp4_gemm_reference", c_int32, POINTER(GemmDesc)),
         ("nvfp4_scale_bytes", c_size_t, c_int64, c_int64, c_int32),
-        ("nvfp4_scale_convert_host", c_int32, c_void_p, c_int32, c_void_p, c_int32, c_int64, c_int64),
+        ("nvfp4_scale_convert_host", c_int32, c_void_p, c_int32, c_void_p, c_int32, c_int64,
+         c_int64),
         ("nvfp4_scale_convert", c_int32, c_void_p, c_int32, c_void_p, c_int32, c_int64, c_int64,
          c_void_p),
         ("nvfp4_quantize_host", c_int32, c_void_p, c_int64, c_int64, c_int64, c_float, c_void_p,
@@ -163,8 +179,8 @@ def workspace_bytes(desc, compute_capability):
 
 
 def explain(desc, compute_capability, sm_count):
-    """Which kernel such a device would run, and why: lines of text. Needs no GPU, no address in desc.
-    A B200 has compute capability 100 and 148 SMs, an H200 90 and 132."""
+    """Which kernel such a device would run, and why: lines of text. Needs no GPU, no address in
+    desc. A B200 has compute capability 100 and 148 SMs, an H200 90 and 132."""
     text = ctypes.create_string_buffer(8192)
     check(lib.nvfp4_gemm_explain(desc, compute_capability, sm_count, text, len(text)))
     return text.value.decode()

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Linear layers of NVFP4 checkpoints: load() for the safetensors files of ModelOpt and compressed-tensors,
-weight() for arrays that are at hand already. docs/integration.md has the conventions and their sources.
+"""Linear layers of NVFP4 checkpoints: load() for the safetensors files of ModelOpt and
+compressed-tensors, weight() for arrays that are at hand already. docs/integration.md has the
+conventions and their sources.
 
-    layers = nvfp4gemm.checkpoints.load("model/", device="cuda")      # {"model.layers.0.mlp.up_proj": Packed, ..}
-    y = nvfp4gemm.linear(x, layers["model.layers.0.mlp.up_proj"])
+    layers = nvfp4gemm.checkpoints.load("model/", device="cuda")      #
+    {"model.layers.0.mlp.up_proj": Packed, ..} y = nvfp4gemm.linear(x,
+    layers["model.layers.0.mlp.up_proj"])
 """
 import glob
 import json
@@ -22,12 +24,13 @@ def weight(codes, scales, tensor_scale=1.0, *, divides=False, scale_layout="line
     """A Packed [n, k] of a checkpoint's arrays, NumPy or torch.
 
     codes         uint8 [n, k / 2], the element with the lower k in the low nibble
-    scales        UE4M3 as uint8 or float8_e4m3fn, [n, k / 16], or 128x4 tiles where scale_layout says so
-    tensor_scale  a float, or an array of one float32: a multiplier (ModelOpt's weight_scale_2), or with
-                  `divides` its reciprocal (compressed-tensors' weight_global_scale)
+    scales        UE4M3 as uint8 or float8_e4m3fn, [n, k / 16], or 128x4 tiles where scale_layout
+                  says so
+    tensor_scale  a float, or an array of one float32: a multiplier (ModelOpt's weight_scale_2), or
+                  with `divides` its reciprocal (compressed-tensors' weight_global_scale)
 
-    The result has 128x4 scales, which every device reads as they are. Rows of codes that do not start at
-    multiples of 16 bytes are copied; others are not.
+    The result has 128x4 scales, which every device reads as they are. Rows of codes that do not
+    start at multiples of 16 bytes are copied; others are not.
     """
     arrays = arrays_of(codes, "codes")
     if codes.ndim != 2 or str(codes.dtype).removeprefix("torch.") != "uint8":
@@ -83,9 +86,9 @@ def header(file):
 
 
 def load(path, device=None, *, names=None):
-    """{layer: Packed} of the NVFP4 linear layers in a safetensors file or a folder of them; what else the
-    checkpoint has is left alone. `names` picks some. With a device the tensors are torch's and lie there;
-    without, NumPy arrays. A device needs the packages torch and safetensors.
+    """{layer: Packed} of the NVFP4 linear layers in a safetensors file or a folder of them; what
+    else the checkpoint has is left alone. `names` picks some. With a device the tensors are torch's
+    and lie there; without, NumPy arrays. A device needs the packages torch and safetensors.
     """
     if device is not None:
         import safetensors

@@ -120,9 +120,9 @@ def replace_linear(model, skip=(), **options):
 
 
 def load_linear(model, path, device, **options):
-    """Replaces those torch.nn.Linear of model that a checkpoint of ModelOpt or compressed-tensors has
-    in NVFP4, in place; returns their names. Biases are the checkpoint's. model may lie on the meta
-    device; what else the checkpoint has is left to you.
+    """Replaces those torch.nn.Linear of model that a checkpoint of ModelOpt or compressed-tensors
+    has in NVFP4, in place; returns their names. Biases are the checkpoint's. model may lie on the
+    meta device; what else the checkpoint has is left to you.
 
     options  of Linear
     """

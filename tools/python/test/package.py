@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The package of this checkout, on the library that was built; with NVFP4_INSTALLED set, the one that is
-installed, on the library that it carries."""
+"""The package of this checkout, on the library that was built; with NVFP4_INSTALLED set, the one
+that is installed, on the library that it carries."""
 import os
 import sys
 import unittest

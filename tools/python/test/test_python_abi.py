@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""nvfp4gemm.abi against the reviewed interface, test/golden/abi.txt, which C compiles from the header."""
+"""nvfp4gemm.abi against the reviewed interface, test/golden/abi.txt, which C compiles from the
+header."""
 import ctypes
 import os
 import re
@@ -25,7 +26,8 @@ TYPES = {"void": None, "nvfp4_status": ctypes.c_int32, "int32_t": ctypes.c_int32
 
 
 def golden():
-    """{struct: (size, [(field, offset, size, is an address, is a float)])} and {constant: value}."""
+    """{struct: (size, [(field, offset, size, is an address, is a float)])} and {constant:
+    value}."""
     structs, constants, fields = {}, {}, None
     with open(GOLDEN, encoding="utf-8") as file:
         for line in file:
@@ -34,7 +36,8 @@ def golden():
                 fields = []
                 structs[word[1]] = int(word[3]), fields
             elif re.match(r"  \w+ +offset", line):
-                fields.append((word[0], int(word[2]), int(word[4]), "*" in line, word[5] == "float"))
+                fields.append((word[0], int(word[2]), int(word[4]), "*"
+                               in line, word[5] == "float"))
             elif word[:1] == ["constant"]:
                 constants[word[1]] = int(word[2])
     return structs, constants
@@ -51,26 +54,30 @@ class Abi(unittest.TestCase):
 
     def test_every_function_with_its_types(self):
         with open(GOLDEN, encoding="utf-8") as file:
-            functions = re.findall(r"^function (.*?)(nvfp4_\w+)\((.*)\)$", file.read(), re.MULTILINE)
+            functions = re.findall(r"^function (.*?)(nvfp4_\w+)\((.*)\)$", file.read(),
+                                   re.MULTILINE)
         self.assertGreater(len(functions), 25)
         for result, name, arguments in functions:
             wanted = [] if arguments == "void" else [
-                TYPES[re.sub(r"^const |\w+$", "", argument).strip()] for argument in arguments.split(", ")]
+                TYPES[re.sub(r"^const |\w+$", "", argument).strip()]
+                for argument in arguments.split(", ")
+            ]
             function = getattr(abi.lib, name)
             self.assertEqual((function.restype, function.argtypes),
                              (TYPES[result.removeprefix("const ").strip()], wanted), name)
 
     def test_constants(self):
         _, constants = golden()
-        for mine, name in [
-                (abi.F16, "TYPE_F16"), (abi.BF16, "TYPE_BF16"), (abi.F32, "TYPE_F32"),
-                (abi.LAYOUTS["128x4"], "SCALE_LAYOUT_128X4"), (abi.LAYOUTS["linear"], "SCALE_LAYOUT_LINEAR"),
-                (abi.ACTIVATIONS["relu"], "ACTIVATION_RELU"), (abi.ACTIVATIONS["silu"], "ACTIVATION_SILU"),
-                (abi.ACTIVATIONS["gelu"], "ACTIVATION_GELU_ERF"),
-                (abi.ACTIVATIONS["gelu_tanh"], "ACTIVATION_GELU_TANH"),
-                (abi.SCALARS_DEVICE, "SCALARS_DEVICE"),
-                (abi.NOT_SUPPORTED, "STATUS_NOT_SUPPORTED"),
-                (abi.UNSUPPORTED_ARCH, "STATUS_UNSUPPORTED_ARCH")]:
+        for mine, name in [(abi.F16, "TYPE_F16"), (abi.BF16, "TYPE_BF16"), (abi.F32, "TYPE_F32"),
+                           (abi.LAYOUTS["128x4"], "SCALE_LAYOUT_128X4"),
+                           (abi.LAYOUTS["linear"], "SCALE_LAYOUT_LINEAR"),
+                           (abi.ACTIVATIONS["relu"], "ACTIVATION_RELU"),
+                           (abi.ACTIVATIONS["silu"], "ACTIVATION_SILU"),
+                           (abi.ACTIVATIONS["gelu"], "ACTIVATION_GELU_ERF"),
+                           (abi.ACTIVATIONS["gelu_tanh"], "ACTIVATION_GELU_TANH"),
+                           (abi.SCALARS_DEVICE, "SCALARS_DEVICE"),
+                           (abi.NOT_SUPPORTED, "STATUS_NOT_SUPPORTED"),
+                           (abi.UNSUPPORTED_ARCH, "STATUS_UNSUPPORTED_ARCH")]:
             self.assertEqual(mine, constants["NVFP4_" + name], name)
 
     def test_explain_and_workspace_need_no_address(self):

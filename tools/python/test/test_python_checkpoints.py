@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """NVFP4 checkpoints, written here in numpy as ModelOpt and compressed-tensors lay them out
-(docs/integration.md), and read by nvfp4gemm.checkpoints: the values are those of each convention."""
+(docs/integration.md), and read by nvfp4gemm.checkpoints: the values are those of each
+convention."""
 import json
 import os
 import tempfile
@@ -53,9 +54,13 @@ class Checkpoints(unittest.TestCase):
     def test_modelopt_multiplies_and_compressed_tensors_divides(self):
         up, down = layer(1, 40, 96), layer(2, 96, 48)
         norm = np.ones(96, np.float32)
-        safetensors(self.file("a.safetensors"), {
-            "m.up.weight": ("U8", up[0]), "m.up.weight_scale": ("F8_E4M3", up[1]),
-            "m.up.weight_scale_2": ("F32", np.array(0.005, np.float32)), "m.norm.weight": ("F32", norm)})
+        safetensors(
+            self.file("a.safetensors"), {
+                "m.up.weight": ("U8", up[0]),
+                "m.up.weight_scale": ("F8_E4M3", up[1]),
+                "m.up.weight_scale_2": ("F32", np.array(0.005, np.float32)),
+                "m.norm.weight": ("F32", norm)
+            })
         safetensors(self.file("b.safetensors"), {
             "m.down.weight_packed": ("U8", down[0]), "m.down.weight_scale": ("F8_E4M3", down[1]),
             "m.down.weight_global_scale": ("F32", np.array([200], np.float32))})
@@ -71,7 +76,8 @@ class Checkpoints(unittest.TestCase):
 
     def test_what_is_none_is_said(self):
         codes, scales, _ = layer(3, 8, 64)
-        with self.assertRaisesRegex(ValueError, r"scales \(8, 4\) are no 128x4 ones of \[8, 64\]: 32 bytes"):
+        with self.assertRaisesRegex(ValueError,
+                                    r"scales \(8, 4\) are no 128x4 ones of \[8, 64\]: 32 bytes"):
             nvfp4gemm.checkpoints.weight(codes, scales, scale_layout="128x4")
         with self.assertRaisesRegex(ValueError, "codes are float32"):
             nvfp4gemm.checkpoints.weight(codes.astype(np.float32), scales)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The Python package on torch tensors: on the CPU wherever torch is, and on a GPU where torch finds one
-(`make check-hw PART=python`)."""
+"""The Python package on torch tensors: on the CPU wherever torch is, and on a GPU where torch finds
+one (`make check-hw PART=python`)."""
 import os
 import re
 import tempfile
@@ -116,7 +116,8 @@ class OnTheGpu(unittest.TestCase):
                     x.cuda(), scale_layout=layout)
                 self.assertEqual(float(there.tensor_scale), here.tensor_scale)
                 for type_ in (torch.float32, torch.bfloat16):
-                    self.assertTrue(torch.equal(there.dequantize(type_).cpu(), here.dequantize(type_)))
+                    self.assertTrue(
+                        torch.equal(there.dequantize(type_).cpu(), here.dequantize(type_)))
                 again = nvfp4gemm.quantize(x.cuda(), there.tensor_scale)
                 self.assertTrue(torch.equal(again.codes[:, :104], there.codes[:, :104]))
                 value = nvfp4gemm.quantize(x.cuda(), here.tensor_scale)
@@ -263,7 +264,8 @@ class OnTheGpu(unittest.TestCase):
         for name, time_ in times.items():
             print(f", {name} {time_:.2f}", end="")
         print()
-        # An H200's host takes 9.4, 20.4 and 10.6 beyond torch.empty; twice that is another code path.
+        # An H200's host takes 9.4, 20.4 and 10.6 beyond torch.empty; twice that is another code
+        # path.
         limits = {"mm": 20, "quantize": 45, "linear": 22, "nn.Linear": 40}
         for name, time_ in times.items():
             self.assertLess(time_ - empty, limits[name], name)
@@ -274,7 +276,8 @@ class OnTheGpu(unittest.TestCase):
             normal(2, 64, 256, device="cuda:1"))
         y = nvfp4gemm.linear(x, weight, quantize_input=True)
         self.assertEqual(y.device, x.device)
-        here = nvfp4gemm.linear(x.to("cuda:0"), nvfp4gemm.quantize(normal(2, 64, 256, device="cuda:0")),
+        here = nvfp4gemm.linear(x.to("cuda:0"),
+                                nvfp4gemm.quantize(normal(2, 64, 256, device="cuda:0")),
                                 quantize_input=True)
         self.assertTrue(torch.equal(y.cpu(), here.cpu()))
         with self.assertRaisesRegex(ValueError, "lies on cuda:0, b on cuda:1"):

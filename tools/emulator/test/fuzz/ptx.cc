@@ -37,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {
   return 0;
 }
 
-// ---- mutations that know the grammar: libFuzzer's own find no instruction -------------------------
+// ---- mutations that know the grammar: libFuzzer's own find no instruction -----------------------
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t bytes, size_t most) __attribute__((weak));
 

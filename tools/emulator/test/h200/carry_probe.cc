@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The carry CC.CF where it goes from one kind of instruction to another. The manual calls what sub.cc
-// writes "borrow-out"; hardware writes the carry of a + ~b + 1, which is its complement.
+// The carry CC.CF where it goes from one kind of instruction to another. The manual calls what
+// sub.cc writes "borrow-out"; hardware writes the carry of a + ~b + 1, which is its complement.
 #include <random>
 
 #include "tools/emulator/test/h200/device.h"

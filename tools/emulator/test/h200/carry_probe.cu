@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// nvcc's division of unsigned __int128, which passes the carry from sub.cc to addc and from add.cc to
-// subc. Built for plain sm_90, so that the same PTX runs on a Hopper GPU and in the emulator:
+// nvcc's division of unsigned __int128, which passes the carry from sub.cc to addc and from add.cc
+// to subc. Built for plain sm_90, so that the same PTX runs on a Hopper GPU and in the emulator:
 // tools/emulator/test/h200/carry_probe.cc.
 #include <cstdint>
 

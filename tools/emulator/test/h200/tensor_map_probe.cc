@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The 128 bytes that a driver makes of a tensor map, argument by argument. The layout is no contract,
-// but public code counts on it and the emulator writes it: its own words are compared field by field
-// with what is written down here from driver 580 on an H200. NVFP4_TENSOR_MAP_DUMP=file also writes
-// every case as a row of numbers, for a table of what some other driver makes.
+// The 128 bytes that a driver makes of a tensor map, argument by argument. The layout is no
+// contract, but public code counts on it and the emulator writes it: its own words are compared
+// field by field with what is written down here from driver 580 on an H200.
+// NVFP4_TENSOR_MAP_DUMP=file also writes every case as a row of numbers, for a table of what some
+// other driver makes.
 #include <cuda.h>
 
 #include <array>

@@ -83,7 +83,8 @@ size_t differences(Machine& machine, const Matrices& x, uint32_t first_lane) {
 }
 
 // Byte of element (row, k) of an MN-major tile of bf16, after PTX ISA 9.7.16.3.3 with T = 8:
-// swizzled ((T,w,m),(8,k)) : ((1,T,LBO),(wT,SBO)), unswizzled ((T,1,m),(8,k)) : ((1,T,SBO),(1T,LBO)).
+// swizzled ((T,w,m),(8,k)) : ((1,T,LBO),(wT,SBO)), unswizzled ((T,1,m),(8,k)) :
+// ((1,T,SBO),(1T,LBO)).
 uint32_t transposed_at(uint32_t span, uint32_t lead, uint32_t stride, uint32_t base, uint32_t row,
                        uint32_t k) {
   const uint32_t in_unit = row % 8 * 2, unit = row / 8, width = span / 16;

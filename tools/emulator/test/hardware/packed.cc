@@ -87,7 +87,8 @@ TEST_CASE("tcgen05.ld.pack::16b takes the low halves of two columns, in every sh
       run(store + "tcgen05.ld.sync.aligned.16x256b.x1.pack::16b.b32 {%d0, %d1, %d2, %d3}, [%t];\n");
   for (uint32_t t = 0; t < 32; ++t)
     for (uint32_t j = 0; j < 4; ++j) CHECK(same[t * 4 + j] == (high(t, j) << 16 | low(t, j)));
-  // Packed column c of lane l: from 16x256b, register 2h + b of thread 4 (l % 8) + c / 2, b = c % 2.
+  // Packed column c of lane l: from 16x256b, register 2h + b of thread 4 (l % 8) + c / 2, b = c %
+  // 2.
   const auto other = run(
       store + "tcgen05.ld.sync.aligned.16x32bx2.x4.pack::16b.b32 {%d0, %d1, %d2, %d3}, [%t], 8;\n");
   for (uint32_t t = 0; t < 32; ++t)

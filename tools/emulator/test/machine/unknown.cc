@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A value that is missing may be computed with, lane by lane, as long as nothing depends on it: with
-// M = 64 every tcgen05.ld brings lanes that no MMA writes (PTX ISA 9.7.16.10.5, layout F), and
+// A value that is missing may be computed with, lane by lane, as long as nothing depends on it:
+// with M = 64 every tcgen05.ld brings lanes that no MMA writes (PTX ISA 9.7.16.10.5, layout F), and
 // compilers hoist arithmetic over the test of whether there is anything to compute with.
 #include "tools/emulator/test/support/exec_support.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The numbers of tensor cores, and one step of their sums by the published model (arXiv 2511.10909),
-// in doubles, which hold it exactly. Shares nothing with tools/emulator.
+// The numbers of tensor cores, and one step of their sums by the published model (arXiv
+// 2511.10909), in doubles, which hold it exactly. Shares nothing with tools/emulator.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // One mma.sync as a PTX program of many warps, its fragments by the manual, and what it has to give
-// under a hypothesis of how the hardware adds. The same program runs in the emulator's tests and on a
-// GPU.
+// under a hypothesis of how the hardware adds. The same program runs in the emulator's tests and on
+// a GPU.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,8 @@ struct WarpMmaData {
 constexpr int kWarpMmaKinds = kDataKinds + 1;
 WarpMmaData random_data(const WarpMma& w, std::mt19937_64& random, int kind);
 
-// The kernel `warp_mma(.u64 out, .u64 a, .u64 b, .u64 c)`: block i, one warp, has fragment i of each.
+// The kernel `warp_mma(.u64 out, .u64 a, .u64 b, .u64 c)`: block i, one warp, has fragment i of
+// each.
 std::string program(const WarpMma& w);
 
 // What a warp reads and writes, register by register in each lane: [lane][register].
@@ -46,9 +47,9 @@ void append_fragments(const WarpMma& w, const WarpMmaData& data, std::vector<uin
 std::vector<uint32_t> accumulator_fragment(const WarpMma& w, const std::vector<uint32_t>& c);
 
 // K in steps of `step` elements, each of which adds to the rounded sum of those before; first the
-// last elements if `reversed`. Terms keep `kept` fractional bits. `as_fp16`, 8-bit floats: ptxas for
-// 9.0 and 10.0 makes two instructions of fp16 of one, the first with two of every four elements of K,
-// and adds C to their sum at last, rounded to nearest.
+// last elements if `reversed`. Terms keep `kept` fractional bits. `as_fp16`, 8-bit floats: ptxas
+// for 9.0 and 10.0 makes two instructions of fp16 of one, the first with two of every four elements
+// of K, and adds C to their sum at last, rounded to nearest.
 struct Hypothesis {
   int step, kept;
   bool reversed = false, as_fp16 = false;

@@ -163,7 +163,8 @@ std::vector<uint8_t> shared_image(const Wgmma& w, const WgmmaData& data) {
   return image;
 }
 
-// Word i of thread t: rows t / 4 of the warp's sixteen and eight further down, then K's second half.
+// Word i of thread t: rows t / 4 of the warp's sixteen and eight further down, then K's second
+// half.
 std::vector<uint32_t> a_words(const WgmmaData& data) {
   std::vector<uint32_t> words(kWgmmaThreads * 4);
   for (uint32_t t = 0; t < kWgmmaThreads; ++t)

@@ -36,8 +36,8 @@ struct WgmmaData {
 };
 WgmmaData random_data(const Wgmma& w, std::mt19937_64& random, int kind);
 
-// The kernel `wgmma_probe(.u64 out, .u64 image, .u64 a, .u64 c)` for 128 threads: `out` and `c` hold
-// a thread's registers together, `a` its four words.
+// The kernel `wgmma_probe(.u64 out, .u64 image, .u64 a, .u64 c)` for 128 threads: `out` and `c`
+// hold a thread's registers together, `a` its four words.
 std::string program(const Wgmma& w);
 constexpr uint32_t kWgmmaThreads = 128;
 std::vector<uint8_t> shared_image(const Wgmma& w, const WgmmaData& data);

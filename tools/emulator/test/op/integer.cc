@@ -99,7 +99,8 @@ TEST_CASE("the carry goes from one instruction to the next") {
   CHECK(pair("add.cc.s32", "addc.cc.s32", 0x1FFFFFFFF, 0x2FFFFFFFF) == 0x4FFFFFFFE);
   CHECK(pair("sub.cc.u32", "subc.u32", 0x100000000, 1) == 0xFFFFFFFF);
   CHECK(pair("sub.cc.u32", "subc.cc.u32", 5, 7) == uint64_t(-2));
-  // All ones squared, its upper half: the low half carries once, and so does the first cross product.
+  // All ones squared, its upper half: the low half carries once, and so does the first cross
+  // product.
   CHECK(eval("{ .reg .b64 x; mad.lo.cc.u64 x, a, b, c; madc.hi.u64 d, a, b, c; }",
              {~0ull, ~0ull, ~0ull}, {64, 64, 64, 64}) == ~0ull - 1 + ~0ull + 1);
   CHECK(eval("{ .reg .b32 x; mad.hi.cc.u32 x, a, b, c; addc.u32 d, 0, 0; }", {~0u, ~0u, 3}) == 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The copies of inventory.def that one CTA issues, each into 128 bytes of its own: what they load is
-// what the tensor has there.
+// The copies of inventory.def that one CTA issues, each into 128 bytes of its own: what they load
+// is what the tensor has there.
 #include <numeric>
 
 #include "tools/emulator/driver/watch.h"

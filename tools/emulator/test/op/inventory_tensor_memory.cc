@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The loads from tensor memory of inventory.def, each against the manual's picture of its shape, and
-// the commit that arrives in several CTAs.
+// The loads from tensor memory of inventory.def, each against the manual's picture of its shape,
+// and the commit that arrives in several CTAs.
 #include "tools/emulator/driver/watch.h"
 #include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/ptx_judge.h"

@@ -198,7 +198,8 @@ Words scaled(const std::string& kind, uint32_t one, const std::string& scales,
 }  // namespace
 
 TEST_CASE("block-scaled mma.sync takes each row's scales from the lanes that hold them") {
-  // Byte 1 of thread pair 1: lane 4 g + 2 has row g's, lane 4 g + 3 row g + 8's. B: byte 2 of thread 3.
+  // Byte 1 of thread pair 1: lane 4 g + 2 has row g's, lane 4 g + 3 row g + 8's. B: byte 2 of
+  // thread 3.
   const Words mx8 = scaled("m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X", 0x38383838,
                            "add.u32 %s, %l, 100; shl.b32 %s, %s, 8; shl.b32 %t, %l, 16;"
                            "add.u32 %t, %t, 0x600000;",

@@ -58,7 +58,8 @@ void check(const Shape& s, const std::string& rounding, int mode) {
   std::vector<double> lanes(size_t(32 * s.all())), a(16 * 16), b(8 * 16), c(16 * 8);
   for (auto* all : {&a, &b, &c})
     for (double& x : *all) x = draw(random);
-  // PTX ISA 9.7.15.5: row l / 4 of each eight, element l % 4 of each four along K; D two neighbours.
+  // PTX ISA 9.7.15.5: row l / 4 of each eight, element l % 4 of each four along K; D two
+  // neighbours.
   const auto place = [&](int lane, int i) -> double& { return lanes[size_t(lane * s.all() + i)]; };
   const int ups = s.m / 8;
   for (int l = 0; l < 32; ++l) {

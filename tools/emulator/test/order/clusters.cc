@@ -6,7 +6,8 @@ using namespace emu;
 
 namespace {
 
-// Both clusters get here before either goes on, without any order of memory. The buffer starts as -1.
+// Both clusters get here before either goes on, without any order of memory. The buffer starts as
+// -1.
 const char* const together = R"(
     mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; setp.ne.u32 %p0, %r0, 0; @%p0 bra MET;
     red.relaxed.gpu.global.add.u32 [%out], 1;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What whole warps do to whole lines of shared memory is kept as one record for a line. Nothing of that
-// shows: the same accesses spelled .shared::cluster, which go lane by lane, have the same findings.
+// What whole warps do to whole lines of shared memory is kept as one record for a line. Nothing of
+// that shows: the same accesses spelled .shared::cluster, which go lane by lane, have the same
+// findings.
 #include <random>
 
 #include "tools/emulator/test/support/exec_support.h"

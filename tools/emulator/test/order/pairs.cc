@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Every racy program of tools/emulator/test/pairs is reported in every schedule, every repaired one is
-// silent, and nothing that the emulator takes is refused by ptxas.
+// Every racy program of tools/emulator/test/pairs is reported in every schedule, every repaired one
+// is silent, and nothing that the emulator takes is refused by ptxas.
 #include <cstring>
 
 #include "tools/emulator/driver/watch.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What correct kernels do to order their work, each in the manual's way: no finding of either class,
-// in no schedule. A finding here would send somebody looking for a bug that is not there.
+// What correct kernels do to order their work, each in the manual's way: no finding of either
+// class, in no schedule. A finding here would send somebody looking for a bug that is not there.
 #include "tools/emulator/test/support/exec_support.h"
 
 using namespace emu;

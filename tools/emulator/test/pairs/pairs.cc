@@ -13,8 +13,8 @@ namespace hazard_test {
 
 namespace {
 
-// Every body finds: the thread's numbers, its words of the buffers, a tensor map of the one to write,
-// 8 KiB of shared memory with its word of it, two mbarriers.
+// Every body finds: the thread's numbers, its words of the buffers, a tensor map of the one to
+// write, 8 KiB of shared memory with its word of it, two mbarriers.
 const char* const declarations = R"(.reg .pred %p<8>;
 .reg .b16 %h<4>;
 .reg .b32 %r<16>;

@@ -17,8 +17,8 @@ struct Pair {
   std::string racy, repaired;  // whole modules with one entry `k`
 };
 
-// k's parameters: what it writes, what it reads, a tensor map of the start of what it writes: 32-bit
-// integers, `map_rows` of `map_columns` without gaps, in boxes of `map_box` whole rows.
+// k's parameters: what it writes, what it reads, a tensor map of the start of what it writes:
+// 32-bit integers, `map_rows` of `map_columns` without gaps, in boxes of `map_box` whole rows.
 constexpr unsigned buffer_bytes = 16384;
 constexpr unsigned map_columns = 32, map_rows = 32, map_box = 2;
 

@@ -87,7 +87,8 @@ Frame frame_of(const std::string& statement, const Frame& frame) {
 }
 
 // One run judges all statements: ptxas goes on behind an error, except behind a syntax error, whose
-// line is then taken out. An unknown instruction at the end keeps it from compiling what it accepts.
+// line is then taken out. An unknown instruction at the end keeps it from compiling what it
+// accepts.
 class Judge {
  public:
   Judge(const std::vector<std::string>& statements, const Frame& frame)
@@ -144,8 +145,8 @@ class Judge {
     return accepted;
   }
 
-  // Some refusals come late, without a line: each statement in an entry of its own. A sample of wgmma
-  // repeats registers in its result, which no allocation can satisfy.
+  // Some refusals come late, without a line: each statement in an entry of its own. A sample of
+  // wgmma repeats registers in its result, which no allocation can satisfy.
   void assemble_in_packs(const std::vector<size_t>& accepted) {
     for (size_t at = 0; at < accepted.size(); at += pack) {
       const auto first = accepted.begin() + long(at);
