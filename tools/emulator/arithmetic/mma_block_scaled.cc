@@ -22,10 +22,17 @@ struct Way {
 
 EMU_CLONES void run_columns(const Row* rows, uint32_t count, const Columns& columns, uint32_t used,
                             uint32_t* d, size_t stride, const Way& way) {
-  alignas(64) uint32_t c[mma_width] = {}, result[mma_width];
+  alignas(64) uint32_t given[mma_width] = {}, result[mma_width];
   BlockSums blocks;
+  Specials specials;
+  const uint32_t* const c = specials.finite;
   for (uint32_t r = 0; r < count; ++r, d += stride) {
-    if (way.accumulate) std::memcpy(c, d, used * sizeof *d);
+    if (rows[r].nan) {
+      std::fill_n(d, used, nan_f32);
+      continue;
+    }
+    if (way.accumulate) std::memcpy(given, d, used * sizeof *d);
+    find_specials(columns, given, specials);
     sum_blocks(rows[r], columns, blocks);
     if (way.exact && nothing_is_cut(rows[r], columns, c) &&
         exact_sums(rows[r], columns, blocks, c, result)) {
@@ -35,6 +42,7 @@ EMU_CLONES void run_columns(const Row* rows, uint32_t count, const Columns& colu
       sum_by_blocks(rows[r], columns, blocks, c, way.model == ScaledSum::blocks_zero_raises,
                     result);
     }
+    put_specials(specials, result);
     std::memcpy(d, result, used * sizeof *d);
   }
 }

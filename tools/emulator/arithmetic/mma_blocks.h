@@ -20,7 +20,7 @@ constexpr int zero_exponent = -126, fraction_bits = 35;
 constexpr int term_up = fraction_bits - 8, float_up = fraction_bits - 23;
 
 EMU_INLINE void add(const Row& row, const Columns& columns, const BlockSums& blocks,
-                    const uint32_t* c, bool raises, MmaSums& out) {
+                    const uint32_t* c, bool raises, MmaSums<>& out) {
   alignas(64) int32_t term[mma_blocks][mma_width], down[mma_blocks][mma_width];
   Accumulators acc;
   decode_accumulators(c, acc);
@@ -29,7 +29,7 @@ EMU_INLINE void add(const Row& row, const Columns& columns, const BlockSums& blo
     for (int n = 0; n < mma_width; ++n) {
       term[g][n] = blocks.quarters[g][n] * (row.significand[g] * columns.significand[g][n]);
       const int32_t e = row.exponent[g] + columns.exponent[g][n];
-      down[g][n] = term[g][n] == 0 && !raises && e < nan_exponent / 2 ? zero_exponent : e;
+      down[g][n] = term[g][n] == 0 && !raises ? zero_exponent : e;
       out.largest[n] = std::max(out.largest[n], down[g][n]);
     }
   // Shifts of 63 and more leave nothing.
@@ -43,22 +43,15 @@ EMU_INLINE void add(const Row& row, const Columns& columns, const BlockSums& blo
       out.sum[n] += shift_toward_zero(term[g][n], term_up, down[g][n]);
 }
 
-inline uint32_t round_one(const MmaSums& sums, int n, uint32_t c) {
-  if (sums.largest[n] >= nan_exponent / 2) return nan_f32;
-  if ((c & 0x7F800000) == 0x7F800000) return c & 0x7FFFFF ? nan_f32 : c;
-  return round_toward_zero(sums.sum[n], sums.largest[n] - fraction_bits);
-}
-
 }  // namespace blocks_model
 
 EMU_INLINE void sum_by_blocks(const Row& row, const Columns& columns, const BlockSums& blocks,
                               const uint32_t* c, bool raises, uint32_t* d) {
-  MmaSums sums;
+  MmaSums<> sums;
   blocks_model::add(row, columns, blocks, c, raises, sums);
-  if (!any_special(c) && !any_nan_scale(row, columns) &&
-      round_normal(sums, blocks_model::fraction_bits, d))
-    return;
-  for (int n = 0; n < mma_width; ++n) d[n] = blocks_model::round_one(sums, n, c[n]);
+  if (round_normal(sums, blocks_model::fraction_bits, d)) return;
+  for (int n = 0; n < mma_width; ++n)
+    d[n] = round_toward_zero(sums.sum[n], sums.largest[n] - blocks_model::fraction_bits);
 }
 
 }  // namespace emu

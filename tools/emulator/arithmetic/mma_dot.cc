@@ -20,13 +20,15 @@ using Class = Element::Class;
 
 struct Row {
   Element element[max_depth];
-  int32_t scale = 0;  // exponent
-  bool special = false, nan = false;
+  int32_t scale;      // exponent
+  bool special, nan;  // NaN or infinity, NaN alone
 };
 
+// Most tiles of 9.0 have 8 or 16 columns: a step as wide as they are does nothing in vain.
+template <int Width>
 struct Columns {
-  alignas(64) int32_t significand[max_depth][mma_width], exponent[max_depth][mma_width];
-  bool special = false;
+  alignas(64) int32_t significand[max_depth][Width], exponent[max_depth][Width];
+  bool special[Width], any_special;
 };
 
 struct Step {
@@ -37,26 +39,27 @@ struct Step {
   int32_t of_zero;  // exponent of a product that does not raise, and of a zero accumulator
 };
 
-Row load_row(ElementType type, const uint8_t* bytes, const uint8_t* scale, bool negate) {
-  Row row;
+void load_row(ElementType type, const uint8_t* bytes, const uint8_t* scale, bool negate, Row& row) {
   decode_elements(type, bytes, row.element);
+  row.nan = scale && *scale == nan_scale;
+  row.scale = scale ? int(*scale) - 127 : 0;
+  bool infinite = false;
   for (uint32_t k = 0; k < element_count(type); ++k) {
     if (negate) row.element[k].significand = -row.element[k].significand;
-    row.special |= row.element[k].cls != Class::finite;
+    row.nan |= row.element[k].cls == Class::nan;
+    infinite |= row.element[k].cls == Class::infinite;
   }
-  if (scale) {
-    row.scale = int(*scale) - 127;
-    row.nan = *scale == nan_scale;
-    row.special |= row.nan;
-  }
-  return row;
+  row.special = row.nan || infinite;
 }
 
-void load_columns(const std::vector<Row>& rows, uint32_t first, int depth, Columns& columns) {
+template <int Width>
+void load_columns(const std::vector<Row>& rows, uint32_t first, int depth,
+                  Columns<Width>& columns) {
   std::memset(static_cast<void*>(&columns), 0, sizeof columns);
-  for (uint32_t i = 0; i < mma_width && first + i < rows.size(); ++i) {
+  for (uint32_t i = 0; i < Width && first + i < rows.size(); ++i) {
     const Row& row = rows[first + i];
-    columns.special |= row.special;
+    columns.special[i] = row.special;
+    columns.any_special |= row.special;
     for (int k = 0; k < depth; ++k) {
       columns.significand[k][i] = row.element[k].significand;
       columns.exponent[k][i] = row.element[k].exponent + row.scale;
@@ -87,11 +90,12 @@ EMU_INLINE int32_t cut(int32_t value, int32_t up, int32_t down) {
 }
 
 // Products stay below 2^2, so a term stays below 2^27 and eight of them in 32 bits.
-EMU_INLINE void add_products(const Row& row, const Columns& columns, const uint32_t* c,
-                             const Step& s, MmaSums& out) {
-  alignas(64) int32_t product[max_depth][mma_width], exponent[max_depth][mma_width];
-  alignas(64) int32_t accumulator[mma_width], accumulator_exponent[mma_width];
-  for (int n = 0; n < mma_width; ++n) {
+template <int Width>
+EMU_INLINE void add_products(const Row& row, const Columns<Width>& columns, const uint32_t* c,
+                             const Step& s, MmaSums<Width>& out) {
+  alignas(64) int32_t product[max_depth][Width], exponent[max_depth][Width];
+  alignas(64) int32_t accumulator[Width], accumulator_exponent[Width];
+  for (int n = 0; n < Width; ++n) {
     const Accumulator a = decode_accumulator(c[n], s.type, s.of_zero);
     accumulator[n] = a.significand;
     out.largest[n] = accumulator_exponent[n] = a.exponent - s.scale_d;
@@ -99,21 +103,21 @@ EMU_INLINE void add_products(const Row& row, const Columns& columns, const uint3
   for (int k = 0; k < s.depth; ++k) {
     const int32_t significand = row.element[k].significand,
                   row_exponent = row.element[k].exponent + row.scale;
-    for (int n = 0; n < mma_width; ++n) {
+    for (int n = 0; n < Width; ++n) {
       product[k][n] = significand * columns.significand[k][n];
       const int32_t e = row_exponent + columns.exponent[k][n];
       exponent[k][n] = product[k][n] == 0 && !s.raises ? s.of_zero : e;
       out.largest[n] = std::max(out.largest[n], exponent[k][n]);
     }
   }
-  for (int n = 0; n < mma_width; ++n)
+  for (int n = 0; n < Width; ++n)
     out.sum[n] = cut(accumulator[n], s.accumulator_up, out.largest[n] - accumulator_exponent[n]);
   for (int k = 0; k < s.depth; k += 8) {
-    alignas(64) int32_t part[mma_width] = {};
+    alignas(64) int32_t part[Width] = {};
     for (int j = k; j < k + 8; ++j)
-      for (int n = 0; n < mma_width; ++n)
+      for (int n = 0; n < Width; ++n)
         part[n] += cut(product[j][n], s.up, out.largest[n] - exponent[j][n]);
-    for (int n = 0; n < mma_width; ++n) out.sum[n] += part[n];
+    for (int n = 0; n < Width; ++n) out.sum[n] += part[n];
   }
 }
 
@@ -145,52 +149,62 @@ std::optional<uint32_t> special(const Row& a, const Row& b, uint32_t c, const St
   const bool half = s.type == AccumulatorType::f16;
   const uint32_t infinity = half ? 0x7C00 : 0x7F800000, sign = half ? 0x8000 : 0x80000000;
   const uint32_t magnitude = c & (sign - 1);
+  if (magnitude > infinity || a.nan || b.nan) return half ? nan_f16 : nan_f32;
   Special all;
-  all.add(magnitude > infinity || a.nan || b.nan, magnitude == infinity, c & sign);
+  all.add(false, magnitude == infinity, c & sign);
   for (int k = 0; k < s.depth; ++k) all.add_product(a.element[k], b.element[k]);
   return all.bits(half);
 }
 
-EMU_INLINE bool any_special(const uint32_t* c, AccumulatorType type) {
+EMU_INLINE bool is_special(uint32_t c, AccumulatorType type) {
   const uint32_t infinity = type == AccumulatorType::f16 ? 0x7C00 : 0x7F800000;
+  return (c & infinity) == infinity;
+}
+
+template <int Width>
+EMU_INLINE bool any_special(const uint32_t* c, AccumulatorType type) {
   uint32_t any = 0;
-  for (int n = 0; n < mma_width; ++n) any |= (c[n] & infinity) == infinity;
+  for (int n = 0; n < Width; ++n) any |= is_special(c[n], type);
   return any != 0;
 }
 
-EMU_CLONES void run_columns(const std::vector<Row>& rows, const std::vector<Row>& b, uint32_t first,
-                            const Columns& columns, uint32_t used, uint32_t* d, size_t stride,
-                            bool accumulate, const Step& s) {
-  alignas(64) uint32_t c[mma_width] = {}, result[mma_width];
-  MmaSums sums;
+template <int Width>
+EMU_INLINE void run_columns(const std::vector<Row>& rows, const std::vector<Row>& b, uint32_t first,
+                            const Columns<Width>& columns, uint32_t used, uint32_t* d,
+                            size_t stride, bool accumulate, const Step& s) {
+  alignas(64) uint32_t c[Width] = {}, result[Width];
+  MmaSums<Width> sums;
   for (size_t r = 0; r < rows.size(); ++r, d += stride) {
     if (accumulate) std::memcpy(c, d, used * sizeof *d);
     add_products(rows[r], columns, c, s, sums);
     if (s.type == AccumulatorType::f16)
-      for (int n = 0; n < mma_width; ++n)
+      for (int n = 0; n < Width; ++n)
         result[n] = round_to_half(sums.sum[n], sums.largest[n] - s.model_bits);
     else if (!round_normal(sums, s.model_bits, result))
-      for (int n = 0; n < mma_width; ++n)
+      for (int n = 0; n < Width; ++n)
         result[n] = round_toward_zero(sums.sum[n], sums.largest[n] - s.model_bits);
     if (s.of_zero == no_exponent)
-      for (int n = 0; n < mma_width; ++n) result[n] = result[n] << 1 ? result[n] : 0;
+      for (int n = 0; n < Width; ++n) result[n] = result[n] << 1 ? result[n] : 0;
     if (s.model_bits == narrow_bits && s.type == AccumulatorType::f32)
-      for (int n = 0; n < mma_width; ++n) result[n] &= ~0u << (23 - narrow_bits);
-    if (rows[r].special || columns.special || any_special(c, s.type))
+      for (int n = 0; n < Width; ++n) result[n] &= ~0u << (23 - narrow_bits);
+    if (rows[r].special || columns.any_special || any_special<Width>(c, s.type))
       for (uint32_t n = 0; n < used; ++n)
-        result[n] = special(rows[r], b[first + n], c[n], s).value_or(result[n]);
+        if (rows[r].special || columns.special[n] || is_special(c[n], s.type))
+          result[n] = special(rows[r], b[first + n], c[n], s).value_or(result[n]);
     std::memcpy(d, result, used * sizeof *d);
   }
 }
 
 // kind::i8: exact, then wrapped or saturated.
-EMU_CLONES void run_integers(const std::vector<Row>& rows, const Columns& columns, uint32_t used,
-                             uint32_t* d, size_t stride, bool accumulate, bool saturate) {
-  alignas(64) int32_t sum[mma_width];
+template <int Width>
+EMU_INLINE void run_integers(const std::vector<Row>& rows, const Columns<Width>& columns,
+                             uint32_t used, uint32_t* d, size_t stride, bool accumulate,
+                             bool saturate) {
+  alignas(64) int32_t sum[Width];
   for (size_t r = 0; r < rows.size(); ++r, d += stride) {
-    std::fill_n(sum, mma_width, 0);
+    std::fill_n(sum, Width, 0);
     for (int k = 0; k < max_depth; ++k)
-      for (int n = 0; n < mma_width; ++n)
+      for (int n = 0; n < Width; ++n)
         sum[n] += rows[r].element[k].significand * columns.significand[k][n];
     for (uint32_t n = 0; n < used; ++n) {
       int64_t total = int64_t(sum[n]) + (accumulate ? int32_t(d[n]) : 0);
@@ -200,16 +214,48 @@ EMU_CLONES void run_integers(const std::vector<Row>& rows, const Columns& column
   }
 }
 
+struct Operands {
+  std::vector<Row> a, b;
+};
+
+template <int Width>
+EMU_INLINE void run(const DotOperands& o, const Operands& of, const Step& s, uint32_t* d,
+                    size_t stride) {
+  Columns<Width> columns;
+  for (uint32_t first = 0; first < o.n; first += Width) {
+    const uint32_t used = std::min(uint32_t(Width), o.n - first);
+    load_columns(of.b, first, s.depth, columns);
+    if (o.d_type == AccumulatorType::s32)
+      run_integers(of.a, columns, used, d + first, stride, o.accumulate, o.saturate);
+    else
+      run_columns(of.a, of.b, first, columns, used, d + first, stride, o.accumulate, s);
+  }
+}
+
+// Clones are made of functions, not of templates.
+EMU_CLONES void run_8(const DotOperands& o, const Operands& of, const Step& s, uint32_t* d,
+                      size_t stride) {
+  run<8>(o, of, s, d, stride);
+}
+EMU_CLONES void run_16(const DotOperands& o, const Operands& of, const Step& s, uint32_t* d,
+                       size_t stride) {
+  run<16>(o, of, s, d, stride);
+}
+EMU_CLONES void run_32(const DotOperands& o, const Operands& of, const Step& s, uint32_t* d,
+                       size_t stride) {
+  run<32>(o, of, s, d, stride);
+}
+
 }  // namespace
 
 void mma_dot(const DotOperands& o, uint32_t* d, size_t stride) {
-  std::vector<Row> a, b;
-  a.reserve(o.rows);
-  b.reserve(o.n);
+  thread_local Operands of;  // to allocate for each operation costs as much as a small one
+  of.a.resize(o.rows);
+  of.b.resize(o.n);
   for (uint32_t r = 0; r < o.rows; ++r)
-    a.push_back(load_row(o.a_type, o.a + r * 32, o.sfa ? o.sfa + r : nullptr, o.negate_a));
+    load_row(o.a_type, o.a + r * 32, o.sfa ? o.sfa + r : nullptr, o.negate_a, of.a[r]);
   for (uint32_t r = 0; r < o.n; ++r)
-    b.push_back(load_row(o.b_type, o.b + r * 32, o.sfb ? o.sfb + r : nullptr, o.negate_b));
+    load_row(o.b_type, o.b + r * 32, o.sfb ? o.sfb + r : nullptr, o.negate_b, of.b[r]);
   const int model_bits = o.narrow ? narrow_bits : wide_bits;
   const Step s{model_bits,
                int(element_count(o.a_type)),
@@ -220,15 +266,8 @@ void mma_dot(const DotOperands& o, uint32_t* d, size_t stride) {
                o.saturate,
                int32_t(o.scale_d),
                o.zero_absent ? no_exponent : zero_exponent};
-  Columns columns;
-  for (uint32_t first = 0; first < o.n; first += mma_width) {
-    const uint32_t used = std::min(uint32_t(mma_width), o.n - first);
-    load_columns(b, first, s.depth, columns);
-    if (o.d_type == AccumulatorType::s32)
-      run_integers(a, columns, used, d + first, stride, o.accumulate, o.saturate);
-    else
-      run_columns(a, b, first, columns, used, d + first, stride, o.accumulate, s);
-  }
+  const auto columns = o.n <= 8 ? run_8 : o.n <= 16 ? run_16 : run_32;
+  columns(o, of, s, d, stride);
 }
 
 }  // namespace emu

@@ -17,7 +17,7 @@
 // The sum is below 2^(M+14), and a multiple of 2^(M-35): every partial sum in any order fits the 53
 // bits of a double, so additions and multiplications of doubles are exact in any rounding mode.
 // What would round to a subnormal number is left to the models, which differ there (the sign of
-// zero, and ue8m0's blocks below 2^-174), and so are NaN and infinity.
+// zero, and ue8m0's blocks below 2^-174), and so is infinity. No NaN comes here.
 #pragma once
 
 #include <algorithm>
@@ -40,8 +40,7 @@ EMU_INLINE bool nothing_is_cut(const Row& row, const Columns& columns, const uin
     }
     const int32_t field = int32_t(c[n] >> 23 & 0xFF), nonzero = int32_t((c[n] & 0x7FFFFFFF) != 0);
     largest = std::max(largest, std::max(field, 1) - 127);
-    cut |= int32_t(least < largest - 27) | int32_t(largest >= nan_exponent / 2) |
-           int32_t(field == 255) | (nonzero & int32_t(field - 127 < largest - 12)) |
+    cut |= int32_t(least < largest - 27) | (nonzero & int32_t(field - 127 < largest - 12)) |
            (nonzero & int32_t(field == 0));
   }
   return cut == 0;

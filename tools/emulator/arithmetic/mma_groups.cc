@@ -15,7 +15,6 @@ struct Products {
   int64_t term[mma_depth / group];  // of a group, or of a block in the first of its four
   int32_t exponent[mma_blocks], product[mma_blocks];  // of the scales; with the largest product's
   int32_t scale = nothing, largest = nothing;         // S, P
-  bool nan = false;
 };
 
 // The exponent of twice an element.
@@ -27,7 +26,6 @@ Products products_of(const Row& row, const Columns& columns, int n) {
     const int32_t significand = row.significand[g] * columns.significand[g][n];
     p.exponent[g] = row.exponent[g] + columns.exponent[g][n];
     p.product[g] = nothing;
-    p.nan |= p.exponent[g] >= nan_exponent / 2;
     for (int k = block * g; k < block * (g + 1); ++k) {
       const int32_t product = row.value[k] * columns.value[k][n] * significand;
       p.term[k / group] = (k % group ? p.term[k / group] : 0) + product;
@@ -75,8 +73,6 @@ int64_t sum_third(const Products& p, int32_t quantum, int64_t c, int32_t rough, 
 
 uint32_t one(const Row& row, const Columns& columns, int n, uint32_t c, ScaleType type) {
   Products p = products_of(row, columns, n);
-  if (p.nan) return nan_f32;
-  if ((c & 0x7F800000) == 0x7F800000) return c & 0x7FFFFF ? nan_f32 : c;
   const int32_t field = int32_t(c >> 23 & 0xFF), fraction = int32_t(c & 0x7FFFFF);
   const int64_t magnitude = field ? fraction | 1 << 23 : fraction;
   const int64_t significand = c >> 31 ? -magnitude : magnitude;

@@ -72,7 +72,7 @@ EMU_INLINE bool is_second_rule(const Exponents& e, const Accumulators& acc, int 
 // Sums of blocks, which the second rule and ue8m0 have, and ue4m3 where no group is cut.
 // `apart` tells columns that have to be done one by one.
 EMU_INLINE bool add(const Row& row, const Columns& columns, const BlockSums& blocks,
-                    const Exponents& e, const Accumulators& acc, ScaleType type, MmaSums& out,
+                    const Exponents& e, const Accumulators& acc, ScaleType type, MmaSums<>& out,
                     int32_t* apart) {
   const bool own_quantum = type == ScaleType::ue8m0;
   int32_t any = 0;
@@ -111,12 +111,11 @@ EMU_INLINE void sum_by_groups(const Row& row, const Columns& columns, const Bloc
   alignas(64) int32_t apart[mma_width];
   groups_model::Exponents exponents;
   Accumulators acc;
-  MmaSums sums;
+  MmaSums<> sums;
   groups_model::find_exponents(row, columns, exponents);
   decode_accumulators(c, acc);
   const bool some = groups_model::add(row, columns, blocks, exponents, acc, type, sums, apart);
-  const bool whole = !any_special(c) && !any_nan_scale(row, columns) &&
-                     round_normal(sums, groups_model::fraction_bits, d);
+  const bool whole = round_normal(sums, groups_model::fraction_bits, d);
   if (whole && !some) return;
   for (int n = 0; n < mma_width; ++n)
     if (!whole || apart[n]) d[n] = groups_model::one(row, columns, n, c[n], type);

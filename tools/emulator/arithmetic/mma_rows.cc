@@ -12,17 +12,24 @@ struct Scale {
   int32_t significand, exponent;  // significand in eighths
 };
 
+bool is_nan(uint8_t code, ScaleType type) {
+  return type == ScaleType::ue8m0 ? code == 0xFF : (code & 0x7F) == 0x7F;
+}
+
 Scale decode(uint8_t code, ScaleType type) {
-  if (type == ScaleType::ue8m0) return {8, code == 0xFF ? nan_exponent : int(code) - 127};
+  if (type == ScaleType::ue8m0) return {8, int(code) - 127};
   code &= 0x7F;
-  if (code == 0x7F) return {8, nan_exponent};
   return code < 8 ? Scale{code, -6} : Scale{8 + (code & 7), (code >> 3) - 7};
 }
 
 double power_of_two(int e) { return std::bit_cast<double>(uint64_t(e + 1023) << 52); }
 
-double value_of(const Scale& s) {
-  return s.exponent == nan_exponent ? 0 : s.significand * power_of_two(s.exponent - 3);
+double value_of(const Scale& s) { return s.significand * power_of_two(s.exponent - 3); }
+
+bool any_nan(const uint8_t* scales, ScaleType type) {
+  bool any = false;
+  for (int g = 0; g < mma_blocks; ++g) any |= is_nan(scales[g], type);
+  return any;
 }
 
 // Twice the value of each e2m1 code.
@@ -58,6 +65,7 @@ void classify(const uint8_t* packed, int16_t* at_least, size_t step) {
 }  // namespace
 
 void load_row(const MmaOperands& o, uint32_t r, Row& row) {
+  row.nan = any_nan(o.sfa + r * mma_blocks, o.scale);
   decode_values(o.a + r * 32, o.negate_a, row.value, 1);
   classify(o.a + r * 32, &row.at_least[0][0], 1);
   for (int g = 0; g < mma_blocks; ++g) {
@@ -71,6 +79,8 @@ void load_row(const MmaOperands& o, uint32_t r, Row& row) {
 void load_columns(const MmaOperands& o, uint32_t first, Columns& columns) {
   std::memset(static_cast<void*>(&columns), 0, sizeof columns);
   for (uint32_t i = 0; i < mma_width && first + i < o.n; ++i) {
+    columns.nan[i] = -int32_t(any_nan(o.sfb + (first + i) * mma_blocks, o.scale));
+    if (columns.nan[i]) continue;
     decode_values(o.b + (first + i) * 32, o.negate_b, &columns.value[0][i], mma_width);
     classify(o.b + (first + i) * 32, &columns.at_least[0][0][i], mma_width);
     for (int g = 0; g < mma_blocks; ++g) {

@@ -11,7 +11,6 @@
 namespace emu {
 
 constexpr int mma_blocks = 4, mma_depth = 64;  // blocks per step, elements of K per step
-constexpr int nan_exponent = 1 << 20;          // of a NaN scale: no finite scales come near
 constexpr int mma_classes = 3;                 // exponents of elements: 0, 1, 2
 
 // A scale is significand / 8 * 2^exponent. `value` is exact; a row's also has the quarter in which
@@ -21,14 +20,17 @@ struct Row {
   int16_t at_least[mma_classes][mma_blocks];  // a bit per element of that exponent and more
   int32_t significand[mma_blocks], exponent[mma_blocks];
   double scale[mma_blocks];
+  bool nan;  // one of the scales is
 };
 
-// `width` columns, the rest zero with scales that are zero: they are computed and dropped.
+// `width` columns, the rest zero with scales that are zero: they are computed and dropped. So is a
+// column with a NaN scale.
 struct Columns {
   alignas(64) int16_t value[mma_depth][mma_width];
   alignas(64) int16_t at_least[mma_classes][mma_blocks][mma_width];
   alignas(64) int32_t significand[mma_blocks][mma_width], exponent[mma_blocks][mma_width];
   alignas(64) double scale[mma_blocks][mma_width];
+  alignas(64) int32_t nan[mma_width];  // -1 or 0
 };
 
 void load_row(const MmaOperands& operands, uint32_t row, Row& to);
@@ -67,18 +69,25 @@ EMU_INLINE void decode_accumulators(const uint32_t* c, Accumulators& out) {
   }
 }
 
-EMU_INLINE bool any_special(const uint32_t* c) {
-  int32_t any = 0;
-  for (int n = 0; n < mma_width; ++n) any |= int32_t((c[n] & 0x7F800000) == 0x7F800000);
-  return any != 0;
+// NaN and infinities need no sum. Of such a column the sum starts with 0 in `finite`, and `fixed` is
+// what follows in its place; -1 in `is_fixed`.
+struct Specials {
+  alignas(64) uint32_t finite[mma_width], fixed[mma_width];
+  alignas(64) int32_t is_fixed[mma_width];
+};
+
+EMU_INLINE void find_specials(const Columns& columns, const uint32_t* c, Specials& out) {
+  for (int n = 0; n < mma_width; ++n) {
+    const uint32_t size = c[n] & 0x7FFFFFFF;
+    const int32_t nan = columns.nan[n] | -int32_t(size > 0x7F800000);
+    out.is_fixed[n] = nan | -int32_t(size == 0x7F800000);
+    out.fixed[n] = nan ? nan_f32 : c[n];
+    out.finite[n] = out.is_fixed[n] ? 0 : c[n];
+  }
 }
 
-EMU_INLINE bool any_nan_scale(const Row& row, const Columns& columns) {
-  int32_t any = 0;
-  for (int g = 0; g < mma_blocks; ++g)
-    for (int n = 0; n < mma_width; ++n)
-      any |= int32_t(row.exponent[g] + columns.exponent[g][n] >= nan_exponent / 2);
-  return any != 0;
+EMU_INLINE void put_specials(const Specials& specials, uint32_t* d) {
+  for (int n = 0; n < mma_width; ++n) d[n] = specials.is_fixed[n] ? specials.fixed[n] : d[n];
 }
 
 // value * 2^up * 2^-down toward zero: shifts magnitudes, not two's complement. down < 64.

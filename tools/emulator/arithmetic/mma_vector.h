@@ -20,28 +20,30 @@
 
 namespace emu {
 
-constexpr int mma_width = 32;  // columns per step
+constexpr int mma_width = 32;  // columns per step, at most
 constexpr uint32_t nan_f32 = 0x7FFFFFFF, nan_f16 = 0x7FFF;
 
 // What a step leaves for each column: sum * 2^(largest - fraction bits of the model).
+template <int Width = mma_width>
 struct MmaSums {
-  alignas(64) int64_t sum[mma_width];
-  alignas(64) int32_t largest[mma_width];
+  alignas(64) int64_t sum[Width];
+  alignas(64) int32_t largest[Width];
 };
 
 // Rounds toward zero to fp32 where the result is a normal number or zero; returns whether all
 // columns were. |sum| < 2^52.
-EMU_INLINE bool round_normal(const MmaSums& sums, int fraction_bits, uint32_t* d) {
+template <int Width>
+EMU_INLINE bool round_normal(const MmaSums<Width>& sums, int fraction_bits, uint32_t* d) {
   constexpr double two52 = 4503599627370496.0;
-  alignas(64) int64_t bits[mma_width];
+  alignas(64) int64_t bits[Width];
   int32_t odd = 0;
-  for (int n = 0; n < mma_width; ++n) {
+  for (int n = 0; n < Width; ++n) {
     // Below 2^52, so adding and taking away 2^52 is exact in every rounding mode: it normalises.
     const int64_t magnitude = sums.sum[n] < 0 ? -sums.sum[n] : sums.sum[n];
     const double d52 = std::bit_cast<double>(magnitude | 0x4330000000000000) - two52;
     bits[n] = std::bit_cast<int64_t>(d52);
   }
-  for (int n = 0; n < mma_width; ++n) {
+  for (int n = 0; n < Width; ++n) {
     const int32_t exponent = int32_t(bits[n] >> 52) - 1023 + sums.largest[n] - fraction_bits + 127;
     const uint32_t fraction = uint32_t(bits[n] >> 29) & 0x7FFFFF;
     const uint32_t sign = uint32_t(uint64_t(sums.sum[n]) >> 32) & 0x80000000;

@@ -3,6 +3,7 @@
 // match, which repeats bytes of the output. The last sequence ends after its literals.
 #include "tools/emulator/driver/unpack.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -59,8 +60,12 @@ class Unpacker {
     if (back == 0 || back > out_.size() || !length(in_token, n)) return false;
     n += shortest_match;
     if (n > room()) return false;
-    // Byte by byte: a match may repeat what it writes itself.
-    for (size_t i = 0; i < n; ++i) out_.push_back(out_[out_.size() - back]);
+    // A match may repeat what it writes itself; what is there doubles, always whole repetitions.
+    for (const size_t from = out_.size() - back; n > 0;) {
+      const size_t piece = std::min(n, out_.size() - from);
+      out_.append(out_, from, piece);
+      n -= piece;
+    }
     return true;
   }
 

@@ -149,6 +149,10 @@ TEST_CASE("An LZ4 block that is cut short, or names bytes before its first, does
     CAPTURE(n);
     CHECK_FALSE(unpack_lz4(run.substr(0, n), 25));
   }
+  CHECK(unpack_lz4(std::string("\x36"
+                               "abc\3\0\x10!",
+                               8),
+                   14) == "abcabcabcabca!");
   for (const char back : {'\0', '\2'}) {
     std::string far = run;
     far[2] = back;
