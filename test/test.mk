@@ -84,6 +84,10 @@ test: $(SETUP) all static check-ptxas test-programs $(B)/tsan/first_use $(ABI_LI
 	  NVFP4_KERNELS='$(KERNEL_OUT)' \
 	  CC='$(CC)' CXX='$(CXX)' test/run $(B)
 
+.PHONY: test-long
+test-long:  ## the suite with every combination of its sweeps, also on the emulated H200
+	NVFP4_LONG=1 $(MAKE) test
+
 list-regressions:  ## bugs of other projects that the suite repeats here: thread, and what happened there
 	@awk -f test/regression/list.awk test/regression/*.cc
 

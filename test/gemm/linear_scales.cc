@@ -5,6 +5,7 @@
 
 #include "test/gemm/emulator.h"
 #include "test/gemm/gpu.h"
+#include "test/gemm/sizes.h"
 #include "tools/harness/general_gemm.h"
 
 using gemm_test::forced;
@@ -73,7 +74,8 @@ TEST_CASE("linear scales of a K that several CTAs share, and over which rings wr
   const Linear which = EACH_LINEAR;
   const int64_t k = GENERATE(2880, 2896, 9 * 1024 + 32);
   if (left_out(gpu, variant, which, k) || (gpu.small() && k == 2880)) return;
-  if (gpu.small() && k > 9000 && gemm_test::tile_tokens(variant) > 64) return;
+  const int64_t most = gemm_test::everything() ? 64 : 8;  // tokens of a tile
+  if (gpu.small() && k > 9000 && gemm_test::tile_tokens(variant) > most) return;
   const Shape shape{std::min<int64_t>(gemm_test::tile_tokens(variant), 5), 70, k};
   gemm_test::require_reference_bits(
       gpu, forced(variant, linear(make_problem(shape, Data::gpumode, 61), which)));
@@ -81,7 +83,7 @@ TEST_CASE("linear scales of a K that several CTAs share, and over which rings wr
 
 TEST_CASE("batches of linear scales, with gaps or shared", "[linear][batch]") {
   USE_GPU(gpu);
-  const char* variant = EACH_VARIANT;
+  const char* variant = SOME_VARIANTS(2);
   const Linear which = EACH_LINEAR;
   Gaps gaps;
   gaps.a_ld = 32, gaps.b_ld = 64, gaps.d_ld = 5;
@@ -89,7 +91,8 @@ TEST_CASE("batches of linear scales, with gaps or shared", "[linear][batch]") {
   gaps.scales_batch_bytes = 16 * 33;
   const bool long_k = GENERATE(true, false);
   if (left_out(gpu, variant, which, long_k)) return;
-  const Shape shape = !long_k ? Shape{7, 130, 64, 3} : Shape{gpu.sized(65, 7), 70, 336, 2};
+  const int64_t m = gemm_test::few_tokens(gpu, variant, 7);
+  const Shape shape = !long_k ? Shape{m, 130, 64, 3} : Shape{gpu.sized<int64_t>(65, m), 70, 336, 2};
   Problem p = forced(variant, linear(make_problem(shape, Data::exact, 62, gaps), which));
   gemm_test::require_reference_bits(gpu, p);
 
@@ -126,7 +129,7 @@ TEST_CASE("a NaN among linear scales makes NaN of what uses it and of nothing el
           "[linear][nan]") {
   USE_GPU(gpu);
   Problem p =
-      forced(EACH_VARIANT, linear(make_problem({65, 129, 336}, Data::exact, 64), Linear::both));
+      forced(SOME_VARIANTS(4), linear(make_problem({65, 129, 336}, Data::exact, 64), Linear::both));
   const std::vector<uint16_t> clean = support::reference(p);
   p.a.set_scale(0, 5, 20, 0x7F);
   p.b.set_scale(0, 128, 0, 0x7F);
@@ -144,7 +147,7 @@ TEST_CASE("a NaN among linear scales makes NaN of what uses it and of nothing el
 TEST_CASE("pdl changes no bit of a product with linear scales", "[linear][pdl]") {
   USE_GPU(gpu);
   Problem p =
-      forced(EACH_VARIANT,
+      forced(SOME_VARIANTS(5),
              linear(make_problem({gpu.sized(130, 9), 70, 576}, Data::exact, 65), EACH_LINEAR));
   for (const int32_t pdl : {NVFP4_PDL_ON, NVFP4_PDL_ON_STATIC_WEIGHTS}) {
     p.pdl = pdl;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "test/gemm/gpu.h"
+#include "test/gemm/sizes.h"
 #include "tools/harness/formats.h"
 
 using support::Operand;
@@ -24,9 +25,10 @@ Problem one_block(const gemm_test::Gpu& gpu, const char* variant) {
   return gemm_test::forced(variant, support::make_problem({tokens, 128, kK}));
 }
 
-// Every sixth on an emulated Hopper, other ones for each of its six variants.
+// Every thirteenth on an emulated Hopper, other ones for each of its variants: 256 has no factor in
+// common with it, so the rows of a tile meet each 16 bytes of a swizzled line in each of its places.
 int64_t first_shift(const gemm_test::Gpu& gpu, const char* variant) {
-  return gpu.small() ? int64_t(gemm_test::variant_number(variant)) : 0;
+  return gpu.small() ? int64_t(gemm_test::variant_number(variant) % 13) : 0;
 }
 
 void fill_scales(Operand& o, uint8_t byte) { o.scales.assign(o.scales.size(), byte); }
@@ -54,7 +56,8 @@ void probe_elements(const gemm_test::Gpu& gpu, const char* variant, bool probe_a
   for (uint8_t& byte : other.codes) byte = uint8_t(random.below(256));
   fill_scales(p.a, kScaleOne);
   fill_scales(p.b, kScaleOne);
-  for (int64_t shift = first_shift(gpu, variant); shift < kK; shift += gpu.sized(1, 6)) {
+  for (int64_t shift = first_shift(gpu, variant); shift < kK;
+       shift += gpu.sized(1, gemm_test::everything() ? 6 : 13)) {
     probe.codes.assign(probe.codes.size(), 0);
     for (int64_t row = 0; row < probe.rows; ++row) probe.set_code(0, row, (row + shift) % kK, kOne);
     const std::vector<uint16_t> d = support::run_on_device(gpu.driver, p);
@@ -108,20 +111,20 @@ void probe_scales(const gemm_test::Gpu& gpu, const char* variant, bool probe_a) 
 
 TEST_CASE("every element of an A tile is multiplied from its place", "[probe][R7]") {
   USE_GPU(gpu);
-  probe_elements(gpu, EACH_VARIANT, true);
+  probe_elements(gpu, SOME_VARIANTS(0), true);
 }
 
 TEST_CASE("every element of a B tile is multiplied from its place", "[probe][R7]") {
   USE_GPU(gpu);
-  probe_elements(gpu, EACH_VARIANT, false);
+  probe_elements(gpu, SOME_VARIANTS(1), false);
 }
 
 TEST_CASE("every scale of an A tile and every scale code is applied in its place", "[probe][R8]") {
   USE_GPU(gpu);
-  probe_scales(gpu, EACH_VARIANT, true);
+  probe_scales(gpu, SOME_VARIANTS(2), true);
 }
 
 TEST_CASE("every scale of a B tile and every scale code is applied in its place", "[probe][R8]") {
   USE_GPU(gpu);
-  probe_scales(gpu, EACH_VARIANT, false);
+  probe_scales(gpu, SOME_VARIANTS(3), false);
 }

@@ -325,13 +325,19 @@ void read_images() {
   }
 }
 
-// Each call at each turn with each status; with the first one only, where the call comes no more.
+// At the first turn each status, later one at a time, another one at each, but for NVFP4_LONG.
+std::vector<int> codes_of(const Documented& row, int nth) {
+  if (nth == 1 || getenv("NVFP4_LONG") != nullptr) return row.codes;
+  return {row.codes[size_t(nth - 1) % row.codes.size()]};
+}
+
+// Each call at each turn; with the first status only, where the call comes no more.
 // How many were played; ends the process at the first that goes wrong.
 int play_all(const Function& function) {
   int played = 0;
   for (const Documented& row : documented()) {
     for (int nth = 1, last = 0; !last; ++nth) {
-      for (const int code : row.codes) {
+      for (const int code : codes_of(row, nth)) {
         const Fault fault{row.entry, nth, code};
         const auto turn = [&] {
           alarm(60);
@@ -356,7 +362,7 @@ int play_all(const Function& function) {
 
 }  // namespace
 
-TEST_CASE("Each driver call fails at each turn with each status, in each function") {
+TEST_CASE("Each driver call fails at each turn, and with each status, in each function") {
   if (!host_test::emulator_is_built()) SKIP_TEST("the emulator is not built");
   std::string told;
   const auto play_functions = [] {

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// What `make test` takes of a long sweep. An emulated Hopper has fourteen tiles and decodes weights
+// instruction by instruction: there a test of what all tiles share takes some of them, and as many
+// tokens as meet a second tile and a rest. `make test-long` takes everything, as a GPU does.
+#pragma once
+
+#include <algorithm>
+#include <cstdlib>
+#include <vector>
+
+#include "test/gemm/gpu.h"
+
+namespace gemm_test {
+
+inline bool everything() { return std::getenv("NVFP4_LONG") != nullptr; }
+
+// One of the three tiles of at most four tokens, two of the five of at most 32 and two of the six
+// beyond, others for each `turn`: of 9.0. All three of 10.x.
+inline std::vector<const char*> some_variants(size_t turn) {
+  const std::vector<const char*> all = variants();
+  const auto emulated = [] { return support::devices(support::Driver::get()).at(0).emulated(); };
+  if (all.size() <= 3 || everything() || !emulated()) return all;
+  return {all[turn % 3], all[3 + turn % 5], all[3 + (turn + 2) % 5], all[8 + turn % 6],
+          all[8 + (turn + 3) % 6]};
+}
+#define SOME_VARIANTS(turn) GENERATE(from_range(gemm_test::some_variants(turn)))
+
+// Of m tokens those that fill a tile and begin another.
+inline int64_t few_tokens(const Gpu& gpu, const char* variant, int64_t m) {
+  return gpu.small() && !everything() ? std::min(m, 2 * tile_tokens(variant) + 1) : m;
+}
+
+// Whether the variant takes the combination of that number, one of `parts`.
+inline bool takes(const Gpu& gpu, const char* variant, size_t number, size_t parts) {
+  return !gpu.small() || everything() || (number + variant_number(variant)) % parts == 0;
+}
+
+}  // namespace gemm_test
