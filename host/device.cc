@@ -67,8 +67,11 @@ nvfp4_status set_attributes(const Site& site, const Plan& plan, const LoadedKern
   const uint64_t bit = remembered ? uint64_t{1} << site.device : 0;
   uint64_t* prepared = &prepared_devices[index_of(*plan.variant)];
   if ((__atomic_load_n(prepared, __ATOMIC_ACQUIRE) & bit) != 0) return NVFP4_SUCCESS;
-  NVFP4_TRY(set_attribute(site, loaded.kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                          static_cast<int>(plan.variant->shared_bytes)));
+  for (const CUkernel kernel : loaded.kernels) {
+    if (kernel == nullptr) continue;
+    NVFP4_TRY(set_attribute(site, kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                            static_cast<int>(plan.variant->shared_bytes)));
+  }
   if (loaded.tokens != nullptr) {
     NVFP4_TRY(set_attribute(site, loaded.tokens, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
                             CU_SHAREDMEM_CARVEOUT_MAX_SHARED));
@@ -107,7 +110,9 @@ nvfp4_status ready_all_kernels(const Site& site) {
     plan.variant = &variant_at(i);
     if (!serves(*plan.variant, plan.arch())) continue;
     NVFP4_TRY(ready_kernel(site, plan, &loaded));
-    NVFP4_TRY(load_into_context(*site.driver, loaded.kernel));
+    for (const CUkernel kernel : loaded.kernels) {
+      if (kernel != nullptr) NVFP4_TRY(load_into_context(*site.driver, kernel));
+    }
     if (loaded.tokens != nullptr) NVFP4_TRY(load_into_context(*site.driver, loaded.tokens));
   }
   return NVFP4_SUCCESS;

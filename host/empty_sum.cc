@@ -56,7 +56,7 @@ nvfp4_status compute(const Site& site, const nvfp4_gemm_desc& g, CUstream stream
   return launch(site, kernel, grid, &p, stream);
 }
 
-bool needs_kernel(const nvfp4_gemm_desc& g) { return make_epilogue(g).general != 0; }
+bool needs_kernel(const nvfp4_gemm_desc& g) { return make_epilogue(g).kind != kEpiloguePlain; }
 
 }  // namespace
 

@@ -25,11 +25,14 @@ void set_steps(int32_t order, int64_t ld, int64_t* row, int64_t* column) {
   *column = by_row ? 1 : ld;
 }
 
-bool is_general(const nvfp4_gemm_desc& g, const EpilogueParams& p) {
-  return g.d_type != NVFP4_TYPE_F16 || g.cd_order != NVFP4_CD_ORDER_ROW_MAJOR ||
-         g.scalar_mode != NVFP4_SCALARS_HOST || g.activation != NVFP4_ACTIVATION_NONE ||
-         p.a_tensor_scale != nullptr || p.b_tensor_scale != nullptr || p.c_type != kTypeNone ||
-         p.bias_type != kTypeNone;
+uint32_t kind_of(const nvfp4_gemm_desc& g, const EpilogueParams& p) {
+  if (g.d_type == NVFP4_TYPE_F32 || g.cd_order != NVFP4_CD_ORDER_ROW_MAJOR ||
+      g.scalar_mode != NVFP4_SCALARS_HOST || g.activation != NVFP4_ACTIVATION_NONE ||
+      p.a_tensor_scale != nullptr || p.b_tensor_scale != nullptr || p.c_type != kTypeNone ||
+      p.bias_type != kTypeNone) {
+    return kEpilogueGeneral;
+  }
+  return g.d_type == NVFP4_TYPE_F16 ? kEpiloguePlain : kEpilogueBf16;
 }
 
 }  // namespace
@@ -57,7 +60,7 @@ EpilogueParams make_epilogue(const nvfp4_gemm_desc& g) {
   p.bias_type = static_cast<uint32_t>(g.bias_type);
   p.activation = static_cast<uint32_t>(g.activation);
   p.bias_per_row = g.bias_axis == NVFP4_BIAS_AXIS_ROW;
-  p.general = is_general(g, p);
+  p.kind = kind_of(g, p);
   return p;
 }
 

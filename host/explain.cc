@@ -95,7 +95,7 @@ const char* type_text(int32_t type) {
 
 // In the order of its operations.
 void add_epilogue(const nvfp4_gemm_desc& g, Text* text) {
-  if (make_epilogue(g).general == 0) return;
+  if (make_epilogue(g).kind == kEpiloguePlain) return;
   text->add("epilogue  alpha%s", g.scalar_mode == NVFP4_SCALARS_DEVICE ? " on the device" : "");
   if (g.a_tensor_scale != nullptr) text->add(", a_tensor_scale");
   if (g.b_tensor_scale != nullptr || g.b_tensor_scale_columns != 0) {
@@ -208,7 +208,7 @@ void add_reason(const CheckedGemm& checked, const Plan& plan, Text* text) {
 void add_plan(const CheckedGemm& checked, const Plan& plan, int32_t sm_count, Text* text) {
   const nvfp4_gemm_desc& g = *checked.desc;
   if (g.k == 0) {
-    const bool computes = make_epilogue(g).general != 0;
+    const bool computes = make_epilogue(g).kind != kEpiloguePlain;
     text->add("image     none\nvariant   %s\n", empty_sum_way(g));
     text->add("why       K is 0: %s\n",
               computes ? "D is the epilogue of sums that are 0, by a small kernel"

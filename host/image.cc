@@ -110,7 +110,7 @@ struct Wanted {
   const char* entry;  // NULL: nothing
   CUkernel* kernel;
 };
-constexpr size_t kMostWanted = 2;
+constexpr size_t kMostWanted = 1 + kEntryCount;
 
 // A cubin of another architecture may load and only fail here with 209: loading is lazy.
 CUresult get_kernels(const Driver& driver, const Image& image, CUlibrary* slot,
@@ -159,7 +159,10 @@ struct Attempt {
 
 nvfp4_status load_first_that_serves(const Driver& driver, const Plan& plan, LoadedKernel* loaded) {
   const char* const tokens = plan.variant->workspace_tokens ? kTokensEntry : nullptr;
-  const Wanted wanted[] = {{plan.variant->entry, &loaded->kernel}, {tokens, &loaded->tokens}};
+  Wanted wanted[kMostWanted] = {{tokens, &loaded->tokens}};
+  for (uint32_t i = 0; i < kEntryCount; ++i) {
+    wanted[1 + i] = {plan.variant->entries[i], &loaded->kernels[i]};
+  }
   Attempt attempt{driver, wanted};
   for (uint32_t i = 0; i < kImageCount; ++i) {
     if (plan.arch().takes(i) && attempt.ends_with(kImages[i], &libraries[i])) break;
@@ -170,7 +173,7 @@ nvfp4_status load_first_that_serves(const Driver& driver, const Plan& plan, Load
 
 nvfp4_status load_quantizer_entry(const Driver& driver, const Architecture& arch,
                                   QuantizerEntry entry, CUkernel* kernel) {
-  const Wanted wanted[] = {{kQuantizerEntries[entry], kernel}, {nullptr, nullptr}};
+  const Wanted wanted[kMostWanted] = {{kQuantizerEntries[entry], kernel}};
   Attempt attempt{driver, wanted};
   for (size_t i = 0; i < kQuantizerImageCount; ++i) {
     const QuantizerImage& row = kQuantizerImages[i];

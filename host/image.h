@@ -8,7 +8,7 @@
 namespace nvfp4 {
 
 struct LoadedKernel {
-  CUkernel kernel;
+  CUkernel kernels[kEntryCount];  // NULL where the variant has none
   CUkernel tokens;    // decodes tokens into the workspace; NULL where the variant needs none
   const char* image;  // its label in images.def
 };

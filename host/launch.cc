@@ -164,6 +164,20 @@ nvfp4_status enqueue_workspace(const Site& site, const PreparedGemm& prepared,
   return enqueue_tokens(site, prepared, params, stream);
 }
 
+// What the plain entry of a tile has no code for (kernel/sm90/tile.h).
+bool is_plain(const Sm90Params& p) {
+  return p.epilogue.kind != kEpilogueGeneral && p.weight_scales_linear == 0 &&
+         p.token_scales_linear == 0 && p.k % kScaleTileK == 0;
+}
+
+Entry entry_of(const PreparedGemm& prepared, uint32_t ctas, const KernelParams& params) {
+  const Plan& plan = prepared.plan;
+  const auto& kernels = prepared.loaded.kernels;
+  if (kernels[kEntryPlain] == nullptr || !is_plain(params.sm90)) return kEntryAny;
+  const bool once = plan.whole == 0 && ctas == plan.grid;
+  return once && kernels[kEntryOnce] != nullptr ? kEntryOnce : kEntryPlain;
+}
+
 nvfp4_status enqueue_kernel(const Site& site, const PreparedGemm& prepared,
                             const nvfp4_gemm_desc& g, uint32_t ctas, const KernelParams& params,
                             CUstream stream) {
@@ -172,7 +186,8 @@ nvfp4_status enqueue_kernel(const Site& site, const PreparedGemm& prepared,
   // Behind a kernel that fills the workspace, always early: it waits for it by itself.
   const bool early = g.pdl != NVFP4_PDL_OFF || prepared.plan.workspace_bytes > 0;
   const Grid grid{ctas, 1, variant.threads, variant.shared_bytes, prepared.plan.cluster, early};
-  return launch(site, prepared.loaded.kernel, grid, &params, stream);
+  const CUkernel kernel = prepared.loaded.kernels[entry_of(prepared, ctas, params)];
+  return launch(site, kernel, grid, &params, stream);
 }
 
 void log_call(const nvfp4_gemm_desc& g, const char* image, const char* variant, uint32_t grid) {

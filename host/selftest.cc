@@ -24,16 +24,21 @@ namespace {
 constexpr int64_t kM = 72, kN = 136, kK = 1088;
 constexpr uint64_t kAlignment = 256;
 
-// What each variant computes. The general one has K cut inside the last step, and inside 16 bytes
-// of codes, C, bias, factors and scalars on the device, an activation, and a D whose rows begin
-// anywhere.
-enum Product : uint32_t { kPlain, kGeneral, kProducts };
+// What each variant computes. The plain one twice where there are two entries for it, one of which
+// is for CTAs that compute a single tile: so do all here. The general one has K cut inside the last
+// step, and inside 16 bytes of codes, C, bias, factors and scalars on the device, an activation,
+// and a D whose rows begin anywhere.
+enum Product : uint32_t { kPlain, kGeneral, kOnce, kProducts };
+constexpr uint32_t kExpected = kOnce;  // of them, those with an expected D of their own
 constexpr int64_t kCutK = kK - 16, kGeneralLd = kN + 1;
 constexpr int64_t kFactorColumns = 64;
 
-constexpr int64_t k_of(Product product) { return product == kPlain ? kK : kCutK; }
-constexpr int64_t d_ld_of(Product product) { return product == kPlain ? kN : kGeneralLd; }
-const char* words_of(Product product) { return product == kPlain ? "plain" : "general"; }
+constexpr int64_t k_of(Product product) { return product == kGeneral ? kCutK : kK; }
+constexpr int64_t d_ld_of(Product product) { return product == kGeneral ? kGeneralLd : kN; }
+const char* words_of(Product product) {
+  constexpr const char* kWords[kProducts] = {"plain", "general", "single-tile"};
+  return kWords[product];
+}
 
 constexpr uint64_t up(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -115,11 +120,12 @@ nvfp4_gemm_desc describe(Product product, int32_t a_type, uint8_t* bytes, uint64
 
 // What all variants for tokens of a type have to compute, one D after the other.
 uint64_t expected_at(int32_t a_type, Product product) {
-  return kImageBytes + (static_cast<uint32_t>(a_type) * kProducts + product) * kDBytes;
+  const uint32_t which = product == kOnce ? kPlain : product;
+  return kImageBytes + (static_cast<uint32_t>(a_type) * kExpected + which) * kDBytes;
 }
 static_assert(NVFP4_TYPE_NONE == 0 && NVFP4_TYPE_F16 == 1 && NVFP4_TYPE_BF16 == 2);
 // The tokens of 16 bits, packed under scales of 1, which the reference multiplies much faster.
-constexpr uint64_t kTokenCodes = kImageBytes + 3 * kProducts * kDBytes;
+constexpr uint64_t kTokenCodes = kImageBytes + 3 * kExpected * kDBytes;
 constexpr uint64_t kOnes = kTokenCodes + up(kM * kK / 2);
 constexpr uint64_t kHostBytes = kOnes + up(scale_tiles(kM) * kScaleTileBytes);
 
@@ -198,6 +204,7 @@ nvfp4_status for_each_product(const Architecture& arch, const F& f) {
     if (!serves(variant_at(i), arch)) continue;
     NVFP4_TRY(f(variant_at(i), kPlain));
     NVFP4_TRY(f(variant_at(i), kGeneral));
+    if (variant_at(i).entries[kEntryOnce] != nullptr) NVFP4_TRY(f(variant_at(i), kOnce));
   }
   return NVFP4_SUCCESS;
 }
@@ -212,6 +219,7 @@ nvfp4_status enqueue_product(const Site& site, const Variant& variant, Product p
   PreparedGemm prepared{};
   NVFP4_TRY(check_gemm(&g, Caller::run, &checked));
   NVFP4_TRY(prepare_gemm(site, checked, &prepared));
+  if (product != kOnce) prepared.loaded.kernels[kEntryOnce] = nullptr;
   return enqueue_gemm(site, prepared, prepared.desc, prepared.params, stream);
 }
 
@@ -243,7 +251,7 @@ void compute_expected(const Architecture& arch, uint8_t* memory) {
     const int32_t a_type = variant_at(i).a_type;
     if (!serves(variant_at(i), arch) || known[a_type]) continue;
     known[a_type] = true;
-    for (uint32_t product = kPlain; product < kProducts; ++product) {
+    for (uint32_t product = kPlain; product < kExpected; ++product) {
       const Product which = static_cast<Product>(product);
       nvfp4_gemm_desc g = describe(which, NVFP4_TYPE_NONE, memory, expected_at(a_type, which));
       if (a_type != NVFP4_TYPE_NONE) g.a = memory + kTokenCodes, g.a_scales = memory + kOnes;

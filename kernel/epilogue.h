@@ -23,6 +23,10 @@ enum Activation : uint32_t {
   kActivationGeluErf
 };
 
+// What D is of a sum, as far as kernels have ways of their own for it. Plain: fp16, row-major, of
+// alpha by value times the sum. In bf16: the same in that type.
+enum EpilogueKind : uint32_t { kEpiloguePlain, kEpilogueGeneral, kEpilogueBf16 };
+
 struct EpilogueParams {
   const float* alpha_device;    // NULL: alpha comes by value
   const float* beta_device;     // NULL: beta does
@@ -39,7 +43,7 @@ struct EpilogueParams {
   uint32_t d_type, bias_type;
   uint32_t activation;
   uint32_t bias_per_row;  // 1: a value for each row of D, 0: for each column
-  uint32_t general;       // 0: D is fp16, row-major, of alpha by value times the sum
+  uint32_t kind;          // EpilogueKind
 };
 static_assert(sizeof(EpilogueParams) == 120 && NVFP4_OFFSET_IS(EpilogueParams, beta, 88));
 

@@ -32,10 +32,24 @@ template <uint32_t kTokens>
 constexpr bool kStoresByTma<Sm100Tile<kTokens>> = Sm100Tile<kTokens>::kStoresByTma;
 
 template <typename Tile>
-constexpr Variant variant_of(const char* name, const char* entry, Family family, uint32_t clocks) {
+constexpr bool kHasPlain = true;
+template <uint32_t kTokens>
+constexpr bool kHasPlain<Sm100Tile<kTokens>> = false;
+
+template <typename Tile>
+constexpr bool has_once() {
+  if constexpr (kHasPlain<Tile>) return kHasOnceEntry<Tile>;
+  return false;
+}
+
+template <typename Tile>
+constexpr Variant variant_of(const char* name, const char* entry, const char* plain,
+                             const char* once, Family family, uint32_t clocks) {
   Variant v{};
   v.name = name;
-  v.entry = entry;
+  v.entries[kEntryAny] = entry;
+  v.entries[kEntryPlain] = kHasPlain<Tile> ? plain : nullptr;
+  v.entries[kEntryOnce] = has_once<Tile>() ? once : nullptr;
   v.family = family;
   v.tile_weights = Tile::kWeights;
   v.tile_tokens = Tile::kTokens;
@@ -59,7 +73,7 @@ constexpr Variant variant_of(const char* name, const char* entry, Family family,
 
 constexpr Variant kVariants[] = {
 #define VARIANT(name, entry, tile, family, clocks) \
-  variant_of<tile>(#name, #entry, Family::family, clocks),
+  variant_of<tile>(#name, #entry, #entry "_plain", #entry "_once", Family::family, clocks),
 #include "host/plan/variants.def"
 #undef VARIANT
 };

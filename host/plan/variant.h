@@ -9,9 +9,13 @@
 
 namespace nvfp4 {
 
+// A variant's kernels: for every product; for plain ones; for plain ones of which a CTA computes a
+// single tile (kernel/sm90/tile.h).
+enum Entry : uint32_t { kEntryAny, kEntryPlain, kEntryOnce, kEntryCount };
+
 struct Variant {
   const char* name;
-  const char* entry;
+  const char* entries[kEntryCount];  // NULL where it has none
   Family family;
   uint32_t tile_weights, tile_tokens, tile_k;
   uint32_t stages, stage_bytes;

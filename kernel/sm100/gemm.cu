@@ -67,7 +67,7 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
   __syncwarp();
   ptx::mbarrier_wait(cta.accumulator_full(), 0);
   ptx::tcgen05_fence_after_thread_sync();
-  if (p.epilogue.general != 0) {
+  if (p.epilogue.kind != kEpiloguePlain) {
     drain_general<Tile>(m, tmem, slab, boxes);
   } else {
     epilogue.alpha = p.alpha;

@@ -64,6 +64,25 @@ __device__ uint32_t next_tile(const Sm90Params& p, uint32_t index) {
   return Tile::kPushesSums || p.split == 1 ? kNoTile : tile_of_cluster(p);
 }
 
+// What a launch asks beyond a plain product. The plain entry of a tile is never asked for any of it
+// (host/launch.cc), and has no code for it.
+template <typename Tile>
+__device__ bool has_general_epilogue(const Sm90Params& p) {
+  return !Tile::kPlain && p.epilogue.kind == kEpilogueGeneral;
+}
+template <typename Tile>
+__device__ bool has_linear_weight_scales(const Sm90Params& p) {
+  return !Tile::kPlain && p.weight_scales_linear != 0;
+}
+template <typename Tile>
+__device__ bool has_linear_token_scales(const Sm90Params& p) {
+  return !Tile::kPlain && p.token_scales_linear != 0;
+}
+template <typename Tile>
+__device__ bool cuts_last_step(const Sm90Params& p) {
+  return !Tile::kPlain && p.k % kScaleTileK != 0;
+}
+
 // Addresses are 32-bit ones of shared memory.
 template <typename Tile>
 struct Cta90 {

@@ -20,8 +20,8 @@ constexpr float kDecodingScale = Tile::kBlockSums       ? kBlockSumScale
                                  : Tile::kNaturalTokens ? kWeightScale
                                                         : kSumScale;
 
-// Four neighbouring weights of any token, from n on, to D in fp16. What becomes of a sum is said in
-// finish() alone, and store() alone writes D.
+// Four neighbouring weights of any token, from n on, to D in fp16 or bf16. What becomes of a sum is
+// said in finish() alone, and store() alone writes D.
 template <typename Tile>
 struct Epilogue90 {
   const Sm90Params& p;
@@ -36,9 +36,12 @@ struct Epilogue90 {
         d(static_cast<uint16_t*>(p.d) + tile.batch * p.d_batch_stride + n) {}
 
   // Two sums to two elements. The factor of the decoding comes back first.
-  static __device__ uint32_t finish(float low, float high, float alpha) {
+  static __device__ uint32_t finish(float low, float high, const Sm90Params& p) {
     constexpr float kScale = kDecodingScale<Tile>;
-    return ptx::cvt_rn_f16x2_f32(__fmul_rn(alpha, high * kScale), __fmul_rn(alpha, low * kScale));
+    const float first = __fmul_rn(p.alpha, low * kScale),
+                second = __fmul_rn(p.alpha, high * kScale);
+    return p.epilogue.kind == kEpilogueBf16 ? ptx::cvt_rn_bf16x2_f32(second, first)
+                                            : ptx::cvt_rn_f16x2_f32(second, first);
   }
 
   __device__ void store(uint32_t m, const uint2& four) const {
@@ -55,7 +58,7 @@ struct Epilogue90 {
   }
 
   __device__ void store_sums(uint32_t m, const float4& sum) const {
-    store(m, make_uint2(finish(sum.x, sum.y, p.alpha), finish(sum.z, sum.w, p.alpha)));
+    store(m, make_uint2(finish(sum.x, sum.y, p), finish(sum.z, sum.w, p)));
   }
 };
 
@@ -63,7 +66,7 @@ struct Epilogue90 {
 template <typename Tile>
 __device__ void store_one_sum(const Cta90<Tile>& cta, uint32_t n, uint32_t m, uint32_t at,
                               const float4& sum) {
-  if (cta.p.epilogue.general == 0) {
+  if (!has_general_epilogue<Tile>(cta.p)) {
     Epilogue90<Tile>(cta.p, cta.tile, n).store_sums(m, sum);
     return;
   }

@@ -99,7 +99,7 @@ __device__ void weight_warp(const Cta90<Tile>& cta, uint32_t lane) {
   Start<Tile>::weight_warp();
   arrive_at_cluster(cta);  // its barriers are there
   wait_for_cluster(cta);
-  if (cta.p.weight_scales_linear != 0) {
+  if (has_linear_weight_scales<Tile>(cta.p)) {
     load_linear_stages(cta, leads, lane);
   } else if (leads) {
     load_remaining_weights(cta);
@@ -140,7 +140,7 @@ template <typename Tile, uint32_t kSums>
 __device__ void exchange_group_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                                     const float (&sums)[kSums]) {
   if constexpr (!Tile::kWholeSums) {  // which has stored those of CTAs that share no K
-    if (cta.p.split == 1 && cta.p.epilogue.general == 0) {
+    if (cta.p.split == 1 && !has_general_epilogue<Tile>(cta.p)) {
       return store_rows<Tile>(cta.p, cta.tile, cta.smem + Tile::kRowsAt, warp, lane, sums);
     }
   }
@@ -172,7 +172,7 @@ template <typename Tile>
 __device__ void store_whole_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                                  const float (&sums)[Tile::kTokens / 2]) {
   const uint32_t rows = cta.smem + Tile::kRowsAt;
-  if (cta.p.epilogue.general == 0) {
+  if (!has_general_epilogue<Tile>(cta.p)) {
     store_rows<Tile>(cta.p, cta.tile, rows, warp, lane, sums);
   } else {
     store_general_rows<Tile>(cta.p, cta.tile, rows, warp, lane, sums);
@@ -181,16 +181,15 @@ __device__ void store_whole_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t
 
 __device__ inline uint32_t warp_number() { return __shfl_sync(0xFFFFFFFF, threadIdx.x / 32, 0); }
 
-// A tile's sums to D.
+// A tile's sums to D; with whole sums one that the CTA has alone.
 template <typename Tile>
 __device__ void finish_tile(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                             const float (&sums)[Tile::kTokens / 2]) {
   if constexpr (Tile::kPushesSums) {
     exchange_few_sums(cta, warp, lane, sums);
+  } else if constexpr (Tile::kWholeSums) {
+    store_whole_sums<Tile>(cta, warp, lane, sums);
   } else {
-    if constexpr (Tile::kWholeSums) {
-      if (!cta.shared()) return store_whole_sums<Tile>(cta, warp, lane, sums);
-    }
     exchange_sums(cta, warp, lane, sums);
   }
 }
@@ -212,6 +211,10 @@ __device__ void consumer_warp(const Sm90Params& p, uint32_t smem, uint32_t warp,
       multiply(cta, warp, lane, position, sums);
     }
     const Cta90<Tile> again = make_cta<Tile>(p, smem, index);
+    if constexpr (Tile::kWholeSums) {
+      // The last one. Known before its sums are added, ptxas keeps no registers for the next one's.
+      if (again.shared()) return exchange_sums(again, warp, lane, sums);
+    }
     finish_tile(again, warp, lane, sums);
     if constexpr (!Tile::kSeveralTiles) return;
     index = next_tile<Tile>(p, index);
@@ -323,7 +326,7 @@ __device__ void tiny_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
     weight_warp(cta, lane);
   } else {
     const uint32_t number = warp - Tile::kFirstTokenWarp;
-    if (cta.p.token_scales_linear == 0) {
+    if (!has_linear_token_scales<Tile>(cta.p)) {
       tiny_token_warp<TinyTokens<Tile, false>>(cta, number, lane);
     } else {
       tiny_token_warp<TinyTokens<Tile, true>>(cta, number, lane);
@@ -348,22 +351,34 @@ __device__ void gemm_sm90(const Sm90Params& p) {
 
 }  // namespace nvfp4
 
-// A variant is a row of host/plan/variants.def, a row of tiles.def and so an entry here. Its
-// registers are given, not a bound of threads, of which ptxas would give out all there are.
-#define NVFP4_GEMM_SM90_ENTRY(type, Type, weights, tokens)                                      \
-  extern "C" __global__ void __maxnreg__(nvfp4::Sm90Tile##Type##weights##x##tokens::kRegisters) \
-      nvfp4_gemm_sm90_##type##weights##x##tokens(                                               \
-          const __grid_constant__ nvfp4::Sm90Params params) {                                   \
-    using Tile = nvfp4::Sm90Tile##Type##weights##x##tokens;                                     \
-    static_assert(Tile::kWeights == weights && Tile::kTokens == tokens);                        \
-    nvfp4::gemm_sm90<Tile>(params);                                                             \
+// A variant is a row of host/plan/variants.def and a row of tiles.def. Its entries here: one for
+// every product, one for plain ones, and one for plain ones of which a CTA computes a single tile,
+// where the tile's CTAs may compute several of few tokens (tile.h). Registers are given, not a
+// bound of threads, of which ptxas would give out all there are.
+#define NVFP4_GEMM_SM90_ENTRY(name, ...)                                         \
+  extern "C" __global__ void __maxnreg__(nvfp4::__VA_ARGS__::kRegisters)         \
+      nvfp4_gemm_sm90_##name(const __grid_constant__ nvfp4::Sm90Params params) { \
+    nvfp4::gemm_sm90<nvfp4::__VA_ARGS__>(params);                                \
   }
-#define SM90_TINY_TILE(weights, tokens, ...) NVFP4_GEMM_SM90_ENTRY(, , weights, tokens)
-#define SM90_WIDE_TILE(weights, tokens, ...) NVFP4_GEMM_SM90_ENTRY(, , weights, tokens)
-#define SM90_A16_TILE(weights, tokens, ...)          \
-  NVFP4_GEMM_SM90_ENTRY(f16_, F16_, weights, tokens) \
-  NVFP4_GEMM_SM90_ENTRY(bf16_, Bf16_, weights, tokens)
+#define NVFP4_GEMM_SM90_ENTRIES(name, Tile) \
+  NVFP4_GEMM_SM90_ENTRY(name, Tile)         \
+  NVFP4_GEMM_SM90_ENTRY(name##_plain, Sm90Plain<nvfp4::Tile>)
+#define NVFP4_GEMM_SM90_ONCE(name, Tile)            \
+  static_assert(nvfp4::kHasOnceEntry<nvfp4::Tile>); \
+  NVFP4_GEMM_SM90_ENTRY(name##_once, Sm90Once<nvfp4::Tile>)
+#define SM90_TINY_TILE(weights, tokens, ...)                                \
+  NVFP4_GEMM_SM90_ENTRIES(weights##x##tokens, Sm90Tile##weights##x##tokens) \
+  NVFP4_GEMM_SM90_ONCE(weights##x##tokens, Sm90Tile##weights##x##tokens)
+#define SM90_WIDE_TILE(weights, tokens, ...) \
+  NVFP4_GEMM_SM90_ENTRIES(weights##x##tokens, Sm90Tile##weights##x##tokens)
+#define SM90_A16_TILE(weights, tokens, ...)                                           \
+  NVFP4_GEMM_SM90_ENTRIES(f16_##weights##x##tokens, Sm90TileF16_##weights##x##tokens) \
+  NVFP4_GEMM_SM90_ENTRIES(bf16_##weights##x##tokens, Sm90TileBf16_##weights##x##tokens)
 #include "kernel/sm90/tiles.def"
+NVFP4_GEMM_SM90_ONCE(64x8, Sm90Tile64x8)
+NVFP4_GEMM_SM90_ONCE(128x16, Sm90Tile128x16)
+NVFP4_GEMM_SM90_ONCE(f16_64x16, Sm90TileF16_64x16)
+NVFP4_GEMM_SM90_ONCE(bf16_64x16, Sm90TileBf16_64x16)
 
 extern "C" __global__ void __launch_bounds__(nvfp4::kTokenKernelThreads,
                                              nvfp4::kRegistersPerSm / nvfp4::kTokenKernelThreads /

@@ -19,7 +19,7 @@ namespace nvfp4 {
 // Linear scales come by all lanes of the warp (linear_scales.cuh).
 template <typename Tile>
 __device__ uint32_t weight_arrivals(const Cta90<Tile>& cta) {
-  return Tile::kWeightArrivals + (cta.p.weight_scales_linear != 0 ? 32 : 0);
+  return Tile::kWeightArrivals + (has_linear_weight_scales<Tile>(cta.p) ? 32 : 0);
 }
 
 // The consumers of a stage give it back lane by lane, each for what it read.
@@ -95,7 +95,7 @@ __device__ void load_cut_stage(const Cta90<Tile>& cta, uint32_t i, uint32_t at) 
 template <typename Tile>
 __device__ void load_stage(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
   const bool ends_k = cta.stage_begin + i == cta.p.k / Tile::kK;
-  if (ends_k && cta.p.k % kScaleTileK != 0) {
+  if (ends_k && cuts_last_step<Tile>(cta.p)) {
     load_cut_stage(cta, i, at);
   } else {
     load_weights(cta, i, at, cta.weights_full(at));
@@ -105,7 +105,7 @@ __device__ void load_stage(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
 // None where all lanes of the warp will ask for them.
 template <typename Tile>
 __device__ uint32_t first_stages(const Cta90<Tile>& cta) {
-  return cta.p.weight_scales_linear != 0 ? 0 : min(Tile::kStagesFirst, cta.count);
+  return has_linear_weight_scales<Tile>(cta.p) ? 0 : min(Tile::kStagesFirst, cta.count);
 }
 
 // Before anything else happens in the CTA: the first bytes are asked for as soon as their barriers
@@ -119,7 +119,7 @@ __device__ void start_weights(const Cta90<Tile>& cta) {
   ptx::prefetch_tensormap(&cta.p.weights);
   if (Tile::kNaturalTokens) ptx::prefetch_tensormap(&cta.p.tokens);
   init_stage_barriers(cta, 0, Tile::kStagesFirst);
-  ptx::mbarrier_init(cta.cut_full(), 1);
+  if (!Tile::kPlain) ptx::mbarrier_init(cta.cut_full(), 1);
   publish_barriers();
   note_clock(kClock_first_load);
   if (!Tile::kWorkspaceTokens && cta.p.weights_are_static == 0) ptx::griddepcontrol_wait();

@@ -58,8 +58,8 @@ std::string fat_binary_of(std::string text, const std::string& packed) {
   return out + text;
 }
 
-// A library of its own, from a file that is gone as soon as it is open. In place of the family's PTX
-// stands what nvcc puts around a fat binary, a word and a pointer, here into this program.
+// A library of its own, from a file that is gone as soon as it is open. In place of the family's
+// PTX stands what nvcc puts around a fat binary, a word and a pointer, here into this program.
 class Damaged {
  public:
   Damaged(const std::string& family, const std::string& head) {
@@ -107,16 +107,22 @@ class Damaged {
   void* handle_ = nullptr;
 };
 
-void require_named(const support::DeviceBuffer& space, const std::string& variant) {
-  CAPTURE(variant);
-  // "sm90_64x8x256" has the entry nvfp4_gemm_sm90_64x8.
-  const Damaged damaged(variant.substr(0, variant.find('_')),
-                        ".entry nvfp4_gemm_" + variant.substr(0, variant.rfind('x')) + "(");
+// "sm90_64x8x256" has the entries nvfp4_gemm_sm90_64x8, _plain and _once.
+void require_named(const support::DeviceBuffer& space, const std::string& variant,
+                   const std::string& suffix, const std::string& product) {
+  CAPTURE(variant, suffix);
+  const Damaged damaged(
+      variant.substr(0, variant.find('_')),
+      ".entry nvfp4_gemm_" + variant.substr(0, variant.rfind('x')) + suffix + "(");
   CHECK(damaged.selftest(space) == NVFP4_STATUS_WRONG_RESULT);
   const std::string error = damaged.last_error();
   INFO(error);
   CHECK(error.find("variant " + variant + " computes") == 0);
-  CHECK(error.find("of the self test's plain product") != std::string::npos);
+  CHECK(error.find("of the self test's " + product + " product") != std::string::npos);
+}
+
+void require_named(const support::DeviceBuffer& space, const std::string& variant) {
+  require_named(space, variant, variant.find("sm90") == 0 ? "_plain" : "", "plain");
 }
 
 }  // namespace
@@ -171,6 +177,7 @@ TEST_CASE("the self test names the variant whose kernel was damaged", "[selftest
   const auto variants = gemm_test::variants();
   for (const size_t i : {size_t(0), variants.size() / 2, variants.size() - 1})
     require_named(space, variants[i]);
+  if (gpu.info.major == 9) require_named(space, "sm90_64x8x256", "_once", "single-tile");
 }
 
 TEST_CASE("the self test finds a damaged general epilogue", "[selftest]") {
@@ -194,6 +201,8 @@ TEST_CASE("the self test names each variant in turn, when its kernel was damaged
   const support::DeviceBuffer space(gpu.driver, size_t(bytes_of(gpu)));
   for (const char* variant : gemm_test::variants()) require_named(space, variant);
   if (gpu.info.major != 9) return;
+  for (const char* tile : {"64x1", "64x2", "64x4", "64x8", "128x16", "f16_64x16", "bf16_64x16"})
+    require_named(space, std::string("sm90_") + tile + "x256", "_once", "single-tile");
   for (const char* type : {"f16", "bf16"})
     for (const char* tile : {"64x16", "64x32", "64x128", "128x128"})
       require_named(space, std::string("sm90_") + type + "_" + tile + "x256");

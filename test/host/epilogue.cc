@@ -19,9 +19,9 @@ Desc plain() {
 
 }  // namespace
 
-TEST_CASE("Only fp16, by rows, of alpha by value is the plain epilogue") {
+TEST_CASE("Only 16 bits, by rows, of alpha by value are not the general epilogue") {
   const float one = 1;
-  CHECK(nvfp4::make_epilogue(plain()).general == 0);
+  CHECK(nvfp4::make_epilogue(plain()).kind == nvfp4::kEpiloguePlain);
   const std::function<void(Desc&)> plain_too[] = {
       [](Desc& g) { g.c_type = NVFP4_TYPE_BF16, g.beta = -0.0f; },  // C is not read
       [](Desc& g) { g.bias_axis = NVFP4_BIAS_AXIS_ROW; },           // of no bias
@@ -30,10 +30,12 @@ TEST_CASE("Only fp16, by rows, of alpha by value is the plain epilogue") {
   for (const auto& change : plain_too) {
     Desc g = plain();
     change(g);
-    CHECK(nvfp4::make_epilogue(g).general == 0);
+    CHECK(nvfp4::make_epilogue(g).kind == nvfp4::kEpiloguePlain);
   }
+  Desc bf16 = plain();
+  bf16.d_type = NVFP4_TYPE_BF16;
+  CHECK(nvfp4::make_epilogue(bf16).kind == nvfp4::kEpilogueBf16);
   const std::function<void(Desc&)> general[] = {
-      [](Desc& g) { g.d_type = NVFP4_TYPE_BF16; },
       [](Desc& g) { g.d_type = NVFP4_TYPE_F32; },
       [](Desc& g) { g.cd_order = NVFP4_CD_ORDER_COLUMN_MAJOR; },
       [&](Desc& g) { g.scalar_mode = NVFP4_SCALARS_DEVICE, g.alpha_device = &one; },
@@ -46,7 +48,7 @@ TEST_CASE("Only fp16, by rows, of alpha by value is the plain epilogue") {
   for (const auto& change : general) {
     Desc g = plain();
     change(g);
-    CHECK(nvfp4::make_epilogue(g).general == 1);
+    CHECK(nvfp4::make_epilogue(g).kind == nvfp4::kEpilogueGeneral);
   }
 }
 

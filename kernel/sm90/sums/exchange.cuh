@@ -81,14 +81,14 @@ __device__ void store_share(const Sm90Params& p, const TileCoordinate& tile, uin
     for (uint32_t i = 0; i < kBatch; ++i) {
       const uint32_t token = first + i * kStride;
       if (token >= end) break;
-      if (p.epilogue.general != 0) {
+      if (has_general_epilogue<Tile>(p)) {
         ptx::st_shared_v4_f32(place(token), sums[i]);
       } else {
         out.store_sums(m_first + token, sums[i]);
       }
     }
   }
-  if (p.epilogue.general == 0) return;
+  if (!has_general_epilogue<Tile>(p)) return;
   if (own < end) {
     store_general(p,
                   SumRows{place(own), kStride * Tile::kSumRowBytes, tile.batch, n, m_first + own,

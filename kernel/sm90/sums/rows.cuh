@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: MIT
-// Whole sums of a group to D on Hopper: rounded first, turned in shared memory, [token][weight]. For
-// the general epilogue they are turned as they are.
+// SPDX-License-Identifier: MIT Whole sums of a group to D on Hopper: rounded first, turned in
+// shared memory, [token][weight]. For the general epilogue they are turned as they are.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +14,8 @@ namespace nvfp4 {
 // A warp's fragment as rows of fp16 in shared memory, [token][weight], whose 16-byte pieces lie XOR
 // token % 8: eight tokens' pieces of a matrix hit 32 banks. Eight tokens, or a multiple of 16.
 template <typename Tile, uint32_t kTokens, uint32_t kSums>
-__device__ void put_rows(const float (&sums)[kSums], uint32_t first, float alpha, uint32_t at,
-                         uint32_t warp, uint32_t lane) {
+__device__ void put_rows(const float (&sums)[kSums], uint32_t first, const Sm90Params& p,
+                         uint32_t at, uint32_t warp, uint32_t lane) {
   constexpr uint32_t kRowBytes = Tile::kWeights * 2;
   // Of a matrix of 8 weights x 8 tokens this lane gives the address of a token.
   const uint32_t row = lane / 16 * 8 + lane % 8;
@@ -24,7 +23,7 @@ __device__ void put_rows(const float (&sums)[kSums], uint32_t first, float alpha
   const uint32_t to = at + row * kRowBytes + (piece ^ row % 8) * 16;
   const auto words = [&](uint32_t block, uint32_t i) {
     const uint32_t s = (first / 8 + block) * 4 + i * 2;
-    return Epilogue90<Tile>::finish(sums[s], sums[s + 1], alpha);
+    return Epilogue90<Tile>::finish(sums[s], sums[s + 1], p);
   };
   if constexpr (kTokens == 8) {
     ptx::stmatrix_x2_trans(to, {words(0, 0), words(0, 1)});
@@ -62,7 +61,7 @@ __device__ void store_rows(const Sm90Params& p, const TileCoordinate& tile, uint
       if (m_first + first >= p.m) break;
       ptx::named_barrier_sync<kConsumerBarrier, kThreads>();  // the rows before are read
     }
-    put_rows<Tile, kRows>(sums, first, p.alpha, rows, warp, lane);
+    put_rows<Tile, kRows>(sums, first, p, rows, warp, lane);
     ptx::named_barrier_sync<kConsumerBarrier, kThreads>();  // the rows are there
     uint2 four[kRows / kStride];
 #pragma unroll
@@ -81,8 +80,8 @@ __device__ void store_rows(const Sm90Params& p, const TileCoordinate& tile, uint
   if (Tile::kWholeSums) ptx::named_barrier_sync<kConsumerBarrier, kThreads>();
 }
 
-// A warp's fragment of 8 tokens or more in fp32, [token][weight], whose 16-byte pieces lie XOR token % 8:
-// eight weights of four tokens hit 32 banks.
+// A warp's fragment of 8 tokens or more in fp32, [token][weight], whose 16-byte pieces lie XOR
+// token % 8: eight weights of four tokens hit 32 banks.
 template <typename Tile, uint32_t kTokens, uint32_t kSums>
 __device__ void put_float_rows(const float (&sums)[kSums], uint32_t first, uint32_t at,
                                uint32_t warp, uint32_t lane) {
@@ -99,8 +98,8 @@ __device__ void put_float_rows(const float (&sums)[kSums], uint32_t first, uint3
   }
 }
 
-// The whole sums of a tile to the general epilogue, beside the rings in use: as many tokens at once as
-// fit in fp32 where rows of fp16 have their place.
+// The whole sums of a tile to the general epilogue, beside the rings in use: as many tokens at once
+// as fit in fp32 where rows of fp16 have their place.
 template <typename Tile, uint32_t kSums>
 __device__ void store_general_rows(const Sm90Params& p, const TileCoordinate& tile, uint32_t at,
                                    uint32_t warp, uint32_t lane, const float (&sums)[kSums]) {

@@ -44,6 +44,7 @@ struct Sm90TinyTile : Sm90TinyRow<kTokensPerTile> {
   static constexpr bool kPushesSums = true;
   static constexpr bool kBatchInvariant = false;  // sums of 16 at a time
   static constexpr bool kSeveralTiles = true;
+  static constexpr bool kPlain = false;
   static constexpr uint32_t kDecodingWarps = 3;  // which know the tokens of one tile
 
   static constexpr uint32_t kColumns = kTokenColumns * kTokens;  // N of wgmma

@@ -75,6 +75,8 @@ struct Sm90WideTile : Sm90WideRow<kWeightsPerTile, kTokensPerTile, kType != Sm90
       kWholeSums || (kPushesSums && kTokens * kTokenStagesAhead < 32);
   static constexpr uint32_t kDecodingWarps = kDecodesTokens ? 3 : 0;
 
+  static constexpr bool kPlain = false;
+
   // Tiles of four groups add in one order: every fourth stage, then the groups' sums, then those of
   // the CTAs. No other number of groups has a tile for few tokens and one for many.
   static constexpr bool kBatchInvariant = kGroups == 4;

@@ -58,15 +58,16 @@ struct WideTokens {
     const uint32_t step = lane % 4;
     codes = p.token_codes + cta.tile.batch * p.token_batch_bytes + row * p.token_row_bytes +
             static_cast<uint64_t>(step) * (kScaleTileK / 2);
-    scales = p.token_scales_linear != 0 ? linear_token_scales(p, cta.tile.batch, row, step).first
-                                        : tiled_token_scales(p, cta.tile.batch, row, step).first;
+    scales = has_linear_token_scales<Tile>(p)
+                 ? linear_token_scales(p, cta.tile.batch, row, step).first
+                 : tiled_token_scales(p, cta.tile.batch, row, step).first;
   }
 
   // General: linear scales, of which every other row may begin at an odd address, or a K that is no
-  // multiple of 32, whose last 16 bytes are half there. Loads of either size go to the same registers,
-  // and the second waits for the first.
+  // multiple of 32, whose last 16 bytes are half there. Loads of either size go to the same
+  // registers, and the second waits for the first.
   __device__ void load(uint32_t i, Tasks& tasks) {
-    if (cta.p.token_scales_linear == 0 && cta.p.k % 32 == 0) {
+    if (Tile::kPlain || (cta.p.token_scales_linear == 0 && cta.p.k % 32 == 0)) {
       load_pieces<false>(i, tasks);
     } else {
       load_pieces<true>(i, tasks);
