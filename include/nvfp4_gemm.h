@@ -38,6 +38,14 @@
  * LOGGING    NVFP4_LOG=0..3 in the environment: 0 silent (default), 1 errors, 2 one line per call
  *            with a command line that replays it, 3 detail. Goes to stderr, or to a callback (see
  *            nvfp4_set_log_callback). No other variable is read and no file is opened.
+ * VERSIONS   The soname is libnvfp4gemm.so.0 and each function has the symbol version NVFP4GEMM_0, for all
+ *            of 0.x: no function, enumerator or field changes its name, value, offset or meaning, and
+ *            structs grow at their end only, by fields that mean at 0 what there was before. So a
+ *            program runs with every later 0.x; and with an earlier one while it leaves at 0 what that
+ *            does not know (struct_size says what the program knows, nvfp4_version() what is loaded).
+ *            What is refused today may be computed tomorrow. Sentences, lines of the log and of
+ *            explain may change with any version; the choice of a variant, and so the bits of a sum
+ *            that is not exact, with a minor one, 0.1 to 0.2, but not with a patch.
  * BITS       The same inputs give the same bits on every run, stream and device of one compute
  *            capability: the K loop of an element of D runs in one fixed order, without atomics.
  *            The order of 9.0 depends on the sizes, M among them: see NUMERICS.
