@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: MIT
+"""The drawings of the walk-through: as the kernel's constants have them now, and each cell where the
+library, and another project's swizzle, put it."""
+import csv
+import ctypes
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+
+import nvfp4
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+DRAWN = os.path.join(ROOT, "docs", "drawings")
+
+
+def titles(name):
+    with open(os.path.join(DRAWN, name), encoding="utf-8") as file:
+        return re.findall(r"<title>(.*?)</title>", file.read())
+
+
+def cells(name):
+    """byte -> (row, first k, last k)"""
+    found = [re.fullmatch(r"byte (\d+): row (\d+), k (\d+) to (\d+)", title) for title in titles(name)]
+    return {int(cell[1]): tuple(map(int, cell.groups()[1:])) for cell in found}
+
+
+class Drawings(unittest.TestCase):
+    def test_they_are_those_of_the_kernel_now(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program, numbers = os.path.join(folder, "numbers"), os.path.join(folder, "numbers.txt")
+            cxx = os.environ.get("CXX", "g++").split()
+            subprocess.run([*cxx, "-std=c++17", "-I.", "-o", program, "tools/draw/numbers.cc"], cwd=ROOT, check=True)
+            with open(numbers, "w", encoding="ascii") as out:
+                subprocess.run([program], stdout=out, check=True)
+            subprocess.run([sys.executable, "tools/draw/draw.py", numbers, folder], cwd=ROOT, check=True)
+            drawn = [name for name in os.listdir(folder) if name.endswith(".svg")]
+            self.assertEqual(len(drawn), 4)
+            for name in drawn:
+                with open(os.path.join(folder, name)) as new, open(os.path.join(DRAWN, name)) as old:
+                    self.assertEqual(new.read(), old.read(), f"{name}: make drawings")
+
+    def test_a_scale_is_drawn_where_the_library_puts_it(self):
+        library = nvfp4.load()
+        drawn = cells("scale-tile.svg")
+        self.assertEqual(sorted(drawn), list(range(512)))
+        for row in range(128):
+            for block in range(4):
+                linear, tiled = np.zeros((128, 4), np.uint8), np.zeros(512, np.uint8)
+                linear[row, block] = 1
+                status = library.nvfp4_scale_convert_host(
+                    linear.ctypes.data_as(ctypes.c_void_p), nvfp4.LAYOUT_LINEAR,
+                    tiled.ctypes.data_as(ctypes.c_void_p), nvfp4.LAYOUT_128X4, 128, 64)
+                self.assertEqual(status, 0)
+                self.assertEqual(drawn[int(np.flatnonzero(tiled)[0])], (row, 16 * block, 16 * block + 15))
+
+    def test_the_swizzle_is_that_of_other_projects(self):
+        golden = os.path.join(ROOT, "tools/emulator/test/golden/smem_swizzle_128x256_fp4.csv")
+        place = {}
+        with open(golden, encoding="ascii") as rows:
+            for line in csv.DictReader(line for line in rows if not line.startswith("#")):
+                if line["swizzle"] == "SW128" and int(line["row"]) < 8 and int(line["k"]) % 32 == 0:
+                    place[int(line["byte_offset"])] = (int(line["row"]), int(line["k"]), int(line["k"]) + 31)
+        self.assertEqual(len(place), 64)
+        self.assertEqual(cells("swizzle.svg"), place)
+
+
+if __name__ == "__main__":
+    unittest.main()

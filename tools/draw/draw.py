@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: MIT
+"""draw.py NUMBERS FOLDER: the drawings of the walk-through (kernel/sm100/README.md) as SVG; NUMBERS is
+what tools/draw/numbers.cc prints. What a cell stands for is in its title, which test_drawings reads."""
+import collections
+import os
+import sys
+from xml.sax.saxutils import escape
+
+BANDS = ("#9dbbe0", "#b5e3f5", "#9dd3a0", "#e8dc8a")
+WEIGHTS, TOKENS, WEIGHT_SCALES, TOKEN_SCALES = "#9dbbe0", "#9dd3a0", "#4477aa", "#228833"
+
+
+class Svg:
+    def __init__(self, width, height, title):
+        self.size = (width, height)
+        self.out = []
+        self.text(10, 20, title, size=14)
+
+    def text(self, x, y, words, anchor="start", size=11):
+        self.out.append(f'<text x="{x:g}" y="{y:g}" font-size="{size}" text-anchor="{anchor}">'
+                        f"{escape(words)}</text>")
+
+    def box(self, x, y, width, height, fill, title, words=""):
+        self.out.append(f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" fill="{fill}" '
+                        f'stroke="white"><title>{escape(title)}</title></rect>')
+        if words:
+            self.text(x + width / 2, y + height / 2 + 4, words, "middle", 10)
+
+    def save(self, path):
+        width, height = self.size
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+                       'font-family="sans-serif">\n<rect width="100%" height="100%" fill="white"/>\n' +
+                       "\n".join(self.out) + "\n</svg>\n")
+
+
+def scale_tile(path):
+    svg = Svg(720, 640, "A scale tile: 128 rows, 64 elements of K, 512 bytes")
+    svg.text(10, 38, "A line here is 16 bytes of memory, which tcgen05.cp.32x128b copies to one lane of "
+                     "tensor memory.")
+    for lane in range(32):
+        svg.text(70, 70 + 17 * lane, f"byte {16 * lane}", "end", 10)
+        for at in range(16):
+            row, block = lane + 32 * (at // 4), at % 4
+            svg.box(80 + 38 * at, 58 + 17 * lane, 38, 17, BANDS[at // 4],
+                    f"byte {16 * lane + at}: row {row}, k {16 * block} to {16 * block + 15}",
+                    f"{row}.{block}")
+    svg.text(80, 622, "12.3: row 12, fourth block of 16 along K. Rows 32 apart lie side by side.")
+    svg.save(path)
+
+
+def swizzle(path):
+    svg = Svg(720, 250, "A stage's rows in shared memory: 128 bytes each, chunks of 16 swizzled")
+    svg.text(10, 38, "A row is 256 elements of K. Chunk c of row r lies at place c xor (r mod 8): "
+                     "the same chunk of eight rows is in all the banks.")
+    for row in range(8):
+        svg.text(70, 74 + 20 * row, f"row {row}", "end")
+        for place in range(8):
+            chunk = place ^ row % 8
+            svg.box(80 + 76 * place, 60 + 20 * row, 76, 20, BANDS[chunk // 2],
+                    f"byte {128 * row + 16 * place}: row {row}, k {32 * chunk} to {32 * chunk + 31}",
+                    f"k {32 * chunk} to {32 * chunk + 31}")
+    svg.text(80, 238, "Colours: the four steps of 64 that an MMA takes. Rows 8 to 15 begin again at byte 1024.")
+    svg.save(path)
+
+
+def shared_memory(path, tiles):
+    svg = Svg(900, 60 + 70 * len(tiles), "Shared memory of a CTA on 10.x: the ring, operand by operand")
+    regions = (("weights_at", "tokens_at", WEIGHTS, "weights"),
+               ("tokens_at", "weight_scales_at", TOKENS, "tokens"),
+               ("weight_scales_at", "token_scales_at", WEIGHT_SCALES, "scales of weights"),
+               ("token_scales_at", "barriers_at", TOKEN_SCALES, "scales of tokens"))
+    for number, (tokens, n) in enumerate(tiles.items()):
+        y = 50 + 70 * number
+        svg.text(10, y, f"128 weights x {tokens} tokens: {n['stages']} stages, {n['bytes']} bytes")
+        unit = 870 / n["bytes"]
+        for begin, end, colour, what in regions:
+            slot = (n[end] - n[begin]) // n["stages"]
+            for stage in range(n["stages"]):
+                at = n[begin] + stage * slot
+                svg.box(10 + unit * at, y + 8, unit * slot, 26, colour,
+                        f"byte {at}: {what} of stage {stage}, {slot} bytes",
+                        str(stage) if unit * slot > 14 else "")
+            if not what.startswith("scales"):
+                svg.text(10 + unit * n[begin], y + 46, what, size=10)
+        svg.text(10 + unit * n["bytes"], y + 46, "scales of weights, of tokens, barriers", "end", 10)
+        svg.box(10 + unit * n["barriers_at"], y + 8, 3, 26, "#cc3311", f"byte {n['barriers_at']}: barriers")
+    svg.save(path)
+
+
+def tensor_memory(path, tiles):
+    svg = Svg(900, 70 + 70 * len(tiles), "Tensor memory of a CTA on 10.x: 128 lanes, 512 columns")
+    for number, (tokens, n) in enumerate(tiles.items()):
+        y, unit = 50 + 70 * number, 870 / 512
+        svg.text(10, y, f"128 weights x {tokens} tokens: {n['columns_used']} columns used, "
+                        f"{n['columns_allocated']} allocated")
+        svg.box(10, y + 8, unit * 512, 26, "#eeeeee", "what there is")
+        svg.box(10, y + 8, unit * n["accumulator_columns"], 26, "#ee9944",
+                f"column 0: {n['accumulator_columns']} of sums, a token each, a weight a lane", "sums")
+        at = n["scale_columns_at"]
+        for stage in range(n["stages"]):
+            for step in range(n["steps"]):
+                for columns, colour, what in (("weight_scale_columns", WEIGHT_SCALES, "weights"),
+                                              ("token_scale_columns", TOKEN_SCALES, "tokens")):
+                    svg.box(10 + unit * at, y + 8, unit * n[columns], 26, colour,
+                            f"column {at}: scales of {what}, stage {stage}, step {step}")
+                    at += n[columns]
+        if at != n["columns_used"]:
+            sys.exit(f"{tokens} tokens: {at} columns drawn, {n['columns_used']} used")
+    svg.text(10, 55 + 70 * len(tiles), "Behind the sums, stage after stage and step after step: scales of "
+                                       "weights (blue), of tokens (green).")
+    svg.save(path)
+
+
+def main(numbers, folder):
+    tiles = collections.defaultdict(dict)
+    with open(numbers, encoding="ascii") as lines:
+        for line in lines:
+            tokens, name, value = line.split()
+            tiles[int(tokens)][name] = int(value)
+    os.makedirs(folder, exist_ok=True)
+    scale_tile(os.path.join(folder, "scale-tile.svg"))
+    swizzle(os.path.join(folder, "swizzle.svg"))
+    shared_memory(os.path.join(folder, "shared-memory.svg"), tiles)
+    tensor_memory(os.path.join(folder, "tensor-memory.svg"), tiles)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
