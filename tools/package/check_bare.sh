@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # check_bare.sh BUILD OS: README's two commands on a fresh clone, then the tarball's packages and an
-# installation's consumers, in a chroot of a Debian with git and make and nothing else. OS is
-# debian12, debian13 or testing. PART=packages leaves README's two commands out, which take the
-# longest. Needs root, mmdebstrap, and the distribution's and Python's package servers; HERE=folder
-# keeps the chroot and goes on with one that is there, MIRROR=URL takes the distribution from there,
-# CCACHE=folder has ccache inside with that folder.
+# installation's consumers, in a chroot of a Debian with git and make and nothing else. OS is debian12,
+# debian13 or testing. PART=readme or packages: one of the two; README's commands take the longest. Needs
+# root, mmdebstrap, and the distribution's and Python's package servers; HERE=folder keeps the chroot
+# and goes on with one that is there, MIRROR=URL takes the distribution from there, CCACHE=folder has
+# ccache inside with that folder.
 set -eu
 build=$1 os=$2
 cd "$(dirname "$0")/../.."
@@ -61,30 +61,35 @@ cp -L /etc/resolv.conf "$root/etc/resolv.conf"
 cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
 rm -rf "$root/build"
 mkdir "$root/build"
-cp "$(ls "$build"/dist/*.tar.gz)" "$root/build/"
 if [ -n "${CCACHE:-}" ]; then
   mkdir -p "$root/ccache"
   mount --bind "$CCACHE" "$root/ccache"
 fi
 
-timed "the packages that a build from the tarball wants" inside \
-  "apt-get update -qq && apt-get install -y -qq --no-install-recommends g++ catch2 libcli11-dev \
-    nlohmann-json3-dev cmake \
-     pkg-config dpkg-dev debhelper lintian fakeroot"
-[ "$failed" -eq 0 ] || { finish; exit 1; }
-timed "the tarball unpacks" inside \
-  "cd /build && tar -xf nvfp4gemm-*.tar.gz && mv nvfp4gemm-*/ unpacked"
-timed "make, by g++ alone" inside "cd /build/unpacked && make"
-timed "the host tests" inside "cd /build/unpacked && make test-host"
-timed "make install, and its consumers in C, C++, CMake and static" inside \
-  "cd /build/unpacked && make static && tools/check_install.sh build"
-timed "the packages: CMake three ways, dpkg-buildpackage, lintian" inside \
-  "cd /build/unpacked && mkdir -p build/dist && cp /build/*.tar.gz build/dist/ &&
-   tools/package/check_package.sh build"
-
-if [ "${PART:-}" != packages ]; then
+readme() {
   git clone -q --no-hardlinks . "$root/build/clone"
   timed "make run on a fresh clone" inside "cd /build/clone && make run"
   timed "make test on a fresh clone" inside "cd /build/clone && make test"
-fi
+}
+
+packages() {
+  cp "$(ls "$build"/dist/*.tar.gz)" "$root/build/"
+  timed "the packages that a build from the tarball wants" inside \
+    "apt-get update -qq && apt-get install -y -qq --no-install-recommends g++ catch2 libcli11-dev \
+       nlohmann-json3-dev cmake pkg-config dpkg-dev debhelper lintian fakeroot"
+  [ "$failed" -eq 0 ] || return 0
+  timed "the tarball unpacks" inside \
+    "cd /build && tar -xf nvfp4gemm-*.tar.gz && mv nvfp4gemm-*/ unpacked"
+  timed "make, by g++ alone" inside "cd /build/unpacked && make"
+  timed "the host tests" inside "cd /build/unpacked && make test-host"
+  timed "make install, and its consumers in C, C++, CMake and static" inside \
+    "cd /build/unpacked && make static && tools/check_install.sh build"
+  timed "the packages: CMake three ways, dpkg-buildpackage, lintian" inside \
+    "cd /build/unpacked && mkdir -p build/dist && cp /build/*.tar.gz build/dist/ &&
+     tools/package/check_package.sh build"
+}
+
+# README's commands first: they find what is missing and install it.
+[ "${PART:-}" = packages ] || readme
+[ "${PART:-}" = readme ] || packages
 finish
