@@ -372,7 +372,16 @@ def check_steps(rows):
                for name, stages, *pairs in rows)
 
 
-# ---- documents -----------------------------------------------------------------------------------
+def check_cuts(rows):
+    """What build/model cuts said of tiles whose K is cut into parts."""
+    newest = sorted(glob.glob(f"{ROOT}/bench/results/model-cuts-b200-*.csv"))[-1]
+    with open(newest, encoding="utf-8") as text:
+        known = [line.strip().split(",") for line in list(text)[2:]]
+    return all([*shape.split(" x "), *times] in [row[:9] for row in known]
+               for shape, *times in rows)
+
+
+# ---- documents -------------------------------------------------------------------------------------
 
 def blocks(text):
     """(name or None, rows or lines) of each table and each marked picture; (None, C text) of

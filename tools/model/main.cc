@@ -101,6 +101,24 @@ void print_steps() {
   }
 }
 
+// Of up to 128 tokens: tiles of 64 and 128 tokens, whole and cut along K.
+void print_cuts() {
+  std::printf(
+      "# us on a B200 by the model, kernel alone; parts of K in a cluster; +: two loads ahead\n");
+  std::printf("m,n,k");
+  for (const Cut& cut : cuts())
+    std::printf(",%d/%d%s", cut.tokens, cut.parts, cut.ahead ? "+" : "");
+  std::printf("\n");
+  for (const Shape& s : forecast_shapes()) {
+    if (s.m > 128) continue;
+    std::printf("%lld,%lld,%lld", static_cast<long long>(s.m), static_cast<long long>(s.n),
+                static_cast<long long>(s.k));
+    for (const Cut& cut : cuts())
+      std::printf(",%.2f", simulate(kB200, cut_kernel(kB200, cut, s), s).us);
+    std::printf("\n");
+  }
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -117,11 +135,14 @@ int main(int count, char** arguments) {
     print_spans(arguments[2], arguments[3]);
   } else if (what == "steps") {
     print_steps();
+  } else if (what == "cuts") {
+    print_cuts();
   } else if (what == "shapes") {
     print_forecasts();
   } else {
-    std::fprintf(stderr,
-                 "model parameters | micro | public | h200 CLOCKS.csv GPU.csv | steps | shapes\n");
+    std::fprintf(
+        stderr,
+        "model parameters | micro | public | h200 CLOCKS.csv GPU.csv | steps | cuts | shapes\n");
     return 2;
   }
   return 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "tools/model/steps.h"
 
+#include <algorithm>
+
 #include "kernel/hardware.h"
 
 namespace model {
@@ -15,10 +17,11 @@ int stages_in(const Kernel& k, double shared_bytes) {
 }
 
 // Parts of K in the CTAs of a cluster, each of which stores its share of the tile. `clusters`: of
-// these CTAs, how many are placed at once.
-Kernel split(const Machine& m, Kernel k, int parts, int64_t clusters) {
+// these CTAs, how many are placed at once. `rows`: of the tile, how many there are.
+Kernel split(const Machine& m, Kernel k, int parts, int64_t clusters, int64_t rows = INT64_MAX) {
   k.name += " split " + std::to_string(parts);
-  const double sums = 4.0 * double(k.tile_weights / k.width) * double(k.tile_tokens);
+  const double sums =
+      4.0 * double(k.tile_weights / k.width) * double(std::min(k.tile_tokens, rows));
   k.split = parts;
   k.units = clusters * parts;
   k.exchange_ns = 2 * m.cluster_barrier + sums * (parts - 1) / parts / m.push_rate;
@@ -47,7 +50,25 @@ Kernel pair(const Machine& m, const Kernel& like, int weights, int tokens) {
   return k;
 }
 
+// 148 SMs hold 74 clusters of 2 and, as seen in S (parameters.def), 36 of 4.
+int64_t clusters_of(int parts) { return parts == 2 ? 74 : 36; }
+
 }  // namespace
+
+const std::vector<Cut>& cuts() {
+  static const std::vector<Cut> all{{64, 1, false},  {64, 2, false},  {64, 4, false},
+                                    {128, 1, false}, {128, 2, false}, {128, 4, false},
+                                    {64, 1, true},   {64, 2, true},   {64, 4, true},
+                                    {128, 1, true},  {128, 2, true},  {128, 4, true}};
+  return all;
+}
+
+Kernel cut_kernel(const Machine& m, const Cut& cut, const Shape& shape) {
+  Kernel k = sm100_kernels(m)[cut.tokens == 64 ? 0 : 1];
+  // The second of two loads is asked for before the first is worked off.
+  if (cut.ahead) k.epilogue_clocks -= cut.tokens / 32 * m.load_drain;
+  return cut.parts == 1 ? k : split(m, k, cut.parts, clusters_of(cut.parts), shape.m);
+}
 
 std::vector<Step> steps(const Machine& m) {
   const std::vector<Kernel> now = sm100_kernels(m);
@@ -57,10 +78,9 @@ std::vector<Step> steps(const Machine& m) {
     half.stages = stages_in(half, nvfp4::kMaxSharedBytes / 2.0);
     all.push_back({half, 2});
   }
-  // 148 SMs hold 74 clusters of 2 and, as seen in S (parameters.def), 36 of 4.
-  all.push_back({split(m, now[0], 2, 74)});
-  all.push_back({split(m, now[1], 2, 74)});
-  all.push_back({split(m, now[1], 4, 36)});
+  all.push_back({split(m, now[0], 2, clusters_of(2))});
+  all.push_back({split(m, now[1], 2, clusters_of(2))});
+  all.push_back({split(m, now[1], 4, clusters_of(4))});
   all.push_back({pair(m, now[1], 128, 128)});
   all.push_back({pair(m, now[1], 256, 128)});
   all.push_back({split(m, pair(m, now[1], 128, 128), 2, 36)});

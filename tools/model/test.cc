@@ -250,3 +250,21 @@ TEST_CASE("steps are judged against the kernel as it is", "[model]") {
     CHECK(k.units * k.width <= 148);
   }
 }
+
+TEST_CASE("a cut of K exchanges the sums of tokens that exist", "[model]") {
+  const Cut whole{64, 1, false}, halves{64, 2, false}, quarters{64, 4, false};
+  const Shape one{1, 4096, 7168}, many{64, 4096, 7168};
+  CHECK(cut_kernel(kB200, whole, one).split == 1);
+  CHECK(cut_kernel(kB200, whole, one).exchange_ns == 0);
+  // Half of what a token has of a tile, 128 sums of 4 bytes, goes to the other CTA.
+  const double each = 4 * 128 / 2 / kB200.push_rate;
+  CHECK(std::abs(cut_kernel(kB200, halves, many).exchange_ns -
+                 cut_kernel(kB200, halves, one).exchange_ns - 63 * each) < 1e-6);
+  CHECK(cut_kernel(kB200, halves, one).units == 148);
+  CHECK(cut_kernel(kB200, quarters, one).units == 144);
+  // Two loads under way hide one's clocks of every 32 columns.
+  const Cut ahead{64, 1, true};
+  CHECK(cut_kernel(kB200, whole, one).epilogue_clocks -
+            cut_kernel(kB200, ahead, one).epilogue_clocks ==
+        2 * kB200.load_drain);
+}
