@@ -7,6 +7,7 @@
 #include <set>
 
 #include "test/gemm/gpu.h"
+#include "test/gemm/sizes.h"
 #include "tools/harness/general_gemm.h"
 
 using gemm_test::forced;
@@ -44,6 +45,8 @@ std::map<int, int64_t> shortest_of_each_split(const gemm_test::Gpu& gpu, const c
 
 TEST_CASE("every variant and split, at the sizes of compute-sanitizer", "[sanitize]") {
   USE_GPU(gpu);
+  if (gpu.small() && !gemm_test::everything())
+    SKIP_TEST("for compute-sanitizer; every emulated run is checked by the emulator");
   std::set<int> splits;
   int products = 0;
   const auto run = [&](const Problem& problem) {
