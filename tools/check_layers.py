@@ -45,6 +45,7 @@ PROGRAMS = {
     "tools/harness/": ["include/", "host/cuda/"],
     "tools/nvfp4/": ["include/", "host/cuda/", "tools/harness/", EMU + "include/"],
     "tools/model/": ["kernel/", "kernel/sm90/", "kernel/sm100/", "tools/testing/"],
+    "tools/draw/": ["kernel/", "kernel/sm100/"],
     "bench/": ["include/", "host/cuda/", "kernel/", "tools/harness/", EMU + "include/"],
     "test/": ["include/", "host/cuda/", "host/", "kernel/", "kernel/ptx/", "kernel/sm90/",
               "kernel/sm100/",
