@@ -58,8 +58,8 @@ TEST_CASE("a plan gives the bits of a run, again and again", "[plan]") {
 
 TEST_CASE("a plan serves other operands at other addresses", "[plan]") {
   USE_GPU(gpu);
-  const Problem first = make_problem({130, 136, 640}, Data::exact, 81);
-  const Problem second = make_problem({130, 136, 640}, Data::exact, 82);
+  const Problem first = make_problem({gpu.sized(130, 17), 136, 640}, Data::exact, 81);
+  const Problem second = make_problem({gpu.sized(130, 17), 136, 640}, Data::exact, 82);
   const support::DeviceGemm one(gpu.driver, first), two(gpu.driver, second);
   const Plan plan(one.desc);
   const nvfp4_gemm_addresses others = addresses_of(two.desc);
@@ -87,7 +87,7 @@ TEST_CASE("a plan serves other operands at other addresses", "[plan]") {
 
 TEST_CASE("threads run one plan at once, each with a D of its own", "[plan][threads]") {
   USE_GPU(gpu);
-  const Problem problem = make_problem({65, 129, 320}, Data::exact, 83);
+  const Problem problem = make_problem({gpu.sized(65, 9), 129, 320}, Data::exact, 83);
   const support::DeviceGemm gemm(gpu.driver, problem);
   const Plan plan(gemm.desc);
   CUcontext context = nullptr;

@@ -2,6 +2,7 @@
 // Sizes that end inside a tile, in every direction. K counts stages of 256: the sizes below end
 // inside the first, fill one, start the second, and go round the ring of stages more than once.
 #include "test/gemm/gpu.h"
+#include "test/gemm/sizes.h"
 
 using gemm_test::forced;
 using support::Data;
@@ -17,8 +18,9 @@ TEST_CASE("every M meets every N, inside and just beyond a tile", "[tails]") {
     // Two K for every pair, another two for the next.
     for (int i = 0; i < 2; ++i, turn += 3) {
       if (gpu.small() && (turn + gemm_test::variant_number(variant)) % 16 != 0) continue;
+      const int64_t tokens = gemm_test::few_tokens(gpu, variant, m);
       gemm_test::require_reference_bits(
-          gpu, forced(variant, make_problem({m, n, ks[turn % 7]}, Data::exact, turn)));
+          gpu, forced(variant, make_problem({tokens, n, ks[turn % 7]}, Data::exact, turn)));
     }
   }
 }

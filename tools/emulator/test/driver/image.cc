@@ -263,10 +263,15 @@ TEST_CASE("Code that was read before is known by its text, the last four of them
   CHECK(known.find(without_variables(1)) != nullptr);
 }
 
-TEST_CASE("One text in two libraries is two libraries, each with its own variables") {
+TEST_CASE("One text in two modules, or libraries, is two of them, each with its own variables") {
   in_child([](Session& s) {
     s.start();
     CUdeviceptr address[2] = {};
+    CUmodule module[2] = {};
+    for (CUmodule& m : module) IS(s, s.cuModuleLoadData(&m, good), CUDA_SUCCESS);
+    for (int i = 0; i < 2; ++i)
+      IS(s, s.cuModuleGetGlobal(&address[i], nullptr, module[i], "counter"), CUDA_SUCCESS);
+    IS(s, address[0] == address[1], 0);
     for (const char* text : {good, plain}) {
       CUlibrary library[2] = {};
       CUkernel kernel[2] = {};
