@@ -32,14 +32,33 @@ bool any_nan(const uint8_t* scales, ScaleType type) {
   return any;
 }
 
-// Twice the value of each e2m1 code.
-constexpr int8_t doubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+// Twice the value of an e2m1 code: 0, 1, 2, 3, 4, 6, 8, 12 and their negatives, without a table,
+// which compilers turn into vectors.
+EMU_INLINE int16_t doubled(int16_t code) {
+  const int16_t m = code & 7;
+  const int16_t size = int16_t(m + (m > 4) + (m > 5) + 3 * (m > 6));
+  const int16_t sign = int16_t(-(code >> 3 & 1));
+  return int16_t((size ^ sign) - sign);
+}
 
-void decode_values(const uint8_t* packed, bool negate, int16_t* to, size_t step) {
-  for (int k = 0; k < mma_depth; ++k) {
-    const int16_t v = doubled[k % 2 ? packed[k / 2] >> 4 : packed[k / 2] & 15];
-    to[k * step] = negate ? int16_t(-v) : v;
+// The elements of a byte lie side by side.
+EMU_CLONES void decode_row(const uint8_t* packed, int16_t flip, int16_t* to) {
+  for (int k = 0; k < mma_depth / 2; ++k) {
+    const int16_t byte = packed[k];
+    to[2 * k] = doubled(int16_t((byte & 15) ^ flip));
+    to[2 * k + 1] = doubled(int16_t(byte >> 4 ^ flip));
   }
+}
+
+// Byte k of each column; two rows of values.
+EMU_CLONES void decode_columns(const uint8_t (*bytes)[mma_width], int16_t flip,
+                               int16_t (*to)[mma_width]) {
+  for (int k = 0; k < mma_depth / 2; ++k)
+    for (int n = 0; n < mma_width; ++n) {
+      const int16_t byte = bytes[k][n];
+      to[2 * k][n] = doubled(int16_t((byte & 15) ^ flip));
+      to[2 * k + 1][n] = doubled(int16_t(byte >> 4 ^ flip));
+    }
 }
 
 // The lowest bits of 16 nibbles.
@@ -65,8 +84,7 @@ void classify(const uint8_t* packed, int16_t* at_least, size_t step) {
 }  // namespace
 
 void load_row(const MmaOperands& o, uint32_t r, Row& row) {
-  row.nan = any_nan(o.sfa + r * mma_blocks, o.scale);
-  decode_values(o.a + r * 32, o.negate_a, row.value, 1);
+  decode_row(o.a + r * 32, o.negate_a ? 8 : 0, row.value);
   classify(o.a + r * 32, &row.at_least[0][0], 1);
   for (int g = 0; g < mma_blocks; ++g) {
     const Scale s = decode(o.sfa[r * mma_blocks + g], o.scale);
@@ -78,10 +96,11 @@ void load_row(const MmaOperands& o, uint32_t r, Row& row) {
 
 void load_columns(const MmaOperands& o, uint32_t first, Columns& columns) {
   std::memset(static_cast<void*>(&columns), 0, sizeof columns);
+  alignas(64) uint8_t bytes[mma_depth / 2][mma_width] = {};
+  for (uint32_t i = 0; i < mma_width && first + i < o.n; ++i)
+    for (int k = 0; k < mma_depth / 2; ++k) bytes[k][i] = o.b[(first + i) * 32 + uint32_t(k)];
+  decode_columns(bytes, o.negate_b ? 8 : 0, columns.value);
   for (uint32_t i = 0; i < mma_width && first + i < o.n; ++i) {
-    columns.nan[i] = -int32_t(any_nan(o.sfb + (first + i) * mma_blocks, o.scale));
-    if (columns.nan[i]) continue;
-    decode_values(o.b + (first + i) * 32, o.negate_b, &columns.value[0][i], mma_width);
     classify(o.b + (first + i) * 32, &columns.at_least[0][0][i], mma_width);
     for (int g = 0; g < mma_blocks; ++g) {
       const Scale s = decode(o.sfb[(first + i) * mma_blocks + g], o.scale);
