@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Whole sums of a group to D on Hopper: rounded first, turned in
-// shared memory, [token][weight]. For the general epilogue they are turned as they are.
+// SPDX-License-Identifier: MIT
+// Whole sums of a group to D on Hopper: rounded first, turned in shared memory, [token][weight].
+// For the general epilogue they are turned as they are.
 #pragma once
 
 #include <cstdint>
