@@ -50,8 +50,8 @@ $(EMU_PTX)/%.debug.ptx: $(EMU_TEST)/h200/%.cu
 $(EMU_PTX)/%.lineinfo.ptx: $(EMU_TEST)/h200/%.cu
 	@mkdir -p $(@D)
 	$(call say,NVCC)$(NVCC) -std=c++17 -O3 -lineinfo -fmad=false -arch=compute_90 -ptx $< -o $@
-EMU_TEST_PTX := $(addprefix $(EMU_PTX)/,carry_probe.ptx load_probe.ptx load_probe.debug.ptx \
-                  load_probe.lineinfo.ptx)
+EMU_TEST_PTX := $(addprefix $(EMU_PTX)/,call_probe.ptx call_probe.debug.ptx carry_probe.ptx \
+                  load_probe.ptx load_probe.debug.ptx load_probe.lineinfo.ptx)
 
 $(B)/test_emulator: $(EMU_TEST_OBJ) $(TEST_MAIN) $(EMU_OBJ) | $(EMU_TEST_PTX)
 	$(call say,LINK)$(CXX) -o $@ $(filter %.o,$^) $(CATCH_LIBS) -ldl -pthread

@@ -3,7 +3,6 @@
 #include "tools/emulator/driver/module.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "tools/emulator/base/fault.h"
 #include "tools/emulator/op/load.h"
@@ -15,10 +14,9 @@ bool allocate_variables(State& s, CUcontext owner, ptx::Module& code) {
   for (ptx::Variable& v : code.variables) {
     v.address = s.allocate(owner, v.bytes, format("the variable %s", v.name.c_str()));
     if (!v.address) return false;
-    uint8_t* at = s.memory->at(v.address, v.bytes, 1, "initialisation");
-    memset(at, 0, v.bytes);
-    if (!v.init.empty()) memcpy(at, v.init.data(), v.init.size());
   }
+  for (const ptx::Variable& v : code.variables)
+    code.initialise(v, s.memory->at(v.address, v.bytes, 1, "initialisation"));
   return true;
 }
 

@@ -29,6 +29,29 @@ void Divergence::branch(uint32_t taken, uint32_t target, uint32_t reconverge) {
   fragments.push_back({.pc = target, .mask = taken, .join = join});
 }
 
+void Divergence::call(uint32_t lanes, uint32_t target) {
+  const int join = make_join(here().pc + 1, here().mask, here().join);
+  Fragment& f = here();
+  f.join = join;
+  if (f.mask == lanes) {
+    f.pc = target;
+    return;
+  }
+  f.mask &= ~lanes;
+  ++f.pc;
+  fragments.push_back({.pc = target, .mask = lanes, .join = join});
+}
+
+void Divergence::go_to(uint32_t lanes, uint32_t pc) {
+  Fragment& f = here();
+  if (f.mask == lanes) {
+    f.pc = pc;
+    return;
+  }
+  f.mask &= ~lanes;
+  fragments.push_back({.pc = pc, .mask = lanes, .join = here().join});
+}
+
 void Divergence::exit(uint32_t lanes) {
   Fragment& f = here();
   int join = f.join;

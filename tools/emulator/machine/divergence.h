@@ -41,6 +41,11 @@ class Divergence {
 
   // The current fragment's lanes in `taken` go to `target`, the others to the next instruction.
   void branch(uint32_t taken, uint32_t target, uint32_t reconverge);
+  // Those in `lanes` go to `target` and all meet again at the next instruction, when they return.
+  void call(uint32_t lanes, uint32_t target);
+  // The current fragment's lanes in `lanes` go on at `pc`: a return, which leads each to its
+  // caller.
+  void go_to(uint32_t lanes, uint32_t pc);
   // The current fragment's lanes in `lanes` end; the others go on behind the instruction.
   void exit(uint32_t lanes);
   // The current fragment's lanes in `lanes` stay at its instruction as a fragment of their own;

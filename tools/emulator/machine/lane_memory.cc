@@ -127,9 +127,25 @@ bool synchronises(const Place& p) { return p.space == Space::global || p.cta; }
 
 }  // namespace
 
+namespace {
+
+// ptxas refuses a store to .const; nobody but this sees one through a generic or global address.
+void refuse_constant(const ptx::Module& module, uint64_t address, const char* who) {
+  for (const uint32_t i : module.constants) {
+    const ptx::Variable& v = module.variables[i];
+    if (address - v.address < v.bytes)
+      throw Fault(FaultKind::illegal_address,
+                  format("%s writes to the .const variable %s: a kernel only reads those", who,
+                         v.name.c_str()));
+  }
+}
+
+}  // namespace
+
 Bytes Place::open(const ptx::Instr& in, uint32_t bytes, Use use, const void* value) const {
   const Bytes opened(*this);
   if (space == Space::global) {
+    if (!is_read(use)) refuse_constant(*cluster->launch.module, address, in.opcode);
     cluster->observers.access({nullptr, address, bytes, use, lane, false, value});
   } else if (space == Space::shared_cta) {
     const bool same = value && cta->shared(Teller{}).holds(uint32_t(offset), value, bytes);

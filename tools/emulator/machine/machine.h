@@ -22,6 +22,7 @@
 #include "tools/emulator/hardware/cta_units.h"
 #include "tools/emulator/hardware/mbarrier.h"
 #include "tools/emulator/hardware/tensor_memory.h"
+#include "tools/emulator/machine/call_stack.h"
 #include "tools/emulator/machine/divergence.h"
 #include "tools/emulator/machine/named_barrier.h"
 #include "tools/emulator/machine/observer.h"
@@ -113,6 +114,7 @@ class Warp {
   uint32_t executing = 0;  // lanes of the instruction that executes, or was the last to
   Divergence flow;
   LocalMemory local;
+  CallStack calls;
   uint32_t cluster_arrived = 0;      // lanes between barrier.cluster.arrive and .wait
   uint64_t cluster_ticket[32] = {};  // per lane, the generation of barrier.cluster it arrived at
   bool waited_for_grids = false;     // has passed griddepcontrol.wait
@@ -222,12 +224,16 @@ class Warp {
   std::vector<std::vector<uint32_t>> unused_ld;
 
  private:
+  friend class CallStack;  // saves and restores registers
   // A global access with the last allocation remembered, as consecutive ones mostly hit the same.
   friend Place locate(Warp&, uint32_t, ptx::Space, uint64_t, uint32_t, const char*);
   uint8_t* global(uint64_t address, uint32_t bytes, uint32_t align, const char* who);
 
   uint64_t special(ptx::Special s, uint32_t lane) const;
   uint64_t symbol(const ptx::Operand& op) const;
+  uint64_t frame_base(const ptx::Operand& op, uint32_t lane) const {
+    return op.reg == ptx::no_register ? 0 : values_[size_t(op.reg) * 32 + lane];
+  }
   [[noreturn]] void no_value(const ptx::Operand& op, uint32_t lanes_without_value) const;
   std::string origin(const Unknown& unknown) const;
   // An ordinary access; nothing in kernels without wgmma.

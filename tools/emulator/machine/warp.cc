@@ -17,6 +17,7 @@ Warp::Warp(Cta& owner, uint32_t i, uint32_t existing)
       lanes(existing),
       flow(existing),
       local(owner.cluster.launch.function->local_bytes),
+      calls(owner.cluster.launch.function->local_bytes),
       values_(std::make_unique_for_overwrite<uint64_t[]>(
           size_t(owner.cluster.launch.function->register_slots) * 32)),
       defined_(owner.cluster.launch.function->register_slots),
@@ -51,7 +52,7 @@ uint64_t Warp::get(const Operand& op, uint32_t lane, uint32_t part) const {
       return values_[size_t(op.reg + part) * 32 + lane];
     case Operand::Kind::imm: return part ? (op.imm < 0 ? ~0ull : 0) : uint64_t(op.imm);
     case Operand::Kind::special: return special(op.special, lane);
-    case Operand::Kind::symbol: return symbol(op);
+    case Operand::Kind::symbol: return symbol(op) + frame_base(op, lane);
     default: throw Fault(FaultKind::illegal_instruction, "an operand that has no single value");
   }
 }
@@ -75,6 +76,8 @@ const uint64_t* Warp::source(const Operand& op, uint32_t active, Row& scratch,
   }
   if (op.kind == Operand::Kind::special)
     for_lanes(active, [&](uint32_t lane) { scratch[lane] = special(op.special, lane); });
+  else if (op.kind == Operand::Kind::symbol && op.reg != ptx::no_register)
+    for_lanes(active, [&](uint32_t lane) { scratch[lane] = get(op, lane); });
   else
     std::fill_n(scratch, 32, get(op, 0, part));
   return scratch;
@@ -180,8 +183,9 @@ uint64_t Warp::address(const Operand& op, uint32_t lane) const {
 
 bool Warp::alike(const Operand& op, uint32_t active) const {
   if (op.kind == Operand::Kind::special) return false;
-  const bool constant = op.kind != Operand::Kind::reg && op.kind != Operand::Kind::address;
-  if (constant || op.reg == ptx::no_register) return true;
+  const bool has_row = op.kind == Operand::Kind::reg || op.kind == Operand::Kind::address ||
+                       op.kind == Operand::Kind::symbol;
+  if (!has_row || op.reg == ptx::no_register) return true;
   if (active & ~defined_[op.reg]) return false;
   const uint64_t* const row = &values_[size_t(op.reg) * 32];
   const uint64_t first = row[std::countr_zero(active)];

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "tools/emulator/base/fault.h"
 
@@ -41,6 +42,28 @@ void LocalMemory::write(uint32_t lane, uint64_t offset, const void* from, uint32
   if (data_.empty()) data_.resize(size_t(bytes_) * 32), written_.resize(size_t(bytes_) * 32);
   memcpy(data_.data() + first, from, bytes);
   std::fill_n(written_.begin() + ptrdiff_t(first), bytes, uint8_t(1));
+}
+
+void LocalMemory::reserve(uint32_t bytes_per_thread) {
+  if (bytes_per_thread <= bytes_) return;
+  const uint32_t old = std::exchange(bytes_, std::max(bytes_per_thread, 2 * bytes_));
+  if (data_.empty()) return;
+  std::vector<uint8_t> data(size_t(bytes_) * 32), written(size_t(bytes_) * 32);
+  for (size_t lane = 0; lane < 32; ++lane) {
+    std::copy_n(data_.begin() + ptrdiff_t(lane * old), old,
+                data.begin() + ptrdiff_t(lane * bytes_));
+    std::copy_n(written_.begin() + ptrdiff_t(lane * old), old,
+                written.begin() + ptrdiff_t(lane * bytes_));
+  }
+  data_ = std::move(data);
+  written_ = std::move(written);
+}
+
+void LocalMemory::copy(uint32_t lane, uint64_t from, uint64_t to, uint32_t bytes) {
+  const size_t source = check(lane, from, bytes, 1), target = check(lane, to, bytes, 1);
+  if (written_.empty()) return;
+  memcpy(&data_[target], &data_[source], bytes);
+  memcpy(&written_[target], &written_[source], bytes);
 }
 
 bool LocalMemory::holds(uint32_t lane, uint64_t offset, uint32_t bytes) const {

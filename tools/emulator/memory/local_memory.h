@@ -16,6 +16,12 @@ class LocalMemory {
   void read(uint32_t lane, uint64_t offset, void* to, uint32_t bytes, uint32_t align) const;
   void write(uint32_t lane, uint64_t offset, const void* from, uint32_t bytes, uint32_t align);
 
+  // A stack grows: so many bytes per thread at least. What a new frame finds was written by nobody.
+  void reserve(uint32_t bytes_per_thread);
+  uint32_t bytes() const { return bytes_; }
+  // What is known of the bytes goes with them.
+  void copy(uint32_t lane, uint64_t from, uint64_t to, uint32_t bytes);
+
   // Whether all the bytes were written; and to take that back. For bytes that were read or written.
   bool holds(uint32_t lane, uint64_t offset, uint32_t bytes) const;
   void forget(uint32_t lane, uint64_t offset, uint32_t bytes);

@@ -141,21 +141,24 @@ void BodyParser::local_variables() {
   for (const VariableDeclaration& v : parse_variables(in_)) {
     if (v.open || !v.init.empty())
       throw PtxError(v.pos, "a local variable has a size and no value");
-    scopes_.declare(v.name, {Symbol::Kind::variable, Type::none, Space::local, place_local(v)},
-                    v.pos);
+    Symbol symbol{Symbol::Kind::variable, Type::none, Space::local, place_local(v)};
+    symbol.frame = frame();
+    scopes_.declare(v.name, symbol, v.pos);
   }
 }
 
 uint32_t BodyParser::place_local(const VariableDeclaration& v) {
-  const uint64_t offset = align_up(function_.local_bytes, v.align);
+  uint32_t& used = expansion_.routine ? expansion_.routine->frame_bytes : function_.local_bytes;
+  const uint64_t offset = align_up(used, v.align);
   if (offset + v.bytes > 512 << 10) throw PtxError(v.pos, "more than 512 KiB of local memory");
-  function_.local_bytes = uint32_t(offset + v.bytes);
+  used = uint32_t(offset + v.bytes);
   return uint32_t(offset);
 }
 
 void BodyParser::label() {
   const Token& name = in_.next();
   in_.next();
+  if (in_.peek().dot("callprototype")) return prototype(name.text);
   scopes_.label(name.text, uint32_t(function_.code.size()), name.pos);
 }
 
@@ -199,6 +202,7 @@ void BodyParser::finish(SourcePos end) {
   parse_instruction(at, ret);
   ret.pos = end;
   lower(ret, none, target_, binders_, function_);
+  routines();
   check_cta_group(function_);
   shared_.place(function_, end);
   set_reconvergence(function_);

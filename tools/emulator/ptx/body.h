@@ -43,8 +43,16 @@ class BodyParser {
   void call_variables();
   void declare_call_variable(const VariableDeclaration& v, bool read_only);
   uint32_t place_local(const VariableDeclaration& v);
+  uint32_t frame() const { return expansion_.routine ? function_.frame : no_register; }
   void instruction();
   void call(const ParsedInstr& guard);
+  void prototype(std::string_view name);
+  void check_call(const ParsedCall& call, const Symbol* target) const;
+  uint32_t want(std::string_view name);
+  void call_routine(const ParsedInstr& guard, const ParsedCall& call, const Symbol* target);
+  void inner(Inner what, Instr& in, SourcePos pos);
+  void routines();
+  void routine(size_t number);
   void expand(const ParsedCall& call, Cursor definition);
   void stop(const ParsedInstr& guard, const ParsedCall& call);
   void branch(const ParsedInstr& from, std::string_view label);
@@ -62,6 +70,7 @@ class BodyParser {
   Function& function_;
   Expansion& expansion_;
   bool is_callee_ = false;
+  std::map<std::string_view, FunctionHead> prototypes_;
   uint32_t depth_ = 1;  // of braces
   CudaLine cuda_;       // of what follows
 };

@@ -38,7 +38,7 @@ void BodyParser::call_variables() {
 void BodyParser::declare_call_variable(const VariableDeclaration& v, bool read_only) {
   scopes_.declare(v.name,
                   {Symbol::Kind::variable, Type::none, Space::param, place_local(v),
-                   uint32_t(v.bytes), v.align, read_only},
+                   uint32_t(v.bytes), v.align, read_only, frame()},
                   v.pos);
 }
 
@@ -49,11 +49,15 @@ void BodyParser::declare_head(const FunctionHead& head) {
 
 void BodyParser::call(const ParsedInstr& guard) {
   ParsedCall call = parse_call(in_);
-  if (const Symbol* s = scopes_.find(call.name); s && s->kind == Symbol::Kind::reg)
-    throw PtxError(call.pos, "indirect calls are not supported");
+  const Symbol* target = scopes_.find(call.name);
+  if (target && target->kind == Symbol::Kind::function) target = nullptr;
   resolve(call.results, scopes_);
   resolve(call.arguments, scopes_);
-  expansion_.functions.check(call, is_callee_);
+  check_call(call, target);
+  if (target || expansion_.functions.graph().is_routine(call.name)) {
+    if (function_.is_entry) call_routine(guard, call, target);
+    return;
+  }
   const Cursor* definition = expansion_.functions.definition(call.name);
   if (!definition) return stop(guard, call);
   if (!function_.is_entry) return;
@@ -71,10 +75,6 @@ void BodyParser::call(const ParsedInstr& guard) {
 
 // Parameters go under their new names in place: a function cannot write to its own.
 void BodyParser::expand(const ParsedCall& call, Cursor at) {
-  for (const std::string_view caller : expansion_.callers)
-    if (caller == call.name)
-      throw PtxError(call.pos, "recursion is not supported: '" + std::string(call.name) +
-                                   "' is called while it runs");
   if (++expansion_.calls > most_calls || expansion_.callers.size() == deepest_call)
     throw PtxError(call.pos, "more than 65536 calls in one kernel, or nested deeper than 64");
   scopes_.push();
@@ -90,8 +90,10 @@ void BodyParser::expand(const ParsedCall& call, Cursor at) {
   while (!at.accept('{')) at.next();
   const size_t outer = scopes_.enter_function();
   expansion_.callers.push_back(call.name);
+  scopes_.show_functions(true);
   BodyParser(at, scopes_, target_, binders_, shared_, function_, expansion_).parse_callee();
   expansion_.callers.pop_back();
+  scopes_.show_functions(!expansion_.callers.empty());
   scopes_.leave_function(outer);
   scopes_.pop([](uint32_t, uint32_t) {});
 }

@@ -7,7 +7,7 @@ namespace {
 
 std::string quoted(std::string_view name) { return "'" + std::string(name.substr(0, 200)) + "'"; }
 
-std::vector<VariableDeclaration> parse_list(Cursor& in) {
+std::vector<VariableDeclaration> parse_list(Cursor& in, bool is_prototype) {
   std::vector<VariableDeclaration> out;
   in.expect('(');
   if (in.accept(')')) return out;
@@ -15,7 +15,8 @@ std::vector<VariableDeclaration> parse_list(Cursor& in) {
     if (in.peek().dot("reg")) in.fail("parameters in registers are not supported");
     if (!in.accept_dot("param")) in.fail("'.param' expected");
     out.push_back(parse_parameter(in));
-    if (out.back().name == "_") throw PtxError(out.back().pos, "a function's parameter has a name");
+    if (out.back().name == "_" && !is_prototype)
+      throw PtxError(out.back().pos, "a function's parameter has a name");
   } while (in.accept(','));
   in.expect(')');
   return out;
@@ -28,8 +29,9 @@ bool same(const std::vector<VariableDeclaration>& a, const std::vector<VariableD
   return true;
 }
 
-void fit(const std::vector<ParsedOperand>& operands, const std::vector<VariableDeclaration>& formal,
-         const ParsedCall& call, const char* what) {
+void fit_list(const std::vector<ParsedOperand>& operands,
+              const std::vector<VariableDeclaration>& formal, const ParsedCall& call,
+              const char* what) {
   if (operands.size() != formal.size())
     throw PtxError(call.pos, quoted(call.name) + " has " + std::to_string(formal.size()) + " " +
                                  what + ", the call " + std::to_string(operands.size()));
@@ -46,23 +48,24 @@ void fit(const std::vector<ParsedOperand>& operands, const std::vector<VariableD
 
 }  // namespace
 
-FunctionHead parse_head(Cursor& in) {
+FunctionHead parse_head(Cursor& in, bool is_prototype) {
   FunctionHead head;
-  if (in.peek().is('(')) head.results = parse_list(in);
+  if (in.peek().is('(')) head.results = parse_list(in, is_prototype);
   if (head.results.size() > 1) in.fail("a function has at most one result");
   head.pos = in.pos();
   head.name = in.expect_word("a function's name");
-  check_name(head.name, head.pos);
-  if (in.peek().is('(')) head.parameters = parse_list(in);
+  if (!is_prototype) check_name(head.name, head.pos);
+  if (in.peek().is('(')) head.parameters = parse_list(in, is_prototype);
   return head;
 }
 
 // The name is the first word outside parentheses; a body, not a semicolon, makes it a definition.
-Functions::Functions(const std::vector<Token>& tokens) {
+Functions::Functions(const std::vector<Token>& tokens) : graph_(tokens) {
   Cursor in(tokens);
   for (int depth = 0; !in.at_end();) {
     const Token& t = in.next();
     depth += t.is('{') - t.is('}');
+    if (!depth && t.dot("entry")) numbers_.emplace(in.peek().text, 0);
     if (depth || !t.dot("func")) continue;
     const Cursor head = in;
     std::string_view name;
@@ -71,8 +74,17 @@ Functions::Functions(const std::vector<Token>& tokens) {
       if (!parentheses && name.empty() && in.peek().kind == Token::Kind::word)
         name = in.peek().text;
     }
-    if (in.peek().is('{')) definitions_.emplace(name, head);
+    if (!in.peek().is('{')) continue;
+    definitions_.emplace(name, head);
+    numbers_.emplace(name, 0);
   }
+  uint32_t next = 0;
+  for (auto& [name, number] : numbers_) number = next++;
+}
+
+const FunctionHead* Functions::declared(std::string_view name) const {
+  const auto found = declared_.find(name);
+  return found == declared_.end() ? nullptr : &found->second;
 }
 
 void Functions::declare(const FunctionHead& head) {
@@ -101,8 +113,12 @@ void Functions::check(const ParsedCall& call, bool expanded) const {
   } else {
     throw PtxError(call.pos, "no function " + quoted(call.name) + " is declared above");
   }
-  fit(call.results, head.results, call, "results");
-  fit(call.arguments, head.parameters, call, "parameters");
+  fit(call, head);
+}
+
+void Functions::fit(const ParsedCall& call, const FunctionHead& head) {
+  fit_list(call.results, head.results, call, "results");
+  fit_list(call.arguments, head.parameters, call, "parameters");
 }
 
 const Cursor* Functions::definition(std::string_view name) const {

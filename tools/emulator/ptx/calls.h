@@ -2,13 +2,16 @@
 // Calls of functions (PTX ISA 5.1.6, 7.1 and 9.7.12.5). A call is expanded when the entry is loaded:
 // the callee's statements stand in its place, with registers of their own and a `ret` that leads
 // behind them. Parameters of calls lie in local memory, under the caller's and the callee's name.
+// Functions that recur or whose address is taken are routines (module.h) behind the entry's code.
 #pragma once
 
 #include <map>
 #include <string_view>
 #include <vector>
 
+#include "tools/emulator/ptx/call_graph.h"
 #include "tools/emulator/ptx/declarations.h"
+#include "tools/emulator/ptx/module.h"
 #include "tools/emulator/ptx/symbols.h"
 #include "tools/emulator/ptx/syntax.h"
 
@@ -20,8 +23,8 @@ struct FunctionHead {
   std::string_view name;
   std::vector<VariableDeclaration> results, parameters;
 };
-// Behind `.func`, up to the directives.
-FunctionHead parse_head(Cursor& in);
+// Behind `.func`, up to the directives; behind `.callprototype`, where a name may be `_`.
+FunctionHead parse_head(Cursor& in, bool is_prototype = false);
 
 class Functions {
  public:
@@ -33,6 +36,11 @@ class Functions {
   // Throws PtxError unless what the call names is declared above, or, in a body expanded before its
   // turn, defined anywhere, and the call's operands fit.
   void check(const ParsedCall& call, bool expanded) const;
+  static void fit(const ParsedCall& call, const FunctionHead& head);
+  const FunctionHead* declared(std::string_view name) const;
+  const CallGraph& graph() const { return graph_; }
+  // Functions and kernels defined in the module, which number their addresses.
+  const std::map<std::string_view, uint32_t>& numbers() const { return numbers_; }
   // At the head of the definition, or nothing.
   const Cursor* definition(std::string_view name) const;
 
@@ -40,6 +48,8 @@ class Functions {
   std::map<std::string_view, Cursor> definitions_;  // also of functions that stand further down
   std::map<std::string_view, FunctionHead> declared_;
   std::map<std::string_view, SourcePos> defined_;
+  std::map<std::string_view, uint32_t> numbers_;
+  CallGraph graph_;
 };
 
 // What the expansion of one entry's calls has in common.
@@ -49,6 +59,9 @@ struct Expansion {
   uint32_t calls = 0;                           // so far
   std::map<const char*, uint32_t> shared = {};  // by its place in the text: one per entry,
                                                 // however often it is expanded
+  std::vector<std::string_view> wanted = {};    // routines that the entry calls, in the order of
+                                                // Function::routines
+  Routine* routine = nullptr;                   // whose body this is
 };
 
 }  // namespace emu::ptx

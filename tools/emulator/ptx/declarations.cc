@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include "tools/emulator/ptx/constant.h"
 #include "tools/emulator/ptx/notation.h"
 
 namespace emu::ptx {
@@ -51,34 +52,48 @@ void put(std::vector<uint8_t>& out, uint64_t bits, uint32_t bytes) {
   for (uint32_t i = 0; i < bytes; ++i) out.push_back(uint8_t(bits >> 8 * i));
 }
 
-void parse_value(Cursor& in, const Element& e, std::vector<uint8_t>& out) {
-  const bool negative = in.accept('-');
-  const Token& t = in.peek();
-  uint64_t bits = t.bits;
-  const bool real = class_of(e.type) == 'f';
-  if (t.kind == Token::Kind::integer && !real) {
-    if (negative) bits = 0 - bits;
-  } else if (t.kind == Token::Kind::real32 && e.type == Type::f32) {
-    bits ^= uint64_t(negative) << 31;
-  } else if (t.kind == Token::Kind::real64 && e.type == Type::f64) {
-    bits ^= uint64_t(negative) << 63;
-  } else if (t.kind == Token::Kind::real64 && e.type == Type::f32) {
-    bits = std::bit_cast<uint32_t>(float(std::bit_cast<double>(bits))) ^ uint64_t(negative) << 31;
-  } else {
-    in.fail(
-        "a constant of the variable's type expected (addresses as initial values are not "
-        "supported)");
+// A variable's or function's name, generic(name), either with + and an offset behind it.
+bool parse_address(Cursor& in, const Element& e, VariableDeclaration& v) {
+  if (in.peek().kind != Token::Kind::word || starts_constant(in)) return false;
+  InitialAddress a{v.init.size(), {}, 0, false, in.pos()};
+  a.is_generic = in.peek().text == "generic" && in.peek(1).is('(');
+  if (a.is_generic) in.next(), in.next();
+  a.name = in.expect_word("a name");
+  if (a.is_generic) in.expect(')');
+  if (in.accept('+')) {
+    const Constant offset = parse_constant(in);
+    if (!offset.is_integer()) in.fail("an offset expected");
+    a.offset = int64_t(offset.bits);
   }
-  in.next();
-  put(out, bits, e.scalar_bytes());
+  if (e.scalar_bytes() != 8 || class_of(e.type) == 'f')
+    throw PtxError(a.pos, "an address as an initial value needs 64 bits");
+  v.addresses.push_back(a);
+  put(v.init, 0, e.scalar_bytes());
+  return true;
 }
 
-void parse_initialiser(Cursor& in, const Element& e, std::vector<uint8_t>& out, int depth = 0) {
+void parse_value(Cursor& in, const Element& e, VariableDeclaration& v) {
+  if (parse_address(in, e, v)) return;
+  const SourcePos pos = in.pos();
+  if (!starts_constant(in)) in.fail("a constant of the variable's type expected");
+  const Constant c = parse_constant(in);
+  const bool real = class_of(e.type) == 'f';
+  uint64_t bits = c.bits;
+  const bool fits = c.is_integer()                     ? !real
+                    : c.kind == Constant::Kind::real32 ? e.type == Type::f32
+                                                       : e.type == Type::f32 || e.type == Type::f64;
+  if (!fits) throw PtxError(pos, "a constant of the variable's type expected");
+  if (c.kind == Constant::Kind::real64 && e.type == Type::f32)
+    bits = std::bit_cast<uint32_t>(float(std::bit_cast<double>(bits)));
+  put(v.init, bits, e.scalar_bytes());
+}
+
+void parse_initialiser(Cursor& in, const Element& e, VariableDeclaration& v, int depth = 0) {
   constexpr int deepest = 64;  // one level per bound of an array; hostile text must not recurse
   if (depth > deepest) in.fail("initial values nested too deeply");
-  if (!in.accept('{')) return parse_value(in, e, out);
+  if (!in.accept('{')) return parse_value(in, e, v);
   if (in.accept('}')) return;
-  do parse_initialiser(in, e, out, depth + 1);
+  do parse_initialiser(in, e, v, depth + 1);
   while (in.accept(','));
   in.expect('}');
 }
@@ -99,7 +114,7 @@ void parse_declarator(Cursor& in, const Element& e, VariableDeclaration& v) {
     v.bytes *= n;
     in.expect(']');
   }
-  if (in.accept('=')) parse_initialiser(in, e, v.init);
+  if (in.accept('=')) parse_initialiser(in, e, v);
   if (v.open) v.bytes = v.init.size();
   if (v.init.size() > v.bytes) in.fail("more initial values than the variable has room for");
 }

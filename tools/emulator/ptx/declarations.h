@@ -26,6 +26,14 @@ struct RegisterDeclaration {
 // Behind `.reg`, the semicolon included.
 RegisterDeclaration parse_registers(Cursor& in);
 
+// Of a variable or a function, among initial values.
+struct InitialAddress {
+  uint64_t at;  // in the bytes
+  std::string_view name;
+  int64_t offset;
+  bool is_generic;
+  SourcePos pos;
+};
 struct VariableDeclaration {
   std::string_view name;
   SourcePos pos;
@@ -33,6 +41,7 @@ struct VariableDeclaration {
   uint64_t bytes = 0;
   bool open = false;  // name[]
   std::vector<uint8_t> init;
+  std::vector<InitialAddress> addresses;
 };
 // Behind `.shared`, `.global` ..., the semicolon included.
 std::vector<VariableDeclaration> parse_variables(Cursor& in);

@@ -96,7 +96,7 @@ class Scanner {
     if (is_digit(c)) return scan_number(t);
     if (c == '"') return scan_string(t);
     if (c == '.' && (continues_word(peek(1)))) return scan_dotted(t);
-    if (std::string_view("{}()[]<>,;:=@!|+-*~").find(c) == std::string_view::npos)
+    if (std::string_view("{}()[]<>,;:=@!|+-*~/&^?").find(c) == std::string_view::npos)
       fail(format("character '%c' (0x%02x) has no place in PTX", c >= ' ' ? c : '?', uint8_t(c)));
     t.kind = Token::Kind::mark;
     t.text = source_.substr(at_++, 1);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The front end's one door.
+#include <cstring>
+
 #include "tools/emulator/ptx/lexer.h"
 #include "tools/emulator/ptx/module.h"
 #include "tools/emulator/ptx/parser.h"
@@ -10,6 +12,15 @@ const Function* Module::entry(std::string_view name) const {
   for (const auto& f : functions)
     if (f->is_entry && f->name == name) return f.get();
   return nullptr;
+}
+
+void Module::initialise(const Variable& variable, uint8_t* to) const {
+  memset(to, 0, variable.bytes);
+  if (!variable.init.empty()) memcpy(to, variable.init.data(), variable.init.size());
+  for (const Variable::Address& a : variable.addresses) {
+    const uint64_t value = variables[a.variable].address + uint64_t(a.offset);
+    memcpy(to + a.at, &value, sizeof value);
+  }
 }
 
 std::string Module::cuda_line(const Instr& in) const {

@@ -12,15 +12,6 @@ void resolve(ParsedOperand& op, const Scopes& scopes) {
   for (ParsedOperand& e : op.elements) resolve(e, scopes);
 }
 
-void set_guard(const ParsedInstr& in, const Scopes& scopes, Instr& out) {
-  if (in.guard.empty()) return;
-  const Symbol* s = scopes.find(in.guard);
-  if (!s || s->kind != Symbol::Kind::reg || s->type != Type::pred)
-    throw PtxError(in.pos, "guard '" + std::string(in.guard) + "' is no predicate register");
-  out.guard = s->index;
-  out.guard_negated = in.guard_negated;
-}
-
 // ld.param and st.param of a call's variables are accesses to local memory.
 void resolve_call_variables(ParsedInstr& in, std::vector<Symbol>& moved) {
   moved.reserve(in.ops.size());
@@ -43,6 +34,15 @@ void resolve_call_variables(ParsedInstr& in, std::vector<Symbol>& moved) {
 }
 
 }  // namespace
+
+void set_guard(const ParsedInstr& in, const Scopes& scopes, Instr& out) {
+  if (in.guard.empty()) return;
+  const Symbol* s = scopes.find(in.guard);
+  if (!s || s->kind != Symbol::Kind::reg || s->type != Type::pred)
+    throw PtxError(in.pos, "guard '" + std::string(in.guard) + "' is no predicate register");
+  out.guard = s->index;
+  out.guard_negated = in.guard_negated;
+}
 
 void lower(ParsedInstr& in, Scopes& scopes, const Target& target, const Binder* binders,
            Function& function) {

@@ -14,6 +14,8 @@ namespace emu::ptx {
 void lower(ParsedInstr& in, Scopes& scopes, const Target& target, const Binder* binders,
            Function& function);
 
+void set_guard(const ParsedInstr& in, const Scopes& scopes, Instr& out);
+
 // One cta_group per function (PTX ISA 9.7.16.5; ptxas refuses a mixture).
 void check_cta_group(const Function& function);
 

@@ -79,6 +79,21 @@ enum class Special : uint8_t {
   aggr_smem_size,
 };
 
+// Entered by a call at run time, not expanded: a function that recurs, or whose address is taken.
+// Its code lies behind the kernel's; its registers are slots of their own, which a second
+// activation saves, and its local memory is a frame on the thread's stack.
+struct Routine {
+  struct Parameter {
+    uint32_t offset, bytes, align;  // in the frame
+  };
+  std::string name;
+  uint64_t address = 0;  // what a register that names it holds
+  uint32_t start = 0, first_slot = 0, end_slot = 0, frame_bytes = 0;
+  std::vector<Parameter> results, parameters;
+};
+// No memory is there: as data, the address of a function leads nowhere.
+constexpr uint64_t first_function_address = 0x100000, function_spacing = 16;
+
 // One operand. Immediates hold the bits of the instruction's type (0f3F800000 -> 0x3F800000).
 struct Operand {
   enum class Kind : uint8_t {
@@ -86,7 +101,8 @@ struct Operand {
     reg,      // reg
     imm,      // imm
     special,  // special
-    symbol,   // the address of a variable in `space`: see imm and variable
+    symbol,   // the address of a variable in `space`: see imm and variable; with a reg, that far
+              // behind it (local memory of a routine)
     sink,     // _
     vector,   // elements: reg, imm or sink
     address,  // [base + imm]: base is reg, or with base_is_symbol a variable in `space`.
@@ -122,6 +138,10 @@ enum class Mod : uint16_t {
 using ModSet = std::bitset<size_t(Mod::count)>;
 
 struct Instr;
+struct CallSite;
+
+// What only calls of routines are made of, behind the binders of opcodes.def.
+enum class Inner : uint8_t { call, landing, leave, count };
 
 // Executes one instruction for the lanes in `active`.
 enum class Step : uint8_t {
@@ -151,11 +171,22 @@ struct Instr {
   bool guard_negated = false;
   uint32_t target = no_target;      // bra, call: index into Function::code
   uint32_t reconverge = no_target;  // bra: index of the immediate post-dominator, no_target = exit
+  std::shared_ptr<const CallSite> call = {};  // of a routine
   SourcePos pos;
   CudaLine cuda;
 
   bool has(Mod m) const { return mods.test(size_t(m)); }
   Type type(int i = 0) const { return types[i]; }
+};
+
+// A call of a routine: of one by its number, or of what the first operand names.
+struct CallSite {
+  struct Argument {
+    Operand at;  // in the caller's local memory
+    uint32_t bytes, align;
+  };
+  uint32_t routine = no_target;
+  std::vector<Argument> results, arguments;
 };
 
 struct Param {
@@ -182,6 +213,8 @@ struct Function {
   uint32_t static_shared_bytes = 0;    // from the window's start (offset 0 here = address 0x400)
   uint32_t dynamic_shared_align = 16;  // largest alignment of the .extern .shared it sees
   uint32_t local_bytes = 0;
+  std::vector<Routine> routines;
+  uint32_t frame = no_register;  // the slot that holds where a routine's frame begins
   uint32_t reqntid[3] = {}, maxntid[3] = {}, reqnctapercluster[3] = {};  // 0 = not given
   uint32_t maxnreg = 0, minnctapersm = 0;                                // 0 = not given
   bool explicit_cluster = false;
@@ -196,6 +229,12 @@ struct Variable {
   uint32_t align = 1;
   uint64_t bytes = 0;
   std::vector<uint8_t> init;  // shorter than bytes: the rest is zero
+  struct Address {
+    uint64_t at;        // in init, where the address of
+    uint32_t variable;  // that one of the module has to stand,
+    int64_t offset;     // and this more
+  };
+  std::vector<Address> addresses;
   uint64_t address = 0;
 };
 
@@ -205,10 +244,13 @@ struct Module {
   std::string target;  // "sm_100a", "sm_100f" ...
   std::vector<std::unique_ptr<Function>> functions;
   std::vector<Variable> variables;
+  std::vector<uint32_t> constants;        // of them, those in .const
   std::map<uint64_t, std::string> files;  // .file
   // "gemm.cu:12" of an instruction of the module, or nothing.
   std::string cuda_line(const Instr& in) const;
   const Function* entry(std::string_view name) const;
+  // All of `to`'s bytes, for when every variable has its address.
+  void initialise(const Variable& variable, uint8_t* to) const;
 };
 
 // Text to Module, for a device of that compute capability (100, 90 ...), executed by what `binders`

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Operand checks as ptxas 13.0 does them: what it refuses is refused here. The reverse is not quite
-// true: 16- and 32-bit registers as generic addresses, .f16x2 registers as integers, constant
-// expressions, and the names of variables of another space in generic addresses pass ptxas, not us.
+// true: 16- and 32-bit registers as generic addresses, .f16x2 registers as integers, and
+// the names of variables of another space in generic addresses pass ptxas, not us.
 #include "tools/emulator/ptx/operands.h"
 
 #include <bit>
@@ -96,6 +96,7 @@ void set_variable(const Symbol& symbol, int64_t offset, Operand& out) {
   out.space = symbol.space;
   if (symbol.space == Space::local || symbol.space == Space::param) {
     out.imm = int64_t(symbol.index) + offset;
+    out.reg = symbol.frame;
   } else {
     out.variable = symbol.index;
     out.imm = offset;
@@ -202,6 +203,7 @@ class Fitter {
       return "'" + std::string(p.name) + "' has no '." + std::string(p.field) + "'";
     if (is_register(p)) return reg(slot, type, p, out);
     if (p.symbol && p.symbol->kind == Symbol::Kind::variable) return variable(slot, type, p, out);
+    if (p.symbol) return function(slot, type, p, out);
     return special(slot, type, p, out);
   }
 
@@ -237,6 +239,16 @@ class Fitter {
     if (bits_of(type) < (narrow ? 32 : 64)) return "the address of " + name + " needs 64 bits";
     out.kind = Operand::Kind::symbol;
     set_variable(*p.symbol, p.offset, out);
+    return "";
+  }
+
+  static std::string function(const Slot& slot, Type type, const ParsedOperand& p, Operand& out) {
+    const std::string name = "'" + std::string(p.name) + "'";
+    if (!slot.variable || slot.destination)
+      return "a register expected, " + name + " is a function";
+    if (bits_of(type) < 64 || p.offset) return "the address of " + name + " needs 64 bits";
+    out.kind = Operand::Kind::imm;
+    out.imm = int64_t(first_function_address + function_spacing * p.symbol->index);
     return "";
   }
 
@@ -306,6 +318,8 @@ class Fitter {
     const bool narrow =
         space == Space::shared_cta || space == Space::shared_cluster || space == Space::local;
     if (p.symbol->kind == Symbol::Kind::variable) return base_variable(p, space, out);
+    if (p.symbol->kind == Symbol::Kind::function)
+      return "'" + std::string(p.name) + "' is a function, which is no memory";
     const Type declared = p.symbol->type;
     const char cls = class_of(declared);
     const bool integer = cls == 'b' || cls == 'u' || cls == 's';
@@ -321,8 +335,9 @@ class Fitter {
     const bool global = p.symbol->space == Space::global && space == Space::generic;
     if (!global && !lies_in(*p.symbol, space))
       return "'" + std::string(p.name) + "' is not in the instruction's state space";
-    out.base_is_symbol = true;
     set_variable(*p.symbol, p.offset, out);
+    out.base_is_symbol = out.reg == no_register;
+    if (!out.base_is_symbol) out.declared = Type::u64;
     return "";
   }
 

@@ -2,6 +2,8 @@
 // PTX ISA 4.1, 5 and 11.
 #include "tools/emulator/ptx/parser.h"
 
+#include <cstring>
+
 #include "tools/emulator/ptx/declarations.h"
 
 namespace emu::ptx {
@@ -24,6 +26,7 @@ uint64_t align_up(uint64_t n, uint64_t align) { return (n + align - 1) & ~(align
 
 void ModuleParser::parse() {
   header();
+  for (const auto& [name, number] : functions_.numbers()) scopes_.declare_function(name, number);
   while (!in_.at_end()) statement();
 }
 
@@ -143,14 +146,38 @@ void ModuleParser::variables(Space space, Linkage linkage) {
       throw PtxError(v.pos, "'" + std::string(v.name) + "' is .extern: modules are not linked");
     if (v.open && v.init.empty())
       throw PtxError(v.pos, "'" + std::string(v.name) + "' has neither a size nor values");
+    std::vector<Variable::Address> addresses = initial_addresses(v);
     const uint32_t index = uint32_t(module_.variables.size());
     scopes_.declare(v.name, {Symbol::Kind::variable, Type::none, space, index}, v.pos);
-    module_.variables.push_back({std::string(v.name), space, v.align, v.bytes, std::move(v.init)});
+    module_.variables.push_back(
+        {std::string(v.name), space, v.align, v.bytes, std::move(v.init), std::move(addresses)});
     if (space != Space::constant) continue;
+    module_.constants.push_back(index);
     constexpr uint64_t most = 65536;
     constant_bytes_ = align_up(constant_bytes_, v.align) + v.bytes;
     if (constant_bytes_ > most) throw PtxError(v.pos, "more than 64 KB of .const variables");
   }
+}
+
+// Those of functions are known, those of variables when the module has memory.
+std::vector<Variable::Address> ModuleParser::initial_addresses(VariableDeclaration& v) const {
+  std::vector<Variable::Address> open;
+  for (const InitialAddress& a : v.addresses) {
+    const std::string name = "'" + std::string(a.name) + "'";
+    const Symbol* const s = scopes_.find(a.name);
+    if (!s) throw PtxError(a.pos, "unknown name " + name);
+    if (s->kind == Symbol::Kind::function) {
+      if (a.offset || a.is_generic)
+        throw PtxError(a.pos, "the address of function " + name + " stands alone");
+      const uint64_t address = first_function_address + function_spacing * s->index;
+      memcpy(&v.init[a.at], &address, sizeof address);
+    } else if (s->space == Space::global || s->space == Space::constant) {
+      open.push_back({a.at, s->index, a.offset});
+    } else {
+      throw PtxError(a.pos, name + " has an address of its own in each CTA: no initial value");
+    }
+  }
+  return open;
 }
 
 // .entry name (params) directives { body }, or a semicolon instead of the body.
@@ -161,6 +188,7 @@ void ModuleParser::entry() {
   const SourcePos pos = in_.pos();
   f->name = in_.expect_word("a function's name");
   check_name(f->name, pos);
+  scopes_.see_function(f->name);
   if (in_.peek().is('(')) parameters(*f);
   performance_directives(*f);
   if (in_.accept(';')) return scopes_.pop([](uint32_t, uint32_t) {});
@@ -174,6 +202,7 @@ void ModuleParser::function(Linkage linkage) {
   const FunctionHead head = parse_head(in_);
   auto f = std::make_unique<Function>();
   f->name = head.name;
+  scopes_.see_function(head.name);
   while (in_.accept_dot("noreturn") || skip_ignored_directive(in_)) {
   }
   if (in_.accept(';')) {

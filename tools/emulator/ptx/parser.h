@@ -39,6 +39,7 @@ class ModuleParser {
   void threads(uint32_t (&out)[3]);
   void shared_variables(Linkage linkage);
   void variables(Space space, Linkage linkage);
+  std::vector<Variable::Address> initial_addresses(VariableDeclaration& v) const;
 
   Cursor in_;
   const int compute_capability_;

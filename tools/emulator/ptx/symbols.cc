@@ -27,7 +27,10 @@ const Symbol* Scopes::find(std::string_view name) const {
   };
   for (size_t i = scopes_.size(); i-- > function_;)
     if (const Symbol* s = in(scopes_[i])) return s;
-  return in(scopes_[0]);
+  if (const Symbol* s = in(scopes_[0])) return s;
+  const auto function = functions_.find(name);
+  const bool seen = function != functions_.end() && (all_functions_ || seen_.count(name));
+  return seen ? &function->second : nullptr;
 }
 
 void Scopes::label(std::string_view name, uint32_t instruction, SourcePos pos) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -16,16 +17,17 @@
 namespace emu::ptx {
 
 struct Symbol {
-  enum class Kind : uint8_t { reg, variable };
+  enum class Kind : uint8_t { reg, variable, function };
   Kind kind = Kind::reg;
   Type type = Type::none;        // reg
   Space space = Space::generic;  // variable
   // reg: slot. variable: offset of a .param or .local one, index of a .shared one in the list of
-  // ShareLayout, index in Module::variables of a .global or .const one.
+  // ShareLayout, index in Module::variables of a .global or .const one. function: its number.
   uint32_t index = 0;
   // A .param variable of a call, size and alignment. It lies in local memory, at index.
   uint32_t call_bytes = 0, call_align = 0;
   bool read_only = false;  // the function's own parameter
+  uint32_t frame = ~0u;    // local: the slot of the register that index counts from, if any
 };
 
 // A branch to a label that may come later.
@@ -49,6 +51,13 @@ class Scopes {
   void pop(F resolved);
 
   void declare(std::string_view name, const Symbol& symbol, SourcePos pos);
+  // A function or a kernel, which is seen everywhere once it is declared, and in the texts that are
+  // expanded before their turn.
+  void declare_function(std::string_view name, uint32_t number) {
+    functions_[name] = {Symbol::Kind::function, Type::none, Space::generic, number};
+  }
+  void show_functions(bool all) { all_functions_ = all; }
+  void see_function(std::string_view name) { seen_.insert(name); }
   // For names that are not in the text: %r<4> declares %r0 .. %r3.
   void declare_copy(std::string name, const Symbol& symbol, SourcePos pos);
   const Symbol* find(std::string_view name) const;
@@ -71,6 +80,9 @@ class Scopes {
     std::vector<Branch> branches;
   };
   std::vector<Scope> scopes_;
+  std::unordered_map<std::string_view, Symbol> functions_;
+  std::set<std::string_view> seen_;  // those declared so far
+  bool all_functions_ = false;
   size_t function_ = 0;            // the outermost scope of the function, besides the module's
   std::deque<std::string> names_;  // made names: a deque does not move them
 };

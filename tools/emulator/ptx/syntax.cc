@@ -2,45 +2,35 @@
 // Operands: names, constants, vectors, addresses, tensor-map addresses, pairs.
 #include "tools/emulator/ptx/syntax.h"
 
-#include <bit>
+#include "tools/emulator/ptx/constant.h"
 
 namespace emu::ptx {
 namespace {
 
 bool accept_number(Cursor& in, ParsedOperand& op) {
-  size_t ahead = 0;
-  const bool negative = in.peek().is('-');
-  if (negative || in.peek().is('+')) ahead = 1;
-  const Token& t = in.peek(ahead);
-  switch (t.kind) {
-    case Token::Kind::integer: op.kind = ParsedOperand::Kind::integer; break;
-    case Token::Kind::real32: op.kind = ParsedOperand::Kind::real32; break;
-    case Token::Kind::real64: op.kind = ParsedOperand::Kind::real64; break;
-    default: return false;
-  }
-  op.bits = t.bits;
-  if (negative && op.kind == ParsedOperand::Kind::integer) op.bits = 0 - op.bits;
-  if (negative && op.kind == ParsedOperand::Kind::real32) op.bits ^= 1ull << 31;
-  if (negative && op.kind == ParsedOperand::Kind::real64) op.bits ^= 1ull << 63;
-  while (ahead--) in.next();
-  in.next();
+  if (!starts_constant(in)) return false;
+  const Constant c = parse_constant(in);
+  op.kind = c.is_integer()                     ? ParsedOperand::Kind::integer
+            : c.kind == Constant::Kind::real32 ? ParsedOperand::Kind::real32
+                                               : ParsedOperand::Kind::real64;
+  op.bits = c.bits;
   return true;
 }
 
-// Behind a name: +4, +-4. (PTX has no name-4.)
-int64_t parse_offset(Cursor& in) {
-  if (!in.accept('+')) return 0;
-  const bool negative = in.accept('-');
-  const int64_t value = int64_t(in.expect_integer("offset"));
-  return negative ? -value : value;
+int64_t parse_integer(Cursor& in, const char* what) {
+  const SourcePos pos = in.pos();
+  if (!starts_constant(in)) in.fail(std::string(what) + " expected");
+  const Constant c = parse_constant(in);
+  if (!c.is_integer()) throw PtxError(pos, std::string(what) + " expected");
+  return int64_t(c.bits);
 }
+
+// Behind a name: +4, +-4, +4*2. (PTX has no name-4.)
+int64_t parse_offset(Cursor& in) { return in.accept('+') ? parse_integer(in, "offset") : 0; }
 
 void parse_name(Cursor& in, ParsedOperand& op) {
   op.name = in.expect_word("operand");
-  if (op.name == "WARP_SZ") {  // PTX ISA 4.4: the one predefined constant
-    op.kind = ParsedOperand::Kind::integer;
-    op.bits = 32;
-  } else if (op.name[0] == '%' && in.peek().kind == Token::Kind::dotted && !in.peek().spaced) {
+  if (op.name[0] == '%' && in.peek().kind == Token::Kind::dotted && !in.peek().spaced) {
     op.field = in.next().text;
   }
 }
@@ -50,7 +40,7 @@ ParsedOperand parse_operand(Cursor& in);
 void parse_elements(Cursor& in, std::vector<ParsedOperand>& out) {
   do {
     const Token& first = in.peek();  // looked at before the recursion, so that it ends at once
-    if (first.is('{') || first.is('[') || first.is('!'))
+    if (first.is('{') || first.is('[') || (first.is('!') && !starts_constant(in)))
       throw PtxError(first.pos, "a vector holds registers, constants and _ only");
     out.push_back(parse_operand(in));
   } while (in.accept(','));
@@ -63,9 +53,7 @@ void parse_address(Cursor& in, ParsedOperand& op) {
     op.name = in.next().text;
     op.offset = parse_offset(in);
   } else {
-    const bool negative = in.accept('-');
-    op.offset = int64_t(in.expect_integer("address"));
-    if (negative) op.offset = -op.offset;
+    op.offset = parse_integer(in, "address");
   }
   if (in.accept(',')) {
     in.expect('{');
@@ -77,7 +65,7 @@ void parse_address(Cursor& in, ParsedOperand& op) {
 ParsedOperand parse_operand(Cursor& in) {
   ParsedOperand op;
   op.pos = in.pos();
-  op.negated = in.accept('!');
+  op.negated = !starts_constant(in) && in.accept('!');
   if (op.negated && (in.peek().is('{') || in.peek().is('['))) in.fail("a predicate expected");
   if (in.accept('{')) {
     op.kind = ParsedOperand::Kind::vector;
@@ -113,11 +101,12 @@ ParsedCall parse_call(Cursor& in) {
     in.expect(',');
   }
   call.name = in.expect_word("a function's name");
-  if (in.accept(',')) {
-    if (!in.peek().is('(')) in.fail("indirect calls are not supported: '(' expected");
+  bool more = in.accept(',');
+  if (more && in.peek().is('(')) {
     call.arguments = parse_call_operands(in);
+    more = in.accept(',');
   }
-  if (in.peek().is(',')) in.fail("indirect calls are not supported: ';' expected");
+  if (more) call.prototype = in.expect_word("the prototype of an indirect call");
   in.expect(';');
   return call;
 }

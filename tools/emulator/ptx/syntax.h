@@ -35,10 +35,11 @@ struct ParsedInstr {
   SourcePos pos;
 };
 
-// call{.uni} (results), name, (arguments), as written.
+// call{.uni} (results), name, (arguments), prototype, as written.
 struct ParsedCall {
   SourcePos pos;
-  std::string_view name;
+  std::string_view name, prototype;
+  std::string_view text;
   std::vector<ParsedOperand> results, arguments;
 };
 // From `call` to the semicolon.

@@ -47,6 +47,9 @@ std::vector<uint32_t> run(const std::string& body, const Shape& shape, std::vect
   GlobalMemory memory(1ull << 30);
   uint64_t bytes = buffer.size() * 4, address = memory.allocate(bytes, "the buffer");
   memcpy(memory.at(address, bytes, 1, "test"), buffer.data(), bytes);
+  for (ptx::Variable& v : module->variables) v.address = memory.allocate(v.bytes, v.name);
+  for (const ptx::Variable& v : module->variables)
+    module->initialise(v, memory.at(v.address, v.bytes, 1, "test"));
   run_watched(launch_of(*module, memory, shape, address));
   memcpy(buffer.data(), memory.at(address, bytes, 1, "test"), bytes);
   return buffer;
