@@ -104,5 +104,13 @@ format:  ## clang-format every source
 format-check:  ## fail if clang-format would change a source
 	@clang-format --dry-run --Werror $(FORMATTED)
 
+# What ships, a file at a time; the settings and what is left out are in .clang-tidy.
+TIDY     := $(HOST_SRC:=.tidy)
+.PHONY: tidy $(TIDY)
+tidy: $(TIDY)  ## clang-tidy finds nothing in the library
+$(TIDY): TIDY_FLAGS = $(HOST_FLAGS) -DNVFP4_COMPILER='""'
+$(TIDY): %.tidy:
+	$(call say,TIDY)clang-tidy --quiet $* -- $(TIDY_FLAGS)
+
 help:  ## this list
 	@grep -hE '^[a-z][a-z0-9_-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | sort | expand -t 16

@@ -8,9 +8,8 @@
 
 namespace nvfp4 {
 
-static_assert(sizeof(TensorMap) == sizeof(CUtensorMap) &&
-                  alignof(TensorMap) == alignof(CUtensorMap),
-              "the kernel's parameter holds one");
+static_assert(sizeof(TensorMap) == sizeof(CUtensorMap), "the kernel's parameter holds one");
+static_assert(alignof(TensorMap) == alignof(CUtensorMap), "and where it lies");
 
 namespace {
 
