@@ -18,9 +18,10 @@ bool fits_map(int64_t elements, int64_t bytes) {
 }  // namespace
 
 // The address is a multiple of 16 bytes by the header's rule.
-const char* why_not_by_tma(const nvfp4_gemm_desc& g, const Variant& variant) {
+const char* why_not_by_tma(const nvfp4_gemm_desc& g, const Plan& plan) {
   const int64_t bytes = bytes_of_type(g.d_type);
-  if (!variant.d_by_tma) return "the tile has few tokens";
+  if (plan.split > 1) return "CTAs share K";
+  if (!plan.variant->d_by_tma) return "the tile has few tokens";
   if (lines_of_cd(g).length * bytes % kPieceBytes != 0) return "lines of D end between 16 bytes";
   if (!fits_map(g.d_ld, bytes)) return "d_ld is no multiple of 16 bytes below 2^40";
   if (g.l > 1 && !fits_map(g.d_batch_stride, bytes)) {
@@ -29,9 +30,9 @@ const char* why_not_by_tma(const nvfp4_gemm_desc& g, const Variant& variant) {
   return nullptr;
 }
 
-nvfp4_status set_d_store(const Driver& driver, const nvfp4_gemm_desc& g, const Variant& variant,
+nvfp4_status set_d_store(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
                          Sm100Params* p) {
-  p->d_by_tma = why_not_by_tma(g, variant) == nullptr;
+  p->d_by_tma = why_not_by_tma(g, plan) == nullptr;
   if (p->d_by_tma == 0) return NVFP4_SUCCESS;
   const Lines lines = lines_of_cd(g);
   const DMatrices d{g.d,    bytes_of_type(g.d_type), lines.length, lines.count, g.l,

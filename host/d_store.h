@@ -3,16 +3,16 @@
 #pragma once
 
 #include "host/driver.h"
-#include "host/plan/variant.h"
+#include "host/plan/plan.h"
 #include "kernel/sm100/params.h"
 
 namespace nvfp4 {
 
-// NULL where the variant stores such a D by TMA; else what keeps it from that, in a few words.
-const char* why_not_by_tma(const nvfp4_gemm_desc& desc, const Variant& variant);
+// NULL where the kernel stores such a D by TMA; else what keeps it from that, in a few words.
+const char* why_not_by_tma(const nvfp4_gemm_desc& desc, const Plan& plan);
 
 // d_by_tma of the parameters, and the map where it is 1.
-nvfp4_status set_d_store(const Driver& driver, const nvfp4_gemm_desc& desc, const Variant& variant,
+nvfp4_status set_d_store(const Driver& driver, const nvfp4_gemm_desc& desc, const Plan& plan,
                          Sm100Params* params);
 
 }  // namespace nvfp4

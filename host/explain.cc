@@ -120,7 +120,7 @@ void add_epilogue(const nvfp4_gemm_desc& g, Text* text) {
 // Of 10.x: on 9.0 threads store.
 void add_store(const nvfp4_gemm_desc& g, const Plan& plan, Text* text) {
   if (plan.arch().family != Family::sm100) return;
-  const char* const why_not = why_not_by_tma(g, *plan.variant);
+  const char* const why_not = why_not_by_tma(g, plan);
   if (why_not == nullptr) {
     text->add("store     D by TMA, 32 x 32 elements at a time\n");
   } else {

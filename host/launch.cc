@@ -118,7 +118,7 @@ nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const P
     set_sm100(g, plan, &p->sm100);
     NVFP4_TRY(encode_weights(driver, g, plan, &p->sm100.weights));
     NVFP4_TRY(encode_tokens(driver, g, plan, &p->sm100.tokens));
-    return set_d_store(driver, g, *plan.variant, &p->sm100);
+    return set_d_store(driver, g, plan, &p->sm100);
   }
   p->sm90 = {};
   set_sm90(g, plan, &p->sm90);
@@ -232,7 +232,7 @@ nvfp4_status replace_addresses(const Driver& driver, const PreparedGemm& prepare
   if (by_tma) {
     set_plain_addresses(desc, prepared.plan, &params->sm100);
     if (desc.d != prepared.desc.d) {
-      NVFP4_TRY(set_d_store(driver, desc, *prepared.plan.variant, &params->sm100));
+      NVFP4_TRY(set_d_store(driver, desc, prepared.plan, &params->sm100));
     }
   } else {
     set_plain_addresses(desc, prepared.plan, &params->sm90);

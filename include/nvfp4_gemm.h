@@ -56,13 +56,13 @@
  *                x = fma(beta, C, x)
  *                x = x + bias
  *                D = round(act(x))
- *            Each operation is fp32 and rounded to nearest even, subnormals kept; a factor, C or
- *            bias that is not given takes no part; act() is built from such operations by the
- *            formulas of docs/numerics.md; round() is one rounding to nearest even to the type of
- *            D, to infinity beyond its largest value, subnormals kept. So all but acc has the same
- *            bits everywhere. With n = ceil(K/64), S = sum |a*scale_a*b*scale_b| and z the number
- *            of steps in which a block of 16 products that are all zero has two scales of 256 and
- *            more,
+ *            Each operation is fp32 and rounded to nearest even, subnormals kept; a factor, C or bias
+ *            that is not given takes no part; act() is built from such operations by the formulas of
+ *            docs/numerics.md; round() is one rounding to nearest even to the type of D, to infinity
+ *            beyond its largest value, subnormals kept. So all but acc has the same bits everywhere.
+ *            Up to 4 CTAs may share K where it is above 1792: their parts are added in fp32. With
+ *            n = ceil(K/64), and 2 more for such a K, S = sum |a*scale_a*b*scale_b| and z the number
+ *            of steps in which a block of 16 products that are all zero has two scales of 256 and more,
  *                |acc - exact| <= n * 2^-23 * (1 + 2^-7) * S + z * 2^-18
  *            under each of the two published models of the tensor core; under the later one z
  *            counts as 0. acc is exact where every partial sum fits 24 bits in units of 2^u, and u

@@ -56,6 +56,10 @@ sm100 tcgen05.dealloc.cta_group::1.sync.aligned.b32
 sm100 tcgen05.cp.cta_group::1.32x128b.warpx4
 sm100 tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16
 sm100 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64
+sm100 mapa.shared::cluster.u32
+sm100 mbarrier.arrive.release.cluster.shared::cluster.b64
+sm100 cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes
+sm100 barrier.cluster.arrive.relaxed
 sm100 tcgen05.fence::before_thread_sync
 sm100 tcgen05.fence::after_thread_sync
 sm100 tcgen05.ld.sync.aligned.32x32b.x32.b32

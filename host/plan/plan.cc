@@ -17,7 +17,7 @@ Choice choose(const nvfp4_gemm_desc& desc, const Architecture& arch) {
   const Planner& planner = planner_of(arch.family);
   Choice best{};
   for (uint32_t i = 0; i < kVariantCount; ++i) {
-    const Variant& v = variant_at(planner.wider_wins_ties ? kVariantCount - 1 - i : i);
+    const Variant& v = variant_at(i);
     Choice choice;
     if (!is_candidate(desc, arch, v) || !planner.choose_split(desc, arch, v, &choice)) continue;
     if (best.variant == nullptr || choice.cost < best.cost) best = choice;

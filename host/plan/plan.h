@@ -56,7 +56,6 @@ struct Planner {
   // False if the variant has too many tiles for the problem.
   bool (*choose_split)(const nvfp4_gemm_desc& desc, const Architecture& arch,
                        const Variant& variant, Choice* choice);
-  bool wider_wins_ties;  // of variants that cost the same
   nvfp4_status (*count_workspace)(const nvfp4_gemm_desc& desc, Plan* plan);
   // For explain: the rule in a sentence, and what it says of a choice.
   void (*write_rule)(const Architecture& arch, char (&text)[kReasonBytes]);

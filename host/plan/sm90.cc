@@ -203,6 +203,6 @@ void write_choice(const Choice& choice, char (&text)[kReasonBytes]) {
 
 }  // namespace
 
-const Planner kPlannerSm90{choose_split, false, count_workspace, write_rule, write_choice, predict};
+const Planner kPlannerSm90{choose_split, count_workspace, write_rule, write_choice, predict};
 
 }  // namespace nvfp4

@@ -10,11 +10,24 @@
 
 namespace nvfp4 {
 
-// tile_of_cta() of tiles.cuh without its divisions.
-__device__ inline TileCoordinate tile_of_cta(const Sm100Params& p) {
-  const uint32_t weight_row = divide(blockIdx.x, p.by_tiles_m);
+// tile_at() of tiles.cuh without its divisions.
+__device__ inline TileCoordinate tile_at(const Sm100Params& p, uint32_t index) {
+  const uint32_t weight_row = divide(index, p.by_tiles_m);
   const uint32_t batch = divide(weight_row, p.by_tiles_n);
-  return {blockIdx.x - weight_row * p.tiles_m, weight_row - batch * p.tiles_n, batch};
+  return {index - weight_row * p.tiles_m, weight_row - batch * p.tiles_n, batch};
+}
+
+// What a CTA has of K: fillings of the ring from `first` on, `count` of them. The CTAs of a cluster
+// take consecutive parts, the earlier ones a filling more where they do not divide. A cluster lies
+// along x, so a CTA's rank in it follows from its index.
+struct PartOfK {
+  uint32_t rank, first, count;
+};
+__device__ inline uint32_t log2_of_split(uint32_t split) { return split / 2; }  // of 1, 2 or 4
+__device__ inline PartOfK part_of_cta(const Sm100Params& p, uint32_t fillings) {
+  const uint32_t rank = blockIdx.x & (p.split - 1);
+  const uint32_t base = fillings >> log2_of_split(p.split), more = fillings & (p.split - 1);
+  return {rank, rank * base + min(rank, more), base + (rank < more ? 1 : 0)};
 }
 
 // Addresses are 32-bit ones of shared memory.
@@ -24,14 +37,19 @@ struct Cta {
   TileCoordinate tile;
   uint32_t smem;      // base of the map in tile.h
   uint32_t k_steps;   // 64-wide steps of K, the last one perhaps cut short
-  uint32_t fillings;  // of the ring: ceil(K / 256)
+  uint32_t rank;      // in its cluster, and of its part of K
+  uint32_t first;     // filling of its part
+  uint32_t fillings;  // of the ring, by this CTA: counted from 0 wherever one is named
 
   __device__ uint32_t full(uint32_t stage) const { return smem + Tile::kFullAt + 8 * stage; }
   __device__ uint32_t empty(uint32_t stage) const { return smem + Tile::kEmptyAt + 8 * stage; }
   __device__ uint32_t accumulator_full() const { return smem + Tile::kAccumulatorFullAt; }
   __device__ uint32_t cut_ready() const { return smem + Tile::kCutReadyAt; }
-  // The last step has fewer than 64 elements.
-  __device__ bool k_is_cut() const { return p.k % kMmaK != 0; }
+  __device__ uint32_t peers_ready() const { return smem + Tile::kPeersReadyAt; }
+  __device__ uint32_t sums(uint32_t band) const { return smem + Tile::kSumsAt + 8 * band; }
+  __device__ bool shares_tile() const { return Tile::kMaxSplit > 1 && p.split > 1; }
+  // This CTA's last step has fewer than 64 elements.
+  __device__ bool k_is_cut() const { return p.k % kMmaK != 0 && rank + 1 == p.split; }
   __device__ uint32_t weights(uint32_t stage) const {
     return smem + Tile::kWeightsAt + stage * Tile::kWeightBytes;
   }
@@ -46,8 +64,10 @@ struct Cta {
   }
   // 64-steps in a filling: 4, fewer in the last one.
   __device__ uint32_t steps(uint32_t filling) const {
-    return min(Tile::kSteps, k_steps - filling * Tile::kSteps);
+    return min(Tile::kSteps, k_steps - (first + filling) * Tile::kSteps);
   }
+  // Fillings of four whole steps.
+  __device__ uint32_t complete() const { return min(fillings, p.k / Tile::kK - first); }
 };
 
 }  // namespace nvfp4

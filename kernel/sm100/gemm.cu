@@ -4,7 +4,8 @@
 // CONTRACT
 //   D[l][m][n] = fp16( alpha * sum_k  A[l][m][k] sa[l][m][k/16]  B[l][n][k] sb[l][n][k/16] )
 //   or what kernel/epilogue.h says of that sum, where the host asks for more.
-//   One CTA: 128 columns n (weights, B) x kTokens rows m (tokens, A) of one batch l, all of K.
+//   One CTA: 128 columns n (weights, B) x kTokens rows m (tokens, A) of one batch l, all of K; or a
+//   cluster of 2 or 4 CTAs, consecutive parts of K, whose sums are added in that order (split.cuh).
 //   K a multiple of 16, at least 16. Nothing outside the described elements influences D: rows
 //   beyond M and N are zero (filled by TMA) under whatever scale the padding holds, and land in
 //   accumulator lanes and columns that are not stored; the last stage has only the 64-steps that
@@ -27,6 +28,7 @@
 //   of stage 0, all other barriers, the other stages. It waits for no empty barrier. From round
 //   r >= 1 on it waits for phase r - 1.
 #include "kernel/clocks.cuh"
+#include "kernel/ptx/cluster.cuh"
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/sync.cuh"
@@ -38,6 +40,7 @@
 #include "kernel/sm100/load.cuh"
 #include "kernel/sm100/mma.cuh"
 #include "kernel/sm100/params.h"
+#include "kernel/sm100/split.cuh"
 #include "kernel/sm100/tile.h"
 #include "kernel/tiles.cuh"
 
@@ -55,6 +58,12 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
   prefetch_c(p, CPart{batch, m, min(m + Tile::kTokens, p.m), n, min(n + Tile::kWeights, p.n)},
              band * 32 + lane, 128);
   if (n_first >= p.n) return;
+  if constexpr (Tile::kMaxSplit > 1) {
+    if (cta.shares_tile()) {
+      store_share(Exchange<Tile>(cta, m, band, lane), tmem);
+      return;
+    }
+  }
   Epilogue epilogue(p, batch, m, n_first);
   // The last commit covers every MMA, so the ring is drained then and free for the slabs.
   static_assert((1 + Tile::kTokens / kPieceTokens) * 4 * kSumSlabBytes <=
@@ -84,8 +93,14 @@ __device__ void gemm_sm100(const Sm100Params& p) {
   const uint32_t warp = threadIdx.x / 32;
   const uint32_t lane = threadIdx.x % 32;
   const uint32_t k_steps = (p.k + kMmaK - 1) / kMmaK;
-  const Cta<Tile> cta{p, tile_of_cta(p), ptx::shared_address(shared), k_steps,
-                      (k_steps + Tile::kSteps - 1) / Tile::kSteps};
+  uint32_t tile = blockIdx.x;
+  PartOfK part{0, 0, (k_steps + Tile::kSteps - 1) / Tile::kSteps};
+  if constexpr (Tile::kMaxSplit > 1) {
+    tile >>= log2_of_split(p.split);
+    part = part_of_cta(p, part.count);
+  }
+  const Cta<Tile> cta{p,          tile_at(p, tile), ptx::shared_address(shared), k_steps, part.rank,
+                      part.first, part.count};
 
   if (warp == Tile::kProducerWarp) {
     if (ptx::elect_sync()) {
@@ -104,6 +119,8 @@ __device__ void gemm_sm100(const Sm100Params& p) {
     ptx::tcgen05_fence_before_thread_sync();
   }
   __syncthreads();  // publishes the barriers and the tensor memory address
+  // Every CTA's barriers are there before another signals one; fence.mbarrier_init published them.
+  if (cta.shares_tile()) ptx::cluster_sync_relaxed();
   ptx::tcgen05_fence_after_thread_sync();
   const uint32_t tmem = ptx::ld_shared_b32(cta.smem + Tile::kTmemAddressAt);
 
@@ -119,6 +136,8 @@ __device__ void gemm_sm100(const Sm100Params& p) {
 
   ptx::tcgen05_fence_before_thread_sync();
   __syncthreads();  // the accumulator has been read
+  // No CTA ends while another may still read its sums, or signal it.
+  if (cta.shares_tile()) ptx::cluster_sync_relaxed();
   if (warp == Tile::kMmaWarp) {
     note_last_clock(kClock_last_store);
     note_last_clock(kClock_end_ns);

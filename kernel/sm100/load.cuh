@@ -28,6 +28,10 @@ __device__ void init_other_barriers(const Cta<Tile>& cta) {
   }
   ptx::mbarrier_init(cta.accumulator_full(), 1);
   ptx::mbarrier_init(cta.cut_ready(), 32);
+  if (cta.shares_tile()) {
+    ptx::mbarrier_init(cta.peers_ready(), cta.p.split - 1);
+    for (uint32_t band = 0; band < 4; ++band) ptx::mbarrier_init(cta.sums(band), 1);
+  }
   ptx::fence_mbarrier_init();
   ptx::fence_proxy_async_shared_cta();
 }
@@ -54,13 +58,13 @@ template <typename Tile>
 __device__ void load_weights(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
   const Sm100Params& p = cta.p;
   const uint32_t bar = cta.full(stage);
-  ptx::cp_async_bulk_tensor_3d(cta.weights(stage), &p.weights, filling * (Tile::kK / 2),
-                               cta.tile.weight_tile * Tile::kWeights, cta.tile.batch, bar,
-                               ptx::kEvictFirst);
+  ptx::cp_async_bulk_tensor_3d(
+      cta.weights(stage), &p.weights, (cta.first + filling) * (Tile::kK / 2),
+      cta.tile.weight_tile * Tile::kWeights, cta.tile.batch, bar, ptx::kEvictFirst);
   load_scales(cta.weight_scales(stage),
               p.weight_scales + cta.tile.batch * p.weight_scales_batch_bytes, cta.tile.weight_tile,
-              cta.k_steps, filling * Tile::kSteps, cta.steps(filling) * kScaleTileBytes, bar,
-              ptx::kEvictFirst);
+              cta.k_steps, (cta.first + filling) * Tile::kSteps,
+              cta.steps(filling) * kScaleTileBytes, bar, ptx::kEvictFirst);
 }
 
 // Tokens are used by every weight tile.
@@ -68,9 +72,9 @@ template <typename Tile>
 __device__ void load_tokens(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
   const Sm100Params& p = cta.p;
   const uint32_t bar = cta.full(stage);
-  const uint32_t first_step = filling * Tile::kSteps;
+  const uint32_t first_step = (cta.first + filling) * Tile::kSteps;
   const uint32_t scale_bytes = cta.steps(filling) * kScaleTileBytes;
-  ptx::cp_async_bulk_tensor_3d(cta.tokens(stage), &p.tokens, filling * (Tile::kK / 2),
+  ptx::cp_async_bulk_tensor_3d(cta.tokens(stage), &p.tokens, (cta.first + filling) * (Tile::kK / 2),
                                cta.tile.token_tile * Tile::kTokens, cta.tile.batch, bar,
                                ptx::kEvictLast);
   const uint8_t* token_scales = p.token_scales + cta.tile.batch * p.token_scales_batch_bytes;

@@ -80,7 +80,7 @@ struct MmaThread {
 template <typename Tile>
 __device__ void issue_mma(const Cta<Tile>& cta, uint32_t tmem) {
   const MmaThread<Tile> thread(cta, tmem);
-  const uint32_t complete = cta.p.k / Tile::kK;
+  const uint32_t complete = cta.complete();
   RingPosition<Tile::kStages> at;
   for (uint32_t filling = 0; filling < complete; ++filling, at.advance()) {
     const StageOperands operands = thread.wait(filling, at);

@@ -18,7 +18,7 @@ struct Sm100Tile {
   static constexpr uint32_t kTokens = kTokensPerTile;
   static constexpr uint32_t kK = 256;             // per stage: 128 bytes a row, one swizzle span
   static constexpr uint32_t kSteps = kK / kMmaK;  // MMAs per stage
-  static constexpr bool kBatchInvariant = true;   // every tile adds step after step
+  static constexpr bool kBatchInvariant = true;   // every tile adds step after step, if K is whole
 
   static constexpr uint32_t kTokenScaleBlocks = (kTokens + kScaleTileRows - 1) / kScaleTileRows;
   static constexpr uint32_t kWeightBytes = kWeights * kK / 2;
@@ -28,8 +28,9 @@ struct Sm100Tile {
   static constexpr uint32_t kStageBytes =
       kWeightBytes + kTokenBytes + kWeightScaleBytes + kTokenScaleBytes;
 
-  // full[stages], empty[stages], accumulator_full, cut_ready, and the word tcgen05.alloc writes.
-  static constexpr uint32_t barrier_bytes(uint32_t stages) { return 8 * (2 * stages + 2) + 8; }
+  // full[stages], empty[stages], accumulator_full, cut_ready, peers_ready, sums[4 bands], and the word
+  // tcgen05.alloc writes.
+  static constexpr uint32_t barrier_bytes(uint32_t stages) { return 8 * (2 * stages + 7) + 8; }
   static constexpr uint32_t kStages =
       (kMaxSharedBytes - barrier_bytes(kMaxSharedBytes / kStageBytes)) / kStageBytes;
 
@@ -42,7 +43,9 @@ struct Sm100Tile {
   static constexpr uint32_t kEmptyAt = kFullAt + 8 * kStages;
   static constexpr uint32_t kAccumulatorFullAt = kEmptyAt + 8 * kStages;
   static constexpr uint32_t kCutReadyAt = kAccumulatorFullAt + 8;
-  static constexpr uint32_t kTmemAddressAt = kCutReadyAt + 8;
+  static constexpr uint32_t kPeersReadyAt = kCutReadyAt + 8;
+  static constexpr uint32_t kSumsAt = kPeersReadyAt + 8;
+  static constexpr uint32_t kTmemAddressAt = kSumsAt + 4 * 8;
   static constexpr uint32_t kSharedBytes = kTmemAddressAt + 8;
 
   // Tensor memory columns: the accumulator, then scale slots, one per stage and step. A slot of its
@@ -70,7 +73,8 @@ struct Sm100Tile {
 
   static constexpr uint32_t kCtasPerSm = 1;
   static constexpr bool kWorkspaceTokens = false;
-  static constexpr uint32_t kMaxSplit = 1;
+  // Parts of K: 1, 2 or 4. Tiles of 256 tokens are for problems that fill the machine without.
+  static constexpr uint32_t kMaxSplit = kTokens <= 128 ? 4 : 1;
   static constexpr bool kSeveralTiles = false;
   static constexpr uint32_t kDecodingWarps = 0;
 

@@ -48,7 +48,7 @@ TEST_CASE("explain says everything about a headline shape") {
         "image     sm_100a cubin, else sm_100f cubin, else compute_100f PTX\n"
         "variant   sm100_128x64x256\n"
         "tile      128 weights x 64 tokens, K by 256\n"
-        "stages    8 of 28672 bytes; 229528 bytes of shared memory, 512 columns of tensor memory\n"
+        "stages    8 of 28672 bytes; 229568 bytes of shared memory, 512 columns of tensor memory\n"
         "grid      112 CTAs of 192 threads\n"
         "waves     0.76 of 148 SMs, one CTA each\n"
         "split     1\n"
@@ -56,11 +56,19 @@ TEST_CASE("explain says everything about a headline shape") {
         "store     D by threads: the tile has few tokens\n"
         "bytes     10240000 (A 147456, B 8257536, D 1835008; scales included, each once)\n"
         "light     1.333 us: memory 1.333 at 7.68 TB/s, FP4 units 0.517 at 1.5 GHz\n"
-        "why       fewest rows fetched by an SM, ceil(tiles / 148) * (weights + tokens):\n"
-        "          * sm100_128x64x256: 112 tiles, 192 rows\n"
-        "          - sm100_128x128x256: 56 tiles, 256 rows\n"
-        "          - sm100_128x256x256: 56 tiles, 384 rows\n"
+        "why       least time by the timing model of a B200, which none has confirmed:\n"
+        "          * sm100_128x64x256: 112 tiles, split 1, 3.62 us\n"
+        "          - sm100_128x128x256: 56 tiles, split 1, 4.68 us\n"
+        "          - sm100_128x256x256: 56 tiles, split 1, 7.31 us\n"
         "replay    nvfp4 run --m 128 --n 7168 --k 2048\n");
+}
+
+TEST_CASE("explain says how CTAs of 10.x share K") {
+  const std::string text = explained(problem(128, 7168, 16384));
+  CHECK(contains(text, "variant   sm100_128x128x256\n"));
+  CHECK(contains(text, "grid      112 CTAs of 192 threads\n"));
+  CHECK(contains(text, "split     2\n"));
+  CHECK(contains(text, "store     D by threads: CTAs share K\n"));
 }
 
 TEST_CASE("explain says why a tile and its split were chosen on 9.0") {

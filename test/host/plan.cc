@@ -81,8 +81,12 @@ std::string complaint(const Desc& g, Tally* tally) {
   if (!same(plan, elsewhere)) return "compute capability 10.3 gets another plan";
   ++tally->planned;
   ++tally->by_variant[nvfp4::index_of(*plan.variant)];
-  if (plan.split != 1 || plan.workspace_bytes != 0) return "10.x splits or wants a workspace";
-  if (plan.cluster != 1) return "10.x launches clusters";
+  if (plan.workspace_bytes != 0) return "10.x wants a workspace";
+  if (plan.cluster != plan.split) return "CTAs that share a tile are no cluster";
+  if (plan.split > plan.variant->max_split) return "no kernel has this split";
+  if (plan.split != 1 && plan.split != 2 && plan.split != 4) return "no kernel has this split";
+  if (plan.split > 1 && plan.grid > (plan.split == 4 ? 144 : 148)) return "a cluster has to wait";
+  if (plan.split > 1 && plan.split * 4 > (g.k + 255) / 256) return "a part of K is too short";
   return complaint(g, plan);
 }
 
@@ -319,12 +323,6 @@ TEST_CASE("The named shapes have the plans of test/golden/plans.csv") {
     CHECK(plan.tiles_m == number(6));
     CHECK(plan.tiles_n == number(7));
     CHECK(plan.grid == number(8));
+    CHECK(plan.split == number(9));
   }
-}
-
-TEST_CASE("Of variants that take equally long the widest is chosen") {
-  // 240, 160 and 80 tiles: 2, 2 and 1 waves of 192, 256 and 384 rows, so 384, 512 and 384.
-  nvfp4::Plan plan;
-  REQUIRE(plan_of(dense(192, 128 * 80, 256, 1), 100, &plan) == NVFP4_SUCCESS);
-  CHECK(std::string(plan.variant->name) == "sm100_128x256x256");
 }

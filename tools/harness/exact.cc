@@ -129,8 +129,8 @@ double accumulation_bound_90(const Sum& sum, int64_t k) {
 
 double accumulation_bound(const Sum& sum, int64_t k, int capability) {
   if (capability == 90) return accumulation_bound_90(sum, k);
-  return double((k + 63) / 64) * 0x1p-23 * (1 + 0x1p-7) * sum.magnitude +
-         0x1p-18 * double(sum.raised);
+  const double steps = double((k + 63) / 64) + (k > 1792 ? 2 : 0);  // parts of K may be added
+  return steps * 0x1p-23 * (1 + 0x1p-7) * sum.magnitude + 0x1p-18 * double(sum.raised);
 }
 
 double error_bound(const Sum& sum, int64_t k, float alpha, int capability) {

@@ -14,9 +14,9 @@ struct Step {
 // The first is the kernel as it is, with tiles of 64 tokens.
 std::vector<Step> steps(const Machine& machine);
 
-// What a product of few tokens takes with tiles of 64 or 128 tokens whose K is cut into parts for the
-// CTAs of a cluster, only the sums of tokens that exist being exchanged. `ahead`: two loads of tensor
-// memory are under way in the epilogue.
+// What a product of few tokens takes with tiles of 64 or 128 tokens whose K is cut into parts for
+// the CTAs of a cluster, only the sums of tokens that exist being exchanged. `ahead`: two loads of
+// tensor memory are under way in the epilogue.
 struct Cut {
   int tokens, parts;
   bool ahead;

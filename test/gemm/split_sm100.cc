@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+// K shared by the CTAs of a cluster on 10.x: parts, their order, what they exchange and who stores.
+#include <cstring>
+#include <set>
+
+#include "test/gemm/emulator.h"
+#include "test/gemm/gpu.h"
+#include "tools/harness/general_gemm.h"
+
+using gemm_test::forced;
+using support::Data;
+using support::make_problem;
+using support::Problem;
+
+namespace {
+
+constexpr const char* kNarrow = "sm100_128x64x256";
+constexpr const char* kWide = "sm100_128x128x256";
+
+int split_of(const gemm_test::Gpu& gpu, const Problem& p) {
+  return gemm_test::split_of(gpu, support::DeviceGemm(gpu.driver, p).desc);
+}
+
+// Fillings first .. last of an operand.
+support::Operand fillings(const support::Operand& o, int64_t first, int64_t last) {
+  const int64_t k = std::min(o.k, last * 256) - first * 256;
+  support::Operand out = make_problem({o.rows, 1, k}).a;
+  for (int64_t row = 0; row < o.rows; ++row) {
+    for (int64_t i = 0; i < k; ++i) out.set_code(0, row, i, o.code(0, row, first * 256 + i));
+    for (int64_t b = 0; b < k / 16; ++b) out.set_scale(0, row, b, o.scale(0, row, first * 16 + b));
+  }
+  return out;
+}
+
+// Sums in fp32, on top of others if there are any: fma(1, others, sum) is their rounded sum.
+std::vector<uint8_t> sums(const gemm_test::Gpu& gpu, const Problem& p,
+                          const std::vector<uint8_t>& others = {}) {
+  support::EpilogueFields f;
+  f.d_type = NVFP4_TYPE_F32;
+  if (!others.empty()) f.c_type = NVFP4_TYPE_F32, f.beta = 1;
+  support::GeneralProblem general(p, f, 1);
+  if (!others.empty()) general.c = others;
+  const support::DeviceGeneral gemm(gpu.driver, general);
+  const nvfp4_status status = nvfp4_gemm_run(&gemm.desc, nullptr);
+  INFO((status == NVFP4_SUCCESS ? "" : nvfp4_last_error()));
+  REQUIRE(status == NVFP4_SUCCESS);
+  return gemm.d();
+}
+
+}  // namespace
+
+// Tokens of one share and of several, the last of which is short or empty; weights of one band and
+// of all; a K whose parts differ by a filling, and that ends in a cut step.
+TEST_CASE("CTAs of 10.x that share K give the bits of the sum", "[split]") {
+  USE_GPU_OF_FAMILY(gpu, 10);
+  const char* variant = GENERATE(kNarrow, kWide);
+  std::set<int> splits;
+  for (const support::Shape& shape :
+       {support::Shape{1, 128, 4096}, support::Shape{16, 33, 4112}, support::Shape{17, 136, 4688},
+        support::Shape{33, 40, 4864, 2}, support::Shape{64, 128, 4160}, support::Shape{65, 8, 5120},
+        support::Shape{97, 31, 4096}, support::Shape{128, 130, 2560},
+        support::Shape{70, 9, 3600}}) {
+    Problem p = make_problem(shape, Data::exact, 970);
+    p.pdl = shape.m % 2 ? NVFP4_PDL_ON_STATIC_WEIGHTS : NVFP4_PDL_OFF;
+    if (shape.m % 4 == 1) {  // stores of 2 bytes
+      p.d_ld += 3;
+      p.d_batch_stride = shape.m * p.d_ld + 1;
+    }
+    splits.insert(split_of(gpu, forced(variant, p)));
+    gemm_test::require_reference_bits(gpu, forced(variant, p));
+  }
+  CHECK(splits.count(2) == 1);
+  CHECK(splits.count(4) == 1);
+}
+
+TEST_CASE("parts of K on 10.x are added in their order, in fp32", "[split]") {
+  USE_GPU_OF_FAMILY(gpu, 10);
+  const char* variant = GENERATE(kNarrow, kWide);
+  // 18 fillings: 5, 5, 4 and 4, or 9 and 9; 65 tokens in tiles of 64 take two parts.
+  const support::Shape shape =
+      GENERATE(support::Shape{20, 40, 4432}, support::Shape{100, 40, 4432});
+  const Problem p = forced(variant, make_problem(shape, Data::random, 971));
+  const int64_t parts = split_of(gpu, p), all = 18;
+  CAPTURE(parts, variant);
+  REQUIRE(parts > 1);
+  std::vector<uint8_t> sum;
+  for (int64_t rank = 0, first = 0; rank < parts; ++rank) {
+    const int64_t last = first + all / parts + (rank < all % parts);
+    Problem part = forced(variant, make_problem({shape.m, shape.n, 64}));
+    part.a = fillings(p.a, first, last), part.b = fillings(p.b, first, last);
+    part.shape.k = part.a.k, part.alpha = p.alpha, part.batch_invariant = true;
+    sum = sums(gpu, part, sum);
+    first = last;
+  }
+  Problem whole = p;
+  CHECK(sums(gpu, whole) == sum);
+  whole.batch_invariant = true;  // one sum from the first step to the last: other bits
+  CHECK(sums(gpu, whole) != sum);
+}
+
+TEST_CASE("shared sums of 10.x do not depend on when asynchronous work completes",
+          "[split][order]") {
+  USE_GPU_OF_FAMILY(gpu, 10);
+  USE_EMULATOR(gpu, emulator);
+  const char* variant = GENERATE(kNarrow, kWide);
+  const Problem p = forced(variant, make_problem({65, 136, 4432}, Data::random, 972));
+  REQUIRE(split_of(gpu, p) > 1);
+  std::set<std::vector<uint16_t>> results;
+  for (const char* order : {"soonest", "latest", "random"}) {
+    for (const char* seed : {"1", "2", "3"}) {
+      REQUIRE(emulator.set("EMU_ORDER", order) == 0);
+      REQUIRE(emulator.set("EMU_SEED", seed) == 0);
+      results.insert(support::run_on_device(gpu.driver, p));
+    }
+  }
+  emulator.set("EMU_ORDER", "random");
+  emulator.set("EMU_SEED", "1");
+  CHECK(results.size() == 1);
+}
+
+TEST_CASE("shared sums of 10.x reach every epilogue", "[split][epilogue]") {
+  USE_GPU_OF_FAMILY(gpu, 10);
+  const char* variant = GENERATE(kNarrow, kWide);
+  support::Random random(973);
+  for (int i = 0; i < 8; ++i) {
+    const support::Shape shape{1 + int64_t(random.below(66)), 1 + int64_t(random.below(140)), 4112,
+                               1 + int64_t(random.below(2))};
+    const support::EpilogueFields f = random_fields(shape, random);
+    const support::GeneralProblem p(forced(variant, make_problem(shape, Data::exact, 974)), f,
+                                    random.next());
+    CAPTURE(support::to_string(shape), to_string(f));
+    REQUIRE(gemm_test::split_of(gpu, support::DeviceGeneral(gpu.driver, p).desc) > 1);
+    REQUIRE(difference_on_device(gpu.driver, p) == "");
+  }
+}
+
+// Of each part: its fillings once; and of the tile's sums the rows of others, as far as they exist.
+TEST_CASE("CTAs of 10.x that share K load it once and exchange no row that is not there",
+          "[split][count]") {
+  USE_GPU_OF_FAMILY(gpu, 10);
+  USE_EMULATOR(gpu, emulator);
+  const Problem p = forced(kNarrow, make_problem({18, 128, 4096}, Data::exact, 975));
+  REQUIRE(split_of(gpu, p) == 4);
+  support::run_on_device(gpu.driver, p);
+  CHECK(emulator.counter("mmas") == 64);
+  CHECK(emulator.counter("tma_loads") == 16 * 2);
+  // 16 tokens from three to the first rank, two to the second, of 128 sums each.
+  CHECK(emulator.counter("cluster_bytes") == 3 * 18 * 128 * 4);
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT
+// The planner of 10.x beside the timing model, whose closed form it is: what it chooses, by what
+// the simulation said of every variant, whole and cut (bench/results).
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "test/host/csv.h"
+#include "test/host/plan_rules.h"
+#include "tools/testing/catch.h"
+
+namespace {
+
+using Size = std::tuple<int64_t, int64_t, int64_t>;  // m, n, k
+using Way = std::pair<uint32_t, uint32_t>;           // tokens of a tile, parts of K
+
+nvfp4_gemm_desc dense(const Size& size) {
+  nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
+  std::tie(g.m, g.n, g.k) = size;
+  g.l = 1;
+  g.a_ld = g.b_ld = g.k;
+  g.d_ld = g.n;
+  return g;
+}
+
+// Rows behind the comments; the first names the columns.
+std::vector<std::vector<std::string>> rows_of(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<std::vector<std::string>> rows;
+  for (std::string line; std::getline(file, line);)
+    if (line[0] != '#') rows.push_back(host_test::split(line));
+  INFO(path);
+  REQUIRE(rows.size() > 30);
+  return rows;
+}
+
+// Microseconds.
+std::map<Size, std::map<Way, double>> simulated() {
+  std::map<Size, std::map<Way, double>> all;
+  const std::map<std::string, Way> ways{
+      {"us_64", {64, 1}}, {"us_128", {128, 1}}, {"us_256", {256, 1}}, {"64/2", {64, 2}},
+      {"64/4", {64, 4}},  {"128/2", {128, 2}},  {"128/4", {128, 4}}};
+  for (const char* file : {"model-b200-2026-11-22.csv", "model-cuts-b200-2026-11-23.csv"}) {
+    const auto rows = rows_of(std::string("bench/results/") + file);
+    for (size_t i = 1; i < rows.size(); ++i) {
+      const Size size{std::stoll(rows[i][0]), std::stoll(rows[i][1]), std::stoll(rows[i][2])};
+      for (size_t column = 3; column < rows[i].size(); ++column) {
+        const auto way = ways.find(rows[0][column]);
+        if (way != ways.end()) all[size][way->second] = std::stod(rows[i][column]);
+      }
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("On 10.x what the planner chooses loses little by the simulation's own figures") {
+  std::vector<double> lost;
+  for (const auto& [size, times] : simulated()) {
+    nvfp4::Plan plan;
+    REQUIRE(host_test::plan_of(dense(size), 100, &plan) == NVFP4_SUCCESS);
+    const auto [m, n, k] = size;
+    CAPTURE(m, n, k, plan.variant->name, plan.split);
+    const auto chosen = times.find({plan.variant->tile_tokens, plan.split});
+    REQUIRE(chosen != times.end());
+    double best = chosen->second;
+    for (const auto& [way, us] : times) best = std::min(best, us);
+    lost.push_back(chosen->second / best - 1);
+  }
+  REQUIRE(lost.size() == 60);
+  std::sort(lost.begin(), lost.end());
+  std::printf("planner of 10.x: lost %.1f %% median, %.1f %% at 95 of 100, %.1f %% at most\n",
+              100 * lost[30], 100 * lost[57], 100 * lost[59]);
+  CHECK(lost[30] < 0.03);
+  CHECK(lost[57] < 0.08);
+}
+
+TEST_CASE("On 10.x the closed form is near the simulation") {
+  double squares = 0;
+  int count = 0;
+  for (const auto& [size, times] : simulated()) {
+    nvfp4_gemm_desc g = dense(size);
+    for (uint32_t i = 0; i < nvfp4::kVariantCount; ++i) {
+      const nvfp4::Variant& v = nvfp4::variant_at(i);
+      if (v.family != nvfp4::Family::sm100) continue;
+      nvfp4::Choice choice;
+      const nvfp4::Architecture& b200 = nvfp4::kArchitectures[0];
+      REQUIRE(nvfp4::kPlannerSm100.choose_split(g, b200, v, &choice));
+      const auto us = times.find({v.tile_tokens, choice.split});
+      REQUIRE(us != times.end());
+      const double ratio = static_cast<double>(choice.cost) / 1000 / us->second;
+      CAPTURE(g.m, g.n, g.k, v.name, choice.split, choice.cost, us->second);
+      CHECK(ratio > 0.85);
+      CHECK(ratio < 1.25);
+      squares += (ratio - 1) * (ratio - 1);
+      ++count;
+    }
+  }
+  CHECK(squares / count < 0.05 * 0.05);
+}
+
+TEST_CASE("On 10.x a cut depends on the sizes alone, and batch_invariant has none") {
+  nvfp4_gemm_desc g = dense({1, 4096, 7168});
+  nvfp4::Plan plan;
+  REQUIRE(host_test::plan_of(g, 100, &plan) == NVFP4_SUCCESS);
+  CHECK(plan.split == 4);
+  CHECK(plan.cluster == 4);
+  CHECK(plan.grid == 128);
+  CHECK(nvfp4::count_ctas(plan, 20) == 128);
+  g.batch_invariant = 1;
+  REQUIRE(host_test::plan_of(g, 100, &plan) == NVFP4_SUCCESS);
+  CHECK(plan.split == 1);
+  CHECK(plan.cluster == 1);
+  // 37 tiles in 4 parts are more CTAs than clusters of 4 are placed at once.
+  REQUIRE(host_test::plan_of(dense({1, 37 * 128, 7168}), 100, &plan) == NVFP4_SUCCESS);
+  CHECK(plan.split == 2);
+  // A part has at least four stages.
+  REQUIRE(host_test::plan_of(dense({1, 128, 7 * 256}), 100, &plan) == NVFP4_SUCCESS);
+  CHECK(plan.split == 1);
+  REQUIRE(host_test::plan_of(dense({1, 128, 15 * 256 + 16}), 100, &plan) == NVFP4_SUCCESS);
+  CHECK(plan.split == 4);
+}
