@@ -84,6 +84,7 @@ void classify(const uint8_t* packed, int16_t* at_least, size_t step) {
 }  // namespace
 
 void load_row(const MmaOperands& o, uint32_t r, Row& row) {
+  row.nan = any_nan(o.sfa + r * mma_blocks, o.scale);
   decode_row(o.a + r * 32, o.negate_a ? 8 : 0, row.value);
   classify(o.a + r * 32, &row.at_least[0][0], 1);
   for (int g = 0; g < mma_blocks; ++g) {
@@ -97,10 +98,14 @@ void load_row(const MmaOperands& o, uint32_t r, Row& row) {
 void load_columns(const MmaOperands& o, uint32_t first, Columns& columns) {
   std::memset(static_cast<void*>(&columns), 0, sizeof columns);
   alignas(64) uint8_t bytes[mma_depth / 2][mma_width] = {};
-  for (uint32_t i = 0; i < mma_width && first + i < o.n; ++i)
+  for (uint32_t i = 0; i < mma_width && first + i < o.n; ++i) {
+    columns.nan[i] = -int32_t(any_nan(o.sfb + (first + i) * mma_blocks, o.scale));
+    if (columns.nan[i]) continue;  // its column stays zero
     for (int k = 0; k < mma_depth / 2; ++k) bytes[k][i] = o.b[(first + i) * 32 + uint32_t(k)];
+  }
   decode_columns(bytes, o.negate_b ? 8 : 0, columns.value);
   for (uint32_t i = 0; i < mma_width && first + i < o.n; ++i) {
+    if (columns.nan[i]) continue;
     classify(o.b + (first + i) * 32, &columns.at_least[0][0][i], mma_width);
     for (int g = 0; g < mma_blocks; ++g) {
       const Scale s = decode(o.sfb[(first + i) * mma_blocks + g], o.scale);
