@@ -26,9 +26,16 @@ nvfp4_status encode_weights(const Driver& driver, const nvfp4_gemm_desc& g, cons
 
 nvfp4_status encode_tokens(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
                            TensorMap* map) {
-  const MapElement element = g.a_type == NVFP4_TYPE_NONE ? MapElement::e2m1 : MapElement::half;
-  return encode_tensor_map(driver, "a", element, g.a, g.m, g.k, g.l, g.a_ld, g.a_batch_stride,
-                           plan.variant->tile_tokens, map);
+  const uint32_t tile = plan.variant->tile_tokens;
+  if (g.a_type == NVFP4_TYPE_NONE) {
+    return encode_tensor_map(driver, "a", MapElement::e2m1, g.a, g.m, g.k, g.l, g.a_ld,
+                             g.a_batch_stride, tile, map);
+  }
+  // Rows that are there alone: those beyond M take TMA as long (kernel/sm90/load.cuh).
+  const bool cut = tile >= kTokensOfCutBox && g.m < tile;
+  const uint32_t rows = cut ? static_cast<uint32_t>(g.m) : tile;
+  return encode_tensor_map(driver, "a", MapElement::half, g.a, g.m, g.k, g.l, g.a_ld,
+                           g.a_batch_stride, rows, map);
 }
 
 bool tokens_by_tma(const Plan& plan) { return plan.arch().tokens_by_tma; }

@@ -234,6 +234,9 @@ template <typename Tile>
 __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
   if (warp < Tile::kConsumerWarps) {
     ptx::setmaxnreg_inc<Tile::kConsumerRegisters>();
+    if constexpr (Tile::kNaturalTokens) {
+      clear_rows_beyond_box(cta, threadIdx.x, 32 * Tile::kConsumerWarps);
+    }
     Start<Tile>::consumer_warp();
     arrive_at_cluster(cta);
     wait_for_cluster(cta);

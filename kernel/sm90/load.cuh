@@ -7,6 +7,7 @@
 #include "kernel/clocks.cuh"
 #include "kernel/cut_scales.cuh"
 #include "kernel/ptx/mbarrier.cuh"
+#include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/sync.cuh"
 #include "kernel/ptx/tma.cuh"
 #include "kernel/ring.cuh"
@@ -182,7 +183,34 @@ __device__ void load_tile_tokens(const Cta90<Tile>& cta, RingPosition<Tile::kSlo
   }
 }
 
-// Slabs straight from A: TMA writes zeros for what lies beyond M and K.
+// So many rows has a box of TMA of a tile with tokens straight from A (host/launch.cc): where a
+// problem has fewer tokens than a wide tile there are no others. Writing zeros for those took
+// longer than bringing rows: 40 tokens in a tile of 128 twice the time of 128
+// (docs/performance.md).
+template <typename Tile>
+__device__ uint32_t rows_of_box(const Sm90Params& p) {
+  return Tile::kTokens < kTokensOfCutBox ? Tile::kTokens : min(p.m, Tile::kTokens);
+}
+
+// The other rows, once, by `threads` consumers before the first stage: no slot's sums are of what
+// lay there.
+template <typename Tile>
+__device__ void clear_rows_beyond_box(const Cta90<Tile>& cta, uint32_t thread, uint32_t threads) {
+  constexpr uint32_t kSlabs = Tile::kSlots * Tile::kSlotSteps;
+  const uint32_t rows = rows_of_box<Tile>(cta.p);
+  if (rows == Tile::kTokens) return;
+  const uint32_t first = rows * kTokenRowBytes, bytes = Tile::kSlabBytes - first;
+  for (uint32_t slab = 0; slab < kSlabs; ++slab) {
+    const uint32_t at = cta.tokens(0) + slab * Tile::kSlabBytes + first;
+    for (uint32_t i = thread * 16; i < bytes; i += threads * 16) {
+      ptx::st_shared_v4_b32(at + i, make_uint4(0, 0, 0, 0));
+    }
+  }
+  ptx::fence_proxy_async_shared_cta();
+}
+
+// Slabs straight from A: TMA writes zeros for what lies beyond K, and beyond M in the last of
+// several tiles.
 template <typename Tile>
 __device__ void load_natural_tokens(const Cta90<Tile>& cta, RingPosition<Tile::kSlots>& at) {
   constexpr uint32_t kSlotK = Tile::kSlotSteps * kScaleTileK;
@@ -190,7 +218,8 @@ __device__ void load_natural_tokens(const Cta90<Tile>& cta, RingPosition<Tile::k
     wait_for_slot(cta, at);
     const uint32_t bar = cta.tokens_full(at.stage);
     const uint32_t k = cta.stage_begin * Tile::kK + i * kSlotK;
-    ptx::mbarrier_arrive_expect_tx(bar, Tile::kSlotBytes);
+    ptx::mbarrier_arrive_expect_tx(bar,
+                                   rows_of_box<Tile>(cta.p) * (Tile::kSlotSteps * kTokenRowBytes));
 #pragma unroll
     for (uint32_t step = 0; step < Tile::kSlotSteps; ++step) {
       ptx::cp_async_bulk_tensor_3d(cta.tokens(at.stage) + step * Tile::kSlabBytes, &cta.p.tokens,
