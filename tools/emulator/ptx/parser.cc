@@ -186,9 +186,10 @@ void ModuleParser::entry() {
   f->is_entry = true;
   scopes_.push();
   const SourcePos pos = in_.pos();
-  f->name = in_.expect_word("a function's name");
-  check_name(f->name, pos);
-  scopes_.see_function(f->name);
+  const std::string_view name = in_.expect_word("a function's name");  // lasts as the text does
+  check_name(name, pos);
+  scopes_.see_function(name);
+  f->name = name;
   if (in_.peek().is('(')) parameters(*f);
   performance_directives(*f);
   if (in_.accept(';')) return scopes_.pop([](uint32_t, uint32_t) {});
