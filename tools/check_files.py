@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""check_files.py [FILE...]: the form that no compiler and no formatter looks at, of these files or
-of all that git has. check_files.py --message FILE: a commit's subject. A line per finding; exit
-code 1 if any."""
+"""check_files.py [FILE...]: the form that no compiler and no formatter looks at, of these files or of all
+that git has. check_files.py --message FILE: a commit's subject. A line per finding; exit code 1 if any."""
 import os
 import re
 import subprocess
@@ -10,8 +9,7 @@ import sys
 
 CODE = re.compile(r"\.(c|cc|h|cu|cuh|py|sh|mk|rs)$|^Makefile$")
 # Others' text, or text that a test made: as it came.
-AS_IT_CAME = re.compile(
-    r"^(test/fuzz/corpus|tools/emulator/test/fuzz/corpus|bench/results)/|/golden/")
+AS_IT_CAME = re.compile(r"^(test/fuzz/corpus|tools/emulator/test/fuzz/corpus|bench/results)/|/golden/")
 TABS = re.compile(r"(^|/)(Makefile|rules)$|\.(mk|md|awk)$")
 
 
