@@ -44,6 +44,7 @@ PROGRAMS = {
     "tools/testing/": [],
     "tools/harness/": ["include/", "host/cuda/"],
     "tools/nvfp4/": ["include/", "host/cuda/", "tools/harness/", EMU + "include/"],
+    "tools/draw/": ["kernel/", "kernel/sm100/"],
     "tools/model/": ["kernel/", "kernel/sm90/", "kernel/sm100/", "tools/testing/"],
     "tools/draw/": ["kernel/", "kernel/sm100/"],
     "bench/": ["include/", "host/cuda/", "kernel/", "tools/harness/", EMU + "include/"],
