@@ -141,9 +141,11 @@ void write_rule(const Architecture&, char (&text)[kReasonBytes]) {
   snprintf(text, sizeof text, "least time by the timing model of a B200, which none has confirmed");
 }
 
+// In whole numbers: a locale's decimal comma is not theirs.
 void write_choice(const Choice& choice, char (&text)[kReasonBytes]) {
-  snprintf(text, sizeof text, "%" PRId64 " tiles, split %" PRIu32 ", %.2f us", choice.tiles,
-           choice.split, static_cast<double>(choice.cost) / 1000);
+  const int64_t hundredths = (choice.cost + 5) / 10;
+  snprintf(text, sizeof text, "%" PRId64 " tiles, split %" PRIu32 ", %" PRId64 ".%02" PRId64 " us",
+           choice.tiles, choice.split, hundredths / 100, hundredths % 100);
 }
 
 }  // namespace

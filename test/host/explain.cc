@@ -57,7 +57,7 @@ TEST_CASE("explain says everything about a headline shape") {
         "bytes     10240000 (A 147456, B 8257536, D 1835008; scales included, each once)\n"
         "light     1.333 us: memory 1.333 at 7.68 TB/s, FP4 units 0.517 at 1.5 GHz\n"
         "why       least time by the timing model of a B200, which none has confirmed:\n"
-        "          * sm100_128x64x256: 112 tiles, split 1, 3.62 us\n"
+        "          * sm100_128x64x256: 112 tiles, split 1, 3.63 us\n"
         "          - sm100_128x128x256: 56 tiles, split 1, 4.68 us\n"
         "          - sm100_128x256x256: 56 tiles, split 1, 7.31 us\n"
         "replay    nvfp4 run --m 128 --n 7168 --k 2048\n");
