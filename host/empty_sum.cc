@@ -13,7 +13,7 @@ namespace nvfp4 {
 namespace {
 
 // Every element is round(alpha * 0), which alpha = infinity or NaN makes NaN. One fill for all
-// batches if they lie behind each other without a gap.
+// batches if they lie after each other without a gap.
 nvfp4_status fill(const Site& site, const nvfp4_gemm_desc& g, CUstream stream) {
   const Driver& driver = *site.driver;
   const uint16_t value = f16_from_f32(f32_multiply(f32_bits(g.alpha), f32_bits(0.0f)));

@@ -157,7 +157,7 @@ void add_geometry(const Plan& plan, int32_t sm_count, Text* text) {
             static_cast<double>(plan.grid) / sm_count / v.ctas_per_sm, sm_count,
             v.ctas_per_sm == 1 ? "one CTA" : "two CTAs");
   text->add("split     %" PRIu32, plan.split);
-  if (plan.whole > 0) text->add(", of the tiles behind the first %" PRIu32, plan.whole);
+  if (plan.whole > 0) text->add(", of the tiles after the first %" PRIu32, plan.whole);
   text->add("\n");
   text->add("workspace %" PRIu64 " bytes\n", plan.workspace_bytes);
 }

@@ -190,7 +190,7 @@ nvfp4_status enqueue_kernel(const Site& site, const PreparedGemm& prepared,
                             CUstream stream) {
   const Variant& variant = *prepared.plan.variant;
   NVFP4_TRY(enqueue_workspace(site, prepared, g, params, stream));
-  // Behind a kernel that fills the workspace, always early: it waits for it by itself.
+  // After a kernel that fills the workspace, always early: it waits for it by itself.
   const bool early = g.pdl != NVFP4_PDL_OFF || prepared.plan.workspace_bytes > 0;
   const Grid grid{ctas, 1, variant.threads, variant.shared_bytes, prepared.plan.cluster, early};
   const CUkernel kernel = prepared.loaded.kernels[entry_of(prepared, ctas, params)];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// NVFP4 quantisation as the header states it: s = e4m3(amax / 6 / t), code = e2m1(x / (s * t)),
+// NVFP4 quantization as the header states it: s = e4m3(amax / 6 / t), code = e2m1(x / (s * t)),
 // fp32, every operation rounded to nearest even, divisions and no reciprocals.
 #include "host/quantize.h"
 

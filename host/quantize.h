@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Quantisation on the host; arguments have been checked.
+// Quantization on the host; arguments have been checked.
 #pragma once
 
 #include <cstdint>

@@ -26,7 +26,7 @@ struct ScaleTiling {
 };
 // The kernel is loaded: nothing is enqueued then unless everything can be.
 nvfp4_status ready_scale_tiling(const Site& site);
-// `early`: behind another kernel that lets it start, for which it waits.
+// `early`: after another kernel that lets it start, for which it waits.
 nvfp4_status enqueue_scale_tiling(const Site& site, const ScaleTiling& tiling, bool early,
                                   void* stream);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where scales lie, for the converters and the quantiser. The reference has its own belief.
+// Where scales lie, for the converters and the quantizer. The reference has its own belief.
 #pragma once
 
 #include <cstdint>

@@ -38,14 +38,15 @@
  * LOGGING    NVFP4_LOG=0..3 in the environment: 0 silent (default), 1 errors, 2 one line per call
  *            with a command line that replays it, 3 detail. Goes to stderr, or to a callback (see
  *            nvfp4_set_log_callback). No other variable is read and no file is opened.
- * VERSIONS   The soname is libnvfp4gemm.so.0 and each function has the symbol version NVFP4GEMM_0, for all
- *            of 0.x: no function, enumerator or field changes its name, value, offset or meaning, and
- *            structs grow at their end only, by fields that mean at 0 what there was before. So a
- *            program runs with every later 0.x; and with an earlier one while it leaves at 0 what that
- *            does not know (struct_size says what the program knows, nvfp4_version() what is loaded).
- *            What is refused today may be computed tomorrow. Sentences, lines of the log and of
- *            explain may change with any version; the choice of a variant, and so the bits of a sum
- *            that is not exact, with a minor one, 0.1 to 0.2, but not with a patch.
+ * VERSIONS   The soname is libnvfp4gemm.so.0 and each function has the symbol version NVFP4GEMM_0,
+ *            for all of 0.x: no function, enumerator or field changes its name, value, offset or
+ *            meaning, and structs grow at their end only, by fields that mean at 0 what there was
+ *            before. So a program runs with every later 0.x; and with an earlier one while it
+ *            leaves at 0 what that does not know (struct_size says what the program knows,
+ *            nvfp4_version() what is loaded). What is refused today may be computed tomorrow.
+ *            Sentences, lines of the log and of explain may change with any version; the choice of
+ *            a variant, and so the bits of a sum that is not exact, with a minor one, 0.1 to 0.2,
+ *            but not with a patch.
  * BITS       The same inputs give the same bits on every run, stream and device of one compute
  *            capability: the K loop of an element of D runs in one fixed order, without atomics.
  *            The order of 9.0 depends on the sizes, M among them: see NUMERICS.
@@ -56,13 +57,14 @@
  *                x = fma(beta, C, x)
  *                x = x + bias
  *                D = round(act(x))
- *            Each operation is fp32 and rounded to nearest even, subnormals kept; a factor, C or bias
- *            that is not given takes no part; act() is built from such operations by the formulas of
- *            docs/numerics.md; round() is one rounding to nearest even to the type of D, to infinity
- *            beyond its largest value, subnormals kept. So all but acc has the same bits everywhere.
- *            Up to 4 CTAs may share K where it is above 1792: their parts are added in fp32. With
- *            n = ceil(K/64), and 2 more for such a K, S = sum |a*scale_a*b*scale_b| and z the number
- *            of steps in which a block of 16 products that are all zero has two scales of 256 and more,
+ *            Each operation is fp32 and rounded to nearest even, subnormals kept; a factor, C or
+ *            bias that is not given takes no part; act() is built from such operations by the
+ *            formulas of docs/numerics.md; round() is one rounding to nearest even to the type of
+ *            D, to infinity beyond its largest value, subnormals kept. So all but acc has the same
+ *            bits everywhere. Up to 4 CTAs may share K where it is above 1792: their parts are
+ *            added in fp32. With n = ceil(K/64), and 2 more for such a K, S = sum
+ *            |a*scale_a*b*scale_b| and z the number of steps in which a block of 16 products that
+ *            are all zero has two scales of 256 and more,
  *                |acc - exact| <= n * 2^-23 * (1 + 2^-7) * S + z * 2^-18
  *            under each of the two published models of the tensor core; under the later one z
  *            counts as 0. acc is exact where every partial sum fits 24 bits in units of 2^u, and u
@@ -482,7 +484,7 @@ NVFP4_API nvfp4_status nvfp4_gemm_explain(const nvfp4_gemm_desc *desc, int32_t c
  *                                                                                      Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_reference(const nvfp4_gemm_desc *desc);
 
-/* ---- Scales and quantisation, on the host ---------------------------------------------------- */
+/* ---- Scales and quantization, on the host ---------------------------------------------------- */
 
 /* Bytes of the scales of a [rows, k] matrix, padding included. 0 if a size is negative, k is no
  * multiple of 16, the layout is unknown or the result exceeds 2^63-1.                  Since 0.1 */
@@ -493,8 +495,8 @@ NVFP4_API size_t nvfp4_scale_bytes(int64_t rows, int64_t k, int32_t layout);
 NVFP4_API nvfp4_status nvfp4_scale_convert_host(const void *src, int32_t src_layout, void *dst,
                                                 int32_t dst_layout, int64_t rows, int64_t k);
 
-/* Quantises x [rows, k], row-major fp32 with leading dimension x_ld, to codes (leading dimension
- * codes_ld in elements, even) and scales. t = tensor_scale (finite, > 0) is the dequantising
+/* Quantizes x [rows, k], row-major fp32 with leading dimension x_ld, to codes (leading dimension
+ * codes_ld in elements, even) and scales. t = tensor_scale (finite, > 0) is the dequantizing
  * multiplier: x ~ code * scale * t; a usual choice is amax(|x|) / 2688. Per block of 16:
  *   s = e4m3(amax / 6 / t), code = e2m1(x / (s * t)); fp32, each operation rounded to nearest even,
  *   conversions saturate. s = 0 gives codes of +0. A NaN in a block makes its scale NaN (0x7F) and

@@ -37,7 +37,7 @@ def decode(byte, scale=0x38):
     return lib.Packed(codes, scales, 1, 32, 1.0, "linear").dequantize()[0, :2]
 
 
-def quantised(elements, t):
+def quantized(elements, t):
     x = np.zeros((1, 16), np.float32)
     x[0, :len(elements)] = elements
     q = lib.quantize(x, t, scale_layout="linear")
@@ -159,7 +159,7 @@ def check_exact_k(rows):
 
 def check_round_e2m1(rows):
     def good(x, code):
-        scale, codes = quantised([6.0, float(x)], 1.0)
+        scale, codes = quantized([6.0, float(x)], 1.0)
         by_numpy = np.array([x], np.float32).astype(ml_dtypes.float4_e2m1fn).view(np.uint8)[0] & 15
         return scale == 0x38 and codes[1] == int(code, 16) == by_numpy
     return all(good(row[0], row[1]) for row in rows)
@@ -167,7 +167,7 @@ def check_round_e2m1(rows):
 
 def check_quantize(rows):
     def good(elements, t, scale, codes):
-        return quantised([float(x) for x in elements.split(",")], float(t)) == (
+        return quantized([float(x) for x in elements.split(",")], float(t)) == (
             int(scale, 16), [int(code, 16) for code in codes.split(",")])
     return all(good(*row[:4]) for row in rows)
 
@@ -381,7 +381,7 @@ def check_cuts(rows):
                for shape, *times in rows)
 
 
-# ---- documents -------------------------------------------------------------------------------------
+# ---- documents -----------------------------------------------------------------------------------
 
 def blocks(text):
     """(name or None, rows or lines) of each table and each marked picture; (None, C text) of

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""check_files.py [FILE...]: the form that no compiler and no formatter looks at, of these files or of all
-that git has. check_files.py --message FILE: a commit's subject. A line per finding; exit code 1 if any."""
+"""check_files.py [FILE...]: the form that no compiler and no formatter looks at, of these files or
+of all that git has. check_files.py --message FILE: a commit's subject. A line per finding; exit
+code 1 if any."""
 import os
 import re
 import subprocess
@@ -9,7 +10,11 @@ import sys
 
 CODE = re.compile(r"\.(c|cc|h|cu|cuh|py|sh|mk|rs)$|^Makefile$")
 # Others' text, or text that a test made: as it came.
-AS_IT_CAME = re.compile(r"^(test/fuzz/corpus|tools/emulator/test/fuzz/corpus|bench/results)/|/golden/")
+AS_IT_CAME = re.compile(
+    r"^(test/fuzz/corpus|tools/emulator/test/fuzz/corpus|bench/results)/|/golden/")
+# Of a line in CODE. Tables may be wider: what clang-format is told to leave alone, make's help, and
+# raw strings, whose lines are PTX instructions.
+COLUMNS = 100
 TABS = re.compile(r"(^|/)(Makefile|rules)$|\.(mk|md|awk)$")
 
 
@@ -28,8 +33,21 @@ def findings(name):
             yield f"{number}: blanks at the end of the line"
         if b"\t" in line and not TABS.search(name):
             yield f"{number}: a tab"
+    if CODE.search(name):
+        yield from wide_lines(text.decode("utf-8"))
     if CODE.search(name) and b"SPDX-License-Identifier: MIT" not in b"\n".join(lines[:2]):
         yield "no licence in its first two lines"
+
+
+def wide_lines(text):
+    table = raw = False
+    for number, line in enumerate(text.split("\n"), 1):
+        if "clang-format o" in line:
+            table = "clang-format off" in line
+        raw = raw or 'R"' in line
+        if len(line) > COLUMNS and not (table or raw or "  ## " in line):
+            yield f"{number}: {len(line)} columns; {COLUMNS} are the most"
+        raw = raw and ')"' not in line.rpartition('R"')[2]
 
 
 def message_findings(name):

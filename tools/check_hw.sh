@@ -4,10 +4,10 @@
 # built here or anywhere else; nothing is compiled. Each part is meant for at most 8 minutes on an
 # H200.
 #   gemm      the end-to-end suite, 200 runs under load, graphs, streams and contexts among it
-#   sanitize  every variant and split under compute-sanitizer: memcheck racecheck initcheck synccheck, or
-#             the tools named behind it
-#   ptx       instructions against the emulator's expectations: calls, carries, TMA loads, wgmma, mma.sync,
-#             mma.sp and wmma
+#   sanitize  every variant and split under compute-sanitizer: memcheck racecheck initcheck
+#             synccheck, or the tools named after it
+#   ptx       instructions against the emulator's expectations: calls, carries, TMA loads, wgmma,
+#             mma.sync, mma.sp and wmma
 #   random    20,000 random programs (RANDOM_PROGRAMS), and 6,000 (RANDOM_SINGLES) of one step each,
 #             on the GPU and in the emulator; differences are shrunk, the words are kept in
 #             RANDOM_RECORDS, a folder
@@ -62,7 +62,9 @@ case $part in
   ptx) # a process for each instruction: a fault of one hides nothing of the others
     [ -x "$emulator_test" ] || die "no $emulator_test: make build/emulator_hw_test first"
     bad=
-    for tag in call carry tma mma wgmma fragments; do "$emulator_test" "[$tag]" || bad="$bad $tag"; done
+    for tag in call carry tma mma wgmma fragments; do
+      "$emulator_test" "[$tag]" || bad="$bad $tag"
+    done
     echo "failed:${bad:- nothing}"
     [ -z "$bad" ]
     ;;

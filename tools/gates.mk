@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Promises about the library as a file. Each gate is one script and runs alone.
 
-GATES := check-layers check-files check-install check-symbols check-hardening check-abi check-repro check-threads check-docs \
+GATES := check-layers check-files check-install check-symbols check-hardening check-abi \
+         check-repro check-threads check-docs \
          check-aarch64
 
 # host/ again, with types for abidiff to read; where it is not installed, nobody needs them.

@@ -6,7 +6,7 @@
  *
  *     cc -std=c99 -Iinclude examples/c/gemm.c -o gemm -Lbuild -lnvfp4gemm -ldl -lm
  *
- * Quantises on the host, runs on the first GPU, and compares with the library's CPU reference.
+ * Quantizes on the host, runs on the first GPU, and compares with the library's CPU reference.
  * Without a driver it says so and computes the reference alone. No CUDA header or library is needed
  * to build it; a program that uses CUDA anyway has its context and buffers already.
  */

@@ -4,7 +4,7 @@
 //
 //     c++ -std=c++17 -Iinclude examples/cpp/gemm.cc -o gemm -Lbuild -lnvfp4gemm -ldl
 //
-// A linear layer: D in bf16 with a bias; weights quantised once, a plan made once, then one launch
+// A linear layer: D in bf16 with a bias; weights quantized once, a plan made once, then one launch
 // per batch with new addresses: codes, scales, which are linear here, and the tensor scale on the
 // device, since each batch has one of its own. Each result is compared with the library's CPU
 // reference. Without a GPU that runs the kernels it says so and ends well.

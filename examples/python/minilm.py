@@ -7,7 +7,7 @@
 
 sentence-transformers/all-MiniLM-L6-v2 (Apache 2.0), which that package carries: 37 linear layers,
 384 wide, of which 36 run. The network around them is numpy. One row per layer: the error of its
-quantised weights, and of its output, activations quantised too, computed on the device from the
+quantized weights, and of its output, activations quantized too, computed on the device from the
 inputs that the fp32 model has there. Then the whole model runs in NVFP4, each layer on the outputs
 of the one before, and its sentence embeddings are compared with the fp32 ones.
 """
@@ -77,7 +77,7 @@ def gelu(x):
 
 
 def attention(q, k, v, lengths):
-    """Each sentence attends to its own tokens; rows of all sentences lie behind each other."""
+    """Each sentence attends to its own tokens; rows of all sentences lie after each other."""
     out, first = np.empty_like(q), 0
     for length in lengths:
         rows = slice(first, first + length)
@@ -119,12 +119,12 @@ def embed(weights, vocabulary, sentences, linear):
 def compare(device, weights, vocabulary, sentences, names):
     """Rows (name, shape, error of the weights, of the output, bits), and the cosines of the
     embeddings."""
-    quantised = {name: weight_error(weights[name + ".weight"]) for name in names}
-    rows = {name: [name, "x".join(map(str, weights[name + ".weight"].shape)), quantised[name][1],
+    quantized = {name: weight_error(weights[name + ".weight"]) for name in names}
+    rows = {name: [name, "x".join(map(str, weights[name + ".weight"].shape)), quantized[name][1],
                    None, None] for name in names}
 
     def both(name, x):
-        a, b = nvfp4gemm.quantize(x), quantised[name][0]
+        a, b = nvfp4gemm.quantize(x), quantized[name][0]
         d = np.empty((a.rows, b.rows), np.float16)
         return on_device(device, a, b, d), nvfp4gemm.mm(a, b)
 

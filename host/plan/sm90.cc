@@ -195,7 +195,7 @@ void write_rule(const Architecture&, char (&text)[kReasonBytes]) {
 void write_choice(const Choice& choice, char (&text)[kReasonBytes]) {
   char whole[48] = "";
   if (choice.whole > 0) {
-    snprintf(whole, sizeof whole, " behind %" PRId64 " whole tiles", choice.whole);
+    snprintf(whole, sizeof whole, " after %" PRId64 " whole tiles", choice.whole);
   }
   snprintf(text, sizeof text, "split %" PRIu32 "%s, %" PRId64 " clocks", choice.split, whole,
            choice.cost);

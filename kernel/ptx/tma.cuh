@@ -47,7 +47,7 @@ __device__ inline void cp_async_bulk(uint32_t dst, const void* src, uint32_t byt
 // cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group
 //     [map, {c0, c1, c2}], [src];                                                 PTX 8.0, sm_90
 // src: 128-byte aligned. Nothing is written outside the map's sizes, in whole pieces of 16 bytes
-// along the first one. Generic writes of the box come before it only behind fence.proxy.async.
+// along the first one. Generic writes of the box come before it only after fence.proxy.async.
 __device__ inline void cp_async_bulk_tensor_3d_store(const void* map, int32_t c0, int32_t c1,
                                                      int32_t c2, uint32_t src) {
   asm volatile(

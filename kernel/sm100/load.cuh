@@ -96,7 +96,7 @@ __device__ void load_stage(const Cta<Tile>& cta, uint32_t filling, uint32_t stag
 }
 
 // Weights that no earlier grid writes are asked for before the wait, but of few stages: where the
-// wait returns at once, the tokens of stage 0 stand behind all that was asked for before it.
+// wait returns at once, the tokens of stage 0 stand after all that was asked for before it.
 constexpr uint32_t kEarlyStages = 3;
 
 template <typename Tile>

@@ -19,8 +19,8 @@ struct StageOperands {
   uint32_t scale_column;
 };
 
-// What the thread keeps in registers over all stages. A stage's descriptors are those of stage 0 and
-// one addition, which is less to issue than building them.
+// What the thread keeps in registers over all stages. A stage's descriptors are those of stage 0
+// and one addition, which is less to issue than building them.
 template <typename Tile>
 struct MmaThread {
   const Cta<Tile>& cta;

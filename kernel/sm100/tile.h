@@ -28,8 +28,8 @@ struct Sm100Tile {
   static constexpr uint32_t kStageBytes =
       kWeightBytes + kTokenBytes + kWeightScaleBytes + kTokenScaleBytes;
 
-  // full[stages], empty[stages], accumulator_full, cut_ready, peers_ready, sums[4 bands], and the word
-  // tcgen05.alloc writes.
+  // full[stages], empty[stages], accumulator_full, cut_ready, peers_ready, sums[4 bands], and the
+  // word tcgen05.alloc writes.
   static constexpr uint32_t barrier_bytes(uint32_t stages) { return 8 * (2 * stages + 7) + 8; }
   static constexpr uint32_t kStages =
       (kMaxSharedBytes - barrier_bytes(kMaxSharedBytes / kStageBytes)) / kStageBytes;
@@ -66,9 +66,9 @@ struct Sm100Tile {
   static constexpr uint32_t kWarps = 6;
   static constexpr uint32_t kThreads = 32 * kWarps;
   static constexpr int kCtaGroup = 1;  // CTAs that one tcgen05.mma works for
-  // D by TMA where its layout lets it, and by threads else. With few tokens a warp has two boxes, and
-  // nothing to convert under the store of the second: the way through TMA is then only longer, as
-  // others have measured on a B200 (docs/performance.md).
+  // D by TMA where its layout lets it, and by threads else. With few tokens a warp has two boxes,
+  // and nothing to convert under the store of the second: the way through TMA is then only longer,
+  // as others have measured on a B200 (docs/performance.md).
   static constexpr bool kStoresByTma = kTokens >= 128;
 
   static constexpr uint32_t kCtasPerSm = 1;

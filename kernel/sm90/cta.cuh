@@ -24,7 +24,7 @@ __device__ inline uint32_t tiles_of_all(const Sm90Params& p) {
   return p.tiles_m * p.tiles_n * p.batches;
 }
 
-// The tiles that one CTA computes alone; those behind them each belong to a cluster.
+// The tiles that one CTA computes alone; those after them each belong to a cluster.
 __device__ inline uint32_t whole_tiles(const Sm90Params& p) {
   return p.split == 1 ? UINT32_MAX : p.whole_tiles;
 }

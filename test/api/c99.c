@@ -49,11 +49,11 @@ static void reference(void) {
   check(nvfp4_dequantize_host(a, 64, sfa, NVFP4_SCALE_LAYOUT_LINEAR, 1, 64, 2.0f, x, 64) ==
                 NVFP4_SUCCESS &&
             x[0] == 2.0f && x[63] == 2.0f,
-        "dequantising ones with tensor scale 2 gives twos");
+        "dequantizing ones with tensor scale 2 gives twos");
   check(nvfp4_quantize_host(x, 64, 1, 64, 2.0f / 6, a, 64, sfa, NVFP4_SCALE_LAYOUT_LINEAR) ==
                 NVFP4_SUCCESS &&
             a[0] == 0x77 && sfa[0] == 0x38,
-        "quantising them with tensor scale 2/6 gives code 6 and scale 1");
+        "quantizing them with tensor scale 2/6 gives code 6 and scale 1");
 }
 
 static void errors(void) {

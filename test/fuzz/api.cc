@@ -301,7 +301,7 @@ struct World {
     leave();  // a sticky error ends with its context
   }
 
-  void quantise() {
+  void quantize() {
     const int64_t rows = int64_t(input.below(40)), k = 16 * int64_t(input.below(6));
     const int64_t x_ld = k + input.below(3), codes_ld = k + 2 * input.below(3);
     const int32_t layout = int32_t(input.below(4)), other = int32_t(input.below(4));
@@ -325,7 +325,7 @@ struct World {
       case 2: return run_plan();
       case 3: return destroy_plan();
       case 4: return fail_once();
-      case 5: return quantise();
+      case 5: return quantize();
       case 6: return has_context ? leave() : enter();
       case 7: judged(nvfp4_prepare()); return;
     }

@@ -137,7 +137,7 @@ void check_plan(const nvfp4_gemm_desc& g, int32_t capability) {
       "the second answer differs");
 }
 
-// Whatever the room, what fits is written, ends in a NUL, and nothing lies behind it.
+// Whatever the room, what fits is written, ends in a NUL, and nothing lies after it.
 void check_explain(const nvfp4_gemm_desc& g, int32_t capability, int32_t sms, uint16_t room) {
   static char whole[4096], part[4096 + 1];
   const nvfp4_status status = nvfp4_gemm_explain(&g, capability, sms, whole, sizeof whole);
@@ -148,7 +148,7 @@ void check_explain(const nvfp4_gemm_desc& g, int32_t capability, int32_t sms, ui
   memset(part, 'x', sizeof part);
   const nvfp4_status cut = nvfp4_gemm_explain(&g, capability, sms, part, bytes);
   fuzz::expect((cut == NVFP4_SUCCESS) == (bytes > length), "a buffer taken or refused wrongly");
-  fuzz::expect(part[bytes] == 'x', "explain writes behind its buffer");
+  fuzz::expect(part[bytes] == 'x', "explain writes after its buffer");
   if (bytes == 0) return;
   const size_t fits = bytes - 1 < length ? bytes - 1 : length;
   fuzz::expect(memcmp(part, whole, fits) == 0 && part[fits] == '\0',

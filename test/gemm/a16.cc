@@ -229,7 +229,7 @@ TEST_CASE("a16: earlier grids end before tokens are read, and weights that they 
   }
 }
 
-// Without guards memory ends with A: the emulator faults on the byte behind it.
+// Without guards memory ends with A: the emulator faults on the byte after it.
 TEST_CASE("a16: no token beyond M and K is read", "[a16]") {
   USE_GPU_OF_FAMILY(gpu, 9);
   const Tile tile = EACH_A16_TILE;

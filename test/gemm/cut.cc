@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// K that is a multiple of 16 and not of 64: the last step of 64 ends early, and what the caller keeps
-// beside it, codes and scales, takes no part.
+// K that is a multiple of 16 and not of 64: the last step of 64 ends early, and what the caller
+// keeps beside it, codes and scales, takes no part.
 #include "test/gemm/emulator.h"
 #include "test/gemm/gpu.h"
 #include "test/gemm/sizes.h"
@@ -13,7 +13,8 @@ using support::Shape;
 
 namespace {
 
-// One filling and several, an incomplete one of one step and of four, more than the ring has stages.
+// One filling and several, an incomplete one of one step and of four, more than the ring has
+// stages.
 const int64_t kCut[] = {16, 32, 48, 80, 112, 144, 208, 240, 272, 304, 496, 528, 1040, 2288};
 
 // Codes of the gap are 0xFF: two elements of -6.

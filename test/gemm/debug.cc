@@ -80,7 +80,7 @@ TEST_CASE(
   CHECK(wrong_after<256>(gpu.driver, ptx) == 0);
 }
 
-// Fragments go through local memory behind the wgmma.fence and sums before the wgmma.wait_group:
+// Fragments go through local memory after the wgmma.fence and sums before the wgmma.wait_group:
 // ptxas serialises the operations then (C7520).
 TEST_CASE("the kernel of 9.0 compiled with -G gives the right bits, with formal findings alone") {
   USE_GPU_OF_FAMILY(gpu, 9);
@@ -112,6 +112,6 @@ TEST_CASE("with -lineinfo a report names the line of CUDA beside that of PTX") {
     Problem problem(gpu.driver, 64, tokens * weights);
     launch_sm100<64>(problem, Module::from_text(gpu.driver, ptx));
   });
-  CHECK(beyond.find("behind the end of") != std::string::npos);
+  CHECK(beyond.find("beyond the end of") != std::string::npos);
   CHECK(std::regex_search(beyond, line_of_cuda));
 }

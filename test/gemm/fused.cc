@@ -111,7 +111,7 @@ Operands on_host(const Problem& p, Operands o) {
   return o;
 }
 
-// Content of an allocation, `shift` bytes behind its start.
+// Content of an allocation, `shift` bytes after its start.
 class Shifted {
  public:
   Shifted(const Gpu& gpu, const std::vector<uint8_t>& content, size_t shift)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Scales in rows of K/16 bytes, of either operand or of both: 9.0 reads them as they are, 10.x makes
-// tiles of them in the workspace before each product.
+// Scales in rows of K/16 bytes, of either operand or of both: 9.0 reads them as they are, 10.x
+// makes tiles of them in the workspace before each product.
 #include <algorithm>
 
 #include "test/gemm/emulator.h"
@@ -27,7 +27,7 @@ Problem linear(Problem p, Linear which) {
 
 constexpr Linear kAll[] = {Linear::a, Linear::b, Linear::both};
 
-// Memory that ends with its content: the emulator faults on the byte behind it.
+// Memory that ends with its content: the emulator faults on the byte after it.
 struct ExactMemory {
   const support::Driver& driver;
   CUdeviceptr address = 0;
@@ -49,7 +49,8 @@ constexpr int64_t kRests[] = {0, 16, 32, 48};
 
 #define EACH_LINEAR GENERATE(from_range(std::begin(kAll), std::end(kAll)))
 
-// An emulated Hopper takes one combination for each variant and rest, all of them over the variants.
+// An emulated Hopper takes one combination for each variant and rest, all of them over the
+// variants.
 bool left_out(const gemm_test::Gpu& gpu, const char* variant, Linear which, int64_t turn) {
   const int64_t number = int64_t(gemm_test::variant_number(variant));
   return gpu.small() && int64_t(which) != (number + turn) % 3;

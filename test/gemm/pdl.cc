@@ -61,7 +61,7 @@ TEST_CASE("before the wait nothing is loaded, or static weights and their scales
 }
 
 // The second run stores D where the first may still store it: the emulator compares the two.
-TEST_CASE("a run that begins before the one ahead has ended touches D behind the wait", "[pdl]") {
+TEST_CASE("a run that begins before the one ahead has ended touches D after the wait", "[pdl]") {
   USE_GPU(gpu);
   const char* variant = SOME_VARIANTS(1);
   const Problem problem = forced(variant, make_problem({9, 70, 256}, Data::exact, 93));

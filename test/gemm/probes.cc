@@ -17,8 +17,8 @@ constexpr int64_t kK = 256;          // one stage
 constexpr uint8_t kOne = 0x2;        // E2M1 1.0
 constexpr uint8_t kScaleOne = 0x38;  // UE4M3 1.0
 
-// One block of scales: two tiles of 64 tokens, one of 128, half of one of 256. On an emulated Hopper one
-// tile.
+// One block of scales: two tiles of 64 tokens, one of 128, half of one of 256. On an emulated
+// Hopper one tile.
 Problem one_block(const gemm_test::Gpu& gpu, const char* variant) {
   const int64_t tokens =
       gpu.sized(int64_t(128), std::min(int64_t(128), gemm_test::tile_tokens(variant)));
@@ -26,7 +26,8 @@ Problem one_block(const gemm_test::Gpu& gpu, const char* variant) {
 }
 
 // Every thirteenth on an emulated Hopper, other ones for each of its variants: 256 has no factor in
-// common with it, so the rows of a tile meet each 16 bytes of a swizzled line in each of its places.
+// common with it, so the rows of a tile meet each 16 bytes of a swizzled line in each of its
+// places.
 int64_t first_shift(const gemm_test::Gpu& gpu, const char* variant) {
   return gpu.small() ? int64_t(gemm_test::variant_number(variant) % 13) : 0;
 }

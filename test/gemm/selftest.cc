@@ -28,7 +28,7 @@ std::string content(const std::string& path) {
 }
 
 // In a family's PTX multiplications become additions: an entry's by alpha, or those of the general
-// epilogue, which is a function. It is what stands behind `head`.
+// epilogue, which is a function. It is what stands after `head`.
 std::string damaged_ptx(std::string text, const std::string& head) {
   const size_t at = text.find(head);
   REQUIRE(at != text.npos);

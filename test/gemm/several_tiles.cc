@@ -37,14 +37,14 @@ TEST_CASE("a CTA of 9.0 computes one tile after the other", "[tiles]") {
   USE_FEW_SMS(gpu);
   for (const int64_t k : {64, 448, 2112}) {
     if (gpu.small() && k == 2112) continue;
-    // So many behind the last whole round that no cluster shares them.
+    // So many after the last whole round that no cluster shares them.
     const Problem problem = several(variant, 3 * gpu.info.sms + gpu.sized(40, 1), k);
     REQUIRE(gemm_test::split_of(gpu, support::DeviceGemm(gpu.driver, problem).desc) == 1);
     gemm_test::require_reference_bits(gpu, problem);
   }
 }
 
-// Rows of D that only 2-byte stores reach, and a gap behind each batch.
+// Rows of D that only 2-byte stores reach, and a gap after each batch.
 TEST_CASE("a CTA of 9.0 goes on from batch to batch", "[tiles]") {
   USE_FEW_SMS(gpu);
   Problem problem = several(variant, gpu.info.sms / 2 + 1, 320, 3);

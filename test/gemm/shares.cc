@@ -19,12 +19,12 @@ namespace {
 
 constexpr int64_t kSms = 132;
 
-// "split     2, of the tiles behind the first 132": 132; 0 where all tiles are cut alike.
+// "split     2, of the tiles after the first 132": 132; 0 where all tiles are cut alike.
 int64_t whole_tiles(const gemm_test::Gpu& gpu, const nvfp4_gemm_desc& desc) {
   std::string text(8192, 0);
   REQUIRE(nvfp4_gemm_explain(&desc, gpu.info.compute_capability(), gpu.info.sms, text.data(),
                              text.size()) == NVFP4_SUCCESS);
-  const std::string key = ", of the tiles behind the first ";
+  const std::string key = ", of the tiles after the first ";
   const size_t at = text.find(key);
   return at == std::string::npos ? 0 : std::stoll(text.substr(at + key.size()));
 }

@@ -129,7 +129,7 @@ TEST_CASE("a NaN scale on 9.0 makes NaN of its row or column alone", "[sm90]") {
   CHECK(support::run_on_device(gpu.driver, problem) == support::reference(problem));
 }
 
-// Behind the kernel that puts tokens into the workspace weights are always loaded ahead of the
+// After the kernel that puts tokens into the workspace weights are always loaded ahead of the
 // wait.
 TEST_CASE("9.0 waits for earlier grids before tokens, and before weights that they may write",
           "[sm90]") {
@@ -157,7 +157,7 @@ TEST_CASE("9.0 waits for earlier grids before tokens, and before weights that th
   }
 }
 
-// Without guards memory ends with A: the emulator faults on the byte behind it, and a GPU may.
+// Without guards memory ends with A: the emulator faults on the byte after it, and a GPU may.
 TEST_CASE("no token beyond M is read on 9.0", "[sm90]") {
   USE_GPU_OF_FAMILY(gpu, 9);
   const char* variant = EACH_VARIANT;

@@ -49,7 +49,7 @@ TEST_CASE("a tile of 256 tokens reads two scale blocks, or the last one twice", 
 TEST_CASE("no scale beyond the last block is read", "[variant]") {
   USE_GPU_OF_FAMILY(gpu, 10);
   // The second block of this tile does not exist. Without guards, memory ends with the first: the
-  // emulator faults on the byte behind it.
+  // emulator faults on the byte after it.
   const Problem problem =
       forced("sm100_128x256x256", make_problem({100, 40, 320}, Data::exact, 73));
   support::DeviceGemm gemm(gpu.driver, problem);

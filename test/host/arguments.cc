@@ -299,7 +299,7 @@ const Rule kRules[] = {
     {"D in the padding of A's scales",
      [](Desc& g) { g.d = address(0x300000000000 + 2 * 4096 + 4080); }, NVFP4_STATUS_OVERLAP,
      "overlaps a_scales = [0x300000000000, 0x300000003000)"},
-    {"D behind A's scales", [](Desc& g) { g.d = address(0x300000003000); }, NVFP4_SUCCESS, ""},
+    {"D after A's scales", [](Desc& g) { g.d = address(0x300000003000); }, NVFP4_SUCCESS, ""},
     {"D is B's scales", [](Desc& g) { g.d = const_cast<void*>(g.b_scales); }, NVFP4_STATUS_OVERLAP,
      "overlaps b_scales = "},
     {"A is B", [](Desc& g) { g.b = g.a, g.b_scales = g.a_scales; }, NVFP4_SUCCESS, ""},

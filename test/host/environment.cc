@@ -82,7 +82,7 @@ std::string explained(const nvfp4_gemm_desc& g) {
   return text;
 }
 
-// One block of 16 ones, and what the quantiser says of it.
+// One block of 16 ones, and what the quantizer says of it.
 nvfp4_status quantize(float tensor_scale, uint8_t* scale) {
   const std::vector<float> x(16, 1.0f);
   uint8_t codes[8];

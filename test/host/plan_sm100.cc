@@ -26,7 +26,7 @@ nvfp4_gemm_desc dense(const Size& size) {
   return g;
 }
 
-// Rows behind the comments; the first names the columns.
+// Rows after the comments; the first names the columns.
 std::vector<std::vector<std::string>> rows_of(const std::string& path) {
   std::ifstream file(path);
   std::vector<std::vector<std::string>> rows;

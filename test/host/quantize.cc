@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Quantisation: every code, every scale byte, the rules for zero, NaN and infinity, and the
+// Quantization: every code, every scale byte, the rules for zero, NaN and infinity, and the
 // roundings of the golden table.
 #include <cfenv>
 #include <cmath>
@@ -33,7 +33,7 @@ struct Block {
   uint8_t code[16] = {};
 };
 
-// One block of 16: x[i] and zeros behind.
+// One block of 16: x[i] and zeros after.
 Block quantize(std::vector<float> x, float tensor_scale = 1.0f) {
   x.resize(16, 0.0f);
   Block block;
@@ -46,7 +46,7 @@ Block quantize(std::vector<float> x, float tensor_scale = 1.0f) {
 
 }  // namespace
 
-TEST_CASE("Dequantising gives code * scale for all 16 codes and 256 scale bytes") {
+TEST_CASE("Dequantizing gives code * scale for all 16 codes and 256 scale bytes") {
   uint8_t packed[8];
   for (int i = 0; i < 8; ++i) packed[i] = static_cast<uint8_t>(2 * i | (2 * i + 1) << 4);
   for (int byte = 0; byte < 256; ++byte) {
@@ -67,7 +67,7 @@ TEST_CASE("Dequantising gives code * scale for all 16 codes and 256 scale bytes"
   }
 }
 
-TEST_CASE("Dequantised values are those of the golden table") {
+TEST_CASE("Dequantized values are those of the golden table") {
   int checked = 0;
   for (const auto& cells : host_test::golden("numeric_decode.csv", 1040)) {
     const uint8_t code = static_cast<uint8_t>(host_test::hex(cells[1]));
@@ -88,7 +88,7 @@ TEST_CASE("Dequantised values are those of the golden table") {
   CHECK(checked == 16 + 256);
 }
 
-TEST_CASE("The outer product of dequantisation is one rounded fp32 multiplication") {
+TEST_CASE("The outer product of dequantization is one rounded fp32 multiplication") {
   const uint8_t packed[8] = {0x53}, scale = 0x39;  // 1.5 and 3, scale 1.125
   float x[16];
   const float t = from_bits(0x3DCCCCCD);
@@ -245,7 +245,7 @@ TEST_CASE("Leading dimensions leave gaps untouched, scales take either layout, p
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t i = k / 2; i < codes_ld / 2; ++i) CHECK(codes[r * codes_ld / 2 + i] == 0xEE);
   }
-  SECTION("dequantising either layout gives the same values") {
+  SECTION("dequantizing either layout gives the same values") {
     std::vector<float> from_linear(rows * x_ld, 7.0f), from_tiles(rows * x_ld, 7.0f);
     REQUIRE(nvfp4_dequantize_host(codes.data(), codes_ld, linear.data(), kLinear, rows, k, 0.5f,
                                   from_linear.data(), x_ld) == NVFP4_SUCCESS);
@@ -257,7 +257,7 @@ TEST_CASE("Leading dimensions leave gaps untouched, scales take either layout, p
   }
 }
 
-TEST_CASE("Quantiser arguments are refused by rule and nothing is written") {
+TEST_CASE("Quantizer arguments are refused by rule and nothing is written") {
   std::vector<float> x(64, 1.0f);
   std::vector<uint8_t> codes(32, 0xEE), scales(512, 0xEE);
   const auto quantizer = [&](const float* from, int64_t x_ld, int64_t rows, int64_t k, float t,

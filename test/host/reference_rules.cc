@@ -133,7 +133,7 @@ const Rule kRules[] = {
      ""},
 
     // overlap; D has 216 + 2 * 72 + 70 = 430 elements of 4 bytes, C 2 * 70 + 70 of 2
-    {"C behind D", [](Everything&, Desc& g) { g.c = plus(g.d, 430 * 4); }, NVFP4_SUCCESS, ""},
+    {"C after D", [](Everything&, Desc& g) { g.c = plus(g.d, 430 * 4); }, NVFP4_SUCCESS, ""},
     {"C in the end of D", [](Everything&, Desc& g) { g.c = plus(g.d, 430 * 4 - 2); },
      NVFP4_STATUS_OVERLAP, "overlaps c = "},
     {"C is D of another type",

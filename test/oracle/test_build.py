@@ -14,10 +14,21 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 def execute(*command, **environment):
     # Without what a make around the tests left there.
-    clean = {key: value for key, value in os.environ.items()
-             if key not in ("NVFP4_TALLY", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "NVCC", "PYTHON")}
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL,
-                          env={**clean, **environment})
+    clean = {
+        key: value
+        for key, value in os.environ.items()
+        if key not in ("NVFP4_TALLY", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "NVCC",
+                       "PYTHON")
+    }
+    return subprocess.run(command,
+                          cwd=ROOT,
+                          capture_output=True,
+                          text=True,
+                          stdin=subprocess.DEVNULL,
+                          env={
+                              **clean,
+                              **environment
+                          })
 
 
 class Make(unittest.TestCase):
@@ -126,6 +137,11 @@ class Files(unittest.TestCase):
         self.assertEqual(
             self.found("a.cc", licence + "int a; \n\tint b;\nint c;"),
             ["its last line has no end", "2: blanks at the end of the line", "3: a tab"])
+        wide = "//" + 99 * "x" + "\n"
+        self.assertEqual(self.found("b.cc", licence + wide),
+                         ["2: 101 columns; 100 are the most"])
+        self.assertEqual(self.found("c.cc", licence + "// clang-format off\n" + wide), [])
+        self.assertEqual(self.found("d.cc", licence + 'a = R"(\n' + wide + ')";\n'), [])
         self.assertEqual(self.found("a.mk", "a:\n\tb\n"), ["no licence in its first two lines"])
         self.assertIn("carriage returns", self.found("a.md", "a\r\n"))
 
@@ -150,13 +166,15 @@ class Files(unittest.TestCase):
     def test_the_form_of_files(self):
         licence = "// SPDX-License-Identifier: MIT\n"
         self.assertEqual(self.found("a.cc", licence + "int a;\n"), [])
-        self.assertEqual(self.found("a.cc", licence + "int a; \n\tint b;\nint c;"),
-                         ["its last line has no end", "2: blanks at the end of the line", "3: a tab"])
+        self.assertEqual(
+            self.found("a.cc", licence + "int a; \n\tint b;\nint c;"),
+            ["its last line has no end", "2: blanks at the end of the line", "3: a tab"])
         self.assertEqual(self.found("a.mk", "a:\n\tb\n"), ["no licence in its first two lines"])
         self.assertIn("carriage returns", self.found("a.md", "a\r\n"))
 
     def test_the_subject_of_a_commit(self):
-        for subject in ("kernel: one line", "host, test: two rooms", "Merge branch 'a'", "a: " + 69 * "b"):
+        for subject in ("kernel: one line", "host, test: two rooms", "Merge branch 'a'",
+                        "a: " + 69 * "b"):
             self.assertEqual(self.found("message", subject + "\n\nbody\n", "--message"), [])
         self.assertIn("73 characters", self.found("message", "a: " + 70 * "b", "--message")[0])
         self.assertIn("its area", self.found("message", "One line\n", "--message")[0])

@@ -56,7 +56,7 @@ class Checkpoints(unittest.TestCase):
         self.x = rng.standard_normal((M, K)).astype(np.float32)
 
     def product(self, codes, scales, alpha, layout):
-        """x, quantised as compressed-tensors does at run time, times the weights."""
+        """x, quantized as compressed-tensors does at run time, times the weights."""
         a, sa, input_global_scale, self.activations = compressed_tensors(self.x)
         d = np.empty((M, N), np.float16)
         g = nvfp4.make_desc(M, N, K, alpha / input_global_scale, layout)

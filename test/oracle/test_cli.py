@@ -19,8 +19,8 @@ def run(*arguments, **environment):
                           env={**os.environ, **environment})
 
 
-def quantised(x):
-    """The values of x after quantisation with tensor scale amax / 2688, without that scale."""
+def quantized(x):
+    """The values of x after quantization with tensor scale amax / 2688, without that scale."""
     t = np.float32(np.abs(x).max() / np.float32(2688))
     blocks = x.reshape(x.shape[0], -1, 16)
     scales = (np.abs(blocks).max(axis=2) / np.float32(6) / t).astype(ml_dtypes.float8_e4m3fn)
@@ -145,7 +145,7 @@ class Quantize(unittest.TestCase):
 
     def test_round_trip_by_ml_dtypes(self):
         x = np.random.default_rng(9).standard_normal((130, 336)).astype(np.float32)
-        values, t = quantised(x)
+        values, t = quantized(x)
         text, codes, scales, tensor_scale = self.files(x, "--layout", "linear")
         self.assertEqual((codes.dtype, codes.shape), (np.uint8, (130, 168)))
         self.assertEqual((scales.dtype, scales.shape), (np.uint8, (130, 21)))
@@ -263,7 +263,7 @@ class Run(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             d = np.load(paths[2])
         self.assertEqual(d.dtype, np.float32)
-        (values_a, scale_a), (values_b, scale_b) = quantised(a), quantised(b)
+        (values_a, scale_a), (values_b, scale_b) = quantized(a), quantized(b)
         alpha = float(scale_a * scale_b)
         error = np.abs(d - alpha * (values_a @ values_b.T))
         bound = nvfp4.error_bound(values_a, values_b, 320, alpha, nvfp4.compute_capability())

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What the documents name is there: targets of make and their variables, programs with their commands
-and options, tags of tests, files, settings. What README and examples tell to run is run by test_lines."""
+"""What the documents name is there: targets of make and their variables, programs with their
+commands and options, tags of tests, files, settings. What README and examples tell to run is run by
+test_lines."""
 import functools
 import glob
 import os
@@ -18,7 +19,8 @@ PLACEHOLDER = re.compile(r"[A-Z]{3,}|\.\.|[<>*]")
 
 def documents():
     listed = (glob.glob(os.path.join(ROOT, "**", "*.md"), recursive=True))
-    return sorted(path for path in listed if not re.search(r"/(build|\.venv|\.tools)/", path[len(ROOT):]))
+    return sorted(path for path in listed
+                  if not re.search(r"/(build|\.venv|\.tools)/", path[len(ROOT):]))
 
 
 def text(path):
@@ -27,7 +29,8 @@ def text(path):
 
 
 def codes():
-    """(document, line of code) of all that stands between back quotes, or in a block of commands."""
+    """(document, line of code) of all that stands between back quotes, or in a block of
+    commands."""
     for path in documents():
         name, content = os.path.relpath(path, ROOT), text(path)
         for block in re.findall(r"(?ms)^```(?:|sh|console|shell)\n(.*?)^```", content):
@@ -41,14 +44,23 @@ def codes():
 def output(*command):
     """Help and lists need no driver; a test program without one says no more than that."""
     emulator = os.path.join(nvfp4.BUILD, "emulator")
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL,
-                          env={**os.environ, "LD_LIBRARY_PATH": emulator, "MAKEFLAGS": ""})
+    done = subprocess.run(command,
+                          cwd=ROOT,
+                          capture_output=True,
+                          text=True,
+                          stdin=subprocess.DEVNULL,
+                          env={
+                              **os.environ, "LD_LIBRARY_PATH": emulator,
+                              "MAKEFLAGS": ""
+                          })
     return done.stdout + done.stderr
 
 
 @functools.cache
 def makefiles():
-    files = [os.path.join(ROOT, "Makefile"), *glob.glob(os.path.join(ROOT, "**", "*.mk"), recursive=True)]
+    files = [
+        os.path.join(ROOT, "Makefile"), *glob.glob(os.path.join(ROOT, "**", "*.mk"), recursive=True)
+    ]
     scripts = glob.glob(os.path.join(ROOT, "tools", "**", "*.sh"), recursive=True)
     return "\n".join(map(text, files)), "\n".join(map(text, scripts))
 
@@ -98,12 +110,14 @@ def wrong_in(code, name="README.md"):
         return
     if words[0] == "make":
         yield from wrong_in_make(words[1:])
-    elif re.fullmatch(r"(?:build/)?(nvfp4|nvfp4_bench|nvfp4_test|test_host|test_emulator|emulator_hw_test)",
-                      words[0]):
+    elif re.fullmatch(
+            r"(?:build/)?(nvfp4|nvfp4_bench|nvfp4_test|test_host|test_emulator|emulator_hw_test)",
+            words[0]):
         yield from wrong_in_program(words[0].removeprefix("build/"), words[1:])
     elif re.fullmatch(rf"(?:{'|'.join(ROOMS)})/[\w./*-]*", words[0]) and "NAME" not in words[0]:
         # The emulator's documents speak from its folder.
-        folders = [ROOT] + [os.path.join(ROOT, "tools/emulator")] * name.startswith("tools/emulator/")
+        folders = [ROOT
+                   ] + [os.path.join(ROOT, "tools/emulator")] * name.startswith("tools/emulator/")
         if not any(glob.glob(os.path.join(folder, words[0])) for folder in folders):
             yield f"no {words[0]}"
 
@@ -119,7 +133,8 @@ class Documents(unittest.TestCase):
         self.assertEqual(wrong, [], "\n".join(wrong))
 
     def test_what_is_not_there_is_found(self):
-        for code, finding in [("make run tset", "no target tset"), ("make run COLOUR=1", "no variable COLOUR"),
+        for code, finding in [("make run tset", "no target tset"),
+                              ("make run COLOUR=1", "no variable COLOUR"),
                               ("build/nvfp4 rnu --m 1", "no command rnu"),
                               ("nvfp4 run --depth 3", "no option --depth"),
                               ("EMU_SPEED=2 build/nvfp4 info", "no setting EMU_SPEED"),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The drawings of the walk-through: as the kernel's constants have them now, and each cell where the
-library, and another project's swizzle, put it."""
+"""The drawings of the walk-through: as the kernel's constants have them now, and each cell where
+the library, and another project's swizzle, put it."""
 import csv
 import ctypes
 import os
@@ -25,7 +25,9 @@ def titles(name):
 
 def cells(name):
     """byte -> (row, first k, last k)"""
-    found = [re.fullmatch(r"byte (\d+): row (\d+), k (\d+) to (\d+)", title) for title in titles(name)]
+    found = [
+        re.fullmatch(r"byte (\d+): row (\d+), k (\d+) to (\d+)", title) for title in titles(name)
+    ]
     return {int(cell[1]): tuple(map(int, cell.groups()[1:])) for cell in found}
 
 
@@ -34,14 +36,19 @@ class Drawings(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             program, numbers = os.path.join(folder, "numbers"), os.path.join(folder, "numbers.txt")
             cxx = os.environ.get("CXX", "g++").split()
-            subprocess.run([*cxx, "-std=c++17", "-I.", "-o", program, "tools/draw/numbers.cc"], cwd=ROOT, check=True)
+            subprocess.run([*cxx, "-std=c++17", "-I.", "-o", program, "tools/draw/numbers.cc"],
+                           cwd=ROOT,
+                           check=True)
             with open(numbers, "w", encoding="ascii") as out:
                 subprocess.run([program], stdout=out, check=True)
-            subprocess.run([sys.executable, "tools/draw/draw.py", numbers, folder], cwd=ROOT, check=True)
+            subprocess.run([sys.executable, "tools/draw/draw.py", numbers, folder],
+                           cwd=ROOT,
+                           check=True)
             drawn = [name for name in os.listdir(folder) if name.endswith(".svg")]
             self.assertEqual(len(drawn), 4)
             for name in drawn:
-                with open(os.path.join(folder, name)) as new, open(os.path.join(DRAWN, name)) as old:
+                with open(os.path.join(folder, name)) as new, open(os.path.join(DRAWN,
+                                                                                name)) as old:
                     self.assertEqual(new.read(), old.read(), f"{name}: make drawings")
 
     def test_a_scale_is_drawn_where_the_library_puts_it(self):
@@ -56,7 +63,8 @@ class Drawings(unittest.TestCase):
                     linear.ctypes.data_as(ctypes.c_void_p), nvfp4.LAYOUT_LINEAR,
                     tiled.ctypes.data_as(ctypes.c_void_p), nvfp4.LAYOUT_128X4, 128, 64)
                 self.assertEqual(status, 0)
-                self.assertEqual(drawn[int(np.flatnonzero(tiled)[0])], (row, 16 * block, 16 * block + 15))
+                self.assertEqual(drawn[int(np.flatnonzero(tiled)[0])],
+                                 (row, 16 * block, 16 * block + 15))
 
     def test_the_swizzle_is_that_of_other_projects(self):
         golden = os.path.join(ROOT, "tools/emulator/test/golden/smem_swizzle_128x256_fp4.csv")
@@ -64,7 +72,8 @@ class Drawings(unittest.TestCase):
         with open(golden, encoding="ascii") as rows:
             for line in csv.DictReader(line for line in rows if not line.startswith("#")):
                 if line["swizzle"] == "SW128" and int(line["row"]) < 8 and int(line["k"]) % 32 == 0:
-                    place[int(line["byte_offset"])] = (int(line["row"]), int(line["k"]), int(line["k"]) + 31)
+                    place[int(line["byte_offset"])] = (int(line["row"]), int(line["k"]),
+                                                       int(line["k"]) + 31)
         self.assertEqual(len(place), 64)
         self.assertEqual(cells("swizzle.svg"), place)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""nvfp4_gemm_reference, the scale layout and the quantiser against numpy and ml_dtypes."""
+"""nvfp4_gemm_reference, the scale layout and the quantizer against numpy and ml_dtypes."""
 import ctypes
 import unittest
 
@@ -81,7 +81,7 @@ class ScaleLayout(unittest.TestCase):
             np.testing.assert_array_equal(tiles, blocks.reshape(-1))
 
 
-class Quantiser(unittest.TestCase):
+class Quantizer(unittest.TestCase):
     def test_codes_and_scales_match_ml_dtypes(self):
         library = nvfp4.load()
         rng = np.random.default_rng(5)

@@ -4,7 +4,7 @@
 
 using namespace regression;
 
-// In batched quantisation only the first batch's padding was guarded, so later batches met garbage.
+// In batched quantization only the first batch's padding was guarded, so later batches met garbage.
 TEST_CASE("flashinfer #3604: scale padding unguarded in batch > 0", "[regression]") {
   USE_GPU(gpu);
   require_deaf_to_padding(gpu,
@@ -50,10 +50,10 @@ TEST_CASE("flashinfer #2861: a row's scales leak into another row", "[regression
   CHECK(changed > 80);
 }
 
-// The scales behind the end of K were read without a mask, and NaN times zero is NaN.
-TEST_CASE("triton #10772: NaN from scales behind the end of K", "[regression]") {
+// The scales beyond the end of K were read without a mask, and NaN times zero is NaN.
+TEST_CASE("triton #10772: NaN from scales beyond the end of K", "[regression]") {
   USE_GPU(gpu);
-  // One to nine 64-steps: the last stage of 256 is rarely full. What lies behind a row's scales in
+  // One to nine 64-steps: the last stage of 256 is rarely full. What lies after a row's scales in
   // memory is NaN: the next batch's room, and the guard.
   const int64_t steps = GENERATE(range(1, 10));
   Gaps gaps;
@@ -69,7 +69,7 @@ TEST_CASE("vllm #30260: K = 464 after a tensor-parallel split", "[regression]") 
 }
 
 // Without the fill of padded scales decode lost 87 to 93 percent, since outputs became garbage.
-TEST_CASE("vllm #45741: the quantiser leaves padded scales unwritten", "[regression]") {
+TEST_CASE("vllm #45741: the quantizer leaves padded scales unwritten", "[regression]") {
   const int64_t rows = GENERATE(1, 100, 128, 129), k = GENERATE(16, 64, 80, 192);
   const std::vector<float> x(size_t(rows * k), 1.0f);
   std::vector<uint8_t> codes(size_t(rows * k / 2));

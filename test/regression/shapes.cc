@@ -151,7 +151,7 @@ TEST_CASE("DeepGEMM f63d7f2: sizes multiplied in 32 bits", "[regression]") {
     const uint64_t rows = uint64_t(layout == NVFP4_SCALE_LAYOUT_LINEAR ? big : big + 64);
     CHECK(nvfp4_scale_bytes(big, big, layout) == rows * (uint64_t(big) / 16));  // below 2^59
   }
-  // 3 * 2^31 bytes of A: legal, and its end is where it is, so D behind it does not overlap.
+  // 3 * 2^31 bytes of A: legal, and its end is where it is, so D after it does not overlap.
   nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
   g.m = 3, g.n = 8, g.k = 64, g.l = 1, g.alpha = 1;
   g.a_ld = int64_t{1} << 32, g.b_ld = 64, g.d_ld = 8, g.d_type = NVFP4_TYPE_F16;

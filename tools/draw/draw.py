@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""draw.py NUMBERS FOLDER: the drawings of the walk-through (kernel/sm100/README.md) as SVG; NUMBERS is
-what tools/draw/numbers.cc prints. What a cell stands for is in its title, which test_drawings reads."""
+"""draw.py NUMBERS FOLDER: the drawings of the walk-through (kernel/sm100/README.md) as SVG; NUMBERS
+is what tools/draw/numbers.cc prints. What a cell stands for is in its title, which test_drawings
+reads."""
 import collections
 import os
 import sys
@@ -21,23 +22,26 @@ class Svg:
                         f"{escape(words)}</text>")
 
     def box(self, x, y, width, height, fill, title, words=""):
-        self.out.append(f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" fill="{fill}" '
-                        f'stroke="white"><title>{escape(title)}</title></rect>')
+        self.out.append(
+            f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" fill="{fill}" '
+            f'stroke="white"><title>{escape(title)}</title></rect>')
         if words:
             self.text(x + width / 2, y + height / 2 + 4, words, "middle", 10)
 
     def save(self, path):
         width, height = self.size
         with open(path, "w", encoding="utf-8") as file:
-            file.write(f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-                       'font-family="sans-serif">\n<rect width="100%" height="100%" fill="white"/>\n' +
-                       "\n".join(self.out) + "\n</svg>\n")
+            file.write(
+                f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+                'font-family="sans-serif">\n<rect width="100%" height="100%" fill="white"/>\n' +
+                "\n".join(self.out) + "\n</svg>\n")
 
 
 def scale_tile(path):
     svg = Svg(720, 640, "A scale tile: 128 rows, 64 elements of K, 512 bytes")
-    svg.text(10, 38, "A line here is 16 bytes of memory, which tcgen05.cp.32x128b copies to one lane of "
-                     "tensor memory.")
+    svg.text(
+        10, 38, "A line here is 16 bytes of memory, which tcgen05.cp.32x128b copies to one lane of "
+        "tensor memory.")
     for lane in range(32):
         svg.text(70, 70 + 17 * lane, f"byte {16 * lane}", "end", 10)
         for at in range(16):
@@ -57,15 +61,19 @@ def swizzle(path):
         svg.text(70, 74 + 20 * row, f"row {row}", "end")
         for place in range(8):
             chunk = place ^ row % 8
-            svg.box(80 + 76 * place, 60 + 20 * row, 76, 20, BANDS[chunk // 2],
-                    f"byte {128 * row + 16 * place}: row {row}, k {32 * chunk} to {32 * chunk + 31}",
-                    f"k {32 * chunk} to {32 * chunk + 31}")
-    svg.text(80, 238, "Colours: the four steps of 64 that an MMA takes. Rows 8 to 15 begin again at byte 1024.")
+            svg.box(
+                80 + 76 * place, 60 + 20 * row, 76, 20, BANDS[chunk // 2],
+                f"byte {128 * row + 16 * place}: row {row}, k {32 * chunk} to {32 * chunk + 31}",
+                f"k {32 * chunk} to {32 * chunk + 31}")
+    svg.text(
+        80, 238,
+        "Colours: the four steps of 64 that an MMA takes. Rows 8 to 15 begin again at byte 1024.")
     svg.save(path)
 
 
 def shared_memory(path, tiles):
-    svg = Svg(900, 60 + 70 * len(tiles), "Shared memory of a CTA on 10.x: the ring, operand by operand")
+    svg = Svg(900, 60 + 70 * len(tiles),
+              "Shared memory of a CTA on 10.x: the ring, operand by operand")
     regions = (("weights_at", "tokens_at", WEIGHTS, "weights"),
                ("tokens_at", "weight_scales_at", TOKENS, "tokens"),
                ("weight_scales_at", "token_scales_at", WEIGHT_SCALES, "scales of weights"),
@@ -83,8 +91,10 @@ def shared_memory(path, tiles):
                         str(stage) if unit * slot > 14 else "")
             if not what.startswith("scales"):
                 svg.text(10 + unit * n[begin], y + 46, what, size=10)
-        svg.text(10 + unit * n["bytes"], y + 46, "scales of weights, of tokens, barriers", "end", 10)
-        svg.box(10 + unit * n["barriers_at"], y + 8, 3, 26, "#cc3311", f"byte {n['barriers_at']}: barriers")
+        svg.text(10 + unit * n["bytes"], y + 46, "scales of weights, of tokens, barriers", "end",
+                 10)
+        svg.box(10 + unit * n["barriers_at"], y + 8, 3, 26, "#cc3311",
+                f"byte {n['barriers_at']}: barriers")
     svg.save(path)
 
 
@@ -96,7 +106,8 @@ def tensor_memory(path, tiles):
                         f"{n['columns_allocated']} allocated")
         svg.box(10, y + 8, unit * 512, 26, "#eeeeee", "what there is")
         svg.box(10, y + 8, unit * n["accumulator_columns"], 26, "#ee9944",
-                f"column 0: {n['accumulator_columns']} of sums, a token each, a weight a lane", "sums")
+                f"column 0: {n['accumulator_columns']} of sums, a token each, a weight a lane",
+                "sums")
         at = n["scale_columns_at"]
         for stage in range(n["stages"]):
             for step in range(n["steps"]):
@@ -107,8 +118,10 @@ def tensor_memory(path, tiles):
                     at += n[columns]
         if at != n["columns_used"]:
             sys.exit(f"{tokens} tokens: {at} columns drawn, {n['columns_used']} used")
-    svg.text(10, 55 + 70 * len(tiles), "Behind the sums, stage after stage and step after step: scales of "
-                                       "weights (blue), of tokens (green).")
+    svg.text(
+        10, 55 + 70 * len(tiles),
+        "After the sums, stage after stage and step after step: scales of "
+        "weights (blue), of tokens (green).")
     svg.save(path)
 
 

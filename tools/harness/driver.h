@@ -113,7 +113,7 @@ class Context {
 
 // Device memory with 64 KiB of 0xFF on both sides. 0xFF is NaN as fp32, fp16, bf16 and e4m3, so a
 // read that strays shows in the result, and a write that strays shows in guards_intact(). The guard
-// behind starts at the very next byte. The buffer itself starts as 0xFF as well.
+// after starts at the very next byte. The buffer itself starts as 0xFF as well.
 class DeviceBuffer {
  public:
   static constexpr size_t kGuard = 64 * 1024;

@@ -377,7 +377,7 @@ std::string GemmArena::complaint(const RandomGemm& r) try {
   const size_t first =
       size_t(std::mismatch(after.begin(), after.end(), image.bytes.begin()).first - after.begin());
   return "byte " + std::to_string(first) + " was written, D has " + std::to_string(d_bytes) +
-         " at " + std::to_string(d_at) + (first >= end ? ", behind all arrays" : "");
+         " at " + std::to_string(d_at) + (first >= end ? ", after all arrays" : "");
 } catch (const DriverError&) {
   throw;  // the context is gone
 } catch (const std::runtime_error& refusal) {

@@ -44,7 +44,7 @@ struct Stage {
 struct Launched {
   int64_t left;                                  // works that have not ended
   double end = -1;                               // nanoseconds; -1: not yet
-  std::vector<size_t> waiting;                   // units that start behind its end
+  std::vector<size_t> waiting;                   // units that start after its end
   std::vector<std::pair<size_t, int64_t>> held;  // their stages, whose tokens it may write
 };
 
@@ -154,7 +154,7 @@ class Simulation {
     push(now + ns(m_.setup + k_.start_clocks) + m_.map_fetch, u, Event::kAsk, 0);
   }
 
-  // Of a launch that is no programmatic one, behind the end of the launch before.
+  // Of a launch that is no programmatic one, beyond the end of the launch before.
   bool may_start(double now, size_t u) {
     const int64_t launch = next_work_ / works_;
     if (many_.programmatic || launch == 0) return true;

@@ -104,7 +104,7 @@ TEST_CASE("a launch waits for the one before, a programmatic one for its tokens 
   };
   CHECK(std::abs(interval(false, 1) - (50 + 100 + 200)) < 1);
   CHECK(std::abs(interval(true, 1) - (100 + 200)) < 1);
-  // Beside the one before: its weights are there, its tokens 10 and 10 behind that one's end.
+  // Beside the one before: its weights are there, its tokens 10 and 10 after that one's end.
   CHECK(std::abs(interval(true, 2) - (20 + 200)) < 1);
   k.persistent = true;
   CHECK_THROWS_AS(interval(true, 1), std::invalid_argument);

@@ -32,7 +32,7 @@ struct RunOptions {
   support::Data data = support::Data::gpumode;
   uint64_t seed = 1;
   std::optional<float> alpha;  // instead of the data set's own
-  // Elements; without a value, rows and batches lie behind each other.
+  // Elements; without a value, rows and batches lie after each other.
   std::optional<int64_t> a_ld, b_ld, d_ld, a_batch_stride, b_batch_stride, d_batch_stride;
   support::EpilogueFields epilogue;  // but for its gaps and alpha
   std::optional<int64_t> c_ld, c_batch_stride;

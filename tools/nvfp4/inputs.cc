@@ -17,7 +17,7 @@ namespace {
 constexpr float kLargestProduct = 2688;  // of an element and its scale: 6 * 448
 
 // The tensor scale is multiplied into *alpha.
-support::Operand quantise(const Matrix& x, const std::string& name, support::Operand o,
+support::Operand quantize(const Matrix& x, const std::string& name, support::Operand o,
                           float* alpha) {
   const float tensor_scale = tensor_scale_of(x, name);
   if (nvfp4_quantize_host(x.values.data(), x.columns, x.rows, x.columns, tensor_scale,
@@ -110,8 +110,8 @@ Sources load_sources(const RunOptions& options) {
 Problem problem_from(const Sources& from, const RunOptions& options) {
   Problem p = support::make_problem({from.a.rows, from.b.rows, from.a.columns, 1});
   p.alpha = from.alpha;
-  p.a = quantise(from.a, options.a_path, std::move(p.a), &p.alpha);
-  p.b = quantise(from.b, options.b_path, std::move(p.b), &p.alpha);
+  p.a = quantize(from.a, options.a_path, std::move(p.a), &p.alpha);
+  p.b = quantize(from.b, options.b_path, std::move(p.b), &p.alpha);
   return p;
 }
 

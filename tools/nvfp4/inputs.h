@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The operands of a command: made by a seed, or a user's matrices quantised.
+// The operands of a command: made by a seed, or a user's matrices quantized.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace nvfp4_tool {
 
-// A user's matrices as they were, for the error against the product without quantisation.
+// A user's matrices as they were, for the error against the product without quantization.
 struct Sources {
   Matrix a, b;
   float alpha = 1.0f;  // as given, without the tensor scales

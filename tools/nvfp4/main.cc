@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// build/nvfp4: what is here, one multiplication with its verdict, one matrix quantised.
+// build/nvfp4: what is here, one multiplication with its verdict, one matrix quantized.
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -60,7 +60,7 @@ std::string check_command(const CLI::App& app, int argc, char** argv) {
   return argc > 1 ? "" : "which command? There are " + list + "; nvfp4 --help says more";
 }
 
-// A word that no option takes stands behind a colon.
+// A word that no option takes stands after a colon.
 std::string complaint_of(const CLI::App& app, const CLI::ParseError& error) {
   const std::string text = error.what();
   const bool unknown = error.get_exit_code() == int(CLI::ExitCodes::ExtrasError);

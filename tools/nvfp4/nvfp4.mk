@@ -36,7 +36,8 @@ picture: $(SETUP) all  ## the time line of one block in the emulator, as build/t
 	  --trace $(B)/trace.json
 	$(PYTHON) tools/emulator/trace/picture.py $(B)/trace.json $(B)/trace.svg
 
-# The pictures of kernel/sm100/README.md: its constants, and the life of a CTA with three stages' worth of K.
+# The pictures of kernel/sm100/README.md: its constants, and the life of a CTA with three stages'
+# worth of K.
 .PHONY: drawings
 $(B)/draw_numbers: tools/draw/numbers.cc kernel/sm100/tile.h kernel/hardware.h kernel/scale_tile.h
 	@mkdir -p $(@D)
@@ -44,7 +45,8 @@ $(B)/draw_numbers: tools/draw/numbers.cc kernel/sm100/tile.h kernel/hardware.h k
 drawings: $(SETUP) all $(B)/draw_numbers  ## docs/drawings/*.svg, of the walk through the Blackwell kernel
 	$(B)/draw_numbers >$(B)/draw_numbers.txt
 	$(PYTHON) tools/draw/draw.py $(B)/draw_numbers.txt docs/drawings
-	LD_LIBRARY_PATH=$(B)/emulator EMU_TRACE_BLOCKS=0 $(B)/nvfp4 run --m 64 --n 128 --k 768 --trace $(B)/drawing.json
+	LD_LIBRARY_PATH=$(B)/emulator EMU_TRACE_BLOCKS=0 \
+	  $(B)/nvfp4 run --m 64 --n 128 --k 768 --trace $(B)/drawing.json
 	$(PYTHON) tools/emulator/trace/picture.py $(B)/drawing.json docs/drawings/pipeline.svg
 
 -include $(TOOL_OBJ:.o=.d)

@@ -222,10 +222,10 @@ void add_run(CLI::App& app, RunOptions& options) {
   CLI::Option* alpha =
       run->add_option("--alpha", options.alpha, "multiplier; that of the data by default");
   CLI::Option* a =
-      run->add_option("--a", options.a_path, "A from a .npy file, fp32 or fp16 [M, K], quantised")
+      run->add_option("--a", options.a_path, "A from a .npy file, fp32 or fp16 [M, K], quantized")
           ->check(existing_file());
   CLI::Option* b =
-      run->add_option("--b", options.b_path, "B from a .npy file, fp32 or fp16 [N, K], quantised")
+      run->add_option("--b", options.b_path, "B from a .npy file, fp32 or fp16 [N, K], quantized")
           ->check(existing_file());
   CLI::Option* out = run->add_option("--out", options.out_path, "write D to a .npy file, as fp32");
   CLI::Option* variant = run->add_option("--variant", options.variant,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What quantisation cost: D against the product of the matrices as they were.
+// What quantization cost: D against the product of the matrices as they were.
 #pragma once
 
 #include <cstdint>

@@ -19,18 +19,18 @@ void must(nvfp4_status status) {
   if (status != NVFP4_SUCCESS) throw UsageError(nvfp4_last_error());
 }
 
-struct Quantised {
+struct Quantized {
   float tensor_scale;
   std::vector<uint8_t> codes, scales;
 };
 
-Quantised quantised(const Matrix& x, const QuantizeOptions& options) {
+Quantized quantized(const Matrix& x, const QuantizeOptions& options) {
   if (x.rows == 0 || x.columns == 0 || x.columns % 16 != 0) {
     throw UsageError(options.path + ": " + std::to_string(x.rows) + " x " +
                      std::to_string(x.columns) +
                      " values; columns must be a positive multiple of 16, one scale each");
   }
-  Quantised q;
+  Quantized q;
   q.tensor_scale = options.tensor_scale ? *options.tensor_scale : tensor_scale_of(x, options.path);
   q.codes.resize(x.values.size() / 2);
   q.scales.resize(nvfp4_scale_bytes(x.rows, x.columns, options.layout));
@@ -39,8 +39,8 @@ Quantised quantised(const Matrix& x, const QuantizeOptions& options) {
   return q;
 }
 
-// |x - quantised| / |x|, over the values that are numbers on both sides.
-double relative_error(const Matrix& x, const Quantised& q, int32_t layout) {
+// |x - quantized| / |x|, over the values that are numbers on both sides.
+double relative_error(const Matrix& x, const Quantized& q, int32_t layout) {
   std::vector<float> back(x.values.size());
   must(nvfp4_dequantize_host(q.codes.data(), x.columns, q.scales.data(), layout, x.rows, x.columns,
                              q.tensor_scale, back.data(), x.columns));
@@ -65,7 +65,7 @@ int quantize(const QuantizeOptions& options) {
   const Matrix x = load_npy(options.path);
   // Codes and scales, and the values that they stand for.
   require_memory(options.path, (0.5 + 1.0 / 16 + sizeof(float)) * double(x.values.size()));
-  const Quantised q = quantised(x, options);
+  const Quantized q = quantized(x, options);
   OutputFiles files;
   save_npy(files, options.out + ".codes.npy", {size_t(x.rows), size_t(x.columns) / 2}, q.codes);
   save_npy(files, options.out + ".scales.npy", scale_shape(x, options.layout), q.scales);

@@ -73,9 +73,9 @@ void report_product(Report& report, const Sources& sources, const Verified& v) {
       sources, v.d,
       support::progress_of(
           to_string(support::Shape{sources.a.rows, sources.b.rows, sources.a.columns}) +
-          ": product without quantisation"));
+          ": product without quantization"));
   support::progress_done();
-  report.line("fp32", "%.4f of the norm of the product without quantisation; %.3g at most",
+  report.line("fp32", "%.4f of the norm of the product without quantization; %.3g at most",
               error.relative, error.largest);
   report["fp32_product"] = {{"relative_error", error.relative},
                             {"largest_error", error.largest},

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # check_bare.sh BUILD OS: README's two commands on a fresh clone, then the tarball's packages and an
-# installation's consumers, in a chroot of a Debian with git and make and nothing else. OS is debian12,
-# debian13 or testing. PART=readme or packages: one of the two; README's commands take the longest. Needs
-# root, mmdebstrap, and the distribution's and Python's package servers; HERE=folder keeps the chroot
-# and goes on with one that is there, MIRROR=URL takes the distribution from there, CCACHE=folder has
-# ccache inside with that folder.
+# installation's consumers, in a chroot of a Debian with git and make and nothing else. OS is
+# debian12, debian13 or testing. PART=readme or packages: one of the two; README's commands take the
+# longest. Needs root, mmdebstrap, and the distribution's and Python's package servers; HERE=folder
+# keeps the chroot and goes on with one that is there, MIRROR=URL takes the distribution from there,
+# CCACHE=folder has ccache inside with that folder.
 set -eu
 build=$1 os=$2
 cd "$(dirname "$0")/../.."

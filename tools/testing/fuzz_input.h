@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A fuzz input as a source of choices. Behind its end everything is 0, so a prefix of an input
+// A fuzz input as a source of choices. After its end everything is 0, so a prefix of an input
 // means the same calls as the input up to there.
 #pragma once
 

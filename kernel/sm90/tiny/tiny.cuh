@@ -170,7 +170,7 @@ __device__ void multiply_tiny(const Cta90<Tile>& cta, uint32_t first, uint32_t w
   if (lane == 0) note_last_clock(kClock_last_commit);
 }
 
-// The first of the parts of a CTA's tile that it has alone. There are two places, behind those of
+// The first of the parts of a CTA's tile that it has alone. There are two places, after those of
 // four CTAs that share one.
 template <typename Tile>
 __device__ uint32_t own_part(uint32_t tile) {

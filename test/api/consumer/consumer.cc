@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// consumer.c as a C++ program would write it: one row of weights quantised, then multiplied.
+// consumer.c as a C++ program would write it: one row of weights quantized, then multiplied.
 #include <nvfp4_gemm.h>
 
 #include <array>
@@ -19,7 +19,7 @@ struct Matrix {
   std::vector<std::uint8_t> scales;
 };
 
-Matrix quantised(const std::array<float, 32>& x) {
+Matrix quantized(const std::array<float, 32>& x) {
   Matrix q;
   q.scales.resize(nvfp4_scale_bytes(1, 32, NVFP4_SCALE_LAYOUT_128X4));
   require(nvfp4_quantize_host(x.data(), 32, 1, 32, 1.0f, q.codes.data(), 32, q.scales.data(),
@@ -31,7 +31,7 @@ Matrix quantised(const std::array<float, 32>& x) {
 std::uint16_t product() {
   std::array<float, 32> six;
   six.fill(6.0f);
-  const Matrix a = quantised(six), b = quantised(six);
+  const Matrix a = quantized(six), b = quantized(six);
   std::uint16_t d = 0;
   nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
   g.m = g.n = g.l = 1;

@@ -2,8 +2,8 @@
 // The model of blocks (MMA-Sim, arXiv 2511.10909):
 //
 //   * four blocks of 16 products are summed exactly and multiplied by the scales' significands;
-//   * the blocks and the accumulator are aligned to the largest exponent of the five, cut toward zero
-//     to 35 fractional bits, and added exactly;
+//   * the blocks and the accumulator are aligned to the largest exponent of the five, cut toward
+//     zero to 35 fractional bits, and added exactly;
 //   * a block that is zero counts with its scales' exponent, or, where `raises` is false, with -126
 //     (two published readings). A sum that is cut to zero keeps its sign.
 #pragma once

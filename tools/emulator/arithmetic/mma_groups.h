@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: MIT
-// The model of groups, published by sf-tensor/tcgen05 (MODEL.md at 8fce64d), whose authors report 46
-// million cases without a difference on a B200. Only products that are not zero count; P is the
+// The model of groups, published by sf-tensor/tcgen05 (MODEL.md at 8fce64d), whose authors report
+// 46 million cases without a difference on a B200. Only products that are not zero count; P is the
 // largest exponent of one, its two elements' and two scales' together (subnormals: the smallest
 // normal's), S the largest of the scales' alone:
 //
 //   * no such product: D = C;
-//   * C not zero and E_C >= P: C and the exact sums of blocks of 16, cut to multiples of 2^(E_C-35);
+//   * C not zero and E_C >= P: C and the exact sums of blocks of 16, cut to multiples of
+//     2^(E_C-35);
 //   * otherwise C and the exact sums of groups, cut to multiples of 2^max(P-39, S-35). As an
 //     element's exponent is at most 2, P <= S + 4 and this is 2^(S-35). Groups are 4 neighbours
-//     under ue4m3, blocks of 16 under ue8m0, where a block that C is not below is cut at 2^(E_C-35);
+//     under ue4m3, blocks of 16 under ue8m0, where a block that C is not below is cut at
+//     2^(E_C-35);
 //   * ue8m0, the third rule, a subnormal result: blocks below 2^-174 under scales smaller than the
 //     largest do not count.
 //
-// A sum that is cut to zero is +0. A cut of a group differs from one of its block only where the block
-// lies more than 27 binary orders below S, under the widest spread of ue4m3: those columns, and
-// subnormal results, are done one by one.
+// A sum that is cut to zero is +0. A cut of a group differs from one of its block only where the
+// block lies more than 27 binary orders below S, under the widest spread of ue4m3: those columns,
+// and subnormal results, are done one by one.
 #pragma once
 
 #include "tools/emulator/arithmetic/mma_rows.h"

@@ -70,7 +70,8 @@ int16_t lowest_bits(uint64_t nibbles) {
   return int16_t(nibbles | nibbles >> 24);
 }
 
-// Exponents of codes without their sign: 0 of 1 to 3 (1/2 is subnormal), 1 of 4 and 5, 2 of 6 and 7.
+// Exponents of codes without their sign: 0 of 1 to 3 (1/2 is subnormal), 1 of 4 and 5, 2 of 6 and
+// 7.
 void classify(const uint8_t* packed, int16_t* at_least, size_t step) {
   for (int g = 0; g < mma_blocks; ++g) {
     uint64_t codes = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Fixed-point numbers have 62 bits behind the point.
+// Fixed-point numbers have 62 bits after the point.
 #include "tools/emulator/arithmetic/softmath.h"
 
 #include <array>
@@ -73,7 +73,7 @@ int128 fixed(const Number& n) {
   return n.negative ? -int128(v) : int128(v);
 }
 
-// 1 / (2 pi), 256 bits behind the point.
+// 1 / (2 pi), 256 bits after the point.
 constexpr uint64_t turns_per_radian[] = {0x28BE60DB9391054A, 0x7F09D5F47D4D3770, 0x36D8A5664F10E410,
                                          0x7F9458EAF7AEF158};
 // 64 of its bits from place `from`, which may lie before the point.
@@ -95,7 +95,7 @@ uint64_t turn_of(const Number& n) {
 
 // sin(2 pi t), or cos, for t of at most 1/8, by its series.
 uint64_t series(uint64_t t, bool cosine) {
-  constexpr uint64_t two_pi_by_4 = 0x6487ED5110B4611A;  // 2 pi / 4, 62 bits behind the point
+  constexpr uint64_t two_pi_by_4 = 0x6487ED5110B4611A;  // 2 pi / 4, 62 bits after the point
   const uint64_t x = uint64_t(uint128(t) * two_pi_by_4 >> 62);
   const uint64_t square = uint64_t(uint128(x) * x >> point);
   uint64_t term = cosine ? one : x, sum = term;
@@ -127,7 +127,7 @@ bool is_beside_one(const Number& n) {
 
 // 2 log2(e) artanh((x - 1) / (x + 1)), so that a small logarithm has as many bits as others.
 Number log2_beside_one(const Number& n) {
-  constexpr uint64_t log2_e = 0x5C551D94AE0BF85D;  // 62 bits behind the point
+  constexpr uint64_t log2_e = 0x5C551D94AE0BF85D;  // 62 bits after the point
   const uint64_t x = uint64_t(fixed(n));
   const bool below = x < one;
   const uint64_t y = uint64_t((uint128(below ? one - x : x - one) << point) / (one + x));

@@ -6,7 +6,7 @@
 
 namespace emu {
 
-// One report, behind "emulator: ".
+// One report, after "emulator: ".
 void tell(const std::string& report);
 
 // Who gets the reports instead of stderr; nullptr: nobody does. For tests that expect them.

@@ -4,7 +4,7 @@
 // A family: one block of four warps runs a loop whose body is the instruction 32 times; the time of
 // the same loop around nothing is taken off. A block runs on one host thread, so its time is the
 // processor's, which other programs disturb less than the clock on the wall. All checks are on.
-// Median of five, CSV to stdout. Behind them one launch of many blocks that all add to one word.
+// Median of five, CSV to stdout. After them one launch of many blocks that all add to one word.
 // The program is linked with the emulator, which lies beside it.
 #include <cuda.h>
 #include <time.h>

@@ -74,7 +74,7 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
 
 namespace {
 
-// What the host is to do behind the stream's work, which is over. No lock is held meanwhile.
+// What the host is to do after the stream's work, which is over. No lock is held meanwhile.
 template <class Call>
 CUresult call_host(Entry entry, CUstream stream, bool arguments_fit, Call&& call) {
   std::unique_lock running(state().execution);

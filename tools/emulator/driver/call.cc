@@ -35,7 +35,7 @@ bool is_unsafe_in_capture(Entry entry) {
   }
 }
 
-// All others are taken to wait for work, or to be work that a launch behind them waits for.
+// All others are taken to wait for work, or to be work that a launch after them waits for.
 bool leaves_work_alone(Entry entry) {
   switch (entry) {
 #define EMU_NO_WAIT(symbol) case Entry::symbol:

@@ -197,7 +197,7 @@ size_t choose(size_t ready, uint64_t& random) {
   return (random >> 33) % ready;
 }
 
-// What kernels accessed, as long as a node behind them is left that may begin beside them.
+// What kernels accessed, as long as a node after them is left that may begin beside them.
 class Unfinished {
  public:
   explicit Unfinished(const Graph& graph) : of_(graph.nodes.size()), waiting_(graph.nodes.size()) {

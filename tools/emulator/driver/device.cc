@@ -14,7 +14,7 @@ const DeviceRow devices[] = {
 #undef EMU_DEVICE
 };
 
-// The last attribute of CUDA 13.0; cuda.h has a MAX enumerator behind it.
+// The last attribute of CUDA 13.0; cuda.h has a MAX enumerator after it.
 constexpr int attribute_end = CU_DEVICE_ATTRIBUTE_MAX;
 
 }  // namespace

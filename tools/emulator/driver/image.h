@@ -44,8 +44,8 @@ struct LoadedImage {
 // PTX is parsed here and now, as the real driver compiles it; its own errors are 218 (222 for a
 // .version newer than the driver) with "line:column: sentence" in the log; what is `known` is not
 // parsed again. Of a fat binary the PTX
-// that the device runs is taken; where there is none, or for a cubin, there is no code for an emulated
-// device (209). Everything else is 200.
+// that the device runs is taken; where there is none, or for a cubin, there is no code for an
+// emulated device (209). Everything else is 200.
 LoadedImage load_image(const void* image, const DeviceRow& device, int driver_version,
                        KnownCode& known, JitOptions& options);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Code that was read before. A program loads one image again, for another context or library, and to
-// read the hundred thousand lines of a large one takes a second.
+// Code that was read before. A program loads one image again, for another context or library, and
+// to read the hundred thousand lines of a large one takes a second.
 #pragma once
 
 #include <cstddef>

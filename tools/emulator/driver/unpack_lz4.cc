@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One LZ4 block, by lz4's doc/lz4_Block_format.md: a row of sequences, each a token, literals, and a
-// match, which repeats bytes of the output. The last sequence ends after its literals.
+// One LZ4 block, by lz4's doc/lz4_Block_format.md: a row of sequences, each a token, literals, and
+// a match, which repeats bytes of the output. The last sequence ends after its literals.
 #include "tools/emulator/driver/unpack.h"
 
 #include <algorithm>

@@ -17,8 +17,7 @@ uint32_t access_lane(AccessShape shape, uint32_t address, uint32_t warp, const c
       FaultKind::illegal_instruction,
       format("%s at tensor memory address 0x%08x (lane %u): warp %u of the CTA reaches lanes "
              "%u to %u and starts at lane %u%s",
-             who, address, lane, warp, quarter, quarter + 31, quarter,
-             half ? " or 16 behind" : ""));
+             who, address, lane, warp, quarter, quarter + 31, quarter, half ? " or 16 after" : ""));
 }
 
 bool names_no_quarter(uint32_t address, uint32_t warp) {

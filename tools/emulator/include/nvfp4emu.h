@@ -20,7 +20,7 @@ extern "C" {
  * "tma_bytes", "barrier_waits", ...). A launch that faulted leaves the counters as they were. */
 int nvfp4emu_counters(const char* name, uint64_t* value);
 
-/* The counters one by one: name and meaning of number `index`, 0 first; -1 behind the last. */
+/* The counters one by one: name and meaning of number `index`, 0 first; -1 after the last. */
 int nvfp4emu_counter_name(unsigned index, const char** name, const char** meaning);
 
 /* Changes a setting for the launches to come: a row of settings.def by its environment name,

@@ -46,10 +46,10 @@ class Divergence {
   // The current fragment's lanes in `lanes` go on at `pc`: a return, which leads each to its
   // caller.
   void go_to(uint32_t lanes, uint32_t pc);
-  // The current fragment's lanes in `lanes` end; the others go on behind the instruction.
+  // The current fragment's lanes in `lanes` end; the others go on after the instruction.
   void exit(uint32_t lanes);
   // The current fragment's lanes in `lanes` stay at its instruction as a fragment of their own;
-  // they and the others meet behind it.
+  // they and the others meet after it.
   void split(uint32_t lanes);
   // All lanes of the warp stand where the current fragment does: they go on as one.
   void merge();

@@ -160,7 +160,8 @@ class Warp {
   void undefine(const ptx::Operand& op, uint32_t lanes_without_value, Reason why = {});
   Reason why(const ptx::Operand& op) const;  // what undefine() was given
 
-  // Of an address: do all lanes have its base, and where is the register's row? nullptr: a constant.
+  // Of an address: do all lanes have its base, and where is the register's row? nullptr: a
+  // constant.
   bool has_base(const ptx::Operand& op, uint32_t active) const {
     return op.reg == ptx::no_register || !(active & ~defined_[op.reg]);
   }
@@ -240,8 +241,8 @@ class Warp {
   void touch(uint32_t slot) const {
     if (!touched_.empty()) touched_[slot] = wgmma_fences_;
   }
-  // slot * 32 + lane. Nothing is read that was not written: a kernel has thousands of registers, and
-  // to clear those of every warp took a fifth of a small launch's time.
+  // slot * 32 + lane. Nothing is read that was not written: a kernel has thousands of registers,
+  // and to clear those of every warp took a fifth of a small launch's time.
   std::unique_ptr<uint64_t[]> values_;
   std::vector<uint32_t> defined_;  // per slot: lanes that hold a value
   std::vector<uint32_t> pending_;  // per slot: lanes owned by a tcgen05.ld

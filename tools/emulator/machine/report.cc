@@ -36,7 +36,7 @@ namespace {
 
 std::string place(const Cluster& cluster, uint32_t pc) {
   const auto& code = cluster.launch.function->code;
-  return pc < code.size() ? report::place(cluster, code[pc]) : "behind the last instruction";
+  return pc < code.size() ? report::place(cluster, code[pc]) : "after the last instruction";
 }
 
 }  // namespace
@@ -93,7 +93,7 @@ std::string shared_object(const Cta& cta, uint32_t address) {
     return format("%s + 0x%x (dynamic shared memory, %u bytes at 0x%x)", dynamic->name.c_str(),
                   address - dynamic->address, end - dynamic->address, dynamic->address);
   if (address >= end)
-    return format("0x%x bytes behind the end of the CTA's shared memory", address - end);
+    return format("0x%x bytes beyond the end of the CTA's shared memory", address - end);
   return "";
 }
 

@@ -77,7 +77,7 @@ bool Scheduler::turn(bool wake) {
     bool ran = (wake || entry.rests_until <= executed_) && turn_of(*entry.warp);
     if (ran) rest(entry);
     if (!entry.warp->live())
-      end_warp(*entry.warp);  // takes it out of live_, so next_ is the one behind it
+      end_warp(*entry.warp);  // takes it out of live_, so next_ is the one after it
     else
       ++next_;
     if (ran) return true;

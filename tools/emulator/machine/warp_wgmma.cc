@@ -8,7 +8,7 @@ namespace emu {
 
 using ptx::Operand;
 
-// Only what is accessed behind the first fence can lack one.
+// Only what is accessed after the first fence can lack one.
 void Warp::wgmma_fence() {
   ++wgmma_fences_;
   touched_.resize(defined_.size());

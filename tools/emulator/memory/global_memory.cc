@@ -38,7 +38,7 @@ uint64_t GlobalMemory::allocate(uint64_t bytes, std::string label) {
   return address;
 }
 
-// Pages of its own, with one before and one behind that nobody may touch.
+// Pages of its own, with one before and one after that nobody may touch.
 uint64_t GlobalMemory::allocate_managed(uint64_t bytes, std::string label) {
   std::unique_lock guard(lock_);
   if (bytes == 0 || bytes > capacity_ - used_) return 0;
@@ -92,7 +92,7 @@ namespace {
 std::string place(const Allocation& a, uint64_t address) {
   bool before = address < a.address;
   uint64_t distance = before ? a.address - address : address - (a.address + a.bytes);
-  const char* where = before ? "before" : "behind the end of";
+  const char* where = before ? "before" : "beyond the end of";
   if (!before && address < a.address + a.bytes) {
     distance = address - a.address;
     where = "into";

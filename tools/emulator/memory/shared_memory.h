@@ -16,7 +16,7 @@ class SharedMemory {
   static constexpr uint32_t window_start = 0x400;
   static constexpr uint32_t rank_shift = 24;  // a cluster rank sits in address bits 24 and up
 
-  // Usable bytes behind window_start, of the CTA of that rank.
+  // Usable bytes after window_start, of the CTA of that rank.
   explicit SharedMemory(uint32_t bytes, uint32_t rank = 0);
 
   // All throw Fault (illegal_address, misaligned_address, uninitialised, barrier_misuse); `who`

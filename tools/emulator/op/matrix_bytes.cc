@@ -38,7 +38,7 @@ uint32_t element_bits(const Instr& in) {
   return in.has(Mod::b4x16_p64) ? 4 : in.has(Mod::b6x16_p32) ? 6 : 8;
 }
 
-// The padding behind a row of smaller elements may have no value.
+// The padding after a row of smaller elements may have no value.
 void read_row(Warp& w, const Instr& in, uint32_t lane, uint8_t (&row)[row_bytes]) {
   const uint32_t bits = element_bits(in), bytes = row_bytes * bits / 8;
   const Place row_at =

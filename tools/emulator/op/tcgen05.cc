@@ -72,7 +72,7 @@ MmaKind kind_of(const Instr& in) {
   return in.has(Mod::kind_mxf4) ? MmaKind::mxf4 : MmaKind::mxf4nvf4;
 }
 
-// The operands behind the instruction descriptor: two scale addresses or a lane mask, the
+// The operands after the instruction descriptor: two scale addresses or a lane mask, the
 // predicate, the scale of D or the mask of columns of B.
 void read_tail(Warp& warp, const Instr& in, uint32_t lane, MmaCommand& c) {
   size_t at = 4;

@@ -20,7 +20,7 @@ using ptx::Instr;
 using ptx::Mod;
 using ptx::Step;
 
-// The part behind the own CTA's share: done says whether the peer has come as far. The path's
+// The part after the own CTA's share: done says whether the peer has come as far. The path's
 // ticket remembers that the instruction is here.
 template <class F>
 Step join(Warp& warp, const Instr& in, Cta* other, F done) {

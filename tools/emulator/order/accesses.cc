@@ -265,8 +265,8 @@ void Accesses::touch(Chunk& chunk, const Access& access, Viewer& v, uint64_t ind
   if (!known || a.use == Use::write) chunk.add(a);
 }
 
-// What is to be found of three clusters must not depend on which host thread looks first, so those that
-// are not ordered stay in any case.
+// What is to be found of three clusters must not depend on which host thread looks first, so those
+// that are not ordered stay in any case.
 bool Accesses::forgets(const Access& a, Access& old, bool known) const {
   if (a.use == Use::write) {
     old.mask &= uint16_t(~a.mask);

@@ -81,15 +81,15 @@ inline void join(Foreign& to, const Foreign& from) {
 struct Knowledge {
   Clock seen;           // on hardware
   Clock strict;         // by the manual: scopes of both sides reach far enough, lanes synchronised
-  Clock fenced;         // generic accesses to shared memory with a proxy fence behind them
+  Clock fenced;         // generic accesses to shared memory with a proxy fence after them
   Clock fenced_global;  // the same for global memory
   Clock relaxed;        // seen, had arrivals at cluster barriers not been relaxed
   Clock fresh;          // seen, by an acquire that reaches beyond the CTA
-  Clock inits;          // mbarrier.init with a fence.mbarrier_init behind it
+  Clock inits;          // mbarrier.init with a fence.mbarrier_init after it
   Clock tensor;         // tcgen05 work that tcgen05.fence carried over
-  // What came by way of a barrier from a thread that had a fence of the GPU's scope behind it, and
-  // what relaxed loads of one had shown that had none yet. A relaxed store behind the barrier, a
-  // fence behind it, do the rest on hardware; the manual wants both in one thread.
+  // What came by way of a barrier from a thread that had a fence of the GPU's scope after it, and
+  // what relaxed loads of one had shown that had none yet. A relaxed store after the barrier, a
+  // fence after it, do the rest on hardware; the manual wants both in one thread.
   Clock flushed, loaded;
 
   Maps mapped;     // global memory, with a fence of the tensormap proxy

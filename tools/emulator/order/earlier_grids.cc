@@ -60,7 +60,7 @@ void EarlierGrids::meet_one(GlobalOrder& earlier, const Rows& rows, Viewer v) co
   }
 }
 
-// Without griddepcontrol.launch_dependents the dependent grid starts behind the last block.
+// Without griddepcontrol.launch_dependents the dependent grid starts after the last block.
 void EarlierGrids::found(const GlobalOrder& earlier, const Access& old, const Viewer& v,
                          uint64_t number) const {
   const Severity severity = earlier.dependents_launched ? Severity::error : Severity::formal;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A grid that was launched as a programmatic dependent begins while the grid ahead of it may still
-// run: what both access has to come behind griddepcontrol.wait (PTX ISA 9.7.13.12).
+// run: what both access has to come after griddepcontrol.wait (PTX ISA 9.7.13.12).
 #pragma once
 
 #include "tools/emulator/order/global_order.h"

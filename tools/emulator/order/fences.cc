@@ -105,7 +105,7 @@ void Parties::add_flushed(const Party& p, uint32_t lane, Knowledge& handed) {
   if (p.own[lane]) flush(*p.own[lane], handed);
 }
 
-// A fence behind a barrier, before which another thread has loaded the flag.
+// A fence after a barrier, before which another thread has loaded the flag.
 void Parties::finish_loads(Party& p, uint32_t lanes) {
   const bool any = !p.all.loaded.empty() ||
                    std::any_of(p.all.others.begin(), p.all.others.end(),
@@ -163,7 +163,7 @@ void Parties::fence(Scope scope) {
   ++p.time;
 }
 
-// A proxy fence: what a lane has seen when it executes it is behind it, in whichever lane it was.
+// A proxy fence: what a lane has seen when it executes it is after it, in whichever lane it was.
 // `here` and `far` hand the clocks of a Knowledge, of another cluster's part of one, to a function.
 template <class Here, class There>
 void Parties::carry(uint32_t lanes, Here here, There far) {

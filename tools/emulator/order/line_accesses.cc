@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint32_t line_bytes = Shadow::line_chunks * chunk_bytes, line_words = line_bytes / 4;
 
-// Lane i has the bytes behind those of lane i - 1.
+// Lane i has the bytes after those of lane i - 1.
 bool in_a_row(const WarpAccess& by) {
   uint32_t differ = 0;
   for (uint32_t lane = 0; lane < 32; ++lane)

@@ -78,7 +78,7 @@ void Parties::acquire(Party& p, uint32_t lanes, const Knowledge& handed) {
 }
 
 // An acquire beyond the CTA, before which the SM may have kept bytes of global memory: ptxas 13.0
-// makes it CCTL.IVALL behind the wait.
+// makes it CCTL.IVALL after the wait.
 void Parties::refresh(Party& p, uint32_t lanes) {
   if (now_.cluster.ctas.size() == 1) return;
   if (now_.whole(lanes)) p.all.fresh.join(p.all.seen);

@@ -8,7 +8,7 @@
 // Lanes meet at bar.warp.sync and at barriers of the CTA. At other instructions that all of them
 // execute together (.sync, .aligned) they meet on hardware, but the manual gives these no memory
 // order: what relies on it is formal. Where nothing stands between it is an error: loads of a warp
-// were overtaken by one lane's mbarrier.arrive right behind them (docs/performance.md, H200).
+// were overtaken by one lane's mbarrier.arrive right after them (docs/performance.md, H200).
 #pragma once
 
 #include "tools/emulator/order/now.h"
@@ -27,7 +27,7 @@ class Parties {
   uint32_t number(const Party& p) const { return uint32_t(&p - parties_.data()); }
   uint32_t new_agent() { return agents_++; }
   uint32_t new_tensor_agent();
-  // Behind the warps comes the agent whose first time is the end of the grids ahead.
+  // After the warps comes the agent whose first time is the end of the grids ahead.
   uint32_t earlier_grids() const { return uint32_t(parties_.size()); }
 
   static Knowledge& own(Party& p, uint32_t lane);

@@ -12,7 +12,7 @@ namespace emu::order {
 
 constexpr uint32_t nobody = ~0u;
 
-// Behind a thread's pipe, whose time is completion, comes the agent whose time is issue.
+// After a thread's pipe, whose time is completion, comes the agent whose time is issue.
 constexpr uint32_t issue_of(uint32_t pipe) { return pipe + 1; }
 
 struct Queue {  // of one thread: operations that are complete in order
@@ -46,8 +46,8 @@ struct Party {
   Knowledge all;                       // what every lane knows
   std::unique_ptr<Knowledge> own[32];  // what a lane has learnt since the lanes met
   uint32_t time = 1;                   // its own epoch
-  Clock tensor_ready;                  // behind tcgen05.fence::before_thread_sync
-  Clock tensor_arrived;                // acquired, and not yet behind ::after_thread_sync
+  Clock tensor_ready;                  // after tcgen05.fence::before_thread_sync
+  Clock tensor_arrived;                // acquired, and not yet after ::after_thread_sync
   static constexpr uint32_t all_at_once = 32;
   std::unique_ptr<Fences> fences[33];  // of a lane; the last: of all lanes at once
   uint32_t ld = nobody, st = nobody, wgmma = nobody;

@@ -60,7 +60,7 @@ std::string Reporter::missing(Reason reason, const Access& old) const {
                                           : "a cp.async.bulk.wait_group of its thread") +
              " comes first, and what orders the two";
     case Reason::proxy:
-      return "the async proxy sees ordinary stores only behind a fence.proxy.async, which is "
+      return "the async proxy sees ordinary stores only after a fence.proxy.async, which is "
              "missing on the way from the store";
     case Reason::proxy_overwrite:
       return "the async proxy may overtake the ordinary store: a fence.proxy.async is missing on "
@@ -72,7 +72,7 @@ std::string Reporter::missing(Reason reason, const Access& old) const {
       return "the mbarrier that orders the two lies in another CTA and was arrived at with the "
              "scope .cta; it takes .release.cluster";
     case Reason::narrow_wait:
-      return "the wait that orders the two has the scope .cta, behind which the SM may still have "
+      return "the wait that orders the two has the scope .cta, after which the SM may still have "
              "old bytes in its cache; it takes .acquire.cluster";
     case Reason::tensor_fence:
       return "a tcgen05.fence::before_thread_sync or ::after_thread_sync is missing on the way";
@@ -95,13 +95,13 @@ std::string Reporter::missing(Reason reason, const Access& old) const {
       return "lanes of one instruction store different values, and which of them stays is left "
              "open";
     case Reason::map_fence:
-      return "a tensor map edited in memory is seen only behind a fence.proxy.tensormap::generic."
+      return "a tensor map edited in memory is seen only after a fence.proxy.tensormap::generic."
              "acquire of whoever uses it";
     case Reason::released_apart:
       return "what came here from its warp was released by another lane, before which a "
              "bar.warp.sync is missing";
     case Reason::waited_apart:
-      return "another lane of this warp has waited for it: a bar.warp.sync is missing behind that "
+      return "another lane of this warp has waited for it: a bar.warp.sync is missing after that "
              "wait";
     case Reason::lanes:
     case Reason::diverged_lanes: return "lanes of one warp are ordered by bar.warp.sync";
@@ -114,7 +114,7 @@ std::string Reporter::missing(Reason reason, const Access& old) const {
       return "its registers have been used, for which ptxas waits; by the manual a "
              "tcgen05.wait::ld comes first";
     case Reason::init_fence:
-      return "the async proxy sees an mbarrier.init only behind a fence.mbarrier_init or "
+      return "the async proxy sees an mbarrier.init only after a fence.mbarrier_init or "
              "fence.proxy.async";
   }
   return "";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The accesses that are remembered of memory: for each 16 bytes (or each column of tensor memory) the
-// last writes and the reads since, as far as a later access could still clash with them.
+// The accesses that are remembered of memory: for each 16 bytes (or each column of tensor memory)
+// the last writes and the reads since, as far as a later access could still clash with them.
 #pragma once
 
 #include <algorithm>
@@ -59,8 +59,9 @@ class Chunk {
     count_ = kept;
   }
 
-  // Counters that every CTA of a large grid adds to: an access that meets no kin is shown those of its
-  // own cluster and those of other kinds, in their order. It forgets those for which f answers true.
+  // Counters that every CTA of a large grid adds to: an access that meets no kin is shown those of
+  // its own cluster and those of other kinds, in their order. It forgets those for which f answers
+  // true.
   bool crowded() const { return count_ >= crowd; }
   template <class F>
   void each_of(uint32_t cluster, F f) {
@@ -112,8 +113,9 @@ class Chunk {
   std::unique_ptr<Crowd> crowd_;
 };
 
-// The accesses to 128 bytes, eight chunks, where all are of one or two instructions whose lanes shared
-// the line out among them: a store, and loads behind it. What a chunk would remember follows from it.
+// The accesses to 128 bytes, eight chunks, where all are of one or two instructions whose lanes
+// shared the line out among them: a store, and loads after it. What a chunk would remember follows
+// from it.
 struct LineAccess {
   Access of;         // but for lane, lanes and mask
   uint8_t lane[32];  // of each word

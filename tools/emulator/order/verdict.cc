@@ -134,7 +134,7 @@ Reason Verdict::unordered(const Access& old, const Viewer& v) {
   return flag ? Reason::weak_flag : Reason::unordered;
 }
 
-// What another lane knows, in the warp of either, would do behind a bar.warp.sync.
+// What another lane knows, in the warp of either, would do after a bar.warp.sync.
 Reason Verdict::not_seen(const Access& old, const Viewer& v) const {
   const Reason reason = unordered(old, v);
   if (reason != Reason::unordered) return reason;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Is an access ordered behind one that is remembered? What is missing if not.
+// Is an access ordered after one that is remembered? What is missing if not.
 //
 // Two accesses to the same bytes, one of them a write, that are not ordered are a finding, in
 // whatever order they ran here. Rules: PTX ISA, memory consistency model (8), async proxy

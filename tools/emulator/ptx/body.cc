@@ -172,7 +172,7 @@ void BodyParser::instruction() {
   if (in_.peek().text == "call") return call(parsed);
   parse_instruction(in_, parsed);
   append(parsed);
-  // A callee's ret has been checked like every instruction; it leads behind the body.
+  // A callee's ret has been checked like every instruction; it leads after the body.
   if (is_callee_ && parsed.words[0].text == "ret") {
     function_.code.pop_back();
     branch(parsed, callee_end);

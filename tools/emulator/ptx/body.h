@@ -25,7 +25,7 @@ class BodyParser {
         function_(function),
         expansion_(expansion) {}
 
-  // From behind the opening brace to behind the closing one; the scope of the parameters is the
+  // From after the opening brace to after the closing one; the scope of the parameters is the
   // caller's. The function's calls are expanded if it is an entry, else only checked.
   void parse();
   // The body of a function that is called.

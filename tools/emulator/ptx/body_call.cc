@@ -10,7 +10,7 @@ namespace {
 // every link.
 constexpr uint32_t most_calls = 1 << 16;
 constexpr size_t deepest_call = 64;
-constexpr std::string_view behind_call = " behind the call";  // no text can name this label
+constexpr std::string_view behind_call = " after the call";  // no text can name this label
 
 // What CUDA C++ calls and the driver brings along.
 struct SystemFunction {

@@ -79,7 +79,7 @@ void BodyParser::call_routine(const ParsedInstr& guard, const ParsedCall& call,
   in.opcode = "call";
   in.call = std::move(site);
   inner(Inner::call, in, call.pos);
-  // Where the lanes meet again; a label behind the call is another place.
+  // Where the lanes meet again; a label after the call is another place.
   Instr landing;
   landing.opcode = "call";
   inner(Inner::landing, landing, call.pos);

@@ -14,7 +14,7 @@ void skip_parentheses(Cursor& in) {
   }
 }
 
-// Behind `call`: at what it calls.
+// After `call`: at what it calls.
 void skip_to_target(Cursor& in) {
   in.accept_dot("uni");
   if (!in.peek().is('(')) return;
@@ -31,7 +31,7 @@ CallGraph::CallGraph(const std::vector<Token>& tokens) {
   uses(Cursor(tokens));
 }
 
-// Names of definitions: behind `.func` and the result, before a body.
+// Names of definitions: after `.func` and the result, before a body.
 void CallGraph::functions(Cursor in) {
   while (!in.at_end()) {
     if (!in.next().dot("func")) continue;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Calls of functions (PTX ISA 5.1.6, 7.1 and 9.7.12.5). A call is expanded when the entry is loaded:
-// the callee's statements stand in its place, with registers of their own and a `ret` that leads
-// behind them. Parameters of calls lie in local memory, under the caller's and the callee's name.
-// Functions that recur or whose address is taken are routines (module.h) behind the entry's code.
+// Calls of functions (PTX ISA 5.1.6, 7.1 and 9.7.12.5). A call is expanded when the entry is
+// loaded: the callee's statements stand in its place, with registers of their own and a `ret` that
+// leads after them. Parameters of calls lie in local memory, under the caller's and the callee's
+// name. Functions that recur or whose address is taken are routines (module.h) after the entry's
+// code.
 #pragma once
 
 #include <map>
@@ -23,7 +24,7 @@ struct FunctionHead {
   std::string_view name;
   std::vector<VariableDeclaration> results, parameters;
 };
-// Behind `.func`, up to the directives; behind `.callprototype`, where a name may be `_`.
+// After `.func`, up to the directives; after `.callprototype`, where a name may be `_`.
 FunctionHead parse_head(Cursor& in, bool is_prototype = false);
 
 class Functions {

@@ -11,7 +11,7 @@ namespace emu::ptx {
 //
 // A guarded ret or exit therefore is no way out for those who stay, and neither is a branch to a
 // block that only returns (nvcc makes `@p bra $L_end; ... $L_end: ret;` of an early return): the
-// lanes that stay meet again behind it. With the textbook graph they would meet at $L_end, and
+// lanes that stay meet again after it. With the textbook graph they would meet at $L_end, and
 // every collective instruction in between would find the warp in pieces.
 void set_reconvergence(Function& function);
 

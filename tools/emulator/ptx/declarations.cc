@@ -52,7 +52,7 @@ void put(std::vector<uint8_t>& out, uint64_t bits, uint32_t bytes) {
   for (uint32_t i = 0; i < bytes; ++i) out.push_back(uint8_t(bits >> 8 * i));
 }
 
-// A variable's or function's name, generic(name), either with + and an offset behind it.
+// A variable's or function's name, generic(name), either with + and an offset after it.
 bool parse_address(Cursor& in, const Element& e, VariableDeclaration& v) {
   if (in.peek().kind != Token::Kind::word || starts_constant(in)) return false;
   InitialAddress a{v.init.size(), {}, 0, false, in.pos()};

@@ -23,7 +23,7 @@ struct RegisterDeclaration {
   Type type = Type::none;
   std::vector<RegisterName> names;
 };
-// Behind `.reg`, the semicolon included.
+// After `.reg`, the semicolon included.
 RegisterDeclaration parse_registers(Cursor& in);
 
 // Of a variable or a function, among initial values.
@@ -43,10 +43,10 @@ struct VariableDeclaration {
   std::vector<uint8_t> init;
   std::vector<InitialAddress> addresses;
 };
-// Behind `.shared`, `.global` ..., the semicolon included.
+// After `.shared`, `.global` ..., the semicolon included.
 std::vector<VariableDeclaration> parse_variables(Cursor& in);
 
-// One parameter, behind `.param` or `.reg`, up to the comma or parenthesis.
+// One parameter, after `.param` or `.reg`, up to the comma or parenthesis.
 VariableDeclaration parse_parameter(Cursor& in);
 
 }  // namespace emu::ptx

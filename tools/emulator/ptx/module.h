@@ -80,7 +80,7 @@ enum class Special : uint8_t {
 };
 
 // Entered by a call at run time, not expanded: a function that recurs, or whose address is taken.
-// Its code lies behind the kernel's; its registers are slots of their own, which a second
+// Its code lies after the kernel's; its registers are slots of their own, which a second
 // activation saves, and its local memory is a frame on the thread's stack.
 struct Routine {
   struct Parameter {
@@ -102,7 +102,7 @@ struct Operand {
     imm,      // imm
     special,  // special
     symbol,   // the address of a variable in `space`: see imm and variable; with a reg, that far
-              // behind it (local memory of a routine)
+              // after it (local memory of a routine)
     sink,     // _
     vector,   // elements: reg, imm or sink
     address,  // [base + imm]: base is reg, or with base_is_symbol a variable in `space`.
@@ -117,7 +117,7 @@ struct Operand {
   // Of a symbol, by space, with any constant offset added:
   //   shared_cta        the CTA-relative address, 0x400 = start of the window (add the rank's
   //   bits);
-  //                     .extern .shared lies behind the static variables at dynamic_shared_align
+  //                     .extern .shared lies after the static variables at dynamic_shared_align
   //   param, local      the offset in the function's parameter block, in the thread's local memory
   //   global, constant  the offset from Module::variables[variable].address
   int64_t imm = 0;
@@ -140,12 +140,12 @@ using ModSet = std::bitset<size_t(Mod::count)>;
 struct Instr;
 struct CallSite;
 
-// What only calls of routines are made of, behind the binders of opcodes.def.
+// What only calls of routines are made of, after the binders of opcodes.def.
 enum class Inner : uint8_t { call, landing, leave, count };
 
 // Executes one instruction for the lanes in `active`.
 enum class Step : uint8_t {
-  next,     // done: go on behind this instruction
+  next,     // done: go on after this instruction
   blocked,  // nothing changed: try again when something else has happened (Warp::waiting says why)
   jumped,   // the instruction set the lanes' next position itself (bra, ret, exit, call)
 };
@@ -254,8 +254,8 @@ struct Module {
 };
 
 // Text to Module, for a device of that compute capability (100, 90 ...), executed by what `binders`
-// choose: one for each OPCODE of opcodes.def, in its order. Throws PtxError: unknown text, a rule of
-// the manual broken, a target that the device does not run, a binder's refusal.
+// choose: one for each OPCODE of opcodes.def, in its order. Throws PtxError: unknown text, a rule
+// of the manual broken, a target that the device does not run, a binder's refusal.
 std::unique_ptr<Module> load(std::string_view text, int compute_capability, const Binder* binders);
 
 }  // namespace emu::ptx

@@ -21,7 +21,7 @@ struct Floor {
   }
 };
 
-// A modifier or a type, as the word behind a dot.
+// A modifier or a type, as the word after a dot.
 struct Suffix {
   enum class Kind : uint8_t { unknown, mod, type };
   Kind kind = Kind::unknown;
@@ -81,7 +81,7 @@ struct Slot {
   Type type = Type::none;         // Width::fixed
   Space in_space = Space::param;  // [s], [g]; param: the instruction's own
   bool destination = false;
-  bool piped = false;  // behind |
+  bool piped = false;  // after |
   bool sink = false;   // d?
   bool wider = false;  // d+
   bool register_only = false, constant_only = false, variable = false, special = false;

@@ -27,7 +27,7 @@ void require_known(const ParsedInstr& in) {
                      std::string(words) + ", " + meaning + ", is not emulated: " + quoted(in.text));
 }
 
-// .sync belongs to the opcode of vote, shfl and redux, and may stand anywhere behind it.
+// .sync belongs to the opcode of vote, shfl and redux, and may stand anywhere after it.
 std::vector<Token> sync_in_front(std::vector<Token> words) {
   const std::string_view opcode = words[0].text;
   if (opcode != "vote" && opcode != "shfl" && opcode != "redux") return words;
@@ -50,7 +50,7 @@ std::vector<Token> layout_of_b_named(std::vector<Token> words) {
   return words;
 }
 
-// The modifiers behind the base opcode, sorted into the set and the list of types.
+// The modifiers after the base opcode, sorted into the set and the list of types.
 Places sort_words(const ParsedInstr& in, const std::vector<Token>& words, size_t from, Instr& out) {
   Places places{};
   for (size_t i = from; i < words.size(); ++i) {

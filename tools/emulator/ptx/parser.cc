@@ -197,8 +197,8 @@ void ModuleParser::entry() {
   body(std::move(f), nullptr);
 }
 
-// .func (results) name (params), likewise. Only an .extern one may be declared and never defined, if
-// nothing calls it.
+// .func (results) name (params), likewise. Only an .extern one may be declared and never defined,
+// if nothing calls it.
 void ModuleParser::function(Linkage linkage) {
   const FunctionHead head = parse_head(in_);
   auto f = std::make_unique<Function>();

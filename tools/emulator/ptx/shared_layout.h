@@ -14,7 +14,7 @@ namespace emu::ptx {
 //
 // ptxas 13.0 (read off the SASS and `-v` of probes) places from address 0x400 upward, each variable
 // at its alignment: the module's variables that the function names, then all of the function's own;
-// dynamic memory (.extern .shared) begins behind them at its own alignment.
+// dynamic memory (.extern .shared) begins after them at its own alignment.
 struct SharedLayout {
   struct Variable {
     std::string_view name;

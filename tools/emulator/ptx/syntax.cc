@@ -25,7 +25,7 @@ int64_t parse_integer(Cursor& in, const char* what) {
   return int64_t(c.bits);
 }
 
-// Behind a name: +4, +-4, +4*2. (PTX has no name-4.)
+// After a name: +4, +-4, +4*2. (PTX has no name-4.)
 int64_t parse_offset(Cursor& in) { return in.accept('+') ? parse_integer(in, "offset") : 0; }
 
 void parse_name(Cursor& in, ParsedOperand& op) {

@@ -14,7 +14,7 @@ struct ParsedOperand {
   enum class Kind : uint8_t { name, integer, real32, real64, vector, address };
   Kind kind = Kind::name;
   bool negated = false;                 // !p
-  bool piped = false;                   // stands behind the | of d|p
+  bool piped = false;                   // stands after the | of d|p
   std::string_view name;                // name; the base of an address (empty: an absolute one)
   std::string_view field;               // x of %tid.x
   uint64_t bits = 0;                    // integer, real32, real64

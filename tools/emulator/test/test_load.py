@@ -11,7 +11,8 @@ EMULATOR = os.path.join(os.environ["NVFP4_BUILD"], "emulator", "libcuda.so.1")
 
 
 def module(target, body):
-    return f".version 8.7\n.target {target}\n.address_size 64\n.visible .entry k()\n{{\n{body}\nret;\n}}\n"
+    return (f".version 8.7\n.target {target}\n.address_size 64\n"
+            f".visible .entry k()\n{{\n{body}\nret;\n}}\n")
 
 
 class Load(unittest.TestCase):

@@ -12,7 +12,7 @@
 
 namespace emu {
 
-// Adds a launch behind what this process has written to `path` before; the file is whole after
+// Adds a launch after what this process has written to `path` before; the file is whole after
 // every call. One microsecond of the file is one instruction. False with a sentence when the file
 // cannot be written.
 bool write_chrome_trace(const std::string& path, const Launch& launch,

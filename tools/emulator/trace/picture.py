@@ -47,7 +47,7 @@ class Picture:
         self.begin = first if begin is None else begin
         self.end = max(e["ts"] + e["dur"] for e in block.spans) if end is None else end
         if self.end <= self.begin:
-            raise SystemExit("--to is not behind --from")
+            raise SystemExit("--to is not after --from")
         self.out = []
 
     def x(self, time):

@@ -18,7 +18,7 @@ constexpr TraceKind kinds[] = {
 #undef EMU_TRACE_KIND
 };
 
-// A row without a category hides what the rows behind it would show.
+// A row without a category hides what the rows after it would show.
 const TraceKind* find_kind(const char* opcode) {
   for (const TraceKind& kind : kinds)
     if (!strncmp(opcode, kind.opcode, strlen(kind.opcode))) return *kind.category ? &kind : nullptr;

@@ -58,7 +58,7 @@ class Numpy:
 
     @staticmethod
     def copy(x):
-        """The elements one behind the other."""
+        """The elements one after the other."""
         return _np().array(x, order="C")
 
     @staticmethod

@@ -2,7 +2,7 @@
 """Rows of a Packed, or a part of its k, as a Packed, by the rules of nvfp4_gemm.h, SLICES.
 
 128x4 scales lie in tiles of 128 rows x 64 of k. A slice that begins at a tile takes whole tiles, of
-which what lies behind its end is padding; any other goes through linear scales and back."""
+which what lies after its end is padding; any other goes through linear scales and back."""
 from nvfp4gemm import _calls
 from nvfp4gemm._arrays import arrays_of
 from nvfp4gemm._packed import Packed

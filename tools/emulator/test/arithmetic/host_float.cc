@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The host's IEEE operations against the integer arithmetic, rows of 32 lanes at a time: all triples of
-// special values, and random ones (a million in the suite; the hidden test has 10^9, HOST_FLOAT_TRIPLES
-// says another number, HOST_FLOAT_SEED others).
+// The host's IEEE operations against the integer arithmetic, rows of 32 lanes at a time: all
+// triples of special values, and random ones (a million in the suite; the hidden test has 10^9,
+// HOST_FLOAT_TRIPLES says another number, HOST_FLOAT_SEED others).
 #include "tools/emulator/arithmetic/host_float.h"
 
 #include <cfenv>

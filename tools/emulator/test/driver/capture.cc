@@ -139,7 +139,7 @@ TEST_CASE("Captured work does not run, and a graph runs it as often as it is lau
 }
 
 TEST_CASE(
-    "A programmatic launch becomes a programmatic edge behind a kernel, and behind nothing else") {
+    "A programmatic launch becomes a programmatic edge after a kernel, and after nothing else") {
   in_child([](Session& s) {
     World w(s);
     w.begin();
@@ -167,7 +167,7 @@ TEST_CASE(
 }
 
 // The hazards of a graph's last kernel: what it shares with one that may still run.
-TEST_CASE("A kernel behind a programmatic edge is compared with the kernel ahead, in each replay") {
+TEST_CASE("A kernel after a programmatic edge is compared with the kernel ahead, in each replay") {
   in_child({{"EMU_HAZARDS", "report"}}, [](Session& s) {
     World w(s);
     auto counters = s.extension<decltype(&nvfp4emu_counters)>("nvfp4emu_counters");

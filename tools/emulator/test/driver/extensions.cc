@@ -62,7 +62,7 @@ TEST_CASE("A vector addition runs from PTX text to its result") {
     IS(s, s.cuMemcpyDtoH(c.data(), pc, 4 * (n + 8)), CUDA_SUCCESS);
     uint32_t wrong = 0;
     for (uint32_t i = 0; i < n; ++i) wrong += c[i] != 4 * i + 0x10000;
-    for (uint32_t i = n; i < n + 8; ++i) wrong += c[i] != 0xFFFFFFFF;  // untouched behind the end
+    for (uint32_t i = n; i < n + 8; ++i) wrong += c[i] != 0xFFFFFFFF;  // untouched beyond the end
     IS(s, wrong, 0);
 
     auto counters = s.extension<decltype(&nvfp4emu_counters)>("nvfp4emu_counters");

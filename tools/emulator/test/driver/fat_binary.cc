@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Fat binaries: which of their PTX a device gets, the two ways of packing, damage.
 //
-// The two containers are what fatbinary 13.0.88 makes of three files, for sm_80 with older0 and older1,
-// for sm_90 with newer0 to newer2, and for sm_103a, with
-//   --create=OUT -64 --compress-all --compress-mode=MODE --image3=kind=ptx,sm=80,file=... (and 90, 103a)
+// The two containers are what fatbinary 13.0.88 makes of three files, for sm_80 with older0 and
+// older1, for sm_90 with newer0 to newer2, and for sm_103a, with
+//   --create=OUT -64 --compress-all --compress-mode=MODE --image3=kind=ptx,sm=80,file=... (and 90,
+//   103a)
 #include <cstdint>
 #include <cstring>
 #include <vector>

@@ -60,7 +60,7 @@ TEST_CASE("A kernel that strays leaves ILLEGAL_ADDRESS behind and says where") {
        CUDA_SUCCESS);
   });
   CHECK(report.find("kernel store") != std::string::npos);
-  CHECK(report.find("0x0 bytes behind the end of") != std::string::npos);
+  CHECK(report.find("0x0 bytes beyond the end of") != std::string::npos);
   CHECK(report.find("line 7") != std::string::npos);
 }
 

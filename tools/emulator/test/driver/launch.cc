@@ -250,7 +250,7 @@ TEST_CASE(
   });
 }
 
-// early launches its dependents before it waits, late behind: then the grid ahead of it is over.
+// early launches its dependents before it waits, late after: then the grid ahead of it is over.
 TEST_CASE("A grid that launches its dependents before it waits leaves them beside the one ahead") {
   const std::string head = ".version 8.0\n.target sm_90\n.address_size 64\n";
   const auto kernel = [](const char* name, const char* body) {

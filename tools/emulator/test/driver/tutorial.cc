@@ -242,7 +242,7 @@ TEST_CASE("A graph of kernel nodes runs them in the order of its edges") {
   });
 }
 
-TEST_CASE("A host function runs behind the work of its stream and may call the driver") {
+TEST_CASE("A host function runs after the work of its stream and may call the driver") {
   in_child([](Session& s) {
     CUfunction add = s.function(s.load(kernels), "add");
     struct Seen {

@@ -31,8 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {
     fuzz::expect(!refusal.text.empty(), "a refusal without a sentence");
     fuzz::expect(refusal.pos.line >= 1 && refusal.pos.column >= 1, "a refusal without a place",
                  refusal.what());
-    fuzz::expect(refusal.pos.line <= count_lines(text), "a refusal behind the text",
-                 refusal.what());
+    fuzz::expect(refusal.pos.line <= count_lines(text), "a refusal after the text", refusal.what());
   }
   return 0;
 }

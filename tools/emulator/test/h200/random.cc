@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Random programs on a GPU and in the emulator. On a GPU: RANDOM_PROGRAMS of them (20,000) from
 // number RANDOM_FIRST (0) on, each compared with the emulator's library beside this program, and
-// those that differ shrunk and shown with what they begin with (RANDOM_SHOWN of them; RANDOM_KEEP: a
-// folder for their PTX). From 2^32 on they have one step each. In the emulator alone: the first
+// those that differ shrunk and shown with what they begin with (RANDOM_SHOWN of them; RANDOM_KEEP:
+// a folder for their PTX). From 2^32 on they have one step each. In the emulator alone: the first
 // ones, compared with what an H200 gave.
 #include <unistd.h>
 

@@ -22,8 +22,8 @@ class RandomDriver {
   const std::string& device() const { return device_; }
   bool emulated() const { return device_.find("(emulated)") != std::string::npos; }
 
-  // The results of each program, one behind the other; nothing where ptxas fails. Throws with what the
-  // driver says. At level 0 ptxas joins no steps; the emulator has no levels.
+  // The results of each program, one after the other; nothing where ptxas fails. Throws with what
+  // the driver says. At level 0 ptxas joins no steps; the emulator has no levels.
   std::vector<uint32_t> run(const std::vector<RandomProgram>& programs, int level = 3) const;
 
  private:

@@ -63,8 +63,7 @@ TEST_CASE("random completes work by itself, in an order that the seed decides") 
   CHECK(q.empty());
 }
 
-TEST_CASE(
-    "random lets some work stay behind for long, and at a standstill behind other work only") {
+TEST_CASE("random lets some work stay behind for long, and at a standstill after other work only") {
   uint64_t longest = 0;
   for (uint64_t seed = 0; seed < 8; ++seed) {
     AsyncQueue q(Order::random, seed);

@@ -37,7 +37,7 @@ TEST_CASE("CUTLASS's shared-memory descriptors decode to their base, k block and
   for (const auto& row : golden("smem_desc_kmajor_fp4.csv")) {
     const uint32_t rows = uint32_t(number(row[2])), base = uint32_t(number(row[4]));
     const uint32_t k = 32 * uint32_t(number(row[5]));  // bytes of K before this block
-    // Atoms of `span` bytes of K lie one behind the other, all rows of one first.
+    // Atoms of `span` bytes of K lie one after the other, all rows of one first.
     const uint32_t span = emu::swizzle_span(mode(row[0]));
     const uint32_t address = base + k / span * span * rows + k % span;
     if (address >= 1 << 18)

@@ -6,7 +6,7 @@
 
 using emu::MbarrierTable;
 
-TEST_CASE("a fresh mbarrier has parity 1 behind it and parity 0 before it") {
+TEST_CASE("a fresh mbarrier has parity 1 after it and parity 0 before it") {
   MbarrierTable t;
   t.init(0x400, 2);
   CHECK(t.test_parity(0x400, 1));

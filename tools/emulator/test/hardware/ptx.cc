@@ -516,16 +516,16 @@ TEST_CASE("scales that nobody copied are a fault where the results are used, whi
   CHECK(unit::says(report, "st.global.v4.b32"));
 }
 
-TEST_CASE("operands that ordinary stores wrote need a fence.proxy.async behind the stores") {
+TEST_CASE("operands that ordinary stores wrote need a fence.proxy.async after the stores") {
   const std::string after = "shr.u32 %r0, %r0, 4;", fence = "fence.proxy.async.shared::cta;\n";
   const std::string stores = "mov.u32 %r6, tile_a;\nst.shared.b32 [%r6], 0;\n";
   CHECK_RUN_FAULT(ordering,
                   "tcgen05.mma by thread 0 reads shared address 0x400, tile_a + 0x0 (.shared, "
                   "16384 bytes at 0x400), after a write by st",
                   replaced(gemm(), after, stores + after));
-  CHECK_RUN_FAULT(ordering, "only behind a fence.proxy.async, which is missing",
+  CHECK_RUN_FAULT(ordering, "only after a fence.proxy.async, which is missing",
                   replaced(gemm(), after, fence + stores + after));
-  CHECK_RUN_FAULT(ordering, "only behind a fence.proxy.async, which is missing",
+  CHECK_RUN_FAULT(ordering, "only after a fence.proxy.async, which is missing",
                   replaced(gemm(), after, stores + "fence.proxy.async.global;\n" + after));
   Device device;
   CHECK_NOTHROW(device.run(replaced(gemm(), after, stores + fence + after)));

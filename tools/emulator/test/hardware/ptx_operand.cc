@@ -147,7 +147,7 @@ TEST_CASE("M = 64 with A in tensor memory: what the idle lanes load is computed 
 }
 
 TEST_CASE(
-    "tcgen05.mma reads A in tensor memory behind the wait and the barrier of whoever stored it") {
+    "tcgen05.mma reads A in tensor memory after the wait and the barrier of whoever stored it") {
   for (const Order order : {Order::soonest, Order::latest, Order::random}) {
     const std::string
         wait = "tcgen05.wait::st.sync.aligned;\n",

@@ -326,7 +326,7 @@ TEST_CASE("allocation and deallocation of a pair may wait for the peer, or not")
 }
 
 TEST_CASE("the first alloc of a pair gives the columns in both CTAs") {
-  // No barrier behind the allocations: the leader copies scales to the peer before its alloc.
+  // No barrier after the allocations: the leader copies scales to the peer before its alloc.
   const std::string barrier =
       "ALLOCATED:\nbarrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;\n";
   const std::string slow =

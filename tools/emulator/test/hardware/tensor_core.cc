@@ -19,7 +19,7 @@ constexpr uint64_t scale_rows = 0x0000400800000000;
 
 constexpr uint32_t idesc(uint32_t n) { return 0x08000480 | (n / 8) << 17; }
 
-// A at 0x400, B behind it, zero operands, unit scales at columns 256 and 264.
+// A at 0x400, B after it, zero operands, unit scales at columns 256 and 264.
 struct Simple : Machine {
   static constexpr uint32_t a = 0x400, b = 0x4400, sfa = 256, sfb = 264;
   MmaCommand command;
@@ -68,7 +68,7 @@ TEST_CASE("the other shapes of tcgen05.cp place rows and 16-byte columns as the 
   };
   for (const auto& s : shapes) {
     Machine m(32);
-    // Rows of 16 bytes, the second column of K 4096 bytes behind the first.
+    // Rows of 16 bytes, the second column of K 4096 bytes after the first.
     const uint64_t desc = 0x0000400800000000 | uint64_t(4096 / 16) << 16 | 0x40;
     const auto value = [](uint32_t r, uint32_t c, uint32_t i) {
       return uint8_t(r + 7 * i + 100 * c);
@@ -100,7 +100,7 @@ TEST_CASE("tcgen05.cp checks its address; a word that nobody wrote is a cell wit
   copy(28, desc);
   CHECK_FAULT(tensor_memory, "column 32", copy(30, desc));
   CHECK_FAULT(illegal_instruction, "lane must be 0", copy(1 << 16, desc));
-  copy(0, desc + 1);  // row 31 lies at 0x600, behind what was written
+  copy(0, desc + 1);  // row 31 lies at 0x600, after what was written
   CHECK(m.d(30, 3) == 0x01010101);
   CHECK_FAULT(uninitialised, "lane 31 column 0", m.d(31, 0));
   CHECK_FAULT(uninitialised, "lane 127 column 3", m.d(127, 3));

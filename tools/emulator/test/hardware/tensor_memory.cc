@@ -12,7 +12,7 @@ using emu::TensorMemory;
 using unit::golden;
 using unit::number;
 
-TEST_CASE("the first allocation is at address 0 and the next behind it") {
+TEST_CASE("the first allocation is at address 0 and the next after it") {
   TensorMemory t;
   CHECK(t.allocate(256).value() == 0);
   CHECK(t.allocate(128).value() == 256);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t shared_bytes = 96 * 1024;
 
-// A tensor of bytes: `dims` bytes by rows by planes, with padding behind each row.
+// A tensor of bytes: `dims` bytes by rows by planes, with padding after each row.
 struct Tensor {
   GlobalMemory memory{1 << 24};
   SharedMemory shared{shared_bytes};

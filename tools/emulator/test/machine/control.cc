@@ -22,7 +22,7 @@ Words lanes(const std::string& body, uint32_t threads = 32) {
 }  // namespace
 
 TEST_CASE("lanes leave a loop one by one and meet behind it") {
-  // Lane i adds up 0 + 1 + .. + i; behind the loop all 32 lanes are together again.
+  // Lane i adds up 0 + 1 + .. + i; after the loop all 32 lanes are together again.
   Words out = lanes(R"(
     mov.u32 %r1, 0; mov.u32 %r2, 0;
     LOOP: add.s32 %r2, %r2, %r1; add.s32 %r1, %r1, 1; setp.le.u32 %p0, %r1, %r0; @%p0 bra LOOP;
@@ -51,7 +51,7 @@ TEST_CASE("lanes that return early are not waited for") {
   for (uint32_t i = 0; i < 32; ++i) CHECK(out[i] == (i < 4 ? 7 : 0xFFFFFFF0));
 }
 
-TEST_CASE("a block laid out behind the end joins where it jumps back") {
+TEST_CASE("a block laid out beyond the end joins where it jumps back") {
   Words out = lanes(R"(
     mov.u32 %r1, 1; setp.eq.u32 %p0, %r0, 3; @%p0 bra COLD;
     BACK: activemask.b32 %r2; add.s32 %r1, %r1, %r2; st.global.u32 [%rd0], %r1; ret;
@@ -250,7 +250,7 @@ TEST_CASE("each lane of a warp takes a spin lock in turn") {
   CHECK(out[31] == 32);
 }
 
-TEST_CASE("a lane may wait for what its siblings do behind the branch") {
+TEST_CASE("a lane may wait for what its siblings do after the branch") {
   const Words out = run(prologue + R"(
     setp.eq.u32 %p0, %r0, 0; @!%p0 bra INIT; mbarrier.init.shared::cta.b64 [bar], 1;
     INIT: bar.warp.sync -1; @!%p0 bra JOIN;

@@ -28,7 +28,7 @@ const Row in_one_thread[] = {
     {"global memory outside",
      FaultKind::illegal_address,
      "st.global.u32 [%out+256], 1;",
-     {"0x0 bytes behind the end of the buffer [0x7f1000000000, 0x7f1000000100)"}},
+     {"0x0 bytes beyond the end of the buffer [0x7f1000000000, 0x7f1000000100)"}},
     {"global memory misaligned",
      FaultKind::misaligned_address,
      "ld.global.u64 %rd1, [%out+4];",
@@ -36,7 +36,7 @@ const Row in_one_thread[] = {
     {"shared memory outside",
      FaultKind::illegal_address,
      "st.shared.u32 [%r2+64], 1;",
-     {"shared address 0x460 of block (1,0,0)", "0x0 bytes behind the end"}},
+     {"shared address 0x460 of block (1,0,0)", "0x0 bytes beyond the end"}},
     {"shared memory misaligned",
      FaultKind::misaligned_address,
      "ld.shared.u32 %r3, [%r2+6];",
@@ -77,7 +77,7 @@ const Row in_one_thread[] = {
      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [tile], 16; add.u64 %rd2, %out, 256;\n"
      "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile+16], [%rd2], 16, [tile];"
      "W: mbarrier.try_wait.parity.shared::cta.b64 %p1, [tile], 0; @!%p1 bra W;",
-     {"in asynchronous work", "effect of PTX line", "behind the end of the buffer",
+     {"in asynchronous work", "effect of PTX line", "beyond the end of the buffer",
       "cp.async.bulk.shared::cta"}},
 };
 

@@ -139,7 +139,7 @@ TEST_CASE("a try_wait that stands still for good may answer false") {
   CHECK(out[0] == 5);
 }
 
-TEST_CASE("bar.warp.sync meets lanes that wait behind the branch for its own lanes") {
+TEST_CASE("bar.warp.sync meets lanes that wait after the branch for its own lanes") {
   const std::string body = R"(
     .reg .pred %low; .reg .b32 %lane; .reg .b64 %at;
     mov.u32 %lane, %tid.x;

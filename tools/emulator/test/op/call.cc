@@ -9,7 +9,7 @@ using exec_test::contains;
 
 namespace {
 
-// Its own n is needed behind the call, and so is the array that it hands down.
+// Its own n is needed after the call, and so is the array that it hands down.
 const char* const recursive = R"(
 .func (.param .b32 sum) add_up(.param .b32 n, .param .b64 callers)
 {
@@ -114,7 +114,7 @@ TEST_CASE("two functions that call each other end where both do") {
   for (uint32_t lane = 0; lane < 32; ++lane) CHECK(out[lane] == (lane % 2 == 0));
 }
 
-TEST_CASE("lanes call what their pointers name, and meet behind the call") {
+TEST_CASE("lanes call what their pointers name, and meet after the call") {
   const auto out =
       exec_test::run("mov.u32 %r0, %laneid; rem.u32 %r0, %r0, 3;" + call_table +
                          "bar.warp.sync -1; shfl.sync.idx.b32 %r2, %r2, 0, 31, -1;"

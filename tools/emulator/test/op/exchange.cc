@@ -32,7 +32,7 @@ TEST_CASE("redux combines the lanes of the mask") {
   CHECK(split[4] == 0);
 }
 
-TEST_CASE(".sync may stand behind the other modifiers") {
+TEST_CASE(".sync may stand after the other modifiers") {
   CHECK(lanes("redux.add.s32.sync %d, %v, -1;") == Words(32, 3 * 496 + 5 * 32));
   CHECK(lanes("setp.lt.u32 %p, %l, 3; vote.ballot.sync.b32 %d, %p, -1;") == Words(32, 7));
   CHECK(lanes("shfl.idx.sync.b32 %d, %v, 4, 31, -1;") == Words(32, 17));

@@ -169,7 +169,7 @@ TEST_CASE("ldmatrix.m8n16 gives each lane four elements of a row, as bytes") {
   }
 }
 
-TEST_CASE("the padding behind rows of 4-bit elements is not read") {
+TEST_CASE("the padding after rows of 4-bit elements is not read") {
   const std::string half_filled =
       "mov.u32 %r0, %laneid; mov.u32 %r1, s; shl.b32 %r2, %r0, 4; add.s32 %r1, %r1, %r2;"
       "st.shared.v2.u32 [%r1], {%r0, %r0}; bar.warp.sync -1;";

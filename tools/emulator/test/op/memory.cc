@@ -82,7 +82,7 @@ TEST_CASE("an access outside every allocation names the nearest one and the line
   FaultKind kind{};
   std::string text = fault("st.global.u32 [%out+256], 1;", {}, &kind);
   CHECK(kind == FaultKind::illegal_address);
-  CHECK(contains(text, "0x0 bytes behind the end of the buffer"));
+  CHECK(contains(text, "0x0 bytes beyond the end of the buffer"));
   CHECK(contains(
       text,
       "kernel k, block (0,0,0), cluster (0,0,0) rank 0, warp 0, thread (0,0,0), lanes 0x00000001"));
@@ -132,7 +132,7 @@ TEST_CASE("a register written by some lanes has no value in the others") {
   CHECK(contains(text, "0xfffffff0"));
 }
 
-TEST_CASE("dynamic shared memory lies behind the static at its alignment") {
+TEST_CASE("dynamic shared memory lies after the static at its alignment") {
   Words out = run(
       "mov.u32 %r3, s; mov.u32 %r1, dyn; st.global.u32 [%out], %r1; st.shared.u32 [%r1+12], %r1;"
       "mov.u32 %r2, %dynamic_smem_size; st.global.u32 [%out+4], %r2;",

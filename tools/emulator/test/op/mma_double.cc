@@ -36,7 +36,7 @@ std::string move(const char* opcode, const char* name, int count, int first) {
   return text;
 }
 
-// Each lane finds its registers one behind the other and stores D where C was.
+// Each lane finds its registers one after the other and stores D where C was.
 std::string body(const Shape& s, const std::string& rounding) {
   return ".reg .b64 %at, %a<8>, %b<4>, %c<4>; .reg .b32 %l; mov.u32 %l, %laneid; mad.wide.u32 %at, "
          "%l, " +

@@ -106,7 +106,7 @@ TEST_CASE("lop3 also tests its result, and combines the answer with a predicate"
   CHECK(both("and", 0x3, 1) == 0x31);
 }
 
-TEST_CASE("a special register is moved whole, with a zero behind it") {
+TEST_CASE("a special register is moved whole, with a zero after it") {
   const auto words =
       run("mov.v4.u32 {%r1, %r2, %r3, %r4}, %ntid;\n"
           "st.global.v4.u32 [%out], {%r1, %r2, %r3, %r4};\n"

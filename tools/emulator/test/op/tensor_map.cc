@@ -12,7 +12,7 @@ using Words = std::vector<uint32_t>;
 
 namespace {
 
-constexpr uint32_t tensor_at = 64;  // in words behind the buffer's start: 4 rows of 8
+constexpr uint32_t tensor_at = 64;  // in words after the buffer's start: 4 rows of 8
 
 // A template with a null address for 8 x 4 words of `type` in boxes of 4 x 2.
 Words buffer(uint32_t type = 2) {

@@ -186,7 +186,7 @@ TEST_CASE("registers of a wgmma used before wgmma.wait_group have the value that
     }
 }
 
-TEST_CASE("a wgmma behind accesses to its registers needs a wgmma.fence") {
+TEST_CASE("a wgmma after accesses to its registers needs a wgmma.fence") {
   exec_test::SettingsGuard guard;
   settings().formal = Reaction::stop;
   const Wgmma w = from_registers();
@@ -224,7 +224,7 @@ TEST_CASE(
     "shared memory of a wgmma: fence.proxy.async before it, no store until it was waited for") {
   const Wgmma w;
   const std::string text = support::program(w), store = "st.shared.b32 [s+8192], 0;\n";
-  CHECK_REPORT(ordering, "behind a fence.proxy.async, which is missing",
+  CHECK_REPORT(ordering, "after a fence.proxy.async, which is missing",
                replaced(text, "fence.proxy.async;\n", ""), w);
   CHECK_REPORT(ordering, "overwrites shared address", replaced(text, wait_line, store + wait_line),
                w);

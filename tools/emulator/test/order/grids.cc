@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A programmatic dependent launch: what it shares with the grid ahead comes behind
+// A programmatic dependent launch: what it shares with the grid ahead comes after
 // griddepcontrol.wait.
 #include <cstring>
 
@@ -37,23 +37,23 @@ const char* const bulk_load = R"(
 
 const Pair pairs[] = {
     {"a load of what the grid ahead stores", 1, 32, store, "ld.global.u32 %r2, [%rd0];", 1, 0},
-    {"behind the wait", 1, 32, store, "griddepcontrol.wait; ld.global.u32 %r2, [%rd0];", 0, 0},
+    {"after the wait", 1, 32, store, "griddepcontrol.wait; ld.global.u32 %r2, [%rd0];", 0, 0},
     {"other bytes", 1, 32, store, "ld.global.u32 %r2, [%rd0+128];", 0, 0},
     {"loads on both sides", 1, 32, load, "ld.global.u32 %r2, [%rd0];", 0, 0},
     {"the grid ahead lets nobody start", 1, 32, "st.global.u32 [%rd0], 1;",
      "ld.global.u32 %r2, [%rd0];", 0, 1},
     {"a store over what the grid ahead loads", 1, 32, load, "st.global.u32 [%rd0], 2;", 1, 0},
     {"a store over what it loads in bulk", 1, 32, bulk_load, "st.global.u32 [%rd0], 2;", 1, 0},
-    {"the same behind the wait", 1, 32, bulk_load, "griddepcontrol.wait; st.global.u32 [%rd0], 2;",
+    {"the same after the wait", 1, 32, bulk_load, "griddepcontrol.wait; st.global.u32 [%rd0], 2;",
      0, 0},
     {"a bulk load of what it stores", 1, 32, store, bulk_load, 1, 0},
     {"one lane waits, the others load", 1, 32, store,
      "@!%p0 griddepcontrol.wait; ld.global.u32 %r2, [%rd0];", 1, 0},
-    {"behind bar.warp.sync", 1, 32, store,
+    {"after bar.warp.sync", 1, 32, store,
      "@!%p0 griddepcontrol.wait; bar.warp.sync -1; ld.global.u32 %r2, [%rd0];", 0, 0},
     {"one warp waits, the other loads", 1, 64, store,
      "setp.lt.u32 %p1, %r0, 32; @%p1 griddepcontrol.wait; ld.global.u32 %r2, [%rd0];", 1, 0},
-    {"behind a barrier", 1, 64, store,
+    {"after a barrier", 1, 64, store,
      "setp.lt.u32 %p1, %r0, 32; @%p1 griddepcontrol.wait; bar.sync 0; ld.global.u32 %r2, [%rd0];",
      0, 0},
     {"one block waits and tells the other", 2, 32,
@@ -83,7 +83,7 @@ void run(const std::string& body, const Pair& pair, GlobalMemory& memory, uint64
 
 }  // namespace
 
-TEST_CASE("what a dependent grid shares with the grid ahead comes behind griddepcontrol.wait") {
+TEST_CASE("what a dependent grid shares with the grid ahead comes after griddepcontrol.wait") {
   exec_test::SettingsGuard guard;
   settings().hazards = Reaction::report;
   for (const Pair& pair : pairs) {

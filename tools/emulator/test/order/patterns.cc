@@ -152,7 +152,7 @@ const Pattern patterns[] = {
     MET: bar.warp.sync -1; shl.b32 %r7, %r0, 2; add.u32 %r7, %r7, %r5; ld.shared.u32 %r8, [%r7];
     st.global.u32 [%rd0], %r8;)",
      0},
-    {"a tile of all lanes stored by one: fence by each, or by the one behind bar.warp.sync",
+    {"a tile of all lanes stored by one: fence by each, or by the one after bar.warp.sync",
      {{1}, {32}, {}},
      R"(
     mov.u32 %r5, tile; shl.b32 %r7, %r0, 2; add.u32 %r7, %r7, %r5;
@@ -163,7 +163,7 @@ const Pattern patterns[] = {
     @!%p0 cp.async.bulk.global.shared::cta.bulk_group [%out+128], [%r5], 128;
     @!%p0 cp.async.bulk.commit_group; @!%p0 cp.async.bulk.wait_group 0;)",
      4},
-    {"cp.async by each lane, read by its neighbour behind bar.warp.sync",
+    {"cp.async by each lane, read by its neighbour after bar.warp.sync",
      {{1}, {32}, {}},
      R"(
     mov.u32 %r5, tile; shl.b32 %r7, %r0, 2; add.u32 %r7, %r7, %r5;

@@ -63,7 +63,7 @@ std::string text_of(const std::string& name) {
 }  // namespace
 
 TEST_CASE("a function is called, returns from two places, and calls another") {
-  // Lanes diverge inside the callee and are together again behind the call.
+  // Lanes diverge inside the callee and are together again after the call.
   const auto out =
       exec_test::run(R"(
     { .param .b32 a; .param .b32 b; .param .b32 got;

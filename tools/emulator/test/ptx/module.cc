@@ -240,7 +240,7 @@ TEST_CASE("an address of a module variable names the variable") {
   CHECK(c[1].ops[1].imm == 4);
 }
 
-TEST_CASE("shared variables lie in declaration order from 0x400, dynamic memory behind them") {
+TEST_CASE("shared variables lie in declaration order from 0x400, dynamic memory after them") {
   const auto m = load(with_header(
       ".shared .align 4 .b8 unused[64];\n.shared .align 4 .b8 used[100];\n"
       ".extern .shared .align 1024 .b8 dyn[];\n"
@@ -259,7 +259,7 @@ TEST_CASE("shared variables lie in declaration order from 0x400, dynamic memory 
 }
 
 TEST_CASE(
-    "register declarations: ranges, lists, no blank behind .reg, inner scopes hide outer ones") {
+    "register declarations: ranges, lists, no blank after .reg, inner scopes hide outer ones") {
   const auto c = code(
       ".reg.b32 %r<3>; .reg .b32 a, b;\nmov.b32 a, %r2;\n"
       "{ .reg .b64 a; .reg .b32 __$temp1; mov.b64 a, 1; { .reg .b16 a; mov.b16 a, 1; } "

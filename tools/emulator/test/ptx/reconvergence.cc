@@ -14,11 +14,11 @@ uint32_t meeting(const std::string& body, size_t branch) {
 
 }  // namespace
 
-TEST_CASE("an if without else meets behind it") {
+TEST_CASE("an if without else meets after it") {
   CHECK(meeting("@p1 bra L; mov.b32 r1, 1; L: mov.b32 r2, 2; ret;", 0) == 2);
 }
 
-TEST_CASE("an if with else meets behind both") {
+TEST_CASE("an if with else meets after both") {
   const std::string body =
       "@p1 bra ELSE; mov.b32 r1, 1; bra END; ELSE: mov.b32 r1, 2; END: mov.b32 r2, r1; ret;";
   CHECK(meeting(body, 0) == 4);
@@ -41,7 +41,7 @@ TEST_CASE("the wait loop of inline assembly meets at its DONE label") {
   CHECK(meeting(body, 2) == 0);  // nobody else comes from there
 }
 
-TEST_CASE("a break out of two loops meets behind the outer one") {
+TEST_CASE("a break out of two loops meets after the outer one") {
   const std::string body =
       "O: mov.b32 r0, 0; I: @p1 bra OUT; @p2 bra I; @p3 bra O; OUT: mov.b32 r1, 1; ret;";
   CHECK(meeting(body, 1) == 4);

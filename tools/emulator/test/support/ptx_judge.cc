@@ -64,7 +64,7 @@ unsigned long read_errors(const std::string& output, std::map<unsigned long, std
   return fatal;
 }
 
-// What is missing at a statement's end shows at the label behind it, not in the next statement.
+// What is missing at a statement's end shows at the label after it, not in the next statement.
 std::string separator(size_t i) { return "\nbehind" + std::to_string(i) + ":\n"; }
 
 bool pairs(const std::string& statement) {
@@ -86,7 +86,7 @@ Frame frame_of(const std::string& statement, const Frame& frame) {
   return out;
 }
 
-// One run judges all statements: ptxas goes on behind an error, except behind a syntax error, whose
+// One run judges all statements: ptxas goes on after an error, except after a syntax error, whose
 // line is then taken out. An unknown instruction at the end keeps it from compiling what it
 // accepts.
 class Judge {
