@@ -78,7 +78,8 @@ class CheckHw(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         # The last program's "passed" hid that another had failed (H200, 2026-11-22).
         self.assertEqual(done.stdout.split("\n"),
-                         ["[carry]", "[tma]", "[mma]", "[wgmma]", "[fragments]", "failed: tma", ""])
+                         ["[call]", "[carry]", "[tma]", "[mma]", "[wgmma]", "[fragments]",
+                          "failed: tma", ""])
         self.write("emulator_hw_test", "#!/bin/sh\n")
         done = self.run_script("ptx")
         self.assertEqual((done.returncode, done.stdout), (0, "failed: nothing\n"))
