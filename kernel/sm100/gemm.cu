@@ -136,8 +136,9 @@ __device__ void gemm_sm100(const Sm100Params& p) {
 
   ptx::tcgen05_fence_before_thread_sync();
   __syncthreads();  // the accumulator has been read
-  // No CTA ends while another may still read its sums, or signal it.
-  if (cta.shares_tile()) ptx::cluster_sync_relaxed();
+  // No CTA ends while another may still read its sums, or signal it: the release is for arrivals on
+  // a barrier of another CTA, which a relaxed one would not wait for.
+  if (cta.shares_tile()) ptx::cluster_sync();
   if (warp == Tile::kMmaWarp) {
     note_last_clock(kClock_last_store);
     note_last_clock(kClock_end_ns);
