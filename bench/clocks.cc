@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/check.h"
 #include "bench/commands.h"
 #include "bench/figures.h"
 #include "bench/gpu_timer.h"
@@ -126,10 +127,6 @@ void print_row(const support::Shape& shape, const std::string& kernel, size_t ct
                 middle(samples, [i](const Sample& s) { return s.max_of[i]; }));
   std::printf("\n");
   std::fflush(stdout);
-}
-
-void check(nvfp4_status status) {
-  if (status != NVFP4_SUCCESS) throw std::runtime_error(nvfp4_last_error());
 }
 
 // Each sample is of the launch after all other copies have passed through the L2.

@@ -6,16 +6,13 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "bench/check.h"
 #include "bench/yardsticks.h"
 
 namespace bench {
 namespace {
 
 constexpr float kTensorScale = 1.0f / 256, kEpsilon = 1e-5f;
-
-void check(nvfp4_status status) {
-  if (status != NVFP4_SUCCESS) throw std::runtime_error(nvfp4_last_error());
-}
 
 float bf16_value(uint16_t bits) {
   const uint32_t wide = uint32_t(bits) << 16;

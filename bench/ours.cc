@@ -7,6 +7,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "bench/check.h"
 #include "bench/figures.h"
 #include "tools/harness/compare.h"
 #include "tools/harness/general_gemm.h"
@@ -19,10 +20,6 @@ using support::Driver;
 using support::Problem;
 
 constexpr int64_t kCheckedRows = 16, kCheckedColumns = 512;
-
-void check(nvfp4_status status) {
-  if (status != NVFP4_SUCCESS) throw std::runtime_error(nvfp4_last_error());
-}
 
 // Out of nvfp4_gemm_explain's lines: the library's log would slow the calls down.
 std::string variant_of(const nvfp4_gemm_desc& desc, const support::DeviceInfo& info) {

@@ -5,12 +5,12 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <memory>
 #include <stdexcept>
 
 #include "bench/commands.h"
 #include "bench/figures.h"
+#include "bench/head.h"
 #include "bench/quantize_set.h"
 #include "bench/yardsticks.h"
 #include "tools/harness/parallel.h"
@@ -115,13 +115,10 @@ void time_operation(const Driver& driver, GpuTimer& timer, const Machine& machin
 
 void print_head(const QuantizeOptions& options, const support::DeviceInfo& info,
                 const Machine& machine) {
-  char date[32];
-  const std::time_t now = std::time(nullptr);
-  std::strftime(date, sizeof date, "%F", std::gmtime(&now));
   std::printf(
       "# Microseconds by graph replay, everything cold: working sets rotate over more than three "
       "times the L2.\n# date      %s\n# command   %s\n# device    %s, %d SMs\n# library   %s\n",
-      date, options.command.c_str(), info.name.c_str(), info.sms, nvfp4_build_info());
+      today().c_str(), options.command.c_str(), info.name.c_str(), info.sms, nvfp4_build_info());
   std::printf("# copy      %.2f TB/s read and written, 1 GiB at a time\n",
               machine.copy_bytes_per_us / 1e6);
   std::printf("# node      %.2f us for an empty kernel in a graph\n", machine.node_us);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "bench/check.h"
 #include "tools/harness/formats.h"
 #include "tools/harness/parallel.h"
 
@@ -13,10 +14,6 @@ namespace bench {
 namespace {
 
 constexpr int32_t kLayout = NVFP4_SCALE_LAYOUT_128X4;
-
-void check(nvfp4_status status) {
-  if (status != NVFP4_SUCCESS) throw std::runtime_error(nvfp4_last_error());
-}
 
 float value_of(int32_t type, const uint8_t* bytes) {
   uint32_t bits = 0;

@@ -14,7 +14,7 @@ import nvfp4
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ROOMS = ("bench", "docs", "examples", "host", "include", "kernel", "test", "tools")
-PLACEHOLDER = re.compile(r"[A-Z]{3,}|\.\.|[<>*]")
+STANDS_FOR = re.compile(r"[A-Z]{3,}|\.\.|[<>*]")
 
 
 def documents():
@@ -73,7 +73,7 @@ def wrong_in_make(words):
         if equals:
             if not re.search(rf"\b{variable}\b", rules + scripts):
                 yield f"no variable {variable}"
-        elif not word.startswith("-") and not PLACEHOLDER.search(word) and (
+        elif not word.startswith("-") and not STANDS_FOR.search(word) and (
                 word.replace("build/clocks/", "build/") not in targets):
             yield f"no target {word}"
 
