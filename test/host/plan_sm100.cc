@@ -118,6 +118,9 @@ TEST_CASE("On 10.x a cut depends on the sizes alone, and batch_invariant has non
   // 37 tiles in 4 parts are more CTAs than clusters of 4 are placed at once.
   REQUIRE(host_test::plan_of(dense({1, 37 * 128, 7168}), 100, &plan) == NVFP4_SUCCESS);
   CHECK(plan.split == 2);
+  // And what a single round of the machine does not hold is not cut at all: a cluster would wait.
+  REQUIRE(host_test::plan_of(dense({1, 149 * 128, 7168}), 100, &plan) == NVFP4_SUCCESS);
+  CHECK(plan.split == 1);
   // A part has at least four stages.
   REQUIRE(host_test::plan_of(dense({1, 128, 7 * 256}), 100, &plan) == NVFP4_SUCCESS);
   CHECK(plan.split == 1);
