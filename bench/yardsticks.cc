@@ -2,7 +2,6 @@
 #include "bench/yardsticks.h"
 
 #include <algorithm>
-#include <random>
 
 #include "bench/figures.h"
 #include "bench/tensor_rate.h"
@@ -143,44 +142,9 @@ class Kernels {
   CUfunction nothing_ = nullptr, read_ = nullptr, copy_ = nullptr;
 };
 
-constexpr size_t kBlock = size_t(8) << 20, kWorkspace = size_t(32) << 20;
-
-double element_bytes(GemmType type) {
-  if (type == GemmType::f16 || type == GemmType::bf16) return 2;
-  return type == GemmType::e4m3 ? 1 : 0.5;
-}
-
-// Numbers of moderate size: fp16 and bf16 in +-[1, 2), any finite e4m3 or e2m1; scales are e4m3
-// near 1.
-std::vector<uint8_t> block_of(GemmType type) {
-  std::mt19937_64 random(42);
-  std::vector<uint8_t> bytes(kBlock);
-  for (size_t i = 0; i < bytes.size(); i += 2) {
-    const auto bits = uint32_t(random());
-    if (type == GemmType::f16 || type == GemmType::bf16) {
-      const uint32_t code =
-          type == GemmType::f16 ? 0x3C00 | (bits & 0x83FF) : 0x3F80 | (bits & 0x807F);
-      bytes[i] = uint8_t(code), bytes[i + 1] = uint8_t(code >> 8);
-    } else {
-      bytes[i] = uint8_t(bits & 0xB7), bytes[i + 1] = uint8_t(bits >> 8 & 0xB7);
-    }
-  }
-  return bytes;
-}
+constexpr size_t kWorkspace = size_t(32) << 20;
 
 }  // namespace
-
-Filler::Filler(const Driver& driver, GemmType type)
-    : driver_(driver), block_(driver, block_of(type)) {
-  copy_ = reinterpret_cast<decltype(copy_)>(driver.extension("cuMemcpyDtoD_v2"));
-  if (!copy_) throw std::runtime_error("the driver has no cuMemcpyDtoD_v2");
-}
-
-void Filler::fill(const DeviceBuffer& to) const {
-  for (size_t at = 0; at < to.bytes(); at += kBlock)
-    driver_.check(copy_(to.address() + at, block_.address(), std::min(kBlock, to.bytes() - at)),
-                  "cuMemcpyDtoD");
-}
 
 double read_bytes_per_us(const Driver& driver, GpuTimer& timer, int sms) {
   const DeviceBuffer data(driver, size_t(2) << 30), out(driver, 16);
@@ -234,36 +198,13 @@ double wgmma_operations_per_us(const Driver& driver, GpuTimer& timer, int sms) {
   return 2 * rate_macs(unsigned(sms), kRounds) / median(samples);
 }
 
-// One working set of a GEMM by cuBLASLt.
-struct CublasGemm::Set {
-  DeviceBuffer a, b, d, a_scales, b_scales;
-
-  Set(const Driver& driver, GemmType type, const support::Shape& s)
-      : a(driver, size_t(double(s.m * s.k) * element_bytes(type))),
-        b(driver, size_t(double(s.n * s.k) * element_bytes(type))),
-        d(driver, size_t(2 * s.m * s.n)),
-        a_scales(driver, scales(type, s.m, s.k)),
-        b_scales(driver, scales(type, s.n, s.k)) {
-    const Filler values(driver, type), ones(driver, GemmType::e4m3);
-    values.fill(a);
-    values.fill(b);
-    ones.fill(a_scales);
-    ones.fill(b_scales);
-  }
-  static size_t scales(GemmType type, int64_t rows, int64_t k) {
-    return type == GemmType::nvfp4 ? nvfp4_scale_bytes(rows, k, NVFP4_SCALE_LAYOUT_128X4) : 16;
-  }
-  CublasLt::Addresses addresses() const {
-    return {a.address(), b.address(), d.address(), a_scales.address(), b_scales.address()};
-  }
-};
-
 CublasGemm::CublasGemm(const Driver& driver, const CublasLt& library, GemmType type,
                        const support::Shape& shape, double l2_bytes, int candidates)
     : workspace_(driver, kWorkspace) {
   const double bytes = double((shape.m + shape.n) * shape.k) * element_bytes(type);
   const int copies = cold_copies(bytes, l2_bytes);
-  for (int i = 0; i < copies; ++i) sets_.push_back(std::make_unique<Set>(driver, type, shape));
+  for (int i = 0; i < copies; ++i)
+    sets_.push_back(std::make_unique<CublasOperands>(driver, type, shape.m, shape.n, shape.k));
   plan_ = library.plan({type, shape.m, shape.n, shape.k}, sets_[0]->addresses(), candidates,
                        workspace_.address(), workspace_.bytes());
   calls_ = copies * std::max(1, 20 / copies);

@@ -7,24 +7,15 @@
 #include <vector>
 
 #include "bench/csv.h"
-#include "bench/cublaslt.h"
 #include "bench/gpu_timer.h"
+#include "tools/harness/cublas_operands.h"
+#include "tools/harness/cublaslt.h"
 #include "tools/harness/driver.h"
 #include "tools/harness/problem.h"
 
 namespace bench {
 
-// Device-to-device copies of one block of random bytes, which fills operands quickly.
-class Filler {
- public:
-  Filler(const support::Driver& driver, GemmType type);
-  void fill(const support::DeviceBuffer& to) const;
-
- private:
-  const support::Driver& driver_;
-  support::DeviceBuffer block_;
-  decltype(&::cuMemcpyDtoD) copy_;
-};
+using support::CublasLt, support::CublasOperands, support::Filler, support::GemmType;
 
 double read_bytes_per_us(const support::Driver& driver, GpuTimer& timer, int sms);
 // Read and written bytes, 16 of them a thread and step, of blocks far beyond the L2.
@@ -50,10 +41,9 @@ class CublasGemm {
   Series best() const { return series(best_); }
 
  private:
-  struct Set;  // operands and D
   Series series(int candidate) const;
 
-  std::vector<std::unique_ptr<Set>> sets_;
+  std::vector<std::unique_ptr<CublasOperands>> sets_;
   support::DeviceBuffer workspace_;
   std::unique_ptr<CublasLt::Plan> plan_;
   int calls_ = 0, best_ = 0;

@@ -10,6 +10,7 @@
 #include "tools/nvfp4/commands.h"
 #include "tools/nvfp4/inputs.h"
 #include "tools/nvfp4/memory.h"
+#include "tools/nvfp4/peers.h"
 #include "tools/nvfp4/report.h"
 #include "tools/nvfp4/verify.h"
 
@@ -52,21 +53,27 @@ std::vector<support::Shape> shapes_of(const BenchOptions& options) {
   return shapes;
 }
 
-Json row_of(const support::Shape& s, const Verified& v) {
+Json row_of(const support::Shape& s, const Verified& v, const std::vector<Peers::Row>& others) {
   const double us = 1e6 * v.device_seconds;
   const double operations = 2.0 * double(s.m) * double(s.n) * double(s.k) * double(s.l);
-  return {{"m", s.m},
-          {"n", s.n},
-          {"k", s.k},
-          {"l", s.l},
-          {"variant", v.names.variant},
-          {"us", us},
-          {"us_p10", 1e6 * v.device_p10},
-          {"us_p90", 1e6 * v.device_p90},
-          {"tflops", operations / v.device_seconds * 1e-12},
-          {"light_us", v.light_us},
-          {"light_percent", v.light_percent()},
-          {"limit", v.limit}};
+  Json row = {{"m", s.m},
+              {"n", s.n},
+              {"k", s.k},
+              {"l", s.l},
+              {"variant", v.names.variant},
+              {"us", us},
+              {"us_p10", 1e6 * v.device_p10},
+              {"us_p90", 1e6 * v.device_p90},
+              {"tflops", operations / v.device_seconds * 1e-12},
+              {"light_us", v.light_us},
+              {"light_percent", v.light_percent()},
+              {"limit", v.limit}};
+  for (const Peers::Row& other : others) {
+    const std::string name = std::string("cublaslt_") + to_string(other.type);
+    row[name + "_us"] = other.times ? Json(1e6 * other.times->median) : Json();
+    row["x_" + name] = other.times ? Json(other.times->median / v.device_seconds) : Json();
+  }
+  return row;
 }
 
 void print_csv(const Json& row, bool first) {
@@ -80,7 +87,7 @@ void print_csv(const Json& row, bool first) {
     std::printf("%s", before);
     if (value.is_number_float()) {
       std::printf("%.3f", value.get<double>());
-    } else {
+    } else if (!value.is_null()) {
       std::printf("%s",
                   value.is_string() ? value.get<std::string>().c_str() : value.dump().c_str());
     }
@@ -89,7 +96,8 @@ void print_csv(const Json& row, bool first) {
   std::printf("\n");
 }
 
-void print_text(const support::Shape& s, const Verified& v, bool first) {
+void print_text(const support::Shape& s, const Verified& v, const std::vector<Peers::Row>& others,
+                bool first) {
   if (first) {
     std::printf("%-24s %10s %19s %8s  %s\n", "M x N x K", "us", "10th to 90th", "of light",
                 "variant");
@@ -97,6 +105,13 @@ void print_text(const support::Shape& s, const Verified& v, bool first) {
   std::printf("%-24s %10.2f %8.2f to %8.2f %6.1f %%  %s\n", to_string(s).c_str(),
               1e6 * v.device_seconds, 1e6 * v.device_p10, 1e6 * v.device_p90, v.light_percent(),
               v.names.variant.c_str());
+  for (const Peers::Row& other : others) {
+    if (!other.times) continue;
+    std::printf("%-24s %10.2f %8.2f to %8.2f %6.2f times ours\n",
+                (std::string("  cuBLASLt ") + to_string(other.type)).c_str(),
+                1e6 * other.times->median, 1e6 * other.times->p10, 1e6 * other.times->p90,
+                other.times->median / v.device_seconds);
+  }
 }
 
 }  // namespace
@@ -111,8 +126,11 @@ int bench(const BenchOptions& options) {
                              "explain --gpu H200 predicts");
   }
   const support::Context context(driver);
+  std::optional<Peers> peers;
+  if (!options.alone) peers.emplace(driver, device);
   Report report(options.json);
   report["device"] = device.name;
+  report["peers"] = peers ? peers->names() : "not asked for";
   report["runs"] = kTimedRuns;
   Json rows = Json::array();
   for (const support::Shape& shape : shapes) {
@@ -121,10 +139,11 @@ int bench(const BenchOptions& options) {
     one.shape = shape;
     const Verified v = verify(driver, device, problem_from(one));
     if (!v.kept()) throw std::runtime_error(to_string(shape) + ": FAIL, " + v.complaint());
+    const auto others = peers ? peers->time(shape) : std::vector<Peers::Row>();
     const bool first = rows.empty();
-    rows.push_back(row_of(shape, v));
+    rows.push_back(row_of(shape, v, others));
     if (options.csv) print_csv(rows.back(), first);
-    if (!options.csv && !options.json) print_text(shape, v, first);
+    if (!options.csv && !options.json) print_text(shape, v, others, first);
   }
   report["shapes"] = rows;
   report.finish();

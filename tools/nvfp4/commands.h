@@ -64,6 +64,7 @@ struct BenchOptions {
   std::vector<std::string> shapes;  // MxNxK or MxNxKxL; none: the task's three
   std::string list;                 // a file of such, one a line
   bool csv = false, json = false;
+  bool alone = false;  // without the times of others
 };
 int bench(const BenchOptions& options);
 

@@ -180,14 +180,16 @@ void add_explain(CLI::App& app, ExplainOptions& options) {
 }
 
 void add_bench(CLI::App& app, BenchOptions& options) {
-  CLI::App* bench =
-      app.add_subcommand("bench", "device time of shapes, each verified first, cold caches");
+  CLI::App* bench = app.add_subcommand(
+      "bench", "device time of shapes, each verified first, cold caches, beside cuBLASLt");
   bench->add_option("shape", options.shapes,
                     "MxNxK or MxNxKxL; by default the three of the GPU MODE task");
   bench->add_option("--shapes", options.list, "a file with one shape a line")
       ->check(existing_file());
   CLI::Option* csv = bench->add_flag("--csv", options.csv, "one row a shape, names first");
   add_json(*bench, options.json)->excludes(csv);
+  bench->add_flag("--alone", options.alone,
+                  "without cuBLASLt's times, which come where it is installed");
   bench->footer(
       "Examples:\n"
       "  nvfp4 bench 1x7168x16384 128x4096x7168\n"

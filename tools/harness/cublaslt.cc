@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The few functions and numbers of cublasLt.h that a GEMM takes (cuBLAS 12 and 13).
-#include "bench/cublaslt.h"
+#include "tools/harness/cublaslt.h"
 
 #include <dlfcn.h>
 
 #include <cstring>
 #include <stdexcept>
 
-namespace bench {
+namespace support {
 namespace {
 
 enum DataType { kF32 = 0, kF16 = 2, kBF16 = 14, kE4M3 = 28, kE2M1 = 33 };
@@ -176,7 +176,7 @@ std::unique_ptr<CublasLt> CublasLt::open(std::string* why) {
   for (const char* name : {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"})
     if (!library) library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (!library) {
-    *why = "no libcublasLt.so: rows without cuBLAS";
+    *why = "there is no libcublasLt.so";
     return nullptr;
   }
   Functions f{};
@@ -203,10 +203,10 @@ std::unique_ptr<CublasLt> CublasLt::open(std::string* why) {
 #undef FIND
   void* handle = nullptr;
   if (!complete || f.Create(&handle) != 0) {
-    *why = "libcublasLt.so does not start here: rows without cuBLAS";
+    *why = "libcublasLt.so does not start";
     return nullptr;
   }
   return std::make_unique<Library>(f, handle);
 }
 
-}  // namespace bench
+}  // namespace support

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// cuBLASLt, opened at run time if it is there: the yardstick of build/nvfp4_bench, never linked and
-// its header not needed.
+// cuBLASLt, opened at run time if it is there: what build/nvfp4_bench and `nvfp4 bench` compare
+// with, never linked and its header not needed.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 #include "host/cuda/driver.h"
 
-namespace bench {
+namespace support {
 
 // Of A and B. D is bf16 where they are, else fp16; sums are fp32.
 enum class GemmType { f16, bf16, e4m3, nvfp4 };
@@ -18,7 +18,7 @@ const char* to_string(GemmType type);
 
 class CublasLt {
  public:
-  // nullptr and a sentence where it cannot be had.
+  // nullptr and why where it cannot be had.
   static std::unique_ptr<CublasLt> open(std::string* why);
   virtual ~CublasLt() = default;
 
@@ -44,4 +44,4 @@ class CublasLt {
                                      CUdeviceptr workspace, uint64_t workspace_bytes) const = 0;
 };
 
-}  // namespace bench
+}  // namespace support
