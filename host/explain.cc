@@ -143,8 +143,8 @@ void add_images(const Plan& plan, Text* text) {
 void add_geometry(const Plan& plan, int32_t sm_count, Text* text) {
   const Variant& v = *plan.variant;
   text->add("variant   %s\n", v.name);
-  text->add("tile      %" PRIu32 " weights x %" PRIu32 " tokens, K by %" PRIu32 "\n",
-            v.tile_weights, v.tile_tokens, v.tile_k);
+  text->add("tile      %" PRIu32 " weights x %" PRIu32 " tokens%s, K by %" PRIu32 "\n",
+            v.tile_weights, v.tile_tokens, v.tile_ctas == 2 ? " of a pair of CTAs" : "", v.tile_k);
   text->add("stages    %" PRIu32 " of %" PRIu32 " bytes; %" PRIu32 " bytes of shared memory",
             v.stages, v.stage_bytes, v.shared_bytes);
   if (v.tmem_columns > 0) text->add(", %" PRIu32 " columns of tensor memory", v.tmem_columns);

@@ -21,12 +21,13 @@ namespace {
 nvfp4_status encode_weights(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
                             TensorMap* map) {
   return encode_tensor_map(driver, "b", MapElement::e2m1, g.b, g.n, g.k, g.l, g.b_ld,
-                           g.b_batch_stride, plan.variant->tile_weights, map);
+                           g.b_batch_stride, plan.variant->tile_weights / plan.variant->tile_ctas,
+                           map);
 }
 
 nvfp4_status encode_tokens(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
                            TensorMap* map) {
-  const uint32_t tile = plan.variant->tile_tokens;
+  const uint32_t tile = plan.variant->tile_tokens / plan.variant->tile_ctas;
   if (g.a_type == NVFP4_TYPE_NONE) {
     return encode_tensor_map(driver, "a", MapElement::e2m1, g.a, g.m, g.k, g.l, g.a_ld,
                              g.a_batch_stride, tile, map);
@@ -36,6 +37,17 @@ nvfp4_status encode_tokens(const Driver& driver, const nvfp4_gemm_desc& g, const
   const uint32_t rows = cut ? static_cast<uint32_t>(g.m) : tile;
   return encode_tensor_map(driver, "a", MapElement::half, g.a, g.m, g.k, g.l, g.a_ld,
                            g.a_batch_stride, rows, map);
+}
+
+// For tiles of two CTAs.
+nvfp4_status encode_scales(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
+                           Sm100Params* p) {
+  if (plan.variant->tile_ctas == 1) return NVFP4_SUCCESS;
+  const uint32_t tiles = plan.variant->tile_k / kScaleTileK;
+  const ScaleTiles weights{p->weight_scales, g.n, g.k, g.l, p->weight_scales_batch_bytes};
+  const ScaleTiles tokens{p->token_scales, g.m, g.k, g.l, p->token_scales_batch_bytes};
+  NVFP4_TRY(encode_scale_map(driver, "b_scales", weights, tiles, &p->weight_scale_map));
+  return encode_scale_map(driver, "a_scales", tokens, tiles, &p->token_scale_map);
 }
 
 bool tokens_by_tma(const Plan& plan) { return plan.arch().tokens_by_tma; }
@@ -125,6 +137,7 @@ nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const P
     set_sm100(g, plan, &p->sm100);
     NVFP4_TRY(encode_weights(driver, g, plan, &p->sm100.weights));
     NVFP4_TRY(encode_tokens(driver, g, plan, &p->sm100.tokens));
+    NVFP4_TRY(encode_scales(driver, g, plan, &p->sm100));
     return set_d_store(driver, g, plan, &p->sm100);
   }
   p->sm90 = {};
@@ -238,6 +251,7 @@ nvfp4_status replace_addresses(const Driver& driver, const PreparedGemm& prepare
   }
   if (by_tma) {
     set_plain_addresses(desc, prepared.plan, &params->sm100);
+    NVFP4_TRY(encode_scales(driver, desc, prepared.plan, &params->sm100));
     if (desc.d != prepared.desc.d) {
       NVFP4_TRY(set_d_store(driver, desc, prepared.plan, &params->sm100));
     }

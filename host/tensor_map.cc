@@ -5,6 +5,8 @@
 #include <cstring>
 
 #include "host/log.h"
+#include "host/size.h"
+#include "kernel/scale_tile.h"
 
 namespace nvfp4 {
 
@@ -71,6 +73,25 @@ nvfp4_status encode_tensor_map(const Driver& driver, const char* name, MapElemen
   m.swizzle = CU_TENSOR_MAP_SWIZZLE_128B;
   m.promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B;
   return encode(driver, name, const_cast<void*>(elements), m, map);
+}
+
+// A tile is 64 elements of 8 bytes, so that a box of four has the 256 elements that it may.
+nvfp4_status encode_scale_map(const Driver& driver, const char* name, const ScaleTiles& scales,
+                              uint32_t tiles, TensorMap* map) {
+  constexpr cuuint64_t kElementBytes = 8, kTileElements = kScaleTileBytes / kElementBytes;
+  const bool shared = scales.batch_bytes == 0;
+  MapLayout m{};
+  m.type = CU_TENSOR_MAP_DATA_TYPE_UINT64;
+  m.dims[0] = static_cast<cuuint64_t>(ceil_div(scales.k, kScaleTileK)) * kTileElements;
+  m.dims[1] = static_cast<cuuint64_t>(ceil_div(scales.rows, kScaleTileRows));
+  m.dims[2] = shared ? 1 : static_cast<cuuint64_t>(scales.l);
+  m.strides[0] = m.dims[0] * kElementBytes;
+  m.strides[1] = shared ? m.strides[0] : static_cast<cuuint64_t>(scales.batch_bytes);
+  m.box[0] = static_cast<cuuint32_t>(tiles * kTileElements);
+  m.box[1] = m.box[2] = 1;
+  m.swizzle = CU_TENSOR_MAP_SWIZZLE_NONE;
+  m.promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B;
+  return encode(driver, name, const_cast<uint8_t*>(scales.first), m, map);
 }
 
 nvfp4_status encode_d_map(const Driver& driver, const DMatrices& d, uint32_t side, TensorMap* map) {

@@ -16,6 +16,15 @@ nvfp4_status encode_tensor_map(const Driver& driver, const char* name, MapElemen
                                const void* elements, int64_t rows, int64_t k, int64_t l, int64_t ld,
                                int64_t batch_stride, uint32_t tile_rows, TensorMap* map);
 
+// Scales in 128x4 tiles, [batches][blocks of 128 rows][tiles along K]; a box is `tiles` of a block.
+// Batches whose stride is 0 share theirs. Reads beyond give zero.
+struct ScaleTiles {
+  const uint8_t* first;
+  int64_t rows, k, l, batch_bytes;
+};
+nvfp4_status encode_scale_map(const Driver& driver, const char* name, const ScaleTiles& scales,
+                              uint32_t tiles, TensorMap* map);
+
 // [l][lines][length] of 2 or 4 bytes; ld and batch_stride in elements.
 struct DMatrices {
   void* first;

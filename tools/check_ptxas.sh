@@ -56,6 +56,13 @@ sm100 tcgen05.dealloc.cta_group::1.sync.aligned.b32
 sm100 tcgen05.cp.cta_group::1.32x128b.warpx4
 sm100 tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16
 sm100 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64
+sm100 .shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.L2::cache_hint
+sm100 tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32
+sm100 tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned
+sm100 tcgen05.dealloc.cta_group::2.sync.aligned.b32
+sm100 tcgen05.cp.cta_group::2.32x128b.warpx4
+sm100 tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block16
+sm100 tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64
 sm100 mapa.shared::cluster.u32
 sm100 mbarrier.arrive.release.cluster.shared::cluster.b64
 sm100 cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes

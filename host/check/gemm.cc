@@ -38,7 +38,7 @@ nvfp4_status check_tiles(const nvfp4_gemm_desc& g, const Variant* forced) {
   return fail(NVFP4_STATUS_LIMIT,
               "ceil(m/%" PRIu32 ") * ceil(n/%" PRIu32 ") * l = %" PRId64 " * %" PRId64
               " tiles; at most %" PRId64,
-              v.tile_tokens, v.tile_weights, matrix, g.l, kMaxTiles);
+              v.tile_tokens, v.tile_weights, matrix, g.l, most_tiles(v));
 }
 
 }  // namespace

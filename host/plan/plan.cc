@@ -36,7 +36,13 @@ nvfp4_status refuse_ctas(const nvfp4_gemm_desc& desc) {
               "with batch_invariant = 1 the product needs more than %" PRId64 " CTAs", kMaxTiles);
 }
 
-nvfp4_status refuse_variant(const Variant& v, const Architecture& arch) {
+nvfp4_status refuse_variant(const nvfp4_gemm_desc& desc, const Variant& v,
+                            const Architecture& arch) {
+  if (!has_scale_maps(desc, v)) {
+    return fail(NVFP4_STATUS_INVALID_VALUE,
+                "variant = \"%s\" takes scales whose batches are less than 2^40 bytes apart",
+                v.name);
+  }
   return fail(NVFP4_STATUS_INVALID_VALUE,
               "variant = \"%s\" adds along K in an order that no tile for all M has on compute "
               "capability %s: batch_invariant = 1 excludes it",
@@ -73,7 +79,7 @@ nvfp4_status decide(const CheckedGemm& checked, const Architecture& arch, Choice
                 forced.name, enumerator_name(Enumeration::type, forced.a_type),
                 enumerator_name(Enumeration::type, desc.a_type));
   }
-  if (!is_candidate(desc, arch, forced)) return refuse_variant(forced, arch);
+  if (!is_candidate(desc, arch, forced)) return refuse_variant(desc, forced, arch);
   const bool fits = planner_of(arch.family).choose_split(desc, arch, forced, choice);
   return fits ? NVFP4_SUCCESS : refuse_ctas(desc);
 }

@@ -61,9 +61,9 @@ double together(double a, double b, double c, double d) {
 }
 
 // The matrix unit's clocks of a stage: four steps, each of operands at 128 bytes a clock and copies
-// of scales, or of products.
+// of scales, or of products. Two CTAs have half the tokens' rows each.
 double products(const Variant& v) {
-  const double rows = v.tile_weights + v.tile_tokens;
+  const double rows = (v.tile_weights + v.tile_tokens) / v.tile_ctas;
   const double copies = 4.0 * (1 + (v.tile_tokens + 127) / 128);
   return 4 * std::max<double>(v.tile_tokens / 2, rows / 4 + copies) / kClock;
 }
@@ -77,18 +77,18 @@ struct Work {
 double nanoseconds_of_wave(const Variant& v, const Work& work, const Split& split, int64_t active) {
   const double in_flight = std::min<int64_t>(work.fillings, v.stages);
   const double weight_bytes =
-      v.tile_weights * 144.0;  // of a stage: 128 of codes and 16 of scales a row
+      v.tile_weights / v.tile_ctas * 144.0;  // of a stage: 128 of codes and 16 of scales a row
   const double weights =
-      std::min(work.weight_tiles * split.parts, ceil_div(active, work.token_tiles));
-  const double tokens = std::min(active, work.token_tiles * split.parts);
+      std::min(work.weight_tiles * split.parts * v.tile_ctas, ceil_div(active, work.token_tiles));
+  const double tokens = std::min(active, work.token_tiles * split.parts * v.tile_ctas);
   const double unique = weights * weight_bytes + tokens * (v.stage_bytes - weight_bytes);
   const double all = double(v.stage_bytes) * active;
   const double first = together(kLatency, in_flight * v.stage_bytes / kPort,
                                 in_flight * unique / kDram, in_flight * all / kFabric);
   const double next = std::max(products(v), (first + kTurn) / v.stages);
-  const double stored = 2.0 * v.tile_weights * v.tile_tokens / kStored / kClock;
+  const double stored = 2.0 * v.tile_weights / v.tile_ctas * v.tile_tokens / kStored / kClock;
   const double pushed = 4.0 * v.tile_weights * work.rows * (split.parts - 1) / split.parts;
-  const double met = split.parts > 1 ? kMeeting + pushed / kPushed : 0;
+  const double met = split.parts * v.tile_ctas > 1 ? kMeeting + pushed / kPushed : 0;
   return first + (work.fillings - in_flight) * next +
          (kDrain * v.tile_tokens / 16 + stored) / split.parts + met;
 }
@@ -98,7 +98,7 @@ int64_t nanoseconds(const nvfp4_gemm_desc& desc, const Variant& v, int64_t tiles
   const int64_t stages = std::max<int64_t>(ceil_div(desc.k, v.tile_k), 1);
   const Work work{ceil_div(desc.m, v.tile_tokens), ceil_div(desc.n, v.tile_weights) * desc.l,
                   ceil_div(stages, split.parts), std::min<int64_t>(desc.m, v.tile_tokens)};
-  const int64_t ctas = tiles * split.parts;
+  const int64_t ctas = tiles * split.parts * v.tile_ctas;
   const int64_t full = ctas / split.ctas, rest = ctas % split.ctas;
   double all = kStart + full * nanoseconds_of_wave(v, work, split, split.ctas);
   if (rest > 0) all += nanoseconds_of_wave(v, work, split, rest);
@@ -112,14 +112,14 @@ bool choose_split(const nvfp4_gemm_desc& desc, const Architecture&, const Varian
   if (!count_tiles(desc, v, &matrix, &tiles)) return false;
   *choice = {};
   for (const Split& split : kSplits) {
-    const int64_t ctas = tiles * split.parts;
+    const int64_t ctas = tiles * split.parts * v.tile_ctas;
     const bool runs =
         ctas <= split.ctas && split.parts * kFewestStages <= ceil_div(desc.k, v.tile_k);
     const bool may = split.parts <= v.max_split && desc.batch_invariant == 0 && runs;
     if (split.parts > 1 && !may) continue;
     const int64_t cost = nanoseconds(desc, v, tiles, split);
     if (choice->variant != nullptr && cost >= choice->cost) continue;
-    *choice = {&v, split.parts, split.parts, false, tiles, 0, ctas, cost};
+    *choice = {&v, split.parts, split.parts * v.tile_ctas, false, tiles, 0, ctas, cost};
   }
   return true;
 }

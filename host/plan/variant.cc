@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "host/check/fields.h"
 #include "host/size.h"
 #include "kernel/sm100/tile.h"
 #include "kernel/sm90/tile.h"
@@ -28,13 +29,18 @@ struct TypeOfTokens<Sm90WideTile<kWeights, kTokens, Sm90TokenType::bf16>> {
 
 template <typename Tile>
 constexpr bool kStoresByTma = false;
-template <uint32_t kTokens>
-constexpr bool kStoresByTma<Sm100Tile<kTokens>> = Sm100Tile<kTokens>::kStoresByTma;
+template <uint32_t kTokens, uint32_t kCtas>
+constexpr bool kStoresByTma<Sm100Tile<kTokens, kCtas>> = Sm100Tile<kTokens, kCtas>::kStoresByTma;
 
 template <typename Tile>
 constexpr bool kHasPlain = true;
-template <uint32_t kTokens>
-constexpr bool kHasPlain<Sm100Tile<kTokens>> = false;
+template <uint32_t kTokens, uint32_t kCtas>
+constexpr bool kHasPlain<Sm100Tile<kTokens, kCtas>> = false;
+
+template <typename Tile>
+constexpr uint32_t kCtasOf = 1;
+template <uint32_t kTokens, uint32_t kCtas>
+constexpr uint32_t kCtasOf<Sm100Tile<kTokens, kCtas>> = kCtas;
 
 template <typename Tile>
 constexpr bool has_once() {
@@ -54,6 +60,7 @@ constexpr Variant variant_of(const char* name, const char* entry, const char* pl
   v.tile_weights = Tile::kWeights;
   v.tile_tokens = Tile::kTokens;
   v.tile_k = Tile::kK;
+  v.tile_ctas = kCtasOf<Tile>;
   v.stages = Tile::kStages;
   v.stage_bytes = Tile::kStageBytes;
   v.threads = Tile::kThreads;
@@ -78,11 +85,11 @@ constexpr Variant kVariants[] = {
 #undef VARIANT
 };
 
-// The checks admit whatever the last row has few enough tiles for, so no row may have fewer.
+// The checks admit whatever the last row has few enough CTAs for, so no row may have fewer.
 constexpr uint32_t kWidest = kVariantCount - 1;
-#define VARIANT(name, entry, tile, family, clocks)                   \
-  static_assert(tile::kWeights <= kVariants[kWidest].tile_weights && \
-                    tile::kTokens <= kVariants[kWidest].tile_tokens, \
+#define VARIANT(name, entry, tile, family, clocks)                                   \
+  static_assert(tile::kWeights / kCtasOf<tile> <= kVariants[kWidest].tile_weights && \
+                    tile::kTokens <= kVariants[kWidest].tile_tokens,                 \
                 "no row is wider than the last");
 #include "host/plan/variants.def"
 #undef VARIANT
@@ -97,7 +104,28 @@ nvfp4_status refuse_variant(const char* name) {
   return fail(NVFP4_STATUS_INVALID_VALUE, "variant = \"%.64s\" is none of:%s", name, names);
 }
 
+// Of batches, where a tensor map describes them.
+bool scales_fit_map(const Operand& x) {
+  constexpr int64_t kStrideBytes = int64_t{1} << 40;  // those of a tensor map are shorter
+  int64_t stride = x.scales_stride;
+  if (x.l == 1) return true;
+  if (x.layout == NVFP4_SCALE_LAYOUT_LINEAR &&
+      !scale_bytes(x.rows, x.k, NVFP4_SCALE_LAYOUT_128X4, &stride)) {
+    return false;
+  }
+  return stride < kStrideBytes;
+}
+
 }  // namespace
+
+bool is_candidate(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v) {
+  return serves(v, arch) && v.a_type == desc.a_type &&
+         (desc.batch_invariant == 0 || v.batch_invariant) && has_scale_maps(desc, v);
+}
+
+bool has_scale_maps(const nvfp4_gemm_desc& desc, const Variant& v) {
+  return v.tile_ctas == 1 || (scales_fit_map(operand_a(desc)) && scales_fit_map(operand_b(desc)));
+}
 
 const Variant& variant_at(uint32_t index) { return kVariants[index]; }
 
@@ -120,7 +148,7 @@ bool count_tiles(const nvfp4_gemm_desc& desc, const Variant& variant, int64_t* o
                  int64_t* of_all) {
   // Below 2^31 each, so below 2^62 together.
   *of_matrix = ceil_div(desc.m, variant.tile_tokens) * ceil_div(desc.n, variant.tile_weights);
-  return multiply(*of_matrix, desc.l, of_all) && *of_all <= kMaxTiles;
+  return multiply(*of_matrix, desc.l, of_all) && *of_all <= most_tiles(variant);
 }
 
 }  // namespace nvfp4

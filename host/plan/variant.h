@@ -18,6 +18,8 @@ struct Variant {
   const char* entries[kEntryCount];  // NULL where it has none
   Family family;
   uint32_t tile_weights, tile_tokens, tile_k;
+  uint32_t
+      tile_ctas;  // a cluster of so many computes it: each loads its part of weights and tokens
   uint32_t stages, stage_bytes;
   uint32_t threads;
   uint32_t shared_bytes;
@@ -51,10 +53,10 @@ inline bool serves(const Variant& variant, const Architecture& arch) {
 }
 
 // May the planner take it?
-inline bool is_candidate(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v) {
-  return serves(v, arch) && v.a_type == desc.a_type &&
-         (desc.batch_invariant == 0 || v.batch_invariant);
-}
+bool is_candidate(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v);
+
+// A tile of two CTAs loads scales by tensor maps, whose batches are less than 2^40 bytes apart.
+bool has_scale_maps(const nvfp4_gemm_desc& desc, const Variant& v);
 
 // May a CTA compute one tile after the other, of so many in all, so many along N, the shortest part
 // of which has so many stages?
@@ -65,12 +67,13 @@ inline bool takes_several_tiles(const Variant& v, int64_t tiles, int64_t tiles_n
 // NULL stays NULL; refuses a name that no variant has, with the list of those that are there.
 nvfp4_status find_variant(const char* name, const Variant** variant);
 
-constexpr int64_t kMaxTiles = INT32_MAX;  // grid.x
+constexpr int64_t kMaxTiles = INT32_MAX;  // grid.x, where each is a CTA's
+inline int64_t most_tiles(const Variant& v) { return kMaxTiles / v.tile_ctas; }
 
 // The variant that needs the fewest tiles for a problem: the forced one, else the widest.
 const Variant& variant_of_fewest_tiles(const Variant* forced);
 
-// Tiles of one matrix and of all batches. False if they are more than kMaxTiles.
+// Tiles of one matrix and of all batches. False if they are more than it may have.
 bool count_tiles(const nvfp4_gemm_desc& desc, const Variant& variant, int64_t* of_matrix,
                  int64_t* of_all);
 

@@ -77,6 +77,18 @@ __device__ inline void tcgen05_commit(uint32_t bar) {
       : "memory");
 }
 
+// tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64
+//     [bar], mask;                                                                PTX 8.6, sm_100a
+// One arrival on the barrier at bar's offset in both CTAs of a cluster of two: the mask is one of
+// ranks in the cluster.
+__device__ inline void tcgen05_commit_to_pair(uint32_t bar) {
+  asm volatile(
+      "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 "
+      "[%0], %1;" ::"r"(bar),
+      "h"(static_cast<uint16_t>(0b11))
+      : "memory");
+}
+
 // tcgen05.fence::before_thread_sync;                                              PTX 8.6, sm_100a
 // Before the barrier or arrive by which another thread's tcgen05 work is ordered after this
 // thread's.

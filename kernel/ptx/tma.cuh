@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Bulk asynchronous copies: one wrapper per PTX instruction (PTX ISA 9.7.9.25). One thread issues.
-// What comes into shared memory is counted in bytes on an mbarrier of the same CTA, always those of
-// the full box, outside parts (written as zero) included; what leaves it is in groups that the
-// thread waits for.
+// What comes into shared memory is counted in bytes on an mbarrier of the same CTA, or of its
+// pair, always those of the full box, outside parts (written as zero) included; what leaves it is
+// in groups that the thread waits for.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +28,19 @@ __device__ inline void cp_async_bulk_tensor_3d(uint32_t dst, const void* map, in
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint "
       "[%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(dst),
+      "l"(map), "r"(c0), "r"(c1), "r"(c2), "r"(bar), "l"(policy)
+      : "memory");
+}
+
+// cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2
+//     .L2::cache_hint  [dst], [map, {c0, c1, c2}], [bar], policy;                 PTX 8.6, sm_100a
+// dst in this CTA; bar, a shared::cluster address, in this CTA or the other of its pair.
+__device__ inline void cp_async_bulk_tensor_3d_of_pair(uint32_t dst, const void* map, int32_t c0,
+                                                       int32_t c1, int32_t c2, uint32_t bar,
+                                                       uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".cta_group::2.L2::cache_hint [%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(dst),
       "l"(map), "r"(c0), "r"(c1), "r"(c2), "r"(bar), "l"(policy)
       : "memory");
 }

@@ -37,10 +37,16 @@ struct Cta {
   TileCoordinate tile;
   uint32_t smem;      // base of the map in tile.h
   uint32_t k_steps;   // 64-wide steps of K, the last one perhaps cut short
-  uint32_t rank;      // in its cluster, and of its part of K
+  uint32_t rank;      // in its cluster: of its part of K, or in its pair
   uint32_t first;     // filling of its part
   uint32_t fillings;  // of the ring, by this CTA: counted from 0 wherever one is named
 
+  static constexpr bool kIsPair = Tile::kCtas == 2;
+
+  // Of its 128.
+  __device__ uint32_t first_weight() const {
+    return tile.weight_tile * Tile::kWeights + (kIsPair ? rank * Tile::kCtaWeights : 0);
+  }
   __device__ uint32_t full(uint32_t stage) const { return smem + Tile::kFullAt + 8 * stage; }
   __device__ uint32_t empty(uint32_t stage) const { return smem + Tile::kEmptyAt + 8 * stage; }
   __device__ uint32_t accumulator_full() const { return smem + Tile::kAccumulatorFullAt; }
@@ -48,8 +54,13 @@ struct Cta {
   __device__ uint32_t peers_ready() const { return smem + Tile::kPeersReadyAt; }
   __device__ uint32_t sums(uint32_t band) const { return smem + Tile::kSumsAt + 8 * band; }
   __device__ bool shares_tile() const { return Tile::kMaxSplit > 1 && p.split > 1; }
+  __device__ bool in_cluster() const { return kIsPair || shares_tile(); }
+  // The CTA whose threads issue copies of scales and MMAs, for both of a pair: the even one, as in
+  // all kernels known to run.
+  __device__ bool leads() const { return !kIsPair || rank == 0; }
   // This CTA's last step has fewer than 64 elements.
-  __device__ bool k_is_cut() const { return p.k % kMmaK != 0 && rank + 1 == p.split; }
+  __device__ bool k_is_cut() const { return p.k % kMmaK != 0 && (kIsPair || rank + 1 == p.split); }
+  __device__ bool is_cut(uint32_t filling) const { return k_is_cut() && filling + 1 == fillings; }
   __device__ uint32_t weights(uint32_t stage) const {
     return smem + Tile::kWeightsAt + stage * Tile::kWeightBytes;
   }

@@ -6,7 +6,9 @@
 #include <cstdint>
 
 #include "kernel/cut_scales.cuh"
+#include "kernel/ptx/cluster.cuh"
 #include "kernel/ptx/mbarrier.cuh"
+#include "kernel/ptx/push.cuh"
 #include "kernel/ptx/sync.cuh"
 #include "kernel/ring.cuh"
 #include "kernel/sm100/cta.cuh"
@@ -20,14 +22,18 @@ __device__ void clear_last_scales(const Cta<Tile>& cta, uint32_t lane) {
   const uint32_t filling = cta.fillings - 1;
   const auto at = RingPosition<Tile::kStages>::at(filling);
   const uint32_t from = (cta.steps(filling) - 1) * kScaleTileBytes + scale_lane(lane);
-  ptx::mbarrier_wait(cta.full(at.stage), at.parity);
+  ptx::mbarrier_wait(cta.full(at.stage), cta.leads() ? at.parity : 0);
   clear_scales_beyond_k(cta.weight_scales(at.stage) + from, cta.p.k);
   for (uint32_t i = 0; i < Tile::kTokenScaleBlocks; ++i) {
     const uint32_t block_at = i * Tile::kSteps * kScaleTileBytes;
     clear_scales_beyond_k(cta.token_scales(at.stage) + block_at + from, cta.p.k);
   }
   ptx::fence_proxy_async_shared_cta();  // tcgen05.cp reads them next
-  ptx::mbarrier_arrive(cta.cut_ready());
+  if constexpr (Tile::kCtas == 2) {
+    ptx::mbarrier_arrive_cluster(ptx::mapa(cta.cut_ready(), 0));
+  } else {
+    ptx::mbarrier_arrive(cta.cut_ready());
+  }
 }
 
 }  // namespace nvfp4

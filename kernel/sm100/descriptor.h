@@ -63,8 +63,8 @@ static_assert(advance(scale_descriptor(0x8400), 512) == scale_descriptor(0x8600)
 // scale ids 0, the only legal ones for one scale per 16; dense; K = 64.
 template <uint32_t kMmaM, uint32_t kMmaN>
 NVFP4_HOST_DEVICE constexpr uint32_t instruction_descriptor() {
-  static_assert(kMmaM == 128, "the one M of a single-CTA block-scaled MMA");
-  static_assert(kMmaN % 8 == 0 && kMmaN >= 8 && kMmaN <= 256, "N of a single-CTA block-scaled MMA");
+  static_assert(kMmaM == 128 || kMmaM == 256, "of one CTA, and of a pair with 128 rows each");
+  static_assert(kMmaN % (kMmaM / 16) == 0 && kMmaN >= 8 && kMmaN <= 256, "N of block-scaled MMAs");
   return static_cast<uint32_t>(bits(1, 7, 3)             // A: E2M1
                                | bits(1, 10, 2)          // B: E2M1
                                | bits(kMmaN / 8, 17, 6)  //
@@ -73,6 +73,7 @@ NVFP4_HOST_DEVICE constexpr uint32_t instruction_descriptor() {
 static_assert(instruction_descriptor<128, 64>() == 0x08100480);
 static_assert(instruction_descriptor<128, 128>() == 0x08200480);
 static_assert(instruction_descriptor<128, 256>() == 0x08400480);
+static_assert(instruction_descriptor<256, 256>() == 0x10400480);
 
 // Tensor memory address: 31..16 lane, 15..0 column.
 NVFP4_HOST_DEVICE constexpr uint32_t tmem_address(uint32_t lane, uint32_t column) {

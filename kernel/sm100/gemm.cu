@@ -10,7 +10,7 @@
 //   beyond M and N are zero (filled by TMA) under whatever scale the padding holds, and land in
 //   accumulator lanes and columns that are not stored; the last stage has only the 64-steps that
 //   exist, the last of which may end early: zero codes (filled by TMA) under cleared scales
-//   (cut.cuh).
+//   (cut.cuh). Or a pair of CTAs for 256 columns, K a multiple of 64 (pair.cuh).
 //
 // PIPELINE  (three roles, mbarriers only inside the loop; r = round through the ring)
 //
@@ -52,10 +52,11 @@ template <typename Tile>
 __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, uint32_t lane) {
   const Sm100Params& p = cta.p;
   const uint32_t band = warp % 4, batch = cta.tile.batch;
-  const uint32_t m = cta.tile.token_tile * Tile::kTokens, n = cta.tile.weight_tile * Tile::kWeights;
+  const uint32_t m = cta.tile.token_tile * Tile::kTokens, n = cta.first_weight();
   const uint32_t n_first = n + band * kPieceWeights;
+  if (Tile::kCtas == 2 && n >= p.n) return;  // an odd CTA's, beyond the last column
   // Meanwhile these warps have nothing to do.
-  prefetch_c(p, CPart{batch, m, min(m + Tile::kTokens, p.m), n, min(n + Tile::kWeights, p.n)},
+  prefetch_c(p, CPart{batch, m, min(m + Tile::kTokens, p.m), n, min(n + Tile::kCtaWeights, p.n)},
              band * 32 + lane, 128);
   if (n_first >= p.n) return;
   if constexpr (Tile::kMaxSplit > 1) {
@@ -66,9 +67,9 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
   }
   Epilogue epilogue(p, batch, m, n_first);
   // The last commit covers every MMA, so the ring is drained then and free for the slabs.
-  static_assert((1 + Tile::kTokens / kPieceTokens) * 4 * kSumSlabBytes <=
-                    Tile::kStages * (Tile::kWeightBytes + Tile::kTokenBytes),
-                "slabs lie in the ring");
+  static_assert(
+      (1 + Tile::kTokens / kPieceTokens) * 4 * kSumSlabBytes <= Tile::kStages * Tile::kStageBytes,
+      "slabs lie in the ring");
   static_assert(Tile::kWeightsAt == 0 && Tile::kTokensAt == Tile::kStages * Tile::kWeightBytes);
   const uint32_t slab = cta.smem + band * kSumSlabBytes;
   const Boxes boxes{p, batch, n_first, cta.smem + 4 * kSumSlabBytes, band, lane};
@@ -99,16 +100,27 @@ __device__ void gemm_sm100(const Sm100Params& p) {
     tile >>= log2_of_split(p.split);
     part = part_of_cta(p, part.count);
   }
+  if constexpr (Tile::kCtas == 2) tile /= 2, part.rank = blockIdx.x % 2;
   const Cta<Tile> cta{p,          tile_at(p, tile), ptx::shared_address(shared), k_steps, part.rank,
                       part.first, part.count};
 
+  // The peer's loads and commits signal barriers here: they are there before it has begun, and so
+  // has it before its tensor memory is asked for.
+  if constexpr (Tile::kCtas == 2) {
+    if (warp == Tile::kProducerWarp && ptx::elect_sync()) {
+      init_first_barrier(cta);
+      init_other_barriers(cta);
+    }
+    __syncwarp();
+    ptx::cluster_sync_relaxed();
+  }
   if (warp == Tile::kProducerWarp) {
     if (ptx::elect_sync()) {
       note_clock(kClock_begin_ns);
       note_clock(kClock_start);
       ptx::prefetch_tensormap(&p.weights);
       ptx::prefetch_tensormap(&p.tokens);
-      init_first_barrier(cta);
+      if (Tile::kCtas == 1) init_first_barrier(cta);
       note_clock(kClock_first_load);
       load_first_fillings(cta);
       ptx::griddepcontrol_launch_dependents();
@@ -121,6 +133,7 @@ __device__ void gemm_sm100(const Sm100Params& p) {
   __syncthreads();  // publishes the barriers and the tensor memory address
   // Every CTA's barriers are there before another signals one; fence.mbarrier_init published them.
   if (cta.shares_tile()) ptx::cluster_sync_relaxed();
+  if (Tile::kCtas == 2) ptx::cluster_sync();  // both have their tensor memory
   ptx::tcgen05_fence_after_thread_sync();
   const uint32_t tmem = ptx::ld_shared_b32(cta.smem + Tile::kTmemAddressAt);
 
@@ -129,16 +142,16 @@ __device__ void gemm_sm100(const Sm100Params& p) {
     __syncwarp();
     if (cta.k_is_cut()) clear_last_scales(cta, lane);
   } else if (warp == Tile::kMmaWarp) {
-    if (ptx::elect_sync()) issue_mma(cta, tmem);
+    if (cta.leads() && ptx::elect_sync()) issue_mma(cta, tmem);
   } else {
     store_tile(cta, tmem, warp, lane);
   }
 
   ptx::tcgen05_fence_before_thread_sync();
   __syncthreads();  // the accumulator has been read
-  // No CTA ends while another may still read its sums, or signal it: the release is for arrivals on
-  // a barrier of another CTA, which a relaxed one would not wait for.
-  if (cta.shares_tile()) ptx::cluster_sync();
+  // No CTA ends while another may still read its sums or operands, or signal it: the release is for
+  // arrivals on a barrier of another CTA, which a relaxed one would not wait for.
+  if (cta.in_cluster()) ptx::cluster_sync();
   if (warp == Tile::kMmaWarp) {
     note_last_clock(kClock_last_store);
     note_last_clock(kClock_end_ns);
@@ -150,12 +163,15 @@ __device__ void gemm_sm100(const Sm100Params& p) {
 }  // namespace nvfp4
 
 // A variant is a row of host/plan/variants.def and an entry here: one per width of the token tile.
-#define NVFP4_GEMM_SM100_ENTRY(tokens)                                                   \
-  extern "C" __global__ void __launch_bounds__(nvfp4::Sm100Tile<tokens>::kThreads, 1)    \
-      nvfp4_gemm_sm100_128x##tokens(const __grid_constant__ nvfp4::Sm100Params params) { \
-    nvfp4::gemm_sm100<nvfp4::Sm100Tile<tokens>>(params);                                 \
+#define NVFP4_GEMM_SM100_ENTRY(weights, tokens)                                                   \
+  extern "C" __global__ void __launch_bounds__(nvfp4::Sm100Tile<tokens, weights / 128>::kThreads, \
+                                               1)                                                 \
+      nvfp4_gemm_sm100_##weights##x##tokens(const __grid_constant__ nvfp4::Sm100Params params) {  \
+    nvfp4::gemm_sm100<nvfp4::Sm100Tile<tokens, weights / 128>>(params);                           \
   }
 
-NVFP4_GEMM_SM100_ENTRY(64)
-NVFP4_GEMM_SM100_ENTRY(128)
-NVFP4_GEMM_SM100_ENTRY(256)
+NVFP4_GEMM_SM100_ENTRY(128, 64)
+NVFP4_GEMM_SM100_ENTRY(128, 128)
+NVFP4_GEMM_SM100_ENTRY(128, 256)
+NVFP4_GEMM_SM100_ENTRY(256, 128)
+NVFP4_GEMM_SM100_ENTRY(256, 256)

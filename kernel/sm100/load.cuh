@@ -9,10 +9,12 @@
 #include "kernel/ptx/tma.cuh"
 #include "kernel/ring.cuh"
 #include "kernel/sm100/cta.cuh"
+#include "kernel/sm100/pair.cuh"
 
 namespace nvfp4 {
 
-// Of full[0], then of the others: this thread's own TMA loads signal them next.
+// Of full[0], then of the others: this thread's own TMA loads signal them next. Where a CTA is
+// alone the loads of stage 0 come between.
 template <typename Tile>
 __device__ void init_first_barrier(const Cta<Tile>& cta) {
   ptx::mbarrier_init(cta.full(0), 1);
@@ -27,7 +29,7 @@ __device__ void init_other_barriers(const Cta<Tile>& cta) {
     ptx::mbarrier_init(cta.empty(stage), 1);
   }
   ptx::mbarrier_init(cta.accumulator_full(), 1);
-  ptx::mbarrier_init(cta.cut_ready(), 32);
+  ptx::mbarrier_init(cta.cut_ready(), 32 * Tile::kCtas);
   if (cta.shares_tile()) {
     ptx::mbarrier_init(cta.peers_ready(), cta.p.split - 1);
     for (uint32_t band = 0; band < 4; ++band) ptx::mbarrier_init(cta.sums(band), 1);
@@ -47,6 +49,7 @@ __device__ inline void load_scales(uint32_t dst, const uint8_t* scales, uint32_t
 // What one filling brings to full[stage], weights and tokens together.
 template <typename Tile>
 __device__ void expect_stage(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
+  if constexpr (Tile::kCtas == 2) return expect_stage_of_pair(cta, filling, stage);
   const uint32_t bar = cta.full(stage);
   const uint32_t scale_bytes = cta.steps(filling) * kScaleTileBytes;
   ptx::mbarrier_arrive_expect_tx(
@@ -56,11 +59,12 @@ __device__ void expect_stage(const Cta<Tile>& cta, uint32_t filling, uint32_t st
 // Weights are used once per row of token tiles.
 template <typename Tile>
 __device__ void load_weights(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
+  if constexpr (Tile::kCtas == 2) return load_weights_of_pair(cta, filling, stage);
   const Sm100Params& p = cta.p;
   const uint32_t bar = cta.full(stage);
-  ptx::cp_async_bulk_tensor_3d(
-      cta.weights(stage), &p.weights, (cta.first + filling) * (Tile::kK / 2),
-      cta.tile.weight_tile * Tile::kWeights, cta.tile.batch, bar, ptx::kEvictFirst);
+  ptx::cp_async_bulk_tensor_3d(cta.weights(stage), &p.weights,
+                               (cta.first + filling) * (Tile::kK / 2), cta.first_weight(),
+                               cta.tile.batch, bar, ptx::kEvictFirst);
   load_scales(cta.weight_scales(stage),
               p.weight_scales + cta.tile.batch * p.weight_scales_batch_bytes, cta.tile.weight_tile,
               cta.k_steps, (cta.first + filling) * Tile::kSteps,
@@ -70,6 +74,7 @@ __device__ void load_weights(const Cta<Tile>& cta, uint32_t filling, uint32_t st
 // Tokens are used by every weight tile.
 template <typename Tile>
 __device__ void load_tokens(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
+  if constexpr (Tile::kCtas == 2) return load_tokens_of_pair(cta, filling, stage);
   const Sm100Params& p = cta.p;
   const uint32_t bar = cta.full(stage);
   const uint32_t first_step = (cta.first + filling) * Tile::kSteps;
@@ -104,7 +109,7 @@ __device__ void load_early_stages(const Cta<Tile>& cta) {
   static_assert(kEarlyStages <= Tile::kStages);
   expect_stage(cta, 0, 0);
   load_weights(cta, 0, 0);
-  init_other_barriers(cta);
+  if (Tile::kCtas == 1) init_other_barriers(cta);
 #pragma unroll
   for (uint32_t filling = 1; filling < kEarlyStages; ++filling) {
     if (filling < cta.fillings) {
@@ -130,7 +135,7 @@ __device__ void load_first_fillings(const Cta<Tile>& cta) {
   } else {
     ptx::griddepcontrol_wait();
     load_stage(cta, 0, 0);
-    init_other_barriers(cta);
+    if (Tile::kCtas == 1) init_other_barriers(cta);
     loaded = 1;
   }
 #pragma unroll

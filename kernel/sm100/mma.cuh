@@ -13,6 +13,13 @@
 
 namespace nvfp4 {
 
+// Arrives when all this thread has issued is done, in both CTAs of a pair.
+template <typename Tile>
+__device__ void commit(uint32_t bar) {
+  if constexpr (Tile::kCtas == 2) return ptx::tcgen05_commit_to_pair(bar);
+  ptx::tcgen05_commit<Tile::kCtaGroup>(bar);
+}
+
 // What the steps of one stage read: the descriptors of its first step, and where its scales go.
 struct StageOperands {
   uint64_t weights, tokens, weight_scales, token_scales;
@@ -44,8 +51,14 @@ struct MmaThread {
             first.scale_column + stage * Tile::kSteps * Tile::kStepColumns};
   }
 
+  // Bytes of the other CTA of a pair, too.
+  static __device__ void wait_full(uint32_t bar, uint32_t parity) {
+    if constexpr (Tile::kCtas == 2) return ptx::mbarrier_wait_cluster(bar, parity);
+    ptx::mbarrier_wait(bar, parity);
+  }
+
   __device__ StageOperands wait(uint32_t filling, RingPosition<Tile::kStages> at) const {
-    ptx::mbarrier_wait(cta.full(at.stage), at.parity);
+    wait_full(cta.full(at.stage), at.parity);
     if (filling == 0) note_clock(kClock_first_full);
     if (filling + 1 == cta.fillings) note_clock(kClock_last_full);
     ptx::tcgen05_fence_after_thread_sync();
@@ -89,18 +102,17 @@ __device__ void issue_mma(const Cta<Tile>& cta, uint32_t tmem) {
       thread.issue_step(operands, step, filling + step != 0);
     }
     // Nobody waits for a stage that is not filled again, and an arrival must not outlive the CTA.
-    if (filling + Tile::kStages < cta.fillings)
-      ptx::tcgen05_commit<Tile::kCtaGroup>(cta.empty(at.stage));
+    if (filling + Tile::kStages < cta.fillings) commit<Tile>(cta.empty(at.stage));
   }
   if (complete < cta.fillings) {
-    if (cta.k_is_cut()) ptx::mbarrier_wait(cta.cut_ready(), 0);
+    if (cta.k_is_cut()) thread.wait_full(cta.cut_ready(), 0);
     const StageOperands operands = thread.wait(complete, at);
 #pragma unroll 1
     for (uint32_t step = 0; step < cta.steps(complete); ++step) {
       thread.issue_step(operands, step, complete + step != 0);
     }
   }
-  ptx::tcgen05_commit<Tile::kCtaGroup>(cta.accumulator_full());
+  commit<Tile>(cta.accumulator_full());
   note_clock(kClock_last_commit);
 }
 

@@ -135,7 +135,7 @@ __device__ void store_share(const Exchange<Tile>& exchange, uint32_t tmem) {
   const SumRows sums{exchange.own(first + row) + column * 4,
                      kRows * Exchange<Tile>::kRowBytes,
                      cta.tile.batch,
-                     cta.tile.weight_tile * Tile::kWeights + exchange.band * kPieceWeights + column,
+                     cta.first_weight() + exchange.band * kPieceWeights + column,
                      m + row,
                      kRows,
                      m + rows};

@@ -10,19 +10,24 @@
 
 namespace nvfp4 {
 
-// One CTA computes kWeights x kTokens elements of D^T: the weights (B) are the MMA's A operand,
-// since a single-CTA block-scaled MMA has M = 128 only and the tokens are the side that varies.
-template <uint32_t kTokensPerTile>
+// kCtas CTAs, one or a pair, compute kWeights x kTokens elements of D^T: the weights (B) are the
+// MMA's A operand, since a block-scaled MMA has M = 128 for each CTA and the tokens are the side
+// that varies. Each CTA of a pair loads, and stores, its own 128 weights; of the tokens each loads
+// half, and the MMA reads both halves. Scales of all tokens are in both.
+template <uint32_t kTokensPerTile, uint32_t kCtasOfTile = 1>
 struct Sm100Tile {
-  static constexpr uint32_t kWeights = 128;
+  static constexpr uint32_t kCtas = kCtasOfTile;
+  static constexpr uint32_t kCtaWeights = 128;
+  static constexpr uint32_t kWeights = kCtas * kCtaWeights;
   static constexpr uint32_t kTokens = kTokensPerTile;
+  static constexpr uint32_t kCtaTokens = kTokens / kCtas;
   static constexpr uint32_t kK = 256;             // per stage: 128 bytes a row, one swizzle span
   static constexpr uint32_t kSteps = kK / kMmaK;  // MMAs per stage
   static constexpr bool kBatchInvariant = true;   // every tile adds step after step, if K is whole
 
   static constexpr uint32_t kTokenScaleBlocks = (kTokens + kScaleTileRows - 1) / kScaleTileRows;
-  static constexpr uint32_t kWeightBytes = kWeights * kK / 2;
-  static constexpr uint32_t kTokenBytes = kTokens * kK / 2;
+  static constexpr uint32_t kWeightBytes = kCtaWeights * kK / 2;
+  static constexpr uint32_t kTokenBytes = kCtaTokens * kK / 2;
   static constexpr uint32_t kWeightScaleBytes = kSteps * kScaleTileBytes;
   static constexpr uint32_t kTokenScaleBytes = kTokenScaleBlocks * kSteps * kScaleTileBytes;
   static constexpr uint32_t kStageBytes =
@@ -65,7 +70,7 @@ struct Sm100Tile {
   static constexpr uint32_t kFirstEpilogueWarp = 2;
   static constexpr uint32_t kWarps = 6;
   static constexpr uint32_t kThreads = 32 * kWarps;
-  static constexpr int kCtaGroup = 1;  // CTAs that one tcgen05.mma works for
+  static constexpr int kCtaGroup = int(kCtas);  // CTAs that one tcgen05.mma works for
   // D by TMA where its layout lets it, and by threads else. With few tokens a warp has two boxes,
   // and nothing to convert under the store of the second: the way through TMA is then only longer,
   // as others have measured on a B200 (docs/performance.md).
@@ -73,11 +78,13 @@ struct Sm100Tile {
 
   static constexpr uint32_t kCtasPerSm = 1;
   static constexpr bool kWorkspaceTokens = false;
-  // Parts of K: 1, 2 or 4. Tiles of 256 tokens are for problems that fill the machine without.
-  static constexpr uint32_t kMaxSplit = kTokens <= 128 ? 4 : 1;
+  // Parts of K: 1, 2 or 4. Tiles of 256 tokens, and pairs, are for problems that fill the machine
+  // without.
+  static constexpr uint32_t kMaxSplit = kTokens <= 128 && kCtas == 1 ? 4 : 1;
   static constexpr bool kSeveralTiles = false;
   static constexpr uint32_t kDecodingWarps = 0;
 
+  static_assert(kCtas == 1 || (kCtas == 2 && kTokens >= 128), "a pair has 64 tokens each, or more");
   static_assert(kTokens == 64 || kTokens == 128 || kTokens == 256,
                 "widths with a known scale column");
   // 64 to 128 KB in flight per SM saturate a B200's DRAM (public TMA micro-benchmark, 7.2 TB/s).
@@ -92,5 +99,7 @@ struct Sm100Tile {
   static_assert(kWarps == kFirstEpilogueWarp + 4 && kMmaWarp < kFirstEpilogueWarp);
   static_assert(kStageBytes <= kMaxTransactionBytes);
 };
+template <uint32_t kTokensPerTile>
+using Sm100PairTile = Sm100Tile<kTokensPerTile, 2>;
 
 }  // namespace nvfp4

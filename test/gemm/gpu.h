@@ -2,6 +2,7 @@
 // The device that the end-to-end tests run on: the first one of whatever driver the loader finds.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -85,6 +86,11 @@ inline int64_t tile_tokens(const std::string& variant) {
 
 inline int64_t tile_weights(const std::string& variant) {
   return std::stoll(variant.substr(variant.find('_') + 1));
+}
+
+// CTAs that compute a tile: two where it has 256 weights.
+inline int64_t tile_ctas(const std::string& variant) {
+  return std::max<int64_t>(1, tile_weights(variant) / 128);
 }
 
 // Of tokens that are not quantized, on 9.0: the variant and their type. Sizes as above.

@@ -248,7 +248,9 @@ TEST_CASE("each function asks of the driver exactly this", "[calls]") {
         }).empty());
   const std::string mode = "cuThreadExchangeStreamCaptureMode\n";
   std::string prepare = site + mode;
-  for (int variant = 0; variant < 3; ++variant) prepare += "cuKernelGetFunction\ncuFuncLoad\n";
+  for (size_t i = 0; i < gemm_test::variants().size(); ++i) {
+    prepare += "cuKernelGetFunction\ncuFuncLoad\n";
+  }
   prepare += mode + mode;
   for (int kernel = 0; kernel < 17; ++kernel) prepare += "cuKernelGetFunction\ncuFuncLoad\n";
   CHECK(calls_of([&] { return nvfp4_prepare(); }) == prepare + mode);

@@ -72,7 +72,8 @@ TEST_CASE("each variant asks for its C in advance, and for nothing beside it", "
       const Shape shape{131, 138, 576, 2};
       const GeneralProblem p(forced(variant, make_problem(shape, Data::exact, 31)), f, 32);
       CHECK(asked_for(gpu, emulator, p) ==
-            pieces_of_c(p, gemm_test::tile_tokens(variant), gemm_test::tile_weights(variant)));
+            pieces_of_c(p, gemm_test::tile_tokens(variant),
+                        gemm_test::tile_weights(variant) / gemm_test::tile_ctas(variant)));
     }
   }
 }

@@ -15,11 +15,11 @@ namespace gemm_test {
 inline bool everything() { return std::getenv("NVFP4_LONG") != nullptr; }
 
 // One of the three tiles of at most four tokens, two of the five of at most 32 and two of the six
-// beyond, others for each `turn`: of 9.0. All three of 10.x.
+// beyond, others for each `turn`: of 9.0. All five of 10.x.
 inline std::vector<const char*> some_variants(size_t turn) {
   const std::vector<const char*> all = variants();
   const auto emulated = [] { return support::devices(support::Driver::get()).at(0).emulated(); };
-  if (all.size() <= 3 || everything() || !emulated()) return all;
+  if (all.size() <= 5 || everything() || !emulated()) return all;
   return {all[turn % 3], all[3 + turn % 5], all[3 + (turn + 2) % 5], all[8 + turn % 6],
           all[8 + (turn + 3) % 6]};
 }

@@ -140,6 +140,7 @@ const Rule kRules[] = {
     // variant
     {"variant unknown", [](Desc& g) { g.variant = "x"; }, NVFP4_STATUS_INVALID_VALUE,
      "variant = \"x\" is none of: sm100_128x64x256 sm100_128x128x256 sm100_128x256x256 "
+     "sm100_256x128x256 sm100_256x256x256 "
      "sm90_f16_64x16x256 sm90_f16_64x32x256 sm90_f16_64x128x256 sm90_f16_128x128x256 "
      "sm90_f16_128x192x256 sm90_bf16_64x16x256 sm90_bf16_64x32x256 sm90_bf16_64x128x256 "
      "sm90_bf16_128x128x256 sm90_bf16_128x192x256 "
@@ -155,6 +156,7 @@ const Rule kRules[] = {
     {"variant 64", [](Desc& g) { g.variant = "sm100_128x64x256"; }, NVFP4_SUCCESS, ""},
     {"variant 128", [](Desc& g) { g.variant = "sm100_128x128x256"; }, NVFP4_SUCCESS, ""},
     {"variant 256", [](Desc& g) { g.variant = "sm100_128x256x256"; }, NVFP4_SUCCESS, ""},
+    {"variant pair", [](Desc& g) { g.variant = "sm100_256x256x256"; }, NVFP4_SUCCESS, ""},
 
     // tiles: 2^20 * 2^11 is one too many
     {"2^31 tiles",

@@ -60,6 +60,8 @@ TEST_CASE("explain says everything about a headline shape") {
         "          * sm100_128x64x256: 112 tiles, split 1, 3.63 us\n"
         "          - sm100_128x128x256: 56 tiles, split 1, 4.68 us\n"
         "          - sm100_128x256x256: 56 tiles, split 1, 7.31 us\n"
+        "          - sm100_256x128x256: 28 tiles, split 1, 4.70 us\n"
+        "          - sm100_256x256x256: 28 tiles, split 1, 7.18 us\n"
         "replay    nvfp4 run --m 128 --n 7168 --k 2048\n");
 }
 
@@ -69,6 +71,14 @@ TEST_CASE("explain says how CTAs of 10.x share K") {
   CHECK(contains(text, "grid      112 CTAs of 192 threads\n"));
   CHECK(contains(text, "split     2\n"));
   CHECK(contains(text, "store     D by threads: CTAs share K\n"));
+}
+
+TEST_CASE("explain says that a pair of CTAs has a tile on 10.x") {
+  const std::string text = explained(problem(4096, 4096, 4096));
+  CHECK(contains(text, "variant   sm100_256x256x256\n"));
+  CHECK(contains(text, "tile      256 weights x 256 tokens of a pair of CTAs, K by 256\n"));
+  CHECK(contains(text, "grid      512 CTAs of 192 threads\n"));
+  CHECK(contains(text, "split     1\n"));
 }
 
 TEST_CASE("explain says why a tile and its split were chosen on 9.0") {
@@ -237,7 +247,7 @@ TEST_CASE("explain refuses what a run refuses, and a buffer that is too small") 
 TEST_CASE("workspace_bytes is 0 for every variant, or the refusal of a run") {
   nvfp4_gemm_desc g = problem(128, 256, 256);
   for (const char* variant : {static_cast<const char*>(nullptr), "sm100_128x64x256",
-                              "sm100_128x128x256", "sm100_128x256x256"}) {
+                              "sm100_128x128x256", "sm100_128x256x256", "sm100_256x256x256"}) {
     uint64_t bytes = 7;
     g.variant = variant;
     CHECK(nvfp4_gemm_workspace_bytes(&g, 100, &bytes) == NVFP4_SUCCESS);

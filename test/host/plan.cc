@@ -24,6 +24,8 @@ using host_test::same;
 using host_test::tiles_of;
 using host_test::Wide;
 
+constexpr uint32_t kVariantsOf10 = 5;  // the first rows of variants.def
+
 Desc dense(int64_t m, int64_t n, int64_t k, int64_t l) {
   Desc g = NVFP4_GEMM_DESC_INIT;
   g.m = m, g.n = n, g.k = k, g.l = l;
@@ -49,10 +51,10 @@ int64_t random_size(support::Random& random) {
   return value < 0 ? 0 : value > INT32_MAX ? INT32_MAX : value;
 }
 
-Desc random_problem(support::Random& random, const char* const (&names)[4]) {
+Desc random_problem(support::Random& random, const std::vector<const char*>& names) {
   const int64_t k = random_size(random) / 64 * 64;
   Desc g = dense(random_size(random), random_size(random), k, random_size(random));
-  g.variant = names[random.below(4)];
+  g.variant = names[random.below(names.size())];
   return g;
 }
 
@@ -68,7 +70,8 @@ std::string complaint(const Desc& g, Tally* tally) {
   if (checked != NVFP4_SUCCESS) {
     // Dense problems of legal sizes: there are only two ways to be refused.
     ++tally->limited;
-    const bool too_many = tiles_of(g, nvfp4::variant_of_fewest_tiles(problem.forced)) > INT32_MAX;
+    const nvfp4::Variant& widest = nvfp4::variant_of_fewest_tiles(problem.forced);
+    const bool too_many = tiles_of(g, widest) * widest.tile_ctas > INT32_MAX;
     const bool too_far = strstr(nvfp4_last_error(), "beyond the address space") != nullptr;
     const bool rightly = checked == NVFP4_STATUS_LIMIT && (too_many || too_far);
     return rightly ? "" : nvfp4_last_error();
@@ -82,7 +85,9 @@ std::string complaint(const Desc& g, Tally* tally) {
   ++tally->planned;
   ++tally->by_variant[nvfp4::index_of(*plan.variant)];
   if (plan.workspace_bytes != 0) return "10.x wants a workspace";
-  if (plan.cluster != plan.split) return "CTAs that share a tile are no cluster";
+  const uint32_t ctas = plan.split * plan.variant->tile_ctas;
+  if (plan.cluster != ctas) return "CTAs that share a tile are no cluster";
+  if (ctas > 4) return "a pair shares K";
   if (plan.split > plan.variant->max_split) return "no kernel has this split";
   if (plan.split != 1 && plan.split != 2 && plan.split != 4) return "no kernel has this split";
   if (plan.split > 1 && plan.grid > (plan.split == 4 ? 144 : 148)) return "a cluster has to wait";
@@ -132,8 +137,8 @@ std::string complaint_sm90(Desc g, const char* variant, Tally* tally) {
 }  // namespace
 
 TEST_CASE("A million random problems: each legal one has a plan that covers D once and fits") {
-  const char* const names[4] = {nullptr, nvfp4::variant_at(0).name, nvfp4::variant_at(1).name,
-                                nvfp4::variant_at(2).name};
+  std::vector<const char*> names{nullptr};
+  for (uint32_t i = 0; i < kVariantsOf10; ++i) names.push_back(nvfp4::variant_at(i).name);
   support::Random random(2026);
   Tally tally;
   for (int i = 0; i < 1000000; ++i) {
@@ -146,19 +151,18 @@ TEST_CASE("A million random problems: each legal one has a plan that covers D on
   std::printf("plans: %zu made, %zu beyond a limit\n", tally.planned, tally.limited);
   CHECK(tally.planned > 400000);
   CHECK(tally.limited > 400000);
-  for (int i = 0; i < 3; ++i) CHECK(tally.by_variant[i] > 50000);
+  for (uint32_t i = 0; i < kVariantsOf10; ++i) CHECK(tally.by_variant[i] > 50000);
 }
 
 TEST_CASE("Compute capability 9.0: plans fit, each variant has its best split") {
   support::Random random(90);
   Tally tally;
   for (int i = 0; i < 200000; ++i) {
-    const char* const none[4] = {};
-    const Desc g = random_problem(random, none);
+    const Desc g = random_problem(random, {nullptr});
     nvfp4::CheckedGemm checked;
     if (nvfp4::check_gemm(&g, nvfp4::Caller::run, &checked) != NVFP4_SUCCESS) continue;
     if (checked.empty) continue;
-    const uint32_t index = 3 + random.below(nvfp4::kVariantCount - 2);
+    const uint32_t index = kVariantsOf10 + random.below(nvfp4::kVariantCount + 1 - kVariantsOf10);
     const char* variant = index < nvfp4::kVariantCount ? nvfp4::variant_at(index).name : nullptr;
     const std::string wrong = complaint_sm90(g, variant, &tally);
     if (wrong.empty()) continue;
@@ -167,7 +171,7 @@ TEST_CASE("Compute capability 9.0: plans fit, each variant has its best split") 
   }
   for (uint32_t i = 0; i < nvfp4::kVariantCount; ++i) {
     CAPTURE(nvfp4::variant_at(i).name);
-    CHECK((tally.by_variant[i] > 1000) == (i >= 3));
+    CHECK((tally.by_variant[i] > 1000) == (i >= kVariantsOf10));
   }
 }
 
@@ -207,10 +211,9 @@ TEST_CASE("Compute capability 9.0: tokens in fp16 beyond one grid are refused") 
 
 TEST_CASE("With batch_invariant N and K alone decide the split, on every compute capability") {
   support::Random random(52);
-  const char* const none[4] = {};
   std::set<uint32_t> splits;
   for (int i = 0; i < 20000; ++i) {
-    Desc g = random_problem(random, none);
+    Desc g = random_problem(random, {nullptr});
     g.batch_invariant = 1;
     g.m = 1 + g.m % 5000, g.n = 1 + g.n % 20000, g.k = 64 + g.k % 30000 / 64 * 64;
     g.l = 1 + g.l % 4;
@@ -308,7 +311,8 @@ TEST_CASE("A problem that only the widest tiles can cover gets the widest") {
   const Desc g = dense(256 << 10, 128 << 10, 64, 1024);
   nvfp4::Plan plan;
   REQUIRE(plan_of(g, 100, &plan) == NVFP4_SUCCESS);
-  CHECK(std::string(plan.variant->name) == "sm100_128x256x256");
+  // By one CTA each, or by two for twice as many weights.
+  CHECK(plan.variant->tile_tokens == 256);
   CHECK(plan.grid == 1u << 30);
 }
 

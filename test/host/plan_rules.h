@@ -35,7 +35,7 @@ inline std::string complaint(const nvfp4_gemm_desc& g, const nvfp4::Plan& plan) 
   if (!covers(plan.tiles_m, v.tile_tokens, g.m)) return "tiles do not cover M once";
   if (!covers(plan.tiles_n, v.tile_weights, g.n)) return "tiles do not cover N once";
   const bool mixed = plan.whole > 0;  // whole tiles and shared ones
-  if (!mixed && Wide(plan.grid) != tiles_of(g, v) * plan.split) {
+  if (!mixed && Wide(plan.grid) != tiles_of(g, v) * plan.split * v.tile_ctas) {
     return "the grid is not the number of tiles";
   }
   if (mixed && plan.whole % plan.grid != 0) return "CTAs have different numbers of whole tiles";

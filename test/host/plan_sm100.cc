@@ -14,8 +14,8 @@
 
 namespace {
 
-using Size = std::tuple<int64_t, int64_t, int64_t>;  // m, n, k
-using Way = std::pair<uint32_t, uint32_t>;           // tokens of a tile, parts of K
+using Size = std::tuple<int64_t, int64_t, int64_t>;    // m, n, k
+using Way = std::tuple<uint32_t, uint32_t, uint32_t>;  // tile, weights x tokens; parts of K
 
 nvfp4_gemm_desc dense(const Size& size) {
   nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
@@ -37,13 +37,20 @@ std::vector<std::vector<std::string>> rows_of(const std::string& path) {
   return rows;
 }
 
+Way way_of(const nvfp4::Variant& v, uint32_t parts) {
+  return {v.tile_weights, v.tile_tokens, parts};
+}
+
 // Microseconds.
 std::map<Size, std::map<Way, double>> simulated() {
   std::map<Size, std::map<Way, double>> all;
   const std::map<std::string, Way> ways{
-      {"us_64", {64, 1}}, {"us_128", {128, 1}}, {"us_256", {256, 1}}, {"64/2", {64, 2}},
-      {"64/4", {64, 4}},  {"128/2", {128, 2}},  {"128/4", {128, 4}}};
-  for (const char* file : {"model-b200-2026-11-22.csv", "model-cuts-b200-2026-11-23.csv"}) {
+      {"sm100_128x64", {128, 64, 1}},   {"sm100_128x128", {128, 128, 1}},
+      {"sm100_128x256", {128, 256, 1}}, {"sm100_256x128", {256, 128, 1}},
+      {"sm100_256x256", {256, 256, 1}}, {"64/2", {128, 64, 2}},
+      {"64/4", {128, 64, 4}},           {"128/2", {128, 128, 2}},
+      {"128/4", {128, 128, 4}}};
+  for (const char* file : {"model-b200-2026-11-23.csv", "model-cuts-b200-2026-11-23.csv"}) {
     const auto rows = rows_of(std::string("bench/results/") + file);
     for (size_t i = 1; i < rows.size(); ++i) {
       const Size size{std::stoll(rows[i][0]), std::stoll(rows[i][1]), std::stoll(rows[i][2])};
@@ -65,7 +72,7 @@ TEST_CASE("On 10.x what the planner chooses loses little by the simulation's own
     REQUIRE(host_test::plan_of(dense(size), 100, &plan) == NVFP4_SUCCESS);
     const auto [m, n, k] = size;
     CAPTURE(m, n, k, plan.variant->name, plan.split);
-    const auto chosen = times.find({plan.variant->tile_tokens, plan.split});
+    const auto chosen = times.find(way_of(*plan.variant, plan.split));
     REQUIRE(chosen != times.end());
     double best = chosen->second;
     for (const auto& [way, us] : times) best = std::min(best, us);
@@ -90,7 +97,7 @@ TEST_CASE("On 10.x the closed form is near the simulation") {
       nvfp4::Choice choice;
       const nvfp4::Architecture& b200 = nvfp4::kArchitectures[0];
       REQUIRE(nvfp4::kPlannerSm100.choose_split(g, b200, v, &choice));
-      const auto us = times.find({v.tile_tokens, choice.split});
+      const auto us = times.find(way_of(v, choice.split));
       REQUIRE(us != times.end());
       const double ratio = static_cast<double>(choice.cost) / 1000 / us->second;
       CAPTURE(g.m, g.n, g.k, v.name, choice.split, choice.cost, us->second);
@@ -101,6 +108,44 @@ TEST_CASE("On 10.x the closed form is near the simulation") {
     }
   }
   CHECK(squares / count < 0.05 * 0.05);
+}
+
+TEST_CASE("On 10.x two CTAs of a cluster have a tile of 256 weights, all of them") {
+  nvfp4_gemm_desc g = dense({300, 4000, 4096});
+  nvfp4::Plan plan;
+  g.variant = "sm100_256x256x256";
+  REQUIRE(host_test::plan_of(g, 100, &plan) == NVFP4_SUCCESS);
+  CHECK(plan.tiles_m == 2);
+  CHECK(plan.tiles_n == 16);
+  CHECK(plan.cluster == 2);
+  CHECK(plan.split == 1);
+  CHECK(plan.grid == 64);
+  CHECK(plan.workspace_bytes == 0);
+}
+
+// Of a dimension in a tensor map.
+TEST_CASE("On 10.x scales whose batches are 2^40 bytes apart are for other tiles") {
+  nvfp4_gemm_desc g = dense({4096, 4096, 4096});
+  g.l = 2;
+  g.a_batch_stride = g.b_batch_stride = g.d_batch_stride = 4096 * 4096;
+  for (int64_t* stride : {&g.a_scales_batch_stride_bytes, &g.b_scales_batch_stride_bytes}) {
+    g.a_scales_batch_stride_bytes = g.b_scales_batch_stride_bytes = int64_t{1} << 24;
+    nvfp4::Plan plan;
+    g.variant = nullptr;
+    REQUIRE(host_test::plan_of(g, 100, &plan) == NVFP4_SUCCESS);
+    CHECK(plan.variant->tile_ctas == 2);
+    *stride = (int64_t{1} << 40) - 16;
+    REQUIRE(host_test::plan_of(g, 100, &plan) == NVFP4_SUCCESS);
+    CHECK(plan.variant->tile_ctas == 2);
+    *stride = int64_t{1} << 40;
+    REQUIRE(host_test::plan_of(g, 100, &plan) == NVFP4_SUCCESS);
+    CHECK(plan.variant->tile_ctas == 1);
+    g.variant = "sm100_256x256x256";
+    CHECK(host_test::plan_of(g, 100, &plan) == NVFP4_STATUS_INVALID_VALUE);
+    CHECK(std::string(nvfp4_last_error()) ==
+          "variant = \"sm100_256x256x256\" takes scales whose batches are less than 2^40 bytes "
+          "apart");
+  }
 }
 
 TEST_CASE("On 10.x a cut depends on the sizes alone, and batch_invariant has none") {

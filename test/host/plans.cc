@@ -170,13 +170,13 @@ TEST_CASE("prepare loads every kernel into the context; runs after it load nothi
   CHECK(starting_with(once, "NVFP4_") == Lines{"NVFP4_SUCCESS: "});
   CHECK(starting_with(once, "call cuLibraryLoadData").size() == 2);  // the GEMM's, the quantizer's
   constexpr size_t kQuantizerKernels = 17;                           // and that for K = 0
-  for (const char* entry : {"128x64", "128x128", "128x256"}) {
+  for (const char* entry : {"128x64", "128x128", "128x256", "256x128", "256x256"}) {
     CHECK(starting_with(once, std::string("call cuLibraryGetKernel library=1 name=") +
                                   "nvfp4_gemm_sm100_" + entry + " ")
               .size() == 1);
   }
-  CHECK(starting_with(once, "call cuKernelSetAttribute").size() == 3);
-  CHECK(starting_with(once, "call cuFuncLoad function=1").size() == 3 + kQuantizerKernels);
+  CHECK(starting_with(once, "call cuKernelSetAttribute").size() == 5);
+  CHECK(starting_with(once, "call cuFuncLoad function=1").size() == 5 + kQuantizerKernels);
   const Lines then = probe(DriverChoice::fake, "prepare run plan plan-run");
   for (const char* call : {"call cuLibrary", "call cuKernel", "call cuFuncLoad"}) {
     CAPTURE(call);

@@ -43,7 +43,8 @@ const Issued kIssued[] = {
 template <typename Tile>
 Kernel sm100_kernel(const Machine& m) {
   Kernel k;
-  k.name = "sm100_128x" + std::to_string(Tile::kTokens);
+  k.name = "sm100_" + std::to_string(Tile::kWeights) + "x" + std::to_string(Tile::kTokens);
+  k.width = Tile::kCtas;
   k.tile_weights = Tile::kWeights;
   k.tile_tokens = Tile::kTokens;
   k.stage_k = Tile::kK;
@@ -52,7 +53,8 @@ Kernel sm100_kernel(const Machine& m) {
   k.weights = {double(Tile::kWeightBytes), double(Tile::kWeightScaleBytes), 2};
   k.tokens = {double(Tile::kTokenBytes), double(Tile::kTokenScaleBytes),
               1.0 + Tile::kTokenScaleBlocks};
-  const Mma mma{128, int(Tile::kTokens), 1, false, 1 + int(Tile::kTokenScaleBlocks)};
+  const Mma mma{int(Tile::kWeights), int(Tile::kTokens), int(Tile::kCtas), false,
+                1 + int(Tile::kTokenScaleBlocks)};
   k.stage_clocks = Tile::kSteps * interval(m, mma);
   k.latency_clocks = latency(mma) - interval(m, mma);
   for (const Issued& issued : kIssued) {
@@ -60,7 +62,8 @@ Kernel sm100_kernel(const Machine& m) {
     k.issue_clocks = issued.filling;
     k.start_clocks = issued.first_load;
   }
-  k.stored_bytes = 2.0 * Tile::kWeights * Tile::kTokens;
+  if (Tile::kCtas == 2) k.start_clocks += m.cluster_barrier * m.clock;
+  k.stored_bytes = 2.0 * Tile::kCtaWeights * Tile::kTokens;
   k.epilogue_clocks = epilogue(m, Tile::kTokens, k.stored_bytes);
   return k;
 }
@@ -69,7 +72,8 @@ Kernel sm100_kernel(const Machine& m) {
 
 std::vector<Kernel> sm100_kernels(const Machine& m) {
   return {sm100_kernel<nvfp4::Sm100Tile<64>>(m), sm100_kernel<nvfp4::Sm100Tile<128>>(m),
-          sm100_kernel<nvfp4::Sm100Tile<256>>(m)};
+          sm100_kernel<nvfp4::Sm100Tile<256>>(m), sm100_kernel<nvfp4::Sm100PairTile<128>>(m),
+          sm100_kernel<nvfp4::Sm100PairTile<256>>(m)};
 }
 
 namespace {

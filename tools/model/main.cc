@@ -69,19 +69,21 @@ void print_forecasts() {
       band.low, band.high, 1 / band.high, 1 / band.low);
   std::printf(
       "# programmatic_us: from one end to the next of launches back to back with static weights.\n"
-      "m,n,k,kernel,us,low_us,high_us,light_us,binds,clock_ghz,tflops,programmatic_us,us_64,us_128,"
-      "us_256\n");
+      "m,n,k,kernel,us,low_us,high_us,light_us,binds,clock_ghz,tflops,programmatic_us");
+  for (const Kernel& k : sm100_kernels(kB200)) std::printf(",%s", k.name.c_str());
+  std::printf("\n");
   for (const Shape& s : forecast_shapes()) {
     const Forecast f = forecast(kB200, s);
     char programmatic[32] = "-";
     if (f.programmatic_us > 0)
       std::snprintf(programmatic, sizeof programmatic, "%.2f", f.programmatic_us);
-    std::printf("%lld,%lld,%lld,%s,%.2f,%.2f,%.2f,%.2f,%s,%.2f,%.0f,%s,%.2f,%.2f,%.2f\n",
+    std::printf("%lld,%lld,%lld,%s,%.2f,%.2f,%.2f,%.2f,%s,%.2f,%.0f,%s",
                 static_cast<long long>(s.m), static_cast<long long>(s.n),
                 static_cast<long long>(s.k), f.kernel.c_str(), f.best_us, f.best_us / band.high,
                 f.best_us / band.low, f.light_us, f.binds.c_str(), f.clock,
-                2e-6 * double(s.m) * double(s.n) * double(s.k) / f.best_us, programmatic, f.us[0],
-                f.us[1], f.us[2]);
+                2e-6 * double(s.m) * double(s.n) * double(s.k) / f.best_us, programmatic);
+    for (const double us : f.us) std::printf(",%.2f", us);
+    std::printf("\n");
     std::fflush(stdout);
   }
 }

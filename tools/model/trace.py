@@ -13,7 +13,7 @@ STAGE_K = 256
 SHORT, LONG = 2 * STAGE_K, 4 * STAGE_K
 COUNTERS = ["tma_loads", "tma_bytes", "bulk_copies", "bulk_bytes", "global_load_bytes", "mmas",
             "scale_copies"]
-STORED = "global_store_bytes"
+STORED = ["global_store_bytes", "tma_store_bytes"]
 HEAD = """// SPDX-License-Identifier: MIT
 // Written by tools/model/trace.py from the counters of one tile with 2 and 4 stages of K in the
 // emulator: what a stage adds, what is stored once. TRACED(variant, tensor-map loads, bytes, bulk
@@ -35,16 +35,18 @@ def count(build, variant, k):
                            "--m", tokens, "--n", weights, "--k", str(k)],
                           env=environment, check=True, capture_output=True, text=True).stdout
     found = dict(re.findall(r"^(\w+) +(\d+) ", text, re.M))
-    return {name: int(found.get(name, 0)) for name in [*COUNTERS, STORED]}
+    counts = {name: int(found.get(name, 0)) for name in [*COUNTERS, *STORED]}
+    return {**counts, "stored": sum(counts[name] for name in STORED)}
 
 
 def row(build, variant):
     short, long = count(build, variant, SHORT), count(build, variant, LONG)
     stages = (LONG - SHORT) // STAGE_K
     added = [(long[name] - short[name]) / stages for name in COUNTERS]
-    if any(value != int(value) for value in added) or short[STORED] != long[STORED]:
+    if any(value != int(value) for value in added) or short["stored"] != long["stored"]:
         sys.exit(f"{variant}: a stage does not always add the same: {short} {long}")
-    return f"TRACED({', '.join([variant, *(str(int(v)) for v in added), str(short[STORED])])})\n"
+    numbers = [*added, short["stored"]]
+    return f"TRACED({', '.join([variant, *(str(int(v)) for v in numbers)])})\n"
 
 
 def main():

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+// A tile of two CTAs, whose MMAs the even one issues for both (cta_group::2): where their loads and
+// commits differ from those of a CTA alone.
+//
+//   TMA warps of both  --- bytes --->  full[s] of the leader  --->  its MMA thread
+//          ^                                                             |
+//          +------- empty[s] of each  <--- commit to both ---------------+--> accumulator_full of
+//                                                                             each
+//
+//   full[s]:  1 arrival (the leader's expect_tx) + the bytes of both CTAs, whose loads name the
+//   leader's barrier. Bytes of the odd CTA may come before that arrival, but never a round early:
+//   it refills a stage when its own empty[s] says that the pair's MMAs have read both CTAs' memory.
+//   The last filling of a K that is no multiple of 64 is counted by full[s] of each CTA, the first
+//   phase of the odd one's; 64 arrivals on cut_ready of the leader tell it that both are ready.
+//   Only tensor copies may count elsewhere than where they write (PTX ISA, .cta_group::2 of
+//   cp.async.bulk.tensor), so scales come by tensor maps, too: what lies beyond their rows or K is
+//   zero.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/ptx/cluster.cuh"
+#include "kernel/ptx/mbarrier.cuh"
+#include "kernel/ptx/tma.cuh"
+#include "kernel/sm100/cta.cuh"
+
+namespace nvfp4 {
+
+// What counts a filling's bytes, as a shared::cluster address. Where scales have to be cleared,
+// each CTA waits for its own bytes (cut.cuh).
+template <typename Tile>
+__device__ uint32_t full_of_pair(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
+  return ptx::mapa(cta.full(stage), cta.is_cut(filling) ? cta.rank : 0);
+}
+
+template <typename Tile>
+__device__ void expect_stage_of_pair(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
+  static_assert(2 * Tile::kStageBytes <= kMaxTransactionBytes);
+  if (cta.is_cut(filling)) {
+    ptx::mbarrier_arrive_expect_tx(cta.full(stage), Tile::kStageBytes);
+  } else if (cta.leads()) {
+    ptx::mbarrier_arrive_expect_tx(cta.full(stage), 2 * Tile::kStageBytes);
+  }
+}
+
+// A box is what a stage has of a block of 128 rows. Batches that share their scales have one.
+__device__ inline void load_scales_of_pair(uint32_t dst, const TensorMap& map, uint32_t block,
+                                           uint32_t first_step, uint32_t batch, uint32_t bar,
+                                           uint64_t policy) {
+  ptx::cp_async_bulk_tensor_3d_of_pair(dst, &map, first_step * kScaleMapElements, block, batch, bar,
+                                       policy);
+}
+
+template <typename Tile>
+__device__ void load_weights_of_pair(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
+  const Sm100Params& p = cta.p;
+  const uint32_t bar = full_of_pair(cta, filling, stage), n = cta.first_weight();
+  ptx::cp_async_bulk_tensor_3d_of_pair(cta.weights(stage), &p.weights, filling * (Tile::kK / 2), n,
+                                       cta.tile.batch, bar, ptx::kEvictFirst);
+  load_scales_of_pair(cta.weight_scales(stage), p.weight_scale_map, n / kScaleTileRows,
+                      filling * Tile::kSteps, p.weight_scales_batch_bytes == 0 ? 0 : cta.tile.batch,
+                      bar, ptx::kEvictFirst);
+}
+
+template <typename Tile>
+__device__ void load_tokens_of_pair(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
+  const Sm100Params& p = cta.p;
+  const uint32_t bar = full_of_pair(cta, filling, stage), m = cta.tile.token_tile * Tile::kTokens;
+  ptx::cp_async_bulk_tensor_3d_of_pair(cta.tokens(stage), &p.tokens, filling * (Tile::kK / 2),
+                                       m + cta.rank * Tile::kCtaTokens, cta.tile.batch, bar,
+                                       ptx::kEvictLast);
+  for (uint32_t i = 0; i < Tile::kTokenScaleBlocks; ++i) {
+    load_scales_of_pair(cta.token_scales(stage) + i * Tile::kSteps * kScaleTileBytes,
+                        p.token_scale_map, m / kScaleTileRows + i, filling * Tile::kSteps,
+                        p.token_scales_batch_bytes == 0 ? 0 : cta.tile.batch, bar, ptx::kEvictLast);
+  }
+}
+
+}  // namespace nvfp4
