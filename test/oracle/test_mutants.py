@@ -3,6 +3,7 @@
 `make mutants` takes minutes and would say so only then."""
 import os
 import sys
+import tempfile
 import unittest
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
@@ -27,7 +28,16 @@ class Mutants(unittest.TestCase):
     def test_each_bug_can_be_planted(self):
         for mutant in mutate.read_mutants():
             with self.subTest(mutant.name), open(os.path.join(ROOT, mutant.file)) as source:
-                self.assertIn(mutant.new, mutate.mutated(source.read(), mutant))
+                text = source.read()
+                self.assertIn(mutant.new, mutate.mutated(text, mutant))
+                self.assertTrue(mutate.mutated(text, mutant) != text, "no bug at all")
+
+    def test_a_bug_has_all_its_lines(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+            file.write("a  x.cc\n  test  t  f\n  in  g\n  -  b();\n  -  c();\n  +  c();\n")
+            file.flush()
+            mutant, = mutate.read_file(file.name)
+        self.assertEqual((mutant.old, mutant.new), ("b();\nc();", "c();"))
 
     def test_a_function_is_told_from_its_calls(self):
         start, end = next(place.functions(SOURCE, "first"))

@@ -10,7 +10,7 @@ A mutants.txt lies beside the code that it attacks and holds, per mutant,
       test     program and its filter; program@H200 runs it with EMU_DEVICE=H200,
                @H200/3 with EMU_SMS=3 besides
       in       the function; left out where the file has no functions or the code stands once in it
-      -        code that stands once there, white space aside
+      -        code that stands once there, white space aside; may take several lines
       +        the same code with the bug
 
 The copy takes the objects along with their times, so that a mutant rebuilds what it touches and its
@@ -46,6 +46,10 @@ def files_of_mutants():
             yield os.path.join(folder, "mutants.txt")
 
 
+def joined(lines, line):
+    return line if lines is None else lines + "\n" + line
+
+
 def read_file(path):
     mutants, folder = [], os.path.relpath(os.path.dirname(path), ROOT)
     with open(path) as text:
@@ -65,9 +69,9 @@ def read_file(path):
         elif words[0] == "in":
             mutants[-1].function = rest
         elif words[0] == "-":
-            mutants[-1].old = rest
+            mutants[-1].old = joined(mutants[-1].old, rest)
         elif words[0] == "+":
-            mutants[-1].new = rest
+            mutants[-1].new = joined(mutants[-1].new, rest)
         else:
             sys.exit(f"{path}:{number}: expected test, in, - or +")
     for m in mutants:
