@@ -89,8 +89,8 @@ void Accesses::shared(Operation op, Cta& cta, uint32_t address, uint32_t bytes, 
   Access a = access(v.lane, use);
   a.async = true;
   a.time = uint32_t(op);
-  if (is_read(use) ? operations_.issued(op).work == Work::copy
-                   : !generic_proxy(operations_.issued(op).work))
+  const Work work = operations_.issued(op).work;
+  if (is_read(use) ? work == Work::copy : work != Work::cp_async)
     operations_.land(op, cta.rank, address, is_read(use));
   behind_ = {};
   touch_range(cta, address, bytes, a, v);

@@ -2,8 +2,11 @@
 // What the machine tells of one cluster, handed to those who make something of it. See checks.h.
 #include "tools/emulator/order/checks.h"
 
+#include <bit>
+
 #include "tools/emulator/order/accesses.h"
 #include "tools/emulator/order/tensor_order.h"
+#include "tools/emulator/order/visits.h"
 
 namespace emu {
 
@@ -22,12 +25,14 @@ class ClusterChecks : public Observer {
                   global) {}
 
   void access(const LaneAccess& a) override {
-    if (a.cta)
-      accesses_.shared(*a.cta, uint32_t(a.address), a.bytes, a.use, a.lane, a.same);
-    else
-      accesses_.global(a.address, a.bytes, a.use, a.lane, a.value);
+    if (!a.cta) return accesses_.global(a.address, a.bytes, a.use, a.lane, a.value);
+    visits_.access(*a.cta, uint32_t(a.address), 1u << a.lane % every_lane, is_read(a.use));
+    accesses_.shared(*a.cta, uint32_t(a.address), a.bytes, a.use, a.lane, a.same);
   }
-  void access(const WarpAccess& a) override { accesses_.shared(a); }
+  void access(const WarpAccess& a) override {
+    visits_.access(*a.cta, a.address[std::countr_zero(a.lanes)], a.lanes, is_read(a.use));
+    accesses_.shared(a);
+  }
   void begin(Operation op, Work work, uint32_t lane) override { operations_.begin(op, work, lane); }
   void access(Operation op, const Reach& reach, Use use) override {
     if (const auto* s = std::get_if<reach::Shared>(&reach))
@@ -44,6 +49,7 @@ class ClusterChecks : public Observer {
   }
   void cta_ended(const Cta& cta) override {
     operations_.check_exit(cta);
+    visits_.check_exit(cta);
     earlier_grids_.cta_over(cta);
   }
 
@@ -71,12 +77,14 @@ class ClusterChecks : public Observer {
       accesses_.barrier_use(e.op, e.cta, e.address);
   }
   void on(const event::Arrival& e) {
+    visits_.arrival(e.cta, e.address, e.lanes, e.phase);
     meetings_.arrive(e.cta, e.address, e.phase, e.lanes, e.scope, e.relaxed);
   }
   void on(const event::WorkArrival& e) {
     meetings_.arrive(e.op, e.cta, e.address, e.phase, e.last);
   }
   void on(const event::PhaseOver& e) {
+    visits_.waited(e.cta, e.address, e.phase);
     meetings_.observe(e.cta, e.address, e.phase, e.lanes, e.scope, e.relaxed);
   }
 
@@ -107,6 +115,7 @@ class ClusterChecks : public Observer {
   Now now_;
   Parties parties_{now_};
   Operations operations_{now_, parties_};
+  Visits visits_{now_, parties_};
   Meetings meetings_;
   TensorOrder tensor_order_{now_, parties_};
   Verdict verdict_{now_, parties_, operations_};

@@ -52,3 +52,82 @@ TEST_CASE("bytes that were announced and never came are formal when the cluster 
   CHECK(contains(exec_test::fault(expect, {}, &kind, memory), "at the end of the CTA of rank 0"));
   CHECK(kind == emu::FaultKind::ordering);
 }
+
+namespace {
+
+// Two CTAs whose barriers are there: %r0 = rank, %r1 = the other's `s`, %r2 = its `bar`.
+const std::string peers = R"(
+    mov.u32 %r0, %cluster_ctarank; setp.eq.u32 %p1, %r0, 0; xor.b32 %r3, %r0, 1;
+    mov.u32 %r1, s; mapa.shared::cluster.u32 %r1, %r1, %r3;
+    mov.u32 %r2, bar; mapa.shared::cluster.u32 %r2, %r2, %r3;
+    st.shared.u32 [s], 1; mbarrier.init.shared::cta.b64 [bar], 1;
+    @!%p1 mbarrier.expect_tx.shared::cta.b64 [bar], TX; fence.mbarrier_init.release.cluster;
+    barrier.cluster.arrive; barrier.cluster.wait;
+)";
+const char* const peers_memory = ".shared .align 16 .b8 s[32]; .shared .align 8 .b64 bar;";
+
+// How the visit of rank 0 to rank 1 is found in each schedule, once it is followed by `end`.
+void find(const std::string& visit, const std::string& end, const char* how) {
+  const exec_test::SettingsGuard guard;
+  const std::string bytes = contains(visit, "async") ? "4" : "0";
+  std::string body = peers + "@%p1 " + visit + end;
+  body.replace(body.find("TX"), 2, bytes);
+  for (const emu::Order order : {emu::Order::soonest, emu::Order::latest, emu::Order::random})
+    for (uint64_t seed = 1; seed <= 4; ++seed) {
+      emu::settings().order = order;
+      emu::settings().seed = seed;
+      emu::settings().hazards = emu::settings().formal = emu::Reaction::stop;
+      CAPTURE(visit, end, int(order), seed);
+      const exec_test::Shape two{{2}, {1}, {2}};
+      if (!*how) {
+        CHECK_NOTHROW(exec_test::counters(body, two, peers_memory));
+        continue;
+      }
+      const std::string text = exec_test::fault(body, two, nullptr, peers_memory);
+      CHECK((contains(text, how) || contains(text, "which has ended")));
+      CHECK(contains(text, "without release") == contains(end, "relaxed"));
+    }
+}
+
+const std::string released = "barrier.cluster.arrive; barrier.cluster.wait;";
+const std::string relaxed = "barrier.cluster.arrive.relaxed; barrier.cluster.wait;";
+const std::string awaited =
+    "@%p1 bra E; W: mbarrier.try_wait.parity.shared::cta.b64 %p0, [bar], 0; @!%p0 bra W; E:";
+
+}  // namespace
+
+TEST_CASE("a CTA ends after what another does to its shared memory, whoever is faster") {
+  for (const char* store : {"st.shared::cluster.u32 [%r1], 2;",
+                            "red.relaxed.cluster.shared::cluster.add.u32 [%r1], 2;"}) {
+    find(store, "", "while a store to its shared memory");
+    find(store, relaxed, "while a store to its shared memory");
+    find(store, released, "");
+  }
+  const char* const load = "ld.shared::cluster.u32 %r4, [%r1];";
+  find(load, "", "while a load from its shared memory");
+  find(load, relaxed, "");
+  find(load, released, "");
+}
+
+TEST_CASE("a CTA ends after the arrivals of others at its mbarriers, whoever is faster") {
+  const char* const arrive = "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r2];";
+  find(arrive, "", "while an arrival at its mbarrier");
+  find(arrive, relaxed, "while an arrival at its mbarrier");
+  find(arrive, released, "");
+  find(arrive, awaited, "");
+}
+
+TEST_CASE("a CTA waits for arrivals, relaxed as they are, and ends") {
+  const char* const arrive = "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%r2];";
+  find(arrive, "", "while an arrival at its mbarrier");
+  find(arrive, awaited, "");
+}
+
+TEST_CASE("a CTA ends after what st.async brings, whoever is faster") {
+  const std::string store =
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r1], 2, [%r2];";
+  const std::string arrive = "@!%p1 mbarrier.arrive.shared::cta.b64 _, [bar];";
+  find(store, arrive, "while a copy into its shared memory");
+  find(store, arrive + released, "while a copy into its shared memory");
+  find(store, arrive + awaited, "");
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// See visits.h.
+#include "tools/emulator/order/visits.h"
+
+#include <algorithm>
+
+#include "tools/emulator/machine/report.h"
+
+namespace emu::order {
+
+Visits::Visits(const Now& now, const Parties& parties)
+    : now_(now), parties_(parties), hosts_(now.cluster.ctas.size()) {}
+
+void Visits::add(const Cta& cta, uint32_t address, uint32_t lanes, const Visit& visit) {
+  hosts_[cta.rank].visits[{now_.self(), lanes, now_.pc(), address}] = visit;
+}
+
+void Visits::access(const Cta& cta, uint32_t address, uint32_t lanes, bool read) {
+  if (&cta == &now_.warp().cta) return;
+  const uint32_t line = address & ~127u;  // near enough for a report
+  add(cta, line, lanes, {parties_.of(now_.self()).time, read, no_phase});
+}
+
+void Visits::arrival(const Cta& cta, uint32_t barrier, uint32_t lanes, uint64_t phase) {
+  if (&cta == &now_.warp().cta) return;
+  add(cta, barrier, lanes, {parties_.of(now_.self()).time, false, phase});
+}
+
+void Visits::waited(const Cta& cta, uint32_t barrier, uint64_t phase) {
+  if (hosts_.size() == 1) return;
+  uint64_t& over = hosts_[cta.rank].phases_over[barrier];
+  over = std::max(over, phase);
+}
+
+bool Visits::is_over(const Host& host, const By& by, const Visit& visit) const {
+  if (visit.phase == no_phase) return false;
+  const auto over = host.phases_over.find(by.address);
+  return over != host.phases_over.end() && over->second > visit.phase;
+}
+
+// Lane by lane, to any thread of the CTA: it ends after all of them.
+bool Visits::is_known(const Cta& cta, const By& by, uint32_t time, Clock Knowledge::*clock) const {
+  uint32_t open = by.lanes;
+  const auto take = [&](const Knowledge& k) {
+    for_lanes(open, [&](uint32_t lane) {
+      if ((k.*clock).reaches(by.warp, 1u << lane, time)) open &= ~(1u << lane);
+    });
+  };
+  for (uint32_t w = 0; w < now_.warps && open; ++w) {
+    const Party& p = parties_.of(cta.rank * now_.warps + w);
+    take(p.all);
+    for_lanes(p.owners, [&](uint32_t lane) { take(*p.own[lane]); });
+  }
+  return !open;
+}
+
+void Visits::check_exit(const Cta& cta) const {
+  const Host& host = hosts_[cta.rank];
+  for (const auto& [by, visit] : host.visits) {
+    if (is_over(host, by, visit) || is_known(cta, by, visit.time, &Knowledge::seen)) continue;
+    report(cta, by, visit);
+  }
+}
+
+// A cluster barrier that is arrived at without release keeps the CTA for loads, whose values are
+// there, and by no rule for what may still be on its way.
+void Visits::report(const Cta& cta, const By& by, const Visit& visit) const {
+  const bool relaxed = is_known(cta, by, visit.time, &Knowledge::relaxed);
+  if (relaxed && visit.read) return;
+  const char* const what = visit.phase != no_phase ? "an arrival at its mbarrier"
+                           : visit.read            ? "a load from its shared memory"
+                                                   : "a store to its shared memory";
+  const ptx::Instr& in = now_.cluster.launch.function->code[by.pc];
+  const std::string text =
+      format("the CTA ends while %s at 0x%x by warp %u of the CTA of rank %u may be on its way: %s",
+             what, by.address, by.warp % now_.warps, by.warp / now_.warps,
+             relaxed ? "the cluster barrier between them was arrived at without release"
+                     : "a cluster barrier at the end keeps it") +
+      "\n  by: " + report::place(now_.cluster, in);
+  if (!relaxed) throw Fault(FaultKind::ordering, text);
+  const std::string during = format("at the end of the CTA of rank %u", cta.rank);
+  report::formal(FaultKind::ordering, text, now_.cluster, during.c_str(),
+                 uint64_t(in.pos.line) << 32 | cta.rank);
+}
+
+}  // namespace emu::order
