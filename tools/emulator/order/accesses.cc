@@ -82,46 +82,6 @@ void Accesses::shared(const WarpAccess& by_lanes) {
   if (whole && by_lanes.use == Use::write) remember(by_lanes, lines);  // nothing older is left
 }
 
-void Accesses::shared(Operation op, Cta& cta, uint32_t address, uint32_t bytes, Use use) {
-  Viewer v = operations_.viewer(op);
-  v.space = Space::shared;
-  v.cta = &cta;
-  Access a = access(v.lane, use);
-  a.async = true;
-  a.time = uint32_t(op);
-  const Work work = operations_.issued(op).work;
-  if (is_read(use) ? work == Work::copy : work != Work::cp_async)
-    operations_.land(op, cta.rank, address, is_read(use));
-  behind_ = {};
-  touch_range(cta, address, bytes, a, v);
-}
-
-void Accesses::shared(Operation op, Cta& cta, const std::vector<uint32_t>& chunks, Use use) {
-  Viewer v = operations_.viewer(op);
-  v.space = Space::shared;
-  v.cta = &cta;
-  Access a = access(v.lane, use);
-  a.async = true;
-  a.time = uint32_t(op);
-  a.mask = all_bytes;
-  behind_ = {};
-  for (uint32_t address : chunks)
-    touch(shared_[cta.rank][address / chunk_bytes], a, v, address / chunk_bytes);
-}
-
-void Accesses::columns(Operation op, Cta& cta, uint32_t column, uint32_t count, uint16_t groups,
-                       Use use) {
-  Viewer v = operations_.viewer(op);
-  v.space = Space::tensor;
-  v.cta = &cta;
-  Access a = access(v.lane, use);
-  a.async = true;
-  a.time = uint32_t(op);
-  a.mask = groups;
-  behind_ = {};
-  for (uint32_t c = column; c < column + count; ++c) touch(tensor_[cta.rank][c], a, v, c);
-}
-
 void Accesses::free_columns(Cta& cta, uint32_t column, uint32_t count) {
   Viewer v = operations_.viewer(uint32_t(std::countr_zero(now_.active())));
   v.space = Space::tensor;

@@ -3,7 +3,7 @@
 // remembered itself.
 #pragma once
 
-#include <iterator>
+#include <algorithm>
 
 #include "tools/emulator/order/earlier_grids.h"
 #include "tools/emulator/order/meetings.h"
@@ -58,25 +58,48 @@ class Accesses {
   static bool alike(const Access& a, const Access& old);
   bool replaces(const Access& a, const Access& old) const;
 
+  // By asynchronous work, always the same: what it has not yet met, chunks of one line.
+  struct Strip {
+    static constexpr uint32_t none = ~0u;
+    Strip(Shadow& s, const Access& a, Viewer& v) : shadow(s), access(a), viewer(v) {}
+    Shadow& shadow;
+    const Access access;  // to a whole chunk
+    Viewer& viewer;
+    uint32_t record = none;  // of the access, once there is one
+    uint32_t line = 0, count = 0, chunk[Shadow::line_chunks];
+    uint8_t chunks = 0;  // a bit each
+  };
+  Access access(Operation op, const Viewer& v, Use use, uint16_t mask) const;
+  void touch_by_line(Strip& strip, uint32_t chunk);
+  void touch_rest(Strip& strip);
+  void touch_chunks(Strip& strip);
+  static uint32_t record_of(Strip& strip);
+  bool meets_in_order(Strip& strip, const Line& line);
+  void remember(Strip& strip, Line& line);
+
   // One operation meets the same accesses in chunk after chunk: those that it is behind, for as
   // long as it is told of.
   class Behind {
    public:
     bool has(const Access& old) const {
-      for (const Access& a : all_)
-        if (equal(a, old)) return true;
+      for (uint32_t i = 0; i < std::min(count_, most); ++i)
+        if (equal(all_[i], old)) return true;
       return false;
     }
-    void add(const Access& old) { all_[next_++ % std::size(all_)] = old; }
+    void add(const Access& old) { all_[count_++ % most] = old; }
+    void clear() { count_ = 0; }
 
    private:
     static bool equal(const Access& a, const Access& b) {
-      return a.mask && a.time == b.time && a.lanes == b.lanes && a.pc == b.pc && a.warp == b.warp &&
-             a.instance == b.instance && a.use == b.use && a.async == b.async && a.lane == b.lane &&
-             a.whole == b.whole && a.scope == b.scope && a.is_volatile == b.is_volatile;
+      if (a.time != b.time || a.use != b.use || a.async != b.async) return false;
+      if (a.async) return true;  // its time is the operation's number
+      return a.lanes == b.lanes && a.pc == b.pc && a.warp == b.warp && a.instance == b.instance &&
+             a.lane == b.lane && a.whole == b.whole && a.scope == b.scope &&
+             a.is_volatile == b.is_volatile;
     }
-    Access all_[4];  // of mask 0: none
-    uint32_t next_ = 0;
+    static constexpr uint32_t most = 8;
+    Access all_[most];
+    uint32_t count_ = 0;
   };
 
   const Now& now_;

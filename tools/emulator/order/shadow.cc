@@ -28,22 +28,40 @@ void add_chunk(const LineAccess& by, uint32_t number, Chunk& to) {
 
 }  // namespace
 
-void Shadow::spread(Line& line, Chunk* chunks) {
-  line.whole = false;
-  for (uint32_t i = 0; i < line_chunks; ++i) {
+void Shadow::spread(Line& line, Chunk* chunks) const {
+  for (uint32_t i = 0; i < line_chunks && line.whole; ++i) {
     add_chunk(line.write, i, chunks[i]);
     if (line.is_read) add_chunk(line.read, i, chunks[i]);
   }
+  for (uint32_t w = 0; w < line.works; ++w)
+    for (uint32_t i = 0; i < line_chunks; ++i)
+      if (line.work[w].chunks >> i & 1) chunks[i].add(records_[line.work[w].record]);
+  line.whole = false;
+  line.works = 0;
+}
+
+void Shadow::clear_chunks(uint32_t number) {
+  Page& page = page_of(number / page_lines);
+  const uint32_t first = number % page_lines * line_chunks;
+  if (!page.chunks || line(number).whole || line(number).works) return;
+  for (uint32_t i = 0; i < line_chunks; ++i) page.chunks[first + i].clear();
 }
 
 void Shadow::write_line(uint32_t number, const LineAccess& by) {
-  Page& page = page_of(number / page_lines);
-  const uint32_t in = number % page_lines;
-  if (!page.lines[in].whole)
-    for (uint32_t i = 0; i < line_chunks; ++i) page.chunks[in * line_chunks + i].clear();
-  page.lines[in].whole = true;
-  page.lines[in].is_read = false;
-  page.lines[in].write = by;
+  clear_chunks(number);
+  Line& l = line(number);
+  l.whole = true;
+  l.is_read = false;
+  l.works = 0;
+  l.write = by;
+}
+
+void Shadow::write_line(uint32_t number, uint32_t record) {
+  clear_chunks(number);
+  Line& l = line(number);
+  l.whole = false;
+  l.works = 1;
+  l.work[0] = {record, 0xFF};
 }
 
 }  // namespace emu

@@ -120,9 +120,17 @@ struct LineAccess {
   Access of;         // but for lane, lanes and mask
   uint8_t lane[32];  // of each word
 };
+// Accesses by one piece of asynchronous work to whole chunks of a line.
+struct WorkAccess {
+  uint32_t record;  // number of the access in the Shadow, but for its mask
+  uint8_t chunks;   // a bit each
+};
 struct Line {
+  static constexpr uint32_t most_works = 6;
   bool whole = false, is_read = false;
   LineAccess write, read;
+  uint32_t works = 0;  // of `work`, in their order: then these are all accesses to the line
+  WorkAccess work[most_works];
 };
 
 // Chunks by number, made when first touched.
@@ -133,27 +141,47 @@ class Shadow {
   Chunk& operator[](uint32_t i) {
     Page& page = page_of(i / page_chunks);
     Line& line = page.lines[i % page_chunks / line_chunks];
-    if (line.whole) spread(line, &page.chunks[i % page_chunks / line_chunks * line_chunks]);
-    return page.chunks[i % page_chunks];
+    Chunk* const chunks = chunks_of(page);
+    if (line.whole || line.works)
+      spread(line, &chunks[i % page_chunks / line_chunks * line_chunks]);
+    return chunks[i % page_chunks];
   }
-  // Of the chunks from line_chunks * number on. Not `whole`: it is the chunks that remember.
+  // Of the chunks from line_chunks * number on. Neither `whole` nor of `works`: it is the chunks
+  // that remember.
   Line& line(uint32_t number) { return page_of(number / page_lines).lines[number % page_lines]; }
+  // Nothing of it is remembered, nor of its neighbours by chunks.
+  bool untouched(uint32_t number) {
+    return !page_of(number / page_lines).chunks && !line(number).whole && !line(number).works;
+  }
   // Forgets all but a store that covers the line.
   void write_line(uint32_t number, const LineAccess& by);
+  void write_line(uint32_t number, uint32_t record);
+
+  uint32_t add_record(const Access& a) {
+    records_.push_back(a);
+    return uint32_t(records_.size() - 1);
+  }
+  const Access& record(uint32_t number) const { return records_[number]; }
 
  private:
   static constexpr uint32_t page_chunks = 64, page_lines = page_chunks / line_chunks;
   struct Page {
     Line lines[page_lines];
-    Chunk chunks[page_chunks];
+    std::unique_ptr<Chunk[]> chunks;  // of page_chunks, made when the first is asked for
   };
   Page& page_of(uint32_t page) {
     if (page >= pages_.size()) pages_.resize(page + 1);
     if (!pages_[page]) pages_[page] = std::make_unique<Page>();
     return *pages_[page];
   }
-  static void spread(Line& line, Chunk* chunks);
+  static Chunk* chunks_of(Page& page) {
+    if (!page.chunks) page.chunks = std::make_unique<Chunk[]>(page_chunks);
+    return page.chunks.get();
+  }
+  void clear_chunks(uint32_t number);
+  void spread(Line& line, Chunk* chunks) const;
   std::vector<std::unique_ptr<Page>> pages_;
+  std::vector<Access> records_;  // of asynchronous work
 };
 
 }  // namespace emu
