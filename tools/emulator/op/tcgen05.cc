@@ -204,7 +204,7 @@ ptx::Exec bind_tcgen05_cp(const Instr& in, std::string& why) {
 }
 ptx::Exec bind_tcgen05_mma(const Instr& in, std::string& why) {
   if (in.has(Mod::ashift)) {
-    why = "tcgen05.mma with .ashift is not emulated";
+    why = "tcgen05.mma with .ashift is not emulated: it shifts rows as tcgen05.shift does";
     return nullptr;
   }
   return mma<false>;
