@@ -35,6 +35,7 @@ void each_k_major(const MmaOperand& o, F f) {
 
 std::vector<uint32_t> MmaOperand::chunks() const {
   std::vector<uint32_t> all;
+  all.reserve(size_t(rows) * k_chunks);
   const auto add = [&](uint32_t, uint32_t, uint32_t address) { all.push_back(address); };
   if (transposed)
     each_transposed(*this, add);
@@ -56,8 +57,13 @@ void MmaOperand::gather(const SharedMemory& shared, uint8_t* packed, uint32_t fi
   };
   if (!transposed) {
     each_k_major(*this, [&](uint32_t r, uint32_t c, uint32_t address) {
-      std::memcpy(packed + r * operand_row_bytes + c * chunk_bytes,
-                  shared.view_any(address, chunk_data, name), chunk_data);
+      uint8_t* const to = packed + r * operand_row_bytes + c * chunk_bytes;
+      const bool whole = chunk_data == chunk_bytes;
+      if (const uint8_t* from = whole ? shared.readable(address, chunk_bytes) : nullptr) {
+        std::memcpy(to, from, chunk_bytes);
+        return;
+      }
+      std::memcpy(to, shared.view_any(address, chunk_data, name), chunk_data);
       lacks(address, chunk_data, first + r, 1);
     });
     return;

@@ -119,12 +119,6 @@ SmemDescriptor accept(uint64_t bits, const Decoded& d, const char* who) {
 }  // namespace
 
 // The swizzle is applied to the final address, so an advance of 32 bytes along K just works.
-uint32_t SmemDescriptor::chunk(uint32_t row, uint32_t c) const {
-  const uint32_t group = address + row / 8 * stride;
-  if (swizzle == Swizzle::none) return group + row % 8 * 16 + c * lead;
-  return swizzled(group + row % 8 * swizzle_span(swizzle) + c * 16, swizzle);
-}
-
 // Canonical layouts of PTX ISA 9.7.16.3.3, in 16-byte units T. Swizzled over a span of w units:
 // ((T,w,m),(8,k)) : ((1,T,lead),(wT,stride)); unswizzled ((T,1,m),(8,k)) : ((1,T,stride),(T,lead)).
 // With 32-byte atoms 4 for 8: table 55 and CUTLASS's Layout_MN_SW128_32B_Atom.

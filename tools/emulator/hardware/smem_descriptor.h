@@ -23,7 +23,11 @@ struct SmemDescriptor {
   uint32_t pattern_lines() const { return atom == Atom::b32 ? 4 : 8; }
 
   // K-major: where the 16 bytes of K chunk `chunk` of row `row` are.
-  uint32_t chunk(uint32_t row, uint32_t chunk) const;
+  uint32_t chunk(uint32_t row, uint32_t c) const {
+    const uint32_t group = address + row / 8 * stride;
+    if (swizzle == Swizzle::none) return group + row % 8 * 16 + c * lead;
+    return swizzled(group + row % 8 * swizzle_span(swizzle) + c * 16, swizzle);
+  }
   // MN-major: where the 16 bytes of rows of group `group` at element k of K are.
   uint32_t transposed_chunk(uint32_t group, uint32_t k) const;
 };

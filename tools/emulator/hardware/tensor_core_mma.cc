@@ -181,6 +181,7 @@ void gather_a_from_tensor(const MmaCommand& c, const Mma& m, const TensorMemory&
 uint32_t scale_word(const TensorMemory& tensor, const ScaleCell& cell, uint32_t address,
                     uint32_t row, const char* who, MissingRows& missing) {
   const uint32_t column = TensorMemory::column_of(address) + cell.column;
+  if (const auto word = tensor.agreed(cell.lane, column, cell.bands, band)) return *word;
   for (uint32_t i = 0; i < cell.bands; ++i) {
     const uint32_t lane = cell.lane + band * i;
     if (tensor.has_value(lane, column)) continue;

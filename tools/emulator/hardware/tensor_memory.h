@@ -42,6 +42,17 @@ class TensorMemory {
   bool has_value(uint32_t lane, uint32_t column) const {
     return written_[lane * columns + column] == State::value;
   }
+  // What `copies` lanes have in an allocated column, `step` apart; nothing where one of them has no
+  // value, or another.
+  std::optional<uint32_t> agreed(uint32_t lane, uint32_t column, uint32_t copies,
+                                 uint32_t step) const {
+    const uint32_t first = lane * columns + column;
+    bool alike = true;
+    for (uint32_t i = 0; i < copies; ++i)
+      alike &= written_[first + i * step * columns] == State::value &&
+               cells_[first + i * step * columns] == cells_[first];
+    return alike ? std::optional(cells_[first]) : std::nullopt;
+  }
   void write(uint32_t lane, uint32_t column, uint32_t bits, const char* who);
   void forget(uint32_t lane, uint32_t column) {
     written_[lane * columns + column] = State::nothing;

@@ -95,11 +95,26 @@ void write_padded_row(const TensorMap& m, uint32_t address, const uint8_t* row,
   }
 }
 
+// A row as long as the pattern is wide: its pieces change places among themselves. False: it is
+// shorter, or somebody objects.
+bool write_line(const TensorMap& m, uint32_t address, const uint8_t* row, uint32_t piece,
+                SharedMemory& shared) {
+  constexpr uint32_t line = swizzle_span(Swizzle::b128);
+  if (m.row_bytes() != line || address % line) return false;
+  uint8_t* const to = shared.writable(address, line);
+  if (!to) return false;
+  for (uint32_t i = 0; i < line; i += piece)
+    std::memcpy(to + (m.place(address + i) - address), row + i, piece);
+  shared.have_values(address, line);
+  return true;
+}
+
 void write_row(const TensorMap& m, uint32_t address, const uint8_t* row, SharedMemory& shared) {
   constexpr const char* who = "TMA load";
   if (m.padded()) return write_padded_row(m, address, row, shared);
   if (!m.swizzle) return shared.write(address, row, m.row_bytes(), 0, who);
   const uint32_t piece = Atom(m.atomicity) == Atom::b32_flip_8 ? granule / 2 : granule;
+  if (write_line(m, address, row, piece, shared)) return;
   for (uint32_t i = 0; i < m.row_bytes(); i += piece)
     shared.write(m.place(address + i), row + i, piece, 0, who);
 }
@@ -192,7 +207,7 @@ void tma_load(const TensorMap& m, const TmaCoordinates& c, uint32_t shared_addre
   for_rows(m, c, shared_address, [&](const TmaRow& row, uint32_t address) {
     const int64_t from = std::clamp<int64_t>(-row.start, 0, row_bytes);
     const int64_t to = row.inside ? std::clamp<int64_t>(end - row.start, from, row_bytes) : from;
-    fill(buffer, size_t(row_bytes), m.oob_fill);
+    if (to - from < row_bytes) fill(buffer, size_t(row_bytes), m.oob_fill);
     if (to > from)
       std::memcpy(
           buffer + from,

@@ -157,8 +157,13 @@ bool Operations::issued_before(const Issued& op, const Viewer& v) const {
 }
 
 void Operations::check_exit(const Cta& cta) {
+  Clock to_all_lanes;  // of some warp
+  for (const Party& p : parties_.all()) to_all_lanes.join(p.all.seen);
   const auto waited = [&](const Landing& l) {
     const Issued& op = issued(l.op);
+    const bool reads = l.read && op.read_agent != nobody;
+    const uint32_t agent = reads ? op.read_agent : op.agent, done = reads ? op.read_done : op.done;
+    if (agent != nobody && to_all_lanes[agent] >= done) return true;
     const auto knows = [&](const Party& p) {
       const Viewer v{p, nullptr, parties_.number(p), 0, 0};
       return lane_completed(op, v, &Knowledge::seen, l.read);
