@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The .version that targets and instructions need, against ptxas.
+#include <cstdlib>
 #include <cstring>
 #include <map>
 
@@ -98,16 +99,24 @@ TEST_CASE("versions and targets are those of ptxas, each target from its first v
   }
 }
 
+// Samples of the rows are many more than rows: two targets take all, the others every fourth, other
+// ones each.
 TEST_CASE("a row is loaded from the .version on from which ptxas accepts it, and not before") {
   if (!have_ptxas()) SKIP_TEST("no ptxas on PATH");
   const std::vector<std::string> all = row_samples();
+  size_t turn = 0;
   for (const char* target :
        {"sm_75", "sm_80", "sm_89", "sm_90", "sm_90a", "sm_100a", "sm_100f", "sm_120a"}) {
     std::map<int, std::vector<std::string>> accepted, refused;  // by version
     size_t late = 0;
-    for (const std::string& sample : all) {
+    const bool whole = std::getenv("NVFP4_LONG") != nullptr || std::strcmp(target, "sm_90") == 0 ||
+                       std::strcmp(target, "sm_100a") == 0;
+    ++turn;
+    for (size_t i = 0; i < all.size(); ++i) {
+      const std::string& sample = all[i];
       const int first = first_version(sample, target);
-      if (!first) continue;
+      const bool taken = whole || i % 4 == turn % 4 || first != target_named(target).first;
+      if (!first || !taken) continue;
       accepted[first].push_back(sample);
       // Below 8.3 there is no register to write .b128 with: declarations are judged below.
       const bool wide = sample.find(".b128") != std::string::npos;
@@ -116,7 +125,7 @@ TEST_CASE("a row is loaded from the .version on from which ptxas accepts it, and
       ++late;
     }
     CAPTURE(target);
-    CHECK(accepted[target_named(target).first].size() > 1000);
+    CHECK(accepted[target_named(target).first].size() > (whole ? 1000 : 250));
     if (std::strcmp(target, "sm_100f") != 0) CHECK(late > 10);  // all is of 8.8
     for (const auto& [version, list] : accepted) {
       const std::vector<std::string> errors = parser_verdicts(list, frame_at(target, version));
