@@ -39,7 +39,8 @@ timed() {
   if output=$("$@" 2>&1); then
     pass "$what, $(($(date +%s) - start)) s"
   else
-    fail "$what" "$(printf '%s\n' "$output" | tail -n 40)"
+    fail "$what" "$(printf '%s\n' "$output" | grep -E '^FAIL|FAILED:|Error' | head -n 40)
+$(printf '%s\n' "$output" | tail -n 20)"
   fi
 }
 # Package servers are reached as from here: its resolver, certificates and pip's settings.
