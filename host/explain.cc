@@ -182,7 +182,8 @@ void add_scales(const nvfp4_gemm_desc& g, const Plan& plan, Text* text) {
 
 void add_reason(const CheckedGemm& checked, const Plan& plan, Text* text) {
   if (checked.forced != nullptr) {
-    text->add("why       desc.variant names it\n");
+    text->add("why       desc.variant names it%s\n",
+              checked.forced_split > 0 ? ", and in how many parts K is cut" : "");
     return;
   }
   const Planner& planner = planner_of(plan.arch().family);

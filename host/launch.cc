@@ -229,7 +229,9 @@ nvfp4_status prepare_gemm(const Site& site, const CheckedGemm& checked, Prepared
   prepared->empty = false;
   NVFP4_TRY(make_plan(checked, site.capability, &prepared->plan));
   // The caller's string need not live as long as a plan does.
-  if (desc.variant != nullptr) prepared->desc.variant = prepared->plan.variant->name;
+  if (desc.variant != nullptr) {
+    prepared->desc.variant = name_of(*prepared->plan.variant, checked.forced_split);
+  }
   if (desc.k == 0) return NVFP4_SUCCESS;
   NVFP4_TRY(check_workspace(desc, prepared->plan.workspace_bytes));
   NVFP4_TRY(ready_kernel(site, prepared->plan, &prepared->loaded));

@@ -268,7 +268,7 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *   enums        each a value of its enumeration; batch_invariant 0 or 1; reserved 0;
  *                b_tensor_scale_columns 0 or a multiple of 64 above it; then: what is not yet there
  *                is NULL, 0 or off.
- *   variant      NULL, or the name of a variant; the sentence of a refusal lists them.
+ *   variant      NULL or the name of a variant, which a refusal lists; "NAME/2" cuts K in 2 parts.
  *   empty        m, n or l = 0: success, nothing is read, written or enqueued, and no rule below is
  *                looked at. K = 0 gives acc = +0; A, B and their scales are not looked at.
  *   tiles        ceil(M/256) * ceil(N/128) * L below 2^31; with a forced variant, its own tile's.

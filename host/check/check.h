@@ -20,6 +20,7 @@ struct CheckedGemm {
   const Variant* forced;        // the one that desc->variant names; NULL: the planner chooses
   bool empty;        // m, n or l is 0: there is nothing to do, and no pointer has been looked at
   bool sizes_alone;  // a question without any address: rules about those have been skipped
+  uint32_t forced_split = 0;  // parts of K that desc->variant names; 0: the planner chooses
 };
 
 // Refuses with a status and a sentence, or fills `checked`.

@@ -52,7 +52,7 @@ nvfp4_status check_gemm(const nvfp4_gemm_desc* desc, Caller caller, CheckedGemm*
   NVFP4_TRY(check_switches(g));
   NVFP4_TRY(check_absent(g));
   checked->desc = desc;
-  NVFP4_TRY(find_variant(g.variant, &checked->forced));
+  NVFP4_TRY(find_variant(g.variant, &checked->forced, &checked->forced_split));
   checked->sizes_alone = caller == Caller::question && has_no_address(g);
   checked->empty = g.m == 0 || g.n == 0 || g.l == 0;
   if (checked->empty) return NVFP4_SUCCESS;

@@ -3,6 +3,7 @@
 // cheapest is taken.
 #include "host/plan/plan.h"
 
+#include <algorithm>
 #include <cinttypes>
 
 #include "host/enumeration.h"
@@ -27,7 +28,13 @@ Choice choose(const nvfp4_gemm_desc& desc, const Architecture& arch) {
 
 // The checks counted the tiles of the widest variant of all or of the forced one, each computed by
 // one CTA.
-nvfp4_status refuse_ctas(const nvfp4_gemm_desc& desc) {
+nvfp4_status refuse_ctas(const CheckedGemm& checked) {
+  const nvfp4_gemm_desc& desc = *checked.desc;
+  if (checked.forced_split > 1) {
+    return fail(NVFP4_STATUS_LIMIT,
+                "with variant = \"%.64s\" the product needs more than %" PRId64 " CTAs",
+                desc.variant, kMaxTiles);
+  }
   if (desc.batch_invariant == 0) {
     return fail(NVFP4_STATUS_LIMIT, "with a_type = %s the product has more than %" PRId64 " tiles",
                 enumerator_name(Enumeration::type, desc.a_type), kMaxTiles);
@@ -57,6 +64,33 @@ bool has_kernel(const Architecture& arch, int32_t a_type) {
   return false;
 }
 
+nvfp4_status refuse_split(const nvfp4_gemm_desc& desc, const char* why) {
+  return fail(NVFP4_STATUS_INVALID_VALUE, "variant = \"%.64s\" %s", desc.variant, why);
+}
+
+// As many parts as the caller says: whether that is fast is the caller's affair, and a cluster that
+// finds no room waits. Every tile is cut.
+nvfp4_status force_split(const CheckedGemm& checked, const Architecture& arch, Choice* choice) {
+  const nvfp4_gemm_desc& desc = *checked.desc;
+  const Variant& v = *checked.forced;
+  const uint32_t parts = checked.forced_split, ctas = parts * v.tile_ctas;
+  const int64_t stages = std::max<int64_t>(ceil_div(desc.k, v.tile_k), 1);
+  int64_t matrix, tiles;
+  if (!count_tiles(desc, v, &matrix, &tiles) || tiles * ctas > kMaxTiles) {
+    return refuse_ctas(checked);
+  }
+  if (parts > stages) return refuse_split(desc, "has more parts than K has stages of 256");
+  if (desc.batch_invariant != 0) {
+    const bool fits = planner_of(arch.family).choose_split(desc, arch, v, choice);
+    if (!fits || choice->split != parts) {
+      return refuse_split(desc, "cuts K as batch_invariant = 1 does not");
+    }
+  }
+  const bool several = takes_several_tiles(v, tiles, ceil_div(desc.n, v.tile_weights), stages);
+  *choice = {&v, parts, ctas, several, tiles, 0, tiles * ctas, 0};
+  return NVFP4_SUCCESS;
+}
+
 nvfp4_status decide(const CheckedGemm& checked, const Architecture& arch, Choice* choice) {
   const nvfp4_gemm_desc& desc = *checked.desc;
   if (!has_kernel(arch, desc.a_type)) {
@@ -66,7 +100,7 @@ nvfp4_status decide(const CheckedGemm& checked, const Architecture& arch, Choice
   }
   if (checked.forced == nullptr) {
     *choice = choose(desc, arch);
-    return choice->variant != nullptr ? NVFP4_SUCCESS : refuse_ctas(desc);
+    return choice->variant != nullptr ? NVFP4_SUCCESS : refuse_ctas(checked);
   }
   const Variant& forced = *checked.forced;
   if (!serves(forced, arch)) {
@@ -80,8 +114,9 @@ nvfp4_status decide(const CheckedGemm& checked, const Architecture& arch, Choice
                 enumerator_name(Enumeration::type, desc.a_type));
   }
   if (!is_candidate(desc, arch, forced)) return refuse_variant(desc, forced, arch);
+  if (checked.forced_split > 0) return force_split(checked, arch, choice);
   const bool fits = planner_of(arch.family).choose_split(desc, arch, forced, choice);
-  return fits ? NVFP4_SUCCESS : refuse_ctas(desc);
+  return fits ? NVFP4_SUCCESS : refuse_ctas(checked);
 }
 
 }  // namespace

@@ -89,11 +89,6 @@ Clocks clocks(const Variant& v, int64_t tiles, int64_t tiles_n, int64_t stages, 
   return {waves * part.stages, waves * part.sums, ctas + tokens};
 }
 
-// Tiles for tokens that are not quantized have no code for 3 and 8 CTAs.
-bool has_split(const Variant& v, uint32_t parts) {
-  return parts <= v.max_split && (parts != 3 || v.max_split == 8);
-}
-
 const Variant& narrow_variant(int32_t a_type) {
   switch (a_type) {
     case NVFP4_TYPE_F16: return variant_at(kVariant_sm90_f16_64x16x256);

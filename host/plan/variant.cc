@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "host/plan/variant.h"
 
+#include <cinttypes>
 #include <cstdio>
 #include <cstring>
 
@@ -48,11 +49,17 @@ constexpr bool has_once() {
   return false;
 }
 
+struct Names {
+  const char* whole;
+  const char* cut[kPartsOfKCount];
+};
+
 template <typename Tile>
-constexpr Variant variant_of(const char* name, const char* entry, const char* plain,
+constexpr Variant variant_of(const Names& names, const char* entry, const char* plain,
                              const char* once, Family family, uint32_t clocks) {
   Variant v{};
-  v.name = name;
+  v.name = names.whole;
+  for (uint32_t i = 0; i < kPartsOfKCount; ++i) v.cut_names[i] = names.cut[i];
   v.entries[kEntryAny] = entry;
   v.entries[kEntryPlain] = kHasPlain<Tile> ? plain : nullptr;
   v.entries[kEntryOnce] = has_once<Tile>() ? once : nullptr;
@@ -79,8 +86,9 @@ constexpr Variant variant_of(const char* name, const char* entry, const char* pl
 }
 
 constexpr Variant kVariants[] = {
-#define VARIANT(name, entry, tile, family, clocks) \
-  variant_of<tile>(#name, #entry, #entry "_plain", #entry "_once", Family::family, clocks),
+#define VARIANT(name, entry, tile, family, clocks)                                                \
+  variant_of<tile>({#name, {#name "/1", #name "/2", #name "/3", #name "/4", #name "/8"}}, #entry, \
+                   #entry "_plain", #entry "_once", Family::family, clocks),
 #include "host/plan/variants.def"
 #undef VARIANT
 };
@@ -116,6 +124,33 @@ bool scales_fit_map(const Operand& x) {
   return stride < kStrideBytes;
 }
 
+nvfp4_status refuse_parts(const char* name, const Variant& variant) {
+  char parts[64] = "";
+  size_t length = 0;
+  for (const uint32_t each : kPartsOfK) {
+    if (!has_split(variant, each)) continue;
+    length +=
+        static_cast<size_t>(snprintf(parts + length, sizeof parts - length, " /%" PRIu32, each));
+  }
+  return fail(NVFP4_STATUS_INVALID_VALUE, "variant = \"%.64s\": %s takes K in parts as%s", name,
+              variant.name, parts);
+}
+
+// Does the name begin with the variant's, a slash after it?
+bool is_cut_of(const char* name, const Variant& variant) {
+  const size_t length = strlen(variant.name);
+  return strncmp(name, variant.name, length) == 0 && name[length] == '/';
+}
+
+nvfp4_status find_cut(const char* name, const Variant& variant, uint32_t* split) {
+  for (uint32_t i = 0; i < kPartsOfKCount; ++i) {
+    if (!has_split(variant, kPartsOfK[i]) || strcmp(name, variant.cut_names[i]) != 0) continue;
+    *split = kPartsOfK[i];
+    return NVFP4_SUCCESS;
+  }
+  return refuse_parts(name, variant);
+}
+
 }  // namespace
 
 bool is_candidate(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v) {
@@ -131,13 +166,23 @@ const Variant& variant_at(uint32_t index) { return kVariants[index]; }
 
 uint32_t index_of(const Variant& variant) { return static_cast<uint32_t>(&variant - kVariants); }
 
-nvfp4_status find_variant(const char* name, const Variant** variant) {
+nvfp4_status find_variant(const char* name, const Variant** variant, uint32_t* split) {
   *variant = nullptr;
+  *split = 0;
   if (name == nullptr) return NVFP4_SUCCESS;
   for (const Variant& known : kVariants) {
-    if (strcmp(name, known.name) == 0) *variant = &known;
+    if (strcmp(name, known.name) != 0 && !is_cut_of(name, known)) continue;
+    *variant = &known;
+    return name[strlen(known.name)] == '/' ? find_cut(name, known, split) : NVFP4_SUCCESS;
   }
-  return *variant != nullptr ? NVFP4_SUCCESS : refuse_variant(name);
+  return refuse_variant(name);
+}
+
+const char* name_of(const Variant& variant, uint32_t split) {
+  for (uint32_t i = 0; i < kPartsOfKCount; ++i) {
+    if (kPartsOfK[i] == split) return variant.cut_names[i];
+  }
+  return variant.name;
 }
 
 const Variant& variant_of_fewest_tiles(const Variant* forced) {

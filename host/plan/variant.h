@@ -13,9 +13,14 @@ namespace nvfp4 {
 // single tile (kernel/sm90/tile.h).
 enum Entry : uint32_t { kEntryAny, kEntryPlain, kEntryOnce, kEntryCount };
 
+// Parts that K may be cut into. No variant has code for all of them: has_split().
+constexpr uint32_t kPartsOfK[] = {1, 2, 3, 4, 8};
+constexpr uint32_t kPartsOfKCount = sizeof kPartsOfK / sizeof kPartsOfK[0];
+
 struct Variant {
   const char* name;
-  const char* entries[kEntryCount];  // NULL where it has none
+  const char* cut_names[kPartsOfKCount];  // "sm90_64x16x256/2" for two parts
+  const char* entries[kEntryCount];       // NULL where it has none
   Family family;
   uint32_t tile_weights, tile_tokens, tile_k;
   uint32_t
@@ -48,6 +53,11 @@ enum VariantIndex : uint32_t {
 const Variant& variant_at(uint32_t index);
 uint32_t index_of(const Variant& variant);
 
+// Who has 8 parts has 3 as well.
+inline bool has_split(const Variant& v, uint32_t parts) {
+  return parts <= v.max_split && (parts != 3 || v.max_split == 8);
+}
+
 inline bool serves(const Variant& variant, const Architecture& arch) {
   return variant.family == arch.family;
 }
@@ -64,8 +74,12 @@ inline bool takes_several_tiles(const Variant& v, int64_t tiles, int64_t tiles_n
   return v.several_tiles && (v.token_warps == 0 || (tiles == tiles_n && stages >= v.token_warps));
 }
 
-// NULL stays NULL; refuses a name that no variant has, with the list of those that are there.
-nvfp4_status find_variant(const char* name, const Variant** variant);
+// The name of a variant, split 0; or one of its cut_names, with that many parts. NULL stays NULL;
+// refuses a name that no variant has, with the list of those that are there.
+nvfp4_status find_variant(const char* name, const Variant** variant, uint32_t* split);
+
+// The same backwards, a string of the library's.
+const char* name_of(const Variant& variant, uint32_t split);
 
 constexpr int64_t kMaxTiles = INT32_MAX;  // grid.x, where each is a CTA's
 inline int64_t most_tiles(const Variant& v) { return kMaxTiles / v.tile_ctas; }

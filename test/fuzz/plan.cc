@@ -120,7 +120,8 @@ void check_plan(const nvfp4_gemm_desc& g, int32_t capability) {
   const nvfp4_status status = host_test::plan_of(g, capability, &plan);
   const bool served = nvfp4::find_architecture(capability, &again.arch_index) == NVFP4_SUCCESS;
   const nvfp4::Variant* forced = nullptr;
-  const bool foreign = served && nvfp4::find_variant(g.variant, &forced) == NVFP4_SUCCESS &&
+  uint32_t split;
+  const bool foreign = served && nvfp4::find_variant(g.variant, &forced, &split) == NVFP4_SUCCESS &&
                        forced != nullptr && !nvfp4::serves(*forced, again.arch());
   const bool excluded = forced != nullptr && (forced->a_type != g.a_type ||
                                               (g.batch_invariant != 0 && !forced->batch_invariant));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What only the kernels of compute capability 9.0 do. Every other test here runs on an H200 as
 // well, an emulated one included (test/run), there at smaller sizes.
+#include <cstring>
+
 #include "test/gemm/emulator.h"
 #include "test/gemm/gpu.h"
 
@@ -20,6 +22,21 @@ TEST_CASE("each tile of 9.0 gives the reference's bits, alone and along K in clu
     CHECK(gemm_test::split_of(gpu, support::DeviceGemm(gpu.driver, problem).desc) > 1);
   }
   gemm_test::require_reference_bits(gpu, problem);
+}
+
+// Parts of a stage, or of a piece of one.
+TEST_CASE("CTAs of 9.0 share a short K in as many parts as the caller names", "[sm90]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  const auto [shape, variant] =
+      GENERATE(table<support::Shape, const char*>({{{3, 70, 272}, "sm90_64x4x256/2"},
+                                                   {{17, 136, 784}, "sm90_64x16x256/3"},
+                                                   {{33, 130, 784}, "sm90_64x64x256/4"},
+                                                   {{9, 70, 1808}, "sm90_64x8x256/8"}}));
+  CAPTURE(variant);
+  const Problem p = forced(variant, make_problem(shape, Data::exact, 978));
+  const int parts = variant[strlen(variant) - 1] - '0';
+  CHECK(gemm_test::split_of(gpu, support::DeviceGemm(gpu.driver, p).desc) == parts);
+  gemm_test::require_reference_bits(gpu, p);
 }
 
 TEST_CASE("off the exact grid each tile of 9.0 is inside the bound", "[sm90]") {

@@ -73,6 +73,20 @@ TEST_CASE("CTAs of 10.x that share K give the bits of the sum", "[split]") {
   CHECK(splits.count(4) == 1);
 }
 
+// A part of one filling, or of a piece of one; more parts than stages are refused by name.
+TEST_CASE("CTAs of 10.x share a short K in as many parts as the caller names", "[split]") {
+  USE_GPU_OF_FAMILY(gpu, 10);
+  const auto [shape, variant] =
+      GENERATE(table<support::Shape, const char*>({{{17, 136, 272}, "sm100_128x64x256/2"},
+                                                   {{70, 40, 784}, "sm100_128x64x256/4"},
+                                                   {{33, 130, 512}, "sm100_128x128x256/2"}}));
+  CAPTURE(variant);
+  const Problem p = make_problem(shape, Data::exact, 977);
+  CHECK(split_of(gpu, p) == 1);
+  CHECK(split_of(gpu, forced(variant, p)) == variant[strlen(variant) - 1] - '0');
+  gemm_test::require_reference_bits(gpu, forced(variant, p));
+}
+
 TEST_CASE("parts of K on 10.x are added in their order, in fp32", "[split]") {
   USE_GPU_OF_FAMILY(gpu, 10);
   const char* variant = GENERATE(kNarrow, kWide);

@@ -110,6 +110,12 @@ TEST_CASE("The replay line has what differs from the default, and nothing else")
                  "--a-ld 352 --b-ld 384 --d-ld 131 --a-batch-stride 22880 --b-batch-stride 0 "
                  "--d-batch-stride 8515 --pdl 1 --variant sm100_128x256x256\n"));
   CHECK(contains(explained(g), "\nwhy       desc.variant names it\n"));
+  g.variant = "sm100_128x64x256/2";
+  const std::string cut = explained(g);
+  CHECK(contains(cut, "\nwhy       desc.variant names it, and in how many parts K is cut\n"));
+  CHECK(contains(cut, "\nvariant   sm100_128x64x256\n"));
+  CHECK(contains(cut, "\nsplit     2\n"));
+  CHECK(contains(cut, " --variant sm100_128x64x256/2\n"));
   CHECK(contains(explained(g), " B 23220, "));  // repeated weights are read once
 }
 

@@ -109,7 +109,8 @@ std::string complaint_sm90(Desc g, const char* variant, Tally* tally) {
   nvfp4::Plan plan;
   g.variant = variant;
   const nvfp4::Variant* forced = nullptr;
-  nvfp4::find_variant(variant, &forced);
+  uint32_t split;
+  nvfp4::find_variant(variant, &forced, &split);
   if (forced != nullptr && forced->a_type != NVFP4_TYPE_NONE) {
     g.a_type = forced->a_type, g.a_scales = nullptr;
   }

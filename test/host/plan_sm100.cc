@@ -172,3 +172,57 @@ TEST_CASE("On 10.x a cut depends on the sizes alone, and batch_invariant has non
   REQUIRE(host_test::plan_of(dense({1, 128, 15 * 256 + 16}), 100, &plan) == NVFP4_SUCCESS);
   CHECK(plan.split == 4);
 }
+
+TEST_CASE("desc.variant names in how many parts K is cut, on both families") {
+  nvfp4_gemm_desc g = dense({1, 149 * 128, 4 * 256});
+  nvfp4::Plan plan;
+  const auto status = [&](const char* variant, int32_t capability) {
+    g.variant = variant;
+    return host_test::plan_of(g, capability, &plan);
+  };
+  // What the planner would not take: more clusters than run at once, parts of one stage.
+  REQUIRE(status("sm100_128x64x256/4", 100) == NVFP4_SUCCESS);
+  CHECK(plan.split == 4);
+  CHECK(plan.cluster == 4);
+  CHECK(plan.grid == 4 * 149);
+  REQUIRE(status("sm90_64x16x256/3", 90) == NVFP4_SUCCESS);
+  CHECK(plan.split == 3);
+  CHECK(plan.cluster == 3);
+  CHECK(plan.whole == 0);
+  CHECK(plan.grid == 3 * 298);
+  REQUIRE(status("sm90_128x128x256/1", 90) == NVFP4_SUCCESS);
+  CHECK(plan.several);
+  CHECK(plan.grid == 149);
+  CHECK(status("sm90_64x16x256/8", 90) == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(nvfp4_last_error() ==
+        std::string("variant = \"sm90_64x16x256/8\" has more parts than K has stages of 256"));
+  g.k = 0;
+  CHECK(status("sm90_64x16x256/1", 90) == NVFP4_SUCCESS);
+  CHECK(status("sm90_64x16x256/2", 90) == NVFP4_STATUS_INVALID_VALUE);
+}
+
+TEST_CASE("A forced cut of K keeps batch invariance and the largest grid") {
+  nvfp4_gemm_desc g = dense({1, 4096, 7168});
+  g.batch_invariant = 1;
+  nvfp4::Plan plan;
+  const auto status = [&](const char* variant, int32_t capability) {
+    g.variant = variant;
+    return host_test::plan_of(g, capability, &plan);
+  };
+  CHECK(status("sm100_128x64x256/1", 100) == NVFP4_SUCCESS);
+  CHECK(status("sm100_128x64x256/2", 100) == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(nvfp4_last_error() ==
+        std::string("variant = \"sm100_128x64x256/2\" cuts K as batch_invariant = 1 does not"));
+  REQUIRE(status("sm90_64x16x256", 90) == NVFP4_SUCCESS);
+  for (const uint32_t parts : {1, 2, 4, 8}) {
+    const std::string name = "sm90_64x16x256/" + std::to_string(parts);
+    const uint32_t its = plan.split;
+    CHECK((status(name.c_str(), 90) == NVFP4_SUCCESS) == (parts == its));
+    REQUIRE(status("sm90_64x16x256", 90) == NVFP4_SUCCESS);
+  }
+  g = dense({int64_t{1} << 30, 8192, 512});  // 2^30 tiles
+  CHECK(status("sm100_128x64x256/1", 100) == NVFP4_SUCCESS);
+  CHECK(status("sm100_128x64x256/2", 100) == NVFP4_STATUS_LIMIT);
+  CHECK(nvfp4_last_error() == std::string("with variant = \"sm100_128x64x256/2\" the product "
+                                          "needs more than 2147483647 CTAs"));
+}
