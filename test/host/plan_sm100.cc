@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "host/plan/proof.h"
 #include "test/host/csv.h"
 #include "test/host/plan_rules.h"
 #include "tools/testing/catch.h"
@@ -225,4 +226,26 @@ TEST_CASE("A forced cut of K keeps batch invariance and the largest grid") {
   CHECK(status("sm100_128x64x256/2", 100) == NVFP4_STATUS_LIMIT);
   CHECK(nvfp4_last_error() == std::string("with variant = \"sm100_128x64x256/2\" the product "
                                           "needs more than 2147483647 CTAs"));
+}
+
+TEST_CASE("The planner of 10.x takes by itself what hardware or public kernels speak for") {
+  using nvfp4::Family;
+  using nvfp4::Proof;
+  constexpr nvfp4::ProofRow kRows[] = {{Family::sm90, 4, Proof::hardware},
+                                       {Family::sm100, 2, Proof::published},
+                                       {Family::sm100, 4, Proof::emulator}};
+  CHECK(nvfp4::is_taken_unasked(kRows, Family::sm90, 4));
+  CHECK(nvfp4::is_taken_unasked(kRows, Family::sm100, 2));
+  CHECK_FALSE(nvfp4::is_taken_unasked(kRows, Family::sm100, 4));
+  CHECK_FALSE(nvfp4::is_taken_unasked(kRows, Family::sm100, 8));  // in no row
+  // Each way to cut K that a variant has stands in the table; none of 10.x has run on a GPU.
+  for (uint32_t i = 0; i < nvfp4::kVariantCount; ++i) {
+    const nvfp4::Variant& v = nvfp4::variant_at(i);
+    for (const uint32_t parts : nvfp4::kPartsOfK) {
+      if (!nvfp4::has_split(v, parts)) continue;
+      const Proof proof = v.family == Family::sm90 ? Proof::hardware : Proof::published;
+      CAPTURE(v.name, parts);
+      CHECK(nvfp4::proof_of(nvfp4::kProofs, v.family, parts) == proof);
+    }
+  }
 }
