@@ -155,7 +155,7 @@ const Rule kRules[] = {
      NVFP4_STATUS_INVALID_VALUE, "variant = \"x\""},
     {"variant 64", [](Desc& g) { g.variant = "sm100_128x64x256"; }, NVFP4_SUCCESS, ""},
     {"variant 128", [](Desc& g) { g.variant = "sm100_128x128x256"; }, NVFP4_SUCCESS, ""},
-    {"variant of two parts", [](Desc& g) { g.variant = "sm100_128x64x256/2"; }, NVFP4_SUCCESS, ""},
+    {"variant of one part", [](Desc& g) { g.variant = "sm100_128x64x256/1"; }, NVFP4_SUCCESS, ""},
     {"variant of three parts", [](Desc& g) { g.variant = "sm100_128x64x256/3"; },
      NVFP4_STATUS_INVALID_VALUE,
      "variant = \"sm100_128x64x256/3\": sm100_128x64x256 takes K in parts as /1 /2 /4"},
