@@ -96,9 +96,9 @@
  * 0 too. Nothing takes d_type NVFP4 and the fields of its scales yet. What is declared here and not
  * yet there is answered with NVFP4_STATUS_NOT_SUPPORTED and a sentence that says so.
  *
- * D in fp16, and on 9.0 in bf16, row-major, of alpha by value is stored in a way of its own that is
- * fastest. With any other type, order, C, bias, factor or activation sums take one way for all,
- * which costs some time more.
+ * D in fp16, row-major, of alpha by value is stored in a way of its own that is fastest; on 9.0,
+ * with K a multiple of 64 and 128x4 scales, D in bf16, alpha on the device, tensor scales and a
+ * bias of columns take it, too. Otherwise sums take one way for all, which costs some time more.
  */
 #ifndef NVFP4_GEMM_H
 #define NVFP4_GEMM_H

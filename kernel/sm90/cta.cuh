@@ -68,7 +68,13 @@ __device__ uint32_t next_tile(const Sm90Params& p, uint32_t index) {
 // (host/launch.cc), and has no code for it.
 template <typename Tile>
 __device__ bool has_general_epilogue(const Sm90Params& p) {
-  return !Tile::kPlain && p.epilogue.kind == kEpilogueGeneral;
+  return !Tile::kPlain && p.epilogue.kind >= kEpilogueColumns;
+}
+// Scalars on the device, tensor scales, a bias of columns: the plain entry alone takes them as its
+// own, beside the sums in registers.
+template <typename Tile>
+__device__ bool has_columns_terms(const Sm90Params& p) {
+  return Tile::kPlain && p.epilogue.kind == kEpilogueColumns;
 }
 template <typename Tile>
 __device__ bool has_linear_weight_scales(const Sm90Params& p) {

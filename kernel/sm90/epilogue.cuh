@@ -20,8 +20,66 @@ constexpr float kDecodingScale = Tile::kBlockSums       ? kBlockSumScale
                                  : Tile::kNaturalTokens ? kWeightScale
                                                         : kSumScale;
 
+// What of the epilogue is its column's: the factor of all of a thread's kCount columns, which lie
+// kStep apart and share one of B's, and their bias; -0 where there is none, which changes no number
+// that it is added to.
+template <typename Tile, uint32_t kCount, uint32_t kStep>
+struct ColumnTerms {
+  float scale;
+  float bias[kCount];
+
+  // Beyond N the last column's, for sums that are not stored.
+  __device__ ColumnTerms(const Sm90Params& p, uint32_t n) : scale(p.alpha) {
+    const EpilogueParams& e = p.epilogue;
+#pragma unroll
+    for (float& one : bias) one = -0.0f;
+    if (!has_columns_terms<Tile>(p)) return;
+    ptx::griddepcontrol_wait();  // an earlier grid may write what is read here
+    scale = scale_of(e, p.alpha, min(n, p.n - 1));
+    if (e.bias_type == kTypeNone) return;
+#pragma unroll
+    for (uint32_t i = 0; i < kCount; ++i) {
+      bias[i] = load_element(e.bias, e.bias_type, min(n + i * kStep, p.n - 1), true);
+    }
+  }
+};
+
+// Of the four columns that a lane stores of a row.
+template <typename Tile>
+using FourTerms = ColumnTerms<Tile, 4, 1>;
+template <typename Tile>
+__device__ FourTerms<Tile> terms_of_lane(const Cta90<Tile>& cta, uint32_t lane) {
+  const uint32_t column = lane % (Tile::kWeights / 4) * 4;
+  return FourTerms<Tile>(cta.p, cta.tile.weight_tile * Tile::kWeights + column);
+}
+
+// The terms of all of the CTA's tiles on their way to L1 while sums are being multiplied, asked for
+// by one warp that does not multiply.
+template <typename Tile>
+__device__ void ask_for_column_terms(const Cta90<Tile>& cta, uint32_t lane) {
+  const Sm90Params& p = cta.p;
+  if (!has_columns_terms<Tile>(p)) return;
+  const EpilogueParams& e = p.epilogue;
+  ptx::griddepcontrol_wait();
+  if (lane == 0 && e.alpha_device != nullptr) ptx::prefetch_global_l1(e.alpha_device);
+  if (lane == 1 && e.a_tensor_scale != nullptr) ptx::prefetch_global_l1(e.a_tensor_scale);
+#pragma unroll 1
+  for (uint32_t index = cta.index; index != kNoTile; index = next_tile<Tile>(p, index)) {
+    const uint32_t n = tile_of_index(p, index).weight_tile * Tile::kWeights + lane * 16;
+    if (lane >= Tile::kWeights / 16 || n >= p.n) continue;
+    if (e.b_tensor_scale != nullptr) {
+      ptx::prefetch_global_l1(e.b_tensor_scale + n / e.columns_a_factor);
+    }
+    if (e.bias_type != kTypeNone) {
+      const uint32_t bytes = n << log2_bytes(e.bias_type);
+      ptx::prefetch_global_l1(static_cast<const uint8_t*>(e.bias) + bytes);
+    }
+  }
+  __syncwarp();
+}
+
 // Four neighbouring weights of any token, from n on, to D in fp16 or bf16. What becomes of a sum is
-// said in finish() alone, and store() alone writes D.
+// said in scaled() and round() alone, and store() alone writes D.
 template <typename Tile>
 struct Epilogue90 {
   const Sm90Params& p;
@@ -35,13 +93,14 @@ struct Epilogue90 {
         vectors(((p.d_ld | p.d_batch_stride) & 3) == 0 && n + 4 <= p.n),
         d(static_cast<uint16_t*>(p.d) + tile.batch * p.d_batch_stride + n) {}
 
-  // Two sums to two elements. The factor of the decoding comes back first.
-  static __device__ uint32_t finish(float low, float high, const Sm90Params& p) {
-    constexpr float kScale = kDecodingScale<Tile>;
-    const float first = __fmul_rn(p.alpha, low * kScale),
-                second = __fmul_rn(p.alpha, high * kScale);
-    return p.epilogue.kind == kEpilogueBf16 ? ptx::cvt_rn_bf16x2_f32(second, first)
-                                            : ptx::cvt_rn_f16x2_f32(second, first);
+  // A sum, scaled. The factor of the decoding comes back first.
+  static __device__ float scaled(float sum, float scale) {
+    return __fmul_rn(scale, sum * kDecodingScale<Tile>);
+  }
+
+  static __device__ uint32_t round(float low, float high, const Sm90Params& p) {
+    return p.epilogue.d_type == kTypeBf16 ? ptx::cvt_rn_bf16x2_f32(high, low)
+                                          : ptx::cvt_rn_f16x2_f32(high, low);
   }
 
   __device__ void store(uint32_t m, const uint2& four) const {
@@ -57,17 +116,24 @@ struct Epilogue90 {
     }
   }
 
-  __device__ void store_sums(uint32_t m, const float4& sum) const {
-    store(m, make_uint2(finish(sum.x, sum.y, p), finish(sum.z, sum.w, p)));
+  __device__ void store_sums(uint32_t m, const float4& sum, const FourTerms<Tile>& terms) const {
+    float x[4] = {sum.x, sum.y, sum.z, sum.w};
+#pragma unroll
+    for (uint32_t i = 0; i < 4; ++i) x[i] = scaled(x[i], terms.scale);
+    if constexpr (Tile::kPlain) {
+#pragma unroll
+      for (uint32_t i = 0; i < 4; ++i) x[i] = __fadd_rn(x[i], terms.bias[i]);
+    }
+    store(m, make_uint2(round(x[0], x[1], p), round(x[2], x[3], p)));
   }
 };
 
 // A thread's whole sum of one token, put where it has read the first part of it, to D.
 template <typename Tile>
 __device__ void store_one_sum(const Cta90<Tile>& cta, uint32_t n, uint32_t m, uint32_t at,
-                              const float4& sum) {
+                              const float4& sum, const FourTerms<Tile>& terms) {
   if (!has_general_epilogue<Tile>(cta.p)) {
-    Epilogue90<Tile>(cta.p, cta.tile, n).store_sums(m, sum);
+    Epilogue90<Tile>(cta.p, cta.tile, n).store_sums(m, sum, terms);
     return;
   }
   ptx::st_shared_v4_f32(at, sum);

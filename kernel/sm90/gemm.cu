@@ -119,11 +119,12 @@ __device__ inline void note_end(uint32_t lane) {
 template <typename Tile>
 __device__ void exchange_few_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                                   const float (&sums)[Tile::kTokens / 2]) {
+  const FourTerms<Tile> terms = terms_of_lane(cta, lane);
   if (cta.shared()) {
     with_split<Tile>(cta.p.split, [&](auto split) {
       if constexpr (split.kValue > 1) {
         push_sums<Tile, split.kValue>(cta, warp, lane, sums);
-        store_pushed_sums<Tile, split.kValue>(cta, warp, lane);
+        store_pushed_sums<Tile, split.kValue>(cta, warp, lane, terms);
       }
     });
     return;
@@ -131,14 +132,14 @@ __device__ void exchange_few_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_
   put_sums<Tile>(sums,
                  cta.smem + Tile::kSumsAt + warp / Tile::kConsumersPerStage * Tile::kPartBytes,
                  warp % Tile::kConsumersPerStage * 16, lane);
-  store_sums<Tile, 1>(cta, warp, lane);
+  store_sums<Tile, 1>(cta, warp, lane, terms);
 }
 
 // Stores the sums of a group's share of the tile's tokens, which it has alone; where K is shared it
 // adds those of other CTAs first. The general epilogue takes them from where those would be added.
 template <typename Tile, uint32_t kSums>
 __device__ void exchange_group_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
-                                    const float (&sums)[kSums]) {
+                                    float (&sums)[kSums]) {
   if constexpr (!Tile::kWholeSums) {  // which has stored those of CTAs that share no K
     if (cta.p.split == 1 && !has_general_epilogue<Tile>(cta.p)) {
       return store_rows<Tile>(cta.p, cta.tile, cta.smem + Tile::kRowsAt, warp, lane, sums);
@@ -150,14 +151,15 @@ __device__ void exchange_group_sums(const Cta90<Tile>& cta, uint32_t warp, uint3
   if constexpr (!Tile::kWholeSums) {
     if (cta.p.split == 1) return store_general_sums<Tile>(cta, warp, lane);
   }
+  const FourTerms<Tile> terms = terms_of_lane(cta, lane);
   with_split<Tile>(cta.p.split, [&](auto split) {
-    if constexpr (split.kValue > 1) store_sums<Tile, split.kValue>(cta, warp, lane);
+    if constexpr (split.kValue > 1) store_sums<Tile, split.kValue>(cta, warp, lane, terms);
   });
 }
 
 template <typename Tile>
 __device__ void exchange_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
-                              const float (&sums)[Tile::kTokens / 2]) {
+                              float (&sums)[Tile::kTokens / 2]) {
   ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();  // rings are drained
   if constexpr (Tile::kGroups == 1) {
     exchange_group_sums(cta, warp, lane, sums);
@@ -170,7 +172,7 @@ __device__ void exchange_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t la
 
 template <typename Tile>
 __device__ void store_whole_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
-                                 const float (&sums)[Tile::kTokens / 2]) {
+                                 float (&sums)[Tile::kTokens / 2]) {
   const uint32_t rows = cta.smem + Tile::kRowsAt;
   if (!has_general_epilogue<Tile>(cta.p)) {
     store_rows<Tile>(cta.p, cta.tile, rows, warp, lane, sums);
@@ -184,7 +186,7 @@ __device__ inline uint32_t warp_number() { return __shfl_sync(0xFFFFFFFF, thread
 // A tile's sums to D; with whole sums one that the CTA has alone.
 template <typename Tile>
 __device__ void finish_tile(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
-                            const float (&sums)[Tile::kTokens / 2]) {
+                            float (&sums)[Tile::kTokens / 2]) {
   if constexpr (Tile::kPushesSums) {
     exchange_few_sums(cta, warp, lane, sums);
   } else if constexpr (Tile::kWholeSums) {
@@ -254,6 +256,7 @@ __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
     tokens.start();
     Start<Tile>::token_warp();
     wait_for_cluster(cta);
+    if (warp == Tile::kFirstTokenWarp) ask_for_column_terms(cta, lane);
     tokens.run();
   } else {
     arrive_at_cluster(cta);
@@ -263,17 +266,19 @@ __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
       ptx::griddepcontrol_wait();  // tokens or their kernel, and whatever else earlier grids write
       load_tokens(cta);
     }
+    if (warp == Tile::kFirstTokenWarp + 1) ask_for_column_terms(cta, lane);  // has nothing to load
   }
 }
 
 // ---- Tiny tiles --------------------------------------------------------------------------------
 
 template <typename Tile>
-__device__ void store_shared_tiny_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
+__device__ void store_shared_tiny_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
+                                       const FourTerms<Tile>& terms) {
   if (cta.rank != 0) return;
   ptx::mbarrier_wait_cluster(cta.sums_full(), 0);
   with_split<Tile>(cta.p.split, [&](auto split) {
-    if constexpr (split.kValue > 1) store_tiny_sums<Tile, split.kValue>(cta, 0, warp, lane);
+    if constexpr (split.kValue > 1) store_tiny_sums<Tile, split.kValue>(cta, 0, warp, lane, terms);
   });
 }
 
@@ -291,10 +296,11 @@ __device__ void tiny_consumer_warp(const Sm90Params& p, uint32_t smem, uint32_t 
     const uint32_t part = cta.shared() ? cta.rank * Tile::kParts : own_part<Tile>(tile);
     put_tiny_sums<Tile>(cta, part, warp, lane, sums);
     ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();
+    const FourTerms<Tile> terms = terms_of_lane(cta, lane);
     if (cta.shared()) {
-      store_shared_tiny_sums(cta, warp, lane);
+      store_shared_tiny_sums(cta, warp, lane, terms);
     } else {
-      store_tiny_sums<Tile, 1>(cta, part, warp, lane);
+      store_tiny_sums<Tile, 1>(cta, part, warp, lane, terms);
     }
     index = next_tile<Tile>(p, index);
     if (index == kNoTile) return;
@@ -311,6 +317,7 @@ __device__ void tiny_token_warp(const Cta90<Tile>& cta, uint32_t number, uint32_
   tokens.start();
   Start<Tile>::token_warp();
   wait_for_cluster(cta);
+  if (number == 0) ask_for_column_terms(cta, lane);
   tokens.run();
 }
 

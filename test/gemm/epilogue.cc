@@ -101,6 +101,20 @@ TEST_CASE("D of 16 bits by rows has the reference's bits under any alpha by valu
   }
 }
 
+// Those entries take these, too: three tiles of weights of which the last is cut short.
+TEST_CASE("D of 16 bits by rows has the factors and the bias of its columns", "[epilogue]") {
+  USE_GPU(gpu);
+  const char* variant = EACH_VARIANT;
+  support::Random random(200 + gemm_test::variant_number(variant));
+  for (int i = 0; i < gpu.sized(24, 6); ++i) {
+    Shape shape{1 + random.below(gpu.small() ? 40 : 300), 257 + random.below(100),
+                64 * (1 + random.below(3)), 1 + random.below(2)};
+    shape.m = gemm_test::few_tokens(gpu, variant, shape.m);
+    const EpilogueFields f = random_column_fields(random);
+    require_reference(gpu, GeneralProblem(exact(shape, variant), f, random.next()));
+  }
+}
+
 TEST_CASE("each variant knows every field, whatever the others are", "[epilogue]") {
   USE_GPU(gpu);
   const char* variant = EACH_VARIANT;
@@ -212,6 +226,8 @@ TEST_CASE("sums that CTAs share reach the general epilogue whole", "[epilogue][s
     const GeneralProblem p(exact(shape, variant), f, random.next());
     splits.push_back(gemm_test::split_of(gpu, support::DeviceGeneral(gpu.driver, p).desc));
     require_reference(gpu, p);
+    const EpilogueFields columns = random_column_fields(random);
+    require_reference(gpu, GeneralProblem(p.operands, columns, random.next()));
   }
   CAPTURE(splits);
   CHECK(splits.back() > 1);

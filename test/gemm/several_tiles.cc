@@ -70,6 +70,23 @@ TEST_CASE("a CTA of 9.0 computes one tile after the other with any epilogue", "[
   }
 }
 
+// Each tile has other columns, and its own bias and factor of B.
+TEST_CASE("a CTA of 9.0 goes from tile to tile with factors and a bias of columns",
+          "[tiles][epilogue]") {
+  USE_FEW_SMS(gpu);
+  support::Random random(970);
+  for (const int32_t bias : {NVFP4_TYPE_NONE, NVFP4_TYPE_BF16}) {
+    support::EpilogueFields f = random_column_fields(random);
+    f.bias_type = bias;
+    f.b_tensor_scale = true, f.b_tensor_scale_columns = 64;
+    const Problem operands = several(variant, gpu.info.sms + 1, 320);
+    const support::GeneralProblem p(operands, f, 1);
+    CAPTURE(to_string(p.fields));
+    REQUIRE(gemm_test::split_of(gpu, support::DeviceGeneral(gpu.driver, p).desc) == 1);
+    REQUIRE(difference_on_device(gpu.driver, p) == "");
+  }
+}
+
 // One warp of a CTA waits for the tokens' kernel.
 TEST_CASE("9.0 launches a CTA for each SM where there are more tiles", "[tiles]") {
   USE_FEW_SMS(gpu);

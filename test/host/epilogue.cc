@@ -19,7 +19,7 @@ Desc plain() {
 
 }  // namespace
 
-TEST_CASE("Only 16 bits, by rows, of alpha by value are not the general epilogue") {
+TEST_CASE("Only 16 bits, by rows, of what a column has alone are not the general epilogue") {
   const float one = 1;
   CHECK(nvfp4::make_epilogue(plain()).kind == nvfp4::kEpiloguePlain);
   const std::function<void(Desc&)> plain_too[] = {
@@ -38,17 +38,32 @@ TEST_CASE("Only 16 bits, by rows, of alpha by value are not the general epilogue
   const std::function<void(Desc&)> general[] = {
       [](Desc& g) { g.d_type = NVFP4_TYPE_F32; },
       [](Desc& g) { g.cd_order = NVFP4_CD_ORDER_COLUMN_MAJOR; },
-      [&](Desc& g) { g.scalar_mode = NVFP4_SCALARS_DEVICE, g.alpha_device = &one; },
       [](Desc& g) { g.activation = NVFP4_ACTIVATION_RELU; },
-      [&](Desc& g) { g.a_tensor_scale = &one; },
-      [&](Desc& g) { g.b_tensor_scale = &one; },
       [&](Desc& g) { g.c_type = NVFP4_TYPE_F16, g.c = &one, g.beta = 1e-45f; },
-      [&](Desc& g) { g.bias_type = NVFP4_TYPE_F32, g.bias = &one; },
+      [&](Desc& g) {
+        g.bias_type = NVFP4_TYPE_F32, g.bias = &one, g.bias_axis = NVFP4_BIAS_AXIS_ROW;
+      },
   };
   for (const auto& change : general) {
     Desc g = plain();
     change(g);
     CHECK(nvfp4::make_epilogue(g).kind == nvfp4::kEpilogueGeneral);
+  }
+  const std::function<void(Desc&)> of_columns[] = {
+      [&](Desc& g) { g.scalar_mode = NVFP4_SCALARS_DEVICE, g.alpha_device = &one; },
+      [&](Desc& g) { g.a_tensor_scale = &one; },
+      [&](Desc& g) { g.b_tensor_scale = &one, g.b_tensor_scale_columns = 64; },
+      [&](Desc& g) { g.bias_type = NVFP4_TYPE_F32, g.bias = &one; },
+  };
+  for (const auto& change : of_columns) {
+    Desc g = plain();
+    change(g);
+    CHECK(nvfp4::make_epilogue(g).kind == nvfp4::kEpilogueColumns);
+    for (const auto& more : general) {
+      Desc both = g;
+      more(both);
+      CHECK(nvfp4::make_epilogue(both).kind == nvfp4::kEpilogueGeneral);
+    }
   }
 }
 

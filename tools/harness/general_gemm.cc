@@ -116,6 +116,20 @@ EpilogueFields random_fields(const Shape& shape, Random& random) {
   return f;
 }
 
+EpilogueFields random_column_fields(Random& random) {
+  const auto coin = [&] { return random.below(2) != 0; };
+  EpilogueFields f;
+  f.d_type = coin() ? NVFP4_TYPE_F16 : NVFP4_TYPE_BF16;
+  f.bias_type = int32_t(random.below(4));
+  f.scalar_mode = int32_t(random.below(2));
+  f.a_tensor_scale = coin();
+  f.b_tensor_scale = coin();
+  if (f.b_tensor_scale && coin()) f.b_tensor_scale_columns = 64 * (1 + random.below(2));
+  f.alpha = float(int(random.below(400)) - 200) / 300;
+  f.d_ld_gap = coin() ? 0 : random.below(9);
+  return f;
+}
+
 GeneralProblem::GeneralProblem(const Problem& o, const EpilogueFields& f, uint64_t seed)
     : operands(o), fields(f) {
   Random random(seed);

@@ -28,6 +28,8 @@ bool is_general(const EpilogueFields& fields);  // more than alpha by value to f
 
 // Any fields, for a problem of that shape.
 EpilogueFields random_fields(const Shape& shape, Random& random);
+// Those of D in 16 bits by rows, and of it what a column has alone: factors, and a bias of columns.
+EpilogueFields random_column_fields(Random& random);
 
 int64_t bytes_of_type(int32_t type);
 

@@ -56,7 +56,8 @@ __device__ float4 sum_of_parts(uint32_t at) {
 // epilogue a whole sum goes where its part in this CTA was, which no other thread reads.
 template <typename Tile, uint32_t kSplit>
 __device__ void store_share(const Sm90Params& p, const TileCoordinate& tile, uint32_t rank,
-                            uint32_t at, uint32_t warp, uint32_t lane) {
+                            uint32_t at, uint32_t warp, uint32_t lane,
+                            const FourTerms<Tile>& terms) {
   constexpr uint32_t kLanesPerRow = Tile::kWeights / 4, kRows = 32 / kLanesPerRow;
   constexpr uint32_t kStride = Tile::kConsumerWarps * kRows;
   constexpr uint32_t kShare = share_of(Tile::kTokens, kSplit);
@@ -84,7 +85,7 @@ __device__ void store_share(const Sm90Params& p, const TileCoordinate& tile, uin
       if (has_general_epilogue<Tile>(p)) {
         ptx::st_shared_v4_f32(place(token), sums[i]);
       } else {
-        out.store_sums(m_first + token, sums[i]);
+        out.store_sums(m_first + token, sums[i], terms);
       }
     }
   }
@@ -117,14 +118,15 @@ __device__ void store_general_sums(const Cta90<Tile>& cta, uint32_t warp, uint32
 
 // What put_sums has written, by all consumer warps.
 template <typename Tile, uint32_t kSplit>
-__device__ void store_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
+__device__ void store_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
+                           const FourTerms<Tile>& terms) {
   if constexpr (kSplit == 1) {
     ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();
   } else {
     ptx::cluster_sync();  // every CTA's sums are there
   }
   const uint32_t rank = kSplit == 1 ? 0 : cta.rank;  // of those that share the tile
-  store_share<Tile, kSplit>(cta.p, cta.tile, rank, cta.smem + Tile::kSumsAt, warp, lane);
+  store_share<Tile, kSplit>(cta.p, cta.tile, rank, cta.smem + Tile::kSumsAt, warp, lane, terms);
   if constexpr (kSplit != 1)
     ptx::cluster_sync_relaxed();  // nobody leaves while others read its sums
 }

@@ -47,7 +47,8 @@ __device__ void push_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
 // parts of each CTA are added first, then those sums, in the order of K: as where groups share
 // their sums out, so that the width of a tile does not show in the bits.
 template <typename Tile, uint32_t kSplit>
-__device__ void store_pushed_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
+__device__ void store_pushed_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
+                                  const FourTerms<Tile>& terms) {
   constexpr uint32_t kShare = share_of(Tile::kTokens, kSplit);
   constexpr uint32_t kLanesPerRow = Tile::kWeights / 4, kRows = 32 / kLanesPerRow;
   constexpr uint32_t kParts = kSplit * Tile::kParts;
@@ -64,8 +65,8 @@ __device__ void store_pushed_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_
     part[i / Tile::kParts][i % Tile::kParts] =
         ptx::ld_shared_v4_f32(at + i * kShare * Tile::kSumRowBytes);
   }
-  store_one_sum(cta, cta.tile.weight_tile * Tile::kWeights + column, m, at,
-                add_parts_of_ctas(part));
+  store_one_sum(cta, cta.tile.weight_tile * Tile::kWeights + column, m, at, add_parts_of_ctas(part),
+                terms);
 }
 
 }  // namespace nvfp4

@@ -12,11 +12,33 @@
 
 namespace nvfp4 {
 
+// Of a sum where it is rounded: the factor of the decoding, then the column's.
+struct Scaling {
+  float decoding, scale;
+  __device__ float of(float sum) const { return __fmul_rn(scale, __fmul_rn(sum, decoding)); }
+};
+
+// A thread has two columns, 8 apart. With a bias its sums become what is rounded, and the scaling
+// is of ones: in the place where sums are rounded there is no branch.
+template <typename Tile, uint32_t kSums>
+__device__ Scaling scale_rows(const Sm90Params& p, uint32_t n, float (&sums)[kSums]) {
+  const ColumnTerms<Tile, 2, 8> terms(p, n);
+  if (!has_columns_terms<Tile>(p) || p.epilogue.bias_type == kTypeNone) {
+    return {kDecodingScale<Tile>, terms.scale};
+  }
+#pragma unroll
+  for (uint32_t i = 0; i < kSums; ++i) {
+    const float x = Epilogue90<Tile>::scaled(sums[i], terms.scale);
+    sums[i] = __fadd_rn(x, terms.bias[i / 2 % 2]);
+  }
+  return {1, 1};
+}
+
 // A warp's fragment as rows of fp16 in shared memory, [token][weight], whose 16-byte pieces lie XOR
 // token % 8: eight tokens' pieces of a matrix hit 32 banks. Eight tokens, or a multiple of 16.
 template <typename Tile, uint32_t kTokens, uint32_t kSums>
-__device__ void put_rows(const float (&sums)[kSums], uint32_t first, const Sm90Params& p,
-                         uint32_t at, uint32_t warp, uint32_t lane) {
+__device__ void put_rows(const float (&sums)[kSums], const Scaling& scaling, uint32_t first,
+                         const Sm90Params& p, uint32_t at, uint32_t warp, uint32_t lane) {
   constexpr uint32_t kRowBytes = Tile::kWeights * 2;
   // Of a matrix of 8 weights x 8 tokens this lane gives the address of a token.
   const uint32_t row = lane / 16 * 8 + lane % 8;
@@ -24,7 +46,7 @@ __device__ void put_rows(const float (&sums)[kSums], uint32_t first, const Sm90P
   const uint32_t to = at + row * kRowBytes + (piece ^ row % 8) * 16;
   const auto words = [&](uint32_t block, uint32_t i) {
     const uint32_t s = (first / 8 + block) * 4 + i * 2;
-    return Epilogue90<Tile>::finish(sums[s], sums[s + 1], p);
+    return Epilogue90<Tile>::round(scaling.of(sums[s]), scaling.of(sums[s + 1]), p);
   };
   if constexpr (kTokens == 8) {
     ptx::stmatrix_x2_trans(to, {words(0, 0), words(0, 1)});
@@ -43,7 +65,7 @@ __device__ void put_rows(const float (&sums)[kSums], uint32_t first, const Sm90P
 // read before one is stored, or each store would wait for a read of its own.
 template <typename Tile, uint32_t kSums>
 __device__ void store_rows(const Sm90Params& p, const TileCoordinate& tile, uint32_t at,
-                           uint32_t warp, uint32_t lane, const float (&sums)[kSums]) {
+                           uint32_t warp, uint32_t lane, float (&sums)[kSums]) {
   constexpr uint32_t kTokens = kSums * 2, kRows = Tile::kWholeSums ? Tile::kRowsPerPass : kTokens;
   constexpr uint32_t kRowBytes = Tile::kWeights * 2, kLanesPerRow = Tile::kWeights / 4;
   constexpr uint32_t kStride = Tile::kConsumersPerStage * (32 / kLanesPerRow);
@@ -56,13 +78,15 @@ __device__ void store_rows(const Sm90Params& p, const TileCoordinate& tile, uint
   const uint32_t column = lane % kLanesPerRow;
   const uint32_t row = warp % Tile::kConsumersPerStage * (32 / kLanesPerRow) + lane / kLanesPerRow;
   const Epilogue90<Tile> out(p, tile, tile.weight_tile * Tile::kWeights + column * 4);
+  const uint32_t n = tile.weight_tile * Tile::kWeights + warp % Tile::kConsumersPerStage * 16;
+  const Scaling scaling = scale_rows<Tile>(p, n + lane / 4, sums);
 #pragma unroll
   for (uint32_t first = 0; first < kTokens; first += kRows) {
     if (first > 0) {
       if (m_first + first >= p.m) break;
       ptx::named_barrier_sync<kConsumerBarrier, kThreads>();  // the rows before are read
     }
-    put_rows<Tile, kRows>(sums, first, p, rows, warp, lane);
+    put_rows<Tile, kRows>(sums, scaling, first, p, rows, warp, lane);
     ptx::named_barrier_sync<kConsumerBarrier, kThreads>();  // the rows are there
     uint2 four[kRows / kStride];
 #pragma unroll
