@@ -13,10 +13,11 @@ try:
 except ImportError as error:
     raise unittest.SkipTest("this Python has no torch") from error
 
+import gpus
 import nvfp4gemm
 from nvfp4gemm.nn import Linear, load_linear, replace_linear
 
-GPU = torch.cuda.is_available()
+GPU = not gpus.why_not(torch, 1)
 HOPPER = GPU and torch.cuda.get_device_capability() == (9, 0)
 DEVICES = ["cpu", "cuda"] if HOPPER else ["cpu"]
 

@@ -15,7 +15,10 @@ try:
 except ImportError as error:
     raise unittest.SkipTest("this Python has no torch") from error
 
+import gpus
+
 RANKS = 2
+WHY_NOT = gpus.why_not(torch, RANKS)
 
 
 def run(backend, *arguments, seconds=240):
@@ -42,13 +45,13 @@ class Parallel(unittest.TestCase):
     def test_two_processes_on_the_cpu(self):
         self.assertIn("ok: layers", run("gloo"))
 
-    @unittest.skipUnless(torch.cuda.device_count() > 1, "two GPUs are needed")
+    @unittest.skipIf(WHY_NOT, WHY_NOT)
     def test_two_gpus(self):
         said = run("nccl")
         print(said, end="")
         self.assertIn("ok: layers", said)
 
-    @unittest.skipUnless(torch.cuda.device_count() > 1, "two GPUs are needed")
+    @unittest.skipIf(WHY_NOT, WHY_NOT)
     def test_time_on_two_gpus(self):
         said = run("nccl", "time")
         print(said, end="")

@@ -16,10 +16,13 @@ try:
 except ImportError as error:
     raise unittest.SkipTest("this Python has no torch") from error
 
+import gpus
 import nvfp4gemm
 import nvfp4gemm.nn
 
-GPU = torch.cuda.is_available()
+WHY_NOT = gpus.why_not(torch, 1)
+WHY_NOT_TWO = gpus.why_not(torch, 2)
+GPU = not WHY_NOT
 HOPPER = GPU and torch.cuda.get_device_capability() == (9, 0)
 
 
@@ -106,7 +109,7 @@ class Documents(unittest.TestCase):
         self.assertEqual(tuple(known["y"].shape), (3, 5, 64))
 
 
-@unittest.skipUnless(GPU, "torch finds no GPU here")
+@unittest.skipIf(WHY_NOT, WHY_NOT)
 class OnTheGpu(unittest.TestCase):
     def test_quantize_has_the_bits_of_the_cpu(self):
         for dtype in (torch.float16, torch.bfloat16, torch.float32):
@@ -270,7 +273,7 @@ class OnTheGpu(unittest.TestCase):
         for name, time_ in times.items():
             self.assertLess(time_ - empty, limits[name], name)
 
-    @unittest.skipUnless(GPU and torch.cuda.device_count() > 1, "one GPU here")
+    @unittest.skipIf(WHY_NOT_TWO, WHY_NOT_TWO)
     def test_the_tensors_device_counts_not_the_current_one(self):
         x, weight = normal(1, 9, 256, device="cuda:1"), nvfp4gemm.quantize(
             normal(2, 64, 256, device="cuda:1"))

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: MIT
+"""Whether torch has GPUs to run on. Its count of them may come from NVML, which neither a driver
+that cannot be initialised nor the emulator in the driver's place changes."""
+import ctypes
+
+
+def load_driver():
+    return ctypes.CDLL("libcuda.so.1")
+
+
+def why_not(torch, wanted, load=load_driver):
+    """What keeps torch from running on so many GPUs; "" where nothing does."""
+    counted = torch.cuda.device_count()
+    if counted < wanted:
+        return f"torch counts {counted} GPUs, {wanted} needed"
+    try:
+        if hasattr(load(), "nvfp4emu_calls"):
+            return "libcuda.so.1 is the emulator, on which torch cannot run"
+        torch.cuda.init()
+    except (OSError, RuntimeError, AssertionError) as error:
+        return f"torch counts {counted} GPUs and cannot use them: {error}"
+    return ""
