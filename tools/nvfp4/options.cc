@@ -158,7 +158,7 @@ void add_explain(CLI::App& app, ExplainOptions& options) {
   add_problem(*explain, options.problem);
   explain->add_option("--alpha", options.problem.alpha, "multiplier; 1 by default");
   explain->add_option("--variant", options.problem.variant,
-                      "a kernel variant by name, instead of the planner's");
+                      "a kernel variant by name, instead of the planner's; NAME/2: K in 2 parts");
   std::vector<std::string> names;
   for (const Gpu& gpu : gpus()) names.emplace_back(gpu.name);
   CLI::Option* gpu =
@@ -230,8 +230,9 @@ void add_run(CLI::App& app, RunOptions& options) {
       run->add_option("--b", options.b_path, "B from a .npy file, fp32 or fp16 [N, K], quantized")
           ->check(existing_file());
   CLI::Option* out = run->add_option("--out", options.out_path, "write D to a .npy file, as fp32");
-  CLI::Option* variant = run->add_option("--variant", options.variant,
-                                         "a kernel variant by name, instead of the planner's");
+  CLI::Option* variant =
+      run->add_option("--variant", options.variant,
+                      "a kernel variant by name, instead of the planner's; NAME/2: K in 2 parts");
   run->add_option("--device", options.device, "device ordinal")
       ->check(CLI::NonNegativeNumber.description(""))
       ->capture_default_str();
