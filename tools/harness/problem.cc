@@ -93,9 +93,9 @@ std::vector<uint8_t> Operand::interleaved_scales(uint8_t poison) const {
   return out;
 }
 
-int64_t Operand::device_scales_stride(int64_t gap) const {
-  if (layout == NVFP4_SCALE_LAYOUT_LINEAR) return scales_stride() + gap;
-  return int64_t(nvfp4_scale_bytes(rows, k, layout)) + gap;
+int64_t Operand::device_scales_stride(int64_t gap, int32_t as_layout) const {
+  if (as_layout == NVFP4_SCALE_LAYOUT_LINEAR) return scales_stride() + gap;
+  return int64_t(nvfp4_scale_bytes(rows, k, as_layout)) + gap;
 }
 
 // The last batch ends with its last scale.
@@ -104,7 +104,7 @@ std::vector<uint8_t> Operand::device_scales(uint8_t poison, int64_t gap) const {
   const std::vector<uint8_t> from = linear ? scales : interleaved_scales(poison);
   const size_t matrix = nvfp4_scale_bytes(rows, k, layout);
   const size_t from_stride = linear ? size_t(scales_stride()) : matrix;
-  const size_t stride = size_t(device_scales_stride(gap));
+  const size_t stride = size_t(device_scales_stride(gap, layout));
   std::vector<uint8_t> out(size_t(l - 1) * stride + matrix, poison);
   for (size_t i = 0; i < size_t(l); ++i) {
     std::copy_n(from.begin() + long(i * from_stride), matrix, out.begin() + long(i * stride));
@@ -314,11 +314,9 @@ nvfp4_gemm_desc make_desc(const Problem& p, int32_t scale_layout) {
   g.b_ld = p.b.ld, g.b_batch_stride = p.b.batch_stride;
   g.d_ld = p.d_ld, g.d_batch_stride = p.d_batch_stride;
   g.a_type = p.a.type;
-  const auto with_layout = [&](Operand o, int32_t* layout) {  // and the stride of the scales
-    o.codes.clear(), o.scales.clear(), o.halves.clear();
-    if (scale_layout != NVFP4_SCALE_LAYOUT_UNSET) o.layout = scale_layout;
-    *layout = o.layout;
-    return o.device_scales_stride(p.scales_gap_bytes);
+  const auto with_layout = [&](const Operand& o, int32_t* layout) {  // and the stride of the scales
+    *layout = scale_layout != NVFP4_SCALE_LAYOUT_UNSET ? scale_layout : o.layout;
+    return o.device_scales_stride(p.scales_gap_bytes, *layout);
   };
   g.a_scales_batch_stride_bytes = with_layout(p.a, &g.a_scale_layout);
   g.b_scales_batch_stride_bytes = with_layout(p.b, &g.b_scale_layout);

@@ -69,7 +69,7 @@ struct Operand {
 
   // The scales as `layout` says, `gap` bytes of poison between batches, and from one to the next.
   std::vector<uint8_t> device_scales(uint8_t poison, int64_t gap) const;
-  int64_t device_scales_stride(int64_t gap) const;
+  int64_t device_scales_stride(int64_t gap, int32_t as_layout) const;
 };
 
 // From one row of codes to the next where no gap is asked for: rows begin at multiples of 16 bytes.
