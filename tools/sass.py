@@ -151,6 +151,9 @@ def figures(family, listing):
     for name, (instructions, labels) in sorted(functions(listing).items()):
         local = sum(i.opcode.split(".")[0] in ("LDL", "STL") for i in instructions)
         rows.append((f"{name} local-memory instructions", local))
+        # More of them: a loop of copies whose thread ptxas no longer knows to be its warp's only one.
+        moves = named(instructions, (0, len(instructions) - 1), "R2UR")
+        rows.append((f"{name} R2UR in all", len(moves)))
         rows += [(f"{name} {what}", number) for what, number in
                  loop_rows(family, instructions, labels)]
     return rows

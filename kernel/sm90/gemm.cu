@@ -262,11 +262,13 @@ __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
     arrive_at_cluster(cta);
     Start<Tile>::token_warp();
     wait_for_cluster(cta);
+    // One that has nothing to load. It leaves first: with code after it the branch of one thread
+    // is not known to be the last, and the addresses of its copies leave the uniform registers.
+    if (warp == Tile::kFirstTokenWarp + 1) return ask_for_column_terms(cta, lane);
     if (warp == Tile::kFirstTokenWarp && ptx::elect_sync()) {
       ptx::griddepcontrol_wait();  // tokens or their kernel, and whatever else earlier grids write
       load_tokens(cta);
     }
-    if (warp == Tile::kFirstTokenWarp + 1) ask_for_column_terms(cta, lane);  // has nothing to load
   }
 }
 

@@ -21,7 +21,7 @@ def instruction(address, text, stall, other_bits=0x000FE000_00000000):
 # by the last fillings. The loop over an incomplete filling's steps gives no stage back.
 LISTING = (
     "\t.section\t.text.nvfp4_gemm_sm100_test,\"ax\",@progbits\n.text.nvfp4_gemm_sm100_test:\n"
-    + instruction(0x00, "MOV R1, R2", 9)
+    + instruction(0x00, "R2UR UR6, R2", 9)
     + instruction(0x08, "UTMALDG.3D [UR8], [UR4]", 6)
     + ".L_x_1:\n" + instruction(0x10, "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [R12]", 2)
     + instruction(0x20, "@!P0 BRA `(.L_x_9)", 12)
@@ -59,6 +59,7 @@ class Sass(unittest.TestCase):
         rows = {what.split(" ", 1)[1]: number for what, number in sass.figures("sm100", LISTING)}
         self.assertEqual(rows["local-memory instructions"], 1)
         self.assertEqual(rows["R2UR in the loop"], 1)
+        self.assertEqual(rows["R2UR in all"], 2)
 
 
 if __name__ == "__main__":
