@@ -12,6 +12,7 @@
 #include "host/formats.h"
 #include "host/growing_text.h"
 #include "host/image.h"
+#include "host/plan/proof.h"
 #include "host/rule.h"
 
 namespace nvfp4 {
@@ -140,6 +141,17 @@ void add_images(const Plan& plan, Text* text) {
   text->add("\n");
 }
 
+const char* proof_text(Proof proof) {
+  switch (proof) {
+    case Proof::hardware: return "hardware: this library has run it on such a GPU";
+    case Proof::published:
+      return "published: kernels that others run on such a GPU have its mechanisms; this one has "
+             "run in the emulator alone";
+    case Proof::emulator: break;
+  }
+  return "emulator: it has run there alone, so no plan takes it unasked";
+}
+
 void add_geometry(const Plan& plan, int32_t sm_count, Text* text) {
   const Variant& v = *plan.variant;
   text->add("variant   %s\n", v.name);
@@ -159,6 +171,8 @@ void add_geometry(const Plan& plan, int32_t sm_count, Text* text) {
   text->add("split     %" PRIu32, plan.split);
   if (plan.whole > 0) text->add(", of the tiles after the first %" PRIu32, plan.whole);
   text->add("\n");
+  const Proof proof = proof_of(kProofs, v.family, v.tile_ctas, plan.split);
+  text->add("proof     %s\n", proof_text(proof));
   text->add("workspace %" PRIu64 " bytes\n", plan.workspace_bytes);
 }
 

@@ -12,29 +12,33 @@ enum class Proof : uint32_t { emulator, published, hardware };
 
 struct ProofRow {
   Family family;
+  uint32_t tile_ctas;
   uint32_t parts;  // of K
   Proof proof;
 };
 
 constexpr ProofRow kProofs[] = {
-#define PROOF(family, parts, proof, evidence) {Family::family, parts, Proof::proof},
+#define PROOF(family, tile_ctas, parts, proof, evidence) \
+  {Family::family, tile_ctas, parts, Proof::proof},
 #include "host/plan/proofs.def"
 #undef PROOF
 };
 
 // What no row speaks for has been seen in the emulator alone.
 template <uint32_t kRows>
-constexpr Proof proof_of(const ProofRow (&rows)[kRows], Family family, uint32_t parts) {
+constexpr Proof proof_of(const ProofRow (&rows)[kRows], Family family, uint32_t tile_ctas,
+                         uint32_t parts) {
   for (const ProofRow& row : rows) {
-    if (row.family == family && row.parts == parts) return row.proof;
+    if (row.family == family && row.tile_ctas == tile_ctas && row.parts == parts) return row.proof;
   }
   return Proof::emulator;
 }
 
 // Others are taken where desc.variant names them.
 template <uint32_t kRows>
-constexpr bool is_taken_unasked(const ProofRow (&rows)[kRows], Family family, uint32_t parts) {
-  return proof_of(rows, family, parts) != Proof::emulator;
+constexpr bool is_taken_unasked(const ProofRow (&rows)[kRows], Family family, uint32_t tile_ctas,
+                                uint32_t parts) {
+  return proof_of(rows, family, tile_ctas, parts) != Proof::emulator;
 }
 
 }  // namespace nvfp4

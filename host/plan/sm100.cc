@@ -118,7 +118,7 @@ bool choose_split(const nvfp4_gemm_desc& desc, const Architecture&, const Varian
         ctas <= split.ctas && split.parts * kFewestStages <= ceil_div(desc.k, v.tile_k);
     const bool may = split.parts <= v.max_split && desc.batch_invariant == 0 && runs;
     if (split.parts > 1 && !may) continue;
-    if (!is_taken_unasked(kProofs, v.family, split.parts)) continue;
+    if (!is_taken_unasked(kProofs, v.family, v.tile_ctas, split.parts)) continue;
     const int64_t cost = nanoseconds(desc, v, tiles, split);
     if (choice->variant != nullptr && cost >= choice->cost) continue;
     *choice = {&v, split.parts, split.parts * v.tile_ctas, false, tiles, 0, ctas, cost};

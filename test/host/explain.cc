@@ -52,6 +52,8 @@ TEST_CASE("explain says everything about a headline shape") {
         "grid      112 CTAs of 192 threads\n"
         "waves     0.76 of 148 SMs, one CTA each\n"
         "split     1\n"
+        "proof     published: kernels that others run on such a GPU have its mechanisms; this one "
+        "has run in the emulator alone\n"
         "workspace 0 bytes\n"
         "store     D by threads: the tile has few tokens\n"
         "bytes     10240000 (A 147456, B 8257536, D 1835008; scales included, each once)\n"
@@ -87,6 +89,7 @@ TEST_CASE("explain says why a tile and its split were chosen on 9.0") {
                  "why       fewest clocks of the longest running SM, as the planner counts them:\n"
                  "          - sm90_64x1x256: split 1, "));
   CHECK(contains(text, "          * sm90_64x128x256: split 1, "));
+  CHECK(contains(text, "\nproof     hardware: this library has run it on such a GPU\n"));
   // 2^25 tiles of 256 tokens, 2^32 and more of one or two.
   const nvfp4_gemm_desc huge = problem(int64_t{1} << 30, 1024, 64);
   CHECK(contains(explained(huge, 90, 132),

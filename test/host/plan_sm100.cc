@@ -231,13 +231,14 @@ TEST_CASE("A forced cut of K keeps batch invariance and the largest grid") {
 TEST_CASE("The planner of 10.x takes by itself what hardware or public kernels speak for") {
   using nvfp4::Family;
   using nvfp4::Proof;
-  constexpr nvfp4::ProofRow kRows[] = {{Family::sm90, 4, Proof::hardware},
-                                       {Family::sm100, 2, Proof::published},
-                                       {Family::sm100, 4, Proof::emulator}};
-  CHECK(nvfp4::is_taken_unasked(kRows, Family::sm90, 4));
-  CHECK(nvfp4::is_taken_unasked(kRows, Family::sm100, 2));
-  CHECK_FALSE(nvfp4::is_taken_unasked(kRows, Family::sm100, 4));
-  CHECK_FALSE(nvfp4::is_taken_unasked(kRows, Family::sm100, 8));  // in no row
+  constexpr nvfp4::ProofRow kRows[] = {{Family::sm90, 1, 4, Proof::hardware},
+                                       {Family::sm100, 1, 2, Proof::published},
+                                       {Family::sm100, 1, 4, Proof::emulator}};
+  CHECK(nvfp4::is_taken_unasked(kRows, Family::sm90, 1, 4));
+  CHECK(nvfp4::is_taken_unasked(kRows, Family::sm100, 1, 2));
+  CHECK_FALSE(nvfp4::is_taken_unasked(kRows, Family::sm100, 1, 4));
+  CHECK_FALSE(nvfp4::is_taken_unasked(kRows, Family::sm100, 1, 8));  // in no row
+  CHECK_FALSE(nvfp4::is_taken_unasked(kRows, Family::sm100, 2, 2));  // of pairs
   // Each way to cut K that a variant has stands in the table; none of 10.x has run on a GPU.
   for (uint32_t i = 0; i < nvfp4::kVariantCount; ++i) {
     const nvfp4::Variant& v = nvfp4::variant_at(i);
@@ -245,7 +246,7 @@ TEST_CASE("The planner of 10.x takes by itself what hardware or public kernels s
       if (!nvfp4::has_split(v, parts)) continue;
       const Proof proof = v.family == Family::sm90 ? Proof::hardware : Proof::published;
       CAPTURE(v.name, parts);
-      CHECK(nvfp4::proof_of(nvfp4::kProofs, v.family, parts) == proof);
+      CHECK(nvfp4::proof_of(nvfp4::kProofs, v.family, v.tile_ctas, parts) == proof);
     }
   }
 }
