@@ -10,7 +10,7 @@
 //   beyond M and N are zero (filled by TMA) under whatever scale the padding holds, and land in
 //   accumulator lanes and columns that are not stored; the last stage has only the 64-steps that
 //   exist, the last of which may end early: zero codes (filled by TMA) under cleared scales
-//   (cut.cuh). Or a pair of CTAs for 256 columns, K a multiple of 64 (pair.cuh).
+//   (cut.cuh). Or a pair of CTAs for 256 columns (pair.cuh).
 //
 // PIPELINE  (three roles, mbarriers only inside the loop; r = round through the ring)
 //
