@@ -464,12 +464,12 @@ NVFP4_API nvfp4_status nvfp4_gemm_workspace_bytes(const nvfp4_gemm_desc *desc,
                                                   int32_t compute_capability, uint64_t *bytes);
 
 /* Which kernel would run and why, in lines of text: images in the order tried, variant, tile,
- * stages, grid, waves on a device of sm_count SMs, bytes, the least time that memory and tensor
- * cores of a B200 (7.68 TB/s, 1.5 GHz) or an H200 allow, what the planner compared, and a command
- * line for the problem again (batch strides of scales excepted). The wording may change with any
- * version. The variant depends on the problem alone, never on sm_count. INVALID_VALUE: the buffer
- * is too small; it holds what fits, NUL at the end, and the sentence says how many bytes it takes.
- * 2048 are plenty.                                                                  Since 0.1 */
+ * stages, grid, waves on a device of sm_count SMs, what the plan's mechanisms have run on, bytes,
+ * the least time that memory and tensor cores of a B200 (7.68 TB/s, 1.5 GHz) or an H200 allow,
+ * what the planner compared, and a command line for the problem again (batch strides of scales
+ * excepted). The wording may change with any version. The variant depends on the problem alone,
+ * never on sm_count. INVALID_VALUE: the buffer is too small; it holds what fits, NUL at the end,
+ * and the sentence says how many bytes it takes. 4096 are plenty.                   Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_explain(const nvfp4_gemm_desc *desc, int32_t compute_capability,
                                           int32_t sm_count, char *buffer, size_t bytes);
 

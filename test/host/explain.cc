@@ -31,7 +31,7 @@ nvfp4_gemm_desc problem(int64_t m, int64_t n, int64_t k, int64_t l = 1) {
 }
 
 std::string explained(const nvfp4_gemm_desc& g, int32_t capability = 100, int32_t sms = 148) {
-  char text[2048];  // the size that the header calls plenty
+  char text[4096];  // the size that the header calls plenty
   memset(text, 'x', sizeof text);
   const nvfp4_status status = nvfp4_gemm_explain(&g, capability, sms, text, sizeof text);
   INFO((status == NVFP4_SUCCESS ? "" : nvfp4_last_error()));
@@ -156,6 +156,27 @@ TEST_CASE("explain and the replay line have every field of the epilogue") {
   text = explained(g);
   CHECK(!contains(text, "C fp32"));
   CHECK(!contains(text, "--c-"));
+}
+
+TEST_CASE("explain's longest text fits the buffer that the header calls plenty") {
+  nvfp4_gemm_desc g = problem(131072, 107168, 116384, 13);
+  g.a_ld = g.b_ld = 116416, g.c_ld = 107203, g.d_ld = 107201;
+  g.a_batch_stride = 16842752000, g.b_batch_stride = 117702656000;
+  g.c_batch_stride = g.d_batch_stride = 14100000001;
+  g.a_scale_layout = g.b_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
+  g.a_scales_batch_stride_bytes = g.b_scales_batch_stride_bytes = int64_t{1} << 35;
+  g.workspace = reinterpret_cast<void*>(uint64_t{6} << 44);
+  g.workspace_bytes = uint64_t{1} << 40;
+  g.c_type = NVFP4_TYPE_F32, g.c = reinterpret_cast<void*>(uint64_t{7} << 44);
+  g.bias_type = NVFP4_TYPE_BF16, g.bias = reinterpret_cast<void*>(uint64_t{8} << 44);
+  g.bias_axis = NVFP4_BIAS_AXIS_ROW, g.activation = NVFP4_ACTIVATION_GELU_TANH;
+  g.a_tensor_scale = g.b_tensor_scale = reinterpret_cast<float*>(uint64_t{9} << 44);
+  g.b_tensor_scale_columns = 128;
+  g.alpha = 0.1f, g.beta = 0.3f;
+  g.pdl = NVFP4_PDL_ON, g.batch_invariant = 1;
+  CHECK(explained(g).size() > 2048);  // which was called plenty
+  CHECK(explained(g).size() < 3072);
+  CHECK(explained(g, 90, 132).size() < 3072);
 }
 
 TEST_CASE("explain knows problems without a kernel") {
