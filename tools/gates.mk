@@ -30,7 +30,7 @@ check-hardening: $(LIB)  ## RELRO, BIND_NOW, NX, no RPATH, no TEXTREL, build id,
 	@CC='$(CC)' tools/check_hardening.sh self-test $(LIB) $(HOST_OBJ)
 check-abi: $(ABI_LIB) | $(SETUP)  ## the header in four dialects, two compilers; its interface against test/golden, abidiff
 	@CC='$(CC)' PYTHON='$(PYTHON)' tools/check_abi.sh $(B)
-check-repro: | $(SETUP)  ## library, archive, PTX, cubins: built twice in different surroundings, same bytes
+check-repro: library static kernels | $(SETUP)  ## library, archive, PTX, cubins: built again in other surroundings, same bytes
 	@NVCC='$(abspath $(NVCC))' CC='$(CC)' CXX='$(CXX)' MAKE='$(MAKE)' tools/check_repro.sh $(B)
 
 # Not in `gates`: it downloads.
