@@ -2,6 +2,7 @@
 // Golden tables: comma-separated, first line names the columns.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <fstream>
 #include <string>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The shared library as a file: what it exports, what it needs, and what its header declares.
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <iterator>

@@ -3,6 +3,7 @@
 // shapes with a name (test/golden/plans.csv).
 #include "host/plan/plan.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <set>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "tools/harness/device_gemm.h"
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 

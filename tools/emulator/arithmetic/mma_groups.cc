@@ -2,6 +2,7 @@
 // See mma_groups.h: one column at a time, with every rule.
 #include "tools/emulator/arithmetic/mma_groups.h"
 
+#include <cmath>
 #include <cstdlib>
 #include <utility>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Devices: there is one, ordinal 0.
+#include <algorithm>
 #include <cstring>
 
 #include "tools/emulator/driver/call.h"

@@ -4,6 +4,7 @@
 #include "nvfp4emu.h"
 #pragma GCC visibility pop
 
+#include <algorithm>
 #include <cstring>
 #include <iterator>
 

@@ -6,6 +6,7 @@
 
 #include "tools/emulator/driver/call.h"
 
+#include <algorithm>
 #include <cstring>
 #include <iterator>
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Calls of routines (PTX ISA 9.7.12.5), and memory of the stack (9.7.17).
+#include <algorithm>
+
 #include "tools/emulator/op/binders.h"
 #include "tools/emulator/op/op.h"
 

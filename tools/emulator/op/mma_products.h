@@ -3,6 +3,7 @@
 // bytes at a time.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 

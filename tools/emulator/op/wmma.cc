@@ -4,6 +4,8 @@
 // of 16 (or, with m8n8, 8) lines of one matrix and 8 of the other, the fragments of parts follow
 // each other, and of fp16 the registers that are left repeat the first ones. m8n32k16 is the
 // product transposed: B has the 16 lines. A line is a row of A or a column of B.
+#include <algorithm>
+
 #include "tools/emulator/machine/lane_memory.h"
 #include "tools/emulator/op/binders.h"
 #include "tools/emulator/op/mma_tile.h"

@@ -2,6 +2,7 @@
 // wmma and mma.sp: what fragments hold and what products give, as hashes of all words against those
 // recorded in golden/fragment_words.csv. The same PTX runs on an H100 or H200 and in the emulator.
 // FRAGMENT_RECORD: a file to write the hashes to instead.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>

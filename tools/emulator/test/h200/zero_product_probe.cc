@@ -2,6 +2,7 @@
 // What a product that is zero does to the alignment of a tensor core's sum: zeros times large
 // numbers beside small products, counted under four hypotheses. The same PTX runs on an H100 or
 // H200 and in the emulator as one. Where a GPU and the model differ, the model is wrong.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Divergence, reconvergence and membermask synchronisation of one warp.
+#include <algorithm>
 #include <numeric>
 
 #include "tools/emulator/test/support/exec_support.h"

@@ -2,6 +2,7 @@
 #include "tools/emulator/test/models/wgmma.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 namespace support {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Walks inventory.def: what other people's NVFP4 kernels are made of loads, runs and gives the
 // result written there; ptxas takes the same text.
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <sstream>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Calls of functions: what they compute, where their faults are, and what is refused.
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
