@@ -26,6 +26,7 @@ fi
 root=${HERE:-$(mktemp -d)}
 leave() {
   umount "$root/ccache" 2>/dev/null || true
+  umount "$root/dev/pts" 2>/dev/null || true
   umount "$root/proc" 2>/dev/null || true
   [ -n "${HERE:-}" ] || rm -rf "$root"
 }
@@ -57,6 +58,9 @@ inside() {
   --include="git,make,ca-certificates${CCACHE:+,ccache}" "$suite" "$root" ${MIRROR:+"$MIRROR"}
 [ "$failed" -eq 0 ] || { finish; exit 1; }
 mount -t proc proc "$root/proc"
+mkdir -p "$root/dev/pts"  # a test asks nvfp4 something as at a terminal
+mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts"
+[ -e "$root/dev/ptmx" ] || ln -s pts/ptmx "$root/dev/ptmx"
 # What ends with this run need not be on the disk at once.
 echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/unsafe-io"
 cp -L /etc/resolv.conf "$root/etc/resolv.conf"

@@ -99,25 +99,36 @@ nvdisasm is under NVIDIA's CUDA licence, https://docs.nvidia.com/cuda/eula"
   fetch -r $here/requirements.txt
 fi
 
-# Works means: compiles a kernel for compute_100f (CUDA 12.9 and newer) and has a ptxas beside it.
+# works NVCC FLAGS: compiles a kernel for compute_100f (CUDA 12.9 and newer) and has a ptxas beside
+# it.
 works() {
   [ -n "$1" ] && [ -x "$1" ] || return 1
   probe=$(mktemp -d)
   echo '__global__ void probe(int *p) { *p = 1; }' >"$probe/probe.cu"
   ok=1
-  "$1" -arch=compute_100f -ptx -o "$probe/probe.ptx" "$probe/probe.cu" >/dev/null 2>&1 &&
-    "$(dirname "$(readlink -f "$1")")/ptxas" -arch=sm_100a -o "$probe/probe.cubin" \
-      "$probe/probe.ptx" >/dev/null 2>&1 && ok=0
+  words=$(NVCC_PREPEND_FLAGS="$2" "$1" -std=c++17 -arch=compute_100f -ptx -o "$probe/probe.ptx" \
+    "$probe/probe.cu" 2>&1) &&
+    words=$("$(dirname "$(readlink -f "$1")")/ptxas" -arch=sm_100a -o "$probe/probe.cubin" \
+      "$probe/probe.ptx" 2>&1) && ok=0
   rm -rf "$probe"
   return $ok
 }
+# Headers newer than nvcc: it refuses g++ 16 by its number, and declares rsqrt otherwise than glibc
+# 2.42 does for GNU's programs. Of kernels the host compiler preprocesses the text and no more.
+newer_host='-allow-unsupported-compiler -U_GNU_SOURCE'
 found=
+try() {
+  for extra in "" "$newer_host"; do
+    if [ -z "$found" ] && works "$1" "$extra"; then found=$1 flags=$extra; fi
+  done
+}
 if [ -n "${NVCC:-}" ]; then
-  works "$NVCC" || fail "NVCC=$NVCC compiles no kernel for compute_100f, as CUDA 12.9 and newer do"
-  found=$NVCC
+  try "$NVCC"
+  [ -n "$found" ] || fail "NVCC=$NVCC compiles no kernel for compute_100f, as CUDA 12.9 and newer \
+do; its words: $words"
 fi
 for nvcc in .tools/cuda/bin/nvcc "$(command -v nvcc || true)" /usr/local/cuda/bin/nvcc; do
-  if [ -z "$found" ] && works "$nvcc"; then found=$nvcc; fi
+  try "$nvcc"
 done
 if [ -z "$found" ]; then
   confirm_wheels "no nvcc for compute_100f: NVIDIA's compiler in .tools/cuda, 105 MB \
@@ -126,9 +137,13 @@ under NVIDIA's CUDA licence, https://docs.nvidia.com/cuda/eula"
   rm -rf .tools/wheels .tools/cuda
   fetch --no-deps --target .tools/wheels -r $here/cuda.txt
   ln -s wheels/nvidia/cu13 .tools/cuda
-  found=.tools/cuda/bin/nvcc
-  works "$found" || fail "the compiler from the wheels does not compile a kernel for compute_100f"
+  try .tools/cuda/bin/nvcc
+  [ -n "$found" ] ||
+    fail "the compiler from the wheels compiles no kernel for compute_100f; its words: $words"
 fi
-say "nvcc: $found"
-printf '# Written by %s: what the Makefile compiles with.\nNVCC ?= %s\n' "$here/setup.sh" "$found" \
-  >"$stamp"
+say "nvcc: $found${flags:+, called with $flags: this g++ or glibc is newer than it}"
+{
+  echo "# Written by $here/setup.sh: what the Makefile compiles with."
+  echo "NVCC ?= $found"
+  [ -z "$flags" ] || echo "export NVCC_PREPEND_FLAGS := $flags"
+} >"$stamp"
