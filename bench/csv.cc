@@ -57,6 +57,8 @@ std::vector<std::pair<const char*, std::string>> csv_cells(const Row& row, const
       {"gpumode_us", us(o.gpumode_us)},
       {"bf16_bias_us", us(o.bf16_bias_us)},
       {"bf16_bias_ratio", ratio(o.bf16_bias_us, o.us)},
+      {"silu_us", us(o.silu_us)},
+      {"c_us", us(o.c_us)},
       {"w4a16_fp16_us", us(row.f16_tokens.us)},
       {"w4a16_fp16_pdl_us", us(row.f16_tokens.pdl_us)},
       {"w4a16_bf16_us", us(row.bf16_tokens.us)},

@@ -18,6 +18,8 @@ struct Ours {
   double a_bytes = kQuantizedBytes;  // of an element of A
   double us = 0, p10 = 0, p90 = 0, plain_us = 0, host_us = 0, pdl_us = 0, gpumode_us = 0;
   double bf16_bias_us = 0;  // as us, D in bf16 with a bias
+  double silu_us = 0;       // the same through SiLU
+  double c_us = 0;          // as us, with C in fp16
 };
 
 // The same weights with tokens that are not quantized.

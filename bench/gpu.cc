@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -23,6 +24,7 @@ namespace bench {
 namespace {
 
 using support::Driver;
+using support::EpilogueFields;
 using support::Problem;
 using support::progress;
 using support::Shape;
@@ -119,6 +121,8 @@ Head head_of(const GpuOptions& options, const Gpu& gpu, const Yardsticks& y,
       {"cublasLt", proposals},
       {"pdl_us", "launches with NVFP4_PDL_ON_STATIC_WEIGHTS; cuBLASLt has no such launch here"},
       {"bf16_bias_us", "D in bf16 with a bf16 bias for each column, else as us"},
+      {"silu_us", "the same through SiLU"},
+      {"c_us", "D in fp16 of the product plus a cold C in fp16, else as us"},
       {"sm_mhz", "right after the replays, and what kept it down (slowed_by)"},
       {"spread", formatted("10th and 90th percentile of %d replays, interleaved with the others'",
                            options.replays)},
@@ -238,6 +242,22 @@ struct Half {
   }
 };
 
+EpilogueFields bf16_bias() {
+  EpilogueFields fields;
+  fields.d_type = fields.bias_type = NVFP4_TYPE_BF16;
+  return fields;
+}
+EpilogueFields bf16_bias_silu() {
+  EpilogueFields fields = bf16_bias();
+  fields.activation = NVFP4_ACTIVATION_SILU;
+  return fields;
+}
+EpilogueFields c_added() {
+  EpilogueFields fields;
+  fields.c_type = NVFP4_TYPE_F16, fields.beta = 1;
+  return fields;
+}
+
 Row time_row(const GpuOptions& options, const Gpu& gpu, Yardsticks& y, const Problems& problems) {
   Row row;
   const Problem& problem = problems.main;
@@ -264,15 +284,22 @@ Row time_row(const GpuOptions& options, const Gpu& gpu, Yardsticks& y, const Pro
   row.ours.host_us = median(timer.host(launch, calls, options.replays));
   if (options.gpumode || gpu.info.major >= 10)
     row.ours.gpumode_us = gpumode_us(gpu.driver, problem);
-  ours.add_bf16_bias();
-  row.ours.bf16_bias_us = median(timer.graph(launch, calls, options.replays));
-  ours.require_same();
+  const auto time_with = [&, &launch = launch, &calls = calls](const EpilogueFields& fields) {
+    ours.set_epilogue(fields);
+    const double us = median(timer.graph(launch, calls, options.replays));
+    ours.require_same();
+    return us;
+  };
+  row.ours.bf16_bias_us = time_with(bf16_bias());
+  row.ours.silu_us = time_with(bf16_bias_silu());
+  row.ours.c_us = time_with(c_added());
   return row;
 }
 
 void verify_row(const Gpu& gpu, const Problems& problems) {
   OurGemm ours(gpu, problems.main, false);
-  ours.add_bf16_bias();
+  for (const EpilogueFields& fields : {bf16_bias(), bf16_bias_silu(), c_added()})
+    ours.set_epilogue(fields);
   for (const Problem* half : {&problems.f16, &problems.bf16})
     if (half->shape.m) OurGemm(gpu, *half, false);
   std::printf("# %s by %s: the checked elements have the reference's bits\n",

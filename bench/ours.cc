@@ -10,7 +10,6 @@
 #include "bench/check.h"
 #include "bench/figures.h"
 #include "tools/harness/compare.h"
-#include "tools/harness/general_gemm.h"
 
 namespace bench {
 namespace {
@@ -124,17 +123,27 @@ void OurGemm::require(const std::vector<uint16_t>& want) const {
 }
 
 // Two rows are compared with the reference, which takes one thread here.
-void OurGemm::add_bf16_bias() {
-  support::EpilogueFields fields;
-  fields.d_type = fields.bias_type = NVFP4_TYPE_BF16;
+void OurGemm::set_epilogue(support::EpilogueFields fields) {
   fields.alpha = problem_.alpha;
   const int64_t n = problem_.shape.n;
   const std::vector<int64_t> rows = checked(problem_.shape.m, 2);
   const support::GeneralProblem part(part_of(problem_, rows, first(n)), fields, 1);
+  const nvfp4_gemm_desc as = part.desc(NVFP4_SCALE_LAYOUT_128X4);
+  const auto of_part = [&](int64_t row) { return std::lower_bound(rows.begin(), rows.end(), row); };
+  std::vector<uint8_t> c;
+  for (int64_t row = 0; row < problem_.shape.m && !part.c.empty(); ++row) {
+    const auto from = part.c.begin() + (of_part(row) - rows.begin()) * n * 2;
+    c.insert(c.end(), from, from + n * 2);
+  }
   bias_ = std::make_unique<support::DeviceBuffer>(gpu_.driver, part.bias);
+  c_.clear();
   for (const auto& copy : copies_) {
-    copy->desc.d_type = copy->desc.bias_type = NVFP4_TYPE_BF16;
-    copy->desc.bias = bias_->pointer();
+    c_.push_back(std::make_unique<support::DeviceBuffer>(gpu_.driver, c));
+    nvfp4_gemm_desc& desc = copy->desc;
+    desc.d_type = as.d_type, desc.activation = as.activation, desc.beta = as.beta;
+    desc.bias_type = as.bias_type, desc.bias = part.bias.empty() ? nullptr : bias_->pointer();
+    desc.c_type = as.c_type, desc.c = c.empty() ? nullptr : c_.back()->pointer();
+    desc.c_ld = as.c_ld;
   }
   check(copies_[0]->enqueue());
   d_ = copies_[0]->d();
@@ -144,7 +153,7 @@ void OurGemm::add_bf16_bias() {
   for (size_t i = 0; i < rows.size(); ++i) {
     const auto got = d_.begin() + rows[i] * n;
     if (!std::equal(got, got + n, want.begin() + long(i) * n))
-      throw std::runtime_error(to_string(problem_.shape) + " is wrong in bf16 with a bias");
+      throw std::runtime_error(to_string(problem_.shape) + " is wrong with " + to_string(fields));
   }
 }
 

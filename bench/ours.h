@@ -10,6 +10,7 @@
 #include "bench/device.h"
 #include "bench/gpu_timer.h"
 #include "tools/harness/device_gemm.h"
+#include "tools/harness/general_gemm.h"
 
 namespace bench {
 
@@ -27,8 +28,9 @@ class OurGemm {
   Series series(int32_t pdl);
   // Every copy has the bits that were verified.
   void require_same() const { require(d_); }
-  // D in bf16 with a bias for each column from here on, verified: the general epilogue.
-  void add_bf16_bias();
+  // More than fp16 of the product from here on, verified: fields of D in 16 bits by rows, C without
+  // gaps, and a bias of columns.
+  void set_epilogue(support::EpilogueFields fields);
 
  private:
   void require(const std::vector<uint16_t>& want) const;
@@ -38,6 +40,7 @@ class OurGemm {
   double a_bytes_;
   std::vector<std::unique_ptr<support::DeviceGemm>> copies_;
   std::unique_ptr<support::DeviceBuffer> bias_;
+  std::vector<std::unique_ptr<support::DeviceBuffer>> c_;  // of each copy
   std::string variant_;
   std::vector<uint16_t> d_;
 };
