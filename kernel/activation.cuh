@@ -80,28 +80,68 @@ __device__ inline float half_erfcx(float a) {
   return __fmaf_rn(g, t, f32(0x3DC15A5E));
 }
 
-// The three that are built from a power of two; x is no NaN.
-__device__ inline float smooth_activation(uint32_t activation, float x) {
-  const float magnitude = fabsf(x), tiny = f32(kF32TwoToMinus64), one = f32(kF32One);
-  const Exponent e = activation == kActivationSilu       ? silu_exponent(magnitude)
-                     : activation == kActivationGeluTanh ? gelu_tanh_exponent(magnitude)
-                                                         : gelu_erf_exponent(magnitude);
-  const PowerOfTwo power = power_of_two(e.w, e.w_low);
-  if (activation == kActivationGeluErf) {
-    const float h = __fmul_rn(power.p, half_erfcx(e.a));
-    if (x < 0) return __fmul_rn(__fmul_rn(__fmul_rn(-e.a, h), power.s), tiny);
-    return __fmul_rn(x, __fsub_rn(one, __fmul_rn(__fmul_rn(h, power.s), tiny)));
+// One of the three exponents for all: which one is asked once, so that nothing stands between the
+// elements.
+template <uint32_t kCount>
+__device__ void find_exponents(uint32_t activation, const float (&x)[kCount],
+                               Exponent (&e)[kCount]) {
+  if (activation == kActivationSilu) {
+#pragma unroll
+    for (uint32_t i = 0; i < kCount; ++i) e[i] = silu_exponent(fabsf(x[i]));
+  } else if (activation == kActivationGeluTanh) {
+#pragma unroll
+    for (uint32_t i = 0; i < kCount; ++i) e[i] = gelu_tanh_exponent(fabsf(x[i]));
+  } else {
+#pragma unroll
+    for (uint32_t i = 0; i < kCount; ++i) e[i] = gelu_erf_exponent(fabsf(x[i]));
   }
+}
+
+__device__ inline float gelu_erf_of(float x, const Exponent& e, const PowerOfTwo& power) {
+  const float tiny = f32(kF32TwoToMinus64), one = f32(kF32One);
+  const float h = __fmul_rn(power.p, half_erfcx(e.a));
+  const float below = __fmul_rn(__fmul_rn(__fmul_rn(-e.a, h), power.s), tiny);
+  const float above = __fmul_rn(x, __fsub_rn(one, __fmul_rn(__fmul_rn(h, power.s), tiny)));
+  return x < 0 ? below : above;
+}
+
+// SiLU, and GELU by tanh.
+__device__ inline float quotient_of(float x, const Exponent& e, const PowerOfTwo& power) {
+  const float tiny = f32(kF32TwoToMinus64), one = f32(kF32One);
   const float d = __fmaf_rn(__fmul_rn(power.p, power.s), tiny, one);
   const float quotient = __fdiv_rn(x < 0 ? __fmul_rn(-e.a, power.p) : x, d);
   return x < 0 ? __fmul_rn(__fmul_rn(quotient, power.s), tiny) : quotient;
 }
 
-__device__ inline float activate(uint32_t activation, float x) {
-  if (activation == kActivationNone) return x;
-  if (x != x) return f32(kF32Nan);
-  if (activation == kActivationRelu) return x > 0 ? x : 0.0f;
-  return smooth_activation(activation, x);
+// The three that are built from a power of two, of several elements at once: a thread that takes
+// one after the other waits for every operation.
+template <uint32_t kCount>
+__device__ void smooth_activations(uint32_t activation, float (&x)[kCount]) {
+  Exponent e[kCount];
+  PowerOfTwo power[kCount];
+  float y[kCount];
+  find_exponents(activation, x, e);
+#pragma unroll
+  for (uint32_t i = 0; i < kCount; ++i) power[i] = power_of_two(e[i].w, e[i].w_low);
+  if (activation == kActivationGeluErf) {
+#pragma unroll
+    for (uint32_t i = 0; i < kCount; ++i) y[i] = gelu_erf_of(x[i], e[i], power[i]);
+  } else {
+#pragma unroll
+    for (uint32_t i = 0; i < kCount; ++i) y[i] = quotient_of(x[i], e[i], power[i]);
+  }
+#pragma unroll
+  for (uint32_t i = 0; i < kCount; ++i) x[i] = x[i] != x[i] ? f32(kF32Nan) : y[i];
+}
+
+template <uint32_t kCount>
+__device__ void activate(uint32_t activation, float (&x)[kCount]) {
+  if (activation == kActivationNone) return;
+  if (activation != kActivationRelu) return smooth_activations(activation, x);
+#pragma unroll
+  for (uint32_t i = 0; i < kCount; ++i) {
+    x[i] = x[i] != x[i] ? f32(kF32Nan) : x[i] > 0 ? x[i] : 0.0f;
+  }
 }
 
 }  // namespace nvfp4

@@ -19,9 +19,9 @@ __device__ inline void store_empty_sums(const EmptySumParams& p) {
   const uint32_t n = blockIdx.x * kEmptySumColumns + threadIdx.x % 32 * 4;
   const uint32_t m = blockIdx.y % p.row_ctas * kEmptySumRows + threadIdx.x / 32;
   for (uint32_t batch = blockIdx.y / p.row_ctas; batch < p.batches; batch += p.batch_ctas) {
-    store_general_here(
-        p, SumRows{ptx::shared_address(&zeros), 0, batch, n, m, p.row_ctas * kEmptySumRows, p.m},
-        1.0f, ToD());
+    const SumRows rows{ptx::shared_address(&zeros), 0,  batch, n, m,
+                       p.row_ctas * kEmptySumRows,  p.m};
+    store_general(p, rows, GeneralColumns(p, n), 1.0f);
   }
 }
 

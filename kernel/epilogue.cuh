@@ -3,9 +3,11 @@
 // with C, bias, factors and activation (epilogue.h). D in fp16 of alpha times the sum has a way of
 // its own in each kernel.
 //
-// A thread takes four neighbouring columns of some rows. A kernel calls this once per thread, or
-// once per part of a tile: it is a function of its own, so that its code and its registers are
-// there once.
+// A thread takes four neighbouring columns of some rows. A kernel has this in one place, or two,
+// where its sums have no registers any more, and not as a function that is called: that would read
+// the parameters from memory, one after the other, for each row; and ptxas 13.0 let a function
+// called in one arm of a branch, where lanes part, overwrite uniform registers of the other arm
+// (docs/performance.md, "The general epilogue on an H200").
 #pragma once
 
 #include <cstdint>
@@ -21,8 +23,8 @@ namespace nvfp4 {
 // Where a thread's sums lie, and what of D they are: columns n .. n+3 of rows m, m + m_step, ..
 // below m_end.
 struct SumRows {
-  uint32_t at, step;  // in shared memory: four sums; bytes to those of the next row
-  uint32_t batch, n, m, m_step, m_end;
+  uint32_t at = 0, step = 0;  // in shared memory: four sums; bytes to those of the next row
+  uint32_t batch = 0, n = 0, m = 0, m_step = 1, m_end = 0;
 };
 
 __device__ inline float load_scalar(const float* pointer) {
@@ -44,27 +46,27 @@ __device__ inline float load_element(const void* array, uint32_t type, int64_t i
 }
 
 // Four elements `step` apart, of which `count` exist; `vectors`: all do, side by side and aligned.
-__device__ inline void load_four(const void* array, uint32_t type, int64_t index, int64_t step,
-                                 uint32_t count, bool vectors, float (&x)[4]) {
+// As they are loaded: bits of fp32, or pairs of 16 bits where they come side by side.
+__device__ inline uint4 load_bits_of_four(const void* array, uint32_t type, int64_t index,
+                                          int64_t step, uint32_t count, bool vectors) {
   if (vectors) {
     const uint8_t* at = static_cast<const uint8_t*>(array) + (index << log2_bytes(type));
-    if (type == kTypeF32) {
-      const uint4 four = ptx::ld_global_v4_b32_halves(at, 2);
-      x[0] = __uint_as_float(four.x);
-      x[1] = __uint_as_float(four.y);
-      x[2] = __uint_as_float(four.z);
-      x[3] = __uint_as_float(four.w);
-      return;
-    }
+    if (type == kTypeF32) return ptx::ld_global_v4_b32_halves(at, 2);
     const uint2 four = ptx::ld_global_v2_b32(at);
-    x[0] = widen(type, four.x & 0xFFFF);
-    x[1] = widen(type, four.x >> 16);
-    x[2] = widen(type, four.y & 0xFFFF);
-    x[3] = widen(type, four.y >> 16);
-    return;
+    return make_uint4(four.x, four.y, 0, 0);
   }
-#pragma unroll
-  for (uint32_t i = 0; i < 4; ++i) x[i] = load_element(array, type, index + i * step, i < count);
+  const auto bits = [&](uint32_t i) {
+    return __float_as_uint(load_element(array, type, index + i * step, i < count));
+  };
+  return make_uint4(bits(0), bits(1), bits(2), bits(3));
+}
+
+__device__ inline void unpack_four(uint4 bits, uint32_t type, bool vectors, float (&x)[4]) {
+  const bool pairs = vectors && type != kTypeF32;
+  x[0] = pairs ? widen(type, bits.x & 0xFFFF) : __uint_as_float(bits.x);
+  x[1] = pairs ? widen(type, bits.x >> 16) : __uint_as_float(bits.y);
+  x[2] = pairs ? widen(type, bits.y & 0xFFFF) : __uint_as_float(bits.z);
+  x[3] = pairs ? widen(type, bits.y >> 16) : __uint_as_float(bits.w);
 }
 
 // Of a type of 16 bits.
@@ -136,19 +138,6 @@ __device__ inline void put_four(const ToSlab& to, uint32_t type, const float (&x
   }
 }
 
-// One activation in the code, for all four.
-__device__ inline void activate_four(uint32_t activation, float (&x)[4]) {
-  if (activation == kActivationNone) return;
-#pragma unroll 1
-  for (uint32_t i = 0; i < 4; ++i) {
-    const float first = activate(activation, x[0]);
-    x[0] = x[1];
-    x[1] = x[2];
-    x[2] = x[3];
-    x[3] = first;
-  }
-}
-
 // alpha times the factors of a thread's columns, which share one of B's.
 __device__ inline float scale_of(const EpilogueParams& e, float alpha, uint32_t n) {
   float scale = e.alpha_device == nullptr ? alpha : load_scalar(e.alpha_device);
@@ -166,19 +155,50 @@ __device__ inline uint32_t type_of_c(const EpilogueParams& e, float beta) {
   return (__float_as_uint(beta) & 0x7FFFFFFF) == 0 ? kTypeNone : e.c_type;
 }
 
-// `factor` is a power of two that the kernel's sums lack. Scalars, C and bias may be what an
-// earlier grid writes.
-template <typename Params, typename To>
-__device__ __forceinline__ void store_general_here(const Params& p, SumRows rows, float factor,
-                                                   To to) {
+// What all rows of a thread's columns share. Scalars and bias may be what an earlier grid writes.
+struct GeneralColumns {
+  float scale, beta;
+  uint32_t c_type;  // of C where it is read
+  float bias[4];
+
+  template <typename Params>
+  __device__ GeneralColumns(const Params& p, uint32_t n)
+      : scale(0), beta(0), c_type(kTypeNone), bias{0, 0, 0, 0} {
+    const EpilogueParams& e = p.epilogue;
+    if (n >= p.n) return;
+    ptx::griddepcontrol_wait();
+    scale = scale_of(e, p.alpha, n);
+    beta = beta_of(e);
+    c_type = type_of_c(e, beta);
+    if (e.bias_type == kTypeNone || e.bias_per_row != 0) return;
+    const uint32_t count = min(p.n - n, 4u);
+    unpack_four(load_bits_of_four(e.bias, e.bias_type, n, 1, count, false), e.bias_type, false,
+                bias);
+  }
+};
+
+// C of a thread's columns in some of the rows, on its way to L1.
+template <typename Params>
+__device__ void ask_for_c_of_rows(const Params& p, const SumRows& rows, uint32_t c_type) {
   const EpilogueParams& e = p.epilogue;
-  const uint32_t n = rows.n;
+  if (c_type == kTypeNone) return;  // as beyond N
+  const int64_t first = rows.batch * e.c_batch_stride + rows.n * e.c_column;
+  for (uint32_t m = rows.m; m < rows.m_end; m += rows.m_step) {
+    const int64_t bytes = (first + m * e.c_row) << log2_bytes(c_type);
+    ptx::prefetch_global_l1(static_cast<const uint8_t*>(e.c) + bytes);
+  }
+}
+
+// `factor` is a power of two that the kernel's sums lack. kRowsOfC rows of C are asked for at once,
+// before the first of them is used, or each would wait for its own; they are moved on through the
+// registers, so that what is computed is in the code once.
+template <uint32_t kRowsOfC = 1, typename Params, typename To = ToD>
+__device__ __forceinline__ void store_general(const Params& p, SumRows rows, GeneralColumns columns,
+                                              float factor, To to = {}) {
+  const EpilogueParams& e = p.epilogue;
+  const uint32_t n = rows.n, c_type = columns.c_type;
   if (n >= p.n) return;
-  ptx::griddepcontrol_wait();
   const uint32_t count = min(p.n - n, 4u);
-  const float scale = scale_of(e, p.alpha, n);
-  const float beta = beta_of(e);
-  const uint32_t c_type = type_of_c(e, beta);
   const int64_t d_first = rows.batch * p.d_batch_stride + n * e.d_column;
   const int64_t c_first = rows.batch * e.c_batch_stride + n * e.c_column;
   const auto vectors = [&](int64_t row, int64_t column, int64_t stride) {
@@ -186,30 +206,41 @@ __device__ __forceinline__ void store_general_here(const Params& p, SumRows rows
   };
   const bool d_vectors = vectors(e.d_row, e.d_column, p.d_batch_stride);
   const bool c_vectors = vectors(e.c_row, e.c_column, e.c_batch_stride);
-  float bias[4];
-  if (e.bias_type != kTypeNone && e.bias_per_row == 0) {
-    load_four(e.bias, e.bias_type, n, 1, count, false, bias);
-  }
+  uint4 c_bits[kRowsOfC];
+  uint32_t row = 0;
 #pragma unroll 1
-  for (uint32_t m = rows.m; m < rows.m_end; m += rows.m_step, rows.at += rows.step) {
+  for (uint32_t m = rows.m; m < rows.m_end; m += rows.m_step, rows.at += rows.step, ++row) {
+    if (c_type != kTypeNone && !c_vectors) {
+      c_bits[0] = load_bits_of_four(e.c, c_type, c_first + m * e.c_row, e.c_column, count, false);
+    } else if (c_type != kTypeNone && row % kRowsOfC == 0) {
+#pragma unroll
+      for (uint32_t i = 0; i < kRowsOfC; ++i) {
+        const uint32_t at = m + i * rows.m_step;
+        if (at >= rows.m_end) break;
+        c_bits[i] = load_bits_of_four(e.c, c_type, c_first + at * e.c_row, 1, 4, true);
+      }
+    }
     const float4 sum = ptx::ld_shared_v4_f32(rows.at);
     float x[4] = {sum.x, sum.y, sum.z, sum.w};
 #pragma unroll
-    for (float& one : x) one = __fmul_rn(scale, __fmul_rn(one, factor));
+    for (float& one : x) one = __fmul_rn(columns.scale, __fmul_rn(one, factor));
     if (c_type != kTypeNone) {
       float c[4];
-      load_four(e.c, c_type, c_first + m * e.c_row, e.c_column, count, c_vectors, c);
+      unpack_four(c_bits[0], c_type, c_vectors, c);
 #pragma unroll
-      for (uint32_t i = 0; i < 4; ++i) x[i] = __fmaf_rn(beta, c[i], x[i]);
+      for (uint32_t i = 1; i < kRowsOfC; ++i) c_bits[i - 1] = c_bits[i];
+#pragma unroll
+      for (uint32_t i = 0; i < 4; ++i) x[i] = __fmaf_rn(columns.beta, c[i], x[i]);
     }
     if (e.bias_type != kTypeNone) {
+      float(&bias)[4] = columns.bias;
       if (e.bias_per_row != 0) {
         bias[0] = bias[1] = bias[2] = bias[3] = load_element(e.bias, e.bias_type, m, true);
       }
 #pragma unroll
       for (uint32_t i = 0; i < 4; ++i) x[i] = __fadd_rn(x[i], bias[i]);
     }
-    activate_four(e.activation, x);
+    activate(e.activation, x);
     if constexpr (To::kMayBeSlab) {
       if (to.at != 0) {
         put_four(to, e.d_type, x);
@@ -219,13 +250,6 @@ __device__ __forceinline__ void store_general_here(const Params& p, SumRows rows
     }
     store_four(p.d, e.d_type, d_first + m * e.d_row, e.d_column, count, d_vectors, x);
   }
-}
-
-// One code for all that is stored, which the loops over K are not compiled together with.
-template <typename Params, typename To = ToD>
-__device__ __noinline__ void store_general(const Params& p, SumRows rows, float factor,
-                                           To to = {}) {
-  store_general_here(p, rows, factor, to);
 }
 
 }  // namespace nvfp4

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// C on its way to L2 while its tile's sums are still being multiplied, on 10.x. A hint:
-// what it leaves out comes later, from further away.
+// C on its way to L2 while its tile's sums are still being multiplied, on 10.x, and on 9.0 with
+// many tokens. A hint: what it leaves out comes later, from further away.
 #pragma once
 
 #include <cstdint>

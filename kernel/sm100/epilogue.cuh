@@ -161,6 +161,8 @@ __device__ void drain_general(uint32_t first_m, uint32_t tmem, uint32_t slab, co
   const uint32_t element = 1u << log2_bytes(p.epilogue.d_type);
   const uint32_t row_bytes = boxes.by_row() ? kBoxSide * element : element;
   const uint32_t column_bytes = boxes.by_row() ? element : kBoxSide * element;
+  const uint32_t n = boxes.n_first + column;
+  const GeneralColumns columns(p, n);
 #pragma unroll 1
   for (uint32_t piece = 0; piece < Tile::kTokens / kPieceTokens; ++piece) {
     const uint32_t m = first_m + piece * kPieceTokens;
@@ -172,15 +174,11 @@ __device__ void drain_general(uint32_t first_m, uint32_t tmem, uint32_t slab, co
       ptx::st_shared_b32(slab + token * kRowBytes + lane * 4, acc[token]);
     }
     __syncwarp();
-    const SumRows rows{slab + row * kRowBytes + column * 4,
-                       kRows * kRowBytes,
-                       boxes.batch,
-                       boxes.n_first + column,
-                       m + row,
-                       kRows,
-                       min(m + kPieceTokens, p.m)};
+    const SumRows rows{
+        slab + row * kRowBytes + column * 4, kRows * kRowBytes, boxes.batch, n, m + row, kRows,
+        min(m + kPieceTokens, p.m)};
     const uint32_t to = boxes.slab(piece) + row * row_bytes + column * column_bytes;
-    store_general(p, rows, 1.0f, ToSlab{by_tma ? to : 0, kRows * row_bytes, column_bytes});
+    store_general(p, rows, columns, 1.0f, ToSlab{by_tma ? to : 0, kRows * row_bytes, column_bytes});
     __syncwarp();  // the next piece overwrites the sums
     if (by_tma) boxes.send(piece, m);
   }

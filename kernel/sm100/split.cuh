@@ -139,7 +139,7 @@ __device__ void store_share(const Exchange<Tile>& exchange, uint32_t tmem) {
                      m + row,
                      kRows,
                      m + rows};
-  store_general(cta.p, sums, 1.0f, ToSlab{0, 0, 0});
+  store_general<4>(cta.p, sums, GeneralColumns(cta.p, sums.n), 1.0f);
 }
 
 }  // namespace nvfp4

@@ -15,6 +15,9 @@ namespace nvfp4 {
 // Named barriers of a CTA; 0 is that of all threads.
 constexpr uint32_t kConsumerBarrier = 1, kInitBarrier = 2, kClearBarrier = 3;
 
+// From so many tokens a tile on, what serves the general epilogue of many rows is worth its code.
+constexpr uint32_t kManyTokens = 128;
+
 // Of a tile's tokens, those that each of `split` CTAs stores; the last ones may have fewer.
 __device__ constexpr uint32_t share_of(uint32_t tokens, uint32_t split) {
   return (tokens + split - 1) / split;

@@ -128,16 +128,42 @@ struct Epilogue90 {
   }
 };
 
-// A thread's whole sum of one token, put where it has read the first part of it, to D.
+// What a thread has left for the general epilogue, which is in a kernel's code once.
+template <typename Tile, uint32_t kRowsOfC>
+__device__ void store_general_90(const Sm90Params& p, const SumRows& rows) {
+  if (!has_general_epilogue<Tile>(p)) return;
+  if (rows.m < rows.m_end) {
+    store_general<kRowsOfC>(p, rows, GeneralColumns(p, rows.n), kDecodingScale<Tile>);
+  }
+  __syncwarp();  // some lanes have stored
+}
+
+// The same as a function that is called, where the loop over K has no register to spare: inlined
+// it spills one or two.
 template <typename Tile>
-__device__ void store_one_sum(const Cta90<Tile>& cta, uint32_t n, uint32_t m, uint32_t at,
-                              const float4& sum, const FourTerms<Tile>& terms) {
+__device__ __noinline__ void call_store_general(const Sm90Params& p, SumRows rows) {
+  store_general(p, rows, GeneralColumns(p, rows.n), kDecodingScale<Tile>);
+}
+template <typename Tile>
+__device__ void store_general_of_few(const Sm90Params& p, const SumRows& rows) {
+  constexpr bool kSpills = Tile::kTokens == 16 && (Tile::kWeights == 128 || Tile::kNaturalTokens);
+  if constexpr (!kSpills) return store_general_90<Tile, 1>(p, rows);
+  if (!has_general_epilogue<Tile>(p)) return;
+  if (rows.m < rows.m_end) call_store_general<Tile>(p, rows);
+  __syncwarp();  // some lanes have stored
+}
+
+// A thread's whole sum of one token, to D, or for the general epilogue to where it has read the
+// first part of it.
+template <typename Tile>
+__device__ SumRows store_one_sum(const Cta90<Tile>& cta, uint32_t n, uint32_t m, uint32_t at,
+                                 const float4& sum, const FourTerms<Tile>& terms) {
   if (!has_general_epilogue<Tile>(cta.p)) {
     Epilogue90<Tile>(cta.p, cta.tile, n).store_sums(m, sum, terms);
-    return;
+    return {};
   }
   ptx::st_shared_v4_f32(at, sum);
-  store_general(cta.p, SumRows{at, 0, cta.tile.batch, n, m, 1, m + 1}, kDecodingScale<Tile>);
+  return {at, 0, cta.tile.batch, n, m, 1, m + 1};
 }
 
 }  // namespace nvfp4

@@ -18,6 +18,7 @@
 //   token warps     decode tokens (up to 16 a tile), or one thread copies what nvfp4_tokens_sm90
 //                   decoded (more), or tokens of A that are fp16 or bf16, which have no scales sa
 #include "kernel/clocks.cuh"
+#include "kernel/prefetch_c.cuh"
 #include "kernel/ptx/cluster.cuh"
 #include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/sync.cuh"
@@ -113,60 +114,82 @@ __device__ inline void note_end(uint32_t lane) {
   note_last_clock(kClock_end_ns);
 }
 
+// C of what a CTA stores of a tile, on its way to L2 while that is multiplied: of the first one by a
+// warp that has nothing else to do. With few tokens, asking took longer than it saved.
+template <typename Tile>
+__device__ void ask_for_c(const Cta90<Tile>& cta, uint32_t thread, uint32_t threads) {
+  if (Tile::kPlain || Tile::kTokens < kManyTokens) return;
+  const bool shared = cta.shared();
+  const uint32_t n = cta.tile.weight_tile * Tile::kWeights;
+  const uint32_t m = cta.tile.token_tile * Tile::kTokens +
+                     (shared ? cta.rank * share_of(Tile::kTokens, cta.p.split) : 0);
+  const uint32_t m_end = min(m + (shared ? cta.own_tokens() : Tile::kTokens), cta.p.m);
+  if (m >= m_end) return;
+  const CPart part{cta.tile.batch, m, m_end, n, min(n + Tile::kWeights, cta.p.n)};
+  prefetch_c(cta.p, part, thread, threads);
+}
+
 // ---- Wide tiles --------------------------------------------------------------------------------
+
+// What becomes of sums is stored here, or returned for the general epilogue.
 
 // Adds few tokens' sums to those of other CTAs, or of the CTA's other groups, and stores them.
 template <typename Tile>
-__device__ void exchange_few_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
-                                  const float (&sums)[Tile::kTokens / 2]) {
+__device__ SumRows exchange_few_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
+                                     const float (&sums)[Tile::kTokens / 2]) {
   const FourTerms<Tile> terms = terms_of_lane(cta, lane);
   if (cta.shared()) {
+    SumRows rows;
     with_split<Tile>(cta.p.split, [&](auto split) {
       if constexpr (split.kValue > 1) {
         push_sums<Tile, split.kValue>(cta, warp, lane, sums);
-        store_pushed_sums<Tile, split.kValue>(cta, warp, lane, terms);
+        rows = store_pushed_sums<Tile, split.kValue>(cta, warp, lane, terms);
       }
     });
-    return;
+    return rows;
   }
   put_sums<Tile>(sums,
                  cta.smem + Tile::kSumsAt + warp / Tile::kConsumersPerStage * Tile::kPartBytes,
                  warp % Tile::kConsumersPerStage * 16, lane);
-  store_sums<Tile, 1>(cta, warp, lane, terms);
+  return store_sums<Tile, 1>(cta, warp, lane, terms);
 }
 
 // Stores the sums of a group's share of the tile's tokens, which it has alone; where K is shared it
-// adds those of other CTAs first. The general epilogue takes them from where those would be added.
+// adds those of other CTAs first. The general epilogue takes them from where those would be added,
+// in the drained rings: also those of a CTA's last tile of whole sums.
 template <typename Tile, uint32_t kSums>
-__device__ void exchange_group_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
-                                    float (&sums)[kSums]) {
+__device__ SumRows exchange_group_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
+                                       float (&sums)[kSums]) {
   if constexpr (!Tile::kWholeSums) {  // which has stored those of CTAs that share no K
     if (cta.p.split == 1 && !has_general_epilogue<Tile>(cta.p)) {
-      return store_rows<Tile>(cta.p, cta.tile, cta.smem + Tile::kRowsAt, warp, lane, sums);
+      store_rows<Tile>(cta.p, cta.tile, cta.smem + Tile::kRowsAt, warp, lane, sums);
+      return {};
     }
   }
   const uint32_t token = warp / Tile::kConsumersPerStage * kSums * 2;
   put_sums<Tile>(sums, cta.smem + Tile::kSumsAt + token * Tile::kSumRowBytes,
                  warp % Tile::kConsumersPerStage * 16, lane);
-  if constexpr (!Tile::kWholeSums) {
-    if (cta.p.split == 1) return store_general_sums<Tile>(cta, warp, lane);
+  if (Tile::kWholeSums ? has_general_epilogue<Tile>(cta.p) && !cta.shared() : cta.p.split == 1) {
+    return rows_of_whole_sums<Tile>(cta, warp, lane);
   }
   const FourTerms<Tile> terms = terms_of_lane(cta, lane);
+  SumRows rows;
   with_split<Tile>(cta.p.split, [&](auto split) {
-    if constexpr (split.kValue > 1) store_sums<Tile, split.kValue>(cta, warp, lane, terms);
+    if constexpr (split.kValue > 1) rows = store_sums<Tile, split.kValue>(cta, warp, lane, terms);
   });
+  return rows;
 }
 
 template <typename Tile>
-__device__ void exchange_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
-                              float (&sums)[Tile::kTokens / 2]) {
+__device__ SumRows exchange_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
+                                 float (&sums)[Tile::kTokens / 2]) {
   ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();  // rings are drained
   if constexpr (Tile::kGroups == 1) {
-    exchange_group_sums(cta, warp, lane, sums);
+    return exchange_group_sums(cta, warp, lane, sums);
   } else {
     float own[Tile::kTokens / 2 / Tile::kGroups];
     add_groups<Tile>(cta.smem, warp, lane, sums, own);
-    exchange_group_sums(cta, warp, lane, own);
+    return exchange_group_sums(cta, warp, lane, own);
   }
 }
 
@@ -183,16 +206,21 @@ __device__ void store_whole_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t
 
 __device__ inline uint32_t warp_number() { return __shfl_sync(0xFFFFFFFF, threadIdx.x / 32, 0); }
 
+// Rows of C that a thread asks for at once: few tokens' sums are one row, and the code for more
+// would be fetched from far, as all that a kernel runs.
+template <typename Tile>
+constexpr uint32_t kRowsOfC = Tile::kTokens < kManyTokens ? 1 : 4;
+
 // A tile's sums to D; with whole sums one that the CTA has alone.
 template <typename Tile>
 __device__ void finish_tile(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                             float (&sums)[Tile::kTokens / 2]) {
-  if constexpr (Tile::kPushesSums) {
-    exchange_few_sums(cta, warp, lane, sums);
-  } else if constexpr (Tile::kWholeSums) {
-    store_whole_sums<Tile>(cta, warp, lane, sums);
+  if constexpr (Tile::kWholeSums) {
+    return store_whole_sums<Tile>(cta, warp, lane, sums);
+  } else if constexpr (Tile::kPushesSums) {
+    store_general_of_few<Tile>(cta.p, exchange_few_sums(cta, warp, lane, sums));
   } else {
-    exchange_sums(cta, warp, lane, sums);
+    store_general_90<Tile, kRowsOfC<Tile>>(cta.p, exchange_sums(cta, warp, lane, sums));
   }
 }
 
@@ -215,12 +243,17 @@ __device__ void consumer_warp(const Sm90Params& p, uint32_t smem, uint32_t warp,
     const Cta90<Tile> again = make_cta<Tile>(p, smem, index);
     if constexpr (Tile::kWholeSums) {
       // The last one. Known before its sums are added, ptxas keeps no registers for the next one's.
-      if (again.shared()) return exchange_sums(again, warp, lane, sums);
+      if (again.shared() ||
+          (has_general_epilogue<Tile>(p) && next_tile<Tile>(p, index) == kNoTile)) {
+        const SumRows rows = exchange_sums(again, warp, lane, sums);
+        return store_general_90<Tile, kRowsOfC<Tile>>(p, rows);
+      }
     }
     finish_tile(again, warp, lane, sums);
     if constexpr (!Tile::kSeveralTiles) return;
     index = next_tile<Tile>(p, index);
     if (index == kNoTile) return;
+    ask_for_c(make_cta<Tile>(p, smem, index), 32 * warp + lane, 32 * Tile::kConsumerWarps);
     if constexpr (Tile::kGroups > 1) {
       __syncwarp();  // some lanes have stored
       // The place of the sums is free again; and no group comes to a stage before another has used
@@ -264,7 +297,10 @@ __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
     wait_for_cluster(cta);
     // One that has nothing to load. It leaves first: with code after it the branch of one thread
     // is not known to be the last, and the addresses of its copies leave the uniform registers.
-    if (warp == Tile::kFirstTokenWarp + 1) return ask_for_column_terms(cta, lane);
+    if (warp == Tile::kFirstTokenWarp + 1) {
+      ask_for_c(cta, lane, 32);
+      return ask_for_column_terms(cta, lane);
+    }
     if (warp == Tile::kFirstTokenWarp && ptx::elect_sync()) {
       ptx::griddepcontrol_wait();  // tokens or their kernel, and whatever else earlier grids write
       load_tokens(cta);
@@ -275,13 +311,16 @@ __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
 // ---- Tiny tiles --------------------------------------------------------------------------------
 
 template <typename Tile>
-__device__ void store_shared_tiny_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
-                                       const FourTerms<Tile>& terms) {
-  if (cta.rank != 0) return;
+__device__ SumRows store_shared_tiny_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
+                                          const FourTerms<Tile>& terms) {
+  SumRows rows;
+  if (cta.rank != 0) return rows;
   ptx::mbarrier_wait_cluster(cta.sums_full(), 0);
   with_split<Tile>(cta.p.split, [&](auto split) {
-    if constexpr (split.kValue > 1) store_tiny_sums<Tile, split.kValue>(cta, 0, warp, lane, terms);
+    if constexpr (split.kValue > 1)
+      rows = store_tiny_sums<Tile, split.kValue>(cta, 0, warp, lane, terms);
   });
+  return rows;
 }
 
 // All groups meet between the sums' being put and stored. So a group that goes on to the next tile
@@ -299,11 +338,9 @@ __device__ void tiny_consumer_warp(const Sm90Params& p, uint32_t smem, uint32_t 
     put_tiny_sums<Tile>(cta, part, warp, lane, sums);
     ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();
     const FourTerms<Tile> terms = terms_of_lane(cta, lane);
-    if (cta.shared()) {
-      store_shared_tiny_sums(cta, warp, lane, terms);
-    } else {
-      store_tiny_sums<Tile, 1>(cta, part, warp, lane, terms);
-    }
+    const SumRows rows = cta.shared() ? store_shared_tiny_sums(cta, warp, lane, terms)
+                                      : store_tiny_sums<Tile, 1>(cta, part, warp, lane, terms);
+    store_general_90<Tile, 1>(p, rows);
     index = next_tile<Tile>(p, index);
     if (index == kNoTile) return;
     first += cta.count;

@@ -198,6 +198,23 @@ TEST_CASE("beta = 0 does not read C, wherever beta lies", "[epilogue]") {
   }
 }
 
+// Tiles of 128 tokens and more on 9.0 have ways of their own for it: a bias per column and C of
+// rows and columns that come side by side, or do not.
+TEST_CASE("C of many rows a thread is each row's, at once or one by one", "[epilogue]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  const char* variant = GENERATE("sm90_64x128x256", "sm90_128x128x256", "sm90_128x256x256");
+  const Problem problem = exact({gpu.sized(257, 101), 134, 320}, variant);
+  for (const int32_t type : {NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32}) {
+    for (const int64_t gap : {2, 1}) {  // behind 134 columns: rows of vectors, and none
+      EpilogueFields f;
+      f.d_type = f.c_type = type, f.beta = 0.75f, f.c_ld_gap = gap;
+      f.bias_type = NVFP4_TYPE_F32, f.activation = NVFP4_ACTIVATION_SILU;
+      if (gap == 1) f.cd_order = NVFP4_CD_ORDER_COLUMN_MAJOR;
+      require_reference(gpu, GeneralProblem(problem, f, 3));
+    }
+  }
+}
+
 TEST_CASE("C is D in place, in each type and order", "[epilogue]") {
   USE_GPU(gpu);
   const char* variant = SOME_VARIANTS(5);

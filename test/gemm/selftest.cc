@@ -28,17 +28,24 @@ std::string content(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// In a family's PTX multiplications become additions: an entry's by alpha, or those of the general
-// epilogue, which is a function. It is what stands after `head`.
-std::string damaged_ptx(std::string text, const std::string& head) {
-  const size_t at = text.find(head);
+// In an entry of a family's PTX one operation becomes another: multiplications become additions, by
+// alpha among them; or additions multiplications, of which a plain product of one CTA has none.
+struct Damage {
+  std::string entry;
+  const char* operation = "mul.rn.f32";
+  const char* instead = "add.rn.f32";
+};
+
+std::string damaged_ptx(std::string text, const Damage& damage) {
+  const size_t at = text.find(".entry " + damage.entry + "(");
   REQUIRE(at != text.npos);
   const size_t end =
       std::min({text.find(".entry ", at + 1), text.find(".func ", at + 1), text.size()});
+  const std::string operation = damage.operation;
   size_t damaged = 0;
-  for (size_t mul = text.find("mul.rn.f32", at); mul < end;
-       mul = text.find("mul.rn.f32", mul + 1)) {
-    text.replace(mul, 3, "add");
+  for (size_t found = text.find(operation, at); found < end;
+       found = text.find(operation, found + 1)) {
+    text.replace(found, operation.size(), damage.instead);
     ++damaged;
   }
   REQUIRE(damaged > 0);
@@ -63,10 +70,10 @@ std::string fat_binary_of(std::string text, const std::string& packed) {
 // PTX stands what nvcc puts around a fat binary, a word and a pointer, here into this program.
 class Damaged {
  public:
-  Damaged(const std::string& family, const std::string& head) {
+  Damaged(const std::string& family, const Damage& damage) {
     const std::string file = std::string(NVFP4_TEST_KERNEL_DIR "/gemm_") + family + ".ptx";
     const std::string packed = content(file + ".fatbin");
-    image_ = fat_binary_of(damaged_ptx(content(file), head), packed);
+    image_ = fat_binary_of(damaged_ptx(content(file), damage), packed);
     Dl_info info{};
     REQUIRE(dladdr(reinterpret_cast<void*>(&nvfp4_version), &info) != 0);
     std::string library = content(info.dli_fname);
@@ -112,9 +119,8 @@ class Damaged {
 void require_named(const support::DeviceBuffer& space, const std::string& variant,
                    const std::string& suffix, const std::string& product) {
   CAPTURE(variant, suffix);
-  const Damaged damaged(
-      variant.substr(0, variant.find('_')),
-      ".entry nvfp4_gemm_" + variant.substr(0, variant.rfind('x')) + suffix + "(");
+  const Damaged damaged(variant.substr(0, variant.find('_')),
+                        {"nvfp4_gemm_" + variant.substr(0, variant.rfind('x')) + suffix});
   CHECK(damaged.selftest(space) == NVFP4_STATUS_WRONG_RESULT);
   const std::string error = damaged.last_error();
   INFO(error);
@@ -188,11 +194,9 @@ TEST_CASE("the self test finds a damaged general epilogue", "[selftest]") {
   USE_GPU(gpu);
   USE_EMULATOR(gpu, emulator);
   const support::DeviceBuffer space(gpu.driver, size_t(bytes_of(gpu)));
-  const bool hopper = gpu.info.major == 9;
-  const std::string name = ".func _ZN5nvfp413store_generalINS_";
-  const Damaged damaged(hopper ? "sm90" : "sm100",
-                        name + (hopper ? "10Sm90ParamsENS_3ToDEEEvRKT_NS_7SumRowsEfT0_("
-                                       : "11Sm100ParamsENS_6ToSlabEEEvRKT_NS_7SumRowsEfT0_("));
+  const std::string family = gpu.info.major == 9 ? "sm90" : "sm100";
+  const std::string entry = gpu.info.major == 9 ? "_64x1" : "_128x64";
+  const Damaged damaged(family, {"nvfp4_gemm_" + family + entry, "add.rn.f32", "mul.rn.f32"});
   CHECK(damaged.selftest(space) == NVFP4_STATUS_WRONG_RESULT);
   CHECK(damaged.last_error().find("of the self test's general product") != std::string::npos);
 }

@@ -55,9 +55,9 @@ __device__ float4 sum_of_parts(uint32_t at) {
 // its own sums, which takes longer than all else where they come from another CTA. For the general
 // epilogue a whole sum goes where its part in this CTA was, which no other thread reads.
 template <typename Tile, uint32_t kSplit>
-__device__ void store_share(const Sm90Params& p, const TileCoordinate& tile, uint32_t rank,
-                            uint32_t at, uint32_t warp, uint32_t lane,
-                            const FourTerms<Tile>& terms) {
+__device__ SumRows store_share(const Sm90Params& p, const TileCoordinate& tile, uint32_t rank,
+                               uint32_t at, uint32_t warp, uint32_t lane,
+                               const FourTerms<Tile>& terms) {
   constexpr uint32_t kLanesPerRow = Tile::kWeights / 4, kRows = 32 / kLanesPerRow;
   constexpr uint32_t kStride = Tile::kConsumerWarps * kRows;
   constexpr uint32_t kShare = share_of(Tile::kTokens, kSplit);
@@ -89,46 +89,45 @@ __device__ void store_share(const Sm90Params& p, const TileCoordinate& tile, uin
       }
     }
   }
-  if (!has_general_epilogue<Tile>(p)) return;
-  if (own < end) {
-    store_general(p,
-                  SumRows{place(own), kStride * Tile::kSumRowBytes, tile.batch, n, m_first + own,
-                          kStride, m_first + end},
-                  kDecodingScale<Tile>);
-  }
+  if (!has_general_epilogue<Tile>(p)) return {};
   __syncwarp();  // a barrier of whole warps may follow
+  return {place(own),   kStride * Tile::kSumRowBytes, tile.batch, n, m_first + own, kStride,
+          m_first + end};
 }
 
-// The whole sums of all tokens, which put_sums has written, to the general epilogue.
+// The whole sums of all tokens, which put_sums has written, for the general epilogue.
 template <typename Tile>
-__device__ void store_general_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
+__device__ SumRows rows_of_whole_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
   constexpr uint32_t kLanesPerRow = Tile::kWeights / 4, kRows = 32 / kLanesPerRow;
   constexpr uint32_t kStride = Tile::kConsumerWarps * kRows;
   static_assert(Tile::kParts == 1, "whole sums");
   ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();
   const uint32_t token = warp * kRows + lane / kLanesPerRow, column = lane % kLanesPerRow * 4;
   const uint32_t m_first = cta.tile.token_tile * Tile::kTokens;
-  store_general(cta.p,
-                SumRows{cta.smem + Tile::kSumsAt + token * Tile::kSumRowBytes + column * 4,
-                        kStride * Tile::kSumRowBytes, cta.tile.batch,
-                        cta.tile.weight_tile * Tile::kWeights + column, m_first + token, kStride,
-                        min(m_first + Tile::kTokens, cta.p.m)},
-                kDecodingScale<Tile>);
+  return {cta.smem + Tile::kSumsAt + token * Tile::kSumRowBytes + column * 4,
+          kStride * Tile::kSumRowBytes,
+          cta.tile.batch,
+          cta.tile.weight_tile * Tile::kWeights + column,
+          m_first + token,
+          kStride,
+          min(m_first + Tile::kTokens, cta.p.m)};
 }
 
 // What put_sums has written, by all consumer warps.
 template <typename Tile, uint32_t kSplit>
-__device__ void store_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
-                           const FourTerms<Tile>& terms) {
+__device__ SumRows store_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
+                              const FourTerms<Tile>& terms) {
   if constexpr (kSplit == 1) {
     ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();
   } else {
     ptx::cluster_sync();  // every CTA's sums are there
   }
   const uint32_t rank = kSplit == 1 ? 0 : cta.rank;  // of those that share the tile
-  store_share<Tile, kSplit>(cta.p, cta.tile, rank, cta.smem + Tile::kSumsAt, warp, lane, terms);
+  const SumRows rows =
+      store_share<Tile, kSplit>(cta.p, cta.tile, rank, cta.smem + Tile::kSumsAt, warp, lane, terms);
   if constexpr (kSplit != 1)
     ptx::cluster_sync_relaxed();  // nobody leaves while others read its sums
+  return rows;
 }
 
 }  // namespace nvfp4

@@ -47,8 +47,8 @@ __device__ void push_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
 // parts of each CTA are added first, then those sums, in the order of K: as where groups share
 // their sums out, so that the width of a tile does not show in the bits.
 template <typename Tile, uint32_t kSplit>
-__device__ void store_pushed_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
-                                  const FourTerms<Tile>& terms) {
+__device__ SumRows store_pushed_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
+                                     const FourTerms<Tile>& terms) {
   constexpr uint32_t kShare = share_of(Tile::kTokens, kSplit);
   constexpr uint32_t kLanesPerRow = Tile::kWeights / 4, kRows = 32 / kLanesPerRow;
   constexpr uint32_t kParts = kSplit * Tile::kParts;
@@ -57,7 +57,7 @@ __device__ void store_pushed_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_
   const uint32_t m = cta.tile.token_tile * Tile::kTokens + cta.rank * kShare + row;
   static_assert(kShare <= Tile::kConsumerWarps * kRows);
   ptx::mbarrier_wait_cluster(cta.sums_full(), 0);
-  if (row >= cta.own_tokens() || m >= p.m) return;
+  if (row >= cta.own_tokens() || m >= p.m) return {};
   const uint32_t at = cta.smem + Tile::kSumsAt + row * Tile::kSumRowBytes + column * 4;
   float4 part[kSplit][Tile::kParts];
 #pragma unroll
@@ -65,8 +65,8 @@ __device__ void store_pushed_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_
     part[i / Tile::kParts][i % Tile::kParts] =
         ptx::ld_shared_v4_f32(at + i * kShare * Tile::kSumRowBytes);
   }
-  store_one_sum(cta, cta.tile.weight_tile * Tile::kWeights + column, m, at, add_parts_of_ctas(part),
-                terms);
+  return store_one_sum(cta, cta.tile.weight_tile * Tile::kWeights + column, m, at,
+                       add_parts_of_ctas(part), terms);
 }
 
 }  // namespace nvfp4

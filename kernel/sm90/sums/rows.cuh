@@ -135,15 +135,26 @@ __device__ void store_general_rows(const Sm90Params& p, const TileCoordinate& ti
   const uint32_t m_first = tile.token_tile * Tile::kTokens;
   const uint32_t n = tile.weight_tile * Tile::kWeights + lane * 4;
   const uint32_t mine = at + warp * kRowBytes + (lane ^ warp) * 16;
-#pragma unroll
+  const GeneralColumns columns(p, n);
+  const auto rows_from = [&](uint32_t first) {
+    const uint32_t m = m_first + first;
+    return SumRows{mine, 8 * kRowBytes, tile.batch, n, m + warp, 8, min(m + kRows, p.m)};
+  };
+  ask_for_c_of_rows(p, rows_from(0), columns.c_type);
+  ask_for_c_of_rows(p, rows_from(kRows), columns.c_type);
+#pragma unroll 1
   for (uint32_t first = 0; first < Tile::kTokens; first += kRows) {
     if (m_first + first >= p.m) break;
-    put_float_rows<Tile, kRows>(sums, first, at, warp, lane);
+    if (first + 2 * kRows < Tile::kTokens)
+      ask_for_c_of_rows(p, rows_from(first + 2 * kRows), columns.c_type);
+      // Registers have no index: the sums are chosen by branches, so that what follows is there once.
+#pragma unroll
+    for (uint32_t i = 0; i < Tile::kTokens; i += kRows) {
+      if (i == first) put_float_rows<Tile, kRows>(sums, i, at, warp, lane);
+    }
     ptx::named_barrier_sync<kConsumerBarrier, kThreads>();  // the rows are there
-    const uint32_t m = m_first + first;
-    store_general(p, SumRows{mine, 8 * kRowBytes, tile.batch, n, m + warp, 8, min(m + kRows, p.m)},
-                  kDecodingScale<Tile>);
-    __syncwarp();  // lanes leave store_general one by one, and bar.sync wants them together
+    store_general<kRows / 8>(p, rows_from(first), columns, kDecodingScale<Tile>);
+    __syncwarp();  // some lanes have stored, and bar.sync wants all together
     ptx::named_barrier_sync<kConsumerBarrier, kThreads>();  // they are read
   }
 }

@@ -211,11 +211,11 @@ __device__ void put_tiny_sums(const Cta90<Tile>& cta, uint32_t part, uint32_t wa
 
 // Each of 16 lanes stores four weights of a token; the parts are added in the order of K.
 template <typename Tile, uint32_t kSplit>
-__device__ void store_tiny_sums(const Cta90<Tile>& cta, uint32_t first_part, uint32_t warp,
-                                uint32_t lane, const FourTerms<Tile>& terms) {
+__device__ SumRows store_tiny_sums(const Cta90<Tile>& cta, uint32_t first_part, uint32_t warp,
+                                   uint32_t lane, const FourTerms<Tile>& terms) {
   const Sm90Params& p = cta.p;
   const uint32_t token = warp, m = cta.tile.token_tile * Tile::kTokens + token;
-  if (token >= Tile::kTokens || m >= p.m || lane >= Tile::kWeights / 4) return;
+  if (token >= Tile::kTokens || m >= p.m || lane >= Tile::kWeights / 4) return {};
   const uint32_t at = cta.smem + Tile::kSumsAt + first_part * Tile::kPartBytes +
                       token * Tile::kSumRowBytes + lane * 16;
   float4 part[kSplit * Tile::kParts];
@@ -223,8 +223,8 @@ __device__ void store_tiny_sums(const Cta90<Tile>& cta, uint32_t first_part, uin
   for (uint32_t i = 0; i < kSplit * Tile::kParts; ++i) {
     part[i] = ptx::ld_shared_v4_f32(at + i * Tile::kPartBytes);
   }
-  store_one_sum(cta, cta.tile.weight_tile * Tile::kWeights + lane * 4, m, at, add_parts(part),
-                terms);
+  return store_one_sum(cta, cta.tile.weight_tile * Tile::kWeights + lane * 4, m, at,
+                       add_parts(part), terms);
 }
 
 }  // namespace nvfp4
