@@ -54,7 +54,10 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
   const uint32_t band = warp % 4, batch = cta.tile.batch;
   const uint32_t m = cta.tile.token_tile * Tile::kTokens, n = cta.first_weight();
   const uint32_t n_first = n + band * kPieceWeights;
-  if (Tile::kCtas == 2 && n >= p.n) return;  // an odd CTA's, beyond the last column
+  if (Tile::kCtas == 2 && n >= p.n) {  // an odd CTA's, beyond the last column
+    ptx::mbarrier_wait(cta.accumulator_full(), 0);  // no arrival may outlive the CTA
+    return;
+  }
   // Meanwhile these warps have nothing to do.
   prefetch_c(p, CPart{batch, m, min(m + Tile::kTokens, p.m), n, min(n + Tile::kCtaWeights, p.n)},
              band * 32 + lane, 128);
