@@ -81,6 +81,7 @@ class ClusterChecks : public Observer {
     meetings_.arrive(e.cta, e.address, e.phase, e.lanes, e.scope, e.relaxed);
   }
   void on(const event::WorkArrival& e) {
+    visits_.arrival(e.cta, e.address, operations_.issued(e.op), e.phase);
     meetings_.arrive(e.op, e.cta, e.address, e.phase, e.last);
   }
   void on(const event::PhaseOver& e) {

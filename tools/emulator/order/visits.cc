@@ -8,6 +8,14 @@
 
 namespace emu::order {
 
+namespace {
+
+std::string place_of(const Cluster& cluster, uint32_t pc) {
+  return "\n  by: " + report::place(cluster, cluster.launch.function->code[pc]);
+}
+
+}  // namespace
+
 Visits::Visits(const Now& now, const Parties& parties)
     : now_(now), parties_(parties), hosts_(now.cluster.ctas.size()) {}
 
@@ -26,16 +34,21 @@ void Visits::arrival(const Cta& cta, uint32_t barrier, uint32_t lanes, uint64_t 
   add(cta, barrier, lanes, {parties_.of(now_.self()).time, false, phase});
 }
 
+void Visits::arrival(const Cta& cta, uint32_t barrier, const Issued& commit, uint64_t phase) {
+  if (commit.warp / now_.warps == cta.rank) return;
+  hosts_[cta.rank].commits[barrier] = {commit.warp, commit.pc, phase};
+}
+
 void Visits::waited(const Cta& cta, uint32_t barrier, uint64_t phase) {
   if (hosts_.size() == 1) return;
   uint64_t& over = hosts_[cta.rank].phases_over[barrier];
   over = std::max(over, phase);
 }
 
-bool Visits::is_over(const Host& host, const By& by, const Visit& visit) const {
-  if (visit.phase == no_phase) return false;
-  const auto over = host.phases_over.find(by.address);
-  return over != host.phases_over.end() && over->second > visit.phase;
+bool Visits::is_over(const Host& host, uint32_t barrier, uint64_t phase) const {
+  if (phase == no_phase) return false;
+  const auto over = host.phases_over.find(barrier);
+  return over != host.phases_over.end() && over->second > phase;
 }
 
 // Lane by lane, to any thread of the CTA: it ends after all of them.
@@ -57,8 +70,12 @@ bool Visits::is_known(const Cta& cta, const By& by, uint32_t time, Clock Knowled
 void Visits::check_exit(const Cta& cta) const {
   const Host& host = hosts_[cta.rank];
   for (const auto& [by, visit] : host.visits) {
-    if (is_over(host, by, visit) || is_known(cta, by, visit.time, &Knowledge::seen)) continue;
+    if (is_over(host, by.address, visit.phase) || is_known(cta, by, visit.time, &Knowledge::seen))
+      continue;
     report(cta, by, visit);
+  }
+  for (const auto& [barrier, commit] : host.commits) {
+    if (!is_over(host, barrier, commit.phase)) report(cta, barrier, commit);
   }
 }
 
@@ -70,14 +87,28 @@ void Visits::report(const Cta& cta, const By& by, const Visit& visit) const {
   const char* const what = visit.phase != no_phase ? "an arrival at its mbarrier"
                            : visit.read            ? "a load from its shared memory"
                                                    : "a store to its shared memory";
-  const ptx::Instr& in = now_.cluster.launch.function->code[by.pc];
   const std::string text =
       format("the CTA ends while %s at 0x%x by warp %u of the CTA of rank %u may be on its way: %s",
              what, by.address, by.warp % now_.warps, by.warp / now_.warps,
              relaxed ? "the cluster barrier between them was arrived at without release"
                      : "a cluster barrier at the end keeps it") +
-      "\n  by: " + report::place(now_.cluster, in);
+      place_of(now_.cluster, by.pc);
   if (!relaxed) throw Fault(FaultKind::ordering, text);
+  report_formal(cta, by.pc, text);
+}
+
+// Hardware is known to be faster than what follows in the CTA that issues.
+void Visits::report(const Cta& cta, uint32_t barrier, const Commit& commit) const {
+  report_formal(
+      cta, commit.pc,
+      format("the CTA ends while the arrival of a tcgen05.commit at its mbarrier at 0x%x, by warp "
+             "%u of the CTA of rank %u, may be on its way: a wait for that barrier keeps it",
+             barrier, commit.warp % now_.warps, commit.warp / now_.warps) +
+          place_of(now_.cluster, commit.pc));
+}
+
+void Visits::report_formal(const Cta& cta, uint32_t pc, const std::string& text) const {
+  const ptx::Instr& in = now_.cluster.launch.function->code[pc];
   const std::string during = format("at the end of the CTA of rank %u", cta.rank);
   report::formal(FaultKind::ordering, text, now_.cluster, during.c_str(),
                  uint64_t(in.pos.line) << 32 | cta.rank);

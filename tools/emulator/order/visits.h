@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// What threads do to the shared memory of another CTA of their cluster. That CTA may end only after
-// it, whatever the schedule of this run was: its memory is the next CTA's then.
+// What threads, and commits of threads, do to the shared memory of another CTA of their cluster.
+// That CTA may end only after it, whatever the schedule of this run was: its memory is the next
+// CTA's then.
 #pragma once
 
 #include <map>
 #include <vector>
 
-#include "tools/emulator/order/parties.h"
+#include "tools/emulator/order/operations.h"
 
 namespace emu::order {
 
@@ -18,6 +19,8 @@ class Visits {
   // is none.
   void access(const Cta& cta, uint32_t address, uint32_t lanes, bool read);
   void arrival(const Cta& cta, uint32_t barrier, uint32_t lanes, uint64_t phase);
+  // Of a tcgen05.commit, which may reach one CTA later than another: a wait there alone shows it.
+  void arrival(const Cta& cta, uint32_t barrier, const Issued& commit, uint64_t phase);
   // A thread of that CTA has seen that the phases before `phase` are over.
   void waited(const Cta& cta, uint32_t barrier, uint64_t phase);
 
@@ -35,15 +38,22 @@ class Visits {
     bool read;
     uint64_t phase;  // that the arrival belongs to; no_phase: it is none
   };
+  struct Commit {
+    uint32_t warp, pc;
+    uint64_t phase;
+  };
   struct Host {
     std::map<By, Visit> visits;
+    std::map<uint32_t, Commit> commits;        // the last one by barrier
     std::map<uint32_t, uint64_t> phases_over;  // by barrier
   };
   static constexpr uint64_t no_phase = ~0ull;
   void add(const Cta& cta, uint32_t address, uint32_t lanes, const Visit& visit);
-  bool is_over(const Host& host, const By& by, const Visit& visit) const;
+  bool is_over(const Host& host, uint32_t barrier, uint64_t phase) const;
   bool is_known(const Cta& cta, const By& by, uint32_t time, Clock Knowledge::*clock) const;
   void report(const Cta& cta, const By& by, const Visit& visit) const;
+  void report(const Cta& cta, uint32_t barrier, const Commit& commit) const;
+  void report_formal(const Cta& cta, uint32_t pc, const std::string& text) const;
 
   const Now& now_;
   const Parties& parties_;

@@ -123,6 +123,30 @@ TEST_CASE("a CTA waits for arrivals, relaxed as they are, and ends") {
   find(arrive, awaited, "");
 }
 
+// Its own wait is what keeps rank 1: rank 0 has waited for its own arrival alone.
+TEST_CASE("a CTA ends after the commits of its pair") {
+  const exec_test::SettingsGuard guard;
+  emu::settings().formal = emu::Reaction::stop;
+  const std::string commit = R"(
+    mov.u32 %r0, %cluster_ctarank; setp.eq.u32 %p1, %r0, 0; setp.gt.u32 %p2, %r0, 1; mov.b16 %h0, 3;
+    mbarrier.init.shared::cta.b64 [bar], 1; fence.mbarrier_init.release.cluster;
+    barrier.cluster.arrive; barrier.cluster.wait;
+    @%p1 tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64
+      [bar], %h0;
+    WAITS bra E; W: mbarrier.try_wait.parity.shared::cta.b64 %p0, [bar], 0; @!%p0 bra W; E:
+    barrier.cluster.arrive; barrier.cluster.wait;)";
+  const auto body = [&](const char* which) {
+    std::string text = commit;
+    return text.replace(text.find("WAITS"), 5, which);
+  };
+  const exec_test::Shape two{{2}, {1}, {2}};
+  const std::string text = exec_test::fault(body("@!%p1"), two, nullptr, peers_memory);
+  CHECK(contains(text, "while the arrival of a tcgen05.commit at its mbarrier"));
+  CHECK(contains(text, "at the end of the CTA of rank 1"));
+  CHECK_NOTHROW(exec_test::counters(body("@%p1"), two, peers_memory));
+  CHECK_NOTHROW(exec_test::counters(body("@%p2"), two, peers_memory));
+}
+
 TEST_CASE("a CTA ends after what st.async brings, whoever is faster") {
   const std::string store =
       "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r1], 2, [%r2];";
