@@ -135,8 +135,9 @@ __device__ void gemm_sm100(const Sm100Params& p) {
   }
   __syncthreads();  // publishes the barriers and the tensor memory address
   // Every CTA's barriers are there before another signals one; fence.mbarrier_init published them.
-  if (cta.shares_tile()) ptx::cluster_sync_relaxed();
-  if (Tile::kCtas == 2) ptx::cluster_sync();  // both have their tensor memory
+  // Both of a pair have their tensor memory: relaxed, since what is ordered is no access to memory
+  // (PTX ISA 9.7.16.6.3), and a release would have each warp wait for its CTA's loads.
+  if (cta.in_cluster()) ptx::cluster_sync_relaxed();
   ptx::tcgen05_fence_after_thread_sync();
   const uint32_t tmem = ptx::ld_shared_b32(cta.smem + Tile::kTmemAddressAt);
 
