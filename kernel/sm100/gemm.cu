@@ -91,6 +91,17 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
 
 // ---- Dispatch ----------------------------------------------------------------------------------
 
+// Of all loads: the first one by a map waits until it is there.
+template <typename Tile>
+__device__ void prefetch_maps(const Sm100Params& p) {
+  ptx::prefetch_tensormap(&p.weights);
+  ptx::prefetch_tensormap(&p.tokens);
+  if (Tile::kCtas == 2) {
+    ptx::prefetch_tensormap(&p.weight_scale_map);
+    ptx::prefetch_tensormap(&p.token_scale_map);
+  }
+}
+
 template <typename Tile>
 __device__ void gemm_sm100(const Sm100Params& p) {
   extern __shared__ __align__(1024) uint8_t shared[];
@@ -111,6 +122,7 @@ __device__ void gemm_sm100(const Sm100Params& p) {
   // has it before its tensor memory is asked for.
   if constexpr (Tile::kCtas == 2) {
     if (warp == Tile::kProducerWarp && ptx::elect_sync()) {
+      prefetch_maps<Tile>(p);
       init_first_barrier(cta);
       init_other_barriers(cta);
     }
@@ -121,9 +133,10 @@ __device__ void gemm_sm100(const Sm100Params& p) {
     if (ptx::elect_sync()) {
       note_clock(kClock_begin_ns);
       note_clock(kClock_start);
-      ptx::prefetch_tensormap(&p.weights);
-      ptx::prefetch_tensormap(&p.tokens);
-      if (Tile::kCtas == 1) init_first_barrier(cta);
+      if (Tile::kCtas == 1) {
+        prefetch_maps<Tile>(p);
+        init_first_barrier(cta);
+      }
       note_clock(kClock_first_load);
       load_first_fillings(cta);
       ptx::griddepcontrol_launch_dependents();
