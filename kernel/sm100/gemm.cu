@@ -54,7 +54,7 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
   const uint32_t band = warp % 4, batch = cta.tile.batch;
   const uint32_t m = cta.tile.token_tile * Tile::kTokens, n = cta.first_weight();
   const uint32_t n_first = n + band * kPieceWeights;
-  if (Tile::kCtas == 2 && n >= p.n) {  // an odd CTA's, beyond the last column
+  if (Tile::kCtas == 2 && n >= p.n) {               // an odd CTA's, beyond the last column
     ptx::mbarrier_wait(cta.accumulator_full(), 0);  // no arrival may outlive the CTA
     return;
   }
@@ -139,7 +139,6 @@ __device__ void gemm_sm100(const Sm100Params& p) {
       }
       note_clock(kClock_first_load);
       load_first_fillings(cta);
-      ptx::griddepcontrol_launch_dependents();
     }
   } else if (warp == Tile::kMmaWarp) {
     ptx::tcgen05_alloc<Tile::kCtaGroup, Tile::kColumnsAllocated>(cta.smem + Tile::kTmemAddressAt);
@@ -155,7 +154,12 @@ __device__ void gemm_sm100(const Sm100Params& p) {
   const uint32_t tmem = ptx::ld_shared_b32(cta.smem + Tile::kTmemAddressAt);
 
   if (warp == Tile::kProducerWarp) {
-    if (ptx::elect_sync()) load_remaining_fillings(cta);
+    if (ptx::elect_sync()) {
+      // Not before this CTA has its tensor memory: a dependent that were faster would keep the SM's
+      // columns until this grid has ended.
+      ptx::griddepcontrol_launch_dependents();
+      load_remaining_fillings(cta);
+    }
     __syncwarp();
     if (cta.k_is_cut()) clear_last_scales(cta, lane);
   } else if (warp == Tile::kMmaWarp) {
