@@ -170,9 +170,11 @@ __device__ void gemm_sm100(const Sm100Params& p) {
 
   ptx::tcgen05_fence_before_thread_sync();
   __syncthreads();  // the accumulator has been read
-  // No CTA ends while another may still read its sums or operands, or signal it: the release is for
-  // arrivals on a barrier of another CTA, which a relaxed one would not wait for.
-  if (cta.in_cluster()) ptx::cluster_sync();
+  // No CTA ends while another may still read its sums or operands, or signal it. Where K is cut the
+  // release is for arrivals on a barrier of another CTA, which a relaxed one would not wait for. In
+  // a pair each CTA has waited for all that comes to it, and D need not have left.
+  if (cta.shares_tile()) ptx::cluster_sync();
+  if (Tile::kCtas == 2) ptx::cluster_sync_relaxed();
   if (warp == Tile::kMmaWarp) {
     note_last_clock(kClock_last_store);
     note_last_clock(kClock_end_ns);
