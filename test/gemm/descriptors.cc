@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The kernel's descriptors and scale columns against two beliefs it shares no code with: CUTLASS's
 // values, and the emulator's decoder over random fields. And how it divides.
+#include <random>
+
 #include "kernel/divisor.h"
 #include "kernel/sm100/descriptor.h"
 #include "kernel/sm100/tile.h"

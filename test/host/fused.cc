@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <vector>
 
 #include "nvfp4_gemm.h"
 #include "tools/testing/catch.h"
