@@ -111,7 +111,8 @@ struct ToD {
 };
 struct ToSlab {
   static constexpr bool kMayBeSlab = true;
-  uint32_t at;            // of the first four; 0: straight to D
+  bool used;              // else straight to D
+  uint32_t at;            // of the first four
   uint32_t step, column;  // bytes to those of the next row, to the next one of the four
 };
 
@@ -242,7 +243,7 @@ __device__ __forceinline__ void store_general(const Params& p, SumRows rows, Gen
     }
     activate(e.activation, x);
     if constexpr (To::kMayBeSlab) {
-      if (to.at != 0) {
+      if (to.used) {
         put_four(to, e.d_type, x);
         to.at += to.step;
         continue;

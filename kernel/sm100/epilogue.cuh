@@ -178,7 +178,7 @@ __device__ void drain_general(uint32_t first_m, uint32_t tmem, uint32_t slab, co
         slab + row * kRowBytes + column * 4, kRows * kRowBytes, boxes.batch, n, m + row, kRows,
         min(m + kPieceTokens, p.m)};
     const uint32_t to = boxes.slab(piece) + row * row_bytes + column * column_bytes;
-    store_general(p, rows, columns, 1.0f, ToSlab{by_tma ? to : 0, kRows * row_bytes, column_bytes});
+    store_general(p, rows, columns, 1.0f, ToSlab{by_tma, to, kRows * row_bytes, column_bytes});
     __syncwarp();  // the next piece overwrites the sums
     if (by_tma) boxes.send(piece, m);
   }

@@ -89,7 +89,24 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
   if (Tile::kStoresByTma && boxes.used()) boxes.wait();
 }
 
-// ---- Dispatch ----------------------------------------------------------------------------------
+// ---- A CTA ---------------------------------------------------------------------------------------
+
+// What of the grid it is: a tile, or its part of a tile's K, or its place in a pair.
+template <typename Tile>
+__device__ Cta<Tile> make_cta(const Sm100Params& p, uint32_t smem) {
+  const uint32_t k_steps = (p.k + kMmaK - 1) / kMmaK;
+  const uint32_t fillings = (k_steps + Tile::kSteps - 1) / Tile::kSteps;
+  const auto cta = [&](uint32_t tile, const PartOfK& part) {
+    return Cta<Tile>{p, tile_at(p, tile), smem, k_steps, part.rank, part.first, part.count};
+  };
+  if constexpr (Tile::kCtas == 2) {
+    return cta(blockIdx.x / 2, PartOfK{blockIdx.x % 2, 0, fillings});
+  } else if constexpr (Tile::kMaxSplit > 1) {
+    return cta(blockIdx.x >> log2_of_split(p.split), part_of_cta(p, fillings));
+  } else {
+    return cta(blockIdx.x, PartOfK{0, 0, fillings});
+  }
+}
 
 // Of all loads: the first one by a map waits until it is there.
 template <typename Tile>
@@ -102,39 +119,30 @@ __device__ void prefetch_maps(const Sm100Params& p) {
   }
 }
 
+// The peer's loads and commits signal barriers here: they are there before it has begun, and so has
+// it before its tensor memory is asked for.
 template <typename Tile>
-__device__ void gemm_sm100(const Sm100Params& p) {
-  extern __shared__ __align__(1024) uint8_t shared[];
-  const uint32_t warp = threadIdx.x / 32;
-  const uint32_t lane = threadIdx.x % 32;
-  const uint32_t k_steps = (p.k + kMmaK - 1) / kMmaK;
-  uint32_t tile = blockIdx.x;
-  PartOfK part{0, 0, (k_steps + Tile::kSteps - 1) / Tile::kSteps};
-  if constexpr (Tile::kMaxSplit > 1) {
-    tile >>= log2_of_split(p.split);
-    part = part_of_cta(p, part.count);
+__device__ void meet_pair(const Cta<Tile>& cta, uint32_t warp) {
+  if (warp == Tile::kProducerWarp && ptx::elect_sync()) {
+    prefetch_maps<Tile>(cta.p);
+    init_first_barrier(cta);
+    init_other_barriers(cta);
   }
-  if constexpr (Tile::kCtas == 2) tile /= 2, part.rank = blockIdx.x % 2;
-  const Cta<Tile> cta{p,          tile_at(p, tile), ptx::shared_address(shared), k_steps, part.rank,
-                      part.first, part.count};
+  __syncwarp();
+  ptx::cluster_sync_relaxed();
+}
 
-  // The peer's loads and commits signal barriers here: they are there before it has begun, and so
-  // has it before its tensor memory is asked for.
-  if constexpr (Tile::kCtas == 2) {
-    if (warp == Tile::kProducerWarp && ptx::elect_sync()) {
-      prefetch_maps<Tile>(p);
-      init_first_barrier(cta);
-      init_other_barriers(cta);
-    }
-    __syncwarp();
-    ptx::cluster_sync_relaxed();
-  }
+// Barriers, the first loads and tensor memory, whose address is returned. All of it is there, in
+// every CTA of the cluster, when this returns.
+template <typename Tile>
+__device__ uint32_t set_up(const Cta<Tile>& cta, uint32_t warp) {
+  if constexpr (Tile::kCtas == 2) meet_pair(cta, warp);
   if (warp == Tile::kProducerWarp) {
     if (ptx::elect_sync()) {
       note_clock(kClock_begin_ns);
       note_clock(kClock_start);
       if (Tile::kCtas == 1) {
-        prefetch_maps<Tile>(p);
+        prefetch_maps<Tile>(cta.p);
         init_first_barrier(cta);
       }
       note_clock(kClock_first_load);
@@ -151,8 +159,11 @@ __device__ void gemm_sm100(const Sm100Params& p) {
   // (PTX ISA 9.7.16.6.3), and a release would have each warp wait for its CTA's loads.
   if (cta.in_cluster()) ptx::cluster_sync_relaxed();
   ptx::tcgen05_fence_after_thread_sync();
-  const uint32_t tmem = ptx::ld_shared_b32(cta.smem + Tile::kTmemAddressAt);
+  return ptx::ld_shared_b32(cta.smem + Tile::kTmemAddressAt);
+}
 
+template <typename Tile>
+__device__ void run_role(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, uint32_t lane) {
   if (warp == Tile::kProducerWarp) {
     if (ptx::elect_sync()) {
       // Not before this CTA has its tensor memory: a dependent that were faster would keep the SM's
@@ -167,7 +178,10 @@ __device__ void gemm_sm100(const Sm100Params& p) {
   } else {
     store_tile(cta, tmem, warp, lane);
   }
+}
 
+template <typename Tile>
+__device__ void tear_down(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp) {
   ptx::tcgen05_fence_before_thread_sync();
   __syncthreads();  // the accumulator has been read
   // No CTA ends while another may still read its sums or operands, or signal it. Where K is cut the
@@ -175,12 +189,21 @@ __device__ void gemm_sm100(const Sm100Params& p) {
   // a pair each CTA has waited for all that comes to it, and D need not have left.
   if (cta.shares_tile()) ptx::cluster_sync();
   if (Tile::kCtas == 2) ptx::cluster_sync_relaxed();
-  if (warp == Tile::kMmaWarp) {
-    note_last_clock(kClock_last_store);
-    note_last_clock(kClock_end_ns);
-    ptx::tcgen05_fence_after_thread_sync();
-    ptx::tcgen05_dealloc<Tile::kCtaGroup, Tile::kColumnsAllocated>(tmem);
-  }
+  if (warp != Tile::kMmaWarp) return;
+  note_last_clock(kClock_last_store);
+  note_last_clock(kClock_end_ns);
+  ptx::tcgen05_fence_after_thread_sync();
+  ptx::tcgen05_dealloc<Tile::kCtaGroup, Tile::kColumnsAllocated>(tmem);
+}
+
+template <typename Tile>
+__device__ void gemm_sm100(const Sm100Params& p) {
+  extern __shared__ __align__(1024) uint8_t shared[];
+  const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const Cta<Tile> cta = make_cta<Tile>(p, ptx::shared_address(shared));
+  const uint32_t tmem = set_up(cta, warp);
+  run_role(cta, tmem, warp, lane);
+  tear_down(cta, tmem, warp);
 }
 
 }  // namespace nvfp4

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // nvfp4_selftest: passes on what ships, and names the variant whose kernel was damaged.
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
