@@ -7,7 +7,7 @@
 // where its sums have no registers any more, and not as a function that is called: that would read
 // the parameters from memory, one after the other, for each row; and ptxas 13.0 let a function
 // called in one arm of a branch, where lanes part, overwrite uniform registers of the other arm
-// (docs/performance.md, "The general epilogue on an H200").
+// (docs/notebook.md, "The general epilogue on an H200").
 #pragma once
 
 #include <cstdint>

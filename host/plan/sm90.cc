@@ -28,7 +28,7 @@ constexpr int64_t kCtaClocks = 5000;
 constexpr int64_t kTokenKernelClocks = 3300;
 
 // Of a CTA, all of which store at once and read each other's sums at once: fitted together with
-// kCtaClocks and the stages' clocks (docs/performance.md).
+// kCtaClocks and the stages' clocks (docs/notebook.md).
 constexpr int64_t kStoredBytesPerClock = 12;
 constexpr int64_t kExchangedBytesPerClock = 9;
 

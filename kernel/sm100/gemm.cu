@@ -89,7 +89,7 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
   if (Tile::kStoresByTma && boxes.used()) boxes.wait();
 }
 
-// ---- A CTA ---------------------------------------------------------------------------------------
+// ---- A CTA --------------------------------------------------------------------------------------
 
 // What of the grid it is: a tile, or its part of a tile's K, or its place in a pair.
 template <typename Tile>

@@ -73,7 +73,7 @@ struct Sm100Tile {
   static constexpr int kCtaGroup = int(kCtas);  // CTAs that one tcgen05.mma works for
   // D by TMA where its layout lets it, and by threads else. With few tokens a warp has two boxes,
   // and nothing to convert under the store of the second: the way through TMA is then only longer,
-  // as others have measured on a B200 (docs/performance.md).
+  // as others have measured on a B200 (docs/notebook.md).
   static constexpr bool kStoresByTma = kTokens >= 128;
 
   static constexpr uint32_t kCtasPerSm = 1;

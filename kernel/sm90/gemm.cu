@@ -114,8 +114,8 @@ __device__ inline void note_end(uint32_t lane) {
   note_last_clock(kClock_end_ns);
 }
 
-// C of what a CTA stores of a tile, on its way to L2 while that is multiplied: of the first one by a
-// warp that has nothing else to do. With few tokens, asking took longer than it saved.
+// C of what a CTA stores of a tile, on its way to L2 while that is multiplied: of the first one by
+// a warp that has nothing else to do. With few tokens, asking took longer than it saved.
 template <typename Tile>
 __device__ void ask_for_c(const Cta90<Tile>& cta, uint32_t thread, uint32_t threads) {
   if (Tile::kPlain || Tile::kTokens < kManyTokens) return;

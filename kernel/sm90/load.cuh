@@ -186,7 +186,7 @@ __device__ void load_tile_tokens(const Cta90<Tile>& cta, RingPosition<Tile::kSlo
 // So many rows has a box of TMA of a tile with tokens straight from A (host/launch.cc): where a
 // problem has fewer tokens than a wide tile there are no others. Writing zeros for those took
 // longer than bringing rows: 40 tokens in a tile of 128 twice the time of 128
-// (docs/performance.md).
+// (docs/notebook.md).
 template <typename Tile>
 __device__ uint32_t rows_of_box(const Sm90Params& p) {
   return Tile::kTokens < kTokensOfCutBox ? Tile::kTokens : min(p.m, Tile::kTokens);

@@ -28,7 +28,7 @@ namespace nvfp4 {
 // A tile in the entry for plain products: D in fp16 or bf16 by rows, of the sum and what a column
 // has alone, factors and a bias; scales in 128x4 tiles, K a multiple of 64. All else is code,
 // registers and branches that such a product does not have: with them it took 2 % longer, 7 % with
-// 8 tokens (docs/performance.md).
+// 8 tokens (docs/notebook.md).
 template <typename Tile>
 struct Sm90Plain : Tile {
   static constexpr bool kPlain = true;

@@ -58,7 +58,7 @@ check-install: $(LIB) $(STATIC) $(B)/nvfp4 emulator  ## consumers in C, C++, CMa
 
 .PHONY: dist check-package check-bare
 # Its images are those for drivers from 12.9, which an H200 runs as fast as nvcc's
-# (docs/performance.md).
+# (docs/notebook.md).
 DIST_KERNELS ?= 12.9
 DIST_IMAGES  := $(patsubst $(KERNEL_OUT)/%,$(KERNEL_OUT_$(DIST_KERNELS))/%,\
                 $(KERNEL_IMAGES) $(KERNEL_FATBINS) $(COMPILER_TXT))

@@ -145,9 +145,10 @@ __device__ void store_general_rows(const Sm90Params& p, const TileCoordinate& ti
 #pragma unroll 1
   for (uint32_t first = 0; first < Tile::kTokens; first += kRows) {
     if (m_first + first >= p.m) break;
-    if (first + 2 * kRows < Tile::kTokens)
+    if (first + 2 * kRows < Tile::kTokens) {
       ask_for_c_of_rows(p, rows_from(first + 2 * kRows), columns.c_type);
-      // Registers have no index: the sums are chosen by branches, so that what follows is there once.
+    }
+    // Registers have no index: the sums are chosen by branches, and what follows is there once.
 #pragma unroll
     for (uint32_t i = 0; i < Tile::kTokens; i += kRows) {
       if (i == first) put_float_rows<Tile, kRows>(sums, i, at, warp, lane);

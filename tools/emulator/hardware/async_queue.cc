@@ -32,7 +32,7 @@ uint64_t AsyncQueue::draw() {
 // random: one chain in sixteen stays behind those posted after it, for up to a million instructions
 // of its cluster, as a copy does that misses the L2. Without it no run saw a wait pass by an older
 // phase of its parity while the phase before was still open, which an H200 showed in one launch of
-// several thousand (docs/performance.md, rings of 6 slots shared by groups; now in 2 of 10 seeds).
+// several thousand (docs/notebook.md, rings of 6 slots shared by groups; now in 2 of 10 seeds).
 AsyncQueue::Chain AsyncQueue::new_chain() {
   const Chain chain = next_chain_++;
   if (order_ == Order::random && draw() % 16 == 0)

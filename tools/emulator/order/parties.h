@@ -8,7 +8,7 @@
 // Lanes meet at bar.warp.sync and at barriers of the CTA. At other instructions that all of them
 // execute together (.sync, .aligned) they meet on hardware, but the manual gives these no memory
 // order: what relies on it is formal. Where nothing stands between it is an error: loads of a warp
-// were overtaken by one lane's mbarrier.arrive right after them (docs/performance.md, H200).
+// were overtaken by one lane's mbarrier.arrive right after them (docs/notebook.md, H200).
 #pragma once
 
 #include "tools/emulator/order/now.h"
