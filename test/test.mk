@@ -81,7 +81,7 @@ test-host: $(B)/test_host $(B)/test_c99 $(STATIC)  ## the tests that need neithe
 test-programs: $(TEST_PROGRAMS) $(B)/example_plan
 test: $(SETUP) all static check-ptxas test-programs $(B)/tsan/first_use $(ABI_LIB) $(B)/nvfp4_bench  ## the suite in the emulator; ends with the totals
 	PATH="$(CUDA_HOME)/bin:$$PATH" PYTHON=$(PYTHON) NVCC='$(abspath $(NVCC))' \
-	  NVFP4_KERNELS='$(KERNEL_OUT)' \
+	  NVFP4_KERNELS='$(KERNEL_OUT)' KERNELS='$(KERNELS)' \
 	  CC='$(CC)' CXX='$(CXX)' test/run $(B)
 
 .PHONY: test-long

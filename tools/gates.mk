@@ -31,7 +31,8 @@ check-hardening: $(LIB)  ## RELRO, BIND_NOW, NX, no RPATH, no TEXTREL, build id,
 check-abi: $(ABI_LIB) | $(SETUP)  ## the header in four dialects, two compilers; its interface against test/golden, abidiff
 	@CC='$(CC)' PYTHON='$(PYTHON)' tools/check_abi.sh $(B)
 check-repro: library static kernels | $(SETUP)  ## library, archive, PTX, cubins: built again in other surroundings, same bytes
-	@NVCC='$(abspath $(NVCC))' CC='$(CC)' CXX='$(CXX)' MAKE='$(MAKE)' tools/check_repro.sh $(B)
+	@NVCC='$(abspath $(NVCC))' CC='$(CC)' CXX='$(CXX)' MAKE='$(MAKE)' PYTHON='$(PYTHON)' \
+	  tools/check_repro.sh $(B) $(KERNELS)
 
 # Not in `gates`: it downloads.
 .PHONY: check-pins
