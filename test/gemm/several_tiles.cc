@@ -66,7 +66,12 @@ TEST_CASE("a CTA of 9.0 computes one tile after the other with any epilogue", "[
     const int64_t pairs = gpu.sized(l == 1 ? sms * 3 / 4 + 1 : sms / 4 + 1, sms + 1);
     REQUIRE(2 * pairs * l > sms);
     const Problem operands = several(variant, pairs, 320, l);
-    const support::GeneralProblem p(operands, random_fields(operands.shape, random), 1);
+    support::EpilogueFields f = random_fields(operands.shape, random);
+    if (l == 1) {  // what each column and each element has of its own
+      f.bias_type = NVFP4_TYPE_F32, f.bias_axis = NVFP4_BIAS_AXIS_COLUMN;
+      f.c_type = NVFP4_TYPE_F16, f.beta = 0.75f;
+    }
+    const support::GeneralProblem p(operands, f, 1);
     CAPTURE(to_string(p.fields));
     const support::DeviceGeneral gemm(gpu.driver, p);
     REQUIRE(gemm_test::split_of(gpu, gemm.desc) == 1);
