@@ -2,6 +2,8 @@
 // What nvcc makes of virtual functions, function pointers, recursion and alloca, each lane with a
 // call of its own: tools/emulator/test/h200/call_probe.cc. Built for plain sm_90, so that the same
 // PTX runs on a Hopper GPU and in the emulator, and without optimisation, too.
+#include <alloca.h>
+
 #include <cstdint>
 
 namespace {
