@@ -2,10 +2,11 @@
  *
  * nvfp4_gemm.h: NVFP4 matrix multiplication on NVIDIA GPUs behind a plain C API.      Version 0.1.0
  *
- *     D = alpha * A * B^T + beta * C
+ *     D = act(alpha * A * B^T + beta * C + bias)
  *
  * A is M x K (tokens), B is N x K (weights), both NVFP4: E2M1 elements with one UE4M3 scale per 16
- * elements along K. C and D are M x N. Sums are kept in fp32.
+ * elements along K; on compute capability 9.0 A may be fp16 or bf16 instead. C and D are M x N, in
+ * fp16, bf16 or fp32. Sums are kept in fp32. C, bias and act are there where fields ask for them.
  *
  *     nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
  *     g.m = 128; g.n = 7168; g.k = 2048; g.l = 1;
