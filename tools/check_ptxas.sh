@@ -42,6 +42,22 @@ for cubin; do
   printf '%-45s %d entries, %3d registers, 0 stack, 0 spills\n' "$cubin" "$entries" "$registers"
 done
 
+# An entry calls one function at most. ptxas 13.0.88 compiled two, called in the arms of a branch
+# where lanes part, so that one overwrote uniform registers of the other (docs/notebook.md).
+callers=$(awk '
+  /\.entry / { entry = $0; sub(/.*\.entry /, "", entry); sub(/\(.*/, "", entry) }
+  /^\.(weak )?func/ { entry = "" }
+  /^[[:space:]]*(@!?%p[0-9]+ +)?call/ { called = 1 }
+  called && match($0, /_Z[A-Za-z0-9_]+/) {
+    name = substr($0, RSTART, RLENGTH)
+    called = 0
+    if (entry != "" && !((entry, name) in seen)) {
+      seen[entry, name] = 1
+      if (++count[entry] == 2) print entry
+    }
+  }' "$ptx")
+[ -z "$callers" ] || fail "$ptx: more than one function is called by" $callers
+
 while read -r of instruction; do
   case $of:$family in "$family":* | both:sm* | quantizers:quantize*) ;; *) continue ;; esac
   count=$(grep -cF "$instruction" "$ptx") || fail "$ptx has no $instruction"
