@@ -298,7 +298,9 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *                of scales included. But C may be D: the same address, type, c_ld and, where L > 1,
  *                stride. Each array ends within the address space.
  *
- * A, B: two elements per byte, the one with the lower k in the low nibble.
+ * A, B: two elements per byte, the one with the lower k in the low nibble. E2M1 codes 0 to 7 are
+ * 0, 0.5, 1, 1.5, 2, 3, 4, 6, and 8 more is the negative; of UE4M3 0x38 is 1, 0x40 2, 0x7E 448 and
+ * 0x7F NaN: exponent bias 7, three bits of mantissa (docs/numerics.md).
  * NVFP4's tensor-wide (second-level) scale has two homes: alpha, if you know it on the host, or
  * a_tensor_scale * b_tensor_scale on the device. Both multiply: a value is code * scale *
  * tensor_scale. Fields marked (**) are not yet there. */
@@ -358,7 +360,7 @@ typedef struct nvfp4_gemm_desc {
   int32_t reserved[4];                 /* 0                                                       */
 } nvfp4_gemm_desc;
 
-/* Everything 0 but struct_size. */
+/* Everything 0 but struct_size: alpha, too, so set it, or D is all 0. */
 #ifdef __cplusplus
 static inline nvfp4_gemm_desc nvfp4_gemm_desc_init() {
   nvfp4_gemm_desc desc = nvfp4_gemm_desc();
@@ -452,8 +454,9 @@ NVFP4_API void nvfp4_gemm_plan_destroy(nvfp4_gemm_plan *plan);
 /* ---- Questions, answered without a driver ---------------------------------------------------- */
 
 /* What nvfp4_gemm_run would answer for this problem on a device of that compute capability, given
- * as 10 * major + minor (B200: 100). Pure host code: no driver, no GPU; addresses are checked but
- * not read, and not even checked where all are NULL.                                Since 0.1 */
+ * as 10 * major + minor (B200: 100; the driver's device attributes 75 and 76). Pure host code: no
+ * driver, no GPU; addresses are checked but not read, and not even checked where all are NULL.
+ *                                                                                    Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_supported(const nvfp4_gemm_desc *desc,
                                             int32_t compute_capability);
 
