@@ -116,7 +116,7 @@ works() {
 # Headers newer than nvcc: it refuses g++ 16 by its number, and declares rsqrt otherwise than glibc
 # 2.42 does for GNU's programs. Of kernels the host compiler preprocesses the text and no more.
 newer_host='-allow-unsupported-compiler -U_GNU_SOURCE'
-found=
+found= words=
 try() {
   for extra in "" "$newer_host"; do
     if [ -z "$found" ] && works "$1" "$extra"; then found=$1 flags=$extra; fi
