@@ -75,10 +75,12 @@ std::vector<Shape> shapes_of(const GpuOptions& options) {
   return shapes;
 }
 
+constexpr support::Data kData = support::Data::gpumode;
+constexpr uint64_t kSeed = 1;
+
 Problem make_data(const Shape& shape, int32_t a_type) {
-  constexpr uint64_t kSeed = 1;
-  if (a_type == NVFP4_TYPE_NONE) return support::make_problem(shape, support::Data::gpumode, kSeed);
-  return support::make_a16_problem(shape, a_type, support::Data::gpumode, kSeed);
+  if (a_type == NVFP4_TYPE_NONE) return support::make_problem(shape, kData, kSeed);
+  return support::make_a16_problem(shape, a_type, kData, kSeed);
 }
 
 struct Yardsticks {
@@ -212,26 +214,34 @@ std::vector<std::unique_ptr<CublasGemm>> screened(const GpuOptions& options, con
   return gemms;
 }
 
-// Of one shape: the problem, and, where they are asked for, the same weights with halves of tokens.
-struct Problems {
+// Of some weights: the problem, and, where they are asked for, the same with halves of tokens.
+class Problems {
+ public:
   Problem main, f16, bf16;
 
-  Problems with(int64_t m) const {
-    Problems part{with_tokens(main, m), {}, {}};
-    if (f16.shape.m) part.f16 = with_tokens(f16, m), part.bf16 = with_tokens(bf16, m);
-    return part;
+  Problems() = default;
+  Problems(const GpuOptions& options, const Shape& shape) : main(make_data(shape, options.a_type)) {
+    main.batch_invariant = options.batch_invariant;
+    if (options.a16) {
+      f16 = support::with_a16(main, NVFP4_TYPE_F16, kData, kSeed);
+      bf16 = support::with_a16(main, NVFP4_TYPE_BF16, kData, kSeed);
+    }
+    for (const Problem* problem : {&main, &f16, &bf16}) tokens_.push_back(problem->a);
   }
-};
 
-Problems make_problems(const GpuOptions& options, const Shape& shape) {
-  Problems p{make_data(shape, options.a_type), {}, {}};
-  p.main.batch_invariant = options.batch_invariant;
-  if (options.a16) {
-    p.f16 = make_data(shape, NVFP4_TYPE_F16);
-    p.bf16 = make_data(shape, NVFP4_TYPE_BF16);
+  bool have(const Shape& shape) const {
+    return main.shape.n == shape.n && main.shape.k == shape.k && !tokens_.empty() &&
+           tokens_[0].rows >= shape.m;
   }
-  return p;
-}
+  // From here on the problems are of their first m tokens.
+  void take(int64_t m) {
+    take_tokens(tokens_[0], m, &main);
+    if (f16.shape.m) take_tokens(tokens_[1], m, &f16), take_tokens(tokens_[2], m, &bf16);
+  }
+
+ private:
+  std::vector<support::Operand> tokens_;
+};
 
 struct Half {
   std::unique_ptr<OurGemm> gemm;
@@ -337,18 +347,17 @@ int time_gpu(const GpuOptions& options) {
   std::vector<std::string> variants = options.variants;
   if (variants.empty()) variants.emplace_back();
   nlohmann::ordered_json rows;
-  Problems most;  // tokens for these weights
+  Problems problems;
   for (const Shape& shape : shapes) {
     progress(to_string(shape) + ": data");
-    if (most.main.shape.n != shape.n || most.main.shape.k != shape.k ||
-        most.main.shape.m < shape.m) {
+    if (!problems.have(shape)) {
       int64_t m = shape.m;
       for (const Shape& other : shapes)
         if (other.n == shape.n && other.k == shape.k && other.m <= kSharedTokens)
           m = std::max(m, other.m);
-      most = make_problems(options, {m, shape.n, shape.k});
+      problems = Problems(options, {m, shape.n, shape.k});
     }
-    Problems problems = most.with(shape.m);
+    problems.take(shape.m);
     for (const std::string& variant : variants) {
       progress(to_string(shape) + ": " + (variant.empty() ? "ours" : variant));
       problems.main.variant = variant.empty() ? nullptr : variant.c_str();

@@ -49,21 +49,29 @@ void copy_rows(const support::Operand& from, const std::vector<int64_t>& rows,
   }
 }
 
+// Some tokens.
+support::Operand tokens_of(const support::Operand& whole, const std::vector<int64_t>& rows) {
+  const int64_t k = whole.k;
+  support::Operand part = support::make_problem({int64_t(rows.size()), 1, k}).a;
+  if (whole.quantized()) {
+    copy_rows(whole, rows, &part);
+    return part;
+  }
+  part.type = whole.type;
+  part.codes.clear(), part.scales.clear();
+  for (const int64_t row : rows)
+    part.halves.insert(part.halves.end(), whole.halves.begin() + row * k,
+                       whole.halves.begin() + (row + 1) * k);
+  return part;
+}
+
 // Some of the tokens and of the weights.
 Problem part_of(const Problem& whole, const std::vector<int64_t>& rows,
                 const std::vector<int64_t>& columns) {
-  const int64_t k = whole.shape.k;
-  Problem part = support::make_problem({int64_t(rows.size()), int64_t(columns.size()), k});
+  Problem part =
+      support::make_problem({int64_t(rows.size()), int64_t(columns.size()), whole.shape.k});
   copy_rows(whole.b, columns, &part.b);
-  if (!whole.a.quantized()) {
-    part.a.type = whole.a.type;
-    part.a.codes.clear();
-    for (const int64_t row : rows)
-      part.a.halves.insert(part.a.halves.end(), whole.a.halves.begin() + row * k,
-                           whole.a.halves.begin() + (row + 1) * k);
-    return part;
-  }
-  copy_rows(whole.a, rows, &part.a);
+  part.a = tokens_of(whole.a, rows);
   return part;
 }
 
@@ -81,26 +89,37 @@ void verify_rows(const Problem& problem, const std::vector<uint16_t>& d) {
     throw std::runtime_error(to_string(problem.shape) + " is wrong: " + verdict.first_difference);
 }
 
-std::vector<int64_t> first(int64_t count) {
-  std::vector<int64_t> all(static_cast<size_t>(count));
-  std::iota(all.begin(), all.end(), 0);
-  return all;
+// Of each element of all, the next that is checked.
+std::vector<size_t> next_of(const std::vector<int64_t>& checked, int64_t all) {
+  std::vector<size_t> next;
+  for (int64_t i = 0; i < all; ++i)
+    next.push_back(size_t(std::lower_bound(checked.begin(), checked.end(), i) - checked.begin()));
+  return next;
+}
+
+// Values of 16 bits, spread: out[i] = values[at[i]].
+std::vector<uint8_t> spread(const uint8_t* values, const std::vector<size_t>& at) {
+  std::vector<uint8_t> out(at.size() * 2);
+  for (size_t i = 0; i < at.size(); ++i) std::memcpy(&out[i * 2], values + at[i] * 2, 2);
+  return out;
 }
 
 }  // namespace
 
-Problem with_tokens(const Problem& whole, int64_t m) {
-  Problem part = part_of(whole, first(m), first(whole.shape.n));
-  part.batch_invariant = whole.batch_invariant;
-  return part;
+void take_tokens(const support::Operand& tokens, int64_t m, Problem* problem) {
+  std::vector<int64_t> rows(static_cast<size_t>(m));
+  std::iota(rows.begin(), rows.end(), 0);
+  problem->a = tokens_of(tokens, rows);
+  problem->shape.m = m;
+  problem->d_batch_stride = m * problem->d_ld;
 }
 
 OurGemm::OurGemm(const Gpu& gpu, const Problem& problem, bool timed)
     : gpu_(gpu), problem_(problem), a_bytes_(problem.a.quantized() ? kQuantizedBytes : kHalfBytes) {
   const double bytes = compulsory_bytes(problem.shape, a_bytes_);
   const int count = timed ? cold_copies(bytes, gpu.l2_bytes) : 1;
-  for (int i = 0; i < count; ++i)
-    copies_.push_back(std::make_unique<DeviceGemm>(gpu.driver, problem));
+  copies_.push_back(std::make_unique<DeviceGemm>(gpu.driver, problem));
+  while (int(copies_.size()) < count) copies_.push_back(std::make_unique<DeviceGemm>(*copies_[0]));
   variant_ = variant_of(copies_[0]->desc, gpu.info);
   check(copies_[0]->enqueue());
   d_ = copies_[0]->d();
@@ -122,38 +141,46 @@ void OurGemm::require(const std::vector<uint16_t>& want) const {
     if (copy->d() != want) throw std::runtime_error("a timed launch gave other bits");
 }
 
-// Two rows are compared with the reference, which takes one thread here.
+// Where C and the bias are not checked, they repeat the next that are.
 void OurGemm::set_epilogue(support::EpilogueFields fields) {
   fields.alpha = problem_.alpha;
   const int64_t n = problem_.shape.n;
   const std::vector<int64_t> rows = checked(problem_.shape.m, 2);
-  const support::GeneralProblem part(part_of(problem_, rows, first(n)), fields, 1);
-  const nvfp4_gemm_desc as = part.desc(NVFP4_SCALE_LAYOUT_128X4);
-  const auto of_part = [&](int64_t row) { return std::lower_bound(rows.begin(), rows.end(), row); };
-  std::vector<uint8_t> c;
-  for (int64_t row = 0; row < problem_.shape.m && !part.c.empty(); ++row) {
-    const auto from = part.c.begin() + (of_part(row) - rows.begin()) * n * 2;
-    c.insert(c.end(), from, from + n * 2);
-  }
-  bias_ = std::make_unique<support::DeviceBuffer>(gpu_.driver, part.bias);
-  c_.clear();
-  for (const auto& copy : copies_) {
-    c_.push_back(std::make_unique<support::DeviceBuffer>(gpu_.driver, c));
-    nvfp4_gemm_desc& desc = copy->desc;
-    desc.d_type = as.d_type, desc.activation = as.activation, desc.beta = as.beta;
-    desc.bias_type = as.bias_type, desc.bias = part.bias.empty() ? nullptr : bias_->pointer();
-    desc.c_type = as.c_type, desc.c = c.empty() ? nullptr : c_.back()->pointer();
-    desc.c_ld = as.c_ld;
-  }
+  const std::vector<int64_t> columns = checked(n, kCheckedColumns);
+  const support::GeneralProblem part(part_of(problem_, rows, columns), fields, 1);
+  const std::vector<size_t> column = next_of(columns, n);
+  std::vector<uint8_t> c, bias;
+  if (!part.bias.empty()) bias = spread(part.bias.data(), column);
+  if (!part.c.empty())
+    for (const size_t row : next_of(rows, problem_.shape.m)) {
+      const std::vector<uint8_t> line = spread(&part.c[row * columns.size() * 2], column);
+      c.insert(c.end(), line.begin(), line.end());
+    }
+  set_epilogue(part.desc(NVFP4_SCALE_LAYOUT_128X4), bias, c);
   check(copies_[0]->enqueue());
   d_ = copies_[0]->d();
-  std::vector<uint16_t> want(rows.size() * size_t(n));
+  std::vector<uint16_t> want(rows.size() * columns.size());
   const std::vector<uint8_t> bytes = part.reference();
   std::memcpy(want.data(), bytes.data(), bytes.size());
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const auto got = d_.begin() + rows[i] * n;
-    if (!std::equal(got, got + n, want.begin() + long(i) * n))
+  for (size_t i = 0; i < want.size(); ++i)
+    if (d_[size_t(rows[i / columns.size()] * n + columns[i % columns.size()])] != want[i])
       throw std::runtime_error(to_string(problem_.shape) + " is wrong with " + to_string(fields));
+}
+
+void OurGemm::set_epilogue(const nvfp4_gemm_desc& as, const std::vector<uint8_t>& bias,
+                           const std::vector<uint8_t>& c) {
+  bias_ = std::make_unique<support::DeviceBuffer>(gpu_.driver, bias);
+  c_.clear();
+  for (const auto& copy : copies_) {
+    if (c_.empty())
+      c_.push_back(std::make_unique<support::DeviceBuffer>(gpu_.driver, c));
+    else
+      c_.push_back(std::make_unique<support::DeviceBuffer>(gpu_.driver, *c_[0]));
+    nvfp4_gemm_desc& desc = copy->desc;
+    desc.d_type = as.d_type, desc.activation = as.activation, desc.beta = as.beta;
+    desc.bias_type = as.bias_type, desc.bias = bias.empty() ? nullptr : bias_->pointer();
+    desc.c_type = as.c_type, desc.c = c.empty() ? nullptr : c_.back()->pointer();
+    desc.c_ld = c.empty() ? as.c_ld : problem_.shape.n;
   }
 }
 

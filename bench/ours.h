@@ -14,8 +14,8 @@
 
 namespace bench {
 
-// The same weights with fewer tokens.
-support::Problem with_tokens(const support::Problem& whole, int64_t m);
+// The first m of these tokens in place of the problem's, whose weights stay.
+void take_tokens(const support::Operand& tokens, int64_t m, support::Problem* problem);
 
 class OurGemm {
  public:
@@ -34,6 +34,8 @@ class OurGemm {
 
  private:
   void require(const std::vector<uint16_t>& want) const;
+  void set_epilogue(const nvfp4_gemm_desc& as, const std::vector<uint8_t>& bias,
+                    const std::vector<uint8_t>& c);
 
   const Gpu& gpu_;
   const support::Problem& problem_;

@@ -45,8 +45,8 @@ TEST_CASE("runs under load give the same bits every time", "[repeat]") {
   const std::vector<uint16_t> first = support::run_on_device(gpu.driver, problem);
   const Streams streams(gpu.driver, streams_used);
   std::vector<std::unique_ptr<DeviceGemm>> copies;
-  for (int i = 0; i < streams_used; ++i)
-    copies.push_back(std::make_unique<DeviceGemm>(gpu.driver, problem));
+  copies.push_back(std::make_unique<DeviceGemm>(gpu.driver, problem));
+  for (int i = 1; i < streams_used; ++i) copies.push_back(std::make_unique<DeviceGemm>(*copies[0]));
   finish_uploads(gpu.driver);
   for (int run = 0; run < runs; run += streams_used) {
     for (int i = 0; i < streams_used; ++i)

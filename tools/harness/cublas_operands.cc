@@ -43,14 +43,12 @@ double element_bytes(GemmType type) {
 }
 
 Filler::Filler(const Driver& driver, GemmType type)
-    : driver_(driver), block_(driver, block_of(type)) {
-  copy_ = reinterpret_cast<decltype(copy_)>(driver.extension("cuMemcpyDtoD_v2"));
-  if (!copy_) throw std::runtime_error("the driver has no cuMemcpyDtoD_v2");
-}
+    : driver_(driver), block_(driver, block_of(type)) {}
 
 void Filler::fill(const DeviceBuffer& to) const {
   for (size_t at = 0; at < to.bytes(); at += kBlock)
-    driver_.check(copy_(to.address() + at, block_.address(), std::min(kBlock, to.bytes() - at)),
+    driver_.check(driver_.cuMemcpyDtoD(to.address() + at, block_.address(),
+                                       std::min(kBlock, to.bytes() - at)),
                   "cuMemcpyDtoD");
 }
 

@@ -20,7 +20,6 @@ class Filler {
  private:
   const Driver& driver_;
   DeviceBuffer block_;
-  decltype(&::cuMemcpyDtoD) copy_;
 };
 
 struct CublasOperands {

@@ -45,6 +45,25 @@ DeviceGemm::DeviceGemm(const Driver& driver, const Problem& p, uint8_t poison)
   }
 }
 
+DeviceGemm::DeviceGemm(const DeviceGemm& other)
+    : desc(other.desc),
+      driver_(other.driver_),
+      shape_(other.shape_),
+      d_ld_(other.d_ld_),
+      d_batch_stride_(other.d_batch_stride_),
+      d_(driver_, other.d_.bytes()) {
+  for (const auto& input : other.inputs_) {
+    inputs_.push_back(std::make_unique<Input>(driver_, *input));
+    for (const void** field : {&desc.a, &desc.b, &desc.a_scales, &desc.b_scales})
+      if (*field == input->buffer.pointer()) *field = inputs_.back()->buffer.pointer();
+  }
+  desc.d = d_.pointer();
+  if (other.workspace_) {
+    workspace_ = std::make_unique<DeviceBuffer>(driver_, other.workspace_->bytes());
+    desc.workspace = workspace_->pointer();
+  }
+}
+
 std::vector<uint16_t> DeviceGemm::d_memory() const {
   driver_.check(driver_.cuCtxSynchronize(), "cuCtxSynchronize");
   const std::vector<uint8_t> bytes = d_.download();
@@ -70,7 +89,7 @@ std::string DeviceGemm::damage() const {
   for (const auto& input : inputs_) {
     if (!input->buffer.guards_intact())
       return std::string("the guard of ") + input->name + " was written";
-    if (input->buffer.download() != input->content)
+    if (input->buffer.download() != *input->content)
       return std::string(input->name) + " was written";
   }
   if (!d_.guards_intact()) return "the guard of D was written";

@@ -15,6 +15,8 @@ class DeviceGemm {
  public:
   // Uploads the operands. `poison` fills every scale byte that belongs to no element.
   DeviceGemm(const Driver& driver, const Problem& problem, uint8_t poison = 0x7F);
+  // The same operands in buffers of its own, copied on the device; D is not.
+  DeviceGemm(const DeviceGemm& other);
 
   // The descriptor with device pointers; callers may change it before enqueue().
   nvfp4_gemm_desc desc;
@@ -33,10 +35,14 @@ class DeviceGemm {
  private:
   struct Input {
     const char* name;
-    std::vector<uint8_t> content;
+    std::shared_ptr<const std::vector<uint8_t>> content;
     DeviceBuffer buffer;
     Input(const Driver& driver, const char* n, std::vector<uint8_t> c)
-        : name(n), content(std::move(c)), buffer(driver, content) {}
+        : name(n),
+          content(std::make_shared<const std::vector<uint8_t>>(std::move(c))),
+          buffer(driver, *content) {}
+    Input(const Driver& driver, const Input& other)
+        : name(other.name), content(other.content), buffer(driver, other.buffer) {}
   };
 
   const Driver& driver_;

@@ -97,6 +97,13 @@ DeviceBuffer::DeviceBuffer(const Driver& driver, const std::vector<uint8_t>& con
   upload(content);
 }
 
+DeviceBuffer::DeviceBuffer(const Driver& driver, const DeviceBuffer& content)
+    : DeviceBuffer(driver, content.bytes()) {
+  if (!bytes_) return;
+  driver.check(driver.cuMemcpyDtoD(address(), content.address(), bytes_), "cuMemcpyDtoD");
+  driver.check(driver.cuCtxSynchronize(), "cuCtxSynchronize");
+}
+
 DeviceBuffer::~DeviceBuffer() { driver_.cuMemFree(base_); }
 
 void DeviceBuffer::upload(const std::vector<uint8_t>& content) {

@@ -34,6 +34,7 @@ namespace support {
   X(cuDevicePrimaryCtxReset)     \
   X(cuMemAlloc)                  \
   X(cuMemFree)                   \
+  X(cuMemcpyDtoD)                \
   X(cuMemcpyHtoD)                \
   X(cuMemcpyDtoH)                \
   X(cuMemsetD8)                  \
@@ -120,6 +121,7 @@ class DeviceBuffer {
 
   DeviceBuffer(const Driver& driver, size_t bytes);
   DeviceBuffer(const Driver& driver, const std::vector<uint8_t>& content);
+  DeviceBuffer(const Driver& driver, const DeviceBuffer& content);  // copied on the device
   ~DeviceBuffer();
   DeviceBuffer(const DeviceBuffer&) = delete;
   DeviceBuffer& operator=(const DeviceBuffer&) = delete;

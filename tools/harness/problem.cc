@@ -205,23 +205,26 @@ uint16_t draw_half(Random& random, int32_t type, Data data) {
 
 }  // namespace
 
-Problem make_a16_problem(const Shape& shape, int32_t a_type, Data data, uint64_t seed,
-                         const Gaps& gaps) {
-  Problem p = make_problem(shape, data, seed, gaps);
+Problem with_a16(Problem p, int32_t a_type, Data data, uint64_t seed) {
   Operand& a = p.a;
-  a.halves.assign(a.codes.size() * 2, 0xFFFF);
+  if (a.quantized()) a.halves.assign(a.codes.size() * 2, 0xFFFF);
   a.codes.clear(), a.scales.clear();
   a.type = a_type;
   Random random(seed + 1);
-  for (int64_t batch = 0; batch < shape.l; ++batch) {
-    for (int64_t row = 0; row < shape.m; ++row) {
-      for (int64_t i = 0; i < shape.k; ++i) {
+  for (int64_t batch = 0; batch < p.shape.l; ++batch) {
+    for (int64_t row = 0; row < p.shape.m; ++row) {
+      for (int64_t i = 0; i < p.shape.k; ++i) {
         a.set_half(batch, row, i, draw_half(random, a_type, data));
       }
     }
   }
-  if (data == Data::random) p.alpha = 1 / float(200 * std::sqrt(double(shape.k)));
+  if (data == Data::random) p.alpha = 1 / float(200 * std::sqrt(double(p.shape.k)));
   return p;
+}
+
+Problem make_a16_problem(const Shape& shape, int32_t a_type, Data data, uint64_t seed,
+                         const Gaps& gaps) {
+  return with_a16(make_problem(shape, data, seed, gaps), a_type, data, seed);
 }
 
 Problem worst_for_wgmma(const Shape& shape) {

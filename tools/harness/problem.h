@@ -102,6 +102,8 @@ Problem make_problem(const Shape& shape, Data data, uint64_t seed, const Gaps& g
 // any sign and fraction, and exponents from -12 to 3.
 Problem make_a16_problem(const Shape& shape, int32_t a_type, Data data, uint64_t seed,
                          const Gaps& gaps = {});
+// A problem made from that data and seed, with such an A in place of its own.
+Problem with_a16(Problem problem, int32_t a_type, Data data, uint64_t seed);
 
 // Every element of D is the sum at which wgmma, on compute capability 9.0, loses nearly all that it
 // can: a large product first, its negative last, and between them in each step of 16 thirteen
