@@ -33,7 +33,8 @@ $(B)/obj/host/api.o $(B)/abi/host/api.o $(B)/tsan/host/api.o: $(COMPILER_TXT) $(
 $(B)/obj/host/images.o: host/images.S host/images.def host/quantizer_images.def \
                          $(KERNEL_FATBINS) $(IMAGES_FROM)
 	@mkdir -p $(@D)
-	$(call say,CC)$(CC) -I. $(CPPFLAGS) $(CFLAGS) -c $< -Wa,-I,$(KERNEL_OUT) -o $@
+	$(call say,CC)$(CC) -I. $(CPPFLAGS) $(CFLAGS) -c $< -Wa,-I,$(KERNEL_OUT) \
+	  -DIMAGES_SUM=$$(cat $(KERNEL_FATBINS) | cksum | cut -d' ' -f1) -o $@
 
 LIB_FLAGS := -shared -Wl,-soname,$(SONAME) -Wl,--version-script=host/libnvfp4gemm.map \
              $(LIB_OPTIONS) \

@@ -9,6 +9,10 @@
         nvfp4_image_##name: .incbin file;     \
         .size nvfp4_image_##name, . - nvfp4_image_##name;
 
+// Whoever compiles says which bytes these are: compiler caches compare this text after its macros,
+// and some take files that .incbin names for part of nothing.
+        .set nvfp4_images_sum, IMAGES_SUM
+
         .section .rodata.nvfp4_images, "a", %progbits
 #include "host/images.def"
 #define QUANTIZER_IMAGE(name, file, label, capability) IMAGE(name, file, label)
