@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-#include "bench/gpu_timer.h"
+#include "tools/harness/gpu_timer.h"
 
 #include <chrono>
 #include <memory>
 #include <stdexcept>
 #include <string>
 
-namespace bench {
+namespace support {
 namespace {
 
 template <class Function>
-void find(const support::Driver& driver, Function& function, const char* name) {
+void find(const Driver& driver, Function& function, const char* name) {
   function = reinterpret_cast<Function>(driver.extension(name));
   if (!function) throw std::runtime_error(std::string("the driver has no ") + name);
 }
@@ -19,7 +19,7 @@ constexpr int kWarmUp = 2;
 
 }  // namespace
 
-GpuTimer::GpuTimer(const support::Driver& driver) : driver_(driver) {
+GpuTimer::GpuTimer(const Driver& driver) : driver_(driver) {
   find(driver, begin_capture_, "cuStreamBeginCapture_v2");
   find(driver, end_capture_, "cuStreamEndCapture");
   find(driver, instantiate_, "cuGraphInstantiateWithFlags");
@@ -123,4 +123,4 @@ std::vector<double> GpuTimer::host(const Launch& launch, int calls, int replays)
   return samples;
 }
 
-}  // namespace bench
+}  // namespace support
