@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
 // nvfp4 bench: a list of shapes, each verified and then timed on the device, one row each.
-#include <algorithm>
-#include <cinttypes>
 #include <cstdio>
-#include <fstream>
 
 #include "tools/harness/driver.h"
 #include "tools/harness/progress.h"
@@ -12,6 +9,7 @@
 #include "tools/nvfp4/memory.h"
 #include "tools/nvfp4/peers.h"
 #include "tools/nvfp4/report.h"
+#include "tools/nvfp4/shapes.h"
 #include "tools/nvfp4/verify.h"
 
 namespace nvfp4_tool {
@@ -19,38 +17,11 @@ namespace nvfp4_tool {
 namespace {
 
 // The task's three shapes, for who names none.
-const char* const kHeadline[] = {"128x7168x16384", "128x4096x7168", "128x7168x2048"};
-
-support::Shape shape_of(const std::string& text) {
-  support::Shape s{0, 0, 0, 1};
-  char rest = 0;
-  const int read = std::sscanf(text.c_str(), "%" SCNd64 "x%" SCNd64 "x%" SCNd64 "x%" SCNd64 "%c",
-                               &s.m, &s.n, &s.k, &s.l, &rest);
-  const int64_t crosses = std::count(text.begin(), text.end(), 'x');
-  const bool sizes = s.m > 0 && s.n > 0 && s.k > 0 && s.l > 0;
-  if (!sizes || read < 3 || read > 4 || read != crosses + 1) {
-    throw UsageError(text + " is no shape; MxNxK or MxNxKxL is, 128x7168x2048 for example");
-  }
-  if (s.k % 64 != 0) throw UsageError(text + ": K is not a multiple of 64");
-  return s;
-}
-
-// One shape a line; empty lines and those that begin with # are left out.
-void read_list(const std::string& path, std::vector<support::Shape>* shapes) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    if (!line.empty() && line[0] != '#') shapes->push_back(shape_of(line));
-  }
-  if (!file.eof()) throw UsageError(path + " cannot be read");
-}
+const std::vector<std::string> kHeadline = {"128x7168x16384", "128x4096x7168", "128x7168x2048"};
 
 std::vector<support::Shape> shapes_of(const BenchOptions& options) {
-  std::vector<support::Shape> shapes;
-  for (const std::string& text : options.shapes) shapes.push_back(shape_of(text));
-  if (!options.list.empty()) read_list(options.list, &shapes);
-  if (!options.shapes.empty() || !options.list.empty()) return shapes;
-  for (const char* text : kHeadline) shapes.push_back(shape_of(text));
-  return shapes;
+  const bool none = options.shapes.empty() && options.list.empty();
+  return read_shapes(none ? kHeadline : options.shapes, options.list);
 }
 
 Json row_of(const support::Shape& s, const Verified& v, const std::vector<Peers::Row>& others) {

@@ -42,6 +42,7 @@ struct RunOptions {
   int32_t a_layout = NVFP4_SCALE_LAYOUT_128X4, b_layout = NVFP4_SCALE_LAYOUT_128X4;
   int32_t a_type = NVFP4_TYPE_NONE;  // NVFP4_TYPE_F16, _BF16: of an A that is not quantized
   std::string variant;               // "": the planner chooses
+  std::string tuning;                // a table that may have one
   int device = 0;
   std::string a_path, b_path, out_path;
   bool headline = false;
@@ -67,6 +68,17 @@ struct BenchOptions {
   bool alone = false;  // without the times of others
 };
 int bench(const BenchOptions& options);
+
+struct TuneOptions {
+  std::vector<std::string> shapes;  // MxNxK or MxNxKxL
+  std::string list;                 // a file of such, one a line
+  std::string out;                  // where the table goes
+  int32_t a_type = NVFP4_TYPE_NONE;
+  bool any_bits = false;    // time variants that add in another order, too
+  bool candidates = false;  // only say which there are and which give the same bits
+  bool json = false;
+};
+int tune(const TuneOptions& options);
 
 struct QuantizeOptions {
   std::string path, out;

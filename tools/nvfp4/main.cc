@@ -80,6 +80,7 @@ int dispatch(const CLI::App& app, const Options& options) {
   if (app.got_subcommand("info")) return nvfp4_tool::info(options.info);
   if (app.got_subcommand("explain")) return nvfp4_tool::explain(options.explain);
   if (app.got_subcommand("bench")) return nvfp4_tool::bench(options.bench);
+  if (app.got_subcommand("tune")) return nvfp4_tool::tune(options.tune);
   if (app.got_subcommand("quantize")) return nvfp4_tool::quantize(options.quantize);
   if (app.got_subcommand("generate")) return nvfp4_tool::generate(app, options.generate);
   return nvfp4_tool::run(options.run);

@@ -115,6 +115,18 @@ CLI::Option* add_layout(CLI::App& app, const std::string& name, int32_t& layout,
       "layout of the scales " + of);
 }
 
+CLI::Option* add_a_type(CLI::App& app, int32_t& a_type) {
+  return app.add_option("--a-type", a_type, "f16 or bf16: activations not quantized")
+      ->transform(CLI::Transformer(
+          std::map<std::string, int32_t>{{"f16", NVFP4_TYPE_F16}, {"bf16", NVFP4_TYPE_BF16}}))
+      ->type_name("");
+}
+
+CLI::Option* add_tuning(CLI::App& app, std::string& path) {
+  return app.add_option("--tuning", path, "a table of nvfp4 tune, which may have a variant")
+      ->check(existing_file());
+}
+
 // What describes a problem but for its data: options of run and explain, as in a replay line.
 std::vector<CLI::Option*> add_problem(CLI::App& app, RunOptions& options) {
   const auto size = [&](const char* name, int64_t& value, const char* text) {
@@ -141,10 +153,7 @@ std::vector<CLI::Option*> add_problem(CLI::App& app, RunOptions& options) {
           ->capture_default_str(),
       app.add_flag("--batch-invariant", options.batch_invariant,
                    "the same bits of a row for every M, wherever the row stands"),
-      app.add_option("--a-type", options.a_type, "f16 or bf16: activations not quantized")
-          ->transform(CLI::Transformer(
-              std::map<std::string, int32_t>{{"f16", NVFP4_TYPE_F16}, {"bf16", NVFP4_TYPE_BF16}}))
-          ->type_name(""),
+      add_a_type(app, options.a_type),
       add_layout(app, "--a-scales", options.a_layout, "of A"),
       add_layout(app, "--b-scales", options.b_layout, "of B"),
   };
@@ -157,8 +166,11 @@ void add_explain(CLI::App& app, ExplainOptions& options) {
   CLI::App* explain = app.add_subcommand("explain", "which kernel would run, and why; no driver");
   add_problem(*explain, options.problem);
   explain->add_option("--alpha", options.problem.alpha, "multiplier; 1 by default");
-  explain->add_option("--variant", options.problem.variant,
-                      "a kernel variant by name, instead of the planner's; NAME/2: K in 2 parts");
+  CLI::Option* variant =
+      explain->add_option("--variant", options.problem.variant,
+                          "a kernel variant by name, instead of the planner's; NAME/2: K in 2 "
+                          "parts");
+  add_tuning(*explain, options.problem.tuning)->excludes(variant);
   std::vector<std::string> names;
   for (const Gpu& gpu : gpus()) names.emplace_back(gpu.name);
   CLI::Option* gpu =
@@ -194,6 +206,29 @@ void add_bench(CLI::App& app, BenchOptions& options) {
       "Examples:\n"
       "  nvfp4 bench 1x7168x16384 128x4096x7168\n"
       "  nvfp4 bench --shapes layers.txt --csv");
+}
+
+void add_tune(CLI::App& app, TuneOptions& options) {
+  CLI::App* tune = app.add_subcommand(
+      "tune", "a table of shapes that another variant than the planner's computes faster");
+  tune->add_option("shape", options.shapes, "MxNxK or MxNxKxL");
+  tune->add_option("--shapes", options.list, "a file with one shape a line")
+      ->check(existing_file());
+  CLI::Option* out = tune->add_option("--out", options.out, "FILE of the table");
+  add_a_type(*tune, options.a_type);
+  CLI::Option* any = tune->add_flag(
+      "--any-bits", options.any_bits,
+      "variants that add in another order, too: D may have other bits, inside the bound");
+  tune->add_flag("--candidates", options.candidates,
+                 "time nothing: which variants there are, and which give the same bits")
+      ->excludes(out)
+      ->excludes(any);
+  add_json(*tune, options.json);
+  tune->footer(
+      "Examples:\n"
+      "  nvfp4 tune 16x5120x5120 64x5120x5120 --out tuning.csv\n"
+      "  nvfp4 tune --shapes layers.txt --any-bits --out tuning.csv\n"
+      "  nvfp4 run --m 64 --n 5120 --k 5120 --tuning tuning.csv");
 }
 
 void add_quantize(CLI::App& app, QuantizeOptions& options) {
@@ -233,6 +268,7 @@ void add_run(CLI::App& app, RunOptions& options) {
   CLI::Option* variant =
       run->add_option("--variant", options.variant,
                       "a kernel variant by name, instead of the planner's; NAME/2: K in 2 parts");
+  CLI::Option* tuning = add_tuning(*run, options.tuning)->excludes(variant)->excludes(a);
   run->add_option("--device", options.device, "device ordinal")
       ->check(CLI::NonNegativeNumber.description(""))
       ->capture_default_str();
@@ -253,7 +289,7 @@ void add_run(CLI::App& app, RunOptions& options) {
     headline->excludes(option);
   }
   for (CLI::Option* option : {data, seed}) a->excludes(option);
-  for (CLI::Option* option : {data, alpha, a, out, variant, trace, counters, json})
+  for (CLI::Option* option : {data, alpha, a, out, variant, tuning, trace, counters, json})
     headline->excludes(option);
   run->footer(
       "Examples:\n"
@@ -286,6 +322,7 @@ void define(CLI::App& app, Options& options) {
   add_info(app, options.info);
   add_explain(app, options.explain);
   add_bench(app, options.bench);
+  add_tune(app, options.tune);
   add_quantize(app, options.quantize);
   add_run(app, options.run);
   add_generate(app, options.generate);

@@ -13,6 +13,7 @@ struct Options {
   RunOptions run;
   ExplainOptions explain;
   BenchOptions bench;
+  TuneOptions tune;
   QuantizeOptions quantize;
   std::string generate;   // "man" or "bash"
   bool emulated = false;  // only for --help: main() acts on it before anything is parsed

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+#include "tools/nvfp4/described.h"
+
+#include "tools/nvfp4/inputs.h"
+
+namespace nvfp4_tool {
+
+namespace {
+
+void* address(uint64_t i) { return reinterpret_cast<void*>(i << 60); }
+
+void describe_epilogue(const support::EpilogueFields& f, int64_t lines, int64_t length,
+                       nvfp4_gemm_desc& g) {
+  const float* const scalars = static_cast<const float*>(address(15));
+  g.d_type = f.d_type, g.cd_order = f.cd_order, g.activation = f.activation;
+  g.alpha = f.alpha, g.beta = f.beta;
+  g.c_type = f.c_type, g.c_ld = length + f.c_ld_gap;
+  g.c_batch_stride = lines * g.c_ld + f.c_batch_gap;
+  if (f.c_type != NVFP4_TYPE_NONE) g.c = address(11);
+  g.bias_type = f.bias_type, g.bias_axis = f.bias_axis;
+  if (f.bias_type != NVFP4_TYPE_NONE) g.bias = address(13);
+  if (f.a_tensor_scale) g.a_tensor_scale = scalars;
+  if (f.b_tensor_scale) g.b_tensor_scale = scalars;
+  g.b_tensor_scale_columns = f.b_tensor_scale_columns;
+  g.scalar_mode = f.scalar_mode;
+  if (f.scalar_mode != NVFP4_SCALARS_DEVICE) return;
+  g.alpha_device = scalars;
+  if (f.c_type != NVFP4_TYPE_NONE) g.beta_device = scalars;
+}
+
+}  // namespace
+
+nvfp4_gemm_desc describe(const RunOptions& options) {
+  const support::Shape& s = options.shape;
+  const support::Gaps gaps = gaps_of(options);
+  nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
+  g.m = s.m, g.n = s.n, g.k = s.k, g.l = s.l;
+  g.a = address(1), g.a_scales = address(3), g.b = address(5), g.b_scales = address(7);
+  g.d = address(9);
+  const support::EpilogueFields f = fields_of(options);
+  const bool by_row = f.cd_order == NVFP4_CD_ORDER_ROW_MAJOR;
+  const int64_t lines = by_row ? s.m : s.n, length = by_row ? s.n : s.m;
+  const int64_t row = support::close_ld(s.k);
+  g.a_ld = row + gaps.a_ld, g.b_ld = row + gaps.b_ld, g.d_ld = length + gaps.d_ld;
+  g.a_batch_stride = s.m * g.a_ld + gaps.a_batch;
+  g.b_batch_stride = s.n * g.b_ld + gaps.b_batch;
+  g.d_batch_stride = lines * g.d_ld + gaps.d_batch;
+  describe_epilogue(f, lines, length, g);
+  g.a_scale_layout = options.a_layout, g.b_scale_layout = options.b_layout;
+  g.a_scales_batch_stride_bytes = int64_t(nvfp4_scale_bytes(s.m, s.k, g.a_scale_layout));
+  g.b_scales_batch_stride_bytes = int64_t(nvfp4_scale_bytes(s.n, s.k, g.b_scale_layout));
+  g.pdl = options.pdl;
+  g.batch_invariant = options.batch_invariant;
+  g.a_type = options.a_type;
+  if (g.a_type != NVFP4_TYPE_NONE) g.a_scales = nullptr;
+  g.variant = options.variant.empty() ? nullptr : options.variant.c_str();
+  return g;
+}
+
+}  // namespace nvfp4_tool

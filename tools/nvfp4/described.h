@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT
+// A command's options as the library's descriptor.
+#pragma once
+
+#include "nvfp4_gemm.h"
+#include "tools/nvfp4/commands.h"
+
+namespace nvfp4_tool {
+
+// Sizes and strides as `run` lays them out, without memory: the addresses are looked at, not read,
+// and lie so far apart that nothing overlaps.
+nvfp4_gemm_desc describe(const RunOptions& options);
+
+}  // namespace nvfp4_tool

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT
+// nvfp4 tune: per shape, the variants that give the planner's bits, measured; a table of those that
+// win.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+
+#include "tools/harness/device_gemm.h"
+#include "tools/harness/gpu_timer.h"
+#include "tools/harness/progress.h"
+#include "tools/nvfp4/candidates.h"
+#include "tools/nvfp4/chooser.h"
+#include "tools/nvfp4/commands.h"
+#include "tools/nvfp4/described.h"
+#include "tools/nvfp4/inputs.h"
+#include "tools/nvfp4/memory.h"
+#include "tools/nvfp4/output_files.h"
+#include "tools/nvfp4/report.h"
+#include "tools/nvfp4/shapes.h"
+
+namespace nvfp4_tool {
+
+namespace {
+
+using support::Driver;
+
+constexpr int kScreened = 7, kReplays = 41;
+constexpr size_t kFinalists = 3;
+constexpr int kLaunches = 20;  // of a graph, at least
+constexpr int64_t kMostCopies = 128;
+
+// Three times the L2 pass before a copy of the operands comes back, so that it is cold; not of
+// operands so small that it would take more than kMostCopies.
+int count_copies(const Driver& driver, const support::Shape& shape) {
+  int l2 = 0;
+  driver.check(driver.cuDeviceGetAttribute(&l2, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 0),
+               "cuDeviceGetAttribute");
+  const double bytes = device_bytes(shape, {});
+  return int(std::min<int64_t>(kMostCopies, 2 + int64_t(3.0 * l2 / bytes)));
+}
+
+// A shape's operands on the device, on which each variant is timed.
+class Range {
+ public:
+  Range(const Driver& driver, const RunOptions& options, uint64_t workspace_bytes)
+      : timer_(driver), workspace_(driver, std::max<uint64_t>(workspace_bytes, 256)) {
+    const support::Problem problem = problem_from(options);
+    const int count = count_copies(driver, options.shape);
+    for (int i = 0; i < count; ++i) {
+      copies_.push_back(std::make_unique<support::DeviceGemm>(driver, problem));
+      copies_.back()->desc.workspace = workspace_.pointer();
+      copies_.back()->desc.workspace_bytes = workspace_.bytes();
+    }
+  }
+
+  // Times each in turn, graphs of launches on copies that take turns.
+  std::vector<Measured> time(const std::vector<std::string>& variants, int replays) {
+    std::vector<support::Series> series;
+    for (const std::string& variant : variants) series.push_back(series_of(variant));
+    const auto samples = timer_.interleaved(series, replays);
+    std::vector<Measured> all;
+    for (size_t i = 0; i < variants.size(); ++i) all.push_back({variants[i], samples[i]});
+    return all;
+  }
+
+ private:
+  support::Series series_of(const std::string& variant) {
+    const int count = int(copies_.size());
+    const auto launch = [this, variant](int i, CUstream stream) {
+      nvfp4_gemm_desc desc = copies_[size_t(i) % copies_.size()]->desc;
+      desc.variant = variant.empty() ? nullptr : variant.c_str();
+      if (nvfp4_gemm_run(&desc, stream) != NVFP4_SUCCESS) {
+        throw std::runtime_error(nvfp4_last_error());
+      }
+    };
+    return {launch, count * std::max(1, kLaunches / count)};
+  }
+
+  support::GpuTimer timer_;
+  support::DeviceBuffer workspace_;
+  std::vector<std::unique_ptr<support::DeviceGemm>> copies_;
+};
+
+// The names that may be timed: "" is the planner's choice.
+std::vector<std::string> admitted(const Candidates& candidates, bool any_bits) {
+  std::vector<std::string> names = {""};
+  for (const Candidate& each : candidates.others) {
+    if (any_bits || each.same_bits) names.push_back(each.name);
+  }
+  return names;
+}
+
+struct Tuned {
+  Statistic planned;
+  std::optional<Measured> won;
+};
+
+// Screened briefly, then the fastest few at length beside the planner's choice.
+Tuned measure(const Driver& driver, const RunOptions& options, const Candidates& candidates,
+              bool any_bits) {
+  const std::string shape = to_string(options.shape);
+  std::vector<std::string> names = admitted(candidates, any_bits);
+  Range range(driver, options, candidates.workspace_bytes);
+  support::progress(shape + ": timing " + std::to_string(names.size()) + " variants");
+  std::vector<Measured> screened = range.time(names, kScreened);
+  screened.erase(screened.begin());
+  names.assign(1, "");
+  for (const size_t i : finalists(screened, kFinalists)) names.push_back(screened[i].variant);
+  support::progress(shape + ": timing the fastest " + std::to_string(names.size() - 1) + " again");
+  std::vector<Measured> last = range.time(names, kReplays);
+  support::progress_done();
+  const Measured planned = last.front();
+  last.erase(last.begin());
+  Tuned tuned{statistic_of(planned.us), {}};
+  if (const Measured* won = choose_variant(planned, last)) tuned.won = *won;
+  return tuned;
+}
+
+RunOptions problem_of(const TuneOptions& options, const support::Shape& shape) {
+  RunOptions one;
+  one.shape = shape;
+  one.a_type = options.a_type;
+  one.data = support::Data::random;
+  return one;
+}
+
+Json json_of(const support::Shape& s, const Candidates& candidates) {
+  Json all = Json::array();
+  for (const Candidate& each : candidates.others) {
+    all.push_back({{"variant", each.name}, {"same_bits", each.same_bits}});
+  }
+  return {{"m", s.m},         {"n", s.n}, {"k", s.k}, {"l", s.l}, {"planned", candidates.planned},
+          {"candidates", all}};
+}
+
+void print_candidates(const support::Shape& shape, const Candidates& candidates) {
+  std::printf("%s: %s by the planner\n", to_string(shape).c_str(), candidates.planned.c_str());
+  for (const Candidate& each : candidates.others) {
+    std::printf("  %-24s %s bits\n", each.name.c_str(), each.same_bits ? "the same" : "other");
+  }
+}
+
+void print_tuned(const support::Shape& shape, const Candidates& candidates, const Tuned& tuned) {
+  std::printf("%-22s %9.2f us  %s\n", to_string(shape).c_str(), tuned.planned.median,
+              candidates.planned.c_str());
+  if (!tuned.won) {
+    std::printf("%-22s %9s     stays: nothing is faster beyond the spread\n", "", "");
+    return;
+  }
+  const double us = statistic_of(tuned.won->us).median;
+  std::printf("%-22s %9.2f us  %s: %.1f %% less\n", "", us, tuned.won->variant.c_str(),
+              100 * (1 - us / tuned.planned.median));
+}
+
+void add_times(const Tuned& tuned, Json& row) {
+  row["planned_us"] = tuned.planned.median;
+  row["planned_us_p10"] = tuned.planned.p10;
+  row["planned_us_p90"] = tuned.planned.p90;
+  row["variant"] = tuned.won ? Json(tuned.won->variant) : Json();
+  row["us"] = tuned.won ? Json(statistic_of(tuned.won->us).median) : Json();
+}
+
+void refuse_emulated(const TuneOptions& options, const support::DeviceInfo& device) {
+  if (options.candidates || !device.emulated()) return;
+  throw std::runtime_error(device.name +
+                           ": there is no time to measure here; nvfp4 tune --candidates lists the "
+                           "variants and whether they give the same bits");
+}
+
+std::vector<support::Shape> shapes_of(const TuneOptions& options) {
+  const std::vector<support::Shape> shapes = read_shapes(options.shapes, options.list);
+  if (shapes.empty()) throw UsageError("which shapes? MxNxK, or --shapes FILE");
+  if (options.out.empty() && !options.candidates) {
+    throw UsageError("--out FILE: where the table goes; or --candidates, which times nothing");
+  }
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      const support::Shape &x = shapes[i], &y = shapes[j];
+      if (x.m == y.m && x.n == y.n && x.k == y.k && x.l == y.l) {
+        throw UsageError(to_string(x) + " stands twice in the list");
+      }
+    }
+  }
+  return shapes;
+}
+
+// One shape after the other; what wins goes into the table.
+class Tuner {
+ public:
+  Tuner(const TuneOptions& options, const Driver& driver, const support::DeviceInfo& device)
+      : options_(options), driver_(driver), device_(device) {}
+
+  Json take(const support::Shape& shape) {
+    require_memory(shape, {}, device_);
+    const RunOptions one = problem_of(options_, shape);
+    Candidates candidates =
+        list_candidates(describe(one), device_.compute_capability(), device_.sms);
+    compare_bits(driver_, one, &candidates);
+    Json row = json_of(shape, candidates);
+    if (options_.candidates) {
+      if (!options_.json) print_candidates(shape, candidates);
+      return row;
+    }
+    const Tuned tuned = measure(driver_, one, candidates, options_.any_bits);
+    if (!options_.json) print_tuned(shape, candidates, tuned);
+    add_times(tuned, row);
+    if (tuned.won) {
+      table_.push_back({shape, options_.a_type, tuned.won->variant, candidates.planned,
+                        tuned.planned.median, statistic_of(tuned.won->us).median});
+    }
+    return row;
+  }
+
+  void save() const {
+    const std::string text = write_table(device_.name, device_.compute_capability(), device_.sms,
+                                         options_.any_bits, table_);
+    OutputFiles files;
+    files.write(options_.out, {text});
+    files.commit();
+  }
+  size_t rows() const { return table_.size(); }
+
+ private:
+  const TuneOptions& options_;
+  const Driver& driver_;
+  const support::DeviceInfo& device_;
+  std::vector<TunedRow> table_;
+};
+
+}  // namespace
+
+int tune(const TuneOptions& options) {
+  const std::vector<support::Shape> shapes = shapes_of(options);
+  const Driver& driver = Driver::get();
+  const support::DeviceInfo device = support::devices(driver).at(0);
+  refuse_emulated(options, device);
+  const support::Context context(driver);
+  Report report(options.json);
+  report["device"] = device.name;
+  report["bits"] = options.any_bits ? "any" : "same";
+  Tuner tuner(options, driver, device);
+  Json rows = Json::array();
+  for (const support::Shape& shape : shapes) rows.push_back(tuner.take(shape));
+  report["shapes"] = rows;
+  if (!options.candidates) {
+    tuner.save();
+    report["table"] = options.out;
+    report.line("table", "%s: %zu of %zu shapes gain", options.out.c_str(), tuner.rows(),
+                shapes.size());
+  }
+  report.finish();
+  return kPassed;
+}
+
+}  // namespace nvfp4_tool
