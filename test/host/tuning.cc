@@ -218,3 +218,33 @@ TEST_CASE("Any number of threads ask one tuning") {
   for (std::thread& thread : threads) thread.join();
   for (const int count : wrong) CHECK(count == 0);
 }
+
+TEST_CASE("A tuning whose text was cut or damaged anywhere is taken whole or refused") {
+  const std::string good = head() +
+                           "4096,7168,1,33,64,nvfp4,sm90_64x64x256/2\n"
+                           "# why\n4096,7168,1,65,65,nvfp4,sm90_64x128x256\n";
+  int taken = 0, damaged = 0;
+  const auto give = [&](const std::string& text) {
+    // Of its own size, so that a read beyond the end is one that the sanitizers see.
+    const std::vector<char> copy(text.begin(), text.end());
+    nvfp4_tuning* tuning = nullptr;
+    const char* const at = copy.empty() ? "" : copy.data();
+    const nvfp4_status status =
+        nvfp4_tuning_create(at, copy.size(), kDevice, kCapability, kSms, &tuning);
+    const bool good_answer = status == NVFP4_SUCCESS
+                                 ? tuning != nullptr
+                                 : status == NVFP4_STATUS_INVALID_VALUE && tuning == nullptr;
+    damaged += !good_answer, taken += status == NVFP4_SUCCESS;
+    nvfp4_tuning_destroy(tuning);
+  };
+  for (size_t i = 0; i < good.size(); ++i) {
+    give(good.substr(0, i));
+    for (const char with : {'\0', '\n', ',', '9', '-', '/', '\xff'}) {
+      std::string text = good;
+      text[i] = with;
+      give(text);
+    }
+  }
+  CHECK(damaged == 0);
+  CHECK(taken > 20);  // in a comment, in the last newline, in numbers
+}
