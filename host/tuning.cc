@@ -95,7 +95,7 @@ nvfp4_status read_exactly(Lines& lines, const char* want, const char* rule) {
   return there && line.is(want) ? NVFP4_SUCCESS : refuse(line, rule);
 }
 
-// "key=" and the value behind it.
+// "key=" and the value after it.
 nvfp4_status read_value(Lines& lines, const char* key, Line* value) {
   Line line{"", 0, lines.number + 1};
   const size_t length = strlen(key);

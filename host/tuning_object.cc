@@ -11,14 +11,14 @@
 struct nvfp4_tuning {
   int32_t capability;
   size_t count;
-  nvfp4::TuningRow* rows;  // behind this, in the same allocation
+  nvfp4::TuningRow* rows;  // after this, in the same allocation
 };
 
 namespace nvfp4 {
 
 namespace {
 
-static_assert(sizeof(nvfp4_tuning) % alignof(TuningRow) == 0, "rows lie behind it");
+static_assert(sizeof(nvfp4_tuning) % alignof(TuningRow) == 0, "rows lie after it");
 
 nvfp4_status allocate(size_t rows, int32_t capability, nvfp4_tuning** tuning) {
   const size_t bytes = sizeof(nvfp4_tuning) + rows * sizeof(TuningRow);
