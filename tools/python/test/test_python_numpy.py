@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The Python package on NumPy arrays, against NumPy's own products of the dequantized values."""
+import inspect
+import os
 import unittest
 
 import package  # noqa: F401
@@ -13,6 +15,16 @@ WITHIN = 2e-5
 
 def normal(seed, *shape, dtype=np.float32):
     return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32).astype(dtype)
+
+
+class Page(unittest.TestCase):
+    def test_the_signatures_in_the_readme_are_the_calls(self):
+        folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        with open(os.path.join(folder, "README.md"), encoding="utf-8") as file:
+            page = " ".join(file.read().split())
+        for name in ("quantize", "mm", "linear", "Packed"):
+            with self.subTest(name):
+                self.assertIn(name + str(inspect.signature(getattr(nvfp4gemm, name))), page)
 
 
 class Quantize(unittest.TestCase):
