@@ -47,11 +47,13 @@ class Range {
   Range(const Driver& driver, const RunOptions& options, uint64_t workspace_bytes)
       : timer_(driver), workspace_(driver, std::max<uint64_t>(workspace_bytes, 256)) {
     const support::Problem problem = problem_from(options);
-    const int count = count_copies(driver, options.shape);
-    for (int i = 0; i < count; ++i) {
-      copies_.push_back(std::make_unique<support::DeviceGemm>(driver, problem));
-      copies_.back()->desc.workspace = workspace_.pointer();
-      copies_.back()->desc.workspace_bytes = workspace_.bytes();
+    const size_t count = size_t(count_copies(driver, options.shape));
+    copies_.push_back(std::make_unique<support::DeviceGemm>(driver, problem));
+    while (copies_.size() < count)
+      copies_.push_back(std::make_unique<support::DeviceGemm>(*copies_[0]));
+    for (const auto& copy : copies_) {
+      copy->desc.workspace = workspace_.pointer();
+      copy->desc.workspace_bytes = workspace_.bytes();
     }
   }
 
