@@ -17,6 +17,7 @@
 #   python    the Python package on torch tensors, on two GPUs where there are two, by python3 or
 #             the TORCH_PYTHON that has torch
 #   bench     device time beside cuBLASLt, CSV to stdout
+#   first-hour  the first of all on a GPU that these kernels have not seen: tools/first_hour.py
 set -u
 build=$1
 part=${2:-}
@@ -118,5 +119,6 @@ case $part in
     [ -z "$bad" ]
     ;;
   bench) "$build/nvfp4_bench" gpu ;;
-  *) die "PART is gemm, sanitize, ptx, random, random-gemm, hazard, python or bench" ;;
+  first-hour) python3 tools/first_hour.py "$build" ;;
+  *) die "PART is gemm, sanitize, ptx, random, random-gemm, hazard, python, bench or first-hour" ;;
 esac

@@ -39,10 +39,10 @@ check-repro: library static kernels | $(SETUP)  ## library, archive, PTX, cubins
 check-pins: | $(SETUP)  ## set-up's wheels for Python 3.10 to 3.14 on both processors, downloaded by hash
 	@PYTHON='$(PYTHON)' tools/setup/check_pins.sh
 
-# On a machine with a GPU; PART is gemm, sanitize, ptx, random, random-gemm, hazard or bench. What
-# was built elsewhere will do.
+# On a machine with a GPU; PART is gemm, sanitize, ptx, random, random-gemm, hazard, bench or
+# first-hour. What was built elsewhere will do.
 .PHONY: check-hw
-check-hw:  ## PART=gemm|sanitize|ptx|random|random-gemm|hazard|python|bench on this machine's GPU, nothing is compiled
+check-hw:  ## PART=gemm|sanitize|ptx|random|random-gemm|hazard|python|bench|first-hour on this machine's GPU, nothing is compiled
 	@tools/check_hw.sh $(B) $(PART) $(TOOLS)
 
 # Not in `make test`: it builds everything once more.
