@@ -12,8 +12,23 @@ namespace nvfp4_tool {
 
 namespace {
 
-// Help without what excludes what: an error says so, and the list would hide the options.
+// Help without what excludes what: an error says so, and the list would hide the options. CLI11 2.5
+// and later fill paragraphs, which would run an example into the next, and leave out "Usage".
 class Help : public CLI::Formatter {
+ public:
+  Help() {
+#if CLI11_VERSION_MAJOR > 2 || (CLI11_VERSION_MAJOR == 2 && CLI11_VERSION_MINOR >= 5)
+    enable_footer_formatting(false);
+#endif
+  }
+
+ private:
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    std::string usage = CLI::Formatter::make_usage(app, name);
+    const size_t at = usage.find_first_not_of('\n');
+    if (at != std::string::npos && usage.compare(at, 5, "Usage") != 0) usage.insert(at, "Usage: ");
+    return usage;
+  }
   std::string make_option_opts(const CLI::Option* option) const override {
     if (option->get_items_expected() == 0) return "";
     std::string type = option->get_type_name();
