@@ -89,7 +89,8 @@ def wrong_in_program(program, words):
         return
     command = [words[0]] if words and re.fullmatch(r"[a-z]+", words[0]) else []
     page = output(path, *command, "--help")
-    if command and not re.search(rf"(?m)^Usage: .*\b{command[0]}\b", page):
+    if command and not re.search(rf"(?m)^(?:Usage: )?\S*{program} .*\b{command[0]}\b",
+                                 page):
         yield f"no command {command[0]}"
         return
     for word in words:
