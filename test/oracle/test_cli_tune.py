@@ -50,6 +50,7 @@ class Tune(unittest.TestCase):
     def test_bad_arguments(self):
         for arguments, word in [((), "which shapes"), (("8x256x256",), "--out"),
                                 (("8x256", "--out", self.path), "no shape"),
+                                (("8x256x40", "--out", self.path), "not a multiple of 16"),
                                 (("8x256x256", "8x256x256x1", "--out", self.path), "twice"),
                                 (("8x256x256", "--candidates", "--any-bits"), "--any-bits")]:
             done = run("tune", *arguments)
@@ -65,6 +66,14 @@ class Tune(unittest.TestCase):
         self.assertTrue(same["sm100_256x128x256"])  # each adds K in the same order
         self.assertFalse(same["sm100_128x128x256/2"])  # but for parts of K
         self.assertNotIn("sm100_128x64x256/1", same)  # the planner's own by another name
+
+    def test_every_k_that_the_library_takes(self):
+        for device in DEVICES:
+            done = run("tune", "--candidates", "--json", "8x256x272", device=device)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            shape, = json.loads(done.stdout)["shapes"]
+            self.assertEqual(shape["k"], 272)
+            self.assertTrue(shape["candidates"])
 
     def test_a_table_decides_on_both_families(self):
         out = os.path.join(os.path.dirname(self.path), "d.npy")

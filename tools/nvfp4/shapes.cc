@@ -22,7 +22,7 @@ support::Shape shape_of(const std::string& text) {
   if (!sizes || read < 3 || read > 4 || read != crosses + 1) {
     throw UsageError(text + " is no shape; MxNxK or MxNxKxL is, 128x7168x2048 for example");
   }
-  if (s.k % 64 != 0) throw UsageError(text + ": K is not a multiple of 64");
+  if (s.k % 16 != 0) throw UsageError(text + ": K is not a multiple of 16");
   return s;
 }
 
