@@ -225,7 +225,7 @@ __device__ void finish_tile(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane
 }
 
 // The CTA is made again for what follows the loop over K, so that the loop has the registers; and
-// where that decodes in the natural order of K, the warp's number.
+// where that decodes in the natural order of K, the numbers of warp and tile.
 template <typename Tile>
 __device__ void consumer_warp(const Sm90Params& p, uint32_t smem, uint32_t warp, uint32_t lane) {
   WidePosition<Tile> position(warp / Tile::kConsumersPerStage);
@@ -237,6 +237,7 @@ __device__ void consumer_warp(const Sm90Params& p, uint32_t smem, uint32_t warp,
     if constexpr (Tile::kNaturalTokens) {
       multiply_a16(cta, warp, lane, position, sums);
       warp = warp_number();
+      if (!Tile::kSeveralTiles) index = first_tile<Tile>(p);
     } else {
       multiply(cta, warp, lane, position, sums);
     }

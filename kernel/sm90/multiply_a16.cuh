@@ -156,18 +156,21 @@ __device__ void multiply_a16(const Cta90<Tile>& cta, uint32_t warp, uint32_t lan
     return;
   }
   const A16Lane at = a16_lane(cta, warp, lane);
+  const uint32_t last_steps = cta.steps(cta.count - 1);
   RingPosition<Tile::kStages>& stage = position.stage;
   TokenSlot<Tile>& slot = position.slot;
-  for (uint32_t i = group; i < cta.count; i += Tile::kGroups, stage.advance(Tile::kGroups)) {
+  // Stages left from this one on: one register, where its number and their count are two.
+  const int32_t all = static_cast<int32_t>(cta.count - group);
+  for (int32_t left = all; left > 0; left -= Tile::kGroups, stage.advance(Tile::kGroups)) {
     const uint32_t full = at.full + 8 * stage.stage;
     ptx::mbarrier_wait(full, stage.parity);
-    note_stage(cta, i);
+    note_stage(cta, cta.count - left);
     const uint32_t row = at.codes + stage.stage * Tile::kWeightBytes;
     uint32_t scales[Tile::kSteps][2];
     A16CodesOf<Tile> codes;
     load_a16_codes<Tile>(row, 0, codes);
-    load_a16_scales<Tile>(at, stage.stage, cta.steps(i), scales);
-    const bool first = i == group;
+    load_a16_scales<Tile>(at, stage.stage, left == 1 ? last_steps : Tile::kSteps, scales);
+    const bool first = left == all;
     multiply_a16_part<Tile, 0>(cta, row, scales[0], lane, first, codes, slot, sums);
     multiply_a16_part<Tile, 1>(cta, row, scales[1], lane, false, codes, slot, sums);
     multiply_a16_part<Tile, 2>(cta, row, scales[2], lane, false, codes, slot, sums);

@@ -10,7 +10,7 @@ namespace nvfp4 {
 
 constexpr uint32_t kSm90StageK = 256;  // K is cut between CTAs, and padded, in such pieces
 // Tokens by TMA in tiles for so many of them come in boxes of no more rows than there are tokens.
-constexpr uint32_t kTokensOfCutBox = 128;
+constexpr uint32_t kTokensOfCutBox = 64;
 constexpr uint32_t kTokenRowBytes = 128;  // one token of a slab: 64 elements in fp16
 constexpr uint32_t kTokenKernelThreads = 128;
 constexpr uint32_t kTokenKernelRegisters = 32;
