@@ -84,7 +84,7 @@ void add_time(const nvfp4_gemm_desc& g, const Plan& plan, Text* text) {
   const Clocks clocks = planner.predict(g, plan);
   const double us = static_cast<double>(clocks.all()) / arch.light.clock * 1e6;
   const Light light = light_of(g, arch.light, static_cast<int32_t>(arch.sm_count));
-  text->add("time      %.1f us predicted, by clocks fitted on an H200 at %s; limit: %s\n", us,
+  text->add("time      %.2f us predicted, by clocks fitted on an H200 at %s; limit: %s\n", us,
             arch.light.clock_text, binding_limit(light, clocks, us));
 }
 
