@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """`nvfp4 tune` in the emulator: what it lists there and refuses there, and a table from the file
 to the bits of D. Times and the choice by them are tested in test/host/chooser.cc."""
+import csv
 import json
 import os
 import subprocess
@@ -74,6 +75,36 @@ class Tune(unittest.TestCase):
             shape, = json.loads(done.stdout)["shapes"]
             self.assertEqual(shape["k"], 272)
             self.assertTrue(shape["candidates"])
+
+    def test_every_variant_stands_beside_its_prediction(self):
+        done = run("tune", "--candidates", "--every", self.path, "8x256x512", "1x10240x8192")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.path, encoding="utf-8") as file:
+            rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+        for shape in (("8", "256", "512"), ("1", "10240", "8192")):
+            ours = [row for row in rows if (row["m"], row["n"], row["k"]) == shape]
+            explained = json.loads(run("explain", "--gpu", "H200", "--json", "--m", shape[0], "--n",
+                                       shape[1], "--k", shape[2]).stdout)
+            chosen, = (row for row in ours if row["chosen"] == "1")
+            self.assertEqual(chosen["variant"], explained["variant"])
+            self.assertEqual(int(chosen["split"]), explained["split"])
+            self.assertEqual(float(chosen["predicted_us"]), explained["time"]["predicted_us"])
+            plans = [(row["variant"], row["split"], row["whole"]) for row in ours]
+            self.assertEqual(len(set(plans)), len(plans))
+            self.assertIn(("sm90_128x64x256", "2", "0"), plans)
+            self.assertTrue(all(float(row["predicted_us"]) >= float(chosen["predicted_us"])
+                                and row["us"] == "" for row in ours))
+        # CTAs that compute a tile and then a part of another.
+        self.assertEqual((chosen["split"], chosen["whole"], chosen["ctas"]), ("2", "132", "132"))
+
+    def test_every_variant_is_no_table(self):
+        for arguments in (("--out", self.path), ("--any-bits",)):
+            done = run("tune", "8x256x256", "--every", self.path + "2", *arguments)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("--every", done.stderr)
+        done = run("tune", "8x256x256", "--every", self.path)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no time to measure here", done.stderr)
 
     def test_a_table_decides_on_both_families(self):
         out = os.path.join(os.path.dirname(self.path), "d.npy")

@@ -2,6 +2,7 @@
 #include "tools/nvfp4/candidates.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 #include <sstream>
 #include <stdexcept>
@@ -29,10 +30,20 @@ std::vector<std::string> variant_names(nvfp4_gemm_desc desc, int32_t capability)
 }
 
 // What makes two plans differ; clocks and names of what is not chosen are no part of it.
-std::string plan_of(const nvfp4_gemm_desc& desc, int32_t capability, int32_t sms) {
-  const Explained explained(desc, capability, sms);
+std::string plan_of(const Explained& explained) {
   return explained.line("variant") + ", split " + explained.line("split") + ", " +
          explained.line("grid");
+}
+
+PlanSummary summary_of(const Explained& explained) {
+  const std::string split = explained.line("split");
+  PlanSummary plan;
+  plan.variant = explained.line("variant");
+  plan.split = std::atoll(split.c_str());
+  plan.whole = int64_t(number_after(split, "first "));
+  plan.ctas = std::atoll(explained.line("grid").c_str());
+  plan.predicted_us = std::strtod(explained.line("time").c_str(), nullptr);
+  return plan;
 }
 
 // A product in fp32 whose D is read back after each variant.
@@ -92,20 +103,20 @@ Candidates list_candidates(const nvfp4_gemm_desc& problem, int32_t capability, i
   const std::string split = planned.line("split");
   Candidates all;
   all.planned = planned.line("variant") + (split.empty() ? "" : ", split " + split);
-  std::set<std::string> known = {plan_of(desc, capability, sms)};
+  all.choice = summary_of(planned);
+  std::set<std::string> known;
   const auto note = [&](const char* name) {
     uint64_t bytes = 0;
     desc.variant = name;
-    if (nvfp4_gemm_workspace_bytes(&desc, capability, &bytes) != NVFP4_SUCCESS) return false;
+    if (nvfp4_gemm_workspace_bytes(&desc, capability, &bytes) != NVFP4_SUCCESS) return;
     all.workspace_bytes = std::max(all.workspace_bytes, bytes);
-    return known.insert(plan_of(desc, capability, sms)).second;
+    const Explained explained(desc, capability, sms);
+    if (!known.insert(plan_of(explained)).second || name == nullptr) return;
+    all.others.push_back({name, summary_of(explained)});
   };
-  note(nullptr);  // its workspace
+  note(nullptr);  // known, and its workspace
   for (const std::string& name : variant_names(desc, capability)) {
-    for (const char* parts : {"", "/1", "/2", "/3", "/4", "/8"}) {
-      const std::string cut = name + parts;
-      if (note(cut.c_str())) all.others.push_back({cut});
-    }
+    for (const char* parts : {"", "/1", "/2", "/3", "/4", "/8"}) note((name + parts).c_str());
   }
   return all;
 }

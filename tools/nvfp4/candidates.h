@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which variants the library would run for a problem, and whether their D has the bits of the
-// planner's choice.
+// Which variants the library would run for a problem, what its planner says of each, and whether
+// their D has the bits of the planner's choice.
 #pragma once
 
 #include <memory>
@@ -12,13 +12,22 @@
 
 namespace nvfp4_tool {
 
+// A plan as nvfp4_gemm_explain tells it.
+struct PlanSummary {
+  std::string variant;
+  int64_t split = 1, whole = 0, ctas = 0;  // whole: of the tiles, those that no CTAs share
+  double predicted_us = 0;                 // 0: by no time does the planner choose
+};
+
 struct Candidate {
-  std::string name;        // as desc.variant has it
+  std::string name;  // as desc.variant has it
+  PlanSummary plan;
   bool same_bits = false;  // as the planner's choice, on random data, D in fp32
 };
 
 struct Candidates {
   std::string planned;  // the planner's choice, as a reader wants it: "sm90_64x16x256, split 2"
+  PlanSummary choice;   // the same
   std::vector<Candidate> others;
   uint64_t workspace_bytes = 0;  // enough for each
 };

@@ -12,11 +12,6 @@ namespace nvfp4_tool {
 
 namespace {
 
-const char* word_of(int32_t a_type) {
-  if (a_type == NVFP4_TYPE_F16) return "f16";
-  return a_type == NVFP4_TYPE_BF16 ? "bf16" : "nvfp4";
-}
-
 std::string text_of(const TunedRow& row) {
   char times[96];
   std::snprintf(times, sizeof times, "# %.3f us instead of %.3f us by ", row.us, row.planned_us);
@@ -28,6 +23,11 @@ std::string text_of(const TunedRow& row) {
 }
 
 }  // namespace
+
+const char* word_of(int32_t a_type) {
+  if (a_type == NVFP4_TYPE_F16) return "f16";
+  return a_type == NVFP4_TYPE_BF16 ? "bf16" : "nvfp4";
+}
 
 Statistic statistic_of(std::vector<double> us) {
   std::sort(us.begin(), us.end());

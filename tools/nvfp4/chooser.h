@@ -11,6 +11,9 @@
 
 namespace nvfp4_tool {
 
+// As a table has it: nvfp4, f16, bf16.
+const char* word_of(int32_t a_type);
+
 struct Measured {
   std::string variant;  // a name as desc.variant has it
   std::vector<double> us;

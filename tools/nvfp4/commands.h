@@ -73,6 +73,7 @@ struct TuneOptions {
   std::vector<std::string> shapes;  // MxNxK or MxNxKxL
   std::string list;                 // a file of such, one a line
   std::string out;                  // where the table goes
+  std::string every;                // where each variant's time goes, instead of that table
   int32_t a_type = NVFP4_TYPE_NONE;
   bool any_bits = false;    // time variants that add in another order, too
   bool candidates = false;  // only say which there are and which give the same bits

@@ -8,15 +8,10 @@
 
 namespace nvfp4_tool {
 
-namespace {
-
-// The number after a word: "memory 8.800 at 7.68 TB/s" has 8.8 after "memory ".
 double number_after(const std::string& text, const std::string& word) {
   const size_t at = text.find(word);
   return at == std::string::npos ? 0 : std::strtod(text.c_str() + at + word.size(), nullptr);
 }
-
-}  // namespace
 
 Explained::Explained(const nvfp4_gemm_desc& desc, int32_t capability, int32_t sms) {
   char text[4096];

@@ -13,6 +13,9 @@
 
 namespace nvfp4_tool {
 
+// The number after a word: "memory 8.800 at 7.68 TB/s" has 8.8 after "memory "; 0 without the word.
+double number_after(const std::string& text, const std::string& word);
+
 class Explained {
  public:
   // Throws UsageError with the library's sentence where it refuses.

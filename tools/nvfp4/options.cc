@@ -238,6 +238,11 @@ void add_tune(CLI::App& app, TuneOptions& options) {
                  "time nothing: which variants there are, and which give the same bits")
       ->excludes(out)
       ->excludes(any);
+  tune->add_option("--every", options.every,
+                   "FILE of a CSV instead: each variant and split, its time, the planner's "
+                   "prediction")
+      ->excludes(out)
+      ->excludes(any);
   add_json(*tune, options.json);
   tune->footer(
       "Examples:\n"

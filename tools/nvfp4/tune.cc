@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: MIT
 // nvfp4 tune: per shape, the variants that give the planner's bits, measured; a table of those that
-// win.
+// win, or one of every variant beside the planner's prediction.
 #include <algorithm>
 #include <cstdio>
-#include <memory>
 #include <optional>
 #include <stdexcept>
 
-#include "tools/harness/device_gemm.h"
-#include "tools/harness/gpu_timer.h"
 #include "tools/harness/progress.h"
 #include "tools/nvfp4/candidates.h"
 #include "tools/nvfp4/chooser.h"
 #include "tools/nvfp4/commands.h"
 #include "tools/nvfp4/described.h"
-#include "tools/nvfp4/inputs.h"
+#include "tools/nvfp4/every.h"
 #include "tools/nvfp4/memory.h"
 #include "tools/nvfp4/output_files.h"
 #include "tools/nvfp4/report.h"
 #include "tools/nvfp4/shapes.h"
+#include "tools/nvfp4/timed_shape.h"
 
 namespace nvfp4_tool {
 
@@ -28,62 +26,6 @@ using support::Driver;
 
 constexpr int kScreened = 7, kReplays = 41;
 constexpr size_t kFinalists = 3;
-constexpr int kLaunches = 20;  // of a graph, at least
-constexpr int64_t kMostCopies = 128;
-
-// Three times the L2 pass before a copy of the operands comes back, so that it is cold; not of
-// operands so small that it would take more than kMostCopies.
-int count_copies(const Driver& driver, const support::Shape& shape) {
-  int l2 = 0;
-  driver.check(driver.cuDeviceGetAttribute(&l2, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 0),
-               "cuDeviceGetAttribute");
-  const double bytes = device_bytes(shape, {});
-  return int(std::min<int64_t>(kMostCopies, 2 + int64_t(3.0 * l2 / bytes)));
-}
-
-// A shape's operands on the device, on which each variant is timed.
-class Range {
- public:
-  Range(const Driver& driver, const RunOptions& options, uint64_t workspace_bytes)
-      : timer_(driver), workspace_(driver, std::max<uint64_t>(workspace_bytes, 256)) {
-    const support::Problem problem = problem_from(options);
-    const size_t count = size_t(count_copies(driver, options.shape));
-    copies_.push_back(std::make_unique<support::DeviceGemm>(driver, problem));
-    while (copies_.size() < count)
-      copies_.push_back(std::make_unique<support::DeviceGemm>(*copies_[0]));
-    for (const auto& copy : copies_) {
-      copy->desc.workspace = workspace_.pointer();
-      copy->desc.workspace_bytes = workspace_.bytes();
-    }
-  }
-
-  // Times each in turn, graphs of launches on copies that take turns.
-  std::vector<Measured> time(const std::vector<std::string>& variants, int replays) {
-    std::vector<support::Series> series;
-    for (const std::string& variant : variants) series.push_back(series_of(variant));
-    const auto samples = timer_.interleaved(series, replays);
-    std::vector<Measured> all;
-    for (size_t i = 0; i < variants.size(); ++i) all.push_back({variants[i], samples[i]});
-    return all;
-  }
-
- private:
-  support::Series series_of(const std::string& variant) {
-    const int count = int(copies_.size());
-    const auto launch = [this, variant](int i, CUstream stream) {
-      nvfp4_gemm_desc desc = copies_[size_t(i) % copies_.size()]->desc;
-      desc.variant = variant.empty() ? nullptr : variant.c_str();
-      if (nvfp4_gemm_run(&desc, stream) != NVFP4_SUCCESS) {
-        throw std::runtime_error(nvfp4_last_error());
-      }
-    };
-    return {launch, count * std::max(1, kLaunches / count)};
-  }
-
-  support::GpuTimer timer_;
-  support::DeviceBuffer workspace_;
-  std::vector<std::unique_ptr<support::DeviceGemm>> copies_;
-};
 
 // The names that may be timed: "" is the planner's choice.
 std::vector<std::string> admitted(const Candidates& candidates, bool any_bits) {
@@ -104,20 +46,39 @@ Tuned measure(const Driver& driver, const RunOptions& options, const Candidates&
               bool any_bits) {
   const std::string shape = to_string(options.shape);
   std::vector<std::string> names = admitted(candidates, any_bits);
-  Range range(driver, options, candidates.workspace_bytes);
+  TimedShape timed(driver, options, candidates.workspace_bytes);
   support::progress(shape + ": timing " + std::to_string(names.size()) + " variants");
-  std::vector<Measured> screened = range.time(names, kScreened);
+  std::vector<Measured> screened = timed.time(names, kScreened);
   screened.erase(screened.begin());
   names.assign(1, "");
   for (const size_t i : finalists(screened, kFinalists)) names.push_back(screened[i].variant);
   support::progress(shape + ": timing the fastest " + std::to_string(names.size() - 1) + " again");
-  std::vector<Measured> last = range.time(names, kReplays);
+  std::vector<Measured> last = timed.time(names, kReplays);
   support::progress_done();
   const Measured planned = last.front();
   last.erase(last.begin());
   Tuned tuned{statistic_of(planned.us), {}};
   if (const Measured* won = choose_variant(planned, last)) tuned.won = *won;
   return tuned;
+}
+
+// Every variant; first briefly, then the fastest and the planner's choice at length.
+std::vector<EveryRow> measure_every(const Driver& driver, const RunOptions& options,
+                                    const Candidates& candidates) {
+  const std::string shape = to_string(options.shape);
+  std::vector<EveryRow> rows = every_row(options.shape, options.a_type, candidates);
+  TimedShape timed(driver, options, candidates.workspace_bytes);
+  const auto time = [&](const std::vector<size_t>& which, int replays) {
+    support::progress(shape + ": timing " + std::to_string(which.size()) + " variants");
+    std::vector<std::string> names;
+    for (const size_t i : which) names.push_back(rows[i].name);
+    const std::vector<Measured> all = timed.time(names, replays);
+    for (size_t i = 0; i < which.size(); ++i) rows[which[i]].us = all[i].us;
+  };
+  time(worth_timing(rows), kEveryScreened);
+  time(worth_timing_again(rows), kEveryReplays);
+  support::progress_done();
+  return rows;
 }
 
 RunOptions problem_of(const TuneOptions& options, const support::Shape& shape) {
@@ -174,7 +135,7 @@ void refuse_emulated(const TuneOptions& options, const support::DeviceInfo& devi
 std::vector<support::Shape> shapes_of(const TuneOptions& options) {
   const std::vector<support::Shape> shapes = read_shapes(options.shapes, options.list);
   if (shapes.empty()) throw UsageError("which shapes? MxNxK, or --shapes FILE");
-  if (options.out.empty() && !options.candidates) {
+  if (options.out.empty() && options.every.empty() && !options.candidates) {
     throw UsageError("--out FILE: where the table goes; or --candidates, which times nothing");
   }
   for (size_t i = 0; i < shapes.size(); ++i) {
@@ -199,6 +160,7 @@ class Tuner {
     const RunOptions one = problem_of(options_, shape);
     Candidates candidates =
         list_candidates(describe(one), device_.compute_capability(), device_.sms);
+    if (!options_.every.empty()) return take_every(one, candidates);
     compare_bits(driver_, one, &candidates);
     Json row = json_of(shape, candidates);
     if (options_.candidates) {
@@ -216,19 +178,35 @@ class Tuner {
   }
 
   void save() const {
-    const std::string text = write_table(device_.name, device_.compute_capability(), device_.sms,
-                                         options_.any_bits, table_);
+    const bool every = !options_.every.empty();
+    const std::string text = every ? write_every(device_.name, device_.sms, every_)
+                                   : write_table(device_.name, device_.compute_capability(),
+                                                 device_.sms, options_.any_bits, table_);
     OutputFiles files;
-    files.write(options_.out, {text});
+    files.write(every ? options_.every : options_.out, {text});
     files.commit();
   }
   size_t rows() const { return table_.size(); }
 
  private:
+  Json take_every(const RunOptions& one, const Candidates& candidates) {
+    const std::vector<EveryRow> rows = options_.candidates
+                                           ? every_row(one.shape, one.a_type, candidates)
+                                           : measure_every(driver_, one, candidates);
+    every_.insert(every_.end(), rows.begin(), rows.end());
+    const support::Shape& s = one.shape;
+    if (!options_.json) {
+      std::printf("%-22s %4zu variants, %s by the planner\n", to_string(s).c_str(), rows.size(),
+                  candidates.planned.c_str());
+    }
+    return {{"m", s.m}, {"n", s.n}, {"k", s.k}, {"l", s.l}, {"variants", rows.size()}};
+  }
+
   const TuneOptions& options_;
   const Driver& driver_;
   const support::DeviceInfo& device_;
   std::vector<TunedRow> table_;
+  std::vector<EveryRow> every_;
 };
 
 }  // namespace
@@ -241,12 +219,15 @@ int tune(const TuneOptions& options) {
   const support::Context context(driver);
   Report report(options.json);
   report["device"] = device.name;
-  report["bits"] = options.any_bits ? "any" : "same";
+  report["bits"] = options.any_bits || !options.every.empty() ? "any" : "same";
   Tuner tuner(options, driver, device);
   Json rows = Json::array();
   for (const support::Shape& shape : shapes) rows.push_back(tuner.take(shape));
   report["shapes"] = rows;
-  if (!options.candidates) {
+  if (!options.every.empty()) {
+    tuner.save();
+    report["every"] = options.every;
+  } else if (!options.candidates) {
     tuner.save();
     report["table"] = options.out;
     report.line("table", "%s: %zu of %zu shapes gain", options.out.c_str(), tuner.rows(),
