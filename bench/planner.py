@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: MIT
+"""planner.py MEASURED.csv... [--predicted FILE.csv...]: how near the planner's choice is to the
+best variant and split of each shape, and its microseconds to those measured, from what
+`nvfp4 tune --every` wrote.
+
+--predicted: choices and predictions from these files instead, which a planner that has changed
+wrote by `nvfp4 tune --candidates --every`, without a GPU; times stay those measured."""
+import argparse
+import csv
+import math
+import statistics
+import sys
+
+SHAPE = ("m", "n", "k", "l", "a_type")
+PLAN = ("variant", "split", "whole")
+WORST = 10
+
+
+def read(names):
+    """Rows of the files by shape, then by plan."""
+    shapes = {}
+    for name in names:
+        with open(name, encoding="utf-8") as file:
+            for row in csv.DictReader(line for line in file if not line.startswith("#")):
+                plans = shapes.setdefault(tuple(row[key] for key in SHAPE), {})
+                plan = tuple(row[key] for key in PLAN)
+                if plan in plans:
+                    raise ValueError(f"{name}: {row['m']}x{row['n']}x{row['k']} by {plan[0]}, "
+                                     f"split {plan[1]}, stands twice")
+                plans[plan] = row
+    return shapes
+
+
+def predict_anew(measured, predicted):
+    """Predictions and choice of other files, beside the times there are."""
+    for shape, plans in measured.items():
+        if shape not in predicted:
+            raise ValueError(f"{'x'.join(shape[:3])} has no prediction")
+        now = predicted[shape]
+        for plan in list(plans):
+            if plan not in now:  # a cut that the planner no longer proposes
+                plans[plan]["chosen"] = "0"
+                plans[plan]["predicted_us"] = ""
+        for plan, row in now.items():
+            # What was not a plan of its own when times were measured has none.
+            old = plans.setdefault(plan, {**row, "replays": "0", "us": ""})
+            old["chosen"], old["predicted_us"] = row["chosen"], row["predicted_us"]
+
+
+def judge(plans):
+    """(the choice, the best), of the rows of a shape; the choice may be without a time."""
+    chosen = [row for row in plans.values() if row["chosen"] == "1"]
+    if len(chosen) != 1:
+        raise ValueError(f"{len(chosen)} rows of a shape are chosen")
+    longest = max(int(row["replays"]) for row in plans.values())
+    if longest == 0:
+        raise ValueError("a shape has no times")
+    timed = [row for row in plans.values() if int(row["replays"]) == longest]
+    if chosen[0]["us"]:
+        timed.append(chosen[0])
+    return chosen[0], min(timed, key=lambda row: float(row["us"]))
+
+
+def at_95(values):
+    return sorted(values)[math.ceil(0.95 * len(values)) - 1]
+
+
+def summary(name, errors):
+    percent = [100 * error for error in errors]
+    return (f"{name:46} {len(errors):5} {statistics.median(percent):6.1f} % {at_95(percent):6.1f} %"
+            f" {max(percent):6.1f} %")
+
+
+def words(row):
+    whole = f" after {row['whole']}" if row["whole"] != "0" else ""
+    return f"{row['variant']}/{row['split']}{whole}"
+
+
+def ratio(row):
+    return float(row["predicted_us"]) / float(row["us"])
+
+
+def compared(rows):
+    """Of those with a time and a prediction."""
+    return [row for row in rows if row["us"] and float(row["predicted_us"] or 0) > 0]
+
+
+def report(shapes):
+    judged = [(shape, *judge(plans)) for shape, plans in shapes.items()]
+    timed = [(shape, choice, best) for shape, choice, best in judged if choice["us"]]
+    for shape, choice, _ in judged:
+        if not choice["us"]:
+            yield f"{'x'.join(shape[:3])}: {words(choice)}, the choice, was not measured"
+    yield f"{'':46} {'rows':>5} {'median':>8} {'95 %':>8} {'worst':>8}"
+    behind = [float(choice["us"]) / float(best["us"]) - 1 for _, choice, best in timed]
+    choices = compared(choice for _, choice, _ in timed)
+    every = compared(row for plans in shapes.values() for row in plans.values())
+    yield summary("the choice is slower than the best by", behind)
+    if every:
+        yield summary("prediction is off, of the choice, by", [abs(ratio(r) - 1) for r in choices])
+        yield summary("prediction is off, of all timed, by", [abs(ratio(r) - 1) for r in every])
+    yield "\nchoices farthest behind"
+    for late, (shape, choice, best) in sorted(zip(behind, timed), key=lambda x: -x[0])[:WORST]:
+        yield (f"  {'x'.join(shape[:3]):16} {shape[4]:5} {100 * late:5.1f} %  {words(choice)} "
+               f"{choice['us']}, {words(best)} {best['us']} us")
+    yield "\npredictions of choices farthest off"
+    for row in sorted(choices, key=lambda row: -abs(ratio(row) - 1))[:WORST]:
+        yield (f"  {row['m']}x{row['n']}x{row['k']} {row['a_type']} {words(row)}: predicted "
+               f"{row['predicted_us']}, measured {row['us']} us, {100 * (ratio(row) - 1):+.1f} %")
+    yield "\nprediction / measured by variant, parts of K: rows, median, lowest, highest"
+    kinds = {}
+    for row in every:
+        kinds.setdefault((row["variant"], int(row["split"])), []).append(ratio(row))
+    for (variant, split), ratios in sorted(kinds.items()):
+        yield (f"  {variant:24} /{split} {len(ratios):4} {statistics.median(ratios):6.2f} "
+               f"{min(ratios):6.2f} {max(ratios):6.2f}")
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("measured", nargs="+")
+    parser.add_argument("--predicted", nargs="+", default=[])
+    options = parser.parse_args(arguments)
+    try:
+        shapes = read(options.measured)
+        if options.predicted:
+            predict_anew(shapes, read(options.predicted))
+        for line in report(shapes):
+            print(line)
+    except ValueError as error:
+        sys.exit(f"planner.py: {error}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
