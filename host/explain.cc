@@ -68,7 +68,7 @@ void add_light(const nvfp4_gemm_desc& g, const Roofline& roof, int32_t sm_count,
 // What a shorter time would have to change first. From 80 % of what a GPU could do at most nothing
 // in the plan is left to win.
 const char* binding_limit(const Light& light, const Clocks& clocks, double us) {
-  if (std::max(light.memory, light.math) > 0.8 * us) {
+  if (std::max(light.memory, light.math) > 0.75 * us) {
     return light.memory > light.math ? "memory" : "tensor cores";
   }
   if (clocks.stages >= std::max(clocks.sums, clocks.ctas))
