@@ -48,6 +48,7 @@ TEST_CASE("every variant and split, at the sizes of compute-sanitizer", "[saniti
   if (gpu.small() && !gemm_test::everything())
     SKIP_TEST("for compute-sanitizer; every emulated run is checked by the emulator");
   std::set<int> splits;
+  std::set<std::string> plain, general;  // variants that ran so
   int products = 0;
   const auto run = [&](const Problem& problem) {
     CAPTURE(problem.variant, problem.shape.n, problem.shape.k, problem.pdl);
@@ -56,6 +57,7 @@ TEST_CASE("every variant and split, at the sizes of compute-sanitizer", "[saniti
     CHECK(support::compare_bits(problem.shape, gemm.d(), support::reference(problem)).passed());
     CHECK(gemm.damage() == "");
     splits.insert(gemm_test::split_of(gpu, gemm.desc));
+    plain.insert(problem.variant);
     ++products;
   };
   const auto run_general = [&](const Problem& problem) {
@@ -64,6 +66,7 @@ TEST_CASE("every variant and split, at the sizes of compute-sanitizer", "[saniti
     fields.d_type = fields.c_type = fields.bias_type = NVFP4_TYPE_BF16;
     fields.alpha = 1, fields.beta = 0.5, fields.activation = NVFP4_ACTIVATION_SILU;
     CHECK(difference_on_device(gpu.driver, support::GeneralProblem(problem, fields, 1)) == "");
+    general.insert(problem.variant);
     ++products;
   };
   for (const char* variant : gemm_test::variants()) {
@@ -84,8 +87,21 @@ TEST_CASE("every variant and split, at the sizes of compute-sanitizer", "[saniti
     if (weights == 128 && gemm_test::tile_tokens(variant) >= 128)
       run(forced(variant, make_problem({9, gpu.info.sms * weights + 8, 448}, Data::gpumode, 141)));
   }
+  const std::vector<gemm_test::HalfVariant> halves =
+      gpu.info.major == 9 ? gemm_test::half_variants() : std::vector<gemm_test::HalfVariant>();
+  for (const auto& half : halves) {
+    // One CTA along K, and several; D in the plain way, and in bf16 with C, bias and SiLU.
+    for (const int64_t k : {320, 2880})
+      run(forced(half.name, support::make_a16_problem({9, 72, k}, half.type, Data::gpumode, 142)));
+    run_general(
+        forced(half.name, support::make_a16_problem({9, 72, 336}, half.type, Data::exact, 143)));
+  }
+  for (const char* variant : gemm_test::variants())
+    run_general(forced(variant, make_problem({9, 72, 336}, Data::exact, 144)));
   CHECK(splits == (gpu.info.major == 9 ? std::set<int>{1, 2, 3, 4, 8} : std::set<int>{1, 2, 4}));
-  std::printf("%d products by %zu variants, CTAs along K:", products, gemm_test::variants().size());
+  const size_t variants = gemm_test::variants_with(gpu.info.major == 9 ? "sm90_" : "sm100_").size();
+  CHECK((plain.size() == variants && general == plain));
+  std::printf("%d products by %zu variants, CTAs along K:", products, variants);
   for (const int split : splits) std::printf(" %d", split);
   std::printf("\n");
 }
