@@ -204,7 +204,8 @@ ptx::Exec bind_tcgen05_cp(const Instr& in, std::string& why) {
 }
 ptx::Exec bind_tcgen05_mma(const Instr& in, std::string& why) {
   if (in.has(Mod::ashift)) {
-    why = "tcgen05.mma with .ashift is not emulated: it shifts rows as tcgen05.shift does";
+    why = "tcgen05.mma with .ashift is not emulated: the manual leaves open whether down is to the "
+          "row after or the row before, and whether all rows of A or 32 at a time move";
     return nullptr;
   }
   return mma<false>;
