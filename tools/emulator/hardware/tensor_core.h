@@ -61,9 +61,14 @@ enum class CopyShape : uint8_t {
   r32x128b,
 };
 
+// What 16 bytes of shared memory hold: bytes as they are, or 16 elements of 6 bits before 4 bytes
+// of padding, each of which becomes a byte.
+enum class CopyFormat : uint8_t { bytes, b6x16_p32 };
+
 // In a pair each CTA copies from its own shared to its own tensor memory.
 std::vector<Footprint> check_tensor_copy(CopyShape shape, uint32_t address, uint64_t descriptor,
                                          const Memories& ctas);
-void run_tensor_copy(CopyShape shape, uint32_t address, uint64_t descriptor, const Memories& ctas);
+void run_tensor_copy(CopyShape shape, uint32_t address, uint64_t descriptor, const Memories& ctas,
+                     CopyFormat format = CopyFormat::bytes);
 
 }  // namespace emu

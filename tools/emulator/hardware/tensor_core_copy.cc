@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// tcgen05.cp: shared memory to tensor memory, every shape without decompression. See tensor_core.h.
+// tcgen05.cp: shared memory to tensor memory, every shape. See tensor_core.h.
 //
 // A word that nobody wrote arrives as a cell without a value, which is a fault for whoever uses it:
 // kernels known to be right copy whole scale tiles of which one 32-row group is filled.
@@ -53,29 +53,51 @@ SmemDescriptor check(CopyShape shape, uint32_t address, uint64_t descriptor,
   return decode_smem_descriptor(descriptor, s.rows, s.chunks, s.name);
 }
 
-// The words of a chunk that hold a value, a bit each.
-uint32_t words_with_value(const SharedMemory& shared, uint32_t address, const char* who) {
-  uint32_t mask = 0;
-  for (uint32_t w = 0; w < 4; ++w) mask |= uint32_t(shared.has_value(address + 4 * w, 4, who)) << w;
-  return mask;
+// What a chunk of shared memory brings: four words, and a bit for each that has a value.
+struct Chunk {
+  uint8_t bytes[16];
+  uint32_t with_value = 0;
+};
+
+// Element i is bits 6 i and up of the first 12 bytes; two zeros go above it. The manual draws that
+// (9.7.16.9.1.2) and says that ldmatrix has the same formats; CUTLASS says that ldmatrix leaves
+// 6-bit elements where mma.sync takes them, in the lowest bits.
+void expand(const uint8_t* packed, uint8_t* bytes) {
+  for (uint32_t i = 0; i < 16; ++i) {
+    const uint32_t at = 6 * i / 8, shift = 6 * i % 8;
+    const uint32_t next = shift > 2 ? packed[at + 1] : 0;
+    bytes[i] = uint8_t((packed[at] | next << 8) >> shift & 0x3F);
+  }
 }
 
-void copy(CopyShape shape, uint32_t address, uint64_t descriptor, const SharedMemory& shared,
-          TensorMemory& tensor) {
+// A word of the result comes from 4 bytes, or from 3 of 6-bit elements, whose padding nobody reads.
+Chunk read_chunk(const SharedMemory& shared, uint32_t at, CopyFormat format, const char* who) {
+  const uint32_t per_word = format == CopyFormat::b6x16_p32 ? 3 : 4;
+  const uint8_t* from = shared.view_any(at, 4 * per_word, who);
+  Chunk chunk;
+  if (format == CopyFormat::b6x16_p32)
+    expand(from, chunk.bytes);
+  else
+    std::memcpy(chunk.bytes, from, sizeof chunk.bytes);
+  for (uint32_t w = 0; w < 4; ++w)
+    chunk.with_value |= uint32_t(shared.has_value(at + per_word * w, per_word, who)) << w;
+  return chunk;
+}
+
+void copy(CopyShape shape, uint32_t address, uint64_t descriptor, CopyFormat format,
+          const SharedMemory& shared, TensorMemory& tensor) {
   const SmemDescriptor d = check(shape, address, descriptor, tensor);
   const Shape& s = shapes[size_t(shape)];
   for (uint32_t r = 0; r < s.rows; ++r)
     for (uint32_t c = 0; c < s.chunks; ++c) {
-      const uint32_t at = d.chunk(r, c);
-      const uint8_t* words = shared.view_any(at, 16, s.name);
-      const uint32_t with_value = words_with_value(shared, at, s.name);
+      const Chunk chunk = read_chunk(shared, d.chunk(r, c), format, s.name);
       for (uint32_t i = 0; i < 4; ++i) {
         const uint32_t lane = lane_of(shape, r, i, TensorMemory::lane_of(address));
         if (lane == no_lane) break;
         const uint32_t column = TensorMemory::column_of(address) + 4 * c;
-        std::memcpy(tensor.write_row(lane, column, 4, s.name), words, 16);
+        std::memcpy(tensor.write_row(lane, column, 4, s.name), chunk.bytes, 16);
         for (uint32_t w = 0; w < 4; ++w)
-          if (!(with_value >> w & 1)) tensor.forget(lane, column + w);
+          if (!(chunk.with_value >> w & 1)) tensor.forget(lane, column + w);
       }
     }
 }
@@ -96,9 +118,11 @@ std::vector<Footprint> check_tensor_copy(CopyShape shape, uint32_t address, uint
   return all;
 }
 
-void run_tensor_copy(CopyShape shape, uint32_t address, uint64_t descriptor, const Memories& ctas) {
-  each_cta(ctas,
-           [&](uint32_t i) { copy(shape, address, descriptor, ctas[i].shared, ctas[i].tensor); });
+void run_tensor_copy(CopyShape shape, uint32_t address, uint64_t descriptor, const Memories& ctas,
+                     CopyFormat format) {
+  each_cta(ctas, [&](uint32_t i) {
+    copy(shape, address, descriptor, format, ctas[i].shared, ctas[i].tensor);
+  });
 }
 
 }  // namespace emu

@@ -133,12 +133,13 @@ Step cp(Warp& warp, const Instr& in, uint32_t active) {
   const CopyShape shape = copy_shape(in);
   const uint32_t to = uint32_t(warp.address(in.ops[0], lane));
   const uint64_t from = warp.get(in.ops[1], lane);
+  const CopyFormat format = in.has(Mod::b6x16_p32) ? CopyFormat::b6x16_p32 : CopyFormat::bytes;
   ++warp.cta.counters.scale_copies;
   const CtaGroup group = cta_group(warp, in);
   issue(
       warp, in, lane, Work::tensor_copy, group,
       [=](const Memories& ctas) { return check_tensor_copy(shape, to, from, ctas); },
-      [=](const Memories& ctas) { run_tensor_copy(shape, to, from, ctas); });
+      [=](const Memories& ctas) { run_tensor_copy(shape, to, from, ctas, format); });
   return Step::next;
 }
 
@@ -196,16 +197,19 @@ Step fence_after(Warp& warp, const Instr&, uint32_t) {
 }  // namespace
 
 ptx::Exec bind_tcgen05_cp(const Instr& in, std::string& why) {
-  if (in.has(Mod::b8x16)) {
-    why = "tcgen05.cp with decompression (.b8x16) is not emulated";
+  if (in.has(Mod::b4x16_p64)) {
+    why =
+        "tcgen05.cp of .b4x16_p64 is not emulated: which bits of its byte an element gets, the "
+        "manual only draws; ldmatrix gives it the lowest, mma.sync takes it from the middle";
     return nullptr;
   }
   return cp;
 }
 ptx::Exec bind_tcgen05_mma(const Instr& in, std::string& why) {
   if (in.has(Mod::ashift)) {
-    why = "tcgen05.mma with .ashift is not emulated: the manual leaves open whether down is to the "
-          "row after or the row before, and whether all rows of A or 32 at a time move";
+    why =
+        "tcgen05.mma with .ashift is not emulated: the manual leaves open whether down is to the "
+        "row after or the row before, and whether all rows of A or 32 at a time move";
     return nullptr;
   }
   return mma<false>;

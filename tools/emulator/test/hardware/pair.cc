@@ -170,4 +170,8 @@ TEST_CASE("tcgen05.cp of a pair copies each CTA's shared memory to its own tenso
   emu::run_tensor_copy(CopyShape::r32x128b, 8, 0x0000400800000080, x.memories());
   CHECK(x.even.d(33, 9) == 0x17161514);
   CHECK(x.odd.d(33, 9) == 0x18171615);
+  emu::run_tensor_copy(CopyShape::r32x128b, 8, 0x0000400800000080, x.memories(),
+                       emu::CopyFormat::b6x16_p32);
+  CHECK(x.even.d(33, 8) == 0x04210410);  // of bytes 0x10, 0x11, 0x12
+  CHECK(x.odd.d(33, 8) == 0x04310811);
 }

@@ -320,6 +320,69 @@ TEST_CASE("what is not emulated is refused when the module is loaded") {
   }
 }
 
+TEST_CASE("a copy of 6-bit elements arrives as bytes, one for every lane's element") {
+  const std::string text = std::string(head) + R"(
+.shared .align 128 .b8 rows[2048];
+.shared .align 8 .b64 bars[2];
+.shared .align 4 .b32 taddr;
+mov.u32 %bar, bars;
+add.u32 %done, %bar, 8;
+setp.ne.u32 %p, %warp, 0;
+@%p bra ALLOCATED;
+tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [taddr], 32;
+ALLOCATED:
+setp.ne.u32 %q, %thread, 0;
+@%q bra READY;
+mbarrier.init.shared::cta.b64 [%bar], 1;
+mbarrier.init.shared::cta.b64 [%done], 1;
+fence.mbarrier_init.release.cluster;
+READY:
+bar.sync 0;
+ld.shared.u32 %t, [taddr];
+@%q bra WAIT_DONE;
+mov.u32 %r2, rows;
+mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bar], 2048;
+cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r2], [%in], 2048, [%bar];
+WAIT_FULL:
+mbarrier.try_wait.parity.shared::cta.b64 %p, [%bar], 0;
+@!%p bra WAIT_FULL;
+shr.u32 %r2, %r2, 4;
+cvt.u64.u32 %ds, %r2;
+or.b64 %ds, %ds, 0x0000400800000000;
+tcgen05.cp.cta_group::1.128x128b.b8x16.b6x16_p32 [%t], %ds;
+tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%done];
+WAIT_DONE:
+mbarrier.try_wait.parity.shared::cta.b64 %p, [%done], 0;
+@!%p bra WAIT_DONE;
+tcgen05.fence::after_thread_sync;
+shl.b32 %r4, %warp, 21;
+add.u32 %r4, %r4, %t;
+tcgen05.ld.sync.aligned.32x32b.x4.b32 {%d0, %d1, %d2, %d3}, [%r4];
+tcgen05.wait::ld.sync.aligned;
+mul.wide.u32 %rd4, %thread, 16;
+add.u64 %out, %out, %rd4;
+st.global.v4.b32 [%out], {%d0, %d1, %d2, %d3};
+tcgen05.fence::before_thread_sync;
+bar.sync 0;
+setp.ne.u32 %p, %warp, 0;
+@%p bra END;
+tcgen05.fence::after_thread_sync;
+tcgen05.dealloc.cta_group::1.sync.aligned.b32 %t, 32;
+END:
+ret;
+}
+)";
+  Device d;
+  const std::vector<uint32_t> out = d.run(text);
+  for (uint32_t lane = 0; lane < 128; ++lane)
+    for (uint32_t i = 0; i < 16; ++i) {
+      uint32_t element = 0;
+      for (uint32_t bit = 6 * i; bit < 6 * i + 6; ++bit)
+        element |= uint32_t(d.scales[16 * lane + bit / 8] >> bit % 8 & 1) << (bit - 6 * i);
+      CHECK((out[4 * lane + i / 4] >> 8 * (i % 4) & 0xFF) == element);
+    }
+}
+
 TEST_CASE("multicast brings a box to every CTA of the mask, each with its own barrier") {
   const std::string text = std::string(head) + R"(
 .shared .align 1024 .b8 tile[1024];

@@ -111,6 +111,50 @@ TEST_CASE("tcgen05.cp checks its address; a word that nobody wrote is a cell wit
   CHECK_FAULT(illegal_instruction, "bits 48:46", copy(0, desc & ~(1ull << 46)));
 }
 
+// The elements of a row as one string of bits, the first element lowest.
+TEST_CASE("tcgen05.cp makes bytes of 6-bit elements, whose padding need not be written") {
+  const struct {
+    CopyShape shape;
+    uint32_t rows, chunks;
+  } shapes[] = {{CopyShape::r128x256b, 128, 2},     {CopyShape::r128x128b, 128, 1},
+                {CopyShape::r4x256b, 4, 2},         {CopyShape::r64x128b_02_13, 64, 1},
+                {CopyShape::r64x128b_01_23, 64, 1}, {CopyShape::r32x128b, 32, 1}};
+  const uint64_t desc = scale_rows | uint64_t(4096 / 16) << 16 | 0x40;
+  for (const auto& s : shapes) {
+    CAPTURE(int(s.shape));
+    Machine m(32);
+    const auto element = [](uint32_t r, uint32_t c, uint32_t i) {
+      return (r * 29 + c * 17 + i * 11 + 5) % 64;
+    };
+    for (uint32_t r = 0; r < s.rows; ++r)
+      for (uint32_t c = 0; c < s.chunks; ++c) {
+        std::array<uint8_t, 12> packed = {};
+        for (uint32_t bit = 0; bit < 96; ++bit)
+          packed[bit / 8] |= uint8_t((element(r, c, bit / 6) >> bit % 6 & 1) << bit % 8);
+        for (uint32_t i = 0; i < 12; ++i) m.put(0x400 + 4096 * c + 16 * r + i, packed[i]);
+      }
+    emu::run_tensor_copy(s.shape, 4, desc, m.memories(), emu::CopyFormat::b6x16_p32);
+    const bool wide = s.rows == 128, bands = s.rows == 4;
+    for (uint32_t r = 0; r < s.rows; ++r) {
+      const uint32_t lane = wide ? r : bands ? 32 * r : r % 32;
+      if (!wide && !bands && r >= 32) break;
+      for (uint32_t i = 0; i < 16 * s.chunks; ++i)
+        CHECK((m.d(lane, 4 + i / 4) >> i % 4 * 8 & 0xFF) == element(r, i / 16, i % 16));
+    }
+  }
+}
+
+TEST_CASE(
+    "of 6-bit elements three bytes make a word, which has no value where one of them has none") {
+  Machine m(32);
+  for (uint32_t i = 0; i < 512; ++i)
+    if (i % 16 != 7) m.put(0x400 + i, 0xFF);
+  emu::run_tensor_copy(CopyShape::r32x128b, 0, scale_rows | 0x40, m.memories(),
+                       emu::CopyFormat::b6x16_p32);
+  for (uint32_t column : {0, 1, 3}) CHECK(m.d(97, column) == 0x3F3F3F3F);
+  CHECK_FAULT(uninitialised, "lane 97 column 2", m.d(97, 2));
+}
+
 TEST_CASE("CUTLASS's scale copies put every scale where its MMAs read it") {
   const std::string tile =
       GENERATE(as<std::string>{}, "128x64x256_cg1", "128x128x256_cg1", "128x256x256_cg1");

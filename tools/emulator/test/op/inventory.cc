@@ -222,7 +222,7 @@ TEST_CASE("what other kernels do not need is refused with line, column, text and
        "tcgen05.mma.sp"},
       {"tcgen05.mma.cta_group::1.kind::f16.ashift [r1], [r2], d1, r3, p1;", ".ashift"},
       {"tcgen05.shift.cta_group::1.down [r1];", "tcgen05.shift"},
-      {"tcgen05.cp.cta_group::1.32x128b.warpx4.b8x16.b4x16_p64 [r1], d1;", ".b8x16"},
+      {"tcgen05.cp.cta_group::1.32x128b.warpx4.b8x16.b4x16_p64 [r1], d1;", ".b4x16_p64"},
       {"cp.async.bulk.tensor.4d.shared::cluster.global.im2col::w.mbarrier::complete_tx::bytes "
        "[r1], [d1, {r1,r2,r3,r4}], [r6], {h1, h2};",
        ".im2col::w"},
