@@ -29,7 +29,7 @@ Problem several(const char* variant, int64_t pairs, int64_t k, int64_t l = 1) {
   if ((gpu).small() && (gpu).info.sms > 4) {                         \
     SKIP_TEST("an emulated Hopper takes few SMs for it: EMU_SMS=3"); \
   }                                                                  \
-  const char* variant = GENERATE("sm90_128x128x256", "sm90_128x192x256", "sm90_128x256x256")
+  const char* variant = GENERATE("sm90_128x128x256/1", "sm90_128x192x256/1", "sm90_128x256x256/1")
 
 // Of one stage, which is less than a CTA asks for ahead; of two, the second cut short; on a GPU
 // also of so many that the rings wrap within a tile. A CTA has six tiles or seven.
@@ -114,7 +114,7 @@ TEST_CASE("a CTA of 9.0 goes from tile to tile with few tokens", "[tiles]") {
   if (gpu.small() && gpu.info.sms > 4) {
     SKIP_TEST("an emulated Hopper takes few SMs for it: EMU_SMS=3");
   }
-  const char* variant = GENERATE("sm90_64x1x256", "sm90_64x8x256", "sm90_128x16x256");
+  const char* variant = GENERATE("sm90_64x1x256/1", "sm90_64x8x256/1", "sm90_128x16x256/1");
   constexpr int64_t kTiles = 132 + 67;
   const support::Shape shape{std::min<int64_t>(3, gemm_test::tile_tokens(variant)),
                              kTiles * gemm_test::tile_weights(variant) - 36, 832};
