@@ -22,6 +22,8 @@ const char* why_not_by_tma(const nvfp4_gemm_desc& g, const Plan& plan) {
   const int64_t bytes = bytes_of_type(g.d_type);
   if (plan.split > 1) return "CTAs share K";
   if (!plan.variant->d_by_tma) return "the tile has few tokens";
+  if (plan.variant->several_tiles && bytes > 2)
+    return "the tile has room for boxes of 2-byte types";
   if (lines_of_cd(g).length * bytes % kPieceBytes != 0) return "lines of D end between 16 bytes";
   if (!fits_map(g.d_ld, bytes)) return "d_ld is no multiple of 16 bytes below 2^40";
   if (g.l > 1 && !fits_map(g.d_batch_stride, bytes)) {

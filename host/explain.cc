@@ -163,7 +163,7 @@ void add_geometry(const Plan& plan, int32_t sm_count, Text* text) {
   text->add("\n");
   const uint32_t ctas = count_ctas(plan, sm_count);
   text->add("grid      %" PRIu32 " CTAs of %" PRIu32 " threads", ctas, v.threads);
-  if (ctas < plan.grid) text->add(", %" PRIu32 " tiles", plan.grid);
+  if (ctas < plan.grid) text->add(", %" PRIu32 " tiles", plan.grid / plan.cluster);
   text->add("\n");
   text->add("waves     %.2f of %" PRId32 " SMs, %s each\n",
             static_cast<double>(plan.grid) / sm_count / v.ctas_per_sm, sm_count,

@@ -126,6 +126,7 @@ void set_sm90(const nvfp4_gemm_desc& g, const Plan& plan, Sm90Params* p) {
 
 void set_sm100(const nvfp4_gemm_desc& g, const Plan& plan, Sm100Params* p) {
   set_gemm(g, plan, p);
+  p->tiles = plan.grid / plan.cluster;
   p->by_tiles_m = divisor_of(plan.tiles_m);
   p->by_tiles_n = divisor_of(plan.tiles_n);
 }

@@ -129,7 +129,8 @@ const Planner& planner_of(Family family) {
 
 uint32_t count_ctas(const Plan& plan, int32_t sm_count) {
   const uint32_t at_once = static_cast<uint32_t>(sm_count) * plan.variant->ctas_per_sm;
-  return plan.several && plan.grid > at_once ? at_once : plan.grid;
+  if (!plan.several || plan.grid <= at_once) return plan.grid;
+  return std::max(at_once / plan.cluster, 1u) * plan.cluster;
 }
 
 nvfp4_status make_plan(const CheckedGemm& checked, int32_t capability, Plan* plan) {

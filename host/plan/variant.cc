@@ -44,6 +44,12 @@ template <uint32_t kTokens, uint32_t kCtas>
 constexpr uint32_t kCtasOf<Sm100Tile<kTokens, kCtas>> = kCtas;
 
 template <typename Tile>
+constexpr uint32_t kAccumulatorsOf = 1;
+template <uint32_t kTokens, uint32_t kCtas>
+constexpr uint32_t kAccumulatorsOf<Sm100Tile<kTokens, kCtas>> =
+    Sm100Tile<kTokens, kCtas>::kAccumulators;
+
+template <typename Tile>
 constexpr bool has_once() {
   if constexpr (kHasPlain<Tile>) return kHasOnceEntry<Tile>;
   return false;
@@ -78,6 +84,7 @@ constexpr Variant variant_of(const Names& names, const char* entry, const char* 
   v.batch_invariant = Tile::kBatchInvariant;
   v.d_by_tma = kStoresByTma<Tile>;
   v.several_tiles = Tile::kSeveralTiles;
+  v.accumulators = kAccumulatorsOf<Tile>;
   v.token_warps = Tile::kDecodingWarps;
   v.max_split = Tile::kMaxSplit;
   v.a_type = TypeOfTokens<Tile>::kValue;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernel/ring.cuh"
 #include "kernel/sm100/params.h"
 #include "kernel/sm100/tile.h"
 #include "kernel/tiles.cuh"
@@ -35,13 +36,37 @@ template <typename Tile>
 struct Cta {
   const Sm100Params& p;
   TileCoordinate tile;
-  uint32_t smem;      // base of the map in tile.h
-  uint32_t k_steps;   // 64-wide steps of K, the last one perhaps cut short
-  uint32_t rank;      // in its cluster: of its part of K, or in its pair
-  uint32_t first;     // filling of its part
-  uint32_t fillings;  // of the ring, by this CTA: counted from 0 wherever one is named
+  uint32_t smem;       // base of the map in tile.h
+  uint32_t k_steps;    // 64-wide steps of K, the last one perhaps cut short
+  uint32_t rank;       // in its cluster: of its part of K, or in its pair
+  uint32_t first;      // filling of its part
+  uint32_t fillings;   // of the ring, by a tile of this CTA: counted from 0 wherever one is named
+  uint32_t turn = 0;   // of its tiles, which one this is
+  uint32_t turns = 1;  // how many it has
+  RingPosition<Tile::kStages> begin = {};  // of the tile's first filling
 
   static constexpr bool kIsPair = Tile::kCtas == 2;
+
+  // Each role goes from tile to tile by itself, with a Cta of its own. False after the last one.
+  __device__ bool go_on() {
+    if constexpr (Tile::kSeveralTiles) {
+      if (++turn == turns) return false;
+      begin = position(fillings);
+      tile = tile_at(p, (blockIdx.x + turn * gridDim.x) / Tile::kCtas);
+      return true;
+    }
+    return false;
+  }
+  // Of the ring, and of full[s], for a filling of this tile, or for the one after its last.
+  __device__ RingPosition<Tile::kStages> position(uint32_t filling) const {
+    const uint32_t all = begin.stage + filling;
+    return {all % Tile::kStages, begin.parity ^ (all / Tile::kStages % 2)};
+  }
+  // Is the stage of that filling filled again, if only by a later tile?
+  __device__ bool is_refilled(uint32_t filling) const {
+    if constexpr (!Tile::kSeveralTiles) return filling + Tile::kStages < fillings;
+    return filling + Tile::kStages < uint64_t{turns - turn} * fillings;
+  }
 
   // Of its 128.
   __device__ uint32_t first_weight() const {
@@ -49,7 +74,19 @@ struct Cta {
   }
   __device__ uint32_t full(uint32_t stage) const { return smem + Tile::kFullAt + 8 * stage; }
   __device__ uint32_t empty(uint32_t stage) const { return smem + Tile::kEmptyAt + 8 * stage; }
-  __device__ uint32_t accumulator_full() const { return smem + Tile::kAccumulatorFullAt; }
+  // Tiles take the accumulators in turn. Each has its own barriers, whose phases count its tiles.
+  __device__ uint32_t accumulator() const { return turn % Tile::kAccumulators; }
+  __device__ uint32_t accumulator_parity() const { return turn / Tile::kAccumulators % 2; }
+  __device__ bool accumulator_is_used_again() const { return turn + Tile::kAccumulators < turns; }
+  __device__ uint32_t accumulator_full() const {
+    return smem + (accumulator() == 0 ? Tile::kAccumulatorFullAt : Tile::kAccumulatorFull1At);
+  }
+  // The leader's counts, of the warps that store, of both CTAs.
+  __device__ uint32_t accumulator_empty() const {
+    return smem + Tile::kAccumulatorEmptyAt + 8 * accumulator();
+  }
+  // Of the odd CTA of a pair: the bytes of a tile's last filling, if K is cut.
+  __device__ uint32_t cut_full() const { return smem + Tile::kCutFullAt; }
   __device__ uint32_t cut_ready() const { return smem + Tile::kCutReadyAt; }
   __device__ uint32_t peers_ready() const { return smem + Tile::kPeersReadyAt; }
   __device__ uint32_t sums(uint32_t band) const { return smem + Tile::kSumsAt + 8 * band; }

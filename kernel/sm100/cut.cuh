@@ -15,14 +15,26 @@
 
 namespace nvfp4 {
 
-// By all lanes, after the last load has been issued: it was asked for when the stage's phase before
-// was over, so the wait cannot take that one for its own.
+// What its clearing told has been seen then, so cut_ready is never two phases ahead of the wait.
+template <typename Tile>
+__device__ void wait_for_tile_before(Cta<Tile> cta) {
+  --cta.turn;
+  ptx::mbarrier_wait(cta.accumulator_full(), cta.accumulator_parity());
+}
+
+// By all lanes, after the tile's last load has been issued: it was asked for when the stage's phase
+// before was over, so the wait cannot take that one for its own.
 template <typename Tile>
 __device__ void clear_last_scales(const Cta<Tile>& cta, uint32_t lane) {
   const uint32_t filling = cta.fillings - 1;
-  const auto at = RingPosition<Tile::kStages>::at(filling);
+  const auto at = cta.position(filling);
   const uint32_t from = (cta.steps(filling) - 1) * kScaleTileBytes + scale_lane(lane);
-  ptx::mbarrier_wait(cta.full(at.stage), cta.leads() ? at.parity : 0);
+  if (cta.turn > 0) wait_for_tile_before(cta);
+  if (cta.leads()) {
+    ptx::mbarrier_wait(cta.full(at.stage), at.parity);
+  } else {
+    ptx::mbarrier_wait(cta.cut_full(), cta.turn % 2);
+  }
   clear_scales_beyond_k(cta.weight_scales(at.stage) + from, cta.p.k);
   for (uint32_t i = 0; i < Tile::kTokenScaleBlocks; ++i) {
     const uint32_t block_at = i * Tile::kSteps * kScaleTileBytes;

@@ -29,18 +29,39 @@ constexpr uint32_t kPieceWeights =
 constexpr uint32_t kSlabBytes = kPieceTokens * kPieceWeights * 2;  // fp16 [token][weight]
 constexpr uint32_t kSumSlabBytes = 2 * kSlabBytes;                 // the same in fp32
 
-// A warp's pieces of D on their way by TMA. Each has a slab of its own, so that none waits for
+// Where a warp turns its pieces, after the ring's end or in the ring. `boxes`: how many of them it
+// has, one after the other.
+template <typename Tile>
+struct Slabs {
+  static constexpr uint32_t kBoxes = Tile::kSeveralTiles ? 1 : Tile::kTokens / kPieceTokens;
+  static constexpr uint32_t kBoxBytes = Tile::kSeveralTiles ? kSlabBytes : kSumSlabBytes;
+  static constexpr uint32_t kAt = Tile::kSeveralTiles ? Tile::kSlabsAt : 0;
+  static constexpr uint32_t kBoxesAt = kAt + 4 * kSumSlabBytes;
+  static_assert(kBoxesAt + 4 * kBoxes * kBoxBytes <= (Tile::kSeveralTiles
+                                                          ? Tile::kSlabsAt + Tile::kSlabsBytes
+                                                          : Tile::kStages * Tile::kStageBytes),
+                "they lie in the ring, or in the slabs after it");
+};
+
+// A warp's pieces of D on their way by TMA. Where each has a slab of its own none waits for
 // another: the store of one runs under the conversion of the next.
+template <typename Tile>
 struct Boxes {
   const Sm100Params& p;
   uint32_t batch, n_first;
-  uint32_t slabs;  // of the four warps, piece after piece
+  uint32_t smem;
   uint32_t band, lane;
 
   __device__ bool used() const { return p.d_by_tma != 0; }
   __device__ bool by_row() const { return p.epilogue.d_column == 1; }
   __device__ uint32_t slab(uint32_t piece) const {
-    return slabs + (piece * 4 + band) * kSumSlabBytes;
+    const uint32_t box = piece % Slabs<Tile>::kBoxes * 4 + band;
+    return smem + Slabs<Tile>::kBoxesAt + box * Slabs<Tile>::kBoxBytes;
+  }
+
+  // Before lanes write a piece where another may still be read.
+  __device__ void reuse() const {
+    if (Slabs<Tile>::kBoxes == 1) wait();
   }
 
   // What the lanes have written into a slab, to rows m and on. TMA leaves out what D does not have.
@@ -127,7 +148,7 @@ struct Epilogue {
   // One warp drains its 32 lanes of the accumulator at tmem (its first column, lane 0). The band is
   // warp % 4, the quarter of the lanes that the warp can reach.
   template <typename Tile>
-  __device__ void drain(uint32_t tmem, uint32_t slab, const Boxes& boxes) const {
+  __device__ void drain(uint32_t tmem, uint32_t slab, const Boxes<Tile>& boxes) const {
     const uint32_t band = boxes.band, lane = boxes.lane;
 #pragma unroll 1
     for (uint32_t piece = 0; piece < Tile::kTokens / kPieceTokens; ++piece) {
@@ -136,6 +157,7 @@ struct Epilogue {
       uint32_t acc[32];
       ptx::tcgen05_ld_32x32b_x32(acc, tmem + tmem_address(band * 32, piece * kPieceTokens));
       if (Tile::kStoresByTma && boxes.used()) {
+        boxes.reuse();
         put_piece(acc, boxes.slab(piece), lane);
         boxes.send(piece, m);
       } else if (vectors) {
@@ -151,7 +173,8 @@ struct Epilogue {
 // in n each. A row of sums is 128 bytes, so stores by lanes and loads of a quarter warp hit all
 // banks once.
 template <typename Tile>
-__device__ void drain_general(uint32_t first_m, uint32_t tmem, uint32_t slab, const Boxes& boxes) {
+__device__ void drain_general(uint32_t first_m, uint32_t tmem, uint32_t slab,
+                              const Boxes<Tile>& boxes) {
   const Sm100Params& p = boxes.p;
   const uint32_t lane = boxes.lane;
   constexpr uint32_t kRowBytes = kPieceWeights * 4, kLanesPerRow = kPieceWeights / 4;
@@ -177,6 +200,7 @@ __device__ void drain_general(uint32_t first_m, uint32_t tmem, uint32_t slab, co
     const SumRows rows{
         slab + row * kRowBytes + column * 4, kRows * kRowBytes, boxes.batch, n, m + row, kRows,
         min(m + kPieceTokens, p.m)};
+    if (by_tma) boxes.reuse();
     const uint32_t to = boxes.slab(piece) + row * row_bytes + column * column_bytes;
     store_general(p, rows, columns, 1.0f, ToSlab{by_tma, to, kRows * row_bytes, column_bytes});
     __syncwarp();  // the next piece overwrites the sums

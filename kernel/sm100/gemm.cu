@@ -10,7 +10,7 @@
 //   beyond M and N are zero (filled by TMA) under whatever scale the padding holds, and land in
 //   accumulator lanes and columns that are not stored; the last stage has only the 64-steps that
 //   exist, the last of which may end early: zero codes (filled by TMA) under cleared scales
-//   (cut.cuh). Or a pair of CTAs for 256 columns (pair.cuh).
+//   (cut.cuh). Or a pair of CTAs for 256 columns, one tile after the other (pair.cuh).
 //
 // PIPELINE  (three roles, mbarriers only inside the loop; r = round through the ring)
 //
@@ -48,20 +48,36 @@ namespace nvfp4 {
 
 // ---- Epilogue warps ----------------------------------------------------------------------------
 
+// A warp has read all it wants of the accumulator. Where no later tile needs it nobody waits.
+template <typename Tile>
+__device__ void release_accumulator(const Cta<Tile>& cta, uint32_t lane) {
+  if (!Tile::kSeveralTiles || !cta.accumulator_is_used_again()) return;
+  ptx::tcgen05_fence_before_thread_sync();
+  __syncwarp();
+  if (lane == 0) ptx::mbarrier_arrive_cluster(ptx::mapa(cta.accumulator_empty(), 0));
+  __syncwarp();
+}
+
 template <typename Tile>
 __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, uint32_t lane) {
   const Sm100Params& p = cta.p;
   const uint32_t band = warp % 4, batch = cta.tile.batch;
   const uint32_t m = cta.tile.token_tile * Tile::kTokens, n = cta.first_weight();
   const uint32_t n_first = n + band * kPieceWeights;
-  if (Tile::kCtas == 2 && n >= p.n) {               // an odd CTA's, beyond the last column
-    ptx::mbarrier_wait(cta.accumulator_full(), 0);  // no arrival may outlive the CTA
+  const auto wait_for_sums = [&] {
+    ptx::mbarrier_wait(cta.accumulator_full(), cta.accumulator_parity());
+  };
+  // Meanwhile these warps have nothing to do. An odd CTA may lie beyond the last column.
+  if (Tile::kCtas == 1 || n < p.n) {
+    prefetch_c(p, CPart{batch, m, min(m + Tile::kTokens, p.m), n, min(n + Tile::kCtaWeights, p.n)},
+               band * 32 + lane, 128);
+  }
+  if (n_first >= p.n) {
+    if (Tile::kCtas == 1) return;
+    wait_for_sums();  // no arrival may outlive the CTA, and no warp be a tile ahead
+    release_accumulator(cta, lane);
     return;
   }
-  // Meanwhile these warps have nothing to do.
-  prefetch_c(p, CPart{batch, m, min(m + Tile::kTokens, p.m), n, min(n + Tile::kCtaWeights, p.n)},
-             band * 32 + lane, 128);
-  if (n_first >= p.n) return;
   if constexpr (Tile::kMaxSplit > 1) {
     if (cta.shares_tile()) {
       store_share(Exchange<Tile>(cta, m, band, lane), tmem);
@@ -69,16 +85,14 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
     }
   }
   Epilogue epilogue(p, batch, m, n_first);
-  // The last commit covers every MMA, so the ring is drained then and free for the slabs.
-  static_assert(
-      (1 + Tile::kTokens / kPieceTokens) * 4 * kSumSlabBytes <= Tile::kStages * Tile::kStageBytes,
-      "slabs lie in the ring");
+  // The last commit covers every MMA: the ring of a CTA that has one tile is drained then, and free
+  // for the slabs.
   static_assert(Tile::kWeightsAt == 0 && Tile::kTokensAt == Tile::kStages * Tile::kWeightBytes);
-  const uint32_t slab = cta.smem + band * kSumSlabBytes;
-  const Boxes boxes{p, batch, n_first, cta.smem + 4 * kSumSlabBytes, band, lane};
+  const uint32_t slab = cta.smem + Slabs<Tile>::kAt + band * kSumSlabBytes;
+  const Boxes<Tile> boxes{p, batch, n_first, cta.smem, band, lane};
   if (Tile::kStoresByTma && boxes.used() && lane == 0) ptx::prefetch_tensormap(&p.d_map);
   __syncwarp();
-  ptx::mbarrier_wait(cta.accumulator_full(), 0);
+  wait_for_sums();
   ptx::tcgen05_fence_after_thread_sync();
   if (p.epilogue.kind != kEpiloguePlain) {
     drain_general<Tile>(m, tmem, slab, boxes);
@@ -86,6 +100,7 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
     epilogue.alpha = p.alpha;
     epilogue.template drain<Tile>(tmem, slab, boxes);
   }
+  release_accumulator(cta, lane);
   if (Tile::kStoresByTma && boxes.used()) boxes.wait();
 }
 
@@ -162,21 +177,28 @@ __device__ uint32_t set_up(const Cta<Tile>& cta, uint32_t warp) {
   return ptx::ld_shared_b32(cta.smem + Tile::kTmemAddressAt);
 }
 
+// Each role takes one tile of its CTA after the other, as far ahead as barriers let it.
 template <typename Tile>
-__device__ void run_role(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, uint32_t lane) {
+__device__ void run_role(Cta<Tile> cta, uint32_t tmem, uint32_t warp, uint32_t lane) {
+  if constexpr (Tile::kSeveralTiles) cta.turns = turns_of_pair(cta.p);
   if (warp == Tile::kProducerWarp) {
-    if (ptx::elect_sync()) {
-      // Not before this CTA has its tensor memory: a dependent that were faster would keep the SM's
-      // columns until this grid has ended.
-      ptx::griddepcontrol_launch_dependents();
-      load_remaining_fillings(cta);
-    }
-    __syncwarp();
-    if (cta.k_is_cut()) clear_last_scales(cta, lane);
+    // Not before this CTA has its tensor memory: a dependent that were faster would keep the SM's
+    // columns until this grid has ended.
+    if (ptx::elect_sync()) ptx::griddepcontrol_launch_dependents();
+    do {
+      if (ptx::elect_sync()) load_remaining_fillings(cta);
+      __syncwarp();
+      if (cta.k_is_cut()) clear_last_scales(cta, lane);
+    } while (cta.go_on());
   } else if (warp == Tile::kMmaWarp) {
-    if (cta.leads() && ptx::elect_sync()) issue_mma(cta, tmem);
+    if (!cta.leads() || !ptx::elect_sync()) return;
+    do {
+      issue_mma(cta, tmem);
+    } while (cta.go_on());
   } else {
-    store_tile(cta, tmem, warp, lane);
+    do {
+      store_tile(cta, tmem + cta.accumulator() * Tile::kTokens, warp, lane);
+    } while (cta.go_on());
   }
 }
 

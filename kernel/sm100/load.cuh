@@ -30,6 +30,13 @@ __device__ void init_other_barriers(const Cta<Tile>& cta) {
   }
   ptx::mbarrier_init(cta.accumulator_full(), 1);
   ptx::mbarrier_init(cta.cut_ready(), 32 * Tile::kCtas);
+  if constexpr (Tile::kSeveralTiles) {
+    ptx::mbarrier_init(cta.smem + Tile::kAccumulatorFull1At, 1);
+    for (uint32_t i = 0; i < 2; ++i) {
+      ptx::mbarrier_init(cta.smem + Tile::kAccumulatorEmptyAt + 8 * i, 4 * Tile::kCtas);
+    }
+    ptx::mbarrier_init(cta.cut_full(), 1);
+  }
   if (cta.shares_tile()) {
     ptx::mbarrier_init(cta.peers_ready(), cta.p.split - 1);
     for (uint32_t band = 0; band < 4; ++band) ptx::mbarrier_init(cta.sums(band), 1);
@@ -144,11 +151,14 @@ __device__ void load_first_fillings(const Cta<Tile>& cta) {
   }
 }
 
+// The others of a tile. Of a stage that has never been filled the wait passes at once.
 template <typename Tile>
 __device__ void load_remaining_fillings(const Cta<Tile>& cta) {
-  RingPosition<Tile::kStages> at;
-  for (uint32_t filling = Tile::kStages; filling < cta.fillings; ++filling, at.advance()) {
-    ptx::mbarrier_wait(cta.empty(at.stage), at.parity);
+  const uint32_t loaded = cta.turn == 0 ? Tile::kStages : 0;
+  auto at = cta.begin;
+  at.advance(loaded);
+  for (uint32_t filling = loaded; filling < cta.fillings; ++filling, at.advance()) {
+    ptx::mbarrier_wait(cta.empty(at.stage), at.parity ^ 1);
     load_stage(cta, filling, at.stage);
   }
 }

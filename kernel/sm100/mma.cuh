@@ -37,7 +37,7 @@ struct MmaThread {
 
   __device__ MmaThread(const Cta<Tile>& its, uint32_t tensor_memory)
       : cta(its),
-        tmem(tensor_memory),
+        tmem(tensor_memory + its.accumulator() * Tile::kTokens),
         first{operand_descriptor(its.weights(0)), operand_descriptor(its.tokens(0)),
               scale_descriptor(its.weight_scales(0)), scale_descriptor(its.token_scales(0)),
               tensor_memory + Tile::kScaleColumnsAt},
@@ -87,6 +87,14 @@ struct MmaThread {
   }
 };
 
+// Until both CTAs have read what an earlier tile left there.
+template <typename Tile>
+__device__ void wait_for_accumulator(const Cta<Tile>& cta) {
+  if (cta.turn < Tile::kAccumulators) return;
+  ptx::mbarrier_wait_cluster(cta.accumulator_empty(), cta.accumulator_parity() ^ 1);
+  ptx::tcgen05_fence_after_thread_sync();
+}
+
 // Fillings of four steps, in code without a branch between the steps: 15 clocks to issue one, where
 // its MMA takes 48 or more (tools/sass.txt). Then the steps of a filling that K ends in, whose last
 // step's scales may have to be cleared first (cut.cuh).
@@ -94,7 +102,8 @@ template <typename Tile>
 __device__ void issue_mma(const Cta<Tile>& cta, uint32_t tmem) {
   const MmaThread<Tile> thread(cta, tmem);
   const uint32_t complete = cta.complete();
-  RingPosition<Tile::kStages> at;
+  auto at = cta.begin;
+  wait_for_accumulator(cta);
   for (uint32_t filling = 0; filling < complete; ++filling, at.advance()) {
     const StageOperands operands = thread.wait(filling, at);
 #pragma unroll
@@ -102,15 +111,16 @@ __device__ void issue_mma(const Cta<Tile>& cta, uint32_t tmem) {
       thread.issue_step(operands, step, filling + step != 0);
     }
     // Nobody waits for a stage that is not filled again, and an arrival must not outlive the CTA.
-    if (filling + Tile::kStages < cta.fillings) commit<Tile>(cta.empty(at.stage));
+    if (cta.is_refilled(filling)) commit<Tile>(cta.empty(at.stage));
   }
   if (complete < cta.fillings) {
-    if (cta.k_is_cut()) thread.wait_full(cta.cut_ready(), 0);
+    if (cta.k_is_cut()) thread.wait_full(cta.cut_ready(), cta.turn % 2);
     const StageOperands operands = thread.wait(complete, at);
 #pragma unroll 1
     for (uint32_t step = 0; step < cta.steps(complete); ++step) {
       thread.issue_step(operands, step, complete + step != 0);
     }
+    if (Tile::kSeveralTiles && cta.is_refilled(complete)) commit<Tile>(cta.empty(at.stage));
   }
   commit<Tile>(cta.accumulator_full());
   note_clock(kClock_last_commit);

@@ -10,8 +10,19 @@
 //   full[s]:  1 arrival (the leader's expect_tx) + the bytes of both CTAs, whose loads name the
 //   leader's barrier. Bytes of the odd CTA may come before that arrival, but never a round early:
 //   it refills a stage when its own empty[s] says that the pair's MMAs have read both CTAs' memory.
-//   The last filling of a K that is no multiple of 64 is counted by full[s] of each CTA, the first
-//   phase of the odd one's; 64 arrivals on cut_ready of the leader tell it that both are ready.
+//   The last filling of a K that is no multiple of 64 is counted by each CTA, by full[s] of the
+//   leader and cut_full of the other, a phase a tile; 64 arrivals on cut_ready of the leader tell
+//   it that both are ready.
+//
+//   A pair computes one tile after the other, as far apart as there are pairs (tiles.cuh), and the
+//   ring goes on from tile to tile. Where two accumulators fit, one is stored while the other is
+//   added up:
+//
+//   MMA thread  --- commit to both --->  accumulator_full[a] of each  --->  4 warps of each
+//       ^                                                                        |
+//       +------- accumulator_empty[a] of the leader  <--- 8 arrivals ------------+
+//
+//   Nothing is told that nobody waits for: no arrival may outlive a CTA.
 //   Only tensor copies may count elsewhere than where they write (PTX ISA, .cta_group::2 of
 //   cp.async.bulk.tensor), so scales come by tensor maps, too: what lies beyond their rows or K is
 //   zero.
@@ -26,18 +37,26 @@
 
 namespace nvfp4 {
 
+// Tiles that this pair computes, of so many pairs.
+__device__ inline uint32_t turns_of_pair(const Sm100Params& p) {
+  const uint32_t pair = blockIdx.x / 2, pairs = gridDim.x / 2;
+  return (p.tiles - pair + pairs - 1) / pairs;
+}
+
 // What counts a filling's bytes, as a shared::cluster address. Where scales have to be cleared,
 // each CTA waits for its own bytes (cut.cuh).
 template <typename Tile>
 __device__ uint32_t full_of_pair(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
-  return ptx::mapa(cta.full(stage), cta.is_cut(filling) ? cta.rank : 0);
+  if (cta.is_cut(filling) && !cta.leads()) return ptx::mapa(cta.cut_full(), cta.rank);
+  return ptx::mapa(cta.full(stage), 0);
 }
 
 template <typename Tile>
 __device__ void expect_stage_of_pair(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
   static_assert(2 * Tile::kStageBytes <= kMaxTransactionBytes);
   if (cta.is_cut(filling)) {
-    ptx::mbarrier_arrive_expect_tx(cta.full(stage), Tile::kStageBytes);
+    ptx::mbarrier_arrive_expect_tx(cta.leads() ? cta.full(stage) : cta.cut_full(),
+                                   Tile::kStageBytes);
   } else if (cta.leads()) {
     ptx::mbarrier_arrive_expect_tx(cta.full(stage), 2 * Tile::kStageBytes);
   }

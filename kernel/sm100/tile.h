@@ -33,34 +33,52 @@ struct Sm100Tile {
   static constexpr uint32_t kStageBytes =
       kWeightBytes + kTokenBytes + kWeightScaleBytes + kTokenScaleBytes;
 
+  // A pair computes one tile after the other, and its ring goes on from tile to tile. What the
+  // epilogue turns has room of its own then: for each warp a slab of sums and a box of 2 bytes an
+  // element.
+  static constexpr bool kSeveralTiles = kCtas == 2;
+  static constexpr uint32_t kSlabsBytes = kSeveralTiles ? 4 * (32 * 32 * 4 + 32 * 32 * 2) : 0;
+
   // full[stages], empty[stages], accumulator_full, cut_ready, peers_ready, sums[4 bands], and the
-  // word tcgen05.alloc writes.
-  static constexpr uint32_t barrier_bytes(uint32_t stages) { return 8 * (2 * stages + 7) + 8; }
+  // word tcgen05.alloc writes; for several tiles also a second accumulator_full,
+  // accumulator_empty[2] and cut_full.
+  static constexpr uint32_t kTileBarriers = kSeveralTiles ? 4 : 0;
+  static constexpr uint32_t barrier_bytes(uint32_t stages) {
+    return 8 * (2 * stages + 7 + kTileBarriers) + 8;
+  }
   static constexpr uint32_t kStages =
-      (kMaxSharedBytes - barrier_bytes(kMaxSharedBytes / kStageBytes)) / kStageBytes;
+      (kMaxSharedBytes - kSlabsBytes - barrier_bytes(kMaxSharedBytes / kStageBytes)) / kStageBytes;
 
   // Shared memory, offsets from a 1024-byte aligned base. All stages of one operand lie together.
   static constexpr uint32_t kWeightsAt = 0;
   static constexpr uint32_t kTokensAt = kWeightsAt + kStages * kWeightBytes;
   static constexpr uint32_t kWeightScalesAt = kTokensAt + kStages * kTokenBytes;
   static constexpr uint32_t kTokenScalesAt = kWeightScalesAt + kStages * kWeightScaleBytes;
-  static constexpr uint32_t kFullAt = kTokenScalesAt + kStages * kTokenScaleBytes;
+  static constexpr uint32_t kSlabsAt = kTokenScalesAt + kStages * kTokenScaleBytes;
+  static constexpr uint32_t kFullAt = kSlabsAt + kSlabsBytes;
   static constexpr uint32_t kEmptyAt = kFullAt + 8 * kStages;
   static constexpr uint32_t kAccumulatorFullAt = kEmptyAt + 8 * kStages;
   static constexpr uint32_t kCutReadyAt = kAccumulatorFullAt + 8;
   static constexpr uint32_t kPeersReadyAt = kCutReadyAt + 8;
   static constexpr uint32_t kSumsAt = kPeersReadyAt + 8;
-  static constexpr uint32_t kTmemAddressAt = kSumsAt + 4 * 8;
+  static constexpr uint32_t kAccumulatorFull1At = kSumsAt + 4 * 8;
+  static constexpr uint32_t kAccumulatorEmptyAt = kAccumulatorFull1At + 8;
+  static constexpr uint32_t kCutFullAt = kAccumulatorEmptyAt + 2 * 8;
+  static constexpr uint32_t kTmemAddressAt = kSumsAt + (4 + kTileBarriers) * 8;
   static constexpr uint32_t kSharedBytes = kTmemAddressAt + 8;
 
-  // Tensor memory columns: the accumulator, then scale slots, one per stage and step. A slot of its
+  // Tensor memory columns: accumulators, then scale slots, one per stage and step. A slot of its
   // own for each stage keeps a tcgen05.cp from overwriting scales that an MMA may still read: that
   // order is kept by all known hardware but promised nowhere (PTX ISA 9.7.16.6.2).
   static constexpr uint32_t kWeightScaleColumns = kScaleTileColumns;
   static constexpr uint32_t kTokenScaleColumns = kTokenScaleBlocks * kScaleTileColumns;
-  static constexpr uint32_t kScaleColumnsAt = kTokens;
   static constexpr uint32_t kStepColumns = kWeightScaleColumns + kTokenScaleColumns;
-  static constexpr uint32_t kColumnsUsed = kScaleColumnsAt + kStages * kSteps * kStepColumns;
+  static constexpr uint32_t kScaleColumns = kStages * kSteps * kStepColumns;
+  // Two where they fit: a tile's sums are stored while the next one's are added up.
+  static constexpr uint32_t kAccumulators =
+      kSeveralTiles && 2 * kTokens + kScaleColumns <= kTmemColumns ? 2 : 1;
+  static constexpr uint32_t kScaleColumnsAt = kAccumulators * kTokens;
+  static constexpr uint32_t kColumnsUsed = kScaleColumnsAt + kScaleColumns;
   static constexpr uint32_t kColumnsAllocated = kColumnsUsed <= 256 ? 256 : 512;
 
   // Two warps feed the tensor core, four drain it: tensor memory lanes 32w .. 32w+31 belong to
@@ -81,7 +99,6 @@ struct Sm100Tile {
   // Parts of K: 1, 2 or 4. Tiles of 256 tokens, and pairs, are for problems that fill the machine
   // without.
   static constexpr uint32_t kMaxSplit = kTokens <= 128 && kCtas == 1 ? 4 : 1;
-  static constexpr bool kSeveralTiles = false;
   static constexpr uint32_t kDecodingWarps = 0;
 
   static_assert(kCtas == 1 || (kCtas == 2 && kTokens >= 128), "a pair has 64 tokens each, or more");

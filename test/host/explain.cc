@@ -62,7 +62,7 @@ TEST_CASE("explain says everything about a headline shape") {
         "          * sm100_128x64x256: 112 tiles, split 1, 3.63 us\n"
         "          - sm100_128x128x256: 56 tiles, split 1, 4.68 us\n"
         "          - sm100_128x256x256: 56 tiles, split 1, 7.31 us\n"
-        "          - sm100_256x128x256: 28 tiles, split 1, 4.70 us\n"
+        "          - sm100_256x128x256: 28 tiles, split 1, 4.82 us\n"
         "          - sm100_256x256x256: 28 tiles, split 1, 7.18 us\n"
         "replay    nvfp4 run --m 128 --n 7168 --k 2048\n");
 }
@@ -77,9 +77,9 @@ TEST_CASE("explain says how CTAs of 10.x share K") {
 
 TEST_CASE("explain says that a pair of CTAs has a tile on 10.x") {
   const std::string text = explained(problem(4096, 4096, 4096));
-  CHECK(contains(text, "variant   sm100_256x256x256\n"));
-  CHECK(contains(text, "tile      256 weights x 256 tokens of a pair of CTAs, K by 256\n"));
-  CHECK(contains(text, "grid      512 CTAs of 192 threads\n"));
+  CHECK(contains(text, "variant   sm100_256x128x256\n"));
+  CHECK(contains(text, "tile      256 weights x 128 tokens of a pair of CTAs, K by 256\n"));
+  CHECK(contains(text, "grid      148 CTAs of 192 threads, 512 tiles\n"));
   CHECK(contains(text, "split     1\n"));
 }
 
@@ -204,7 +204,7 @@ TEST_CASE("explain takes device identities as numbers: waves change, the plan do
   CHECK(contains(large, "image     sm_103a cubin, else sm_100f cubin, else compute_100f PTX\n"));
   CHECK(contains(large, "grid      112 CTAs"));
   CHECK(contains(large, "waves     0.70 of 160 SMs"));
-  CHECK(contains(small, "grid      112 CTAs"));
+  CHECK(contains(small, "grid      20 CTAs of 192 threads, 56 tiles\n"));
   CHECK(contains(small, "waves     5.60 of 20 SMs"));
 }
 

@@ -51,7 +51,7 @@ std::map<Size, std::map<Way, double>> simulated() {
       {"sm100_256x256", {256, 256, 1}}, {"64/2", {128, 64, 2}},
       {"64/4", {128, 64, 4}},           {"128/2", {128, 128, 2}},
       {"128/4", {128, 128, 4}}};
-  for (const char* file : {"model-b200-2026-11-23.csv", "model-cuts-b200-2026-11-23.csv"}) {
+  for (const char* file : {"model-b200-2026-11-24.csv", "model-cuts-b200-2026-11-23.csv"}) {
     const auto rows = rows_of(std::string("bench/results/") + file);
     for (size_t i = 1; i < rows.size(); ++i) {
       const Size size{std::stoll(rows[i][0]), std::stoll(rows[i][1]), std::stoll(rows[i][2])};
@@ -122,6 +122,18 @@ TEST_CASE("On 10.x two CTAs of a cluster have a tile of 256 weights, all of them
   CHECK(plan.split == 1);
   CHECK(plan.grid == 64);
   CHECK(plan.workspace_bytes == 0);
+}
+
+TEST_CASE("On 10.x a device of an odd number of SMs gets whole pairs") {
+  nvfp4_gemm_desc g = dense({300, 4000, 4096});
+  nvfp4::Plan plan;
+  g.variant = "sm100_256x256x256";
+  REQUIRE(host_test::plan_of(g, 100, &plan) == NVFP4_SUCCESS);
+  CHECK(plan.several);
+  CHECK(nvfp4::count_ctas(plan, 148) == 64);
+  CHECK(nvfp4::count_ctas(plan, 64) == 64);
+  CHECK(nvfp4::count_ctas(plan, 63) == 62);
+  CHECK(nvfp4::count_ctas(plan, 1) == 2);
 }
 
 // Of a dimension in a tensor map.

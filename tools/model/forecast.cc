@@ -75,7 +75,10 @@ Forecast forecast(const Machine& machine, const Shape& shape) {
     best = kernel;
   }
   f.kernel = best.name;
-  if (f.best_us < kShortUs)
+  // A pair that has one tile ends as a CTA of any other kernel does.
+  if (best.persistent && best.tiles(shape) * best.width <= int64_t(machine.sms))
+    best.persistent = false;
+  if (f.best_us < kShortUs && !best.persistent)
     f.programmatic_us = simulate(machine, best, shape, {kLaunches, true, 1}).interval_us;
   f.binds = binding(machine, best, shape);
   const double products = double(shape.m) * double(shape.n) * double(shape.k);

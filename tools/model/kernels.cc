@@ -63,6 +63,8 @@ Kernel sm100_kernel(const Machine& m) {
     k.start_clocks = issued.first_load;
   }
   if (Tile::kCtas == 2) k.start_clocks += m.cluster_barrier * m.clock;
+  k.persistent = Tile::kSeveralTiles;
+  k.accumulators = Tile::kAccumulators;
   k.stored_bytes = 2.0 * Tile::kCtaWeights * Tile::kTokens;
   k.epilogue_clocks = epilogue(m, Tile::kTokens, k.stored_bytes);
   return k;
