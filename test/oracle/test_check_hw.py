@@ -3,12 +3,13 @@
 code."""
 import os
 import subprocess
-import tempfile
 import unittest
+
+import stand_in
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 SCRIPT = os.path.join(ROOT, "tools", "check_hw.sh")
-SANITIZER = """#!/bin/sh
+SANITIZER = """
 # compute-sanitizer --tool NAME ... PROGRAM ARGUMENTS: runs the program; the bad tool finds
 # something.
 name=$2
@@ -20,21 +21,13 @@ echo "$name: $*" >>"$CALLS"
 """
 
 
-class CheckHw(unittest.TestCase):
+class CheckHw(stand_in.StandIns):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.build = folder.name
-        self.calls = os.path.join(folder.name, "calls")
-        self.write("nvfp4", "#!/bin/sh\necho 'device 0  NVIDIA H200'\n")
-        self.write("nvfp4_test", "#!/bin/sh\necho '54 products by 6 variants, CTAs along K: 1 2'\n")
+        super().setUp()
+        self.calls = os.path.join(self.build, "calls")
+        self.write("nvfp4", "echo 'device 0  NVIDIA H200'")
+        self.write("nvfp4_test", "echo '54 products by 6 variants, CTAs along K: 1 2'")
         self.write("compute-sanitizer", SANITIZER)
-
-    def write(self, name, text):
-        path = os.path.join(self.build, name)
-        with open(path, "w") as file:
-            file.write(text)
-        os.chmod(path, 0o755)
 
     def run_script(self, *arguments, **environment):
         path = self.build + os.pathsep + os.environ["PATH"]
@@ -69,23 +62,23 @@ class CheckHw(unittest.TestCase):
         self.assertIn("ok    synccheck", done.stdout)
 
     def test_a_test_that_ran_nothing_fails(self):
-        self.write("nvfp4_test", "#!/bin/sh\necho nothing\n")
+        self.write("nvfp4_test", "echo nothing\n")
         self.assertEqual(self.run_script("sanitize", "memcheck").returncode, 1)
 
     def test_instructions_are_tested_apart(self):
-        self.write("emulator_hw_test", "#!/bin/sh\necho \"$1\"; [ \"$1\" != '[tma]' ]\n")
+        self.write("emulator_hw_test", "echo \"$1\"; [ \"$1\" != '[tma]' ]\n")
         done = self.run_script("ptx")
         self.assertEqual(done.returncode, 1)
         # The last program's "passed" hid that another had failed (H200, 2026-11-22).
         self.assertEqual(done.stdout.split("\n"),
                          ["[call]", "[carry]", "[tma]", "[mma]", "[wgmma]", "[fragments]",
                           "failed: tma", ""])
-        self.write("emulator_hw_test", "#!/bin/sh\n")
+        self.write("emulator_hw_test", ":")
         done = self.run_script("ptx")
         self.assertEqual((done.returncode, done.stdout), (0, "failed: nothing\n"))
 
     def test_each_part_of_the_package_is_tested_and_counts(self):
-        self.write("torch-python", """#!/bin/sh
+        self.write("torch-python", """
 [ "$1" != -c ] || exit 0
 echo "$NVFP4_BUILD: $*"
 case $1 in *_$BAD.py) exit 1 ;; esac
@@ -103,7 +96,7 @@ case $1 in *_$BAD.py) exit 1 ;; esac
     def test_each_pair_runs_in_both_variants_under_three_tools(self):
         self.write(
             "emulator_hw_test",
-            '#!/bin/sh\n[ -f "$2/store_load.ptx" ] && [ $# -eq 2 ] && echo store_load\nexit 0\n')
+            '[ -f "$2/store_load.ptx" ] && [ $# -eq 2 ] && echo store_load\nexit 0\n')
         done = self.run_script("hazard")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual([line.split("\t")[:3] for line in done.stdout.splitlines()],
@@ -111,7 +104,7 @@ case $1 in *_$BAD.py) exit 1 ;; esac
                           for tool in ("memcheck", "racecheck", "synccheck")])
 
     def test_the_emulator_is_no_gpu(self):
-        self.write("nvfp4", "#!/bin/sh\necho 'device 0  NVIDIA H200 (emulated)'\n")
+        self.write("nvfp4", "echo 'device 0  NVIDIA H200 (emulated)'\n")
         done = self.run_script("sanitize")
         self.assertEqual(done.returncode, 1)
         self.assertIn("the driver is the emulator", done.stderr)

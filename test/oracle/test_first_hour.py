@@ -7,11 +7,12 @@ import json
 import os
 import sys
 import subprocess
-import tempfile
+import time
 import unittest
 from unittest import mock
 
 import nvfp4
+import stand_in
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tools"))
@@ -20,22 +21,16 @@ import first_hour  # noqa: E402
 DEVICE = {"name": "NVIDIA B200", "compute_capability": "10.0", "emulated": False}
 
 
-class FirstHour(unittest.TestCase):
+class FirstHour(stand_in.StandIns):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.build = folder.name
+        super().setUp()
         self.file = os.path.join(self.build, "first-hour.jsonl")
         self.info(DEVICE)
-        for program in ("nvfp4_test", "check_random"):
-            self.write(program, "echo fine")
+        self.write("libnvfp4gemm.so.0", "the library")
+        self.write("nvfp4_test", "echo '104 products by 5 variants, CTAs along K: 1 2'\n"
+                   "echo '7 passed, 0 failed, 2 skipped'")
+        self.write("check_random", "echo fine")
         self.write("nvfp4_bench", "[ \"$2\" != --json ] || echo '{\"rows\": [1]}' >\"$3\"")
-
-    def write(self, program, text):
-        path = os.path.join(self.build, program)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write("#!/bin/sh\n" + text + "\n")
-        os.chmod(path, 0o755)
 
     def info(self, device):
         self.write("nvfp4", f"echo '{json.dumps({'devices': [device]})}'")
@@ -55,7 +50,9 @@ class FirstHour(unittest.TestCase):
         self.assertTrue(self.take())
         good, said = self.judge()
         self.assertTrue(good)
-        self.assertIn("the rows of sm100", said)
+        for row, speaks in (("sm100, 1, 1", True), ("sm100, 2, 1", True), ("sm100, 1, 2", True),
+                            ("sm100, 1, 4", False), ("sm90, 1, 1", False)):
+            self.assertEqual(f"PROOF({row}, ...) may say hardware" in said, speaks, row)
         steps = first_hour.read(self.file)
         self.assertEqual(steps["bench"]["result"], {"rows": [1]})
         self.assertEqual(steps["clocks"]["verdict"], "skipped", "CLOCKS=1 is another build")
@@ -85,26 +82,66 @@ class FirstHour(unittest.TestCase):
         line = first_hour.read(self.file)["random"]
         self.assertEqual((line["why"], line["output"]), ("no end within 1 s", ["begun"]))
 
+    def test_a_limit_holds_where_a_process_keeps_the_output_open(self):
+        self.write("check_random", "echo begun; setsid sleep 20 & sleep 60")
+        steps = tuple((name, 1 if name == "random" else seconds, *rest)
+                      for name, seconds, *rest in first_hour.STEPS)
+        start = time.monotonic()
+        with mock.patch.object(first_hour, "STEPS", steps):
+            self.assertFalse(self.take())
+            self.assertEqual(first_hour.read(self.file)["random"]["output"], ["begun"])
+        self.assertLess(time.monotonic() - start, 10)
+
+    def test_json_that_is_not_there_is_a_line_and_no_end(self):
+        for program, text, step in (("nvfp4", "echo words", "info"), ("nvfp4_bench", ":", "bench"),
+                                    ("nvfp4_bench", "echo '{' >\"$3\"", "bench")):
+            with self.subTest(step + text):
+                self.setUp()
+                self.write(program, text)
+                self.assertFalse(self.take())
+                steps = first_hour.read(self.file)
+                self.assertEqual(steps[step]["verdict"], "not ok")
+                self.assertIn("no JSON", steps[step]["why"])
+
+    def test_tests_that_ran_nothing_are_not_ok(self):
+        for text in ("echo 'No tests ran'; echo '0 passed, 0 failed, 0 skipped'", "echo fine",
+                     "echo '0 passed, 0 failed, 9 skipped'",
+                     "echo '9 passed, 1 failed, 0 skipped'"):
+            self.write("nvfp4_test", text)
+            self.assertFalse(self.take())
+            self.assertEqual(first_hour.read(self.file)["selftest"]["why"], "no test passed")
+
     def test_what_was_said_is_on_the_disk_when_the_next_step_begins(self):
         self.write("check_random", f"grep -c verdict {self.file}")
         self.take()
         before = [step[0] for step in first_hour.STEPS].index("random")
         self.assertEqual(first_hour.read(self.file)["random"]["output"], [str(before)])
 
-    def test_a_file_that_ends_early_is_refused(self):
+    def test_a_file_that_is_not_one_whole_run_is_refused(self):
         self.take()
         with open(self.file, encoding="utf-8") as file:
             lines = file.readlines()
-        for kept, says in ((lines[:4], "ends before variants"), (lines[1:], "no first hour"),
-                           (lines[:-1] + [lines[-1][:30]], "damaged")):
+        head, first = json.loads(lines[0]), json.loads(lines[1])
+        def dump(line):
+            return json.dumps(line) + "\n"
+        for kept, says in (
+                (lines[:4], "ends before variants"), (lines[1:], "no first hour"), ([], "no first"),
+                (["[]\n"] + lines[1:], "no first hour"), (lines[:-1] + [lines[-1][:30]], "damaged"),
+                ([dump({**head, "steps": ["info"]})] + lines[1:2], "no first hour"),
+                (lines[:2] + ["[1]\n"] + lines[3:], "damaged"),
+                (lines[:1] + [dump({"step": "info", "library": "x"})] + lines[2:], "damaged"),
+                (lines[:2] + lines[1:], "or one twice"),
+                (lines[:1] + [dump({**first, "library": "other"})] + lines[2:], "one library"),
+                (lines[:1] + [dump({**first, "library": None})] + lines[2:], "one library")):
             with open(self.file, "w", encoding="utf-8") as file:
                 file.writelines(kept)
-            with self.assertRaisesRegex(ValueError, says):
+            with self.subTest(says), self.assertRaisesRegex(ValueError, says):
                 self.judge()
 
     def test_only_hardware_of_ours_is_believed(self):
         for change, says in (({"emulated": True}, "nothing about hardware"),
-                             ({"compute_capability": "12.0"}, "none of these kernels")):
+                             ({"compute_capability": "12.0"}, "rows of host/plan/proofs.def"),
+                             ({"compute_capability": "10.3"}, "about 9.0 and 10.0")):
             self.info({**DEVICE, **change})
             self.take()
             with self.assertRaisesRegex(ValueError, says):
