@@ -82,8 +82,8 @@ TEST_CASE("a16: a CTA computes several tiles of several stages", "[a16][tiles]")
   if (gpu.small() && gpu.info.sms > 4) {
     SKIP_TEST("an emulated Hopper takes few SMs for it: EMU_SMS=3");
   }
-  const Tile tile = GENERATE(Tile{"sm90_f16_128x128x256", NVFP4_TYPE_F16},
-                             Tile{"sm90_bf16_128x128x256", NVFP4_TYPE_BF16});
+  const Tile tile = GENERATE(Tile{"sm90_f16_128x128x256/1", NVFP4_TYPE_F16},
+                             Tile{"sm90_bf16_128x128x256/1", NVFP4_TYPE_BF16});
   // Just six for each SM: what is left of a round would be shared along K.
   const int64_t k = gpu.sized(2112, 448);
   const int64_t m = 137, n = 3 * gpu.info.sms * 128 - 60;
