@@ -109,6 +109,19 @@ constexpr uint32_t kWidest = kVariantCount - 1;
 #include "host/plan/variants.def"
 #undef VARIANT
 
+constexpr bool fits_limits(const Variant& v) {
+  return wrapping_k(v) * v.tile_tokens <= kMostWrappingElements &&
+         wrapping_k(v) * v.tile_weights <= kMostWrappingElements &&
+         int64_t{v.tile_tokens} * v.tile_weights <= kMostTileElements;
+}
+constexpr bool all_fit_limits() {
+  for (const Variant& v : kVariants) {
+    if (!fits_limits(v)) return false;
+  }
+  return true;
+}
+static_assert(all_fit_limits(), "a tile of wrapping_k() has no room in the self test");
+
 nvfp4_status refuse_variant(const char* name) {
   char names[1024] = "";
   size_t length = 0;

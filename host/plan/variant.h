@@ -82,6 +82,12 @@ nvfp4_status find_variant(const char* name, const Variant** variant, uint32_t* s
 // The same backwards, a string of the library's.
 const char* name_of(const Variant& variant, uint32_t split);
 
+// A K that the ring of a CTA which computes a tile alone wraps over: its stages and two more. The
+// self test has one tile of it; the limits say how large its operands and D are at most.
+inline constexpr int64_t wrapping_k(const Variant& v) { return int64_t{v.stages + 2} * v.tile_k; }
+constexpr int64_t kMostWrappingElements = 576 * 1024;
+constexpr int64_t kMostTileElements = 256 * 256;
+
 constexpr int64_t kMaxTiles = INT32_MAX;  // grid.x, where each is a CTA's
 inline int64_t most_tiles(const Variant& v) { return kMaxTiles / v.tile_ctas; }
 

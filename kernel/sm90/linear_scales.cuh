@@ -66,16 +66,30 @@ __device__ void load_codes(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
       cta.tile.weight_tile * Tile::kWeights, cta.tile.batch, bar, ptx::kEvictFirst);
 }
 
+// How many stages are asked for beyond those that have arrived. Where the consumer groups share the
+// slots of the ring, this bound keeps a group from waiting for a slot's next filling before the
+// current one has arrived: a barrier tells only the parity of its phase, so the wait would return at
+// once (wide/tile.h). Every group comes back to its own slots where their number divides the ring.
+template <typename Tile>
+constexpr bool kGroupsShareSlots = Tile::kStages % Tile::kGroups != 0;
+template <typename Tile>
+constexpr uint32_t kLinearStagesAhead = Tile::kStages - Tile::kGroups;
+
 // In place of the first loads of start_weights and of load_remaining_weights. Every lane waits
 // before it reads.
 template <typename Tile>
 __device__ void load_linear_stages(Cta90<Tile> cta, bool leads, uint32_t lane) {
   if (!Tile::kWorkspaceTokens && cta.p.weights_are_static == 0) ptx::griddepcontrol_wait();
-  RingPosition<Tile::kStages> at;
+  RingPosition<Tile::kStages> arrived, at;
   at.parity = 1;  // the first round finds every stage empty
+  uint32_t asked = 0;
   for (;;) {
 #pragma unroll 1
     for (uint32_t i = 0; i < cta.count; ++i, at.advance()) {
+      if (kGroupsShareSlots<Tile> && asked++ >= kLinearStagesAhead<Tile>) {
+        ptx::mbarrier_wait(cta.weights_full(arrived.stage), arrived.parity);
+        arrived.advance();
+      }
       ptx::mbarrier_wait(cta.weights_empty(at.stage), at.parity);
       if (leads) load_codes(cta, i, at.stage);
       load_linear_scales(cta, i, at.stage, lane);

@@ -177,6 +177,8 @@ struct Sm90WideTile : Sm90WideRow<kWeightsPerTile, kTokensPerTile, kType != Sm90
   // group has used a stage that was asked for when the first kGroups + kStagesAhead before its next
   // had arrived.
   static_assert(kGroups == 1 || kSlots % (kSlotsPerStage * kGroups) == 0);
+  // Both loops that fill the ring keep to it: load_remaining_weights by kStagesAhead,
+  // load_linear_stages by kLinearStagesAhead.
   static_assert(kGroups == 1 || kStages >= kGroups + kStagesAhead);
   static_assert(kSlabBytes % kSwizzlePatternBytes == 0 && kWeightBytes % kSwizzlePatternBytes == 0,
                 "operand tiles start a 128-byte-swizzle pattern");

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// Every ring of weights wraps twice while its bytes arrive as late as they may: a consumer group
+// that runs a round ahead takes the phase before for its own and reads what has not arrived.
+#include <algorithm>
+
+#include "kernel/sm100/tile.h"
+#include "kernel/sm90/tile.h"
+#include "test/gemm/emulator.h"
+#include "test/gemm/gpu.h"
+#include "test/gemm/sizes.h"
+#include "tools/harness/general_gemm.h"
+
+using gemm_test::forced;
+using support::Data;
+using support::make_problem;
+using support::Problem;
+using support::Shape;
+
+namespace {
+
+// Stages of a variant's ring.
+int64_t stages_of(const std::string& variant) {
+  using namespace nvfp4;
+#define VARIANT(name, entry, tile, ...) \
+  if (variant == #name) return tile::kStages;
+#include "host/plan/variants.def"
+#undef VARIANT
+  throw std::logic_error(variant + " is no variant");
+}
+
+// Two rounds through the ring and two stages more, all by one CTA.
+Shape two_rounds(const std::string& variant, const std::string& tile) {
+  return {std::min<int64_t>(gemm_test::tile_tokens(tile), 5), gemm_test::tile_weights(tile),
+          (2 * stages_of(variant) + 2) * 256};
+}
+
+// In the order and with the scales of B that the test case draws.
+void require_bits(const gemm_test::Gpu& gpu, const gemm_test::Emulator& emulator,
+                  const std::string& variant, Problem p) {
+  const char* when = GENERATE("latest", "random");
+  p.b.layout = GENERATE(int32_t{NVFP4_SCALE_LAYOUT_LINEAR}, int32_t{NVFP4_SCALE_LAYOUT_128X4});
+  CAPTURE(when, p.b.layout);
+  const gemm_test::Setting order(emulator, "EMU_ORDER", when, "random");
+  const std::string unsplit = variant + "/1";
+  gemm_test::require_reference_bits(gpu, forced(unsplit.c_str(), p));
+}
+
+}  // namespace
+
+TEST_CASE("each ring wraps twice while its bytes arrive late", "[rings]") {
+  USE_GPU(gpu);
+  USE_EMULATOR(gpu, emulator);
+  const std::string variant = EACH_VARIANT;
+  require_bits(gpu, emulator, variant, make_problem(two_rounds(variant, variant), Data::exact, 90));
+}
+
+TEST_CASE("each ring of 16-bit tokens' weights wraps twice while its bytes arrive late",
+          "[rings][a16]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  USE_EMULATOR(gpu, emulator);
+  const auto tile = GENERATE(from_range(gemm_test::half_variants()));
+  require_bits(
+      gpu, emulator, tile.name,
+      support::make_a16_problem(two_rounds(tile.name, size_of(tile)), tile.type, Data::exact, 91));
+}
