@@ -28,6 +28,7 @@
 #include "kernel/sm90/multiply.cuh"
 #include "kernel/sm90/multiply_a16.cuh"
 #include "kernel/sm90/params.h"
+#include "kernel/sm90/some_tiles.h"
 #include "kernel/sm90/sums/exchange.cuh"
 #include "kernel/sm90/sums/push.cuh"
 #include "kernel/sm90/sums/reduce.cuh"
@@ -410,12 +411,12 @@ __device__ void gemm_sm90(const Sm90Params& p) {
       nvfp4_gemm_sm90_##name(const __grid_constant__ nvfp4::Sm90Params params) { \
     nvfp4::gemm_sm90<nvfp4::__VA_ARGS__>(params);                                \
   }
-#define NVFP4_GEMM_SM90_ENTRIES(name, Tile) \
-  NVFP4_GEMM_SM90_ENTRY(name, Tile)         \
-  NVFP4_GEMM_SM90_ENTRY(name##_plain, Sm90Plain<nvfp4::Tile>)
+#define NVFP4_GEMM_SM90_ENTRIES(name, Tile)                    \
+  NVFP4_SM90_IF_WANTED(name, NVFP4_GEMM_SM90_ENTRY(name, Tile) \
+                                 NVFP4_GEMM_SM90_ENTRY(name##_plain, Sm90Plain<nvfp4::Tile>))
 #define NVFP4_GEMM_SM90_ONCE(name, Tile)            \
   static_assert(nvfp4::kHasOnceEntry<nvfp4::Tile>); \
-  NVFP4_GEMM_SM90_ENTRY(name##_once, Sm90Once<nvfp4::Tile>)
+  NVFP4_SM90_IF_WANTED(name, NVFP4_GEMM_SM90_ENTRY(name##_once, Sm90Once<nvfp4::Tile>))
 #define SM90_TINY_TILE(weights, tokens, ...)                                \
   NVFP4_GEMM_SM90_ENTRIES(weights##x##tokens, Sm90Tile##weights##x##tokens) \
   NVFP4_GEMM_SM90_ONCE(weights##x##tokens, Sm90Tile##weights##x##tokens)
