@@ -12,8 +12,9 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parents[2]
-DEVICES = {"sm_103": "B300", "sm_10": "B200", "sm_12": "RTX5090", "sm_9": "H200", "sm_8": "A100",
-           "sm_7": "T4"}
+DEVICES = {"sm_103": "B300", "sm_107": "RUBIN", "sm_101": "THOR", "sm_10": "B200", "sm_11": "THOR",
+           "sm_121": "GB10", "sm_12": "RTX5090", "sm_9": "H200", "sm_86": "A40", "sm_87": "RTX4090",
+           "sm_88": "RTX4090", "sm_89": "RTX4090", "sm_8": "A100", "sm_7": "T4"}
 ERROR_LOG, ERROR_LOG_BYTES = 5, 6  # of CUjit_option
 
 

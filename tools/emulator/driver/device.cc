@@ -19,6 +19,17 @@ constexpr int attribute_end = CU_DEVICE_ATTRIBUTE_MAX;
 
 }  // namespace
 
+int DeviceRow::floats_per_double() const {
+  switch (capability) {
+    case 80:
+    case 90:
+    case 100:
+    case 107: return 2;
+    case 75: return 32;
+    default: return 64;
+  }
+}
+
 const DeviceRow* find_device(const std::string& key) {
   for (const DeviceRow& d : devices)
     if (key == d.key) return &d;

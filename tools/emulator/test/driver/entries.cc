@@ -108,6 +108,11 @@ const Identity identities[] = {
     {"H200", "NVIDIA H200 (emulated)", 9, 0, 132, 232448, 1},
     {"H100", "NVIDIA H100 (emulated)", 9, 0, 132, 232448, 1},
     {"RTX5090", "NVIDIA GeForce RTX 5090 (emulated)", 12, 0, 170, 101376, 1},
+    {"RUBIN", "NVIDIA Rubin (emulated)", 10, 7, 224, 232448, 1},
+    {"THOR", "NVIDIA Thor (emulated)", 11, 0, 20, 232448, 1},
+    {"GB10", "NVIDIA GB10 (emulated)", 12, 1, 48, 101376, 1},
+    {"RTX4090", "NVIDIA GeForce RTX 4090 (emulated)", 8, 9, 128, 101376, 0},
+    {"A40", "NVIDIA A40 (emulated)", 8, 6, 84, 101376, 0},
     {"A100", "NVIDIA A100 (emulated)", 8, 0, 108, 166912, 0},
     {"T4", "Tesla T4 (emulated)", 7, 5, 40, 65536, 0},
 };
