@@ -101,7 +101,8 @@ Kind kind_of(const void* image) {
 
 // The newest PTX ISA version of each driver, from the release notes in the PTX manual (10 * ISA).
 int newest_ptx(int driver_version) {
-  constexpr int table[][2] = {{13000, 90}, {12090, 88}, {12080, 87}, {12070, 86}, {12050, 85},
+  constexpr int table[][2] = {{13050, 95}, {13040, 94}, {13030, 93}, {13020, 92}, {13010, 91},
+                              {13000, 90}, {12090, 88}, {12080, 87}, {12070, 86}, {12050, 85},
                               {12040, 84}, {12030, 83}, {12020, 82}, {12010, 81}, {12000, 80}};
   for (auto [driver, isa] : table)
     if (driver_version >= driver) return isa;

@@ -47,7 +47,7 @@ void ModuleParser::version() {
   const std::string text(in_.peek().text);
   if (!find_version(text, module_.version))
     throw PtxError(in_.pos(), "PTX ISA version " + text + " is not supported, 6.0 to 6.5, " +
-                                  "7.0 to 7.8, 8.0 to 8.8 and 9.0 are");
+                                  "7.0 to 7.8, 8.0 to 8.8 and 9.0 to 9.5 are");
   in_.next();
 }
 

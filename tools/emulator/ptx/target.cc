@@ -25,8 +25,9 @@ bool Target::has(Since since) const {
 }
 
 bool Target::runs_on(int compute_capability) const {
-  if (variant == 'a') return number == compute_capability;
-  if (variant == 'f') return number / 10 == compute_capability / 10 && compute_capability >= number;
+  const int chip = number == 101 ? 110 : number;  // its name before 9.0
+  if (variant == 'a') return chip == compute_capability;
+  if (variant == 'f') return chip / 10 == compute_capability / 10 && compute_capability >= chip;
   return compute_capability >= number;
 }
 
@@ -51,7 +52,7 @@ bool find_version(std::string_view text, int& out) {
   const int major = text[0] - '0', minor = text[2] - '0';
   out = 10 * major + minor;
   return minor >= 0 && ((major == 6 && minor <= 5) || (major == 7 && minor <= 8) ||
-                        (major == 8 && minor <= 8) || (major == 9 && minor == 0));
+                        (major == 8 && minor <= 8) || (major == 9 && minor <= 5));
 }
 
 std::string dotted(int tenths) {

@@ -78,10 +78,24 @@ TEST_CASE("PTX that the device does not run is INVALID_PTX with the place in the
   });
 }
 
+namespace {
+
+std::string rubin(const std::string& version) {
+  return ".version " + version + "\n.target sm_107a\n.address_size 64\n.entry k() { ret; }\n";
+}
+
+}  // namespace
+
 TEST_CASE("PTX newer than the driver is UNSUPPORTED_PTX_VERSION") {
   in_child([](Session& s) {
     s.start();
     refused(s, too_new, CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "2:1: .version 9.1");
+  });
+  in_child({{"EMU_DRIVER_VERSION", "13040"}, {"EMU_DEVICE", "RUBIN"}}, [](Session& s) {
+    CUmodule module = nullptr;
+    s.start();
+    IS(s, s.cuModuleLoadData(&module, rubin("9.4").c_str()), CUDA_SUCCESS);
+    refused(s, rubin("9.5").c_str(), CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "this driver's 9.4");
   });
   in_child({{"EMU_DRIVER_VERSION", "12000"}}, [](Session& s) {
     CUcontext context = nullptr;

@@ -49,6 +49,17 @@ TEST_CASE(
         "2:9: target sm_103f does not run on a device of compute capability 10.0");
   CHECK(target_verdict("sm_100f", 120) ==
         "2:9: target sm_100f does not run on a device of compute capability 12.0");
+  CHECK(target_verdict("sm_101f", 110) == "accepted");
+  CHECK(target_verdict("sm_101a", 110) == "accepted");
+  CHECK(target_verdict("sm_101f", 103) ==
+        "2:9: target sm_101f does not run on a device of compute capability 10.3");
+  CHECK(target_verdict("sm_120f", 121) == "accepted");
+  const std::string rubin = ".target sm_107f\n.address_size 64\n.entry k() { ret; }";
+  CHECK(verdict(".version 9.4\n" + rubin, 107) == "accepted");
+  CHECK(verdict(".version 9.3\n" + rubin, 107) ==
+        "2:9: target sm_107f needs .version 9.4 or later");
+  CHECK(verdict(".version 9.5\n" + rubin, 103) ==
+        "2:9: target sm_107f does not run on a device of compute capability 10.3");
   CHECK(target_verdict("sm_90a", 100) ==
         "2:9: target sm_90a does not run on a device of compute capability 10.0");
   CHECK(target_verdict("sm_90a, texmode_independent", 90) == "accepted");
@@ -60,10 +71,10 @@ TEST_CASE(
         "2:9: target sm_100f needs .version 8.8 or later");
   CHECK(verdict(".version 7.8\n.target sm_90a\n.address_size 64\n", 90) ==
         "2:9: target sm_90a needs .version 8.0 or later");
-  for (const char* none : {"7.9", "8.9", "9.1", "8.70", "08.7", "8.7e0"})
+  for (const char* none : {"7.9", "8.9", "9.6", "8.70", "08.7", "8.7e0"})
     CHECK(verdict(".version " + std::string(none) + "\n.target sm_90a\n", 90) ==
           "1:10: PTX ISA version " + std::string(none) +
-              " is not supported, 6.0 to 6.5, 7.0 to 7.8, 8.0 to 8.8 and 9.0 are");
+              " is not supported, 6.0 to 6.5, 7.0 to 7.8, 8.0 to 8.8 and 9.0 to 9.5 are");
   CHECK(target_verdict("sm_99", 100) == "2:9: unknown target 'sm_99'");
   CHECK(target_verdict("sm_90f", 90) == "2:9: unknown target 'sm_90f'");
   CHECK(verdict(".version 3.0\n").find("1:10: PTX ISA version 3.0 is not supported") == 0);
