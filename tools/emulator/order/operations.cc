@@ -172,17 +172,32 @@ void Operations::check_exit(const Cta& cta) {
            std::any_of(parties_.all().begin(), parties_.all().end(), knows);
   };
   for (const Landing& l : landings_[cta.rank]) {
-    if (waited(l)) continue;
-    const ptx::Instr& copy = now_.cluster.launch.function->code[issued(l.op).pc];
-    throw Fault(
-        FaultKind::ordering,
-        format("the CTA ends while a copy %s its shared memory at 0x%x is not known to %s: %s",
-               l.read ? "from" : "into", l.address, l.read ? "have read it" : "be complete",
-               l.read ? "cp.async.bulk.wait_group.read, or the wait for its mbarrier, comes "
-                        "first"
-                      : "wait for its mbarrier first") +
-            "\n  copy: " + report::place(now_.cluster, copy));
+    if (!waited(l)) report_exit(cta, l);
   }
+}
+
+// Whether the CTA has handed a store of its own to a bulk group.
+bool Operations::in_a_group(const Cta& cta, const Issued& op) const {
+  if (op.read_agent == nobody || op.warp / now_.warps != cta.rank) return false;
+  const Groups& g = parties_.of(op.warp).lanes[op.lane].bulk;
+  return !g.ends.empty() && g.ends.back() >= op.done;
+}
+
+// Epilogues that ship end after the commit of their last stores: the manual wants a wait, and GPUs
+// have been fine with it.
+void Operations::report_exit(const Cta& cta, const Landing& l) const {
+  const Issued& op = issued(l.op);
+  const ptx::Instr& copy = now_.cluster.launch.function->code[op.pc];
+  const std::string text =
+      format("the CTA ends while a copy %s its shared memory at 0x%x is not known to %s: %s",
+             l.read ? "from" : "into", l.address, l.read ? "have read it" : "be complete",
+             l.read ? "cp.async.bulk.wait_group.read, or the wait for its mbarrier, comes first"
+                    : "wait for its mbarrier first") +
+      "\n  copy: " + report::place(now_.cluster, copy);
+  if (!l.read || !in_a_group(cta, op)) throw Fault(FaultKind::ordering, text);
+  const std::string during = format("at the end of the CTA of rank %u", cta.rank);
+  report::formal(FaultKind::ordering, text, now_.cluster, during.c_str(),
+                 uint64_t(copy.pos.line) << 32 | cta.rank);
 }
 
 Viewer Operations::viewer(uint32_t lane) const {

@@ -43,7 +43,8 @@ class Operations {
   static bool has_waited(const Party& p, uint32_t lane, uint32_t agent, uint32_t done);
 
   // At the end of a CTA: Fault when a copy into its shared memory, or from there, was never waited
-  // for. By the time it lands, or reads, the SM may have given the memory to the next CTA.
+  // for. By the time it lands, or reads, the SM may have given the memory to the next CTA. Formal
+  // where it is a committed bulk store of the CTA.
   void check_exit(const Cta& cta);
 
  private:
@@ -52,6 +53,8 @@ class Operations {
     uint32_t address;
     bool read;
   };
+  bool in_a_group(const Cta& cta, const Issued& op) const;
+  void report_exit(const Cta& cta, const Landing& l) const;
   Knowledge committed(uint32_t lane);
   Knowledge copied(uint32_t lane);
 

@@ -20,20 +20,49 @@ TEST_CASE("a bulk copy that nobody waited for when its CTA ends is a fault, earl
   exec_test::run(copy + wait, {}, std::vector<uint32_t>(4), memory);
 }
 
-TEST_CASE("a bulk store that may still read when its CTA ends is a fault, early or late") {
-  const exec_test::SettingsGuard guard;
-  emu::settings().order = GENERATE(emu::Order::soonest, emu::Order::latest, emu::Order::random);
-  const std::string store = R"(
+namespace {
+
+// A bulk store of the words 1, 2, 3, 4 from s+16 to %out, not yet in a group.
+const std::string bulk_store = R"(
     st.shared.u32 [s+16], 1; st.shared.u32 [s+20], 2; st.shared.u32 [s+24], 3;
     st.shared.u32 [s+28], 4; fence.proxy.async;
-    cp.async.bulk.global.shared::cta.bulk_group [%out], [s+16], 16; cp.async.bulk.commit_group;)";
+    cp.async.bulk.global.shared::cta.bulk_group [%out], [s+16], 16;)";
+const std::string commit_group = "cp.async.bulk.commit_group;";
+
+}  // namespace
+
+// What epilogues end with: the last stores are committed, and nobody waits until they have read.
+TEST_CASE("a committed bulk store that may still read when its CTA ends is formal, and happens") {
+  const exec_test::SettingsGuard guard;
+  emu::settings().order = GENERATE(emu::Order::soonest, emu::Order::latest, emu::Order::random);
   const std::string memory = ".shared .align 16 .b8 s[32];";
-  emu::FaultKind kind{};
-  CHECK(contains(exec_test::fault(store, {}, &kind, memory),
-                 "the CTA ends while a copy from its shared memory at 0x410"));
-  CHECK(kind == emu::FaultKind::ordering);
+  const std::string store = bulk_store + commit_group;
+  for (const char* wait : {"", "cp.async.bulk.wait_group.read 1;", "cp.async.bulk.wait_group 1;"}) {
+    emu::settings().formal = emu::Reaction::report;
+    CHECK(exec_test::run(store + wait, {}, std::vector<uint32_t>(4), memory)[3] == 4);
+    const emu::Counters counters = exec_test::counters(store + wait, {}, memory);
+    CHECK(counters.formal_hazards == 1);
+    CHECK(counters.hazards == 0);
+    emu::settings().formal = emu::Reaction::stop;
+    emu::FaultKind kind{};
+    CHECK(contains(exec_test::fault(store + wait, {}, &kind, memory),
+                   "the CTA ends while a copy from its shared memory at 0x410"));
+    CHECK(kind == emu::FaultKind::ordering);
+  }
   for (const char* wait : {"cp.async.bulk.wait_group.read 0;", "cp.async.bulk.wait_group 0;"})
     CHECK(exec_test::run(store + wait, {}, std::vector<uint32_t>(4), memory)[3] == 4);
+}
+
+TEST_CASE("a bulk store whose bytes are overwritten, or that is in no group, is a fault") {
+  const exec_test::SettingsGuard guard;
+  emu::settings().formal = emu::Reaction::ignore;
+  emu::settings().order = GENERATE(emu::Order::soonest, emu::Order::latest, emu::Order::random);
+  const std::string memory = ".shared .align 16 .b8 s[32];";
+  CHECK(contains(exec_test::fault(bulk_store, {}, nullptr, memory),
+                 "the CTA ends while a copy from its shared memory at 0x410"));
+  CHECK(contains(
+      exec_test::fault(bulk_store + commit_group + "st.shared.u32 [s+16], 5;", {}, nullptr, memory),
+      "a cp.async.bulk.wait_group"));
 }
 
 TEST_CASE("bytes that were announced and never came are formal when the cluster ends") {
