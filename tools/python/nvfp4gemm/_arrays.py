@@ -3,6 +3,7 @@
 imported here: whoever has an array of one has imported it."""
 import sys
 
+from nvfp4gemm import _optional
 from nvfp4gemm.abi import BF16, F16, F32
 
 _TYPE = {"float16": F16, "bfloat16": BF16, "float32": F32}
@@ -30,10 +31,9 @@ class Numpy:
     def dtype(number):
         if number == BF16:
             try:
-                import ml_dtypes
+                return _optional.ml_dtypes.bfloat16
             except ImportError:
                 raise TypeError("NumPy has bfloat16 through the package ml_dtypes alone") from None
-            return ml_dtypes.bfloat16
         return _NAME[number]
 
     @staticmethod

@@ -11,9 +11,8 @@ import torch
 
 from nvfp4gemm import abi
 from nvfp4gemm._arrays import Torch
-from nvfp4gemm._calls import (
-    codes_ld, constant_and_tensor, describe, layout_number, row_bytes, scale_bytes)
-from nvfp4gemm._packed import Packed
+from nvfp4gemm._gemm import codes_ld, describe
+from nvfp4gemm._matrix import Matrix, constant_and_tensor, layout_number, row_bytes, scale_bytes
 
 _MOST_PLANS = 4096  # then the oldest goes; a plan is about a kilobyte
 _TORCH = {number: Torch.dtype(number) for number in (abi.F16, abi.BF16, abi.F32)}
@@ -65,7 +64,7 @@ def _same_device(device, **tensors):
 
 def _make_plan(key, device, arguments):
     a, tensor_scales = arguments[0], {}
-    packed = isinstance(a, Packed)
+    packed = isinstance(a, Matrix)
     if packed:
         tensor_scales["a's tensor_scale"] = constant_and_tensor(a.tensor_scale)[1]
     b, d, bias, _, c = arguments[1:6]
@@ -80,7 +79,7 @@ def _make_plan(key, device, arguments):
 
 
 def _signature(packed):
-    """What a plan depends on in a Packed, made once: where it lies, shape, layout, what scales
+    """What a plan depends on in a Matrix, made once: where it lies, shape, layout, what scales
     it."""
     try:
         return packed._signature
@@ -102,7 +101,7 @@ def mm(a, b, m, number, bias, activation, c, alpha, beta, d, batch_invariant, la
     if not _enter(index):
         with torch.cuda.device(index):
             return mm(a, b, m, number, bias, activation, c, alpha, beta, d, batch_invariant, launch)
-    packed = isinstance(a, Packed)
+    packed = isinstance(a, Matrix)
     fresh = d is None
     if fresh:
         d = torch.empty((m, b.rows), dtype=_TORCH[number], device=codes.device)
@@ -156,6 +155,7 @@ def _quantize_sizes(rows, k, scale_layout, amax):
 
 
 def quantize(x, tensor_scale, scale_layout):
+    """(codes, scales, rows, k, tensor_scale, scale_layout) of x."""
     index = x.get_device()
     if not _enter(index):
         with torch.cuda.device(index):
@@ -190,7 +190,7 @@ def quantize(x, tensor_scale, scale_layout):
     status = abi.lib.nvfp4_quantize(desc, _stream_of(index))
     if status:
         raise abi.Error(status)
-    return Packed(codes, scales, rows, k, tensor_scale, scale_layout)
+    return codes, scales, rows, k, tensor_scale, scale_layout
 
 
 def dequantize(packed, number):

@@ -3,8 +3,8 @@
 each with a meta function. A Packed goes in and comes out as its parts."""
 import torch
 
-from nvfp4gemm import _calls
-from nvfp4gemm._packed import Packed
+from nvfp4gemm import _eager
+from nvfp4gemm._matrix import Matrix, row_bytes
 
 _PACKED = ("Tensor {0}, Tensor? {0}_scales, Tensor? {0}_tensor_scale, float {0}_factor, "
            "str {0}_layout")
@@ -20,23 +20,16 @@ _library.define("quantize(Tensor x, Tensor? tensor_scale, float? value, str scal
 def _part(codes, scales, tensor_scale, factor, layout, k):
     if scales is None:
         return codes
-    return Packed(codes, scales, codes.shape[0], k,
+    return Matrix(codes, scales, codes.shape[0], k,
                   factor if tensor_scale is None else tensor_scale, layout)
 
 
 @torch.library.impl(_library, "mm", "CompositeExplicitAutograd")
 def _mm(a, a_scales, a_tensor_scale, a_factor, a_layout, b, b_scales, b_tensor_scale, b_factor,
         b_layout, k, out_dtype, bias, activation, c, alpha, beta, batch_invariant, launch):
-    return _calls.mm(_part(a, a_scales, a_tensor_scale, a_factor, a_layout, k),
-                     _part(b, b_scales, b_tensor_scale, b_factor, b_layout, k),
-                     out_dtype,
-                     bias=bias,
-                     activation=activation,
-                     c=c,
-                     alpha=alpha,
-                     beta=beta,
-                     batch_invariant=batch_invariant,
-                     launch=launch)
+    return _eager.mm(_part(a, a_scales, a_tensor_scale, a_factor, a_layout, k),
+                     _part(b, b_scales, b_tensor_scale, b_factor, b_layout, k), out_dtype, bias,
+                     activation, c, alpha, beta, None, batch_invariant, launch)
 
 
 @torch.library.register_fake("nvfp4gemm::mm", lib=_library)
@@ -49,14 +42,13 @@ def _mm_meta(a, a_scales, a_tensor_scale, a_factor, a_layout, b, b_scales, b_ten
 
 @torch.library.impl(_library, "quantize", "CompositeExplicitAutograd")
 def _quantize(x, tensor_scale, value, scale_layout):
-    packed = _calls.quantize(x, value if tensor_scale is None else tensor_scale,
-                             scale_layout=scale_layout)
-    scale = packed.tensor_scale
+    codes, scales, _, _, scale, _ = _eager.quantize(
+        x, value if tensor_scale is None else tensor_scale, scale_layout)
     if not isinstance(scale, torch.Tensor):
         scale = torch.full((), scale, dtype=torch.float32, device=x.device)
     elif tensor_scale is not None:
         scale = scale.clone()  # an operator does not return what it was given
-    return packed.codes, packed.scales, scale
+    return codes, scales, scale
 
 
 @torch.library.register_fake("nvfp4gemm::quantize", lib=_library)
@@ -67,13 +59,13 @@ def _quantize_meta(x, tensor_scale, value, scale_layout):
         scales = rows * (k // 16)
     else:
         scales = (rows + 127) // 128 * 128 * ((k + 63) // 64 * 4)
-    return (x.new_empty((rows, _calls.row_bytes(k)), dtype=torch.uint8),
+    return (x.new_empty((rows, row_bytes(k)), dtype=torch.uint8),
             x.new_empty((scales,), dtype=torch.uint8), x.new_empty((), dtype=torch.float32))
 
 
 def _parts(x):
     """A Packed or a tensor as the operators take it."""
-    if not isinstance(x, Packed):
+    if not isinstance(x, Matrix):
         return x, None, None, 1.0, ""
     tensor = isinstance(x.tensor_scale, torch.Tensor)
     return (x.codes, x.scales, x.tensor_scale if tensor else None,
@@ -92,4 +84,4 @@ def quantize(x, tensor_scale, scale_layout):
     tensor = isinstance(tensor_scale, torch.Tensor)
     codes, scales, scale = torch.ops.nvfp4gemm.quantize(
         x, tensor_scale if tensor else None, None if tensor else tensor_scale, scale_layout)
-    return Packed(codes, scales, codes.shape[0], x.shape[-1], scale, scale_layout)
+    return codes, scales, codes.shape[0], x.shape[-1], scale, scale_layout

@@ -3,9 +3,9 @@
 
 128x4 scales lie in tiles of 128 rows x 64 of k. A slice that begins at a tile takes whole tiles, of
 which what lies after its end is padding; any other goes through linear scales and back."""
-from nvfp4gemm import _calls
 from nvfp4gemm._arrays import arrays_of
-from nvfp4gemm._packed import Packed
+from nvfp4gemm._eager import with_scales
+from nvfp4gemm._matrix import row_bytes
 
 TILE_ROWS, TILE_K, TILE_BYTES = 128, 64, 512
 
@@ -33,13 +33,12 @@ def rows(packed, begin, end):
     _check(begin, end, packed.rows, "rows", 1)
     if packed.scale_layout == "128x4":
         if begin % TILE_ROWS:
-            return rows(packed.with_scales("linear"), begin, end).with_scales("128x4")
+            return with_scales(rows(with_scales(packed, "linear"), begin, end), "128x4")
         scales = _tiles(packed)[begin // TILE_ROWS:-(-end // TILE_ROWS)].reshape(-1)
     else:
         across = packed.k // 16
         scales = _aligned(packed.scales.reshape(-1)[begin * across:end * across])
-    return Packed(packed.codes[begin:end], scales, end - begin, packed.k, packed.tensor_scale,
-                  packed.scale_layout)
+    return packed.replace(codes=packed.codes[begin:end], scales=scales, rows=end - begin)
 
 
 def k(packed, begin, end):
@@ -47,12 +46,12 @@ def k(packed, begin, end):
     arrays = arrays_of(packed.codes, "codes")
     if packed.scale_layout == "128x4":
         if begin % TILE_K:
-            return k(packed.with_scales("linear"), begin, end).with_scales("128x4")
+            return with_scales(k(with_scales(packed, "linear"), begin, end), "128x4")
         scales = arrays.copy(_tiles(packed)[:, begin // TILE_K:-(-end // TILE_K)]).reshape(-1)
     else:
         scales = packed.scales.reshape(packed.rows, packed.k // 16)[:, begin // 16:end // 16]
         scales = arrays.copy(scales).reshape(-1)
     codes = packed.codes[:, begin // 2:end // 2]
     if arrays.address(codes) % 16:
-        codes = arrays.padded(arrays.copy(codes), _calls.row_bytes(end - begin))
-    return Packed(codes, scales, packed.rows, end - begin, packed.tensor_scale, packed.scale_layout)
+        codes = arrays.padded(arrays.copy(codes), row_bytes(end - begin))
+    return packed.replace(codes=codes, scales=scales, k=end - begin)

@@ -7,7 +7,7 @@
 """
 import torch
 
-from nvfp4gemm import _calls, checkpoints
+from nvfp4gemm import _calls, _optional, checkpoints
 from nvfp4gemm._packed import Packed
 
 
@@ -79,11 +79,10 @@ class Linear(torch.nn.Module):
 
 def _bias(files, name, device):
     """NAME.bias of a checkpoint, or None."""
-    import safetensors
     file = files.get(name + ".bias")
     if file is None:
         return None
-    with safetensors.safe_open(file, framework="pt", device=str(device)) as opened:
+    with _optional.safetensors.safe_open(file, framework="pt", device=str(device)) as opened:
         return opened.get_tensor(name + ".bias")
 
 

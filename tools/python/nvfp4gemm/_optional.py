@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: MIT
+"""What is imported when it is first used, since the package must work without it: packages of
+others, and our own modules that need torch.
+
+This is the only place that imports late. It is an attribute of a module because torch.compile reads
+those while it traces, where it refuses a call of the import machinery."""
+import importlib
+
+_MODULES = {
+    "device": "nvfp4gemm._device",
+    "ops": "nvfp4gemm._ops",
+    "ml_dtypes": "ml_dtypes",
+    "safetensors": "safetensors",
+}
+
+
+def __getattr__(name):
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = globals()[name] = importlib.import_module(_MODULES[name])
+    return module

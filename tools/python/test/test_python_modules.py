@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT
+"""How the package's modules import each other: downward only, at the top of a file."""
+import ast
+import os
+import unittest
+
+import package
+
+FOLDER = os.path.join(package.HERE, "../nvfp4gemm")
+IMPORTS = (ast.Import, ast.ImportFrom)
+# Their imports of optional packages wait for the reader of files to be written anew.
+LATE = {"checkpoints"}
+
+
+def trees():
+    """{module: its syntax tree} of the package."""
+    found = {}
+    for file in sorted(os.listdir(FOLDER)):
+        if file.endswith(".py"):
+            with open(os.path.join(FOLDER, file), encoding="utf-8") as text:
+                found[file.removesuffix(".py")] = ast.parse(text.read())
+    return found
+
+
+def named_by(tree, modules):
+    """Modules of the package that a file imports, and those that its strings name, which
+    nvfp4gemm._optional imports late."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "nvfp4gemm":
+            yield from (name.name for name in node.names if name.name in modules)
+        elif isinstance(node, ast.ImportFrom) and node.module.startswith("nvfp4gemm."):
+            yield node.module.removeprefix("nvfp4gemm.")
+        elif isinstance(node, ast.Constant) and str(node.value).startswith("nvfp4gemm._"):
+            yield str(node.value).removeprefix("nvfp4gemm.")
+
+
+def uses_of(tree):
+    """Names of nvfp4gemm._optional that a file reads: _optional.NAME."""
+    return {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and
+            isinstance(node.value, ast.Name) and node.value.id == "_optional"}
+
+
+class Modules(unittest.TestCase):
+    def test_no_function_imports(self):
+        late = {(name, node.lineno) for name, tree in trees().items() if name not in LATE
+                for function in ast.walk(tree)
+                if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
+                for node in ast.walk(function) if isinstance(node, IMPORTS)}
+        self.assertEqual(late, set())
+
+    def test_no_module_imports_one_that_imports_it(self):
+        modules = trees()
+        optional = {"device": "_device", "ops": "_ops"}
+        below = {name: set(named_by(tree, modules)) for name, tree in modules.items()}
+        self.assertEqual(below.pop("_optional"), set(optional.values()))
+        for name, tree in modules.items():
+            if name in below:
+                below[name].discard("_optional")
+                below[name].update(optional[use] for use in uses_of(tree) if use in optional)
+        while below:
+            lowest = {name for name, needs in below.items() if not needs & set(below)}
+            self.assertTrue(lowest, f"these import each other: {sorted(below)}")
+            below = {name: needs for name, needs in below.items() if name not in lowest}
+
+
+if __name__ == "__main__":
+    unittest.main()
