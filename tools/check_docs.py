@@ -58,7 +58,8 @@ def tiled_offset(row, ks, rows, k):
     """Where nvfp4_scale_convert_host puts a scale."""
     linear = np.zeros(rows * k // 16, np.uint8)
     linear[row * (k // 16) + ks] = 1
-    packed = lib.Packed(None, linear, rows, k, 1.0, "linear")
+    codes = np.zeros((rows, k // 2), np.uint8)
+    packed = lib.Packed(codes, linear, rows, k, 1.0, "linear")
     return int(np.flatnonzero(packed.with_scales("128x4").scales)[0])
 
 

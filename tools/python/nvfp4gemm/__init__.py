@@ -11,6 +11,11 @@
 Tensors on a GPU are computed there, on torch's current stream; NumPy arrays and tensors on the CPU
 by the library's reference, slowly and to the rules of nvfp4_gemm.h. What the library refuses raises
 nvfp4gemm.Error with its sentence. nvfp4gemm.abi is the C API below.
+
+An array that is read may have any strides, order of bytes and alignment: what the library cannot
+read where it is, it reads from a copy, made by the call. An array that is written (out) is written
+where it is, or refused. Arrays of another type, shape, device or package, masked and sparse ones,
+and views that reach beyond their memory raise TypeError or ValueError with the argument's name.
 """
 from nvfp4gemm import abi, checkpoints, layouts
 from nvfp4gemm.abi import Error, lib as _lib

@@ -10,10 +10,65 @@ _TYPE = {"float16": F16, "bfloat16": BF16, "float32": F32}
 _NAME = {number: name for name, number in _TYPE.items()}
 
 
+def _reach(shape, strides):
+    """(lowest, highest) element that a shape that is not empty reads, from its first one."""
+    steps = [(n - 1) * step for n, step in zip(shape, strides)]
+    return sum(s for s in steps if s < 0), sum(s for s in steps if s > 0)
+
+
 class Numpy:
+    NAME = "NumPy"
+    resizes_in_place = True
+
     @staticmethod
     def compiling():
         return False
+
+    @staticmethod
+    def plain(x, what):
+        """x without its subclass. One that says which elements count is refused."""
+        if type(x) is _np().ndarray:
+            return x
+        if isinstance(x, _np().ma.MaskedArray):
+            raise TypeError(f"{what} is a masked array, whose mask would be lost; expected one "
+                            "without, as filled() makes it")
+        return x.view(_np().ndarray)
+
+    @staticmethod
+    def held(x):
+        """Whether the memory that x is a view of holds all its elements, as far as NumPy knows of
+        that memory."""
+        if x.size == 0:
+            return True
+        owner = x
+        while getattr(owner, "base", None) is not None:
+            owner = owner.base
+        if owner is x or hasattr(owner, "__dlpack__") and not isinstance(owner, _np().ndarray):
+            return True
+        try:
+            memory = owner if isinstance(owner, _np().ndarray) else _np().frombuffer(owner, "uint8")
+        except (TypeError, ValueError, BufferError, AttributeError):
+            return True  # memory of a program that says nothing of its size
+        low, high = _reach(x.shape, x.strides)
+        begin = x.ctypes.data - memory.ctypes.data
+        return begin + low >= 0 and begin + high + x.itemsize <= memory.nbytes
+
+    @staticmethod
+    def in_order(x):
+        """Whether the bytes of an element are in this machine's order, and no sign is pending."""
+        return x.dtype.isnative
+
+    @staticmethod
+    def device(x):
+        return "cpu"
+
+    @staticmethod
+    def writable(x):
+        return x.flags.writeable
+
+    @staticmethod
+    def written(x):
+        """What watches x may know that its elements have changed."""
 
     @staticmethod
     def address(x):
@@ -21,11 +76,24 @@ class Numpy:
 
     @staticmethod
     def strides(x):
-        return tuple(s // x.itemsize for s in x.strides)
+        """In elements. A step that is no whole number of them is 0, like that of a row which is
+        repeated: neither is a step from one element to the next."""
+        return tuple(0 if s % x.itemsize else s // x.itemsize for s in x.strides)
+
+    @staticmethod
+    def itemsize(x):
+        return x.itemsize
 
     @staticmethod
     def type_of(dtype):
-        return _TYPE.get(_np().dtype(dtype).name)
+        try:
+            return _TYPE.get(_np().dtype(dtype).name)
+        except TypeError:
+            return None
+
+    @staticmethod
+    def is_bytes(dtype):
+        return dtype == "uint8"
 
     @staticmethod
     def dtype(number):
@@ -58,8 +126,8 @@ class Numpy:
 
     @staticmethod
     def copy(x):
-        """The elements one after the other."""
-        return _np().array(x, order="C")
+        """The elements one after the other, in this machine's order of bytes."""
+        return _np().array(x, x.dtype.newbyteorder("="), order="C")
 
     @staticmethod
     def size(x):
@@ -86,11 +154,50 @@ class Numpy:
 
 class Torch:
     """Tensors, on the CPU or a CUDA device."""
+    NAME = "torch"
+    resizes_in_place = False
 
     @staticmethod
     def compiling():
         """Under torch.compile, where the calls are operators."""
         return _torch().compiler.is_compiling()
+
+    @staticmethod
+    def plain(x, what):
+        """x itself; refused where it is no tensor of elements in memory, one after the other."""
+        torch = _torch()
+        kind, own = type(x), torch.Tensor
+        if kind is not own and kind.__torch_dispatch__ is not own.__torch_dispatch__:
+            raise TypeError(f"{what} is {kind.__name__}, which has no memory of its own; expected "
+                            "a tensor")
+        if x.layout is not torch.strided or x.is_nested:
+            raise TypeError(f"{what} is no dense tensor, its layout is {x.layout}")
+        return x
+
+    @staticmethod
+    def held(x):
+        if x.numel() == 0:
+            return True
+        high = x.storage_offset() + _reach(x.shape, x.stride())[1] + 1
+        return high * x.element_size() <= x.untyped_storage().nbytes()
+
+    @staticmethod
+    def in_order(x):
+        return not x.is_neg()
+
+    @staticmethod
+    def device(x):
+        return x.device
+
+    @staticmethod
+    def writable(x):
+        return not (x.requires_grad and _torch().is_grad_enabled())
+
+    @staticmethod
+    def written(x):
+        """Autograd then refuses a backward pass that would read what was there before."""
+        if not x.is_inference():
+            _torch().autograd.graph.increment_version(x)
 
     @staticmethod
     def address(x):
@@ -101,10 +208,18 @@ class Torch:
         return x.stride()
 
     @staticmethod
+    def itemsize(x):
+        return x.element_size()
+
+    @staticmethod
     def type_of(dtype, numbers={}):
         if dtype not in numbers:
             numbers[dtype] = _TYPE.get(str(dtype).removeprefix("torch."))
         return numbers[dtype]
+
+    @staticmethod
+    def is_bytes(dtype):
+        return dtype == _torch().uint8
 
     @staticmethod
     def dtype(number):
@@ -132,7 +247,7 @@ class Torch:
 
     @staticmethod
     def copy(x):
-        return x.clone(memory_format=_torch().contiguous_format)
+        return x.detach().resolve_neg().clone(memory_format=_torch().contiguous_format)
 
     @staticmethod
     def size(x):

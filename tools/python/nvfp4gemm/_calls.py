@@ -3,7 +3,8 @@
 where torch.compile traces."""
 from nvfp4gemm import _optional
 from nvfp4gemm._arrays import arrays_of
-from nvfp4gemm._eager import float_type, matrix  # noqa: F401, for layouts
+from nvfp4gemm._door import matrix  # noqa: F401, for layouts
+from nvfp4gemm._eager import float_type
 from nvfp4gemm._eager import mm as _mm, quantize as _quantize
 from nvfp4gemm._matrix import row_bytes, scale_bytes  # noqa: F401, for checkpoints
 from nvfp4gemm._packed import Packed
@@ -11,7 +12,7 @@ from nvfp4gemm._packed import Packed
 
 def quantize(x, tensor_scale=None, *, scale_layout="128x4"):
     """x [..., k] of float16, bfloat16 or float32 to NVFP4; leading dimensions become rows. k is a
-    multiple of 16.
+    multiple of 16. An x whose rows are not contiguous is copied.
 
     tensor_scale  None: the largest finite |x| / 2688, found on the device where x lies there, so
                   that nothing waits; the result then has it as a tensor. A float, or on a GPU a
@@ -37,18 +38,31 @@ def mm(a, b, out_dtype=None, *, bias=None, activation=None, c=None, alpha=1.0, b
     bias        [n], of any of the three
     activation  None, "relu", "silu", "gelu", "gelu_tanh"
     c           [m, n] of any of the three, added times beta; may be out
-    out         where the result goes; rows or columns contiguous
+    out         where the result goes: rows or columns contiguous, which share no element with each
+                other or with what is read; on a GPU its address is a multiple of 16 bytes. Leading
+                dimensions must be one step apart. Written in place, never copied
     batch_invariant
                 a row of the result has the same bits whatever the other rows are
     launch      None, "early": may start before earlier work of the stream ends, and waits before it
                 reads; "early_static_weights": b is promised to be older than that work
 
+    a, bias and c are copied where their elements lie otherwise than the library reads them: rows
+    of a or elements of bias that are not contiguous, rows that repeat or overlap, c in another
+    order than the result, a foreign order of bytes; on a GPU also an a or c whose address is no
+    multiple of 16 bytes, and rows of a that are no multiple of 8 elements apart.
+
     On torch tensors of a GPU: on its current stream, nothing waits, and CUDA graphs capture it.
     """
+    return _product(("a", "b"), a, b, out_dtype, bias, activation, c, alpha, beta, out,
+                    batch_invariant, launch)
+
+
+def _product(names, a, b, *options):
     if not isinstance(b, Packed):
-        raise TypeError(f"b is {type(b).__name__}; expected what quantize() returns")
-    run = _optional.ops.mm if arrays_of(b.codes, "b's codes").compiling() else _mm
-    return run(a, b, out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, launch)
+        raise TypeError(f"{names[1]} is {type(b).__name__}; expected what quantize() returns")
+    if arrays_of(b.codes, names[1]).compiling():
+        return _optional.ops.mm(a, b, *options)
+    return _mm(a, b, *options, names=names)
 
 
 def linear(x, weight, bias=None, *, activation=None, out_dtype=None, out=None, quantize_input=False,
@@ -60,12 +74,12 @@ def linear(x, weight, bias=None, *, activation=None, out_dtype=None, out=None, q
     quantize_input  False: x stays as it is, which compute capability 9.0 and the CPU have. True: x
                     is quantized first, by its own largest value, which every device has.
     """
-    arrays = arrays_of(x, "x")
-    if not quantize_input:
-        return mm(x, weight, out_dtype, bias=bias, activation=activation, out=out,
-                  batch_invariant=batch_invariant, launch=launch)
-    if out_dtype is None and out is None:
-        out_dtype = arrays.dtype(float_type(arrays, x.dtype, "x"))
-    d = mm(quantize(x), weight, out_dtype, bias=bias, activation=activation, out=out,
-           batch_invariant=batch_invariant, launch=launch)
-    return d if out is not None or x.ndim == 2 else d.reshape(*x.shape[:-1], weight.rows)
+    arrays, leading = arrays_of(x, "x"), None
+    if quantize_input:
+        if out_dtype is None and out is None:
+            out_dtype = arrays.dtype(float_type(arrays, x.dtype, "x"))
+        leading = x.shape[:-1] if out is None and x.ndim != 2 else None
+        x = quantize(x)
+    d = _product(("x", "weight"), x, weight, out_dtype, bias, activation, None, 1.0, 1.0, out,
+                 batch_invariant, launch)
+    return d if leading is None else d.reshape(*leading, weight.rows)

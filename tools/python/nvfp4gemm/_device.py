@@ -20,7 +20,7 @@ _plans = {}
 _sizes = {}  # of what quantize() allocates
 _ready = set()
 _thread = threading.local()
-_no_addresses = bytes(abi.GemmAddresses())
+_no_addresses = bytes(abi.GemmAddressesFields())
 # What torch's own compiled code asks; the public way makes an object of each answer.
 _current_device = torch._C._cuda_getDevice
 _stream_of = torch._C._cuda_getCurrentRawStream
@@ -56,20 +56,7 @@ def _enter(device):
     return True
 
 
-def _same_device(device, **tensors):
-    for name, tensor in tensors.items():
-        if tensor is not None and tensor.device != device:
-            raise ValueError(f"{name} lies on {tensor.device}, b on {device}")
-
-
 def _make_plan(key, device, arguments):
-    a, tensor_scales = arguments[0], {}
-    packed = isinstance(a, Matrix)
-    if packed:
-        tensor_scales["a's tensor_scale"] = constant_and_tensor(a.tensor_scale)[1]
-    b, d, bias, _, c = arguments[1:6]
-    tensor_scales["b's tensor_scale"] = constant_and_tensor(b.tensor_scale)[1]
-    _same_device(device, a=a.codes if packed else a, out=d, bias=bias, c=c, **tensor_scales)
     major, minor = torch.cuda.get_device_capability(device)
     plan = _Plan(describe(Torch, *arguments), 10 * major + minor)
     while len(_plans) >= _MOST_PLANS:
@@ -95,12 +82,13 @@ def _of(tensor):
     return None if tensor is None else (tensor.get_device(), tensor.dtype, tensor.stride())
 
 
-def mm(a, b, m, number, bias, activation, c, alpha, beta, d, batch_invariant, launch):
+def mm(a, b, m, number, bias, activation, c, alpha, beta, d, order, batch_invariant, launch):
     codes = b.codes
     index = codes.get_device()
     if not _enter(index):
         with torch.cuda.device(index):
-            return mm(a, b, m, number, bias, activation, c, alpha, beta, d, batch_invariant, launch)
+            return mm(a, b, m, number, bias, activation, c, alpha, beta, d, order,
+                      batch_invariant, launch)
     packed = isinstance(a, Matrix)
     fresh = d is None
     if fresh:
@@ -109,9 +97,9 @@ def mm(a, b, m, number, bias, activation, c, alpha, beta, d, batch_invariant, la
            _of(bias), activation, _of(c), alpha, beta, batch_invariant, launch)
     plan = _plans.get(key)
     if plan is None:
-        plan = _make_plan(key, codes.device, (a, b, d, bias, activation, c, alpha, beta,
+        plan = _make_plan(key, codes.device, (a, b, d, order, bias, activation, c, alpha, beta,
                                               batch_invariant, launch))
-    to = abi.GemmAddresses.from_buffer_copy(_no_addresses)
+    to = abi.GemmAddressesFields.from_buffer_copy(_no_addresses)
     if packed:
         to.a, to.a_scales = a.codes.data_ptr(), a.scales.data_ptr()
         if key[0][6] is not None:
@@ -139,7 +127,7 @@ def _quantize_sizes(rows, k, scale_layout, amax):
     key = (rows, k, scale_layout, amax)
     if key not in _sizes:
         bytes_ = abi.c_uint64()
-        desc = abi.QuantizeDesc(rows=rows,
+        desc = abi.QuantizeDescFields(rows=rows,
                                 k=k,
                                 x_type=abi.F32,
                                 scale_layout=layout_number(scale_layout),
@@ -161,13 +149,11 @@ def quantize(x, tensor_scale, scale_layout):
         with torch.cuda.device(index):
             return quantize(x, tensor_scale, scale_layout)
     rows, k = x.shape
-    if k > 1 and x.stride(1) != 1:
-        x = x.contiguous()
     device, byte = x.device, torch.uint8
     of_scales, of_workspace = _quantize_sizes(rows, k, scale_layout, tensor_scale is None)
     codes = torch.empty((rows, row_bytes(k)), dtype=byte, device=device)
     scales = torch.empty(of_scales, dtype=byte, device=device)
-    desc = abi.QuantizeDesc()
+    desc = abi.QuantizeDescFields()
     desc.rows, desc.k, desc.scale_layout = rows, k, layout_number(scale_layout)
     desc.x, desc.x_ld, desc.x_type = x.data_ptr(), max(x.stride(0), k), Torch.type_of(x.dtype)
     desc.codes, desc.codes_ld, desc.scales = codes.data_ptr(), 2 * codes.shape[1], scales.data_ptr()
@@ -178,10 +164,6 @@ def quantize(x, tensor_scale, scale_layout):
         desc.tensor_scale_mode = abi.SCALE_BY_AMAX
         desc.tensor_scale_device = tensor_scale.data_ptr()
     elif isinstance(tensor_scale, torch.Tensor):
-        if tensor_scale.dtype != torch.float32 or tensor_scale.numel() != 1:
-            raise ValueError("tensor_scale is no tensor of one float32")
-        if tensor_scale.device != device:
-            raise ValueError(f"tensor_scale lies on {tensor_scale.device}, x on {device}")
         desc.tensor_scale_mode = abi.SCALE_ON_DEVICE
         desc.tensor_scale_device = tensor_scale.data_ptr()
     else:
@@ -200,7 +182,7 @@ def dequantize(packed, number):
             return dequantize(packed, number)
     x = torch.empty(packed.shape, dtype=_TORCH[number], device=packed.codes.device)
     factor, tensor = constant_and_tensor(packed.tensor_scale)
-    desc = abi.QuantizeDesc(
+    desc = abi.QuantizeDescFields(
         rows=packed.rows, k=packed.k, x=x.data_ptr(), x_ld=packed.k, x_type=number,
         codes=packed.codes.data_ptr(), codes_ld=codes_ld(Torch, packed),
         scales=packed.scales.data_ptr(), scale_layout=layout_number(packed.scale_layout),

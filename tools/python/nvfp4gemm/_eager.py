@@ -1,43 +1,36 @@
 # SPDX-License-Identifier: MIT
-"""The calls at once, not as operators of torch: what they check themselves, and which engine
+"""The calls at once, not as operators of torch: operands come through the door, and an engine
 computes. What lies on a GPU is computed there by nvfp4gemm._device; the rest on the CPU, by the
 library's reference."""
 from nvfp4gemm import _optional, abi
-from nvfp4gemm._arrays import arrays_of, on_gpu
+from nvfp4gemm._door import Door, number, rows_of
 from nvfp4gemm._gemm import codes_ld, describe
 from nvfp4gemm._matrix import Matrix, layout_number, row_bytes, scale_bytes
 
 
 def float_type(arrays, dtype, what):
-    number = arrays.type_of(dtype)
-    if number is None:
+    number_ = arrays.type_of(dtype)
+    if number_ is None:
         raise TypeError(f"{what} is of {dtype}; there are float16, bfloat16 and float32")
-    return number
-
-
-def matrix(x, what):
-    """x with its leading dimensions as one."""
-    if x.ndim == 2:
-        return x
-    if x.ndim < 2:
-        raise ValueError(f"{what} has {x.ndim} dimension, expected rows and k at least")
-    return x.reshape(-1, x.shape[-1])
+    return number_
 
 
 def quantize(x, tensor_scale, scale_layout):
     """(codes, scales, rows, k, tensor_scale, scale_layout) of x."""
-    arrays = arrays_of(x, "x")
-    x = matrix(x, "x")
-    float_type(arrays, x.dtype, "x")
     layout_number(scale_layout)
-    if on_gpu(x):
+    door = Door(x, "x")
+    arrays = door.arrays
+    if tensor_scale is not None:
+        tensor_scale = door.scale(tensor_scale, "tensor_scale")
+    x = door.matrix(x, "x")
+    if door.gpu:
         return _optional.device.quantize(x, tensor_scale, scale_layout)
     rows, k = x.shape
     x = arrays.rows_of_f32(x)
     if tensor_scale is None:
         amax = arrays.largest_finite(x)
         tensor_scale = amax / 2688 if amax > 0 else 1.0
-    tensor_scale = abi.c_float(float(tensor_scale)).value
+    tensor_scale = abi.c_float(door.value(tensor_scale, "tensor_scale")).value
     codes = arrays.zero_bytes((rows, row_bytes(k)), x)
     scales = arrays.zero_bytes((scale_bytes(rows, k, scale_layout),), x)
     abi.check(abi.lib.nvfp4_quantize_host(
@@ -47,25 +40,30 @@ def quantize(x, tensor_scale, scale_layout):
 
 
 def dequantize(packed, dtype=None):
-    arrays = arrays_of(packed.codes, "codes")
-    number = abi.F32 if dtype is None else float_type(arrays, dtype, "dtype")
-    if on_gpu(packed.codes):
-        return _optional.device.dequantize(packed, number)
+    packed = packed.current()
+    door = Door(packed.codes, "codes")
+    arrays = door.arrays
+    type_ = abi.F32 if dtype is None else float_type(arrays, dtype, "dtype")
+    if door.gpu:
+        return _optional.device.dequantize(packed, type_)
     x = arrays.empty(packed.shape, abi.F32, packed.codes)
     abi.check(abi.lib.nvfp4_dequantize_host(
         arrays.address(packed.codes), codes_ld(arrays, packed), arrays.address(packed.scales),
-        layout_number(packed.scale_layout), packed.rows, packed.k, float(packed.tensor_scale),
+        layout_number(packed.scale_layout), packed.rows, packed.k,
+        door.value(packed.tensor_scale, "tensor_scale"),
         arrays.address(x), packed.k))
-    return x if number == abi.F32 else arrays.cast(x, number)
+    return x if type_ == abi.F32 else arrays.cast(x, type_)
 
 
 def with_scales(packed, scale_layout):
     if scale_layout == packed.scale_layout:
         return packed
-    arrays = arrays_of(packed.scales, "scales")
+    packed = packed.current()
+    door = Door(packed.scales, "scales")
+    arrays = door.arrays
     rows, k = packed.shape
     scales = arrays.zero_bytes((scale_bytes(rows, k, scale_layout),), packed.scales)
-    if on_gpu(packed.scales):
+    if door.gpu:
         _optional.device.convert_scales(packed, scales, scale_layout)
     else:
         abi.check(
@@ -74,25 +72,6 @@ def with_scales(packed, scale_layout):
                                              arrays.address(scales), layout_number(scale_layout),
                                              rows, k))
     return packed.replace(scales=scales, scale_layout=scale_layout)
-
-
-def of_shape(x, what, rows, columns):
-    """x [..., columns] as [rows, columns]; None stays None."""
-    if x is None:
-        return None
-    if x.ndim < 2 or tuple(matrix(x, what).shape) != (rows, columns):
-        raise ValueError(f"{what} is {tuple(x.shape)}, expected ({rows}, {columns})")
-    return matrix(x, what)
-
-
-def in_place(arrays, out, rows, columns):
-    """of_shape(out), a view of it: a copy would be written in its place."""
-    d = of_shape(out, "out", rows, columns)
-    if d is not None and arrays.address(d) != arrays.address(out):
-        raise ValueError(
-            f"out is {tuple(out.shape)} with strides {arrays.strides(out)}; its leading "
-            "dimensions cannot be seen as rows")
-    return d
 
 
 def result_type(arrays, a, out_dtype, out):
@@ -105,36 +84,45 @@ def result_type(arrays, a, out_dtype, out):
     return abi.F16 if isinstance(a, Matrix) else arrays.type_of(a.dtype)
 
 
-def mm(a, b, out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, launch):
-    arrays = arrays_of(b.codes, "b's codes")
-    leading = None
+def mm(a, b, out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, launch,
+       names=("a", "b")):
+    """`names` are what the caller calls a and b."""
+    b = b.current()
+    door = Door(b.codes, names[1])
+    arrays, n, leading = door.arrays, b.rows, None
     if isinstance(a, Matrix):
+        a = a.current()
+        door.array(a.codes, names[0])
         m, k = a.shape
-        if arrays_of(a.codes, "a's codes") is not arrays:
-            raise TypeError("a and b are of NumPy and torch; both must be of one")
     else:
-        if arrays_of(a, "a") is not arrays:
-            raise TypeError("a and b are of NumPy and torch; both must be of one")
-        if arrays.type_of(a.dtype) not in (abi.F16, abi.BF16):
-            raise TypeError(f"a is of {a.dtype}; expected a Packed, float16 or bfloat16")
-        if a.ndim != 2:
-            leading = a.shape[:-1]
-            a = matrix(a, "a")
+        leading = a.shape[:-1] if getattr(a, "ndim", 2) != 2 else None
+        a = door.matrix(a, names[0], (abi.F16, abi.BF16), unit=16, ld_unit=8)
         m, k = a.shape
     if k != b.k:
-        raise ValueError(f"a has k = {k}, b has k = {b.k}")
-    if bias is not None and tuple(bias.shape) != (b.rows,):
-        raise ValueError(f"bias is {tuple(bias.shape)}, expected ({b.rows},)")
-    number = result_type(arrays, a, out_dtype, out)
-    c, d = of_shape(c, "c", m, b.rows), in_place(arrays, out, m, b.rows)
-    if on_gpu(b.codes):
-        d = _optional.device.mm(a, b, m, number, bias, activation, c, alpha, beta, d,
-                                batch_invariant, launch)
-    else:
-        if d is None:
-            d = arrays.empty((m, b.rows), number, b.codes)
-        abi.check(abi.lib.nvfp4_gemm_reference(describe(
-            arrays, a, b, d, bias, activation, c, alpha, beta, batch_invariant, launch)))
+        raise ValueError(f"{names[0]} has k = {k}, {names[1]} has k = {b.k}")
+    alpha, beta = number(alpha, "alpha"), number(beta, "beta")
+    if bias is not None:
+        bias = door.vector(bias, "bias", n)
+    d, order = None, abi.ROW_MAJOR
     if out is not None:
+        d, order = door.result(out, "out", m, n)
+    if c is not None:
+        c = door.addend(c, "c", m, n, order)
+    type_ = result_type(arrays, a, out_dtype, out)
+    try:
+        if door.gpu:
+            d = _optional.device.mm(a, b, m, type_, bias, activation, c, alpha, beta, d, order,
+                                    batch_invariant, launch)
+        else:
+            if d is None:
+                d = arrays.empty((m, n), type_, b.codes)
+            abi.check(abi.lib.nvfp4_gemm_reference(describe(
+                arrays, a, b, d, order, bias, activation, c, alpha, beta, batch_invariant, launch)))
+    except abi.Error as error:
+        if out is not None and error.status == abi.OVERLAP:
+            raise ValueError(f"out shares memory with what is read: {error}") from None
+        raise
+    if out is not None:
+        arrays.written(out)
         return out
-    return d if leading is None else d.reshape(*leading, b.rows)
+    return d if leading is None else d.reshape(*leading, n)

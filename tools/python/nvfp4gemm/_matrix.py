@@ -2,33 +2,63 @@
 """The parts of a matrix in NVFP4, and how large they are: what every other module stands on.
 Packed, which callers hold, adds the operations."""
 from nvfp4gemm import abi
+from nvfp4gemm._arrays import arrays_of
+from nvfp4gemm._door import Door, size
 
 
 class Matrix:
-    """The fields of a Packed, which describes them."""
+    """The parts of a Packed, which describes them. They stay what they were when they came through
+    the door; replace() makes another matrix."""
 
     def __init__(self, codes, scales, rows, k, tensor_scale=1.0, scale_layout="128x4"):
-        self.codes = codes
-        self.scales = scales
-        self.rows = rows
-        self.k = k
-        self.tensor_scale = tensor_scale
-        self.scale_layout = scale_layout
+        layout_number(scale_layout)
+        if arrays_of(codes, "codes").compiling():
+            self._places = None  # the operators look at them
+        else:
+            rows, k = size(rows, "rows"), size(k, "k")
+            if k % 16:
+                raise ValueError(f"k = {k} is not a multiple of 16")
+            door = Door(codes, "codes")
+            codes = door.codes(codes, "codes", rows, k)
+            scales = door.scales(scales, "scales", scale_bytes(rows, k, scale_layout),
+                                 f"{scale_layout} ones of [{rows}, {k}]")
+            tensor_scale = door.scale(tensor_scale, "tensor_scale")
+            self._places = _places(door.arrays, codes, scales, tensor_scale)
+        self._codes, self._scales, self._tensor_scale = codes, scales, tensor_scale
+        self._rows, self._k, self._scale_layout = rows, k, scale_layout
+
+    codes = property(lambda self: self._codes)
+    scales = property(lambda self: self._scales)
+    rows = property(lambda self: self._rows)
+    k = property(lambda self: self._k)
+    tensor_scale = property(lambda self: self._tensor_scale)
+    scale_layout = property(lambda self: self._scale_layout)
+    shape = property(lambda self: (self._rows, self._k))
 
     def __repr__(self):
         scale = self.tensor_scale if isinstance(self.tensor_scale, float) else "on the device"
         return (f"{type(self).__name__}([{self.rows}, {self.k}], scales {self.scale_layout}, "
                 f"tensor scale {scale})")
 
-    @property
-    def shape(self):
-        return (self.rows, self.k)
-
     def replace(self, **parts):
         """The same matrix with these parts in place of its own."""
         own = {"codes": self.codes, "scales": self.scales, "rows": self.rows, "k": self.k,
                "tensor_scale": self.tensor_scale, "scale_layout": self.scale_layout}
         return type(self)(**{**own, **parts})
+
+    def current(self):
+        """Itself, where its arrays lie as when they came through the door; else through it again.
+        NumPy can shrink an array in place, so its arrays always do."""
+        arrays = arrays_of(self._codes, "codes")
+        if arrays.resizes_in_place or self._places != _places(
+                arrays, self._codes, self._scales, self._tensor_scale):
+            return self.replace()
+        return self
+
+
+def _places(arrays, codes, scales, tensor_scale):
+    return (arrays.address(codes), arrays.address(scales),
+            None if isinstance(tensor_scale, float) else arrays.address(tensor_scale))
 
 
 def row_bytes(k):

@@ -14,7 +14,11 @@ class Packed(Matrix):
     scale_layout  "128x4", which tensor cores read, or "linear", [rows, k / 16]
 
     codes, scales and a tensor_scale that is an array are of one kind: NumPy arrays, or torch
-    tensors on one device. Nothing is copied; what was given stays as it is.
+    tensors on one device. They are used where they are. Copied are codes whose rows are not
+    contiguous or no multiple of 16 bytes apart, scales that are not contiguous, and on a GPU either
+    whose address is no multiple of 16 bytes. Sizes that do not fit rows and k, another type,
+    another device or a view that reaches beyond its memory are refused. The parts cannot be set:
+    replace(codes=...) makes another Packed.
     """
 
     def dequantize(self, dtype=None):

@@ -5,11 +5,13 @@ field, the functions as `lib.NAME`, and check(), which raises what a status mean
     desc = abi.GemmDesc(m=128, n=512, k=1024, l=1, a=address, ..., d_type=abi.BF16)
     abi.check(abi.lib.nvfp4_gemm_run(desc, stream))
 
-The header says what each field and function means. NVFP4GEMM_LIBRARY names the library's file.
+The header says what each field and function means. A field that does not exist, or a value that it
+cannot hold, raises with its name. NVFP4GEMM_LIBRARY names the library's file.
 Without it: the one beside this file, which the wheel carries; then libnvfp4gemm.so.0 of the
 system's loader.
 """
 import ctypes
+import operator
 import os
 from ctypes import POINTER, c_char_p, c_float, c_int32, c_int64, c_size_t, c_uint64, c_void_p
 
@@ -20,15 +22,47 @@ LAUNCHES = {None: 0, "early": 1, "early_static_weights": 2}
 ROW_MAJOR, COLUMN_MAJOR = 0, 1
 SCALARS_HOST, SCALARS_DEVICE = 0, 1
 SCALE_BY_VALUE, SCALE_ON_DEVICE, SCALE_BY_AMAX = 0, 1, 2
-NOT_SUPPORTED, UNSUPPORTED_ARCH = 28, 44
+OVERLAP, NOT_SUPPORTED, UNSUPPORTED_ARCH = 25, 28, 44
 
 
 class _Sized(ctypes.Structure):
+    """Fields as ctypes sets them: an integer that is too large is cut without a word. For calls
+    whose values are known to fit; the classes below, which programs use, look at each."""
+    __slots__ = ()
+
     def __init__(self, **fields):
         super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
 
 
-class GemmDesc(_Sized):
+class _Checked:
+    """Setting a field that there is not, or to what it cannot hold, raises with its name."""
+    __slots__ = ()
+
+    def __setattr__(self, name, value):
+        what = f"{type(self).__name__}.{name}"
+        kind = dict(self._fields_).get(name)
+        if kind is None:
+            raise AttributeError(f"there is no {what}")
+        if kind in _RANGES and not (kind is c_void_p and value is None):
+            try:
+                value = operator.index(value)
+            except TypeError:
+                raise TypeError(f"{what} is {type(value).__name__}; expected an integer") from None
+            low, high = _RANGES[kind]
+            if not low <= value <= high:
+                raise OverflowError(f"{what} is {value}; it holds {low} to {high}")
+        try:
+            super().__setattr__(name, value)
+        except TypeError as error:
+            raise TypeError(f"{what}: {error}") from None
+
+
+_RANGES = {c_int32: (-1 << 31, (1 << 31) - 1), c_int64: (-1 << 63, (1 << 63) - 1),
+           c_uint64: (0, (1 << 64) - 1), c_void_p: (0, (1 << 64) - 1)}
+
+
+class GemmDescFields(_Sized):
+    __slots__ = ()
     _fields_ = [
         ("struct_size", c_uint64),
         ("m", c_int64), ("n", c_int64), ("k", c_int64), ("l", c_int64),
@@ -55,7 +89,8 @@ class GemmDesc(_Sized):
     ]
 
 
-class GemmAddresses(_Sized):
+class GemmAddressesFields(_Sized):
+    __slots__ = ()
     _fields_ = [
         ("struct_size", c_uint64),
         ("a", c_void_p), ("a_scales", c_void_p), ("a_tensor_scale", c_void_p),
@@ -66,7 +101,8 @@ class GemmAddresses(_Sized):
     ]
 
 
-class QuantizeDesc(_Sized):
+class QuantizeDescFields(_Sized):
+    __slots__ = ()
     _fields_ = [
         ("struct_size", c_uint64), ("rows", c_int64), ("k", c_int64),
         ("x", c_void_p), ("x_ld", c_int64), ("codes", c_void_p), ("codes_ld", c_int64),
@@ -78,7 +114,8 @@ class QuantizeDesc(_Sized):
     ]
 
 
-class FusedQuantizeDesc(_Sized):
+class FusedQuantizeDescFields(_Sized):
+    __slots__ = ()
     _fields_ = [
         ("struct_size", c_uint64),
         ("rows", c_int64),
@@ -101,6 +138,22 @@ class FusedQuantizeDesc(_Sized):
         ("pdl", c_int32),
         ("reserved", c_int32 * 3),
     ]
+
+
+class GemmDesc(_Checked, GemmDescFields):
+    pass
+
+
+class GemmAddresses(_Checked, GemmAddressesFields):
+    pass
+
+
+class QuantizeDesc(_Checked, QuantizeDescFields):
+    pass
+
+
+class FusedQuantizeDesc(_Checked, FusedQuantizeDescFields):
+    pass
 
 
 LogCallback = ctypes.CFUNCTYPE(None, c_void_p, c_int32, c_char_p)
@@ -137,21 +190,23 @@ def _open():
         ("nvfp4_status_string", c_char_p, c_int32),
         ("nvfp4_last_error", c_char_p),
         ("nvfp4_set_log_callback", c_int32, LogCallback, c_void_p, c_int32),
-        ("nvfp4_gemm_run", c_int32, POINTER(GemmDesc), c_void_p),
+        ("nvfp4_gemm_run", c_int32, POINTER(GemmDescFields), c_void_p),
         ("nvfp4_prepare", c_int32),
         ("nvfp4_selftest", c_int32, c_void_p, c_uint64, c_void_p),
         ("nvfp4_selftest_bytes", c_uint64, c_int32),
-        ("nvfp4_gemm_supported", c_int32, POINTER(GemmDesc), c_int32),
-        ("nvfp4_gemm_workspace_bytes", c_int32, POINTER(GemmDesc), c_int32, POINTER(c_uint64)),
-        ("nvfp4_gemm_explain", c_int32, POINTER(GemmDesc), c_int32, c_int32, c_char_p, c_size_t),
-        ("nvfp4_gemm_plan_create", c_int32, POINTER(GemmDesc), POINTER(c_void_p)),
-        ("nvfp4_gemm_plan_run", c_int32, c_void_p, POINTER(GemmAddresses), c_void_p),
+        ("nvfp4_gemm_supported", c_int32, POINTER(GemmDescFields), c_int32),
+        ("nvfp4_gemm_workspace_bytes", c_int32, POINTER(GemmDescFields), c_int32,
+         POINTER(c_uint64)),
+        ("nvfp4_gemm_explain", c_int32, POINTER(GemmDescFields), c_int32, c_int32, c_char_p,
+         c_size_t),
+        ("nvfp4_gemm_plan_create", c_int32, POINTER(GemmDescFields), POINTER(c_void_p)),
+        ("nvfp4_gemm_plan_run", c_int32, c_void_p, POINTER(GemmAddressesFields), c_void_p),
         ("nvfp4_gemm_plan_destroy", None, c_void_p),
         ("nvfp4_tuning_create", c_int32, c_char_p, c_size_t, c_char_p, c_int32, c_int32,
          POINTER(c_void_p)),
-        ("nvfp4_tuning_variant", c_int32, c_void_p, POINTER(GemmDesc), POINTER(c_char_p)),
+        ("nvfp4_tuning_variant", c_int32, c_void_p, POINTER(GemmDescFields), POINTER(c_char_p)),
         ("nvfp4_tuning_destroy", None, c_void_p),
-        ("nvfp4_gemm_reference", c_int32, POINTER(GemmDesc)),
+        ("nvfp4_gemm_reference", c_int32, POINTER(GemmDescFields)),
         ("nvfp4_scale_bytes", c_size_t, c_int64, c_int64, c_int32),
         ("nvfp4_scale_convert_host", c_int32, c_void_p, c_int32, c_void_p, c_int32, c_int64,
          c_int64),
@@ -161,11 +216,11 @@ def _open():
          c_int64, c_void_p, c_int32),
         ("nvfp4_dequantize_host", c_int32, c_void_p, c_int64, c_void_p, c_int32, c_int64, c_int64,
          c_float, c_void_p, c_int64),
-        ("nvfp4_quantize_workspace_bytes", c_int32, POINTER(QuantizeDesc), POINTER(c_uint64)),
-        ("nvfp4_quantize", c_int32, POINTER(QuantizeDesc), c_void_p),
-        ("nvfp4_dequantize", c_int32, POINTER(QuantizeDesc), c_void_p),
-        ("nvfp4_fused_quantize", c_int32, POINTER(FusedQuantizeDesc), c_void_p),
-        ("nvfp4_fused_quantize_host", c_int32, POINTER(FusedQuantizeDesc)),
+        ("nvfp4_quantize_workspace_bytes", c_int32, POINTER(QuantizeDescFields), POINTER(c_uint64)),
+        ("nvfp4_quantize", c_int32, POINTER(QuantizeDescFields), c_void_p),
+        ("nvfp4_dequantize", c_int32, POINTER(QuantizeDescFields), c_void_p),
+        ("nvfp4_fused_quantize", c_int32, POINTER(FusedQuantizeDescFields), c_void_p),
+        ("nvfp4_fused_quantize_host", c_int32, POINTER(FusedQuantizeDescFields)),
     ]:
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments

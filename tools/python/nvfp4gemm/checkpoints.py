@@ -12,7 +12,7 @@ import json
 import os
 
 from nvfp4gemm import _calls
-from nvfp4gemm._arrays import arrays_of
+from nvfp4gemm._door import Door
 from nvfp4gemm._packed import Packed
 
 # The names of a layer's tensors, and whether the tensor-wide scale multiplies or divides.
@@ -32,16 +32,17 @@ def weight(codes, scales, tensor_scale=1.0, *, divides=False, scale_layout="line
     The result has 128x4 scales, which every device reads as they are. Rows of codes that do not
     start at multiples of 16 bytes are copied; others are not.
     """
-    arrays = arrays_of(codes, "codes")
+    door = Door(codes, "codes")
+    arrays, codes = door.arrays, door.array(codes, "codes")
     if codes.ndim != 2 or str(codes.dtype).removeprefix("torch.") != "uint8":
         raise ValueError(f"codes are {codes.dtype} {tuple(codes.shape)}, expected uint8 [n, k / 2]")
     n, k = codes.shape[0], 2 * codes.shape[1]
-    scales = arrays.as_bytes(scales)
+    scales = door.scale_bytes(scales, "scales")
     expected = _calls.scale_bytes(n, k, scale_layout)
     if arrays.size(scales) != expected:
         raise ValueError(f"scales {tuple(scales.shape)} are no {scale_layout} ones of [{n}, {k}]: "
                          f"{arrays.size(scales)} bytes, expected {expected}")
-    value = float(arrays.item(tensor_scale))
+    value = door.value(tensor_scale, "tensor_scale")
     if divides:
         value = 1 / value
     packed = Packed(arrays.padded(codes, _calls.row_bytes(k)), scales.reshape(-1), n, k, value,

@@ -2,7 +2,7 @@
 """NVFP4 matrices in the layouts of other programs: one function each, NumPy or torch in, a Packed
 with 128x4 scales out. docs/integration.md has the layouts and where they are written down."""
 from nvfp4gemm import _calls
-from nvfp4gemm._arrays import arrays_of
+from nvfp4gemm._door import Door
 from nvfp4gemm.checkpoints import weight
 
 _GGML_BLOCK, _GGML_K = 36, 64
@@ -29,7 +29,8 @@ def from_ggml(blocks, rows, k, scale=1.0):
     in the file, a multiplier; 1 where there is none. A scale byte of 0x7F is 0 there and NaN here:
     it becomes 0.
     """
-    arrays = arrays_of(blocks, "blocks")
+    door = Door(blocks, "blocks")
+    arrays, blocks = door.arrays, door.array(blocks, "blocks")
     if k % _GGML_K:
         raise ValueError(f"k = {k} is no multiple of {_GGML_K}, a block of ggml's NVFP4")
     across = k // _GGML_K
@@ -52,11 +53,13 @@ def from_flashinfer(codes, scales, global_scale, *, layout="128x4"):
     layout        "128x4", "8x4" or "linear", as sfLayout said
     global_scale  what it was given, 2688 / amax of x: a divisor
     """
-    arrays = arrays_of(codes, "codes")
-    rows, k = codes.shape[0], 2 * codes.shape[1]
+    door = Door(codes, "codes")
+    scales = door.scale_bytes(scales, "scales")
+    rows, k = _calls.matrix(codes, "codes").shape
+    k *= 2
     if layout == "8x4":
         down, across = -(-rows // 8), -(-k // 64)
-        tiles = _bytes_of(arrays, scales, "8x4 scales", down * across * 32)
+        tiles = _bytes_of(door.arrays, scales, "8x4 scales", down * across * 32)
         scales = tiles.reshape(down, across, 8, 4).swapaxes(1, 2).reshape(down * 8, across * 4)
         scales, layout = scales[:rows, :k // 16], "linear"
     return weight(codes, scales, global_scale, divides=True, scale_layout=layout)
@@ -70,10 +73,11 @@ def from_transformer_engine(codes, scales, amax, *, swizzled=False):
               many bytes where the tensor says _with_gemm_swizzled_scales: pass it as swizzled
     amax      the largest |x| before: x ~ code * scale * amax / 2688
     """
-    arrays = arrays_of(codes, "codes")
-    codes = _calls.matrix(codes, "codes")
+    door = Door(codes, "codes")
+    arrays, scales = door.arrays, door.scale_bytes(scales, "scales")
+    codes = _calls.matrix(door.array(codes, "codes"), "codes")
     rows, k = codes.shape[0], 2 * codes.shape[1]
-    amax = float(arrays.item(amax))
+    amax = door.value(amax, "amax")
     scale = amax / 2688 if amax > 0 else 1.0
     if swizzled:
         return weight(codes, scales, scale, scale_layout="128x4")

@@ -7,11 +7,15 @@ import re
 import unittest
 
 import package  # noqa: F401
+import numpy as np
 
 from nvfp4gemm import abi
 
 GOLDEN = os.path.join(package.HERE, "../../../test/golden/abi.txt")
-STRUCTS = {"nvfp4_gemm_desc": abi.GemmDesc, "nvfp4_gemm_addresses": abi.GemmAddresses,
+STRUCTS = {"nvfp4_gemm_desc": abi.GemmDescFields, "nvfp4_gemm_addresses": abi.GemmAddressesFields,
+           "nvfp4_quantize_desc": abi.QuantizeDescFields,
+           "nvfp4_fused_quantize_desc": abi.FusedQuantizeDescFields}
+CHECKED = {"nvfp4_gemm_desc": abi.GemmDesc, "nvfp4_gemm_addresses": abi.GemmAddresses,
            "nvfp4_quantize_desc": abi.QuantizeDesc,
            "nvfp4_fused_quantize_desc": abi.FusedQuantizeDesc}
 # A type of the header, less its const, as ctypes has it.
@@ -54,6 +58,34 @@ class Abi(unittest.TestCase):
                      kind in (ctypes.c_void_p, ctypes.c_char_p), kind is ctypes.c_float)
                     for field, kind in struct._fields_]
             self.assertEqual((ctypes.sizeof(struct), mine), structs[name], name)
+
+    def test_fields_filled_by_hand(self):
+        """Each field of each struct: its extremes are kept, what is beyond them raises."""
+        for name, struct in CHECKED.items():
+            self.assertTrue(issubclass(struct, STRUCTS[name]))
+            for field, kind in struct._fields_:
+                what = f"{struct.__name__}.{field}"
+                with self.subTest(what):
+                    self.one_field(struct(), field, kind, what)
+            with self.assertRaisesRegex(AttributeError, f"there is no {struct.__name__}.bais"):
+                struct().bais = 1
+            with self.assertRaisesRegex(AttributeError, f"there is no {struct.__name__}.bais"):
+                struct(bais=1)
+
+    def one_field(self, desc, field, kind, what):
+        size = 8 * ctypes.sizeof(kind)
+        if kind in (ctypes.c_int32, ctypes.c_int64, ctypes.c_uint64, ctypes.c_void_p):
+            signed = kind in (ctypes.c_int32, ctypes.c_int64)
+            least, most = (-1 << size - 1, (1 << size - 1) - 1) if signed else (0, (1 << size) - 1)
+            for value in (least, most, np.int32(5)):
+                setattr(desc, field, value)
+                self.assertEqual(getattr(desc, field) or 0, value)
+            for value in (least - 1, most + 1, most + 1 << 1 | 1):
+                with self.assertRaisesRegex(OverflowError, what):
+                    setattr(desc, field, value)
+        for value in (np.zeros(2, np.float32), "text", 0.5j):
+            with self.assertRaisesRegex(TypeError, what):
+                setattr(desc, field, value)
 
     def test_every_function_with_its_types(self):
         with open(GOLDEN, encoding="utf-8") as file:

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: MIT
+"""The one way in for what a caller passes. Each function here returns an operand that the library
+can take by its address: the caller's array itself, or a copy of an input whose elements lie
+otherwise. What is neither raises, with the name that the caller knows it by.
+
+An array is used as it is where its elements have a type that the operand may have, in this
+machine's order of bytes, in memory that holds all of them, at steps and addresses that the library
+takes. Strides of any other kind, a foreign order of bytes and a pending negation are copied where
+an operand is read, and refused where it is written."""
+import math
+import numbers
+import operator
+
+from nvfp4gemm import abi
+from nvfp4gemm._arrays import arrays_of, on_gpu
+
+_FLOATS = (abi.F16, abi.BF16, abi.F32)
+_NAMES = {abi.F16: "float16", abi.BF16: "bfloat16", abi.F32: "float32"}
+
+
+def ld_of(shape, strides, order):
+    """The leading dimension of a matrix in that order; None where it has none."""
+    (m, n), (down, across) = shape, strides
+    if order == abi.COLUMN_MAJOR:
+        (m, n), (down, across) = (n, m), (across, down)
+    if m == 0 or n == 0:
+        return n  # the strides of what has no elements mean nothing
+    if n > 1 and across != 1 or m > 1 and down < n:
+        return None
+    return down if m > 1 else n
+
+
+def number(x, what):
+    """A float; what would have to be read from a device is no number."""
+    if type(x) is float:
+        return x
+    if isinstance(x, numbers.Real):
+        return float(x)
+    raise TypeError(f"{what} is {type(x).__name__}; expected a number")
+
+
+def size(x, what):
+    """An integer that a matrix may have rows or columns of."""
+    try:
+        x = operator.index(x)
+    except TypeError:
+        raise TypeError(f"{what} is {type(x).__name__}; expected an integer") from None
+    if not 0 <= x < 1 << 31:
+        raise ValueError(f"{what} is {x}; expected 0 to {(1 << 31) - 1}")
+    return x
+
+
+def _words(types):
+    *most, last = (_NAMES[number] for number in types)
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def rows_of(x, what):
+    """(rows, columns) of x [..., columns], its leading dimensions as one."""
+    if x.ndim < 2:
+        raise ValueError(f"{what} is {tuple(x.shape)}; expected two dimensions or more")
+    return math.prod(x.shape[:-1]), x.shape[-1]
+
+
+def matrix(x, what):
+    """x with its leading dimensions as one."""
+    return x.reshape(rows_of(x, what))
+
+
+class Door:
+    """For the operands of one call, all of one package's arrays and on one device: those of the
+    array that `beside` names."""
+    __slots__ = ("arrays", "device", "gpu", "beside")
+
+    def __init__(self, first, beside):
+        self.arrays = arrays_of(first, beside)
+        self.device, self.gpu, self.beside = self.arrays.device(first), on_gpu(first), beside
+        if not self.gpu and str(self.device) != "cpu":
+            raise ValueError(f"{beside} lies on {self.device}; expected the CPU or a CUDA device")
+
+    def value(self, x, what):
+        """A float: x itself, or the only element of an array. Waits for a device."""
+        if isinstance(x, numbers.Real):
+            return float(x)
+        x = self.array(x, what)
+        if self.arrays.size(x) != 1:
+            raise ValueError(f"{what} is {tuple(x.shape)}; expected a number or one element")
+        return float(self.arrays.item(x))
+
+    def array(self, x, what):
+        """x, which is nothing but its elements, with memory for all of them, beside the others."""
+        arrays = arrays_of(x, what)
+        if arrays is not self.arrays:
+            raise TypeError(f"{what} is of {arrays.NAME}, {self.beside} of {self.arrays.NAME}; "
+                            "both must be of one")
+        x = arrays.plain(x, what)
+        if arrays.device(x) != self.device:
+            raise ValueError(
+                f"{what} lies on {arrays.device(x)}, {self.beside} on {self.device}")
+        if not arrays.held(x):
+            raise ValueError(f"{what} is {tuple(x.shape)} with strides {tuple(arrays.strides(x))}; "
+                             "its memory ends before its last element")
+        return x
+
+    def floats(self, x, what, types=_FLOATS):
+        x = self.array(x, what)
+        if self.arrays.type_of(x.dtype) not in types:
+            raise TypeError(f"{what} is of {x.dtype}; expected {_words(types)}")
+        return x
+
+    def _aligned(self, x, unit):
+        """Whether the library can read x's elements where they are."""
+        return self.arrays.in_order(x) and self.arrays.address(x) % unit == 0
+
+    def matrix(self, x, what, types=_FLOATS, *, unit=None, ld_unit=1):
+        """x [..., k] to be read row by row, as [rows, k]. On a GPU an address is a multiple of
+        `unit` bytes and a leading dimension one of `ld_unit` elements."""
+        x = self.floats(x, what, types)
+        shape = rows_of(x, what)
+        arrays = self.arrays
+        if x.ndim != 2:
+            x = x.reshape(shape)
+        ld = ld_of(shape, arrays.strides(x), abi.ROW_MAJOR)
+        if ld is None or self.gpu and shape[0] > 1 and ld % ld_unit or not self._aligned(
+                x, unit if self.gpu and unit else arrays.itemsize(x)):
+            x = arrays.copy(x)
+        return x
+
+    def addend(self, x, what, rows, columns, order):
+        """x [..., columns] to be read in that order, as [rows, columns]."""
+        x = self.floats(x, what)
+        if x.ndim < 2 or rows_of(x, what) != (rows, columns):
+            raise ValueError(f"{what} is {tuple(x.shape)}, expected ({rows}, {columns})")
+        arrays = self.arrays
+        if x.ndim != 2:
+            x = x.reshape((rows, columns))
+        if ld_of(x.shape, arrays.strides(x), order) is None or not self._aligned(
+                x, 16 if self.gpu else arrays.itemsize(x)):
+            x = arrays.copy(x) if order == abi.ROW_MAJOR else arrays.copy(x.T).T
+        return x
+
+    def vector(self, x, what, n):
+        x = self.floats(x, what)
+        if tuple(x.shape) != (n,):
+            raise ValueError(f"{what} is {tuple(x.shape)}, expected ({n},)")
+        if n > 1 and self.arrays.strides(x)[0] != 1 or not self._aligned(
+                x, self.arrays.itemsize(x)):
+            x = self.arrays.copy(x)
+        return x
+
+    def result(self, x, what, rows, columns):
+        """(x [..., columns] as [rows, columns] to be written where it is, its order)."""
+        x = self.floats(x, what)
+        if x.ndim < 2 or rows_of(x, what) != (rows, columns):
+            raise ValueError(f"{what} is {tuple(x.shape)}, expected ({rows}, {columns})")
+        arrays = self.arrays
+        if not arrays.writable(x):
+            raise ValueError(f"{what} must not be written: it is read-only, or requires a gradient")
+        if not arrays.in_order(x):
+            raise TypeError(f"{what} has another order of bytes, or a negation that is pending; it "
+                            "cannot be written in place")
+        d = self._merged(x, what, (rows, columns))
+        unit = 16 if self.gpu else arrays.itemsize(x)
+        if arrays.address(d) % unit:
+            raise ValueError(f"{what} begins at an address that is no multiple of {unit} bytes")
+        for order in (abi.ROW_MAJOR, abi.COLUMN_MAJOR):
+            if ld_of(d.shape, arrays.strides(d), order) is not None:
+                return d, order
+        raise ValueError(f"{what} has strides {tuple(arrays.strides(d))}; rows or columns must be "
+                         "contiguous, and must not share elements")
+
+    def _merged(self, x, what, shape):
+        """x with its leading dimensions as one, in place: a copy would be written instead."""
+        if x.ndim == 2 or 0 in x.shape:
+            return x.reshape(shape)
+        strides, step = self.arrays.strides(x), None
+        for n, stride in reversed(list(zip(x.shape[:-1], strides[:-1]))):
+            if n > 1 and step is not None and stride != step:
+                raise ValueError(f"{what} is {tuple(x.shape)} with strides {tuple(strides)}; its "
+                                 "leading dimensions cannot be seen as rows")
+            if n > 1:
+                step = stride * n
+        return x.reshape(shape)
+
+    def codes(self, x, what, rows, k):
+        """uint8 [rows, k / 2 or more] whose rows are contiguous."""
+        x = self._bytes(x, what)
+        if x.ndim != 2 or x.shape[0] != rows or 2 * x.shape[1] < k:
+            raise ValueError(f"{what} are {tuple(x.shape)}; expected ({rows}, {k // 2}) or more "
+                             f"columns, of [{rows}, {k}]")
+        ld = ld_of(x.shape, self.arrays.strides(x), abi.ROW_MAJOR)
+        if ld is None or rows > 1 and ld % 16 or self.gpu and self.arrays.address(x) % 16:
+            x = self.arrays.padded(self.arrays.copy(x[:, :k // 2]), (k + 31) // 32 * 16)
+        return x
+
+    def scale_bytes(self, x, what):
+        """UE4M3 as uint8 or float8_e4m3fn, as bytes."""
+        x = self.array(x, what)
+        if not self.arrays.is_bytes(x.dtype) and not str(x.dtype).endswith("float8_e4m3fn"):
+            raise TypeError(f"{what} are of {x.dtype}, expected uint8 or float8_e4m3fn")
+        return self.arrays.as_bytes(x)
+
+    def scales(self, x, what, bytes_, whose):
+        """uint8, so many bytes, one after the other."""
+        x = self._bytes(x, what)
+        if self.arrays.size(x) != bytes_:
+            raise ValueError(f"{what} are {tuple(x.shape)}, {self.arrays.size(x)} bytes; expected "
+                             f"{bytes_}, {whose}")
+        flat = x.reshape(-1)
+        if bytes_ > 1 and self.arrays.strides(flat) != (1,) or (
+                self.gpu and self.arrays.address(flat) % 16):
+            flat = self.arrays.copy(flat)
+        return flat
+
+    def _bytes(self, x, what):
+        x = self.array(x, what)
+        if not self.arrays.is_bytes(x.dtype):
+            raise TypeError(f"{what} are of {x.dtype}, expected uint8")
+        return x
+
+    def scale(self, x, what):
+        """A float, or an array of one float32."""
+        if isinstance(x, numbers.Real):
+            return float(x)
+        x = self.floats(x, what, (abi.F32,))
+        if self.arrays.size(x) != 1:
+            raise ValueError(f"{what} is {tuple(x.shape)}; expected a number or one float32")
+        return x if self._aligned(x, 4) else self.arrays.copy(x)

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: MIT
+"""The one door: every argument times every oddity of door_table.py, on NumPy's arrays."""
+import faulthandler
+import re
+import unittest
+
+import package  # noqa: F401
+import numpy as np
+
+import nvfp4gemm
+
+import door_table
+import oddities
+import pages
+
+faulthandler.enable()  # a read beyond a wall then says which line of which test
+REFUSED = (TypeError, ValueError, nvfp4gemm.Error)
+
+
+class OnNumpy:
+    """NumPy's arrays as they are."""
+    columns = door_table.columns()
+
+    @staticmethod
+    def of(values):
+        return oddities.dense(values).array
+
+    @staticmethod
+    def values(array):
+        return np.asarray(array)
+
+
+def bits(kind, results):
+    return [kind.values(x).tobytes() for x in results]
+
+
+def fresh(kind, array):
+    """Of the same values, type and shape, made without a call of the package."""
+    if isinstance(array, float):
+        return array
+    values = np.asarray(kind.values(array))
+    return kind.of(values.astype(values.dtype.newbyteorder("=")))
+
+
+def cell(kind, row, column):
+    """"equal" or "raises", what a cell of the table does; a sentence where it does neither."""
+    odd = column.make(row.values)
+    if odd is None:
+        return None
+    before = None if odd.memory is None else odd.memory.copy()
+    try:
+        results = bits(kind, row.call(odd.array))
+    except REFUSED as error:
+        if not re.search(rf"\b({row.name})\b", str(error)):
+            return f"an exception that does not name {row.name}: {error!r}"
+        if before is not None and (odd.memory != before).any():
+            return "an exception, and bytes of the caller have changed"
+        return "raises"
+    if row.way == door_table.WRITTEN:
+        around = ~pages.places_of(odd.array, odd.memory)
+        if (odd.memory != before)[around].any():
+            return "bytes around the elements have changed"
+        expected = bits(kind, row.call(kind.of(np.zeros_like(row.values))))
+    else:
+        if before is not None and (odd.memory != before).any():
+            return "an argument that is only read has changed"
+        expected = bits(kind, row.call(fresh(kind, odd.array)))
+    return "equal" if results == expected else "other bits than on a fresh copy"
+
+
+class Table(unittest.TestCase):
+    kind = OnNumpy
+
+    def test_every_argument_times_every_oddity(self):
+        cells = 0
+        for row in door_table.arguments(self.kind):
+            for name, column in self.kind.columns.items():
+                with self.subTest(f"{row}: {name}"):
+                    found = cell(self.kind, row, column)
+                    if found is not None:
+                        self.assertEqual(found, row.verdict(name, column))
+                        cells += 1
+        self.assertGreater(cells, 20 * len(self.kind.columns))
+
+
+class Examples(unittest.TestCase):
+    """Calls that once read or wrote beyond an array, or used other elements than it has."""
+
+    def setUp(self):
+        self.x = oddities.dense(door_table.floats(1, 8, 128)).array
+        self.weight = nvfp4gemm.quantize(door_table.floats(2, 256, 128))
+        self.bias = door_table.floats(3, 512)
+
+    def same(self, call, array):
+        copy = np.array(array, array.dtype.newbyteorder("="), order="C")
+        np.testing.assert_array_equal(call(array), call(copy))
+
+    def test_one_row_seen_eight_times(self):
+        row = oddities.dense(door_table.floats(4, 1, 128)).array
+        self.same(lambda x: nvfp4gemm.linear(x, self.weight), np.broadcast_to(row, (8, 128)))
+        row = oddities.dense(door_table.floats(4, 1, 256)).array
+        self.same(lambda c: nvfp4gemm.mm(self.x, self.weight, c=c), np.broadcast_to(row, (8, 256)))
+
+    def test_a_bias_in_steps(self):
+        self.same(lambda bias: nvfp4gemm.linear(self.x, self.weight, bias), self.bias[::2])
+
+    def test_rows_backwards_columns_first_foreign_bytes(self):
+        for x in (self.x[::-1], np.asfortranarray(self.x), self.x.astype(">f2")):
+            self.same(lambda x: nvfp4gemm.linear(x, self.weight), x)
+
+    def test_results_that_cannot_be_written(self):
+        memory = np.full(8 * 256, 7, np.float16)
+        row = np.lib.stride_tricks.as_strided(memory, (8, 256), (0, 2))
+        locked = memory.reshape(8, 256)[:]
+        locked.flags.writeable = False
+        for out in (row, locked):
+            with self.assertRaisesRegex(ValueError, r"\bout\b"):
+                nvfp4gemm.linear(self.x, self.weight, out=out)
+        self.assertTrue((memory == 7).all())
+
+    def test_more_rows_than_there_are(self):
+        codes, scales = np.zeros((4, 64), np.uint8), np.zeros(1 << 25, np.uint8)
+        with self.assertRaisesRegex(ValueError, r"codes are \(4, 64\); expected \(4194304, 64\)"):
+            nvfp4gemm.Packed(codes, scales, 1 << 22, 128)
+
+    def test_codes_that_shrink_afterwards(self):
+        codes = np.zeros((256, 64), np.uint8)
+        weight = nvfp4gemm.Packed(codes, np.zeros(256 * 8, np.uint8), 256, 128)
+        weight.dequantize()
+        del codes
+        weight.codes.resize((1, 64), refcheck=False)
+        for call in (weight.dequantize, lambda: nvfp4gemm.linear(self.x, weight)):
+            with self.assertRaisesRegex(ValueError, "codes are"):
+                call()
+
+    def test_a_result_over_what_is_read(self):
+        memory = np.zeros(8 * 256 + 100, np.float16)
+        out, x = memory[:8 * 256].reshape(8, 256), memory[100:100 + 8 * 128].reshape(8, 128)
+        with self.assertRaisesRegex(ValueError, "out shares memory with what is read"):
+            nvfp4gemm.linear(x, self.weight, out=out)
+        out[...] = 1
+        expected = nvfp4gemm.mm(self.x, self.weight, c=np.ones_like(out))
+        np.testing.assert_array_equal(nvfp4gemm.mm(self.x, self.weight, c=out, out=out), expected)
+
+    def test_scalars(self):
+        for name in ("alpha", "beta"):
+            with self.assertRaisesRegex(TypeError, rf"{name} is ndarray; expected a number"):
+                nvfp4gemm.mm(self.x, self.weight, **{name: np.ones(1, np.float32)})
+        self.same(lambda x: nvfp4gemm.mm(x, self.weight, alpha=np.float32(2)), self.x)
+        for rows, kind in ((4.0, TypeError), (-1, ValueError), (1 << 40, ValueError)):
+            with self.assertRaisesRegex(kind, "rows is"):
+                nvfp4gemm.Packed(self.weight.codes, self.weight.scales, rows, 128)
+        with self.assertRaisesRegex(ValueError, "k = 100 is not a multiple of 16"):
+            nvfp4gemm.Packed(self.weight.codes, self.weight.scales, 256, 100)
+
+
+if __name__ == "__main__":
+    unittest.main()
