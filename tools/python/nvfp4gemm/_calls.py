@@ -48,8 +48,8 @@ def mm(a, b, out_dtype=None, *, bias=None, activation=None, c=None, alpha=1.0, b
 
     a, bias and c are copied where their elements lie otherwise than the library reads them: rows
     of a or elements of bias that are not contiguous, rows that repeat or overlap, c in another
-    order than the result, a foreign order of bytes; on a GPU also an a or c whose address is no
-    multiple of 16 bytes, and rows of a that are no multiple of 8 elements apart.
+    order than the result, rows of a that are no multiple of 8 elements apart, a foreign order of
+    bytes; on a GPU also an a or c whose address is no multiple of 16 bytes.
 
     On torch tensors of a GPU: on its current stream, nothing waits, and CUDA graphs capture it.
     """
@@ -78,8 +78,8 @@ def linear(x, weight, bias=None, *, activation=None, out_dtype=None, out=None, q
     if quantize_input:
         if out_dtype is None and out is None:
             out_dtype = arrays.dtype(float_type(arrays, x.dtype, "x"))
-        leading = x.shape[:-1] if out is None and x.ndim != 2 else None
-        x = quantize(x)
+        given, x = x, quantize(x)
+        leading = given.shape[:-1] if out is None and given.ndim != 2 else None
     d = _product(("x", "weight"), x, weight, out_dtype, bias, activation, None, 1.0, 1.0, out,
                  batch_invariant, launch)
     return d if leading is None else d.reshape(*leading, weight.rows)

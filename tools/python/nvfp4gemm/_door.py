@@ -113,15 +113,15 @@ class Door:
         return self.arrays.in_order(x) and self.arrays.address(x) % unit == 0
 
     def matrix(self, x, what, types=_FLOATS, *, unit=None, ld_unit=1):
-        """x [..., k] to be read row by row, as [rows, k]. On a GPU an address is a multiple of
-        `unit` bytes and a leading dimension one of `ld_unit` elements."""
+        """x [..., k] to be read row by row, as [rows, k]. A leading dimension is a multiple of
+        `ld_unit` elements, and on a GPU an address one of `unit` bytes."""
         x = self.floats(x, what, types)
         shape = rows_of(x, what)
         arrays = self.arrays
         if x.ndim != 2:
             x = x.reshape(shape)
         ld = ld_of(shape, arrays.strides(x), abi.ROW_MAJOR)
-        if ld is None or self.gpu and shape[0] > 1 and ld % ld_unit or not self._aligned(
+        if ld is None or shape[0] > 1 and ld % ld_unit or not self._aligned(
                 x, unit if self.gpu and unit else arrays.itemsize(x)):
             x = arrays.copy(x)
         return x

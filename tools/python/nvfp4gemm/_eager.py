@@ -95,8 +95,8 @@ def mm(a, b, out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, 
         door.array(a.codes, names[0])
         m, k = a.shape
     else:
-        leading = a.shape[:-1] if getattr(a, "ndim", 2) != 2 else None
-        a = door.matrix(a, names[0], (abi.F16, abi.BF16), unit=16, ld_unit=8)
+        given, a = a, door.matrix(a, names[0], (abi.F16, abi.BF16), unit=16, ld_unit=8)
+        leading = given.shape[:-1] if given.ndim != 2 else None
         m, k = a.shape
     if k != b.k:
         raise ValueError(f"{names[0]} has k = {k}, {names[1]} has k = {b.k}")

@@ -35,6 +35,11 @@ def _mm(a, a_scales, a_tensor_scale, a_factor, a_layout, b, b_scales, b_tensor_s
 @torch.library.register_fake("nvfp4gemm::mm", lib=_library)
 def _mm_meta(a, a_scales, a_tensor_scale, a_factor, a_layout, b, b_scales, b_tensor_scale, b_factor,
              b_layout, k, out_dtype, bias, activation, c, alpha, beta, batch_invariant, launch):
+    operands = {"a": a, "a's scales": a_scales, "a's tensor_scale": a_tensor_scale, "b": b,
+                "b's scales": b_scales, "b's tensor_scale": b_tensor_scale, "bias": bias, "c": c}
+    for name, operand in operands.items():
+        if operand is not None and operand.device != b.device:
+            raise ValueError(f"{name} lies on {operand.device}, b on {b.device}")
     if out_dtype is None:
         out_dtype = torch.float16 if a_scales is not None else a.dtype
     return a.new_empty((*a.shape[:-1], b.shape[0]), dtype=out_dtype)

@@ -55,8 +55,8 @@ def from_flashinfer(codes, scales, global_scale, *, layout="128x4"):
     """
     door = Door(codes, "codes")
     scales = door.scale_bytes(scales, "scales")
-    rows, k = _calls.matrix(codes, "codes").shape
-    k *= 2
+    codes = _calls.matrix(door.array(codes, "codes"), "codes")
+    rows, k = codes.shape[0], 2 * codes.shape[1]
     if layout == "8x4":
         down, across = -(-rows // 8), -(-k // 64)
         tiles = _bytes_of(door.arrays, scales, "8x4 scales", down * across * 32)

@@ -15,6 +15,7 @@ import oddities
 M, N, K = 6, 10, 32
 # Rows may be as many as there are; leading dimensions that nothing merges cannot be written.
 FREE = ("one row too few", "empty")
+ALONE = ("an array of NumPy",)  # no other array says of which package the call is
 ONE_TILE = ("one row too few",)  # the scales are those of 1 to 128 rows
 UNMERGED = ("inside a larger array",)
 READ, WRITTEN = "read", "written"
@@ -85,11 +86,11 @@ def arguments(kind):
 
 def read_by_calls(o):
     mm, linear, quantize = nvfp4gemm.mm, nvfp4gemm.linear, nvfp4gemm.quantize
-    yield Argument("quantize", "x|k", o.x, lambda v: parts(quantize(v)), equal=FREE)
+    yield Argument("quantize", "x|k", o.x, lambda v: parts(quantize(v)), equal=FREE + ALONE)
     yield Argument("quantize", "x|k", floats(8, 2, 3, K, dtype=np.float32),
-                   lambda v: parts(quantize(v)), equal=FREE)
+                   lambda v: parts(quantize(v)), equal=FREE + ALONE)
     yield Argument("quantize, linear scales", "x|k", o.x,
-                   lambda v: parts(quantize(v, 0.5, scale_layout="linear")), equal=FREE)
+                   lambda v: parts(quantize(v, 0.5, scale_layout="linear")), equal=FREE + ALONE)
     yield Argument("quantize", "tensor_scale", np.array([0.01], np.float32),
                    lambda v: parts(quantize(o.of(o.x), v)))
     for x in (o.x, o.cube):
@@ -134,7 +135,7 @@ def parts_of_packed(o):
 def read_by_layouts(o):
     padded = bytes_(8, 128, 4, most=0x7F)
     yield Argument("from_ggml", "blocks", bytes_(6, N, 36, most=0x7F),
-                   lambda v: parts(layouts.from_ggml(v, N, 64)))
+                   lambda v: parts(layouts.from_ggml(v, N, 64)), equal=ALONE)
     yield Argument("from_flashinfer", "codes|scales", o.codes,
                    lambda v: parts(layouts.from_flashinfer(v, o.of(o.b.scales), 2.0)),
                    equal=ONE_TILE)
@@ -193,6 +194,7 @@ def columns():
         "columns backwards": Column(_if(_several, lambda v: o.reversed_(v, -1))),
         "every second row": Column(_if(_matrix, lambda v: o.in_steps(v, 0)), written="equal"),
         "every second column": Column(_if(_several, lambda v: o.in_steps(v, -1))),
+        "rows an element apart": Column(_if(lambda v: v.ndim > 1, o.apart), written="equal"),
         "by columns": Column(_if(_matrix, o.by_columns), written="equal"),
         "leading dimensions swapped": Column(_if(lambda v: v.ndim == 3, o.swapped)),
         "rows that overlap": Column(_if(_matrix, o.overlapping)),

@@ -6,6 +6,7 @@ import ctypes
 
 import numpy as np
 
+import pages
 from pages import bytes_before_a_wall
 
 FILL = 0x7B  # of bytes that belong to no element; large as a number, as codes and as scales
@@ -16,6 +17,14 @@ class Odd:
 
     def __init__(self, array, memory):
         self.array, self.memory = array, memory
+
+    def bytes(self):
+        """A copy of them; None where the array is none of NumPy's."""
+        return None if self.memory is None else self.memory.copy()
+
+    def mine(self):
+        """Which of them the array's elements are."""
+        return pages.places_of(self.array, self.memory)
 
 
 def _room(count):
@@ -88,6 +97,14 @@ def inside(values, gap=8):
     memory = _room(int(np.prod(shape)) * values.itemsize)
     whole = _view(memory, values.dtype, shape, _dense(shape, values.itemsize))
     return _filled(whole[tuple(slice(gap, -gap) for _ in shape)], values, memory)
+
+
+def apart(values):
+    """Rows that begin one element more than their length after each other."""
+    shape = (*values.shape[:-1], values.shape[-1] + 1)
+    memory = _room((int(np.prod(shape)) - 1) * values.itemsize)
+    view = _view(memory, values.dtype, values.shape, _dense(shape, values.itemsize))
+    return _filled(view, values, memory)
 
 
 def shifted(values, by):

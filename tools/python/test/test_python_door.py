@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""The one door: every argument times every oddity of door_table.py, on NumPy's arrays."""
+"""The one door: every argument times every oddity of door_table.py, on NumPy's arrays and on a stub
+of torch's tensors; those of its GPU are computed by the emulator, which watches every access."""
 import faulthandler
+import os
 import re
+import subprocess
+import sys
 import unittest
 
-import package  # noqa: F401
+import package
 import numpy as np
 
 import nvfp4gemm
@@ -14,6 +18,7 @@ import oddities
 import pages
 
 faulthandler.enable()  # a read beyond a wall then says which line of which test
+FREE_OF_THE_TABLE = door_table.FREE + ("an array of NumPy", "a list", "a scalar of NumPy")
 REFUSED = (TypeError, ValueError, nvfp4gemm.Error)
 
 
@@ -31,7 +36,7 @@ class OnNumpy:
 
 
 def bits(kind, results):
-    return [kind.values(x).tobytes() for x in results]
+    return [np.asarray(kind.values(x)).tobytes() for x in results]
 
 
 def fresh(kind, array):
@@ -39,7 +44,8 @@ def fresh(kind, array):
     if isinstance(array, float):
         return array
     values = np.asarray(kind.values(array))
-    return kind.of(values.astype(values.dtype.newbyteorder("=")))
+    of = OnNumpy.of if isinstance(array, np.ndarray) else kind.of
+    return of(values.astype(values.dtype.newbyteorder("=")))
 
 
 def cell(kind, row, column):
@@ -47,25 +53,26 @@ def cell(kind, row, column):
     odd = column.make(row.values)
     if odd is None:
         return None
-    before = None if odd.memory is None else odd.memory.copy()
+    before = odd.bytes()
     try:
         results = bits(kind, row.call(odd.array))
     except REFUSED as error:
         if not re.search(rf"\b({row.name})\b", str(error)):
             return f"an exception that does not name {row.name}: {error!r}"
-        if before is not None and (odd.memory != before).any():
-            return "an exception, and bytes of the caller have changed"
-        return "raises"
+        return "raises" if same(odd, before) else "an exception, and bytes of the caller changed"
     if row.way == door_table.WRITTEN:
-        around = ~pages.places_of(odd.array, odd.memory)
-        if (odd.memory != before)[around].any():
-            return "bytes around the elements have changed"
+        if before is not None and not same(odd, before, ~odd.mine()):
+            return "bytes around the elements changed"
         expected = bits(kind, row.call(kind.of(np.zeros_like(row.values))))
     else:
-        if before is not None and (odd.memory != before).any():
-            return "an argument that is only read has changed"
+        if not same(odd, before):
+            return "an argument that is only read changed"
         expected = bits(kind, row.call(fresh(kind, odd.array)))
     return "equal" if results == expected else "other bits than on a fresh copy"
+
+
+def same(odd, before, where=slice(None)):
+    return before is None or (odd.bytes()[where] == before[where]).all()
 
 
 class Table(unittest.TestCase):
@@ -81,6 +88,25 @@ class Table(unittest.TestCase):
                         self.assertEqual(found, row.verdict(name, column))
                         cells += 1
         self.assertGreater(cells, 20 * len(self.kind.columns))
+
+
+class OnAStub(unittest.TestCase):
+    def run_table(self, device):
+        emulator = os.path.join(package.BUILD, "emulator")
+        if not os.path.exists(emulator):
+            self.skipTest("no emulator was built")
+        done = subprocess.run(
+            [sys.executable, os.path.join(package.HERE, "door_on_stub.py"), device],
+            env={**os.environ, "LD_LIBRARY_PATH": emulator, "EMU_DEVICE": "H200",
+                 "EMU_FORMAL": "stop"},
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout)
+
+    def test_table_on_the_cpu(self):
+        self.run_table("cpu")
+
+    def test_table_on_the_emulated_gpu(self):
+        self.run_table("cuda")
 
 
 class Examples(unittest.TestCase):

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: MIT
+"""door_on_stub.py cpu|cuda: the table of test_python_door.py on the stub's tensors; a process of its
+own, since the package keeps the torch that it met first."""
+import sys
+
+import package  # noqa: F401
+import numpy as np
+import torch_stub as torch
+
+sys.modules["torch"] = torch
+
+import door_table  # noqa: E402
+import oddities  # noqa: E402
+import test_python_door  # noqa: E402
+from torch_kinds import OnTorch, TorchOdd  # noqa: E402
+
+
+class Parameter(torch.Tensor):
+    pass
+
+
+class Functioning(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, *_):
+        raise NotImplementedError
+
+
+class Dispatching(torch.Tensor):
+    @classmethod
+    def __torch_dispatch__(cls, *_):
+        raise NotImplementedError
+
+
+def placed_on(device):
+    def place(odd):
+        if device == "cpu":
+            return TorchOdd(torch.from_numpy(odd.array), odd.memory, odd)
+        array, memory = torch.to_device(odd.array, odd.memory)
+        return TorchOdd(array, memory, odd)
+    return place
+
+
+def makers(place):
+    def fresh(values):
+        return place(oddities.dense(values)).array
+
+    def with_(**attributes):
+        def make(values):
+            array = fresh(values)
+            for name, value in attributes.items():
+                setattr(array, name, value)
+            return array
+        return make
+
+    def of_class(kind):
+        def make(values):
+            array = fresh(values)
+            return kind(array.array, array.storage)
+        return make
+
+    def floats_alone(make):
+        return lambda values: make(values) if values.itemsize > 1 else None
+
+    def negated(values):
+        array = fresh(-values)
+        array.negative = True
+        return array
+
+    def left(share):
+        def make(values):
+            array = fresh(values)
+            array.storage.resize_(int(array.storage.nbytes() * share))
+            return array
+        return make
+
+    def elsewhere(values):
+        array = fresh(values)
+        array.storage.device = torch.Device("meta")
+        return array
+
+    return {
+        "requires a gradient": floats_alone(with_(requires_grad=True)),
+        "a parameter": of_class(Parameter),
+        "made in inference mode": with_(inference=True),
+        "a negation is pending": floats_alone(negated),
+        "no memory left": left(0),
+        "half of its memory left": left(0.5),
+        "sparse": with_(layout=torch.sparse_coo),
+        "nested": with_(is_nested=True),
+        "on the meta device": elsewhere,
+        "a class with a dispatch of its own": of_class(Dispatching),
+        "a class with a function of its own": of_class(Functioning),
+        "an array of NumPy": np.array,
+    }
+
+
+class Table(test_python_door.Table):
+    place = staticmethod(placed_on(sys.argv[1]))
+    kind = OnTorch(sys.argv[1], place, makers(place))
+
+
+if __name__ == "__main__":
+    test_python_door.unittest.main(argv=[sys.argv[0], "Table", *sys.argv[2:]])
