@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The images in the library: each fat binary unpacks to the file that it was made of, by an LZ4
-reader written from lz4's description of the block format."""
+"""The images in the library: each fat binary unpacks to the file that it was made of, by libzstd."""
+import ctypes
 import glob
 import os
 import struct
@@ -12,31 +12,15 @@ KERNELS = os.environ.get("NVFP4_KERNELS") or os.path.join(nvfp4.BUILD, "kernel")
 PTX, CUBIN = 1, 2
 
 
-def unpack(packed):
-    """One LZ4 block."""
-    at, out = 0, bytearray()
-
-    def length(nibble):
-        nonlocal at
-        while nibble >= 15:
-            at += 1
-            nibble += packed[at - 1]
-            if packed[at - 1] < 255:
-                break
-        return nibble
-
-    while True:
-        token = packed[at]
-        at += 1
-        literals = length(token >> 4)
-        out += packed[at:at + literals]
-        at += literals
-        if at == len(packed):
-            return bytes(out)
-        back = packed[at] | packed[at + 1] << 8
-        at += 2
-        for _ in range(length(token & 15) + 4):
-            out.append(out[-back])
+def unpack(packed, size):
+    """One zstd frame of that many bytes."""
+    decompress = ctypes.CDLL("libzstd.so.1").ZSTD_decompress
+    decompress.restype = ctypes.c_size_t
+    decompress.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
+    out = ctypes.create_string_buffer(size)
+    if decompress(out, size, packed, len(packed)) != size:
+        raise ValueError(f"no zstd frame of {size} bytes")
+    return out.raw
 
 
 class Images(unittest.TestCase):
@@ -58,7 +42,8 @@ class Images(unittest.TestCase):
                 kind, _, entry, stored, packed, _, minor, major, arch = struct.unpack_from(
                     "<HHIQIIHHI", image, head)
                 self.assertEqual(head + entry + stored, len(image), "one entry")
-                text = unpack(image[head + entry:head + entry + packed])
+                size, = struct.unpack_from("<Q", image, head + 56)
+                text = unpack(image[head + entry:head + entry + packed], size)
                 if path.endswith(".cubin.fatbin"):
                     self.assertEqual(kind, CUBIN)
                     self.assertEqual(text, source)

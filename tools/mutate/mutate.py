@@ -141,7 +141,7 @@ class Tree:
         stay += [p for p in self.built("kernel", "*.ptx")
                  if not os.path.basename(p).startswith(wanted or "/")]
         keep = [word for path in stay for word in ("-o", os.path.relpath(path, self.root))]
-        return self.run(["make", "-s", f"-j{self.jobs}", "B=build", *keep, *targets(mutant)],
+        return self.run(["make", "-s", f"-j{self.jobs}", "B=build", "PACK=balance", *keep, *targets(mutant)],
                         None) == 0
 
     def test(self, mutant):

@@ -17,6 +17,9 @@ if [ "$what" = build ]; then
   command -v "${3:-/no/nvcc}" >/dev/null 2>&1 || need nvcc
 else
   header catch2/catch_all.hpp || header catch2/catch.hpp || need catch2
+  # The emulator opens it by name; gcc itself needs it, so that it is rarely missing.
+  # shellcheck disable=SC2086
+  echo 'int main() {}' | $CXX -x c++ - -l:libzstd.so.1 -o /dev/null 2>/dev/null || need libzstd1
   command -v pkg-config >/dev/null 2>&1 || need pkg-config # as users' builds have it
 fi
 printf '%s\n' "$missing"

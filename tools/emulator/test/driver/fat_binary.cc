@@ -78,6 +78,21 @@ CUresult loaded(Session& s, const void* image) {
   return result;
 }
 
+// A process for each flip: what is said of all refusals has to fit in a pipe.
+void most_wrong_bytes_are_refused(const Bytes& good, int flip) {
+  in_child([&](Session& s) {
+    s.start();
+    int refused = 0;
+    // Not the container's length (bytes 8 to 15), which is all there is to tell where it ends.
+    for (size_t i = 16; i < good.size(); ++i) {
+      Bytes bad = good;
+      bad[i] = char(bad[i] ^ flip);
+      refused += loaded(s, bad.data()) != CUDA_SUCCESS;
+    }
+    IS(s, refused > 180, 1);
+  });
+}
+
 }  // namespace
 
 TEST_CASE("A device gets the PTX of the highest target that it runs, however it is packed") {
@@ -85,7 +100,7 @@ TEST_CASE("A device gets the PTX of the highest target that it runs, however it 
     s.start();
     const Bytes lz4 = bytes_of(by_lz4);
     is_the_newer_one(s, lz4.data());
-    if (emu::driver::zstd_is_here()) is_the_newer_one(s, bytes_of(by_zstd).data());
+    is_the_newer_one(s, bytes_of(by_zstd).data());
     // As nvcc embeds it: magic, version, pointer.
     struct {
       uint32_t magic = 0x466243B1, version = 1;
@@ -120,20 +135,12 @@ TEST_CASE("A fat binary whose PTX does not run on the device is no binary for it
 }
 
 TEST_CASE("A damaged fat binary is refused, whichever byte it is that is wrong") {
+  for (const char* good : {by_lz4, by_zstd}) {
+    for (const int flip : {0x01, 0x80, 0xFF}) most_wrong_bytes_are_refused(bytes_of(good), flip);
+  }
   in_child([](Session& s) {
     s.start();
-    const Bytes good = bytes_of(by_lz4);
-    int refused = 0;
-    // Not the container's length (bytes 8 to 15), which is all there is to tell where it ends.
-    for (size_t i = 16; i < good.size(); ++i) {
-      for (const int flip : {0x01, 0x80, 0xFF}) {
-        Bytes bad = good;
-        bad[i] = char(bad[i] ^ flip);
-        refused += loaded(s, bad.data()) != CUDA_SUCCESS;
-      }
-    }
-    IS(s, refused > 600, 1);
-    Bytes longer = good;  // the first entry's payload, beyond the container
+    Bytes longer = bytes_of(by_lz4);  // the first entry's payload, beyond the container
     longer[16 + 8 + 3] = 1;
     IS(s, loaded(s, longer.data()), CUDA_ERROR_INVALID_IMAGE);
   });
@@ -158,5 +165,20 @@ TEST_CASE("An LZ4 block that is cut short, or names bytes before its first, does
     std::string far = run;
     far[2] = back;
     CHECK_FALSE(unpack_lz4(far, 25));
+  }
+}
+
+TEST_CASE("A zstd frame of another size than it should have, or cut short, does not unpack") {
+  using emu::driver::unpack_zstd;
+  // The payload of the first entry: after the container's head and the entry's own.
+  const Bytes all = bytes_of(by_zstd);
+  const std::string frame(&all[16 + 80], 0x7c);
+  const std::optional<std::string> text = unpack_zstd(frame, 0xcf);
+  REQUIRE(text);
+  CHECK(text->find(".version 8.0") == 0);
+  for (const size_t bytes : {0xce, 0xd0}) CHECK_FALSE(unpack_zstd(frame, bytes));
+  for (size_t n = 0; n < frame.size(); ++n) {
+    CAPTURE(n);
+    CHECK_FALSE(unpack_zstd(frame.substr(0, n), 0xcf));
   }
 }
