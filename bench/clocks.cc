@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// nvfp4_bench clocks: what the CTAs of a kernel built with CLOCKS=1 noted (kernel/clocks.cuh).
+// nvfp4_bench clocks: what the CTAs of a kernel built with CLOCKS=1 noted (kernel/common/clocks.cuh).
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -24,13 +24,13 @@ using support::Problem;
 
 enum Point : size_t {
 #define CLOCK_POINT(name, text) name,
-#include "kernel/clocks.def"
+#include "kernel/common/clocks.def"
 #undef CLOCK_POINT
   kPoints
 };
 constexpr const char* kNames[] = {
 #define CLOCK_POINT(name, text) #name,
-#include "kernel/clocks.def"
+#include "kernel/common/clocks.def"
 #undef CLOCK_POINT
 };
 
@@ -105,7 +105,7 @@ void print_head(const ClocksOptions& options, const support::DeviceInfo& info) {
   for (size_t point = 0; point < kPoints; ++point) {
     constexpr const char* kTexts[] = {
 #define CLOCK_POINT(name, text) text,
-#include "kernel/clocks.def"
+#include "kernel/common/clocks.def"
 #undef CLOCK_POINT
     };
     std::printf("# %-11s %s\n", kNames[point], kTexts[point]);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# The library: host/*.cc by the C++ compiler, kernel images by .incbin, linked by the C compiler so
+# The library: host/ by the C++ compiler, kernel images by .incbin, linked by the C compiler so
 # that no C++ runtime can slip in.
 
 # Words alone: CMakeLists.txt reads them as well. No exceptions, no RTTI, no
@@ -12,7 +12,7 @@ LIB_OPTIONS  := -Wl,-z,defs -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack \
 
 LIB       := $(B)/libnvfp4gemm.so
 SONAME    := libnvfp4gemm.so.0
-HOST_SRC  := $(sort $(wildcard host/*.cc host/*/*.cc))
+HOST_SRC  := $(sort $(wildcard host/*/*.cc host/*/*/*.cc))
 HOST_FLAGS = -std=c++17 $(HOST_OPTIONS) $(FORTIFY) $(WARN) -Iinclude -I. $(USER_FLAGS)
 HOST_OBJ  := $(HOST_SRC:%.cc=$(B)/obj/%.o) $(B)/obj/host/images.o
 # Which images are in the object: another KERNELS is another object.
@@ -25,22 +25,22 @@ $(B)/obj/host/%.o: host/%.cc
 	$(call say,CXX)$(CXX) $(HOST_FLAGS) $(DEPS) -c $< -o $@
 
 # Its inner loop is the one that is worth vectorising.
-$(B)/obj/host/reference.o $(B)/obj/host/reference_a16.o: HOST_FLAGS += -O3
-$(B)/obj/host/api.o: HOST_FLAGS += -DNVFP4_COMPILER='"$(COMPILER_OF_KERNELS)"'
+$(B)/obj/host/reference/reference.o $(B)/obj/host/reference/reference_a16.o: HOST_FLAGS += -O3
+$(B)/obj/host/api/api.o: HOST_FLAGS += -DNVFP4_COMPILER='"$(COMPILER_OF_KERNELS)"'
 
-$(B)/obj/host/api.o $(B)/abi/host/api.o $(B)/tsan/host/api.o: $(COMPILER_TXT) $(IMAGES_FROM)
+$(B)/obj/host/api/api.o $(B)/abi/host/api/api.o $(B)/tsan/host/api/api.o: $(COMPILER_TXT) $(IMAGES_FROM)
 
-$(B)/obj/host/images.o: host/images.S host/images.def host/quantizer_images.def \
+$(B)/obj/host/images.o: host/run/images.S host/plan/images.def host/plan/quantizer_images.def \
                          $(KERNEL_FATBINS) $(IMAGES_FROM)
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) -I. $(CPPFLAGS) $(CFLAGS) -c $< -Wa,-I,$(KERNEL_OUT) \
 	  -DIMAGES_SUM=$$(cat $(KERNEL_FATBINS) | cksum | cut -d' ' -f1) -o $@
 
-LIB_FLAGS := -shared -Wl,-soname,$(SONAME) -Wl,--version-script=host/libnvfp4gemm.map \
+LIB_FLAGS := -shared -Wl,-soname,$(SONAME) -Wl,--version-script=host/api/libnvfp4gemm.map \
              $(LIB_OPTIONS) \
              $(LDFLAGS)
 
-$(LIB): $(HOST_OBJ) host/libnvfp4gemm.map
+$(LIB): $(HOST_OBJ) host/api/libnvfp4gemm.map
 	$(call say,LINK)$(CC) $(LIB_FLAGS) -o $@ $(HOST_OBJ) -lm -ldl -pthread
 	ln -sf $(notdir $(LIB)) $(B)/$(SONAME)
 

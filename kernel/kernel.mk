@@ -14,7 +14,7 @@ KERNEL_OUT_nvcc     := $(B)/kernel
 KERNEL_OUT_12.9     := $(B)/kernel-12.9
 KERNEL_OUT_prebuilt := kernel/prebuilt
 KERNEL_OUT  := $(KERNEL_OUT_$(KERNELS))
-KERNEL_DIRS := kernel $(addprefix kernel/,ptx sm100 sm90 sm90/tiny sm90/wide sm90/sums quantize)
+KERNEL_DIRS := $(addprefix kernel/,ptx common helpers sm100 sm90 sm90/tiny sm90/wide sm90/sums quantize)
 KERNEL_HDR  := $(wildcard $(foreach d,$(KERNEL_DIRS),$d/*.cuh $d/*.h $d/*.def))
 
 SM100_PTX       := $(KERNEL_OUT)/gemm_sm100.ptx
@@ -122,10 +122,10 @@ endif
 .PHONY: kernels check-ptxas
 kernels: $(KERNEL_IMAGES) $(KERNEL_FATBINS) $(COMPILER_TXT)  ## the PTX and every cubin; KERNELS=12.9 for drivers from 12.9
 check-ptxas: $(SM100_CUBINS) $(SM90_CUBIN) $(QUANTIZE_CUBIN) $(QUANTIZE100_CUBINS) $(COMPILER_TXT) | $(SETUP)  ## ptxas: no spills, no stack, instructions there, main loops no slower to issue
-	tools/check_ptxas.sh sm100 $(SM100_PTX) $(SM100_CUBINS)
-	tools/check_ptxas.sh sm90 $(SM90_PTX) $(SM90_CUBIN)
-	tools/check_ptxas.sh quantize $(QUANTIZE_PTX) $(QUANTIZE_CUBIN)
-	tools/check_ptxas.sh quantize100 $(QUANTIZE100_PTX) $(QUANTIZE100_CUBINS)
-	$(PYTHON) tools/sass.py $(lastword $(COMPILER_OF_KERNELS)) sm100 \
+	tools/gates/check_ptxas.sh sm100 $(SM100_PTX) $(SM100_CUBINS)
+	tools/gates/check_ptxas.sh sm90 $(SM90_PTX) $(SM90_CUBIN)
+	tools/gates/check_ptxas.sh quantize $(QUANTIZE_PTX) $(QUANTIZE_CUBIN)
+	tools/gates/check_ptxas.sh quantize100 $(QUANTIZE100_PTX) $(QUANTIZE100_CUBINS)
+	$(PYTHON) tools/gates/sass.py $(lastword $(COMPILER_OF_KERNELS)) sm100 \
 	  $(KERNEL_OUT)/gemm_sm100.sm_100a.cubin
-	$(PYTHON) tools/sass.py $(lastword $(COMPILER_OF_KERNELS)) sm90 $(SM90_CUBIN)
+	$(PYTHON) tools/gates/sass.py $(lastword $(COMPILER_OF_KERNELS)) sm90 $(SM90_CUBIN)

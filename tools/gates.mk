@@ -12,27 +12,27 @@ $(B)/abi/host/%.o: host/%.cc
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) $(HOST_FLAGS) -DNVFP4_COMPILER='"$(COMPILER_OF_KERNELS)"' -g -O1 \
 	  $(DEPS) -c $< -o $@
-$(B)/abi/libnvfp4gemm.so: $(ABI_OBJ) $(B)/obj/host/images.o host/libnvfp4gemm.map
+$(B)/abi/libnvfp4gemm.so: $(ABI_OBJ) $(B)/obj/host/images.o host/api/libnvfp4gemm.map
 	$(call say,LINK)$(CC) $(LIB_FLAGS) -o $@ $(ABI_OBJ) $(B)/obj/host/images.o -lm -ldl -pthread
 
 .PHONY: gates layers $(GATES)
 gates: check-ptxas $(GATES)  ## every gate
 check-layers:  ## the import rules of HACKING.md: every include a path from the root, none upward
-	@python3 tools/check_layers.py
+	@python3 tools/gates/check_layers.py
 check-files:  ## endings, blanks, tabs and licence lines of every file that git has
-	@python3 tools/check_files.py
+	@python3 tools/gates/check_files.py
 layers: | $(SETUP)  ## the rooms and who includes whom, as build/layers.svg
-	@mkdir -p $(B) && python3 tools/check_layers.py --draw $(B)/layers.svg
+	@mkdir -p $(B) && python3 tools/gates/check_layers.py --draw $(B)/layers.svg
 check-symbols: $(LIB)  ## exports, imports and needed libraries against the reviewed lists
-	@tools/check_symbols.sh $(LIB)
+	@tools/gates/check_symbols.sh $(LIB)
 check-hardening: $(LIB)  ## RELRO, BIND_NOW, NX, no RPATH, no TEXTREL, build id, under 6 MB
-	@tools/check_hardening.sh $(LIB)
-	@CC='$(CC)' tools/check_hardening.sh self-test $(LIB) $(HOST_OBJ)
+	@tools/gates/check_hardening.sh $(LIB)
+	@CC='$(CC)' tools/gates/check_hardening.sh self-test $(LIB) $(HOST_OBJ)
 check-abi: $(ABI_LIB) | $(SETUP)  ## the header in four dialects, two compilers; its interface against test/golden, abidiff
-	@CC='$(CC)' PYTHON='$(PYTHON)' tools/check_abi.sh $(B)
+	@CC='$(CC)' PYTHON='$(PYTHON)' tools/gates/check_abi.sh $(B)
 check-repro: library static kernels | $(SETUP)  ## library, archive, PTX, cubins: built again in other surroundings, same bytes
 	@NVCC='$(abspath $(NVCC))' CC='$(CC)' CXX='$(CXX)' MAKE='$(MAKE)' PYTHON='$(PYTHON)' \
-	  tools/check_repro.sh $(B) $(KERNELS)
+	  tools/gates/check_repro.sh $(B) $(KERNELS)
 
 # Not in `gates`: it downloads.
 .PHONY: check-pins
@@ -43,11 +43,11 @@ check-pins: | $(SETUP)  ## set-up's wheels for Python 3.10 to 3.14 on both proce
 # first-hour. What was built elsewhere will do.
 .PHONY: check-hw
 check-hw:  ## PART=gemm|sanitize|ptx|random|random-gemm|hazard|python|bench|first-hour on this machine's GPU, nothing is compiled
-	@tools/check_hw.sh $(B) $(PART) $(TOOLS)
+	@tools/gates/check_hw.sh $(B) $(PART) $(TOOLS)
 
 # Not in `make test`: it builds everything once more.
 check-aarch64: $(LIB) | $(SETUP)  ## library, emulator and host tests built for aarch64, run by qemu
-	@NVCC='$(abspath $(NVCC))' MAKE='$(MAKE)' tools/check_aarch64.sh $(B)
+	@NVCC='$(abspath $(NVCC))' MAKE='$(MAKE)' tools/gates/check_aarch64.sh $(B)
 
 # host/ again, instrumented. The kernels in images.o are data.
 TSAN_OBJ := $(HOST_SRC:%.cc=$(B)/tsan/%.o)
@@ -58,9 +58,9 @@ $(B)/tsan/host/%.o: host/%.cc
 $(B)/tsan/first_use: test/api/first_use.cc $(TSAN_OBJ) $(B)/obj/host/images.o
 	$(call say,LINK)$(CXX) $(TEST_FLAGS) -g -fsanitize=thread -o $@ $^ -lm -ldl -pthread
 check-threads: $(B)/tsan/first_use $(B)/emulator/libcuda.so.1  ## ThreadSanitizer: first use from 64 threads, 20 fresh processes
-	@tools/check_threads.sh $(B)
+	@tools/gates/check_threads.sh $(B)
 
 -include $(TSAN_OBJ:.o=.d) $(ABI_OBJ:.o=.d)
 
 check-docs: $(LIB) | $(SETUP)  ## every table of docs/ recomputed, its C compiled
-	@CC='$(CC)' $(PYTHON) tools/check_docs.py $(B)
+	@CC='$(CC)' $(PYTHON) tools/gates/check_docs.py $(B)

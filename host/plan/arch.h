@@ -5,13 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "host/status.h"
+#include "host/base/status.h"
 
 namespace nvfp4 {
 
 enum ImageIndex : uint32_t {
 #define IMAGE(name, file, label) kImage_##name,
-#include "host/images.def"
+#include "host/plan/images.def"
 #undef IMAGE
   kImageCount
 };

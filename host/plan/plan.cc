@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cinttypes>
 
-#include "host/enumeration.h"
-#include "host/size.h"
+#include "host/problem/enumeration.h"
+#include "host/base/size.h"
 
 namespace nvfp4 {
 

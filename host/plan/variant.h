@@ -33,7 +33,7 @@ struct Variant {
   bool workspace_tokens;  // decoded by a kernel of their own, into the workspace
   // All of a family that are add along K in the same order, for a given split.
   bool batch_invariant;
-  bool d_by_tma;          // where D's layout lets it (host/d_store.h)
+  bool d_by_tma;          // where D's layout lets it (host/family/d_store.h)
   bool several_tiles;     // a CTA computes one tile after the other
   uint32_t accumulators;  // 2: the epilogue of a tile runs under the next one's products
   // But only where all of them have the same tokens and each part of K has a stage for each warp

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernel/offset.h"
+#include "kernel/common/offset.h"
 
 namespace nvfp4 {
 

@@ -21,7 +21,7 @@
 // run of 1 KiB (fp16) and writes one of 256 bytes. Its next block is on the way while it works on
 // one. Grids may start before earlier work has ended and wait by themselves; what follows may start
 // at once and waits likewise.
-#include "kernel/empty_sum.cuh"
+#include "kernel/helpers/empty_sum.cuh"
 #include "kernel/ptx/sync.cuh"
 #include "kernel/quantize/fused.cuh"
 #include "kernel/quantize/matrix.cuh"

@@ -4,10 +4,10 @@
 
 #include <cstdint>
 
-#include "kernel/ring.cuh"
+#include "kernel/common/ring.cuh"
 #include "kernel/sm100/params.h"
 #include "kernel/sm100/tile.h"
-#include "kernel/tiles.cuh"
+#include "kernel/common/tiles.cuh"
 
 namespace nvfp4 {
 

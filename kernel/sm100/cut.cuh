@@ -5,12 +5,12 @@
 
 #include <cstdint>
 
-#include "kernel/cut_scales.cuh"
+#include "kernel/common/cut_scales.cuh"
 #include "kernel/ptx/cluster.cuh"
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/push.cuh"
 #include "kernel/ptx/sync.cuh"
-#include "kernel/ring.cuh"
+#include "kernel/common/ring.cuh"
 #include "kernel/sm100/cta.cuh"
 
 namespace nvfp4 {

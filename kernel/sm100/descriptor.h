@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "kernel/bits.h"
+#include "kernel/common/bits.h"
 
 namespace nvfp4 {
 

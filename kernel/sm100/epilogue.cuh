@@ -11,8 +11,8 @@
 
 #include <cstdint>
 
-#include "kernel/epilogue.cuh"
-#include "kernel/prefetch_c.cuh"
+#include "kernel/common/epilogue.cuh"
+#include "kernel/common/prefetch_c.cuh"
 #include "kernel/ptx/convert.cuh"
 #include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/sync.cuh"

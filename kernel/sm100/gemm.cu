@@ -3,7 +3,7 @@
 //
 // CONTRACT
 //   D[l][m][n] = fp16( alpha * sum_k  A[l][m][k] sa[l][m][k/16]  B[l][n][k] sb[l][n][k/16] )
-//   or what kernel/epilogue.h says of that sum, where the host asks for more.
+//   or what kernel/common/epilogue.h says of that sum, where the host asks for more.
 //   One CTA: 128 columns n (weights, B) x kTokens rows m (tokens, A) of one batch l, all of K; or a
 //   cluster of 2 or 4 CTAs, consecutive parts of K, whose sums are added in that order (split.cuh).
 //   K a multiple of 16, at least 16. Nothing outside the described elements influences D: rows
@@ -27,7 +27,7 @@
 //   ring's first filling is issued by the thread that initialises the barriers: full[0], the loads
 //   of stage 0, all other barriers, the other stages. It waits for no empty barrier. From round
 //   r >= 1 on it waits for phase r - 1.
-#include "kernel/clocks.cuh"
+#include "kernel/common/clocks.cuh"
 #include "kernel/ptx/cluster.cuh"
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/memory.cuh"
@@ -42,7 +42,7 @@
 #include "kernel/sm100/params.h"
 #include "kernel/sm100/split.cuh"
 #include "kernel/sm100/tile.h"
-#include "kernel/tiles.cuh"
+#include "kernel/common/tiles.cuh"
 
 namespace nvfp4 {
 

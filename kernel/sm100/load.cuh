@@ -7,7 +7,7 @@
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/sync.cuh"
 #include "kernel/ptx/tma.cuh"
-#include "kernel/ring.cuh"
+#include "kernel/common/ring.cuh"
 #include "kernel/sm100/cta.cuh"
 #include "kernel/sm100/pair.cuh"
 

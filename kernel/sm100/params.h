@@ -2,13 +2,13 @@
 // The one argument of the sm_100a kernels. Plain C++, no CUDA.
 #pragma once
 
-#include "kernel/divisor.h"
-#include "kernel/params.h"
+#include "kernel/common/divisor.h"
+#include "kernel/common/params.h"
 
 namespace nvfp4 {
 
 struct Sm100Params {
-#include "kernel/params.def"
+#include "kernel/common/params.def"
   EpilogueParams epilogue;
   Divisor by_tiles_m, by_tiles_n;  // of the index of a CTA
   uint32_t d_by_tma;               // 1: d_map is there, and D leaves by it

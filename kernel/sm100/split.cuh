@@ -18,7 +18,7 @@
 
 #include <cstdint>
 
-#include "kernel/epilogue.cuh"
+#include "kernel/common/epilogue.cuh"
 #include "kernel/ptx/cluster.cuh"
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/memory.cuh"

@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "kernel/hardware.h"
-#include "kernel/scale_tile.h"
+#include "kernel/common/hardware.h"
+#include "kernel/common/scale_tile.h"
 
 namespace nvfp4 {
 

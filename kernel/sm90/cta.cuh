@@ -4,11 +4,11 @@
 
 #include <cstdint>
 
-#include "kernel/clocks.cuh"
+#include "kernel/common/clocks.cuh"
 #include "kernel/ptx/cluster.cuh"
 #include "kernel/sm90/params.h"
 #include "kernel/sm90/tile.h"
-#include "kernel/tiles.cuh"
+#include "kernel/common/tiles.cuh"
 
 namespace nvfp4 {
 
@@ -68,7 +68,7 @@ __device__ uint32_t next_tile(const Sm90Params& p, uint32_t index) {
 }
 
 // What a launch asks beyond a plain product. The plain entry of a tile is never asked for any of it
-// (host/launch.cc), and has no code for it.
+// (host/run/launch.cc), and has no code for it.
 template <typename Tile>
 __device__ bool has_general_epilogue(const Sm90Params& p) {
   return !Tile::kPlain && p.epilogue.kind >= kEpilogueColumns;

@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-#include "kernel/bits.h"
+#include "kernel/common/bits.h"
 
 namespace nvfp4 {
 

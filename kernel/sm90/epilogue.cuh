@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "kernel/epilogue.cuh"
+#include "kernel/common/epilogue.cuh"
 #include "kernel/ptx/convert.cuh"
 #include "kernel/ptx/memory.cuh"
 #include "kernel/sm90/cta.cuh"

@@ -4,7 +4,7 @@
 //
 // CONTRACT
 //   D[l][m][n] = fp16( alpha * sum_k  A[l][m][k] sa[l][m][k/16]  B[l][n][k] sb[l][n][k/16] )
-//   or what kernel/epilogue.h says of that sum, where the host asks for more.
+//   or what kernel/common/epilogue.h says of that sum, where the host asks for more.
 //   A cluster of `split` CTAs: 128 or 64 columns n (weights, B) x kTokens rows m (tokens, A) of one
 //   batch l; each CTA its part of K in stages of 256, the earlier ranks one more if they do not
 //   divide. An element times its scale is exact in fp16 (decode.cuh), so a sum differs from
@@ -17,8 +17,8 @@
 //   consumer warps  in groups that take turns with the stages: decode, wgmma, then sums to D
 //   token warps     decode tokens (up to 16 a tile), or one thread copies what nvfp4_tokens_sm90
 //                   decoded (more), or tokens of A that are fp16 or bf16, which have no scales sa
-#include "kernel/clocks.cuh"
-#include "kernel/prefetch_c.cuh"
+#include "kernel/common/clocks.cuh"
+#include "kernel/common/prefetch_c.cuh"
 #include "kernel/ptx/cluster.cuh"
 #include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/sync.cuh"

@@ -9,7 +9,7 @@
 #include "kernel/ptx/async_copy.cuh"
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/memory.cuh"
-#include "kernel/ring.cuh"
+#include "kernel/common/ring.cuh"
 #include "kernel/sm90/cta.cuh"
 #include "kernel/sm90/load.cuh"
 

@@ -4,13 +4,13 @@
 
 #include <cstdint>
 
-#include "kernel/clocks.cuh"
-#include "kernel/cut_scales.cuh"
+#include "kernel/common/clocks.cuh"
+#include "kernel/common/cut_scales.cuh"
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/sync.cuh"
 #include "kernel/ptx/tma.cuh"
-#include "kernel/ring.cuh"
+#include "kernel/common/ring.cuh"
 #include "kernel/sm90/cta.cuh"
 
 namespace nvfp4 {
@@ -183,7 +183,7 @@ __device__ void load_tile_tokens(const Cta90<Tile>& cta, RingPosition<Tile::kSlo
   }
 }
 
-// So many rows has a box of TMA of a tile with tokens straight from A (host/launch.cc): where a
+// So many rows has a box of TMA of a tile with tokens straight from A (host/run/launch.cc): where a
 // problem has fewer tokens than a wide tile there are no others. Writing zeros for those took
 // longer than bringing rows: 40 tokens in a tile of 128 twice the time of 128
 // (docs/notebook.md).

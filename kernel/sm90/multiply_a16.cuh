@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "kernel/clocks.cuh"
+#include "kernel/common/clocks.cuh"
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/wgmma.cuh"

@@ -3,8 +3,8 @@
 // workspace. Plain C++, no CUDA.
 #pragma once
 
-#include "kernel/params.h"
-#include "kernel/scale_tile.h"
+#include "kernel/common/params.h"
+#include "kernel/common/scale_tile.h"
 
 namespace nvfp4 {
 
@@ -17,7 +17,7 @@ constexpr uint32_t kTokenKernelRegisters = 32;
 constexpr uint32_t kTokenBytesPerThread = 64;  // of the workspace: a piece of 32 elements
 
 struct Sm90Params {
-#include "kernel/params.def"
+#include "kernel/common/params.def"
   const uint8_t* token_codes;
   int64_t token_row_bytes, token_batch_bytes;
   void* token_slabs;     // fp16 tokens, in the caller's workspace (tokens_kernel.cuh)

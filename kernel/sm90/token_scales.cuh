@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "kernel/scale_tile.h"
+#include "kernel/common/scale_tile.h"
 #include "kernel/sm90/params.h"
 
 namespace nvfp4 {

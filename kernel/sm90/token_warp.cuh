@@ -7,7 +7,7 @@
 
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/sync.cuh"
-#include "kernel/ring.cuh"
+#include "kernel/common/ring.cuh"
 
 namespace nvfp4 {
 

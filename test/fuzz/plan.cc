@@ -6,8 +6,8 @@
 #include <cinttypes>
 #include <string>
 
-#include "host/check/check.h"
-#include "host/explain.h"
+#include "host/problem/check.h"
+#include "host/words/explain.h"
 #include "test/host/plan_rules.h"
 #include "tools/testing/fuzz_input.h"
 

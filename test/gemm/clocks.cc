@@ -13,7 +13,7 @@ namespace {
 
 enum Point : size_t {
 #define CLOCK_POINT(name, text) name,
-#include "kernel/clocks.def"
+#include "kernel/common/clocks.def"
 #undef CLOCK_POINT
   kPoints
 };

@@ -3,7 +3,7 @@
 // values, and the emulator's decoder over random fields. And how it divides.
 #include <random>
 
-#include "kernel/divisor.h"
+#include "kernel/common/divisor.h"
 #include "kernel/sm100/descriptor.h"
 #include "kernel/sm100/tile.h"
 #include "test/gemm/emulator.h"

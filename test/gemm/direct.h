@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "kernel/divisor.h"
+#include "kernel/common/divisor.h"
 #include "kernel/sm100/params.h"
 #include "kernel/sm100/tile.h"
 #include "kernel/sm90/tile.h"

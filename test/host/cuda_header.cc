@@ -41,7 +41,7 @@ namespace declared {
 #define ENTRY(name, version)                                                             \
   static_assert(std::is_same<decltype(&declared::name), PFN_##name##_v##version>::value, \
                 #name " of " #version " has another signature");
-#include "host/driver.def"
+#include "host/driver/driver.def"
 #undef ENTRY
 
 #define SAME_SIZE(type)                                                                     \

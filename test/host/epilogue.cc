@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What kernels are told of the epilogue: from the fields of a descriptor, and from nothing else.
-#include "host/epilogue.h"
+#include "host/problem/epilogue.h"
 
 #include <functional>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // fp32 in integers against the machine's own fp32, and the activations against double arithmetic.
-#include "host/f32.h"
+#include "host/base/f32.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 #include <limits>
 #include <vector>
 
-#include "host/activation.h"
+#include "host/reference/activation.h"
 #include "nvfp4_gemm.h"
 #include "tools/testing/catch.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "host/check/check.h"
+#include "host/problem/check.h"
 #include "test/host/csv.h"
 #include "test/host/plan_rules.h"
 #include "tools/harness/problem.h"

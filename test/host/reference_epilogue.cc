@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "host/activation.h"
+#include "host/reference/activation.h"
 #include "nvfp4_gemm.h"
 #include "tools/testing/catch.h"
 

@@ -127,7 +127,7 @@ class Files(unittest.TestCase):
             path = os.path.join(folder, name)
             with open(path, "w", newline="") as file:
                 file.write(text)
-            done = execute(sys.executable, "tools/check_files.py", *options, path)
+            done = execute(sys.executable, "tools/gates/check_files.py", *options, path)
             self.assertEqual(done.returncode, 1 if done.stdout else 0, done.stderr)
             return done.stdout.replace(path + ": ", "").splitlines()
 
@@ -159,7 +159,7 @@ class Files(unittest.TestCase):
             path = os.path.join(folder, name)
             with open(path, "w", newline="") as file:
                 file.write(text)
-            done = execute(sys.executable, "tools/check_files.py", *options, path)
+            done = execute(sys.executable, "tools/gates/check_files.py", *options, path)
             self.assertEqual(done.returncode, 1 if done.stdout else 0, done.stderr)
             return done.stdout.replace(path + ": ", "").splitlines()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""tools/check_hw.sh with programs that stand for a GPU's: what it starts, what it says, its exit
+"""tools/gates/check_hw.sh with programs that stand for a GPU's: what it starts, what it says, its exit
 code."""
 import os
 import subprocess
@@ -8,7 +8,7 @@ import unittest
 import stand_in
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-SCRIPT = os.path.join(ROOT, "tools", "check_hw.sh")
+SCRIPT = os.path.join(ROOT, "tools", "gates", "check_hw.sh")
 SANITIZER = """
 # compute-sanitizer --tool NAME ... PROGRAM ARGUMENTS: runs the program; the bad tool finds
 # something.

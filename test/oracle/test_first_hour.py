@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""tools/first_hour.py with programs that stand for a GPU's: each step's verdict is on the disk
+"""tools/gates/first_hour.py with programs that stand for a GPU's: each step's verdict is on the disk
 before the next begins, and a file is believed only where it is whole, of hardware, and good."""
 import contextlib
 import io
@@ -15,7 +15,7 @@ import nvfp4
 import stand_in
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(ROOT, "tools"))
+sys.path.insert(0, os.path.join(ROOT, "tools", "gates"))
 import first_hour  # noqa: E402
 
 DEVICE = {"name": "NVIDIA B200", "compute_capability": "10.0", "emulated": False}

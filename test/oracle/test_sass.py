@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""tools/sass.py reads machine code right: control bits, loops, and the cheapest way through
+"""tools/gates/sass.py reads machine code right: control bits, loops, and the cheapest way through
 them."""
 import os
 import sys
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/gates"))
 import sass  # noqa: E402
 
 

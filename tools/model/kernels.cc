@@ -33,7 +33,7 @@ struct Issued {
   const char* kernel;
   double first_load, filling;
 };
-// Stall clocks of tools/sass.txt, which model.mk turns into rows.
+// Stall clocks of tools/gates/sass.txt, which model.mk turns into rows.
 const Issued kIssued[] = {
 #define ISSUED(kernel, first_load, filling) {#kernel, first_load, filling},
 #include SASS_DEF

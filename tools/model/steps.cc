@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "kernel/hardware.h"
+#include "kernel/common/hardware.h"
 
 namespace model {
 namespace {

@@ -9,7 +9,7 @@
 set -eu
 build=$1 os=$2
 cd "$(dirname "$0")/../.."
-. tools/gate.sh
+. tools/gates/gate.sh
 case $os in
   debian12) suite=bookworm ;;
   debian13) suite=trixie ;;
@@ -89,7 +89,7 @@ packages() {
   timed "make, by g++ alone" inside "cd /build/unpacked && make"
   timed "the host tests" inside "cd /build/unpacked && make test-host"
   timed "make install, and its consumers in C, C++, CMake and static" inside \
-    "cd /build/unpacked && make static && tools/check_install.sh build"
+    "cd /build/unpacked && make static && tools/gates/check_install.sh build"
   timed "the packages: CMake three ways, dpkg-buildpackage, lintian" inside \
     "cd /build/unpacked && mkdir -p build/dist && cp /build/*.tar.gz build/dist/ &&
      tools/package/check_package.sh build"

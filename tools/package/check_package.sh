@@ -6,7 +6,7 @@
 set -eu
 build=$1
 cd "$(dirname "$0")/../.."
-. tools/gate.sh
+. tools/gates/gate.sh
 tarball=$(realpath "$(ls "$build"/dist/*.tar.gz)")
 work=$(pwd)/$build/package
 consumer=$(pwd)/test/api/consumer
@@ -41,8 +41,8 @@ if here cmake; then
      cmake --build '$work/own' -j2 && cmake --install '$work/own'"
   library=$(find "$work" -path '*/installed/*' -name libnvfp4gemm.so)
   check "its library exports and imports what make's does" \
-    env -u NVFP4_TALLY tools/check_symbols.sh "$library"
-  check "and is hardened in the same way" env -u NVFP4_TALLY tools/check_hardening.sh "$library"
+    env -u NVFP4_TALLY tools/gates/check_symbols.sh "$library"
+  check "and is hardened in the same way" env -u NVFP4_TALLY tools/gates/check_hardening.sh "$library"
   check "CMake, find_package with components: configured" \
     quiet cmake -S "$consumer" -B "$work/find" \
     -DCMAKE_PREFIX_PATH="$work/installed" -DINSTALLED_CONFIG="${library%/*}/cmake/nvfp4gemm"

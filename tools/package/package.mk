@@ -52,7 +52,7 @@ install: $(LIB) $(STATIC) $(if $(PROGRAM),$(INSTALLED_PROGRAM) $(MANUAL)) $(if $
 uninstall:  ## remove what install with the same variables put there
 	@$(INSTALLER) uninstall $(B)
 check-install: $(LIB) $(STATIC) $(B)/nvfp4 emulator  ## consumers in C, C++, CMake, static, from a DESTDIR installation
-	@CC='$(CC)' CXX='$(CXX)' MAKE='$(MAKE)' tools/check_install.sh $(B)
+	@CC='$(CC)' CXX='$(CXX)' MAKE='$(MAKE)' tools/gates/check_install.sh $(B)
 
 # ---- packages ------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@
 set -eu
 build=$1
 cd "$(dirname "$0")/../.."
-. tools/gate.sh
+. tools/gates/gate.sh
 wheel=$(realpath "$(ls "$build"/wheel/*.whl)")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -4,7 +4,7 @@
 # that set-up promises. It downloads them, 1 GB in all; nothing is installed.
 set -eu
 cd "$(dirname "$0")/../.."
-. tools/gate.sh
+. tools/gates/gate.sh
 PYTHON=${PYTHON:-.venv/bin/python}
 wheels=$(mktemp -d)
 trap 'rm -rf "$wheels"' EXIT

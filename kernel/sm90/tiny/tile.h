@@ -8,7 +8,7 @@
 // other blocks' places: 8 columns are one token, or 4, used twice as often.
 #pragma once
 
-#include "kernel/hardware.h"
+#include "kernel/common/hardware.h"
 #include "kernel/sm90/params.h"
 
 namespace nvfp4 {

@@ -7,7 +7,7 @@
 // workspace just before. Tokens that are fp16 or bf16 already come from A as they are.
 #pragma once
 
-#include "kernel/hardware.h"
+#include "kernel/common/hardware.h"
 #include "kernel/sm90/params.h"
 
 namespace nvfp4 {

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: MIT
+// The exported functions: check, then hand over.
+#include "host/problem/check.h"
+#include "host/words/explain.h"
+#include "host/reference/fused.h"
+#include "host/run/launch.h"
+#include "host/base/log.h"
+#include "host/plan/plan.h"
+#include "host/reference/quantize.h"
+#include "host/run/quantizer.h"
+#include "host/reference/reference.h"
+#include "host/problem/rule.h"
+#include "host/reference/scale_layout.h"
+#include "host/run/selftest.h"
+#include "host/base/size.h"
+#include "host/base/status.h"
+
+namespace nvfp4 {
+
+namespace {
+
+#define NVFP4_TEXT_OF(number) #number
+#define NVFP4_TEXT(number) NVFP4_TEXT_OF(number)
+#define NVFP4_VERSION_TEXT        \
+  NVFP4_TEXT(NVFP4_VERSION_MAJOR) \
+  "." NVFP4_TEXT(NVFP4_VERSION_MINOR) "." NVFP4_TEXT(NVFP4_VERSION_PATCH)
+
+// NVFP4_COMPILER comes from the build, "nvcc 13.0.88". No date, no path: builds are reproducible.
+constexpr char kHead[] = "nvfp4gemm " NVFP4_VERSION_TEXT ", kernels by " NVFP4_COMPILER;
+
+// "head, label (10.0 10.3), label (9.0)", from the tables when this file is compiled.
+struct BuildInfo {
+  char text[sizeof kHead + 512];
+  size_t length = 0;
+
+  constexpr BuildInfo() : text{} {
+    add(kHead);
+    uint32_t image = 0;
+#define IMAGE(name, file, label) \
+  add(", " label " (");          \
+  add_capabilities(image++);     \
+  add(")");
+#include "host/plan/images.def"
+#undef IMAGE
+#define QUANTIZER_IMAGE(name, file, label, capability) add(", " label);
+#include "host/plan/quantizer_images.def"
+#undef QUANTIZER_IMAGE
+  }
+  constexpr void add(const char* part) {
+    while (*part != '\0') text[length++] = *part++;
+  }
+  constexpr void add_capabilities(uint32_t image) {
+    const char* before = "";
+    for (const Architecture& arch : kArchitectures) {
+      if (!arch.takes(image)) continue;
+      add(before);
+      if (arch.capability >= 100) text[length++] = static_cast<char>('0' + arch.capability / 100);
+      text[length++] = static_cast<char>('0' + arch.capability / 10 % 10);
+      text[length++] = '.';
+      text[length++] = static_cast<char>('0' + arch.capability % 10);
+      before = " ";
+    }
+  }
+};
+constexpr BuildInfo kBuildInfo;
+static_assert(kBuildInfo.length < sizeof kBuildInfo.text, "and a NUL");
+
+nvfp4_status check_and_plan(const nvfp4_gemm_desc* desc, int32_t capability, CheckedGemm* checked,
+                            Plan* plan) {
+  NVFP4_TRY(check_gemm(desc, Caller::question, checked));
+  return make_plan(*checked, capability, plan);
+}
+
+}  // namespace
+
+}  // namespace nvfp4
+
+using namespace nvfp4;
+
+extern "C" {
+
+int32_t nvfp4_version(void) { return NVFP4_VERSION; }
+const char* nvfp4_build_info(void) { return kBuildInfo.text; }
+const char* nvfp4_status_name(nvfp4_status status) { return status_name(status); }
+const char* nvfp4_status_string(nvfp4_status status) { return status_sentence(status); }
+const char* nvfp4_last_error(void) { return last_error(); }
+
+nvfp4_status nvfp4_gemm_run(const nvfp4_gemm_desc* desc, void* stream) {
+  CheckedGemm checked;
+  NVFP4_TRY(check_gemm(desc, Caller::run, &checked));
+  if (checked.empty) return NVFP4_SUCCESS;
+  Site site;
+  PreparedGemm prepared{};
+  NVFP4_TRY(find_site(&site));
+  NVFP4_TRY(prepare_gemm(site, checked, &prepared));
+  return enqueue_gemm(site, prepared, prepared.desc, prepared.params, stream);
+}
+
+nvfp4_status nvfp4_prepare(void) {
+  Site site;
+  NVFP4_TRY(find_site(&site));
+  NVFP4_TRY(ready_all_kernels(site));
+  return ready_quantizer(site);
+}
+
+nvfp4_status nvfp4_selftest(void* workspace, uint64_t workspace_bytes, void* stream) {
+  NVFP4_TRY(rule_not_null("workspace", workspace));
+  NVFP4_TRY(rule_aligned("workspace", workspace, 256));
+  return run_selftest(workspace, workspace_bytes, stream);
+}
+
+uint64_t nvfp4_selftest_bytes(int32_t compute_capability) {
+  return selftest_bytes(compute_capability);
+}
+
+nvfp4_status nvfp4_gemm_supported(const nvfp4_gemm_desc* desc, int32_t compute_capability) {
+  CheckedGemm checked;
+  Plan plan;
+  NVFP4_TRY(check_and_plan(desc, compute_capability, &checked, &plan));
+  if (checked.sizes_alone) return NVFP4_SUCCESS;  // what is not allocated yet cannot be too small
+  return check_workspace(*desc, plan.workspace_bytes);
+}
+
+nvfp4_status nvfp4_gemm_workspace_bytes(const nvfp4_gemm_desc* desc, int32_t compute_capability,
+                                        uint64_t* bytes) {
+  NVFP4_TRY(rule_not_null("bytes", bytes));
+  CheckedGemm checked;
+  Plan plan;
+  NVFP4_TRY(check_and_plan(desc, compute_capability, &checked, &plan));
+  *bytes = plan.workspace_bytes;  // 0 where K is: D is filled
+  return NVFP4_SUCCESS;
+}
+
+nvfp4_status nvfp4_gemm_explain(const nvfp4_gemm_desc* desc, int32_t compute_capability,
+                                int32_t sm_count, char* buffer, size_t bytes) {
+  CheckedGemm checked;
+  Plan plan;
+  NVFP4_TRY(check_gemm(desc, Caller::question, &checked));
+  NVFP4_TRY(check_explain(sm_count, buffer));
+  NVFP4_TRY(make_plan(checked, compute_capability, &plan));
+  return explain_gemm(checked, plan, compute_capability, sm_count, buffer, bytes);
+}
+
+nvfp4_status nvfp4_set_log_callback(nvfp4_log_callback callback, void* user, int32_t level) {
+  return set_log_callback(callback, user, level);
+}
+
+nvfp4_status nvfp4_gemm_reference(const nvfp4_gemm_desc* desc) {
+  CheckedGemm checked;
+  NVFP4_TRY(check_gemm(desc, Caller::reference, &checked));
+  if (!checked.empty) reference_gemm(*desc);
+  return NVFP4_SUCCESS;
+}
+
+size_t nvfp4_scale_bytes(int64_t rows, int64_t k, int32_t layout) {
+  int64_t bytes;
+  return scale_bytes(rows, k, layout, &bytes) ? static_cast<size_t>(bytes) : 0;
+}
+
+nvfp4_status nvfp4_scale_convert_host(const void* src, int32_t src_layout, void* dst,
+                                      int32_t dst_layout, int64_t rows, int64_t k) {
+  bool empty;
+  NVFP4_TRY(check_scale_convert(src, src_layout, dst, dst_layout, rows, k, &empty));
+  if (!empty) {
+    convert_scales(static_cast<const uint8_t*>(src), src_layout, static_cast<uint8_t*>(dst),
+                   dst_layout, rows, k / kScaleBlock);
+  }
+  return NVFP4_SUCCESS;
+}
+
+nvfp4_status nvfp4_quantize_host(const float* x, int64_t x_ld, int64_t rows, int64_t k,
+                                 float tensor_scale, void* codes, int64_t codes_ld, void* scales,
+                                 int32_t scale_layout) {
+  bool empty;
+  NVFP4_TRY(check_quantize(x, x_ld, rows, k, tensor_scale, codes, codes_ld, scales, scale_layout,
+                           &empty));
+  if (!empty) {
+    quantize(x, x_ld, rows, k, tensor_scale, static_cast<uint8_t*>(codes), codes_ld,
+             static_cast<uint8_t*>(scales), scale_layout);
+  }
+  return NVFP4_SUCCESS;
+}
+
+nvfp4_status nvfp4_dequantize_host(const void* codes, int64_t codes_ld, const void* scales,
+                                   int32_t scale_layout, int64_t rows, int64_t k,
+                                   float tensor_scale, float* x, int64_t x_ld) {
+  bool empty;
+  NVFP4_TRY(check_quantize(x, x_ld, rows, k, tensor_scale, codes, codes_ld, scales, scale_layout,
+                           &empty));
+  if (!empty) {
+    dequantize(static_cast<const uint8_t*>(codes), codes_ld, static_cast<const uint8_t*>(scales),
+               scale_layout, rows, k, tensor_scale, x, x_ld);
+  }
+  return NVFP4_SUCCESS;
+}
+
+nvfp4_status nvfp4_quantize_workspace_bytes(const nvfp4_quantize_desc* desc, uint64_t* bytes) {
+  NVFP4_TRY(rule_not_null("bytes", bytes));
+  bool empty;
+  NVFP4_TRY(check_quantizer(desc, QuantizerCall::workspace, &empty));
+  *bytes = empty ? 0 : quantizer_workspace(*desc);
+  return NVFP4_SUCCESS;
+}
+
+nvfp4_status nvfp4_quantize(const nvfp4_quantize_desc* desc, void* stream) {
+  bool empty;
+  NVFP4_TRY(check_quantizer(desc, QuantizerCall::quantize, &empty));
+  return empty ? NVFP4_SUCCESS : enqueue_quantize(*desc, stream);
+}
+
+nvfp4_status nvfp4_dequantize(const nvfp4_quantize_desc* desc, void* stream) {
+  bool empty;
+  NVFP4_TRY(check_quantizer(desc, QuantizerCall::dequantize, &empty));
+  return empty ? NVFP4_SUCCESS : enqueue_dequantize(*desc, stream);
+}
+
+nvfp4_status nvfp4_scale_convert(const void* src, int32_t src_layout, void* dst, int32_t dst_layout,
+                                 int64_t rows, int64_t k, void* stream) {
+  bool empty;
+  NVFP4_TRY(check_scale_convert(src, src_layout, dst, dst_layout, rows, k, &empty));
+  if (empty) return NVFP4_SUCCESS;
+  return enqueue_scale_convert(src, src_layout, dst, dst_layout, rows, k, stream);
+}
+
+nvfp4_status nvfp4_fused_quantize(const nvfp4_fused_quantize_desc* desc, void* stream) {
+  bool empty;
+  NVFP4_TRY(check_fused(desc, &empty));
+  return empty ? NVFP4_SUCCESS : enqueue_fused_quantize(*desc, stream);
+}
+
+nvfp4_status nvfp4_fused_quantize_host(const nvfp4_fused_quantize_desc* desc) {
+  bool empty;
+  NVFP4_TRY(check_fused(desc, &empty));
+  if (!empty) fused_quantize(*desc);
+  return NVFP4_SUCCESS;
+}
+
+}  // extern "C"

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+// nvfp4_gemm_plan: a prepared problem that is kept. Nothing in it changes after plan_create, so any
+// number of threads may run it.
+#include <cinttypes>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "host/problem/check.h"
+#include "host/run/launch.h"
+#include "host/problem/rule.h"
+
+struct nvfp4_gemm_plan {
+  nvfp4::PreparedGemm prepared;
+};
+
+namespace nvfp4 {
+
+namespace {
+
+// Host memory is allocated here, by nvfp4_tuning_create, nvfp4_set_log_callback and, until it
+// returns, by nvfp4_selftest.
+nvfp4_status allocate(nvfp4_gemm_plan** plan) {
+  void* memory = nullptr;
+  if (posix_memalign(&memory, alignof(nvfp4_gemm_plan), sizeof(nvfp4_gemm_plan)) != 0) {
+    return fail(NVFP4_STATUS_OUT_OF_MEMORY, "no %zu bytes of host memory for a plan",
+                sizeof(nvfp4_gemm_plan));
+  }
+  *plan = ::new (memory) nvfp4_gemm_plan{};
+  return NVFP4_SUCCESS;
+}
+
+nvfp4_status fill(const CheckedGemm& checked, PreparedGemm* prepared) {
+  if (checked.empty) {
+    prepared->empty = true;
+    return NVFP4_SUCCESS;
+  }
+  Site site;
+  NVFP4_TRY(find_site(&site));
+  return prepare_gemm(site, checked, prepared);
+}
+
+nvfp4_status check_capability(const Site& site, const PreparedGemm& prepared) {
+  if (site.capability == prepared.capability) return NVFP4_SUCCESS;
+  return fail(NVFP4_STATUS_UNSUPPORTED_ARCH,
+              "the plan was made for compute capability %s, the current device has %s",
+              capability_text(prepared.capability).text, capability_text(site.capability).text);
+}
+
+// Fields that are NULL keep the plan's address.
+nvfp4_gemm_desc with_addresses(const nvfp4_gemm_desc& desc, const nvfp4_gemm_addresses& x) {
+  nvfp4_gemm_desc g = desc;
+  if (x.a != nullptr) g.a = x.a;
+  if (x.a_scales != nullptr) g.a_scales = x.a_scales;
+  if (x.b != nullptr) g.b = x.b;
+  if (x.b_scales != nullptr) g.b_scales = x.b_scales;
+  if (x.a_tensor_scale != nullptr) g.a_tensor_scale = x.a_tensor_scale;
+  if (x.b_tensor_scale != nullptr) g.b_tensor_scale = x.b_tensor_scale;
+  if (x.c != nullptr) g.c = x.c;
+  if (x.d != nullptr) g.d = x.d;
+  if (x.bias != nullptr) g.bias = x.bias;
+  if (x.alpha_device != nullptr) g.alpha_device = x.alpha_device;
+  if (x.beta_device != nullptr) g.beta_device = x.beta_device;
+  if (x.workspace != nullptr) g.workspace = x.workspace, g.workspace_bytes = x.workspace_bytes;
+  return g;
+}
+
+nvfp4_status run_on_site(const PreparedGemm& prepared, const nvfp4_gemm_addresses* addresses,
+                         void* stream) {
+  Site site;
+  NVFP4_TRY(find_site(&site));
+  NVFP4_TRY(check_capability(site, prepared));
+  if (prepared.desc.k > 0) {
+    LoadedKernel same;  // on another device of the capability it wants its shared memory, too
+    NVFP4_TRY(ready_kernel(site, prepared.plan, &same));
+  }
+  if (addresses == nullptr) {
+    return enqueue_gemm(site, prepared, prepared.desc, prepared.params, stream);
+  }
+  const nvfp4_gemm_desc desc = with_addresses(prepared.desc, *addresses);
+  KernelParams params = prepared.params;
+  if (desc.k > 0) NVFP4_TRY(replace_addresses(*site.driver, prepared, desc, &params));
+  return enqueue_gemm(site, prepared, desc, params, stream);
+}
+
+}  // namespace
+
+}  // namespace nvfp4
+
+using namespace nvfp4;
+
+extern "C" {
+
+nvfp4_status nvfp4_gemm_plan_create(const nvfp4_gemm_desc* desc, nvfp4_gemm_plan** plan) {
+  NVFP4_TRY(rule_not_null("plan", plan));
+  *plan = nullptr;
+  CheckedGemm checked;
+  NVFP4_TRY(check_gemm(desc, Caller::run, &checked));
+  nvfp4_gemm_plan* made = nullptr;
+  NVFP4_TRY(allocate(&made));
+  const nvfp4_status status = fill(checked, &made->prepared);
+  if (status == NVFP4_SUCCESS) {
+    *plan = made;
+  } else {
+    free(made);
+  }
+  return status;
+}
+
+nvfp4_status nvfp4_gemm_plan_run(const nvfp4_gemm_plan* plan, const nvfp4_gemm_addresses* addresses,
+                                 void* stream) {
+  NVFP4_TRY(rule_not_null("plan", plan));
+  const PreparedGemm& prepared = plan->prepared;
+  if (addresses != nullptr) NVFP4_TRY(check_addresses_struct(*addresses));
+  if (prepared.empty) return NVFP4_SUCCESS;
+  if (addresses != nullptr) {
+    NVFP4_TRY(check_new_addresses(with_addresses(prepared.desc, *addresses)));
+  }
+  return run_on_site(prepared, addresses, stream);
+}
+
+void nvfp4_gemm_plan_destroy(nvfp4_gemm_plan* plan) { free(plan); }
+
+}  // extern "C"

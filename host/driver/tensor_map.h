@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+// The tensor maps of A, B and D.
+#pragma once
+
+#include "host/driver/driver.h"
+#include "kernel/common/params.h"
+
+namespace nvfp4 {
+
+// Elements of 4 bits, as bytes, or of 16.
+enum class MapElement { e2m1, half };
+
+// [l][rows][k]; ld and batch_stride in elements. A box is 128 bytes of K by `tile_rows` rows. Reads
+// beyond rows or k give zero.
+nvfp4_status encode_tensor_map(const Driver& driver, const char* name, MapElement element,
+                               const void* elements, int64_t rows, int64_t k, int64_t l, int64_t ld,
+                               int64_t batch_stride, uint32_t tile_rows, TensorMap* map);
+
+// Scales in 128x4 tiles, [batches][blocks of 128 rows][tiles along K]; a box is `tiles` of a block.
+// Batches whose stride is 0 share theirs. Reads beyond give zero.
+struct ScaleTiles {
+  const uint8_t* first;
+  int64_t rows, k, l, batch_bytes;
+};
+nvfp4_status encode_scale_map(const Driver& driver, const char* name, const ScaleTiles& scales,
+                              uint32_t tiles, TensorMap* map);
+
+// [l][lines][length] of 2 or 4 bytes; ld and batch_stride in elements.
+struct DMatrices {
+  void* first;
+  int64_t bytes, length, lines, l, ld, batch_stride;
+};
+
+// A box is `side` elements of `side` lines, as it lies in memory.
+nvfp4_status encode_d_map(const Driver& driver, const DMatrices& d, uint32_t side, TensorMap* map);
+
+}  // namespace nvfp4

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+// Compute capability 10.x. The variant, and the cut along K, of the least time by a closed form of
+// the timing model (docs/model.md): no B200 has run the kernel. The form is fitted to what the
+// simulation says of 60 shapes (`make model`, `build/model cuts`, 2026-11-24): the root of the mean
+// square of the differences is below 5 %, and what it chooses is at most 6.4 % slower there than
+// the best, 2.7 % at 95 of 100.
+//
+//     start + waves of (first fillings + the other fillings + epilogue + exchange of sums)
+//
+// or, where a CTA computes one tile after the other, one such wave and what each tile more adds.
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+
+#include "host/plan/plan.h"
+#include "host/plan/proof.h"
+#include "host/base/size.h"
+
+namespace nvfp4 {
+
+namespace {
+
+constexpr int64_t kMaxTiledScales = int64_t{1} << 62;  // of an operand: both fit 63 bits
+
+// CTAs that share a tile along K are a cluster, and are taken only where all of them run at once.
+// `ctas`: of so many, as the model places them (36 clusters of 4).
+struct Split {
+  uint32_t parts;
+  int64_t ctas;
+};
+constexpr Split kSplits[] = {{1, 148}, {2, 148}, {4, 144}};
+
+// Of a part. What the simulation says for shorter ones is that an epilogue of a whole tile of
+// tokens is shared, of which few tokens have but a piece.
+constexpr int64_t kFewestStages = 4;
+
+// Nanoseconds. Of the machine, as fitted: start of a launch with its first copy's way; of the next
+// CTA on an SM; of fillings under way; from one's last product to the next load into its slot.
+constexpr double kStart = 1120, kNextCta = 1040, kLatency = 1160, kTurn = 80;
+// From a tile's last product until its sums are known to be there.
+constexpr double kProductsSeen = 90;
+// Bytes a nanosecond, tools/model/parameters.def: into an SM, from DRAM, from L2 to all SMs,
+// pushed.
+constexpr double kPort = 376, kDram = 7400, kFabric = 20000, kPushed = 20.7;
+constexpr double kClock = 1.9;
+// Epilogue: for each 16 columns of tensor memory, and bytes of D a clock. Cluster barriers, twice.
+constexpr double kDrain = 50, kStored = 12, kMeeting = 350;
+
+// The square root of x > 0, to the last places: sqrt() would be one more library to need.
+double root(double x) {
+  uint64_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  bits = (bits >> 1) + (uint64_t{1023} << 51);  // half the exponent: within 7 %
+  double r;
+  std::memcpy(&r, &bits, sizeof r);
+  for (int i = 0; i < 5; ++i) r = 0.5 * (r + x / r);
+  return r;
+}
+
+// Between the largest of them and their sum: each is a lower bound, and where two are alike both
+// delay. Divisions and sums alone: IEEE says what they are to the last bit, on every host.
+double together(double a, double b, double c, double d) {
+  return root(root(a * a * a * a + b * b * b * b + c * c * c * c + d * d * d * d));
+}
+
+// The matrix unit's clocks of a stage: four steps, each of operands at 128 bytes a clock and copies
+// of scales, or of products. Two CTAs have half the tokens' rows each.
+double products(const Variant& v) {
+  const double rows = (v.tile_weights + v.tile_tokens) / v.tile_ctas;
+  const double copies = 4.0 * (1 + (v.tile_tokens + 127) / 128);
+  return 4 * std::max<double>(v.tile_tokens / 2, rows / 4 + copies) / kClock;
+}
+
+struct Work {
+  int64_t token_tiles, weight_tiles;  // the latter of all batches
+  int64_t fillings;                   // of a CTA
+  int64_t rows;                       // of a tile
+};
+
+// Of a wave, and of each tile more that its CTAs compute.
+struct Times {
+  double wave, tile;
+};
+
+Times times_of(const Variant& v, const Work& work, const Split& split, int64_t active) {
+  const double in_flight = std::min<int64_t>(work.fillings, v.stages);
+  const double weight_bytes =
+      v.tile_weights / v.tile_ctas * 144.0;  // of a stage: 128 of codes and 16 of scales a row
+  const double weights =
+      std::min(work.weight_tiles * split.parts * v.tile_ctas, ceil_div(active, work.token_tiles));
+  const double tokens = std::min(active, work.token_tiles * split.parts * v.tile_ctas);
+  const double unique = weights * weight_bytes + tokens * (v.stage_bytes - weight_bytes);
+  const double all = double(v.stage_bytes) * active;
+  const double first = together(kLatency, in_flight * v.stage_bytes / kPort,
+                                in_flight * unique / kDram, in_flight * all / kFabric);
+  const double next = std::max(products(v), (first + kTurn) / v.stages);
+  const double stored = 2.0 * v.tile_weights / v.tile_ctas * v.tile_tokens / kStored / kClock;
+  const double pushed = 4.0 * v.tile_weights * work.rows * (split.parts - 1) / split.parts;
+  const double met = split.parts * v.tile_ctas > 1 ? kMeeting + pushed / kPushed : 0;
+  const double epilogue = (kDrain * v.tile_tokens / 16 + stored) / split.parts;
+  const double wave = first + (work.fillings - in_flight) * next + epilogue + met;
+  // Loads go on under an epilogue, and products where there is another accumulator.
+  const double multiplied = work.fillings * products(v) + kProductsSeen;
+  const double summed = v.accumulators > 1 ? std::max(multiplied, epilogue) : multiplied + epilogue;
+  return {wave, together(work.fillings * next, summed, 0, 0)};
+}
+
+int64_t nanoseconds(const nvfp4_gemm_desc& desc, const Variant& v, int64_t tiles,
+                    const Split& split) {
+  const int64_t stages = std::max<int64_t>(ceil_div(desc.k, v.tile_k), 1);
+  const Work work{ceil_div(desc.m, v.tile_tokens), ceil_div(desc.n, v.tile_weights) * desc.l,
+                  ceil_div(stages, split.parts), std::min<int64_t>(desc.m, v.tile_tokens)};
+  const int64_t ctas = tiles * split.parts * v.tile_ctas;
+  const int64_t full = ctas / split.ctas, rest = ctas % split.ctas;
+  if (v.several_tiles) {
+    const Times times = times_of(v, work, split, std::min(ctas, split.ctas));
+    const int64_t turns = full + (rest > 0);
+    return static_cast<int64_t>(kStart + times.wave + (turns - 1) * times.tile);
+  }
+  double all = kStart + full * times_of(v, work, split, split.ctas).wave;
+  if (rest > 0) all += times_of(v, work, split, rest).wave;
+  return static_cast<int64_t>(all + (full + (rest > 0) - 1) * kNextCta);
+}
+
+// A batch-invariant problem has every tile whole.
+bool choose_split(const nvfp4_gemm_desc& desc, const Architecture&, const Variant& v,
+                  Choice* choice) {
+  int64_t matrix, tiles;
+  if (!count_tiles(desc, v, &matrix, &tiles)) return false;
+  *choice = {};
+  for (const Split& split : kSplits) {
+    const int64_t ctas = tiles * split.parts * v.tile_ctas;
+    const bool runs =
+        ctas <= split.ctas && split.parts * kFewestStages <= ceil_div(desc.k, v.tile_k);
+    const bool may = split.parts <= v.max_split && desc.batch_invariant == 0 && runs;
+    if (split.parts > 1 && !may) continue;
+    if (!is_taken_unasked(kProofs, v.family, v.tile_ctas, split.parts)) continue;
+    const int64_t cost = nanoseconds(desc, v, tiles, split);
+    if (choice->variant != nullptr && cost >= choice->cost) continue;
+    *choice = {&v, split.parts, split.parts * v.tile_ctas, v.several_tiles, tiles, 0, ctas, cost};
+  }
+  return true;
+}
+
+// Scales that are linear, in 128x4 tiles: [L, or 1 where batches share them][tiles].
+nvfp4_status count_tiled_scales(const char* name, int32_t layout, int64_t rows, int64_t stride,
+                                const nvfp4_gemm_desc& desc, uint64_t* bytes) {
+  if (layout != NVFP4_SCALE_LAYOUT_LINEAR) return NVFP4_SUCCESS;
+  const int64_t matrices = desc.l == 1 || stride == 0 ? 1 : desc.l;
+  int64_t one, all;
+  if (!scale_bytes(rows, desc.k, NVFP4_SCALE_LAYOUT_128X4, &one) ||
+      !multiply(one, matrices, &all) || all > kMaxTiledScales) {
+    return fail(NVFP4_STATUS_LIMIT, "%s in 128x4 tiles need more than 2^62 bytes of workspace",
+                name);
+  }
+  *bytes = static_cast<uint64_t>(all);
+  return NVFP4_SUCCESS;
+}
+
+nvfp4_status count_workspace(const nvfp4_gemm_desc& desc, Plan* plan) {
+  NVFP4_TRY(count_tiled_scales("a_scales", desc.a_scale_layout, desc.m,
+                               desc.a_scales_batch_stride_bytes, desc, &plan->a_scales_bytes));
+  NVFP4_TRY(count_tiled_scales("b_scales", desc.b_scale_layout, desc.n,
+                               desc.b_scales_batch_stride_bytes, desc, &plan->b_scales_bytes));
+  plan->workspace_bytes = plan->a_scales_bytes + plan->b_scales_bytes;
+  return NVFP4_SUCCESS;
+}
+
+void write_rule(const Architecture&, char (&text)[kReasonBytes]) {
+  snprintf(text, sizeof text, "least time by the timing model of a B200, which none has confirmed");
+}
+
+// In whole numbers: a locale's decimal comma is not theirs.
+void write_choice(const Choice& choice, char (&text)[kReasonBytes]) {
+  const int64_t hundredths = (choice.cost + 5) / 10;
+  snprintf(text, sizeof text, "%" PRId64 " tiles, split %" PRIu32 ", %" PRId64 ".%02" PRId64 " us",
+           choice.tiles, choice.split, hundredths / 100, hundredths % 100);
+}
+
+}  // namespace
+
+const Planner kPlannerSm100{choose_split, count_workspace, write_rule, write_choice, nullptr};
+
+}  // namespace nvfp4

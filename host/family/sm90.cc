@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT
+// Compute capability 9.0: which tile, and how many CTAs share one along K.
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+
+#include "host/plan/plan.h"
+#include "host/base/size.h"
+#include "kernel/sm90/params.h"
+
+namespace nvfp4 {
+
+namespace {
+
+// By split. Clusters of 3, 4 and 8 CTAs leave some of a GPC's SMs empty, one CTA to each
+// (cuOccupancyMaxActiveClusters on an H200, 2026-11-21; not asked for 3, where 96 CTAs were seen to
+// run at once). And what the exchange of sums takes, in clocks.
+struct Split {
+  uint32_t parts;
+  int64_t empty_sms, clocks;
+};
+constexpr Split kSplits[] = {{1, 0, 0}, {2, 0, 1300}, {3, 36, 1300}, {4, 12, 1800}, {8, 12, 1800}};
+
+// All clocks here and those of the tiles' stages (variants.def) were fitted together, on times of
+// every variant and split for the shapes of bench/layers.csv, and judged by those of
+// bench/held_out.txt (docs/notebook.md).
+//
+// What a CTA costs beside its stages: start, first bytes; and the tokens' kernel before it, the
+// rest of which is in the clocks of its tiles' stages.
+constexpr int64_t kCtaClocks = 4700;
+constexpr int64_t kTokenKernelClocks = 3700;
+
+// Of a CTA, all of which store at once and read each other's sums at once.
+constexpr int64_t kStoredBytesPerClock = 10;
+constexpr int64_t kExchangedBytesPerClock = 14;
+
+// A further tile of a CTA that computes several, beside its stages and what it stores; of tiles for
+// few tokens, whose sums meet in shared memory.
+constexpr int64_t kNextTileClocks = 250;
+constexpr int64_t kNextFewClocks = 1400;
+
+// How tiles are dealt out: the first `whole` to one CTA each, the others to a cluster of
+// split.parts each. Where the tiles are of both kinds the grid has as many clusters as run at once.
+struct Cut {
+  const Split* split;
+  int64_t whole;
+};
+
+int64_t at_once(const Split& split, const Architecture& arch) {
+  return (arch.sm_count - split.empty_sms) / split.parts * split.parts;
+}
+
+int64_t ctas_of(const Cut& cut, int64_t tiles, const Architecture& arch) {
+  return cut.whole > 0 ? at_once(*cut.split, arch) : tiles * cut.split->parts;
+}
+
+// What a tile of which a CTA has all takes, or its part of one, beside the CTA's start.
+Clocks clocks_of_part(const Variant& v, int64_t stages, const Split& split) {
+  const int64_t sums = int64_t{v.tile_weights} * v.tile_tokens;  // 4 bytes, in D 2
+  const int64_t stored = 2 * sums / split.parts / kStoredBytesPerClock;
+  const int64_t exchanged = 4 * sums * (split.parts - 1) / split.parts / kExchangedBytesPerClock;
+  return {ceil_div(stages, split.parts) * v.stage_clocks, stored + split.clocks + exchanged, 0};
+}
+
+// Sums of few tokens are pushed: a cluster's tile comes first (kernel/sm90/cta.cuh).
+bool is_for_few(const Variant& v) { return v.tile_tokens <= 16; }
+
+// The longest running SM's clocks: the CTAs that it runs one after the other, or side by side,
+// which takes as long; or the tiles of its one CTA.
+Clocks clocks(const Variant& v, int64_t tiles, int64_t tiles_n, int64_t stages, const Cut& cut,
+              const Architecture& arch) {
+  const Clocks part = clocks_of_part(v, stages, *cut.split);
+  const int64_t tokens = v.workspace_tokens ? kTokenKernelClocks : 0;
+  const int64_t next = is_for_few(v) ? kNextFewClocks : kNextTileClocks;
+  if (cut.whole > 0) {
+    const Clocks whole = clocks_of_part(v, stages, kSplits[0]);
+    const int64_t each = ceil_div(cut.whole, at_once(*cut.split, arch));
+    return {each * whole.stages + part.stages, each * whole.sums + part.sums,
+            kCtaClocks + each * next + tokens};
+  }
+  const int64_t waves = ceil_div(tiles * cut.split->parts, arch.sm_count - cut.split->empty_sms);
+  const bool several = cut.split->parts == 1 && takes_several_tiles(v, tiles, tiles_n, stages);
+  const int64_t ctas =
+      several ? kCtaClocks + (waves - 1) * next : ceil_div(waves, v.ctas_per_sm) * kCtaClocks;
+  return {waves * part.stages, waves * part.sums, ctas + tokens};
+}
+
+const Variant& narrow_variant(int32_t a_type) {
+  switch (a_type) {
+    case NVFP4_TYPE_F16: return variant_at(kVariant_sm90_f16_64x16x256);
+    case NVFP4_TYPE_BF16: return variant_at(kVariant_sm90_bf16_64x16x256);
+    default: return variant_at(kVariant_sm90_64x16x256);
+  }
+}
+
+// Of a batch-invariant problem: what suits one tile of a few tokens, where a split gains most. N
+// and K alone decide.
+const Split& invariant_split(const nvfp4_gemm_desc& desc, const Architecture& arch) {
+  const Variant& v = narrow_variant(desc.a_type);
+  const int64_t stages = ceil_div(desc.k, kSm90StageK);
+  const int64_t tiles = ceil_div(desc.n, v.tile_weights);
+  const Split* best = &kSplits[0];
+  const auto cost = [&](const Split& split) {
+    return clocks(v, tiles, tiles, stages, {&split, 0}, arch).all();
+  };
+  for (const Split& split : kSplits) {
+    if (!has_split(v, split.parts)) continue;
+    const bool runs = tiles * split.parts <= arch.sm_count - split.empty_sms;
+    if (split.parts > stages || !runs) break;
+    if (cost(split) < cost(*best)) best = &split;
+  }
+  return *best;
+}
+
+// Tiles beyond those that every CTA of the machine takes alone, in equal numbers, are shared by its
+// clusters, no more than one by each. 0: there are too many of them for that, or no tile is whole.
+int64_t whole_tiles(const Split& split, int64_t tiles, const Architecture& arch) {
+  const int64_t ctas = at_once(split, arch);
+  const int64_t shared = tiles % ctas;
+  return shared > 0 && shared * split.parts <= ctas ? tiles - shared : 0;
+}
+
+bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v,
+                  Choice* choice) {
+  const int64_t stages = ceil_div(desc.k, kSm90StageK);
+  const int64_t tiles_n = ceil_div(desc.n, v.tile_weights);
+  int64_t matrix, tiles;
+  if (!count_tiles(desc, v, &matrix, &tiles)) return false;
+  const auto take = [&](const Cut& cut) {
+    const int64_t cost = clocks(v, tiles, tiles_n, stages, cut, arch).all();
+    if (choice->variant != nullptr && cost >= choice->cost) return;
+    const uint32_t parts = cut.split->parts;
+    const bool several = takes_several_tiles(v, tiles, tiles_n, stages);
+    *choice = {&v, parts, parts, several, tiles, cut.whole, ctas_of(cut, tiles, arch), cost};
+  };
+  *choice = {};
+  if (desc.batch_invariant != 0) {
+    take({&invariant_split(desc, arch), 0});
+    return choice->ctas <= kMaxTiles;
+  }
+  for (const Split& split : kSplits) {
+    if (split.parts > std::max<int64_t>(stages, 1) || !has_split(v, split.parts)) continue;
+    const bool runs = tiles * split.parts <= arch.sm_count - split.empty_sms;
+    if (split.parts == 1 || runs) take({&split, 0});
+    const bool mixes = split.parts > 1 && split.parts <= 4;
+    if (!mixes || !takes_several_tiles(v, tiles, tiles_n, stages / split.parts)) continue;
+    const int64_t whole = whole_tiles(split, tiles, arch);
+    if (whole > 0) take({&split, whole});
+  }
+  return true;
+}
+
+// fp16 tokens: [L][K, a multiple of 256][M, a multiple of the tile].
+nvfp4_status count_workspace(const nvfp4_gemm_desc& desc, Plan* plan) {
+  if (!plan->variant->workspace_tokens) return NVFP4_SUCCESS;
+  const int64_t rows = plan->tiles_m * static_cast<int64_t>(plan->variant->tile_tokens);
+  const int64_t slabs = ceil_div(desc.k, kSm90StageK) * (kSm90StageK / kScaleTileK);
+  int64_t bytes;
+  if (!multiply(rows, slabs * kTokenRowBytes, &bytes) || !multiply(bytes, desc.l, &bytes)) {
+    return fail(NVFP4_STATUS_LIMIT,
+                "the tokens in fp16 need more than 2^63 - 1 bytes of workspace");
+  }
+  if (bytes > kMaxTokenBytes) {
+    return fail(NVFP4_STATUS_LIMIT,
+                "the tokens in fp16 are %" PRId64 " bytes; their kernel takes at most %" PRId64,
+                bytes, kMaxTokenBytes);
+  }
+  plan->workspace_bytes = static_cast<uint64_t>(bytes);
+  return NVFP4_SUCCESS;
+}
+
+Clocks predict(const nvfp4_gemm_desc& desc, const Plan& plan) {
+  int64_t matrix, tiles;
+  count_tiles(desc, *plan.variant, &matrix, &tiles);  // fit: there is a plan
+  const Split* split = kSplits;
+  while (split->parts != plan.split) ++split;
+  return clocks(*plan.variant, tiles, plan.tiles_n, ceil_div(desc.k, kSm90StageK),
+                {split, plan.whole}, plan.arch());
+}
+
+void write_rule(const Architecture&, char (&text)[kReasonBytes]) {
+  snprintf(text, sizeof text,
+           "fewest clocks of the longest running SM, as the planner counts them");
+}
+
+void write_choice(const Choice& choice, char (&text)[kReasonBytes]) {
+  char whole[48] = "";
+  if (choice.whole > 0) {
+    snprintf(whole, sizeof whole, " after %" PRId64 " whole tiles", choice.whole);
+  }
+  snprintf(text, sizeof text, "split %" PRIu32 "%s, %" PRId64 " clocks", choice.split, whole,
+           choice.cost);
+}
+
+}  // namespace
+
+const Planner kPlannerSm90{choose_split, count_workspace, write_rule, write_choice, predict};
+
+}  // namespace nvfp4

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// Fields of nvfp4_gemm_desc that hold an enumerator: which each may hold, and which are there.
+#include "host/problem/fields.h"
+#include "host/problem/enumeration.h"
+#include "host/problem/rule.h"
+
+namespace nvfp4 {
+
+namespace {
+
+using Desc = nvfp4_gemm_desc;
+
+struct EnumField {
+  const char* name;
+  int32_t Desc::*field;
+  Enumeration enumeration;
+  EnumeratorSet legal, run, reference;  // what is there for each Caller
+};
+
+template <typename... Values>
+constexpr EnumeratorSet any_of(Values... values) {
+  return (only(values) | ...);
+}
+
+constexpr EnumeratorSet kNoType = only(NVFP4_TYPE_NONE);
+constexpr EnumeratorSet kFloats = any_of(NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32);
+constexpr EnumeratorSet kNoLayout = only(NVFP4_SCALE_LAYOUT_UNSET);
+constexpr EnumeratorSet kLayouts = any_of(NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LINEAR);
+constexpr EnumeratorSet kScalars = any_of(NVFP4_SCALARS_HOST, NVFP4_SCALARS_DEVICE);
+constexpr EnumeratorSet kActivations =
+    any_of(NVFP4_ACTIVATION_NONE, NVFP4_ACTIVATION_RELU, NVFP4_ACTIVATION_GELU_TANH,
+           NVFP4_ACTIVATION_SILU, NVFP4_ACTIVATION_GELU_ERF);
+constexpr EnumeratorSet kPdl = any_of(NVFP4_PDL_OFF, NVFP4_PDL_ON, NVFP4_PDL_ON_STATIC_WEIGHTS);
+constexpr EnumeratorSet kOrders = any_of(NVFP4_CD_ORDER_ROW_MAJOR, NVFP4_CD_ORDER_COLUMN_MAJOR);
+constexpr EnumeratorSet kAxes = any_of(NVFP4_BIAS_AXIS_COLUMN, NVFP4_BIAS_AXIS_ROW);
+constexpr EnumeratorSet kFirst = only(0);  // the value of a field that was never set
+constexpr EnumeratorSet kATypes = any_of(NVFP4_TYPE_NONE, NVFP4_TYPE_F16, NVFP4_TYPE_BF16);
+
+#define FIELD(name) #name, &Desc::name
+constexpr EnumField kEnumFields[] = {
+    {FIELD(a_scale_layout), Enumeration::scale_layout, kLayouts, kLayouts, kLayouts},
+    {FIELD(b_scale_layout), Enumeration::scale_layout, kLayouts, kLayouts, kLayouts},
+    {FIELD(d_scale_layout), Enumeration::scale_layout, kNoLayout | kLayouts, kNoLayout, kNoLayout},
+    {FIELD(c_type), Enumeration::type, kNoType | kFloats, kNoType | kFloats, kNoType | kFloats},
+    {FIELD(d_type), Enumeration::type, kFloats | only(NVFP4_TYPE_NVFP4), kFloats, kFloats},
+    {FIELD(bias_type), Enumeration::type, kNoType | kFloats, kNoType | kFloats, kNoType | kFloats},
+    {FIELD(scalar_mode), Enumeration::scalars, kScalars, kScalars, kScalars},
+    {FIELD(activation), Enumeration::activation, kActivations, kActivations, kActivations},
+    {FIELD(pdl), Enumeration::pdl, kPdl, kPdl, kPdl},
+    {FIELD(operand_format), Enumeration::operand_format, kFirst, kFirst, kFirst},
+    {FIELD(a_type), Enumeration::type, kATypes, kATypes, kATypes},
+    {FIELD(cd_order), Enumeration::cd_order, kOrders, kOrders, kOrders},
+    {FIELD(bias_axis), Enumeration::bias_axis, kAxes, kAxes, kAxes},
+};
+#undef FIELD
+
+}  // namespace
+
+nvfp4_status check_enums(const nvfp4_gemm_desc& g, Caller caller) {
+  for (const EnumField& row : kEnumFields) {
+    const int32_t value = g.*row.field;
+    // There are no scales of an A that is not quantized.
+    const bool no_scales = row.field == &Desc::a_scale_layout && g.a_type != NVFP4_TYPE_NONE;
+    if (no_scales && value == NVFP4_SCALE_LAYOUT_UNSET) continue;
+    NVFP4_TRY(rule_enumerator(row.name, value, row.enumeration, row.legal));
+    if (!holds(caller == Caller::reference ? row.reference : row.run, value)) {
+      return enumerator_not_there(row.name, value, row.enumeration);
+    }
+  }
+  return NVFP4_SUCCESS;
+}
+
+}  // namespace nvfp4

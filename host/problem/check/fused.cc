@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+// The rules of nvfp4_fused_quantize_desc, in the header's order.
+#include <cinttypes>
+
+#include "host/problem/buffers.h"
+#include "host/problem/check.h"
+#include "host/problem/enumeration.h"
+#include "host/base/formats.h"
+#include "host/run/quantizer.h"
+#include "host/problem/rule.h"
+
+namespace nvfp4 {
+
+namespace {
+
+constexpr int64_t kMostRows = INT32_MAX;
+
+nvfp4_status check_epsilon(const nvfp4_fused_quantize_desc& q) {
+  const uint32_t bits = f32_bits(q.epsilon);
+  if (q.operation == NVFP4_FUSED_SILU_MUL && bits != 0) {
+    return fail(NVFP4_STATUS_INVALID_VALUE, "epsilon = %g must be 0 with NVFP4_FUSED_SILU_MUL",
+                f64_from_f32(q.epsilon));
+  }
+  if (q.operation == NVFP4_FUSED_RMS_NORM && (bits == 0 || bits >= kF32.overflow_code)) {
+    return fail(NVFP4_STATUS_INVALID_VALUE, "epsilon = %g is not finite and above 0",
+                f64_from_f32(q.epsilon));
+  }
+  return NVFP4_SUCCESS;
+}
+
+nvfp4_status check_numbers(const nvfp4_fused_quantize_desc& q) {
+  NVFP4_TRY(rule_range("rows", q.rows, kMostRows));
+  NVFP4_TRY(rule_range("k", q.k, kMostRows));
+  NVFP4_TRY(rule_multiple(NVFP4_STATUS_INVALID_VALUE, "k", q.k, kScaleBlock, ""));
+  NVFP4_TRY(rule_enumerator("operation", q.operation, Enumeration::fused,
+                            only(NVFP4_FUSED_SILU_MUL) | only(NVFP4_FUSED_RMS_NORM)));
+  NVFP4_TRY(rule_enumerator("type", q.type, Enumeration::type,
+                            only(NVFP4_TYPE_F16) | only(NVFP4_TYPE_BF16) | only(NVFP4_TYPE_F32)));
+  NVFP4_TRY(check_epsilon(q));
+  NVFP4_TRY(rule_scale_layout("scale_layout", q.scale_layout));
+  NVFP4_TRY(rule_enumerator("tensor_scale_mode", q.tensor_scale_mode, Enumeration::tensor_scale,
+                            only(NVFP4_TENSOR_SCALE_VALUE) | only(NVFP4_TENSOR_SCALE_DEVICE)));
+  NVFP4_TRY(
+      rule_enumerator("pdl", q.pdl, Enumeration::pdl, only(NVFP4_PDL_OFF) | only(NVFP4_PDL_ON)));
+  NVFP4_TRY(rule_reserved(q.reserved));
+  if (q.tensor_scale_mode == NVFP4_TENSOR_SCALE_VALUE) return rule_tensor_scale(q.tensor_scale);
+  return NVFP4_SUCCESS;
+}
+
+nvfp4_status check_places(const nvfp4_fused_quantize_desc& q) {
+  constexpr bool kWritten = true, kRead = false;
+  const bool norm = q.operation == NVFP4_FUSED_RMS_NORM;
+  const int64_t element = element_bytes(q.type);
+  Buffers buffers;
+  NVFP4_TRY(rule_at_least("x_ld", q.x_ld, "k", q.k));
+  NVFP4_TRY(buffers.add_matrix("x", q.x, q.rows, q.x_ld, q.k, element, kRead));
+  if (!norm || q.y != nullptr) {
+    NVFP4_TRY(rule_at_least("y_ld", q.y_ld, "k", q.k));
+    NVFP4_TRY(buffers.add_matrix("y", q.y, q.rows, q.y_ld, q.k, element, norm ? kWritten : kRead));
+  }
+  if (norm) {
+    NVFP4_TRY(buffers.add_matrix("weight", q.weight, 1, q.k, q.k, element, kRead));
+  } else if (q.weight != nullptr) {
+    return fail(NVFP4_STATUS_INVALID_VALUE, "weight = %p must be NULL with NVFP4_FUSED_SILU_MUL",
+                q.weight);
+  }
+  NVFP4_TRY(rule_at_least("codes_ld", q.codes_ld, "k", q.k));
+  NVFP4_TRY(rule_multiple(NVFP4_STATUS_MISALIGNED, "codes_ld", q.codes_ld, 2, ""));
+  NVFP4_TRY(buffers.add_codes(q.codes, q.rows, q.codes_ld, q.k, kWritten));
+  NVFP4_TRY(buffers.add_scales(q.scales, q.rows, q.k, q.scale_layout, kWritten));
+  if (q.tensor_scale_mode == NVFP4_TENSOR_SCALE_DEVICE) {
+    NVFP4_TRY(buffers.add("tensor_scale_device", q.tensor_scale_device, sizeof(float),
+                          sizeof(float), kRead));
+  }
+  return buffers.apart();
+}
+
+}  // namespace
+
+nvfp4_status check_fused(const nvfp4_fused_quantize_desc* desc, bool* empty) {
+  NVFP4_TRY(rule_not_null("desc", desc));
+  NVFP4_TRY(rule_struct_size(desc, desc->struct_size, sizeof *desc, "nvfp4_fused_quantize_desc"));
+  NVFP4_TRY(check_numbers(*desc));
+  *empty = desc->rows == 0 || desc->k == 0;
+  return *empty ? NVFP4_SUCCESS : check_places(*desc);
+}
+
+}  // namespace nvfp4

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// The header's enumerations by name, so that a sentence says NVFP4_TYPE_BF16 and not 2.
+#pragma once
+
+#include <cstdint>
+
+#include "host/base/status.h"
+
+namespace nvfp4 {
+
+enum class Enumeration {
+  type,
+  scale_layout,
+  operand_format,
+  cd_order,
+  bias_axis,
+  scalars,
+  activation,
+  pdl,
+  tensor_scale,
+  fused,
+};
+
+// Values of an enumeration, a bit each.
+using EnumeratorSet = uint32_t;
+constexpr EnumeratorSet only(int32_t value) { return EnumeratorSet{1} << value; }
+constexpr bool holds(EnumeratorSet set, int32_t value) {
+  return value >= 0 && value < 32 && (set >> value & 1) != 0;
+}
+
+// NULL for a value that the enumeration has not.
+const char* enumerator_name(Enumeration enumeration, int32_t value);
+
+// INVALID_ENUM, with the names of what is legal, unless the value is one of those.
+nvfp4_status rule_enumerator(const char* field, int32_t value, Enumeration enumeration,
+                             EnumeratorSet legal);
+
+// NOT_SUPPORTED: a legal value that this version has not.
+nvfp4_status enumerator_not_there(const char* field, int32_t value, Enumeration enumeration);
+
+}  // namespace nvfp4

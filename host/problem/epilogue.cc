@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+#include "host/problem/epilogue.h"
+
+#include <algorithm>
+
+#include "host/problem/fields.h"
+
+namespace nvfp4 {
+
+namespace {
+
+constexpr bool same(uint32_t kernels, int32_t headers) { return kernels == uint32_t(headers); }
+static_assert(same(kTypeNone, NVFP4_TYPE_NONE) && same(kTypeF16, NVFP4_TYPE_F16));
+static_assert(same(kTypeBf16, NVFP4_TYPE_BF16) && same(kTypeF32, NVFP4_TYPE_F32));
+static_assert(same(kActivationNone, NVFP4_ACTIVATION_NONE));
+static_assert(same(kActivationRelu, NVFP4_ACTIVATION_RELU));
+static_assert(same(kActivationGeluTanh, NVFP4_ACTIVATION_GELU_TANH));
+static_assert(same(kActivationSilu, NVFP4_ACTIVATION_SILU));
+static_assert(same(kActivationGeluErf, NVFP4_ACTIVATION_GELU_ERF));
+
+// Elements from one to that of the next row and of the next column.
+void set_steps(int32_t order, int64_t ld, int64_t* row, int64_t* column) {
+  const bool by_row = order == NVFP4_CD_ORDER_ROW_MAJOR;
+  *row = by_row ? ld : 1;
+  *column = by_row ? 1 : ld;
+}
+
+uint32_t kind_of(const nvfp4_gemm_desc& g, const EpilogueParams& p) {
+  if (g.d_type == NVFP4_TYPE_F32 || g.cd_order != NVFP4_CD_ORDER_ROW_MAJOR ||
+      g.activation != NVFP4_ACTIVATION_NONE || p.c_type != kTypeNone ||
+      (p.bias_type != kTypeNone && p.bias_per_row != 0)) {
+    return kEpilogueGeneral;
+  }
+  if (g.scalar_mode != NVFP4_SCALARS_HOST || p.a_tensor_scale != nullptr ||
+      p.b_tensor_scale != nullptr || p.bias_type != kTypeNone) {
+    return kEpilogueColumns;
+  }
+  return g.d_type == NVFP4_TYPE_F16 ? kEpiloguePlain : kEpilogueBf16;
+}
+
+}  // namespace
+
+bool may_read_c(const nvfp4_gemm_desc& g) {
+  return g.c_type != NVFP4_TYPE_NONE && !beta_is_zero(g);
+}
+
+EpilogueParams make_epilogue(const nvfp4_gemm_desc& g) {
+  EpilogueParams p{};
+  p.alpha_device = g.alpha_device;
+  p.beta_device = g.beta_device;
+  p.a_tensor_scale = g.a_tensor_scale;
+  p.b_tensor_scale = g.b_tensor_scale;
+  p.c = g.c;
+  p.bias = g.bias;
+  p.c_batch_stride = g.l > 1 ? g.c_batch_stride : 0;  // else it was not looked at
+  set_steps(g.cd_order, g.c_ld, &p.c_row, &p.c_column);
+  set_steps(g.cd_order, g.d_ld, &p.d_row, &p.d_column);
+  p.beta = g.beta;
+  const int64_t columns = g.b_tensor_scale_columns;
+  p.columns_a_factor = static_cast<uint32_t>(columns == 0 ? g.n : std::min(columns, g.n));
+  p.c_type = static_cast<uint32_t>(may_read_c(g) ? g.c_type : NVFP4_TYPE_NONE);
+  p.d_type = static_cast<uint32_t>(g.d_type);
+  p.bias_type = static_cast<uint32_t>(g.bias_type);
+  p.activation = static_cast<uint32_t>(g.activation);
+  p.bias_per_row = g.bias_axis == NVFP4_BIAS_AXIS_ROW;
+  p.kind = kind_of(g, p);
+  return p;
+}
+
+}  // namespace nvfp4

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+// The epilogue's fields of a descriptor, as kernels read them.
+#pragma once
+
+#include "kernel/common/epilogue.h"
+#include "nvfp4_gemm.h"
+
+namespace nvfp4 {
+
+// Of a descriptor that passed check_gemm.
+EpilogueParams make_epilogue(const nvfp4_gemm_desc& desc);
+
+// There is a C, and no beta by value that is 0.
+bool may_read_c(const nvfp4_gemm_desc& desc);
+
+}  // namespace nvfp4

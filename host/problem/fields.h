@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+// The parts of check_gemm, a file each, and what they share.
+#pragma once
+
+#include "host/problem/check.h"
+
+namespace nvfp4 {
+
+constexpr int64_t kAddressAlignment = 16;  // TMA and 16-byte stores
+
+// A or B, and its scales.
+struct Operand {
+  const char *name, *ld_name, *stride_name, *scales_name, *scales_stride_name;
+  int64_t rows, k, l;
+  const void *elements, *scales;
+  int64_t ld, stride, scales_stride;
+  int32_t layout;
+  int32_t type;  // NVFP4_TYPE_NONE: quantized, with scales
+
+  bool quantized() const { return type == NVFP4_TYPE_NONE; }
+};
+Operand operand_a(const nvfp4_gemm_desc& g);
+Operand operand_b(const nvfp4_gemm_desc& g);
+
+// C or D as lines of neighbours: rows, or columns where cd_order says so.
+struct Lines {
+  const char *count_name, *length_name;  // "m" or "n"
+  int64_t count, length;
+};
+Lines lines_of_cd(const nvfp4_gemm_desc& g);
+
+// Bytes of an element of NVFP4_TYPE_F16, _BF16 or _F32.
+int64_t bytes_of_type(int32_t type);
+// beta comes by value and is 0 or -0: C is not read.
+bool beta_is_zero(const nvfp4_gemm_desc& g);
+// There is a C to look at: it may be read, and its address is given, unless only sizes are.
+bool has_c(const nvfp4_gemm_desc& g, bool sizes_alone);
+
+// Every address of the problem is NULL.
+bool has_no_address(const nvfp4_gemm_desc& g);
+
+// enums.cc: each enumerator is one of its enumeration, and there for this caller.
+nvfp4_status check_enums(const nvfp4_gemm_desc& g, Caller caller);
+
+// absent.cc: switches and reserved words have a legal value; what is not there is NULL, 0 or off.
+nvfp4_status check_switches(const nvfp4_gemm_desc& g);
+nvfp4_status check_absent(const nvfp4_gemm_desc& g);
+nvfp4_status check_absent_addresses(const nvfp4_gemm_addresses& x);
+
+// companions.cc: fields that go together, as C and its type, are there together.
+nvfp4_status check_companions(const nvfp4_gemm_desc& g, bool sizes_alone);
+// Among them: an A that is not quantized has no scales.
+nvfp4_status check_a_scales(const nvfp4_gemm_desc& g);
+
+// layout.cc: leading dimensions and batch strides.
+nvfp4_status check_leading_dimensions(const nvfp4_gemm_desc& g, bool sizes_alone);
+nvfp4_status check_strides(const nvfp4_gemm_desc& g, bool sizes_alone);
+
+// addresses.cc: those required are there and aligned; arrays end within the address space, and what
+// is written shares no byte with what is read.
+nvfp4_status check_addresses(const nvfp4_gemm_desc& g, Caller caller);
+nvfp4_status check_overlap(const nvfp4_gemm_desc& g);
+// Of an array at address 0: what is left of check_overlap for sizes alone.
+nvfp4_status check_extents(const nvfp4_gemm_desc& g);
+
+}  // namespace nvfp4

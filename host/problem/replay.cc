@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+// The command line that makes a problem again: what differs from the defaults of `nvfp4 run`.
+#include <cinttypes>
+
+#include "host/problem/fields.h"
+#include "host/problem/epilogue.h"
+#include "host/words/explain.h"
+#include "host/base/formats.h"
+#include "host/base/growing_text.h"
+
+namespace nvfp4 {
+
+namespace {
+
+const char* type_word(int32_t type) {
+  return type == NVFP4_TYPE_F16 ? "f16" : type == NVFP4_TYPE_BF16 ? "bf16" : "f32";
+}
+
+void add_strides(const nvfp4_gemm_desc& g, Text* line) {
+  const int64_t neighbours = lines_of_cd(g).length;
+  if (g.a_ld != g.k) line->add(" --a-ld %" PRId64, g.a_ld);
+  if (g.b_ld != g.k) line->add(" --b-ld %" PRId64, g.b_ld);
+  if (may_read_c(g) && g.c_ld != neighbours) line->add(" --c-ld %" PRId64, g.c_ld);
+  if (g.d_ld != neighbours) line->add(" --d-ld %" PRId64, g.d_ld);
+  if (g.l <= 1) return;
+  line->add(" --a-batch-stride %" PRId64 " --b-batch-stride %" PRId64, g.a_batch_stride,
+            g.b_batch_stride);
+  if (may_read_c(g)) line->add(" --c-batch-stride %" PRId64, g.c_batch_stride);
+  line->add(" --d-batch-stride %" PRId64, g.d_batch_stride);
+}
+
+void add_layouts(const nvfp4_gemm_desc& g, Text* line) {
+  const bool a = g.a_type == NVFP4_TYPE_NONE && g.a_scale_layout == NVFP4_SCALE_LAYOUT_LINEAR;
+  if (a) line->add(" --a-scales linear");
+  if (g.b_scale_layout == NVFP4_SCALE_LAYOUT_LINEAR) line->add(" --b-scales linear");
+}
+
+// Scalars on the device have values that nobody here may read: those of the command line.
+void add_epilogue(const nvfp4_gemm_desc& g, Text* line) {
+  const bool by_value = g.scalar_mode == NVFP4_SCALARS_HOST;
+  if (by_value && g.alpha != 1.0f) line->add(" --alpha %.9g", f64_from_f32(g.alpha));
+  if (!by_value) line->add(" --scalars device");
+  if (g.d_type != NVFP4_TYPE_F16) line->add(" --d-type %s", type_word(g.d_type));
+  if (g.cd_order == NVFP4_CD_ORDER_COLUMN_MAJOR) line->add(" --cd-order column");
+  if (may_read_c(g)) {
+    line->add(" --c-type %s", type_word(g.c_type));
+    if (by_value) line->add(" --beta %.9g", f64_from_f32(g.beta));
+  }
+  if (g.bias_type != NVFP4_TYPE_NONE) {
+    line->add(" --bias-type %s", type_word(g.bias_type));
+    if (g.bias_axis == NVFP4_BIAS_AXIS_ROW) line->add(" --bias-axis row");
+  }
+  if (g.a_tensor_scale != nullptr) line->add(" --a-tensor-scale");
+  if (g.b_tensor_scale != nullptr || g.b_tensor_scale_columns != 0) {
+    line->add(" --b-tensor-scale %" PRId64, g.b_tensor_scale_columns);
+  }
+  if (g.activation != NVFP4_ACTIVATION_NONE) {
+    line->add(" --activation %s", activation_word(g.activation));
+  }
+}
+
+}  // namespace
+
+const char* activation_word(int32_t activation) {
+  switch (activation) {
+    case NVFP4_ACTIVATION_RELU: return "relu";
+    case NVFP4_ACTIVATION_GELU_TANH: return "gelu-tanh";
+    case NVFP4_ACTIVATION_SILU: return "silu";
+    case NVFP4_ACTIVATION_GELU_ERF: return "gelu-erf";
+  }
+  return "none";
+}
+
+void write_replay(const nvfp4_gemm_desc& g, char* text, size_t bytes) {
+  Text line(text, bytes);
+  line.add("nvfp4 run --m %" PRId64 " --n %" PRId64 " --k %" PRId64, g.m, g.n, g.k);
+  if (g.l != 1) line.add(" --l %" PRId64, g.l);
+  if (g.a_type != NVFP4_TYPE_NONE) line.add(" --a-type %s", type_word(g.a_type));
+  add_layouts(g, &line);
+  add_epilogue(g, &line);
+  add_strides(g, &line);
+  if (g.batch_invariant != 0) line.add(" --batch-invariant");
+  if (g.pdl != NVFP4_PDL_OFF) line.add(" --pdl %" PRId32, g.pdl);
+  if (g.variant != nullptr) line.add(" --variant %s", g.variant);
+}
+
+}  // namespace nvfp4

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+// The single rules that check_*.cc put in order. Each refuses with field, value and rule.
+#pragma once
+
+#include "host/base/size.h"
+#include "host/base/status.h"
+
+namespace nvfp4 {
+
+// 0 .. limit: below is INVALID_VALUE, above is LIMIT.
+nvfp4_status rule_range(const char* name, int64_t value, int64_t limit);
+nvfp4_status rule_at_least(const char* name, int64_t value, const char* what, int64_t least);
+// Refusals name the nearest multiples.
+nvfp4_status rule_multiple(nvfp4_status status, const char* name, int64_t value, int64_t of,
+                           const char* why);
+nvfp4_status rule_not_null(const char* name, const void* pointer);
+nvfp4_status rule_aligned(const char* name, const void* pointer, uint64_t bytes);
+nvfp4_status rule_scale_layout(const char* name, int32_t layout);
+nvfp4_status rule_address_range(const char* name, const void* first, int64_t bytes,
+                                AddressRange* range);
+nvfp4_status rule_apart(const char* name, const AddressRange& range, const char* other_name,
+                        const AddressRange& other);
+// sizeof(type) as the caller knows it: not below ours, and what we do not know is zero.
+nvfp4_status rule_struct_size(const void* structure, uint64_t size, uint64_t known,
+                              const char* type);
+nvfp4_status rule_tensor_scale(float tensor_scale);
+nvfp4_status rule_zeros(const char* name, const int32_t* values, size_t count);
+template <size_t kCount>
+nvfp4_status rule_reserved(const int32_t (&reserved)[kCount]) {
+  return rule_zeros("reserved", reserved, kCount);
+}
+nvfp4_status too_far(const char* name);
+
+}  // namespace nvfp4

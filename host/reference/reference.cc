@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT
+// The reference: exact integers, then the header's NUMERICS. It shares no layout code with the
+// kernel, the converters or the emulator: nibbles and scales are indexed here from the header's
+// prose.
+//
+//   element   = integer * 2^-1    |integer| <= 12
+//   scale     = integer * 2^-9    integer <= 448 * 512
+//   16 of K   : (sum of 16 products of element integers) * scale * scale, unit 2^-20, below 2^47
+//   K <= 2^20 : 2^16 such blocks stay below 2^63
+//
+// Allocates nothing. Works on 32 x 32 tiles of D and panels of 256 along K, decoded once per tile,
+// so that the inner loop is a dot product of 16-bit integers.
+#include "host/reference/reference.h"
+
+#include <cstring>
+
+#include "host/base/formats.h"
+#include "host/reference/reference_a16.h"
+#include "host/reference/reference_epilogue.h"
+
+namespace nvfp4 {
+
+namespace {
+
+constexpr int kRows = 32;    // of D and of A, B per tile
+constexpr int kPanel = 256;  // elements of K decoded at a time
+constexpr int kBlock = 16;   // elements that share a scale
+constexpr int kPanelBlocks = kPanel / kBlock;
+constexpr int kUnit = -20;  // of the exact sums: 2^-1 * 2^-1 * 2^-9 * 2^-9
+
+int64_t at_least_one_per(int64_t size, int64_t per) { return (size + per - 1) / per; }
+
+// One batch of A or B.
+struct Matrix {
+  const uint8_t* elements;
+  const uint8_t* scales;
+  int64_t rows, k, ld;
+  int32_t layout;
+
+  // Header, "Where the scale of (row, k) lies".
+  uint8_t scale(int64_t row, int64_t ks) const {
+    if (layout == NVFP4_SCALE_LAYOUT_LINEAR) return scales[row * (k / 16) + ks];
+    const int64_t tile = (row / 128) * at_least_one_per(k, 64) + ks / 4;
+    return scales[tile * 512 + (row % 32) * 16 + ((row % 128) / 32) * 4 + ks % 4];
+  }
+};
+
+// 8 columns of D. A vector of the compiler, on any machine.
+constexpr int kLanes = 8;
+typedef int16_t Lanes __attribute__((vector_size(2 * kLanes)));
+
+// Scales of up to 32 rows of an operand, one panel of K.
+struct PanelScales {
+  int32_t of[kPanelBlocks][kRows];  // times 2^9
+  bool nan[kRows];                  // a NaN scale anywhere in the row, over all panels
+};
+
+// Elements of the panel, twice their value: those of A by rows, those of B by K.
+struct PanelA {
+  int16_t element[kRows][kPanel];
+  PanelScales scales;
+};
+struct PanelB {
+  Lanes element[kPanel][kRows / kLanes];
+  PanelScales scales;
+};
+
+struct BytePair {
+  int16_t low, high;
+};
+struct ByteTable {
+  BytePair of[256];
+};
+
+// Two elements per byte, the one with the lower k in the low nibble.
+void fill_byte_table(ByteTable* table) {
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    table->of[byte] = {static_cast<int16_t>(e2m1_doubled(byte & 0xF)),
+                       static_cast<int16_t>(e2m1_doubled(byte >> 4))};
+  }
+}
+
+void decode_scales(const Matrix& x, int64_t row, int64_t k_first, int blocks, int slot,
+                   PanelScales* scales) {
+  for (int block = 0; block < blocks; ++block) {
+    const uint8_t scale = x.scale(row, k_first / kBlock + block);
+    scales->of[block][slot] = ue4m3_units(scale);
+    if (is_nan_scale(scale)) scales->nan[slot] = true;
+  }
+}
+
+// A part of an operand, and what store(row of the part, k of the part, element) keeps of it.
+struct Part {
+  int64_t row, k;
+  int rows, k_count;
+};
+template <typename Store>
+void decode(const ByteTable& table, const Matrix& x, const Part& part, PanelScales* scales,
+            Store store) {
+  for (int row = 0; row < part.rows; ++row) {
+    const uint8_t* bytes = x.elements + ((part.row + row) * x.ld + part.k) / 2;
+    for (int i = 0; i < part.k_count / 2; ++i) {
+      store(row, 2 * i, table.of[bytes[i]].low);
+      store(row, 2 * i + 1, table.of[bytes[i]].high);
+    }
+    decode_scales(x, part.row + row, part.k, part.k_count / kBlock, row, scales);
+  }
+}
+
+void decode_a(const ByteTable& table, const Matrix& x, const Part& part, PanelA* panel) {
+  decode(table, x, part, &panel->scales,
+         [panel](int row, int k, int16_t element) { panel->element[row][k] = element; });
+}
+
+void decode_b(const ByteTable& table, const Matrix& x, const Part& part, PanelB* panel) {
+  decode(table, x, part, &panel->scales, [panel](int row, int k, int16_t element) {
+    panel->element[k][row / kLanes][row % kLanes] = element;
+  });
+}
+
+// Sums of one block: row i of A times 32 columns of D.
+void dot_block(const PanelA& a, int i, const PanelB& b, int block, int16_t dot[kRows]) {
+  constexpr int kVectors = kRows / kLanes;
+  Lanes sum[kVectors] = {};
+  for (int k = block * kBlock; k < (block + 1) * kBlock; ++k) {
+    for (int v = 0; v < kVectors; ++v) sum[v] += a.element[i][k] * b.element[k][v];
+  }
+  memcpy(dot, sum, sizeof sum);
+}
+
+// acc: the exact sum rounded once to fp32, a zero positive.
+F32 round_sum(int64_t sum, bool nan) {
+  if (nan) return kNan;
+  const uint64_t magnitude = sum < 0 ? -static_cast<uint64_t>(sum) : static_cast<uint64_t>(sum);
+  return {(sum < 0 ? 0x80000000u : 0) | round_to(kF32, magnitude, kUnit)};
+}
+
+// About 46 KB on the stack: a thread with a small stack can still call it.
+struct Workspace {
+  ByteTable table;
+  PanelA a;
+  PanelB b;
+  int64_t sum[kRows][kRows];
+};
+
+void add_panel(Workspace* w, int rows, int blocks) {
+  int16_t dot[kRows];
+  for (int i = 0; i < rows; ++i) {
+    for (int block = 0; block < blocks; ++block) {
+      dot_block(w->a, i, w->b, block, dot);
+      const int32_t scale = w->a.scales.of[block][i];
+      for (int j = 0; j < kRows; ++j) {
+        // 2304 * 448 * 512 fits 31 bits.
+        w->sum[i][j] += static_cast<int64_t>(dot[j] * scale) * w->b.scales.of[block][j];
+      }
+    }
+  }
+}
+
+// Columns beyond the matrix take part in the arithmetic: as zeros.
+void clear(Workspace* w) {
+  memset(&w->a.scales, 0, sizeof w->a.scales);
+  memset(&w->b, 0, sizeof w->b);
+  memset(&w->sum, 0, sizeof w->sum);
+}
+
+int smaller(int64_t a, int b) { return a < b ? static_cast<int>(a) : b; }
+
+void compute_tile(Workspace* w, const Matrix& a, const Matrix& b, int64_t m, int64_t n,
+                  const ReferenceEpilogue& epilogue, int64_t batch) {
+  const int rows = smaller(a.rows - m, kRows), columns = smaller(b.rows - n, kRows);
+  clear(w);
+  for (int64_t k = 0; k < a.k; k += kPanel) {
+    const int k_count = smaller(a.k - k, kPanel);
+    decode_a(w->table, a, {m, k, rows, k_count}, &w->a);
+    decode_b(w->table, b, {n, k, columns, k_count}, &w->b);
+    add_panel(w, rows, k_count / kBlock);
+  }
+  for (int i = 0; i < rows; ++i) {
+    for (int j = 0; j < columns; ++j) {
+      const bool nan = w->a.scales.nan[i] || w->b.scales.nan[j];
+      epilogue.store({batch, m + i, n + j}, round_sum(w->sum[i][j], nan));
+    }
+  }
+}
+
+Matrix batch_of_a(const nvfp4_gemm_desc& g, int64_t batch) {
+  return {static_cast<const uint8_t*>(g.a) + batch * g.a_batch_stride / 2,
+          static_cast<const uint8_t*>(g.a_scales) + batch * g.a_scales_batch_stride_bytes,
+          g.m,
+          g.k,
+          g.a_ld,
+          g.a_scale_layout};
+}
+
+Matrix batch_of_b(const nvfp4_gemm_desc& g, int64_t batch) {
+  return {static_cast<const uint8_t*>(g.b) + batch * g.b_batch_stride / 2,
+          static_cast<const uint8_t*>(g.b_scales) + batch * g.b_scales_batch_stride_bytes,
+          g.n,
+          g.k,
+          g.b_ld,
+          g.b_scale_layout};
+}
+
+}  // namespace
+
+void reference_gemm(const nvfp4_gemm_desc& g) {
+  if (g.a_type != NVFP4_TYPE_NONE) return reference_gemm_a16(g);
+  Workspace w;
+  fill_byte_table(&w.table);
+  const ReferenceEpilogue epilogue(g);
+  for (int64_t batch = 0; batch < g.l; ++batch) {
+    const Matrix a = batch_of_a(g, batch), b = batch_of_b(g, batch);
+    for (int64_t m = 0; m < g.m; m += kRows) {
+      for (int64_t n = 0; n < g.n; n += kRows) compute_tile(&w, a, b, m, n, epilogue, batch);
+    }
+  }
+}
+
+}  // namespace nvfp4

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+#include "host/run/device.h"
+
+namespace nvfp4 {
+
+namespace {
+
+// What the library remembers of a device: immutable facts, so threads that race store the same.
+constexpr int kRememberedDevices = 64;
+int32_t capability_of_device[kRememberedDevices];  // 0 = not asked yet
+int32_t sm_count_of_device[kRememberedDevices];    // stored before it
+uint64_t prepared_devices[kVariantCount];          // bit d: set_attributes was called
+
+nvfp4_status current_device(const Driver& driver, CUcontext* context, CUdevice* device) {
+  *context = nullptr;
+  CUresult result = driver.cuCtxGetCurrent(context);
+  if (result != CUDA_SUCCESS) return driver_failure(driver, "cuCtxGetCurrent", result);
+  if (*context == nullptr) {
+    return fail(NVFP4_STATUS_NO_CONTEXT,
+                "no CUDA context is current on this thread; make one current before the call");
+  }
+  result = driver.cuCtxGetDevice(device);
+  return result == CUDA_SUCCESS ? NVFP4_SUCCESS : driver_failure(driver, "cuCtxGetDevice", result);
+}
+
+nvfp4_status attribute(const Driver& driver, CUdevice_attribute which, CUdevice device,
+                       int* value) {
+  const CUresult result = driver.cuDeviceGetAttribute(value, which, device);
+  if (result == CUDA_SUCCESS) return NVFP4_SUCCESS;
+  return driver_failure(driver, "cuDeviceGetAttribute", result);
+}
+
+nvfp4_status find_facts(const Driver& driver, CUdevice device, int32_t* capability,
+                        int32_t* sm_count) {
+  const bool remembered = device >= 0 && device < kRememberedDevices;
+  if (remembered) {
+    *capability = __atomic_load_n(&capability_of_device[device], __ATOMIC_ACQUIRE);
+    *sm_count = __atomic_load_n(&sm_count_of_device[device], __ATOMIC_RELAXED);
+    if (*capability != 0) return NVFP4_SUCCESS;
+  }
+  int major, minor, count;
+  NVFP4_TRY(attribute(driver, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device, &major));
+  NVFP4_TRY(attribute(driver, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device, &minor));
+  NVFP4_TRY(attribute(driver, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device, &count));
+  *capability = 10 * major + minor;
+  *sm_count = count;
+  if (remembered) {
+    __atomic_store_n(&sm_count_of_device[device], *sm_count, __ATOMIC_RELAXED);
+    __atomic_store_n(&capability_of_device[device], *capability, __ATOMIC_RELEASE);
+  }
+  return NVFP4_SUCCESS;
+}
+
+nvfp4_status set_attribute(const Site& site, CUkernel kernel, CUfunction_attribute attribute,
+                           int value) {
+  const CUresult result = site.driver->cuKernelSetAttribute(attribute, value, kernel, site.device);
+  return result == CUDA_SUCCESS ? NVFP4_SUCCESS
+                                : driver_failure(*site.driver, "cuKernelSetAttribute", result);
+}
+
+// Once per kernel and device. More than 48 KB of dynamic shared memory has to be asked for. And an
+// SM that decodes tokens divides its memory as the GEMM wants it, whose CTA then starts beside the
+// last CTA there that decodes (kernel/sm90/tile.h): with memory to be divided again it would wait
+// for an empty SM.
+nvfp4_status set_attributes(const Site& site, const Plan& plan, const LoadedKernel& loaded) {
+  const bool remembered = site.device >= 0 && site.device < kRememberedDevices;
+  const uint64_t bit = remembered ? uint64_t{1} << site.device : 0;
+  uint64_t* prepared = &prepared_devices[index_of(*plan.variant)];
+  if ((__atomic_load_n(prepared, __ATOMIC_ACQUIRE) & bit) != 0) return NVFP4_SUCCESS;
+  for (const CUkernel kernel : loaded.kernels) {
+    if (kernel == nullptr) continue;
+    NVFP4_TRY(set_attribute(site, kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                            static_cast<int>(plan.variant->shared_bytes)));
+  }
+  if (loaded.tokens != nullptr) {
+    NVFP4_TRY(set_attribute(site, loaded.tokens, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+                            CU_SHAREDMEM_CARVEOUT_MAX_SHARED));
+  }
+  __atomic_fetch_or(prepared, bit, __ATOMIC_RELEASE);
+  return NVFP4_SUCCESS;
+}
+
+}  // namespace
+
+nvfp4_status load_into_context(const Driver& driver, CUkernel kernel) {
+  CUfunction function = nullptr;
+  CUresult result = driver.cuKernelGetFunction(&function, kernel);
+  if (result != CUDA_SUCCESS) return driver_failure(driver, "cuKernelGetFunction", result);
+  result = driver.cuFuncLoad(function);
+  return result == CUDA_SUCCESS ? NVFP4_SUCCESS : driver_failure(driver, "cuFuncLoad", result);
+}
+
+nvfp4_status find_site(Site* site) {
+  NVFP4_TRY(open_driver(&site->driver));
+  NVFP4_TRY(current_device(*site->driver, &site->context, &site->device));
+  return find_facts(*site->driver, site->device, &site->capability, &site->sm_count);
+}
+
+nvfp4_status ready_kernel(const Site& site, const Plan& plan, LoadedKernel* loaded) {
+  NVFP4_TRY(load_kernel(*site.driver, plan, loaded));
+  return set_attributes(site, plan, *loaded);
+}
+
+nvfp4_status ready_all_kernels(const Site& site) {
+  Plan plan{};
+  NVFP4_TRY(find_architecture(site.capability, &plan.arch_index));
+  const RelaxedCapture relaxed(*site.driver);
+  for (uint32_t i = 0; i < kVariantCount; ++i) {
+    LoadedKernel loaded{};
+    plan.variant = &variant_at(i);
+    if (!serves(*plan.variant, plan.arch())) continue;
+    NVFP4_TRY(ready_kernel(site, plan, &loaded));
+    for (const CUkernel kernel : loaded.kernels) {
+      if (kernel != nullptr) NVFP4_TRY(load_into_context(*site.driver, kernel));
+    }
+    if (loaded.tokens != nullptr) NVFP4_TRY(load_into_context(*site.driver, loaded.tokens));
+  }
+  return NVFP4_SUCCESS;
+}
+
+}  // namespace nvfp4

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+// K = 0: D without a product.
+#pragma once
+
+#include "host/run/device.h"
+#include "nvfp4_gemm.h"
+
+namespace nvfp4 {
+
+// A fill where every element is the same fp16 number, else a kernel; `how` says which, in a word.
+nvfp4_status enqueue_empty_sum(const Site& site, const nvfp4_gemm_desc& desc, CUstream stream,
+                               const char** how);
+
+// That word for a problem with K = 0: "fill" or "empty_sum".
+const char* empty_sum_way(const nvfp4_gemm_desc& desc);
+
+}  // namespace nvfp4

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: MIT
+#include "host/run/image.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "host/base/log.h"
+
+#define IMAGE(name, file, label) \
+  extern "C" __attribute__((visibility("hidden"))) const unsigned char nvfp4_image_##name[];
+#include "host/plan/images.def"
+#undef IMAGE
+#define QUANTIZER_IMAGE(name, file, label, capability) \
+  extern "C" __attribute__((visibility("hidden"))) const unsigned char nvfp4_image_##name[];
+#include "host/plan/quantizer_images.def"
+#undef QUANTIZER_IMAGE
+
+namespace nvfp4 {
+
+namespace {
+
+struct Image {
+  const char* label;
+  const void* data;
+};
+
+#define IMAGE(name, file, label) {label, nvfp4_image_##name},
+const Image kImages[] = {
+#include "host/plan/images.def"
+};
+#undef IMAGE
+constexpr const char* kTokensEntry = "nvfp4_tokens_sm90";
+
+struct QuantizerImage {
+  Image image;
+  int32_t capability;  // 10: every 10.x, 0: every one
+
+  bool serves(int32_t of) const {
+    return capability == 0 || capability == of || capability == of / 10;
+  }
+};
+#define QUANTIZER_IMAGE(name, file, label, capability) {{label, nvfp4_image_##name}, capability},
+const QuantizerImage kQuantizerImages[] = {
+#include "host/plan/quantizer_images.def"
+};
+#undef QUANTIZER_IMAGE
+constexpr size_t kQuantizerImageCount = sizeof kQuantizerImages / sizeof kQuantizerImages[0];
+constexpr const char* kQuantizerEntries[] = {
+#define QUANTIZER_ENTRY(name) "nvfp4_" #name,
+#include "host/run/quantizer_entries.def"
+#undef QUANTIZER_ENTRY
+};
+
+// The lock is only taken by a process that owns the driver (open_driver comes first), so a forked
+// child never meets it held.
+pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+CUlibrary libraries[kImageCount];
+LoadedKernel kernels[kArchitectureCount][kVariantCount];
+int kernel_ready[kArchitectureCount][kVariantCount];
+CUlibrary quantizer_libraries[kQuantizerImageCount];
+CUkernel quantizer_kernels[kArchitectureCount][kQuantizerEntryCount];  // NULL until loaded
+
+// Static, options too: the driver may load lazily and write the log and its size after
+// cuLibraryLoadData has returned.
+char jit_log[1024];
+CUjit_option jit_options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+void* jit_values[2];
+
+// How fatbinary begins a file: the container's head, then that of its one entry.
+// test/oracle/test_images.py holds it against the PTX.
+struct FatBinary {
+  uint32_t magic;
+  uint16_t version, head_bytes;
+  uint64_t bytes;
+  uint16_t kind, entry_version;
+  uint32_t entry_head_bytes;
+  uint64_t stored_bytes;
+  uint32_t packed_bytes, options_at;
+  uint16_t isa_minor, isa_major;  // of PTX
+};
+constexpr uint16_t kPtxEntry = 1;
+
+// PTX 8.8 came with CUDA 12.9, and each 9.y with 13.y; the kernels need no older one. 0: a cubin.
+int driver_for(const Image& image) {
+  FatBinary head;
+  memcpy(&head, image.data, sizeof head);
+  if (head.kind != kPtxEntry) return 0;
+  return head.isa_major == 8 ? 12010 + 10 * head.isa_minor
+                             : 1000 * (head.isa_major + 4) + 10 * head.isa_minor;
+}
+
+nvfp4_status refused(const Driver& driver, const Image& image, const char* call, CUresult result) {
+  const nvfp4_status status = status_of(result, NVFP4_STATUS_IMAGE_LOAD);
+  if (status != NVFP4_STATUS_IMAGE_LOAD) return driver_failure(driver, call, result);
+  const char* name = nullptr;
+  if (driver.cuGetErrorName(result, &name) != CUDA_SUCCESS || name == nullptr) name = "an error";
+  return fail(status, "%s refuses the %s with %s (%d)%s%s", call, image.label, name,
+              static_cast<int>(result), jit_log[0] != '\0' ? ": " : "", jit_log);
+}
+
+CUresult load_library(const Driver& driver, const Image& image, CUlibrary* library) {
+  jit_values[0] = jit_log;
+  jit_values[1] = reinterpret_cast<void*>(sizeof jit_log);
+  jit_log[0] = '\0';
+  return driver.cuLibraryLoadData(library, image.data, jit_options, jit_values, 2, nullptr, nullptr,
+                                  0);
+}
+
+struct Wanted {
+  const char* entry;  // NULL: nothing
+  CUkernel* kernel;
+};
+constexpr size_t kMostWanted = 1 + kEntryCount;
+
+// A cubin of another architecture may load and only fail here with 209: loading is lazy.
+CUresult get_kernels(const Driver& driver, const Image& image, CUlibrary* slot,
+                     const Wanted (&wanted)[kMostWanted], const char** call) {
+  *call = "cuLibraryLoadData";
+  CUlibrary library = *slot;
+  CUresult result = CUDA_SUCCESS;
+  if (library == nullptr) {
+    result = load_library(driver, image, &library);
+    if (result != CUDA_SUCCESS) return result;
+  }
+  *call = "cuLibraryGetKernel";
+  for (const Wanted& row : wanted) {
+    if (result == CUDA_SUCCESS && row.entry != nullptr) {
+      result = driver.cuLibraryGetKernel(row.kernel, library, row.entry);
+    }
+  }
+  if (result == CUDA_SUCCESS) {
+    *slot = library;
+  } else if (*slot == nullptr) {
+    driver.cuLibraryUnload(library);  // best effort: the reason to report is the one above
+  }
+  return result;
+}
+
+// Images in turn, until one has what is wanted. Those that do not serve the device are not offered.
+struct Attempt {
+  const Driver& driver;
+  const Wanted (&wanted)[kMostWanted];
+  const Image* last = nullptr;
+  CUresult result = CUDA_ERROR_NO_BINARY_FOR_GPU;
+  const char* call = "";
+
+  // True when there is no use in the next one.
+  bool ends_with(const Image& image, CUlibrary* slot) {
+    last = &image;
+    result = get_kernels(driver, image, slot, wanted, &call);
+    log_line(LogLevel::detail, "%s: %s %s", image.label, call,
+             result == CUDA_SUCCESS ? "succeeds" : "refuses");
+    return result != CUDA_ERROR_NO_BINARY_FOR_GPU;
+  }
+  nvfp4_status status() const {
+    return result == CUDA_SUCCESS ? NVFP4_SUCCESS : refused(driver, *last, call, result);
+  }
+};
+
+nvfp4_status load_first_that_serves(const Driver& driver, const Plan& plan, LoadedKernel* loaded) {
+  const char* const tokens = plan.variant->workspace_tokens ? kTokensEntry : nullptr;
+  Wanted wanted[kMostWanted] = {{tokens, &loaded->tokens}};
+  for (uint32_t i = 0; i < kEntryCount; ++i) {
+    wanted[1 + i] = {plan.variant->entries[i], &loaded->kernels[i]};
+  }
+  Attempt attempt{driver, wanted};
+  for (uint32_t i = 0; i < kImageCount; ++i) {
+    if (plan.arch().takes(i) && attempt.ends_with(kImages[i], &libraries[i])) break;
+  }
+  loaded->image = attempt.last->label;
+  return attempt.status();
+}
+
+nvfp4_status load_quantizer_entry(const Driver& driver, const Architecture& arch,
+                                  QuantizerEntry entry, CUkernel* kernel) {
+  const Wanted wanted[kMostWanted] = {{kQuantizerEntries[entry], kernel}};
+  Attempt attempt{driver, wanted};
+  for (size_t i = 0; i < kQuantizerImageCount; ++i) {
+    const QuantizerImage& row = kQuantizerImages[i];
+    const bool serves = row.serves(arch.capability);
+    if (serves && attempt.ends_with(row.image, &quantizer_libraries[i])) break;
+  }
+  return attempt.status();
+}
+
+}  // namespace
+
+nvfp4_status load_kernel(const Driver& driver, const Plan& plan, LoadedKernel* loaded) {
+  int* ready = &kernel_ready[plan.arch_index][index_of(*plan.variant)];
+  LoadedKernel* slot = &kernels[plan.arch_index][index_of(*plan.variant)];
+  if (__atomic_load_n(ready, __ATOMIC_ACQUIRE) == 0) {
+    const LinesAfterRelease lines;
+    pthread_mutex_lock(&mutex);
+    nvfp4_status status = NVFP4_SUCCESS;
+    if (*ready == 0) {
+      const RelaxedCapture relaxed(driver);
+      status = load_first_that_serves(driver, plan, slot);
+      if (status == NVFP4_SUCCESS) __atomic_store_n(ready, 1, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&mutex);
+    NVFP4_TRY(status);
+  }
+  *loaded = *slot;
+  return NVFP4_SUCCESS;
+}
+
+nvfp4_status load_quantizer(const Driver& driver, uint32_t arch_index, QuantizerEntry entry,
+                            CUkernel* kernel) {
+  CUkernel* slot = &quantizer_kernels[arch_index][entry];
+  *kernel = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
+  if (*kernel != nullptr) return NVFP4_SUCCESS;
+  const LinesAfterRelease lines;
+  pthread_mutex_lock(&mutex);
+  nvfp4_status status = NVFP4_SUCCESS;
+  *kernel = *slot;
+  if (*kernel == nullptr) {
+    const RelaxedCapture relaxed(driver);
+    status = load_quantizer_entry(driver, kArchitectures[arch_index], entry, kernel);
+    if (status == NVFP4_SUCCESS) __atomic_store_n(slot, *kernel, __ATOMIC_RELEASE);
+  }
+  pthread_mutex_unlock(&mutex);
+  return status;
+}
+
+int oldest_driver() {
+  int oldest = 0;
+  const auto consider = [&](const Image& image) {
+    const int needed = driver_for(image);
+    if (needed > oldest) oldest = needed;
+  };
+  for (const Image& image : kImages) consider(image);
+  for (const QuantizerImage& quantizer : kQuantizerImages) consider(quantizer.image);
+  return oldest;
+}
+
+const char* image_label(uint32_t image) { return kImages[image].label; }
+
+}  // namespace nvfp4

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT
+#include "host/run/quantizer.h"
+
+#include <algorithm>
+
+#include "host/run/enqueue.h"
+#include "host/base/f32.h"
+#include "host/base/size.h"
+#include "kernel/quantize/params.h"
+
+namespace nvfp4 {
+
+namespace {
+
+constexpr int64_t kMostGridRows = 65535;
+// Twice as many as fit with 48 registers a thread: where some take longer, others have ended.
+constexpr int64_t kCtasPerSm = 20;
+
+// Entries stand by element type, in the order of the enumeration.
+QuantizerEntry entry_of(QuantizerEntry first, int32_t type) {
+  return static_cast<QuantizerEntry>(first + (type - NVFP4_TYPE_F16));
+}
+
+bool multiple(const void* address, int64_t row_bytes, uint64_t of) {
+  return (reinterpret_cast<uintptr_t>(address) | static_cast<uint64_t>(row_bytes)) % of == 0;
+}
+
+// CTAs that take 32 blocks of kQuantizeWarps rows at a time: at most `most`, or as many as one set
+// of rows has, and of those as few as are done at the same time.
+Grid grid_of(int64_t rows, int64_t k, int64_t most) {
+  const int64_t sets = ceil_div(rows, int64_t{kQuantizeWarps});
+  Grid grid{};
+  grid.ctas = static_cast<uint32_t>(ceil_div(k / kScaleBlock, int64_t{32}));
+  const int64_t at_once = std::clamp(most / grid.ctas, int64_t{1}, std::min(sets, kMostGridRows));
+  grid.rows = static_cast<uint32_t>(ceil_div(sets, ceil_div(sets, at_once)));
+  grid.threads = kQuantizeThreads;
+  grid.cluster = 1;
+  return grid;
+}
+Grid grid_of(const Site& site, int64_t rows, int64_t k, bool early) {
+  Grid grid = grid_of(rows, k, int64_t{site.sm_count} * kCtasPerSm);
+  grid.early = early;
+  return grid;
+}
+
+// Of the search for the largest magnitude: each CTA leaves a number, which every CTA of the next
+// kernel reads again, so there are few, and as many on every device.
+Grid amax_grid(const nvfp4_quantize_desc& desc) {
+  Grid grid = grid_of(desc.rows, desc.k, kMostAmaxCtas);
+  grid.ctas = std::min(grid.ctas, kMostAmaxCtas);
+  return grid;
+}
+
+uint32_t count_amax_ctas(const nvfp4_quantize_desc& desc) {
+  const Grid grid = amax_grid(desc);
+  return grid.ctas * grid.rows;
+}
+
+QuantizeParams make_params(const nvfp4_quantize_desc& desc) {
+  QuantizeParams p{};
+  p.x = desc.x;
+  p.x_ld = desc.x_ld;
+  p.nvfp4.codes = static_cast<uint8_t*>(desc.codes);
+  p.nvfp4.codes_row_bytes = desc.codes_ld / 2;
+  p.nvfp4.scales = static_cast<uint8_t*>(desc.scales);
+  p.nvfp4.rows = static_cast<uint32_t>(desc.rows);
+  p.nvfp4.blocks = static_cast<uint32_t>(desc.k / kScaleBlock);
+  p.nvfp4.scales_are_tiles = desc.scale_layout == NVFP4_SCALE_LAYOUT_128X4;
+  p.nvfp4.vectors = multiple(desc.x, desc.x_ld % 16 * element_bytes(desc.x_type), 16) &&
+                    multiple(desc.codes, desc.codes_ld / 2, 8);
+  p.scale.device = desc.tensor_scale_device;
+  p.scale.partial_amax = static_cast<float*>(desc.workspace);
+  p.scale.amax_ctas = count_amax_ctas(desc);
+  p.scale.value = desc.tensor_scale;
+  p.scale.source = static_cast<uint32_t>(desc.tensor_scale_mode);
+  return p;
+}
+
+FusedParams make_params(const nvfp4_fused_quantize_desc& desc) {
+  const int64_t element = element_bytes(desc.type);
+  FusedParams p{};
+  p.x = const_cast<void*>(desc.x);
+  p.x_ld = desc.x_ld;
+  p.y = desc.y;
+  p.y_ld = desc.y_ld;
+  p.weight = const_cast<void*>(desc.weight);
+  p.nvfp4.codes = static_cast<uint8_t*>(desc.codes);
+  p.nvfp4.codes_row_bytes = desc.codes_ld / 2;
+  p.nvfp4.scales = static_cast<uint8_t*>(desc.scales);
+  p.nvfp4.rows = static_cast<uint32_t>(desc.rows);
+  p.nvfp4.blocks = static_cast<uint32_t>(desc.k / kScaleBlock);
+  p.nvfp4.scales_are_tiles = desc.scale_layout == NVFP4_SCALE_LAYOUT_128X4;
+  p.nvfp4.vectors = multiple(desc.x, desc.x_ld % 16 * element, 16) &&
+                    (desc.y == nullptr || multiple(desc.y, desc.y_ld % 16 * element, 16)) &&
+                    multiple(desc.weight, 0, 16) && multiple(desc.codes, desc.codes_ld / 2, 8);
+  p.scale.device = const_cast<float*>(desc.tensor_scale_device);
+  p.scale.value = desc.tensor_scale;
+  p.scale.source = static_cast<uint32_t>(desc.tensor_scale_mode);
+  p.k = f32_from_bits(f32_from_integer(static_cast<int32_t>(desc.k)).bits);
+  p.epsilon = desc.epsilon;
+  return p;
+}
+
+nvfp4_status find_kernel(const Site& site, QuantizerEntry entry, CUkernel* kernel) {
+  uint32_t index;
+  NVFP4_TRY(find_architecture(site.capability, &index));
+  return load_quantizer(*site.driver, index, entry, kernel);
+}
+
+nvfp4_status enqueue(const Site& site, QuantizerEntry entry, const Grid& grid, const void* params,
+                     void* stream) {
+  CUkernel kernel;
+  NVFP4_TRY(find_kernel(site, entry, &kernel));
+  return launch(site, kernel, grid, params, static_cast<CUstream>(stream));
+}
+
+}  // namespace
+
+static_assert(static_cast<int>(kTensorScaleValue) == NVFP4_TENSOR_SCALE_VALUE &&
+              static_cast<int>(kTensorScalePointer) == NVFP4_TENSOR_SCALE_DEVICE &&
+              static_cast<int>(kTensorScaleAmax) == NVFP4_TENSOR_SCALE_AMAX);
+
+uint64_t quantizer_workspace(const nvfp4_quantize_desc& desc) {
+  if (desc.tensor_scale_mode != NVFP4_TENSOR_SCALE_AMAX) return 0;
+  return sizeof(float) * count_amax_ctas(desc);
+}
+
+nvfp4_status enqueue_quantize(const nvfp4_quantize_desc& desc, void* stream) {
+  Site site;
+  NVFP4_TRY(find_site(&site));
+  const QuantizeParams params = make_params(desc);
+  const bool early = desc.pdl != NVFP4_PDL_OFF;
+  const bool amax = desc.tensor_scale_mode == NVFP4_TENSOR_SCALE_AMAX;
+  const QuantizerEntry second = entry_of(kQuantizer_quantize_f16, desc.x_type);
+  CUkernel kernel;
+  NVFP4_TRY(find_kernel(site, second, &kernel));  // before anything is enqueued
+  NVFP4_TRY(check_stream(site, static_cast<CUstream>(stream)));
+  if (amax) {
+    Grid grid = amax_grid(desc);
+    grid.early = early;
+    NVFP4_TRY(enqueue(site, entry_of(kQuantizer_amax_f16, desc.x_type), grid, &params, stream));
+  }
+  // The second waits by itself for the first.
+  return enqueue(site, second, grid_of(site, desc.rows, desc.k, early || amax), &params, stream);
+}
+
+nvfp4_status enqueue_dequantize(const nvfp4_quantize_desc& desc, void* stream) {
+  Site site;
+  NVFP4_TRY(find_site(&site));
+  NVFP4_TRY(check_stream(site, static_cast<CUstream>(stream)));
+  const QuantizeParams params = make_params(desc);
+  return enqueue(site, entry_of(kQuantizer_dequantize_f16, desc.x_type),
+                 grid_of(site, desc.rows, desc.k, desc.pdl != NVFP4_PDL_OFF), &params, stream);
+}
+
+nvfp4_status enqueue_fused_quantize(const nvfp4_fused_quantize_desc& desc, void* stream) {
+  Site site;
+  NVFP4_TRY(find_site(&site));
+  NVFP4_TRY(check_stream(site, static_cast<CUstream>(stream)));
+  const FusedParams params = make_params(desc);
+  const bool early = desc.pdl != NVFP4_PDL_OFF;
+  if (desc.operation == NVFP4_FUSED_SILU_MUL) {
+    return enqueue(site, entry_of(kQuantizer_silu_mul_f16, desc.type),
+                   grid_of(site, desc.rows, desc.k, early), &params, stream);
+  }
+  Grid grid{};
+  grid.ctas = params.nvfp4.rows;
+  grid.rows = grid.cluster = 1;
+  grid.threads = kNormThreads;
+  grid.early = early;
+  return enqueue(site, entry_of(kQuantizer_rms_norm_f16, desc.type), grid, &params, stream);
+}
+
+nvfp4_status ready_scale_tiling(const Site& site) {
+  CUkernel kernel;
+  return find_kernel(site, kQuantizer_scale_convert, &kernel);
+}
+
+nvfp4_status enqueue_scale_tiling(const Site& site, const ScaleTiling& tiling, bool early,
+                                  void* stream) {
+  ScaleConvertParams params{};
+  params.from = static_cast<const uint8_t*>(tiling.from);
+  params.to = static_cast<uint8_t*>(tiling.to);
+  params.from_batch_bytes = tiling.from_batch_bytes;
+  scale_bytes(tiling.rows, tiling.k, NVFP4_SCALE_LAYOUT_128X4, &params.to_batch_bytes);  // counted
+  params.rows = static_cast<uint32_t>(tiling.rows);
+  params.blocks = static_cast<uint32_t>(tiling.k / kScaleBlock);
+  params.batches = static_cast<uint32_t>(tiling.batches);
+  params.to_tiles = 1;
+  return enqueue(site, kQuantizer_scale_convert,
+                 grid_of(site, tiling.rows * tiling.batches, tiling.k, early), &params, stream);
+}
+
+nvfp4_status enqueue_scale_convert(const void* src, int32_t src_layout, void* dst,
+                                   int32_t dst_layout, int64_t rows, int64_t k, void* stream) {
+  Site site;
+  NVFP4_TRY(find_site(&site));
+  NVFP4_TRY(check_stream(site, static_cast<CUstream>(stream)));
+  ScaleConvertParams params{};
+  params.from = static_cast<const uint8_t*>(src);
+  params.to = static_cast<uint8_t*>(dst);
+  params.rows = static_cast<uint32_t>(rows);
+  params.blocks = static_cast<uint32_t>(k / kScaleBlock);
+  params.batches = 1;
+  params.from_tiles = src_layout == NVFP4_SCALE_LAYOUT_128X4;
+  params.to_tiles = dst_layout == NVFP4_SCALE_LAYOUT_128X4;
+  return enqueue(site, kQuantizer_scale_convert, grid_of(site, rows, k, false), &params, stream);
+}
+
+nvfp4_status ready_quantizer(const Site& site) {
+  const RelaxedCapture relaxed(*site.driver);
+  for (uint32_t entry = 0; entry < kQuantizerEntryCount; ++entry) {
+    CUkernel kernel;
+    NVFP4_TRY(find_kernel(site, static_cast<QuantizerEntry>(entry), &kernel));
+    NVFP4_TRY(load_into_context(*site.driver, kernel));
+  }
+  return NVFP4_SUCCESS;
+}
+
+}  // namespace nvfp4

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// Quantization on the device: checked arguments in, one or two launches out.
+#pragma once
+
+#include "host/run/device.h"
+#include "nvfp4_gemm.h"
+
+namespace nvfp4 {
+
+constexpr int64_t element_bytes(int32_t type) { return type == NVFP4_TYPE_F32 ? 4 : 2; }
+
+// Of a desc that passed check_quantizer and is not empty.
+uint64_t quantizer_workspace(const nvfp4_quantize_desc& desc);
+nvfp4_status enqueue_quantize(const nvfp4_quantize_desc& desc, void* stream);
+nvfp4_status enqueue_dequantize(const nvfp4_quantize_desc& desc, void* stream);
+nvfp4_status enqueue_fused_quantize(const nvfp4_fused_quantize_desc& desc, void* stream);
+nvfp4_status enqueue_scale_convert(const void* src, int32_t src_layout, void* dst,
+                                   int32_t dst_layout, int64_t rows, int64_t k, void* stream);
+
+// Linear scales of `batches` matrices to 128x4 tiles, those of the next one nvfp4_scale_bytes() on.
+struct ScaleTiling {
+  const void* from;
+  void* to;
+  int64_t rows, k, batches;
+  int64_t from_batch_bytes;
+};
+// The kernel is loaded: nothing is enqueued then unless everything can be.
+nvfp4_status ready_scale_tiling(const Site& site);
+// `early`: after another kernel that lets it start, for which it waits.
+nvfp4_status enqueue_scale_tiling(const Site& site, const ScaleTiling& tiling, bool early,
+                                  void* stream);
+
+// Every kernel of it loaded, with its code in the current context.
+nvfp4_status ready_quantizer(const Site& site);
+
+}  // namespace nvfp4

@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: MIT
+#include "host/run/selftest.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+
+#include "host/problem/check.h"
+#include "host/run/enqueue.h"
+#include "host/base/formats.h"
+#include "host/run/launch.h"
+#include "host/plan/plan.h"
+#include "host/reference/reference.h"
+#include "host/reference/scale_layout.h"
+#include "host/base/size.h"
+
+namespace nvfp4 {
+
+namespace {
+
+// Five stages, the last with one step of 64; two tiles of 128 weights; rests in M and N. Every
+// group of consumer warps has a stage, and a split has parts to share out. A variant multiplies as
+// many of the rows as fill two of its tiles and begin a third.
+constexpr int64_t kM = 72, kN = 136, kK = 1088;
+constexpr uint64_t kAlignment = 256;
+
+// What each variant computes. The plain one twice where there are two entries for it, one of which
+// is for CTAs that compute a single tile: so do all here. The general one has K cut inside the last
+// step, and inside 16 bytes of codes, C, bias, factors and scalars on the device, an activation,
+// and a D whose rows begin anywhere. The wrapping one is a single tile, whose ring of stages begins
+// a second round, with linear scales: a loop of its own fills the ring for those on 9.0.
+enum Product : uint32_t { kPlain, kGeneral, kOnce, kWrapping, kProducts };
+constexpr uint32_t kExpected = kOnce;  // the first products have an expected D for all variants
+constexpr int64_t kCutK = kK - 16, kGeneralLd = kN + 1;
+constexpr int64_t kFactorColumns = 64;
+
+struct Shape {
+  int64_t m, n, k, d_ld;
+};
+
+Shape shape_of(const Variant& v, Product product) {
+  if (product == kWrapping) return {v.tile_tokens, v.tile_weights, wrapping_k(v), v.tile_weights};
+  const int64_t m = std::min(kM, int64_t{2} * v.tile_tokens + 1);
+  return product == kGeneral ? Shape{m, kN, kCutK, kGeneralLd} : Shape{m, kN, kK, kN};
+}
+
+const char* words_of(Product product) {
+  constexpr const char* kWords[kProducts] = {"plain", "general", "single-tile", "wrapping"};
+  return kWords[product];
+}
+
+constexpr uint64_t up(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+constexpr uint64_t scale_tiles(int64_t rows) {
+  return static_cast<uint64_t>(ceil_div(rows, int64_t{kScaleTileRows}) * (kK / kScaleTileK));
+}
+
+// Scalars and factors, as they lie in the workspace.
+struct Scalars {
+  float alpha, beta, a_tensor_scale;
+  float b_tensor_scales[ceil_div(kN, kFactorColumns)];
+};
+constexpr Scalars kScalars = {0.5f, -0.75f, 1.5f, {0.25f, 1.0f, 0.375f}};
+
+// Where everything lies in the workspace, and up to `image` in host memory, too. Tokens come
+// packed, in fp16 and in bf16. The operands of the wrapping product are as large as any variant's.
+constexpr uint64_t kDBytes = up(kM * kGeneralLd * sizeof(uint16_t));
+constexpr uint64_t kWrappingDBytes = up(kMostTileElements * sizeof(uint16_t));
+constexpr uint64_t kVariantDBytes = kWrapping * kDBytes + kWrappingDBytes;
+constexpr uint64_t kMost = kMostWrappingElements;
+
+struct TokensAt {
+  uint64_t codes, scales, f16, bf16, end;
+  int64_t elements;
+};
+constexpr TokensAt tokens_at(uint64_t begin, int64_t elements, uint64_t scale_bytes) {
+  TokensAt at{};
+  at.elements = elements;
+  at.codes = begin;
+  at.scales = at.codes + up(elements / 2);
+  at.f16 = at.scales + up(scale_bytes);
+  at.bf16 = at.f16 + up(elements * sizeof(uint16_t));
+  at.end = at.bf16 + up(elements * sizeof(uint16_t));
+  return at;
+}
+constexpr TokensAt kTokens = tokens_at(0, kM* kK, scale_tiles(kM) * kScaleTileBytes);
+constexpr TokensAt kWrappingTokens = tokens_at(kTokens.end, kMost, kMost / 16);
+constexpr uint64_t kB = kWrappingTokens.end;
+constexpr uint64_t kBScales = kB + up(kN * kK / 2);
+constexpr uint64_t kWrappingB = kBScales + up(scale_tiles(kN) * kScaleTileBytes);
+constexpr uint64_t kWrappingBScales = kWrappingB + up(kMost / 2);
+constexpr uint64_t kC = kWrappingBScales + up(kMost / 16);
+constexpr uint64_t kBias = kC + up(kM * kN * sizeof(uint16_t));
+constexpr uint64_t kScalarsAt = kBias + up(kN * sizeof(float));
+constexpr uint64_t kD = kScalarsAt + up(sizeof(Scalars));
+constexpr uint64_t kImageBytes = kD + kVariantCount * kVariantDBytes;  // then a workspace
+
+uint64_t d_of(const Variant& variant, Product product) {
+  return kD + index_of(variant) * kVariantDBytes + product * kDBytes;
+}
+
+const TokensAt& tokens_of(Product product) {
+  return product == kWrapping ? kWrappingTokens : kTokens;
+}
+
+void describe_tokens(int32_t a_type, const TokensAt& tokens, uintptr_t base, nvfp4_gemm_desc* g) {
+  g->a_type = a_type;
+  const uint64_t at = a_type == NVFP4_TYPE_F16    ? tokens.f16
+                      : a_type == NVFP4_TYPE_BF16 ? tokens.bf16
+                                                  : tokens.codes;
+  g->a = reinterpret_cast<void*>(base + at);
+  if (a_type == NVFP4_TYPE_NONE) g->a_scales = reinterpret_cast<void*>(base + tokens.scales);
+}
+
+void describe_general(uintptr_t base, nvfp4_gemm_desc* g) {
+  const auto scalar = [base](uint64_t offset) {
+    return reinterpret_cast<const float*>(base + kScalarsAt + offset);
+  };
+  g->c = reinterpret_cast<void*>(base + kC);
+  g->c_ld = kN;
+  g->c_type = g->d_type = NVFP4_TYPE_BF16;
+  g->bias = reinterpret_cast<void*>(base + kBias);
+  g->bias_type = NVFP4_TYPE_F32;
+  g->activation = NVFP4_ACTIVATION_SILU;
+  g->scalar_mode = NVFP4_SCALARS_DEVICE;
+  g->alpha_device = scalar(offsetof(Scalars, alpha));
+  g->beta_device = scalar(offsetof(Scalars, beta));
+  g->a_tensor_scale = scalar(offsetof(Scalars, a_tensor_scale));
+  g->b_tensor_scale = scalar(offsetof(Scalars, b_tensor_scales));
+  g->b_tensor_scale_columns = kFactorColumns;
+}
+
+// `bytes` may be NULL: where nothing lies yet, sizes alone count.
+nvfp4_gemm_desc describe(const Shape& shape, Product product, int32_t a_type, uint8_t* bytes,
+                         uint64_t d) {
+  const uintptr_t base = reinterpret_cast<uintptr_t>(bytes);
+  const bool wraps = product == kWrapping;
+  nvfp4_gemm_desc g{};
+  g.struct_size = sizeof g;
+  g.m = shape.m, g.n = shape.n, g.k = shape.k, g.l = 1;
+  describe_tokens(a_type, tokens_of(product), base, &g);
+  g.b = reinterpret_cast<void*>(base + (wraps ? kWrappingB : kB));
+  g.b_scales = reinterpret_cast<void*>(base + (wraps ? kWrappingBScales : kBScales));
+  g.a_ld = g.b_ld = wraps ? shape.k : kK;
+  g.a_scale_layout = g.b_scale_layout =
+      wraps ? NVFP4_SCALE_LAYOUT_LINEAR : NVFP4_SCALE_LAYOUT_128X4;
+  g.d = reinterpret_cast<void*>(base + d);
+  g.d_ld = shape.d_ld;
+  g.d_type = NVFP4_TYPE_F16;
+  g.alpha = kScalars.alpha;
+  if (product == kGeneral) describe_general(base, &g);
+  return g;
+}
+
+// ---- In host memory alone, after the image ----
+
+// What all variants for tokens of a type have to compute, one D after the other; then the wrapping
+// product of the variant that is compared.
+uint64_t expected_at(int32_t a_type, Product product) {
+  const uint32_t which = product == kOnce ? kPlain : product;
+  return kImageBytes + (static_cast<uint32_t>(a_type) * kExpected + which) * kDBytes;
+}
+static_assert(NVFP4_TYPE_NONE == 0 && NVFP4_TYPE_F16 == 1 && NVFP4_TYPE_BF16 == 2);
+constexpr uint64_t kExpectedWrapping = kImageBytes + 3 * kExpected * kDBytes;
+// The tokens of 16 bits, packed under scales of 1, which the reference multiplies much faster.
+constexpr uint64_t kTokenCodes = kExpectedWrapping + kWrappingDBytes;
+constexpr uint64_t kWrappingTokenCodes = kTokenCodes + up(kM * kK / 2);
+constexpr uint64_t kOnes = kWrappingTokenCodes + up(kMost / 2);
+constexpr uint64_t kOnesBytes = std::max(scale_tiles(kM) * kScaleTileBytes, kMost / 16);
+constexpr uint64_t kHostBytes = kOnes + up(kOnesBytes);
+
+class Random {
+ public:
+  uint32_t next() {
+    state_ = state_ * 1664525 + 1013904223;  // a full period of 2^32
+    return state_ >> 16;
+  }
+
+ private:
+  uint32_t state_ = 1;
+};
+
+// Any code under a scale of 1/2, 1 or 2.
+void fill_codes(uint8_t* image, uint64_t from, uint64_t to, Random* random) {
+  for (uint64_t i = from; i < to; ++i) image[i] = static_cast<uint8_t>(random->next());
+}
+void fill_scales(uint8_t* image, uint64_t from, uint64_t to, Random* random) {
+  for (uint64_t i = from; i < to; ++i) {
+    image[i] = static_cast<uint8_t>(0x30 + random->next() % 3 * 8);
+  }
+}
+
+void put16(uint8_t* image, uint64_t at, uint64_t i, uint32_t value) {
+  const uint16_t bits = static_cast<uint16_t>(value);
+  memcpy(image + at + 2 * i, &bits, sizeof bits);
+}
+
+// Packed, and in 16 bits with the same values, whose codes come to `codes16`.
+void fill_tokens(uint8_t* image, const TokensAt& tokens, uint64_t codes16, Random* random) {
+  constexpr uint16_t kF16[8] = {0, 0x3800, 0x3C00, 0x3E00, 0x4000, 0x4200, 0x4400, 0x4600};
+  constexpr uint16_t kBf16[8] = {0, 0x3F00, 0x3F80, 0x3FC0, 0x4000, 0x4040, 0x4080, 0x40C0};
+  fill_codes(image, tokens.codes, tokens.scales, random);
+  fill_scales(image, tokens.scales, tokens.f16, random);
+  memset(image + codes16, 0, static_cast<uint64_t>(tokens.elements / 2));
+  for (uint64_t i = 0; i < static_cast<uint64_t>(tokens.elements); ++i) {
+    const uint32_t code = random->next() & 15, sign = code << 12 & 0x8000;
+    put16(image, tokens.f16, i, sign | kF16[code % 8]);
+    put16(image, tokens.bf16, i, sign | kBf16[code % 8]);
+    image[codes16 + i / 2] |= static_cast<uint8_t>(code << i % 2 * 4);
+  }
+}
+
+// Sums of at most 7,281 products are then exact in every order (docs/numerics.md), so that each
+// variant has to give the reference's bits. D is 0xFF, which no product is.
+void fill_image(uint8_t* image) {
+  Random random;
+  fill_tokens(image, kTokens, kTokenCodes, &random);
+  fill_tokens(image, kWrappingTokens, kWrappingTokenCodes, &random);
+  memset(image + kOnes, 0x38, kHostBytes - kOnes);
+  fill_codes(image, kB, kBScales, &random);
+  fill_scales(image, kBScales, kWrappingB, &random);
+  fill_codes(image, kWrappingB, kWrappingBScales, &random);
+  fill_scales(image, kWrappingBScales, kC, &random);
+  for (uint64_t i = 0; i < kM * kN; ++i) put16(image, kC, i, 0x3F00 + random.next() % 0x300);
+  for (uint64_t i = 0; i < kN; ++i) {
+    const float bias = static_cast<float>(random.next() % 64) - 32;
+    memcpy(image + kBias + 4 * i, &bias, sizeof bias);
+  }
+  memcpy(image + kScalarsAt, &kScalars, sizeof kScalars);
+  memset(image + kD, 0xFF, kImageBytes - kD);
+}
+
+struct HostMemory {
+  uint8_t* bytes;
+  explicit HostMemory(size_t size) : bytes(static_cast<uint8_t*>(malloc(size))) {}
+  ~HostMemory() { free(bytes); }
+  HostMemory(const HostMemory&) = delete;
+  HostMemory& operator=(const HostMemory&) = delete;
+};
+
+// 0: as the planner likes.
+uint32_t split_of(Product product) { return product == kWrapping ? 1 : 0; }
+
+nvfp4_status plan_for(const Variant& variant, Product product, int32_t capability, Plan* plan) {
+  nvfp4_gemm_desc g = describe(shape_of(variant, product), product, variant.a_type, nullptr, 0);
+  g.variant = name_of(variant, split_of(product));
+  const CheckedGemm checked{&g, &variant, false, true, split_of(product)};
+  return make_plan(checked, capability, plan);
+}
+
+nvfp4_status refuse_capture(const Site& site, CUstream stream) {
+  CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+  const CUresult result = site.driver->cuStreamIsCapturing(stream, &capture);
+  if (result != CUDA_SUCCESS) return driver_failure(*site.driver, "cuStreamIsCapturing", result);
+  if (capture == CU_STREAM_CAPTURE_STATUS_NONE) return NVFP4_SUCCESS;
+  return fail(NVFP4_STATUS_INVALID_VALUE,
+              "stream = %p is being captured, and nvfp4_selftest waits for it",
+              static_cast<void*>(stream));
+}
+
+// Calls f(variant, product) for all that serve the architecture, until one fails.
+template <typename F>
+nvfp4_status for_each_product(const Architecture& arch, const F& f) {
+  for (uint32_t i = 0; i < kVariantCount; ++i) {
+    if (!serves(variant_at(i), arch)) continue;
+    NVFP4_TRY(f(variant_at(i), kPlain));
+    NVFP4_TRY(f(variant_at(i), kGeneral));
+    if (variant_at(i).entries[kEntryOnce] != nullptr) NVFP4_TRY(f(variant_at(i), kOnce));
+    NVFP4_TRY(f(variant_at(i), kWrapping));
+  }
+  return NVFP4_SUCCESS;
+}
+
+nvfp4_status enqueue_product(const Site& site, const Variant& variant, Product product,
+                             uint8_t* base, uint64_t workspace_bytes, CUstream stream) {
+  nvfp4_gemm_desc g =
+      describe(shape_of(variant, product), product, variant.a_type, base, d_of(variant, product));
+  g.variant = name_of(variant, split_of(product));
+  g.workspace = base + kImageBytes;
+  g.workspace_bytes = workspace_bytes - kImageBytes;
+  CheckedGemm checked;
+  PreparedGemm prepared{};
+  NVFP4_TRY(check_gemm(&g, Caller::run, &checked));
+  NVFP4_TRY(prepare_gemm(site, checked, &prepared));
+  if (product != kOnce) prepared.loaded.kernels[kEntryOnce] = nullptr;
+  return enqueue_gemm(site, prepared, prepared.desc, prepared.params, stream);
+}
+
+// Operands up, products, results down; nothing of the host memory is in use when it returns.
+nvfp4_status compute(const Site& site, const Architecture& arch, uint8_t* image, void* workspace,
+                     uint64_t workspace_bytes, CUstream stream) {
+  const Driver& driver = *site.driver;
+  const CUdeviceptr base = reinterpret_cast<CUdeviceptr>(workspace);
+  CUresult result = driver.cuMemcpyHtoDAsync(base, image, kImageBytes, stream);
+  if (result != CUDA_SUCCESS) return driver_failure(driver, "cuMemcpyHtoDAsync", result);
+  nvfp4_status status = for_each_product(arch, [&](const Variant& variant, Product product) {
+    return enqueue_product(site, variant, product, static_cast<uint8_t*>(workspace),
+                           workspace_bytes, stream);
+  });
+  if (status == NVFP4_SUCCESS) {
+    result = driver.cuMemcpyDtoHAsync(image + kD, base + kD, kImageBytes - kD, stream);
+    if (result != CUDA_SUCCESS) status = driver_failure(driver, "cuMemcpyDtoHAsync", result);
+  }
+  result = driver.cuStreamSynchronize(stream);
+  if (status != NVFP4_SUCCESS || result == CUDA_SUCCESS) return status;
+  return driver_failure(driver, "cuStreamSynchronize", result);
+}
+
+// The reference's D of host memory. 16-bit tokens have the values of the codes beside them.
+void compute_reference(const Shape& shape, Product product, int32_t a_type, uint8_t* memory,
+                       uint64_t d) {
+  nvfp4_gemm_desc g = describe(shape, product, NVFP4_TYPE_NONE, memory, d);
+  if (a_type != NVFP4_TYPE_NONE) {
+    g.a = memory + kTokenCodes;
+    g.a_scales = memory + kOnes;
+  }
+  reference_gemm(g);
+}
+
+// For the types that the architecture has variants for.
+void compute_expected(const Architecture& arch, uint8_t* memory) {
+  bool known[3] = {};
+  memset(memory + kImageBytes, 0xFF, kTokenCodes - kImageBytes);
+  for (uint32_t i = 0; i < kVariantCount; ++i) {
+    const int32_t a_type = variant_at(i).a_type;
+    if (!serves(variant_at(i), arch) || known[a_type]) continue;
+    known[a_type] = true;
+    compute_reference({kM, kN, kK, kN}, kPlain, a_type, memory, expected_at(a_type, kPlain));
+    compute_reference({kM, kN, kCutK, kGeneralLd}, kGeneral, a_type, memory,
+                      expected_at(a_type, kGeneral));
+  }
+}
+
+// `got` has rows of D, what lies between them included: nothing is stored there.
+nvfp4_status compare_rows(const Variant& variant, Product product, int64_t first, int64_t rows,
+                          const uint8_t* got_rows, const uint8_t* expected) {
+  const int64_t d_ld = shape_of(variant, product).d_ld;
+  for (int64_t i = 0; i < rows * d_ld; ++i) {
+    uint16_t got, want;
+    memcpy(&got, got_rows + 2 * i, sizeof got);
+    memcpy(&want, expected + 2 * i, sizeof want);
+    if (got == want) continue;
+    return fail(NVFP4_STATUS_WRONG_RESULT,
+                "variant %s computes 0x%04X in row %" PRId64 ", column %" PRId64
+                " of the self test's %s product, which is 0x%04X",
+                variant.name, got, first + i / d_ld, i % d_ld, words_of(product), want);
+  }
+  return NVFP4_SUCCESS;
+}
+
+// The first row and the last: a stage that was read too early is wrong in all of them, and the
+// reference of all rows would take most of the self test's time.
+nvfp4_status compare_wrapping(const Variant& variant, uint8_t* memory) {
+  const Shape shape = shape_of(variant, kWrapping);
+  const uint8_t* const d = memory + d_of(variant, kWrapping);
+  const int64_t last = shape.m - 1;
+  for (int64_t row = 0; row < shape.m; row += std::max<int64_t>(last, 1)) {
+    nvfp4_gemm_desc g = describe({1, shape.n, shape.k, shape.n}, kWrapping, NVFP4_TYPE_NONE, memory,
+                                 kExpectedWrapping);
+    const bool packed = variant.a_type == NVFP4_TYPE_NONE;
+    g.a = memory + (packed ? kWrappingTokens.codes : kWrappingTokenCodes) + row * shape.k / 2;
+    g.a_scales = memory + (packed ? kWrappingTokens.scales + row * shape.k / 16 : kOnes);
+    reference_gemm(g);
+    NVFP4_TRY(compare_rows(variant, kWrapping, row, 1, d + 2 * row * shape.d_ld,
+                           memory + kExpectedWrapping));
+  }
+  return NVFP4_SUCCESS;
+}
+
+nvfp4_status compare(const Variant& variant, Product product, uint8_t* memory) {
+  if (product == kWrapping) return compare_wrapping(variant, memory);
+  return compare_rows(variant, product, 0, shape_of(variant, product).m,
+                      memory + d_of(variant, product),
+                      memory + expected_at(variant.a_type, product));
+}
+
+}  // namespace
+
+uint64_t selftest_bytes(int32_t capability) {
+  uint64_t most = 0;
+  bool served = false;
+  for (const Architecture& arch : kArchitectures) {
+    if (arch.capability != capability) continue;
+    for_each_product(arch, [&](const Variant& variant, Product product) {
+      Plan plan;
+      if (plan_for(variant, product, capability, &plan) == NVFP4_SUCCESS) {
+        served = true;
+        if (plan.workspace_bytes > most) most = plan.workspace_bytes;
+      }
+      return NVFP4_SUCCESS;
+    });
+  }
+  return served ? kImageBytes + most : 0;
+}
+
+nvfp4_status run_selftest(void* workspace, uint64_t workspace_bytes, void* stream) {
+  Site site;
+  uint32_t arch;
+  NVFP4_TRY(find_site(&site));
+  NVFP4_TRY(find_architecture(site.capability, &arch));
+  const uint64_t bytes = selftest_bytes(site.capability);
+  if (workspace_bytes < bytes) {
+    return fail(NVFP4_STATUS_INVALID_VALUE,
+                "workspace_bytes = %" PRIu64 " is less than the %" PRIu64
+                " that nvfp4_selftest_bytes() says",
+                workspace_bytes, bytes);
+  }
+  const CUstream queue = static_cast<CUstream>(stream);
+  NVFP4_TRY(check_stream(site, queue));
+  NVFP4_TRY(refuse_capture(site, queue));
+  const HostMemory memory(kHostBytes);
+  if (memory.bytes == nullptr) {
+    return fail(NVFP4_STATUS_OUT_OF_MEMORY, "no %" PRIu64 " bytes of host memory for the self test",
+                kHostBytes);
+  }
+  fill_image(memory.bytes);
+  compute_expected(kArchitectures[arch], memory.bytes);
+  NVFP4_TRY(compute(site, kArchitectures[arch], memory.bytes, workspace, workspace_bytes, queue));
+  return for_each_product(kArchitectures[arch], [&](const Variant& variant, Product product) {
+    return compare(variant, product, memory.bytes);
+  });
+}
+
+}  // namespace nvfp4

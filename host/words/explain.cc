@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: MIT
+#include "host/words/explain.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+
+#include "host/problem/fields.h"
+#include "host/family/d_store.h"
+#include "host/run/empty_sum.h"
+#include "host/problem/epilogue.h"
+#include "host/base/formats.h"
+#include "host/base/growing_text.h"
+#include "host/run/image.h"
+#include "host/plan/proof.h"
+#include "host/problem/rule.h"
+
+namespace nvfp4 {
+
+namespace {
+
+// ---- the speed of light -------------------------------------------------------------------------
+
+struct Traffic {
+  double a, b, c,
+      d;  // bytes, each read or written once; scales with their operand, without padding
+  double all() const { return a + b + c + d; }
+};
+
+// Sizes go up to 2^31 each: products of four of them do not fit 64 bits, and fractions of a byte do
+// not matter here.
+Traffic traffic(const nvfp4_gemm_desc& g) {
+  constexpr double kBytesPerElement = 0.5 + 1.0 / kScaleBlock;
+  const double m = static_cast<double>(g.m), n = static_cast<double>(g.n);
+  const double k = static_cast<double>(g.k), l = static_cast<double>(g.l);
+  const double a_batches = g.a_batch_stride == 0 ? 1 : l;  // the same matrix for every batch
+  const double b_batches = g.b_batch_stride == 0 ? 1 : l;
+  const double c_batches = g.c_batch_stride == 0 ? 1 : l;
+  const double a_bytes = g.a_type == NVFP4_TYPE_NONE ? kBytesPerElement : 2;
+  return {a_batches * m * k * a_bytes, b_batches * n * k * kBytesPerElement,
+          may_read_c(g) ? c_batches * m * n * static_cast<double>(bytes_of_type(g.c_type)) : 0,
+          l * m * n * static_cast<double>(bytes_of_type(g.d_type))};
+}
+
+// The least microseconds of memory and of tensor cores.
+struct Light {
+  double memory, math;
+};
+
+Light light_of(const nvfp4_gemm_desc& g, const Roofline& light, int32_t sm_count) {
+  const double operations = 2 * static_cast<double>(g.m) * static_cast<double>(g.n) *
+                            static_cast<double>(g.k) * static_cast<double>(g.l);
+  return {traffic(g).all() / light.bytes_per_second * 1e6,
+          operations / (light.operations_per_clock * sm_count * light.clock) * 1e6};
+}
+
+void add_light(const nvfp4_gemm_desc& g, const Roofline& roof, int32_t sm_count, Text* text) {
+  const Traffic t = traffic(g);
+  const Light light = light_of(g, roof, sm_count);
+  text->add("bytes     %.0f (A %.0f, B %.0f, ", t.all(), t.a, t.b);
+  if (t.c > 0) text->add("C %.0f, ", t.c);
+  text->add("D %.0f; scales included, each once)\n", t.d);
+  text->add("light     %.3f us: memory %.3f at %s, %s units %.3f at %s\n",
+            std::max(light.memory, light.math), light.memory, roof.memory, roof.unit, light.math,
+            roof.clock_text);
+}
+
+// What a shorter time would have to change first. From 80 % of what a GPU could do at most nothing
+// in the plan is left to win.
+const char* binding_limit(const Light& light, const Clocks& clocks, double us) {
+  if (std::max(light.memory, light.math) > 0.75 * us) {
+    return light.memory > light.math ? "memory" : "tensor cores";
+  }
+  if (clocks.stages >= std::max(clocks.sums, clocks.ctas))
+    return "stages of the longest running SM";
+  return clocks.sums > clocks.ctas ? "sums, stored and exchanged" : "start of a CTA";
+}
+
+// The clocks were fitted on the GPU of the architecture's row, whose SMs the plan is made for.
+void add_time(const nvfp4_gemm_desc& g, const Plan& plan, Text* text) {
+  const Architecture& arch = plan.arch();
+  const Planner& planner = planner_of(arch.family);
+  if (planner.predict == nullptr) return;
+  const Clocks clocks = planner.predict(g, plan);
+  const double us = static_cast<double>(clocks.all()) / arch.light.clock * 1e6;
+  const Light light = light_of(g, arch.light, static_cast<int32_t>(arch.sm_count));
+  text->add("time      %.2f us predicted, by clocks fitted on an H200 at %s; limit: %s\n", us,
+            arch.light.clock_text, binding_limit(light, clocks, us));
+}
+
+// ---- the epilogue -------------------------------------------------------------------------------
+
+const char* type_text(int32_t type) {
+  return type == NVFP4_TYPE_F16 ? "fp16" : type == NVFP4_TYPE_BF16 ? "bf16" : "fp32";
+}
+
+// In the order of its operations.
+void add_epilogue(const nvfp4_gemm_desc& g, Text* text) {
+  if (make_epilogue(g).kind == kEpiloguePlain) return;
+  text->add("epilogue  alpha%s", g.scalar_mode == NVFP4_SCALARS_DEVICE ? " on the device" : "");
+  if (g.a_tensor_scale != nullptr) text->add(", a_tensor_scale");
+  if (g.b_tensor_scale != nullptr || g.b_tensor_scale_columns != 0) {
+    text->add(", b_tensor_scale");
+    if (g.b_tensor_scale_columns != 0) {
+      text->add(" for each %" PRId64 " columns", g.b_tensor_scale_columns);
+    }
+  }
+  if (may_read_c(g)) {
+    text->add(", C %s%s", type_text(g.c_type),
+              g.scalar_mode == NVFP4_SCALARS_DEVICE ? " unless beta on the device is 0" : "");
+  }
+  if (g.bias_type != NVFP4_TYPE_NONE) {
+    text->add(", bias %s by %s", type_text(g.bias_type),
+              g.bias_axis == NVFP4_BIAS_AXIS_ROW ? "row" : "column");
+  }
+  if (g.activation != NVFP4_ACTIVATION_NONE) text->add(", %s", activation_word(g.activation));
+  text->add("; D %s%s\n", type_text(g.d_type),
+            g.cd_order == NVFP4_CD_ORDER_COLUMN_MAJOR ? " by columns" : "");
+}
+
+// Of 10.x: on 9.0 threads store.
+void add_store(const nvfp4_gemm_desc& g, const Plan& plan, Text* text) {
+  if (plan.arch().family != Family::sm100) return;
+  const char* const why_not = why_not_by_tma(g, plan);
+  if (why_not == nullptr) {
+    text->add("store     D by TMA, 32 x 32 elements at a time\n");
+  } else {
+    text->add("store     D by threads: %s\n", why_not);
+  }
+}
+
+// ---- the plan -----------------------------------------------------------------------------------
+
+void add_images(const Plan& plan, Text* text) {
+  const char* before = "image     ";
+  for (uint32_t image = 0; image < kImageCount; ++image) {
+    if (!plan.arch().takes(image)) continue;
+    text->add("%s%s", before, image_label(image));
+    before = ", else ";
+  }
+  text->add("\n");
+}
+
+const char* proof_text(Proof proof) {
+  switch (proof) {
+    case Proof::hardware: return "hardware: this library has run it on such a GPU";
+    case Proof::published:
+      return "published: kernels that others run on such a GPU have its mechanisms; this one has "
+             "run in the emulator alone";
+    case Proof::emulator: break;
+  }
+  return "emulator: it has run there alone, so no plan takes it unasked";
+}
+
+void add_geometry(const Plan& plan, int32_t sm_count, Text* text) {
+  const Variant& v = *plan.variant;
+  text->add("variant   %s\n", v.name);
+  text->add("tile      %" PRIu32 " weights x %" PRIu32 " tokens%s, K by %" PRIu32 "\n",
+            v.tile_weights, v.tile_tokens, v.tile_ctas == 2 ? " of a pair of CTAs" : "", v.tile_k);
+  text->add("stages    %" PRIu32 " of %" PRIu32 " bytes; %" PRIu32 " bytes of shared memory",
+            v.stages, v.stage_bytes, v.shared_bytes);
+  if (v.tmem_columns > 0) text->add(", %" PRIu32 " columns of tensor memory", v.tmem_columns);
+  text->add("\n");
+  const uint32_t ctas = count_ctas(plan, sm_count);
+  text->add("grid      %" PRIu32 " CTAs of %" PRIu32 " threads", ctas, v.threads);
+  if (ctas < plan.grid) text->add(", %" PRIu32 " tiles", plan.grid / plan.cluster);
+  text->add("\n");
+  text->add("waves     %.2f of %" PRId32 " SMs, %s each\n",
+            static_cast<double>(plan.grid) / sm_count / v.ctas_per_sm, sm_count,
+            v.ctas_per_sm == 1 ? "one CTA" : "two CTAs");
+  text->add("split     %" PRIu32, plan.split);
+  if (plan.whole > 0) text->add(", of the tiles after the first %" PRIu32, plan.whole);
+  text->add("\n");
+  const Proof proof = proof_of(kProofs, v.family, v.tile_ctas, plan.split);
+  text->add("proof     %s\n", proof_text(proof));
+  text->add("workspace %" PRIu64 " bytes\n", plan.workspace_bytes);
+}
+
+// How the kernel comes by scales that are linear.
+void add_scales(const nvfp4_gemm_desc& g, const Plan& plan, Text* text) {
+  const Operand operands[] = {operand_a(g), operand_b(g)};
+  const uint64_t tiled[] = {plan.a_scales_bytes, plan.b_scales_bytes};
+  for (int i = 0; i < 2; ++i) {
+    const Operand& x = operands[i];
+    if (!x.quantized() || x.layout != NVFP4_SCALE_LAYOUT_LINEAR) continue;
+    if (tiled[i] == 0) {
+      text->add("scales    %s are linear: the kernel reads them as they are\n", x.scales_name);
+      continue;
+    }
+    text->add(
+        "scales    %s are linear: every call first converts them to 128x4, %" PRIu64
+        " bytes of the workspace; nvfp4_scale_convert once, or quantizing to 128x4, avoids it\n",
+        x.scales_name, tiled[i]);
+  }
+}
+
+void add_reason(const CheckedGemm& checked, const Plan& plan, Text* text) {
+  if (checked.forced != nullptr) {
+    text->add("why       desc.variant names it%s\n",
+              checked.forced_split > 0 ? ", and in how many parts K is cut" : "");
+    return;
+  }
+  const Planner& planner = planner_of(plan.arch().family);
+  char reason[kReasonBytes];
+  planner.write_rule(plan.arch(), reason);
+  text->add(
+      "why       %s%s:\n",
+      checked.desc->batch_invariant != 0 ? "with additions along K in one order for all M, " : "",
+      reason);
+  for (uint32_t i = 0; i < kVariantCount; ++i) {
+    const Variant& v = variant_at(i);
+    Choice choice;
+    if (!is_candidate(*checked.desc, plan.arch(), v)) continue;
+    if (planner.choose_split(*checked.desc, plan.arch(), v, &choice)) {
+      planner.write_choice(choice, reason);
+    } else {
+      snprintf(reason, sizeof reason, "more than %" PRId64 " tiles", kMaxTiles);
+    }
+    text->add("          %s %s: %s\n", &v == plan.variant ? "*" : "-", v.name, reason);
+  }
+}
+
+void add_plan(const CheckedGemm& checked, const Plan& plan, int32_t sm_count, Text* text) {
+  const nvfp4_gemm_desc& g = *checked.desc;
+  if (g.k == 0) {
+    const bool computes = make_epilogue(g).kind != kEpiloguePlain;
+    text->add("image     none\nvariant   %s\n", empty_sum_way(g));
+    text->add("why       K is 0: %s\n",
+              computes ? "D is the epilogue of sums that are 0, by a small kernel"
+                       : "D is filled with round(alpha * 0), no kernel runs");
+    return;
+  }
+  add_images(plan, text);
+  add_geometry(plan, sm_count, text);
+  add_scales(g, plan, text);
+  add_epilogue(g, text);
+  add_store(g, plan, text);
+  add_light(g, plan.arch().light, sm_count, text);
+  add_time(g, plan, text);
+  add_reason(checked, plan, text);
+}
+
+void add_replay(const nvfp4_gemm_desc& g, Text* text) {
+  char replay[kReplayBytes];
+  write_replay(g, replay, sizeof replay);
+  text->add("replay    %s\n", replay);
+}
+
+}  // namespace
+
+nvfp4_status check_explain(int32_t sm_count, const char* buffer) {
+  if (sm_count < 1) {
+    return fail(NVFP4_STATUS_INVALID_VALUE, "sm_count = %" PRId32 " is less than 1", sm_count);
+  }
+  return rule_not_null("buffer", buffer);
+}
+
+nvfp4_status explain_gemm(const CheckedGemm& checked, const Plan& plan, int32_t capability,
+                          int32_t sm_count, char* buffer, size_t bytes) {
+  const nvfp4_gemm_desc& g = *checked.desc;
+  Text text(buffer, bytes);
+  text.add("problem   M %" PRId64 ", N %" PRId64 ", K %" PRId64 ", L %" PRId64 ", D %s\n", g.m, g.n,
+           g.k, g.l, type_text(g.d_type));
+  text.add("device    compute capability %s, %" PRId32 " SMs\n", capability_text(capability).text,
+           sm_count);
+  if (checked.empty) {
+    text.add("why       M, N or L is 0: nothing is read, written or enqueued\n");
+  } else {
+    add_plan(checked, plan, sm_count, &text);
+    if (g.k > 0) add_replay(g, &text);
+  }
+  if (text.needed() <= bytes) return NVFP4_SUCCESS;
+  return fail(NVFP4_STATUS_INVALID_VALUE, "bytes = %zu is less than the %zu that the text needs",
+              bytes, text.needed());
+}
+
+}  // namespace nvfp4

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+// act() of the epilogue by the formulas of docs/numerics.md, "Activations", with its names. Every
+// operation is rounded to nearest even and spelled out, so that no compiler makes another one of
+// it.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/common/epilogue.h"
+
+namespace nvfp4 {
+
+// A constant by its bits.
+__device__ inline float f32(uint32_t bits) { return __uint_as_float(bits); }
+
+constexpr uint32_t kF32One = 0x3F800000, kF32Nan = 0x7FFFFFFF;
+constexpr uint32_t kF32TwoToMinus64 = 0x1F800000;
+
+// 2^(w + w_low) = p * s * 2^-64 for w <= 0.
+struct PowerOfTwo {
+  float p, s;
+};
+__device__ inline PowerOfTwo power_of_two(float w, float w_low) {
+  const int32_t n = __float2int_rn(w);
+  const float f = __fadd_rn(__fsub_rn(w, __int2float_rn(n)), w_low);
+  float p = f32(0x3920FDDD);
+  p = __fmaf_rn(p, f, f32(0x3AAF9F2A));
+  p = __fmaf_rn(p, f, f32(0x3C1D96A6));
+  p = __fmaf_rn(p, f, f32(0x3D635774));
+  p = __fmaf_rn(p, f, f32(0x3E75FDEE));
+  p = __fmaf_rn(p, f, f32(0x3F317218));
+  p = __fmaf_rn(p, f, f32(kF32One));
+  return {p, f32(static_cast<uint32_t>(n + 64 + 127) << 23)};
+}
+
+// What the power is of: w and w_low, for a = min(|x|, where the result of -a is -0).
+struct Exponent {
+  float a, w, w_low;
+};
+
+__device__ inline Exponent silu_exponent(float magnitude) {
+  const float a = fminf(magnitude, 128.0f);
+  const float w = __fmul_rn(-a, f32(0x3FB8AA3B));
+  return {a, w, __fmaf_rn(-a, f32(0x32A57060), __fmaf_rn(-a, f32(0x3FB8AA3B), -w))};
+}
+
+__device__ inline Exponent gelu_tanh_exponent(float magnitude) {
+  const float a = fminf(magnitude, 11.0f);
+  const float z = __fmul_rn(a, a), z_low = __fmaf_rn(a, a, -z);
+  const float c1 = f32(0x40135740), c3 = f32(0x3DD2D3E8);
+  const float q = __fmaf_rn(c3, z, c1);
+  float r = __fmaf_rn(c3, z, __fsub_rn(c1, q));
+  r = __fmaf_rn(f32(0xB10A8D57), z, r);
+  r = __fadd_rn(__fmaf_rn(c3, z_low, r), f32(0x3704379D));
+  const float w = __fmul_rn(-a, q);
+  return {a, w, __fmaf_rn(-a, r, __fmaf_rn(-a, q, -w))};
+}
+
+__device__ inline Exponent gelu_erf_exponent(float magnitude) {
+  const float a = fminf(magnitude, 15.0f);
+  const float z = __fmul_rn(a, a), z_low = __fmaf_rn(a, a, -z);
+  const float half_log2e = f32(0x3F38AA3B);
+  const float w = __fmul_rn(-z, half_log2e);
+  const float low = __fmaf_rn(-z, f32(0x32257060), __fmaf_rn(-z, half_log2e, -w));
+  return {a, w, __fmaf_rn(-z_low, half_log2e, low)};
+}
+
+// Half of erfcx(a / sqrt(2)).
+__device__ inline float half_erfcx(float a) {
+  const float t = __fdiv_rn(__fsub_rn(a, 4.0f), __fadd_rn(a, 4.0f));
+  float g = f32(0xB886D29A);
+  g = __fmaf_rn(g, t, f32(0xB92E37B9));
+  g = __fmaf_rn(g, t, f32(0x3A2C69CD));
+  g = __fmaf_rn(g, t, f32(0x3A03723C));
+  g = __fmaf_rn(g, t, f32(0xBC0B3B9F));
+  g = __fmaf_rn(g, t, f32(0x3CFCDA2C));
+  g = __fmaf_rn(g, t, f32(0xBD92DAF7));
+  g = __fmaf_rn(g, t, f32(0x3DFEBA83));
+  g = __fmaf_rn(g, t, f32(0xBE2E7CBF));
+  return __fmaf_rn(g, t, f32(0x3DC15A5E));
+}
+
+// One of the three exponents for all: which one is asked once, so that nothing stands between the
+// elements.
+template <uint32_t kCount>
+__device__ void find_exponents(uint32_t activation, const float (&x)[kCount],
+                               Exponent (&e)[kCount]) {
+  if (activation == kActivationSilu) {
+#pragma unroll
+    for (uint32_t i = 0; i < kCount; ++i) e[i] = silu_exponent(fabsf(x[i]));
+  } else if (activation == kActivationGeluTanh) {
+#pragma unroll
+    for (uint32_t i = 0; i < kCount; ++i) e[i] = gelu_tanh_exponent(fabsf(x[i]));
+  } else {
+#pragma unroll
+    for (uint32_t i = 0; i < kCount; ++i) e[i] = gelu_erf_exponent(fabsf(x[i]));
+  }
+}
+
+__device__ inline float gelu_erf_of(float x, const Exponent& e, const PowerOfTwo& power) {
+  const float tiny = f32(kF32TwoToMinus64), one = f32(kF32One);
+  const float h = __fmul_rn(power.p, half_erfcx(e.a));
+  const float below = __fmul_rn(__fmul_rn(__fmul_rn(-e.a, h), power.s), tiny);
+  const float above = __fmul_rn(x, __fsub_rn(one, __fmul_rn(__fmul_rn(h, power.s), tiny)));
+  return x < 0 ? below : above;
+}
+
+// SiLU, and GELU by tanh.
+__device__ inline float quotient_of(float x, const Exponent& e, const PowerOfTwo& power) {
+  const float tiny = f32(kF32TwoToMinus64), one = f32(kF32One);
+  const float d = __fmaf_rn(__fmul_rn(power.p, power.s), tiny, one);
+  const float quotient = __fdiv_rn(x < 0 ? __fmul_rn(-e.a, power.p) : x, d);
+  return x < 0 ? __fmul_rn(__fmul_rn(quotient, power.s), tiny) : quotient;
+}
+
+// The three that are built from a power of two, of several elements at once: a thread that takes
+// one after the other waits for every operation.
+template <uint32_t kCount>
+__device__ void smooth_activations(uint32_t activation, float (&x)[kCount]) {
+  Exponent e[kCount];
+  PowerOfTwo power[kCount];
+  float y[kCount];
+  find_exponents(activation, x, e);
+#pragma unroll
+  for (uint32_t i = 0; i < kCount; ++i) power[i] = power_of_two(e[i].w, e[i].w_low);
+  if (activation == kActivationGeluErf) {
+#pragma unroll
+    for (uint32_t i = 0; i < kCount; ++i) y[i] = gelu_erf_of(x[i], e[i], power[i]);
+  } else {
+#pragma unroll
+    for (uint32_t i = 0; i < kCount; ++i) y[i] = quotient_of(x[i], e[i], power[i]);
+  }
+#pragma unroll
+  for (uint32_t i = 0; i < kCount; ++i) x[i] = x[i] != x[i] ? f32(kF32Nan) : y[i];
+}
+
+template <uint32_t kCount>
+__device__ void activate(uint32_t activation, float (&x)[kCount]) {
+  if (activation == kActivationNone) return;
+  if (activation != kActivationRelu) return smooth_activations(activation, x);
+#pragma unroll
+  for (uint32_t i = 0; i < kCount; ++i) {
+    x[i] = x[i] != x[i] ? f32(kF32Nan) : x[i] > 0 ? x[i] : 0.0f;
+  }
+}
+
+}  // namespace nvfp4

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+// What a kernel's epilogue is told beside alpha and D (params.def). Plain C++, no CUDA.
+//
+//   x = ((alpha * a_tensor_scale) * b_tensor_scale) * sum;  x = fma(beta, C, x);  x = x + bias
+//   D = round(act(x))
+//
+// A factor, C or bias that is not there takes no part.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/common/offset.h"
+
+namespace nvfp4 {
+
+// Numbered as NVFP4_TYPE_ and NVFP4_ACTIVATION_ of the header (host/problem/epilogue.cc asserts it).
+enum ElementType : uint32_t { kTypeNone, kTypeF16, kTypeBf16, kTypeF32 };
+enum Activation : uint32_t {
+  kActivationNone,
+  kActivationRelu,
+  kActivationGeluTanh,
+  kActivationSilu,
+  kActivationGeluErf
+};
+
+// What D is of a sum, as far as kernels have ways of their own for it. Plain: fp16, row-major, of
+// alpha by value times the sum. In bf16: the same in that type. Columns: fp16 or bf16, row-major,
+// of what a column has alone: scalars on the device, tensor scales, a bias of columns.
+enum EpilogueKind : uint32_t { kEpiloguePlain, kEpilogueBf16, kEpilogueColumns, kEpilogueGeneral };
+
+struct EpilogueParams {
+  const float* alpha_device;    // NULL: alpha comes by value
+  const float* beta_device;     // NULL: beta does
+  const float* a_tensor_scale;  // NULL: none
+  const float* b_tensor_scale;  // NULL: none
+  const void* c;
+  const void* bias;
+  int64_t c_batch_stride;     // elements, as the next four
+  int64_t c_row, c_column;    // from an element of C to that of the next row, of the next column
+  int64_t d_row, d_column;    // the same of D
+  float beta;                 // by value
+  uint32_t columns_a_factor;  // that share one of b_tensor_scale
+  uint32_t c_type;            // kTypeNone: no C, or a beta that is known to be 0
+  uint32_t d_type, bias_type;
+  uint32_t activation;
+  uint32_t bias_per_row;  // 1: a value for each row of D, 0: for each column
+  uint32_t kind;          // EpilogueKind
+};
+static_assert(sizeof(EpilogueParams) == 120 && NVFP4_OFFSET_IS(EpilogueParams, beta, 88));
+
+// Of the kernel for K = 0, whose sums are all +0 (empty_sum.cuh).
+struct EmptySumParams {
+  void* d;
+  int64_t d_batch_stride;  // elements
+  uint32_t m, n, batches;
+  uint32_t row_ctas;  // of gridDim.y, those of one batch; the others take other batches
+  float alpha;
+  uint32_t batch_ctas;  // gridDim.y / row_ctas
+  EpilogueParams epilogue;
+};
+static_assert(sizeof(EmptySumParams) == 160 && NVFP4_OFFSET_IS(EmptySumParams, epilogue, 40));
+
+constexpr uint32_t kEmptySumThreads = 128;
+constexpr uint32_t kEmptySumColumns = 128;                 // of a CTA: four a lane
+constexpr uint32_t kEmptySumRows = kEmptySumThreads / 32;  // at once: one a warp
+
+}  // namespace nvfp4

@@ -1,0 +1,465 @@
+# SPDX-License-Identifier: MIT
+"""check_docs.py BUILD: recomputes what docs/*.md states.
+
+A table or picture is preceded by `<!-- check: NAME -->`; NAME is a function below that gets its
+rows. A table without such a line, an unknown name and a C block that does not compile are failures.
+Values come from the library; where numpy's ml_dtypes knows the format, from there as well.
+"""
+
+import csv
+import glob
+import math
+import os
+import re
+import subprocess
+import sys
+
+import ml_dtypes
+import numpy as np
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+LINEAR, TILED = 2, 1
+
+
+# ---- numbers -------------------------------------------------------------------------------------
+
+def same(got, text):
+    """Equal as fp32, the sign of zero and NaN included."""
+    got, want = np.float32(got), np.float32(text)
+    return bool(np.isnan(got) and np.isnan(want)) or got.tobytes() == want.tobytes()
+
+
+def decode(byte, scale=0x38):
+    """Both elements of a byte, by the library."""
+    codes = np.zeros((1, 16), np.uint8)
+    codes[0, 0] = byte
+    scales = np.array([scale, 0], np.uint8)
+    return lib.Packed(codes, scales, 1, 32, 1.0, "linear").dequantize()[0, :2]
+
+
+def quantized(elements, t):
+    x = np.zeros((1, 16), np.float32)
+    x[0, :len(elements)] = elements
+    q = lib.quantize(x, t, scale_layout="linear")
+    nibbles = np.stack([q.codes[0] & 15, q.codes[0] >> 4], 1).ravel()
+    return int(q.scales[0]), [int(code) for code in nibbles[:len(elements)]]
+
+
+def product(a, sa, b, sb, alpha):
+    """Bits of D, one product."""
+    def matrix(code, scale):
+        codes = np.zeros((1, 16), np.uint8)
+        codes[0, 0] = code
+        return lib.Packed(codes, np.array([scale], np.uint8), 1, 16, 1.0, "linear")
+    return int(lib.mm(matrix(a, sa), matrix(b, sb), alpha=alpha).view(np.uint16)[0, 0])
+
+
+def tiled_offset(row, ks, rows, k):
+    """Where nvfp4_scale_convert_host puts a scale."""
+    linear = np.zeros(rows * k // 16, np.uint8)
+    linear[row * (k // 16) + ks] = 1
+    codes = np.zeros((rows, k // 2), np.uint8)
+    packed = lib.Packed(codes, linear, rows, k, 1.0, "linear")
+    return int(np.flatnonzero(packed.with_scales("128x4").scales)[0])
+
+
+# ---- docs/numerics.md ----------------------------------------------------------------------------
+
+def check_e2m1(rows):
+    pairs = [(row[i], row[i + 1]) for row in rows for i in (0, 2)]
+    codes = [int(code, 16) for code, _ in pairs]
+    by_numpy = np.arange(16, dtype=np.uint8).view(ml_dtypes.float4_e2m1fn).astype(np.float32)
+    return sorted(codes) == list(range(16)) and all(
+        same(decode(code)[0], value) and same(by_numpy[code], value)
+        for code, (_, value) in zip(codes, pairs))
+
+
+def check_ue4m3(rows):
+    def good(byte, value):
+        by_numpy = np.array([byte], np.uint8).view(ml_dtypes.float8_e4m3fn).astype(np.float32)[0]
+        return same(decode(0x02, byte)[0], value) and same(by_numpy, value)
+    return all(good(int(row[0], 16), row[1]) for row in rows)
+
+
+def check_product(rows):
+    return all(product(*[int(cell, 16) for cell in row[:4]], float(row[4])) == int(row[5], 16)
+               for row in rows)
+
+
+@np.errstate(over="ignore")
+def check_round_f16(rows):
+    return all(product(0x2, 0x38, 0x2, 0x38, float(alpha)) == int(d, 16) and
+               int(np.float16(np.float32(alpha)).view(np.uint16)) == int(d, 16)
+               for alpha, d, _ in rows)
+
+
+def activated(activation, x):
+    """Bits of act(x): K = 0, so that x is what a bias adds to -0."""
+    x = np.array([x], np.float32)
+    d = np.empty(1, np.float32)
+    g = lib.abi.GemmDesc(m=1, n=1, k=0, l=1, d=d.ctypes.data, d_ld=1, d_type=3, bias=x.ctypes.data,
+                 bias_type=3, alpha=-0.0, activation=activation, a_scale_layout=LINEAR,
+                 b_scale_layout=LINEAR)
+    lib.abi.check(lib.abi.lib.nvfp4_gemm_reference(g))
+    return d.view(np.uint32)[0]
+
+
+ACTIVATIONS = {"RELU": 1, "GELU_TANH": 2, "SILU": 3, "GELU_ERF": 4}
+
+
+def check_activation(rows):
+    return all(activated(activation, float(x)) == int(bits, 16)
+               for x, *cells in rows for activation, bits in zip(ACTIVATIONS.values(), cells))
+
+
+def check_activation_error(rows):
+    def exact(name, x):
+        if name == "SILU":
+            return x / (1 + math.exp(-x))
+        if name == "GELU_TANH":
+            return x / (1 + math.exp(-2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+        return 0.5 * x * math.erfc(-x * math.sqrt(0.5))
+
+    def error(name, text):
+        x = np.float32(text)
+        want = exact(name, float(x))
+        unit = 2.0 ** (math.frexp(want)[1] - 24)
+        got = activated(ACTIVATIONS[name], x).view(np.float32)
+        return abs(float(got) - want) / unit
+    return all(abs(error(name, x) - float(stated)) <= 0.006 for name, x, stated in rows)
+
+
+def check_rules(rows):
+    tests = "".join(open(name, encoding="utf-8").read()
+                    for name in glob.glob(f"{ROOT}/test/**/*.cc", recursive=True))
+    names = set(re.findall(r'TEST_CASE\(\s*"([^"]*)"', tests))
+    return all(row[1] in names for row in rows)
+
+
+def check_models(rows):
+    """The words that "words that a B200 gave, and words that tell the models apart" compares
+    with."""
+    path = f"{ROOT}/tools/emulator/test/golden/block_scaled_words.csv"
+    with open(path, encoding="utf-8") as file:
+        names = ("groups", "zero_raises", "zero_rests")
+        words = {row["case"]: [int(row[name], 16) for name in names]
+                 for row in csv.DictReader(file)}
+    return all(words[row[0]] == [int(word, 16) for word in row[1:]] for row in rows)
+
+
+def check_exact_k(rows):
+    """Every partial sum below 2^24 units of the smallest product."""
+    def largest(scales):
+        unit = 0.25 * min(scales) ** 2
+        return int(2 ** 24 // (36 * max(scales) ** 2 / unit))
+    def number(text):
+        numerator, _, denominator = text.partition("/")
+        return float(numerator) / float(denominator or 1)
+    return all(largest([number(s) for s in row[0].split(",")]) == int(row[1]) for row in rows)
+
+
+def check_round_e2m1(rows):
+    def good(x, code):
+        scale, codes = quantized([6.0, float(x)], 1.0)
+        by_numpy = np.array([x], np.float32).astype(ml_dtypes.float4_e2m1fn).view(np.uint8)[0] & 15
+        return scale == 0x38 and codes[1] == int(code, 16) == by_numpy
+    return all(good(row[0], row[1]) for row in rows)
+
+
+def check_quantize(rows):
+    def good(elements, t, scale, codes):
+        return quantized([float(x) for x in elements.split(",")], float(t)) == (
+            int(scale, 16), [int(code, 16) for code in codes.split(",")])
+    return all(good(*row[:4]) for row in rows)
+
+
+# ---- docs/integration.md -------------------------------------------------------------------------
+
+def check_nibbles(rows):
+    return all(same(decode(int(byte, 16))[0], even) and same(decode(int(byte, 16))[1], odd)
+               for byte, even, odd in rows)
+
+
+def check_offsets(rows):
+    return all(tiled_offset(int(row), int(ks), 300, 192) == int(byte) for row, ks, byte in rows)
+
+
+def check_sizes(rows):
+    size = lib.abi.lib.nvfp4_scale_bytes
+    return all([size(int(n), int(k), layout) for layout in (LINEAR, TILED)] ==
+               [int(linear), int(tiled)]
+               for n, k, linear, tiled in rows)
+
+
+def check_tile(lines):
+    """Lines of the picture against the converted numbers of the scales; one stands for the
+    others."""
+    place = {tiled_offset(row, ks, 128, 64): (row, ks) for row in range(128) for ks in range(4)}
+    def line(first):
+        cells = [f"{row:3d} {ks}" for row, ks in (place[first + i] for i in range(16))]
+        return f"{first:3d}:  " + " | ".join(" ".join(cells[i:i + 4]) for i in range(0, 16, 4))
+    return lines == [line(0), line(16), line(32), "        ...", line(496)]
+
+
+def check_conventions(rows):
+    def t(stored, formula):
+        name, number = stored.split(" = ")
+        one, slash, other = formula.partition(" / ")
+        value = {name: float(number)}
+        top = value.get(one, None) if one in value else float(one)
+        return top / (value[other] if other in value else float(other)) if slash else top
+    return all(math.isclose(t(row[1], row[2]), 13.44 / (6 * 448), rel_tol=1e-6) for row in rows)
+
+
+def check_ggml(rows):
+    """A block with one nibble and one scale set has one element that is not zero."""
+    def element(byte, nibble, scale):
+        block = np.zeros(36, np.uint8)
+        block[int(scale)], block[int(byte)] = 0x38, 2 << (4 if nibble == "high" else 0)
+        return np.flatnonzero(lib.layouts.from_ggml(block, 1, 64).dequantize()).tolist()
+    return all(element(*row[1:]) == [int(row[0])] for row in rows)
+
+
+def check_small_tiles(rows):
+    """The scale at a byte of 8x4 is the one that is not zero; every code is 1."""
+    def place(byte):
+        scales = np.zeros(38 * 3 * 32, np.uint8)
+        scales[int(byte)] = 0x38
+        packed = lib.layouts.from_flashinfer(np.full((300, 96), 0x22, np.uint8), scales, 1.0,
+                                             layout="8x4")
+        return [(row, k // 16) for row, k in np.argwhere(packed.dequantize()).tolist()[::16]]
+    return all(place(byte) == [(int(row), int(ks))] for row, ks, byte in rows)
+
+
+# ---- docs/using.md -----------------------------------------------------------------------------
+
+def check_support(rows):
+    """Types and variants that a row claims, by what the library answers."""
+    given = {row[0]: row[1:] for row in rows}
+    claims = {"A": ["", ""], "variants": ["0", "0"]} | given
+    types = {"F16": 1, "BF16": 2, "F32": 3}
+
+    def answer(capability, **fields):
+        g = lib.abi.GemmDesc(**{"m": 32, "n": 128, "k": 64, "l": 1, "a_ld": 64, "b_ld": 64,
+                                "d_ld": 128, "alpha": 1, "a_scale_layout": TILED,
+                                "b_scale_layout": TILED, "d_type": 1, **fields})
+        return lib.abi.lib.nvfp4_gemm_supported(g, capability) == 0
+
+    def good(column, capabilities):
+        taken = {name for name, number in types.items() for c in capabilities
+                 if answer(c, a_type=number)}
+        stored = all(answer(c, d_type=d, c_type=d, beta=1, c_ld=128, cd_order=order)
+                     for c in capabilities for d in types.values() for order in (0, 1))
+        tail = all(answer(c, k=80, a_ld=96, b_ld=96) and not answer(c, k=72) for c in capabilities)
+        with open(f"{ROOT}/host/plan/variants.def", encoding="utf-8") as table:
+            text = table.read()
+        prefix = "sm90_" if capabilities == [90] else "sm100_"
+        count = len(set(re.findall(rf"\b{prefix}\w+x\d+x\d+\b", text)))
+        return {"A": {name for name in types if name in claims["A"][column].split(", ")} == taken,
+                "D and C": stored, "K": tail, "variants": count == int(claims["variants"][column])}
+
+    return all(right for column, of in enumerate(([90], [100, 103]))
+               for name, right in good(column, of).items() if name in given)
+
+
+def check_statuses(rows):
+    """Every status of the reviewed interface, and no other."""
+    with open(f"{ROOT}/test/golden/abi.txt", encoding="utf-8") as golden:
+        known = set(re.findall(r"constant (NVFP4_STATUS_\w+)", golden.read()))
+    return {row[0] for row in rows} == known
+
+
+# ---- docs/real-weights.md ------------------------------------------------------------------------
+
+class Skipped(Exception):
+    """What a table says cannot be computed here."""
+
+
+def check_minilm(rows):
+    """The weights' column; the example itself, whose output the table is, does the others."""
+    import minilm
+    try:
+        weights, _ = minilm.load()
+    except (ImportError, SystemExit) as missing:
+        raise Skipped(f"no model here: {missing}") from missing
+    if len(rows) > 1 and [row[0] for row in rows] != minilm.linear_layers(weights):
+        return False
+    errors = [minilm.weight_error(weights[row[0] + ".weight"])[1] for row in rows]
+    return all(f"{error:.4f}" == row[2] for error, row in zip(errors, rows))
+
+
+def check_measured(rows):
+    """What a machine was asked once and nothing here can ask again: no cell is missing or empty."""
+    return all(len(row) == len(rows[0]) and all(row) for row in rows)
+
+
+def check_bench(rows):
+    """M, then for each (N, K) our time, or "time (ratio)", and perhaps cuBLASLt's and the ratio:
+    the newest table of an H200, rounded."""
+    import plot
+    newest = sorted(glob.glob(f"{ROOT}/bench/results/gpu-h200-*.csv"))[-1]
+    fastest = {}
+    for row in plot.read(newest)[1]:
+        key = tuple(int(row[name]) for name in "mnk")
+        if key not in fastest or float(row["us"]) < float(fastest[key]["us"]):
+            fastest[key] = row
+    columns = {2: ("us", "x_fp16"), 3: ("us", "fp16_us", "x_fp16")}
+
+    def rounded(text, value):
+        digits = len(text.partition(".")[2])
+        return abs(float(text) - float(value)) <= 0.5001 * 10 ** -digits
+
+    def good(row):
+        m, *figures = re.findall(r"\d[\d.]*", " ".join(row))
+        each = len(figures) // 3
+        return all(rounded(text, fastest[(int(m), *pair)][name])
+                   for i, pair in enumerate([(7168, 16384), (4096, 7168), (7168, 2048)])
+                   for text, name in zip(figures[each * i:each * (i + 1)], columns[each]))
+    return all(good(row) for row in rows)
+
+
+def check_best(rows):
+    """Ours, cuBLASLt's best in fp16 and in fp8 of the newest table, the fastest of a cell bold."""
+    import plot
+    newest = sorted(glob.glob(f"{ROOT}/bench/results/gpu-h200-*.csv"))[-1]
+    of_shape = {}
+    for row in plot.read(newest)[1]:
+        key = tuple(int(row[name]) for name in "mnk")
+        if key not in of_shape or float(row["us"]) < float(of_shape[key]["us"]):
+            of_shape[key] = row
+
+    def cell(m, pair):
+        row = of_shape[(int(m), *pair)]
+        times = [float(row[name]) for name in ("us", "fp16_best_us", "fp8_best_us")]
+        texts = [f"{us:.1f}" if us < 100 else f"{us:.0f}" for us in times]
+        return " / ".join(f"**{text}**" if us == min(times) else text
+                          for us, text in zip(times, texts))
+    pairs = [(7168, 16384), (4096, 7168), (7168, 2048)]
+    return all(cells == [cell(m, pair) for pair in pairs] for m, *cells in rows)
+
+
+def check_gates(rows):
+    """Every make target that a claim names is there."""
+    listed = subprocess.run(["make", "-s", "help"], cwd=ROOT, capture_output=True, text=True,
+                            check=True).stdout
+    known = {line.split()[0] for line in listed.splitlines() if line.strip()}
+    named = [word for row in rows for command in re.findall(r"`make ([^`]*)`", row[1])
+             for word in command.split() if "=" not in word]
+    return known.issuperset(named)
+
+
+# ---- docs/model.md -------------------------------------------------------------------------------
+
+def check_forecast(rows):
+    """The newest committed forecast of the timing model."""
+    newest = sorted(glob.glob(f"{ROOT}/bench/results/model-b200-*.csv"))[-1]
+    with open(newest, encoding="utf-8") as text:
+        known = {f"{r['m']} x {r['n']} x {r['k']}": r
+                 for r in csv.DictReader(line for line in text if not line.startswith("#"))}
+    return all([kernel, us, band, programmatic, least, binds] ==
+               [known[shape]["kernel"], known[shape]["us"],
+                f"{known[shape]['low_us']} to {known[shape]['high_us']}",
+                known[shape]["programmatic_us"], known[shape]["light_us"],
+                known[shape]["binds"]]
+               for shape, kernel, us, band, programmatic, least, binds in rows)
+
+
+def check_steps(rows):
+    """What build/model steps said of kernels that do not exist yet."""
+    newest = sorted(glob.glob(f"{ROOT}/bench/results/model-steps-b200-*.txt"))[-1]
+    with open(newest, encoding="utf-8") as text:
+        known = [re.split(r"  +", line.strip()) for line in list(text)[2:]]
+    return all([name, stages, *(cell for pair in pairs for cell in pair.split(", "))] in known
+               for name, stages, *pairs in rows)
+
+
+def check_cuts(rows):
+    """What build/model cuts said of tiles whose K is cut into parts."""
+    newest = sorted(glob.glob(f"{ROOT}/bench/results/model-cuts-b200-*.csv"))[-1]
+    with open(newest, encoding="utf-8") as text:
+        known = [line.strip().split(",") for line in list(text)[2:]]
+    return all([*shape.split(" x "), *times] in [row[:9] for row in known]
+               for shape, *times in rows)
+
+
+# ---- documents -----------------------------------------------------------------------------------
+
+def blocks(text):
+    """(name or None, rows or lines) of each table and each marked picture; (None, C text) of
+    code."""
+    lines, name, at = text.split("\n"), None, 0
+    while at < len(lines):
+        marker = re.fullmatch(r"<!-- check: ([\w-]+) -->", lines[at])
+        if marker:
+            name = marker.group(1)
+        elif lines[at].startswith("```"):
+            end = lines.index("```", at + 1)
+            yield name, lines[at], lines[at + 1:end]
+            name, at = None, end
+        elif lines[at].startswith("|"):
+            end = at
+            while end < len(lines) and lines[end].startswith("|"):
+                end += 1
+            yield name, "|", [[cell.strip() for cell in row.strip("|").split("|")]
+                              for row in lines[at + 2:end]]
+            name, at = None, end - 1
+        at += 1
+
+
+def compiles(code):
+    prelude = "#include <nvfp4_gemm.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
+    flags = ["-std=c99", "-Wall", "-Wextra", "-Wno-unused-function", "-Werror", "-fsyntax-only"]
+    compiler = os.environ.get("CC", "gcc").split()
+    return subprocess.run([*compiler, "-x", "c", *flags, f"-I{ROOT}/include", "-"],
+                          input=prelude + "\n".join(code), text=True, check=False).returncode == 0
+
+
+def wrong_row(check, content):
+    """The first row that fails alone; the whole if each is right by itself."""
+    return next((row for row in content if check and not check([row])), "the whole")
+
+
+def verdicts(path, only=None):
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    for name, kind, content in blocks(text):
+        if only not in (None, name):
+            continue
+        if kind == "```c":
+            yield "a C block", compiles(content)
+        elif name is None:
+            yield f"a table or block without a check: {content[:1]}", False
+        else:
+            check = globals().get("check_" + name.replace("-", "_"))
+            try:
+                good = check is not None and len(content) > 0 and check(content)
+                yield name if good else f"{name}: {wrong_row(check, content)}", good
+            except Skipped as reason:
+                yield f"{name}: {reason}", None
+            except Exception as error:  # a malformed row is a wrong row
+                yield f"{name}: {error!r}", False
+
+
+def main():
+    results = [(os.path.basename(path), name, good)
+               for path in sorted(glob.glob(f"{ROOT}/docs/*.md")) for name, good in verdicts(path)]
+    # Of the README, what the benchmark's table can answer.
+    results += [("README.md", name, good) for name, good in verdicts(f"{ROOT}/README.md", "best")]
+    words = {True: "ok   ", False: "FAIL ", None: "skip "}
+    for document, name, good in results:
+        print(f"{words[good]} {document}: {name}")
+    count = [good for _, _, good in results].count
+    failed = count(False)
+    line = f"{count(True)} passed, {failed} failed, {count(None)} skipped"
+    if "NVFP4_TALLY" in os.environ:
+        with open(os.environ["NVFP4_TALLY"], "a", encoding="utf-8") as tally:
+            print(line, file=tally)
+    print(line)
+    return failed > 0 or not results
+
+
+if __name__ == "__main__":
+    os.environ["NVFP4GEMM_LIBRARY"] = os.path.join(os.path.abspath(sys.argv[1]), "libnvfp4gemm.so")
+    sys.path[:0] = [f"{ROOT}/examples/python", f"{ROOT}/tools/python", f"{ROOT}/bench"]
+    import nvfp4gemm as lib
+    sys.exit(main())

@@ -1,0 +1,124 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# check_hw.sh BUILD PART [TOOL...]: what only a GPU can show, on the machine's own driver. BUILD was
+# built here or anywhere else; nothing is compiled. Each part is meant for at most 8 minutes on an
+# H200.
+#   gemm      the end-to-end suite, 200 runs under load, graphs, streams and contexts among it
+#   sanitize  every variant and split under compute-sanitizer: memcheck racecheck initcheck
+#             synccheck, or the tools named after it
+#   ptx       instructions against the emulator's expectations: calls, carries, TMA loads, wgmma,
+#             mma.sync, mma.sp and wmma
+#   random    20,000 random programs (RANDOM_PROGRAMS), and 6,000 (RANDOM_SINGLES) of one step each,
+#             on the GPU and in the emulator; differences are shrunk, the words are kept in
+#             RANDOM_RECORDS, a folder
+#   random-gemm  100,000 random problems (RANDOM_PROBLEMS, RANDOM_SEED) against the reference
+#   hazard    compute-sanitizer on the racy and repaired programs of tools/emulator/test/pairs: a
+#             line per run
+#   python    the Python package on torch tensors, on two GPUs where there are two, by python3 or
+#             the TORCH_PYTHON that has torch
+#   bench     device time beside cuBLASLt, CSV to stdout
+#   first-hour  the first of all on a GPU that these kernels have not seen: tools/gates/first_hour.py
+set -u
+build=$1
+part=${2:-}
+cd "$(dirname "$0")/../.." || exit 1
+test=$build/nvfp4_test emulator_test=$build/emulator_hw_test
+die() { echo "check_hw: $*" >&2; exit 1; }
+[ -x "$test" ] || die "no $test: make test-programs first, here or elsewhere"
+device=$("$build/nvfp4" info 2>&1) || die "$device"
+case $device in *emulated*) die "the driver is the emulator; take it out of LD_LIBRARY_PATH" ;; esac
+echo "# $(date +%F), driver $(cat /sys/module/nvidia/version 2>/dev/null || nvidia-smi \
+  --query-gpu=driver_version --format=csv,noheader 2>/dev/null || echo unknown)" >&2
+
+# One process per tool: every variant and split of the library. What it printed last is the
+# evidence.
+sanitize() {
+  PATH=$PATH:/usr/local/cuda/bin
+  command -v compute-sanitizer >/dev/null || die "no compute-sanitizer"
+  log=$(mktemp)
+  bad=0
+  for check in ${*:-memcheck racecheck initcheck synccheck}; do
+    start=$(date +%s)
+    timeout 110 compute-sanitizer --tool "$check" --error-exitcode 9 --print-limit 20 \
+      "$test" '[sanitize]' \
+      >"$log" 2>&1
+    status=$?
+    seconds=$(($(date +%s) - start))
+    products=$(grep ' products by ' "$log")
+    if [ $status -eq 0 ] && [ -n "$products" ]; then
+      echo "ok    $check, $seconds s: $products"
+    else
+      bad=$((bad + 1))
+      echo "not   $check, $seconds s: status $status (124: no end within 110 s)"
+      cat "$log"
+    fi
+  done
+  rm "$log"
+  echo "$bad tools with findings"
+  [ $bad -eq 0 ]
+}
+
+case $part in
+  gemm) "$test" ;;
+  ptx) # a process for each instruction: a fault of one hides nothing of the others
+    [ -x "$emulator_test" ] || die "no $emulator_test: make build/emulator_hw_test first"
+    bad=
+    for tag in call carry tma mma wgmma fragments; do
+      "$emulator_test" "[$tag]" || bad="$bad $tag"
+    done
+    echo "failed:${bad:- nothing}"
+    [ -z "$bad" ]
+    ;;
+  random) # many processes: most of the time goes into ptxas
+    [ -x "$emulator_test" ] || die "no $emulator_test: make build/emulator_hw_test first"
+    [ -e "$build/emulator/libcuda.so.1" ] || die "no emulator: make emulator first"
+    PATH=$PATH:/usr/local/cuda/bin
+    jobs=$(nproc) logs=$(mktemp -d) records=${RANDOM_RECORDS:-$logs}
+    part_of() { # FIRST COUNT: shared by all processors
+      each=$((($2 + jobs - 1) / jobs)) i=0
+      while [ $i -lt "$jobs" ]; do
+        at=$(($1 + i * each))
+        RANDOM_FIRST=$at RANDOM_PROGRAMS=$each RANDOM_RECORD=$records/words.$at \
+          "$emulator_test" '[random]' >"$logs/log.$at" 2>&1 || : >"$logs/bad" &
+        i=$((i + 1))
+      done
+      wait
+    }
+    part_of 0 "${RANDOM_PROGRAMS:-20000}"
+    part_of 4294967296 "${RANDOM_SINGLES:-6000}" # random_program.h: kSingles
+    grep -h -e 'random programs on' -e '^  program' -e '^    [@a-z#]' \
+      -e '^  not compiled' "$logs"/log.*
+    bad=0
+    [ -e "$logs/bad" ] && bad=1
+    rm -r "$logs"
+    [ $bad -eq 0 ]
+    ;;
+  random-gemm)
+    [ -x "$build/check_random" ] || die "no $build/check_random: make it first, here or elsewhere"
+    "$build/check_random" --problems "${RANDOM_PROBLEMS:-100000}" --seed "${RANDOM_SEED:-1}"
+    ;;
+  sanitize)
+    shift 2
+    sanitize "$@"
+    ;;
+  hazard)
+    [ -x "$emulator_test" ] || die "no $emulator_test: make build/emulator_hw_test first"
+    PATH=$PATH:/usr/local/cuda/bin
+    command -v compute-sanitizer >/dev/null || die "no compute-sanitizer"
+    tools/emulator/test/pairs/sanitize.sh "$emulator_test"
+    ;;
+  python)
+    python=${TORCH_PYTHON:-python3}
+    "$python" -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null ||
+      die "$python has no torch that finds a GPU; TORCH_PYTHON names another"
+    bad=
+    for tests in torch door_torch nn parallel; do
+      NVFP4_BUILD=$build "$python" "tools/python/test/test_python_$tests.py" -v || bad="$bad $tests"
+    done
+    echo "failed:${bad:- nothing}"
+    [ -z "$bad" ]
+    ;;
+  bench) "$build/nvfp4_bench" gpu ;;
+  first-hour) python3 tools/gates/first_hour.py "$build" ;;
+  *) die "PART is gemm, sanitize, ptx, random, random-gemm, hazard, python, bench or first-hour" ;;
+esac
