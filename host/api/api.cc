@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
 // The exported functions: check, then hand over.
-#include "host/problem/check.h"
-#include "host/words/explain.h"
-#include "host/reference/fused.h"
-#include "host/run/launch.h"
 #include "host/base/log.h"
-#include "host/plan/plan.h"
-#include "host/reference/quantize.h"
-#include "host/run/quantizer.h"
-#include "host/reference/reference.h"
-#include "host/problem/rule.h"
-#include "host/reference/scale_layout.h"
-#include "host/run/selftest.h"
 #include "host/base/size.h"
 #include "host/base/status.h"
+#include "host/plan/checked.h"
+#include "host/plan/plan.h"
+#include "host/problem/rule.h"
+#include "host/reference/fused.h"
+#include "host/reference/quantize.h"
+#include "host/reference/reference.h"
+#include "host/reference/scale_layout.h"
+#include "host/run/launch.h"
+#include "host/run/quantizer.h"
+#include "host/run/selftest.h"
+#include "host/words/explain.h"
 
 namespace nvfp4 {
 

@@ -6,9 +6,9 @@
 #include <cstring>
 #include <new>
 
-#include "host/problem/check.h"
-#include "host/run/launch.h"
+#include "host/plan/checked.h"
 #include "host/problem/rule.h"
+#include "host/run/launch.h"
 
 struct nvfp4_gemm_plan {
   nvfp4::PreparedGemm prepared;

@@ -3,10 +3,10 @@
 #include <cstdlib>
 #include <new>
 
-#include "host/problem/check.h"
+#include "host/plan/checked.h"
 #include "host/plan/plan.h"
-#include "host/problem/rule.h"
 #include "host/plan/tuning.h"
+#include "host/problem/rule.h"
 
 struct nvfp4_tuning {
   int32_t capability;

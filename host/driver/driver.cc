@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
-#include "host/run/image.h"
 #include "host/base/log.h"
 
 namespace nvfp4 {
@@ -41,7 +40,7 @@ nvfp4_status entry(decltype(&::cuGetProcAddress) get, const char* name, int vers
               version / 1000, version % 1000 / 10);
 }
 
-nvfp4_status check_version(decltype(&::cuGetProcAddress) get) {
+nvfp4_status check_version(decltype(&::cuGetProcAddress) get, int oldest) {
   decltype(&::cuDriverGetVersion) get_version = nullptr;
   NVFP4_TRY(entry(get, "cuDriverGetVersion", 2020, reinterpret_cast<void**>(&get_version)));
   int version = 0;
@@ -49,21 +48,20 @@ nvfp4_status check_version(decltype(&::cuGetProcAddress) get) {
   if (result != CUDA_SUCCESS) {
     return fail(NVFP4_STATUS_NO_DRIVER, "cuDriverGetVersion answers %d", static_cast<int>(result));
   }
-  const int oldest = oldest_driver();
   if (version >= oldest) return NVFP4_SUCCESS;
   return fail(NVFP4_STATUS_DRIVER_TOO_OLD,
               "the CUDA driver supports CUDA %d.%d; this library needs %d.%d or newer",
               version / 1000, version % 1000 / 10, oldest / 1000, oldest % 1000 / 10);
 }
 
-nvfp4_status resolve(void* library) {
+nvfp4_status resolve(void* library, int oldest) {
   const auto get =
       reinterpret_cast<decltype(&::cuGetProcAddress)>(dlsym(library, "cuGetProcAddress_v2"));
   if (get == nullptr) {
     return fail(NVFP4_STATUS_DRIVER_TOO_OLD,
                 "the CUDA driver has no cuGetProcAddress_v2 of CUDA 12.0");
   }
-  NVFP4_TRY(check_version(get));
+  NVFP4_TRY(check_version(get, oldest));
 #define ENTRY(name, version) \
   NVFP4_TRY(entry(get, #name, version, reinterpret_cast<void**>(&table.name)));
 #include "host/driver/driver.def"
@@ -84,10 +82,10 @@ nvfp4_status start() {
   return NVFP4_SUCCESS;
 }
 
-nvfp4_status open_and_start() {
+nvfp4_status open_and_start(int (*oldest_driver)()) {
   void* library;
   NVFP4_TRY(open_library(&library));
-  NVFP4_TRY(resolve(library));
+  NVFP4_TRY(resolve(library, oldest_driver()));
   return start();
 }
 
@@ -151,7 +149,7 @@ nvfp4_status driver_failure(const Driver& driver, const char* call, CUresult res
 // The owner's pid is claim and fork check in one: no lock, because a fork in the middle would leave
 // the child with a held one. A thread that comes second waits for the first (opening takes 0.1 s or
 // so).
-nvfp4_status open_driver(const Driver** driver) {
+nvfp4_status open_driver(int (*oldest)(), const Driver** driver) {
   const pid_t self = getpid();
   *driver = &table;
   for (;;) {
@@ -161,7 +159,7 @@ nvfp4_status open_driver(const Driver** driver) {
     if (__atomic_compare_exchange_n(&owner, &claimed, self, false, __ATOMIC_ACQ_REL,
                                     __ATOMIC_ACQUIRE)) {
       const LinesAfterRelease lines;
-      const nvfp4_status status = open_and_start();
+      const nvfp4_status status = open_and_start(oldest);
       if (status == NVFP4_SUCCESS) {
         __atomic_store_n(&ready, 1, __ATOMIC_RELEASE);
       } else {

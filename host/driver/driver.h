@@ -2,8 +2,8 @@
 // The CUDA driver: libcuda.so.1 opened at first use, its entry points in a table written once.
 #pragma once
 
-#include "host/cuda/driver.h"
 #include "host/base/status.h"
+#include "host/cuda/driver.h"
 
 namespace nvfp4 {
 
@@ -14,7 +14,8 @@ struct Driver {
 };
 
 // The started driver, or why there is none. A failure is not remembered: the next call tries again.
-nvfp4_status open_driver(const Driver** driver);
+// `oldest` answers the oldest CUDA version that the caller can use; it is asked once, on opening.
+nvfp4_status open_driver(int (*oldest)(), const Driver** driver);
 
 // While it lives, the calling thread may make calls that the capture of a stream forbids. Loading
 // code may wait for the device; it touches no work of the stream, so a first use can be captured.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "host/family/d_store.h"
 
-#include "host/problem/fields.h"
 #include "host/driver/tensor_map.h"
+#include "host/problem/fields.h"
 
 namespace nvfp4 {
 

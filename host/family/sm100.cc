@@ -13,9 +13,9 @@
 #include <cstdio>
 #include <cstring>
 
+#include "host/base/size.h"
 #include "host/plan/plan.h"
 #include "host/plan/proof.h"
-#include "host/base/size.h"
 
 namespace nvfp4 {
 

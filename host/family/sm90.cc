@@ -4,8 +4,8 @@
 #include <cinttypes>
 #include <cstdio>
 
-#include "host/plan/plan.h"
 #include "host/base/size.h"
+#include "host/plan/plan.h"
 #include "kernel/sm90/params.h"
 
 namespace nvfp4 {

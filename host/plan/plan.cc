@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cinttypes>
 
-#include "host/problem/enumeration.h"
 #include "host/base/size.h"
+#include "host/problem/enumeration.h"
 
 namespace nvfp4 {
 

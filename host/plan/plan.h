@@ -2,7 +2,7 @@
 // Checked problem and compute capability in, launch geometry out. Pure: no driver, no state.
 #pragma once
 
-#include "host/problem/check.h"
+#include "host/plan/checked.h"
 #include "host/plan/variant.h"
 #include "kernel/sm90/params.h"
 

@@ -5,9 +5,9 @@
 #include <cinttypes>
 #include <cstring>
 
-#include "host/plan/plan.h"
 #include "host/base/size.h"
 #include "host/base/status.h"
+#include "host/plan/plan.h"
 
 namespace nvfp4 {
 

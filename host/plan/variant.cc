@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include "host/problem/fields.h"
 #include "host/base/size.h"
+#include "host/problem/fields.h"
 #include "kernel/sm100/tile.h"
 #include "kernel/sm90/tile.h"
 

@@ -12,21 +12,14 @@ enum class Caller {
   reference,  // host pointers; the whole problem but generated scales of D
 };
 
-struct Variant;
+// The rules of nvfp4_gemm_desc that come before its variant, and those after it.
+nvfp4_status check_kind(const nvfp4_gemm_desc* desc, Caller caller);
+nvfp4_status check_operands(const nvfp4_gemm_desc& desc, Caller caller, bool sizes_alone);
 
-// A problem that breaks no rule: what planning starts from.
-struct CheckedGemm {
-  const nvfp4_gemm_desc* desc;  // the caller's
-  const Variant* forced;        // the one that desc->variant names; NULL: the planner chooses
-  bool empty;        // m, n or l is 0: there is nothing to do, and no pointer has been looked at
-  bool sizes_alone;  // a question without any address: rules about those have been skipped
-  uint32_t forced_split = 0;  // parts of K that desc->variant names; 0: the planner chooses
-};
+// A question without any address: its rules about addresses are skipped.
+bool asks_about_sizes(const nvfp4_gemm_desc& desc, Caller caller);
 
-// Refuses with a status and a sentence, or fills `checked`.
-nvfp4_status check_gemm(const nvfp4_gemm_desc* desc, Caller caller, CheckedGemm* checked);
-
-// The same for the addresses that a plan is run with: struct_size and what is not there yet, then
+// The rules for the addresses that a plan is run with: struct_size and what is not there yet, then
 // the rules that addresses alone can break, in a desc that passed check_gemm with others.
 nvfp4_status check_addresses_struct(const nvfp4_gemm_addresses& addresses);
 nvfp4_status check_new_addresses(const nvfp4_gemm_desc& desc);

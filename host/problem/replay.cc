@@ -2,11 +2,11 @@
 // The command line that makes a problem again: what differs from the defaults of `nvfp4 run`.
 #include <cinttypes>
 
-#include "host/problem/fields.h"
-#include "host/problem/epilogue.h"
-#include "host/words/explain.h"
 #include "host/base/formats.h"
 #include "host/base/growing_text.h"
+#include "host/problem/epilogue.h"
+#include "host/problem/fields.h"
+#include "host/problem/replay.h"
 
 namespace nvfp4 {
 

@@ -3,8 +3,8 @@
 
 #include <cinttypes>
 
-#include "host/problem/enumeration.h"
 #include "host/base/formats.h"
+#include "host/problem/enumeration.h"
 
 namespace nvfp4 {
 

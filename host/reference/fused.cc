@@ -2,11 +2,11 @@
 // The formulas of docs/numerics.md, "Fused with quantization", in integers.
 #include "host/reference/fused.h"
 
-#include "host/reference/activation.h"
 #include "host/base/formats.h"
+#include "host/base/size.h"
+#include "host/reference/activation.h"
 #include "host/reference/quantize.h"
 #include "host/reference/scale_layout.h"
-#include "host/base/size.h"
 
 namespace nvfp4 {
 

@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "host/base/formats.h"
-#include "host/reference/scale_layout.h"
 #include "host/base/size.h"
+#include "host/reference/scale_layout.h"
 
 namespace nvfp4 {
 

@@ -91,7 +91,7 @@ nvfp4_status load_into_context(const Driver& driver, CUkernel kernel) {
 }
 
 nvfp4_status find_site(Site* site) {
-  NVFP4_TRY(open_driver(&site->driver));
+  NVFP4_TRY(open_driver(oldest_driver, &site->driver));
   NVFP4_TRY(current_device(*site->driver, &site->context, &site->device));
   return find_facts(*site->driver, site->device, &site->capability, &site->sm_count);
 }

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "host/driver/driver.h"
-#include "host/run/image.h"
 #include "host/plan/plan.h"
+#include "host/run/image.h"
 
 namespace nvfp4 {
 

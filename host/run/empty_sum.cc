@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "host/run/enqueue.h"
-#include "host/problem/epilogue.h"
 #include "host/base/formats.h"
 #include "host/base/size.h"
+#include "host/problem/epilogue.h"
+#include "host/run/enqueue.h"
 
 namespace nvfp4 {
 

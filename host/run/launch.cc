@@ -3,16 +3,16 @@
 
 #include <cinttypes>
 
-#include "host/problem/fields.h"
-#include "host/family/d_store.h"
-#include "host/run/empty_sum.h"
-#include "host/run/enqueue.h"
-#include "host/problem/epilogue.h"
-#include "host/words/explain.h"
 #include "host/base/log.h"
-#include "host/run/quantizer.h"
 #include "host/base/size.h"
 #include "host/driver/tensor_map.h"
+#include "host/family/d_store.h"
+#include "host/problem/epilogue.h"
+#include "host/problem/fields.h"
+#include "host/problem/replay.h"
+#include "host/run/empty_sum.h"
+#include "host/run/enqueue.h"
+#include "host/run/quantizer.h"
 
 namespace nvfp4 {
 

@@ -3,16 +3,15 @@
 
 #include <algorithm>
 
-#include "host/run/enqueue.h"
 #include "host/base/f32.h"
 #include "host/base/size.h"
+#include "host/run/enqueue.h"
 #include "kernel/quantize/params.h"
 
 namespace nvfp4 {
 
 namespace {
 
-constexpr int64_t kMostGridRows = 65535;
 // Twice as many as fit with 48 registers a thread: where some take longer, others have ended.
 constexpr int64_t kCtasPerSm = 20;
 
@@ -25,34 +24,15 @@ bool multiple(const void* address, int64_t row_bytes, uint64_t of) {
   return (reinterpret_cast<uintptr_t>(address) | static_cast<uint64_t>(row_bytes)) % of == 0;
 }
 
-// CTAs that take 32 blocks of kQuantizeWarps rows at a time: at most `most`, or as many as one set
-// of rows has, and of those as few as are done at the same time.
-Grid grid_of(int64_t rows, int64_t k, int64_t most) {
-  const int64_t sets = ceil_div(rows, int64_t{kQuantizeWarps});
-  Grid grid{};
-  grid.ctas = static_cast<uint32_t>(ceil_div(k / kScaleBlock, int64_t{32}));
-  const int64_t at_once = std::clamp(most / grid.ctas, int64_t{1}, std::min(sets, kMostGridRows));
-  grid.rows = static_cast<uint32_t>(ceil_div(sets, ceil_div(sets, at_once)));
-  grid.threads = kQuantizeThreads;
-  grid.cluster = 1;
-  return grid;
+Grid grid_of(const QuantizerGrid& of, bool early) {
+  return {of.ctas, of.rows, kQuantizeThreads, 0, 1, early};
 }
 Grid grid_of(const Site& site, int64_t rows, int64_t k, bool early) {
-  Grid grid = grid_of(rows, k, int64_t{site.sm_count} * kCtasPerSm);
-  grid.early = early;
-  return grid;
-}
-
-// Of the search for the largest magnitude: each CTA leaves a number, which every CTA of the next
-// kernel reads again, so there are few, and as many on every device.
-Grid amax_grid(const nvfp4_quantize_desc& desc) {
-  Grid grid = grid_of(desc.rows, desc.k, kMostAmaxCtas);
-  grid.ctas = std::min(grid.ctas, kMostAmaxCtas);
-  return grid;
+  return grid_of(quantizer_grid(rows, k, int64_t{site.sm_count} * kCtasPerSm), early);
 }
 
 uint32_t count_amax_ctas(const nvfp4_quantize_desc& desc) {
-  const Grid grid = amax_grid(desc);
+  const QuantizerGrid grid = amax_grid(desc);
   return grid.ctas * grid.rows;
 }
 
@@ -120,11 +100,6 @@ static_assert(static_cast<int>(kTensorScaleValue) == NVFP4_TENSOR_SCALE_VALUE &&
               static_cast<int>(kTensorScalePointer) == NVFP4_TENSOR_SCALE_DEVICE &&
               static_cast<int>(kTensorScaleAmax) == NVFP4_TENSOR_SCALE_AMAX);
 
-uint64_t quantizer_workspace(const nvfp4_quantize_desc& desc) {
-  if (desc.tensor_scale_mode != NVFP4_TENSOR_SCALE_AMAX) return 0;
-  return sizeof(float) * count_amax_ctas(desc);
-}
-
 nvfp4_status enqueue_quantize(const nvfp4_quantize_desc& desc, void* stream) {
   Site site;
   NVFP4_TRY(find_site(&site));
@@ -136,9 +111,8 @@ nvfp4_status enqueue_quantize(const nvfp4_quantize_desc& desc, void* stream) {
   NVFP4_TRY(find_kernel(site, second, &kernel));  // before anything is enqueued
   NVFP4_TRY(check_stream(site, static_cast<CUstream>(stream)));
   if (amax) {
-    Grid grid = amax_grid(desc);
-    grid.early = early;
-    NVFP4_TRY(enqueue(site, entry_of(kQuantizer_amax_f16, desc.x_type), grid, &params, stream));
+    NVFP4_TRY(enqueue(site, entry_of(kQuantizer_amax_f16, desc.x_type),
+                      grid_of(amax_grid(desc), early), &params, stream));
   }
   // The second waits by itself for the first.
   return enqueue(site, second, grid_of(site, desc.rows, desc.k, early || amax), &params, stream);

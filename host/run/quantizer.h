@@ -2,15 +2,13 @@
 // Quantization on the device: checked arguments in, one or two launches out.
 #pragma once
 
+#include "host/problem/quantizer.h"
 #include "host/run/device.h"
 #include "nvfp4_gemm.h"
 
 namespace nvfp4 {
 
-constexpr int64_t element_bytes(int32_t type) { return type == NVFP4_TYPE_F32 ? 4 : 2; }
-
-// Of a desc that passed check_quantizer and is not empty.
-uint64_t quantizer_workspace(const nvfp4_quantize_desc& desc);
+// Each takes a desc that passed its check and is not empty.
 nvfp4_status enqueue_quantize(const nvfp4_quantize_desc& desc, void* stream);
 nvfp4_status enqueue_dequantize(const nvfp4_quantize_desc& desc, void* stream);
 nvfp4_status enqueue_fused_quantize(const nvfp4_fused_quantize_desc& desc, void* stream);

@@ -7,14 +7,14 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "host/problem/check.h"
-#include "host/run/enqueue.h"
 #include "host/base/formats.h"
-#include "host/run/launch.h"
+#include "host/base/size.h"
+#include "host/plan/checked.h"
 #include "host/plan/plan.h"
 #include "host/reference/reference.h"
 #include "host/reference/scale_layout.h"
-#include "host/base/size.h"
+#include "host/run/enqueue.h"
+#include "host/run/launch.h"
 
 namespace nvfp4 {
 

@@ -5,15 +5,16 @@
 #include <cinttypes>
 #include <cstdio>
 
-#include "host/problem/fields.h"
-#include "host/family/d_store.h"
-#include "host/run/empty_sum.h"
-#include "host/problem/epilogue.h"
 #include "host/base/formats.h"
 #include "host/base/growing_text.h"
-#include "host/run/image.h"
+#include "host/family/d_store.h"
 #include "host/plan/proof.h"
+#include "host/problem/epilogue.h"
+#include "host/problem/fields.h"
+#include "host/problem/replay.h"
 #include "host/problem/rule.h"
+#include "host/run/empty_sum.h"
+#include "host/run/image.h"
 
 namespace nvfp4 {
 

@@ -6,7 +6,7 @@
 #include <cinttypes>
 #include <string>
 
-#include "host/problem/check.h"
+#include "host/plan/checked.h"
 #include "host/words/explain.h"
 #include "test/host/plan_rules.h"
 #include "tools/testing/fuzz_input.h"

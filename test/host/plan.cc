@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "host/problem/check.h"
+#include "host/plan/checked.h"
 #include "test/host/csv.h"
 #include "test/host/plan_rules.h"
 #include "tools/harness/problem.h"

@@ -17,14 +17,29 @@ EMU = "tools/emulator/"
 PUBLIC = {"nvfp4_gemm.h": "include/nvfp4_gemm.h", "nvfp4emu.h": EMU + "include/nvfp4emu.h"}
 
 # Room: the rooms that it may include besides itself. The longest prefix of a path is its room.
+def grounded(order, ground):
+    """Rooms in the order of a tower: each may use those before it, and the ground."""
+    return {room: list(order[:i]) + ground for i, room in enumerate(order)}
+
+
+KERNEL_PLAIN = ["kernel/common/", "kernel/sm90/", "kernel/sm100/", "kernel/quantize/"]
+HOST = grounded(
+    ["host/" + room + "/" for room in ("base", "problem", "plan", "driver", "family", "run",
+                                       "words", "api")],
+    ["include/", "host/cuda/"] + KERNEL_PLAIN)
+HOST["host/reference/"] = ["include/", "host/base/", "host/problem/"]
+for above in ("run", "api"):
+    HOST[f"host/{above}/"].append("host/reference/")
 LIBRARY = {
     "include/": [],
     "host/cuda/": [],
     "kernel/ptx/": [],
-    "kernel/": ["kernel/ptx/"],
-    "kernel/sm90/": ["kernel/", "kernel/ptx/"],
-    "kernel/sm100/": ["kernel/", "kernel/ptx/"],
-    "host/": ["include/", "host/cuda/", "kernel/", "kernel/sm90/", "kernel/sm100/"],
+    "kernel/common/": ["kernel/ptx/"],
+    "kernel/helpers/": ["kernel/common/", "kernel/ptx/"],
+    "kernel/sm90/": ["kernel/common/", "kernel/ptx/"],
+    "kernel/sm100/": ["kernel/common/", "kernel/ptx/"],
+    "kernel/quantize/": ["kernel/helpers/", "kernel/common/", "kernel/ptx/"],
+    **HOST,
 }
 EMULATOR = {
     "include/": [],
@@ -44,13 +59,10 @@ PROGRAMS = {
     "tools/testing/": [],
     "tools/harness/": ["include/", "host/cuda/"],
     "tools/nvfp4/": ["include/", "host/cuda/", "tools/harness/", EMU + "include/"],
-    "tools/draw/": ["kernel/", "kernel/sm100/"],
-    "tools/model/": ["kernel/", "kernel/sm90/", "kernel/sm100/", "tools/testing/"],
-    "tools/draw/": ["kernel/", "kernel/sm100/"],
-    "bench/": ["include/", "host/cuda/", "kernel/", "tools/harness/", EMU + "include/"],
-    "test/": ["include/", "host/cuda/", "host/", "kernel/", "kernel/ptx/", "kernel/sm90/",
-              "kernel/sm100/",
-              "bench/", "tools/harness/", "tools/nvfp4/", "tools/testing/", EMU + "include/"],
+    "tools/draw/": ["kernel/common/", "kernel/sm100/"],
+    "tools/model/": ["kernel/common/", "kernel/sm90/", "kernel/sm100/", "tools/testing/"],
+    "bench/": ["include/", "host/cuda/", "kernel/common/", "tools/harness/", EMU + "include/"],
+    "test/": ["include/", "host/cuda/", "kernel/ptx/", *KERNEL_PLAIN, *HOST, "bench/", "tools/harness/", "tools/nvfp4/", "tools/testing/", EMU + "include/"],
     EMU + "test/": [EMU + room for room in EMULATOR] + ["tools/testing/"],
     EMU + "bench/": [EMU + "include/"],
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Fields that are given together or not at all.
-#include "host/problem/fields.h"
-#include "host/problem/enumeration.h"
 #include "host/base/formats.h"
+#include "host/problem/enumeration.h"
+#include "host/problem/fields.h"
 #include "host/problem/rule.h"
 
 namespace nvfp4 {

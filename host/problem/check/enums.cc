@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Fields of nvfp4_gemm_desc that hold an enumerator: which each may hold, and which are there.
-#include "host/problem/fields.h"
 #include "host/problem/enumeration.h"
+#include "host/problem/fields.h"
 #include "host/problem/rule.h"
 
 namespace nvfp4 {

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The rules of nvfp4_gemm_desc, in the order of the header's list; check_gemm at the end is that
-// list.
+// The rules of nvfp4_gemm_desc that no variant decides, in the order of the header's list.
 #include <cinttypes>
 
 #include "host/problem/fields.h"
-#include "host/plan/variant.h"
 #include "host/problem/rule.h"
 
 namespace nvfp4 {
@@ -29,39 +27,27 @@ nvfp4_status check_sizes(const nvfp4_gemm_desc& g, Caller caller) {
   return check_k(g.k, caller);
 }
 
-// ---- tiles --------------------------------------------------------------------------------------
-
-nvfp4_status check_tiles(const nvfp4_gemm_desc& g, const Variant* forced) {
-  const Variant& v = variant_of_fewest_tiles(forced);
-  int64_t matrix, all;
-  if (count_tiles(g, v, &matrix, &all)) return NVFP4_SUCCESS;
-  return fail(NVFP4_STATUS_LIMIT,
-              "ceil(m/%" PRIu32 ") * ceil(n/%" PRIu32 ") * l = %" PRId64 " * %" PRId64
-              " tiles; at most %" PRId64,
-              v.tile_tokens, v.tile_weights, matrix, g.l, most_tiles(v));
-}
-
 }  // namespace
 
-nvfp4_status check_gemm(const nvfp4_gemm_desc* desc, Caller caller, CheckedGemm* checked) {
+nvfp4_status check_kind(const nvfp4_gemm_desc* desc, Caller caller) {
   NVFP4_TRY(rule_not_null("desc", desc));
   NVFP4_TRY(rule_struct_size(desc, desc->struct_size, sizeof *desc, "nvfp4_gemm_desc"));
-  const nvfp4_gemm_desc& g = *desc;
-  NVFP4_TRY(check_sizes(g, caller));
-  NVFP4_TRY(check_enums(g, caller));
-  NVFP4_TRY(check_switches(g));
-  NVFP4_TRY(check_absent(g));
-  checked->desc = desc;
-  NVFP4_TRY(find_variant(g.variant, &checked->forced, &checked->forced_split));
-  checked->sizes_alone = caller == Caller::question && has_no_address(g);
-  checked->empty = g.m == 0 || g.n == 0 || g.l == 0;
-  if (checked->empty) return NVFP4_SUCCESS;
-  NVFP4_TRY(check_tiles(g, checked->forced));
-  NVFP4_TRY(check_companions(g, checked->sizes_alone));
-  if (!checked->sizes_alone) NVFP4_TRY(check_addresses(g, caller));
-  NVFP4_TRY(check_leading_dimensions(g, checked->sizes_alone));
-  NVFP4_TRY(check_strides(g, checked->sizes_alone));
-  return checked->sizes_alone ? check_extents(g) : check_overlap(g);
+  NVFP4_TRY(check_sizes(*desc, caller));
+  NVFP4_TRY(check_enums(*desc, caller));
+  NVFP4_TRY(check_switches(*desc));
+  return check_absent(*desc);
+}
+
+bool asks_about_sizes(const nvfp4_gemm_desc& desc, Caller caller) {
+  return caller == Caller::question && has_no_address(desc);
+}
+
+nvfp4_status check_operands(const nvfp4_gemm_desc& g, Caller caller, bool sizes_alone) {
+  NVFP4_TRY(check_companions(g, sizes_alone));
+  if (!sizes_alone) NVFP4_TRY(check_addresses(g, caller));
+  NVFP4_TRY(check_leading_dimensions(g, sizes_alone));
+  NVFP4_TRY(check_strides(g, sizes_alone));
+  return sizes_alone ? check_extents(g) : check_overlap(g);
 }
 
 nvfp4_status check_addresses_struct(const nvfp4_gemm_addresses& addresses) {

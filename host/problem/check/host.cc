@@ -2,8 +2,8 @@
 // The rules of the functions that work on host memory.
 #include <cinttypes>
 
-#include "host/problem/check.h"
 #include "host/base/formats.h"
+#include "host/problem/check.h"
 #include "host/problem/rule.h"
 
 namespace nvfp4 {

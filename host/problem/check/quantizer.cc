@@ -2,11 +2,11 @@
 // The rules of nvfp4_quantize_desc, in the header's order, and those of nvfp4_scale_convert.
 #include <cinttypes>
 
+#include "host/base/formats.h"
 #include "host/problem/buffers.h"
 #include "host/problem/check.h"
 #include "host/problem/enumeration.h"
-#include "host/base/formats.h"
-#include "host/run/quantizer.h"
+#include "host/problem/quantizer.h"
 #include "host/problem/rule.h"
 
 namespace nvfp4 {
