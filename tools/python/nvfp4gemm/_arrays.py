@@ -35,6 +35,12 @@ class Numpy:
         return x.view(_np().ndarray)
 
     @staticmethod
+    def dense(x, _device):
+        """Whether x is an array without anything unusual, which a GPU can read: a short answer for
+        calls that take microseconds. No where it is not known."""
+        return False
+
+    @staticmethod
     def held(x):
         """Whether the memory that x is a view of holds all its elements, as far as NumPy knows of
         that memory."""
@@ -175,11 +181,25 @@ class Torch:
         return x
 
     @staticmethod
+    def dense(x, device):
+        try:
+            return bool(type(x) is _torch().Tensor and x.device == device and x.is_contiguous() and
+                        not x.is_neg() and not x.is_nested and
+                        (address := x.data_ptr()) and address % 16 == 0 and
+                        x.storage_offset() * x.itemsize + x.nbytes <= x.untyped_storage().nbytes())
+        except RuntimeError:
+            return False  # sparse, or wrapped by a transform: plain() says what
+
+    @staticmethod
     def held(x):
         if x.numel() == 0:
             return True
-        high = x.storage_offset() + _reach(x.shape, x.stride())[1] + 1
-        return high * x.element_size() <= x.untyped_storage().nbytes()
+        try:
+            high = x.storage_offset() + _reach(x.shape, x.stride())[1] + 1
+            return x.data_ptr() != 0 and (
+                high * x.element_size() <= x.untyped_storage().nbytes())
+        except RuntimeError:
+            return False  # one that a transform of torch.func wrapped
 
     @staticmethod
     def in_order(x):

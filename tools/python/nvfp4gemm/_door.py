@@ -75,7 +75,7 @@ class Door:
     def __init__(self, first, beside):
         self.arrays = arrays_of(first, beside)
         self.device, self.gpu, self.beside = self.arrays.device(first), on_gpu(first), beside
-        if not self.gpu and str(self.device) != "cpu":
+        if not self.gpu and self.device != "cpu" and str(self.device) != "cpu":
             raise ValueError(f"{beside} lies on {self.device}; expected the CPU or a CUDA device")
 
     def value(self, x, what):
@@ -99,7 +99,7 @@ class Door:
                 f"{what} lies on {arrays.device(x)}, {self.beside} on {self.device}")
         if not arrays.held(x):
             raise ValueError(f"{what} is {tuple(x.shape)} with strides {tuple(arrays.strides(x))}; "
-                             "its memory ends before its last element")
+                             "it has no memory of its own that holds all its elements")
         return x
 
     def floats(self, x, what, types=_FLOATS):
@@ -108,6 +108,10 @@ class Door:
             raise TypeError(f"{what} is of {x.dtype}; expected {_words(types)}")
         return x
 
+    def _dense(self, x, types):
+        """Whether x is what most operands are, so that no more needs to be asked."""
+        return self.arrays.dense(x, self.device) and self.arrays.type_of(x.dtype) in types
+
     def _aligned(self, x, unit):
         """Whether the library can read x's elements where they are."""
         return self.arrays.in_order(x) and self.arrays.address(x) % unit == 0
@@ -115,6 +119,8 @@ class Door:
     def matrix(self, x, what, types=_FLOATS, *, unit=None, ld_unit=1):
         """x [..., k] to be read row by row, as [rows, k]. A leading dimension is a multiple of
         `ld_unit` elements, and on a GPU an address one of `unit` bytes."""
+        if self._dense(x, types) and x.ndim >= 2 and x.shape[-1] % ld_unit == 0:
+            return x if x.ndim == 2 else x.reshape(rows_of(x, what))
         x = self.floats(x, what, types)
         shape = rows_of(x, what)
         arrays = self.arrays
@@ -140,6 +146,8 @@ class Door:
         return x
 
     def vector(self, x, what, n):
+        if self._dense(x, _FLOATS) and x.shape == (n,):
+            return x
         x = self.floats(x, what)
         if tuple(x.shape) != (n,):
             raise ValueError(f"{what} is {tuple(x.shape)}, expected ({n},)")
@@ -150,6 +158,8 @@ class Door:
 
     def result(self, x, what, rows, columns):
         """(x [..., columns] as [rows, columns] to be written where it is, its order)."""
+        if self._dense(x, _FLOATS) and x.shape == (rows, columns) and self.arrays.writable(x):
+            return x, abi.ROW_MAJOR
         x = self.floats(x, what)
         if x.ndim < 2 or rows_of(x, what) != (rows, columns):
             raise ValueError(f"{what} is {tuple(x.shape)}, expected ({rows}, {columns})")

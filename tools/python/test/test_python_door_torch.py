@@ -103,6 +103,19 @@ class OnTheGpu(test_python_door.Table):
     kind = OnTorch("cuda", placed_on("cuda"), makers("cuda"))
 
 
+class Transforms(unittest.TestCase):
+    def test_what_torch_func_wraps_is_refused(self):
+        o = door_table.Operands(OnTheCpu.kind)
+        x = OnTheCpu.kind.of(np.stack([o.x, o.x]))
+
+        def layer(v):
+            return nvfp4gemm.linear(v, o.pb)
+
+        for call in (lambda: torch.vmap(layer)(x), lambda: torch.func.functionalize(layer)(x)):
+            with self.assertRaisesRegex(ValueError, "x is .* no memory of its own"):
+                call()
+
+
 class Otherwise:
     """Arguments of linear and mm, every column, where the call is not made at once. `through(call)`
     is what takes its place; `refused` what it may raise."""

@@ -78,6 +78,8 @@ class Tensor:
     dtype = property(lambda self: _BY_NUMPY[self.array.dtype])
     device = property(lambda self: self.storage.device)
     is_cuda = property(lambda self: self.device.type == "cuda")
+    nbytes = property(lambda self: self.array.nbytes)
+    itemsize = property(lambda self: self.array.itemsize)
     T = property(lambda self: self._view(self.array.T))
 
     def _view(self, array):
@@ -96,6 +98,8 @@ class Tensor:
         return (self.array.ctypes.data - self.storage.memory.ctypes.data) // self.array.itemsize
 
     def data_ptr(self):
+        if self.layout != strided:
+            raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
         return self.array.ctypes.data if self.storage.size else 0
 
     def get_device(self):
