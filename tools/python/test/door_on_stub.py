@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""door_on_stub.py cpu|cuda: the table of test_python_door.py on the stub's tensors; a process of its
-own, since the package keeps the torch that it met first."""
+"""door_on_stub.py cpu|cuda: the table of test_python_door.py on the stub's tensors; a process of
+its own, since the package keeps the torch that it met first."""
 import sys
 
 import package  # noqa: F401

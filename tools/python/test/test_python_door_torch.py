@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The table of test_python_door.py on torch's own tensors: on the CPU wherever torch is, and on a GPU
-where torch finds one (`make check-hw PART=python`); then the same calls compiled and captured."""
+"""The table of test_python_door.py on torch's own tensors: on the CPU wherever torch is, and on a
+GPU where torch finds one (`make check-hw PART=python`); then the same calls compiled and
+captured."""
 import unittest
 
 import package  # noqa: F401

@@ -8,8 +8,8 @@ import oddities
 import pages
 from door_table import Column
 
-# What no tensor can be: negative steps, foreign bytes, steps of no whole element, read-only, classes
-# and sizes of NumPy. What from_numpy() is told of memory that ended it must believe.
+# What no tensor can be: negative steps, foreign bytes, steps of no whole element, read-only,
+# classes and sizes of NumPy. What from_numpy() is told of memory that ended it must believe.
 OF_NUMPY = {"one row repeated", "one column repeated", "rows backwards", "columns backwards",
             "from the second byte on", "steps of no whole element", "foreign order of bytes",
             "read-only", "np.memmap's class", "np.matrix", "masked", "memory too short",

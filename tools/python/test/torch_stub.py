@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""As much of torch as the package's calls ask of it, over NumPy: tensors of the CPU, and of a device
-whose memory the driver manages, at the host's own addresses. The emulator gives such memory and
-checks what its kernels do with it, so nvfp4gemm._device runs as on a GPU.
+"""As much of torch as the package's calls ask of it, over NumPy: tensors of the CPU, and of a
+device whose memory the driver manages, at the host's own addresses. The emulator gives such memory
+and checks what its kernels do with it, so nvfp4gemm._device runs as on a GPU.
 
 Only what a caller can do wrong is as torch has it: strides, storage, devices, pending signs,
 layouts, gradients, subclasses. Names of torch's dtypes are kept, since the package reads them."""
