@@ -25,6 +25,14 @@ class Numpy:
         return False
 
     @staticmethod
+    def autocasts(x):
+        return False
+
+    @staticmethod
+    def wants_gradient(x):
+        return False
+
+    @staticmethod
     def plain(x, what):
         """x without its subclass. One that says which elements count is refused."""
         if type(x) is _np().ndarray:
@@ -167,6 +175,15 @@ class Torch:
     def compiling():
         """Under torch.compile, where the calls are operators."""
         return _torch().compiler.is_compiling()
+
+    @staticmethod
+    def autocasts(x):
+        """Inside torch.autocast for x's device."""
+        return _torch().is_autocast_enabled("cuda" if x.is_cuda else "cpu")
+
+    @staticmethod
+    def wants_gradient(x):
+        return getattr(x, "requires_grad", False) and _torch().is_grad_enabled()
 
     @staticmethod
     def plain(x, what):

@@ -51,17 +51,35 @@ def mm(a, b, out_dtype=None, *, bias=None, activation=None, c=None, alpha=1.0, b
     order than the result, rows of a that are no multiple of 8 elements apart, a foreign order of
     bytes; on a GPU also an a or c whose address is no multiple of 16 bytes.
 
+    Where a, bias or c requires a gradient it gets one: a's is alpha * dy * b, with b dequantized to
+    a's type; b has none. A quantized x of linear() gets it as if it had not been quantized. A
+    product with an activation, or into out, raises then. Nothing passes through quantize(): a
+    Packed a has no gradient. Inside torch.autocast an a that is not packed is cast, and the result
+    is of autocast's type unless out_dtype or out says more.
+
     On torch tensors of a GPU: on its current stream, nothing waits, and CUDA graphs capture it.
     """
     return _product(("a", "b"), a, b, out_dtype, bias, activation, c, alpha, beta, out,
                     batch_invariant, launch)
 
 
-def _product(names, a, b, *options):
+def _product(names, a, b, out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, launch,
+             source=None):
+    """mm() of what its caller names so; `source` is what a was quantized from."""
     if not isinstance(b, Packed):
         raise TypeError(f"{names[1]} is {type(b).__name__}; expected what quantize() returns")
-    if arrays_of(b.codes, names[1]).compiling():
-        return _optional.ops.mm(a, b, *options)
+    arrays = arrays_of(b.codes, names[1])
+    options = (out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, launch)
+    differentiated = False
+    for name, x in ((names[0], a if source is None else source), ("bias", bias), ("c", c)):
+        if x is not None and arrays.wants_gradient(x):
+            differentiated = True
+            if activation is not None or out is not None:
+                has = f"activation={activation!r}" if activation is not None else "out"
+                raise ValueError(f"{name} requires a gradient, which a product with {has} does not "
+                                 "have; detach it, or apply the activation to the result")
+    if differentiated or arrays.compiling() or arrays.autocasts(b.codes):
+        return _optional.ops.mm(a, b, *options, source)
     return _mm(a, b, *options, names=names)
 
 
@@ -73,13 +91,16 @@ def linear(x, weight, bias=None, *, activation=None, out_dtype=None, out=None, q
 
     quantize_input  False: x stays as it is, which compute capability 9.0 and the CPU have. True: x
                     is quantized first, by its own largest value, which every device has.
+
+    x, weight and bias are used, copied and refused as mm() does with a, b and bias, and have
+    gradients as there.
     """
-    arrays, leading = arrays_of(x, "x"), None
+    arrays, leading, source = arrays_of(x, "x"), None, None
     if quantize_input:
-        if out_dtype is None and out is None:
+        if out_dtype is None and out is None and not arrays.autocasts(x):
             out_dtype = arrays.dtype(float_type(arrays, x.dtype, "x"))
-        given, x = x, quantize(x)
-        leading = given.shape[:-1] if out is None and given.ndim != 2 else None
+        source, x = x, quantize(x)
+        leading = source.shape[:-1] if out is None and source.ndim != 2 else None
     d = _product(("x", "weight"), x, weight, out_dtype, bias, activation, None, 1.0, 1.0, out,
-                 batch_invariant, launch)
+                 batch_invariant, launch, source)
     return d if leading is None else d.reshape(*leading, weight.rows)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The calls as operators that torch.compile keeps whole: nvfp4gemm::mm and nvfp4gemm::quantize,
-each with a meta function. A Packed goes in and comes out as its parts."""
+"""The calls as operators of torch, which torch.compile keeps whole, autograd differentiates and
+autocast casts for: nvfp4gemm::mm, nvfp4gemm::quantize and nvfp4gemm::dequantize, each with a meta
+function. A Packed goes in and comes out as its parts."""
+import math
+
 import torch
 
 from nvfp4gemm import _eager
@@ -9,12 +12,14 @@ from nvfp4gemm._matrix import Matrix, row_bytes
 _PACKED = ("Tensor {0}, Tensor? {0}_scales, Tensor? {0}_tensor_scale, float {0}_factor, "
            "str {0}_layout")
 _library = torch.library.Library("nvfp4gemm", "DEF")
+# a_source: what a was quantized from, which gets a's gradient; not read.
 _library.define(
     "mm(" + _PACKED.format("a") + ", " + _PACKED.format("b") + ", SymInt k, ScalarType? out_dtype, "
     "Tensor? bias, str? activation, Tensor? c, float alpha, float beta, bool batch_invariant, "
-    "str? launch) -> Tensor")
+    "str? launch, Tensor? a_source) -> Tensor")
 _library.define("quantize(Tensor x, Tensor? tensor_scale, float? value, str scale_layout) "
                 "-> (Tensor, Tensor, Tensor)")
+_library.define("dequantize(" + _PACKED.format("b") + ", SymInt k, ScalarType dtype) -> Tensor")
 
 
 def _part(codes, scales, tensor_scale, factor, layout, k):
@@ -26,7 +31,8 @@ def _part(codes, scales, tensor_scale, factor, layout, k):
 
 @torch.library.impl(_library, "mm", "CompositeExplicitAutograd")
 def _mm(a, a_scales, a_tensor_scale, a_factor, a_layout, b, b_scales, b_tensor_scale, b_factor,
-        b_layout, k, out_dtype, bias, activation, c, alpha, beta, batch_invariant, launch):
+        b_layout, k, out_dtype, bias, activation, c, alpha, beta, batch_invariant, launch,
+        _a_source):
     return _eager.mm(_part(a, a_scales, a_tensor_scale, a_factor, a_layout, k),
                      _part(b, b_scales, b_tensor_scale, b_factor, b_layout, k), out_dtype, bias,
                      activation, c, alpha, beta, None, batch_invariant, launch)
@@ -34,7 +40,8 @@ def _mm(a, a_scales, a_tensor_scale, a_factor, a_layout, b, b_scales, b_tensor_s
 
 @torch.library.register_fake("nvfp4gemm::mm", lib=_library)
 def _mm_meta(a, a_scales, a_tensor_scale, a_factor, a_layout, b, b_scales, b_tensor_scale, b_factor,
-             b_layout, k, out_dtype, bias, activation, c, alpha, beta, batch_invariant, launch):
+             b_layout, k, out_dtype, bias, activation, c, alpha, beta, batch_invariant, launch,
+             a_source):
     operands = {"a": a, "a's scales": a_scales, "a's tensor_scale": a_tensor_scale, "b": b,
                 "b's scales": b_scales, "b's tensor_scale": b_tensor_scale, "bias": bias, "c": c}
     for name, operand in operands.items():
@@ -43,6 +50,60 @@ def _mm_meta(a, a_scales, a_tensor_scale, a_factor, a_layout, b, b_scales, b_ten
     if out_dtype is None:
         out_dtype = torch.float16 if a_scales is not None else a.dtype
     return a.new_empty((*a.shape[:-1], b.shape[0]), dtype=out_dtype)
+
+
+def _remember(ctx, inputs, output):
+    """What the gradients of y = alpha a b^T + beta c + bias need: b, and types and shapes."""
+    a, bias, c, a_source = inputs[0], inputs[12], inputs[14], inputs[19]
+    if inputs[13] is not None:
+        raise ValueError(f"a gradient is required, and activation {inputs[13]!r} inside the "
+                         "product has none; apply it to the result")
+    x = a if a_source is None else a_source
+    ctx.b, ctx.alpha, ctx.beta = inputs[5:11], inputs[15], inputs[16]
+    ctx.save_for_backward(*(t for t in ctx.b if isinstance(t, torch.Tensor)))
+    ctx.like = [None if t is None else (t.dtype, t.shape) for t in (x, bias, c)]
+    ctx.source = a_source is not None
+
+
+def _gradients(ctx, dy):
+    """Of a or its source, of bias and of c."""
+    saved = iter(ctx.saved_tensors)
+    b = [next(saved) if isinstance(t, torch.Tensor) else t for t in ctx.b]
+    n = b[0].shape[0]
+    needs, (x, bias, c) = ctx.needs_input_grad, ctx.like
+    rows = dy.reshape(-1, n)
+    dx = dbias = dc = None
+    if needs[19 if ctx.source else 0]:
+        w = torch.ops.nvfp4gemm.dequantize(*b, x[0])
+        dx = rows.to(x[0]) @ w
+        dx = (dx if ctx.alpha == 1 else dx * ctx.alpha).reshape(x[1])
+    if needs[12]:
+        dbias = rows.sum(0, dtype=torch.float32).to(bias[0])
+    if needs[14]:
+        dc = (dy if ctx.beta == 1 else dy * ctx.beta).to(c[0]).reshape(c[1])
+    return (None if ctx.source else dx, *(None,) * 11, dbias, None, dc, *(None,) * 4,
+            dx if ctx.source else None)
+
+
+torch.library.register_autograd("nvfp4gemm::mm", _gradients, setup_context=_remember, lib=_library)
+
+
+def _cast_for(device):
+    """The operator under autocast: a in autocast's type where it is not quantized, and so is the
+    result unless out_dtype says more. Bias and c are read in their own types."""
+    def cast(a, a_scales, *arguments):
+        dtype, arguments = torch.get_autocast_dtype(device), list(arguments)
+        if a_scales is None and a.is_floating_point() and a.dtype != torch.float64:
+            a = a.to(dtype)
+        if arguments[9] is None:
+            arguments[9] = dtype
+        with torch.autocast(device, enabled=False):
+            return torch.ops.nvfp4gemm.mm(a, a_scales, *arguments)
+    return cast
+
+
+for _device, _key in (("cuda", "AutocastCUDA"), ("cpu", "AutocastCPU")):
+    _library.impl("mm", _cast_for(_device), _key)
 
 
 @torch.library.impl(_library, "quantize", "CompositeExplicitAutograd")
@@ -58,14 +119,23 @@ def _quantize(x, tensor_scale, value, scale_layout):
 
 @torch.library.register_fake("nvfp4gemm::quantize", lib=_library)
 def _quantize_meta(x, tensor_scale, value, scale_layout):
-    k = x.shape[-1]
-    rows = x.numel() // k
+    rows, k = math.prod(x.shape[:-1]), x.shape[-1]
     if scale_layout == "linear":
         scales = rows * (k // 16)
     else:
         scales = (rows + 127) // 128 * 128 * ((k + 63) // 64 * 4)
     return (x.new_empty((rows, row_bytes(k)), dtype=torch.uint8),
             x.new_empty((scales,), dtype=torch.uint8), x.new_empty((), dtype=torch.float32))
+
+
+@torch.library.impl(_library, "dequantize", "CompositeExplicitAutograd")
+def _dequantize(b, b_scales, b_tensor_scale, b_factor, b_layout, k, dtype):
+    return _eager.dequantize(_part(b, b_scales, b_tensor_scale, b_factor, b_layout, k), dtype)
+
+
+@torch.library.register_fake("nvfp4gemm::dequantize", lib=_library)
+def _dequantize_meta(b, b_scales, b_tensor_scale, b_factor, b_layout, k, dtype):
+    return b.new_empty((b.shape[0], k), dtype=dtype)
 
 
 def _parts(x):
@@ -77,16 +147,22 @@ def _parts(x):
             1.0 if tensor else x.tensor_scale, x.scale_layout)
 
 
-def mm(a, b, out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, launch):
+def mm(a, b, out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, launch,
+       a_source):
     if out_dtype is None and out is not None:
         out_dtype = out.dtype
     d = torch.ops.nvfp4gemm.mm(*_parts(a), *_parts(b), b.k, out_dtype, bias, activation, c, alpha,
-                               beta, batch_invariant, launch)
-    return d if out is None else out.copy_(d)
+                               beta, batch_invariant, launch, a_source)
+    if out is None:
+        return d
+    if out.shape[-1:] != d.shape[-1:] or out.numel() != d.numel():
+        raise ValueError(f"out is {tuple(out.shape)}, expected {tuple(d.shape)}")
+    return out.copy_(d.reshape(out.shape))
 
 
 def quantize(x, tensor_scale, scale_layout):
     tensor = isinstance(tensor_scale, torch.Tensor)
     codes, scales, scale = torch.ops.nvfp4gemm.quantize(
-        x, tensor_scale if tensor else None, None if tensor else tensor_scale, scale_layout)
+        x.detach(), tensor_scale if tensor else None, None if tensor else tensor_scale,
+        scale_layout)
     return codes, scales, codes.shape[0], x.shape[-1], scale, scale_layout

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""torch.nn.Linear with an NVFP4 weight, for inference; needs torch.
+"""torch.nn.Linear with an NVFP4 weight, which stays as it is; needs torch.
 
     from nvfp4gemm.nn import Linear, load_linear, replace_linear
     replace_linear(model, skip=["lm_head"])                  # every torch.nn.Linear but lm_head
@@ -17,8 +17,10 @@ class Linear(torch.nn.Module):
     quantize_input  False: x stays as it is (compute capability 9.0, and the CPU). True: x is
                     quantized by its own largest value, which every device has.
 
-    state_dict() has codes, scales (128x4), tensor_scale and bias; gradients are none. Casts of a
-    model, as .half(), change the type of the bias alone.
+    state_dict() has codes, scales (128x4), tensor_scale and bias, which are not trained. Gradients
+    pass to x, so that what comes before can be, as the dequantized weight would pass them; not
+    through an activation, which raises where x requires one. Casts of a model, as .half(), change
+    the type of the bias alone; .double() raises, since no product is of float64.
     """
 
     def __init__(self, weight, bias=None, *, activation=None, quantize_input=False):
@@ -66,6 +68,9 @@ class Linear(torch.nn.Module):
     def _apply(self, fn, recurse=True):
         """.to() and its like; the tensor scale moves along and stays float32."""
         scale = self.tensor_scale
+        if fn(scale).dtype == torch.float64:
+            raise TypeError("an NVFP4 layer multiplies float16 and bfloat16 by 4-bit weights and "
+                            "cannot be cast to float64; dequantize its weight() instead")
         super()._apply(fn, recurse)
         if self.tensor_scale.dtype != torch.float32:
             self.tensor_scale = scale.to(self.codes.device)

@@ -36,6 +36,14 @@ def _own(packed):
                   packed.rows, packed.k, packed.tensor_scale, packed.scale_layout)
 
 
+def _without_gradient(x):
+    """x; raises where a backward pass would need what the ranks do not exchange."""
+    if x.requires_grad and torch.is_grad_enabled():
+        raise ValueError("x requires a gradient, which a layer divided among ranks does not have; "
+                         "detach it, or call under torch.no_grad()")
+    return x
+
+
 class ColumnLinear(nn.Linear):
     """This rank's columns of y = activation(x W^T + bias): rows of W. x is whole on each rank.
 
@@ -53,7 +61,7 @@ class ColumnLinear(nn.Linear):
         self.group, self.gather = group, gather
 
     def forward(self, x):
-        y = super().forward(x)
+        y = super().forward(_without_gradient(x))
         if not self.gather:
             return y
         parts = [torch.empty_like(y) for _ in range(dist.get_world_size(self.group))]
@@ -85,7 +93,7 @@ class RowLinear(nn.Linear):
         self.group, self.sum_type = group, sum_type
 
     def forward(self, x):
-        y = _calls.linear(x, self.weight(), self.bias, quantize_input=self.quantize_input,
-                          out_dtype=self.sum_type or x.dtype)
+        y = _calls.linear(_without_gradient(x), self.weight(), self.bias,
+                          quantize_input=self.quantize_input, out_dtype=self.sum_type or x.dtype)
         dist.all_reduce(y, group=self.group)
         return y.to(x.dtype)

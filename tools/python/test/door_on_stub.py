@@ -79,7 +79,7 @@ def makers(place):
         return array
 
     return {
-        "requires a gradient": floats_alone(with_(requires_grad=True)),
+        "requires a gradient": lambda values: None,  # has operators of torch
         "a parameter": of_class(Parameter),
         "made in inference mode": with_(inference=True),
         "a negation is pending": floats_alone(negated),

@@ -90,11 +90,21 @@ def compare_perceptron(device, group, hidden, inner):
     return worst
 
 
+def with_gradients(call, x):
+    with torch.enable_grad():
+        return call(x)
+
+
 def refused(device, ranks):
     """What cannot be divided is said."""
     silu = layer(1, 64, 64 * ranks, device)
     silu.activation = "silu"
+    x = torch.zeros(1, 64 * ranks, dtype=torch.bfloat16, device=device, requires_grad=True)
+    row = RowLinear(layer(1, 64, 64 * ranks, device))
+    column = ColumnLinear(layer(1, 64 * ranks, 64 * ranks, device))
     for call, kind, words in [
+            (lambda: with_gradients(column, x), ValueError, "x requires a gradient"),
+            (lambda: with_gradients(row, x[:, :64]), ValueError, "x requires a gradient"),
             (lambda: ColumnLinear(layer(1, 48 * ranks + 1, 64, device)), ValueError,
              f"no multiple of 1 for each of {ranks} ranks"),
             (lambda: RowLinear(layer(1, 64, 16 * ranks, device)), ValueError, "no multiple of 32"),

@@ -128,7 +128,7 @@ class Otherwise:
         x = self.kind.of(o.x)
         return [("x", o.x, lambda v: nvfp4gemm.linear(v, o.pb, bias, quantize_input=True)),
                 ("x of 16 bits", o.x, lambda v: nvfp4gemm.linear(v, o.pb)),
-                ("bias", o.bias, lambda v: nvfp4gemm.linear(x, o.pb, v, activation="relu")),
+                ("bias", o.bias, lambda v: nvfp4gemm.linear(x, o.pb, v)),
                 ("c", o.c, lambda v: nvfp4gemm.mm(o.pa, o.pb, bias=bias, c=v))]
 
     def test_every_oddity(self):
@@ -162,7 +162,8 @@ class CompiledOnTheCpu(Otherwise, unittest.TestCase):
         a = torch.empty(3, door_table.K, dtype=torch.float16, device="meta")
         nvfp4gemm._optional.ops  # imports them
         y = torch.ops.nvfp4gemm.mm(a, None, None, 1.0, "", codes, scales, None, 1.0, "128x4",
-                                   door_table.K, None, None, None, None, 1.0, 1.0, False, None)
+                                   door_table.K, None, None, None, None, 1.0, 1.0, False, None,
+                                   None)
         self.assertEqual((y.device.type, tuple(y.shape)), ("meta", (3, door_table.N)))
 
     def through(self, call, array):

@@ -67,7 +67,11 @@ class OnTheCpu(unittest.TestCase):
         torch.library.opcheck(
             torch.ops.nvfp4gemm.mm.default,
             (*_ops._parts(x), *_ops._parts(weight), 64, torch.float32, None, "silu", None, 1.0, 1.0,
-             False, None), test_utils=("test_schema", "test_faketensor"))
+             False, None, None),
+            test_utils=("test_schema", "test_faketensor", "test_autograd_registration"))
+        torch.library.opcheck(
+            torch.ops.nvfp4gemm.dequantize.default, (*_ops._parts(weight), 64, torch.bfloat16),
+            test_utils=("test_schema", "test_faketensor"))
 
 
 class Documents(unittest.TestCase):
