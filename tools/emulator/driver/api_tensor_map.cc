@@ -92,7 +92,7 @@ CUresult cuTensorMapReplaceAddress(CUtensorMap* map, void* address) {
     emu::EncodedMap held;
     memcpy(held.words.data(), map, sizeof held);
     emu::TensorMap fields;
-    if (!held.decode(&fields)) return CUDA_ERROR_INVALID_VALUE;
+    if (!held.by_a_call() || !held.decode(&fields)) return CUDA_ERROR_INVALID_VALUE;
     fields.address = uint64_t(address);
     held = fields;
     memcpy(map, &held, sizeof held);

@@ -15,8 +15,10 @@ struct alignas(64) EncodedMap {
 
   EncodedMap() = default;
   EncodedMap(const TensorMap& map);  // implicit: a map becomes bytes wherever memory wants them
-  // False: no call has encoded these bytes. The rules of the driver are not looked at.
+  // False: these bytes are no map. The rules of the driver are not looked at: kernels fill in all
+  // fields of zeros.
   bool decode(TensorMap* map) const;
+  bool by_a_call() const;  // encoded by one, and not by a kernel
 };
 static_assert(sizeof(EncodedMap) == 128);
 

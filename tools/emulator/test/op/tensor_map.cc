@@ -85,13 +85,60 @@ TEST_CASE("a kernel edits a tensor map in shared memory and loads through the co
   CHECK(Words(out.begin() + 96, out.end()) == Words{104, 105, 106, 107, 120, 121, 122, 123});
 }
 
+namespace {
+
+// As Triton makes a map of 8 x 4 words in boxes of 4 x 2: every field, of 128 zeros.
+std::string made(const std::string& box_0 = "4") {
+  const std::string at = ".shared::cta.b1024";
+  std::string text =
+      "mov.u32 %r0, %laneid; setp.eq.u32 %p1, %r0, 0; mov.u32 %r3, map; mov.u32 %r1, 0;"
+      "shl.b32 %r2, %r0, 2; add.s32 %r2, %r2, %r3; st.shared.u32 [%r2], %r1; bar.warp.sync -1;"
+      "add.s64 %rd2, %out, 256; mov.b64 %rd4, 32; mov.u32 %r4, 8; mov.u32 %r5, 4; mov.u32 %r6, 2;"
+      "mov.u32 %r7, 1; mov.u32 %r8, " +
+      box_0 + "; @!%p1 bra EDITED;";
+  const auto replace = [&](const std::string& field, const std::string& value) {
+    text += "tensormap.replace.tile." + field + at + (value.find("%rd") == 0 ? ".b64" : ".b32") +
+            " [%r3], " + value + ";";
+  };
+  const auto replace_of = [&](const std::string& field, const std::string& value) {
+    text += "tensormap.replace.tile." + field + at +
+            (value.find("%rd") != std::string::npos ? ".b64" : ".b32") + " [%r3], " + value + ";";
+  };
+  replace("global_address", "%rd2");
+  replace("rank", "1");
+  replace_of("box_dim", "0, %r8");
+  replace_of("box_dim", "1, %r6");
+  replace_of("global_dim", "0, %r4");
+  replace_of("global_dim", "1, %r5");
+  replace_of("global_stride", "0, %rd4");
+  replace_of("element_stride", "0, %r7");
+  replace_of("element_stride", "1, %r7");
+  for (const char* field : {"elemtype", "interleave_layout", "swizzle_mode", "fill_mode"})
+    replace(field, field[0] == 'e' ? "2" : "0");
+  return text + "EDITED:";
+}
+
+}  // namespace
+
+TEST_CASE("a kernel makes a tensor map of zeros, which is judged where it is used") {
+  const Words out = run(made() + publish + load, warp, buffer(), declarations);
+  CHECK(Words(out.begin() + 96, out.end()) == Words{120, 121, 122, 123, 128, 129, 130, 131});
+  CHECK(contains(fault(made("3") + publish + load, warp, nullptr, declarations),
+                 "boxDim[0] is 3 elements"));
+  // No map at all: bytes that belong to no field.
+  std::string garbage = made();
+  garbage.replace(garbage.find("mov.u32 %r1, 0;"), 15, "mov.u32 %r1, 5;");
+  CHECK(contains(fault(garbage, warp, nullptr, declarations), "no tiled tensor map"));
+}
+
 TEST_CASE("an edited map that breaks a rule, or bytes that are no map, are faults") {
   const auto broken = [](const std::string& field) {
     return fault(edit + "@%p1 tensormap.replace.tile." + field + publish + load, warp, nullptr,
                  declarations);
   };
   // fault() runs on an empty buffer: no template.
-  CHECK(contains(broken("rank.shared::cta.b1024.b32 [%r3], 2;"), "no tiled tensor map"));
+  CHECK(contains(broken("rank.shared::cta.b1024.b32 [%r3], 1;"), "boxDim[0] is 1 elements"));
+  CHECK(contains(broken("rank.shared::cta.b1024.b32 [%r3], 5;"), "no tensor map has the value 5"));
 }
 
 TEST_CASE("a tensor reduction updates the elements inside the tensor") {
