@@ -54,6 +54,7 @@ class MbarrierTable {
 
   // Has the phase of this parity completed? Only the immediately preceding phase can be asked for,
   // so this is "the current phase has the other parity": a fresh barrier answers true for parity 1.
+  // Bit 0 of the operand counts.
   bool test_parity(uint32_t address, uint32_t parity) const;
   // The same for a state that arrive returned. A state more than one phase behind is a Fault.
   bool test_state(uint32_t address, uint64_t state) const;

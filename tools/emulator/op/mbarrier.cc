@@ -158,6 +158,12 @@ struct Suspended {
   }
 };
 
+// What a wait names: a phase's parity, of which bit 0 counts, or a state.
+uint64_t phase_named(const Warp& warp, const Instr& in, uint32_t lane) {
+  const uint64_t value = warp.get(in.ops[2], lane);
+  return in.has(Mod::parity) ? value & 1 : value;
+}
+
 // The phase of this parity that the warp has not waited for yet, by its own count.
 uint64_t awaited(const Warp& warp, const Target& t, uint64_t parity) {
   const auto seen = warp.phases_seen.find(t.address);
@@ -198,7 +204,7 @@ uint32_t passed(Warp& warp, const Instr& in, uint32_t active, const Suspended& s
   const bool alike = warp.alike(in.ops[1], active) && warp.alike(in.ops[2], active);
   glue::each_lane(alike ? active & -active : active, [&](uint32_t lane) {
     const Target t = glue::target(warp, in, in.ops[1], lane);
-    const uint64_t phase = warp.get(in.ops[2], lane);
+    const uint64_t phase = phase_named(warp, in, lane);
     const uint32_t who = alike ? active : 1u << lane;
     const bool over = is_over(in, t, phase, suspended);
     MbarrierAccess::use(t, who);
@@ -216,7 +222,7 @@ uint32_t passed(Warp& warp, const Instr& in, uint32_t active, const Suspended& s
 // formal finding. By the warp's own count: true if the phase it waits for is over.
 bool late(Warp& warp, const Instr& in, uint32_t active, const Target& t) {
   if (!in.has(Mod::parity)) return false;
-  const uint64_t parity = warp.get(in.ops[2], uint32_t(std::countr_zero(active)));
+  const uint64_t parity = phase_named(warp, in, uint32_t(std::countr_zero(active)));
   const uint64_t now = t.cta->mbarriers.state(t.address, in.opcode).phase;
   const uint64_t phase = awaited(warp, t, parity);
   if (phase >= now) return false;

@@ -2,6 +2,7 @@
 // Waits by parity of a warp that nothing keeps in step: suspended in time, and too late.
 #include "tools/emulator/driver/watch.h"
 #include "tools/emulator/op/load.h"
+#include "tools/emulator/test/support/exec_support.h"
 #include "tools/emulator/test/support/unit_device.h"
 
 using namespace emu;
@@ -94,4 +95,33 @@ TEST_CASE("a phase that nobody ends is a deadlock still") {
   CHECK(unit::says(unit::fault(FaultKind::deadlock, [&] { run(never); }), "mbarrier.try_wait"));
   const std::string once = replaced(program("1", "1"), arrive + arrive, arrive);
   CHECK(unit::says(unit::fault(FaultKind::deadlock, [&] { run(once); }), "phase 1"));
+}
+
+// Compilers hand a counter of phases to the wait as it is.
+TEST_CASE("a parity above 1 orders what its bit 0 names") {
+  const auto program_of = [](const char* parity) {
+    std::string text =
+        "mov.u32 %r2, PARITY; mov.u32 %r0, %tid.x; setp.ne.u32 %p0, %r0, 0; setp.ge.u32 %p1, %r0, "
+        "32;"
+        "@!%p0 mbarrier.init.shared::cta.b64 [bar], 32; @!%p0 st.shared.u32 [s], 0; "
+        "bar.sync 0;"
+        "@%p1 bra READ;"
+        "st.shared.u32 [s], 3; mbarrier.arrive.shared::cta.b64 _, [bar]; bra END;"
+        "READ: mbarrier.try_wait.parity.shared::cta.b64 %p2, [bar], %r2; @!%p2 bra READ;"
+        "ld.shared.u32 %r1, [s]; st.global.u32 [%out], %r1; END:";
+    return text.replace(text.find("PARITY"), 6, parity);
+  };
+  const char* const memory = ".shared .align 8 .b64 bar; .shared .align 4 .b32 s;";
+  const exec_test::Shape two_warps{{}, {64}, {}};
+  const exec_test::SettingsGuard guard;
+  settings().formal = Reaction::stop;
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    settings().seed = seed;
+    for (const char* even : {"0", "2", "4294967294"})
+      CHECK(exec_test::run(program_of(even), two_warps, {0}, memory)[0] == 3);
+    const std::string report = exec_test::fault(program_of("3"), two_warps, nullptr, memory);
+    INFO(report);  // of a reader that was early, or late
+    CHECK((exec_test::contains(report, "no barrier, fence or wait orders the two") ||
+           exec_test::contains(report, "phase 1 (parity 1)")));
+  }
 }
