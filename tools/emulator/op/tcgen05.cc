@@ -6,6 +6,7 @@
 
 #include "tools/emulator/base/settings.h"
 #include "tools/emulator/machine/mbarrier_access.h"
+#include "tools/emulator/machine/report.h"
 #include "tools/emulator/op/binders.h"
 #include "tools/emulator/op/scaled_sum.h"
 
@@ -143,11 +144,28 @@ Step cp(Warp& warp, const Instr& in, uint32_t active) {
   return Step::next;
 }
 
+// The barrier that a commit names. SASS takes the low 32 bits of the operand for a shared address,
+// so one in 64 bits that is no generic address works, though the manual wants one.
+Target commit_target(Warp& warp, const Instr& in, uint32_t lane) {
+  if (in.has(Mod::shared_cluster))
+    return glue::target(warp, in.ops[0], lane, Where::cluster, in.opcode);
+  const uint64_t operand = warp.address(in.ops[0], lane);
+  if (operand >> 32 || in.ops[0].base_is_symbol)
+    return glue::target(warp, in.ops[0], lane, Where::generic_cluster, in.opcode);
+  Target t;
+  t.cta = &warp.cta.cluster.cta_of(uint32_t(operand), &t.address, in.opcode);
+  report::formal(FaultKind::illegal_address,
+                 format("%s without .shared::cluster takes a generic address, and 0x%x is one of "
+                        "shared memory, which the code that ptxas makes takes as well",
+                        in.opcode, uint32_t(operand)),
+                 warp, in, 1u << lane);
+  return t;
+}
+
 // The CTAs whose barrier at the operand's offset the commit arrives at.
 std::vector<Target> commit_targets(Warp& warp, const Instr& in, uint32_t lane) {
   Cluster& cluster = warp.cta.cluster;
-  const Where where = in.has(Mod::shared_cluster) ? Where::cluster : Where::generic_cluster;
-  const Target one = glue::target(warp, in.ops[0], lane, where, in.opcode);
+  const Target one = commit_target(warp, in, lane);
   if (!in.has(Mod::multicast_cluster)) return {one};
   const uint32_t mask = uint32_t(warp.get(in.ops[1], lane)) & 0xFFFF;
   if (mask == 0 || mask >> cluster.ctas.size())

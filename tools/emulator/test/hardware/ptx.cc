@@ -291,6 +291,25 @@ TEST_CASE("tcgen05.mma issued by a whole warp is a fault that counts the lanes")
   CHECK_RUN_FAULT(illegal_instruction, "issued by 32 lanes", text);
 }
 
+TEST_CASE("a commit by a shared address in 64 bits is formal, by any other address a fault") {
+  const std::string named =
+      "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 "
+      "[%done];";
+  const auto committed = [&](const std::string& address) {
+    return replaced(gemm(), named,
+                    "cvt.u64.u32 %rd0, %done; " + address +
+                        "tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [%rd0];");
+  };
+  OrderGuard guard(Order::random, 1);
+  Device device;
+  settings().formal = Reaction::stop;
+  CHECK_RUN_FAULT(ordering, "the manual's rule alone: tcgen05.commit without", committed(""));
+  settings().formal = Reaction::ignore;
+  CHECK(device.run(committed(""))[127 * 8 + 7] == device.expected(127, 7));
+  CHECK_RUN_FAULT(barrier_misuse, "mbarrier", committed("add.u64 %rd0, %rd0, 64;"));
+  CHECK_RUN_FAULT(illegal_address, "not in shared memory", committed("mov.b64 %rd0, %out;"));
+}
+
 TEST_CASE("tensor memory that is not given back is a fault at the end of the CTA") {
   CHECK_RUN_FAULT(tensor_memory, "without tcgen05.dealloc",
                   replaced(gemm(), "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %t, 64;", ""));
