@@ -199,7 +199,8 @@ void Accesses::touch(Chunk& chunk, const Access& access, Viewer& v, uint64_t ind
       if (access.use != Use::write) lanes |= old.lanes;
     }
     if (verdict_.surely_ordered(old, v) || (by_operation && behind_.has(old))) return;
-    const Reason reason = reason_of(old, access, v);
+    Reason reason = reason_of(old, access, v);
+    if (reason == Reason::unfenced_flag && line_loaded(chunk, index)) reason = Reason::stale_line;
     if (reason == Reason::ordered && by_operation) behind_.add(old);
     if (reason == Reason::ordered) return;
     reporter_.found(reason, old, v, index);
@@ -223,6 +224,22 @@ void Accesses::touch(Chunk& chunk, const Access& access, Viewer& v, uint64_t ind
   else
     chunk.drop_if(is_forgotten);
   if (!known || a.use == Use::write) chunk.add(a);
+}
+
+// Has the CTA loaded the line of 128 bytes through its SM's cache before it last met a flag? A page
+// has whole lines.
+bool Accesses::line_loaded(const Chunk& chunk, uint64_t index) const {
+  constexpr uint64_t line_chunks = 8;
+  const Chunk* const line = &chunk - index % line_chunks;
+  const uint32_t cta = now_.self() / now_.warps;
+  bool any = false;
+  for (uint64_t i = 0; i < line_chunks; ++i)
+    line[i].each([&](const Access& a) {
+      const bool by_cta = !a.async && a.cluster == now_.serial && a.warp / now_.warps == cta;
+      const bool cached = a.use == Use::read || a.use == Use::constant_read;
+      any = any || (by_cta && cached && a.time <= parties_.of(a.warp).flag_met);
+    });
+  return any;
 }
 
 // What is to be found of three clusters must not depend on which host thread looks first, so those

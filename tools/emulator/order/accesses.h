@@ -53,6 +53,7 @@ class Accesses {
   void meet_bulk_reads(uint64_t address, uint64_t bytes, const Access& a, Viewer v);
   void touch_range(Cta& cta, uint32_t address, uint32_t bytes, Access a, Viewer& v);
   void touch(Chunk& chunk, const Access& a, Viewer& v, uint64_t index, bool remember = true);
+  bool line_loaded(const Chunk& chunk, uint64_t index) const;
   bool forgets(const Access& a, Access& old, bool known) const;
   Reason reason_of(const Access& old, const Access& a, const Viewer& v) const;
   static bool alike(const Access& a, const Access& old);

@@ -66,6 +66,7 @@ void join_seen(Knowledge& to, const Knowledge& from) {
     f.fenced.join(far.fenced);
     f.flushed.join(far.flushed);
     f.loaded.join(far.loaded);
+    f.updated.join(far.updated);
     join(f.mapped, far.mapped);
   }
 }

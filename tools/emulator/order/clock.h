@@ -60,6 +60,7 @@ inline void join(Maps& to, const Maps& from) {
 // Of another cluster: its agents' work, and what of it a proxy fence is behind.
 struct Far {
   Clock seen, strict, fenced, flushed, loaded;
+  Clock updated;  // of `loaded`, what atomic updates have brought
   Maps mapped;
   void join(const Far& o) {
     seen.join(o.seen);
@@ -67,6 +68,7 @@ struct Far {
     fenced.join(o.fenced);
     flushed.join(o.flushed);
     loaded.join(o.loaded);
+    updated.join(o.updated);
     emu::join(mapped, o.mapped);
   }
   void join(const Knowledge& of_that_cluster);

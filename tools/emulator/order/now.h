@@ -3,6 +3,8 @@
 // tells.
 #pragma once
 
+#include <cstring>
+
 #include "tools/emulator/machine/machine.h"
 
 namespace emu::order {
@@ -18,6 +20,7 @@ struct Now {
   uint32_t active() const { return cluster.now.active; }
   uint16_t instance() const { return cluster.now.instance; }
 
+  bool updates() const { return !std::strcmp(in().opcode, "atom"); }
   uint32_t pc() const { return uint32_t(cluster.now.in - cluster.launch.function->code.data()); }
   uint32_t self() const {
     return warp().cta.rank * warps + warp().index;

@@ -91,8 +91,20 @@ void Parties::refresh(Party& p, uint32_t lanes) {
 
 // It is left to the next fence of the thread.
 void Parties::load_relaxed(Party& p, uint32_t lanes, Scope scope, const Knowledge& handed) {
-  if (now_.whole(lanes)) return fences(p, Party::all_at_once).loaded[size_t(scope)].join(handed);
-  for_lanes(lanes, [&](uint32_t lane) { fences(p, lane).loaded[size_t(scope)].join(handed); });
+  const bool updates = now_.updates() && !handed.others.empty();
+  if (updates) meet_flag(p);
+  const auto load = [&](Fences& f) {
+    f.loaded[size_t(scope)].join(handed);
+    if (!updates) return;
+    for (const auto& [cluster, far] : handed.others) f.updated[cluster].join(far.seen);
+  };
+  if (now_.whole(lanes)) return load(fences(p, Party::all_at_once));
+  for_lanes(lanes, [&](uint32_t lane) { load(fences(p, lane)); });
+}
+
+void Parties::meet_flag(const Party& p) {
+  const uint32_t first = number(p) / now_.warps * now_.warps;
+  for (uint32_t w = first; w < first + now_.warps; ++w) parties_[w].flag_met = parties_[w].time;
 }
 
 void Parties::learn(Party& p, uint32_t lanes, uint32_t agent, uint32_t time) {

@@ -58,6 +58,7 @@ class Parties {
   void add_accesses(const Party& p, uint32_t lanes, uint32_t time, Clock& to) const;
   static void add_queues(const Party& p, uint32_t lanes, Clock& to);
   static Fences& fences(Party& p, uint32_t lane);
+  void meet_flag(const Party& p);
   void meet_fences(Party& p);
   void finish_loads(Party& p, uint32_t lanes);
   template <class Here, class There>

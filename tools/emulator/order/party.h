@@ -2,6 +2,7 @@
 // What is kept of one warp: what its lanes know, and what they have under way.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -36,10 +37,11 @@ struct Lane {
   }
 };
 
-struct Fences {            // for relaxed accesses
-  Knowledge fenced[3];     // per scope, at the last fence
-  uint32_t times[3] = {};  // when that was; 0: never
-  Knowledge loaded[3];     // by relaxed loads since, for the next fence of that scope
+struct Fences {                       // for relaxed accesses
+  Knowledge fenced[3];                // per scope, at the last fence
+  uint32_t times[3] = {};             // when that was; 0: never
+  Knowledge loaded[3];                // by relaxed loads since, for the next fence of that scope
+  std::map<uint32_t, Clock> updated;  // by relaxed updates, of other clusters
 };
 
 struct Party {
@@ -54,8 +56,9 @@ struct Party {
   uint32_t lds = 0, sts = 0, wgmmas = 0;
   uint32_t lds_used = 0, lds_waited = 0;          // of the tcgen05.ld, the first so many
   uint32_t owners = 0, queuing = 0, fencing = 0;  // lanes that have own, queues, fences
-  uint32_t fresh = 0;   // lanes whose own may have grown since the lanes last met
-  bool fenced = false;  // there was a fence or a relaxed load since
+  uint32_t fresh = 0;     // lanes whose own may have grown since the lanes last met
+  bool fenced = false;    // there was a fence or a relaxed load since
+  uint32_t flag_met = 0;  // its time when its CTA last met a flag by a relaxed update
   Lane lanes[32];
 };
 

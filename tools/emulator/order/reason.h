@@ -32,6 +32,8 @@ enum class Reason : uint8_t {
   collision,              // lanes of one instruction store different values
   map_fence,              // a tensor map edited, and used without fence.proxy.tensormap
   earlier_grid,           // the grid ahead may not be over
+  unfenced_flag,          // an atomic update met the flag, and no fence has followed
+  stale_line,             // the same, and the CTA had loaded the line before the flag
   fence_elsewhere,        // another thread has fenced than stores or loads the flag
   narrow_scope,           // strong accesses of which one's scope leaves the other out
   volatile_data,          // volatile accesses to shared memory that nothing orders

@@ -31,6 +31,7 @@ Severity severity_of(Reason reason) {
     case Reason::reused_columns:
     case Reason::lanes:
     case Reason::collision:
+    case Reason::unfenced_flag:
     case Reason::fence_elsewhere:
     case Reason::narrow_scope:
     case Reason::volatile_data:
@@ -78,6 +79,12 @@ std::string Reporter::missing(Reason reason, const Access& old) const {
       return "a tcgen05.fence::before_thread_sync or ::after_thread_sync is missing on the way";
     case Reason::reused_columns:
       return "the manual orders cp before mma of one thread, not the other way: wait for a commit";
+    case Reason::unfenced_flag:
+      return "a thread of this CTA has updated the flag, and no fence follows "
+             "before the barrier or after it";
+    case Reason::stale_line:
+      return "a thread of this CTA has updated the flag, no fence follows, and the "
+             "SM's cache may still have the line as a load of this CTA found it before the flag";
     case Reason::fence_elsewhere:
       return "the fence that orders the two stands on the other side of a barrier than the relaxed "
              "access to the flag; one thread executes both";

@@ -139,8 +139,16 @@ Reason Verdict::not_seen(const Access& old, const Viewer& v) const {
   const Reason reason = unordered(old, v);
   if (reason != Reason::unordered) return reason;
   if (in_one_cta(old, v) && reaches(old, v, Order::relaxed())) return Reason::relaxed_barrier;
+  if (met_flag(old, v)) return Reason::unfenced_flag;
   if (lane_reaches(old, v, Order::seen(), false)) return Reason::waited_apart;
   return lane_reaches(old, v, Order::seen(), true) ? Reason::released_apart : Reason::unordered;
+}
+
+// The last block: one thread has updated the flag of what another cluster's threads fenced, all have met
+// at a barrier since, and load. An SM reads what its cache does not hold from where it is visible.
+bool Verdict::met_flag(const Access& old, const Viewer& v) const {
+  return v.space == Space::global && !v.issued && v.use == Use::read && old.use == Use::write &&
+         old.cluster != now_.serial && reaches(old, v, Order::updated());
 }
 
 // Ordinary accesses of a CTA's threads to its own shared memory.

@@ -20,6 +20,7 @@ struct Order {
   static constexpr Order fresh() { return {&Knowledge::fresh, &Far::seen}; }
   static constexpr Order flushed() { return {&Knowledge::flushed, &Far::flushed}; }
   static constexpr Order loaded() { return {&Knowledge::loaded, &Far::loaded}; }
+  static constexpr Order updated() { return {&Knowledge::loaded, &Far::updated}; }
   static constexpr Order strict() { return {&Knowledge::strict, &Far::strict}; }
 };
 
@@ -59,6 +60,7 @@ class Verdict {
   Reason not_seen(const Access& old, const Viewer& v) const;
   Reason not_strict(const Access& old, const Viewer& v) const;
   Reason behind_proxy_fence(const Access& old, const Viewer& v) const;
+  bool met_flag(const Access& old, const Viewer& v) const;
   bool in_one_cta(const Access& old, const Viewer& v) const;
   bool own_core_reads(const Access& old, const Viewer& v) const;
   bool fenced_elsewhere(const Access& old, const Viewer& v) const;
