@@ -270,6 +270,7 @@ uint64_t Warp::special(Special s, uint32_t lane) const {
              launch.sm_count;
     case Special::nsmid: return launch.sm_count;
     case Special::gridid: return launch.grid_id;
+    case Special::zero: return 0;
     case Special::envreg: return 0;  // the driver's own; of a cooperative grid two are known
     case Special::envreg1: return launch.grid_workspace >> 32;
     case Special::envreg2: return uint32_t(launch.grid_workspace);

@@ -291,7 +291,7 @@ bool lies_in(uint64_t a, const Warp& w, const Instr& in) {
   const Space space = address::space_of(a);
   if (in.has(Mod::global)) return space == Space::global;
   if (in.has(Mod::local)) return space == Space::local;
-  if (in.has(Mod::param)) return space == Space::param;
+  if (in.has(Mod::param) || in.has(Mod::param_entry)) return space == Space::param;
   if (space != Space::shared_cluster) return false;
   return in.has(Mod::shared_cluster) || uint32_t(a) >> SharedMemory::rank_shift == w.cta.rank;
 }
@@ -304,11 +304,44 @@ Step is_space(Warp& w, const Instr& in, uint32_t active) {
   return Step::next;
 }
 
+// c:a:b, c shifted up behind two values of the type.
+Step pack(Warp& w, const Instr& in, uint32_t active) {
+  const uint32_t bits = ptx::bits_of(in.type());
+  const bool is_signed = ptx::class_of(in.type()) == 's';
+  const int64_t least = is_signed ? -(1ll << (bits - 1)) : 0,
+                most = (1ll << (bits - is_signed)) - 1;
+  Warp::Row sa, sb, sc;
+  Warp::Unknown unknown;
+  const uint64_t* a = w.operand(in.ops[1], active, sa, unknown);
+  const uint64_t* b = w.operand(in.ops[2], active, sb, unknown);
+  const uint64_t* c = in.ops.size() > 3 ? w.operand(in.ops[3], active, sc, unknown) : nullptr;
+  const auto saturated = [=](uint64_t v) {
+    return uint32_t(std::clamp<int64_t>(int32_t(v), least, most)) & ((1u << bits) - 1);
+  };
+  uint64_t* d = w.result(in.ops[0], active, unknown);
+  for_lanes(active, [&](uint32_t i) {
+    const uint64_t behind = c ? c[i] << 2 * bits : 0;
+    d[i] = uint32_t(behind | saturated(a[i]) << bits | saturated(b[i]));
+  });
+  return Step::next;
+}
+
+// No module that loads has a texture, sampler or surface.
+Step is_opaque(Warp& w, const Instr& in, uint32_t active) {
+  Warp::Row scratch;
+  w.source(in.ops[1], active, scratch);
+  uint64_t* d = w.destination(in.ops[0], active);
+  for_lanes(active, [&](uint32_t i) { d[i] = 0; });
+  return Step::next;
+}
+
 }  // namespace
 
 Exec bind_isspacep(const Instr&, std::string&) { return is_space; }
+Exec bind_istypep(const Instr&, std::string&) { return is_opaque; }
 
 Exec bind_cvt(const Instr& in, std::string& why) {
+  if (in.has(Mod::pack)) return pack;
   Type to = in.type(0), from = in.type(1);
   if (is_integer(to) && is_integer(from)) return checked(bind_int_to_int(in), why);
   if (is_integer(from)) return checked(bind_int_to_float(in), why);

@@ -159,6 +159,7 @@ void BodyParser::label() {
   const Token& name = in_.next();
   in_.next();
   if (in_.peek().dot("callprototype")) return prototype(name.text);
+  if (in_.peek().dot("branchtargets")) return branch_targets(name.text);
   scopes_.label(name.text, uint32_t(function_.code.size()), name.pos);
 }
 
@@ -171,6 +172,7 @@ void BodyParser::instruction() {
   if (in_.peek().kind != Token::Kind::word) in_.fail("an instruction expected");
   if (in_.peek().text == "call") return call(parsed);
   parse_instruction(in_, parsed);
+  if (parsed.words[0].text == "brx") branch_by_table(parsed);
   append(parsed);
   // A callee's ret has been checked like every instruction; it leads after the body.
   if (is_callee_ && parsed.words[0].text == "ret") {

@@ -47,6 +47,8 @@ class BodyParser {
   void instruction();
   void call(const ParsedInstr& guard);
   void prototype(std::string_view name);
+  void branch_targets(std::string_view name);
+  void branch_by_table(const ParsedInstr& brx);
   void check_call(const ParsedCall& call, const Symbol* target) const;
   uint32_t want(std::string_view name);
   void call_routine(const ParsedInstr& guard, const ParsedCall& call, const Symbol* target);
@@ -71,6 +73,7 @@ class BodyParser {
   Expansion& expansion_;
   bool is_callee_ = false;
   std::map<std::string_view, FunctionHead> prototypes_;
+  std::map<std::string_view, std::vector<std::string_view>> branch_targets_;
   uint32_t depth_ = 1;  // of braces
   CudaLine cuda_;       // of what follows
 };

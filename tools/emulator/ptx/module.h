@@ -61,6 +61,7 @@ enum class Special : uint8_t {
   smid,
   nsmid,
   gridid,
+  zero,  // .w of a vector
   envreg,
   envreg1,
   envreg2,

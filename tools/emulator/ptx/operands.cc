@@ -166,7 +166,7 @@ class Fitter {
         return vector(slot, type, slot.elements ? slot.elements : vector_length(out_), p, out);
       case Slot::Kind::any:
         return has_vector_modifier(out_) ? vector(slot, type, vector_length(out_), p, out)
-                                         : no_sink(p, slot, type, out);
+                                         : no_sink(alone(p), slot, type, out);
       case Slot::Kind::parts: return parts(slot, type, p, out);
       case Slot::Kind::address:
         return address(p, slot.in_space == Space::param ? space_of(out_) : slot.in_space, out);
@@ -180,6 +180,11 @@ class Fitter {
   bool wants_vector(const Slot& slot) const {
     return slot.kind == Slot::Kind::parts || slot.kind == Slot::Kind::vector ||
            (slot.kind == Slot::Kind::any && has_vector_modifier(out_));
+  }
+
+  // Compilers write the one value of ld and st in braces as they write several.
+  static const ParsedOperand& alone(const ParsedOperand& p) {
+    return p.kind == Kind::vector && p.elements.size() == 1 ? p.elements[0] : p;
   }
 
   // _ may replace elements of a vector, not the only destination.

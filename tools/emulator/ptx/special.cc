@@ -5,9 +5,10 @@
 namespace emu::ptx {
 namespace {
 
-#define EMU_XYZ(name)                                                                 \
-  {"%" #name, "x", Special::name##_x, 32}, {"%" #name, "y", Special::name##_y, 32}, { \
-    "%" #name, "z", Special::name##_z, 32                                             \
+#define EMU_XYZ(name)                                                               \
+  {"%" #name, "x", Special::name##_x, 32}, {"%" #name, "y", Special::name##_y, 32}, \
+      {"%" #name, "z", Special::name##_z, 32}, {                                    \
+    "%" #name, "w", Special::zero, 32                                               \
   }
 #define EMU_ENV(n) \
   { "%envreg" #n, "", Special::envreg, 32 }

@@ -224,7 +224,7 @@ Frame plain_frame() { return frame_at("sm_100a", 90); }
 
 Frame frame_at(const std::string& target, int version) {
   return {module_head(target, version) + ".visible .entry k(.param .u64 out) {\n" +
-          declarations(version) + "L:\n"};
+          declarations(version) + "L: T: .branchtargets L;\n"};
 }
 
 std::string ptxas_verdict(const std::string& module) {

@@ -125,7 +125,7 @@ class OperandWriter {
   std::string operand(const Slot& slot) {
     const bool vectored = in_.has(Mod::v2) || in_.has(Mod::v4) || in_.has(Mod::v8);
     switch (slot.kind) {
-      case Slot::Kind::label: return "L";
+      case Slot::Kind::label: return std::string(in_.opcode) == "bra" ? "L" : "T";
       case Slot::Kind::tmem: return "[" + reg(32) + "]";
       case Slot::Kind::parts: return vector(2, bits(slot) / 2);
       case Slot::Kind::vector:
