@@ -264,6 +264,18 @@ constexpr Pair pairs[] = {
     {Type::f16x2, Type::e5m2x2, convert_pair<soft::e5m2, soft::f16>},
     {Type::f16x2, Type::e2m1x2, convert_pair<soft::e2m1, soft::f16>},
     {Type::bf16x2, Type::ue8m0x2, unpack_ue8m0},
+    {Type::e2m3x2, Type::f16x2, convert_pair<soft::f16, soft::e2m3>},
+    {Type::e3m2x2, Type::f16x2, convert_pair<soft::f16, soft::e3m2>},
+    {Type::e4m3x2, Type::bf16x2, convert_pair<soft::bf16, soft::e4m3>},
+    {Type::e5m2x2, Type::bf16x2, convert_pair<soft::bf16, soft::e5m2>},
+    {Type::e2m3x2, Type::bf16x2, convert_pair<soft::bf16, soft::e2m3>},
+    {Type::e3m2x2, Type::bf16x2, convert_pair<soft::bf16, soft::e3m2>},
+    {Type::e2m1x2, Type::bf16x2, convert_pair<soft::bf16, soft::e2m1>},
+    {Type::bf16x2, Type::e4m3x2, convert_pair<soft::e4m3, soft::bf16>},
+    {Type::bf16x2, Type::e5m2x2, convert_pair<soft::e5m2, soft::bf16>},
+    {Type::bf16x2, Type::e2m3x2, convert_pair<soft::e2m3, soft::bf16>},
+    {Type::bf16x2, Type::e3m2x2, convert_pair<soft::e3m2, soft::bf16>},
+    {Type::bf16x2, Type::e2m1x2, convert_pair<soft::e2m1, soft::bf16>},
 };
 
 bool rounds_to_integral(const Instr& in) {

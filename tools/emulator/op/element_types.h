@@ -14,6 +14,9 @@ inline ElementType element_type(ptx::Type t) {
     case ptx::Type::tf32: return ElementType::tf32;
     case ptx::Type::e4m3: return ElementType::e4m3;
     case ptx::Type::e5m2: return ElementType::e5m2;
+    case ptx::Type::e2m3: return ElementType::e2m3;
+    case ptx::Type::e3m2: return ElementType::e3m2;
+    case ptx::Type::e2m1: return ElementType::e2m1;
     case ptx::Type::s8: return ElementType::s8;
     default: return ElementType::u8;
   }

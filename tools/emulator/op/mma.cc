@@ -69,6 +69,43 @@ Step dot_as_fp16(Warp& w, const Instr& in, uint32_t active) {
   return Step::next;
 }
 
+// ---- floats of 8 bits and fewer on 12.0: each in a byte of its own ------------------------------
+
+// From bytes to the dense rows of mma_dot, 16 elements to a piece of 16 bytes. 4 bits lie in the
+// middle of their byte, 6 at its bottom (PTX ISA 9.7.14.5, .kind::f8f6f4).
+void make_dense(uint8_t* rows, uint32_t count, Type type) {
+  const uint32_t bits = ptx::bits_of(type);
+  if (bits == 8) return;
+  const uint32_t below = bits == 4 ? 2 : 0;
+  for (uint8_t* piece = rows; piece < rows + count * k_bytes; piece += 16) {
+    uint8_t dense[16] = {};
+    for (uint32_t i = 0; i < 16; ++i) {
+      const uint32_t code = piece[i] >> below & ((1u << bits) - 1), at = i * bits;
+      dense[at / 8] |= uint8_t(code << at % 8);
+      if (at % 8 + bits > 8) dense[at / 8 + 1] |= uint8_t(code >> (8 - at % 8));
+    }
+    std::memcpy(piece, dense, 16);
+  }
+}
+
+void load_small(Warp& w, const Instr& in, Tile& tile) {
+  load_operands(w, in, tile);
+  make_dense(tile.a, most_rows, in.type(1));
+  make_dense(tile.b, columns, in.type(2));
+}
+
+Step small_floats(Warp& w, const Instr& in, uint32_t active) {
+  w.require_whole(active, in.opcode);
+  Tile tile;
+  load_small(w, in, tile);
+  const bool packed = in.type() == Type::f16;
+  load_accumulators(w, in, packed, tile);
+  mma_dot(operands(in, tile), tile.d, most_rows);
+  store_accumulators(w, in, packed, tile);
+  count(w, in, 32);
+  return Step::next;
+}
+
 // ---- integers of 4 bits and single bits --------------------------------------------------------
 
 template <auto Products>
@@ -164,7 +201,7 @@ Scales load_scales(Warp& w, const Instr& in, uint32_t per_row) {
 Step scaled_fp8(Warp& w, const Instr& in, uint32_t active) {
   w.require_whole(active, in.opcode);
   Tile tile;
-  load_operands(w, in, tile);
+  load_small(w, in, tile);
   load_accumulators(w, in, false, tile);
   const Scales s = load_scales(w, in, 1);
   uint8_t sfa[most_rows], sfb[columns];
@@ -198,6 +235,8 @@ Step scaled_fp4(Warp& w, const Instr& in, uint32_t active) {
 
 Exec bind_mma_sync(const Instr& in, std::string&) {
   if (in.has(Mod::block_scale)) return in.has(Mod::kind_mxf8f6f4) ? scaled_fp8 : scaled_fp4;
+  if (in.has(Mod::kind_f8f6f4) && (ptx::bits_of(in.type(1)) < 8 || ptx::bits_of(in.type(2)) < 8))
+    return small_floats;
   switch (in.type(1)) {
     case Type::f64: return doubles;
     case Type::s4:

@@ -32,15 +32,28 @@ uint32_t e4m3(int v) {
 uint32_t e5m2(int v) { return f16(v) >> 8; }
 uint32_t low_bits(int v) { return uint32_t(v); }
 
+// Of a whole number that the type has: its exponent's bias, its bits of mantissa and of all.
+uint32_t small(int v, int bias, int mantissa, int bits) {
+  if (!v) return 0;
+  const int e = std::ilogb(float(std::abs(v)));
+  const float fraction = std::ldexp(float(std::abs(v)), mantissa - e) - float(1 << mantissa);
+  return uint32_t(v < 0) << (bits - 1) | uint32_t(e + bias) << mantissa | uint32_t(fraction);
+}
+uint32_t e2m3(int v) { return small(v, 1, 3, 6); }
+uint32_t e3m2(int v) { return small(v, 3, 2, 6); }
+uint32_t e2m1(int v) { return small(v, 1, 1, 4) << 2; }  // in the middle of its byte
+
 constexpr Element halves{"f16", 16, -5, 5, f16}, brain{"bf16", 16, -5, 5, bf16},
     tf32{"tf32", 32, -5, 5, f32}, e4{"e4m3", 8, -4, 4, e4m3}, e5{"e5m2", 8, -2, 2, e5m2},
     s8{"s8", 8, -128, 127, low_bits}, u8{"u8", 8, 0, 255, low_bits}, s4{"s4", 4, -8, 7, low_bits},
-    u4{"u4", 4, 0, 15, low_bits};
+    u4{"u4", 4, 0, 15, low_bits}, six3{"e2m3", 8, -7, 7, e2m3}, six2{"e3m2", 8, -7, 7, e3m2},
+    four{"e2m1", 8, -4, 4, e2m1};
 
 struct Case {
   uint32_t m, k;
   Element a, b;
   const char* accumulator;
+  const char* kind = "";  // of 12.0
 };
 
 int number(uint32_t row, uint32_t k, const Element& e) {
@@ -99,12 +112,14 @@ void check(const Case& c) {
       ".reg .b32 %l; .reg .b64 %at; mov.u32 %l, %laneid; mad.wide.u32 %at, %l, 4, %out;" +
       load("a", a_words, 0) + load("b", b_words, 256) + load("c", d_words, 384) +
       "mma.sync.aligned.m" + std::to_string(c.m) + "n8k" + std::to_string(c.k) + ".row.col" +
-      types + " " + list("c", d_words) + ", " + list("a", a_words) + ", " + list("b", b_words) +
-      ", " + list("c", d_words) + ";";
+      c.kind + types + " " + list("c", d_words) + ", " + list("a", a_words) + ", " +
+      list("b", b_words) + ", " + list("c", d_words) + ";";
   for (uint32_t i = 0; i < d_words; ++i)
     body += "st.global.b32 [%at+" + std::to_string(4 * (512 + 32 * i)) + "], %c" +
             std::to_string(i) + ";";
-  const Words got = exec_test::run(body, {{}, {32, 1, 1}}, buffer);
+  exec_test::Shape shape{{}, {32, 1, 1}};
+  if (*c.kind) shape.target = "sm_120a";
+  const Words got = exec_test::run(body, shape, buffer);
   CAPTURE(types, c.m, c.k);
   for (uint32_t l = 0; l < 32; ++l)
     for (uint32_t i = 0; i < 2 * ups; ++i) {
@@ -131,6 +146,14 @@ TEST_CASE("mma.sync multiplies fragments of every type and shape") {
         Case{16, 32, u8, s8, "s32"}, Case{8, 32, s4, u4, "s32"}, Case{16, 32, u4, u4, "s32"},
         Case{16, 64, s4, s4, "s32"}})
     check(c);
+}
+
+TEST_CASE("mma.sync of 12.0 multiplies all floats of 8, 6 and 4 bits with each other") {
+  for (const Element& a : {e4, e5, six3, six2, four})
+    for (const Element& b : {e4, e5, six3, six2, four}) {
+      check({16, 32, a, b, "f32", ".kind::f8f6f4"});
+      check({16, 32, a, b, "f16", ".kind::f8f6f4"});
+    }
 }
 
 TEST_CASE("mma.sync of single bits counts, of doubles rounds once per product") {
@@ -217,6 +240,13 @@ TEST_CASE("block-scaled mma.sync takes each row's scales from the lanes that hol
                            ".f32.e2m1.e2m1.f32.ue4m3", "{0, 0}, %t, {0, 0};");
   CHECK(std::bit_cast<float>(nv4[20]) == 1 + 16 * 15);
   CHECK(std::bit_cast<float>(nv4[21]) == 16 * 2);
+  // 1 in e2m3 and in e2m1, between bits that do not count.
+  for (const auto& [types, one] : {std::pair{".f32.e2m3.e2m3.f32.ue8m0", 0xC8C8C8C8u},
+                                   std::pair{".f32.e2m1.e2m1.f32.ue8m0", 0xCBCBCBCBu}}) {
+    const Words mx6 = scaled("m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X", one,
+                             "mov.b32 %s, 0x80; mov.b32 %t, 0x7F;", types, "{0, 0}, %t, {0, 0};");
+    CHECK(std::bit_cast<float>(mx6[0]) == 1 + 32 * 2);
+  }
   const Words mx4 = scaled("m16n8k64.row.col.kind::mxf4.block_scale.scale_vec::2X", 0x22222222,
                            "mov.b32 %s, 0x81800000; mov.b32 %t, 0x7F7F0000;",
                            ".f32.e2m1.e2m1.f32.ue8m0", "{2, 0}, %t, {2, 0};");

@@ -44,6 +44,8 @@ TEST_CASE(
     for (const emu::ptx::Form& form : opcode.forms) {
       size_t accepted = 0;
       for (std::string& sample : samples(opcode, form)) {
+        // Of what is newer than the .version of this frame small_floats.cc has the verdicts.
+        accepted += body_verdict("L: " + sample).find("needs .version 9.") != std::string::npos;
         if (!front_end_accepts(sample)) continue;
         ++accepted;
         all.push_back(std::move(sample));

@@ -51,7 +51,8 @@ std::string verdict(const std::string& text, int compute_capability) {
 
 std::string target_of(const std::string& instruction) {
   const auto has = [&](const char* text) { return instruction.find(text) != std::string::npos; };
-  return has("wgmma.") ? "sm_90a" : has("mma.sync") && has(".kind::mx") ? "sm_120a" : "sm_100a";
+  if (has("wgmma.")) return "sm_90a";
+  return has("mma.sync") && (has(".kind::mx") || has(".kind::f8f6f4")) ? "sm_120a" : "sm_100a";
 }
 
 int capability_of(const std::string& instruction) {
