@@ -40,6 +40,11 @@ class Matrix:
         return (f"{type(self).__name__}([{self.rows}, {self.k}], scales {self.scale_layout}, "
                 f"tensor scale {scale})")
 
+    def __reduce__(self):
+        """A copy and what is unpickled come through the door, with arrays of their own."""
+        return type(self), (self._codes, self._scales, self._rows, self._k, self._tensor_scale,
+                            self._scale_layout)
+
     def replace(self, **parts):
         """The same matrix with these parts in place of its own."""
         own = {"codes": self.codes, "scales": self.scales, "rows": self.rows, "k": self.k,

@@ -8,6 +8,7 @@
 import torch
 
 from nvfp4gemm import _calls, _optional, checkpoints
+from nvfp4gemm._door import Door
 from nvfp4gemm._packed import Packed
 
 
@@ -35,7 +36,9 @@ class Linear(torch.nn.Module):
         self.register_buffer("codes", weight.codes)
         self.register_buffer("scales", weight.scales)
         self.register_buffer("tensor_scale", scale.reshape(()))
-        self.register_buffer("bias", None if bias is None else bias.detach())
+        if bias is not None:
+            bias = Door(weight.codes, "weight").vector(bias, "bias", self.out_features).detach()
+        self.register_buffer("bias", bias)
         self._packed = None
 
     @classmethod

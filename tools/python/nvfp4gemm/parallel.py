@@ -12,6 +12,7 @@ import torch
 import torch.distributed as dist
 
 from nvfp4gemm import _calls, nn
+from nvfp4gemm._arrays import arrays_of
 from nvfp4gemm._packed import Packed
 
 
@@ -38,7 +39,7 @@ def _own(packed):
 
 def _without_gradient(x):
     """x; raises where a backward pass would need what the ranks do not exchange."""
-    if x.requires_grad and torch.is_grad_enabled():
+    if arrays_of(x, "x").wants_gradient(x):
         raise ValueError("x requires a gradient, which a layer divided among ranks does not have; "
                          "detach it, or call under torch.no_grad()")
     return x

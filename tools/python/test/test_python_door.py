@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The one door: every argument times every oddity of door_table.py, on NumPy's arrays and on a stub
 of torch's tensors; those of its GPU are computed by the emulator, which watches every access."""
+import copy
 import faulthandler
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -78,9 +80,12 @@ def same(odd, before, where=slice(None)):
 class Table(unittest.TestCase):
     kind = OnNumpy
 
+    def arguments(self):
+        return door_table.arguments(self.kind)
+
     def test_every_argument_times_every_oddity(self):
         cells = 0
-        for row in door_table.arguments(self.kind):
+        for row in self.arguments():
             for name, column in self.kind.columns.items():
                 with self.subTest(f"{row}: {name}"):
                     found = cell(self.kind, row, column)
@@ -158,6 +163,11 @@ class Examples(unittest.TestCase):
         for call in (weight.dequantize, lambda: nvfp4gemm.linear(self.x, weight)):
             with self.assertRaisesRegex(ValueError, "codes are"):
                 call()
+
+    def test_copies_of_a_packed(self):
+        for copied in (copy.deepcopy(self.weight), pickle.loads(pickle.dumps(self.weight))):
+            self.assertIsNot(copied.codes, self.weight.codes)
+            np.testing.assert_array_equal(copied.dequantize(), self.weight.dequantize())
 
     def test_a_result_over_what_is_read(self):
         memory = np.zeros(8 * 256 + 100, np.float16)

@@ -2,6 +2,8 @@
 """The table of test_python_door.py on torch's own tensors: on the CPU wherever torch is, and on a
 GPU where torch finds one (`make check-hw PART=python`); then the same calls compiled and
 captured."""
+import os
+import tempfile
 import unittest
 
 import package  # noqa: F401
@@ -9,17 +11,21 @@ import numpy as np
 
 try:
     import torch
+    import torch.distributed as dist
 except ImportError as error:
     raise unittest.SkipTest("this Python has no torch") from error
 
 import gpus
 import nvfp4gemm
+from nvfp4gemm import nn, parallel
 
 import door_table
 import test_python_door
+from door_table import Argument
 from torch_kinds import OnTorch, TorchOdd
 
 WHY_NOT = gpus.why_not(torch, 1)
+LONG = os.environ.get("NVFP4_LONG") or __name__ == "__main__"
 HOPPER = not WHY_NOT and torch.cuda.get_device_capability() == (9, 0)
 
 
@@ -95,12 +101,37 @@ def makers(device):
     }
 
 
-class OnTheCpu(test_python_door.Table):
+class WithLayers(test_python_door.Table):
+    """The rows of all kinds, and those of torch's modules."""
+
+    def arguments(self):
+        yield from super().arguments()
+        o = door_table.Operands(self.kind)
+        bias = self.kind.of(o.bias)
+        layer = nn.Linear(o.pb, bias)
+        for x in (o.x, o.cube):
+            yield Argument("nn.Linear", "x", x, lambda v: (layer(v),), equal=door_table.FREE)
+        yield Argument("nn.Linear", "bias", o.bias,
+                       lambda v: (nn.Linear(o.pb, v)(self.kind.of(o.x)),))
+        for kind in (parallel.ColumnLinear, parallel.RowLinear):
+            part = kind(layer)
+            yield Argument(kind.__name__, "x", o.x, lambda v, part=part: (part(v),),
+                           equal=door_table.FREE, raises=("requires a gradient",))
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        dist.init_process_group("gloo", init_method=f"file://{folder.name}/meet", rank=0,
+                                world_size=1)
+        self.addCleanup(dist.destroy_process_group)
+
+
+class OnTheCpu(WithLayers):
     kind = OnTorch("cpu", placed_on("cpu"), makers("cpu"))
 
 
 @unittest.skipUnless(HOPPER, WHY_NOT or "16-bit activations: compute capability 9.0")
-class OnTheGpu(test_python_door.Table):
+class OnTheGpu(WithLayers):
     kind = OnTorch("cuda", placed_on("cuda"), makers("cuda"))
 
 
@@ -150,6 +181,7 @@ class Otherwise:
         self.assertGreater(equal, 20)
 
 
+@unittest.skipUnless(LONG, "half a minute; NVFP4_LONG=1, or this file by itself")
 class CompiledOnTheCpu(Otherwise, unittest.TestCase):
     kind = OnTheCpu.kind
     refused = (Exception,)  # of any of torch's layers, which name the operator
@@ -191,7 +223,7 @@ class CapturedOnTheGpu(Otherwise, unittest.TestCase):
         return y
 
 
-del test_python_door.Table  # the tables above are this file's tests
+del test_python_door.Table, WithLayers  # the tables above are this file's tests
 
 
 if __name__ == "__main__":
