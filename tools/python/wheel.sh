@@ -15,6 +15,7 @@ rm -rf "$out"
 mkdir -p "$stage"
 cp -r tools/python/pyproject.toml tools/python/README.md tools/python/nvfp4gemm LICENSE "$stage/"
 rm -rf "$stage/nvfp4gemm/__pycache__"
+cp tools/nvfp4/dialects.def "$stage/nvfp4gemm/"
 cp "$build/libnvfp4gemm.so" "$stage/nvfp4gemm/libnvfp4gemm.so.0"
 echo "$(number MAJOR).$(number MINOR).$(number PATCH)" >"$stage/version.txt"
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}

@@ -59,6 +59,8 @@ def mm(a, b, out_dtype=None, *, bias=None, activation=None, c=None, alpha=1.0, b
 
     On torch tensors of a GPU: on its current stream, nothing waits, and CUDA graphs capture it.
     """
+    if getattr(b, "pre_quant_scale", None) is not None:
+        raise ValueError("b has a pre_quant_scale, which linear() applies to its x; mm() does not")
     return _product(("a", "b"), a, b, out_dtype, bias, activation, c, alpha, beta, out,
                     batch_invariant, launch)
 
@@ -83,6 +85,16 @@ def _product(names, a, b, out_dtype, bias, activation, c, alpha, beta, out, batc
     return _mm(a, b, *options, names=names)
 
 
+def _scaled(arrays, x, weight):
+    """x times the weight's pre_quant_scale, in x's type, with x's gradient."""
+    type_, scale = float_type(arrays, x.dtype, "x"), weight.pre_quant_scale
+    if tuple(scale.shape) != tuple(x.shape[-1:]):
+        raise ValueError(f"x is {tuple(x.shape)}; expected (..., {weight.k})")
+    if arrays.device(x) != arrays.device(scale):
+        raise ValueError(f"x lies on {arrays.device(x)}, weight on {arrays.device(scale)}")
+    return arrays.cast(x * scale, type_)
+
+
 def linear(x, weight, bias=None, *, activation=None, out_dtype=None, out=None, quantize_input=False,
            batch_invariant=False, launch=None):
     """act(x * weight^T + bias) as torch.nn.functional.linear has it: x [..., k] of float16 or
@@ -90,16 +102,20 @@ def linear(x, weight, bias=None, *, activation=None, out_dtype=None, out=None, q
     otherwise.
 
     quantize_input  False: x stays as it is, which compute capability 9.0 and the CPU have. True: x
-                    is quantized first, by its own largest value, which every device has.
+                    is quantized first, which every device has: by the weight's input_scale where a
+                    checkpoint gave it one, else by its own largest value.
 
     x, weight and bias are used, copied and refused as mm() does with a, b and bias, and have
-    gradients as there.
+    gradients as there. Where a checkpoint gave the weight a pre_quant_scale, x is multiplied by it
+    first.
     """
     arrays, leading, source = arrays_of(x, "x"), None, None
+    if getattr(weight, "pre_quant_scale", None) is not None:
+        x = _scaled(arrays, x, weight)
     if quantize_input:
         if out_dtype is None and out is None and not arrays.autocasts(x):
             out_dtype = arrays.dtype(float_type(arrays, x.dtype, "x"))
-        source, x = x, quantize(x)
+        source, x = x, quantize(x, getattr(weight, "input_scale", None))
         leading = source.shape[:-1] if out is None and source.ndim != 2 else None
     d = _product(("x", "weight"), x, weight, out_dtype, bias, activation, None, 1.0, 1.0, out,
                  batch_invariant, launch, source)

@@ -10,7 +10,9 @@ _MODULES = {
     "device": "nvfp4gemm._device",
     "ops": "nvfp4gemm._ops",
     "ml_dtypes": "ml_dtypes",
+    "numpy": "numpy",
     "safetensors": "safetensors",
+    "torch": "torch",
 }
 
 

@@ -21,6 +21,8 @@ class Packed(Matrix):
     replace(codes=...) makes another Packed.
     """
 
+    input_scale = pre_quant_scale = None  # of a checkpoint's weight, see checkpoints.load()
+
     def dequantize(self, dtype=None):
         """The values, [rows, k]; float32 if no dtype is given."""
         return _eager.dequantize(self, dtype)

@@ -1,131 +1,261 @@
 # SPDX-License-Identifier: MIT
-"""Linear layers of NVFP4 checkpoints: load() for the safetensors files of ModelOpt and
-compressed-tensors, weight() for arrays that are at hand already. docs/integration.md has the
+"""Linear layers of NVFP4 checkpoints: load() for safetensors and GGUF files in the dialects of
+tools/nvfp4/dialects.def, weight() for arrays that are at hand already. docs/integration.md has the
 conventions and their sources.
 
-    layers = nvfp4gemm.checkpoints.load("model/", device="cuda")      #
-    {"model.layers.0.mlp.up_proj": Packed, ..} y = nvfp4gemm.linear(x,
-    layers["model.layers.0.mlp.up_proj"])
+    layers = nvfp4gemm.checkpoints.load("model/", device="cuda")
+    y = nvfp4gemm.linear(x, layers["model.layers.0.mlp.up_proj"])
 """
-import glob
-import json
-import os
+import struct
+from typing import NamedTuple
 
-from nvfp4gemm import _calls
-from nvfp4gemm._door import Door
-from nvfp4gemm._packed import Packed
+from nvfp4gemm import _layers, _optional, layouts
+from nvfp4gemm._files import Checkpoint, Reader
+from nvfp4gemm._layers import Refusal
+from nvfp4gemm._safetensors import FormatError
+from nvfp4gemm._weights import tensor_scale_of, weight
 
-# The names of a layer's tensors, and whether the tensor-wide scale multiplies or divides.
-_MODELOPT = ("weight", "weight_scale", "weight_scale_2", False)
-_COMPRESSED_TENSORS = ("weight_packed", "weight_scale", "weight_global_scale", True)
+__all__ = ["CheckpointError", "Problem", "load", "weight"]
+
+_SHOWN = 10
 
 
-def weight(codes, scales, tensor_scale=1.0, *, divides=False, scale_layout="linear"):
-    """A Packed [n, k] of a checkpoint's arrays, NumPy or torch.
+class Problem(NamedTuple):
+    """Why a layer was not loaded, or a file not read: layer and tensor are None then."""
 
-    codes         uint8 [n, k / 2], the element with the lower k in the low nibble
-    scales        UE4M3 as uint8 or float8_e4m3fn, [n, k / 16], or 128x4 tiles where scale_layout
-                  says so
-    tensor_scale  a float, or an array of one float32: a multiplier (ModelOpt's weight_scale_2), or
-                  with `divides` its reciprocal (compressed-tensors' weight_global_scale)
+    file: str
+    layer: str | None
+    tensor: str | None
+    text: str
 
-    The result has 128x4 scales, which every device reads as they are. Rows of codes that do not
-    start at multiples of 16 bytes are copied; others are not.
+    def __str__(self):
+        return self.text
+
+
+class CheckpointError(ValueError):
+    """Layers that load() refuses. problems has a Problem for each."""
+
+    def __init__(self, problems):
+        self.problems = problems
+        lines = [str(problem) for problem in problems[:_SHOWN]]
+        if len(problems) > _SHOWN:
+            lines.append(f"and {len(problems) - _SHOWN} more")
+        super().__init__("\n".join(lines))
+
+
+def load(path, device=None, *, names=None, strict=True):
+    """{layer: weight} of the NVFP4 linear layers in a safetensors or GGUF file or a folder of them.
+    What else the checkpoint has is left alone. A weight is a Packed with the attributes dialect,
+    bias, input_scale and pre_quant_scale. Each of stacked experts is a layer of its own: X[0], ..
+
+    device  None: NumPy arrays. Else torch tensors there, for which the package safetensors reads
+            where it is installed
+    names   picks some layers; X picks all experts of X
+    strict  True: raises CheckpointError with all problems if a layer is not what its dialect says.
+            False: returns ({layer: weight}, [Problem]); one bad layer does not stop the others
     """
-    door = Door(codes, "codes")
-    arrays, codes = door.arrays, door.array(codes, "codes")
-    if codes.ndim != 2 or str(codes.dtype).removeprefix("torch.") != "uint8":
-        raise ValueError(f"codes are {codes.dtype} {tuple(codes.shape)}, expected uint8 [n, k / 2]")
-    n, k = codes.shape[0], 2 * codes.shape[1]
-    scales = door.scale_bytes(scales, "scales")
-    expected = _calls.scale_bytes(n, k, scale_layout)
-    if arrays.size(scales) != expected:
-        raise ValueError(f"scales {tuple(scales.shape)} are no {scale_layout} ones of [{n}, {k}]: "
-                         f"{arrays.size(scales)} bytes, expected {expected}")
-    value = door.value(tensor_scale, "tensor_scale")
-    if divides:
-        value = 1 / value
-    packed = Packed(arrays.padded(codes, _calls.row_bytes(k)), scales.reshape(-1), n, k, value,
-                    scale_layout)
-    return packed if scale_layout == "128x4" else packed.with_scales("128x4")
+    checkpoint = Checkpoint(path)
+    finder = _layers.Finder(checkpoint)
+    found = finder.layers()
+    wanted = None if names is None else set(names)
+    if wanted is not None:
+        whole = {name.partition("[")[0] if name not in found else name for name in wanted}
+        found = {name: layer for name, layer in found.items() if name in whole}
+    problems = [Problem(error.file, None, None, str(error)) for error in checkpoint.broken]
+    loaded = {}
+    with _Arrays(device) as arrays:
+        for name, layer in found.items():
+            try:
+                loaded.update(_load(layer, arrays, wanted))
+            except Refusal as refusal:
+                problems.append(_problem(finder, name, refusal))
+            except FormatError as error:
+                problems.append(Problem(error.file, name, None, str(error)))
+    refused = {problem.layer for problem in problems}
+    missing = [name for name in names or () if name not in loaded and name not in refused
+               and name.partition("[")[0] not in refused and f"{name}[0]" not in loaded]
+    if missing and not checkpoint.broken:
+        raise KeyError(f"{path} has no NVFP4 layer {missing[0]!r}; it has {len(loaded)}")
+    if strict and problems:
+        raise CheckpointError(problems)
+    return loaded if strict else (loaded, problems)
 
 
-def layers_of(names):
-    """{layer: the names of its tensors} of those that a checkpoint's names make up."""
-    known = set(names)
-    found = {}
-    for convention in (_MODELOPT, _COMPRESSED_TENSORS):
-        codes, scales, tensor_scale, divides = convention
-        for name in sorted(known):
-            layer = name.removesuffix("." + tensor_scale)
-            parts = tuple(f"{layer}.{part}" for part in (codes, scales, tensor_scale))
-            if layer != name and known.issuperset(parts):
-                found[layer] = (*parts, divides)
-    return found
+def _problem(finder, name, refusal):
+    file = finder.file_of(name, refusal.tensor)
+    return Problem(file, name, refusal.tensor,
+                   f"{file}: layer {name}: {refusal.tensor} is {refusal.what}; expected "
+                   f"{refusal.expected}")
 
 
-def files_of(path):
-    """{tensor: file} of a safetensors file, or of a folder with one or several."""
-    if os.path.isfile(path):
-        files = [path]
-    else:
-        files = sorted(glob.glob(os.path.join(path, "*.safetensors")))
-    if not files:
-        raise FileNotFoundError(f"{path} is no safetensors file and has none")
-    return {name: file for file in files for name in header(file)}
+class _Arrays:
+    """Tensors of files as arrays of NumPy, or of torch on a device."""
+
+    def __init__(self, device):
+        self.device, self._reader, self._opened = device, Reader(), {}
+        self._safe = None
+        if device is not None:
+            try:
+                self._safe = _optional.safetensors.safe_open
+            except ImportError:
+                pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._reader.close()
+        self._opened = {}
+
+    def bytes_of(self, tensor, expert=None):
+        """The tensor, or one expert's part of it, as uint8 in its shape; types of other sizes as
+        one dimension."""
+        whole, tensor = expert is None, _expert(tensor, expert)
+        shape = tensor.shape if _count(tensor) == tensor.size else (tensor.size,)
+        if self.device is None:
+            return _optional.numpy.frombuffer(self._reader.bytes_of(tensor), "uint8").reshape(shape)
+        torch = _optional.torch
+        if self._safe and whole and tensor.file.endswith(".safetensors") and tensor.dtype in (
+                "U8", "F8_E4M3"):
+            if tensor.file not in self._opened:
+                self._opened[tensor.file] = self._safe(tensor.file, framework="pt",
+                                                       device=str(self.device))
+            return self._opened[tensor.file].get_tensor(tensor.name).view(torch.uint8)
+        read = torch.frombuffer(self._reader.bytes_of(tensor), dtype=torch.uint8)
+        return read.reshape(shape).to(self.device)
+
+    def floats(self, tensor):
+        """Its values as Python's, read without the device."""
+        data = self._reader.bytes_of(tensor)
+        if tensor.dtype == "BF16":
+            data, kind = b"".join(b"\0\0" + data[i:i + 2] for i in range(0, len(data), 2)), "f"
+        else:
+            kind = {"F32": "f", "F16": "e", "F64": "d", "I64": "q", "I32": "i", "U8": "B",
+                    "BOOL": "B"}.get(tensor.dtype)
+        if kind is None:
+            raise Refusal(tensor.name, f"of {tensor.dtype}", "F32")
+        return list(struct.unpack(f"<{len(data) // struct.calcsize(kind)}{kind}", data))
+
+    def float32(self, tensor, part=None):
+        """A row of values as an array: row `part` of two dimensions, or all of one."""
+        values = self.floats(tensor)
+        if part is not None:
+            values = values[part * tensor.shape[-1]:(part + 1) * tensor.shape[-1]]
+        if self.device is None:
+            return _optional.numpy.array(values, "float32")
+        return _optional.torch.tensor(values, dtype=_optional.torch.float32, device=self.device)
+
+    def bias(self, tensor, part=None):
+        """As float32()'s, of the type that it has in the file where torch reads it."""
+        values = self.float32(tensor, part)
+        if self.device is None:
+            return values
+        return values.to({"F16": _optional.torch.float16, "BF16": _optional.torch.bfloat16}.get(
+            tensor.dtype, values.dtype))
 
 
-def header(file):
-    """What a safetensors file holds: {tensor: {"dtype", "shape", "data_offsets"}}."""
-    with open(file, "rb") as opened:
-        size = int.from_bytes(opened.read(8), "little")
-        if size > os.path.getsize(file) - 8:
-            raise ValueError(f"{file} is no safetensors file: a header of {size} bytes")
-        head = json.loads(opened.read(size))
-    head.pop("__metadata__", None)
-    return head
+def _count(tensor):
+    count = 1
+    for size in tensor.shape:
+        count *= size
+    return count
 
 
-def load(path, device=None, *, names=None):
-    """{layer: Packed} of the NVFP4 linear layers in a safetensors file or a folder of them; what
-    else the checkpoint has is left alone. `names` picks some. With a device the tensors are torch's
-    and lie there; without, NumPy arrays. A device needs the packages torch and safetensors.
-    """
-    if device is not None:
-        import safetensors
-        import torch  # noqa: F401
-    files = files_of(path)
-    layers = layers_of(files)
-    if names is not None:
-        missing = [name for name in names if name not in layers]
-        if missing:
-            raise KeyError(f"{path} has no NVFP4 layer {missing[0]!r}; it has {len(layers)}")
-        layers = {name: layers[name] for name in names}
-    opened, result = {}, {}
-    for layer, (*parts, divides) in layers.items():
-        arrays = []
-        for part in parts:
-            file = files[part]
-            if device is None:
-                arrays.append(_read(file, part))
-                continue
-            if file not in opened:
-                opened[file] = safetensors.safe_open(file, framework="pt", device=str(device))
-            arrays.append(opened[file].get_tensor(part))
-        result[layer] = weight(*arrays, divides=divides)
-    return result
+def _one_of(values, expert):
+    """The value of an expert, where there may be one for all."""
+    return values[0] if len(values) == 1 else values[expert]
 
 
-def _read(file, name):
-    """A tensor as NumPy has it; fp8, which NumPy lacks, as bytes."""
-    import numpy
-    entry = header(file)[name]
-    types = {"U8": "uint8", "F8_E4M3": "uint8", "F32": "float32"}
-    if entry["dtype"] not in types:
-        raise ValueError(f"{name} is of {entry['dtype']}; expected U8, F8_E4M3 or F32")
-    begin, end = entry["data_offsets"]
-    with open(file, "rb") as opened:
-        start = 8 + int.from_bytes(opened.read(8), "little")
-        opened.seek(start + begin)
-        data = opened.read(end - begin)
-    return numpy.frombuffer(data, types[entry["dtype"]]).reshape(entry["shape"])
+def _load(layer, arrays, wanted):
+    """{name: weight} of a layer; of stacked experts, of those that are wanted."""
+    if isinstance(layer, Refusal):
+        raise layer
+    experts = _layers.size_of(layer)[0]
+    if "declaration" in layer.beside:
+        declared = layer.beside["declaration"]
+        _layers.read_declaration(declared, arrays._reader.bytes_of(declared))
+    if experts is None:
+        return {layer.name: _matrix(layer, arrays, None)}
+    whole = wanted is None or layer.name in wanted
+    return {f"{layer.name}[{expert}]": _matrix(layer, arrays, expert) for expert in range(experts)
+            if whole or f"{layer.name}[{expert}]" in wanted}
+
+
+def _matrix(layer, arrays, expert):
+    row = expert or 0
+    made = _packed(layer, arrays, _tensor_scale(layer, arrays, row), expert)
+    beside = layer.beside
+    return made.beside(
+        dialect=layer.dialect.name,
+        bias=arrays.bias(beside["bias"], expert) if "bias" in beside else None,
+        input_scale=_input_scale(layer, arrays, row),
+        pre_quant_scale=_pre_quant_scale(layer, arrays))
+
+
+def _expert(tensor, expert):
+    """The part of a stacked tensor that is one expert's."""
+    if expert is None:
+        return tensor
+    size = tensor.size // tensor.shape[0]
+    return tensor._replace(shape=tensor.shape[1:], size=size, begin=tensor.begin + expert * size,
+                           name=f"{tensor.name}[{expert}]")
+
+
+def _tensor_scale(layer, arrays, row):
+    tensor = layer.parts.get("tensor_scale")
+    if tensor is None:
+        return 1.0
+    value = _one_of(arrays.floats(tensor), row)
+    try:
+        return tensor_scale_of(value, divides=layer.dialect.direction == "divides")
+    except ValueError as error:
+        raise Refusal(tensor.name, f"{value:g}", str(error).partition("expected ")[2]) from None
+
+
+def _input_scale(layer, arrays, row):
+    for use in ("input_scale", "input_divisor"):
+        tensor = layer.beside.get(use)
+        if tensor is not None:
+            value = _one_of(arrays.floats(tensor), row)
+            if not 0 < value < float("inf"):
+                raise Refusal(tensor.name, f"{value:g}", "a finite positive number")
+            return 1 / value if use == "input_divisor" else value
+    return None
+
+
+def _pre_quant_scale(layer, arrays):
+    tensor = layer.beside.get("pre_quant")
+    if tensor is None:
+        return None
+    values = arrays.floats(tensor)
+    if not all(abs(value) < float("inf") for value in values):
+        raise Refusal(tensor.name, "not finite everywhere", "finite numbers")
+    return arrays.float32(tensor)
+
+
+def _packed(layer, arrays, value, expert):
+    """By the dialect's layout."""
+    dialect, parts = layer.dialect, layer.parts
+    _, n, k = _layers.size_of(layer)
+    data = arrays.bytes_of(parts["codes"], expert)
+    try:
+        if dialect.layout == "blocks":
+            return layouts.from_ggml(data, n, k, value)
+        scales = arrays.bytes_of(parts["scales"], expert)
+        if dialect.layout == "padded":
+            return _padded(layer, arrays, data, scales, value)
+        return weight(data, scales, value, nibbles=dialect.nibbles,
+                      scale_layout="128x4" if dialect.layout == "tiles_128x4" else "linear")
+    except (ValueError, TypeError) as error:
+        name = parts["scales"].name + ("" if expert is None else f"[{expert}]")
+        raise Refusal(name, str(error).removeprefix("the scale of "), "UE4M3, finite") from None
+
+
+def _padded(layer, arrays, codes, scales, amax):
+    flags = {use: _one_of(arrays.floats(layer.beside[use]), 0)
+             for use in ("e4m3_max", "swizzled") if use in layer.beside}
+    largest = flags.get("e4m3_max", 448)
+    if largest not in (448, 256):
+        raise Refusal(layer.beside["e4m3_max"].name, f"{largest:g}", "448 or 256")
+    return layouts.from_transformer_engine(codes, scales, amax, e4m3_max=largest,
+                                           swizzled=bool(flags.get("swizzled")))

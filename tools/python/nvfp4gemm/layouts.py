@@ -3,7 +3,7 @@
 with 128x4 scales out. docs/integration.md has the layouts and where they are written down."""
 from nvfp4gemm import _calls
 from nvfp4gemm._door import Door
-from nvfp4gemm.checkpoints import weight
+from nvfp4gemm._weights import weight
 
 _GGML_BLOCK, _GGML_K = 36, 64
 
@@ -65,20 +65,21 @@ def from_flashinfer(codes, scales, global_scale, *, layout="128x4"):
     return weight(codes, scales, global_scale, divides=True, scale_layout=layout)
 
 
-def from_transformer_engine(codes, scales, amax, *, swizzled=False):
+def from_transformer_engine(codes, scales, amax, *, swizzled=False, e4m3_max=448):
     """A Transformer Engine NVFP4Tensor's _rowwise_data, _rowwise_scale_inv and _amax_rowwise.
 
     codes     uint8 [.., k / 2]; leading dimensions become rows
     scales    [rows rounded up to 128, k / 16 rounded up to 4], row by row; or 128x4 tiles in as
               many bytes where the tensor says _with_gemm_swizzled_scales: pass it as swizzled
-    amax      the largest |x| before: x ~ code * scale * amax / 2688
+    amax      the largest |x| before: x ~ code * scale * amax / (6 * e4m3_max)
+    e4m3_max  what the tensor says as _nvfp4_e4m3_max: 448, or 256 with the 4over6 recipe
     """
     door = Door(codes, "codes")
     arrays, scales = door.arrays, door.scale_bytes(scales, "scales")
     codes = _calls.matrix(door.array(codes, "codes"), "codes")
     rows, k = codes.shape[0], 2 * codes.shape[1]
     amax = door.value(amax, "amax")
-    scale = amax / 2688 if amax > 0 else 1.0
+    scale = 1.0 if amax == 0 else amax / (6 * e4m3_max)
     if swizzled:
         return weight(codes, scales, scale, scale_layout="128x4")
     down, across = -(-rows // 128) * 128, -(-k // 64) * 4

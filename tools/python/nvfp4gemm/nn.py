@@ -5,11 +5,18 @@
     replace_linear(model, skip=["lm_head"])                  # every torch.nn.Linear but lm_head
     load_linear(model, "model/", "cuda")                     # what an NVFP4 checkpoint has
 """
+import warnings
+
 import torch
 
-from nvfp4gemm import _calls, _optional, checkpoints
+from nvfp4gemm import _calls, _layers, _optional, checkpoints
 from nvfp4gemm._door import Door
+from nvfp4gemm._files import Checkpoint
 from nvfp4gemm._packed import Packed
+from nvfp4gemm._weights import Weight
+
+# Buffers that are float32 whatever the model is cast to.
+_FLOAT32 = ("tensor_scale", "input_scale", "pre_quant_scale")
 
 
 class Linear(torch.nn.Module):
@@ -18,10 +25,11 @@ class Linear(torch.nn.Module):
     quantize_input  False: x stays as it is (compute capability 9.0, and the CPU). True: x is
                     quantized by its own largest value, which every device has.
 
-    state_dict() has codes, scales (128x4), tensor_scale and bias, which are not trained. Gradients
-    pass to x, so that what comes before can be, as the dequantized weight would pass them; not
-    through an activation, which raises where x requires one. Casts of a model, as .half(), change
-    the type of the bias alone; .double() raises, since no product is of float64.
+    state_dict() has codes, scales (128x4), tensor_scale and bias, and of a checkpoint's layer
+    input_scale and pre_quant_scale where it has them; none is trained. Gradients pass to x, so that
+    what comes before can be, as the dequantized weight would pass them; not through an activation,
+    which raises where x requires one. Casts of a model, as .half(), change the type of the bias
+    alone; .double() raises, since no product is of float64.
     """
 
     def __init__(self, weight, bias=None, *, activation=None, quantize_input=False):
@@ -39,6 +47,9 @@ class Linear(torch.nn.Module):
         if bias is not None:
             bias = Door(weight.codes, "weight").vector(bias, "bias", self.out_features).detach()
         self.register_buffer("bias", bias)
+        self.register_buffer("input_scale", None if weight.input_scale is None else torch.as_tensor(
+            weight.input_scale, dtype=torch.float32, device=weight.codes.device))
+        self.register_buffer("pre_quant_scale", weight.pre_quant_scale)
         self._packed = None
 
     @classmethod
@@ -48,18 +59,20 @@ class Linear(torch.nn.Module):
 
     @classmethod
     def from_checkpoint(cls, path, name, device="cpu", **options):
-        """Of a layer in a checkpoint of ModelOpt or compressed-tensors, with the bias it has."""
+        """Of a layer that checkpoints.load() reads, with what the checkpoint has beside it."""
         weight = checkpoints.load(path, device, names=[name])[name]
-        return cls(weight, _bias(checkpoints.files_of(path), name, device), **options)
+        return cls(weight, weight.bias, **options)
 
     def weight(self):
         """The Packed, on the module's own memory; calls keep plans by it."""
         codes, scales, scale = self.codes, self.scales, self.tensor_scale
         packed = self._packed
         if packed is not None and packed.codes is codes and packed.scales is scales and (
-                packed.tensor_scale is scale):
+                packed.tensor_scale is scale and packed.input_scale is self.input_scale and
+                packed.pre_quant_scale is self.pre_quant_scale):
             return packed
-        packed = Packed(codes, scales, self.out_features, self.in_features, scale)
+        packed = Weight(codes, scales, self.out_features, self.in_features, scale)
+        packed.input_scale, packed.pre_quant_scale = self.input_scale, self.pre_quant_scale
         if not torch.compiler.is_compiling():
             self._packed = packed
         return packed
@@ -69,29 +82,21 @@ class Linear(torch.nn.Module):
                              quantize_input=self.quantize_input)
 
     def _apply(self, fn, recurse=True):
-        """.to() and its like; the tensor scale moves along and stays float32."""
-        scale = self.tensor_scale
-        if fn(scale).dtype == torch.float64:
+        """.to() and its like; scales move along and stay float32."""
+        before = {name: getattr(self, name) for name in _FLOAT32}
+        if fn(self.tensor_scale).dtype == torch.float64:
             raise TypeError("an NVFP4 layer multiplies float16 and bfloat16 by 4-bit weights and "
                             "cannot be cast to float64; dequantize its weight() instead")
         super()._apply(fn, recurse)
-        if self.tensor_scale.dtype != torch.float32:
-            self.tensor_scale = scale.to(self.codes.device)
+        for name, scale in before.items():
+            if scale is not None and getattr(self, name).dtype != torch.float32:
+                setattr(self, name, scale.to(self.codes.device))
         return self
 
     def extra_repr(self):
         return (f"in_features={self.in_features}, out_features={self.out_features}, "
                 f"bias={self.bias is not None}, activation={self.activation}, "
                 f"quantize_input={self.quantize_input}")
-
-
-def _bias(files, name, device):
-    """NAME.bias of a checkpoint, or None."""
-    file = files.get(name + ".bias")
-    if file is None:
-        return None
-    with _optional.safetensors.safe_open(file, framework="pt", device=str(device)) as opened:
-        return opened.get_tensor(name + ".bias")
 
 
 def _put(model, name, layer):
@@ -126,23 +131,71 @@ def replace_linear(model, skip=(), **options):
     return list(layers)
 
 
-def load_linear(model, path, device, **options):
-    """Replaces those torch.nn.Linear of model that a checkpoint of ModelOpt or compressed-tensors
-    has in NVFP4, in place; returns their names. Biases are the checkpoint's. model may lie on the
-    meta device; what else the checkpoint has is left to you.
+def _chosen(layers, names, skip):
+    """Those of the model's torch.nn.Linear that load_linear is to load."""
+    for part in skip:
+        if not any(_skipped(name, [part]) for name in layers):
+            raise ValueError(f"skip names {part!r}, which is no torch.nn.Linear of the model")
+    for name in names or ():
+        if name not in layers:
+            raise ValueError(f"names has {name!r}, which is no torch.nn.Linear of the model")
+    return [name for name in (layers if names is None else names) if not _skipped(name, skip)]
 
+
+def _available(path, prefix, chosen, model, whole):
+    """The chosen layers that the checkpoint has in NVFP4. Raises where it has nothing for one, and,
+    for a whole model, where the model has no place for one of the checkpoint's; warns of 16-bit
+    ones."""
+    checkpoint = Checkpoint(path)
+    ours = {name.removeprefix(prefix) for name in _layers.Finder(checkpoint).layers()
+            if name.startswith(prefix)}
+    modules = dict(model.named_modules())
+    for name in sorted(ours) if whole else ():
+        if not isinstance(modules.get(name), (torch.nn.Linear, Linear)):
+            raise ValueError(f"the checkpoint has {prefix}{name}, and {name} is no torch.nn.Linear "
+                             "of the model")
+    others = [name for name in chosen if name not in ours]
+    lost = [name for name in others if f"{prefix}{name}.weight" not in checkpoint.tensors]
+    if lost and not checkpoint.broken:
+        raise ValueError(f"{path} has nothing for {', '.join(lost[:5])}"
+                         f"{' and others' if len(lost) > 5 else ''}, which would keep the weights "
+                         "that they have now; skip can name them, or prefix what the checkpoint's "
+                         "names begin with")
+    if others:
+        warnings.warn(f"{len(others)} layers are not NVFP4 in {path} and keep the weights that "
+                      f"they have now: {', '.join(others[:5])}{' ..' if len(others) > 5 else ''}",
+                      stacklevel=3)
+    return [name for name in chosen if name in ours]
+
+
+def _fitting(name, weight, old):
+    """The weight for that layer: a ComfyUI file has rows up to the next multiple of 16."""
+    expected = (old.out_features, old.in_features)
+    padded = (-(-old.out_features // 16) * 16, old.in_features)
+    if weight.dialect in ("comfyui", "flux2") and weight.shape == padded != expected:
+        weight = weight.slice_rows(0, old.out_features)
+    if weight.shape != expected:
+        raise ValueError(f"{name} is {weight.shape} in the checkpoint, {expected} in the model")
+    return weight
+
+
+def load_linear(model, path, device, *, names=None, skip=(), prefix="", **options):
+    """Replaces those torch.nn.Linear of model that a checkpoint has in NVFP4, in place; returns
+    their names. Biases are the checkpoint's. model may lie on the meta device. All layers are read
+    before the first is replaced. A layer for which the checkpoint has nothing raises, and one that
+    it has in 16 bits, which is left to you, is warned of.
+
+    names    the layers to load, by the model's names; None: all
+    skip     names of layers that stay, whole or their ends, as replace_linear's
+    prefix   what the checkpoint's names have before the model's: "model.diffusion_model."
     options  of Linear
     """
-    files = checkpoints.files_of(path)
-    names = list(checkpoints.layers_of(files))
-    layers = dict(model.named_modules())
-    for name in names:
-        if type(layers.get(name)) is not torch.nn.Linear:
-            raise ValueError(f"the checkpoint has {name}, which is no torch.nn.Linear of the model")
-    for name, weight in checkpoints.load(path, device, names=names).items():
-        old = layers[name]
-        if weight.shape != (old.out_features, old.in_features):
-            raise ValueError(f"{name} is {weight.shape} in the checkpoint, "
-                             f"{(old.out_features, old.in_features)} in the model")
-        _put(model, name, Linear(weight, _bias(files, name, device), **options))
-    return names
+    layers = {name: layer for name, layer in model.named_modules()
+              if type(layer) is torch.nn.Linear}
+    found = _available(path, prefix, _chosen(layers, names, skip), model,
+                       names is None)
+    loaded = checkpoints.load(path, device, names=[prefix + name for name in found])
+    made = {name: _fitting(name, loaded[prefix + name], layers[name]) for name in found}
+    for name, weight in made.items():
+        _put(model, name, Linear(weight, weight.bias, **options))
+    return found

@@ -33,8 +33,8 @@ def _checked(layer):
 
 def _own(packed):
     """On memory of its own, so that the whole weight's can go."""
-    return Packed(packed.codes.clone(memory_format=torch.contiguous_format), packed.scales.clone(),
-                  packed.rows, packed.k, packed.tensor_scale, packed.scale_layout)
+    return packed.replace(codes=packed.codes.clone(memory_format=torch.contiguous_format),
+                          scales=packed.scales.clone())
 
 
 def _without_gradient(x):

@@ -81,7 +81,7 @@ class Checkpoints(unittest.TestCase):
             nvfp4gemm.checkpoints.weight(codes, scales, scale_layout="128x4")
         with self.assertRaisesRegex(ValueError, "codes are float32"):
             nvfp4gemm.checkpoints.weight(codes.astype(np.float32), scales)
-        with self.assertRaisesRegex(FileNotFoundError, "is no safetensors file and has none"):
+        with self.assertRaisesRegex(FileNotFoundError, "is no safetensors or GGUF file and "):
             nvfp4gemm.checkpoints.load(self.folder)
         safetensors(self.file("x.safetensors"), {"w": ("F32", np.ones(2, np.float32))})
         with self.assertRaisesRegex(KeyError, "has no NVFP4 layer 'v'; it has 0"):

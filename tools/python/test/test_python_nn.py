@@ -13,7 +13,9 @@ try:
 except ImportError as error:
     raise unittest.SkipTest("this Python has no torch") from error
 
+import dialect_files
 import gpus
+import numpy as np
 import nvfp4gemm
 from nvfp4gemm.nn import Linear, load_linear, replace_linear
 
@@ -94,13 +96,40 @@ class Layer(unittest.TestCase):
             return torch.nn.ModuleDict({"m": m})
 
         good = model(40)
-        self.assertEqual(load_linear(good, folder, device), ["m.up"])
+        with self.assertRaisesRegex(ValueError, "has nothing for m.down, which would keep"):
+            load_linear(good, folder, device)
+        self.assertEqual(load_linear(good, folder, device, skip=["down"]), ["m.up"])
         self.assertTrue(torch.equal(good["m"]["up"](x), expected))
         self.assertIs(type(good["m"]["down"]), torch.nn.Linear)
         with self.assertRaisesRegex(ValueError, r"m.up is \(40, 96\) in .*, \(48, 96\) in"):
-            load_linear(model(48), folder, device)
-        with self.assertRaisesRegex(ValueError, "has m.up, which is no torch.nn.Linear of the"):
-            load_linear(good, folder, device)
+            load_linear(model(48), folder, device, names=["m.up"])
+        with self.assertRaisesRegex(ValueError, "has m.up, and m.up is no torch.nn.Linear of the"):
+            load_linear(good["m"], folder, device)
+
+    def test_what_a_checkpoint_has_beside_a_weight(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = dialect_files.modelopt()
+            scale = torch.rand(dialect_files.K) + 0.5
+            file.tensors.update({"bad.pre_quant_scale": ("F32", scale.numpy()),
+                                 "bad.input_scale": dialect_files.scalar(0.002),
+                                 "plain.weight": ("BF16", np.zeros((8, 8), np.uint16))})
+            path = os.path.join(folder, "m.safetensors")
+            file.write(path)
+            model = torch.nn.ModuleDict({"good": linear(dialect_files.N, dialect_files.K),
+                                         "bad": linear(dialect_files.N, dialect_files.K),
+                                         "plain": linear(8, 8)})
+            with self.assertWarnsRegex(UserWarning, "1 layers are not NVFP4 .* now: plain"):
+                names = load_linear(model, path, "cpu", quantize_input=True)
+            weight = nvfp4gemm.checkpoints.load(path, "cpu")["bad"]
+        self.assertEqual(sorted(names), ["bad", "good"])
+        layer = model["bad"].half()
+        self.assertEqual(layer.pre_quant_scale.dtype, torch.float32)
+        self.assertLessEqual({"pre_quant_scale", "input_scale"}, set(layer.state_dict()))
+        x = torch.randn(4, dialect_files.K).half()
+        expected = nvfp4gemm.linear(x, weight, quantize_input=True)
+        self.assertTrue(torch.equal(layer(x), expected))
+        layer.input_scale *= 1.5
+        self.assertFalse(torch.equal(layer(x), expected))
 
     def test_quantized_inputs(self):
         layer = Linear.from_float(linear(40, 64), quantize_input=True)

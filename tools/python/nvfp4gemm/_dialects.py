@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+"""tools/nvfp4/dialects.def, the table of how other programs store NVFP4 weights, as the command line
+reads it, too. A wheel carries it beside this file."""
+import ast
+import os
+import re
+from typing import NamedTuple
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_PLACES = (os.path.join(_HERE, "dialects.def"), os.path.join(_HERE, "../../nvfp4/dialects.def"))
+_ROW = re.compile(r"NVFP4_(\w+)\((.*)\)$")
+_FIELD = re.compile(r'"[^"]*"|[^",\s]+')
+
+
+class Dialect(NamedTuple):
+    name: str
+    title: str
+    file: str
+    codes: str
+    scales: str
+    tensor_scale: str
+    direction: str
+    nibbles: str
+    layout: str
+
+
+def _rows():
+    path = next(place for place in _PLACES if os.path.exists(place))
+    rows = {}
+    with open(path, encoding="utf-8") as table:
+        for line in table:
+            row = _ROW.match(line)
+            if row:
+                fields = [ast.literal_eval(field) if field[0] in '"0123456789' else field
+                          for field in _FIELD.findall(row[2])]
+                rows.setdefault(row[1], []).append(fields)
+    return rows
+
+
+def _beside(rows):
+    table = {}
+    for dialect, suffix, use in rows:
+        table.setdefault(dialect, {})[suffix] = use
+    return table
+
+
+_TABLE = _rows()
+DIALECTS = {row[0]: Dialect(*row) for row in _TABLE["DIALECT"]}
+BESIDE = _beside(_TABLE["BESIDE"])  # {dialect: {suffix: use}}
+DECLARED = _TABLE["DECLARED"]
+REFUSED = _TABLE["REFUSED"]
+GGUF_TYPES = {number: (name, elements, size)
+              for number, name, elements, size in _TABLE["GGUF_TYPE"]}
+REFUSED_TYPES = {GGUF_TYPES[number][0]: title for number, title in _TABLE["GGUF_REFUSED"]}
+
+
+def layer_pattern(name):
+    """A regular expression for a name with # for a number, perhaps after a prefix."""
+    return re.compile(r"(?:.*\.)?" + re.escape(name).replace(r"\#", r"\d+"))

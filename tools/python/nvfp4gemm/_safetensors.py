@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: MIT
+"""The header of a safetensors file: 8 bytes with the length of a JSON object, that object, then the
+tensors' bytes one after the other without gaps. A header is refused where the package safetensors
+refuses it, since whatever else it says would be read as weights."""
+import json
+import os
+
+# The most that the package safetensors reads; the header of 100,000 tensors has a tenth of it.
+_MOST_HEADER = 100_000_000
+_MOST_BITS = 67  # of 2^64 bytes
+_BITS = {"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "BOOL": 8, "U8": 8, "I8": 8, "F8_E5M2": 8,
+         "F8_E4M3": 8, "F8_E8M0": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8, "I16": 16, "U16": 16,
+         "F16": 16, "BF16": 16, "I32": 32, "U32": 32, "F32": 32, "F64": 64, "I64": 64, "U64": 64,
+         "C64": 64}
+
+
+class FormatError(ValueError):
+    """A file that is not what its name says."""
+
+    def __init__(self, file, text):
+        super().__init__(f"{file} {text}")
+        self.file = file
+
+
+def _object(pairs):
+    """A JSON object without equal keys."""
+    found = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"the key {name!r} twice")
+        found[name] = value
+    return found
+
+
+def parse_json(text):
+    """JSON without equal keys. ValueError in words for everything else, deep nesting too."""
+    try:
+        return json.loads(text, object_pairs_hook=_object)
+    except RecursionError:
+        raise ValueError("JSON nested too deeply") from None
+    except UnicodeDecodeError:
+        raise ValueError("text that is no UTF-8") from None
+
+
+def _natural(value):
+    return type(value) is int and value >= 0
+
+
+def _entry(name, entry):
+    """(dtype, shape, begin, end) of a tensor in the header."""
+    if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
+        raise ValueError(f"{name!r} is not described by dtype, shape and data_offsets")
+    dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
+    if not isinstance(dtype, str) or dtype not in _BITS:
+        raise ValueError(f"{name!r} is of {dtype!r}, which is no type of safetensors")
+    if not isinstance(shape, list) or not all(map(_natural, shape)):
+        raise ValueError(f"{name!r} has the shape {shape!r}")
+    if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(_natural, offsets)):
+        raise ValueError(f"{name!r} has the data_offsets {offsets!r}")
+    begin, end = offsets
+    bits = _BITS[dtype]
+    for size in shape:
+        bits *= size
+        if bits >> _MOST_BITS:
+            raise ValueError(f"{name!r} has the shape {shape}, more than any file holds")
+    if bits % 8 or end - begin != bits // 8:
+        raise ValueError(f"{name!r} is {dtype} {shape}, {bits / 8:g} bytes, and its data_offsets "
+                         f"{offsets} hold {end - begin}")
+    return dtype, tuple(shape), begin, end
+
+
+def _entries(head, size):
+    """The tensors in the order of their bytes, which follow each other from 0 to size."""
+    found = [(name, *_entry(name, entry)) for name, entry in head.items()]
+    found.sort(key=lambda entry: entry[3:])
+    last = 0
+    for name, _, _, begin, end in found:
+        if begin != last:
+            raise ValueError(f"{name!r} begins at byte {begin}, where {last} is expected")
+        last = end
+    if last != size:
+        raise ValueError(f"{size} bytes follow the header, and its tensors are {last}")
+    return found
+
+
+def _metadata(head):
+    metadata = head.pop("__metadata__", {})
+    if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
+        raise ValueError("__metadata__ is no object of strings")
+    return metadata
+
+
+def read_header(file):
+    """(metadata, [(name, dtype, shape, first byte in the file, bytes)])."""
+    with open(file, "rb") as opened:
+        whole = os.fstat(opened.fileno()).st_size
+        size = int.from_bytes(opened.read(8), "little")
+        if whole < 8 or size > min(whole - 8, _MOST_HEADER):
+            raise FormatError(file, f"is no safetensors file: a header of {size} bytes")
+        text = opened.read(size)
+    try:
+        if not text.startswith(b"{"):
+            raise ValueError("its header is no JSON object")
+        head = parse_json(text)
+        metadata = _metadata(head)
+        entries = _entries(head, whole - 8 - size)
+    except ValueError as error:
+        raise FormatError(file, f"is no safetensors file: {error}") from None
+    return metadata, [(name, dtype, shape, 8 + size + begin, end - begin)
+                      for name, dtype, shape, begin, end in entries]

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""A Packed of arrays that another program stored, after a look at each of them."""
+import math
+
+from nvfp4gemm._door import Door
+from nvfp4gemm._matrix import number_of, row_bytes, scale_bytes
+from nvfp4gemm._packed import Packed
+
+NIBBLES = {"low_first": False, "high_first": True}
+
+
+class Weight(Packed):
+    """A Packed from a checkpoint, with what the checkpoint has beside it.
+
+    dialect          how it was stored, a name of tools/nvfp4/dialects.def
+    bias             [n], or None
+    input_scale      the tensor scale of the activations, a float, or None: linear() quantizes x
+                     with it where quantize_input is True
+    pre_quant_scale  [k] float32, or None: linear() multiplies x by it first, as the program did
+                     that quantized the weight; mm() refuses such a weight
+    """
+
+    dialect = bias = input_scale = pre_quant_scale = None
+
+    def beside(self, **parts):
+        """The same matrix with these of dialect, bias, input_scale and pre_quant_scale."""
+        made = self.replace()
+        vars(made).update(parts)
+        return made
+
+    def replace(self, **parts):
+        made = super().replace(**parts)
+        made.dialect, made.bias = self.dialect, self.bias
+        made.input_scale, made.pre_quant_scale = self.input_scale, self.pre_quant_scale
+        return made
+
+    def slice_rows(self, begin, end):
+        made = super().slice_rows(begin, end)
+        return made if self.bias is None else made.beside(bias=self.bias[begin:end])
+
+    def slice_k(self, begin, end):
+        made, scale = super().slice_k(begin, end), self.pre_quant_scale
+        return made if scale is None else made.beside(pre_quant_scale=scale[begin:end])
+
+
+def tensor_scale_of(value, *, divides=False, what="tensor_scale"):
+    """The multiplier of a stored tensor scale. A divisor of 0 and what is not finite or is negative
+    are refused: every element of the matrix would be wrong."""
+    if not math.isfinite(value) or value < 0 or (divides and value == 0):
+        sign = "positive" if divides else "non-negative"
+        raise ValueError(f"{what} is {value:g}, expected a finite {sign} number")
+    return 1 / value if divides else value
+
+
+def _refuse_first(mask, scales, what):
+    if bool(mask.any()):
+        row, block = divmod(int((mask.reshape(-1) * 1).argmax()), scales.shape[1])
+        raise ValueError(f"the scale of row {row}, block {block} is "
+                         f"{int(scales[row, block]):#04x}, {what}")
+
+
+def _checked(arrays, codes, scales):
+    """Linear scales [n, k / 16]. Negative ones are refused, and NaN over codes that are not 0; NaN
+    over a block of zeros becomes 0, since the tensor core would multiply it."""
+    _refuse_first((scales > 0x80) & (scales != 0xFF), scales, "negative; UE4M3 has no sign")
+    nan = (scales & 0x7F) == 0x7F
+    blocks = (codes & 0x77).reshape(*scales.shape, 8)
+    _refuse_first(nan & (blocks != 0).any(-1), scales, "NaN, over codes that are not 0")
+    return arrays.copy(scales * (scales < 0x7F))
+
+
+def weight(codes, scales, tensor_scale=1.0, *, divides=False, scale_layout="linear",
+           nibbles="low_first"):
+    """A Packed [n, k] of a checkpoint's arrays, NumPy or torch.
+
+    codes         uint8 [n, k / 2], the element with the lower k in the low nibble, or in the high
+                  one where nibbles is "high_first"
+    scales        UE4M3 as uint8 or float8_e4m3fn, [n, k / 16], or 128x4 tiles where scale_layout
+                  says so
+    tensor_scale  a float, or an array of one float32: a multiplier (ModelOpt's weight_scale_2), or
+                  with `divides` its reciprocal (compressed-tensors' weight_global_scale)
+
+    The result has 128x4 scales, which every device reads as they are. Rows of codes that do not
+    start at multiples of 16 bytes are copied; others are not. A scale that is negative, or NaN over
+    codes that are not 0, is refused, and so is a tensor scale that is negative or not finite.
+    """
+    door = Door(codes, "codes")
+    arrays, codes = door.arrays, door.array(codes, "codes")
+    if codes.ndim != 2 or str(codes.dtype).removeprefix("torch.") != "uint8":
+        raise ValueError(f"codes are {codes.dtype} {tuple(codes.shape)}, expected uint8 [n, k / 2]")
+    n, k = codes.shape[0], 2 * codes.shape[1]
+    scales = door.scale_bytes(scales, "scales")
+    expected = scale_bytes(n, k, scale_layout)
+    if k % 16 or arrays.size(scales) != expected:
+        raise ValueError(f"scales {tuple(scales.shape)} are no {scale_layout} ones of [{n}, {k}]: "
+                         f"{arrays.size(scales)} bytes, expected {expected}")
+    value = tensor_scale_of(door.value(tensor_scale, "tensor_scale"), divides=divides)
+    if number_of(nibbles, NIBBLES, "nibbles"):
+        codes = codes >> 4 | codes << 4
+    packed = Weight(arrays.padded(codes, row_bytes(k)), scales.reshape(-1), n, k, value,
+                    scale_layout)
+    if bool((scales > 0x7E).any()):  # perhaps in the padding of 128x4 alone
+        linear = packed.with_scales("linear").scales.reshape(n, k // 16)
+        packed = packed.replace(scales=_checked(arrays, codes, linear).reshape(-1),
+                                scale_layout="linear")
+    return packed.with_scales("128x4")
