@@ -8,7 +8,7 @@ import unittest
 
 from test_cli import PROGRAM, run
 
-COMMANDS = ("info", "explain", "bench", "tune", "quantize", "run", "generate")
+COMMANDS = ("info", "explain", "bench", "tune", "quantize", "check", "run", "generate")
 
 
 def options_in_help(command):

@@ -88,4 +88,11 @@ struct QuantizeOptions {
 };
 int quantize(const QuantizeOptions& options);
 
+struct CheckOptions {
+  std::string path;       // a safetensors or GGUF file, or a folder of them
+  std::string reference;  // the same model in 16 or 32 bits
+  bool json = false;
+};
+int check(const CheckOptions& options);
+
 }  // namespace nvfp4_tool

@@ -82,6 +82,7 @@ int dispatch(const CLI::App& app, const Options& options) {
   if (app.got_subcommand("bench")) return nvfp4_tool::bench(options.bench);
   if (app.got_subcommand("tune")) return nvfp4_tool::tune(options.tune);
   if (app.got_subcommand("quantize")) return nvfp4_tool::quantize(options.quantize);
+  if (app.got_subcommand("check")) return nvfp4_tool::check(options.check);
   if (app.got_subcommand("generate")) return nvfp4_tool::generate(app, options.generate);
   return nvfp4_tool::run(options.run);
 }

@@ -267,6 +267,29 @@ void add_quantize(CLI::App& app, QuantizeOptions& options) {
   quantize->footer("Example:\n  nvfp4 quantize w.npy --out w --layout linear");
 }
 
+void add_check(CLI::App& app, CheckOptions& options) {
+  CLI::App* check = app.add_subcommand(
+      "check",
+      "each layer of an NVFP4 checkpoint: dialect, scales, whether it loads right; no GPU");
+  const auto existing = [] { return CLI::Validator(CLI::ExistingPath).description(""); };
+  check->add_option("path", options.path, "a safetensors or GGUF file, or a folder of them")
+      ->required()
+      ->check(existing());
+  check
+      ->add_option("--reference", options.reference,
+                   "the same model in 16 or 32 bits: each layer's error, and that of quantizing it "
+                   "anew")
+      ->check(existing());
+  add_json(*check, options.json);
+  check->footer(
+      "Examples:\n"
+      "  nvfp4 check model/\n"
+      "  nvfp4 check model.gguf --json\n"
+      "  nvfp4 check model-nvfp4/ --reference model/\n"
+      "Exit code: 0 if every layer would load right, 1 if one would give wrong results or none is "
+      "there, 2 for bad arguments.");
+}
+
 void add_run(CLI::App& app, RunOptions& options) {
   CLI::App* run = app.add_subcommand("run", "multiply, verify against the reference, print both");
   const std::vector<CLI::Option*> problem = add_problem(*run, options);
@@ -344,6 +367,7 @@ void define(CLI::App& app, Options& options) {
   add_bench(app, options.bench);
   add_tune(app, options.tune);
   add_quantize(app, options.quantize);
+  add_check(app, options.check);
   add_run(app, options.run);
   add_generate(app, options.generate);
   app.footer("nvfp4 COMMAND --help has a command's options, defaults and examples.");

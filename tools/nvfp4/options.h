@@ -15,6 +15,7 @@ struct Options {
   BenchOptions bench;
   TuneOptions tune;
   QuantizeOptions quantize;
+  CheckOptions check;
   std::string generate;   // "man" or "bash"
   bool emulated = false;  // only for --help: main() acts on it before anything is parsed
 };

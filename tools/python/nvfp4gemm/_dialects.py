@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""tools/nvfp4/dialects.def, the table of how other programs store NVFP4 weights, as the command line
-reads it, too. A wheel carries it beside this file."""
+"""tools/nvfp4/dialects.def, the table of how other programs store NVFP4 weights, which the command
+line reads, too. A wheel carries it beside this file."""
 import ast
 import os
 import re

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The header of a GGUF file: names, types, shapes and places of its tensors. Its settings are passed
-over, but for the alignment that the places depend on."""
+"""The header of a GGUF file: names, types, shapes and places of its tensors. Its settings are
+passed over, but for the alignment that the places depend on."""
 import os
 
 from nvfp4gemm import _dialects

@@ -65,7 +65,8 @@ def ggml_blocks(codes, scales):
     sixteen, place = divmod(inside, 16)
     half, byte = divmod(place, 8)
     out[row, block, sixteen] = scales[row, column // 16]
-    np.bitwise_or.at(out, (row, block, 4 + 8 * sixteen + byte), codes << (4 * half).astype(np.uint8))
+    np.bitwise_or.at(out, (row, block, 4 + 8 * sixteen + byte),
+                     codes << (4 * half).astype(np.uint8))
     return out.reshape(codes.shape[0], -1)
 
 
@@ -104,7 +105,8 @@ def modelopt(change=None):
 
 def compressed_tensors(change=None):
     return _two(("m.bad", "m.good"), (".weight_packed", ".weight_scale", ".weight_global_scale"),
-                change, lambda m: (("U8", packed(m.codes)), ("F8_E4M3", m.scales), f32(200)), 1 / 200)
+                change, lambda m: (("U8", packed(m.codes)), ("F8_E4M3", m.scales), f32(200)),
+                1 / 200)
 
 
 def _swizzled(m):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Each dialect of NVFP4 checkpoints, correct and with each single mistake. Correct: equal element by
-element to what the dialect's description says. Mistake: refused with file, layer, tensor and what
-was expected, and the good layer beside it is loaded."""
+"""Each dialect of NVFP4 checkpoints, correct and with each single mistake. Correct: equal element
+by element to what the dialect's description says. Mistake: refused with file, layer, tensor and
+what was expected, and the good layer beside it is loaded."""
 import json
 import os
 import tempfile

@@ -56,6 +56,9 @@ HOSTILE = [
     ("too many bytes", one(), b"12345", "5 bytes follow the header, and its tensors are 4"),
     ("overlapping", json.dumps({"v": FINE, "w": {**FINE, "data_offsets": [2, 6]}}).encode(),
      b"123456", "begins at byte 2, where 4 is expected"),
+    ("overlapping, and a gap of as many bytes", json.dumps(
+        {"v": FINE, "w": {**FINE, "data_offsets": [2, 6]},
+         "x": {**FINE, "data_offsets": [8, 12]}}).encode(), b"123456789012", "begins at byte 2"),
     ("metadata that are no text", b'{"__metadata__": {"a": 1}}', b"", "no object of strings"),
     ("metadata that are a list", b'{"__metadata__": []}', b"", "no object of strings"),
 ]
@@ -117,7 +120,7 @@ class Hostile(unittest.TestCase):
                 ("another magic", b"GGML" + head, "does not begin with GGUF"),
                 ("another version", b"GGUF" + struct.pack("<IQQ", 1, 0, 0), "version 1"),
                 ("the other order of bytes", b"GGUF" + struct.pack(">IQQ", 3, 0, 0), "version"),
-                ("many tensors", b"GGUF" + struct.pack("<IQQ", 3, 1 << 63, 0), "bytes are expected"),
+                ("many tensors", b"GGUF" + struct.pack("<IQQ", 3, 1 << 63, 0), "are expected"),
                 ("many settings", b"GGUF" + struct.pack("<IQQ", 3, 0, 1 << 63), "are expected"),
                 ("a long name", b"GGUF" + head + struct.pack("<Q", 1 << 63), "are expected"),
                 ("many dimensions", b"GGUF" + head + name + struct.pack("<I", 9), "9 dimensions"),

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: MIT
+"""nvfp4 check on one small checkpoint of each dialect, and on each with every single mistake: what
+nvfp4gemm.checkpoints refuses it names, with the same file, layer and tensor. The files are those of
+tools/python/test/dialect_files.py."""
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+
+import nvfp4
+from test_cli import PROGRAM
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                "../../tools/python/test"))
+import dialect_files as files  # noqa: E402
+import test_python_dialects as dialects  # noqa: E402
+import test_python_files as hostile  # noqa: E402
+
+
+def check(*words):
+    """(exit code, text or JSON). No driver is asked, so that none need be there."""
+    done = subprocess.run([PROGRAM, "check", *words], capture_output=True, text=True, timeout=60)
+    if done.returncode == 2:
+        return 2, done.stderr
+    return done.returncode, json.loads(done.stdout) if "--json" in words else done.stdout
+
+
+class Check(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = os.path.join(folder.name, "model [1]")
+        os.mkdir(self.folder)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def emptied(self):
+        shutil.rmtree(self.folder)
+        os.mkdir(self.folder)
+
+    def test_correct(self):
+        for name, make in files.DIALECTS.items():
+            with self.subTest(name):
+                file = make()
+                file.write(self.path("m." + file.kind))
+                code, said = check(self.folder, "--json")
+                self.assertEqual((code, said["wrong"]), (0, 0), said)
+                self.assertEqual([layer["layer"] for layer in said["layers"]],
+                                 sorted(file.expected))
+                for layer in said["layers"]:
+                    values = file.expected[layer["layer"]]
+                    self.assertEqual((layer["n"], layer["k"]), values.shape)
+                    self.assertEqual(layer["dialect"], name.removesuffix("_metadata"))
+                    self.assertEqual(sum(layer["scale_exponents"]), values.size // 16)
+                code, text = check(self.folder)
+                self.assertEqual((code, text.count("ok  ")), (0, len(file.expected)))
+                self.emptied()
+
+    def refused(self, file, tensor, said):
+        path = self.path("m." + file.kind)
+        file.write(path)
+        code, answer = check(path if said else self.folder, "--json")
+        problems = [layer for layer in answer["layers"] if layer.get("problem")]
+        self.assertEqual((code, answer["wrong"], len(problems)), (1, 1, 1), answer)
+        bad = dialects.bad_layer(file)
+        self.assertIn(f"{path}: layer {bad}: {tensor}", problems[0]["problem"])
+        self.assertIn("; expected ", problems[0]["problem"])
+        if said:
+            self.assertRegex(problems[0]["problem"], said)
+        good = {name for name in file.expected if "bad" not in name}
+        self.assertLessEqual(good, {layer["layer"] for layer in answer["layers"]
+                                    if not layer["problem"]})
+
+    def test_each_mistake_is_named(self):
+        tried = 0
+        for what, names, spoil, said in dialects.MISTAKES:
+            for dialect in names:
+                with self.subTest(f"{dialect}: {what}"):
+                    file = files.DIALECTS[dialect]()
+                    if what == "unknown suffix":
+                        sign = "_" if dialect == "stacked" else "."
+                        tensor = dialects.beside(f"{sign}zero_point", *files.f32(1))(file)
+                        said = "is what .* does not have beside a weight; expected none but "
+                    elif spoil is None:
+                        tensor = dialects.beside(dialects.INPUT[dialect], *files.f32(0))(file)
+                    else:
+                        tensor = spoil(file)
+                    if dialect == "stacked" and what in ("negative scale", "NaN over codes",
+                                                         "NaN with a sign"):
+                        tensor += "[0]"
+                    self.refused(file, tensor, said)
+                    self.emptied()
+                    tried += 1
+        self.assertGreater(tried, 120)
+
+    def test_one_name_in_two_files(self):
+        file = files.compressed_tensors()
+        tensor = file.roles["scales"]
+        files.safetensors(self.path("second.safetensors"), {tensor: file.tensors[tensor]})
+        self.refused(file, tensor, None)
+
+    def test_other_formats_are_named(self):
+        file = files.ggml()
+        file.tensors["blk.0.bad.weight"] = "MXFP4", np.zeros((4, 34), np.uint8)
+        self.refused(file, "blk.0.bad.weight", "is MXFP4 of GGUF; expected NVFP4")
+        self.emptied()
+        file = files.modelopt()
+        for role in file.roles.values():
+            del file.tensors[role]
+        file.tensors.update({"bad_blocks": ("U8", np.zeros((2, 4, 3, 16), np.uint8)),
+                             "bad_scales": ("U8", np.zeros((2, 4, 3), np.uint8))})
+        self.refused(file, "bad_blocks", "is MXFP4 of gpt-oss; expected NVFP4")
+
+    def test_hostile_files(self):
+        path = self.path("w.safetensors")
+        for what, text, data, _ in hostile.HOSTILE:
+            with self.subTest(what):
+                files.raw_safetensors(path, text, data)
+                code, said = check(path, "--json")
+                self.assertEqual((code, said["wrong"], said["layers"]), (1, 1, []))
+                self.assertIn(f"{path} is no safetensors file: ", said["files"][0]["problem"])
+        for size in (0, 5, (1 << 64) - 1):
+            files.raw_safetensors(path, b"{  }", b"", size)
+            self.assertEqual(check(path)[0], 1)
+        file = files.ggml()
+        file.write(path := self.path("m.gguf"))
+        with open(path, "rb") as whole:
+            data = whole.read()
+        for size in [*range(0, 400, 31), len(data) - 1]:
+            with open(path, "wb") as out:
+                out.write(data[:size])
+            code, said = check(path, "--json")
+            self.assertEqual((code, said["layers"]), (1, []))
+        with open(path, "wb") as out:
+            out.write(b"GGUF" + struct.pack("<IQQ", 3, 1 << 63, 0))
+        self.assertEqual(check(path)[0], 1)
+
+    def test_arguments(self):
+        code, text = check(self.path("none"))
+        self.assertEqual(code, 2)
+        self.assertEqual(check(self.folder)[0], 2)  # nothing that could be a checkpoint
+        files.safetensors(self.path("x.safetensors"), {"w": files.f32(1)})
+        self.assertEqual(check(self.folder)[0], 1)  # and none of its layers are NVFP4
+
+
+def quantized(w):
+    """(codes, scales, tensor scale) of w, by ModelOpt's description."""
+    t = np.abs(w).max() / np.float32(2688)
+    scales = np.abs(w.reshape(len(w), -1, 16)).max(2) / 6 / t
+    scales = np.maximum(scales, 2.0 ** -9).astype(nvfp4.ml_dtypes.float8_e4m3fn)
+    codes = w / np.repeat(scales.astype(np.float32) * t, 16, axis=1)
+    codes = np.clip(codes, -6, 6).astype(nvfp4.ml_dtypes.float4_e2m1fn).view(np.uint8) & 15
+    return codes, scales.view(np.uint8), t
+
+
+class Judged(unittest.TestCase):
+    """What no name or type says: the values, beside a reference, and their order."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.file = os.path.join(folder.name, "m.safetensors")
+        self.reference = os.path.join(folder.name, "reference")
+        os.mkdir(self.reference)
+        rng = np.random.default_rng(5)
+        rows = np.exp2(0.3 * rng.standard_normal((256, 1)))
+        self.w = (rng.standard_normal((256, 1024)) * rows * 0.02).astype(np.float32)
+        files.safetensors(os.path.join(self.reference, "w.safetensors"), {
+            "a.up_proj.weight": ("BF16", self.w.view(np.uint16)[:, 1::2].copy())})
+        # What bfloat16 keeps.
+        self.w = (self.w.view(np.uint32) & 0xFFFF0000).view(np.float32)
+        self.codes, self.scales, self.t = quantized(self.w)
+
+    def layer(self, codes=None, scales=None, factor=1.0, **more):
+        files.safetensors(self.file, {
+            "a.up_proj.weight": ("U8", files.packed(self.codes if codes is None else codes)),
+            "a.up_proj.weight_scale": ("F8_E4M3", self.scales if scales is None else scales),
+            "a.up_proj.weight_scale_2": files.scalar(self.t * factor), **more})
+        return check(self.file, "--json", "--reference", self.reference)
+
+    def test_a_right_one(self):
+        code, said = self.layer()
+        layer = said["layers"][0]
+        self.assertEqual(code, 0, said)
+        self.assertLess(layer["error"], 0.11)
+        self.assertLess(abs(layer["error"] - layer["error_anew"]), 0.005)
+        self.assertLess(layer["other_layout_ratio"], 1)
+
+    def test_each_way_to_be_wrong(self):
+        exchanged = self.codes.reshape(256, -1, 2)[:, :, ::-1].reshape(256, 1024)
+        for what, arguments in (("tiles", {"scales": files.tiled(self.scales)}),
+                                ("nibbles", {"codes": exchanged}), ("scale", {"factor": 2})):
+            with self.subTest(what):
+                code, said = self.layer(**arguments)
+                self.assertEqual(code, 1)
+                problem = said["layers"][0]["problem"]
+                if what == "tiles":
+                    self.assertRegex(problem, "weight_scale is read as linear, and rows and columns "
+                                              "of the other layout explain")
+                else:
+                    self.assertRegex(problem, "weight is 0.*of the reference's norm away|weight is 1")
+        files.safetensors(self.file, {
+            "a.w.weight": ("U8", files.packed(self.codes, True)), "a.w.weight_scale": (
+                "F8_E4M3", self.scales), "a.w.weight_scale_2": files.scalar(self.t),
+            "a.w.comfy_quant": ("U8", np.frombuffer(b'{"format": "nvfp4"}', np.uint8))})
+        code, said = check(self.file, "--json")
+        self.assertRegex(said["layers"][0]["problem"], "read as 128x4 tiles, and rows and columns")
+
+    def test_pre_quant_scale_counts(self):
+        smooth = np.linspace(0.5, 2, 1024, dtype=np.float32)
+        self.codes, self.scales, self.t = quantized(self.w / smooth)
+        code, said = self.layer(**{"a.up_proj.pre_quant_scale": ("F32", smooth)})
+        self.assertEqual(code, 0, said)
+        self.assertLess(said["layers"][0]["error"], 0.11)
+        self.assertEqual(self.layer()[0], 1)
+
+    def test_parts_that_are_fused(self):
+        code, said = self.layer(**{
+            "a.gate_proj.weight": ("U8", files.packed(self.codes)),
+            "a.gate_proj.weight_scale": ("F8_E4M3", self.scales),
+            "a.gate_proj.weight_scale_2": files.scalar(self.t * 4)})
+        self.assertEqual(code, 0)
+        self.assertAlmostEqual(said["fused"][0]["ratio"], 4, places=5)
+
+    def test_blocks_are_counted(self):
+        self.codes[0, :32], self.scales[1, :3], self.scales[2, 0] = 0, 0x7E, 0
+        self.codes[1, :48], self.codes[2, :16], self.scales[0, 0] = 3, 3, 0x7F
+        largest = int((self.scales == 0x7E).sum())
+        self.assertGreaterEqual(largest, 3)
+        layer = self.layer()[1]["layers"][0]
+        self.assertEqual([layer[key] for key in ("blocks", "zero_blocks", "saturated_blocks",
+                                                 "lost_blocks", "nan_over_zeros")],
+                         [256 * 64, 2, largest, 1, 1])
+
+
+if __name__ == "__main__":
+    unittest.main()

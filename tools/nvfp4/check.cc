@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT
+// nvfp4 check: what an NVFP4 checkpoint says of each layer, and whether it would load right.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "tools/harness/progress.h"
+#include "tools/nvfp4/commands.h"
+#include "tools/nvfp4/layer_shapes.h"
+#include "tools/nvfp4/layer_values.h"
+#include "tools/nvfp4/reference_error.h"
+#include "tools/nvfp4/report.h"
+
+namespace nvfp4_tool {
+
+namespace {
+
+// Over draws of the other reading this ratio was 1.45 at most where the first reading was right.
+constexpr double kOtherLayout = 2;
+// Of the error that the same matrix has when it is quantized anew.
+constexpr double kMostOfAnew = 3;
+
+struct Checked {
+  std::string name, text;  // text: why it would give wrong results; "" if nothing says so
+  Json json;
+  double tensor_scale = 0;
+};
+
+std::string short_number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", value);
+  return text;
+}
+
+class Checker {
+ public:
+  Checker(const Checkpoint& checkpoint, const Checkpoint* reference)
+      : checkpoint_(checkpoint), reference_(reference) {}
+
+  // All matrices of a layer.
+  std::vector<Checked> check(const Layer& layer) {
+    std::vector<Checked> found;
+    if (layer.refusal) return {refused(layer, layer.name, *layer.refusal)};
+    for (int64_t expert = 0; expert < layer.experts(); ++expert) {
+      const std::string name =
+          layer.stacked() ? layer.name + "[" + std::to_string(expert) + "]" : layer.name;
+      try {
+        found.push_back(check_matrix(layer, name, expert));
+      } catch (const Refusal& refusal) {
+        Checked wrong = refused(layer, name, refusal);
+        // What is wrong with all experts' common tensor is said once.
+        if (found.empty() || found.back().text != wrong.text) found.push_back(std::move(wrong));
+      } catch (const FormatError& error) {
+        found.push_back({name, error.what(), {{"layer", name}, {"problem", error.what()}}, 0});
+      }
+    }
+    return found;
+  }
+
+  std::array<int64_t, 16> histogram() const { return histogram_; }
+
+ private:
+  Checked refused(const Layer& layer, const std::string& name, const Refusal& refusal) {
+    Checked checked;
+    checked.name = name;
+    checked.text = file_of(checkpoint_, layer, refusal.tensor) + ": layer " + layer.name + ": " +
+                   refusal.tensor + " is " + refusal.what + "; expected " + refusal.expected;
+    checked.json = {{"layer", name}};
+    if (layer.dialect) checked.json["dialect"] = std::string(layer.dialect->name);
+    checked.json["problem"] = checked.text;
+    return checked;
+  }
+
+  Checked check_matrix(const Layer& layer, const std::string& name, int64_t expert) {
+    const MatrixBytes matrix = read_matrix(layer, expert, reader_);
+    const std::optional<double> input_scale = read_input_scale(layer, reader_);
+    const std::vector<double> pre_quant_scale = read_pre_quant_scale(layer, reader_);
+    const Statistics seen = statistics_of(matrix);
+    for (size_t i = 0; i < histogram_.size(); ++i) histogram_[i] += seen.histogram[i];
+    Checked checked;
+    checked.name = name, checked.tensor_scale = matrix.tensor_scale;
+    Json& json = checked.json;
+    json["layer"] = name;
+    json["dialect"] = std::string(layer.dialect->name);
+    json["n"] = matrix.n, json["k"] = matrix.k;
+    json["tensor_scale"] = matrix.tensor_scale;
+    json["input_scale"] = input_scale ? Json(*input_scale) : Json();
+    json["pre_quant_scale"] = !pre_quant_scale.empty();
+    json["blocks"] = seen.blocks, json["zero_blocks"] = seen.zero;
+    json["nan_over_zeros"] = seen.nan_over_zeros, json["saturated_blocks"] = seen.saturated;
+    json["lost_blocks"] = seen.lost, json["scale_exponents"] = seen.histogram;
+    judge_layout(layer, matrix, checked);
+    if (reference_) compare(layer, matrix, pre_quant_scale, expert, checked);
+    if (matrix.tensor_scale == 0 && seen.zero != seen.blocks) {
+      add(layer, checked, (layer.tensor_scale ? layer.tensor_scale : layer.codes)->name,
+          "0, over codes that are not", "a positive number");
+    }
+    json["problem"] = checked.text.empty() ? Json() : Json(checked.text);
+    return checked;
+  }
+
+  void add(const Layer& layer, Checked& checked, const std::string& tensor, const std::string& what,
+           const std::string& expected) {
+    if (checked.text.empty()) checked.text = refused(layer, "", {tensor, what, expected}).text;
+  }
+
+  // Declared or not, the layout that the scales themselves speak for.
+  void judge_layout(const Layer& layer, const MatrixBytes& matrix, Checked& checked) {
+    const Layout layout = layer.dialect->layout;
+    if (layout == Layout::blocks) return;
+    const TensorInfo* swizzled = layer.at(Use::swizzled);
+    const bool tiles = layout == Layout::tiles_128x4 || (layout == Layout::padded && swizzled);
+    const double ratio = other_layout_ratio(matrix, tiles);
+    checked.json["other_layout_ratio"] = ratio > 0 ? Json(ratio) : Json();
+    if (ratio < kOtherLayout) return;
+    add(layer, checked, layer.scales->name,
+        std::string("read as ") + (tiles ? "128x4 tiles" : "linear") +
+            ", and rows and columns of " + "the other layout explain " + short_number(ratio) +
+            " times as much of its scales",
+        std::string(tiles ? "linear scales" : "128x4 tiles") + " to be declared as such");
+  }
+
+  void compare(const Layer& layer, const MatrixBytes& matrix,
+               const std::vector<double>& pre_quant_scale, int64_t expert, Checked& checked) {
+    const TensorInfo* original = nullptr;
+    for (const char* suffix : {".weight", ""}) {
+      const auto at = reference_->tensors.find(layer.name + suffix);
+      if (at != reference_->tensors.end() && !original) original = &at->second;
+    }
+    if (!original ||
+        (original->dtype != "BF16" && original->dtype != "F16" && original->dtype != "F32")) {
+      checked.json["error"] = Json();
+      return;
+    }
+    const ReferenceError error = compare_with(matrix, pre_quant_scale, *original, expert,
+                                              layer.experts(), reference_reader_);
+    checked.json["error"] = error.error, checked.json["error_anew"] = error.anew;
+    if (error.error <= kMostOfAnew * error.anew) return;
+    add(layer, checked, layer.codes->name,
+        short_number(error.error) + " of the reference's norm away from it",
+        short_number(error.anew) + ", what it is when quantized anew, or at most " +
+            short_number(kMostOfAnew) + " times that");
+  }
+
+  const Checkpoint& checkpoint_;
+  const Checkpoint* reference_;
+  TensorReader reader_, reference_reader_;
+  std::array<int64_t, 16> histogram_{};
+};
+
+void print(Report& report, const Checked& checked) {
+  if (!checked.text.empty()) return report.line("WRONG", "%s", checked.text.c_str());
+  const Json& json = checked.json;
+  const double blocks = std::max(1.0, json["blocks"].get<double>());
+  std::string more;
+  const auto share = [&](const char* key, const char* words) {
+    const double part = json[key].get<double>() / blocks;
+    char text[96];
+    std::snprintf(text, sizeof text, ", %.3g %% %s", 100 * part, words);
+    if (part > 0) more += text;
+  };
+  share("zero_blocks", "of blocks are zeros");
+  share("saturated_blocks", "have the largest scale");
+  share("lost_blocks", "have a scale of 0 over other codes");
+  share("nan_over_zeros", "have NaN over zeros");
+  if (!json["input_scale"].is_null()) {
+    more += ", input scale " + short_number(json["input_scale"].get<double>());
+  }
+  if (json["pre_quant_scale"].get<bool>()) more += ", pre_quant_scale";
+  if (json.contains("error") && json["error"].is_number()) {
+    more += ", error " + short_number(json["error"].get<double>()) + ", anew " +
+            short_number(json["error_anew"].get<double>());
+  }
+  report.line("ok", "%s: %s, %lld x %lld, tensor scale %.6g%s", checked.name.c_str(),
+              json["dialect"].get<std::string>().c_str(),
+              static_cast<long long>(json["n"].get<int64_t>()),
+              static_cast<long long>(json["k"].get<int64_t>()), checked.tensor_scale, more.c_str());
+}
+
+// Layers that programs fuse into one GEMM: how far their tensor scales are apart.
+void report_fused(Report& report, const std::vector<Checked>& all) {
+  const std::vector<std::vector<std::string>> groups = {
+      {"gate_proj", "up_proj"}, {"w1", "w3"}, {"q_proj", "k_proj", "v_proj"}};
+  std::map<std::string, double> scales;
+  for (const Checked& checked : all) {
+    if (checked.text.empty()) scales[checked.name] = checked.tensor_scale;
+  }
+  report["fused"] = Json::array();
+  for (const auto& [name, scale] : scales) {
+    for (const std::vector<std::string>& group : groups) {
+      const std::string& first = group[0];
+      if (name.size() < first.size() || name.substr(name.size() - first.size()) != first) continue;
+      const std::string parent = name.substr(0, name.size() - first.size());
+      double low = scale, high = scale;
+      for (const std::string& other : group) {
+        const auto at = scales.find(parent + other);
+        if (at == scales.end()) continue;
+        low = std::min(low, at->second), high = std::max(high, at->second);
+      }
+      if (low == high || low <= 0) continue;
+      report["fused"].push_back({{"parts", parent + first}, {"ratio", high / low}});
+      report.line("fused",
+                  "%s and its like have tensor scales %.4g times apart: one for all is "
+                  "wrong",
+                  name.c_str(), high / low);
+    }
+  }
+}
+
+void print_histogram(Report& report, const std::array<int64_t, 16>& histogram) {
+  report["scale_exponents"] = histogram;
+  std::string text;
+  int64_t all = 0;
+  for (const int64_t count : histogram) all += count;
+  for (size_t i = 0; i < histogram.size() && all > 0; ++i) {
+    char bin[48];
+    std::snprintf(bin, sizeof bin, "%s2^%d %.3g %%", text.empty() ? "" : ", ",
+                  i == 0 ? -7 : int(i) - 7, 100 * double(histogram[i]) / double(all));
+    if (histogram[i] > 0) text += bin;
+  }
+  if (!text.empty()) report.line("scales", "%s", text.c_str());
+}
+
+uint64_t bytes_of(const Layer& layer) { return layer.refusal ? 0 : layer.codes->bytes; }
+
+}  // namespace
+
+int check(const CheckOptions& options) {
+  const Checkpoint checkpoint = open_checkpoint(options.path);
+  std::optional<Checkpoint> reference;
+  if (!options.reference.empty()) reference = open_checkpoint(options.reference);
+  const std::vector<Layer> layers = find_layers(checkpoint);
+  Report report(options.json);
+  report["path"] = options.path;
+  report["files"] = Json::array();
+  size_t wrong = checkpoint.broken.size();
+  for (const auto& [file, why] : checkpoint.broken) {
+    report.line("WRONG", "%s", why.c_str());
+    report["files"].push_back({{"file", file}, {"problem", why}});
+  }
+  double all = 0, done = 0;
+  for (const Layer& layer : layers) all += double(bytes_of(layer));
+  const std::function<void(double)> progress = support::progress_of("checking");
+  Checker checker(checkpoint, reference ? &*reference : nullptr);
+  std::vector<Checked> results;
+  for (const Layer& layer : layers) {
+    for (Checked& checked : checker.check(layer)) {
+      support::progress_done();
+      print(report, checked);
+      wrong += !checked.text.empty();
+      results.push_back(std::move(checked));
+    }
+    done += double(bytes_of(layer));
+    if (progress && all > 0) progress(done / all);
+  }
+  support::progress_done();
+  report["layers"] = Json::array();
+  for (Checked& checked : results) report["layers"].push_back(std::move(checked.json));
+  report_fused(report, results);
+  print_histogram(report, checker.histogram());
+  report["wrong"] = wrong;
+  report.line("layers", "%zu in %zu files, %zu would give wrong results", results.size(),
+              checkpoint.files.size(), wrong);
+  report.finish();
+  return wrong > 0 || results.empty() ? kFailed : kPassed;
+}
+
+}  // namespace nvfp4_tool

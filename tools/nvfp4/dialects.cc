@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+#include "tools/nvfp4/dialects.h"
+
+#include <stdexcept>
+
+namespace nvfp4_tool {
+
+const std::vector<Dialect>& dialects() {
+  static const std::vector<Dialect> rows = {
+#define NVFP4_DIALECT(name, title, file, codes, scales, tensor_scale, direction, nibbles, layout) \
+  {#name,         title,        Container::file,      codes,                                      \
+   scales,        tensor_scale, Direction::direction, Nibbles::nibbles,                           \
+   Layout::layout},
+#include "tools/nvfp4/dialects.def"
+  };
+  return rows;
+}
+
+const std::vector<Beside>& beside_rows() {
+  static const std::vector<Beside> rows = {
+#define NVFP4_BESIDE(dialect, suffix, use) {#dialect, suffix, Use::use},
+#include "tools/nvfp4/dialects.def"
+  };
+  return rows;
+}
+
+const std::vector<Declared>& declared_rows() {
+  static const std::vector<Declared> rows = {
+#define NVFP4_DECLARED(dialect, by, what) {#dialect, DeclaredBy::by, what},
+#include "tools/nvfp4/dialects.def"
+  };
+  return rows;
+}
+
+const std::vector<RefusedNames>& refused_names() {
+  static const std::vector<RefusedNames> rows = {
+#define NVFP4_REFUSED(title, codes, scales) {title, codes, scales},
+#include "tools/nvfp4/dialects.def"
+  };
+  return rows;
+}
+
+const std::vector<GgufType>& gguf_types() {
+  static const std::vector<GgufType> rows = [] {
+    std::vector<GgufType> types = {
+#define NVFP4_GGUF_TYPE(number, name, elements, bytes) {number, name, elements, bytes, ""},
+#include "tools/nvfp4/dialects.def"
+    };
+    const std::vector<std::pair<uint32_t, std::string_view>> refused = {
+#define NVFP4_GGUF_REFUSED(number, title) {number, title},
+#include "tools/nvfp4/dialects.def"
+    };
+    for (const auto& [number, title] : refused) {
+      for (GgufType& type : types) {
+        if (type.number == number) type.refused = title;
+      }
+    }
+    return types;
+  }();
+  return rows;
+}
+
+const Dialect& dialect_of(std::string_view name) {
+  for (const Dialect& dialect : dialects()) {
+    if (dialect.name == name) return dialect;
+  }
+  throw std::logic_error("no such dialect: " + std::string(name));
+}
+
+namespace {
+
+bool matches_whole(std::string_view text, std::string_view pattern) {
+  size_t at = 0;
+  for (const char c : pattern) {
+    if (c == '#') {
+      const size_t begin = at;
+      while (at < text.size() && text[at] >= '0' && text[at] <= '9') ++at;
+      if (at == begin) return false;
+    } else if (at >= text.size() || text[at++] != c) {
+      return false;
+    }
+  }
+  return at == text.size();
+}
+
+}  // namespace
+
+bool layer_matches(std::string_view layer, std::string_view pattern) {
+  for (size_t begin = 0; begin != std::string_view::npos;) {
+    if (matches_whole(layer.substr(begin), pattern)) return true;
+    const size_t dot = layer.find('.', begin);
+    begin = dot == std::string_view::npos ? dot : dot + 1;
+  }
+  return false;
+}
+
+}  // namespace nvfp4_tool

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+// dialects.def as tables: how other programs store NVFP4 weights.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace nvfp4_tool {
+
+enum class Direction { multiplies, divides, amax };
+enum class Nibbles { low_first, high_first, halves };
+enum class Layout { linear, tiles_128x4, padded, blocks };
+enum class Container { safetensors, gguf };
+enum class Use {
+  bias,
+  input_scale,
+  input_divisor,
+  pre_quant,
+  declaration,
+  e4m3_max,
+  swizzled,
+  apart
+};
+enum class DeclaredBy { tensor, metadata, name };
+
+struct Dialect {
+  std::string_view name, title;
+  Container file;
+  std::string_view codes, scales, tensor_scale;
+  Direction direction;
+  Nibbles nibbles;
+  Layout layout;
+};
+
+struct Beside {
+  std::string_view dialect, suffix;
+  Use use;
+};
+
+struct Declared {
+  std::string_view dialect;
+  DeclaredBy by;
+  std::string_view what;
+};
+
+struct RefusedNames {
+  std::string_view title, codes, scales;
+};
+
+struct GgufType {
+  uint32_t number;
+  std::string_view name;
+  uint64_t elements, bytes;
+  std::string_view refused;  // its title where nothing here multiplies it
+};
+
+const std::vector<Dialect>& dialects();
+const std::vector<Beside>& beside_rows();
+const std::vector<Declared>& declared_rows();
+const std::vector<RefusedNames>& refused_names();
+const std::vector<GgufType>& gguf_types();
+
+const Dialect& dialect_of(std::string_view name);
+
+// Whether a layer has a name with # for a number, perhaps after a prefix that ends with a dot.
+bool layer_matches(std::string_view layer, std::string_view pattern);
+
+}  // namespace nvfp4_tool

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+// The bytes of a layer, in one form whatever the dialect, and what they say.
+#pragma once
+
+#include <array>
+#include <optional>
+
+#include "tools/nvfp4/layers.h"
+
+namespace nvfp4_tool {
+
+// One matrix, of a stacked layer one expert's: the element with the lower k in the low nibble,
+// linear scales, a multiplier.
+struct MatrixBytes {
+  int64_t n = 0, k = 0;
+  std::vector<uint8_t> codes, scales;
+  double tensor_scale = 1;
+};
+
+// Reads tensors of a checkpoint; keeps one file open.
+class TensorReader {
+ public:
+  std::vector<uint8_t> bytes(const TensorInfo& tensor, int64_t part = 0, int64_t parts = 1);
+  std::vector<double> values(const TensorInfo& tensor);
+
+ private:
+  std::string path_;
+  std::optional<DataFile> file_;
+};
+
+// Throws Refusal where a value cannot be right: a scale that is negative or not finite.
+MatrixBytes read_matrix(const Layer& layer, int64_t expert, TensorReader& reader);
+// The tensor scale of the activations, if the checkpoint has one. Throws Refusal.
+std::optional<double> read_input_scale(const Layer& layer, TensorReader& reader);
+// Throws Refusal where it is not finite. Empty if there is none.
+std::vector<double> read_pre_quant_scale(const Layer& layer, TensorReader& reader);
+
+struct Statistics {
+  int64_t blocks = 0;
+  int64_t zero = 0;                     // of codes that are all 0
+  int64_t nan_over_zeros = 0;           // their scale is NaN, and would be multiplied
+  int64_t saturated = 0;                // with the largest scale, 448
+  int64_t lost = 0;                     // scale 0 over codes that are not
+  std::array<int64_t, 16> histogram{};  // of the scales' exponents, 2^-6 and below first
+};
+Statistics statistics_of(const MatrixBytes& matrix);
+
+// How many times the better explanation by rows and columns of these scales is that of the other
+// reading: 128x4 tiles that were read as linear scales, or the reverse. 0 where the two readings
+// cannot be compared: padding, or too few scales. See docs/integration.md.
+double other_layout_ratio(const MatrixBytes& matrix, bool read_as_tiles);
+
+}  // namespace nvfp4_tool

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: MIT
+#include "tools/nvfp4/layers.h"
+
+#include <set>
+
+#include "tools/nvfp4/layer_shapes.h"
+#include "tools/nvfp4/strict_json.h"
+
+namespace nvfp4_tool {
+
+namespace {
+
+constexpr char kFormat[] = "nvfp4";
+
+bool ends_with(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
+}
+
+bool starts_with(std::string_view text, std::string_view start) {
+  return text.substr(0, start.size()) == start;
+}
+
+std::string without(const std::string& text, std::string_view end) {
+  return text.substr(0, text.size() - end.size());
+}
+
+// Names of scales that several dialects share speak for the first; other tensors decide.
+bool first_with_scales(const Dialect& dialect) {
+  for (const Dialect& other : dialects()) {
+    if (other.scales == dialect.scales) return &other == &dialect;
+  }
+  return false;
+}
+
+void check_said(const std::string& tensor, const StrictJson& said) {
+  const StrictJson format = said.is_object() ? said.value("format", StrictJson()) : said;
+  if (format != kFormat) {
+    const std::string text =
+        format.is_string() ? "'" + format.get<std::string>() + "'" : format.dump();
+    throw Refusal{tensor, "declared as " + text, "'nvfp4', since it has its tensors"};
+  }
+  std::string odd;
+  for (const auto& [key, value] : said.items()) {
+    const bool block = (key == "group_size" || key == "block_size") && value == 16;
+    if (block || key == "format" || key == "full_precision_matrix_mult") continue;
+    odd += (odd.empty() ? "" : ", ") + key;
+  }
+  if (odd.empty()) return;
+  throw Refusal{tensor, "declared with " + odd,
+                "a declaration with none but format, full_precision_matrix_mult"};
+}
+
+class Finder {
+ public:
+  explicit Finder(const Checkpoint& checkpoint) : checkpoint_(checkpoint) {
+    read_metadata();
+    for (const auto& [name, tensor] : checkpoint.tensors) hints(tensor);
+    for (const auto& [layer, said] : said_) {
+      if (said.is_object() && said.value("format", StrictJson()) == kFormat) {
+        candidates_.emplace(layer, "modelopt");
+      }
+    }
+    find_name();
+    for (const auto& [layer, dialect] : candidates_) claim(layer, dialect);
+  }
+
+  std::vector<Layer> layers() {
+    std::vector<Layer> found;
+    std::set<std::string> names;
+    for (const auto& [name, dialect] : candidates_) names.insert(name);
+    for (const auto& [name, refusal] : refused_) names.insert(name);
+    for (const std::string& name : names) {
+      Layer layer;
+      layer.name = name;
+      try {
+        if (refused_.count(name) != 0) throw refused_.at(name);
+        fill(layer, candidates_.at(name));
+      } catch (const Refusal& refusal) {
+        layer.refusal = refusal;
+      }
+      found.push_back(std::move(layer));
+    }
+    return found;
+  }
+
+ private:
+  const TensorInfo* find(const std::string& name) const {
+    const auto at = checkpoint_.tensors.find(name);
+    return at == checkpoint_.tensors.end() ? nullptr : &at->second;
+  }
+
+  void read_metadata() {
+    for (const Declared& row : declared_rows()) {
+      if (row.by != DeclaredBy::metadata) continue;
+      for (const auto& [file, metadata] : checkpoint_.metadata) {
+        const auto at = metadata.find(std::string(row.what));
+        if (at == metadata.end()) continue;
+        try {
+          add_metadata(file, parse_strict(at->second), row);
+        } catch (const std::runtime_error& error) {
+          unreadable_ =
+              Refusal{file, "one whose " + std::string(row.what) + " is " + error.what(), "JSON"};
+        }
+      }
+    }
+  }
+
+  void add_metadata(const std::string& file, const StrictJson& said, const Declared& row) {
+    if (!said.is_object() || !said.contains("layers") || !said["layers"].is_object()) return;
+    for (const auto& [layer, value] : said["layers"].items()) {
+      said_[layer] = value;
+      said_by_[layer] = std::string(row.dialect);
+    }
+    if (!said["layers"].empty()) listed_.insert(file);
+  }
+
+  // modelopt's ".weight_scale" is compressed-tensors' too, and comes after it.
+  void add(const std::string& layer, std::string_view dialect) {
+    std::string& known = candidates_.emplace(layer, dialect).first->second;
+    if (known == "modelopt") known = dialect;
+  }
+
+  // What a tensor's name and type speak for.
+  void hints(const TensorInfo& tensor) {
+    for (const GgufType& type : gguf_types()) {
+      if (type.name != tensor.dtype || (type.refused.empty() && type.name != "NVFP4")) continue;
+      const std::string layer =
+          ends_with(tensor.name, ".weight") ? without(tensor.name, ".weight") : tensor.name;
+      if (type.refused.empty()) return add(layer, "ggml");
+      refuse(layer, tensor.name, type.refused);
+      return;
+    }
+    for (const RefusedNames& row : refused_names()) {
+      if (tensor.dtype != "U8" || !ends_with(tensor.name, row.codes)) continue;
+      const std::string layer = without(tensor.name, row.codes);
+      if (find(layer + std::string(row.scales))) refuse(layer, tensor.name, row.title);
+    }
+    for (const Dialect& dialect : dialects()) {
+      if (dialect.file != Container::safetensors) continue;
+      if (dialect.name == "comfyui" || dialect.name == "flux2") continue;
+      hint(tensor, dialect);
+    }
+  }
+
+  void hint(const TensorInfo& tensor, const Dialect& dialect) {
+    const std::string& name = tensor.name;
+    if (ends_with(name, dialect.tensor_scale)) {
+      return add(without(name, dialect.tensor_scale), dialect.name);
+    }
+    if (!dialect.codes.empty() && ends_with(name, dialect.codes) && tensor.dtype == "U8") {
+      return add(without(name, dialect.codes), dialect.name);
+    }
+    const bool block_scales = tensor.dtype == "F8_E4M3" && tensor.shape.size() >= 2;
+    if (!block_scales || !ends_with(name, dialect.scales) || !first_with_scales(dialect)) return;
+    const std::string layer = without(name, dialect.scales);
+    const TensorInfo* codes = find(layer + std::string(dialect.codes));
+    // fp8 weights have fp8 scales in some checkpoints; they are no NVFP4.
+    if (codes && (starts_with(codes->dtype, "F8") || starts_with(codes->dtype, "I8"))) return;
+    add(layer, dialect.name);
+  }
+
+  void refuse(const std::string& layer, const std::string& tensor, std::string_view title) {
+    refused_[layer] = {tensor, std::string(title),
+                       "NVFP4, the only 4-bit format that is multiplied"};
+  }
+
+  void find_name() {
+    const std::string codes(dialect_of("modelopt").codes);
+    for (const Declared& row : declared_rows()) {
+      if (row.by != DeclaredBy::name || !by_name_.empty()) continue;
+      for (const auto& [layer, dialect] : candidates_) {
+        const TensorInfo* tensor = dialect == "modelopt" ? find(layer + codes) : nullptr;
+        if (tensor && tensor->dtype == "U8" && layer_matches(layer, row.what)) {
+          by_name_ = row.dialect;
+        }
+      }
+    }
+  }
+
+  void claim(const std::string& layer, const std::string& name) {
+    const Dialect& dialect = dialect_of(name);
+    for (const std::string_view suffix : {dialect.codes, dialect.scales, dialect.tensor_scale}) {
+      claimed_.insert(layer + std::string(suffix));
+    }
+    for (const Beside& row : beside_rows()) {
+      if (row.dialect == name) claimed_.insert(layer + std::string(row.suffix));
+    }
+  }
+
+  // Of those with modelopt's names, the one that is declared.
+  const Dialect& dialect_for(Layer& layer, const std::string& candidate) {
+    layer.declared = candidate != "modelopt";
+    if (layer.declared) return dialect_of(candidate);
+    for (const Declared& row : declared_rows()) {
+      if (row.by != DeclaredBy::tensor || !find(layer.name + std::string(row.what))) continue;
+      layer.declared = true;
+      return dialect_of(row.dialect);
+    }
+    if (said_.count(layer.name) != 0) {
+      check_said(layer.name, said_[layer.name]);
+      layer.declared = true;
+      return dialect_of(said_by_[layer.name]);
+    }
+    const TensorInfo* codes = find(layer.name + std::string(dialect_of(candidate).codes));
+    if (unreadable_) throw *unreadable_;
+    if (codes && listed_.count(codes->file) != 0) {
+      throw Refusal{codes->name, "a layer that the metadata of its file do not name",
+                    "an entry with \"format\": \"nvfp4\" beside those of the other layers"};
+    }
+    return dialect_of(by_name_.empty() ? candidate : by_name_);
+  }
+
+  const TensorInfo* once(const std::string& name) const {
+    const auto at = checkpoint_.twice.find(name);
+    if (at == checkpoint_.twice.end()) return find(name);
+    std::string list;
+    for (const std::string& file : at->second) list += (list.empty() ? "" : " and ") + file;
+    throw Refusal{name, "in " + list, "one file that has it"};
+  }
+
+  const TensorInfo* part(const Layer& layer, std::string_view suffix, bool required) const {
+    const std::string name = layer.name + std::string(suffix);
+    const TensorInfo* tensor = once(name);
+    if (tensor || !required) return tensor;
+    const std::string why =
+        said_.count(layer.name) != 0
+            ? "declared as nvfp4"
+            : "a layer of " + std::string(layer.dialect->title) + " by its other tensors";
+    throw Refusal{name, "missing", "a tensor of that name, since " + layer.name + " is " + why};
+  }
+
+  void fill(Layer& layer, const std::string& candidate) {
+    layer.dialect = &dialect_for(layer, candidate);
+    const Dialect& dialect = *layer.dialect;
+    layer.codes = part(layer, dialect.codes, true);
+    layer.scales = part(layer, dialect.scales, true);
+    layer.tensor_scale = part(layer, dialect.tensor_scale, dialect.file == Container::safetensors);
+    const std::string start = layer.name + (dialect.codes.empty() ? "_" : ".");
+    for (auto at = checkpoint_.tensors.lower_bound(start);
+         at != checkpoint_.tensors.end() && starts_with(at->first, start); ++at) {
+      add_beside(layer, at->first);
+    }
+    check_types(layer);
+    check_shapes(layer);
+  }
+
+  void add_beside(Layer& layer, const std::string& name) {
+    for (const TensorInfo* own : {layer.codes, layer.scales, layer.tensor_scale}) {
+      if (own && own->name == name) return;
+    }
+    std::string known;
+    for (const Beside& row : beside_rows()) {
+      if (row.dialect != layer.dialect->name) continue;
+      const std::string full = layer.name + std::string(row.suffix);
+      if (full == name) {
+        layer.beside[row.use] = once(name);
+        return;
+      }
+      known += (known.empty() ? "" : ", ") + full;
+    }
+    if (layer.dialect->codes.empty() && claimed_.count(name) != 0) return;
+    throw Refusal{name,
+                  "what " + std::string(layer.dialect->title) + " does not have beside a weight",
+                  "none but " + known};
+  }
+
+  const Checkpoint& checkpoint_;
+  std::map<std::string, std::string> candidates_;  // layer: its first dialect
+  std::map<std::string, Refusal> refused_;
+  std::map<std::string, StrictJson> said_;      // layer: its declaration in a file's metadata
+  std::map<std::string, std::string> said_by_;  // layer: the dialect that this declares
+  std::set<std::string> listed_;                // files whose metadata name layers
+  std::optional<Refusal> unreadable_;
+  std::string by_name_;
+  std::set<std::string> claimed_;  // names that some layer's dialect has
+};
+
+}  // namespace
+
+const TensorInfo* Layer::at(Use use) const {
+  const auto found = beside.find(use);
+  return found == beside.end() ? nullptr : found->second;
+}
+
+int64_t Layer::experts() const { return stacked() ? codes->shape[0] : 1; }
+int64_t Layer::n() const { return codes->shape[codes->shape.size() - 2]; }
+int64_t Layer::k() const {
+  return codes->shape.back() * (dialect->layout == Layout::blocks ? 1 : 2);
+}
+
+std::vector<Layer> find_layers(const Checkpoint& checkpoint) { return Finder(checkpoint).layers(); }
+
+std::string file_of(const Checkpoint& checkpoint, const Layer& layer, const std::string& tensor) {
+  const auto own = checkpoint.tensors.find(tensor);
+  if (own != checkpoint.tensors.end()) return own->second.file;
+  const auto near = checkpoint.tensors.lower_bound(layer.name);
+  if (near != checkpoint.tensors.end() && starts_with(near->first, layer.name)) {
+    return near->second.file;
+  }
+  return checkpoint.files.empty() ? tensor : checkpoint.files.front();
+}
+
+void check_declaration(const std::string& tensor, const std::string& json) {
+  StrictJson said;
+  try {
+    said = parse_strict(json);
+  } catch (const std::runtime_error& error) {
+    throw Refusal{tensor, error.what(), "JSON with \"format\""};
+  }
+  check_said(tensor, said);
+}
+
+}  // namespace nvfp4_tool

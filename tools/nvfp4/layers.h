@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// The NVFP4 layers of a Checkpoint: which tensors make up each, in which dialect of dialects.def,
+// and whether names, types and shapes are what the dialect says. Reads no weights.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "tools/nvfp4/dialects.h"
+#include "tools/nvfp4/tensor_file.h"
+
+namespace nvfp4_tool {
+
+// Why a layer would not be loaded: the tensor, what it is, what was expected.
+struct Refusal {
+  std::string tensor, what, expected;
+};
+
+struct Layer {
+  std::string name;
+  const Dialect* dialect = nullptr;
+  bool declared = false;  // the file says which dialect it is, not only the tensors' names
+  const TensorInfo *codes = nullptr, *scales = nullptr, *tensor_scale = nullptr;
+  std::map<Use, const TensorInfo*> beside;
+  std::optional<Refusal> refusal;
+
+  const TensorInfo* at(Use use) const;
+  // Of the codes; 1 expert where they have two dimensions.
+  int64_t experts() const, n() const, k() const;
+  bool stacked() const { return codes->shape.size() == 3; }
+};
+
+// By name. Pointers are into the checkpoint.
+std::vector<Layer> find_layers(const Checkpoint& checkpoint);
+
+// The file that a sentence about a tensor of a layer names.
+std::string file_of(const Checkpoint& checkpoint, const Layer& layer, const std::string& tensor);
+
+// Checks what a declaration says: JSON with "format": "nvfp4" and nothing that changes the values.
+void check_declaration(const std::string& tensor, const std::string& json);
+
+}  // namespace nvfp4_tool

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+#include "tools/nvfp4/reference_error.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "nvfp4_gemm.h"
+#include "tools/nvfp4/layer_shapes.h"
+
+namespace nvfp4_tool {
+
+namespace {
+
+constexpr int64_t kElementsAtOnce = 1 << 22;
+
+// A part of the rows of a matrix in 16 or 32 bits.
+class Rows {
+ public:
+  Rows(const TensorInfo& tensor, int64_t expert, int64_t rows, int64_t k, TensorReader& reader)
+      : tensor_(tensor), first_(expert * rows), k_(k), reader_(reader) {
+    row_bytes_ = uint64_t(k) * (tensor.dtype == "F32" ? 4 : 2);
+  }
+
+  std::vector<float> read(int64_t begin, int64_t count) {
+    TensorInfo part = tensor_;
+    part.begin += uint64_t(first_ + begin) * row_bytes_;
+    part.bytes = uint64_t(count) * row_bytes_;
+    const std::vector<double> values = reader_.values(part);
+    return std::vector<float>(values.begin(), values.end());
+  }
+
+ private:
+  TensorInfo tensor_;
+  int64_t first_, k_;
+  TensorReader& reader_;
+  uint64_t row_bytes_ = 0;
+};
+
+void must(nvfp4_status status) {
+  if (status != NVFP4_SUCCESS) throw std::runtime_error(nvfp4_last_error());
+}
+
+std::vector<float> dequantized(const uint8_t* codes, const uint8_t* scales, int64_t rows, int64_t k,
+                               float tensor_scale) {
+  std::vector<float> values(size_t(rows * k));
+  must(nvfp4_dequantize_host(codes, k, scales, NVFP4_SCALE_LAYOUT_LINEAR, rows, k, tensor_scale,
+                             values.data(), k));
+  return values;
+}
+
+double squares(const std::vector<float>& a, const std::vector<float>& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += std::pow(double(a[i]) - b[i], 2);
+  return sum;
+}
+
+std::vector<float> quantized_anew(const std::vector<float>& values, int64_t rows, int64_t k,
+                                  float tensor_scale) {
+  std::vector<uint8_t> codes(values.size() / 2), scales(values.size() / 16);
+  must(nvfp4_quantize_host(values.data(), k, rows, k, tensor_scale, codes.data(), k, scales.data(),
+                           NVFP4_SCALE_LAYOUT_LINEAR));
+  return dequantized(codes.data(), scales.data(), rows, k, tensor_scale);
+}
+
+}  // namespace
+
+ReferenceError compare_with(const MatrixBytes& matrix, const std::vector<double>& pre_quant_scale,
+                            const TensorInfo& reference, int64_t expert, int64_t experts,
+                            TensorReader& reader) {
+  std::vector<int64_t> shape = reference.shape;
+  const bool stacked = shape.size() == 3 && shape[0] == experts;
+  if (stacked) shape.erase(shape.begin());
+  const bool padded = shape.size() == 2 && shape[0] < matrix.n && shape[0] > matrix.n - 16;
+  if (shape.size() != 2 || shape[1] != matrix.k || (shape[0] != matrix.n && !padded)) {
+    throw Refusal{reference.name, "of shape " + words(reference.shape) + " in the reference",
+                  words({matrix.n, matrix.k})};
+  }
+  const int64_t rows = shape[0], k = matrix.k, step = std::max<int64_t>(1, kElementsAtOnce / k);
+  Rows source(reference, stacked ? expert : 0, rows, k, reader);
+  float amax = 0;
+  double norm = 0, error = 0, anew = 0;
+  for (int64_t begin = 0; begin < rows; begin += step) {
+    for (const float value : source.read(begin, std::min(step, rows - begin))) {
+      if (std::isfinite(value)) amax = std::max(amax, std::fabs(value));
+    }
+  }
+  for (int64_t begin = 0; begin < rows; begin += step) {
+    const int64_t count = std::min(step, rows - begin);
+    const std::vector<float> values = source.read(begin, count);
+    std::vector<float> own =
+        dequantized(&matrix.codes[size_t(begin * k / 2)], &matrix.scales[size_t(begin * k / 16)],
+                    count, k, float(matrix.tensor_scale));
+    for (size_t i = 0; i < own.size() && !pre_quant_scale.empty(); ++i) {
+      own[i] = float(own[i] * pre_quant_scale[i % size_t(k)]);
+    }
+    for (const float value : values) norm += double(value) * value;
+    error += squares(own, values);
+    anew += squares(quantized_anew(values, count, k, amax > 0 ? amax / 2688 : 1), values);
+  }
+  if (norm == 0) return {};
+  return {std::sqrt(error / norm), std::sqrt(anew / norm)};
+}
+
+}  // namespace nvfp4_tool

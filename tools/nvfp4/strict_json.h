@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+// JSON from a file that nobody vouches for: equal keys and deep nesting are refused.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace nvfp4_tool {
+
+using StrictJson = nlohmann::json;
+
+// Throws std::runtime_error.
+StrictJson parse_strict(const std::string& text);
+
+}  // namespace nvfp4_tool

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+// Tensors in safetensors and GGUF files: their headers, checked before anything is believed, and
+// their bytes, read where they are asked for.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace nvfp4_tool {
+
+// Where a tensor is. dtype as the file calls it, shape with the fastest dimension last.
+struct TensorInfo {
+  std::string name, file, dtype;
+  std::vector<int64_t> shape;
+  uint64_t begin = 0, bytes = 0;
+
+  int64_t elements() const;
+};
+
+// A file that is not what its name says.
+struct FormatError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// A file that is read from.
+class DataFile {
+ public:
+  explicit DataFile(const std::string& path);
+  ~DataFile();
+  DataFile(const DataFile&) = delete;
+  DataFile& operator=(const DataFile&) = delete;
+
+  uint64_t size() const { return size_; }
+  // Throws FormatError where the file ends before.
+  std::vector<uint8_t> read(uint64_t begin, uint64_t bytes) const;
+
+ private:
+  std::string path_;
+  int fd_;
+  uint64_t size_ = 0;
+};
+
+struct Header {
+  std::vector<TensorInfo> tensors;
+  std::map<std::string, std::string> metadata;
+};
+
+// These throw FormatError with the file and why.
+Header read_safetensors(const std::string& path);
+Header read_gguf(const std::string& path);
+
+// The headers of a file, or of those in a folder.
+struct Checkpoint {
+  std::map<std::string, TensorInfo> tensors;
+  std::map<std::string, std::map<std::string, std::string>> metadata;  // by file
+  std::map<std::string, std::vector<std::string>> twice;  // names in several files, and which
+  std::vector<std::string> files;
+  std::vector<std::pair<std::string, std::string>> broken;  // file, why
+};
+
+// Throws UsageError where the path is no such file and has none.
+Checkpoint open_checkpoint(const std::string& path);
+
+}  // namespace nvfp4_tool
