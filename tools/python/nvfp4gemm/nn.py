@@ -9,7 +9,7 @@ import warnings
 
 import torch
 
-from nvfp4gemm import _calls, _layers, _optional, checkpoints
+from nvfp4gemm import _calls, _layers, checkpoints
 from nvfp4gemm._door import Door
 from nvfp4gemm._files import Checkpoint
 from nvfp4gemm._packed import Packed

@@ -13,7 +13,6 @@ import torch.distributed as dist
 
 from nvfp4gemm import _calls, nn
 from nvfp4gemm._arrays import arrays_of
-from nvfp4gemm._packed import Packed
 
 
 def part_of(size, unit, group=None, what="size"):
