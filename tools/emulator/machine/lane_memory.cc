@@ -214,13 +214,17 @@ bool Bytes::has_value(uint32_t at, uint32_t bytes, const char* who) const try {
   throw;
 }
 
-void Bytes::forget(uint32_t at, uint32_t bytes, const char* who) const try {
+void Bytes::forget(uint32_t at, uint32_t bytes, const char* who, std::string why) const try {
   const uint32_t there = uint32_t(place_.offset + at);
-  if (place_.cta) return place_.cta->shared(Teller{}).forget(there, bytes, who);
+  if (place_.cta) return place_.cta->shared(Teller{}).forget(there, bytes, who, std::move(why));
   place_.local(Teller{})->forget(place_.lane, place_.offset + at, bytes);
 } catch (Fault& fault) {
   fault.lane = place_.lane;
   throw;
+}
+
+std::string Bytes::why_none(uint32_t at) const {
+  return place_.cta->shared(Teller{}).why_none(uint32_t(place_.offset + at));
 }
 
 void Bytes::store_word(Cta& cta, uint32_t address, uint32_t word, const char* who) {

@@ -45,10 +45,11 @@ class Bytes {
   void write(uint32_t at, uint32_t bytes, uint64_t value, const char* who) const;
   uint8_t* global(uint32_t at) const;  // for what is done to a word in one step
   // Local and shared memory that nobody has written may be copied, as nvcc -G does with the padding
-  // of structs and DeepGEMM with that of scales: loaded, it leaves the register without a value,
-  // and storing that one to the same space forgets the bytes.
+  // of structs and DeepGEMM with that of scales: loaded, it leaves the register without a value.
+  // Storing any such register there forgets the bytes: partial tiles do, and leave them alone.
   bool has_value(uint32_t at, uint32_t bytes, const char* who) const;
-  void forget(uint32_t at, uint32_t bytes, const char* who) const;
+  void forget(uint32_t at, uint32_t bytes, const char* who, std::string why = {}) const;
+  std::string why_none(uint32_t at) const;  // of shared memory
   // A load, or an update, that is relaxed or stronger takes what was handed on at the word.
   void acquire(const ptx::Instr& in) const;
   const Place& place() const { return place_; }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "tools/emulator/base/fault.h"
 
@@ -49,11 +50,10 @@ uint32_t SharedMemory::check(uint32_t address, uint32_t bytes, uint32_t align,
 }
 
 void SharedMemory::unwritten(uint32_t address, uint32_t bytes, const char* who) const {
-  throw Fault(
-      FaultKind::uninitialised,
-      format("%s of %u bytes reads the byte at shared address 0x%x, which nobody has written", who,
-             bytes, address),
-      place_of(address));
+  throw Fault(FaultKind::uninitialised,
+              format("%s of %u bytes reads the byte at shared address 0x%x, which %s", who, bytes,
+                     address, why_none(address).c_str()),
+              place_of(address));
 }
 
 void SharedMemory::touches_barrier(uint32_t address, uint32_t bytes, const char* who) const {
@@ -87,10 +87,18 @@ void SharedMemory::write(uint32_t address, const void* from, uint32_t bytes, uin
   std::fill_n(shadow_.begin() + first, bytes, uint8_t(written));
 }
 
-void SharedMemory::forget(uint32_t address, uint32_t bytes, const char* who) {
+void SharedMemory::forget(uint32_t address, uint32_t bytes, const char* who, std::string why) {
   const uint32_t first = check(address, bytes, 1, who);
   refuse_barriers(first, bytes, who);
   std::fill_n(shadow_.begin() + first, bytes, uint8_t(0));
+  if (!why.empty()) forgotten_[address] = {address + bytes, std::move(why)};
+}
+
+std::string SharedMemory::why_none(uint32_t address) const {
+  const auto behind = forgotten_.upper_bound(address);
+  if (behind == forgotten_.begin() || std::prev(behind)->second.end <= address)
+    return "nobody has written";
+  return "nobody has written a value to: " + std::prev(behind)->second.why;
 }
 
 const uint8_t* SharedMemory::view(uint32_t address, uint32_t bytes, const char* who) const {

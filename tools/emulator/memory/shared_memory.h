@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <cstring>
+#include <map>
+#include <string>
 #include <vector>
 
 namespace emu {
@@ -25,8 +27,9 @@ class SharedMemory {
   void read(uint32_t address, void* to, uint32_t bytes, uint32_t align, const char* who) const;
   void write(uint32_t address, const void* from, uint32_t bytes, uint32_t align, const char* who);
 
-  // These bytes have no value any more.
-  void forget(uint32_t address, uint32_t bytes, const char* who);
+  // These bytes have no value any more; `why`: who stored none, for the report of whoever needs it.
+  void forget(uint32_t address, uint32_t bytes, const char* who, std::string why = {});
+  std::string why_none(uint32_t address) const;  // "nobody has written it", and more if known
 
   // A checked view of initialised bytes for operand reads by the tensor core.
   const uint8_t* view(uint32_t address, uint32_t bytes, const char* who) const;
@@ -94,6 +97,12 @@ class SharedMemory {
   const uint32_t rank_;
   std::vector<uint8_t> data_;
   std::vector<uint8_t> shadow_;  // a byte per byte: written | barrier
+  struct Forgotten {
+    uint32_t end;
+    std::string why;
+  };
+  std::map<uint32_t, Forgotten>
+      forgotten_;  // by first address, of bytes that were stored over with nothing
 };
 
 }  // namespace emu

@@ -54,20 +54,25 @@ constexpr bool may_lack_value(Space s) {
   return s != Space::global && s != Space::param && s != Space::constant;
 }
 
-Reason why_none(const Instr& in, const Place& p, uint32_t at) {
+Reason why_none(const Instr& in, const Bytes& from, uint32_t at) {
+  const Place& p = from.place();
   if (!p.cta) return {"it was loaded from local memory without one"};
   const uint32_t address = uint32_t(p.offset) + at;
   const std::string variable = report::shared_object(*p.cta, address);
-  return {format("the load of PTX line %u found none at shared address 0x%x, %s, which nobody has "
-                 "written",
-                 in.pos.line, address, variable.c_str()),
+  return {format("the load of PTX line %u found none at shared address 0x%x, %s, which %s",
+                 in.pos.line, address, variable.c_str(), from.why_none(at).c_str()),
           true};
 }
 
-// May the register without a value be stored there? That of shared memory to shared memory, any to
-// the thread's own.
-bool may_store_none(const Warp& w, const Operand& op, const Place& p) {
-  return p.space == Space::local || (p.cta && w.why(op).from_shared);
+// A register without a value may be stored to the thread's own memory and to the CTA's: what was
+// there is gone, and whoever needs it is told of the store.
+bool may_store_none(const Place& p) { return p.space == Space::local || p.cta; }
+
+std::string why_stored_none(const Warp& w, const Instr& in, const Operand& op, const Place& p) {
+  const Reason reason = w.why(op);
+  if (!p.cta || reason.from_shared) return {};
+  return format("PTX line %u stores a register without one there", in.pos.line) +
+         (reason.text.empty() ? "" : ", as " + reason.text);
 }
 
 template <Space S>
@@ -93,7 +98,7 @@ Step load(Warp& w, const Instr& in, uint32_t active) {
       const uint32_t at = e * shape.bytes;
       if (may_lack_value(S) && shape.parts == 1 && from[i].place().may_lack_value() &&
           !from[i].has_value(at, shape.bytes, "load"))
-        return w.undefine(op, 1u << i, why_none(in, from[i].place(), at));
+        return w.undefine(op, 1u << i, why_none(in, from[i], at));
       uint64_t v = from[i].read(e * shape.bytes, shape.bytes, "load");
       if (is_signed) v = uint64_t(int64_t(v << unused) >> unused);
       w.set(op, i, v, shape.parts == 2 ? e : 0);
@@ -125,8 +130,7 @@ Step store(Warp& w, const Instr& in, uint32_t active) {
   for_lanes(active, [&](uint32_t i) {
     const Place p = locate(w, i, S, w.address(in.ops[0], i), shape.bytes * shape.words, "store");
     for (uint32_t e = 0; e < shape.words; ++e)
-      if (!(known[e] >> i & 1) && !may_store_none(w, element(value, e), p))
-        w.get(element(value, e), i);  // its Fault
+      if (!(known[e] >> i & 1) && !may_store_none(p)) w.get(element(value, e), i);  // its Fault
     uint8_t stored[64];
     for (uint32_t e = 0; e < shape.words; ++e)
       memcpy(stored + e * shape.bytes, &words[e][i], shape.bytes);
@@ -135,7 +139,8 @@ Step store(Warp& w, const Instr& in, uint32_t active) {
       if (known[e] >> i & 1)
         to[i].write(e * shape.bytes, shape.bytes, words[e][i], "store");
       else
-        to[i].forget(e * shape.bytes, shape.bytes, "store");
+        to[i].forget(e * shape.bytes, shape.bytes, "store",
+                     why_stored_none(w, in, element(value, e), p));
     }
   });
   count(w, to, active, shape.bytes * shape.words, &Counters::global_store_bytes);

@@ -64,11 +64,13 @@ TEST_CASE("a value that there was not decides nothing and leads nowhere") {
         "and.b32 %r2, %r2, 0; cvt.u64.u32 %rd2, %r2; add.u64 %rd1, %rd1, %rd2;"
         "ld.global.u32 %r3, [%rd1];",
         "shfl.sync.idx.b32 %r3, %r2, 31, 31, -1; st.global.u32 [%out], %r3;",
-        "st.shared.u32 [s], %r2;", "atom.global.add.u32 %r3, [%rd1], %r2;"}) {
+        "st.shared.u32 [s], %r2; ld.shared.u32 %r3, [s]; st.global.u32 [%out], %r3;",
+        "st.shared.u32 [s], %r2; atom.shared.add.u32 %r3, [s], 1;",
+        "atom.global.add.u32 %r3, [%rd1], %r2;"}) {
     CAPTURE(use);
     CHECK(contains(
         fault(head + "add.u32 %r2, %r1, 1; " + use, warp, nullptr, ".shared .align 4 .b8 s[4];"),
-        "nobody has written it"));
+        "nobody has written"));
   }
 }
 
@@ -143,9 +145,10 @@ TEST_CASE("shared memory that nobody wrote may be copied within shared memory, a
   const auto out = run(copy + "ld.shared.u32 %r5, [s+28]; st.global.u32 [%out], %r5;", {},
                        std::vector<uint32_t>(1), shared);
   CHECK(out[0] == 7);
-  for (const char* use :
-       {"add.u32 %r5, %r2, 1; st.shared.u32 [s], %r5;", "st.global.u32 [%out], %r2;",
-        "ld.shared.u32 %r5, [s+16]; setp.eq.u32 %p1, %r5, 0; @%p1 bra A; A:"}) {
+  for (const char* use : {"add.u32 %r5, %r2, 1; st.shared.u32 [s], %r5; ld.shared.u32 %r5, [s];"
+                          "st.global.u32 [%out], %r5;",
+                          "st.global.u32 [%out], %r2;",
+                          "ld.shared.u32 %r5, [s+16]; setp.eq.u32 %p1, %r5, 0; @%p1 bra A; A:"}) {
     const std::string report = fault(copy + use, {}, nullptr, shared);
     INFO(report);
     CHECK(contains(report, "which nobody has written"));
@@ -156,4 +159,33 @@ TEST_CASE("shared memory that nobody wrote may be copied within shared memory, a
                            "ld.shared.u32 %r5, [s+16]; st.global.u32 [%out], %r5;",
                        {}, nullptr, shared),
                  "s + 0x10"));
+}
+
+// Partial tiles: all threads exchange, those behind the end what they never loaded, and only those
+// before it store what they get.
+TEST_CASE("a register without a value may be stored to shared memory, and be left alone there") {
+  const std::string exchange =
+      "mov.u32 %r0, %tid.x; setp.lt.u32 %p0, %r0, 20; mul.wide.u32 %rd1, %r0, 4;"
+      "add.u64 %rd1, %rd1, %out; @%p0 ld.global.u32 %r1, [%rd1]; shl.b32 %r2, %r0, 2;"
+      "mov.u32 %r3, s; add.u32 %r3, %r3, %r2; st.shared.u32 [%r3], %r1; bar.sync 0;"
+      "ld.shared.u32 %r4, [%r3]; add.u32 %r4, %r4, 1;";
+  const char* const shared = ".shared .align 16 .b8 s[128];";
+  const auto out =
+      run(exchange + "@%p0 st.global.u32 [%rd1], %r4;", warp, std::vector<uint32_t>(32, 7), shared);
+  CHECK(out[19] == 8);
+  CHECK(out[20] == 7);
+  std::string report = fault(exchange + "st.global.u32 [%rd1], %r4;", warp, nullptr, shared);
+  INFO(report);
+  CHECK(contains(report, "register %r4 is read by lanes 0xfff00000"));
+  CHECK(contains(report, "nobody has written a value to: PTX line"));
+  report = fault(exchange + "@%p0 bra E; setp.eq.u32 %p1, %r4, 0; @%p1 bra E; E:", warp, nullptr,
+                 shared);
+  CHECK(contains(report, "nobody has written"));
+  // In bulk it would reach global memory.
+  report = fault(exchange +
+                     "fence.proxy.async; bar.sync 0; setp.ne.u32 %p1, %r0, 0; @%p1 bra E;"
+                     "cp.async.bulk.global.shared::cta.bulk_group [%out], [s], 128;"
+                     "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0; E:",
+                 warp, nullptr, shared);
+  CHECK(contains(report, "nobody has written a value to: PTX line"));
 }
