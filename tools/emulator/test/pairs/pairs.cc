@@ -78,8 +78,8 @@ Pair read_pair(const std::filesystem::path& path) {
   std::getline(in, line);
   std::map<std::string, std::string> of = words(line);
   p.expected = of["class"];
-  if (p.expected != "error" && p.expected != "formal")
-    throw std::runtime_error(path.string() + ": class is error or formal");
+  if (p.expected != "error" && p.expected != "formal" && p.expected != "silent")
+    throw std::runtime_error(path.string() + ": class is error, formal or silent");
   auto number = [&](const char* name) { return unsigned(std::stoul(of[name])); };
   p.target = number("target");
   p.block = number("block");

@@ -3,7 +3,7 @@
 //
 // A file is a kernel's body. Lines that begin with - stand in the racy program only, lines that
 // begin with + in the repaired one only. Its second line says what it is about, its third how it is
-// launched and what the emulator calls the racy program: error or formal.
+// launched and what the emulator calls the racy program: error, formal, or silent, if it is none.
 #pragma once
 
 #include <string>
