@@ -4,9 +4,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "tools/emulator/base/tell.h"
 
@@ -108,6 +110,28 @@ std::string names() {
   return all;
 }
 
+// How many letters differ, come or go between two names.
+size_t distance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t corner = std::exchange(row[0], i);
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t other = corner + (a[i - 1] != b[j - 1]);
+      corner = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, other});
+    }
+  }
+  return row.back();
+}
+
+// Others' variables begin with EMU_ as well: a name that nearly is one of ours is meant for us.
+bool resembles_ours(const std::string& name) {
+  constexpr size_t slips = 3;
+  return std::any_of(setting_rows().begin(), setting_rows().end(),
+                     [&](const SettingRow& row) { return distance(name, row.name) <= slips; });
+}
+
 }  // namespace
 
 const std::vector<SettingRow>& setting_rows() {
@@ -141,6 +165,7 @@ Settings read_settings(const char* const* environment, std::string* error, std::
     const std::string name(*environment, size_t(equals - *environment));
     const char* value = equals + 1;
     const SettingRow* row = find_setting(name);
+    if (!row && !resembles_ours(name)) continue;
     if (!row)
       *warning = name + " is no setting and changes nothing; there are " + names();
     else if (*value && !row->set(s, value))

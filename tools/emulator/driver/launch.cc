@@ -2,6 +2,7 @@
 // A launch from its arguments to the machine's Launch. Limits and statuses were measured on an H200
 // (driver 580), call by call.
 #include "tools/emulator/driver/launch.h"
+#include "tools/emulator/base/causes.h"
 
 #include <algorithm>
 #include <cstring>
@@ -275,11 +276,13 @@ Accessed run(State& s, const ReadyLaunch& ready, const std::vector<Accessed>& ah
     counters = run_watched(launch, order.get(), earlier);
   } catch (const Fault& fault) {
     sticky = status_of(fault.kind);
-    tell(fault.what());
+    const bool formal = fault.text.find("the manual's rule alone: ") != std::string::npos;
+    tell(std::string(formal ? "formal: " : "error: ") + fault.what());
   } catch (const std::bad_alloc&) {
     sticky = CUDA_ERROR_LAUNCH_FAILED;
     tell("this machine has too little memory for the grid");
   }
+  tell_the_rest();
   std::lock_guard guard(s.lock);
   s.findings = findings.text();
   if (sticky == CUDA_SUCCESS) {

@@ -2,7 +2,10 @@
 // What a fault says.
 #include "tools/emulator/machine/report.h"
 
+#include <cxxabi.h>
+
 #include <bit>
+#include <cstdlib>
 
 namespace emu::report {
 
@@ -54,8 +57,17 @@ std::string elsewhere(const Warp& warp, uint32_t active) {
 
 namespace {
 
+// As it stands in the source, for the names that C++ makes.
+std::string plain_name(const std::string& symbol) {
+  int status = 0;
+  char* const name = abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status);
+  const std::string plain = symbol.rfind("_Z", 0) == 0 && name ? name : symbol;
+  std::free(name);
+  return plain;
+}
+
 std::string head(FaultKind kind, const Cluster& cluster) {
-  return format("%s in kernel %s", name(kind), cluster.launch.function->name.c_str());
+  return format("%s in kernel %s", name(kind), plain_name(cluster.launch.function->name).c_str());
 }
 
 // ---- threads and objects ----------------------------------------------------------------------

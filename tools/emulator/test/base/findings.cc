@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Two classes of findings and what the settings make of them.
 #include "tools/emulator/base/findings.h"
+#include "tools/emulator/base/causes.h"
+#include "tools/emulator/base/tell.h"
 #include "tools/emulator/test/support/exec_support.h"
 #include "tools/emulator/test/support/unit_support.h"
 
@@ -29,4 +31,45 @@ TEST_CASE("either class can stop, be reported or be ignored") {
   CHECK_FALSE(Findings::wanted(Severity::formal));
   CHECK(findings.count(Severity::formal) == 1);
   CHECK(findings.text() == "one\ntwo\n");
+}
+
+namespace {
+
+std::vector<std::string> heard;
+
+// What is told of findings with these keys, all of one launch of kernel `kernel`.
+std::vector<std::string> told_of(const std::string& kernel, std::initializer_list<uint64_t> keys) {
+  heard.clear();
+  set_listener([](const std::string& report) { heard.push_back(report); });
+  Findings findings;
+  for (const uint64_t key : keys)
+    findings.add(Severity::formal, key,
+                 "missing order in kernel " + kernel + ", block (0,0,0)\n  PTX line 7:1: st");
+  tell_the_rest();
+  set_listener(nullptr);
+  return heard;
+}
+
+constexpr uint64_t pair_of(uint64_t earlier, uint64_t later, uint64_t rule) {
+  return earlier << 32 | later << 8 | rule;
+}
+
+}  // namespace
+
+TEST_CASE("one cause is one report, and how many more there were") {
+  exec_test::SettingsGuard guard;
+  settings().formal = Reaction::report;
+  // A missing fence between unrolled stores and one reader, and between one and unrolled readers.
+  const auto unrolled = told_of("grouped", {pair_of(1, 9, 4), pair_of(2, 9, 4), pair_of(3, 9, 4),
+                                            pair_of(3, 10, 4), pair_of(3, 11, 4)});
+  REQUIRE(unrolled.size() == 2);
+  CHECK(unrolled[0].find("formal: missing order in kernel grouped, block") == 0);
+  CHECK(unrolled[1] == "formal: missing order in kernel grouped: and 4 more like it");
+  // The next launch finds the same.
+  const auto again = told_of("grouped", {pair_of(1, 9, 4), pair_of(2, 9, 4)});
+  REQUIRE(again.size() == 1);
+  CHECK(again[0] == "formal: missing order in kernel grouped: and 2 more like it");
+  // Another rule, another pair of lines, another kernel.
+  CHECK(told_of("grouped", {pair_of(1, 9, 5), pair_of(20, 21, 4)}).size() == 2);
+  CHECK(told_of("other", {pair_of(1, 9, 4)}).size() == 1);
 }

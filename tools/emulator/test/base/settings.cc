@@ -59,6 +59,8 @@ TEST_CASE("an unknown EMU_ name is told with all that there are, and the others 
   for (const auto& row : emu::setting_rows()) CHECK(contains(unknown.warning, row.name));
   CHECK(s.seed == 5);
   CHECK(said_of({"EMU_SEED=5"}).warning.empty());
+  CHECK(contains(said_of({"EMU_HAZARD=stop"}).warning, "EMU_HAZARD is no setting"));
+  CHECK(said_of({"EMU_ROM_PATH=/roms"}).warning.empty());  // somebody else's
   const std::string told = driver_test::in_child(
       {{"EMU_SEDE", "1"}}, [](driver_test::Session& d) { IS(d, d.cuInit(0), CUDA_SUCCESS); });
   CHECK(contains(told, "emulator: EMU_SEDE is no setting"));
