@@ -14,8 +14,11 @@
 #include <cstring>
 
 #include "host/base/size.h"
-#include "host/plan/plan.h"
+#include "host/driver/tensor_map.h"
+#include "host/family/d_store.h"
+#include "host/family/params.h"
 #include "host/plan/proof.h"
+#include "kernel/common/scale_tile.h"
 
 namespace nvfp4 {
 
@@ -178,8 +181,54 @@ void write_choice(const Choice& choice, char (&text)[kReasonBytes]) {
            choice.tiles, choice.split, hundredths / 100, hundredths % 100);
 }
 
+// ---- launching ---------------------------------------------------------------------------------
+
+nvfp4_status encode_all_tokens(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
+                               Sm100Params* p) {
+  return encode_tokens(driver, g, plan.variant->tile_tokens / plan.variant->tile_ctas, &p->tokens);
+}
+
+// For tiles of two CTAs.
+nvfp4_status encode_scales(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
+                           Sm100Params* p) {
+  if (plan.variant->tile_ctas == 1) return NVFP4_SUCCESS;
+  const uint32_t tiles = plan.variant->tile_k / kScaleTileK;
+  const ScaleTiles weights{p->weight_scales, g.n, g.k, g.l, p->weight_scales_batch_bytes};
+  const ScaleTiles tokens{p->token_scales, g.m, g.k, g.l, p->token_scales_batch_bytes};
+  NVFP4_TRY(encode_scale_map(driver, "b_scales", weights, tiles, &p->weight_scale_map));
+  return encode_scale_map(driver, "a_scales", tokens, tiles, &p->token_scale_map);
+}
+
+nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
+                         KernelParams* params) {
+  Sm100Params* const p = params->make<Sm100Params>();
+  set_gemm(g, plan, p);
+  p->tiles = plan.grid / plan.cluster;
+  p->by_tiles_m = divisor_of(plan.tiles_m);
+  p->by_tiles_n = divisor_of(plan.tiles_n);
+  NVFP4_TRY(encode_weights(driver, g, plan, &p->weights));
+  NVFP4_TRY(encode_all_tokens(driver, g, plan, p));
+  NVFP4_TRY(encode_scales(driver, g, plan, p));
+  return set_d_store(driver, g, plan, p);
+}
+
+nvfp4_status replace_addresses(const Driver& driver, const nvfp4_gemm_desc& before,
+                               const nvfp4_gemm_desc& g, const Plan& plan, KernelParams* params) {
+  Sm100Params* const p = params->get<Sm100Params>();
+  if (g.b != before.b) NVFP4_TRY(encode_weights(driver, g, plan, &p->weights));
+  if (g.a != before.a) NVFP4_TRY(encode_all_tokens(driver, g, plan, p));
+  set_plain_addresses(g, plan, p);
+  NVFP4_TRY(encode_scales(driver, g, plan, p));
+  return g.d != before.d ? set_d_store(driver, g, plan, p) : NVFP4_SUCCESS;
+}
+
+// One kernel computes everything.
+Entry entry(const Plan&, uint32_t, const KernelParams&) { return kEntryAny; }
+
 }  // namespace
 
-const Planner kPlannerSm100{choose_split, count_workspace, write_rule, write_choice, nullptr};
+const Family kFamily_sm100{choose_split, count_workspace,   nullptr,
+                           make_params,  replace_addresses, entry,
+                           write_rule,   write_choice,      why_not_by_tma};
 
 }  // namespace nvfp4

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "host/base/size.h"
+#include "host/family/params.h"
 #include "host/plan/plan.h"
 #include "kernel/sm90/params.h"
 
@@ -29,6 +30,7 @@ constexpr Split kSplits[] = {{1, 0, 0}, {2, 0, 1300}, {3, 36, 1300}, {4, 12, 180
 // rest of which is in the clocks of its tiles' stages.
 constexpr int64_t kCtaClocks = 4700;
 constexpr int64_t kTokenKernelClocks = 3700;
+constexpr int64_t kMaxTokenBytes = kMaxTiles * kTokenKernelThreads * kTokenBytesPerThread;
 
 // Of a CTA, all of which store at once and read each other's sums at once.
 constexpr int64_t kStoredBytesPerClock = 10;
@@ -166,6 +168,9 @@ nvfp4_status count_workspace(const nvfp4_gemm_desc& desc, Plan* plan) {
                 bytes, kMaxTokenBytes);
   }
   plan->workspace_bytes = static_cast<uint64_t>(bytes);
+  plan->prepass_ctas =
+      static_cast<uint32_t>(ceil_div(bytes / kTokenBytesPerThread, kTokenKernelThreads));
+  plan->prepass_threads = kTokenKernelThreads;
   return NVFP4_SUCCESS;
 }
 
@@ -192,8 +197,63 @@ void write_choice(const Choice& choice, char (&text)[kReasonBytes]) {
            choice.cost);
 }
 
+// ---- launching ---------------------------------------------------------------------------------
+
+void set_token_addresses(const nvfp4_gemm_desc& g, Sm90Params* p) {
+  p->token_codes = static_cast<const uint8_t*>(g.a);
+  p->token_slabs = g.workspace;
+}
+
+// A box has only rows below M: TMA spends as long on rows beyond it (kernel/sm90/load.cuh).
+nvfp4_status encode_half_tokens(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
+                                Sm90Params* p) {
+  if (g.a_type == NVFP4_TYPE_NONE) return NVFP4_SUCCESS;
+  const uint32_t tile = plan.variant->tile_tokens;
+  const bool clipped = tile >= kTokensOfCutBox && g.m < tile;
+  return encode_tokens(driver, g, clipped ? static_cast<uint32_t>(g.m) : tile, &p->tokens);
+}
+
+nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
+                         KernelParams* params) {
+  Sm90Params* const p = params->make<Sm90Params>();
+  set_gemm(g, plan, p);
+  set_token_addresses(g, p);
+  p->token_row_bytes = g.a_ld / 2;
+  p->token_batch_bytes = g.l > 1 ? g.a_batch_stride / 2 : 0;
+  p->m_padded = plan.tiles_m * plan.variant->tile_tokens;
+  p->batches = static_cast<uint32_t>(g.l);
+  p->whole_tiles = plan.whole;
+  p->weight_scales_linear = weight_scales(g, plan).linear;
+  p->token_scales_linear = token_scales(g, plan).linear;
+  NVFP4_TRY(encode_weights(driver, g, plan, &p->weights));
+  return encode_half_tokens(driver, g, plan, p);
+}
+
+nvfp4_status replace_addresses(const Driver& driver, const nvfp4_gemm_desc& before,
+                               const nvfp4_gemm_desc& g, const Plan& plan, KernelParams* params) {
+  Sm90Params* const p = params->get<Sm90Params>();
+  if (g.b != before.b) NVFP4_TRY(encode_weights(driver, g, plan, &p->weights));
+  if (g.a != before.a) NVFP4_TRY(encode_half_tokens(driver, g, plan, p));
+  set_plain_addresses(g, plan, p);
+  set_token_addresses(g, p);
+  return NVFP4_SUCCESS;
+}
+
+// What the plain entry of a tile has no code for (kernel/sm90/tile.h).
+bool is_plain(const Sm90Params& p) {
+  return p.epilogue.kind != kEpilogueGeneral && p.weight_scales_linear == 0 &&
+         p.token_scales_linear == 0 && p.k % kScaleTileK == 0;
+}
+
+Entry entry(const Plan& plan, uint32_t ctas, const KernelParams& params) {
+  if (!is_plain(*params.get<Sm90Params>())) return kEntryAny;
+  return plan.whole == 0 && ctas == plan.grid ? kEntryOnce : kEntryPlain;
+}
+
 }  // namespace
 
-const Planner kPlannerSm90{choose_split, count_workspace, write_rule, write_choice, predict};
+const Family kFamily_sm90{choose_split, count_workspace,   predict,
+                          make_params,  replace_addresses, entry,
+                          write_rule,   write_choice,      nullptr};
 
 }  // namespace nvfp4

@@ -16,7 +16,11 @@ enum ImageIndex : uint32_t {
   kImageCount
 };
 
-enum class Family : uint32_t { sm100, sm90 };
+// A family of kernels: what it does in its own way (family.h). A row of families.def each.
+struct Family;
+#define FAMILY(name) extern const Family kFamily_##name;
+#include "host/plan/families.def"
+#undef FAMILY
 
 // What a GPU could do at most.
 struct Roofline {
@@ -28,8 +32,7 @@ struct Roofline {
 
 struct Architecture {
   int32_t capability;
-  Family family;
-  bool tokens_by_tma;
+  const Family* family;
   int64_t sm_count;  // a constant and no question to the device: a plan is the same on every GPU
   Roofline light;
   uint32_t images;  // as bits
@@ -43,13 +46,11 @@ constexpr uint32_t image_bits(Image... image) {
 }
 
 constexpr Architecture kArchitectures[] = {
-#define ARCH(capability, family, tokens_by_tma, sms, bytes, memory, unit, operations, clock, text, \
-             ...)                                                                                  \
-  {capability,                                                                                     \
-   Family::family,                                                                                 \
-   tokens_by_tma,                                                                                  \
-   sms,                                                                                            \
-   {bytes, memory, unit, operations, clock, text},                                                 \
+#define ARCH(capability, family, sms, bytes, memory, unit, operations, clock, text, ...) \
+  {capability,                                                                           \
+   &kFamily_##family,                                                                    \
+   sms,                                                                                  \
+   {bytes, memory, unit, operations, clock, text},                                       \
    image_bits(__VA_ARGS__)},
 #include "host/plan/arch.def"
 #undef ARCH

@@ -7,24 +7,12 @@
 #include <cinttypes>
 
 #include "host/base/size.h"
+#include "host/plan/family.h"
 #include "host/problem/enumeration.h"
 
 namespace nvfp4 {
 
 namespace {
-
-// Variants stand in variants.def from narrow to wide.
-Choice choose(const nvfp4_gemm_desc& desc, const Architecture& arch) {
-  const Planner& planner = planner_of(arch.family);
-  Choice best{};
-  for (uint32_t i = 0; i < kVariantCount; ++i) {
-    const Variant& v = variant_at(i);
-    Choice choice;
-    if (!is_candidate(desc, arch, v) || !planner.choose_split(desc, arch, v, &choice)) continue;
-    if (best.variant == nullptr || choice.cost < best.cost) best = choice;
-  }
-  return best;
-}
 
 // The checks counted the tiles of the widest variant of all or of the forced one, each computed by
 // one CTA.
@@ -81,7 +69,7 @@ nvfp4_status force_split(const CheckedGemm& checked, const Architecture& arch, C
   }
   if (parts > stages) return refuse_split(desc, "has more parts than K has stages of 256");
   if (desc.batch_invariant != 0) {
-    const bool fits = planner_of(arch.family).choose_split(desc, arch, v, choice);
+    const bool fits = arch.family->choose_split(desc, arch, v, choice);
     if (!fits || choice->split != parts) {
       return refuse_split(desc, "cuts K as batch_invariant = 1 does not");
     }
@@ -99,7 +87,7 @@ nvfp4_status decide(const CheckedGemm& checked, const Architecture& arch, Choice
                 capability_text(arch.capability).text);
   }
   if (checked.forced == nullptr) {
-    *choice = choose(desc, arch);
+    *choice = cheapest(desc, arch, &variant_at(0), kVariantCount);
     return choice->variant != nullptr ? NVFP4_SUCCESS : refuse_ctas(checked);
   }
   const Variant& forced = *checked.forced;
@@ -115,7 +103,7 @@ nvfp4_status decide(const CheckedGemm& checked, const Architecture& arch, Choice
   }
   if (!is_candidate(desc, arch, forced)) return refuse_variant(desc, forced, arch);
   if (checked.forced_split > 0) return force_split(checked, arch, choice);
-  const bool fits = planner_of(arch.family).choose_split(desc, arch, forced, choice);
+  const bool fits = arch.family->choose_split(desc, arch, forced, choice);
   return fits ? NVFP4_SUCCESS : refuse_ctas(checked);
 }
 
@@ -123,8 +111,17 @@ nvfp4_status decide(const CheckedGemm& checked, const Architecture& arch, Choice
 
 const Architecture& Plan::arch() const { return kArchitectures[arch_index]; }
 
-const Planner& planner_of(Family family) {
-  return family == Family::sm100 ? kPlannerSm100 : kPlannerSm90;
+Choice cheapest(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant* variants,
+                uint32_t count) {
+  Choice best{};
+  for (uint32_t i = 0; i < count; ++i) {
+    const Variant& v = variants[i];
+    Choice choice;
+    if (!is_candidate(desc, arch, v) || !arch.family->choose_split(desc, arch, v, &choice))
+      continue;
+    if (best.variant == nullptr || choice.cost < best.cost) best = choice;
+  }
+  return best;
 }
 
 uint32_t count_ctas(const Plan& plan, int32_t sm_count) {
@@ -149,7 +146,7 @@ nvfp4_status make_plan(const CheckedGemm& checked, int32_t capability, Plan* pla
   plan->whole = static_cast<uint32_t>(choice.whole);
   plan->grid = static_cast<uint32_t>(choice.ctas);
   if (desc.k == 0) return NVFP4_SUCCESS;  // nothing is multiplied
-  return planner_of(plan->arch().family).count_workspace(desc, plan);
+  return plan->arch().family->count_workspace(desc, plan);
 }
 
 }  // namespace nvfp4

@@ -4,7 +4,6 @@
 
 #include "host/plan/checked.h"
 #include "host/plan/variant.h"
-#include "kernel/sm90/params.h"
 
 namespace nvfp4 {
 
@@ -21,6 +20,8 @@ struct Plan {
   // Of the workspace, on an architecture whose kernels read tiles alone: the scales of A, then
   // those of B, converted before the product. 0 where they are no linear ones.
   uint64_t a_scales_bytes, b_scales_bytes;
+  // The activation pre-pass, which decodes tokens into the workspace before the product; 0: none.
+  uint32_t prepass_ctas, prepass_threads;
 
   const Architecture& arch() const;
 };
@@ -32,40 +33,5 @@ nvfp4_status make_plan(const CheckedGemm& checked, int32_t capability, Plan* pla
 
 // CTAs that are launched on a device of so many SMs.
 uint32_t count_ctas(const Plan& plan, int32_t sm_count);
-
-// ---- what a family's planner answers: sm100.cc, sm90.cc -----------------------------------------
-
-// A variant for a problem, with the split that suits it best.
-struct Choice {
-  const Variant* variant;
-  uint32_t split, cluster;
-  bool several;
-  int64_t tiles, whole, ctas;  // see Plan
-  int64_t cost;                // in the planner's own unit
-};
-
-constexpr size_t kReasonBytes = 160;
-
-// Clocks of the longest running SM, by what takes them.
-struct Clocks {
-  int64_t stages, sums, ctas;
-  int64_t all() const { return stages + sums + ctas; }
-};
-
-struct Planner {
-  // False if the variant has too many tiles for the problem.
-  bool (*choose_split)(const nvfp4_gemm_desc& desc, const Architecture& arch,
-                       const Variant& variant, Choice* choice);
-  nvfp4_status (*count_workspace)(const nvfp4_gemm_desc& desc, Plan* plan);
-  // For explain: the rule in a sentence, and what it says of a choice.
-  void (*write_rule)(const Architecture& arch, char (&text)[kReasonBytes]);
-  void (*write_choice)(const Choice& choice, char (&text)[kReasonBytes]);
-  // NULL: the planner's unit is no time.
-  Clocks (*predict)(const nvfp4_gemm_desc& desc, const Plan& plan);
-};
-extern const Planner kPlannerSm100, kPlannerSm90;
-const Planner& planner_of(Family family);
-
-constexpr int64_t kMaxTokenBytes = kMaxTiles * kTokenKernelThreads * kTokenBytesPerThread;
 
 }  // namespace nvfp4

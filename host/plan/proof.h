@@ -11,7 +11,7 @@ namespace nvfp4 {
 enum class Proof : uint32_t { emulator, published, hardware };
 
 struct ProofRow {
-  Family family;
+  const Family* family;
   uint32_t tile_ctas;
   uint32_t parts;  // of K
   Proof proof;
@@ -19,14 +19,14 @@ struct ProofRow {
 
 constexpr ProofRow kProofs[] = {
 #define PROOF(family, tile_ctas, parts, proof, evidence) \
-  {Family::family, tile_ctas, parts, Proof::proof},
+  {&kFamily_##family, tile_ctas, parts, Proof::proof},
 #include "host/plan/proofs.def"
 #undef PROOF
 };
 
 // What no row speaks for has been seen in the emulator alone.
 template <uint32_t kRows>
-constexpr Proof proof_of(const ProofRow (&rows)[kRows], Family family, uint32_t tile_ctas,
+constexpr Proof proof_of(const ProofRow (&rows)[kRows], const Family* family, uint32_t tile_ctas,
                          uint32_t parts) {
   for (const ProofRow& row : rows) {
     if (row.family == family && row.tile_ctas == tile_ctas && row.parts == parts) return row.proof;
@@ -36,8 +36,8 @@ constexpr Proof proof_of(const ProofRow (&rows)[kRows], Family family, uint32_t 
 
 // Others are taken where desc.variant names them.
 template <uint32_t kRows>
-constexpr bool is_taken_unasked(const ProofRow (&rows)[kRows], Family family, uint32_t tile_ctas,
-                                uint32_t parts) {
+constexpr bool is_taken_unasked(const ProofRow (&rows)[kRows], const Family* family,
+                                uint32_t tile_ctas, uint32_t parts) {
   return proof_of(rows, family, tile_ctas, parts) != Proof::emulator;
 }
 

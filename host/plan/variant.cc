@@ -62,7 +62,7 @@ struct Names {
 
 template <typename Tile>
 constexpr Variant variant_of(const Names& names, const char* entry, const char* plain,
-                             const char* once, Family family, uint32_t clocks) {
+                             const char* once, const Family* family, uint32_t clocks) {
   Variant v{};
   v.name = names.whole;
   for (uint32_t i = 0; i < kPartsOfKCount; ++i) v.cut_names[i] = names.cut[i];
@@ -95,7 +95,7 @@ constexpr Variant variant_of(const Names& names, const char* entry, const char* 
 constexpr Variant kVariants[] = {
 #define VARIANT(name, entry, tile, family, clocks)                                                \
   variant_of<tile>({#name, {#name "/1", #name "/2", #name "/3", #name "/4", #name "/8"}}, #entry, \
-                   #entry "_plain", #entry "_once", Family::family, clocks),
+                   #entry "_plain", #entry "_once", &kFamily_##family, clocks),
 #include "host/plan/variants.def"
 #undef VARIANT
 };

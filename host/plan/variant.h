@@ -21,7 +21,7 @@ struct Variant {
   const char* name;
   const char* cut_names[kPartsOfKCount];  // "sm90_64x16x256/2" for two parts
   const char* entries[kEntryCount];       // NULL where it has none
-  Family family;
+  const Family* family;
   uint32_t tile_weights, tile_tokens, tile_k;
   uint32_t
       tile_ctas;  // a cluster of so many computes it: each loads its part of weights and tokens

@@ -2,17 +2,10 @@
 // From a checked problem to one launch, in two halves: prepare once, enqueue as often as wanted.
 #pragma once
 
+#include "host/plan/family.h"
 #include "host/run/device.h"
-#include "kernel/sm100/params.h"
-#include "kernel/sm90/params.h"
 
 namespace nvfp4 {
-
-// The kernel's one argument: that of the family of the plan's variant.
-union KernelParams {
-  Sm100Params sm100;
-  Sm90Params sm90;
-};
 
 // A problem with its plan, its kernel and the kernel's parameter, for one compute capability.
 struct PreparedGemm {

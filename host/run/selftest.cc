@@ -15,6 +15,7 @@
 #include "host/reference/scale_layout.h"
 #include "host/run/enqueue.h"
 #include "host/run/launch.h"
+#include "kernel/common/scale_tile.h"
 
 namespace nvfp4 {
 

@@ -7,7 +7,7 @@
 
 #include "host/base/formats.h"
 #include "host/base/growing_text.h"
-#include "host/family/d_store.h"
+#include "host/plan/family.h"
 #include "host/plan/proof.h"
 #include "host/problem/epilogue.h"
 #include "host/problem/fields.h"
@@ -80,9 +80,8 @@ const char* binding_limit(const Light& light, const Clocks& clocks, double us) {
 // The clocks were fitted on the GPU of the architecture's row, whose SMs the plan is made for.
 void add_time(const nvfp4_gemm_desc& g, const Plan& plan, Text* text) {
   const Architecture& arch = plan.arch();
-  const Planner& planner = planner_of(arch.family);
-  if (planner.predict == nullptr) return;
-  const Clocks clocks = planner.predict(g, plan);
+  if (arch.family->predict == nullptr) return;
+  const Clocks clocks = arch.family->predict(g, plan);
   const double us = static_cast<double>(clocks.all()) / arch.light.clock * 1e6;
   const Light light = light_of(g, arch.light, static_cast<int32_t>(arch.sm_count));
   text->add("time      %.2f us predicted, by clocks fitted on an H200 at %s; limit: %s\n", us,
@@ -119,10 +118,10 @@ void add_epilogue(const nvfp4_gemm_desc& g, Text* text) {
             g.cd_order == NVFP4_CD_ORDER_COLUMN_MAJOR ? " by columns" : "");
 }
 
-// Of 10.x: on 9.0 threads store.
+// Where threads always store there is nothing to say.
 void add_store(const nvfp4_gemm_desc& g, const Plan& plan, Text* text) {
-  if (plan.arch().family != Family::sm100) return;
-  const char* const why_not = why_not_by_tma(g, plan);
+  if (plan.arch().family->why_not_by_tma == nullptr) return;
+  const char* const why_not = plan.arch().family->why_not_by_tma(g, plan);
   if (why_not == nullptr) {
     text->add("store     D by TMA, 32 x 32 elements at a time\n");
   } else {
@@ -201,9 +200,9 @@ void add_reason(const CheckedGemm& checked, const Plan& plan, Text* text) {
               checked.forced_split > 0 ? ", and in how many parts K is cut" : "");
     return;
   }
-  const Planner& planner = planner_of(plan.arch().family);
+  const Family& family = *plan.arch().family;
   char reason[kReasonBytes];
-  planner.write_rule(plan.arch(), reason);
+  family.write_rule(plan.arch(), reason);
   text->add(
       "why       %s%s:\n",
       checked.desc->batch_invariant != 0 ? "with additions along K in one order for all M, " : "",
@@ -212,8 +211,8 @@ void add_reason(const CheckedGemm& checked, const Plan& plan, Text* text) {
     const Variant& v = variant_at(i);
     Choice choice;
     if (!is_candidate(*checked.desc, plan.arch(), v)) continue;
-    if (planner.choose_split(*checked.desc, plan.arch(), v, &choice)) {
-      planner.write_choice(choice, reason);
+    if (family.choose_split(*checked.desc, plan.arch(), v, &choice)) {
+      family.write_choice(choice, reason);
     } else {
       snprintf(reason, sizeof reason, "more than %" PRId64 " tiles", kMaxTiles);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The planner: what holds for every problem, on a million random ones, and what it answers for the
 // shapes with a name (test/golden/plans.csv).
-#include "host/plan/plan.h"
+#include "host/plan/family.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -120,7 +120,7 @@ std::string complaint_sm90(Desc g, const char* variant, Tally* tally) {
   const nvfp4_status status = plan_of(g, 90, &plan);
   if (status != NVFP4_SUCCESS) return rightly_limited(g, status) ? "" : nvfp4_last_error();
   nvfp4::Choice choice;
-  nvfp4::kPlannerSm90.choose_split(g, plan.arch(), *plan.variant, &choice);
+  nvfp4::kFamily_sm90.choose_split(g, plan.arch(), *plan.variant, &choice);
   if (plan.split != choice.split) return "the split is not the best one of the variant";
   if (plan.cluster != plan.split) return "CTAs that share a tile are no cluster";
   const bool known = plan.split <= 4 || plan.split == 8;

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "host/plan/family.h"
 #include "host/plan/proof.h"
 #include "test/host/csv.h"
 #include "test/host/plan_rules.h"
@@ -94,10 +95,10 @@ TEST_CASE("On 10.x the closed form is near the simulation") {
     nvfp4_gemm_desc g = dense(size);
     for (uint32_t i = 0; i < nvfp4::kVariantCount; ++i) {
       const nvfp4::Variant& v = nvfp4::variant_at(i);
-      if (v.family != nvfp4::Family::sm100) continue;
+      if (v.family != &nvfp4::kFamily_sm100) continue;
       nvfp4::Choice choice;
       const nvfp4::Architecture& b200 = nvfp4::kArchitectures[0];
-      REQUIRE(nvfp4::kPlannerSm100.choose_split(g, b200, v, &choice));
+      REQUIRE(nvfp4::kFamily_sm100.choose_split(g, b200, v, &choice));
       const auto us = times.find(way_of(v, choice.split));
       REQUIRE(us != times.end());
       const double ratio = static_cast<double>(choice.cost) / 1000 / us->second;
@@ -241,22 +242,21 @@ TEST_CASE("A forced cut of K keeps batch invariance and the largest grid") {
 }
 
 TEST_CASE("The planner of 10.x takes by itself what hardware or public kernels speak for") {
-  using nvfp4::Family;
   using nvfp4::Proof;
-  constexpr nvfp4::ProofRow kRows[] = {{Family::sm90, 1, 4, Proof::hardware},
-                                       {Family::sm100, 1, 2, Proof::published},
-                                       {Family::sm100, 1, 4, Proof::emulator}};
-  CHECK(nvfp4::is_taken_unasked(kRows, Family::sm90, 1, 4));
-  CHECK(nvfp4::is_taken_unasked(kRows, Family::sm100, 1, 2));
-  CHECK_FALSE(nvfp4::is_taken_unasked(kRows, Family::sm100, 1, 4));
-  CHECK_FALSE(nvfp4::is_taken_unasked(kRows, Family::sm100, 1, 8));  // in no row
-  CHECK_FALSE(nvfp4::is_taken_unasked(kRows, Family::sm100, 2, 2));  // of pairs
+  constexpr nvfp4::ProofRow kRows[] = {{&nvfp4::kFamily_sm90, 1, 4, Proof::hardware},
+                                       {&nvfp4::kFamily_sm100, 1, 2, Proof::published},
+                                       {&nvfp4::kFamily_sm100, 1, 4, Proof::emulator}};
+  CHECK(nvfp4::is_taken_unasked(kRows, &nvfp4::kFamily_sm90, 1, 4));
+  CHECK(nvfp4::is_taken_unasked(kRows, &nvfp4::kFamily_sm100, 1, 2));
+  CHECK_FALSE(nvfp4::is_taken_unasked(kRows, &nvfp4::kFamily_sm100, 1, 4));
+  CHECK_FALSE(nvfp4::is_taken_unasked(kRows, &nvfp4::kFamily_sm100, 1, 8));  // in no row
+  CHECK_FALSE(nvfp4::is_taken_unasked(kRows, &nvfp4::kFamily_sm100, 2, 2));  // of pairs
   // Each way to cut K that a variant has stands in the table; none of 10.x has run on a GPU.
   for (uint32_t i = 0; i < nvfp4::kVariantCount; ++i) {
     const nvfp4::Variant& v = nvfp4::variant_at(i);
     for (const uint32_t parts : nvfp4::kPartsOfK) {
       if (!nvfp4::has_split(v, parts)) continue;
-      const Proof proof = v.family == Family::sm90 ? Proof::hardware : Proof::published;
+      const Proof proof = v.family == &nvfp4::kFamily_sm90 ? Proof::hardware : Proof::published;
       CAPTURE(v.name, parts);
       CHECK(nvfp4::proof_of(nvfp4::kProofs, v.family, v.tile_ctas, parts) == proof);
     }

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+#include "host/family/params.h"
+
+#include "host/base/size.h"
+#include "host/driver/tensor_map.h"
+#include "host/problem/fields.h"
+
+namespace nvfp4 {
+
+namespace {
+
+Scales scales_of(const nvfp4_gemm_desc& g, const Operand& x, uint64_t tiled_bytes, uint64_t at) {
+  const int64_t stride = scales_stride(g, x.scales_stride);
+  if (tiled_bytes == 0) {
+    const bool linear = x.quantized() && x.layout == NVFP4_SCALE_LAYOUT_LINEAR;
+    return {static_cast<const uint8_t*>(x.scales), stride, linear};
+  }
+  int64_t matrix = 0;
+  scale_bytes(x.rows, x.k, NVFP4_SCALE_LAYOUT_128X4, &matrix);  // fits: the plan counted it
+  return {static_cast<const uint8_t*>(g.workspace) + at, stride == 0 ? 0 : matrix, false};
+}
+
+}  // namespace
+
+Scales token_scales(const nvfp4_gemm_desc& g, const Plan& plan) {
+  return scales_of(g, operand_a(g), plan.a_scales_bytes, 0);
+}
+Scales weight_scales(const nvfp4_gemm_desc& g, const Plan& plan) {
+  return scales_of(g, operand_b(g), plan.b_scales_bytes, plan.a_scales_bytes);
+}
+
+nvfp4_status encode_weights(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
+                            TensorMap* map) {
+  return encode_tensor_map(driver, "b", MapElement::e2m1, g.b, g.n, g.k, g.l, g.b_ld,
+                           g.b_batch_stride, plan.variant->tile_weights / plan.variant->tile_ctas,
+                           map);
+}
+
+nvfp4_status encode_tokens(const Driver& driver, const nvfp4_gemm_desc& g, uint32_t rows,
+                           TensorMap* map) {
+  const MapElement element = g.a_type == NVFP4_TYPE_NONE ? MapElement::e2m1 : MapElement::half;
+  return encode_tensor_map(driver, "a", element, g.a, g.m, g.k, g.l, g.a_ld, g.a_batch_stride, rows,
+                           map);
+}
+
+}  // namespace nvfp4
