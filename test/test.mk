@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# The suite. test/run starts the programs listed here and those of the emulator, and adds up their
-# results.
+# The suite. test/run.py starts the programs listed here and those of the emulator, by the lines of
+# test/jobs.txt, and adds up their results.
 #   nvfp4_test     the library as a user sees it, on whatever driver the loader finds
 #   test_host      the library's inner parts, without a driver
 #   test_regression  bugs of other projects, each under the name of its public thread
@@ -83,7 +83,7 @@ test-programs: $(TEST_PROGRAMS) $(B)/example_plan
 test: $(SETUP) all static check-ptxas test-programs $(B)/tsan/first_use $(ABI_LIB) $(B)/nvfp4_bench  ## the suite in the emulator; ends with the totals
 	PATH="$(CUDA_HOME)/bin:$$PATH" PYTHON=$(PYTHON) NVCC='$(abspath $(NVCC))' \
 	  NVFP4_KERNELS='$(KERNEL_OUT)' KERNELS='$(KERNELS)' \
-	  CC='$(CC)' CXX='$(CXX)' test/run $(B)
+	  CC='$(CC)' CXX='$(CXX)' $(PYTHON) test/run.py $(B)
 
 .PHONY: test-long
 test-long:  ## the suite with every combination of its sweeps, also on the emulated H200

@@ -1,10 +1,30 @@
 # SPDX-License-Identifier: MIT
 """run.py BUILD [FOLDER...]: the tests in Python, here, of the emulator and of the package, or those
 of the folders. Ends with "N passed, N failed, N skipped", or appends that line to the file that
-NVFP4_TALLY names."""
+NVFP4_TALLY names; where NVFP4_TIMES names one, each test's processor seconds, its children's among
+them, to that."""
 import os
+import resource
 import sys
 import unittest
+
+
+def cpu_seconds():
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+class Timed(unittest.TextTestResult):
+    def startTest(self, test):
+        super().startTest(test)
+        self.began = cpu_seconds()
+
+    def stopTest(self, test):
+        super().stopTest(test)
+        if "NVFP4_TIMES" in os.environ:
+            with open(os.environ["NVFP4_TIMES"], "a") as out:
+                print(f"{cpu_seconds() - self.began:8.2f} {test.id()}", file=out)
+
 
 if __name__ == "__main__":
     here = os.path.dirname(os.path.abspath(__file__))
@@ -14,7 +34,8 @@ if __name__ == "__main__":
         here, *(os.path.join(here, "../../tools", name, "test") for name in ("emulator", "python"))]
     suite = unittest.TestSuite(unittest.TestLoader().discover(folder, pattern="test_*.py")
                                for folder in folders)
-    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=1).run(suite)
+    runner = unittest.TextTestRunner(stream=sys.stdout, verbosity=1, resultclass=Timed)
+    result = runner.run(suite)
     failed = len(result.failures) + len(result.errors)
     skipped = len(result.skipped)
     line = f"{result.testsRun - failed - skipped} passed, {failed} failed, {skipped} skipped"

@@ -161,7 +161,7 @@ class Tree:
                 if sms:
                     environment["EMU_SMS"] = sms
             if program in ("nvfp4_test", "emulator_hw_test"):
-                environment["EMU_FORMAL"] = "stop"  # as in test/run
+                environment["EMU_FORMAL"] = "stop"  # as in test/jobs.txt
             command = [os.path.join("build", program), mutant.filter.replace(",", "\\,")]
         return self.run(command, environment)
 

@@ -10,13 +10,14 @@
 #include <string>
 
 #include "tools/testing/catch.h"
+#include "tools/testing/left_out.h"
 
 namespace {
 
 struct Tally {
   unsigned long passed = 0, failed = 0, skipped = 0;
   std::string name, skip_reason;
-  bool skipping = false;
+  bool skipping = false, left_out = false;
 };
 Tally tally;
 
@@ -52,7 +53,7 @@ struct Counter : ListenerBase {
 
   void testCaseStarting(const Catch::TestCaseInfo& info) override {
     tally.name = info.name;
-    tally.skipping = false;
+    tally.skipping = tally.left_out = false;
     began = cpu_seconds();
   }
 
@@ -61,6 +62,8 @@ struct Counter : ListenerBase {
     note_time(cpu_seconds() - began);
     if (stats.totals.testCases.failed > 0) {
       ++tally.failed;
+    } else if (tally.left_out) {
+      return;
     } else if (tally.skipping) {
       ++tally.skipped;
       std::printf("skipped: %s: %s\n", tally.name.c_str(), tally.skip_reason.c_str());
@@ -79,6 +82,8 @@ void support::note_skip(const std::string& reason) {
   tally.skipping = true;
   tally.skip_reason = reason;
 }
+
+void support::leave_out() { tally.left_out = true; }
 
 int support::run_tests(int argc, char** argv) {
   const int result = Catch::Session().run(argc, argv);

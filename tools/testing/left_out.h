@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: MIT
+// Tests that are none of this device's: neither run nor skipped.
+#pragma once
+
+namespace support {
+
+// The running test case is not counted, but where it fails.
+void leave_out();
+
+}  // namespace support
