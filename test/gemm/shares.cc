@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tiles of 9.0 beyond those that every CTA of the nominal machine, 132 SMs, takes alone: a cluster
-// shares each of them along K. And what becomes of them where other work keeps SMs.
+// Tiles of 9.0 beyond those that every CTA of the machine that plans are made for takes alone: a
+// cluster shares each of them along K. And what becomes of them where other work keeps SMs.
 #include <cstdio>
 #include <cstring>
 
@@ -17,7 +17,7 @@ using support::Problem;
 
 namespace {
 
-constexpr int64_t kSms = 132;
+constexpr int64_t kFewSms = 16;
 
 // "split     2, of the tiles after the first 132": 132; 0 where all tiles are cut alike.
 int64_t whole_tiles(const gemm_test::Gpu& gpu, const nvfp4_gemm_desc& desc) {
@@ -50,6 +50,13 @@ Problem tiles_of(const std::string& variant, int64_t tiles, int64_t k, Data data
 int64_t k_of(const gemm_test::Gpu& gpu, const std::string& variant) {
   if (variant.find("128x") == std::string::npos) return gpu.sized<int64_t>(4880, 2832);
   return gpu.sized<int64_t>(2832, 1552);
+}
+
+// SMs of the machine that plans are made for: 132, or as few as a library in the emulator has
+// (build/few_sms).
+int64_t nominal_sms(const gemm_test::Gpu& gpu) {
+  const DeviceGemm few(gpu.driver, tiles_of("sm90_64x1x256", kFewSms + 2, 2832, Data::exact));
+  return whole_tiles(gpu, few.desc) == kFewSms ? kFewSms : 132;
 }
 
 // All that compute several tiles, fewer in the emulator.
@@ -149,13 +156,13 @@ TEST_CASE("a few tiles more than there are SMs are shared, and all have the refe
   USE_GPU_OF_FAMILY(gpu, 9);
   const std::string variant = GENERATE(from_range(variants_of_several_tiles()));
   const Problem problem =
-      tiles_of(variant, kSms + gpu.sized(20, 2), k_of(gpu, variant), Data::exact);
+      tiles_of(variant, nominal_sms(gpu) + gpu.sized(20, 2), k_of(gpu, variant), Data::exact);
   CHECK(whole_tiles(gpu, DeviceGemm(gpu.driver, problem).desc) > 0);
   gemm_test::require_reference_bits(gpu, problem);
   if (gpu.small() && variant.find("64x8") == std::string::npos) return;
   // Without a rest of K a plain product is computed by the entry for those.
-  const Problem plain =
-      tiles_of(variant, kSms + gpu.sized(20, 2), k_of(gpu, variant) / 64 * 64, Data::exact);
+  const Problem plain = tiles_of(variant, nominal_sms(gpu) + gpu.sized(20, 2),
+                                 k_of(gpu, variant) / 64 * 64, Data::exact);
   CHECK(whole_tiles(gpu, DeviceGemm(gpu.driver, plain).desc) > 0);
   gemm_test::require_reference_bits(gpu, plain);
 }
@@ -167,7 +174,7 @@ TEST_CASE("a CTA goes on from its part of a tile to whole ones, with any epilogu
   USE_GPU_OF_FAMILY(gpu, 9);
   if (gpu.small()) SKIP_TEST("hundreds of tiles take the emulator minutes");
   const std::string variant = GENERATE(from_range(variants_of_several_tiles()));
-  const int64_t tiles = 2 * kSms + 7;
+  const int64_t tiles = 2 * nominal_sms(gpu) + 7;
   support::Random random(961);
   const Problem operands = tiles_of(variant, tiles, k_of(gpu, variant), Data::exact);
   gemm_test::require_reference_bits(gpu, operands);
@@ -184,7 +191,8 @@ TEST_CASE("where other work keeps SMs the bits are the same and nothing hangs", 
   const std::string variant =
       GENERATE("sm90_64x1x256", "sm90_64x8x256", "sm90_128x16x256", "sm90_128x128x256",
                "sm90_128x192x256", "sm90_f16_64x16x256");
-  const Problem problem = tiles_of(variant, kSms + 20, k_of(gpu, variant), Data::random);
+  const Problem problem =
+      tiles_of(variant, nominal_sms(gpu) + 20, k_of(gpu, variant), Data::random);
   const Run one(gpu.driver, problem), other(gpu.driver, problem);
   const Holder holder(gpu.driver);
   gpu.driver.check(gpu.driver.cuCtxSynchronize(), "cuCtxSynchronize");

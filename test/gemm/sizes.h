@@ -14,16 +14,37 @@ namespace gemm_test {
 
 inline bool everything() { return std::getenv("NVFP4_LONG") != nullptr; }
 
-// One of the three tiles of at most four tokens, two of the five of at most 32 and two of the six
-// beyond, others for each `turn`: of 9.0. All five of 10.x.
+inline bool emulated() { return support::devices(support::Driver::get()).at(0).emulated(); }
+
+// One of the three tiles of at most four tokens, of the five of at most 32 and of the six beyond,
+// others for each `turn`: of 9.0. All five of 10.x.
 inline std::vector<const char*> some_variants(size_t turn) {
   const std::vector<const char*> all = variants();
-  const auto emulated = [] { return support::devices(support::Driver::get()).at(0).emulated(); };
   if (all.size() <= 5 || everything() || !emulated()) return all;
-  return {all[turn % 3], all[3 + turn % 5], all[3 + (turn + 2) % 5], all[8 + turn % 6],
-          all[8 + (turn + 3) % 6]};
+  return {all[turn % 3], all[3 + turn % 5], all[8 + turn % 6]};
 }
 #define SOME_VARIANTS(turn) GENERATE(from_range(gemm_test::some_variants(turn)))
+
+// The tiles for tokens in 16 bits: in the emulator their type alternates by tile, and a test of the
+// other parity of `turn` takes the other one.
+inline std::vector<HalfVariant> some_half_variants(size_t turn) {
+  const std::vector<HalfVariant> all = half_variants();
+  if (everything() || !emulated()) return all;
+  std::vector<HalfVariant> some;
+  const size_t tiles = all.size() / 2;
+  for (size_t i = 0; i < tiles; ++i) some.push_back(all[i + (i + turn) % 2 * tiles]);
+  return some;
+}
+
+// K of two parts that go twice round the rings of a tile of 9.0, the longer of weights and tokens,
+// and on: a stage, of which the last part has a quarter.
+inline int64_t k_twice_round(const std::string& variant) {
+  const int64_t tokens = tile_tokens(variant);
+  const int64_t ring = tokens >= 32  ? (tile_weights(variant) == 128 ? 7 : 9)
+                       : tokens == 8 ? 16
+                                     : 15;
+  return 2 * (2 * ring + 1) * 256 - 192;
+}
 
 // Of m tokens those that fill a tile and begin another.
 inline int64_t few_tokens(const Gpu& gpu, const char* variant, int64_t m) {

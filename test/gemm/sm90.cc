@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // What only the kernels of compute capability 9.0 do. Every other test here runs on an H200 as
-// well, an emulated one included (test/run), there at smaller sizes.
+// well, an emulated one included (test/jobs.txt), there at smaller sizes.
 #include <cstring>
 
 #include "test/gemm/emulator.h"
 #include "test/gemm/gpu.h"
+#include "test/gemm/sizes.h"
 
 using gemm_test::forced;
 using support::Data;
@@ -85,15 +86,19 @@ TEST_CASE("nineteen stages in three parts", "[sm90]") {
 }
 
 // A tile that is alone is cut into eight parts. In stages of each part: 5 or 6, 10, 19 and 31,
-// which is twice round all rings but the longest, of 17; in the emulator one of them, by the ring's
+// which is twice round all rings but the longest, of 17; in the emulator two parts, by the ring's
 // length.
 TEST_CASE("the rings of 9.0 wrap in every part of K", "[sm90]") {
   USE_GPU_OF_FAMILY(gpu, 9);
   const char* variant = EACH_VARIANT;
   const int64_t tokens = gemm_test::tile_tokens(variant);
-  const int64_t chosen = tokens <= 4 ? 63040 : tokens <= 32 ? 38912 : tokens <= 64 ? 20544 : 10304;
+  if (gpu.small() && !gemm_test::everything()) {
+    const support::Shape shape{std::min<int64_t>(tokens, 7), 40, gemm_test::k_twice_round(variant)};
+    gemm_test::require_reference_bits(gpu, forced((variant + std::string("/2")).c_str(),
+                                                  make_problem(shape, Data::gpumode, 907)));
+    return;
+  }
   for (const int64_t k : {10304, 20544, 38912, 63040}) {
-    if (gpu.small() && k != chosen) continue;
     gemm_test::require_reference_bits(
         gpu,
         forced(variant, make_problem({std::min<int64_t>(tokens, 7), 70, k}, Data::gpumode, 907)));
