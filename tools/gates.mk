@@ -31,8 +31,8 @@ check-hardening: $(LIB)  ## RELRO, BIND_NOW, NX, no RPATH, no TEXTREL, build id,
 check-abi: $(ABI_LIB) | $(SETUP)  ## the header in four dialects, two compilers; its interface against test/golden, abidiff
 	@CC='$(CC)' PYTHON='$(PYTHON)' tools/gates/check_abi.sh $(B)
 check-repro: library static kernels | $(SETUP)  ## library, archive, PTX, cubins: built again in other surroundings, same bytes
-	@NVCC='$(abspath $(NVCC))' CC='$(CC)' CXX='$(CXX)' MAKE='$(MAKE)' PYTHON='$(PYTHON)' \
-	  tools/gates/check_repro.sh $(B) $(KERNELS)
+	@NVFP4_LONG=1 NVCC='$(abspath $(NVCC))' CC='$(CC)' CXX='$(CXX)' MAKE='$(MAKE)' \
+	  PYTHON='$(PYTHON)' tools/gates/check_repro.sh $(B) $(KERNELS)
 
 # Not in `gates`: it downloads.
 .PHONY: check-pins
