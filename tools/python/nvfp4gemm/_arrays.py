@@ -29,8 +29,8 @@ class Numpy:
         return False
 
     @staticmethod
-    def wants_gradient(x):
-        return False
+    def first_with_gradient(*operands):
+        return None
 
     @staticmethod
     def plain(x, what):
@@ -182,8 +182,13 @@ class Torch:
         return _torch().is_autocast_enabled("cuda" if x.is_cuda else "cpu")
 
     @staticmethod
-    def wants_gradient(x):
-        return getattr(x, "requires_grad", False) and _torch().is_grad_enabled()
+    def first_with_gradient(*operands):
+        """Which of the operands has to have a gradient; None where none has."""
+        if _torch().is_grad_enabled():
+            for i, x in enumerate(operands):
+                if x is not None and getattr(x, "requires_grad", False):
+                    return i
+        return None
 
     @staticmethod
     def plain(x, what):
@@ -203,7 +208,8 @@ class Torch:
             return bool(type(x) is _torch().Tensor and x.device == device and x.is_contiguous() and
                         not x.is_neg() and not x.is_nested and
                         (address := x.data_ptr()) and address % 16 == 0 and
-                        x.storage_offset() * x.itemsize + x.nbytes <= x.untyped_storage().nbytes())
+                        x.nbytes + ((offset := x.storage_offset()) and offset * x.itemsize) <=
+                        x.untyped_storage().nbytes())
         except RuntimeError:
             return False  # sparse, or wrapped by a transform: plain() says what
 

@@ -70,17 +70,15 @@ def _product(names, a, b, out_dtype, bias, activation, c, alpha, beta, out, batc
     """mm() of what its caller names so; `source` is what a was quantized from."""
     if not isinstance(b, Packed):
         raise TypeError(f"{names[1]} is {type(b).__name__}; expected what quantize() returns")
-    arrays = arrays_of(b.codes, names[1])
+    arrays = b.door(names[1]).arrays
     options = (out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, launch)
-    differentiated = False
-    for name, x in ((names[0], a if source is None else source), ("bias", bias), ("c", c)):
-        if x is not None and arrays.wants_gradient(x):
-            differentiated = True
-            if activation is not None or out is not None:
-                has = f"activation={activation!r}" if activation is not None else "out"
-                raise ValueError(f"{name} requires a gradient, which a product with {has} does not "
-                                 "have; detach it, or apply the activation to the result")
-    if differentiated or arrays.compiling() or arrays.autocasts(b.codes):
+    wanting = arrays.first_with_gradient(a if source is None else source, bias, c)
+    if wanting is not None and (activation is not None or out is not None):
+        has = f"activation={activation!r}" if activation is not None else "out"
+        raise ValueError(f"{(names[0], 'bias', 'c')[wanting]} requires a gradient, which a product "
+                         f"with {has} does not have; detach it, or apply the activation to the "
+                         "result")
+    if wanting is not None or arrays.compiling() or arrays.autocasts(b.codes):
         return _optional.ops.mm(a, b, *options, source)
     return _mm(a, b, *options, names=names)
 
@@ -109,10 +107,11 @@ def linear(x, weight, bias=None, *, activation=None, out_dtype=None, out=None, q
     gradients as there. Where a checkpoint gave the weight a pre_quant_scale, x is multiplied by it
     first.
     """
-    arrays, leading, source = arrays_of(x, "x"), None, None
+    leading = source = None
     if getattr(weight, "pre_quant_scale", None) is not None:
-        x = _scaled(arrays, x, weight)
+        x = _scaled(arrays_of(x, "x"), x, weight)
     if quantize_input:
+        arrays = arrays_of(x, "x")
         if out_dtype is None and out is None and not arrays.autocasts(x):
             out_dtype = arrays.dtype(float_type(arrays, x.dtype, "x"))
         source, x = x, quantize(x, getattr(weight, "input_scale", None))

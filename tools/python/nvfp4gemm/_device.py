@@ -90,6 +90,10 @@ def mm(a, b, m, number, bias, activation, c, alpha, beta, d, order, batch_invari
             return mm(a, b, m, number, bias, activation, c, alpha, beta, d, order,
                       batch_invariant, launch)
     packed = isinstance(a, Matrix)
+    at_a, at_b = packed and a.places(Torch), b.places(Torch)
+    if b.moved_to(at_b) or packed and a.moved_to(at_a):
+        return mm(a.current() if packed else a, b.current(), m, number, bias, activation, c, alpha,
+                  beta, d, order, batch_invariant, launch)
     fresh = d is None
     if fresh:
         d = torch.empty((m, b.rows), dtype=_TORCH[number], device=codes.device)
@@ -101,14 +105,11 @@ def mm(a, b, m, number, bias, activation, c, alpha, beta, d, order, batch_invari
                                               batch_invariant, launch))
     to = abi.GemmAddressesFields.from_buffer_copy(_no_addresses)
     if packed:
-        to.a, to.a_scales = a.codes.data_ptr(), a.scales.data_ptr()
-        if key[0][6] is not None:
-            to.a_tensor_scale = a.tensor_scale.data_ptr()
+        to.a, to.a_scales, to.a_tensor_scale = at_a
     else:
         to.a = a.data_ptr()
-    to.b, to.b_scales, to.d = codes.data_ptr(), b.scales.data_ptr(), d.data_ptr()
-    if key[1][6] is not None:
-        to.b_tensor_scale = b.tensor_scale.data_ptr()
+    to.b, to.b_scales, to.b_tensor_scale = at_b
+    to.d = d.data_ptr()
     if bias is not None:
         to.bias = bias.data_ptr()
     if c is not None:

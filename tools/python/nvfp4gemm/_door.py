@@ -87,16 +87,21 @@ class Door:
             raise ValueError(f"{what} is {tuple(x.shape)}; expected a number or one element")
         return float(self.arrays.item(x))
 
-    def array(self, x, what):
-        """x, which is nothing but its elements, with memory for all of them, beside the others."""
+    def together(self, x, what):
+        """Raises where x is of another package or on another device than the others."""
         arrays = arrays_of(x, what)
         if arrays is not self.arrays:
             raise TypeError(f"{what} is of {arrays.NAME}, {self.beside} of {self.arrays.NAME}; "
                             "both must be of one")
-        x = arrays.plain(x, what)
         if arrays.device(x) != self.device:
             raise ValueError(
                 f"{what} lies on {arrays.device(x)}, {self.beside} on {self.device}")
+
+    def array(self, x, what):
+        """x, which is nothing but its elements, with memory for all of them, beside the others."""
+        self.together(x, what)
+        arrays = self.arrays
+        x = arrays.plain(x, what)
         if not arrays.held(x):
             raise ValueError(f"{what} is {tuple(x.shape)} with strides {tuple(arrays.strides(x))}; "
                              "it has no memory of its own that holds all its elements")
@@ -119,7 +124,7 @@ class Door:
     def matrix(self, x, what, types=_FLOATS, *, unit=None, ld_unit=1):
         """x [..., k] to be read row by row, as [rows, k]. A leading dimension is a multiple of
         `ld_unit` elements, and on a GPU an address one of `unit` bytes."""
-        if self._dense(x, types) and x.ndim >= 2 and x.shape[-1] % ld_unit == 0:
+        if self._dense(x, types) and x.ndim >= 2:  # a k that is no multiple of ld_unit fits no b
             return x if x.ndim == 2 else x.reshape(rows_of(x, what))
         x = self.floats(x, what, types)
         shape = rows_of(x, what)

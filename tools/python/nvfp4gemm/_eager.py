@@ -87,12 +87,14 @@ def result_type(arrays, a, out_dtype, out):
 def mm(a, b, out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, launch,
        names=("a", "b")):
     """`names` are what the caller calls a and b."""
-    b = b.current()
-    door = Door(b.codes, names[1])
+    door = b.door(names[1])
+    if not door.gpu:  # there, the engine looks when it takes the addresses
+        b = b.current()
     arrays, n, leading = door.arrays, b.rows, None
     if isinstance(a, Matrix):
-        a = a.current()
-        door.array(a.codes, names[0])
+        if not door.gpu:
+            a = a.current()
+        door.together(a.codes, names[0])
         m, k = a.shape
     else:
         given, a = a, door.matrix(a, names[0], (abi.F16, abi.BF16), unit=16, ld_unit=8)

@@ -12,9 +12,8 @@ class Matrix:
 
     def __init__(self, codes, scales, rows, k, tensor_scale=1.0, scale_layout="128x4"):
         layout_number(scale_layout)
-        if arrays_of(codes, "codes").compiling():
-            self._places = None  # the operators look at them
-        else:
+        self._traced = arrays_of(codes, "codes").compiling()
+        if not self._traced:  # otherwise the operators look at them
             rows, k = size(rows, "rows"), size(k, "k")
             if k % 16:
                 raise ValueError(f"k = {k} is not a multiple of 16")
@@ -23,9 +22,11 @@ class Matrix:
             scales = door.scales(scales, "scales", scale_bytes(rows, k, scale_layout),
                                  f"{scale_layout} ones of [{rows}, {k}]")
             tensor_scale = door.scale(tensor_scale, "tensor_scale")
-            self._places = _places(door.arrays, codes, scales, tensor_scale)
         self._codes, self._scales, self._tensor_scale = codes, scales, tensor_scale
         self._rows, self._k, self._scale_layout = rows, k, scale_layout
+        self._doors = {}
+        if not self._traced:
+            self._places = self.places(door.arrays)
 
     codes = property(lambda self: self._codes)
     scales = property(lambda self: self._scales)
@@ -55,15 +56,25 @@ class Matrix:
         """Itself, where its arrays lie as when they came through the door; else through it again.
         NumPy can shrink an array in place, so its arrays always do."""
         arrays = arrays_of(self._codes, "codes")
-        if arrays.resizes_in_place or self._places != _places(
-                arrays, self._codes, self._scales, self._tensor_scale):
+        if arrays.resizes_in_place or self.moved_to(self.places(arrays)):
             return self.replace()
         return self
 
+    def places(self, arrays):
+        """Addresses of codes, scales and a tensor scale that is an array."""
+        scale = self._tensor_scale
+        return (arrays.address(self._codes), arrays.address(self._scales),
+                None if type(scale) is float else arrays.address(scale))
 
-def _places(arrays, codes, scales, tensor_scale):
-    return (arrays.address(codes), arrays.address(scales),
-            None if isinstance(tensor_scale, float) else arrays.address(tensor_scale))
+    def moved_to(self, places):
+        return places != self._places
+
+    def door(self, beside):
+        """For operands beside this matrix, which the caller calls so."""
+        door = self._doors.get(beside)
+        if door is None:
+            door = self._doors[beside] = Door(self._codes, beside)
+        return door
 
 
 def row_bytes(k):

@@ -38,7 +38,7 @@ def _own(packed):
 
 def _without_gradient(x):
     """x; raises where a backward pass would need what the ranks do not exchange."""
-    if arrays_of(x, "x").wants_gradient(x):
+    if arrays_of(x, "x").first_with_gradient(x) is not None:
         raise ValueError("x requires a gradient, which a layer divided among ranks does not have; "
                          "detach it, or call under torch.no_grad()")
     return x

@@ -9,6 +9,8 @@ import torch_stub as torch
 
 sys.modules["torch"] = torch
 
+import nvfp4gemm  # noqa: E402
+
 import door_table  # noqa: E402
 import oddities  # noqa: E402
 import test_python_door  # noqa: E402
@@ -97,6 +99,21 @@ def makers(place):
 class Table(test_python_door.Table):
     place = staticmethod(placed_on(sys.argv[1]))
     kind = OnTorch(sys.argv[1], place, makers(place))
+
+    def test_memory_given_back_after_a_packed_was_made(self):
+        o = door_table.Operands(self.kind)
+        for part in ("codes", "scales"):
+            for p in (o.packed(o.a), o.packed(o.b)):
+                call = {True: lambda: nvfp4gemm.mm(p, o.pb), False: lambda: nvfp4gemm.mm(o.pa, p)}
+                call = call[p.rows == door_table.M]
+                before = call().numpy().copy()
+                storage = getattr(p, part).untyped_storage()
+                size = storage.nbytes()
+                storage.resize_(0)
+                with self.assertRaisesRegex(ValueError, f"{part} is .* no memory of its own"):
+                    call()
+                storage.resize_(size)
+                self.assertEqual(call().numpy().tobytes(), before.tobytes())
 
 
 if __name__ == "__main__":

@@ -8,8 +8,6 @@ import package
 
 FOLDER = os.path.join(package.HERE, "../nvfp4gemm")
 IMPORTS = (ast.Import, ast.ImportFrom)
-# Their imports of optional packages wait for the reader of files to be written anew.
-LATE = {"checkpoints"}
 
 
 def trees():
@@ -42,7 +40,7 @@ def uses_of(tree):
 
 class Modules(unittest.TestCase):
     def test_no_function_imports(self):
-        late = {(name, node.lineno) for name, tree in trees().items() if name not in LATE
+        late = {(name, node.lineno) for name, tree in trees().items()
                 for function in ast.walk(tree)
                 if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
                 for node in ast.walk(function) if isinstance(node, IMPORTS)}
