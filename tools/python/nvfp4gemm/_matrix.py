@@ -42,9 +42,11 @@ class Matrix:
                 f"tensor scale {scale})")
 
     def __reduce__(self):
-        """A copy and what is unpickled come through the door, with arrays of their own."""
+        """A copy and what is unpickled come through the door, with arrays of their own, and with
+        what a subclass keeps beside them."""
+        beside = {name: value for name, value in vars(self).items() if not name.startswith("_")}
         return type(self), (self._codes, self._scales, self._rows, self._k, self._tensor_scale,
-                            self._scale_layout)
+                            self._scale_layout), beside or None
 
     def replace(self, **parts):
         """The same matrix with these parts in place of its own."""

@@ -168,6 +168,8 @@ class Examples(unittest.TestCase):
         for copied in (copy.deepcopy(self.weight), pickle.loads(pickle.dumps(self.weight))):
             self.assertIsNot(copied.codes, self.weight.codes)
             np.testing.assert_array_equal(copied.dequantize(), self.weight.dequantize())
+        self.weight.input_scale = 0.5  # as checkpoints have it beside a weight
+        self.assertEqual(copy.deepcopy(self.weight).input_scale, 0.5)
 
     def test_a_result_over_what_is_read(self):
         memory = np.zeros(8 * 256 + 100, np.float16)
