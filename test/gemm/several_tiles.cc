@@ -24,12 +24,13 @@ Problem several(const char* variant, int64_t pairs, int64_t k, int64_t l = 1) {
 
 }  // namespace
 
-#define USE_FEW_SMS(gpu)                                             \
-  USE_GPU_OF_FAMILY(gpu, 9);                                         \
-  if ((gpu).small() && (gpu).info.sms > 4) {                         \
-    SKIP_TEST("an emulated Hopper takes few SMs for it: EMU_SMS=3"); \
-  }                                                                  \
-  const char* variant = GENERATE("sm90_128x128x256/1", "sm90_128x192x256/1", "sm90_128x256x256/1")
+#define USE_FEW_SMS(gpu)                                                   \
+  USE_GPU_OF_FAMILY(gpu, 9);                                               \
+  if ((gpu).small() && (gpu).info.sms > 4) {                               \
+    SKIP_TEST("an emulated Hopper takes few SMs for it: EMU_SMS=3");       \
+  }                                                                        \
+  const char* variant = GENERATE(from_range(gemm_test::taken<const char*>( \
+      {"sm90_128x128x256/1", "sm90_128x192x256/1", "sm90_128x256x256/1"})))
 
 // Of one stage, which is less than a CTA asks for ahead; of two, the second cut short; on a GPU
 // also of so many that the rings wrap within a tile. A CTA has six tiles or seven.

@@ -154,7 +154,7 @@ class Run {
 TEST_CASE("a few tiles more than there are SMs are shared, and all have the reference's bits",
           "[shares]") {
   USE_GPU_OF_FAMILY(gpu, 9);
-  const std::string variant = GENERATE(from_range(variants_of_several_tiles()));
+  const std::string variant = GENERATE(from_range(gemm_test::taken(variants_of_several_tiles())));
   const Problem problem =
       tiles_of(variant, nominal_sms(gpu) + gpu.sized(20, 2), k_of(gpu, variant), Data::exact);
   CHECK(whole_tiles(gpu, DeviceGemm(gpu.driver, problem).desc) > 0);
