@@ -108,8 +108,8 @@ test-long:  ## the suite with every combination of its sweeps, also on the emula
 list-regressions:  ## bugs of other projects that the suite repeats here: thread, and what happened there
 	@awk -f test/regression/list.awk test/regression/*.cc
 
-mutants: $(SETUP) all test-programs  ## one-line bugs, each found by the test that names it; JOBS=8: in eight copies
-	$(PYTHON) tools/mutate/mutate.py $(B)
+mutants: $(SETUP) all test-programs  ## one-line bugs, each found by the test that names it; SINCE=REV: of what changed; ALL=1: again; JOBS=8: in eight copies
+	$(PYTHON) tools/mutate/mutate.py $(B) $(if $(SINCE),--since $(SINCE)) $(if $(ALL),--all)
 
 include test/host/children.mk
 -include $(ALL_TEST_OBJ:.o=.d)
