@@ -19,7 +19,7 @@ $(B)/abi/libnvfp4gemm.so: $(ABI_OBJ) $(B)/obj/host/images.o host/api/libnvfp4gem
 gates: check-ptxas $(GATES)  ## every gate
 check-layers:  ## the import rules of HACKING.md: every include a path from the root, none upward
 	@python3 tools/gates/check_layers.py
-check-files:  ## endings, blanks, tabs and licence lines of every file that git has
+check-files:  ## endings, blanks, tabs, licence lines and some habits of the English of every file that git has
 	@python3 tools/gates/check_files.py
 layers: | $(SETUP)  ## the rooms and who includes whom, as build/layers.svg
 	@mkdir -p $(B) && python3 tools/gates/check_layers.py --draw $(B)/layers.svg

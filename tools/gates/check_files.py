@@ -8,6 +8,8 @@ import re
 import subprocess
 import sys
 
+import check_english
+
 CODE = re.compile(r"\.(c|cc|h|cu|cuh|py|sh|mk|rs)$|^Makefile$")
 # Others' text, or text that a test made: as it came.
 AS_IT_CAME = re.compile(
@@ -76,6 +78,10 @@ def main(arguments):
         for what in whats:
             print(f"{name}: {what}")
     failed = sum(map(bool, found.values()))
+    if not arguments:  # counted over the whole tree
+        for what in check_english.findings(names):
+            print(what)
+            failed += 1
     tell(f"{int(not failed)} passed, {int(failed > 0)} failed, 0 skipped")
     return 1 if failed else 0
 
