@@ -13,7 +13,10 @@ namespace emu {
 
 namespace {
 
-constexpr const char header[] = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
+// The format knows milliseconds and nanoseconds only: one of these is one instruction.
+constexpr const char header[] =
+    "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"unit\":\"warp instructions of the cluster, shown "
+    "as ns\"},\"traceEvents\":[\n";
 constexpr const char footer[] = "\n]}\n";
 constexpr uint64_t gap = 100;  // between launches
 
