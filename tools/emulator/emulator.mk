@@ -64,6 +64,11 @@ $(B)/emulator_hw_test: $(EMU_HW_OBJ) $(TEST_SESSION) | $(EMU_TEST_PTX)
 check-legality: $(B)/test_emulator $(SM100_PTX)  ## LEGALITY_MUTANTS=20000 LEGALITY_SEED=1: the emulator's loader against ptxas
 	@PATH="$(CUDA_HOME)/bin:$$PATH" LEGALITY_PTX=$(SM100_PTX) $(B)/test_emulator '[legality]'
 
+# What others wrote, which a folder has, against the committed verdicts.
+.PHONY: check-outside
+check-outside: $(B)/emulator/libcuda.so.1  ## DIR=..: others' PTX and programs under DIR, against tools/emulator/test/outside.txt
+	@$(PYTHON) tools/emulator/outside.py --library $< $(DIR)
+
 # ---- speed ---------------------------------------------------------------------------------------
 
 # Linked with the emulator itself, so that no other driver can be timed.

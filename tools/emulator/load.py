@@ -15,6 +15,7 @@ HERE = Path(__file__).resolve().parents[2]
 DEVICES = {"sm_103": "B300", "sm_107": "RUBIN", "sm_101": "THOR", "sm_10": "B200", "sm_11": "THOR",
            "sm_121": "GB10", "sm_12": "RTX5090", "sm_9": "H200", "sm_86": "A40", "sm_87": "RTX4090",
            "sm_88": "RTX4090", "sm_89": "RTX4090", "sm_8": "A100", "sm_7": "T4"}
+NEWEST = "13050"  # the driver of the newest PTX
 ERROR_LOG, ERROR_LOG_BYTES = 5, 6  # of CUjit_option
 
 
@@ -67,7 +68,8 @@ def load(args, device, files):
     said = {}
     while files:
         run = subprocess.run([sys.executable, __file__, "--on", device, "--library", args.library,
-                              *files], env=dict(os.environ, EMU_DEVICE=device),
+                              *files],
+                             env={"EMU_DRIVER_VERSION": NEWEST, **os.environ, "EMU_DEVICE": device},
                              stdout=subprocess.PIPE, text=True, check=False)
         for line in run.stdout.splitlines():
             file, words = line.split("\t", 1)

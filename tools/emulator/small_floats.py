@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""small_floats.py PTXAS...: writes test/golden/small_floats.csv, which says for every form of cvt with
-floats of 8 bits and fewer, and of block-scaled mma.sync, on which targets the given ptxas take it.
-The tests compare the emulator's front end with it. A cell holds a letter for each ptxas, in the order
-given: y, n, or - where it does not know the target."""
+"""small_floats.py PTXAS...: writes test/golden/small_floats.csv, which says for every form of cvt
+with floats of 8 bits and fewer, and of block-scaled mma.sync, on which targets the given ptxas take
+it. The tests compare the emulator's front end with it. A cell holds a letter for each ptxas, in the
+order given: y, n, or - where it does not know the target."""
 import csv
 import itertools
 import re
@@ -12,8 +12,8 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-TARGETS = ["75", "80", "89", "90", "90a", "100", "100a", "100f", "103", "103a", "103f", "107", "107a", "107f",
-           "110", "110a", "110f", "120", "120a", "120f", "121", "121a", "121f"]
+TARGETS = ["75", "80", "89", "90", "90a", "100", "100a", "100f", "103", "103a", "103f", "107",
+           "107a", "107f", "110", "110a", "110f", "120", "120a", "120f", "121", "121a", "121f"]
 PAIRS = ["e4m3x2", "e5m2x2", "e2m3x2", "e3m2x2", "e2m1x2"]
 
 
@@ -43,7 +43,8 @@ def products():
                f".f32.{a}.{b}.f32.ue8m0 {fragments}, {selectors};")
     for a, b in itertools.product(small[:2], small[:2]):
         yield f"mma.sync.aligned.m16n8k32.row.col.f32.{a}.{b}.f32 {fragments};"
-    for kind, vectors, scale in itertools.product(("mxf4", "mxf4nvf4"), ("2X", "4X"), ("ue8m0", "ue4m3")):
+    for kind, vectors, scale in itertools.product(("mxf4", "mxf4nvf4"), ("2X", "4X"),
+                                                  ("ue8m0", "ue4m3")):
         yield (f"mma.sync.aligned.m16n8k64.row.col.kind::{kind}.block_scale.scale_vec::{vectors}"
                f".f32.e2m1.e2m1.f32.{scale} {fragments}, {selectors};")
 
@@ -70,12 +71,13 @@ def takes(ptxas, isa, target, form):
 
 def main(all_ptxas):
     versions = [version_of(p) for p in all_ptxas]
-    out = csv.writer((HERE / "test/golden/small_floats.csv").open("w", newline=""), lineterminator="\n",
-                     delimiter="\t", quoting=csv.QUOTE_NONE, escapechar=None, quotechar=None)
+    table = (HERE / "test/golden/small_floats.csv").open("w", newline="")
+    out = csv.writer(table, lineterminator="\n", delimiter="\t", quoting=csv.QUOTE_NONE)
     out.writerow(["ptxas " + " and ".join(release for _, release in versions)] + TARGETS)
     for form in itertools.chain(conversions(), products()):
-        out.writerow([form] + ["".join(takes(p, isa, t, form) for p, (isa, _) in zip(all_ptxas, versions))
-                               for t in TARGETS])
+        cells = ["".join(takes(p, isa, t, form) for p, (isa, _) in zip(all_ptxas, versions))
+                 for t in TARGETS]
+        out.writerow([form] + cells)
 
 
 if __name__ == "__main__":

@@ -144,8 +144,9 @@ Reason Verdict::not_seen(const Access& old, const Viewer& v) const {
   return lane_reaches(old, v, Order::seen(), true) ? Reason::released_apart : Reason::unordered;
 }
 
-// The last block: one thread has updated the flag of what another cluster's threads fenced, all have met
-// at a barrier since, and load. An SM reads what its cache does not hold from where it is visible.
+// The last block: one thread has updated the flag of what another cluster's threads fenced, all
+// have met at a barrier since, and load. An SM reads what its cache does not hold from where it is
+// visible.
 bool Verdict::met_flag(const Access& old, const Viewer& v) const {
   return v.space == Space::global && !v.issued && v.use == Use::read && old.use == Use::write &&
          old.cluster != now_.serial && reaches(old, v, Order::updated());

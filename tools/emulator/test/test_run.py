@@ -105,7 +105,8 @@ class Run(unittest.TestCase):
         self.assertIn("missing order in kernel k", reports[0]["text"])
 
     def test_what_is_wrong_with_the_command_is_said(self):
-        for arguments, said in ((["run"], "no program"), (["run", "--bogus", "x"], "unknown option"),
+        for arguments, said in ((["run"], "no program"),
+                                (["run", "--bogus", "x"], "unknown option"),
                                 (["run", "--seeds", "x", "true"], "--seeds takes a number"),
                                 (["run", "--device"], "--device takes a value"),
                                 (["walk"], "usage")):

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+"""tools/emulator/outside.py: verdicts of files and programs against a list."""
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+OUTSIDE = os.path.join(os.path.dirname(__file__), "../outside.py")
+EMULATOR = os.path.join(os.environ["NVFP4_BUILD"], "emulator", "libcuda.so.1")
+HEAD = ".version 9.0\n.target sm_90a\n.address_size 64\n.visible .entry k() {\n"
+
+
+class Outside(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.files = os.path.join(self.folder.name, "files")
+        os.makedirs(self.files)
+        self.put("fine.ptx", HEAD + "ret; }\n")
+        self.put("wrong.ptx", HEAD + "frobnicate; ret; }\n")
+        self.put("three.run", "#!/bin/sh\nexit 3\n")
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def put(self, name, text):
+        path = os.path.join(self.files, name)
+        with open(path, "w") as file:
+            file.write(text)
+        os.chmod(path, os.stat(path).st_mode | (stat.S_IXUSR if name.endswith(".run") else 0))
+
+    def check(self, *arguments):
+        done = subprocess.run([sys.executable, OUTSIDE, self.files, "--library", EMULATOR, "--list",
+                               os.path.join(self.folder.name, "list.txt"), *arguments],
+                              capture_output=True, text=True)
+        return done.returncode, done.stdout + done.stderr
+
+    def test_what_the_list_says_is_right_until_a_verdict_changes(self):
+        status, said = self.check()
+        self.assertEqual(status, 1, said)
+        self.assertIn("fine.ptx: loads, the list says nothing", said)
+        self.assertEqual(self.check("--write")[0], 0)
+        self.assertEqual(self.check(), (0, "3 files, 0 differ\n"))
+        with open(os.path.join(self.folder.name, "list.txt")) as file:
+            lines = dict(line.split("  ", 1) for line in file if line[0] != "#")
+        self.assertEqual(lines["three.run"], "exit 3\n")
+        self.assertIn("unknown instruction", lines["wrong.ptx"])
+        self.put("fine.ptx", HEAD + "bar.sync 99; ret; }\n")
+        os.remove(os.path.join(self.files, "three.run"))
+        status, said = self.check()
+        self.assertEqual(status, 1)
+        self.assertIn("the list says loads", said)
+        self.assertIn("1 files of the list are not there, the first is three.run", said)
+
+
+if __name__ == "__main__":
+    unittest.main()
