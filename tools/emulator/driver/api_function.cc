@@ -109,13 +109,90 @@ CUresult cuKernelGetName(const char** name, CUkernel handle) {
   });
 }
 
+namespace {
+
+constexpr int warp_threads = 32, most_warps = threads_per_block / warp_threads;
+
+CUresult active_blocks(Entry entry, int* blocks, CUfunction handle, int threads,
+                       size_t dynamic_shared, unsigned flags) {
+  return on_function(entry, handle, [&](State& s, Function& f) {
+    if (!blocks || threads <= 0 || flags & ~CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE)
+      return CUDA_ERROR_INVALID_VALUE;
+    *blocks = blocks_per_sm(s, f, threads, dynamic_shared);
+    return CUDA_SUCCESS;
+  });
+}
+
+// The block with which most threads fit on an SM, the largest of such.
+CUresult potential_block(Entry entry, int* grid, int* block, CUfunction handle,
+                         CUoccupancyB2DSize shared_of, size_t dynamic_shared, int limit,
+                         unsigned flags) {
+  size_t shared[most_warps];  // asked before the driver is locked, which it may call
+  for (int w = 0; w < most_warps; ++w)
+    shared[w] = shared_of ? shared_of((w + 1) * warp_threads) : dynamic_shared;
+  return on_function(entry, handle, [&](State& s, Function& f) {
+    if (!grid || !block || limit < 0 || flags & ~CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE)
+      return CUDA_ERROR_INVALID_VALUE;
+    int most = threads_per_block, best = 0;
+    EffectiveAttributes now = effective(s, *f.entry, &f.attributes, f.kernel);
+    get_attribute(s, *f.code, *f.entry, now, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &most);
+    if (limit) most = std::min(most, limit);
+    *grid = *block = 0;
+    for (int threads = (most + warp_threads - 1) / warp_threads * warp_threads; threads > 0;
+         threads -= warp_threads) {
+      const int size = std::min(threads, most);
+      const int blocks = blocks_per_sm(s, f, size, shared[threads / warp_threads - 1]);
+      if (blocks * size <= best) continue;
+      best = blocks * size;
+      *block = size;
+      *grid = blocks * s.device->sms;
+    }
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // namespace
+
 // 0 blocks where a launch is refused, which depends on the function's attribute (measured).
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction handle, int threads,
                                                      size_t dynamic_shared) {
-  constexpr Entry entry = Entry::cuOccupancyMaxActiveBlocksPerMultiprocessor;
+  return active_blocks(Entry::cuOccupancyMaxActiveBlocksPerMultiprocessor, blocks, handle, threads,
+                       dynamic_shared, 0);
+}
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfunction handle,
+                                                              int threads, size_t dynamic_shared,
+                                                              unsigned flags) {
+  return active_blocks(Entry::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, blocks, handle,
+                       threads, dynamic_shared, flags);
+}
+
+CUresult cuOccupancyMaxPotentialBlockSize(int* grid, int* block, CUfunction handle,
+                                          CUoccupancyB2DSize shared_of, size_t dynamic_shared,
+                                          int limit) {
+  return potential_block(Entry::cuOccupancyMaxPotentialBlockSize, grid, block, handle, shared_of,
+                         dynamic_shared, limit, 0);
+}
+CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* grid, int* block, CUfunction handle,
+                                                   CUoccupancyB2DSize shared_of,
+                                                   size_t dynamic_shared, int limit,
+                                                   unsigned flags) {
+  return potential_block(Entry::cuOccupancyMaxPotentialBlockSizeWithFlags, grid, block, handle,
+                         shared_of, dynamic_shared, limit, flags);
+}
+
+// What each of so many blocks on an SM may have.
+CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, CUfunction handle, int blocks,
+                                                 int threads) {
+  constexpr Entry entry = Entry::cuOccupancyAvailableDynamicSMemPerBlock;
   return on_function(entry, handle, [&](State& s, Function& f) {
-    if (!blocks || threads <= 0) return CUDA_ERROR_INVALID_VALUE;
-    *blocks = blocks_per_sm(s, f, threads, dynamic_shared);
+    if (!bytes || blocks <= 0 || threads <= 0 || blocks_per_sm(s, f, threads, 0) < blocks)
+      return CUDA_ERROR_INVALID_VALUE;
+    int reserved = 0;
+    device_attribute(*s.device, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, &reserved);
+    const size_t all = size_t(s.device->shared_per_sm_kib) << 10;
+    const size_t own = f.entry->static_shared_bytes + size_t(reserved);
+    const auto most = size_t(effective(s, *f.entry, &f.attributes, f.kernel).dynamic_shared);
+    *bytes = std::min(all / size_t(blocks) - own, most);
     return CUDA_SUCCESS;
   });
 }

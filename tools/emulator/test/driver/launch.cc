@@ -388,5 +388,27 @@ TEST_CASE("Occupancy follows from threads and shared memory") {
     IS(s, blocks_of(32, 0), 32);
     IS(s, s.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, f, 0, 0),
        CUDA_ERROR_INVALID_VALUE);
+    IS(s, s.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, f, 256, 100000, 1),
+       CUDA_SUCCESS);
+    IS(s, blocks, 2);
+    IS(s, s.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, f, 256, 0, 8),
+       CUDA_ERROR_INVALID_VALUE);
+
+    int grid = 0, block = 0;
+    IS(s, s.cuOccupancyMaxPotentialBlockSize(&grid, &block, f, nullptr, 0, 0), CUDA_SUCCESS);
+    IS(s, block, 1024);
+    IS(s, grid, 2 * 148);
+    IS(s, s.cuOccupancyMaxPotentialBlockSize(&grid, &block, f, nullptr, 0, 96), CUDA_SUCCESS);
+    IS(s, block, 64);  // 32 blocks of 64; of 96 only 21 fit
+    const CUoccupancyB2DSize by_thread = [](int threads) { return size_t(threads) * 512; };
+    IS(s, s.cuOccupancyMaxPotentialBlockSize(&grid, &block, f, by_thread, 0, 0), CUDA_SUCCESS);
+    IS(s, block, 448);  // 224 KB and the reserved one; of smaller blocks fewer threads fit
+    IS(s, grid, 148);
+    IS(s, s.cuOccupancyMaxPotentialBlockSizeWithFlags(&grid, &block, f, nullptr, 0, 0, 8),
+       CUDA_ERROR_INVALID_VALUE);
+    size_t bytes = 0;
+    IS(s, s.cuOccupancyAvailableDynamicSMemPerBlock(&bytes, f, 2, 256), CUDA_SUCCESS);
+    IS(s, bytes, size_t(114 * 1024 - 1024));
+    IS(s, s.cuOccupancyAvailableDynamicSMemPerBlock(&bytes, f, 9, 256), CUDA_ERROR_INVALID_VALUE);
   });
 }
