@@ -138,9 +138,12 @@ class Check(unittest.TestCase):
                 out.write(data[:size])
             code, said = check(path, "--json")
             self.assertEqual((code, said["layers"]), (1, []))
-        with open(path, "wb") as out:
-            out.write(b"GGUF" + struct.pack("<IQQ", 3, 1 << 63, 0))
-        self.assertEqual(check(path)[0], 1)
+        for head in (struct.pack("<IQQ", 3, 1 << 63, 0),
+                     struct.pack("<IQQQ", 3, 1, 0, 1) + b"\xff" + bytes(99)):
+            with open(path, "wb") as out:
+                out.write(b"GGUF" + head)
+            code, said = check(path, "--json")
+            self.assertEqual((code, said["wrong"]), (1, 1))
 
     def test_arguments(self):
         code, text = check(self.path("none"))

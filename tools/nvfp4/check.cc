@@ -106,18 +106,15 @@ class Checker {
 
   // Declared or not, the layout that the scales themselves speak for.
   void judge_layout(const Layer& layer, const MatrixBytes& matrix, Checked& checked) {
-    const Layout layout = layer.dialect->layout;
-    if (layout == Layout::blocks) return;
-    const TensorInfo* swizzled = layer.at(Use::swizzled);
-    const bool tiles = layout == Layout::tiles_128x4 || (layout == Layout::padded && swizzled);
-    const double ratio = other_layout_ratio(matrix, tiles);
+    if (layer.dialect->layout == Layout::blocks) return;
+    const double ratio = other_layout_ratio(matrix, matrix.tiles);
     checked.json["other_layout_ratio"] = ratio > 0 ? Json(ratio) : Json();
     if (ratio < kOtherLayout) return;
     add(layer, checked, layer.scales->name,
-        std::string("read as ") + (tiles ? "128x4 tiles" : "linear") +
+        std::string("read as ") + (matrix.tiles ? "128x4 tiles" : "linear") +
             ", and rows and columns of " + "the other layout explain " + short_number(ratio) +
             " times as much of its scales",
-        std::string(tiles ? "linear scales" : "128x4 tiles") + " to be declared as such");
+        std::string(matrix.tiles ? "linear scales" : "128x4 tiles") + " to be declared as such");
   }
 
   void compare(const Layer& layer, const MatrixBytes& matrix,

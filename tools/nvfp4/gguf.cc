@@ -5,6 +5,7 @@
 #include <set>
 
 #include "tools/nvfp4/dialects.h"
+#include "tools/nvfp4/strict_json.h"
 #include "tools/nvfp4/tensor_file.h"
 
 namespace nvfp4_tool {
@@ -52,7 +53,13 @@ class Cursor {
     const uint64_t bytes = number(8), at = place_;
     skip(bytes);
     const std::vector<uint8_t> data = file_.read(at, bytes);
-    return std::string(data.begin(), data.end());
+    const std::string text(data.begin(), data.end());
+    try {
+      StrictJson(text).dump();
+    } catch (const StrictJson::exception&) {
+      refuse("a name that is no UTF-8");
+    }
+    return text;
   }
 
  private:

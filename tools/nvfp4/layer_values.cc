@@ -183,9 +183,10 @@ MatrixBytes read_matrix(const Layer& layer, int64_t expert, TensorReader& reader
     for (uint8_t& byte : matrix.codes) byte = uint8_t(byte >> 4 | byte << 4);
   }
   const TensorInfo* swizzled = layer.at(Use::swizzled);
-  const bool tiles = layer.dialect->layout == Layout::tiles_128x4 ||
-                     (swizzled && one_of(reader.values(*swizzled), 0) != 0);
-  matrix.scales = linear_scales(layer, reader.bytes(*layer.scales, expert, layer.experts()), tiles);
+  matrix.tiles = layer.dialect->layout == Layout::tiles_128x4 ||
+                 (swizzled && one_of(reader.values(*swizzled), 0) != 0);
+  matrix.scales =
+      linear_scales(layer, reader.bytes(*layer.scales, expert, layer.experts()), matrix.tiles);
   check_scale_bytes(layer, matrix,
                     layer.stacked() ? layer.scales->name + "[" + std::to_string(expert) + "]" : "");
   return matrix;

@@ -15,6 +15,7 @@ struct MatrixBytes {
   int64_t n = 0, k = 0;
   std::vector<uint8_t> codes, scales;
   double tensor_scale = 1;
+  bool tiles = false;  // how the scales lay in the file
 };
 
 // Reads tensors of a checkpoint; keeps one file open.

@@ -123,6 +123,8 @@ class Hostile(unittest.TestCase):
                 ("many tensors", b"GGUF" + struct.pack("<IQQ", 3, 1 << 63, 0), "are expected"),
                 ("many settings", b"GGUF" + struct.pack("<IQQ", 3, 0, 1 << 63), "are expected"),
                 ("a long name", b"GGUF" + head + struct.pack("<Q", 1 << 63), "are expected"),
+                ("a name of bytes", b"GGUF" + head + struct.pack("<Q", 1) + b"\xff" + bytes(99),
+                 "a name that is no UTF-8"),
                 ("many dimensions", b"GGUF" + head + name + struct.pack("<I", 9), "9 dimensions"),
                 ("rows of half a block", b"GGUF" + head + name + struct.pack("<IQIQ", 1, 65, 40, 0),
                  "no multiple of 64"),
