@@ -102,12 +102,7 @@ std::vector<uint8_t> linear_scales(const Layer& layer, std::vector<uint8_t> byte
   return scales;
 }
 
-bool all_zero(const uint8_t* codes) {
-  for (int i = 0; i < 8; ++i) {
-    if (codes[i] & 0x77) return false;
-  }
-  return true;
-}
+bool all_zero(const uint8_t* codes) { return (load<uint64_t>(codes) & 0x7777777777777777) == 0; }
 
 void check_scale_bytes(const Layer& layer, const MatrixBytes& matrix, const std::string& name) {
   const int64_t across = matrix.k / 16;

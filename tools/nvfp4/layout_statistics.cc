@@ -13,6 +13,9 @@ namespace {
 
 // Fewer scales than in 128 x 1024 elements do not tell.
 constexpr int64_t kFewest = 128 * 1024 / 16;
+// More rows do not tell more. The scales of the first rows are the first bytes in both readings,
+// since tiles along K come first.
+constexpr int64_t kMostRows = 1024;
 
 // log2 of a UE4M3 byte, the smallest for 0.
 double log_scale(uint8_t byte) {
@@ -53,17 +56,18 @@ double structure(const std::vector<uint8_t>& scales, int64_t rows, int64_t colum
 }  // namespace
 
 double other_layout_ratio(const MatrixBytes& matrix, bool read_as_tiles) {
-  const int64_t rows = matrix.n, columns = matrix.k / 16;
-  if (rows % 128 != 0 || matrix.k % 64 != 0 || rows * columns < kFewest) return 0;
+  const int64_t rows = std::min(matrix.n, kMostRows), columns = matrix.k / 16;
+  if (matrix.n % 128 != 0 || matrix.k % 64 != 0 || rows * columns < kFewest) return 0;
   // What lay in the file, read the other way.
-  std::vector<uint8_t> other(matrix.scales.size());
+  const std::vector<uint8_t> own(matrix.scales.begin(), matrix.scales.begin() + rows * columns);
+  std::vector<uint8_t> other(own.size());
   const int32_t from = read_as_tiles ? NVFP4_SCALE_LAYOUT_LINEAR : NVFP4_SCALE_LAYOUT_128X4;
   const int32_t to = read_as_tiles ? NVFP4_SCALE_LAYOUT_128X4 : NVFP4_SCALE_LAYOUT_LINEAR;
-  if (nvfp4_scale_convert_host(matrix.scales.data(), from, other.data(), to, rows, matrix.k) !=
+  if (nvfp4_scale_convert_host(own.data(), from, other.data(), to, rows, matrix.k) !=
       NVFP4_SUCCESS) {
     return 0;
   }
-  const double here = structure(matrix.scales, rows, columns);
+  const double here = structure(own, rows, columns);
   return here == 0 ? 0 : structure(other, rows, columns) / here;
 }
 
