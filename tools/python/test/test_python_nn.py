@@ -131,6 +131,22 @@ class Layer(unittest.TestCase):
         layer.input_scale *= 1.5
         self.assertFalse(torch.equal(layer(x), expected))
 
+    def test_names_with_a_prefix_and_rows_that_are_padding(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = dialect_files.comfyui()
+            file.tensors = {"model.diffusion_" + name: tensor
+                            for name, tensor in file.tensors.items()}
+            file.write(os.path.join(folder, "m.safetensors"))
+            rows = dialect_files.N - 14
+            model = torch.nn.ModuleDict({name: linear(rows, dialect_files.K, device="meta")
+                                         for name in ("good", "bad")})
+            for names in (["bad"], None):
+                loaded = load_linear(model, folder, "cpu", names=names,
+                                     prefix="model.diffusion_m.")
+                self.assertEqual(sorted(loaded), names or ["good"])
+        values = model["bad"].weight().dequantize().numpy()
+        np.testing.assert_allclose(values, file.expected["m.bad"][:rows], rtol=2e-7)
+
     def test_quantized_inputs(self):
         layer = Linear.from_float(linear(40, 64), quantize_input=True)
         x = torch.randn(2, 3, 64).bfloat16()
