@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -14,6 +15,8 @@ import numpy as np
 import nvfp4
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tools/python/test"))
+import dialect_files  # noqa: E402
 
 
 def text(path):
@@ -69,6 +72,8 @@ class Lines(unittest.TestCase):
         for name, rows in (("a", 64), ("b", 96), ("w", 32)):
             np.save(os.path.join(self.folder, name + ".npy"),
                     rng.standard_normal((rows, 256), dtype=np.float32))
+        os.mkdir(os.path.join(self.folder, "model"))
+        dialect_files.modelopt().write(os.path.join(self.folder, "model", "m.safetensors"))
         lines = block("build/nvfp4 info").splitlines()
         self.assertGreater(len(lines), 4)
         for line in lines:
