@@ -48,6 +48,17 @@ __device__ inline void st_async_f32(uint32_t address, float value, uint32_t bar)
       : "memory");
 }
 
+// st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32  [a], {b0, b1, b2, b3}, [bar];
+//                                                                                 PTX 8.1, sm_90
+// Likewise with sixteen bytes.
+__device__ inline void st_async_v4_f32(uint32_t address, float4 v, uint32_t bar) {
+  asm volatile(
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, "
+      "[%5];" ::"r"(address),
+      "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w), "r"(bar)
+      : "memory");
+}
+
 // barrier.cluster.arrive.release.aligned;                                         PTX 8.0, sm_90
 __device__ inline void cluster_arrive_release() {
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");

@@ -44,6 +44,14 @@ NVFP4_MUL_BY_HALF(f16x2)
 NVFP4_MUL_BY_HALF(bf16x2)
 #undef NVFP4_MUL_BY_HALF
 
+// fma.rn.bf16x2  d, a, b, -0.0;                                                   PTX 7.0, sm_80
+// A product of bf16 pairs where there is no mul.bf16x2 (before 9.0): -0.0 changes no product.
+__device__ inline uint32_t fma_rn_bf16x2_product(uint32_t a, uint32_t b) {
+  uint32_t d;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(0x80008000));
+  return d;
+}
+
 // cvt.rn.f16x2.e4m3x2  d, a;                                                      PTX 8.1, sm_89
 // The low or the high 16 bits of `bytes`: two E4M3 values, exact in fp16.
 template <uint32_t kHalf>

@@ -90,6 +90,13 @@ __device__ inline uint32_t ld_shared_u8(uint32_t address) {
   return value;
 }
 
+// ld.shared.u16  d, [a];                                                          PTX 1.0
+__device__ inline uint32_t ld_shared_u16(uint32_t address) {
+  uint16_t value;
+  asm volatile("ld.shared.u16 %0, [%1];" : "=h"(value) : "r"(address) : "memory");
+  return value;
+}
+
 // ld.shared.b32  d, [a];                                                          PTX 1.0
 __device__ inline uint32_t ld_shared_b32(uint32_t address) {
   uint32_t value;

@@ -47,13 +47,20 @@ __device__ inline void named_barrier_arrive() {
 
 // griddepcontrol.wait;                                                            PTX 7.8, sm_90
 // Blocks until the grids this one depends on have completed and their writes are visible. No effect
-// in a launch without the programmatic-serialization attribute.
-__device__ inline void griddepcontrol_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+// in a launch without the programmatic-serialization attribute; none either below 9.0, where the
+// instruction does not exist and a grid starts only after the one before it.
+__device__ inline void griddepcontrol_wait() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
 
 // griddepcontrol.launch_dependents;                                               PTX 7.8, sm_90
-// Lets the dependent grid start once every CTA has said so or exited.
+// Lets the dependent grid start once every CTA has said so or exited. Nothing below 9.0.
 __device__ inline void griddepcontrol_launch_dependents() {
+#if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
 }
 
 // setmaxnreg.{inc,dec}.sync.aligned.u32  n;                                       PTX 8.0, sm_90a
