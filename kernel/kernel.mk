@@ -14,7 +14,8 @@ KERNEL_OUT_nvcc     := $(B)/kernel
 KERNEL_OUT_12.9     := $(B)/kernel-12.9
 KERNEL_OUT_prebuilt := kernel/prebuilt
 KERNEL_OUT  := $(KERNEL_OUT_$(KERNELS))
-KERNEL_DIRS := $(addprefix kernel/,ptx common helpers sm100 sm90 sm90/tiny sm90/wide sm90/sums quantize)
+KERNEL_DIRS := $(addprefix kernel/,ptx common helpers sm80 sm90 sm90/tiny sm90/wide sm90/sums \
+                 sm100 quantize)
 KERNEL_HDR  := $(wildcard $(foreach d,$(KERNEL_DIRS),$d/*.cuh $d/*.h $d/*.def))
 
 SM100_PTX       := $(KERNEL_OUT)/gemm_sm100.ptx
@@ -22,6 +23,9 @@ SM100_ARCHES    := sm_100a sm_103a sm_100f
 SM100_CUBINS    := $(SM100_ARCHES:%=$(KERNEL_OUT)/gemm_sm100.%.cubin)
 SM90_PTX        := $(KERNEL_OUT)/gemm_sm90.ptx
 SM90_CUBIN      := $(KERNEL_OUT)/gemm_sm90.sm_90a.cubin
+# mma.sync, one source: with clusters for 9.0, and for any GPU from 8.0 on.
+SM80_PTX        := $(KERNEL_OUT)/gemm_sm80.ptx
+SM80_90_PTX     := $(KERNEL_OUT)/gemm_sm80_sm90.ptx
 # The quantizer: one source, in PTX for any device, which rounds to E2M1 by arithmetic, and for
 # 10.x, which converts.
 QUANTIZE_PTX       := $(KERNEL_OUT)/quantize.ptx
@@ -79,6 +83,7 @@ KERNEL_PTXAS := $(NVRTC_HOME)/nvidia/cuda_nvcc/bin/ptxas
 $(NVRTC): tools/setup/cuda-12.9.txt
 	@PYTHON='$(call given,PYTHON)' tools/setup/setup.sh $(NVRTC_HOME) 12.9
 	@touch $@
+$(SM80_PTX) $(SM80_90_PTX): $(NVRTC) tools/nvrtc/compile.py $(wildcard tools/nvrtc/include/*)
 $(SM100_PTX) $(SM90_PTX) $(QUANTIZE_PTX) $(QUANTIZE100_PTX): $(NVRTC) tools/nvrtc/compile.py \
     $(wildcard tools/nvrtc/include/*)
 endif
@@ -97,6 +102,16 @@ $(SM90_PTX): kernel/sm90/gemm.cu $(KERNEL_HDR)
 	$(call to_ptx_$(KERNELS),compute_90a)
 $(SM90_CUBIN): $(SM90_PTX)
 	$(call to_cubin,sm_90a)
+
+# The oldest version that its instructions need, so that older drivers take the text; the pragma is
+# a hint to ptxas that those do not know.
+$(SM80_PTX): kernel/sm80/gemm.cu $(KERNEL_HDR)
+	@mkdir -p $(@D)
+	$(call to_ptx_$(KERNELS),compute_80)
+	@sed -i -e 's/^\.version .*/.version 7.0/' -e '/used_bytes_mask/d' $@
+$(SM80_90_PTX): kernel/sm80/gemm.cu $(KERNEL_HDR)
+	@mkdir -p $(@D)
+	$(call to_ptx_$(KERNELS),compute_90a)
 
 $(QUANTIZE_PTX): kernel/quantize/quantize.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)

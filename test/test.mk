@@ -30,8 +30,13 @@ DEBUG_PTX := $(addprefix $(B)/test/,gemm_sm100.debug.ptx gemm_sm100.lineinfo.ptx
              gemm_sm90.debug.ptx \
                gemm_sm100.clocks.ptx gemm_sm90.clocks.ptx)
 
+# The library does not have these images yet, so what came without them has no rule for them either.
+ifneq ($(KERNELS),prebuilt)
+TEST_SM80_PTX := $(SM80_PTX) $(SM80_90_PTX)
+endif
+
 $(B)/nvfp4_test: $(GEMM_TEST_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(B)/obj/bench/tensor_rate.o \
-                  $(LIB) | $(DEBUG_PTX)
+                  $(LIB) | $(DEBUG_PTX) $(TEST_SM80_PTX)
 	$(call say,LINK)$(CXX) -o $@ $(filter %.o,$^) $(USE_LIBRARY) $(CATCH_LIBS) -ldl -pthread
 
 $(B)/test_host: $(HOST_TEST_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(HOST_OBJ) $(B)/obj/bench/csv.o \

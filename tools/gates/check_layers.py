@@ -22,7 +22,8 @@ def grounded(order, ground):
     return {room: list(order[:i]) + ground for i, room in enumerate(order)}
 
 
-KERNEL_PLAIN = ["kernel/common/", "kernel/sm90/", "kernel/sm100/", "kernel/quantize/"]
+KERNEL_PLAIN = ["kernel/common/", "kernel/sm80/", "kernel/sm90/", "kernel/sm100/",
+                "kernel/quantize/"]
 HOST = grounded(
     ["host/" + room + "/" for room in ("base", "problem", "plan", "driver", "family", "run",
                                        "words", "api")],
@@ -36,6 +37,7 @@ LIBRARY = {
     "kernel/ptx/": [],
     "kernel/common/": ["kernel/ptx/"],
     "kernel/helpers/": ["kernel/common/", "kernel/ptx/"],
+    "kernel/sm80/": ["kernel/common/", "kernel/ptx/"],
     "kernel/sm90/": ["kernel/common/", "kernel/ptx/"],
     "kernel/sm100/": ["kernel/common/", "kernel/ptx/"],
     "kernel/quantize/": ["kernel/helpers/", "kernel/common/", "kernel/ptx/"],

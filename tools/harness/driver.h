@@ -45,6 +45,7 @@ namespace support {
   X(cuModuleUnload)              \
   X(cuFuncSetAttribute)          \
   X(cuLaunchKernel)              \
+  X(cuLaunchKernelEx)            \
   X(cuTensorMapEncodeTiled)      \
   X(cuStreamCreate)              \
   X(cuStreamSynchronize)         \

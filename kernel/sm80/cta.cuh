@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+// Which part of a product a CTA computes.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/ptx/cluster.cuh"
+#include "kernel/sm80/params.h"
+#include "kernel/sm80/tile.h"
+
+namespace nvfp4 {
+
+// Whether the K partitions of a tile are a cluster; else they meet in the workspace.
+#if __CUDA_ARCH__ >= 900
+constexpr bool kSm80Clusters = true;
+#else
+constexpr bool kSm80Clusters = false;
+#endif
+
+struct Sm80Place {
+  uint32_t batch, m, n;  // the first token and weight of a tile
+};
+
+// Tokens change fastest, so that tiles that share weights run at the same time.
+template <typename Tile>
+__device__ Sm80Place sm80_place(const Sm80Params& p, uint32_t tile) {
+  Sm80Place place{0, 0, tile};
+  if (p.tiles_m > 1) {
+    place.n = tile / p.tiles_m;
+    place.m = (tile - place.n * p.tiles_m) * Tile::kTokens;
+  }
+  if (p.batches > 1) {
+    place.batch = place.n / p.tiles_n;
+    place.n -= place.batch * p.tiles_n;
+  }
+  place.n *= kSm80Weights;
+  return place;
+}
+
+template <typename Tile>
+struct Sm80Cta {
+  const Sm80Params& p;
+  Sm80Place at;
+  uint32_t tile, rank;           // the number of the tile, and of its K partition
+  uint32_t first_block, blocks;  // k-blocks of the partition
+  uint32_t weights, tokens;      // of the tile that exist
+  uint32_t smem, stage_bytes;
+
+  __device__ Sm80Cta(const Sm80Params& params, uint32_t shared) : p(params), smem(shared) {
+    tile = p.split == 1 ? blockIdx.x : blockIdx.x / p.split;
+    rank = blockIdx.x - tile * p.split;
+    at = sm80_place<Tile>(p, tile);
+    const uint32_t all = (p.k + kSm80BlockK - 1) / kSm80BlockK;
+    const uint32_t each = p.split == 1 ? all : all / p.split;
+    const uint32_t more = all - each * p.split;  // the first partitions have one more
+    first_block = rank * each + min(rank, more);
+    blocks = each + (rank < more);
+    weights = min(p.n - at.n, kSm80Weights);
+    tokens = min(p.m - at.m, Tile::kTokens);
+    stage_bytes = sm80_stage_bytes(sm80_token_rows(p.m, Tile::kTokens));
+  }
+
+  // Of a cluster, in its first CTA: the sums of each K partition.
+  __device__ uint32_t parts(uint32_t of_rank) const {
+    return ring(Tile::kWarps) + of_rank * sm80_token_rows(p.m, Tile::kTokens) * kSm80SumRowBytes;
+  }
+  __device__ uint32_t zeros() const { return smem; }
+  __device__ uint32_t sums_full() const { return smem + kSm80ZeroBytes; }
+  __device__ uint32_t ring(uint32_t warp) const {
+    return smem + kSm80RingsAt + warp * Tile::kStages * stage_bytes;
+  }
+};
+
+}  // namespace nvfp4

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+// NVFP4 weights to fp16 or bf16 with nothing that compute capability 8.0 lacks: element times
+// scale, exact, in units of 2^-7. Each type is a struct of the same functions.
+//
+// An E2M1 code s.ee.m placed as sign, low exponent bits and high mantissa bit is its value times
+// 2^-14 in fp16 and 2^-126 in bf16, where the smallest ones are subnormal. A UE4M3 byte shifted to
+// the mantissa and the low exponent bits is its scale times 2^-8 or 2^-120, so that multiplying it
+// by 2^15 or twice by powers of two leaves the scale times 2^7 or 2^119. The NaN 0x7F becomes 480
+// by this: multiply.cuh looks for it beside.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/ptx/convert.cuh"
+#include "kernel/ptx/mma.cuh"
+
+namespace nvfp4 {
+
+constexpr float kSm80WeightScale = 128.0f;
+
+enum class Sm80Type { f16, bf16 };
+
+// Powers of two that ptxas does not know: a left shift by one of them is a multiplication, which
+// runs beside the ALU, where ptxas would give some of them to the ALU. The grid is one of x alone.
+struct Sm80Powers {
+  uint32_t x2, x4, x16, x64, x256, x4096;
+
+  __device__ Sm80Powers() {
+    const uint32_t one = gridDim.y;
+    x2 = one * 2, x4 = one * 4, x16 = one * 16, x64 = one * 64, x256 = one * 256,
+    x4096 = one * 4096;
+  }
+};
+
+// Eight codes of a word, element n in nibble n, as the pairs (n, n + 4), n = 0 .. 3, and two scales
+// of a word's low or high half.
+template <Sm80Type kType>
+struct Sm80Operand;
+
+template <>
+struct Sm80Operand<Sm80Type::f16> {
+  // The high byte of an fp16 has all of a code, so bytes are placed first: 1 3 5 7 and 0 2 4 6.
+  static __device__ void place(uint32_t codes, const Sm80Powers& by, uint32_t (&pairs)[4]) {
+    const uint32_t odd = (codes & 0x80808080) | (codes >> 3 & 0x0E0E0E0E);
+    const uint32_t even = (codes * by.x16 & 0x80808080) | (codes * by.x2 & 0x0E0E0E0E);
+    pairs[0] = __byte_perm(even, 0, 0x2404);
+    pairs[1] = __byte_perm(odd, 0, 0x2404);
+    pairs[2] = even & 0xFF00FF00;
+    pairs[3] = odd & 0xFF00FF00;
+  }
+  // Of two bytes in bits 0 to 6 and 16 to 22.
+  static __device__ uint32_t scale_pair(uint32_t bytes) {
+    constexpr uint32_t k2To15 = 0x78007800;
+    return ptx::mul_rn_f16x2(bytes << 7, k2To15);
+  }
+  template <uint32_t kHalf>
+  static __device__ uint32_t times(uint32_t codes, uint32_t scales) {
+    return ptx::mul_rn_f16x2_by_half<kHalf>(codes, scales);
+  }
+  static __device__ void multiply(float (&sums)[4], const uint32_t (&a)[4], uint32_t b0,
+                                  uint32_t b1) {
+    ptx::mma_m16n8k16_f16(sums, a, b0, b1);
+  }
+};
+
+template <>
+struct Sm80Operand<Sm80Type::bf16> {
+  // A code lies in both bytes of a bf16. Only left shifts may be multiplications, so there is one
+  // right shift.
+  static __device__ void place(uint32_t codes, const Sm80Powers& by, uint32_t (&pairs)[4]) {
+    constexpr uint32_t kSigns = 0x80008000, kRest = 0x01C001C0;
+    const uint32_t low = codes >> 6;
+    pairs[0] = (codes * by.x4096 & kSigns) | (codes * by.x64 & kRest);
+    pairs[1] = (codes * by.x256 & kSigns) | (codes * by.x4 & kRest);
+    pairs[2] = (codes * by.x16 & kSigns) | (low * by.x16 & kRest);
+    pairs[3] = (codes & kSigns) | (low & kRest);
+  }
+  static __device__ uint32_t scale_pair(uint32_t bytes) {
+    constexpr uint32_t k2To127 = 0x7F007F00, k2To112 = 0x77807780;
+    return ptx::fma_rn_bf16x2_product(ptx::fma_rn_bf16x2_product(bytes << 4, k2To127), k2To112);
+  }
+  template <uint32_t kHalf>
+  static __device__ uint32_t times(uint32_t codes, uint32_t scales) {
+    return ptx::fma_rn_bf16x2_product(codes, __byte_perm(scales, 0, kHalf ? 0x3232 : 0x1010));
+  }
+  static __device__ void multiply(float (&sums)[4], const uint32_t (&a)[4], uint32_t b0,
+                                  uint32_t b1) {
+    ptx::mma_m16n8k16_bf16(sums, a, b0, b1);
+  }
+};
+
+}  // namespace nvfp4

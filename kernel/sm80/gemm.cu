@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+// NVFP4 weights times fp16 or bf16 tokens by mma.sync, for few tokens, on compute capability 8.0
+// and later. README.md has the drawing and the arithmetic.
+//
+// CONTRACT
+//   D[l][m][n] = epilogue( sum_k  A[l][m][k]  B[l][n][k] sb[l][n][k/16] ), by common/epilogue.h.
+//   A CTA computes 64 columns n (weights, B) x 8 or 16 rows m (tokens, A) of one batch l, for one
+//   of `split` K partitions in k-blocks of 128; the earlier ones have a k-block more if they do
+//   not divide. In the image for 9.0 the partitions of a tile are a cluster. In that for 8.0 and
+//   later they meet in the workspace, and nvfp4_add_sm80_* adds them; with one partition it is not
+//   launched. K a multiple of 16, at least 16. Nothing outside the described elements influences D.
+//
+// ORDER OF SUMS
+//   Warp w of a CTA takes the k-blocks w, w + kWarps, .. of its partition, each as 8 MMAs of 16
+//   products and the accumulator. Then warps are added first to last, then partitions first to
+//   last. The bits follow from the sizes, `split` and the number of warps alone; either image has
+//   the same ones, and a token's do not depend on the other tokens.
+#include "kernel/ptx/async_copy.cuh"
+#include "kernel/ptx/cluster.cuh"
+#include "kernel/ptx/memory.cuh"
+#include "kernel/ptx/sync.cuh"
+#include "kernel/sm80/cta.cuh"
+#include "kernel/sm80/decode.cuh"
+#include "kernel/sm80/load.cuh"
+#include "kernel/sm80/multiply.cuh"
+#include "kernel/sm80/params.h"
+#include "kernel/sm80/sums.cuh"
+#include "kernel/sm80/tile.h"
+
+namespace nvfp4 {
+
+// A trip multiplies a k-block and asks for the one that takes its stage; the first kStages trips
+// only ask. A trip commits a group of copies even if it is empty, so that every wait counts alike.
+// Weights that no earlier grid writes are asked for before it has ended.
+template <typename Tile, typename Operand>
+__device__ void multiply_80(const Sm80Cta<Tile>& cta, uint32_t ring, uint32_t warp, uint32_t lane,
+                            Sm80Sums<Tile>& sums) {
+  const Sm80Lane<Tile> at(cta, ring, lane);
+  const Sm80Powers by;
+  Sm80Source<Tile> source(cta, warp, lane);
+  const bool early = cta.p.weights_are_static != 0;
+  const int32_t blocks = static_cast<int32_t>(cta.blocks);
+  constexpr int32_t kAhead = Tile::kStages * Tile::kWarps;
+  const int32_t first = static_cast<int32_t>(warp) - kAhead;
+  uint32_t stage = 0;  // its place in the ring, in bytes
+#pragma unroll 1
+  for (int32_t i = first; i < blocks; i += Tile::kWarps) {
+    if (i >= 0) {
+      ptx::cp_async_wait_group<Tile::kStages - 1>();
+      __syncwarp();  // and so those of the other lanes
+      const uint32_t begin = (cta.first_block + i) * kSm80BlockK;
+      multiply_block<Tile, Operand>(at, by, stage, cta.p.k - begin, lane, sums);
+      __syncwarp();  // all lanes have read the stage
+    }
+    const bool more = i + kAhead < blocks;
+    if (i == first && !early) ptx::griddepcontrol_wait();
+    if (more) load_weights_80(cta, source, ring + stage, lane);
+    if (i == first && early) ptx::griddepcontrol_wait();
+    if (more) load_tokens_80(cta, source, ring + stage, lane);
+    source.advance();
+    ptx::cp_async_commit_group();
+    stage += cta.stage_bytes;
+    if (stage == Tile::kStages * cta.stage_bytes) stage = 0;
+  }
+}
+
+// After the warps' sums have met in the first one's ring.
+template <typename Tile>
+__device__ void finish_80(const Sm80Cta<Tile>& cta) {
+  const Sm80Share<Tile> share;
+  uint32_t sums = cta.ring(0);
+  if (cta.p.split == 1) {
+    for (uint32_t t = share.token; t < cta.tokens; t += share.kStep) {
+      const uint32_t place = share.place(t);
+      ptx::st_shared_v4_f32(sums + place, sum_of_warps(cta, place));
+    }
+  } else if constexpr (kSm80Clusters) {
+    push_part(cta, share);
+    if (cta.rank != 0) return;
+    add_cluster(cta, share);
+    sums = cta.parts(0);
+  } else {
+    return store_part(cta, share);
+  }
+  store_d_80(cta.p, cta.at, sums, share);
+}
+
+template <typename Tile, Sm80Type kType>
+__device__ void gemm_sm80(const Sm80Params& p) {
+  extern __shared__ __align__(128) uint8_t shared[];
+  const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const Sm80Cta<Tile> cta(p, ptx::shared_address(shared));
+  // By a shuffle, or the compiler would compute it anew for every copy.
+  const uint32_t ring = __shfl_sync(0xFFFFFFFF, cta.ring(warp), 0);
+  if constexpr (kSm80Clusters) {
+    if (p.split > 1) start_cluster(cta);
+  }
+  if (threadIdx.x < kSm80ZeroBytes / 4) ptx::st_shared_b32(cta.zeros() + threadIdx.x * 4, 0);
+  ptx::griddepcontrol_launch_dependents();
+  __syncthreads();  // the zeros are there
+  Sm80Sums<Tile> sums = {};
+  multiply_80<Tile, Sm80Operand<kType>>(cta, ring, warp, lane, sums);
+  apply_nan_rows(sums);
+  put_sums_80(sums, ring, lane);
+  __syncthreads();
+  finish_80(cta);
+}
+
+#if __CUDA_ARCH__ < 900
+// D of a tile whose K partitions lie in the workspace.
+template <typename Tile>
+__device__ void add_sm80(const Sm80Params& p) {
+  __shared__ __align__(16) uint8_t sums[Tile::kTokens * kSm80SumRowBytes];
+  const uint32_t tile = blockIdx.x;
+  const Sm80Place at = sm80_place<Tile>(p, tile);
+  const Sm80Share<Tile> share;
+  const uint32_t to = ptx::shared_address(sums);
+  const uint32_t tokens = min(p.m - at.m, Tile::kTokens);
+  for (uint32_t t = share.token; t < tokens; t += share.kStep) {
+    float4 sum = *part_of<Tile>(p, tile, 0, t, share.n);
+    for (uint32_t rank = 1; rank < p.split; ++rank) {
+      sum = add_80(sum, *part_of<Tile>(p, tile, rank, t, share.n));
+    }
+    ptx::st_shared_v4_f32(to + share.place(t), sum);
+  }
+  store_d_80(p, at, to, share);
+}
+#endif
+
+}  // namespace nvfp4
+
+#define SM80_ENTRY(type, tokens, warps)                                                    \
+  extern "C" __global__ void __launch_bounds__(nvfp4::Sm80Tile<tokens, warps>::kThreads,   \
+                                               nvfp4::Sm80Tile<tokens, warps>::kCtasPerSm) \
+      nvfp4_gemm_sm80_##type##_64x##tokens##w##warps(                                      \
+          const __grid_constant__ nvfp4::Sm80Params params) {                              \
+    nvfp4::gemm_sm80<nvfp4::Sm80Tile<tokens, warps>, nvfp4::Sm80Type::type>(params);       \
+  }
+#define SM80_TILE(tokens, warps) \
+  SM80_ENTRY(f16, tokens, warps) \
+  SM80_ENTRY(bf16, tokens, warps)
+#include "kernel/sm80/tiles.def"
+#undef SM80_TILE
+#undef SM80_ENTRY
+
+// The images without clusters.
+#if __CUDA_ARCH__ < 900
+#define SM80_ADD(tokens)                                                             \
+  extern "C" __global__ void __launch_bounds__(nvfp4::kSm80AddThreads)               \
+      nvfp4_add_sm80_64x##tokens(const __grid_constant__ nvfp4::Sm80Params params) { \
+    nvfp4::add_sm80<nvfp4::Sm80Tile<tokens, nvfp4::kSm80AddThreads / 32>>(params);   \
+  }
+SM80_ADD(8)
+SM80_ADD(16)
+#undef SM80_ADD
+#endif

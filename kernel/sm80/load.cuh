@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+// A k-block's codes, scales and tokens into a stage of the warp's ring, by cp.async of all lanes.
+// Where K or N ends inside it, zero codes and zero tokens take the place of what does not exist.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/common/scale_tile.h"
+#include "kernel/ptx/async_copy.cuh"
+#include "kernel/ptx/memory.cuh"
+#include "kernel/sm80/cta.cuh"
+
+namespace nvfp4 {
+
+// What a lane copies from. It takes the same 16-byte piece of every eighth row of codes, and of
+// every second token; of scales in tiles the rows lane and lane + 32.
+template <typename Tile>
+struct Sm80Source {
+  static constexpr uint32_t kCodeLanes = kSm80CodeRowBytes / 16;    // of a row
+  static constexpr uint32_t kTokenLanes = kSm80TokenRowBytes / 16;  // of a token
+  static constexpr uint32_t kSteps = kSm80BlockK / kScaleTileK;
+
+  const uint8_t *codes, *scales, *tokens;  // of the warp's next k-block
+  uint32_t block;                          // its number
+
+  __device__ Sm80Source(const Sm80Cta<Tile>& cta, uint32_t warp, uint32_t lane)
+      : block(cta.first_block + warp) {
+    const Sm80Params& p = cta.p;
+    codes = p.weights + cta.at.batch * p.weight_batch_bytes +
+            static_cast<int64_t>(cta.at.n + lane / kCodeLanes) * p.weight_row_bytes +
+            block * kSm80CodeRowBytes + lane % kCodeLanes * 16;
+    scales =
+        p.weight_scales + cta.at.batch * p.weight_scales_batch_bytes +
+        scale_tile_number(cta.at.n / kScaleTileRows, steps(p), block * kSteps) * kScaleTileBytes +
+        scale_lane(lane) + scale_band(cta.at.n % kScaleTileRows);
+    tokens = p.tokens + cta.at.batch * p.token_batch_bytes +
+             static_cast<int64_t>(cta.at.m + lane / kTokenLanes) * p.token_row_bytes +
+             block * kSm80TokenRowBytes + lane % kTokenLanes * 16;
+  }
+  static __device__ uint32_t steps(const Sm80Params& p) {
+    return (p.k + kScaleTileK - 1) / kScaleTileK;
+  }
+  __device__ bool whole(const Sm80Params& p) const { return (block + 1) * kSm80BlockK <= p.k; }
+  __device__ void advance() {
+    block += Tile::kWarps;
+    codes += Tile::kWarps * kSm80CodeRowBytes;
+    scales += Tile::kWarps * kSteps * kScaleTileBytes;
+    tokens += Tile::kWarps * kSm80TokenRowBytes;
+  }
+};
+
+template <typename Tile>
+__device__ void load_codes_80(const Sm80Cta<Tile>& cta, const Sm80Source<Tile>& source,
+                              uint32_t stage, uint32_t lane) {
+  constexpr uint32_t kLanes = Sm80Source<Tile>::kCodeLanes, kRows = 32 / kLanes;
+  const Sm80Params& p = cta.p;
+  const uint8_t* from = source.codes;
+  const uint32_t to = stage + lane * 16;  // as the rows lie
+  if (cta.weights == kSm80Weights && source.whole(p)) {
+#pragma unroll
+    for (uint32_t i = 0; i < kSm80Weights / kRows; ++i, from += kRows * p.weight_row_bytes) {
+      ptx::cp_async_16(to + i * kRows * kSm80CodeRowBytes, from);
+    }
+    return;
+  }
+  const uint32_t begin = source.block * kSm80CodeRowBytes + lane % kLanes * 16;
+  const uint32_t bytes = begin >= p.k / 2 ? 0 : min(p.k / 2 - begin, 16u);
+#pragma unroll 1
+  for (uint32_t i = 0; i < kSm80Weights / kRows; ++i, from += kRows * p.weight_row_bytes) {
+    const bool there = bytes > 0 && kRows * i + lane / kLanes < cta.weights;
+    ptx::cp_async_16_of(to + i * kRows * kSm80CodeRowBytes, there ? from : p.weights,
+                        there ? bytes : 0);
+  }
+}
+
+// Four bytes, the scales of 64 elements, to each row's place in the stage.
+template <typename Tile>
+__device__ void load_tiled_scales_80(const Sm80Cta<Tile>& cta, const Sm80Source<Tile>& source,
+                                     uint32_t to, uint32_t lane) {
+  constexpr uint32_t kSteps = Sm80Source<Tile>::kSteps;
+#pragma unroll
+  for (uint32_t step = 0; step < kSteps; ++step) {
+    const bool there = source.block * kSteps + step < source.steps(cta.p);
+    const uint8_t* const tile =
+        there ? source.scales + step * kScaleTileBytes : cta.p.weight_scales;
+#pragma unroll
+    for (uint32_t band = 0; band < 2; ++band) {
+      ptx::cp_async_4_if(to + (lane + 32 * band) * kSm80ScaleRowBytes + step * 4, tile + 4 * band,
+                         there);
+    }
+  }
+}
+
+// Rows of K/16 bytes. They begin at multiples of four only where K is a multiple of 64.
+template <typename Tile>
+__device__ void load_linear_scales_80(const Sm80Cta<Tile>& cta, uint32_t block, uint32_t to,
+                                      uint32_t lane) {
+  const Sm80Params& p = cta.p;
+  constexpr uint32_t kWords = kSm80ScaleRowBytes / 4;
+  const uint32_t row_bytes = p.k / 16;
+  const uint32_t begin = block * kSm80ScaleRowBytes + lane % kWords * 4;
+  const uint32_t count = begin >= row_bytes ? 0 : min(row_bytes - begin, 4u);
+  const uint8_t* const base = p.weight_scales + cta.at.batch * p.weight_scales_batch_bytes;
+#pragma unroll 4
+  for (uint32_t row = lane / kWords; row < kSm80Weights; row += 32 / kWords) {
+    const uint32_t bytes = row < cta.weights ? count : 0;
+    const uint8_t* const from =
+        bytes == 0 ? base : base + static_cast<int64_t>(cta.at.n + row) * row_bytes + begin;
+    const uint32_t at = to + row * kSm80ScaleRowBytes + lane % kWords * 4;
+    if (p.k % kScaleTileK == 0) {
+      ptx::cp_async_4_if(at, from, bytes != 0);
+      continue;
+    }
+    uint32_t word = 0;
+#pragma unroll
+    for (uint32_t i = 0; i < 4; ++i) {
+      word |= ptx::ld_global_u8_if(from + i, i < bytes) << 8 * i;
+    }
+    ptx::st_shared_b32(at, word);
+  }
+}
+
+// Everything but the tokens.
+template <typename Tile>
+__device__ void load_weights_80(const Sm80Cta<Tile>& cta, const Sm80Source<Tile>& source,
+                                uint32_t stage, uint32_t lane) {
+  load_codes_80(cta, source, stage, lane);
+  if (cta.p.scales_are_linear != 0) {
+    load_linear_scales_80(cta, source.block, stage + kSm80CodeBytes, lane);
+  } else {
+    load_tiled_scales_80(cta, source, stage + kSm80CodeBytes, lane);
+  }
+}
+
+template <typename Tile>
+__device__ void load_tokens_80(const Sm80Cta<Tile>& cta, const Sm80Source<Tile>& source,
+                               uint32_t stage, uint32_t lane) {
+  constexpr uint32_t kLanes = Sm80Source<Tile>::kTokenLanes, kRows = 32 / kLanes;
+  const Sm80Params& p = cta.p;
+  const uint32_t row = lane / kLanes, piece = lane % kLanes;
+  const bool there = source.block * kSm80BlockK + piece * 8 < p.k;
+  const uint8_t* from = there ? source.tokens : p.tokens;
+  const int64_t step = there ? kRows * p.token_row_bytes : 0;
+  const uint32_t to = stage + kSm80CodeBytes + kSm80ScaleBytes + row * kSm80TokenRowBytes +
+                      (piece ^ sm80_token_swizzle(piece / 8, row)) * 16;
+#pragma unroll
+  for (uint32_t i = 0; i < Tile::kTokens / kRows; ++i, from += step) {
+    ptx::cp_async_16_of_if(to + i * kRows * kSm80TokenRowBytes, from, there ? 16 : 0,
+                           row + kRows * i < cta.tokens);
+  }
+}
+
+}  // namespace nvfp4

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+// The one argument of the mma.sync kernels for tokens in fp16 or bf16. Plain C++, no CUDA.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/common/epilogue.h"
+#include "kernel/common/offset.h"
+
+namespace nvfp4 {
+
+constexpr uint32_t kSm80AddThreads = 128;  // of the kernel that adds K partitions
+
+// Weights are B [L][N][K], tokens are A [L][M][K]; D is [L][M][N].
+struct Sm80Params {
+  const uint8_t* weights;        // E2M1 codes
+  const uint8_t* weight_scales;  // UE4M3
+  const uint8_t* tokens;         // fp16 or bf16
+  void* d;
+  float* parts;  // workspace of images without clusters: [tile][K partition][token][weight]
+  int64_t weight_row_bytes, weight_batch_bytes;
+  int64_t weight_scales_batch_bytes;
+  int64_t token_row_bytes, token_batch_bytes;
+  int64_t d_batch_stride;  // elements
+  uint32_t m, n, k;        // k a multiple of 16
+  uint32_t tiles_m, tiles_n, batches;
+  uint32_t split;  // K partitions of each tile, at most as many as there are k-blocks
+  float alpha;
+  uint32_t weights_are_static;  // 1: no earlier grid writes them, they may be loaded before its end
+  uint32_t scales_are_linear;   // 1: K/16 bytes a row; 0: 128x4 tiles
+  EpilogueParams epilogue;
+};
+static_assert(sizeof(Sm80Params) == 248 && NVFP4_OFFSET_IS(Sm80Params, d_batch_stride, 80) &&
+              NVFP4_OFFSET_IS(Sm80Params, split, 112) &&
+              NVFP4_OFFSET_IS(Sm80Params, epilogue, 128));
+
+}  // namespace nvfp4

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+// Sums to D. The partial sums of the four warps are added first to last, then those of the K
+// partitions, first to last: whichever CTA adds, the order is the same.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/common/epilogue.cuh"
+#include "kernel/ptx/cluster.cuh"
+#include "kernel/ptx/mbarrier.cuh"
+#include "kernel/ptx/memory.cuh"
+#include "kernel/ptx/sync.cuh"
+#include "kernel/sm80/cta.cuh"
+#include "kernel/sm80/decode.cuh"
+#include "kernel/sm80/multiply.cuh"
+
+namespace nvfp4 {
+
+__device__ inline float4 add_80(float4 a, float4 b) {
+  return make_float4(__fadd_rn(a.x, b.x), __fadd_rn(a.y, b.y), __fadd_rn(a.z, b.z),
+                     __fadd_rn(a.w, b.w));
+}
+
+// A row with a NaN among its scales is one of NaNs, for all tokens: its four lanes tell each other.
+template <typename Tile>
+__device__ void apply_nan_rows(Sm80Sums<Tile>& sums) {
+  uint32_t rows = sums.nan_rows;
+  rows |= __shfl_xor_sync(0xFFFFFFFF, rows, 1);
+  rows |= __shfl_xor_sync(0xFFFFFFFF, rows, 2);
+  if (rows == 0) return;
+#pragma unroll
+  for (uint32_t t = 0; t < kSm80MmaRows; ++t) {
+#pragma unroll
+    for (uint32_t u = 0; u < Tile::kTokens / 8; ++u) {
+#pragma unroll
+      for (uint32_t i = 0; i < 4; ++i) {
+        if ((rows >> (2 * t + i / 2) & 1) != 0) sums.of[t][u][i] = __uint_as_float(0x7FFFFFFF);
+      }
+    }
+  }
+}
+
+// To the warp's own ring, [token][weight] in fp32.
+template <typename Tile>
+__device__ void put_sums_80(const Sm80Sums<Tile>& sums, uint32_t ring, uint32_t lane) {
+  const uint32_t own = ring + lane % 4 * 2 * kSm80SumRowBytes + lane / 4 * 4;
+#pragma unroll
+  for (uint32_t t = 0; t < kSm80MmaRows; ++t) {
+#pragma unroll
+    for (uint32_t u = 0; u < Tile::kTokens / 8; ++u) {
+#pragma unroll
+      for (uint32_t i = 0; i < 4; ++i) {
+        ptx::st_shared_f32(own + (8 * u + i % 2) * kSm80SumRowBytes + (16 * t + i / 2 * 8) * 4,
+                           sums.of[t][u][i]);
+      }
+    }
+  }
+}
+
+// A thread takes four neighbouring weights, of every eighth token, in every step below alike: so it
+// reads nothing that another thread wrote, but for the warps' partial sums.
+constexpr uint32_t kSm80Columns = kSm80Weights / 4;
+
+template <typename Tile>
+struct Sm80Share {
+  static constexpr uint32_t kStep = Tile::kThreads / kSm80Columns;
+  uint32_t n, token;
+
+  __device__ Sm80Share() : n(threadIdx.x % kSm80Columns * 4), token(threadIdx.x / kSm80Columns) {}
+  __device__ uint32_t place(uint32_t t) const { return t * kSm80SumRowBytes + n * 4; }
+};
+
+// Four sums of a token: the warps' partial sums, first to last.
+template <typename Tile>
+__device__ float4 sum_of_warps(const Sm80Cta<Tile>& cta, uint32_t place) {
+  float4 sum = ptx::ld_shared_v4_f32(cta.ring(0) + place);
+#pragma unroll
+  for (uint32_t warp = 1; warp < Tile::kWarps; ++warp) {
+    sum = add_80(sum, ptx::ld_shared_v4_f32(cta.ring(warp) + place));
+  }
+  return sum;
+}
+
+// A cluster's partial sums meet in its first CTA, beside the rings, which may still be in use
+// there. Its barrier counts their bytes, so no CTA waits for a fence.
+template <typename Tile>
+__device__ void start_cluster(const Sm80Cta<Tile>& cta) {
+  if (cta.rank == 0 && threadIdx.x == 0) {
+    ptx::mbarrier_init(cta.sums_full(), 1);
+    ptx::fence_mbarrier_init();
+    ptx::mbarrier_arrive_expect_tx(cta.sums_full(), cta.p.split * cta.tokens * kSm80Weights * 4);
+  }
+  ptx::cluster_arrive_relaxed();
+}
+
+template <typename Tile>
+__device__ void push_part(const Sm80Cta<Tile>& cta, const Sm80Share<Tile>& share) {
+  ptx::cluster_wait_acquire();  // the first CTA runs and has its barrier
+  const uint32_t full = ptx::mapa(cta.sums_full(), 0);
+  for (uint32_t t = share.token; t < cta.tokens; t += share.kStep) {
+    const uint32_t to = ptx::mapa(cta.parts(cta.rank) + share.place(t), 0);
+    ptx::st_async_v4_f32(to, sum_of_warps(cta, share.place(t)), full);
+  }
+}
+
+// In the first CTA: to the place of its own part.
+template <typename Tile>
+__device__ void add_cluster(const Sm80Cta<Tile>& cta, const Sm80Share<Tile>& share) {
+  ptx::mbarrier_wait_cluster(cta.sums_full(), 0);
+  for (uint32_t t = share.token; t < cta.tokens; t += share.kStep) {
+    const uint32_t own = cta.parts(0) + share.place(t);
+    float4 sum = ptx::ld_shared_v4_f32(own);
+    for (uint32_t rank = 1; rank < cta.p.split; ++rank) {
+      sum = add_80(sum, ptx::ld_shared_v4_f32(cta.parts(rank) + share.place(t)));
+    }
+    ptx::st_shared_v4_f32(own, sum);
+  }
+}
+
+// Where the sums of a K partition lie in the workspace.
+template <typename Tile>
+__device__ float4* part_of(const Sm80Params& p, uint32_t tile, uint32_t rank, uint32_t token,
+                           uint32_t n) {
+  const uint64_t part = static_cast<uint64_t>(tile) * p.split + rank;
+  return reinterpret_cast<float4*>(p.parts + (part * Tile::kTokens + token) * kSm80Weights + n);
+}
+
+template <typename Tile>
+__device__ void store_part(const Sm80Cta<Tile>& cta, const Sm80Share<Tile>& share) {
+  for (uint32_t t = share.token; t < cta.tokens; t += share.kStep) {
+    *part_of<Tile>(cta.p, cta.tile, cta.rank, t, share.n) = sum_of_warps(cta, share.place(t));
+  }
+}
+
+// D in fp16 or bf16 by rows, of alpha times the sum, where all four elements exist and are aligned.
+template <typename Tile>
+__device__ void store_plain_80(const Sm80Params& p, const SumRows& rows) {
+  const uint32_t type = p.epilogue.d_type;
+  const int64_t first = rows.batch * p.d_batch_stride + rows.n;
+  for (uint32_t m = rows.m, at = rows.at; m < rows.m_end; m += rows.m_step, at += rows.step) {
+    const float4 sum = ptx::ld_shared_v4_f32(at);
+    float x[4] = {sum.x, sum.y, sum.z, sum.w};
+#pragma unroll
+    for (float& one : x) one = __fmul_rn(p.alpha, __fmul_rn(one, kSm80WeightScale));
+    uint16_t* const d = static_cast<uint16_t*>(p.d) + first + m * p.epilogue.d_row;
+    *reinterpret_cast<uint2*>(d) = narrow_four(type, x);
+  }
+}
+
+__device__ inline bool is_plain_80(const Sm80Params& p, uint32_t n) {
+  const uint32_t kind = p.epilogue.kind;
+  return (kind == kEpiloguePlain || kind == kEpilogueBf16) && n + 4 <= p.n &&
+         ((p.epilogue.d_row | p.d_batch_stride) & 3) == 0;
+}
+
+// D of what lies at `sums`, [token][weight].
+template <typename Tile>
+__device__ void store_d_80(const Sm80Params& p, const Sm80Place& at, uint32_t sums,
+                           const Sm80Share<Tile>& share) {
+  SumRows rows;
+  rows.at = sums + share.place(share.token);
+  rows.step = share.kStep * kSm80SumRowBytes;
+  rows.batch = at.batch;
+  rows.n = at.n + share.n;
+  rows.m = at.m + share.token;
+  rows.m_step = share.kStep;
+  rows.m_end = min(p.m, at.m + Tile::kTokens);
+  if (is_plain_80(p, rows.n)) {
+    return store_plain_80<Tile>(p, rows);
+  }
+  store_general(p, rows, GeneralColumns(p, rows.n), kSm80WeightScale);
+}
+
+}  // namespace nvfp4

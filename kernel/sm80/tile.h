@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// Sizes of the mma.sync kernels, and where things lie in a stage. Plain C++, no CUDA.
+//
+// A warp multiplies all 64 weights of its CTA's tile by all tokens for one k-block at a time, and
+// has a ring of its own, so that warps never wait for each other before the sums are added.
+//
+//   a stage   codes    64 rows of 64 bytes
+//             scales   64 rows of 8 bytes
+//             tokens   a row of 256 bytes for each token of the tile that exists, in pieces of 16
+//                      bytes; the piece j of row r lies at j ^ sm80_token_swizzle(j / 8, r)
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/common/host_device.h"
+
+namespace nvfp4 {
+
+constexpr uint32_t kSm80BlockK = 128;  // elements of K in a k-block
+constexpr uint32_t kSm80Weights = 64;  // of a tile
+
+constexpr uint32_t kSm80CodeRowBytes = kSm80BlockK / 2;
+constexpr uint32_t kSm80CodeBytes = kSm80Weights * kSm80CodeRowBytes;
+constexpr uint32_t kSm80ScaleRowBytes = kSm80BlockK / 16;
+constexpr uint32_t kSm80ScaleBytes = kSm80Weights * kSm80ScaleRowBytes;
+constexpr uint32_t kSm80TokenRowBytes = kSm80BlockK * 2;
+constexpr uint32_t kSm80ZeroBytes = 128;  // of zeros, for lanes whose token does not exist
+constexpr uint32_t kSm80RingsAt = 256;    // behind the zeros and the barrier of a cluster's sums
+
+// From a token's sums to the next one's: 68 floats, so that a warp's lanes meet 32 banks.
+constexpr uint32_t kSm80SumRowBytes = (kSm80Weights + 4) * 4;
+
+// Eight lanes that read together, four places of K of two tokens, want eight different banks: the
+// `line` of 128 bytes in which a piece lies and its row change its number within the line.
+NVFP4_HOST_DEVICE constexpr uint32_t sm80_token_swizzle(uint32_t line, uint32_t row) {
+  return line + row % 2 * 2;
+}
+
+// `rows` tokens of the tile exist.
+NVFP4_HOST_DEVICE constexpr uint32_t sm80_stage_bytes(uint32_t rows) {
+  return kSm80CodeBytes + kSm80ScaleBytes + rows * kSm80TokenRowBytes;
+}
+
+// Tokens of a tile that exist: every tile has room for as many as the first one has.
+NVFP4_HOST_DEVICE constexpr uint32_t sm80_token_rows(uint32_t m, uint32_t tile_tokens) {
+  return m < tile_tokens ? m : tile_tokens;
+}
+
+// kTileWarps: each takes every kTileWarps-th k-block. Eight are faster where few tiles share the
+// SMs, four elsewhere.
+template <uint32_t kTileTokens, uint32_t kTileWarps>
+struct Sm80Tile {
+  static constexpr uint32_t kTokens = kTileTokens;
+  static constexpr uint32_t kWarps = kTileWarps;
+  static constexpr uint32_t kStages = 2;
+  static constexpr uint32_t kThreads = 32 * kWarps;
+  // Registers are given out for so many warps of an SM.
+  static constexpr uint32_t kWarpsPerSm = kWarps == 4 ? 12 : kTokens > 8 ? 8 : 16;
+  static constexpr uint32_t kCtasPerSm = kWarpsPerSm / kWarps;
+
+  // `cluster`: CTAs of one; 1 where K partitions meet in the workspace.
+  static constexpr uint32_t shared_bytes(uint32_t m, uint32_t cluster) {
+    const uint32_t rows = sm80_token_rows(m, kTokens);
+    return kSm80RingsAt + kWarps * kStages * sm80_stage_bytes(rows) +
+           (cluster == 1 ? 0 : cluster * rows * kSm80SumRowBytes);
+  }
+  static_assert(kTokens % 8 == 0, "the columns of an MMA");
+  static_assert(kTokens * kSm80SumRowBytes <= kStages * sm80_stage_bytes(1),
+                "a warp's sums take the place of its ring");
+};
+
+}  // namespace nvfp4
