@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Every promise is a target with a ## line; `make help` prints them.
 
-# CLOCKS=1: kernels that note when they reach what (kernel/common/clocks.cuh), in a folder of their own.
+# CLOCKS=1: kernels that note when they reach what (kernel/common/clocks.cuh), in a folder of their
+# own.
 B        := $(if $(CLOCKS),build/clocks,build)
 CXX      ?= g++
 CC       ?= gcc

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// nvfp4_bench clocks: what the CTAs of a kernel built with CLOCKS=1 noted (kernel/common/clocks.cuh).
+// nvfp4_bench clocks: what the CTAs of a kernel built with CLOCKS=1 noted
+// (kernel/common/clocks.cuh).
 #include <algorithm>
 #include <cstdio>
 #include <memory>

@@ -57,7 +57,8 @@ void add_layer(CLI::App& app, bench::LayerOptions& o) {
 
 void add_clocks(CLI::App& app, bench::ClocksOptions& o) {
   CLI::App* clocks = app.add_subcommand(
-      "clocks", "when CTAs reach the points of kernel/common/clocks.def, by a build with CLOCKS=1; CSV");
+      "clocks",
+      "when CTAs reach the points of kernel/common/clocks.def, by a build with CLOCKS=1; CSV");
   clocks->add_option("--shape", o.shapes, "MxNxK, several")->delimiter(',')->required();
   clocks->add_option("--variant", o.variant, "a kernel variant by name");
   clocks->add_option("--replays", o.replays, "samples of a figure")->check(CLI::Range(1, 1000));

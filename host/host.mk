@@ -28,7 +28,8 @@ $(B)/obj/host/%.o: host/%.cc
 $(B)/obj/host/reference/reference.o $(B)/obj/host/reference/reference_a16.o: HOST_FLAGS += -O3
 $(B)/obj/host/api/api.o: HOST_FLAGS += -DNVFP4_COMPILER='"$(COMPILER_OF_KERNELS)"'
 
-$(B)/obj/host/api/api.o $(B)/abi/host/api/api.o $(B)/tsan/host/api/api.o: $(COMPILER_TXT) $(IMAGES_FROM)
+$(B)/obj/host/api/api.o $(B)/abi/host/api/api.o $(B)/tsan/host/api/api.o: \
+  $(COMPILER_TXT) $(IMAGES_FROM)
 
 $(B)/obj/host/images.o: host/run/images.S host/plan/images.def host/plan/quantizer_images.def \
                          $(KERNEL_FATBINS) $(IMAGES_FROM)

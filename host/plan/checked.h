@@ -15,7 +15,8 @@ struct CheckedGemm {
   uint32_t forced_split = 0;  // K partitions that desc->variant names; 0: the planner chooses
 };
 
-// Checks every rule in the header's order. Refuses with a status and a sentence, or fills `checked`.
+// Checks every rule in the header's order. Refuses with a status and a sentence, or fills
+// `checked`.
 nvfp4_status check_gemm(const nvfp4_gemm_desc* desc, Caller caller, CheckedGemm* checked);
 
 }  // namespace nvfp4

@@ -82,8 +82,8 @@ struct Family {
   const char* (*why_not_by_tma)(const nvfp4_gemm_desc& desc, const Plan& plan);
 };
 
-// The cheapest choice among the variants that serve the architecture. Its variant is NULL if each has
-// too many tiles. The variants of each type of tokens stand from narrow to wide.
+// The cheapest choice among the variants that serve the architecture. Its variant is NULL if each
+// has too many tiles. The variants of each type of tokens stand from narrow to wide.
 Choice cheapest(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant* variants,
                 uint32_t count);
 

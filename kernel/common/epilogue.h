@@ -13,7 +13,8 @@
 
 namespace nvfp4 {
 
-// Numbered as NVFP4_TYPE_ and NVFP4_ACTIVATION_ of the header (host/problem/epilogue.cc asserts it).
+// Numbered as NVFP4_TYPE_ and NVFP4_ACTIVATION_ of the header (host/problem/epilogue.cc asserts
+// it).
 enum ElementType : uint32_t { kTypeNone, kTypeF16, kTypeBf16, kTypeF32 };
 enum Activation : uint32_t {
   kActivationNone,

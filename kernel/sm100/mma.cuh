@@ -5,9 +5,9 @@
 #include <cstdint>
 
 #include "kernel/common/clocks.cuh"
+#include "kernel/common/ring.cuh"
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/tcgen05.cuh"
-#include "kernel/common/ring.cuh"
 #include "kernel/sm100/cta.cuh"
 #include "kernel/sm100/descriptor.h"
 
@@ -96,8 +96,8 @@ __device__ void wait_for_accumulator(const Cta<Tile>& cta) {
 }
 
 // Fillings of four steps, in code without a branch between the steps: 15 clocks to issue one, where
-// its MMA takes 48 or more (tools/gates/sass.txt). Then the steps of a filling that K ends in, whose last
-// step's scales may have to be cleared first (cut.cuh).
+// its MMA takes 48 or more (tools/gates/sass.txt). Then the steps of a filling that K ends in,
+// whose last step's scales may have to be cleared first (cut.cuh).
 template <typename Tile>
 __device__ void issue_mma(const Cta<Tile>& cta, uint32_t tmem) {
   const MmaThread<Tile> thread(cta, tmem);

@@ -6,10 +6,10 @@
 
 #include <cstdint>
 
+#include "kernel/common/ring.cuh"
 #include "kernel/ptx/async_copy.cuh"
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/memory.cuh"
-#include "kernel/common/ring.cuh"
 #include "kernel/sm90/cta.cuh"
 #include "kernel/sm90/load.cuh"
 
@@ -68,8 +68,9 @@ __device__ void load_codes(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
 
 // How many stages are asked for beyond those that have arrived. Where the consumer groups share the
 // slots of the ring, this bound keeps a group from waiting for a slot's next filling before the
-// current one has arrived: a barrier tells only the parity of its phase, so the wait would return at
-// once (wide/tile.h). Every group comes back to its own slots where their number divides the ring.
+// current one has arrived: a barrier tells only the parity of its phase, so the wait would return
+// at once (wide/tile.h). Where the number of groups divides the ring, every group
+// comes back to its own slots.
 template <typename Tile>
 constexpr bool kGroupsShareSlots = Tile::kStages % Tile::kGroups != 0;
 template <typename Tile>

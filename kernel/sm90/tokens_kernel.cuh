@@ -90,7 +90,8 @@ __device__ inline void deal_out_chunks(uint32_t j, uint4 (&chunks)[4]) {
 // slabs are [batch][stage][token tile][4][row of the tile]: a tile's part of a stage is one piece
 // of memory. Indices of stages have 32 bits: a division of 64 takes longer than all else here.
 __device__ inline void decode_tokens_to_workspace(const Sm90Params& p) {
-  // This launch is never programmatic (host/run/launch.cc), so earlier grids have ended: tokens may be
+  // This launch is never programmatic (host/run/launch.cc), so earlier grids have ended: tokens may
+  // be
   // read, and the GEMM may load weights beside this grid.
   ptx::griddepcontrol_launch_dependents();
 

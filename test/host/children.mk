@@ -19,7 +19,8 @@ $(IDLE_PROBE): test/host/child/probe.c include/nvfp4_gemm.h $(LIB)
 	$(call say,LINK)$(CC) -std=c99 -O1 $(WARN) -Wno-pedantic -Iinclude $< -o $@ $(LIB) \
 	  -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../..:$$ORIGIN/../../bench/idle' -ldl -pthread
 
-$(FAKE_DRIVER): test/host/child/fake_driver.cc $(CUDA_API) kernel/common/params.h kernel/common/params.def \
+$(FAKE_DRIVER): test/host/child/fake_driver.cc $(CUDA_API) \
+                kernel/common/params.h kernel/common/params.def \
                 kernel/common/epilogue.h kernel/sm100/params.h
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CXX) -std=c++17 -O1 -fPIC -shared $(WARN) -I. $< -o $@ \

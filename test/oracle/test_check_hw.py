@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""tools/gates/check_hw.sh with programs that stand for a GPU's: what it starts, what it says, its exit
+"""tools/gates/check_hw.sh with programs that stand for a GPU's: what it starts, what it says, its
+exit
 code."""
 import os
 import subprocess

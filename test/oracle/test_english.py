@@ -22,7 +22,8 @@ class English(unittest.TestCase):
         self.assertEqual(lines("of", "// It is the first.\n// Of its rows.\nint b;\n", "a.h"), [1])
 
     def test_a_line_that_begins_with_of_inside_a_sentence_is_none(self):
-        for text, name in (("// The row\n// of the tile. Often\n", "a.cc"), ('f("Of it");\n', "a.cc"),
+        for text, name in (("// The row\n// of the tile. Often\n", "a.cc"),
+                           ('f("Of it");\n', "a.cc"),
                            ("// A row of it\n// Of A\n", "a.cc"), ("x = '#Of it'\n", "a.py"),
                            ("Of all.\n", "a.md")):
             with self.subTest(text):

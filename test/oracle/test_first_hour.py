@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""tools/gates/first_hour.py with programs that stand for a GPU's: each step's verdict is on the disk
+"""tools/gates/first_hour.py with programs that stand for a GPU's: each step's verdict is on the
+disk
 before the next begins, and a file is believed only where it is whole, of hardware, and good."""
 import contextlib
 import io

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The images in the library: each fat binary unpacks to the file that it was made of, by libzstd."""
+"""The images in the library: each fat binary unpacks to the file that it was made of, by
+libzstd."""
 import ctypes
 import glob
 import os

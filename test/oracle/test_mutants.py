@@ -121,7 +121,8 @@ class Reach(unittest.TestCase):
     def test_a_comment_is_no_change(self):
         self.assertEqual(self.planted("kernel/low.cuh", "// two", "/* three */"), [])
         self.assertNotEqual(reach.bare('x = "// a";', "x.cc"), reach.bare('x = "// b";', "x.cc"))
-        self.assertEqual(reach.bare("x = '\"';  // a", "x.cc"), reach.bare("x = '\"';", "x.cc") + " ")
+        self.assertEqual(reach.bare("x = '\"';  // a", "x.cc"),
+                         reach.bare("x = '\"';", "x.cc") + " ")
 
     def test_a_file_that_is_new_is_a_change(self):
         self.write("kernel/new.cuh", "int low();\n")

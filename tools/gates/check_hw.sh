@@ -17,7 +17,8 @@
 #   python    the Python package on torch tensors, on two GPUs where there are two, by python3 or
 #             the TORCH_PYTHON that has torch
 #   bench     device time beside cuBLASLt, CSV to stdout
-#   first-hour  the first of all on a GPU that these kernels have not seen: tools/gates/first_hour.py
+#   first-hour  the first of all on a GPU that these kernels have not seen:
+#             tools/gates/first_hour.py
 set -u
 build=$1
 part=${2:-}

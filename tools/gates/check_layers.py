@@ -64,7 +64,8 @@ PROGRAMS = {
     "tools/draw/": ["kernel/common/", "kernel/sm100/"],
     "tools/model/": ["kernel/common/", "kernel/sm90/", "kernel/sm100/", "tools/testing/"],
     "bench/": ["include/", "host/cuda/", "kernel/common/", "tools/harness/", EMU + "include/"],
-    "test/": ["include/", "host/cuda/", "kernel/ptx/", *KERNEL_PLAIN, *HOST, "bench/", "tools/harness/", "tools/nvfp4/", "tools/testing/", EMU + "include/"],
+    "test/": ["include/", "host/cuda/", "kernel/ptx/", *KERNEL_PLAIN, *HOST, "bench/",
+              "tools/harness/", "tools/nvfp4/", "tools/testing/", EMU + "include/"],
     EMU + "test/": [EMU + room for room in EMULATOR] + ["tools/testing/"],
     EMU + "bench/": [EMU + "include/"],
 }

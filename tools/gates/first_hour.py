@@ -182,7 +182,7 @@ def family_of(steps):
 def rows_of(family, steps):
     """The family's rows of proofs.def, (CTAs of a tile, parts), whose number of parts the step
     `cuts` has run; each of its variants ran, or that step fails."""
-    with open(os.path.join(HERE, "..", "..", "host", "plan", "proofs.def"), encoding="utf-8") as file:
+    with open(os.path.join(HERE, "../../host/plan/proofs.def"), encoding="utf-8") as file:
         rows = re.findall(rf"^PROOF\({family}, (\d+), (\d+),", file.read(), re.M)
     cuts = re.search(r"products by \d+ variants, CTAs along K:((?: \d+)+)",
                      "\n".join(steps["cuts"].get("output", [])))

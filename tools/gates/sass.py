@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """sass.py COMPILER FAMILY CUBIN [update]: what a trip through each kernel's main loop costs to
-issue, read from the machine code's control bits, beside the figures of tools/gates/sass.txt; larger ones
+issue, read from the machine code's control bits, beside the figures of tools/gates/sass.txt; larger
+ones
 fail. Another compiler than the one of that file makes other code, so then nothing is compared.
 
 An instruction of 128 bits says in bits 105 to 108 how many clocks its warp waits before it issues

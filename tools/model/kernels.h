@@ -59,7 +59,8 @@ struct Mma {
 double interval(const Machine& machine, const Mma& mma);
 double latency(const Mma& mma);
 
-// This library's for 10.x, by tokens of a tile: kernel/sm100/tile.h, tools/gates/sass.txt, traced.def.
+// This library's for 10.x, by tokens of a tile: kernel/sm100/tile.h, tools/gates/sass.txt,
+// traced.def.
 std::vector<Kernel> sm100_kernels(const Machine& machine);
 // gau-nernst/learn-cuda, 02e_matmul_sm100: bf16.
 std::vector<Kernel> learn_cuda_ladder(const Machine& machine);

@@ -10,7 +10,8 @@ MODEL_SRC := $(filter-out tools/model/test.cc tools/model/main.cc,\
              $(sort $(wildcard tools/model/*.cc)))
 MODEL_OBJ := $(MODEL_SRC:%.cc=$(B)/obj/%.o)
 
-# Clocks that the sm_100a kernel's threads take to issue, of the compiler that made tools/gates/sass.txt.
+# Clocks that the sm_100a kernel's threads take to issue, of the compiler that made
+# tools/gates/sass.txt.
 $(B)/timing/sass.def: tools/gates/sass.txt
 	@mkdir -p $(@D)
 	$(call say,AWK)awk '/^nvfp4_gemm_sm100_.* before the first load/ { load[$$1] = $$NF } \

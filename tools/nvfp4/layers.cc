@@ -187,7 +187,7 @@ class Finder {
     }
   }
 
-  // Of those with modelopt's names, the one that is declared.
+  // The declared one among the dialects with modelopt's names.
   const Dialect& dialect_for(Layer& layer, const std::string& candidate) {
     layer.declared = candidate != "modelopt";
     if (layer.declared) return dialect_of(candidate);

@@ -26,7 +26,7 @@ struct Layer {
   std::optional<Refusal> refusal;
 
   const TensorInfo* at(Use use) const;
-  // Of the codes; 1 expert where they have two dimensions.
+  // Sizes of the codes; 1 expert where they have two dimensions.
   int64_t experts() const, n() const, k() const;
   bool stacked() const { return codes->shape.size() == 3; }
 };

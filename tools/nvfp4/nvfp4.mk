@@ -39,7 +39,8 @@ picture: $(SETUP) all  ## the time line of one block in the emulator, as build/t
 # The pictures of kernel/sm100/README.md: its constants, and the life of a CTA with three stages'
 # worth of K.
 .PHONY: drawings
-$(B)/draw_numbers: tools/draw/numbers.cc kernel/sm100/tile.h kernel/common/hardware.h kernel/common/scale_tile.h
+$(B)/draw_numbers: tools/draw/numbers.cc kernel/sm100/tile.h kernel/common/hardware.h \
+                     kernel/common/scale_tile.h
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CXX) $(TEST_FLAGS) -o $@ $<
 drawings: $(SETUP) all $(B)/draw_numbers  ## docs/drawings/*.svg, of the walk through the Blackwell kernel

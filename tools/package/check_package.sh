@@ -42,7 +42,8 @@ if here cmake; then
   library=$(find "$work" -path '*/installed/*' -name libnvfp4gemm.so)
   check "its library exports and imports what make's does" \
     env -u NVFP4_TALLY tools/gates/check_symbols.sh "$library"
-  check "and is hardened in the same way" env -u NVFP4_TALLY tools/gates/check_hardening.sh "$library"
+  check "and is hardened in the same way" env -u NVFP4_TALLY \
+    tools/gates/check_hardening.sh "$library"
   check "CMake, find_package with components: configured" \
     quiet cmake -S "$consumer" -B "$work/find" \
     -DCMAKE_PREFIX_PATH="$work/installed" -DINSTALLED_CONFIG="${library%/*}/cmake/nvfp4gemm"

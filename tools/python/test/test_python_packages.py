@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A file that each dialect's own package wrote, where that package is: the weight is what the package
-itself dequantizes. None of them is required."""
+"""A file that each dialect's own package wrote, where that package is: the weight is what the
+package itself dequantizes. None of them is required."""
 import importlib
 import os
 import tempfile
