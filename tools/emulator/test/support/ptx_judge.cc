@@ -2,6 +2,7 @@
 // See ptx_judge.h.
 #include "tools/emulator/test/support/ptx_judge.h"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <stdexcept>
 
 #include "tools/emulator/ptx/target.h"
+#include "tools/emulator/test/support/kept_verdicts.h"
 #include "tools/emulator/test/support/ptx_support.h"
 
 namespace ptx_test {
@@ -29,9 +31,11 @@ struct TemporaryFile {
   ~TemporaryFile() { unlink(name); }
 };
 
+// That says nothing of the text: `timeout` ended it, or a signal.
+bool timed_out(int status) { return !WIFEXITED(status) || WEXITSTATUS(status) >= 124; }
+
 // Exit status and output of `ptxas text`.
 int run_ptxas(const std::string& text, std::string* output) {
-  const TemporaryFile file(text);
   const size_t at = text.find(".target sm_");
   const std::string target = at == std::string::npos
                                  ? "sm_100a"
@@ -41,14 +45,16 @@ int run_ptxas(const std::string& text, std::string* output) {
       {"sm_82", "sm_86"}, {"sm_101", "sm_110"}, {"sm_101a", "sm_110a"}, {"sm_101f", "sm_110f"}};
   const auto as = runs_as.find(target);
   const std::string command = "timeout 60 ptxas -O0 -suppress-sparse-mma-advisory-info -arch=" +
-                              (as == runs_as.end() ? target : as->second) + " -o /dev/null " +
-                              file.name + " 2>&1";
-  FILE* pipe = popen(command.c_str(), "r");
-  if (!pipe) throw std::runtime_error("cannot start ptxas");
-  char line[4096];
-  output->clear();
-  while (fgets(line, sizeof line, pipe)) *output += line;
-  return pclose(pipe);
+                              (as == runs_as.end() ? target : as->second) + " -o /dev/null ";
+  const std::string question = command + text;
+  Verdict verdict;
+  if (!recall(question, &verdict)) {
+    const TemporaryFile file(text);
+    verdict = execute(command + file.name + " 2>&1");
+    if (!timed_out(verdict.status)) keep(question, verdict);
+  }
+  *output = verdict.output;
+  return verdict.status;
 }
 
 // "ptxas /tmp/x, line 12; error   : text" per line number; the number of a fatal error, or 0.
