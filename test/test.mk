@@ -106,6 +106,10 @@ test: $(SETUP) all static check-ptxas test-programs $(B)/tsan/first_use $(ABI_LI
 	  NVFP4_KERNELS='$(KERNEL_OUT)' KERNELS='$(KERNELS)' \
 	  CC='$(CC)' CXX='$(CXX)' $(PYTHON) test/run.py $(B)
 
+.PHONY: test-times
+test-times: test  ## the suite, then its tests above 10 processor seconds, which must have a reason in test/slow.txt
+	$(PYTHON) test/times.py $(B)
+
 .PHONY: test-long
 test-long:  ## the suite with every combination of its sweeps, also on the emulated H200
 	NVFP4_LONG=1 $(MAKE) test
