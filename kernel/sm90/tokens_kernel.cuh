@@ -91,8 +91,7 @@ __device__ inline void deal_out_chunks(uint32_t j, uint4 (&chunks)[4]) {
 // of memory. Indices of stages have 32 bits: a division of 64 takes longer than all else here.
 __device__ inline void decode_tokens_to_workspace(const Sm90Params& p) {
   // This launch is never programmatic (host/run/launch.cc), so earlier grids have ended: tokens may
-  // be
-  // read, and the GEMM may load weights beside this grid.
+  // be read, and the GEMM may load weights beside this grid.
   ptx::griddepcontrol_launch_dependents();
 
   constexpr uint32_t kRows = kTokenKernelThreads / kPiecesPerStage;
