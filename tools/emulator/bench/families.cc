@@ -23,7 +23,9 @@ struct Family {
   const char* body;  // one instruction
 };
 
-// %f, %d, %r and %rd hold values; %s is a shared address, %out a global one, both the thread's own.
+// %f, %h and %r hold values. Addresses of the thread's own words: in shared memory %s (4 bytes after
+// the one before), %two (8), %four (16), %column (128, of 32 threads) and %atomic; in global memory
+// %out, %far (16) and %counter. All threads read at `words` and at %begin. %first: lane 0.
 const Family kFamilies[] = {
     {"integer add", "add.u32 %r0, %r1, %r2;"},
     {"integer multiply-add", "mad.lo.u32 %r0, %r1, %r2, %r0;"},
@@ -31,15 +33,32 @@ const Family kFamilies[] = {
     {"fp32 fma", "fma.rn.f32 %f0, %f1, %f2, %f0;"},
     {"fp32 to fp16", "cvt.rn.f16.f32 %h0, %f1;"},
     {"compare and select", "setp.lt.u32 %p0, %r1, %r2;"},
+    {"fp32 square root", "sqrt.rn.f32 %f0, %f2;"},
+    {"f16x2 fma", "fma.rn.f16x2 %r0, %r1, %r2, %r1;"},
     {"shared load", "ld.shared.u32 %r0, [%s];"},
+    {"shared load, broadcast", "ld.shared.u32 %r0, [words];"},
+    {"shared load, two words", "ld.shared.v2.u32 {%r0, %r3}, [%two];"},
+    {"shared load, stride 2", "ld.shared.u32 %r0, [%two];"},
+    {"shared load, column", "ld.shared.u32 %r0, [%column];"},
+    {"shared load, v4", "ld.shared.v4.u32 {%r0, %r3, %r4, %r5}, [%four];"},
+    {"shared load, one lane", "@%first ld.shared.u32 %r0, [%s];"},
     {"shared store", "st.shared.u32 [%s], %r1;"},
+    {"shared store, stride 2", "st.shared.u32 [%two], %r1;"},
+    {"shared store, column", "st.shared.u32 [%column], %r1;"},
+    {"shared store, v4", "st.shared.v4.u32 [%four], {%r1, %r1, %r1, %r1};"},
+    {"shared store, one lane", "@%first st.shared.u32 [%s], %r1;"},
+    {"shared atomic", "atom.shared.add.u32 %r0, [%atomic], 1;"},
     {"global load", "ld.global.u32 %r0, [%out];"},
+    {"global load, broadcast", "ld.global.u32 %r0, [%begin];"},
+    {"global load, v4", "ld.global.v4.u32 {%r0, %r3, %r4, %r5}, [%far];"},
     {"global store", "st.global.u32 [%out], %r1;"},
+    {"global atomic", "atom.global.add.u32 %r0, [%counter], 1;"},
     {"warp shuffle", "shfl.sync.bfly.b32 %r0, %r1, 1, 31, -1;"},
     {"block barrier", "bar.sync 0;"},
     {"mbarrier try_wait", "mbarrier.try_wait.parity.shared::cta.b64 %p0, [barrier], 1;"},
 };
 constexpr int kUnrolled = 32, kWarps = 4;
+constexpr size_t kBufferBytes = 4096;
 
 double processor_time() {
   timespec t;
@@ -57,11 +76,20 @@ std::string kernel(const char* body, int rounds) {
 .target sm_100a
 .address_size 64
 .visible .entry k(.param .u64 p) {
-.shared .align 16 .b8 words[1024]; .shared .align 8 .b8 barrier[8];
-.reg .pred %p0, %again; .reg .b16 %h0; .reg .b32 %r<4>, %s, %i, %t; .reg .f32 %f<3>;
-.reg .b64 %out, %at;
-ld.param.u64 %out, [p]; mov.u32 %t, %tid.x; mul.wide.u32 %at, %t, 4; add.u64 %out, %out, %at;
-mov.u32 %s, words; shl.b32 %r0, %t, 2; add.u32 %s, %s, %r0; st.shared.u32 [%s], %t;
+.shared .align 128 .b8 words[2048], columns[16384], updated[512]; .shared .align 8 .b8 barrier[8];
+.reg .pred %p0, %again, %first; .reg .b16 %h0; .reg .f32 %f<3>; .reg .b64 %out, %at, %begin;
+.reg .b32 %r<6>, %s, %i, %t, %two, %four, %column, %atomic; .reg .b64 %far, %counter;
+ld.param.u64 %begin, [p]; mov.u32 %t, %tid.x; mul.wide.u32 %at, %t, 4;
+add.u64 %counter, %begin, %at; add.u64 %counter, %counter, 512; add.u64 %out, %counter, 512;
+mul.wide.u32 %at, %t, 16; add.u64 %far, %begin, %at; add.u64 %far, %far, 2048;
+mov.u32 %s, words; shl.b32 %r0, %t, 2; add.u32 %s, %s, %r0;
+mov.u32 %two, words; shl.b32 %r0, %t, 3; add.u32 %two, %two, %r0;
+mov.u32 %four, words; shl.b32 %r0, %t, 4; add.u32 %four, %four, %r0;
+mov.u32 %atomic, updated; shl.b32 %r0, %t, 2; add.u32 %atomic, %atomic, %r0;
+st.shared.u32 [%atomic], 0;
+and.b32 %r0, %t, 31; setp.eq.u32 %first, %r0, 0;
+mov.u32 %column, columns; shl.b32 %r0, %t, 7; add.u32 %column, %column, %r0;
+st.shared.u32 [%column], %t; st.shared.v4.u32 [%four], {%t, %t, %t, %t};
 mov.u32 %r0, 1; mov.u32 %r1, 77; mov.u32 %r2, 5; mov.f32 %f0, 0f00000000; mov.f32 %f1, 0f3F800000;
 mov.f32 %f2, 0f40490FDB; setp.ne.u32 %p0, %t, 0; @%p0 bra READY;
 mbarrier.init.shared::cta.b64 [barrier], 1;
@@ -95,8 +123,8 @@ double seconds_of(const std::string& ptx, unsigned blocks = 1, unsigned threads 
   CUdeviceptr buffer = 0;
   CHECKED(cuModuleLoadData, &module, ptx.c_str());
   CHECKED(cuModuleGetFunction, &function, module, "k");
-  CHECKED(cuMemAlloc, &buffer, kWarps * 32 * 4);
-  CHECKED(cuMemsetD8, buffer, 0, kWarps * 32 * 4);
+  CHECKED(cuMemAlloc, &buffer, kBufferBytes);
+  CHECKED(cuMemsetD8, buffer, 0, kBufferBytes);
   void* parameters[] = {&buffer};
   std::vector<double> runs;
   for (int i = 0; i < times; ++i) {
