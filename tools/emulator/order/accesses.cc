@@ -63,22 +63,10 @@ void Accesses::shared(const WarpAccess& by_lanes) {
   Lines lines;
   const bool whole = lines.cover(by_lanes);
   if (whole && by_lines(by_lanes, lines)) return;
-  Viewer v = operations_.viewer(every_lane);
-  v.space = Space::shared;
-  v.cta = by_lanes.cta;
-  Access a = access(every_lane, by_lanes.use);
-  const uint16_t ones = uint16_t((1u << by_lanes.bytes) - 1);
-  Shadow& shadow = shared_[by_lanes.cta->rank];
-  for_lanes(by_lanes.lanes, [&](uint32_t lane) {
-    const uint32_t at = by_lanes.address[lane];
-    v.lane = lane;
-    v.own = v.party.own[lane].get();
-    v.equal = by_lanes.same >> lane & 1 ? all_bytes : 0;
-    a.lane = uint8_t(lane);
-    a.lanes = 1u << lane;
-    a.mask = uint16_t(ones << at % chunk_bytes);
-    touch(shadow[at / chunk_bytes], a, v, at / chunk_bytes);
-  });
+  if (by_lanes.use == Use::write)
+    write_by_lanes(by_lanes);
+  else if (by_lanes.use != Use::read || !read_behind_all(by_lanes))
+    touch_by_lanes(by_lanes, by_lanes.lanes);
   if (whole && by_lanes.use == Use::write) remember(by_lanes, lines);  // nothing older is left
 }
 

@@ -47,6 +47,12 @@ class Accesses {
                   bool read) const;
   bool is_behind(const LineAccess& old, const uint8_t* lane, const Party& p, uint32_t self) const;
   void remember(const WarpAccess& by, const Lines& lines);
+  // Lane by lane, where all that is remembered of the bytes is over for every lane of the warp.
+  bool read_behind_all(const WarpAccess& by);  // false: nothing was done
+  void write_by_lanes(const WarpAccess& by);
+  void touch_by_lanes(const WarpAccess& by, uint32_t lanes);
+  bool over_for_all(const Access& old, const Access& a, const Knowledge& all) const;
+  void remember(Chunk& chunk, const Access& a);
   static Access init_of(const Barrier& b);
   void check_init(const Barrier& b, Cta& cta, uint32_t address, Viewer v, bool async);
   bool fence_known(const Barrier& b, const Viewer& v) const;

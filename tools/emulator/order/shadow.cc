@@ -9,6 +9,7 @@ namespace emu {
 namespace {
 
 constexpr uint32_t words = 4, word_bytes = 4;  // of a chunk
+constexpr size_t most_spare = 512;             // pages: twice the largest shared memory
 
 // In the order in which the lanes would have been remembered.
 void add_chunk(const LineAccess& by, uint32_t number, Chunk& to) {
@@ -28,6 +29,32 @@ void add_chunk(const LineAccess& by, uint32_t number, Chunk& to) {
 
 }  // namespace
 
+void Shadow::Page::clear() {
+  for (Line& line : lines) line.whole = false, line.works = 0;
+  for (uint32_t i = 0; by_chunks && i < page_chunks; ++i) chunks[i].clear();
+  by_chunks = false;
+}
+
+std::vector<std::unique_ptr<Shadow::Page>>& Shadow::spare_pages() {
+  thread_local std::vector<std::unique_ptr<Page>> spare;
+  return spare;
+}
+
+std::unique_ptr<Shadow::Page> Shadow::new_page() {
+  auto& spare = spare_pages();
+  if (spare.empty()) return std::make_unique<Page>();
+  std::unique_ptr<Page> page = std::move(spare.back());
+  spare.pop_back();
+  page->clear();
+  return page;
+}
+
+Shadow::~Shadow() {
+  auto& spare = spare_pages();
+  for (auto& page : pages_)
+    if (page && spare.size() < most_spare) spare.push_back(std::move(page));
+}
+
 void Shadow::spread(Line& line, Chunk* chunks) const {
   for (uint32_t i = 0; i < line_chunks && line.whole; ++i) {
     add_chunk(line.write, i, chunks[i]);
@@ -43,7 +70,7 @@ void Shadow::spread(Line& line, Chunk* chunks) const {
 void Shadow::clear_chunks(uint32_t number) {
   Page& page = page_of(number / page_lines);
   const uint32_t first = number % page_lines * line_chunks;
-  if (!page.chunks || line(number).whole || line(number).works) return;
+  if (!page.by_chunks || line(number).whole || line(number).works) return;
   for (uint32_t i = 0; i < line_chunks; ++i) page.chunks[first + i].clear();
 }
 

@@ -75,9 +75,9 @@ class Chunk {
     if (crowd_->forgotten > count_ / 2) drop_if([](const Access& a) { return a.mask == 0; });
   }
   void add(const Access& a) {
-    if (count_ >= few) {
-      if (!many_) many_ = std::make_unique<std::vector<Access>>();
-      if (many_->size() <= count_ - few) many_->resize(count_ - few + 1);
+    if (count_ >= few && many_.size() <= count_ - few) {
+      if (many_.empty()) many_.reserve(first_many);
+      many_.resize(count_ - few + 1);
     }
     ++count_;
     at(count_ - 1) = a;
@@ -88,7 +88,7 @@ class Chunk {
   }
 
  private:
-  static constexpr uint32_t few = 2, crowd = 32;
+  static constexpr uint32_t few = 2, first_many = 6, crowd = 32;
   struct Crowd {  // places in the list, as far as `known`
     std::unordered_map<uint32_t, std::vector<uint32_t>> of;  // that meet no kin, by cluster
     std::vector<uint32_t> others;
@@ -105,11 +105,11 @@ class Chunk {
     std::erase(crowd_->others, i);
     ++crowd_->forgotten;
   }
-  Access& at(uint32_t i) { return i < few ? few_[i] : (*many_)[i - few]; }
-  const Access& at(uint32_t i) const { return i < few ? few_[i] : (*many_)[i - few]; }
+  Access& at(uint32_t i) { return i < few ? few_[i] : many_[i - few]; }
+  const Access& at(uint32_t i) const { return i < few ? few_[i] : many_[i - few]; }
   uint32_t count_ = 0;
   Access few_[few];
-  std::unique_ptr<std::vector<Access>> many_;
+  std::vector<Access> many_;  // after clear() it keeps its memory
   std::unique_ptr<Crowd> crowd_;
 };
 
@@ -136,6 +136,11 @@ struct Line {
 // Chunks by number, made when first touched.
 class Shadow {
  public:
+  Shadow() = default;
+  Shadow(Shadow&&) = default;
+  Shadow& operator=(Shadow&&) = delete;
+  ~Shadow();
+
   static constexpr uint32_t line_chunks = 8;
 
   Chunk& operator[](uint32_t i) {
@@ -151,7 +156,7 @@ class Shadow {
   Line& line(uint32_t number) { return page_of(number / page_lines).lines[number % page_lines]; }
   // Nothing of it is remembered, nor of its neighbours by chunks.
   bool untouched(uint32_t number) {
-    return !page_of(number / page_lines).chunks && !line(number).whole && !line(number).works;
+    return !page_of(number / page_lines).by_chunks && !line(number).whole && !line(number).works;
   }
   // Forgets all but a store that covers the line.
   void write_line(uint32_t number, const LineAccess& by);
@@ -168,14 +173,20 @@ class Shadow {
   struct Page {
     Line lines[page_lines];
     std::unique_ptr<Chunk[]> chunks;  // of page_chunks, made when the first is asked for
+    bool by_chunks = false;           // one was asked for since clear()
+    void clear();
   };
   Page& page_of(uint32_t page) {
     if (page >= pages_.size()) pages_.resize(page + 1);
-    if (!pages_[page]) pages_[page] = std::make_unique<Page>();
+    if (!pages_[page]) pages_[page] = new_page();
     return *pages_[page];
   }
+  // Pages of the host thread's earlier CTAs: to make and to free them took a tenth of the time.
+  static std::vector<std::unique_ptr<Page>>& spare_pages();
+  static std::unique_ptr<Page> new_page();
   static Chunk* chunks_of(Page& page) {
     if (!page.chunks) page.chunks = std::make_unique<Chunk[]>(page_chunks);
+    page.by_chunks = true;
     return page.chunks.get();
   }
   void clear_chunks(uint32_t number);
