@@ -15,7 +15,7 @@ void Clock::raise_lane(uint32_t warp, uint32_t lane, uint32_t time) {
 }
 
 // What is known of all lanes need not be said of one. Mostly nothing is new, as where a flag is
-// polled: then nothing is allocated.
+// polled. Nothing is allocated once the scratch is large enough: it keeps what it is swapped for.
 void Clock::join_lanes(const Clock& other) {
   auto mine = lanes_.cbegin();
   const auto is_known = [&](const LaneTime& l) {
@@ -24,7 +24,8 @@ void Clock::join_lanes(const Clock& other) {
     return mine != lanes_.cend() && mine->thread == l.thread && mine->time >= l.time;
   };
   if (std::all_of(other.lanes_.begin(), other.lanes_.end(), is_known)) return;
-  std::vector<LaneTime> both;
+  thread_local std::vector<LaneTime> both;
+  both.clear();
   const auto add = [&](const LaneTime& l) {
     if (l.time > (*this)[l.thread / 32]) both.push_back(l);
   };

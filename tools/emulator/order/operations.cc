@@ -25,7 +25,7 @@ void Operations::begin(Operation which, Work work, uint32_t lane) {
   switch (work) {
     case Work::copy:
     case Work::store_async: {
-      Knowledge before = parties_.release(p, 1u << lane);
+      Parties::Before before = parties_.release_before(p, 1u << lane);
       op.before = std::move(before.seen);
       op.before_strict = std::move(before.strict);
       op.before_fresh = std::move(before.fresh);

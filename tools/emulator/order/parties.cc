@@ -59,6 +59,21 @@ Knowledge Parties::release(Party& p, uint32_t lanes) {
   return handed;
 }
 
+Parties::Before Parties::release_before(Party& p, uint32_t lanes) {
+  Before b{p.all.seen, p.all.strict, p.all.fresh};
+  for_lanes(lanes & p.owners, [&](uint32_t lane) {
+    b.seen.join(p.own[lane]->seen);
+    b.strict.join(p.own[lane]->strict);
+    b.fresh.join(p.own[lane]->fresh);
+  });
+  for (Clock* clock : {&b.seen, &b.strict}) {
+    add_accesses(p, lanes, p.time, *clock);
+    add_queues(p, lanes, *clock);
+  }
+  ++p.time;
+  return b;
+}
+
 // tcgen05.fence composes with any synchronisation that orders execution, relaxed ones too
 // (9.7.16.6.3), so these carry the order of tcgen05 work but not that of memory accesses.
 Knowledge Parties::of_tensor(const Knowledge& k) const {
