@@ -73,6 +73,16 @@ template <class Code, class Float>
   return nans(codes);
 }
 
+// IEEE 754 rounds roots correctly, and so does the host's instruction. Without -fno-math-errno the
+// compiler calls the library for a negative operand, which answers with the same NaN.
+template <class Code, class Float>
+[[gnu::always_inline]] inline uint32_t root(const uint64_t* a, uint64_t* d) {
+  Float x[lanes];
+  unpack<Code>(a, x);
+  for (int i = 0; i < lanes; ++i) x[i] = std::sqrt(x[i]);
+  return pack<Code>(x, d);
+}
+
 template <class Code, class Float, class F>
 [[gnu::always_inline]] inline uint32_t two(const uint64_t* a, const uint64_t* b, uint64_t* d, F f) {
   Float x[lanes], y[lanes], result[lanes];
@@ -117,6 +127,12 @@ EMU_WITH_FMA uint32_t mul_f64(const uint64_t* a, const uint64_t* b, uint64_t* d)
 EMU_WITH_FMA uint32_t fma_f64(const uint64_t* a, const uint64_t* b, const uint64_t* c,
                               uint64_t* d) {
   return three<uint64_t, double>(a, b, c, d);
+}
+EMU_WITH_FMA uint32_t sqrt_f32(const uint64_t* a, uint64_t* d) {
+  return root<uint32_t, float>(a, d);
+}
+EMU_WITH_FMA uint32_t sqrt_f64(const uint64_t* a, uint64_t* d) {
+  return root<uint64_t, double>(a, d);
 }
 
 }  // namespace emu::host

@@ -85,10 +85,7 @@ constexpr bool host_has() {
   return Parts == 1 && format && (F == fma_of || host_form<Fmt, F>() != nullptr);
 }
 
-bool host_rounds_so(const soft::Rules& r) {
-  const bool plain = r.round == soft::Round::nearest && !r.ftz && !r.sat && !r.relu && !r.satfinite;
-  return plain && host::is_ieee();
-}
+bool host_rounds_so(const soft::Rules& r) { return rounds_to_nearest(r) && host::is_ieee(); }
 
 // One or two values of a format in a register: F(a, b, c) runs on each of them.
 template <const soft::Format& Fmt, int Parts, auto F, int Operands>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Division, reciprocals, roots and the approximate functions (PTX ISA 9.7.3, 9.7.4). softmath.h
 // says which bits an .approx has.
+#include "tools/emulator/arithmetic/host_float.h"
 #include "tools/emulator/arithmetic/softmath.h"
 #include "tools/emulator/op/binders.h"
 #include "tools/emulator/op/nan.h"
@@ -13,6 +14,14 @@ namespace {
 
 using Unary = uint64_t (*)(uint64_t a, const soft::Format& f, const soft::Rules& rules);
 
+// The host's function of whole rows that gives what F does; nullptr: it has none.
+template <const soft::Format& Fmt, int Parts, Unary F>
+constexpr host::Unary host_form() {
+  if (F != soft::sqrt || Parts != 1) return nullptr;
+  if (Fmt.mantissa_bits == soft::f32.mantissa_bits) return host::sqrt_f32;
+  return Fmt.mantissa_bits == soft::f64.mantissa_bits ? host::sqrt_f64 : nullptr;
+}
+
 template <const soft::Format& Fmt, int Parts, Unary F>
 Step unary(Warp& w, const Instr& in, uint32_t active) {
   constexpr uint32_t bits = 1 + Fmt.exponent_bits + Fmt.mantissa_bits;
@@ -22,7 +31,11 @@ Step unary(Warp& w, const Instr& in, uint32_t active) {
   Warp::Unknown unknown;
   const uint64_t* a = w.operand(in.ops[1], active, scratch, unknown);
   uint64_t* d = w.result(in.ops[0], active, unknown);
-  for_lanes(active, [&](uint32_t i) {
+  uint32_t left = active;  // for softmath
+  Warp::Row by_host;
+  if constexpr (host_form<Fmt, Parts, F>() != nullptr)
+    if (rounds_to_nearest(rules) && host::is_ieee()) left &= host_form<Fmt, Parts, F>()(a, by_host);
+  for_lanes(left, [&](uint32_t i) {
     uint64_t r = 0;
     for (uint32_t p = 0; p < Parts; ++p) {
       const uint64_t part = a[i] >> p * bits & mask;
@@ -30,6 +43,7 @@ Step unary(Warp& w, const Instr& in, uint32_t active) {
     }
     d[i] = r;
   });
+  for_lanes(active & ~left, [&](uint32_t i) { d[i] = by_host[i]; });
   return Step::next;
 }
 

@@ -20,6 +20,11 @@ inline soft::Rules rules_of(const Instr& in) {
           in.has(Mod::satfinite)};
 }
 
+// To nearest, and nothing is flushed or clamped: as the host's operations round.
+inline bool rounds_to_nearest(const soft::Rules& r) {
+  return r.round == soft::Round::nearest && !r.ftz && !r.sat && !r.relu && !r.satfinite;
+}
+
 // Of setp and set, a bit per soft::Order that answers yes.
 uint32_t outcomes_of(const Instr& in);
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tools/emulator/arithmetic/softfloat.h"
+#include "tools/emulator/arithmetic/softmath.h"
 #include "tools/emulator/test/support/unit_support.h"
 
 namespace soft = emu::soft;
@@ -25,9 +26,10 @@ struct Operations {
   const soft::Format& format;
   host::Binary add, mul;
   host::Ternary fma;
+  host::Unary sqrt;
 };
-const Operations single{soft::f32, host::add_f32, host::mul_f32, host::fma_f32};
-const Operations twice{soft::f64, host::add_f64, host::mul_f64, host::fma_f64};
+const Operations single{soft::f32, host::add_f32, host::mul_f32, host::fma_f32, host::sqrt_f32};
+const Operations twice{soft::f64, host::add_f64, host::mul_f64, host::fma_f64, host::sqrt_f64};
 
 bool is_nan(uint64_t code, const soft::Format& f) { return (code & ~f.sign_bit()) > f.infinity(); }
 
@@ -53,6 +55,9 @@ int wrong_results(const Operations& of, const uint64_t* a, const uint64_t* b, co
   wrong += differences(got, wanted, nans, f);
   nans = of.fma(a, b, c, got);
   for (int i = 0; i < lanes; ++i) wanted[i] = soft::fma(a[i], b[i], c[i], f);
+  wrong += differences(got, wanted, nans, f);
+  nans = of.sqrt(c, got);
+  for (int i = 0; i < lanes; ++i) wanted[i] = soft::sqrt(c[i], f);
   return wrong + differences(got, wanted, nans, f);
 }
 
