@@ -49,6 +49,19 @@ ifeq ($(filter -j%,$(MAKEFLAGS)),)
 MAKEFLAGS += -j$(shell nproc)
 endif
 
+# A folder's precompiled.h, compiled once, stands before each of its sources: $(call precompiled,
+# FOLDER) is the option, $(call gch,FOLDER) what objects depend on, made by $(call precompile,FLAGS).
+# A compiler that does not take what was compiled, because its options differ, reads the text.
+# PRECOMPILED= compiles every source as it stands.
+PRECOMPILED ?= yes
+precompiled  = $(if $(PRECOMPILED),-include $(B)/obj/$1/precompiled.h)
+gch          = $(if $(PRECOMPILED),$(B)/obj/$1/precompiled.h.gch)
+precompile   = $(call say,CXX)$(CXX) $1 $(DEPS) -x c++-header $< -o $@
+$(B)/obj/%/precompiled.h:
+	@mkdir -p $(@D) && echo '#include "$*/precompiled.h"' >$@
+# Without these ccache keeps nothing that is compiled after such a header.
+export CCACHE_SLOPPINESS ?= pch_defines,time_macros
+
 WARN     := -Wall -Wextra -Wpedantic -Wshadow
 DEPS      = -MMD -MP
 
@@ -61,10 +74,11 @@ USER_FLAGS = $(CPPFLAGS) $(CXXFLAGS)
 EMU_FLAGS  := -std=c++20 -O2 -g1 -fPIC -fvisibility=hidden -ffp-contract=off $(WARN) \
               -I. -Itools/emulator/include $(CUDA_INCLUDE) $(USER_FLAGS)
 # Tests and the command line; what compares many numbers is worth optimising.
-TEST_FLAGS  = -std=c++20 -O1 -ffp-contract=off $(WARN) \
-              -Iinclude -I. -Itools/emulator/include $(CUDA_INCLUDE) \
-              -DNVFP4_TEST_PTX_DIR='"$(B)/test"' -DNVFP4_TEST_KERNEL_DIR='"$(KERNEL_OUT)"' \
-              $(USER_FLAGS)
+OPTIMIZE    := -O1
+TEST_COMMON  = -std=c++20 $(OPTIMIZE) -ffp-contract=off $(WARN) \
+               -Iinclude -I. -Itools/emulator/include $(CUDA_INCLUDE) $(USER_FLAGS)
+TEST_FLAGS   = $(TEST_COMMON) \
+               -DNVFP4_TEST_PTX_DIR='"$(B)/test"' -DNVFP4_TEST_KERNEL_DIR='"$(KERNEL_OUT)"'
 
 # For rules that compile and link at once.
 CUDA_API  := $(wildcard host/cuda/*)

@@ -14,7 +14,13 @@ ALL_TEST_OBJ  := $(B)/obj/test/random/main.o $(GEMM_TEST_OBJ) $(REGRESSION_OBJ) 
 
 $(B)/obj/test/%.o: test/%.cc
 	@mkdir -p $(@D)
-	$(call say,CXX)$(CXX) $(TEST_FLAGS) $(DEPS) -c $< -o $@
+	$(call say,CXX)$(CXX) $(TEST_FLAGS) $(BEFORE) $(DEPS) -c $< -o $@
+CATCH_TEST_OBJ := $(GEMM_TEST_OBJ) $(REGRESSION_OBJ) $(HOST_TEST_OBJ)
+$(CATCH_TEST_OBJ): private OPTIMIZE := -O0
+# Loops of minutes.
+$(B)/obj/test/host/quotients.o: private OPTIMIZE := -O2
+$(CATCH_TEST_OBJ): private BEFORE = $(call precompiled,tools/testing)
+$(CATCH_TEST_OBJ): $(TEST_GCH)
 
 # With debug information every wrapper is a function that is called; the emulator reads both.
 $(B)/test/gemm_sm100.%.ptx: kernel/sm100/gemm.cu $(KERNEL_HDR)
@@ -22,7 +28,11 @@ $(B)/test/gemm_sm100.%.ptx: kernel/sm100/gemm.cu $(KERNEL_HDR)
 	$(call say,NVCC)$(NVCC) -std=c++17 -I. $(PTX_$*) -fmad=false -arch=compute_100f -ptx $< -o $@
 $(B)/test/gemm_sm90.%.ptx: kernel/sm90/gemm.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)
-	$(call say,NVCC)$(NVCC) -std=c++17 -I. $(PTX_$*) -fmad=false -arch=compute_90a -ptx $< -o $@
+	$(call say,NVCC)$(NVCC) -std=c++17 -I. $(PTX_$*) $(call sm90_only,$(TILES_$*)) -fmad=false \
+	  -arch=compute_90a -ptx $< -o $@
+# Of the Hopper kernel what test/gemm/debug.cc and clocks.cc launch.
+TILES_debug  := 128x64 128x128 128x256
+TILES_clocks := 128x64 128x128
 PTX_debug    := -G
 PTX_lineinfo := -O3 -lineinfo
 PTX_clocks   := -O3 -DNVFP4_CLOCKS

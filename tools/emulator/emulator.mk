@@ -7,14 +7,17 @@
 EMU_DIRS := base ptx memory arithmetic hardware machine op order trace driver
 EMU_SRC  := $(sort $(foreach d,$(EMU_DIRS),$(wildcard tools/emulator/$d/*.cc)))
 EMU_OBJ  := $(EMU_SRC:%.cc=$(B)/obj/%.o)
+EMU_GCH  := $(call gch,tools/emulator/base)
 
-$(B)/obj/tools/emulator/%.o: tools/emulator/%.cc
+$(B)/obj/tools/emulator/%.o: tools/emulator/%.cc $(EMU_GCH)
 	@mkdir -p $(@D)
-	$(call say,CXX)$(CXX) $(EMU_FLAGS) $(DEPS) -c $< -o $@
+	$(call say,CXX)$(CXX) $(EMU_FLAGS) $(call precompiled,tools/emulator/base) $(DEPS) -c $< -o $@
+$(B)/obj/tools/emulator/base/precompiled.h.gch: $(B)/obj/tools/emulator/base/precompiled.h
+	$(call precompile,$(EMU_FLAGS))
 
 # Loops of constant length, which -O2 leaves scalar where pointers might overlap.
 $(B)/obj/tools/emulator/arithmetic/mma_%.o \
-  $(B)/obj/tools/emulator/arithmetic/host_float.o: EMU_FLAGS += -O3
+  $(B)/obj/tools/emulator/arithmetic/host_float.o: private EMU_FLAGS += -O3
 
 .PHONY: emulator
 emulator: $(B)/emulator/libcuda.so.1  ## the stand-in for libcuda.so.1
@@ -26,7 +29,7 @@ $(B)/emulator/libcuda.so.1: $(EMU_OBJ) tools/emulator/driver/libcuda.map
 # ---- tests ---------------------------------------------------------------------------------------
 
 EMU_TEST       := tools/emulator/test
-EMU_TEST_FLAGS := -std=c++20 -O1 -ffp-contract=off $(WARN) -I. $(CUDA_INCLUDE) \
+EMU_TEST_FLAGS := -std=c++20 -O0 -ffp-contract=off $(WARN) -I. $(CUDA_INCLUDE) \
                   -Itools/emulator/include -DEMU_TEST_CUDA_H='"$(CUDA_HOME)/include/cuda.h"' \
                   -DEMU_TEST_PTX_DIR='"$(B)/emulator/test"'
 emu_test_sources = $(sort $(foreach d,$1,$(wildcard $(EMU_TEST)/$d/*.cc)))
@@ -34,9 +37,14 @@ emu_test_objects = $(patsubst %.cc,$(B)/obj/%.o,$(call emu_test_sources,$1))
 EMU_TEST_OBJ   := $(call emu_test_objects,$(EMU_DIRS) models support pairs)
 EMU_HW_OBJ     := $(call emu_test_objects,h200 models pairs)
 
-$(B)/obj/$(EMU_TEST)/%.o: $(EMU_TEST)/%.cc
+$(B)/obj/$(EMU_TEST)/%.o: $(EMU_TEST)/%.cc $(TEST_GCH)
 	@mkdir -p $(@D)
-	$(call say,CXX)$(CXX) $(EMU_TEST_FLAGS) $(DEPS) -c $< -o $@
+	$(call say,CXX)$(CXX) $(EMU_TEST_FLAGS) $(EMU_TEST_BEFORE) $(DEPS) -c $< -o $@
+EMU_TEST_BEFORE = $(call precompiled,tools/testing)
+# Loops of minutes.
+$(B)/obj/$(EMU_TEST)/arithmetic/%.o: private EMU_TEST_FLAGS += -O1
+# It asks Catch2 for more of itself.
+$(B)/obj/$(EMU_TEST)/support/reports.o: private EMU_TEST_BEFORE =
 
 # Plain sm_90: the one PTX runs on Hopper and, in the emulator, on Blackwell. With debug information
 # every function is called; the emulator reads both.
@@ -80,4 +88,4 @@ $(B)/emulator_bench: $(EMU_BENCH_OBJ) $(B)/emulator/libcuda.so.1
 FUZZ_SRC_ptx := $(EMU_TEST)/fuzz/ptx
 FUZZ_OF_ptx  := $(EMU_OBJ) $(B)/obj/$(EMU_TEST)/support/ptx_samples.o
 
--include $(sort $(EMU_OBJ:.o=.d) $(EMU_TEST_OBJ:.o=.d) $(EMU_HW_OBJ:.o=.d) $(EMU_BENCH_OBJ:.o=.d))
+-include $(sort $(EMU_GCH:.gch=.d) $(EMU_OBJ:.o=.d) $(EMU_TEST_OBJ:.o=.d) $(EMU_HW_OBJ:.o=.d) $(EMU_BENCH_OBJ:.o=.d))
