@@ -49,8 +49,9 @@ ifeq ($(filter -j%,$(MAKEFLAGS)),)
 MAKEFLAGS += -j$(shell nproc)
 endif
 
-# A folder's precompiled.h, compiled once, stands before each of its sources: $(call precompiled,
-# FOLDER) is the option, $(call gch,FOLDER) what objects depend on, made by $(call precompile,FLAGS).
+# A folder's precompiled.h, compiled once, stands before each of its sources:
+# $(call precompiled,FOLDER) is the option, $(call gch,FOLDER) what objects depend on, made by
+# $(call precompile,FLAGS).
 # A compiler that does not take what was compiled, because its options differ, reads the text.
 # PRECOMPILED= compiles every source as it stands.
 PRECOMPILED ?= yes

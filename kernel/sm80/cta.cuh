@@ -60,7 +60,7 @@ struct Sm80Cta {
     stage_bytes = sm80_stage_bytes(sm80_token_rows(p.m, Tile::kTokens));
   }
 
-  // Of a cluster, in its first CTA: the sums of each K partition.
+  // The sums of each K partition of a cluster, in its first CTA.
   __device__ uint32_t parts(uint32_t of_rank) const {
     return ring(Tile::kWarps) + of_rank * sm80_token_rows(p.m, Tile::kTokens) * kSm80SumRowBytes;
   }

@@ -48,7 +48,7 @@ struct Sm80Operand<Sm80Type::f16> {
     pairs[2] = even & 0xFF00FF00;
     pairs[3] = odd & 0xFF00FF00;
   }
-  // Of two bytes in bits 0 to 6 and 16 to 22.
+  // Two bytes in bits 0 to 6 and 16 to 22.
   static __device__ uint32_t scale_pair(uint32_t bytes) {
     constexpr uint32_t k2To15 = 0x78007800;
     return ptx::mul_rn_f16x2(bytes << 7, k2To15);

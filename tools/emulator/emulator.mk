@@ -88,4 +88,5 @@ $(B)/emulator_bench: $(EMU_BENCH_OBJ) $(B)/emulator/libcuda.so.1
 FUZZ_SRC_ptx := $(EMU_TEST)/fuzz/ptx
 FUZZ_OF_ptx  := $(EMU_OBJ) $(B)/obj/$(EMU_TEST)/support/ptx_samples.o
 
--include $(sort $(EMU_GCH:.gch=.d) $(EMU_OBJ:.o=.d) $(EMU_TEST_OBJ:.o=.d) $(EMU_HW_OBJ:.o=.d) $(EMU_BENCH_OBJ:.o=.d))
+-include $(sort $(EMU_GCH:.gch=.d) $(EMU_OBJ:.o=.d) $(EMU_TEST_OBJ:.o=.d) \
+           $(EMU_HW_OBJ:.o=.d) $(EMU_BENCH_OBJ:.o=.d))

@@ -12,8 +12,8 @@ namespace emu::host {
 // control register is its own affair: another rounding, flushing, traps.
 bool is_ieee();
 
-// a + b, a * b, a * b + c, the root of a of 32 lanes, as codes in 64-bit registers. Returns the lanes whose result
-// is a NaN, of which hosts have many: they are for softfloat.
+// a + b, a * b, a * b + c, the root of a of 32 lanes, as codes in 64-bit registers. Returns the
+// lanes whose result is a NaN, of which hosts have many: they are for softfloat.
 using Unary = uint32_t (*)(const uint64_t* a, uint64_t* d);
 using Binary = uint32_t (*)(const uint64_t* a, const uint64_t* b, uint64_t* d);
 using Ternary = uint32_t (*)(const uint64_t* a, const uint64_t* b, const uint64_t* c, uint64_t* d);

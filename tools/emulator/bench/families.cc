@@ -23,9 +23,9 @@ struct Family {
   const char* body;  // one instruction
 };
 
-// %f, %h and %r hold values. Addresses of the thread's own words: in shared memory %s (4 bytes after
-// the one before), %two (8), %four (16), %column (128, of 32 threads) and %atomic; in global memory
-// %out, %far (16) and %counter. All threads read at `words` and at %begin. %first: lane 0.
+// %f, %h and %r hold values. Addresses of the thread's own words: in shared memory %s (4 bytes
+// after the one before), %two (8), %four (16), %column (128, of 32 threads) and %atomic; in global
+// memory %out, %far (16) and %counter. All threads read at `words` and at %begin. %first: lane 0.
 const Family kFamilies[] = {
     {"integer add", "add.u32 %r0, %r1, %r2;"},
     {"integer multiply-add", "mad.lo.u32 %r0, %r1, %r2, %r0;"},
