@@ -47,7 +47,9 @@ class Argument:
 
 def parts(packed):
     """What a Packed holds, padding of its codes aside: a copy does not keep it."""
-    return packed.codes[:, :packed.k // 2], packed.scales, packed.tensor_scale
+    # Without the padding of the tiles, which keeps whatever the memory held.
+    scales = packed.with_scales("linear").scales
+    return packed.codes[:, :packed.k // 2], scales, packed.tensor_scale
 
 
 class Operands:

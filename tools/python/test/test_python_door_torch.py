@@ -51,7 +51,8 @@ def placed_on(device):
         view, memory = odd.array, odd.memory
         if device == "cpu":
             return TorchOdd(torch.from_numpy(view), memory, odd)
-        there, size = torch.from_numpy(memory.copy()).to(device), view.itemsize
+        there, size = torch.empty(memory.size, dtype=torch.uint8, device=device), view.itemsize
+        there.copy_(torch.from_numpy(memory.copy()))
         typed = there[:memory.size // size * size].view(torch.from_numpy(view[:0] if view.ndim else
                                                                          view.reshape(1)).dtype)
         offset = (view.ctypes.data - memory.ctypes.data) // size if view.size else 0
