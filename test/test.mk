@@ -19,7 +19,7 @@ CATCH_TEST_OBJ := $(GEMM_TEST_OBJ) $(REGRESSION_OBJ) $(HOST_TEST_OBJ)
 $(CATCH_TEST_OBJ): private OPTIMIZE := -O0
 # Loops of minutes.
 $(B)/obj/test/host/quotients.o: private OPTIMIZE := -O2
-$(CATCH_TEST_OBJ): private BEFORE = $(call precompiled,tools/testing)
+$(CATCH_TEST_OBJ): private BEFORE = $(AFTER_CATCH)
 $(CATCH_TEST_OBJ): $(TEST_GCH)
 
 # With debug information every wrapper is a function that is called; the emulator reads both.

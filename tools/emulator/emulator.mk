@@ -11,7 +11,10 @@ EMU_GCH  := $(call gch,tools/emulator/base)
 
 $(B)/obj/tools/emulator/%.o: tools/emulator/%.cc $(EMU_GCH)
 	@mkdir -p $(@D)
-	$(call say,CXX)$(CXX) $(EMU_FLAGS) $(call precompiled,tools/emulator/base) $(DEPS) -c $< -o $@
+	$(call say,CXX)$(CXX) $(EMU_FLAGS) $(EMU_BEFORE) $(DEPS) -c $< -o $@
+EMU_BEFORE = $(call precompiled,tools/emulator/base)
+# g++ 12 believes that std::string leaves its bounds there, and with the header compiled says so.
+$(addprefix $(B)/obj/tools/emulator/ptx/,body_routine.o notation.o): private EMU_BEFORE =
 $(B)/obj/tools/emulator/base/precompiled.h.gch: $(B)/obj/tools/emulator/base/precompiled.h
 	$(call precompile,$(EMU_FLAGS))
 
@@ -40,7 +43,7 @@ EMU_HW_OBJ     := $(call emu_test_objects,h200 models pairs)
 $(B)/obj/$(EMU_TEST)/%.o: $(EMU_TEST)/%.cc $(TEST_GCH)
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) $(EMU_TEST_FLAGS) $(EMU_TEST_BEFORE) $(DEPS) -c $< -o $@
-EMU_TEST_BEFORE = $(call precompiled,tools/testing)
+EMU_TEST_BEFORE = $(AFTER_CATCH)
 # Loops of minutes.
 $(B)/obj/$(EMU_TEST)/arithmetic/%.o: private EMU_TEST_FLAGS += -O1
 # It asks Catch2 for more of itself.
