@@ -84,7 +84,7 @@ class Make(unittest.TestCase):
             any(line.startswith("my-gcc -I. -D_FORTIFY_SOURCE=3 -Dc -c") for line in lines))
         linked = [
             line for line in lines if line.startswith("my-g") and " -o " in line and
-            " -c " not in line and " -r " not in line
+            not re.search(" -c | -r | -x c[+][+]-header ", line)
         ]
         self.assertEqual(len(linked), 3, linked)
         for line in linked:
