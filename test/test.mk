@@ -63,7 +63,7 @@ FEW_SRC := $(sort $(wildcard host/plan/*.cc host/family/*.cc))
 FEW_OBJ := $(FEW_SRC:%.cc=$(FEW_SMS)/%.o)
 $(FEW_SMS)/include/host/plan/arch.def: host/plan/arch.def
 	@mkdir -p $(@D)
-	@sed 's/^ARCH(90, sm90, 132,/ARCH(90, sm90, 16,/' $< >$@ && ! cmp -s $< $@
+	@sed 's/^ARCH(90, sm90, 132,/ARCH(90, sm90, 16,/' $< >$@.new && ! cmp -s $< $@.new && mv $@.new $@
 $(FEW_SMS)/%.o: %.cc $(FEW_SMS)/include/host/plan/arch.def
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) -I$(FEW_SMS)/include $(HOST_FLAGS) $(DEPS) -c $< -o $@
