@@ -69,7 +69,7 @@ TEST_CASE("a16: the rings wrap in every part of K", "[a16]") {
   const Tile tile = EACH_A16_TILE(1);
   if (gpu.small() && !gemm_test::everything()) {
     const std::string halves = std::string(tile.name) + "/2";
-    const Shape shape{7, 40, gemm_test::k_twice_round(size_of(tile))};
+    const Shape shape{7, 40, gemm_test::k_twice_round(tile.name)};
     gemm_test::require_reference_bits(
         gpu, forced(halves.c_str(), make_a16_problem(shape, tile.type, Data::gpumode, 907)));
     return;

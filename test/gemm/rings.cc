@@ -3,8 +3,6 @@
 // that runs a round ahead takes the phase before for its own and reads what has not arrived.
 #include <algorithm>
 
-#include "kernel/sm100/tile.h"
-#include "kernel/sm90/tile.h"
 #include "test/gemm/emulator.h"
 #include "test/gemm/gpu.h"
 #include "test/gemm/sizes.h"
@@ -18,20 +16,10 @@ using support::Shape;
 
 namespace {
 
-// Stages of a variant's ring.
-int64_t stages_of(const std::string& variant) {
-  using namespace nvfp4;
-#define VARIANT(name, entry, tile, ...) \
-  if (variant == #name) return tile::kStages;
-#include "host/plan/variants.def"
-#undef VARIANT
-  throw std::logic_error(variant + " is no variant");
-}
-
 // Two rounds through the ring and two stages more, all by one CTA.
 Shape two_rounds(const std::string& variant, const std::string& tile) {
   return {std::min<int64_t>(gemm_test::tile_tokens(tile), 5), gemm_test::tile_weights(tile),
-          (2 * stages_of(variant) + 2) * 256};
+          (2 * gemm_test::ring_stages(variant) + 2) * 256};
 }
 
 // In the order and with the scales of B that the test case draws.

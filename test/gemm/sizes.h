@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <vector>
 
+#include "kernel/sm100/tile.h"
+#include "kernel/sm90/tile.h"
 #include "test/gemm/gpu.h"
 
 namespace gemm_test {
@@ -36,14 +38,29 @@ inline std::vector<HalfVariant> some_half_variants(size_t turn) {
   return some;
 }
 
-// K of two parts that go twice round the rings of a tile of 9.0, the longer of weights and tokens,
-// and on: a stage, of which the last part has a quarter.
+// Stages of the rings of a tile, the longer of weights and tokens where it has both.
+template <typename Tile>
+constexpr int64_t ring_stages() {
+  if constexpr (requires { Tile::kSlotsPerStage; }) {
+    return std::max<int64_t>(Tile::kStages, Tile::kSlots / Tile::kSlotsPerStage);
+  }
+  return Tile::kStages;
+}
+
+// The same by the variant's name.
+inline int64_t ring_stages(const std::string& variant) {
+  using namespace nvfp4;
+#define VARIANT(name, entry, tile, ...) \
+  if (variant == #name) return ring_stages<tile>();
+#include "host/plan/variants.def"
+#undef VARIANT
+  throw std::logic_error(variant + " is no variant");
+}
+
+// A K whose two K partitions go twice round the rings and a stage further, of which the last one
+// has a quarter.
 inline int64_t k_twice_round(const std::string& variant) {
-  const int64_t tokens = tile_tokens(variant);
-  const int64_t ring = tokens >= 32  ? (tile_weights(variant) == 128 ? 7 : 9)
-                       : tokens == 8 ? 16
-                                     : 15;
-  return 2 * (2 * ring + 1) * 256 - 192;
+  return 2 * (2 * ring_stages(variant) + 1) * 256 - 192;
 }
 
 // Of m tokens those that fill a tile and begin another.
