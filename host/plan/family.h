@@ -70,8 +70,8 @@ struct Family {
   nvfp4_status (*replace_addresses)(const Driver& driver, const nvfp4_gemm_desc& before,
                                     const nvfp4_gemm_desc& desc, const Plan& plan,
                                     KernelParams* params);
-  // The most special of the variant's kernels that computes the product with so many CTAs. Where it
-  // is not there, the one before it does.
+  // The most specialised kernel of the variant that computes the product on `ctas` CTAs. If the
+  // variant does not have it, the launch takes the entry before it.
   Entry (*entry)(const Plan& plan, uint32_t ctas, const KernelParams& params);
 
   // ---- words ----

@@ -56,7 +56,7 @@ __device__ inline void griddepcontrol_wait() {
 }
 
 // griddepcontrol.launch_dependents;                                               PTX 7.8, sm_90
-// Lets the dependent grid start once every CTA has said so or exited. Nothing below 9.0.
+// Lets the dependent grid start once every CTA has said so or exited. It does nothing below 9.0.
 __device__ inline void griddepcontrol_launch_dependents() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");

@@ -65,7 +65,7 @@ struct Sm80Operand<Sm80Type::f16> {
 
 template <>
 struct Sm80Operand<Sm80Type::bf16> {
-  // A code lies in both bytes of a bf16. Only left shifts may be multiplications, so there is one
+  // A code is in both bytes of a bf16. Only left shifts may be multiplications, so there is one
   // right shift.
   static __device__ void place(uint32_t codes, const Sm80Powers& by, uint32_t (&pairs)[4]) {
     constexpr uint32_t kSigns = 0x80008000, kRest = 0x01C001C0;

@@ -107,7 +107,7 @@ __device__ void gemm_sm80(const Sm80Params& p) {
 }
 
 #if __CUDA_ARCH__ < 900
-// D of a tile whose K partitions lie in the workspace.
+// Adds the K partitions of a tile in the workspace and stores its D.
 template <typename Tile>
 __device__ void add_sm80(const Sm80Params& p) {
   __shared__ __align__(16) uint8_t sums[Tile::kTokens * kSm80SumRowBytes];

@@ -58,7 +58,7 @@ __device__ void put_sums_80(const Sm80Sums<Tile>& sums, uint32_t ring, uint32_t 
 }
 
 // A thread takes four neighbouring weights, of every eighth token, in every step below alike: so it
-// reads nothing that another thread wrote, but for the warps' partial sums.
+// reads nothing that another thread wrote, except the warps' partial sums.
 constexpr uint32_t kSm80Columns = kSm80Weights / 4;
 
 template <typename Tile>
@@ -117,7 +117,7 @@ __device__ void add_cluster(const Sm80Cta<Tile>& cta, const Sm80Share<Tile>& sha
   }
 }
 
-// Where the sums of a K partition lie in the workspace.
+// The place of a K partition's sums in the workspace.
 template <typename Tile>
 __device__ float4* part_of(const Sm80Params& p, uint32_t tile, uint32_t rank, uint32_t token,
                            uint32_t n) {
@@ -153,7 +153,7 @@ __device__ inline bool is_plain_80(const Sm80Params& p, uint32_t n) {
          ((p.epilogue.d_row | p.d_batch_stride) & 3) == 0;
 }
 
-// D of what lies at `sums`, [token][weight].
+// Computes D from the sums at `sums`, [token][weight].
 template <typename Tile>
 __device__ void store_d_80(const Sm80Params& p, const Sm80Place& at, uint32_t sums,
                            const Sm80Share<Tile>& share) {

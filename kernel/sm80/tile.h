@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sizes of the mma.sync kernels, and where things lie in a stage. Plain C++, no CUDA.
+// Sizes of the mma.sync kernels, and the layout of a stage. Plain C++, no CUDA.
 //
 // A warp multiplies all 64 weights of its CTA's tile by all tokens for one k-block at a time, and
 // has a ring of its own, so that warps never wait for each other before the sums are added.
