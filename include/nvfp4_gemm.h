@@ -477,6 +477,12 @@ NVFP4_API nvfp4_status nvfp4_gemm_workspace_bytes(const nvfp4_gemm_desc *desc,
 NVFP4_API nvfp4_status nvfp4_gemm_explain(const nvfp4_gemm_desc *desc, int32_t compute_capability,
                                           int32_t sm_count, char *buffer, size_t bytes);
 
+/* The name of a variant, as desc->variant takes it: of those that a device of that compute
+ * capability can run the one of that index, from 0 on. NULL: index is below 0 or no variant has it,
+ * or no kernel serves the capability. A static string. No driver. Names and their order may change
+ * with any version.                                                                 Since 0.1 */
+NVFP4_API const char *nvfp4_variant_name(int32_t compute_capability, int32_t index);
+
 /* ---- Tuning: a variant measured on the very device, answered without a driver ---------------- */
 
 /* A table that `nvfp4 tune` measured and wrote: a variant for each shape that gains by another one

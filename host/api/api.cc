@@ -141,6 +141,15 @@ nvfp4_status nvfp4_gemm_explain(const nvfp4_gemm_desc* desc, int32_t compute_cap
   return explain_gemm(checked, plan, compute_capability, sm_count, buffer, bytes);
 }
 
+const char* nvfp4_variant_name(int32_t compute_capability, int32_t index) {
+  for (const Architecture& arch : kArchitectures) {
+    if (arch.capability != compute_capability || index < 0) continue;
+    const Variant* const variant = served_variant(arch, static_cast<uint32_t>(index));
+    return variant == nullptr ? nullptr : variant->name;
+  }
+  return nullptr;
+}
+
 nvfp4_status nvfp4_set_log_callback(nvfp4_log_callback callback, void* user, int32_t level) {
   return set_log_callback(callback, user, level);
 }

@@ -22,7 +22,7 @@ struct Split {
 };
 constexpr Split kSplits[] = {{1, 0, 0}, {2, 0, 1300}, {3, 36, 1300}, {4, 12, 1800}, {8, 12, 1800}};
 
-// All clocks here and those of the tiles' stages (variants.def) were fitted together, on times of
+// All clocks here and those of the tiles' stages (tiles.def) were fitted together, on times of
 // every variant and split for the shapes of bench/layers.csv, and judged by those of
 // bench/held_out.txt (docs/notebook.md).
 //
@@ -89,9 +89,9 @@ Clocks clocks(const Variant& v, int64_t tiles, int64_t tiles_n, int64_t stages, 
 
 const Variant& narrow_variant(int32_t a_type) {
   switch (a_type) {
-    case NVFP4_TYPE_F16: return variant_at(kVariant_sm90_f16_64x16x256);
-    case NVFP4_TYPE_BF16: return variant_at(kVariant_sm90_bf16_64x16x256);
-    default: return variant_at(kVariant_sm90_64x16x256);
+    case NVFP4_TYPE_F16: return variant_at(kVariant_sm90_f16_64x16);
+    case NVFP4_TYPE_BF16: return variant_at(kVariant_sm90_bf16_64x16);
+    default: return variant_at(kVariant_sm90_64x16);
   }
 }
 

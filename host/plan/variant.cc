@@ -14,66 +14,24 @@ namespace nvfp4 {
 
 namespace {
 
-// Tokens are quantized but in tiles that say otherwise.
-template <typename Tile>
-struct TypeOfTokens {
-  static constexpr int32_t kValue = NVFP4_TYPE_NONE;
-};
-template <uint32_t kWeights, uint32_t kTokens>
-struct TypeOfTokens<Sm90WideTile<kWeights, kTokens, Sm90TokenType::f16>> {
-  static constexpr int32_t kValue = NVFP4_TYPE_F16;
-};
-template <uint32_t kWeights, uint32_t kTokens>
-struct TypeOfTokens<Sm90WideTile<kWeights, kTokens, Sm90TokenType::bf16>> {
-  static constexpr int32_t kValue = NVFP4_TYPE_BF16;
-};
-
-template <typename Tile>
-constexpr bool kStoresByTma = false;
-template <uint32_t kTokens, uint32_t kCtas>
-constexpr bool kStoresByTma<Sm100Tile<kTokens, kCtas>> = Sm100Tile<kTokens, kCtas>::kStoresByTma;
-
-template <typename Tile>
-constexpr bool kHasPlain = true;
-template <uint32_t kTokens, uint32_t kCtas>
-constexpr bool kHasPlain<Sm100Tile<kTokens, kCtas>> = false;
-
-template <typename Tile>
-constexpr uint32_t kCtasOf = 1;
-template <uint32_t kTokens, uint32_t kCtas>
-constexpr uint32_t kCtasOf<Sm100Tile<kTokens, kCtas>> = kCtas;
-
-template <typename Tile>
-constexpr uint32_t kAccumulatorsOf = 1;
-template <uint32_t kTokens, uint32_t kCtas>
-constexpr uint32_t kAccumulatorsOf<Sm100Tile<kTokens, kCtas>> =
-    Sm100Tile<kTokens, kCtas>::kAccumulators;
-
-template <typename Tile>
-constexpr bool has_once() {
-  if constexpr (kHasPlain<Tile>) return kHasOnceEntry<Tile>;
-  return false;
-}
-
 struct Names {
   const char* whole;
   const char* cut[kPartsOfKCount];
+  const char* entries[kEntryCount];
 };
 
 template <typename Tile>
-constexpr Variant variant_of(const Names& names, const char* entry, const char* plain,
-                             const char* once, const Family* family, uint32_t clocks) {
+constexpr Variant variant_of(const Names& names, const Family* family, int32_t a_type, Entry last,
+                             uint32_t clocks) {
   Variant v{};
   v.name = names.whole;
   for (uint32_t i = 0; i < kPartsOfKCount; ++i) v.cut_names[i] = names.cut[i];
-  v.entries[kEntryAny] = entry;
-  v.entries[kEntryPlain] = kHasPlain<Tile> ? plain : nullptr;
-  v.entries[kEntryOnce] = has_once<Tile>() ? once : nullptr;
+  for (uint32_t i = 0; i <= last; ++i) v.entries[i] = names.entries[i];
   v.family = family;
   v.tile_weights = Tile::kWeights;
   v.tile_tokens = Tile::kTokens;
   v.tile_k = Tile::kK;
-  v.tile_ctas = kCtasOf<Tile>;
+  v.tile_ctas = Tile::kCtas;
   v.stages = Tile::kStages;
   v.stage_bytes = Tile::kStageBytes;
   v.threads = Tile::kThreads;
@@ -82,32 +40,44 @@ constexpr Variant variant_of(const Names& names, const char* entry, const char* 
   v.ctas_per_sm = Tile::kCtasPerSm;
   v.workspace_tokens = Tile::kWorkspaceTokens;
   v.batch_invariant = Tile::kBatchInvariant;
-  v.d_by_tma = kStoresByTma<Tile>;
+  v.d_by_tma = Tile::kStoresByTma;
   v.several_tiles = Tile::kSeveralTiles;
-  v.accumulators = kAccumulatorsOf<Tile>;
+  v.accumulators = Tile::kAccumulators;
   v.token_warps = Tile::kDecodingWarps;
   v.max_split = Tile::kMaxSplit;
-  v.a_type = TypeOfTokens<Tile>::kValue;
+  v.a_type = a_type;
   v.stage_clocks = clocks;
   return v;
 }
 
+#define NVFP4_NAME(family, label) #family "_" #label "x256"
+#define NVFP4_NAMES(family, label)                                                 \
+  {                                                                                \
+    NVFP4_NAME(family, label),                                                     \
+        {NVFP4_NAME(family, label) "/1", NVFP4_NAME(family, label) "/2",           \
+         NVFP4_NAME(family, label) "/3", NVFP4_NAME(family, label) "/4",           \
+         NVFP4_NAME(family, label) "/8"},                                          \
+    {                                                                              \
+      "nvfp4_gemm_" #family "_" #label, "nvfp4_gemm_" #family "_" #label "_plain", \
+          "nvfp4_gemm_" #family "_" #label "_once"                                 \
+    }                                                                              \
+  }
 constexpr Variant kVariants[] = {
-#define VARIANT(name, entry, tile, family, clocks)                                                \
-  variant_of<tile>({#name, {#name "/1", #name "/2", #name "/3", #name "/4", #name "/8"}}, #entry, \
-                   #entry "_plain", #entry "_once", &kFamily_##family, clocks),
+#define VARIANT(family, label, tile, a_type, last, clocks)                                   \
+  variant_of<tile>(NVFP4_NAMES(family, label), &kFamily_##family, NVFP4_TYPE_##a_type, last, \
+                   clocks),
 #include "host/plan/variants.def"
-#undef VARIANT
 };
+#define VARIANT(family, label, tile, ...) static_assert(tile::kK == 256, "as the name says");
+#include "host/plan/variants.def"
 
 // The checks admit whatever the last row has few enough CTAs for, so no row may have fewer.
 constexpr uint32_t kWidest = kVariantCount - 1;
-#define VARIANT(name, entry, tile, family, clocks)                                   \
-  static_assert(tile::kWeights / kCtasOf<tile> <= kVariants[kWidest].tile_weights && \
-                    tile::kTokens <= kVariants[kWidest].tile_tokens,                 \
+#define VARIANT(family, label, tile, ...)                                          \
+  static_assert(tile::kWeights / tile::kCtas <= kVariants[kWidest].tile_weights && \
+                    tile::kTokens <= kVariants[kWidest].tile_tokens,               \
                 "no row is wider than the last");
 #include "host/plan/variants.def"
-#undef VARIANT
 
 constexpr bool fits_limits(const Variant& v) {
   return wrapping_k(v) * v.tile_tokens <= kMostWrappingElements &&
@@ -185,6 +155,13 @@ bool has_scale_maps(const nvfp4_gemm_desc& desc, const Variant& v) {
 const Variant& variant_at(uint32_t index) { return kVariants[index]; }
 
 uint32_t index_of(const Variant& variant) { return static_cast<uint32_t>(&variant - kVariants); }
+
+const Variant* served_variant(const Architecture& arch, uint32_t index) {
+  for (const Variant& v : kVariants) {
+    if (serves(v, arch) && index-- == 0) return &v;
+  }
+  return nullptr;
+}
 
 nvfp4_status find_variant(const char* name, const Variant** variant, uint32_t* split) {
   *variant = nullptr;

@@ -45,14 +45,16 @@ struct Variant {
 };
 
 enum VariantIndex : uint32_t {
-#define VARIANT(name, entry, tile, family, clocks) kVariant_##name,
+#define VARIANT(family, label, ...) kVariant_##family##_##label,
 #include "host/plan/variants.def"
-#undef VARIANT
   kVariantCount
 };
 
 const Variant& variant_at(uint32_t index);
 uint32_t index_of(const Variant& variant);
+
+// Of the variants that serve the architecture the one of that index; NULL beyond the last.
+const Variant* served_variant(const Architecture& arch, uint32_t index);
 
 // Who has 8 parts has 3 as well.
 inline bool has_split(const Variant& v, uint32_t parts) {

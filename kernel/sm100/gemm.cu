@@ -28,6 +28,7 @@
 //   of stage 0, all other barriers, the other stages. It waits for no empty barrier. From round
 //   r >= 1 on it waits for phase r - 1.
 #include "kernel/common/clocks.cuh"
+#include "kernel/common/tiles.cuh"
 #include "kernel/ptx/cluster.cuh"
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/memory.cuh"
@@ -42,7 +43,6 @@
 #include "kernel/sm100/params.h"
 #include "kernel/sm100/split.cuh"
 #include "kernel/sm100/tile.h"
-#include "kernel/common/tiles.cuh"
 
 namespace nvfp4 {
 
@@ -230,16 +230,10 @@ __device__ void gemm_sm100(const Sm100Params& p) {
 
 }  // namespace nvfp4
 
-// A variant is a row of host/plan/variants.def and an entry here: one per width of the token tile.
-#define NVFP4_GEMM_SM100_ENTRY(weights, tokens)                                                   \
-  extern "C" __global__ void __launch_bounds__(nvfp4::Sm100Tile<tokens, weights / 128>::kThreads, \
-                                               1)                                                 \
+// An entry for each row of tiles.def.
+#define SM100_TILE(weights, tokens)                                                               \
+  extern "C" __global__ void __launch_bounds__(nvfp4::Sm100Tile##weights##x##tokens::kThreads, 1) \
       nvfp4_gemm_sm100_##weights##x##tokens(const __grid_constant__ nvfp4::Sm100Params params) {  \
-    nvfp4::gemm_sm100<nvfp4::Sm100Tile<tokens, weights / 128>>(params);                           \
+    nvfp4::gemm_sm100<nvfp4::Sm100Tile##weights##x##tokens>(params);                              \
   }
-
-NVFP4_GEMM_SM100_ENTRY(128, 64)
-NVFP4_GEMM_SM100_ENTRY(128, 128)
-NVFP4_GEMM_SM100_ENTRY(128, 256)
-NVFP4_GEMM_SM100_ENTRY(256, 128)
-NVFP4_GEMM_SM100_ENTRY(256, 256)
+#include "kernel/sm100/tiles.def"

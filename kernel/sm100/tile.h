@@ -116,7 +116,9 @@ struct Sm100Tile {
   static_assert(kWarps == kFirstEpilogueWarp + 4 && kMmaWarp < kFirstEpilogueWarp);
   static_assert(kStageBytes <= kMaxTransactionBytes);
 };
-template <uint32_t kTokensPerTile>
-using Sm100PairTile = Sm100Tile<kTokensPerTile, 2>;
+
+#define SM100_TILE(weights, tokens) \
+  using Sm100Tile##weights##x##tokens = Sm100Tile<tokens, weights / 128>;
+#include "kernel/sm100/tiles.def"
 
 }  // namespace nvfp4

@@ -402,34 +402,32 @@ __device__ void gemm_sm90(const Sm90Params& p) {
 
 }  // namespace nvfp4
 
-// A variant is a row of host/plan/variants.def and a row of tiles.def. Its entries here: one for
-// every product, one for plain ones, and one for plain ones of which a CTA computes a single tile,
-// where the tile's CTAs may compute several of few tokens (tile.h). Registers are given, not a
-// bound of threads, of which ptxas would give out all there are.
+// Each row of tiles.def has these entries: one for every product, one for plain ones, and where the
+// row says `once`, one for plain ones of which a CTA computes a single tile (tile.h). Registers are
+// given, not a bound of threads, of which ptxas would give out all there are.
 #define NVFP4_GEMM_SM90_ENTRY(name, ...)                                         \
   extern "C" __global__ void __maxnreg__(nvfp4::__VA_ARGS__::kRegisters)         \
       nvfp4_gemm_sm90_##name(const __grid_constant__ nvfp4::Sm90Params params) { \
     nvfp4::gemm_sm90<nvfp4::__VA_ARGS__>(params);                                \
   }
-#define NVFP4_GEMM_SM90_ENTRIES(name, Tile)                    \
-  NVFP4_SM90_IF_WANTED(name, NVFP4_GEMM_SM90_ENTRY(name, Tile) \
-                                 NVFP4_GEMM_SM90_ENTRY(name##_plain, Sm90Plain<nvfp4::Tile>))
-#define NVFP4_GEMM_SM90_ONCE(name, Tile)            \
+#define NVFP4_GEMM_SM90_ONCE_no(name, Tile) static_assert(!nvfp4::kHasOnceEntry<nvfp4::Tile>);
+#define NVFP4_GEMM_SM90_ONCE_yes(name, Tile)        \
   static_assert(nvfp4::kHasOnceEntry<nvfp4::Tile>); \
-  NVFP4_SM90_IF_WANTED(name, NVFP4_GEMM_SM90_ENTRY(name##_once, Sm90Once<nvfp4::Tile>))
-#define SM90_TINY_TILE(weights, tokens, ...)                                \
-  NVFP4_GEMM_SM90_ENTRIES(weights##x##tokens, Sm90Tile##weights##x##tokens) \
-  NVFP4_GEMM_SM90_ONCE(weights##x##tokens, Sm90Tile##weights##x##tokens)
-#define SM90_WIDE_TILE(weights, tokens, ...) \
-  NVFP4_GEMM_SM90_ENTRIES(weights##x##tokens, Sm90Tile##weights##x##tokens)
-#define SM90_A16_TILE(weights, tokens, ...)                                           \
-  NVFP4_GEMM_SM90_ENTRIES(f16_##weights##x##tokens, Sm90TileF16_##weights##x##tokens) \
-  NVFP4_GEMM_SM90_ENTRIES(bf16_##weights##x##tokens, Sm90TileBf16_##weights##x##tokens)
+  NVFP4_GEMM_SM90_ENTRY(name##_once, Sm90Once<nvfp4::Tile>)
+#define NVFP4_GEMM_SM90_ENTRIES(name, Tile, once)                                            \
+  NVFP4_SM90_IF_WANTED(name, NVFP4_GEMM_SM90_ENTRY(name, Tile)                               \
+                                 NVFP4_GEMM_SM90_ENTRY(name##_plain, Sm90Plain<nvfp4::Tile>) \
+                                     NVFP4_GEMM_SM90_ONCE_##once(name, Tile))
+#define SM90_TINY_TILE(weights, tokens, ...) \
+  NVFP4_GEMM_SM90_ENTRIES(weights##x##tokens, Sm90Tile##weights##x##tokens, yes)
+#define SM90_WIDE_TILE(weights, tokens, source, sums, groups, stages, ahead, first, slots, steps, \
+                       early, rows, consumer, loader, once, clocks)                               \
+  NVFP4_GEMM_SM90_ENTRIES(weights##x##tokens, Sm90Tile##weights##x##tokens, once)
+#define SM90_A16_TILE(weights, tokens, sums, groups, stages, ahead, slots, steps, rows, consumer, \
+                      loader, once, f16_clocks, bf16_clocks)                                      \
+  NVFP4_GEMM_SM90_ENTRIES(f16_##weights##x##tokens, Sm90TileF16_##weights##x##tokens, once)       \
+  NVFP4_GEMM_SM90_ENTRIES(bf16_##weights##x##tokens, Sm90TileBf16_##weights##x##tokens, once)
 #include "kernel/sm90/tiles.def"
-NVFP4_GEMM_SM90_ONCE(64x8, Sm90Tile64x8)
-NVFP4_GEMM_SM90_ONCE(128x16, Sm90Tile128x16)
-NVFP4_GEMM_SM90_ONCE(f16_64x16, Sm90TileF16_64x16)
-NVFP4_GEMM_SM90_ONCE(bf16_64x16, Sm90TileBf16_64x16)
 
 extern "C" __global__ void __launch_bounds__(nvfp4::kTokenKernelThreads,
                                              nvfp4::kRegistersPerSm / nvfp4::kTokenKernelThreads /

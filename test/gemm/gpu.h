@@ -55,10 +55,10 @@ struct Gpu {
 // the choice to the planner, small problems get the narrowest.
 inline std::vector<const char*> variants_with(const std::string& prefix) {
   std::vector<const char*> names;
-#define VARIANT(name, ...) \
-  if (std::string(#name).rfind(prefix, 0) == 0) names.push_back(#name);
+#define VARIANT(family, label, ...)                          \
+  if (std::string(#family "_" #label).rfind(prefix, 0) == 0) \
+    names.push_back(#family "_" #label "x256");
 #include "host/plan/variants.def"
-#undef VARIANT
   return names;
 }
 inline std::vector<const char*> variants() {

@@ -50,10 +50,9 @@ constexpr int64_t ring_stages() {
 // The same by the variant's name.
 inline int64_t ring_stages(const std::string& variant) {
   using namespace nvfp4;
-#define VARIANT(name, entry, tile, ...) \
-  if (variant == #name) return ring_stages<tile>();
+#define VARIANT(family, label, tile, ...) \
+  if (variant == #family "_" #label "x256") return ring_stages<tile>();
 #include "host/plan/variants.def"
-#undef VARIANT
   throw std::logic_error(variant + " is no variant");
 }
 

@@ -43,7 +43,7 @@ std::string file_text(const char* path) {
 TEST_CASE("The library exports the functions that its header declares, and nothing else") {
   const std::set<std::string> declared = all_matches(
       file_text("include/nvfp4_gemm.h"), "NVFP4_API [a-z0-9_ ]*[ *](nvfp4_[a-z0-9_]+)\\(");
-  CHECK(declared.size() == 30);
+  CHECK(declared.size() > 20);  // or the expression finds nothing
   const std::string symbols =
       output_of("nm -D --defined-only " + host_test::built("libnvfp4gemm.so"));
   CHECK(all_matches(symbols, "[^A] (\\w+)@@NVFP4GEMM_0") == declared);

@@ -25,7 +25,10 @@ using host_test::same;
 using host_test::tiles_of;
 using host_test::Wide;
 
-constexpr uint32_t kVariantsOf10 = 5;  // the first rows of variants.def
+constexpr uint32_t kVariantsOf10 = 0  // the first rows of variants.def
+#define SM100_TILE(...) +1
+#include "kernel/sm100/tiles.def"
+    ;
 
 Desc dense(int64_t m, int64_t n, int64_t k, int64_t l) {
   Desc g = NVFP4_GEMM_DESC_INIT;
@@ -331,4 +334,25 @@ TEST_CASE("The named shapes have the plans of test/golden/plans.csv") {
     CHECK(plan.grid == number(8));
     CHECK(plan.split == number(9));
   }
+}
+
+TEST_CASE("nvfp4_variant_name lists each variant that a capability can run, and no other",
+          "[plan]") {
+  for (const nvfp4::Architecture& arch : nvfp4::kArchitectures) {
+    int32_t index = 0;
+    for (uint32_t i = 0; i < nvfp4::kVariantCount; ++i) {
+      const nvfp4::Variant& v = nvfp4::variant_at(i);
+      if (v.family != arch.family) continue;
+      CHECK(nvfp4_variant_name(arch.capability, index++) == v.name);
+      Desc g = dense(1, 64, 64, 1);
+      g.variant = v.name, g.a_type = v.a_type;
+      if (g.a_type != NVFP4_TYPE_NONE) g.a_scales = nullptr;
+      INFO(v.name);
+      CHECK(nvfp4_gemm_workspace_bytes(&g, arch.capability, &g.workspace_bytes) == NVFP4_SUCCESS);
+    }
+    REQUIRE(index > 0);
+    CHECK(nvfp4_variant_name(arch.capability, index) == nullptr);
+    CHECK(nvfp4_variant_name(arch.capability, -1) == nullptr);
+  }
+  CHECK(nvfp4_variant_name(70, 0) == nullptr);
 }

@@ -251,10 +251,7 @@ def check_support(rows):
         stored = all(answer(c, d_type=d, c_type=d, beta=1, c_ld=128, cd_order=order)
                      for c in capabilities for d in types.values() for order in (0, 1))
         tail = all(answer(c, k=80, a_ld=96, b_ld=96) and not answer(c, k=72) for c in capabilities)
-        with open(f"{ROOT}/host/plan/variants.def", encoding="utf-8") as table:
-            text = table.read()
-        prefix = "sm90_" if capabilities == [90] else "sm100_"
-        count = len(set(re.findall(rf"\b{prefix}\w+x\d+x\d+\b", text)))
+        count = len(lib.abi.variant_names(capabilities[0]))
         return {"A": {name for name in types if name in claims["A"][column].split(", ")} == taken,
                 "D and C": stored, "K": tail, "variants": count == int(claims["variants"][column])}
 

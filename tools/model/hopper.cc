@@ -19,7 +19,7 @@ struct Row {
 
 // Weights and ring from kernel/sm90/tiles.def.
 const Row kRows[] = {
-#define SM90_TINY_TILE(weights, tokens, columns, groups, stages, ahead) \
+#define SM90_TINY_TILE(weights, tokens, columns, groups, stages, ahead, ...) \
   {#weights "x" #tokens, weights, tokens, stages, ahead},
 #define SM90_WIDE_TILE(weights, tokens, source, sums, groups, stages, ahead, ...) \
   {#weights "x" #tokens, weights, tokens, stages, ahead},

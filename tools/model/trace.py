@@ -3,6 +3,8 @@
 """trace.py BUILD [update]: what the emulator counts of one tile at two lengths of K, beside
 tools/model/traced.def, from which the timing model takes loads, bytes and products of a stage. A
 difference fails; update writes the file."""
+import ctypes
+import itertools
 import os
 import re
 import subprocess
@@ -21,9 +23,17 @@ HEAD = """// SPDX-License-Identifier: MIT
 """
 
 
-def variants():
-    with open(os.path.join(HERE, "../../host/plan/variants.def"), encoding="utf-8") as text:
-        names = re.findall(r"^VARIANT\((\w+),", text.read(), re.M)
+def variants(build):
+    """Those of quantized tokens."""
+    library = ctypes.CDLL(os.path.join(build, "libnvfp4gemm.so"))
+    library.nvfp4_variant_name.restype = ctypes.c_char_p
+    names = []
+    for capability in (100, 90):
+        for index in itertools.count():
+            name = library.nvfp4_variant_name(capability, index)
+            if name is None:
+                break
+            names.append(name.decode())
     return [name for name in names if "f16" not in name]
 
 
@@ -51,7 +61,8 @@ def row(build, variant):
 
 def main():
     path = os.path.join(HERE, "traced.def")
-    text = HEAD + "".join(row(sys.argv[1], variant) for variant in variants()) + "#undef TRACED\n"
+    build = sys.argv[1]
+    text = HEAD + "".join(row(build, name) for name in variants(build)) + "#undef TRACED\n"
     if "update" in sys.argv:
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)

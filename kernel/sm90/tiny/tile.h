@@ -15,14 +15,14 @@ namespace nvfp4 {
 
 template <uint32_t kTokensPerTile>
 struct Sm90TinyRow;
-#define SM90_TINY_TILE(weights, tokens, columns, groups, stages, ahead) \
-  template <>                                                           \
-  struct Sm90TinyRow<tokens> {                                          \
-    static constexpr uint32_t kWeights = weights;                       \
-    static constexpr uint32_t kTokenColumns = columns;                  \
-    static constexpr uint32_t kGroups = groups;                         \
-    static constexpr uint32_t kStages = stages;                         \
-    static constexpr uint32_t kStagesAhead = ahead;                     \
+#define SM90_TINY_TILE(weights, tokens, columns, groups, stages, ahead, ...) \
+  template <>                                                                \
+  struct Sm90TinyRow<tokens> {                                               \
+    static constexpr uint32_t kWeights = weights;                            \
+    static constexpr uint32_t kTokenColumns = columns;                       \
+    static constexpr uint32_t kGroups = groups;                              \
+    static constexpr uint32_t kStages = stages;                              \
+    static constexpr uint32_t kStagesAhead = ahead;                          \
   };
 #include "kernel/sm90/tiles.def"
 
@@ -35,6 +35,7 @@ struct Sm90TinyTile : Sm90TinyRow<kTokensPerTile> {
   using Row::kTokenColumns;
   using Row::kWeights;
   static constexpr uint32_t kTokens = kTokensPerTile;
+  static constexpr uint32_t kCtas = 1;
   static constexpr uint32_t kK = kSm90StageK;
   static constexpr uint32_t kSteps = kK / kScaleTileK;
   static constexpr bool kWorkspaceTokens = false;
@@ -45,6 +46,8 @@ struct Sm90TinyTile : Sm90TinyRow<kTokensPerTile> {
   static constexpr bool kBatchInvariant = false;  // sums of 16 at a time
   static constexpr bool kSeveralTiles = true;
   static constexpr bool kPlain = false;
+  static constexpr bool kStoresByTma = false;
+  static constexpr uint32_t kAccumulators = 1;
   static constexpr uint32_t kDecodingWarps = 3;  // which know the tokens of one tile
 
   static constexpr uint32_t kColumns = kTokenColumns * kTokens;  // N of wgmma

@@ -19,7 +19,7 @@ enum class Sm90TokenType { nvfp4, f16, bf16 };
 template <uint32_t kWeightsPerTile, uint32_t kTokensPerTile, bool kNatural>
 struct Sm90WideRow;
 #define SM90_WIDE_TILE(weights, tokens, source, sums, groups, stages, ahead, first, slots, steps, \
-                       early, rows, consumer, loader)                                             \
+                       early, rows, consumer, loader, ...)                                        \
   template <>                                                                                     \
   struct Sm90WideRow<weights, tokens, Sm90Tokens::source == Sm90Tokens::natural> {                \
     static constexpr Sm90Tokens kSource = Sm90Tokens::source;                                     \
@@ -36,7 +36,7 @@ struct Sm90WideRow;
     static constexpr uint32_t kLoaderRegisters = loader;                                          \
   };
 #define SM90_A16_TILE(weights, tokens, sums, groups, stages, ahead, slots, steps, rows, consumer, \
-                      loader)                                                                     \
+                      loader, ...)                                                                \
   SM90_WIDE_TILE(weights, tokens, natural, sums, groups, stages, ahead, ahead, slots, steps, 0,   \
                  rows, consumer, loader)
 #include "kernel/sm90/tiles.def"
@@ -57,6 +57,7 @@ struct Sm90WideTile : Sm90WideRow<kWeightsPerTile, kTokensPerTile, kType != Sm90
   using Row::kTokenStagesAhead;
   static constexpr uint32_t kWeights = kWeightsPerTile;
   static constexpr uint32_t kTokens = kTokensPerTile;
+  static constexpr uint32_t kCtas = 1;
   static constexpr uint32_t kK = kSm90StageK;
   static constexpr uint32_t kSteps = kK / kScaleTileK;
   static constexpr Sm90TokenType kTokenType = kType;
@@ -76,6 +77,8 @@ struct Sm90WideTile : Sm90WideRow<kWeightsPerTile, kTokensPerTile, kType != Sm90
   static constexpr uint32_t kDecodingWarps = kDecodesTokens ? 3 : 0;
 
   static constexpr bool kPlain = false;
+  static constexpr bool kStoresByTma = false;
+  static constexpr uint32_t kAccumulators = 1;
 
   // Tiles of four groups add in one order: every fourth stage, then the groups' sums, then those of
   // the CTAs. No other number of groups has a tile for few tokens and one for many.

@@ -199,6 +199,7 @@ def _open():
          POINTER(c_uint64)),
         ("nvfp4_gemm_explain", c_int32, POINTER(GemmDescFields), c_int32, c_int32, c_char_p,
          c_size_t),
+        ("nvfp4_variant_name", c_char_p, c_int32, c_int32),
         ("nvfp4_gemm_plan_create", c_int32, POINTER(GemmDescFields), POINTER(c_void_p)),
         ("nvfp4_gemm_plan_run", c_int32, c_void_p, POINTER(GemmAddressesFields), c_void_p),
         ("nvfp4_gemm_plan_destroy", None, c_void_p),
@@ -235,6 +236,14 @@ def workspace_bytes(desc, compute_capability):
     size = c_uint64()
     check(lib.nvfp4_gemm_workspace_bytes(desc, compute_capability, size))
     return size.value
+
+
+def variant_names(compute_capability):
+    """Of the variants that such a device can run, as desc.variant takes them."""
+    names = []
+    while name := lib.nvfp4_variant_name(compute_capability, len(names)):
+        names.append(name.decode())
+    return names
 
 
 def explain(desc, compute_capability, sm_count):
