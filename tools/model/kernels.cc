@@ -73,9 +73,10 @@ Kernel sm100_kernel(const Machine& m) {
 }  // namespace
 
 std::vector<Kernel> sm100_kernels(const Machine& m) {
-  return {sm100_kernel<nvfp4::Sm100Tile<64>>(m), sm100_kernel<nvfp4::Sm100Tile<128>>(m),
-          sm100_kernel<nvfp4::Sm100Tile<256>>(m), sm100_kernel<nvfp4::Sm100PairTile<128>>(m),
-          sm100_kernel<nvfp4::Sm100PairTile<256>>(m)};
+  return {
+#define SM100_TILE(weights, tokens) sm100_kernel<nvfp4::Sm100Tile##weights##x##tokens>(m),
+#include "kernel/sm100/tiles.def"
+  };
 }
 
 namespace {
