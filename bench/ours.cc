@@ -10,6 +10,7 @@
 #include "bench/check.h"
 #include "bench/figures.h"
 #include "tools/harness/compare.h"
+#include "tools/harness/plan_info.h"
 
 namespace bench {
 namespace {
@@ -20,15 +21,8 @@ using support::Problem;
 
 constexpr int64_t kCheckedRows = 16, kCheckedColumns = 512;
 
-// Out of nvfp4_gemm_explain's lines: the library's log would slow the calls down.
-std::string variant_of(const nvfp4_gemm_desc& desc, const support::DeviceInfo& info) {
-  std::string text(4096, 0);
-  check(nvfp4_gemm_explain(&desc, info.compute_capability(), info.sms, text.data(), text.size()));
-  const std::string key = "\nvariant ";
-  const size_t line = text.find(key);
-  if (line == std::string::npos) return "?";
-  const size_t first = text.find_first_not_of(' ', line + key.size());
-  return text.substr(first, text.find_first_of(" \n", first) - first);
+std::string variant_of(const nvfp4_gemm_desc& desc, const support::DeviceInfo& device) {
+  return support::plan_info(desc, device.compute_capability(), device.sms).variant;
 }
 
 // Rows or columns of D spread over all, the last one among them: the reference is too slow for all.

@@ -467,15 +467,81 @@ NVFP4_API nvfp4_status nvfp4_gemm_supported(const nvfp4_gemm_desc *desc,
 NVFP4_API nvfp4_status nvfp4_gemm_workspace_bytes(const nvfp4_gemm_desc *desc,
                                                   int32_t compute_capability, uint64_t *bytes);
 
-/* Which kernel would run and why, in lines of text: images in the order tried, variant, tile,
- * stages, grid, waves on a device of sm_count SMs, what the plan's mechanisms have run on, bytes,
- * the least time that memory and tensor cores of a B200 (7.68 TB/s, 1.5 GHz) or an H200 allow,
- * what the planner compared, and a command line for the problem again (batch strides of scales
- * excepted). The wording may change with any version. The variant depends on the problem alone,
- * never on sm_count. INVALID_VALUE: the buffer is too small; it holds what fits, NUL at the end,
- * and the sentence says how many bytes it takes. 4096 are plenty.                   Since 0.1 */
+/* The same for a reader, in lines of text: images in the order tried, variant, tile, stages, grid,
+ * waves on a device of sm_count SMs, what the plan's mechanisms have run on, bytes, the least time
+ * that memory and tensor cores of a B200 (7.68 TB/s, 1.5 GHz) or an H200 allow, what the planner
+ * compared, and a command line for the problem again (batch strides of scales excepted). A program
+ * asks nvfp4_gemm_describe: the wording may change with any version. INVALID_VALUE: the buffer is
+ * too small; it holds what fits, NUL at the end, and the sentence says how many bytes it takes.
+ * 4096 are plenty.                                                                  Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_explain(const nvfp4_gemm_desc *desc, int32_t compute_capability,
                                           int32_t sm_count, char *buffer, size_t bytes);
+
+/* What speaks for a plan: the best of what its mechanisms have run on.
+ * ASSEMBLED  nowhere: the images assemble for such a device
+ * EMULATOR   in the emulator alone
+ * PUBLISHED  others' kernels on such a GPU; this library's own in the emulator
+ * HARDWARE   this library's kernel on such a GPU
+ * The planner takes PUBLISHED and HARDWARE; desc->variant names the others. */
+enum {
+  NVFP4_PROOF_NONE = 0,                /* no kernel multiplies                                    */
+  NVFP4_PROOF_ASSEMBLED = 1,
+  NVFP4_PROOF_EMULATOR = 2,
+  NVFP4_PROOF_PUBLISHED = 3,
+  NVFP4_PROOF_HARDWARE = 4
+};
+
+/* How D leaves the kernel: element by element from its threads, or in boxes by TMA. */
+enum { NVFP4_STORE_NONE = 0, NVFP4_STORE_THREADS = 1, NVFP4_STORE_TMA = 2 };
+
+/* Which code makes D of the sums: code of its own for what the problem asks, or the one that serves
+ * every problem and is slower (docs/performance.md). */
+enum { NVFP4_EPILOGUE_NONE = 0, NVFP4_EPILOGUE_FAST = 1, NVFP4_EPILOGUE_GENERAL = 2 };
+
+/* A plan, in numbers. Where no kernel multiplies (M, N, K or L is 0) the pointers are NULL,
+ * variant_index is -1 and the rest is 0. */
+typedef struct nvfp4_plan_info {
+  uint64_t struct_size;                /* set by the caller: sizeof(nvfp4_plan_info)              */
+  const char *variant;                 /* its name, without a number of K partitions; a static
+                                          string, as the next one                                 */
+  const char *image;                   /* of the images that serve the device the one that is tried
+                                          first                                                   */
+  uint64_t workspace_bytes;            /* nvfp4_gemm_workspace_bytes()                            */
+  uint64_t a_scales_bytes;             /* of them those for linear scales that every call converts
+                                          to 128x4 before the product                             */
+  uint64_t b_scales_bytes;
+  double predicted_ns;                 /* of the kernel, on the GPU that plans are made for: 132 SMs
+                                          on 9.0. 0: the planner of the capability predicts none  */
+  double bytes;                        /* of A, B, C, D and scales, each read or written once     */
+  double memory_ns;                    /* the least time that the GPU's memory takes for them     */
+  double math_ns;                      /* and its tensor cores for the products, on sm_count SMs  */
+  int32_t variant_index;               /* nvfp4_variant_name(compute_capability, this)            */
+  int32_t tile_m, tile_n, tile_k;      /* rows and columns of D; elements of K that are loaded at a
+                                          time                                                    */
+  int32_t tile_ctas;                   /* that compute a tile side by side: 1, or 2 for a pair    */
+  int32_t tiles;                       /* of all batches                                          */
+  int32_t k_partitions;                /* CTAs, or pairs, that share a tile along K               */
+  int32_t whole_tiles;                 /* which so many tiles are exempt from                     */
+  int32_t cluster_ctas;
+  int32_t grid_ctas;                   /* that are launched on sm_count SMs                       */
+  int32_t cta_threads, ctas_per_sm;
+  int32_t stages, stage_bytes;         /* of the ring that A, B and scales are loaded into        */
+  int32_t shared_bytes;                /* of a CTA                                                */
+  int32_t tmem_columns;                /* of tensor memory; 0 where there is none                 */
+  int32_t proof;                       /* NVFP4_PROOF_..                                          */
+  int32_t store;                       /* NVFP4_STORE_..                                          */
+  int32_t epilogue;                    /* NVFP4_EPILOGUE_..                                       */
+  int32_t reserved[5];                 /* 0                                                       */
+} nvfp4_plan_info;
+
+/* Fills *info with the plan of the problem on a device of that compute capability and of sm_count
+ * SMs. No driver. The variant, tiles, K partitions and the workspace depend on the problem alone,
+ * never on sm_count. Numbers may change with any version. INVALID_STRUCT: info->struct_size is
+ * smaller than in 0.1 or above 4096; of a larger one the bytes that this library does not know
+ * become 0. INVALID_VALUE: sm_count is less than 1. Refused as by nvfp4_gemm_supported otherwise,
+ * *info unchanged.                                                                  Since 0.1 */
+NVFP4_API nvfp4_status nvfp4_gemm_describe(const nvfp4_gemm_desc *desc, int32_t compute_capability,
+                                           int32_t sm_count, nvfp4_plan_info *info);
 
 /* The name of a variant, as desc->variant takes it: of those that a device of that compute
  * capability can run the one of that index, from 0 on. NULL: index is below 0 or no variant has it,

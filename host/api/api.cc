@@ -13,6 +13,7 @@
 #include "host/run/launch.h"
 #include "host/run/quantizer.h"
 #include "host/run/selftest.h"
+#include "host/words/describe.h"
 #include "host/words/explain.h"
 
 namespace nvfp4 {
@@ -128,6 +129,17 @@ nvfp4_status nvfp4_gemm_workspace_bytes(const nvfp4_gemm_desc* desc, int32_t com
   Plan plan;
   NVFP4_TRY(check_and_plan(desc, compute_capability, &checked, &plan));
   *bytes = plan.workspace_bytes;  // 0 where K is: D is filled
+  return NVFP4_SUCCESS;
+}
+
+nvfp4_status nvfp4_gemm_describe(const nvfp4_gemm_desc* desc, int32_t compute_capability,
+                                 int32_t sm_count, nvfp4_plan_info* info) {
+  CheckedGemm checked;
+  Plan plan;
+  NVFP4_TRY(check_gemm(desc, Caller::question, &checked));
+  NVFP4_TRY(check_describe(sm_count, info));
+  NVFP4_TRY(make_plan(checked, compute_capability, &plan));
+  copy_info(describe_plan(checked, plan, sm_count), info);
   return NVFP4_SUCCESS;
 }
 

@@ -227,8 +227,8 @@ Entry entry(const Plan&, uint32_t, const KernelParams&) { return kEntryAny; }
 
 }  // namespace
 
-const Family kFamily_sm100{choose_split, count_workspace,   nullptr,
-                           make_params,  replace_addresses, entry,
-                           write_rule,   write_choice,      why_not_by_tma};
+const Family kFamily_sm100{choose_split,      count_workspace, nullptr,    make_params,
+                           replace_addresses, entry,           write_rule, write_choice,
+                           why_not_by_tma,    kEpiloguePlain};
 
 }  // namespace nvfp4

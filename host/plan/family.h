@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "host/plan/plan.h"
+#include "kernel/common/epilogue.h"
 
 namespace nvfp4 {
 
@@ -80,6 +81,8 @@ struct Family {
   void (*write_choice)(const Choice& choice, char (&text)[kReasonBytes]);
   // NULL where the kernel stores such a D by TMA, else why threads do. No function: they always do.
   const char* (*why_not_by_tma)(const nvfp4_gemm_desc& desc, const Plan& plan);
+  // Up to this one each kind of epilogue has code of its own.
+  EpilogueKind last_fast_epilogue;
 };
 
 // The cheapest choice among the variants that serve the architecture. Its variant is NULL if each

@@ -75,15 +75,17 @@ nvfp4_status too_far(const char* name) {
 
 constexpr uint64_t kMaxStructSize = 4096;
 
+nvfp4_status rule_result_size(uint64_t size, uint64_t known, const char* type) {
+  if (size >= known && size <= kMaxStructSize) return NVFP4_SUCCESS;
+  return fail(NVFP4_STATUS_INVALID_STRUCT,
+              "struct_size = %" PRIu64 "; sizeof(%s) is %" PRIu64 ", a newer one at most %" PRIu64,
+              size, type, known, kMaxStructSize);
+}
+
 // A caller with a newer header may use it if every field that we do not know is left at zero.
 nvfp4_status rule_struct_size(const void* structure, uint64_t size, uint64_t known,
                               const char* type) {
-  if (size < known || size > kMaxStructSize) {
-    return fail(NVFP4_STATUS_INVALID_STRUCT,
-                "struct_size = %" PRIu64 "; sizeof(%s) is %" PRIu64
-                ", a newer one at most %" PRIu64,
-                size, type, known, kMaxStructSize);
-  }
+  NVFP4_TRY(rule_result_size(size, known, type));
   const unsigned char* bytes = static_cast<const unsigned char*>(structure);
   for (uint64_t i = known; i < size; ++i) {
     if (bytes[i] != 0) {

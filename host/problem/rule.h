@@ -23,6 +23,8 @@ nvfp4_status rule_apart(const char* name, const AddressRange& range, const char*
 // sizeof(type) as the caller knows it: not below ours, and what we do not know is zero.
 nvfp4_status rule_struct_size(const void* structure, uint64_t size, uint64_t known,
                               const char* type);
+// The same of a structure that is filled: its bytes may hold anything before.
+nvfp4_status rule_result_size(uint64_t size, uint64_t known, const char* type);
 nvfp4_status rule_tensor_scale(float tensor_scale);
 nvfp4_status rule_zeros(const char* name, const int32_t* values, size_t count);
 template <size_t kCount>

@@ -5,16 +5,16 @@
 #include <cinttypes>
 #include <cstdio>
 
-#include "host/base/formats.h"
 #include "host/base/growing_text.h"
 #include "host/plan/family.h"
-#include "host/plan/proof.h"
 #include "host/problem/epilogue.h"
 #include "host/problem/fields.h"
 #include "host/problem/replay.h"
 #include "host/problem/rule.h"
 #include "host/run/empty_sum.h"
 #include "host/run/image.h"
+#include "host/words/describe.h"
+#include "host/words/light.h"
 
 namespace nvfp4 {
 
@@ -22,55 +22,22 @@ namespace {
 
 // ---- the speed of light -------------------------------------------------------------------------
 
-struct Traffic {
-  double a, b, c,
-      d;  // bytes, each read or written once; scales with their operand, without padding
-  double all() const { return a + b + c + d; }
-};
-
-// Sizes go up to 2^31 each: products of four of them do not fit 64 bits, and fractions of a byte do
-// not matter here.
-Traffic traffic(const nvfp4_gemm_desc& g) {
-  constexpr double kBytesPerElement = 0.5 + 1.0 / kScaleBlock;
-  const double m = static_cast<double>(g.m), n = static_cast<double>(g.n);
-  const double k = static_cast<double>(g.k), l = static_cast<double>(g.l);
-  const double a_batches = g.a_batch_stride == 0 ? 1 : l;  // the same matrix for every batch
-  const double b_batches = g.b_batch_stride == 0 ? 1 : l;
-  const double c_batches = g.c_batch_stride == 0 ? 1 : l;
-  const double a_bytes = g.a_type == NVFP4_TYPE_NONE ? kBytesPerElement : 2;
-  return {a_batches * m * k * a_bytes, b_batches * n * k * kBytesPerElement,
-          may_read_c(g) ? c_batches * m * n * static_cast<double>(bytes_of_type(g.c_type)) : 0,
-          l * m * n * static_cast<double>(bytes_of_type(g.d_type))};
-}
-
-// The least microseconds of memory and of tensor cores.
-struct Light {
-  double memory, math;
-};
-
-Light light_of(const nvfp4_gemm_desc& g, const Roofline& light, int32_t sm_count) {
-  const double operations = 2 * static_cast<double>(g.m) * static_cast<double>(g.n) *
-                            static_cast<double>(g.k) * static_cast<double>(g.l);
-  return {traffic(g).all() / light.bytes_per_second * 1e6,
-          operations / (light.operations_per_clock * sm_count * light.clock) * 1e6};
-}
-
-void add_light(const nvfp4_gemm_desc& g, const Roofline& roof, int32_t sm_count, Text* text) {
+void add_light(const nvfp4_gemm_desc& g, const Roofline& roof, const nvfp4_plan_info& info,
+               Text* text) {
   const Traffic t = traffic(g);
-  const Light light = light_of(g, roof, sm_count);
   text->add("bytes     %.0f (A %.0f, B %.0f, ", t.all(), t.a, t.b);
   if (t.c > 0) text->add("C %.0f, ", t.c);
   text->add("D %.0f; scales included, each once)\n", t.d);
   text->add("light     %.3f us: memory %.3f at %s, %s units %.3f at %s\n",
-            std::max(light.memory, light.math), light.memory, roof.memory, roof.unit, light.math,
-            roof.clock_text);
+            std::max(info.memory_ns, info.math_ns) / 1e3, info.memory_ns / 1e3, roof.memory,
+            roof.unit, info.math_ns / 1e3, roof.clock_text);
 }
 
 // What a shorter time would have to change first. From 80 % of what a GPU could do at most nothing
 // in the plan is left to win.
-const char* binding_limit(const Light& light, const Clocks& clocks, double us) {
-  if (std::max(light.memory, light.math) > 0.75 * us) {
-    return light.memory > light.math ? "memory" : "tensor cores";
+const char* binding_limit(const Light& light, const Clocks& clocks, double ns) {
+  if (std::max(light.memory_ns, light.math_ns) > 0.75 * ns) {
+    return light.memory_ns > light.math_ns ? "memory" : "tensor cores";
   }
   if (clocks.stages >= std::max(clocks.sums, clocks.ctas))
     return "stages of the longest running SM";
@@ -78,14 +45,14 @@ const char* binding_limit(const Light& light, const Clocks& clocks, double us) {
 }
 
 // The clocks were fitted on the GPU of the architecture's row, whose SMs the plan is made for.
-void add_time(const nvfp4_gemm_desc& g, const Plan& plan, Text* text) {
+void add_time(const nvfp4_gemm_desc& g, const Plan& plan, const nvfp4_plan_info& info, Text* text) {
   const Architecture& arch = plan.arch();
   if (arch.family->predict == nullptr) return;
   const Clocks clocks = arch.family->predict(g, plan);
-  const double us = static_cast<double>(clocks.all()) / arch.light.clock * 1e6;
   const Light light = light_of(g, arch.light, static_cast<int32_t>(arch.sm_count));
-  text->add("time      %.2f us predicted, by clocks fitted on an H200 at %s; limit: %s\n", us,
-            arch.light.clock_text, binding_limit(light, clocks, us));
+  text->add("time      %.2f us predicted, by clocks fitted on an H200 at %s; limit: %s\n",
+            info.predicted_ns / 1e3, arch.light.clock_text,
+            binding_limit(light, clocks, info.predicted_ns));
 }
 
 // ---- the epilogue -------------------------------------------------------------------------------
@@ -141,39 +108,38 @@ void add_images(const Plan& plan, Text* text) {
   text->add("\n");
 }
 
-const char* proof_text(Proof proof) {
+const char* proof_text(int32_t proof) {
   switch (proof) {
-    case Proof::hardware: return "hardware: this library has run it on such a GPU";
-    case Proof::published:
+    case NVFP4_PROOF_HARDWARE: return "hardware: this library has run it on such a GPU";
+    case NVFP4_PROOF_PUBLISHED:
       return "published: kernels that others run on such a GPU have its mechanisms; this one has "
              "run in the emulator alone";
-    case Proof::emulator: break;
+    default: break;
   }
   return "emulator: it has run there alone, so no plan takes it unasked";
 }
 
-void add_geometry(const Plan& plan, int32_t sm_count, Text* text) {
-  const Variant& v = *plan.variant;
-  text->add("variant   %s\n", v.name);
-  text->add("tile      %" PRIu32 " weights x %" PRIu32 " tokens%s, K by %" PRIu32 "\n",
-            v.tile_weights, v.tile_tokens, v.tile_ctas == 2 ? " of a pair of CTAs" : "", v.tile_k);
-  text->add("stages    %" PRIu32 " of %" PRIu32 " bytes; %" PRIu32 " bytes of shared memory",
-            v.stages, v.stage_bytes, v.shared_bytes);
-  if (v.tmem_columns > 0) text->add(", %" PRIu32 " columns of tensor memory", v.tmem_columns);
+void add_geometry(const nvfp4_plan_info& info, const Plan& plan, int32_t sm_count, Text* text) {
+  text->add("variant   %s\n", info.variant);
+  text->add("tile      %" PRId32 " weights x %" PRId32 " tokens%s, K by %" PRId32 "\n", info.tile_n,
+            info.tile_m, info.tile_ctas == 2 ? " of a pair of CTAs" : "", info.tile_k);
+  text->add("stages    %" PRId32 " of %" PRId32 " bytes; %" PRId32 " bytes of shared memory",
+            info.stages, info.stage_bytes, info.shared_bytes);
+  if (info.tmem_columns > 0) text->add(", %" PRId32 " columns of tensor memory", info.tmem_columns);
   text->add("\n");
-  const uint32_t ctas = count_ctas(plan, sm_count);
-  text->add("grid      %" PRIu32 " CTAs of %" PRIu32 " threads", ctas, v.threads);
-  if (ctas < plan.grid) text->add(", %" PRIu32 " tiles", plan.grid / plan.cluster);
+  text->add("grid      %" PRId32 " CTAs of %" PRId32 " threads", info.grid_ctas, info.cta_threads);
+  if (static_cast<uint32_t>(info.grid_ctas) < plan.grid) {
+    text->add(", %" PRId32 " tiles", info.tiles);
+  }
   text->add("\n");
   text->add("waves     %.2f of %" PRId32 " SMs, %s each\n",
-            static_cast<double>(plan.grid) / sm_count / v.ctas_per_sm, sm_count,
-            v.ctas_per_sm == 1 ? "one CTA" : "two CTAs");
-  text->add("split     %" PRIu32, plan.split);
-  if (plan.whole > 0) text->add(", of the tiles after the first %" PRIu32, plan.whole);
+            static_cast<double>(plan.grid) / sm_count / info.ctas_per_sm, sm_count,
+            info.ctas_per_sm == 1 ? "one CTA" : "two CTAs");
+  text->add("split     %" PRId32, info.k_partitions);
+  if (info.whole_tiles > 0) text->add(", of the tiles after the first %" PRId32, info.whole_tiles);
   text->add("\n");
-  const Proof proof = proof_of(kProofs, v.family, v.tile_ctas, plan.split);
-  text->add("proof     %s\n", proof_text(proof));
-  text->add("workspace %" PRIu64 " bytes\n", plan.workspace_bytes);
+  text->add("proof     %s\n", proof_text(info.proof));
+  text->add("workspace %" PRIu64 " bytes\n", info.workspace_bytes);
 }
 
 // How the kernel comes by scales that are linear.
@@ -230,13 +196,14 @@ void add_plan(const CheckedGemm& checked, const Plan& plan, int32_t sm_count, Te
                        : "D is filled with round(alpha * 0), no kernel runs");
     return;
   }
+  const nvfp4_plan_info info = describe_plan(checked, plan, sm_count);
   add_images(plan, text);
-  add_geometry(plan, sm_count, text);
+  add_geometry(info, plan, sm_count, text);
   add_scales(g, plan, text);
   add_epilogue(g, text);
   add_store(g, plan, text);
-  add_light(g, plan.arch().light, sm_count, text);
-  add_time(g, plan, text);
+  add_light(g, plan.arch().light, info, text);
+  add_time(g, plan, info, text);
   add_reason(checked, plan, text);
 }
 
@@ -249,9 +216,7 @@ void add_replay(const nvfp4_gemm_desc& g, Text* text) {
 }  // namespace
 
 nvfp4_status check_explain(int32_t sm_count, const char* buffer) {
-  if (sm_count < 1) {
-    return fail(NVFP4_STATUS_INVALID_VALUE, "sm_count = %" PRId32 " is less than 1", sm_count);
-  }
+  NVFP4_TRY(rule_sm_count(sm_count));
   return rule_not_null("buffer", buffer);
 }
 

@@ -86,6 +86,12 @@ static void plans(void) {
   nvfp4_gemm_plan_destroy(plan);
   check(nvfp4_gemm_explain(&g, 100, 148, text, sizeof text) == NVFP4_SUCCESS && strlen(text) > 0,
         "explain says so");
+  nvfp4_plan_info info;
+  memset(&info, 0, sizeof info);
+  info.struct_size = sizeof info;
+  check(nvfp4_gemm_describe(&g, 100, 148, &info) == NVFP4_SUCCESS && info.variant == NULL &&
+            info.variant_index == -1,
+        "describe says so");
   check(nvfp4_prepare() != NVFP4_SUCCESS, "without a context nothing can be prepared");
 }
 

@@ -117,6 +117,9 @@ struct Caller {
     if (!good) fprintf(stderr, "%s\n", nvfp4_last_error());
     char text[2048];
     good &= nvfp4_gemm_explain(&device, 100, 148, text, sizeof text) == NVFP4_SUCCESS;
+    nvfp4_plan_info info{};
+    info.struct_size = sizeof info;
+    good &= nvfp4_gemm_describe(&device, 100, 148, &info) == NVFP4_SUCCESS;
     good &= nvfp4_gemm_reference(&host) == NVFP4_SUCCESS;
     nvfp4_gemm_desc bad = host;
     bad.a_ld = kK + 1;

@@ -231,6 +231,11 @@ struct World {
     // A workspace that is missing is none of workspace_bytes' business.
     fuzz::expect(good ? sized : true, "workspace_bytes and supported differ");
     fuzz::expect(sized != (bytes == 7), "an answer beside a refusal");
+    nvfp4_plan_info info{};
+    info.struct_size = sizeof info;
+    const bool described = judged(nvfp4_gemm_describe(&g, capability, 148, &info)) == NVFP4_SUCCESS;
+    fuzz::expect(described == sized, "describe and workspace_bytes differ");
+    fuzz::expect(!described || info.workspace_bytes == bytes, "two numbers for one workspace");
     judged(nvfp4_gemm_explain(&g, capability, int32_t(input.number<uint16_t>()), text,
                               input.below(256)));
     fuzz::expect(recorded().size() == 1, "a question reached the driver", recorded().c_str());

@@ -18,9 +18,8 @@ namespace {
 
 using Tile = gemm_test::HalfVariant;
 
-// "sm90_bf16_64x16x256" has 64 and 16.
-int64_t weights_of(const Tile& tile) { return gemm_test::tile_weights(size_of(tile)); }
-int64_t tokens_of(const Tile& tile) { return gemm_test::tile_tokens(size_of(tile)); }
+int64_t weights_of(const Tile& tile) { return gemm_test::tile_weights(tile.name); }
+int64_t tokens_of(const Tile& tile) { return gemm_test::tile_tokens(tile.name); }
 
 }  // namespace
 

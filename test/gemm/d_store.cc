@@ -20,23 +20,14 @@ constexpr int64_t kSide = 32;  // of a box
 
 int64_t boxes(int64_t elements) { return (elements + kSide - 1) / kSide; }
 
-std::string explanation(const nvfp4_gemm_desc& desc) {
-  std::string text(8192, 0);
-  REQUIRE(nvfp4_gemm_explain(&desc, 100, 148, text.data(), text.size()) == NVFP4_SUCCESS);
-  return text.substr(0, text.find('\0'));
-}
-
-// Runs it, compares D's memory with the reference's, and returns explain's line.
-std::string stored(const gemm_test::Gpu& gpu, const GeneralProblem& p) {
+// Runs it, compares D's memory with the reference's, and returns how describe says that it left.
+int32_t stored(const gemm_test::Gpu& gpu, const GeneralProblem& p) {
   const support::DeviceGeneral gemm(gpu.driver, p);
   INFO(to_string(p.operands.shape) << ", " << p.operands.variant << ", " << to_string(p.fields));
   REQUIRE(nvfp4_gemm_run(&gemm.desc, nullptr) == NVFP4_SUCCESS);
   REQUIRE(first_difference(p, gemm.d(), p.reference()) == "");
   REQUIRE(gemm.damage() == "");
-  const std::string text = explanation(gemm.desc);
-  const size_t at = text.find("\nstore ");
-  REQUIRE(at != std::string::npos);
-  return text.substr(at + 1, text.find('\n', at + 1) - at - 1);
+  return gemm_test::plan_of(gpu, gemm.desc).store;
 }
 
 EpilogueFields fields(int32_t type, int32_t order) {
@@ -66,7 +57,7 @@ TEST_CASE("D leaves by TMA where its lines and strides are multiples of 16 bytes
   for (const int32_t type : {NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32}) {
     for (const int32_t order : {NVFP4_CD_ORDER_ROW_MAJOR, NVFP4_CD_ORDER_COLUMN_MAJOR}) {
       const GeneralProblem p = aligned(variant, type, order);
-      CHECK(stored(gpu, p) == "store     D by TMA, 32 x 32 elements at a time");
+      CHECK(stored(gpu, p) == NVFP4_STORE_TMA);
       const Shape& s = p.operands.shape;
       CHECK(emulator.counter("tma_stores") == uint64_t(boxes(s.m) * boxes(s.n) * s.l));
       CHECK(emulator.counter("global_store_bytes") == 0);
@@ -85,7 +76,7 @@ TEST_CASE("D with C, bias and an activation leaves by TMA", "[store]") {
     f.c_type = type, f.beta = 0.5f, f.c_is_d = true;
     f.bias_type = NVFP4_TYPE_BF16, f.activation = NVFP4_ACTIVATION_SILU;
     const GeneralProblem p(forced(variant, make_problem({70, 136, 192}, Data::exact, 5)), f, 6);
-    stored(gpu, p);
+    CHECK(stored(gpu, p) == NVFP4_STORE_TMA);
     CHECK(emulator.counter("tma_stores") > 0);
     CHECK(emulator.counter("global_store_bytes") == 0);
   }
@@ -95,22 +86,22 @@ TEST_CASE("D leaves by threads where one of its lines or strides is not", "[stor
   USE_GPU_OF_FAMILY(gpu, 10);
   USE_EMULATOR(gpu, emulator);
   const char* variant = GENERATE("sm100_128x128x256", "sm100_128x256x256");
-  const auto by_threads = [&](const Shape& shape, const EpilogueFields& f, const char* why) {
+  const auto by_threads = [&](const Shape& shape, const EpilogueFields& f) {
     const GeneralProblem p(forced(variant, make_problem(shape, Data::exact, 7)), f, 8);
-    CHECK(stored(gpu, p) == std::string("store     D by threads: ") + why);
+    CHECK(stored(gpu, p) == NVFP4_STORE_THREADS);
     CHECK(emulator.counter("tma_stores") == 0);
   };
   for (const int32_t type : {NVFP4_TYPE_F16, NVFP4_TYPE_F32}) {
     const int64_t odd = type == NVFP4_TYPE_F32 ? 2 : 4;  // elements, 8 bytes
     EpilogueFields f = fields(type, NVFP4_CD_ORDER_ROW_MAJOR);
     f.d_ld_gap = 8 - odd;  // the line's end is not, what follows is
-    by_threads({40, 128 + odd, 64}, f, "lines of D end between 16 bytes");
+    by_threads({40, 128 + odd, 64}, f);
     f.d_ld_gap = odd;
-    by_threads({40, 136, 64}, f, "d_ld is no multiple of 16 bytes below 2^40");
+    by_threads({40, 136, 64}, f);
     f.d_ld_gap = 0, f.d_batch_gap = odd;
-    by_threads({40, 136, 64, 2}, f, "d_batch_stride is no multiple of 16 bytes below 2^40");
+    by_threads({40, 136, 64, 2}, f);
     f = fields(type, NVFP4_CD_ORDER_COLUMN_MAJOR);
-    by_threads({40 + odd, 136, 64}, f, "lines of D end between 16 bytes");
+    by_threads({40 + odd, 136, 64}, f);
   }
 }
 
@@ -118,7 +109,7 @@ TEST_CASE("tiles of few tokens leave D to threads", "[store]") {
   USE_GPU_OF_FAMILY(gpu, 10);
   USE_EMULATOR(gpu, emulator);
   const GeneralProblem p = aligned("sm100_128x64x256", NVFP4_TYPE_F16, NVFP4_CD_ORDER_ROW_MAJOR);
-  CHECK(stored(gpu, p) == "store     D by threads: the tile has few tokens");
+  CHECK(stored(gpu, p) == NVFP4_STORE_THREADS);
   CHECK(emulator.counter("tma_stores") == 0);
 }
 

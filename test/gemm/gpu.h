@@ -6,11 +6,15 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "kernel/sm100/tile.h"
+#include "kernel/sm90/tile.h"
 #include "tools/harness/compare.h"
 #include "tools/harness/device_gemm.h"
 #include "tools/harness/driver.h"
+#include "tools/harness/plan_info.h"
 #include "tools/harness/problem.h"
 #include "tools/testing/catch.h"
 #include "tools/testing/left_out.h"
@@ -51,23 +55,42 @@ struct Gpu {
   }
 };
 
+// What the tables of tiles say of a variant.
+struct TileOf {
+  const char* name;
+  bool sm90;
+  int64_t tokens, weights, ctas;
+  int32_t a_type;
+};
+inline const std::vector<TileOf>& all_tiles() {
+  using namespace nvfp4;
+  static const std::vector<TileOf> tiles = {
+#define VARIANT(family, label, tile, a_type, ...) \
+  {#family "_" #label "x256",                     \
+   std::string_view(#family) == "sm90",           \
+   tile::kTokens,                                 \
+   tile::kWeights,                                \
+   tile::kCtas,                                   \
+   NVFP4_TYPE_##a_type},
+#include "host/plan/variants.def"
+  };
+  return tiles;
+}
+inline const TileOf& tile_of(const std::string& variant) {
+  for (const TileOf& tile : all_tiles())
+    if (variant == tile.name) return tile;
+  throw std::logic_error(variant + " is no variant");
+}
+
 // Every variant of the device by name, for tests of what depends on the tile. Where a test leaves
 // the choice to the planner, small problems get the narrowest.
-inline std::vector<const char*> variants_with(const std::string& prefix) {
-  std::vector<const char*> names;
-#define VARIANT(family, label, ...)                          \
-  if (std::string(#family "_" #label).rfind(prefix, 0) == 0) \
-    names.push_back(#family "_" #label "x256");
-#include "host/plan/variants.def"
-  return names;
-}
 inline std::vector<const char*> variants() {
   const support::Driver& driver = support::Driver::get();
-  if (support::devices(driver).at(0).compute_capability() != 90) return variants_with("sm100_");
-  std::vector<const char*> of_quantized_tokens;
-  for (const char* name : variants_with("sm90_"))
-    if (name[5] != 'f' && name[5] != 'b') of_quantized_tokens.push_back(name);
-  return of_quantized_tokens;
+  const bool sm90 = support::devices(driver).at(0).compute_capability() == 90;
+  std::vector<const char*> names;
+  for (const TileOf& tile : all_tiles())
+    if (tile.sm90 == sm90 && tile.a_type == NVFP4_TYPE_NONE) names.push_back(tile.name);
+  return names;
 }
 
 // The variants whose tile NVFP4_TILES names, as "64x4 f16_64x16"; all where it is not set. A mutant
@@ -98,21 +121,11 @@ inline size_t variant_number(const std::string& variant) {
   throw std::logic_error(variant + " is none of this device");
 }
 
-// Tokens of a tile, and its weights: "sm90_128x64x256" has 64 and 128.
-inline int64_t tile_tokens(const std::string& variant) {
-  return std::stoll(variant.substr(variant.find('x') + 1));
-}
+inline int64_t tile_tokens(const std::string& variant) { return tile_of(variant).tokens; }
+inline int64_t tile_weights(const std::string& variant) { return tile_of(variant).weights; }
+inline int64_t tile_ctas(const std::string& variant) { return tile_of(variant).ctas; }
 
-inline int64_t tile_weights(const std::string& variant) {
-  return std::stoll(variant.substr(variant.find('_') + 1));
-}
-
-// CTAs that compute a tile: two where it has 256 weights.
-inline int64_t tile_ctas(const std::string& variant) {
-  return std::max<int64_t>(1, tile_weights(variant) / 128);
-}
-
-// Of tokens that are not quantized, on 9.0: the variant and their type. Sizes as above.
+// Of tokens that are not quantized, on 9.0: the variant and their type.
 struct HalfVariant {
   const char* name;
   int32_t type;
@@ -120,23 +133,19 @@ struct HalfVariant {
 };
 inline std::vector<HalfVariant> half_variants() {
   std::vector<HalfVariant> all;
-  for (const char* name : variants_with("sm90_f16_")) all.push_back({name, NVFP4_TYPE_F16});
-  for (const char* name : variants_with("sm90_bf16_")) all.push_back({name, NVFP4_TYPE_BF16});
+  for (const int32_t type : {NVFP4_TYPE_F16, NVFP4_TYPE_BF16})
+    for (const TileOf& tile : all_tiles())
+      if (tile.a_type == type) all.push_back({tile.name, type});
   return all;
 }
-inline std::string size_of(const HalfVariant& variant) {
-  const std::string name = variant.name;
-  return name.substr(name.find("16_") + 2);
+
+inline nvfp4_plan_info plan_of(const Gpu& gpu, const nvfp4_gemm_desc& desc) {
+  return support::plan_info(desc, gpu.info.compute_capability(), gpu.info.sms);
 }
 
-// CTAs along K, out of explain's line "split     4"; 1 where there is none.
+// CTAs along K; 1 where nothing is multiplied.
 inline int split_of(const Gpu& gpu, const nvfp4_gemm_desc& desc) {
-  std::string text(4096, 0);
-  REQUIRE(nvfp4_gemm_explain(&desc, gpu.info.compute_capability(), gpu.info.sms, text.data(),
-                             text.size()) == NVFP4_SUCCESS);
-  const std::string key = "\nsplit ";
-  const size_t at = text.find(key);
-  return at == std::string::npos ? 1 : std::stoi(text.substr(at + key.size()));
+  return std::max(plan_of(gpu, desc).k_partitions, 1);
 }
 
 // The same problem for one variant.

@@ -49,5 +49,5 @@ TEST_CASE("each ring of 16-bit tokens' weights wraps twice while its bytes arriv
   const auto tile = GENERATE(from_range(gemm_test::half_variants()));
   require_bits(
       gpu, emulator, tile.name,
-      support::make_a16_problem(two_rounds(tile.name, size_of(tile)), tile.type, Data::exact, 91));
+      support::make_a16_problem(two_rounds(tile.name, tile.name), tile.type, Data::exact, 91));
 }

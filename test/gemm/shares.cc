@@ -19,25 +19,17 @@ namespace {
 
 constexpr int64_t kFewSms = 16;
 
-// "split     2, of the tiles after the first 132": 132; 0 where all tiles are cut alike.
+// 0 where all tiles are cut alike.
 int64_t whole_tiles(const gemm_test::Gpu& gpu, const nvfp4_gemm_desc& desc) {
-  std::string text(8192, 0);
-  REQUIRE(nvfp4_gemm_explain(&desc, gpu.info.compute_capability(), gpu.info.sms, text.data(),
-                             text.size()) == NVFP4_SUCCESS);
-  const std::string key = ", of the tiles after the first ";
-  const size_t at = text.find(key);
-  return at == std::string::npos ? 0 : std::stoll(text.substr(at + key.size()));
+  return gemm_test::plan_of(gpu, desc).whole_tiles;
 }
 
-int32_t a_type_of(const std::string& variant) {
-  if (variant.find("bf16") != std::string::npos) return NVFP4_TYPE_BF16;
-  return variant.find("f16") != std::string::npos ? NVFP4_TYPE_F16 : NVFP4_TYPE_NONE;
-}
+int32_t a_type_of(const std::string& variant) { return gemm_test::tile_of(variant).a_type; }
 
 // So many tiles of a variant, the last one cut short, for some tokens of one tile.
 Problem tiles_of(const std::string& variant, int64_t tiles, int64_t k, Data data) {
-  const int64_t weights = std::stoll(variant.substr(variant.rfind('_') + 1));
-  const int64_t tokens = std::stoll(variant.substr(variant.find('x') + 1));
+  const int64_t weights = gemm_test::tile_weights(variant);
+  const int64_t tokens = gemm_test::tile_tokens(variant);
   const support::Shape shape{std::min<int64_t>(tokens, 3), tiles * weights - 36, k};
   const int32_t type = a_type_of(variant);
   if (type == NVFP4_TYPE_NONE)

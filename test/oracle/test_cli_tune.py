@@ -87,8 +87,9 @@ class Tune(unittest.TestCase):
                                        shape[1], "--k", shape[2]).stdout)
             chosen, = (row for row in ours if row["chosen"] == "1")
             self.assertEqual(chosen["variant"], explained["variant"])
-            self.assertEqual(int(chosen["split"]), explained["split"])
-            self.assertEqual(float(chosen["predicted_us"]), explained["time"]["predicted_us"])
+            self.assertEqual(int(chosen["split"]), explained["k_partitions"])
+            self.assertAlmostEqual(float(chosen["predicted_us"]), explained["predicted_ns"] / 1e3,
+                                   places=2)
             plans = [(row["variant"], row["split"], row["whole"]) for row in ours]
             self.assertEqual(len(set(plans)), len(plans))
             self.assertIn(("sm90_128x64x256", "2", "0"), plans)

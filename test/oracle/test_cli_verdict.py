@@ -157,18 +157,20 @@ class Json(unittest.TestCase):
         arguments = ("explain", "--m", "1", "--n", "4096", "--k", "7168", "--gpu", "H200")
         got, text = json.loads(run(*arguments, "--json").stdout), run(*arguments).stdout
         self.assertEqual((got["compute_capability"], got["sms"]), ("9.0", 132))
-        for key in ("image", "variant", "tile", "proof", "grid", "replay"):
-            self.assertIn(f"{key:9} {got[key]}\n", text)
-        self.assertIn(f"light     {got['light']['us']:.3f} us", text)
-        self.assertEqual(got["light"]["limit"], "memory")
+        self.assertEqual(got["text"], text)
+        self.assertEqual((got["image"], got["variant"]), ("sm_90a cubin", "sm90_64x1x256"))
+        self.assertEqual(got["tile"], {"m": 1, "n": 64, "k": 256, "ctas": 1})
+        self.assertEqual((got["proof"], got["store"], got["epilogue"]),
+                         ("hardware", "threads", "fast"))
         self.assertEqual(got["bytes"], 4097 * 7168 * 9 // 16 + 2 * 4096)
-        self.assertTrue(any(line.startswith("* ") for line in got["why"]))
+        self.assertAlmostEqual(got["memory_ns"], got["bytes"] / 4800, places=3)
+        self.assertGreater(got["predicted_ns"], got["memory_ns"])
 
     def test_a_variant_says_in_how_many_parts_k_is_cut(self):
         shape = ("--m", "128", "--n", "256", "--k", "1024", "--variant", "sm100_128x64x256/2")
         got = json.loads(run("explain", *shape, "--gpu", "B200", "--json").stdout)
-        self.assertEqual((got["variant"], got["split"]), ("sm100_128x64x256", 2))
-        self.assertTrue(got["proof"].startswith("published: "))
+        self.assertEqual((got["variant"], got["k_partitions"]), ("sm100_128x64x256", 2))
+        self.assertEqual(got["proof"], "published")
         done = run("run", *shape, "--json", EMU_DEVICE="B200")
         self.assertEqual((done.returncode, json.loads(done.stdout)["verdict"]), (0, "PASS"))
 

@@ -10,6 +10,7 @@
 
 #include "tools/harness/exact.h"
 #include "tools/harness/general_gemm.h"
+#include "tools/harness/plan_info.h"
 
 namespace support {
 
@@ -117,17 +118,17 @@ void check(nvfp4_status status) {
   if (status != NVFP4_SUCCESS) throw std::runtime_error(nvfp4_last_error());
 }
 
-// Those that the planner compares for this problem, out of explain's lines "  - name: ...".
-std::vector<std::string> variants_of(const nvfp4_gemm_desc& desc, int capability) {
-  std::string text(4096, 0);
-  check(nvfp4_gemm_explain(&desc, capability, 132, text.data(), text.size()));
+// Those that take this problem.
+std::vector<std::string> variants_of(nvfp4_gemm_desc desc, int capability) {
   std::vector<std::string> names;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    if (line.compare(0, 12, "          - ") != 0 && line.compare(0, 12, "          * ") != 0)
-      continue;
-    names.push_back(line.substr(12, line.find(':') - 12));
+  for (const std::string& name : variant_names(capability)) {
+    uint64_t bytes;
+    desc.variant = name.c_str();
+    if (nvfp4_gemm_workspace_bytes(&desc, capability, &bytes) == NVFP4_SUCCESS) {
+      names.push_back(name);
+    }
   }
+  if (names.empty()) throw std::logic_error("no variant takes a problem that the planner takes");
   return names;
 }
 

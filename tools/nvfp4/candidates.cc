@@ -2,48 +2,38 @@
 #include "tools/nvfp4/candidates.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <set>
-#include <sstream>
 #include <stdexcept>
+#include <tuple>
 
 #include "tools/harness/general_gemm.h"
+#include "tools/harness/plan_info.h"
 #include "tools/harness/progress.h"
-#include "tools/nvfp4/explained.h"
 #include "tools/nvfp4/inputs.h"
 
 namespace nvfp4_tool {
 
 namespace {
 
-// The header: a refusal lists the names.
-std::vector<std::string> variant_names(nvfp4_gemm_desc desc, int32_t capability) {
-  desc.variant = "?";
-  if (nvfp4_gemm_supported(&desc, capability) != NVFP4_STATUS_INVALID_VALUE) {
-    throw std::runtime_error("the library did not list its variants");
-  }
-  const std::string refusal = nvfp4_last_error();
-  std::istringstream list(refusal.substr(refusal.find("none of:") + 8));
-  std::vector<std::string> names;
-  for (std::string name; list >> name;) names.push_back(name);
-  return names;
-}
-
-// What makes two plans differ; clocks and names of what is not chosen are no part of it.
-std::string plan_of(const Explained& explained) {
-  return explained.line("variant") + ", split " + explained.line("split") + ", " +
-         explained.line("grid");
-}
-
-PlanSummary summary_of(const Explained& explained) {
-  const std::string split = explained.line("split");
+PlanSummary summary_of(const nvfp4_plan_info& info) {
   PlanSummary plan;
-  plan.variant = explained.line("variant");
-  plan.split = std::atoll(split.c_str());
-  plan.whole = int64_t(number_after(split, "first "));
-  plan.ctas = std::atoll(explained.line("grid").c_str());
-  plan.predicted_us = std::strtod(explained.line("time").c_str(), nullptr);
+  if (info.variant != nullptr) plan.variant = info.variant;
+  plan.split = std::max(info.k_partitions, 1);
+  plan.whole = info.whole_tiles;
+  plan.ctas = info.grid_ctas;
+  plan.predicted_us = info.predicted_ns / 1e3;
   return plan;
+}
+
+// What makes two plans differ.
+std::tuple<std::string, int64_t, int64_t, int64_t> key_of(const PlanSummary& plan) {
+  return {plan.variant, plan.split, plan.whole, plan.ctas};
+}
+
+std::string words_of(const PlanSummary& plan) {
+  std::string text = plan.variant + ", split " + std::to_string(plan.split);
+  if (plan.whole > 0) text += ", of the tiles after the first " + std::to_string(plan.whole);
+  return text;
 }
 
 // A product in fp32 whose D is read back after each variant.
@@ -99,23 +89,21 @@ class Probe {
 Candidates list_candidates(const nvfp4_gemm_desc& problem, int32_t capability, int32_t sms) {
   nvfp4_gemm_desc desc = problem;
   desc.variant = nullptr;
-  const Explained planned(desc, capability, sms);
-  const std::string split = planned.line("split");
   Candidates all;
-  all.planned = planned.line("variant") + (split.empty() ? "" : ", split " + split);
-  all.choice = summary_of(planned);
-  std::set<std::string> known;
+  all.choice = summary_of(support::plan_info(desc, capability, sms));
+  all.planned = words_of(all.choice);
+  std::set<std::tuple<std::string, int64_t, int64_t, int64_t>> known;
   const auto note = [&](const char* name) {
     uint64_t bytes = 0;
     desc.variant = name;
     if (nvfp4_gemm_workspace_bytes(&desc, capability, &bytes) != NVFP4_SUCCESS) return;
     all.workspace_bytes = std::max(all.workspace_bytes, bytes);
-    const Explained explained(desc, capability, sms);
-    if (!known.insert(plan_of(explained)).second || name == nullptr) return;
-    all.others.push_back({name, summary_of(explained)});
+    const PlanSummary plan = summary_of(support::plan_info(desc, capability, sms));
+    if (!known.insert(key_of(plan)).second || name == nullptr) return;
+    all.others.push_back({name, plan});
   };
   note(nullptr);  // known, and its workspace
-  for (const std::string& name : variant_names(desc, capability)) {
+  for (const std::string& name : support::variant_names(capability)) {
     for (const char* parts : {"", "/1", "/2", "/3", "/4", "/8"}) note((name + parts).c_str());
   }
   return all;

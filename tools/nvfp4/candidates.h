@@ -12,7 +12,7 @@
 
 namespace nvfp4_tool {
 
-// A plan as nvfp4_gemm_explain tells it.
+// A plan as nvfp4_gemm_describe tells it.
 struct PlanSummary {
   std::string variant;
   int64_t split = 1, whole = 0, ctas = 0;  // whole: of the tiles, those that no CTAs share

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
+#include <string>
 
 #include "nvfp4_gemm.h"
+#include "tools/harness/plan_info.h"
 #include "tools/nvfp4/commands.h"
 #include "tools/nvfp4/described.h"
-#include "tools/nvfp4/explained.h"
 #include "tools/nvfp4/gpus.h"
 #include "tools/nvfp4/report.h"
 #include "tools/nvfp4/tuning_file.h"
@@ -23,38 +22,52 @@ int32_t capability_of(const ExplainOptions& options) {
   throw UsageError("--gpu: " + options.gpu + " is none of those known");
 }
 
-// The lines as they are, and those numbers of theirs that programs ask for.
-void report_for_programs(const Explained& explained, const nvfp4_gemm_desc& g, int32_t capability,
-                         int32_t sms, Report& report) {
-  report["shape"] = {{"m", g.m}, {"n", g.n}, {"k", g.k}, {"l", g.l}};
-  report["compute_capability"] = to_capability(capability);
-  report["sms"] = sms;
-  for (const auto& [key, rest] : explained.lines()) {
-    if (key.empty() || key == "problem" || key == "device") continue;
-    report[key.c_str()] = rest;
+const char* word_of_proof(int32_t proof) {
+  switch (proof) {
+    case NVFP4_PROOF_HARDWARE: return "hardware";
+    case NVFP4_PROOF_PUBLISHED: return "published";
+    case NVFP4_PROOF_EMULATOR: return "emulator";
+    case NVFP4_PROOF_ASSEMBLED: return "assembled";
+    default: return "none";
   }
-  Json why = Json::array();
-  bool here = false;
-  for (const auto& [key, rest] : explained.lines()) {
-    here = key == "why" || (here && key.empty());
-    if (here) why.push_back(rest);
+}
+
+// The fields of nvfp4_plan_info by their names.
+void report_plan(const nvfp4_plan_info& info, Report& report) {
+  report["variant"] = info.variant == nullptr ? Json() : Json(info.variant);
+  report["image"] = info.image == nullptr ? Json() : Json(info.image);
+  report["variant_index"] = info.variant_index;
+  report["tile"] = {
+      {"m", info.tile_m}, {"n", info.tile_n}, {"k", info.tile_k}, {"ctas", info.tile_ctas}};
+  report["tiles"] = info.tiles;
+  report["k_partitions"] = info.k_partitions;
+  report["whole_tiles"] = info.whole_tiles;
+  report["cluster_ctas"] = info.cluster_ctas;
+  report["grid_ctas"] = info.grid_ctas;
+  report["cta_threads"] = info.cta_threads;
+  report["ctas_per_sm"] = info.ctas_per_sm;
+  report["stages"] = info.stages;
+  report["stage_bytes"] = info.stage_bytes;
+  report["shared_bytes"] = info.shared_bytes;
+  report["tmem_columns"] = info.tmem_columns;
+  report["workspace_bytes"] = info.workspace_bytes;
+  report["a_scales_bytes"] = info.a_scales_bytes;
+  report["b_scales_bytes"] = info.b_scales_bytes;
+  report["predicted_ns"] = info.predicted_ns;
+  report["bytes"] = info.bytes;
+  report["memory_ns"] = info.memory_ns;
+  report["math_ns"] = info.math_ns;
+  report["proof"] = word_of_proof(info.proof);
+  report["store"] = info.store == NVFP4_STORE_TMA ? "tma" : "threads";
+  report["epilogue"] = info.epilogue == NVFP4_EPILOGUE_FAST ? "fast" : "general";
+}
+
+std::string text_of(const nvfp4_gemm_desc& g, int32_t capability, int32_t sms) {
+  char text[4096];
+  if (nvfp4_gemm_explain(&g, capability, sms, text, sizeof text) != NVFP4_SUCCESS) {
+    throw UsageError(nvfp4_last_error());
   }
-  report["why"] = why;
-  for (const char* key : {"split", "workspace", "bytes"}) {
-    const std::string text = explained.line(key);
-    if (!text.empty()) report[key] = std::strtoull(text.c_str(), nullptr, 10);
-  }
-  const std::string time = explained.line("time");
-  const size_t limit = time.find("limit: ");
-  if (limit != std::string::npos) {
-    report["time"] = {{"predicted_us", std::strtod(time.c_str(), nullptr)},
-                      {"limit", time.substr(limit + std::strlen("limit: "))}};
-  }
-  if (explained.light_us() == 0) return;
-  report["light"] = {{"us", explained.light_us()},
-                     {"memory_us", explained.memory_us()},
-                     {"math_us", explained.math_us()},
-                     {"limit", explained.limit()}};
+  return text;
 }
 
 }  // namespace
@@ -66,13 +79,17 @@ int explain(const ExplainOptions& options) {
   std::string tuned;
   if (!table.empty()) tuned = tuned_variant(table, g, nullptr, capability, sms);
   if (!tuned.empty()) g.variant = tuned.c_str();
-  const Explained explained(g, capability, sms);
+  const std::string text = text_of(g, capability, sms);
   Report report(options.json);
   if (options.json) {
     if (!table.empty()) report["tuning"] = tuned_text(table, tuned);
-    report_for_programs(explained, g, capability, sms, report);
+    report["shape"] = {{"m", g.m}, {"n", g.n}, {"k", g.k}, {"l", g.l}};
+    report["compute_capability"] = to_capability(capability);
+    report["sms"] = sms;
+    report_plan(support::plan_info(g, capability, sms), report);
+    report["text"] = text;
   } else {
-    std::fputs(explained.text().c_str(), stdout);
+    std::fputs(text.c_str(), stdout);
     if (!table.empty()) report.line("tuning", "%s", tuned_text(table, tuned).c_str());
   }
   report.finish();

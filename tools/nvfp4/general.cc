@@ -5,9 +5,9 @@
 #include <stdexcept>
 
 #include "tools/harness/general_gemm.h"
+#include "tools/harness/plan_info.h"
 #include "tools/harness/progress.h"
 #include "tools/nvfp4/call_log.h"
-#include "tools/nvfp4/explained.h"
 #include "tools/nvfp4/inputs.h"
 #include "tools/nvfp4/report.h"
 #include "tools/nvfp4/verify.h"
@@ -62,13 +62,15 @@ int run_general(const RunOptions& options, const support::Driver& driver,
   if (!device.emulated()) seconds = time_on_device(driver, [&] { enqueue(gemm); }).median;
   support::progress_done();
 
-  const Explained explained(gemm.desc, device.compute_capability(), device.sms);
+  const nvfp4_plan_info info =
+      support::plan_info(gemm.desc, device.compute_capability(), device.sms);
+  const char* const epilogue = info.epilogue == NVFP4_EPILOGUE_FAST ? "fast" : "general";
   Report report(options.json);
   report.line("shape", "%s", shape.c_str());
   report.line("device", "%s", device.name.c_str());
   report.line("image", "%s", names.image.c_str());
   report.line("variant", "%s", names.variant.c_str());
-  report.line("epilogue", "%s", explained.line("epilogue").c_str());
+  report.line("epilogue", "%s", epilogue);
   report.line("time", "%.3f %s", device.emulated() ? wall : seconds * 1e6,
               device.emulated() ? "s in the emulator" : "us, median, cold caches");
   if (!difference.empty()) report.line("first", "%s", difference.c_str());
@@ -80,7 +82,7 @@ int run_general(const RunOptions& options, const support::Driver& driver,
   report["emulated"] = device.emulated();
   report["image"] = names.image;
   report["variant"] = names.variant;
-  report["epilogue"] = explained.line("epilogue");
+  report["epilogue"] = epilogue;
   report["wall_seconds"] = wall;
   report["device_us"] = device.emulated() ? Json() : Json(seconds * 1e6);
   if (!difference.empty()) report["first"] = difference;

@@ -6,8 +6,8 @@
 #include <stdexcept>
 
 #include "tools/harness/device_gemm.h"
+#include "tools/harness/plan_info.h"
 #include "tools/harness/progress.h"
-#include "tools/nvfp4/explained.h"
 
 namespace nvfp4_tool {
 
@@ -123,9 +123,9 @@ Verified verify(const Driver& driver, const DeviceInfo& device, const Problem& p
                                      support::progress_of(shape + ": error bound"));
   }
 
-  const Explained explained(gemm.desc, capability, device.sms);
-  v.light_us = explained.light_us();
-  v.limit = explained.limit();
+  const nvfp4_plan_info info = support::plan_info(gemm.desc, capability, device.sms);
+  v.light_us = support::light_us(info);
+  v.limit = v.light_us == 0 ? "" : info.memory_ns >= info.math_ns ? "memory" : "math";
   if (!device.emulated()) {
     support::progress(shape + ": timing");
     const Times times = time_on_device(driver, [&] { enqueue(gemm); });

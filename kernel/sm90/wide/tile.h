@@ -38,7 +38,7 @@ struct Sm90WideRow;
 #define SM90_A16_TILE(weights, tokens, sums, groups, stages, ahead, slots, steps, rows, consumer, \
                       loader, ...)                                                                \
   SM90_WIDE_TILE(weights, tokens, natural, sums, groups, stages, ahead, ahead, slots, steps, 0,   \
-                 rows, consumer, loader)
+                 rows, consumer, loader, no, 0)
 #include "kernel/sm90/tiles.def"
 
 template <uint32_t kWeightsPerTile, uint32_t kTokensPerTile,

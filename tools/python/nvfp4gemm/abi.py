@@ -13,7 +13,8 @@ system's loader.
 import ctypes
 import operator
 import os
-from ctypes import POINTER, c_char_p, c_float, c_int32, c_int64, c_size_t, c_uint64, c_void_p
+from ctypes import (POINTER, c_char_p, c_double, c_float, c_int32, c_int64, c_size_t, c_uint64,
+                    c_void_p)
 
 F16, BF16, F32 = 1, 2, 3
 LAYOUTS = {"128x4": 1, "linear": 2}
@@ -98,6 +99,24 @@ class GemmAddressesFields(_Sized):
         ("c", c_void_p), ("d", c_void_p), ("d_scales", c_void_p), ("d_tensor_scale", c_void_p),
         ("bias", c_void_p), ("alpha_device", c_void_p), ("beta_device", c_void_p),
         ("workspace", c_void_p), ("workspace_bytes", c_uint64),
+    ]
+
+
+class PlanInfo(_Sized):
+    """A plan in numbers; struct nvfp4_plan_info of nvfp4_gemm.h says what each is."""
+    __slots__ = ()
+    _fields_ = [
+        ("struct_size", c_uint64), ("variant", c_char_p), ("image", c_char_p),
+        ("workspace_bytes", c_uint64), ("a_scales_bytes", c_uint64), ("b_scales_bytes", c_uint64),
+        ("predicted_ns", c_double), ("bytes", c_double), ("memory_ns", c_double),
+        ("math_ns", c_double),
+        ("variant_index", c_int32), ("tile_m", c_int32), ("tile_n", c_int32), ("tile_k", c_int32),
+        ("tile_ctas", c_int32), ("tiles", c_int32), ("k_partitions", c_int32),
+        ("whole_tiles", c_int32), ("cluster_ctas", c_int32), ("grid_ctas", c_int32),
+        ("cta_threads", c_int32), ("ctas_per_sm", c_int32), ("stages", c_int32),
+        ("stage_bytes", c_int32), ("shared_bytes", c_int32), ("tmem_columns", c_int32),
+        ("proof", c_int32), ("store", c_int32), ("epilogue", c_int32),
+        ("reserved", c_int32 * 5),
     ]
 
 
@@ -197,6 +216,8 @@ def _open():
         ("nvfp4_gemm_supported", c_int32, POINTER(GemmDescFields), c_int32),
         ("nvfp4_gemm_workspace_bytes", c_int32, POINTER(GemmDescFields), c_int32,
          POINTER(c_uint64)),
+        ("nvfp4_gemm_describe", c_int32, POINTER(GemmDescFields), c_int32, c_int32,
+         POINTER(PlanInfo)),
         ("nvfp4_gemm_explain", c_int32, POINTER(GemmDescFields), c_int32, c_int32, c_char_p,
          c_size_t),
         ("nvfp4_variant_name", c_char_p, c_int32, c_int32),
@@ -236,6 +257,14 @@ def workspace_bytes(desc, compute_capability):
     size = c_uint64()
     check(lib.nvfp4_gemm_workspace_bytes(desc, compute_capability, size))
     return size.value
+
+
+def describe(desc, compute_capability, sm_count):
+    """The plan that such a device would follow, as a PlanInfo. Needs no GPU, no address in desc. A
+    B200 has compute capability 100 and 148 SMs, an H200 90 and 132."""
+    info = PlanInfo()
+    check(lib.nvfp4_gemm_describe(desc, compute_capability, sm_count, info))
+    return info
 
 
 def variant_names(compute_capability):

@@ -14,7 +14,8 @@ from nvfp4gemm import abi
 GOLDEN = os.path.join(package.HERE, "../../../test/golden/abi.txt")
 STRUCTS = {"nvfp4_gemm_desc": abi.GemmDescFields, "nvfp4_gemm_addresses": abi.GemmAddressesFields,
            "nvfp4_quantize_desc": abi.QuantizeDescFields,
-           "nvfp4_fused_quantize_desc": abi.FusedQuantizeDescFields}
+           "nvfp4_fused_quantize_desc": abi.FusedQuantizeDescFields,
+           "nvfp4_plan_info": abi.PlanInfo}
 CHECKED = {"nvfp4_gemm_desc": abi.GemmDesc, "nvfp4_gemm_addresses": abi.GemmAddresses,
            "nvfp4_quantize_desc": abi.QuantizeDesc,
            "nvfp4_fused_quantize_desc": abi.FusedQuantizeDesc}

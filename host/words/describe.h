@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+// A plan in numbers: nvfp4_plan_info.
+#pragma once
+
+#include "host/plan/plan.h"
+
+namespace nvfp4 {
+
+// The caller's structure and number of SMs. `info` may hold anything beyond its struct_size.
+nvfp4_status check_describe(int32_t sm_count, const nvfp4_plan_info* info);
+nvfp4_status rule_sm_count(int32_t sm_count);
+
+// Everything but struct_size.
+nvfp4_plan_info describe_plan(const CheckedGemm& checked, const Plan& plan, int32_t sm_count);
+
+// Into a structure of struct_size bytes, of which this library may know the first ones alone.
+void copy_info(const nvfp4_plan_info& from, nvfp4_plan_info* info);
+
+}  // namespace nvfp4

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+#include "host/words/light.h"
+
+#include "host/base/size.h"
+#include "host/problem/epilogue.h"
+#include "host/problem/fields.h"
+
+namespace nvfp4 {
+
+// Sizes go up to 2^31 each: products of four of them do not fit 64 bits, and fractions of a byte do
+// not matter here.
+Traffic traffic(const nvfp4_gemm_desc& g) {
+  constexpr double kBytesPerElement = 0.5 + 1.0 / kScaleBlock;
+  const double m = static_cast<double>(g.m), n = static_cast<double>(g.n);
+  const double k = static_cast<double>(g.k), l = static_cast<double>(g.l);
+  const double a_batches = g.a_batch_stride == 0 ? 1 : l;  // the same matrix for every batch
+  const double b_batches = g.b_batch_stride == 0 ? 1 : l;
+  const double c_batches = g.c_batch_stride == 0 ? 1 : l;
+  const double a_bytes = g.a_type == NVFP4_TYPE_NONE ? kBytesPerElement : 2;
+  return {a_batches * m * k * a_bytes, b_batches * n * k * kBytesPerElement,
+          may_read_c(g) ? c_batches * m * n * static_cast<double>(bytes_of_type(g.c_type)) : 0,
+          l * m * n * static_cast<double>(bytes_of_type(g.d_type))};
+}
+
+Light light_of(const nvfp4_gemm_desc& g, const Roofline& roof, int32_t sm_count) {
+  const double operations = 2 * static_cast<double>(g.m) * static_cast<double>(g.n) *
+                            static_cast<double>(g.k) * static_cast<double>(g.l);
+  return {traffic(g).all() / roof.bytes_per_second * 1e9,
+          operations / (roof.operations_per_clock * sm_count * roof.clock) * 1e9};
+}
+
+}  // namespace nvfp4

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+// nvfp4_gemm_describe: a plan in numbers.
+#include <cmath>
+#include <cstring>
+#include <string>
+
+#include "nvfp4_gemm.h"
+#include "tools/testing/catch.h"
+
+namespace {
+
+nvfp4_gemm_desc problem(int64_t m, int64_t n, int64_t k, int64_t l = 1) {
+  nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
+  g.m = m, g.n = n, g.k = k, g.l = l;
+  g.a_ld = g.b_ld = k, g.d_ld = n;
+  g.a_batch_stride = m * k, g.b_batch_stride = n * k, g.d_batch_stride = m * n;
+  g.a_scale_layout = g.b_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
+  g.a_scales_batch_stride_bytes = int64_t(nvfp4_scale_bytes(m, k, g.a_scale_layout));
+  g.b_scales_batch_stride_bytes = int64_t(nvfp4_scale_bytes(n, k, g.b_scale_layout));
+  g.d_type = NVFP4_TYPE_F16;
+  g.alpha = 1;
+  return g;
+}
+
+nvfp4_plan_info described(const nvfp4_gemm_desc& g, int32_t capability, int32_t sms) {
+  nvfp4_plan_info info;
+  memset(&info, 0xEE, sizeof info);
+  info.struct_size = sizeof info;
+  const nvfp4_status status = nvfp4_gemm_describe(&g, capability, sms, &info);
+  INFO((status == NVFP4_SUCCESS ? "" : nvfp4_last_error()));
+  REQUIRE(status == NVFP4_SUCCESS);
+  for (const int32_t each : info.reserved) REQUIRE(each == 0);
+  return info;
+}
+
+bool near(double value, double want) { return std::fabs(value - want) < 0.0005 * want; }
+
+}  // namespace
+
+TEST_CASE("describe has each number of a headline shape's plan", "[describe]") {
+  const nvfp4_plan_info info = described(problem(128, 7168, 16384), 100, 148);
+  CHECK(std::string(info.variant) == "sm100_128x128x256");
+  CHECK(info.variant == nvfp4_variant_name(100, info.variant_index));
+  CHECK(std::string(info.image) == "sm_100a cubin");
+  CHECK(info.workspace_bytes == 0);
+  CHECK((info.tile_m == 128 && info.tile_n == 128 && info.tile_k == 256 && info.tile_ctas == 1));
+  CHECK((info.tiles == 56 && info.k_partitions == 2 && info.whole_tiles == 0));
+  CHECK((info.cluster_ctas == 2 && info.grid_ctas == 112));
+  CHECK((info.cta_threads == 192 && info.ctas_per_sm == 1));
+  CHECK((info.stages > 0 && info.stages * info.stage_bytes <= info.shared_bytes));
+  CHECK(info.tmem_columns == 512);
+  CHECK(info.proof == NVFP4_PROOF_PUBLISHED);
+  CHECK(info.store == NVFP4_STORE_THREADS);
+  CHECK(info.epilogue == NVFP4_EPILOGUE_FAST);
+  CHECK(info.predicted_ns == 0);
+  CHECK(info.bytes == 0.5625 * 16384 * (128 + 7168) + 2.0 * 128 * 7168);
+  CHECK(near(info.memory_ns, info.bytes / 7680));  // 7.68 TB/s are 7680 bytes a nanosecond
+  CHECK(near(info.math_ns, 2.0 * 128 * 7168 * 16384 / (32768 * 148 * 1.5)));
+}
+
+TEST_CASE("describe says pairs, stores by TMA and grids of many tiles", "[describe]") {
+  nvfp4_gemm_desc g = problem(4096, 4096, 4096, 2);
+  const nvfp4_plan_info info = described(g, 100, 148);
+  CHECK(info.tile_ctas == 2);
+  CHECK(info.tiles * int64_t{info.tile_m} * info.tile_n == 2 * 4096 * 4096);
+  CHECK(info.grid_ctas == 148);
+  CHECK(described(g, 100, 100).grid_ctas == 100);
+  CHECK(info.store == NVFP4_STORE_TMA);
+  g.d_ld = 4097, g.d_batch_stride = 4096 * 4097;
+  CHECK(described(g, 100, 148).store == NVFP4_STORE_THREADS);
+}
+
+TEST_CASE("describe says what has code of its own in the epilogue", "[describe]") {
+  nvfp4_gemm_desc g = problem(64, 4096, 4096);
+  g.d_type = NVFP4_TYPE_BF16;
+  CHECK(described(g, 100, 148).epilogue == NVFP4_EPILOGUE_GENERAL);
+  CHECK(described(g, 90, 132).epilogue == NVFP4_EPILOGUE_FAST);
+  g.activation = NVFP4_ACTIVATION_SILU;
+  CHECK(described(g, 90, 132).epilogue == NVFP4_EPILOGUE_GENERAL);
+}
+
+TEST_CASE("describe says what is shared along K on 9.0, and what the planner predicts",
+          "[describe]") {
+  const nvfp4_plan_info info = described(problem(1, 64 * 160, 8192), 90, 132);
+  CHECK(std::string(info.variant) == "sm90_64x1x256");
+  CHECK(info.variant == nvfp4_variant_name(90, info.variant_index));
+  CHECK((info.k_partitions == 2 && info.whole_tiles == 132 && info.tiles == 160));
+  CHECK((info.cluster_ctas == 2 && info.grid_ctas == 132));
+  CHECK(info.proof == NVFP4_PROOF_HARDWARE);
+  CHECK(info.predicted_ns > 1000);
+  CHECK(info.tmem_columns == 0);
+}
+
+TEST_CASE("describe counts the workspace that linear scales take on 10.x", "[describe]") {
+  nvfp4_gemm_desc g = problem(100, 256, 1024);
+  g.b_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
+  const nvfp4_plan_info info = described(g, 100, 148);
+  uint64_t bytes = 0;
+  REQUIRE(nvfp4_gemm_workspace_bytes(&g, 100, &bytes) == NVFP4_SUCCESS);
+  CHECK((info.workspace_bytes == bytes && info.a_scales_bytes == 0));
+  CHECK(info.b_scales_bytes == 256 * 1024 / 16);
+}
+
+TEST_CASE("describe says that nothing is multiplied", "[describe]") {
+  for (const nvfp4_gemm_desc& g : {problem(0, 64, 64), problem(64, 64, 0)}) {
+    nvfp4_plan_info want{};
+    want.struct_size = sizeof want;
+    want.variant_index = -1;
+    const nvfp4_plan_info info = described(g, 90, 132);
+    CHECK(memcmp(&info, &want, sizeof info) == 0);
+  }
+}
+
+TEST_CASE("describe fills a larger structure and refuses a smaller one", "[describe]") {
+  const nvfp4_gemm_desc g = problem(64, 64, 64);
+  struct Newer {
+    nvfp4_plan_info info;
+    unsigned char later[64];
+  } newer;
+  memset(&newer, 0xEE, sizeof newer);
+  newer.info.struct_size = sizeof newer;
+  REQUIRE(nvfp4_gemm_describe(&g, 90, 132, &newer.info) == NVFP4_SUCCESS);
+  CHECK(newer.info.struct_size == sizeof newer);
+  for (const unsigned char byte : newer.later) CHECK(byte == 0);
+  nvfp4_plan_info info, before;
+  memset(&info, 0xEE, sizeof info);
+  const auto refused = [&](const nvfp4_gemm_desc* desc, int32_t capability, int32_t sms) {
+    before = info;
+    const nvfp4_status status = nvfp4_gemm_describe(desc, capability, sms, &info);
+    CHECK(memcmp(&info, &before, sizeof info) == 0);
+    return status;
+  };
+  for (const uint64_t size : {uint64_t{0}, uint64_t{sizeof info - 8}, uint64_t{4104}}) {
+    info.struct_size = size;
+    CHECK(refused(&g, 90, 132) == NVFP4_STATUS_INVALID_STRUCT);
+  }
+  info.struct_size = sizeof info;
+  CHECK(refused(&g, 90, 0) == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(refused(&g, 70, 132) == NVFP4_STATUS_UNSUPPORTED_ARCH);
+  CHECK(refused(nullptr, 90, 132) == NVFP4_STATUS_NULL_POINTER);
+  CHECK(nvfp4_gemm_describe(&g, 90, 132, nullptr) == NVFP4_STATUS_NULL_POINTER);
+}
