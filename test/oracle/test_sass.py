@@ -7,12 +7,14 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/gates"))
 import sass  # noqa: E402
+from sass_tails import tail_rows  # noqa: E402
 
 
-def instruction(address, text, stall, other_bits=0x000FE000_00000000):
+def instruction(address, text, stall, sets=7, waits=0):
     """As nvdisasm -hex prints one: the stall count is bits 105 to 108, so 41 to 44 of the second
-    word."""
-    high = other_bits & ~(15 << 41) | stall << 41
+    word; then, after one bit, which scoreboards the result and the reading of operands set, 7 for
+    none, and a bit for each that is waited for."""
+    high = stall << 41 | sets << 46 | 7 << 49 | waits << 52
     return (f"        /*{address:04x}*/                   {text} ;      /* 0x0000000000007918 */\n"
             f"                                                            /* 0x{high:016x} */\n")
 
@@ -39,6 +41,24 @@ LISTING = (
     + instruction(0xE0, "BRA `(.L_x_8)", 15)
     + instruction(0xF0, "STL [R1], R2", 1))
 
+# A sub-tile that may jump over its store; then rows of which two parts are added.
+TAIL = (
+    ".text.tail:\n"
+    + ".L_x_1:\n" + instruction(0x00, "LDTM.x32 R4, tmem[UR9]", 2, sets=1)
+    + instruction(0x10, "F2FP.F16.F32.PACK_AB R4, RZ, R4", 3, waits=2)
+    + instruction(0x20, "STS.U16 [R2], R4", 4)
+    + instruction(0x30, "@P0 BRA `(.L_x_2)", 5)
+    + instruction(0x40, "UTMASTG.3D [UR16], [UR8]", 6)
+    + ".L_x_2:\n" + instruction(0x50, "@P1 BRA `(.L_x_1)", 7)
+    + ".L_x_3:\n" + instruction(0x60, "LDS.128 R4, [R6]", 1, sets=0)
+    + instruction(0x70, "NOP", 2, waits=1)
+    + ".L_x_4:\n" + instruction(0x80, "LDS.128 R8, [R6]", 1, sets=2)
+    + instruction(0x90, "FADD R4, R4, R8", 4, waits=4)
+    + instruction(0xA0, "@P2 BRA `(.L_x_4)", 6)
+    + instruction(0xB0, "STS.128 [R6], R4", 3)
+    + instruction(0xC0, "@P3 BRA `(.L_x_3)", 5)
+    + instruction(0xD0, "EXIT", 5))
+
 
 class Sass(unittest.TestCase):
     def test_stall_counts_are_read_from_the_control_bits(self):
@@ -50,13 +70,20 @@ class Sass(unittest.TestCase):
     def test_a_filling_goes_by_the_commit_and_repeats_no_wait(self):
         rows = {what.split(" ", 1)[1]: number for what, number in sass.figures("sm100", LISTING)}
         self.assertEqual(rows["stall clocks before the first load"], 9)
-        self.assertEqual(rows["steps of a filling"], 2)
         self.assertEqual(rows["stall clocks of a filling"], 2 + 12 + 1 + 1 + 3 + 1 + 5 + 7 + 4)
         self.assertEqual(rows["stall clocks from step to step"], 1 + 3)
         self.assertEqual(rows["stall clocks a step"], 36 // 2)
 
+    def test_a_sub_tile_goes_by_its_store_and_waits_for_what_it_loads(self):
+        rows = dict(tail_rows(*sass.functions(TAIL)["tail"]))
+        # The tensor memory load's 80 clocks, and no way around the store.
+        self.assertEqual(rows["clocks of a sub-tile, plain"], 80 + 3 + 4 + 5 + 6 + 7)
+        # Two parts, the second by a loop of its own: a load of shared memory takes 30.
+        self.assertEqual(rows["clocks of an added row"], 30 + 2 + 30 + 4 + 6 + 3 + 5)
+
     def test_what_goes_to_local_memory_and_to_uniform_registers_is_counted(self):
-        rows = {what.split(" ", 1)[1]: number for what, number in sass.figures("sm100", LISTING)}
+        hopper = LISTING.replace("UTCOMMA", "HGMMA").replace("@P3 BRA `(.L_x_4)", "NOP")
+        rows = {what.split(" ", 1)[1]: number for what, number in sass.figures("sm90", hopper)}
         self.assertEqual(rows["local-memory instructions"], 1)
         self.assertEqual(rows["R2UR in the loop"], 1)
         self.assertEqual(rows["R2UR in all"], 2)

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: MIT
+"""Machine code as nvdisasm -hex prints it: instructions with their control bits, loops, and the
+cheapest ways through them.
+
+An instruction of 128 bits says in bits 105 to 108 how many clocks its warp waits before it issues
+the next one. The cost of a path is their sum; between two places the cheapest path counts, on which
+no wait has to be repeated. `clocks` adds what the path waits for results that come at a time of
+their own, through one of six scoreboards."""
+import heapq
+import re
+
+# Clocks until a scoreboard is free again: of shared memory and constants about what a Hopper takes;
+# of 32 columns of tensor memory twice `load_drain` of tools/model/parameters.def.
+LATENCY = {"LDS": 30, "LDC": 30, "LDCU": 30, "LDTM": 80}
+OTHERWISE = 12
+
+
+class Instruction:
+    def __init__(self, address, text, high):
+        self.address, self.text = address, text
+        self.stall = high >> 41 & 15
+        # Scoreboards: which one its result sets, which one the reading of its operands, and those
+        # that it waits for, a bit each.
+        self.sets = [i for i in (high >> 46 & 7, high >> 49 & 7) if i != 7]
+        self.waits = [i for i in range(6) if high >> 52 & 1 << i]
+        found = re.search(r"`\((\S+?)\)", text)
+        self.label = found[1] if found else None
+        self.predicated = text.startswith("@") or ".U " in text or ".DIV" in text
+        words = text.split()
+        self.opcode = next((w for w in words if not w.startswith("@")), "").rstrip(";")
+
+
+def functions(listing):
+    """{name: (instructions in order, {label: address})} of nvdisasm -hex."""
+    found, name, instructions, labels, pending = {}, None, [], {}, []
+    for line in listing.split("\n"):
+        start = re.match(r"\.text\.(\S+):", line.strip())
+        if start:
+            name, instructions, labels = start[1], [], {}
+            found[name] = (instructions, labels)
+            continue
+        label = re.match(r"(\.L_\S+):", line.strip())
+        if label:
+            pending.append(label[1])
+            continue
+        code = re.match(r"\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;?\s*/\* 0x([0-9a-f]{16}) \*/", line)
+        if code and name:
+            instructions.append([int(code[1], 16), code[2]])
+            for text in pending:
+                labels[text] = int(code[1], 16)
+            pending = []
+            continue
+        second = re.match(r"\s*/\* 0x([0-9a-f]{16}) \*/", line)
+        if second and instructions and isinstance(instructions[-1], list):
+            instructions[-1] = Instruction(*instructions[-1], int(second[1], 16))
+    return found
+
+
+def following(instructions, labels, at):
+    """Indices that may run after instruction `at`."""
+    index = {instruction.address: i for i, instruction in enumerate(instructions)}
+    i = instructions[at]
+    ends = i.opcode.split(".")[0] in ("EXIT", "RET", "BPT", "WARPSYNC.EXIT")
+    jump = i.opcode.split(".")[0] in ("BRA", "BRX", "JMP")
+    after = []
+    if jump and i.label in labels:
+        after.append(index[labels[i.label]])
+    if not (jump and not i.predicated) and not (ends and not i.predicated):
+        if at + 1 < len(instructions):
+            after.append(at + 1)
+    return after
+
+
+def loops_around(instructions, labels, mark):
+    """(head, tail) index ranges of loops that hold the mark, innermost first, one per head."""
+    index = {instruction.address: i for i, instruction in enumerate(instructions)}
+    marked = [i for i, instruction in enumerate(instructions)
+              if instruction.opcode.startswith(mark)]
+    ranges = {}
+    for tail, instruction in enumerate(instructions):
+        head = index.get(labels.get(instruction.label, -1), tail + 1)
+        if head <= tail and any(head <= m <= tail for m in marked):
+            ranges[head] = max(tail, ranges.get(head, 0))
+    return sorted(((head, tail) for head, tail in ranges.items()), key=lambda r: r[1] - r[0])
+
+
+def cheapest_path(instructions, labels, start, goal, inside):
+    """(stall clocks, indices from `start` to before `goal`) of the cheapest path."""
+    best, queue = {}, [(0, start, (), False)]
+    while queue:
+        cost, at, path, moved = heapq.heappop(queue)
+        if at == goal and moved:
+            return cost, path
+        if best.get((at, moved), cost + 1) <= cost:
+            continue
+        best[at, moved] = cost
+        for after in following(instructions, labels, at):
+            if inside[0] <= after <= inside[1]:
+                heapq.heappush(queue, (cost + instructions[at].stall, after, (*path, at), True))
+    return None, ()
+
+
+def cheapest(instructions, labels, start, goal, inside):
+    """Stall clocks of the cheapest path from the issue of `start` to that of `goal`."""
+    return cheapest_path(instructions, labels, start, goal, inside)[0]
+
+
+def round_trip(instructions, labels, head, inside, through):
+    """Stall clocks of the cheapest trip from a loop's head back to it by way of these
+    instructions."""
+    cost = 0
+    for start, goal in zip([head, *through], [*through, head]):
+        part = cheapest(instructions, labels, start, goal, inside) if start != goal else 0
+        if part is None:
+            return None
+        cost += part
+    return cost
+
+
+def named(instructions, inside, opcode):
+    return [i for i in range(inside[0], inside[1] + 1) if instructions[i].opcode.startswith(opcode)]
+
+
+def clocks(instructions, path):
+    """What a warp alone takes from the path's first instruction to behind its last."""
+    now, free = 0, [0] * 6
+    for instruction in (instructions[i] for i in path):
+        now = max([now, *(free[i] for i in instruction.waits)])
+        latency = LATENCY.get(instruction.opcode.split(".")[0], OTHERWISE)
+        for i in instruction.sets:
+            free[i] = max(free[i], now + latency)
+        now += instruction.stall
+    return now
