@@ -76,6 +76,24 @@ std::vector<Comparison> public_kernels(const Machine& machine) {
   return all;
 }
 
+// A launch that waits for the one before costs `launch` more than the kernel alone.
+std::vector<Comparison> short_launches(const Machine& machine) {
+  std::vector<Comparison> all;
+  const auto add = [&](const std::string& name, const Kernel& kernel, const Shape& shape,
+                       double measured) {
+    const std::string size = std::to_string(shape.n) + " x " + std::to_string(shape.k);
+    all.push_back({"us of a loop, " + name + ", " + size, measured,
+                   simulate(machine, kernel, shape).us + machine.launch});
+  };
+#define LADDER(name, tokens, parts, n, k, us) \
+  add(std::string("NVFP4 ") + name, public_ladder(machine, tokens, parts), {128, n, k}, us);
+#define LOOP(called, size, us)                            \
+  for (const Kernel& kernel : learn_cuda_ladder(machine)) \
+    if (kernel.name == called) add("bf16 " + kernel.name, kernel, {size, size, size}, us);
+#include "tools/model/public.def"
+  return all;
+}
+
 Band band_of(const std::vector<Comparison>& comparisons) {
   Band band;
   for (const Comparison& c : comparisons) {

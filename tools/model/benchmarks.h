@@ -21,6 +21,9 @@ std::vector<Comparison> micro_benchmarks(const Machine& machine);
 // Kernels on a B200, in microseconds: the ladder of learn-cuda, then an NVFP4 kernel of 8192^3.
 std::vector<Comparison> public_kernels(const Machine& machine);
 
+// Loops of launches below 20 us, which no parameter and no rule of the simulation was made for.
+std::vector<Comparison> short_launches(const Machine& machine);
+
 // From the smallest to the largest of predicted / measured.
 struct Band {
   double low = 1, high = 1;

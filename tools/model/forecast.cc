@@ -9,6 +9,7 @@ namespace {
 constexpr double kFaster = 1.25;
 constexpr double kShortUs = 40;
 constexpr int kLaunches = 6;
+constexpr int kFewestStages = 4;
 
 struct Resource {
   const char* name;
@@ -61,19 +62,64 @@ std::string binding(const Machine& machine, const Kernel& kernel, const Shape& s
   return name;
 }
 
+std::vector<Way> ways() {
+  std::vector<Way> all;
+  const std::vector<Kernel> kernels = sm100_kernels(kB200, Tail::kPlain);
+  for (size_t i = 0; i < kernels.size(); ++i) all.push_back({kernels[i].name, i, 1});
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    if (kernels[i].width > 1 || kernels[i].tile_tokens > 128) continue;
+    for (const int parts : {2, 4})
+      all.push_back({kernels[i].name + "/" + std::to_string(parts), i, parts});
+  }
+  return all;
+}
+
+namespace {
+
+// Parts of K are taken where all run at once, of four stages or more, as the planner takes them.
+bool may_take(const Way& way, const Kernel& kernel, const Shape& shape) {
+  const int64_t stages = (shape.k + kernel.stage_k - 1) / kernel.stage_k;
+  return way.parts == 1 ||
+         (kernel.tiles(shape) <= clusters_of(way.parts) && way.parts * kFewestStages <= stages);
+}
+
+struct Least {
+  std::vector<double> us;
+  double best_us = 1e300, clock = 0;
+  Kernel kernel;
+};
+
+Least least_of(const Machine& machine, const Shape& shape, Tail tail) {
+  Least least;
+  const std::vector<Kernel> whole = sm100_kernels(machine, tail);
+  for (const Way& way : ways()) {
+    Kernel kernel = whole[way.variant];
+    least.us.push_back(0);
+    if (!may_take(way, kernel, shape)) continue;
+    if (way.parts > 1) kernel = sm100_split(machine, kernel, tail, way.parts, shape.m);
+    kernel.name = way.name;
+    const Result result = simulate(machine, kernel, shape);
+    least.us.back() = result.us;
+    if (result.us >= least.best_us) continue;
+    least.best_us = result.us;
+    least.clock = result.clock;
+    least.kernel = kernel;
+  }
+  return least;
+}
+
+}  // namespace
+
 Forecast forecast(const Machine& machine, const Shape& shape) {
+  Least least = least_of(machine, shape, Tail::kPlain);
   Forecast f;
   f.shape = shape;
-  f.best_us = 1e300;
-  Kernel best;
-  for (const Kernel& kernel : sm100_kernels(machine)) {
-    const Result result = simulate(machine, kernel, shape);
-    f.us.push_back(result.us);
-    if (result.us >= f.best_us) continue;
-    f.best_us = result.us;
-    f.clock = result.clock;
-    best = kernel;
-  }
+  f.us = least.us;
+  f.best_us = least.best_us;
+  f.clock = least.clock;
+  f.engine_us = least_of(machine, shape, Tail::kEngine).best_us;
+  f.formula_us = least_of(machine, shape, Tail::kFormula).best_us;
+  Kernel& best = least.kernel;
   f.kernel = best.name;
   // A pair that has one tile ends as a CTA of any other kernel does.
   if (best.persistent && best.tiles(shape) * best.width <= int64_t(machine.sms))

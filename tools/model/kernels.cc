@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "kernel/sm100/tile.h"
-
 namespace model {
 
 // Operands come from shared memory at its rate, and 8192 multiplications of 8 bits' worth a clock
@@ -23,60 +21,8 @@ double latency(const Mma& mma) {
   return mma.m == 256 ? 173 + mma.n / 2.0 : 168 + mma.n / 4.0;
 }
 
-namespace {
-
-double epilogue(const Machine& m, double columns, double bytes) {
-  return columns / 16 * m.load_drain + bytes / m.epilogue_rate;
-}
-
-struct Issued {
-  const char* kernel;
-  double first_load, filling;
-};
-// Stall clocks of tools/gates/sass.txt, which model.mk turns into rows.
-const Issued kIssued[] = {
-#define ISSUED(kernel, first_load, filling) {#kernel, first_load, filling},
-#include SASS_DEF
-};
-
-// Bytes and ring from kernel/sm100/tile.h; that they are what the emulator counts is a test.
-template <typename Tile>
-Kernel sm100_kernel(const Machine& m) {
-  Kernel k;
-  k.name = "sm100_" + std::to_string(Tile::kWeights) + "x" + std::to_string(Tile::kTokens);
-  k.width = Tile::kCtas;
-  k.tile_weights = Tile::kWeights;
-  k.tile_tokens = Tile::kTokens;
-  k.stage_k = Tile::kK;
-  k.busy_clock = m.busy_clock;
-  k.stages = Tile::kStages;
-  k.weights = {double(Tile::kWeightBytes), double(Tile::kWeightScaleBytes), 2};
-  k.tokens = {double(Tile::kTokenBytes), double(Tile::kTokenScaleBytes),
-              1.0 + Tile::kTokenScaleBlocks};
-  const Mma mma{int(Tile::kWeights), int(Tile::kTokens), int(Tile::kCtas), false,
-                1 + int(Tile::kTokenScaleBlocks)};
-  k.stage_clocks = Tile::kSteps * interval(m, mma);
-  k.latency_clocks = latency(mma) - interval(m, mma);
-  for (const Issued& issued : kIssued) {
-    if (k.name != issued.kernel) continue;
-    k.issue_clocks = issued.filling;
-    k.start_clocks = issued.first_load;
-  }
-  if (Tile::kCtas == 2) k.start_clocks += m.cluster_barrier * m.clock;
-  k.persistent = Tile::kSeveralTiles;
-  k.accumulators = Tile::kAccumulators;
-  k.stored_bytes = 2.0 * Tile::kCtaWeights * Tile::kTokens;
-  k.epilogue_clocks = epilogue(m, Tile::kTokens, k.stored_bytes);
-  return k;
-}
-
-}  // namespace
-
-std::vector<Kernel> sm100_kernels(const Machine& m) {
-  return {
-#define SM100_TILE(weights, tokens) sm100_kernel<nvfp4::Sm100Tile##weights##x##tokens>(m),
-#include "kernel/sm100/tiles.def"
-  };
+double epilogue(const Machine& machine, double columns, double bytes) {
+  return columns / 16 * machine.load_drain + bytes / machine.epilogue_rate;
 }
 
 namespace {
@@ -146,6 +92,31 @@ Kernel public_nvfp4(const Machine& m) {
   k.epilogue_clocks = epilogue(m, 256, k.stored_bytes);
   k.persistent = true;
   k.accumulators = 2;
+  return k;
+}
+
+int64_t clusters_of(int parts) { return parts == 2 ? 74 : 36; }
+
+Kernel split(const Machine& m, Kernel k, int parts, int64_t clusters, int64_t rows) {
+  k.name += " split " + std::to_string(parts);
+  const double sums =
+      4.0 * double(k.tile_weights / k.width) * double(std::min(k.tile_tokens, rows));
+  k.split = parts;
+  k.units = clusters * parts;
+  k.exchange_ns = 2 * m.cluster_barrier + sums * (parts - 1) / parts / m.push_rate;
+  k.stored_bytes /= parts;
+  k.epilogue_clocks /= parts;
+  return k;
+}
+
+Kernel public_ladder(const Machine& m, int tokens, int parts) {
+  Kernel k = sm100_kernels(m, Tail::kFormula)[tokens == 64 ? 0 : 1];
+  k.name = "128x" + std::to_string(tokens);
+  if (parts == 1) return k;
+  k = split(m, k, parts, clusters_of(parts), tokens);
+  k.stored_bytes = 4.0 * 128 * tokens;
+  k.epilogue_clocks = epilogue(m, tokens, k.stored_bytes);
+  k.exchange_ns = 0;
   return k;
 }
 

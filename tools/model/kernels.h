@@ -59,9 +59,30 @@ struct Mma {
 double interval(const Machine& machine, const Mma& mma);
 double latency(const Mma& mma);
 
+// Clocks of a tile's end, by bytes of D.
+double epilogue(const Machine& machine, double columns, double bytes);
+// 148 SMs hold 74 clusters of 2 and, as seen in S (parameters.def), 36 of 4.
+int64_t clusters_of(int parts);
+// Parts of K in the CTAs of a cluster, each of which stores its share of the tile, its end by bytes
+// of D. `clusters`: of these CTAs, how many are placed at once. `rows`: of the tile, how many there
+// are.
+Kernel split(const Machine& machine, Kernel kernel, int parts, int64_t clusters,
+             int64_t rows = INT64_MAX);
+
+// How a tile's end is counted. Formula: by bytes of D, as before the machine code of the tail was
+// read, which is also how other people's kernels are. Plain: clocks of tools/gates/sass.txt for
+// fp16 of alpha times the sum. Engine: the same for bf16 with a bias and factors on the device.
+enum class Tail { kFormula, kPlain, kEngine };
+
 // This library's for 10.x, by tokens of a tile: kernel/sm100/tile.h, tools/gates/sass.txt,
 // traced.def.
-std::vector<Kernel> sm100_kernels(const Machine& machine);
+std::vector<Kernel> sm100_kernels(const Machine& machine, Tail tail);
+// The same tile, whose K is cut into parts that exchange the sums of `rows` tokens and store a
+// share each; `kernel` is a whole one of sm100_kernels.
+Kernel sm100_split(const Machine& machine, Kernel kernel, Tail tail, int parts, int64_t rows);
+// gau-nernst/gpu-mode-kernels, nvidia/nvfp4_gemm: tiles of 128 weights, whole, or two parts whose
+// sums meet in memory by atomic additions.
+Kernel public_ladder(const Machine& machine, int tokens, int parts);
 // gau-nernst/learn-cuda, 02e_matmul_sm100: bf16.
 std::vector<Kernel> learn_cuda_ladder(const Machine& machine);
 // The 2-CTA NVFP4 kernel of 256 x 256 tiles measured in F (parameters.def).

@@ -125,7 +125,10 @@ def main():
     svg.text(24, 52, "model / measured; dashed: the criterion. No B200 has run the kernel below.",
              12)
     criteria = {"public micro-benchmarks": 0.05, "public kernels": 0.2, "H200": 0.2}
-    drawn = {t: r for t, r in comparisons(comparisons_path).items() if "graph of" not in t}
+    drawn = {}
+    for title, rows in comparisons(comparisons_path).items():
+        if "graph of" not in title:
+            drawn.setdefault(title.replace(" below 20 us", ""), []).extend(rows)
     for column, (title, rows) in enumerate(drawn.items()):
         margin = next(value for name, value in criteria.items() if title.startswith(name))
         name = re.sub(r" of .*clocks-h200.*", ", first start to last store", title)

@@ -16,20 +16,6 @@ int stages_in(const Kernel& k, double shared_bytes) {
                              k.tokens.scale_bytes));
 }
 
-// Parts of K in the CTAs of a cluster, each of which stores its share of the tile. `clusters`: of
-// these CTAs, how many are placed at once. `rows`: of the tile, how many there are.
-Kernel split(const Machine& m, Kernel k, int parts, int64_t clusters, int64_t rows = INT64_MAX) {
-  k.name += " split " + std::to_string(parts);
-  const double sums =
-      4.0 * double(k.tile_weights / k.width) * double(std::min(k.tile_tokens, rows));
-  k.split = parts;
-  k.units = clusters * parts;
-  k.exchange_ns = 2 * m.cluster_barrier + sums * (parts - 1) / parts / m.push_rate;
-  k.stored_bytes /= parts;
-  k.epilogue_clocks /= parts;
-  return k;
-}
-
 // cta_group::2: weights of both CTAs together, tokens halved, the scales of all tokens in both.
 Kernel pair(const Machine& m, const Kernel& like, int weights, int tokens) {
   Kernel k = like;
@@ -50,9 +36,6 @@ Kernel pair(const Machine& m, const Kernel& like, int weights, int tokens) {
   return k;
 }
 
-// 148 SMs hold 74 clusters of 2 and, as seen in S (parameters.def), 36 of 4.
-int64_t clusters_of(int parts) { return parts == 2 ? 74 : 36; }
-
 }  // namespace
 
 const std::vector<Cut>& cuts() {
@@ -64,14 +47,14 @@ const std::vector<Cut>& cuts() {
 }
 
 Kernel cut_kernel(const Machine& m, const Cut& cut, const Shape& shape) {
-  Kernel k = sm100_kernels(m)[cut.tokens == 64 ? 0 : 1];
+  Kernel k = sm100_kernels(m, Tail::kFormula)[cut.tokens == 64 ? 0 : 1];
   // The second of two loads is asked for before the first is worked off.
   if (cut.ahead) k.epilogue_clocks -= cut.tokens / 32 * m.load_drain;
   return cut.parts == 1 ? k : split(m, k, cut.parts, clusters_of(cut.parts), shape.m);
 }
 
 std::vector<Step> steps(const Machine& m) {
-  const std::vector<Kernel> now = sm100_kernels(m);
+  const std::vector<Kernel> now = sm100_kernels(m, Tail::kFormula);
   std::vector<Step> all{{now[0]}, {now[1]}};
   for (Kernel half : {now[0], now[1]}) {
     half.name += " half ring";

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+// This library's kernel for 10.x as the model sees it.
+#include <algorithm>
+#include <stdexcept>
+
+#include "kernel/sm100/tile.h"
+#include "tools/model/kernels.h"
+
+namespace model {
+namespace {
+
+constexpr int kSubTile = 32, kRowsAtOnce = 4;  // tokens of a load of tensor memory, of a share
+
+struct Issued {
+  const char* kernel;
+  double first_load, filling;
+};
+// Stall clocks of tools/gates/sass.txt, which model.mk turns into rows.
+const Issued kIssued[] = {
+#define ISSUED(kernel, first_load, filling) {#kernel, first_load, filling},
+#define TAIL(kernel, what, clocks)
+#include SASS_DEF
+};
+
+// Clocks of its warps from sums to D, of 32 tokens or of four rows.
+struct TailClocks {
+  const char *kernel, *what;
+  double clocks;
+};
+const TailClocks kTailClocks[] = {
+#define ISSUED(kernel, first_load, filling)
+#define TAIL(kernel, what, clocks) {#kernel, what, clocks},
+#include SASS_DEF
+};
+
+double tail_clocks(const std::string& kernel, const std::string& what) {
+  for (const TailClocks& tail : kTailClocks)
+    if (kernel == tail.kernel && what == tail.what) return tail.clocks;
+  throw std::invalid_argument(kernel + " has no clocks of " + what);
+}
+
+const char* way_of(Tail tail) {
+  return tail == Tail::kPlain ? "a sub-tile, plain" : "a sub-tile, general";
+}
+
+// Four warps have 32 weights each and go alike. A pair's warp has one box, which TMA has to have
+// read before it is written again.
+double tail_of_tile(const Machine& m, const Kernel& k, Tail tail) {
+  if (tail == Tail::kFormula) return epilogue(m, double(k.tile_tokens), k.stored_bytes);
+  const double one = tail_clocks(k.name, way_of(tail)) + (k.width == 2 ? m.box_read : 0);
+  return double(k.tile_tokens) / kSubTile * one;
+}
+
+// Bytes and ring from kernel/sm100/tile.h; that they are what the emulator counts is a test.
+template <typename Tile>
+Kernel sm100_kernel(const Machine& m, Tail tail) {
+  Kernel k;
+  k.name = "sm100_" + std::to_string(Tile::kWeights) + "x" + std::to_string(Tile::kTokens);
+  k.width = Tile::kCtas;
+  k.tile_weights = Tile::kWeights;
+  k.tile_tokens = Tile::kTokens;
+  k.stage_k = Tile::kK;
+  k.busy_clock = m.busy_clock;
+  k.stages = Tile::kStages;
+  k.weights = {double(Tile::kWeightBytes), double(Tile::kWeightScaleBytes), 2};
+  k.tokens = {double(Tile::kTokenBytes), double(Tile::kTokenScaleBytes),
+              1.0 + Tile::kTokenScaleBlocks};
+  const Mma mma{int(Tile::kWeights), int(Tile::kTokens), int(Tile::kCtas), false,
+                1 + int(Tile::kTokenScaleBlocks)};
+  k.stage_clocks = Tile::kSteps * interval(m, mma);
+  k.latency_clocks = latency(mma) - interval(m, mma);
+  for (const Issued& issued : kIssued) {
+    if (k.name != issued.kernel) continue;
+    k.issue_clocks = issued.filling;
+    k.start_clocks = issued.first_load;
+  }
+  if (Tile::kCtas == 2) k.start_clocks += m.cluster_barrier * m.clock;
+  k.persistent = Tile::kSeveralTiles;
+  k.accumulators = Tile::kAccumulators;
+  k.stored_bytes = 2.0 * Tile::kCtaWeights * Tile::kTokens;
+  k.epilogue_clocks = tail_of_tile(m, k, tail);
+  return k;
+}
+
+double rounds(int64_t rows, int at_once) { return double((rows + at_once - 1) / at_once); }
+
+}  // namespace
+
+std::vector<Kernel> sm100_kernels(const Machine& m, Tail tail) {
+  return {
+#define SM100_TILE(weights, tokens) sm100_kernel<nvfp4::Sm100Tile##weights##x##tokens>(m, tail),
+#include "kernel/sm100/tiles.def"
+  };
+}
+
+// All sums to shared memory, those of the others on their way to them, and of the own rows the sum
+// over the parts, and the store.
+Kernel sm100_split(const Machine& m, Kernel k, Tail tail, int parts, int64_t rows) {
+  if (tail == Tail::kFormula) return split(m, k, parts, clusters_of(parts), rows);
+  const int64_t there = std::min(k.tile_tokens, rows), own = std::min(there, k.tile_tokens / parts);
+  const double a_row = tail_clocks(k.name, "an added row") + tail_clocks(k.name, "a stored row");
+  Kernel cut = split(m, k, parts, clusters_of(parts), rows);
+  cut.epilogue_clocks = rounds(there, kSubTile) * tail_clocks(k.name, "a sub-tile, put") +
+                        rounds(own, kRowsAtOnce) * a_row;
+  return cut;
+}
+
+}  // namespace model
