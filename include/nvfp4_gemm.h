@@ -549,51 +549,6 @@ NVFP4_API nvfp4_status nvfp4_gemm_describe(const nvfp4_gemm_desc *desc, int32_t 
  * with any version.                                                                 Since 0.1 */
 NVFP4_API const char *nvfp4_variant_name(int32_t compute_capability, int32_t index);
 
-/* ---- Tuning: a variant measured on the very device, answered without a driver ---------------- */
-
-/* A table that `nvfp4 tune` measured and wrote: a variant for each shape that gains by another one
- * than the planner's. Your program reads the file, this library opens none. Lines of text:
- *
- *     nvfp4 tuning 1
- *     library=TEXT            nvfp4_build_info() of the library that was measured
- *     device=NAME             as cuDeviceGetName has it
- *     compute_capability=90
- *     sms=132
- *     bits=same               or any: whether D has the bits that it has without the table
- *     n,k,l,first_m,last_m,a_type,variant
- *     5120,5120,1,64,64,nvfp4,sm90_64x64x256/2
- *
- * then such rows in any order: first_m <= M <= last_m, a_type nvfp4, f16 or bf16, a name as
- * nvfp4_gemm_desc's variant has it. No two rows cover one problem. Empty lines and those that begin
- * with # may stand between rows. Rows depend on nothing else: D's type, layouts and the epilogue
- * change no sum. bits=same was seen on random data, D in fp32, for the problem of the row. */
-typedef struct nvfp4_tuning nvfp4_tuning;
-
-/* Makes *tuning of a table's text, which need not end in NUL and is not kept. Whose device it is
- * for: device_name, compute_capability (10 * major + minor) and sm_count; device_name NULL leaves
- * the name unlooked at. Host memory only, no driver; immutable, so any number of threads may ask it
- * at once. On an error *tuning is NULL. INVALID_VALUE: a line is not as above (the sentence has its
- * number), two rows cover one problem, the library was built otherwise or the device is another
- * one; a row has a variant that is none, that takes no such tokens or runs on another capability,
- * or more parts than K has. UNSUPPORTED_ARCH, LIMIT (more than 65536 lines), OUT_OF_MEMORY.
- *                                                                                   Since 0.1 */
-NVFP4_API nvfp4_status nvfp4_tuning_create(const char *text, size_t bytes, const char *device_name,
-                                           int32_t compute_capability, int32_t sm_count,
-                                           nvfp4_tuning **tuning);
-
-/* *variant is what to put into desc->variant: a static string, which outlives the tuning, or NULL
- * where no row covers the problem: the planner chooses, as without a table. NULL too where desc has
- * batch_invariant = 1, whose order of sums no row may change, and for empty problems. desc->variant
- * is checked and otherwise not looked at. Refused as by nvfp4_gemm_workspace_bytes, *variant NULL;
- * also where a row covers the problem and its variant does not take it, for a reason that is not in
- * the row (a stride of 2^40 bytes between scales, a workspace that would be too large).
- *                                                                                   Since 0.1 */
-NVFP4_API nvfp4_status nvfp4_tuning_variant(const nvfp4_tuning *tuning, const nvfp4_gemm_desc *desc,
-                                            const char **variant);
-
-/* NULL is fine.                                                                        Since 0.1 */
-NVFP4_API void nvfp4_tuning_destroy(nvfp4_tuning *tuning);
-
 /* ---- Reference ------------------------------------------------------------------------------- */
 
 /* The same product on the CPU, single-threaded; every pointer is a host pointer, those of scalars

@@ -18,8 +18,8 @@ namespace nvfp4 {
 
 namespace {
 
-// Host memory is allocated here, by nvfp4_tuning_create, nvfp4_set_log_callback and, until it
-// returns, by nvfp4_selftest.
+// Host memory is allocated here, by nvfp4_set_log_callback and, until it returns, by
+// nvfp4_selftest.
 nvfp4_status allocate(nvfp4_gemm_plan** plan) {
   void* memory = nullptr;
   if (posix_memalign(&memory, alignof(nvfp4_gemm_plan), sizeof(nvfp4_gemm_plan)) != 0) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What `nvfp4 tune` makes of times, injected here, and that the library takes the table it writes.
+// What `nvfp4 tune` makes of times, injected here, and the table that it writes.
 #include "tools/nvfp4/chooser.h"
 
 #include "nvfp4_gemm.h"
@@ -55,28 +55,16 @@ TEST_CASE("The fastest few are measured again, as many as there are") {
   CHECK(finalists({}, 2).empty());
 }
 
-TEST_CASE("The library takes the table that nvfp4 tune writes") {
+TEST_CASE("A table says what it was measured on, and each winner with its times") {
   const std::vector<TunedRow> rows = {
-      {{64, 5120, 5120, 1}, NVFP4_TYPE_NONE, "sm90_64x64x256/2", "sm90_64x32x256, split 1", 9, 8},
-      {{16, 5120, 5120, 1}, NVFP4_TYPE_BF16, "sm90_bf16_64x16x256", "another", 9, 8}};
-  for (const bool any : {false, true}) {
-    const std::string text = write_table("NVIDIA H200", 90, 132, any, rows);
-    CHECK((text.find("\nbits=any\n") != std::string::npos) == any);
-    nvfp4_tuning* tuning = nullptr;
-    const nvfp4_status status =
-        nvfp4_tuning_create(text.data(), text.size(), "NVIDIA H200", 90, 132, &tuning);
-    CAPTURE(text, nvfp4_last_error());
-    REQUIRE(status == NVFP4_SUCCESS);
-    nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
-    g.m = 64, g.n = g.k = g.a_ld = g.b_ld = g.d_ld = 5120, g.l = 1;
-    g.a_scale_layout = g.b_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
-    g.d_type = NVFP4_TYPE_F16;
-    const char* variant = nullptr;
-    CHECK(nvfp4_tuning_variant(tuning, &g, &variant) == NVFP4_SUCCESS);
-    CHECK(std::string(variant) == "sm90_64x64x256/2");
-    g.m = 16, g.a_type = NVFP4_TYPE_BF16;
-    CHECK(nvfp4_tuning_variant(tuning, &g, &variant) == NVFP4_SUCCESS);
-    CHECK(std::string(variant) == "sm90_bf16_64x16x256");
-    nvfp4_tuning_destroy(tuning);
-  }
+      {{64, 5120, 5120, 1}, NVFP4_TYPE_NONE, "sm90_64x64x256/2", 9, 8},
+      {{16, 4096, 5120, 2}, NVFP4_TYPE_BF16, "sm90_bf16_64x16x256", 9.5, 8.25}};
+  CHECK(write_table("NVIDIA H200", 90, 132, false, rows) ==
+        std::string("# NVIDIA H200, compute capability 9.0, 132 SMs; the planner's bits\n# ") +
+            nvfp4_build_info() +
+            "\nm,n,k,l,a_type,variant,us,planned_us\n"
+            "64,5120,5120,1,nvfp4,sm90_64x64x256/2,8.000,9.000\n"
+            "16,4096,5120,2,bf16,sm90_bf16_64x16x256,8.250,9.500\n");
+  CHECK(write_table("NVIDIA H200", 90, 132, true, {}).find("132 SMs; any bits\n") !=
+        std::string::npos);
 }

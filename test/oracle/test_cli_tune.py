@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""`nvfp4 tune` in the emulator: what it lists there and refuses there, and a table from the file
-to the bits of D. Times and the choice by them are tested in test/host/chooser.cc."""
+"""`nvfp4 tune` in the emulator: what it lists there and refuses there. Times and the choice by them
+are tested in test/host/chooser.cc."""
 import csv
 import json
 import os
@@ -8,15 +8,10 @@ import subprocess
 import tempfile
 import unittest
 
-import numpy as np
-
 import nvfp4
 
 PROGRAM = os.path.join(nvfp4.BUILD, "nvfp4")
 EMULATOR = os.path.join(nvfp4.BUILD, "emulator")
-SHAPE = ("--m", "64", "--n", "256", "--k", "512", "--data", "random")
-# By device: capability, SMs, a variant that the planner does not take for SHAPE.
-DEVICES = {"H200": (90, 132, "sm90_128x64x256/2"), "B200": (100, 148, "sm100_256x128x256")}
 
 
 def run(*arguments, device="H200"):
@@ -24,23 +19,11 @@ def run(*arguments, device="H200"):
     return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, env=environment)
 
 
-def table(device, row, bits="any"):
-    capability, sms, _ = DEVICES[device]
-    library = json.loads(run("info", "--json").stdout)["library"]
-    return (f"nvfp4 tuning 1\nlibrary={library}\ndevice=NVIDIA {device} (emulated)\n"
-            f"compute_capability={capability}\nsms={sms}\nbits={bits}\n"
-            f"n,k,l,first_m,last_m,a_type,variant\n{row}\n")
-
-
 class Tune(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.path = os.path.join(folder.name, "tuning.csv")
-
-    def write(self, text):
-        with open(self.path, "w", encoding="utf-8") as file:
-            file.write(text)
 
     def test_no_time_is_measured_in_the_emulator(self):
         done = run("tune", "8x256x256", "--out", self.path)
@@ -69,7 +52,7 @@ class Tune(unittest.TestCase):
         self.assertNotIn("sm100_128x64x256/1", same)  # the planner's own by another name
 
     def test_every_k_that_the_library_takes(self):
-        for device in DEVICES:
+        for device in ("H200", "B200"):
             done = run("tune", "--candidates", "--json", "8x256x272", device=device)
             self.assertEqual(done.returncode, 0, done.stderr)
             shape, = json.loads(done.stdout)["shapes"]
@@ -106,51 +89,6 @@ class Tune(unittest.TestCase):
         done = run("tune", "8x256x256", "--every", self.path)
         self.assertEqual(done.returncode, 1)
         self.assertIn("no time to measure here", done.stderr)
-
-    def test_a_table_decides_on_both_families(self):
-        out = os.path.join(os.path.dirname(self.path), "d.npy")
-        for device, (_, _, variant) in DEVICES.items():
-            self.write(table(device, f"256,512,1,64,64,nvfp4,{variant}"))
-            arguments = ("run", *SHAPE, "--out", out)
-            before = run(*arguments, device=device)
-            untuned = np.load(out)
-            after = run(*arguments, "--tuning", self.path, device=device)
-            tuned = np.load(out)
-            forced = run(*arguments, "--variant", variant, device=device)
-            self.assertEqual(before.returncode + after.returncode + forced.returncode, 0,
-                             before.stderr + after.stderr + forced.stderr)
-            name = variant.split("/", maxsplit=1)[0]
-            self.assertNotIn(name, before.stdout)
-            self.assertIn(f"tuning    {variant}, from {self.path}", after.stdout)
-            self.assertIn(f"variant   {name}", after.stdout)
-            np.testing.assert_array_equal(tuned.view(np.uint32), np.load(out).view(np.uint32))
-            if device == "B200":
-                np.testing.assert_array_equal(tuned.view(np.uint32), untuned.view(np.uint32))
-
-    def test_what_no_row_covers_stays_the_planners(self):
-        self.write(table("H200", "256,512,1,65,99,nvfp4,sm90_128x64x256"))
-        done = run("run", *SHAPE, "--tuning", self.path)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("has no row for this: the planner chooses", done.stdout)
-        self.assertNotIn("sm90_128x64x256", done.stdout)
-
-    def test_another_device_is_refused(self):
-        self.write(table("H200", "256,512,1,64,64,nvfp4,sm90_128x64x256"))
-        done = run("run", *SHAPE, "--tuning", self.path, device="B200")
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("was measured on", done.stderr)
-        self.assertIn("tune anew", done.stderr)
-
-    def test_explain_says_that_a_table_chose(self):
-        self.write(table("H200", "256,512,1,64,64,nvfp4,sm90_128x64x256/2"))
-        arguments = ("explain", *SHAPE[:6], "--gpu", "H200", "--tuning", self.path)
-        done = run(*arguments)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn(f"tuning    sm90_128x64x256/2, from {self.path}", done.stdout)
-        self.assertIn("split     2", done.stdout)
-        answer = json.loads(run(*arguments, "--json").stdout)
-        self.assertEqual(answer["variant"], "sm90_128x64x256")
-        self.assertIn(self.path, answer["tuning"])
 
 
 if __name__ == "__main__":

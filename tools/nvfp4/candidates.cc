@@ -104,7 +104,8 @@ Candidates list_candidates(const nvfp4_gemm_desc& problem, int32_t capability, i
   };
   note(nullptr);  // known, and its workspace
   for (const std::string& name : support::variant_names(capability)) {
-    for (const char* parts : {"", "/1", "/2", "/3", "/4", "/8"}) note((name + parts).c_str());
+    note(name.c_str());
+    for (const int parts : {1, 2, 3, 4, 8}) note((name + "/" + std::to_string(parts)).c_str());
   }
   return all;
 }

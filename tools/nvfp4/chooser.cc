@@ -7,19 +7,18 @@
 #include <numeric>
 
 #include "nvfp4_gemm.h"
+#include "tools/nvfp4/gpus.h"
 
 namespace nvfp4_tool {
 
 namespace {
 
 std::string text_of(const TunedRow& row) {
-  char times[96];
-  std::snprintf(times, sizeof times, "# %.3f us instead of %.3f us by ", row.us, row.planned_us);
   const support::Shape& s = row.shape;
-  const std::string m = std::to_string(s.m);
-  return times + row.planned + "\n" + std::to_string(s.n) + "," + std::to_string(s.k) + "," +
-         std::to_string(s.l) + "," + m + "," + m + "," + word_of(row.a_type) + "," + row.variant +
-         "\n";
+  char times[64];
+  std::snprintf(times, sizeof times, ",%.3f,%.3f\n", row.us, row.planned_us);
+  return std::to_string(s.m) + "," + std::to_string(s.n) + "," + std::to_string(s.k) + "," +
+         std::to_string(s.l) + "," + word_of(row.a_type) + "," + row.variant + times;
 }
 
 }  // namespace
@@ -61,10 +60,9 @@ std::vector<size_t> finalists(const std::vector<Measured>& all, size_t count) {
 
 std::string write_table(const std::string& device, int32_t capability, int32_t sms, bool any_bits,
                         const std::vector<TunedRow>& rows) {
-  std::string text = std::string("nvfp4 tuning 1\nlibrary=") + nvfp4_build_info() +
-                     "\ndevice=" + device + "\ncompute_capability=" + std::to_string(capability) +
-                     "\nsms=" + std::to_string(sms) + "\nbits=" + (any_bits ? "any" : "same") +
-                     "\nn,k,l,first_m,last_m,a_type,variant\n";
+  std::string text = "# " + device + ", compute capability " + to_capability(capability) + ", " +
+                     std::to_string(sms) + " SMs; " + (any_bits ? "any" : "the planner's") +
+                     " bits\n# " + nvfp4_build_info() + "\nm,n,k,l,a_type,variant,us,planned_us\n";
   for (const TunedRow& row : rows) text += text_of(row);
   return text;
 }

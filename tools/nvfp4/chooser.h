@@ -38,12 +38,12 @@ std::vector<size_t> finalists(const std::vector<Measured>& all, size_t count);
 struct TunedRow {
   support::Shape shape;
   int32_t a_type;
-  std::string variant;
-  std::string planned;  // for the reader
+  std::string variant;  // as desc.variant has it
   double planned_us, us;
 };
 
-// The text that nvfp4_tuning_create takes.
+// CSV, for a table of the program that serves these shapes: after two lines that say on what it was
+// measured a row for each shape that gains.
 std::string write_table(const std::string& device, int32_t capability, int32_t sms, bool any_bits,
                         const std::vector<TunedRow>& rows);
 

@@ -42,7 +42,6 @@ struct RunOptions {
   int32_t a_layout = NVFP4_SCALE_LAYOUT_128X4, b_layout = NVFP4_SCALE_LAYOUT_128X4;
   int32_t a_type = NVFP4_TYPE_NONE;  // NVFP4_TYPE_F16, _BF16: of an A that is not quantized
   std::string variant;               // "": the planner chooses
-  std::string tuning;                // a table that may have one
   int device = 0;
   std::string a_path, b_path, out_path;
   bool headline = false;

@@ -8,7 +8,6 @@
 #include "tools/nvfp4/described.h"
 #include "tools/nvfp4/gpus.h"
 #include "tools/nvfp4/report.h"
-#include "tools/nvfp4/tuning_file.h"
 
 namespace nvfp4_tool {
 
@@ -75,14 +74,9 @@ std::string text_of(const nvfp4_gemm_desc& g, int32_t capability, int32_t sms) {
 int explain(const ExplainOptions& options) {
   const int32_t capability = capability_of(options), sms = options.sms.value_or(sms_of(capability));
   nvfp4_gemm_desc g = describe(options.problem);
-  const std::string& table = options.problem.tuning;
-  std::string tuned;
-  if (!table.empty()) tuned = tuned_variant(table, g, nullptr, capability, sms);
-  if (!tuned.empty()) g.variant = tuned.c_str();
   const std::string text = text_of(g, capability, sms);
   Report report(options.json);
   if (options.json) {
-    if (!table.empty()) report["tuning"] = tuned_text(table, tuned);
     report["shape"] = {{"m", g.m}, {"n", g.n}, {"k", g.k}, {"l", g.l}};
     report["compute_capability"] = to_capability(capability);
     report["sms"] = sms;
@@ -90,7 +84,6 @@ int explain(const ExplainOptions& options) {
     report["text"] = text;
   } else {
     std::fputs(text.c_str(), stdout);
-    if (!table.empty()) report.line("tuning", "%s", tuned_text(table, tuned).c_str());
   }
   report.finish();
   return kPassed;

@@ -137,11 +137,6 @@ CLI::Option* add_a_type(CLI::App& app, int32_t& a_type) {
       ->type_name("");
 }
 
-CLI::Option* add_tuning(CLI::App& app, std::string& path) {
-  return app.add_option("--tuning", path, "a table of nvfp4 tune, which may have a variant")
-      ->check(existing_file());
-}
-
 // What describes a problem but for its data: options of run and explain, as in a replay line.
 std::vector<CLI::Option*> add_problem(CLI::App& app, RunOptions& options) {
   const auto size = [&](const char* name, int64_t& value, const char* text) {
@@ -181,11 +176,8 @@ void add_explain(CLI::App& app, ExplainOptions& options) {
   CLI::App* explain = app.add_subcommand("explain", "which kernel would run, and why; no driver");
   add_problem(*explain, options.problem);
   explain->add_option("--alpha", options.problem.alpha, "multiplier; 1 by default");
-  CLI::Option* variant =
-      explain->add_option("--variant", options.problem.variant,
-                          "a kernel variant by name, instead of the planner's; NAME/2: K in 2 "
-                          "parts");
-  add_tuning(*explain, options.problem.tuning)->excludes(variant);
+  explain->add_option("--variant", options.problem.variant,
+                      "a kernel variant by name, instead of the planner's; NAME/2: K in 2 parts");
   std::vector<std::string> names;
   for (const Gpu& gpu : gpus()) names.emplace_back(gpu.name);
   CLI::Option* gpu =
@@ -248,7 +240,7 @@ void add_tune(CLI::App& app, TuneOptions& options) {
       "Examples:\n"
       "  nvfp4 tune 16x5120x5120 64x5120x5120 --out tuning.csv\n"
       "  nvfp4 tune --shapes layers.txt --any-bits --out tuning.csv\n"
-      "  nvfp4 run --m 64 --n 5120 --k 5120 --tuning tuning.csv");
+      "  nvfp4 run --m 64 --n 5120 --k 5120 --variant sm90_64x64x256/2");
 }
 
 void add_quantize(CLI::App& app, QuantizeOptions& options) {
@@ -311,7 +303,6 @@ void add_run(CLI::App& app, RunOptions& options) {
   CLI::Option* variant =
       run->add_option("--variant", options.variant,
                       "a kernel variant by name, instead of the planner's; NAME/2: K in 2 parts");
-  CLI::Option* tuning = add_tuning(*run, options.tuning)->excludes(variant)->excludes(a);
   run->add_option("--device", options.device, "device ordinal")
       ->check(CLI::NonNegativeNumber.description(""))
       ->capture_default_str();
@@ -332,7 +323,7 @@ void add_run(CLI::App& app, RunOptions& options) {
     headline->excludes(option);
   }
   for (CLI::Option* option : {data, seed}) a->excludes(option);
-  for (CLI::Option* option : {data, alpha, a, out, variant, tuning, trace, counters, json})
+  for (CLI::Option* option : {data, alpha, a, out, variant, trace, counters, json})
     headline->excludes(option);
   run->footer(
       "Examples:\n"

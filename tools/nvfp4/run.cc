@@ -18,7 +18,6 @@
 #include "tools/nvfp4/output_files.h"
 #include "tools/nvfp4/product_error.h"
 #include "tools/nvfp4/report.h"
-#include "tools/nvfp4/tuning_file.h"
 #include "tools/nvfp4/verify.h"
 
 namespace nvfp4_tool {
@@ -136,14 +135,6 @@ const support::DeviceInfo& device_of(const RunOptions& options,
                    std::to_string(devices.size()) + " device(s)");
 }
 
-// What the user's table says, for the device's own name.
-std::string variant_from_table(const RunOptions& options, const support::DeviceInfo& device) {
-  const std::string variant = tuned_variant(options.tuning, describe(options), device.name.c_str(),
-                                            device.compute_capability(), device.sms);
-  if (!options.json) std::printf("tuning    %s\n", tuned_text(options.tuning, variant).c_str());
-  return variant;
-}
-
 void refuse_with_epilogue(const RunOptions& options) {
   if (options.a_type != NVFP4_TYPE_NONE) {
     throw UsageError("--a-type does not go with options of the epilogue");
@@ -154,8 +145,7 @@ void refuse_with_epilogue(const RunOptions& options) {
 
 }  // namespace
 
-int run(const RunOptions& asked) {
-  RunOptions options = asked;
+int run(const RunOptions& options) {
   if (options.shape.k % 16 != 0) {
     throw UsageError("--k: " + std::to_string(options.shape.k) + " is not a multiple of 16");
   }
@@ -169,7 +159,6 @@ int run(const RunOptions& asked) {
   const support::DeviceInfo& device = device_of(options, devices);
   const support::Context context(driver, options.device);
   if (options.headline) return headline(options, driver, device);
-  if (!options.tuning.empty()) options.variant = variant_from_table(options, device);
   if (!own) require_memory(options.shape, gaps, device);
   if (is_general(fields_of(options))) return run_general(options, driver, device);
   Problem problem = own ? problem_from(sources, options) : problem_from(options);

@@ -171,8 +171,8 @@ class Tuner {
     if (!options_.json) print_tuned(shape, candidates, tuned);
     add_times(tuned, row);
     if (tuned.won) {
-      table_.push_back({shape, options_.a_type, tuned.won->variant, candidates.planned,
-                        tuned.planned.median, statistic_of(tuned.won->us).median});
+      table_.push_back({shape, options_.a_type, tuned.won->variant, tuned.planned.median,
+                        statistic_of(tuned.won->us).median});
     }
     return row;
   }

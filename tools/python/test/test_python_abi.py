@@ -25,9 +25,6 @@ TYPES = {"void": None, "nvfp4_status": ctypes.c_int32, "int32_t": ctypes.c_int32
          "float": ctypes.c_float, "char *": ctypes.c_char_p, "nvfp4_log_callback": abi.LogCallback,
          "nvfp4_gemm_plan *": ctypes.c_void_p,
          "nvfp4_gemm_plan **": ctypes.POINTER(ctypes.c_void_p),
-         "nvfp4_tuning *": ctypes.c_void_p,
-         "char **": ctypes.POINTER(ctypes.c_char_p),
-         "nvfp4_tuning **": ctypes.POINTER(ctypes.c_void_p),
          "uint64_t *": ctypes.POINTER(ctypes.c_uint64), "void *": ctypes.c_void_p,
          "float *": ctypes.c_void_p,
          **{name + " *": ctypes.POINTER(struct) for name, struct in STRUCTS.items()}}
