@@ -94,8 +94,10 @@
  * N, L >= 0 and K a multiple of 16, and scales of either layout, each operand its own: 9.0 reads
  * both as they are; on 10.x linear ones are converted to 128x4 in the workspace first, on every
  * call. a_type F16 and BF16 are there on 9.0 and in the reference; 10.x refuses them whatever K is,
- * 0 too. Nothing takes d_type NVFP4 and the fields of its scales yet. What is declared here and not
- * yet there is answered with NVFP4_STATUS_NOT_SUPPORTED and a sentence that says so.
+ * 0 too. Fields, enumerators and functions marked (**) are declared and not yet there: what asks
+ * for them is answered with NVFP4_STATUS_NOT_SUPPORTED and a sentence with the name, and nothing is
+ * changed. They are generated scales of D (NVFP4, MXFP4), MXFP4 and E2M1 with UE8M0 scales as
+ * operands, amax outputs, gated products, a tensor scale for each row, and grouped products.
  *
  * D in fp16, row-major, of alpha by value is stored in a way of its own that is fastest; on 9.0,
  * with K a multiple of 64 and 128x4 scales, D in bf16, alpha on the device, tensor scales and a
@@ -191,16 +193,21 @@ NVFP4_API nvfp4_status nvfp4_set_log_callback(nvfp4_log_callback callback, void 
 
 /* ---- Types ----------------------------------------------------------------------------------- */
 
-/* Type of C, D, bias, and of an A that is not quantized. */
+/* Type of C, D, bias, and of an A that is not quantized. The last three are E2M1 codes plus
+ * generated scales, for D only. */
 enum {
   NVFP4_TYPE_NONE = 0,
   NVFP4_TYPE_F16 = 1,
   NVFP4_TYPE_BF16 = 2,
   NVFP4_TYPE_F32 = 3,
-  NVFP4_TYPE_NVFP4 = 4                 /* E2M1 codes plus generated scales: D only                */
+  NVFP4_TYPE_NVFP4 = 4,                /* a UE4M3 scale per 16 elements                      (**) */
+  NVFP4_TYPE_MXFP4 = 5,                /* a UE8M0 scale per 32                               (**) */
+  NVFP4_TYPE_E2M1_UE8M0 = 6            /* a UE8M0 scale per 16                               (**) */
 };
 
-/* Where the scale of (row, k) lies. Required: the layout is never guessed. ks = k / 16 below.
+/* Where the scale of (row, k) lies. Required: the layout is never guessed. ks = k / 16 below; where
+ * 32 elements share a scale, as in MXFP4, read K / 2 for K and k / 2 for k: both layouts depend on
+ * the number of scales in a row alone, so nvfp4_scale_convert takes such scales with k / 2.
  *
  * LINEAR  byte  row * (K/16) + ks. No padding; 10.x converts it on every call (nvfp4_gemm_explain
  *         says how many bytes), so convert weights once, by nvfp4_scale_convert.
@@ -224,8 +231,23 @@ enum {
   NVFP4_SCALE_LAYOUT_LINEAR = 2
 };
 
-/* What A and B hold: their elements, the format of their scales and how many elements share one. */
-enum { NVFP4_OPERAND_FORMAT_NVFP4 = 0 };
+/* What A and B hold: their elements, the format of their scales and how many elements share one.
+ * Elements are E2M1 in all. A UE8M0 scale is 2^(byte - 127); 0xFF is NaN, and there is no zero. */
+enum {
+  NVFP4_OPERAND_FORMAT_NVFP4 = 0,      /* UE4M3 per 16                                            */
+  NVFP4_OPERAND_FORMAT_MXFP4 = 1,      /* UE8M0 per 32; K a multiple of 32                   (**) */
+  NVFP4_OPERAND_FORMAT_E2M1_UE8M0 = 2  /* UE8M0 per 16                                       (**) */
+};
+
+/* How a UE8M0 scale is made of a block's largest magnitude m * 2^e, 1 <= m < 2. UE4M3 scales have
+ * one rule, nvfp4_quantize_host's, and take DEFAULT.
+ *   ROUND_UP  2^(e-2) if m <= 1.5, else 2^(e-1): no element is clipped. DEFAULT means this.
+ *   FLOOR     2^(e-2), as the MX specification of OCP has it: what is above 6 scales is clipped. */
+enum {
+  NVFP4_SCALE_RULE_DEFAULT = 0,
+  NVFP4_SCALE_RULE_ROUND_UP = 1,       /*                                                    (**) */
+  NVFP4_SCALE_RULE_FLOOR = 2           /*                                                    (**) */
+};
 
 /* Where element (row, column) of C and D lies: row * ld + column, or column * ld + row. */
 enum { NVFP4_CD_ORDER_ROW_MAJOR = 0, NVFP4_CD_ORDER_COLUMN_MAJOR = 1 };
@@ -241,13 +263,15 @@ enum { NVFP4_SCALARS_HOST = 0, NVFP4_SCALARS_DEVICE = 1 };
  *   GELU_TANH  x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))), within 3.3 units of the last
  *              place of fp32
  *   SILU       x / (1 + exp(-x)), within 3.3
- *   GELU_ERF   x/2 * (1 + erf(x / sqrt(2))), within 6.1 */
+ *   GELU_ERF   x/2 * (1 + erf(x / sqrt(2))), within 6.1
+ *   RELU_SQUARED  x * x above 0, else +0                                                    (**) */
 enum {
   NVFP4_ACTIVATION_NONE = 0,
   NVFP4_ACTIVATION_RELU = 1,
   NVFP4_ACTIVATION_GELU_TANH = 2,
   NVFP4_ACTIVATION_SILU = 3,
-  NVFP4_ACTIVATION_GELU_ERF = 4
+  NVFP4_ACTIVATION_GELU_ERF = 4,
+  NVFP4_ACTIVATION_RELU_SQUARED = 5    /*                                                    (**) */
 };
 
 /* Programmatic dependent launch. OFF: the kernel starts after all earlier work of the stream. ON:
@@ -263,12 +287,13 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  * Start from NVFP4_GEMM_DESC_INIT or memset to 0 and set struct_size. Sizes, leading dimensions and
  * batch strides count elements, except where a name says _bytes. Rules, for every call that takes
  * it:
- *   struct_size  sizeof(nvfp4_gemm_desc). Smaller than in 0.1 is refused; larger (up to 4096) is
- *                accepted when the bytes this library does not know are zero.
+ *   struct_size  sizeof(nvfp4_gemm_desc). Smaller is accepted down to where d_amax begins: what
+ *                is not there is 0. Larger (up to 4096) is accepted when the bytes this library
+ *                does not know are zero.
  *   m, n, k, l   0 .. 2^31-1. K a multiple of 16.
- *   enums        each a value of its enumeration; batch_invariant 0 or 1; reserved 0;
- *                b_tensor_scale_columns 0 or a multiple of 64 above it; then: what is not yet there
- *                is NULL, 0 or off.
+ *   enums        each a value of its enumeration; batch_invariant and a_tensor_scale_rows 0 or 1;
+ *                reserved and reserved2 0; b_tensor_scale_columns 0 or a multiple of 64 above it;
+ *                then: what is not yet there is NULL, 0 or off.
  *   variant      NULL or the name of a variant, which a refusal lists; "NAME/2" cuts K in 2 parts.
  *   empty        m, n or l = 0: success, nothing is read, written or enqueued, and no rule below is
  *                looked at. K = 0 gives acc = +0; A, B and their scales are not looked at.
@@ -303,7 +328,20 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  * 0x7F NaN: exponent bias 7, three bits of mantissa (docs/numerics.md).
  * NVFP4's tensor-wide (second-level) scale has two homes: alpha, if you know it on the host, or
  * a_tensor_scale * b_tensor_scale on the device. Both multiply: a value is code * scale *
- * tensor_scale. Fields marked (**) are not yet there. */
+ * tensor_scale. Fields marked (**) are not yet there; of these:
+ *   D with scales  d_type NVFP4, MXFP4, E2M1_UE8M0: N a multiple of 16, 32, 16; row-major, d_ld
+ *                even, in elements. d_scales: 16-byte aligned, nvfp4_scale_bytes_for(m, n,
+ *                d_scale_layout, the format) bytes a batch, d_scales_batch_stride_bytes between
+ *                batches. Padding keeps its bytes. Elsewhere these fields are NULL, 0, UNSET.
+ *   amax         d_amax and d_row_amax receive maxima of |act(x)|, before D's rounding, together
+ *                with what is there: you clear them. Aligned to 4 bytes, apart from D and from what
+ *                is read. Untouched where M, N or L is 0.
+ *   gated        with b2, D = act(x) * y: x is the product with the rows of b, y the one with those
+ *                of b2; n counts the columns of D. Each has its alpha, tensor scale and bias. The
+ *                format, leading dimension, strides and layout of scales of b2 are b's; no C. SILU
+ *                alone takes gate_limit (x is cut to at most it, y to +- it; 0: no limit),
+ *                gate_alpha (silu(x) is x / (1 + exp(-gate_alpha * x)); 0: 1) and gate_beta, which
+ *                is added to y. */
 typedef struct nvfp4_gemm_desc {
   uint64_t struct_size;
 
@@ -313,7 +351,7 @@ typedef struct nvfp4_gemm_desc {
   int64_t a_ld, a_batch_stride;
   const void *a_scales;                /* UE4M3, a_scale_layout; bit 7 of every byte 0            */
   int64_t a_scales_batch_stride_bytes;
-  const float *a_tensor_scale;         /* one fp32; NULL: none                                    */
+  const float *a_tensor_scale;         /* fp32, one or [l][m], by a_tensor_scale_rows; NULL: none */
 
   const void *b;                       /* [l][n][k] E2M1                                          */
   int64_t b_ld, b_batch_stride;
@@ -329,9 +367,10 @@ typedef struct nvfp4_gemm_desc {
 
   void *d;                             /* [l][m][n] d_type                                        */
   int64_t d_ld, d_batch_stride;
-  void *d_scales;                      /* d_type NVFP4: scales written, d_scale_layout       (**) */
-  int64_t d_scales_batch_stride_bytes;
-  const float *d_tensor_scale;         /* d_type NVFP4: D = code * scale * this              (**) */
+  void *d_scales;                      /* D with scales: they are written, d_scale_layout    (**) */
+  int64_t d_scales_batch_stride_bytes; /*                                                    (**) */
+  const float *d_tensor_scale;         /* d_type NVFP4: D = code * scale * this, one fp32 on the
+                                          device, above 0 and finite; NULL: 1                (**) */
 
   const void *bias;                    /* [n] or, by bias_axis, [m] bias_type; NULL: none         */
 
@@ -357,7 +396,21 @@ typedef struct nvfp4_gemm_desc {
                                           the row stands, for one N, K and types on one compute
                                           capability; on 9.0 at a price (docs/numerics.md).
                                           0: not promised                                         */
-  int32_t reserved[4];                 /* 0                                                       */
+  int32_t a_tensor_scale_rows;         /* 0: one factor. 1: a_tensor_scale has one for each row of
+                                          A, of any a_type                                   (**) */
+  int32_t d_scale_rule;                /* of UE8M0 scales of D: NVFP4_SCALE_RULE_..          (**) */
+  int32_t reserved[2];                 /* 0                                                       */
+
+  float *d_amax;                       /* one fp32; NULL: none                               (**) */
+  float *d_row_amax;                   /* [l][m] fp32; NULL: none                            (**) */
+  const void *b2;                      /* [l][n][k] as b; NULL: not gated                    (**) */
+  const void *b2_scales;               /* as b_scales                                        (**) */
+  const float *b2_tensor_scale;        /* as b_tensor_scale, columns too                     (**) */
+  const void *bias2;                   /* bias_type, bias_axis; with bias or not at all      (**) */
+  const float *alpha2_device;          /* scalar_mode DEVICE                                 (**) */
+  float alpha2;                        /* scalar_mode HOST                                   (**) */
+  float gate_limit, gate_alpha, gate_beta;  /*                                               (**) */
+  int32_t reserved2[4];                /* 0                                                       */
 } nvfp4_gemm_desc;
 
 /* Everything 0 but struct_size: alpha, too, so set it, or D is all 0. */
@@ -424,7 +477,8 @@ NVFP4_API nvfp4_status nvfp4_gemm_plan_create(const nvfp4_gemm_desc *desc, nvfp4
 /* Other addresses for one run; NULL keeps the plan's. The rules of nvfp4_gemm_desc for addresses,
  * overlap and workspace hold; workspace_bytes goes with workspace. Runs that may overlap in time
  * need a workspace each, where the problem needs one. struct_size is sizeof(nvfp4_gemm_addresses),
- * larger ones as in nvfp4_gemm_desc. */
+ * larger ones and smaller ones, down to where d_amax begins, as in nvfp4_gemm_desc. From rows on
+ * the fields are of plans of grouped products. */
 typedef struct nvfp4_gemm_addresses {
   uint64_t struct_size;
   const void *a, *a_scales;
@@ -439,6 +493,14 @@ typedef struct nvfp4_gemm_addresses {
   const float *beta_device;
   void *workspace;
   uint64_t workspace_bytes;
+
+  float *d_amax, *d_row_amax;          /* these and all below                                (**) */
+  const void *b2, *b2_scales;
+  const float *b2_tensor_scale;
+  const void *bias2;
+  const float *alpha2_device;
+  const int32_t *rows, *scale_rows;
+  const float *group_alpha, *group_alpha2, *group_d_tensor_scale;
 } nvfp4_gemm_addresses;
 
 /* Enqueues the plan's product on `stream` of the current context, as nvfp4_gemm_run does and with
@@ -549,6 +611,64 @@ NVFP4_API nvfp4_status nvfp4_gemm_describe(const nvfp4_gemm_desc *desc, int32_t 
  * with any version.                                                                 Since 0.1 */
 NVFP4_API const char *nvfp4_variant_name(int32_t compute_capability, int32_t index);
 
+/* ---- Grouped products ------------------------------------------------------------------------ */
+
+/* Rows of A and D for several groups, one launch, as the experts of a layer: group g has its own
+ * rows, and its own B. Which rows are a group's is in device memory, and no function reads it on
+ * the host. (**): every function of a nvfp4_grouped_desc answers NOT_SUPPORTED yet.
+ * ENDS    group g has rows rows[g-1] to rows[g] of A, the first one from 0 on.
+ * COUNTS  group g has rows[g] rows, from row g * capacity on. */
+enum { NVFP4_ROWS_UNSET = 0, NVFP4_ROWS_ENDS = 1, NVFP4_ROWS_COUNTS = 2 };
+
+/* struct_size is sizeof(nvfp4_grouped_desc), larger ones as in nvfp4_gemm_desc.
+ *   gemm         rules as for one product, with m the rows that exist, l the groups, b [l][n][k]
+ *                and a, d [m]; batch strides of a, c, d are not looked at. Read during the call
+ *                only.
+ *   rows         yours to see to: ENDS never fall and the last is at most m; COUNTS are 0 to
+ *                capacity. The kernel cuts what is not: nothing outside D is written. Rows of no
+ *                group keep their bytes.
+ *   empty        l or m = 0: success, nothing is enqueued.
+ *   scales       128X4: each group begins a new tile of 128 rows; LINEAR: as without groups. */
+typedef struct nvfp4_grouped_desc {
+  uint64_t struct_size;
+  const nvfp4_gemm_desc *gemm;
+  const int32_t *rows;                 /* [l] on the device, 4-byte aligned                       */
+  const int32_t *scale_rows;           /* [l] on the device: the scale row at which a group begins,
+                                          a multiple of 128; 128X4 alone. NULL: sums of the groups'
+                                          rows, each rounded up to 128                            */
+  const float *group_alpha;            /* [l] fp32 on the device; NULL: alpha of gemm             */
+  const float *group_alpha2;           /* the same of alpha2                                      */
+  const float *group_d_tensor_scale;   /* the same of d_tensor_scale                              */
+  int64_t capacity;                    /* COUNTS: rows from one group to the next; ENDS: 0        */
+  int32_t rows_kind;                   /* NVFP4_ROWS_ENDS or _COUNTS                              */
+  int32_t rows_hint;                   /* rows of a usual group, for the planner; 0: unknown      */
+  int32_t reserved[4];                 /* 0                                                       */
+} nvfp4_grouped_desc;
+
+/* Each as the function of nvfp4_gemm_desc of that name: on `stream`, of host memory alone, or on
+ * the CPU. A grouped plan is run by nvfp4_gemm_plan_run and destroyed by nvfp4_gemm_plan_destroy.
+ *                                                                               (**) Since 0.1 */
+NVFP4_API nvfp4_status nvfp4_grouped_run(const nvfp4_grouped_desc *desc, void *stream);
+NVFP4_API nvfp4_status nvfp4_grouped_plan_create(const nvfp4_grouped_desc *desc,
+                                                 nvfp4_gemm_plan **plan);
+NVFP4_API nvfp4_status nvfp4_grouped_supported(const nvfp4_grouped_desc *desc,
+                                               int32_t compute_capability);
+NVFP4_API nvfp4_status nvfp4_grouped_workspace_bytes(const nvfp4_grouped_desc *desc,
+                                                     int32_t compute_capability, uint64_t *bytes);
+NVFP4_API nvfp4_status nvfp4_grouped_describe(const nvfp4_grouped_desc *desc,
+                                              int32_t compute_capability, int32_t sm_count,
+                                              nvfp4_plan_info *info);
+NVFP4_API nvfp4_status nvfp4_grouped_explain(const nvfp4_grouped_desc *desc,
+                                             int32_t compute_capability, int32_t sm_count,
+                                             char *buffer, size_t bytes);
+NVFP4_API nvfp4_status nvfp4_grouped_reference(const nvfp4_grouped_desc *desc);
+
+/* Bytes that the scales of `rows` rows take at most, however the rows are divided among `groups`
+ * groups: in 128X4 every group begins a tile. The format is an NVFP4_OPERAND_FORMAT. 0 as for
+ * nvfp4_scale_bytes_for, or where groups is negative, or 0 with rows.                  Since 0.1 */
+NVFP4_API size_t nvfp4_grouped_scale_bytes(int64_t rows, int64_t groups, int64_t k, int32_t layout,
+                                           int32_t format);
+
 /* ---- Reference ------------------------------------------------------------------------------- */
 
 /* The same product on the CPU, single-threaded; every pointer is a host pointer, those of scalars
@@ -565,6 +685,10 @@ NVFP4_API nvfp4_status nvfp4_gemm_reference(const nvfp4_gemm_desc *desc);
 /* Bytes of the scales of a [rows, k] matrix, padding included. 0 if a size is negative, k is no
  * multiple of 16, the layout is unknown or the result exceeds 2^63-1.                  Since 0.1 */
 NVFP4_API size_t nvfp4_scale_bytes(int64_t rows, int64_t k, int32_t layout);
+
+/* The same for an NVFP4_OPERAND_FORMAT: k is a multiple of the elements that share a scale, 16 or
+ * 32. 0 if the format is unknown, too.                                                 Since 0.1 */
+NVFP4_API size_t nvfp4_scale_bytes_for(int64_t rows, int64_t k, int32_t layout, int32_t format);
 
 /* Rewrites scales from one layout to another (or copies). src and dst must not overlap; padding of
  * dst becomes 0, padding of src is not read.                                        Since 0.1 */
@@ -597,8 +721,20 @@ NVFP4_API nvfp4_status nvfp4_dequantize_host(const void *codes, int64_t codes_ld
  *         to.
  * AMAX    nvfp4_quantize makes it: t = amax / 2688 over the finite elements of x (1 where that is
  *         0), written to *tensor_scale_device, which nvfp4_gemm_desc takes as a_tensor_scale or
- *         b_tensor_scale. Needs a workspace; a kernel reads x once more. */
-enum { NVFP4_TENSOR_SCALE_VALUE = 0, NVFP4_TENSOR_SCALE_DEVICE = 1, NVFP4_TENSOR_SCALE_AMAX = 2 };
+ *         b_tensor_scale. Needs a workspace; a kernel reads x once more.
+ * The others have a t for each row, tensor_scale_device[rows], which nvfp4_gemm_desc takes as
+ * a_tensor_scale with a_tensor_scale_rows:                                                    (**)
+ * ROW_AMAX       made as by AMAX of each row, and written.
+ * ROWS           read.
+ * FROM_ROW_AMAX  a product's d_row_amax is there: t = it / 2688 (1 where that is 0). */
+enum {
+  NVFP4_TENSOR_SCALE_VALUE = 0,
+  NVFP4_TENSOR_SCALE_DEVICE = 1,
+  NVFP4_TENSOR_SCALE_AMAX = 2,
+  NVFP4_TENSOR_SCALE_ROW_AMAX = 3,     /*                                                    (**) */
+  NVFP4_TENSOR_SCALE_ROWS = 4,         /*                                                    (**) */
+  NVFP4_TENSOR_SCALE_FROM_ROW_AMAX = 5 /*                                                    (**) */
+};
 
 /* A matrix x [rows][k], row-major, and its NVFP4 form, all in device memory.
  *   struct_size  sizeof(nvfp4_quantize_desc); larger ones as in nvfp4_gemm_desc.
@@ -610,6 +746,8 @@ enum { NVFP4_TENSOR_SCALE_VALUE = 0, NVFP4_TENSOR_SCALE_DEVICE = 1, NVFP4_TENSOR
  *   pdl          NVFP4_PDL_OFF or _ON, as in nvfp4_gemm_desc. In both a kernel that follows with
  *                programmatic launch may start at once.
  *   overlap      x, codes, scales, *tensor_scale_device and the workspace lie apart.
+ *   format       NVFP4_OPERAND_FORMAT_NVFP4; the others (**).
+ *   scale_rule   NVFP4_SCALE_RULE_DEFAULT; of UE8M0 scales the others, too (**).
  * Nothing but codes and scales of elements that exist is written: padding keeps its bytes. */
 typedef struct nvfp4_quantize_desc {
   uint64_t struct_size;
@@ -624,7 +762,8 @@ typedef struct nvfp4_quantize_desc {
   uint64_t workspace_bytes;
   float tensor_scale;                  /* VALUE: finite, above 0                                  */
   int32_t x_type, scale_layout, tensor_scale_mode, pdl;
-  int32_t reserved[3];                 /* 0                                                       */
+  int32_t format, scale_rule;
+  int32_t reserved[1];                 /* 0                                                       */
 } nvfp4_quantize_desc;
 
 /* Bytes of workspace that nvfp4_quantize needs: 0 but for AMAX. Addresses are not looked at. No
@@ -641,6 +780,12 @@ NVFP4_API nvfp4_status nvfp4_quantize(const nvfp4_quantize_desc *desc, void *str
 /* x = (code * scale) * t: the inner product is exact, the outer one an fp32 multiplication, then
  * one rounding to x_type. VALUE or DEVICE.                                          Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_dequantize(const nvfp4_quantize_desc *desc, void *stream);
+
+/* nvfp4_quantize and nvfp4_dequantize on the CPU, single-threaded, with the same bits; every
+ * pointer is a host pointer, tensor_scale_device too, and the workspace is not looked at. Padding
+ * of scales is written as 0. Allocates nothing.                                        Since 0.1 */
+NVFP4_API nvfp4_status nvfp4_quantize_reference(const nvfp4_quantize_desc *desc);
+NVFP4_API nvfp4_status nvfp4_dequantize_reference(const nvfp4_quantize_desc *desc);
 
 /* nvfp4_scale_convert_host in device memory, on `stream`; padding of dst keeps its bytes.
  *                                                                                   Since 0.1 */
@@ -666,7 +811,7 @@ enum { NVFP4_FUSED_UNSET = 0, NVFP4_FUSED_SILU_MUL = 1, NVFP4_FUSED_RMS_NORM = 2
  *   y            SILU_MUL: the factor. RMS_NORM: the residual, or NULL.
  *   weight       RMS_NORM: k of them. SILU_MUL: NULL.
  *   epsilon      RMS_NORM: finite, above 0. SILU_MUL: 0.
- *   codes, scales, tensor_scale, tensor_scale_device, pdl
+ *   codes, scales, tensor_scale, tensor_scale_device, pdl, format, scale_rule
  *                as in nvfp4_quantize_desc; tensor_scale_mode is VALUE or DEVICE.
  *   overlap      what is written (codes, scales, a residual) and each other operand lie apart. */
 typedef struct nvfp4_fused_quantize_desc {
@@ -684,7 +829,8 @@ typedef struct nvfp4_fused_quantize_desc {
   float tensor_scale;                  /* VALUE: finite, above 0                                  */
   float epsilon;
   int32_t operation, type, scale_layout, tensor_scale_mode, pdl;
-  int32_t reserved[3];                 /* 0                                                       */
+  int32_t format, scale_rule;
+  int32_t reserved[1];                 /* 0                                                       */
 } nvfp4_fused_quantize_desc;
 
 /* One kernel on `stream` of the current context. Allocates nothing, waits for nothing, may be

@@ -8,6 +8,7 @@
 #include "host/problem/rule.h"
 #include "host/reference/fused.h"
 #include "host/reference/quantize.h"
+#include "host/reference/quantize_typed.h"
 #include "host/reference/reference.h"
 #include "host/reference/scale_layout.h"
 #include "host/run/launch.h"
@@ -119,7 +120,7 @@ nvfp4_status nvfp4_gemm_supported(const nvfp4_gemm_desc* desc, int32_t compute_c
   Plan plan;
   NVFP4_TRY(check_and_plan(desc, compute_capability, &checked, &plan));
   if (checked.sizes_alone) return NVFP4_SUCCESS;  // what is not allocated yet cannot be too small
-  return check_workspace(*desc, plan.workspace_bytes);
+  return check_workspace(*checked.desc, plan.workspace_bytes);
 }
 
 nvfp4_status nvfp4_gemm_workspace_bytes(const nvfp4_gemm_desc* desc, int32_t compute_capability,
@@ -169,13 +170,18 @@ nvfp4_status nvfp4_set_log_callback(nvfp4_log_callback callback, void* user, int
 nvfp4_status nvfp4_gemm_reference(const nvfp4_gemm_desc* desc) {
   CheckedGemm checked;
   NVFP4_TRY(check_gemm(desc, Caller::reference, &checked));
-  if (!checked.empty) reference_gemm(*desc);
+  if (!checked.empty) reference_gemm(*checked.desc);
   return NVFP4_SUCCESS;
 }
 
 size_t nvfp4_scale_bytes(int64_t rows, int64_t k, int32_t layout) {
   int64_t bytes;
   return scale_bytes(rows, k, layout, &bytes) ? static_cast<size_t>(bytes) : 0;
+}
+
+size_t nvfp4_scale_bytes_for(int64_t rows, int64_t k, int32_t layout, int32_t format) {
+  int64_t bytes;
+  return scale_bytes_for(rows, k, layout, format, &bytes) ? static_cast<size_t>(bytes) : 0;
 }
 
 nvfp4_status nvfp4_scale_convert_host(const void* src, int32_t src_layout, void* dst,
@@ -233,6 +239,20 @@ nvfp4_status nvfp4_dequantize(const nvfp4_quantize_desc* desc, void* stream) {
   bool empty;
   NVFP4_TRY(check_quantizer(desc, QuantizerCall::dequantize, &empty));
   return empty ? NVFP4_SUCCESS : enqueue_dequantize(*desc, stream);
+}
+
+nvfp4_status nvfp4_quantize_reference(const nvfp4_quantize_desc* desc) {
+  bool empty;
+  NVFP4_TRY(check_quantizer(desc, QuantizerCall::quantize_host, &empty));
+  if (!empty) quantize_typed(*desc);
+  return NVFP4_SUCCESS;
+}
+
+nvfp4_status nvfp4_dequantize_reference(const nvfp4_quantize_desc* desc) {
+  bool empty;
+  NVFP4_TRY(check_quantizer(desc, QuantizerCall::dequantize_host, &empty));
+  if (!empty) dequantize_typed(*desc);
+  return NVFP4_SUCCESS;
 }
 
 nvfp4_status nvfp4_scale_convert(const void* src, int32_t src_layout, void* dst, int32_t dst_layout,

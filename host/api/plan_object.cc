@@ -111,7 +111,11 @@ nvfp4_status nvfp4_gemm_plan_run(const nvfp4_gemm_plan* plan, const nvfp4_gemm_a
                                  void* stream) {
   NVFP4_TRY(rule_not_null("plan", plan));
   const PreparedGemm& prepared = plan->prepared;
-  if (addresses != nullptr) NVFP4_TRY(check_addresses_struct(*addresses));
+  nvfp4_gemm_addresses known;
+  if (addresses != nullptr) {
+    NVFP4_TRY(check_addresses_struct(*addresses, &known));
+    addresses = &known;
+  }
   if (prepared.empty) return NVFP4_SUCCESS;
   if (addresses != nullptr) {
     NVFP4_TRY(check_new_addresses(with_addresses(prepared.desc, *addresses)));

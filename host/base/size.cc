@@ -14,6 +14,29 @@ bool scale_bytes(int64_t rows, int64_t k, int32_t layout, int64_t* bytes) {
          multiply(tiles, kLayoutTileBytes, bytes);
 }
 
+// Layouts count scales: twice as many elements share one where k is halved.
+bool scale_bytes_for(int64_t rows, int64_t k, int32_t layout, int32_t format, int64_t* bytes) {
+  switch (format) {
+    case NVFP4_OPERAND_FORMAT_NVFP4:
+    case NVFP4_OPERAND_FORMAT_E2M1_UE8M0: return scale_bytes(rows, k, layout, bytes);
+    case NVFP4_OPERAND_FORMAT_MXFP4: return k % 2 == 0 && scale_bytes(rows, k / 2, layout, bytes);
+  }
+  return false;
+}
+
+// A group of one row takes a tile as one of 128 does: with one row in each group but the last, the
+// rest fills tiles.
+bool grouped_scale_bytes(int64_t rows, int64_t groups, int64_t k, int32_t layout, int32_t format,
+                         int64_t* bytes) {
+  if (groups < 0 || (groups == 0 && rows != 0)) return false;
+  if (layout != NVFP4_SCALE_LAYOUT_128X4) return scale_bytes_for(rows, k, layout, format, bytes);
+  const int64_t begun = rows < groups ? rows : groups;
+  int64_t tiles_rows;
+  return rows >= 0 &&
+         multiply(begun + (rows - begun) / kLayoutTileRows, kLayoutTileRows, &tiles_rows) &&
+         scale_bytes_for(tiles_rows, k, layout, format, bytes);
+}
+
 bool extent(int64_t count, int64_t stride, int64_t span, int64_t* units) {
   int64_t last;
   return multiply(count - 1, stride, &last) && add(last, span, units);

@@ -24,6 +24,14 @@ inline bool multiply(int64_t a, int64_t b, int64_t* product) {
 // 16, an unknown layout, or more than 2^63 - 1 bytes.
 bool scale_bytes(int64_t rows, int64_t k, int32_t layout, int64_t* bytes);
 
+// The same of a format, an NVFP4_OPERAND_FORMAT; false for an unknown one, too.
+bool scale_bytes_for(int64_t rows, int64_t k, int32_t layout, int32_t format, int64_t* bytes);
+
+// What the scales of `rows` rows take at most, however they are divided among groups that begin a
+// tile each. False also where rows have no group.
+bool grouped_scale_bytes(int64_t rows, int64_t groups, int64_t k, int32_t layout, int32_t format,
+                         int64_t* bytes);
+
 // Units from the first to the last of `count` spans that start `stride` apart:
 // (count - 1) * stride + span. All >= 0, count >= 1.
 bool extent(int64_t count, int64_t stride, int64_t span, int64_t* units);

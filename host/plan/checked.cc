@@ -22,9 +22,9 @@ nvfp4_status check_tiles(const nvfp4_gemm_desc& g, const Variant* forced) {
 }  // namespace
 
 nvfp4_status check_gemm(const nvfp4_gemm_desc* desc, Caller caller, CheckedGemm* checked) {
-  NVFP4_TRY(check_kind(desc, caller));
-  const nvfp4_gemm_desc& g = *desc;
-  checked->desc = desc;
+  NVFP4_TRY(check_kind(desc, caller, &checked->known));
+  const nvfp4_gemm_desc& g = checked->known;
+  checked->desc = &g;
   NVFP4_TRY(find_variant(g.variant, &checked->forced, &checked->forced_split));
   checked->sizes_alone = asks_about_sizes(g, caller);
   checked->empty = g.m == 0 || g.n == 0 || g.l == 0;

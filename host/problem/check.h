@@ -12,8 +12,9 @@ enum class Caller {
   reference,  // host pointers; the whole problem but generated scales of D
 };
 
-// The rules of nvfp4_gemm_desc that come before its variant, and those after it.
-nvfp4_status check_kind(const nvfp4_gemm_desc* desc, Caller caller);
+// The rules of nvfp4_gemm_desc that come before its variant, and those after it. `known` is the
+// caller's desc as this version knows it: what an older, shorter one does not have is 0.
+nvfp4_status check_kind(const nvfp4_gemm_desc* desc, Caller caller, nvfp4_gemm_desc* known);
 nvfp4_status check_operands(const nvfp4_gemm_desc& desc, Caller caller, bool sizes_alone);
 
 // A question without any address: its rules about addresses are skipped.
@@ -21,7 +22,8 @@ bool asks_about_sizes(const nvfp4_gemm_desc& desc, Caller caller);
 
 // The rules for the addresses that a plan is run with: struct_size and what is not there yet, then
 // the rules that addresses alone can break, in a desc that passed check_gemm with others.
-nvfp4_status check_addresses_struct(const nvfp4_gemm_addresses& addresses);
+nvfp4_status check_addresses_struct(const nvfp4_gemm_addresses& addresses,
+                                    nvfp4_gemm_addresses* known);
 nvfp4_status check_new_addresses(const nvfp4_gemm_desc& desc);
 
 // The workspace of a problem that passed check_gemm and needs that many bytes of it: there, large
@@ -32,9 +34,13 @@ nvfp4_status check_quantize(const float* x, int64_t x_ld, int64_t rows, int64_t 
                             float tensor_scale, const void* codes, int64_t codes_ld,
                             const void* scales, int32_t scale_layout, bool* empty);
 // nvfp4_quantize_desc for each function that takes one; of `workspace` numbers alone are looked at.
-enum class QuantizerCall { workspace, quantize, dequantize };
+enum class QuantizerCall { workspace, quantize, dequantize, quantize_host, dequantize_host };
 nvfp4_status check_quantizer(const nvfp4_quantize_desc* desc, QuantizerCall call, bool* empty);
+// The format of quantized codes and the rule of their scales.
+nvfp4_status check_format(int32_t format, int32_t scale_rule);
 nvfp4_status check_fused(const nvfp4_fused_quantize_desc* desc, bool* empty);
+// What can be said of a grouped product before there is one: always refused.
+nvfp4_status check_grouped(const nvfp4_grouped_desc* desc, const char* function);
 nvfp4_status check_scale_convert(const void* src, int32_t src_layout, const void* dst,
                                  int32_t dst_layout, int64_t rows, int64_t k, bool* empty);
 

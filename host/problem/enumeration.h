@@ -12,6 +12,8 @@ enum class Enumeration {
   type,
   scale_layout,
   operand_format,
+  scale_rule,
+  rows,
   cd_order,
   bias_axis,
   scalars,

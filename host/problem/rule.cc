@@ -83,9 +83,14 @@ nvfp4_status rule_result_size(uint64_t size, uint64_t known, const char* type) {
 }
 
 // A caller with a newer header may use it if every field that we do not know is left at zero.
-nvfp4_status rule_struct_size(const void* structure, uint64_t size, uint64_t known,
+nvfp4_status rule_struct_size(const void* structure, uint64_t size, uint64_t least, uint64_t known,
                               const char* type) {
-  NVFP4_TRY(rule_result_size(size, known, type));
+  if (size < least || size > kMaxStructSize) {
+    return fail(NVFP4_STATUS_INVALID_STRUCT,
+                "struct_size = %" PRIu64 "; sizeof(%s) is %" PRIu64
+                ", an older one at least %" PRIu64 ", a newer one at most %" PRIu64,
+                size, type, known, least, kMaxStructSize);
+  }
   const unsigned char* bytes = static_cast<const unsigned char*>(structure);
   for (uint64_t i = known; i < size; ++i) {
     if (bytes[i] != 0) {

@@ -2,6 +2,8 @@
 // The single rules that check_*.cc put in order. Each refuses with field, value and rule.
 #pragma once
 
+#include <cstring>
+
 #include "host/base/size.h"
 #include "host/base/status.h"
 
@@ -20,11 +22,20 @@ nvfp4_status rule_address_range(const char* name, const void* first, int64_t byt
                                 AddressRange* range);
 nvfp4_status rule_apart(const char* name, const AddressRange& range, const char* other_name,
                         const AddressRange& other);
-// sizeof(type) as the caller knows it: not below ours, and what we do not know is zero.
-nvfp4_status rule_struct_size(const void* structure, uint64_t size, uint64_t known,
+// sizeof(type) as the caller knows it: not below the least that there ever was, and what we do not
+// know is zero.
+nvfp4_status rule_struct_size(const void* structure, uint64_t size, uint64_t least, uint64_t known,
                               const char* type);
 // The same of a structure that is filled: its bytes may hold anything before.
 nvfp4_status rule_result_size(uint64_t size, uint64_t known, const char* type);
+// The caller's struct with 0 where it ends before ours does.
+template <typename T>
+nvfp4_status read_struct(const T& given, uint64_t least, const char* type, T* known) {
+  NVFP4_TRY(rule_struct_size(&given, given.struct_size, least, sizeof(T), type));
+  *known = T{};
+  memcpy(known, &given, given.struct_size < sizeof(T) ? given.struct_size : sizeof(T));
+  return NVFP4_SUCCESS;
+}
 nvfp4_status rule_tensor_scale(float tensor_scale);
 nvfp4_status rule_zeros(const char* name, const int32_t* values, size_t count);
 template <size_t kCount>

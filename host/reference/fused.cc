@@ -7,6 +7,7 @@
 #include "host/reference/activation.h"
 #include "host/reference/quantize.h"
 #include "host/reference/scale_layout.h"
+#include "host/reference/typed_row.h"
 
 namespace nvfp4 {
 
@@ -15,39 +16,9 @@ namespace {
 constexpr F32 kOne{0x3F800000};
 constexpr int kColumns = 256;
 
-// A row of a matrix of the desc's type.
-class Row {
- public:
-  Row(const void* matrix, int64_t ld, int64_t row, int32_t type)
-      : wide_(type == NVFP4_TYPE_F32),
-        format_(type == NVFP4_TYPE_F16 ? kF16 : kBF16),
-        first_(const_cast<uint8_t*>(static_cast<const uint8_t*>(matrix)) +
-               row * ld * (wide_ ? 4 : 2)) {}
-
-  F32 at(int64_t i) const {
-    if (wide_) return {reinterpret_cast<const uint32_t*>(first_)[i]};
-    return {widen(format_, reinterpret_cast<const uint16_t*>(first_)[i])};
-  }
-  // Rounded to the type, as it is stored.
-  F32 set(int64_t i, F32 value) const {
-    if (wide_) {
-      reinterpret_cast<uint32_t*>(first_)[i] = value.bits;
-      return value;
-    }
-    const uint32_t code = convert(format_, value.bits);
-    reinterpret_cast<uint16_t*>(first_)[i] = static_cast<uint16_t>(code);
-    return {widen(format_, code)};
-  }
-
- private:
-  bool wide_;
-  Format format_;
-  uint8_t* first_;
-};
-
 // 1 / sqrt(mean of squares + epsilon). Block b of 16 elements adds to column b % 256, element by
 // element; then neighbouring columns are added, pairs of them, and so on.
-F32 norm_factor(const Row& h, int64_t k, float epsilon) {
+F32 norm_factor(const TypedRow& h, int64_t k, float epsilon) {
   F32 columns[kColumns] = {};
   for (int64_t i = 0; i < k; ++i) {
     F32& column = columns[i / kScaleBlock % kColumns];
@@ -61,7 +32,7 @@ F32 norm_factor(const Row& h, int64_t k, float epsilon) {
 }
 
 struct Operands {
-  Row x, y, weight;
+  TypedRow x, y, weight;
   bool residual;
 };
 
@@ -70,7 +41,7 @@ void quantize_row(const nvfp4_fused_quantize_desc& d, float t, int64_t row, cons
   if (o.residual) {
     for (int64_t i = 0; i < d.k; ++i) o.y.set(i, o.x.at(i) + o.y.at(i));
   }
-  const Row& h = o.residual ? o.y : o.x;
+  const TypedRow& h = o.residual ? o.y : o.x;
   const F32 factor = norm ? norm_factor(h, d.k, d.epsilon) : kOne;
   const int64_t blocks = d.k / kScaleBlock;
   for (int64_t block = 0; block < blocks; ++block) {
@@ -95,8 +66,8 @@ void fused_quantize(const nvfp4_fused_quantize_desc& d) {
   for (int64_t row = 0; row < d.rows; ++row) {
     quantize_row(
         d, t, row,
-        {Row(d.x, d.x_ld, row, d.type), Row(d.y, d.y_ld, row, d.type), Row(d.weight, 0, 0, d.type),
-         d.operation == NVFP4_FUSED_RMS_NORM && d.y != nullptr});
+        {TypedRow(d.x, d.x_ld, row, d.type), TypedRow(d.y, d.y_ld, row, d.type),
+         TypedRow(d.weight, 0, 0, d.type), d.operation == NVFP4_FUSED_RMS_NORM && d.y != nullptr});
   }
   clear_scale_padding(static_cast<uint8_t*>(d.scales), d.scale_layout, d.rows, d.k / kScaleBlock);
 }

@@ -192,6 +192,23 @@ void require_host_bits(const Gpu& gpu, const Matrix& x, const Call& call, float 
   REQUIRE(differing(got.scales, want.scales) == 0);
 }
 
+// The host function that takes the same descriptor.
+void require_twin(const Matrix& x, const Call& call, const Quantized& want) {
+  nvfp4_quantize_desc q = desc_of(x, call);
+  std::vector<uint8_t> in = x.bytes;
+  Quantized twin{std::vector<uint8_t>(want.codes.size(), call.before),
+                 std::vector<uint8_t>(want.scales.size()), call.t};
+  q.x = in.data(), q.codes = twin.codes.data(), q.scales = twin.scales.data();
+  q.tensor_scale_device = call.mode == NVFP4_TENSOR_SCALE_VALUE ? nullptr : &twin.tensor_scale;
+  REQUIRE(nvfp4_quantize_reference(&q) == NVFP4_SUCCESS);
+  REQUIRE(differing(twin.codes, want.codes) == 0);
+  CHECK(in == x.bytes);
+  // Padding becomes 0.
+  const Quantized cleared = expected(x, twin.tensor_scale, call.codes_ld, call.layout, 0);
+  REQUIRE(differing(twin.scales, cleared.scales) == 0);
+  if (call.mode == NVFP4_TENSOR_SCALE_AMAX) CHECK(twin.tensor_scale == want.tensor_scale);
+}
+
 float largest_finite(const Matrix& x) {
   float largest = 0;
   for (int64_t row = 0; row < x.rows; ++row)
@@ -239,6 +256,7 @@ TEST_CASE("fp32 of every exponent, odd rows and unaligned buffers are quantized 
           call.t = t;
           require_host_bits(gpu, x, call, t);
         }
+        require_twin(x, call, on_device(gpu, x, call));
       }
 }
 
@@ -294,8 +312,10 @@ TEST_CASE("the tensor scale comes from the device, or from x itself", "[quantize
     for (const int32_t pdl : {NVFP4_PDL_OFF, NVFP4_PDL_ON}) {
       call.mode = NVFP4_TENSOR_SCALE_AMAX;
       call.pdl = pdl;
-      const float t = on_device(gpu, x, call).tensor_scale;
+      const Quantized got = on_device(gpu, x, call);
+      const float t = got.tensor_scale;
       CHECK(t == largest_finite(x) / 2688.0f);
+      require_twin(x, call, got);
       require_host_bits(gpu, x, call, t);
     }
   }
@@ -306,7 +326,9 @@ TEST_CASE("the tensor scale comes from the device, or from x itself", "[quantize
     Call call;
     call.codes_ld = 32;
     call.mode = NVFP4_TENSOR_SCALE_AMAX;
-    CHECK(on_device(gpu, x, call).tensor_scale == 1.0f);
+    const Quantized got = on_device(gpu, x, call);
+    CHECK(got.tensor_scale == 1.0f);
+    require_twin(x, call, got);
     require_host_bits(gpu, x, call, 1.0f);
   }
 }
@@ -341,6 +363,18 @@ TEST_CASE("dequantizing on the device gives the host's values, rounded once", "[
       gpu.driver.check(gpu.driver.cuCtxSynchronize(), "cuCtxSynchronize");
       x.bytes = out.download();
       CHECK(out.guards_intact());
+      std::vector<uint8_t> twin = untouched;
+      q.x = twin.data(), q.codes = codes.data(), q.scales = scales.data();
+      REQUIRE(nvfp4_dequantize_reference(&q) == NVFP4_SUCCESS);
+      Matrix by_host = x;
+      by_host.bytes = twin;
+      size_t other = 0;  // a NaN is one, whatever its bits
+      for (int64_t row = 0; row < rows; ++row)
+        for (int64_t i = 0; i < k; ++i) {
+          const float mine = by_host.at(row, i), its = x.at(row, i);
+          other += mine != its && !(std::isnan(mine) && std::isnan(its));
+        }
+      CHECK(other == 0);
       size_t wrong = 0;
       for (int64_t row = 0; row < rows; ++row)
         for (int64_t i = 0; i < k; ++i) {

@@ -2,6 +2,7 @@
 // Every rule that the header states for nvfp4_gemm_desc, just inside and just outside. Addresses
 // are numbers: nothing here may read or write them.
 #include <cmath>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <functional>
@@ -16,6 +17,7 @@ namespace {
 
 using Desc = nvfp4_gemm_desc;
 constexpr int64_t kMax31 = INT32_MAX;
+constexpr uint64_t kFirstDescBytes = 344;  // of the shortest nvfp4_gemm_desc that there ever was
 constexpr int64_t kMax41 = (int64_t{1} << 41) - 32;  // the largest multiple of 32 below 2^41
 
 void* address(uint64_t value) { return reinterpret_cast<void*>(value); }
@@ -65,21 +67,19 @@ const Rule kRules[] = {
     {"b_scale_layout -1", [](Desc& g) { g.b_scale_layout = -1; }, NVFP4_STATUS_INVALID_ENUM, "b_scale_layout = -1 is none of NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LINEAR"},
     {"b_scale_layout linear", [](Desc& g) { g.b_scale_layout = 2, g.workspace = address(0x7000000000), g.workspace_bytes = 1 << 30; }, NVFP4_SUCCESS, ""},
     {"d_scale_layout 3", [](Desc& g) { g.d_scale_layout = 3; }, NVFP4_STATUS_INVALID_ENUM, "d_scale_layout = 3 is none of NVFP4_SCALE_LAYOUT_UNSET, NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LINEAR"},
-    {"d_scale_layout 2", [](Desc& g) { g.d_scale_layout = 2; }, NVFP4_STATUS_NOT_SUPPORTED, "d_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR is not there in version 0.1.0"},
     {"c_type -1", [](Desc& g) { g.c_type = -1; }, NVFP4_STATUS_INVALID_ENUM, "c_type = -1 is none of NVFP4_TYPE_NONE, NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32"},
     {"c_type F32", [](Desc& g) { g.c_type = NVFP4_TYPE_F32; }, NVFP4_SUCCESS, ""},
     {"c_type NVFP4", [](Desc& g) { g.c_type = NVFP4_TYPE_NVFP4; }, NVFP4_STATUS_INVALID_ENUM, "c_type = NVFP4_TYPE_NVFP4 is none of NVFP4_TYPE_NONE, NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32"},
     {"d_type none", [](Desc& g) { g.d_type = 0; }, NVFP4_STATUS_INVALID_ENUM, "d_type = NVFP4_TYPE_NONE is none of NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32, NVFP4_TYPE_NVFP4"},
-    {"d_type 5", [](Desc& g) { g.d_type = 5; }, NVFP4_STATUS_INVALID_ENUM, "d_type = 5 is none of NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32, NVFP4_TYPE_NVFP4"},
+    {"d_type 7", [](Desc& g) { g.d_type = 7; }, NVFP4_STATUS_INVALID_ENUM, "d_type = 7 is none of NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32, NVFP4_TYPE_NVFP4, NVFP4_TYPE_MXFP4, NVFP4_TYPE_E2M1_UE8M0"},
     {"d_type 32", [](Desc& g) { g.d_type = 32; }, NVFP4_STATUS_INVALID_ENUM, "d_type = 32 is none of"},
     {"d_type BF16", [](Desc& g) { g.d_type = 2; }, NVFP4_SUCCESS, ""},
     {"d_type F32", [](Desc& g) { g.d_type = 3; }, NVFP4_SUCCESS, ""},
-    {"d_type NVFP4", [](Desc& g) { g.d_type = 4; }, NVFP4_STATUS_NOT_SUPPORTED, "d_type = NVFP4_TYPE_NVFP4 is not there in version 0.1.0"},
     {"bias_type NVFP4", [](Desc& g) { g.bias_type = 4; }, NVFP4_STATUS_INVALID_ENUM, "bias_type = NVFP4_TYPE_NVFP4 is none of NVFP4_TYPE_NONE, NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32"},
     {"bias_type F32", [](Desc& g) { g.bias_type = 3; }, NVFP4_STATUS_NULL_POINTER, "bias is NULL"},
     {"scalar_mode 2", [](Desc& g) { g.scalar_mode = 2; }, NVFP4_STATUS_INVALID_ENUM, "scalar_mode = 2 is none of NVFP4_SCALARS_HOST, NVFP4_SCALARS_DEVICE"},
     {"scalar_mode DEVICE", [](Desc& g) { g.scalar_mode = 1; }, NVFP4_STATUS_NULL_POINTER, "alpha_device is NULL"},
-    {"activation 5", [](Desc& g) { g.activation = 5; }, NVFP4_STATUS_INVALID_ENUM, "activation = 5 is none of NVFP4_ACTIVATION_NONE, NVFP4_ACTIVATION_RELU, NVFP4_ACTIVATION_GELU_TANH, NVFP4_ACTIVATION_SILU, NVFP4_ACTIVATION_GELU_ERF"},
+    {"activation 6", [](Desc& g) { g.activation = 6; }, NVFP4_STATUS_INVALID_ENUM, "activation = 6 is none of NVFP4_ACTIVATION_NONE, NVFP4_ACTIVATION_RELU, NVFP4_ACTIVATION_GELU_TANH, NVFP4_ACTIVATION_SILU, NVFP4_ACTIVATION_GELU_ERF, NVFP4_ACTIVATION_RELU_SQUARED"},
     {"activation RELU", [](Desc& g) { g.activation = 1; }, NVFP4_SUCCESS, ""},
     {"activation GELU_TANH", [](Desc& g) { g.activation = 2; }, NVFP4_SUCCESS, ""},
     {"activation SILU", [](Desc& g) { g.activation = 3; }, NVFP4_SUCCESS, ""},
@@ -88,7 +88,8 @@ const Rule kRules[] = {
     {"pdl -1", [](Desc& g) { g.pdl = -1; }, NVFP4_STATUS_INVALID_ENUM, "pdl = -1"},
     {"pdl ON", [](Desc& g) { g.pdl = 1; }, NVFP4_SUCCESS, ""},
     {"pdl ON_STATIC_WEIGHTS", [](Desc& g) { g.pdl = 2; }, NVFP4_SUCCESS, ""},
-    {"operand_format 1", [](Desc& g) { g.operand_format = 1; }, NVFP4_STATUS_INVALID_ENUM, "operand_format = 1 is none of NVFP4_OPERAND_FORMAT_NVFP4"},
+    {"operand_format 3", [](Desc& g) { g.operand_format = 3; }, NVFP4_STATUS_INVALID_ENUM, "operand_format = 3 is none of NVFP4_OPERAND_FORMAT_NVFP4, NVFP4_OPERAND_FORMAT_MXFP4, NVFP4_OPERAND_FORMAT_E2M1_UE8M0"},
+    {"d_scale_rule 3", [](Desc& g) { g.d_scale_rule = 3; }, NVFP4_STATUS_INVALID_ENUM, "d_scale_rule = 3 is none of NVFP4_SCALE_RULE_DEFAULT, NVFP4_SCALE_RULE_ROUND_UP, NVFP4_SCALE_RULE_FLOOR"},
     {"a_type F32", [](Desc& g) { g.a_type = 3; }, NVFP4_STATUS_INVALID_ENUM, "a_type = NVFP4_TYPE_F32 is none of NVFP4_TYPE_NONE, NVFP4_TYPE_F16, NVFP4_TYPE_BF16"},
     {"a_type F16 with scales", [](Desc& g) { g.a_type = 1; }, NVFP4_STATUS_INVALID_VALUE, "must be NULL where a_type = NVFP4_TYPE_F16"},
     {"a_type F16", [](Desc& g) { g.a_type = 1, g.a_scales = nullptr; }, NVFP4_SUCCESS, ""},
@@ -105,19 +106,15 @@ const Rule kRules[] = {
     {"batch_invariant -1", [](Desc& g) { g.batch_invariant = -1; }, NVFP4_STATUS_INVALID_VALUE, "batch_invariant = -1 is neither 0 nor 1"},
     {"reserved[0]", [](Desc& g) { g.reserved[0] = 1; }, NVFP4_STATUS_INVALID_VALUE, "reserved[0] = 1 must be 0"},
     {"reserved[1]", [](Desc& g) { g.reserved[1] = -1; }, NVFP4_STATUS_INVALID_VALUE, "reserved[1] = -1 must be 0"},
-    {"reserved[2]", [](Desc& g) { g.reserved[2] = -1; }, NVFP4_STATUS_INVALID_VALUE, "reserved[2] = -1 must be 0"},
-    {"reserved[3]", [](Desc& g) { g.reserved[3] = -1; }, NVFP4_STATUS_INVALID_VALUE, "reserved[3] = -1 must be 0"},
+    {"reserved2[0]", [](Desc& g) { g.reserved2[0] = 1; }, NVFP4_STATUS_INVALID_VALUE, "reserved2[0] = 1 must be 0"},
+    {"reserved2[3]", [](Desc& g) { g.reserved2[3] = -1; }, NVFP4_STATUS_INVALID_VALUE, "reserved2[3] = -1 must be 0"},
+    {"a_tensor_scale_rows 2", [](Desc& g) { g.a_tensor_scale_rows = 2; }, NVFP4_STATUS_INVALID_VALUE, "a_tensor_scale_rows = 2 is neither 0 nor 1"},
     {"b_tensor_scale_columns below 0", [](Desc& g) { g.b_tensor_scale_columns = -64; }, NVFP4_STATUS_INVALID_VALUE, "b_tensor_scale_columns = -64 is negative"},
     {"b_tensor_scale_columns 32", [](Desc& g) { g.b_tensor_scale_columns = 32; }, NVFP4_STATUS_INVALID_VALUE, "b_tensor_scale_columns = 32 is not a multiple of 64; nearest 0 or 64"},
     {"b_tensor_scale_columns 128", [](Desc& g) { g.b_tensor_scale_columns = 128; }, NVFP4_STATUS_NULL_POINTER, "b_tensor_scale is NULL"},
 
-    // not there yet
     {"a_tensor_scale", [](Desc& g) { g.a_tensor_scale = &g.alpha; }, NVFP4_SUCCESS, ""},
     {"b_tensor_scale", [](Desc& g) { g.b_tensor_scale = &g.alpha; }, NVFP4_SUCCESS, ""},
-    {"d_scales", [](Desc& g) { g.d_scales = address(16); }, NVFP4_STATUS_NOT_SUPPORTED,
-     "d_scales = 0x10"},
-    {"d_tensor_scale", [](Desc& g) { g.d_tensor_scale = &g.alpha; }, NVFP4_STATUS_NOT_SUPPORTED,
-     "d_tensor_scale = 0x"},
     {"bias", [](Desc& g) { g.bias = address(16); }, NVFP4_STATUS_INVALID_VALUE, "bias = 0x10 must be NULL where bias_type = NVFP4_TYPE_NONE"},
     {"alpha_device", [](Desc& g) { g.alpha_device = &g.alpha; }, NVFP4_STATUS_INVALID_VALUE, "must be NULL where scalar_mode = NVFP4_SCALARS_HOST"},
     {"beta_device", [](Desc& g) { g.beta_device = &g.alpha; }, NVFP4_STATUS_INVALID_VALUE, "beta_device = 0x"},
@@ -134,8 +131,6 @@ const Rule kRules[] = {
     {"c is d with another type, and beta 1", [](Desc& g) { g.c_type = 2, g.c = g.d, g.c_ld = g.d_ld, g.beta = 1; }, NVFP4_STATUS_OVERLAP, "d = ["},
     // clang-format on
     {"c_batch_stride of no C", [](Desc& g) { g.c_batch_stride = 8; }, NVFP4_SUCCESS, ""},
-    {"d_scales_batch_stride_bytes", [](Desc& g) { g.d_scales_batch_stride_bytes = 16; },
-     NVFP4_STATUS_NOT_SUPPORTED, "d_scales_batch_stride_bytes = 16 must be 0"},
 
     // variant
     {"variant unknown", [](Desc& g) { g.variant = "x"; }, NVFP4_STATUS_INVALID_VALUE,
@@ -396,7 +391,9 @@ TEST_CASE(
   };
   CHECK(answer(sizeof(Desc)) == NVFP4_SUCCESS);
   CHECK(answer(0) == NVFP4_STATUS_INVALID_STRUCT);
-  CHECK(answer(sizeof(Desc) - 1) == NVFP4_STATUS_INVALID_STRUCT);
+  CHECK(answer(kFirstDescBytes) == NVFP4_SUCCESS);
+  CHECK(answer(kFirstDescBytes - 1) == NVFP4_STATUS_INVALID_STRUCT);
+  CHECK(std::string(nvfp4_last_error()).find("an older one at least 344") != std::string::npos);
   CHECK(answer(sizeof(Desc) + 1) == NVFP4_SUCCESS);
   CHECK(answer(4096) == NVFP4_SUCCESS);
   CHECK(answer(4097) == NVFP4_STATUS_INVALID_STRUCT);
@@ -408,17 +405,55 @@ TEST_CASE(
   CHECK(std::string(nvfp4_last_error()).find("byte 1000 of the struct") != std::string::npos);
 }
 
+TEST_CASE("Of a struct that ends where d_amax begins nothing beyond is read") {
+  static_assert(offsetof(Desc, d_amax) == kFirstDescBytes && offsetof(Desc, reserved) == 336);
+  Desc g = good();
+  memset(reinterpret_cast<unsigned char*>(&g) + kFirstDescBytes, 0xAB, sizeof g - kFirstDescBytes);
+  CHECK(nvfp4_gemm_supported(&g, 100) == NVFP4_STATUS_INVALID_VALUE);
+  g.struct_size = kFirstDescBytes;
+  CHECK(nvfp4_gemm_supported(&g, 100) == NVFP4_SUCCESS);
+  g.m = 0;
+  nvfp4_gemm_plan* plan = nullptr;
+  REQUIRE(nvfp4_gemm_plan_create(&g, &plan) == NVFP4_SUCCESS);
+  nvfp4_gemm_addresses x;
+  memset(&x, 0xAB, sizeof x);
+  memset(&x, 0, offsetof(nvfp4_gemm_addresses, d_amax));
+  x.struct_size = sizeof x;
+  CHECK(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_STATUS_NOT_SUPPORTED);
+  x.struct_size = offsetof(nvfp4_gemm_addresses, d_amax);
+  CHECK(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_SUCCESS);
+  nvfp4_gemm_plan_destroy(plan);
+}
+
 TEST_CASE("Addresses of what is not there yet are refused by name when a plan is run") {
   Desc g = good();
   g.m = 0;  // a plan of nothing needs no driver
   nvfp4_gemm_plan* plan = nullptr;
   REQUIRE(nvfp4_gemm_plan_create(&g, &plan) == NVFP4_SUCCESS);
   using Addresses = nvfp4_gemm_addresses;
-  const float one = 1;
+  float one = 1;
+  const int32_t rows = 1;
+#define SET(field, value)                           \
+  {                                                 \
+#field, [&](Addresses & x) { x.field = value; } \
+  }
   const std::vector<std::pair<const char*, std::function<void(Addresses&)>>> fields = {
-      {"d_scales", [&](Addresses& x) { x.d_scales = address(16); }},
-      {"d_tensor_scale", [&](Addresses& x) { x.d_tensor_scale = &one; }},
+      SET(d_scales, &one),
+      SET(d_tensor_scale, &one),
+      SET(d_amax, &one),
+      SET(d_row_amax, &one),
+      SET(b2, &one),
+      SET(b2_scales, &one),
+      SET(b2_tensor_scale, &one),
+      SET(bias2, &one),
+      SET(alpha2_device, &one),
+      SET(rows, &rows),
+      SET(scale_rows, &rows),
+      SET(group_alpha, &one),
+      SET(group_alpha2, &one),
+      SET(group_d_tensor_scale, &one),
   };
+#undef SET
   for (const auto& [name, set] : fields) {
     CAPTURE(name);
     Addresses x{};

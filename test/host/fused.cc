@@ -138,7 +138,9 @@ TEST_CASE("arguments of what is fused with quantization are refused by rule") {
   REFUSED(norm, q.tensor_scale_mode = NVFP4_TENSOR_SCALE_AMAX, NVFP4_STATUS_INVALID_ENUM,
           "NVFP4_TENSOR_SCALE_AMAX");
   REFUSED(norm, q.pdl = 2, NVFP4_STATUS_INVALID_ENUM, "pdl");
-  REFUSED(norm, q.reserved[2] = 1, NVFP4_STATUS_INVALID_VALUE, "reserved[2] = 1");
+  REFUSED(norm, q.reserved[0] = 1, NVFP4_STATUS_INVALID_VALUE, "reserved[0] = 1");
+  REFUSED(norm, q.format = 3, NVFP4_STATUS_INVALID_ENUM, "format = 3");
+  REFUSED(norm, q.scale_rule = -1, NVFP4_STATUS_INVALID_ENUM, "scale_rule = -1");
   REFUSED(norm, q.tensor_scale = 0, NVFP4_STATUS_INVALID_VALUE, "tensor_scale = 0");
   REFUSED(silu, q.x_ld = kK - 1, NVFP4_STATUS_INVALID_VALUE, "x_ld");
   REFUSED(silu, q.x = nullptr, NVFP4_STATUS_NULL_POINTER, "x ");

@@ -66,9 +66,11 @@ TEST_CASE("numbers of the device's quantizer are checked before its addresses") 
   check(CHANGED(valid, x_type, NVFP4_TYPE_NVFP4), NVFP4_STATUS_INVALID_ENUM, "NVFP4_TYPE_NVFP4");
   check(CHANGED(valid, x_type, 0), NVFP4_STATUS_INVALID_ENUM, "NVFP4_TYPE_BF16");
   check(CHANGED(valid, scale_layout, 0), NVFP4_STATUS_INVALID_ENUM, "scale_layout");
-  check(CHANGED(valid, tensor_scale_mode, 3), NVFP4_STATUS_INVALID_ENUM, "tensor_scale_mode = 3");
+  check(CHANGED(valid, tensor_scale_mode, 6), NVFP4_STATUS_INVALID_ENUM, "tensor_scale_mode = 6");
+  check(CHANGED(valid, format, 3), NVFP4_STATUS_INVALID_ENUM, "format = 3");
+  check(CHANGED(valid, scale_rule, 3), NVFP4_STATUS_INVALID_ENUM, "scale_rule = 3");
   check(CHANGED(valid, pdl, NVFP4_PDL_ON_STATIC_WEIGHTS), NVFP4_STATUS_INVALID_ENUM, "pdl");
-  check(CHANGED(valid, reserved[1], 5), NVFP4_STATUS_INVALID_VALUE, "reserved[1] = 5");
+  check(CHANGED(valid, reserved[0], 5), NVFP4_STATUS_INVALID_VALUE, "reserved[0] = 5");
   check(CHANGED(valid, tensor_scale, 0), NVFP4_STATUS_INVALID_VALUE, "tensor_scale = 0");
   check(CHANGED(valid, tensor_scale, std::numeric_limits<float>::infinity()),
         NVFP4_STATUS_INVALID_VALUE, "tensor_scale");

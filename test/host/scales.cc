@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Scale layouts: sizes, conversion, and agreement with offsets that other code computed.
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -41,6 +42,44 @@ TEST_CASE("nvfp4_scale_bytes counts whole tiles of 128 rows and 4 scales, or exa
   CHECK(nvfp4_scale_bytes(7, 48, kLinear) == 21);
   CHECK(nvfp4_scale_bytes(0, 64, k128x4) == 0);
   CHECK(nvfp4_scale_bytes(64, 0, kLinear) == 0);
+}
+
+TEST_CASE("nvfp4_scale_bytes_for counts the scales of each format") {
+  // The sizes of gpt-oss' two products and of a layer of 4096 x 7168.
+  CHECK(nvfp4_scale_bytes_for(5760, 2880, kLinear, NVFP4_OPERAND_FORMAT_MXFP4) == 518400);
+  CHECK(nvfp4_scale_bytes_for(5760, 2880, k128x4, NVFP4_OPERAND_FORMAT_MXFP4) == 529920);
+  CHECK(nvfp4_scale_bytes_for(2880, 2880, kLinear, NVFP4_OPERAND_FORMAT_MXFP4) == 259200);
+  CHECK(nvfp4_scale_bytes_for(2880, 2880, k128x4, NVFP4_OPERAND_FORMAT_MXFP4) == 270848);
+  CHECK(nvfp4_scale_bytes_for(4096, 7168, k128x4, NVFP4_OPERAND_FORMAT_MXFP4) == 917504);
+  CHECK(nvfp4_scale_bytes_for(4096, 7168, k128x4, NVFP4_OPERAND_FORMAT_NVFP4) == 1835008);
+  CHECK(nvfp4_scale_bytes_for(129, 48, k128x4, NVFP4_OPERAND_FORMAT_E2M1_UE8M0) ==
+        nvfp4_scale_bytes(129, 48, k128x4));
+  CHECK(nvfp4_scale_bytes_for(4, 48, kLinear, NVFP4_OPERAND_FORMAT_MXFP4) == 0);
+  CHECK(nvfp4_scale_bytes_for(4, -32, kLinear, NVFP4_OPERAND_FORMAT_MXFP4) == 0);
+  CHECK(nvfp4_scale_bytes_for(4, 33, kLinear, NVFP4_OPERAND_FORMAT_MXFP4) == 0);
+  CHECK(nvfp4_scale_bytes_for(4, 32, kLinear, 3) == 0);
+  CHECK(nvfp4_scale_bytes_for(4, 32, kLinear, -1) == 0);
+}
+
+TEST_CASE("nvfp4_grouped_scale_bytes holds every division of rows among groups, and no more") {
+  // K is one tile long, so bytes count tiles; each division of up to 600 rows into 3 groups.
+  const int32_t nvfp4 = NVFP4_OPERAND_FORMAT_NVFP4;
+  const auto tiles = [](int64_t rows) { return (rows + 127) / 128; };
+  for (int64_t rows = 0; rows <= 600; rows += rows < 4 ? 1 : 7) {
+    int64_t most = 0;
+    for (int64_t a = 0; a <= rows; ++a)
+      for (int64_t b = 0; a + b <= rows; ++b)
+        most = std::max(most, tiles(a) + tiles(b) + tiles(rows - a - b));
+    CAPTURE(rows);
+    CHECK(nvfp4_grouped_scale_bytes(rows, 3, 64, k128x4, nvfp4) == size_t(most) * 512);
+  }
+  CHECK(nvfp4_grouped_scale_bytes(600, 3, 64, kLinear, nvfp4) == 2400);
+  CHECK(nvfp4_grouped_scale_bytes(600, 3, 128, k128x4, NVFP4_OPERAND_FORMAT_MXFP4) == 7 * 512);
+  CHECK(nvfp4_grouped_scale_bytes(0, 0, 64, k128x4, nvfp4) == 0);
+  CHECK(nvfp4_grouped_scale_bytes(1, 0, 64, kLinear, nvfp4) == 0);
+  CHECK(nvfp4_grouped_scale_bytes(1, -1, 64, k128x4, nvfp4) == 0);
+  CHECK(nvfp4_grouped_scale_bytes(-1, 4, 64, k128x4, nvfp4) == 0);
+  CHECK(nvfp4_grouped_scale_bytes(INT64_MAX, INT64_MAX, 64, k128x4, nvfp4) == 0);
 }
 
 TEST_CASE("nvfp4_scale_bytes is 0 for what has no size") {

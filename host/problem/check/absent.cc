@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Features that the structs have and this version has not: NULL, 0 or off, or refused by name.
 #include <cinttypes>
+#include <iterator>
 
+#include "host/base/formats.h"
 #include "host/problem/fields.h"
 #include "host/problem/rule.h"
 
@@ -26,28 +28,66 @@ nvfp4_status absent_number(const char* name, int64_t value) {
               NVFP4_VERSION_NUMBERS);
 }
 
+// By bits, since for a caller that counts subnormal numbers as zero they are still not 0.
+nvfp4_status absent_value(const char* name, float value) {
+  if (f32_bits(value) << 1 == 0) return NVFP4_SUCCESS;
+  return fail(NVFP4_STATUS_NOT_SUPPORTED, "%s = %g must be 0: not there in version %d.%d.%d", name,
+              f64_from_f32(value), NVFP4_VERSION_NUMBERS);
+}
+
+nvfp4_status rule_switch(const char* name, int32_t value) {
+  if (value == 0 || value == 1) return NVFP4_SUCCESS;
+  return fail(NVFP4_STATUS_INVALID_VALUE, "%s = %" PRId32 " is neither 0 nor 1", name, value);
+}
+
+#define ABSENT(of, field) NVFP4_TRY(absent_pointer(#field, (of).field))
+
 }  // namespace
 
 nvfp4_status check_switches(const nvfp4_gemm_desc& g) {
-  if (g.batch_invariant != 0 && g.batch_invariant != 1) {
-    return fail(NVFP4_STATUS_INVALID_VALUE, "batch_invariant = %" PRId32 " is neither 0 nor 1",
-                g.batch_invariant);
-  }
+  NVFP4_TRY(rule_switch("batch_invariant", g.batch_invariant));
+  NVFP4_TRY(rule_switch("a_tensor_scale_rows", g.a_tensor_scale_rows));
   NVFP4_TRY(rule_reserved(g.reserved));
+  NVFP4_TRY(rule_zeros("reserved2", g.reserved2, std::size(g.reserved2)));
   NVFP4_TRY(rule_range("b_tensor_scale_columns", g.b_tensor_scale_columns, INT64_MAX));
   return rule_multiple(NVFP4_STATUS_INVALID_VALUE, "b_tensor_scale_columns",
                        g.b_tensor_scale_columns, kScaleColumnsMultiple, "");
 }
 
 nvfp4_status check_absent(const nvfp4_gemm_desc& g) {
-  NVFP4_TRY(absent_pointer("d_scales", g.d_scales));
-  NVFP4_TRY(absent_pointer("d_tensor_scale", g.d_tensor_scale));
-  return absent_number("d_scales_batch_stride_bytes", g.d_scales_batch_stride_bytes);
+  ABSENT(g, d_scales);
+  ABSENT(g, d_tensor_scale);
+  NVFP4_TRY(absent_number("d_scales_batch_stride_bytes", g.d_scales_batch_stride_bytes));
+  NVFP4_TRY(absent_number("a_tensor_scale_rows", g.a_tensor_scale_rows));
+  ABSENT(g, d_amax);
+  ABSENT(g, d_row_amax);
+  ABSENT(g, b2);
+  ABSENT(g, b2_scales);
+  ABSENT(g, b2_tensor_scale);
+  ABSENT(g, bias2);
+  ABSENT(g, alpha2_device);
+  NVFP4_TRY(absent_value("alpha2", g.alpha2));
+  NVFP4_TRY(absent_value("gate_limit", g.gate_limit));
+  NVFP4_TRY(absent_value("gate_alpha", g.gate_alpha));
+  return absent_value("gate_beta", g.gate_beta);
 }
 
 nvfp4_status check_absent_addresses(const nvfp4_gemm_addresses& x) {
-  NVFP4_TRY(absent_pointer("d_scales", x.d_scales));
-  return absent_pointer("d_tensor_scale", x.d_tensor_scale);
+  ABSENT(x, d_scales);
+  ABSENT(x, d_tensor_scale);
+  ABSENT(x, d_amax);
+  ABSENT(x, d_row_amax);
+  ABSENT(x, b2);
+  ABSENT(x, b2_scales);
+  ABSENT(x, b2_tensor_scale);
+  ABSENT(x, bias2);
+  ABSENT(x, alpha2_device);
+  ABSENT(x, rows);
+  ABSENT(x, scale_rows);
+  ABSENT(x, group_alpha);
+  ABSENT(x, group_alpha2);
+  ABSENT(x, group_d_tensor_scale);
+  return NVFP4_SUCCESS;
 }
 
 }  // namespace nvfp4

@@ -24,12 +24,19 @@ constexpr EnumeratorSet any_of(Values... values) {
 
 constexpr EnumeratorSet kNoType = only(NVFP4_TYPE_NONE);
 constexpr EnumeratorSet kFloats = any_of(NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32);
+constexpr EnumeratorSet kScaledTypes =
+    any_of(NVFP4_TYPE_NVFP4, NVFP4_TYPE_MXFP4, NVFP4_TYPE_E2M1_UE8M0);
+constexpr EnumeratorSet kFormats =
+    any_of(NVFP4_OPERAND_FORMAT_NVFP4, NVFP4_OPERAND_FORMAT_MXFP4, NVFP4_OPERAND_FORMAT_E2M1_UE8M0);
+constexpr EnumeratorSet kScaleRules =
+    any_of(NVFP4_SCALE_RULE_DEFAULT, NVFP4_SCALE_RULE_ROUND_UP, NVFP4_SCALE_RULE_FLOOR);
 constexpr EnumeratorSet kNoLayout = only(NVFP4_SCALE_LAYOUT_UNSET);
 constexpr EnumeratorSet kLayouts = any_of(NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LINEAR);
 constexpr EnumeratorSet kScalars = any_of(NVFP4_SCALARS_HOST, NVFP4_SCALARS_DEVICE);
 constexpr EnumeratorSet kActivations =
     any_of(NVFP4_ACTIVATION_NONE, NVFP4_ACTIVATION_RELU, NVFP4_ACTIVATION_GELU_TANH,
            NVFP4_ACTIVATION_SILU, NVFP4_ACTIVATION_GELU_ERF);
+constexpr EnumeratorSet kSquaredToo = kActivations | only(NVFP4_ACTIVATION_RELU_SQUARED);
 constexpr EnumeratorSet kPdl = any_of(NVFP4_PDL_OFF, NVFP4_PDL_ON, NVFP4_PDL_ON_STATIC_WEIGHTS);
 constexpr EnumeratorSet kOrders = any_of(NVFP4_CD_ORDER_ROW_MAJOR, NVFP4_CD_ORDER_COLUMN_MAJOR);
 constexpr EnumeratorSet kAxes = any_of(NVFP4_BIAS_AXIS_COLUMN, NVFP4_BIAS_AXIS_ROW);
@@ -42,15 +49,16 @@ constexpr EnumField kEnumFields[] = {
     {FIELD(b_scale_layout), Enumeration::scale_layout, kLayouts, kLayouts, kLayouts},
     {FIELD(d_scale_layout), Enumeration::scale_layout, kNoLayout | kLayouts, kNoLayout, kNoLayout},
     {FIELD(c_type), Enumeration::type, kNoType | kFloats, kNoType | kFloats, kNoType | kFloats},
-    {FIELD(d_type), Enumeration::type, kFloats | only(NVFP4_TYPE_NVFP4), kFloats, kFloats},
+    {FIELD(d_type), Enumeration::type, kFloats | kScaledTypes, kFloats, kFloats},
     {FIELD(bias_type), Enumeration::type, kNoType | kFloats, kNoType | kFloats, kNoType | kFloats},
     {FIELD(scalar_mode), Enumeration::scalars, kScalars, kScalars, kScalars},
-    {FIELD(activation), Enumeration::activation, kActivations, kActivations, kActivations},
+    {FIELD(activation), Enumeration::activation, kSquaredToo, kActivations, kActivations},
     {FIELD(pdl), Enumeration::pdl, kPdl, kPdl, kPdl},
-    {FIELD(operand_format), Enumeration::operand_format, kFirst, kFirst, kFirst},
+    {FIELD(operand_format), Enumeration::operand_format, kFormats, kFirst, kFirst},
     {FIELD(a_type), Enumeration::type, kATypes, kATypes, kATypes},
     {FIELD(cd_order), Enumeration::cd_order, kOrders, kOrders, kOrders},
     {FIELD(bias_axis), Enumeration::bias_axis, kAxes, kAxes, kAxes},
+    {FIELD(d_scale_rule), Enumeration::scale_rule, kScaleRules, kFirst, kFirst},
 };
 #undef FIELD
 

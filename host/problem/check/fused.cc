@@ -42,6 +42,7 @@ nvfp4_status check_numbers(const nvfp4_fused_quantize_desc& q) {
                             only(NVFP4_TENSOR_SCALE_VALUE) | only(NVFP4_TENSOR_SCALE_DEVICE)));
   NVFP4_TRY(
       rule_enumerator("pdl", q.pdl, Enumeration::pdl, only(NVFP4_PDL_OFF) | only(NVFP4_PDL_ON)));
+  NVFP4_TRY(check_format(q.format, q.scale_rule));
   NVFP4_TRY(rule_reserved(q.reserved));
   if (q.tensor_scale_mode == NVFP4_TENSOR_SCALE_VALUE) return rule_tensor_scale(q.tensor_scale);
   return NVFP4_SUCCESS;
@@ -79,7 +80,8 @@ nvfp4_status check_places(const nvfp4_fused_quantize_desc& q) {
 
 nvfp4_status check_fused(const nvfp4_fused_quantize_desc* desc, bool* empty) {
   NVFP4_TRY(rule_not_null("desc", desc));
-  NVFP4_TRY(rule_struct_size(desc, desc->struct_size, sizeof *desc, "nvfp4_fused_quantize_desc"));
+  NVFP4_TRY(rule_struct_size(desc, desc->struct_size, sizeof *desc, sizeof *desc,
+                             "nvfp4_fused_quantize_desc"));
   NVFP4_TRY(check_numbers(*desc));
   *empty = desc->rows == 0 || desc->k == 0;
   return *empty ? NVFP4_SUCCESS : check_places(*desc);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The rules of nvfp4_gemm_desc that no variant decides, in the order of the header's list.
 #include <cinttypes>
+#include <cstddef>
 
 #include "host/problem/fields.h"
 #include "host/problem/rule.h"
@@ -29,13 +30,13 @@ nvfp4_status check_sizes(const nvfp4_gemm_desc& g, Caller caller) {
 
 }  // namespace
 
-nvfp4_status check_kind(const nvfp4_gemm_desc* desc, Caller caller) {
+nvfp4_status check_kind(const nvfp4_gemm_desc* desc, Caller caller, nvfp4_gemm_desc* known) {
   NVFP4_TRY(rule_not_null("desc", desc));
-  NVFP4_TRY(rule_struct_size(desc, desc->struct_size, sizeof *desc, "nvfp4_gemm_desc"));
-  NVFP4_TRY(check_sizes(*desc, caller));
-  NVFP4_TRY(check_enums(*desc, caller));
-  NVFP4_TRY(check_switches(*desc));
-  return check_absent(*desc);
+  NVFP4_TRY(read_struct(*desc, offsetof(nvfp4_gemm_desc, d_amax), "nvfp4_gemm_desc", known));
+  NVFP4_TRY(check_sizes(*known, caller));
+  NVFP4_TRY(check_enums(*known, caller));
+  NVFP4_TRY(check_switches(*known));
+  return check_absent(*known);
 }
 
 bool asks_about_sizes(const nvfp4_gemm_desc& desc, Caller caller) {
@@ -50,10 +51,11 @@ nvfp4_status check_operands(const nvfp4_gemm_desc& g, Caller caller, bool sizes_
   return sizes_alone ? check_extents(g) : check_overlap(g);
 }
 
-nvfp4_status check_addresses_struct(const nvfp4_gemm_addresses& addresses) {
-  NVFP4_TRY(rule_struct_size(&addresses, addresses.struct_size, sizeof addresses,
-                             "nvfp4_gemm_addresses"));
-  return check_absent_addresses(addresses);
+nvfp4_status check_addresses_struct(const nvfp4_gemm_addresses& addresses,
+                                    nvfp4_gemm_addresses* known) {
+  NVFP4_TRY(read_struct(addresses, offsetof(nvfp4_gemm_addresses, d_amax), "nvfp4_gemm_addresses",
+                        known));
+  return check_absent_addresses(*known);
 }
 
 nvfp4_status check_new_addresses(const nvfp4_gemm_desc& desc) {

@@ -15,6 +15,26 @@ namespace {
 
 constexpr int64_t kMostRows = INT32_MAX;
 
+bool reads_codes(QuantizerCall call) {
+  return call == QuantizerCall::dequantize || call == QuantizerCall::dequantize_host;
+}
+
+bool on_host(QuantizerCall call) {
+  return call == QuantizerCall::quantize_host || call == QuantizerCall::dequantize_host;
+}
+
+nvfp4_status check_tensor_scale_mode(int32_t mode, bool codes_are_read) {
+  const EnumeratorSet read = only(NVFP4_TENSOR_SCALE_VALUE) | only(NVFP4_TENSOR_SCALE_DEVICE);
+  const EnumeratorSet rows_read =
+      only(NVFP4_TENSOR_SCALE_ROWS) | only(NVFP4_TENSOR_SCALE_FROM_ROW_AMAX);
+  const EnumeratorSet there = codes_are_read ? read : read | only(NVFP4_TENSOR_SCALE_AMAX);
+  const EnumeratorSet made = codes_are_read ? 0 : only(NVFP4_TENSOR_SCALE_ROW_AMAX);
+  NVFP4_TRY(rule_enumerator("tensor_scale_mode", mode, Enumeration::tensor_scale,
+                            there | rows_read | made));
+  if (holds(there, mode)) return NVFP4_SUCCESS;
+  return enumerator_not_there("tensor_scale_mode", mode, Enumeration::tensor_scale);
+}
+
 nvfp4_status check_numbers(const nvfp4_quantize_desc& q, QuantizerCall call) {
   NVFP4_TRY(rule_range("rows", q.rows, kMostRows));
   NVFP4_TRY(rule_range("k", q.k, kMostRows));
@@ -22,12 +42,10 @@ nvfp4_status check_numbers(const nvfp4_quantize_desc& q, QuantizerCall call) {
   NVFP4_TRY(rule_enumerator("x_type", q.x_type, Enumeration::type,
                             only(NVFP4_TYPE_F16) | only(NVFP4_TYPE_BF16) | only(NVFP4_TYPE_F32)));
   NVFP4_TRY(rule_scale_layout("scale_layout", q.scale_layout));
-  const EnumeratorSet given = only(NVFP4_TENSOR_SCALE_VALUE) | only(NVFP4_TENSOR_SCALE_DEVICE);
-  NVFP4_TRY(rule_enumerator(
-      "tensor_scale_mode", q.tensor_scale_mode, Enumeration::tensor_scale,
-      call == QuantizerCall::dequantize ? given : given | only(NVFP4_TENSOR_SCALE_AMAX)));
+  NVFP4_TRY(check_tensor_scale_mode(q.tensor_scale_mode, reads_codes(call)));
   NVFP4_TRY(
       rule_enumerator("pdl", q.pdl, Enumeration::pdl, only(NVFP4_PDL_OFF) | only(NVFP4_PDL_ON)));
+  NVFP4_TRY(check_format(q.format, q.scale_rule));
   NVFP4_TRY(rule_reserved(q.reserved));
   if (q.tensor_scale_mode == NVFP4_TENSOR_SCALE_VALUE) return rule_tensor_scale(q.tensor_scale);
   return NVFP4_SUCCESS;
@@ -62,13 +80,29 @@ nvfp4_status check_places(const nvfp4_quantize_desc& q, uint64_t workspace_bytes
 
 }  // namespace
 
+nvfp4_status check_format(int32_t format, int32_t scale_rule) {
+  const EnumeratorSet formats = only(NVFP4_OPERAND_FORMAT_NVFP4) |
+                                only(NVFP4_OPERAND_FORMAT_MXFP4) |
+                                only(NVFP4_OPERAND_FORMAT_E2M1_UE8M0);
+  const EnumeratorSet rules = only(NVFP4_SCALE_RULE_DEFAULT) | only(NVFP4_SCALE_RULE_ROUND_UP) |
+                              only(NVFP4_SCALE_RULE_FLOOR);
+  NVFP4_TRY(rule_enumerator("format", format, Enumeration::operand_format, formats));
+  NVFP4_TRY(rule_enumerator("scale_rule", scale_rule, Enumeration::scale_rule, rules));
+  if (format != NVFP4_OPERAND_FORMAT_NVFP4) {
+    return enumerator_not_there("format", format, Enumeration::operand_format);
+  }
+  if (scale_rule == NVFP4_SCALE_RULE_DEFAULT) return NVFP4_SUCCESS;
+  return enumerator_not_there("scale_rule", scale_rule, Enumeration::scale_rule);
+}
+
 nvfp4_status check_quantizer(const nvfp4_quantize_desc* desc, QuantizerCall call, bool* empty) {
   NVFP4_TRY(rule_not_null("desc", desc));
-  NVFP4_TRY(rule_struct_size(desc, desc->struct_size, sizeof *desc, "nvfp4_quantize_desc"));
+  NVFP4_TRY(
+      rule_struct_size(desc, desc->struct_size, sizeof *desc, sizeof *desc, "nvfp4_quantize_desc"));
   NVFP4_TRY(check_numbers(*desc, call));
   *empty = desc->rows == 0 || desc->k == 0;
   if (*empty || call == QuantizerCall::workspace) return NVFP4_SUCCESS;
-  return check_places(*desc, quantizer_workspace(*desc));
+  return check_places(*desc, on_host(call) ? 0 : quantizer_workspace(*desc));
 }
 
 }  // namespace nvfp4

@@ -16,7 +16,8 @@ import os
 from ctypes import (POINTER, c_char_p, c_double, c_float, c_int32, c_int64, c_size_t, c_uint64,
                     c_void_p)
 
-F16, BF16, F32 = 1, 2, 3
+F16, BF16, F32, NVFP4, MXFP4, E2M1_UE8M0 = 1, 2, 3, 4, 5, 6
+FORMATS = {"nvfp4": 0, "mxfp4": 1, "e2m1_ue8m0": 2}
 LAYOUTS = {"128x4": 1, "linear": 2}
 ACTIVATIONS = {None: 0, "relu": 1, "gelu_tanh": 2, "silu": 3, "gelu": 4}
 LAUNCHES = {None: 0, "early": 1, "early_static_weights": 2}
@@ -86,7 +87,13 @@ class GemmDescFields(_Sized):
         ("c_type", c_int32), ("d_type", c_int32), ("bias_type", c_int32),
         ("scalar_mode", c_int32), ("activation", c_int32), ("pdl", c_int32),
         ("operand_format", c_int32), ("a_type", c_int32), ("cd_order", c_int32),
-        ("bias_axis", c_int32), ("batch_invariant", c_int32), ("reserved", c_int32 * 4),
+        ("bias_axis", c_int32), ("batch_invariant", c_int32),
+        ("a_tensor_scale_rows", c_int32), ("d_scale_rule", c_int32), ("reserved", c_int32 * 2),
+        ("d_amax", c_void_p), ("d_row_amax", c_void_p),
+        ("b2", c_void_p), ("b2_scales", c_void_p), ("b2_tensor_scale", c_void_p),
+        ("bias2", c_void_p), ("alpha2_device", c_void_p),
+        ("alpha2", c_float), ("gate_limit", c_float), ("gate_alpha", c_float),
+        ("gate_beta", c_float), ("reserved2", c_int32 * 4),
     ]
 
 
@@ -99,6 +106,22 @@ class GemmAddressesFields(_Sized):
         ("c", c_void_p), ("d", c_void_p), ("d_scales", c_void_p), ("d_tensor_scale", c_void_p),
         ("bias", c_void_p), ("alpha_device", c_void_p), ("beta_device", c_void_p),
         ("workspace", c_void_p), ("workspace_bytes", c_uint64),
+        ("d_amax", c_void_p), ("d_row_amax", c_void_p),
+        ("b2", c_void_p), ("b2_scales", c_void_p), ("b2_tensor_scale", c_void_p),
+        ("bias2", c_void_p), ("alpha2_device", c_void_p),
+        ("rows", c_void_p), ("scale_rows", c_void_p),
+        ("group_alpha", c_void_p), ("group_alpha2", c_void_p), ("group_d_tensor_scale", c_void_p),
+    ]
+
+
+class GroupedDescFields(_Sized):
+    __slots__ = ()
+    _fields_ = [
+        ("struct_size", c_uint64), ("gemm", c_void_p),
+        ("rows", c_void_p), ("scale_rows", c_void_p),
+        ("group_alpha", c_void_p), ("group_alpha2", c_void_p), ("group_d_tensor_scale", c_void_p),
+        ("capacity", c_int64), ("rows_kind", c_int32), ("rows_hint", c_int32),
+        ("reserved", c_int32 * 4),
     ]
 
 
@@ -129,7 +152,7 @@ class QuantizeDescFields(_Sized):
         ("workspace", c_void_p), ("workspace_bytes", c_uint64),
         ("tensor_scale", c_float),
         ("x_type", c_int32), ("scale_layout", c_int32), ("tensor_scale_mode", c_int32),
-        ("pdl", c_int32), ("reserved", c_int32 * 3),
+        ("pdl", c_int32), ("format", c_int32), ("scale_rule", c_int32), ("reserved", c_int32 * 1),
     ]
 
 
@@ -155,7 +178,9 @@ class FusedQuantizeDescFields(_Sized):
         ("scale_layout", c_int32),
         ("tensor_scale_mode", c_int32),
         ("pdl", c_int32),
-        ("reserved", c_int32 * 3),
+        ("format", c_int32),
+        ("scale_rule", c_int32),
+        ("reserved", c_int32 * 1),
     ]
 
 
@@ -164,6 +189,10 @@ class GemmDesc(_Checked, GemmDescFields):
 
 
 class GemmAddresses(_Checked, GemmAddressesFields):
+    pass
+
+
+class GroupedDesc(_Checked, GroupedDescFields):
     pass
 
 
@@ -224,8 +253,20 @@ def _open():
         ("nvfp4_gemm_plan_create", c_int32, POINTER(GemmDescFields), POINTER(c_void_p)),
         ("nvfp4_gemm_plan_run", c_int32, c_void_p, POINTER(GemmAddressesFields), c_void_p),
         ("nvfp4_gemm_plan_destroy", None, c_void_p),
+        ("nvfp4_grouped_run", c_int32, POINTER(GroupedDescFields), c_void_p),
+        ("nvfp4_grouped_plan_create", c_int32, POINTER(GroupedDescFields), POINTER(c_void_p)),
+        ("nvfp4_grouped_supported", c_int32, POINTER(GroupedDescFields), c_int32),
+        ("nvfp4_grouped_workspace_bytes", c_int32, POINTER(GroupedDescFields), c_int32,
+         POINTER(c_uint64)),
+        ("nvfp4_grouped_describe", c_int32, POINTER(GroupedDescFields), c_int32, c_int32,
+         POINTER(PlanInfo)),
+        ("nvfp4_grouped_explain", c_int32, POINTER(GroupedDescFields), c_int32, c_int32, c_char_p,
+         c_size_t),
+        ("nvfp4_grouped_reference", c_int32, POINTER(GroupedDescFields)),
+        ("nvfp4_grouped_scale_bytes", c_size_t, c_int64, c_int64, c_int64, c_int32, c_int32),
         ("nvfp4_gemm_reference", c_int32, POINTER(GemmDescFields)),
         ("nvfp4_scale_bytes", c_size_t, c_int64, c_int64, c_int32),
+        ("nvfp4_scale_bytes_for", c_size_t, c_int64, c_int64, c_int32, c_int32),
         ("nvfp4_scale_convert_host", c_int32, c_void_p, c_int32, c_void_p, c_int32, c_int64,
          c_int64),
         ("nvfp4_scale_convert", c_int32, c_void_p, c_int32, c_void_p, c_int32, c_int64, c_int64,
@@ -237,6 +278,8 @@ def _open():
         ("nvfp4_quantize_workspace_bytes", c_int32, POINTER(QuantizeDescFields), POINTER(c_uint64)),
         ("nvfp4_quantize", c_int32, POINTER(QuantizeDescFields), c_void_p),
         ("nvfp4_dequantize", c_int32, POINTER(QuantizeDescFields), c_void_p),
+        ("nvfp4_quantize_reference", c_int32, POINTER(QuantizeDescFields)),
+        ("nvfp4_dequantize_reference", c_int32, POINTER(QuantizeDescFields)),
         ("nvfp4_fused_quantize", c_int32, POINTER(FusedQuantizeDescFields), c_void_p),
         ("nvfp4_fused_quantize_host", c_int32, POINTER(FusedQuantizeDescFields)),
     ]:

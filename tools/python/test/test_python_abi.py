@@ -13,11 +13,12 @@ from nvfp4gemm import abi
 
 GOLDEN = os.path.join(package.HERE, "../../../test/golden/abi.txt")
 STRUCTS = {"nvfp4_gemm_desc": abi.GemmDescFields, "nvfp4_gemm_addresses": abi.GemmAddressesFields,
+           "nvfp4_grouped_desc": abi.GroupedDescFields,
            "nvfp4_quantize_desc": abi.QuantizeDescFields,
            "nvfp4_fused_quantize_desc": abi.FusedQuantizeDescFields,
            "nvfp4_plan_info": abi.PlanInfo}
 CHECKED = {"nvfp4_gemm_desc": abi.GemmDesc, "nvfp4_gemm_addresses": abi.GemmAddresses,
-           "nvfp4_quantize_desc": abi.QuantizeDesc,
+           "nvfp4_grouped_desc": abi.GroupedDesc, "nvfp4_quantize_desc": abi.QuantizeDesc,
            "nvfp4_fused_quantize_desc": abi.FusedQuantizeDesc}
 # A type of the header, less its const, as ctypes has it.
 TYPES = {"void": None, "nvfp4_status": ctypes.c_int32, "int32_t": ctypes.c_int32,
@@ -102,6 +103,11 @@ class Abi(unittest.TestCase):
     def test_constants(self):
         _, constants = golden()
         for mine, name in [(abi.F16, "TYPE_F16"), (abi.BF16, "TYPE_BF16"), (abi.F32, "TYPE_F32"),
+                           (abi.NVFP4, "TYPE_NVFP4"), (abi.MXFP4, "TYPE_MXFP4"),
+                           (abi.E2M1_UE8M0, "TYPE_E2M1_UE8M0"),
+                           (abi.FORMATS["nvfp4"], "OPERAND_FORMAT_NVFP4"),
+                           (abi.FORMATS["mxfp4"], "OPERAND_FORMAT_MXFP4"),
+                           (abi.FORMATS["e2m1_ue8m0"], "OPERAND_FORMAT_E2M1_UE8M0"),
                            (abi.LAYOUTS["128x4"], "SCALE_LAYOUT_128X4"),
                            (abi.LAYOUTS["linear"], "SCALE_LAYOUT_LINEAR"),
                            (abi.ACTIVATIONS["relu"], "ACTIVATION_RELU"),

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT
+// What the header declares and this version does not have: each field, enumerator and function is
+// refused by its name, whatever asks for it, before a driver is looked for.
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "nvfp4_gemm.h"
+#include "tools/testing/catch.h"
+
+namespace {
+
+using Desc = nvfp4_gemm_desc;
+using Quantize = nvfp4_quantize_desc;
+using Fused = nvfp4_fused_quantize_desc;
+
+alignas(16) unsigned char memory[4096];
+float* const kFloats = reinterpret_cast<float*>(memory);
+
+// A product, a matrix and a fused matrix that would be computed, but for the field of the row.
+Desc product() {
+  Desc g = NVFP4_GEMM_DESC_INIT;
+  g.m = 0, g.n = 32, g.k = 32, g.l = 1;  // m = 0: success, and nothing is looked at
+  g.a_scale_layout = g.b_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
+  g.d_type = NVFP4_TYPE_F16;
+  return g;
+}
+
+Quantize matrix() {
+  Quantize q{};
+  q.struct_size = sizeof q;
+  q.k = 32, q.tensor_scale = 1;
+  q.x_type = NVFP4_TYPE_F32, q.scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
+  return q;
+}
+
+Fused fused() {
+  Fused q{};
+  q.struct_size = sizeof q;
+  q.k = 32, q.tensor_scale = 1, q.operation = NVFP4_FUSED_SILU_MUL;
+  q.type = NVFP4_TYPE_F32, q.scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
+  return q;
+}
+
+nvfp4_plan_info marked() {
+  nvfp4_plan_info info{};
+  info.struct_size = sizeof info, info.tile_m = 77;
+  return info;
+}
+
+template <typename T>
+struct Row {
+  const char* sentence;  // begins with this
+  std::function<void(T&)> set;
+};
+
+#define FIELD(field, value, text)                       \
+  {                                                     \
+#field " = " text, [](auto& x) { x.field = value; } \
+  }
+#define POINTER(field, value) FIELD(field, value, "0x")
+#define NAME(field, enumerator) FIELD(field, enumerator, #enumerator " is not there in version")
+
+const std::vector<Row<Desc>> kProducts = {
+    NAME(d_type, NVFP4_TYPE_NVFP4),
+    NAME(d_type, NVFP4_TYPE_MXFP4),
+    NAME(d_type, NVFP4_TYPE_E2M1_UE8M0),
+    NAME(d_scale_layout, NVFP4_SCALE_LAYOUT_128X4),
+    NAME(d_scale_layout, NVFP4_SCALE_LAYOUT_LINEAR),
+    NAME(d_scale_rule, NVFP4_SCALE_RULE_ROUND_UP),
+    NAME(d_scale_rule, NVFP4_SCALE_RULE_FLOOR),
+    NAME(operand_format, NVFP4_OPERAND_FORMAT_MXFP4),
+    NAME(operand_format, NVFP4_OPERAND_FORMAT_E2M1_UE8M0),
+    NAME(activation, NVFP4_ACTIVATION_RELU_SQUARED),
+    POINTER(d_scales, memory),
+    FIELD(d_scales_batch_stride_bytes, 16, "16 must be 0: not there"),
+    POINTER(d_tensor_scale, kFloats),
+    FIELD(a_tensor_scale_rows, 1, "1 must be 0: not there"),
+    POINTER(d_amax, kFloats),
+    POINTER(d_row_amax, kFloats),
+    POINTER(b2, memory),
+    POINTER(b2_scales, memory),
+    POINTER(b2_tensor_scale, kFloats),
+    POINTER(bias2, memory),
+    POINTER(alpha2_device, kFloats),
+    FIELD(alpha2, 1, "1 must be 0: not there"),
+    FIELD(alpha2, 1e-45f, "1.4013e-45 must be 0: not there"),
+    FIELD(gate_limit, 7, "7 must be 0: not there"),
+    FIELD(gate_alpha, 1.5f, "1.5 must be 0: not there"),
+    FIELD(gate_beta, -1, "-1 must be 0: not there"),
+};
+
+const std::vector<Row<Quantize>> kMatrices = {
+    NAME(format, NVFP4_OPERAND_FORMAT_MXFP4),
+    NAME(format, NVFP4_OPERAND_FORMAT_E2M1_UE8M0),
+    NAME(scale_rule, NVFP4_SCALE_RULE_ROUND_UP),
+    NAME(scale_rule, NVFP4_SCALE_RULE_FLOOR),
+    NAME(tensor_scale_mode, NVFP4_TENSOR_SCALE_ROWS),
+    NAME(tensor_scale_mode, NVFP4_TENSOR_SCALE_FROM_ROW_AMAX),
+};
+
+const std::vector<Row<Fused>> kFused = {
+    NAME(format, NVFP4_OPERAND_FORMAT_MXFP4),
+    NAME(format, NVFP4_OPERAND_FORMAT_E2M1_UE8M0),
+    NAME(scale_rule, NVFP4_SCALE_RULE_ROUND_UP),
+    NAME(scale_rule, NVFP4_SCALE_RULE_FLOOR),
+};
+
+#undef NAME
+#undef POINTER
+#undef FIELD
+
+void refused(nvfp4_status status, const std::string& sentence) {
+  INFO(nvfp4_last_error());
+  CHECK(std::string(nvfp4_status_name(status)) == "NVFP4_STATUS_NOT_SUPPORTED");
+  CHECK(std::string(nvfp4_last_error()).rfind(sentence, 0) == 0);
+}
+
+}  // namespace
+
+TEST_CASE("What a product may ask for and this version does not have is refused by its name") {
+  const Desc valid = product();
+  REQUIRE(nvfp4_gemm_run(&valid, nullptr) == NVFP4_SUCCESS);
+  for (const auto& row : kProducts) {
+    CAPTURE(row.sentence);
+    Desc g = product();
+    row.set(g);
+    uint64_t bytes = 77;
+    char text[9] = "as it is";
+    nvfp4_plan_info info = marked();
+    nvfp4_gemm_plan* plan = reinterpret_cast<nvfp4_gemm_plan*>(memory);
+    refused(nvfp4_gemm_run(&g, nullptr), row.sentence);
+    refused(nvfp4_gemm_supported(&g, 100), row.sentence);
+    refused(nvfp4_gemm_supported(&g, 90), row.sentence);
+    refused(nvfp4_gemm_workspace_bytes(&g, 90, &bytes), row.sentence);
+    refused(nvfp4_gemm_describe(&g, 90, 132, &info), row.sentence);
+    refused(nvfp4_gemm_explain(&g, 90, 132, text, sizeof text), row.sentence);
+    refused(nvfp4_gemm_reference(&g), row.sentence);
+    refused(nvfp4_gemm_plan_create(&g, &plan), row.sentence);
+    CHECK(bytes == 77);
+    CHECK(std::string(text) == "as it is");
+    CHECK(info.tile_m == 77);
+    CHECK(plan == nullptr);
+  }
+}
+
+TEST_CASE(
+    "What a quantizer may be asked for and this version does not have is refused by its name") {
+  const Quantize valid = matrix();
+  REQUIRE(nvfp4_quantize(&valid, nullptr) == NVFP4_SUCCESS);
+  for (const auto& row : kMatrices) {
+    CAPTURE(row.sentence);
+    Quantize q = matrix();
+    row.set(q);
+    uint64_t bytes = 77;
+    refused(nvfp4_quantize(&q, nullptr), row.sentence);
+    refused(nvfp4_dequantize(&q, nullptr), row.sentence);
+    refused(nvfp4_quantize_reference(&q), row.sentence);
+    refused(nvfp4_dequantize_reference(&q), row.sentence);
+    refused(nvfp4_quantize_workspace_bytes(&q, &bytes), row.sentence);
+    CHECK(bytes == 77);
+  }
+  // Codes are not made from it, so there is nothing that dequantizing could read.
+  Quantize made = matrix();
+  made.tensor_scale_mode = NVFP4_TENSOR_SCALE_ROW_AMAX;
+  refused(nvfp4_quantize(&made, nullptr),
+          "tensor_scale_mode = NVFP4_TENSOR_SCALE_ROW_AMAX is not there in version");
+  CHECK(nvfp4_dequantize(&made, nullptr) == NVFP4_STATUS_INVALID_ENUM);
+  const Fused good = fused();
+  REQUIRE(nvfp4_fused_quantize(&good, nullptr) == NVFP4_SUCCESS);
+  for (const auto& row : kFused) {
+    CAPTURE(row.sentence);
+    Fused q = fused();
+    row.set(q);
+    refused(nvfp4_fused_quantize(&q, nullptr), row.sentence);
+    refused(nvfp4_fused_quantize_host(&q), row.sentence);
+  }
+}
+
+TEST_CASE("Grouped products are refused by the name of each function, after their own rules") {
+  const Desc gemm = product();
+  nvfp4_grouped_desc grouped{};
+  grouped.struct_size = sizeof grouped;
+  grouped.gemm = &gemm;
+  grouped.rows_kind = NVFP4_ROWS_ENDS;
+  uint64_t bytes = 77;
+  char text[9] = "as it is";
+  nvfp4_plan_info info = marked();
+  nvfp4_gemm_plan* plan = reinterpret_cast<nvfp4_gemm_plan*>(memory);
+  refused(nvfp4_grouped_run(&grouped, nullptr), "nvfp4_grouped_run is not there");
+  refused(nvfp4_grouped_plan_create(&grouped, &plan), "nvfp4_grouped_plan_create is not there");
+  refused(nvfp4_grouped_supported(&grouped, 90), "nvfp4_grouped_supported is not there");
+  refused(nvfp4_grouped_workspace_bytes(&grouped, 90, &bytes),
+          "nvfp4_grouped_workspace_bytes is not there");
+  refused(nvfp4_grouped_describe(&grouped, 90, 132, &info), "nvfp4_grouped_describe is not there");
+  refused(nvfp4_grouped_explain(&grouped, 90, 132, text, sizeof text),
+          "nvfp4_grouped_explain is not there");
+  refused(nvfp4_grouped_reference(&grouped), "nvfp4_grouped_reference is not there");
+  CHECK(bytes == 77);
+  CHECK(std::string(text) == "as it is");
+  CHECK(info.tile_m == 77);
+  CHECK(plan == nullptr);
+
+  const auto broken = [&](std::function<void(nvfp4_grouped_desc&)> change) {
+    nvfp4_grouped_desc with = grouped;
+    change(with);
+    return nvfp4_grouped_run(&with, nullptr);
+  };
+  using Grouped = nvfp4_grouped_desc;
+  CHECK(nvfp4_grouped_run(nullptr, nullptr) == NVFP4_STATUS_NULL_POINTER);
+  CHECK(broken([](Grouped& x) { x.struct_size -= 8; }) == NVFP4_STATUS_INVALID_STRUCT);
+  CHECK(broken([](Grouped& x) { x.gemm = nullptr; }) == NVFP4_STATUS_NULL_POINTER);
+  CHECK(broken([](Grouped& x) { x.rows_kind = 0; }) == NVFP4_STATUS_INVALID_ENUM);
+  CHECK(std::string(nvfp4_last_error()) ==
+        "rows_kind = NVFP4_ROWS_UNSET is none of NVFP4_ROWS_ENDS, NVFP4_ROWS_COUNTS");
+  CHECK(broken([](Grouped& x) { x.capacity = -1; }) == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(broken([](Grouped& x) { x.rows_hint = -1; }) == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(broken([](Grouped& x) { x.reserved[3] = 1; }) == NVFP4_STATUS_INVALID_VALUE);
+}
