@@ -15,6 +15,7 @@ namespace {
 using Desc = nvfp4_quantize_desc;
 
 constexpr F32 kOne{0x3F800000};
+constexpr F32 kNaN{kF32.nan_code};          // the device's
 constexpr F32 kLargestProduct{0x45280000};  // 2688 = 6 * 448
 
 // amax / 2688 over the finite elements, or 1 where that is 0.
@@ -39,7 +40,7 @@ float tensor_scale_of(const Desc& q) {
   return *q.tensor_scale_device;
 }
 
-// Of each block of 16 the codes and the scale.
+// Calls function(row, first element, codes, scale) for each block of 16.
 template <typename Function>
 void for_each_block(const Desc& q, Function function) {
   const int64_t blocks = q.k / kScaleBlock;
@@ -71,7 +72,10 @@ void dequantize_typed(const Desc& q) {
     float values[kScaleBlock];
     dequantize(codes, kScaleBlock, scale, NVFP4_SCALE_LAYOUT_LINEAR, 1, kScaleBlock, t, values,
                kScaleBlock);
-    for (int i = 0; i < kScaleBlock; ++i) x.set(first + i, {f32_bits(values[i])});
+    for (int i = 0; i < kScaleBlock; ++i) {
+      const F32 value{f32_bits(values[i])};
+      x.set(first + i, value.is_nan() ? kNaN : value);
+    }
   });
 }
 
