@@ -1,27 +1,30 @@
 // SPDX-License-Identifier: MIT
 #include "host/base/size.h"
 
-#include "nvfp4_gemm.h"
+#include "host/base/operand_format.h"
 
 namespace nvfp4 {
 
-bool scale_bytes(int64_t rows, int64_t k, int32_t layout, int64_t* bytes) {
-  if (rows < 0 || k < 0 || k % kScaleBlock != 0) return false;
-  if (layout == NVFP4_SCALE_LAYOUT_LINEAR) return multiply(rows, k / kScaleBlock, bytes);
+namespace {
+
+bool bytes_in_layout(int64_t rows, int64_t scales, int32_t layout, int64_t* bytes) {
+  if (layout == NVFP4_SCALE_LAYOUT_LINEAR) return multiply(rows, scales, bytes);
   if (layout != NVFP4_SCALE_LAYOUT_128X4) return false;
   int64_t tiles;
-  return multiply(ceil_div(rows, kLayoutTileRows), ceil_div(k, kLayoutTileK), &tiles) &&
+  return multiply(ceil_div(rows, kLayoutTileRows), ceil_div(scales, kLayoutTileScales), &tiles) &&
          multiply(tiles, kLayoutTileBytes, bytes);
 }
 
-// Layouts count scales: twice as many elements share one where k is halved.
+}  // namespace
+
 bool scale_bytes_for(int64_t rows, int64_t k, int32_t layout, int32_t format, int64_t* bytes) {
-  switch (format) {
-    case NVFP4_OPERAND_FORMAT_NVFP4:
-    case NVFP4_OPERAND_FORMAT_E2M1_UE8M0: return scale_bytes(rows, k, layout, bytes);
-    case NVFP4_OPERAND_FORMAT_MXFP4: return k % 2 == 0 && scale_bytes(rows, k / 2, layout, bytes);
-  }
-  return false;
+  const OperandFormat* const row = find_operand_format(format);
+  if (row == nullptr || rows < 0 || k < 0 || k % row->block != 0) return false;
+  return bytes_in_layout(rows, k / row->block, layout, bytes);
+}
+
+bool scale_bytes(int64_t rows, int64_t k, int32_t layout, int64_t* bytes) {
+  return scale_bytes_for(rows, k, layout, NVFP4_OPERAND_FORMAT_NVFP4, bytes);
 }
 
 // A group of one row takes a tile as one of 128 does: with one row in each group but the last, the

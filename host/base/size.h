@@ -6,9 +6,9 @@
 
 namespace nvfp4 {
 
-constexpr int64_t kScaleBlock = 16;        // elements of K that share a scale
+constexpr int64_t kScaleBlock = 16;        // NVFP4: elements of K that share a scale
 constexpr int64_t kLayoutTileRows = 128;   // 128x4 layout: rows of a tile,
-constexpr int64_t kLayoutTileK = 64;       // elements of K of a tile (4 scales),
+constexpr int64_t kLayoutTileScales = 4;   // scales of a row of a tile,
 constexpr int64_t kLayoutTileBytes = 512;  // bytes of a tile
 
 // For value >= 0; no overflow at the top of the range.

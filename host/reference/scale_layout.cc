@@ -8,7 +8,7 @@ namespace nvfp4 {
 
 namespace {
 
-constexpr int64_t kTileScales = kLayoutTileK / kScaleBlock;  // per row of a tile
+constexpr int64_t kTileScales = kLayoutTileScales;
 
 // A tile is 32 lines of 16 bytes: line = row % 32, and in it 4 groups (row / 32) of 4 scales. So
 // one 16-byte line holds what one tensor memory lane of each of the 4 warps' bands needs.
