@@ -746,8 +746,10 @@ enum {
  *   pdl          NVFP4_PDL_OFF or _ON, as in nvfp4_gemm_desc. In both a kernel that follows with
  *                programmatic launch may start at once.
  *   overlap      x, codes, scales, *tensor_scale_device and the workspace lie apart.
- *   format       NVFP4_OPERAND_FORMAT_NVFP4; the others (**).
- *   scale_rule   NVFP4_SCALE_RULE_DEFAULT; of UE8M0 scales the others, too (**).
+ *   format       an NVFP4_OPERAND_FORMAT; on the device NVFP4 alone, the others (**). K a multiple
+ *                of the elements that share a scale.
+ *   scale_rule   with NVFP4: DEFAULT. With UE8M0 scales an NVFP4_SCALE_RULE, and tensor_scale is 1
+ *                by VALUE: such scales reach every number of fp32.
  * Nothing but codes and scales of elements that exist is written: padding keeps its bytes. */
 typedef struct nvfp4_quantize_desc {
   uint64_t struct_size;
@@ -783,7 +785,9 @@ NVFP4_API nvfp4_status nvfp4_dequantize(const nvfp4_quantize_desc *desc, void *s
 
 /* nvfp4_quantize and nvfp4_dequantize on the CPU, single-threaded, with the same bits; every
  * pointer is a host pointer, tensor_scale_device too, and the workspace is not looked at. Padding
- * of scales is written as 0. Allocates nothing.                                        Since 0.1 */
+ * of scales is written as 0. Allocates nothing. Every format is there. With UE8M0 scales a code is
+ * x / scale rounded once; a block with a NaN has the scale 0xFF and codes 0, one with an infinity
+ * the scale 2^127, one of zeros the byte 0x00 and codes 0.                             Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_quantize_reference(const nvfp4_quantize_desc *desc);
 NVFP4_API nvfp4_status nvfp4_dequantize_reference(const nvfp4_quantize_desc *desc);
 

@@ -32,9 +32,9 @@ nvfp4_status Buffers::add_codes(const void* address, int64_t rows, int64_t ld, i
 }
 
 nvfp4_status Buffers::add_scales(const void* address, int64_t rows, int64_t k, int32_t layout,
-                                 bool written) {
+                                 int32_t format, bool written) {
   int64_t bytes;
-  if (!scale_bytes(rows, k, layout, &bytes)) return too_far("scales");
+  if (!scale_bytes_for(rows, k, layout, format, &bytes)) return too_far("scales");
   return add("scales", address, bytes, 1, written);
 }
 

@@ -16,7 +16,7 @@ class Buffers {
                           int64_t k, int64_t element_bytes, bool written);
   nvfp4_status add_codes(const void* address, int64_t rows, int64_t ld, int64_t k, bool written);
   nvfp4_status add_scales(const void* address, int64_t rows, int64_t k, int32_t layout,
-                          bool written);
+                          int32_t format, bool written);
   // What is written meets nothing else.
   nvfp4_status apart() const;
 

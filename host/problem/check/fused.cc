@@ -42,7 +42,7 @@ nvfp4_status check_numbers(const nvfp4_fused_quantize_desc& q) {
                             only(NVFP4_TENSOR_SCALE_VALUE) | only(NVFP4_TENSOR_SCALE_DEVICE)));
   NVFP4_TRY(
       rule_enumerator("pdl", q.pdl, Enumeration::pdl, only(NVFP4_PDL_OFF) | only(NVFP4_PDL_ON)));
-  NVFP4_TRY(check_format(q.format, q.scale_rule));
+  NVFP4_TRY(check_format(q.format, q.scale_rule, false));
   NVFP4_TRY(rule_reserved(q.reserved));
   if (q.tensor_scale_mode == NVFP4_TENSOR_SCALE_VALUE) return rule_tensor_scale(q.tensor_scale);
   return NVFP4_SUCCESS;
@@ -68,7 +68,7 @@ nvfp4_status check_places(const nvfp4_fused_quantize_desc& q) {
   NVFP4_TRY(rule_at_least("codes_ld", q.codes_ld, "k", q.k));
   NVFP4_TRY(rule_multiple(NVFP4_STATUS_MISALIGNED, "codes_ld", q.codes_ld, 2, ""));
   NVFP4_TRY(buffers.add_codes(q.codes, q.rows, q.codes_ld, q.k, kWritten));
-  NVFP4_TRY(buffers.add_scales(q.scales, q.rows, q.k, q.scale_layout, kWritten));
+  NVFP4_TRY(buffers.add_scales(q.scales, q.rows, q.k, q.scale_layout, q.format, kWritten));
   if (q.tensor_scale_mode == NVFP4_TENSOR_SCALE_DEVICE) {
     NVFP4_TRY(buffers.add("tensor_scale_device", q.tensor_scale_device, sizeof(float),
                           sizeof(float), kRead));

@@ -3,6 +3,7 @@
 #include <cinttypes>
 
 #include "host/base/formats.h"
+#include "host/base/operand_format.h"
 #include "host/problem/buffers.h"
 #include "host/problem/check.h"
 #include "host/problem/enumeration.h"
@@ -35,18 +36,33 @@ nvfp4_status check_tensor_scale_mode(int32_t mode, bool codes_are_read) {
   return enumerator_not_there("tensor_scale_mode", mode, Enumeration::tensor_scale);
 }
 
+// UE8M0 scales reach every number of fp32, so there is no second level above them.
+nvfp4_status check_second_level(const nvfp4_quantize_desc& q) {
+  constexpr uint32_t kOne = 0x3F800000;
+  const bool one =
+      q.tensor_scale_mode == NVFP4_TENSOR_SCALE_VALUE && f32_bits(q.tensor_scale) == kOne;
+  if (one || find_operand_format(q.format)->scale == ScaleType::ue4m3) return NVFP4_SUCCESS;
+  return fail(NVFP4_STATUS_INVALID_VALUE,
+              "tensor_scale must be 1 by value where format = %s, not %g with tensor_scale_mode = "
+              "%s",
+              enumerator_name(Enumeration::operand_format, q.format), f64_from_f32(q.tensor_scale),
+              enumerator_name(Enumeration::tensor_scale, q.tensor_scale_mode));
+}
+
 nvfp4_status check_numbers(const nvfp4_quantize_desc& q, QuantizerCall call) {
   NVFP4_TRY(rule_range("rows", q.rows, kMostRows));
   NVFP4_TRY(rule_range("k", q.k, kMostRows));
-  NVFP4_TRY(rule_multiple(NVFP4_STATUS_INVALID_VALUE, "k", q.k, kScaleBlock, ""));
+  NVFP4_TRY(check_format(q.format, q.scale_rule, on_host(call)));
+  NVFP4_TRY(rule_multiple(NVFP4_STATUS_INVALID_VALUE, "k", q.k,
+                          find_operand_format(q.format)->block, ""));
   NVFP4_TRY(rule_enumerator("x_type", q.x_type, Enumeration::type,
                             only(NVFP4_TYPE_F16) | only(NVFP4_TYPE_BF16) | only(NVFP4_TYPE_F32)));
   NVFP4_TRY(rule_scale_layout("scale_layout", q.scale_layout));
   NVFP4_TRY(check_tensor_scale_mode(q.tensor_scale_mode, reads_codes(call)));
   NVFP4_TRY(
       rule_enumerator("pdl", q.pdl, Enumeration::pdl, only(NVFP4_PDL_OFF) | only(NVFP4_PDL_ON)));
-  NVFP4_TRY(check_format(q.format, q.scale_rule));
   NVFP4_TRY(rule_reserved(q.reserved));
+  NVFP4_TRY(check_second_level(q));
   if (q.tensor_scale_mode == NVFP4_TENSOR_SCALE_VALUE) return rule_tensor_scale(q.tensor_scale);
   return NVFP4_SUCCESS;
 }
@@ -60,7 +76,7 @@ nvfp4_status check_places(const nvfp4_quantize_desc& q, uint64_t workspace_bytes
   Buffers buffers;
   NVFP4_TRY(buffers.add_matrix("x", q.x, q.rows, q.x_ld, q.k, element_bytes(q.x_type), kWritten));
   NVFP4_TRY(buffers.add_codes(q.codes, q.rows, q.codes_ld, q.k, kWritten));
-  NVFP4_TRY(buffers.add_scales(q.scales, q.rows, q.k, q.scale_layout, kWritten));
+  NVFP4_TRY(buffers.add_scales(q.scales, q.rows, q.k, q.scale_layout, q.format, kWritten));
   if (q.tensor_scale_mode != NVFP4_TENSOR_SCALE_VALUE) {
     NVFP4_TRY(buffers.add("tensor_scale_device", q.tensor_scale_device, sizeof(float),
                           sizeof(float), kWritten));
@@ -80,7 +96,7 @@ nvfp4_status check_places(const nvfp4_quantize_desc& q, uint64_t workspace_bytes
 
 }  // namespace
 
-nvfp4_status check_format(int32_t format, int32_t scale_rule) {
+nvfp4_status check_format(int32_t format, int32_t scale_rule, bool on_host) {
   const EnumeratorSet formats = only(NVFP4_OPERAND_FORMAT_NVFP4) |
                                 only(NVFP4_OPERAND_FORMAT_MXFP4) |
                                 only(NVFP4_OPERAND_FORMAT_E2M1_UE8M0);
@@ -88,11 +104,16 @@ nvfp4_status check_format(int32_t format, int32_t scale_rule) {
                               only(NVFP4_SCALE_RULE_FLOOR);
   NVFP4_TRY(rule_enumerator("format", format, Enumeration::operand_format, formats));
   NVFP4_TRY(rule_enumerator("scale_rule", scale_rule, Enumeration::scale_rule, rules));
-  if (format != NVFP4_OPERAND_FORMAT_NVFP4) {
+  if (format != NVFP4_OPERAND_FORMAT_NVFP4 && !on_host) {
     return enumerator_not_there("format", format, Enumeration::operand_format);
   }
-  if (scale_rule == NVFP4_SCALE_RULE_DEFAULT) return NVFP4_SUCCESS;
-  return enumerator_not_there("scale_rule", scale_rule, Enumeration::scale_rule);
+  if (format != NVFP4_OPERAND_FORMAT_NVFP4 || scale_rule == NVFP4_SCALE_RULE_DEFAULT) {
+    return NVFP4_SUCCESS;
+  }
+  return fail(NVFP4_STATUS_INVALID_VALUE,
+              "scale_rule = %s is one of UE8M0 scales; format = NVFP4_OPERAND_FORMAT_NVFP4 takes "
+              "NVFP4_SCALE_RULE_DEFAULT",
+              enumerator_name(Enumeration::scale_rule, scale_rule));
 }
 
 nvfp4_status check_quantizer(const nvfp4_quantize_desc* desc, QuantizerCall call, bool* empty) {
