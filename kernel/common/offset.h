@@ -5,9 +5,18 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #ifdef __CUDACC_RTC__
 #define NVFP4_OFFSET_IS(type, member, bytes) true
 #else
 #define NVFP4_OFFSET_IS(type, member, bytes) (offsetof(type, member) == bytes)
+#endif
+
+// OFFSET_OF(type, member): bytes, for addresses in device code. `type` without a comma.
+#ifdef __CUDACC_RTC__
+#define NVFP4_OFFSET_OF(type, member) \
+  static_cast<uint32_t>(reinterpret_cast<uint64_t>(&static_cast<type*>(nullptr)->member))
+#else
+#define NVFP4_OFFSET_OF(type, member) static_cast<uint32_t>(offsetof(type, member))
 #endif

@@ -19,14 +19,10 @@
 //                                                                                        |
 //                                   epilogue warps 2..5  <---  phase 0  <----------------+
 //
-//   TMA warp (32 lanes)  --- scales beyond K cleared ---  cut_ready phase 0  --->  MMA thread
-//                            (last stage of a K that is no multiple of 64)
-//
 //   full[s]:  1 arrival (expect_tx) + the stage's bytes.   empty[s]: 1 arrival, by tcgen05.commit,
 //   only when the stage is filled again.   accumulator_full: 1 arrival, by the last commit. The
-//   ring's first filling is issued by the thread that initialises the barriers: full[0], the loads
-//   of stage 0, all other barriers, the other stages. It waits for no empty barrier. From round
-//   r >= 1 on it waits for phase r - 1.
+//   ring's first filling is issued by the thread that has initialised the barriers, before anything
+//   else happens, and waits for no empty barrier. From round r >= 1 on it waits for phase r - 1.
 #include "kernel/common/clocks.cuh"
 #include "kernel/common/tiles.cuh"
 #include "kernel/ptx/cluster.cuh"
@@ -51,21 +47,23 @@ namespace nvfp4 {
 // A warp has read all it wants of the accumulator. Where no later tile needs it nobody waits.
 template <typename Tile>
 __device__ void release_accumulator(const Cta<Tile>& cta, uint32_t lane) {
-  if (!Tile::kSeveralTiles || !cta.accumulator_is_used_again()) return;
-  ptx::tcgen05_fence_before_thread_sync();
-  __syncwarp();
-  if (lane == 0) ptx::mbarrier_arrive_cluster(ptx::mapa(cta.accumulator_empty(), 0));
-  __syncwarp();
+  if constexpr (Tile::kSeveralTiles) {
+    if (!cta.walk.accumulator_is_used_again()) return;
+    ptx::tcgen05_fence_before_thread_sync();
+    __syncwarp();
+    if (lane == 0) ptx::mbarrier_arrive_cluster(ptx::mapa(cta.accumulator_empty(), 0));
+    __syncwarp();
+  }
 }
 
 template <typename Tile>
 __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, uint32_t lane) {
   const Sm100Params& p = cta.p;
-  const uint32_t band = warp % 4, batch = cta.tile.batch;
-  const uint32_t m = cta.tile.token_tile * Tile::kTokens, n = cta.first_weight();
+  const uint32_t band = warp % 4, batch = cta.tile().batch;
+  const uint32_t m = cta.first_token(), n = cta.first_weight();
   const uint32_t n_first = n + band * kPieceWeights;
   const auto wait_for_sums = [&] {
-    ptx::mbarrier_wait(cta.accumulator_full(), cta.accumulator_parity());
+    ptx::mbarrier_wait(cta.accumulator_full(), cta.walk.accumulator_parity());
   };
   // Meanwhile these warps have nothing to do. An odd CTA may lie beyond the last column.
   if (Tile::kCtas == 1 || n < p.n) {
@@ -87,9 +85,8 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
   Epilogue epilogue(p, batch, m, n_first);
   // The last commit covers every MMA: the ring of a CTA that has one tile is drained then, and free
   // for the slabs.
-  static_assert(Tile::kWeightsAt == 0 && Tile::kTokensAt == Tile::kStages * Tile::kWeightBytes);
-  const uint32_t slab = cta.smem + Slabs<Tile>::kAt + band * kSumSlabBytes;
-  const Boxes<Tile> boxes{p, batch, n_first, cta.smem, band, lane};
+  const uint32_t slab = cta.at.smem + Slabs<Tile>::kAt + band * kSumSlabBytes;
+  const Boxes<Tile> boxes{p, batch, n_first, cta.at.smem, band, lane};
   if (Tile::kStoresByTma && boxes.used() && lane == 0) ptx::prefetch_tensormap(&p.d_map);
   __syncwarp();
   wait_for_sums();
@@ -106,23 +103,6 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
 
 // ---- A CTA --------------------------------------------------------------------------------------
 
-// What of the grid it is: a tile, or its part of a tile's K, or its place in a pair.
-template <typename Tile>
-__device__ Cta<Tile> make_cta(const Sm100Params& p, uint32_t smem) {
-  const uint32_t k_steps = (p.k + kMmaK - 1) / kMmaK;
-  const uint32_t fillings = (k_steps + Tile::kSteps - 1) / Tile::kSteps;
-  const auto cta = [&](uint32_t tile, const PartOfK& part) {
-    return Cta<Tile>{p, tile_at(p, tile), smem, k_steps, part.rank, part.first, part.count};
-  };
-  if constexpr (Tile::kCtas == 2) {
-    return cta(blockIdx.x / 2, PartOfK{blockIdx.x % 2, 0, fillings});
-  } else if constexpr (Tile::kMaxSplit > 1) {
-    return cta(blockIdx.x >> log2_of_split(p.split), part_of_cta(p, fillings));
-  } else {
-    return cta(blockIdx.x, PartOfK{0, 0, fillings});
-  }
-}
-
 // Of all loads: the first one by a map waits until it is there.
 template <typename Tile>
 __device__ void prefetch_maps(const Sm100Params& p) {
@@ -134,37 +114,29 @@ __device__ void prefetch_maps(const Sm100Params& p) {
   }
 }
 
-// The peer's loads and commits signal barriers here: they are there before it has begun, and so has
-// it before its tensor memory is asked for.
-template <typename Tile>
-__device__ void meet_pair(const Cta<Tile>& cta, uint32_t warp) {
-  if (warp == Tile::kProducerWarp && ptx::elect_sync()) {
-    prefetch_maps<Tile>(cta.p);
-    init_first_barrier(cta);
-    init_other_barriers(cta);
-  }
-  __syncwarp();
-  ptx::cluster_sync_relaxed();
-}
-
 // Barriers, the first loads and tensor memory, whose address is returned. All of it is there, in
 // every CTA of the cluster, when this returns.
 template <typename Tile>
 __device__ uint32_t set_up(const Cta<Tile>& cta, uint32_t warp) {
-  if constexpr (Tile::kCtas == 2) meet_pair(cta, warp);
+  if (warp == Tile::kProducerWarp && ptx::elect_sync()) {
+    note_clock(kClock_begin_ns);
+    note_clock(kClock_start);
+    prefetch_maps<Tile>(cta.p);
+    init_barriers(cta);
+  }
+  // The peer's loads and commits signal barriers here: they are there before it has begun, and so
+  // has it before its tensor memory is asked for.
+  if constexpr (Tile::kCtas == 2) {
+    __syncwarp();
+    ptx::cluster_sync_relaxed();
+  }
   if (warp == Tile::kProducerWarp) {
     if (ptx::elect_sync()) {
-      note_clock(kClock_begin_ns);
-      note_clock(kClock_start);
-      if (Tile::kCtas == 1) {
-        prefetch_maps<Tile>(cta.p);
-        init_first_barrier(cta);
-      }
       note_clock(kClock_first_load);
       load_first_fillings(cta);
     }
   } else if (warp == Tile::kMmaWarp) {
-    ptx::tcgen05_alloc<Tile::kCtaGroup, Tile::kColumnsAllocated>(cta.smem + Tile::kTmemAddressAt);
+    ptx::tcgen05_alloc<Tile::kCtaGroup, Tile::kColumnsAllocated>(cta.at.tmem_address());
     ptx::tcgen05_relinquish_alloc_permit<Tile::kCtaGroup>();
     ptx::tcgen05_fence_before_thread_sync();
   }
@@ -174,13 +146,14 @@ __device__ uint32_t set_up(const Cta<Tile>& cta, uint32_t warp) {
   // (PTX ISA 9.7.16.6.3), and a release would have each warp wait for its CTA's loads.
   if (cta.in_cluster()) ptx::cluster_sync_relaxed();
   ptx::tcgen05_fence_after_thread_sync();
-  return ptx::ld_shared_b32(cta.smem + Tile::kTmemAddressAt);
+  return ptx::ld_shared_b32(cta.at.tmem_address());
 }
 
 // Each role takes one tile of its CTA after the other, as far ahead as barriers let it.
 template <typename Tile>
 __device__ void run_role(Cta<Tile> cta, uint32_t tmem, uint32_t warp, uint32_t lane) {
-  if constexpr (Tile::kSeveralTiles) cta.turns = turns_of_pair(cta.p);
+  if constexpr (Tile::kSeveralTiles) cta.walk.turns = turns_of_pair(cta.p);
+  const CutEnd<Tile> end{cta};
   if (warp == Tile::kProducerWarp) {
     // Not before this CTA has its tensor memory: a dependent that were faster would keep the SM's
     // columns until this grid has ended.
@@ -188,7 +161,7 @@ __device__ void run_role(Cta<Tile> cta, uint32_t tmem, uint32_t warp, uint32_t l
     do {
       if (ptx::elect_sync()) load_remaining_fillings(cta);
       __syncwarp();
-      if (cta.k_is_cut()) clear_last_scales(cta, lane);
+      if (end.exists()) end.clear(lane);
     } while (cta.go_on());
   } else if (warp == Tile::kMmaWarp) {
     if (!cta.leads() || !ptx::elect_sync()) return;
@@ -197,7 +170,7 @@ __device__ void run_role(Cta<Tile> cta, uint32_t tmem, uint32_t warp, uint32_t l
     } while (cta.go_on());
   } else {
     do {
-      store_tile(cta, tmem + cta.accumulator() * Tile::kTokens, warp, lane);
+      store_tile(cta, tmem + cta.walk.accumulator() * Tile::kTokens, warp, lane);
     } while (cta.go_on());
   }
 }

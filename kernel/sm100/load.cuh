@@ -4,45 +4,38 @@
 
 #include <cstdint>
 
+#include "kernel/common/ring.cuh"
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/sync.cuh"
 #include "kernel/ptx/tma.cuh"
-#include "kernel/common/ring.cuh"
 #include "kernel/sm100/cta.cuh"
+#include "kernel/sm100/cut.cuh"
 #include "kernel/sm100/pair.cuh"
 
 namespace nvfp4 {
 
-// Of full[0], then of the others: this thread's own TMA loads signal them next. Where a CTA is
-// alone the loads of stage 0 come between.
+// All of them before any load, and in a pair before the peer begins: one order for both.
 template <typename Tile>
-__device__ void init_first_barrier(const Cta<Tile>& cta) {
-  ptx::mbarrier_init(cta.full(0), 1);
-  ptx::fence_mbarrier_init();
-  ptx::fence_proxy_async_shared_cta();
-}
-
-template <typename Tile>
-__device__ void init_other_barriers(const Cta<Tile>& cta) {
+__device__ void init_barriers(const Cta<Tile>& cta) {
   for (uint32_t stage = 0; stage < Tile::kStages; ++stage) {
-    if (stage > 0) ptx::mbarrier_init(cta.full(stage), 1);
-    ptx::mbarrier_init(cta.empty(stage), 1);
+    ptx::mbarrier_init(cta.at.full(stage), 1);
+    ptx::mbarrier_init(cta.at.empty(stage), 1);
   }
-  ptx::mbarrier_init(cta.accumulator_full(), 1);
-  ptx::mbarrier_init(cta.cut_ready(), 32 * Tile::kCtas);
+  for (uint32_t i = 0; i < Tile::kCtas; ++i) ptx::mbarrier_init(cta.at.accumulator_full(i), 1);
+  CutEnd<Tile>{cta}.init_barriers();
   if constexpr (Tile::kSeveralTiles) {
-    ptx::mbarrier_init(cta.smem + Tile::kAccumulatorFull1At, 1);
     for (uint32_t i = 0; i < 2; ++i) {
-      ptx::mbarrier_init(cta.smem + Tile::kAccumulatorEmptyAt + 8 * i, 4 * Tile::kCtas);
+      ptx::mbarrier_init(cta.at.accumulator_empty(i), 4 * Tile::kCtas);
     }
-    ptx::mbarrier_init(cta.cut_full(), 1);
   }
-  if (cta.shares_tile()) {
-    ptx::mbarrier_init(cta.peers_ready(), cta.p.split - 1);
-    for (uint32_t band = 0; band < 4; ++band) ptx::mbarrier_init(cta.sums(band), 1);
+  if constexpr (Tile::kMaxSplit > 1) {
+    if (cta.shares_tile()) {
+      ptx::mbarrier_init(cta.at.peers_ready(), cta.p.split - 1);
+      for (uint32_t band = 0; band < 4; ++band) ptx::mbarrier_init(cta.at.sums(band), 1);
+    }
   }
   ptx::fence_mbarrier_init();
-  ptx::fence_proxy_async_shared_cta();
+  ptx::fence_proxy_async_shared_cta();  // this thread's loads signal them next
 }
 
 // Scale tiles of one stage for the block of 128 rows: contiguous in K, so one copy.
@@ -57,8 +50,8 @@ __device__ inline void load_scales(uint32_t dst, const uint8_t* scales, uint32_t
 template <typename Tile>
 __device__ void expect_stage(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
   if constexpr (Tile::kCtas == 2) return expect_stage_of_pair(cta, filling, stage);
-  const uint32_t bar = cta.full(stage);
-  const uint32_t scale_bytes = cta.steps(filling) * kScaleTileBytes;
+  const uint32_t bar = cta.at.full(stage);
+  const uint32_t scale_bytes = cta.k.steps(filling) * kScaleTileBytes;
   ptx::mbarrier_arrive_expect_tx(
       bar, Tile::kWeightBytes + Tile::kTokenBytes + (1 + Tile::kTokenScaleBlocks) * scale_bytes);
 }
@@ -68,14 +61,13 @@ template <typename Tile>
 __device__ void load_weights(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
   if constexpr (Tile::kCtas == 2) return load_weights_of_pair(cta, filling, stage);
   const Sm100Params& p = cta.p;
-  const uint32_t bar = cta.full(stage);
-  ptx::cp_async_bulk_tensor_3d(cta.weights(stage), &p.weights,
-                               (cta.first + filling) * (Tile::kK / 2), cta.first_weight(),
-                               cta.tile.batch, bar, ptx::kEvictFirst);
-  load_scales(cta.weight_scales(stage),
-              p.weight_scales + cta.tile.batch * p.weight_scales_batch_bytes, cta.tile.weight_tile,
-              cta.k_steps, (cta.first + filling) * Tile::kSteps,
-              cta.steps(filling) * kScaleTileBytes, bar, ptx::kEvictFirst);
+  const uint32_t bar = cta.at.full(stage);
+  ptx::cp_async_bulk_tensor_3d(cta.at.weights(stage), &p.weights, cta.k.first_byte(filling),
+                               cta.first_weight(), cta.tile().batch, bar, ptx::kEvictFirst);
+  load_scales(cta.at.weight_scales(stage),
+              p.weight_scales + cta.tile().batch * p.weight_scales_batch_bytes,
+              cta.tile().weight_tile, cta.k.k_steps, cta.k.first_step(filling),
+              cta.k.steps(filling) * kScaleTileBytes, bar, ptx::kEvictFirst);
 }
 
 // Tokens are used by every weight tile.
@@ -83,20 +75,20 @@ template <typename Tile>
 __device__ void load_tokens(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
   if constexpr (Tile::kCtas == 2) return load_tokens_of_pair(cta, filling, stage);
   const Sm100Params& p = cta.p;
-  const uint32_t bar = cta.full(stage);
-  const uint32_t first_step = (cta.first + filling) * Tile::kSteps;
-  const uint32_t scale_bytes = cta.steps(filling) * kScaleTileBytes;
-  ptx::cp_async_bulk_tensor_3d(cta.tokens(stage), &p.tokens, (cta.first + filling) * (Tile::kK / 2),
-                               cta.tile.token_tile * Tile::kTokens, cta.tile.batch, bar,
-                               ptx::kEvictLast);
-  const uint8_t* token_scales = p.token_scales + cta.tile.batch * p.token_scales_batch_bytes;
+  const uint32_t bar = cta.at.full(stage);
+  const uint32_t first_step = cta.k.first_step(filling);
+  const uint32_t scale_bytes = cta.k.steps(filling) * kScaleTileBytes;
+  ptx::cp_async_bulk_tensor_3d(cta.at.tokens(stage), &p.tokens, cta.k.first_byte(filling),
+                               cta.first_token(), cta.tile().batch, bar, ptx::kEvictLast);
+  const uint8_t* token_scales = p.token_scales + cta.tile().batch * p.token_scales_batch_bytes;
   // A bulk copy does not clip: the second block of a 256-token tile may not exist. Its place is
   // taken by the last one; only rows beyond M see it.
   const uint32_t last_block = (p.m - 1) / kScaleTileRows;
   for (uint32_t i = 0; i < Tile::kTokenScaleBlocks; ++i) {
-    const uint32_t block = cta.tile.token_tile * Tile::kTokens / kScaleTileRows + i;
-    load_scales(cta.token_scales(stage) + i * Tile::kSteps * kScaleTileBytes, token_scales,
-                min(block, last_block), cta.k_steps, first_step, scale_bytes, bar, ptx::kEvictLast);
+    const uint32_t block = cta.first_token() / kScaleTileRows + i;
+    load_scales(cta.at.token_scales(stage) + i * Tile::kSteps * kScaleTileBytes, token_scales,
+                min(block, last_block), cta.k.k_steps, first_step, scale_bytes, bar,
+                ptx::kEvictLast);
   }
 }
 
@@ -116,10 +108,9 @@ __device__ void load_early_stages(const Cta<Tile>& cta) {
   static_assert(kEarlyStages <= Tile::kStages);
   expect_stage(cta, 0, 0);
   load_weights(cta, 0, 0);
-  if (Tile::kCtas == 1) init_other_barriers(cta);
 #pragma unroll
   for (uint32_t filling = 1; filling < kEarlyStages; ++filling) {
-    if (filling < cta.fillings) {
+    if (filling < cta.k.fillings) {
       expect_stage(cta, filling, filling);
       load_weights(cta, filling, filling);
     }
@@ -127,7 +118,7 @@ __device__ void load_early_stages(const Cta<Tile>& cta) {
   ptx::griddepcontrol_wait();
 #pragma unroll
   for (uint32_t filling = 0; filling < kEarlyStages; ++filling) {
-    if (filling < cta.fillings) load_tokens(cta, filling, filling);
+    if (filling < cta.k.fillings) load_tokens(cta, filling, filling);
   }
 }
 
@@ -142,23 +133,22 @@ __device__ void load_first_fillings(const Cta<Tile>& cta) {
   } else {
     ptx::griddepcontrol_wait();
     load_stage(cta, 0, 0);
-    if (Tile::kCtas == 1) init_other_barriers(cta);
     loaded = 1;
   }
 #pragma unroll
   for (uint32_t filling = 1; filling < Tile::kStages; ++filling) {
-    if (filling >= loaded && filling < cta.fillings) load_stage(cta, filling, filling);
+    if (filling >= loaded && filling < cta.k.fillings) load_stage(cta, filling, filling);
   }
 }
 
 // The others of a tile. Of a stage that has never been filled the wait passes at once.
 template <typename Tile>
 __device__ void load_remaining_fillings(const Cta<Tile>& cta) {
-  const uint32_t loaded = cta.turn == 0 ? Tile::kStages : 0;
-  auto at = cta.begin;
+  const uint32_t loaded = cta.walk.turn == 0 ? Tile::kStages : 0;
+  auto at = cta.walk.begin;
   at.advance(loaded);
-  for (uint32_t filling = loaded; filling < cta.fillings; ++filling, at.advance()) {
-    ptx::mbarrier_wait(cta.empty(at.stage), at.parity ^ 1);
+  for (uint32_t filling = loaded; filling < cta.k.fillings; ++filling, at.advance()) {
+    ptx::mbarrier_wait(cta.at.empty(at.stage), at.parity ^ 1);
     load_stage(cta, filling, at.stage);
   }
 }

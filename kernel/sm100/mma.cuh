@@ -9,6 +9,7 @@
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/tcgen05.cuh"
 #include "kernel/sm100/cta.cuh"
+#include "kernel/sm100/cut.cuh"
 #include "kernel/sm100/descriptor.h"
 
 namespace nvfp4 {
@@ -37,11 +38,11 @@ struct MmaThread {
 
   __device__ MmaThread(const Cta<Tile>& its, uint32_t tensor_memory)
       : cta(its),
-        tmem(tensor_memory + its.accumulator() * Tile::kTokens),
-        first{operand_descriptor(its.weights(0)), operand_descriptor(its.tokens(0)),
-              scale_descriptor(its.weight_scales(0)), scale_descriptor(its.token_scales(0)),
+        tmem(tensor_memory + its.walk.accumulator() * Tile::kTokens),
+        first{operand_descriptor(its.at.weights(0)), operand_descriptor(its.at.tokens(0)),
+              scale_descriptor(its.at.weight_scales(0)), scale_descriptor(its.at.token_scales(0)),
               tensor_memory + Tile::kScaleColumnsAt},
-        half(Tile::kTokens < kScaleTileRows ? its.tile.token_tile % 2 * 2 : 0) {}
+        half(Tile::kTokens < kScaleTileRows ? its.tile().token_tile % 2 * 2 : 0) {}
 
   __device__ StageOperands operands(uint32_t stage) const {
     return {advance(first.weights, stage * Tile::kWeightBytes),
@@ -58,9 +59,9 @@ struct MmaThread {
   }
 
   __device__ StageOperands wait(uint32_t filling, RingPosition<Tile::kStages> at) const {
-    wait_full(cta.full(at.stage), at.parity);
+    wait_full(cta.at.full(at.stage), at.parity);
     if (filling == 0) note_clock(kClock_first_full);
-    if (filling + 1 == cta.fillings) note_clock(kClock_last_full);
+    if (filling + 1 == cta.k.fillings) note_clock(kClock_last_full);
     ptx::tcgen05_fence_after_thread_sync();
     return operands(at.stage);
   }
@@ -90,9 +91,11 @@ struct MmaThread {
 // Until both CTAs have read what an earlier tile left there.
 template <typename Tile>
 __device__ void wait_for_accumulator(const Cta<Tile>& cta) {
-  if (cta.turn < Tile::kAccumulators) return;
-  ptx::mbarrier_wait_cluster(cta.accumulator_empty(), cta.accumulator_parity() ^ 1);
-  ptx::tcgen05_fence_after_thread_sync();
+  if constexpr (Tile::kSeveralTiles) {
+    if (cta.walk.turn < Tile::kAccumulators) return;
+    ptx::mbarrier_wait_cluster(cta.accumulator_empty(), cta.walk.accumulator_parity() ^ 1);
+    ptx::tcgen05_fence_after_thread_sync();
+  }
 }
 
 // Fillings of four steps, in code without a branch between the steps: 15 clocks to issue one, where
@@ -101,8 +104,9 @@ __device__ void wait_for_accumulator(const Cta<Tile>& cta) {
 template <typename Tile>
 __device__ void issue_mma(const Cta<Tile>& cta, uint32_t tmem) {
   const MmaThread<Tile> thread(cta, tmem);
-  const uint32_t complete = cta.complete();
-  auto at = cta.begin;
+  const CutEnd<Tile> end{cta};
+  const uint32_t complete = cta.k.complete();
+  auto at = cta.walk.begin;
   wait_for_accumulator(cta);
   for (uint32_t filling = 0; filling < complete; ++filling, at.advance()) {
     const StageOperands operands = thread.wait(filling, at);
@@ -111,16 +115,16 @@ __device__ void issue_mma(const Cta<Tile>& cta, uint32_t tmem) {
       thread.issue_step(operands, step, filling + step != 0);
     }
     // Nobody waits for a stage that is not filled again, and an arrival must not outlive the CTA.
-    if (cta.is_refilled(filling)) commit<Tile>(cta.empty(at.stage));
+    if (cta.walk.is_refilled(filling)) commit<Tile>(cta.at.empty(at.stage));
   }
-  if (complete < cta.fillings) {
-    if (cta.k_is_cut()) thread.wait_full(cta.cut_ready(), cta.turn % 2);
+  if (complete < cta.k.fillings) {
+    if (end.exists()) end.wait_until_cleared();
     const StageOperands operands = thread.wait(complete, at);
 #pragma unroll 1
-    for (uint32_t step = 0; step < cta.steps(complete); ++step) {
+    for (uint32_t step = 0; step < cta.k.steps(complete); ++step) {
       thread.issue_step(operands, step, complete + step != 0);
     }
-    if (Tile::kSeveralTiles && cta.is_refilled(complete)) commit<Tile>(cta.empty(at.stage));
+    if (Tile::kSeveralTiles && cta.walk.is_refilled(complete)) commit<Tile>(cta.at.empty(at.stage));
   }
   commit<Tile>(cta.accumulator_full());
   note_clock(kClock_last_commit);

@@ -34,31 +34,27 @@
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/tma.cuh"
 #include "kernel/sm100/cta.cuh"
+#include "kernel/sm100/cut.cuh"
 
 namespace nvfp4 {
-
-// Tiles that this pair computes, of so many pairs.
-__device__ inline uint32_t turns_of_pair(const Sm100Params& p) {
-  const uint32_t pair = blockIdx.x / 2, pairs = gridDim.x / 2;
-  return (p.tiles - pair + pairs - 1) / pairs;
-}
 
 // What counts a filling's bytes, as a shared::cluster address. Where scales have to be cleared,
 // each CTA waits for its own bytes (cut.cuh).
 template <typename Tile>
 __device__ uint32_t full_of_pair(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
-  if (cta.is_cut(filling) && !cta.leads()) return ptx::mapa(cta.cut_full(), cta.rank);
-  return ptx::mapa(cta.full(stage), 0);
+  const bool by_itself = CutEnd<Tile>{cta}.is_in(filling) && !cta.leads();
+  if (by_itself) return ptx::mapa(cta.at.cut_full(), cta.rank);
+  return ptx::mapa(cta.at.full(stage), 0);
 }
 
 template <typename Tile>
 __device__ void expect_stage_of_pair(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
   static_assert(2 * Tile::kStageBytes <= kMaxTransactionBytes);
-  if (cta.is_cut(filling)) {
-    ptx::mbarrier_arrive_expect_tx(cta.leads() ? cta.full(stage) : cta.cut_full(),
+  if (CutEnd<Tile>{cta}.is_in(filling)) {
+    ptx::mbarrier_arrive_expect_tx(cta.leads() ? cta.at.full(stage) : cta.at.cut_full(),
                                    Tile::kStageBytes);
   } else if (cta.leads()) {
-    ptx::mbarrier_arrive_expect_tx(cta.full(stage), 2 * Tile::kStageBytes);
+    ptx::mbarrier_arrive_expect_tx(cta.at.full(stage), 2 * Tile::kStageBytes);
   }
 }
 
@@ -74,24 +70,26 @@ template <typename Tile>
 __device__ void load_weights_of_pair(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
   const Sm100Params& p = cta.p;
   const uint32_t bar = full_of_pair(cta, filling, stage), n = cta.first_weight();
-  ptx::cp_async_bulk_tensor_3d_of_pair(cta.weights(stage), &p.weights, filling * (Tile::kK / 2), n,
-                                       cta.tile.batch, bar, ptx::kEvictFirst);
-  load_scales_of_pair(cta.weight_scales(stage), p.weight_scale_map, n / kScaleTileRows,
-                      filling * Tile::kSteps, p.weight_scales_batch_bytes == 0 ? 0 : cta.tile.batch,
-                      bar, ptx::kEvictFirst);
+  ptx::cp_async_bulk_tensor_3d_of_pair(cta.at.weights(stage), &p.weights, cta.k.first_byte(filling),
+                                       n, cta.tile().batch, bar, ptx::kEvictFirst);
+  load_scales_of_pair(cta.at.weight_scales(stage), p.weight_scale_map, n / kScaleTileRows,
+                      cta.k.first_step(filling),
+                      p.weight_scales_batch_bytes == 0 ? 0 : cta.tile().batch, bar,
+                      ptx::kEvictFirst);
 }
 
 template <typename Tile>
 __device__ void load_tokens_of_pair(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
   const Sm100Params& p = cta.p;
-  const uint32_t bar = full_of_pair(cta, filling, stage), m = cta.tile.token_tile * Tile::kTokens;
-  ptx::cp_async_bulk_tensor_3d_of_pair(cta.tokens(stage), &p.tokens, filling * (Tile::kK / 2),
-                                       m + cta.rank * Tile::kCtaTokens, cta.tile.batch, bar,
+  const uint32_t bar = full_of_pair(cta, filling, stage), m = cta.first_token();
+  ptx::cp_async_bulk_tensor_3d_of_pair(cta.at.tokens(stage), &p.tokens, cta.k.first_byte(filling),
+                                       m + cta.rank * Tile::kCtaTokens, cta.tile().batch, bar,
                                        ptx::kEvictLast);
   for (uint32_t i = 0; i < Tile::kTokenScaleBlocks; ++i) {
-    load_scales_of_pair(cta.token_scales(stage) + i * Tile::kSteps * kScaleTileBytes,
-                        p.token_scale_map, m / kScaleTileRows + i, filling * Tile::kSteps,
-                        p.token_scales_batch_bytes == 0 ? 0 : cta.tile.batch, bar, ptx::kEvictLast);
+    load_scales_of_pair(cta.at.token_scales(stage) + i * Tile::kSteps * kScaleTileBytes,
+                        p.token_scale_map, m / kScaleTileRows + i, cta.k.first_step(filling),
+                        p.token_scales_batch_bytes == 0 ? 0 : cta.tile().batch, bar,
+                        ptx::kEvictLast);
   }
 }
 

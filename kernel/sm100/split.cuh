@@ -56,18 +56,18 @@ struct Exchange {
     return rows > before ? min(rows - before, share) : 0;
   }
   __device__ uint32_t own(uint32_t row) const {
-    return cta.smem + (band * Tile::kTokens + row) * kRowBytes;
+    return cta.at.smem + (band * Tile::kTokens + row) * kRowBytes;
   }
   // What a rank has sent of this CTA's share.
   __device__ uint32_t received(uint32_t rank) const {
-    return cta.smem + kReceivedAt + (rank * 4 + band) * share * kRowBytes;
+    return cta.at.smem + kReceivedAt + (rank * 4 + band) * share * kRowBytes;
   }
   __device__ bool is_peer(uint32_t rank) const { return rank < cta.p.split && rank != cta.rank; }
 
   // To all peers, a lane each, by the one warp that every tile has.
   __device__ void tell_ring_is_drained() const {
     if (band == 0 && is_peer(lane)) {
-      ptx::mbarrier_arrive_cluster(ptx::mapa(cta.peers_ready(), lane));
+      ptx::mbarrier_arrive_cluster(ptx::mapa(cta.at.peers_ready(), lane));
     }
   }
 
@@ -88,13 +88,13 @@ struct Exchange {
     __syncwarp();
     const uint32_t own_rows = rows_of(cta.rank);
     if (lane == cta.rank && own_rows > 0) {
-      ptx::mbarrier_arrive_expect_tx(cta.sums(band), (cta.p.split - 1) * own_rows * kRowBytes);
+      ptx::mbarrier_arrive_expect_tx(cta.at.sums(band), (cta.p.split - 1) * own_rows * kRowBytes);
     }
     const uint32_t rows = is_peer(lane) ? rows_of(lane) : 0;
     if (rows > 0) {
-      ptx::mbarrier_wait_cluster(cta.peers_ready(), 0);
+      ptx::mbarrier_wait_cluster(cta.at.peers_ready(), 0);
       ptx::cp_async_bulk_to_cluster(ptx::mapa(received(cta.rank), lane), own(lane * share),
-                                    rows * kRowBytes, ptx::mapa(cta.sums(band), lane));
+                                    rows * kRowBytes, ptx::mapa(cta.at.sums(band), lane));
     }
     __syncwarp();
   }
@@ -127,14 +127,14 @@ __device__ void store_share(const Exchange<Tile>& exchange, uint32_t tmem) {
   exchange.push();
   const uint32_t rows = exchange.rows_of(cta.rank);
   if (rows == 0) return;
-  ptx::mbarrier_wait_cluster(cta.sums(exchange.band), 0);
+  ptx::mbarrier_wait_cluster(cta.at.sums(exchange.band), 0);
   const uint32_t row = exchange.lane / kLanesPerRow, column = exchange.lane % kLanesPerRow * 4;
 #pragma unroll 1
   for (uint32_t i = row; i < rows; i += kRows) exchange.add(i, column * 4);
   const uint32_t first = cta.rank * exchange.share, m = exchange.m + first;
   const SumRows sums{exchange.own(first + row) + column * 4,
                      kRows * Exchange<Tile>::kRowBytes,
-                     cta.tile.batch,
+                     cta.tile().batch,
                      cta.first_weight() + exchange.band * kPieceWeights + column,
                      m + row,
                      kRows,

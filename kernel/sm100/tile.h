@@ -7,6 +7,7 @@
 
 #include "kernel/common/hardware.h"
 #include "kernel/common/scale_tile.h"
+#include "kernel/sm100/shared.h"
 
 namespace nvfp4 {
 
@@ -39,33 +40,18 @@ struct Sm100Tile {
   static constexpr bool kSeveralTiles = kCtas == 2;
   static constexpr uint32_t kSlabsBytes = kSeveralTiles ? 4 * (32 * 32 * 4 + 32 * 32 * 2) : 0;
 
-  // full[stages], empty[stages], accumulator_full, cut_ready, peers_ready, sums[4 bands], and the
-  // word tcgen05.alloc writes; for several tiles also a second accumulator_full,
-  // accumulator_empty[2] and cut_full.
-  static constexpr uint32_t kTileBarriers = kSeveralTiles ? 4 : 0;
-  static constexpr uint32_t barrier_bytes(uint32_t stages) {
-    return 8 * (2 * stages + 7 + kTileBarriers) + 8;
-  }
+  // As many stages as fit; of the barriers' size those are assumed that would fit alone.
   static constexpr uint32_t kStages =
-      (kMaxSharedBytes - kSlabsBytes - barrier_bytes(kMaxSharedBytes / kStageBytes)) / kStageBytes;
+      (kMaxSharedBytes - kSlabsBytes -
+       uint32_t(sizeof(Sm100Barriers<kMaxSharedBytes / kStageBytes, kCtas>))) /
+      kStageBytes;
 
-  // Shared memory, offsets from a 1024-byte aligned base. All stages of one operand lie together.
-  static constexpr uint32_t kWeightsAt = 0;
-  static constexpr uint32_t kTokensAt = kWeightsAt + kStages * kWeightBytes;
-  static constexpr uint32_t kWeightScalesAt = kTokensAt + kStages * kTokenBytes;
-  static constexpr uint32_t kTokenScalesAt = kWeightScalesAt + kStages * kWeightScaleBytes;
-  static constexpr uint32_t kSlabsAt = kTokenScalesAt + kStages * kTokenScaleBytes;
-  static constexpr uint32_t kFullAt = kSlabsAt + kSlabsBytes;
-  static constexpr uint32_t kEmptyAt = kFullAt + 8 * kStages;
-  static constexpr uint32_t kAccumulatorFullAt = kEmptyAt + 8 * kStages;
-  static constexpr uint32_t kCutReadyAt = kAccumulatorFullAt + 8;
-  static constexpr uint32_t kPeersReadyAt = kCutReadyAt + 8;
-  static constexpr uint32_t kSumsAt = kPeersReadyAt + 8;
-  static constexpr uint32_t kAccumulatorFull1At = kSumsAt + 4 * 8;
-  static constexpr uint32_t kAccumulatorEmptyAt = kAccumulatorFull1At + 8;
-  static constexpr uint32_t kCutFullAt = kAccumulatorEmptyAt + 2 * 8;
-  static constexpr uint32_t kTmemAddressAt = kSumsAt + (4 + kTileBarriers) * 8;
-  static constexpr uint32_t kSharedBytes = kTmemAddressAt + 8;
+  // Shared memory, offsets from a 1024-byte aligned base.
+  using Ring = Sm100Ring<Sm100Tile, kStages>;
+  using Barriers = Sm100Barriers<kStages, kCtas>;
+  static constexpr uint32_t kSlabsAt = kStages * kStageBytes;
+  static constexpr uint32_t kBarriersAt = kSlabsAt + kSlabsBytes;
+  static constexpr uint32_t kSharedBytes = kBarriersAt + uint32_t(sizeof(Barriers));
 
   // Tensor memory columns: accumulators, then scale slots, one per stage and step. A slot of its
   // own for each stage keeps a tcgen05.cp from overwriting scales that an MMA may still read: that
@@ -108,7 +94,7 @@ struct Sm100Tile {
   static_assert(kStages * kStageBytes >= 128 * 1024);
   static_assert(kWeightBytes % kSwizzlePatternBytes == 0 && kTokenBytes % kSwizzlePatternBytes == 0,
                 "operand tiles start a 128-byte-swizzle pattern");
-  static_assert(kFullAt % 8 == 0, "an mbarrier is 8-byte aligned");
+  static_assert(kBarriersAt % 8 == 0, "an mbarrier is 8-byte aligned");
   static_assert(kSharedBytes <= kMaxSharedBytes);
   static_assert(kColumnsUsed <= kTmemColumns);
   static_assert(kScaleColumnsAt % 2 == 0 && kStepColumns % 2 == 0 && kWeightScaleColumns % 2 == 0,

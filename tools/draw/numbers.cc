@@ -2,6 +2,7 @@
 // What tools/draw/draw.py draws, out of the kernel's own headers: a line "tile name value" each.
 #include <cstdio>
 
+#include "kernel/common/offset.h"
 #include "kernel/sm100/tile.h"
 
 namespace {
@@ -14,11 +15,11 @@ void print() {
   };
   line("stages", Tile::kStages);
   line("steps", Tile::kSteps);
-  line("weights_at", Tile::kWeightsAt);
-  line("tokens_at", Tile::kTokensAt);
-  line("weight_scales_at", Tile::kWeightScalesAt);
-  line("token_scales_at", Tile::kTokenScalesAt);
-  line("barriers_at", Tile::kFullAt);
+  line("weights_at", NVFP4_OFFSET_OF(typename Tile::Ring, weights));
+  line("tokens_at", NVFP4_OFFSET_OF(typename Tile::Ring, tokens));
+  line("weight_scales_at", NVFP4_OFFSET_OF(typename Tile::Ring, weight_scales));
+  line("token_scales_at", NVFP4_OFFSET_OF(typename Tile::Ring, token_scales));
+  line("barriers_at", Tile::kBarriersAt);
   line("bytes", Tile::kSharedBytes);
   line("accumulator_columns", Tile::kTokens);
   line("scale_columns_at", Tile::kScaleColumnsAt);

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+// Where in its shared memory a CTA has what: 32-bit addresses of shared.h's structs.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/common/offset.h"
+#include "kernel/sm100/tile.h"
+
+namespace nvfp4 {
+
+template <typename Tile>
+struct Addresses {
+  using Ring = typename Tile::Ring;
+  using Barriers = typename Tile::Barriers;
+  static_assert(sizeof(Ring) == Tile::kSlabsAt, "stages without gaps");
+
+  uint32_t smem;  // where it begins
+
+  __device__ uint32_t weights(uint32_t stage) const {
+    return smem + NVFP4_OFFSET_OF(Ring, weights) + stage * Tile::kWeightBytes;
+  }
+  __device__ uint32_t tokens(uint32_t stage) const {
+    return smem + NVFP4_OFFSET_OF(Ring, tokens) + stage * Tile::kTokenBytes;
+  }
+  __device__ uint32_t weight_scales(uint32_t stage) const {
+    return smem + NVFP4_OFFSET_OF(Ring, weight_scales) + stage * Tile::kWeightScaleBytes;
+  }
+  __device__ uint32_t token_scales(uint32_t stage) const {
+    return smem + NVFP4_OFFSET_OF(Ring, token_scales) + stage * Tile::kTokenScaleBytes;
+  }
+
+  __device__ uint32_t full(uint32_t stage) const {
+    return barriers() + NVFP4_OFFSET_OF(Barriers, full) + 8 * stage;
+  }
+  __device__ uint32_t empty(uint32_t stage) const {
+    return barriers() + NVFP4_OFFSET_OF(Barriers, empty) + 8 * stage;
+  }
+  __device__ uint32_t accumulator_full(uint32_t accumulator) const {
+    return barriers() + NVFP4_OFFSET_OF(Barriers, accumulator_full) + 8 * accumulator;
+  }
+  // The leader's counts, of the warps that store, of both CTAs of a pair.
+  __device__ uint32_t accumulator_empty(uint32_t accumulator) const {
+    return barriers() + NVFP4_OFFSET_OF(Barriers, accumulator_empty) + 8 * accumulator;
+  }
+  // Scales beyond K are cleared: of both CTAs of a pair.
+  __device__ uint32_t cut_ready() const {
+    return barriers() + NVFP4_OFFSET_OF(Barriers, cut_ready);
+  }
+  // Of the odd CTA of a pair: the bytes of a tile's last filling, if K is cut.
+  __device__ uint32_t cut_full() const { return barriers() + NVFP4_OFFSET_OF(Barriers, cut_full); }
+  __device__ uint32_t peers_ready() const {
+    return barriers() + NVFP4_OFFSET_OF(Barriers, peers_ready);
+  }
+  __device__ uint32_t sums(uint32_t band) const {
+    return barriers() + NVFP4_OFFSET_OF(Barriers, sums) + 8 * band;
+  }
+  __device__ uint32_t tmem_address() const {
+    return barriers() + NVFP4_OFFSET_OF(Barriers, tmem_address);
+  }
+
+ private:
+  __device__ uint32_t barriers() const { return smem + Tile::kBarriersAt; }
+};
+
+}  // namespace nvfp4

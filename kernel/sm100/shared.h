@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// What of shared memory the sm_100a kernel uses: the ring, then the slabs of a CTA that computes
+// several tiles, then barriers. Plain C++, no CUDA.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace nvfp4 {
+
+// Barriers, and the word that tcgen05.alloc writes. `load.cuh` says how many arrivals each counts.
+template <uint32_t kStages, uint32_t kCtas>
+struct Sm100Barriers;
+
+// Of a CTA alone, which may share its tile with other CTAs of a cluster (split.cuh).
+template <uint32_t kStages>
+struct Sm100Barriers<kStages, 1> {
+  uint64_t full[kStages], empty[kStages], accumulator_full[1];
+  uint64_t cut_ready;
+  uint64_t peers_ready, sums[4];
+  uint32_t tmem_address, unused;
+};
+
+// Of each CTA of a pair (pair.cuh).
+template <uint32_t kStages>
+struct Sm100Barriers<kStages, 2> {
+  uint64_t full[kStages], empty[kStages], accumulator_full[2], accumulator_empty[2];
+  uint64_t cut_ready, cut_full;
+  uint32_t tmem_address, unused;
+};
+
+// All stages of one operand lie together.
+template <typename Tile, uint32_t kStages>
+struct Sm100Ring {
+  uint8_t weights[kStages][Tile::kWeightBytes];
+  uint8_t tokens[kStages][Tile::kTokenBytes];
+  uint8_t weight_scales[kStages][Tile::kWeightScaleBytes];
+  uint8_t token_scales[kStages][Tile::kTokenScaleBytes];
+};
+
+}  // namespace nvfp4

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// Which tiles a CTA computes, one after the other, and where in the ring each begins.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/common/ring.cuh"
+#include "kernel/common/tiles.cuh"
+#include "kernel/sm100/params.h"
+#include "kernel/sm100/tile.h"
+
+namespace nvfp4 {
+
+// tile_at() of tiles.cuh without its divisions.
+__device__ inline TileCoordinate tile_at(const Sm100Params& p, uint32_t index) {
+  const uint32_t weight_row = divide(index, p.by_tiles_m);
+  const uint32_t batch = divide(weight_row, p.by_tiles_n);
+  return {index - weight_row * p.tiles_m, weight_row - batch * p.tiles_n, batch};
+}
+
+// A pair has one tile or several, as far apart as there are pairs; any other CTA has one. Each role
+// walks by itself, with a copy of its own.
+template <typename Tile>
+struct Walk {
+  TileCoordinate tile;
+  uint32_t fillings;                       // of the ring, by each tile
+  uint32_t turn = 0;                       // which of its tiles this is
+  uint32_t turns = 1;                      // how many it has
+  RingPosition<Tile::kStages> begin = {};  // of the tile's first filling
+
+  // False after the last one.
+  __device__ bool go_on(const Sm100Params& p) {
+    if constexpr (Tile::kSeveralTiles) {
+      if (++turn == turns) return false;
+      begin = position(fillings);
+      tile = tile_at(p, (blockIdx.x + turn * gridDim.x) / Tile::kCtas);
+      return true;
+    }
+    return false;
+  }
+  // Of the ring, and of full[s], for a filling of this tile, or for the one after its last.
+  __device__ RingPosition<Tile::kStages> position(uint32_t filling) const {
+    const uint32_t all = begin.stage + filling;
+    return {all % Tile::kStages, begin.parity ^ (all / Tile::kStages % 2)};
+  }
+  // Is the stage of that filling filled again, if only by a later tile?
+  __device__ bool is_refilled(uint32_t filling) const {
+    if constexpr (!Tile::kSeveralTiles) return filling + Tile::kStages < fillings;
+    return filling + Tile::kStages < uint64_t{turns - turn} * fillings;
+  }
+  // Tiles take the accumulators in turn. Each has its own barriers, whose phases count its tiles.
+  __device__ uint32_t accumulator() const { return turn % Tile::kAccumulators; }
+  __device__ uint32_t accumulator_parity() const { return turn / Tile::kAccumulators % 2; }
+  __device__ bool accumulator_is_used_again() const { return turn + Tile::kAccumulators < turns; }
+};
+
+// Tiles of this pair, of so many pairs.
+__device__ inline uint32_t turns_of_pair(const Sm100Params& p) {
+  const uint32_t pair = blockIdx.x / 2, pairs = gridDim.x / 2;
+  return (p.tiles - pair + pairs - 1) / pairs;
+}
+
+}  // namespace nvfp4
