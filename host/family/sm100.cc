@@ -222,8 +222,10 @@ nvfp4_status replace_addresses(const Driver& driver, const nvfp4_gemm_desc& befo
   return g.d != before.d ? set_d_store(driver, g, plan, p) : NVFP4_SUCCESS;
 }
 
-// One kernel computes everything.
-Entry entry(const Plan&, uint32_t, const KernelParams&) { return kEntryAny; }
+// The plain entry has all but the general epilogue.
+Entry entry(const Plan&, uint32_t, const KernelParams& params) {
+  return params.get<Sm100Params>()->epilogue.kind == kEpilogueGeneral ? kEntryAny : kEntryPlain;
+}
 
 }  // namespace
 

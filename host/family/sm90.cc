@@ -241,7 +241,7 @@ nvfp4_status replace_addresses(const Driver& driver, const nvfp4_gemm_desc& befo
 
 // What the plain entry of a tile has no code for (kernel/sm90/tile.h).
 bool is_plain(const Sm90Params& p) {
-  return p.epilogue.kind != kEpilogueGeneral && p.weight_scales_linear == 0 &&
+  return p.epilogue.kind < kEpilogueF32 && p.weight_scales_linear == 0 &&
          p.token_scales_linear == 0 && p.k % kScaleTileK == 0;
 }
 

@@ -26,11 +26,11 @@ void set_steps(int32_t order, int64_t ld, int64_t* row, int64_t* column) {
 }
 
 uint32_t kind_of(const nvfp4_gemm_desc& g, const EpilogueParams& p) {
-  if (g.d_type == NVFP4_TYPE_F32 || g.cd_order != NVFP4_CD_ORDER_ROW_MAJOR ||
-      g.activation != NVFP4_ACTIVATION_NONE || p.c_type != kTypeNone ||
-      (p.bias_type != kTypeNone && p.bias_per_row != 0)) {
+  if (g.cd_order != NVFP4_CD_ORDER_ROW_MAJOR || g.activation != NVFP4_ACTIVATION_NONE ||
+      p.c_type != kTypeNone || (p.bias_type != kTypeNone && p.bias_per_row != 0)) {
     return kEpilogueGeneral;
   }
+  if (g.d_type == NVFP4_TYPE_F32) return kEpilogueF32;
   if (g.scalar_mode != NVFP4_SCALARS_HOST || p.a_tensor_scale != nullptr ||
       p.b_tensor_scale != nullptr || p.bias_type != kTypeNone) {
     return kEpilogueColumns;

@@ -26,8 +26,15 @@ enum Activation : uint32_t {
 
 // What D is of a sum, as far as kernels have ways of their own for it. Plain: fp16, row-major, of
 // alpha by value times the sum. In bf16: the same in that type. Columns: fp16 or bf16, row-major,
-// of what a column has alone: scalars on the device, tensor scales, a bias of columns.
-enum EpilogueKind : uint32_t { kEpiloguePlain, kEpilogueBf16, kEpilogueColumns, kEpilogueGeneral };
+// of what a column has alone: scalars on the device, tensor scales, a bias of columns. In fp32: all
+// of these in that type.
+enum EpilogueKind : uint32_t {
+  kEpiloguePlain,
+  kEpilogueBf16,
+  kEpilogueColumns,
+  kEpilogueF32,
+  kEpilogueGeneral
+};
 
 struct EpilogueParams {
   const float* alpha_device;    // NULL: alpha comes by value

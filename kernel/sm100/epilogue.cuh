@@ -1,210 +1,157 @@
 // SPDX-License-Identifier: MIT
-// Tensor memory to D: alpha, rounding to fp16, transposition through shared memory, stores by
-// threads or by TMA (tile.h says which tile may); or sums to shared memory as they are, for the
-// general epilogue.
+// From sums to D where D lies by rows and all that is done to a sum is known of its column: alpha,
+// factors, a bias for each column, the rounding to fp16 or bf16, or fp32 as it is. Anything else is
+// the general epilogue's (general.cuh), which has entries of its own.
 //
 // A lane of tensor memory is a column n of D and a column of tensor memory a row m (the weights are
-// the MMA's A operand), so what one thread reads lies d_ld apart in memory. Each warp turns its 32
-// x 32 piece in a slab of its own of the drained ring and then stores 16 bytes, 8 neighbours in n,
-// per lane, or the whole slab as a box.
+// the MMA's A operand), so factor and bias are a register each, but what one thread reads lies d_ld
+// apart in memory. Each warp turns its 32 x 32 sub-tile in shared memory and then stores rows, 16
+// bytes a lane, or the whole as a box.
 #pragma once
 
 #include <cstdint>
 
 #include "kernel/common/epilogue.cuh"
-#include "kernel/common/prefetch_c.cuh"
 #include "kernel/ptx/convert.cuh"
 #include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/sync.cuh"
-#include "kernel/ptx/tcgen05.cuh"
-#include "kernel/ptx/tma.cuh"
-#include "kernel/sm100/descriptor.h"
-#include "kernel/sm100/params.h"
+#include "kernel/sm100/boxes.cuh"
 
 namespace nvfp4 {
 
-constexpr uint32_t kPieceTokens = kBoxSide;  // rows of D per tcgen05.ld
-constexpr uint32_t kPieceWeights =
-    kBoxSide;  // columns of D per warp: its band of tensor memory lanes
-constexpr uint32_t kSlabBytes = kPieceTokens * kPieceWeights * 2;  // fp16 [token][weight]
-constexpr uint32_t kSumSlabBytes = 2 * kSlabBytes;                 // the same in fp32
+// What becomes of a lane's sums, in the order of kernel/common/epilogue.h. Without a bias it is -0,
+// which changes no sum, not even one of +0 or -0.
+struct LaneColumn {
+  float scale = 0, bias = -0.0f;
 
-// Where a warp turns its pieces, after the ring's end or in the ring. `boxes`: how many of them it
-// has, one after the other.
-template <typename Tile>
-struct Slabs {
-  static constexpr uint32_t kBoxes = Tile::kSeveralTiles ? 1 : Tile::kTokens / kPieceTokens;
-  static constexpr uint32_t kBoxBytes = Tile::kSeveralTiles ? kSlabBytes : kSumSlabBytes;
-  static constexpr uint32_t kAt = Tile::kSeveralTiles ? Tile::kSlabsAt : 0;
-  static constexpr uint32_t kBoxesAt = kAt + 4 * kSumSlabBytes;
-  static_assert(kBoxesAt + 4 * kBoxes * kBoxBytes <= (Tile::kSeveralTiles
-                                                          ? Tile::kSlabsAt + Tile::kSlabsBytes
-                                                          : Tile::kStages * Tile::kStageBytes),
-                "they lie in the ring, or in the slabs after it");
+  // Factors and bias may be what an earlier grid writes. Loaded before the sums are there.
+  __device__ LaneColumn(const Sm100Params& p, uint32_t n) {
+    const EpilogueParams& e = p.epilogue;
+    scale = p.alpha;
+    if (e.kind <= kEpilogueBf16) return;
+    if (n >= p.n) return;
+    ptx::griddepcontrol_wait();
+    scale = scale_of(e, p.alpha, n);
+    if (e.bias_type != kTypeNone) bias = load_element(e.bias, e.bias_type, n, true);
+  }
+  __device__ float finish(float sum) const { return __fadd_rn(__fmul_rn(scale, sum), bias); }
 };
 
-// A warp's pieces of D on their way by TMA. Where each has a slab of its own none waits for
-// another: the store of one runs under the conversion of the next.
-template <typename Tile>
-struct Boxes {
-  const Sm100Params& p;
-  uint32_t batch, n_first;
-  uint32_t smem;
-  uint32_t band, lane;
-
-  __device__ bool used() const { return p.d_by_tma != 0; }
-  __device__ bool by_row() const { return p.epilogue.d_column == 1; }
-  __device__ uint32_t slab(uint32_t piece) const {
-    const uint32_t box = piece % Slabs<Tile>::kBoxes * 4 + band;
-    return smem + Slabs<Tile>::kBoxesAt + box * Slabs<Tile>::kBoxBytes;
-  }
-
-  // Before lanes write a piece where another may still be read.
-  __device__ void reuse() const {
-    if (Slabs<Tile>::kBoxes == 1) wait();
-  }
-
-  // What the lanes have written into a slab, to rows m and on. TMA leaves out what D does not have.
-  __device__ void send(uint32_t piece, uint32_t m) const {
-    ptx::fence_proxy_async_shared_cta();
-    __syncwarp();
-    if (lane == 0) {
-      ptx::cp_async_bulk_tensor_3d_store(&p.d_map, by_row() ? n_first : m, by_row() ? m : n_first,
-                                         batch, slab(piece));
-      ptx::cp_async_bulk_commit_group();
-    }
-    __syncwarp();
-  }
-
-  // The CTA's shared memory may be another's as soon as it ends.
-  __device__ void wait() const {
-    if (lane == 0) ptx::cp_async_bulk_wait_group_read<0>();
-    __syncwarp();
-  }
-};
-
-// The part of D that one warp stores: rows from m_first, columns from n_first, all below m_end and
-// n_end. What becomes of a sum is said in finish() alone.
-struct Epilogue {
-  uint16_t* d;  // of this batch
-  int64_t d_ld;
-  uint32_t m_first, m_end, n_first, n_end;
+// The part of D that one warp stores: columns from n_first on, rows below m_end.
+struct Rows {
+  uint8_t* d;  // row 0 of its columns
+  int64_t row_bytes;
+  uint32_t type, m_end, columns;
   bool vectors;  // 16-byte stores are aligned and the warp's 32 columns all exist
-  float alpha;   // read once the accumulator is full, so that no register holds it until then
 
-  __device__ Epilogue(const Sm100Params& p, uint32_t batch, uint32_t first_m, uint32_t first_n) {
-    d = static_cast<uint16_t*>(p.d) + batch * p.d_batch_stride;
-    d_ld = p.d_ld;
-    m_first = first_m;
-    m_end = p.m;
-    n_first = first_n;
-    n_end = p.n;
-    vectors = ((p.d_ld | p.d_batch_stride) & 7) == 0 && n_first + kPieceWeights <= p.n;
+  __device__ Rows(const Sm100Params& p, uint32_t batch, uint32_t n_first, uint32_t end) {
+    type = p.epilogue.d_type;
+    const uint32_t shift = log2_bytes(type);
+    d = static_cast<uint8_t*>(p.d) + ((batch * p.d_batch_stride + n_first) << shift);
+    row_bytes = p.d_ld << shift;
+    m_end = end;
+    columns = p.n - n_first;
+    const uint32_t odd = (p.d_ld | p.d_batch_stride) & ((16u >> shift) - 1);
+    vectors = odd == 0 && columns >= kSubTileWeights;
   }
-
-  // One rounding to nearest even after one fp32 multiplication.
-  __device__ uint16_t finish(uint32_t accumulator) const {
-    return ptx::cvt_rn_f16_f32(__fmul_rn(alpha, __uint_as_float(accumulator)));
-  }
-
-  // Rows of a slab are 64 bytes, so the 32 lanes' 2-byte stores hit 16 banks twice within a word.
-  __device__ void put_piece(const uint32_t (&acc)[32], uint32_t slab, uint32_t lane) const {
-#pragma unroll
-    for (uint32_t token = 0; token < kPieceTokens; ++token) {
-      ptx::st_shared_b16(slab + token * kPieceWeights * 2 + lane * 2, finish(acc[token]));
-    }
-  }
-
-  // Rows m .. m+31 of D in 16-byte pieces, of which 8 lanes' loads hit all banks once.
-  __device__ void store_vectors(const uint32_t (&acc)[32], uint32_t m, uint32_t slab,
-                                uint32_t lane) const {
-    put_piece(acc, slab, lane);
-    __syncwarp();
-    constexpr uint32_t kLanesPerRow = kPieceWeights / 8;
-    constexpr uint32_t kRowsPerPass = 32 / kLanesPerRow;
-#pragma unroll
-    for (uint32_t pass = 0; pass < kPieceTokens / kRowsPerPass; ++pass) {
-      const uint32_t token = pass * kRowsPerPass + lane / kLanesPerRow;
-      const uint32_t n = lane % kLanesPerRow * 8;
-      const uint4 eight = ptx::ld_shared_v4_b32(slab + (token * kPieceWeights + n) * 2);
-      if (m + token < m_end) {
-        *reinterpret_cast<uint4*>(d + (m + token) * d_ld + n_first + n) = eight;
-      }
-    }
-    __syncwarp();  // the next piece overwrites the slab
-  }
-
-  // The same for tails and odd leading dimensions: neighbouring lanes store neighbouring elements.
-  __device__ void store_scalars(const uint32_t (&acc)[32], uint32_t m, uint32_t lane) const {
-    if (n_first + lane >= n_end) return;
-#pragma unroll
-    for (uint32_t token = 0; token < kPieceTokens; ++token) {
-      if (m + token < m_end) {
-        d[(m + token) * d_ld + n_first + lane] = finish(acc[token]);
-      }
-    }
-  }
-
-  // One warp drains its 32 lanes of the accumulator at tmem (its first column, lane 0). The band is
-  // warp % 4, the quarter of the lanes that the warp can reach.
-  template <typename Tile>
-  __device__ void drain(uint32_t tmem, uint32_t slab, const Boxes<Tile>& boxes) const {
-    const uint32_t band = boxes.band, lane = boxes.lane;
-#pragma unroll 1
-    for (uint32_t piece = 0; piece < Tile::kTokens / kPieceTokens; ++piece) {
-      const uint32_t m = m_first + piece * kPieceTokens;
-      if (m >= m_end) break;
-      uint32_t acc[32];
-      ptx::tcgen05_ld_32x32b_x32(acc, tmem + tmem_address(band * 32, piece * kPieceTokens));
-      if (Tile::kStoresByTma && boxes.used()) {
-        boxes.reuse();
-        put_piece(acc, boxes.slab(piece), lane);
-        boxes.send(piece, m);
-      } else if (vectors) {
-        store_vectors(acc, m, slab, lane);
-      } else {
-        store_scalars(acc, m, lane);
-      }
-    }
-  }
+  __device__ uint32_t slab_row_bytes() const { return kSubTileWeights << log2_bytes(type); }
 };
 
-// Epilogue::drain for the general epilogue: 8 lanes take a row of the warp's piece, four neighbours
-// in n each. A row of sums is 128 bytes, so stores by lanes and loads of a quarter warp hit all
-// banks once.
-template <typename Tile>
-__device__ void drain_general(uint32_t first_m, uint32_t tmem, uint32_t slab,
-                              const Boxes<Tile>& boxes) {
-  const Sm100Params& p = boxes.p;
-  const uint32_t lane = boxes.lane;
-  constexpr uint32_t kRowBytes = kPieceWeights * 4, kLanesPerRow = kPieceWeights / 4;
-  constexpr uint32_t kRows = 32 / kLanesPerRow;
-  const uint32_t row = lane / kLanesPerRow, column = lane % kLanesPerRow * 4;
-  const bool by_tma = Tile::kStoresByTma && boxes.used();
-  const uint32_t element = 1u << log2_bytes(p.epilogue.d_type);
-  const uint32_t row_bytes = boxes.by_row() ? kBoxSide * element : element;
-  const uint32_t column_bytes = boxes.by_row() ? element : kBoxSide * element;
-  const uint32_t n = boxes.n_first + column;
-  const GeneralColumns columns(p, n);
-#pragma unroll 1
-  for (uint32_t piece = 0; piece < Tile::kTokens / kPieceTokens; ++piece) {
-    const uint32_t m = first_m + piece * kPieceTokens;
-    if (m >= p.m) break;
-    uint32_t acc[32];
-    ptx::tcgen05_ld_32x32b_x32(acc, tmem + tmem_address(boxes.band * 32, piece * kPieceTokens));
+// Rows of a slab are 64 or 128 bytes: 2-byte stores of 32 lanes hit 16 banks twice within a word,
+// those of 4 bytes all banks once.
+template <uint32_t kRows>
+__device__ void put_rows(const float (&x)[kRows], uint32_t type, uint32_t slab, uint32_t lane) {
+  if (type == kTypeF32) {
 #pragma unroll
-    for (uint32_t token = 0; token < kPieceTokens; ++token) {
-      ptx::st_shared_b32(slab + token * kRowBytes + lane * 4, acc[token]);
+    for (uint32_t i = 0; i < kRows; ++i) {
+      ptx::st_shared_f32(slab + i * kSubTileWeights * 4 + lane * 4, x[i]);
     }
-    __syncwarp();
-    const SumRows rows{
-        slab + row * kRowBytes + column * 4, kRows * kRowBytes, boxes.batch, n, m + row, kRows,
-        min(m + kPieceTokens, p.m)};
-    if (by_tma) boxes.reuse();
-    const uint32_t to = boxes.slab(piece) + row * row_bytes + column * column_bytes;
-    store_general(p, rows, columns, 1.0f, ToSlab{by_tma, to, kRows * row_bytes, column_bytes});
-    __syncwarp();  // the next piece overwrites the sums
-    if (by_tma) boxes.send(piece, m);
+    return;
+  }
+  const auto put = [&](auto pack) {
+#pragma unroll
+    for (uint32_t i = 0; i < kRows; i += 2) {
+      const uint32_t two = pack(x[i + 1], x[i]), at = slab + i * kSubTileWeights * 2 + lane * 2;
+      ptx::st_shared_b16(at, static_cast<uint16_t>(two));
+      ptx::st_shared_b16(at + kSubTileWeights * 2, static_cast<uint16_t>(two >> 16));
+    }
+  };
+  if (type == kTypeBf16) {
+    put([](float high, float low) { return ptx::cvt_rn_bf16x2_f32(high, low); });
+  } else {
+    put([](float high, float low) { return ptx::cvt_rn_f16x2_f32(high, low); });
+  }
+}
+
+// Rows m .. of D in 16-byte pieces, of which 8 lanes' loads hit all banks once.
+template <uint32_t kRows, uint32_t kLanesPerRow>
+__device__ void store_vectors(const Rows& to, uint32_t m, uint32_t slab, uint32_t lane) {
+  constexpr uint32_t kAtOnce = 32 / kLanesPerRow;
+  const uint32_t row = lane / kLanesPerRow, byte = lane % kLanesPerRow * 16;
+#pragma unroll
+  for (uint32_t i = 0; i < kRows; i += kAtOnce) {
+    const uint4 piece = ptx::ld_shared_v4_b32(slab + (i + row) * kLanesPerRow * 16 + byte);
+    if (m + i + row < to.m_end) {
+      *reinterpret_cast<uint4*>(to.d + (m + i + row) * to.row_bytes + byte) = piece;
+    }
+  }
+}
+
+// The same for tails and odd leading dimensions: neighbouring lanes store neighbouring elements.
+template <uint32_t kRows>
+__device__ void store_scalars(const Rows& to, uint32_t m, uint32_t slab, uint32_t lane) {
+  if (lane >= to.columns) return;
+#pragma unroll 4
+  for (uint32_t i = 0; i < kRows; ++i) {
+    if (m + i >= to.m_end) return;
+    uint8_t* row = to.d + (m + i) * to.row_bytes;
+    if (to.type == kTypeF32) {
+      reinterpret_cast<uint32_t*>(row)[lane] = ptx::ld_shared_b32(slab + i * 128 + lane * 4);
+    } else {
+      reinterpret_cast<uint16_t*>(row)[lane] =
+          static_cast<uint16_t>(ptx::ld_shared_u16(slab + i * 64 + lane * 2));
+    }
+  }
+}
+
+// By threads, from rows m on.
+template <uint32_t kRows>
+__device__ void store_rows(const float (&x)[kRows], const Rows& to, uint32_t m, uint32_t slab,
+                           uint32_t lane) {
+  put_rows(x, to.type, slab, lane);
+  __syncwarp();
+  if (!to.vectors) {
+    store_scalars<kRows>(to, m, slab, lane);
+  } else if (to.type == kTypeF32) {
+    store_vectors<kRows, 8>(to, m, slab, lane);
+  } else {
+    store_vectors<kRows, 4>(to, m, slab, lane);
+  }
+  __syncwarp();  // the next rows overwrite the slab
+}
+
+// One warp drains its 32 lanes of the accumulator at `tmem`, its first column and the warp's first
+// lane: rows from m_first on. `release` is called when all it wants has been read.
+template <typename Tile, typename Release>
+__device__ void drain(const LaneColumn& column, const Rows& to, uint32_t m_first, uint32_t tmem,
+                      const Boxes<Tile, false>& boxes, Release release) {
+  const uint32_t rows = min(to.m_end - m_first, Tile::kTokens);
+  const uint32_t pieces = (rows + kSubTileTokens - 1) / kSubTileTokens;
+#pragma unroll 1
+  for (uint32_t piece = 0; piece < pieces; ++piece) {
+    const uint32_t m = m_first + piece * kSubTileTokens;
+    uint32_t sums[kSubTileTokens];
+    ptx::tcgen05_ld_32x32b(sums, tmem + piece * kSubTileTokens);
+    if (piece + 1 == pieces) release();
+    float x[kSubTileTokens];
+#pragma unroll
+    for (uint32_t i = 0; i < kSubTileTokens; ++i) x[i] = column.finish(__uint_as_float(sums[i]));
+    if (boxes.used()) {
+      put_rows(x, to.type, boxes.slabs.box(piece), boxes.lane);
+      boxes.send(piece, m);
+    } else {
+      store_rows(x, to, m, boxes.slabs.box(0), boxes.lane);
+    }
   }
 }
 

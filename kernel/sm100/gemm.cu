@@ -24,6 +24,7 @@
 //   ring's first filling is issued by the thread that has initialised the barriers, before anything
 //   else happens, and waits for no empty barrier. From round r >= 1 on it waits for phase r - 1.
 #include "kernel/common/clocks.cuh"
+#include "kernel/common/prefetch_c.cuh"
 #include "kernel/common/tiles.cuh"
 #include "kernel/ptx/cluster.cuh"
 #include "kernel/ptx/mbarrier.cuh"
@@ -33,7 +34,9 @@
 #include "kernel/ptx/tma.cuh"
 #include "kernel/sm100/cta.cuh"
 #include "kernel/sm100/cut.cuh"
+#include "kernel/sm100/descriptor.h"
 #include "kernel/sm100/epilogue.cuh"
+#include "kernel/sm100/general.cuh"
 #include "kernel/sm100/load.cuh"
 #include "kernel/sm100/mma.cuh"
 #include "kernel/sm100/params.h"
@@ -43,6 +46,12 @@
 namespace nvfp4 {
 
 // ---- Epilogue warps ----------------------------------------------------------------------------
+
+template <typename Tile>
+__device__ void wait_for_sums(const Cta<Tile>& cta) {
+  ptx::mbarrier_wait(cta.accumulator_full(), cta.walk.accumulator_parity());
+  ptx::tcgen05_fence_after_thread_sync();
+}
 
 // A warp has read all it wants of the accumulator. Where no later tile needs it nobody waits.
 template <typename Tile>
@@ -56,54 +65,53 @@ __device__ void release_accumulator(const Cta<Tile>& cta, uint32_t lane) {
   }
 }
 
-template <typename Tile>
+// By one of the four warps. Entries for the general epilogue have no other, and the others none of
+// it: its code is large, and each launch fetches it anew.
+template <typename Tile, bool kGeneral>
 __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, uint32_t lane) {
   const Sm100Params& p = cta.p;
   const uint32_t band = warp % 4, batch = cta.tile().batch;
-  const uint32_t m = cta.first_token(), n = cta.first_weight();
-  const uint32_t n_first = n + band * kPieceWeights;
-  const auto wait_for_sums = [&] {
-    ptx::mbarrier_wait(cta.accumulator_full(), cta.walk.accumulator_parity());
-  };
+  const uint32_t m = cta.first_token(), n = cta.first_weight(),
+                 n_first = n + band * kSubTileWeights;
+  const uint32_t sums = tmem + tmem_address(band * 32, 0);
   // Meanwhile these warps have nothing to do. An odd CTA may lie beyond the last column.
-  if (Tile::kCtas == 1 || n < p.n) {
+  if (kGeneral && (Tile::kCtas == 1 || n < p.n)) {
     prefetch_c(p, CPart{batch, m, min(m + Tile::kTokens, p.m), n, min(n + Tile::kCtaWeights, p.n)},
                band * 32 + lane, 128);
   }
   if (n_first >= p.n) {
     if (Tile::kCtas == 1) return;
-    wait_for_sums();  // no arrival may outlive the CTA, and no warp be a tile ahead
+    wait_for_sums(cta);  // no arrival may outlive the CTA, and no warp be a tile ahead
     release_accumulator(cta, lane);
     return;
   }
   if constexpr (Tile::kMaxSplit > 1) {
     if (cta.shares_tile()) {
-      store_share(Exchange<Tile>(cta, m, band, lane), tmem);
+      store_part<Tile, kGeneral>(cta, sums, n_first, band, lane);
       return;
     }
   }
-  Epilogue epilogue(p, batch, m, n_first);
   // The last commit covers every MMA: the ring of a CTA that has one tile is drained then, and free
-  // for the slabs.
-  const uint32_t slab = cta.at.smem + Slabs<Tile>::kAt + band * kSumSlabBytes;
-  const Boxes<Tile> boxes{p, batch, n_first, cta.at.smem, band, lane};
-  if (Tile::kStoresByTma && boxes.used() && lane == 0) ptx::prefetch_tensormap(&p.d_map);
+  // for what the warps turn.
+  const Boxes<Tile, kGeneral> boxes{p, {cta.at.smem, band}, batch, n_first, lane};
+  if (boxes.used() && lane == 0) ptx::prefetch_tensormap(&p.d_map);
   __syncwarp();
-  wait_for_sums();
-  ptx::tcgen05_fence_after_thread_sync();
-  if (p.epilogue.kind != kEpiloguePlain) {
-    drain_general<Tile>(m, tmem, slab, boxes);
+  if constexpr (kGeneral) {
+    wait_for_sums(cta);
+    drain_general<Tile>(m, sums, boxes);
+    release_accumulator(cta, lane);
   } else {
-    epilogue.alpha = p.alpha;
-    epilogue.template drain<Tile>(tmem, slab, boxes);
+    const LaneColumn column(p, n_first + lane);
+    const Rows to(p, batch, n_first, p.m);
+    wait_for_sums(cta);
+    drain<Tile>(column, to, m, sums, boxes, [&] { release_accumulator(cta, lane); });
   }
-  release_accumulator(cta, lane);
-  if (Tile::kStoresByTma && boxes.used()) boxes.wait();
+  if (boxes.used()) boxes.wait();
 }
 
 // ---- A CTA --------------------------------------------------------------------------------------
 
-// Of all loads: the first one by a map waits until it is there.
+// Before all loads: the first one by a map waits until it is there.
 template <typename Tile>
 __device__ void prefetch_maps(const Sm100Params& p) {
   ptx::prefetch_tensormap(&p.weights);
@@ -150,7 +158,7 @@ __device__ uint32_t set_up(const Cta<Tile>& cta, uint32_t warp) {
 }
 
 // Each role takes one tile of its CTA after the other, as far ahead as barriers let it.
-template <typename Tile>
+template <typename Tile, bool kGeneral>
 __device__ void run_role(Cta<Tile> cta, uint32_t tmem, uint32_t warp, uint32_t lane) {
   if constexpr (Tile::kSeveralTiles) cta.walk.turns = turns_of_pair(cta.p);
   const CutEnd<Tile> end{cta};
@@ -170,7 +178,7 @@ __device__ void run_role(Cta<Tile> cta, uint32_t tmem, uint32_t warp, uint32_t l
     } while (cta.go_on());
   } else {
     do {
-      store_tile(cta, tmem + cta.walk.accumulator() * Tile::kTokens, warp, lane);
+      store_tile<Tile, kGeneral>(cta, tmem + cta.walk.accumulator() * Tile::kTokens, warp, lane);
     } while (cta.go_on());
   }
 }
@@ -191,22 +199,26 @@ __device__ void tear_down(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp) {
   ptx::tcgen05_dealloc<Tile::kCtaGroup, Tile::kColumnsAllocated>(tmem);
 }
 
-template <typename Tile>
+template <typename Tile, bool kGeneral>
 __device__ void gemm_sm100(const Sm100Params& p) {
   extern __shared__ __align__(1024) uint8_t shared[];
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const Cta<Tile> cta = make_cta<Tile>(p, ptx::shared_address(shared));
   const uint32_t tmem = set_up(cta, warp);
-  run_role(cta, tmem, warp, lane);
+  run_role<Tile, kGeneral>(cta, tmem, warp, lane);
   tear_down(cta, tmem, warp);
 }
 
 }  // namespace nvfp4
 
-// An entry for each row of tiles.def.
-#define SM100_TILE(weights, tokens)                                                               \
-  extern "C" __global__ void __launch_bounds__(nvfp4::Sm100Tile##weights##x##tokens::kThreads, 1) \
-      nvfp4_gemm_sm100_##weights##x##tokens(const __grid_constant__ nvfp4::Sm100Params params) {  \
-    nvfp4::gemm_sm100<nvfp4::Sm100Tile##weights##x##tokens>(params);                              \
+// Two entries for each row of tiles.def: for every product, and for those whose D the fast epilogue
+// knows (epilogue.cuh).
+#define SM100_ENTRY(name, tile, general)                                 \
+  extern "C" __global__ void __launch_bounds__(nvfp4::tile::kThreads, 1) \
+      name(const __grid_constant__ nvfp4::Sm100Params params) {          \
+    nvfp4::gemm_sm100<nvfp4::tile, general>(params);                     \
   }
+#define SM100_TILE(weights, tokens)                                                       \
+  SM100_ENTRY(nvfp4_gemm_sm100_##weights##x##tokens, Sm100Tile##weights##x##tokens, true) \
+  SM100_ENTRY(nvfp4_gemm_sm100_##weights##x##tokens##_plain, Sm100Tile##weights##x##tokens, false)
 #include "kernel/sm100/tiles.def"

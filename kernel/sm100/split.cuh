@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 // A tile whose K is cut: each CTA of a cluster has the sums of its part of K, of all tokens, and
-// stores its share of the tokens. It puts its sums into its drained ring, pushes the others their
-// rows, and adds the parts of its own rows in the order of K.
+// stores its share of the tokens that exist. It puts the others' rows into its drained ring and
+// pushes them, and adds the parts of its own rows, in registers, in the order of K.
 //
 //   accumulator_full --> "my ring is drained" --arrive--> peers_ready of the other CTAs
 //   tensor memory --> own ring --bytes, once peers_ready--> the other CTA's ring, its sums[band]
-//   sums[band] --> parts added --> general epilogue --> D
+//   tensor memory, sums[band] --> parts added --> D
 //
 //   peers_ready:  split - 1 arrivals.   sums[band]:  1 arrival (expect_tx) + the others' rows.
-//   A warp's lanes have 32 weights, its band: bands meet nowhere. Only rows that exist are pushed.
+//   A warp's lanes have 32 weights, its band: bands meet nowhere. Only rows that exist are pushed,
+//   and what fills up four.
 //
 // Bulk copies between CTAs: PTX ISA 9.7.9.25.4.1, completion on a barrier of the destination's CTA.
 // They may count before its expect_tx, within the phase. Public kernels for a B200 share K in
@@ -18,7 +19,6 @@
 
 #include <cstdint>
 
-#include "kernel/common/epilogue.cuh"
 #include "kernel/ptx/cluster.cuh"
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/memory.cuh"
@@ -26,43 +26,52 @@
 #include "kernel/ptx/sync.cuh"
 #include "kernel/ptx/tcgen05.cuh"
 #include "kernel/sm100/cta.cuh"
-#include "kernel/sm100/descriptor.h"
 #include "kernel/sm100/epilogue.cuh"
+#include "kernel/sm100/general.cuh"
 
 namespace nvfp4 {
 
-// One warp's part of it. Rows count tokens of the tile.
-template <typename Tile>
+// On their way, a lane's sums of four rows stand together: 16 bytes.
+constexpr uint32_t kRowsOfPiece = 4;
+
+// One warp's part of it, where K has so many parts. Rows count tokens of the tile.
+template <typename Tile, uint32_t kParts>
 struct Exchange {
-  static constexpr uint32_t kRowBytes = kPieceWeights * 4;
-  static constexpr uint32_t kReceivedAt = 4 * Tile::kTokens * kRowBytes;
+  // Loaded, added and stored at once. A share is a multiple of them.
+  static constexpr uint32_t kRows = Tile::kTokens / kParts < 32 ? 16 : 32;
+  static constexpr uint32_t kReceivedAt = 4 * Tile::kTokens * kSumRowBytes;
   static_assert(2 * kReceivedAt <= Tile::kStages * (Tile::kWeightBytes + Tile::kTokenBytes),
                 "own and received sums lie in the ring");
+  static_assert(Tile::kTokens % (kParts * kRows) == 0 && kRows % 16 == 0, "shares fit the tile");
 
   const Cta<Tile>& cta;
+  uint32_t tmem;  // the accumulator's first column, the warp's first lane
   uint32_t m, band, lane;
-  uint32_t share;  // rows that a CTA stores
+  uint32_t rows;   // that exist
+  uint32_t share;  // that a CTA stores, the last ones fewer
 
-  __device__ Exchange(const Cta<Tile>& its, uint32_t first_m, uint32_t its_band, uint32_t its_lane)
-      : cta(its),
-        m(first_m),
-        band(its_band),
-        lane(its_lane),
-        share(Tile::kTokens >> log2_of_split(its.p.split)) {}
+  __device__ Exchange(const Cta<Tile>& its, uint32_t its_tmem, uint32_t its_band, uint32_t its_lane)
+      : cta(its), tmem(its_tmem), m(its.first_token()), band(its_band), lane(its_lane) {
+    rows = min(cta.p.m - m, Tile::kTokens);
+    share = (rows + kRows * kParts - 1) / (kRows * kParts) * kRows;
+  }
 
-  // Of the share of a rank, those that exist.
+  // Those rows of a rank's share that exist.
   __device__ uint32_t rows_of(uint32_t rank) const {
-    const uint32_t rows = cta.p.m - m, before = rank * share;
+    const uint32_t before = rank * share;
     return rows > before ? min(rows - before, share) : 0;
   }
+  __device__ uint32_t pushed_of(uint32_t rank) const {
+    return (rows_of(rank) + kRowsOfPiece - 1) / kRowsOfPiece * kRowsOfPiece;
+  }
   __device__ uint32_t own(uint32_t row) const {
-    return cta.at.smem + (band * Tile::kTokens + row) * kRowBytes;
+    return cta.at.smem + (band * Tile::kTokens + row) * kSumRowBytes;
   }
   // What a rank has sent of this CTA's share.
   __device__ uint32_t received(uint32_t rank) const {
-    return cta.at.smem + kReceivedAt + (rank * 4 + band) * share * kRowBytes;
+    return cta.at.smem + kReceivedAt + (rank * 4 + band) * share * kSumRowBytes;
   }
-  __device__ bool is_peer(uint32_t rank) const { return rank < cta.p.split && rank != cta.rank; }
+  __device__ bool is_peer(uint32_t rank) const { return rank < kParts && rank != cta.rank; }
 
   // To all peers, a lane each, by the one warp that every tile has.
   __device__ void tell_ring_is_drained() const {
@@ -71,14 +80,18 @@ struct Exchange {
     }
   }
 
-  __device__ void put(uint32_t tmem) const {
+  // The others' rows alone.
+  __device__ void put() const {
+    const uint32_t own_first = cta.rank * share;
 #pragma unroll 1
-    for (uint32_t row = 0; row < Tile::kTokens && m + row < cta.p.m; row += kPieceTokens) {
-      uint32_t acc[32];
-      ptx::tcgen05_ld_32x32b_x32(acc, tmem + tmem_address(band * 32, row));
+    for (uint32_t row = 0; row < rows; row += kRows) {
+      if (row - own_first < share) continue;
+      uint32_t sums[kRows];
+      ptx::tcgen05_ld_32x32b(sums, tmem + row);
 #pragma unroll
-      for (uint32_t token = 0; token < kPieceTokens; ++token) {
-        ptx::st_shared_b32(own(row + token) + lane * 4, acc[token]);
+      for (uint32_t i = 0; i < kRows; i += kRowsOfPiece) {
+        ptx::st_shared_v4_b32(own(row + i) + lane * 16,
+                              make_uint4(sums[i], sums[i + 1], sums[i + 2], sums[i + 3]));
       }
     }
   }
@@ -86,60 +99,150 @@ struct Exchange {
   __device__ void push() const {
     ptx::fence_proxy_async_shared_cta();
     __syncwarp();
-    const uint32_t own_rows = rows_of(cta.rank);
+    const uint32_t own_rows = pushed_of(cta.rank);
     if (lane == cta.rank && own_rows > 0) {
-      ptx::mbarrier_arrive_expect_tx(cta.at.sums(band), (cta.p.split - 1) * own_rows * kRowBytes);
+      ptx::mbarrier_arrive_expect_tx(cta.at.sums(band), (kParts - 1) * own_rows * kSumRowBytes);
     }
-    const uint32_t rows = is_peer(lane) ? rows_of(lane) : 0;
-    if (rows > 0) {
+    const uint32_t their_rows = is_peer(lane) ? pushed_of(lane) : 0;
+    if (their_rows > 0) {
       ptx::mbarrier_wait_cluster(cta.at.peers_ready(), 0);
       ptx::cp_async_bulk_to_cluster(ptx::mapa(received(cta.rank), lane), own(lane * share),
-                                    rows * kRowBytes, ptx::mapa(cta.at.sums(band), lane));
+                                    their_rows * kSumRowBytes, ptx::mapa(cta.at.sums(band), lane));
     }
     __syncwarp();
   }
 
-  // Four neighbours of a row: the parts of K in their order, each of which was summed from zero.
-  __device__ void add(uint32_t row, uint32_t column) const {
-    const uint32_t mine = own(cta.rank * share + row) + column;
-    float4 sum =
-        ptx::ld_shared_v4_f32(cta.rank == 0 ? mine : received(0) + row * kRowBytes + column);
-#pragma unroll 1
-    for (uint32_t rank = 1; rank < cta.p.split; ++rank) {
-      const uint32_t theirs = received(rank) + row * kRowBytes + column;
-      const float4 part = ptx::ld_shared_v4_f32(rank == cta.rank ? mine : theirs);
-      sum = make_float4(__fadd_rn(sum.x, part.x), __fadd_rn(sum.y, part.y),
-                        __fadd_rn(sum.z, part.z), __fadd_rn(sum.w, part.w));
+  // Until the parts of the own rows are there; false if there are none.
+  __device__ bool exchange() const {
+    ptx::mbarrier_wait(cta.accumulator_full(), 0);
+    ptx::tcgen05_fence_after_thread_sync();
+    tell_ring_is_drained();
+    put();
+    push();
+    if (rows_of(cta.rank) == 0) return false;
+    ptx::mbarrier_wait_cluster(cta.at.sums(band), 0);
+    return true;
+  }
+
+  // What a rank has sent of rows, as far as they are there.
+  __device__ void load(uint32_t rank, uint32_t row, uint32_t (&part)[kRows]) const {
+    const uint32_t theirs = received(rank) + row * kSumRowBytes + lane * 16;
+    const uint32_t there = rows_of(cta.rank) - row;
+#pragma unroll
+    for (uint32_t i = 0; i < kRows; i += kRowsOfPiece) {
+      uint4 piece = make_uint4(0, 0, 0, 0);
+      if (i < there) piece = ptx::ld_shared_v4_b32(theirs + i * kSumRowBytes);
+      part[i] = piece.x, part[i + 1] = piece.y, part[i + 2] = piece.z, part[i + 3] = piece.w;
     }
-    ptx::st_shared_v4_f32(mine, sum);
+  }
+
+  __device__ static float sum_of(uint32_t a, uint32_t b) {
+    return __fadd_rn(__uint_as_float(a), __uint_as_float(b));
+  }
+
+  // Rows of the own share: the parts of K in their order, each of which was summed from zero.
+  // Two may come in either order. More begin at -0, which changes no sum.
+  __device__ void add(uint32_t row, float (&x)[kRows]) const {
+    uint32_t part[kRows], mine[kRows];
+    if (kParts == 2) load(cta.rank ^ 1, row, part);
+    ptx::tcgen05_ld_32x32b(mine, tmem + cta.rank * share + row);
+    if constexpr (kParts == 2) {
+#pragma unroll
+      for (uint32_t i = 0; i < kRows; ++i) x[i] = sum_of(mine[i], part[i]);
+    } else {
+#pragma unroll
+      for (float& one : x) one = -0.0f;
+#pragma unroll 1
+      for (uint32_t rank = 0; rank < kParts; ++rank) {
+        if (rank != cta.rank) load(rank, row, part);
+#pragma unroll
+        for (uint32_t i = 0; i < kRows; ++i) {
+          x[i] = sum_of(__float_as_uint(x[i]), rank == cta.rank ? mine[i] : part[i]);
+        }
+      }
+    }
   }
 };
 
-// D straight from threads: a share has few rows.
-template <typename Tile>
-__device__ void store_share(const Exchange<Tile>& exchange, uint32_t tmem) {
-  constexpr uint32_t kLanesPerRow = kPieceWeights / 4, kRows = 32 / kLanesPerRow;
-  const Cta<Tile>& cta = exchange.cta;
-  ptx::mbarrier_wait(cta.accumulator_full(), 0);
-  ptx::tcgen05_fence_after_thread_sync();
-  exchange.tell_ring_is_drained();
-  exchange.put(tmem);
-  exchange.push();
-  const uint32_t rows = exchange.rows_of(cta.rank);
-  if (rows == 0) return;
-  ptx::mbarrier_wait_cluster(cta.at.sums(exchange.band), 0);
-  const uint32_t row = exchange.lane / kLanesPerRow, column = exchange.lane % kLanesPerRow * 4;
+// D straight from threads: a share has few rows. What they turn lies where the ring has none of the
+// others' rows.
+template <typename Tile, uint32_t kParts>
+__device__ void store_share(const Exchange<Tile, kParts>& its, const LaneColumn& column, Rows to) {
+  constexpr uint32_t kRows = Exchange<Tile, kParts>::kRows;
+  if (!its.exchange()) return;
+  const uint32_t first = its.cta.rank * its.share, m = its.m + first;
+  const uint32_t rows = its.rows_of(its.cta.rank);
+  to.m_end = m + rows;
 #pragma unroll 1
-  for (uint32_t i = row; i < rows; i += kRows) exchange.add(i, column * 4);
-  const uint32_t first = cta.rank * exchange.share, m = exchange.m + first;
-  const SumRows sums{exchange.own(first + row) + column * 4,
-                     kRows * Exchange<Tile>::kRowBytes,
+  for (uint32_t row = 0; row < rows; row += kRows) {
+    float x[kRows];
+    its.add(row, x);
+#pragma unroll
+    for (float& one : x) one = column.finish(one);
+    store_rows(x, to, m + row, its.own(first), its.lane);
+  }
+}
+
+// For the general epilogue, to shared memory: the first row's place there and in the tile, and how
+// many.
+struct SharedSums {
+  uint32_t at, first, rows;
+};
+
+template <typename Tile, uint32_t kParts>
+__device__ SharedSums add_share(const Exchange<Tile, kParts>& its) {
+  constexpr uint32_t kRows = Exchange<Tile, kParts>::kRows;
+  const uint32_t first = its.cta.rank * its.share;
+  if (!its.exchange()) return {0, 0, 0};
+  const uint32_t rows = its.rows_of(its.cta.rank);
+#pragma unroll 1
+  for (uint32_t row = 0; row < rows; row += kRows) {
+    float x[kRows];
+    its.add(row, x);
+#pragma unroll
+    for (uint32_t i = 0; i < kRows; ++i) {
+      ptx::st_shared_f32(its.own(first + row + i) + its.lane * 4, x[i]);
+    }
+  }
+  __syncwarp();
+  return {its.own(first), first, rows};
+}
+
+template <typename Tile>
+__device__ void store_share_general(const Cta<Tile>& cta, const SharedSums& share, uint32_t band,
+                                    uint32_t lane) {
+  if (share.rows == 0) return;
+  const uint32_t row = lane / kLanesPerSumRow, n = lane % kLanesPerSumRow * 4;
+  const uint32_t m = cta.first_token() + share.first;
+  const SumRows sums{share.at + row * kSumRowBytes + n * 4,
+                     kSumRows * kSumRowBytes,
                      cta.tile().batch,
-                     cta.first_weight() + exchange.band * kPieceWeights + column,
+                     cta.first_weight() + band * kSubTileWeights + n,
                      m + row,
-                     kRows,
-                     m + rows};
+                     kSumRows,
+                     m + share.rows};
   store_general<4>(cta.p, sums, GeneralColumns(cta.p, sums.n), 1.0f);
+}
+
+// By one of the four warps, whose columns begin at n_first. `sums`: the accumulator's first column,
+// its first lane.
+template <typename Tile, bool kGeneral>
+__device__ void store_part(const Cta<Tile>& cta, uint32_t sums, uint32_t n_first, uint32_t band,
+                           uint32_t lane) {
+  const Sm100Params& p = cta.p;
+  const Exchange<Tile, 2> two(cta, sums, band, lane);
+  const Exchange<Tile, 4> four(cta, sums, band, lane);
+  if constexpr (kGeneral) {
+    store_share_general(cta, p.split == 2 ? add_share(two) : add_share(four), band, lane);
+  } else {
+    const LaneColumn column(p, n_first + lane);
+    const Rows to(p, cta.tile().batch, n_first, p.m);
+    if (p.split == 2) {
+      store_share(two, column, to);
+    } else {
+      store_share(four, column, to);
+    }
+  }
 }
 
 }  // namespace nvfp4

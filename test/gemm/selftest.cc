@@ -130,7 +130,7 @@ void require_named(const support::DeviceBuffer& space, const std::string& varian
 }
 
 void require_named(const support::DeviceBuffer& space, const std::string& variant) {
-  require_named(space, variant, variant.find("sm90") == 0 ? "_plain" : "", "plain");
+  require_named(space, variant, "_plain", "plain");
 }
 
 // An emulated H200 takes half a minute for one self test.

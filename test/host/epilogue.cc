@@ -19,7 +19,7 @@ Desc plain() {
 
 }  // namespace
 
-TEST_CASE("Only 16 bits, by rows, of what a column has alone are not the general epilogue") {
+TEST_CASE("Only rows of D, of what a column has alone, are not the general epilogue") {
   const float one = 1;
   CHECK(nvfp4::make_epilogue(plain()).kind == nvfp4::kEpiloguePlain);
   const std::function<void(Desc&)> plain_too[] = {
@@ -35,8 +35,10 @@ TEST_CASE("Only 16 bits, by rows, of what a column has alone are not the general
   Desc bf16 = plain();
   bf16.d_type = NVFP4_TYPE_BF16;
   CHECK(nvfp4::make_epilogue(bf16).kind == nvfp4::kEpilogueBf16);
+  Desc f32 = plain();
+  f32.d_type = NVFP4_TYPE_F32;
+  CHECK(nvfp4::make_epilogue(f32).kind == nvfp4::kEpilogueF32);
   const std::function<void(Desc&)> general[] = {
-      [](Desc& g) { g.d_type = NVFP4_TYPE_F32; },
       [](Desc& g) { g.cd_order = NVFP4_CD_ORDER_COLUMN_MAJOR; },
       [](Desc& g) { g.activation = NVFP4_ACTIVATION_RELU; },
       [&](Desc& g) { g.c_type = NVFP4_TYPE_F16, g.c = &one, g.beta = 1e-45f; },
@@ -59,6 +61,8 @@ TEST_CASE("Only 16 bits, by rows, of what a column has alone are not the general
     Desc g = plain();
     change(g);
     CHECK(nvfp4::make_epilogue(g).kind == nvfp4::kEpilogueColumns);
+    g.d_type = NVFP4_TYPE_F32;
+    CHECK(nvfp4::make_epilogue(g).kind == nvfp4::kEpilogueF32);
     for (const auto& more : general) {
       Desc both = g;
       more(both);

@@ -41,23 +41,32 @@ LISTING = (
     + instruction(0xE0, "BRA `(.L_x_8)", 15)
     + instruction(0xF0, "STL [R1], R2", 1))
 
-# A sub-tile that may jump over its store; then rows of which two parts are added.
+# Two parts: rows are put, then what came is added to what is kept, and stored by threads. Then a
+# sub-tile that may jump over its store.
 TAIL = (
-    ".text.tail:\n"
-    + ".L_x_1:\n" + instruction(0x00, "LDTM.x32 R4, tmem[UR9]", 2, sets=1)
-    + instruction(0x10, "F2FP.F16.F32.PACK_AB R4, RZ, R4", 3, waits=2)
-    + instruction(0x20, "STS.U16 [R2], R4", 4)
-    + instruction(0x30, "@P0 BRA `(.L_x_2)", 5)
-    + instruction(0x40, "UTMASTG.3D [UR16], [UR8]", 6)
-    + ".L_x_2:\n" + instruction(0x50, "@P1 BRA `(.L_x_1)", 7)
-    + ".L_x_3:\n" + instruction(0x60, "LDS.128 R4, [R6]", 1, sets=0)
-    + instruction(0x70, "NOP", 2, waits=1)
-    + ".L_x_4:\n" + instruction(0x80, "LDS.128 R8, [R6]", 1, sets=2)
-    + instruction(0x90, "FADD R4, R4, R8", 4, waits=4)
-    + instruction(0xA0, "@P2 BRA `(.L_x_4)", 6)
-    + instruction(0xB0, "STS.128 [R6], R4", 3)
-    + instruction(0xC0, "@P3 BRA `(.L_x_3)", 5)
-    + instruction(0xD0, "EXIT", 5))
+    ".text.tail:\n" + instruction(0x00, "NOP", 1)
+    + ".L_x_1:\n" + instruction(0x08, "LDTM.x16 R4, tmem[UR9]", 2, sets=1)
+    + instruction(0x10, "STS.128 [R2], R4", 4, waits=2)
+    + instruction(0x20, "@P1 BRA `(.L_x_1)", 7)
+    + instruction(0x30, "LDS.128 R20, [R6]", 1, sets=0)
+    + instruction(0x40, "LDTM.x16 R4, tmem[UR9]", 2, sets=1)
+    + instruction(0x50, "FADD R4, R4, R20", 4, waits=3)
+    + instruction(0x60, "@P0 BRA `(.L_x_2)", 5)
+    + instruction(0x70, "F2FP.F16.F32.PACK_AB R4, RZ, R4", 3)
+    + instruction(0x80, "BRA `(.L_x_3)", 6)
+    + ".L_x_2:\n" + instruction(0x90, "F2FP.BF16.F32.PACK_AB R4, RZ, R4", 3)
+    + ".L_x_3:\n" + instruction(0xA0, "STG.E.128 desc[UR8][R8.64], R4", 1)
+    + instruction(0xB0, "STG.E.128 desc[UR8][R8.64], R4", 2)
+    + ".L_x_4:\n" + instruction(0xC0, "LDTM.x32 R4, tmem[UR9]", 2, sets=1)
+    + instruction(0xD0, "FADD R4, R4, R3", 4, waits=2)
+    + instruction(0xE0, "@P0 BRA `(.L_x_5)", 5)
+    + instruction(0xF0, "F2FP.F16.F32.PACK_AB R4, RZ, R4", 3)
+    + instruction(0x100, "BRA `(.L_x_6)", 6)
+    + ".L_x_5:\n" + instruction(0x110, "F2FP.BF16.F32.PACK_AB R4, RZ, R4", 1)
+    + ".L_x_6:\n" + instruction(0x120, "@P2 BRA `(.L_x_7)", 5)
+    + instruction(0x130, "UTMASTG.3D [UR16], [UR8]", 6)
+    + ".L_x_7:\n" + instruction(0x140, "@P1 BRA `(.L_x_4)", 7)
+    + instruction(0x150, "EXIT", 5))
 
 
 class Sass(unittest.TestCase):
@@ -75,11 +84,15 @@ class Sass(unittest.TestCase):
         self.assertEqual(rows["stall clocks a step"], 36 // 2)
 
     def test_a_sub_tile_goes_by_its_store_and_waits_for_what_it_loads(self):
-        rows = dict(tail_rows(*sass.functions(TAIL)["tail"]))
-        # The tensor memory load's 80 clocks, and no way around the store.
-        self.assertEqual(rows["clocks of a sub-tile, plain"], 80 + 3 + 4 + 5 + 6 + 7)
-        # Two parts, the second by a loop of its own: a load of shared memory takes 30.
-        self.assertEqual(rows["clocks of an added row"], 30 + 2 + 30 + 4 + 6 + 3 + 5)
+        rows = dict(tail_rows("tail_plain", *sass.functions(TAIL)["tail"]))
+        # A tensor memory load's 80 clocks, 40 of 16 columns, and no way around the store.
+        self.assertEqual(rows["clocks of a sub-tile, f16"], 80 + 4 + 5 + 3 + 6 + 5 + 6 + 7)
+        self.assertEqual(rows["clocks of a sub-tile, bf16"], 80 + 4 + 5 + 1 + 5 + 6 + 7)
+        self.assertEqual(rows["clocks of 16 rows of 2 parts, put"], 40 + 4 + 7)
+        self.assertEqual(rows["clocks of 16 rows of 2 parts, f16"],
+                         1 + 40 + 4 + 5 + 3 + 6 + 1 + 2)
+        self.assertEqual(rows["clocks of 16 rows of 2 parts, bf16"], 1 + 40 + 4 + 5 + 3 + 1 + 2)
+        self.assertEqual(len(rows), 5)
 
     def test_what_goes_to_local_memory_and_to_uniform_registers_is_counted(self):
         hopper = LISTING.replace("UTCOMMA", "HGMMA").replace("@P3 BRA `(.L_x_4)", "NOP")

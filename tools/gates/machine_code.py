@@ -11,7 +11,7 @@ import re
 
 # Clocks until a scoreboard is free again: of shared memory and constants about what a Hopper takes;
 # of 32 columns of tensor memory twice `load_drain` of tools/model/parameters.def.
-LATENCY = {"LDS": 30, "LDC": 30, "LDCU": 30, "LDTM": 80}
+LATENCY = {"LDS": 30, "LDC": 30, "LDCU": 30, "LDTM": 80, "LDTM.x16": 40}
 OTHERWISE = 12
 
 
@@ -126,7 +126,8 @@ def clocks(instructions, path):
     now, free = 0, [0] * 6
     for instruction in (instructions[i] for i in path):
         now = max([now, *(free[i] for i in instruction.waits)])
-        latency = LATENCY.get(instruction.opcode.split(".")[0], OTHERWISE)
+        kind = instruction.opcode.split(".")[0]
+        latency = LATENCY.get(instruction.opcode, LATENCY.get(kind, OTHERWISE))
         for i in instruction.sets:
             free[i] = max(free[i], now + latency)
         now += instruction.stall

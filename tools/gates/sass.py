@@ -28,7 +28,7 @@ def loop_of(family, instructions, labels):
     return loops[0] if loops else None
 
 
-def rows_of_sm90(instructions, labels):
+def rows_of_sm90(_, instructions, labels):
     local = sum(i.opcode.split(".")[0] in ("LDL", "STL") for i in instructions)
     yield "local-memory instructions", local
     # More of them: a loop of copies whose thread ptxas no longer knows to be its warp's only one.
@@ -41,7 +41,7 @@ def rows_of_sm90(instructions, labels):
     yield "stall clocks of the loop", round_trip(instructions, labels, trip[0], trip, steps)
 
 
-def rows_of_sm100(instructions, labels):
+def rows_of_sm100(name, instructions, labels):
     trip = loop_of("sm100", instructions, labels)
     if not trip:
         return
@@ -59,7 +59,7 @@ def rows_of_sm100(instructions, labels):
     yield "stall clocks of a filling", whole
     yield "stall clocks from step to step", round(sum(between) / len(between))
     yield "stall clocks a step", round(whole / len(steps))
-    yield from tail_rows(instructions, labels)
+    yield from tail_rows(name, instructions, labels)
 
 
 ROWS = {"sm100": rows_of_sm100, "sm90": rows_of_sm90}
@@ -69,7 +69,7 @@ def figures(family, listing):
     """[(what, clocks or count)] of each kernel of a family."""
     return [(f"{name} {what}", number)
             for name, (instructions, labels) in sorted(functions(listing).items())
-            for what, number in ROWS[family](instructions, labels)]
+            for what, number in ROWS[family](name, instructions, labels)]
 
 
 def nvdisasm():

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: MIT
 """What the sm_100a kernel's warps take from sums in tensor memory to D: loops known by what they
-hold. A loop over sub-tiles of 32 tokens has one LDTM; rows of a share have none."""
+hold. A loop over sub-tiles loads 32 tokens from tensor memory, as does one over rows of a cut tile
+that another CTA stores. What a CTA keeps of a cut tile is a loop only where it is more than 32.
+Plain entries have a way of their own for each type of D, the others the general epilogue."""
 from machine_code import cheapest_path, clocks, named
 
 ROWS_OF_LANE = 8  # of 32: eight lanes take a row
+# Where the ways part: the rounding to a type of two bytes.
+TYPES = {"f16": "F2FP.F16", "bf16": "F2FP.BF16"}
 
 
 def loops(instructions, labels):
@@ -21,9 +25,9 @@ def loops(instructions, labels):
 def trip(instructions, labels, loop, through):
     """Clocks of the cheapest way around a loop by these instructions."""
     path = []
-    for start, goal in zip([loop[0], *through], [*through, loop[0]]):
-        if start == goal:
-            continue
+    if through[0] != loop[0]:
+        through = [loop[0], *through]
+    for start, goal in zip(through, [*through[1:], loop[0]]):
         cost, part = cheapest_path(instructions, labels, start, goal, loop)
         if cost is None:
             return None
@@ -35,45 +39,106 @@ def inside(loop, other):
     return other != loop and loop[0] <= other[0] and other[1] <= loop[1]
 
 
-def ways_out(instructions, loop):
-    """Its stores to D: by TMA where it has them, else of 16 bytes by threads."""
-    tma = named(instructions, loop, "UTMASTG")
-    return tma[:1] or [i for i in named(instructions, loop, "STG.E.128")]
+def way(instructions, labels, through, inside_of):
+    """Clocks of the cheapest way from the first of these instructions to behind the last."""
+    path = []
+    for start, goal in zip(through, through[1:]):
+        cost, part = cheapest_path(instructions, labels, start, goal, inside_of)
+        if cost is None:
+            return None
+        path += part
+    return clocks(instructions, path + through[-1:])
 
 
-def sub_tile(instructions, labels, loop, rows):
-    """(what, clocks) of a loop over sub-tiles; `rows`: of the loop over rows in it, if any."""
-    load = named(instructions, loop, "LDTM")
-    if rows:
-        one = trip(instructions, labels, rows, named(instructions, rows, "LDS")[:1])
-        around = trip(instructions, labels, loop, load + named(instructions, loop, "UTMASTG")[:1])
-        return "general", around + (ROWS_OF_LANE - 1) * one
-    if not named(instructions, loop, "F2FP"):
-        return "put", trip(instructions, labels, loop, load)
-    return "plain", trip(instructions, labels, loop, load + ways_out(instructions, loop))
+def stores_of_threads(instructions, part, rows):
+    """Stores of 16 bytes a lane of so many rows: those of a width follow each other."""
+    number = rows * 32 * 2 // 512
+    groups, last = [], None
+    for i in named(instructions, part, "STG.E.128"):
+        between = range(last + 1, i) if last is not None else ()
+        jumps = any(instructions[j].opcode == "BRA" and not instructions[j].predicated
+                    for j in between)
+        if last is None or jumps:
+            groups.append([])
+        groups[-1].append(i)
+        last = i
+    return next((group for group in groups if len(group) == number), [])
 
 
-def tail_rows(instructions, labels):
+def general(instructions, labels, loop, load, rows):
+    """Clocks of a loop over sub-tiles around one over their rows."""
+    one = trip(instructions, labels, rows, named(instructions, rows, "LDS")[:1])
+    tma = named(instructions, loop, "UTMASTG")[:1]
+    return trip(instructions, labels, loop, [load] + tma) + (ROWS_OF_LANE - 1) * one
+
+
+def sub_tile(instructions, labels, loop, load):
+    """(type, clocks) of a loop over sub-tiles, which leave by TMA where it has that way."""
+    tma = named(instructions, loop, "UTMASTG")[:1]
+    stores = tma or stores_of_threads(instructions, loop, 32)
+    for kind, mark in TYPES.items():
+        first = named(instructions, (load, loop[1]), mark)[:1]
+        yield f"a sub-tile, {kind}", trip(instructions, labels, loop, [load] + first + stores)
+
+
+def rows_at(instructions, load):
+    return 16 if ".x16" in instructions[load].opcode else 32
+
+
+def share(instructions, labels, load, part, what):
+    """(what, clocks) of rows of a share: from a load of what another CTA has sent, if that is one,
+    or of tensor memory, and then each of their parts."""
+    adding = [loop for loop in loops(instructions, labels)
+              if load < loop[0] and loop[1] <= part[1] and named(instructions, loop, "FADD")]
+    through = named(instructions, part, "LDS.128")[:1] + [load]
+    if adding:
+        parts = [named(instructions, adding[0], name)[0] for name in ("LDS.128", "FADD")]
+        yield f"{what}, added", trip(instructions, labels, adding[0], parts)
+        through = [load] + named(instructions, adding[0], "FADD")[-1:]
+    stores = stores_of_threads(instructions, (load, part[1]), rows_at(instructions, load))
+    for kind, mark in TYPES.items():
+        first = named(instructions, (load, part[1]), mark)[:1]
+        yield f"{what}, {kind}", way(instructions, labels, through + first + stores, part)
+
+
+def general_rows(instructions, labels):
+    for loop in loops(instructions, labels):
+        lanes = [other for other in loops(instructions, labels) if inside(loop, other)
+                 and named(instructions, other, "MUFU") and named(instructions, other, "LDS")]
+        loads = named(instructions, loop, "LDTM")
+        if lanes and loads:
+            yield ("clocks of a sub-tile, general",
+                   general(instructions, labels, loop, loads[0], lanes[0]))
+            return
+
+
+def plain_rows(instructions, labels):
+    """One tensor memory load follows the other: of what a share sends, of what it keeps, of
+    sub-tiles."""
     every = loops(instructions, labels)
-    tiles, rows = [], []
-    for load in named(instructions, (0, len(instructions) - 1), "LDTM"):
-        around = [loop for loop in every if loop[0] <= load <= loop[1]]
-        if around:
-            tiles.append(around[0])
-    for loop in every:
-        held = {name for name in ("LDS", "FADD", "MUFU", "STS", "LDTM", "UTCOMMA")
-                if named(instructions, loop, name)}
-        if {"LDS", "FADD"} <= held and not held & {"LDTM", "UTCOMMA"}:
-            rows.append((loop, held))
-    for tile in tiles:
-        inner = [loop for loop, held in rows if inside(tile, loop) and "MUFU" in held]
-        what, number = sub_tile(instructions, labels, tile, inner[0] if inner else None)
-        yield f"clocks of a sub-tile, {what}", number
-    for loop, held in rows:
-        if any(inside(tile, loop) for tile in tiles):
+    whole = (0, len(instructions) - 1)
+    loads = named(instructions, whole, "LDTM")
+    put = None
+    for before, load, after in zip([0, *loads], loads, [*loads[1:], whole[1]]):
+        around = next((loop for loop in every if loop[0] <= load <= loop[1]), whole)
+        alone = around[0] > before and around[1] < after
+        part = around if alone else (before + 1, after - 1)
+        if alone and not named(instructions, around, "FADD"):
+            put = trip(instructions, labels, around, [load])
             continue
-        loads = named(instructions, loop, "LDS")
-        if "MUFU" in held:
-            yield "clocks of a stored row", trip(instructions, labels, loop, loads[:1])
-        elif "STS" in held:
-            yield "clocks of an added row", trip(instructions, labels, loop, loads)
+        found = sub_tile(instructions, labels, around, load)
+        if put is not None:
+            received = named(instructions, part, "LDS.128")
+            parts = 2 if received and received[0] < load else 4
+            what = f"{rows_at(instructions, load)} rows of {parts} parts"
+            yield f"clocks of {what}, put", put
+            found = share(instructions, labels, load, part, what)
+            put = None
+        for name, number in found:
+            yield f"clocks of {name}", number
+
+
+def tail_rows(name, instructions, labels):
+    """An entry has the general epilogue or the ways of the types."""
+    rows = plain_rows if name.endswith("_plain") else general_rows
+    return rows(instructions, labels)

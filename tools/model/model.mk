@@ -16,7 +16,7 @@ $(B)/timing/sass.def: tools/gates/sass.txt
 	@mkdir -p $(@D)
 	$(call say,AWK)awk '/^nvfp4_gemm_sm100_.* before the first load/ { load[$$1] = $$NF } \
 	  /^nvfp4_gemm_sm100_.* of a filling / && /stall/ { filling[$$1] = $$NF } \
-	  /^nvfp4_gemm_sm100_.* clocks of an? (sub-tile|added|stored)/ { what = $$0; \
+	  /^nvfp4_gemm_sm100_.* clocks of (a sub-tile|[0-9]+ rows)/ { what = $$0; \
 	    sub(/^.* clocks of /, "", what); sub(/ [0-9]+$$/, "", what); \
 	    print "TAIL(" substr($$1, 12) ", \"" what "\", " $$NF ")" } \
 	  END { for (k in load) print "ISSUED(" substr(k, 12) ", " load[k] ", " filling[k] ")"; \

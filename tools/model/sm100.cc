@@ -9,7 +9,7 @@
 namespace model {
 namespace {
 
-constexpr int kSubTile = 32, kRowsAtOnce = 4;  // tokens of a load of tensor memory, of a share
+constexpr int kSubTile = 32;  // tokens of a load of tensor memory
 
 struct Issued {
   const char* kernel;
@@ -22,7 +22,7 @@ const Issued kIssued[] = {
 #include SASS_DEF
 };
 
-// Clocks of its warps from sums to D, of 32 tokens or of four rows.
+// Clocks of its warps from sums to D, of 32 tokens or of rows of a share.
 struct TailClocks {
   const char *kernel, *what;
   double clocks;
@@ -39,16 +39,14 @@ double tail_clocks(const std::string& kernel, const std::string& what) {
   throw std::invalid_argument(kernel + " has no clocks of " + what);
 }
 
-const char* way_of(Tail tail) {
-  return tail == Tail::kPlain ? "a sub-tile, plain" : "a sub-tile, general";
-}
+const char* type_of(Tail tail) { return tail == Tail::kPlain ? "f16" : "bf16"; }
 
-// Four warps have 32 weights each and go alike. A pair's warp has one box, which TMA has to have
-// read before it is written again.
+// Four warps have 32 weights each and go alike. A pair's warp has fewer boxes than sub-tiles: TMA
+// has to have read them before those of the next tile are written.
 double tail_of_tile(const Machine& m, const Kernel& k, Tail tail) {
   if (tail == Tail::kFormula) return epilogue(m, double(k.tile_tokens), k.stored_bytes);
-  const double one = tail_clocks(k.name, way_of(tail)) + (k.width == 2 ? m.box_read : 0);
-  return double(k.tile_tokens) / kSubTile * one;
+  const double one = tail_clocks(k.name + "_plain", std::string("a sub-tile, ") + type_of(tail));
+  return double(k.tile_tokens) / kSubTile * one + (k.width == 2 ? m.box_read : 0);
 }
 
 // Bytes and ring from kernel/sm100/tile.h; that they are what the emulator counts is a test.
@@ -70,7 +68,7 @@ Kernel sm100_kernel(const Machine& m, Tail tail) {
   k.stage_clocks = Tile::kSteps * interval(m, mma);
   k.latency_clocks = latency(mma) - interval(m, mma);
   for (const Issued& issued : kIssued) {
-    if (k.name != issued.kernel) continue;
+    if (k.name + "_plain" != issued.kernel) continue;
     k.issue_clocks = issued.filling;
     k.start_clocks = issued.first_load;
   }
@@ -93,15 +91,19 @@ std::vector<Kernel> sm100_kernels(const Machine& m, Tail tail) {
   };
 }
 
-// All sums to shared memory, those of the others on their way to them, and of the own rows the sum
-// over the parts, and the store.
+// The others' sums to shared memory and on their way to them; of the own rows the sum over the
+// parts, and the store.
 Kernel sm100_split(const Machine& m, Kernel k, Tail tail, int parts, int64_t rows) {
   if (tail == Tail::kFormula) return split(m, k, parts, clusters_of(parts), rows);
-  const int64_t there = std::min(k.tile_tokens, rows), own = std::min(there, k.tile_tokens / parts);
-  const double a_row = tail_clocks(k.name, "an added row") + tail_clocks(k.name, "a stored row");
+  const int64_t at_once = std::min<int64_t>(k.tile_tokens / parts, kSubTile);
+  const int64_t there = std::min(k.tile_tokens, rows);
+  const double own = rounds(there, int(at_once * parts));
+  const std::string kernel = k.name + "_plain", what = std::to_string(at_once) + " rows of " +
+                                                       std::to_string(parts) + " parts, ";
+  double one = tail_clocks(kernel, what + type_of(tail));
+  if (parts > 2) one += (parts - 2) * tail_clocks(kernel, what + "added");
   Kernel cut = split(m, k, parts, clusters_of(parts), rows);
-  cut.epilogue_clocks = rounds(there, kSubTile) * tail_clocks(k.name, "a sub-tile, put") +
-                        rounds(own, kRowsAtOnce) * a_row;
+  cut.epilogue_clocks = (parts - 1) * own * tail_clocks(kernel, what + "put") + own * one;
   return cut;
 }
 

@@ -226,13 +226,14 @@ TEST_CASE("a tile's end takes what the machine code says of its way", "[model]")
     // Of each 32 tokens: a conversion, a store of 32 rows; not less than the sums' way out of
     // tensor memory.
     CHECK(plain[i].epilogue_clocks >= double(plain[i].tile_tokens) / 32 * 2 * kB200.load_drain);
-    CHECK(engine[i].epilogue_clocks >= plain[i].epilogue_clocks);
+    // A bias, factors and another type cost nothing.
+    CHECK(engine[i].epilogue_clocks <= plain[i].epilogue_clocks);
     CHECK(formula[i].epilogue_clocks == double(plain[i].tile_tokens) / 16 * kB200.load_drain +
                                             plain[i].stored_bytes / kB200.epilogue_rate);
   }
   Machine m = kB200;
-  m.box_read += 100;  // of a pair's eight boxes alone
-  CHECK(sm100_kernels(m, Tail::kPlain)[4].epilogue_clocks == plain[4].epilogue_clocks + 800);
+  m.box_read += 100;  // of a pair's last boxes alone
+  CHECK(sm100_kernels(m, Tail::kPlain)[4].epilogue_clocks == plain[4].epilogue_clocks + 100);
   CHECK(sm100_kernels(m, Tail::kPlain)[2].epilogue_clocks == plain[2].epilogue_clocks);
 }
 
@@ -241,13 +242,14 @@ TEST_CASE("parts of K add and store the rows that are there", "[model]") {
   const auto tail = [&](int parts, int64_t rows) {
     return sm100_split(kB200, whole, Tail::kPlain, parts, rows).epilogue_clocks;
   };
-  // A share has 64 of 128 rows: beyond them only the put grows, by sub-tiles.
-  const double row = tail(2, 8) - tail(2, 4), put = tail(2, 128) - tail(2, 96);
-  CHECK(row > 0);
-  CHECK(put > 0);
-  CHECK(std::abs(tail(2, 64) - (2 * put + 16 * row)) < 1e-6);
-  CHECK(std::abs(tail(2, 128) - (4 * put + 16 * row)) < 1e-6);
-  CHECK(std::abs(tail(4, 128) - (4 * put + 8 * row)) < 1e-6);
+  // A share of 128 rows is 64 of two parts, put and added by 32 at once, and 32 of four.
+  const double two = tail(2, 8);
+  CHECK(two > 4 * 2 * kB200.load_drain);
+  CHECK(tail(2, 64) == two);
+  CHECK(tail(2, 65) == 2 * two);
+  CHECK(tail(2, 128) == 2 * two);
+  CHECK(tail(4, 128) == tail(4, 1));
+  CHECK(tail(4, 128) > two);
 }
 
 TEST_CASE("a way is forecast where the planner may take it", "[model]") {
@@ -261,7 +263,7 @@ TEST_CASE("a way is forecast where the planner may take it", "[model]") {
     CHECK((f.us[i] > 0) == (all[i].name != "sm100_128x64/4"));
     if (f.us[i] > 0) CHECK(f.us[i] >= f.best_us);
   }
-  CHECK(f.engine_us >= f.best_us);
+  CHECK(std::abs(f.engine_us / f.best_us - 1) < 0.05);
 }
 
 TEST_CASE("the model gives back 104 launches of an H200", "[model]") {

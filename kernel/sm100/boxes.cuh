@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+// Where a warp of the epilogue turns its sub-tiles, of 32 tokens and 32 weights each, and how they
+// leave by TMA: in the drained ring, or in the slabs after a ring that goes on.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/ptx/sync.cuh"
+#include "kernel/ptx/tma.cuh"
+#include "kernel/sm100/params.h"
+#include "kernel/sm100/tile.h"
+
+namespace nvfp4 {
+
+constexpr uint32_t kSubTileTokens = kBoxSide;   // rows of D per tcgen05.ld
+constexpr uint32_t kSubTileWeights = kBoxSide;  // columns per warp: its lanes of tensor memory
+constexpr uint32_t kSumRowBytes = kSubTileWeights * 4;
+constexpr uint32_t kSumSlabBytes = kSubTileTokens * kSumRowBytes;  // in fp32
+constexpr uint32_t kSlabBytes = kSumSlabBytes / 2;                 // of 2-byte elements
+
+// What a warp has. A CTA that has one tile has a box of any type for each sub-tile, so that no
+// store waits for another; one that has several has three of 2-byte elements, or one and the
+// general epilogue's sums.
+template <typename Tile, bool kGeneral>
+struct Slabs {
+  static constexpr uint32_t kPieces = Tile::kTokens / kSubTileTokens;
+  static constexpr uint32_t kBoxBytes = Tile::kSeveralTiles ? kSlabBytes : kSumSlabBytes;
+  static constexpr uint32_t kSumBytes = kGeneral ? kSumSlabBytes : 0;
+  static constexpr uint32_t kBoxes =
+      Tile::kSeveralTiles ? (kSumSlabBytes + kSlabBytes - kSumBytes) / kSlabBytes : kPieces;
+  static constexpr uint32_t kWarpBytes = kSumBytes + kBoxes * kBoxBytes;
+  static constexpr uint32_t kAt = Tile::kSeveralTiles ? Tile::kSlabsAt : 0;
+  static_assert(4 * kWarpBytes <= (Tile::kSeveralTiles ? Tile::kSlabsBytes : Tile::kSlabsAt),
+                "they lie in the ring, or in the slabs after it");
+
+  uint32_t smem, band;
+  __device__ uint32_t sums() const { return smem + kAt + band * kWarpBytes; }
+  __device__ uint32_t box(uint32_t piece) const {
+    return sums() + kSumBytes + piece % kBoxes * kBoxBytes;
+  }
+};
+
+// A warp's sub-tiles of D on their way by TMA.
+template <typename Tile, bool kGeneral>
+struct Boxes {
+  using Its = Slabs<Tile, kGeneral>;
+  const Sm100Params& p;
+  Its slabs;
+  uint32_t batch, n_first, lane;
+
+  __device__ bool used() const { return Tile::kStoresByTma && p.d_by_tma != 0; }
+  __device__ bool by_row() const { return !kGeneral || p.epilogue.d_column == 1; }
+
+  // What the lanes have written into a box, to rows m and on. TMA leaves out what D does not have.
+  // The next box is free then, if an earlier sub-tile was in it.
+  __device__ void send(uint32_t piece, uint32_t m) const {
+    ptx::fence_proxy_async_shared_cta();
+    __syncwarp();
+    if (ptx::elect_sync()) {
+      ptx::cp_async_bulk_tensor_3d_store(&p.d_map, by_row() ? n_first : m, by_row() ? m : n_first,
+                                         batch, slabs.box(piece));
+      ptx::cp_async_bulk_commit_group();
+      if constexpr (Its::kBoxes < Its::kPieces) {
+        ptx::cp_async_bulk_wait_group_read<Its::kBoxes - 1>();
+      }
+    }
+    __syncwarp();
+  }
+
+  // The CTA's shared memory may be another's as soon as it ends, and the next tile begins with the
+  // first box.
+  __device__ void wait() const {
+    if (ptx::elect_sync()) ptx::cp_async_bulk_wait_group_read<0>();
+    __syncwarp();
+  }
+};
+
+}  // namespace nvfp4

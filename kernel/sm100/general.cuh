@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+// From sums to D in any type and order, with C, bias and activation: sums to shared memory as they
+// are, for kernel/common/epilogue.cuh.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/common/epilogue.cuh"
+#include "kernel/ptx/memory.cuh"
+#include "kernel/ptx/tcgen05.cuh"
+#include "kernel/sm100/boxes.cuh"
+
+namespace nvfp4 {
+
+// 8 lanes take a row of the warp's sub-tile, four neighbours in n each. A row of sums is 128 bytes,
+// so stores by lanes and loads of a quarter warp hit all banks once.
+constexpr uint32_t kLanesPerSumRow = kSubTileWeights / 4, kSumRows = 32 / kLanesPerSumRow;
+
+// From the epilogue's drain() in what becomes of a sub-tile.
+template <typename Tile>
+__device__ void drain_general(uint32_t first_m, uint32_t tmem, const Boxes<Tile, true>& boxes) {
+  const Sm100Params& p = boxes.p;
+  const uint32_t lane = boxes.lane, slab = boxes.slabs.sums();
+  const uint32_t row = lane / kLanesPerSumRow, column = lane % kLanesPerSumRow * 4;
+  const uint32_t element = 1u << log2_bytes(p.epilogue.d_type);
+  const uint32_t row_bytes = boxes.by_row() ? kBoxSide * element : element;
+  const uint32_t column_bytes = boxes.by_row() ? element : kBoxSide * element;
+  const uint32_t n = boxes.n_first + column;
+  const GeneralColumns columns(p, n);
+#pragma unroll 1
+  for (uint32_t piece = 0; piece < Slabs<Tile, true>::kPieces; ++piece) {
+    const uint32_t m = first_m + piece * kSubTileTokens;
+    if (m >= p.m) break;
+    uint32_t sums[kSubTileTokens];
+    ptx::tcgen05_ld_32x32b(sums, tmem + piece * kSubTileTokens);
+#pragma unroll
+    for (uint32_t i = 0; i < kSubTileTokens; ++i) {
+      ptx::st_shared_b32(slab + i * kSumRowBytes + lane * 4, sums[i]);
+    }
+    __syncwarp();
+    const SumRows rows{slab + row * kSumRowBytes + column * 4,
+                       kSumRows * kSumRowBytes,
+                       boxes.batch,
+                       n,
+                       m + row,
+                       kSumRows,
+                       min(m + kSubTileTokens, p.m)};
+    const uint32_t to = boxes.slabs.box(piece) + row * row_bytes + column * column_bytes;
+    store_general(p, rows, columns, 1.0f,
+                  ToSlab{boxes.used(), to, kSumRows * row_bytes, column_bytes});
+    __syncwarp();  // the next piece overwrites the sums
+    if (boxes.used()) boxes.send(piece, m);
+  }
+}
+
+}  // namespace nvfp4
