@@ -13,6 +13,13 @@ __device__ inline void mbarrier_arrive_cluster(uint32_t bar) {
                : "memory");
 }
 
+// mbarrier.arrive.relaxed.cluster.shared::cluster.b64  _, [bar];                   PTX 8.0, sm_90
+// Orders no access to memory: for what tcgen05 fences order.
+__device__ inline void mbarrier_arrive_cluster_relaxed(uint32_t bar) {
+  asm volatile("mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%0];" ::"r"(bar)
+               : "memory");
+}
+
 // cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes
 //     [dst], [src], bytes, [bar];                                                 PTX 8.0, sm_90
 // From this CTA to another of the cluster, whose barrier counts the bytes. Multiples of 16.

@@ -53,14 +53,18 @@ __device__ void wait_for_sums(const Cta<Tile>& cta) {
   ptx::tcgen05_fence_after_thread_sync();
 }
 
-// A warp has read all it wants of the accumulator. Where no later tile needs it nobody waits.
+// A warp has read all it wants of the accumulator. Where no later tile needs it nobody waits. The
+// arrival is relaxed: what it hands on is tensor memory, which tcgen05 fences order (PTX ISA
+// 9.7.16.6.4). A release would have the warp wait for its stores of D.
 template <typename Tile>
 __device__ void release_accumulator(const Cta<Tile>& cta, uint32_t lane) {
   if constexpr (Tile::kSeveralTiles) {
     if (!cta.walk.accumulator_is_used_again()) return;
     ptx::tcgen05_fence_before_thread_sync();
     __syncwarp();
-    if (lane == 0) ptx::mbarrier_arrive_cluster(ptx::mapa(cta.accumulator_empty(), 0));
+    if (ptx::elect_sync()) {
+      ptx::mbarrier_arrive_cluster_relaxed(ptx::mapa(cta.accumulator_empty(), 0));
+    }
     __syncwarp();
   }
 }
