@@ -206,6 +206,10 @@ nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const P
   p->tiles = plan.grid / plan.cluster;
   p->by_tiles_m = divisor_of(plan.tiles_m);
   p->by_tiles_n = divisor_of(plan.tiles_n);
+  const uint32_t group = std::min(plan.tiles_m, kTokenGroup), rest = plan.tiles_m % kTokenGroup;
+  p->by_batch = divisor_of(plan.tiles_m * plan.tiles_n);
+  p->by_group = divisor_of(group * plan.tiles_n);
+  p->by_last_group = divisor_of(rest == 0 ? kTokenGroup : rest);
   NVFP4_TRY(encode_weights(driver, g, plan, &p->weights));
   NVFP4_TRY(encode_all_tokens(driver, g, plan, p));
   NVFP4_TRY(encode_scales(driver, g, plan, p));

@@ -46,7 +46,7 @@ struct Cta {
 template <typename Tile>
 __device__ Cta<Tile> make_cta(const Sm100Params& p, uint32_t smem) {
   const auto cta = [&](uint32_t tile, uint32_t rank, const PartOfK<Tile>& k) {
-    return Cta<Tile>{p, {smem}, k, {tile_at(p, tile), k.fillings}, rank};
+    return Cta<Tile>{p, {smem}, k, {tile_of<Tile>(p, tile), k.fillings}, rank};
   };
   if constexpr (Tile::kCtas == 2) {
     return cta(blockIdx.x / 2, blockIdx.x % 2, all_of_k<Tile>(p));

@@ -13,6 +13,9 @@ struct Sm100Params {
   Divisor by_tiles_m, by_tiles_n;  // of the index of a CTA
   uint32_t d_by_tma;               // 1: d_map is there, and D leaves by it
   uint32_t tiles;                  // of all batches
+  // For tiles of two CTAs (walk.cuh): by the tiles of a batch, of a group of token tiles, of a
+  // weight tile in the last group.
+  Divisor by_batch, by_group, by_last_group;
   TensorMap d_map;  // {N, M, L} of UINT16 or UINT32, or {M, N, L} by columns; box {32, 32, 1}
   // For tiles of two CTAs: UINT64, rank 3 {tiles of a block, blocks of 128 rows, batches or 1}, box
   // {a stage's 4 tiles, 1, 1}, no swizzle, zero fill.
@@ -23,6 +26,7 @@ static_assert(NVFP4_OFFSET_IS(Sm100Params, epilogue, 344));
 static_assert(NVFP4_OFFSET_IS(Sm100Params, d_by_tma, 480) &&
               NVFP4_OFFSET_IS(Sm100Params, tiles, 484) && NVFP4_OFFSET_IS(Sm100Params, d_map, 512));
 
+constexpr uint32_t kTokenGroup = 8;         // token tiles
 constexpr uint32_t kScaleMapElements = 64;  // of 8 bytes, in a tile of scales
 constexpr uint32_t kBoxSide = 32;           // of D: what a warp has of a tensor memory load
 

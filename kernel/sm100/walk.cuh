@@ -18,6 +18,25 @@ __device__ inline TileCoordinate tile_at(const Sm100Params& p, uint32_t index) {
   return {index - weight_row * p.tiles_m, weight_row - batch * p.tiles_n, batch};
 }
 
+// Pairs that run at once share weights and tokens alike: all weights of a group of token tiles,
+// then the next group. A group's tokens stay in the L2 meanwhile.
+__device__ inline TileCoordinate tile_in_group(const Sm100Params& p, uint32_t index) {
+  const uint32_t batch = divide(index, p.by_batch);
+  const uint32_t of_batch = index - batch * p.tiles_m * p.tiles_n;
+  const uint32_t first = divide(of_batch, p.by_group) * kTokenGroup;
+  const uint32_t of_group = of_batch - first * p.tiles_n;
+  const bool last = p.tiles_m - first < kTokenGroup;
+  const uint32_t height = last ? p.tiles_m - first : kTokenGroup;
+  const uint32_t weight = last ? divide(of_group, p.by_last_group) : of_group / kTokenGroup;
+  return {first + of_group - weight * height, weight, batch};
+}
+
+template <typename Tile>
+__device__ TileCoordinate tile_of(const Sm100Params& p, uint32_t index) {
+  if constexpr (Tile::kCtas == 2) return tile_in_group(p, index);
+  return tile_at(p, index);
+}
+
 // A pair has one tile or several, as far apart as there are pairs; any other CTA has one. Each role
 // walks by itself, with a copy of its own.
 template <typename Tile>
@@ -33,7 +52,7 @@ struct Walk {
     if constexpr (Tile::kSeveralTiles) {
       if (++turn == turns) return false;
       begin = position(fillings);
-      tile = tile_at(p, (blockIdx.x + turn * gridDim.x) / Tile::kCtas);
+      tile = tile_of<Tile>(p, (blockIdx.x + turn * gridDim.x) / Tile::kCtas);
       return true;
     }
     return false;

@@ -67,6 +67,14 @@ TEST_CASE("a pair of 10.x goes on from batch to batch", "[tiles][batch][pdl]") {
 }
 
 // Each tile has rows and columns of its own; D leaves by boxes of 2 bytes, or by threads.
+// Eight token tiles with all weights, then the last three.
+TEST_CASE("pairs of 10.x compute every tile, group after group of token tiles", "[tiles][batch]") {
+  USE_GPU_OF_FAMILY(gpu, 10);
+  const support::Shape shape{10 * 128 + 9, 2 * 256 + 17, 64, 2};
+  const Problem p = forced("sm100_256x128x256", make_problem(shape, Data::exact, 981));
+  gemm_test::require_reference_bits(gpu, p);
+}
+
 TEST_CASE("a pair of 10.x computes one tile after the other with any epilogue",
           "[tiles][epilogue]") {
   USE_FEW_PAIRS(gpu);

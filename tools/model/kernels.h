@@ -41,7 +41,8 @@ struct Kernel {
   int accumulators = 1;
   int64_t units = 0;      // at once; 0: as many as the machine holds
   double busy_clock = 0;  // GHz that the power leaves where busy_share of the time is products
-  bool weights_fastest = false;  // neighbouring units differ in weights
+  bool weights_fastest = false;     // neighbouring units differ in weights
+  int64_t token_group = INT64_MAX;  // tiles of tokens that are taken with all weights, in turn
 
   int64_t tiles(const Shape& shape) const {
     return ((shape.m + tile_tokens - 1) / tile_tokens) *

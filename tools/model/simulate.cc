@@ -172,8 +172,13 @@ class Simulation {
   // Rows beyond the matrix are filled with zeros, which nobody reads.
   std::vector<Copy> copies(const Work& work, int64_t stage) const {
     const bool by_weights = k_.weights_fastest;
-    const int64_t weights = by_weights ? work.tile % weight_tiles_ : work.tile / token_tiles_;
-    const int64_t tokens = by_weights ? work.tile / weight_tiles_ : work.tile % token_tiles_;
+    // All weights for each group of token tiles, tokens fastest.
+    const int64_t high = std::min(k_.token_group, token_tiles_);
+    const int64_t first = work.tile / (high * weight_tiles_) * high;
+    const int64_t rest = work.tile - first * weight_tiles_;
+    const int64_t here = std::min(high, token_tiles_ - first);
+    const int64_t weights = by_weights ? work.tile % weight_tiles_ : rest / here;
+    const int64_t tokens = by_weights ? work.tile / weight_tiles_ : first + rest % here;
     const auto key = [&](uint64_t operand, int64_t tile) {
       return operand << 62 | uint64_t(work.launch) << 54 | uint64_t(tile) << 32 |
              uint64_t(work.first_stage + stage);

@@ -74,6 +74,7 @@ Kernel sm100_kernel(const Machine& m, Tail tail) {
   }
   if (Tile::kCtas == 2) k.start_clocks += m.cluster_barrier * m.clock;
   k.persistent = Tile::kSeveralTiles;
+  if (Tile::kSeveralTiles) k.token_group = 8;
   k.accumulators = Tile::kAccumulators;
   k.stored_bytes = 2.0 * Tile::kCtaWeights * Tile::kTokens;
   k.epilogue_clocks = tail_of_tile(m, k, tail);

@@ -144,6 +144,18 @@ TEST_CASE("many waves take as long as the last of those that are replayed", "[mo
   CHECK(std::abs(clocks(m, one_stage(), {1, 200, 1}) - 100 * 200) < 1);
 }
 
+TEST_CASE("tokens of a group come from DRAM once, weights once a group", "[model]") {
+  Machine m = plain();
+  m.l2_bytes = 28;  // three of what follows
+  Kernel k = one_stage();
+  k.tokens = {8, 0, 1};
+  k.persistent = true;
+  const Shape shape{4, 4, 1};
+  CHECK(simulate(m, k, shape).dram_bytes == 8 * (4 + 4 * 4));
+  k.token_group = 3;  // 3 and 1
+  CHECK(simulate(m, k, shape).dram_bytes == 8 * (2 * 4 + 4));
+}
+
 TEST_CASE("stages of the sm_100a kernel are what the emulator counts of them", "[model]") {
   const std::vector<Kernel> kernels = sm100_kernels(kB200, Tail::kPlain);
   REQUIRE(kernels.size() == 5);
