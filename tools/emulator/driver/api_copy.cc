@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "tools/emulator/driver/stream_work.h"
+#include "tools/emulator/driver/values.h"
 
 using namespace emu::driver;
 
@@ -17,8 +18,8 @@ CUresult to_device(Entry entry, CUdeviceptr to, const void* from, size_t bytes, 
   return in_stream(entry, stream, copy_node, [=](State& s) {
     if (!bytes) return CUDA_SUCCESS;
     if (!from) return CUDA_ERROR_INVALID_VALUE;
-    memcpy(s.memory->at(to, bytes, 1, "copy from the host"), from, bytes);
-    return CUDA_SUCCESS;
+    const End host = {const_cast<uint8_t*>(static_cast<const uint8_t*>(from)), 0};
+    return copy_values(s, {s.memory->at(to, bytes, 1, "copy from the host"), to}, host, bytes);
   });
 }
 
@@ -26,8 +27,8 @@ CUresult to_host(Entry entry, void* to, CUdeviceptr from, size_t bytes, CUstream
   return in_stream(entry, stream, copy_node, [=](State& s) {
     if (!bytes) return CUDA_SUCCESS;
     if (!to) return CUDA_ERROR_INVALID_VALUE;
-    memcpy(to, s.memory->at(from, bytes, 1, "copy to the host"), bytes);
-    return CUDA_SUCCESS;
+    const End host = {static_cast<uint8_t*>(to), 0};
+    return copy_values(s, host, {s.memory->at(from, bytes, 1, "copy to the host"), from}, bytes);
   });
 }
 
@@ -35,9 +36,8 @@ CUresult on_the_device(Entry entry, CUdeviceptr to, CUdeviceptr from, size_t byt
                        CUstream stream) {
   return in_stream(entry, stream, copy_node, [=](State& s) {
     if (!bytes) return CUDA_SUCCESS;
-    const uint8_t* source = s.memory->at(from, bytes, 1, "copy on the device");
-    memmove(s.memory->at(to, bytes, 1, "copy on the device"), source, bytes);
-    return CUDA_SUCCESS;
+    const End source = {s.memory->at(from, bytes, 1, "copy on the device"), from};
+    return copy_values(s, {s.memory->at(to, bytes, 1, "copy on the device"), to}, source, bytes);
   });
 }
 
@@ -56,6 +56,7 @@ CUresult fill(Entry entry, CUdeviceptr to, size_t pitch, T value, size_t width, 
     for (size_t y = 0; y < height; ++y) {
       T* line = reinterpret_cast<T*>(first + y * pitch);
       std::fill_n(line, width, value);
+      s.memory->blank().remove(to + y * pitch, row);
     }
     return CUDA_SUCCESS;
   });

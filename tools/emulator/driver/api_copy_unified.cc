@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copies that find out on which side their addresses lie, and copies of rectangles.
-#include <cstring>
-
 #include "tools/emulator/driver/stream_work.h"
+#include "tools/emulator/driver/values.h"
 
 using namespace emu::driver;
 
@@ -16,12 +15,15 @@ uint8_t* either(State& s, CUdeviceptr address, size_t bytes) {
   return reinterpret_cast<uint8_t*>(address);
 }
 
+End end_of(State& s, CUdeviceptr address, size_t bytes) {
+  return {either(s, address, bytes), s.memory->find(address) ? address : 0};
+}
+
 CUresult copy(Entry entry, CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
   return in_stream(entry, stream, copy_node, [=](State& s) {
     if (!bytes) return CUDA_SUCCESS;
     if (!to || !from) return CUDA_ERROR_INVALID_VALUE;
-    memmove(either(s, to, bytes), either(s, from, bytes), bytes);
-    return CUDA_SUCCESS;
+    return copy_values(s, end_of(s, to, bytes), end_of(s, from, bytes), bytes);
   });
 }
 
@@ -33,16 +35,16 @@ struct Side {
   size_t x, y, pitch;
 };
 
-// The first byte of `height` rows of `width` bytes. nullptr: there is no such rectangle.
-uint8_t* first_byte(State& s, const Side& side, size_t width, size_t height) {
+// The first byte of `height` rows of `width` bytes. Without bytes: there is no such rectangle.
+End first_byte(State& s, const Side& side, size_t width, size_t height) {
   const bool on_host = side.type == CU_MEMORYTYPE_HOST;
   const auto base = on_host ? CUdeviceptr(reinterpret_cast<uintptr_t>(side.host)) : side.device;
-  if (!base || side.pitch < side.x + width) return nullptr;
+  if (!base || side.pitch < side.x + width) return {};
   const CUdeviceptr first = base + side.y * side.pitch + side.x;
   const size_t bytes = (height - 1) * side.pitch + width;
-  if (on_host) return reinterpret_cast<uint8_t*>(first);
-  if (side.type == CU_MEMORYTYPE_UNIFIED) return either(s, first, bytes);
-  return s.memory->at(first, bytes, 1, "copy of a rectangle");
+  if (on_host) return {reinterpret_cast<uint8_t*>(first), 0};
+  if (side.type == CU_MEMORYTYPE_UNIFIED) return end_of(s, first, bytes);
+  return {s.memory->at(first, bytes, 1, "copy of a rectangle"), first};
 }
 
 bool known(CUmemorytype type) {
@@ -62,11 +64,16 @@ CUresult copy_2d(Entry entry, const CUDA_MEMCPY2D* given, CUstream stream) {
                          c.srcXInBytes,   c.srcY,    c.srcPitch};
     const Side target = {c.dstMemoryType, c.dstHost, c.dstDevice,
                          c.dstXInBytes,   c.dstY,    c.dstPitch};
-    const uint8_t* from = first_byte(s, source, c.WidthInBytes, c.Height);
-    uint8_t* to = first_byte(s, target, c.WidthInBytes, c.Height);
-    if (!from || !to) return CUDA_ERROR_INVALID_VALUE;
+    const End from = first_byte(s, source, c.WidthInBytes, c.Height);
+    const End to = first_byte(s, target, c.WidthInBytes, c.Height);
+    if (!from.bytes || !to.bytes) return CUDA_ERROR_INVALID_VALUE;
+    const auto row = [](const End& end, size_t by) {
+      return End{end.bytes + by, end.device ? end.device + by : 0};
+    };
     for (size_t y = 0; y < c.Height; ++y)
-      memmove(to + y * c.dstPitch, from + y * c.srcPitch, c.WidthInBytes);
+      if (CUresult r =
+              copy_values(s, row(to, y * c.dstPitch), row(from, y * c.srcPitch), c.WidthInBytes))
+        return r;
     return CUDA_SUCCESS;
   });
 }

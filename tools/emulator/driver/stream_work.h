@@ -17,7 +17,8 @@ CUresult in_stream(Entry entry, CUstream stream, CUgraphNodeType type, Body body
       std::lock_guard guard(later.lock);
       Context* owner = later.contexts.find(handle);
       if (!owner || owner->destroyed || owner->sticky) return {};
-      if (contained([&] { return body(later); })) owner->sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
+      if (CUresult r = contained([&] { return body(later); }))
+        owner->sticky = is_asynchronous(r) ? r : CUDA_ERROR_ILLEGAL_ADDRESS;
       return {};
     };
     if (auto noted = capture_work(s, context, stream, type, node)) return *noted;

@@ -200,6 +200,29 @@ void pack6(const uint8_t* from, uint8_t* to) {
 
 }  // namespace
 
+namespace {
+
+// The part of a row that lies inside the tensor: where, and what of the row.
+struct Inside {
+  uint64_t address, from, bytes;
+};
+
+// Pieces of the row in shared memory with bytes that have no value in global memory.
+void forget_blank(const TensorMap& m, uint32_t address, int64_t row_bytes, SharedMemory& shared,
+                  const GlobalMemory& global, const Inside& inside) {
+  const uint64_t pieces = m.shared_row_bytes() / granule;
+  const uint64_t bytes = pieces ? uint64_t(row_bytes) / pieces : 0;  // of a piece in global memory
+  if (!bytes) return;
+  for (const BlankBytes::Range& r : global.blank().within(inside.address, inside.bytes)) {
+    const uint64_t first = inside.from + (r.address - inside.address);
+    for (uint64_t p = first / bytes; p <= (first + r.bytes - 1) / bytes; ++p)
+      shared.forget(m.place(address + uint32_t(p) * granule), granule, "TMA load",
+                    "the TMA load found none in global memory: " + r.why);
+  }
+}
+
+}  // namespace
+
 void tma_load(const TensorMap& m, const TmaCoordinates& c, uint32_t shared_address,
               SharedMemory& shared, const GlobalMemory& global) {
   const int64_t row_bytes = m.row_bytes(), end = int64_t(m.inner_bytes(m.dim(0)));
@@ -215,6 +238,9 @@ void tma_load(const TensorMap& m, const TmaCoordinates& c, uint32_t shared_addre
           size_t(to - from));
     convert(m.type, buffer, size_t(row_bytes));
     write_row(m, address, buffer, shared);
+    if (to > from)
+      forget_blank(m, address, row_bytes, shared, global,
+                   {row.address + uint64_t(row.start + from), uint64_t(from), uint64_t(to - from)});
   });
 }
 
@@ -227,6 +253,7 @@ void store_padded_row(const TensorMap& m, const TmaRow& row, uint32_t address,
   uint8_t* to = global.at(row.address + uint64_t(row.start), m.row_bytes(), granule, "TMA store");
   for (uint32_t i = 0; i < m.box[0] / granule; ++i)
     pack6(shared.view(m.place(address + i * granule), granule, "TMA store"), to + i * 12);
+  global.blank().remove(row.address + uint64_t(row.start), m.row_bytes());
 }
 
 }  // namespace
@@ -246,6 +273,7 @@ void tma_store(const TensorMap& m, const TmaCoordinates& c, uint32_t shared_addr
         global.at(row.address + uint64_t(row.start), uint64_t(bytes), granule, "TMA store");
     for (uint32_t i = 0; i < bytes; i += granule)
       std::memcpy(to + i, shared.view(m.place(address + i), granule, "TMA store"), granule);
+    global.blank().remove(row.address + uint64_t(row.start), uint64_t(bytes));
   });
 }
 
@@ -279,6 +307,7 @@ void tma_update(const TensorMap& m, const TmaCoordinates& c, uint32_t shared_add
     if (bytes == 0) return;
     uint8_t* to =
         global.at(row.address + uint64_t(row.start), uint64_t(bytes), size, "TMA reduction");
+    global.require_values(row.address + uint64_t(row.start), uint64_t(bytes), "TMA reduction");
     for (uint32_t i = 0; i < bytes; i += size)
       update(to + i, shared.view(m.place(address + i), size, "TMA reduction"));
   });

@@ -57,6 +57,7 @@ const void* AsyncWork::tensor_map(const Warp& warp, uint32_t lane, uint64_t addr
                                   const char* who) {
   warp.cta.cluster.observers.tell(event::MapRead{address, lane});
   const GlobalMemory& memory = warp.cta.cluster.launch.memory.get(Teller{});
+  memory.require_values(address, sizeof(EncodedMap), who);
   return memory.at(address, sizeof(EncodedMap), 64, who);
 }
 

@@ -171,13 +171,19 @@ void Bytes::acquire(const ptx::Instr& in) const {
       event::Acquired{place_.cta, at, place_.lane, scope_of(in), relaxed});
 }
 
-uint8_t* Bytes::global(uint32_t at) const { return place_.host(Teller{}) + at; }
+uint8_t* Bytes::global(uint32_t at, uint32_t bytes, const char* who) const {
+  if (place_.space == Space::global) {
+    const GlobalMemory& memory = place_.cluster->launch.memory.get(Teller{});
+    if (memory.blank().any()) memory.require_values(place_.address + at, bytes, who);
+  }
+  return place_.host(Teller{}) + at;
+}
 
 uint64_t Bytes::read(uint32_t at, uint32_t bytes, const char* who) const try {
   uint64_t value = 0;
-  if (place_.space == Space::global) return read_global(global(at), bytes);
+  if (place_.space == Space::global) return read_global(global(at, bytes, who), bytes);
   if (place_.space == Space::param)
-    memcpy(&value, global(at), bytes);
+    memcpy(&value, global(at, bytes, who), bytes);
   else if (place_.space == Space::local)
     place_.local(Teller{})->read(place_.lane, place_.offset + at, &value, bytes, 1);
   else
@@ -189,7 +195,10 @@ uint64_t Bytes::read(uint32_t at, uint32_t bytes, const char* who) const try {
 }
 
 void Bytes::write(uint32_t at, uint32_t bytes, uint64_t value, const char* who) const try {
-  if (place_.space == Space::global) return write_global(global(at), bytes, value);
+  if (place_.space == Space::global) {
+    write_global(place_.host(Teller{}) + at, bytes, value);
+    return place_.cluster->launch.memory.get(Teller{}).blank().remove(place_.address + at, bytes);
+  }
   if (place_.space == Space::param)
     throw Fault(FaultKind::illegal_address, format("%s writes to a kernel parameter", who));
   if (place_.space == Space::local)
@@ -207,6 +216,10 @@ bool Bytes::has_value(uint32_t at, uint32_t bytes, const char* who) const try {
     const uint32_t there = uint32_t(place_.offset + at);
     return shared.has_value(there, bytes, who) || shared.is_mbarrier(there);
   }
+  if (place_.space == Space::global) {
+    const BlankBytes& blank = place_.cluster->launch.memory.get(Teller{}).blank();
+    return !blank.any() || blank.within(place_.address + at, bytes).empty();
+  }
   return place_.space != Space::local ||
          place_.local(Teller{})->holds(place_.lane, place_.offset + at, bytes);
 } catch (Fault& fault) {
@@ -217,13 +230,21 @@ bool Bytes::has_value(uint32_t at, uint32_t bytes, const char* who) const try {
 void Bytes::forget(uint32_t at, uint32_t bytes, const char* who, std::string why) const try {
   const uint32_t there = uint32_t(place_.offset + at);
   if (place_.cta) return place_.cta->shared(Teller{}).forget(there, bytes, who, std::move(why));
+  if (place_.space == Space::global)
+    return place_.cluster->launch.memory.get(Teller{}).blank().add(
+        {place_.address + at, bytes, std::move(why)});
   place_.local(Teller{})->forget(place_.lane, place_.offset + at, bytes);
 } catch (Fault& fault) {
   fault.lane = place_.lane;
   throw;
 }
 
-std::string Bytes::why_none(uint32_t at) const {
+std::string Bytes::why_none(uint32_t at, uint32_t bytes) const {
+  if (!place_.cta) {
+    const GlobalMemory& memory = place_.cluster->launch.memory.get(Teller{});
+    const auto none = memory.blank().within(place_.address + at, bytes);
+    return none.empty() ? "" : none[0].why;
+  }
   return place_.cta->shared(Teller{}).why_none(uint32_t(place_.offset + at));
 }
 

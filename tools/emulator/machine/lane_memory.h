@@ -22,7 +22,7 @@ struct Place {
   // update that is relaxed or stronger hands on what the lane knows. `value`: what a store is about
   // to write.
   Bytes open(const ptx::Instr& in, uint32_t bytes, Use use, const void* value = nullptr) const;
-  bool may_lack_value() const { return space == ptx::Space::local || cta; }
+  bool may_lack_value() const { return space != ptx::Space::param; }
 
   // The memory itself, for Bytes.
   uint8_t* host(Teller) const { return host_; }  // global, param
@@ -43,13 +43,15 @@ class Bytes {
   // threads may access the same word; ordering is acquire and release, stronger than .weak needs.
   uint64_t read(uint32_t at, uint32_t bytes, const char* who) const;
   void write(uint32_t at, uint32_t bytes, uint64_t value, const char* who) const;
-  uint8_t* global(uint32_t at) const;  // for what is done to a word in one step
+  // For what is done to a word in one step; Fault where it has no value.
+  uint8_t* global(uint32_t at, uint32_t bytes, const char* who) const;
   // Local and shared memory that nobody has written may be copied, as nvcc -G does with the padding
   // of structs and DeepGEMM with that of scales: loaded, it leaves the register without a value.
-  // Storing any such register there forgets the bytes: partial tiles do, and leave them alone.
+  // Storing any such register forgets the bytes, global ones too: partial tiles do, and leave them
+  // alone.
   bool has_value(uint32_t at, uint32_t bytes, const char* who) const;
   void forget(uint32_t at, uint32_t bytes, const char* who, std::string why = {}) const;
-  std::string why_none(uint32_t at) const;  // of shared memory
+  std::string why_none(uint32_t at, uint32_t bytes) const;  // of shared and global memory
   // A load, or an update, that is relaxed or stronger takes what was handed on at the word.
   void acquire(const ptx::Instr& in) const;
   const Place& place() const { return place_; }

@@ -159,6 +159,8 @@ class Warp {
   uint32_t defined(const ptx::Operand& op, uint32_t active) const;
   void undefine(const ptx::Operand& op, uint32_t lanes_without_value, Reason why = {});
   Reason why(const ptx::Operand& op) const;  // what undefine() was given
+  // What is wrong with reading it there, in words.
+  std::string none_in(const ptx::Operand& op, uint32_t lanes_without_value) const;
 
   // Of an address: do all lanes have its base, and where is the register's row? nullptr: a
   // constant.

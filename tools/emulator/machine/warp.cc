@@ -28,12 +28,15 @@ const char* Warp::name_of(const Operand& op) const {
   return op.reg < names.size() ? names[op.reg].c_str() : "?";
 }
 
-void Warp::no_value(const Operand& op, uint32_t lanes_without) const {
+std::string Warp::none_in(const Operand& op, uint32_t lanes_without) const {
   const auto reason = why_.find(op.reg);
-  throw Fault(FaultKind::uninitialised,
-              format("register %s is read by lanes 0x%08x, in which nobody has written it",
-                     name_of(op), lanes_without) +
-                  (reason == why_.end() ? "" : ": " + reason->second.text));
+  return format("register %s is read by lanes 0x%08x, in which nobody has written it", name_of(op),
+                lanes_without) +
+         (reason == why_.end() ? "" : ": " + reason->second.text);
+}
+
+void Warp::no_value(const Operand& op, uint32_t lanes_without) const {
+  throw Fault(FaultKind::uninitialised, none_in(op, lanes_without));
 }
 
 // Addresses of shared variables carry this CTA's rank; so does every address made from them.

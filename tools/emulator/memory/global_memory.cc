@@ -76,6 +76,7 @@ bool GlobalMemory::free(uint64_t address) {
   auto it = by_address_.find(address);
   if (it == by_address_.end()) return false;
   used_ -= it->second.bytes;
+  blank_.remove(address, it->second.bytes);
   freed_[address] = {it->second.bytes, it->second.label};
   by_address_.erase(it);
   return true;
@@ -131,6 +132,14 @@ std::string GlobalMemory::object_at(uint64_t address) const {
 std::string GlobalMemory::describe(uint64_t address) const {
   std::shared_lock guard(lock_);
   return format("global address 0x%llx, ", (unsigned long long)address) + object_at(address);
+}
+
+void GlobalMemory::require_values(uint64_t address, uint64_t bytes, const char* who) const {
+  const auto none = blank_.within(address, bytes);
+  if (none.empty()) return;
+  throw Fault(FaultKind::uninitialised,
+              format("%s of %llu bytes reads the byte at ", who, (unsigned long long)bytes) +
+                  describe(none[0].address) + ", which has no value: " + none[0].why);
 }
 
 uint8_t* GlobalMemory::at(uint64_t address, uint64_t bytes, uint64_t align, const char* who) const {

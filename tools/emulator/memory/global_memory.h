@@ -10,6 +10,8 @@
 #include <shared_mutex>
 #include <string>
 
+#include "tools/emulator/memory/blank_bytes.h"
+
 namespace emu {
 
 // Rows of bytes in global memory, a stride apart, from the lowest address upwards.
@@ -50,12 +52,18 @@ class GlobalMemory {
   std::string describe(uint64_t address) const;
   const Allocation* find(uint64_t address) const;  // the allocation that holds address, or nullptr
 
+  // Bytes that were stored without a value. Whoever writes through at() takes them out, whoever
+  // reads hands them on or throws.
+  BlankBytes& blank() const { return blank_; }
+  void require_values(uint64_t address, uint64_t bytes, const char* who) const;
+
   uint64_t capacity() const { return capacity_; }
   uint64_t used() const { return used_; }
   size_t count() const { return by_address_.size(); }
 
  private:
   mutable std::shared_mutex lock_;
+  mutable BlankBytes blank_;
   struct Freed {
     uint64_t bytes;
     std::string label;

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "tools/emulator/base/fault.h"
+#include "tools/emulator/memory/global_memory.h"
 
 namespace emu {
 
@@ -92,6 +93,14 @@ void SharedMemory::forget(uint32_t address, uint32_t bytes, const char* who, std
   refuse_barriers(first, bytes, who);
   std::fill_n(shadow_.begin() + first, bytes, uint8_t(0));
   if (!why.empty()) forgotten_[address] = {address + bytes, std::move(why)};
+}
+
+void SharedMemory::forget_blank(uint32_t address, const GlobalMemory& from, uint64_t there,
+                                uint32_t bytes, const char* who) {
+  for (const BlankBytes::Range& r : from.blank().within(there, bytes))
+    forget(address + uint32_t(r.address - there), uint32_t(r.bytes), who,
+           format("%s found none at global address 0x%llx: ", who, (unsigned long long)r.address) +
+               r.why);
 }
 
 std::string SharedMemory::why_none(uint32_t address) const {

@@ -13,7 +13,8 @@ namespace emu::ops {
 namespace {
 
 uint64_t update(const Bytes& p, uint32_t at, uint32_t bytes, Update f, uint64_t b, uint64_t c) {
-  if (p.place().space == Space::global) return update_global(p.global(at), bytes, f, b, c);
+  if (p.place().space == Space::global)
+    return update_global(p.global(at, bytes, "atomic"), bytes, f, b, c);
   uint64_t old = p.read(at, bytes, "atomic");
   p.write(at, bytes, f(old, b, c), "atomic");
   return old;

@@ -160,9 +160,10 @@ Step load(Warp& warp, const Instr& in, uint32_t active) {
       const AsyncWork work(warp, Work::copy, lane);
       const GlobalMemory& memory = work.reads({{from, bytes, 0, 1}});
       deliver(warp, in, work, d, bytes, [=, &memory](SharedMemory& shared) {
-        if (bytes)
-          shared.write(d.data.address, memory.at(from, bytes, 16, "cp.async.bulk"), bytes, 16,
-                       "cp.async.bulk");
+        if (!bytes) return;
+        shared.write(d.data.address, memory.at(from, bytes, 16, "cp.async.bulk"), bytes, 16,
+                     "cp.async.bulk");
+        shared.forget_blank(d.data.address, memory, from, bytes, "cp.async.bulk");
       });
     }
   });
@@ -206,10 +207,13 @@ Step store(Warp& warp, const Instr& in, uint32_t active) {
       const uint8_t* source = shared.view(from.address, bytes, "cp.async.bulk");
       if (mask == 0xFFFF) {
         std::memcpy(out, source, bytes);
-        return;
+        return memory.blank().remove(to, bytes);
       }
-      for (uint32_t i = 0; i < bytes; ++i)
-        if (mask >> i % 16 & 1) out[i] = source[i];
+      for (uint32_t i = 0; i < bytes; ++i) {
+        if (!(mask >> i % 16 & 1)) continue;
+        out[i] = source[i];
+        memory.blank().remove(to + i, 1);
+      }
     });
   }
   return Step::next;

@@ -41,6 +41,7 @@ void copy_lane(Warp& warp, const Instr& in, uint32_t lane) {
     uint8_t data[16] = {};  // what the source size leaves out is zero
     if (used) std::memcpy(data, memory.at(from, used, bytes, "cp.async"), used);
     shared.write(to.address, data, bytes, bytes, "cp.async");
+    if (used) shared.forget_blank(to.address, memory, from, used, "cp.async");
     handle->read = handle->done = true;
   });
 }

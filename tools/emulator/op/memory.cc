@@ -50,25 +50,30 @@ bool strong(const Instr& in) {
          in.has(Mod::release);
 }
 
-constexpr bool may_lack_value(Space s) {
-  return s != Space::global && s != Space::param && s != Space::constant;
-}
+constexpr bool may_lack_value(Space s) { return s != Space::param && s != Space::constant; }
 
-Reason why_none(const Instr& in, const Bytes& from, uint32_t at) {
+Reason why_none(const Instr& in, const Bytes& from, uint32_t at, uint32_t bytes) {
   const Place& p = from.place();
+  if (p.space == Space::global)
+    return {format("the load of PTX line %u found none at 0x%llx: ", in.pos.line,
+                   (unsigned long long)(p.address + at)) +
+            from.why_none(at, bytes)};
   if (!p.cta) return {"it was loaded from local memory without one"};
   const uint32_t address = uint32_t(p.offset) + at;
   const std::string variable = report::shared_object(*p.cta, address);
   return {format("the load of PTX line %u found none at shared address 0x%x, %s, which %s",
-                 in.pos.line, address, variable.c_str(), from.why_none(at).c_str()),
+                 in.pos.line, address, variable.c_str(), from.why_none(at, bytes).c_str()),
           true};
 }
 
-// A register without a value may be stored to the thread's own memory and to the CTA's: what was
-// there is gone, and whoever needs it is told of the store.
-bool may_store_none(const Place& p) { return p.space == Space::local || p.cta; }
-
-std::string why_stored_none(const Warp& w, const Instr& in, const Operand& op, const Place& p) {
+// A register without a value may be stored: what was there is gone, and whoever needs it is told of
+// the store.
+std::string why_stored_none(const Warp& w, const Instr& in, const Operand& op, const Place& p,
+                            uint32_t lanes) {
+  if (p.space == Space::global)
+    return format("PTX line %u of kernel %s stores none there: ", in.pos.line,
+                  w.cta.cluster.launch.function->name.c_str()) +
+           w.none_in(op, lanes);
   const Reason reason = w.why(op);
   if (!p.cta || reason.from_shared) return {};
   return format("PTX line %u stores a register without one there", in.pos.line) +
@@ -98,7 +103,7 @@ Step load(Warp& w, const Instr& in, uint32_t active) {
       const uint32_t at = e * shape.bytes;
       if (may_lack_value(S) && shape.parts == 1 && from[i].place().may_lack_value() &&
           !from[i].has_value(at, shape.bytes, "load"))
-        return w.undefine(op, 1u << i, why_none(in, from[i], at));
+        return w.undefine(op, 1u << i, why_none(in, from[i], at, shape.bytes));
       uint64_t v = from[i].read(e * shape.bytes, shape.bytes, "load");
       if (is_signed) v = uint64_t(int64_t(v << unused) >> unused);
       w.set(op, i, v, shape.parts == 2 ? e : 0);
@@ -129,8 +134,6 @@ Step store(Warp& w, const Instr& in, uint32_t active) {
   Bytes to[32];
   for_lanes(active, [&](uint32_t i) {
     const Place p = locate(w, i, S, w.address(in.ops[0], i), shape.bytes * shape.words, "store");
-    for (uint32_t e = 0; e < shape.words; ++e)
-      if (!(known[e] >> i & 1) && !may_store_none(p)) w.get(element(value, e), i);  // its Fault
     uint8_t stored[64];
     for (uint32_t e = 0; e < shape.words; ++e)
       memcpy(stored + e * shape.bytes, &words[e][i], shape.bytes);
@@ -140,7 +143,7 @@ Step store(Warp& w, const Instr& in, uint32_t active) {
         to[i].write(e * shape.bytes, shape.bytes, words[e][i], "store");
       else
         to[i].forget(e * shape.bytes, shape.bytes, "store",
-                     why_stored_none(w, in, element(value, e), p));
+                     why_stored_none(w, in, element(value, e), p, active & ~known[e]));
     }
   });
   count(w, to, active, shape.bytes * shape.words, &Counters::global_store_bytes);

@@ -40,6 +40,7 @@ Step to_global(Warp& w, const Instr& in, uint32_t active) {
     const auto write = [=](const SharedMemory& shared, const GlobalMemory& memory) {
       if (!s.bytes) return;
       uint8_t* there = memory.at(to, s.bytes, 16, "cp.reduce.async.bulk");
+      memory.require_values(to, s.bytes, "cp.reduce.async.bulk");
       const uint8_t* here = shared.view(s.from.address, s.bytes, "cp.reduce.async.bulk");
       for (uint32_t i = 0; i < s.bytes; i += size) {
         uint64_t word = 0;

@@ -118,3 +118,41 @@ TEST_CASE("A context takes its memory with it") {
     IS(s, s.cuMemFree(p), CUDA_ERROR_INVALID_VALUE);
   });
 }
+
+namespace {
+
+// Its thread stores a register that nobody wrote.
+const char* const blank_store =
+    ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p) {\n"
+    ".reg .b64 %a; .reg .b32 %r;\nld.param.u64 %a, [p];\nst.global.u32 [%a+8], %r;\nret; }\n";
+
+}  // namespace
+
+TEST_CASE("Bytes that were stored without a value are an error on the host alone") {
+  for (const char* hazards : {"stop", "report", "ignore"}) {
+    const bool stops = !strcmp(hazards, "stop"), tells = strcmp(hazards, "ignore");
+    const std::string said = in_child({{"EMU_HAZARDS", hazards}}, [=](Session& s) {
+      const CUfunction k = s.function(s.load(blank_store), "k");
+      CUdeviceptr p = 0, q = 0;
+      uint32_t host[4] = {};
+      IS(s, s.cuMemAlloc(&p, 16), CUDA_SUCCESS);
+      IS(s, s.cuMemAlloc(&q, 16), CUDA_SUCCESS);
+      IS(s, s.cuMemsetD8(p, 1, 16), CUDA_SUCCESS);
+      IS(s, s.launch(k, p), CUDA_SUCCESS);
+      IS(s, s.cuMemcpyDtoH(host, p, 8), CUDA_SUCCESS);
+      IS(s, s.cuMemcpyDtoH(host, p + 12, 4), CUDA_SUCCESS);
+      IS(s, s.cuMemcpyDtoD(q, p + 4, 12), CUDA_SUCCESS);
+      IS(s, s.cuMemsetD32(p + 8, 5, 1), CUDA_SUCCESS);
+      IS(s, s.cuMemcpyDtoH(host, p, 16), CUDA_SUCCESS);
+      IS(s, host[2], 5);
+      IS(s, s.cuMemcpy(reinterpret_cast<CUdeviceptr>(host), q, 4), CUDA_SUCCESS);
+      IS(s, s.cuMemcpy(reinterpret_cast<CUdeviceptr>(host), q, 12),
+         stops ? CUDA_ERROR_LAUNCH_FAILED : CUDA_SUCCESS);
+      IS(s, s.cuMemcpyDtoH(host, p, 4), stops ? CUDA_ERROR_LAUNCH_FAILED : CUDA_SUCCESS);
+    });
+    CAPTURE(hazards, said);
+    CHECK((said.find("error: a copy to the host of 12 bytes reads the byte at global address") !=
+           std::string::npos) == tells);
+    CHECK((said.find("PTX line 7 of kernel k stores none there") != std::string::npos) == tells);
+  }
+}

@@ -46,6 +46,7 @@ std::vector<uint32_t> run(const std::string& body) {
   std::memcpy(&launch.params[0], &out, 8);
   run_watched(launch);
   std::vector<uint32_t> d(128);
+  memory.require_values(out, 512, "test");
   std::memcpy(d.data(), memory.at(out, 512, 1, "test"), 512);
   return d;
 }

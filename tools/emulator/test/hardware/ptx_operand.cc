@@ -117,6 +117,7 @@ std::vector<float> run(const std::string& text) {
   std::memcpy(&launch.params[0], &out, 8);
   run_watched(launch);
   std::vector<float> d(128 * 8);
+  memory.require_values(out, d.size() * 4, "test");
   std::memcpy(d.data(), memory.at(out, d.size() * 4, 1, "test"), d.size() * 4);
   return d;
 }
@@ -140,7 +141,8 @@ TEST_CASE("M = 64 with A in tensor memory: what the idle lanes load is computed 
     CAPTURE(int(order));
     CHECK(wrong == 0);
     const std::string all =
-        fault_of(replaced(program, "@%upper bra STORED;\n", ""), FaultKind::uninitialised, order);
+        fault_of(replaced(program, "@%upper bra STORED;\n", "red.global.add.f32 [%out], %d0;\n"),
+                 FaultKind::uninitialised, order);
     INFO(all);
     CHECK(unit::says(all, "lanes 0xffff0000"));
   }

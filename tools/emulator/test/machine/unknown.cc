@@ -189,3 +189,47 @@ TEST_CASE("a register without a value may be stored to shared memory, and be lef
                  warp, nullptr, shared);
   CHECK(contains(report, "nobody has written a value to: PTX line"));
 }
+
+// Each thread of 32 stores to its word, and those from the 20th on what they never loaded.
+TEST_CASE("a register without a value may be stored to global memory, and be left alone there") {
+  const std::string partial =
+      "mov.u32 %r0, %tid.x; setp.lt.u32 %p0, %r0, 20; mul.wide.u32 %rd1, %r0, 4;"
+      "add.u64 %rd1, %rd1, %out; @%p0 mov.u32 %r1, 7; st.global.u32 [%rd1+128], %r1;\n";
+  const char* const shared = ".shared .align 16 .b8 s[128]; .shared .b64 full;";
+  const std::vector<uint32_t> buffer(64);
+  const auto ok = [&](const std::string& body) {
+    return run(partial + body + "st.global.u32 [%rd1+128], 3;", warp, buffer, shared);
+  };
+  CHECK(ok("ld.global.u32 %r2, [%rd1+128]; st.global.u32 [%rd1], %r2;"
+           "@%p0 st.global.u32 [%rd1], 5; @!%p0 st.global.u32 [%rd1], 6;")[19] == 5);
+  CHECK(ok("")[63] == 3);
+  for (const char* use : {
+           "",  // the host
+           "ld.global.u32 %r2, [%rd1+128]; st.global.u32 [%rd1], %r2;",
+           "ld.global.v4.u32 {%r2, %r3, %r4, %r5}, [%out+192]; setp.eq.u32 %p1, %r2, 0;"
+           "ld.global.u32 %r2, [%rd1+128]; setp.eq.u32 %p1, %r2, 0; @%p1 bra E; E:",
+           "ld.global.u32 %r2, [%rd1+128]; add.u32 %r3, %r2, 1; mov.u32 %r4, s;"
+           "add.u32 %r4, %r4, %r3; ld.shared.u32 %r2, [%r4];",
+           "red.global.add.u32 [%rd1+128], 1;",
+           "atom.global.cas.b32 %r2, [%rd1+128], 1, 2;",
+           "bar.sync 0; setp.eq.u32 %p1, %r0, 24; @!%p1 bra E;"
+           "cp.async.ca.shared.global [s], [%out+224], 16; cp.async.wait_all;"
+           "ld.shared.u32 %r2, [s]; st.global.u32 [%rd1], %r2; E:",
+           "fence.proxy.async; bar.sync 0; setp.ne.u32 %p1, %r0, 20; @%p1 bra E;"
+           "mbarrier.init.shared.b64 [full], 1; fence.proxy.async; "
+           "mbarrier.arrive.expect_tx.shared.b64 _, [full], 128;"
+           "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [%out+128], 128,"
+           "[full]; W: mbarrier.try_wait.parity.shared.b64 %p2, [full], 0; @!%p2 bra W;"
+           "ld.shared.u32 %r2, [s+80]; st.global.u32 [%out], %r2; E:",
+       }) {
+    CAPTURE(use);
+    const std::string report = fault(partial + use, warp, nullptr, shared);
+    INFO(report);
+    CHECK(contains(report, " of kernel k stores none there: register %r1 is read by"));
+  }
+  // Part of what lies there has a value, and a store of one gives the rest one.
+  const std::string few =
+      "st.global.v2.u32 [%out+200], {1, 2}; ld.global.u32 %r2, [%out+204];"
+      "st.global.u32 [%out], %r2;";
+  CHECK(ok(few)[0] == 2);
+}

@@ -164,7 +164,7 @@ TEST_CASE("recursion without an end overflows the stack; a register begins witho
     ld.param.u32 a, [n]; setp.eq.u32 p, a, 0; @p bra USE; mov.u32 r, 1;
     { .param .b32 z; st.param.b32 [z], 0; call f, (z); }
     ret;
-    USE: st.global.u32 [word], r; ret; })";
+    USE: red.global.add.u32 [word], r; ret; })";
   const std::string call = "{ .param .b32 one; st.param.b32 [one], 1; call f, (one); }";
   CHECK(contains(exec_test::fault(call, {}, &kind, ".global .u32 word;\n" + stale), "register r"));
   CHECK(kind == FaultKind::uninitialised);

@@ -51,6 +51,7 @@ std::vector<uint32_t> run(const std::string& body, const Shape& shape, std::vect
   for (const ptx::Variable& v : module->variables)
     module->initialise(v, memory.at(v.address, v.bytes, 1, "test"));
   run_watched(launch_of(*module, memory, shape, address));
+  memory.require_values(address, bytes, "a copy to the host");
   memcpy(buffer.data(), memory.at(address, bytes, 1, "test"), bytes);
   return buffer;
 }

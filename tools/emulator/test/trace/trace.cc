@@ -87,8 +87,8 @@ TEST_CASE("a copy is a span from its issue to its end, with an arrow to the wait
 
 TEST_CASE("a launch that faults leaves its time line up to the fault") {
   const Traced trace(0, 0);
-  exec_test::fault(copies + "ld.shared.u32 %r0, [s+40]; st.global.u32 [%out], %r0;", {}, nullptr,
-                   memory);
+  exec_test::fault(copies + "ld.shared.u32 %r0, [s+40]; red.global.add.u32 [%out], %r0;", {},
+                   nullptr, memory);
   const std::string text = trace.text();
   CHECK(contains(text, "\"name\":\"fault\""));
   CHECK(contains(text, "nobody has written"));
