@@ -2,7 +2,12 @@
 // Events: complete as soon as recorded (state.h). Times between them are this host's, not a GPU's.
 #include "tools/emulator/driver/call.h"
 
+#include <mutex>
+
+#include "tools/emulator/base/tell.h"
+
 using namespace emu::driver;
+using emu::tell;
 
 namespace {
 
@@ -22,6 +27,13 @@ CUresult check_recorded(Event& event) {
   return CUDA_ERROR_CAPTURED_EVENT;
 }
 
+void say_whose_time() {
+  static std::once_flag said;
+  std::call_once(said, [] {
+    tell("cuEventElapsedTime answers how long the emulation took, which says nothing of a GPU");
+  });
+}
+
 CUresult elapsed(Entry entry, float* milliseconds, CUevent start, CUevent end) {
   return on_event(entry, start, [&](State& s, Event& from) {
     Event* to = s.events.find(end);
@@ -30,6 +42,7 @@ CUresult elapsed(Entry entry, float* milliseconds, CUevent start, CUevent end) {
     if (from.point.capture || to->point.capture) return CUDA_ERROR_CAPTURED_EVENT;
     bool timed = !((from.flags | to->flags) & CU_EVENT_DISABLE_TIMING);
     if (!timed || !from.recorded || !to->recorded) return CUDA_ERROR_INVALID_HANDLE;
+    say_whose_time();
     *milliseconds =
         std::chrono::duration<float, std::milli>(*to->recorded - *from.recorded).count();
     return CUDA_SUCCESS;

@@ -14,13 +14,23 @@ namespace {
 
 constexpr int not_supported = 801;  // CUDA_ERROR_NOT_SUPPORTED
 
+// NVIDIA's runtime library calls this one first, and there is no way around it.
+const char* instead_of(const std::string& symbol) {
+  return symbol == "cuGetExportTable"
+             ? ". NVIDIA's CUDA runtime cannot start without it. Such a program runs here when it "
+               "loads its PTX (nvcc -ptx) and launches it through the driver API, or when it is "
+               "built with -cudart none and brings the calls of the runtime along"
+             : "";
+}
+
 // Told once for each name: some programs ask again and again.
 int refuse(const char* symbol) {
   static std::mutex lock;
   static std::set<std::string>& told = *new std::set<std::string>;
   std::lock_guard guard(lock);
   if (told.insert(symbol).second)
-    emu::tell(std::string(symbol) + " is not emulated; it answers CUDA_ERROR_NOT_SUPPORTED");
+    emu::tell(std::string(symbol) + " is not emulated; it answers CUDA_ERROR_NOT_SUPPORTED" +
+              instead_of(symbol));
   return not_supported;
 }
 

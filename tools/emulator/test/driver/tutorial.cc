@@ -285,6 +285,29 @@ TEST_CASE("A call that is not emulated is found, says its name and answers NOT_S
   CHECK(told == "emulator: cuTexRefCreate is not emulated; it answers CUDA_ERROR_NOT_SUPPORTED\n");
 }
 
+TEST_CASE("cuGetExportTable says what a program of the CUDA runtime can do today") {
+  const std::string told = in_child([](Session& s) {
+    const auto call = reinterpret_cast<CUresult (*)()>(s.symbol("cuGetExportTable"));
+    IS(s, call(), CUDA_ERROR_NOT_SUPPORTED);
+  });
+  CHECK(told.find("NVIDIA's CUDA runtime cannot start without it") != std::string::npos);
+  CHECK(told.find("nvcc -ptx") != std::string::npos);
+}
+
+TEST_CASE("cuEventElapsedTime says once that its time is the emulation's") {
+  const std::string told = in_child([](Session& s) {
+    s.start();
+    CUevent a = nullptr;
+    float ms = -1;
+    IS(s, s.cuEventCreate(&a, 0), CUDA_SUCCESS);
+    IS(s, s.cuEventRecord(a, nullptr), CUDA_SUCCESS);
+    for (int i = 0; i < 2; ++i) IS(s, s.cuEventElapsedTime(&ms, a, a), CUDA_SUCCESS);
+  });
+  CHECK(told ==
+        "emulator: cuEventElapsedTime answers how long the emulation took, which says nothing of a "
+        "GPU\n");
+}
+
 TEST_CASE("Every call that cuda.h declares is exported") {
   std::ifstream header(EMU_TEST_CUDA_H);
   std::stringstream text;
