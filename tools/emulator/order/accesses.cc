@@ -188,7 +188,8 @@ void Accesses::touch(Chunk& chunk, const Access& access, Viewer& v, uint64_t ind
     }
     if (verdict_.surely_ordered(old, v) || (by_operation && behind_.has(old))) return;
     Reason reason = reason_of(old, access, v);
-    if (reason == Reason::unfenced_flag && line_loaded(chunk, index)) reason = Reason::stale_line;
+    if (reason == Reason::unfenced_flag && is_read(access.use) && line_loaded(chunk, index))
+      reason = Reason::stale_line;
     if (reason == Reason::ordered && by_operation) behind_.add(old);
     if (reason == Reason::ordered) return;
     reporter_.found(reason, old, v, index);

@@ -68,6 +68,7 @@ void join_seen(Knowledge& to, const Knowledge& from) {
     f.flushed.join(far.flushed);
     f.loaded.join(far.loaded);
     f.updated.join(far.updated);
+    f.updates.join(far.updates);
     join(f.mapped, far.mapped);
   }
 }

@@ -61,6 +61,7 @@ inline void join(Maps& to, const Maps& from) {
 struct Far {
   Clock seen, strict, fenced, flushed, loaded;
   Clock updated;  // of `loaded`, what atomic updates have brought
+  Clock updates;  // the atomic updates themselves that others have met, and no more
   Maps mapped;
   void join(const Far& o) {
     seen.join(o.seen);
@@ -69,6 +70,7 @@ struct Far {
     flushed.join(o.flushed);
     loaded.join(o.loaded);
     updated.join(o.updated);
+    updates.join(o.updates);
     emu::join(mapped, o.mapped);
   }
   void join(const Knowledge& of_that_cluster);
@@ -93,6 +95,7 @@ struct Knowledge {
   // what relaxed loads of one had shown that had none yet. A relaxed store after the barrier, a
   // fence after it, do the rest on hardware; the manual wants both in one thread.
   Clock flushed, loaded;
+  Clock updates;  // the atomic update that hands this on
 
   Maps mapped;     // global memory, with a fence of the tensormap proxy
   Foreign others;  // work of other clusters
@@ -110,6 +113,7 @@ struct Knowledge {
     tensor.join(o.tensor);
     flushed.join(o.flushed);
     loaded.join(o.loaded);
+    updates.join(o.updates);
   }
 };
 
@@ -124,6 +128,7 @@ inline void Far::join(const Knowledge& k) {
   fenced.join(k.fenced_global);
   flushed.join(k.flushed);
   loaded.join(k.loaded);
+  updates.join(k.updates);
   emu::join(mapped, k.mapped);
 }
 

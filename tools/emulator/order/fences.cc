@@ -58,6 +58,7 @@ void Parties::add_fences(const Party& p, uint32_t lanes, Knowledge& handed) cons
   for (const auto& [cluster, far] : f.others) handed.others[cluster].flushed.join(far.seen);
   const auto show = [&](const Fences& of) {
     for (const auto& [cluster, clock] : of.updated) handed.others[cluster].updated.join(clock);
+    for (const auto& [cluster, clock] : of.updates) handed.others[cluster].updates.join(clock);
     for (const Knowledge& k : of.loaded) {
       handed.loaded.join(k.seen);
       for (const auto& [cluster, far] : k.others) handed.others[cluster].loaded.join(far.seen);
@@ -128,6 +129,8 @@ void Parties::meet_fences(Party& p) {
   for_lanes(p.fencing, [&](uint32_t lane) {
     for (const auto& [cluster, clock] : p.fences[lane]->updated)
       together.updated[cluster].join(clock);
+    for (const auto& [cluster, clock] : p.fences[lane]->updates)
+      together.updates[cluster].join(clock);
   });
   for (size_t s = 0; s < std::size(together.fenced); ++s) {
     Clock& accesses = together.fenced[s].seen;

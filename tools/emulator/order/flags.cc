@@ -26,6 +26,7 @@ void Meetings::release_at(const Cta* cta, uint64_t address, uint32_t lane, Scope
   const auto at = [&](Scope s) {
     Knowledge handed = relaxed ? parties_.fenced(p, 1u << lane, s) : released;
     if (flushed && s == Scope::gpu) parties_.add_flushed(p, lane, handed);
+    if (relaxed && now_.updates()) handed.updates.raise_lane(now_.self(), lane, p.time);
     return handed;
   };
   Flag& f = flag(cta, address);

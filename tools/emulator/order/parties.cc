@@ -111,7 +111,10 @@ void Parties::load_relaxed(Party& p, uint32_t lanes, Scope scope, const Knowledg
   const auto load = [&](Fences& f) {
     f.loaded[size_t(scope)].join(handed);
     if (!updates) return;
-    for (const auto& [cluster, far] : handed.others) f.updated[cluster].join(far.seen);
+    for (const auto& [cluster, far] : handed.others) {
+      f.updated[cluster].join(far.seen);
+      f.updates[cluster].join(far.updates);
+    }
   };
   if (now_.whole(lanes)) return load(fences(p, Party::all_at_once));
   for_lanes(lanes, [&](uint32_t lane) { load(fences(p, lane)); });

@@ -42,6 +42,7 @@ struct Fences {                       // for relaxed accesses
   uint32_t times[3] = {};             // when that was; 0: never
   Knowledge loaded[3];                // by relaxed loads since, for the next fence of that scope
   std::map<uint32_t, Clock> updated;  // by relaxed updates, of other clusters
+  std::map<uint32_t, Clock> updates;  // those that they have met
 };
 
 struct Party {

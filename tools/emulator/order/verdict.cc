@@ -145,11 +145,13 @@ Reason Verdict::not_seen(const Access& old, const Viewer& v) const {
 }
 
 // The last block: one thread has updated the flag of what another cluster's threads fenced, all
-// have met at a barrier since, and load. An SM reads what its cache does not hold from where it is
-// visible.
+// have met at a barrier since, and load or store. An SM reads what its cache does not hold from
+// where it is visible, and stores nothing before the branch that tests the flag.
 bool Verdict::met_flag(const Access& old, const Viewer& v) const {
-  return v.space == Space::global && !v.issued && v.use == Use::read && old.use == Use::write &&
-         old.cluster != now_.serial && reaches(old, v, Order::updated());
+  const bool plain = v.use == Use::write || (v.use == Use::read && old.use == Use::write);
+  return v.space == Space::global && !v.issued && plain && old.cluster != now_.serial &&
+         (reaches(old, v, Order::updated()) ||
+          (old.use == Use::atomic && reaches(old, v, Order::updates())));
 }
 
 // Ordinary accesses of a CTA's threads to its own shared memory.

@@ -21,6 +21,7 @@ struct Order {
   static constexpr Order flushed() { return {&Knowledge::flushed, &Far::flushed}; }
   static constexpr Order loaded() { return {&Knowledge::loaded, &Far::loaded}; }
   static constexpr Order updated() { return {&Knowledge::loaded, &Far::updated}; }
+  static constexpr Order updates() { return {&Knowledge::updates, &Far::updates}; }
   static constexpr Order strict() { return {&Knowledge::strict, &Far::strict}; }
 };
 
