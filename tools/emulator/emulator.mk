@@ -75,9 +75,19 @@ $(B)/emulator_hw_test: $(EMU_HW_OBJ) $(TEST_SESSION) | $(EMU_TEST_PTX)
 check-legality: $(B)/test_emulator $(SM100_PTX)  ## LEGALITY_MUTANTS=20000 LEGALITY_SEED=1: the emulator's loader against ptxas
 	@PATH="$(CUDA_HOME)/bin:$$PATH" LEGALITY_PTX=$(SM100_PTX) $(B)/test_emulator '[legality]'
 
-# What others wrote, which a folder has, against the committed verdicts.
+# What others wrote, which a folder has, against the committed verdicts. Their programs are built
+# here with a few calls of the CUDA runtime, which nobody installs; Triton's kernels are compiled by
+# the Triton that $(PYTHON) has.
+OUTSIDE_OBJ := $(patsubst %.cc,$(B)/obj/%.o,$(wildcard $(EMU_TEST)/outside/*.cc))
+$(OUTSIDE_OBJ): private EMU_TEST_BEFORE =
+$(B)/emulator/test/runtime.a: $(OUTSIDE_OBJ)
+	@mkdir -p $(@D)
+	$(call say,AR)rm -f $@ && $(AR) crs $@ $^
 .PHONY: check-outside
-check-outside: $(B)/emulator/libcuda.so.1  ## DIR=..: others' PTX and programs under DIR, against tools/emulator/test/outside.txt
+check-outside: $(B)/emulator/libcuda.so.1 $(B)/emulator/test/runtime.a  ## DIR=..: others' PTX, programs
+	@$(PYTHON) tools/emulator/outside_programs.py --runtime $(word 2,$^) --library $< \
+	  --cuda $(CUDA_HOME) $(DIR)
+	@$(PYTHON) tools/emulator/outside_triton.py $(DIR)
 	@$(PYTHON) tools/emulator/outside.py --library $< $(DIR)
 
 # ---- speed ---------------------------------------------------------------------------------------
@@ -92,4 +102,4 @@ FUZZ_SRC_ptx := $(EMU_TEST)/fuzz/ptx
 FUZZ_OF_ptx  := $(EMU_OBJ) $(B)/obj/$(EMU_TEST)/support/ptx_samples.o
 
 -include $(sort $(EMU_GCH:.gch=.d) $(EMU_OBJ:.o=.d) $(EMU_TEST_OBJ:.o=.d) \
-           $(EMU_HW_OBJ:.o=.d) $(EMU_BENCH_OBJ:.o=.d))
+           $(EMU_HW_OBJ:.o=.d) $(EMU_BENCH_OBJ:.o=.d) $(OUTSIDE_OBJ:.o=.d))

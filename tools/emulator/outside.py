@@ -2,12 +2,14 @@
 """outside.py FOLDER [--write]: runs what others wrote and compares with the verdicts that are
 committed, test/outside.txt. Every .ptx file under the folder is loaded on a device of its target;
 every program (an executable file named *.run) runs under `nvfp4emu run`. A verdict is `loads`, the
-words of the refusal, or a program's exit status with the classes of its reports. What the folder
+words of the refusal, or a program's exit status with the classes of its reports and whether it took
+more than 30 processor seconds. What the folder
 lacks is named and not compared; --write puts what was found into the list. Exit status 1: a verdict
 differs, or a file has none."""
 import argparse
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -19,6 +21,7 @@ import load
 HERE = Path(__file__).resolve().parent
 LIST = HERE / "test/outside.txt"
 SECONDS = 600
+PROCESSOR_SECONDS = 30
 APART = "  "
 
 
@@ -43,9 +46,15 @@ def loads(args, files):
     return {file: load.reason(words) if words else "loads" for file, words in said.items()}
 
 
+def processor_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def runs(args, program):
     with tempfile.TemporaryDirectory() as folder:
         reports = os.path.join(folder, "reports")
+        before = processor_seconds()
         try:
             done = subprocess.run([HERE / "nvfp4emu", "run", "--json", reports, program],
                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -55,7 +64,9 @@ def runs(args, program):
             return f"no end in {SECONDS} s"
         with open(reports) as lines:
             classes = Counter(json.loads(line)["class"] for line in lines)
-    return f"exit {done.returncode}" + "".join(f", {c}" for c in sorted(classes))
+    verdict = f"exit {done.returncode}" + "".join(f", {c}" for c in sorted(set(classes) - {"note"}))
+    long = processor_seconds() - before > PROCESSOR_SECONDS
+    return verdict + f", more than {PROCESSOR_SECONDS} s" * long
 
 
 def found(args):
