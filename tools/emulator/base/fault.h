@@ -27,8 +27,9 @@ enum class FaultKind : uint8_t {
   tensor_memory,        // TMEM allocation rules, leaks, unequal scale bands
   ordering,             // asynchronous work used before the required wait or fence
   deadlock,
-  watchdog,   // instruction budget spent
-  assertion,  // trap, brkpt, __assertfail
+  watchdog,       // instruction budget spent
+  assertion,      // trap, brkpt
+  failed_assert,  // of CUDA C++
 };
 
 // Thrown by instruction semantics and units. `what` is one sentence with addresses and values; the

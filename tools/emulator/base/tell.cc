@@ -8,7 +8,7 @@
 
 namespace emu {
 namespace {
-std::atomic<Listener> instead{nullptr};
+std::atomic<Listener> instead{nullptr}, reader{nullptr};
 }  // namespace
 
 namespace {
@@ -62,6 +62,14 @@ void tell(const std::string& report) {
     fprintf(stderr, "emulator: %s\n", report.c_str());
 }
 
+void print(const std::string& text) {
+  if (const Listener other = reader)
+    other(text);
+  else
+    fwrite(text.data(), 1, text.size(), stdout);
+}
+
 void set_listener(Listener listener) { instead = listener; }
+void set_reader(Listener given) { reader = given; }
 
 }  // namespace emu

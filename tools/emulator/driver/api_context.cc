@@ -165,14 +165,15 @@ CUresult cuCtxGetLimit(size_t* value, CUlimit limit) {
   });
 }
 
-// Limits are remembered and bind nothing: kernels here have no stack, heap or printf buffer to run
-// out.
+// Limits are remembered; that of malloc in kernels alone binds: they have no stack or printf buffer
+// to run out.
 CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
-  return in_context(Entry::cuCtxSetLimit, [&](State&, Context& context) {
+  return in_context(Entry::cuCtxSetLimit, [&](State& s, Context& context) {
     if (limit >= CU_LIMIT_MAX) return CUDA_ERROR_INVALID_VALUE;
     auto it = context.limits.find(limit);
     if (it == context.limits.end()) return CUDA_ERROR_UNSUPPORTED_LIMIT;
     it->second = value;
+    if (limit == CU_LIMIT_MALLOC_HEAP_SIZE) s.memory->limit_heap(value);
     return CUDA_SUCCESS;
   });
 }

@@ -171,6 +171,7 @@ CUresult status_of(FaultKind kind) {
     case FaultKind::misaligned_address: return CUDA_ERROR_MISALIGNED_ADDRESS;
     case FaultKind::illegal_instruction: return CUDA_ERROR_ILLEGAL_INSTRUCTION;
     case FaultKind::tensor_memory: return CUDA_ERROR_TENSOR_MEMORY_LEAK;  // its only status
+    case FaultKind::failed_assert: return CUDA_ERROR_ASSERT;
     case FaultKind::deadlock:
     case FaultKind::watchdog: return CUDA_ERROR_LAUNCH_TIMEOUT;
     // trap and brkpt are 719 on hardware; it has no status at all for what only an emulator sees.
@@ -282,6 +283,7 @@ Accessed run(State& s, const ReadyLaunch& ready, const std::vector<Accessed>& ah
     sticky = CUDA_ERROR_LAUNCH_FAILED;
     tell("this machine has too little memory for the grid");
   }
+  s.memory->drop_freed();
   tell_the_rest();
   std::lock_guard guard(s.lock);
   s.findings = findings.text();

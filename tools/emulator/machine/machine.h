@@ -52,6 +52,9 @@ class DeviceMemory {
   DeviceMemory(GlobalMemory* memory = nullptr) : memory_(memory) {}
   const GlobalMemory& get(Teller) const { return *memory_; }
   std::string describe(uint64_t address) const { return memory_->describe(address); }
+  // The kernel's malloc and free, which read and write nothing there.
+  uint64_t allocate(uint64_t bytes) const { return memory_->allocate_heap(bytes); }
+  bool free(uint64_t address) const { return memory_->free_heap(address); }
 
  private:
   GlobalMemory* memory_;
@@ -260,6 +263,7 @@ class Warp {
   Row sink_;                                    // where results for `_` go
   uint64_t cached_begin_ = 1, cached_end_ = 0;  // the allocation that global() hit last
   uint8_t* cached_data_ = nullptr;
+  uint64_t cached_frees_ = 0;  // what kernels had freed by then
 };
 
 // Calls f(lane) for the lanes of a mask; all 32 in a loop that the compiler can unroll.

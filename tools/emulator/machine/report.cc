@@ -206,6 +206,7 @@ const char* name(FaultKind kind) {
     case FaultKind::deadlock: return "deadlock";
     case FaultKind::watchdog: return "instruction budget spent";
     case FaultKind::assertion: return "trap";
+    case FaultKind::failed_assert: return "failed assertion";
   }
   return "fault";
 }

@@ -223,12 +223,14 @@ void Warp::exit(uint32_t active) {
 }
 
 uint8_t* Warp::global(uint64_t address, uint32_t bytes, uint32_t align, const char* who) {
-  if (address >= cached_begin_ && address < cached_end_ && bytes <= cached_end_ - address &&
-      address % align == 0)
-    return cached_data_ + (address - cached_begin_);
   const GlobalMemory& memory = cta.cluster.launch.memory.get(Teller{});
+  const uint64_t frees = memory.frees();
+  if (address >= cached_begin_ && address < cached_end_ && bytes <= cached_end_ - address &&
+      address % align == 0 && frees == cached_frees_)
+    return cached_data_ + (address - cached_begin_);
   uint8_t* data = memory.at(address, bytes, align, who);
   if (const Allocation* a = memory.find(address)) {
+    cached_frees_ = frees;
     cached_begin_ = a->address;
     cached_end_ = a->address + a->bytes;
     cached_data_ = a->data.get();

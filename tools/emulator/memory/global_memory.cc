@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <iterator>
 #include <mutex>
@@ -24,6 +25,10 @@ uint64_t round_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * 
 
 uint64_t GlobalMemory::allocate(uint64_t bytes, std::string label) {
   std::unique_lock guard(lock_);
+  return place(bytes, std::move(label));
+}
+
+uint64_t GlobalMemory::place(uint64_t bytes, std::string label) {
   if (bytes == 0 || bytes > capacity_ - used_) return 0;
   Allocation a;
   a.data.reset(new (std::nothrow) uint8_t[bytes]);
@@ -37,6 +42,35 @@ uint64_t GlobalMemory::allocate(uint64_t bytes, std::string label) {
   uint64_t address = a.address;
   by_address_.emplace(address, std::move(a));
   return address;
+}
+
+uint64_t GlobalMemory::allocate_heap(uint64_t bytes) {
+  std::unique_lock guard(lock_);
+  if (bytes > heap_limit_ - std::min<uint64_t>(heap_used_, heap_limit_)) return 0;
+  const uint64_t address = place(bytes, "what malloc returned in a kernel");
+  if (!address) return 0;
+  by_address_.at(address).heap = true;
+  heap_used_ += bytes;
+  return address;
+}
+
+bool GlobalMemory::free_heap(uint64_t address) {
+  std::unique_lock guard(lock_);
+  const auto it = by_address_.find(address);
+  if (it == by_address_.end() || !it->second.heap) return false;
+  used_ -= it->second.bytes;
+  heap_used_ -= it->second.bytes;
+  blank_.remove(address, it->second.bytes);
+  freed_[address] = {it->second.bytes, it->second.label};
+  dropped_.push_back(std::move(it->second));
+  by_address_.erase(it);
+  frees_.fetch_add(1, std::memory_order_release);
+  return true;
+}
+
+void GlobalMemory::drop_freed() {
+  std::unique_lock guard(lock_);
+  dropped_.clear();
 }
 
 // Pages of its own, with one before and one after that nobody may touch.
@@ -74,7 +108,7 @@ void ReleaseBytes::operator()(uint8_t* data) const {
 bool GlobalMemory::free(uint64_t address) {
   std::unique_lock guard(lock_);
   auto it = by_address_.find(address);
-  if (it == by_address_.end()) return false;
+  if (it == by_address_.end() || it->second.heap) return false;
   used_ -= it->second.bytes;
   blank_.remove(address, it->second.bytes);
   freed_[address] = {it->second.bytes, it->second.label};

@@ -3,12 +3,14 @@
 // addresses but of managed memory.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <shared_mutex>
 #include <string>
+#include <vector>
 
 #include "tools/emulator/memory/blank_bytes.h"
 
@@ -32,6 +34,7 @@ struct Allocation {
   std::unique_ptr<uint8_t[], ReleaseBytes> data;
   std::string label;     // what it is, for reports
   bool managed = false;  // the address is the host's
+  bool heap = false;     // a kernel's malloc made it
 };
 
 class GlobalMemory {
@@ -43,7 +46,15 @@ class GlobalMemory {
 
   uint64_t allocate(uint64_t bytes, std::string label);  // 0 when out of memory; contents are 0xFF
   uint64_t allocate_managed(uint64_t bytes, std::string label);  // at the host's address; zeros
-  bool free(uint64_t address);  // false: not the start of an allocation
+  bool free(uint64_t address);  // false: not the start of an allocation of the host's
+
+  // malloc and free in kernels. 0: the heap is full. What is freed stays readable to whoever holds
+  // a pointer of at() until the grid has ended; by its address it is gone at once.
+  uint64_t allocate_heap(uint64_t bytes);
+  bool free_heap(uint64_t address);
+  void limit_heap(uint64_t bytes) { heap_limit_ = bytes; }
+  void drop_freed();
+  uint64_t frees() const { return frees_.load(std::memory_order_acquire); }
 
   // Host pointer to [address, address + bytes), throws Fault illegal_address / misaligned_address
   // with the nearest allocation. The pointer stays good until that allocation is freed.
@@ -68,10 +79,15 @@ class GlobalMemory {
     uint64_t bytes;
     std::string label;
   };
-  std::string object_at(uint64_t address) const;  // which one, or the nearest, in words
+  uint64_t place(uint64_t bytes, std::string label);  // with the lock held
+  std::string object_at(uint64_t address) const;      // which one, or the nearest, in words
   std::map<uint64_t, Allocation> by_address_;
   std::map<uint64_t, Freed> freed_;  // addresses are never used twice
   uint64_t next_ = base, used_ = 0, capacity_;
+  std::vector<Allocation> dropped_;  // by free_heap
+  uint64_t heap_used_ = 0;
+  std::atomic<uint64_t> heap_limit_ = 8 << 20;  // CU_LIMIT_MALLOC_HEAP_SIZE
+  std::atomic<uint64_t> frees_ = 0;
 };
 
 }  // namespace emu

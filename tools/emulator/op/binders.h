@@ -20,5 +20,6 @@ namespace emu::ops {
 ptx::Exec bind_call(const ptx::Instr& in, std::string& why);
 ptx::Exec bind_landing(const ptx::Instr& in, std::string& why);
 ptx::Exec bind_leave(const ptx::Instr& in, std::string& why);
+ptx::Exec bind_system(const ptx::Instr& in, std::string& why);
 
 }  // namespace emu::ops

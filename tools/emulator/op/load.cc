@@ -13,7 +13,7 @@ std::unique_ptr<ptx::Module> load(std::string_view text, int compute_capability)
 #include "tools/emulator/ptx/opcodes.def"
 #undef OPCODE
 #undef FORM
-      &bind_call, &bind_landing, &bind_leave,  // ptx::Inner
+      &bind_call, &bind_landing, &bind_leave, &bind_system,  // ptx::Inner
   };
   return ptx::load(text, compute_capability, binders);
 }

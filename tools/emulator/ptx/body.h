@@ -13,6 +13,9 @@ namespace emu::ptx {
 // Skips .loc, .file, .pragma, .section and the like if one stands at the cursor.
 bool skip_ignored_directive(Cursor& in);
 
+// What a call hands over and gets: its operands are .param variables.
+std::vector<CallSite::Argument> arguments_of(const std::vector<ParsedOperand>& operands);
+
 class BodyParser {
  public:
   BodyParser(Cursor& in, Scopes& scopes, const Target& target, const Binder* binders,
@@ -56,7 +59,7 @@ class BodyParser {
   void routines();
   void routine(size_t number);
   void expand(const ParsedCall& call, Cursor definition);
-  void stop(const ParsedInstr& guard, const ParsedCall& call);
+  void call_system(const ParsedInstr& guard, const ParsedCall& call);
   void branch(const ParsedInstr& from, std::string_view label);
   void append(ParsedInstr& parsed);
   void label();

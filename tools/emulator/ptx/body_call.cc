@@ -12,13 +12,25 @@ constexpr uint32_t most_calls = 1 << 16;
 constexpr size_t deepest_call = 64;
 constexpr std::string_view behind_call = " after the call";  // no text can name this label
 
-// What CUDA C++ calls and the driver brings along.
+// What CUDA C++ calls and the driver brings along, with the bytes of its result and parameters.
 struct SystemFunction {
-  std::string_view name;
-  const char* opcode;  // for the report
+  const char* name;
+  uint32_t result;
+  std::vector<uint32_t> parameters;
 };
-constexpr SystemFunction system_functions[] = {{"__assertfail", "call __assertfail"},
-                                               {"vprintf", "call vprintf"}};
+const SystemFunction system_functions[] = {{"vprintf", 4, {8, 8}},
+                                           {"__assertfail", 0, {8, 8, 4, 8, 8}},
+                                           {"malloc", 8, {8}},
+                                           {"free", 0, {8}}};
+
+// A result may be left out.
+bool fits(const SystemFunction& f, const ParsedCall& call) {
+  bool same = f.parameters.size() == call.arguments.size() &&
+              (call.results.empty() || call.results[0].symbol->call_bytes == f.result);
+  for (size_t i = 0; same && i < f.parameters.size(); ++i)
+    same = call.arguments[i].symbol->call_bytes == f.parameters[i];
+  return same;
+}
 
 void resolve(std::vector<ParsedOperand>& operands, const Scopes& scopes) {
   for (ParsedOperand& p : operands)
@@ -59,7 +71,7 @@ void BodyParser::call(const ParsedInstr& guard) {
     return;
   }
   const Cursor* definition = expansion_.functions.definition(call.name);
-  if (!definition) return stop(guard, call);
+  if (!definition) return call_system(guard, call);
   if (!function_.is_entry) return;
   scopes_.push();
   if (!guard.guard.empty()) {
@@ -98,18 +110,21 @@ void BodyParser::expand(const ParsedCall& call, Cursor at) {
   scopes_.pop([](uint32_t, uint32_t) {});
 }
 
-// A function without a text: those that we know end the kernel when they are reached.
-void BodyParser::stop(const ParsedInstr& guard, const ParsedCall& call) {
+// A function without a text.
+void BodyParser::call_system(const ParsedInstr& guard, const ParsedCall& call) {
   for (const SystemFunction& f : system_functions) {
     if (f.name != call.name) continue;
-    ParsedInstr trap = guard;
-    trap.pos = call.pos;
-    trap.words.emplace_back();
-    trap.words[0].kind = Token::Kind::word;
-    trap.words[0].text = "trap";
-    append(trap);
-    function_.code.back().opcode = f.opcode;
-    return;
+    if (!fits(f, call))
+      throw PtxError(call.pos, "'" + std::string(f.name) +
+                                   "' is a function of the driver, and has other parameters");
+    auto site = std::make_shared<CallSite>();
+    site->results = arguments_of(call.results);
+    site->arguments = arguments_of(call.arguments);
+    Instr in;
+    set_guard(guard, scopes_, in);
+    in.opcode = f.name;
+    in.call = std::move(site);
+    return inner(Inner::system, in, call.pos);
   }
   throw PtxError(call.pos, "function '" + std::string(call.name) +
                                "' is declared and not defined: modules are not linked");

@@ -9,6 +9,8 @@ namespace {
 
 constexpr uint32_t frame_align = 16;
 
+}  // namespace
+
 std::vector<CallSite::Argument> arguments_of(const std::vector<ParsedOperand>& operands) {
   std::vector<CallSite::Argument> all;
   for (const ParsedOperand& p : operands) {
@@ -22,8 +24,6 @@ std::vector<CallSite::Argument> arguments_of(const std::vector<ParsedOperand>& o
   }
   return all;
 }
-
-}  // namespace
 
 // L: .callprototype (results) _ (parameters);
 void BodyParser::prototype(std::string_view name) {

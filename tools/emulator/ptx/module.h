@@ -141,8 +141,9 @@ using ModSet = std::bitset<size_t(Mod::count)>;
 struct Instr;
 struct CallSite;
 
-// What only calls of routines are made of, after the binders of opcodes.def.
-enum class Inner : uint8_t { call, landing, leave, count };
+// What only calls are made of, after the binders of opcodes.def: those of routines, and those of
+// functions that the driver brings along, with the function's name for an opcode.
+enum class Inner : uint8_t { call, landing, leave, system, count };
 
 // Executes one instruction for the lanes in `active`.
 enum class Step : uint8_t {
@@ -172,7 +173,7 @@ struct Instr {
   bool guard_negated = false;
   uint32_t target = no_target;      // bra, call: index into Function::code
   uint32_t reconverge = no_target;  // bra: index of the immediate post-dominator, no_target = exit
-  std::shared_ptr<const CallSite> call = {};  // of a routine
+  std::shared_ptr<const CallSite> call = {};  // of a routine, or the system's
   SourcePos pos;
   CudaLine cuda;
 
