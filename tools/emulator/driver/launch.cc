@@ -85,12 +85,21 @@ CUresult cluster_shape(const State& s, const ptx::Function& f, const CUlaunchAtt
   return divides ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
 }
 
-// Every cluster here has the smaller size, as on a device where the preferred one finds no room.
-bool preference_fits(const CUlaunchAttribute* preferred, Dim3 cluster) {
-  if (!preferred) return true;
-  const auto& p = preferred->value.preferredClusterDim;
+CUresult preferred_shape(const State& s, const CUlaunchAttribute* given, bool non_portable,
+                         Dim3 cluster, Dim3* shape) {
+  *shape = cluster;
+  if (!given) return CUDA_SUCCESS;
+  const auto& p = given->value.preferredClusterDim;
   const auto fits = [](uint32_t n, uint32_t least) { return n && n % least == 0; };
-  return fits(p.x, cluster.x) && fits(p.y, cluster.y) && fits(p.z, cluster.z);
+  if (!fits(p.x, cluster.x) || !fits(p.y, cluster.y) || !fits(p.z, cluster.z))
+    return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+  const uint32_t most = !s.device->clusters() ? 1
+                        : non_portable        ? largest_cluster
+                                              : portable_cluster;
+  if (!within({p.x, p.y, p.z}, most, most, most) || p.x * p.y * p.z > most)
+    return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+  *shape = {p.x, p.y, p.z};
+  return CUDA_SUCCESS;
 }
 
 // With .blocksareclusters the grid counts clusters and .reqntid is the block, for which CUDA passes
@@ -213,7 +222,9 @@ CUresult prepare_launch(State& s, Context& context, const LaunchArguments& a, Re
           read_attributes(a, &cluster, &preferred, &ready->programmatic, &launch.cooperative))
     return r;
   if (CUresult r = cluster_shape(s, f, cluster, now.non_portable, grid, &launch.cluster)) return r;
-  if (!preference_fits(preferred, launch.cluster)) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+  if (CUresult r =
+          preferred_shape(s, preferred, now.non_portable, launch.cluster, &launch.preferred))
+    return r;
   if (launch.cooperative && !all_fit(s, *function, grid, block, a.dynamic_shared))
     return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
   if (CUresult r = pack(f, a, launch.params)) return r;

@@ -17,7 +17,27 @@ Dim3 unflatten(uint64_t i, const Dim3& d) {
   return {uint32_t(i % d.x), uint32_t(i / d.x % d.y), uint32_t(i / d.x / d.y)};
 }
 
+// The first block of the cluster with that %clusterid.
+Dim3 first_block(const Launch& l, const Dim3& id) {
+  return {id.x * l.cluster.x, id.y * l.cluster.y, id.z * l.cluster.z};
+}
+
 }  // namespace
+
+uint64_t mix(uint64_t seed, const Dim3& id) {
+  uint64_t z = seed ^ (id.x + 0x9E3779B97F4A7C15 * (id.y + 0x9E3779B97F4A7C15 * (id.z + 1ull)));
+  z = (z ^ z >> 33) * 0xFF51AFD7ED558CCD;
+  return z ^ z >> 33;
+}
+
+// What the grid's edge leaves of a preferred cluster has the other size.
+Dim3 Launch::cluster_of(const Dim3& at) const {
+  const Dim3 &p = preferred, cell = {at.x / p.x, at.y / p.y, at.z / p.z};
+  const bool whole =
+      (cell.x + 1) * p.x <= grid.x && (cell.y + 1) * p.y <= grid.y && (cell.z + 1) * p.z <= grid.z;
+  const bool larger = volume(p) > volume(cluster);
+  return larger && whole && mix(settings().seed, cell) & 1 ? p : cluster;
+}
 
 void Counters::add(const Counters& other) {
 #define EMU_COUNTER(name, text) name += other.name;
@@ -42,21 +62,26 @@ Cta::Cta(Cluster& owner, uint32_t r, Dim3 where)
 }
 
 Cluster::Cluster(const Launch& l, Dim3 where, uint64_t seed)
-    : launch(l), id(where), async(settings().order, seed), barrier(*this) {
-  uint32_t size = uint32_t(volume(launch.cluster));
-  for (uint32_t rank = 0; rank < size; ++rank) {
-    Dim3 in = cta_in_cluster(rank), c = launch.cluster;
-    ctas.push_back(std::make_unique<Cta>(
-        *this, rank, Dim3{id.x * c.x + in.x, id.y * c.y + in.y, id.z * c.z + in.z}));
+    : launch(l),
+      id(where),
+      size(l.cluster_of(first_block(l, where))),
+      async(settings().order, seed),
+      barrier(*this) {
+  const Dim3 first = first_block(launch, id);
+  for (uint32_t rank = 0; rank < uint32_t(volume(size)); ++rank) {
+    const Dim3 in = cta_in_cluster(rank);
+    ctas.push_back(
+        std::make_unique<Cta>(*this, rank, Dim3{first.x + in.x, first.y + in.y, first.z + in.z}));
   }
 }
 
-Dim3 Cluster::cta_in_cluster(uint32_t rank) const { return unflatten(rank, launch.cluster); }
+Dim3 Cluster::cta_in_cluster(uint32_t rank) const { return unflatten(rank, size); }
 
 Dim3 Cluster::block_of(uint32_t cluster, uint32_t rank) const {
   const Dim3 c = launch.cluster, g = launch.grid;
-  const Dim3 at = unflatten(cluster, {g.x / c.x, g.y / c.y, g.z / c.z}), in = cta_in_cluster(rank);
-  return {at.x * c.x + in.x, at.y * c.y + in.y, at.z * c.z + in.z};
+  const Dim3 first = first_block(launch, unflatten(cluster, {g.x / c.x, g.y / c.y, g.z / c.z}));
+  const Dim3 in = unflatten(rank, launch.cluster_of(first));
+  return {first.x + in.x, first.y + in.y, first.z + in.z};
 }
 
 // Dynamic shared memory follows the static variables at its own alignment (measured: ptxas 13.0).
@@ -78,13 +103,22 @@ Cta& Cluster::cta_of(uint32_t address, uint32_t* offset, const char* who) {
 }
 
 Supply::Supply(const Launch& l)
-    : clusters_{l.grid.x / l.cluster.x, l.grid.y / l.cluster.y, l.grid.z / l.cluster.z},
+    : launch_(l),
+      clusters_{l.grid.x / l.cluster.x, l.grid.y / l.cluster.y, l.grid.z / l.cluster.z},
       count_(volume(clusters_)) {}
 
-std::optional<Dim3> Supply::take() {
-  uint64_t i = next_.fetch_add(1);
-  if (i >= count_) return std::nullopt;
-  return unflatten(i, clusters_);
+// The places that a preferred cluster covers behind its first are passed over.
+std::optional<Dim3> Supply::take(const Dim3* wanted) {
+  for (uint64_t i = next_; i < count_;) {
+    const Dim3 id = unflatten(i, clusters_), first = first_block(launch_, id);
+    const Dim3 size = launch_.cluster_of(first);
+    const bool begins = first.x % size.x == 0 && first.y % size.y == 0 && first.z % size.z == 0;
+    if (begins && wanted && volume(*wanted) != volume(size)) return std::nullopt;
+    if (!next_.compare_exchange_weak(i, i + 1)) continue;
+    if (begins) return id;
+    i = next_;
+  }
+  return std::nullopt;
 }
 
 }  // namespace emu

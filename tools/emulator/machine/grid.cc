@@ -23,12 +23,6 @@ constexpr uint64_t slice = 1 << 14;  // instructions between looks at the other 
 // host thread runs further clusters beside it, as an SM would.
 constexpr uint64_t patience = 1 << 18;
 
-uint64_t mix(uint64_t seed, const Dim3& id) {
-  uint64_t z = seed ^ (id.x + 0x9E3779B97F4A7C15 * (id.y + 0x9E3779B97F4A7C15 * (id.z + 1ull)));
-  z = (z ^ z >> 33) * 0xFF51AFD7ED558CCD;
-  return z ^ z >> 33;
-}
-
 class GridRun {
  public:
   explicit GridRun(const Launch& launch)
@@ -172,7 +166,9 @@ void check(const Launch& l) {
   uint64_t cluster = uint64_t(l.cluster.x) * l.cluster.y * l.cluster.z;
   auto refuse = [](std::string text) { throw Fault(FaultKind::illegal_instruction, text); };
   if (threads == 0 || threads > 1024) refuse("a block has 1 to 1024 threads");
-  if (cluster == 0 || cluster > 16) refuse("a cluster has 1 to 16 CTAs");
+  const uint64_t preferred = uint64_t(l.preferred.x) * l.preferred.y * l.preferred.z;
+  if (cluster == 0 || cluster > 16 || preferred == 0 || preferred > 16)
+    refuse("a cluster has 1 to 16 CTAs");
   if (l.grid.x % l.cluster.x || l.grid.y % l.cluster.y || l.grid.z % l.cluster.z)
     refuse("the grid is not a whole number of clusters");
   if (Cluster::shared_bytes(l) > Cluster::max_shared_bytes)

@@ -60,11 +60,15 @@ class DeviceMemory {
   GlobalMemory* memory_;
 };
 
+// A number that a seed makes of a place.
+uint64_t mix(uint64_t seed, const Dim3& id);
+
 // What the driver hands over.
 struct Launch {
   const ptx::Module* module = nullptr;
   const ptx::Function* function = nullptr;
   Dim3 grid, block, cluster;
+  Dim3 preferred = {};  // larger than `cluster`, of which it is a multiple: some have this size
   uint32_t dynamic_shared_bytes = 0;
   std::vector<uint8_t> params;  // the entry's parameter block, Function::param_bytes long
   DeviceMemory memory;
@@ -75,6 +79,9 @@ struct Launch {
   uint64_t grid_workspace = 0;  // what %envreg1 and %envreg2 hold
   std::vector<GridObserver*> observers = {};
   Findings* findings = nullptr;  // where checks report; nullptr: nobody looks later
+
+  // The size of the cluster that has the block: the seed decides, as on hardware the room does.
+  Dim3 cluster_of(const Dim3& block) const;
 };
 
 // Instructions, bytes by TMA, MMAs ... of one launch; a plain sum over CTAs.
@@ -314,10 +321,12 @@ class Cta {
 class Supply {
  public:
   explicit Supply(const Launch& launch);
-  std::optional<Dim3> take();  // the next %clusterid
+  // The next %clusterid; nothing if there is none, or it has another size than is wanted.
+  std::optional<Dim3> take(const Dim3* wanted = nullptr);
   Dim3 clusters() const { return clusters_; }
 
  private:
+  const Launch& launch_;
   Dim3 clusters_;
   uint64_t count_;
   std::atomic<uint64_t> next_ = 0;
@@ -327,7 +336,8 @@ class Cluster {
  public:
   Cluster(const Launch& launch, Dim3 id, uint64_t seed);
   const Launch& launch;
-  const Dim3 id;  // %clusterid
+  const Dim3 id;    // %clusterid, which counts clusters of the smaller size
+  const Dim3 size;  // %cluster_nctaid
   std::vector<std::unique_ptr<Cta>> ctas;
   AsyncQueue async;
   Actor actor;             // whose instruction, or asynchronous work, takes effect now

@@ -261,7 +261,7 @@ uint64_t Warp::special(Special s, uint32_t lane) const {
                  launch.grid.z / launch.cluster.z});
   if (is(Special::cluster_ctaid_x))
     return pick(Special::cluster_ctaid_x, cluster.cta_in_cluster(cta.rank));
-  if (is(Special::cluster_nctaid_x)) return pick(Special::cluster_nctaid_x, launch.cluster);
+  if (is(Special::cluster_nctaid_x)) return pick(Special::cluster_nctaid_x, cluster.size);
   uint32_t shared = Cluster::shared_bytes(launch), reserved = SharedMemory::window_start;
   switch (s) {
     case Special::cluster_ctarank: return cta.rank;

@@ -5,7 +5,7 @@
 //
 // A request may be refused although clusters wait (on hardware: for work of a higher priority),
 // which EMU_ORDER decides: soonest grants as long as there are any, latest never, random half the
-// time.
+// time. In a grid with clusters of two sizes a request takes over one that is as large as its own.
 #include "tools/emulator/op/binders.h"
 #include "tools/emulator/op/bulk.h"
 #include "tools/emulator/op/op.h"
@@ -24,11 +24,11 @@ struct Answer {
 // x has 32 bits, y and z 16 (the largest grids).
 Answer ask(Cluster& cluster) {
   if (!cluster.supply || cluster.async.late()) return {};
-  const std::optional<Dim3> id = cluster.supply->take();
+  const std::optional<Dim3> id = cluster.supply->take(&cluster.size);
   if (!id) return {};
-  const Dim3& size = cluster.launch.cluster;
-  return {granted, uint64_t(id->x * size.x) | uint64_t(id->y * size.y) << 32 |
-                       uint64_t(id->z * size.z) << 48};
+  const Dim3& unit = cluster.launch.cluster;
+  return {granted, uint64_t(id->x * unit.x) | uint64_t(id->y * unit.y) << 32 |
+                       uint64_t(id->z * unit.z) << 48};
 }
 
 void check(Warp& w, const Instr& in, uint32_t address) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What a launch is refused for, just inside and just outside each limit, and function attributes.
 // Statuses as measured on an H200, driver 580.
+#include <set>
+
 #include "tools/emulator/test/support/driver_session.h"
 
 using driver_test::in_child;
@@ -202,10 +204,89 @@ TEST_CASE("Launch attributes that are not emulated are refused") {
     preferred.value.preferredClusterDim.x = 4;
     preferred.value.preferredClusterDim.y = preferred.value.preferredClusterDim.z = 1;
     IS(s, launch_with(s, f, 8, preferred), CUDA_SUCCESS);
+    preferred.value.preferredClusterDim.x = 16;
+    IS(s, launch_with(s, f, 16, preferred), CUDA_ERROR_INVALID_CLUSTER_SIZE);
     preferred.value.preferredClusterDim.x = 0;
     IS(s, launch_with(s, f, 8, preferred), CUDA_ERROR_INVALID_CLUSTER_SIZE);
     IS(s, s.cuLaunchKernelEx(nullptr, f, nullptr, nullptr), CUDA_ERROR_INVALID_VALUE);
   });
+}
+
+namespace {
+
+// Each block says of which size its cluster is, its rank there, and where its cluster begins, which
+// the first block tells the others through their shared memory.
+const char* const mixed = R"(.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry sizes(.param .u64 p) {
+  .shared .align 4 .b32 first;
+  .reg .b32 size, rank, block, there; .reg .b64 to; .reg .pred more;
+  ld.param.u64 to, [p]; mov.u32 block, %ctaid.x; mul.wide.u32 to, block, 16;
+  .reg .b64 base; ld.param.u64 base, [p]; add.u64 to, to, base;
+  mov.u32 size, %cluster_nctarank; mov.u32 rank, %cluster_ctarank;
+  barrier.cluster.arrive; barrier.cluster.wait;
+  setp.ne.u32 more, rank, 0; @more bra TOLD;
+  .reg .b32 other; mov.u32 other, 0;
+LOOP:
+  mov.u32 there, first; mapa.shared::cluster.u32 there, there, other;
+  st.shared::cluster.u32 [there], block;
+  add.u32 other, other, 1; setp.lt.u32 more, other, size; @more bra LOOP;
+TOLD:
+  barrier.cluster.arrive; barrier.cluster.wait;
+  .reg .b32 got; ld.shared.u32 got, [first];
+  st.global.v4.u32 [to], {size, rank, got, block};
+  ret;
+})";
+
+// Which sizes the clusters of `grid` blocks had, preferably 4, else 2: one digit for each.
+std::string sizes(Session& s, CUfunction f, unsigned grid) {
+  CUdeviceptr p = 0;
+  std::vector<uint32_t> out(grid * 4);
+  IS(s, s.cuMemAlloc(&p, grid * 16), CUDA_SUCCESS);
+  CUlaunchAttribute both[2] = {cluster(2),
+                               attribute(CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION)};
+  both[1].value.preferredClusterDim = {4, 1, 1};
+  CUlaunchConfig config = {};
+  config.gridDimX = grid;
+  config.gridDimY = config.gridDimZ = config.blockDimX = config.blockDimY = config.blockDimZ = 1;
+  config.attrs = both;
+  config.numAttrs = 2;
+  void* parameters[] = {&p};
+  IS(s, s.cuLaunchKernelEx(&config, f, parameters, nullptr), CUDA_SUCCESS);
+  IS(s, s.cuMemcpyDtoH(out.data(), p, grid * 16), CUDA_SUCCESS);
+  std::string all;
+  for (unsigned b = 0; b < grid;) {
+    const unsigned size = out[b * 4], begin = b;
+    IS(s, size == 2 || size == 4, 1);
+    if (size != 2 && size != 4) return all;
+    all += char('0' + size);
+    for (unsigned rank = 0; rank < size; ++rank, ++b) {
+      IS(s, out[b * 4], size);
+      IS(s, out[b * 4 + 1], rank);
+      IS(s, out[b * 4 + 2], begin);
+      IS(s, out[b * 4 + 3], b);
+    }
+    if (size == 4) IS(s, begin % 4, 0);
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("The seed decides which clusters have the preferred size") {
+  std::set<std::string> seen;
+  for (const char* seed : {"1", "2", "3"})
+    seen.insert(in_child({{"EMU_SEED", seed}}, [](Session& s) {
+      const CUfunction f = s.function(s.load(mixed), "sizes");
+      const std::string all = sizes(s, f, 66);
+      IS(s, all.find('2') < all.size() - 1, 1);
+      IS(s, all.find('4') < all.size(), 1);
+      IS(s, all.back(), '2');  // the grid's edge
+      IS(s, all == sizes(s, f, 66), 1);
+      fprintf(stderr, "%s\n", all.c_str());
+    }));
+  CHECK(seen.size() == 3);
 }
 
 // 1: the second kernel reads what the first one writes, and the first may still run.
