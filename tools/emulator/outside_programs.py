@@ -17,7 +17,8 @@ def parse():
     parser.add_argument("folder", type=Path)
     parser.add_argument("--runtime", type=Path, required=True)
     parser.add_argument("--library", type=Path, required=True)
-    parser.add_argument("--cuda", type=Path, default=Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")))
+    parser.add_argument("--cuda", type=Path,
+                        default=Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")))
     parser.add_argument("--list", type=Path, default=HERE / "programs.txt")
     return parser.parse_args()
 

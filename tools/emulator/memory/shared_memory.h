@@ -31,7 +31,7 @@ class SharedMemory {
 
   // These bytes have no value any more; `why`: who stored none, for the report of whoever needs it.
   void forget(uint32_t address, uint32_t bytes, const char* who, std::string why = {});
-  // Of what was copied from there: what has no value in global memory has none here.
+  // Bytes that were copied from there and have no value in global memory have none here.
   void forget_blank(uint32_t address, const GlobalMemory& from, uint64_t there, uint32_t bytes,
                     const char* who);
   std::string why_none(uint32_t address) const;  // "nobody has written it", and more if known

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Triton kernels of ten different kinds, with numpy's answer to each. triton_kernels.py NAME PTX
-launches the text that Triton made of one through the driver API of whatever libcuda.so.1 is found."""
+launches the text that Triton made of one through the driver API of whatever libcuda.so.1 is
+found."""
 import sys
 
 import numpy
@@ -196,7 +197,8 @@ def cases():
                           dict(block=512, bins=64), (6,),
                           lambda o, x: numpy.array_equal(o, numpy.bincount(x, minlength=64))),
         "last_block": Case(last_block, [floats(16, 256)], ((1,), f32), [],
-                           dict(block=256, blocks=16), (16,), lambda o, x: near(o[0], x.sum(), 1e-3),
+                           dict(block=256, blocks=16), (16,),
+                           lambda o, x: near(o[0], x.sum(), 1e-3),
                            scratch=(16, 1)),
         "dropout": Case(dropout, [floats(2000)], ((2000,), f32), [2000, 5, 0.7], dict(block=256),
                         (8,), dropout_answer),
