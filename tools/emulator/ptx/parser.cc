@@ -142,8 +142,11 @@ void ModuleParser::shared_variables(Linkage linkage) {
 
 void ModuleParser::variables(Space space, Linkage linkage) {
   for (VariableDeclaration& v : parse_variables(in_)) {
-    if (linkage.is_extern)
-      throw PtxError(v.pos, "'" + std::string(v.name) + "' is .extern: modules are not linked");
+    if (linkage.is_extern && (v.open || !v.init.empty()))
+      throw PtxError(v.pos,
+                     "'" + std::string(v.name) +
+                         "' is .extern, of no size or with values: " + "modules are not linked");
+    if (declared_elsewhere(v, space, linkage)) continue;
     if (v.open && v.init.empty())
       throw PtxError(v.pos, "'" + std::string(v.name) + "' has neither a size nor values");
     std::vector<Variable::Address> addresses = initial_addresses(v);
@@ -157,6 +160,23 @@ void ModuleParser::variables(Space space, Linkage linkage) {
     constant_bytes_ = align_up(constant_bytes_, v.align) + v.bytes;
     if (constant_bytes_ > most) throw PtxError(v.pos, "more than 64 KB of .const variables");
   }
+}
+
+// An .extern variable is one that the driver makes, of zeros, as ptxas does of a whole program,
+// unless the module defines it as well. True: `v` is known, and its values are noted.
+bool ModuleParser::declared_elsewhere(VariableDeclaration& v, Space space, Linkage linkage) {
+  const auto [known, fresh] = externs_.emplace(v.name, Extern{module_.variables.size(), false});
+  Extern& e = known->second;
+  if (!fresh && e.is_defined && !linkage.is_extern) return false;  // its scope says so
+  e.is_defined |= !linkage.is_extern;
+  if (fresh) return false;
+  Variable& earlier = module_.variables[e.index];
+  if (earlier.space != space || earlier.bytes != v.bytes || earlier.align != v.align)
+    throw PtxError(v.pos, "'" + std::string(v.name) + "' is declared otherwise above");
+  if (linkage.is_extern) return true;
+  earlier.addresses = initial_addresses(v);
+  earlier.init = std::move(v.init);
+  return true;
 }
 
 // Those of functions are known, those of variables when the module has memory.

@@ -39,6 +39,7 @@ class ModuleParser {
   void threads(uint32_t (&out)[3]);
   void shared_variables(Linkage linkage);
   void variables(Space space, Linkage linkage);
+  bool declared_elsewhere(VariableDeclaration& v, Space space, Linkage linkage);
   std::vector<Variable::Address> initial_addresses(VariableDeclaration& v) const;
 
   Cursor in_;
@@ -50,6 +51,11 @@ class ModuleParser {
   Functions functions_;
   SharedLayout shared_;  // of the module; each function gets a copy
   uint64_t constant_bytes_ = 0;
+  struct Extern {
+    size_t index;  // in Module::variables
+    bool is_defined;
+  };
+  std::map<std::string_view, Extern> externs_;  // .global and .const variables by name
 };
 
 }  // namespace emu::ptx

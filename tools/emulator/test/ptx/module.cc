@@ -235,8 +235,31 @@ TEST_CASE("module variables keep their initial values, shorter than the variable
   CHECK(m->variables[4].init.empty());
   CHECK(verdict(with_header(".global .b8 x[1] = {1, 2};")).find("more initial values") !=
         std::string::npos);
-  CHECK(verdict(with_header(".extern .global .u32 x;")) ==
-        "4:22: 'x' is .extern: modules are not linked");
+}
+
+// As ptxas 13.0 has it, which "ignores the qualifier" of a variable that nobody defines.
+TEST_CASE("an .extern variable is the module's own, with the values of its definition") {
+  const std::string use = ".entry k() { .reg .b64 d; mov.u64 d, x; ret; }\n";
+  const std::string declared = ".extern .global .align 4 .u32 x;\n";
+  const std::string defined = ".visible .global .align 4 .u32 x = 7;\n";
+  for (const std::string& text :
+       {declared + use, declared + declared + use, declared + use + defined,
+        defined + declared + use, declared + defined + declared + use}) {
+    CAPTURE(text);
+    const auto m = load(with_header(text));
+    REQUIRE(m->variables.size() == 1);
+    CHECK(m->variables[0].bytes == 4);
+    CHECK(m->variables[0].init.empty() == (text.find("= 7") == std::string::npos));
+    CHECK(m->functions[0]->code[0].ops[1].variable == 0);
+  }
+  const auto refused = [](const std::string& text, const char* why) {
+    CAPTURE(text);
+    CHECK(verdict(with_header(text)).find(why) != std::string::npos);
+  };
+  refused(declared + ".global .align 8 .u64 x = 7;\n", "'x' is declared otherwise above");
+  refused(declared + ".const .align 4 .u32 x = 7;\n", "'x' is declared otherwise above");
+  refused(declared + defined + defined, "'x' is declared twice in one scope");
+  refused(".extern .global .align 4 .b8 x[];\n", "modules are not linked");
 }
 
 TEST_CASE("an address of a module variable names the variable") {
