@@ -235,6 +235,6 @@ Entry entry(const Plan&, uint32_t, const KernelParams& params) {
 
 const Family kFamily_sm100{choose_split,      count_workspace, nullptr,    make_params,
                            replace_addresses, entry,           write_rule, write_choice,
-                           why_not_by_tma,    kEpiloguePlain};
+                           why_not_by_tma,    kEpilogueF32};
 
 }  // namespace nvfp4

@@ -123,6 +123,9 @@ struct Problem {
     p.alpha = 2;
     p.batches = p.split = 1;
     p.m_padded = p.tiles_m * tile;
+    p.epilogue.d_type = nvfp4::kTypeF16;
+    p.epilogue.d_row = weights, p.epilogue.d_column = 1;
+    p.epilogue.columns_a_factor = weights;
   }
   // Both families' parameters begin alike.
   nvfp4::Sm100Params for_sm100() const {
@@ -160,7 +163,7 @@ struct Problem {
 template <uint32_t tile>
 void launch_sm100(Problem& problem, const support::Module& module) {
   using Tile = nvfp4::Sm100Tile<tile>;
-  problem.run(module, "nvfp4_gemm_sm100_128x" + std::to_string(tile),
+  problem.run(module, "nvfp4_gemm_sm100_128x" + std::to_string(tile) + "_plain",
               problem.p.tiles_m * problem.p.tiles_n, Tile::kThreads, Tile::kSharedBytes,
               problem.for_sm100());
 }

@@ -128,7 +128,7 @@ std::vector<std::string> variants_of(nvfp4_gemm_desc desc, int capability) {
       names.push_back(name);
     }
   }
-  if (names.empty()) throw std::logic_error("no variant takes a problem that the planner takes");
+  if (names.empty()) throw std::runtime_error(nvfp4_last_error());
   return names;
 }
 
