@@ -76,9 +76,11 @@ inline const std::vector<TileOf>& all_tiles() {
   };
   return tiles;
 }
+// The name is one as desc.variant has it, perhaps with a number of K partitions.
 inline const TileOf& tile_of(const std::string& variant) {
+  const std::string name = variant.substr(0, variant.find('/'));
   for (const TileOf& tile : all_tiles())
-    if (variant == tile.name) return tile;
+    if (name == tile.name) return tile;
   throw std::logic_error(variant + " is no variant");
 }
 

@@ -248,7 +248,7 @@ TEST_CASE("each function asks of the driver exactly this", "[calls]") {
         }).empty());
   const std::string mode = "cuThreadExchangeStreamCaptureMode\n";
   std::string prepare = site + mode;
-  for (size_t i = 0; i < gemm_test::variants().size(); ++i) {
+  for (size_t i = 0; i < 2 * gemm_test::variants().size(); ++i) {  // two entries each
     prepare += "cuKernelGetFunction\ncuFuncLoad\n";
   }
   prepare += mode + mode;

@@ -102,7 +102,7 @@ class Trace(unittest.TestCase):
             events, _ = self.check_rules(trace)
             names = [e["args"]["name"] for e in events
                      if e["ph"] == "M" and e["name"] == "process_name"]
-            self.assertEqual(names, ["nvfp4_gemm_sm100_128x64 block (2,0,0), launch 1"])
+            self.assertEqual(names, ["nvfp4_gemm_sm100_128x64_plain block (2,0,0), launch 1"])
 
     def test_a_picture_is_made_of_one_block(self):
         with tempfile.TemporaryDirectory() as folder:
