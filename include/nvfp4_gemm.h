@@ -583,7 +583,7 @@ typedef struct nvfp4_plan_info {
   int32_t tile_ctas;                   /* that compute a tile side by side: 1, or 2 for a pair    */
   int32_t tiles;                       /* of all batches                                          */
   int32_t k_partitions;                /* CTAs, or pairs, that share a tile along K               */
-  int32_t whole_tiles;                 /* which so many tiles are exempt from                     */
+  int32_t whole_tiles;                 /* that one CTA computes alone, though others are shared   */
   int32_t cluster_ctas;
   int32_t grid_ctas;                   /* that are launched on sm_count SMs                       */
   int32_t cta_threads, ctas_per_sm;

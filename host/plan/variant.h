@@ -53,7 +53,7 @@ enum VariantIndex : uint32_t {
 const Variant& variant_at(uint32_t index);
 uint32_t index_of(const Variant& variant);
 
-// Of the variants that serve the architecture the one of that index; NULL beyond the last.
+// The variant of that index among those that serve the architecture; NULL beyond the last.
 const Variant* served_variant(const Architecture& arch, uint32_t index);
 
 // Who has 8 parts has 3 as well.

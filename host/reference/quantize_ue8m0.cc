@@ -15,7 +15,7 @@ constexpr int kBias = 127;
 constexpr int kLargestExponentOfE2M1 = 2;
 constexpr uint8_t kLargestScale = 254, kNanScale = 255;
 
-// Of the largest magnitude of a block, which is no NaN.
+// The scale of a block whose largest magnitude is amax, which is no NaN.
 uint8_t scale_of(F32 amax, int32_t rule) {
   const Unpacked u = unpack(amax.bits);
   if (u.is_infinite) return kLargestScale;

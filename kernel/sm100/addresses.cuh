@@ -47,7 +47,7 @@ struct Addresses {
   __device__ uint32_t cut_ready() const {
     return barriers() + NVFP4_OFFSET_OF(Barriers, cut_ready);
   }
-  // Of the odd CTA of a pair: the bytes of a tile's last filling, if K is cut.
+  // The odd CTA of a pair counts the bytes of a tile's last filling here, if K is cut.
   __device__ uint32_t cut_full() const { return barriers() + NVFP4_OFFSET_OF(Barriers, cut_full); }
   __device__ uint32_t peers_ready() const {
     return barriers() + NVFP4_OFFSET_OF(Barriers, peers_ready);

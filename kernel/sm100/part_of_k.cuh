@@ -23,7 +23,7 @@ struct PartOfK {
   }
   // Fillings of four whole steps.
   __device__ uint32_t complete() const { return min(fillings, k / Tile::kK - first); }
-  // Of a row of codes.
+  // Where the filling begins in a row of codes.
   __device__ uint32_t first_byte(uint32_t filling) const {
     return (first + filling) * (Tile::kK / 2);
   }

@@ -12,7 +12,7 @@ namespace nvfp4 {
 template <uint32_t kStages, uint32_t kCtas>
 struct Sm100Barriers;
 
-// Of a CTA alone, which may share its tile with other CTAs of a cluster (split.cuh).
+// Barriers of a CTA that is no pair's; it may share its tile along K (split.cuh).
 template <uint32_t kStages>
 struct Sm100Barriers<kStages, 1> {
   uint64_t full[kStages], empty[kStages], accumulator_full[1];
@@ -21,7 +21,7 @@ struct Sm100Barriers<kStages, 1> {
   uint32_t tmem_address, unused;
 };
 
-// Of each CTA of a pair (pair.cuh).
+// Barriers of each CTA of a pair (pair.cuh).
 template <uint32_t kStages>
 struct Sm100Barriers<kStages, 2> {
   uint64_t full[kStages], empty[kStages], accumulator_full[2], accumulator_empty[2];
