@@ -140,7 +140,6 @@ __device__ void add_sm80(const Sm80Params& p) {
   SM80_ENTRY(f16, tokens, warps) \
   SM80_ENTRY(bf16, tokens, warps)
 #include "kernel/sm80/tiles.def"
-#undef SM80_TILE
 #undef SM80_ENTRY
 
 // The images without clusters.

@@ -46,13 +46,16 @@ NVFP4_HOST_DEVICE constexpr uint32_t sm80_token_rows(uint32_t m, uint32_t tile_t
   return m < tile_tokens ? m : tile_tokens;
 }
 
+constexpr uint32_t kSm80MostCluster = 8;  // CTAs that every 9.0 takes as one
+
 // kTileWarps: each takes every kTileWarps-th k-block. Eight are faster where few tiles share the
 // SMs, four elsewhere.
 template <uint32_t kTileTokens, uint32_t kTileWarps>
 struct Sm80Tile {
+  static constexpr uint32_t kWeights = kSm80Weights;
   static constexpr uint32_t kTokens = kTileTokens;
   static constexpr uint32_t kWarps = kTileWarps;
-  static constexpr uint32_t kStages = 2;
+  static constexpr uint32_t kStages = 2;  // of a warp's ring
   static constexpr uint32_t kThreads = 32 * kWarps;
   // Registers are given out for so many warps of an SM.
   static constexpr uint32_t kWarpsPerSm = kWarps == 4 ? 12 : kTokens > 8 ? 8 : 16;
@@ -68,5 +71,26 @@ struct Sm80Tile {
   static_assert(kTokens * kSm80SumRowBytes <= kStages * sm80_stage_bytes(1),
                 "a warp's sums take the place of its ring");
 };
+
+// An mma.sync tile in the words of the others: the stages of all its warps' rings together.
+template <uint32_t kTokens, uint32_t kWarps>
+struct Sm80Variant : Sm80Tile<kTokens, kWarps> {
+  using Tile = Sm80Tile<kTokens, kWarps>;
+  static constexpr uint32_t kK = kSm80BlockK;
+  static constexpr uint32_t kCtas = 1;
+  static constexpr uint32_t kStages = kWarps * Tile::kStages;
+  static constexpr uint32_t kStageBytes = sm80_stage_bytes(kTokens);
+  static constexpr uint32_t kSharedBytes = Tile::shared_bytes(kTokens, 1);
+  static constexpr uint32_t kColumnsAllocated = 0;
+  static constexpr bool kWorkspaceTokens = false;
+  static constexpr bool kBatchInvariant = kWarps == 4;  // the bits follow from the number of warps
+  static constexpr bool kStoresByTma = false;
+  static constexpr bool kSeveralTiles = false;
+  static constexpr uint32_t kAccumulators = 1;
+  static constexpr uint32_t kDecodingWarps = 0;
+  static constexpr uint32_t kMaxSplit = kSm80MostCluster;
+};
+#define SM80_TILE(tokens, warps) using Sm80Variant_##tokens##w##warps = Sm80Variant<tokens, warps>;
+#include "kernel/sm80/tiles.def"
 
 }  // namespace nvfp4

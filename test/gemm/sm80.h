@@ -39,7 +39,6 @@ inline uint32_t sm80_shared_bytes(const Sm80Size& size, uint32_t m, uint32_t clu
   if (size.tokens == (t) && size.warps == (w)) \
     return nvfp4::Sm80Tile<t, w>::shared_bytes(m, cluster);
 #include "kernel/sm80/tiles.def"
-#undef SM80_TILE
   throw std::logic_error(size.name() + " is no tile");
 }
 
@@ -51,7 +50,6 @@ inline std::vector<Sm80Size> sm80_tiles() {
 #define SM80_TILE(tokens, warps) \
   if (!small || (warps) == 4) all.push_back({tokens, warps});
 #include "kernel/sm80/tiles.def"
-#undef SM80_TILE
   return all;
 }
 

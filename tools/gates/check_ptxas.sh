@@ -15,6 +15,8 @@ case $family in
   # 65,536 less a CTA of nvfp4_tokens_sm90, / 384 threads (kernel/sm90/tile.h); consumers ask for
   # more
   sm90) max_registers=160 ;;
+  # twelve warps of an SM leave 168 (kernel/sm80/tile.h)
+  mma | mma90) max_registers=168 ;;
   # 64 and less leave room for 8 CTAs of 128 threads an SM; RMSNorm of fp32 holds two blocks and has
   # 256 threads
   quantize | quantize100) max_registers=80 ;;
@@ -61,7 +63,10 @@ callers=$(awk '
 [ -z "$callers" ] || fail "$ptx: more than one function is called by" $callers
 
 while read -r of instruction; do
-  case $of:$family in "$family":* | both:sm* | quantizers:quantize*) ;; *) continue ;; esac
+  case $of:$family in
+    "$family":* | both:sm* | mmas:mma* | quantizers:quantize*) ;;
+    *) continue ;;
+  esac
   count=$(grep -cF "$instruction" "$ptx") || fail "$ptx has no $instruction"
   printf '%4d x %s\n' "$count" "$instruction"
 done <<'LIST'
@@ -112,6 +117,13 @@ sm90 stmatrix.sync.aligned.m8n8.x2.trans.shared::cta.b16
 sm90 wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16
 sm90 setmaxnreg.inc.sync.aligned.u32
 sm90 setmaxnreg.dec.sync.aligned.u32
+mmas mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
+mmas mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32
+mmas cp.async.cg.shared.global
+mmas cp.async.wait_group
+mma90 griddepcontrol.wait
+mma90 griddepcontrol.launch_dependents
+mma90 barrier.cluster.arrive
 sm90 wgmma.fence.sync.aligned
 sm90 wgmma.commit_group.sync.aligned
 sm90 wgmma.wait_group.sync.aligned

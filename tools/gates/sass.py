@@ -7,6 +7,7 @@ fail. Another compiler than the one of that file makes other code, so then nothi
 
 A trip of sm_100 is one filling: the wait, its four steps one after the
 other, the commit, the next stage."""
+import functools
 import importlib.metadata
 import os
 import subprocess
@@ -18,7 +19,7 @@ from sass_tails import tail_rows
 HERE = os.path.dirname(os.path.abspath(__file__))
 # What the main loop of a family is known by: a multiplication, and what else it holds. On sm_100 a
 # filling gives its stage back, which the loop over the steps of an incomplete one does not.
-MARK = {"sm100": ("UTCOMMA", "UTCBAR"), "sm90": ("HGMMA", "HGMMA")}
+MARK = {"sm100": ("UTCOMMA", "UTCBAR"), "sm90": ("HGMMA", "HGMMA"), "sm80": ("HMMA", "HMMA")}
 
 
 def loop_of(family, instructions, labels):
@@ -28,16 +29,16 @@ def loop_of(family, instructions, labels):
     return loops[0] if loops else None
 
 
-def rows_of_sm90(_, instructions, labels):
+def rows_of_registers(family, _, instructions, labels):
     local = sum(i.opcode.split(".")[0] in ("LDL", "STL") for i in instructions)
     yield "local-memory instructions", local
     # More of them: a loop of copies whose thread ptxas no longer knows to be its warp's only one.
     yield "R2UR in all", len(named(instructions, (0, len(instructions) - 1), "R2UR"))
-    trip = loop_of("sm90", instructions, labels)
+    trip = loop_of(family, instructions, labels)
     if not trip:
         return
     yield "R2UR in the loop", len(named(instructions, trip, "R2UR"))
-    steps = named(instructions, trip, MARK["sm90"][0])
+    steps = named(instructions, trip, MARK[family][0])
     yield "stall clocks of the loop", round_trip(instructions, labels, trip[0], trip, steps)
 
 
@@ -62,7 +63,8 @@ def rows_of_sm100(name, instructions, labels):
     yield from tail_rows(name, instructions, labels)
 
 
-ROWS = {"sm100": rows_of_sm100, "sm90": rows_of_sm90}
+ROWS = {"sm100": rows_of_sm100, "sm90": functools.partial(rows_of_registers, "sm90"),
+        "sm80": functools.partial(rows_of_registers, "sm80")}
 
 
 def figures(family, listing):
@@ -113,7 +115,7 @@ def main():
         print(f"sass: {what} is committed, but {cubin} has no such loop")
     steps = [f"{number} {what.split('_')[-1].split()[0]}" for what, number in rows
              if what.endswith(("clocks a step", "clocks of the loop"))]
-    print(f"{cubin}: stall clocks {'a trip' if family == 'sm90' else 'a step'}: {', '.join(steps)}")
+    print(f"{cubin}: stall clocks {'a step' if family == 'sm100' else 'a trip'}: {', '.join(steps)}")
     return len(worse) + len(gone) > 0
 
 
