@@ -5,7 +5,7 @@
  *     D = act(alpha * A * B^T + beta * C + bias)
  *
  * A is M x K (tokens), B is N x K (weights), both NVFP4: E2M1 elements with one UE4M3 scale per 16
- * elements along K; on compute capability 9.0 A may be fp16 or bf16 instead. C and D are M x N, in
+ * elements along K; A may be fp16 or bf16 instead. C and D are M x N, in
  * fp16, bf16 or fp32. Sums are kept in fp32. C, bias and act are there where fields ask for them.
  *
  *     nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
@@ -86,14 +86,14 @@
  *            The second term is the larger one where large products cancel. With a_type F16 or BF16
  *            the weights are exact in that type and tokens are not converted; the bound is the
  *            same, an element of A counted as at least its type's smallest normal number, and holds
- *            where no |product| is below 2^-100 and S is below 2^128. NaN and infinities follow
- *            IEEE: infinity * 0 is NaN.
+ *            where no |product| is below 2^-100 and S is below 2^128; infinity * 0 is NaN, as IEEE
+ *            says. On other GPUs than 9.0 n is then 16 * ceil(K/128), with 2^(E-24) for 2^(E-25).
  *
- * This version has kernels for compute capability 10.0 (B200) and 10.3 (B300), which so far have
- * run in an emulator only, never on that hardware, and for 9.0 (H200, run there). They take any M,
- * N, L >= 0 and K a multiple of 16, and scales of either layout, each operand its own: 9.0 reads
- * both as they are; on 10.x linear ones are converted to 128x4 in the workspace first, on every
- * call. a_type F16 and BF16 are there on 9.0 and in the reference; 10.x refuses them whatever K is,
+ * Kernels: compute capability 9.0 (H200, run there), 10.0 and 10.3 (run in an emulator only); with
+ * a_type F16 or BF16 also 8.0, 8.6, 8.9, 11.0, 12.0, 12.1 (run on a 9.0 only). They take any M, N,
+ * L >= 0 and K a multiple of 16, and scales of either layout, each operand its own. All read both
+ * as they are, but on 10.x linear ones of an NVFP4 product are converted to 128x4 in the workspace
+ * first, on every call. Where NVFP4 tokens have no kernel they are refused whatever K is,
  * 0 too. Fields, enumerators and functions marked (**) are declared and not yet there: what asks
  * for them is answered with NVFP4_STATUS_NOT_SUPPORTED and a sentence with the name, and nothing is
  * changed. They are generated scales of D (NVFP4, MXFP4), MXFP4 and E2M1 with UE8M0 scales as
@@ -389,7 +389,7 @@ typedef struct nvfp4_gemm_desc {
   int32_t operand_format;              /* of A and B                                              */
   int32_t a_type;                      /* NVFP4_TYPE_NONE: as operand_format says. _F16, _BF16: A is
                                           [l][m][k] of that type, not quantized, and a_scales NULL;
-                                          9.0 and the reference                                   */
+                                          from 8.0 on, and in the reference                       */
   int32_t cd_order;                    /* of C and D together                                     */
   int32_t bias_axis;                   /* a value per column of D, or per row                     */
   int32_t batch_invariant;             /* 1: a row of D has the same bits whatever M is and wherever
@@ -523,9 +523,9 @@ NVFP4_API nvfp4_status nvfp4_gemm_supported(const nvfp4_gemm_desc *desc,
                                             int32_t compute_capability);
 
 /* Bytes of workspace that the problem needs on a device of that compute capability: exact. On 10.x
- * 0 but for linear scales, whose 128x4 form lies there; on 9.0 0 for few tokens, while for many
- * their fp16 form lies there. desc->workspace is not looked at. Refused as by nvfp4_gemm_supported
- * otherwise, *bytes unchanged.                                                      Since 0.1 */
+ * 0 but for linear scales, whose 128x4 form lies there; on 9.0 0 for few tokens, for many their
+ * fp16 form; elsewhere, with a 16-bit A, sums of parts of K. desc->workspace is not looked at.
+ * Refused as by nvfp4_gemm_supported otherwise, *bytes unchanged.                   Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_workspace_bytes(const nvfp4_gemm_desc *desc,
                                                   int32_t compute_capability, uint64_t *bytes);
 

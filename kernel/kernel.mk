@@ -26,8 +26,12 @@ SM90_CUBIN      := $(KERNEL_OUT)/gemm_sm90.sm_90a.cubin
 # mma.sync, one source: with clusters for 9.0, and for any GPU from 8.0 on.
 SM80_PTX        := $(KERNEL_OUT)/gemm_sm80.ptx
 SM80_90_PTX     := $(KERNEL_OUT)/gemm_sm80_sm90.ptx
-# The quantizer: one source, in PTX for any device, which rounds to E2M1 by arithmetic, and for
-# 10.x, which converts.
+SM80_ARCHES     := sm_80 sm_100 sm_120
+SM80_CUBINS     := $(SM80_ARCHES:%=$(KERNEL_OUT)/gemm_sm80.%.cubin)
+SM80_90_CUBIN   := $(KERNEL_OUT)/gemm_sm80_sm90.sm_90a.cubin
+# The quantizer: one source, in PTX for 9.0 and for any device, which round to E2M1 by arithmetic,
+# and for 10.x, which converts.
+QUANTIZE80_PTX     := $(KERNEL_OUT)/quantize_sm80.ptx
 QUANTIZE_PTX       := $(KERNEL_OUT)/quantize.ptx
 QUANTIZE_CUBIN     := $(KERNEL_OUT)/quantize.sm_90.cubin
 QUANTIZE100_PTX    := $(KERNEL_OUT)/quantize_sm100.ptx
@@ -36,7 +40,8 @@ QUANTIZE100_CUBINS := $(QUANTIZE100_ARCHES:%=$(KERNEL_OUT)/quantize_sm100.%.cubi
 # Who compiled, in words that the library repeats: "nvcc 13.0.88".
 COMPILER_TXT    := $(KERNEL_OUT)/compiler.txt
 KERNEL_IMAGES   := $(SM100_PTX) $(SM100_CUBINS) $(SM90_PTX) $(SM90_CUBIN) \
-                   $(QUANTIZE_PTX) $(QUANTIZE_CUBIN) \
+                   $(SM80_PTX) $(SM80_CUBINS) $(SM80_90_PTX) $(SM80_90_CUBIN) \
+                   $(QUANTIZE80_PTX) $(QUANTIZE_PTX) $(QUANTIZE_CUBIN) \
                    $(QUANTIZE100_PTX) $(QUANTIZE100_CUBINS)
 # As the library carries them, a ninth of the size: a fat binary each, which the driver unpacks.
 KERNEL_FATBINS  := $(KERNEL_IMAGES:%=%.fatbin)
@@ -83,9 +88,8 @@ KERNEL_PTXAS := $(NVRTC_HOME)/nvidia/cuda_nvcc/bin/ptxas
 $(NVRTC): tools/setup/cuda-12.9.txt
 	@PYTHON='$(call given,PYTHON)' tools/setup/setup.sh $(NVRTC_HOME) 12.9
 	@touch $@
-$(SM80_PTX) $(SM80_90_PTX): $(NVRTC) tools/nvrtc/compile.py $(wildcard tools/nvrtc/include/*)
-$(SM100_PTX) $(SM90_PTX) $(QUANTIZE_PTX) $(QUANTIZE100_PTX): $(NVRTC) tools/nvrtc/compile.py \
-    $(wildcard tools/nvrtc/include/*)
+$(SM100_PTX) $(SM90_PTX) $(SM80_PTX) $(SM80_90_PTX) $(QUANTIZE80_PTX) $(QUANTIZE_PTX) \
+  $(QUANTIZE100_PTX): $(NVRTC) tools/nvrtc/compile.py $(wildcard tools/nvrtc/include/*)
 endif
 
 # ---- images --------------------------------------------------------------------------------------
@@ -105,14 +109,23 @@ $(SM90_CUBIN): $(SM90_PTX)
 
 # The oldest version that its instructions need, so that older drivers take the text; the pragma is
 # a hint to ptxas that those do not know.
+OLDEST_VERSION = @sed -i -e 's/^\.version .*/.version 7.0/' -e '/used_bytes_mask/d' $@
 $(SM80_PTX): kernel/sm80/gemm.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)
 	$(call to_ptx_$(KERNELS),compute_80)
-	@sed -i -e 's/^\.version .*/.version 7.0/' -e '/used_bytes_mask/d' $@
+	$(OLDEST_VERSION)
+$(KERNEL_OUT)/gemm_sm80.%.cubin: $(SM80_PTX)
+	$(call to_cubin,$*)
 $(SM80_90_PTX): kernel/sm80/gemm.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)
 	$(call to_ptx_$(KERNELS),compute_90a)
+$(SM80_90_CUBIN): $(SM80_90_PTX)
+	$(call to_cubin,sm_90a)
 
+$(QUANTIZE80_PTX): kernel/quantize/quantize.cu $(KERNEL_HDR)
+	@mkdir -p $(@D)
+	$(call to_ptx_$(KERNELS),compute_80)
+	$(OLDEST_VERSION)
 $(QUANTIZE_PTX): kernel/quantize/quantize.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)
 	$(call to_ptx_$(KERNELS),compute_90)
@@ -136,11 +149,14 @@ endif
 
 .PHONY: kernels check-ptxas
 kernels: $(KERNEL_IMAGES) $(KERNEL_FATBINS) $(COMPILER_TXT)  ## the PTX and every cubin; KERNELS=12.9 for drivers from 12.9
-check-ptxas: $(SM100_CUBINS) $(SM90_CUBIN) $(QUANTIZE_CUBIN) $(QUANTIZE100_CUBINS) $(COMPILER_TXT) | $(SETUP)  ## ptxas: no spills, no stack, instructions there, main loops no slower to issue
+check-ptxas: $(SM100_CUBINS) $(SM90_CUBIN) $(SM80_CUBINS) $(SM80_90_CUBIN) $(QUANTIZE_CUBIN) $(QUANTIZE100_CUBINS) $(COMPILER_TXT) | $(SETUP)  ## ptxas: no spills, no stack, instructions there, main loops no slower to issue
 	tools/gates/check_ptxas.sh sm100 $(SM100_PTX) $(SM100_CUBINS)
 	tools/gates/check_ptxas.sh sm90 $(SM90_PTX) $(SM90_CUBIN)
+	tools/gates/check_ptxas.sh mma $(SM80_PTX) $(SM80_CUBINS)
+	tools/gates/check_ptxas.sh mma90 $(SM80_90_PTX) $(SM80_90_CUBIN)
 	tools/gates/check_ptxas.sh quantize $(QUANTIZE_PTX) $(QUANTIZE_CUBIN)
 	tools/gates/check_ptxas.sh quantize100 $(QUANTIZE100_PTX) $(QUANTIZE100_CUBINS)
 	$(PYTHON) tools/gates/sass.py $(lastword $(COMPILER_OF_KERNELS)) sm100 \
 	  $(KERNEL_OUT)/gemm_sm100.sm_100a.cubin
 	$(PYTHON) tools/gates/sass.py $(lastword $(COMPILER_OF_KERNELS)) sm90 $(SM90_CUBIN)
+	$(PYTHON) tools/gates/sass.py $(lastword $(COMPILER_OF_KERNELS)) sm80 $(SM80_90_CUBIN)

@@ -56,21 +56,29 @@ $(B)/test_host: $(HOST_TEST_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(HOST_OBJ) $(B)/ob
 $(B)/test_regression: $(REGRESSION_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(LIB) | $(B)/nvfp4
 	$(call say,LINK)$(CXX) -o $@ $(filter %.o,$^) $(USE_LIBRARY) $(CATCH_LIBS) -ldl -pthread
 
-# The library as plans would be for a Hopper of 16 SMs: 18 tiles are more than it has, which takes
-# 134 of an H200's. Other constants, no hook: what ships knows nothing of it.
-FEW_SMS := $(B)/few_sms
-FEW_SRC := $(sort $(wildcard host/plan/*.cc host/family/*.cc))
-FEW_OBJ := $(FEW_SRC:%.cc=$(FEW_SMS)/%.o)
-$(FEW_SMS)/include/host/plan/arch.def: host/plan/arch.def
-	@mkdir -p $(@D)
-	@sed 's/^ARCH(90, sm90, 132,/ARCH(90, sm90, 16,/' $< >$@.new && ! cmp -s $< $@.new && mv $@.new $@
-$(FEW_SMS)/%.o: %.cc $(FEW_SMS)/include/host/plan/arch.def
-	@mkdir -p $(@D)
-	$(call say,CXX)$(CXX) -I$(FEW_SMS)/include $(HOST_FLAGS) $(DEPS) -c $< -o $@
-$(FEW_SMS)/$(SONAME): $(FEW_OBJ) $(HOST_OBJ)
-	$(call say,LINK)$(CC) $(LIB_FLAGS) -o $@ $(filter-out $(FEW_SRC:%.cc=$(B)/obj/%.o),$(HOST_OBJ)) \
-	  $(FEW_OBJ) -lm -ldl -pthread
--include $(FEW_OBJ:.o=.d)
+# The library with another row of 9.0 in arch.def. Other constants, no hook: what ships knows
+# nothing of it.
+#   few_sms     as plans would be for a Hopper of 16 SMs: 18 tiles are more than it has, which takes
+#               134 of an H200's
+#   compute_80  without the mma.sync image for 9.0: a Hopper then runs the one of all other GPUs
+PLANNED_SRC := $(sort $(wildcard host/plan/*.cc host/family/*.cc))
+ROW_few_sms    := s/^ARCH(90, sm90, sm80, 132,/ARCH(90, sm90, sm80, 16,/
+ROW_compute_80 := s/kImage_mma_sm_90a, kImage_mma_compute_90a)/kImage_mma_compute_80)/
+define other_row
+$(B)/$1/include/host/plan/arch.def: host/plan/arch.def
+	@mkdir -p $$(@D)
+	@sed '$(ROW_$1)' $$< >$$@.new && ! cmp -s $$< $$@.new && mv $$@.new $$@
+$(B)/$1/%.o: %.cc $(B)/$1/include/host/plan/arch.def
+	@mkdir -p $$(@D)
+	$$(call say,CXX)$$(CXX) -I$(B)/$1/include $$(HOST_FLAGS) $$(DEPS) -c $$< -o $$@
+$(B)/$1/$(SONAME): $(PLANNED_SRC:%.cc=$(B)/$1/%.o) $(HOST_OBJ)
+	$$(call say,LINK)$$(CC) $$(LIB_FLAGS) -o $$@ \
+	  $$(filter-out $(PLANNED_SRC:%.cc=$(B)/obj/%.o),$$(HOST_OBJ)) \
+	  $(PLANNED_SRC:%.cc=$(B)/$1/%.o) -lm -ldl -pthread
+-include $(PLANNED_SRC:%.cc=$(B)/$1/%.d)
+endef
+OTHER_ROWS := few_sms compute_80
+$(foreach row,$(OTHER_ROWS),$(eval $(call other_row,$(row))))
 
 # The header and the library as a C99 program sees them, and the header as C++11 does.
 $(B)/obj/test/api/header.o: TEST_FLAGS := -std=c++11 -Wall -Wextra -Wpedantic -Werror -Iinclude
@@ -101,7 +109,7 @@ include test/fuzz/fuzz.mk
 TEST_PROGRAMS := $(B)/check_random $(B)/nvfp4_test $(B)/test_host $(B)/test_emulator \
                  $(B)/emulator_hw_test $(B)/test_regression $(B)/test_c99 \
                  $(B)/test_model $(B)/model \
-                 $(B)/example_gemm $(REPLAYS) $(FEW_SMS)/$(SONAME)
+                 $(B)/example_gemm $(REPLAYS) $(OTHER_ROWS:%=$(B)/%/$(SONAME))
 
 # What needs neither a GPU nor the emulator: a distribution's build runs it.
 .PHONY: test-host

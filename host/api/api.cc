@@ -32,19 +32,19 @@ constexpr char kHead[] = "nvfp4gemm " NVFP4_VERSION_TEXT ", kernels by " NVFP4_C
 
 // "head, label (10.0 10.3), label (9.0)", from the tables when this file is compiled.
 struct BuildInfo {
-  char text[sizeof kHead + 512];
+  char text[sizeof kHead + 1024];
   size_t length = 0;
 
   constexpr BuildInfo() : text{} {
     add(kHead);
     uint32_t image = 0;
-#define IMAGE(name, file, label) \
-  add(", " label " (");          \
-  add_capabilities(image++);     \
+#define IMAGE(family, name, file, label) \
+  add(", " label " (");                  \
+  add_capabilities(image++);             \
   add(")");
 #include "host/plan/images.def"
 #undef IMAGE
-#define QUANTIZER_IMAGE(name, file, label, capability) add(", " label);
+#define QUANTIZER_IMAGE(family, name, file, label) add(", " label);
 #include "host/plan/quantizer_images.def"
 #undef QUANTIZER_IMAGE
   }

@@ -48,10 +48,8 @@ nvfp4_status check_version(decltype(&::cuGetProcAddress) get, int oldest) {
   if (result != CUDA_SUCCESS) {
     return fail(NVFP4_STATUS_NO_DRIVER, "cuDriverGetVersion answers %d", static_cast<int>(result));
   }
-  if (version >= oldest) return NVFP4_SUCCESS;
-  return fail(NVFP4_STATUS_DRIVER_TOO_OLD,
-              "the CUDA driver supports CUDA %d.%d; this library needs %d.%d or newer",
-              version / 1000, version % 1000 / 10, oldest / 1000, oldest % 1000 / 10);
+  table.version = version;
+  return version >= oldest ? NVFP4_SUCCESS : refuse_driver(version, "this library needs", oldest);
 }
 
 nvfp4_status resolve(void* library, int oldest) {
@@ -130,6 +128,11 @@ nvfp4_status status_of(CUresult result, nvfp4_status otherwise) {
     case CUDA_ERROR_CONTEXT_IS_DESTROYED: return NVFP4_STATUS_NO_CONTEXT;
     default: return otherwise;
   }
+}
+
+nvfp4_status refuse_driver(int version, const char* needs, int oldest) {
+  return fail(NVFP4_STATUS_DRIVER_TOO_OLD, "the CUDA driver supports CUDA %d.%d; %s %d.%d or newer",
+              version / 1000, version % 1000 / 10, needs, oldest / 1000, oldest % 1000 / 10);
 }
 
 nvfp4_status driver_failure(const Driver& driver, const char* call, CUresult result,

@@ -8,6 +8,7 @@
 namespace nvfp4 {
 
 struct Driver {
+  int version;  // of CUDA that it supports, as cuDriverGetVersion counts
 #define ENTRY(name, version) decltype(&::name) name;
 #include "host/driver/driver.def"
 #undef ENTRY
@@ -34,6 +35,9 @@ class RelaxedCapture {
   const Driver& driver_;
   CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
+
+// `needs`: who needs the `oldest` driver that would do: "this library needs".
+nvfp4_status refuse_driver(int version, const char* needs, int oldest);
 
 // A failed driver call as status and sentence. `call` is its name. Where the result itself says
 // nothing better (context, memory, earlier work), the status is `otherwise`.

@@ -127,7 +127,7 @@ int64_t nanoseconds(const nvfp4_gemm_desc& desc, const Variant& v, int64_t tiles
 }
 
 // A batch-invariant problem has every tile whole.
-bool choose_split(const nvfp4_gemm_desc& desc, const Architecture&, const Variant& v,
+bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v,
                   Choice* choice) {
   int64_t matrix, tiles;
   if (!count_tiles(desc, v, &matrix, &tiles)) return false;
@@ -138,7 +138,7 @@ bool choose_split(const nvfp4_gemm_desc& desc, const Architecture&, const Varian
         ctas <= split.ctas && split.parts * kFewestStages <= ceil_div(desc.k, v.tile_k);
     const bool may = split.parts <= v.max_split && desc.batch_invariant == 0 && runs;
     if (split.parts > 1 && !may) continue;
-    if (!is_taken_unasked(kProofs, v.family, v.tile_ctas, split.parts)) continue;
+    if (!is_taken_unasked(kProofs, v.family, arch.family, v.tile_ctas, split.parts)) continue;
     const int64_t cost = nanoseconds(desc, v, tiles, split);
     if (choice->variant != nullptr && cost >= choice->cost) continue;
     *choice = {&v, split.parts, split.parts * v.tile_ctas, v.several_tiles, tiles, 0, ctas, cost};
@@ -233,8 +233,8 @@ Entry entry(const Plan&, uint32_t, const KernelParams& params) {
 
 }  // namespace
 
-const Family kFamily_sm100{choose_split,      count_workspace, nullptr,    make_params,
-                           replace_addresses, entry,           write_rule, write_choice,
-                           why_not_by_tma,    kEpilogueF32};
+const Family kFamily_sm100{choose_split,      count_workspace, nullptr,        make_params,
+                           replace_addresses, entry,           nullptr,        nullptr,
+                           write_rule,        write_choice,    why_not_by_tma, kEpilogueF32};
 
 }  // namespace nvfp4

@@ -252,8 +252,8 @@ Entry entry(const Plan& plan, uint32_t ctas, const KernelParams& params) {
 
 }  // namespace
 
-const Family kFamily_sm90{choose_split,      count_workspace, predict,    make_params,
-                          replace_addresses, entry,           write_rule, write_choice,
-                          nullptr,           kEpilogueColumns};
+const Family kFamily_sm90{choose_split,      count_workspace, predict, make_params,
+                          replace_addresses, entry,           nullptr, nullptr,
+                          write_rule,        write_choice,    nullptr, kEpilogueColumns};
 
 }  // namespace nvfp4

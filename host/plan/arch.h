@@ -10,7 +10,7 @@
 namespace nvfp4 {
 
 enum ImageIndex : uint32_t {
-#define IMAGE(name, file, label) kImage_##name,
+#define IMAGE(family, name, file, label) kImage_##name,
 #include "host/plan/images.def"
 #undef IMAGE
   kImageCount
@@ -22,22 +22,34 @@ struct Family;
 #include "host/plan/families.def"
 #undef FAMILY
 
+// Whose kernels each image has.
+constexpr const Family* kImageFamilies[] = {
+#define IMAGE(family, name, file, label) &kFamily_##family,
+#include "host/plan/images.def"
+#undef IMAGE
+};
+
 // What a GPU could do at most.
 struct Roofline {
   double bytes_per_second;
-  const char *memory, *unit;
-  double operations_per_clock, clock;
+  const char* memory;
+  double fp4_operations, fp16_operations;  // per SM and clock
+  double clock;
   const char* clock_text;
 };
 
 struct Architecture {
   int32_t capability;
-  const Family* family;
+  const Family *family, *also;
   int64_t sm_count;  // a constant and no question to the device: a plan is the same on every GPU
+  uint32_t shared_bytes;  // that a CTA has at most
   Roofline light;
   uint32_t images;  // as bits
 
   constexpr bool takes(uint32_t image) const { return (images >> image & 1) != 0; }
+  constexpr bool takes(uint32_t image, const Family* of) const {
+    return takes(image) && kImageFamilies[image] == of;
+  }
 };
 
 template <typename... Image>
@@ -46,11 +58,13 @@ constexpr uint32_t image_bits(Image... image) {
 }
 
 constexpr Architecture kArchitectures[] = {
-#define ARCH(capability, family, sms, bytes, memory, unit, operations, clock, text, ...) \
-  {capability,                                                                           \
-   &kFamily_##family,                                                                    \
-   sms,                                                                                  \
-   {bytes, memory, unit, operations, clock, text},                                       \
+#define ARCH(capability, family, also, sms, kb, bytes, memory, fp4, fp16, clock, text, ...) \
+  {capability,                                                                              \
+   &kFamily_##family,                                                                       \
+   &kFamily_##also,                                                                         \
+   sms,                                                                                     \
+   kb * 1024,                                                                               \
+   {bytes, memory, fp4, fp16, clock, text},                                                 \
    image_bits(__VA_ARGS__)},
 #include "host/plan/arch.def"
 #undef ARCH

@@ -59,8 +59,8 @@ struct Family {
   // False if the variant has too many tiles for the problem.
   bool (*choose_split)(const nvfp4_gemm_desc& desc, const Architecture& arch,
                        const Variant& variant, Choice* choice);
-  // Workspace and pre-pass of a plan that has everything else.
-  nvfp4_status (*count_workspace)(const nvfp4_gemm_desc& desc, Plan* plan);
+  // Workspace, and what is launched beside the product, of a plan that has everything else.
+  nvfp4_status (*complete)(const nvfp4_gemm_desc& desc, Plan* plan);
   // NULL: the planner's unit is no time.
   Clocks (*predict)(const nvfp4_gemm_desc& desc, const Plan& plan);
 
@@ -74,6 +74,10 @@ struct Family {
   // The most specialised kernel of the variant that computes the product on `ctas` CTAs. If the
   // variant does not have it, the launch takes the entry before it.
   Entry (*entry)(const Plan& plan, uint32_t ctas, const KernelParams& params);
+  // The kernel that adds K partitions which meet in the workspace; NULL, or no function: none does.
+  const char* (*add_entry)(const Architecture& arch, const Variant& variant);
+  // That a plan for the architecture asks for at most. No function: what the variant says.
+  uint32_t (*most_shared_bytes)(const Architecture& arch, const Variant& variant);
 
   // ---- words ----
   // The planner's rule in a sentence, and what it says of a choice.

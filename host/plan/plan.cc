@@ -67,9 +67,13 @@ nvfp4_status force_split(const CheckedGemm& checked, const Architecture& arch, C
   if (!count_tiles(desc, v, &matrix, &tiles) || tiles * ctas > kMaxTiles) {
     return refuse_ctas(checked);
   }
-  if (parts > stages) return refuse_split(desc, "has more parts than K has stages of 256");
+  if (parts > stages) {
+    return fail(NVFP4_STATUS_INVALID_VALUE,
+                "variant = \"%.64s\" has more parts than K has stages of %" PRIu32, desc.variant,
+                v.tile_k);
+  }
   if (desc.batch_invariant != 0) {
-    const bool fits = arch.family->choose_split(desc, arch, v, choice);
+    const bool fits = v.family->choose_split(desc, arch, v, choice);
     if (!fits || choice->split != parts) {
       return refuse_split(desc, "cuts K as batch_invariant = 1 does not");
     }
@@ -103,7 +107,7 @@ nvfp4_status decide(const CheckedGemm& checked, const Architecture& arch, Choice
   }
   if (!is_candidate(desc, arch, forced)) return refuse_variant(desc, forced, arch);
   if (checked.forced_split > 0) return force_split(checked, arch, choice);
-  const bool fits = arch.family->choose_split(desc, arch, forced, choice);
+  const bool fits = forced.family->choose_split(desc, arch, forced, choice);
   return fits ? NVFP4_SUCCESS : refuse_ctas(checked);
 }
 
@@ -117,8 +121,7 @@ Choice cheapest(const nvfp4_gemm_desc& desc, const Architecture& arch, const Var
   for (uint32_t i = 0; i < count; ++i) {
     const Variant& v = variants[i];
     Choice choice;
-    if (!is_candidate(desc, arch, v) || !arch.family->choose_split(desc, arch, v, &choice))
-      continue;
+    if (!is_candidate(desc, arch, v) || !v.family->choose_split(desc, arch, v, &choice)) continue;
     if (best.variant == nullptr || choice.cost < best.cost) best = choice;
   }
   return best;
@@ -145,8 +148,10 @@ nvfp4_status make_plan(const CheckedGemm& checked, int32_t capability, Plan* pla
   plan->several = choice.several && choice.split == 1;
   plan->whole = static_cast<uint32_t>(choice.whole);
   plan->grid = static_cast<uint32_t>(choice.ctas);
+  plan->shared_bytes = choice.variant->shared_bytes;
+  plan->waits = true;
   if (desc.k == 0) return NVFP4_SUCCESS;  // nothing is multiplied
-  return plan->arch().family->count_workspace(desc, plan);
+  return choice.variant->family->complete(desc, plan);
 }
 
 }  // namespace nvfp4

@@ -22,6 +22,11 @@ struct Plan {
   uint64_t a_scales_bytes, b_scales_bytes;
   // The activation pre-pass, which decodes tokens into the workspace before the product; 0: none.
   uint32_t prepass_ctas, prepass_threads;
+  // The kernel that adds K partitions after the product, from the workspace; 0: none.
+  uint32_t add_ctas, add_threads;
+  uint32_t shared_bytes;  // of a CTA
+  // The kernel waits by itself for the one before it (griddepcontrol.wait), so it may start early.
+  bool waits;
 
   const Architecture& arch() const;
 };

@@ -11,25 +11,27 @@ namespace nvfp4 {
 enum class Proof : uint32_t { emulator, published, hardware };
 
 struct ProofRow {
-  const Family* family;
+  const Family *family, *on;  // whose kernel, on GPUs that the other family is the first to serve
   uint32_t tile_ctas;
   uint32_t parts;  // of K
   Proof proof;
 };
 
 constexpr ProofRow kProofs[] = {
-#define PROOF(family, tile_ctas, parts, proof, evidence) \
-  {&kFamily_##family, tile_ctas, parts, Proof::proof},
+#define PROOF(family, on, tile_ctas, parts, proof, evidence) \
+  {&kFamily_##family, &kFamily_##on, tile_ctas, parts, Proof::proof},
 #include "host/plan/proofs.def"
 #undef PROOF
 };
 
 // What no row speaks for has been seen in the emulator alone.
 template <uint32_t kRows>
-constexpr Proof proof_of(const ProofRow (&rows)[kRows], const Family* family, uint32_t tile_ctas,
-                         uint32_t parts) {
+constexpr Proof proof_of(const ProofRow (&rows)[kRows], const Family* family, const Family* on,
+                         uint32_t tile_ctas, uint32_t parts) {
   for (const ProofRow& row : rows) {
-    if (row.family == family && row.tile_ctas == tile_ctas && row.parts == parts) return row.proof;
+    if (row.family == family && row.on == on && row.tile_ctas == tile_ctas && row.parts == parts) {
+      return row.proof;
+    }
   }
   return Proof::emulator;
 }
@@ -37,8 +39,8 @@ constexpr Proof proof_of(const ProofRow (&rows)[kRows], const Family* family, ui
 // Others are taken where desc.variant names them.
 template <uint32_t kRows>
 constexpr bool is_taken_unasked(const ProofRow (&rows)[kRows], const Family* family,
-                                uint32_t tile_ctas, uint32_t parts) {
-  return proof_of(rows, family, tile_ctas, parts) != Proof::emulator;
+                                const Family* on, uint32_t tile_ctas, uint32_t parts) {
+  return proof_of(rows, family, on, tile_ctas, parts) != Proof::emulator;
 }
 
 }  // namespace nvfp4

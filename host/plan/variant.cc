@@ -8,6 +8,7 @@
 #include "host/base/size.h"
 #include "host/problem/fields.h"
 #include "kernel/sm100/tile.h"
+#include "kernel/sm80/tile.h"
 #include "kernel/sm90/tile.h"
 
 namespace nvfp4 {
@@ -50,7 +51,13 @@ constexpr Variant variant_of(const Names& names, const Family* family, int32_t a
   return v;
 }
 
-#define NVFP4_NAME(family, label) #family "_" #label "x256"
+// The names say how long a stage is along K.
+#define NVFP4_K_sm80 128
+#define NVFP4_K_sm90 256
+#define NVFP4_K_sm100 256
+#define NVFP4_TEXT(x) #x
+#define NVFP4_TEXT_OF(x) NVFP4_TEXT(x)
+#define NVFP4_NAME(family, label) #family "_" #label "x" NVFP4_TEXT_OF(NVFP4_K_##family)
 #define NVFP4_NAMES(family, label)                                                 \
   {                                                                                \
     NVFP4_NAME(family, label),                                                     \
@@ -68,7 +75,8 @@ constexpr Variant kVariants[] = {
                    clocks),
 #include "host/plan/variants.def"
 };
-#define VARIANT(family, label, tile, ...) static_assert(tile::kK == 256, "as the name says");
+#define VARIANT(family, label, tile, ...) \
+  static_assert(tile::kK == NVFP4_K_##family, "as the name says");
 #include "host/plan/variants.def"
 
 // The checks admit whatever the last row has few enough CTAs for, so no row may have fewer.
@@ -93,7 +101,7 @@ constexpr bool all_fit_limits() {
 static_assert(all_fit_limits(), "a tile of wrapping_k() has no room in the self test");
 
 nvfp4_status refuse_variant(const char* name) {
-  char names[1024] = "";
+  char names[2048] = "";
   size_t length = 0;
   for (const Variant& known : kVariants) {
     length +=
@@ -132,6 +140,16 @@ bool is_cut_of(const char* name, const Variant& variant) {
   return strncmp(name, variant.name, length) == 0 && name[length] == '/';
 }
 
+// Does it add along K as all others do that a batch-invariant problem of the architecture may take?
+// Two families do not.
+bool is_in_order(const Variant& v, const Architecture& arch) {
+  if (!v.batch_invariant || v.family == arch.family) return v.batch_invariant;
+  for (const Variant& other : kVariants) {
+    if (other.family == arch.family && other.a_type == v.a_type) return false;
+  }
+  return true;
+}
+
 nvfp4_status find_cut(const char* name, const Variant& variant, uint32_t* split) {
   for (uint32_t i = 0; i < kPartsOfKCount; ++i) {
     if (!has_split(variant, kPartsOfK[i]) || strcmp(name, variant.cut_names[i]) != 0) continue;
@@ -145,7 +163,7 @@ nvfp4_status find_cut(const char* name, const Variant& variant, uint32_t* split)
 
 bool is_candidate(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v) {
   return serves(v, arch) && v.a_type == desc.a_type &&
-         (desc.batch_invariant == 0 || v.batch_invariant) && has_scale_maps(desc, v);
+         (desc.batch_invariant == 0 || is_in_order(v, arch)) && has_scale_maps(desc, v);
 }
 
 bool has_scale_maps(const nvfp4_gemm_desc& desc, const Variant& v) {

@@ -62,7 +62,8 @@ inline bool has_split(const Variant& v, uint32_t parts) {
 }
 
 inline bool serves(const Variant& variant, const Architecture& arch) {
-  return variant.family == arch.family;
+  return (variant.family == arch.family || variant.family == arch.also) &&
+         variant.shared_bytes <= arch.shared_bytes;
 }
 
 // May the planner take it?

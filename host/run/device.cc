@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "host/run/device.h"
 
+#include "host/plan/family.h"
+
 namespace nvfp4 {
 
 namespace {
@@ -63,14 +65,17 @@ nvfp4_status set_attribute(const Site& site, CUkernel kernel, CUfunction_attribu
 // last CTA there that decodes (kernel/sm90/tile.h): with memory to be divided again it would wait
 // for an empty SM.
 nvfp4_status set_attributes(const Site& site, const Plan& plan, const LoadedKernel& loaded) {
+  const Variant& variant = *plan.variant;
   const bool remembered = site.device >= 0 && site.device < kRememberedDevices;
   const uint64_t bit = remembered ? uint64_t{1} << site.device : 0;
-  uint64_t* prepared = &prepared_devices[index_of(*plan.variant)];
+  uint64_t* prepared = &prepared_devices[index_of(variant)];
   if ((__atomic_load_n(prepared, __ATOMIC_ACQUIRE) & bit) != 0) return NVFP4_SUCCESS;
+  const auto most = variant.family->most_shared_bytes;
+  const uint32_t bytes = most == nullptr ? variant.shared_bytes : most(plan.arch(), variant);
   for (const CUkernel kernel : loaded.kernels) {
     if (kernel == nullptr) continue;
     NVFP4_TRY(set_attribute(site, kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                            static_cast<int>(plan.variant->shared_bytes)));
+                            static_cast<int>(bytes)));
   }
   if (loaded.tokens != nullptr) {
     NVFP4_TRY(set_attribute(site, loaded.tokens, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
@@ -114,6 +119,7 @@ nvfp4_status ready_all_kernels(const Site& site) {
       if (kernel != nullptr) NVFP4_TRY(load_into_context(*site.driver, kernel));
     }
     if (loaded.tokens != nullptr) NVFP4_TRY(load_into_context(*site.driver, loaded.tokens));
+    if (loaded.add != nullptr) NVFP4_TRY(load_into_context(*site.driver, loaded.add));
   }
   return NVFP4_SUCCESS;
 }

@@ -14,6 +14,17 @@ nvfp4_status check_stream(const Site& site, CUstream stream) {
               static_cast<void*>(stream));
 }
 
+namespace {
+
+bool has_early_kernels(int32_t capability) {
+  for (const Architecture& arch : kArchitectures) {
+    if (arch.capability == capability) return arch.family != &kFamily_sm80;
+  }
+  return false;
+}
+
+}  // namespace
+
 nvfp4_status launch(const Site& site, CUkernel kernel, const Grid& grid, const void* params,
                     CUstream stream) {
   CUlaunchAttribute attributes[2]{};
@@ -27,8 +38,9 @@ nvfp4_status launch(const Site& site, CUkernel kernel, const Grid& grid, const v
   config.hStream = stream;
   config.attrs = attributes;
   // The kernel may start before earlier work of the stream has finished; it waits by itself
-  // (griddepcontrol.wait), before its first read of what that work may write.
-  if (grid.early) {
+  // (griddepcontrol.wait), before its first read of what that work may write. No kernel does for
+  // the GPUs that the family sm80 alone serves.
+  if (grid.early && has_early_kernels(site.capability)) {
     CUlaunchAttribute& early = attributes[config.numAttrs++];
     early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
     early.value.programmaticStreamSerializationAllowed = 1;

@@ -5,12 +5,13 @@
 #include <string.h>
 
 #include "host/base/log.h"
+#include "host/plan/family.h"
 
-#define IMAGE(name, file, label) \
+#define IMAGE(family, name, file, label) \
   extern "C" __attribute__((visibility("hidden"))) const unsigned char nvfp4_image_##name[];
 #include "host/plan/images.def"
 #undef IMAGE
-#define QUANTIZER_IMAGE(name, file, label, capability) \
+#define QUANTIZER_IMAGE(family, name, file, label) \
   extern "C" __attribute__((visibility("hidden"))) const unsigned char nvfp4_image_##name[];
 #include "host/plan/quantizer_images.def"
 #undef QUANTIZER_IMAGE
@@ -24,7 +25,7 @@ struct Image {
   const void* data;
 };
 
-#define IMAGE(name, file, label) {label, nvfp4_image_##name},
+#define IMAGE(family, name, file, label) {label, nvfp4_image_##name},
 const Image kImages[] = {
 #include "host/plan/images.def"
 };
@@ -33,13 +34,9 @@ constexpr const char* kTokensEntry = "nvfp4_tokens_sm90";
 
 struct QuantizerImage {
   Image image;
-  int32_t capability;  // 10: every 10.x, 0: every one
-
-  bool serves(int32_t of) const {
-    return capability == 0 || capability == of || capability == of / 10;
-  }
+  const Family* family;  // of the architectures that it serves
 };
-#define QUANTIZER_IMAGE(name, file, label, capability) {{label, nvfp4_image_##name}, capability},
+#define QUANTIZER_IMAGE(family, name, file, label) {{label, nvfp4_image_##name}, &kFamily_##family},
 const QuantizerImage kQuantizerImages[] = {
 #include "host/plan/quantizer_images.def"
 };
@@ -80,13 +77,35 @@ struct FatBinary {
 };
 constexpr uint16_t kPtxEntry = 1;
 
-// PTX 8.8 came with CUDA 12.9, and each 9.y with 13.y; the kernels need no older one. 0: a cubin.
-int driver_for(const Image& image) {
+// Drivers that unpack zstd, and have every entry of driver.def.
+constexpr int kOldestDriver = 12040;
+
+// PTX 8.8 came with CUDA 12.9, and each 9.y with 13.y; the text that says 7.0 wants no more than a
+// driver that unpacks it. 0: a cubin.
+int driver_for_ptx(const Image& image) {
   FatBinary head;
   memcpy(&head, image.data, sizeof head);
   if (head.kind != kPtxEntry) return 0;
-  return head.isa_major == 8 ? 12010 + 10 * head.isa_minor
-                             : 1000 * (head.isa_major + 4) + 10 * head.isa_minor;
+  const int needed = head.isa_major == 8 ? 12010 + 10 * head.isa_minor
+                                         : 1000 * (head.isa_major + 4) + 10 * head.isa_minor;
+  return needed < kOldestDriver ? kOldestDriver : needed;
+}
+
+// The CUDA that compiled: what the newest PTX asks for. Every cubin comes from its ptxas.
+int driver_of_compiler() {
+  int newest = 0;
+  const auto consider = [&](const Image& image) {
+    const int needed = driver_for_ptx(image);
+    if (needed > newest) newest = needed;
+  };
+  for (const Image& image : kImages) consider(image);
+  for (const QuantizerImage& quantizer : kQuantizerImages) consider(quantizer.image);
+  return newest;
+}
+
+int driver_for(const Image& image) {
+  const int ptx = driver_for_ptx(image);
+  return ptx != 0 ? ptx : driver_of_compiler();
 }
 
 nvfp4_status refused(const Driver& driver, const Image& image, const char* call, CUresult result) {
@@ -110,7 +129,7 @@ struct Wanted {
   const char* entry;  // NULL: nothing
   CUkernel* kernel;
 };
-constexpr size_t kMostWanted = 1 + kEntryCount;
+constexpr size_t kMostWanted = 2 + kEntryCount;
 
 // A cubin of another architecture may load and only fail here with 209: loading is lazy.
 CUresult get_kernels(const Driver& driver, const Image& image, CUlibrary* slot,
@@ -136,16 +155,23 @@ CUresult get_kernels(const Driver& driver, const Image& image, CUlibrary* slot,
   return result;
 }
 
-// Images in turn, until one has what is wanted. Those that do not serve the device are not offered.
+// Images in turn, until one has what is wanted. Those that do not serve the device are not offered,
+// nor those that ask for a newer driver.
 struct Attempt {
   const Driver& driver;
   const Wanted (&wanted)[kMostWanted];
   const Image* last = nullptr;
   CUresult result = CUDA_ERROR_NO_BINARY_FOR_GPU;
   const char* call = "";
+  int oldest = 0;  // driver that one which was not offered asks for
 
   // True when there is no use in the next one.
   bool ends_with(const Image& image, CUlibrary* slot) {
+    const int needed = driver_for(image);
+    if (needed > driver.version) {
+      if (oldest == 0 || needed < oldest) oldest = needed;
+      return false;
+    }
     last = &image;
     result = get_kernels(driver, image, slot, wanted, &call);
     log_line(LogLevel::detail, "%s: %s %s", image.label, call,
@@ -153,21 +179,27 @@ struct Attempt {
     return result != CUDA_ERROR_NO_BINARY_FOR_GPU;
   }
   nvfp4_status status() const {
+    if (last == nullptr)
+      return refuse_driver(driver.version, "the kernels for this GPU need", oldest);
     return result == CUDA_SUCCESS ? NVFP4_SUCCESS : refused(driver, *last, call, result);
   }
 };
 
 nvfp4_status load_first_that_serves(const Driver& driver, const Plan& plan, LoadedKernel* loaded) {
-  const char* const tokens = plan.variant->workspace_tokens ? kTokensEntry : nullptr;
-  Wanted wanted[kMostWanted] = {{tokens, &loaded->tokens}};
+  const Variant& variant = *plan.variant;
+  const auto add_entry = variant.family->add_entry;
+  const char* const tokens = variant.workspace_tokens ? kTokensEntry : nullptr;
+  const char* const add = add_entry == nullptr ? nullptr : add_entry(plan.arch(), variant);
+  Wanted wanted[kMostWanted] = {{tokens, &loaded->tokens}, {add, &loaded->add}};
   for (uint32_t i = 0; i < kEntryCount; ++i) {
-    wanted[1 + i] = {plan.variant->entries[i], &loaded->kernels[i]};
+    wanted[2 + i] = {variant.entries[i], &loaded->kernels[i]};
   }
   Attempt attempt{driver, wanted};
   for (uint32_t i = 0; i < kImageCount; ++i) {
-    if (plan.arch().takes(i) && attempt.ends_with(kImages[i], &libraries[i])) break;
+    if (!plan.arch().takes(i, variant.family)) continue;
+    if (attempt.ends_with(kImages[i], &libraries[i])) break;
   }
-  loaded->image = attempt.last->label;
+  if (attempt.last != nullptr) loaded->image = attempt.last->label;
   return attempt.status();
 }
 
@@ -177,8 +209,7 @@ nvfp4_status load_quantizer_entry(const Driver& driver, const Architecture& arch
   Attempt attempt{driver, wanted};
   for (size_t i = 0; i < kQuantizerImageCount; ++i) {
     const QuantizerImage& row = kQuantizerImages[i];
-    const bool serves = row.serves(arch.capability);
-    if (serves && attempt.ends_with(row.image, &quantizer_libraries[i])) break;
+    if (row.family == arch.family && attempt.ends_with(row.image, &quantizer_libraries[i])) break;
   }
   return attempt.status();
 }
@@ -222,16 +253,7 @@ nvfp4_status load_quantizer(const Driver& driver, uint32_t arch_index, Quantizer
   return status;
 }
 
-int oldest_driver() {
-  int oldest = 0;
-  const auto consider = [&](const Image& image) {
-    const int needed = driver_for(image);
-    if (needed > oldest) oldest = needed;
-  };
-  for (const Image& image : kImages) consider(image);
-  for (const QuantizerImage& quantizer : kQuantizerImages) consider(quantizer.image);
-  return oldest;
-}
+int oldest_driver() { return kOldestDriver; }
 
 const char* image_label(uint32_t image) { return kImages[image].label; }
 

@@ -10,6 +10,7 @@ namespace nvfp4 {
 struct LoadedKernel {
   CUkernel kernels[kEntryCount];  // NULL where the variant has none
   CUkernel tokens;    // decodes tokens into the workspace; NULL where the variant needs none
+  CUkernel add;       // adds K partitions from the workspace; NULL where none meet there
   const char* image;  // its label in images.def
 };
 
@@ -26,8 +27,8 @@ enum QuantizerEntry : uint32_t {
 nvfp4_status load_quantizer(const Driver& driver, uint32_t arch_index, QuantizerEntry entry,
                             CUkernel* kernel);
 
-// The oldest driver, as cuDriverGetVersion counts, that takes every PTX in the library. Cubins ask
-// for no newer one: they are assembled from it by the same version of CUDA.
+// The oldest driver, as cuDriverGetVersion counts, that any image can be loaded by; most ask for a
+// newer one, which loading looks at.
 int oldest_driver();
 
 const char* image_label(uint32_t image);  // of an ImageIndex

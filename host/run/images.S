@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The kernel images, read-only in the library: fat binaries, which tell their own length.
 
-#define IMAGE(name, file, label)              \
+#define IMAGE(family, name, file, label)      \
         .balign 64;                           \
         .globl nvfp4_image_##name;            \
         .hidden nvfp4_image_##name;           \
@@ -15,7 +15,7 @@
 
         .section .rodata.nvfp4_images, "a", %progbits
 #include "host/plan/images.def"
-#define QUANTIZER_IMAGE(name, file, label, capability) IMAGE(name, file, label)
+#define QUANTIZER_IMAGE(family, name, file, label) IMAGE(family, name, file, label)
 #include "host/plan/quantizer_images.def"
 
         .section .note.GNU-stack, "", %progbits

@@ -54,7 +54,7 @@ nvfp4_status enqueue_workspace(const Site& site, const PreparedGemm& prepared,
 
 // Each entry computes all that the next one does.
 CUkernel kernel_of(const PreparedGemm& prepared, uint32_t ctas, const KernelParams& params) {
-  uint32_t entry = prepared.plan.arch().family->entry(prepared.plan, ctas, params);
+  uint32_t entry = prepared.plan.variant->family->entry(prepared.plan, ctas, params);
   while (prepared.loaded.kernels[entry] == nullptr) --entry;  // the first is there
   return prepared.loaded.kernels[entry];
 }
@@ -62,13 +62,15 @@ CUkernel kernel_of(const PreparedGemm& prepared, uint32_t ctas, const KernelPara
 nvfp4_status enqueue_kernel(const Site& site, const PreparedGemm& prepared,
                             const nvfp4_gemm_desc& g, uint32_t ctas, const KernelParams& params,
                             CUstream stream) {
-  const Variant& variant = *prepared.plan.variant;
+  const Plan& plan = prepared.plan;
   NVFP4_TRY(enqueue_workspace(site, prepared, g, params, stream));
   // After a kernel that fills the workspace, always early: it waits for it by itself.
-  const bool early = g.pdl != NVFP4_PDL_OFF || prepared.plan.workspace_bytes > 0;
-  const Grid grid{ctas, 1, variant.threads, variant.shared_bytes, prepared.plan.cluster, early};
-  const CUkernel kernel = kernel_of(prepared, ctas, params);
-  return launch(site, kernel, grid, &params, stream);
+  const bool early = plan.waits && (g.pdl != NVFP4_PDL_OFF || plan.workspace_bytes > 0);
+  const Grid grid{ctas, 1, plan.variant->threads, plan.shared_bytes, plan.cluster, early};
+  NVFP4_TRY(launch(site, kernel_of(prepared, ctas, params), grid, &params, stream));
+  if (plan.add_ctas == 0) return NVFP4_SUCCESS;
+  const Grid add{plan.add_ctas, 1, plan.add_threads, 0, 1, false};
+  return launch(site, prepared.loaded.add, add, &params, stream);
 }
 
 void log_call(const nvfp4_gemm_desc& g, const char* image, const char* variant, uint32_t grid) {
@@ -97,14 +99,14 @@ nvfp4_status prepare_gemm(const Site& site, const CheckedGemm& checked, Prepared
   NVFP4_TRY(check_workspace(desc, prepared->plan.workspace_bytes));
   NVFP4_TRY(ready_kernel(site, prepared->plan, &prepared->loaded));
   if (tiles_scales(prepared->plan)) NVFP4_TRY(ready_scale_tiling(site));
-  const Family& family = *prepared->plan.arch().family;
+  const Family& family = *prepared->plan.variant->family;
   return family.make_params(*site.driver, desc, prepared->plan, &prepared->params);
 }
 
 nvfp4_status replace_addresses(const Driver& driver, const PreparedGemm& prepared,
                                const nvfp4_gemm_desc& desc, KernelParams* params) {
   NVFP4_TRY(check_workspace(desc, prepared.plan.workspace_bytes));
-  const Family& family = *prepared.plan.arch().family;
+  const Family& family = *prepared.plan.variant->family;
   return family.replace_addresses(driver, prepared.desc, desc, prepared.plan, params);
 }
 

@@ -24,9 +24,9 @@ int32_t index_in(const Architecture& arch, const Variant& variant) {
   return index;
 }
 
-const char* first_image(const Architecture& arch) {
+const char* first_image(const Plan& plan) {
   uint32_t image = 0;
-  while (!arch.takes(image)) ++image;
+  while (!plan.arch().takes(image, plan.variant->family)) ++image;
   return image_label(image);
 }
 
@@ -41,20 +41,20 @@ int32_t proof_number(Proof proof) {
 
 // The planner's clocks were fitted on the GPU of the architecture's row.
 double predicted_ns(const nvfp4_gemm_desc& g, const Plan& plan) {
-  const Architecture& arch = plan.arch();
-  if (arch.family->predict == nullptr) return 0;
-  return static_cast<double>(arch.family->predict(g, plan).all()) / arch.light.clock * 1e9;
+  const Family& family = *plan.variant->family;
+  if (family.predict == nullptr) return 0;
+  return static_cast<double>(family.predict(g, plan).all()) / plan.arch().light.clock * 1e9;
 }
 
 int32_t store_of(const nvfp4_gemm_desc& g, const Plan& plan) {
-  const Family& family = *plan.arch().family;
+  const Family& family = *plan.variant->family;
   const bool by_tma = family.why_not_by_tma != nullptr && family.why_not_by_tma(g, plan) == nullptr;
   return by_tma ? NVFP4_STORE_TMA : NVFP4_STORE_THREADS;
 }
 
 int32_t epilogue_of(const nvfp4_gemm_desc& g, const Plan& plan) {
-  return make_epilogue(g).kind <= plan.arch().family->last_fast_epilogue ? NVFP4_EPILOGUE_FAST
-                                                                         : NVFP4_EPILOGUE_GENERAL;
+  const bool fast = make_epilogue(g).kind <= plan.variant->family->last_fast_epilogue;
+  return fast ? NVFP4_EPILOGUE_FAST : NVFP4_EPILOGUE_GENERAL;
 }
 
 void describe_tiles(const nvfp4_gemm_desc& g, const Plan& plan, int32_t sm_count,
@@ -75,7 +75,7 @@ void describe_tiles(const nvfp4_gemm_desc& g, const Plan& plan, int32_t sm_count
   info->ctas_per_sm = number(v.ctas_per_sm);
   info->stages = number(v.stages);
   info->stage_bytes = number(v.stage_bytes);
-  info->shared_bytes = number(v.shared_bytes);
+  info->shared_bytes = number(plan.shared_bytes);
   info->tmem_columns = number(v.tmem_columns);
 }
 
@@ -98,7 +98,7 @@ nvfp4_plan_info describe_plan(const CheckedGemm& checked, const Plan& plan, int3
   info.variant_index = -1;
   if (checked.empty || g.k == 0) return info;
   describe_tiles(g, plan, sm_count, &info);
-  info.image = first_image(plan.arch());
+  info.image = first_image(plan);
   info.workspace_bytes = plan.workspace_bytes;
   info.a_scales_bytes = plan.a_scales_bytes;
   info.b_scales_bytes = plan.b_scales_bytes;
@@ -107,8 +107,8 @@ nvfp4_plan_info describe_plan(const CheckedGemm& checked, const Plan& plan, int3
   const Light light = light_of(g, plan.arch().light, sm_count);
   info.memory_ns = light.memory_ns;
   info.math_ns = light.math_ns;
-  info.proof =
-      proof_number(proof_of(kProofs, plan.variant->family, plan.variant->tile_ctas, plan.split));
+  info.proof = proof_number(proof_of(kProofs, plan.variant->family, plan.arch().family,
+                                     plan.variant->tile_ctas, plan.split));
   info.store = store_of(g, plan);
   info.epilogue = epilogue_of(g, plan);
   return info;

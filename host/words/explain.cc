@@ -30,7 +30,7 @@ void add_light(const nvfp4_gemm_desc& g, const Roofline& roof, const nvfp4_plan_
   text->add("D %.0f; scales included, each once)\n", t.d);
   text->add("light     %.3f us: memory %.3f at %s, %s units %.3f at %s\n",
             std::max(info.memory_ns, info.math_ns) / 1e3, info.memory_ns / 1e3, roof.memory,
-            roof.unit, info.math_ns / 1e3, roof.clock_text);
+            is_by_fp4(g, roof) ? "FP4" : "fp16", info.math_ns / 1e3, roof.clock_text);
 }
 
 // What a shorter time would have to change first. From 80 % of what a GPU could do at most nothing
@@ -47,8 +47,10 @@ const char* binding_limit(const Light& light, const Clocks& clocks, double ns) {
 // The clocks were fitted on the GPU of the architecture's row, whose SMs the plan is made for.
 void add_time(const nvfp4_gemm_desc& g, const Plan& plan, const nvfp4_plan_info& info, Text* text) {
   const Architecture& arch = plan.arch();
-  if (arch.family->predict == nullptr) return;
-  const Clocks clocks = arch.family->predict(g, plan);
+  const Family& family = *plan.variant->family;
+  if (family.predict == nullptr) return;
+  const Clocks clocks = family.predict(g, plan);
+  if (clocks.all() == 0) return;
   const Light light = light_of(g, arch.light, static_cast<int32_t>(arch.sm_count));
   text->add("time      %.2f us predicted, by clocks fitted on an H200 at %s; limit: %s\n",
             info.predicted_ns / 1e3, arch.light.clock_text,
@@ -87,8 +89,9 @@ void add_epilogue(const nvfp4_gemm_desc& g, Text* text) {
 
 // Where threads always store there is nothing to say.
 void add_store(const nvfp4_gemm_desc& g, const Plan& plan, Text* text) {
-  if (plan.arch().family->why_not_by_tma == nullptr) return;
-  const char* const why_not = plan.arch().family->why_not_by_tma(g, plan);
+  const Family& family = *plan.variant->family;
+  if (family.why_not_by_tma == nullptr) return;
+  const char* const why_not = family.why_not_by_tma(g, plan);
   if (why_not == nullptr) {
     text->add("store     D by TMA, 32 x 32 elements at a time\n");
   } else {
@@ -101,7 +104,7 @@ void add_store(const nvfp4_gemm_desc& g, const Plan& plan, Text* text) {
 void add_images(const Plan& plan, Text* text) {
   const char* before = "image     ";
   for (uint32_t image = 0; image < kImageCount; ++image) {
-    if (!plan.arch().takes(image)) continue;
+    if (!plan.arch().takes(image, plan.variant->family)) continue;
     text->add("%s%s", before, image_label(image));
     before = ", else ";
   }
@@ -119,6 +122,11 @@ const char* proof_text(int32_t proof) {
   return "emulator: it has run there alone, so no plan takes it unasked";
 }
 
+const char* ctas_text(int32_t ctas_per_sm) {
+  constexpr const char* kTexts[] = {"one CTA", "two CTAs", "three CTAs"};
+  return kTexts[ctas_per_sm - 1];
+}
+
 void add_geometry(const nvfp4_plan_info& info, const Plan& plan, int32_t sm_count, Text* text) {
   text->add("variant   %s\n", info.variant);
   text->add("tile      %" PRId32 " weights x %" PRId32 " tokens%s, K by %" PRId32 "\n", info.tile_n,
@@ -134,12 +142,18 @@ void add_geometry(const nvfp4_plan_info& info, const Plan& plan, int32_t sm_coun
   text->add("\n");
   text->add("waves     %.2f of %" PRId32 " SMs, %s each\n",
             static_cast<double>(plan.grid) / sm_count / info.ctas_per_sm, sm_count,
-            info.ctas_per_sm == 1 ? "one CTA" : "two CTAs");
+            ctas_text(info.ctas_per_sm));
   text->add("split     %" PRId32, info.k_partitions);
   if (info.whole_tiles > 0) text->add(", of the tiles after the first %" PRId32, info.whole_tiles);
   text->add("\n");
   text->add("proof     %s\n", proof_text(info.proof));
   text->add("workspace %" PRIu64 " bytes\n", info.workspace_bytes);
+  if (plan.add_ctas > 0) {
+    text->add("sums      parts of K meet in the workspace; %" PRIu32
+              " CTAs of a second kernel add "
+              "them\n",
+              plan.add_ctas);
+  }
 }
 
 // How the kernel comes by scales that are linear.
@@ -166,9 +180,8 @@ void add_reason(const CheckedGemm& checked, const Plan& plan, Text* text) {
               checked.forced_split > 0 ? ", and in how many parts K is cut" : "");
     return;
   }
-  const Family& family = *plan.arch().family;
   char reason[kReasonBytes];
-  family.write_rule(plan.arch(), reason);
+  plan.variant->family->write_rule(plan.arch(), reason);
   text->add(
       "why       %s%s:\n",
       checked.desc->batch_invariant != 0 ? "with additions along K in one order for all M, " : "",
@@ -177,8 +190,8 @@ void add_reason(const CheckedGemm& checked, const Plan& plan, Text* text) {
     const Variant& v = variant_at(i);
     Choice choice;
     if (!is_candidate(*checked.desc, plan.arch(), v)) continue;
-    if (family.choose_split(*checked.desc, plan.arch(), v, &choice)) {
-      family.write_choice(choice, reason);
+    if (v.family->choose_split(*checked.desc, plan.arch(), v, &choice)) {
+      v.family->write_choice(choice, reason);
     } else {
       snprintf(reason, sizeof reason, "more than %" PRId64 " tiles", kMaxTiles);
     }

@@ -22,11 +22,16 @@ Traffic traffic(const nvfp4_gemm_desc& g) {
           l * m * n * static_cast<double>(bytes_of_type(g.d_type))};
 }
 
+bool is_by_fp4(const nvfp4_gemm_desc& g, const Roofline& roof) {
+  return g.a_type == NVFP4_TYPE_NONE && roof.fp4_operations > 0;
+}
+
 Light light_of(const nvfp4_gemm_desc& g, const Roofline& roof, int32_t sm_count) {
   const double operations = 2 * static_cast<double>(g.m) * static_cast<double>(g.n) *
                             static_cast<double>(g.k) * static_cast<double>(g.l);
+  const double per_clock = is_by_fp4(g, roof) ? roof.fp4_operations : roof.fp16_operations;
   return {traffic(g).all() / roof.bytes_per_second * 1e9,
-          operations / (roof.operations_per_clock * sm_count * roof.clock) * 1e9};
+          operations / (per_clock * sm_count * roof.clock) * 1e9};
 }
 
 }  // namespace nvfp4

@@ -17,6 +17,9 @@ Traffic traffic(const nvfp4_gemm_desc& g);
 struct Light {
   double memory_ns, math_ns;
 };
+// Are the products those of FP4 units? Else of the fp16 ones.
+bool is_by_fp4(const nvfp4_gemm_desc& desc, const Roofline& roof);
+
 Light light_of(const nvfp4_gemm_desc& g, const Roofline& roof, int32_t sm_count);
 
 }  // namespace nvfp4

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernel/sm100/tile.h"
+#include "kernel/sm80/tile.h"
 #include "kernel/sm90/tile.h"
 #include "tools/harness/compare.h"
 #include "tools/harness/device_gemm.h"
@@ -47,30 +48,35 @@ struct Gpu {
     return small() ? fewer_tiles : full;
   }
 
-  // "" if the library has kernels for the device.
+  // "" if the library has kernels for NVFP4 tokens there.
   std::string reason_to_skip() const {
     const int capability = info.compute_capability();
     if (capability == 100 || capability == 103 || capability == 90) return "";
-    return info.name + " has no kernel yet";
+    return info.name + " has no kernel for NVFP4 tokens";
+  }
+  // The same for tokens in 16 bits.
+  std::string reason_to_skip_halves() const {
+    return nvfp4_variant_name(info.compute_capability(), 0) ? "" : info.name + " has no kernel";
   }
 };
 
 // What the tables of tiles say of a variant.
 struct TileOf {
-  const char* name;
-  bool sm90;
-  int64_t tokens, weights, ctas;
+  std::string name;
+  std::string_view family;
+  int64_t tokens, weights, k, ctas;
   int32_t a_type;
 };
 inline const std::vector<TileOf>& all_tiles() {
   using namespace nvfp4;
   static const std::vector<TileOf> tiles = {
-#define VARIANT(family, label, tile, a_type, ...) \
-  {#family "_" #label "x256",                     \
-   std::string_view(#family) == "sm90",           \
-   tile::kTokens,                                 \
-   tile::kWeights,                                \
-   tile::kCtas,                                   \
+#define VARIANT(family, label, tile, a_type, ...)     \
+  {#family "_" #label "x" + std::to_string(tile::kK), \
+   #family,                                           \
+   tile::kTokens,                                     \
+   tile::kWeights,                                    \
+   tile::kK,                                          \
+   tile::kCtas,                                       \
    NVFP4_TYPE_##a_type},
 #include "host/plan/variants.def"
   };
@@ -84,14 +90,25 @@ inline const TileOf& tile_of(const std::string& variant) {
   throw std::logic_error(variant + " is no variant");
 }
 
-// Every variant of the device by name, for tests of what depends on the tile. Where a test leaves
-// the choice to the planner, small problems get the narrowest.
+// The variants of the device whose tokens have that type, of the family that stands first: on 9.0
+// without those by mma.sync, which stand behind its own (test/gemm/sm80.cc).
+inline std::vector<const TileOf*> tiles_of_type(int32_t a_type, bool with_later_families = false) {
+  const int capability = support::devices(support::Driver::get()).at(0).compute_capability();
+  const std::vector<std::string> served = support::variant_names(capability);
+  std::vector<const TileOf*> tiles;
+  for (const TileOf& tile : all_tiles()) {
+    const bool is_served = std::find(served.begin(), served.end(), tile.name) != served.end();
+    const bool is_first = with_later_families || capability != 90 || tile.family != "sm80";
+    if (is_served && is_first && tile.a_type == a_type) tiles.push_back(&tile);
+  }
+  return tiles;
+}
+
+// Every variant for NVFP4 tokens by name, for tests of what depends on the tile. Where a test
+// leaves the choice to the planner, small problems get the narrowest.
 inline std::vector<const char*> variants() {
-  const support::Driver& driver = support::Driver::get();
-  const bool sm90 = support::devices(driver).at(0).compute_capability() == 90;
   std::vector<const char*> names;
-  for (const TileOf& tile : all_tiles())
-    if (tile.sm90 == sm90 && tile.a_type == NVFP4_TYPE_NONE) names.push_back(tile.name);
+  for (const TileOf* tile : tiles_of_type(NVFP4_TYPE_NONE)) names.push_back(tile->name.c_str());
   return names;
 }
 
@@ -127,17 +144,17 @@ inline int64_t tile_tokens(const std::string& variant) { return tile_of(variant)
 inline int64_t tile_weights(const std::string& variant) { return tile_of(variant).weights; }
 inline int64_t tile_ctas(const std::string& variant) { return tile_of(variant).ctas; }
 
-// Of tokens that are not quantized, on 9.0: the variant and their type.
+// Of tokens that are not quantized: the variant and their type.
 struct HalfVariant {
   const char* name;
   int32_t type;
   operator std::string() const { return name; }
 };
-inline std::vector<HalfVariant> half_variants() {
+inline std::vector<HalfVariant> half_variants(bool with_later_families = false) {
   std::vector<HalfVariant> all;
   for (const int32_t type : {NVFP4_TYPE_F16, NVFP4_TYPE_BF16})
-    for (const TileOf& tile : all_tiles())
-      if (tile.a_type == type) all.push_back({tile.name, type});
+    for (const TileOf* tile : tiles_of_type(type, with_later_families))
+      all.push_back({tile->name.c_str(), type});
   return all;
 }
 
@@ -184,6 +201,11 @@ inline bool inside_bound(const Gpu& gpu, const support::Problem& problem,
 #define USE_GPU(gpu)        \
   const gemm_test::Gpu gpu; \
   if (!gpu.reason_to_skip().empty()) SKIP_TEST(gpu.reason_to_skip())
+
+// The same for tests of tokens in 16 bits.
+#define USE_GPU_FOR_HALVES(gpu) \
+  const gemm_test::Gpu gpu;     \
+  if (!gpu.reason_to_skip_halves().empty()) SKIP_TEST(gpu.reason_to_skip_halves())
 
 // For tests of what only one family's kernels do: 10 or 9 for compute capability 10.x or 9.x. They
 // are no tests of the other family's.

@@ -195,7 +195,7 @@ TEST_CASE("a plan takes new linear scales and a new workspace", "[linear][plan]"
 // ---- 9.0 ----------------------------------------------------------------------------------------
 
 TEST_CASE("a16: each tile reads linear scales of the weights", "[linear][a16]") {
-  USE_GPU_OF_FAMILY(gpu, 9);
+  USE_GPU_FOR_HALVES(gpu);
   const auto [variant, type] = GENERATE(from_range(gemm_test::some_half_variants(0)));
   const Shape shape = GENERATE(Shape{11, 136, 320, 2}, Shape{9, 70, 2880}, Shape{9, 70, 2896});
   Problem p = forced(variant, support::make_a16_problem(shape, type, Data::exact, 69));

@@ -7,7 +7,7 @@
 using support::RandomGemm;
 
 TEST_CASE("random problems of every field are right", "[random_gemm]") {
-  USE_GPU(gpu);
+  USE_GPU_FOR_HALVES(gpu);
   support::GemmArena arena(gpu.driver);
   const uint64_t count = gpu.sized(200, 30);
   for (uint64_t i = 0; i < count; ++i) {

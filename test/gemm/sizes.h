@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernel/sm100/tile.h"
+#include "kernel/sm80/tile.h"
 #include "kernel/sm90/tile.h"
 #include "test/gemm/gpu.h"
 
@@ -51,7 +52,7 @@ constexpr int64_t ring_stages() {
 inline int64_t ring_stages(const std::string& variant) {
   using namespace nvfp4;
 #define VARIANT(family, label, tile, ...) \
-  if (variant == #family "_" #label "x256") return ring_stages<tile>();
+  if (variant == #family "_" #label "x" + std::to_string(tile::kK)) return ring_stages<tile>();
 #include "host/plan/variants.def"
   throw std::logic_error(variant + " is no variant");
 }
@@ -59,7 +60,8 @@ inline int64_t ring_stages(const std::string& variant) {
 // A K whose two K partitions go twice round the rings and a stage further, of which the last one
 // has a quarter.
 inline int64_t k_twice_round(const std::string& variant) {
-  return 2 * (2 * ring_stages(variant) + 1) * 256 - 192;
+  const int64_t stage = tile_of(variant).k;
+  return 2 * (2 * ring_stages(variant) + 1) * stage - stage * 3 / 4;
 }
 
 // Of m tokens those that fill a tile and begin another.

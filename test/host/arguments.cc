@@ -7,6 +7,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -136,6 +137,8 @@ const Rule kRules[] = {
     {"variant unknown", [](Desc& g) { g.variant = "x"; }, NVFP4_STATUS_INVALID_VALUE,
      "variant = \"x\" is none of: sm100_128x64x256 sm100_128x128x256 sm100_128x256x256 "
      "sm100_256x128x256 sm100_256x256x256 "
+     "sm80_f16_64x8w4x128 sm80_f16_64x8w8x128 sm80_f16_64x16w4x128 sm80_f16_64x16w8x128 "
+     "sm80_bf16_64x8w4x128 sm80_bf16_64x8w8x128 sm80_bf16_64x16w4x128 sm80_bf16_64x16w8x128 "
      "sm90_f16_64x16x256 sm90_f16_64x32x256 sm90_f16_64x64x256 sm90_f16_128x64x256 "
      "sm90_f16_64x128x256 sm90_f16_128x128x256 sm90_f16_128x192x256 "
      "sm90_bf16_64x16x256 sm90_bf16_64x32x256 sm90_bf16_64x64x256 sm90_bf16_128x64x256 "
@@ -466,22 +469,29 @@ TEST_CASE("Addresses of what is not there yet are refused by name when a plan is
   nvfp4_gemm_plan_destroy(plan);
 }
 
-TEST_CASE("supported() serves compute capabilities 9.0, 10.0 and 10.3 and no other") {
+TEST_CASE("supported() serves NVFP4 tokens on 9.0 and 10.x, 16-bit ones from 8.0 on") {
   Desc g = good();
   g.m = 8;  // tokens that need no workspace on 9.0
+  Desc halves = g;
+  halves.a_type = NVFP4_TYPE_BF16, halves.a_scales = nullptr;
   Desc empty = good();
   empty.m = 0;
   for (int32_t capability = -1; capability <= 130; ++capability) {
     CAPTURE(capability);
     const bool served = capability == 90 || capability == 100 || capability == 103;
-    CHECK(nvfp4_gemm_supported(&g, capability) ==
-          (served ? NVFP4_SUCCESS : NVFP4_STATUS_UNSUPPORTED_ARCH));
+    const bool by_mma = std::set<int32_t>{80, 86, 89, 110, 120, 121}.count(capability) > 0;
+    CHECK(nvfp4_gemm_supported(&g, capability) == (served   ? NVFP4_SUCCESS
+                                                   : by_mma ? NVFP4_STATUS_NOT_SUPPORTED
+                                                            : NVFP4_STATUS_UNSUPPORTED_ARCH));
+    CHECK(nvfp4_gemm_supported(&halves, capability) ==
+          (served || by_mma ? NVFP4_SUCCESS : NVFP4_STATUS_UNSUPPORTED_ARCH));
     // An empty problem needs no kernel: that is also what a run answers.
     CHECK(nvfp4_gemm_supported(&empty, capability) == NVFP4_SUCCESS);
   }
-  CHECK(nvfp4_gemm_supported(&g, 89) == NVFP4_STATUS_UNSUPPORTED_ARCH);
+  CHECK(nvfp4_gemm_supported(&g, 87) == NVFP4_STATUS_UNSUPPORTED_ARCH);
   CHECK(std::string(nvfp4_last_error()) ==
-        "compute capability 8.9 has no kernel here; served are: 10.0 10.3 9.0");
+        "compute capability 8.7 has no kernel here; served are: 10.0 10.3 9.0 8.0 8.6 8.9 11.0 "
+        "12.0 12.1");
 }
 
 TEST_CASE("A bad argument is reported before an unsupported compute capability") {

@@ -45,27 +45,55 @@ TEST_CASE("A driver that is too old, a stub or without devices is named") {
   CHECK(answers == Lines{row.answer});
 }
 
-TEST_CASE("The oldest driver is the one of the CUDA that compiled the images") {
-  // "..., kernels by nvcc 13.0.88, ...", or by NVRTC 12.9.86.
+// CUDA that compiled the images: "..., kernels by nvcc 13.0.88, ...", or by NVRTC 12.9.86.
+static int driver_of_compiler() {
   const std::string info = nvfp4_build_info();
   int major = 0, minor = 0;
   REQUIRE(sscanf(info.substr(info.find("kernels by")).c_str(), "kernels by %*s %d.%d", &major,
                  &minor) == 2);
-  const int oldest = 1000 * major + 10 * minor;
-  const std::string needs =
-      "; this library needs " + std::to_string(major) + "." + std::to_string(minor) + " or newer";
-  const auto answer = [](DriverChoice driver, const std::string& setting) {
-    return starting_with(probe(driver, "prepare", setting), "NVFP4_").at(0);
-  };
+  return 1000 * major + 10 * minor;
+}
+
+static std::string answer(DriverChoice driver, const char* actions, const std::string& settings) {
+  return starting_with(probe(driver, actions, settings.c_str()), "NVFP4_").at(0);
+}
+
+TEST_CASE("A driver that unpacks no image is refused before anything is loaded") {
   const std::string refused =
-      "NVFP4_STATUS_DRIVER_TOO_OLD: the CUDA driver supports CUDA 12.8" + needs;
-  CHECK(answer(DriverChoice::fake, "FAKE_VERSION=12080") == refused);
-  CHECK(contains(answer(DriverChoice::fake, "FAKE_VERSION=" + std::to_string(oldest - 10)), needs));
-  CHECK(answer(DriverChoice::fake, "FAKE_VERSION=" + std::to_string(oldest)) == "NVFP4_SUCCESS: ");
+      "NVFP4_STATUS_DRIVER_TOO_OLD: the CUDA driver supports CUDA 12.3; this library needs 12.4 or "
+      "newer";
+  CHECK(answer(DriverChoice::fake, "prepare", "FAKE_VERSION=12030") == refused);
   if (!host_test::emulator_is_built()) return;
-  CHECK(answer(DriverChoice::emulator, "EMU_DRIVER_VERSION=12080") == refused);
-  CHECK(contains(answer(DriverChoice::emulator, "EMU_DRIVER_VERSION=" + std::to_string(oldest)),
-                 "NVFP4_STATUS_NO_CONTEXT"));
+  CHECK(answer(DriverChoice::emulator, "prepare", "EMU_DRIVER_VERSION=12030") == refused);
+}
+
+TEST_CASE("The oldest driver is the one of the CUDA that compiled the images of a GPU") {
+  const int oldest = driver_of_compiler();
+  const auto with = [](int version) { return "FAKE_VERSION=" + std::to_string(version); };
+  const std::string needs = "; the kernels for this GPU need " + std::to_string(oldest / 1000) +
+                            "." + std::to_string(oldest % 1000 / 10) + " or newer";
+  CHECK(answer(DriverChoice::fake, "run", with(12080)) ==
+        "NVFP4_STATUS_DRIVER_TOO_OLD: the CUDA driver supports CUDA 12.8" + needs);
+  CHECK(contains(answer(DriverChoice::fake, "run", with(oldest - 10)), needs));
+  CHECK(answer(DriverChoice::fake, "run", with(oldest)) == "NVFP4_SUCCESS: ");
+}
+
+// A cubin is of the CUDA that compiled, the text of an older one.
+TEST_CASE("An older driver gets the PTX for 8.0 where it is too old for the cubin") {
+  const std::string capability = GENERATE("80", "86", "89", "120");
+  const std::string settings = "FAKE_CAPABILITY=" + capability + " FAKE_VERSION=";
+  const auto loaded = [&](int version) {
+    const Lines lines = probe(DriverChoice::fake, "run-bf16",
+                              (settings + std::to_string(version) + " NVFP4_LOG=2").c_str());
+    CHECK(starting_with(lines, "NVFP4_SUCCESS").size() == 1);
+    CHECK(starting_with(lines, "call cuLibraryLoadData").size() == 1);
+    const Lines logged = starting_with(lines, "nvfp4: gemm ");
+    REQUIRE(logged.size() == 1);
+    return logged[0];
+  };
+  CHECK(contains(loaded(12080), "image=\"mma.sync compute_80 PTX\""));
+  const std::string cubin = capability == "120" ? "sm_120" : "sm_80";
+  CHECK(contains(loaded(driver_of_compiler()), "image=\"mma.sync " + cubin + " cubin\""));
 }
 
 TEST_CASE("The toolkit's own stub of libcuda is told from a driver") {
@@ -104,13 +132,15 @@ TEST_CASE("Without a current context nothing is loaded and nothing launched") {
 }
 
 TEST_CASE("A device without a kernel is refused before an image is tried") {
-  const std::string capability = GENERATE("75", "80", "89", "101", "110", "120", "121");
+  const std::string capability = GENERATE("75", "87", "101", "107");
   const Lines lines = probe(DriverChoice::fake, "run", "FAKE_CAPABILITY=" + capability);
   const Lines answers = starting_with(lines, "NVFP4_STATUS_UNSUPPORTED_ARCH: compute capability ");
   REQUIRE(answers.size() == 1);
   const std::string dotted =
       capability.substr(0, capability.size() - 1) + "." + capability.substr(capability.size() - 1);
-  CHECK(contains(answers[0], " " + dotted + " has no kernel here; served are: 10.0 10.3 9.0"));
+  CHECK(contains(answers[0], " " + dotted +
+                                 " has no kernel here; served are: 10.0 10.3 9.0 8.0 8.6 "
+                                 "8.9 11.0 12.0 12.1"));
   CHECK(starting_with(lines, "call cuLibrary").empty());
 }
 
@@ -269,10 +299,10 @@ TEST_CASE("A second device of another kind gets its own image, or its own refusa
   CHECK(contains(logged[1], "image=\"sm_103a cubin\""));
 
   const Lines refused =
-      starting_with(probe(DriverChoice::fake, "run run", "FAKE_SECOND_CAPABILITY=120"), "NVFP4_");
+      starting_with(probe(DriverChoice::fake, "run run", "FAKE_SECOND_CAPABILITY=75"), "NVFP4_");
   REQUIRE(refused.size() == 2);
   CHECK(refused[0] == "NVFP4_SUCCESS: ");
-  CHECK(contains(refused[1], "NVFP4_STATUS_UNSUPPORTED_ARCH: compute capability 12.0 "));
+  CHECK(contains(refused[1], "NVFP4_STATUS_UNSUPPORTED_ARCH: compute capability 7.5 "));
 }
 
 // Every call that a run makes, and every kind of answer.
@@ -341,7 +371,7 @@ TEST_CASE("NVFP4_LOG is silent by default, 1 prints errors, 2 calls, 3 detail") 
   const auto logged = [](const char* environment, const char* actions) {
     return starting_with(probe(DriverChoice::fake, actions, environment), "nvfp4: ").size();
   };
-  const std::string device = "FAKE_CAPABILITY=89 ";
+  const std::string device = "FAKE_CAPABILITY=75 ";
   CHECK(logged("", "run") == 0);
   CHECK(logged("NVFP4_LOG=0", "run") == 0);
   CHECK(logged("NVFP4_LOG=1", "run") == 0);
@@ -359,12 +389,13 @@ TEST_CASE("Run on the emulated driver: each refusal of device, driver and contex
   struct Row {
     const char *actions, *environment, *status;
   };
-  const Row row = GENERATE(Row{"run", "", "NO_CONTEXT"},
-                           Row{"current run", "EMU_DEVICE=A100", "UNSUPPORTED_ARCH"},
-                           Row{"current run", "EMU_DEVICE=T4", "UNSUPPORTED_ARCH"},
-                           Row{"current run", "EMU_DEVICE=RTX5090", "UNSUPPORTED_ARCH"},
-                           Row{"run", "EMU_DEVICE=none", "NO_DEVICE"},
-                           Row{"run", "EMU_DRIVER_VERSION=12080", "DRIVER_TOO_OLD"});
+  const Row row =
+      GENERATE(Row{"run", "", "NO_CONTEXT"}, Row{"current run", "EMU_DEVICE=A100", "NOT_SUPPORTED"},
+               Row{"current run", "EMU_DEVICE=T4", "UNSUPPORTED_ARCH"},
+               Row{"current run", "EMU_DEVICE=RTX5090", "NOT_SUPPORTED"},
+               Row{"run", "EMU_DEVICE=none", "NO_DEVICE"},
+               Row{"run", "EMU_DRIVER_VERSION=12030", "DRIVER_TOO_OLD"},
+               Row{"current run", "EMU_DRIVER_VERSION=12080", "DRIVER_TOO_OLD"});
   if (!host_test::emulator_is_built()) SKIP_TEST("the emulator is not built");
   CAPTURE(row.actions, row.environment);
   const Lines answers =

@@ -193,7 +193,8 @@ TEST_CASE("A compute capability below 0 is written as the number that was given"
   nvfp4_gemm_desc g = problem(128, 256, 256);
   CHECK(nvfp4_gemm_explain(&g, -1, 148, text, sizeof text) == NVFP4_STATUS_UNSUPPORTED_ARCH);
   CHECK(std::string(nvfp4_last_error()) ==
-        "compute capability -1 has no kernel here; served are: 10.0 10.3 9.0");
+        "compute capability -1 has no kernel here; served are: 10.0 10.3 9.0 8.0 8.6 8.9 11.0 12.0 "
+        "12.1");
   g.m = 0;  // asks for no kernel
   CHECK(contains(explained(g, -1), "device    compute capability -1, 148 SMs\n"));
 }
@@ -253,7 +254,8 @@ TEST_CASE("explain refuses what a run refuses, and a buffer that is too small") 
   nvfp4_gemm_desc g = problem(128, 256, 256);
   char text[64];
   CHECK(nvfp4_gemm_explain(nullptr, 100, 148, text, sizeof text) == NVFP4_STATUS_NULL_POINTER);
-  CHECK(nvfp4_gemm_explain(&g, 89, 148, text, sizeof text) == NVFP4_STATUS_UNSUPPORTED_ARCH);
+  CHECK(nvfp4_gemm_explain(&g, 87, 148, text, sizeof text) == NVFP4_STATUS_UNSUPPORTED_ARCH);
+  CHECK(nvfp4_gemm_explain(&g, 89, 148, text, sizeof text) == NVFP4_STATUS_NOT_SUPPORTED);
   CHECK(nvfp4_gemm_explain(&g, 100, 0, text, sizeof text) == NVFP4_STATUS_INVALID_VALUE);
   CHECK(nvfp4_gemm_explain(&g, 100, 148, nullptr, 0) == NVFP4_STATUS_NULL_POINTER);
 

@@ -21,9 +21,9 @@ bool fewest_tiles(const nvfp4_gemm_desc& desc, const Architecture&, const Varian
   return true;
 }
 
-constexpr Family kDummy{fewest_tiles, nullptr, nullptr, nullptr, nullptr,
-                        nullptr,      nullptr, nullptr, nullptr, nvfp4::kEpiloguePlain};
-constexpr Architecture kRow{77, &kDummy, 10, {}, 0};
+constexpr Family kDummy{fewest_tiles, nullptr, nullptr, nullptr, nullptr, nullptr,
+                        nullptr,      nullptr, nullptr, nullptr, nullptr, nvfp4::kEpiloguePlain};
+constexpr Architecture kRow{77, &kDummy, &kDummy, 10, 0, {}, 0};
 
 constexpr Variant tile(const char* name, const Family* family, uint32_t weights, uint32_t tokens) {
   Variant v{};

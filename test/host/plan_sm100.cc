@@ -243,22 +243,28 @@ TEST_CASE("A forced cut of K keeps batch invariance and the largest grid") {
 
 TEST_CASE("The planner of 10.x takes by itself what hardware or public kernels speak for") {
   using nvfp4::Proof;
-  constexpr nvfp4::ProofRow kRows[] = {{&nvfp4::kFamily_sm90, 1, 4, Proof::hardware},
-                                       {&nvfp4::kFamily_sm100, 1, 2, Proof::published},
-                                       {&nvfp4::kFamily_sm100, 1, 4, Proof::emulator}};
-  CHECK(nvfp4::is_taken_unasked(kRows, &nvfp4::kFamily_sm90, 1, 4));
-  CHECK(nvfp4::is_taken_unasked(kRows, &nvfp4::kFamily_sm100, 1, 2));
-  CHECK_FALSE(nvfp4::is_taken_unasked(kRows, &nvfp4::kFamily_sm100, 1, 4));
-  CHECK_FALSE(nvfp4::is_taken_unasked(kRows, &nvfp4::kFamily_sm100, 1, 8));  // in no row
-  CHECK_FALSE(nvfp4::is_taken_unasked(kRows, &nvfp4::kFamily_sm100, 2, 2));  // of pairs
-  // Each way to cut K that a variant has stands in the table; none of 10.x has run on a GPU.
-  for (uint32_t i = 0; i < nvfp4::kVariantCount; ++i) {
-    const nvfp4::Variant& v = nvfp4::variant_at(i);
-    for (const uint32_t parts : nvfp4::kPartsOfK) {
-      if (!nvfp4::has_split(v, parts)) continue;
-      const Proof proof = v.family == &nvfp4::kFamily_sm90 ? Proof::hardware : Proof::published;
-      CAPTURE(v.name, parts);
-      CHECK(nvfp4::proof_of(nvfp4::kProofs, v.family, v.tile_ctas, parts) == proof);
+  constexpr const nvfp4::Family *k80 = &nvfp4::kFamily_sm80, *k90 = &nvfp4::kFamily_sm90;
+  constexpr const nvfp4::Family* k100 = &nvfp4::kFamily_sm100;
+  constexpr nvfp4::ProofRow kRows[] = {{k90, k90, 1, 4, Proof::hardware},
+                                       {k100, k100, 1, 2, Proof::published},
+                                       {k100, k100, 1, 4, Proof::emulator},
+                                       {k80, k90, 1, 2, Proof::hardware}};
+  CHECK(nvfp4::is_taken_unasked(kRows, k90, k90, 1, 4));
+  CHECK(nvfp4::is_taken_unasked(kRows, k100, k100, 1, 2));
+  CHECK_FALSE(nvfp4::is_taken_unasked(kRows, k100, k100, 1, 4));
+  CHECK_FALSE(nvfp4::is_taken_unasked(kRows, k100, k100, 1, 8));  // in no row
+  CHECK_FALSE(nvfp4::is_taken_unasked(kRows, k100, k100, 2, 2));  // of pairs
+  CHECK_FALSE(nvfp4::is_taken_unasked(kRows, k80, k100, 1, 2));   // on other GPUs
+  // Each way to cut K that a variant has stands in the table; on 9.0 alone all have run.
+  for (const nvfp4::Architecture& arch : nvfp4::kArchitectures) {
+    const Proof proof = arch.capability == 90 ? Proof::hardware : Proof::published;
+    for (uint32_t i = 0; i < nvfp4::kVariantCount; ++i) {
+      const nvfp4::Variant& v = nvfp4::variant_at(i);
+      for (const uint32_t parts : nvfp4::kPartsOfK) {
+        if (!serves(v, arch) || !nvfp4::has_split(v, parts)) continue;
+        CAPTURE(arch.capability, v.name, parts);
+        CHECK(nvfp4::proof_of(nvfp4::kProofs, v.family, arch.family, v.tile_ctas, parts) == proof);
+      }
     }
   }
 }

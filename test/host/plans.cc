@@ -127,7 +127,7 @@ TEST_CASE("A plan that cannot be made says why, as a run does") {
   };
   const Row row =
       GENERATE(Row{"FAKE_CONTEXT=0", "NVFP4_STATUS_NO_CONTEXT: no CUDA context is current"},
-               Row{"FAKE_CAPABILITY=89", "NVFP4_STATUS_UNSUPPORTED_ARCH: compute capability 8.9"},
+               Row{"FAKE_CAPABILITY=75", "NVFP4_STATUS_UNSUPPORTED_ARCH: compute capability 7.5"},
                Row{"FAKE_ANSWERS=cuTensorMapEncodeTiled:2:1",
                    "NVFP4_STATUS_DRIVER_ERROR: cuTensorMapEncodeTiled answers FAKE_ERROR_1"},
                Row{"FAKE_ANSWERS=cuInit:1:100", "NVFP4_STATUS_NO_DEVICE: cuInit"});
@@ -168,8 +168,9 @@ TEST_CASE("A plan for another compute capability than the current device's is re
 TEST_CASE("prepare loads every kernel into the context; runs after it load nothing") {
   const Lines once = probe(DriverChoice::fake, "prepare");
   CHECK(starting_with(once, "NVFP4_") == Lines{"NVFP4_SUCCESS: "});
-  CHECK(starting_with(once, "call cuLibraryLoadData").size() == 2);  // the GEMM's, the quantizer's
-  constexpr size_t kQuantizerKernels = 17;                           // and that for K = 0
+  // The images of both kinds of tokens, and the quantizer's, which has that for K = 0.
+  CHECK(starting_with(once, "call cuLibraryLoadData").size() == 3);
+  constexpr size_t kQuantizerKernels = 17, kMma = 8;
   for (const char* entry : {"128x64", "128x128", "128x256", "256x128", "256x256"}) {
     for (const char* kind : {" ", "_plain "}) {
       CHECK(starting_with(once, std::string("call cuLibraryGetKernel library=1 name=") +
@@ -177,8 +178,9 @@ TEST_CASE("prepare loads every kernel into the context; runs after it load nothi
                 .size() == 1);
     }
   }
-  CHECK(starting_with(once, "call cuKernelSetAttribute").size() == 10);
-  CHECK(starting_with(once, "call cuFuncLoad function=1").size() == 10 + kQuantizerKernels);
+  CHECK(starting_with(once, "call cuKernelSetAttribute").size() == 10 + kMma);
+  CHECK(starting_with(once, "call cuFuncLoad function=1").size() ==
+        10 + 2 * kMma + kQuantizerKernels);  // each variant of mma.sync with one that adds
   const Lines then = probe(DriverChoice::fake, "prepare run plan plan-run");
   for (const char* call : {"call cuLibrary", "call cuKernel", "call cuFuncLoad"}) {
     CAPTURE(call);
@@ -190,8 +192,9 @@ TEST_CASE("prepare loads every kernel into the context; runs after it load nothi
 TEST_CASE("On 9.0 an SM that decodes tokens divides its memory as the GEMM beside it wants it") {
   const Lines lines = probe(DriverChoice::fake, "prepare", "FAKE_CAPABILITY=90");
   CHECK(starting_with(lines, "NVFP4_") == Lines{"NVFP4_SUCCESS: "});
-  // Each of 28 tiles for all products and for plain ones, seven for CTAs of a single tile.
-  CHECK(starting_with(lines, "call cuKernelSetAttribute attribute=8 ").size() == 28 + 28 + 7);
+  // Each of 28 tiles for all products and for plain ones, seven for CTAs of a single tile; eight
+  // of mma.sync.
+  CHECK(starting_with(lines, "call cuKernelSetAttribute attribute=8 ").size() == 28 + 28 + 7 + 8);
   const Lines carveouts = starting_with(lines, "call cuKernelSetAttribute attribute=9 ");
   CHECK(carveouts.size() == 8);  // of the tiles that have their tokens from that kernel
   for (const std::string& line : carveouts) CHECK(contains(line, " value=100 "));
@@ -204,7 +207,7 @@ TEST_CASE("prepare says what is missing") {
   };
   const Row row =
       GENERATE(Row{"FAKE_CONTEXT=0", "NVFP4_STATUS_NO_CONTEXT: "},
-               Row{"FAKE_CAPABILITY=120", "NVFP4_STATUS_UNSUPPORTED_ARCH: "},
+               Row{"FAKE_CAPABILITY=75", "NVFP4_STATUS_UNSUPPORTED_ARCH: "},
                Row{"FAKE_ANSWERS=cuKernelGetFunction:1:2",
                    "NVFP4_STATUS_OUT_OF_MEMORY: cuKernelGetFunction answers FAKE_ERROR_2"},
                Row{"FAKE_ANSWERS=cuFuncLoad:1:999",

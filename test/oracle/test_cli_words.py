@@ -164,7 +164,8 @@ class Help(unittest.TestCase):
         self.assertEqual(self.completed("ex"), ["explain"])
         for command in COMMANDS:
             self.assertEqual(sorted(self.completed(command, "--")), options_in_help(command))
-        self.assertEqual(sorted(self.completed("explain", "--gpu", "")), ["B200", "B300", "H200"])
+        self.assertEqual(sorted(self.completed("explain", "--gpu", "")),
+                         ["A100", "A40", "B200", "B300", "GB10", "H200", "RTX4090", "RTX5090", "THOR"])
         self.assertEqual(self.completed("run", "--data", "g"), ["gpumode"])
         self.assertEqual(sorted(self.completed("generate", "")), sorted(["man", "bash", "--help"]))
 

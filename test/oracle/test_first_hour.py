@@ -51,8 +51,9 @@ class FirstHour(stand_in.StandIns):
         self.assertTrue(self.take())
         good, said = self.judge()
         self.assertTrue(good)
-        for row, speaks in (("sm100, 1, 1", True), ("sm100, 2, 1", True), ("sm100, 1, 2", True),
-                            ("sm100, 1, 4", False), ("sm90, 1, 1", False)):
+        for row, speaks in (("sm100, sm100, 1, 1", True), ("sm100, sm100, 2, 1", True),
+                            ("sm100, sm100, 1, 2", True), ("sm100, sm100, 1, 4", False),
+                            ("sm90, sm90, 1, 1", False), ("sm80, sm100, 1, 1", False)):
             self.assertEqual(f"PROOF({row}, ...) may say hardware" in said, speaks, row)
         steps = first_hour.read(self.file)
         self.assertEqual(steps["bench"]["result"], {"rows": [1]})

@@ -236,7 +236,7 @@ def check_small_tiles(rows):
 def check_support(rows):
     """Types and variants that a row claims, by what the library answers."""
     given = {row[0]: row[1:] for row in rows}
-    claims = {"A": ["", ""], "variants": ["0", "0"]} | given
+    claims = {"A": [""] * 3, "variants": ["0"] * 3} | given
     types = {"F16": 1, "BF16": 2, "F32": 3}
 
     def answer(capability, **fields):
@@ -245,18 +245,21 @@ def check_support(rows):
                                 "b_scale_layout": TILED, "d_type": 1, **fields})
         return lib.abi.lib.nvfp4_gemm_supported(g, capability) == 0
 
-    def good(column, capabilities):
+    def good(column, capabilities, a_type):
         taken = {name for name, number in types.items() for c in capabilities
                  if answer(c, a_type=number)}
-        stored = all(answer(c, d_type=d, c_type=d, beta=1, c_ld=128, cd_order=order)
+        stored = all(answer(c, a_type=a_type, d_type=d, c_type=d, beta=1, c_ld=128, cd_order=order)
                      for c in capabilities for d in types.values() for order in (0, 1))
-        tail = all(answer(c, k=80, a_ld=96, b_ld=96) and not answer(c, k=72) for c in capabilities)
+        tail = all(answer(c, a_type=a_type, k=80, a_ld=96, b_ld=96)
+                   and not answer(c, a_type=a_type, k=72) for c in capabilities)
         count = len(lib.abi.variant_names(capabilities[0]))
         return {"A": {name for name in types if name in claims["A"][column].split(", ")} == taken,
-                "D and C": stored, "K": tail, "variants": count == int(claims["variants"][column])}
+                "D and C": stored, "K": tail,
+                "variants": count == int(re.match(r"\d+", claims["variants"][column])[0])}
 
-    return all(right for column, of in enumerate(([90], [100, 103]))
-               for name, right in good(column, of).items() if name in given)
+    served = ([90], 0), ([100, 103], 0), ([80, 86, 89, 110, 120, 121], 2)
+    return all(right for column, (of, a_type) in enumerate(served)
+               for name, right in good(column, of, a_type).items() if name in given)
 
 
 def check_statuses(rows):

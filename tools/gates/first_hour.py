@@ -180,10 +180,10 @@ def family_of(steps):
 
 
 def rows_of(family, steps):
-    """The family's rows of proofs.def, (CTAs of a tile, parts), whose number of parts the step
-    `cuts` has run; each of its variants ran, or that step fails."""
+    """The family's rows of proofs.def on GPUs that it serves first, (CTAs of a tile, parts), whose
+    number of parts the step `cuts` has run; each of its variants ran, or that step fails."""
     with open(os.path.join(HERE, "../../host/plan/proofs.def"), encoding="utf-8") as file:
-        rows = re.findall(rf"^PROOF\({family}, (\d+), (\d+),", file.read(), re.M)
+        rows = re.findall(rf"^PROOF\({family}, {family}, (\d+), (\d+),", file.read(), re.M)
     cuts = re.search(r"products by \d+ variants, CTAs along K:((?: \d+)+)",
                      "\n".join(steps["cuts"].get("output", [])))
     ran = cuts.group(1).split() if cuts else []
@@ -202,7 +202,7 @@ def judge(path):
         return False
     rows = rows_of(family, steps)
     for tile, parts in rows:
-        print(f"PROOF({family}, {tile}, {parts}, ...) may say hardware, by {path}")
+        print(f"PROOF({family}, {family}, {tile}, {parts}, ...) may say hardware, by {path}")
     if not rows:
         print("host/plan/proofs.def stays as it is: cuts names no number of parts")
     return bool(rows)

@@ -107,6 +107,7 @@ Sum sum_of(const HalfRow& a, const Row& b) {
     largest = std::max(largest, a.exponent[i] + b.exponent[i] + kLowest);
   }
   s.factors = std::ldexp(1.0, largest);
+  s.halves = true;
   return s;
 }
 
@@ -114,21 +115,30 @@ Sum sum_of(const HalfRow& a, const Row& b) {
 
 namespace {
 
-// fp16 wgmma: 16 steps for every 256 of K begun, and parts of K added in fp32. A step cuts
-// its products and the accumulator, which stays between the sums of the negative and of the
-// positive products.
-double accumulation_bound_90(const Sum& sum, int64_t k) {
-  const double steps = 16.0 * double((k + 255) / 256);
+// A step cuts its products and the accumulator, which stays between the sums of the negative and of
+// the positive products, to so many bits; parts of K are added in fp32.
+double cut_steps(const Sum& sum, int64_t k, double steps, int bits) {
   const double most = (sum.magnitude + std::fabs(sum.exact)) / 2;
   const double accumulator = most > 0 ? std::exp2(std::ilogb(most)) : 0;
-  const double cut = 0x1p-25 * std::max(sum.factors, accumulator);
+  const double cut = std::ldexp(std::max(sum.factors, accumulator), -bits);
   return (steps + 4) * 0x1p-23 * sum.magnitude + (double(k) + steps) * cut;
+}
+
+// fp16 wgmma: 16 steps for every 256 of K begun.
+double accumulation_bound_90(const Sum& sum, int64_t k) {
+  return cut_steps(sum, k, 16.0 * double((k + 255) / 256), 25);
+}
+
+// By mma.sync on other GPUs: 8 MMAs for every 128 of K begun, each in two steps.
+double accumulation_bound_80(const Sum& sum, int64_t k) {
+  return cut_steps(sum, k, 16.0 * double((k + 127) / 128), 24);
 }
 
 }  // namespace
 
 double accumulation_bound(const Sum& sum, int64_t k, int capability) {
   if (capability == 90) return accumulation_bound_90(sum, k);
+  if (sum.halves) return accumulation_bound_80(sum, k);
   const double steps = double((k + 63) / 64) + (k > 1792 ? 2 : 0);  // parts of K may be added
   return steps * 0x1p-23 * (1 + 0x1p-7) * sum.magnitude + 0x1p-18 * double(sum.raised);
 }

@@ -17,8 +17,9 @@ struct Sum {
   double magnitude = 0;  // S: the same sum over absolute values
   // Compute capability 10.x: the 64-steps in which a block of zeros has two scales of 256 and more.
   int64_t raised = 0;
-  // 9.0: 2^E, E the largest exponent of two factors together, an element * scale counted as at
-  // least 2^-7 and an element that is not quantized as a normal number of its type.
+  bool halves = false;  // A is not quantized
+  // By units of fp16 and bf16: 2^E, E the largest exponent of two factors together, an element *
+  // scale counted as at least 2^-7 and one that is not quantized as a normal number of its type.
   double factors = 0;
 };
 

@@ -11,7 +11,7 @@ import entries
 
 ROOT = entries.ROOT
 SECONDS = 300  # for one test; a hang counts as found, but the table says so
-IMAGE = re.compile(r'^\w*IMAGE\(\w+, "([^"]+)\.fatbin", "([^"]+)"', re.M)
+IMAGE = re.compile(r'^\w*IMAGE\((?:\w+, )+"([^"]+)\.fatbin", "([^"]+)"', re.M)
 # Whose sources are in an image whose name begins so.
 SOURCES = {"gemm_sm100": "kernel/sm100", "gemm_sm90": "kernel/sm90", "gemm_sm80": "kernel/sm80",
            "quantize": "kernel/quantize"}

@@ -32,7 +32,7 @@ def mm(a, b, out_dtype=None, *, bias=None, activation=None, c=None, alpha=1.0, b
     """act(alpha * a * b^T + beta * c + bias), [..., n].
 
     a           a Packed [m, k], or float16 or bfloat16 [..., k], which is multiplied as it is
-                (compute capability 9.0 and the CPU; elsewhere the library refuses it in words)
+                (compute capability 8.0 and later, fast up to 16 tokens, and the CPU)
     b           a Packed [n, k]
     out_dtype   float16, bfloat16 or float32; that of out, else of a, else float16
     bias        [n], of any of the three
@@ -99,8 +99,8 @@ def linear(x, weight, bias=None, *, activation=None, out_dtype=None, out=None, q
     bfloat16, weight a Packed [n, k]. The result is of x's type unless out_dtype or out says
     otherwise.
 
-    quantize_input  False: x stays as it is, which compute capability 9.0 and the CPU have. True: x
-                    is quantized first, which every device has: by the weight's input_scale where a
+    quantize_input  False: x stays as it is (compute capability 8.0 and later, and the CPU). True: x
+                    is quantized first (9.0, 10.x and the CPU): by the weight's input_scale where a
                     checkpoint gave it one, else by its own largest value.
 
     x, weight and bias are used, copied and refused as mm() does with a, b and bias, and have

@@ -22,8 +22,8 @@ _FLOAT32 = ("tensor_scale", "input_scale", "pre_quant_scale")
 class Linear(torch.nn.Module):
     """y = activation(x W^T + bias), x [..., in_features] of bfloat16 or float16, y of x's type.
 
-    quantize_input  False: x stays as it is (compute capability 9.0, and the CPU). True: x is
-                    quantized by its own largest value, which every device has.
+    quantize_input  False: x stays as it is (compute capability 8.0 and later, and the CPU). True: x
+                    is quantized by its own largest value (9.0, 10.x and the CPU).
 
     state_dict() has codes, scales (128x4), tensor_scale and bias, and of a checkpoint's layer
     input_scale and pre_quant_scale where it has them; none is trained. Gradients pass to x, so that

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: MIT
+// 16-bit tokens by mma.sync, on every architecture: on 9.0 where few tokens make it faster than the
+// tiles there, elsewhere as the only kernel. Which tile, and in how many parts K is cut, follows
+// from the sizes and the architecture's row alone.
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+
+#include "host/base/size.h"
+#include "host/family/params.h"
+#include "host/problem/fields.h"
+#include "kernel/sm80/params.h"
+#include "kernel/sm80/tile.h"
+
+namespace nvfp4 {
+
+namespace {
+
+// The image for 9.0 has the K partitions of a tile as a cluster, and waits by itself for the kernel
+// before it. The others' meet in the workspace (kernel/sm80/README.md).
+bool has_clusters(const Architecture& arch) { return arch.takes(kImage_mma_sm_90a); }
+
+// ---- the planner's clocks ----------------------------------------------------------------------
+
+// Fitted together on times of every tile and split for 60 products of up to 16 tokens in bf16 and
+// fp16 on an H200 (docs/notebook.md), for its clock; on other GPUs bytes and SMs are theirs, and
+// clocks are taken to be as there.
+//
+// What a launch and its first bytes take, and CTAs that follow others on their SM.
+constexpr int64_t kStart = 7000, kNextWave = 3200;
+// A warp's trip through a k-block, whose bytes come in this time at best.
+constexpr int64_t kTrip = 1640, kTripOf16 = 2030;
+// What an SM takes to issue a k-block of a warp; a token's share; the second half of a tile's
+// tokens. CTAs of eight warps take a sixteenth more.
+constexpr int64_t kIssueF16 = 323, kIssueBf16 = 344, kIssueToken = 3, kIssueHalf = 48;
+// Bytes come at three quarters of what memory can do.
+constexpr int64_t kBytesPercent = 133;
+// Partial sums go to the first CTA of a cluster, of which each is a part; or a kernel of their own
+// adds them, from bytes of a token that are stored and loaded.
+constexpr int64_t kCluster = 430, kPart = 12, kAddKernel = 2600;
+constexpr int64_t kBlockBytes = kSm80CodeBytes + kSm80ScaleBytes;
+constexpr int64_t kPartBytes = 2 * kSm80Weights * sizeof(float);
+
+// On 9.0, where CTAs are in clusters of so many: sm90.cc has the numbers for one to an SM.
+int64_t empty_sms(uint32_t cluster) { return cluster < 3 ? 0 : cluster == 3 ? 24 : 12; }
+
+uint32_t shared_bytes_of(const Variant& v, int64_t m, uint32_t cluster) {
+  const uint32_t rows = sm80_token_rows(static_cast<uint32_t>(m), v.tile_tokens);
+  return kSm80RingsAt + v.stages * sm80_stage_bytes(rows) +
+         (cluster == 1 ? 0 : cluster * rows * kSm80SumRowBytes);
+}
+
+// That run at the same time.
+int64_t ctas_of_sm(const Variant& v, uint32_t shared_bytes, const Architecture& arch) {
+  constexpr uint32_t kReserved = 1024;  // of each CTA, by the system
+  const uint32_t room = (arch.shared_bytes + kReserved) / (shared_bytes + kReserved);
+  return std::max<int64_t>(1, std::min(v.ctas_per_sm, room));
+}
+
+// What each SM takes when all load or store so many.
+int64_t clocks_of_bytes(const Architecture& arch, int64_t bytes) {
+  const double per_clock =
+      arch.light.bytes_per_second / arch.light.clock / static_cast<double>(arch.sm_count);
+  return static_cast<int64_t>(static_cast<double>(bytes * kBytesPercent) / (100 * per_clock));
+}
+
+// What an SM takes to issue a k-block of one of its warps, when it has many.
+int64_t clocks_of_block(const Variant& v, int64_t rows) {
+  const int64_t issue = (v.a_type == NVFP4_TYPE_F16 ? kIssueF16 : kIssueBf16) + rows * kIssueToken +
+                        (v.tile_tokens > 8 ? kIssueHalf : 0);
+  return v.threads > 128 ? issue + issue / 16 : issue;
+}
+
+// Tiles in so many parts each, with m tokens in all.
+struct Cut {
+  int64_t tiles, m;
+  uint32_t parts;
+};
+
+int64_t blocks_of(const nvfp4_gemm_desc& g) {
+  return std::max<int64_t>(ceil_div(g.k, int64_t{kSm80BlockK}), 1);
+}
+
+// That an SM loads of all weights, each once, if all SMs load as many.
+int64_t blocks_of_sm(const nvfp4_gemm_desc& g, const Architecture& arch) {
+  return ceil_div(ceil_div(g.n, int64_t{kSm80Weights}) * blocks_of(g) * g.l, arch.sm_count);
+}
+
+// The longest running SM's: waves of CTAs that run side by side, each as long as a warp's trips
+// take or as the trips of all warps do, one after the other; but no less than all weights take to
+// come.
+Clocks clocks(const nvfp4_gemm_desc& g, const Architecture& arch, const Variant& v,
+              const Cut& cut) {
+  const int64_t warps = v.threads / 32;
+  const int64_t trips = ceil_div(ceil_div(blocks_of(g), int64_t{cut.parts}), warps);
+  const int64_t rows = sm80_token_rows(static_cast<uint32_t>(cut.m), v.tile_tokens);
+  const uint32_t cluster = has_clusters(arch) ? cut.parts : 1;
+  const int64_t room = ctas_of_sm(v, shared_bytes_of(v, cut.m, cluster), arch);
+  const int64_t ctas = ceil_div(cut.tiles * cut.parts, arch.sm_count - empty_sms(cluster));
+  const int64_t waves = ceil_div(ctas, room), last = ctas - (waves - 1) * room;
+  const int64_t block = clocks_of_block(v, rows);
+  const int64_t least = v.tile_tokens > 8 ? kTripOf16 : kTrip;
+  const auto trip = [&](int64_t at_once) { return std::max(least, at_once * warps * block); };
+  const int64_t issued = trips * ((waves - 1) * trip(room) + trip(last));
+  const int64_t loaded = clocks_of_bytes(arch, blocks_of_sm(g, arch) * kBlockBytes);
+  int64_t sums = 0;
+  if (cluster > 1) sums = waves * (kCluster + cut.parts * kPart);
+  if (cluster < cut.parts) sums = kAddKernel + clocks_of_bytes(arch, ctas * rows * kPartBytes);
+  return {std::max(issued, loaded), sums, kStart + (waves - 1) * kNextWave};
+}
+
+// In how many parts K takes the fewest clocks. The whole tiles are no more than a grid has CTAs.
+uint32_t best_parts(const nvfp4_gemm_desc& g, const Architecture& arch, const Variant& v,
+                    int64_t tiles, int64_t m) {
+  uint32_t best = 1;
+  int64_t least = clocks(g, arch, v, {tiles, m, 1}).all();
+  for (const uint32_t parts : kPartsOfK) {
+    if (parts > blocks_of(g) || tiles * parts > kMaxTiles) break;
+    const int64_t cost = clocks(g, arch, v, {tiles, m, parts}).all();
+    if (cost >= least) continue;
+    least = cost;
+    best = parts;
+  }
+  return best;
+}
+
+// For a batch-invariant problem what suits one token, by the tile of four warps: N and K alone
+// decide.
+uint32_t invariant_parts(const nvfp4_gemm_desc& g, const Architecture& arch) {
+  const bool f16 = g.a_type == NVFP4_TYPE_F16;
+  const Variant& v = variant_at(f16 ? kVariant_sm80_f16_64x8w4 : kVariant_sm80_bf16_64x8w4);
+  return best_parts(g, arch, v, ceil_div(g.n, int64_t{kSm80Weights}), 1);
+}
+
+bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v,
+                  Choice* choice) {
+  int64_t matrix, tiles;
+  if (!count_tiles(desc, v, &matrix, &tiles)) return false;
+  const uint32_t parts = desc.batch_invariant != 0 ? invariant_parts(desc, arch)
+                                                   : best_parts(desc, arch, v, tiles, desc.m);
+  const int64_t cost = clocks(desc, arch, v, {tiles, desc.m, parts}).all();
+  *choice = {&v, parts, 1, false, tiles, 0, tiles * parts, cost};
+  return choice->ctas <= kMaxTiles;
+}
+
+// [tile][K partition][token][weight], in fp32.
+nvfp4_status complete(const nvfp4_gemm_desc& desc, Plan* plan) {
+  const Variant& v = *plan->variant;
+  const bool clusters = has_clusters(plan->arch());
+  plan->cluster = clusters ? plan->split : 1;
+  plan->shared_bytes = shared_bytes_of(v, desc.m, plan->cluster);
+  plan->waits = clusters;
+  if (clusters || plan->split == 1) return NVFP4_SUCCESS;
+  const uint64_t tile_bytes = uint64_t{v.tile_tokens} * v.tile_weights * sizeof(float);
+  plan->workspace_bytes = plan->grid * tile_bytes;  // of fewer than 2^31 CTAs
+  plan->add_ctas = plan->grid / plan->split;
+  plan->add_threads = kSm80AddThreads;
+  return NVFP4_SUCCESS;
+}
+
+// The clocks were fitted on an H200 alone.
+Clocks predict(const nvfp4_gemm_desc& desc, const Plan& plan) {
+  if (!has_clusters(plan.arch())) return {};
+  const Cut cut{plan.grid / plan.split, desc.m, plan.split};
+  return clocks(desc, plan.arch(), *plan.variant, cut);
+}
+
+void write_rule(const Architecture& arch, char (&text)[kReasonBytes]) {
+  snprintf(text, sizeof text, "fewest clocks, as the planner counts them%s",
+           has_clusters(arch) ? "" : " by what was fitted on an H200");
+}
+
+void write_choice(const Choice& choice, char (&text)[kReasonBytes]) {
+  snprintf(text, sizeof text, "split %" PRIu32 ", %" PRId64 " clocks", choice.split, choice.cost);
+}
+
+// ---- launching ---------------------------------------------------------------------------------
+
+void set_addresses(const nvfp4_gemm_desc& g, Sm80Params* p) {
+  p->weights = static_cast<const uint8_t*>(g.b);
+  p->weight_scales = static_cast<const uint8_t*>(g.b_scales);
+  p->tokens = static_cast<const uint8_t*>(g.a);
+  p->d = g.d;
+  p->parts = static_cast<float*>(g.workspace);
+  p->epilogue = make_epilogue(g);
+}
+
+nvfp4_status make_params(const Driver&, const nvfp4_gemm_desc& g, const Plan& plan,
+                         KernelParams* params) {
+  Sm80Params* const p = params->make<Sm80Params>();
+  set_addresses(g, p);
+  const bool batches = g.l > 1;
+  p->weight_row_bytes = g.b_ld / 2;
+  p->weight_batch_bytes = batches ? g.b_batch_stride / 2 : 0;
+  p->weight_scales_batch_bytes = weight_scales(g, plan).batch_bytes;
+  p->token_row_bytes = g.a_ld * 2;
+  p->token_batch_bytes = batches ? g.a_batch_stride * 2 : 0;
+  p->d_batch_stride = batches ? g.d_batch_stride : 0;
+  p->m = static_cast<uint32_t>(g.m);
+  p->n = static_cast<uint32_t>(g.n);
+  p->k = static_cast<uint32_t>(g.k);
+  p->tiles_m = plan.tiles_m;
+  p->tiles_n = plan.tiles_n;
+  p->batches = static_cast<uint32_t>(g.l);
+  p->split = plan.split;
+  p->alpha = g.alpha;
+  p->weights_are_static = g.pdl == NVFP4_PDL_ON_STATIC_WEIGHTS;
+  p->scales_are_linear = weight_scales(g, plan).linear;
+  return NVFP4_SUCCESS;
+}
+
+nvfp4_status replace_addresses(const Driver&, const nvfp4_gemm_desc&, const nvfp4_gemm_desc& g,
+                               const Plan&, KernelParams* params) {
+  set_addresses(g, params->get<Sm80Params>());
+  return NVFP4_SUCCESS;
+}
+
+// One kernel computes everything.
+Entry entry(const Plan&, uint32_t, const KernelParams&) { return kEntryAny; }
+
+const char* add_entry(const Architecture& arch, const Variant& v) {
+  if (has_clusters(arch)) return nullptr;
+  return v.tile_tokens == 8 ? "nvfp4_add_sm80_64x8" : "nvfp4_add_sm80_64x16";
+}
+
+uint32_t most_shared_bytes(const Architecture& arch, const Variant& v) {
+  return shared_bytes_of(v, v.tile_tokens, has_clusters(arch) ? kSm80MostCluster : 1);
+}
+
+}  // namespace
+
+const Family kFamily_sm80{choose_split,      complete,     predict,   make_params,
+                          replace_addresses, entry,        add_entry, most_shared_bytes,
+                          write_rule,        write_choice, nullptr,   kEpilogueBf16};
+
+}  // namespace nvfp4

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT
+// The planner of the mma.sync kernel: what it chooses on 9.0 beside times of every variant there,
+// and what holds on each architecture that it serves.
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "host/plan/family.h"
+#include "nvfp4_gemm.h"
+#include "test/host/csv.h"
+#include "test/host/plan_rules.h"
+#include "tools/harness/plan_info.h"
+#include "tools/testing/catch.h"
+
+namespace {
+
+using nvfp4::kFamily_sm80;
+
+nvfp4_gemm_desc halves(int64_t m, int64_t n, int64_t k, int32_t type = NVFP4_TYPE_BF16) {
+  nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
+  g.m = m, g.n = n, g.k = k, g.l = 1;
+  g.a_ld = g.b_ld = k, g.d_ld = n;
+  g.b_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
+  g.d_type = NVFP4_TYPE_F16;
+  g.a_type = type;
+  return g;
+}
+
+nvfp4::Plan plan_for(const nvfp4_gemm_desc& g, int32_t capability) {
+  nvfp4::Plan plan;
+  REQUIRE(host_test::plan_of(g, capability, &plan) == NVFP4_SUCCESS);
+  return plan;
+}
+
+using Problem = std::tuple<std::string, int64_t, int64_t, int64_t>;  // type of tokens, m, n, k
+
+// Microseconds on an H200 by variant, parts of K and tiles that are whole.
+std::map<Problem, std::map<std::string, double>> times_of_h200() {
+  std::map<Problem, std::map<std::string, double>> all;
+  std::ifstream file("bench/results/mma-h200-2026-11-25.csv");
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line[0] == '#' || line[0] == 'm') continue;
+    const std::vector<std::string> row = host_test::split(line);
+    const Problem problem{row.at(4), std::stoll(row[0]), std::stoll(row[1]), std::stoll(row[2])};
+    all[problem][row[5] + "/" + row[6] + " " + row[7]] = std::stod(row.at(12));
+  }
+  REQUIRE(all.size() > 60);
+  return all;
+}
+
+struct Loss {
+  double mean = 0, most = 0;
+  int by_mma = 0, problems = 0;
+};
+
+Loss loss_of_planner() {
+  Loss loss;
+  for (const auto& [problem, times] : times_of_h200()) {
+    const auto& [type, m, n, k] = problem;
+    const nvfp4::Plan plan =
+        plan_for(halves(m, n, k, type == "f16" ? NVFP4_TYPE_F16 : NVFP4_TYPE_BF16), 90);
+    const std::string chosen =
+        plan.variant->name + ("/" + std::to_string(plan.split)) + " " + std::to_string(plan.whole);
+    CAPTURE(type, m, n, k, chosen);
+    const auto at = times.find(chosen);
+    REQUIRE(at != times.end());
+    double best = at->second;
+    for (const auto& [variant, us] : times) best = std::min(best, us);
+    const double lost = at->second / best - 1;
+    CHECK(lost < 0.08);
+    loss.mean += lost, loss.most = std::max(loss.most, lost), ++loss.problems;
+    loss.by_mma += plan.variant->family == &kFamily_sm80;
+  }
+  loss.mean /= loss.problems;
+  return loss;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "On 9.0 what the planner chooses for few 16-bit tokens loses little by times of an H200") {
+  const Loss loss = loss_of_planner();
+  CAPTURE(loss.mean, loss.most, loss.by_mma, loss.problems);
+  CHECK(loss.mean < 0.01);
+  CHECK(loss.by_mma > loss.problems * 3 / 4);
+  CHECK(loss.by_mma < loss.problems);  // it is not the best of all
+}
+
+TEST_CASE("On 9.0 many 16-bit tokens go by wgmma, and batch_invariant always") {
+  CHECK(plan_for(halves(1, 24576, 6144), 90).variant->family == &kFamily_sm80);
+  CHECK(plan_for(halves(64, 24576, 6144), 90).variant->family == &nvfp4::kFamily_sm90);
+  CHECK(plan_for(halves(512, 4608, 7168), 90).variant->family == &nvfp4::kFamily_sm90);
+  nvfp4_gemm_desc g = halves(1, 24576, 6144);
+  g.batch_invariant = 1;
+  CHECK(plan_for(g, 90).variant->family == &nvfp4::kFamily_sm90);
+  g.variant = "sm80_bf16_64x8w4x128";
+  CHECK(nvfp4_gemm_workspace_bytes(&g, 90, &g.workspace_bytes) == NVFP4_STATUS_INVALID_VALUE);
+}
+
+TEST_CASE("K partitions of mma.sync are a cluster on 9.0, and meet in the workspace elsewhere") {
+  for (const nvfp4::Architecture& arch : nvfp4::kArchitectures) {
+    for (const uint32_t parts : {1u, 2u, 3u, 4u, 8u}) {
+      const std::string name = "sm80_f16_64x16w4x128/" + std::to_string(parts);
+      nvfp4_gemm_desc g = halves(20, 200, 2048, NVFP4_TYPE_F16);
+      g.variant = name.c_str();
+      const nvfp4::Plan plan = plan_for(g, arch.capability);
+      CAPTURE(arch.capability, name);
+      const bool clusters = arch.capability == 90;
+      CHECK(plan.grid == 2 * 4 * parts);  // tiles of 16 tokens x 64 weights
+      CHECK(plan.cluster == (clusters ? parts : 1));
+      CHECK(plan.waits == clusters);
+      const bool adds = parts > 1 && !clusters;
+      CHECK(plan.workspace_bytes == (adds ? 2 * 4 * parts * 16 * 64 * 4 : 0));
+      CHECK(plan.add_ctas == (adds ? 2 * 4 : 0));
+    }
+  }
+}
+
+TEST_CASE("A plan of mma.sync has no more shared memory than its GPU") {
+  const std::map<int32_t, uint32_t> most = {{80, 163},  {86, 99},   {89, 99},
+                                            {90, 227},  {100, 227}, {103, 227},
+                                            {110, 227}, {120, 99},  {121, 99}};
+  for (const nvfp4::Architecture& arch : nvfp4::kArchitectures) {
+    for (const std::string& name : support::variant_names(arch.capability)) {
+      if (name.rfind("sm80_", 0) != 0) continue;
+      for (const int64_t m : {1, 3, 8, 16, 300}) {
+        for (const char* parts : {"", "/1", "/8"}) {
+          const std::string cut = name + parts;
+          nvfp4_gemm_desc g =
+              halves(m, 4608, 7168, name[5] == 'f' ? NVFP4_TYPE_F16 : NVFP4_TYPE_BF16);
+          g.variant = cut.c_str();
+          const nvfp4::Plan plan = plan_for(g, arch.capability);
+          CAPTURE(arch.capability, cut, m);
+          CHECK(plan.shared_bytes <= most.at(arch.capability) * 1024);
+          const auto largest = plan.variant->family->most_shared_bytes;
+          CHECK(plan.shared_bytes <= largest(arch, *plan.variant));
+          CHECK(largest(arch, *plan.variant) <= most.at(arch.capability) * 1024);
+        }
+      }
+    }
+  }
+  // Eight warps' rings are larger than 99 KB.
+  CHECK(support::variant_names(86) ==
+        std::vector<std::string>{"sm80_f16_64x8w4x128", "sm80_f16_64x16w4x128",
+                                 "sm80_bf16_64x8w4x128", "sm80_bf16_64x16w4x128"});
+  CHECK(support::variant_names(80).size() == 8);
+}
+
+TEST_CASE("With batch_invariant N and K alone say how mma.sync cuts K, and four warps always") {
+  for (const int32_t capability : {80, 86, 89, 100, 110, 120, 121}) {
+    for (const auto& [n, k] :
+         {std::pair<int64_t, int64_t>{512, 7168}, {4096, 4096}, {24576, 6144}}) {
+      nvfp4_gemm_desc g = halves(1, n, k);
+      g.batch_invariant = 1;
+      const uint32_t split = plan_for(g, capability).split;
+      for (const int64_t m : {2, 8, 9, 16, 17, 100, 1000}) {
+        g.m = m;
+        const nvfp4::Plan plan = plan_for(g, capability);
+        CAPTURE(capability, m, n, k, plan.variant->name);
+        CHECK(plan.split == split);
+        CHECK(plan.variant->threads == 128);
+      }
+    }
+  }
+}
+
+TEST_CASE("Few weights are cut along K for the SMs of the GPU that plans are made for") {
+  CHECK(plan_for(halves(1, 24576, 6144), 80).split == 1);  // 384 tiles
+  for (const int32_t capability : {80, 86, 89, 100, 120}) {
+    CAPTURE(capability);
+    CHECK(plan_for(halves(1, 512, 16384), capability).split > 1);  // 8 tiles
+  }
+}
+
+TEST_CASE("Before 9.0, on 11.0 and on 12.x NVFP4 tokens are refused by name") {
+  for (const int32_t capability : {80, 86, 89, 110, 120, 121}) {
+    nvfp4_gemm_desc g = halves(4, 128, 256, NVFP4_TYPE_NONE);
+    g.a_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
+    CHECK(nvfp4_gemm_workspace_bytes(&g, capability, &g.workspace_bytes) ==
+          NVFP4_STATUS_NOT_SUPPORTED);
+    const std::string dotted =
+        std::to_string(capability / 10) + "." + std::to_string(capability % 10);
+    CHECK(std::string(nvfp4_last_error()) ==
+          "a_type = NVFP4_TYPE_NONE has no kernel for compute capability " + dotted);
+  }
+}
