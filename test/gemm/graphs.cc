@@ -248,7 +248,9 @@ TEST_CASE("each function asks of the driver exactly this", "[calls]") {
         }).empty());
   const std::string mode = "cuThreadExchangeStreamCaptureMode\n";
   std::string prepare = site + mode;
-  for (size_t i = 0; i < 2 * gemm_test::variants().size(); ++i) {  // two entries each
+  // Two entries each: plain and general, or a product and the sum of its K partitions.
+  for (size_t i = 0; i < 2 * (gemm_test::variants().size() + gemm_test::half_variants().size());
+       ++i) {
     prepare += "cuKernelGetFunction\ncuFuncLoad\n";
   }
   prepare += mode + mode;
