@@ -183,9 +183,15 @@ void write_choice(const Choice& choice, char (&text)[kReasonBytes]) {
 
 // ---- launching ---------------------------------------------------------------------------------
 
+// As kernel/sm100/tile.h has it.
+uint32_t box_tokens(const nvfp4_gemm_desc& g, const Variant& v) {
+  const int64_t rows = ceil_div(std::min<int64_t>(g.m, v.tile_tokens), 8 * v.tile_ctas) * 8;
+  return static_cast<uint32_t>(rows);
+}
+
 nvfp4_status encode_all_tokens(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
                                Sm100Params* p) {
-  return encode_tokens(driver, g, plan.variant->tile_tokens / plan.variant->tile_ctas, &p->tokens);
+  return encode_tokens(driver, g, box_tokens(g, *plan.variant), &p->tokens);
 }
 
 // For tiles of two CTAs.

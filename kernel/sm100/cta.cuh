@@ -26,6 +26,10 @@ struct Cta {
   __device__ bool go_on() { return walk.go_on(p); }
   __device__ const TileCoordinate& tile() const { return walk.tile; }
   __device__ uint32_t first_token() const { return tile().token_tile * Tile::kTokens; }
+  // Those of the tile that are multiplied: all that exist, and few more. Columns of tensor memory
+  // beyond them hold what they held, and what becomes of it is stored nowhere.
+  __device__ uint32_t multiplied_tokens() const { return Tile::box_tokens(p.m) * Tile::kCtas; }
+  __device__ uint32_t token_bytes() const { return Tile::box_tokens(p.m) * (Tile::kK / 2); }
   // Of its 128.
   __device__ uint32_t first_weight() const {
     return tile().weight_tile * Tile::kWeights + (kIsPair ? rank * Tile::kCtaWeights : 0);

@@ -61,19 +61,20 @@ static_assert(advance(scale_descriptor(0x8400), 512) == scale_descriptor(0x8600)
 //
 // A and B are E2M1 (code 1 in this kind), K-major, not negated; scales are UE4M3 (bit 23 = 0) with
 // scale ids 0, the only legal ones for one scale per 16; dense; K = 64.
-template <uint32_t kMmaM, uint32_t kMmaN>
-NVFP4_HOST_DEVICE constexpr uint32_t instruction_descriptor() {
+// N of block-scaled MMAs: 8 to 256, a multiple of 8, or of 16 where a pair has M = 256.
+template <uint32_t kMmaM>
+NVFP4_HOST_DEVICE constexpr uint32_t instruction_descriptor(uint32_t n) {
   static_assert(kMmaM == 128 || kMmaM == 256, "of one CTA, and of a pair with 128 rows each");
-  static_assert(kMmaN % (kMmaM / 16) == 0 && kMmaN >= 8 && kMmaN <= 256, "N of block-scaled MMAs");
-  return static_cast<uint32_t>(bits(1, 7, 3)             // A: E2M1
-                               | bits(1, 10, 2)          // B: E2M1
-                               | bits(kMmaN / 8, 17, 6)  //
+  return static_cast<uint32_t>(bits(1, 7, 3)         // A: E2M1
+                               | bits(1, 10, 2)      // B: E2M1
+                               | bits(n / 8, 17, 6)  //
                                | bits(kMmaM / 128, 27, 2));
 }
-static_assert(instruction_descriptor<128, 64>() == 0x08100480);
-static_assert(instruction_descriptor<128, 128>() == 0x08200480);
-static_assert(instruction_descriptor<128, 256>() == 0x08400480);
-static_assert(instruction_descriptor<256, 256>() == 0x10400480);
+static_assert(instruction_descriptor<128>(8) == 0x08020480);
+static_assert(instruction_descriptor<128>(64) == 0x08100480);
+static_assert(instruction_descriptor<128>(128) == 0x08200480);
+static_assert(instruction_descriptor<128>(256) == 0x08400480);
+static_assert(instruction_descriptor<256>(256) == 0x10400480);
 
 // Tensor memory address: 31..16 lane, 15..0 column.
 NVFP4_HOST_DEVICE constexpr uint32_t tmem_address(uint32_t lane, uint32_t column) {

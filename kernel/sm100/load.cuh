@@ -53,7 +53,7 @@ __device__ void expect_stage(const Cta<Tile>& cta, uint32_t filling, uint32_t st
   const uint32_t bar = cta.at.full(stage);
   const uint32_t scale_bytes = cta.k.steps(filling) * kScaleTileBytes;
   ptx::mbarrier_arrive_expect_tx(
-      bar, Tile::kWeightBytes + Tile::kTokenBytes + (1 + Tile::kTokenScaleBlocks) * scale_bytes);
+      bar, Tile::kWeightBytes + cta.token_bytes() + (1 + Tile::kTokenScaleBlocks) * scale_bytes);
 }
 
 // Weights are used once per row of token tiles.

@@ -34,6 +34,7 @@ struct MmaThread {
   const Cta<Tile>& cta;
   uint32_t tmem;
   StageOperands first;
+  uint32_t instruction;
   uint32_t half;  // a 64-token tile in the upper half of its block of 128 rows starts 2 columns in
 
   __device__ MmaThread(const Cta<Tile>& its, uint32_t tensor_memory)
@@ -42,6 +43,7 @@ struct MmaThread {
         first{operand_descriptor(its.at.weights(0)), operand_descriptor(its.at.tokens(0)),
               scale_descriptor(its.at.weight_scales(0)), scale_descriptor(its.at.token_scales(0)),
               tensor_memory + Tile::kScaleColumnsAt},
+        instruction(instruction_descriptor<Tile::kWeights>(its.multiplied_tokens())),
         half(Tile::kTokens < kScaleTileRows ? its.tile().token_tile % 2 * 2 : 0) {}
 
   __device__ StageOperands operands(uint32_t stage) const {
@@ -69,7 +71,6 @@ struct MmaThread {
   // One step of 64 along K: scales to tensor memory, then the MMA that uses them (same thread, in
   // order).
   __device__ void issue_step(const StageOperands& at, uint32_t step, bool accumulate) const {
-    constexpr uint32_t kInstruction = instruction_descriptor<Tile::kWeights, Tile::kTokens>();
     const uint32_t weight_scales = at.scale_column + step * Tile::kStepColumns;
     const uint32_t token_scales = weight_scales + Tile::kWeightScaleColumns;
 
@@ -83,7 +84,7 @@ struct MmaThread {
     }
     const uint32_t codes_at = step * (kMmaK / 2);
     ptx::tcgen05_mma_mxf4nvf4_block16<Tile::kCtaGroup>(
-        tmem, advance(at.weights, codes_at), advance(at.tokens, codes_at), kInstruction,
+        tmem, advance(at.weights, codes_at), advance(at.tokens, codes_at), instruction,
         weight_scales, token_scales + half, accumulate);
   }
 };

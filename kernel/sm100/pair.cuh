@@ -50,11 +50,11 @@ __device__ uint32_t full_of_pair(const Cta<Tile>& cta, uint32_t filling, uint32_
 template <typename Tile>
 __device__ void expect_stage_of_pair(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
   static_assert(2 * Tile::kStageBytes <= kMaxTransactionBytes);
+  const uint32_t bytes = Tile::kStageBytes - Tile::kTokenBytes + cta.token_bytes();
   if (CutEnd<Tile>{cta}.is_in(filling)) {
-    ptx::mbarrier_arrive_expect_tx(cta.leads() ? cta.at.full(stage) : cta.at.cut_full(),
-                                   Tile::kStageBytes);
+    ptx::mbarrier_arrive_expect_tx(cta.leads() ? cta.at.full(stage) : cta.at.cut_full(), bytes);
   } else if (cta.leads()) {
-    ptx::mbarrier_arrive_expect_tx(cta.at.full(stage), 2 * Tile::kStageBytes);
+    ptx::mbarrier_arrive_expect_tx(cta.at.full(stage), 2 * bytes);
   }
 }
 
@@ -83,8 +83,8 @@ __device__ void load_tokens_of_pair(const Cta<Tile>& cta, uint32_t filling, uint
   const Sm100Params& p = cta.p;
   const uint32_t bar = full_of_pair(cta, filling, stage), m = cta.first_token();
   ptx::cp_async_bulk_tensor_3d_of_pair(cta.at.tokens(stage), &p.tokens, cta.k.first_byte(filling),
-                                       m + cta.rank * Tile::kCtaTokens, cta.tile().batch, bar,
-                                       ptx::kEvictLast);
+                                       m + cta.rank * Tile::box_tokens(cta.p.m), cta.tile().batch,
+                                       bar, ptx::kEvictLast);
   for (uint32_t i = 0; i < Tile::kTokenScaleBlocks; ++i) {
     load_scales_of_pair(cta.at.token_scales(stage) + i * Tile::kSteps * kScaleTileBytes,
                         p.token_scale_map, m / kScaleTileRows + i, cta.k.first_step(filling),

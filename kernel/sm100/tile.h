@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernel/common/hardware.h"
+#include "kernel/common/host_device.h"
 #include "kernel/common/scale_tile.h"
 #include "kernel/sm100/shared.h"
 
@@ -33,6 +34,12 @@ struct Sm100Tile {
   static constexpr uint32_t kTokenScaleBytes = kTokenScaleBlocks * kSteps * kScaleTileBytes;
   static constexpr uint32_t kStageBytes =
       kWeightBytes + kTokenBytes + kWeightScaleBytes + kTokenScaleBytes;
+
+  // Rows of a box of tokens, for each CTA: where one tile has all M, those that there are, rounded
+  // up to 8, so that few rows beyond M are fetched and none is multiplied that no copy has written.
+  static NVFP4_HOST_DEVICE constexpr uint32_t box_tokens(uint32_t m) {
+    return m < kTokens ? (m + 8 * kCtas - 1) / (8 * kCtas) * 8 : kCtaTokens;
+  }
 
   // A pair computes one tile after the other, and its ring goes on from tile to tile. What the
   // epilogue turns has room of its own then: for each warp a slab of sums and a box of 2 bytes an

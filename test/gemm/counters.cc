@@ -59,3 +59,30 @@ TEST_CASE("a launch of the task's shapes moves each byte and multiplies each pro
     CHECK(count(none) == 0);
   }
 }
+
+// A box of 8 rows and N = 8 of a CTA alone; in a pair 8 rows of each and N = 16.
+TEST_CASE("of few tokens few rows beyond them are loaded and multiplied", "[count]") {
+  USE_GPU_OF_FAMILY(gpu, 10);
+  USE_EMULATOR(gpu, emulator);
+  struct Row {
+    const char* variant;
+    int64_t m;
+    uint64_t multiplied;
+    uint64_t scale_blocks;  // by tensor maps, of 128 rows
+  };
+  const Row rows[] = {{"sm100_128x64x256", 1, 8, 0},    {"sm100_128x64x256", 33, 40, 0},
+                      {"sm100_128x64x256", 64, 64, 0},  {"sm100_128x128x256", 65, 72, 0},
+                      {"sm100_256x128x256", 5, 16, 4},  {"sm100_256x128x256", 113, 128, 4},
+                      {"sm100_256x256x256", 17, 32, 6}, {"sm100_256x256x256", 241, 256, 6}};
+  for (const Row& row : rows) {
+    CAPTURE(row.variant, row.m);
+    constexpr uint64_t k = 512, n = 256;
+    support::Problem problem = make_problem({row.m, n, k}, Data::exact, 81);
+    problem.variant = row.variant, problem.batch_invariant = true;
+    support::run_on_device(gpu.driver, problem);
+    const uint64_t weight_tiles = row.scale_blocks == 0 ? 2 : 1;
+    CHECK(emulator.counter("macs") == n * row.multiplied * k);
+    CHECK(emulator.counter("tma_bytes") ==
+          (n + weight_tiles * row.multiplied) * k / 2 + row.scale_blocks * k / 64 * 512);
+  }
+}

@@ -69,9 +69,9 @@ TEST_CASE("the kernel's scale descriptors are CUTLASS's, a step being 512 bytes"
 }
 
 TEST_CASE("the kernel's instruction descriptors are CUTLASS's") {
-  CHECK(nvfp4::instruction_descriptor<128, 64>() == golden_instruction(64));
-  CHECK(nvfp4::instruction_descriptor<128, 128>() == golden_instruction(128));
-  CHECK(nvfp4::instruction_descriptor<128, 256>() == golden_instruction(256));
+  CHECK(nvfp4::instruction_descriptor<128>(64) == golden_instruction(64));
+  CHECK(nvfp4::instruction_descriptor<128>(128) == golden_instruction(128));
+  CHECK(nvfp4::instruction_descriptor<128>(256) == golden_instruction(256));
 }
 
 TEST_CASE("a step's scales take as many columns as CUTLASS gives them") {
@@ -121,7 +121,7 @@ TEST_CASE("the emulator decodes what the kernel encodes, over random addresses")
     REQUIRE(scales.swizzle == 0);
   }
   nvfp4emu_instruction_descriptor shape{};
-  REQUIRE(read_instruction(nvfp4::instruction_descriptor<128, 128>(), "mxf4nvf4", 16, 0, &shape,
+  REQUIRE(read_instruction(nvfp4::instruction_descriptor<128>(128), "mxf4nvf4", 16, 0, &shape,
                            text, sizeof text) == 0);
   CHECK(shape.m == 128);
   CHECK(shape.n == 128);
