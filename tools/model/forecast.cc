@@ -91,7 +91,7 @@ struct Least {
 
 Least least_of(const Machine& machine, const Shape& shape, Tail tail) {
   Least least;
-  const std::vector<Kernel> whole = sm100_kernels(machine, tail);
+  const std::vector<Kernel> whole = sm100_kernels(machine, tail, shape.m);
   for (const Way& way : ways()) {
     Kernel kernel = whole[way.variant];
     least.us.push_back(0);

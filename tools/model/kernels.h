@@ -76,8 +76,9 @@ Kernel split(const Machine& machine, Kernel kernel, int parts, int64_t clusters,
 enum class Tail { kFormula, kPlain, kEngine };
 
 // This library's for 10.x, by tokens of a tile: kernel/sm100/tile.h, tools/gates/sass.txt,
-// traced.def.
-std::vector<Kernel> sm100_kernels(const Machine& machine, Tail tail);
+// traced.def. `m`: tokens of the problem; of fewer than a tile has, no more are loaded and
+// multiplied than Tile::box_tokens says.
+std::vector<Kernel> sm100_kernels(const Machine& machine, Tail tail, int64_t m = 1 << 30);
 // The same tile, whose K is cut into parts that exchange the sums of `rows` tokens and store a
 // share each; `kernel` is a whole one of sm100_kernels.
 Kernel sm100_split(const Machine& machine, Kernel kernel, Tail tail, int parts, int64_t rows);

@@ -51,7 +51,8 @@ double tail_of_tile(const Machine& m, const Kernel& k, Tail tail) {
 
 // Bytes and ring from kernel/sm100/tile.h; that they are what the emulator counts is a test.
 template <typename Tile>
-Kernel sm100_kernel(const Machine& m, Tail tail) {
+Kernel sm100_kernel(const Machine& m, Tail tail, int64_t problem_m) {
+  const auto tokens = Tile::box_tokens(uint32_t(std::min<int64_t>(problem_m, Tile::kTokens)));
   Kernel k;
   k.name = "sm100_" + std::to_string(Tile::kWeights) + "x" + std::to_string(Tile::kTokens);
   k.width = Tile::kCtas;
@@ -61,9 +62,9 @@ Kernel sm100_kernel(const Machine& m, Tail tail) {
   k.busy_clock = m.busy_clock;
   k.stages = Tile::kStages;
   k.weights = {double(Tile::kWeightBytes), double(Tile::kWeightScaleBytes), 2};
-  k.tokens = {double(Tile::kTokenBytes), double(Tile::kTokenScaleBytes),
+  k.tokens = {double(tokens) * Tile::kK / 2, double(Tile::kTokenScaleBytes),
               1.0 + Tile::kTokenScaleBlocks};
-  const Mma mma{int(Tile::kWeights), int(Tile::kTokens), int(Tile::kCtas), false,
+  const Mma mma{int(Tile::kWeights), int(tokens * Tile::kCtas), int(Tile::kCtas), false,
                 1 + int(Tile::kTokenScaleBlocks)};
   k.stage_clocks = Tile::kSteps * interval(m, mma);
   k.latency_clocks = latency(mma) - interval(m, mma);
@@ -85,9 +86,10 @@ double rounds(int64_t rows, int at_once) { return double((rows + at_once - 1) / 
 
 }  // namespace
 
-std::vector<Kernel> sm100_kernels(const Machine& m, Tail tail) {
+std::vector<Kernel> sm100_kernels(const Machine& machine, Tail tail, int64_t m) {
   return {
-#define SM100_TILE(weights, tokens) sm100_kernel<nvfp4::Sm100Tile##weights##x##tokens>(m, tail),
+#define SM100_TILE(weights, tokens) \
+  sm100_kernel<nvfp4::Sm100Tile##weights##x##tokens>(machine, tail, m),
 #include "kernel/sm100/tiles.def"
   };
 }
