@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Compute capability 10.x. The variant, and the cut along K, of the least time by a closed form of
 // the timing model (docs/model.md): no B200 has run the kernel. The form is fitted to what the
-// simulation says of 60 shapes (`make model`, `build/model cuts`, 2026-11-24): the root of the mean
-// square of the differences is below 5 %, and what it chooses is at most 6.4 % slower there than
-// the best, 2.7 % at 95 of 100.
+// simulation says of 60 shapes (`make model`, 2026-11-25): the root of the mean square of the
+// differences is below 5 %, and what it chooses is at most 4.1 % slower there than the best, 1.9 %
+// at 95 of 100.
 //
 //     start + waves of (first fillings + the other fillings + epilogue + exchange of sums)
 //
@@ -40,15 +40,16 @@ constexpr int64_t kFewestStages = 4;
 
 // Nanoseconds. Of the machine, as fitted: start of a launch with its first copy's way; of the next
 // CTA on an SM; of fillings under way; from one's last product to the next load into its slot.
-constexpr double kStart = 1120, kNextCta = 1040, kLatency = 1160, kTurn = 80;
+constexpr double kStart = 1315, kNextCta = 1190, kLatency = 1118, kTurn = 32;
 // From a tile's last product until its sums are known to be there.
-constexpr double kProductsSeen = 90;
+constexpr double kProductsSeen = 52;
 // Bytes a nanosecond, tools/model/parameters.def: into an SM, from DRAM, from L2 to all SMs,
 // pushed.
 constexpr double kPort = 376, kDram = 7400, kFabric = 20000, kPushed = 20.7;
 constexpr double kClock = 1.9;
-// Epilogue: for each 16 columns of tensor memory, and bytes of D a clock. Cluster barriers, twice.
-constexpr double kDrain = 50, kStored = 12, kMeeting = 350;
+// From sums to D, of 32 tokens. Where K is cut, for as many rows of a share: what each other part
+// gets, and the sum and the store of its own. Cluster barriers, twice.
+constexpr double kSubTile = 288, kPut = 128, kAdd = 146, kMeeting = 406;
 
 // The square root of x > 0, to the last places: sqrt() would be one more library to need.
 double root(double x) {
@@ -67,19 +68,35 @@ double together(double a, double b, double c, double d) {
   return root(root(a * a * a * a + b * b * b * b + c * c * c * c + d * d * d * d));
 }
 
-// The matrix unit's clocks of a stage: four steps, each of operands at 128 bytes a clock and copies
-// of scales, or of products. Two CTAs have half the tokens' rows each.
-double products(const Variant& v) {
-  const double rows = (v.tile_weights + v.tile_tokens) / v.tile_ctas;
-  const double copies = 4.0 * (1 + (v.tile_tokens + 127) / 128);
-  return 4 * std::max<double>(v.tile_tokens / 2, rows / 4 + copies) / kClock;
+// A CTA's rows of a box of tokens, as kernel/sm100/tile.h has it.
+uint32_t box_tokens(int64_t m, const Variant& v) {
+  return static_cast<uint32_t>(
+      ceil_div(std::min<int64_t>(m, v.tile_tokens), 8 * v.tile_ctas) * 8);
 }
 
 struct Work {
   int64_t token_tiles, weight_tiles;  // the latter of all batches
   int64_t fillings;                   // of a CTA
   int64_t rows;                       // of a tile
+  double box;                         // rows of tokens that a CTA loads
 };
+
+// The matrix unit's clocks of a stage: four steps, each of operands at 128 bytes a clock and copies
+// of scales, or of products. Two CTAs have half the tokens' rows each.
+double products(const Variant& v, const Work& work) {
+  const double tokens = work.box * v.tile_ctas;
+  const double rows = (v.tile_weights + tokens) / v.tile_ctas;
+  const double copies = 4.0 * (1 + (v.tile_tokens + 127) / 128);
+  return 4 * std::max(tokens / 2, rows / 4 + copies) / kClock;
+}
+
+// From the last product to the last store, without what CTAs send each other.
+double epilogue(const Variant& v, const Work& work, int64_t parts) {
+  if (parts == 1) return kSubTile * v.tile_tokens / 32;
+  const int64_t at_once = std::min<int64_t>(v.tile_tokens / parts, 32);
+  const double rows = double(ceil_div(work.rows, at_once * parts) * at_once);
+  return rows / 32 * ((parts - 1) * kPut + kAdd);
+}
 
 // Of a wave, and of each tile more that its CTAs compute.
 struct Times {
@@ -88,24 +105,25 @@ struct Times {
 
 Times times_of(const Variant& v, const Work& work, const Split& split, int64_t active) {
   const double in_flight = std::min<int64_t>(work.fillings, v.stages);
-  const double weight_bytes =
-      v.tile_weights / v.tile_ctas * 144.0;  // of a stage: 128 of codes and 16 of scales a row
+  // Of a stage: 128 of codes and 16 of scales a row.
+  const double weight_bytes = v.tile_weights / v.tile_ctas * 144.0;
+  const double stage_bytes =
+      v.stage_bytes - 128 * (double(v.tile_tokens) / v.tile_ctas - work.box);
   const double weights =
       std::min(work.weight_tiles * split.parts * v.tile_ctas, ceil_div(active, work.token_tiles));
   const double tokens = std::min(active, work.token_tiles * split.parts * v.tile_ctas);
-  const double unique = weights * weight_bytes + tokens * (v.stage_bytes - weight_bytes);
-  const double all = double(v.stage_bytes) * active;
-  const double first = together(kLatency, in_flight * v.stage_bytes / kPort,
+  const double unique = weights * weight_bytes + tokens * (stage_bytes - weight_bytes);
+  const double all = stage_bytes * active;
+  const double first = together(kLatency, in_flight * stage_bytes / kPort,
                                 in_flight * unique / kDram, in_flight * all / kFabric);
-  const double next = std::max(products(v), (first + kTurn) / v.stages);
-  const double stored = 2.0 * v.tile_weights / v.tile_ctas * v.tile_tokens / kStored / kClock;
+  const double next = std::max(products(v, work), (first + kTurn) / v.stages);
   const double pushed = 4.0 * v.tile_weights * work.rows * (split.parts - 1) / split.parts;
   const double met = split.parts * v.tile_ctas > 1 ? kMeeting + pushed / kPushed : 0;
-  const double epilogue = (kDrain * v.tile_tokens / 16 + stored) / split.parts;
-  const double wave = first + (work.fillings - in_flight) * next + epilogue + met;
+  const double end = epilogue(v, work, split.parts);
+  const double wave = first + (work.fillings - in_flight) * next + end + met;
   // Loads go on under an epilogue, and products where there is another accumulator.
-  const double multiplied = work.fillings * products(v) + kProductsSeen;
-  const double summed = v.accumulators > 1 ? std::max(multiplied, epilogue) : multiplied + epilogue;
+  const double multiplied = work.fillings * products(v, work) + kProductsSeen;
+  const double summed = v.accumulators > 1 ? std::max(multiplied, end) : multiplied + end;
   return {wave, together(work.fillings * next, summed, 0, 0)};
 }
 
@@ -113,7 +131,8 @@ int64_t nanoseconds(const nvfp4_gemm_desc& desc, const Variant& v, int64_t tiles
                     const Split& split) {
   const int64_t stages = std::max<int64_t>(ceil_div(desc.k, v.tile_k), 1);
   const Work work{ceil_div(desc.m, v.tile_tokens), ceil_div(desc.n, v.tile_weights) * desc.l,
-                  ceil_div(stages, split.parts), std::min<int64_t>(desc.m, v.tile_tokens)};
+                  ceil_div(stages, split.parts), std::min<int64_t>(desc.m, v.tile_tokens),
+                  double(box_tokens(desc.m, v))};
   const int64_t ctas = tiles * split.parts * v.tile_ctas;
   const int64_t full = ctas / split.ctas, rest = ctas % split.ctas;
   if (v.several_tiles) {
@@ -183,15 +202,9 @@ void write_choice(const Choice& choice, char (&text)[kReasonBytes]) {
 
 // ---- launching ---------------------------------------------------------------------------------
 
-// As kernel/sm100/tile.h has it.
-uint32_t box_tokens(const nvfp4_gemm_desc& g, const Variant& v) {
-  const int64_t rows = ceil_div(std::min<int64_t>(g.m, v.tile_tokens), 8 * v.tile_ctas) * 8;
-  return static_cast<uint32_t>(rows);
-}
-
 nvfp4_status encode_all_tokens(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
                                Sm100Params* p) {
-  return encode_tokens(driver, g, box_tokens(g, *plan.variant), &p->tokens);
+  return encode_tokens(driver, g, box_tokens(g.m, *plan.variant), &p->tokens);
 }
 
 // For tiles of two CTAs.

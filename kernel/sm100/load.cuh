@@ -53,7 +53,7 @@ __device__ void expect_stage(const Cta<Tile>& cta, uint32_t filling, uint32_t st
   const uint32_t bar = cta.at.full(stage);
   const uint32_t scale_bytes = cta.k.steps(filling) * kScaleTileBytes;
   ptx::mbarrier_arrive_expect_tx(
-      bar, Tile::kWeightBytes + cta.token_bytes() + (1 + Tile::kTokenScaleBlocks) * scale_bytes);
+      bar, Tile::kWeightBytes + cta.token_bytes() + 2 * scale_bytes);
 }
 
 // Weights are used once per row of token tiles.
@@ -81,15 +81,10 @@ __device__ void load_tokens(const Cta<Tile>& cta, uint32_t filling, uint32_t sta
   ptx::cp_async_bulk_tensor_3d(cta.at.tokens(stage), &p.tokens, cta.k.first_byte(filling),
                                cta.first_token(), cta.tile().batch, bar, ptx::kEvictLast);
   const uint8_t* token_scales = p.token_scales + cta.tile().batch * p.token_scales_batch_bytes;
-  // A bulk copy does not clip: the second block of a 256-token tile may not exist. Its place is
-  // taken by the last one; only rows beyond M see it.
-  const uint32_t last_block = (p.m - 1) / kScaleTileRows;
-  for (uint32_t i = 0; i < Tile::kTokenScaleBlocks; ++i) {
-    const uint32_t block = cta.first_token() / kScaleTileRows + i;
-    load_scales(cta.at.token_scales(stage) + i * Tile::kSteps * kScaleTileBytes, token_scales,
-                min(block, last_block), cta.k.k_steps, first_step, scale_bytes, bar,
-                ptx::kEvictLast);
-  }
+  static_assert(Tile::kCtas == 2 || Tile::kTokens <= kScaleTileRows,
+                "a bulk copy does not clip, so it takes the one block, which is there");
+  load_scales(cta.at.token_scales(stage), token_scales, cta.first_token() / kScaleTileRows,
+              cta.k.k_steps, first_step, scale_bytes, bar, ptx::kEvictLast);
 }
 
 template <typename Tile>

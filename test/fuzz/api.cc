@@ -151,7 +151,7 @@ struct World {
         d(untouched);
     nvfp4_gemm_desc g = desc_of(s);
     const char* const variants[] = {nullptr, "sm100_128x64x256", "sm100_128x128x256",
-                                    "sm100_128x256x256"};
+                                    "sm100_256x128x256"};
     g.variant = input.pick(variants);
     g.pdl = int32_t(input.below(3));
     g.a = a.pointer(), g.a_scales = a_scales.pointer();

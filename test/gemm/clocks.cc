@@ -60,6 +60,6 @@ TEST_CASE("every CTA of a kernel built with CLOCKS=1 notes its points in their o
     check_kernel(gpu.driver, ptx, 128, gemm_test::launch_wgmma<128>);
   } else {
     check_kernel(gpu.driver, ptx, 64, gemm_test::launch_sm100<64>);
-    check_kernel(gpu.driver, ptx, 256, gemm_test::launch_sm100<256>);
+    check_kernel(gpu.driver, ptx, 128, gemm_test::launch_sm100<128>);
   }
 }

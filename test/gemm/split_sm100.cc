@@ -154,7 +154,7 @@ TEST_CASE("CTAs of 10.x that share K load it once and exchange no four rows that
           "[split][count]") {
   USE_GPU_OF_FAMILY(gpu, 10);
   USE_EMULATOR(gpu, emulator);
-  const Problem p = forced(kNarrow, make_problem({18, 128, 4096}, Data::exact, 975));
+  const Problem p = forced("sm100_128x64x256/4", make_problem({18, 128, 4096}, Data::exact, 975));
   REQUIRE(split_of(gpu, p) == 4);
   support::run_on_device(gpu.driver, p);
   CHECK(emulator.counter("mmas") == 64);

@@ -135,7 +135,7 @@ const Rule kRules[] = {
 
     // variant
     {"variant unknown", [](Desc& g) { g.variant = "x"; }, NVFP4_STATUS_INVALID_VALUE,
-     "variant = \"x\" is none of: sm100_128x64x256 sm100_128x128x256 sm100_128x256x256 "
+     "variant = \"x\" is none of: sm100_128x64x256 sm100_128x128x256 "
      "sm100_256x128x256 sm100_256x256x256 "
      "sm80_f16_64x8w4x128 sm80_f16_64x8w8x128 sm80_f16_64x16w4x128 sm80_f16_64x16w8x128 "
      "sm80_bf16_64x8w4x128 sm80_bf16_64x8w8x128 sm80_bf16_64x16w4x128 sm80_bf16_64x16w8x128 "
@@ -162,7 +162,6 @@ const Rule kRules[] = {
      NVFP4_STATUS_INVALID_VALUE, "sm90_64x16x256 takes K in parts as /1 /2 /3 /4 /8"},
     {"variant of parts and more", [](Desc& g) { g.variant = "sm90_f16_64x16x256/2 "; },
      NVFP4_STATUS_INVALID_VALUE, "sm90_f16_64x16x256 takes K in parts as /1 /2 /4"},
-    {"variant 256", [](Desc& g) { g.variant = "sm100_128x256x256"; }, NVFP4_SUCCESS, ""},
     {"variant pair", [](Desc& g) { g.variant = "sm100_256x256x256"; }, NVFP4_SUCCESS, ""},
 
     // tiles: 2^20 * 2^11 is one too many
@@ -177,21 +176,21 @@ const Rule kRules[] = {
      "ceil(m/256) * ceil(n/128) * l = 1048576 * 2048 tiles; at most 2147483647"},
     {"2^31 - 2^20 tiles",
      [](Desc& g) {
-       g.m = 256 << 20, g.n = 128, g.l = 2047;
+       g.m = 256 << 20, g.n = 256, g.l = 1023;
        g.a_batch_stride = g.b_batch_stride = 0;
        g.a_scales_batch_stride_bytes = g.b_scales_batch_stride_bytes = 0;
-       g.d_batch_stride = g.n, g.d_ld = 2047 * 128;
+       g.d_batch_stride = g.n, g.d_ld = 1023 * 256;
      },
      NVFP4_SUCCESS, ""},
     {"2^31 - 2^20 tiles, but of a narrower variant",
      [](Desc& g) {
-       g.m = 256 << 20, g.n = 128, g.l = 2047;
+       g.m = 256 << 20, g.n = 256, g.l = 1023;
        g.a_batch_stride = g.b_batch_stride = 0;
        g.a_scales_batch_stride_bytes = g.b_scales_batch_stride_bytes = 0;
-       g.d_batch_stride = g.n, g.d_ld = 2047 * 128;
+       g.d_batch_stride = g.n, g.d_ld = 1023 * 256;
        g.variant = "sm100_128x64x256";
      },
-     NVFP4_STATUS_LIMIT, "ceil(m/64) * ceil(n/128) * l = 4194304 * 2047 tiles"},
+     NVFP4_STATUS_LIMIT, "ceil(m/64) * ceil(n/128) * l = 8388608 * 1023 tiles"},
 
     // addresses
     {"a NULL", [](Desc& g) { g.a = nullptr; }, NVFP4_STATUS_NULL_POINTER, "a is NULL"},

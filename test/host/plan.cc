@@ -81,7 +81,14 @@ std::string complaint(const Desc& g, Tally* tally) {
     return rightly ? "" : nvfp4_last_error();
   }
   nvfp4::Plan plan, again, elsewhere;
-  if (plan_of(g, 100, &plan) != NVFP4_SUCCESS) return nvfp4_last_error();
+  const nvfp4_status planned = plan_of(g, 100, &plan);
+  // The widest of all is a tile of 9.0, which a CTA has alone; on 10.x two have 256 x 256.
+  const nvfp4::Variant& widest = nvfp4::variant_at(kVariantsOf10 - 1);
+  if (planned == NVFP4_STATUS_LIMIT && tiles_of(g, widest) * widest.tile_ctas > INT32_MAX) {
+    ++tally->limited;
+    return "";
+  }
+  if (planned != NVFP4_SUCCESS) return nvfp4_last_error();
   if (plan_of(g, 100, &again) != NVFP4_SUCCESS) return nvfp4_last_error();
   if (plan_of(g, 103, &elsewhere) != NVFP4_SUCCESS) return nvfp4_last_error();
   if (!same(plan, again)) return "the second answer differs";

@@ -233,7 +233,7 @@ class Run(unittest.TestCase):
             [
                 "--m", "3", "--n", "130", "--k", "192", "--l", "2", "--a-ld", "224", "--d-ld",
                 "131", "--a-batch-stride", "672", "--b-batch-stride", "24960", "--d-batch-stride",
-                "400", "--pdl", "2", "--alpha", "0.1", "--variant", "sm100_128x256x256"
+                "400", "--pdl", "2", "--alpha", "0.1", "--variant", "sm100_256x128x256"
             ],
                 # Rows of 48 are 64 apart, with and without words about it.
             ["--m", "3", "--n", "130", "--k", "48", "--l", "2"],

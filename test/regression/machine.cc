@@ -169,7 +169,7 @@ TEST_CASE("cutlass #3096: more shared memory than the device has", "[regression]
   CHECK(std::stoi(bytes[1]) <= 227 * 1024);
   // And the emulator, which knows the limit of a B200 and a B300, launches every variant.
   for (const char* device : {"B200", "B300"}) {
-    for (const char* variant : {"sm100_128x64x256", "sm100_128x128x256", "sm100_128x256x256"}) {
+    for (const char* variant : {"sm100_128x64x256", "sm100_128x128x256", "sm100_256x256x256"}) {
       const std::string command = std::string("EMU_DEVICE=") + device +
                                   " LD_LIBRARY_PATH=build/emulator build/nvfp4 run --m 64 --n 64"
                                   " --k 64 --data exact --variant " +

@@ -362,6 +362,19 @@ def check_forecast(rows):
                for shape, *cells in rows for cell, field in zip(cells, fields))
 
 
+def check_shares(rows):
+    """For how many shapes of the newest forecast each tile is the best, whole and cut along K."""
+    newest = sorted(glob.glob(f"{ROOT}/bench/results/model-b200-*.csv"))[-1]
+    with open(newest, encoding="utf-8") as text:
+        best = [r["kernel"] for r in csv.DictReader(l for l in text if not l.startswith("#"))]
+    for tile, *cells in rows:
+        counts = [best.count(tile + cut) for cut in ("", "/2", "/4")]
+        said = [int(cell) if cell != "-" else 0 for cell in cells]
+        if said != [*counts, sum(counts)]:
+            return False
+    return sum(int(row[-1]) for row in rows) == len(best)
+
+
 def check_steps(rows):
     """What build/model steps said of kernels that do not exist yet."""
     newest = sorted(glob.glob(f"{ROOT}/bench/results/model-steps-b200-*.txt"))[-1]
