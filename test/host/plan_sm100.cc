@@ -176,10 +176,8 @@ TEST_CASE("On 10.x a cut depends on the sizes alone, and batch_invariant has non
   REQUIRE(host_test::plan_of(dense({1, 37 * 128, 7168}), 100, &plan) == NVFP4_SUCCESS);
   CHECK(plan.split == 2);
   // And what a single round of the machine does not hold is not cut at all: a cluster would wait.
-  REQUIRE(host_test::plan_of(dense({1, 149 * 128, 7168}), 100, &plan) == NVFP4_SUCCESS);
-  CHECK(plan.split == 1);
-  // Not even where three rounds of a quarter of K would be less than one of all of it.
-  REQUIRE(host_test::plan_of(dense({1, 80 * 128, 1 << 16}), 100, &plan) == NVFP4_SUCCESS);
+  // By its clocks this one would be: three rounds of half of K for two of all of it.
+  REQUIRE(host_test::plan_of(dense({1, 149 * 128, 16384}), 100, &plan) == NVFP4_SUCCESS);
   CHECK(plan.split == 1);
   // A part has at least four stages.
   REQUIRE(host_test::plan_of(dense({1, 128, 7 * 256}), 100, &plan) == NVFP4_SUCCESS);
