@@ -304,7 +304,8 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *                and overlap are not looked at; without, c is NULL and beta 0. bias_type and bias:
  *                both or none. scalar_mode HOST: alpha_device and beta_device are NULL. DEVICE:
  *                alpha_device is not, and beta_device is not just where there is a C.
- *                b_tensor_scale_columns other than 0 needs b_tensor_scale.
+ *                a_tensor_scale_rows needs a_tensor_scale, b_tensor_scale_columns other than 0
+ *                b_tensor_scale.
  *   addresses    a, b, their scales, c, d, workspace: 16-byte aligned device addresses. bias,
  *                tensor scales, alpha_device, beta_device: aligned as their type is.
  *   questions    nvfp4_gemm_supported, _workspace_bytes and _explain skip rules about addresses
@@ -397,7 +398,7 @@ typedef struct nvfp4_gemm_desc {
                                           capability; on 9.0 at a price (docs/numerics.md).
                                           0: not promised                                         */
   int32_t a_tensor_scale_rows;         /* 0: one factor. 1: a_tensor_scale has one for each row of
-                                          A, of any a_type                                   (**) */
+                                          A in each batch, whatever a_type is                     */
   int32_t d_scale_rule;                /* of UE8M0 scales of D: NVFP4_SCALE_RULE_..          (**) */
   int32_t reserved[2];                 /* 0                                                       */
 

@@ -26,8 +26,9 @@ void set_steps(int32_t order, int64_t ld, int64_t* row, int64_t* column) {
 }
 
 uint32_t kind_of(const nvfp4_gemm_desc& g, const EpilogueParams& p) {
-  if (g.cd_order != NVFP4_CD_ORDER_ROW_MAJOR || g.activation != NVFP4_ACTIVATION_NONE ||
-      p.c_type != kTypeNone || (p.bias_type != kTypeNone && p.bias_per_row != 0)) {
+  if (p.a_scale_per_row != 0 || g.cd_order != NVFP4_CD_ORDER_ROW_MAJOR ||
+      g.activation != NVFP4_ACTIVATION_NONE || p.c_type != kTypeNone ||
+      (p.bias_type != kTypeNone && p.bias_per_row != 0)) {
     return kEpilogueGeneral;
   }
   if (g.d_type == NVFP4_TYPE_F32) return kEpilogueF32;
@@ -63,6 +64,7 @@ EpilogueParams make_epilogue(const nvfp4_gemm_desc& g) {
   p.bias_type = static_cast<uint32_t>(g.bias_type);
   p.activation = static_cast<uint32_t>(g.activation);
   p.bias_per_row = g.bias_axis == NVFP4_BIAS_AXIS_ROW;
+  p.a_scale_per_row = g.a_tensor_scale_rows != 0;
   p.kind = kind_of(g, p);
   return p;
 }

@@ -50,7 +50,11 @@ void add_epilogue(const nvfp4_gemm_desc& g, Text* line) {
     line->add(" --bias-type %s", type_word(g.bias_type));
     if (g.bias_axis == NVFP4_BIAS_AXIS_ROW) line->add(" --bias-axis row");
   }
-  if (g.a_tensor_scale != nullptr) line->add(" --a-tensor-scale");
+  if (g.a_tensor_scale_rows != 0) {
+    line->add(" --a-tensor-scale-rows");
+  } else if (g.a_tensor_scale != nullptr) {
+    line->add(" --a-tensor-scale");
+  }
   if (g.b_tensor_scale != nullptr || g.b_tensor_scale_columns != 0) {
     line->add(" --b-tensor-scale %" PRId64, g.b_tensor_scale_columns);
   }

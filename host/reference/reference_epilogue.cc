@@ -49,17 +49,23 @@ F32 scalar(const nvfp4_gemm_desc& g, float value, const float* pointer) {
 
 ReferenceEpilogue::ReferenceEpilogue(const nvfp4_gemm_desc& g)
     : g_(g), scale_(scalar(g, g.alpha, g.alpha_device)), beta_{0}, adds_c_(false) {
-  if (g.a_tensor_scale != nullptr) scale_ = scale_ * load_f32(g.a_tensor_scale);
+  if (g.a_tensor_scale != nullptr && g.a_tensor_scale_rows == 0) {
+    scale_ = scale_ * load_f32(g.a_tensor_scale);
+  }
   if (g.c_type == NVFP4_TYPE_NONE) return;
   beta_ = scalar(g, g.beta, g.beta_device);
   adds_c_ = absolute(beta_).bits != 0;
 }
 
 F32 ReferenceEpilogue::scaled(const Place& at, F32 acc) const {
-  if (g_.b_tensor_scale == nullptr) return scale_ * acc;
+  F32 scale = scale_;
+  if (g_.a_tensor_scale_rows != 0) {
+    scale = scale * load_f32(g_.a_tensor_scale + at.batch * g_.m + at.row);
+  }
+  if (g_.b_tensor_scale == nullptr) return scale * acc;
   const int64_t columns = g_.b_tensor_scale_columns;
   const int64_t factor = columns == 0 ? 0 : at.column / columns;
-  return scale_ * load_f32(g_.b_tensor_scale + factor) * acc;
+  return scale * load_f32(g_.b_tensor_scale + factor) * acc;
 }
 
 void ReferenceEpilogue::store(const Place& at, F32 acc) const {

@@ -67,7 +67,9 @@ const char* type_text(int32_t type) {
 void add_epilogue(const nvfp4_gemm_desc& g, Text* text) {
   if (make_epilogue(g).kind == kEpiloguePlain) return;
   text->add("epilogue  alpha%s", g.scalar_mode == NVFP4_SCALARS_DEVICE ? " on the device" : "");
-  if (g.a_tensor_scale != nullptr) text->add(", a_tensor_scale");
+  if (g.a_tensor_scale != nullptr || g.a_tensor_scale_rows != 0) {
+    text->add(", a_tensor_scale%s", g.a_tensor_scale_rows != 0 ? " for each row" : "");
+  }
   if (g.b_tensor_scale != nullptr || g.b_tensor_scale_columns != 0) {
     text->add(", b_tensor_scale");
     if (g.b_tensor_scale_columns != 0) {

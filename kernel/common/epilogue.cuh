@@ -139,12 +139,23 @@ __device__ inline void put_four(const ToSlab& to, uint32_t type, const float (&x
   }
 }
 
-// alpha times the factors of a thread's columns, which share one of B's.
+// alpha, times A's factor where all rows have the same.
+__device__ inline float scale_of_rows(const EpilogueParams& e, float alpha) {
+  const float scale = e.alpha_device == nullptr ? alpha : load_scalar(e.alpha_device);
+  if (e.a_tensor_scale == nullptr || e.a_scale_per_row != 0) return scale;
+  return __fmul_rn(scale, load_scalar(e.a_tensor_scale));
+}
+
+// B's factor of a thread's columns, which share one. 1, which changes no product, if there is none.
+__device__ inline float scale_of_columns(const EpilogueParams& e, uint32_t n) {
+  if (e.b_tensor_scale == nullptr) return 1.0f;
+  return load_scalar(e.b_tensor_scale + n / e.columns_a_factor);
+}
+
+// alpha times the factors of a thread's columns, where A has one factor.
 __device__ inline float scale_of(const EpilogueParams& e, float alpha, uint32_t n) {
-  float scale = e.alpha_device == nullptr ? alpha : load_scalar(e.alpha_device);
-  if (e.a_tensor_scale != nullptr) scale = __fmul_rn(scale, load_scalar(e.a_tensor_scale));
-  if (e.b_tensor_scale == nullptr) return scale;
-  return __fmul_rn(scale, load_scalar(e.b_tensor_scale + n / e.columns_a_factor));
+  const float scale = scale_of_rows(e, alpha);
+  return e.b_tensor_scale == nullptr ? scale : __fmul_rn(scale, scale_of_columns(e, n));
 }
 
 __device__ inline float beta_of(const EpilogueParams& e) {
@@ -158,17 +169,20 @@ __device__ inline uint32_t type_of_c(const EpilogueParams& e, float beta) {
 
 // What all rows of a thread's columns share. Scalars and bias may be what an earlier grid writes.
 struct GeneralColumns {
-  float scale, beta;
+  float scale, b_scale;  // where A has a factor for each row, it comes between them
+  float beta;
   uint32_t c_type;  // of C where it is read
   float bias[4];
 
   template <typename Params>
   __device__ GeneralColumns(const Params& p, uint32_t n)
-      : scale(0), beta(0), c_type(kTypeNone), bias{0, 0, 0, 0} {
+      : scale(0), b_scale(1), beta(0), c_type(kTypeNone), bias{0, 0, 0, 0} {
     const EpilogueParams& e = p.epilogue;
     if (n >= p.n) return;
     ptx::griddepcontrol_wait();
-    scale = scale_of(e, p.alpha, n);
+    scale = scale_of_rows(e, p.alpha);
+    b_scale = scale_of_columns(e, n);
+    if (e.a_scale_per_row == 0) scale = __fmul_rn(scale, b_scale);
     beta = beta_of(e);
     c_type = type_of_c(e, beta);
     if (e.bias_type == kTypeNone || e.bias_per_row != 0) return;
@@ -177,6 +191,12 @@ struct GeneralColumns {
                 bias);
   }
 };
+
+// Which of A's factors a row of a batch has, where each has its own.
+template <typename Params>
+__device__ uint64_t row_of_a(const Params& p, uint32_t batch, uint32_t m) {
+  return static_cast<uint64_t>(batch) * p.m + m;
+}
 
 // C of a thread's columns in some of the rows, on its way to L1.
 template <typename Params>
@@ -192,8 +212,9 @@ __device__ void ask_for_c_of_rows(const Params& p, const SumRows& rows, uint32_t
 
 // `factor` is a power of two that the kernel's sums lack. kRowsOfC rows of C are asked for at once,
 // before the first of them is used, or each would wait for its own; they are moved on through the
-// registers, so that what is computed is in the code once.
-template <uint32_t kRowsOfC = 1, typename Params, typename To = ToD>
+// registers, so that what is computed is in the code once. kRowScales is false where A's factors of
+// rows are in the sums already; else the address of one is computed anew, for want of registers.
+template <uint32_t kRowsOfC = 1, bool kRowScales = true, typename Params, typename To = ToD>
 __device__ __forceinline__ void store_general(const Params& p, SumRows rows, GeneralColumns columns,
                                               float factor, To to = {}) {
   const EpilogueParams& e = p.epilogue;
@@ -221,10 +242,17 @@ __device__ __forceinline__ void store_general(const Params& p, SumRows rows, Gen
         c_bits[i] = load_bits_of_four(e.c, c_type, c_first + at * e.c_row, 1, 4, true);
       }
     }
+    float scale = columns.scale;
+    if constexpr (kRowScales) {
+      if (e.a_scale_per_row != 0) {
+        const float a_scale = load_scalar(e.a_tensor_scale + row_of_a(p, rows.batch, m));
+        scale = __fmul_rn(__fmul_rn(scale, a_scale), columns.b_scale);
+      }
+    }
     const float4 sum = ptx::ld_shared_v4_f32(rows.at);
     float x[4] = {sum.x, sum.y, sum.z, sum.w};
 #pragma unroll
-    for (float& one : x) one = __fmul_rn(columns.scale, __fmul_rn(one, factor));
+    for (float& one : x) one = __fmul_rn(scale, __fmul_rn(one, factor));
     if (c_type != kTypeNone) {
       float c[4];
       unpack_four(c_bits[0], c_type, c_vectors, c);

@@ -51,8 +51,9 @@ struct EpilogueParams {
   uint32_t c_type;            // kTypeNone: no C, or a beta that is known to be 0
   uint32_t d_type, bias_type;
   uint32_t activation;
-  uint32_t bias_per_row;  // 1: a value for each row of D, 0: for each column
-  uint32_t kind;          // EpilogueKind
+  uint16_t bias_per_row;     // 1: a value for each row of D, 0: for each column
+  uint16_t a_scale_per_row;  // 1: a factor for each row of A in each batch, 0: one
+  uint32_t kind;             // EpilogueKind
 };
 static_assert(sizeof(EpilogueParams) == 120 && NVFP4_OFFSET_IS(EpilogueParams, beta, 88));
 

@@ -37,6 +37,23 @@ struct LaneColumn {
   __device__ float finish(float sum) const { return __fadd_rn(__fmul_rn(scale, sum), bias); }
 };
 
+// alpha times A's factors of the 32 rows of a sub-tile, one a lane; 0 beyond M.
+struct LaneRow {
+  float scale;
+
+  __device__ LaneRow(const Sm100Params& p, uint32_t batch, uint32_t m) : scale(0) {
+    ptx::griddepcontrol_wait();
+    if (m >= p.m) return;
+    const EpilogueParams& e = p.epilogue;
+    const float* const a_scale = e.a_tensor_scale + row_of_a(p, batch, m);
+    scale = __fmul_rn(scale_of_rows(e, p.alpha), load_scalar(a_scale));
+  }
+  // Of the row of another lane, times the factor of the own column.
+  __device__ float of(uint32_t lane, float b_scale) const {
+    return __fmul_rn(__shfl_sync(0xFFFFFFFF, scale, lane), b_scale);
+  }
+};
+
 // The part of D that one warp stores: columns from n_first on, rows below m_end.
 struct Rows {
   uint8_t* d;  // row 0 of its columns

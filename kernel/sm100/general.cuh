@@ -16,7 +16,8 @@ namespace nvfp4 {
 // so stores by lanes and loads of a quarter warp hit all banks once.
 constexpr uint32_t kLanesPerSumRow = kSubTileWeights / 4, kSumRows = 32 / kLanesPerSumRow;
 
-// From the epilogue's drain() in what becomes of a sub-tile.
+// From the epilogue's drain() in what becomes of a sub-tile. A's factors of rows join the sums on
+// their way to shared memory, where a lane has a column: the loop over rows has no load more.
 template <typename Tile>
 __device__ void drain_general(uint32_t first_m, uint32_t tmem, const Boxes<Tile, true>& boxes) {
   const Sm100Params& p = boxes.p;
@@ -26,13 +27,28 @@ __device__ void drain_general(uint32_t first_m, uint32_t tmem, const Boxes<Tile,
   const uint32_t row_bytes = boxes.by_row() ? kBoxSide * element : element;
   const uint32_t column_bytes = boxes.by_row() ? element : kBoxSide * element;
   const uint32_t n = boxes.n_first + column;
-  const GeneralColumns columns(p, n);
+  GeneralColumns columns(p, n);
+  const bool row_scales = p.epilogue.a_scale_per_row != 0;
+  float b_scale = 1;
+  if (row_scales) {
+    const uint32_t of_lane = boxes.n_first + lane;
+    columns.scale = 1;
+    ptx::griddepcontrol_wait();  // where the lane stores nothing it has not waited
+    if (of_lane < p.n) b_scale = scale_of_columns(p.epilogue, of_lane);
+  }
 #pragma unroll 1
   for (uint32_t piece = 0; piece < Slabs<Tile, true>::kPieces; ++piece) {
     const uint32_t m = first_m + piece * kSubTileTokens;
     if (m >= p.m) break;
     uint32_t sums[kSubTileTokens];
     ptx::tcgen05_ld_32x32b(sums, tmem + piece * kSubTileTokens);
+    if (row_scales) {
+      const LaneRow rows(p, boxes.batch, m + lane);
+#pragma unroll
+      for (uint32_t i = 0; i < kSubTileTokens; ++i) {
+        sums[i] = __float_as_uint(__fmul_rn(rows.of(i, b_scale), __uint_as_float(sums[i])));
+      }
+    }
 #pragma unroll
     for (uint32_t i = 0; i < kSubTileTokens; ++i) {
       ptx::st_shared_b32(slab + i * kSumRowBytes + lane * 4, sums[i]);
@@ -46,8 +62,8 @@ __device__ void drain_general(uint32_t first_m, uint32_t tmem, const Boxes<Tile,
                        kSumRows,
                        min(m + kSubTileTokens, p.m)};
     const uint32_t to = boxes.slabs.box(piece) + row * row_bytes + column * column_bytes;
-    store_general(p, rows, columns, 1.0f,
-                  ToSlab{boxes.used(), to, kSumRows * row_bytes, column_bytes});
+    store_general<1, false>(p, rows, columns, 1.0f,
+                            ToSlab{boxes.used(), to, kSumRows * row_bytes, column_bytes});
     __syncwarp();  // the next piece overwrites the sums
     if (boxes.used()) boxes.send(piece, m);
   }

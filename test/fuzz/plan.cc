@@ -45,6 +45,7 @@ void add_fields(fuzz::Input& input, nvfp4_gemm_desc& g) {
   g.b_tensor_scale_columns = 64 * below(3);
   if (below(2) || g.b_tensor_scale_columns != 0) g.b_tensor_scale = floats(input);
   if (below(2)) g.a_tensor_scale = floats(input);
+  if (g.a_tensor_scale != nullptr) g.a_tensor_scale_rows = below(2);
   if (g.scalar_mode == NVFP4_SCALARS_HOST) return;
   g.alpha_device = floats(input);
   if (g.c_type != 0) g.beta_device = floats(input);

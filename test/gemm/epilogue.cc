@@ -317,7 +317,7 @@ TEST_CASE("a plan takes new addresses for whatever it reads", "[epilogue][plan]"
     GeneralProblem second(two, f, 2);
     second.fields.alpha = f.scalar_mode == NVFP4_SCALARS_DEVICE ? 0.75f : f.alpha;
     if (f.scalar_mode == NVFP4_SCALARS_DEVICE && f.beta != 0) second.fields.beta = -2;
-    second.a_scale = 1.5f;
+    for (float& scale : second.a_scales) scale *= 2;
     CAPTURE(i, to_string(f));
     const support::DeviceGeneral a(gpu.driver, first), b(gpu.driver, second);
     nvfp4_gemm_plan* plan = nullptr;

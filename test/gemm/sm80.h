@@ -88,6 +88,7 @@ inline nvfp4::Sm80Params sm80_params(const nvfp4_gemm_desc& g, uint32_t tokens, 
       g.alpha_device == nullptr && g.a_tensor_scale == nullptr && g.b_tensor_scale == nullptr) {
     e.kind = g.d_type == NVFP4_TYPE_F16 ? nvfp4::kEpiloguePlain : nvfp4::kEpilogueBf16;
   }
+  e.a_scale_per_row = uint16_t(g.a_tensor_scale_rows);
   e.bias_per_row = g.bias_axis == NVFP4_BIAS_AXIS_ROW;
   return p;
 }

@@ -76,7 +76,6 @@ const std::vector<Row<Desc>> kProducts = {
     POINTER(d_scales, memory),
     FIELD(d_scales_batch_stride_bytes, 16, "16 must be 0: not there"),
     POINTER(d_tensor_scale, kFloats),
-    FIELD(a_tensor_scale_rows, 1, "1 must be 0: not there"),
     POINTER(d_amax, kFloats),
     POINTER(d_row_amax, kFloats),
     POINTER(b2, memory),

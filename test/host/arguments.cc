@@ -110,6 +110,7 @@ const Rule kRules[] = {
     {"reserved2[0]", [](Desc& g) { g.reserved2[0] = 1; }, NVFP4_STATUS_INVALID_VALUE, "reserved2[0] = 1 must be 0"},
     {"reserved2[3]", [](Desc& g) { g.reserved2[3] = -1; }, NVFP4_STATUS_INVALID_VALUE, "reserved2[3] = -1 must be 0"},
     {"a_tensor_scale_rows 2", [](Desc& g) { g.a_tensor_scale_rows = 2; }, NVFP4_STATUS_INVALID_VALUE, "a_tensor_scale_rows = 2 is neither 0 nor 1"},
+    {"a_tensor_scale_rows without factors", [](Desc& g) { g.a_tensor_scale_rows = 1; }, NVFP4_STATUS_NULL_POINTER, "a_tensor_scale is NULL"},
     {"b_tensor_scale_columns below 0", [](Desc& g) { g.b_tensor_scale_columns = -64; }, NVFP4_STATUS_INVALID_VALUE, "b_tensor_scale_columns = -64 is negative"},
     {"b_tensor_scale_columns 32", [](Desc& g) { g.b_tensor_scale_columns = 32; }, NVFP4_STATUS_INVALID_VALUE, "b_tensor_scale_columns = 32 is not a multiple of 64; nearest 0 or 64"},
     {"b_tensor_scale_columns 128", [](Desc& g) { g.b_tensor_scale_columns = 128; }, NVFP4_STATUS_NULL_POINTER, "b_tensor_scale is NULL"},

@@ -42,6 +42,7 @@ TEST_CASE("Only rows of D, of what a column has alone, are not the general epilo
       [](Desc& g) { g.cd_order = NVFP4_CD_ORDER_COLUMN_MAJOR; },
       [](Desc& g) { g.activation = NVFP4_ACTIVATION_RELU; },
       [&](Desc& g) { g.c_type = NVFP4_TYPE_F16, g.c = &one, g.beta = 1e-45f; },
+      [&](Desc& g) { g.a_tensor_scale = &one, g.a_tensor_scale_rows = 1; },
       [&](Desc& g) {
         g.bias_type = NVFP4_TYPE_F32, g.bias = &one, g.bias_axis = NVFP4_BIAS_AXIS_ROW;
       },

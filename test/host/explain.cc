@@ -143,6 +143,11 @@ TEST_CASE("explain and the replay line have every field of the epilogue") {
                  "--a-tensor-scale --b-tensor-scale 128 --activation gelu-tanh --c-ld 65 "
                  "--d-ld 72 --a-batch-stride 8192 --b-batch-stride 32768 --c-batch-stride 0 "
                  "--d-batch-stride 18432\n"));
+  g.a_tensor_scale_rows = 1;
+  text = explained(g);
+  CHECK(contains(text, "\nepilogue  alpha, a_tensor_scale for each row, b_tensor_scale for each"));
+  CHECK(contains(text, " --a-tensor-scale-rows --b-tensor-scale 128 "));
+  g.a_tensor_scale_rows = 0;
   g.scalar_mode = NVFP4_SCALARS_DEVICE;
   g.alpha_device = g.beta_device = g.a_tensor_scale;
   text = explained(g);

@@ -114,8 +114,8 @@ struct Case {
   Problem& p;
   nvfp4_gemm_desc g;
   Array c, d, bias;
-  std::vector<float> b_scale;
-  float a_scale, alpha, beta;
+  std::vector<float> a_scale, b_scale;
+  float alpha, beta;
 
   static int32_t pick(Random& random, bool none) {
     return none && random.coin() ? NVFP4_TYPE_NONE : 1 + random.below(3);
@@ -148,7 +148,9 @@ struct Case {
   void scalars(Random& random) {
     alpha = random.value() / 3, beta = random.below(3) == 0 ? 0 : random.value() / 5;
     if (c.type == NVFP4_TYPE_NONE) beta = 0;
-    a_scale = random.value() / 7;
+    g.a_tensor_scale_rows = random.below(2);
+    a_scale.resize(g.a_tensor_scale_rows != 0 ? size_t(p.l * p.m) : 1);
+    for (float& x : a_scale) x = random.value() / 7;
     g.scalar_mode = random.below(2);
     if (g.scalar_mode == NVFP4_SCALARS_DEVICE) {
       g.alpha = g.beta = NAN, g.alpha_device = &alpha;
@@ -156,7 +158,7 @@ struct Case {
     } else {
       g.alpha = alpha, g.beta = beta;
     }
-    if (random.coin()) g.a_tensor_scale = &a_scale;
+    if (random.coin() || g.a_tensor_scale_rows != 0) g.a_tensor_scale = a_scale.data();
     g.b_tensor_scale_columns = 64 * random.below(3);
     const bool several = g.b_tensor_scale_columns != 0;
     b_scale.resize(several ? size_t((p.n - 1) / g.b_tensor_scale_columns + 1) : 1);
@@ -176,7 +178,9 @@ struct Case {
 
   uint32_t want(int64_t batch, int64_t row, int64_t column) const {
     float scale = alpha;
-    if (g.a_tensor_scale != nullptr) scale = scale * a_scale;
+    if (g.a_tensor_scale != nullptr) {
+      scale = scale * a_scale[g.a_tensor_scale_rows != 0 ? size_t(batch * p.m + row) : 0];
+    }
     if (g.b_tensor_scale != nullptr) {
       const int64_t columns = g.b_tensor_scale_columns;
       scale = scale * b_scale[columns == 0 ? 0 : size_t(column / columns)];

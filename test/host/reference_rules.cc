@@ -158,6 +158,11 @@ const Rule kRules[] = {
      NVFP4_SUCCESS, ""},
     {"a_tensor_scale in D", [](Everything& x, Desc& g) { g.a_tensor_scale = x.d + 71; },
      NVFP4_STATUS_OVERLAP, "overlaps a_tensor_scale = "},
+    {"the last row's factor in D",
+     [](Everything& x, Desc& g) {
+       g.a_tensor_scale_rows = 1, g.a_tensor_scale = x.d - (g.l * g.m - 1), g.d = x.d;
+     },
+     NVFP4_STATUS_OVERLAP, "overlaps a_tensor_scale = "},
     {"alpha in D", [](Everything& x, Desc& g) { by_pointer(x, g), g.alpha_device = x.d; },
      NVFP4_STATUS_OVERLAP, "overlaps alpha_device = "},
     {"beta in D", [](Everything& x, Desc& g) { by_pointer(x, g), g.beta_device = x.d; },

@@ -43,7 +43,7 @@ class Epilogue(unittest.TestCase):
     def values(self, shape, dtype):
         return (self.rng.integers(-64, 65, shape) / 8).astype(np.float32).astype(dtype)
 
-    def one_case(self, m, n, k, kinds, order, axis):
+    def one_case(self, m, n, k, kinds, order, axis, rows):
         d_type, c_type, bias_type = kinds
         a, sfa = nvfp4.random_operand(self.rng, m, k, EXACT_SCALES)
         b, sfb = nvfp4.random_operand(self.rng, n, k, EXACT_SCALES)
@@ -53,15 +53,17 @@ class Epilogue(unittest.TestCase):
         d = np.empty((m, n), TYPES[d_type], order=layout)
         bias = self.values(n if axis == 0 else m, TYPES[bias_type])
         alpha, beta = np.float32(0.37), np.float32(-1.25)
-        a_scale, b_scale = np.float32([0.011]), np.float32([0.7, 0.3, 1.9])
+        a_scale = self.rng.uniform(0.01, 1, m if rows else 1).astype(np.float32)
+        b_scale = np.float32([0.7, 0.3, 1.9])
         g = nvfp4.make_desc(m, n, k, float(alpha), nvfp4.LAYOUT_LINEAR)
         g.beta, g.cd_order, g.bias_axis = float(beta), order, axis
         g.a, g.a_scales, g.b, g.b_scales, g.c, g.d, g.bias, g.a_tensor_scale, g.b_tensor_scale = (
             x.ctypes.data for x in (a, sfa, b, sfb, c, d, bias, a_scale, b_scale))
         g.d_type, g.c_type, g.bias_type, g.b_tensor_scale_columns = d_type, c_type, bias_type, 64
+        g.a_tensor_scale_rows = rows
         g.d_ld = g.c_ld = n if order == 0 else m
         self.run_reference(g)
-        factors = (alpha * a_scale) * np.repeat(b_scale, 64)[:n]
+        factors = (alpha * a_scale)[:, None] * np.repeat(b_scale, 64)[:n]
         x = activations.fma(beta, c.astype(np.float32), factors * acc)
         x = x + bias.astype(np.float32)[None if axis == 0 else slice(None), ...].reshape(
             (1, n) if axis == 0 else (m, 1))
@@ -71,9 +73,10 @@ class Epilogue(unittest.TestCase):
         for d_type in TYPES:
             for c_type in TYPES:
                 for bias_type in TYPES:
-                    order, axis = int(self.rng.integers(2)), int(self.rng.integers(2))
-                    with self.subTest(d=d_type, c=c_type, bias=bias_type, order=order, axis=axis):
-                        self.one_case(33, 150, 96, (d_type, c_type, bias_type), order, axis)
+                    order, axis, rows = (int(self.rng.integers(2)) for _ in range(3))
+                    kinds = (d_type, c_type, bias_type)
+                    with self.subTest(kinds=kinds, order=order, axis=axis, rows=rows):
+                        self.one_case(33, 150, 96, kinds, order, axis, rows)
 
     def test_conversions_round_like_numpy_and_ml_dtypes(self):
         x = sample()

@@ -71,13 +71,14 @@ std::string to_string(const EpilogueFields& f) {
   char text[256];
   std::snprintf(
       text, sizeof text,
-      "types d %d c %d bias %d, scalars %d, activation %d, order %d, axis %d, scales %d %d "
+      "types d %d c %d bias %d, scalars %d, activation %d, order %d, axis %d, scales %d%s %d "
       "by %lld, alpha %g, beta %g, gaps %lld %lld %lld %lld%s",
       f.d_type, f.c_type, f.bias_type, f.scalar_mode, f.activation, f.cd_order, f.bias_axis,
-      f.a_tensor_scale, f.b_tensor_scale, static_cast<long long>(f.b_tensor_scale_columns),
-      double(f.alpha), double(f.beta), static_cast<long long>(f.c_ld_gap),
-      static_cast<long long>(f.d_ld_gap), static_cast<long long>(f.c_batch_gap),
-      static_cast<long long>(f.d_batch_gap), f.c_is_d ? ", C is D" : "");
+      f.a_tensor_scale, f.a_tensor_scale_rows ? " by rows" : "", f.b_tensor_scale,
+      static_cast<long long>(f.b_tensor_scale_columns), double(f.alpha), double(f.beta),
+      static_cast<long long>(f.c_ld_gap), static_cast<long long>(f.d_ld_gap),
+      static_cast<long long>(f.c_batch_gap), static_cast<long long>(f.d_batch_gap),
+      f.c_is_d ? ", C is D" : "");
   return text;
 }
 
@@ -100,6 +101,7 @@ EpilogueFields random_fields(const Shape& shape, Random& random) {
   f.cd_order = int32_t(random.below(2));
   f.bias_axis = int32_t(random.below(2));
   f.a_tensor_scale = coin();
+  f.a_tensor_scale_rows = f.a_tensor_scale && coin();
   f.b_tensor_scale = coin();
   if (f.b_tensor_scale && coin()) f.b_tensor_scale_columns = 64 * (1 + random.below(3));
   f.alpha = float(int(random.below(400)) - 200) / 300;
@@ -145,7 +147,11 @@ GeneralProblem::GeneralProblem(const Problem& o, const EpilogueFields& f, uint64
   bias.resize(size_t(values * bytes_of_type(f.bias_type)));
   if (!bias.empty())
     for (int64_t i = 0; i < values; ++i) set_bias(i, random_code(f.bias_type, random));
-  a_scale = 0.75f;
+  a_scales = {0.75f};
+  if (f.a_tensor_scale_rows) {
+    a_scales.resize(size_t(s.l * s.m));
+    for (float& scale : a_scales) scale = float(1 + random.below(100)) / 40;
+  }
   const int64_t columns = f.b_tensor_scale_columns;
   b_scales.resize(size_t(columns == 0 ? 1 : (s.n + columns - 1) / columns));
   for (float& scale : b_scales) scale = float(1 + random.below(100)) / 30;
@@ -157,6 +163,7 @@ nvfp4_gemm_desc GeneralProblem::desc(int32_t scale_layout) const {
   g.d_type = f.d_type, g.c_type = f.c_type, g.bias_type = f.bias_type;
   g.scalar_mode = f.scalar_mode, g.activation = f.activation;
   g.cd_order = f.cd_order, g.bias_axis = f.bias_axis;
+  g.a_tensor_scale_rows = f.a_tensor_scale_rows;
   g.b_tensor_scale_columns = f.b_tensor_scale ? f.b_tensor_scale_columns : 0;
   g.d_ld = line_length(*this) + f.d_ld_gap;
   g.c_ld = line_length(*this) + f.c_ld_gap;
@@ -200,7 +207,7 @@ std::vector<uint8_t> GeneralProblem::reference() const {
   g.d = d.data();
   if (!c.empty()) g.c = fields.c_is_d ? d.data() : c.data();
   if (!bias.empty()) g.bias = bias.data();
-  if (fields.a_tensor_scale) g.a_tensor_scale = &a_scale;
+  if (fields.a_tensor_scale) g.a_tensor_scale = a_scales.data();
   if (fields.b_tensor_scale) g.b_tensor_scale = b_scales.data();
   if (fields.scalar_mode == NVFP4_SCALARS_DEVICE) {
     g.alpha_device = &fields.alpha;
@@ -236,7 +243,9 @@ DeviceGeneral::DeviceGeneral(const Driver& driver, const GeneralProblem& p)
   desc.d = d_.pointer();
   desc.c = f.c_is_d ? desc.d : add("C", p.c);
   desc.bias = add("the bias", p.bias);
-  if (f.a_tensor_scale) desc.a_tensor_scale = floats("a_tensor_scale", &p.a_scale, 1);
+  if (f.a_tensor_scale) {
+    desc.a_tensor_scale = floats("a_tensor_scale", p.a_scales.data(), p.a_scales.size());
+  }
   if (f.b_tensor_scale) {
     desc.b_tensor_scale = floats("b_tensor_scale", p.b_scales.data(), p.b_scales.size());
   }

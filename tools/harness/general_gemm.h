@@ -16,7 +16,7 @@ struct EpilogueFields {
   int32_t d_type = NVFP4_TYPE_F16, c_type = NVFP4_TYPE_NONE, bias_type = NVFP4_TYPE_NONE;
   int32_t scalar_mode = NVFP4_SCALARS_HOST, activation = NVFP4_ACTIVATION_NONE;
   int32_t cd_order = NVFP4_CD_ORDER_ROW_MAJOR, bias_axis = NVFP4_BIAS_AXIS_COLUMN;
-  bool a_tensor_scale = false, b_tensor_scale = false;
+  bool a_tensor_scale = false, a_tensor_scale_rows = false, b_tensor_scale = false;
   int64_t b_tensor_scale_columns = 0;
   float alpha = 1, beta = 0;
   int64_t c_ld_gap = 0, d_ld_gap = 0;        // elements beyond a line of C, of D
@@ -38,8 +38,7 @@ struct GeneralProblem {
   Problem operands;
   EpilogueFields fields;
   std::vector<uint8_t> c, bias;
-  float a_scale = 1;
-  std::vector<float> b_scales;
+  std::vector<float> a_scales, b_scales;
 
   GeneralProblem(const Problem& operands, const EpilogueFields& fields, uint64_t seed);
 

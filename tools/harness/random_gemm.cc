@@ -59,7 +59,8 @@ void draw_epilogue(RandomGemm& g, Random& random) {
   g.d_type = f.d_type, g.c_type = f.c_type, g.bias_type = f.bias_type;
   g.scalars = f.scalar_mode, g.activation = f.activation;
   g.order = f.cd_order, g.axis = f.bias_axis;
-  g.a_scale = f.a_tensor_scale, g.b_scale = f.b_tensor_scale;
+  g.a_scale = f.a_tensor_scale, g.a_scale_rows = f.a_tensor_scale_rows;
+  g.b_scale = f.b_tensor_scale;
   g.columns = f.b_tensor_scale_columns / 64;
   g.alpha = int64_t(std::lround(f.alpha * 256)), g.beta = int64_t(std::lround(f.beta * 256));
   g.c_ld = f.c_ld_gap, g.d_ld = f.d_ld_gap;
@@ -104,7 +105,9 @@ EpilogueFields fields_of(const RandomGemm& g) {
   f.d_type = int32_t(g.d_type), f.c_type = int32_t(g.c_type), f.bias_type = int32_t(g.bias_type);
   f.scalar_mode = int32_t(g.scalars), f.activation = int32_t(g.activation);
   f.cd_order = int32_t(g.order), f.bias_axis = int32_t(g.axis);
-  f.a_tensor_scale = g.a_scale != 0, f.b_tensor_scale = g.b_scale != 0;
+  f.a_tensor_scale = g.a_scale != 0;
+  f.a_tensor_scale_rows = f.a_tensor_scale && g.a_scale_rows != 0;
+  f.b_tensor_scale = g.b_scale != 0;
   f.b_tensor_scale_columns = f.b_tensor_scale ? 64 * g.columns : 0;
   f.alpha = float(g.alpha) / 256;
   f.beta = f.c_type == NVFP4_TYPE_NONE ? 0 : float(g.beta) / 256;
@@ -188,7 +191,7 @@ size_t place(const RandomGemm& r, const GeneralProblem& p, Image& image, nvfp4_g
   if (!f.c_is_d) g.c = array(p.c);
   const size_t element = size_t(std::max<int64_t>(bytes_of_type(f.bias_type), 1));
   g.bias = image.add(p.bias, element, size_t(r.bias_shift % 8));
-  if (f.a_tensor_scale) g.a_tensor_scale = floats(&p.a_scale, 1);
+  if (f.a_tensor_scale) g.a_tensor_scale = floats(p.a_scales.data(), p.a_scales.size());
   if (f.b_tensor_scale) g.b_tensor_scale = floats(p.b_scales.data(), p.b_scales.size());
   if (f.scalar_mode == NVFP4_SCALARS_DEVICE) {
     g.alpha_device = floats(&f.alpha, 1);

@@ -20,6 +20,7 @@ void describe_epilogue(const support::EpilogueFields& f, int64_t lines, int64_t 
   g.bias_type = f.bias_type, g.bias_axis = f.bias_axis;
   if (f.bias_type != NVFP4_TYPE_NONE) g.bias = address(13);
   if (f.a_tensor_scale) g.a_tensor_scale = scalars;
+  g.a_tensor_scale_rows = f.a_tensor_scale_rows;
   if (f.b_tensor_scale) g.b_tensor_scale = scalars;
   g.b_tensor_scale_columns = f.b_tensor_scale_columns;
   g.scalar_mode = f.scalar_mode;

@@ -114,6 +114,8 @@ void add_epilogue(CLI::App& app, RunOptions& options, std::vector<CLI::Option*>&
           {"gelu-erf", NVFP4_ACTIVATION_GELU_ERF}},
          "none", "applied last");
   all.push_back(app.add_flag("--a-tensor-scale", f.a_tensor_scale, "a factor on the device"));
+  const auto rows = [&f](int64_t) { f.a_tensor_scale = f.a_tensor_scale_rows = true; };
+  all.push_back(app.add_flag_function("--a-tensor-scale-rows", rows, "one for each row of A"));
   all.push_back(app.add_option("--b-tensor-scale", options.b_tensor_scale,
                                "one more, for each so many columns; 0 for all")
                     ->type_name("INT"));

@@ -58,7 +58,6 @@ nvfp4_status check_absent(const nvfp4_gemm_desc& g) {
   ABSENT(g, d_scales);
   ABSENT(g, d_tensor_scale);
   NVFP4_TRY(absent_number("d_scales_batch_stride_bytes", g.d_scales_batch_stride_bytes));
-  NVFP4_TRY(absent_number("a_tensor_scale_rows", g.a_tensor_scale_rows));
   ABSENT(g, d_amax);
   ABSENT(g, d_row_amax);
   ABSENT(g, b2);

@@ -84,7 +84,8 @@ nvfp4_status find_inputs(const nvfp4_gemm_desc& g, Inputs* inputs) {
   }
   const int64_t columns = g.b_tensor_scale_columns;
   const int64_t factors = columns == 0 ? 1 : ceil_div(g.n, columns);
-  NVFP4_TRY(push_floats(inputs, "a_tensor_scale", g.a_tensor_scale, 1));
+  const int64_t rows = g.a_tensor_scale_rows == 0 ? 1 : g.l * g.m;
+  NVFP4_TRY(push_floats(inputs, "a_tensor_scale", g.a_tensor_scale, rows));
   NVFP4_TRY(push_floats(inputs, "b_tensor_scale", g.b_tensor_scale, factors));
   NVFP4_TRY(push_floats(inputs, "alpha_device", g.alpha_device, 1));
   NVFP4_TRY(push_floats(inputs, "beta_device", g.beta_device, 1));

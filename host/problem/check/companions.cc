@@ -69,6 +69,9 @@ nvfp4_status check_companions(const nvfp4_gemm_desc& g, bool sizes_alone) {
   NVFP4_TRY(check_scalars(g, sizes_alone));
   NVFP4_TRY(check_c(g, sizes_alone));
   NVFP4_TRY(check_bias(g, sizes_alone));
+  if (g.a_tensor_scale_rows != 0) {
+    NVFP4_TRY(with("a_tensor_scale", g.a_tensor_scale, sizes_alone));
+  }
   return g.b_tensor_scale_columns == 0 ? NVFP4_SUCCESS
                                        : with("b_tensor_scale", g.b_tensor_scale, sizes_alone);
 }

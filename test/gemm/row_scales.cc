@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+// a_tensor_scale_rows: a factor for each row of A. What a row holds is its own affair: whatever a
+// stale row of a captured graph is left with, its neighbours have the same bits.
+#include <cmath>
+#include <cstring>
+
+#include "test/gemm/gpu.h"
+#include "test/gemm/sizes.h"
+#include "tools/harness/general_gemm.h"
+
+using gemm_test::Gpu;
+using support::Data;
+using support::EpilogueFields;
+using support::GeneralProblem;
+using support::make_problem;
+using support::Problem;
+using support::Shape;
+
+namespace {
+
+std::vector<uint8_t> run(const Gpu& gpu, const GeneralProblem& problem) {
+  const support::DeviceGeneral gemm(gpu.driver, problem);
+  const nvfp4_status status = nvfp4_gemm_run(&gemm.desc, nullptr);
+  INFO(nvfp4_last_error());
+  REQUIRE(status == NVFP4_SUCCESS);
+  return gemm.d();
+}
+
+// Types of D by the variant's number, since an emulated Hopper takes one each; all elsewhere.
+std::vector<int32_t> types(const Gpu& gpu, const char* variant) {
+  if (!gpu.small()) return {NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32};
+  return {int32_t(1 + gemm_test::variant_number(variant) % 3)};
+}
+
+}  // namespace
+
+// Products of three factors overflow and underflow in one order of multiplication alone.
+TEST_CASE("each row of A has its tensor scale, in each batch and variant", "[row_scales]") {
+  USE_GPU(gpu);
+  const char* variant = EACH_VARIANT;
+  const Shape shape{gemm_test::few_tokens(gpu, variant, gpu.sized(131, 21)), 140, 192, 2};
+  const Problem operands = gemm_test::forced(variant, make_problem(shape, Data::exact, 30));
+  for (const int32_t type : types(gpu, variant)) {
+    EpilogueFields f;
+    f.d_type = type, f.a_tensor_scale = f.a_tensor_scale_rows = f.b_tensor_scale = true;
+    f.b_tensor_scale_columns = 64, f.alpha = 3;
+    GeneralProblem p(operands, f, 1);
+    p.b_scales = {1e-30f, 7, 0.1f};
+    p.a_scales[0] = 3e38f, p.a_scales.back() = -0.0f;
+    INFO(to_string(f));
+    REQUIRE(difference_on_device(gpu.driver, p) == "");
+  }
+}
+
+TEST_CASE("tokens of 16 bits have a factor for each row", "[row_scales][a16]") {
+  USE_GPU_FOR_HALVES(gpu);
+  for (const int32_t type : {NVFP4_TYPE_F16, NVFP4_TYPE_BF16}) {
+    EpilogueFields f;
+    f.d_type = type, f.a_tensor_scale = f.a_tensor_scale_rows = true;
+    const Problem operands = support::make_a16_problem({9, 70, 128, 2}, type, Data::exact, 31, {});
+    REQUIRE(difference_on_device(gpu.driver, GeneralProblem(operands, f, 2)) == "");
+  }
+}
+
+TEST_CASE("a stale row's factor changes no bit of its neighbours", "[row_scales]") {
+  USE_GPU(gpu);
+  const Shape shape{19, 72, 128, 2};
+  EpilogueFields f;
+  f.d_type = NVFP4_TYPE_BF16, f.a_tensor_scale = f.a_tensor_scale_rows = true;
+  GeneralProblem p(make_problem(shape, Data::random, 32), f, 3);
+  const std::vector<uint8_t> before = run(gpu, p);
+  const int64_t stale = shape.m + 7;  // row 7 of batch 1
+  for (const float value : {NAN, 6e4f, INFINITY, 0.0f}) {
+    p.a_scales[size_t(stale)] = value;
+    std::vector<uint8_t> after = run(gpu, p);
+    const size_t row = size_t(shape.n) * 2, at = size_t(stale) * row;
+    CHECK(!std::equal(&after[at], &after[at] + row, &before[at]));
+    std::copy_n(&before[at], row, &after[at]);
+    CHECK(after == before);
+  }
+}
+
+TEST_CASE("a plan takes new factors for the rows of A, and all of them are looked at",
+          "[row_scales]") {
+  USE_GPU(gpu);
+  EpilogueFields f;
+  f.a_tensor_scale = f.a_tensor_scale_rows = true;
+  const Problem operands = make_problem({9, 70, 64, 2}, Data::exact, 33);
+  const GeneralProblem first(operands, f, 4), second(operands, f, 5);
+  const support::DeviceGeneral a(gpu.driver, first), b(gpu.driver, second);
+  nvfp4_gemm_plan* plan = nullptr;
+  REQUIRE(nvfp4_gemm_plan_create(&a.desc, &plan) == NVFP4_SUCCESS);
+  nvfp4_gemm_addresses x{};
+  x.struct_size = sizeof x;
+  x.a_tensor_scale = b.desc.a_tensor_scale;
+  REQUIRE(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_SUCCESS);
+  CHECK(first_difference(second, a.d(), second.reference()) == "");
+  // The last factor of the last batch lies in D.
+  const auto* d = static_cast<const float*>(a.desc.d);
+  x.a_tensor_scale = d - (9 * 2 - 1);
+  CHECK(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_STATUS_OVERLAP);
+  nvfp4_gemm_plan_destroy(plan);
+}
