@@ -152,7 +152,7 @@ TEST_CASE("the self test passes, in its workspace alone, whatever that holds", "
   CHECK(space.guards_intact());
 }
 
-TEST_CASE("the self test takes less than 50 ms where everything is loaded", "[selftest]") {
+TEST_CASE("the self test takes less than 100 ms where everything is loaded", "[selftest]") {
   USE_GPU_FOR_HALVES(gpu);
   if (gpu.info.emulated()) SKIP_TEST("time in the emulator says nothing");
   const support::DeviceBuffer space(gpu.driver, size_t(bytes_of(gpu)));
@@ -161,7 +161,7 @@ TEST_CASE("the self test takes less than 50 ms where everything is loaded", "[se
   REQUIRE(nvfp4_selftest(space.pointer(), space.bytes(), nullptr) == NVFP4_SUCCESS);
   const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start;
   std::printf("self test: %.2f ms\n", spent.count());
-  CHECK(spent.count() < 50);
+  CHECK(spent.count() < 100);
 }
 
 TEST_CASE("the self test refuses what it cannot use", "[selftest]") {
