@@ -69,6 +69,7 @@ TEST_CASE("a time line has the chosen blocks of every launch") {
     CHECK(count(text, block) == 1);
   }
   CHECK(count(text, "process_name") == 3);
+  CHECK(count(text, "\"unit\":\"warp instructions of the cluster, shown as ns\"") == 1);
   CHECK(count(text, "\"name\":\"st\"") == 1);
   CHECK(text.substr(text.size() - 4) == "\n]}\n");
 }
