@@ -14,7 +14,8 @@ $(B)/obj/tools/emulator/%.o: tools/emulator/%.cc $(EMU_GCH)
 	$(call say,CXX)$(CXX) $(EMU_FLAGS) $(EMU_BEFORE) $(DEPS) -c $< -o $@
 EMU_BEFORE = $(call precompiled,tools/emulator/base)
 # g++ 12 believes that std::string leaves its bounds there, and with the header compiled says so.
-$(addprefix $(B)/obj/tools/emulator/ptx/,body_routine.o notation.o): private EMU_BEFORE =
+$(addprefix $(B)/obj/tools/emulator/ptx/,body.o body_routine.o body_table.o calls.o \
+  declarations.o notation.o): private EMU_BEFORE =
 $(B)/obj/tools/emulator/base/precompiled.h.gch: $(B)/obj/tools/emulator/base/precompiled.h
 	$(call precompile,$(EMU_FLAGS))
 

@@ -298,8 +298,15 @@ Step from_generic(Warp& w, const Instr& in, uint32_t active) {
   return convert_lanes(w, in, active, [](uint64_t a) { return address::from_generic(S, a); });
 }
 
+bool is_constant(uint64_t a, const ptx::Module& module) {
+  return std::any_of(module.constants.begin(), module.constants.end(), [&](uint32_t i) {
+    return a - module.variables[i].address < module.variables[i].bytes;
+  });
+}
+
 // .shared is the CTA's own.
 bool lies_in(uint64_t a, const Warp& w, const Instr& in) {
+  if (in.has(Mod::const_)) return is_constant(a, *w.cta.cluster.launch.module);
   const Space space = address::space_of(a);
   if (in.has(Mod::global)) return space == Space::global;
   if (in.has(Mod::local)) return space == Space::local;

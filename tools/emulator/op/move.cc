@@ -87,7 +87,7 @@ Step move_vector(Warp& w, const Instr& in, uint32_t active) {
   const uint32_t bits = ptx::bits_of(in.type());
   const uint64_t mask = bits >= 64 ? ~0ull : (1ull << bits) - 1;
   uint64_t value[4][32] = {};
-  Warp::Unknown unknown;
+  Warp::Unknown unknown[4];
   for (size_t e = 0; e < to.size(); ++e) {
     Operand part = from;
     if (from.kind == Operand::Kind::vector)
@@ -97,11 +97,11 @@ Step move_vector(Warp& w, const Instr& in, uint32_t active) {
     else
       continue;
     Warp::Row scratch;
-    const uint64_t* a = w.operand(part, active, scratch, unknown);
+    const uint64_t* a = w.operand(part, active, scratch, unknown[e]);
     for_lanes(active, [&](uint32_t i) { value[e][i] = a[i] & mask; });
   }
   for (size_t e = 0; e < to.size(); ++e) {
-    uint64_t* d = w.result(to[e], active, unknown);
+    uint64_t* d = w.result(to[e], active, unknown[e]);
     for_lanes(active, [&](uint32_t i) { d[i] = value[e][i]; });
   }
   return Step::next;

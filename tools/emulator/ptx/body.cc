@@ -57,7 +57,7 @@ void BodyParser::parse_callee() {
 }
 
 void BodyParser::parse() {
-  scopes_.push();
+  scopes_.push_body();
   while (depth_) {
     if (in_.at_end()) in_.fail("'}' expected");
     statement();
@@ -107,22 +107,26 @@ void BodyParser::directive() {
 
 void BodyParser::registers() {
   const RegisterDeclaration d = parse_registers(in_);
-  const auto add = [&](std::string name, bool made, SourcePos pos, std::string_view view) {
-    const Symbol symbol{Symbol::Kind::reg, d.type, Space::generic, function_.register_slots};
-    if (made)
-      scopes_.declare_copy(name, symbol, pos);
-    else
-      scopes_.declare(view, symbol, pos);
-    const uint32_t slots = d.type == Type::b128 ? 2 : 1;
-    function_.register_slots += slots;
-    function_.register_names.resize(function_.register_slots, name);
-  };
   for (const RegisterName& n : d.names) {
-    const std::string name(n.name);
     check_name(n.name, n.pos);
-    if (!n.is_range) add(name, false, n.pos, n.name);
-    for (uint32_t i = 0; i < n.count; ++i) add(name + std::to_string(i), true, n.pos, {});
+    if (!n.is_range) declare_register(n.name, d, n.pos);
+    for (uint32_t i = 0; i < n.count; ++i)
+      declare_register(scopes_.keep(std::string(n.name) + std::to_string(i)), d, n.pos);
   }
+}
+
+void BodyParser::declare_register(std::string_view name, const RegisterDeclaration& d,
+                                  SourcePos pos) {
+  Symbol symbol{Symbol::Kind::reg, d.type, Space::generic, function_.register_slots};
+  symbol.lanes = d.lanes;
+  scopes_.declare(name, symbol, pos);
+  if (d.lanes == 1) {
+    function_.register_slots += d.type == Type::b128 ? 2 : 1;
+    function_.register_names.resize(function_.register_slots, std::string(name));
+    return;
+  }
+  for (uint32_t i = 0; i < d.lanes; ++i)
+    declare_register(scopes_.keep(std::string(name) + "." + "xyzw"[i]), {d.type, 1, {}}, pos);
 }
 
 void BodyParser::shared_variables() {

@@ -41,10 +41,25 @@ class BodyParser {
   void directive();
   void loc();
   void registers();
+  void declare_register(std::string_view name, const RegisterDeclaration& d, SourcePos pos);
   void shared_variables();
   void local_variables();
   void call_variables();
   void declare_call_variable(const VariableDeclaration& v, bool read_only);
+  void declare_register(const VariableDeclaration& v);
+  std::string_view hidden(std::string_view name);
+  std::string_view declare_hidden(std::string_view name, const VariableDeclaration& formal);
+  // A register or a constant in memory, where calls hand over.
+  void move(const char* opcode, const ParsedInstr& guard, const ParsedOperand& variable,
+            const ParsedOperand& value, Type type);
+  struct Fetched {  // after a call
+    ParsedOperand variable, value;
+    Type type;
+  };
+  std::vector<Fetched> hand_over(const ParsedInstr& guard, const FunctionHead& head,
+                                 ParsedCall& call);
+  void load_parameters(const FunctionHead& head);
+  void store_results(const FunctionHead& head);
   uint32_t place_local(const VariableDeclaration& v);
   uint32_t frame() const { return expansion_.routine ? function_.frame : no_register; }
   void instruction();
@@ -52,7 +67,8 @@ class BodyParser {
   void prototype(std::string_view name);
   void branch_targets(std::string_view name);
   void branch_by_table(const ParsedInstr& brx);
-  void check_call(const ParsedCall& call, const Symbol* target) const;
+  FunctionHead check_call(const ParsedCall& call, const Symbol* target) const;
+  void make_call(const ParsedInstr& guard, const ParsedCall& call, const Symbol* target);
   uint32_t want(std::string_view name);
   void call_routine(const ParsedInstr& guard, const ParsedCall& call, const Symbol* target);
   void inner(Inner what, Instr& in, SourcePos pos);

@@ -55,8 +55,10 @@ void BodyParser::declare_call_variable(const VariableDeclaration& v, bool read_o
 }
 
 void BodyParser::declare_head(const FunctionHead& head) {
-  for (const VariableDeclaration& v : head.results) declare_call_variable(v, false);
-  for (const VariableDeclaration& v : head.parameters) declare_call_variable(v, true);
+  for (const VariableDeclaration& v : head.results)
+    v.is_register ? declare_register(v) : declare_call_variable(v, false);
+  for (const VariableDeclaration& v : head.parameters)
+    v.is_register ? declare_register(v) : declare_call_variable(v, true);
 }
 
 void BodyParser::call(const ParsedInstr& guard) {
@@ -65,7 +67,15 @@ void BodyParser::call(const ParsedInstr& guard) {
   if (target && target->kind == Symbol::Kind::function) target = nullptr;
   resolve(call.results, scopes_);
   resolve(call.arguments, scopes_);
-  check_call(call, target);
+  const FunctionHead head = check_call(call, target);
+  scopes_.push();
+  const std::vector<Fetched> results = hand_over(guard, head, call);
+  make_call(guard, call, target);
+  for (const Fetched& r : results) move("ld", guard, r.variable, r.value, r.type);
+  scopes_.pop([](uint32_t, uint32_t) {});
+}
+
+void BodyParser::make_call(const ParsedInstr& guard, const ParsedCall& call, const Symbol* target) {
   if (target || expansion_.functions.graph().is_routine(call.name)) {
     if (function_.is_entry) call_routine(guard, call, target);
     return;
@@ -93,8 +103,9 @@ void BodyParser::expand(const ParsedCall& call, Cursor at) {
   const FunctionHead head = parse_head(at);
   const auto rename = [&](const VariableDeclaration& v, const ParsedOperand& p, bool read_only) {
     Symbol symbol = *p.symbol;
-    symbol.read_only = read_only;
-    scopes_.declare(v.name, symbol, v.pos);
+    symbol.read_only = read_only && !v.is_register;
+    scopes_.declare(v.is_register ? hidden(v.name) : v.name, symbol, v.pos);
+    if (v.is_register) declare_register(v);
   };
   for (size_t i = 0; i < head.results.size(); ++i) rename(head.results[i], call.results[i], false);
   for (size_t i = 0; i < head.parameters.size(); ++i)
@@ -103,7 +114,9 @@ void BodyParser::expand(const ParsedCall& call, Cursor at) {
   const size_t outer = scopes_.enter_function();
   expansion_.callers.push_back(call.name);
   scopes_.show_functions(true);
+  load_parameters(head);
   BodyParser(at, scopes_, target_, binders_, shared_, function_, expansion_).parse_callee();
+  store_results(head);
   expansion_.callers.pop_back();
   scopes_.show_functions(!expansion_.callers.empty());
   scopes_.leave_function(outer);

@@ -36,19 +36,20 @@ void BodyParser::prototype(std::string_view name) {
     throw PtxError(pos, "prototype '" + std::string(name) + "' stands twice in one function");
 }
 
-void BodyParser::check_call(const ParsedCall& call, const Symbol* target) const {
+FunctionHead BodyParser::check_call(const ParsedCall& call, const Symbol* target) const {
   const std::string name = "'" + std::string(call.name) + "'";
   if (!target) {
     if (!call.prototype.empty()) throw PtxError(call.pos, name + " is called by its own name");
     return expansion_.functions.check(call, is_callee_ || expansion_.routine);
   }
   if (target->kind != Symbol::Kind::reg || class_of(target->type) == 'f' ||
-      bits_of(target->type) != 64)
+      bits_of(target->type) != 64 || target->lanes > 1)
     throw PtxError(call.pos, name + " is no register of 64 bits with a function's address");
   const auto found = prototypes_.find(call.prototype);
   if (found == prototypes_.end())
     throw PtxError(call.pos, "the call through " + name + " names no .callprototype above it");
   Functions::fit(call, found->second);
+  return found->second;
 }
 
 uint32_t BodyParser::want(std::string_view name) {
@@ -121,8 +122,12 @@ void BodyParser::routine(size_t number) {
   const auto declare = [&](const std::vector<VariableDeclaration>& list, bool read_only,
                            std::vector<Routine::Parameter>& out) {
     for (const VariableDeclaration& v : list) {
-      declare_call_variable(v, read_only);
-      out.push_back({scopes_.find(v.name)->index, uint32_t(v.bytes), v.align});
+      std::string_view where = v.name;
+      if (v.is_register)
+        where = declare_hidden(v.name, v), declare_register(v);
+      else
+        declare_call_variable(v, read_only);
+      out.push_back({scopes_.find(where)->index, uint32_t(v.bytes), v.align});
     }
   };
   declare(head.results, false, made.results);
@@ -130,7 +135,9 @@ void BodyParser::routine(size_t number) {
   const SourcePos pos = head.pos;
   while (!at.accept('{')) at.next();
   expansion_.callers.push_back(name);
+  load_parameters(head);
   BodyParser(at, scopes_, target_, binders_, shared_, function_, expansion_).parse_callee();
+  store_results(head);
   expansion_.callers.pop_back();
   scopes_.show_functions(false);
   scopes_.leave_function(outer);

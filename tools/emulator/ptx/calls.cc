@@ -2,6 +2,8 @@
 // Heads of functions, and whether a call fits one.
 #include "tools/emulator/ptx/calls.h"
 
+#include "tools/emulator/ptx/operands.h"
+
 namespace emu::ptx {
 namespace {
 
@@ -12,9 +14,12 @@ std::vector<VariableDeclaration> parse_list(Cursor& in, bool is_prototype) {
   in.expect('(');
   if (in.accept(')')) return out;
   do {
-    if (in.peek().dot("reg")) in.fail("parameters in registers are not supported");
-    if (!in.accept_dot("param")) in.fail("'.param' expected");
-    out.push_back(parse_parameter(in));
+    if (in.accept_dot("reg")) {
+      out.push_back(parse_register_parameter(in));
+    } else {
+      if (!in.accept_dot("param")) in.fail("'.param' expected");
+      out.push_back(parse_parameter(in));
+    }
     if (out.back().name == "_" && !is_prototype)
       throw PtxError(out.back().pos, "a function's parameter has a name");
   } while (in.accept(','));
@@ -25,21 +30,44 @@ std::vector<VariableDeclaration> parse_list(Cursor& in, bool is_prototype) {
 bool same(const std::vector<VariableDeclaration>& a, const std::vector<VariableDeclaration>& b) {
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i)
-    if (a[i].bytes != b[i].bytes || a[i].align != b[i].align) return false;
+    if (a[i].bytes != b[i].bytes || a[i].align != b[i].align ||
+        a[i].is_register != b[i].is_register || (a[i].is_register && a[i].scalar != b[i].scalar))
+      return false;
   return true;
+}
+
+// A register, a constant or, for a result that nobody wants, `_` where the parameter is no array.
+bool fits_scalar(const ParsedOperand& p, Type formal, bool is_result) {
+  if (p.sink()) return is_result;
+  if (p.negated || p.offset || !p.field.empty()) return false;
+  switch (p.kind) {
+    case ParsedOperand::Kind::name:
+      return p.symbol && p.symbol->kind == Symbol::Kind::reg && p.symbol->lanes == 1 &&
+             compatible(p.symbol->type, formal, false);
+    case ParsedOperand::Kind::vector:
+    case ParsedOperand::Kind::address: return false;
+    default: return !is_result;
+  }
 }
 
 void fit_list(const std::vector<ParsedOperand>& operands,
               const std::vector<VariableDeclaration>& formal, const ParsedCall& call,
-              const char* what) {
+              bool is_result) {
+  const std::string what = is_result ? " results" : " parameters";
   if (operands.size() != formal.size())
-    throw PtxError(call.pos, quoted(call.name) + " has " + std::to_string(formal.size()) + " " +
-                                 what + ", the call " + std::to_string(operands.size()));
+    throw PtxError(call.pos, quoted(call.name) + " has " + std::to_string(formal.size()) + what +
+                                 ", the call " + std::to_string(operands.size()));
   for (size_t i = 0; i < formal.size(); ++i) {
     const ParsedOperand& p = operands[i];
-    const bool param = p.kind == ParsedOperand::Kind::name && p.symbol && p.symbol->call_bytes;
-    if (!param || p.offset || p.negated)
-      throw PtxError(p.pos, "operands of calls other than .param variables are not supported");
+    if (!is_call_variable(p)) {
+      if (formal[i].scalar != Type::none && fits_scalar(p, formal[i].scalar, is_result)) continue;
+      throw PtxError(p.pos, "a .param variable" +
+                                (formal[i].scalar == Type::none
+                                     ? std::string()
+                                     : ", or a register or constant of type ." +
+                                           std::string(text_of(formal[i].scalar)) + ",") +
+                                " expected for a parameter of " + quoted(call.name));
+    }
     if (p.symbol->call_bytes != formal[i].bytes || p.symbol->call_align != formal[i].align)
       throw PtxError(p.pos, quoted(p.name) + " and the parameter of " + quoted(call.name) +
                                 " differ in size or alignment");
@@ -47,6 +75,11 @@ void fit_list(const std::vector<ParsedOperand>& operands,
 }
 
 }  // namespace
+
+bool is_call_variable(const ParsedOperand& p) {
+  return p.kind == ParsedOperand::Kind::name && p.symbol && p.symbol->call_bytes && !p.offset &&
+         !p.negated && p.field.empty();
+}
 
 FunctionHead parse_head(Cursor& in, bool is_prototype) {
   FunctionHead head;
@@ -102,7 +135,7 @@ void Functions::define(const FunctionHead& head) {
     throw PtxError(head.pos, "function " + quoted(head.name) + " is defined twice");
 }
 
-void Functions::check(const ParsedCall& call, bool expanded) const {
+FunctionHead Functions::check(const ParsedCall& call, bool expanded) const {
   FunctionHead head;
   const auto found = declared_.find(call.name);
   if (found != declared_.end()) {
@@ -114,11 +147,12 @@ void Functions::check(const ParsedCall& call, bool expanded) const {
     throw PtxError(call.pos, "no function " + quoted(call.name) + " is declared above");
   }
   fit(call, head);
+  return head;
 }
 
 void Functions::fit(const ParsedCall& call, const FunctionHead& head) {
-  fit_list(call.results, head.results, call, "results");
-  fit_list(call.arguments, head.parameters, call, "parameters");
+  fit_list(call.results, head.results, call, true);
+  fit_list(call.arguments, head.parameters, call, false);
 }
 
 const Cursor* Functions::definition(std::string_view name) const {

@@ -2,8 +2,8 @@
 // Calls of functions (PTX ISA 5.1.6, 7.1 and 9.7.12.5). A call is expanded when the entry is
 // loaded: the callee's statements stand in its place, with registers of their own and a `ret` that
 // leads after them. Parameters of calls lie in local memory, under the caller's and the callee's
-// name. Functions that recur or whose address is taken are routines (module.h) after the entry's
-// code.
+// name; those in registers are stored there before the call, and the callee loads them. Functions
+// that recur or whose address is taken are routines (module.h) after the entry's code.
 #pragma once
 
 #include <map>
@@ -27,6 +27,9 @@ struct FunctionHead {
 // After `.func`, up to the directives; after `.callprototype`, where a name may be `_`.
 FunctionHead parse_head(Cursor& in, bool is_prototype = false);
 
+// Of a call: the name of a .param variable and nothing else.
+bool is_call_variable(const ParsedOperand& p);
+
 class Functions {
  public:
   explicit Functions(const std::vector<Token>& tokens);
@@ -36,7 +39,7 @@ class Functions {
   void define(const FunctionHead& head);
   // Throws PtxError unless what the call names is declared above, or, in a body expanded before its
   // turn, defined anywhere, and the call's operands fit.
-  void check(const ParsedCall& call, bool expanded) const;
+  FunctionHead check(const ParsedCall& call, bool expanded) const;
   static void fit(const ParsedCall& call, const FunctionHead& head);
   const FunctionHead* declared(std::string_view name) const;
   const CallGraph& graph() const { return graph_; }

@@ -103,7 +103,9 @@ void parse_declarator(Cursor& in, const Element& e, VariableDeclaration& v) {
   v.name = in.expect_word("a variable's name");
   v.align = e.align;
   v.bytes = e.bytes;
+  v.scalar = e.bytes == e.scalar_bytes() ? e.type : Type::none;
   while (in.accept('[')) {
+    v.scalar = Type::none;
     if (in.accept(']')) {
       if (v.open) in.fail("only one bound may be open");
       v.open = true;
@@ -131,11 +133,14 @@ Type parse_type(Cursor& in) {
 
 RegisterDeclaration parse_registers(Cursor& in) {
   RegisterDeclaration out;
-  if (in.peek().dot("v2") || in.peek().dot("v4")) in.fail("vector registers are not supported");
+  out.lanes = in.accept_dot("v2") ? 2 : in.accept_dot("v4") ? 4 : 1;
   const SourcePos pos = in.pos();
   out.type = parse_type(in);
   if (!is_fundamental(out.type))
     throw PtxError(pos, "." + std::string(text_of(out.type)) + " is no register type");
+  constexpr uint32_t widest = 128;
+  if (out.lanes > 1 && (out.type == Type::pred || out.lanes * bits_of(out.type) > widest))
+    throw PtxError(pos, "a vector of registers has at most 128 bits and no predicates");
   do {
     RegisterName n;
     n.pos = in.pos();
@@ -174,6 +179,18 @@ VariableDeclaration parse_parameter(Cursor& in) {
   VariableDeclaration v;
   parse_declarator(in, e, v);
   if (v.open || !v.init.empty()) throw PtxError(v.pos, "a parameter has a size and no value");
+  return v;
+}
+
+VariableDeclaration parse_register_parameter(Cursor& in) {
+  Element e = parse_element(in);
+  VariableDeclaration v;
+  parse_declarator(in, e, v);
+  if (v.scalar == Type::none || v.scalar == Type::f16x2 || v.scalar == Type::b128 ||
+      !v.init.empty())
+    throw PtxError(v.pos,
+                   "a parameter in a register is neither an array, a vector, packed nor .b128");
+  v.is_register = true;
   return v;
 }
 

@@ -21,6 +21,7 @@ struct RegisterName {
 };
 struct RegisterDeclaration {
   Type type = Type::none;
+  uint32_t lanes = 1;  // of .v2 and .v4
   std::vector<RegisterName> names;
 };
 // After `.reg`, the semicolon included.
@@ -39,14 +40,18 @@ struct VariableDeclaration {
   SourcePos pos;
   uint32_t align = 1;
   uint64_t bytes = 0;
-  bool open = false;  // name[]
+  Type scalar = Type::none;  // of neither an array nor a vector
+  bool is_register = false;  // a parameter after .reg
+  bool open = false;         // name[]
   std::vector<uint8_t> init;
   std::vector<InitialAddress> addresses;
 };
 // After `.shared`, `.global` ..., the semicolon included.
 std::vector<VariableDeclaration> parse_variables(Cursor& in);
 
-// One parameter, after `.param` or `.reg`, up to the comma or parenthesis.
+// One parameter, after `.param`, up to the comma or parenthesis; one of a device function after
+// `.reg`.
 VariableDeclaration parse_parameter(Cursor& in);
+VariableDeclaration parse_register_parameter(Cursor& in);
 
 }  // namespace emu::ptx

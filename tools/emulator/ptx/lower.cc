@@ -7,9 +7,39 @@
 namespace emu::ptx {
 namespace {
 
-void resolve(ParsedOperand& op, const Scopes& scopes) {
-  if (!op.name.empty()) op.symbol = scopes.find(op.name);
-  for (ParsedOperand& e : op.elements) resolve(e, scopes);
+const Symbol* part(std::string_view vector, std::string_view field, const Scopes& scopes) {
+  constexpr std::string_view positions = "xyzw", colours = "rgba";
+  if (const size_t colour = colours.find(field); field.size() == 1 && colour < colours.size())
+    field = positions.substr(colour, 1);
+  return scopes.find(std::string(vector) + "." + std::string(field));
+}
+
+// v.x is a register; v alone is {v.x, v.y} where an operand stands, and nowhere else.
+void resolve_vector(ParsedOperand& op, const Scopes& scopes, bool whole) {
+  if (!op.field.empty()) {
+    const Symbol* const found = part(op.name, op.field, scopes);
+    if (!found) return;  // the operand's rules say that it has no such field
+    op.symbol = found;
+    op.field = {};
+    return;
+  }
+  if (!whole || op.kind != ParsedOperand::Kind::name || op.offset || op.negated)
+    throw PtxError(op.pos, "'" + std::string(op.name) + "' is a vector of registers");
+  op.kind = ParsedOperand::Kind::vector;
+  for (uint32_t i = 0; i < op.symbol->lanes; ++i) {
+    ParsedOperand e;
+    e.name = op.name;
+    e.symbol = part(op.name, std::string_view("xyzw").substr(i, 1), scopes);
+    e.pos = op.pos;
+    op.elements.push_back(e);
+  }
+}
+
+void resolve(ParsedOperand& op, const Scopes& scopes, bool whole = true) {
+  for (ParsedOperand& e : op.elements) resolve(e, scopes, false);
+  if (op.name.empty()) return;
+  op.symbol = scopes.find(op.name);
+  if (op.symbol && op.symbol->lanes > 1) resolve_vector(op, scopes, whole);
 }
 
 // ld.param and st.param of a call's variables are accesses to local memory.

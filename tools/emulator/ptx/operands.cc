@@ -308,7 +308,8 @@ class Fitter {
   std::string parts(const Slot& slot, Type type, const ParsedOperand& p, Operand& out) {
     if (p.kind != Kind::vector) return "a vector expected";
     const size_t n = p.elements.size();
-    const Type part = n == 2 || n == 4 ? bits_type(bits_of(type) / uint32_t(n)) : Type::none;
+    const bool divides = n == 2 || n == 4 || (n == 1 && type != Type::b128);
+    const Type part = divides ? bits_type(bits_of(type) / uint32_t(n)) : Type::none;
     if (part == Type::none) return "no vector of " + std::to_string(n) + " makes up " + dot(type);
     return elements(slot, part, p, out);
   }

@@ -11,13 +11,10 @@ void check_name(std::string_view name, SourcePos pos) {
 
 void Scopes::declare(std::string_view name, const Symbol& symbol, SourcePos pos) {
   check_name(name, pos);
-  if (!scopes_.back().symbols.emplace(name, symbol).second)
+  const bool is_parameter =
+      scopes_.back().is_body && scopes_[scopes_.size() - 2].symbols.count(name);
+  if (is_parameter || !scopes_.back().symbols.emplace(name, symbol).second)
     throw PtxError(pos, "'" + std::string(name) + "' is declared twice in one scope");
-}
-
-void Scopes::declare_copy(std::string name, const Symbol& symbol, SourcePos pos) {
-  names_.push_back(std::move(name));
-  declare(names_.back(), symbol, pos);
 }
 
 const Symbol* Scopes::find(std::string_view name) const {

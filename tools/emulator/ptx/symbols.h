@@ -28,6 +28,7 @@ struct Symbol {
   uint32_t call_bytes = 0, call_align = 0;
   bool read_only = false;  // the function's own parameter
   uint32_t frame = ~0u;    // local: the slot of the register that index counts from, if any
+  uint32_t lanes = 1;      // reg: of .v2 and .v4, whose parts are registers of the names v.x to v.w
 };
 
 // A branch to a label that may come later.
@@ -45,6 +46,11 @@ class Scopes {
  public:
   Scopes() { push(); }  // the module's scope
   void push() { scopes_.emplace_back(); }
+  // That of a body: its names are none of the parameters', whose scope is the one around it.
+  void push_body() {
+    push();
+    scopes_.back().is_body = true;
+  }
   // Resolves the closed scope's branches: calls resolved(instruction, target) for those whose label
   // it has, and leaves the rest to the scope around it.
   template <class F>
@@ -59,7 +65,7 @@ class Scopes {
   void show_functions(bool all) { all_functions_ = all; }
   void see_function(std::string_view name) { seen_.insert(name); }
   // For names that are not in the text: %r<4> declares %r0 .. %r3.
-  void declare_copy(std::string name, const Symbol& symbol, SourcePos pos);
+  std::string_view keep(std::string name) { return names_.emplace_back(std::move(name)); }
   const Symbol* find(std::string_view name) const;
 
   // The innermost scope becomes the outermost of a function: only it, those in it and the module's
@@ -78,6 +84,7 @@ class Scopes {
     std::unordered_map<std::string_view, Symbol> symbols;
     std::unordered_map<std::string_view, uint32_t> labels;
     std::vector<Branch> branches;
+    bool is_body = false;
   };
   std::vector<Scope> scopes_;
   std::unordered_map<std::string_view, Symbol> functions_;

@@ -30,9 +30,7 @@ int64_t parse_offset(Cursor& in) { return in.accept('+') ? parse_integer(in, "of
 
 void parse_name(Cursor& in, ParsedOperand& op) {
   op.name = in.expect_word("operand");
-  if (op.name[0] == '%' && in.peek().kind == Token::Kind::dotted && !in.peek().spaced) {
-    op.field = in.next().text;
-  }
+  if (in.peek().kind == Token::Kind::dotted && !in.peek().spaced) op.field = in.next().text;
 }
 
 ParsedOperand parse_operand(Cursor& in);

@@ -16,7 +16,7 @@ struct ParsedOperand {
   bool negated = false;                 // !p
   bool piped = false;                   // stands after the | of d|p
   std::string_view name;                // name; the base of an address (empty: an absolute one)
-  std::string_view field;               // x of %tid.x
+  std::string_view field;               // x of %tid.x and v.x
   uint64_t bits = 0;                    // integer, real32, real64
   int64_t offset = 0;                   // name+4, [name+4]
   std::vector<ParsedOperand> elements;  // of a vector; coordinates of [map, {c0, c1}]

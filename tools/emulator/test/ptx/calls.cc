@@ -130,7 +130,7 @@ TEST_CASE("calls that do not fit, and those that are not supported, are refused"
   CHECK(contains(refused(f, "call f, (a);"), "'f' has 1 results, the call 0"));
   CHECK(contains(refused(f, "call (got), f;"), "'f' has 1 parameters, the call 0"));
   CHECK(contains(refused(f, "call (got), f, (wide);"), "differ in size or alignment"));
-  CHECK(contains(refused(f, "call (got), f, (r1);"), "other than .param variables"));
+  CHECK(contains(refused(f, "call (got), f, (d1);"), "register or constant of type .b32"));
   CHECK(contains(refused(f, "call (got), d1, (a), proto;"), "names no .callprototype above it"));
   CHECK(contains(refused(f, "mov.b64 d1, a;"), "only ld.param and st.param reach it"));
   CHECK(contains(refused(f, "st.local.b32 [a], r1;"), "only ld.param and st.param reach it"));
