@@ -724,17 +724,18 @@ NVFP4_API nvfp4_status nvfp4_dequantize_host(const void *codes, int64_t codes_ld
  *         0), written to *tensor_scale_device, which nvfp4_gemm_desc takes as a_tensor_scale or
  *         b_tensor_scale. Needs a workspace; a kernel reads x once more.
  * The others have a t for each row, tensor_scale_device[rows], which nvfp4_gemm_desc takes as
- * a_tensor_scale with a_tensor_scale_rows:                                                    (**)
- * ROW_AMAX       made as by AMAX of each row, and written.
+ * a_tensor_scale with a_tensor_scale_rows:
+ * ROW_AMAX       made as by AMAX of each row, and written, by the one kernel that quantizes.
  * ROWS           read.
- * FROM_ROW_AMAX  a product's d_row_amax is there: t = it / 2688 (1 where that is 0). */
+ * FROM_ROW_AMAX  a product's d_row_amax is there: t = it / 2688 (1 where that is 0). It stays what
+ *                it is: the next product takes it as a_tensor_scale with alpha / 2688. */
 enum {
   NVFP4_TENSOR_SCALE_VALUE = 0,
   NVFP4_TENSOR_SCALE_DEVICE = 1,
   NVFP4_TENSOR_SCALE_AMAX = 2,
-  NVFP4_TENSOR_SCALE_ROW_AMAX = 3,     /*                                                    (**) */
-  NVFP4_TENSOR_SCALE_ROWS = 4,         /*                                                    (**) */
-  NVFP4_TENSOR_SCALE_FROM_ROW_AMAX = 5 /*                                                    (**) */
+  NVFP4_TENSOR_SCALE_ROW_AMAX = 3,
+  NVFP4_TENSOR_SCALE_ROWS = 4,
+  NVFP4_TENSOR_SCALE_FROM_ROW_AMAX = 5
 };
 
 /* A matrix x [rows][k], row-major, and its NVFP4 form, all in device memory.
@@ -746,7 +747,7 @@ enum {
  *   scales       nvfp4_scale_bytes(rows, k, scale_layout) bytes.
  *   pdl          NVFP4_PDL_OFF or _ON, as in nvfp4_gemm_desc. In both a kernel that follows with
  *                programmatic launch may start at once.
- *   overlap      x, codes, scales, *tensor_scale_device and the workspace lie apart.
+ *   overlap      x, codes, scales, what tensor_scale_device points to and the workspace lie apart.
  *   format       an NVFP4_OPERAND_FORMAT; on the device NVFP4 alone, the others (**). K a multiple
  *                of the elements that share a scale.
  *   scale_rule   with NVFP4: DEFAULT. With UE8M0 scales an NVFP4_SCALE_RULE, and tensor_scale is 1
@@ -760,7 +761,7 @@ typedef struct nvfp4_quantize_desc {
   void *codes;                         /* E2M1, two to a byte                                     */
   int64_t codes_ld;
   void *scales;                        /* UE4M3, scale_layout                                     */
-  float *tensor_scale_device;          /* DEVICE: read; AMAX: written                             */
+  float *tensor_scale_device;          /* not VALUE; AMAX and ROW_AMAX write it                   */
   void *workspace;                     /* AMAX: nvfp4_quantize_workspace_bytes() of it            */
   uint64_t workspace_bytes;
   float tensor_scale;                  /* VALUE: finite, above 0                                  */
@@ -781,7 +782,7 @@ NVFP4_API nvfp4_status nvfp4_quantize_workspace_bytes(const nvfp4_quantize_desc 
 NVFP4_API nvfp4_status nvfp4_quantize(const nvfp4_quantize_desc *desc, void *stream);
 
 /* x = (code * scale) * t: the inner product is exact, the outer one an fp32 multiplication, then
- * one rounding to x_type. VALUE or DEVICE.                                          Since 0.1 */
+ * one rounding to x_type. VALUE, DEVICE, ROWS or FROM_ROW_AMAX.                     Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_dequantize(const nvfp4_quantize_desc *desc, void *stream);
 
 /* nvfp4_quantize and nvfp4_dequantize on the CPU, single-threaded, with the same bits; every
@@ -817,8 +818,9 @@ enum { NVFP4_FUSED_UNSET = 0, NVFP4_FUSED_SILU_MUL = 1, NVFP4_FUSED_RMS_NORM = 2
  *   weight       RMS_NORM: k of them. SILU_MUL: NULL.
  *   epsilon      RMS_NORM: finite, above 0. SILU_MUL: 0.
  *   codes, scales, tensor_scale, tensor_scale_device, pdl, format, scale_rule
- *                as in nvfp4_quantize_desc; tensor_scale_mode is VALUE or DEVICE.
- *   overlap      what is written (codes, scales, a residual) and each other operand lie apart. */
+ *                as in nvfp4_quantize_desc; tensor_scale_mode is VALUE, DEVICE or ROW_AMAX.
+ *   overlap      what is written (codes, scales, a residual, scales of rows) and each other operand
+ *                lie apart. */
 typedef struct nvfp4_fused_quantize_desc {
   uint64_t struct_size;
   int64_t rows, k;
@@ -830,7 +832,7 @@ typedef struct nvfp4_fused_quantize_desc {
   void *codes;                         /* E2M1, two to a byte                                     */
   int64_t codes_ld;
   void *scales;                        /* UE4M3, scale_layout                                     */
-  const float *tensor_scale_device;    /* DEVICE                                                  */
+  float *tensor_scale_device;          /* DEVICE: read; ROW_AMAX: written                         */
   float tensor_scale;                  /* VALUE: finite, above 0                                  */
   float epsilon;
   int32_t operation, type, scale_layout, tensor_scale_mode, pdl;

@@ -7,6 +7,7 @@
 #include "host/reference/activation.h"
 #include "host/reference/quantize.h"
 #include "host/reference/scale_layout.h"
+#include "host/reference/tensor_scale.h"
 #include "host/reference/typed_row.h"
 
 namespace nvfp4 {
@@ -36,21 +37,33 @@ struct Operands {
   bool residual;
 };
 
-void quantize_row(const nvfp4_fused_quantize_desc& d, float t, int64_t row, const Operands& o) {
+float tensor_scale_of(const nvfp4_fused_quantize_desc& d, int64_t row) {
+  if (d.tensor_scale_mode == NVFP4_TENSOR_SCALE_VALUE) return d.tensor_scale;
+  return d.tensor_scale_device[d.tensor_scale_mode == NVFP4_TENSOR_SCALE_ROW_AMAX ? row : 0];
+}
+
+void quantize_row(const nvfp4_fused_quantize_desc& d, int64_t row, const Operands& o) {
   const bool norm = d.operation == NVFP4_FUSED_RMS_NORM;
   if (o.residual) {
     for (int64_t i = 0; i < d.k; ++i) o.y.set(i, o.x.at(i) + o.y.at(i));
   }
   const TypedRow& h = o.residual ? o.y : o.x;
   const F32 factor = norm ? norm_factor(h, d.k, d.epsilon) : kOne;
+  const auto value_at = [&](int64_t at) {
+    return norm ? h.at(at) * factor * o.weight.at(at)
+                : activate(NVFP4_ACTIVATION_SILU, o.x.at(at)) * o.y.at(at);
+  };
+  if (d.tensor_scale_mode == NVFP4_TENSOR_SCALE_ROW_AMAX) {
+    LargestFinite largest;
+    for (int64_t i = 0; i < d.k; ++i) largest.add(value_at(i));
+    d.tensor_scale_device[row] = f32_from_bits(largest.tensor_scale().bits);
+  }
+  const float t = tensor_scale_of(d, row);
   const int64_t blocks = d.k / kScaleBlock;
   for (int64_t block = 0; block < blocks; ++block) {
     float z[kScaleBlock];
     for (int64_t i = 0; i < kScaleBlock; ++i) {
-      const int64_t at = block * kScaleBlock + i;
-      const F32 value = norm ? h.at(at) * factor * o.weight.at(at)
-                             : activate(NVFP4_ACTIVATION_SILU, o.x.at(at)) * o.y.at(at);
-      z[i] = f32_from_bits(value.bits);
+      z[i] = f32_from_bits(value_at(block * kScaleBlock + i).bits);
     }
     quantize_block(
         z, t, static_cast<uint8_t*>(d.codes) + (row * d.codes_ld + block * 16) / 2,
@@ -61,11 +74,9 @@ void quantize_row(const nvfp4_fused_quantize_desc& d, float t, int64_t row, cons
 }  // namespace
 
 void fused_quantize(const nvfp4_fused_quantize_desc& d) {
-  const float t =
-      d.tensor_scale_mode == NVFP4_TENSOR_SCALE_VALUE ? d.tensor_scale : *d.tensor_scale_device;
   for (int64_t row = 0; row < d.rows; ++row) {
     quantize_row(
-        d, t, row,
+        d, row,
         {TypedRow(d.x, d.x_ld, row, d.type), TypedRow(d.y, d.y_ld, row, d.type),
          TypedRow(d.weight, 0, 0, d.type), d.operation == NVFP4_FUSED_RMS_NORM && d.y != nullptr});
   }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "host/reference/quantize_typed.h"
 
-#include <algorithm>
-
 #include "host/base/operand_format.h"
 #include "host/base/size.h"
 #include "host/reference/quantize.h"
 #include "host/reference/quantize_ue8m0.h"
 #include "host/reference/scale_layout.h"
+#include "host/reference/tensor_scale.h"
 #include "host/reference/typed_row.h"
 
 namespace nvfp4 {
@@ -17,39 +16,44 @@ namespace {
 using Desc = nvfp4_quantize_desc;
 
 constexpr int kLargestBlock = 32;
-constexpr F32 kOne{0x3F800000};
-constexpr F32 kLargestProduct{0x45280000};  // 2688 = 6 * 448
 
-// amax / 2688 over the finite elements, or 1 where that is 0.
-F32 scale_of_amax(const Desc& q) {
-  uint32_t amax = 0;
-  for (int64_t row = 0; row < q.rows; ++row) {
-    const TypedRow x(q.x, q.x_ld, row, q.x_type);
-    for (int64_t i = 0; i < q.k; ++i) {
-      const uint32_t magnitude = absolute(x.at(i)).bits;
-      if (magnitude < kF32.overflow_code) amax = std::max(amax, magnitude);
+// Made before the first row is quantized; those of rows one by one.
+void make_tensor_scales(const Desc& q) {
+  const auto make = [&](int64_t first, int64_t end, float* to) {
+    LargestFinite largest;
+    for (int64_t row = first; row < end; ++row) {
+      const TypedRow x(q.x, q.x_ld, row, q.x_type);
+      for (int64_t i = 0; i < q.k; ++i) largest.add(x.at(i));
     }
-  }
-  const F32 t = F32{amax} / kLargestProduct;
-  return t.is_positive() ? t : kOne;
+    *to = f32_from_bits(largest.tensor_scale().bits);
+  };
+  if (q.tensor_scale_mode == NVFP4_TENSOR_SCALE_AMAX) make(0, q.rows, q.tensor_scale_device);
+  if (q.tensor_scale_mode != NVFP4_TENSOR_SCALE_ROW_AMAX) return;
+  for (int64_t row = 0; row < q.rows; ++row) make(row, row + 1, q.tensor_scale_device + row);
 }
 
-float tensor_scale_of(const Desc& q) {
-  if (q.tensor_scale_mode == NVFP4_TENSOR_SCALE_VALUE) return q.tensor_scale;
-  if (q.tensor_scale_mode == NVFP4_TENSOR_SCALE_AMAX) {
-    *q.tensor_scale_device = f32_from_bits(scale_of_amax(q).bits);
+float tensor_scale_of(const Desc& q, int64_t row) {
+  switch (q.tensor_scale_mode) {
+    case NVFP4_TENSOR_SCALE_VALUE: return q.tensor_scale;
+    case NVFP4_TENSOR_SCALE_DEVICE:
+    case NVFP4_TENSOR_SCALE_AMAX: return *q.tensor_scale_device;
+    case NVFP4_TENSOR_SCALE_FROM_ROW_AMAX: {
+      const F32 amax{f32_bits(q.tensor_scale_device[row])};
+      return f32_from_bits(tensor_scale_of_amax(amax).bits);
+    }
+    default: return q.tensor_scale_device[row];
   }
-  return *q.tensor_scale_device;
 }
 
-// Calls function(row, first element, codes, scale) for each block of elements that share a scale.
+// Calls function(row's number, row, first element, codes, scale) for each block of elements that
+// share a scale.
 template <typename Function>
 void for_each_block(const Desc& q, Function function) {
   const int64_t size = find_operand_format(q.format)->block, blocks = q.k / size;
   for (int64_t row = 0; row < q.rows; ++row) {
     const TypedRow x(q.x, q.x_ld, row, q.x_type);
     for (int64_t block = 0; block < blocks; ++block) {
-      function(x, block * size,
+      function(row, x, block * size,
                static_cast<uint8_t*>(q.codes) + (row * q.codes_ld + block * size) / 2,
                static_cast<uint8_t*>(q.scales) + scale_offset(q.scale_layout, row, block, blocks));
     }
@@ -57,29 +61,32 @@ void for_each_block(const Desc& q, Function function) {
 }
 
 void quantize_nvfp4(const Desc& q) {
-  const float t = tensor_scale_of(q);
-  for_each_block(q, [t](const TypedRow& x, int64_t first, uint8_t* codes, uint8_t* scale) {
-    float values[kScaleBlock];
-    for (int i = 0; i < kScaleBlock; ++i) values[i] = f32_from_bits(x.at(first + i).bits);
-    quantize_block(values, t, codes, scale);
-  });
+  make_tensor_scales(q);
+  for_each_block(
+      q, [&](int64_t row, const TypedRow& x, int64_t first, uint8_t* codes, uint8_t* scale) {
+        const float t = tensor_scale_of(q, row);
+        float values[kScaleBlock];
+        for (int i = 0; i < kScaleBlock; ++i) values[i] = f32_from_bits(x.at(first + i).bits);
+        quantize_block(values, t, codes, scale);
+      });
 }
 
 void dequantize_nvfp4(const Desc& q) {
-  const float t = tensor_scale_of(q);
-  for_each_block(q, [t](const TypedRow& x, int64_t first, uint8_t* codes, uint8_t* scale) {
-    float values[kScaleBlock];
-    dequantize(codes, kScaleBlock, scale, NVFP4_SCALE_LAYOUT_LINEAR, 1, kScaleBlock, t, values,
-               kScaleBlock);
-    for (int i = 0; i < kScaleBlock; ++i) {
-      const F32 value{f32_bits(values[i])};
-      x.set(first + i, value.is_nan() ? kNan : value);
-    }
-  });
+  for_each_block(
+      q, [&](int64_t row, const TypedRow& x, int64_t first, uint8_t* codes, uint8_t* scale) {
+        const float t = tensor_scale_of(q, row);
+        float values[kScaleBlock];
+        dequantize(codes, kScaleBlock, scale, NVFP4_SCALE_LAYOUT_LINEAR, 1, kScaleBlock, t, values,
+                   kScaleBlock);
+        for (int i = 0; i < kScaleBlock; ++i) {
+          const F32 value{f32_bits(values[i])};
+          x.set(first + i, value.is_nan() ? kNan : value);
+        }
+      });
 }
 
 void quantize_with_ue8m0(const Desc& q, int count) {
-  for_each_block(q, [&](const TypedRow& x, int64_t first, uint8_t* codes, uint8_t* scale) {
+  for_each_block(q, [&](int64_t, const TypedRow& x, int64_t first, uint8_t* codes, uint8_t* scale) {
     F32 values[kLargestBlock];
     for (int i = 0; i < count; ++i) values[i] = x.at(first + i);
     quantize_ue8m0(values, count, q.scale_rule, codes, scale);
@@ -87,7 +94,7 @@ void quantize_with_ue8m0(const Desc& q, int count) {
 }
 
 void dequantize_with_ue8m0(const Desc& q, int count) {
-  for_each_block(q, [&](const TypedRow& x, int64_t first, uint8_t* codes, uint8_t* scale) {
+  for_each_block(q, [&](int64_t, const TypedRow& x, int64_t first, uint8_t* codes, uint8_t* scale) {
     F32 values[kLargestBlock];
     dequantize_ue8m0(codes, count, *scale, values);
     for (int i = 0; i < count; ++i) x.set(first + i, values[i]);

@@ -73,12 +73,30 @@ FusedParams make_params(const nvfp4_fused_quantize_desc& desc) {
   p.nvfp4.vectors = multiple(desc.x, desc.x_ld % 16 * element, 16) &&
                     (desc.y == nullptr || multiple(desc.y, desc.y_ld % 16 * element, 16)) &&
                     multiple(desc.weight, 0, 16) && multiple(desc.codes, desc.codes_ld / 2, 8);
-  p.scale.device = const_cast<float*>(desc.tensor_scale_device);
+  p.scale.device = desc.tensor_scale_device;
   p.scale.value = desc.tensor_scale;
   p.scale.source = static_cast<uint32_t>(desc.tensor_scale_mode);
   p.k = f32_from_bits(f32_from_integer(static_cast<int32_t>(desc.k)).bits);
   p.epsilon = desc.epsilon;
   return p;
+}
+
+// The same as a product without a second factor, for the kernel that makes a scale of each row.
+FusedParams rows_params(const nvfp4_quantize_desc& desc) {
+  const QuantizeParams params = make_params(desc);
+  FusedParams p{};
+  p.x = params.x;
+  p.x_ld = params.x_ld;
+  p.nvfp4 = params.nvfp4;
+  p.scale = params.scale;
+  return p;
+}
+
+// A CTA for a row: no more warps than have blocks to keep.
+Grid grid_of_rows(const Nvfp4Matrix& q, int32_t type, bool early) {
+  const uint32_t kept = element_bytes(type) == 4 ? kKeptOfRow<4> : kKeptOfRow<2>;
+  const uint32_t threads = ceil_div(ceil_div(q.blocks, kept), 32u) * 32;
+  return {q.rows, 1, std::min(threads, kRowThreads), 0, 1, early};
 }
 
 nvfp4_status find_kernel(const Site& site, QuantizerEntry entry, CUkernel* kernel) {
@@ -98,13 +116,22 @@ nvfp4_status enqueue(const Site& site, QuantizerEntry entry, const Grid& grid, c
 
 static_assert(static_cast<int>(kTensorScaleValue) == NVFP4_TENSOR_SCALE_VALUE &&
               static_cast<int>(kTensorScalePointer) == NVFP4_TENSOR_SCALE_DEVICE &&
-              static_cast<int>(kTensorScaleAmax) == NVFP4_TENSOR_SCALE_AMAX);
+              static_cast<int>(kTensorScaleAmax) == NVFP4_TENSOR_SCALE_AMAX &&
+              static_cast<int>(kTensorScaleRowAmax) == NVFP4_TENSOR_SCALE_ROW_AMAX &&
+              static_cast<int>(kTensorScaleRows) == NVFP4_TENSOR_SCALE_ROWS &&
+              static_cast<int>(kTensorScaleFromRowAmax) == NVFP4_TENSOR_SCALE_FROM_ROW_AMAX);
 
 nvfp4_status enqueue_quantize(const nvfp4_quantize_desc& desc, void* stream) {
   Site site;
   NVFP4_TRY(find_site(&site));
-  const QuantizeParams params = make_params(desc);
   const bool early = desc.pdl != NVFP4_PDL_OFF;
+  if (desc.tensor_scale_mode == NVFP4_TENSOR_SCALE_ROW_AMAX) {
+    NVFP4_TRY(check_stream(site, static_cast<CUstream>(stream)));
+    const FusedParams params = rows_params(desc);
+    return enqueue(site, entry_of(kQuantizer_quantize_rows_f16, desc.x_type),
+                   grid_of_rows(params.nvfp4, desc.x_type, early), &params, stream);
+  }
+  const QuantizeParams params = make_params(desc);
   const bool amax = desc.tensor_scale_mode == NVFP4_TENSOR_SCALE_AMAX;
   const QuantizerEntry second = entry_of(kQuantizer_quantize_f16, desc.x_type);
   CUkernel kernel;
@@ -133,6 +160,11 @@ nvfp4_status enqueue_fused_quantize(const nvfp4_fused_quantize_desc& desc, void*
   NVFP4_TRY(check_stream(site, static_cast<CUstream>(stream)));
   const FusedParams params = make_params(desc);
   const bool early = desc.pdl != NVFP4_PDL_OFF;
+  if (desc.operation == NVFP4_FUSED_SILU_MUL &&
+      desc.tensor_scale_mode == NVFP4_TENSOR_SCALE_ROW_AMAX) {
+    return enqueue(site, entry_of(kQuantizer_quantize_rows_f16, desc.type),
+                   grid_of_rows(params.nvfp4, desc.type, early), &params, stream);
+  }
   if (desc.operation == NVFP4_FUSED_SILU_MUL) {
     return enqueue(site, entry_of(kQuantizer_silu_mul_f16, desc.type),
                    grid_of(site, desc.rows, desc.k, early), &params, stream);

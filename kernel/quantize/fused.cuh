@@ -110,16 +110,44 @@ __device__ float add_squares(const Words<Type>& h, float column) {
 }
 
 template <typename Type>
-__device__ void quantize_normed(const FusedParams& p, uint32_t row, uint32_t block,
-                                const Words<Type>& h, float factor, const TensorScale& t) {
+__device__ void normed(const FusedParams& p, uint32_t block, const Words<Type>& h, float factor,
+                       float (&z)[kBlock]) {
   Words<Type> weight;
   weight.load(block_at<Type>(p.weight, 0, 0, block), p.nvfp4.vectors != 0);
-  float z[kBlock];
 #pragma unroll
   for (uint32_t i = 0; i < kBlock; ++i) {
     z[i] = __fmul_rn(__fmul_rn(h.value(i), factor), weight.value(i));
   }
+}
+template <typename Type>
+__device__ void quantize_normed(const FusedParams& p, uint32_t row, uint32_t block,
+                                const Words<Type>& h, float factor, const TensorScale& t) {
+  float z[kBlock];
+  normed(p, block, h, factor, z);
   store_block(p.nvfp4, row, block, quantize_block(z, t));
+}
+
+// The row's tensor scale, which is made of what becomes of it.
+template <typename Type, uint32_t kKept>
+__device__ TensorScale scale_of_normed(const FusedParams& p, uint32_t row,
+                                       const Words<Type> (&kept)[kKept], float factor) {
+  const uint32_t blocks = p.nvfp4.blocks;
+  uint32_t largest = 0;
+  float z[kBlock];
+#pragma unroll
+  for (uint32_t i = 0; i < kKept; ++i) {
+    const uint32_t block = threadIdx.x + i * kNormThreads;
+    if (block >= blocks) continue;
+    normed(p, block, kept[i], factor, z);
+    largest = largest_finite_of(z, largest);
+  }
+  for (uint32_t block = threadIdx.x + kKept * kNormThreads; block < blocks; block += kNormThreads) {
+    Words<Type> h;
+    h.load(normed_at<Type>(p, row, block), p.nvfp4.vectors != 0);
+    normed(p, block, h, factor, z);
+    largest = largest_finite_of(z, largest);
+  }
+  return make_scale_of_row(p.scale, row, largest);
 }
 
 // A CTA takes a row. The first two blocks of a thread stay in registers; those beyond 8192 elements
@@ -139,7 +167,8 @@ __device__ void rms_norm(const FusedParams& p) {
     kept[i].load(block_at<Type>(p.x, p.x_ld, row, block), vectors);
     ptx::prefetch_global_l1(block_at<Type>(p.weight, 0, 0, block));
   }
-  const float scale = p.scale.source == kTensorScaleValue ? p.scale.value : *p.scale.device;
+  float scale = p.scale.value;
+  if (p.scale.source == kTensorScalePointer) scale = *p.scale.device;
   float column = 0;
 #pragma unroll
   for (uint32_t i = 0; i < kKept; ++i) {
@@ -157,7 +186,8 @@ __device__ void rms_norm(const FusedParams& p) {
   }
   const float mean = __fdiv_rn(sum_of_columns(column), p.k);
   const float factor = __frcp_rn(__fsqrt_rn(__fadd_rn(mean, p.epsilon)));
-  const TensorScale t = tensor_scale_of(scale);
+  const bool own = p.scale.source == kTensorScaleRowAmax;
+  const TensorScale t = own ? scale_of_normed(p, row, kept, factor) : tensor_scale_of(scale);
 #pragma unroll
   for (uint32_t i = 0; i < kKept; ++i) {
     const uint32_t block = threadIdx.x + i * kNormThreads;

@@ -121,15 +121,17 @@ __device__ inline void store_block(const Nvfp4Matrix& q, uint32_t row, uint32_t 
 // ---- The tensor scale --------------------------------------------------------------------------
 
 // The largest `bits` of a CTA, in every thread. Of magnitudes bits are ordered like values.
-template <uint32_t kThreads>
+template <uint32_t kMostThreads>
 __device__ uint32_t largest_of_cta(uint32_t bits) {
-  __shared__ uint32_t warps[kThreads / 32];
+  __shared__ uint32_t warps[kMostThreads / 32];
   const uint32_t warp = __reduce_max_sync(0xFFFFFFFF, bits);
   if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = warp;
   __syncthreads();
   uint32_t largest = 0;
 #pragma unroll
-  for (uint32_t i = 0; i < kThreads / 32; ++i) largest = max(largest, warps[i]);
+  for (uint32_t i = 0; i < kMostThreads / 32; ++i) {
+    if (i < blockDim.x / 32) largest = max(largest, warps[i]);
+  }
   return largest;
 }
 
@@ -142,13 +144,40 @@ __device__ inline float scale_of_amax(float amax) {
 // By all threads of the CTA.
 __device__ inline TensorScale tensor_scale(const TensorScaleParams& p) {
   if (p.source == kTensorScaleValue) return tensor_scale_of(p.value);
-  if (p.source == kTensorScalePointer) return tensor_scale_of(*p.device);
+  if (p.source != kTensorScaleAmax) return tensor_scale_of(*p.device);
   uint32_t bits = 0;
   for (uint32_t i = threadIdx.x; i < p.amax_ctas; i += kQuantizeThreads) {
     bits = max(bits, __float_as_uint(p.partial_amax[i]));
   }
   const float t = scale_of_amax(__uint_as_float(largest_of_cta<kQuantizeThreads>(bits)));
   if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) *p.device = t;
+  return tensor_scale_of(t);
+}
+
+// Of a row where each has its own, to be read.
+__device__ inline bool is_of_rows(const TensorScaleParams& p) {
+  return p.source >= kTensorScaleRows;
+}
+__device__ inline float scale_of_row(const TensorScaleParams& p, uint32_t row) {
+  const float there = p.device[row];
+  return p.source == kTensorScaleRows ? there : scale_of_amax(there);
+}
+
+// The larger one of `largest` and the finite magnitudes of a block, as bits.
+__device__ inline uint32_t largest_finite_of(const float (&x)[kBlock], uint32_t largest) {
+#pragma unroll
+  for (uint32_t i = 0; i < kBlock; ++i) {
+    const uint32_t bits = magnitude_bits(x[i]);
+    largest = max(largest, bits < kF32Infinity ? bits : 0);
+  }
+  return largest;
+}
+
+// By all threads of the CTA that has the row: its scale, which is stored.
+__device__ inline TensorScale make_scale_of_row(const TensorScaleParams& p, uint32_t row,
+                                                uint32_t largest) {
+  const float t = scale_of_amax(__uint_as_float(largest_of_cta<kRowThreads>(largest)));
+  if (threadIdx.x == 0) p.device[row] = t;
   return tensor_scale_of(t);
 }
 

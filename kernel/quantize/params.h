@@ -10,7 +10,11 @@ namespace nvfp4 {
 
 constexpr uint32_t kQuantizeWarps = 4;  // of a CTA, a row of the matrix each
 constexpr uint32_t kQuantizeThreads = 32 * kQuantizeWarps;
-constexpr uint32_t kNormThreads = 256;         // a CTA and its row: columns of the sum of squares
+constexpr uint32_t kNormThreads = 256;  // a CTA and its row: columns of the sum of squares
+constexpr uint32_t kRowThreads = 256;   // at most, of a CTA that makes its row's scale
+// Blocks of such a row that a thread keeps in registers.
+template <uint32_t kElementBytes>
+constexpr uint32_t kKeptOfRow = kElementBytes == 4 ? 1 : 2;
 constexpr uint32_t kMostAmaxCtas = 1024;       // each leaves one fp32 in the workspace
 constexpr float kLargestProduct = 448 * 6.0f;  // the largest scale times the largest element
 
@@ -19,6 +23,10 @@ enum TensorScaleSource : uint32_t {
   kTensorScaleValue,    // value
   kTensorScalePointer,  // *device
   kTensorScaleAmax,     // partial maxima; it is stored to *device
+  // The others have one for each row, device[row].
+  kTensorScaleRowAmax,      // made of the row, and stored there
+  kTensorScaleRows,         // read from there
+  kTensorScaleFromRowAmax,  // made of the amax that is there
 };
 struct TensorScaleParams {
   float* device;

@@ -10,6 +10,7 @@
 //   nvfp4_scale_convert              128x4 tiles or linear, to either
 //   nvfp4_silu_mul_{f16,bf16,f32}    silu(x) * y -> codes, scales
 //   nvfp4_rms_norm_{f16,bf16,f32}    RMSNorm of x, or of x + residual, which is stored -> the same
+//   nvfp4_quantize_rows_{f16,..}     x, or silu(x) * y -> codes, scales, and t of each row
 //   nvfp4_empty_sum                  D of a GEMM with K = 0: here, since one image serves every
 //                                    device
 //   Nothing but codes and scales of the blocks that exist is written: padding keeps its bytes.
@@ -25,6 +26,7 @@
 #include "kernel/ptx/sync.cuh"
 #include "kernel/quantize/fused.cuh"
 #include "kernel/quantize/matrix.cuh"
+#include "kernel/quantize/rows.cuh"
 
 namespace nvfp4 {
 
@@ -50,7 +52,9 @@ __device__ void quantize(const QuantizeParams& p) {
     if (next_row < p.nvfp4.rows) {
       next.load(block_at<Type>(p.x, p.x_ld, next_row, place.block), vectors);
     }
-    store_block(p.nvfp4, row, place.block, quantize_block(x, t));
+    const bool of_row = is_of_rows(p.scale);
+    const TensorScale its = of_row ? tensor_scale_of(scale_of_row(p.scale, row)) : t;
+    store_block(p.nvfp4, row, place.block, quantize_block(x, its));
     row = next_row;
   }
 }
@@ -106,9 +110,10 @@ __device__ void dequantize(const QuantizeParams& p) {
   const Place place;
   const Nvfp4Matrix& q = p.nvfp4;
   ptx::griddepcontrol_wait();
-  const float t = p.scale.source == kTensorScaleValue ? p.scale.value : *p.scale.device;
+  const float of_all = p.scale.source == kTensorScaleValue ? p.scale.value : *p.scale.device;
   if (place.block >= q.blocks) return;
   for (uint32_t row = place.row; row < q.rows; row += place.row_step) {
+    const float t = is_of_rows(p.scale) ? scale_of_row(p.scale, row) : of_all;
     const uint32_t code = q.scales[scale_at(row, place.block, q.blocks, q.scales_are_tiles != 0)];
     const float scale = e4m3_value(code & 0x7F);
     const uint8_t* codes =
@@ -154,6 +159,8 @@ __device__ inline void convert_scales(const ScaleConvertParams& p) {
   NVFP4_ENTRY(nvfp4_dequantize_##type, nvfp4::kQuantizeThreads, QuantizeParams,                   \
               dequantize<nvfp4::Type>)                                                            \
   NVFP4_ENTRY(nvfp4_silu_mul_##type, nvfp4::kQuantizeThreads, FusedParams, silu_mul<nvfp4::Type>) \
+  NVFP4_ENTRY(nvfp4_quantize_rows_##type, nvfp4::kRowThreads, FusedParams,                        \
+              quantize_rows<nvfp4::Type>)                                                         \
   NVFP4_ENTRY(nvfp4_rms_norm_##type, nvfp4::kNormThreads, FusedParams, rms_norm<nvfp4::Type>)
 
 NVFP4_ENTRIES(f16, F16)

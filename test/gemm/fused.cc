@@ -148,7 +148,7 @@ Operands on_device(const Gpu& gpu, const Problem& p, Operands o) {
   q.weight = weight.pointer();
   q.codes = codes.pointer();
   q.scales = scales.pointer();
-  q.tensor_scale_device = static_cast<const float*>(scale.pointer());
+  q.tensor_scale_device = static_cast<float*>(scale.pointer());
   INFO(nvfp4_last_error());
   REQUIRE(nvfp4_fused_quantize(&q, nullptr) == NVFP4_SUCCESS);
   gpu.driver.check(gpu.driver.cuCtxSynchronize(), "cuCtxSynchronize");

@@ -254,6 +254,6 @@ TEST_CASE("each function asks of the driver exactly this", "[calls]") {
     prepare += "cuKernelGetFunction\ncuFuncLoad\n";
   }
   prepare += mode + mode;
-  for (int kernel = 0; kernel < 17; ++kernel) prepare += "cuKernelGetFunction\ncuFuncLoad\n";
+  for (int kernel = 0; kernel < 20; ++kernel) prepare += "cuKernelGetFunction\ncuFuncLoad\n";
   CHECK(calls_of([&] { return nvfp4_prepare(); }) == prepare + mode);
 }

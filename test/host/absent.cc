@@ -93,8 +93,6 @@ const std::vector<Row<Desc>> kProducts = {
 const std::vector<Row<Quantize>> kMatrices = {
     NAME(format, NVFP4_OPERAND_FORMAT_MXFP4),
     NAME(format, NVFP4_OPERAND_FORMAT_E2M1_UE8M0),
-    NAME(tensor_scale_mode, NVFP4_TENSOR_SCALE_ROWS),
-    NAME(tensor_scale_mode, NVFP4_TENSOR_SCALE_FROM_ROW_AMAX),
 };
 
 const std::vector<Row<Fused>> kFused = {
@@ -158,12 +156,6 @@ TEST_CASE(
     refused(nvfp4_quantize_workspace_bytes(&q, &bytes), row.sentence);
     CHECK(bytes == 77);
   }
-  // Codes are not made from it, so there is nothing that dequantizing could read.
-  Quantize made = matrix();
-  made.tensor_scale_mode = NVFP4_TENSOR_SCALE_ROW_AMAX;
-  refused(nvfp4_quantize(&made, nullptr),
-          "tensor_scale_mode = NVFP4_TENSOR_SCALE_ROW_AMAX is not there in version");
-  CHECK(nvfp4_dequantize(&made, nullptr) == NVFP4_STATUS_INVALID_ENUM);
   const Fused good = fused();
   REQUIRE(nvfp4_fused_quantize(&good, nullptr) == NVFP4_SUCCESS);
   for (const auto& row : kFused) {

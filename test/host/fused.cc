@@ -137,6 +137,10 @@ TEST_CASE("arguments of what is fused with quantization are refused by rule") {
   REFUSED(norm, q.scale_layout = 0, NVFP4_STATUS_INVALID_ENUM, "scale_layout");
   REFUSED(norm, q.tensor_scale_mode = NVFP4_TENSOR_SCALE_AMAX, NVFP4_STATUS_INVALID_ENUM,
           "NVFP4_TENSOR_SCALE_AMAX");
+  REFUSED(norm, q.tensor_scale_mode = NVFP4_TENSOR_SCALE_ROWS, NVFP4_STATUS_INVALID_ENUM,
+          "NVFP4_TENSOR_SCALE_ROWS");
+  REFUSED(norm, q.tensor_scale_mode = NVFP4_TENSOR_SCALE_ROW_AMAX, NVFP4_STATUS_NULL_POINTER,
+          "tensor_scale_device");
   REFUSED(norm, q.pdl = 2, NVFP4_STATUS_INVALID_ENUM, "pdl");
   REFUSED(norm, q.reserved[0] = 1, NVFP4_STATUS_INVALID_VALUE, "reserved[0] = 1");
   REFUSED(norm, q.format = 3, NVFP4_STATUS_INVALID_ENUM, "format = 3");

@@ -170,7 +170,7 @@ TEST_CASE("prepare loads every kernel into the context; runs after it load nothi
   CHECK(starting_with(once, "NVFP4_") == Lines{"NVFP4_SUCCESS: "});
   // The images of both kinds of tokens, and the quantizer's, which has that for K = 0.
   CHECK(starting_with(once, "call cuLibraryLoadData").size() == 3);
-  constexpr size_t kQuantizerKernels = 17, kMma = 8;
+  constexpr size_t kQuantizerKernels = 20, kMma = 8;
   for (const char* entry : {"128x64", "128x128", "256x128", "256x256"}) {
     for (const char* kind : {" ", "_plain "}) {
       CHECK(starting_with(once, std::string("call cuLibraryGetKernel library=1 name=") +

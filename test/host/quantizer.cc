@@ -113,6 +113,33 @@ TEST_CASE("a tensor scale on the device, and the workspace that finding it takes
   CHECK(nvfp4_dequantize(&q, nullptr) == NVFP4_STATUS_INVALID_ENUM);
 }
 
+// 130 rows: 520 bytes of scales.
+TEST_CASE("a scale for each row is looked at as far as it goes") {
+  const auto by_rows = [] {
+    nvfp4_quantize_desc q = valid();
+    q.tensor_scale_mode = NVFP4_TENSOR_SCALE_ROW_AMAX;
+    q.tensor_scale_device = static_cast<float*>(address(0x300000));
+    return q;
+  };
+  check_passes(by_rows());
+  nvfp4_quantize_desc q = by_rows();
+  uint64_t bytes = 77;
+  REQUIRE(nvfp4_quantize_workspace_bytes(&q, &bytes) == NVFP4_SUCCESS);
+  CHECK(bytes == 0);
+  CHECK(nvfp4_dequantize(&q, nullptr) == NVFP4_STATUS_INVALID_ENUM);
+  for (const int32_t mode :
+       {NVFP4_TENSOR_SCALE_ROW_AMAX, NVFP4_TENSOR_SCALE_ROWS, NVFP4_TENSOR_SCALE_FROM_ROW_AMAX}) {
+    q = by_rows();
+    q.tensor_scale_mode = mode;
+    q.tensor_scale_device = static_cast<float*>(address(0x200000 - 4 * q.rows));
+    check_passes(q);
+    q.tensor_scale_device = static_cast<float*>(address(0x200000 - 4 * q.rows + 4));
+    check(q, NVFP4_STATUS_OVERLAP, "tensor_scale_device");
+    q.tensor_scale_device = nullptr;
+    check(q, NVFP4_STATUS_NULL_POINTER, "tensor_scale_device");
+  }
+}
+
 TEST_CASE("an empty matrix is quantized without a driver") {
   nvfp4_quantize_desc q = valid();
   q.rows = 0;

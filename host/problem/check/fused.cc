@@ -39,7 +39,8 @@ nvfp4_status check_numbers(const nvfp4_fused_quantize_desc& q) {
   NVFP4_TRY(check_epsilon(q));
   NVFP4_TRY(rule_scale_layout("scale_layout", q.scale_layout));
   NVFP4_TRY(rule_enumerator("tensor_scale_mode", q.tensor_scale_mode, Enumeration::tensor_scale,
-                            only(NVFP4_TENSOR_SCALE_VALUE) | only(NVFP4_TENSOR_SCALE_DEVICE)));
+                            only(NVFP4_TENSOR_SCALE_VALUE) | only(NVFP4_TENSOR_SCALE_DEVICE) |
+                                only(NVFP4_TENSOR_SCALE_ROW_AMAX)));
   NVFP4_TRY(
       rule_enumerator("pdl", q.pdl, Enumeration::pdl, only(NVFP4_PDL_OFF) | only(NVFP4_PDL_ON)));
   NVFP4_TRY(check_format(q.format, q.scale_rule, false));
@@ -69,9 +70,10 @@ nvfp4_status check_places(const nvfp4_fused_quantize_desc& q) {
   NVFP4_TRY(rule_multiple(NVFP4_STATUS_MISALIGNED, "codes_ld", q.codes_ld, 2, ""));
   NVFP4_TRY(buffers.add_codes(q.codes, q.rows, q.codes_ld, q.k, kWritten));
   NVFP4_TRY(buffers.add_scales(q.scales, q.rows, q.k, q.scale_layout, q.format, kWritten));
-  if (q.tensor_scale_mode == NVFP4_TENSOR_SCALE_DEVICE) {
-    NVFP4_TRY(buffers.add("tensor_scale_device", q.tensor_scale_device, sizeof(float),
-                          sizeof(float), kRead));
+  if (q.tensor_scale_mode != NVFP4_TENSOR_SCALE_VALUE) {
+    const bool rows = has_row_scales(q.tensor_scale_mode);
+    NVFP4_TRY(buffers.add("tensor_scale_device", q.tensor_scale_device,
+                          (rows ? q.rows : 1) * int64_t{sizeof(float)}, sizeof(float), rows));
   }
   return buffers.apart();
 }

@@ -25,15 +25,11 @@ bool on_host(QuantizerCall call) {
 }
 
 nvfp4_status check_tensor_scale_mode(int32_t mode, bool codes_are_read) {
-  const EnumeratorSet read = only(NVFP4_TENSOR_SCALE_VALUE) | only(NVFP4_TENSOR_SCALE_DEVICE);
-  const EnumeratorSet rows_read =
-      only(NVFP4_TENSOR_SCALE_ROWS) | only(NVFP4_TENSOR_SCALE_FROM_ROW_AMAX);
-  const EnumeratorSet there = codes_are_read ? read : read | only(NVFP4_TENSOR_SCALE_AMAX);
-  const EnumeratorSet made = codes_are_read ? 0 : only(NVFP4_TENSOR_SCALE_ROW_AMAX);
-  NVFP4_TRY(rule_enumerator("tensor_scale_mode", mode, Enumeration::tensor_scale,
-                            there | rows_read | made));
-  if (holds(there, mode)) return NVFP4_SUCCESS;
-  return enumerator_not_there("tensor_scale_mode", mode, Enumeration::tensor_scale);
+  const EnumeratorSet read = only(NVFP4_TENSOR_SCALE_VALUE) | only(NVFP4_TENSOR_SCALE_DEVICE) |
+                             only(NVFP4_TENSOR_SCALE_ROWS) | only(NVFP4_TENSOR_SCALE_FROM_ROW_AMAX);
+  const EnumeratorSet made = only(NVFP4_TENSOR_SCALE_AMAX) | only(NVFP4_TENSOR_SCALE_ROW_AMAX);
+  return rule_enumerator("tensor_scale_mode", mode, Enumeration::tensor_scale,
+                         codes_are_read ? read : read | made);
 }
 
 // UE8M0 scales reach every number of fp32, so there is no second level above them.
@@ -78,8 +74,9 @@ nvfp4_status check_places(const nvfp4_quantize_desc& q, uint64_t workspace_bytes
   NVFP4_TRY(buffers.add_codes(q.codes, q.rows, q.codes_ld, q.k, kWritten));
   NVFP4_TRY(buffers.add_scales(q.scales, q.rows, q.k, q.scale_layout, q.format, kWritten));
   if (q.tensor_scale_mode != NVFP4_TENSOR_SCALE_VALUE) {
-    NVFP4_TRY(buffers.add("tensor_scale_device", q.tensor_scale_device, sizeof(float),
-                          sizeof(float), kWritten));
+    const int64_t count = has_row_scales(q.tensor_scale_mode) ? q.rows : 1;
+    NVFP4_TRY(buffers.add("tensor_scale_device", q.tensor_scale_device,
+                          count * int64_t{sizeof(float)}, sizeof(float), kWritten));
   }
   if (workspace_bytes > 0) {
     if (q.workspace != nullptr && q.workspace_bytes < workspace_bytes) {
