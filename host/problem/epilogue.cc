@@ -26,7 +26,7 @@ void set_steps(int32_t order, int64_t ld, int64_t* row, int64_t* column) {
 }
 
 uint32_t kind_of(const nvfp4_gemm_desc& g, const EpilogueParams& p) {
-  if (p.a_scale_per_row != 0 || g.cd_order != NVFP4_CD_ORDER_ROW_MAJOR ||
+  if (g.cd_order != NVFP4_CD_ORDER_ROW_MAJOR ||
       g.activation != NVFP4_ACTIVATION_NONE || p.c_type != kTypeNone ||
       (p.bias_type != kTypeNone && p.bias_per_row != 0)) {
     return kEpilogueGeneral;

@@ -152,11 +152,21 @@ __device__ inline float scale_of_columns(const EpilogueParams& e, uint32_t n) {
   return load_scalar(e.b_tensor_scale + n / e.columns_a_factor);
 }
 
-// alpha times the factors of a thread's columns, where A has one factor.
-__device__ inline float scale_of(const EpilogueParams& e, float alpha, uint32_t n) {
-  const float scale = scale_of_rows(e, alpha);
-  return e.b_tensor_scale == nullptr ? scale : __fmul_rn(scale, scale_of_columns(e, n));
-}
+// alpha times the factors of a thread's columns; where A has a factor for each row, it comes
+// between the two.
+struct ColumnScale {
+  float scale = 0, b_scale = 1;
+
+  __device__ ColumnScale() {}
+  __device__ ColumnScale(float of_rows, float of_columns) : scale(of_rows), b_scale(of_columns) {}
+  __device__ ColumnScale(const EpilogueParams& e, float alpha, uint32_t n)
+      : scale(scale_of_rows(e, alpha)), b_scale(scale_of_columns(e, n)) {
+    if (e.a_scale_per_row == 0) scale = __fmul_rn(scale, b_scale);
+  }
+  __device__ float of_row(float a_scale) const {
+    return __fmul_rn(__fmul_rn(scale, a_scale), b_scale);
+  }
+};
 
 __device__ inline float beta_of(const EpilogueParams& e) {
   return e.beta_device == nullptr ? e.beta : load_scalar(e.beta_device);
@@ -169,20 +179,18 @@ __device__ inline uint32_t type_of_c(const EpilogueParams& e, float beta) {
 
 // What all rows of a thread's columns share. Scalars and bias may be what an earlier grid writes.
 struct GeneralColumns {
-  float scale, b_scale;  // where A has a factor for each row, it comes between them
+  ColumnScale factors;
   float beta;
   uint32_t c_type;  // of C where it is read
   float bias[4];
 
   template <typename Params>
   __device__ GeneralColumns(const Params& p, uint32_t n)
-      : scale(0), b_scale(1), beta(0), c_type(kTypeNone), bias{0, 0, 0, 0} {
+      : beta(0), c_type(kTypeNone), bias{0, 0, 0, 0} {
     const EpilogueParams& e = p.epilogue;
     if (n >= p.n) return;
     ptx::griddepcontrol_wait();
-    scale = scale_of_rows(e, p.alpha);
-    b_scale = scale_of_columns(e, n);
-    if (e.a_scale_per_row == 0) scale = __fmul_rn(scale, b_scale);
+    factors = ColumnScale(e, p.alpha, n);
     beta = beta_of(e);
     c_type = type_of_c(e, beta);
     if (e.bias_type == kTypeNone || e.bias_per_row != 0) return;
@@ -192,10 +200,10 @@ struct GeneralColumns {
   }
 };
 
-// Which of A's factors a row of a batch has, where each has its own.
+// Where A's factor of a row is, where each has its own.
 template <typename Params>
-__device__ uint64_t row_of_a(const Params& p, uint32_t batch, uint32_t m) {
-  return static_cast<uint64_t>(batch) * p.m + m;
+__device__ const float* row_scale_at(const Params& p, uint32_t batch, uint32_t m) {
+  return p.epilogue.a_tensor_scale + (static_cast<uint64_t>(batch) * p.m + m);
 }
 
 // C of a thread's columns in some of the rows, on its way to L1.
@@ -242,11 +250,10 @@ __device__ __forceinline__ void store_general(const Params& p, SumRows rows, Gen
         c_bits[i] = load_bits_of_four(e.c, c_type, c_first + at * e.c_row, 1, 4, true);
       }
     }
-    float scale = columns.scale;
+    float scale = columns.factors.scale;
     if constexpr (kRowScales) {
       if (e.a_scale_per_row != 0) {
-        const float a_scale = load_scalar(e.a_tensor_scale + row_of_a(p, rows.batch, m));
-        scale = __fmul_rn(__fmul_rn(scale, a_scale), columns.b_scale);
+        scale = columns.factors.of_row(load_scalar(row_scale_at(p, rows.batch, m)));
       }
     }
     const float4 sum = ptx::ld_shared_v4_f32(rows.at);

@@ -26,8 +26,8 @@ enum Activation : uint32_t {
 
 // What D is of a sum, as far as kernels have ways of their own for it. Plain: fp16, row-major, of
 // alpha by value times the sum. In bf16: the same in that type. Columns: fp16 or bf16, row-major,
-// of what a column has alone: scalars on the device, tensor scales, a bias of columns. In fp32: all
-// of these in that type.
+// of what a column has alone: scalars on the device, tensor scales (A's may be a row's), a bias of
+// columns. In fp32: all of these in that type.
 enum EpilogueKind : uint32_t {
   kEpiloguePlain,
   kEpilogueBf16,

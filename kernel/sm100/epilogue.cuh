@@ -23,36 +23,42 @@ namespace nvfp4 {
 // which changes no sum, not even one of +0 or -0.
 struct LaneColumn {
   float scale = 0, bias = -0.0f;
+  ColumnScale factors;  // where A has a factor for each row: then scale is 1
+  bool row_scales = false;
 
   // Factors and bias may be what an earlier grid writes. Loaded before the sums are there.
   __device__ LaneColumn(const Sm100Params& p, uint32_t n) {
     const EpilogueParams& e = p.epilogue;
     scale = p.alpha;
     if (e.kind <= kEpilogueBf16) return;
-    if (n >= p.n) return;
+    row_scales = e.a_scale_per_row != 0;
     ptx::griddepcontrol_wait();
-    scale = scale_of(e, p.alpha, n);
+    if (n >= p.n) return;
+    factors = ColumnScale(e, p.alpha, n);
+    scale = row_scales ? 1.0f : factors.scale;
     if (e.bias_type != kTypeNone) bias = load_element(e.bias, e.bias_type, n, true);
   }
   __device__ float finish(float sum) const { return __fadd_rn(__fmul_rn(scale, sum), bias); }
 };
 
-// alpha times A's factors of the 32 rows of a sub-tile, one a lane; 0 beyond M.
-struct LaneRow {
-  float scale;
+// A sum, or its bits, times a factor in place.
+__device__ inline void multiply_sum(float& sum, float scale) { sum = __fmul_rn(scale, sum); }
+__device__ inline void multiply_sum(uint32_t& sum, float scale) {
+  sum = __float_as_uint(__fmul_rn(scale, __uint_as_float(sum)));
+}
 
-  __device__ LaneRow(const Sm100Params& p, uint32_t batch, uint32_t m) : scale(0) {
-    ptx::griddepcontrol_wait();
-    if (m >= p.m) return;
-    const EpilogueParams& e = p.epilogue;
-    const float* const a_scale = e.a_tensor_scale + row_of_a(p, batch, m);
-    scale = __fmul_rn(scale_of_rows(e, p.alpha), load_scalar(a_scale));
+// Sums of a lane's column, times the factors of row m + i of a batch and of the column. A lane
+// loads the factor of one row, 0 beyond M; the wait for earlier grids is the caller's.
+template <typename Sum, uint32_t kRows>
+__device__ void scale_by_rows(const Sm100Params& p, const ColumnScale& factors, uint32_t batch,
+                              uint32_t m, uint32_t lane, Sum (&sums)[kRows]) {
+  float a_scale = 0;
+  if (m + lane < p.m) a_scale = load_scalar(row_scale_at(p, batch, m + lane));
+#pragma unroll
+  for (uint32_t i = 0; i < kRows; ++i) {
+    multiply_sum(sums[i], factors.of_row(__shfl_sync(0xFFFFFFFF, a_scale, i)));
   }
-  // Of the row of another lane, times the factor of the own column.
-  __device__ float of(uint32_t lane, float b_scale) const {
-    return __fmul_rn(__shfl_sync(0xFFFFFFFF, scale, lane), b_scale);
-  }
-};
+}
 
 // The part of D that one warp stores: columns from n_first on, rows below m_end.
 struct Rows {
@@ -160,6 +166,9 @@ __device__ void drain(const LaneColumn& column, const Rows& to, uint32_t m_first
     uint32_t sums[kSubTileTokens];
     ptx::tcgen05_ld_32x32b(sums, tmem + piece * kSubTileTokens);
     if (piece + 1 == pieces) release();
+    if (column.row_scales) {
+      scale_by_rows(boxes.p, column.factors, boxes.batch, m, boxes.lane, sums);
+    }
     float x[kSubTileTokens];
 #pragma unroll
     for (uint32_t i = 0; i < kSubTileTokens; ++i) x[i] = column.finish(__uint_as_float(sums[i]));

@@ -9,6 +9,7 @@
 #include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/tcgen05.cuh"
 #include "kernel/sm100/boxes.cuh"
+#include "kernel/sm100/epilogue.cuh"
 
 namespace nvfp4 {
 
@@ -29,12 +30,12 @@ __device__ void drain_general(uint32_t first_m, uint32_t tmem, const Boxes<Tile,
   const uint32_t n = boxes.n_first + column;
   GeneralColumns columns(p, n);
   const bool row_scales = p.epilogue.a_scale_per_row != 0;
-  float b_scale = 1;
+  ColumnScale factors;
   if (row_scales) {
     const uint32_t of_lane = boxes.n_first + lane;
-    columns.scale = 1;
+    columns.factors.scale = 1;
     ptx::griddepcontrol_wait();  // where the lane stores nothing it has not waited
-    if (of_lane < p.n) b_scale = scale_of_columns(p.epilogue, of_lane);
+    if (of_lane < p.n) factors = ColumnScale(p.epilogue, p.alpha, of_lane);
   }
 #pragma unroll 1
   for (uint32_t piece = 0; piece < Slabs<Tile, true>::kPieces; ++piece) {
@@ -42,13 +43,7 @@ __device__ void drain_general(uint32_t first_m, uint32_t tmem, const Boxes<Tile,
     if (m >= p.m) break;
     uint32_t sums[kSubTileTokens];
     ptx::tcgen05_ld_32x32b(sums, tmem + piece * kSubTileTokens);
-    if (row_scales) {
-      const LaneRow rows(p, boxes.batch, m + lane);
-#pragma unroll
-      for (uint32_t i = 0; i < kSubTileTokens; ++i) {
-        sums[i] = __float_as_uint(__fmul_rn(rows.of(i, b_scale), __uint_as_float(sums[i])));
-      }
-    }
+    if (row_scales) scale_by_rows(p, factors, boxes.batch, m, lane, sums);
 #pragma unroll
     for (uint32_t i = 0; i < kSubTileTokens; ++i) {
       ptx::st_shared_b32(slab + i * kSumRowBytes + lane * 4, sums[i]);

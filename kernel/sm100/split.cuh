@@ -177,6 +177,9 @@ __device__ void store_share(const Exchange<Tile, kParts>& its, const LaneColumn&
   for (uint32_t row = 0; row < rows; row += kRows) {
     float x[kRows];
     its.add(row, x);
+    if (column.row_scales) {
+      scale_by_rows(its.cta.p, column.factors, its.cta.tile().batch, m + row, its.lane, x);
+    }
 #pragma unroll
     for (float& one : x) one = column.finish(one);
     store_rows(x, to, m + row, its.own(first), its.lane);

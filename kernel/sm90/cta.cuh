@@ -5,10 +5,10 @@
 #include <cstdint>
 
 #include "kernel/common/clocks.cuh"
+#include "kernel/common/tiles.cuh"
 #include "kernel/ptx/cluster.cuh"
 #include "kernel/sm90/params.h"
 #include "kernel/sm90/tile.h"
-#include "kernel/common/tiles.cuh"
 
 namespace nvfp4 {
 
@@ -78,6 +78,11 @@ __device__ bool has_general_epilogue(const Sm90Params& p) {
 template <typename Tile>
 __device__ bool has_columns_terms(const Sm90Params& p) {
   return Tile::kPlain && p.epilogue.kind == kEpilogueColumns;
+}
+// Among them, a factor for each row of A.
+template <typename Tile>
+__device__ bool has_row_terms(const Sm90Params& p) {
+  return has_columns_terms<Tile>(p) && p.epilogue.a_scale_per_row != 0;
 }
 template <typename Tile>
 __device__ bool has_linear_weight_scales(const Sm90Params& p) {

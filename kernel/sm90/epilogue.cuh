@@ -25,7 +25,7 @@ constexpr float kDecodingScale = Tile::kBlockSums       ? kBlockSumScale
 // that it is added to.
 template <typename Tile, uint32_t kCount, uint32_t kStep>
 struct ColumnTerms {
-  float scale;
+  float scale;  // where A has a factor for each row: without it and B's
   float bias[kCount];
 
   // Beyond N the last column's, for sums that are not stored.
@@ -35,12 +35,23 @@ struct ColumnTerms {
     for (float& one : bias) one = -0.0f;
     if (!has_columns_terms<Tile>(p)) return;
     ptx::griddepcontrol_wait();  // an earlier grid may write what is read here
-    scale = scale_of(e, p.alpha, min(n, p.n - 1));
+    scale = scale_of_rows(e, p.alpha);
+    if (!has_row_terms<Tile>(p)) scale = __fmul_rn(scale, b_scale(p, n));
     if (e.bias_type == kTypeNone) return;
 #pragma unroll
     for (uint32_t i = 0; i < kCount; ++i) {
       bias[i] = load_element(e.bias, e.bias_type, min(n + i * kStep, p.n - 1), true);
     }
+  }
+
+  static __device__ float b_scale(const Sm90Params& p, uint32_t n) {
+    return scale_of_columns(p.epilogue, min(n, p.n - 1));
+  }
+  // In a row of A that has a factor of its own. Beyond M none is loaded, for sums that are not
+  // stored.
+  __device__ float of_row(const Sm90Params& p, uint32_t batch, uint32_t m, float of_columns) const {
+    const uint32_t a_scale = ptx::ld_global_b32_if(row_scale_at(p, batch, m), m < p.m);
+    return ColumnScale(scale, of_columns).of_row(__uint_as_float(a_scale));
   }
 };
 
@@ -65,7 +76,12 @@ __device__ void ask_for_column_terms(const Cta90<Tile>& cta, uint32_t lane) {
   if (lane == 1 && e.a_tensor_scale != nullptr) ptx::prefetch_global_l1(e.a_tensor_scale);
 #pragma unroll 1
   for (uint32_t index = cta.index; index != kNoTile; index = next_tile<Tile>(p, index)) {
-    const uint32_t n = tile_of_index(p, index).weight_tile * Tile::kWeights + lane * 16;
+    const TileCoordinate tile = tile_of_index(p, index);
+    const uint32_t m = tile.token_tile * Tile::kTokens + lane * 32;
+    if (has_row_terms<Tile>(p) && lane * 32 < Tile::kTokens && m < p.m) {
+      ptx::prefetch_global_l1(row_scale_at(p, tile.batch, m));
+    }
+    const uint32_t n = tile.weight_tile * Tile::kWeights + lane * 16;
     if (lane >= Tile::kWeights / 16 || n >= p.n) continue;
     if (e.b_tensor_scale != nullptr) {
       ptx::prefetch_global_l1(e.b_tensor_scale + n / e.columns_a_factor);
@@ -83,13 +99,14 @@ __device__ void ask_for_column_terms(const Cta90<Tile>& cta, uint32_t lane) {
 template <typename Tile>
 struct Epilogue90 {
   const Sm90Params& p;
-  uint32_t n;
+  uint32_t n, batch;
   bool vectors;
   uint16_t* d;
 
   __device__ Epilogue90(const Sm90Params& params, const TileCoordinate& tile, uint32_t first)
       : p(params),
         n(first),
+        batch(tile.batch),
         vectors(((p.d_ld | p.d_batch_stride) & 3) == 0 && n + 4 <= p.n),
         d(static_cast<uint16_t*>(p.d) + tile.batch * p.d_batch_stride + n) {}
 
@@ -117,9 +134,11 @@ struct Epilogue90 {
   }
 
   __device__ void store_sums(uint32_t m, const float4& sum, const FourTerms<Tile>& terms) const {
+    float scale = terms.scale;
+    if (has_row_terms<Tile>(p)) scale = terms.of_row(p, batch, m, terms.b_scale(p, n));
     float x[4] = {sum.x, sum.y, sum.z, sum.w};
 #pragma unroll
-    for (uint32_t i = 0; i < 4; ++i) x[i] = scaled(x[i], terms.scale);
+    for (uint32_t i = 0; i < 4; ++i) x[i] = scaled(x[i], scale);
     if constexpr (Tile::kPlain) {
 #pragma unroll
       for (uint32_t i = 0; i < 4; ++i) x[i] = __fadd_rn(x[i], terms.bias[i]);

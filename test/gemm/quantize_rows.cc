@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A tensor scale for each row: made of it, read, or made of an amax that is there. The device has the
-// host's bits, and each row those that it has alone.
+// A tensor scale for each row: made of it, read, or made of an amax that is there. The device has
+// the host's bits, and each row those that it has alone.
 #include <cmath>
 #include <cstring>
 #include <limits>

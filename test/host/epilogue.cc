@@ -42,7 +42,6 @@ TEST_CASE("Only rows of D, of what a column has alone, are not the general epilo
       [](Desc& g) { g.cd_order = NVFP4_CD_ORDER_COLUMN_MAJOR; },
       [](Desc& g) { g.activation = NVFP4_ACTIVATION_RELU; },
       [&](Desc& g) { g.c_type = NVFP4_TYPE_F16, g.c = &one, g.beta = 1e-45f; },
-      [&](Desc& g) { g.a_tensor_scale = &one, g.a_tensor_scale_rows = 1; },
       [&](Desc& g) {
         g.bias_type = NVFP4_TYPE_F32, g.bias = &one, g.bias_axis = NVFP4_BIAS_AXIS_ROW;
       },
@@ -55,6 +54,7 @@ TEST_CASE("Only rows of D, of what a column has alone, are not the general epilo
   const std::function<void(Desc&)> of_columns[] = {
       [&](Desc& g) { g.scalar_mode = NVFP4_SCALARS_DEVICE, g.alpha_device = &one; },
       [&](Desc& g) { g.a_tensor_scale = &one; },
+      [&](Desc& g) { g.a_tensor_scale = &one, g.a_tensor_scale_rows = 1; },
       [&](Desc& g) { g.b_tensor_scale = &one, g.b_tensor_scale_columns = 64; },
       [&](Desc& g) { g.bias_type = NVFP4_TYPE_F32, g.bias = &one; },
   };

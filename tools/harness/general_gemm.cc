@@ -125,6 +125,7 @@ EpilogueFields random_column_fields(Random& random) {
   f.bias_type = int32_t(random.below(4));
   f.scalar_mode = int32_t(random.below(2));
   f.a_tensor_scale = coin();
+  f.a_tensor_scale_rows = f.a_tensor_scale && coin();
   f.b_tensor_scale = coin();
   if (f.b_tensor_scale && coin()) f.b_tensor_scale_columns = 64 * (1 + random.below(2));
   f.alpha = float(int(random.below(400)) - 200) / 300;

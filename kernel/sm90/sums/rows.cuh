@@ -18,18 +18,30 @@ struct Scaling {
   __device__ float of(float sum) const { return __fmul_rn(scale, __fmul_rn(sum, decoding)); }
 };
 
-// A thread has two columns, 8 apart. With a bias its sums become what is rounded, and the scaling
-// is of ones: in the place where sums are rounded there is no branch.
+// A thread has two columns, 8 apart, of rows m and m + 1, 8 of them on, and so on. With a bias or
+// factors of rows its sums become what is rounded, and the scaling is of ones: in the place where
+// sums are rounded there is no branch.
 template <typename Tile, uint32_t kSums>
-__device__ Scaling scale_rows(const Sm90Params& p, uint32_t n, float (&sums)[kSums]) {
+__device__ Scaling scale_rows(const Sm90Params& p, uint32_t n, uint32_t batch, uint32_t m,
+                              float (&sums)[kSums]) {
   const ColumnTerms<Tile, 2, 8> terms(p, n);
-  if (!has_columns_terms<Tile>(p) || p.epilogue.bias_type == kTypeNone) {
+  const bool of_rows = has_row_terms<Tile>(p);
+  if (!has_columns_terms<Tile>(p) || (p.epilogue.bias_type == kTypeNone && !of_rows)) {
     return {kDecodingScale<Tile>, terms.scale};
   }
+  if (!of_rows) {
+#pragma unroll
+    for (uint32_t i = 0; i < kSums; ++i) {
+      const float x = Epilogue90<Tile>::scaled(sums[i], terms.scale);
+      sums[i] = __fadd_rn(x, terms.bias[i / 2 % 2]);
+    }
+    return {1, 1};
+  }
+  const float b_scale = terms.b_scale(p, n);
 #pragma unroll
   for (uint32_t i = 0; i < kSums; ++i) {
-    const float x = Epilogue90<Tile>::scaled(sums[i], terms.scale);
-    sums[i] = __fadd_rn(x, terms.bias[i / 2 % 2]);
+    const float scale = terms.of_row(p, batch, m + i / 4 * 8 + i % 2, b_scale);
+    sums[i] = __fadd_rn(Epilogue90<Tile>::scaled(sums[i], scale), terms.bias[i / 2 % 2]);
   }
   return {1, 1};
 }
@@ -79,7 +91,8 @@ __device__ void store_rows(const Sm90Params& p, const TileCoordinate& tile, uint
   const uint32_t row = warp % Tile::kConsumersPerStage * (32 / kLanesPerRow) + lane / kLanesPerRow;
   const Epilogue90<Tile> out(p, tile, tile.weight_tile * Tile::kWeights + column * 4);
   const uint32_t n = tile.weight_tile * Tile::kWeights + warp % Tile::kConsumersPerStage * 16;
-  const Scaling scaling = scale_rows<Tile>(p, n + lane / 4, sums);
+  const Scaling scaling =
+      scale_rows<Tile>(p, n + lane / 4, tile.batch, m_first + lane % 4 * 2, sums);
 #pragma unroll
   for (uint32_t first = 0; first < kTokens; first += kRows) {
     if (first > 0) {
