@@ -34,22 +34,25 @@ std::vector<int32_t> types(const Gpu& gpu, const char* variant) {
 
 }  // namespace
 
-// Products of three factors overflow and underflow in one order of multiplication alone.
+// Products of three factors overflow and underflow in one order of multiplication alone. With an
+// activation they are the general epilogue's.
 TEST_CASE("each row of A has its tensor scale, in each batch and variant", "[row_scales]") {
   USE_GPU(gpu);
   const char* variant = EACH_VARIANT;
   const Shape shape{gemm_test::few_tokens(gpu, variant, gpu.sized(131, 21)), 140, 192, 2};
   const Problem operands = gemm_test::forced(variant, make_problem(shape, Data::exact, 30));
-  for (const int32_t type : types(gpu, variant)) {
-    EpilogueFields f;
-    f.d_type = type, f.a_tensor_scale = f.a_tensor_scale_rows = f.b_tensor_scale = true;
-    f.b_tensor_scale_columns = 64, f.alpha = 3;
-    GeneralProblem p(operands, f, 1);
-    p.b_scales = {1e-30f, 7, 0.1f};
-    p.a_scales[0] = 3e38f, p.a_scales.back() = -0.0f;
-    INFO(to_string(f));
-    REQUIRE(difference_on_device(gpu.driver, p) == "");
-  }
+  for (const int32_t type : types(gpu, variant))
+    for (const int32_t activation : {NVFP4_ACTIVATION_NONE, NVFP4_ACTIVATION_RELU}) {
+      EpilogueFields f;
+      f.activation = activation;
+      f.d_type = type, f.a_tensor_scale = f.a_tensor_scale_rows = f.b_tensor_scale = true;
+      f.b_tensor_scale_columns = 64, f.alpha = 3;
+      GeneralProblem p(operands, f, 1);
+      p.b_scales = {1e-30f, 7, 0.1f};
+      p.a_scales[0] = 3e38f, p.a_scales.back() = -0.0f;
+      INFO(to_string(f));
+      REQUIRE(difference_on_device(gpu.driver, p) == "");
+    }
 }
 
 TEST_CASE("tokens of 16 bits have a factor for each row", "[row_scales][a16]") {
