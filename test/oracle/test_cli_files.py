@@ -97,6 +97,22 @@ class BadFiles(InFolder):
         self.assertEqual(done.returncode, 2)
         self.assertIn("pipe", done.stderr)
 
+    def test_a_scale_for_each_row_is_that_of_the_row_alone(self):
+        values = np.random.default_rng(1).standard_normal((3, 64)).astype(np.float32)
+        values *= np.float32([[1e-3], [1], [500]])
+        x = self.saved("x.npy", values)
+        done = run("quantize", x, "--out", self.path("q"), "--rows")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        scales, codes = (np.load(self.path(f"q.{name}.npy")) for name in ("tensor_scale", "codes"))
+        self.assertEqual(scales.shape, (3,))
+        for i in range(3):
+            one = self.saved("one.npy", values[i:i + 1])
+            self.assertEqual(run("quantize", one, "--out", self.path("o")).returncode, 0)
+            self.assertEqual(np.load(self.path("o.tensor_scale.npy"))[0], scales[i])
+            np.testing.assert_array_equal(np.load(self.path("o.codes.npy"))[0], codes[i])
+        both = run("quantize", x, "--out", self.path("q"), "--rows", "--tensor-scale", "1")
+        self.assertEqual(both.returncode, 2)
+
     def test_values_too_small_for_a_tensor_scale(self):
         tiny = self.saved("tiny.npy", np.full((2, 64), 1e-44, np.float32))
         for arguments in (("quantize", tiny, "--out", self.path("q")), ("run", "--a", tiny, "--b",

@@ -84,6 +84,7 @@ struct QuantizeOptions {
   std::string path, out;
   int32_t layout = 1;  // NVFP4_SCALE_LAYOUT_128X4
   std::optional<float> tensor_scale;
+  bool rows = false;  // a tensor scale for each row
 };
 int quantize(const QuantizeOptions& options);
 

@@ -256,8 +256,11 @@ void add_quantize(CLI::App& app, QuantizeOptions& options) {
   add_choice<int32_t>(*quantize, "--layout", options.layout,
                       {{"128x4", NVFP4_SCALE_LAYOUT_128X4}, {"linear", NVFP4_SCALE_LAYOUT_LINEAR}},
                       "128x4", "of the scales");
-  quantize->add_option("--tensor-scale", options.tensor_scale,
-                       "the multiplier; the largest magnitude / 2688 by default");
+  CLI::Option* value =
+      quantize->add_option("--tensor-scale", options.tensor_scale,
+                           "the multiplier; the largest magnitude / 2688 by default");
+  quantize->add_flag("--rows", options.rows, "a multiplier for each row, made of its own values")
+      ->excludes(value);
   quantize->footer("Example:\n  nvfp4 quantize w.npy --out w --layout linear");
 }
 

@@ -20,9 +20,21 @@ void must(nvfp4_status status) {
 }
 
 struct Quantized {
-  float tensor_scale;
+  std::vector<float> tensor_scale;  // one, or one for each row
   std::vector<uint8_t> codes, scales;
 };
+
+// The matrix as the library's descriptor, with one scale for each row that is made or read.
+nvfp4_quantize_desc by_rows(const std::vector<float>& values, const Matrix& x, Quantized& q,
+                            int32_t layout, int32_t mode) {
+  nvfp4_quantize_desc desc{};
+  desc.struct_size = sizeof desc;
+  desc.rows = x.rows, desc.k = desc.x_ld = desc.codes_ld = x.columns;
+  desc.x = const_cast<float*>(values.data()), desc.x_type = NVFP4_TYPE_F32;
+  desc.codes = q.codes.data(), desc.scales = q.scales.data(), desc.scale_layout = layout;
+  desc.tensor_scale_mode = mode, desc.tensor_scale_device = q.tensor_scale.data();
+  return desc;
+}
 
 Quantized quantized(const Matrix& x, const QuantizeOptions& options) {
   if (x.rows == 0 || x.columns == 0 || x.columns % 16 != 0) {
@@ -31,19 +43,31 @@ Quantized quantized(const Matrix& x, const QuantizeOptions& options) {
                      " values; columns must be a positive multiple of 16, one scale each");
   }
   Quantized q;
-  q.tensor_scale = options.tensor_scale ? *options.tensor_scale : tensor_scale_of(x, options.path);
   q.codes.resize(x.values.size() / 2);
   q.scales.resize(nvfp4_scale_bytes(x.rows, x.columns, options.layout));
-  must(nvfp4_quantize_host(x.values.data(), x.columns, x.rows, x.columns, q.tensor_scale,
+  if (options.rows) {
+    q.tensor_scale.resize(size_t(x.rows));
+    const auto desc = by_rows(x.values, x, q, options.layout, NVFP4_TENSOR_SCALE_ROW_AMAX);
+    must(nvfp4_quantize_reference(&desc));
+    return q;
+  }
+  q.tensor_scale = {options.tensor_scale ? *options.tensor_scale
+                                         : tensor_scale_of(x, options.path)};
+  must(nvfp4_quantize_host(x.values.data(), x.columns, x.rows, x.columns, q.tensor_scale[0],
                            q.codes.data(), x.columns, q.scales.data(), options.layout));
   return q;
 }
 
 // |x - quantized| / |x|, over the values that are numbers on both sides.
-double relative_error(const Matrix& x, const Quantized& q, int32_t layout) {
+double relative_error(const Matrix& x, Quantized& q, const QuantizeOptions& options) {
   std::vector<float> back(x.values.size());
-  must(nvfp4_dequantize_host(q.codes.data(), x.columns, q.scales.data(), layout, x.rows, x.columns,
-                             q.tensor_scale, back.data(), x.columns));
+  if (options.rows) {
+    const auto desc = by_rows(back, x, q, options.layout, NVFP4_TENSOR_SCALE_ROWS);
+    must(nvfp4_dequantize_reference(&desc));
+  } else {
+    must(nvfp4_dequantize_host(q.codes.data(), x.columns, q.scales.data(), options.layout, x.rows,
+                               x.columns, q.tensor_scale[0], back.data(), x.columns));
+  }
   double error = 0, norm = 0;
   for (size_t i = 0; i < back.size(); ++i) {
     if (!std::isfinite(x.values[i]) || !std::isfinite(back[i])) continue;
@@ -65,20 +89,24 @@ int quantize(const QuantizeOptions& options) {
   const Matrix x = load_npy(options.path);
   // Codes and scales, and the values that they stand for.
   require_memory(options.path, (0.5 + 1.0 / 16 + sizeof(float)) * double(x.values.size()));
-  const Quantized q = quantized(x, options);
+  Quantized q = quantized(x, options);
   OutputFiles files;
   save_npy(files, options.out + ".codes.npy", {size_t(x.rows), size_t(x.columns) / 2}, q.codes);
   save_npy(files, options.out + ".scales.npy", scale_shape(x, options.layout), q.scales);
-  save_npy(files, options.out + ".tensor_scale.npy", std::vector<size_t>{1},
-           std::vector<float>{q.tensor_scale});
+  save_npy(files, options.out + ".tensor_scale.npy", {q.tensor_scale.size()}, q.tensor_scale);
   files.commit();
   const auto odd = std::count_if(x.values.begin(), x.values.end(),
                                  [](float value) { return !std::isfinite(value); });
   std::printf("matrix        %lld x %lld\n", static_cast<long long>(x.rows),
               static_cast<long long>(x.columns));
-  std::printf("tensor scale  %.9g, a multiplier: value = code * scale * this\n",
-              double(q.tensor_scale));
-  std::printf("error         %.4f of the matrix's norm\n", relative_error(x, q, options.layout));
+  const auto [least, most] = std::minmax_element(q.tensor_scale.begin(), q.tensor_scale.end());
+  if (options.rows) {
+    std::printf("tensor scales %.9g to %.9g, multipliers of rows: value = code * scale * this\n",
+                double(*least), double(*most));
+  } else {
+    std::printf("tensor scale  %.9g, a multiplier: value = code * scale * this\n", double(*most));
+  }
+  std::printf("error         %.4f of the matrix's norm\n", relative_error(x, q, options));
   if (odd > 0) {
     std::printf(
         "not finite    %lld values: NaN makes its block NaN, infinity becomes the largest\n",
