@@ -15,12 +15,14 @@ def quantize(x, tensor_scale=None, *, scale_layout="128x4"):
     multiple of 16. An x whose rows are not contiguous is copied.
 
     tensor_scale  None: the largest finite |x| / 2688, found on the device where x lies there, so
-                  that nothing waits; the result then has it as a tensor. A float, or on a GPU a
-                  tensor of one float32, is used as it is: x ~ code * scale * tensor_scale.
+                  that nothing waits; the result then has it as a tensor. "rows": the same of each
+                  row, so that no row changes another; mm() takes such a matrix as its a. A float,
+                  or on a GPU a tensor of one float32, is used as it is: x ~ code * scale *
+                  tensor_scale.
     scale_layout  "128x4" for mm; "linear" is what checkpoints hold.
 
-    On a GPU one kernel (two without tensor_scale) on torch's current stream, to the same bits as on
-    the CPU.
+    On a GPU one kernel (two where tensor_scale is None) on torch's current stream, to the same bits
+    as on the CPU.
     """
     if arrays_of(x, "x").compiling():
         return Packed(*_optional.ops.quantize(x, tensor_scale, scale_layout))
@@ -101,7 +103,8 @@ def linear(x, weight, bias=None, *, activation=None, out_dtype=None, out=None, q
 
     quantize_input  False: x stays as it is (compute capability 8.0 and later, and the CPU). True: x
                     is quantized first (9.0, 10.x and the CPU): by the weight's input_scale where a
-                    checkpoint gave it one, else by its own largest value.
+                    checkpoint gave it one, else each row by its own largest value, so that what
+                    batch_invariant says of rows is true of it, too.
 
     x, weight and bias are used, copied and refused as mm() does with a, b and bias, and have
     gradients as there. Where a checkpoint gave the weight a pre_quant_scale, x is multiplied by it
@@ -114,7 +117,8 @@ def linear(x, weight, bias=None, *, activation=None, out_dtype=None, out=None, q
         arrays = arrays_of(x, "x")
         if out_dtype is None and out is None and not arrays.autocasts(x):
             out_dtype = arrays.dtype(float_type(arrays, x.dtype, "x"))
-        source, x = x, quantize(x, getattr(weight, "input_scale", None))
+        scale = getattr(weight, "input_scale", None)
+        source, x = x, quantize(x, "rows" if scale is None else scale)
         leading = source.shape[:-1] if out is None and source.ndim != 2 else None
     d = _product(("x", "weight"), x, weight, out_dtype, bias, activation, None, 1.0, 1.0, out,
                  batch_invariant, launch, source)

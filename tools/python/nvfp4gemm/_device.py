@@ -74,7 +74,8 @@ def _signature(packed):
         factor, tensor = constant_and_tensor(packed.tensor_scale)
         packed._signature = (packed.codes.get_device(), packed.rows, packed.k,
                              packed.codes.stride(0), packed.scale_layout, factor,
-                             None if tensor is None else tensor.get_device())
+                             None if tensor is None else tensor.get_device(),
+                             packed.has_row_scales)
         return packed._signature
 
 
@@ -164,6 +165,10 @@ def quantize(x, tensor_scale, scale_layout):
         desc.workspace, desc.workspace_bytes = workspace.data_ptr(), of_workspace
         desc.tensor_scale_mode = abi.SCALE_BY_AMAX
         desc.tensor_scale_device = tensor_scale.data_ptr()
+    elif isinstance(tensor_scale, str):  # "rows"
+        tensor_scale = torch.empty((rows,), dtype=torch.float32, device=device)
+        desc.tensor_scale_mode = abi.SCALE_BY_ROW_AMAX
+        desc.tensor_scale_device = tensor_scale.data_ptr()
     elif isinstance(tensor_scale, torch.Tensor):
         desc.tensor_scale_mode = abi.SCALE_ON_DEVICE
         desc.tensor_scale_device = tensor_scale.data_ptr()
@@ -189,7 +194,8 @@ def dequantize(packed, number):
         scales=packed.scales.data_ptr(), scale_layout=layout_number(packed.scale_layout),
         tensor_scale=factor)
     if tensor is not None:
-        desc.tensor_scale_mode = abi.SCALE_ON_DEVICE
+        desc.tensor_scale_mode = (abi.SCALES_OF_ROWS if packed.has_row_scales
+                                  else abi.SCALE_ON_DEVICE)
         desc.tensor_scale_device = tensor.data_ptr()
     abi.check(abi.lib.nvfp4_dequantize(desc, _stream_of(index)))
     return x

@@ -233,11 +233,14 @@ class Door:
             raise TypeError(f"{what} are of {x.dtype}, expected uint8")
         return x
 
-    def scale(self, x, what):
-        """A float, or an array of one float32."""
+    def scale(self, x, what, rows=None):
+        """A float, or an array of one float32; or one of `rows` of them, a dimension."""
         if isinstance(x, numbers.Real):
             return float(x)
         x = self.floats(x, what, (abi.F32,))
-        if self.arrays.size(x) != 1:
-            raise ValueError(f"{what} is {tuple(x.shape)}; expected a number or one float32")
+        if self.arrays.size(x) != 1 and (rows is None or tuple(x.shape) != (rows,)):
+            many = "" if rows is None else f", or {rows} of them"
+            raise ValueError(f"{what} is {tuple(x.shape)}; expected a number or one float32{many}")
+        if x.ndim == 1 and x.shape[0] > 1 and self.arrays.strides(x) != (1,):
+            return self.arrays.copy(x)
         return x if self._aligned(x, 4) else self.arrays.copy(x)

@@ -20,23 +20,42 @@ def quantize(x, tensor_scale, scale_layout):
     layout_number(scale_layout)
     door = Door(x, "x")
     arrays = door.arrays
-    if tensor_scale is not None:
+    if isinstance(tensor_scale, str):
+        if tensor_scale != "rows":
+            raise ValueError(f"tensor_scale is {tensor_scale!r}; the only word is 'rows'")
+    elif tensor_scale is not None:
         tensor_scale = door.scale(tensor_scale, "tensor_scale")
     x = door.matrix(x, "x")
     if door.gpu:
         return _optional.device.quantize(x, tensor_scale, scale_layout)
     rows, k = x.shape
     x = arrays.rows_of_f32(x)
+    codes = arrays.zero_bytes((rows, row_bytes(k)), x)
+    scales = arrays.zero_bytes((scale_bytes(rows, k, scale_layout),), x)
+    if isinstance(tensor_scale, str):
+        tensor_scale = arrays.empty((rows,), abi.F32, x)
+        desc = _quantizer(arrays, x, codes, scales, scale_layout, k)
+        desc.tensor_scale_mode = abi.SCALE_BY_ROW_AMAX
+        desc.tensor_scale_device = arrays.address(tensor_scale)
+        abi.check(abi.lib.nvfp4_quantize_reference(desc))
+        return codes, scales, rows, k, tensor_scale, scale_layout
     if tensor_scale is None:
         amax = arrays.largest_finite(x)
         tensor_scale = amax / 2688 if amax > 0 else 1.0
     tensor_scale = abi.c_float(door.value(tensor_scale, "tensor_scale")).value
-    codes = arrays.zero_bytes((rows, row_bytes(k)), x)
-    scales = arrays.zero_bytes((scale_bytes(rows, k, scale_layout),), x)
     abi.check(abi.lib.nvfp4_quantize_host(
         arrays.address(x), k, rows, k, tensor_scale, arrays.address(codes), 2 * codes.shape[1],
         arrays.address(scales), layout_number(scale_layout)))
     return codes, scales, rows, k, tensor_scale, scale_layout
+
+
+def _quantizer(arrays, x, codes, scales, scale_layout, k):
+    """The descriptor of x [rows, k] in float32 on the CPU and its codes and scales, but for the
+    tensor scale."""
+    return abi.QuantizeDescFields(
+        rows=x.shape[0], k=k, x=arrays.address(x), x_ld=k, x_type=abi.F32,
+        codes=arrays.address(codes), codes_ld=2 * row_bytes(k), scales=arrays.address(scales),
+        scale_layout=layout_number(scale_layout))
 
 
 def dequantize(packed, dtype=None):
@@ -47,11 +66,18 @@ def dequantize(packed, dtype=None):
     if door.gpu:
         return _optional.device.dequantize(packed, type_)
     x = arrays.empty(packed.shape, abi.F32, packed.codes)
-    abi.check(abi.lib.nvfp4_dequantize_host(
-        arrays.address(packed.codes), codes_ld(arrays, packed), arrays.address(packed.scales),
-        layout_number(packed.scale_layout), packed.rows, packed.k,
-        door.value(packed.tensor_scale, "tensor_scale"),
-        arrays.address(x), packed.k))
+    if packed.has_row_scales:
+        desc = _quantizer(arrays, x, packed.codes, packed.scales, packed.scale_layout, packed.k)
+        desc.codes_ld = codes_ld(arrays, packed)
+        desc.tensor_scale_mode = abi.SCALES_OF_ROWS
+        desc.tensor_scale_device = arrays.address(packed.tensor_scale)
+        abi.check(abi.lib.nvfp4_dequantize_reference(desc))
+    else:
+        abi.check(abi.lib.nvfp4_dequantize_host(
+            arrays.address(packed.codes), codes_ld(arrays, packed), arrays.address(packed.scales),
+            layout_number(packed.scale_layout), packed.rows, packed.k,
+            door.value(packed.tensor_scale, "tensor_scale"),
+            arrays.address(x), packed.k))
     return x if type_ == abi.F32 else arrays.cast(x, type_)
 
 
@@ -100,6 +126,9 @@ def mm(a, b, out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, 
         given, a = a, door.matrix(a, names[0], (abi.F16, abi.BF16), unit=16, ld_unit=8)
         leading = given.shape[:-1] if given.ndim != 2 else None
         m, k = a.shape
+    if b.has_row_scales:
+        raise ValueError(f"{names[1]} has a tensor scale for each row, which {names[0]} alone may "
+                         "have")
     if k != b.k:
         raise ValueError(f"{names[0]} has k = {k}, {names[1]} has k = {b.k}")
     alpha, beta = number(alpha, "alpha"), number(beta, "beta")

@@ -28,6 +28,7 @@ def describe(arrays, a, b, d, order, bias, activation, c, alpha, beta, batch_inv
         desc.a_scales, desc.a_scale_layout = arrays.address(a.scales), layout_number(a.scale_layout)
         if factors[0][1] is not None:
             desc.a_tensor_scale = arrays.address(factors[0][1])
+            desc.a_tensor_scale_rows = int(a.has_row_scales)
     else:
         desc.a, desc.a_type = arrays.address(a), arrays.type_of(a.dtype)
         desc.a_ld = ld_of(a.shape, arrays.strides(a), abi.ROW_MAJOR)

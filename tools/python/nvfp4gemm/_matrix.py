@@ -21,9 +21,11 @@ class Matrix:
             codes = door.codes(codes, "codes", rows, k)
             scales = door.scales(scales, "scales", scale_bytes(rows, k, scale_layout),
                                  f"{scale_layout} ones of [{rows}, {k}]")
-            tensor_scale = door.scale(tensor_scale, "tensor_scale")
+            tensor_scale = door.scale(tensor_scale, "tensor_scale", rows)
         self._codes, self._scales, self._tensor_scale = codes, scales, tensor_scale
         self._rows, self._k, self._scale_layout = rows, k, scale_layout
+        shape = getattr(tensor_scale, "shape", ())
+        self._has_row_scales = len(shape) == 1 and shape[0] != 1
         self._doors = {}
         if not self._traced:
             self._places = self.places(door.arrays)
@@ -35,9 +37,13 @@ class Matrix:
     tensor_scale = property(lambda self: self._tensor_scale)
     scale_layout = property(lambda self: self._scale_layout)
     shape = property(lambda self: (self._rows, self._k))
+    # A tensor scale for each row: a product takes it in a, and not in b.
+    has_row_scales = property(lambda self: self._has_row_scales)
 
     def __repr__(self):
         scale = self.tensor_scale if isinstance(self.tensor_scale, float) else "on the device"
+        if self.has_row_scales:
+            scale = "for each row"
         return (f"{type(self).__name__}([{self.rows}, {self.k}], scales {self.scale_layout}, "
                 f"tensor scale {scale})")
 

@@ -17,8 +17,8 @@ _library.define(
     "mm(" + _PACKED.format("a") + ", " + _PACKED.format("b") + ", SymInt k, ScalarType? out_dtype, "
     "Tensor? bias, str? activation, Tensor? c, float alpha, float beta, bool batch_invariant, "
     "str? launch, Tensor? a_source) -> Tensor")
-_library.define("quantize(Tensor x, Tensor? tensor_scale, float? value, str scale_layout) "
-                "-> (Tensor, Tensor, Tensor)")
+_library.define("quantize(Tensor x, Tensor? tensor_scale, float? value, str? word, "
+                "str scale_layout) -> (Tensor, Tensor, Tensor)")
 _library.define("dequantize(" + _PACKED.format("b") + ", SymInt k, ScalarType dtype) -> Tensor")
 
 
@@ -107,9 +107,9 @@ for _device, _key in (("cuda", "AutocastCUDA"), ("cpu", "AutocastCPU")):
 
 
 @torch.library.impl(_library, "quantize", "CompositeExplicitAutograd")
-def _quantize(x, tensor_scale, value, scale_layout):
-    codes, scales, _, _, scale, _ = _eager.quantize(
-        x, value if tensor_scale is None else tensor_scale, scale_layout)
+def _quantize(x, tensor_scale, value, word, scale_layout):
+    given = next((one for one in (tensor_scale, value, word) if one is not None), None)
+    codes, scales, _, _, scale, _ = _eager.quantize(x, given, scale_layout)
     if not isinstance(scale, torch.Tensor):
         scale = torch.full((), scale, dtype=torch.float32, device=x.device)
     elif tensor_scale is not None:
@@ -118,14 +118,15 @@ def _quantize(x, tensor_scale, value, scale_layout):
 
 
 @torch.library.register_fake("nvfp4gemm::quantize", lib=_library)
-def _quantize_meta(x, tensor_scale, value, scale_layout):
+def _quantize_meta(x, tensor_scale, value, word, scale_layout):
     rows, k = math.prod(x.shape[:-1]), x.shape[-1]
     if scale_layout == "linear":
         scales = rows * (k // 16)
     else:
         scales = (rows + 127) // 128 * 128 * ((k + 63) // 64 * 4)
     return (x.new_empty((rows, row_bytes(k)), dtype=torch.uint8),
-            x.new_empty((scales,), dtype=torch.uint8), x.new_empty((), dtype=torch.float32))
+            x.new_empty((scales,), dtype=torch.uint8),
+            x.new_empty((rows,) if word else (), dtype=torch.float32))
 
 
 @torch.library.impl(_library, "dequantize", "CompositeExplicitAutograd")
@@ -161,8 +162,8 @@ def mm(a, b, out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, 
 
 
 def quantize(x, tensor_scale, scale_layout):
-    tensor = isinstance(tensor_scale, torch.Tensor)
+    tensor, word = isinstance(tensor_scale, torch.Tensor), isinstance(tensor_scale, str)
     codes, scales, scale = torch.ops.nvfp4gemm.quantize(
-        x.detach(), tensor_scale if tensor else None, None if tensor else tensor_scale,
-        scale_layout)
+        x.detach(), tensor_scale if tensor else None, None if tensor or word else tensor_scale,
+        tensor_scale if word else None, scale_layout)
     return codes, scales, codes.shape[0], x.shape[-1], scale, scale_layout

@@ -10,7 +10,7 @@ class Packed(Matrix):
     codes         uint8 [rows, ceil(k / 32) * 16]; the element with the lower k in the low nibble;
                   each row starts at a multiple of 16 bytes
     scales        uint8, one dimension; UE4M3, one per 16 along k, in `scale_layout`
-    tensor_scale  a float, or one float32 on the device of the codes
+    tensor_scale  a float, or one float32 on the device of the codes, or one for each row: [rows]
     scale_layout  "128x4", which tensor cores read, or "linear", [rows, k / 16]
 
     codes, scales and a tensor_scale that is an array are of one kind: NumPy arrays, or torch

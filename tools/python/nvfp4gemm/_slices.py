@@ -38,7 +38,10 @@ def rows(packed, begin, end):
     else:
         across = packed.k // 16
         scales = _aligned(packed.scales.reshape(-1)[begin * across:end * across])
-    return packed.replace(codes=packed.codes[begin:end], scales=scales, rows=end - begin)
+    parts = {"codes": packed.codes[begin:end], "scales": scales, "rows": end - begin}
+    if packed.has_row_scales:
+        parts["tensor_scale"] = packed.tensor_scale[begin:end]
+    return packed.replace(**parts)
 
 
 def k(packed, begin, end):

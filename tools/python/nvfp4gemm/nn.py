@@ -39,6 +39,8 @@ class Linear(torch.nn.Module):
         weight = weight.with_scales("128x4")
         self.out_features, self.in_features = weight.shape
         self.activation, self.quantize_input = activation, quantize_input
+        if weight.has_row_scales:
+            raise ValueError("weight has a tensor scale for each row; a layer's has one")
         scale = torch.as_tensor(weight.tensor_scale, dtype=torch.float32,
                                 device=weight.codes.device)
         self.register_buffer("codes", weight.codes)

@@ -131,6 +131,10 @@ def parts_of_packed(o):
                        lambda v, p=p: o.products(p, scales=v))
         yield Argument(f"Packed as {what}", "tensor_scale", np.array(0.25, np.float32),
                        lambda v, p=p: o.products(p, tensor_scale=v), equal=("a list",))
+    yield Argument("Packed as a, scales of rows", "tensor_scale",
+                   np.linspace(0.25, 1, M, dtype=np.float32),
+                   lambda v: o.products(o.a, tensor_scale=v),
+                   equal=("no dimension", "a scalar of NumPy"))
     yield Argument("Packed, linear scales", "scales", o.linear_scales.reshape(N, K // 16),
                    lambda v: o.products(o.b, scales=v, scale_layout="linear"))
 

@@ -211,7 +211,7 @@ class Beside(unittest.TestCase):
             nvfp4gemm.mm(a, plain, np.float16))
         np.testing.assert_array_equal(
             nvfp4gemm.linear(self.x, self.plain, quantize_input=True),
-            nvfp4gemm.mm(nvfp4gemm.quantize(self.x), self.plain, np.float16))
+            nvfp4gemm.mm(nvfp4gemm.quantize(self.x, "rows"), self.plain, np.float16))
 
     def test_slices_keep_what_is_theirs(self):
         part = self.weight.beside(bias=np.arange(files.N)).slice_k(32, 96).slice_rows(3, 9)

@@ -2,6 +2,7 @@
 """The Python package on NumPy arrays, against NumPy's own products of the dequantized values."""
 import inspect
 import os
+import pickle
 import unittest
 
 import package  # noqa: F401
@@ -123,6 +124,65 @@ class Multiply(unittest.TestCase):
         y = nvfp4gemm.linear(x, self.b)
         self.assertEqual(y.dtype, ml_dtypes.bfloat16)
         self.near(y.astype(np.float32), x.astype(np.float64) @ self.b.dequantize().T, 2e-3)
+
+
+class Rows(unittest.TestCase):
+    """A tensor scale for each row."""
+
+    def setUp(self):
+        self.x = normal(10, 37, 96) * np.exp2(np.arange(37, dtype=np.float32) - 26)[:, None]
+        self.b = nvfp4gemm.quantize(normal(2, 70, 96))
+
+    def test_a_row_is_quantized_as_if_it_were_alone(self):
+        packed = nvfp4gemm.quantize(self.x, "rows")
+        scale = packed.tensor_scale
+        self.assertEqual((scale.shape, scale.dtype), ((37,), np.float32))
+        for i in (0, 5, 36):
+            alone = nvfp4gemm.quantize(self.x[i:i + 1])
+            self.assertEqual(packed.tensor_scale[i], np.float32(alone.tensor_scale))
+            np.testing.assert_array_equal(packed.codes[i], alone.codes[0])
+            np.testing.assert_array_equal(packed.dequantize()[i], alone.dequantize()[0])
+        self.assertIn("for each row", repr(packed))
+
+    def test_products_and_slices_have_each_rows_scale(self):
+        packed = nvfp4gemm.quantize(self.x, "rows")
+        d = nvfp4gemm.mm(packed, self.b, np.float32)
+        expected = packed.dequantize().astype(np.float64) @ self.b.dequantize().T
+        size = np.linalg.norm(expected, axis=1)
+        self.assertLess((np.linalg.norm(d - expected, axis=1) / size).max(), 1e-5)
+        for begin, end in ((0, 5), (3, 37), (36, 37)):
+            part = packed.slice_rows(begin, end)
+            np.testing.assert_array_equal(nvfp4gemm.mm(part, self.b, np.float32), d[begin:end])
+        np.testing.assert_array_equal(packed.slice_k(32, 96).dequantize(),
+                                      packed.dequantize()[:, 32:])
+        again = pickle.loads(pickle.dumps(packed))
+        np.testing.assert_array_equal(nvfp4gemm.mm(again, self.b, np.float32), d)
+
+    def test_a_stale_row_changes_no_bit_of_its_neighbours(self):
+        x = self.x.astype(np.float16)
+        y = nvfp4gemm.linear(x, self.b, quantize_input=True)
+        for value in (6e4, np.nan, np.inf, 0):
+            stale = x.copy()
+            stale[7] = value
+            changed = nvfp4gemm.linear(stale, self.b, quantize_input=True)
+            np.testing.assert_array_equal(np.delete(changed, 7, 0), np.delete(y, 7, 0))
+        np.testing.assert_array_equal(nvfp4gemm.linear(x[5:8], self.b, quantize_input=True), y[5:8])
+
+    def test_an_input_scale_of_a_checkpoint_wins(self):
+        x, weight = self.x.astype(np.float16), self.b
+        weight.input_scale = 0.01
+        np.testing.assert_array_equal(
+            nvfp4gemm.linear(x, weight, quantize_input=True),
+            nvfp4gemm.mm(nvfp4gemm.quantize(x, 0.01), weight, np.float16))
+
+    def test_refused_in_words(self):
+        rows = nvfp4gemm.quantize(self.x, "rows")
+        with self.assertRaisesRegex(ValueError, "b has a tensor scale for each row"):
+            nvfp4gemm.mm(rows, rows)
+        with self.assertRaisesRegex(ValueError, "the only word is 'rows'"):
+            nvfp4gemm.quantize(self.x, "columns")
+        with self.assertRaisesRegex(ValueError, r"\(5,\); expected a number or .* or 37 of them"):
+            rows.replace(tensor_scale=np.ones(5, np.float32))
 
 
 class Refused(unittest.TestCase):

@@ -57,6 +57,17 @@ class OnTheCpu(unittest.TestCase):
         x, bias = normal(1, 5, 64), normal(3, 40)
         self.assertTrue(torch.equal(compiled(x, bias), layer(x, bias)))
 
+    def test_torch_compile_keeps_a_scale_for_each_row(self):
+        weight = nvfp4gemm.quantize(normal(2, 40, 64))
+
+        def layer(x):
+            return nvfp4gemm.linear(x, weight, quantize_input=True)
+
+        compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+        for m in (5, 1, 9):
+            x = normal(m, m, 64)
+            self.assertTrue(torch.equal(compiled(x), layer(x)))
+
     def test_operators_obey_torch(self):
         weight = nvfp4gemm.quantize(normal(2, 40, 64))
         x = normal(1, 5, 64)
@@ -129,6 +140,19 @@ class OnTheGpu(unittest.TestCase):
                 self.assertTrue(torch.equal(again.codes[:, :104], there.codes[:, :104]))
                 value = nvfp4gemm.quantize(x.cuda(), here.tensor_scale)
                 self.assertTrue(torch.equal(value.codes[:, :104], there.codes[:, :104]))
+                here, there = (nvfp4gemm.quantize(y, "rows", scale_layout=layout)
+                               for y in (x, x.cuda()))
+                self.assertTrue(torch.equal(there.tensor_scale.cpu(), here.tensor_scale))
+                self.assertTrue(torch.equal(there.dequantize().cpu(), here.dequantize()))
+
+    def test_a_stale_row_changes_no_bit_of_its_neighbours(self):
+        x = normal(1, 33, 1024, device="cuda")
+        weight = nvfp4gemm.quantize(normal(2, 512, 1024, device="cuda"))
+        y = nvfp4gemm.linear(x, weight, quantize_input=True)
+        for value in (6e4, float("nan"), 0):
+            x[7] = value
+            stale = nvfp4gemm.linear(x, weight, quantize_input=True)
+            self.assertTrue(torch.equal(stale[:7], y[:7]) and torch.equal(stale[8:], y[8:]))
 
     def product(self, m, n, k, **given):
         a, b = (nvfp4gemm.quantize(normal(seed, rows, k, device="cuda"))
