@@ -96,8 +96,9 @@
  * first, on every call. Where NVFP4 tokens have no kernel they are refused whatever K is,
  * 0 too. Fields, enumerators and functions marked (**) are declared and not yet there: what asks
  * for them is answered with NVFP4_STATUS_NOT_SUPPORTED and a sentence with the name, and nothing is
- * changed. They are generated scales of D (NVFP4, MXFP4), MXFP4 and E2M1 with UE8M0 scales as
- * operands, amax outputs, gated products, a tensor scale for each row, and grouped products.
+ * changed. They are generated scales of D (NVFP4, MXFP4), which nvfp4_gemm_reference alone has,
+ * MXFP4 and E2M1 with UE8M0 scales as operands, amax outputs, gated products, a tensor scale for
+ * each row, and grouped products.
  *
  * D in fp16, row-major, of alpha by value is stored in a way of its own that is fastest; on 9.0,
  * with K a multiple of 64 and 128x4 scales, D in bf16, alpha on the device, tensor scales and a
@@ -330,10 +331,14 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  * NVFP4's tensor-wide (second-level) scale has two homes: alpha, if you know it on the host, or
  * a_tensor_scale * b_tensor_scale on the device. Both multiply: a value is code * scale *
  * tensor_scale. Fields marked (**) are not yet there; of these:
- *   D with scales  d_type NVFP4, MXFP4, E2M1_UE8M0: N a multiple of 16, 32, 16; row-major, d_ld
- *                even, in elements. d_scales: 16-byte aligned, nvfp4_scale_bytes_for(m, n,
- *                d_scale_layout, the format) bytes a batch, d_scales_batch_stride_bytes between
- *                batches. Padding keeps its bytes. Elsewhere these fields are NULL, 0, UNSET.
+ *   D with scales  d_type NVFP4, MXFP4, E2M1_UE8M0; nvfp4_gemm_reference has them. The bits are
+ *                those of quantizing the same product with D in fp32, by nvfp4_quantize with
+ *                tensor_scale = *d_tensor_scale and scale_rule = d_scale_rule. N a multiple of 16,
+ *                32, 16; row-major; d_ld and d_batch_stride even, in elements. d_scales: 16-byte
+ *                aligned, nvfp4_scale_bytes_for(m, n, d_scale_layout, the format) bytes a batch,
+ *                d_scales_batch_stride_bytes, a multiple of 16, between batches. d_tensor_scale is
+ *                NULL with UE8M0 scales. Padding of scales keeps its bytes. With any other d_type
+ *                these fields are NULL, 0, UNSET, DEFAULT.
  *   amax         d_amax and d_row_amax receive maxima of |act(x)|, before D's rounding, together
  *                with what is there: you clear them. Aligned to 4 bytes, apart from D and from what
  *                is read. Untouched where M, N or L is 0.

@@ -12,12 +12,13 @@ enum class ScaleType { ue4m3, ue8m0 };
 
 struct OperandFormat {
   int32_t format;  // an NVFP4_OPERAND_FORMAT
+  int32_t d_type;  // the NVFP4_TYPE of a D that has it
   int64_t block;   // elements of K that share a scale; K is a multiple of it
   ScaleType scale;
 };
 
 constexpr OperandFormat kOperandFormats[] = {
-#define OPERAND_FORMAT(format, block, scale) {format, block, ScaleType::scale},
+#define OPERAND_FORMAT(format, d_type, block, scale) {format, d_type, block, ScaleType::scale},
 #include "host/base/operand_format.def"
 #undef OPERAND_FORMAT
 };
@@ -26,6 +27,14 @@ constexpr OperandFormat kOperandFormats[] = {
 constexpr const OperandFormat* find_operand_format(int32_t format) {
   for (const OperandFormat& row : kOperandFormats) {
     if (row.format == format) return &row;
+  }
+  return nullptr;
+}
+
+// NULL for a D without scales.
+constexpr const OperandFormat* format_of_d(int32_t d_type) {
+  for (const OperandFormat& row : kOperandFormats) {
+    if (row.d_type == d_type) return &row;
   }
   return nullptr;
 }

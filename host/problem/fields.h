@@ -44,7 +44,7 @@ nvfp4_status check_enums(const nvfp4_gemm_desc& g, Caller caller);
 
 // absent.cc: switches and reserved words have a legal value; what is not there is NULL, 0 or off.
 nvfp4_status check_switches(const nvfp4_gemm_desc& g);
-nvfp4_status check_absent(const nvfp4_gemm_desc& g);
+nvfp4_status check_absent(const nvfp4_gemm_desc& g, Caller caller);
 nvfp4_status check_absent_addresses(const nvfp4_gemm_addresses& x);
 
 // companions.cc: fields that go together, as C and its type, are there together.
@@ -55,6 +55,9 @@ nvfp4_status check_a_scales(const nvfp4_gemm_desc& g);
 // layout.cc: leading dimensions and batch strides.
 nvfp4_status check_leading_dimensions(const nvfp4_gemm_desc& g, bool sizes_alone);
 nvfp4_status check_strides(const nvfp4_gemm_desc& g, bool sizes_alone);
+
+// scaled_d.cc: a D with scales has them, and a place for them; any other D has neither.
+nvfp4_status check_scaled_d(const nvfp4_gemm_desc& g);
 
 // addresses.cc: those required are there and aligned; arrays end within the address space, and what
 // is written shares no byte with what is read.

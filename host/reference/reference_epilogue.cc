@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "host/reference/activation.h"
+#include "host/reference/quantize.h"
+#include "host/reference/quantize_ue8m0.h"
 
 namespace nvfp4 {
 
@@ -48,7 +50,11 @@ F32 scalar(const nvfp4_gemm_desc& g, float value, const float* pointer) {
 }  // namespace
 
 ReferenceEpilogue::ReferenceEpilogue(const nvfp4_gemm_desc& g)
-    : g_(g), scale_(scalar(g, g.alpha, g.alpha_device)), beta_{0}, adds_c_(false) {
+    : g_(g),
+      scale_(scalar(g, g.alpha, g.alpha_device)),
+      beta_{0},
+      adds_c_(false),
+      d_format_(format_of_d(g.d_type)) {
   if (g.a_tensor_scale != nullptr && g.a_tensor_scale_rows == 0) {
     scale_ = scale_ * load_f32(g.a_tensor_scale);
   }
@@ -68,7 +74,7 @@ F32 ReferenceEpilogue::scaled(const Place& at, F32 acc) const {
   return scale * load_f32(g_.b_tensor_scale + factor) * acc;
 }
 
-void ReferenceEpilogue::store(const Place& at, F32 acc) const {
+F32 ReferenceEpilogue::value(const Place& at, F32 acc) const {
   F32 x = scaled(at, acc);
   if (adds_c_) {
     const int64_t index = index_of(g_.cd_order, at, g_.c_ld, g_.c_batch_stride);
@@ -78,8 +84,41 @@ void ReferenceEpilogue::store(const Place& at, F32 acc) const {
     const bool per_row = g_.bias_axis == NVFP4_BIAS_AXIS_ROW;
     x = x + load(g_.bias, g_.bias_type, per_row ? at.row : at.column);
   }
-  x = activate(g_.activation, x);
-  store_rounded(g_.d, g_.d_type, index_of(g_.cd_order, at, g_.d_ld, g_.d_batch_stride), x);
+  return activate(g_.activation, x);
+}
+
+// Header, "Where the scale of (row, k) lies", of D's columns.
+uint8_t* ReferenceEpilogue::scale_of_d(const Place& at) const {
+  const int64_t scales = g_.n / d_format_->block, s = at.column / d_format_->block;
+  uint8_t* const first =
+      static_cast<uint8_t*>(g_.d_scales) + at.batch * g_.d_scales_batch_stride_bytes;
+  if (g_.d_scale_layout == NVFP4_SCALE_LAYOUT_LINEAR) return first + at.row * scales + s;
+  const int64_t tile = (at.row / 128) * ((scales + 3) / 4) + s / 4;
+  return first + tile * 512 + (at.row % 32) * 16 + ((at.row % 128) / 32) * 4 + s % 4;
+}
+
+void ReferenceEpilogue::quantize(const Place& last) const {
+  const int count = static_cast<int>(d_format_->block);
+  const int64_t element = last.batch * g_.d_batch_stride + last.row * g_.d_ld + last.column;
+  uint8_t* const codes = static_cast<uint8_t*>(g_.d) + (element + 1 - count) / 2;
+  if (d_format_->scale == ScaleType::ue8m0) {
+    return quantize_ue8m0(block_, count, g_.d_scale_rule, codes, scale_of_d(last));
+  }
+  float values[16];
+  for (int i = 0; i < 16; ++i) values[i] = f32_from_bits(block_[i].bits);
+  quantize_block(values, g_.d_tensor_scale == nullptr ? 1.0f : *g_.d_tensor_scale, codes,
+                 scale_of_d(last));
+}
+
+void ReferenceEpilogue::store(const Place& at, F32 acc) const {
+  const F32 x = value(at, acc);
+  if (d_format_ == nullptr) {
+    const int64_t index = index_of(g_.cd_order, at, g_.d_ld, g_.d_batch_stride);
+    return store_rounded(g_.d, g_.d_type, index, x);
+  }
+  const int64_t in_block = at.column % d_format_->block;
+  block_[in_block] = x;
+  if (in_block + 1 == d_format_->block) quantize(at);
 }
 
 }  // namespace nvfp4

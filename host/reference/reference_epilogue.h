@@ -3,7 +3,7 @@
 #pragma once
 
 #include "host/base/f32.h"
-#include "nvfp4_gemm.h"
+#include "host/base/operand_format.h"
 
 namespace nvfp4 {
 
@@ -16,15 +16,21 @@ class ReferenceEpilogue {
   // Reads alpha, beta and the scale of A where they lie. `desc` outlives the epilogue.
   explicit ReferenceEpilogue(const nvfp4_gemm_desc& desc);
 
+  // The elements of a row come from left to right, those that share a scale of D one after another.
   void store(const Place& at, F32 acc) const;
 
  private:
   F32 scaled(const Place& at, F32 acc) const;
+  F32 value(const Place& at, F32 acc) const;
+  void quantize(const Place& last) const;
+  uint8_t* scale_of_d(const Place& at) const;
 
   const nvfp4_gemm_desc& g_;
   F32 scale_;  // alpha, times the tensor scale of A if there is one
   F32 beta_;
   bool adds_c_;
+  const OperandFormat* d_format_;  // NULL: D has no scales
+  mutable F32 block_[32];          // values that wait for the last one of their block
 };
 
 }  // namespace nvfp4

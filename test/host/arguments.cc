@@ -516,5 +516,6 @@ TEST_CASE("The reference takes what a run takes, and linear scales, smaller K, o
   CHECK(nvfp4_gemm_reference(&g) == NVFP4_STATUS_LIMIT);
   g.k = 64;
   g.d_type = NVFP4_TYPE_NVFP4;
-  CHECK(nvfp4_gemm_reference(&g) == NVFP4_STATUS_NOT_SUPPORTED);
+  CHECK(nvfp4_gemm_reference(&g) == NVFP4_SUCCESS);
+  CHECK(nvfp4_gemm_supported(&g, 100) == NVFP4_STATUS_NOT_SUPPORTED);
 }

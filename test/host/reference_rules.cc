@@ -56,10 +56,10 @@ const Rule kRules[] = {
     {"batch_invariant", [](Everything&, Desc& g) { g.batch_invariant = 1; }, NVFP4_SUCCESS, ""},
     {"a_type with scales", [](Everything&, Desc& g) { g.a_type = NVFP4_TYPE_BF16; },
      NVFP4_STATUS_INVALID_VALUE, "must be NULL where a_type = NVFP4_TYPE_BF16"},
-    {"d_type", [](Everything&, Desc& g) { g.d_type = NVFP4_TYPE_NVFP4; },
-     NVFP4_STATUS_NOT_SUPPORTED, "d_type = NVFP4_TYPE_NVFP4 is not there"},
+    {"d_type", [](Everything&, Desc& g) { g.d_type = NVFP4_TYPE_NVFP4; }, NVFP4_STATUS_NULL_POINTER,
+     "d_scales is NULL and is required here"},
     {"d_tensor_scale", [](Everything& x, Desc& g) { g.d_tensor_scale = &x.beta; },
-     NVFP4_STATUS_NOT_SUPPORTED, "d_tensor_scale = 0x"},
+     NVFP4_STATUS_INVALID_VALUE, "d_tensor_scale must be NULL where d_type = NVFP4_TYPE_F32"},
 
     // what goes together
     {"c without a type", [](Everything&, Desc& g) { g.c_type = 0; }, NVFP4_STATUS_INVALID_VALUE,

@@ -2,6 +2,7 @@
 // Addresses of nvfp4_gemm_desc: there, aligned, within the address space, apart.
 #include <cinttypes>
 
+#include "host/base/operand_format.h"
 #include "host/problem/fields.h"
 #include "host/problem/rule.h"
 
@@ -60,15 +61,24 @@ nvfp4_status range_of_cd(const nvfp4_gemm_desc& g, const char* name, const void*
                          int32_t type, int64_t ld, int64_t stride, AddressRange* range) {
   const Lines lines = lines_of_cd(g);
   int64_t elements, bytes;
-  if (!array_extent(g.l, stride, lines.count, ld, lines.length, &elements) ||
-      !multiply(elements, bytes_of_type(type), &bytes)) {
-    return too_far(name);
-  }
+  if (!array_extent(g.l, stride, lines.count, ld, lines.length, &elements)) return too_far(name);
+  if (format_of_d(type) != nullptr) return rule_address_range(name, first, elements / 2, range);
+  if (!multiply(elements, bytes_of_type(type), &bytes)) return too_far(name);
   return rule_address_range(name, first, bytes, range);
 }
 
 nvfp4_status range_of_d(const nvfp4_gemm_desc& g, AddressRange* range) {
   return range_of_cd(g, "d", g.d, g.d_type, g.d_ld, g.d_batch_stride, range);
+}
+
+nvfp4_status range_of_d_scales(const nvfp4_gemm_desc& g, AddressRange* range) {
+  const OperandFormat& format = *format_of_d(g.d_type);
+  int64_t one, bytes;
+  if (!scale_bytes_for(g.m, g.n, g.d_scale_layout, format.format, &one) ||
+      !extent(g.l, g.l == 1 ? 0 : g.d_scales_batch_stride_bytes, one, &bytes)) {
+    return too_far("d_scales");
+  }
+  return rule_address_range("d_scales", g.d_scales, bytes, range);
 }
 
 nvfp4_status range_of_c(const nvfp4_gemm_desc& g, AddressRange* range) {
@@ -89,6 +99,7 @@ nvfp4_status find_inputs(const nvfp4_gemm_desc& g, Inputs* inputs) {
   NVFP4_TRY(push_floats(inputs, "b_tensor_scale", g.b_tensor_scale, factors));
   NVFP4_TRY(push_floats(inputs, "alpha_device", g.alpha_device, 1));
   NVFP4_TRY(push_floats(inputs, "beta_device", g.beta_device, 1));
+  NVFP4_TRY(push_floats(inputs, "d_tensor_scale", g.d_tensor_scale, 1));
   if (g.bias == nullptr) return NVFP4_SUCCESS;
   const int64_t values = g.bias_axis == NVFP4_BIAS_AXIS_COLUMN ? g.n : g.m;
   return push(inputs, "bias", g.bias, values * bytes_of_type(g.bias_type));
@@ -127,7 +138,8 @@ nvfp4_status check_addresses(const nvfp4_gemm_desc& g, Caller caller) {
   const bool quantized = g.a_type == NVFP4_TYPE_NONE;
   const uint64_t a_bytes = quantized ? 1 : static_cast<uint64_t>(bytes_of_type(g.a_type));
   const uint64_t c_bytes = static_cast<uint64_t>(bytes_of_type(g.c_type));
-  const uint64_t d_bytes = static_cast<uint64_t>(bytes_of_type(g.d_type));
+  const bool d_codes = format_of_d(g.d_type) != nullptr;
+  const uint64_t d_bytes = d_codes ? 1 : static_cast<uint64_t>(bytes_of_type(g.d_type));
   const struct {
     const char* name;
     const void* address;
@@ -140,6 +152,7 @@ nvfp4_status check_addresses(const nvfp4_gemm_desc& g, Caller caller) {
       {"b_scales", g.b_scales, Need::if_k, 1},
       {"c", g.c, Need::never, c_bytes},
       {"d", g.d, Need::always, d_bytes},
+      {"d_scales", g.d_scales, d_codes ? Need::always : Need::never, 1},
       {"workspace", g.workspace, Need::never, 1},
   };
   for (const auto& row : rows) {
@@ -150,6 +163,7 @@ nvfp4_status check_addresses(const nvfp4_gemm_desc& g, Caller caller) {
   }
   NVFP4_TRY(rule_aligned("a_tensor_scale", g.a_tensor_scale, alignof(float)));
   NVFP4_TRY(rule_aligned("b_tensor_scale", g.b_tensor_scale, alignof(float)));
+  NVFP4_TRY(rule_aligned("d_tensor_scale", g.d_tensor_scale, alignof(float)));
   NVFP4_TRY(rule_aligned("alpha_device", g.alpha_device, alignof(float)));
   NVFP4_TRY(rule_aligned("beta_device", g.beta_device, alignof(float)));
   return rule_aligned("bias", g.bias, static_cast<uint64_t>(bytes_of_type(g.bias_type)));
@@ -164,13 +178,20 @@ nvfp4_status check_extents(const nvfp4_gemm_desc& g) {
 }
 
 nvfp4_status check_overlap(const nvfp4_gemm_desc& g) {
-  AddressRange d, c;
+  AddressRange d, c, scales;
   Inputs inputs;
   NVFP4_TRY(range_of_d(g, &d));
   NVFP4_TRY(find_inputs(g, &inputs));
   NVFP4_TRY(apart_from_inputs("d", d, inputs));
-  if (!has_c(g, false)) return NVFP4_SUCCESS;
-  NVFP4_TRY(range_of_c(g, &c));
+  const bool with_c = has_c(g, false);
+  if (with_c) NVFP4_TRY(range_of_c(g, &c));
+  if (format_of_d(g.d_type) != nullptr) {
+    NVFP4_TRY(range_of_d_scales(g, &scales));
+    NVFP4_TRY(rule_apart("d_scales", scales, "d", d));
+    NVFP4_TRY(apart_from_inputs("d_scales", scales, inputs));
+    if (with_c) NVFP4_TRY(rule_apart("d_scales", scales, "c", c));
+  }
+  if (!with_c) return NVFP4_SUCCESS;
   return c_is_d(g) ? NVFP4_SUCCESS : rule_apart("d", d, "c", c);
 }
 

@@ -36,7 +36,7 @@ nvfp4_status check_kind(const nvfp4_gemm_desc* desc, Caller caller, nvfp4_gemm_d
   NVFP4_TRY(check_sizes(*known, caller));
   NVFP4_TRY(check_enums(*known, caller));
   NVFP4_TRY(check_switches(*known));
-  return check_absent(*known);
+  return check_absent(*known, caller);
 }
 
 bool asks_about_sizes(const nvfp4_gemm_desc& desc, Caller caller) {
@@ -48,6 +48,7 @@ nvfp4_status check_operands(const nvfp4_gemm_desc& g, Caller caller, bool sizes_
   if (!sizes_alone) NVFP4_TRY(check_addresses(g, caller));
   NVFP4_TRY(check_leading_dimensions(g, sizes_alone));
   NVFP4_TRY(check_strides(g, sizes_alone));
+  NVFP4_TRY(check_scaled_d(g));
   return sizes_alone ? check_extents(g) : check_overlap(g);
 }
 
