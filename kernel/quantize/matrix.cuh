@@ -2,7 +2,7 @@
 // Where elements, codes and scales of a matrix lie, and which thread takes which blocks of it.
 #pragma once
 
-#include "kernel/quantize/block.cuh"
+#include "kernel/common/block.cuh"
 #include "kernel/quantize/params.h"
 
 namespace nvfp4 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The proof that kernel/quantize/block.cuh rests on. It divides by a reciprocal and one correction,
+// The proof that kernel/common/block.cuh rests on. It divides by a reciprocal and one correction,
 // which need not round like a division; codes must change where those of a division do. All its
 // operations commute with powers of two, so significands in [1, 2) stand for all numbers; and what
 // it computes is within two units in the last place of the quotient, so that only the neighbours of

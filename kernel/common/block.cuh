@@ -12,7 +12,7 @@
 // divides.
 #pragma once
 
-#include "kernel/quantize/numbers.cuh"
+#include "kernel/common/numbers.cuh"
 
 namespace nvfp4 {
 
