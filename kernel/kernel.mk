@@ -149,12 +149,13 @@ endif
 
 .PHONY: kernels check-ptxas
 kernels: $(KERNEL_IMAGES) $(KERNEL_FATBINS) $(COMPILER_TXT)  ## the PTX and every cubin; KERNELS=12.9 for drivers from 12.9
-check-ptxas: $(SM100_CUBINS) $(SM90_CUBIN) $(SM80_CUBINS) $(SM80_90_CUBIN) $(QUANTIZE_CUBIN) $(QUANTIZE100_CUBINS) $(COMPILER_TXT) | $(SETUP)  ## ptxas: no spills, no stack, instructions there, main loops no slower to issue
+check-ptxas: $(SM100_CUBINS) $(SM90_CUBIN) $(SM80_CUBINS) $(SM80_90_CUBIN) $(QUANTIZE80_PTX) $(QUANTIZE_CUBIN) $(QUANTIZE100_CUBINS) $(COMPILER_TXT) | $(SETUP)  ## ptxas: no spills, no stack, instructions there, main loops no slower to issue
 	tools/gates/check_ptxas.sh sm100 $(SM100_PTX) $(SM100_CUBINS)
 	tools/gates/check_ptxas.sh sm90 $(SM90_PTX) $(SM90_CUBIN)
 	tools/gates/check_ptxas.sh mma $(SM80_PTX) $(SM80_CUBINS)
 	tools/gates/check_ptxas.sh mma90 $(SM80_90_PTX) $(SM80_90_CUBIN)
 	tools/gates/check_ptxas.sh quantize $(QUANTIZE_PTX) $(QUANTIZE_CUBIN)
+	$(KERNEL_PTXAS) -arch=sm_80 $(QUANTIZE80_PTX) -o /dev/null
 	tools/gates/check_ptxas.sh quantize100 $(QUANTIZE100_PTX) $(QUANTIZE100_CUBINS)
 	$(PYTHON) tools/gates/sass.py $(lastword $(COMPILER_OF_KERNELS)) sm100 \
 	  $(KERNEL_OUT)/gemm_sm100.sm_100a.cubin

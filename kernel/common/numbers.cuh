@@ -56,10 +56,16 @@ __device__ inline float max_nan(float a, float b) {
 
 // max.u16x2  d, a, b;                                                             PTX 8.0, sm_90
 __device__ inline uint32_t max_u16x2(uint32_t a, uint32_t b) {
+#if __CUDA_ARCH__ >= 900
   uint32_t d;
   asm("max.u16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
   return d;
+#else
+  return max(a & 0xFFFF, b & 0xFFFF) | max(a >> 16, b >> 16) << 16;
+#endif
 }
+
+#if __CUDA_ARCH__ >= 900
 
 // cvt.rn.satfinite.e4m3x2.f32  d, a, b;                                           PTX 8.1, sm_89
 // Of a magnitude: 448 where it is larger. NaN gives 0x7F.
@@ -84,6 +90,24 @@ __device__ inline float e4m3_value(uint32_t code) {
       : "r"(code));
   return f;
 }
+
+#else
+
+// The same by arithmetic. From 2^-6 on a code is the exponent and three
+// bits of the significand, which move down by 20 bits; below, the multiple of 2^-9, which is the
+// last bit of a sum with 2^14.
+__device__ inline uint32_t e4m3_code(float f) {
+  constexpr uint32_t kSmallest = 0x3C800000, kBias = (127 - 7) << 3, kLargest = 0x7E;
+  const uint32_t bits = __float_as_uint(f);
+  if (f != f) return kScaleNan;
+  if (bits < kSmallest) return __float_as_uint(__fadd_rn(f, 0x1p14f)) - __float_as_uint(0x1p14f);
+  return min(((bits + 0x7FFFF + (bits >> 20 & 1)) >> 20) - kBias, kLargest);
+}
+__device__ inline float e4m3_value(uint32_t code) {
+  return __fmul_rn(__uint_as_float(code << 20), 0x1p120f);
+}
+
+#endif
 
 // Twice the magnitude of a code: 0, 1, 2, 3, 4, 6, 8, 12, half a byte each.
 __device__ inline float e2m1_value(uint32_t code) {
