@@ -96,9 +96,8 @@
  * first, on every call. Where NVFP4 tokens have no kernel they are refused whatever K is,
  * 0 too. Fields, enumerators and functions marked (**) are declared and not yet there: what asks
  * for them is answered with NVFP4_STATUS_NOT_SUPPORTED and a sentence with the name, and nothing is
- * changed. They are generated scales of D (NVFP4, MXFP4), which nvfp4_gemm_reference alone has,
- * MXFP4 and E2M1 with UE8M0 scales as operands, amax outputs, gated products, a tensor scale for
- * each row, and grouped products.
+ * changed. They are MXFP4 and E2M1 with UE8M0 scales as operands, amax outputs, gated products and
+ * grouped products.
  *
  * D in fp16, row-major, of alpha by value is stored in a way of its own that is fastest; on 9.0,
  * with K a multiple of 64 and 128x4 scales, D in bf16, alpha on the device, tensor scales and a
@@ -201,9 +200,9 @@ enum {
   NVFP4_TYPE_F16 = 1,
   NVFP4_TYPE_BF16 = 2,
   NVFP4_TYPE_F32 = 3,
-  NVFP4_TYPE_NVFP4 = 4,                /* a UE4M3 scale per 16 elements                      (**) */
-  NVFP4_TYPE_MXFP4 = 5,                /* a UE8M0 scale per 32                               (**) */
-  NVFP4_TYPE_E2M1_UE8M0 = 6            /* a UE8M0 scale per 16                               (**) */
+  NVFP4_TYPE_NVFP4 = 4,                /* a UE4M3 scale per 16 elements                           */
+  NVFP4_TYPE_MXFP4 = 5,                /* a UE8M0 scale per 32                                    */
+  NVFP4_TYPE_E2M1_UE8M0 = 6            /* a UE8M0 scale per 16                                    */
 };
 
 /* Where the scale of (row, k) lies. Required: the layout is never guessed. ks = k / 16 below; where
@@ -330,15 +329,16 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  * 0x7F NaN: exponent bias 7, three bits of mantissa (docs/numerics.md).
  * NVFP4's tensor-wide (second-level) scale has two homes: alpha, if you know it on the host, or
  * a_tensor_scale * b_tensor_scale on the device. Both multiply: a value is code * scale *
- * tensor_scale. Fields marked (**) are not yet there; of these:
- *   D with scales  d_type NVFP4, MXFP4, E2M1_UE8M0; nvfp4_gemm_reference has them. The bits are
- *                those of quantizing the same product with D in fp32, by nvfp4_quantize with
- *                tensor_scale = *d_tensor_scale and scale_rule = d_scale_rule. N a multiple of 16,
- *                32, 16; row-major; d_ld and d_batch_stride even, in elements. d_scales: 16-byte
- *                aligned, nvfp4_scale_bytes_for(m, n, d_scale_layout, the format) bytes a batch,
- *                d_scales_batch_stride_bytes, a multiple of 16, between batches. d_tensor_scale is
- *                NULL with UE8M0 scales. Padding of scales keeps its bytes. With any other d_type
- *                these fields are NULL, 0, UNSET, DEFAULT.
+ * tensor_scale.
+ *   D with scales  d_type NVFP4, MXFP4, E2M1_UE8M0. The bits are those of quantizing the same
+ *                product with D in fp32 (nvfp4_quantize, tensor_scale = *d_tensor_scale, scale_rule
+ *                = d_scale_rule): no value is rounded before. N a multiple of 16, 32, 16; row-major;
+ *                d_ld and d_batch_stride even, in elements. d_scales: 16-byte aligned,
+ *                nvfp4_scale_bytes_for(m, n, d_scale_layout, the format) bytes a batch,
+ *                d_scales_batch_stride_bytes, a multiple of 16, between batches, apart from D, C and
+ *                what is read. d_tensor_scale is NULL with UE8M0 scales. Padding of scales keeps its
+ *                bytes. With any other d_type these fields are NULL, 0, UNSET, DEFAULT.
+ * Fields marked (**) are not yet there; of these:
  *   amax         d_amax and d_row_amax receive maxima of |act(x)|, before D's rounding, together
  *                with what is there: you clear them. Aligned to 4 bytes, apart from D and from what
  *                is read. Untouched where M, N or L is 0.
@@ -373,10 +373,10 @@ typedef struct nvfp4_gemm_desc {
 
   void *d;                             /* [l][m][n] d_type                                        */
   int64_t d_ld, d_batch_stride;
-  void *d_scales;                      /* D with scales: they are written, d_scale_layout    (**) */
-  int64_t d_scales_batch_stride_bytes; /*                                                    (**) */
+  void *d_scales;                      /* D with scales: they are written, d_scale_layout         */
+  int64_t d_scales_batch_stride_bytes;
   const float *d_tensor_scale;         /* d_type NVFP4: D = code * scale * this, one fp32 on the
-                                          device, above 0 and finite; NULL: 1                (**) */
+                                          device, above 0 and finite; NULL: 1                     */
 
   const void *bias;                    /* [n] or, by bias_axis, [m] bias_type; NULL: none         */
 
@@ -404,7 +404,7 @@ typedef struct nvfp4_gemm_desc {
                                           0: not promised                                         */
   int32_t a_tensor_scale_rows;         /* 0: one factor. 1: a_tensor_scale has one for each row of
                                           A in each batch, whatever a_type is                     */
-  int32_t d_scale_rule;                /* of UE8M0 scales of D: NVFP4_SCALE_RULE_..          (**) */
+  int32_t d_scale_rule;                /* of UE8M0 scales of D: NVFP4_SCALE_RULE_..               */
   int32_t reserved[2];                 /* 0                                                       */
 
   float *d_amax;                       /* one fp32; NULL: none                               (**) */
@@ -492,8 +492,8 @@ typedef struct nvfp4_gemm_addresses {
   const void *b, *b_scales;
   const float *b_tensor_scale;
   const void *c;
-  void *d, *d_scales;                  /* d_scales                                           (**) */
-  const float *d_tensor_scale;         /*                                                    (**) */
+  void *d, *d_scales;
+  const float *d_tensor_scale;
   const void *bias;
   const float *alpha_device;
   const float *beta_device;

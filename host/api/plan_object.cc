@@ -58,6 +58,8 @@ nvfp4_gemm_desc with_addresses(const nvfp4_gemm_desc& desc, const nvfp4_gemm_add
   if (x.b_tensor_scale != nullptr) g.b_tensor_scale = x.b_tensor_scale;
   if (x.c != nullptr) g.c = x.c;
   if (x.d != nullptr) g.d = x.d;
+  if (x.d_scales != nullptr) g.d_scales = x.d_scales;
+  if (x.d_tensor_scale != nullptr) g.d_tensor_scale = x.d_tensor_scale;
   if (x.bias != nullptr) g.bias = x.bias;
   if (x.alpha_device != nullptr) g.alpha_device = x.alpha_device;
   if (x.beta_device != nullptr) g.beta_device = x.beta_device;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "host/family/d_store.h"
 
+#include "host/base/operand_format.h"
 #include "host/driver/tensor_map.h"
 #include "host/problem/fields.h"
 
@@ -21,6 +22,7 @@ bool fits_map(int64_t elements, int64_t bytes) {
 const char* why_not_by_tma(const nvfp4_gemm_desc& g, const Plan& plan) {
   const int64_t bytes = bytes_of_type(g.d_type);
   if (plan.split > 1) return "CTAs share K";
+  if (format_of_d(g.d_type) != nullptr) return "D has scales";
   if (!plan.variant->d_by_tma) return "the tile has few tokens";
   if (plan.variant->several_tiles && bytes > 2)
     return "the tile has room for boxes of 2-byte types";

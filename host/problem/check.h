@@ -9,7 +9,7 @@ namespace nvfp4 {
 enum class Caller {
   run,        // device pointers; what the kernels of this version can do
   question,   // the same; with no address at all, sizes and types alone
-  reference,  // host pointers; D with scales, too
+  reference,  // host pointers
 };
 
 // The rules of nvfp4_gemm_desc that come before its variant, and those after it. `known` is the

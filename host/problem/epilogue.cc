@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "host/base/operand_format.h"
 #include "host/problem/fields.h"
 
 namespace nvfp4 {
@@ -12,6 +13,8 @@ namespace {
 constexpr bool same(uint32_t kernels, int32_t headers) { return kernels == uint32_t(headers); }
 static_assert(same(kTypeNone, NVFP4_TYPE_NONE) && same(kTypeF16, NVFP4_TYPE_F16));
 static_assert(same(kTypeBf16, NVFP4_TYPE_BF16) && same(kTypeF32, NVFP4_TYPE_F32));
+static_assert(same(kTypeNvfp4, NVFP4_TYPE_NVFP4) && same(kTypeMxfp4, NVFP4_TYPE_MXFP4));
+static_assert(same(kTypeE2m1Ue8m0, NVFP4_TYPE_E2M1_UE8M0));
 static_assert(same(kActivationNone, NVFP4_ACTIVATION_NONE));
 static_assert(same(kActivationRelu, NVFP4_ACTIVATION_RELU));
 static_assert(same(kActivationGeluTanh, NVFP4_ACTIVATION_GELU_TANH));
@@ -25,8 +28,19 @@ void set_steps(int32_t order, int64_t ld, int64_t* row, int64_t* column) {
   *column = by_row ? 1 : ld;
 }
 
+void set_scales_of_d(const nvfp4_gemm_desc& g, EpilogueParams* p) {
+  const OperandFormat* const format = format_of_d(g.d_type);
+  if (format == nullptr) return;
+  p->d_scales = static_cast<uint8_t*>(g.d_scales);
+  p->d_tensor_scale = g.d_tensor_scale;
+  p->d_scales_batch_bytes = g.l > 1 ? g.d_scales_batch_stride_bytes : 0;
+  p->d_scales_per_row = static_cast<uint32_t>(g.n / format->block);
+  p->d_scales_are_tiles = g.d_scale_layout == NVFP4_SCALE_LAYOUT_128X4;
+  p->d_scale_floors = g.d_scale_rule == NVFP4_SCALE_RULE_FLOOR;
+}
+
 uint32_t kind_of(const nvfp4_gemm_desc& g, const EpilogueParams& p) {
-  if (g.cd_order != NVFP4_CD_ORDER_ROW_MAJOR ||
+  if (p.d_scales_per_row != 0 || g.cd_order != NVFP4_CD_ORDER_ROW_MAJOR ||
       g.activation != NVFP4_ACTIVATION_NONE || p.c_type != kTypeNone ||
       (p.bias_type != kTypeNone && p.bias_per_row != 0)) {
     return kEpilogueGeneral;
@@ -65,6 +79,7 @@ EpilogueParams make_epilogue(const nvfp4_gemm_desc& g) {
   p.activation = static_cast<uint32_t>(g.activation);
   p.bias_per_row = g.bias_axis == NVFP4_BIAS_AXIS_ROW;
   p.a_scale_per_row = g.a_tensor_scale_rows != 0;
+  set_scales_of_d(g, &p);
   p.kind = kind_of(g, p);
   return p;
 }

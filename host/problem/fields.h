@@ -44,7 +44,7 @@ nvfp4_status check_enums(const nvfp4_gemm_desc& g, Caller caller);
 
 // absent.cc: switches and reserved words have a legal value; what is not there is NULL, 0 or off.
 nvfp4_status check_switches(const nvfp4_gemm_desc& g);
-nvfp4_status check_absent(const nvfp4_gemm_desc& g, Caller caller);
+nvfp4_status check_absent(const nvfp4_gemm_desc& g);
 nvfp4_status check_absent_addresses(const nvfp4_gemm_addresses& x);
 
 // companions.cc: fields that go together, as C and its type, are there together.

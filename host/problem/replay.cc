@@ -13,7 +13,20 @@ namespace nvfp4 {
 namespace {
 
 const char* type_word(int32_t type) {
-  return type == NVFP4_TYPE_F16 ? "f16" : type == NVFP4_TYPE_BF16 ? "bf16" : "f32";
+  switch (type) {
+    case NVFP4_TYPE_F16: return "f16";
+    case NVFP4_TYPE_BF16: return "bf16";
+    case NVFP4_TYPE_NVFP4: return "nvfp4";
+    case NVFP4_TYPE_MXFP4: return "mxfp4";
+    case NVFP4_TYPE_E2M1_UE8M0: return "e2m1-ue8m0";
+  }
+  return "f32";
+}
+
+void add_scales_of_d(const nvfp4_gemm_desc& g, Text* line) {
+  if (g.d_scale_layout == NVFP4_SCALE_LAYOUT_LINEAR) line->add(" --d-scales linear");
+  if (g.d_scale_rule == NVFP4_SCALE_RULE_FLOOR) line->add(" --d-scale-rule floor");
+  if (g.d_tensor_scale != nullptr) line->add(" --d-tensor-scale");
 }
 
 void add_strides(const nvfp4_gemm_desc& g, Text* line) {
@@ -41,6 +54,7 @@ void add_epilogue(const nvfp4_gemm_desc& g, Text* line) {
   if (by_value && g.alpha != 1.0f) line->add(" --alpha %.9g", f64_from_f32(g.alpha));
   if (!by_value) line->add(" --scalars device");
   if (g.d_type != NVFP4_TYPE_F16) line->add(" --d-type %s", type_word(g.d_type));
+  add_scales_of_d(g, line);
   if (g.cd_order == NVFP4_CD_ORDER_COLUMN_MAJOR) line->add(" --cd-order column");
   if (may_read_c(g)) {
     line->add(" --c-type %s", type_word(g.c_type));

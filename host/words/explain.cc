@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "host/base/growing_text.h"
+#include "host/base/operand_format.h"
 #include "host/plan/family.h"
 #include "host/problem/epilogue.h"
 #include "host/problem/fields.h"
@@ -60,7 +61,24 @@ void add_time(const nvfp4_gemm_desc& g, const Plan& plan, const nvfp4_plan_info&
 // ---- the epilogue -------------------------------------------------------------------------------
 
 const char* type_text(int32_t type) {
-  return type == NVFP4_TYPE_F16 ? "fp16" : type == NVFP4_TYPE_BF16 ? "bf16" : "fp32";
+  switch (type) {
+    case NVFP4_TYPE_F16: return "fp16";
+    case NVFP4_TYPE_BF16: return "bf16";
+    case NVFP4_TYPE_NVFP4: return "NVFP4";
+    case NVFP4_TYPE_MXFP4: return "MXFP4";
+    case NVFP4_TYPE_E2M1_UE8M0: return "E2M1 with UE8M0 scales";
+  }
+  return "fp32";
+}
+
+// Which scales of D are made, and where they go.
+void add_scales_of_d(const nvfp4_gemm_desc& g, Text* text) {
+  const OperandFormat* const format = format_of_d(g.d_type);
+  if (format == nullptr) return;
+  text->add(", a scale for %" PRId64 " columns", format->block);
+  if (g.d_tensor_scale != nullptr) text->add(" by d_tensor_scale");
+  if (g.d_scale_rule == NVFP4_SCALE_RULE_FLOOR) text->add(", rounded down");
+  text->add(g.d_scale_layout == NVFP4_SCALE_LAYOUT_LINEAR ? ", linear" : ", in 128x4 tiles");
 }
 
 // In the order of its operations.
@@ -85,8 +103,10 @@ void add_epilogue(const nvfp4_gemm_desc& g, Text* text) {
               g.bias_axis == NVFP4_BIAS_AXIS_ROW ? "row" : "column");
   }
   if (g.activation != NVFP4_ACTIVATION_NONE) text->add(", %s", activation_word(g.activation));
-  text->add("; D %s%s\n", type_text(g.d_type),
+  text->add("; D %s%s", type_text(g.d_type),
             g.cd_order == NVFP4_CD_ORDER_COLUMN_MAJOR ? " by columns" : "");
+  add_scales_of_d(g, text);
+  text->add("\n");
 }
 
 // Where threads always store there is nothing to say.

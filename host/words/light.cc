@@ -1,11 +1,22 @@
 // SPDX-License-Identifier: MIT
 #include "host/words/light.h"
 
+#include "host/base/operand_format.h"
 #include "host/base/size.h"
 #include "host/problem/epilogue.h"
 #include "host/problem/fields.h"
 
 namespace nvfp4 {
+
+namespace {
+
+double bytes_of_d(int32_t type) {
+  const OperandFormat* const format = format_of_d(type);
+  if (format == nullptr) return static_cast<double>(bytes_of_type(type));
+  return 0.5 + 1.0 / static_cast<double>(format->block);
+}
+
+}  // namespace
 
 // Sizes go up to 2^31 each: products of four of them do not fit 64 bits, and fractions of a byte do
 // not matter here.
@@ -19,7 +30,7 @@ Traffic traffic(const nvfp4_gemm_desc& g) {
   const double a_bytes = g.a_type == NVFP4_TYPE_NONE ? kBytesPerElement : 2;
   return {a_batches * m * k * a_bytes, b_batches * n * k * kBytesPerElement,
           may_read_c(g) ? c_batches * m * n * static_cast<double>(bytes_of_type(g.c_type)) : 0,
-          l * m * n * static_cast<double>(bytes_of_type(g.d_type))};
+          l * m * n * bytes_of_d(g.d_type)};
 }
 
 bool is_by_fp4(const nvfp4_gemm_desc& g, const Roofline& roof) {

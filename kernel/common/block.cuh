@@ -58,6 +58,18 @@ __device__ inline uint32_t eight_e2m1(const float (&f)[8]) {
   return codes;
 }
 
+// The same of four, in 16 bits.
+__device__ inline uint32_t four_e2m1(const float (&f)[4]) {
+  uint32_t codes;
+  asm("{ .reg .b8 a, b;\n\t"
+      "cvt.rn.satfinite.e2m1x2.f32 a, %2, %1;\n\t"
+      "cvt.rn.satfinite.e2m1x2.f32 b, %4, %3;\n\t"
+      "mov.b32 %0, {a, b, a, b}; }"
+      : "=r"(codes)
+      : "f"(f[0]), "f"(f[1]), "f"(f[2]), "f"(f[3]));
+  return codes & 0xFFFF;
+}
+
 #else
 
 // The same by arithmetic. The numbers at which codes change are k/4 times a power of two with odd
@@ -79,6 +91,12 @@ __device__ inline uint32_t eight_e2m1(const float (&f)[8]) {
   uint32_t codes = 0;
 #pragma unroll
   for (int i = 7; i >= 0; --i) codes = append_e2m1(codes, f[i]);
+  return codes;
+}
+__device__ inline uint32_t four_e2m1(const float (&f)[4]) {
+  uint32_t codes = 0;
+#pragma unroll
+  for (int i = 3; i >= 0; --i) codes = append_e2m1(codes, f[i]);
   return codes;
 }
 

@@ -14,6 +14,7 @@
 
 #include "kernel/common/activation.cuh"
 #include "kernel/common/epilogue.h"
+#include "kernel/common/scaled_d.cuh"
 #include "kernel/ptx/convert.cuh"
 #include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/sync.cuh"
@@ -236,6 +237,9 @@ __device__ __forceinline__ void store_general(const Params& p, SumRows rows, Gen
   };
   const bool d_vectors = vectors(e.d_row, e.d_column, p.d_batch_stride);
   const bool c_vectors = vectors(e.c_row, e.c_column, e.c_batch_stride);
+  const bool d_has_scales = has_scales(e.d_type);
+  TensorScale t{};
+  if (d_has_scales) t = tensor_scale_of_d(e);
   uint4 c_bits[kRowsOfC];
   uint32_t row = 0;
 #pragma unroll 1
@@ -277,6 +281,10 @@ __device__ __forceinline__ void store_general(const Params& p, SumRows rows, Gen
       for (uint32_t i = 0; i < 4; ++i) x[i] = __fadd_rn(x[i], bias[i]);
     }
     activate(e.activation, x);
+    if (d_has_scales) {
+      store_scaled_four(e, t, p.d, d_first + m * e.d_row, rows.batch, m, n, d_vectors, x);
+      continue;
+    }
     if constexpr (To::kMayBeSlab) {
       if (to.used) {
         put_four(to, e.d_type, x);

@@ -15,7 +15,15 @@ namespace nvfp4 {
 
 // Numbered as NVFP4_TYPE_ and NVFP4_ACTIVATION_ of the header (host/problem/epilogue.cc asserts
 // it).
-enum ElementType : uint32_t { kTypeNone, kTypeF16, kTypeBf16, kTypeF32 };
+enum ElementType : uint32_t {
+  kTypeNone,
+  kTypeF16,
+  kTypeBf16,
+  kTypeF32,
+  kTypeNvfp4,     // these of D alone: E2M1 with a UE4M3 scale for 16 columns,
+  kTypeMxfp4,     // a UE8M0 scale for 32,
+  kTypeE2m1Ue8m0  // a UE8M0 scale for 16
+};
 enum Activation : uint32_t {
   kActivationNone,
   kActivationRelu,
@@ -54,8 +62,16 @@ struct EpilogueParams {
   uint16_t bias_per_row;     // 1: a value for each row of D, 0: for each column
   uint16_t a_scale_per_row;  // 1: a factor for each row of A in each batch, 0: one
   uint32_t kind;             // EpilogueKind
+  // Of D with scales.
+  uint8_t* d_scales;
+  const float* d_tensor_scale;  // NULL: 1
+  int64_t d_scales_batch_bytes;
+  uint32_t d_scales_per_row;
+  uint16_t d_scales_are_tiles;  // of 128x4, else linear
+  uint16_t d_scale_floors;      // UE8M0 scales are rounded down, else up
 };
-static_assert(sizeof(EpilogueParams) == 120 && NVFP4_OFFSET_IS(EpilogueParams, beta, 88));
+static_assert(sizeof(EpilogueParams) == 152 && NVFP4_OFFSET_IS(EpilogueParams, beta, 88) &&
+              NVFP4_OFFSET_IS(EpilogueParams, d_scales, 120));
 
 // Of the kernel for K = 0, whose sums are all +0 (empty_sum.cuh).
 struct EmptySumParams {
@@ -67,7 +83,7 @@ struct EmptySumParams {
   uint32_t batch_ctas;  // gridDim.y / row_ctas
   EpilogueParams epilogue;
 };
-static_assert(sizeof(EmptySumParams) == 160 && NVFP4_OFFSET_IS(EmptySumParams, epilogue, 40));
+static_assert(sizeof(EmptySumParams) == 192 && NVFP4_OFFSET_IS(EmptySumParams, epilogue, 40));
 
 constexpr uint32_t kEmptySumThreads = 128;
 constexpr uint32_t kEmptySumColumns = 128;                 // of a CTA: four a lane

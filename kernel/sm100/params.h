@@ -21,10 +21,10 @@ struct Sm100Params {
   // {a stage's 4 tiles, 1, 1}, no swizzle, zero fill.
   TensorMap weight_scale_map, token_scale_map;
 };
-NVFP4_CHECK_PARAMS(Sm100Params, 896);
+NVFP4_CHECK_PARAMS(Sm100Params, 1024);
 static_assert(NVFP4_OFFSET_IS(Sm100Params, epilogue, 344));
-static_assert(NVFP4_OFFSET_IS(Sm100Params, d_by_tma, 480) &&
-              NVFP4_OFFSET_IS(Sm100Params, tiles, 484) && NVFP4_OFFSET_IS(Sm100Params, d_map, 512));
+static_assert(NVFP4_OFFSET_IS(Sm100Params, d_by_tma, 512) &&
+              NVFP4_OFFSET_IS(Sm100Params, tiles, 516) && NVFP4_OFFSET_IS(Sm100Params, d_map, 640));
 
 constexpr uint32_t kTokenGroup = 8;         // token tiles
 constexpr uint32_t kScaleMapElements = 64;  // of 8 bytes, in a tile of scales

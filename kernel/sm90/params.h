@@ -27,10 +27,10 @@ struct Sm90Params {
   uint16_t weight_scales_linear, token_scales_linear;  // 1: K/16 bytes a row, else 128x4 tiles
   uint32_t m_padded;                                   // M rounded up to the token tile
 };
-NVFP4_CHECK_PARAMS(Sm90Params, 512);
+NVFP4_CHECK_PARAMS(Sm90Params, 640);
 static_assert(NVFP4_OFFSET_IS(Sm90Params, token_slabs, 368) &&
               NVFP4_OFFSET_IS(Sm90Params, whole_tiles, 376));
 static_assert(NVFP4_OFFSET_IS(Sm90Params, epilogue, 384) &&
-              NVFP4_OFFSET_IS(Sm90Params, token_scales_linear, 506));
+              NVFP4_OFFSET_IS(Sm90Params, token_scales_linear, 538));
 
 }  // namespace nvfp4

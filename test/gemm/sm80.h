@@ -83,13 +83,18 @@ inline nvfp4::Sm80Params sm80_params(const nvfp4_gemm_desc& g, uint32_t tokens, 
   e.c_type = uint32_t(g.c_type), e.d_type = uint32_t(g.d_type);
   e.bias_type = uint32_t(g.bias_type), e.activation = uint32_t(g.activation);
   e.kind = nvfp4::kEpilogueGeneral;
-  if (by_row && g.d_type != NVFP4_TYPE_F32 && g.c_type == NVFP4_TYPE_NONE &&
+  if (by_row && g.d_type < NVFP4_TYPE_F32 && g.c_type == NVFP4_TYPE_NONE &&
       g.bias_type == NVFP4_TYPE_NONE && g.activation == NVFP4_ACTIVATION_NONE &&
       g.alpha_device == nullptr && g.a_tensor_scale == nullptr && g.b_tensor_scale == nullptr) {
     e.kind = g.d_type == NVFP4_TYPE_F16 ? nvfp4::kEpiloguePlain : nvfp4::kEpilogueBf16;
   }
   e.a_scale_per_row = uint16_t(g.a_tensor_scale_rows);
   e.bias_per_row = g.bias_axis == NVFP4_BIAS_AXIS_ROW;
+  e.d_scales = static_cast<uint8_t*>(g.d_scales), e.d_tensor_scale = g.d_tensor_scale;
+  e.d_scales_batch_bytes = g.d_scales_batch_stride_bytes;
+  e.d_scales_per_row = uint32_t(g.n / (g.d_type == NVFP4_TYPE_MXFP4 ? 32 : 16));
+  e.d_scales_are_tiles = g.d_scale_layout == NVFP4_SCALE_LAYOUT_128X4;
+  e.d_scale_floors = g.d_scale_rule == NVFP4_SCALE_RULE_FLOOR;
   return p;
 }
 

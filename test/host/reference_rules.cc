@@ -229,9 +229,12 @@ TEST_CASE("A question without any address is about sizes and types alone") {
   CHECK(nvfp4_gemm_supported(&too_far, 100) != NVFP4_SUCCESS);
   Desc nvfp4_out = g;
   nvfp4_out.d_type = NVFP4_TYPE_NVFP4;
-  CHECK(nvfp4_gemm_supported(&nvfp4_out, 100) == NVFP4_STATUS_NOT_SUPPORTED);
-  CHECK(std::string(nvfp4_last_error()) ==
-        "d_type = NVFP4_TYPE_NVFP4 is not there in version 0.1.0");
+  CHECK(nvfp4_gemm_supported(&nvfp4_out, 100) == NVFP4_STATUS_INVALID_ENUM);
+  nvfp4_out.d_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
+  nvfp4_out.d_scales_batch_stride_bytes = 384 / 16 * 512;
+  for (int32_t capability : {90, 100, 103}) {
+    CHECK(nvfp4_gemm_supported(&nvfp4_out, capability) == NVFP4_SUCCESS);
+  }
   // Types say what will be given: C, bias and scalars have no address yet.
   Desc full = g;
   full.d_type = NVFP4_TYPE_BF16, full.c_type = NVFP4_TYPE_F32, full.bias_type = NVFP4_TYPE_F16;

@@ -1,11 +1,32 @@
 // SPDX-License-Identifier: MIT
 #include "tools/harness/general_gemm.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <stdexcept>
 
 namespace support {
+
+int64_t scale_block_of_d(int32_t d_type) {
+  switch (d_type) {
+    case NVFP4_TYPE_NVFP4:
+    case NVFP4_TYPE_E2M1_UE8M0: return 16;
+    case NVFP4_TYPE_MXFP4: return 32;
+  }
+  return 0;
+}
+
+EpilogueFields possible(EpilogueFields f, const Shape& shape) {
+  const int64_t block = scale_block_of_d(f.d_type);
+  if (block == 0) return f;
+  if (shape.n % block != 0) f.d_type = NVFP4_TYPE_F16;
+  f.cd_order = NVFP4_CD_ORDER_ROW_MAJOR;
+  f.d_ld_gap += f.d_ld_gap % 2, f.d_batch_gap += f.d_batch_gap % 2;
+  if (f.d_type == NVFP4_TYPE_NVFP4) f.d_scale_rule = NVFP4_SCALE_RULE_DEFAULT;
+  if (f.d_type != NVFP4_TYPE_NVFP4) f.d_tensor_scale = false;
+  return f;
+}
 
 int64_t bytes_of_type(int32_t type) {
   return type == NVFP4_TYPE_NONE ? 0 : type == NVFP4_TYPE_F32 ? 4 : 2;
@@ -47,6 +68,30 @@ int64_t extent(const GeneralProblem& p, int64_t ld, int64_t stride) {
   return (p.operands.shape.l - 1) * stride + (lines(p) - 1) * ld + line_length(p);
 }
 
+// Bytes of so many elements of D.
+size_t bytes_of_d(int32_t type, int64_t elements) {
+  return size_t(scale_block_of_d(type) != 0 ? elements / 2 : elements * bytes_of_type(type));
+}
+
+// Of one batch, with 16 more before the next.
+int64_t stride_of_d_scales(const GeneralProblem& p) {
+  const Shape& s = p.operands.shape;
+  const EpilogueFields& f = p.fields;
+  const int32_t format = f.d_type == NVFP4_TYPE_NVFP4   ? NVFP4_OPERAND_FORMAT_NVFP4
+                         : f.d_type == NVFP4_TYPE_MXFP4 ? NVFP4_OPERAND_FORMAT_MXFP4
+                                                        : NVFP4_OPERAND_FORMAT_E2M1_UE8M0;
+  return int64_t(nvfp4_scale_bytes_for(s.m, s.n, f.d_scale_layout, format) + 31) / 16 * 16;
+}
+
+EpilogueFields with_scales(EpilogueFields f, Random& random) {
+  f.c_is_d = false;
+  f.d_type = NVFP4_TYPE_NVFP4 + int32_t(random.below(3));
+  f.d_scale_layout = NVFP4_SCALE_LAYOUT_128X4 + int32_t(random.below(2));
+  f.d_scale_rule = int32_t(random.below(3));
+  f.d_tensor_scale = random.below(2) != 0;
+  return f;
+}
+
 template <typename Visit>
 void for_each_element(const Shape& s, const Visit& visit) {
   for (int64_t batch = 0; batch < s.l; ++batch)
@@ -68,17 +113,17 @@ std::vector<uint8_t> bytes_of(const std::vector<uint16_t>& halves) {
 }  // namespace
 
 std::string to_string(const EpilogueFields& f) {
-  char text[256];
+  char text[320];
   std::snprintf(
       text, sizeof text,
       "types d %d c %d bias %d, scalars %d, activation %d, order %d, axis %d, scales %d%s %d "
-      "by %lld, alpha %g, beta %g, gaps %lld %lld %lld %lld%s",
+      "by %lld, alpha %g, beta %g, gaps %lld %lld %lld %lld%s, scales of D %d %d %d",
       f.d_type, f.c_type, f.bias_type, f.scalar_mode, f.activation, f.cd_order, f.bias_axis,
       f.a_tensor_scale, f.a_tensor_scale_rows ? " by rows" : "", f.b_tensor_scale,
       static_cast<long long>(f.b_tensor_scale_columns), double(f.alpha), double(f.beta),
       static_cast<long long>(f.c_ld_gap), static_cast<long long>(f.d_ld_gap),
       static_cast<long long>(f.c_batch_gap), static_cast<long long>(f.d_batch_gap),
-      f.c_is_d ? ", C is D" : "");
+      f.c_is_d ? ", C is D" : "", f.d_scale_layout, f.d_scale_rule, f.d_tensor_scale);
   return text;
 }
 
@@ -115,7 +160,8 @@ EpilogueFields random_fields(const Shape& shape, Random& random) {
     f.c_is_d = true;
     f.c_ld_gap = f.d_ld_gap, f.c_batch_gap = f.d_batch_gap;
   }
-  return f;
+  if (shape.n % 16 == 0 && coin()) f = with_scales(f, random);
+  return possible(f, shape);
 }
 
 EpilogueFields random_column_fields(Random& random) {
@@ -164,6 +210,10 @@ nvfp4_gemm_desc GeneralProblem::desc(int32_t scale_layout) const {
   g.d_type = f.d_type, g.c_type = f.c_type, g.bias_type = f.bias_type;
   g.scalar_mode = f.scalar_mode, g.activation = f.activation;
   g.cd_order = f.cd_order, g.bias_axis = f.bias_axis;
+  if (scale_block_of_d(f.d_type) != 0) {
+    g.d_scale_layout = f.d_scale_layout, g.d_scale_rule = f.d_scale_rule;
+    g.d_scales_batch_stride_bytes = stride_of_d_scales(*this);
+  }
   g.a_tensor_scale_rows = f.a_tensor_scale_rows;
   g.b_tensor_scale_columns = f.b_tensor_scale ? f.b_tensor_scale_columns : 0;
   g.d_ld = line_length(*this) + f.d_ld_gap;
@@ -193,8 +243,15 @@ void GeneralProblem::set_bias(int64_t i, uint32_t code) { put(bias, fields.bias_
 std::vector<uint8_t> GeneralProblem::d_before() const {
   if (fields.c_is_d) return c;
   const nvfp4_gemm_desc g = desc(NVFP4_SCALE_LAYOUT_LINEAR);
-  return std::vector<uint8_t>(
-      size_t(extent(*this, g.d_ld, g.d_batch_stride) * bytes_of_type(fields.d_type)), 0xFF);
+  const size_t bytes = bytes_of_d(fields.d_type, extent(*this, g.d_ld, g.d_batch_stride));
+  if (scale_block_of_d(fields.d_type) == 0) return std::vector<uint8_t>(bytes, 0xFF);
+  const int64_t scales = operands.shape.l * g.d_scales_batch_stride_bytes;
+  return std::vector<uint8_t>(d_scales_at() + size_t(scales), 0xFF);
+}
+
+size_t GeneralProblem::d_scales_at() const {
+  const nvfp4_gemm_desc g = desc(NVFP4_SCALE_LAYOUT_LINEAR);
+  return (bytes_of_d(fields.d_type, extent(*this, g.d_ld, g.d_batch_stride)) + 15) / 16 * 16;
 }
 
 std::vector<uint8_t> GeneralProblem::reference() const {
@@ -206,6 +263,10 @@ std::vector<uint8_t> GeneralProblem::reference() const {
   g.a_scales_batch_stride_bytes = operands.a.scales_stride();
   g.b_scales_batch_stride_bytes = operands.b.scales_stride();
   g.d = d.data();
+  if (scale_block_of_d(fields.d_type) != 0) {
+    g.d_scales = &d[d_scales_at()];
+    if (fields.d_tensor_scale) g.d_tensor_scale = &d_scale;
+  }
   if (!c.empty()) g.c = fields.c_is_d ? d.data() : c.data();
   if (!bias.empty()) g.bias = bias.data();
   if (fields.a_tensor_scale) g.a_tensor_scale = a_scales.data();
@@ -242,6 +303,10 @@ DeviceGeneral::DeviceGeneral(const Driver& driver, const GeneralProblem& p)
     desc.b_scales = add("the scales of B", o.b.device_scales(0xFF, o.scales_gap_bytes));
   }
   desc.d = d_.pointer();
+  if (scale_block_of_d(f.d_type) != 0) {
+    desc.d_scales = static_cast<uint8_t*>(desc.d) + p.d_scales_at();
+    if (f.d_tensor_scale) desc.d_tensor_scale = floats("d_tensor_scale", &p.d_scale, 1);
+  }
   desc.c = f.c_is_d ? desc.d : add("C", p.c);
   desc.bias = add("the bias", p.bias);
   if (f.a_tensor_scale) {
@@ -280,11 +345,28 @@ std::string DeviceGeneral::damage() const {
   return "";
 }
 
+namespace {
+
+// Of codes and scales.
+std::string first_different_byte(const GeneralProblem& p, const std::vector<uint8_t>& got,
+                                 const std::vector<uint8_t>& want) {
+  const auto at = std::mismatch(got.begin(), got.end(), want.begin());
+  const size_t byte = size_t(at.first - got.begin()), scales = p.d_scales_at();
+  char text[120];
+  std::snprintf(text, sizeof text, "byte %zu of %s: got 0x%02X, want 0x%02X",
+                byte < scales ? byte : byte - scales,
+                byte < scales ? "the codes of D" : "the scales of D", *at.first, *at.second);
+  return text;
+}
+
+}  // namespace
+
 std::string first_difference(const GeneralProblem& p, const std::vector<uint8_t>& got,
                              const std::vector<uint8_t>& want) {
   if (got == want) return "";
   const nvfp4_gemm_desc g = p.desc(NVFP4_SCALE_LAYOUT_LINEAR);
   const int32_t type = p.fields.d_type;
+  if (scale_block_of_d(type) != 0) return first_different_byte(p, got, want);
   std::string difference;
   int64_t wrong = 0;
   for_each_element(p.operands.shape, [&](int64_t batch, int64_t row, int64_t column) {

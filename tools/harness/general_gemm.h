@@ -22,6 +22,9 @@ struct EpilogueFields {
   int64_t c_ld_gap = 0, d_ld_gap = 0;        // elements beyond a line of C, of D
   int64_t c_batch_gap = 0, d_batch_gap = 0;  // beyond a batch
   bool c_is_d = false;                       // C lies where D will, and is overwritten
+  // Of D with scales alone.
+  int32_t d_scale_layout = NVFP4_SCALE_LAYOUT_128X4, d_scale_rule = NVFP4_SCALE_RULE_DEFAULT;
+  bool d_tensor_scale = false;
 };
 std::string to_string(const EpilogueFields& fields);
 bool is_general(const EpilogueFields& fields);  // more than alpha by value to fp16 by rows
@@ -32,6 +35,10 @@ EpilogueFields random_fields(const Shape& shape, Random& random);
 EpilogueFields random_column_fields(Random& random);
 
 int64_t bytes_of_type(int32_t type);
+// Elements that share a scale of such a D; 0 if it has none.
+int64_t scale_block_of_d(int32_t d_type);
+// The same with what D of that shape can have: where it cannot have scales it is fp16.
+EpilogueFields possible(EpilogueFields fields, const Shape& shape);
 
 // Operands, and an epilogue's arrays with it. What belongs to no element is 0xFF.
 struct GeneralProblem {
@@ -39,6 +46,7 @@ struct GeneralProblem {
   EpilogueFields fields;
   std::vector<uint8_t> c, bias;
   std::vector<float> a_scales, b_scales;
+  float d_scale = 0.0371f;
 
   GeneralProblem(const Problem& operands, const EpilogueFields& fields, uint64_t seed);
 
@@ -50,7 +58,8 @@ struct GeneralProblem {
   void set_c(int64_t batch, int64_t row, int64_t column, uint32_t code);
   void set_bias(int64_t i, uint32_t code);
 
-  // D's memory before a run, and as the reference leaves it.
+  // D's memory before a run, and as the reference leaves it. Scales of D lie behind its elements.
+  size_t d_scales_at() const;
   std::vector<uint8_t> d_before() const;
   std::vector<uint8_t> reference() const;
 };

@@ -65,6 +65,8 @@ void draw_epilogue(RandomGemm& g, Random& random) {
   g.alpha = int64_t(std::lround(f.alpha * 256)), g.beta = int64_t(std::lround(f.beta * 256));
   g.c_ld = f.c_ld_gap, g.d_ld = f.d_ld_gap;
   g.c_batch = f.c_batch_gap, g.d_batch = f.d_batch_gap, g.c_is_d = f.c_is_d;
+  g.d_linear = f.d_scale_layout == NVFP4_SCALE_LAYOUT_LINEAR;
+  g.d_rule = f.d_scale_rule, g.d_scale = f.d_tensor_scale;
 }
 
 // So many multiplications take the reference a few milliseconds.
@@ -114,7 +116,9 @@ EpilogueFields fields_of(const RandomGemm& g) {
   f.d_ld_gap = g.d_ld, f.d_batch_gap = g.d_batch;
   f.c_is_d = g.c_is_d != 0 && f.c_type == f.d_type;
   f.c_ld_gap = f.c_is_d ? g.d_ld : g.c_ld, f.c_batch_gap = f.c_is_d ? g.d_batch : g.c_batch;
-  return f;
+  if (g.d_linear != 0) f.d_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
+  f.d_scale_rule = int32_t(g.d_rule), f.d_tensor_scale = g.d_scale != 0;
+  return possible(f, {g.m, g.n, g.k16 * 16, g.l});
 }
 
 void check(nvfp4_status status) {
@@ -197,10 +201,15 @@ size_t place(const RandomGemm& r, const GeneralProblem& p, Image& image, nvfp4_g
     g.alpha_device = floats(&f.alpha, 1);
     if (!p.c.empty()) g.beta_device = floats(&f.beta, 1);
   }
+  const float* const d_tensor_scale = f.d_tensor_scale ? floats(&p.d_scale, 1) : nullptr;
   const std::vector<uint8_t> d = p.d_before();
   const size_t at = image.reserve(d.size(), 16, shift());
   std::copy(d.begin(), d.end(), image.bytes.begin() + long(at));
   g.d = image.address(at);
+  if (scale_block_of_d(f.d_type) != 0) {
+    g.d_scales = image.address(at + p.d_scales_at());
+    g.d_tensor_scale = d_tensor_scale;
+  }
   if (f.c_is_d) g.c = g.d;
   return at;
 }
@@ -213,6 +222,7 @@ nvfp4_gemm_addresses addresses_of(const nvfp4_gemm_desc& g) {
   x.a = g.a, x.a_scales = g.a_scales, x.a_tensor_scale = g.a_tensor_scale;
   x.b = g.b, x.b_scales = g.b_scales, x.b_tensor_scale = g.b_tensor_scale;
   x.c = g.c, x.d = g.d, x.bias = g.bias;
+  x.d_scales = g.d_scales, x.d_tensor_scale = g.d_tensor_scale;
   x.alpha_device = g.alpha_device, x.beta_device = g.beta_device;
   x.workspace = g.workspace, x.workspace_bytes = g.workspace_bytes;
   return x;
@@ -229,9 +239,10 @@ void run_plan(const nvfp4_gemm_desc& g) {
   nvfp4_gemm_desc other = g;
   for (const void** address :
        {&other.a, &other.b, &other.a_scales, &other.b_scales, &other.c, &other.bias,
-        const_cast<const void**>(&other.d), const_cast<const void**>(&other.workspace)})
+        const_cast<const void**>(&other.d), const_cast<const void**>(&other.d_scales),
+        const_cast<const void**>(&other.workspace)})
     move(*address);
-  move(other.a_tensor_scale), move(other.b_tensor_scale);
+  move(other.a_tensor_scale), move(other.b_tensor_scale), move(other.d_tensor_scale);
   move(other.alpha_device), move(other.beta_device);
   nvfp4_gemm_plan* plan = nullptr;
   check(nvfp4_gemm_plan_create(&other, &plan));

@@ -14,6 +14,10 @@ void describe_epilogue(const support::EpilogueFields& f, int64_t lines, int64_t 
   const float* const scalars = static_cast<const float*>(address(15));
   g.d_type = f.d_type, g.cd_order = f.cd_order, g.activation = f.activation;
   g.alpha = f.alpha, g.beta = f.beta;
+  if (support::scale_block_of_d(f.d_type) != 0) {
+    g.d_scales = address(10), g.d_scale_layout = f.d_scale_layout, g.d_scale_rule = f.d_scale_rule;
+    if (f.d_tensor_scale) g.d_tensor_scale = scalars;
+  }
   g.c_type = f.c_type, g.c_ld = length + f.c_ld_gap;
   g.c_batch_stride = lines * g.c_ld + f.c_batch_gap;
   if (f.c_type != NVFP4_TYPE_NONE) g.c = address(11);

@@ -86,6 +86,14 @@ CLI::Option* add_stride(CLI::App& app, const std::string& name, std::optional<in
   return app.add_option(name, value, text)->type_name("INT");
 }
 
+CLI::Option* add_layout(CLI::App& app, const std::string& name, int32_t& layout,
+                        const std::string& of) {
+  return add_choice<int32_t>(
+      app, name, layout,
+      {{"128x4", NVFP4_SCALE_LAYOUT_128X4}, {"linear", NVFP4_SCALE_LAYOUT_LINEAR}}, "128x4",
+      "layout of the scales " + of);
+}
+
 // The epilogue, as in a replay line.
 void add_epilogue(CLI::App& app, RunOptions& options, std::vector<CLI::Option*>& all) {
   support::EpilogueFields& f = options.epilogue;
@@ -96,7 +104,16 @@ void add_epilogue(CLI::App& app, RunOptions& options, std::vector<CLI::Option*>&
     all.push_back(add_choice<int32_t>(app, name, value, of, first, text));
     return all.back();
   };
-  choice("--d-type", f.d_type, types, "f16", "of D");
+  Choices<int32_t> d_types = types;
+  d_types.insert({{"nvfp4", NVFP4_TYPE_NVFP4},
+                  {"mxfp4", NVFP4_TYPE_MXFP4},
+                  {"e2m1-ue8m0", NVFP4_TYPE_E2M1_UE8M0}});
+  choice("--d-type", f.d_type, d_types, "f16", "of D");
+  all.push_back(add_layout(app, "--d-scales", f.d_scale_layout, "of D, where it has scales"));
+  choice("--d-scale-rule", f.d_scale_rule, {{"up", 0}, {"floor", NVFP4_SCALE_RULE_FLOOR}}, "up",
+         "how UE8M0 scales of D are rounded");
+  all.push_back(app.add_flag("--d-tensor-scale", f.d_tensor_scale,
+                             "a factor on the device that D's scales leave out"));
   choice("--cd-order", f.cd_order, {{"row", 0}, {"column", 1}}, "row", "neighbours of C and D");
   CLI::Option* c = choice("--c-type", f.c_type, types, "", "there is a C, of that type");
   all.push_back(app.add_option("--beta", f.beta, "times C; 0 by default")->needs(c));
@@ -122,14 +139,6 @@ void add_epilogue(CLI::App& app, RunOptions& options, std::vector<CLI::Option*>&
   all.push_back(add_stride(app, "--c-ld", options.c_ld, "as --d-ld, of C"));
   all.push_back(add_stride(app, "--c-batch-stride", options.c_batch_stride, "of C; 0: the same C"));
   for (CLI::Option* option : {all[all.size() - 2], all.back()}) option->needs(c);
-}
-
-CLI::Option* add_layout(CLI::App& app, const std::string& name, int32_t& layout,
-                        const std::string& of) {
-  return add_choice<int32_t>(
-      app, name, layout,
-      {{"128x4", NVFP4_SCALE_LAYOUT_128X4}, {"linear", NVFP4_SCALE_LAYOUT_LINEAR}}, "128x4",
-      "layout of the scales " + of);
 }
 
 CLI::Option* add_a_type(CLI::App& app, int32_t& a_type) {

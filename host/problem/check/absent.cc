@@ -21,13 +21,6 @@ nvfp4_status absent_pointer(const char* name, const void* value) {
               name, value, NVFP4_VERSION_NUMBERS);
 }
 
-nvfp4_status absent_number(const char* name, int64_t value) {
-  if (value == 0) return NVFP4_SUCCESS;
-  return fail(NVFP4_STATUS_NOT_SUPPORTED,
-              "%s = %" PRId64 " must be 0: not there in version %d.%d.%d", name, value,
-              NVFP4_VERSION_NUMBERS);
-}
-
 // By bits, since for a caller that counts subnormal numbers as zero they are still not 0.
 nvfp4_status absent_value(const char* name, float value) {
   if (f32_bits(value) << 1 == 0) return NVFP4_SUCCESS;
@@ -54,12 +47,7 @@ nvfp4_status check_switches(const nvfp4_gemm_desc& g) {
                        g.b_tensor_scale_columns, kScaleColumnsMultiple, "");
 }
 
-nvfp4_status check_absent(const nvfp4_gemm_desc& g, Caller caller) {
-  if (caller != Caller::reference) {
-    ABSENT(g, d_scales);
-    ABSENT(g, d_tensor_scale);
-    NVFP4_TRY(absent_number("d_scales_batch_stride_bytes", g.d_scales_batch_stride_bytes));
-  }
+nvfp4_status check_absent(const nvfp4_gemm_desc& g) {
   ABSENT(g, d_amax);
   ABSENT(g, d_row_amax);
   ABSENT(g, b2);
@@ -74,8 +62,6 @@ nvfp4_status check_absent(const nvfp4_gemm_desc& g, Caller caller) {
 }
 
 nvfp4_status check_absent_addresses(const nvfp4_gemm_addresses& x) {
-  ABSENT(x, d_scales);
-  ABSENT(x, d_tensor_scale);
   ABSENT(x, d_amax);
   ABSENT(x, d_row_amax);
   ABSENT(x, b2);

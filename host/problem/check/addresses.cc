@@ -212,6 +212,10 @@ nvfp4_status check_workspace(const nvfp4_gemm_desc& desc, uint64_t bytes) {
   NVFP4_TRY(rule_apart("workspace", workspace, "d", other));
   NVFP4_TRY(find_inputs(desc, &inputs));
   NVFP4_TRY(apart_from_inputs("workspace", workspace, inputs));
+  if (format_of_d(desc.d_type) != nullptr) {
+    NVFP4_TRY(range_of_d_scales(desc, &other));
+    NVFP4_TRY(rule_apart("workspace", workspace, "d_scales", other));
+  }
   if (!has_c(desc, false)) return NVFP4_SUCCESS;
   NVFP4_TRY(range_of_c(desc, &other));
   return rule_apart("workspace", workspace, "c", other);

@@ -47,10 +47,11 @@ constexpr EnumeratorSet kATypes = any_of(NVFP4_TYPE_NONE, NVFP4_TYPE_F16, NVFP4_
 constexpr EnumField kEnumFields[] = {
     {FIELD(a_scale_layout), Enumeration::scale_layout, kLayouts, kLayouts, kLayouts},
     {FIELD(b_scale_layout), Enumeration::scale_layout, kLayouts, kLayouts, kLayouts},
-    {FIELD(d_scale_layout), Enumeration::scale_layout, kNoLayout | kLayouts, kNoLayout,
+    {FIELD(d_scale_layout), Enumeration::scale_layout, kNoLayout | kLayouts, kNoLayout | kLayouts,
      kNoLayout | kLayouts},
     {FIELD(c_type), Enumeration::type, kNoType | kFloats, kNoType | kFloats, kNoType | kFloats},
-    {FIELD(d_type), Enumeration::type, kFloats | kScaledTypes, kFloats, kFloats | kScaledTypes},
+    {FIELD(d_type), Enumeration::type, kFloats | kScaledTypes, kFloats | kScaledTypes,
+     kFloats | kScaledTypes},
     {FIELD(bias_type), Enumeration::type, kNoType | kFloats, kNoType | kFloats, kNoType | kFloats},
     {FIELD(scalar_mode), Enumeration::scalars, kScalars, kScalars, kScalars},
     {FIELD(activation), Enumeration::activation, kSquaredToo, kActivations, kActivations},
@@ -59,7 +60,7 @@ constexpr EnumField kEnumFields[] = {
     {FIELD(a_type), Enumeration::type, kATypes, kATypes, kATypes},
     {FIELD(cd_order), Enumeration::cd_order, kOrders, kOrders, kOrders},
     {FIELD(bias_axis), Enumeration::bias_axis, kAxes, kAxes, kAxes},
-    {FIELD(d_scale_rule), Enumeration::scale_rule, kScaleRules, kFirst, kScaleRules},
+    {FIELD(d_scale_rule), Enumeration::scale_rule, kScaleRules, kScaleRules, kScaleRules},
 };
 #undef FIELD
 

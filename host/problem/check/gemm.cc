@@ -36,7 +36,7 @@ nvfp4_status check_kind(const nvfp4_gemm_desc* desc, Caller caller, nvfp4_gemm_d
   NVFP4_TRY(check_sizes(*known, caller));
   NVFP4_TRY(check_enums(*known, caller));
   NVFP4_TRY(check_switches(*known));
-  return check_absent(*known, caller);
+  return check_absent(*known);
 }
 
 bool asks_about_sizes(const nvfp4_gemm_desc& desc, Caller caller) {
@@ -62,6 +62,7 @@ nvfp4_status check_addresses_struct(const nvfp4_gemm_addresses& addresses,
 nvfp4_status check_new_addresses(const nvfp4_gemm_desc& desc) {
   NVFP4_TRY(check_companions(desc, false));
   NVFP4_TRY(check_addresses(desc, Caller::run));
+  NVFP4_TRY(check_scaled_d(desc));
   return check_overlap(desc);
 }
 

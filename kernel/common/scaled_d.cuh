@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+// D in E2M1 with generated scales: the lanes that hold a block's columns find its scale together,
+// and each stores its four codes. The bits are those of quantizing the unrounded fp32 values
+// (block.cuh): UE4M3 scales by its expressions, UE8M0 scales by the exponent of the largest value.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/common/block.cuh"
+#include "kernel/common/epilogue.h"
+#include "kernel/common/scale_tile.h"
+#include "kernel/ptx/memory.cuh"
+
+namespace nvfp4 {
+
+__device__ inline bool has_scales(uint32_t type) { return type >= kTypeNvfp4; }
+
+// A block's scale, and what its elements are divided by.
+struct ScaleOfD {
+  uint32_t byte;
+  float step, reciprocal;
+  bool by_quotients;  // else divisions: something overflows or becomes subnormal
+  bool zeros;         // all codes are +0
+};
+
+// s = e4m3(amax / 6 / t); elements are divided by s * t.
+__device__ inline ScaleOfD ue4m3_of_d(float largest, const TensorScale& t) {
+  ScaleOfD s;
+  s.by_quotients = t.plain && is_plain(largest);
+  if (s.by_quotients) {
+    const float sixth = quotient(largest, kLargestElement, 1.0f / kLargestElement);
+    s.byte = e4m3_code(quotient(sixth, t.t, t.reciprocal));
+  } else {
+    s.byte = e4m3_code(__fdiv_rn(__fdiv_rn(largest, kLargestElement), t.t));
+    if (largest != largest) s.byte = kScaleNan;
+  }
+  s.zeros = s.byte == 0 || s.byte == kScaleNan;
+  s.step = __fmul_rn(e4m3_value(s.byte), t.t);
+  s.reciprocal = __frcp_rn(s.step);
+  return s;
+}
+
+// The byte is the exponent of amax, less the 2 of E2M1's largest binade, one more above 1.5 of its
+// power of two unless scales are floored. Both factors are powers of two: a quotient is exact, or
+// so small that its code is 0.
+__device__ inline ScaleOfD ue8m0_of_d(float largest, bool floors) {
+  constexpr uint32_t kHalf = 0x400000, kFraction = 0x7FFFFF, kNan = 255, kOfInfinity = 254;
+  const uint32_t bits = __float_as_uint(largest), exponent = bits >> 23;
+  const uint32_t up = !floors && (bits & kFraction) > kHalf ? 1 : 0;
+  ScaleOfD s;
+  s.byte = max(exponent + up, 2u) - 2;
+  s.by_quotients = bits < kF32Infinity;
+  if (!s.by_quotients) s.byte = bits == kF32Infinity ? kOfInfinity : kNan;
+  s.zeros = bits == 0 || bits > kF32Infinity;
+  s.step = __uint_as_float(s.byte == 0 ? kHalf : s.byte << 23);
+  s.reciprocal = __uint_as_float((254 - s.byte) << 23);
+  return s;
+}
+
+// An infinity is 6 even where the step is infinite, too.
+__device__ inline float divided(float x, const ScaleOfD& s) {
+  if (s.by_quotients) return quotient(x, s.step, s.reciprocal);
+  return magnitude_bits(x) == kF32Infinity ? x : __fdiv_rn(x, s.step);
+}
+
+// The largest magnitude of a block, NaN where an element is. Its lanes are neighbours: 4, or 8 of
+// 32 columns. They alone are in the mask, since others may have no row left.
+__device__ inline float largest_of_block(const float (&x)[4], bool is_wide) {
+  const uint32_t lane = threadIdx.x % 32;
+  const uint32_t lanes = is_wide ? 0xFFu << (lane & 24) : 0xFu << (lane & 28);
+  float largest = max_nan(max_nan(fabsf(x[0]), fabsf(x[1])), max_nan(fabsf(x[2]), fabsf(x[3])));
+  largest = max_nan(largest, __shfl_xor_sync(lanes, largest, 1));
+  largest = max_nan(largest, __shfl_xor_sync(lanes, largest, 2));
+  if (is_wide) largest = max_nan(largest, __shfl_xor_sync(lanes, largest, 4));
+  return largest;
+}
+
+// The byte of a row's scale s among those of a batch.
+__device__ inline int64_t scale_of_d_at(const EpilogueParams& e, uint32_t m, uint32_t s) {
+  constexpr uint32_t kScales = kScaleTileK / 16;
+  if (e.d_scales_are_tiles == 0) return static_cast<int64_t>(m) * e.d_scales_per_row + s;
+  const uint32_t tiles = (e.d_scales_per_row + kScales - 1) / kScales;
+  const uint64_t tile = scale_tile_number(m / kScaleTileRows, tiles, s / kScales);
+  return static_cast<int64_t>(tile * kScaleTileBytes) + scale_lane(m) +
+         scale_band(m % kScaleTileRows) + s % kScales;
+}
+
+__device__ inline TensorScale tensor_scale_of_d(const EpilogueParams& e) {
+  if (e.d_tensor_scale == nullptr) return {1, 1, true};
+  return tensor_scale_of(__uint_as_float(ptx::ld_global_b32_if(e.d_tensor_scale, true)));
+}
+
+// Columns n .. n+3 of row m; `element` is the index of the first of them in D. `aligned`: so are
+// their two bytes.
+__device__ inline void store_scaled_four(const EpilogueParams& e, const TensorScale& t, void* d,
+                                         int64_t element, uint32_t batch, uint32_t m, uint32_t n,
+                                         bool aligned, float (&x)[4]) {
+  const bool is_wide = e.d_type == kTypeMxfp4;
+  const float largest = largest_of_block(x, is_wide);
+  const ScaleOfD s =
+      e.d_type == kTypeNvfp4 ? ue4m3_of_d(largest, t) : ue8m0_of_d(largest, e.d_scale_floors != 0);
+  uint32_t codes = 0;
+  if (!s.zeros) {
+#pragma unroll
+    for (float& one : x) one = divided(one, s);
+    codes = four_e2m1(x);
+  }
+  uint8_t* const to = static_cast<uint8_t*>(d) + element / 2;
+  if (aligned) {
+    *reinterpret_cast<uint16_t*>(to) = static_cast<uint16_t>(codes);
+  } else {
+    to[0] = static_cast<uint8_t>(codes);
+    to[1] = static_cast<uint8_t>(codes >> 8);
+  }
+  const uint32_t block = is_wide ? 32 : 16;
+  if (n % block != 0) return;
+  e.d_scales[batch * e.d_scales_batch_bytes + scale_of_d_at(e, m, n / block)] =
+      static_cast<uint8_t>(s.byte);
+}
+
+}  // namespace nvfp4

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT
+// D in E2M1 with generated scales: the bits of quantizing the same product in fp32, by every
+// variant, and nothing written beside them.
+#include <cmath>
+#include <cstring>
+
+#include "test/gemm/gpu.h"
+#include "test/gemm/sizes.h"
+#include "tools/harness/general_gemm.h"
+
+using gemm_test::forced;
+using gemm_test::Gpu;
+using support::Data;
+using support::EpilogueFields;
+using support::GeneralProblem;
+using support::make_problem;
+using support::Problem;
+using support::Shape;
+
+namespace {
+
+constexpr int32_t kScaledTypes[] = {NVFP4_TYPE_NVFP4, NVFP4_TYPE_MXFP4, NVFP4_TYPE_E2M1_UE8M0};
+
+// A type of each number, and the fields that go with it.
+EpilogueFields scaled(size_t number) {
+  EpilogueFields f;
+  f.d_type = kScaledTypes[number % 3];
+  f.d_scale_layout = number % 2 ? NVFP4_SCALE_LAYOUT_LINEAR : NVFP4_SCALE_LAYOUT_128X4;
+  if (f.d_type == NVFP4_TYPE_NVFP4) f.d_tensor_scale = number / 3 % 2 == 0;
+  if (f.d_type != NVFP4_TYPE_NVFP4 && number / 3 % 2) f.d_scale_rule = NVFP4_SCALE_RULE_FLOOR;
+  return f;
+}
+
+std::vector<uint8_t> run(const Gpu& gpu, const GeneralProblem& p) {
+  const support::DeviceGeneral gemm(gpu.driver, p);
+  const nvfp4_status status = nvfp4_gemm_run(&gemm.desc, nullptr);
+  INFO(nvfp4_last_error());
+  REQUIRE(status == NVFP4_SUCCESS);
+  std::vector<uint8_t> d = gemm.d();
+  REQUIRE(gemm.damage() == "");
+  return d;
+}
+
+// Codes and scales of D in fp32, made by the quantizer, in a memory like the product's. It clears
+// the padding of scales, which a product leaves alone: `keeps` says which bytes those are.
+std::vector<uint8_t> quantized(const GeneralProblem& p, std::vector<uint8_t> d_f32,
+                               std::vector<uint8_t>* keeps) {
+  const nvfp4_gemm_desc g = p.desc(NVFP4_SCALE_LAYOUT_LINEAR);
+  std::vector<uint8_t> out = p.d_before();
+  keeps->assign(out.size(), 0);
+  std::vector<float> x(d_f32.size() / sizeof(float));
+  std::memcpy(x.data(), d_f32.data(), d_f32.size());
+  const int32_t type = p.fields.d_type;
+  for (int64_t batch = 0; batch < g.l; ++batch) {
+    const size_t scales = p.d_scales_at() + size_t(batch * g.d_scales_batch_stride_bytes);
+    nvfp4_quantize_desc q{};
+    q.struct_size = sizeof q;
+    q.rows = g.m, q.k = g.n, q.x = &x[size_t(batch * g.m * g.n)], q.x_ld = g.n;
+    q.x_type = NVFP4_TYPE_F32, q.codes = &out[size_t(batch * g.d_batch_stride / 2)];
+    q.codes_ld = g.d_ld, q.scales = &out[scales], q.scale_layout = p.fields.d_scale_layout;
+    q.tensor_scale = p.fields.d_tensor_scale ? p.d_scale : 1, q.scale_rule = g.d_scale_rule;
+    q.format = type == NVFP4_TYPE_NVFP4   ? NVFP4_OPERAND_FORMAT_NVFP4
+               : type == NVFP4_TYPE_MXFP4 ? NVFP4_OPERAND_FORMAT_MXFP4
+                                          : NVFP4_OPERAND_FORMAT_E2M1_UE8M0;
+    INFO(nvfp4_last_error());
+    REQUIRE(nvfp4_quantize_reference(&q) == NVFP4_SUCCESS);
+    if (q.scale_layout == NVFP4_SCALE_LAYOUT_LINEAR) continue;
+    // Rows of ones at the places of scales that exist, moved as scales are.
+    const int64_t k = type == NVFP4_TYPE_MXFP4 ? g.n / 2 : g.n;
+    const std::vector<uint8_t> ones(size_t(g.m * k / 16), 1);
+    std::vector<uint8_t> tiles(nvfp4_scale_bytes(g.m, k, NVFP4_SCALE_LAYOUT_128X4));
+    REQUIRE(nvfp4_scale_convert_host(ones.data(), NVFP4_SCALE_LAYOUT_LINEAR, tiles.data(),
+                                     NVFP4_SCALE_LAYOUT_128X4, g.m, k) == NVFP4_SUCCESS);
+    for (size_t i = 0; i < tiles.size(); ++i) (*keeps)[scales + i] = tiles[i] == 0;
+  }
+  return out;
+}
+
+// By the device, both of one variant: sums are rounded, in its order.
+void require_chain(const Gpu& gpu, const Problem& operands, const EpilogueFields& fields) {
+  const GeneralProblem p(operands, support::possible(fields, operands.shape), 7);
+  EpilogueFields in_f32 = p.fields;
+  in_f32.d_type = NVFP4_TYPE_F32, in_f32.d_ld_gap = in_f32.d_batch_gap = 0;
+  INFO(to_string(operands.shape) << ", variant " << (operands.variant ? operands.variant : "chosen")
+                                 << ", " << to_string(p.fields));
+  REQUIRE(p.fields.d_type == fields.d_type);
+  std::vector<uint8_t> keeps;
+  std::vector<uint8_t> want = quantized(p, run(gpu, GeneralProblem(operands, in_f32, 7)), &keeps);
+  for (size_t i = 0; i < want.size(); ++i) {
+    if (keeps[i]) want[i] = 0xFF;
+  }
+  REQUIRE(first_difference(p, run(gpu, p), want) == "");
+}
+
+void add_everything(EpilogueFields& f) {
+  f.c_type = NVFP4_TYPE_F32, f.beta = -0.7f, f.alpha = 0.3f;
+  f.bias_type = NVFP4_TYPE_BF16, f.activation = NVFP4_ACTIVATION_SILU;
+  f.a_tensor_scale = f.b_tensor_scale = true;
+}
+
+// A block each of NaN, infinity, zeros, -0, what is subnormal, and what overflows a quotient: D is
+// act(C), with and without a tensor scale at either end of what divides without a division.
+constexpr uint32_t kFills[] = {
+    0x7FC00000, 0x7F800000, 0xFF800000, 0x00000000, 0x80000000, 0x00000001, 0x807FFFFF, 0x7F7FFFFF,
+    0x00800000, 0x3F800000, 0x40C00000, 0x3FC00001, 0x26800000, 0x58800000, 0x01800000, 0x02400000};
+
+void require_extremes(const Gpu& gpu, const Problem& operands) {
+  const Shape& shape = operands.shape;
+  for (size_t i = 0; i < 6; ++i) {
+    for (const float t : {1.0f, 0x1p-126f, 0x1p100f, 0.37f}) {
+      EpilogueFields f = scaled(i);
+      if (f.d_type != NVFP4_TYPE_NVFP4 && t != 1) continue;
+      f.c_type = NVFP4_TYPE_F32, f.beta = 1, f.d_tensor_scale = t != 1;
+      GeneralProblem p(operands, f, 1);
+      p.d_scale = t;
+      for (int64_t batch = 0; batch < shape.l; ++batch)
+        for (int64_t row = 0; row < shape.m; ++row)
+          for (int64_t n = 0; n < shape.n; ++n) {
+            // A row of blocks of one number, then of it among ones, zeros and its neighbours.
+            const uint32_t fill = kFills[size_t(n / 32)];
+            const uint32_t others[] = {fill, 0x3F800000u + uint32_t(n % 7) * 0x123456u, 0,
+                                       fill - uint32_t(n % 3), fill ^ 0x80000000u};
+            const bool first = n % 32 == 5 || n % 32 == 21;
+            p.set_c(batch, row, n, first ? fill : others[size_t(row + batch) % 5]);
+          }
+      INFO(to_string(f) << ", t " << double(t));
+      REQUIRE(difference_on_device(gpu.driver, p) == "");
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("each variant writes D with scales in the bits of its fp32 product, quantized",
+          "[scaled_d]") {
+  USE_GPU(gpu);
+  const char* variant = EACH_VARIANT;
+  const size_t number = gemm_test::variant_number(variant);
+  const int64_t m = gemm_test::few_tokens(gpu, variant, gpu.sized(131, 21));
+  for (size_t i = 0; i < 6; ++i) {
+    if (!gemm_test::takes(gpu, variant, i, 6)) continue;
+    // Tiles end with N, and warps of it; rows of codes begin at odd bytes.
+    EpilogueFields f = scaled(i + number);
+    const Shape shape{m, f.d_type == NVFP4_TYPE_MXFP4 ? 160 : 144, 192, 2};
+    add_everything(f);
+    f.d_ld_gap = i % 2 ? 2 : 0, f.d_batch_gap = 2;
+    require_chain(gpu, forced(variant, make_problem(shape, Data::random, 60 + i)), f);
+  }
+}
+
+TEST_CASE("tokens of 16 bits write D with scales", "[scaled_d][a16]") {
+  USE_GPU_FOR_HALVES(gpu);
+  for (size_t i = 0; i < 6; ++i) {
+    EpilogueFields f = scaled(i);
+    if (i % 2) add_everything(f);
+    const int32_t type = i % 4 < 2 ? NVFP4_TYPE_BF16 : NVFP4_TYPE_F16;
+    require_chain(gpu, support::make_a16_problem({5, 96, 256}, type, Data::random, 61 + i, {}), f);
+  }
+}
+
+TEST_CASE("scales of D are of sums whose K partitions are added", "[scaled_d]") {
+  USE_GPU(gpu);
+  const int parts = GENERATE(2, 4);
+  const std::string variant =
+      (gpu.info.major == 9 ? "sm90_64x4x256/" : "sm100_128x64x256/") + std::to_string(parts);
+  const Shape shape{gpu.small() ? 3 : 67, 96, 2048, 1};
+  for (size_t i = 0; i < 3; ++i) {
+    require_chain(gpu, forced(variant.c_str(), make_problem(shape, Data::random, 70)), scaled(i));
+  }
+}
+
+TEST_CASE("K = 0 writes D with scales: NaN, infinity, zeros, extremes", "[scaled_d][empty]") {
+  USE_GPU_FOR_HALVES(gpu);
+  const Shape shape{5, 16 * 32, 0, 2};
+  require_extremes(gpu, support::make_a16_problem(shape, NVFP4_TYPE_BF16, Data::exact, 1, {}));
+}
+
+TEST_CASE("scales of D of NaN, infinity, zeros and extremes", "[scaled_d]") {
+  USE_GPU(gpu);
+  require_extremes(gpu, make_problem({5, 16 * 32, 64}));
+}
+
+TEST_CASE("a plan writes other codes and scales by another tensor scale, which its run reads",
+          "[scaled_d]") {
+  USE_GPU(gpu);
+  EpilogueFields f = scaled(0);
+  GeneralProblem first(make_problem({9, 96, 64, 2}, Data::exact, 33), f, 4), second = first;
+  first.d_scale = 0.5f, second.d_scale = 0.01f;
+  const support::DeviceGeneral a(gpu.driver, first), b(gpu.driver, second);
+  nvfp4_gemm_plan* plan = nullptr;
+  REQUIRE(nvfp4_gemm_plan_create(&a.desc, &plan) == NVFP4_SUCCESS);
+  nvfp4_gemm_addresses x{};
+  x.struct_size = sizeof x;
+  x.d = b.desc.d, x.d_scales = b.desc.d_scales, x.d_tensor_scale = b.desc.d_tensor_scale;
+  REQUIRE(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_SUCCESS);
+  CHECK(first_difference(second, b.d(), second.reference()) == "");
+  CHECK(a.d() == first.d_before());
+  x.d_scales = b.desc.d;
+  CHECK(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_STATUS_OVERLAP);
+  nvfp4_gemm_plan_destroy(plan);
+}
