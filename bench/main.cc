@@ -65,6 +65,16 @@ void add_clocks(CLI::App& app, bench::ClocksOptions& o) {
   clocks->add_flag("--pdl", o.pdl, "launch with NVFP4_PDL_ON_STATIC_WEIGHTS");
 }
 
+void add_scaled_d(CLI::App& app, bench::ScaledDOptions& o) {
+  CLI::App* scaled_d = app.add_subcommand(
+      "scaled-d", "D in NVFP4 beside D in bf16, without and with nvfp4_quantize; CSV to stdout");
+  scaled_d->add_option("--shape", o.shapes, "MxNxK, several")->delimiter(',');
+  scaled_d->add_option("--a-type", o.a_type, "f16 or bf16: activations that are not quantized")
+      ->transform(CLI::Transformer(
+          std::map<std::string, int32_t>{{"f16", NVFP4_TYPE_F16}, {"bf16", NVFP4_TYPE_BF16}}));
+  scaled_d->add_option("--replays", o.replays, "samples of a figure")->check(CLI::Range(3, 1000));
+}
+
 std::string command_line(int argc, char** argv) {
   std::string line = "nvfp4_bench";
   for (int i = 1; i < argc; ++i) line += std::string(" ") + argv[i];
@@ -89,6 +99,9 @@ int main(int argc, char** argv) {
   add_quantize(app, quantize_options);
   bench::LayerOptions layer_options;
   add_layer(app, layer_options);
+  bench::ScaledDOptions scaled_d_options;
+  add_scaled_d(app, scaled_d_options);
+  scaled_d_options.command = command_line(argc, argv);
   gpu_options.command = layer_options.command = clocks_options.command = quantize_options.command =
       command_line(argc, argv);
   try {
@@ -104,6 +117,7 @@ int main(int argc, char** argv) {
     if (emulator->parsed()) return bench::time_emulator() ? 0 : 1;
     if (host->parsed()) return bench::time_host(), 0;
     if (app.got_subcommand("clocks")) return bench::time_clocks(clocks_options);
+    if (app.got_subcommand("scaled-d")) return bench::time_scaled_d(scaled_d_options);
     if (app.got_subcommand("layer")) return bench::time_layers(layer_options);
     if (app.got_subcommand("quantize")) return bench::time_quantize(quantize_options);
     return bench::time_gpu(gpu_options);

@@ -332,12 +332,12 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  * tensor_scale.
  *   D with scales  d_type NVFP4, MXFP4, E2M1_UE8M0. The bits are those of quantizing the same
  *                product with D in fp32 (nvfp4_quantize, tensor_scale = *d_tensor_scale, scale_rule
- *                = d_scale_rule): no value is rounded before. N a multiple of 16, 32, 16; row-major;
- *                d_ld and d_batch_stride even, in elements. d_scales: 16-byte aligned,
+ *                = d_scale_rule): no value is rounded before. N a multiple of 16, 32, 16;
+ *                row-major; d_ld and d_batch_stride even, in elements. d_scales: 16-byte aligned,
  *                nvfp4_scale_bytes_for(m, n, d_scale_layout, the format) bytes a batch,
- *                d_scales_batch_stride_bytes, a multiple of 16, between batches, apart from D, C and
- *                what is read. d_tensor_scale is NULL with UE8M0 scales. Padding of scales keeps its
- *                bytes. With any other d_type these fields are NULL, 0, UNSET, DEFAULT.
+ *                d_scales_batch_stride_bytes, a multiple of 16, between batches, apart from D and
+ *                what is read. d_tensor_scale is NULL with UE8M0 scales. Padding of scales keeps
+ *                its bytes. With any other d_type these fields are NULL, 0, UNSET, DEFAULT.
  * Fields marked (**) are not yet there; of these:
  *   amax         d_amax and d_row_amax receive maxima of |act(x)|, before D's rounding, together
  *                with what is there: you clear them. Aligned to 4 bytes, apart from D and from what
