@@ -213,6 +213,29 @@ TEST_CASE("a_type decides which variants are asked, and which a name may force")
   CHECK(plan_of(g, 90, &plan) == NVFP4_STATUS_LIMIT);
 }
 
+// What an H200 took least for (bench/results, planner-held and the notebook): clusters in three
+// waves, and 36 of three CTAs in one.
+TEST_CASE("On 9.0 K is cut where the clusters run one after the other, too") {
+  struct Row {
+    int64_t m, n, k;
+    int32_t a_type;
+    uint32_t split, grid;
+  };
+  const Row rows[] = {{256, 5120, 32768, NVFP4_TYPE_BF16, 4, 320},
+                      {16, 4608, 3584, NVFP4_TYPE_NONE, 3, 108},
+                      {120, 2304, 16384, NVFP4_TYPE_NONE, 3, 108}};
+  for (const Row& row : rows) {
+    CAPTURE(row.m, row.n, row.k);
+    Desc g = dense(row.m, row.n, row.k, 1);
+    g.a_type = row.a_type;
+    if (g.a_type != NVFP4_TYPE_NONE) g.a_scales = nullptr;
+    nvfp4::Plan plan;
+    REQUIRE(plan_of(g, 90, &plan) == NVFP4_SUCCESS);
+    CHECK(plan.split == row.split);
+    CHECK(plan.grid == row.grid);
+  }
+}
+
 TEST_CASE("Compute capability 9.0: tokens in fp16 beyond one grid are refused") {
   Desc g = dense(int64_t{1} << 22, 128, int64_t{1} << 21, 1);  // 2^44 bytes of fp16: 2^31 CTAs
   nvfp4::Plan plan;
