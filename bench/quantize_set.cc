@@ -25,6 +25,10 @@ float value_of(int32_t type, const uint8_t* bytes) {
   return f;
 }
 
+bool is_of_rows(const QuantizeSet::Problem& p) {
+  return p.tensor_scale_mode == NVFP4_TENSOR_SCALE_ROW_AMAX;
+}
+
 size_t scale_bytes(const QuantizeSet::Problem& p) {
   return nvfp4_scale_bytes(p.rows, p.k, kLayout);
 }
@@ -43,7 +47,7 @@ float scale_of(const std::vector<float>& x) {
 std::string name(const QuantizeSet::Problem& p) {
   constexpr const char* kOperation[] = {"quantize", "dequantize", "silu_mul", "rms_norm",
                                         "add_rms_norm"};
-  constexpr const char* kScale[] = {"value", "device", "amax"};
+  constexpr const char* kScale[] = {"value", "device", "amax", "row_amax"};
   constexpr const char* kType[] = {"f16", "bf16", "f32"};
   return std::string(kOperation[p.operation]) + "," + kScale[p.tensor_scale_mode] + "," +
          kType[p.type - NVFP4_TYPE_F16] + "," + std::to_string(p.rows) + "," + std::to_string(p.k);
@@ -64,7 +68,7 @@ QuantizeSet::QuantizeSet(const support::Driver& driver, const Problem& problem)
       weight_(driver, size_t(problem.k) * element_bytes(problem.type)),
       codes_(driver, size_t(problem.rows * problem.k / 2)),
       scales_(driver, scale_bytes(problem)),
-      scale_(driver, sizeof(float)),
+      scale_(driver, sizeof(float) * (is_of_rows(problem) ? size_t(problem.rows) : 1)),
       workspace_(driver, 4096) {
   desc_.struct_size = sizeof desc_;
   desc_.rows = problem.rows;
@@ -104,14 +108,14 @@ void QuantizeSet::fill(const Filler& filler) {
 
 void QuantizeSet::set_tensor_scale(float t) {
   desc_.tensor_scale = t;
-  std::vector<uint8_t> bytes(sizeof t);
-  std::memcpy(bytes.data(), &t, sizeof t);
+  std::vector<uint8_t> bytes(scale_.bytes());
+  for (size_t i = 0; i < bytes.size(); i += sizeof t) std::memcpy(&bytes[i], &t, sizeof t);
   scale_.upload(bytes);
 }
 
-float QuantizeSet::tensor_scale() const {
-  float t;
-  std::memcpy(&t, scale_.download().data(), sizeof t);
+std::vector<float> QuantizeSet::tensor_scales() const {
+  std::vector<float> t(scale_.bytes() / sizeof(float));
+  std::memcpy(t.data(), scale_.download().data(), scale_.bytes());
   return t;
 }
 
@@ -122,8 +126,8 @@ void QuantizeSet::run(CUstream stream) {
 }
 
 void QuantizeSet::require_host_bits(const std::vector<int64_t>& rows) const {
-  const float t = tensor_scale();
-  if (is_fused()) return require_fused_host_bits(rows, t);
+  if (is_fused()) return require_fused_host_bits(rows);
+  const std::vector<float> scales_of_rows = tensor_scales();
   const int64_t k = problem_.k;
   const size_t element = element_bytes(problem_.type);
   const std::vector<uint8_t> in = x.download(), codes = codes_.download(),
@@ -137,7 +141,8 @@ void QuantizeSet::require_host_bits(const std::vector<int64_t>& rows) const {
       for (int64_t i = row * k; i < (row + 1) * k; ++i)
         all[size_t(i)] = value_of(problem_.type, &in[size_t(i) * element]);
     });
-    if (t != scale_of(all)) throw std::runtime_error(name(problem_) + ": another tensor scale");
+    if (scales_of_rows[0] != scale_of(all))
+      throw std::runtime_error(name(problem_) + ": another tensor scale");
   }
   std::atomic<int64_t> wrong{0};
   support::parallel_for(int64_t(rows.size()), [&](int64_t i) {
@@ -145,6 +150,8 @@ void QuantizeSet::require_host_bits(const std::vector<int64_t>& rows) const {
     std::vector<float> values(static_cast<size_t>(k));
     for (int64_t j = 0; j < k; ++j)
       values[size_t(j)] = value_of(problem_.type, &in[size_t(row * k + j) * element]);
+    const float t = scales_of_rows[is_of_rows(problem_) ? size_t(row) : 0];
+    if (is_of_rows(problem_)) wrong += t != scale_of(values);
     if (problem_.operation == dequantize) {
       std::vector<float> want(static_cast<size_t>(k));
       check(nvfp4_dequantize_host(&codes[size_t(row * k / 2)], k, &scales[size_t(row * k / 16)],
@@ -168,13 +175,14 @@ void QuantizeSet::require_host_bits(const std::vector<int64_t>& rows) const {
 }
 
 // A residual that has been added is the x of a norm without one.
-void QuantizeSet::require_fused_host_bits(const std::vector<int64_t>& rows, float t) const {
+void QuantizeSet::require_fused_host_bits(const std::vector<int64_t>& rows) const {
   const int64_t k = problem_.k;
   const size_t row_bytes = size_t(k) * element_bytes(problem_.type);
   const bool added = problem_.operation == add_rms_norm;
   const std::vector<uint8_t> in = added ? y_.download() : x.download(), y = y_.download(),
                              weight = weight_.download(), codes = codes_.download(),
                              tiles = scales_.download();
+  const std::vector<float> scales_of_rows = tensor_scales();
   std::vector<uint8_t> scales(size_t(problem_.rows * k / 16));
   check(nvfp4_scale_convert_host(tiles.data(), kLayout, scales.data(), NVFP4_SCALE_LAYOUT_LINEAR,
                                  problem_.rows, k));
@@ -194,9 +202,10 @@ void QuantizeSet::require_fused_host_bits(const std::vector<int64_t>& rows, floa
     q.codes = want_codes.data();
     q.scales = want_scales.data();
     q.scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
-    q.tensor_scale_mode = NVFP4_TENSOR_SCALE_VALUE;
-    q.tensor_scale = t;
+    float t = scales_of_rows[0];
+    q.tensor_scale_device = &t;  // which is made where there is one for each row
     check(nvfp4_fused_quantize_host(&q));
+    wrong += is_of_rows(problem_) && t != scales_of_rows[row];
     wrong += std::memcmp(want_codes.data(), &codes[row * size_t(k / 2)], size_t(k / 2)) != 0 ||
              std::memcmp(want_scales.data(), &scales[row * size_t(k / 16)], size_t(k / 16)) != 0;
   });

@@ -23,7 +23,8 @@ class QuantizeSet {
       {quantize, NVFP4_TENSOR_SCALE_VALUE},      {quantize, NVFP4_TENSOR_SCALE_DEVICE},
       {quantize, NVFP4_TENSOR_SCALE_AMAX},       {dequantize, NVFP4_TENSOR_SCALE_DEVICE},
       {silu_mul, NVFP4_TENSOR_SCALE_DEVICE},     {rms_norm, NVFP4_TENSOR_SCALE_DEVICE},
-      {add_rms_norm, NVFP4_TENSOR_SCALE_DEVICE},
+      {add_rms_norm, NVFP4_TENSOR_SCALE_DEVICE}, {quantize, NVFP4_TENSOR_SCALE_ROW_AMAX},
+      {silu_mul, NVFP4_TENSOR_SCALE_ROW_AMAX},   {rms_norm, NVFP4_TENSOR_SCALE_ROW_AMAX},
   };
   struct Problem {
     Operation operation;
@@ -43,9 +44,9 @@ class QuantizeSet {
   support::DeviceBuffer x;
 
  private:
-  float tensor_scale() const;
+  std::vector<float> tensor_scales() const;  // one, or one for each row
   bool is_fused() const { return problem_.operation >= silu_mul; }
-  void require_fused_host_bits(const std::vector<int64_t>& rows, float t) const;
+  void require_fused_host_bits(const std::vector<int64_t>& rows) const;
   const Problem problem_;
   support::DeviceBuffer y_, weight_, codes_, scales_, scale_, workspace_;
   nvfp4_quantize_desc desc_{};
