@@ -14,8 +14,8 @@ namespace nvfp4 {
 namespace {
 
 // By split. Clusters of 3, 4 and 8 CTAs leave some of a GPC's SMs empty, one CTA to each
-// (cuOccupancyMaxActiveClusters on an H200, 2026-11-21; not asked for 3, where 108 CTAs were seen to
-// run at once). And what the exchange of sums takes, in clocks.
+// (cuOccupancyMaxActiveClusters on an H200, 2026-11-21; not asked for 3, where 108 CTAs were seen
+// to run at once). And what the exchange of sums takes, in clocks.
 struct Split {
   uint32_t parts;
   int64_t empty_sms, clocks;

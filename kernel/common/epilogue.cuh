@@ -222,7 +222,8 @@ __device__ void ask_for_c_of_rows(const Params& p, const SumRows& rows, uint32_t
 // `factor` is a power of two that the kernel's sums lack. kRowsOfC rows of C are asked for at once,
 // before the first of them is used, or each would wait for its own; they are moved on through the
 // registers, so that what is computed is in the code once. kRowScales is false where A's factors of
-// rows are in the sums already; else the address of one is computed anew, for want of registers.
+// rows are in the sums already; else they, and B's beside them, are loaded for each row, for want of
+// registers.
 template <uint32_t kRowsOfC = 1, bool kRowScales = true, typename Params, typename To = ToD>
 __device__ __forceinline__ void store_general(const Params& p, SumRows rows, GeneralColumns columns,
                                               float factor, To to = {}) {
@@ -237,9 +238,6 @@ __device__ __forceinline__ void store_general(const Params& p, SumRows rows, Gen
   };
   const bool d_vectors = vectors(e.d_row, e.d_column, p.d_batch_stride);
   const bool c_vectors = vectors(e.c_row, e.c_column, e.c_batch_stride);
-  const bool d_has_scales = has_scales(e.d_type);
-  TensorScale t{};
-  if (d_has_scales) t = tensor_scale_of_d(e);
   uint4 c_bits[kRowsOfC];
   uint32_t row = 0;
 #pragma unroll 1
@@ -257,7 +255,8 @@ __device__ __forceinline__ void store_general(const Params& p, SumRows rows, Gen
     float scale = columns.factors.scale;
     if constexpr (kRowScales) {
       if (e.a_scale_per_row != 0) {
-        scale = columns.factors.of_row(load_scalar(row_scale_at(p, rows.batch, m)));
+        scale = ColumnScale(scale, scale_of_columns(e, n))
+                    .of_row(load_scalar(row_scale_at(p, rows.batch, m)));
       }
     }
     const float4 sum = ptx::ld_shared_v4_f32(rows.at);
@@ -281,8 +280,8 @@ __device__ __forceinline__ void store_general(const Params& p, SumRows rows, Gen
       for (uint32_t i = 0; i < 4; ++i) x[i] = __fadd_rn(x[i], bias[i]);
     }
     activate(e.activation, x);
-    if (d_has_scales) {
-      store_scaled_four(e, t, p.d, d_first + m * e.d_row, rows.batch, m, n, d_vectors, x);
+    if (has_scales(e.d_type)) {
+      store_scaled_four(e, p.d, d_first + m * e.d_row, rows.batch, m, n, d_vectors, x);
       continue;
     }
     if constexpr (To::kMayBeSlab) {

@@ -91,14 +91,14 @@ __device__ inline TensorScale tensor_scale_of_d(const EpilogueParams& e) {
 }
 
 // Columns n .. n+3 of row m; `element` is the index of the first of them in D. `aligned`: so are
-// their two bytes.
-__device__ inline void store_scaled_four(const EpilogueParams& e, const TensorScale& t, void* d,
+// their two bytes. The tensor scale is loaded anew, for want of registers to keep it.
+__device__ inline void store_scaled_four(const EpilogueParams& e, void* d,
                                          int64_t element, uint32_t batch, uint32_t m, uint32_t n,
                                          bool aligned, float (&x)[4]) {
   const bool is_wide = e.d_type == kTypeMxfp4;
   const float largest = largest_of_block(x, is_wide);
-  const ScaleOfD s =
-      e.d_type == kTypeNvfp4 ? ue4m3_of_d(largest, t) : ue8m0_of_d(largest, e.d_scale_floors != 0);
+  const ScaleOfD s = e.d_type == kTypeNvfp4 ? ue4m3_of_d(largest, tensor_scale_of_d(e))
+                                            : ue8m0_of_d(largest, e.d_scale_floors != 0);
   uint32_t codes = 0;
   if (!s.zeros) {
 #pragma unroll
