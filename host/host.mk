@@ -25,7 +25,7 @@ $(B)/obj/host/%.o: host/%.cc
 	$(call say,CXX)$(CXX) $(HOST_FLAGS) $(DEPS) -c $< -o $@
 
 # Its inner loop is the one that is worth vectorising.
-$(B)/obj/host/reference/reference.o $(B)/obj/host/reference/reference_a16.o: HOST_FLAGS += -O3
+$(B)/obj/host/reference/reference.o $(B)/obj/host/reference/reference_wide.o: HOST_FLAGS += -O3
 $(B)/obj/host/api/api.o: HOST_FLAGS += -DNVFP4_COMPILER='"$(COMPILER_OF_KERNELS)"'
 
 $(B)/obj/host/api/api.o $(B)/abi/host/api/api.o $(B)/tsan/host/api/api.o: \

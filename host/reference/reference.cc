@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The reference: exact integers, then the header's NUMERICS. It shares no layout code with the
+// The reference: exact integers, then the header's NUMERICS; operands of a wide range are in
+// reference_wide.cc. It shares no layout code with the
 // kernel, the converters or the emulator: nibbles and scales are indexed here from the header's
 // prose.
 //
@@ -15,8 +16,8 @@
 #include <cstring>
 
 #include "host/base/formats.h"
-#include "host/reference/reference_a16.h"
 #include "host/reference/reference_epilogue.h"
+#include "host/reference/reference_wide.h"
 
 namespace nvfp4 {
 
@@ -205,7 +206,8 @@ Matrix batch_of_b(const nvfp4_gemm_desc& g, int64_t batch) {
 }  // namespace
 
 void reference_gemm(const nvfp4_gemm_desc& g) {
-  if (g.a_type != NVFP4_TYPE_NONE) return reference_gemm_a16(g);
+  const bool nvfp4 = g.operand_format == NVFP4_OPERAND_FORMAT_NVFP4;
+  if (g.a_type != NVFP4_TYPE_NONE || !nvfp4) return reference_gemm_wide(g);
   Workspace w;
   fill_byte_table(&w.table);
   const ReferenceEpilogue epilogue(g);
