@@ -69,9 +69,12 @@
  *                |acc - exact| <= n * 2^-23 * (1 + 2^-7) * S + z * 2^-18
  *            under each of the two published models of the tensor core; under the later one z
  *            counts as 0. acc is exact where every partial sum fits 24 bits in units of 2^u, and u
- *            >= -19 or no block has two scales of 256 and more. A scale that is NaN makes every
- *            element of D that uses it NaN; NaNs in D are 0x7FFF or 0x7FFFFFFF. alpha = 0 is not
- *            special; beta = 0, wherever beta lies, never reads C.
+ *            >= -19 or no block has two scales of 256 and more. With UE8M0 scales, where S is below
+ *            2^127, it is for z * 2^-18 the sum over the steps of 2^(E-32), 2^E being the largest
+ *            product of the scales of a block of zeros, under the later model 0, and n * 2^-149;
+ *            acc is exact where every partial sum fits so, u >= -149 and E <= u + 35. A scale that
+ *            is NaN makes every element of D that uses it NaN; NaNs in D are 0x7FFF or 0x7FFFFFFF.
+ *            alpha = 0 is not special; beta = 0, wherever beta lies, never reads C.
  *
  *            On compute capability 9.0 (Hopper) an element times its scale is exact in fp16, and
  *            the sum is that of fp16 tensor cores: 16 steps for every 256 of K begun, of 16
@@ -88,6 +91,8 @@
  *            same, an element of A counted as at least its type's smallest normal number, and holds
  *            where no |product| is below 2^-100 and S is below 2^128; infinity * 0 is NaN, as IEEE
  *            says. On other GPUs than 9.0 n is then 16 * ceil(K/128), with 2^(E-24) for 2^(E-25).
+ *            With UE8M0 scales the weights are exact in bf16, whatever the scale byte is, and an
+ *            element times its scale counts as at least 2^-124.
  *
  * Kernels: compute capability 9.0 (H200, run there), 10.0 and 10.3 (run in an emulator only); with
  * a_type F16 or BF16 also 8.0, 8.6, 8.9, 11.0, 12.0, 12.1 (run on a 9.0 only). They take any M, N,
@@ -96,8 +101,7 @@
  * first, on every call. Where NVFP4 tokens have no kernel they are refused whatever K is,
  * 0 too. Fields, enumerators and functions marked (**) are declared and not yet there: what asks
  * for them is answered with NVFP4_STATUS_NOT_SUPPORTED and a sentence with the name, and nothing is
- * changed. They are MXFP4 and E2M1 with UE8M0 scales as operands, amax outputs, gated products and
- * grouped products.
+ * changed. They are amax outputs, gated products and grouped products.
  *
  * D in fp16, row-major, of alpha by value is stored in a way of its own that is fastest; on 9.0,
  * with K a multiple of 64 and 128x4 scales, D in bf16, alpha on the device, tensor scales and a
@@ -232,11 +236,14 @@ enum {
 };
 
 /* What A and B hold: their elements, the format of their scales and how many elements share one.
- * Elements are E2M1 in all. A UE8M0 scale is 2^(byte - 127); 0xFF is NaN, and there is no zero. */
+ * Elements are E2M1 in all. A UE8M0 scale is 2^(byte - 127); 0xFF is NaN, and there is no zero.
+ * The reference multiplies all of them. Kernels for UE8M0 scales: 10.x, where A has that format;
+ * 9.0, with a_type BF16 or with A in that format, which is then decoded to bf16 in the workspace on
+ * every call: 4 * 2^126 and more become infinite. All else is refused as NOT_SUPPORTED. */
 enum {
   NVFP4_OPERAND_FORMAT_NVFP4 = 0,      /* UE4M3 per 16                                            */
-  NVFP4_OPERAND_FORMAT_MXFP4 = 1,      /* UE8M0 per 32; K a multiple of 32                   (**) */
-  NVFP4_OPERAND_FORMAT_E2M1_UE8M0 = 2  /* UE8M0 per 16                                       (**) */
+  NVFP4_OPERAND_FORMAT_MXFP4 = 1,      /* UE8M0 per 32; K a multiple of 32                        */
+  NVFP4_OPERAND_FORMAT_E2M1_UE8M0 = 2  /* UE8M0 per 16                                            */
 };
 
 /* How a UE8M0 scale is made of a block's largest magnitude m * 2^e, 1 <= m < 2. UE4M3 scales have
@@ -290,7 +297,7 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *   struct_size  sizeof(nvfp4_gemm_desc). Smaller is accepted down to where d_amax begins: what
  *                is not there is 0. Larger (up to 4096) is accepted when the bytes this library
  *                does not know are zero.
- *   m, n, k, l   0 .. 2^31-1. K a multiple of 16.
+ *   m, n, k, l   0 .. 2^31-1. K a multiple of 16, with operand_format MXFP4 of 32.
  *   enums        each a value of its enumeration; batch_invariant and a_tensor_scale_rows 0 or 1;
  *                reserved and reserved2 0; b_tensor_scale_columns 0 or a multiple of 64 above it;
  *                then: what is not yet there is NULL, 0 or off.
@@ -317,9 +324,10 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *                a_type F16 or BF16: a_ld and the stride of a are multiples of 8, below 2^39.
  *   c_ld, d_ld   >= N, column-major >= M; any such number (multiples of 8 are stored faster).
  *   strides      l = 1: not looked at. a, b: multiple of 32, below 2^41, 0 repeats the same matrix.
- *                scales: multiple of 16 bytes and >= nvfp4_scale_bytes(), or 0. d: batches must not
- *                touch each other: >= (M-1) * d_ld + N, or rows interleave with stride >= N and
- *                d_ld >= (L-1) * stride + N; column-major with M and N exchanged. c: >= 0, any.
+ *                scales: multiple of 16 bytes and >= nvfp4_scale_bytes_for(), or 0. d: batches
+ *                must not touch each other: >= (M-1) * d_ld + N, or rows interleave with stride
+ *                >= N and d_ld >= (L-1) * stride + N; column-major with M and N exchanged. c: >= 0,
+ *                any.
  *   overlap      the bytes from D's first to its last element share none with what is read, padding
  *                of scales included. But C may be D: the same address, type, c_ld and, where L > 1,
  *                stride. Each array ends within the address space.
@@ -743,18 +751,17 @@ enum {
   NVFP4_TENSOR_SCALE_FROM_ROW_AMAX = 5
 };
 
-/* A matrix x [rows][k], row-major, and its NVFP4 form, all in device memory.
+/* A matrix x [rows][k], row-major, and its quantized form, all in device memory.
  *   struct_size  sizeof(nvfp4_quantize_desc); larger ones as in nvfp4_gemm_desc.
  *   rows, k      0 .. 2^31-1; k a multiple of 16. Either 0: success, nothing is read or written.
  *   x_type       NVFP4_TYPE_F16, _BF16 or _F32. x is aligned to its type; x_ld >= k, in elements.
  *                Rows that start at multiples of 16 bytes are read faster.
  *   codes        codes_ld >= k, even, in elements. Rows at multiples of 8 bytes are written faster.
- *   scales       nvfp4_scale_bytes(rows, k, scale_layout) bytes.
+ *   scales       nvfp4_scale_bytes_for(rows, k, scale_layout, format) bytes.
  *   pdl          NVFP4_PDL_OFF or _ON, as in nvfp4_gemm_desc. In both a kernel that follows with
  *                programmatic launch may start at once.
  *   overlap      x, codes, scales, what tensor_scale_device points to and the workspace lie apart.
- *   format       an NVFP4_OPERAND_FORMAT; on the device NVFP4 alone, the others (**). K a multiple
- *                of the elements that share a scale.
+ *   format       an NVFP4_OPERAND_FORMAT. K a multiple of the elements that share a scale.
  *   scale_rule   with NVFP4: DEFAULT. With UE8M0 scales an NVFP4_SCALE_RULE, and tensor_scale is 1
  *                by VALUE: such scales reach every number of fp32.
  * Nothing but codes and scales of elements that exist is written: padding keeps its bytes. */
@@ -765,7 +772,7 @@ typedef struct nvfp4_quantize_desc {
   int64_t x_ld;
   void *codes;                         /* E2M1, two to a byte                                     */
   int64_t codes_ld;
-  void *scales;                        /* UE4M3, scale_layout                                     */
+  void *scales;                        /* of that format, scale_layout                            */
   float *tensor_scale_device;          /* not VALUE; AMAX and ROW_AMAX write it                   */
   void *workspace;                     /* AMAX: nvfp4_quantize_workspace_bytes() of it            */
   uint64_t workspace_bytes;
@@ -781,8 +788,8 @@ typedef struct nvfp4_quantize_desc {
 NVFP4_API nvfp4_status nvfp4_quantize_workspace_bytes(const nvfp4_quantize_desc *desc,
                                                       uint64_t *bytes);
 
-/* Quantizes x on `stream` of the current context, to the bits of nvfp4_quantize_host of the same
- * values and t. One kernel, two with AMAX. Allocates nothing, waits for nothing, may be captured.
+/* Quantizes x on `stream` of the current context, to the bits of nvfp4_quantize_reference of the
+ * same values. One kernel, two with AMAX. Allocates nothing, waits for nothing, may be captured.
  *                                                                                   Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_quantize(const nvfp4_quantize_desc *desc, void *stream);
 

@@ -82,7 +82,7 @@ nvfp4_status encode_scale_map(const Driver& driver, const char* name, const Scal
   const bool shared = scales.batch_bytes == 0;
   MapLayout m{};
   m.type = CU_TENSOR_MAP_DATA_TYPE_UINT64;
-  m.dims[0] = static_cast<cuuint64_t>(ceil_div(scales.k, kScaleTileK)) * kTileElements;
+  m.dims[0] = static_cast<cuuint64_t>(scales.along_k) * kTileElements;
   m.dims[1] = static_cast<cuuint64_t>(ceil_div(scales.rows, kScaleTileRows));
   m.dims[2] = shared ? 1 : static_cast<cuuint64_t>(scales.l);
   m.strides[0] = m.dims[0] * kElementBytes;

@@ -20,7 +20,7 @@ nvfp4_status encode_tensor_map(const Driver& driver, const char* name, MapElemen
 // Batches whose stride is 0 share theirs. Reads beyond give zero.
 struct ScaleTiles {
   const uint8_t* first;
-  int64_t rows, k, l, batch_bytes;
+  int64_t rows, along_k, l, batch_bytes;
 };
 nvfp4_status encode_scale_map(const Driver& driver, const char* name, const ScaleTiles& scales,
                               uint32_t tiles, TensorMap* map);

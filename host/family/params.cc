@@ -4,10 +4,18 @@
 #include "host/base/size.h"
 #include "host/driver/tensor_map.h"
 #include "host/problem/fields.h"
+#include "kernel/common/operand_format.h"
 
 namespace nvfp4 {
 
 namespace {
+
+constexpr bool same(OperandFormatNumber kernel, int32_t header) {
+  return static_cast<int32_t>(kernel) == header;
+}
+static_assert(same(kFormatNvfp4, NVFP4_OPERAND_FORMAT_NVFP4) &&
+              same(kFormatMxfp4, NVFP4_OPERAND_FORMAT_MXFP4) &&
+              same(kFormatE2m1Ue8m0, NVFP4_OPERAND_FORMAT_E2M1_UE8M0));
 
 Scales scales_of(const nvfp4_gemm_desc& g, const Operand& x, uint64_t tiled_bytes, uint64_t at) {
   const int64_t stride = scales_stride(g, x.scales_stride);
@@ -16,7 +24,7 @@ Scales scales_of(const nvfp4_gemm_desc& g, const Operand& x, uint64_t tiled_byte
     return {static_cast<const uint8_t*>(x.scales), stride, linear};
   }
   int64_t matrix = 0;
-  scale_bytes(x.rows, x.k, NVFP4_SCALE_LAYOUT_128X4, &matrix);  // fits: the plan counted it
+  scale_bytes_of(x, NVFP4_SCALE_LAYOUT_128X4, &matrix);  // fits: the plan counted it
   return {static_cast<const uint8_t*>(g.workspace) + at, stride == 0 ? 0 : matrix, false};
 }
 

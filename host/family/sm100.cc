@@ -13,11 +13,13 @@
 #include <cstdio>
 #include <cstring>
 
+#include "host/base/operand_format.h"
 #include "host/base/size.h"
 #include "host/driver/tensor_map.h"
 #include "host/family/d_store.h"
 #include "host/family/params.h"
 #include "host/plan/proof.h"
+#include "host/problem/fields.h"
 #include "kernel/common/scale_tile.h"
 
 namespace nvfp4 {
@@ -70,8 +72,7 @@ double together(double a, double b, double c, double d) {
 
 // A CTA's rows of a box of tokens, as kernel/sm100/tile.h has it.
 uint32_t box_tokens(int64_t m, const Variant& v) {
-  return static_cast<uint32_t>(
-      ceil_div(std::min<int64_t>(m, v.tile_tokens), 8 * v.tile_ctas) * 8);
+  return static_cast<uint32_t>(ceil_div(std::min<int64_t>(m, v.tile_tokens), 8 * v.tile_ctas) * 8);
 }
 
 struct Work {
@@ -107,8 +108,7 @@ Times times_of(const Variant& v, const Work& work, const Split& split, int64_t a
   const double in_flight = std::min<int64_t>(work.fillings, v.stages);
   // Of a stage: 128 of codes and 16 of scales a row.
   const double weight_bytes = v.tile_weights / v.tile_ctas * 144.0;
-  const double stage_bytes =
-      v.stage_bytes - 128 * (double(v.tile_tokens) / v.tile_ctas - work.box);
+  const double stage_bytes = v.stage_bytes - 128 * (double(v.tile_tokens) / v.tile_ctas - work.box);
   const double weights =
       std::min(work.weight_tiles * split.parts * v.tile_ctas, ceil_div(active, work.token_tiles));
   const double tokens = std::min(active, work.token_tiles * split.parts * v.tile_ctas);
@@ -166,25 +166,22 @@ bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const V
 }
 
 // Scales that are linear, in 128x4 tiles: [L, or 1 where batches share them][tiles].
-nvfp4_status count_tiled_scales(const char* name, int32_t layout, int64_t rows, int64_t stride,
-                                const nvfp4_gemm_desc& desc, uint64_t* bytes) {
-  if (layout != NVFP4_SCALE_LAYOUT_LINEAR) return NVFP4_SUCCESS;
-  const int64_t matrices = desc.l == 1 || stride == 0 ? 1 : desc.l;
+nvfp4_status count_tiled_scales(const Operand& x, uint64_t* bytes) {
+  if (x.layout != NVFP4_SCALE_LAYOUT_LINEAR) return NVFP4_SUCCESS;
+  const int64_t matrices = x.l == 1 || x.scales_stride == 0 ? 1 : x.l;
   int64_t one, all;
-  if (!scale_bytes(rows, desc.k, NVFP4_SCALE_LAYOUT_128X4, &one) ||
-      !multiply(one, matrices, &all) || all > kMaxTiledScales) {
+  if (!scale_bytes_of(x, NVFP4_SCALE_LAYOUT_128X4, &one) || !multiply(one, matrices, &all) ||
+      all > kMaxTiledScales) {
     return fail(NVFP4_STATUS_LIMIT, "%s in 128x4 tiles need more than 2^62 bytes of workspace",
-                name);
+                x.scales_name);
   }
   *bytes = static_cast<uint64_t>(all);
   return NVFP4_SUCCESS;
 }
 
 nvfp4_status count_workspace(const nvfp4_gemm_desc& desc, Plan* plan) {
-  NVFP4_TRY(count_tiled_scales("a_scales", desc.a_scale_layout, desc.m,
-                               desc.a_scales_batch_stride_bytes, desc, &plan->a_scales_bytes));
-  NVFP4_TRY(count_tiled_scales("b_scales", desc.b_scale_layout, desc.n,
-                               desc.b_scales_batch_stride_bytes, desc, &plan->b_scales_bytes));
+  NVFP4_TRY(count_tiled_scales(operand_a(desc), &plan->a_scales_bytes));
+  NVFP4_TRY(count_tiled_scales(operand_b(desc), &plan->b_scales_bytes));
   plan->workspace_bytes = plan->a_scales_bytes + plan->b_scales_bytes;
   return NVFP4_SUCCESS;
 }
@@ -211,9 +208,11 @@ nvfp4_status encode_all_tokens(const Driver& driver, const nvfp4_gemm_desc& g, c
 nvfp4_status encode_scales(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
                            Sm100Params* p) {
   if (plan.variant->tile_ctas == 1) return NVFP4_SUCCESS;
-  const uint32_t tiles = plan.variant->tile_k / kScaleTileK;
-  const ScaleTiles weights{p->weight_scales, g.n, g.k, g.l, p->weight_scales_batch_bytes};
-  const ScaleTiles tokens{p->token_scales, g.m, g.k, g.l, p->token_scales_batch_bytes};
+  const int64_t tile_k = kScaleTileScales * find_operand_format(g.operand_format)->block;
+  const auto tiles = static_cast<uint32_t>(plan.variant->tile_k / tile_k);  // of a box
+  const int64_t columns = ceil_div(g.k, tile_k);
+  const ScaleTiles weights{p->weight_scales, g.n, columns, g.l, p->weight_scales_batch_bytes};
+  const ScaleTiles tokens{p->token_scales, g.m, columns, g.l, p->token_scales_batch_bytes};
   NVFP4_TRY(encode_scale_map(driver, "b_scales", weights, tiles, &p->weight_scale_map));
   return encode_scale_map(driver, "a_scales", tokens, tiles, &p->token_scale_map);
 }
@@ -223,6 +222,8 @@ nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const P
   Sm100Params* const p = params->make<Sm100Params>();
   set_gemm(g, plan, p);
   p->tiles = plan.grid / plan.cluster;
+  p->operand_format = static_cast<uint8_t>(g.operand_format);
+  p->log2_steps_per_scale_tile = find_operand_format(g.operand_format)->block == 32;
   p->by_tiles_m = divisor_of(plan.tiles_m);
   p->by_tiles_n = divisor_of(plan.tiles_n);
   const uint32_t group = std::min(plan.tiles_m, kTokenGroup), rest = plan.tiles_m % kTokenGroup;

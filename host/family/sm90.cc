@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "host/base/size.h"
+#include "host/driver/tensor_map.h"
 #include "host/family/params.h"
 #include "host/plan/plan.h"
 #include "kernel/sm90/params.h"
@@ -87,18 +88,16 @@ Clocks clocks(const Variant& v, int64_t tiles, int64_t tiles_n, int64_t stages, 
   return {waves * part.stages, waves * part.sums, ctas + tokens};
 }
 
-const Variant& narrow_variant(int32_t a_type) {
-  switch (a_type) {
-    case NVFP4_TYPE_F16: return variant_at(kVariant_sm90_f16_64x16);
-    case NVFP4_TYPE_BF16: return variant_at(kVariant_sm90_bf16_64x16);
-    default: return variant_at(kVariant_sm90_64x16);
-  }
+const Variant& narrow_variant(const nvfp4_gemm_desc& desc) {
+  const Variant& in_bf16 = variant_at(kVariant_sm90_bf16_64x16);
+  if (takes_operands(in_bf16, desc)) return in_bf16;
+  return variant_at(desc.a_type == NVFP4_TYPE_F16 ? kVariant_sm90_f16_64x16 : kVariant_sm90_64x16);
 }
 
 // Of a batch-invariant problem: what suits one tile of a few tokens, where a split gains most. N
 // and K alone decide.
 const Split& invariant_split(const nvfp4_gemm_desc& desc, const Architecture& arch) {
-  const Variant& v = narrow_variant(desc.a_type);
+  const Variant& v = narrow_variant(desc);
   const int64_t stages = ceil_div(desc.k, kSm90StageK);
   const int64_t tiles = ceil_div(desc.n, v.tile_weights);
   const Split* best = &kSplits[0];
@@ -152,7 +151,19 @@ bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const V
 }
 
 // fp16 tokens: [L][K, a multiple of 256][M, a multiple of the tile].
+nvfp4_status count_decoded(const nvfp4_gemm_desc& desc, Plan* plan) {
+  const bool shared = desc.a_batch_stride == 0 && desc.a_scales_batch_stride_bytes == 0;
+  plan->a_halves_batches = shared ? 1 : desc.l;
+  int64_t bytes;
+  if (!multiply(desc.m * desc.k, 2 * plan->a_halves_batches, &bytes)) {
+    return fail(NVFP4_STATUS_LIMIT, "A in bf16 needs more than 2^63 - 1 bytes of workspace");
+  }
+  plan->workspace_bytes = plan->a_halves_bytes = static_cast<uint64_t>(bytes);
+  return NVFP4_SUCCESS;
+}
+
 nvfp4_status count_workspace(const nvfp4_gemm_desc& desc, Plan* plan) {
+  if (takes_decoded(*plan->variant, desc)) return count_decoded(desc, plan);
   if (!plan->variant->workspace_tokens) return NVFP4_SUCCESS;
   const int64_t rows = plan->tiles_m * static_cast<int64_t>(plan->variant->tile_tokens);
   const int64_t slabs = ceil_div(desc.k, kSm90StageK) * (kSm90StageK / kScaleTileK);
@@ -178,8 +189,10 @@ Clocks predict(const nvfp4_gemm_desc& desc, const Plan& plan) {
   count_tiles(desc, *plan.variant, &matrix, &tiles);  // fit: there is a plan
   const Split* split = kSplits;
   while (split->parts != plan.split) ++split;
-  return clocks(*plan.variant, tiles, plan.tiles_n, ceil_div(desc.k, kSm90StageK),
-                {split, plan.whole}, plan.arch());
+  Clocks all = clocks(*plan.variant, tiles, plan.tiles_n, ceil_div(desc.k, kSm90StageK),
+                      {split, plan.whole}, plan.arch());
+  if (plan.a_halves_bytes > 0) all.ctas += kTokenKernelClocks;
+  return all;
 }
 
 void write_rule(const Architecture&, char (&text)[kReasonBytes]) {
@@ -206,10 +219,16 @@ void set_token_addresses(const nvfp4_gemm_desc& g, Sm90Params* p) {
 // A box has only rows below M: TMA spends as long on rows beyond it (kernel/sm90/load.cuh).
 nvfp4_status encode_half_tokens(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
                                 Sm90Params* p) {
-  if (g.a_type == NVFP4_TYPE_NONE) return NVFP4_SUCCESS;
   const uint32_t tile = plan.variant->tile_tokens;
   const bool clipped = tile >= kTokensOfCutBox && g.m < tile;
-  return encode_tokens(driver, g, clipped ? static_cast<uint32_t>(g.m) : tile, &p->tokens);
+  const uint32_t rows = clipped ? static_cast<uint32_t>(g.m) : tile;
+  if (plan.a_halves_bytes > 0) {
+    const int64_t stride = plan.a_halves_batches == 1 ? 0 : g.m * g.k;
+    return encode_tensor_map(driver, "a in bf16", MapElement::half, g.workspace, g.m, g.k, g.l, g.k,
+                             stride, rows, &p->tokens);
+  }
+  if (g.a_type == NVFP4_TYPE_NONE) return NVFP4_SUCCESS;
+  return encode_tokens(driver, g, rows, &p->tokens);
 }
 
 nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
@@ -224,6 +243,7 @@ nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const P
   p->whole_tiles = plan.whole;
   p->weight_scales_linear = weight_scales(g, plan).linear;
   p->token_scales_linear = token_scales(g, plan).linear;
+  p->weight_format = static_cast<uint8_t>(g.operand_format);
   NVFP4_TRY(encode_weights(driver, g, plan, &p->weights));
   return encode_half_tokens(driver, g, plan, p);
 }
@@ -232,7 +252,9 @@ nvfp4_status replace_addresses(const Driver& driver, const nvfp4_gemm_desc& befo
                                const nvfp4_gemm_desc& g, const Plan& plan, KernelParams* params) {
   Sm90Params* const p = params->get<Sm90Params>();
   if (g.b != before.b) NVFP4_TRY(encode_weights(driver, g, plan, &p->weights));
-  if (g.a != before.a) NVFP4_TRY(encode_half_tokens(driver, g, plan, p));
+  if (g.a != before.a || g.workspace != before.workspace) {
+    NVFP4_TRY(encode_half_tokens(driver, g, plan, p));
+  }
   set_plain_addresses(g, plan, p);
   set_token_addresses(g, p);
   return NVFP4_SUCCESS;
@@ -240,8 +262,8 @@ nvfp4_status replace_addresses(const Driver& driver, const nvfp4_gemm_desc& befo
 
 // What the plain entry of a tile has no code for (kernel/sm90/tile.h).
 bool is_plain(const Sm90Params& p) {
-  return p.epilogue.kind < kEpilogueF32 && p.weight_scales_linear == 0 &&
-         p.token_scales_linear == 0 && p.k % kScaleTileK == 0;
+  return p.epilogue.kind < kEpilogueF32 && p.weight_format == kFormatNvfp4 &&
+         p.weight_scales_linear == 0 && p.token_scales_linear == 0 && p.k % kScaleTileK == 0;
 }
 
 Entry entry(const Plan& plan, uint32_t ctas, const KernelParams& params) {

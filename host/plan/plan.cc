@@ -44,12 +44,28 @@ nvfp4_status refuse_variant(const nvfp4_gemm_desc& desc, const Variant& v,
               v.name, capability_text(arch.capability).text);
 }
 
-// Any variant of the architecture for tokens of that type?
-bool has_kernel(const Architecture& arch, int32_t a_type) {
+// Any variant of the architecture for such operands?
+bool has_kernel(const Architecture& arch, const nvfp4_gemm_desc& desc) {
   for (uint32_t i = 0; i < kVariantCount; ++i) {
-    if (serves(variant_at(i), arch) && variant_at(i).a_type == a_type) return true;
+    if (serves(variant_at(i), arch) && takes_operands(variant_at(i), desc)) return true;
   }
   return false;
+}
+
+// Type and format, of which the first alone is enough to have no kernel.
+nvfp4_status refuse_operands(const nvfp4_gemm_desc& desc, const Architecture& arch) {
+  nvfp4_gemm_desc nvfp4 = desc;
+  nvfp4.operand_format = NVFP4_OPERAND_FORMAT_NVFP4;
+  const char* const type = enumerator_name(Enumeration::type, desc.a_type);
+  const CapabilityText capability = capability_text(arch.capability);
+  if (!has_kernel(arch, nvfp4)) {
+    return fail(NVFP4_STATUS_NOT_SUPPORTED, "a_type = %s has no kernel for compute capability %s",
+                type, capability.text);
+  }
+  return fail(NVFP4_STATUS_NOT_SUPPORTED,
+              "operand_format = %s with a_type = %s has no kernel for compute capability %s",
+              enumerator_name(Enumeration::operand_format, desc.operand_format), type,
+              capability.text);
 }
 
 nvfp4_status refuse_split(const nvfp4_gemm_desc& desc, const char* why) {
@@ -85,11 +101,7 @@ nvfp4_status force_split(const CheckedGemm& checked, const Architecture& arch, C
 
 nvfp4_status decide(const CheckedGemm& checked, const Architecture& arch, Choice* choice) {
   const nvfp4_gemm_desc& desc = *checked.desc;
-  if (!has_kernel(arch, desc.a_type)) {
-    return fail(NVFP4_STATUS_NOT_SUPPORTED, "a_type = %s has no kernel for compute capability %s",
-                enumerator_name(Enumeration::type, desc.a_type),
-                capability_text(arch.capability).text);
-  }
+  if (!has_kernel(arch, desc)) return refuse_operands(desc, arch);
   if (checked.forced == nullptr) {
     *choice = cheapest(desc, arch, &variant_at(0), kVariantCount);
     return choice->variant != nullptr ? NVFP4_SUCCESS : refuse_ctas(checked);
@@ -100,10 +112,14 @@ nvfp4_status decide(const CheckedGemm& checked, const Architecture& arch, Choice
                 "variant = \"%s\" has no kernel for compute capability %s", forced.name,
                 capability_text(arch.capability).text);
   }
-  if (forced.a_type != desc.a_type) {
+  if (forced.a_type != desc.a_type && !takes_decoded(forced, desc)) {
     return fail(NVFP4_STATUS_INVALID_VALUE, "variant = \"%s\" takes a_type = %s; it is %s",
                 forced.name, enumerator_name(Enumeration::type, forced.a_type),
                 enumerator_name(Enumeration::type, desc.a_type));
+  }
+  if (!takes_operands(forced, desc)) {
+    return fail(NVFP4_STATUS_INVALID_VALUE, "variant = \"%s\" does not take operand_format = %s",
+                forced.name, enumerator_name(Enumeration::operand_format, desc.operand_format));
   }
   if (!is_candidate(desc, arch, forced)) return refuse_variant(desc, forced, arch);
   if (checked.forced_split > 0) return force_split(checked, arch, choice);

@@ -20,6 +20,10 @@ struct Plan {
   // Of the workspace, on an architecture whose kernels read tiles alone: the scales of A, then
   // those of B, converted before the product. 0 where they are no linear ones.
   uint64_t a_scales_bytes, b_scales_bytes;
+  // Bytes that A takes in the workspace, decoded to bf16 before the product by a kernel of its own,
+  // and its matrices: one, or one for each batch. 0: the kernel decodes A, or A is not quantized.
+  uint64_t a_halves_bytes;
+  int64_t a_halves_batches;
   // The activation pre-pass, which decodes tokens into the workspace before the product; 0: none.
   uint32_t prepass_ctas, prepass_threads;
   // The kernel that adds K partitions after the product, from the workspace; 0: none.

@@ -47,6 +47,7 @@ constexpr Variant variant_of(const Names& names, const Family* family, int32_t a
   v.token_warps = Tile::kDecodingWarps;
   v.max_split = Tile::kMaxSplit;
   v.a_type = a_type;
+  v.ue8m0 = Tile::kUe8m0Weights;
   v.stage_clocks = clocks;
   return v;
 }
@@ -116,7 +117,7 @@ bool scales_fit_map(const Operand& x) {
   int64_t stride = x.scales_stride;
   if (x.l == 1) return true;
   if (x.layout == NVFP4_SCALE_LAYOUT_LINEAR &&
-      !scale_bytes(x.rows, x.k, NVFP4_SCALE_LAYOUT_128X4, &stride)) {
+      !scale_bytes_of(x, NVFP4_SCALE_LAYOUT_128X4, &stride)) {
     return false;
   }
   return stride < kStrideBytes;
@@ -162,7 +163,7 @@ nvfp4_status find_cut(const char* name, const Variant& variant, uint32_t* split)
 }  // namespace
 
 bool is_candidate(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v) {
-  return serves(v, arch) && v.a_type == desc.a_type &&
+  return serves(v, arch) && takes_operands(v, desc) &&
          (desc.batch_invariant == 0 || is_in_order(v, arch)) && has_scale_maps(desc, v);
 }
 

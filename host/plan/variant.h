@@ -41,6 +41,7 @@ struct Variant {
   uint32_t token_warps;
   uint32_t max_split;
   int32_t a_type;  // of the tokens it takes: NVFP4_TYPE_NONE, _F16 or _BF16
+  bool ue8m0;      // it takes every operand format, else NVFP4 alone
   uint32_t stage_clocks;
 };
 
@@ -64,6 +65,17 @@ inline bool has_split(const Variant& v, uint32_t parts) {
 inline bool serves(const Variant& variant, const Architecture& arch) {
   return (variant.family == arch.family || variant.family == arch.also) &&
          variant.shared_bytes <= arch.shared_bytes;
+}
+
+// Tokens with UE8M0 scales that a kernel for tokens in bf16 takes, after they have been decoded.
+inline bool takes_decoded(const Variant& v, const nvfp4_gemm_desc& desc) {
+  return v.ue8m0 && v.a_type == NVFP4_TYPE_BF16 && desc.a_type == NVFP4_TYPE_NONE &&
+         desc.operand_format != NVFP4_OPERAND_FORMAT_NVFP4;
+}
+inline bool takes_operands(const Variant& v, const nvfp4_gemm_desc& desc) {
+  return (v.a_type == desc.a_type &&
+          (v.ue8m0 || desc.operand_format == NVFP4_OPERAND_FORMAT_NVFP4)) ||
+         takes_decoded(v, desc);
 }
 
 // May the planner take it?

@@ -36,8 +36,9 @@ nvfp4_status check_quantize(const float* x, int64_t x_ld, int64_t rows, int64_t 
 // nvfp4_quantize_desc for each function that takes one; of `workspace` numbers alone are looked at.
 enum class QuantizerCall { workspace, quantize, dequantize, quantize_host, dequantize_host };
 nvfp4_status check_quantizer(const nvfp4_quantize_desc* desc, QuantizerCall call, bool* empty);
-// The format of quantized codes and the rule of their scales. The host has all formats.
-nvfp4_status check_format(int32_t format, int32_t scale_rule, bool on_host);
+// The format of quantized codes and the rule of their scales; whether all formats are there, or
+// NVFP4 alone.
+nvfp4_status check_format(int32_t format, int32_t scale_rule, bool all);
 nvfp4_status check_fused(const nvfp4_fused_quantize_desc* desc, bool* empty);
 // What can be said of a grouped product before there is one: always refused.
 nvfp4_status check_grouped(const nvfp4_grouped_desc* desc, const char* function);

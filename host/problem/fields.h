@@ -15,12 +15,15 @@ struct Operand {
   const void *elements, *scales;
   int64_t ld, stride, scales_stride;
   int32_t layout;
-  int32_t type;  // NVFP4_TYPE_NONE: quantized, with scales
+  int32_t type;    // NVFP4_TYPE_NONE: quantized, with scales
+  int32_t format;  // of what is quantized
 
   bool quantized() const { return type == NVFP4_TYPE_NONE; }
 };
 Operand operand_a(const nvfp4_gemm_desc& g);
 Operand operand_b(const nvfp4_gemm_desc& g);
+// Bytes of the scales of one matrix, in either layout. False if they are more than 2^63 - 1.
+bool scale_bytes_of(const Operand& x, int32_t layout, int64_t* bytes);
 
 // C or D as lines of neighbours: rows, or columns where cd_order says so.
 struct Lines {

@@ -29,6 +29,10 @@ void add_scales_of_d(const nvfp4_gemm_desc& g, Text* line) {
   if (g.d_tensor_scale != nullptr) line->add(" --d-tensor-scale");
 }
 
+const char* format_word(int32_t format) {
+  return format == NVFP4_OPERAND_FORMAT_MXFP4 ? "mxfp4" : "e2m1-ue8m0";
+}
+
 void add_strides(const nvfp4_gemm_desc& g, Text* line) {
   const int64_t neighbours = lines_of_cd(g).length;
   if (g.a_ld != g.k) line->add(" --a-ld %" PRId64, g.a_ld);
@@ -94,6 +98,9 @@ void write_replay(const nvfp4_gemm_desc& g, char* text, size_t bytes) {
   line.add("nvfp4 run --m %" PRId64 " --n %" PRId64 " --k %" PRId64, g.m, g.n, g.k);
   if (g.l != 1) line.add(" --l %" PRId64, g.l);
   if (g.a_type != NVFP4_TYPE_NONE) line.add(" --a-type %s", type_word(g.a_type));
+  if (g.operand_format != NVFP4_OPERAND_FORMAT_NVFP4) {
+    line.add(" --format %s", format_word(g.operand_format));
+  }
   add_layouts(g, &line);
   add_epilogue(g, &line);
   add_strides(g, &line);

@@ -4,6 +4,7 @@
 #include <cinttypes>
 
 #include "host/base/log.h"
+#include "host/base/operand_format.h"
 #include "host/base/size.h"
 #include "host/family/params.h"
 #include "host/problem/fields.h"
@@ -30,8 +31,9 @@ nvfp4_status enqueue_tokens(const Site& site, const PreparedGemm& prepared,
 nvfp4_status enqueue_tiling(const Site& site, const nvfp4_gemm_desc& g, const Operand& x,
                             const Scales& tiles, bool early, CUstream stream) {
   const int64_t stride = scales_stride(g, x.scales_stride);
+  const int64_t scales = x.k / find_operand_format(x.format)->block;  // of a row
   const ScaleTiling tiling{
-      x.scales, const_cast<uint8_t*>(tiles.first), x.rows, x.k, stride == 0 ? 1 : g.l, stride};
+      x.scales, const_cast<uint8_t*>(tiles.first), x.rows, scales, stride == 0 ? 1 : g.l, stride};
   return enqueue_scale_tiling(site, tiling, early, stream);
 }
 
@@ -47,6 +49,9 @@ nvfp4_status enqueue_workspace(const Site& site, const PreparedGemm& prepared,
   if (plan.b_scales_bytes > 0) {
     const bool early = plan.a_scales_bytes > 0;
     NVFP4_TRY(enqueue_tiling(site, g, operand_b(g), weight_scales(g, plan), early, stream));
+  }
+  if (plan.a_halves_bytes > 0) {
+    return enqueue_decoding(site, operand_a(g), plan.a_halves_batches, g.workspace, stream);
   }
   if (plan.prepass_ctas == 0) return NVFP4_SUCCESS;
   return enqueue_tokens(site, prepared, params, stream);
@@ -99,6 +104,7 @@ nvfp4_status prepare_gemm(const Site& site, const CheckedGemm& checked, Prepared
   NVFP4_TRY(check_workspace(desc, prepared->plan.workspace_bytes));
   NVFP4_TRY(ready_kernel(site, prepared->plan, &prepared->loaded));
   if (tiles_scales(prepared->plan)) NVFP4_TRY(ready_scale_tiling(site));
+  if (prepared->plan.a_halves_bytes > 0) NVFP4_TRY(ready_decoding(site));
   const Family& family = *prepared->plan.variant->family;
   return family.make_params(*site.driver, desc, prepared->plan, &prepared->params);
 }

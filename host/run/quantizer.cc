@@ -53,6 +53,9 @@ QuantizeParams make_params(const nvfp4_quantize_desc& desc) {
   p.scale.amax_ctas = count_amax_ctas(desc);
   p.scale.value = desc.tensor_scale;
   p.scale.source = static_cast<uint32_t>(desc.tensor_scale_mode);
+  p.format = static_cast<uint32_t>(desc.format);
+  p.floor_rule = desc.scale_rule == NVFP4_SCALE_RULE_FLOOR;
+  p.batches = 1;
   return p;
 }
 
@@ -177,6 +180,33 @@ nvfp4_status enqueue_fused_quantize(const nvfp4_fused_quantize_desc& desc, void*
   return enqueue(site, entry_of(kQuantizer_rms_norm_f16, desc.type), grid, &params, stream);
 }
 
+nvfp4_status ready_decoding(const Site& site) {
+  CUkernel kernel;
+  return find_kernel(site, kQuantizer_dequantize_bf16, &kernel);
+}
+
+nvfp4_status enqueue_decoding(const Site& site, const Operand& from, int64_t batches, void* to,
+                              void* stream) {
+  QuantizeParams p{};
+  p.x = to;
+  p.x_ld = from.k;
+  p.nvfp4.codes = static_cast<uint8_t*>(const_cast<void*>(from.elements));
+  p.nvfp4.codes_row_bytes = from.ld / 2;
+  p.nvfp4.scales = static_cast<uint8_t*>(const_cast<void*>(from.scales));
+  p.nvfp4.rows = static_cast<uint32_t>(from.rows);
+  p.nvfp4.blocks = static_cast<uint32_t>(from.k / kScaleBlock);
+  p.nvfp4.scales_are_tiles = from.layout == NVFP4_SCALE_LAYOUT_128X4;
+  p.nvfp4.vectors = 1;
+  p.scale.value = 1;
+  p.scale.source = kTensorScaleValue;
+  p.format = static_cast<uint32_t>(from.format);
+  p.codes_batch_bytes = from.stride / 2;
+  p.scales_batch_bytes = from.scales_stride;
+  p.batches = static_cast<uint32_t>(batches);
+  return enqueue(site, kQuantizer_dequantize_bf16,
+                 grid_of(site, from.rows * batches, from.k, false), &p, stream);
+}
+
 nvfp4_status ready_scale_tiling(const Site& site) {
   CUkernel kernel;
   return find_kernel(site, kQuantizer_scale_convert, &kernel);
@@ -188,13 +218,14 @@ nvfp4_status enqueue_scale_tiling(const Site& site, const ScaleTiling& tiling, b
   params.from = static_cast<const uint8_t*>(tiling.from);
   params.to = static_cast<uint8_t*>(tiling.to);
   params.from_batch_bytes = tiling.from_batch_bytes;
-  scale_bytes(tiling.rows, tiling.k, NVFP4_SCALE_LAYOUT_128X4, &params.to_batch_bytes);  // counted
+  const int64_t k = tiling.scales * kScaleBlock;                                  // as if of NVFP4
+  scale_bytes(tiling.rows, k, NVFP4_SCALE_LAYOUT_128X4, &params.to_batch_bytes);  // counted
   params.rows = static_cast<uint32_t>(tiling.rows);
-  params.blocks = static_cast<uint32_t>(tiling.k / kScaleBlock);
+  params.blocks = static_cast<uint32_t>(tiling.scales);
   params.batches = static_cast<uint32_t>(tiling.batches);
   params.to_tiles = 1;
   return enqueue(site, kQuantizer_scale_convert,
-                 grid_of(site, tiling.rows * tiling.batches, tiling.k, early), &params, stream);
+                 grid_of(site, tiling.rows * tiling.batches, k, early), &params, stream);
 }
 
 nvfp4_status enqueue_scale_convert(const void* src, int32_t src_layout, void* dst,

@@ -2,6 +2,7 @@
 // Quantization on the device: checked arguments in, one or two launches out.
 #pragma once
 
+#include "host/problem/fields.h"
 #include "host/problem/quantizer.h"
 #include "host/run/device.h"
 #include "nvfp4_gemm.h"
@@ -15,11 +16,17 @@ nvfp4_status enqueue_fused_quantize(const nvfp4_fused_quantize_desc& desc, void*
 nvfp4_status enqueue_scale_convert(const void* src, int32_t src_layout, void* dst,
                                    int32_t dst_layout, int64_t rows, int64_t k, void* stream);
 
-// Linear scales of `batches` matrices to 128x4 tiles, those of the next one nvfp4_scale_bytes() on.
+// Quantized matrices, so many of them, to bf16 [batches][rows][k]. ready_.. as below.
+nvfp4_status ready_decoding(const Site& site);
+nvfp4_status enqueue_decoding(const Site& site, const Operand& from, int64_t batches, void* to,
+                              void* stream);
+
+// Linear scales of `batches` matrices, so many in a row, to 128x4 tiles, a matrix right after the
+// other.
 struct ScaleTiling {
   const void* from;
   void* to;
-  int64_t rows, k, batches;
+  int64_t rows, scales, batches;
   int64_t from_batch_bytes;
 };
 // The kernel is loaded: nothing is enqueued then unless everything can be.

@@ -170,6 +170,9 @@ void add_geometry(const nvfp4_plan_info& info, const Plan& plan, int32_t sm_coun
   text->add("\n");
   text->add("proof     %s\n", proof_text(info.proof));
   text->add("workspace %" PRIu64 " bytes\n", info.workspace_bytes);
+  if (plan.a_halves_bytes > 0) {
+    text->add("tokens    every call first decodes A to bf16, in the workspace\n");
+  }
   if (plan.add_ctas > 0) {
     text->add("sums      parts of K meet in the workspace; %" PRIu32
               " CTAs of a second kernel add "

@@ -21,14 +21,15 @@ double bytes_of_d(int32_t type) {
 // Sizes go up to 2^31 each: products of four of them do not fit 64 bits, and fractions of a byte do
 // not matter here.
 Traffic traffic(const nvfp4_gemm_desc& g) {
-  constexpr double kBytesPerElement = 0.5 + 1.0 / kScaleBlock;
+  const double block = static_cast<double>(find_operand_format(g.operand_format)->block);
+  const double quantized = 0.5 + 1 / block;  // bytes of an element
   const double m = static_cast<double>(g.m), n = static_cast<double>(g.n);
   const double k = static_cast<double>(g.k), l = static_cast<double>(g.l);
   const double a_batches = g.a_batch_stride == 0 ? 1 : l;  // the same matrix for every batch
   const double b_batches = g.b_batch_stride == 0 ? 1 : l;
   const double c_batches = g.c_batch_stride == 0 ? 1 : l;
-  const double a_bytes = g.a_type == NVFP4_TYPE_NONE ? kBytesPerElement : 2;
-  return {a_batches * m * k * a_bytes, b_batches * n * k * kBytesPerElement,
+  const double a_bytes = g.a_type == NVFP4_TYPE_NONE ? quantized : 2;
+  return {a_batches * m * k * a_bytes, b_batches * n * k * quantized,
           may_read_c(g) ? c_batches * m * n * static_cast<double>(bytes_of_type(g.c_type)) : 0,
           l * m * n * bytes_of_d(g.d_type)};
 }

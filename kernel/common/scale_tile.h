@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Scales of an operand in the 128x4 layout: tiles of 128 rows and 64 elements of K, one scale for
-// each 16 of them. Plain C++, no CUDA.
+// each 16 of them; or of 128 elements, one for each 32. Plain C++, no CUDA.
 //
 //   tiles    [block of 128 rows][64-step of K], 512 bytes each
 //   a tile   row r's four bytes at 16 (r % 32) + 4 (r / 32): 32 rows of 16 bytes, each of which
@@ -13,8 +13,9 @@
 
 namespace nvfp4 {
 
-constexpr uint32_t kScaleTileK = 64;      // elements of K
+constexpr uint32_t kScaleTileK = 64;      // elements of K, where 16 share a scale
 constexpr uint32_t kScaleTileRows = 128;  // of the operand
+constexpr uint32_t kScaleTileScales = 4;  // of a row
 constexpr uint32_t kScaleTileBytes = 512;
 
 // The number of a tile: that of a block of rows and a 64-step, of k_steps that there are.

@@ -20,6 +20,19 @@ __device__ inline uint32_t cluster_ctarank() {
   return rank;
 }
 
+// mov.u32  d, %ctaid.x; mov.u32  d, %nctaid.x;                                     PTX 1.0
+// blockIdx.x and gridDim.x, volatile as those.
+__device__ inline uint32_t ctaid_x() {
+  uint32_t index;
+  asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(index));
+  return index;
+}
+__device__ inline uint32_t nctaid_x() {
+  uint32_t count;
+  asm volatile("mov.u32 %0, %%nctaid.x;" : "=r"(count));
+  return count;
+}
+
 // mapa.shared::cluster.u32  d, a, rank;                                           PTX 7.8, sm_90
 // The address that a, a shared address of this CTA, has in the CTA of that rank.
 __device__ inline uint32_t mapa(uint32_t address, uint32_t rank) {

@@ -67,6 +67,22 @@ __device__ inline void tcgen05_mma_mxf4nvf4_block16(uint32_t d, uint64_t a_desc,
       : "memory");
 }
 
+// tcgen05.mma.cta_group::g.kind::mxf4.block_scale.block32  as above              PTX 8.8, sm_100f
+// UE8M0 scales, each of 32 elements: two for K = 64.
+template <int kCtaGroup>
+__device__ inline void tcgen05_mma_mxf4_block32(uint32_t d, uint64_t a_desc, uint64_t b_desc,
+                                                uint32_t idesc, uint32_t scale_a, uint32_t scale_b,
+                                                bool accumulate) {
+  asm volatile(
+      "{ .reg .pred p;\n\t"
+      "setp.ne.b32 p, %6, 0;\n\t"
+      "tcgen05.mma.cta_group::%7.kind::mxf4.block_scale.block32 "
+      "[%0], %1, %2, %3, [%4], [%5], p; }" ::"r"(d),
+      "l"(a_desc), "l"(b_desc), "r"(idesc), "r"(scale_a), "r"(scale_b),
+      "r"(static_cast<uint32_t>(accumulate)), "n"(kCtaGroup)
+      : "memory");
+}
+
 // tcgen05.commit.cta_group::g.mbarrier::arrive::one.shared::cluster.b64  [bar];   PTX 8.6, sm_100a
 // One arrival on bar when all earlier tcgen05 mma and cp of this thread have completed.
 template <int kCtaGroup>

@@ -82,7 +82,7 @@ struct Words {
 
 // The first element of a block of a matrix with `ld` elements from row to row.
 template <typename Type>
-__device__ uint8_t* block_at(void* matrix, int64_t ld, uint32_t row, uint32_t block) {
+__device__ uint8_t* block_at(void* matrix, int64_t ld, uint64_t row, uint32_t block) {
   return static_cast<uint8_t*>(matrix) +
          (row * ld + static_cast<int64_t>(block) * kBlock) * Type::kBytes;
 }
@@ -97,6 +97,17 @@ __device__ inline int64_t scale_at(uint32_t row, uint32_t block, uint32_t blocks
   const uint32_t tiles_per_row = (blocks + kTileScales - 1) / kTileScales;
   const int64_t tile = static_cast<int64_t>(row / kTileRows) * tiles_per_row + block / kTileScales;
   return tile * kTileBytes + row % 32 * 16 + row % kTileRows / 32 * 4 + block % kTileScales;
+}
+
+// That of the block, 16 elements, or of the 32 that they are half of.
+__device__ inline int64_t scale_of_block(const Nvfp4Matrix& q, uint32_t row, uint32_t block,
+                                         bool of_32) {
+  return scale_at(row, block >> of_32, q.blocks >> of_32, q.scales_are_tiles != 0);
+}
+
+__device__ inline void store_scale(const Nvfp4Matrix& q, uint32_t row, uint32_t block, bool of_32,
+                                   uint32_t scale) {
+  q.scales[scale_of_block(q, row, block, of_32)] = static_cast<uint8_t>(scale);
 }
 
 __device__ inline void store_codes(uint8_t* to, uint32_t low, uint32_t high, bool vectors) {

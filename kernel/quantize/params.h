@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernel/common/offset.h"
+#include "kernel/common/operand_format.h"
 
 namespace nvfp4 {
 
@@ -52,8 +53,15 @@ struct QuantizeParams {
   int64_t x_ld;  // elements
   Nvfp4Matrix nvfp4;
   TensorScaleParams scale;
+  uint32_t format;      // an OperandFormatNumber
+  uint32_t floor_rule;  // of UE8M0 scales: 1 cuts what is above 6 of them
+  // Dequantized are so many matrices, whose elements lie one after the other.
+  int64_t codes_batch_bytes, scales_batch_bytes;
+  uint32_t batches;
 };
-static_assert(sizeof(QuantizeParams) == 88 && NVFP4_OFFSET_IS(QuantizeParams, scale, 56));
+static_assert(sizeof(QuantizeParams) == 120 && NVFP4_OFFSET_IS(QuantizeParams, scale, 56) &&
+              NVFP4_OFFSET_IS(QuantizeParams, floor_rule, 92) &&
+              NVFP4_OFFSET_IS(QuantizeParams, batches, 112));
 
 // silu(x) * y, or RMSNorm of x, with residual y if there is one.
 struct FusedParams {

@@ -4,7 +4,7 @@
 // CONTRACT
 //   nvfp4_quantize_{f16,bf16,f32}    x [rows][16 * blocks] -> codes, scales. t is the tensor scale.
 //       s = e4m3(amax of the block / 6 / t), code = e2m1(x / (s * t)); fp32, rounded to nearest
-//       even
+//       even. Or UE8M0 scales, of 16 or 32 elements (ue8m0.cuh)
 //   nvfp4_amax_{f16,bf16,f32}        the largest finite magnitude of x, one part a CTA
 //   nvfp4_dequantize_{f16,bf16,f32}  x = round((code * s) * t)
 //   nvfp4_scale_convert              128x4 tiles or linear, to either
@@ -27,36 +27,66 @@
 #include "kernel/quantize/fused.cuh"
 #include "kernel/quantize/matrix.cuh"
 #include "kernel/quantize/rows.cuh"
+#include "kernel/quantize/ue8m0.cuh"
 
 namespace nvfp4 {
 
 // ---- Quantize ----------------------------------------------------------------------------------
 
-template <typename Type>
-__device__ void quantize(const QuantizeParams& p) {
-  ptx::griddepcontrol_launch_dependents();
-  const Place place;
-  const bool vectors = p.nvfp4.vectors != 0, there = place.block < p.nvfp4.blocks;
-  uint32_t row = place.row;
-  ptx::griddepcontrol_wait();
-  Words<Type> next;
-  if (there && row < p.nvfp4.rows) {
-    next.load(block_at<Type>(p.x, p.x_ld, row, place.block), vectors);
-  }
-  const TensorScale t = tensor_scale(p.scale);
-  if (!there) return;
-  while (row < p.nvfp4.rows) {
+// A thread's 16 elements. Where two threads share a scale one of them stores it.
+__device__ inline void quantize_ue8m0(const QuantizeParams& p, uint32_t row, uint32_t block,
+                                      const float (&x)[kBlock]) {
+  const bool shared = p.format == kFormatMxfp4;
+  float largest = largest_magnitude(x);
+  if (shared) largest = largest_of_pair(largest);
+  const Block b = quantize_block_ue8m0(x, largest, p.floor_rule != 0);
+  const Nvfp4Matrix& q = p.nvfp4;
+  store_codes(q.codes + row * q.codes_row_bytes + static_cast<int64_t>(block) * (kBlock / 2), b.low,
+              b.high, q.vectors != 0);
+  if (!shared || block % 2 == 0) store_scale(q, row, block, shared, b.scale);
+}
+
+// The thread's blocks, of which the first is on the way in `next`. Each kind of scales has a loop
+// of its own, or both would have the registers of both.
+template <typename Type, typename Store>
+__device__ void each_block(const QuantizeParams& p, const Place& place, Words<Type>& next,
+                           const Store& store) {
+  const bool vectors = p.nvfp4.vectors != 0;
+  for (uint32_t row = place.row; row < p.nvfp4.rows;) {
     float x[kBlock];
     next.values(x);
     const uint32_t next_row = row + place.row_step;
     if (next_row < p.nvfp4.rows) {
       next.load(block_at<Type>(p.x, p.x_ld, next_row, place.block), vectors);
     }
+    store(row, x);
+    row = next_row;
+  }
+}
+
+template <typename Type>
+__device__ void quantize(const QuantizeParams& p) {
+  ptx::griddepcontrol_launch_dependents();
+  const Place place;
+  const bool vectors = p.nvfp4.vectors != 0, there = place.block < p.nvfp4.blocks;
+  ptx::griddepcontrol_wait();
+  Words<Type> next;
+  if (there && place.row < p.nvfp4.rows) {
+    next.load(block_at<Type>(p.x, p.x_ld, place.row, place.block), vectors);
+  }
+  if (p.format != kFormatNvfp4) {
+    if (!there) return;
+    return each_block<Type>(p, place, next, [&](uint32_t row, const float(&x)[kBlock]) {
+      quantize_ue8m0(p, row, place.block, x);
+    });
+  }
+  const TensorScale t = tensor_scale(p.scale);
+  if (!there) return;
+  each_block<Type>(p, place, next, [&](uint32_t row, const float(&x)[kBlock]) {
     const bool of_row = is_of_rows(p.scale);
     const TensorScale its = of_row ? tensor_scale_of(scale_of_row(p.scale, row)) : t;
     store_block(p.nvfp4, row, place.block, quantize_block(x, its));
-    row = next_row;
-  }
+  });
 }
 
 // ---- The largest magnitude ---------------------------------------------------------------------
@@ -112,19 +142,26 @@ __device__ void dequantize(const QuantizeParams& p) {
   ptx::griddepcontrol_wait();
   const float of_all = p.scale.source == kTensorScaleValue ? p.scale.value : *p.scale.device;
   if (place.block >= q.blocks) return;
-  for (uint32_t row = place.row; row < q.rows; row += place.row_step) {
+  const uint64_t rows = static_cast<uint64_t>(q.rows) * p.batches;
+  for (uint64_t at = place.row; at < rows; at += place.row_step) {
+    const uint64_t batch = p.batches == 1 ? 0 : at / q.rows;
+    const uint32_t row = static_cast<uint32_t>(at - batch * q.rows);
     const float t = is_of_rows(p.scale) ? scale_of_row(p.scale, row) : of_all;
-    const uint32_t code = q.scales[scale_at(row, place.block, q.blocks, q.scales_are_tiles != 0)];
+    const bool ue8m0 = p.format != kFormatNvfp4;
+    const uint32_t code = q.scales[batch * p.scales_batch_bytes +
+                                   scale_of_block(q, row, place.block, p.format == kFormatMxfp4)];
     const float scale = e4m3_value(code & 0x7F);
-    const uint8_t* codes =
-        q.codes + row * q.codes_row_bytes + static_cast<int64_t>(place.block) * (kBlock / 2);
+    const uint8_t* codes = q.codes + batch * p.codes_batch_bytes + row * q.codes_row_bytes +
+                           static_cast<int64_t>(place.block) * (kBlock / 2);
     Words<Type> x{};
 #pragma unroll
     for (uint32_t i = 0; i < kBlock; ++i) {
-      const float value = __fmul_rn(e2m1_value(codes[i / 2] >> i % 2 * 4 & 15), scale);
-      x.word[i / Type::kPerWord] |= Type::round(__fmul_rn(value, t)) << i % Type::kPerWord * 16;
+      const uint32_t element = codes[i / 2] >> i % 2 * 4 & 15;
+      const float value = ue8m0 ? dequantized_ue8m0(element, code)
+                                : __fmul_rn(__fmul_rn(e2m1_value(element), scale), t);
+      x.word[i / Type::kPerWord] |= Type::round(value) << i % Type::kPerWord * 16;
     }
-    x.store(block_at<Type>(p.x, p.x_ld, row, place.block), q.vectors != 0);
+    x.store(block_at<Type>(p.x, p.x_ld, at, place.block), q.vectors != 0);
   }
 }
 

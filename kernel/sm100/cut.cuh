@@ -51,7 +51,9 @@ struct CutEnd {
   __device__ void clear(uint32_t lane) const {
     const uint32_t filling = cta.k.fillings - 1;
     const auto at = cta.walk.position(filling);
-    const uint32_t from = (cta.k.steps(filling) - 1) * kScaleTileBytes + scale_lane(lane);
+    const uint32_t from =
+        (scale_tiles(cta.p, cta.k.steps(filling)) - 1) * kScaleTileBytes + scale_lane(lane);
+    const uint32_t k = cta.p.k >> cta.p.log2_steps_per_scale_tile;  // as if of 16 elements each
     if (cta.walk.turn > 0) wait_for_tile_before();
     if constexpr (Tile::kCtas == 2) {
       if (cta.leads()) {
@@ -62,10 +64,10 @@ struct CutEnd {
     } else {
       ptx::mbarrier_wait(cta.at.full(at.stage), at.parity);
     }
-    clear_scales_beyond_k(cta.at.weight_scales(at.stage) + from, cta.p.k);
+    clear_scales_beyond_k(cta.at.weight_scales(at.stage) + from, k);
     for (uint32_t i = 0; i < Tile::kTokenScaleBlocks; ++i) {
       const uint32_t block_at = i * Tile::kSteps * kScaleTileBytes;
-      clear_scales_beyond_k(cta.at.token_scales(at.stage) + block_at + from, cta.p.k);
+      clear_scales_beyond_k(cta.at.token_scales(at.stage) + block_at + from, k);
     }
     ptx::fence_proxy_async_shared_cta();  // tcgen05.cp reads them next
     if constexpr (Tile::kCtas == 2) {

@@ -61,6 +61,10 @@ static_assert(advance(scale_descriptor(0x8400), 512) == scale_descriptor(0x8600)
 //
 // A and B are E2M1 (code 1 in this kind), K-major, not negated; scales are UE4M3 (bit 23 = 0) with
 // scale ids 0, the only legal ones for one scale per 16; dense; K = 64.
+//
+// With UE8M0 scales bit 23 is 1. Where a scale is that of 32 elements, kind::mxf4, a column of
+// tensor memory has those of two steps: the ids say which two of its bytes, 0 or 2.
+//
 // N of block-scaled MMAs: 8 to 256, a multiple of 8, or of 16 where a pair has M = 256.
 template <uint32_t kMmaM>
 NVFP4_HOST_DEVICE constexpr uint32_t instruction_descriptor(uint32_t n) {
@@ -75,6 +79,12 @@ static_assert(instruction_descriptor<128>(64) == 0x08100480);
 static_assert(instruction_descriptor<128>(128) == 0x08200480);
 static_assert(instruction_descriptor<128>(256) == 0x08400480);
 static_assert(instruction_descriptor<256>(256) == 0x10400480);
+
+constexpr uint32_t kUe8m0Scales = 1u << 23;
+constexpr uint32_t kUpperScales = 2u << 29 | 2u << 4;
+static_assert((instruction_descriptor<128>(128) | kUe8m0Scales) == 0x08A00480);
+static_assert((instruction_descriptor<128>(128) | kUe8m0Scales | kUpperScales) == 0x48A004A0);
+static_assert((instruction_descriptor<256>(256) | kUe8m0Scales | kUpperScales) == 0x50C004A0);
 
 // Tensor memory address: 31..16 lane, 15..0 column.
 NVFP4_HOST_DEVICE constexpr uint32_t tmem_address(uint32_t lane, uint32_t column) {

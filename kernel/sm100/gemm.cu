@@ -178,7 +178,7 @@ __device__ void run_role(Cta<Tile> cta, uint32_t tmem, uint32_t warp, uint32_t l
   } else if (warp == Tile::kMmaWarp) {
     if (!cta.leads() || !ptx::elect_sync()) return;
     do {
-      issue_mma(cta, tmem);
+      multiply_tile(cta, tmem);
     } while (cta.go_on());
   } else {
     do {

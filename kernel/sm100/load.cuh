@@ -38,12 +38,14 @@ __device__ void init_barriers(const Cta<Tile>& cta) {
   ptx::fence_proxy_async_shared_cta();  // this thread's loads signal them next
 }
 
-// Scale tiles of one stage for the block of 128 rows: contiguous in K, so one copy.
-__device__ inline void load_scales(uint32_t dst, const uint8_t* scales, uint32_t block,
-                                   uint32_t k_steps, uint32_t first_step, uint32_t bytes,
-                                   uint32_t bar, uint64_t policy) {
-  const uint64_t tile = scale_tile_number(block, k_steps, first_step);
-  ptx::cp_async_bulk(dst, scales + tile * kScaleTileBytes, bytes, bar, policy);
+// Scale tiles of one filling for the block of 128 rows: contiguous in K, so one copy.
+template <typename Tile>
+__device__ void load_scales(const Cta<Tile>& cta, uint32_t dst, const uint8_t* scales,
+                            uint32_t block, uint32_t filling, uint64_t policy, uint32_t bar) {
+  const uint64_t tile = scale_tile_number(block, scale_tiles(cta.p, cta.k.k_steps),
+                                          scale_tiles(cta.p, cta.k.first_step(filling)));
+  ptx::cp_async_bulk(dst, scales + tile * kScaleTileBytes,
+                     scale_tiles(cta.p, cta.k.steps(filling)) * kScaleTileBytes, bar, policy);
 }
 
 // What one filling brings to full[stage], weights and tokens together.
@@ -51,9 +53,8 @@ template <typename Tile>
 __device__ void expect_stage(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
   if constexpr (Tile::kCtas == 2) return expect_stage_of_pair(cta, filling, stage);
   const uint32_t bar = cta.at.full(stage);
-  const uint32_t scale_bytes = cta.k.steps(filling) * kScaleTileBytes;
-  ptx::mbarrier_arrive_expect_tx(
-      bar, Tile::kWeightBytes + cta.token_bytes() + 2 * scale_bytes);
+  const uint32_t scale_bytes = scale_tiles(cta.p, cta.k.steps(filling)) * kScaleTileBytes;
+  ptx::mbarrier_arrive_expect_tx(bar, Tile::kWeightBytes + cta.token_bytes() + 2 * scale_bytes);
 }
 
 // Weights are used once per row of token tiles.
@@ -64,10 +65,9 @@ __device__ void load_weights(const Cta<Tile>& cta, uint32_t filling, uint32_t st
   const uint32_t bar = cta.at.full(stage);
   ptx::cp_async_bulk_tensor_3d(cta.at.weights(stage), &p.weights, cta.k.first_byte(filling),
                                cta.first_weight(), cta.tile().batch, bar, ptx::kEvictFirst);
-  load_scales(cta.at.weight_scales(stage),
+  load_scales(cta, cta.at.weight_scales(stage),
               p.weight_scales + cta.tile().batch * p.weight_scales_batch_bytes,
-              cta.tile().weight_tile, cta.k.k_steps, cta.k.first_step(filling),
-              cta.k.steps(filling) * kScaleTileBytes, bar, ptx::kEvictFirst);
+              cta.tile().weight_tile, filling, ptx::kEvictFirst, bar);
 }
 
 // Tokens are used by every weight tile.
@@ -76,15 +76,13 @@ __device__ void load_tokens(const Cta<Tile>& cta, uint32_t filling, uint32_t sta
   if constexpr (Tile::kCtas == 2) return load_tokens_of_pair(cta, filling, stage);
   const Sm100Params& p = cta.p;
   const uint32_t bar = cta.at.full(stage);
-  const uint32_t first_step = cta.k.first_step(filling);
-  const uint32_t scale_bytes = cta.k.steps(filling) * kScaleTileBytes;
   ptx::cp_async_bulk_tensor_3d(cta.at.tokens(stage), &p.tokens, cta.k.first_byte(filling),
                                cta.first_token(), cta.tile().batch, bar, ptx::kEvictLast);
   const uint8_t* token_scales = p.token_scales + cta.tile().batch * p.token_scales_batch_bytes;
   static_assert(Tile::kCtas == 2 || Tile::kTokens <= kScaleTileRows,
                 "a bulk copy does not clip, so it takes the one block, which is there");
-  load_scales(cta.at.token_scales(stage), token_scales, cta.first_token() / kScaleTileRows,
-              cta.k.k_steps, first_step, scale_bytes, bar, ptx::kEvictLast);
+  load_scales(cta, cta.at.token_scales(stage), token_scales, cta.first_token() / kScaleTileRows,
+              filling, ptx::kEvictLast, bar);
 }
 
 template <typename Tile>

@@ -29,7 +29,7 @@ struct StageOperands {
 
 // What the thread keeps in registers over all stages. A stage's descriptors are those of stage 0
 // and one addition, which is less to issue than building them.
-template <typename Tile>
+template <typename Tile, bool kScalesOf32>
 struct MmaThread {
   const Cta<Tile>& cta;
   uint32_t tmem;
@@ -43,7 +43,8 @@ struct MmaThread {
         first{operand_descriptor(its.at.weights(0)), operand_descriptor(its.at.tokens(0)),
               scale_descriptor(its.at.weight_scales(0)), scale_descriptor(its.at.token_scales(0)),
               tensor_memory + Tile::kScaleColumnsAt},
-        instruction(instruction_descriptor<Tile::kWeights>(its.multiplied_tokens())),
+        instruction(instruction_descriptor<Tile::kWeights>(its.multiplied_tokens()) |
+                    (its.p.operand_format == kFormatNvfp4 ? 0 : kUe8m0Scales)),
         half(Tile::kTokens < kScaleTileRows ? its.tile().token_tile % 2 * 2 : 0) {}
 
   __device__ StageOperands operands(uint32_t stage) const {
@@ -68,13 +69,10 @@ struct MmaThread {
     return operands(at.stage);
   }
 
-  // One step of 64 along K: scales to tensor memory, then the MMA that uses them (same thread, in
-  // order).
-  __device__ void issue_step(const StageOperands& at, uint32_t step, bool accumulate) const {
-    const uint32_t weight_scales = at.scale_column + step * Tile::kStepColumns;
-    const uint32_t token_scales = weight_scales + Tile::kWeightScaleColumns;
-
-    const uint32_t tile_at = step * kScaleTileBytes;
+  // A stage's tile of that number, to tensor memory.
+  __device__ void copy_scales(const StageOperands& at, uint32_t tile, uint32_t weight_scales,
+                              uint32_t token_scales) const {
+    const uint32_t tile_at = tile * kScaleTileBytes;
     ptx::tcgen05_cp_32x128b_warpx4<Tile::kCtaGroup>(weight_scales,
                                                     advance(at.weight_scales, tile_at));
     for (uint32_t i = 0; i < Tile::kTokenScaleBlocks; ++i) {
@@ -82,9 +80,29 @@ struct MmaThread {
       ptx::tcgen05_cp_32x128b_warpx4<Tile::kCtaGroup>(token_scales + i * kScaleTileColumns,
                                                       advance(at.token_scales, block_at + tile_at));
     }
+  }
+
+  // One step of 64 along K: scales to tensor memory, then the MMA that uses them (same thread, in
+  // order).
+  __device__ void issue_step(const StageOperands& at, uint32_t step, bool accumulate) const {
+    if constexpr (kScalesOf32) return issue_step_of_32(at, step, accumulate);
+    const uint32_t weight_scales = at.scale_column + step * Tile::kStepColumns;
+    const uint32_t token_scales = weight_scales + Tile::kWeightScaleColumns;
+    copy_scales(at, step, weight_scales, token_scales);
     const uint32_t codes_at = step * (kMmaK / 2);
     ptx::tcgen05_mma_mxf4nvf4_block16<Tile::kCtaGroup>(
         tmem, advance(at.weights, codes_at), advance(at.tokens, codes_at), instruction,
+        weight_scales, token_scales + half, accumulate);
+  }
+
+  // A tile has the scales of two steps: the first one brings it, and each names its half.
+  __device__ void issue_step_of_32(const StageOperands& at, uint32_t step, bool accumulate) const {
+    const uint32_t weight_scales = at.scale_column + step / 2 * Tile::kStepColumns;
+    const uint32_t token_scales = weight_scales + Tile::kWeightScaleColumns;
+    if (step % 2 == 0) copy_scales(at, step / 2, weight_scales, token_scales);
+    const uint32_t which = step % 2 == 0 ? 0 : kUpperScales, codes_at = step * (kMmaK / 2);
+    ptx::tcgen05_mma_mxf4_block32<Tile::kCtaGroup>(
+        tmem, advance(at.weights, codes_at), advance(at.tokens, codes_at), instruction | which,
         weight_scales, token_scales + half, accumulate);
   }
 };
@@ -102,9 +120,9 @@ __device__ void wait_for_accumulator(const Cta<Tile>& cta) {
 // Fillings of four steps, in code without a branch between the steps: 15 clocks to issue one, where
 // its MMA takes 48 or more (tools/gates/sass.txt). Then the steps of a filling that K ends in,
 // whose last step's scales may have to be cleared first (cut.cuh).
-template <typename Tile>
+template <bool kScalesOf32, typename Tile>
 __device__ void issue_mma(const Cta<Tile>& cta, uint32_t tmem) {
-  const MmaThread<Tile> thread(cta, tmem);
+  const MmaThread<Tile, kScalesOf32> thread(cta, tmem);
   const CutEnd<Tile> end{cta};
   const uint32_t complete = cta.k.complete();
   auto at = cta.walk.begin;
@@ -129,6 +147,16 @@ __device__ void issue_mma(const Cta<Tile>& cta, uint32_t tmem) {
   }
   commit<Tile>(cta.accumulator_full());
   note_clock(kClock_last_commit);
+}
+
+// Where 32 elements share a scale it is another instruction, so another loop.
+template <typename Tile>
+__device__ void multiply_tile(const Cta<Tile>& cta, uint32_t tmem) {
+  if (cta.p.operand_format == kFormatMxfp4) {
+    issue_mma<true>(cta, tmem);
+  } else {
+    issue_mma<false>(cta, tmem);
+  }
 }
 
 }  // namespace nvfp4

@@ -50,7 +50,10 @@ __device__ uint32_t full_of_pair(const Cta<Tile>& cta, uint32_t filling, uint32_
 template <typename Tile>
 __device__ void expect_stage_of_pair(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
   static_assert(2 * Tile::kStageBytes <= kMaxTransactionBytes);
-  const uint32_t bytes = Tile::kStageBytes - Tile::kTokenBytes + cta.token_bytes();
+  // A box of scales has all tiles of a stage, also of those that K does not have.
+  constexpr uint32_t kScaleBytes = Tile::kWeightScaleBytes + Tile::kTokenScaleBytes;
+  const uint32_t bytes =
+      Tile::kWeightBytes + cta.token_bytes() + (kScaleBytes >> cta.p.log2_steps_per_scale_tile);
   if (CutEnd<Tile>{cta}.is_in(filling)) {
     ptx::mbarrier_arrive_expect_tx(cta.leads() ? cta.at.full(stage) : cta.at.cut_full(), bytes);
   } else if (cta.leads()) {
@@ -60,9 +63,9 @@ __device__ void expect_stage_of_pair(const Cta<Tile>& cta, uint32_t filling, uin
 
 // A box is what a stage has of a block of 128 rows. Batches that share their scales have one.
 __device__ inline void load_scales_of_pair(uint32_t dst, const TensorMap& map, uint32_t block,
-                                           uint32_t first_step, uint32_t batch, uint32_t bar,
+                                           uint32_t first_tile, uint32_t batch, uint32_t bar,
                                            uint64_t policy) {
-  ptx::cp_async_bulk_tensor_3d_of_pair(dst, &map, first_step * kScaleMapElements, block, batch, bar,
+  ptx::cp_async_bulk_tensor_3d_of_pair(dst, &map, first_tile * kScaleMapElements, block, batch, bar,
                                        policy);
 }
 
@@ -73,7 +76,7 @@ __device__ void load_weights_of_pair(const Cta<Tile>& cta, uint32_t filling, uin
   ptx::cp_async_bulk_tensor_3d_of_pair(cta.at.weights(stage), &p.weights, cta.k.first_byte(filling),
                                        n, cta.tile().batch, bar, ptx::kEvictFirst);
   load_scales_of_pair(cta.at.weight_scales(stage), p.weight_scale_map, n / kScaleTileRows,
-                      cta.k.first_step(filling),
+                      scale_tiles(p, cta.k.first_step(filling)),
                       p.weight_scales_batch_bytes == 0 ? 0 : cta.tile().batch, bar,
                       ptx::kEvictFirst);
 }
@@ -86,10 +89,10 @@ __device__ void load_tokens_of_pair(const Cta<Tile>& cta, uint32_t filling, uint
                                        m + cta.rank * Tile::box_tokens(cta.p.m), cta.tile().batch,
                                        bar, ptx::kEvictLast);
   for (uint32_t i = 0; i < Tile::kTokenScaleBlocks; ++i) {
-    load_scales_of_pair(cta.at.token_scales(stage) + i * Tile::kSteps * kScaleTileBytes,
-                        p.token_scale_map, m / kScaleTileRows + i, cta.k.first_step(filling),
-                        p.token_scales_batch_bytes == 0 ? 0 : cta.tile().batch, bar,
-                        ptx::kEvictLast);
+    load_scales_of_pair(
+        cta.at.token_scales(stage) + i * Tile::kSteps * kScaleTileBytes, p.token_scale_map,
+        m / kScaleTileRows + i, scale_tiles(p, cta.k.first_step(filling)),
+        p.token_scales_batch_bytes == 0 ? 0 : cta.tile().batch, bar, ptx::kEvictLast);
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernel/common/divisor.h"
+#include "kernel/common/operand_format.h"
 #include "kernel/common/params.h"
 
 namespace nvfp4 {
@@ -10,15 +11,17 @@ namespace nvfp4 {
 struct Sm100Params {
 #include "kernel/common/params.def"
   EpilogueParams epilogue;
-  Divisor by_tiles_m, by_tiles_n;  // of the index of a CTA
-  uint32_t d_by_tma;               // 1: d_map is there, and D leaves by it
-  uint32_t tiles;                  // of all batches
+  Divisor by_tiles_m, by_tiles_n;     // of the index of a CTA
+  uint16_t d_by_tma;                  // 1: d_map is there, and D leaves by it
+  uint8_t operand_format;             // an OperandFormatNumber
+  uint8_t log2_steps_per_scale_tile;  // 1 where 32 elements share a scale, and not 16
+  uint32_t tiles;                     // of all batches
   // For tiles of two CTAs (walk.cuh): by the tiles of a batch, of a group of token tiles, of a
   // weight tile in the last group.
   Divisor by_batch, by_group, by_last_group;
   TensorMap d_map;  // {N, M, L} of UINT16 or UINT32, or {M, N, L} by columns; box {32, 32, 1}
   // For tiles of two CTAs: UINT64, rank 3 {tiles of a block, blocks of 128 rows, batches or 1}, box
-  // {a stage's 4 tiles, 1, 1}, no swizzle, zero fill.
+  // {a stage's 4 tiles, 2 of MXFP4, 1, 1}, no swizzle, zero fill.
   TensorMap weight_scale_map, token_scale_map;
 };
 NVFP4_CHECK_PARAMS(Sm100Params, 1024);

@@ -32,6 +32,12 @@ struct PartOfK {
   }
 };
 
+// Tiles that the scales of so many 64-steps take.
+__device__ inline uint32_t scale_tiles(const Sm100Params& p, uint32_t steps) {
+  const uint32_t shift = p.log2_steps_per_scale_tile;
+  return (steps + shift) >> shift;
+}
+
 template <typename Tile>
 __device__ PartOfK<Tile> all_of_k(const Sm100Params& p) {
   const uint32_t k_steps = (p.k + kMmaK - 1) / kMmaK;

@@ -88,6 +88,7 @@ struct Sm80Variant : Sm80Tile<kTokens, kWarps> {
   static constexpr bool kSeveralTiles = false;
   static constexpr uint32_t kAccumulators = 1;
   static constexpr uint32_t kDecodingWarps = 0;
+  static constexpr bool kUe8m0Weights = false;
   static constexpr uint32_t kMaxSplit = kSm80MostCluster;
 };
 #define SM80_TILE(tokens, warps) using Sm80Variant_##tokens##w##warps = Sm80Variant<tokens, warps>;

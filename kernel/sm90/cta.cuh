@@ -58,11 +58,25 @@ __device__ uint32_t first_tile(const Sm90Params& p) {
   return Tile::kPushesSums && shared != kNoTile ? shared : blockIdx.x;
 }
 
+// The entries for every product of such tiles decode both kinds of scales.
+template <typename Tile>
+constexpr bool kTakesUe8m0 = Tile::kUe8m0Weights && !Tile::kPlain;
+
+// With two loops over K, ptxas spills what it knows of the grid, if it may know it early.
+template <typename Tile>
+__device__ uint32_t own_index() {
+  return kTakesUe8m0<Tile> ? ptx::ctaid_x() : blockIdx.x;
+}
+template <typename Tile>
+__device__ uint32_t ctas_of_grid() {
+  return kTakesUe8m0<Tile> ? ptx::nctaid_x() : gridDim.x;
+}
+
 template <typename Tile>
 __device__ uint32_t next_tile(const Sm90Params& p, uint32_t index) {
   if (!Tile::kSeveralTiles || (p.split > 1 && p.whole_tiles == 0)) return kNoTile;
-  if (p.split > 1 && index >= p.whole_tiles) return Tile::kPushesSums ? blockIdx.x : kNoTile;
-  const uint32_t next = index + gridDim.x;
+  if (p.split > 1 && index >= p.whole_tiles) return Tile::kPushesSums ? own_index<Tile>() : kNoTile;
+  const uint32_t next = index + ctas_of_grid<Tile>();
   if (next < (p.split == 1 ? tiles_of_all(p) : p.whole_tiles)) return next;
   return Tile::kPushesSums || p.split == 1 ? kNoTile : tile_of_cluster(p);
 }
@@ -91,6 +105,11 @@ __device__ bool has_linear_weight_scales(const Sm90Params& p) {
 template <typename Tile>
 __device__ bool has_linear_token_scales(const Sm90Params& p) {
   return !Tile::kPlain && p.token_scales_linear != 0;
+}
+// 64-steps of K to a tile of weight scales, as a shift: 1 where 32 elements share a scale, not 16.
+template <typename Tile>
+__device__ uint32_t log2_steps_per_scale_tile(const Sm90Params& p) {
+  return kTakesUe8m0<Tile> && p.weight_format == kFormatMxfp4 ? 1 : 0;
 }
 template <typename Tile>
 __device__ bool cuts_last_step(const Sm90Params& p) {

@@ -17,6 +17,7 @@ namespace nvfp4 {
 constexpr float kSumScale = 16384.0f;
 constexpr float kBlockSumScale = 16384.0f * 16384.0f * 4.0f;  // tiny tiles
 constexpr float kWeightScale = 128.0f;                        // tokens that are not decoded
+constexpr float kUe8m0WeightScale = 4.0f;                     // and weights with UE8M0 scales
 
 __device__ inline uint32_t word(const uint4& v, uint32_t j) {
   return j == 0 ? v.x : j == 1 ? v.y : j == 2 ? v.z : v.w;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// NVFP4 weights to the type of tokens that are not quantized, in their natural order of K: element
-// times scale, exact, in units of 2^-7. Each type is a struct of the same functions.
+// Weights to the type of tokens that are not quantized, in their natural order of K: element times
+// scale, exact, in units of 2^-7. Each type is a struct of the same functions.
 //
 // An E2M1 code s.ee.m placed as sign, low exponent bits and high mantissa bit is its value times
 // 2^-14 in fp16 and 2^-126 in bf16, where the smallest ones are subnormal. The scale carries the
@@ -35,6 +35,7 @@ struct A16Operand;
 
 template <>
 struct A16Operand<Sm90TokenType::f16> {
+  static constexpr bool kUe8m0 = false;
   static __device__ uint32_t place(uint32_t byte) {
     return place_pair<1u << 9 | 1u << 21, 0x0E000E00>(byte);
   }
@@ -55,6 +56,7 @@ struct A16Operand<Sm90TokenType::f16> {
 
 template <>
 struct A16Operand<Sm90TokenType::bf16> {
+  static constexpr bool kUe8m0 = false;
   static __device__ uint32_t place(uint32_t byte) {
     return place_pair<1u << 6 | 1u << 18, 0x01C001C0>(byte);
   }
@@ -73,6 +75,27 @@ struct A16Operand<Sm90TokenType::bf16> {
   static __device__ void multiply(float (&sums)[kSums], const uint32_t (&a)[4], uint64_t b,
                                   bool accumulate) {
     ptx::wgmma_bf16(sums, a, b, accumulate);
+  }
+};
+
+// UE8M0 scales, 2^(byte - 127), 0xFF being NaN. A code's 2^-126 comes back but for 2^-2, which
+// every byte leaves room for: element * scale * 2^-2 is at most 1.5 * 2^127 and a multiple of
+// 2^-130, exact in bf16 (test/gemm/ue8m0.cc).
+struct Ue8m0Operand : A16Operand<Sm90TokenType::bf16> {
+  static constexpr bool kUe8m0 = true;
+
+  // The exponent field is the byte, but for 0, a subnormal, and 255, which must not be an infinity.
+  // `odd` has the upper bit of those bytes: folded at the middle they are both 0.
+  template <uint32_t kHalf>
+  static __device__ uint32_t scale_pair(uint32_t scales) {
+    const uint32_t folded = scales ^ (scales >> 7 & 0x01010101) * 0xFF;
+    const uint32_t odd = (0x80808080 - folded) & 0x80808080;
+    return __byte_perm(odd, scales, kHalf == 0 ? 0x5140 : 0x7362) >> 1;
+  }
+  template <uint32_t kHalf>
+  static __device__ uint32_t times(uint32_t codes, uint32_t scales) {
+    constexpr uint32_t k2To124 = 0x7D807D80;
+    return ptx::mul_rn_bf16x2_by_half<kHalf>(ptx::mul_rn_bf16x2_by_half<0>(codes, k2To124), scales);
   }
 };
 

@@ -19,6 +19,11 @@ template <typename Tile>
 constexpr float kDecodingScale = Tile::kBlockSums       ? kBlockSumScale
                                  : Tile::kNaturalTokens ? kWeightScale
                                                         : kSumScale;
+template <typename Tile>
+__device__ float decoding_scale(const Sm90Params& p) {
+  if (kTakesUe8m0<Tile> && p.weight_format != kFormatNvfp4) return kUe8m0WeightScale;
+  return kDecodingScale<Tile>;
+}
 
 // What of the epilogue is its column's: the factor of all of a thread's kCount columns, which lie
 // kStep apart and share one of B's, and their bias; -0 where there is none, which changes no number
@@ -111,8 +116,8 @@ struct Epilogue90 {
         d(static_cast<uint16_t*>(p.d) + tile.batch * p.d_batch_stride + n) {}
 
   // A sum, scaled. The factor of the decoding comes back first.
-  static __device__ float scaled(float sum, float scale) {
-    return __fmul_rn(scale, sum * kDecodingScale<Tile>);
+  static __device__ float scaled(const Sm90Params& p, float sum, float scale) {
+    return __fmul_rn(scale, sum * decoding_scale<Tile>(p));
   }
 
   static __device__ uint32_t round(float low, float high, const Sm90Params& p) {
@@ -138,7 +143,7 @@ struct Epilogue90 {
     if (has_row_terms<Tile>(p)) scale = terms.of_row(p, batch, m, terms.b_scale(p, n));
     float x[4] = {sum.x, sum.y, sum.z, sum.w};
 #pragma unroll
-    for (uint32_t i = 0; i < 4; ++i) x[i] = scaled(x[i], scale);
+    for (uint32_t i = 0; i < 4; ++i) x[i] = scaled(p, x[i], scale);
     if constexpr (Tile::kPlain) {
 #pragma unroll
       for (uint32_t i = 0; i < 4; ++i) x[i] = __fadd_rn(x[i], terms.bias[i]);
@@ -152,7 +157,7 @@ template <typename Tile, uint32_t kRowsOfC>
 __device__ void store_general_90(const Sm90Params& p, const SumRows& rows) {
   if (!has_general_epilogue<Tile>(p)) return;
   if (rows.m < rows.m_end) {
-    store_general<kRowsOfC>(p, rows, GeneralColumns(p, rows.n), kDecodingScale<Tile>);
+    store_general<kRowsOfC>(p, rows, GeneralColumns(p, rows.n), decoding_scale<Tile>(p));
   }
   __syncwarp();  // some lanes have stored
 }
@@ -161,7 +166,7 @@ __device__ void store_general_90(const Sm90Params& p, const SumRows& rows) {
 // it spills one or two.
 template <typename Tile>
 __device__ __noinline__ void call_store_general(const Sm90Params& p, SumRows rows) {
-  store_general(p, rows, GeneralColumns(p, rows.n), kDecodingScale<Tile>);
+  store_general(p, rows, GeneralColumns(p, rows.n), decoding_scale<Tile>(p));
 }
 template <typename Tile>
 __device__ void store_general_of_few(const Sm90Params& p, const SumRows& rows) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The weight warp of gemm.cu where the scales of B are linear, [row][K/16]: TMA cannot bring a row
-// of any length, so all lanes copy them to where those of a 128x4 tile would come to lie. Consumers
-// do not know the difference.
+// The weight warp of gemm.cu where the scales of B are linear, a row after the other: TMA cannot
+// bring a row of any length, so all lanes copy them to where those of a 128x4 tile would come to
+// lie. Consumers do not know the difference.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace nvfp4 {
 
-// The four scales of a 64-step of one row, to shared memory. Where rows begin at multiples of four
+// The four scales of a tile's row, to shared memory. Where rows begin at multiples of four
 // bytes nobody waits for them; else byte by byte, zeros beyond K, where codes are zero, too.
 // `there`: how many of them are scales of an element.
 __device__ inline void copy_four_scales(uint32_t to, const uint8_t* from, int32_t there,
@@ -30,16 +30,19 @@ __device__ inline void copy_four_scales(uint32_t to, const uint8_t* from, int32_
   ptx::st_shared_b32(to, bytes[0] | bytes[1] << 8 | bytes[2] << 16 | bytes[3] << 24);
 }
 
-// A lane takes 64-step lane % 4 of every eighth row of a stage.
+// A lane takes tile lane % 4 of every eighth row of a stage: four scales, those of 64 elements or
+// of 128.
 template <typename Tile>
 __device__ void load_linear_scales(const Cta90<Tile>& cta, uint32_t i, uint32_t at, uint32_t lane) {
   static_assert(Tile::kSteps == 4 && Tile::kWeights % 8 == 0, "32 lanes are 8 rows of 4 steps");
   const Sm90Params& p = cta.p;
-  const uint32_t row_bytes = p.k / 16;
-  const bool words = p.k % kScaleTileK == 0;
+  const uint32_t shift = log2_steps_per_scale_tile<Tile>(p);
+  const uint32_t row_bytes = p.k / 16 >> shift;
+  const bool words = row_bytes % 4 == 0;
   const uint32_t row = cta.tile.weight_tile * Tile::kWeights + lane / 4;
-  const uint32_t block = ((cta.stage_begin + i) * Tile::kSteps + lane % 4) * 4;
-  const int32_t scales = static_cast<int32_t>(row_bytes - block);
+  const uint32_t tiles = Tile::kSteps >> shift;  // of a stage
+  const uint32_t block = ((cta.stage_begin + i) * tiles + lane % 4) * 4;
+  const int32_t scales = lane % 4 < tiles ? static_cast<int32_t>(row_bytes - block) : 0;
   const uint8_t* from = p.weight_scales + cta.tile.batch * p.weight_scales_batch_bytes +
                         static_cast<uint64_t>(row) * row_bytes + block;
   const uint32_t to = cta.scales(at) + lane % 4 * kScaleTileBytes;

@@ -6,11 +6,11 @@
 
 #include "kernel/common/clocks.cuh"
 #include "kernel/common/cut_scales.cuh"
+#include "kernel/common/ring.cuh"
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/sync.cuh"
 #include "kernel/ptx/tma.cuh"
-#include "kernel/common/ring.cuh"
 #include "kernel/sm90/cta.cuh"
 
 namespace nvfp4 {
@@ -58,16 +58,24 @@ __device__ inline void publish_barriers() {
   ptx::fence_proxy_async_shared_cta();  // this thread's own TMA loads signal them next
 }
 
+// The tiles that the scales of so many 64-steps of K take.
+template <typename Tile>
+__device__ uint32_t scale_tiles(const Sm90Params& p, uint32_t steps) {
+  const uint32_t shift = log2_steps_per_scale_tile<Tile>(p);
+  return (steps + shift) >> shift;
+}
+
 // The bytes of a stage are counted on `bar`.
 template <typename Tile>
 __device__ void load_weights(const Cta90<Tile>& cta, uint32_t i, uint32_t at, uint32_t bar) {
   const Sm90Params& p = cta.p;
   const uint32_t stage = cta.stage_begin + i;
-  const uint32_t scale_bytes = cta.steps(i) * kScaleTileBytes;
+  const uint32_t scale_bytes = scale_tiles<Tile>(p, cta.steps(i)) * kScaleTileBytes;
   // scale_tile_number spelled out: through the function, one entry gets other SASS.
   const uint64_t tile =
-      static_cast<uint64_t>(cta.tile.weight_tile * Tile::kWeights / kScaleTileRows) * cta.k_steps +
-      stage * Tile::kSteps;
+      static_cast<uint64_t>(cta.tile.weight_tile * Tile::kWeights / kScaleTileRows) *
+          scale_tiles<Tile>(p, cta.k_steps) +
+      stage * (Tile::kSteps >> log2_steps_per_scale_tile<Tile>(p));
   ptx::mbarrier_arrive_expect_tx(bar, Tile::kWeightBytes + scale_bytes);
   ptx::cp_async_bulk_tensor_3d(cta.weights(at), &p.weights, stage * (Tile::kK / 2),
                                cta.tile.weight_tile * Tile::kWeights, cta.tile.batch, bar,
@@ -84,10 +92,12 @@ template <typename Tile>
 __device__ void load_cut_stage(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
   load_weights(cta, i, at, cta.cut_full());
   ptx::mbarrier_wait(cta.cut_full(), cta.cut_parity);
-  const uint32_t last_step = cta.scales(at) + (cta.steps(i) - 1) * kScaleTileBytes;
+  const uint32_t last_tile =
+      cta.scales(at) + (scale_tiles<Tile>(cta.p, cta.steps(i)) - 1) * kScaleTileBytes;
+  const uint32_t k = cta.p.k >> log2_steps_per_scale_tile<Tile>(cta.p);  // as if of 16 elements
 #pragma unroll 1
   for (uint32_t lane = 0; lane < 32; ++lane) {
-    clear_scales_beyond_k(last_step + scale_lane(lane), cta.p.k);
+    clear_scales_beyond_k(last_tile + scale_lane(lane), k);
   }
   ptx::fence_proxy_async_shared_cta();  // TMA writes there again in the next tile
   ptx::mbarrier_arrive(cta.weights_full(at));

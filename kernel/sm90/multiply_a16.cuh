@@ -84,7 +84,8 @@ __device__ void load_a16_codes(uint32_t at, uint32_t part, A16CodesOf<Tile>& cod
   }
 }
 
-// Scales of all parts of a stage. A part beyond K has none in shared memory, and zero codes.
+// Scales of all parts of a stage, four to each. A part beyond K has none in shared memory, and zero
+// codes.
 template <typename Tile>
 __device__ void load_a16_scales(const A16Lane& lane, uint32_t stage, uint32_t steps,
                                 uint32_t (&scales)[Tile::kSteps][2]) {
@@ -95,6 +96,24 @@ __device__ void load_a16_scales(const A16Lane& lane, uint32_t stage, uint32_t st
       scales[part][r] = part >= steps ? 0
                                       : ptx::ld_shared_b32(lane.scales + stage * Tile::kScaleBytes +
                                                            part * kScaleTileBytes + r * 8 * 16);
+    }
+  }
+}
+
+// The same of UE8M0 scales. Where 32 elements share one, a tile has two parts', and each is there
+// twice.
+template <typename Tile>
+__device__ void load_ue8m0_scales(const A16Lane& lane, uint32_t stage, uint32_t steps, bool of_32,
+                                  uint32_t (&scales)[Tile::kSteps][2]) {
+#pragma unroll
+  for (uint32_t part = 0; part < Tile::kSteps; ++part) {
+    const uint32_t tile = of_32 ? part / 2 : part;
+    const uint32_t bytes = !of_32 ? 0x3210 : part % 2 == 0 ? 0x1100 : 0x3322;
+#pragma unroll
+    for (uint32_t r = 0; r < 2; ++r) {
+      const uint32_t at =
+          lane.scales + stage * Tile::kScaleBytes + tile * kScaleTileBytes + r * 8 * 16;
+      scales[part][r] = part >= steps ? 0 : __byte_perm(ptx::ld_shared_b32(at), 0, bytes);
     }
   }
 }
@@ -116,11 +135,10 @@ __device__ void decode_a16_piece(const Codes& codes, const uint32_t (&scales)[2]
 
 // A part is decoded while the wgmmas of the part before run, as in multiply_part, which says how
 // ptxas has to see it; then the codes of the next one are loaded, from `row`.
-template <typename Tile, uint32_t kPart>
+template <typename Tile, typename Operand, uint32_t kPart>
 __device__ void multiply_a16_part(const Cta90<Tile>& cta, uint32_t row, const uint32_t (&scales)[2],
                                   uint32_t lane, bool first, A16CodesOf<Tile>& codes,
                                   TokenSlot<Tile>& slot, float (&sums)[Tile::kTokens / 2]) {
-  using Operand = A16Operand<Tile::kTokenType>;
   constexpr uint32_t kStep = kPart % Tile::kSlotSteps;
   uint32_t a[4][4];
   decode_a16_piece<Operand, 0>(codes, scales, a[0], a[1]);
@@ -144,9 +162,9 @@ __device__ void multiply_a16_part(const Cta90<Tile>& cta, uint32_t row, const ui
 }
 
 // As multiply().
-template <typename Tile>
-__device__ void multiply_a16(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
-                             WidePosition<Tile>& position, float (&sums)[Tile::kTokens / 2]) {
+template <typename Tile, typename Operand>
+__device__ void multiply_a16_as(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
+                                WidePosition<Tile>& position, float (&sums)[Tile::kTokens / 2]) {
   static_assert(Tile::kSteps == 4, "the parts of a stage");
   constexpr uint32_t kEmpty = Tile::kWeightsEmptyAt - Tile::kWeightsFullAt;
   const uint32_t group = warp / Tile::kConsumersPerStage;
@@ -157,6 +175,7 @@ __device__ void multiply_a16(const Cta90<Tile>& cta, uint32_t warp, uint32_t lan
   }
   const A16Lane at = a16_lane(cta, warp, lane);
   const uint32_t last_steps = cta.steps(cta.count - 1);
+  const bool of_32 = log2_steps_per_scale_tile<Tile>(cta.p) != 0;
   RingPosition<Tile::kStages>& stage = position.stage;
   TokenSlot<Tile>& slot = position.slot;
   // Stages left from this one on: one register, where its number and their count are two.
@@ -169,17 +188,35 @@ __device__ void multiply_a16(const Cta90<Tile>& cta, uint32_t warp, uint32_t lan
     uint32_t scales[Tile::kSteps][2];
     A16CodesOf<Tile> codes;
     load_a16_codes<Tile>(row, 0, codes);
-    load_a16_scales<Tile>(at, stage.stage, left == 1 ? last_steps : Tile::kSteps, scales);
+    const uint32_t steps = left == 1 ? last_steps : Tile::kSteps;
+    if constexpr (Operand::kUe8m0) {
+      load_ue8m0_scales<Tile>(at, stage.stage, steps, of_32, scales);
+    } else {
+      load_a16_scales<Tile>(at, stage.stage, steps, scales);
+    }
     const bool first = left == all;
-    multiply_a16_part<Tile, 0>(cta, row, scales[0], lane, first, codes, slot, sums);
-    multiply_a16_part<Tile, 1>(cta, row, scales[1], lane, false, codes, slot, sums);
-    multiply_a16_part<Tile, 2>(cta, row, scales[2], lane, false, codes, slot, sums);
-    multiply_a16_part<Tile, 3>(cta, row, scales[3], lane, false, codes, slot, sums);
+    multiply_a16_part<Tile, Operand, 0>(cta, row, scales[0], lane, first, codes, slot, sums);
+    multiply_a16_part<Tile, Operand, 1>(cta, row, scales[1], lane, false, codes, slot, sums);
+    multiply_a16_part<Tile, Operand, 2>(cta, row, scales[2], lane, false, codes, slot, sums);
+    multiply_a16_part<Tile, Operand, 3>(cta, row, scales[3], lane, false, codes, slot, sums);
     ptx::mbarrier_arrive(full + kEmpty);  // each lane for what it read, as in multiply()
   }
   ptx::wgmma_wait_group<0>();
   if (lane == 0) note_last_clock(kClock_last_commit);
   if (Tile::kSeveralTiles && lane == 0) ptx::mbarrier_arrive(cta.tokens_empty(slot.before));
+}
+
+// Each kind of scales has a loop of its own, since what is decoded differs. A plain product has
+// weights in NVFP4.
+template <typename Tile>
+__device__ void multiply_a16(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
+                             WidePosition<Tile>& position, float (&sums)[Tile::kTokens / 2]) {
+  if constexpr (kTakesUe8m0<Tile>) {
+    if (cta.p.weight_format != kFormatNvfp4) {
+      return multiply_a16_as<Tile, Ue8m0Operand>(cta, warp, lane, position, sums);
+    }
+  }
+  multiply_a16_as<Tile, A16Operand<Tile::kTokenType>>(cta, warp, lane, position, sums);
 }
 
 }  // namespace nvfp4

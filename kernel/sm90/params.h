@@ -3,6 +3,7 @@
 // workspace. Plain C++, no CUDA.
 #pragma once
 
+#include "kernel/common/operand_format.h"
 #include "kernel/common/params.h"
 #include "kernel/common/scale_tile.h"
 
@@ -24,8 +25,10 @@ struct Sm90Params {
   uint32_t whole_tiles;  // where several CTAs share a tile: the first tiles, each one CTA's alone
   uint32_t batches;      // up to here what a CTA reads before its first load: one line of constants
   EpilogueParams epilogue;
-  uint16_t weight_scales_linear, token_scales_linear;  // 1: K/16 bytes a row, else 128x4 tiles
-  uint32_t m_padded;                                   // M rounded up to the token tile
+  uint16_t weight_scales_linear;  // 1: a row after the other, else 128x4 tiles
+  uint8_t token_scales_linear;
+  uint8_t weight_format;  // an OperandFormatNumber
+  uint32_t m_padded;      // M rounded up to the token tile
 };
 NVFP4_CHECK_PARAMS(Sm90Params, 640);
 static_assert(NVFP4_OFFSET_IS(Sm90Params, token_slabs, 368) &&

@@ -63,8 +63,6 @@ struct Row {
 #define NAME(field, enumerator) FIELD(field, enumerator, #enumerator " is not there in version")
 
 const std::vector<Row<Desc>> kProducts = {
-    NAME(operand_format, NVFP4_OPERAND_FORMAT_MXFP4),
-    NAME(operand_format, NVFP4_OPERAND_FORMAT_E2M1_UE8M0),
     NAME(activation, NVFP4_ACTIVATION_RELU_SQUARED),
     POINTER(d_amax, kFloats),
     POINTER(d_row_amax, kFloats),
@@ -78,11 +76,6 @@ const std::vector<Row<Desc>> kProducts = {
     FIELD(gate_limit, 7, "7 must be 0: not there"),
     FIELD(gate_alpha, 1.5f, "1.5 must be 0: not there"),
     FIELD(gate_beta, -1, "-1 must be 0: not there"),
-};
-
-const std::vector<Row<Quantize>> kMatrices = {
-    NAME(format, NVFP4_OPERAND_FORMAT_MXFP4),
-    NAME(format, NVFP4_OPERAND_FORMAT_E2M1_UE8M0),
 };
 
 const std::vector<Row<Fused>> kFused = {
@@ -132,20 +125,6 @@ TEST_CASE(
     "What a quantizer may be asked for and this version does not have is refused by its name") {
   const Quantize valid = matrix();
   REQUIRE(nvfp4_quantize(&valid, nullptr) == NVFP4_SUCCESS);
-  for (const auto& row : kMatrices) {
-    CAPTURE(row.sentence);
-    Quantize q = matrix();
-    row.set(q);
-    uint64_t bytes = 77;
-    refused(nvfp4_quantize(&q, nullptr), row.sentence);
-    refused(nvfp4_dequantize(&q, nullptr), row.sentence);
-    if (q.format == NVFP4_OPERAND_FORMAT_NVFP4) {  // the host has the others
-      refused(nvfp4_quantize_reference(&q), row.sentence);
-      refused(nvfp4_dequantize_reference(&q), row.sentence);
-    }
-    refused(nvfp4_quantize_workspace_bytes(&q, &bytes), row.sentence);
-    CHECK(bytes == 77);
-  }
   const Fused good = fused();
   REQUIRE(nvfp4_fused_quantize(&good, nullptr) == NVFP4_SUCCESS);
   for (const auto& row : kFused) {

@@ -256,7 +256,7 @@ const Rule kRules[] = {
     {"a_scales stride 0", [](Desc& g) { g.a_scales_batch_stride_bytes = 0; }, NVFP4_SUCCESS, ""},
     {"a_scales stride too small", [](Desc& g) { g.a_scales_batch_stride_bytes = 4080; },
      NVFP4_STATUS_INVALID_VALUE,
-     "a_scales_batch_stride_bytes = 4080 is less than nvfp4_scale_bytes() = 4096"},
+     "a_scales_batch_stride_bytes = 4080 is less than nvfp4_scale_bytes_for() = 4096"},
     {"a_scales stride below 0", [](Desc& g) { g.a_scales_batch_stride_bytes = -16; },
      NVFP4_STATUS_INVALID_VALUE, "a_scales_batch_stride_bytes = -16"},
     {"b_scales stride 8", [](Desc& g) { g.b_scales_batch_stride_bytes = 6152; },

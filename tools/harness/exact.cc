@@ -18,32 +18,34 @@ namespace {
 // One row of an operand, decoded.
 struct Row {
   std::vector<int8_t> twice;      // element * 2
-  std::vector<double> scale;      // per block of 16
+  std::vector<double> scale;      // per block of 16; one of 32 counts as two
   std::vector<uint8_t> large;     // whether a block's scale is 256 or more
-  std::vector<uint8_t> exponent;  // of element * scale, from 2^-7 on, which is 0
+  std::vector<int16_t> exponent;  // of element * scale, at least that of the lowest
+  bool ue8m0 = false;
 };
 
-// 9.0 multiplies element * scale * 2^-7 in fp16, whose smallest exponent is -14.
-constexpr int kLowest = -7;
-uint8_t factor_exponent(double value) {
-  return value == 0 || !std::isfinite(value)
-             ? uint8_t(0)
-             : uint8_t(std::max(std::ilogb(value), kLowest) - kLowest);
+// 9.0 multiplies element * scale * 2^-7 in fp16, whose smallest exponent is -14; with UE8M0 scales
+// element * scale * 2^-2 in bf16.
+int lowest_exponent(const Operand& o) { return o.ue8m0() ? -124 : -7; }
+int16_t factor_exponent(double value, int lowest) {
+  return value == 0 || !std::isfinite(value) ? int16_t(lowest)
+                                             : int16_t(std::max(std::ilogb(value), lowest));
 }
 
 Row decode(const Operand& o, int64_t batch, int64_t row) {
   Row r;
+  r.ue8m0 = o.ue8m0();
   r.twice.resize(size_t(o.k));
   r.scale.resize(size_t(o.k / 16));
   r.large.resize(size_t(o.k / 16));
   r.exponent.resize(size_t(o.k));
   for (int64_t i = 0; i < o.k; ++i) r.twice[size_t(i)] = int8_t(e2m1_twice(o.code(batch, row, i)));
   for (int64_t block = 0; block < o.k / 16; ++block) {
-    const uint8_t byte = o.scale(batch, row, block);
-    r.scale[size_t(block)] = e4m3_value(byte);
-    r.large[size_t(block)] = (byte & 0x7F) >= 0x78;
+    const uint8_t byte = o.scale(batch, row, block * 16 / o.block());
+    r.scale[size_t(block)] = o.scale_value(byte);
+    r.large[size_t(block)] = !o.ue8m0() && (byte & 0x7F) >= 0x78;
     for (size_t i = size_t(block) * 16; i < size_t(block) * 16 + 16; ++i)
-      r.exponent[i] = factor_exponent(r.twice[i] * r.scale[size_t(block)] / 2);
+      r.exponent[i] = factor_exponent(r.twice[i] * r.scale[size_t(block)] / 2, lowest_exponent(o));
   }
   return r;
 }
@@ -55,25 +57,27 @@ Row decode(const Operand& o, int64_t batch, int64_t row) {
 #endif
 Sum sum_of(const Row& a, const Row& b) {
   Sum s;
-  uint8_t largest = 0;
-  size_t raised = SIZE_MAX;  // the last such step
+  int16_t largest = -1000;
+  double raised = 0;  // by the blocks of this step so far
   for (size_t block = 0; block < a.scale.size(); ++block) {
     int16_t sum = 0, magnitude = 0;  // at most 16 * 144
     for (size_t i = block * 16; i < block * 16 + 16; ++i) {
       const int16_t product = int16_t(a.twice[i] * b.twice[i]);
       sum = int16_t(sum + product);
       magnitude = int16_t(magnitude + std::abs(product));
-      largest = std::max(largest, uint8_t(a.exponent[i] + b.exponent[i]));
+      largest = std::max(largest, int16_t(a.exponent[i] + b.exponent[i]));
     }
     const double scale = a.scale[block] * b.scale[block] * 0.25;
     s.exact += sum * scale;
     s.magnitude += magnitude * scale;
-    if (magnitude == 0 && a.large[block] && b.large[block] && raised != block / 4) {
-      raised = block / 4;
-      ++s.raised;
+    if (magnitude == 0) {
+      const bool large = a.large[block] && b.large[block];
+      raised = std::max(raised, a.ue8m0 ? scale * 0x1p-30 : large ? 0x1p-18 : 0);
     }
+    if (block % 4 == 3 || block + 1 == a.scale.size()) s.raised += raised, raised = 0;
   }
-  s.factors = std::ldexp(1.0, largest + 2 * kLowest);
+  s.factors = std::ldexp(1.0, largest);
+  s.least = a.ue8m0 ? 0x1p-149 : 0;
   return s;
 }
 
@@ -104,7 +108,7 @@ Sum sum_of(const HalfRow& a, const Row& b) {
     const double product = a.value[i] * b.twice[i] * 0.5 * b.scale[i / 16];
     s.exact += product;
     s.magnitude += std::fabs(product);
-    largest = std::max(largest, a.exponent[i] + b.exponent[i] + kLowest);
+    largest = std::max(largest, a.exponent[i] + b.exponent[i]);
   }
   s.factors = std::ldexp(1.0, largest);
   s.halves = true;
@@ -140,7 +144,7 @@ double accumulation_bound(const Sum& sum, int64_t k, int capability) {
   if (capability == 90) return accumulation_bound_90(sum, k);
   if (sum.halves) return accumulation_bound_80(sum, k);
   const double steps = double((k + 63) / 64) + (k > 1792 ? 2 : 0);  // parts of K may be added
-  return steps * 0x1p-23 * (1 + 0x1p-7) * sum.magnitude + 0x1p-18 * double(sum.raised);
+  return steps * 0x1p-23 * (1 + 0x1p-7) * sum.magnitude + sum.raised + steps * sum.least;
 }
 
 double error_bound(const Sum& sum, int64_t k, float alpha, int capability) {

@@ -15,11 +15,13 @@ namespace support {
 struct Sum {
   double exact = 0;      // sum of a * scale_a * b * scale_b
   double magnitude = 0;  // S: the same sum over absolute values
-  // Compute capability 10.x: the 64-steps in which a block of zeros has two scales of 256 and more.
-  int64_t raised = 0;
+  // Compute capability 10.x: what blocks of zeros under large scales may cost, of all 64-steps; and
+  // what each step may lose of a sum that is subnormal, as UE8M0 scales can make it.
+  double raised = 0, least = 0;
   bool halves = false;  // A is not quantized
   // By units of fp16 and bf16: 2^E, E the largest exponent of two factors together, an element *
-  // scale counted as at least 2^-7 and one that is not quantized as a normal number of its type.
+  // scale counted as at least 2^-7, with UE8M0 scales 2^-124, and one that is not quantized as a
+  // normal number of its type.
   double factors = 0;
 };
 

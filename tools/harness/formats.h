@@ -33,6 +33,11 @@ inline double e4m3_lowest_bit(uint8_t byte) {
   return std::ldexp(double(units & -units), -9);
 }
 
+// UE8M0: a power of two, no zero; 0xFF is NaN.
+inline double ue8m0_value(uint8_t byte) {
+  return byte == 0xFF ? std::numeric_limits<double>::quiet_NaN() : std::ldexp(1.0, byte - 127);
+}
+
 // IEEE binary16.
 inline double f16_value(uint16_t bits) {
   const int exponent = bits >> 10 & 31, mantissa = bits & 1023;

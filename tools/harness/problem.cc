@@ -40,7 +40,7 @@ size_t code_byte(const Operand& o, int64_t batch, int64_t row, int64_t at) {
   return size_t(batch * o.batch_stride + row * o.ld + at) / 2;
 }
 size_t scale_byte(const Operand& o, int64_t batch, int64_t row, int64_t block) {
-  return size_t(batch * o.scales_stride() + row * (o.k / 16) + block);
+  return size_t(batch * o.scales_stride() + row * (o.k / o.block()) + block);
 }
 
 }  // namespace
@@ -62,6 +62,10 @@ void Operand::set_scale(int64_t batch, int64_t row, int64_t block, uint8_t byte)
   scales[scale_byte(*this, batch, row, block)] = byte;
 }
 
+double Operand::scale_value(uint8_t byte) const {
+  return ue8m0() ? ue8m0_value(byte) : e4m3_value(byte);
+}
+
 double Operand::half(int64_t batch, int64_t row, int64_t at) const {
   const uint16_t bits = halves[size_t(batch * batch_stride + row * ld + at)];
   return type == NVFP4_TYPE_F16 ? f16_value(bits) : bf16_value(bits);
@@ -72,11 +76,11 @@ void Operand::set_half(int64_t batch, int64_t row, int64_t at, uint16_t bits) {
 }
 
 std::vector<uint8_t> Operand::interleaved_scales(uint8_t poison) const {
-  const size_t linear = size_t(rows * (k / 16));
-  const size_t tiles = nvfp4_scale_bytes(rows, k, NVFP4_SCALE_LAYOUT_128X4);
+  const size_t linear = size_t(rows * (k / block()));
+  const size_t tiles = nvfp4_scale_bytes_for(rows, k, NVFP4_SCALE_LAYOUT_128X4, format);
   const auto convert = [&](const uint8_t* from, uint8_t* to) {
     if (nvfp4_scale_convert_host(from, NVFP4_SCALE_LAYOUT_LINEAR, to, NVFP4_SCALE_LAYOUT_128X4,
-                                 rows, k) != NVFP4_SUCCESS) {
+                                 rows, k / block() * 16) != NVFP4_SUCCESS) {
       throw std::runtime_error(nvfp4_last_error());
     }
   };
@@ -95,14 +99,14 @@ std::vector<uint8_t> Operand::interleaved_scales(uint8_t poison) const {
 
 int64_t Operand::device_scales_stride(int64_t gap, int32_t as_layout) const {
   if (as_layout == NVFP4_SCALE_LAYOUT_LINEAR) return scales_stride() + gap;
-  return int64_t(nvfp4_scale_bytes(rows, k, as_layout)) + gap;
+  return int64_t(nvfp4_scale_bytes_for(rows, k, as_layout, format)) + gap;
 }
 
 // The last batch ends with its last scale.
 std::vector<uint8_t> Operand::device_scales(uint8_t poison, int64_t gap) const {
   const bool linear = layout == NVFP4_SCALE_LAYOUT_LINEAR;
   const std::vector<uint8_t> from = linear ? scales : interleaved_scales(poison);
-  const size_t matrix = nvfp4_scale_bytes(rows, k, layout);
+  const size_t matrix = nvfp4_scale_bytes_for(rows, k, layout, format);
   const size_t from_stride = linear ? size_t(scales_stride()) : matrix;
   const size_t stride = size_t(device_scales_stride(gap, layout));
   std::vector<uint8_t> out(size_t(l - 1) * stride + matrix, poison);
@@ -154,13 +158,15 @@ void fill(Operand& o, Data data, Random& random) {
   for (uint8_t& byte : o.scales) byte = draw_scale(random, data);
 }
 
-// 1 / the standard deviation of an element of D: codes and scales are independent, codes have mean
-// 0.
-float unit_variance_alpha(int64_t k) {
+// 1 / the standard deviation of an element of D: codes and scales, bytes from `first` to `last`,
+// are independent, codes have mean 0.
+float unit_variance_alpha(const Operand& o, int first, int last) {
   double code_square = 0, scale_square = 0;
   for (uint8_t code = 0; code < 16; ++code) code_square += std::pow(e2m1_value(code), 2) / 16;
-  for (uint8_t byte = 0; byte < 127; ++byte) scale_square += std::pow(e4m3_value(byte), 2) / 127;
-  return float(1 / (code_square * scale_square * std::sqrt(double(k))));
+  for (int byte = first; byte <= last; ++byte) {
+    scale_square += std::pow(o.scale_value(uint8_t(byte)), 2) / (last - first + 1);
+  }
+  return float(1 / (code_square * scale_square * std::sqrt(double(o.k))));
 }
 
 }  // namespace
@@ -185,7 +191,7 @@ Problem make_problem(const Shape& shape, Data data, uint64_t seed, const Gaps& g
   Random random(seed);
   fill(p.a, data, random);
   fill(p.b, data, random);
-  if (data == Data::random) p.alpha = unit_variance_alpha(shape.k);
+  if (data == Data::random) p.alpha = unit_variance_alpha(p.b, 0, 126);
   return p;
 }
 
@@ -204,6 +210,21 @@ uint16_t draw_half(Random& random, int32_t type, Data data) {
 }
 
 }  // namespace
+
+Problem with_format(Problem p, int32_t format, Data data, uint64_t seed) {
+  Random random(seed + 2);
+  for (Operand* o : {&p.a, &p.b}) {
+    o->format = format;
+    o->scales.assign(size_t(o->l * o->scales_stride()), 0);
+    for (uint8_t& byte : o->scales) {
+      byte = !o->ue8m0()            ? draw_scale(random, data)
+             : data == Data::random ? uint8_t(118 + random.below(18))
+                                    : uint8_t(126 + random.below(3));
+    }
+  }
+  if (p.b.ue8m0() && data == Data::random) p.alpha = unit_variance_alpha(p.b, 118, 135);
+  return p;
+}
 
 Problem with_a16(Problem p, int32_t a_type, Data data, uint64_t seed) {
   Operand& a = p.a;
@@ -283,17 +304,18 @@ Extent extent(const Operand& o) {
   for (int64_t batch = 0; batch < o.l; ++batch) {
     for (int64_t row = 0; row < o.rows; ++row) {
       double sum = 0;
-      for (int64_t block = 0; block < o.k / 16; ++block) {
+      for (int64_t block = 0; block < o.k / o.block(); ++block) {
         const uint8_t byte = o.scale(batch, row, block);
+        const double scale = o.scale_value(byte);
         // A NaN makes its row NaN, whatever the others are and in any order.
-        if (byte == 0 || (byte & 0x7F) == 0x7F) continue;
-        const double scale = e4m3_value(byte);
-        for (int64_t i = 0; i < 16; ++i) {
-          const double value = std::fabs(e2m1_value(o.code(batch, row, block * 16 + i))) * scale;
+        if (scale == 0 || std::isnan(scale)) continue;
+        for (int64_t i = 0; i < o.block(); ++i) {
+          const double element = e2m1_value(o.code(batch, row, block * o.block() + i));
+          const double value = std::fabs(element) * scale;
           sum += value;
           e.largest = std::max(e.largest, value);
         }
-        e.smallest = std::min(e.smallest, 0.5 * e4m3_lowest_bit(byte));
+        e.smallest = std::min(e.smallest, 0.5 * (o.ue8m0() ? scale : e4m3_lowest_bit(byte)));
       }
       e.row_sum = std::max(e.row_sum, sum);
     }
@@ -317,6 +339,7 @@ nvfp4_gemm_desc make_desc(const Problem& p, int32_t scale_layout) {
   g.b_ld = p.b.ld, g.b_batch_stride = p.b.batch_stride;
   g.d_ld = p.d_ld, g.d_batch_stride = p.d_batch_stride;
   g.a_type = p.a.type;
+  g.operand_format = p.b.format;
   const auto with_layout = [&](const Operand& o, int32_t* layout) {  // and the stride of the scales
     *layout = scale_layout != NVFP4_SCALE_LAYOUT_UNSET ? scale_layout : o.layout;
     return o.device_scales_stride(p.scales_gap_bytes, *layout);
@@ -344,7 +367,7 @@ void reference_slice(const Problem& p, int64_t batch, int64_t column, int64_t co
                         : p.a.halves.data() + batch * p.a.batch_stride;
   g.b = p.b.codes.data() + (batch * p.b.batch_stride + column * p.b.ld) / 2;
   if (p.a.quantized()) g.a_scales = p.a.scales.data() + batch * p.a.scales_stride();
-  g.b_scales = p.b.scales.data() + batch * p.b.scales_stride() + column * (p.shape.k / 16);
+  g.b_scales = p.b.scales.data() + batch * p.b.scales_stride() + column * (p.shape.k / p.b.block());
   std::vector<uint16_t> slice(size_t(g.m * columns));
   g.d = slice.data();
   g.d_ld = columns;

@@ -2,7 +2,7 @@
 // GEMM problems on the host: seeded data sets, the descriptor over them, and their reference
 // result.
 //
-// Scales are kept linear, one byte per row and 16 elements; only the copy for the device is
+// Scales are kept linear, one byte per row and block; only the copy for the device is
 // interleaved, by nvfp4_scale_convert_host, where the operand has that layout. So the reference
 // never sees the tiles that a kernel reads.
 #pragma once
@@ -44,8 +44,9 @@ class Random {
 struct Operand {
   int64_t rows = 0, k = 0, l = 1;
   int64_t ld = 0, batch_stride = 0;  // elements
+  int32_t format = NVFP4_OPERAND_FORMAT_NVFP4;
   std::vector<uint8_t> codes;
-  std::vector<uint8_t> scales;  // linear, [l][rows][k / 16], batches 16-byte aligned
+  std::vector<uint8_t> scales;  // linear, [l][rows][k / block()], batches 16-byte aligned
 
   int32_t layout = NVFP4_SCALE_LAYOUT_128X4;  // of the scales on the device
 
@@ -62,7 +63,10 @@ struct Operand {
   uint8_t scale(int64_t batch, int64_t row, int64_t block) const;
   void set_scale(int64_t batch, int64_t row, int64_t block, uint8_t byte);
 
-  int64_t scales_stride() const { return (rows * (k / 16) + 15) / 16 * 16; }
+  int64_t block() const { return format == NVFP4_OPERAND_FORMAT_MXFP4 ? 32 : 16; }
+  bool ue8m0() const { return format != NVFP4_OPERAND_FORMAT_NVFP4; }
+  double scale_value(uint8_t byte) const;
+  int64_t scales_stride() const { return (rows * (k / block()) + 15) / 16 * 16; }
 
   // The scales in 128x4 tiles, each byte that belongs to no element holding `poison`.
   std::vector<uint8_t> interleaved_scales(uint8_t poison) const;
@@ -104,6 +108,10 @@ Problem make_a16_problem(const Shape& shape, int32_t a_type, Data data, uint64_t
                          const Gaps& gaps = {});
 // A problem made from that data and seed, with such an A in place of its own.
 Problem with_a16(Problem problem, int32_t a_type, Data data, uint64_t seed);
+
+// The problem with all operands in that format, and scales of its own: 1/2, 1, 2 in the exact sets,
+// else powers of two from 2^-9 to 2^8. Before with_a16.
+Problem with_format(Problem problem, int32_t format, Data data, uint64_t seed);
 
 // Every element of D is the sum at which wgmma, on compute capability 9.0, loses nearly all that it
 // can: a large product first, its negative last, and between them in each step of 16 thirteen

@@ -80,6 +80,14 @@ void limit_work(RandomGemm& g) {
 
 // ---- from numbers to a problem ------------------------------------------------------------------
 
+// MXFP4 has blocks of 32.
+int32_t format_of(const RandomGemm& g) {
+  if (g.format == NVFP4_OPERAND_FORMAT_MXFP4 && g.k16 % 2 != 0) {
+    return NVFP4_OPERAND_FORMAT_E2M1_UE8M0;
+  }
+  return int32_t(g.format);
+}
+
 Problem operands_of(const RandomGemm& g) {
   const Shape shape{g.m, g.n, g.k16 * 16, g.l};
   Gaps gaps;
@@ -87,10 +95,12 @@ Problem operands_of(const RandomGemm& g) {
   gaps.a_batch = 32 * g.a_batch, gaps.b_batch = 32 * g.b_batch;
   gaps.scales_batch_bytes = 16 * g.scales_batch;
   const Data data = g.off_grid != 0 ? Data::random : Data::exact;
-  Problem p = g.a_type != NVFP4_TYPE_NONE
-                  ? make_a16_problem(shape, int32_t(g.a_type), data, uint64_t(g.data), gaps)
-              : g.k16 == 0 ? make_problem(shape)
-                           : make_problem(shape, data, uint64_t(g.data), gaps);
+  const bool halves = g.a_type != NVFP4_TYPE_NONE;
+  const auto seed = uint64_t(g.data);
+  Problem p = g.k16 == 0 && !halves ? make_problem(shape) : make_problem(shape, data, seed, gaps);
+  const int32_t format = format_of(g);
+  if (format != NVFP4_OPERAND_FORMAT_NVFP4) p = with_format(std::move(p), format, data, seed);
+  if (halves) p = with_a16(std::move(p), int32_t(g.a_type), data, seed);
   if (g.a_linear != 0) p.a.layout = NVFP4_SCALE_LAYOUT_LINEAR;
   if (g.b_linear != 0) p.b.layout = NVFP4_SCALE_LAYOUT_LINEAR;
   p.pdl = int32_t(g.pdl), p.batch_invariant = g.batch_invariant != 0;
@@ -333,6 +343,13 @@ int64_t draw_a_type(Random& random, uint64_t number, int capability) {
 
 }  // namespace
 
+// Where a kernel takes others than NVFP4.
+int64_t draw_format(const RandomGemm& g, uint64_t number, int capability) {
+  const bool taken = g.a_type == NVFP4_TYPE_NONE ? capability == 90 || capability / 10 == 10
+                                                 : capability == 90 && g.a_type == NVFP4_TYPE_BF16;
+  return taken ? int64_t(number / 2 % 3) : int64_t{NVFP4_OPERAND_FORMAT_NVFP4};
+}
+
 RandomGemm draw_gemm(uint64_t seed, uint64_t number, int capability) {
   Random random(seed * 0x9E3779B97F4A7C15u + number);
   const auto one_in = [&](uint32_t count) { return random.below(count) == 0; };
@@ -341,6 +358,7 @@ RandomGemm draw_gemm(uint64_t seed, uint64_t number, int capability) {
   if (one_in(4)) g.l = 2 + random.below(2);
   limit_work(g);
   g.a_type = draw_a_type(random, number, capability);
+  g.format = draw_format(g, number, capability);
   g.off_grid = g.k16 > 0 && one_in(5);
   g.a_linear = one_in(3), g.b_linear = one_in(3);
   if (one_in(2)) g.a_ld = random.below(4), g.b_ld = random.below(4);

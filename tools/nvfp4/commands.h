@@ -41,7 +41,8 @@ struct RunOptions {
   bool batch_invariant = false;
   int32_t a_layout = NVFP4_SCALE_LAYOUT_128X4, b_layout = NVFP4_SCALE_LAYOUT_128X4;
   int32_t a_type = NVFP4_TYPE_NONE;  // NVFP4_TYPE_F16, _BF16: of an A that is not quantized
-  std::string variant;               // "": the planner chooses
+  int32_t format = NVFP4_OPERAND_FORMAT_NVFP4;
+  std::string variant;  // "": the planner chooses
   int device = 0;
   std::string a_path, b_path, out_path;
   bool headline = false;

@@ -52,8 +52,12 @@ nvfp4_gemm_desc describe(const RunOptions& options) {
   g.d_batch_stride = lines * g.d_ld + gaps.d_batch;
   describe_epilogue(f, lines, length, g);
   g.a_scale_layout = options.a_layout, g.b_scale_layout = options.b_layout;
-  g.a_scales_batch_stride_bytes = int64_t(nvfp4_scale_bytes(s.m, s.k, g.a_scale_layout));
-  g.b_scales_batch_stride_bytes = int64_t(nvfp4_scale_bytes(s.n, s.k, g.b_scale_layout));
+  g.operand_format = options.format;
+  const auto scales = [&](int64_t rows, int32_t layout) {
+    return int64_t(nvfp4_scale_bytes_for(rows, s.k, layout, options.format));
+  };
+  g.a_scales_batch_stride_bytes = scales(s.m, g.a_scale_layout);
+  g.b_scales_batch_stride_bytes = scales(s.n, g.b_scale_layout);
   g.pdl = options.pdl;
   g.batch_invariant = options.batch_invariant;
   g.a_type = options.a_type;

@@ -118,10 +118,13 @@ Problem problem_from(const Sources& from, const RunOptions& options) {
 Problem problem_from(const RunOptions& options) {
   support::progress(to_string(options.shape) + ": data");
   const support::Gaps gaps = gaps_of(options);
-  Problem p = options.a_type == NVFP4_TYPE_NONE
-                  ? support::make_problem(options.shape, options.data, options.seed, gaps)
-                  : support::make_a16_problem(options.shape, options.a_type, options.data,
-                                              options.seed, gaps);
+  Problem p = support::make_problem(options.shape, options.data, options.seed, gaps);
+  if (options.format != NVFP4_OPERAND_FORMAT_NVFP4) {
+    p = with_format(std::move(p), options.format, options.data, options.seed);
+  }
+  if (options.a_type != NVFP4_TYPE_NONE) {
+    p = with_a16(std::move(p), options.a_type, options.data, options.seed);
+  }
   p.alpha = options.alpha.value_or(p.alpha);
   p.a.layout = options.a_layout, p.b.layout = options.b_layout;
   return p;

@@ -148,6 +148,15 @@ CLI::Option* add_a_type(CLI::App& app, int32_t& a_type) {
       ->type_name("");
 }
 
+CLI::Option* add_format(CLI::App& app, int32_t& format) {
+  return add_choice<int32_t>(app, "--format", format,
+                             {{"nvfp4", NVFP4_OPERAND_FORMAT_NVFP4},
+                              {"mxfp4", NVFP4_OPERAND_FORMAT_MXFP4},
+                              {"e2m1-ue8m0", NVFP4_OPERAND_FORMAT_E2M1_UE8M0}},
+                             "nvfp4",
+                             "of what is quantized: UE4M3 scales per 16, UE8M0 per 32 or 16");
+}
+
 // What describes a problem but for its data: options of run and explain, as in a replay line.
 std::vector<CLI::Option*> add_problem(CLI::App& app, RunOptions& options) {
   const auto size = [&](const char* name, int64_t& value, const char* text) {
@@ -157,7 +166,7 @@ std::vector<CLI::Option*> add_problem(CLI::App& app, RunOptions& options) {
   std::vector<CLI::Option*> all = {
       size("--m", options.shape.m, "rows of A and D: tokens"),
       size("--n", options.shape.n, "rows of B, columns of D: output features"),
-      size("--k", options.shape.k, "columns of A and B, a multiple of 16"),
+      size("--k", options.shape.k, "columns of A and B, a multiple of 16, of 32 with mxfp4"),
       size("--l", options.shape.l, "batches"),
       add_stride(app, "--a-ld", options.a_ld, dense("elements from a row of A to the next")),
       add_stride(app, "--b-ld", options.b_ld, dense("elements from a row of B to the next")),
@@ -175,6 +184,7 @@ std::vector<CLI::Option*> add_problem(CLI::App& app, RunOptions& options) {
       app.add_flag("--batch-invariant", options.batch_invariant,
                    "the same bits of a row for every M, wherever the row stands"),
       add_a_type(app, options.a_type),
+      add_format(app, options.format),
       add_layout(app, "--a-scales", options.a_layout, "of A"),
       add_layout(app, "--b-scales", options.b_layout, "of B"),
   };

@@ -146,8 +146,10 @@ void refuse_with_epilogue(const RunOptions& options) {
 }  // namespace
 
 int run(const RunOptions& options) {
-  if (options.shape.k % 16 != 0) {
-    throw UsageError("--k: " + std::to_string(options.shape.k) + " is not a multiple of 16");
+  const int64_t block = options.format == NVFP4_OPERAND_FORMAT_MXFP4 ? 32 : 16;
+  if (options.shape.k % block != 0) {
+    throw UsageError("--k: " + std::to_string(options.shape.k) + " is not a multiple of " +
+                     std::to_string(block));
   }
   // Arguments and files first: they are wrong with or without a driver.
   const support::Gaps gaps = gaps_of(options);

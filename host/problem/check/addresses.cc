@@ -44,7 +44,7 @@ nvfp4_status push_operand(Inputs* inputs, const Operand& x) {
     if (!multiply(elements, bytes_of_type(x.type), &bytes)) return too_far(x.name);
     return push(inputs, x.name, x.elements, bytes);
   }
-  if (!scale_bytes(x.rows, x.k, x.layout, &one) ||
+  if (!scale_bytes_of(x, x.layout, &one) ||
       !extent(x.l, x.l == 1 ? 0 : x.scales_stride, one, &scales)) {
     return too_far(x.scales_name);
   }

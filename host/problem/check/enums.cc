@@ -56,7 +56,7 @@ constexpr EnumField kEnumFields[] = {
     {FIELD(scalar_mode), Enumeration::scalars, kScalars, kScalars, kScalars},
     {FIELD(activation), Enumeration::activation, kSquaredToo, kActivations, kActivations},
     {FIELD(pdl), Enumeration::pdl, kPdl, kPdl, kPdl},
-    {FIELD(operand_format), Enumeration::operand_format, kFormats, kFirst, kFirst},
+    {FIELD(operand_format), Enumeration::operand_format, kFormats, kFormats, kFormats},
     {FIELD(a_type), Enumeration::type, kATypes, kATypes, kATypes},
     {FIELD(cd_order), Enumeration::cd_order, kOrders, kOrders, kOrders},
     {FIELD(bias_axis), Enumeration::bias_axis, kAxes, kAxes, kAxes},

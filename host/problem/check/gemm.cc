@@ -3,6 +3,7 @@
 #include <cinttypes>
 #include <cstddef>
 
+#include "host/base/operand_format.h"
 #include "host/problem/fields.h"
 #include "host/problem/rule.h"
 
@@ -15,9 +16,13 @@ constexpr int64_t kMaxReferenceK = 1 << 20;  // its sums then fit 63 bits
 
 // ---- m, n, k, l --------------------------------------------------------------------------------
 
-nvfp4_status check_k(int64_t k, Caller caller) {
-  NVFP4_TRY(rule_multiple(NVFP4_STATUS_INVALID_VALUE, "k", k, kScaleBlock, ""));
-  return caller == Caller::reference ? rule_range("k", k, kMaxReferenceK) : NVFP4_SUCCESS;
+// What is no format is refused after the sizes.
+nvfp4_status check_k(const nvfp4_gemm_desc& g, Caller caller) {
+  const OperandFormat* const format = find_operand_format(g.operand_format);
+  const int64_t block = format == nullptr ? kScaleBlock : format->block;
+  NVFP4_TRY(rule_multiple(NVFP4_STATUS_INVALID_VALUE, "k", g.k, block,
+                          block == kScaleBlock ? "" : ", the elements that share a scale"));
+  return caller == Caller::reference ? rule_range("k", g.k, kMaxReferenceK) : NVFP4_SUCCESS;
 }
 
 nvfp4_status check_sizes(const nvfp4_gemm_desc& g, Caller caller) {
@@ -25,7 +30,7 @@ nvfp4_status check_sizes(const nvfp4_gemm_desc& g, Caller caller) {
   NVFP4_TRY(rule_range("n", g.n, kMaxSize));
   NVFP4_TRY(rule_range("k", g.k, kMaxSize));
   NVFP4_TRY(rule_range("l", g.l, kMaxSize));
-  return check_k(g.k, caller);
+  return check_k(g, caller);
 }
 
 }  // namespace

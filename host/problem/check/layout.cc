@@ -29,9 +29,9 @@ nvfp4_status check_operand_strides(const Operand& x) {
   NVFP4_TRY(rule_multiple(NVFP4_STATUS_MISALIGNED, x.scales_stride_name, x.scales_stride,
                           kAddressAlignment, ""));
   int64_t bytes;
-  if (!scale_bytes(x.rows, x.k, x.layout, &bytes)) return too_far(x.scales_name);
+  if (!scale_bytes_of(x, x.layout, &bytes)) return too_far(x.scales_name);
   if (x.scales_stride == 0) return NVFP4_SUCCESS;
-  return rule_at_least(x.scales_stride_name, x.scales_stride, "nvfp4_scale_bytes()", bytes);
+  return rule_at_least(x.scales_stride_name, x.scales_stride, "nvfp4_scale_bytes_for()", bytes);
 }
 
 // Batches of D lie one after the other, or their lines interleave.
@@ -71,7 +71,8 @@ Operand operand_a(const nvfp4_gemm_desc& g) {
           g.a_batch_stride,
           g.a_scales_batch_stride_bytes,
           g.a_scale_layout,
-          g.a_type};
+          g.a_type,
+          g.operand_format};
 }
 
 Operand operand_b(const nvfp4_gemm_desc& g) {
@@ -89,7 +90,12 @@ Operand operand_b(const nvfp4_gemm_desc& g) {
           g.b_batch_stride,
           g.b_scales_batch_stride_bytes,
           g.b_scale_layout,
-          NVFP4_TYPE_NONE};
+          NVFP4_TYPE_NONE,
+          g.operand_format};
+}
+
+bool scale_bytes_of(const Operand& x, int32_t layout, int64_t* bytes) {
+  return scale_bytes_for(x.rows, x.k, layout, x.format, bytes);
 }
 
 Lines lines_of_cd(const nvfp4_gemm_desc& g) {

@@ -48,7 +48,7 @@ nvfp4_status check_second_level(const nvfp4_quantize_desc& q) {
 nvfp4_status check_numbers(const nvfp4_quantize_desc& q, QuantizerCall call) {
   NVFP4_TRY(rule_range("rows", q.rows, kMostRows));
   NVFP4_TRY(rule_range("k", q.k, kMostRows));
-  NVFP4_TRY(check_format(q.format, q.scale_rule, on_host(call)));
+  NVFP4_TRY(check_format(q.format, q.scale_rule, true));
   NVFP4_TRY(rule_multiple(NVFP4_STATUS_INVALID_VALUE, "k", q.k,
                           find_operand_format(q.format)->block, ""));
   NVFP4_TRY(rule_enumerator("x_type", q.x_type, Enumeration::type,
@@ -93,7 +93,7 @@ nvfp4_status check_places(const nvfp4_quantize_desc& q, uint64_t workspace_bytes
 
 }  // namespace
 
-nvfp4_status check_format(int32_t format, int32_t scale_rule, bool on_host) {
+nvfp4_status check_format(int32_t format, int32_t scale_rule, bool all) {
   const EnumeratorSet formats = only(NVFP4_OPERAND_FORMAT_NVFP4) |
                                 only(NVFP4_OPERAND_FORMAT_MXFP4) |
                                 only(NVFP4_OPERAND_FORMAT_E2M1_UE8M0);
@@ -101,7 +101,7 @@ nvfp4_status check_format(int32_t format, int32_t scale_rule, bool on_host) {
                               only(NVFP4_SCALE_RULE_FLOOR);
   NVFP4_TRY(rule_enumerator("format", format, Enumeration::operand_format, formats));
   NVFP4_TRY(rule_enumerator("scale_rule", scale_rule, Enumeration::scale_rule, rules));
-  if (format != NVFP4_OPERAND_FORMAT_NVFP4 && !on_host) {
+  if (format != NVFP4_OPERAND_FORMAT_NVFP4 && !all) {
     return enumerator_not_there("format", format, Enumeration::operand_format);
   }
   if (format != NVFP4_OPERAND_FORMAT_NVFP4 || scale_rule == NVFP4_SCALE_RULE_DEFAULT) {

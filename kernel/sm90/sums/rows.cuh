@@ -27,12 +27,12 @@ __device__ Scaling scale_rows(const Sm90Params& p, uint32_t n, uint32_t batch, u
   const ColumnTerms<Tile, 2, 8> terms(p, n);
   const bool of_rows = has_row_terms<Tile>(p);
   if (!has_columns_terms<Tile>(p) || (p.epilogue.bias_type == kTypeNone && !of_rows)) {
-    return {kDecodingScale<Tile>, terms.scale};
+    return {decoding_scale<Tile>(p), terms.scale};
   }
   if (!of_rows) {
 #pragma unroll
     for (uint32_t i = 0; i < kSums; ++i) {
-      const float x = Epilogue90<Tile>::scaled(sums[i], terms.scale);
+      const float x = Epilogue90<Tile>::scaled(p, sums[i], terms.scale);
       sums[i] = __fadd_rn(x, terms.bias[i / 2 % 2]);
     }
     return {1, 1};
@@ -41,7 +41,7 @@ __device__ Scaling scale_rows(const Sm90Params& p, uint32_t n, uint32_t batch, u
 #pragma unroll
   for (uint32_t i = 0; i < kSums; ++i) {
     const float scale = terms.of_row(p, batch, m + i / 4 * 8 + i % 2, b_scale);
-    sums[i] = __fadd_rn(Epilogue90<Tile>::scaled(sums[i], scale), terms.bias[i / 2 % 2]);
+    sums[i] = __fadd_rn(Epilogue90<Tile>::scaled(p, sums[i], scale), terms.bias[i / 2 % 2]);
   }
   return {1, 1};
 }
@@ -167,7 +167,7 @@ __device__ void store_general_rows(const Sm90Params& p, const TileCoordinate& ti
       if (i == first) put_float_rows<Tile, kRows>(sums, i, at, warp, lane);
     }
     ptx::named_barrier_sync<kConsumerBarrier, kThreads>();  // the rows are there
-    store_general<kRows / 8>(p, rows_from(first), columns, kDecodingScale<Tile>);
+    store_general<kRows / 8>(p, rows_from(first), columns, decoding_scale<Tile>(p));
     __syncwarp();  // some lanes have stored, and bar.sync wants all together
     ptx::named_barrier_sync<kConsumerBarrier, kThreads>();  // they are read
   }

@@ -64,6 +64,8 @@ struct Sm90WideTile : Sm90WideRow<kWeightsPerTile, kTokensPerTile, kType != Sm90
   static constexpr bool kDecodesTokens = Row::kSource == Sm90Tokens::decoded;
   static constexpr bool kWorkspaceTokens = Row::kSource == Sm90Tokens::workspace;
   static constexpr bool kNaturalTokens = Row::kSource == Sm90Tokens::natural;
+  // The exponents of UE8M0 reach as far as those of bf16.
+  static constexpr bool kUe8m0Weights = kType == Sm90TokenType::bf16;
   static constexpr bool kBlockSums = false;
   // Few tokens' sums have a place of their own, in the CTA that stores them.
   static constexpr bool kPushesSums = Row::kSums == Sm90Sums::pushed;

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: MIT
+// Operands in MXFP4 and in E2M1 with UE8M0 scales per 16: on 10.x both, on 9.0 weights beside
+// tokens in bf16.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "test/gemm/gpu.h"
+#include "test/gemm/sizes.h"
+#include "tools/harness/formats.h"
+#include "tools/harness/general_gemm.h"
+
+using gemm_test::forced;
+using support::Data;
+using support::Gaps;
+using support::Problem;
+using support::Shape;
+
+namespace {
+
+constexpr int32_t kFormats[] = {NVFP4_OPERAND_FORMAT_MXFP4, NVFP4_OPERAND_FORMAT_E2M1_UE8M0};
+
+bool by_halves(const gemm_test::Gpu& gpu) { return gpu.info.major == 9; }
+
+std::vector<const char*> tiles() {
+  const bool hopper = support::devices(support::Driver::get()).at(0).major == 9;
+  std::vector<const char*> names;
+  for (const gemm_test::TileOf* tile :
+       gemm_test::tiles_of_type(hopper ? NVFP4_TYPE_BF16 : NVFP4_TYPE_NONE)) {
+    names.push_back(tile->name.c_str());
+  }
+  return names;
+}
+size_t number_of(const char* tile) {
+  const std::vector<const char*> all = tiles();
+  return size_t(std::find(all.begin(), all.end(), tile) - all.begin());
+}
+
+Problem make(const gemm_test::Gpu& gpu, const Shape& shape, int32_t format, Data data,
+             uint64_t seed, const Gaps& gaps = {}) {
+  Problem p = with_format(make_problem(shape, data, seed, gaps), format, data, seed);
+  return by_halves(gpu) ? with_a16(std::move(p), NVFP4_TYPE_BF16, data, seed) : p;
+}
+
+Problem linear(Problem p) {
+  p.a.layout = p.b.layout = NVFP4_SCALE_LAYOUT_LINEAR;
+  return p;
+}
+
+// In fp32, where every product here has its own bits; nothing but the sum.
+support::GeneralProblem in_fp32(const Problem& p) {
+  support::EpilogueFields f;
+  f.d_type = NVFP4_TYPE_F32;
+  return support::GeneralProblem(p, f, 1);
+}
+
+// A token is a power of two.
+void set_token(Problem& p, int64_t row, int64_t k, int exponent) {
+  if (!p.a.quantized()) return p.a.set_half(0, row, k, uint16_t((exponent + 127) << 7));
+  p.a.set_code(0, row, k, 2);
+  p.a.set_scale(0, row, k / p.a.block(), uint8_t(exponent + 127));
+}
+
+// Tokens of one, and weights of zero under scales of one.
+Problem ones(const gemm_test::Gpu& gpu, const char* tile, const Shape& shape, int32_t format) {
+  Problem p = forced(tile, make(gpu, shape, format, Data::exact, 1));
+  for (int64_t row = 0; row < shape.m; ++row)
+    for (int64_t k = 0; k < shape.k; ++k) set_token(p, row, k, 0);
+  std::fill(p.b.codes.begin(), p.b.codes.end(), uint8_t(0));
+  std::fill(p.b.scales.begin(), p.b.scales.end(), uint8_t(127));
+  return p;
+}
+
+}  // namespace
+
+#define EACH_TILE GENERATE(from_range(gemm_test::taken(tiles())))
+#define EACH_FORMAT GENERATE(from_range(std::begin(kFormats), std::end(kFormats)))
+
+TEST_CASE("formats: each tile gives the reference's bits, K of any rest, in both layouts",
+          "[formats]") {
+  USE_GPU(gpu);
+  const char* const tile = EACH_TILE;
+  const int32_t format = EACH_FORMAT;
+  const int64_t rest = GENERATE(0, 32, 64, 96, 16, 112);
+  const size_t number = size_t(rest) / 16 + number_of(tile);
+  if (rest % 32 != 0 && format == NVFP4_OPERAND_FORMAT_MXFP4) return;
+  const bool by_rows = GENERATE(false, true);
+  if (gpu.small() && !gemm_test::everything() && by_rows != (number % 2 == 0)) return;
+  const bool batches = rest == 32;
+  const Shape shape{9, 136, 256 + rest, batches ? 2 : 1};
+  const Gaps gaps = batches ? Gaps{32, 32, 3, 64, 64, 5, 16} : Gaps{};
+  CAPTURE(format, rest, by_rows);
+  const Problem p = forced(tile, make(gpu, shape, format, Data::exact, uint64_t(70 + rest), gaps));
+  gemm_test::require_reference_bits(gpu, by_rows ? linear(p) : p, 0xFF);
+}
+
+// On 9.0 a kernel decodes quantized tokens first, of every batch; a plan forgets the workspace that
+// it was made for.
+TEST_CASE("formats: tokens with UE8M0 scales are decoded to bf16 on 9.0", "[formats]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  const char* const tile = EACH_TILE;
+  const size_t number = number_of(tile);
+  const Shape shape{11, 72, 288 + 32 * int64_t(number % 4), 1 + int64_t(number % 3)};
+  const Gaps gaps = number % 2 == 0 ? Gaps{32, 32, 3, 64, 64, 5, 16} : Gaps{};
+  const int32_t format = kFormats[number % 2];
+  Problem p = with_format(make_problem(shape, Data::exact, 79, gaps), format, Data::exact, 79);
+  if (number % 2 == 1) p.a.layout = NVFP4_SCALE_LAYOUT_LINEAR;
+  gemm_test::require_reference_bits(gpu, forced(tile, p), 0xFF);
+  gemm_test::require_reference_bits(gpu, p, 0xFF);
+}
+
+TEST_CASE("formats: a plan decodes tokens into the workspace that it is run with", "[formats]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  const Problem p = with_format(make_problem({5, 72, 288}, Data::exact, 80),
+                                NVFP4_OPERAND_FORMAT_MXFP4, Data::exact, 80);
+  const support::DeviceGemm first(gpu.driver, p), second(first);
+  REQUIRE(first.desc.workspace != second.desc.workspace);
+  nvfp4_gemm_plan* plan = nullptr;
+  REQUIRE(nvfp4_gemm_plan_create(&first.desc, &plan) == NVFP4_SUCCESS);
+  nvfp4_gemm_addresses to{};
+  to.struct_size = sizeof to;
+  to.a = first.desc.a, to.a_scales = first.desc.a_scales;
+  to.b = first.desc.b, to.b_scales = first.desc.b_scales;
+  to.d = second.desc.d;
+  to.workspace = second.desc.workspace, to.workspace_bytes = second.desc.workspace_bytes;
+  CHECK(nvfp4_gemm_plan_run(plan, &to, nullptr) == NVFP4_SUCCESS);
+  nvfp4_gemm_plan_destroy(plan);
+  CHECK(second.d() == support::reference(p));
+}
+
+TEST_CASE("formats: K cut between CTAs, and rings that wrap", "[formats]") {
+  USE_GPU(gpu);
+  const char* const tile = EACH_TILE;
+  const size_t number = number_of(tile);
+  const int32_t format = kFormats[number % 2];
+  // Tiles of 10.x for many tokens do not cut it.
+  const bool cut =
+      by_halves(gpu) || (gemm_test::tile_ctas(tile) == 1 && gemm_test::tile_tokens(tile) <= 128);
+  const std::string variant = std::string(tile) + (cut ? "/2" : "");
+  const int64_t k = gpu.small() && !gemm_test::everything() ? 2880 : 20544 + 96;
+  const Problem p = forced(variant.c_str(), make(gpu, {5, 72, k}, format, Data::gpumode, 71));
+  gemm_test::require_reference_bits(gpu, number % 4 < 2 ? p : linear(p), 0xFF);
+}
+
+// gpt-oss, gate and up projections together, and down: 45 steps of 64 along K, so that the last
+// tile of scales is half used.
+TEST_CASE("formats: MXFP4 weights of gpt-oss's experts", "[formats]") {
+  USE_GPU(gpu);
+  const int64_t n = GENERATE(5760, 2880);
+  const int64_t m = GENERATE(1, 4, 16, 64, 130);
+  const bool some = gpu.info.emulated() && !gemm_test::everything();
+  if (some && m != (n == 2880 ? 4 : 64)) return;
+  const Shape shape{m, some ? n / 40 : n, 2880};
+  gemm_test::require_reference_bits(
+      gpu, make(gpu, shape, NVFP4_OPERAND_FORMAT_MXFP4, Data::exact, uint64_t(72 + m)), 0xFF);
+}
+
+TEST_CASE("formats: each scale belongs to its row and block", "[formats]") {
+  USE_GPU(gpu);
+  const char* const tile = EACH_TILE;
+  const int32_t format = EACH_FORMAT;
+  const int64_t block = format == NVFP4_OPERAND_FORMAT_MXFP4 ? 32 : 16;
+  Problem p = ones(gpu, tile, {1, 136, 480}, format);
+  for (int64_t row = 0; row < p.shape.n; ++row) {
+    const int64_t blocks = p.shape.k / block, hot = (row * 7) % blocks;
+    for (int64_t at = 0; at < blocks; ++at) {
+      p.b.set_code(0, row, at * block + row % block, 2);  // one
+      p.b.set_scale(0, row, at, uint8_t(at == hot ? 127 + 1 + row % 7 : 127 - at % 2));
+    }
+  }
+  gemm_test::require_reference_bits(gpu, p, 0xFF);
+}
+
+// Row r of B holds code r % 16 under scale r / 16 at one place of K, and nothing else.
+TEST_CASE("formats: all 16 x 255 pairs of element and scale are decoded exactly", "[formats]") {
+  USE_GPU(gpu);
+  const char* const tile = EACH_TILE;
+  Problem p = ones(gpu, tile, {1, 16 * 255, 64}, NVFP4_OPERAND_FORMAT_E2M1_UE8M0);
+  for (int64_t row = 0; row < p.shape.n; ++row) {
+    const int64_t at = (row + row / 16) % p.shape.k;
+    p.b.set_code(0, row, at, uint8_t(row % 16));
+    p.b.set_scale(0, row, at / 16, uint8_t(row / 16));
+  }
+  const support::GeneralProblem general = in_fp32(p);
+  CHECK(difference_on_device(gpu.driver, general) == "");
+  // And the reference's are those of double.
+  const std::vector<uint8_t> d = general.reference();
+  for (int64_t row = 0; row < p.shape.n; ++row) {
+    float got;
+    std::memcpy(&got, &d[size_t(row) * 4], sizeof got);
+    const double want =
+        support::e2m1_value(uint8_t(row % 16)) * support::ue8m0_value(uint8_t(row / 16));
+    REQUIRE(got == float(want));
+  }
+}
+
+// Powers of two that take products of the extreme scales to where fp32 holds them.
+TEST_CASE("formats: tokens reach as far as the scales", "[formats]") {
+  USE_GPU(gpu);
+  const char* const tile = EACH_TILE;
+  const int32_t format = EACH_FORMAT;
+  const int exponent = GENERATE(-126, 126);  // of the tokens
+  Problem p = ones(gpu, tile, {2, 40, 96}, format);
+  for (int64_t row = 0; row < p.shape.n; ++row) {
+    for (int64_t k = 0; k < p.shape.k; ++k) p.b.set_code(0, row, k, uint8_t((row + k) % 16));
+    for (int64_t at = 0; at < p.shape.k / p.b.block(); ++at) {
+      p.b.set_scale(0, row, at, uint8_t(exponent < 0 ? 253 + (row + at) % 2 : (row + at) % 2));
+    }
+  }
+  for (int64_t k = 0; k < p.shape.k; ++k) set_token(p, 1, k, exponent);
+  CHECK(difference_on_device(gpu.driver, in_fp32(p)) == "");
+}
+
+TEST_CASE("formats: a scale that is NaN makes its row NaN", "[formats]") {
+  USE_GPU(gpu);
+  const char* const tile = EACH_TILE;
+  const int32_t format = EACH_FORMAT;
+  Problem p = forced(tile, make(gpu, {3, 40, 192}, format, Data::exact, 74));
+  p.b.set_scale(0, 11, 4, 0xFF);
+  for (int64_t k = 128; k < 160; ++k) p.b.set_code(0, 11, k, 0);
+  CHECK(support::run_on_device(gpu.driver, p, 0xFF) == support::reference(p));
+}
+
+// One kernel decodes both, and where all scales are one it multiplies the same numbers.
+TEST_CASE("formats: with scales of one every format has the bits of NVFP4", "[formats]") {
+  USE_GPU(gpu);
+  const char* const tile = EACH_TILE;
+  Problem p = forced(tile, make(gpu, {7, 72, 448}, NVFP4_OPERAND_FORMAT_NVFP4, Data::random, 75));
+  p.alpha = 1 / 64.0f;
+  std::fill(p.b.scales.begin(), p.b.scales.end(), uint8_t(0x38));
+  std::fill(p.a.scales.begin(), p.a.scales.end(), uint8_t(0x38));
+  const std::vector<uint16_t> nvfp4 = support::run_on_device(gpu.driver, p);
+  for (const int32_t format : kFormats) {
+    Problem other = p;
+    other.a.format = other.b.format = format;
+    other.b.scales.assign(size_t(other.b.scales_stride()), 127);
+    if (other.a.quantized()) other.a.scales.assign(size_t(other.a.scales_stride()), 127);
+    CHECK(support::run_on_device(gpu.driver, other, 0xFF) == nvfp4);
+  }
+}
+
+TEST_CASE("formats: any epilogue follows", "[formats][epilogue]") {
+  USE_GPU(gpu);
+  const char* const tile = EACH_TILE;
+  const size_t number = number_of(tile);
+  support::Random random(76 + number);
+  const Shape shape{11, 100, 224, 1 + int64_t(number % 2)};
+  const Problem p = forced(tile, make(gpu, shape, kFormats[number % 2], Data::exact, 76));
+  support::EpilogueFields columns = support::random_column_fields(random);
+  for (const support::EpilogueFields& f : {support::random_fields(shape, random), columns}) {
+    CAPTURE(to_string(f));
+    CHECK(difference_on_device(gpu.driver, support::GeneralProblem(p, f, 77)) == "");
+  }
+}
+
+TEST_CASE("formats: off the exact grid each tile is inside the bound", "[formats]") {
+  USE_GPU(gpu);
+  const char* const tile = EACH_TILE;
+  const Problem p =
+      forced(tile, make(gpu, {9, 40, 1344}, NVFP4_OPERAND_FORMAT_MXFP4, Data::random, 78));
+  CHECK(gemm_test::inside_bound(gpu, p, support::run_on_device(gpu.driver, p, 0xFF)));
+}
