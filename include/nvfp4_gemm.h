@@ -101,7 +101,8 @@
  * first, on every call. Where NVFP4 tokens have no kernel they are refused whatever K is,
  * 0 too. Fields, enumerators and functions marked (**) are declared and not yet there: what asks
  * for them is answered with NVFP4_STATUS_NOT_SUPPORTED and a sentence with the name, and nothing is
- * changed. They are amax outputs, gated products and grouped products.
+ * changed. They are amax outputs, gated products, and of grouped products all but what their section
+ * says.
  *
  * D in fp16, row-major, of alpha by value is stored in a way of its own that is fastest; on 9.0,
  * with K a multiple of 64 and 128x4 scales, D in bf16, alpha on the device, tensor scales and a
@@ -492,7 +493,7 @@ NVFP4_API nvfp4_status nvfp4_gemm_plan_create(const nvfp4_gemm_desc *desc, nvfp4
  * overlap and workspace hold; workspace_bytes goes with workspace. Runs that may overlap in time
  * need a workspace each, where the problem needs one. struct_size is sizeof(nvfp4_gemm_addresses),
  * larger ones and smaller ones, down to where d_amax begins, as in nvfp4_gemm_desc. From rows on
- * the fields are of plans of grouped products. */
+ * the fields are of plans of grouped products alone; of these rows is there. */
 typedef struct nvfp4_gemm_addresses {
   uint64_t struct_size;
   const void *a, *a_scales;
@@ -508,7 +509,7 @@ typedef struct nvfp4_gemm_addresses {
   void *workspace;
   uint64_t workspace_bytes;
 
-  float *d_amax, *d_row_amax;          /* these and all below                                (**) */
+  float *d_amax, *d_row_amax;          /* these and all below but rows                       (**) */
   const void *b2, *b2_scales;
   const float *b2_tensor_scale;
   const void *bias2;
@@ -629,7 +630,10 @@ NVFP4_API const char *nvfp4_variant_name(int32_t compute_capability, int32_t ind
 
 /* Rows of A and D for several groups, one launch, as the experts of a layer: group g has its own
  * rows, and its own B. Which rows are a group's is in device memory, and no function reads it on
- * the host. (**): every function of a nvfp4_grouped_desc answers NOT_SUPPORTED yet.
+ * the host. There on compute capability 9.0, with ENDS, K > 0, and where A is NVFP4 its scales
+ * LINEAR; scale_rows, group_alpha, group_alpha2 and group_d_tensor_scale are (**), and
+ * a_tensor_scale_rows is 0, D in 16 or 32 bits. No workspace is needed. A row has the bits of the
+ * product of its group's rows alone with batch_invariant = 1.
  * ENDS    group g has rows rows[g-1] to rows[g] of A, the first one from 0 on.
  * COUNTS  group g has rows[g] rows, from row g * capacity on. */
 enum { NVFP4_ROWS_UNSET = 0, NVFP4_ROWS_ENDS = 1, NVFP4_ROWS_COUNTS = 2 };
@@ -641,7 +645,9 @@ enum { NVFP4_ROWS_UNSET = 0, NVFP4_ROWS_ENDS = 1, NVFP4_ROWS_COUNTS = 2 };
  *   rows         yours to see to: ENDS never fall and the last is at most m; COUNTS are 0 to
  *                capacity. The kernel cuts what is not: nothing outside D is written. Rows of no
  *                group keep their bytes.
- *   empty        l or m = 0: success, nothing is enqueued.
+ *   empty        l, m or n = 0: success, nothing is enqueued.
+ *   tiles        with e the lesser of l and m, and a tile of t tokens, (e + (m-e)/t) * ceil(n/64)
+ *                times the parts of K at most 2^31-1.
  *   scales       128X4: each group begins a new tile of 128 rows; LINEAR: as without groups. */
 typedef struct nvfp4_grouped_desc {
   uint64_t struct_size;
@@ -661,7 +667,7 @@ typedef struct nvfp4_grouped_desc {
 
 /* Each as the function of nvfp4_gemm_desc of that name: on `stream`, of host memory alone, or on
  * the CPU. A grouped plan is run by nvfp4_gemm_plan_run and destroyed by nvfp4_gemm_plan_destroy.
- *                                                                               (**) Since 0.1 */
+ *                                                                                    Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_grouped_run(const nvfp4_grouped_desc *desc, void *stream);
 NVFP4_API nvfp4_status nvfp4_grouped_plan_create(const nvfp4_grouped_desc *desc,
                                                  nvfp4_gemm_plan **plan);

@@ -30,14 +30,21 @@ nvfp4_status allocate(nvfp4_gemm_plan** plan) {
   return NVFP4_SUCCESS;
 }
 
-nvfp4_status fill(const CheckedGemm& checked, PreparedGemm* prepared) {
-  if (checked.empty) {
-    prepared->empty = true;
-    return NVFP4_SUCCESS;
-  }
+// Of a problem that is not empty, `prepare` makes the rest for the site.
+template <typename Prepare>
+nvfp4_status make(bool empty, nvfp4_gemm_plan** plan, const Prepare& prepare) {
+  nvfp4_gemm_plan* made = nullptr;
+  NVFP4_TRY(allocate(&made));
+  made->prepared.empty = empty;
   Site site;
-  NVFP4_TRY(find_site(&site));
-  return prepare_gemm(site, checked, prepared);
+  nvfp4_status status = empty ? NVFP4_SUCCESS : find_site(&site);
+  if (!empty && status == NVFP4_SUCCESS) status = prepare(site, &made->prepared);
+  if (status == NVFP4_SUCCESS) {
+    *plan = made;
+  } else {
+    free(made);
+  }
+  return status;
 }
 
 nvfp4_status check_capability(const Site& site, const PreparedGemm& prepared) {
@@ -82,6 +89,9 @@ nvfp4_status run_on_site(const PreparedGemm& prepared, const nvfp4_gemm_addresse
   const nvfp4_gemm_desc desc = with_addresses(prepared.desc, *addresses);
   KernelParams params = prepared.params;
   if (desc.k > 0) NVFP4_TRY(replace_addresses(*site.driver, prepared, desc, &params));
+  if (addresses->rows != nullptr) {
+    prepared.plan.variant->family->set_groups(addresses->rows, &params);
+  }
   return enqueue_gemm(site, prepared, desc, params, stream);
 }
 
@@ -98,15 +108,19 @@ nvfp4_status nvfp4_gemm_plan_create(const nvfp4_gemm_desc* desc, nvfp4_gemm_plan
   *plan = nullptr;
   CheckedGemm checked;
   NVFP4_TRY(check_gemm(desc, Caller::run, &checked));
-  nvfp4_gemm_plan* made = nullptr;
-  NVFP4_TRY(allocate(&made));
-  const nvfp4_status status = fill(checked, &made->prepared);
-  if (status == NVFP4_SUCCESS) {
-    *plan = made;
-  } else {
-    free(made);
-  }
-  return status;
+  return make(checked.empty, plan, [&](const Site& site, PreparedGemm* prepared) {
+    return prepare_gemm(site, checked, prepared);
+  });
+}
+
+nvfp4_status nvfp4_grouped_plan_create(const nvfp4_grouped_desc* desc, nvfp4_gemm_plan** plan) {
+  NVFP4_TRY(rule_not_null("plan", plan));
+  *plan = nullptr;
+  CheckedGrouped checked;
+  NVFP4_TRY(check_grouped(desc, Caller::run, &checked));
+  return make(checked.gemm.empty, plan, [&](const Site& site, PreparedGemm* prepared) {
+    return prepare_grouped(site, checked, prepared);
+  });
 }
 
 nvfp4_status nvfp4_gemm_plan_run(const nvfp4_gemm_plan* plan, const nvfp4_gemm_addresses* addresses,
@@ -115,12 +129,14 @@ nvfp4_status nvfp4_gemm_plan_run(const nvfp4_gemm_plan* plan, const nvfp4_gemm_a
   const PreparedGemm& prepared = plan->prepared;
   nvfp4_gemm_addresses known;
   if (addresses != nullptr) {
-    NVFP4_TRY(check_addresses_struct(*addresses, &known));
+    NVFP4_TRY(check_addresses_struct(*addresses, prepared.plan.grouped, &known));
     addresses = &known;
   }
   if (prepared.empty) return NVFP4_SUCCESS;
   if (addresses != nullptr) {
-    NVFP4_TRY(check_new_addresses(with_addresses(prepared.desc, *addresses)));
+    const nvfp4_gemm_desc desc = with_addresses(prepared.desc, *addresses);
+    NVFP4_TRY(check_new_addresses(desc));
+    if (addresses->rows != nullptr) NVFP4_TRY(check_row_ends(desc, addresses->rows));
   }
   return run_on_site(prepared, addresses, stream);
 }

@@ -253,8 +253,8 @@ Entry entry(const Plan&, uint32_t, const KernelParams& params) {
 
 }  // namespace
 
-const Family kFamily_sm100{choose_split,      count_workspace, nullptr,        make_params,
-                           replace_addresses, entry,           nullptr,        nullptr,
-                           write_rule,        write_choice,    why_not_by_tma, kEpilogueF32};
+const Family kFamily_sm100{choose_split,   count_workspace, nullptr, make_params, replace_addresses,
+                           entry,          nullptr,         nullptr, write_rule,  write_choice,
+                           why_not_by_tma, kEpilogueF32,    nullptr};
 
 }  // namespace nvfp4

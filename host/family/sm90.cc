@@ -233,7 +233,7 @@ nvfp4_status encode_half_tokens(const Driver& driver, const nvfp4_gemm_desc& g, 
 
 nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
                          KernelParams* params) {
-  Sm90Params* const p = params->make<Sm90Params>();
+  Sm90Params* const p = &params->make<Sm90GroupedParams>()->gemm;
   set_gemm(g, plan, p);
   set_token_addresses(g, p);
   p->token_row_bytes = g.a_ld / 2;
@@ -266,15 +266,20 @@ bool is_plain(const Sm90Params& p) {
          p.weight_scales_linear == 0 && p.token_scales_linear == 0 && p.k % kScaleTileK == 0;
 }
 
+void set_groups(const int32_t* row_ends, KernelParams* params) {
+  params->get<Sm90GroupedParams>()->row_ends = row_ends;
+}
+
 Entry entry(const Plan& plan, uint32_t ctas, const KernelParams& params) {
+  if (plan.grouped) return kEntryGrouped;
   if (!is_plain(*params.get<Sm90Params>())) return kEntryAny;
   return plan.whole == 0 && ctas == plan.grid ? kEntryOnce : kEntryPlain;
 }
 
 }  // namespace
 
-const Family kFamily_sm90{choose_split,      count_workspace, predict, make_params,
-                          replace_addresses, entry,           nullptr, nullptr,
-                          write_rule,        write_choice,    nullptr, kEpilogueColumns};
+const Family kFamily_sm90{choose_split, count_workspace,  predict,   make_params, replace_addresses,
+                          entry,        nullptr,          nullptr,   write_rule,  write_choice,
+                          nullptr,      kEpilogueColumns, set_groups};
 
 }  // namespace nvfp4

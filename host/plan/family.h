@@ -87,6 +87,10 @@ struct Family {
   const char* (*why_not_by_tma)(const nvfp4_gemm_desc& desc, const Plan& plan);
   // Up to this one each kind of epilogue has code of its own.
   EpilogueKind last_fast_epilogue;
+
+  // ---- grouped products ----
+  // Where the ends of rows are, to the parameters of one. NULL: no variant takes groups.
+  void (*set_groups)(const int32_t* row_ends, KernelParams* params);
 };
 
 // The cheapest choice among the variants that serve the architecture. Its variant is NULL if each

@@ -29,6 +29,7 @@ struct Plan {
   // The kernel that adds K partitions after the product, from the workspace; 0: none.
   uint32_t add_ctas, add_threads;
   uint32_t shared_bytes;  // of a CTA
+  bool grouped;           // the rows of groups: tiles_m are the most token tiles that they can have
   // The kernel waits by itself for the one before it (griddepcontrol.wait), so it may start early.
   bool waits;
 

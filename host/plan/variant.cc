@@ -28,6 +28,7 @@ constexpr Variant variant_of(const Names& names, const Family* family, int32_t a
   v.name = names.whole;
   for (uint32_t i = 0; i < kPartsOfKCount; ++i) v.cut_names[i] = names.cut[i];
   for (uint32_t i = 0; i <= last; ++i) v.entries[i] = names.entries[i];
+  if (kHasGroupedEntry<Tile>) v.entries[kEntryGrouped] = names.entries[kEntryGrouped];
   v.family = family;
   v.tile_weights = Tile::kWeights;
   v.tile_tokens = Tile::kTokens;
@@ -67,7 +68,8 @@ constexpr Variant variant_of(const Names& names, const Family* family, int32_t a
          NVFP4_NAME(family, label) "/8"},                                          \
     {                                                                              \
       "nvfp4_gemm_" #family "_" #label, "nvfp4_gemm_" #family "_" #label "_plain", \
-          "nvfp4_gemm_" #family "_" #label "_once"                                 \
+          "nvfp4_gemm_" #family "_" #label "_once",                                \
+          "nvfp4_gemm_" #family "_" #label "_grouped"                              \
     }                                                                              \
   }
 constexpr Variant kVariants[] = {

@@ -11,7 +11,8 @@ namespace nvfp4 {
 
 // A variant's kernels: for every product; for plain ones; for plain ones of which a CTA computes a
 // single tile (kernel/sm90/tile.h).
-enum Entry : uint32_t { kEntryAny, kEntryPlain, kEntryOnce, kEntryCount };
+// Of grouped products apart from those.
+enum Entry : uint32_t { kEntryAny, kEntryPlain, kEntryOnce, kEntryGrouped, kEntryCount };
 
 // Parts that K may be cut into. No variant has code for all of them: has_split().
 constexpr uint32_t kPartsOfK[] = {1, 2, 3, 4, 8};
@@ -43,6 +44,8 @@ struct Variant {
   int32_t a_type;  // of the tokens it takes: NVFP4_TYPE_NONE, _F16 or _BF16
   bool ue8m0;      // it takes every operand format, else NVFP4 alone
   uint32_t stage_clocks;
+
+  bool takes_groups() const { return entries[kEntryGrouped] != nullptr; }
 };
 
 enum VariantIndex : uint32_t {

@@ -22,7 +22,7 @@ bool asks_about_sizes(const nvfp4_gemm_desc& desc, Caller caller);
 
 // The rules for the addresses that a plan is run with: struct_size and what is not there yet, then
 // the rules that addresses alone can break, in a desc that passed check_gemm with others.
-nvfp4_status check_addresses_struct(const nvfp4_gemm_addresses& addresses,
+nvfp4_status check_addresses_struct(const nvfp4_gemm_addresses& addresses, bool grouped,
                                     nvfp4_gemm_addresses* known);
 nvfp4_status check_new_addresses(const nvfp4_gemm_desc& desc);
 
@@ -40,8 +40,14 @@ nvfp4_status check_quantizer(const nvfp4_quantize_desc* desc, QuantizerCall call
 // NVFP4 alone.
 nvfp4_status check_format(int32_t format, int32_t scale_rule, bool all);
 nvfp4_status check_fused(const nvfp4_fused_quantize_desc* desc, bool* empty);
-// What can be said of a grouped product before there is one: always refused.
-nvfp4_status check_grouped(const nvfp4_grouped_desc* desc, const char* function);
+// The rules of nvfp4_grouped_desc before its variant, and those after it. `gemm` is desc->gemm as
+// the kernels take it: with l groups, and A, C and D without batches, whose strides are 0.
+nvfp4_status check_grouped_kind(const nvfp4_grouped_desc* desc, Caller caller,
+                                nvfp4_grouped_desc* known, nvfp4_gemm_desc* gemm);
+nvfp4_status check_grouped_operands(const nvfp4_grouped_desc& desc, const nvfp4_gemm_desc& gemm,
+                                    Caller caller, bool sizes_alone);
+// The rules for row ends that a plan is run with.
+nvfp4_status check_row_ends(const nvfp4_gemm_desc& gemm, const int32_t* rows);
 nvfp4_status check_scale_convert(const void* src, int32_t src_layout, const void* dst,
                                  int32_t dst_layout, int64_t rows, int64_t k, bool* empty);
 

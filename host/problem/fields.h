@@ -48,7 +48,7 @@ nvfp4_status check_enums(const nvfp4_gemm_desc& g, Caller caller);
 // absent.cc: switches and reserved words have a legal value; what is not there is NULL, 0 or off.
 nvfp4_status check_switches(const nvfp4_gemm_desc& g);
 nvfp4_status check_absent(const nvfp4_gemm_desc& g);
-nvfp4_status check_absent_addresses(const nvfp4_gemm_addresses& x);
+nvfp4_status check_absent_addresses(const nvfp4_gemm_addresses& x, bool grouped);
 
 // companions.cc: fields that go together, as C and its type, are there together.
 nvfp4_status check_companions(const nvfp4_gemm_desc& g, bool sizes_alone);
@@ -58,6 +58,7 @@ nvfp4_status check_a_scales(const nvfp4_gemm_desc& g);
 // layout.cc: leading dimensions and batch strides.
 nvfp4_status check_leading_dimensions(const nvfp4_gemm_desc& g, bool sizes_alone);
 nvfp4_status check_strides(const nvfp4_gemm_desc& g, bool sizes_alone);
+nvfp4_status check_input_strides(const nvfp4_gemm_desc& g, bool sizes_alone);
 
 // scaled_d.cc: a D with scales has them, and a place for them; any other D has neither.
 nvfp4_status check_scaled_d(const nvfp4_gemm_desc& g);
@@ -66,6 +67,9 @@ nvfp4_status check_scaled_d(const nvfp4_gemm_desc& g);
 // is written shares no byte with what is read.
 nvfp4_status check_addresses(const nvfp4_gemm_desc& g, Caller caller);
 nvfp4_status check_overlap(const nvfp4_gemm_desc& g);
+// An input that no field of the desc names.
+nvfp4_status check_apart_from_d(const nvfp4_gemm_desc& g, const char* name, const void* first,
+                                int64_t bytes);
 // Of an array at address 0: what is left of check_overlap for sizes alone.
 nvfp4_status check_extents(const nvfp4_gemm_desc& g);
 

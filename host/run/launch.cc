@@ -78,6 +78,14 @@ nvfp4_status enqueue_kernel(const Site& site, const PreparedGemm& prepared,
   return launch(site, prepared.loaded.add, add, &params, stream);
 }
 
+// No command line makes one again: what the groups' rows are is in device memory.
+void log_grouped(const nvfp4_gemm_desc& g, const char* image, const char* variant, uint32_t grid) {
+  log_line(LogLevel::call,
+           "grouped m=%" PRId64 " n=%" PRId64 " k=%" PRId64 " groups=%" PRId64
+           " image=\"%s\" variant=%s grid=%" PRIu32,
+           g.m, g.n, g.k, g.l, image, variant, grid);
+}
+
 void log_call(const nvfp4_gemm_desc& g, const char* image, const char* variant, uint32_t grid) {
   if (!logs(LogLevel::call)) return;
   char replay[kReplayBytes] = "";
@@ -88,18 +96,21 @@ void log_call(const nvfp4_gemm_desc& g, const char* image, const char* variant, 
            g.m, g.n, g.k, g.l, image, variant, grid, replay);
 }
 
+// The caller's string need not live as long as a plan does.
+void keep_desc(const Site& site, const CheckedGemm& checked, PreparedGemm* prepared) {
+  prepared->desc = *checked.desc;
+  prepared->capability = site.capability;
+  prepared->empty = false;
+  if (checked.desc->variant == nullptr) return;
+  prepared->desc.variant = name_of(*prepared->plan.variant, checked.forced_split);
+}
+
 }  // namespace
 
 nvfp4_status prepare_gemm(const Site& site, const CheckedGemm& checked, PreparedGemm* prepared) {
   const nvfp4_gemm_desc& desc = *checked.desc;
-  prepared->desc = desc;
-  prepared->capability = site.capability;
-  prepared->empty = false;
   NVFP4_TRY(make_plan(checked, site.capability, &prepared->plan));
-  // The caller's string need not live as long as a plan does.
-  if (desc.variant != nullptr) {
-    prepared->desc.variant = name_of(*prepared->plan.variant, checked.forced_split);
-  }
+  keep_desc(site, checked, prepared);
   if (desc.k == 0) return NVFP4_SUCCESS;
   NVFP4_TRY(check_workspace(desc, prepared->plan.workspace_bytes));
   NVFP4_TRY(ready_kernel(site, prepared->plan, &prepared->loaded));
@@ -107,6 +118,17 @@ nvfp4_status prepare_gemm(const Site& site, const CheckedGemm& checked, Prepared
   if (prepared->plan.a_halves_bytes > 0) NVFP4_TRY(ready_decoding(site));
   const Family& family = *prepared->plan.variant->family;
   return family.make_params(*site.driver, desc, prepared->plan, &prepared->params);
+}
+
+nvfp4_status prepare_grouped(const Site& site, const CheckedGrouped& checked,
+                             PreparedGemm* prepared) {
+  NVFP4_TRY(make_grouped_plan(checked, site.capability, &prepared->plan));
+  keep_desc(site, checked.gemm, prepared);
+  NVFP4_TRY(ready_kernel(site, prepared->plan, &prepared->loaded));
+  const Family& family = *prepared->plan.variant->family;
+  NVFP4_TRY(family.make_params(*site.driver, prepared->desc, prepared->plan, &prepared->params));
+  family.set_groups(checked.known.rows, &prepared->params);
+  return NVFP4_SUCCESS;
 }
 
 nvfp4_status replace_addresses(const Driver& driver, const PreparedGemm& prepared,
@@ -127,7 +149,8 @@ nvfp4_status enqueue_gemm(const Site& site, const PreparedGemm& prepared,
   }
   const uint32_t ctas = count_ctas(prepared.plan, site.sm_count);
   NVFP4_TRY(enqueue_kernel(site, prepared, desc, ctas, params, static_cast<CUstream>(stream)));
-  log_call(desc, prepared.loaded.image, prepared.plan.variant->name, ctas);
+  const auto log = prepared.plan.grouped ? log_grouped : log_call;
+  log(desc, prepared.loaded.image, prepared.plan.variant->name, ctas);
   return NVFP4_SUCCESS;
 }
 

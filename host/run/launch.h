@@ -3,6 +3,7 @@
 #pragma once
 
 #include "host/plan/family.h"
+#include "host/plan/grouped.h"
 #include "host/run/device.h"
 
 namespace nvfp4 {
@@ -19,6 +20,10 @@ struct PreparedGemm {
 
 // For a problem that is not empty.
 nvfp4_status prepare_gemm(const Site& site, const CheckedGemm& checked, PreparedGemm* prepared);
+
+// The same of a grouped product.
+nvfp4_status prepare_grouped(const Site& site, const CheckedGrouped& checked,
+                             PreparedGemm* prepared);
 
 // New addresses in place of those that `params` was made for.
 nvfp4_status replace_addresses(const Driver& driver, const PreparedGemm& prepared,

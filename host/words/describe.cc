@@ -114,6 +114,21 @@ nvfp4_plan_info describe_plan(const CheckedGemm& checked, const Plan& plan, int3
   return info;
 }
 
+nvfp4_plan_info describe_grouped(const CheckedGrouped& checked, const Plan& plan,
+                                 int32_t sm_count) {
+  CheckedGemm one = checked.gemm;  // A, C and D of all rows, and the weights of one group
+  one.desc = &one.known;
+  one.known.l = 1;
+  nvfp4_plan_info info = describe_plan(one, plan, sm_count);
+  if (checked.gemm.empty) return info;
+  const double groups = static_cast<double>(checked.gemm.desc->l);
+  const double bytes = info.bytes + (groups - 1) * traffic(one.known).b;
+  info.memory_ns *= bytes / info.bytes;
+  info.bytes = bytes;
+  info.predicted_ns = 0;
+  return info;
+}
+
 void copy_info(const nvfp4_plan_info& from, nvfp4_plan_info* info) {
   const uint64_t bytes = info->struct_size;
   memset(reinterpret_cast<unsigned char*>(info), 0, bytes);

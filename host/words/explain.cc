@@ -224,6 +224,23 @@ void add_reason(const CheckedGemm& checked, const Plan& plan, Text* text) {
   }
 }
 
+void add_grouped_reason(const CheckedGrouped& checked, Text* text) {
+  if (checked.gemm.forced != nullptr) {
+    text->add("why       desc.variant names it\n");
+  } else if (checked.known.rows_hint > 0) {
+    text->add("why       the narrowest tile for rows_hint = %" PRId32 " rows, or the widest\n",
+              checked.known.rows_hint);
+  } else {
+    text->add("why       the narrowest tile for M / L rows, or the widest: rows_hint is 0\n");
+  }
+}
+
+nvfp4_status finish(const Text& text, size_t bytes) {
+  if (text.needed() <= bytes) return NVFP4_SUCCESS;
+  return fail(NVFP4_STATUS_INVALID_VALUE, "bytes = %zu is less than the %zu that the text needs",
+              bytes, text.needed());
+}
+
 void add_plan(const CheckedGemm& checked, const Plan& plan, int32_t sm_count, Text* text) {
   const nvfp4_gemm_desc& g = *checked.desc;
   if (g.k == 0) {
@@ -272,9 +289,32 @@ nvfp4_status explain_gemm(const CheckedGemm& checked, const Plan& plan, int32_t 
     add_plan(checked, plan, sm_count, &text);
     if (g.k > 0) add_replay(g, &text);
   }
-  if (text.needed() <= bytes) return NVFP4_SUCCESS;
-  return fail(NVFP4_STATUS_INVALID_VALUE, "bytes = %zu is less than the %zu that the text needs",
-              bytes, text.needed());
+  return finish(text, bytes);
+}
+
+nvfp4_status explain_grouped(const CheckedGrouped& checked, const Plan& plan, int32_t capability,
+                             int32_t sm_count, char* buffer, size_t bytes) {
+  const nvfp4_gemm_desc& g = *checked.gemm.desc;
+  Text text(buffer, bytes);
+  text.add("problem   %" PRId64 " groups of M %" PRId64 " rows in all, N %" PRId64 ", K %" PRId64
+           ", D %s\n",
+           g.l, g.m, g.n, g.k, type_text(g.d_type));
+  text.add("device    compute capability %s, %" PRId32 " SMs\n", capability_text(capability).text,
+           sm_count);
+  if (checked.gemm.empty) {
+    text.add("why       M, N or L is 0: nothing is read, written or enqueued\n");
+    return finish(text, bytes);
+  }
+  add_images(plan, &text);
+  add_geometry(describe_grouped(checked, plan, sm_count), plan, sm_count, &text);
+  text.add(
+      "groups    rows are read on the device: CTAs for the most tiles that there can be, "
+      "%" PRIu32 " of tokens x %" PRIu32 " of weights\n",
+      plan.tiles_m, plan.tiles_n);
+  add_scales(g, plan, &text);
+  add_epilogue(g, &text);
+  add_grouped_reason(checked, &text);
+  return finish(text, bytes);
 }
 
 }  // namespace nvfp4

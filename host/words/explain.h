@@ -2,7 +2,7 @@
 // A plan in words.
 #pragma once
 
-#include "host/plan/plan.h"
+#include "host/plan/grouped.h"
 
 namespace nvfp4 {
 
@@ -11,5 +11,8 @@ nvfp4_status check_explain(int32_t sm_count, const char* buffer);
 // Refuses a buffer that is too small, saying how many bytes it needs; what fits is in it even then.
 nvfp4_status explain_gemm(const CheckedGemm& checked, const Plan& plan, int32_t capability,
                           int32_t sm_count, char* buffer, size_t bytes);
+
+nvfp4_status explain_grouped(const CheckedGrouped& checked, const Plan& plan, int32_t capability,
+                             int32_t sm_count, char* buffer, size_t bytes);
 
 }  // namespace nvfp4

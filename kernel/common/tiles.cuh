@@ -8,6 +8,7 @@ namespace nvfp4 {
 
 struct TileCoordinate {
   uint32_t token_tile, weight_tile, batch;
+  uint32_t row_end = 0;  // of a group, in grouped products alone: its rows end there
 };
 
 // Tokens vary fastest: CTAs that start together share a weight tile, which then comes from DRAM

@@ -7,6 +7,7 @@
 #include "kernel/common/clocks.cuh"
 #include "kernel/common/tiles.cuh"
 #include "kernel/ptx/cluster.cuh"
+#include "kernel/sm90/groups.cuh"
 #include "kernel/sm90/params.h"
 #include "kernel/sm90/tile.h"
 
@@ -102,9 +103,10 @@ template <typename Tile>
 __device__ bool has_linear_weight_scales(const Sm90Params& p) {
   return !Tile::kPlain && p.weight_scales_linear != 0;
 }
+// Grouped products have no others (host/problem/check/grouped.cc).
 template <typename Tile>
 __device__ bool has_linear_token_scales(const Sm90Params& p) {
-  return !Tile::kPlain && p.token_scales_linear != 0;
+  return Tile::kGrouped || (!Tile::kPlain && p.token_scales_linear != 0);
 }
 // 64-steps of K to a tile of weight scales, as a shift: 1 where 32 elements share a scale, not 16.
 template <typename Tile>
@@ -114,6 +116,12 @@ __device__ uint32_t log2_steps_per_scale_tile(const Sm90Params& p) {
 template <typename Tile>
 __device__ bool cuts_last_step(const Sm90Params& p) {
   return !Tile::kPlain && p.k % kScaleTileK != 0;
+}
+
+// Where the rows of D end that a tile may store.
+template <typename Tile>
+__device__ uint32_t row_end(const Sm90Params& p, const TileCoordinate& tile) {
+  return Tile::kGrouped ? tile.row_end : p.m;
 }
 
 // Addresses are 32-bit ones of shared memory.
@@ -176,7 +184,12 @@ template <typename Tile>
 __device__ void take_tile(Cta90<Tile>& cta, uint32_t index) {
   const uint32_t stages = stages_of_k(cta.p), split = cta.p.split;
   cta.index = index;
-  cta.tile = tile_of_index(cta.p, index);
+  if constexpr (Tile::kGrouped) {
+    const auto& grouped = reinterpret_cast<const Sm90GroupedParams&>(cta.p);
+    if (!grouped_tile_at<Tile::kTokens>(grouped, index, &cta.tile)) cta.index = kNoTile;
+  } else {
+    cta.tile = tile_of_index(cta.p, index);
+  }
   cta.stage_begin = 0;
   cta.count = stages;
   if (!cta.shared()) return;

@@ -392,7 +392,9 @@ __device__ void gemm_sm90(const Sm90Params& p) {
   extern __shared__ __align__(1024) uint8_t shared[];
   const uint32_t warp = warp_number();
   const uint32_t lane = threadIdx.x % 32;
+  if (Tile::kGrouped) ptx::griddepcontrol_wait();  // earlier grids may write the ends of groups
   const Cta90<Tile> cta = make_cta<Tile>(p, ptx::shared_address(shared), first_tile<Tile>(p));
+  if (Tile::kGrouped && cta.index == kNoTile) return;  // with all of its cluster
   if constexpr (Tile::kBlockSums) {
     tiny_roles(cta, warp, lane);
   } else {
@@ -428,6 +430,17 @@ __device__ void gemm_sm90(const Sm90Params& p) {
   NVFP4_GEMM_SM90_ENTRIES(f16_##weights##x##tokens, Sm90TileF16_##weights##x##tokens, once)       \
   NVFP4_GEMM_SM90_ENTRIES(bf16_##weights##x##tokens, Sm90TileBf16_##weights##x##tokens, once)
 #include "kernel/sm90/tiles.def"
+
+// And those of grouped.def one for grouped products.
+#define NVFP4_GEMM_SM90_GROUPED_ENTRY(name, ...)                                        \
+  extern "C" __global__ void __maxnreg__(nvfp4::__VA_ARGS__::kRegisters)                \
+      nvfp4_gemm_sm90_##name(const __grid_constant__ nvfp4::Sm90GroupedParams params) { \
+    nvfp4::gemm_sm90<nvfp4::__VA_ARGS__>(params.gemm);                                  \
+  }
+#define SM90_GROUPED_TILE(label, tile) \
+  NVFP4_SM90_IF_WANTED(label,          \
+                       NVFP4_GEMM_SM90_GROUPED_ENTRY(label##_grouped, Sm90Grouped<nvfp4::tile>))
+#include "kernel/sm90/grouped.def"
 
 extern "C" __global__ void __launch_bounds__(nvfp4::kTokenKernelThreads,
                                              nvfp4::kRegistersPerSm / nvfp4::kTokenKernelThreads /

@@ -233,7 +233,7 @@ __device__ void load_natural_tokens(const Cta90<Tile>& cta, RingPosition<Tile::k
 #pragma unroll
     for (uint32_t step = 0; step < Tile::kSlotSteps; ++step) {
       ptx::cp_async_bulk_tensor_3d(cta.tokens(at.stage) + step * Tile::kSlabBytes, &cta.p.tokens,
-                                   k + step * kScaleTileK, cta.tile.token_tile * Tile::kTokens,
+                                   k + step * kScaleTileK, cta.tile.token_tile * Tile::kTokenStep,
                                    cta.tile.batch, bar, ptx::kEvictLast);
     }
   }

@@ -36,4 +36,12 @@ static_assert(NVFP4_OFFSET_IS(Sm90Params, token_slabs, 368) &&
 static_assert(NVFP4_OFFSET_IS(Sm90Params, epilogue, 384) &&
               NVFP4_OFFSET_IS(Sm90Params, token_scales_linear, 538));
 
+// The argument of the entries for grouped products. In `gemm` batches are groups; A, C and D have
+// no batches: their strides are 0. Group g has rows row_ends[g-1] to row_ends[g].
+struct Sm90GroupedParams {
+  Sm90Params gemm;
+  const int32_t* row_ends;
+};
+static_assert(NVFP4_OFFSET_IS(Sm90GroupedParams, row_ends, sizeof(Sm90Params)));
+
 }  // namespace nvfp4

@@ -61,7 +61,7 @@ nvfp4_status check_absent(const nvfp4_gemm_desc& g) {
   return absent_value("gate_beta", g.gate_beta);
 }
 
-nvfp4_status check_absent_addresses(const nvfp4_gemm_addresses& x) {
+nvfp4_status check_absent_addresses(const nvfp4_gemm_addresses& x, bool grouped) {
   ABSENT(x, d_amax);
   ABSENT(x, d_row_amax);
   ABSENT(x, b2);
@@ -69,7 +69,11 @@ nvfp4_status check_absent_addresses(const nvfp4_gemm_addresses& x) {
   ABSENT(x, b2_tensor_scale);
   ABSENT(x, bias2);
   ABSENT(x, alpha2_device);
-  ABSENT(x, rows);
+  if (!grouped && x.rows != nullptr) {
+    return fail(NVFP4_STATUS_INVALID_VALUE,
+                "rows = %p must be NULL: the plan is of no grouped product",
+                static_cast<const void*>(x.rows));
+  }
   ABSENT(x, scale_rows);
   ABSENT(x, group_alpha);
   ABSENT(x, group_alpha2);

@@ -195,6 +195,14 @@ nvfp4_status check_overlap(const nvfp4_gemm_desc& g) {
   return c_is_d(g) ? NVFP4_SUCCESS : rule_apart("d", d, "c", c);
 }
 
+nvfp4_status check_apart_from_d(const nvfp4_gemm_desc& g, const char* name, const void* first,
+                                int64_t bytes) {
+  AddressRange d, other;
+  NVFP4_TRY(range_of_d(g, &d));
+  NVFP4_TRY(rule_address_range(name, first, bytes, &other));
+  return rule_apart("d", d, name, other);
+}
+
 nvfp4_status check_workspace(const nvfp4_gemm_desc& desc, uint64_t bytes) {
   if (bytes == 0) return NVFP4_SUCCESS;
   NVFP4_TRY(rule_not_null("workspace", desc.workspace));

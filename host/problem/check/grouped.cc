@@ -1,26 +1,77 @@
 // SPDX-License-Identifier: MIT
-// The rules of nvfp4_grouped_desc, as far as they can be told: this version has no such product.
+// The rules of nvfp4_grouped_desc, in the order of the header's list.
 #include <cinttypes>
 #include <cstddef>
 
-#include "host/problem/check.h"
 #include "host/problem/enumeration.h"
+#include "host/problem/fields.h"
 #include "host/problem/rule.h"
 
 namespace nvfp4 {
 
-nvfp4_status check_grouped(const nvfp4_grouped_desc* desc, const char* function) {
-  NVFP4_TRY(rule_not_null("desc", desc));
-  NVFP4_TRY(
-      rule_struct_size(desc, desc->struct_size, sizeof *desc, sizeof *desc, "nvfp4_grouped_desc"));
-  NVFP4_TRY(rule_not_null("gemm", desc->gemm));
-  NVFP4_TRY(rule_enumerator("rows_kind", desc->rows_kind, Enumeration::rows,
-                            only(NVFP4_ROWS_ENDS) | only(NVFP4_ROWS_COUNTS)));
-  NVFP4_TRY(rule_range("capacity", desc->capacity, INT32_MAX));
-  NVFP4_TRY(rule_range("rows_hint", desc->rows_hint, INT32_MAX));
-  NVFP4_TRY(rule_reserved(desc->reserved));
-  return fail(NVFP4_STATUS_NOT_SUPPORTED, "%s is not there in version %d.%d.%d", function,
+namespace {
+
+nvfp4_status not_there(const char* what) {
+  return fail(NVFP4_STATUS_NOT_SUPPORTED,
+              "%s: grouped products do not have that in version %d.%d.%d", what,
               NVFP4_VERSION_MAJOR, NVFP4_VERSION_MINOR, NVFP4_VERSION_PATCH);
+}
+
+// What the struct has and this version has not.
+nvfp4_status check_grouped_absent(const nvfp4_grouped_desc& d) {
+  if (d.rows_kind == NVFP4_ROWS_COUNTS) return not_there("rows_kind = NVFP4_ROWS_COUNTS");
+  if (d.group_alpha != nullptr) return not_there("group_alpha is not NULL");
+  if (d.group_alpha2 != nullptr) return not_there("group_alpha2 is not NULL");
+  if (d.group_d_tensor_scale != nullptr) return not_there("group_d_tensor_scale is not NULL");
+  if (d.scale_rows != nullptr) return not_there("scale_rows is not NULL");
+  if (d.capacity == 0) return NVFP4_SUCCESS;
+  return fail(NVFP4_STATUS_INVALID_VALUE,
+              "capacity = %" PRId64 " must be 0 where rows_kind = NVFP4_ROWS_ENDS", d.capacity);
+}
+
+nvfp4_status check_grouped_gemm(const nvfp4_gemm_desc& g) {
+  if (g.k == 0) return not_there("k = 0");
+  if (g.d_type >= NVFP4_TYPE_NVFP4) return not_there("a d_type with generated scales");
+  if (g.a_type == NVFP4_TYPE_NONE && g.a_scale_layout == NVFP4_SCALE_LAYOUT_128X4) {
+    return not_there("a_scale_layout = NVFP4_SCALE_LAYOUT_128X4");
+  }
+  return g.a_tensor_scale_rows == 0 ? NVFP4_SUCCESS : not_there("a_tensor_scale_rows = 1");
+}
+
+}  // namespace
+
+nvfp4_status check_grouped_kind(const nvfp4_grouped_desc* desc, Caller caller,
+                                nvfp4_grouped_desc* known, nvfp4_gemm_desc* gemm) {
+  NVFP4_TRY(rule_not_null("desc", desc));
+  NVFP4_TRY(read_struct(*desc, sizeof *desc, "nvfp4_grouped_desc", known));
+  NVFP4_TRY(rule_not_null("gemm", known->gemm));
+  NVFP4_TRY(rule_enumerator("rows_kind", known->rows_kind, Enumeration::rows,
+                            only(NVFP4_ROWS_ENDS) | only(NVFP4_ROWS_COUNTS)));
+  NVFP4_TRY(rule_range("capacity", known->capacity, INT32_MAX));
+  NVFP4_TRY(rule_range("rows_hint", known->rows_hint, INT32_MAX));
+  NVFP4_TRY(rule_reserved(known->reserved));
+  NVFP4_TRY(check_grouped_absent(*known));
+  NVFP4_TRY(check_kind(known->gemm, caller, gemm));
+  gemm->a_batch_stride = gemm->a_scales_batch_stride_bytes = 0;
+  gemm->c_batch_stride = gemm->d_batch_stride = 0;
+  return check_grouped_gemm(*gemm);
+}
+
+nvfp4_status check_row_ends(const nvfp4_gemm_desc& gemm, const int32_t* rows) {
+  NVFP4_TRY(rule_not_null("rows", rows));
+  NVFP4_TRY(rule_aligned("rows", rows, alignof(int32_t)));
+  return check_apart_from_d(gemm, "rows", rows, gemm.l * int64_t{sizeof(int32_t)});
+}
+
+nvfp4_status check_grouped_operands(const nvfp4_grouped_desc& desc, const nvfp4_gemm_desc& g,
+                                    Caller caller, bool sizes_alone) {
+  NVFP4_TRY(check_companions(g, sizes_alone));
+  if (!sizes_alone) NVFP4_TRY(check_addresses(g, caller));
+  NVFP4_TRY(check_leading_dimensions(g, sizes_alone));
+  NVFP4_TRY(check_input_strides(g, sizes_alone));
+  if (sizes_alone) return check_extents(g);
+  NVFP4_TRY(check_overlap(g));
+  return check_row_ends(g, desc.rows);
 }
 
 }  // namespace nvfp4

@@ -115,14 +115,19 @@ nvfp4_status check_leading_dimensions(const nvfp4_gemm_desc& g, bool sizes_alone
   return rule_at_least("d_ld", g.d_ld, cd.length_name, cd.length);
 }
 
-nvfp4_status check_strides(const nvfp4_gemm_desc& g, bool sizes_alone) {
+nvfp4_status check_input_strides(const nvfp4_gemm_desc& g, bool sizes_alone) {
   if (g.k > 0) {
     NVFP4_TRY(check_operand_strides(operand_a(g)));
     NVFP4_TRY(check_operand_strides(operand_b(g)));
   }
   if (g.l > 1 && has_c(g, sizes_alone)) {
-    NVFP4_TRY(rule_range("c_batch_stride", g.c_batch_stride, INT64_MAX));
+    return rule_range("c_batch_stride", g.c_batch_stride, INT64_MAX);
   }
+  return NVFP4_SUCCESS;
+}
+
+nvfp4_status check_strides(const nvfp4_gemm_desc& g, bool sizes_alone) {
+  NVFP4_TRY(check_input_strides(g, sizes_alone));
   return check_d_stride(g);
 }
 

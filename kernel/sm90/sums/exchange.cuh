@@ -64,11 +64,12 @@ __device__ SumRows store_share(const Sm90Params& p, const TileCoordinate& tile, 
   constexpr uint32_t kRounds = (kShare + kStride - 1) / kStride;
   constexpr uint32_t kFits = kSplit * Tile::kParts < 8 ? 16 / (kSplit * Tile::kParts) : 1;
   constexpr uint32_t kBatch = kRounds < kFits ? kRounds : kFits;
-  const uint32_t m_first = tile.token_tile * Tile::kTokens;
+  const uint32_t m_first = tile.token_tile * Tile::kTokenStep;
   const uint32_t column = lane % kLanesPerRow;
   const uint32_t n = tile.weight_tile * Tile::kWeights + column * 4;
   const Epilogue90<Tile> out(p, tile, n);
-  const uint32_t end = min(min((rank + 1) * kShare, Tile::kTokens), p.m - m_first);
+  const uint32_t end =
+      min(min((rank + 1) * kShare, Tile::kTokens), row_end<Tile>(p, tile) - m_first);
   const uint32_t own = rank * kShare + warp * kRows + lane / kLanesPerRow;
   const auto place = [&](uint32_t token) { return at + token * Tile::kSumRowBytes + column * 16; };
   for (uint32_t first = own; first < end; first += kBatch * kStride) {
@@ -103,14 +104,14 @@ __device__ SumRows rows_of_whole_sums(const Cta90<Tile>& cta, uint32_t warp, uin
   static_assert(Tile::kParts == 1, "whole sums");
   ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();
   const uint32_t token = warp * kRows + lane / kLanesPerRow, column = lane % kLanesPerRow * 4;
-  const uint32_t m_first = cta.tile.token_tile * Tile::kTokens;
+  const uint32_t m_first = cta.tile.token_tile * Tile::kTokenStep;
   return {cta.smem + Tile::kSumsAt + token * Tile::kSumRowBytes + column * 4,
           kStride * Tile::kSumRowBytes,
           cta.tile.batch,
           cta.tile.weight_tile * Tile::kWeights + column,
           m_first + token,
           kStride,
-          min(m_first + Tile::kTokens, cta.p.m)};
+          min(m_first + Tile::kTokens, row_end<Tile>(cta.p, cta.tile))};
 }
 
 // What put_sums has written, by all consumer warps.

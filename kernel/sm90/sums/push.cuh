@@ -54,10 +54,10 @@ __device__ SumRows store_pushed_sums(const Cta90<Tile>& cta, uint32_t warp, uint
   constexpr uint32_t kParts = kSplit * Tile::kParts;
   const Sm90Params& p = cta.p;
   const uint32_t row = warp * kRows + lane / kLanesPerRow, column = lane % kLanesPerRow * 4;
-  const uint32_t m = cta.tile.token_tile * Tile::kTokens + cta.rank * kShare + row;
+  const uint32_t m = cta.tile.token_tile * Tile::kTokenStep + cta.rank * kShare + row;
   static_assert(kShare <= Tile::kConsumerWarps * kRows);
   ptx::mbarrier_wait_cluster(cta.sums_full(), 0);
-  if (row >= cta.own_tokens() || m >= p.m) return {};
+  if (row >= cta.own_tokens() || m >= row_end<Tile>(p, cta.tile)) return {};
   const uint32_t at = cta.smem + Tile::kSumsAt + row * Tile::kSumRowBytes + column * 4;
   float4 part[kSplit][Tile::kParts];
 #pragma unroll

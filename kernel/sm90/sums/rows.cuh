@@ -86,7 +86,7 @@ __device__ void store_rows(const Sm90Params& p, const TileCoordinate& tile, uint
   static_assert(kRows == kTokens || Tile::kGroups == 1, "all threads of the barrier take a pass");
   const uint32_t group = warp / Tile::kConsumersPerStage;
   const uint32_t rows = at + group * kTokens * kRowBytes;
-  const uint32_t m_first = tile.token_tile * Tile::kTokens + group * kTokens;
+  const uint32_t m_first = tile.token_tile * Tile::kTokenStep + group * kTokens;
   const uint32_t column = lane % kLanesPerRow;
   const uint32_t row = warp % Tile::kConsumersPerStage * (32 / kLanesPerRow) + lane / kLanesPerRow;
   const Epilogue90<Tile> out(p, tile, tile.weight_tile * Tile::kWeights + column * 4);
@@ -111,7 +111,7 @@ __device__ void store_rows(const Sm90Params& p, const TileCoordinate& tile, uint
 #pragma unroll
     for (uint32_t i = 0; i < kRows / kStride; ++i) {
       const uint32_t m = m_first + first + i * kStride + row;
-      if (m < p.m) out.store(m, four[i]);
+      if (m < row_end<Tile>(p, tile)) out.store(m, four[i]);
     }
   }
   // The next tile's rows, which come after the last of these have been read.

@@ -54,7 +54,7 @@ struct WideTokens {
   __device__ WideTokens(const Cta90<Tile>& of, uint32_t warp, uint32_t lane_of_warp)
       : cta(of), lane(lane_of_warp), stages(stages_of_all_tiles(of)), next(of, warp) {
     const Sm90Params& p = cta.p;
-    const uint32_t row = cta.tile.token_tile * Tile::kTokens + lane / 4;
+    const uint32_t row = cta.tile.token_tile * Tile::kTokenStep + lane / 4;
     const uint32_t step = lane % 4;
     codes = p.token_codes + cta.tile.batch * p.token_batch_bytes + row * p.token_row_bytes +
             static_cast<uint64_t>(step) * (kScaleTileK / 2);
@@ -67,7 +67,7 @@ struct WideTokens {
   // multiple of 32, whose last 16 bytes are half there. Loads of either size go to the same
   // registers, and the second waits for the first.
   __device__ void load(uint32_t i, Tasks& tasks) {
-    if (Tile::kPlain || (cta.p.token_scales_linear == 0 && cta.p.k % 32 == 0)) {
+    if (Tile::kPlain || (!has_linear_token_scales<Tile>(cta.p) && cta.p.k % 32 == 0)) {
       load_pieces<false>(i, tasks);
     } else {
       load_pieces<true>(i, tasks);
@@ -79,13 +79,13 @@ struct WideTokens {
   // would wait for each load in turn.
   template <bool kGeneral>
   __device__ void load_pieces(uint32_t i, Tasks& tasks) const {
-    const bool linear = kGeneral && cta.p.token_scales_linear != 0;
+    const bool linear = kGeneral && has_linear_token_scales<Tile>(cta.p);
     const uint32_t step_bytes = linear ? 4 : kScaleTileBytes;
     const uint32_t row_bytes = linear ? cta.p.k / 16 : 16;  // within 32 rows of a tile
     const uint32_t stage = next.at(cta, i);
     const int32_t block = (stage * Tile::kSteps + lane % 4) * (kScaleTileK / 16);
     const int32_t blocks = i < stages ? static_cast<int32_t>(cta.p.k / 16) - block : 0;
-    const uint32_t row = cta.tile.token_tile * Tile::kTokens + lane / 4;
+    const uint32_t row = cta.tile.token_tile * Tile::kTokenStep + lane / 4;
     const uint8_t* c = codes + static_cast<uint64_t>(stage) * (Tile::kK / 2);
     const uint8_t* s = scales + static_cast<uint64_t>(stage) * (Tile::kSteps * step_bytes);
 #pragma unroll

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+#include "host/plan/grouped.h"
+
+#include <algorithm>
+#include <cinttypes>
+
+#include "host/base/size.h"
+#include "host/plan/family.h"
+#include "host/problem/enumeration.h"
+
+namespace nvfp4 {
+
+namespace {
+
+// However m rows are divided among l groups: each group that has rows begins a tile, and a further
+// one takes so many rows more.
+int64_t most_token_tiles(const nvfp4_gemm_desc& g, const Variant& v) {
+  const int64_t groups = std::min(g.m, g.l);
+  return groups + (g.m - groups) / v.tile_tokens;
+}
+
+bool is_grouped_candidate(const nvfp4_gemm_desc& g, const Architecture& arch, const Variant& v) {
+  return serves(v, arch) && v.takes_groups() && v.a_type == g.a_type;
+}
+
+// The first tile that has a usual group's rows, else the widest: they stand from narrow to wide.
+const Variant* usual_variant(const nvfp4_grouped_desc& desc, const nvfp4_gemm_desc& g,
+                             const Architecture& arch) {
+  const int64_t usual = desc.rows_hint > 0 ? desc.rows_hint : ceil_div(g.m, g.l);
+  const Variant* widest = nullptr;
+  for (uint32_t i = 0; i < kVariantCount; ++i) {
+    const Variant& v = variant_at(i);
+    if (!is_grouped_candidate(g, arch, v)) continue;
+    widest = &v;
+    if (v.tile_tokens >= usual) break;
+  }
+  return widest;
+}
+
+nvfp4_status decide(const CheckedGrouped& checked, const Architecture& arch, const Variant** v) {
+  const nvfp4_gemm_desc& g = *checked.gemm.desc;
+  const Variant* const forced = checked.gemm.forced;
+  *v = usual_variant(checked.known, g, arch);
+  if (*v == nullptr) {
+    return fail(NVFP4_STATUS_NOT_SUPPORTED,
+                "grouped products with a_type = %s have no kernel for compute capability %s",
+                enumerator_name(Enumeration::type, g.a_type),
+                capability_text(arch.capability).text);
+  }
+  if (forced == nullptr) return NVFP4_SUCCESS;
+  *v = forced;
+  if (is_grouped_candidate(g, arch, *forced)) return NVFP4_SUCCESS;
+  return fail(NVFP4_STATUS_INVALID_VALUE,
+              "variant = \"%s\" has no kernel for grouped products with a_type = %s and compute "
+              "capability %s",
+              forced->name, enumerator_name(Enumeration::type, g.a_type),
+              capability_text(arch.capability).text);
+}
+
+// As the batch-invariant product of one group.
+nvfp4_status decide_split(const CheckedGrouped& checked, const Architecture& arch, const Variant& v,
+                          Choice* choice) {
+  nvfp4_gemm_desc one = *checked.gemm.desc;
+  one.batch_invariant = 1;
+  one.m = one.l = 1;
+  v.family->choose_split(one, arch, v, choice);
+  const uint32_t forced = checked.gemm.forced_split;
+  if (forced == 0 || forced == choice->split) return NVFP4_SUCCESS;
+  return fail(NVFP4_STATUS_INVALID_VALUE,
+              "variant = \"%.64s\" cuts K as grouped products do not: they take %" PRIu32
+              " parts, as with batch_invariant = 1",
+              one.variant, choice->split);
+}
+
+}  // namespace
+
+nvfp4_status check_grouped(const nvfp4_grouped_desc* desc, Caller caller, CheckedGrouped* checked) {
+  CheckedGemm& gemm = checked->gemm;
+  NVFP4_TRY(check_grouped_kind(desc, caller, &checked->known, &gemm.known));
+  const nvfp4_gemm_desc& g = gemm.known;
+  gemm.desc = &g;
+  NVFP4_TRY(find_variant(g.variant, &gemm.forced, &gemm.forced_split));
+  gemm.sizes_alone = asks_about_sizes(g, caller) && checked->known.rows == nullptr;
+  gemm.empty = g.m == 0 || g.n == 0 || g.l == 0;
+  if (gemm.empty) return NVFP4_SUCCESS;
+  return check_grouped_operands(checked->known, g, caller, gemm.sizes_alone);
+}
+
+nvfp4_status make_grouped_plan(const CheckedGrouped& checked, int32_t capability, Plan* plan) {
+  *plan = {};
+  if (checked.gemm.empty) return NVFP4_SUCCESS;
+  const nvfp4_gemm_desc& g = *checked.gemm.desc;
+  NVFP4_TRY(find_architecture(capability, &plan->arch_index));
+  NVFP4_TRY(decide(checked, plan->arch(), &plan->variant));
+  Choice choice{};
+  NVFP4_TRY(decide_split(checked, plan->arch(), *plan->variant, &choice));
+  const int64_t tiles_m = most_token_tiles(g, *plan->variant);
+  const int64_t tiles_n = ceil_div(g.n, plan->variant->tile_weights);
+  int64_t ctas;
+  if (!multiply(tiles_m, tiles_n * choice.split, &ctas) || ctas > kMaxTiles) {
+    return fail(NVFP4_STATUS_LIMIT,
+                "the groups may have %" PRId64 " * %" PRId64 " tiles, of %" PRIu32
+                " CTAs each; at most %" PRId64 " CTAs",
+                tiles_m, tiles_n, choice.split, kMaxTiles);
+  }
+  plan->split = choice.split;
+  plan->cluster = choice.cluster;
+  plan->tiles_m = static_cast<uint32_t>(tiles_m);
+  plan->tiles_n = static_cast<uint32_t>(tiles_n);
+  plan->grid = static_cast<uint32_t>(ctas);
+  plan->shared_bytes = plan->variant->shared_bytes;
+  plan->waits = true;
+  plan->grouped = true;
+  return NVFP4_SUCCESS;
+}
+
+}  // namespace nvfp4

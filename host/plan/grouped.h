@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+// Grouped products: the rules as a whole, and launch geometry, as checked.h and plan.h have them
+// for single ones.
+#pragma once
+
+#include "host/plan/plan.h"
+
+namespace nvfp4 {
+
+struct CheckedGrouped {
+  CheckedGemm gemm;  // l groups; A, C and D have no batches
+  nvfp4_grouped_desc known{};
+};
+
+nvfp4_status check_grouped(const nvfp4_grouped_desc* desc, Caller caller, CheckedGrouped* checked);
+
+// The variant depends on the sizes, rows_hint and desc.variant alone, never on what the device
+// memory says of rows; there are CTAs for the most tiles that any division of the rows has.
+nvfp4_status make_grouped_plan(const CheckedGrouped& checked, int32_t capability, Plan* plan);
+
+}  // namespace nvfp4

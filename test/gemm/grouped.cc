@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT
+// Grouped products: each row has the bits of its group's single product, whatever the division.
+#include "test/gemm/grouped.h"
+#include "test/gemm/sizes.h"
+
+using gemm_test::DeviceGrouped;
+using gemm_test::GroupedProblem;
+using gemm_test::GroupedSizes;
+using gemm_test::run_grouped;
+using gemm_test::single_products;
+
+#define USE_HOPPER(gpu) USE_GPU_OF_FAMILY(gpu, 9)
+
+namespace {
+
+// Variants that have an entry for grouped products, with the type of their tokens.
+struct Tile {
+  const char* variant;
+  int32_t a_type;
+  operator std::string() const { return variant; }
+};
+// Elsewhere than in a long run each type of tokens and each number of them once.
+std::vector<Tile> tiles() {
+  std::vector<Tile> all = {{"sm90_64x16x256", NVFP4_TYPE_NONE},
+                           {"sm90_f16_64x16x256", NVFP4_TYPE_F16},
+                           {"sm90_bf16_64x64x256", NVFP4_TYPE_BF16},
+                           {"sm90_bf16_64x16x256", NVFP4_TYPE_BF16},
+                           {"sm90_f16_64x64x256", NVFP4_TYPE_F16}};
+  if (!gemm_test::everything()) all.resize(3);
+  return all;
+}
+
+// Group boundaries drawn by seed: some groups are empty, some have one row.
+std::vector<int32_t> drawn_ends(int64_t rows, int64_t groups, uint64_t seed) {
+  support::Random random(seed);
+  std::vector<int32_t> ends;
+  for (int64_t i = 0; i + 1 < groups; ++i)
+    ends.push_back(int32_t(random.below(uint32_t(rows + 1))));
+  ends.push_back(int32_t(rows));
+  std::sort(ends.begin(), ends.end());
+  for (size_t i = 3; i + 1 < ends.size(); i += 4) ends[i] = ends[i - 1];
+  return ends;
+}
+
+void require_bits_of_singles(const gemm_test::Gpu& gpu, const Tile& tile,
+                             const GroupedProblem& problem) {
+  DeviceGrouped device(gpu, problem);
+  device.gemm.variant = tile.variant;
+  CAPTURE(tile.variant);
+  const auto alike = [&](nvfp4_gemm_desc& g, int64_t) { g.variant = tile.variant; };
+  CHECK(run_grouped(device) == single_products(gpu, problem, alike));
+  CHECK(device.guards_intact());
+}
+
+}  // namespace
+
+#define EACH_GROUPED_TILE GENERATE(from_range(gemm_test::taken(tiles())))
+
+TEST_CASE("grouped: rows have the bits of their group's single product", "[grouped]") {
+  USE_HOPPER(gpu);
+  const Tile tile = EACH_GROUPED_TILE;
+  // Boundaries inside tiles, the first, a middle and the last group empty, one row alone; two
+  // CTAs share K, which ends in a stage with one step.
+  const GroupedSizes sizes{45, 70, 1344, tile.a_type};
+  require_bits_of_singles(gpu, tile, {sizes, {0, 19, 20, 20, 41, 41}, 50});
+}
+
+TEST_CASE("grouped: divisions drawn by seed give those bits", "[grouped]") {
+  USE_HOPPER(gpu);
+  const Tile tile = EACH_GROUPED_TILE;
+  const GroupedSizes sizes{21, 66, 208, tile.a_type};
+  require_bits_of_singles(gpu, tile, {sizes, drawn_ends(21, 7, 51), 52});
+}
+
+// A step of the walk is 32 groups.
+TEST_CASE("grouped: a row finds its group among a thousand", "[grouped]") {
+  USE_HOPPER(gpu);
+  std::vector<int32_t> ends(1024, 0);
+  std::fill(ends.begin() + 31, ends.end(), 1);    // the last of the first 32
+  std::fill(ends.begin() + 32, ends.end(), 3);    // the first of the next 32
+  std::fill(ends.begin() + 1023, ends.end(), 5);  // the last of all
+  require_bits_of_singles(gpu, tiles()[1], {{5, 8, 64, NVFP4_TYPE_F16}, ends, 53});
+}
+
+TEST_CASE("grouped: ends that fall, are negative or pass M are cut", "[grouped]") {
+  USE_HOPPER(gpu);
+  const Tile tile = EACH_GROUPED_TILE;
+  const GroupedProblem right({20, 70, 64, tile.a_type}, {0, 9, 9, 20, 20, 20}, 54);
+  DeviceGrouped device(gpu, right);
+  device.gemm.variant = tile.variant;
+  const std::vector<uint8_t> d = run_grouped(device);
+  for (const std::vector<int32_t>& wrong :
+       {std::vector<int32_t>{-5, 9, 3, 1 << 30, 2, 20}, {INT32_MIN, 9, -1, INT32_MAX, 0, 0}}) {
+    device.clear_d();
+    device.set_rows(wrong);
+    CHECK(run_grouped(device) == d);
+    CHECK(device.guards_intact());
+  }
+}
+
+TEST_CASE("grouped: no group has rows, and nothing is written", "[grouped]") {
+  USE_HOPPER(gpu);
+  const GroupedProblem none({7, 70, 64, NVFP4_TYPE_F16}, {0, 0, 0}, 55);
+  DeviceGrouped device(gpu, none);
+  CHECK(run_grouped(device) == std::vector<uint8_t>(7 * 70 * 4, 0xFF));
+}
+
+TEST_CASE("grouped: a NaN in a group's rows stays there", "[grouped]") {
+  USE_HOPPER(gpu);
+  const Tile tile = EACH_GROUPED_TILE;
+  GroupedProblem problem({6, 66, 64, tile.a_type}, {3, 6}, 56);
+  DeviceGrouped before(gpu, problem);
+  const std::vector<uint8_t> d = run_grouped(before);
+  if (tile.a_type == NVFP4_TYPE_NONE) {
+    problem.tokens.a.set_scale(0, 3, 0, 0x7F);
+  } else {
+    problem.tokens.a.set_half(0, 3, 0, 0x7FFF);
+  }
+  DeviceGrouped with(gpu, problem);
+  const std::vector<uint8_t> nan = run_grouped(with);
+  CHECK(std::equal(d.begin(), d.begin() + 3 * 66 * 4, nan.begin()));
+  CHECK(std::equal(d.begin() + 4 * 66 * 4, d.end(), nan.begin() + 4 * 66 * 4));
+}
+
+TEST_CASE("grouped: C, bias, activation and scalars are those of the row", "[grouped]") {
+  USE_HOPPER(gpu);
+  const Tile tile = EACH_GROUPED_TILE;
+  GroupedProblem problem({23, 72, 64, tile.a_type}, {2, 2, 19, 23}, 57);
+  const support::DeviceBuffer c(gpu.driver, std::vector<uint8_t>(23 * 72 * 4, 0x3C));
+  std::vector<uint8_t> values(24 * 4);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = uint8_t(i % 4 == 3 ? 0x3F : i);
+  const support::DeviceBuffer bias(gpu.driver, values);
+  const auto set = [&](nvfp4_gemm_desc& g, int64_t begin) {
+    g.c = reinterpret_cast<const float*>(c.address()) + begin * 72;
+    g.c_type = NVFP4_TYPE_F32, g.c_ld = 72, g.beta = 0.75f;
+    g.bias = reinterpret_cast<const float*>(bias.address()) + begin;
+    g.bias_type = NVFP4_TYPE_F32, g.bias_axis = NVFP4_BIAS_AXIS_ROW;
+    g.alpha_device = g.beta_device = nullptr;
+    g.activation = NVFP4_ACTIVATION_SILU;
+    g.variant = tile.variant;
+  };
+  DeviceGrouped device(gpu, problem);
+  set(device.gemm, 0);
+  CHECK(run_grouped(device) == single_products(gpu, problem, set));
+}
+
+TEST_CASE("grouped: a plan runs with other ends and in a graph that reads them", "[grouped]") {
+  USE_HOPPER(gpu);
+  const GroupedProblem first({18, 66, 64, NVFP4_TYPE_F16}, {5, 18}, 58);
+  GroupedProblem second = first;
+  second.ends = {12, 18};
+  DeviceGrouped device(gpu, first);
+  const DeviceGrouped other(gpu, second);
+  nvfp4_gemm_plan* plan = nullptr;
+  REQUIRE(nvfp4_grouped_plan_create(&device.grouped, &plan) == NVFP4_SUCCESS);
+  REQUIRE(nvfp4_gemm_plan_run(plan, nullptr, nullptr) == NVFP4_SUCCESS);
+  CHECK(device.d() == single_products(gpu, first));
+
+  nvfp4_gemm_addresses addresses{};
+  addresses.struct_size = sizeof addresses;
+  addresses.rows = other.row_ends();
+  REQUIRE(nvfp4_gemm_plan_run(plan, &addresses, nullptr) == NVFP4_SUCCESS);
+  CHECK(device.d() == single_products(gpu, second));
+
+  const support::Driver& driver = gpu.driver;
+  CUstream stream = nullptr;
+  CUgraph graph = nullptr;
+  CUgraphExec instance = nullptr;
+  driver.check(driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  driver.check(driver.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), "begin");
+  CHECK(nvfp4_gemm_plan_run(plan, nullptr, stream) == NVFP4_SUCCESS);
+  driver.check(driver.cuStreamEndCapture(stream, &graph), "cuStreamEndCapture");
+  driver.check(driver.cuGraphInstantiateWithFlags(&instance, graph, 0), "instantiate");
+  device.set_rows(second.ends);
+  device.clear_d();
+  driver.check(driver.cuGraphLaunch(instance, stream), "cuGraphLaunch");
+  driver.check(driver.cuStreamSynchronize(stream), "cuStreamSynchronize");
+  CHECK(device.d() == single_products(gpu, second));
+  driver.cuGraphExecDestroy(instance);
+  driver.cuGraphDestroy(graph);
+  driver.cuStreamDestroy(stream);
+  nvfp4_gemm_plan_destroy(plan);
+}
+
+TEST_CASE("grouped: exact sums are the reference's", "[grouped]") {
+  USE_HOPPER(gpu);
+  const Tile tile = EACH_GROUPED_TILE;
+  const GroupedProblem problem({20, 66, 80, tile.a_type}, {4, 4, 19}, 59, support::Data::exact);
+  DeviceGrouped device(gpu, problem);
+  device.gemm.variant = tile.variant;
+  const std::vector<uint8_t> d = run_grouped(device);
+  std::vector<uint8_t> want(d.size(), 0xFF);
+  nvfp4_gemm_desc host = device.gemm;
+  const support::Operand &a = problem.tokens.a, &b = problem.weights.b;
+  const std::vector<uint8_t> b_scales = b.device_scales(0x7F, 0);
+  const std::vector<uint8_t> a_scales =
+      a.quantized() ? a.device_scales(0x7F, 0) : std::vector<uint8_t>();
+  host.a = a.quantized() ? static_cast<const void*>(a.codes.data()) : a.halves.data();
+  host.a_scales = a.quantized() ? a_scales.data() : nullptr;
+  host.b = b.codes.data(), host.b_scales = b_scales.data(), host.d = want.data();
+  nvfp4_grouped_desc grouped = device.grouped;
+  grouped.gemm = &host, grouped.rows = problem.ends.data();
+  REQUIRE(nvfp4_grouped_reference(&grouped) == NVFP4_SUCCESS);
+  CHECK(d == want);
+}
+
+TEST_CASE("grouped: every division, wide and long", "[.][grouped]") {
+  USE_HOPPER(gpu);
+  const Tile tile = EACH_GROUPED_TILE;
+  const uint64_t seed = GENERATE(range(uint64_t{0}, uint64_t{6}));
+  constexpr int64_t kGroups[] = {1, 2, 8, 33, 128, 300};
+  constexpr int64_t kK[] = {16, 272, 1344, 2880, 512, 48};
+  const GroupedSizes sizes{150, 200, kK[seed], tile.a_type};
+  require_bits_of_singles(gpu, tile, {sizes, drawn_ends(150, kGroups[seed], seed), 60 + seed});
+}

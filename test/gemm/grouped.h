@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+// Grouped products for tests: one operand A of all rows, a B for each group, and the same rows as
+// single products.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <vector>
+
+#include "test/gemm/gpu.h"
+#include "tools/harness/general_gemm.h"
+
+namespace gemm_test {
+
+struct GroupedSizes {
+  int64_t rows, n, k;  // rows that A and D have
+  int32_t a_type = NVFP4_TYPE_NONE;
+};
+
+inline std::vector<uint8_t> bytes_of_ints(const std::vector<int32_t>& values) {
+  const uint8_t* first = reinterpret_cast<const uint8_t*>(values.data());
+  return {first, first + values.size() * sizeof(int32_t)};
+}
+
+// Operands on the host, of which group g takes the rows up to ends[g].
+struct GroupedProblem {
+  GroupedSizes sizes;
+  std::vector<int32_t> ends;
+  support::Problem tokens, weights;  // A of all rows; B of all groups
+  support::EpilogueFields fields;
+
+  GroupedProblem(const GroupedSizes& of, std::vector<int32_t> row_ends, uint64_t seed,
+                 support::Data data = support::Data::random)
+      : sizes(of),
+        ends(std::move(row_ends)),
+        tokens(of.a_type == NVFP4_TYPE_NONE
+                   ? support::make_problem({of.rows, 1, of.k}, data, seed)
+                   : support::make_a16_problem({of.rows, 1, of.k}, of.a_type, data, seed)),
+        weights(support::make_problem({1, of.n, of.k, groups()}, data, seed + 1)) {
+    fields.d_type = NVFP4_TYPE_F32;  // in which every other order of additions shows
+    fields.alpha = tokens.alpha;
+    tokens.a.layout = NVFP4_SCALE_LAYOUT_LINEAR;
+  }
+
+  int64_t groups() const { return int64_t(ends.size()); }
+  int64_t begin(int64_t group) const { return group == 0 ? 0 : ends[size_t(group - 1)]; }
+  int64_t end(int64_t group) const { return ends[size_t(group)]; }
+
+  // The rows of one group, as a problem of its own.
+  support::GeneralProblem single(int64_t group) const {
+    const int64_t first = begin(group), count = end(group) - first;
+    const support::Shape shape{count, sizes.n, sizes.k};
+    support::Problem one =
+        sizes.a_type == NVFP4_TYPE_NONE
+            ? support::make_problem(shape)
+            : support::make_a16_problem(shape, sizes.a_type, support::Data::exact, 1);
+    const auto copy = [&](const auto& from, auto& to, int64_t row_units, int64_t row) {
+      std::copy_n(from.begin() + row * row_units, int64_t(to.size()), to.begin());
+    };
+    if (sizes.a_type == NVFP4_TYPE_NONE) {
+      copy(tokens.a.codes, one.a.codes, tokens.a.ld / 2, first);
+      copy_scales(tokens.a, first, &one.a);
+    } else {
+      copy(tokens.a.halves, one.a.halves, tokens.a.ld, first);
+    }
+    copy(weights.b.codes, one.b.codes, weights.b.batch_stride / 2, group);
+    copy(weights.b.scales, one.b.scales, weights.b.scales_stride(), group);
+    one.alpha = fields.alpha;
+    one.batch_invariant = true;
+    return support::GeneralProblem(one, fields, 1);
+  }
+
+ private:
+  static void copy_scales(const support::Operand& from, int64_t first, support::Operand* to) {
+    for (int64_t row = 0; row < to->rows; ++row)
+      for (int64_t block = 0; block < to->k / 16; ++block)
+        to->set_scale(0, row, block, from.scale(0, first + row, block));
+  }
+};
+
+// The same on the device, between guards. D begins as 0xFF.
+class DeviceGrouped {
+ public:
+  DeviceGrouped(const Gpu& gpu, const GroupedProblem& problem)
+      : a_(gpu.driver, a_bytes(problem)),
+        a_scales_(gpu.driver, problem.tokens.a.quantized() ? problem.tokens.a.device_scales(0x7F, 0)
+                                                           : std::vector<uint8_t>(16)),
+        b_(gpu.driver, problem.weights.b.codes),
+        b_scales_(gpu.driver, problem.weights.b.device_scales(0x7F, 0)),
+        rows_(gpu.driver, bytes_of_ints(problem.ends)),
+        d_(gpu.driver, size_t(problem.sizes.rows * problem.sizes.n *
+                              support::bytes_of_type(problem.fields.d_type))) {
+    const GroupedSizes& s = problem.sizes;
+    gemm = NVFP4_GEMM_DESC_INIT;
+    gemm.m = s.rows, gemm.n = s.n, gemm.k = s.k, gemm.l = problem.groups();
+    gemm.a = a_.pointer(), gemm.a_ld = problem.tokens.a.ld, gemm.a_type = s.a_type;
+    if (s.a_type == NVFP4_TYPE_NONE) {
+      gemm.a_scales = a_scales_.pointer();
+      gemm.a_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
+    }
+    const support::Operand& b = problem.weights.b;
+    gemm.b = b_.pointer(), gemm.b_ld = b.ld, gemm.b_batch_stride = b.batch_stride;
+    gemm.b_scales = b_scales_.pointer(), gemm.b_scale_layout = b.layout;
+    gemm.b_scales_batch_stride_bytes = b.device_scales_stride(0, b.layout);
+    gemm.d = d_.pointer(), gemm.d_ld = s.n, gemm.d_type = problem.fields.d_type;
+    gemm.alpha = problem.fields.alpha;
+    grouped.struct_size = sizeof grouped;
+    grouped.gemm = &gemm;
+    grouped.rows = static_cast<const int32_t*>(rows_.pointer());
+    grouped.rows_kind = NVFP4_ROWS_ENDS;
+  }
+  DeviceGrouped(const DeviceGrouped&) = delete;
+
+  nvfp4_gemm_desc gemm{};
+  nvfp4_grouped_desc grouped{};
+
+  void set_rows(const std::vector<int32_t>& ends) { rows_.upload(bytes_of_ints(ends)); }
+  void clear_d() { d_.upload(std::vector<uint8_t>(d_.bytes(), 0xFF)); }
+  const int32_t* row_ends() const { return static_cast<const int32_t*>(rows_.pointer()); }
+  std::vector<uint8_t> d() const { return d_.download(); }
+  bool guards_intact() const { return d_.guards_intact() && a_.guards_intact(); }
+
+ private:
+  static std::vector<uint8_t> a_bytes(const GroupedProblem& problem) {
+    const support::Operand& a = problem.tokens.a;
+    if (a.quantized()) return a.codes;
+    const uint8_t* first = reinterpret_cast<const uint8_t*>(a.halves.data());
+    return {first, first + a.halves.size() * 2};
+  }
+
+  support::DeviceBuffer a_, a_scales_, b_, b_scales_, rows_, d_;
+};
+
+// What else a test asks of the single product whose rows begin there.
+using Change = std::function<void(nvfp4_gemm_desc&, int64_t begin)>;
+
+// D of all rows, group by group as single products with batch_invariant; rows of no group 0xFF.
+inline std::vector<uint8_t> single_products(const Gpu& gpu, const GroupedProblem& problem,
+                                            const Change& change = nullptr) {
+  const int64_t row_bytes = problem.sizes.n * support::bytes_of_type(problem.fields.d_type);
+  std::vector<uint8_t> d(size_t(problem.sizes.rows * row_bytes), 0xFF);
+  for (int64_t group = 0; group < problem.groups(); ++group) {
+    if (problem.end(group) == problem.begin(group)) continue;
+    support::DeviceGeneral one(gpu.driver, problem.single(group));
+    if (change) change(one.desc, problem.begin(group));
+    const nvfp4_status status = nvfp4_gemm_run(&one.desc, nullptr);
+    INFO(nvfp4_last_error());
+    REQUIRE(status == NVFP4_SUCCESS);
+    const std::vector<uint8_t> rows = one.d();
+    std::copy(rows.begin(), rows.end(), d.begin() + problem.begin(group) * row_bytes);
+  }
+  return d;
+}
+
+inline std::vector<uint8_t> run_grouped(const DeviceGrouped& device) {
+  const nvfp4_status status = nvfp4_grouped_run(&device.grouped, nullptr);
+  INFO(nvfp4_last_error());
+  REQUIRE(status == NVFP4_SUCCESS);
+  return device.d();
+}
+
+}  // namespace gemm_test

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+// The rules of nvfp4_grouped_desc, and its plans, without a driver.
+#include <cstring>
+#include <functional>
+#include <string>
+
+#include "nvfp4_gemm.h"
+#include "tools/testing/catch.h"
+
+namespace {
+
+using Grouped = nvfp4_grouped_desc;
+
+alignas(16) unsigned char memory[16];
+
+// Eight experts of 4096 x 7168, without addresses.
+struct Experts {
+  nvfp4_gemm_desc gemm = NVFP4_GEMM_DESC_INIT;
+  Grouped grouped{};
+
+  explicit Experts(int64_t rows = 32) {
+    gemm.m = rows, gemm.n = 4096, gemm.k = 7168, gemm.l = 8;
+    gemm.a_ld = gemm.b_ld = 7168, gemm.d_ld = 4096, gemm.b_batch_stride = 4096 * 7168;
+    gemm.a_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
+    gemm.b_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
+    gemm.b_scales_batch_stride_bytes = 4096 * 7168 / 16;
+    gemm.d_type = NVFP4_TYPE_BF16;
+    gemm.alpha = 1;
+    grouped.struct_size = sizeof grouped;
+    grouped.gemm = &gemm;
+    grouped.rows_kind = NVFP4_ROWS_ENDS;
+  }
+  Experts(const Experts&) = delete;
+
+  void halves() {
+    gemm.a_type = NVFP4_TYPE_BF16;
+    gemm.a_scale_layout = NVFP4_SCALE_LAYOUT_UNSET;
+  }
+  nvfp4_status supported(int32_t capability = 90) const {
+    return nvfp4_grouped_supported(&grouped, capability);
+  }
+  nvfp4_plan_info plan() const {
+    nvfp4_plan_info info{};
+    info.struct_size = sizeof info;
+    const nvfp4_status status = nvfp4_grouped_describe(&grouped, 90, 132, &info);
+    INFO((status == NVFP4_SUCCESS ? "" : nvfp4_last_error()));
+    REQUIRE(status == NVFP4_SUCCESS);
+    return info;
+  }
+};
+
+nvfp4_status changed(const std::function<void(Grouped&, nvfp4_gemm_desc&)>& change) {
+  Experts x;
+  change(x.grouped, x.gemm);
+  return x.supported();
+}
+
+}  // namespace
+
+TEST_CASE("grouped: each rule of the desc is refused by its status", "[grouped]") {
+  using Gemm = nvfp4_gemm_desc;
+  const float one = 1;
+  const int32_t row = 0;
+  CHECK(changed([](Grouped&, Gemm&) {}) == NVFP4_SUCCESS);
+  CHECK(nvfp4_grouped_supported(nullptr, 90) == NVFP4_STATUS_NULL_POINTER);
+  CHECK(changed([](Grouped& x, Gemm&) { x.struct_size -= 8; }) == NVFP4_STATUS_INVALID_STRUCT);
+  CHECK(changed([](Grouped& x, Gemm&) { x.gemm = nullptr; }) == NVFP4_STATUS_NULL_POINTER);
+  CHECK(changed([](Grouped& x, Gemm&) { x.rows_kind = 0; }) == NVFP4_STATUS_INVALID_ENUM);
+  CHECK(changed([](Grouped& x, Gemm&) { x.capacity = -1; }) == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(changed([](Grouped& x, Gemm&) { x.capacity = 1; }) == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(changed([](Grouped& x, Gemm&) { x.rows_hint = -1; }) == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(changed([](Grouped& x, Gemm&) { x.reserved[3] = 1; }) == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(changed([](Grouped&, Gemm& g) { g.m = -1; }) == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(changed([](Grouped&, Gemm& g) { g.d_ld = 1; }) == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(changed([](Grouped&, Gemm& g) { g.b_batch_stride = 8; }) == NVFP4_STATUS_MISALIGNED);
+  // What this version does not have.
+  const auto absent = [&](const std::function<void(Grouped&, Gemm&)>& change) {
+    return changed(change) == NVFP4_STATUS_NOT_SUPPORTED;
+  };
+  CHECK(absent([](Grouped& x, Gemm&) { x.rows_kind = NVFP4_ROWS_COUNTS; }));
+  CHECK(absent([&](Grouped& x, Gemm&) { x.group_alpha = &one; }));
+  CHECK(absent([&](Grouped& x, Gemm&) { x.group_alpha2 = &one; }));
+  CHECK(absent([&](Grouped& x, Gemm&) { x.group_d_tensor_scale = &one; }));
+  CHECK(absent([&](Grouped& x, Gemm&) { x.scale_rows = &row; }));
+  CHECK(absent([](Grouped&, Gemm& g) { g.k = 0; }));
+  CHECK(absent([](Grouped&, Gemm& g) {
+    g.d_type = NVFP4_TYPE_NVFP4, g.d_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
+  }));
+  CHECK(absent([](Grouped&, Gemm& g) { g.a_tensor_scale_rows = 1; }));
+  CHECK(absent([](Grouped&, Gemm& g) { g.a_scale_layout = NVFP4_SCALE_LAYOUT_128X4; }));
+  const Experts x;
+  for (const int32_t capability : {80, 100, 120}) {
+    CHECK(x.supported(capability) == NVFP4_STATUS_NOT_SUPPORTED);
+  }
+  CHECK(x.supported(70) == NVFP4_STATUS_UNSUPPORTED_ARCH);
+}
+
+TEST_CASE("grouped: batch strides of A, C and D are not looked at", "[grouped]") {
+  Experts x;
+  x.gemm.a_batch_stride = -3, x.gemm.c_batch_stride = -5, x.gemm.d_batch_stride = 1;
+  x.gemm.a_scales_batch_stride_bytes = 7;
+  CHECK(x.supported() == NVFP4_SUCCESS);
+}
+
+TEST_CASE("grouped: row ends are there, aligned and apart from D", "[grouped]") {
+  Experts x;
+  nvfp4_gemm_desc& g = x.gemm;
+  g.m = 1, g.n = g.k = g.l = 1, g.k = 16;
+  g.a_ld = g.b_ld = 32, g.d_ld = 1;
+  alignas(16) static unsigned char a[16], scales[512], b[16], b_scales[512];
+  g.a = a, g.a_scales = scales, g.b = b, g.b_scales = b_scales, g.d = memory;
+  CHECK(x.supported() == NVFP4_STATUS_NULL_POINTER);
+  x.grouped.rows = reinterpret_cast<const int32_t*>(scales + 2);
+  CHECK(x.supported() == NVFP4_STATUS_MISALIGNED);
+  x.grouped.rows = reinterpret_cast<const int32_t*>(memory);
+  CHECK(x.supported() == NVFP4_STATUS_OVERLAP);
+  x.grouped.rows = reinterpret_cast<const int32_t*>(scales);
+  CHECK(x.supported() == NVFP4_SUCCESS);
+}
+
+TEST_CASE("grouped: nothing is there where no rows, groups or columns are", "[grouped]") {
+  const auto empty = [](Grouped&, nvfp4_gemm_desc&) {};
+  CHECK(changed(empty) == NVFP4_SUCCESS);
+  Experts x;
+  x.gemm.l = 0;
+  CHECK(nvfp4_grouped_run(&x.grouped, nullptr) == NVFP4_SUCCESS);
+  CHECK(nvfp4_grouped_reference(&x.grouped) == NVFP4_SUCCESS);
+  x.gemm.l = 8, x.gemm.m = 0;
+  CHECK(nvfp4_grouped_run(&x.grouped, nullptr) == NVFP4_SUCCESS);
+  CHECK(x.plan().grid_ctas == 0);
+}
+
+TEST_CASE("grouped: the grid has the most tiles that a division of the rows has", "[grouped]") {
+  Experts few;  // 8 groups that begin a tile each, and 24 rows more: one tile of 16 beyond those
+  nvfp4_plan_info info = few.plan();
+  CHECK(std::string(info.variant) == "sm90_64x16x256");
+  CHECK(info.grid_ctas == (8 + 1) * 64 * info.k_partitions);
+  CHECK(info.workspace_bytes == 0);
+  // Each expert's weights once, tokens and D once.
+  CHECK(info.bytes == 0.5625 * 7168 * (8 * 4096 + 32) + 2.0 * 32 * 4096);
+  few.gemm.m = 3;  // three groups at most have rows
+  CHECK(few.plan().grid_ctas == 3 * 64 * info.k_partitions);
+
+  Experts many(1000);
+  many.halves();
+  CHECK(std::string(many.plan().variant) == "sm90_bf16_64x64x256");  // 125 rows a group
+  many.grouped.rows_hint = 7;
+  CHECK(std::string(many.plan().variant) == "sm90_bf16_64x16x256");
+  many.gemm.variant = "sm90_bf16_64x64x256";
+  CHECK(std::string(many.plan().variant) == "sm90_bf16_64x64x256");
+  many.gemm.variant = "sm90_bf16_128x192x256";
+  CHECK(many.supported() == NVFP4_STATUS_INVALID_VALUE);
+  many.gemm.variant = "sm90_bf16_64x64x256/4";
+  CHECK(many.supported() == NVFP4_STATUS_INVALID_VALUE);
+}
+
+TEST_CASE("grouped: explain says groups and their tiles in a buffer that is large enough",
+          "[grouped]") {
+  const Experts x;
+  char text[4096];
+  REQUIRE(nvfp4_grouped_explain(&x.grouped, 90, 132, text, sizeof text) == NVFP4_SUCCESS);
+  CHECK(std::string(text).find("8 groups") != std::string::npos);
+  CHECK(std::string(text).find("sm90_64x16x256") != std::string::npos);
+  CHECK(nvfp4_grouped_explain(&x.grouped, 90, 132, text, 20) == NVFP4_STATUS_INVALID_VALUE);
+}
