@@ -101,8 +101,8 @@
  * first, on every call. Where NVFP4 tokens have no kernel they are refused whatever K is,
  * 0 too. Fields, enumerators and functions marked (**) are declared and not yet there: what asks
  * for them is answered with NVFP4_STATUS_NOT_SUPPORTED and a sentence with the name, and nothing is
- * changed. They are amax outputs, gated products, and of grouped products all but what their section
- * says.
+ * changed. They are amax outputs, gated products, and of grouped products all but what their
+ * section says.
  *
  * D in fp16, row-major, of alpha by value is stored in a way of its own that is fastest; on 9.0,
  * with K a multiple of 64 and 128x4 scales, D in bf16, alpha on the device, tensor scales and a

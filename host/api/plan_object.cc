@@ -30,7 +30,7 @@ nvfp4_status allocate(nvfp4_gemm_plan** plan) {
   return NVFP4_SUCCESS;
 }
 
-// Of a problem that is not empty, `prepare` makes the rest for the site.
+// `prepare` makes the rest for the site, where the problem is not empty.
 template <typename Prepare>
 nvfp4_status make(bool empty, nvfp4_gemm_plan** plan, const Prepare& prepare) {
   nvfp4_gemm_plan* made = nullptr;

@@ -141,7 +141,7 @@ bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const V
   }
   for (const Split& split : kSplits) {
     if (split.parts > std::max<int64_t>(stages, 1) || !has_split(v, split.parts)) continue;
-    take({&split, 0});
+    if (at_once(split, arch) > 0) take({&split, 0});
     const bool mixes = split.parts > 1 && split.parts <= 4;
     if (!mixes || !takes_several_tiles(v, tiles, tiles_n, stages / split.parts)) continue;
     const int64_t whole = whole_tiles(split, tiles, arch);

@@ -11,7 +11,7 @@ namespace nvfp4 {
 
 // A variant's kernels: for every product; for plain ones; for plain ones of which a CTA computes a
 // single tile (kernel/sm90/tile.h).
-// Of grouped products apart from those.
+// What grouped products have beside those.
 enum Entry : uint32_t { kEntryAny, kEntryPlain, kEntryOnce, kEntryGrouped, kEntryCount };
 
 // Parts that K may be cut into. No variant has code for all of them: has_split().

@@ -99,13 +99,14 @@ uint8_t* ReferenceEpilogue::scale_of_d(const Place& at) const {
 
 void ReferenceEpilogue::quantize(const Place& last) const {
   const int count = static_cast<int>(d_format_->block);
+  const F32(&block)[32] = block_[last.row % 32];
   const int64_t element = last.batch * g_.d_batch_stride + last.row * g_.d_ld + last.column;
   uint8_t* const codes = static_cast<uint8_t*>(g_.d) + (element + 1 - count) / 2;
   if (d_format_->scale == ScaleType::ue8m0) {
-    return quantize_ue8m0(block_, count, g_.d_scale_rule, codes, scale_of_d(last));
+    return quantize_ue8m0(block, count, g_.d_scale_rule, codes, scale_of_d(last));
   }
   float values[16];
-  for (int i = 0; i < 16; ++i) values[i] = f32_from_bits(block_[i].bits);
+  for (int i = 0; i < 16; ++i) values[i] = f32_from_bits(block[i].bits);
   quantize_block(values, g_.d_tensor_scale == nullptr ? 1.0f : *g_.d_tensor_scale, codes,
                  scale_of_d(last));
 }
@@ -117,7 +118,7 @@ void ReferenceEpilogue::store(const Place& at, F32 acc) const {
     return store_rounded(g_.d, g_.d_type, index, x);
   }
   const int64_t in_block = at.column % d_format_->block;
-  block_[in_block] = x;
+  block_[at.row % 32][in_block] = x;
   if (in_block + 1 == d_format_->block) quantize(at);
 }
 

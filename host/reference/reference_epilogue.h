@@ -16,7 +16,7 @@ class ReferenceEpilogue {
   // Reads alpha, beta and the scale of A where they lie. `desc` outlives the epilogue.
   explicit ReferenceEpilogue(const nvfp4_gemm_desc& desc);
 
-  // The elements of a row come from left to right, those that share a scale of D one after another.
+  // The elements of a row come from left to right, those of up to 32 neighbouring rows in turns.
   void store(const Place& at, F32 acc) const;
 
  private:
@@ -30,7 +30,8 @@ class ReferenceEpilogue {
   F32 beta_;
   bool adds_c_;
   const OperandFormat* d_format_;  // NULL: D has no scales
-  mutable F32 block_[32];          // values that wait for the last one of their block
+  // Values that wait for the last one of their block, by the row's number modulo 32.
+  mutable F32 block_[32][32];
 };
 
 }  // namespace nvfp4

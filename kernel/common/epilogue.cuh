@@ -222,8 +222,8 @@ __device__ void ask_for_c_of_rows(const Params& p, const SumRows& rows, uint32_t
 // `factor` is a power of two that the kernel's sums lack. kRowsOfC rows of C are asked for at once,
 // before the first of them is used, or each would wait for its own; they are moved on through the
 // registers, so that what is computed is in the code once. kRowScales is false where A's factors of
-// rows are in the sums already; else they, and B's beside them, are loaded for each row, for want of
-// registers.
+// rows are in the sums already; else they, and B's beside them, are loaded for each row, for want
+// of registers.
 template <uint32_t kRowsOfC = 1, bool kRowScales = true, typename Params, typename To = ToD>
 __device__ __forceinline__ void store_general(const Params& p, SumRows rows, GeneralColumns columns,
                                               float factor, To to = {}) {

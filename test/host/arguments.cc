@@ -448,7 +448,6 @@ TEST_CASE("Addresses of what is not there yet are refused by name when a plan is
       SET(b2_tensor_scale, &one),
       SET(bias2, &one),
       SET(alpha2_device, &one),
-      SET(rows, &rows),
       SET(scale_rows, &rows),
       SET(group_alpha, &one),
       SET(group_alpha2, &one),
