@@ -251,9 +251,16 @@ void store_padded_row(const TensorMap& m, const TmaRow& row, uint32_t address,
                       const SharedMemory& shared, const GlobalMemory& global) {
   if (!row.inside || uint64_t(row.start) >= m.inner_bytes(m.dim(0))) return;
   uint8_t* to = global.at(row.address + uint64_t(row.start), m.row_bytes(), granule, "TMA store");
-  for (uint32_t i = 0; i < m.box[0] / granule; ++i)
-    pack6(shared.view(m.place(address + i * granule), granule, "TMA store"), to + i * 12);
-  global.blank().remove(row.address + uint64_t(row.start), m.row_bytes());
+  const uint64_t there = row.address + uint64_t(row.start);
+  global.blank().remove(there, m.row_bytes());
+  for (uint32_t i = 0; i < m.box[0] / granule; ++i) {
+    const uint32_t from = m.place(address + i * granule);
+    pack6(shared.view_any(from, granule, "TMA store"), to + i * 12);
+    if (!shared.has_value(from, granule, "TMA store"))  // their bits lie across its bytes
+      global.blank().add({there + i * 12, 12,
+                          format("TMA store of 16 bytes at shared address 0x%x with one that %s",
+                                 from, shared.why_none(from).c_str())});
+  }
 }
 
 }  // namespace
@@ -271,9 +278,12 @@ void tma_store(const TensorMap& m, const TmaCoordinates& c, uint32_t shared_addr
     if (bytes == 0) return;
     uint8_t* to =
         global.at(row.address + uint64_t(row.start), uint64_t(bytes), granule, "TMA store");
-    for (uint32_t i = 0; i < bytes; i += granule)
-      std::memcpy(to + i, shared.view(m.place(address + i), granule, "TMA store"), granule);
-    global.blank().remove(row.address + uint64_t(row.start), uint64_t(bytes));
+    const uint64_t there = row.address + uint64_t(row.start);
+    for (uint32_t i = 0; i < bytes; i += granule) {
+      const uint32_t from = m.place(address + i);
+      std::memcpy(to + i, shared.view_any(from, granule, "TMA store"), granule);
+      shared.hand_on_blank(from, global, there + i, granule, "TMA store");
+    }
   });
 }
 

@@ -103,6 +103,35 @@ void SharedMemory::forget_blank(uint32_t address, const GlobalMemory& from, uint
                r.why);
 }
 
+template <class F>
+void SharedMemory::each_blank(uint32_t address, uint32_t bytes, const char* who, F f) const {
+  const uint8_t* from = shadow_.data() + check(address, bytes, 1, who);
+  const uint8_t* const end = from + bytes;
+  while ((from = first_with(from, uint32_t(end - from), written, false))) {
+    const uint8_t* behind = first_with(from, uint32_t(end - from), written, true);
+    if (!behind) behind = end;
+    const uint32_t at = window_start + uint32_t(from - shadow_.data());
+    f(at, uint32_t(behind - from),
+      format("%s of the byte at shared address 0x%x, which %s", who, at, why_none(at).c_str()));
+    from = behind;
+  }
+}
+
+void SharedMemory::hand_on_blank(uint32_t address, const GlobalMemory& to, uint64_t there,
+                                 uint32_t bytes, const char* who) const {
+  to.blank().remove(there, bytes);
+  each_blank(address, bytes, who, [&](uint32_t at, uint32_t n, std::string why) {
+    to.blank().add({there + (at - address), n, std::move(why)});
+  });
+}
+
+void SharedMemory::hand_on_blank(uint32_t address, SharedMemory& to, uint32_t there, uint32_t bytes,
+                                 const char* who) const {
+  each_blank(address, bytes, who, [&](uint32_t at, uint32_t n, std::string why) {
+    to.forget(there + (at - address), n, who, std::move(why));
+  });
+}
+
 std::string SharedMemory::why_none(uint32_t address) const {
   const auto behind = forgotten_.upper_bound(address);
   if (behind == forgotten_.begin() || std::prev(behind)->second.end <= address)

@@ -34,6 +34,12 @@ class SharedMemory {
   // Bytes that were copied from there and have no value in global memory have none here.
   void forget_blank(uint32_t address, const GlobalMemory& from, uint64_t there, uint32_t bytes,
                     const char* who);
+  // The reverse: what of these bytes, which were copied to there, has no value.
+  void hand_on_blank(uint32_t address, const GlobalMemory& to, uint64_t there, uint32_t bytes,
+                     const char* who) const;
+  // And within shared memory, of this CTA or another.
+  void hand_on_blank(uint32_t address, SharedMemory& to, uint32_t there, uint32_t bytes,
+                     const char* who) const;
   std::string why_none(uint32_t address) const;  // "nobody has written it", and more if known
 
   // A checked view of initialised bytes for operand reads by the tensor core.
@@ -95,6 +101,8 @@ class SharedMemory {
       default: return !differs(s, 1);
     }
   }
+  template <class F>  // f(address, bytes, why) for each run of bytes without a value
+  void each_blank(uint32_t address, uint32_t bytes, const char* who, F f) const;
   int64_t place_of(uint32_t address) const { return address | int64_t(rank_) << rank_shift; }
   void refuse_barriers(uint32_t first, uint32_t bytes, const char* who) const;
   [[noreturn]] void unwritten(uint32_t address, uint32_t bytes, const char* who) const;

@@ -182,9 +182,10 @@ Step copy(Warp& warp, const Instr& in, uint32_t active) {
     const AsyncWork work(warp, Work::copy, lane);
     const SharedMemory& source = work.reads(from, bytes);
     deliver(warp, in, work, d, bytes, [=, &source](SharedMemory& shared) {
-      if (bytes)
-        shared.write(d.data.address, source.view(from.address, bytes, "cp.async.bulk"), bytes, 16,
-                     "cp.async.bulk");
+      if (!bytes) return;
+      shared.write(d.data.address, source.view_any(from.address, bytes, "cp.async.bulk"), bytes, 16,
+                   "cp.async.bulk");
+      source.hand_on_blank(from.address, shared, d.data.address, bytes, "cp.async.bulk");
     });
   });
   return Step::next;
@@ -204,16 +205,14 @@ Step store(Warp& warp, const Instr& in, uint32_t active) {
     send(warp, in, lanes, shipment, [=](const SharedMemory& shared, const GlobalMemory& memory) {
       if (!bytes) return;
       uint8_t* out = memory.at(to, bytes, 16, "cp.async.bulk");
-      const uint8_t* source = shared.view(from.address, bytes, "cp.async.bulk");
-      if (mask == 0xFFFF) {
-        std::memcpy(out, source, bytes);
-        return memory.blank().remove(to, bytes);
-      }
-      for (uint32_t i = 0; i < bytes; ++i) {
-        if (!(mask >> i % 16 & 1)) continue;
-        out[i] = source[i];
-        memory.blank().remove(to + i, 1);
-      }
+      const uint8_t* source = shared.view_any(from.address, bytes, "cp.async.bulk");
+      const auto hand_on = [&](uint32_t first, uint32_t n) {
+        std::memcpy(out + first, source + first, n);
+        shared.hand_on_blank(from.address + first, memory, to + first, n, "cp.async.bulk");
+      };
+      if (mask == 0xFFFF) return hand_on(0, bytes);
+      for (uint32_t i = 0; i < bytes; ++i)
+        if (mask >> i % 16 & 1) hand_on(i, 1);
     });
   }
   return Step::next;

@@ -210,12 +210,50 @@ TEST_CASE("a store cuts the row's end at 16 bytes, over what follows dimension 0
   }
 }
 
-TEST_CASE("a store wants non-negative aligned coordinates and initialised bytes") {
+TEST_CASE("a store wants non-negative aligned coordinates") {
   Tensor t(256, 20, 1, 128, 16, 1, 3);
   CHECK_FAULT(illegal_instruction, "not negative", t.store({{-16, 0, 0}}, 0x400));
   CHECK_FAULT(illegal_instruction, "not negative", t.store({{0, -1, 0}}, 0x400));
   CHECK_FAULT(illegal_instruction, "16 bytes", t.store({{8, 0, 0}}, 0x400));
-  CHECK_FAULT(uninitialised, "TMA store", t.store({{0, 0, 0}}, 0x400));
+}
+
+TEST_CASE("a store takes bytes without a value along, and others over them") {
+  Tensor t(256, 20, 1, 128, 16, 1, 3);
+  const uint8_t ones[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+  t.shared.write(0x400 + 128 + 16, ones, 16, 0, "test");  // row 1, where the swizzle has piece 0
+  const auto needs = [&](uint32_t x, uint32_t y, uint32_t bytes) {
+    t.memory.require_values(t.address + y * t.pitch + x, bytes, "a copy");
+  };
+  t.store({{0, 0, 0}}, 0x400);
+  needs(0, 1, 16);
+  CHECK(*t.byte(t.pitch) == 1);
+  needs(128, 0, 128);
+  CHECK_FAULT(uninitialised, "TMA store of the byte", needs(0, 0, 1));
+  CHECK_FAULT(uninitialised, "nobody has written", needs(0, 1, 17));
+  t.load({{0, 1, 0}}, 0x800);
+  t.shared.view(0x800, 16, "test");
+  CHECK_FAULT(uninitialised, "TMA load", t.shared.view(0x810, 1, "test"));
+  for (uint32_t i = 0; i < 128; ++i) t.shared.write(0x400 + 16 * i, ones, 16, 0, "test");
+  t.store({{0, 0, 0}}, 0x400);
+  for (uint32_t y = 0; y < 16; ++y) needs(0, y, 128);
+}
+
+TEST_CASE("of elements of 6 bits a store takes pieces of 12 bytes without a value along") {
+  Tensor t(256, 8, 1, 128, 4, 1, 0, 15);
+  const uint8_t codes[16] = {1, 2, 3};
+  t.shared.write(0x410, codes, 16, 0, "test");
+  t.shared.write(0x420, codes, 15, 0, "test");
+  const auto needs = [&](uint32_t x, uint32_t bytes) {
+    t.memory.require_values(t.address + x, bytes, "a copy");
+  };
+  t.store({{0, 0, 0}}, 0x400);
+  needs(12, 12);
+  CHECK(*t.byte(12) == (1 | (2 & 3) << 6));
+  CHECK_FAULT(uninitialised, "TMA store", needs(11, 1));
+  CHECK_FAULT(uninitialised, "TMA store", needs(24, 1));
+  t.shared.write(0x42F, codes, 1, 0, "test");
+  t.store({{0, 0, 0}}, 0x400);
+  needs(12, 24);
 }
 
 TEST_CASE("a load outside every allocation, or into an mbarrier, is a fault") {

@@ -181,13 +181,40 @@ TEST_CASE("a register without a value may be stored to shared memory, and be lef
   report = fault(exchange + "@%p0 bra E; setp.eq.u32 %p1, %r4, 0; @%p1 bra E; E:", warp, nullptr,
                  shared);
   CHECK(contains(report, "nobody has written"));
-  // In bulk it would reach global memory.
-  report = fault(exchange +
-                     "fence.proxy.async; bar.sync 0; setp.ne.u32 %p1, %r0, 0; @%p1 bra E;"
-                     "cp.async.bulk.global.shared::cta.bulk_group [%out], [s], 128;"
-                     "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0; E:",
-                 warp, nullptr, shared);
-  CHECK(contains(report, "nobody has written a value to: PTX line"));
+}
+
+// Word i of 32 is i, those from the 20th on have no value. All are stored in bulk.
+TEST_CASE("bytes without a value go to global memory in bulk, and not to the host") {
+  const std::string bulk =
+      "mov.u32 %r0, %tid.x; setp.lt.u32 %p0, %r0, 20; mul.wide.u32 %rd1, %r0, 4;"
+      "add.u64 %rd1, %rd1, %out; @%p0 mov.u32 %r1, %r0; shl.b32 %r2, %r0, 2; mov.u32 %r3, s;"
+      "add.u32 %r3, %r3, %r2; st.shared.u32 [%r3], %r1; fence.proxy.async; bar.sync 0;"
+      "setp.ne.u32 %p1, %r0, 0; @%p1 bra E; mov.b16 %h0, 0x0F0F;"
+      "cp.async.bulk.global.shared::cta.bulk_group MASK; cp.async.bulk.commit_group;"
+      "cp.async.bulk.wait_group 0; fence.proxy.async; E: bar.sync 0;";
+  const char* const shared = ".shared .align 16 .b8 s[128];";
+  const auto text = [&](const std::string& operands, const std::string& rest) {
+    std::string body = bulk;
+    return body.replace(body.find(" MASK"), 5, operands) + rest;
+  };
+  const std::string whole = " [%out], [s], 128", masked = ".cp_mask [%out], [s], 128, %h0";
+  const std::vector<uint32_t> ones(32, 1);
+  const auto out = run(text(whole, "@!%p0 st.global.u32 [%rd1], 9;"), warp, ones, shared);
+  CHECK((out[19] == 19 && out[20] == 9 && out[31] == 9));
+  for (const std::string& operands : {whole, masked})
+    for (const char* use :
+         {"", "ld.global.u32 %r4, [%out+96]; setp.eq.u32 %p2, %r4, 0; @%p2 ret;"}) {
+      const std::string report = fault(text(operands, use), warp, nullptr, shared);
+      INFO(report);
+      CHECK(contains(report, "nobody has written a value to: PTX line"));
+    }
+  // The mask takes two words of four: those without a value get one.
+  const auto beside = run(text(masked,
+                               "and.b32 %r5, %r0, 1; setp.eq.u32 %p2, %r5, 0;"
+                               "setp.ge.and.u32 %p2, %r0, 20, %p2;"
+                               "@%p2 st.global.u32 [%rd1], 9;"),
+                          warp, ones, shared);
+  CHECK((beside[18] == 18 && beside[19] == 1 && beside[20] == 9 && beside[21] == 1));
 }
 
 // Each thread of 32 stores to its word, and those from the 20th on what they never loaded.

@@ -143,6 +143,20 @@ TEST_CASE("a bulk copy goes to the other CTA and signals its mbarrier") {
   CHECK(out == Words{41, 41, 41, 1, 40, 40, 40, 0});
 }
 
+TEST_CASE("a bulk copy to the other CTA brings what has no value without one") {
+  const auto reading = [](const std::string& what) {
+    return peers + "mov.u32 %r6, t; st.shared.u32 [t+12], 7; fence.proxy.async.shared::cta;" +
+           expecting(16) +
+           "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r2], [%r6],"
+           " 16, [%r3];" +
+           wait_for("W") + "ld.shared.u32 %r7, [" + what +
+           "]; mul.wide.u32 %rd2, %r0, 4; add.s64 %rd2, %out, %rd2; st.global.u32 [%rd2], %r7;" +
+           meet;
+  };
+  CHECK(run(reading("s+12"), pair, Words(2), declarations) == Words{7, 7});
+  CHECK(contains(fault(reading("s+8"), pair, nullptr, declarations), "nobody has written"));
+}
+
 TEST_CASE("bulk reductions of several CTAs into one add up") {
   const std::string reduce =
       "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32 [%r2],"
