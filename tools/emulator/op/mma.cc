@@ -18,14 +18,21 @@ enum Slot : size_t { d_slot, a_slot, b_slot, c_slot, sfa_slot, ida_slot, sfb_slo
 
 void load_operands(Warp& w, const Instr& in, Tile& tile) {
   const uint32_t halves = rows_of(in) / 8;
-  each_word(w, in.ops[a_slot], [&](uint32_t lane, uint32_t i, uint64_t value) {
-    const uint32_t word = uint32_t(value), row = lane / 4 + 8 * (i % halves);
-    std::memcpy(&tile.a[row * k_bytes + i / halves * 16 + lane % 4 * 4], &word, 4);
-  });
-  each_word(w, in.ops[b_slot], [&](uint32_t lane, uint32_t i, uint64_t value) {
-    const uint32_t word = uint32_t(value);
-    std::memcpy(&tile.b[lane / 4 * k_bytes + i * 16 + lane % 4 * 4], &word, 4);
-  });
+  const auto row = [=](uint32_t lane, uint32_t i) { return lane / 4 + 8 * (i % halves); };
+  each_word(
+      w, in.ops[a_slot], tile.absent,
+      [&](uint32_t lane, uint32_t i, uint64_t value) {
+        const uint32_t word = uint32_t(value);
+        std::memcpy(&tile.a[row(lane, i) * k_bytes + i / halves * 16 + lane % 4 * 4], &word, 4);
+      },
+      [&](uint32_t lane, uint32_t i) { tile.absent.row(row(lane, i)); });
+  each_word(
+      w, in.ops[b_slot], tile.absent,
+      [&](uint32_t lane, uint32_t i, uint64_t value) {
+        const uint32_t word = uint32_t(value);
+        std::memcpy(&tile.b[lane / 4 * k_bytes + i * 16 + lane % 4 * 4], &word, 4);
+      },
+      [&](uint32_t lane, uint32_t) { tile.absent.column(lane / 4); });
 }
 
 void count(Warp& w, const Instr& in, uint32_t k) {
@@ -130,16 +137,24 @@ Step doubles(Warp& w, const Instr& in, uint32_t active) {
   w.require_whole(active, in.opcode);
   const uint32_t halves = rows_of(in) / 8, depth = 4 * uint32_t(in.ops[b_slot].elements.size());
   std::array<uint64_t, 16> a[most_rows], b[columns];
-  each_word(w, in.ops[a_slot], [&](uint32_t lane, uint32_t i, uint64_t value) {
-    a[lane / 4 + 8 * (i % halves)][i / halves * 4 + lane % 4] = value;
-  });
-  each_word(w, in.ops[b_slot], [&](uint32_t lane, uint32_t i, uint64_t value) {
-    b[lane / 4][i * 4 + lane % 4] = value;
-  });
+  Absent absent;
+  const auto row = [=](uint32_t lane, uint32_t i) { return lane / 4 + 8 * (i % halves); };
+  each_word(
+      w, in.ops[a_slot], absent,
+      [&](uint32_t lane, uint32_t i, uint64_t value) {
+        a[row(lane, i)][i / halves * 4 + lane % 4] = value;
+      },
+      [&](uint32_t lane, uint32_t i) { absent.row(row(lane, i)); });
+  each_word(
+      w, in.ops[b_slot], absent,
+      [&](uint32_t lane, uint32_t i, uint64_t value) { b[lane / 4][i * 4 + lane % 4] = value; },
+      [&](uint32_t lane, uint32_t) { absent.column(lane / 4); });
   uint64_t d[most_rows * columns];
-  each_word(w, in.ops[c_slot], [&](uint32_t lane, uint32_t i, uint64_t value) {
-    d[place_of(lane, i % 2, i / 2)] = value;
-  });
+  const auto sum = [](uint32_t lane, uint32_t i) { return place_of(lane, i % 2, i / 2); };
+  each_word(
+      w, in.ops[c_slot], absent,
+      [&](uint32_t lane, uint32_t i, uint64_t value) { d[sum(lane, i)] = value; },
+      [&](uint32_t lane, uint32_t i) { absent.sums.set(sum(lane, i)); });
   soft::Rules rules;
   rules.round = in.has(Mod::rz)   ? soft::Round::zero
                 : in.has(Mod::rm) ? soft::Round::down
@@ -151,8 +166,8 @@ Step doubles(Warp& w, const Instr& in, uint32_t active) {
         d[n * most_rows + r] = fused(a[r][k], b[n][k], d[n * most_rows + r], rules);
   const auto& registers = in.ops[d_slot].elements;
   for (uint32_t i = 0; i < registers.size(); ++i) {
-    uint64_t* to = w.destination(registers[i], ~0u);
-    for (uint32_t lane = 0; lane < 32; ++lane) to[lane] = d[place_of(lane, i % 2, i / 2)];
+    uint64_t* to = accumulator(w, registers[i], i, false, absent);
+    for (uint32_t lane = 0; lane < 32; ++lane) to[lane] = d[sum(lane, i)];
   }
   count(w, in, depth);
   return Step::next;

@@ -18,16 +18,23 @@ struct Sparse {
   uint32_t unit = 0, chunks = 0;  // bytes; fours of units in a row
 };
 
-Sparse load(Warp& w, const Instr& in) {
+Sparse load(Warp& w, const Instr& in, Absent& absent) {
   Sparse s;
-  each_word(w, in.ops[a_slot], [&](uint32_t lane, uint32_t i, uint64_t value) {
-    const uint32_t word = uint32_t(value), row = lane / 4 + 8 * (i % 2);
-    std::memcpy(&s.a[row * k_bytes + i / 2 * 16 + lane % 4 * 4], &word, 4);
-  });
-  each_word(w, in.ops[b_slot], [&](uint32_t lane, uint32_t i, uint64_t value) {
-    const uint32_t word = uint32_t(value);
-    std::memcpy(&s.b[lane / 4 * 2 * k_bytes + i * 16 + lane % 4 * 4], &word, 4);
-  });
+  const auto row = [](uint32_t lane, uint32_t i) { return lane / 4 + 8 * (i % 2); };
+  each_word(
+      w, in.ops[a_slot], absent,
+      [&](uint32_t lane, uint32_t i, uint64_t value) {
+        const uint32_t word = uint32_t(value);
+        std::memcpy(&s.a[row(lane, i) * k_bytes + i / 2 * 16 + lane % 4 * 4], &word, 4);
+      },
+      [&](uint32_t lane, uint32_t i) { absent.row(row(lane, i)); });
+  each_word(
+      w, in.ops[b_slot], absent,
+      [&](uint32_t lane, uint32_t i, uint64_t value) {
+        const uint32_t word = uint32_t(value);
+        std::memcpy(&s.b[lane / 4 * 2 * k_bytes + i * 16 + lane % 4 * 4], &word, 4);
+      },
+      [&](uint32_t lane, uint32_t) { absent.column(lane / 4); });
   s.unit = ptx::bits_of(in.type(1)) >= 16 ? 2 : 1;
   s.chunks = uint32_t(in.ops[b_slot].elements.size()) * 16 / (4 * s.unit);
   return s;
@@ -116,8 +123,8 @@ RowSum row_sum(const Warp& w, const Instr& in) {
 
 Step sparse(Warp& w, const Instr& in, uint32_t active) {
   w.require_whole(active, in.opcode);
-  const Sparse s = load(w, in);
   Tile tile;
+  const Sparse s = load(w, in, tile.absent);
   const bool packed = in.type() == Type::f16;
   load_accumulators(w, in, packed, tile);
   Warp::Row scratch;

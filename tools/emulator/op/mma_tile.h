@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstring>
 
 #include "tools/emulator/arithmetic/mma_dot.h"
@@ -17,10 +18,23 @@ namespace emu::ops {
 
 constexpr uint32_t columns = 8, most_rows = 16;
 
+// The sums that have no value, since one of their operands has none.
+struct Absent {
+  std::bitset<most_rows * columns> sums;  // as Tile::d
+  const Operand* of = nullptr;            // one of the registers without a value
+  void row(uint32_t r) {
+    for (uint32_t n = 0; n < columns; ++n) sums.set(n * most_rows + r);
+  }
+  void column(uint32_t n) {
+    for (uint32_t r = 0; r < most_rows; ++r) sums.set(n * most_rows + r);
+  }
+};
+
 // D is kept column by column: for mma_dot B is the operand of few rows.
 struct Tile {
   uint8_t a[most_rows * k_bytes] = {}, b[columns * k_bytes] = {};
   uint32_t d[most_rows * columns] = {};
+  Absent absent;
 };
 
 inline uint32_t rows_of(const Instr& in) {
@@ -40,26 +54,58 @@ void each_word(Warp& w, const Operand& fragment, F f) {
   }
 }
 
+// The same, and none(lane, register) for those without a value.
+template <class F, class G>
+void each_word(Warp& w, const Operand& fragment, Absent& absent, F f, G none) {
+  for (uint32_t i = 0; i < fragment.elements.size(); ++i) {
+    Warp::Row scratch;
+    Warp::Unknown unknown;
+    const uint64_t* values = w.operand(fragment.elements[i], ~0u, scratch, unknown);
+    for (uint32_t lane = 0; lane < 32; ++lane) f(lane, i, values[lane]);
+    for (uint32_t left = unknown.lanes; left; left &= left - 1)
+      none(uint32_t(__builtin_ctz(left)), i);
+    if (unknown.lanes) absent.of = unknown.of;
+  }
+}
+
 // Accumulators: a register for each column, or for two of 16 bits.
 inline uint32_t place_of(uint32_t lane, uint32_t column, uint32_t half) {
   return (lane % 4 * 2 + column) * most_rows + lane / 4 + 8 * half;
 }
 
 inline void load_accumulators(Warp& w, const Instr& in, bool packed, Tile& tile) {
-  each_word(w, in.ops[3], [&](uint32_t lane, uint32_t i, uint64_t value) {
+  const auto keep = [&](uint32_t lane, uint32_t i, uint64_t value) {
     if (!packed) {
       tile.d[place_of(lane, i % 2, i / 2)] = uint32_t(value);
       return;
     }
     tile.d[place_of(lane, 0, i)] = uint32_t(value & 0xFFFF);
     tile.d[place_of(lane, 1, i)] = uint32_t(value >> 16 & 0xFFFF);
+  };
+  each_word(w, in.ops[3], tile.absent, keep, [&](uint32_t lane, uint32_t i) {
+    tile.absent.sums.set(place_of(lane, packed ? 0 : i % 2, packed ? i : i / 2));
+    if (packed) tile.absent.sums.set(place_of(lane, 1, i));
   });
+}
+
+// A register of D: it has no value in lanes where one of its sums has none.
+inline uint64_t* accumulator(Warp& w, const Operand& d, uint32_t i, bool packed,
+                             const Absent& absent) {
+  if (absent.sums.none()) return w.destination(d, ~0u);
+  Warp::Unknown unknown{0, absent.of};
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    const bool none = packed
+                          ? absent.sums[place_of(lane, 0, i)] || absent.sums[place_of(lane, 1, i)]
+                          : absent.sums[place_of(lane, i % 2, i / 2)];
+    unknown.lanes |= uint32_t(none) << lane;
+  }
+  return w.result(d, ~0u, unknown);
 }
 
 inline void store_accumulators(Warp& w, const Instr& in, bool packed, const Tile& tile) {
   const auto& registers = in.ops[0].elements;
   for (uint32_t i = 0; i < registers.size(); ++i) {
-    uint64_t* d = w.destination(registers[i], ~0u);
+    uint64_t* d = accumulator(w, registers[i], i, packed, tile.absent);
     for (uint32_t lane = 0; lane < 32; ++lane)
       d[lane] = packed ? tile.d[place_of(lane, 0, i)] | tile.d[place_of(lane, 1, i)] << 16
                        : tile.d[place_of(lane, i % 2, i / 2)];

@@ -260,3 +260,88 @@ TEST_CASE("a register without a value may be stored to global memory, and be lef
       "st.global.u32 [%out], %r2;";
   CHECK(ok(few)[0] == 2);
 }
+
+namespace {
+
+// D of an mma.sync in %r8 to %r11, from ones but for what `missing` leaves out of %r0 to %r7 (A, B)
+// and %r12 to %r15 (C), under %p0; register `d` goes to the host.
+std::string product(const std::string& missing, uint32_t d, bool packed = false) {
+  const std::string number = std::to_string(d);
+  std::string ones = "mov.u32 %r6, %laneid; mul.wide.u32 %rd1, %r6, 4; add.u64 %rd1, %rd1, %out;";
+  ones += missing;
+  for (const uint32_t i : {0, 1, 2, 3, 4, 5, 12, 13, 14, 15}) {
+    const std::string r = "%r" + std::to_string(i);
+    const bool left_out = missing.find(r + ";") != std::string::npos;
+    ones += std::string(left_out ? "@!%p0 " : "") + "mov.u32 " + r + ", 0x3c003c00;";
+  }
+  const std::string mma = packed ? "f16.f16.f16.f16 {%r8, %r9}, {%r0, %r1, %r2, %r3}, {%r4, %r5},"
+                                   " {%r12, %r13};"
+                                 : "f32.f16.f16.f32 {%r8, %r9, %r10, %r11}, {%r0, %r1, %r2, %r3},"
+                                   " {%r4, %r5}, {%r12, %r13, %r14, %r15};";
+  return ones + "mma.sync.aligned.m16n8k16.row.col." + mma + "st.global.u32 [%rd1], %r" + number +
+         ";";
+}
+
+std::string without(const char* lanes, const char* registers) {
+  return "setp." + std::string(lanes) + "; // " + registers + "\n";
+}
+
+}  // namespace
+
+TEST_CASE("an MMA with an operand without a value gives none to the sums that have it") {
+  struct Case {
+    std::string missing;
+    const char* lanes[4];  // of each register of D; "": all have values
+  };
+  const char* const none = "";
+  const Case cases[] = {
+      {without("ge.u32 %p0, %r6, 16", "%r0;"), {"0xffff0000", "0xffff0000", none, none}},
+      {without("ge.u32 %p0, %r6, 31", "%r3;"), {none, none, "0xf0000000", "0xf0000000"}},
+      {without("ge.u32 %p0, %r6, 28", "%r5;"), {none, "0x88888888", none, "0x88888888"}},
+      {without("eq.u32 %p0, %r6, 5", "%r14;"), {none, none, "0x00000020", none}},
+  };
+  for (const Case& c : cases)
+    for (uint32_t i = 0; i < 4; ++i) {
+      CAPTURE(c.missing, i);
+      const std::string body = product(c.missing, 8 + i), lanes = c.lanes[i];
+      if (lanes.empty()) {
+        CHECK(run(body, warp, std::vector<uint32_t>(32))[31] != 0);
+        continue;
+      }
+      const std::string report = fault(body, warp);
+      INFO(report);
+      CHECK(contains(report, "register %r" + std::to_string(8 + i) + " is read by lanes " + lanes));
+      CHECK(contains(report, "which nobody had written"));
+    }
+  const std::string column = without("ge.u32 %p0, %r6, 28", "%r4;");
+  for (uint32_t i = 0; i < 2; ++i)
+    CHECK(contains(fault(product(column, 8 + i, true), warp), "is read by lanes 0x88888888"));
+  CHECK(contains(fault(product(without("eq.u32 %p0, %r6, 9", "%r12;"), 8, true), warp),
+                 "is read by lanes 0x00000200"));
+  // The next one adds to what there is not.
+  const std::string row = product(cases[0].missing, 8);
+  const size_t store = row.rfind("st.global");
+  CHECK(contains(fault(row.substr(0, store) +
+                           "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+                           " {%r8, %r9, %r10, %r11}, {%r1, %r1, %r1, %r1}, {%r4, %r5},"
+                           " {%r8, %r9, %r10, %r11};" +
+                           row.substr(store),
+                       warp),
+                 "register %r8 is read by lanes 0xffff0000"));
+}
+
+TEST_CASE("an MMA of doubles with an operand without a value, likewise") {
+  const std::string body =
+      "mov.u32 %r0, %laneid; mul.wide.u32 %rd1, %r0, 8; add.u64 %rd1, %rd1, %out;"
+      "setp.lt.u32 %p0, %r0, 28; mov.u64 %rd2, 0; @%p0 mov.u64 %rd3, 0;"
+      "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%rd4, %rd5}, {A}, {B}, {%rd2, C};"
+      "st.global.u64 [%rd1], ";
+  const auto report = [&](const char* a, const char* b, const char* c, const char* d) {
+    std::string text = body;
+    text.replace(text.find("{A}"), 3, a).replace(text.find("{B}"), 3, b);
+    return fault(text.replace(text.find("C}"), 1, c) + d, warp);
+  };
+  CHECK(contains(report("{%rd3}", "{%rd2}", "%rd2", "%rd4;"), "is read by lanes 0xf0000000"));
+  CHECK(contains(report("{%rd2}", "{%rd3}", "%rd2", "%rd5;"), "is read by lanes 0x88888888"));
+  CHECK(contains(report("{%rd2}", "{%rd2}", "%rd3", "%rd5;"), "is read by lanes 0xf0000000"));
+}

@@ -37,6 +37,7 @@ struct Run {
     std::memcpy(launch.params.data(), params, sizeof params);
     counters = run_watched(launch);
     std::vector<uint32_t> out(c.size());
+    memory.require_values(params[0], out.size() * 4, "a copy");
     std::memcpy(out.data(), memory.at(params[0], out.size() * 4, 1, "test"), out.size() * 4);
     return out;
   }
@@ -79,11 +80,14 @@ TEST_CASE("mma.sync gives the model's bits on every kind of data") {
   for (const WarpMma& w : support::warp_mmas()) check(w);
 }
 
-TEST_CASE("mma.sync is executed by 32 lanes together, with registers that have values") {
+TEST_CASE(
+    "mma.sync is executed by 32 lanes together, and its sums have values where its registers do") {
   const WarpMma w;
   CHECK(exec_test::contains(report(w, "mma.sync", "mma.sync", 16), "needs all 32 lanes"));
   CHECK(exec_test::contains(
       report(w, "mma.sync", ".reg .pred p;\nsetp.gt.u32 p, t, 9;\n@p mma.sync"), "is .aligned"));
-  CHECK(exec_test::contains(report(w, "ld.global.b32 b1", "// "), "register b1 is read"));
-  CHECK(exec_test::contains(report(w, "ld.global.b32 d2", "// "), "register d2 is read"));
+  CHECK(exec_test::contains(report(w, "ld.global.b32 b1", "// "),
+                            "read register b1, which nobody had written"));
+  CHECK(exec_test::contains(report(w, "ld.global.b32 d2", "// "),
+                            "read register d2, which nobody had written"));
 }
