@@ -26,10 +26,11 @@ std::vector<uint8_t> run(const Gpu& gpu, const GeneralProblem& problem) {
   return gemm.d();
 }
 
-// Types of D by the variant's number, since an emulated Hopper takes one each; all elsewhere.
+// An emulated Hopper takes one of those that its fast entries store, by the variant's number; all
+// elsewhere.
 std::vector<int32_t> types(const Gpu& gpu, const char* variant) {
   if (!gpu.small()) return {NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32};
-  return {int32_t(1 + gemm_test::variant_number(variant) % 3)};
+  return {int32_t(1 + gemm_test::variant_number(variant) % 2)};
 }
 
 }  // namespace
