@@ -118,9 +118,11 @@ nvfp4_status nvfp4_grouped_plan_create(const nvfp4_grouped_desc* desc, nvfp4_gem
   *plan = nullptr;
   CheckedGrouped checked;
   NVFP4_TRY(check_grouped(desc, Caller::run, &checked));
-  return make(checked.gemm.empty, plan, [&](const Site& site, PreparedGemm* prepared) {
+  NVFP4_TRY(make(checked.gemm.empty, plan, [&](const Site& site, PreparedGemm* prepared) {
     return prepare_grouped(site, checked, prepared);
-  });
+  }));
+  (*plan)->prepared.plan.grouped = true;  // of an empty one, too: it is run with other row ends
+  return NVFP4_SUCCESS;
 }
 
 nvfp4_status nvfp4_gemm_plan_run(const nvfp4_gemm_plan* plan, const nvfp4_gemm_addresses* addresses,

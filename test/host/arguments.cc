@@ -466,6 +466,26 @@ TEST_CASE("Addresses of what is not there yet are refused by name when a plan is
   nvfp4_gemm_plan_destroy(plan);
 }
 
+TEST_CASE("A plan of groups takes other row ends, an empty one too, and no other plan does") {
+  Desc g = good();
+  g.m = 0;  // a plan of nothing needs no driver
+  g.a_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
+  const int32_t rows = 0;
+  nvfp4_gemm_addresses x{};
+  x.struct_size = sizeof x;
+  x.rows = &rows;
+  nvfp4_gemm_plan* plan = nullptr;
+  REQUIRE(nvfp4_gemm_plan_create(&g, &plan) == NVFP4_SUCCESS);
+  CHECK(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_STATUS_INVALID_VALUE);
+  nvfp4_gemm_plan_destroy(plan);
+  nvfp4_grouped_desc grouped{};
+  grouped.struct_size = sizeof grouped;
+  grouped.gemm = &g, grouped.rows_kind = NVFP4_ROWS_ENDS;
+  REQUIRE(nvfp4_grouped_plan_create(&grouped, &plan) == NVFP4_SUCCESS);
+  CHECK(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_SUCCESS);
+  nvfp4_gemm_plan_destroy(plan);
+}
+
 TEST_CASE("supported() serves NVFP4 tokens on 9.0 and 10.x, 16-bit ones from 8.0 on") {
   Desc g = good();
   g.m = 8;  // tokens that need no workspace on 9.0
