@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The functions of grouped products, but for plans (plan_object.cc): check, then hand over.
+// The functions of grouped products check and hand over; plan_object.cc has those of plans.
 #include "host/plan/grouped.h"
 #include "host/base/size.h"
 #include "host/problem/rule.h"

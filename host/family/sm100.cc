@@ -106,7 +106,7 @@ struct Times {
 
 Times times_of(const Variant& v, const Work& work, const Split& split, int64_t active) {
   const double in_flight = std::min<int64_t>(work.fillings, v.stages);
-  // Of a stage: 128 of codes and 16 of scales a row.
+  // A row of a stage has 128 bytes of codes and 16 of scales.
   const double weight_bytes = v.tile_weights / v.tile_ctas * 144.0;
   const double stage_bytes = v.stage_bytes - 128 * (double(v.tile_tokens) / v.tile_ctas - work.box);
   const double weights =

@@ -41,7 +41,7 @@ constexpr int64_t kCluster = 430, kPart = 12, kAddKernel = 2600;
 constexpr int64_t kBlockBytes = kSm80CodeBytes + kSm80ScaleBytes;
 constexpr int64_t kPartBytes = 2 * kSm80Weights * sizeof(float);
 
-// On 9.0, where CTAs are in clusters of so many: sm90.cc has the numbers for one to an SM.
+// SMs that clusters of this size leave empty on 9.0, the same as in sm90.cc.
 int64_t empty_sms(uint32_t cluster) { return cluster < 3 ? 0 : cluster == 3 ? 24 : 12; }
 
 uint32_t shared_bytes_of(const Variant& v, int64_t m, uint32_t cluster) {
@@ -57,7 +57,7 @@ int64_t ctas_of_sm(const Variant& v, uint32_t shared_bytes, const Architecture& 
   return std::max<int64_t>(1, std::min(v.ctas_per_sm, room));
 }
 
-// What each SM takes when all load or store so many.
+// The clocks that each SM takes when all of them load or store so many bytes.
 int64_t clocks_of_bytes(const Architecture& arch, int64_t bytes) {
   const double per_clock =
       arch.light.bytes_per_second / arch.light.clock / static_cast<double>(arch.sm_count);
@@ -71,7 +71,7 @@ int64_t clocks_of_block(const Variant& v, int64_t rows) {
   return v.threads > 128 ? issue + issue / 16 : issue;
 }
 
-// Tiles in so many parts each, with m tokens in all.
+// A product of m tokens has these tiles, each cut into this many parts.
 struct Cut {
   int64_t tiles, m;
   uint32_t parts;

@@ -12,8 +12,8 @@ namespace nvfp4 {
 
 namespace {
 
-// However m rows are divided among l groups: each group that has rows begins a tile, and a further
-// one takes so many rows more.
+// However m rows are divided among l groups: each group that has rows begins a tile, and each
+// further tile takes a tile's rows more.
 int64_t most_token_tiles(const nvfp4_gemm_desc& g, const Variant& v) {
   const int64_t groups = std::min(g.m, g.l);
   return groups + (g.m - groups) / v.tile_tokens;

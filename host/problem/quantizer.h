@@ -23,13 +23,14 @@ QuantizerGrid quantizer_grid(int64_t rows, int64_t k, int64_t most);
 // kernel reads again, so there are few, and as many on every device.
 QuantizerGrid amax_grid(const nvfp4_quantize_desc& desc);
 
-// Bytes of workspace that nvfp4_quantize needs.
-// A tensor scale for each row.
+// Does each row have a tensor scale of its own?
 inline bool has_row_scales(int32_t tensor_scale_mode) {
   return tensor_scale_mode == NVFP4_TENSOR_SCALE_ROW_AMAX ||
          tensor_scale_mode == NVFP4_TENSOR_SCALE_ROWS ||
          tensor_scale_mode == NVFP4_TENSOR_SCALE_FROM_ROW_AMAX;
 }
+
+// Bytes of workspace that nvfp4_quantize needs.
 uint64_t quantizer_workspace(const nvfp4_quantize_desc& desc);
 
 }  // namespace nvfp4

@@ -16,13 +16,13 @@ nvfp4_status enqueue_fused_quantize(const nvfp4_fused_quantize_desc& desc, void*
 nvfp4_status enqueue_scale_convert(const void* src, int32_t src_layout, void* dst,
                                    int32_t dst_layout, int64_t rows, int64_t k, void* stream);
 
-// Quantized matrices, so many of them, to bf16 [batches][rows][k]. ready_.. as below.
+// Decodes `batches` quantized matrices to bf16 [batches][rows][k]. ready_.. as below.
 nvfp4_status ready_decoding(const Site& site);
 nvfp4_status enqueue_decoding(const Site& site, const Operand& from, int64_t batches, void* to,
                               void* stream);
 
-// Linear scales of `batches` matrices, so many in a row, to 128x4 tiles, a matrix right after the
-// other.
+// Linear scales of `batches` matrices, each row of which has `scales`, become 128x4 tiles, one
+// matrix right after the other.
 struct ScaleTiling {
   const void* from;
   void* to;
