@@ -10,6 +10,7 @@ other, the commit, the next stage."""
 import functools
 import importlib.metadata
 import os
+import shutil
 import subprocess
 import sys
 
@@ -75,10 +76,15 @@ def figures(family, listing):
 
 
 def nvdisasm():
-    for file in importlib.metadata.files("nvidia-cuda-nvdisasm"):
-        if file.name == "nvdisasm":
-            return str(file.locate())
-    sys.exit("sass: nvidia-cuda-nvdisasm has no nvdisasm")
+    """The environment's; where PYTHON= names an environment without one, the toolkit's."""
+    try:
+        for file in importlib.metadata.files("nvidia-cuda-nvdisasm"):
+            if file.name == "nvdisasm":
+                return str(file.locate())
+    except importlib.metadata.PackageNotFoundError:
+        if found := shutil.which("nvdisasm"):
+            return found
+    sys.exit("sass: neither the package nvidia-cuda-nvdisasm nor PATH has nvdisasm")
 
 
 def committed(path):

@@ -2,6 +2,7 @@
 // dialects.def as tables: how other programs store NVFP4 weights.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -3,6 +3,7 @@
 // together. A full disk or a kill leaves what was there before.
 #pragma once
 
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -5,6 +5,7 @@
 #include <cuda.h>
 
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <vector>
 

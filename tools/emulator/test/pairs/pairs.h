@@ -6,6 +6,7 @@
 // launched and what the emulator calls the racy program: error, formal, or silent, if it is none.
 #pragma once
 
+#include <stdexcept>
 #include <string>
 #include <vector>
 

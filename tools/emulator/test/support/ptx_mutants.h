@@ -2,6 +2,7 @@
 // Single-token mutants of PTX statements, judged by the front end and by ptxas.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <random>
 #include <string>
