@@ -28,6 +28,7 @@ struct GpuOptions {
   int replays = 15;
   int candidates = 8;  // of cuBLASLt's heuristic
   bool a16 = false;    // beside quantized tokens those of fp16 and bf16
+  std::string peer;    // a library as peer_library.h says, or none; wants a16
   std::string json;    // a file for head and rows
   bool no_cublas = false, gpumode = false, batch_invariant = false;
   std::string command;  // for the head of the CSV

@@ -65,6 +65,8 @@ std::vector<std::pair<const char*, std::string>> csv_cells(const Row& row, const
       {"w4a16_bf16_pdl_us", us(row.bf16_tokens.pdl_us)},
       {"w4a16_bf16_roofline_us", us(roofline_us(s, by.rates, kHalfBytes))},
       {"w4a16_bf16_x_best", ratio(other.bf16.best_us, row.bf16_tokens.us)},
+      {"peer_us", us(row.peer_us)},
+      {"peer_over_w4a16_bf16", ratio(row.peer_us, row.bf16_tokens.us)},
       {"sm_mhz", row.sm_mhz > 0 ? std::to_string(row.sm_mhz) : ""},
       {"slowed_by", row.slowed_by},
   };

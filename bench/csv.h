@@ -41,6 +41,7 @@ struct Row {
   Ours ours;
   HalfTokens f16_tokens, bf16_tokens;
   Others others;
+  double peer_us = 0;     // of another program's kernel, bf16 tokens
   int sm_mhz = 0;         // right after the replays
   std::string slowed_by;  // what kept the clock down then
 };

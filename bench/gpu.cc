@@ -17,6 +17,7 @@
 #include "bench/head.h"
 #include "bench/nvml.h"
 #include "bench/ours.h"
+#include "bench/peer.h"
 #include "bench/yardsticks.h"
 #include "tools/harness/progress.h"
 
@@ -87,6 +88,7 @@ struct Yardsticks {
   std::unique_ptr<GpuTimer> timer;
   std::unique_ptr<Nvml> nvml;
   std::unique_ptr<CublasLt> cublas;
+  std::unique_ptr<PeerLibrary> peer;
   Yardstick by;
   double cublas_operations_per_us = 0, wgmma_operations_per_us = 0;
 };
@@ -121,6 +123,7 @@ Head head_of(const GpuOptions& options, const Gpu& gpu, const Yardsticks& y,
                  tera(gpu.nominal_operations_per_us()).c_str())},
       {"node", formatted("%.2f us for an empty kernel in a graph", y.by.node_us)},
       {"cublasLt", proposals},
+      {"peer", y.peer ? y.peer->name() + ": peer_us, bf16 tokens, D in bf16" : "none"},
       {"pdl_us", "launches with NVFP4_PDL_ON_STATIC_WEIGHTS; cuBLASLt has no such launch here"},
       {"bf16_bias_us", "D in bf16 with a bf16 bias for each column, else as us"},
       {"silu_us", "the same through SiLU"},
@@ -152,6 +155,7 @@ Yardsticks make_yardsticks(const GpuOptions& options, const Gpu& gpu, std::strin
   y.nvml = std::make_unique<Nvml>(gpu.driver, gpu.device);
   *no_cublas = "left out";
   if (!options.no_cublas) y.cublas = CublasLt::open(no_cublas);
+  if (!options.peer.empty()) y.peer = std::make_unique<PeerLibrary>(options.peer);
   if (!y.cublas) std::fprintf(stderr, "nvfp4_bench: cuBLASLt: %s\n", no_cublas->c_str());
   progress("yardsticks");
   y.by.node_us = empty_node_us(gpu.driver, *y.timer);
@@ -243,10 +247,16 @@ class Problems {
   std::vector<support::Operand> tokens_;
 };
 
+// D in the type of the tokens.
 struct Half {
   std::unique_ptr<OurGemm> gemm;
   Half(const Gpu& gpu, const Problem& problem, HalfTokens* to, Turns* turns) {
     gemm = std::make_unique<OurGemm>(gpu, problem, true);
+    if (problem.a.type == NVFP4_TYPE_BF16) {
+      EpilogueFields fields;
+      fields.d_type = NVFP4_TYPE_BF16;
+      gemm->set_epilogue(fields);
+    }
     turns->add(gemm->series(NVFP4_PDL_OFF), &to->us);
     turns->add(gemm->series(NVFP4_PDL_ON_STATIC_WEIGHTS), &to->pdl_us);
   }
@@ -282,6 +292,15 @@ Row time_row(const GpuOptions& options, const Gpu& gpu, Yardsticks& y, const Pro
   if (options.a16) {
     halves.emplace_back(gpu, problems.f16, &row.f16_tokens, &turns);
     halves.emplace_back(gpu, problems.bf16, &row.bf16_tokens, &turns);
+  }
+  std::unique_ptr<PeerGemm> peer;
+  if (y.peer) {
+    progress(to_string(row.shape) + ": " + y.peer->name());
+    peer = std::make_unique<PeerGemm>(gpu, *y.peer, problems.bf16);
+    if (peer->available()) {
+      peer->require_near(halves.back().gemm->d());
+      turns.add(peer->series(), &row.peer_us);
+    }
   }
   const auto others = screened(options, gpu, y, row.shape, &row.others, &turns);
   progress(to_string(row.shape) + ": in turns");

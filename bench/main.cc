@@ -22,7 +22,13 @@ void add_gpu(CLI::App& app, bench::GpuOptions& o) {
   gpu->add_option("--a-type", o.a_type, "f16 or bf16: activations that are not quantized")
       ->transform(CLI::Transformer(
           std::map<std::string, int32_t>{{"f16", NVFP4_TYPE_F16}, {"bf16", NVFP4_TYPE_BF16}}));
-  gpu->add_flag("--a16", o.a16, "beside quantized tokens also fp16 and bf16 ones (9.0)");
+  CLI::Option* a16 =
+      gpu->add_flag("--a16", o.a16, "beside quantized tokens also fp16 and bf16 ones (9.0)");
+  gpu->add_option("--peer", o.peer,
+                  "a library with another program's kernel (bench/peer_library.h), timed in turns "
+                  "with ours of bf16 tokens; with --a16")
+      ->check(CLI::ExistingFile)
+      ->needs(a16);
   gpu->add_option("--json", o.json, "a file that gets head and rows, too");
   gpu->add_option("--replays", o.replays, "samples of a figure")->check(CLI::Range(3, 1000));
   gpu->add_option("--candidates", o.candidates,

@@ -25,6 +25,7 @@ class OurGemm {
 
   const std::string& variant() const { return variant_; }
   double a_bytes() const { return a_bytes_; }  // of an element of A
+  const std::vector<uint16_t>& d() const { return d_; }  // as verified
   Series series(int32_t pdl);
   // Every copy has the bits that were verified.
   void require_same() const { require(d_); }
