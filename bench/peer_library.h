@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
-   A kernel of another program, timed beside ours: nvfp4_bench gpu --peer FILE opens a shared library
-   that exports these five functions. Weights are NVFP4, tokens and D are bf16; the product is
-   D = A * B^T. Nothing of a peer is part of this project. */
+   A kernel of another program, timed beside ours: nvfp4_bench gpu --peer FILE opens a shared
+   library that exports these five functions. Weights are NVFP4, tokens and D are bf16; the product
+   is D = A * B^T. Nothing of a peer is part of this project. */
 #pragma once
 
 #include <stdint.h>
@@ -13,9 +13,9 @@ extern "C" {
 /* Name and version of the program, for the head of the table. */
 const char* nvfp4_bench_peer_name(void);
 
-/* Operands of m tokens on the current context's device, `copies` times, so that a launch of one finds
-   its weights cold. From host memory: codes [n][k/2], the even element in the low half of a byte;
-   scales [n][k/16], UE4M3; tokens [m][k], bf16. NULL: the peer does not take this shape. */
+/* Operands of m tokens on the current context's device, `copies` times, so that a launch of one
+   finds its weights cold. From host memory: codes [n][k/2], the even element in the low half of a
+   byte; scales [n][k/16], UE4M3; tokens [m][k], bf16. NULL: the peer does not take this shape. */
 void* nvfp4_bench_peer_create(int64_t m, int64_t n, int64_t k, const uint8_t* codes,
                               const uint8_t* scales, const uint16_t* tokens, int copies);
 
