@@ -2,11 +2,11 @@
 // Scale layouts: sizes, conversion, and agreement with offsets that other code computed.
 #include <algorithm>
 #include <cstring>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "nvfp4_gemm.h"
-#include "test/host/csv.h"
 #include "tools/testing/catch.h"
 
 namespace {
@@ -130,36 +130,75 @@ TEST_CASE("Conversion to 128x4 puts every scale where the nested arrays say, and
   }
 }
 
-// Offsets computed by CuTe (Sm1xxBlockScaledConfig<16>), see test/golden/README.md.
-TEST_CASE("The 128x4 layout is the one of the golden table") {
-  const std::string table = GENERATE("sf_layout.csv", "sf_layout_within_block.csv");
-  const auto rows = host_test::golden(table, table == "sf_layout.csv" ? 7882 : 1536);
-  int64_t checked = 0, last_mn = -1, last_k = -1;
-  std::vector<uint8_t> low, high;  // the position of a scale, in two bytes
-  for (const auto& cells : rows) {
-    const int64_t mn = std::stoll(cells[1]), k = std::stoll(cells[2]), l = std::stoll(cells[3]);
-    const int64_t row = std::stoll(cells[4]), at = std::stoll(cells[5]),
-                  batch = std::stoll(cells[6]);
-    const int64_t offset = std::stoll(cells[7]), all = std::stoll(cells[8]);
-    const int64_t bytes = nvfp4_scale_bytes(mn, k, k128x4);
-    REQUIRE(bytes * l == all);
-    if (mn != last_mn || k != last_k) {
-      last_mn = mn, last_k = k;
-      std::vector<uint8_t> low_linear(mn * (k / 16)), high_linear(mn * (k / 16));
-      for (size_t i = 0; i < low_linear.size(); ++i) {
-        low_linear[i] = static_cast<uint8_t>(i), high_linear[i] = static_cast<uint8_t>(i >> 8);
-      }
-      low.assign(bytes, 0), high.assign(bytes, 0);
-      nvfp4_scale_convert_host(low_linear.data(), kLinear, low.data(), k128x4, mn, k);
-      nvfp4_scale_convert_host(high_linear.data(), kLinear, high.data(), k128x4, mn, k);
-    }
-    const int64_t in_batch = offset - batch * bytes;  // a batch starts a new tile
-    const int64_t index = row * (k / 16) + at / 16;
-    const int64_t found = low.at(in_batch) | high.at(in_batch) << 8;
-    if (found != (index & 0xFFFF)) FAIL("row " << row << " k " << at << " at byte " << offset);
-    ++checked;
+// CuTe's table of the layout (Sm1xxBlockScaledConfig<16>, test/golden/README.md): each row of
+// `grids` is a matrix and the steps at which its program asked for offsets.
+namespace {
+
+struct Grid {
+  const char* which;
+  int64_t rows, k, batches, row_step, k_step;
+};
+constexpr Grid grids[] = {
+    {"SFA", 128, 64, 1, 1, 16},       {"SFB", 128, 64, 1, 1, 16},
+    {"SFA", 128, 256, 1, 5, 16},      {"SFB", 192, 256, 1, 5, 16},
+    {"SFA", 256, 512, 2, 13, 48},     {"SFB", 256, 512, 2, 13, 48},
+    {"SFA", 300, 208, 2, 7, 16},      {"SFB", 130, 208, 2, 7, 16},
+    {"SFA", 100, 80, 1, 3, 16},       {"SFB", 64, 80, 1, 3, 16},
+    {"SFA", 64, 32, 3, 1, 16},        {"SFB", 40, 32, 3, 1, 16},
+    {"SFA", 1024, 2048, 1, 509, 112}, {"SFB", 7168, 2048, 1, 509, 112},
+    {"SFA", 384, 1040, 2, 47, 16},    {"SFB", 320, 1040, 2, 47, 16},
+};
+constexpr Grid grid_of_elements = {"SFA", 256, 256, 1, 51, 1};
+
+// Number of the scale at each byte of the library's 128x4 form. Two conversions find it, one of the
+// numbers' low bytes and one of their high bytes.
+std::vector<uint16_t> numbers_in_128x4(int64_t rows, int64_t k) {
+  const int64_t bytes = nvfp4_scale_bytes(rows, k, k128x4);
+  std::vector<uint8_t> low(rows * (k / 16)), high(low.size()), low_tiles(bytes), high_tiles(bytes);
+  for (size_t i = 0; i < low.size(); ++i) {
+    low[i] = static_cast<uint8_t>(i), high[i] = static_cast<uint8_t>(i >> 8);
   }
-  CHECK(checked == static_cast<int64_t>(rows.size()));
+  nvfp4_scale_convert_host(low.data(), kLinear, low_tiles.data(), k128x4, rows, k);
+  nvfp4_scale_convert_host(high.data(), kLinear, high_tiles.data(), k128x4, rows, k);
+  std::vector<uint16_t> numbers(bytes);
+  for (int64_t i = 0; i < bytes; ++i)
+    numbers[i] = static_cast<uint16_t>(low_tiles[i] | high_tiles[i] << 8);
+  return numbers;
+}
+
+// The grid's rows of CuTe's table by nested_offset. `differ` counts where the library disagrees.
+std::string table_of(const Grid& grid, int64_t& differ) {
+  const std::vector<uint16_t> library = numbers_in_128x4(grid.rows, grid.k);
+  const int64_t bytes = library.size();
+  std::ostringstream out;
+  for (int64_t batch = 0; batch < grid.batches; ++batch)
+    for (int64_t row = 0; row < grid.rows; row += grid.row_step)
+      for (int64_t k = 0; k < grid.k; k += grid.k_step) {
+        const int64_t in_batch = nested_offset(row, k / 16, grid.k / 16);
+        out << grid.which << ',' << grid.rows << ',' << grid.k << ',' << grid.batches << ',' << row
+            << ',' << k << ',' << batch << ',' << batch * bytes + in_batch << ','
+            << bytes * grid.batches << '\n';
+        differ += library.at(in_batch) != static_cast<uint16_t>(row * (grid.k / 16) + k / 16);
+      }
+  return out.str();
+}
+
+uint64_t fnv1a(const std::string& text) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
+  return hash;
+}
+
+}  // namespace
+
+TEST_CASE("The 128x4 layout is the one of the golden table") {
+  const std::string header = "which,mn,k_dim,l_dim,row,k,l,byte_offset,cosize\n";
+  std::string table = header;
+  int64_t differ = 0;
+  for (const Grid& grid : grids) table += table_of(grid, differ);
+  CHECK(fnv1a(table) == 0x2a8ba3d9e65d5b1d);
+  CHECK(fnv1a(header + table_of(grid_of_elements, differ)) == 0x9edfe7e5801684dc);
+  CHECK(differ == 0);
 }
 
 TEST_CASE("nvfp4_scale_convert_host refuses bad arguments and touches nothing") {

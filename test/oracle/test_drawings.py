@@ -67,13 +67,12 @@ class Drawings(unittest.TestCase):
                                  (row, 16 * block, 16 * block + 15))
 
     def test_the_swizzle_is_that_of_other_projects(self):
-        golden = os.path.join(ROOT, "tools/emulator/test/golden/smem_swizzle_128x256_fp4.csv")
-        place = {}
+        golden = os.path.join(ROOT, "tools/emulator/test/golden/smem_swizzle_atom.csv")
         with open(golden, encoding="ascii") as rows:
-            for line in csv.DictReader(line for line in rows if not line.startswith("#")):
-                if line["swizzle"] == "SW128" and int(line["row"]) < 8 and int(line["k"]) % 32 == 0:
-                    place[int(line["byte_offset"])] = (int(line["row"]), int(line["k"]),
-                                                       int(line["k"]) + 31)
+            place = {
+                int(line["byte_offset"]): (int(line["row"]), int(line["k"]), int(line["k"]) + 31)
+                for line in csv.DictReader(rows)
+            }
         self.assertEqual(len(place), 64)
         self.assertEqual(cells("swizzle.svg"), place)
 

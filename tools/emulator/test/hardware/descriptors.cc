@@ -34,7 +34,7 @@ MmaShape shape(uint32_t bits) {
 }  // namespace
 
 TEST_CASE("CUTLASS's shared-memory descriptors decode to their base, k block and swizzle") {
-  for (const auto& row : golden("smem_desc_kmajor_fp4.csv")) {
+  for (const auto& row : golden("smem_desc_kmajor_fp4")) {
     const uint32_t rows = uint32_t(number(row[2])), base = uint32_t(number(row[4]));
     const uint32_t k = 32 * uint32_t(number(row[5]));  // bytes of K before this block
     // Atoms of `span` bytes of K lie one after the other, all rows of one first.
@@ -65,7 +65,7 @@ TEST_CASE(
 TEST_CASE("a descriptor finds every element where CuTe stores it") {
   const char* const descriptors[] = {"0x4000404000000040", "0x8000402000000040",
                                      "0xC000401000000040", "0x0000400800800040"};
-  for (const auto& row : golden("smem_swizzle_128x256_fp4.csv")) {
+  for (const auto& row : golden("smem_swizzle_128x256_fp4")) {
     const uint32_t r = uint32_t(number(row[1])), byte = uint32_t(number(row[2])) / 2;
     uint64_t bits = 0;
     for (const char* text : descriptors)

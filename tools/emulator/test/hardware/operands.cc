@@ -248,7 +248,7 @@ TEST_CASE("the accumulator of M = 64 is where CUTLASS expects it") {
   const std::vector<int> zeros(64 * 16);
   put_k_major(machine, a_at, zeros.data(), 64);
   put_k_major(machine, b_at, zeros.data(), 64);
-  for (const auto& row : unit::golden("acc_layout.csv")) {
+  for (const auto& row : unit::golden("acc_layout")) {
     const uint32_t m = uint32_t(unit::number(row[1])), n = uint32_t(unit::number(row[2]));
     if (row[0] != "1sm_64xN" || m % 4 != 1) continue;
     const auto set = [&](uint16_t x) {

@@ -77,7 +77,7 @@ TEST_CASE("the accumulator of a pair is where CUTLASS expects it in each CTA") {
     const std::string frag = m == 256 ? "2sm_256xN_percta" : "2sm_128xN_percta";
     Step x(m, 64);
     x.place();
-    for (const auto& row : unit::golden("acc_layout.csv")) {
+    for (const auto& row : unit::golden("acc_layout")) {
       const uint32_t local = uint32_t(number(row[1])), n = uint32_t(number(row[2]));
       if (row[0] != frag || local % 8 != 5) continue;
       const uint32_t address = uint32_t(number(row[3])), odd = local / 8 % 2;

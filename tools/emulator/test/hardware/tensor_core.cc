@@ -46,7 +46,7 @@ TEST_CASE("tcgen05.cp.32x128b.warpx4 puts every byte where CUTLASS expects it") 
   Machine m(32);
   for (uint32_t i = 0; i < 512; ++i) m.put(0x800 + i, uint8_t(i % 251));
   emu::run_tensor_copy(CopyShape::r32x128b, 8, scale_rows | 0x80, m.memories());
-  for (const auto& row : golden("tcgen05_cp_map.csv")) {
+  for (const auto& row : golden("tcgen05_cp_map")) {
     const uint32_t from = uint32_t(number(row[1]) * 16 + number(row[2]));
     const uint32_t word = m.d(uint32_t(number(row[3])), 8 + uint32_t(number(row[4])));
     CAPTURE(row[1], row[2], row[3]);
@@ -189,7 +189,7 @@ TEST_CASE("CUTLASS's scale copies put every scale where its MMAs read it") {
 
 TEST_CASE("accumulator element (m, n) is at the lane and column that CUTLASS expects") {
   Simple x(256);
-  for (const auto& row : golden("acc_layout.csv")) {
+  for (const auto& row : golden("acc_layout")) {
     const uint32_t m = uint32_t(number(row[1])), n = uint32_t(number(row[2]));
     if (row[0] != "1sm_128xN" || m % 16 != 5) continue;
     x.put(Machine::at(Simple::a, m, 0), 0x02);

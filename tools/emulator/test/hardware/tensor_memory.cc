@@ -88,7 +88,7 @@ TEST_CASE("the last column is 511 and lanes count modulo 128") {
 }
 
 TEST_CASE("tcgen05.ld's registers are the cells that CUTLASS expects") {
-  for (const auto& row : golden("tcgen05_ld_map.csv")) {
+  for (const auto& row : golden("tcgen05_ld_map")) {
     const std::string name = row[0].substr(0, row[0].find('.'));
     const AccessShape shape = name == "32x32b"    ? AccessShape::s32x32b
                               : name == "16x64b"  ? AccessShape::s16x64b

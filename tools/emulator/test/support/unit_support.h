@@ -10,16 +10,27 @@
 #include <vector>
 
 #include "tools/emulator/base/fault.h"
+#include "tools/emulator/test/support/golden_forms.h"
 #include "tools/testing/catch.h"
 
 namespace unit {
 
 using Row = std::vector<std::string>;
 
-// The lines of test/golden/<name> after the header line; that folder lies beside this file's.
-inline std::vector<Row> golden(const std::string& name) {
+inline std::string golden_text(const std::string& name) {
+  const std::string formed = formed_table(name);
+  if (!formed.empty()) return formed;
   const std::string here = __FILE__;
   std::ifstream in(here.substr(0, here.find("support/unit_support.h")) + "golden/" + name);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+// The lines of a golden table after its header line. The table follows from a closed form, or is a
+// file of the folder golden/ beside this one.
+inline std::vector<Row> golden(const std::string& name) {
+  std::stringstream in(golden_text(name));
   std::vector<Row> rows;
   std::string line;
   std::getline(in, line);
