@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Fuzz targets: a source and a folder of inputs each. `make test` replays the inputs in plain
+# Fuzz targets: a source and a file of inputs each. `make test` replays the inputs in plain
 # programs; `make fuzz` runs them under libFuzzer with AddressSanitizer and UBSan, for which
 # everything that they reach is compiled once more by clang.
 
