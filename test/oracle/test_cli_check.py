@@ -229,7 +229,35 @@ class Judged(unittest.TestCase):
             "a.gate_proj.weight_scale": ("F8_E4M3", self.scales),
             "a.gate_proj.weight_scale_2": files.scalar(self.t * 4)})
         self.assertEqual(code, 0)
-        self.assertAlmostEqual(said["fused"][0]["ratio"], 4, places=5)
+        (fused,) = said["fused"]
+        self.assertAlmostEqual(fused["ratio"], 4, places=5)
+        self.assertEqual((fused["layer"], fused["parts"], fused["columns"]),
+                         ("a.gate_up_proj", "a.gate_proj, a.up_proj", 256))
+
+    def test_fused_names_rows_and_experts(self):
+        def attention(rows, factors):
+            arrays = {}
+            for part, n, factor in zip("qkv", rows, factors):
+                arrays.update({
+                    f"a.{part}_proj.weight": ("U8", files.packed(self.codes[:n])),
+                    f"a.{part}_proj.weight_scale": ("F8_E4M3", self.scales[:n]),
+                    f"a.{part}_proj.weight_scale_2": files.scalar(self.t * factor)})
+            return self.layer(**arrays)[1]["fused"]
+
+        for rows, columns in (((256, 64, 128), 64), ((256, 96, 96), None)):
+            (fused,) = attention(rows, (1, 2, 8))
+            self.assertEqual((fused["layer"], fused["columns"]), ("a.qkv_proj", columns))
+            self.assertAlmostEqual(fused["ratio"], 8, places=5)
+        self.assertEqual(attention((256, 64, 64), (2, 2, 2)), [])
+        experts = {}
+        for part, factors in (("gate_proj", (1, 2)), ("up_proj", (1, 4))):
+            experts.update({
+                f"e.{part}": ("U8", np.stack([files.packed(self.codes)] * 2)),
+                f"e.{part}_weight_scale": ("F8_E4M3", np.stack([self.scales] * 2)),
+                f"e.{part}_weight_scale_2": files.f32(*(self.t * np.float32(factors)))})
+        (fused,) = self.layer(**experts)[1]["fused"]
+        self.assertEqual((fused["layer"], fused["parts"]),
+                         ("e.gate_up_proj[1]", "e.gate_proj[1], e.up_proj[1]"))
 
     def test_blocks_are_counted(self):
         self.codes[0, :32], self.scales[1, :3], self.scales[2, 0] = 0, 0x7E, 0

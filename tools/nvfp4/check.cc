@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <numeric>
 
 #include "tools/harness/progress.h"
 #include "tools/nvfp4/commands.h"
@@ -19,6 +20,8 @@ namespace {
 constexpr double kOtherLayout = 2;
 // Of the error that the same matrix has when it is quantized anew.
 constexpr double kMostOfAnew = 3;
+// b_tensor_scale_columns is a multiple of it.
+constexpr int64_t kScaleColumns = 64;
 
 struct Checked {
   std::string name, text;  // text: why it would give wrong results; "" if nothing says so
@@ -174,32 +177,60 @@ void print(Report& report, const Checked& checked) {
               static_cast<long long>(json["k"].get<int64_t>()), checked.tensor_scale, more.c_str());
 }
 
-// Layers that programs fuse into one GEMM: how far their tensor scales are apart.
+// Where a name ends with the last part of it that a part of a fused layer has, perhaps before the
+// number of an expert; npos if it does not.
+size_t place_of(const std::string& name, std::string_view part) {
+  const size_t end = std::min(name.find('['), name.size());
+  if (end < part.size() || name.compare(end - part.size(), part.size(), part) != 0) {
+    return std::string::npos;
+  }
+  const size_t at = end - part.size();
+  return at == 0 || name[at - 1] == '.' ? at : std::string::npos;
+}
+
+void report_whole(Report& report, const std::string& whole,
+                  const std::vector<const Checked*>& parts) {
+  double low = parts[0]->tensor_scale, high = low;
+  int64_t columns = 0;
+  std::string names;
+  for (const Checked* part : parts) {
+    low = std::min(low, part->tensor_scale), high = std::max(high, part->tensor_scale);
+    columns = std::gcd(columns, part->json["n"].get<int64_t>());
+    names += (names.empty() ? "" : ", ") + part->name;
+  }
+  if (low == high || low <= 0) return;
+  const bool fits = columns % kScaleColumns == 0;
+  report["fused"].push_back({{"layer", whole},
+                             {"parts", names},
+                             {"ratio", high / low},
+                             {"columns", fits ? Json(columns) : Json()}});
+  const std::string fit = fits ? "each " + std::to_string(columns) + " columns have their own"
+                               : "their rows have no common multiple of 64, so they stay apart";
+  report.line("fused", "%s: the tensor scales of %s are %.4g times apart: one for all is wrong; %s",
+              whole.c_str(), names.c_str(), high / low, fit.c_str());
+}
+
+// Layers that programs fuse into one GEMM: how far their tensor scales are apart, and how many
+// columns share each one in b_tensor_scale.
 void report_fused(Report& report, const std::vector<Checked>& all) {
-  const std::vector<std::vector<std::string>> groups = {
-      {"gate_proj", "up_proj"}, {"w1", "w3"}, {"q_proj", "k_proj", "v_proj"}};
-  std::map<std::string, double> scales;
+  std::map<std::string, const Checked*> right;
   for (const Checked& checked : all) {
-    if (checked.text.empty()) scales[checked.name] = checked.tensor_scale;
+    if (checked.text.empty()) right[checked.name] = &checked;
   }
   report["fused"] = Json::array();
-  for (const auto& [name, scale] : scales) {
-    for (const std::vector<std::string>& group : groups) {
-      const std::string& first = group[0];
-      if (name.size() < first.size() || name.substr(name.size() - first.size()) != first) continue;
-      const std::string parent = name.substr(0, name.size() - first.size());
-      double low = scale, high = scale;
-      for (const std::string& other : group) {
-        const auto at = scales.find(parent + other);
-        if (at == scales.end()) continue;
-        low = std::min(low, at->second), high = std::max(high, at->second);
+  for (const auto& [name, checked] : right) {
+    for (const FusedNames& row : fused_names()) {
+      const size_t at = place_of(name, row.parts[0]);
+      if (at == std::string::npos) continue;
+      const auto named = [&, &whole = name](std::string_view part) {
+        return std::string(whole).replace(at, row.parts[0].size(), part);
+      };
+      std::vector<const Checked*> parts;
+      for (const std::string_view part : row.parts) {
+        const auto found = right.find(named(part));
+        if (found != right.end()) parts.push_back(found->second);
       }
-      if (low == high || low <= 0) continue;
-      report["fused"].push_back({{"parts", parent + first}, {"ratio", high / low}});
-      report.line("fused",
-                  "%s and its like have tensor scales %.4g times apart: one for all is "
-                  "wrong",
-                  name.c_str(), high / low);
+      if (parts.size() == row.parts.size()) report_whole(report, named(row.layer), parts);
     }
   }
 }
@@ -251,9 +282,9 @@ int check(const CheckOptions& options) {
     if (progress && all > 0) progress(done / all);
   }
   support::progress_done();
+  report_fused(report, results);
   report["layers"] = Json::array();
   for (Checked& checked : results) report["layers"].push_back(std::move(checked.json));
-  report_fused(report, results);
   print_histogram(report, checker.histogram());
   report["wrong"] = wrong;
   report.line("layers", "%zu in %zu files, %zu would give wrong results", results.size(),

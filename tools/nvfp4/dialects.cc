@@ -32,6 +32,14 @@ const std::vector<Declared>& declared_rows() {
   return rows;
 }
 
+const std::vector<FusedNames>& fused_names() {
+  static const std::vector<FusedNames> rows = {
+#define NVFP4_FUSED(layer, ...) {layer, {__VA_ARGS__}},
+#include "tools/nvfp4/dialects.def"
+  };
+  return rows;
+}
+
 const std::vector<RefusedNames>& refused_names() {
   static const std::vector<RefusedNames> rows = {
 #define NVFP4_REFUSED(title, codes, scales) {title, codes, scales},

@@ -45,6 +45,11 @@ struct Declared {
   std::string_view what;
 };
 
+struct FusedNames {
+  std::string_view layer;
+  std::vector<std::string_view> parts;
+};
+
 struct RefusedNames {
   std::string_view title, codes, scales;
 };
@@ -59,6 +64,7 @@ struct GgufType {
 const std::vector<Dialect>& dialects();
 const std::vector<Beside>& beside_rows();
 const std::vector<Declared>& declared_rows();
+const std::vector<FusedNames>& fused_names();
 const std::vector<RefusedNames>& refused_names();
 const std::vector<GgufType>& gguf_types();
 

@@ -144,6 +144,24 @@ class Numpy:
         return _np().array(x, x.dtype.newbyteorder("="), order="C")
 
     @staticmethod
+    def repeated(x, times):
+        """Each element of one dimension, so many times."""
+        return x.repeat(times)
+
+    @staticmethod
+    def joined(parts):
+        """One after the other, along the first dimension."""
+        return _np().concatenate(parts)
+
+    @staticmethod
+    def full(count, value, _like):
+        return _np().full(count, value, "float32")
+
+    @staticmethod
+    def equal(x, y):
+        return _np().array_equal(x, y)
+
+    @staticmethod
     def size(x):
         return x.size
 
@@ -291,6 +309,22 @@ class Torch:
     @staticmethod
     def copy(x):
         return x.detach().resolve_neg().clone(memory_format=_torch().contiguous_format)
+
+    @staticmethod
+    def repeated(x, times):
+        return x.repeat_interleave(times)
+
+    @staticmethod
+    def joined(parts):
+        return _torch().cat(parts)
+
+    @staticmethod
+    def full(count, value, like):
+        return _torch().full((count,), value, dtype=_torch().float32, device=like.device)
+
+    @staticmethod
+    def equal(x, y):
+        return _torch().equal(x, y)
 
     @staticmethod
     def size(x):

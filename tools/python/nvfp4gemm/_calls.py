@@ -35,7 +35,7 @@ def mm(a, b, out_dtype=None, *, bias=None, activation=None, c=None, alpha=1.0, b
 
     a           a Packed [m, k], or float16 or bfloat16 [..., k], which is multiplied as it is
                 (compute capability 8.0 and later, fast up to 16 tokens, and the CPU)
-    b           a Packed [n, k]
+    b           a Packed [n, k]; what checkpoints.fuse() made has a tensor scale for each part
     out_dtype   float16, bfloat16 or float32; that of out, else of a, else float16
     bias        [n], of any of the three
     activation  None, "relu", "silu", "gelu", "gelu_tanh"

@@ -75,7 +75,7 @@ def _signature(packed):
         packed._signature = (packed.codes.get_device(), packed.rows, packed.k,
                              packed.codes.stride(0), packed.scale_layout, factor,
                              None if tensor is None else tensor.get_device(),
-                             packed.has_row_scales)
+                             packed.scale_rows)
         return packed._signature
 
 
@@ -194,8 +194,9 @@ def dequantize(packed, number):
         scales=packed.scales.data_ptr(), scale_layout=layout_number(packed.scale_layout),
         tensor_scale=factor)
     if tensor is not None:
-        desc.tensor_scale_mode = (abi.SCALES_OF_ROWS if packed.has_row_scales
-                                  else abi.SCALE_ON_DEVICE)
+        desc.tensor_scale_mode = abi.SCALES_OF_ROWS if packed.scale_rows else abi.SCALE_ON_DEVICE
+        if packed.scale_rows > 1:
+            tensor = tensor.repeat_interleave(packed.scale_rows)
         desc.tensor_scale_device = tensor.data_ptr()
     abi.check(abi.lib.nvfp4_dequantize(desc, _stream_of(index)))
     return x

@@ -47,6 +47,7 @@ def _beside(rows):
 _TABLE = _rows()
 DIALECTS = {row[0]: Dialect(*row) for row in _TABLE["DIALECT"]}
 BESIDE = _beside(_TABLE["BESIDE"])  # {dialect: {suffix: use}}
+FUSED = {row[0]: tuple(row[1:]) for row in _TABLE["FUSED"]}  # {layer: its parts}
 DECLARED = _TABLE["DECLARED"]
 REFUSED = _TABLE["REFUSED"]
 GGUF_TYPES = {number: (name, elements, size)

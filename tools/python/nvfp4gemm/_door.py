@@ -55,6 +55,14 @@ def _words(types):
     return f"{', '.join(most)} or {last}" if most else last
 
 
+def _fit(shape, rows):
+    """Whether tensor scales of that shape can be those of `rows`, or of groups of them."""
+    if rows is None or len(shape) != 1:
+        return False
+    count = shape[0]
+    return count == rows or count > 0 and rows % (count * abi.SCALE_COLUMNS) == 0 < rows
+
+
 def rows_of(x, what):
     """(rows, columns) of x [..., columns], its leading dimensions as one."""
     if x.ndim < 2:
@@ -234,12 +242,15 @@ class Door:
         return x
 
     def scale(self, x, what, rows=None):
-        """A float, or an array of one float32; or one of `rows` of them, a dimension."""
+        """A float, or an array of one float32; or one dimension of them, one for each of `rows` or
+        for each of equal groups of rows."""
         if isinstance(x, numbers.Real):
             return float(x)
         x = self.floats(x, what, (abi.F32,))
-        if self.arrays.size(x) != 1 and (rows is None or tuple(x.shape) != (rows,)):
-            many = "" if rows is None else f", or {rows} of them"
+        if self.arrays.size(x) != 1 and not _fit(tuple(x.shape), rows):
+            many = "" if rows is None else (
+                f", or {rows} of them, or one for each {abi.SCALE_COLUMNS} rows or a multiple of "
+                "it that divides them")
             raise ValueError(f"{what} is {tuple(x.shape)}; expected a number or one float32{many}")
         if x.ndim == 1 and x.shape[0] > 1 and self.arrays.strides(x) != (1,):
             return self.arrays.copy(x)

@@ -66,11 +66,14 @@ def dequantize(packed, dtype=None):
     if door.gpu:
         return _optional.device.dequantize(packed, type_)
     x = arrays.empty(packed.shape, abi.F32, packed.codes)
-    if packed.has_row_scales:
+    if packed.scale_rows:
+        of_rows = packed.tensor_scale
+        if packed.scale_rows > 1:
+            of_rows = arrays.repeated(of_rows, packed.scale_rows)
         desc = _quantizer(arrays, x, packed.codes, packed.scales, packed.scale_layout, packed.k)
         desc.codes_ld = codes_ld(arrays, packed)
         desc.tensor_scale_mode = abi.SCALES_OF_ROWS
-        desc.tensor_scale_device = arrays.address(packed.tensor_scale)
+        desc.tensor_scale_device = arrays.address(of_rows)
         abi.check(abi.lib.nvfp4_dequantize_reference(desc))
     else:
         abi.check(abi.lib.nvfp4_dequantize_host(
@@ -122,6 +125,9 @@ def mm(a, b, out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, 
             a = a.current()
         door.together(a.codes, names[0])
         m, k = a.shape
+        if a.scale_rows > 1:
+            raise ValueError(f"{names[0]} has a tensor scale for each {a.scale_rows} rows, which "
+                             f"{names[1]} alone may have")
     else:
         given, a = a, door.matrix(a, names[0], (abi.F16, abi.BF16), unit=16, ld_unit=8)
         leading = given.shape[:-1] if given.ndim != 2 else None

@@ -22,6 +22,7 @@ def describe(arrays, a, b, d, order, bias, activation, c, alpha, beta, batch_inv
     desc.b_scales, desc.b_scale_layout = arrays.address(b.scales), layout_number(b.scale_layout)
     if factors[0][1] is not None:
         desc.b_tensor_scale = arrays.address(factors[0][1])
+        desc.b_tensor_scale_columns = b.scale_rows
     if packed:
         factors.insert(0, constant_and_tensor(a.tensor_scale))
         desc.a, desc.a_ld = arrays.address(a.codes), codes_ld(arrays, a)

@@ -224,6 +224,19 @@ class Finder:
         return found
 
 
+def wholes_of(layers, fused):
+    """{layer: its parts} that `fused` makes of the layers of a checkpoint, which are all there."""
+    wholes = {}
+    for last, (first, *others) in fused.items():
+        for name in layers:
+            stem = name.removesuffix(first)
+            if name.endswith(first) and (stem == "" or stem.endswith(".")):
+                parts = [name, *(stem + other for other in others)]
+                if stem + last not in layers and all(part in layers for part in parts):
+                    wholes[stem + last] = parts
+    return wholes
+
+
 def _other_format(tensor, title):
     return Refusal(tensor, title, "NVFP4, the only 4-bit format that is multiplied")
 

@@ -24,8 +24,7 @@ class Matrix:
             tensor_scale = door.scale(tensor_scale, "tensor_scale", rows)
         self._codes, self._scales, self._tensor_scale = codes, scales, tensor_scale
         self._rows, self._k, self._scale_layout = rows, k, scale_layout
-        shape = getattr(tensor_scale, "shape", ())
-        self._has_row_scales = len(shape) == 1 and shape[0] != 1
+        self._scale_rows = rows_of_a_scale(tensor_scale, rows)
         self._doors = {}
         if not self._traced:
             self._places = self.places(door.arrays)
@@ -37,13 +36,15 @@ class Matrix:
     tensor_scale = property(lambda self: self._tensor_scale)
     scale_layout = property(lambda self: self._scale_layout)
     shape = property(lambda self: (self._rows, self._k))
-    # A tensor scale for each row: a product takes it in a, and not in b.
-    has_row_scales = property(lambda self: self._has_row_scales)
+    # How many rows share a tensor scale: 0 where all of them do. A product takes 1 in a alone, and
+    # more in b alone.
+    scale_rows = property(lambda self: self._scale_rows)
+    has_row_scales = property(lambda self: self._scale_rows == 1)
 
     def __repr__(self):
         scale = self.tensor_scale if isinstance(self.tensor_scale, float) else "on the device"
-        if self.has_row_scales:
-            scale = "for each row"
+        if self.scale_rows:
+            scale = f"for each {'row' if self.has_row_scales else f'{self.scale_rows} rows'}"
         return (f"{type(self).__name__}([{self.rows}, {self.k}], scales {self.scale_layout}, "
                 f"tensor scale {scale})")
 
@@ -85,6 +86,14 @@ class Matrix:
         return door
 
 
+def rows_of_a_scale(tensor_scale, rows):
+    """How many rows share each of several tensor scales; 0 where there is one."""
+    shape = getattr(tensor_scale, "shape", ())
+    if len(shape) != 1 or shape[0] == 1:
+        return 0
+    return 1 if shape[0] == rows else rows // shape[0]
+
+
 def row_bytes(k):
     """Bytes of a row of codes: rows start at multiples of 16 bytes, as the GEMM wants them."""
     return (k + 31) // 32 * 16
@@ -109,5 +118,5 @@ def layout_number(scale_layout):
 def constant_and_tensor(scale):
     """A tensor scale as the factor that goes into alpha, and the tensor that the device reads."""
     if isinstance(scale, (int, float)):
-        return float(scale), None
+        return abi.c_float(scale).value, None  # the bits that the device would read
     return 1.0, scale

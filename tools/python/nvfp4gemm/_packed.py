@@ -10,7 +10,9 @@ class Packed(Matrix):
     codes         uint8 [rows, ceil(k / 32) * 16]; the element with the lower k in the low nibble;
                   each row starts at a multiple of 16 bytes
     scales        uint8, one dimension; UE4M3, one per 16 along k, in `scale_layout`
-    tensor_scale  a float, or one float32 on the device of the codes, or one for each row: [rows]
+    tensor_scale  a float, or one float32 on the device of the codes, or one for each row: [rows];
+                  or [g], one for each rows / g of them, a multiple of 64, as weights have that
+                  checkpoints.fuse() made of several
     scale_layout  "128x4", which tensor cores read, or "linear", [rows, k / 16]
 
     codes, scales and a tensor_scale that is an array are of one kind: NumPy arrays, or torch
@@ -33,7 +35,8 @@ class Packed(Matrix):
 
     def slice_rows(self, begin, end):
         """Rows begin to end. Codes are shared, and so are 128x4 scales where begin is a multiple of
-        128; else scales are converted."""
+        128; else scales are converted. Where groups of rows have a tensor scale each, rows are all
+        of one group, or begin and end are multiples of 64."""
         return _slices.rows(self, begin, end)
 
     def slice_k(self, begin, end):

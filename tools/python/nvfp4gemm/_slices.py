@@ -3,6 +3,9 @@
 
 128x4 scales lie in tiles of 128 rows x 64 of k. A slice that begins at a tile takes whole tiles, of
 which what lies after its end is padding; any other goes through linear scales and back."""
+import math
+
+from nvfp4gemm import abi
 from nvfp4gemm._arrays import arrays_of
 from nvfp4gemm._eager import with_scales
 from nvfp4gemm._matrix import row_bytes
@@ -39,9 +42,23 @@ def rows(packed, begin, end):
         across = packed.k // 16
         scales = _aligned(packed.scales.reshape(-1)[begin * across:end * across])
     parts = {"codes": packed.codes[begin:end], "scales": scales, "rows": end - begin}
-    if packed.has_row_scales:
-        parts["tensor_scale"] = packed.tensor_scale[begin:end]
+    if packed.scale_rows:
+        parts["tensor_scale"] = _tensor_scales(packed, begin, end)
     return packed.replace(**parts)
+
+
+def _tensor_scales(packed, begin, end):
+    """Those of rows begin to end, of which each group is as large as both cuts allow."""
+    scales, each = packed.tensor_scale, packed.scale_rows
+    first, last = begin // each, max(end - 1, begin) // each
+    if each == 1 or first == last:
+        return scales[begin:end] if each == 1 else scales[first:first + 1]
+    width = math.gcd(each, begin, end)
+    if width % abi.SCALE_COLUMNS:
+        raise ValueError(f"rows {begin} to {end} cut groups of {each} rows with a tensor scale "
+                         f"each; expected multiples of {abi.SCALE_COLUMNS}, or rows of one group")
+    scales = arrays_of(scales, "tensor_scale").repeated(scales, each // width)
+    return scales[begin // width:end // width]
 
 
 def k(packed, begin, end):

@@ -10,12 +10,14 @@ import struct
 from typing import NamedTuple
 
 from nvfp4gemm import _layers, _optional, layouts
+from nvfp4gemm._dialects import FUSED
 from nvfp4gemm._files import Checkpoint, Reader
+from nvfp4gemm._fused import Unfusable, fuse
 from nvfp4gemm._layers import Refusal
 from nvfp4gemm._safetensors import FormatError
 from nvfp4gemm._weights import tensor_scale_of, weight
 
-__all__ = ["CheckpointError", "Problem", "load", "weight"]
+__all__ = ["FUSED", "CheckpointError", "Problem", "fuse", "load", "weight"]
 
 _SHOWN = 10
 
@@ -43,7 +45,7 @@ class CheckpointError(ValueError):
         super().__init__("\n".join(lines))
 
 
-def load(path, device=None, *, names=None, strict=True):
+def load(path, device=None, *, names=None, strict=True, fused=None):
     """{layer: weight} of the NVFP4 linear layers in a safetensors or GGUF file or a folder of them.
     What else the checkpoint has is left alone. A weight is a Packed with the attributes dialect,
     bias, input_scale and pre_quant_scale. Each of stacked experts is a layer of its own: X[0], ..
@@ -53,11 +55,17 @@ def load(path, device=None, *, names=None, strict=True):
     names   picks some layers; X picks all experts of X
     strict  True: raises CheckpointError with all problems if a layer is not what its dialect says.
             False: returns ({layer: weight}, [Problem]); one bad layer does not stop the others
+    fused   {"qkv_proj": ["q_proj", "k_proj", "v_proj"], ..}: layers X.q_proj, X.k_proj and X.v_proj
+            become one, X.qkv_proj, as fuse() makes it, where the checkpoint has all of them; FUSED
+            has the usual names. What cannot be fused is refused by name
     """
     checkpoint = Checkpoint(path)
     finder = _layers.Finder(checkpoint)
     found = finder.layers()
-    wanted = None if names is None else set(names)
+    wholes = _layers.wholes_of(found, fused or {})
+    wanted = None
+    if names is not None:
+        wanted, wholes = _with_parts(names, wholes)
     if wanted is not None:
         whole = {name.partition("[")[0] if name not in found else name for name in wanted}
         found = {name: layer for name, layer in found.items() if name in whole}
@@ -71,14 +79,59 @@ def load(path, device=None, *, names=None, strict=True):
                 problems.append(_problem(finder, name, refusal))
             except FormatError as error:
                 problems.append(Problem(error.file, name, None, str(error)))
+    problems += _fuse_all(loaded, found, wholes, finder, set(names or ()))
     refused = {problem.layer for problem in problems}
     missing = [name for name in names or () if name not in loaded and name not in refused
-               and name.partition("[")[0] not in refused and f"{name}[0]" not in loaded]
+               and name.partition("[")[0] not in refused and f"{name}[0]" not in loaded
+               and not refused.intersection(wholes.get(name.partition("[")[0], ()))]
     if missing and not checkpoint.broken:
         raise KeyError(f"{path} has no NVFP4 layer {missing[0]!r}; it has {len(loaded)}")
     if strict and problems:
         raise CheckpointError(problems)
     return loaded if strict else (loaded, problems)
+
+
+def _with_parts(names, wholes):
+    """(names, and those of the parts of what is fused, of all experts or of one; the wholes that
+    names ask for)."""
+    wanted, asked = set(names), {}
+    for name in names:
+        layer, bracket, expert = name.partition("[")
+        if layer in wholes:
+            asked[layer] = wholes[layer]
+            wanted.update(part + bracket + expert for part in wholes[layer])
+    return wanted, asked
+
+
+def _fuse_all(loaded, layers, wholes, finder, kept):
+    """Puts each whole in place of its parts, but for those that are kept; returns a Problem for
+    each that they do not make."""
+    problems, experts = [], {}
+    for name in loaded:
+        layer, bracket, expert = name.partition("[")
+        experts.setdefault(layer, []).append(bracket + expert)
+    for whole, parts in wholes.items():
+        for expert in experts.get(parts[0], ()):
+            weights = [loaded.get(part + expert) for part in parts]
+            try:
+                if None not in weights:
+                    loaded[whole + expert] = fuse(weights)
+            except Unfusable as error:
+                problems.append(_problem(finder, whole + expert, _refusal(
+                    layers[parts[error.index]], error)))
+        for part in parts:
+            for expert in experts.get(part, ()):
+                if not kept.intersection((part, part + expert)):
+                    loaded.pop(part + expert, None)
+    return problems
+
+
+def _refusal(layer, error):
+    """What fuse() said of a layer, with the tensor's name."""
+    other = "input_divisor" if error.use == "input_scale" else error.use
+    tensor = (layer.parts.get(error.use) or layer.beside.get(error.use) or
+              layer.beside.get(other) or layer.parts["codes"])
+    return Refusal(tensor.name, error.what, error.expected)
 
 
 def _problem(finder, name, refusal):

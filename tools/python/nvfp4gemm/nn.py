@@ -45,7 +45,7 @@ class Linear(torch.nn.Module):
                                 device=weight.codes.device)
         self.register_buffer("codes", weight.codes)
         self.register_buffer("scales", weight.scales)
-        self.register_buffer("tensor_scale", scale.reshape(()))
+        self.register_buffer("tensor_scale", scale if weight.scale_rows else scale.reshape(()))
         if bias is not None:
             bias = Door(weight.codes, "weight").vector(bias, "bias", self.out_features).detach()
         self.register_buffer("bias", bias)
@@ -144,15 +144,20 @@ def _chosen(layers, names, skip):
     return [name for name in (layers if names is None else names) if not _skipped(name, skip)]
 
 
-def _available(path, prefix, chosen, model, whole):
+def _available(path, prefix, chosen, model, whole, fused):
     """The chosen layers that the checkpoint has in NVFP4. Raises where it has nothing for one, and,
     for a whole model, where the model has no place for one of the checkpoint's; warns of 16-bit
     ones."""
     checkpoint = Checkpoint(path)
-    ours = {name.removeprefix(prefix) for name in _layers.Finder(checkpoint).layers()
-            if name.startswith(prefix)}
+    layers = _layers.Finder(checkpoint).layers()
     modules = dict(model.named_modules())
+    wholes = {name: parts for name, parts in _layers.wholes_of(layers, fused).items()
+              if name.removeprefix(prefix) in modules}
+    parts = {part for parts in wholes.values() for part in parts}
+    ours = {name.removeprefix(prefix) for name in (*layers, *wholes) if name.startswith(prefix)}
     for name in sorted(ours) if whole else ():
+        if prefix + name in parts and name not in modules:
+            continue
         if not isinstance(modules.get(name), (torch.nn.Linear, Linear)):
             raise ValueError(f"the checkpoint has {prefix}{name}, and {name} is no torch.nn.Linear "
                              "of the model")
@@ -181,7 +186,8 @@ def _fitting(name, weight, old):
     return weight
 
 
-def load_linear(model, path, device, *, names=None, skip=(), prefix="", **options):
+def load_linear(model, path, device, *, names=None, skip=(), prefix="", fused=checkpoints.FUSED,
+                **options):
     """Replaces those torch.nn.Linear of model that a checkpoint has in NVFP4, in place; returns
     their names. Biases are the checkpoint's. model may lie on the meta device. All layers are read
     before the first is replaced. A layer for which the checkpoint has nothing raises, and one that
@@ -190,13 +196,16 @@ def load_linear(model, path, device, *, names=None, skip=(), prefix="", **option
     names    the layers to load, by the model's names; None: all
     skip     names of layers that stay, whole or their ends, as replace_linear's
     prefix   what the checkpoint's names have before the model's: "model.diffusion_model."
+    fused    {"qkv_proj": ["q_proj", "k_proj", "v_proj"], ..}: what the model has as one layer where
+             the checkpoint has its parts, as checkpoints.load() fuses them
     options  of Linear
     """
     layers = {name: layer for name, layer in model.named_modules()
               if type(layer) is torch.nn.Linear}
     found = _available(path, prefix, _chosen(layers, names, skip), model,
-                       names is None)
-    loaded = checkpoints.load(path, device, names=[prefix + name for name in found])
+                       names is None, fused)
+    loaded = checkpoints.load(path, device, names=[prefix + name for name in found],
+                              fused=fused)
     made = {name: _fitting(name, loaded[prefix + name], layers[name]) for name in found}
     for name, weight in made.items():
         _put(model, name, Linear(weight, weight.bias, **options))

@@ -9,6 +9,7 @@ import numpy as np
 
 E2M1 = np.array([0, .5, 1, 1.5, 2, 3, 4, 6, -0., -.5, -1, -1.5, -2, -3, -4, -6])
 N, K, EXPERTS = 144, 208, 3
+SMALL_N = 48  # of dialects whose matrices are written slowly
 
 
 def ue4m3(bytes_):
@@ -21,7 +22,8 @@ def ue4m3(bytes_):
 class Matrix:
     """Codes [n, k], one to a byte, and scale bytes [n, k / 16]."""
 
-    def __init__(self, seed, n=N, k=K):
+    def __init__(self, seed, n=None, k=K):
+        n = n or N
         rng = np.random.default_rng(seed)
         self.codes = rng.integers(0, 16, (n, k), np.uint8)
         self.scales = rng.integers(1, 0x7F, (n, k // 16), np.uint8)
@@ -155,7 +157,7 @@ def transformer_engine(change=None):
 def stacked(change=None):
     file = File()
     for layer, seed in (("m.bad", 1), ("m.good", 20)):
-        matrices = [Matrix(seed + i, 48, 96) for i in range(EXPERTS)]
+        matrices = [Matrix(seed + i, SMALL_N, 96) for i in range(EXPERTS)]
         if change and seed == 1:
             change(matrices[1])
         scales = [0.5, 0.25, 0.125]
@@ -170,7 +172,7 @@ def stacked(change=None):
 def ggml(change=None):
     file = File("gguf")
     for layer, seed in (("blk.0.bad", 1), ("blk.0.good", 2)):
-        m = Matrix(seed, 48, 192)
+        m = Matrix(seed, SMALL_N, 192)
         if change and seed == 1:
             change(m)
         file.add(layer, (".weight", ".weight", ".scale"),

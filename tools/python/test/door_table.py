@@ -63,6 +63,7 @@ class Operands:
         self.x, self.cube = floats(3, M, K), floats(9, 2, 3, K)
         self.bias, self.c = floats(4, N), floats(5, M, N, dtype=np.float32)
         self.codes = bytes_(7, N, K // 2)
+        self.b128 = nvfp4gemm.quantize(floats(10, 128, K))
         self.pa, self.pb = self.packed(self.a), self.packed(self.b)
 
     def packed(self, p, **given):
@@ -134,6 +135,10 @@ def parts_of_packed(o):
     yield Argument("Packed as a, scales of rows", "tensor_scale",
                    np.linspace(0.25, 1, M, dtype=np.float32),
                    lambda v: o.products(o.a, tensor_scale=v),
+                   equal=("no dimension", "a scalar of NumPy"))
+    yield Argument("Packed as b, scales of 64 rows", "tensor_scale",
+                   np.array([0.25, 1], np.float32),
+                   lambda v: o.products(o.b128, tensor_scale=v),
                    equal=("no dimension", "a scalar of NumPy"))
     yield Argument("Packed, linear scales", "scales", o.linear_scales.reshape(N, K // 16),
                    lambda v: o.products(o.b, scales=v, scale_layout="linear"))

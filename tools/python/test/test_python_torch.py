@@ -73,7 +73,7 @@ class OnTheCpu(unittest.TestCase):
         x = normal(1, 5, 64)
         nvfp4gemm.mm(x, weight)
         from nvfp4gemm import _ops
-        torch.library.opcheck(torch.ops.nvfp4gemm.quantize.default, (x, None, 0.01, "linear"),
+        torch.library.opcheck(torch.ops.nvfp4gemm.quantize.default, (x, None, 0.01, None, "linear"),
                               test_utils=("test_schema", "test_faketensor"))
         torch.library.opcheck(
             torch.ops.nvfp4gemm.mm.default,

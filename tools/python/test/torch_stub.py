@@ -153,6 +153,9 @@ class Tensor:
     def to(self, dtype):
         return _new(self.array.astype(_TYPES[dtype]), self.device)
 
+    def repeat_interleave(self, times):
+        return _new(self.array.repeat(times), self.device)
+
     def new_zeros(self, shape):
         return _new(np.zeros(shape, self.array.dtype), self.device)
 
