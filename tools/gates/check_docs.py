@@ -293,6 +293,19 @@ def check_measured(rows):
     return all(len(row) == len(rows[0]) and all(row) for row in rows)
 
 
+def check_transformer(rows):
+    """Tokens per second of NVFP4 over bf16's, by the table of docs/notebook.md."""
+    with open(f"{ROOT}/docs/notebook.md", encoding="utf-8") as file:
+        tables = [content for name, _, content in blocks(file.read()) if name == "measured"]
+    measured = {row[0]: row[1:3] for table in tables for row in table}
+
+    def ratio(row):
+        bf16, nvfp4 = (float(cell) for cell in measured[row])
+        return f"{nvfp4 / bf16:.2f}"
+    return all(cells == [ratio(f"a step in a graph, batch {count}"),
+                         ratio(f"generation, batch {count}")] for count, *cells in rows)
+
+
 def check_bench(rows):
     """M, then for each (N, K) our time, or "time (ratio)", and perhaps cuBLASLt's and the ratio:
     the newest table of an H200, rounded."""
@@ -454,8 +467,9 @@ def verdicts(path, only=None):
 def main():
     results = [(os.path.basename(path), name, good)
                for path in sorted(glob.glob(f"{ROOT}/docs/*.md")) for name, good in verdicts(path)]
-    # Of the README, what the benchmark's table can answer.
-    results += [("README.md", name, good) for name, good in verdicts(f"{ROOT}/README.md", "best")]
+    # The tables of these pages that a measured one can answer.
+    for page, check in (("README.md", "best"), ("tools/python/README.md", "transformer")):
+        results += [(page, name, good) for name, good in verdicts(f"{ROOT}/{page}", check)]
     words = {True: "ok   ", False: "FAIL ", None: "skip "}
     for document, name, good in results:
         print(f"{words[good]} {document}: {name}")
