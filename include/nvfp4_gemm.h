@@ -646,8 +646,8 @@ enum { NVFP4_ROWS_UNSET = 0, NVFP4_ROWS_ENDS = 1, NVFP4_ROWS_COUNTS = 2 };
  *                capacity. The kernel cuts what is not: nothing outside D is written. Rows of no
  *                group keep their bytes.
  *   empty        l, m or n = 0: success, nothing is enqueued.
- *   tiles        with e the lesser of l and m, and a tile of t tokens, (e + (m-e)/t) * ceil(n/64)
- *                times the parts of K at most 2^31-1.
+ *   tiles        with e the lesser of l and m, and a tile of t tokens, (e + (m-e)/t) * ceil(n/64),
+ *                on 10.x ceil(n/128), times the parts of K at most 2^31-1.
  *   scales       128X4: each group begins a new tile of 128 rows; LINEAR: as without groups. */
 typedef struct nvfp4_grouped_desc {
   uint64_t struct_size;

@@ -90,7 +90,7 @@ nvfp4_status run_on_site(const PreparedGemm& prepared, const nvfp4_gemm_addresse
   KernelParams params = prepared.params;
   if (desc.k > 0) NVFP4_TRY(replace_addresses(*site.driver, prepared, desc, &params));
   if (addresses->rows != nullptr) {
-    prepared.plan.variant->family->set_groups(addresses->rows, &params);
+    params.groups(prepared.plan.variant->family->groups_at)->rows = addresses->rows;
   }
   return enqueue_gemm(site, prepared, desc, params, stream);
 }

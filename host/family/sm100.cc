@@ -165,13 +165,21 @@ bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const V
   return true;
 }
 
-// Scales that are linear, in 128x4 tiles: [L, or 1 where batches share them][tiles].
-nvfp4_status count_tiled_scales(const Operand& x, uint64_t* bytes) {
-  if (x.layout != NVFP4_SCALE_LAYOUT_LINEAR) return NVFP4_SUCCESS;
+// Tiles of 128x4: [L, or 1 where batches share them][tiles]; of the rows of groups as many as any
+// division of them has.
+bool tiled_scale_bytes(const Operand& x, bool of_groups, int64_t* bytes) {
+  constexpr int32_t kTiles = NVFP4_SCALE_LAYOUT_128X4;
+  if (of_groups) return grouped_scale_bytes(x.rows, x.l, x.k, kTiles, x.format, bytes);
   const int64_t matrices = x.l == 1 || x.scales_stride == 0 ? 1 : x.l;
-  int64_t one, all;
-  if (!scale_bytes_of(x, NVFP4_SCALE_LAYOUT_128X4, &one) || !multiply(one, matrices, &all) ||
-      all > kMaxTiledScales) {
+  int64_t one;
+  return scale_bytes_of(x, kTiles, &one) && multiply(one, matrices, bytes);
+}
+
+// Scales that are linear, in tiles.
+nvfp4_status count_tiled_scales(const Operand& x, bool of_groups, uint64_t* bytes) {
+  if (x.layout != NVFP4_SCALE_LAYOUT_LINEAR) return NVFP4_SUCCESS;
+  int64_t all;
+  if (!tiled_scale_bytes(x, of_groups, &all) || all > kMaxTiledScales) {
     return fail(NVFP4_STATUS_LIMIT, "%s in 128x4 tiles need more than 2^62 bytes of workspace",
                 x.scales_name);
   }
@@ -180,8 +188,8 @@ nvfp4_status count_tiled_scales(const Operand& x, uint64_t* bytes) {
 }
 
 nvfp4_status count_workspace(const nvfp4_gemm_desc& desc, Plan* plan) {
-  NVFP4_TRY(count_tiled_scales(operand_a(desc), &plan->a_scales_bytes));
-  NVFP4_TRY(count_tiled_scales(operand_b(desc), &plan->b_scales_bytes));
+  NVFP4_TRY(count_tiled_scales(operand_a(desc), plan->grouped, &plan->a_scales_bytes));
+  NVFP4_TRY(count_tiled_scales(operand_b(desc), false, &plan->b_scales_bytes));
   plan->workspace_bytes = plan->a_scales_bytes + plan->b_scales_bytes;
   return NVFP4_SUCCESS;
 }
@@ -219,7 +227,7 @@ nvfp4_status encode_scales(const Driver& driver, const nvfp4_gemm_desc& g, const
 
 nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
                          KernelParams* params) {
-  Sm100Params* const p = params->make<Sm100Params>();
+  Sm100Params* const p = &params->make<Sm100GroupedParams>()->gemm;
   set_gemm(g, plan, p);
   p->tiles = plan.grid / plan.cluster;
   p->operand_format = static_cast<uint8_t>(g.operand_format);
@@ -247,14 +255,26 @@ nvfp4_status replace_addresses(const Driver& driver, const nvfp4_gemm_desc& befo
 }
 
 // The plain entry has all but the general epilogue.
-Entry entry(const Plan&, uint32_t, const KernelParams& params) {
-  return params.get<Sm100Params>()->epilogue.kind == kEpilogueGeneral ? kEntryAny : kEntryPlain;
+Entry entry(const Plan& plan, uint32_t, const KernelParams& params) {
+  const bool general = params.get<Sm100Params>()->epilogue.kind == kEpilogueGeneral;
+  if (plan.grouped) return general ? kEntryGrouped : kEntryGroupedPlain;
+  return general ? kEntryAny : kEntryPlain;
 }
 
 }  // namespace
 
-const Family kFamily_sm100{choose_split,   count_workspace, nullptr, make_params, replace_addresses,
-                           entry,          nullptr,         nullptr, write_rule,  write_choice,
-                           why_not_by_tma, kEpilogueF32,    nullptr};
+const Family kFamily_sm100{choose_split,
+                           count_workspace,
+                           nullptr,
+                           make_params,
+                           replace_addresses,
+                           entry,
+                           nullptr,
+                           nullptr,
+                           write_rule,
+                           write_choice,
+                           why_not_by_tma,
+                           kEpilogueF32,
+                           offsetof(Sm100GroupedParams, groups)};
 
 }  // namespace nvfp4

@@ -266,10 +266,6 @@ bool is_plain(const Sm90Params& p) {
          p.weight_scales_linear == 0 && p.token_scales_linear == 0 && p.k % kScaleTileK == 0;
 }
 
-void set_groups(const int32_t* row_ends, KernelParams* params) {
-  params->get<Sm90GroupedParams>()->row_ends = row_ends;
-}
-
 Entry entry(const Plan& plan, uint32_t ctas, const KernelParams& params) {
   if (plan.grouped) return kEntryGrouped;
   if (!is_plain(*params.get<Sm90Params>())) return kEntryAny;
@@ -278,8 +274,18 @@ Entry entry(const Plan& plan, uint32_t ctas, const KernelParams& params) {
 
 }  // namespace
 
-const Family kFamily_sm90{choose_split, count_workspace,  predict,   make_params, replace_addresses,
-                          entry,        nullptr,          nullptr,   write_rule,  write_choice,
-                          nullptr,      kEpilogueColumns, set_groups};
+const Family kFamily_sm90{choose_split,
+                          count_workspace,
+                          predict,
+                          make_params,
+                          replace_addresses,
+                          entry,
+                          nullptr,
+                          nullptr,
+                          write_rule,
+                          write_choice,
+                          nullptr,
+                          kEpilogueColumns,
+                          offsetof(Sm90GroupedParams, groups)};
 
 }  // namespace nvfp4

@@ -9,6 +9,7 @@
 
 #include "host/plan/plan.h"
 #include "kernel/common/epilogue.h"
+#include "kernel/common/groups.h"
 
 namespace nvfp4 {
 
@@ -32,7 +33,7 @@ struct Clocks {
 };
 
 // The kernel's one argument. Its family alone knows the type.
-constexpr size_t kMostParamBytes = 1024;
+constexpr size_t kMostParamBytes = 1152;
 class alignas(128) KernelParams {
  public:
   template <typename Params>
@@ -48,6 +49,10 @@ class alignas(128) KernelParams {
   template <typename Params>
   const Params* get() const {
     return reinterpret_cast<const Params*>(bytes_);
+  }
+  GroupParams* groups(size_t at) { return reinterpret_cast<GroupParams*>(bytes_ + at); }
+  const GroupParams* groups(size_t at) const {
+    return reinterpret_cast<const GroupParams*>(bytes_ + at);
   }
 
  private:
@@ -89,8 +94,8 @@ struct Family {
   EpilogueKind last_fast_epilogue;
 
   // ---- grouped products ----
-  // Where the ends of rows are, to the parameters of one. NULL: no variant takes groups.
-  void (*set_groups)(const int32_t* row_ends, KernelParams* params);
+  // Where in the parameters GroupParams are. 0: no variant takes groups.
+  size_t groups_at;
 };
 
 // The cheapest choice among the variants that serve the architecture. Its variant is NULL if each

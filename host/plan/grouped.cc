@@ -20,7 +20,7 @@ int64_t most_token_tiles(const nvfp4_gemm_desc& g, const Variant& v) {
 }
 
 bool is_grouped_candidate(const nvfp4_gemm_desc& g, const Architecture& arch, const Variant& v) {
-  return serves(v, arch) && v.takes_groups() && v.a_type == g.a_type;
+  return serves(v, arch) && v.takes_groups() && takes_operands(v, g);
 }
 
 // The first tile that has a usual group's rows, else the widest: they stand from narrow to wide.
@@ -43,17 +43,20 @@ nvfp4_status decide(const CheckedGrouped& checked, const Architecture& arch, con
   *v = usual_variant(checked.known, g, arch);
   if (*v == nullptr) {
     return fail(NVFP4_STATUS_NOT_SUPPORTED,
-                "grouped products with a_type = %s have no kernel for compute capability %s",
+                "grouped products with a_type = %s and operand_format = %s have no kernel for "
+                "compute capability %s",
                 enumerator_name(Enumeration::type, g.a_type),
+                enumerator_name(Enumeration::operand_format, g.operand_format),
                 capability_text(arch.capability).text);
   }
   if (forced == nullptr) return NVFP4_SUCCESS;
   *v = forced;
   if (is_grouped_candidate(g, arch, *forced)) return NVFP4_SUCCESS;
   return fail(NVFP4_STATUS_INVALID_VALUE,
-              "variant = \"%s\" has no kernel for grouped products with a_type = %s and compute "
-              "capability %s",
+              "variant = \"%s\" has no kernel for grouped products with a_type = %s, "
+              "operand_format = %s and compute capability %s",
               forced->name, enumerator_name(Enumeration::type, g.a_type),
+              enumerator_name(Enumeration::operand_format, g.operand_format),
               capability_text(arch.capability).text);
 }
 
@@ -111,7 +114,7 @@ nvfp4_status make_grouped_plan(const CheckedGrouped& checked, int32_t capability
   plan->shared_bytes = plan->variant->shared_bytes;
   plan->waits = true;
   plan->grouped = true;
-  return NVFP4_SUCCESS;
+  return plan->variant->family->complete(g, plan);
 }
 
 }  // namespace nvfp4

@@ -28,7 +28,9 @@ constexpr Variant variant_of(const Names& names, const Family* family, int32_t a
   v.name = names.whole;
   for (uint32_t i = 0; i < kPartsOfKCount; ++i) v.cut_names[i] = names.cut[i];
   for (uint32_t i = 0; i <= last; ++i) v.entries[i] = names.entries[i];
-  if (kHasGroupedEntry<Tile>) v.entries[kEntryGrouped] = names.entries[kEntryGrouped];
+  for (uint32_t i = kEntryGrouped; i < kEntryGrouped + kGroupedEntries<Tile>; ++i) {
+    v.entries[i] = names.entries[i];
+  }
   v.family = family;
   v.tile_weights = Tile::kWeights;
   v.tile_tokens = Tile::kTokens;
@@ -60,17 +62,17 @@ constexpr Variant variant_of(const Names& names, const Family* family, int32_t a
 #define NVFP4_TEXT(x) #x
 #define NVFP4_TEXT_OF(x) NVFP4_TEXT(x)
 #define NVFP4_NAME(family, label) #family "_" #label "x" NVFP4_TEXT_OF(NVFP4_K_##family)
-#define NVFP4_NAMES(family, label)                                                 \
-  {                                                                                \
-    NVFP4_NAME(family, label),                                                     \
-        {NVFP4_NAME(family, label) "/1", NVFP4_NAME(family, label) "/2",           \
-         NVFP4_NAME(family, label) "/3", NVFP4_NAME(family, label) "/4",           \
-         NVFP4_NAME(family, label) "/8"},                                          \
-    {                                                                              \
-      "nvfp4_gemm_" #family "_" #label, "nvfp4_gemm_" #family "_" #label "_plain", \
-          "nvfp4_gemm_" #family "_" #label "_once",                                \
-          "nvfp4_gemm_" #family "_" #label "_grouped"                              \
-    }                                                                              \
+#define NVFP4_NAMES(family, label)                                                               \
+  {                                                                                              \
+    NVFP4_NAME(family, label),                                                                   \
+        {NVFP4_NAME(family, label) "/1", NVFP4_NAME(family, label) "/2",                         \
+         NVFP4_NAME(family, label) "/3", NVFP4_NAME(family, label) "/4",                         \
+         NVFP4_NAME(family, label) "/8"},                                                        \
+    {                                                                                            \
+      "nvfp4_gemm_" #family "_" #label, "nvfp4_gemm_" #family "_" #label "_plain",               \
+          "nvfp4_gemm_" #family "_" #label "_once", "nvfp4_gemm_" #family "_" #label "_grouped", \
+          "nvfp4_gemm_" #family "_" #label "_grouped_plain"                                      \
+    }                                                                                            \
   }
 constexpr Variant kVariants[] = {
 #define VARIANT(family, label, tile, a_type, last, clocks)                                   \

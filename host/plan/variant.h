@@ -11,8 +11,15 @@ namespace nvfp4 {
 
 // A variant's kernels: for every product; for plain ones; for plain ones of which a CTA computes a
 // single tile (kernel/sm90/tile.h).
-// What grouped products have beside those.
-enum Entry : uint32_t { kEntryAny, kEntryPlain, kEntryOnce, kEntryGrouped, kEntryCount };
+// Grouped products have one or two beside those: for all of them, and for plain ones.
+enum Entry : uint32_t {
+  kEntryAny,
+  kEntryPlain,
+  kEntryOnce,
+  kEntryGrouped,
+  kEntryGroupedPlain,
+  kEntryCount
+};
 
 // Parts that K may be cut into. No variant has code for all of them: has_split().
 constexpr uint32_t kPartsOfK[] = {1, 2, 3, 4, 8};

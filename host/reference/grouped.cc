@@ -2,6 +2,7 @@
 // Group by group, each as the single product of its rows.
 #include "host/reference/grouped.h"
 
+#include "host/base/operand_format.h"
 #include "host/reference/reference.h"
 
 namespace nvfp4 {
@@ -26,7 +27,8 @@ nvfp4_gemm_desc product_of(const nvfp4_gemm_desc& all, int64_t group, int64_t be
   g.m = end - begin;
   const int64_t elements = begin * all.a_ld;
   g.a = forward(all.a, all.a_type == NVFP4_TYPE_NONE ? elements / 2 : elements * 2);
-  g.a_scales = forward(all.a_scales, begin * (all.k / 16));  // linear
+  const int64_t block = find_operand_format(all.operand_format)->block;
+  g.a_scales = forward(all.a_scales, begin * (all.k / block));  // linear
   g.b = forward(all.b, all.l > 1 ? group * all.b_batch_stride / 2 : 0);
   g.b_scales = forward(all.b_scales, all.l > 1 ? group * all.b_scales_batch_stride_bytes : 0);
   g.c = forward(all.c, bytes_of_rows(all, begin, all.c_ld, all.c_type));

@@ -28,13 +28,19 @@ nvfp4_status enqueue_tokens(const Site& site, const PreparedGemm& prepared,
   return launch(site, prepared.loaded.tokens, grid, &params, stream);
 }
 
-nvfp4_status enqueue_tiling(const Site& site, const nvfp4_gemm_desc& g, const Operand& x,
-                            const Scales& tiles, bool early, CUstream stream) {
+ScaleTiling tiling_of(const nvfp4_gemm_desc& g, const Operand& x, const Scales& tiles) {
   const int64_t stride = scales_stride(g, x.scales_stride);
   const int64_t scales = x.k / find_operand_format(x.format)->block;  // of a row
-  const ScaleTiling tiling{
-      x.scales, const_cast<uint8_t*>(tiles.first), x.rows, scales, stride == 0 ? 1 : g.l, stride};
-  return enqueue_scale_tiling(site, tiling, early, stream);
+  return {x.scales, const_cast<uint8_t*>(tiles.first), x.rows, scales, stride == 0 ? 1 : g.l,
+          stride};
+}
+
+nvfp4_status enqueue_token_tiling(const Site& site, const Plan& plan, const nvfp4_gemm_desc& g,
+                                  const KernelParams& params, CUstream stream) {
+  const ScaleTiling tiling = tiling_of(g, operand_a(g), token_scales(g, plan));
+  if (!plan.grouped) return enqueue_scale_tiling(site, tiling, false, stream);
+  return enqueue_group_tiling(site, tiling, *params.groups(plan.variant->family->groups_at),
+                              stream);
 }
 
 // The kernels that fill the workspace. The first of them starts when all before it is done: what
@@ -44,11 +50,11 @@ nvfp4_status enqueue_workspace(const Site& site, const PreparedGemm& prepared,
                                CUstream stream) {
   const Plan& plan = prepared.plan;
   if (plan.a_scales_bytes > 0) {
-    NVFP4_TRY(enqueue_tiling(site, g, operand_a(g), token_scales(g, plan), false, stream));
+    NVFP4_TRY(enqueue_token_tiling(site, plan, g, params, stream));
   }
   if (plan.b_scales_bytes > 0) {
-    const bool early = plan.a_scales_bytes > 0;
-    NVFP4_TRY(enqueue_tiling(site, g, operand_b(g), weight_scales(g, plan), early, stream));
+    const ScaleTiling tiling = tiling_of(g, operand_b(g), weight_scales(g, plan));
+    NVFP4_TRY(enqueue_scale_tiling(site, tiling, plan.a_scales_bytes > 0, stream));
   }
   if (plan.a_halves_bytes > 0) {
     return enqueue_decoding(site, operand_a(g), plan.a_halves_batches, g.workspace, stream);
@@ -105,29 +111,33 @@ void keep_desc(const Site& site, const CheckedGemm& checked, PreparedGemm* prepa
   prepared->desc.variant = name_of(*prepared->plan.variant, checked.forced_split);
 }
 
+// What needs memory of its own, or fails, is done before the first launch.
+nvfp4_status prepare_launch(const Site& site, PreparedGemm* prepared) {
+  const Plan& plan = prepared->plan;
+  NVFP4_TRY(check_workspace(prepared->desc, plan.workspace_bytes));
+  NVFP4_TRY(ready_kernel(site, plan, &prepared->loaded));
+  if (tiles_scales(plan)) NVFP4_TRY(ready_scale_tiling(site, plan.grouped));
+  if (plan.a_halves_bytes > 0) NVFP4_TRY(ready_decoding(site));
+  return plan.variant->family->make_params(*site.driver, prepared->desc, plan, &prepared->params);
+}
+
 }  // namespace
 
 nvfp4_status prepare_gemm(const Site& site, const CheckedGemm& checked, PreparedGemm* prepared) {
-  const nvfp4_gemm_desc& desc = *checked.desc;
   NVFP4_TRY(make_plan(checked, site.capability, &prepared->plan));
   keep_desc(site, checked, prepared);
-  if (desc.k == 0) return NVFP4_SUCCESS;
-  NVFP4_TRY(check_workspace(desc, prepared->plan.workspace_bytes));
-  NVFP4_TRY(ready_kernel(site, prepared->plan, &prepared->loaded));
-  if (tiles_scales(prepared->plan)) NVFP4_TRY(ready_scale_tiling(site));
-  if (prepared->plan.a_halves_bytes > 0) NVFP4_TRY(ready_decoding(site));
-  const Family& family = *prepared->plan.variant->family;
-  return family.make_params(*site.driver, desc, prepared->plan, &prepared->params);
+  return checked.desc->k == 0 ? NVFP4_SUCCESS : prepare_launch(site, prepared);
 }
 
 nvfp4_status prepare_grouped(const Site& site, const CheckedGrouped& checked,
                              PreparedGemm* prepared) {
   NVFP4_TRY(make_grouped_plan(checked, site.capability, &prepared->plan));
   keep_desc(site, checked.gemm, prepared);
-  NVFP4_TRY(ready_kernel(site, prepared->plan, &prepared->loaded));
-  const Family& family = *prepared->plan.variant->family;
-  NVFP4_TRY(family.make_params(*site.driver, prepared->desc, prepared->plan, &prepared->params));
-  family.set_groups(checked.known.rows, &prepared->params);
+  NVFP4_TRY(prepare_launch(site, prepared));
+  GroupParams* const groups = prepared->params.groups(prepared->plan.variant->family->groups_at);
+  groups->count = static_cast<uint32_t>(prepared->desc.l);
+  groups->m = static_cast<uint32_t>(prepared->desc.m);
+  groups->rows = checked.known.rows;
   return NVFP4_SUCCESS;
 }
 

@@ -207,8 +207,9 @@ nvfp4_status enqueue_decoding(const Site& site, const Operand& from, int64_t bat
                  grid_of(site, from.rows * batches, from.k, false), &p, stream);
 }
 
-nvfp4_status ready_scale_tiling(const Site& site) {
+nvfp4_status ready_scale_tiling(const Site& site, bool of_groups) {
   CUkernel kernel;
+  if (of_groups) NVFP4_TRY(find_kernel(site, kQuantizer_scale_groups, &kernel));
   return find_kernel(site, kQuantizer_scale_convert, &kernel);
 }
 
@@ -226,6 +227,17 @@ nvfp4_status enqueue_scale_tiling(const Site& site, const ScaleTiling& tiling, b
   params.to_tiles = 1;
   return enqueue(site, kQuantizer_scale_convert,
                  grid_of(site, tiling.rows * tiling.batches, k, early), &params, stream);
+}
+
+nvfp4_status enqueue_group_tiling(const Site& site, const ScaleTiling& tiling,
+                                  const GroupParams& groups, void* stream) {
+  ScaleGroupsParams params{};
+  params.from = static_cast<const uint8_t*>(tiling.from);
+  params.to = static_cast<uint8_t*>(tiling.to);
+  params.groups = groups;
+  params.blocks = static_cast<uint32_t>(tiling.scales);
+  return enqueue(site, kQuantizer_scale_groups,
+                 grid_of(site, tiling.rows, tiling.scales * kScaleBlock, false), &params, stream);
 }
 
 nvfp4_status enqueue_scale_convert(const void* src, int32_t src_layout, void* dst,

@@ -5,6 +5,7 @@
 #include "host/problem/fields.h"
 #include "host/problem/quantizer.h"
 #include "host/run/device.h"
+#include "kernel/common/groups.h"
 #include "nvfp4_gemm.h"
 
 namespace nvfp4 {
@@ -29,11 +30,14 @@ struct ScaleTiling {
   int64_t rows, scales, batches;
   int64_t from_batch_bytes;
 };
-// The kernel is loaded: nothing is enqueued then unless everything can be.
-nvfp4_status ready_scale_tiling(const Site& site);
+// The kernels are loaded: nothing is enqueued then unless everything can be.
+nvfp4_status ready_scale_tiling(const Site& site, bool of_groups);
 // `early`: after another kernel that lets it start, for which it waits.
 nvfp4_status enqueue_scale_tiling(const Site& site, const ScaleTiling& tiling, bool early,
                                   void* stream);
+// The same of one matrix, whose rows are those of groups: each begins a tile.
+nvfp4_status enqueue_group_tiling(const Site& site, const ScaleTiling& tiling,
+                                  const GroupParams& groups, void* stream);
 
 // Every kernel of it loaded, with its code in the current context.
 nvfp4_status ready_quantizer(const Site& site);

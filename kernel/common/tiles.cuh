@@ -8,7 +8,9 @@ namespace nvfp4 {
 
 struct TileCoordinate {
   uint32_t token_tile, weight_tile, batch;
-  uint32_t row_end = 0;  // of a group, in grouped products alone: its rows end there
+  // In grouped products alone, where token_tile is the tile's first row: where the rows of its
+  // group end, above 0, and which row of scales is the first row's.
+  uint32_t row_end = 0, scale_row = 0;
 };
 
 // Tokens vary fastest: CTAs that start together share a weight tile, which then comes from DRAM

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernel/common/groups.h"
 #include "kernel/common/offset.h"
 #include "kernel/common/operand_format.h"
 
@@ -86,5 +87,14 @@ struct ScaleConvertParams {
 };
 static_assert(sizeof(ScaleConvertParams) == 56 &&
               NVFP4_OFFSET_IS(ScaleConvertParams, to_tiles, 48));
+
+// Linear scales of all rows to 128x4 tiles, of which each group begins one.
+struct ScaleGroupsParams {
+  const uint8_t* from;
+  uint8_t* to;
+  GroupParams groups;
+  uint32_t blocks;
+};
+static_assert(sizeof(ScaleGroupsParams) == 40 && NVFP4_OFFSET_IS(ScaleGroupsParams, blocks, 32));
 
 }  // namespace nvfp4

@@ -8,6 +8,7 @@
 //   nvfp4_amax_{f16,bf16,f32}        the largest finite magnitude of x, one part a CTA
 //   nvfp4_dequantize_{f16,bf16,f32}  x = round((code * s) * t)
 //   nvfp4_scale_convert              128x4 tiles or linear, to either
+//   nvfp4_scale_groups               linear to 128x4 tiles, of which each group of rows begins one
 //   nvfp4_silu_mul_{f16,bf16,f32}    silu(x) * y -> codes, scales
 //   nvfp4_rms_norm_{f16,bf16,f32}    RMSNorm of x, or of x + residual, which is stored -> the same
 //   nvfp4_quantize_rows_{f16,..}     x, or silu(x) * y -> codes, scales, and t of each row
@@ -22,6 +23,7 @@
 // run of 1 KiB (fp16) and writes one of 256 bytes. Its next block is on the way while it works on
 // one. Grids may start before earlier work has ended and wait by themselves; what follows may start
 // at once and waits likewise.
+#include "kernel/common/groups.cuh"
 #include "kernel/helpers/empty_sum.cuh"
 #include "kernel/ptx/sync.cuh"
 #include "kernel/quantize/fused.cuh"
@@ -182,6 +184,19 @@ __device__ inline void convert_scales(const ScaleConvertParams& p) {
   }
 }
 
+// Warps walk the list of groups for each of their rows.
+__device__ inline void tile_scales_of_groups(const ScaleGroupsParams& p) {
+  ptx::griddepcontrol_launch_dependents();
+  const Place place;
+  ptx::griddepcontrol_wait();
+  for (uint32_t row = place.row; row < p.groups.m; row += place.row_step) {
+    uint32_t scale_row;
+    if (!scale_row_of(p.groups, row, &scale_row) || place.block >= p.blocks) continue;
+    p.to[scale_at(scale_row, place.block, p.blocks, true)] =
+        p.from[scale_at(row, place.block, p.blocks, false)];
+  }
+}
+
 }  // namespace nvfp4
 
 #define NVFP4_ENTRY(name, threads, params_type, function)       \
@@ -204,4 +219,5 @@ NVFP4_ENTRIES(f16, F16)
 NVFP4_ENTRIES(bf16, Bf16)
 NVFP4_ENTRIES(f32, F32)
 NVFP4_ENTRY(nvfp4_scale_convert, nvfp4::kQuantizeThreads, ScaleConvertParams, convert_scales)
+NVFP4_ENTRY(nvfp4_scale_groups, nvfp4::kQuantizeThreads, ScaleGroupsParams, tile_scales_of_groups)
 NVFP4_ENTRY(nvfp4_empty_sum, nvfp4::kEmptySumThreads, EmptySumParams, store_empty_sums)

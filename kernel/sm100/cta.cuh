@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "kernel/common/groups.cuh"
 #include "kernel/sm100/addresses.cuh"
 #include "kernel/sm100/params.h"
 #include "kernel/sm100/part_of_k.cuh"
@@ -25,10 +26,22 @@ struct Cta {
 
   __device__ bool go_on() { return walk.go_on(p); }
   __device__ const TileCoordinate& tile() const { return walk.tile; }
-  __device__ uint32_t first_token() const { return tile().token_tile * Tile::kTokens; }
+  __device__ uint32_t first_token() const {
+    return Tile::kGrouped ? tile().token_tile : tile().token_tile * Tile::kTokens;
+  }
+  // Where the rows of D end that the tile may store.
+  __device__ uint32_t row_end() const { return Tile::kGrouped ? tile().row_end : p.m; }
+  __device__ bool has_tile() const { return !Tile::kGrouped || tile().row_end != 0; }
+  // The row of scales that is the first token's.
+  __device__ uint32_t scale_row() const {
+    return Tile::kGrouped ? tile().scale_row : first_token();
+  }
   // Those of the tile that are multiplied: all that exist, and few more. Columns of tensor memory
   // beyond them hold what they held, and what becomes of it is stored nowhere.
-  __device__ uint32_t multiplied_tokens() const { return Tile::box_tokens(p.m) * Tile::kCtas; }
+  __device__ uint32_t multiplied_tokens() const {
+    const uint32_t rows = Tile::kGrouped ? row_end() - first_token() : p.m;
+    return Tile::box_tokens(rows) * Tile::kCtas;
+  }
   __device__ uint32_t token_bytes() const { return Tile::box_tokens(p.m) * (Tile::kK / 2); }
   // Of its 128.
   __device__ uint32_t first_weight() const {
@@ -45,6 +58,15 @@ struct Cta {
   __device__ uint32_t accumulator_empty() const { return at.accumulator_empty(walk.accumulator()); }
 };
 
+template <typename Tile>
+__device__ Cta<Tile> make_grouped_cta(const Sm100Params& p, uint32_t smem) {
+  const PartOfK<Tile> k = all_of_k<Tile>(p);
+  Cta<Tile> cta{p, {smem}, k, {{}, k.fillings}, 0};
+  grouped_tile_at<Tile::kTokens, true>(reinterpret_cast<const Sm100GroupedParams&>(p).groups,
+                                       p.tiles_n, blockIdx.x, &cta.walk.tile);
+  return cta;
+}
+
 // A tile, or a part of a tile's K, or a place in a pair. A cluster lies along x, so a CTA's rank in
 // it follows from its index.
 template <typename Tile>
@@ -52,7 +74,9 @@ __device__ Cta<Tile> make_cta(const Sm100Params& p, uint32_t smem) {
   const auto cta = [&](uint32_t tile, uint32_t rank, const PartOfK<Tile>& k) {
     return Cta<Tile>{p, {smem}, k, {tile_of<Tile>(p, tile), k.fillings}, rank};
   };
-  if constexpr (Tile::kCtas == 2) {
+  if constexpr (Tile::kGrouped) {
+    return make_grouped_cta<Tile>(p, smem);
+  } else if constexpr (Tile::kCtas == 2) {
     return cta(blockIdx.x / 2, blockIdx.x % 2, all_of_k<Tile>(p));
   } else if constexpr (Tile::kMaxSplit > 1) {
     const uint32_t rank = blockIdx.x & (p.split - 1);

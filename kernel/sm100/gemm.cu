@@ -80,8 +80,10 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
   const uint32_t sums = tmem + tmem_address(band * 32, 0);
   // Meanwhile these warps have nothing to do. An odd CTA may lie beyond the last column.
   if (kGeneral && (Tile::kCtas == 1 || n < p.n)) {
-    prefetch_c(p, CPart{batch, m, min(m + Tile::kTokens, p.m), n, min(n + Tile::kCtaWeights, p.n)},
-               band * 32 + lane, 128);
+    prefetch_c(
+        p,
+        CPart{batch, m, min(m + Tile::kTokens, cta.row_end()), n, min(n + Tile::kCtaWeights, p.n)},
+        band * 32 + lane, 128);
   }
   if (n_first >= p.n) {
     if (Tile::kCtas == 1) return;
@@ -102,11 +104,11 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
   __syncwarp();
   if constexpr (kGeneral) {
     wait_for_sums(cta);
-    drain_general<Tile>(m, sums, boxes);
+    drain_general<Tile>(m, cta.row_end(), sums, boxes);
     release_accumulator(cta, lane);
   } else {
     const LaneColumn column(p, n_first + lane);
-    const Rows to(p, batch, n_first, p.m);
+    const Rows to(p, batch, n_first, cta.row_end());
     wait_for_sums(cta);
     drain<Tile>(column, to, m, sums, boxes, [&] { release_accumulator(cta, lane); });
   }
@@ -207,7 +209,9 @@ template <typename Tile, bool kGeneral>
 __device__ void gemm_sm100(const Sm100Params& p) {
   extern __shared__ __align__(1024) uint8_t shared[];
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  if (Tile::kGrouped) ptx::griddepcontrol_wait();  // earlier grids may write the ends of groups
   const Cta<Tile> cta = make_cta<Tile>(p, ptx::shared_address(shared));
+  if (!cta.has_tile()) return;
   const uint32_t tmem = set_up(cta, warp);
   run_role<Tile, kGeneral>(cta, tmem, warp, lane);
   tear_down(cta, tmem, warp);
@@ -226,3 +230,14 @@ __device__ void gemm_sm100(const Sm100Params& p) {
   SM100_ENTRY(nvfp4_gemm_sm100_##weights##x##tokens, Sm100Tile##weights##x##tokens, true) \
   SM100_ENTRY(nvfp4_gemm_sm100_##weights##x##tokens##_plain, Sm100Tile##weights##x##tokens, false)
 #include "kernel/sm100/tiles.def"
+
+// And those of grouped.def the same two for grouped products.
+#define SM100_GROUPED_ENTRY(name, tile, general)                               \
+  extern "C" __global__ void __launch_bounds__(nvfp4::tile::kThreads, 1)       \
+      name(const __grid_constant__ nvfp4::Sm100GroupedParams params) {         \
+    nvfp4::gemm_sm100<nvfp4::Sm100Grouped<nvfp4::tile>, general>(params.gemm); \
+  }
+#define SM100_GROUPED_TILE(label, tile)                               \
+  SM100_GROUPED_ENTRY(nvfp4_gemm_sm100_##label##_grouped, tile, true) \
+  SM100_GROUPED_ENTRY(nvfp4_gemm_sm100_##label##_grouped_plain, tile, false)
+#include "kernel/sm100/grouped.def"

@@ -20,7 +20,8 @@ constexpr uint32_t kLanesPerSumRow = kSubTileWeights / 4, kSumRows = 32 / kLanes
 // From the epilogue's drain() in what becomes of a sub-tile. A's factors of rows join the sums on
 // their way to shared memory, where a lane has a column: the loop over rows has no load more.
 template <typename Tile>
-__device__ void drain_general(uint32_t first_m, uint32_t tmem, const Boxes<Tile, true>& boxes) {
+__device__ void drain_general(uint32_t first_m, uint32_t m_end, uint32_t tmem,
+                              const Boxes<Tile, true>& boxes) {
   const Sm100Params& p = boxes.p;
   const uint32_t lane = boxes.lane, slab = boxes.slabs.sums();
   const uint32_t row = lane / kLanesPerSumRow, column = lane % kLanesPerSumRow * 4;
@@ -40,7 +41,7 @@ __device__ void drain_general(uint32_t first_m, uint32_t tmem, const Boxes<Tile,
 #pragma unroll 1
   for (uint32_t piece = 0; piece < Slabs<Tile, true>::kPieces; ++piece) {
     const uint32_t m = first_m + piece * kSubTileTokens;
-    if (m >= p.m) break;
+    if (m >= m_end) break;
     uint32_t sums[kSubTileTokens];
     ptx::tcgen05_ld_32x32b(sums, tmem + piece * kSubTileTokens);
     if (row_scales) scale_by_rows(p, factors, boxes.batch, m, lane, sums);
@@ -55,7 +56,7 @@ __device__ void drain_general(uint32_t first_m, uint32_t tmem, const Boxes<Tile,
                        n,
                        m + row,
                        kSumRows,
-                       min(m + kSubTileTokens, p.m)};
+                       min(m + kSubTileTokens, m_end)};
     const uint32_t to = boxes.slabs.box(piece) + row * row_bytes + column * column_bytes;
     store_general<1, false>(p, rows, columns, 1.0f,
                             ToSlab{boxes.used(), to, kSumRows * row_bytes, column_bytes});

@@ -78,10 +78,11 @@ __device__ void load_tokens(const Cta<Tile>& cta, uint32_t filling, uint32_t sta
   const uint32_t bar = cta.at.full(stage);
   ptx::cp_async_bulk_tensor_3d(cta.at.tokens(stage), &p.tokens, cta.k.first_byte(filling),
                                cta.first_token(), cta.tile().batch, bar, ptx::kEvictLast);
-  const uint8_t* token_scales = p.token_scales + cta.tile().batch * p.token_scales_batch_bytes;
+  const uint8_t* token_scales = p.token_scales;
+  if (!Tile::kGrouped) token_scales += cta.tile().batch * p.token_scales_batch_bytes;
   static_assert(Tile::kCtas == 2 || Tile::kTokens <= kScaleTileRows,
                 "a bulk copy does not clip, so it takes the one block, which is there");
-  load_scales(cta, cta.at.token_scales(stage), token_scales, cta.first_token() / kScaleTileRows,
+  load_scales(cta, cta.at.token_scales(stage), token_scales, cta.scale_row() / kScaleTileRows,
               filling, ptx::kEvictLast, bar);
 }
 
@@ -117,11 +118,12 @@ __device__ void load_early_stages(const Cta<Tile>& cta) {
 
 // The first filling of every stage, before anything else happens in the CTA. Earlier grids may
 // still run up to griddepcontrol.wait; whatever they write is read after it: tokens always, weights
-// unless the caller promised otherwise. D is stored later still, since it comes from tokens.
+// unless the caller promised otherwise, and where the rows of groups end. D is stored later still,
+// since it comes from tokens.
 template <typename Tile>
 __device__ void load_first_fillings(const Cta<Tile>& cta) {
   uint32_t loaded = kEarlyStages;
-  if (cta.p.weights_are_static != 0) {
+  if (!Tile::kGrouped && cta.p.weights_are_static != 0) {
     load_early_stages(cta);
   } else {
     ptx::griddepcontrol_wait();

@@ -45,7 +45,12 @@ struct MmaThread {
               tensor_memory + Tile::kScaleColumnsAt},
         instruction(instruction_descriptor<Tile::kWeights>(its.multiplied_tokens()) |
                     (its.p.operand_format == kFormatNvfp4 ? 0 : kUe8m0Scales)),
-        half(Tile::kTokens < kScaleTileRows ? its.tile().token_tile % 2 * 2 : 0) {}
+        half(Tile::kTokens < kScaleTileRows ? half_of_block(its) : 0) {}
+
+  static __device__ uint32_t half_of_block(const Cta<Tile>& its) {
+    const uint32_t tile = Tile::kGrouped ? its.scale_row() / Tile::kTokens : its.tile().token_tile;
+    return tile % 2 * 2;
+  }
 
   __device__ StageOperands operands(uint32_t stage) const {
     return {advance(first.weights, stage * Tile::kWeightBytes),

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernel/common/divisor.h"
+#include "kernel/common/groups.h"
 #include "kernel/common/operand_format.h"
 #include "kernel/common/params.h"
 
@@ -28,6 +29,14 @@ NVFP4_CHECK_PARAMS(Sm100Params, 1024);
 static_assert(NVFP4_OFFSET_IS(Sm100Params, epilogue, 344));
 static_assert(NVFP4_OFFSET_IS(Sm100Params, d_by_tma, 512) &&
               NVFP4_OFFSET_IS(Sm100Params, tiles, 516) && NVFP4_OFFSET_IS(Sm100Params, d_map, 640));
+
+// The argument of the entries for grouped products. In `gemm` batches are groups; A, its scales, C
+// and D have no batches: their strides are 0.
+struct Sm100GroupedParams {
+  Sm100Params gemm;
+  GroupParams groups;
+};
+static_assert(NVFP4_OFFSET_IS(Sm100GroupedParams, groups, sizeof(Sm100Params)));
 
 constexpr uint32_t kTokenGroup = 8;         // token tiles
 constexpr uint32_t kScaleMapElements = 64;  // of 8 bytes, in a tile of scales

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "kernel/common/groups.h"
 #include "kernel/common/hardware.h"
 #include "kernel/common/host_device.h"
 #include "kernel/common/scale_tile.h"
@@ -26,6 +27,7 @@ struct Sm100Tile {
   static constexpr uint32_t kK = 256;             // per stage: 128 bytes a row, one swizzle span
   static constexpr uint32_t kSteps = kK / kMmaK;  // MMAs per stage
   static constexpr bool kBatchInvariant = true;   // every tile adds step after step, if K is whole
+  static constexpr bool kGrouped = false;
 
   static constexpr uint32_t kTokenScaleBlocks = (kTokens + kScaleTileRows - 1) / kScaleTileRows;
   static constexpr uint32_t kWeightBytes = kCtaWeights * kK / 2;
@@ -114,5 +116,21 @@ struct Sm100Tile {
 #define SM100_TILE(weights, tokens) \
   using Sm100Tile##weights##x##tokens = Sm100Tile<tokens, weights / 128>;
 #include "kernel/sm100/tiles.def"
+
+// A tile in the entries for grouped products (common/groups.cuh): rows of a group begin anywhere,
+// so a token tile is numbered by its first row. K is whole; D leaves by threads, since a box would
+// write the next group's rows.
+template <typename Tile>
+struct Sm100Grouped : Tile {
+  static constexpr bool kGrouped = true;
+  static constexpr bool kStoresByTma = false;
+  static constexpr uint32_t kMaxSplit = 1;
+  static_assert(Tile::kCtas == 1 && !Tile::kSeveralTiles);
+};
+
+#define SM100_GROUPED_TILE(label, tile) \
+  template <>                           \
+  inline constexpr uint32_t kGroupedEntries<tile> = 2;
+#include "kernel/sm100/grouped.def"
 
 }  // namespace nvfp4

@@ -5,9 +5,9 @@
 #include <cstdint>
 
 #include "kernel/common/clocks.cuh"
+#include "kernel/common/groups.cuh"
 #include "kernel/common/tiles.cuh"
 #include "kernel/ptx/cluster.cuh"
-#include "kernel/sm90/groups.cuh"
 #include "kernel/sm90/params.h"
 #include "kernel/sm90/tile.h"
 
@@ -186,7 +186,9 @@ __device__ void take_tile(Cta90<Tile>& cta, uint32_t index) {
   cta.index = index;
   if constexpr (Tile::kGrouped) {
     const auto& grouped = reinterpret_cast<const Sm90GroupedParams&>(cta.p);
-    if (!grouped_tile_at<Tile::kTokens>(grouped, index, &cta.tile)) cta.index = kNoTile;
+    if (!grouped_tile_at<Tile::kTokens, false>(grouped.groups, cta.p.tiles_n, index, &cta.tile)) {
+      cta.index = kNoTile;
+    }
   } else {
     cta.tile = tile_of_index(cta.p, index);
   }

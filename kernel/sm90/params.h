@@ -3,6 +3,7 @@
 // workspace. Plain C++, no CUDA.
 #pragma once
 
+#include "kernel/common/groups.h"
 #include "kernel/common/operand_format.h"
 #include "kernel/common/params.h"
 #include "kernel/common/scale_tile.h"
@@ -37,11 +38,11 @@ static_assert(NVFP4_OFFSET_IS(Sm90Params, epilogue, 384) &&
               NVFP4_OFFSET_IS(Sm90Params, token_scales_linear, 538));
 
 // The argument of the entries for grouped products. In `gemm` batches are groups; A, C and D have
-// no batches: their strides are 0. Group g has rows row_ends[g-1] to row_ends[g].
+// no batches: their strides are 0.
 struct Sm90GroupedParams {
   Sm90Params gemm;
-  const int32_t* row_ends;
+  GroupParams groups;
 };
-static_assert(NVFP4_OFFSET_IS(Sm90GroupedParams, row_ends, sizeof(Sm90Params)));
+static_assert(NVFP4_OFFSET_IS(Sm90GroupedParams, groups, sizeof(Sm90Params)));
 
 }  // namespace nvfp4

@@ -11,6 +11,7 @@
 // stages of all CTAs as soon as the first, and nothing would be multiplied until then.
 #pragma once
 
+#include "kernel/common/groups.h"
 #include "kernel/sm90/tiny/tile.h"
 #include "kernel/sm90/wide/tile.h"
 
@@ -43,9 +44,9 @@ struct Sm90Once : Sm90Plain<Tile> {
 template <typename Tile>
 constexpr bool kHasOnceEntry = Tile::kPushesSums&& Tile::kSeveralTiles;
 
-// A tile in the entry for grouped products (groups.cuh): rows of a group begin anywhere, so a token
-// tile is numbered by its first row. A CTA computes one tile, with K cut as for a batch-invariant
-// product, so that a row has the bits that it has there.
+// A tile in the entry for grouped products (common/groups.cuh): rows of a group begin anywhere, so
+// a token tile is numbered by its first row. A CTA computes one tile, with K cut as for a
+// batch-invariant product, so that a row has the bits that it has there.
 template <typename Tile>
 struct Sm90Grouped : Tile {
   static constexpr bool kGrouped = true;
@@ -54,12 +55,9 @@ struct Sm90Grouped : Tile {
   static_assert(Tile::kBatchInvariant && !Tile::kWorkspaceTokens && !Tile::kBlockSums);
 };
 
-// The tiles that have such an entry.
-template <typename Tile>
-constexpr bool kHasGroupedEntry = false;
 #define SM90_GROUPED_TILE(label, tile) \
   template <>                          \
-  inline constexpr bool kHasGroupedEntry<tile> = true;
+  inline constexpr uint32_t kGroupedEntries<tile> = 1;
 #include "kernel/sm90/grouped.def"
 
 }  // namespace nvfp4

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Grouped products: each row has the bits of its group's single product, whatever the division.
 #include "test/gemm/grouped.h"
+#include "test/gemm/emulator.h"
 #include "test/gemm/sizes.h"
 
 using gemm_test::DeviceGrouped;
@@ -8,8 +9,6 @@ using gemm_test::GroupedProblem;
 using gemm_test::GroupedSizes;
 using gemm_test::run_grouped;
 using gemm_test::single_products;
-
-#define USE_HOPPER(gpu) USE_GPU_OF_FAMILY(gpu, 9)
 
 namespace {
 
@@ -20,7 +19,11 @@ struct Tile {
   operator std::string() const { return variant; }
 };
 // Elsewhere than in a long run each type of tokens and each number of them once.
+bool is_blackwell() { return support::devices(support::Driver::get()).at(0).major == 10; }
 std::vector<Tile> tiles() {
+  if (is_blackwell()) {
+    return {{"sm100_128x64x256", NVFP4_TYPE_NONE}, {"sm100_128x128x256", NVFP4_TYPE_NONE}};
+  }
   std::vector<Tile> all = {{"sm90_64x16x256", NVFP4_TYPE_NONE},
                            {"sm90_f16_64x16x256", NVFP4_TYPE_F16},
                            {"sm90_bf16_64x64x256", NVFP4_TYPE_BF16},
@@ -52,38 +55,63 @@ void require_bits_of_singles(const gemm_test::Gpu& gpu, const Tile& tile,
   CHECK(device.guards_intact());
 }
 
+// Where any tile will do.
+int32_t narrow_type() { return is_blackwell() ? NVFP4_TYPE_NONE : NVFP4_TYPE_F16; }
+
 }  // namespace
 
 #define EACH_GROUPED_TILE GENERATE(from_range(gemm_test::taken(tiles())))
 
 TEST_CASE("grouped: rows have the bits of their group's single product", "[grouped]") {
-  USE_HOPPER(gpu);
+  USE_GPU(gpu);
   const Tile tile = EACH_GROUPED_TILE;
   // Boundaries inside tiles, the first, a middle and the last group empty, one row alone; two
   // CTAs share K, which ends in a stage with one step.
+  if (is_blackwell()) {
+    // Two tiles of scales before a group of several tiles, and a row of its own after it.
+    const GroupedSizes sizes{301, 136, 1344, tile.a_type};
+    require_bits_of_singles(gpu, tile, {sizes, {0, 19, 20, 20, 161, 161, 300, 300}, 50});
+    return;
+  }
   const GroupedSizes sizes{45, 70, 1344, tile.a_type};
   require_bits_of_singles(gpu, tile, {sizes, {0, 19, 20, 20, 41, 41}, 50});
 }
 
+TEST_CASE("grouped: D in 16 bits, linear scales of weights, and every format", "[grouped]") {
+  USE_GPU(gpu);
+  const int32_t formats[] = {NVFP4_OPERAND_FORMAT_NVFP4, NVFP4_OPERAND_FORMAT_MXFP4,
+                             NVFP4_OPERAND_FORMAT_E2M1_UE8M0};
+  for (const int32_t format : formats) {
+    GroupedSizes sizes{75, 160, 352, is_blackwell() ? NVFP4_TYPE_NONE : NVFP4_TYPE_BF16, format};
+    if (gpu.small()) sizes.rows = 19, sizes.n = 64;
+    GroupedProblem problem(sizes, drawn_ends(sizes.rows, 4, 61), 61 + uint64_t(format));
+    problem.fields.d_type = NVFP4_TYPE_BF16;
+    problem.weights.b.layout = NVFP4_SCALE_LAYOUT_LINEAR;
+    CAPTURE(format);
+    const char* const variant = is_blackwell() ? tiles()[0].variant : "sm90_bf16_64x16x256";
+    require_bits_of_singles(gpu, {variant, sizes.a_type}, problem);
+  }
+}
+
 TEST_CASE("grouped: divisions drawn by seed give those bits", "[grouped]") {
-  USE_HOPPER(gpu);
+  USE_GPU(gpu);
   const Tile tile = EACH_GROUPED_TILE;
-  const GroupedSizes sizes{21, 66, 208, tile.a_type};
-  require_bits_of_singles(gpu, tile, {sizes, drawn_ends(21, 7, 51), 52});
+  const GroupedSizes sizes{gpu.sized<int64_t>(170, 21), 66, 208, tile.a_type};
+  require_bits_of_singles(gpu, tile, {sizes, drawn_ends(sizes.rows, 7, 51), 52});
 }
 
 // A step of the walk is 32 groups.
 TEST_CASE("grouped: a row finds its group among a thousand", "[grouped]") {
-  USE_HOPPER(gpu);
+  USE_GPU(gpu);
   std::vector<int32_t> ends(1024, 0);
   std::fill(ends.begin() + 31, ends.end(), 1);    // the last of the first 32
   std::fill(ends.begin() + 32, ends.end(), 3);    // the first of the next 32
   std::fill(ends.begin() + 1023, ends.end(), 5);  // the last of all
-  require_bits_of_singles(gpu, tiles()[1], {{5, 8, 64, NVFP4_TYPE_F16}, ends, 53});
+  require_bits_of_singles(gpu, tiles()[1], {{5, 8, 64, narrow_type()}, ends, 53});
 }
 
 TEST_CASE("grouped: ends that fall, are negative or pass M are cut", "[grouped]") {
-  USE_HOPPER(gpu);
+  USE_GPU(gpu);
   const Tile tile = EACH_GROUPED_TILE;
   const GroupedProblem right({20, 70, 64, tile.a_type}, {0, 9, 9, 20, 20, 20}, 54);
   DeviceGrouped device(gpu, right);
@@ -99,14 +127,23 @@ TEST_CASE("grouped: ends that fall, are negative or pass M are cut", "[grouped]"
 }
 
 TEST_CASE("grouped: no group has rows, and nothing is written", "[grouped]") {
-  USE_HOPPER(gpu);
-  const GroupedProblem none({7, 70, 64, NVFP4_TYPE_F16}, {0, 0, 0}, 55);
+  USE_GPU(gpu);
+  const GroupedProblem none({7, 70, 64, narrow_type()}, {0, 0, 0}, 55);
   DeviceGrouped device(gpu, none);
   CHECK(run_grouped(device) == std::vector<uint8_t>(7 * 70 * 4, 0xFF));
 }
 
+TEST_CASE("grouped: few rows beyond a group's are multiplied", "[grouped]") {
+  USE_GPU_OF_FAMILY(gpu, 10);
+  USE_EMULATOR(gpu, emulator);
+  const GroupedProblem problem({41, 128, 64}, {1, 41}, 65);
+  DeviceGrouped device(gpu, problem);
+  run_grouped(device);
+  CHECK(emulator.counter("macs") == (8 + 40) * 128 * 64);
+}
+
 TEST_CASE("grouped: a NaN in a group's rows stays there", "[grouped]") {
-  USE_HOPPER(gpu);
+  USE_GPU(gpu);
   const Tile tile = EACH_GROUPED_TILE;
   GroupedProblem problem({6, 66, 64, tile.a_type}, {3, 6}, 56);
   DeviceGrouped before(gpu, problem);
@@ -123,7 +160,7 @@ TEST_CASE("grouped: a NaN in a group's rows stays there", "[grouped]") {
 }
 
 TEST_CASE("grouped: C, bias, activation and scalars are those of the row", "[grouped]") {
-  USE_HOPPER(gpu);
+  USE_GPU(gpu);
   const Tile tile = EACH_GROUPED_TILE;
   GroupedProblem problem({23, 72, 64, tile.a_type}, {2, 2, 19, 23}, 57);
   const support::DeviceBuffer c(gpu.driver, std::vector<uint8_t>(23 * 72 * 4, 0x3C));
@@ -145,8 +182,8 @@ TEST_CASE("grouped: C, bias, activation and scalars are those of the row", "[gro
 }
 
 TEST_CASE("grouped: a plan runs with other ends and in a graph that reads them", "[grouped]") {
-  USE_HOPPER(gpu);
-  const GroupedProblem first({18, 66, 64, NVFP4_TYPE_F16}, {5, 18}, 58);
+  USE_GPU(gpu);
+  const GroupedProblem first({18, 66, 64, narrow_type()}, {5, 18}, 58);
   GroupedProblem second = first;
   second.ends = {12, 18};
   DeviceGrouped device(gpu, first);
@@ -183,7 +220,7 @@ TEST_CASE("grouped: a plan runs with other ends and in a graph that reads them",
 }
 
 TEST_CASE("grouped: exact sums are the reference's", "[grouped]") {
-  USE_HOPPER(gpu);
+  USE_GPU(gpu);
   const Tile tile = EACH_GROUPED_TILE;
   const GroupedProblem problem({20, 66, 80, tile.a_type}, {4, 4, 19}, 59, support::Data::exact);
   DeviceGrouped device(gpu, problem);
@@ -205,7 +242,7 @@ TEST_CASE("grouped: exact sums are the reference's", "[grouped]") {
 }
 
 TEST_CASE("grouped: every division, wide and long", "[.][grouped]") {
-  USE_HOPPER(gpu);
+  USE_GPU(gpu);
   const Tile tile = EACH_GROUPED_TILE;
   const uint64_t seed = GENERATE(range(uint64_t{0}, uint64_t{6}));
   constexpr int64_t kGroups[] = {1, 2, 8, 33, 128, 300};

@@ -15,6 +15,7 @@ namespace gemm_test {
 struct GroupedSizes {
   int64_t rows, n, k;  // rows that A and D have
   int32_t a_type = NVFP4_TYPE_NONE;
+  int32_t format = NVFP4_OPERAND_FORMAT_NVFP4;
 };
 
 inline std::vector<uint8_t> bytes_of_ints(const std::vector<int32_t>& values) {
@@ -34,9 +35,9 @@ struct GroupedProblem {
       : sizes(of),
         ends(std::move(row_ends)),
         tokens(of.a_type == NVFP4_TYPE_NONE
-                   ? support::make_problem({of.rows, 1, of.k}, data, seed)
+                   ? make({of.rows, 1, of.k}, data, seed)
                    : support::make_a16_problem({of.rows, 1, of.k}, of.a_type, data, seed)),
-        weights(support::make_problem({1, of.n, of.k, groups()}, data, seed + 1)) {
+        weights(make({1, of.n, of.k, groups()}, data, seed + 1)) {
     fields.d_type = NVFP4_TYPE_F32;  // in which every other order of additions shows
     fields.alpha = tokens.alpha;
     tokens.a.layout = NVFP4_SCALE_LAYOUT_LINEAR;
@@ -50,10 +51,13 @@ struct GroupedProblem {
   support::GeneralProblem single(int64_t group) const {
     const int64_t first = begin(group), count = end(group) - first;
     const support::Shape shape{count, sizes.n, sizes.k};
-    support::Problem one =
-        sizes.a_type == NVFP4_TYPE_NONE
-            ? support::make_problem(shape)
-            : support::make_a16_problem(shape, sizes.a_type, support::Data::exact, 1);
+    support::Problem one = support::make_problem(shape);
+    if (sizes.format != NVFP4_OPERAND_FORMAT_NVFP4) {
+      one = support::with_format(one, sizes.format, support::Data::exact, 1);
+    }
+    if (sizes.a_type != NVFP4_TYPE_NONE) {
+      one = support::with_a16(one, sizes.a_type, support::Data::exact, 1);
+    }
     const auto copy = [&](const auto& from, auto& to, int64_t row_units, int64_t row) {
       std::copy_n(from.begin() + row * row_units, int64_t(to.size()), to.begin());
     };
@@ -63,6 +67,7 @@ struct GroupedProblem {
     } else {
       copy(tokens.a.halves, one.a.halves, tokens.a.ld, first);
     }
+    one.b.layout = weights.b.layout;
     copy(weights.b.codes, one.b.codes, weights.b.batch_stride / 2, group);
     copy(weights.b.scales, one.b.scales, weights.b.scales_stride(), group);
     one.alpha = fields.alpha;
@@ -71,9 +76,14 @@ struct GroupedProblem {
   }
 
  private:
+  support::Problem make(const support::Shape& shape, support::Data data, uint64_t seed) const {
+    support::Problem p = support::make_problem(shape, data, seed);
+    if (sizes.format == NVFP4_OPERAND_FORMAT_NVFP4) return p;
+    return support::with_format(p, sizes.format, data, seed);
+  }
   static void copy_scales(const support::Operand& from, int64_t first, support::Operand* to) {
     for (int64_t row = 0; row < to->rows; ++row)
-      for (int64_t block = 0; block < to->k / 16; ++block)
+      for (int64_t block = 0; block < to->k / to->block(); ++block)
         to->set_scale(0, row, block, from.scale(0, first + row, block));
   }
 };
@@ -93,6 +103,7 @@ class DeviceGrouped {
     const GroupedSizes& s = problem.sizes;
     gemm = NVFP4_GEMM_DESC_INIT;
     gemm.m = s.rows, gemm.n = s.n, gemm.k = s.k, gemm.l = problem.groups();
+    gemm.operand_format = s.format;
     gemm.a = a_.pointer(), gemm.a_ld = problem.tokens.a.ld, gemm.a_type = s.a_type;
     if (s.a_type == NVFP4_TYPE_NONE) {
       gemm.a_scales = a_scales_.pointer();
@@ -108,6 +119,7 @@ class DeviceGrouped {
     grouped.gemm = &gemm;
     grouped.rows = static_cast<const int32_t*>(rows_.pointer());
     grouped.rows_kind = NVFP4_ROWS_ENDS;
+    add_workspace(gpu);
   }
   DeviceGrouped(const DeviceGrouped&) = delete;
 
@@ -118,7 +130,10 @@ class DeviceGrouped {
   void clear_d() { d_.upload(std::vector<uint8_t>(d_.bytes(), 0xFF)); }
   const int32_t* row_ends() const { return static_cast<const int32_t*>(rows_.pointer()); }
   std::vector<uint8_t> d() const { return d_.download(); }
-  bool guards_intact() const { return d_.guards_intact() && a_.guards_intact(); }
+  bool guards_intact() const {
+    return d_.guards_intact() && a_.guards_intact() &&
+           (workspace_ == nullptr || workspace_->guards_intact());
+  }
 
  private:
   static std::vector<uint8_t> a_bytes(const GroupedProblem& problem) {
@@ -128,7 +143,17 @@ class DeviceGrouped {
     return {first, first + a.halves.size() * 2};
   }
 
+  // Of another device than these tests' there is none, and none is asked for.
+  void add_workspace(const Gpu& gpu) {
+    uint64_t bytes = 0;
+    if (nvfp4_grouped_workspace_bytes(&grouped, gpu.info.compute_capability(), &bytes) != 0) return;
+    if (bytes == 0) return;
+    workspace_ = std::make_unique<support::DeviceBuffer>(gpu.driver, bytes);
+    gemm.workspace = workspace_->pointer(), gemm.workspace_bytes = bytes;
+  }
+
   support::DeviceBuffer a_, a_scales_, b_, b_scales_, rows_, d_;
+  std::unique_ptr<support::DeviceBuffer> workspace_;
 };
 
 // What else a test asks of the single product whose rows begin there.

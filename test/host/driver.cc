@@ -187,7 +187,7 @@ TEST_CASE("pdl is one launch attribute, and a promise about weights one paramete
   CHECK(contains(launches[2], " static=1 attribute=6,1 -> 0"));
 }
 
-TEST_CASE("Both entries of a tile may use as much shared memory as it is launched with") {
+TEST_CASE("Every entry of a tile may use as much shared memory as it is launched with") {
   const Lines lines = probe(DriverChoice::fake, "run");
   const std::regex allowed(
       "call cuKernelSetAttribute attribute=8 value=([0-9]+) kernel=1 device=0 -> 0");
@@ -195,7 +195,7 @@ TEST_CASE("Both entries of a tile may use as much shared memory as it is launche
   std::smatch set, used;
   const Lines sets = starting_with(lines, "call cuKernelSetAttribute");
   const Lines launches = starting_with(lines, "call cuLaunchKernelEx");
-  REQUIRE(sets.size() == 2);
+  REQUIRE(sets.size() == 4);  // plain or not, of groups or not
   REQUIRE(launches.size() == 1);
   REQUIRE(std::regex_match(launches[0], used, launched));
   for (const std::string& line : sets) {
@@ -239,7 +239,7 @@ TEST_CASE("An image that is not for the GPU (209) gives way to the next, and the
   SECTION("at cuLibraryGetKernel, since loading is lazy; what was refused is unloaded") {
     const Lines lines = probe(DriverChoice::fake, "run",
                               "FAKE_ANSWERS=cuLibraryGetKernel:1:209,cuLibraryGetKernel:3:0");
-    CHECK(starting_with(lines, "call cuLibraryGetKernel library=3").size() == 2);
+    CHECK(starting_with(lines, "call cuLibraryGetKernel library=3").size() == 4);
     CHECK(starting_with(lines, "call cuLibraryUnload library=1").size() == 1);
     CHECK(starting_with(lines, "call cuLibraryUnload library=2").size() == 1);
     CHECK(starting_with(lines, "call cuLibraryUnload").size() == 2);
@@ -282,9 +282,9 @@ TEST_CASE("A second device of the same kind gets its own shared memory and no se
   CHECK(starting_with(lines, "NVFP4_SUCCESS").size() == 3);
   CHECK(starting_with(lines, "call cuLibraryLoadData").size() == 1);
   const Lines sets = starting_with(lines, "call cuKernelSetAttribute");
-  REQUIRE(sets.size() == 4);
-  for (size_t i = 0; i < 4; ++i) {  // two entries of its tile
-    CHECK(contains(sets[i], i < 2 ? " kernel=1 device=0 " : " kernel=1 device=1 "));
+  REQUIRE(sets.size() == 8);
+  for (size_t i = 0; i < 8; ++i) {  // four entries of its tile
+    CHECK(contains(sets[i], i < 4 ? " kernel=1 device=0 " : " kernel=1 device=1 "));
   }
 }
 

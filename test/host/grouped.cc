@@ -39,10 +39,10 @@ struct Experts {
   nvfp4_status supported(int32_t capability = 90) const {
     return nvfp4_grouped_supported(&grouped, capability);
   }
-  nvfp4_plan_info plan() const {
+  nvfp4_plan_info plan(int32_t capability = 90) const {
     nvfp4_plan_info info{};
     info.struct_size = sizeof info;
-    const nvfp4_status status = nvfp4_grouped_describe(&grouped, 90, 132, &info);
+    const nvfp4_status status = nvfp4_grouped_describe(&grouped, capability, 132, &info);
     INFO((status == NVFP4_SUCCESS ? "" : nvfp4_last_error()));
     REQUIRE(status == NVFP4_SUCCESS);
     return info;
@@ -89,10 +89,25 @@ TEST_CASE("grouped: each rule of the desc is refused by its status", "[grouped]"
   CHECK(absent([](Grouped&, Gemm& g) { g.a_tensor_scale_rows = 1; }));
   CHECK(absent([](Grouped&, Gemm& g) { g.a_scale_layout = NVFP4_SCALE_LAYOUT_128X4; }));
   const Experts x;
-  for (const int32_t capability : {80, 100, 120}) {
+  for (const int32_t capability : {80, 120}) {
     CHECK(x.supported(capability) == NVFP4_STATUS_NOT_SUPPORTED);
   }
+  CHECK(x.supported(100) == NVFP4_SUCCESS);
   CHECK(x.supported(70) == NVFP4_STATUS_UNSUPPORTED_ARCH);
+}
+
+TEST_CASE("grouped: tokens that the tile's kernel does not take are not given to it", "[grouped]") {
+  Experts x;
+  x.gemm.operand_format = NVFP4_OPERAND_FORMAT_MXFP4;
+  x.gemm.b_scales_batch_stride_bytes = 4096 * 7168 / 32;
+  CHECK(std::string(x.plan(90).variant) == "sm90_bf16_64x16x256");  // decoded before
+  CHECK(x.plan(90).workspace_bytes == 32 * 7168 * 2);
+  CHECK(std::string(x.plan(103).variant) == "sm100_128x64x256");
+  x.gemm.variant = "sm90_64x16x256";
+  CHECK(x.supported() == NVFP4_STATUS_INVALID_VALUE);
+  x.gemm.variant = nullptr;
+  x.halves();
+  CHECK(x.supported(100) == NVFP4_STATUS_NOT_SUPPORTED);
 }
 
 TEST_CASE("grouped: batch strides of A, C and D are not looked at", "[grouped]") {
@@ -152,6 +167,23 @@ TEST_CASE("grouped: the grid has the most tiles that a division of the rows has"
   CHECK(many.supported() == NVFP4_STATUS_INVALID_VALUE);
   many.gemm.variant = "sm90_bf16_64x64x256/4";
   CHECK(many.supported() == NVFP4_STATUS_INVALID_VALUE);
+}
+
+TEST_CASE("grouped: on 10.x linear scales become tiles, of which each group begins one",
+          "[grouped]") {
+  Experts few;
+  const nvfp4_plan_info info = few.plan(100);
+  CHECK(std::string(info.variant) == "sm100_128x64x256");
+  CHECK(info.grid_ctas == 8 * 32);
+  CHECK(info.workspace_bytes == 8 * 128 * 7168 / 16);
+  CHECK(info.store == NVFP4_STORE_THREADS);
+  uint64_t bytes = 0;
+  CHECK(nvfp4_grouped_workspace_bytes(&few.grouped, 100, &bytes) == NVFP4_SUCCESS);
+  CHECK(bytes == info.workspace_bytes);
+  Experts many(1000);
+  CHECK(std::string(many.plan(100).variant) == "sm100_128x128x256");
+  many.gemm.variant = "sm100_256x128x256";
+  CHECK(many.supported(100) == NVFP4_STATUS_INVALID_VALUE);
 }
 
 TEST_CASE("grouped: explain says groups and their tiles in a buffer that is large enough",

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+// Which tile of a grouped product an index means. How many rows each group has is in device memory,
+// so a grid has a CTA for each tile that there can be, and those beyond the last tile have nothing
+// to do. Whoever walks the list has waited for earlier grids, which may write it.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/common/groups.h"
+#include "kernel/common/scale_tile.h"
+#include "kernel/common/tiles.cuh"
+
+namespace nvfp4 {
+
+__device__ inline uint32_t lane_number() { return threadIdx.x % 32; }
+
+// The largest value of this lane and those below it.
+__device__ inline uint32_t largest_up_to_lane(uint32_t value) {
+#pragma unroll
+  for (uint32_t by = 1; by < 32; by *= 2) {
+    const uint32_t other = __shfl_up_sync(0xFFFFFFFF, value, by);
+    if (lane_number() >= by) value = max(value, other);
+  }
+  return value;
+}
+
+__device__ inline uint32_t sum_up_to_lane(uint32_t value) {
+#pragma unroll
+  for (uint32_t by = 1; by < 32; by *= 2) {
+    const uint32_t other = __shfl_up_sync(0xFFFFFFFF, value, by);
+    if (lane_number() >= by) value += other;
+  }
+  return value;
+}
+
+// Rows of a group, cut to what exists.
+struct GroupRows {
+  uint32_t begin, end;
+
+  __device__ uint32_t tiles(uint32_t rows_of_tile) const {
+    return (end - begin + rows_of_tile - 1) / rows_of_tile;
+  }
+};
+
+// 32 groups, one to a lane; lanes beyond the last group have no rows. `before`: where the rows of
+// the group before the first of these end. What the caller wrote is data: an end below 0, below one
+// before it or beyond M is cut, so that no row outside D is a group's.
+__device__ inline GroupRows rows_of_group(const GroupParams& p, uint32_t group, uint32_t before) {
+  const int32_t given = group < p.count ? p.rows[group] : 0;
+  const uint32_t cut = min(static_cast<uint32_t>(max(given, 0)), p.m);
+  GroupRows rows;
+  rows.end = largest_up_to_lane(max(cut, before));
+  const uint32_t end_below = __shfl_up_sync(0xFFFFFFFF, rows.end, 1);
+  rows.begin = lane_number() == 0 ? before : end_below;
+  return rows;
+}
+
+// What comes before some group: the sum of all lanes below, and of the steps before.
+struct UpToGroup {
+  uint32_t of_steps = 0;  // of the 32s before these
+  uint32_t of_group, before;
+
+  __device__ void take(uint32_t value) {
+    of_group = value;
+    before = of_steps + sum_up_to_lane(value) - value;
+  }
+  __device__ void next() { of_steps = __shfl_sync(0xFFFFFFFF, before + of_group, 31); }
+};
+
+// By a whole warp. Groups follow each other; within one, token tiles vary fastest, as in tiles.cuh.
+// False where the index is beyond the last tile. With kTiledScales the group's scales begin a tile
+// of 128 rows of their own, after those of the groups before it; else rows have them one after the
+// other.
+template <uint32_t kTokens, bool kTiledScales>
+__device__ bool grouped_tile_at(const GroupParams& p, uint32_t tiles_n, uint32_t index,
+                                TileCoordinate* tile) {
+  uint32_t end_before = 0;
+  UpToGroup tiles, scale_tiles;
+#pragma unroll 1
+  for (uint32_t first = 0; first < p.count; first += 32) {
+    const GroupRows rows = rows_of_group(p, first + lane_number(), end_before);
+    tiles.take(rows.tiles(kTokens) * tiles_n);
+    if (kTiledScales) scale_tiles.take(rows.tiles(kScaleTileRows));
+    const uint32_t in_group = index - tiles.before;  // where it is one of the group's
+    const uint32_t hits =
+        __ballot_sync(0xFFFFFFFF, index >= tiles.before && in_group < tiles.of_group);
+    if (hits != 0) {
+      const uint32_t lane = __ffs(hits) - 1;
+      const auto of_hit = [&](uint32_t value) { return __shfl_sync(0xFFFFFFFF, value, lane); };
+      const uint32_t begin = of_hit(rows.begin), end = of_hit(rows.end), at = of_hit(in_group);
+      const uint32_t token_tiles = GroupRows{begin, end}.tiles(kTokens);
+      const uint32_t weight_tile = at / token_tiles;
+      const uint32_t row = (at - weight_tile * token_tiles) * kTokens;  // of the group
+      const uint32_t scales = kTiledScales ? of_hit(scale_tiles.before) * kScaleTileRows : begin;
+      *tile = {begin + row, weight_tile, first + lane, end, scales + row};
+      return true;
+    }
+    tiles.next();
+    if (kTiledScales) scale_tiles.next();
+    end_before = __shfl_sync(0xFFFFFFFF, rows.end, 31);
+  }
+  return false;
+}
+
+// Where in tiles the scales of a row are, by a whole warp. False where it is no group's.
+__device__ inline bool scale_row_of(const GroupParams& p, uint32_t row, uint32_t* scale_row) {
+  uint32_t end_before = 0;
+  UpToGroup tiles;
+#pragma unroll 1
+  for (uint32_t first = 0; first < p.count; first += 32) {
+    const GroupRows rows = rows_of_group(p, first + lane_number(), end_before);
+    tiles.take(rows.tiles(kScaleTileRows));
+    const uint32_t hits = __ballot_sync(0xFFFFFFFF, row >= rows.begin && row < rows.end);
+    if (hits != 0) {
+      const uint32_t of_lane = tiles.before * kScaleTileRows + row - rows.begin;
+      *scale_row = __shfl_sync(0xFFFFFFFF, of_lane, __ffs(hits) - 1);
+      return true;
+    }
+    tiles.next();
+    end_before = __shfl_sync(0xFFFFFFFF, rows.end, 31);
+  }
+  return false;
+}
+
+}  // namespace nvfp4
