@@ -24,9 +24,10 @@ def quantize(x, tensor_scale=None, *, scale_layout="128x4"):
     On a GPU one kernel (two where tensor_scale is None) on torch's current stream, to the same bits
     as on the CPU.
     """
-    if arrays_of(x, "x").compiling():
+    arrays = arrays_of(x, "x")
+    if arrays.compiling():
         return Packed(*_optional.ops.quantize(x, tensor_scale, scale_layout))
-    return Packed(*_quantize(x, tensor_scale, scale_layout))
+    return Packed.of_own(arrays, *_quantize(x, tensor_scale, scale_layout))
 
 
 def mm(a, b, out_dtype=None, *, bias=None, activation=None, c=None, alpha=1.0, beta=1.0, out=None,

@@ -17,13 +17,24 @@ from nvfp4gemm._matrix import Matrix, constant_and_tensor, layout_number, row_by
 _MOST_PLANS = 4096  # then the oldest goes; a plan is about a kilobyte
 _TORCH = {number: Torch.dtype(number) for number in (abi.F16, abi.BF16, abi.F32)}
 _plans = {}
-_sizes = {}  # of what quantize() allocates
+_quantizers = {}
 _ready = set()
 _thread = threading.local()
 _no_addresses = bytes(abi.GemmAddressesFields())
 # What torch's own compiled code asks; the public way makes an object of each answer.
 _current_device = torch._C._cuda_getDevice
 _stream_of = torch._C._cuda_getCurrentRawStream
+
+
+def _empty_of_torch(size, _stride, dtype):
+    return torch.empty(size, dtype=dtype, device="cuda")
+
+
+# size, contiguous strides, dtype: on the current device. By it torch's compiled code allocates.
+try:
+    from torch._C._dynamo.guards import _empty_strided_cuda as _empty
+except ImportError:
+    _empty = _empty_of_torch
 
 
 class _Plan:
@@ -97,7 +108,7 @@ def mm(a, b, m, number, bias, activation, c, alpha, beta, d, order, batch_invari
                   beta, d, order, batch_invariant, launch)
     fresh = d is None
     if fresh:
-        d = torch.empty((m, b.rows), dtype=_TORCH[number], device=codes.device)
+        d = _empty((m, b.rows), (b.rows, 1), _TORCH[number])
     key = (_signature(a) if packed else (m, *_of(a)), _signature(b), number if fresh else _of(d),
            _of(bias), activation, _of(c), alpha, beta, batch_invariant, launch)
     plan = _plans.get(key)
@@ -116,7 +127,7 @@ def mm(a, b, m, number, bias, activation, c, alpha, beta, d, order, batch_invari
     if c is not None:
         to.c = c.data_ptr()
     if plan.workspace_bytes:
-        workspace = torch.empty(plan.workspace_bytes, dtype=torch.uint8, device=codes.device)
+        workspace = _empty((plan.workspace_bytes,), (1,), torch.uint8)
         to.workspace, to.workspace_bytes = workspace.data_ptr(), plan.workspace_bytes
     status = abi.lib.nvfp4_gemm_plan_run(plan.handle, to, _stream_of(index))
     if status:
@@ -124,24 +135,37 @@ def mm(a, b, m, number, bias, activation, c, alpha, beta, d, order, batch_invari
     return d
 
 
-def _quantize_sizes(rows, k, scale_layout, amax):
-    """Bytes of scales and of the workspace."""
-    key = (rows, k, scale_layout, amax)
-    if key not in _sizes:
-        bytes_ = abi.c_uint64()
-        desc = abi.QuantizeDescFields(rows=rows,
-                                k=k,
-                                x_type=abi.F32,
-                                scale_layout=layout_number(scale_layout),
-                                tensor_scale=1.0,
-                                x_ld=k,
-                                codes_ld=2 * row_bytes(k))
-        desc.tensor_scale_mode = abi.SCALE_BY_AMAX if amax else abi.SCALE_BY_VALUE
-        abi.check(abi.lib.nvfp4_quantize_workspace_bytes(desc, bytes_))
-        if len(_sizes) >= _MOST_PLANS:
-            _sizes.clear()
-        _sizes[key] = scale_bytes(rows, k, scale_layout), bytes_.value
-    return _sizes[key]
+class _Quantizer:
+    """What calls with the same sizes share: the descriptor without addresses, and what they
+    allocate."""
+
+    def __init__(self, rows, k, x_ld, x_dtype, scale_layout, mode):
+        desc = abi.QuantizeDescFields(
+            rows=rows, k=k, x_ld=x_ld, x_type=Torch.type_of(x_dtype), codes_ld=2 * row_bytes(k),
+            scale_layout=layout_number(scale_layout), tensor_scale=1.0, tensor_scale_mode=mode)
+        size = abi.c_uint64()
+        abi.check(abi.lib.nvfp4_quantize_workspace_bytes(desc, size))
+        self.workspace_bytes = desc.workspace_bytes = size.value
+        self.fields = bytes(desc)
+        self.codes = (rows, row_bytes(k)), (row_bytes(k), 1)
+        self.scales = (scale_bytes(rows, k, scale_layout),), (1,)
+
+
+def _quantizer_of(*key):
+    found = _quantizers.get(key)
+    if found is None:
+        if len(_quantizers) >= _MOST_PLANS:
+            _quantizers.clear()
+        found = _quantizers[key] = _Quantizer(*key)
+    return found
+
+
+def _mode_of(tensor_scale):
+    if tensor_scale is None:
+        return abi.SCALE_BY_AMAX
+    if isinstance(tensor_scale, str):  # "rows"
+        return abi.SCALE_BY_ROW_AMAX
+    return abi.SCALE_ON_DEVICE if isinstance(tensor_scale, torch.Tensor) else abi.SCALE_BY_VALUE
 
 
 def quantize(x, tensor_scale, scale_layout):
@@ -151,31 +175,23 @@ def quantize(x, tensor_scale, scale_layout):
         with torch.cuda.device(index):
             return quantize(x, tensor_scale, scale_layout)
     rows, k = x.shape
-    device, byte = x.device, torch.uint8
-    of_scales, of_workspace = _quantize_sizes(rows, k, scale_layout, tensor_scale is None)
-    codes = torch.empty((rows, row_bytes(k)), dtype=byte, device=device)
-    scales = torch.empty(of_scales, dtype=byte, device=device)
-    desc = abi.QuantizeDescFields()
-    desc.rows, desc.k, desc.scale_layout = rows, k, layout_number(scale_layout)
-    desc.x, desc.x_ld, desc.x_type = x.data_ptr(), max(x.stride(0), k), Torch.type_of(x.dtype)
-    desc.codes, desc.codes_ld, desc.scales = codes.data_ptr(), 2 * codes.shape[1], scales.data_ptr()
-    if tensor_scale is None:
-        tensor_scale = torch.empty((), dtype=torch.float32, device=device)
-        workspace = torch.empty(of_workspace, dtype=byte, device=device)
-        desc.workspace, desc.workspace_bytes = workspace.data_ptr(), of_workspace
-        desc.tensor_scale_mode = abi.SCALE_BY_AMAX
-        desc.tensor_scale_device = tensor_scale.data_ptr()
-    elif isinstance(tensor_scale, str):  # "rows"
-        tensor_scale = torch.empty((rows,), dtype=torch.float32, device=device)
-        desc.tensor_scale_mode = abi.SCALE_BY_ROW_AMAX
-        desc.tensor_scale_device = tensor_scale.data_ptr()
-    elif isinstance(tensor_scale, torch.Tensor):
-        desc.tensor_scale_mode = abi.SCALE_ON_DEVICE
-        desc.tensor_scale_device = tensor_scale.data_ptr()
+    mode = _mode_of(tensor_scale)
+    same = _quantizer_of(rows, k, max(x.stride(0), k), x.dtype, scale_layout, mode)
+    codes, scales = _empty(*same.codes, torch.uint8), _empty(*same.scales, torch.uint8)
+    to = abi.QuantizeDescFields.from_buffer_copy(same.fields)
+    to.x, to.codes, to.scales = x.data_ptr(), codes.data_ptr(), scales.data_ptr()
+    if mode == abi.SCALE_BY_VALUE:
+        to.tensor_scale = tensor_scale
+        tensor_scale = to.tensor_scale
     else:
-        tensor_scale = abi.c_float(float(tensor_scale)).value
-        desc.tensor_scale = tensor_scale
-    status = abi.lib.nvfp4_quantize(desc, _stream_of(index))
+        if mode == abi.SCALE_BY_AMAX:
+            tensor_scale = _empty((), (), torch.float32)
+            workspace = _empty((same.workspace_bytes,), (1,), torch.uint8)
+            to.workspace = workspace.data_ptr()
+        elif mode == abi.SCALE_BY_ROW_AMAX:
+            tensor_scale = _empty((rows,), (1,), torch.float32)
+        to.tensor_scale_device = tensor_scale.data_ptr()
+    status = abi.lib.nvfp4_quantize(to, _stream_of(index))
     if status:
         raise abi.Error(status)
     return codes, scales, rows, k, tensor_scale, scale_layout

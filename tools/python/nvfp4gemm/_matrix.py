@@ -12,8 +12,8 @@ class Matrix:
 
     def __init__(self, codes, scales, rows, k, tensor_scale=1.0, scale_layout="128x4"):
         layout_number(scale_layout)
-        self._traced = arrays_of(codes, "codes").compiling()
-        if not self._traced:  # otherwise the operators look at them
+        traced = arrays_of(codes, "codes").compiling()
+        if not traced:  # otherwise the operators look at them
             rows, k = size(rows, "rows"), size(k, "k")
             if k % 16:
                 raise ValueError(f"k = {k} is not a multiple of 16")
@@ -22,12 +22,23 @@ class Matrix:
             scales = door.scales(scales, "scales", scale_bytes(rows, k, scale_layout),
                                  f"{scale_layout} ones of [{rows}, {k}]")
             tensor_scale = door.scale(tensor_scale, "tensor_scale", rows)
+        self._hold(None if traced else door.arrays, codes, scales, rows, k, tensor_scale,
+                   scale_layout)
+
+    @classmethod
+    def of_own(cls, arrays, *parts):
+        """Of parts that the package has just made, to which the door would say nothing."""
+        made = cls.__new__(cls)
+        made._hold(arrays, *parts)
+        return made
+
+    def _hold(self, arrays, codes, scales, rows, k, tensor_scale, scale_layout):
         self._codes, self._scales, self._tensor_scale = codes, scales, tensor_scale
         self._rows, self._k, self._scale_layout = rows, k, scale_layout
         self._scale_rows = rows_of_a_scale(tensor_scale, rows)
         self._doors = {}
-        if not self._traced:
-            self._places = self.places(door.arrays)
+        if arrays is not None:
+            self._places = self.places(arrays)
 
     codes = property(lambda self: self._codes)
     scales = property(lambda self: self._scales)
