@@ -82,7 +82,7 @@ def _product(names, a, b, out_dtype, bias, activation, c, alpha, beta, out, batc
                          f"with {has} does not have; detach it, or apply the activation to the "
                          "result")
     if wanting is not None or arrays.compiling() or arrays.autocasts(b.codes):
-        return _optional.ops.mm(a, b, *options, source)
+        return _optional.ops.mm(a, b, *options, source, wanting is not None)
     return _mm(a, b, *options, names=names)
 
 

@@ -229,7 +229,7 @@ class Door:
         if self.arrays.size(x) != bytes_:
             raise ValueError(f"{what} are {tuple(x.shape)}, {self.arrays.size(x)} bytes; expected "
                              f"{bytes_}, {whose}")
-        flat = x.reshape(-1)
+        flat = x if x.ndim == 1 else x.reshape(-1)
         if bytes_ > 1 and self.arrays.strides(flat) != (1,) or (
                 self.gpu and self.arrays.address(flat) % 16):
             flat = self.arrays.copy(flat)

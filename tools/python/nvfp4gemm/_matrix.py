@@ -22,23 +22,31 @@ class Matrix:
             scales = door.scales(scales, "scales", scale_bytes(rows, k, scale_layout),
                                  f"{scale_layout} ones of [{rows}, {k}]")
             tensor_scale = door.scale(tensor_scale, "tensor_scale", rows)
-        self._hold(None if traced else door.arrays, codes, scales, rows, k, tensor_scale,
-                   scale_layout)
+        self._hold(codes, scales, rows, k, tensor_scale, scale_layout)
+        if not traced:
+            self._places = self.places(door.arrays)
 
     @classmethod
     def of_own(cls, arrays, *parts):
         """Of parts that the package has just made, to which the door would say nothing."""
         made = cls.__new__(cls)
-        made._hold(arrays, *parts)
+        made._hold(*parts)
+        made._places = made.places(arrays)
         return made
 
-    def _hold(self, arrays, codes, scales, rows, k, tensor_scale, scale_layout):
+    @classmethod
+    def of_seen(cls, places, *parts):
+        """Of parts that came through the door when they were at these places."""
+        made = cls.__new__(cls)
+        made._hold(*parts)
+        made._places = places
+        return made
+
+    def _hold(self, codes, scales, rows, k, tensor_scale, scale_layout):
         self._codes, self._scales, self._tensor_scale = codes, scales, tensor_scale
         self._rows, self._k, self._scale_layout = rows, k, scale_layout
         self._scale_rows = rows_of_a_scale(tensor_scale, rows)
         self._doors = {}
-        if arrays is not None:
-            self._places = self.places(arrays)
 
     codes = property(lambda self: self._codes)
     scales = property(lambda self: self._scales)

@@ -3,33 +3,62 @@
 autocast casts for: nvfp4gemm::mm, nvfp4gemm::quantize and nvfp4gemm::dequantize, each with a meta
 function. A Packed goes in and comes out as its parts."""
 import math
+import weakref
 
 import torch
 
 from nvfp4gemm import _eager
+from nvfp4gemm._arrays import Torch
 from nvfp4gemm._matrix import Matrix, row_bytes
 
 _PACKED = ("Tensor {0}, Tensor? {0}_scales, Tensor? {0}_tensor_scale, float {0}_factor, "
            "str {0}_layout")
 _library = torch.library.Library("nvfp4gemm", "DEF")
 # a_source: what a was quantized from, which gets a's gradient; not read.
-_library.define(
-    "mm(" + _PACKED.format("a") + ", " + _PACKED.format("b") + ", SymInt k, ScalarType? out_dtype, "
+_MM = (
+    "(" + _PACKED.format("a") + ", " + _PACKED.format("b") + ", SymInt k, ScalarType? out_dtype, "
     "Tensor? bias, str? activation, Tensor? c, float alpha, float beta, bool batch_invariant, "
     "str? launch, Tensor? a_source) -> Tensor")
+_library.define("mm" + _MM)
+_library.define("mm_without_gradient" + _MM)  # for a third of the host time
 _library.define("quantize(Tensor x, Tensor? tensor_scale, float? value, str? word, "
                 "str scale_layout) -> (Tensor, Tensor, Tensor)")
 _library.define("dequantize(" + _PACKED.format("b") + ", SymInt k, ScalarType dtype) -> Tensor")
 
 
+class _Seen:
+    """That a tensor of codes came through the door with these other parts, or was made here. Kept
+    with the codes; holds no tensor, so that memory goes when its owner does. Where arrays have
+    moved since, _device looks at them again."""
+
+    def __init__(self, matrix):
+        scale = matrix.tensor_scale
+        self.scales = weakref.ref(matrix.scales)
+        self.scale = scale if isinstance(scale, float) else weakref.ref(scale)
+        self.layout, self.k, self.places = matrix.scale_layout, matrix.k, matrix._places
+        matrix.codes._nvfp4gemm = self
+
+    def fits(self, scales, scale, layout, k):
+        same = self.scale == scale if isinstance(scale, float) else (
+            isinstance(self.scale, weakref.ref) and self.scale() is scale)
+        return same and self.scales() is scales and self.layout == layout and self.k == k
+
+
 def _part(codes, scales, tensor_scale, factor, layout, k):
     if scales is None:
         return codes
-    return Matrix(codes, scales, codes.shape[0], k,
-                  factor if tensor_scale is None else tensor_scale, layout)
+    scale = factor if tensor_scale is None else tensor_scale
+    seen = getattr(codes, "_nvfp4gemm", None)
+    if seen is None or not seen.fits(scales, scale, layout, k):
+        matrix = Matrix(codes, scales, codes.shape[0], k, scale, layout)
+        if matrix.codes is codes and matrix.scales is scales:  # no copies, which would be lost
+            _Seen(matrix)
+        return matrix
+    return Matrix.of_seen(seen.places, codes, scales, codes.shape[0], k, scale, layout)
 
 
 @torch.library.impl(_library, "mm", "CompositeExplicitAutograd")
+@torch.library.impl(_library, "mm_without_gradient", "CompositeExplicitAutograd")
 def _mm(a, a_scales, a_tensor_scale, a_factor, a_layout, b, b_scales, b_tensor_scale, b_factor,
         b_layout, k, out_dtype, bias, activation, c, alpha, beta, batch_invariant, launch,
         _a_source):
@@ -39,6 +68,7 @@ def _mm(a, a_scales, a_tensor_scale, a_factor, a_layout, b, b_scales, b_tensor_s
 
 
 @torch.library.register_fake("nvfp4gemm::mm", lib=_library)
+@torch.library.register_fake("nvfp4gemm::mm_without_gradient", lib=_library)
 def _mm_meta(a, a_scales, a_tensor_scale, a_factor, a_layout, b, b_scales, b_tensor_scale, b_factor,
              b_layout, k, out_dtype, bias, activation, c, alpha, beta, batch_invariant, launch,
              a_source):
@@ -88,7 +118,7 @@ def _gradients(ctx, dy):
 torch.library.register_autograd("nvfp4gemm::mm", _gradients, setup_context=_remember, lib=_library)
 
 
-def _cast_for(device):
+def _cast_for(device, operator):
     """The operator under autocast: a in autocast's type where it is not quantized, and so is the
     result unless out_dtype says more. Bias and c are read in their own types."""
     def cast(a, a_scales, *arguments):
@@ -98,22 +128,24 @@ def _cast_for(device):
         if arguments[9] is None:
             arguments[9] = dtype
         with torch.autocast(device, enabled=False):
-            return torch.ops.nvfp4gemm.mm(a, a_scales, *arguments)
+            return operator(a, a_scales, *arguments)
     return cast
 
 
 for _device, _key in (("cuda", "AutocastCUDA"), ("cpu", "AutocastCPU")):
-    _library.impl("mm", _cast_for(_device), _key)
+    for _name in ("mm", "mm_without_gradient"):
+        _library.impl(_name, _cast_for(_device, getattr(torch.ops.nvfp4gemm, _name)), _key)
 
 
 @torch.library.impl(_library, "quantize", "CompositeExplicitAutograd")
 def _quantize(x, tensor_scale, value, word, scale_layout):
     given = next((one for one in (tensor_scale, value, word) if one is not None), None)
-    codes, scales, _, _, scale, _ = _eager.quantize(x, given, scale_layout)
+    codes, scales, rows, k, scale, _ = _eager.quantize(x, given, scale_layout)
     if not isinstance(scale, torch.Tensor):
         scale = torch.full((), scale, dtype=torch.float32, device=x.device)
     elif tensor_scale is not None:
         scale = scale.clone()  # an operator does not return what it was given
+    _Seen(Matrix.of_own(Torch, codes, scales, rows, k, scale, scale_layout))
     return codes, scales, scale
 
 
@@ -149,10 +181,12 @@ def _parts(x):
 
 
 def mm(a, b, out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, launch,
-       a_source):
+       a_source, gradient):
+    """`gradient` is whether an operand requires one."""
     if out_dtype is None and out is not None:
         out_dtype = out.dtype
-    d = torch.ops.nvfp4gemm.mm(*_parts(a), *_parts(b), b.k, out_dtype, bias, activation, c, alpha,
+    operator = torch.ops.nvfp4gemm.mm if gradient else torch.ops.nvfp4gemm.mm_without_gradient
+    d = operator(*_parts(a), *_parts(b), b.k, out_dtype, bias, activation, c, alpha,
                                beta, batch_invariant, launch, a_source)
     if out is None:
         return d

@@ -85,6 +85,34 @@ class OnTheCpu(unittest.TestCase):
             test_utils=("test_schema", "test_faketensor"))
 
 
+    def test_operators_look_again_at_parts_that_changed(self):
+        """Codes remember with which other parts they came through the door."""
+        x, weight = normal(1, 5, 64), nvfp4gemm.quantize(normal(2, 40, 64))
+        nvfp4gemm.mm(x, weight)
+        from nvfp4gemm import _ops
+        def product(codes, scales, scale, k=64):
+            return torch.ops.nvfp4gemm.mm_without_gradient(
+                *_ops._parts(x), codes, scales, None, scale, "128x4", k, torch.float32, None, None,
+                None, 1.0, 1.0, False, None, None)
+
+        codes, scales, scale = weight.codes, weight.scales, weight.tensor_scale
+        for _ in range(2):
+            expected = nvfp4gemm.mm(x, weight, torch.float32)
+            self.assertTrue(torch.equal(product(codes, scales, scale), expected))
+            self.assertTrue(torch.equal(product(codes, scales, 2 * scale), 2 * expected))
+            self.assertEqual(product(codes, torch.zeros_like(scales), scale).abs().max(), 0)
+            with self.assertRaisesRegex(ValueError, "scales are .* 256 bytes; expected 512"):
+                product(codes, scales[:256].clone(), scale)
+            with self.assertRaisesRegex(ValueError, r"codes are \(40, 32\); expected"):
+                product(codes, scales, scale, 128)
+        storage = scales.untyped_storage()
+        size = storage.nbytes()
+        storage.resize_(0)
+        with self.assertRaisesRegex(ValueError, "scales is .* no memory of its own"):
+            product(codes, scales, scale)
+        storage.resize_(size)
+
+
 class Documents(unittest.TestCase):
     def test_their_python_runs_as_written(self):
         root = os.path.join(package.HERE, "../../..")
