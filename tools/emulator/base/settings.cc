@@ -27,6 +27,12 @@ constexpr Word<Reaction> reaction_words[] = {
     {"stop", Reaction::stop}, {"report", Reaction::report}, {"ignore", Reaction::ignore}};
 constexpr Word<MmaModel> mma_model_words[] = {{"groups", MmaModel::groups},
                                               {"blocks", MmaModel::blocks}};
+constexpr Word<ScaleBands> scale_band_words[] = {
+    {"equal", ScaleBands::equal}, {"first", ScaleBands::first}, {"own", ScaleBands::own}};
+constexpr Word<PairScales> pair_scale_words[] = {{"halves", PairScales::halves},
+                                                 {"whole", PairScales::whole}};
+constexpr const auto& words_of(ScaleBands) { return scale_band_words; }
+constexpr const auto& words_of(PairScales) { return pair_scale_words; }
 constexpr const auto& words_of(MmaModel) { return mma_model_words; }
 constexpr const auto& words_of(Order) { return order_words; }
 constexpr const auto& words_of(Reaction) { return reaction_words; }

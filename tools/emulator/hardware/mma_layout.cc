@@ -2,12 +2,19 @@
 // See mma_layout.h.
 #include "tools/emulator/hardware/mma_layout.h"
 
+#include "tools/emulator/base/settings.h"
+
 namespace emu {
 namespace {
 
 constexpr uint32_t band = 32, bands = 4;
 
 constexpr uint32_t columns_of(uint32_t rows) { return (rows + band - 1) / band; }
+
+// The upper half of N has its scales in the upper lanes, and not in further columns.
+bool has_halves(DataPath path) {
+  return path == DataPath::b && settings().pair_scales == PairScales::halves;
+}
 
 }  // namespace
 
@@ -46,7 +53,7 @@ std::vector<uint32_t> operand_lanes(DataPath path, uint32_t r, uint32_t first_la
 ScaleCell sfa_cell(uint32_t r) { return {r % band, r / band, bands}; }
 
 ScaleCell sfb_cell(const MmaShape& s, DataPath path, uint32_t n) {
-  if (path != DataPath::b) return {n % band, n / band, bands};
+  if (!has_halves(path)) return {n % band, n / band, bands};
   const uint32_t half = s.n / 2, upper = n >= half;
   return {n % half % band + 64 * upper, n % half / band, bands / 2};
 }
@@ -54,7 +61,7 @@ ScaleCell sfb_cell(const MmaShape& s, DataPath path, uint32_t n) {
 uint32_t sfa_columns(DataPath path) { return columns_of(path == DataPath::b ? 64 : 128); }
 
 uint32_t sfb_columns(const MmaShape& s, DataPath path) {
-  return columns_of(path == DataPath::b ? s.n / 2 : s.n);
+  return columns_of(has_halves(path) ? s.n / 2 : s.n);
 }
 
 }  // namespace emu

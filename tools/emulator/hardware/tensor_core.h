@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tools/emulator/arithmetic/mma_block_scaled.h"
+#include "tools/emulator/base/settings.h"
 #include "tools/emulator/hardware/instruction_descriptor.h"
 #include "tools/emulator/hardware/memories.h"
 
@@ -25,6 +26,7 @@ struct MmaCommand {
   bool accumulate = false;    // enable-input-d
   uint32_t scale_d = 0;       // scale-input-d: D counts as D * 2^-scale_d
   bool zero_raises = true;    // EMU_MMA_ZERO_GROUP
+  ScaleBands scale_bands = ScaleBands::equal;
   ScaledSum scaled_sum = ScaledSum::groups;  // EMU_MMA_MODEL and EMU_MMA_ZERO_GROUP
   std::array<uint32_t, 8> disabled = {};  // disable-output-lane: a bit per lane, the even CTA first
   bool weights = false;                   // .ws

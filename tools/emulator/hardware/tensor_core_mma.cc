@@ -176,6 +176,13 @@ void gather_a_from_tensor(const MmaCommand& c, const Mma& m, const TensorMemory&
   }
 }
 
+// Which of the copies of a word of scales the sums in a band of lanes read.
+ScaleCell copy_for(const ScaleCell& cell, ScaleBands which, uint32_t of_band) {
+  if (which == ScaleBands::equal) return cell;
+  const uint32_t copy = which == ScaleBands::own ? of_band % cell.bands : 0;
+  return {cell.lane + band * copy, cell.column, 1};
+}
+
 // One 32-bit word of scales. Which of its copies the hardware reads is not known, so they have to
 // agree.
 uint32_t scale_word(const TensorMemory& tensor, const ScaleCell& cell, uint32_t address,
@@ -217,15 +224,15 @@ struct Scales {
 
 struct Operands {
   std::vector<uint8_t> a, b;
-  Scales sfa, sfb;
-  MissingRows no_a, no_b;  // of operand or scales
+  std::vector<Scales> sfa, sfb;  // one for all lanes, or one for each band
+  MissingRows no_a, no_b;        // of operand or scales
 };
 
-void gather_sfb(const MmaCommand& c, const Mma& m, const Memories& ctas, Scales& scales,
-                MissingRows& missing) {
+void gather_sfb(const MmaCommand& c, const Mma& m, const Memories& ctas, uint32_t of_band,
+                Scales& scales, MissingRows& missing) {
   constexpr const char* who = "tcgen05.mma SFB";
   for (uint32_t n = 0; n < m.shape.n; ++n) {
-    const ScaleCell cell = sfb_cell(m.shape, m.path, n);
+    const ScaleCell cell = copy_for(sfb_cell(m.shape, m.path, n), c.scale_bands, of_band);
     uint32_t word = 0;
     each_cta(ctas, [&](uint32_t i) {
       const uint32_t mine = scale_word(ctas[i].tensor, cell, c.sfb, n, who, missing);
@@ -240,13 +247,32 @@ void gather_sfb(const MmaCommand& c, const Mma& m, const Memories& ctas, Scales&
   }
 }
 
-Operands gather(const MmaCommand& c, const Mma& m, const Memories& ctas) {
+void gather_scales(const MmaCommand& c, const Mma& m, const Memories& ctas, Operands& o) {
   const uint32_t per_row = c.kind == MmaKind::mxf8f6f4 ? 1 : 4;
+  const MmaShape& s = m.shape;
+  const uint32_t bands = c.scale_bands == ScaleBands::own ? TensorMemory::lanes / band : 1;
+  for (uint32_t b = 0; b < bands; ++b) {
+    Scales sfa{per_row, s.block, s.sfa_id, std::vector<uint8_t>(s.m * per_row)};
+    Scales sfb{per_row, s.block, s.sfb_id, std::vector<uint8_t>(s.n * per_row)};
+    each_cta(ctas, [&](uint32_t i) {
+      for (uint32_t r = 0; r < m.a_rows; ++r) {
+        const uint32_t row = i * m.a_rows + r;
+        const ScaleCell cell = copy_for(sfa_cell(r), c.scale_bands, b);
+        sfa.set(row, scale_word(ctas[i].tensor, cell, c.sfa, row, "tcgen05.mma SFA", o.no_a));
+      }
+    });
+    gather_sfb(c, m, ctas, b, sfb, o.no_b);
+    o.sfa.push_back(std::move(sfa));
+    o.sfb.push_back(std::move(sfb));
+  }
+}
+
+Operands gather(const MmaCommand& c, const Mma& m, const Memories& ctas) {
   const MmaShape& s = m.shape;
   Operands o{std::vector<uint8_t>(std::max(s.m, TensorMemory::lanes) * operand_row_bytes),
              std::vector<uint8_t>(s.n * operand_row_bytes),
-             {per_row, s.block, s.sfa_id, std::vector<uint8_t>(s.m * per_row)},
-             {per_row, s.block, s.sfb_id, std::vector<uint8_t>(s.n * per_row)},
+             {},
+             {},
              {std::vector<uint8_t>(s.m), ""},
              {std::vector<uint8_t>(s.n), ""}};
   each_cta(ctas, [&](uint32_t i) {
@@ -257,14 +283,8 @@ Operands gather(const MmaCommand& c, const Mma& m, const Memories& ctas) {
       m.a.gather(ctas[i].shared, a, i * m.a_rows, o.no_a);
     const uint32_t first = i * m.b_rows;
     m.b.gather(ctas[i].shared, o.b.data() + first * operand_row_bytes, first, o.no_b);
-    if (!is_block_scaled(c.kind)) return;
-    for (uint32_t r = 0; r < m.a_rows; ++r) {
-      const uint32_t row = i * m.a_rows + r;
-      o.sfa.set(row,
-                scale_word(ctas[i].tensor, sfa_cell(r), c.sfa, row, "tcgen05.mma SFA", o.no_a));
-    }
   });
-  if (is_block_scaled(c.kind)) gather_sfb(c, m, ctas, o.sfb, o.no_b);
+  if (is_block_scaled(c.kind)) gather_scales(c, m, ctas, o);
   return o;
 }
 
@@ -272,28 +292,35 @@ void multiply(const MmaCommand& c, const MmaShape& s, const Operands& o, const S
               uint32_t* d) {
   const uint32_t row = c.weights && c.a_in_tensor ? strip.lane : strip.row;
   const uint8_t *a = &o.a[row * operand_row_bytes], *b = &o.b[strip.n * operand_row_bytes];
-  const uint8_t *sfa = &o.sfa.codes[strip.row * o.sfa.per_row],
-                *sfb = &o.sfb.codes[strip.n * o.sfb.per_row];
+  const bool scaled = is_block_scaled(c.kind);
+  const size_t of_band = o.sfa.size() > 1 ? strip.lane / band : 0;
+  const auto codes = [&](const std::vector<Scales>& all, uint32_t first) {
+    return scaled ? &all[of_band].codes[first * all[of_band].per_row] : nullptr;
+  };
+  const uint8_t *sfa = codes(o.sfa, strip.row), *sfb = codes(o.sfb, strip.n);
   if (is_packed_fp4(c.kind))
     return mma_block_scaled(
         {a, b, sfa, sfb, strip.rows, strip.columns, s.scale, s.negate_a, s.negate_b}, d,
         TensorMemory::columns, c.accumulate, c.scaled_sum);
-  const bool scaled = is_block_scaled(c.kind);
-  mma_dot({a, b, scaled ? sfa : nullptr, scaled ? sfb : nullptr, strip.rows, strip.columns, s.a,
-           s.b, s.d, s.negate_a, s.negate_b, s.saturate, c.accumulate, c.zero_raises, c.scale_d,
-           false, scaled && c.scaled_sum == ScaledSum::groups},
-          d, TensorMemory::columns);
+  mma_dot(
+      {a, b, sfa, sfb, strip.rows, strip.columns, s.a, s.b, s.d, s.negate_a, s.negate_b, s.saturate,
+       c.accumulate, c.zero_raises, c.scale_d, false, scaled && c.scaled_sum == ScaledSum::groups},
+      d, TensorMemory::columns);
 }
 
 bool is_disabled(const MmaCommand& c, uint32_t cta, uint32_t lane) {
   return c.disabled[cta * 4 + lane / 32] >> lane % 32 & 1;
 }
 
-// The part of a strip that disable-output-lane lets through from row `from` on.
+// The part of a strip that disable-output-lane lets through from row `from` on, in one band where
+// bands have scales of their own.
 Strip enabled(const MmaCommand& c, const Strip& strip, uint32_t from) {
   while (from < strip.rows && is_disabled(c, strip.cta, strip.lane + from)) ++from;
   uint32_t to = from;
-  while (to < strip.rows && !is_disabled(c, strip.cta, strip.lane + to)) ++to;
+  uint32_t end = strip.rows;
+  if (c.scale_bands == ScaleBands::own)
+    end = std::min(end, from + band - (strip.lane + from) % band);
+  while (to < end && !is_disabled(c, strip.cta, strip.lane + to)) ++to;
   return {strip.cta, strip.lane + from, strip.row + from, to - from, strip.n, strip.columns};
 }
 

@@ -316,6 +316,9 @@ class Cta {
   MbarrierTable mbarrier_table_;
 };
 
+// %smid: CTAs go round the SMs, since which one a GPU takes is not promised.
+uint32_t sm_of(const Cta& cta);
+
 // The clusters of a grid that have not started. Host threads take them in order, and so does
 // clusterlaunchcontrol.try_cancel.
 class Supply {

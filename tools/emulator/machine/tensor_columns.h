@@ -13,14 +13,12 @@ class TensorColumns {
  public:
   explicit TensorColumns(Cta& cta) : cta_(cta), memory_(cta.tensor_memory(Teller{})) {}
 
-  // See TensorMemory.
-  std::optional<uint32_t> allocate(uint32_t count) { return memory_.allocate(count); }
+  // See TensorMemory. With EMU_SM_COLUMNS there are none either where other CTAs of the launch on
+  // the same SM have too many.
+  std::optional<uint32_t> allocate(uint32_t count);
   void reserve(uint32_t address, uint32_t count) { memory_.reserve(address, count); }
   bool has_reserved() const { return memory_.has_reserved(); }
-  void deallocate(uint32_t address, uint32_t count) {
-    memory_.deallocate(address, count);
-    cta_.cluster.observers.tell(event::ColumnsFreed{cta_, TensorMemory::column_of(address), count});
-  }
+  void deallocate(uint32_t address, uint32_t count);
   void relinquish() { memory_.relinquish(); }
   uint32_t allocations() const { return memory_.allocations(); }
   uint32_t deallocations() const { return memory_.deallocations(); }

@@ -2,6 +2,7 @@
 // A warp's registers and special registers.
 #include <algorithm>
 
+#include "tools/emulator/base/settings.h"
 #include "tools/emulator/machine/machine.h"
 #include "tools/emulator/machine/report.h"
 
@@ -239,8 +240,23 @@ uint8_t* Warp::global(uint64_t address, uint32_t bytes, uint32_t align, const ch
 }
 
 namespace {
+
 uint32_t axis(const Dim3& d, int i) { return i == 0 ? d.x : i == 1 ? d.y : d.z; }
+
+// Emulated time is the CTA's instruction count, and what EMU_COPY_RATE has its copies take, so that
+// a run is a function of its seed.
+uint64_t clocks(const Counters& c) {
+  const uint64_t rate = settings().copy_rate;
+  return c.instructions + (rate ? (c.tma_bytes + c.bulk_bytes) / rate : 0);
+}
+
 }  // namespace
+
+uint32_t sm_of(const Cta& cta) {
+  const Launch& launch = cta.cluster.launch;
+  const uint64_t row = cta.id.y + uint64_t(launch.grid.y) * cta.id.z;
+  return uint32_t((cta.id.x + launch.grid.x * row) % launch.sm_count);
+}
 
 uint64_t Warp::special(Special s, uint32_t lane) const {
   const Cluster& cluster = cta.cluster;
@@ -269,10 +285,7 @@ uint64_t Warp::special(Special s, uint32_t lane) const {
     case Special::laneid: return lane;
     case Special::warpid: return index;
     case Special::nwarpid: return 64;  // warp slots of an SM, not warps of the CTA (PTX ISA 10.4)
-    case Special::smid:
-      return (cta.id.x +
-              uint64_t(launch.grid.x) * (cta.id.y + uint64_t(launch.grid.y) * cta.id.z)) %
-             launch.sm_count;
+    case Special::smid: return sm_of(cta);
     case Special::nsmid: return launch.sm_count;
     case Special::gridid: return launch.grid_id;
     case Special::zero: return 0;
@@ -284,12 +297,11 @@ uint64_t Warp::special(Special s, uint32_t lane) const {
     case Special::lanemask_le: return (2u << lane) - 1;
     case Special::lanemask_gt: return ~((2u << lane) - 1);
     case Special::lanemask_ge: return ~((1u << lane) - 1);
-    // Emulated time is the CTA's instruction count, so that a run is a function of its seed.
     case Special::clock:
-    case Special::globaltimer_lo: return uint32_t(cta.counters.instructions);
-    case Special::globaltimer_hi: return cta.counters.instructions >> 32;
+    case Special::globaltimer_lo: return uint32_t(clocks(cta.counters));
+    case Special::globaltimer_hi: return clocks(cta.counters) >> 32;
     case Special::clock64:
-    case Special::globaltimer: return cta.counters.instructions;
+    case Special::globaltimer: return clocks(cta.counters);
     case Special::dynamic_smem_size: return launch.dynamic_shared_bytes;
     case Special::total_smem_size: return shared;
     case Special::aggr_smem_size: return shared + reserved;

@@ -3,6 +3,7 @@
 // (PTX ISA 9.7.13, 9.7.9.22, 9.7.19).
 #include <map>
 
+#include "tools/emulator/base/settings.h"
 #include "tools/emulator/op/binders.h"
 #include "tools/emulator/op/op.h"
 
@@ -98,9 +99,14 @@ Step cluster_wait(Warp& w, const Instr& in, uint32_t active) {
 }
 
 // Program order is memory order here: one host thread runs a cluster, and accesses to global memory
-// are acquire and release. What a fence orders is for the hazard checks to know.
+// are acquire and release. What a fence orders is for the hazard checks to know. Whether hardware
+// has it wait for copies under way nobody says: EMU_FENCE_WAITS.
 template <Scope S>
 Step order(Warp& w, const Instr&, uint32_t) {
+  if (S != Scope::cta && settings().fence_waits) {
+    while (w.cta.cluster.async.complete_one()) {
+    }
+  }
   w.cta.cluster.observers.tell(event::Fence{S});
   return Step::next;
 }

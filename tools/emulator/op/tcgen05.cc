@@ -56,10 +56,13 @@ void issue(Warp& warp, const Instr& in, uint32_t lane, Work work, const CtaGroup
   warp.cta.units.issuers.insert(warp.thread(lane));
   const Cta* from = &warp.cta;
   const char* who = in.opcode;
-  glue::post(warp, pipe(warp.cta), in, [=, effect = std::move(effect)] {
+  auto take_effect = [=, effect = std::move(effect)] {
     for (const Cta* cta : group) glue::require_running(*from, *cta, who);
     effect(memories);
-  });
+  };
+  // Before the MMAs on the pipe, where EMU_CP_OVERTAKES has it so.
+  if (work == Work::tensor_copy && settings().cp_overtakes) return take_effect();
+  glue::post(warp, pipe(warp.cta), in, std::move(take_effect));
 }
 
 namespace {
@@ -106,6 +109,7 @@ Step mma(Warp& warp, const Instr& in, uint32_t active) {
   c.b = warp.get(in.ops[2], lane);
   c.instruction = uint32_t(warp.get(in.ops[3], lane));
   c.zero_raises = settings().zero_group_raises;
+  c.scale_bands = settings().scale_bands;
   c.line = in.pos.line;
   c.scaled_sum = scaled_sum();
   read_tail(warp, in, lane, c);
