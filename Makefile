@@ -95,6 +95,7 @@ include tools/nvfp4/nvfp4.mk
 include tools/package/package.mk
 include tools/gates.mk
 include bench/bench.mk
+include tools/probe/probe.mk
 include tools/model/model.mk
 include test/test.mk
 

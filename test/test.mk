@@ -108,7 +108,7 @@ check-random: $(B)/check_random emulator  ## PROBLEMS=10000 SEED=1: random probl
 include test/fuzz/fuzz.mk
 TEST_PROGRAMS := $(B)/check_random $(B)/nvfp4_test $(B)/test_host $(B)/test_emulator \
                  $(B)/emulator_hw_test $(B)/test_regression $(B)/test_c99 \
-                 $(B)/test_model $(B)/model \
+                 $(B)/test_model $(B)/model $(B)/nvfp4_probes \
                  $(B)/example_gemm $(REPLAYS) $(OTHER_ROWS:%=$(B)/%/$(SONAME))
 
 # What needs neither a GPU nor the emulator: a distribution's build runs it.

@@ -62,6 +62,8 @@ PROGRAMS = {
     "tools/harness/": ["include/", "host/cuda/"],
     "tools/nvfp4/": ["include/", "host/cuda/", "tools/harness/", EMU + "include/"],
     "tools/draw/": ["kernel/common/", "kernel/sm100/"],
+    "tools/probe/": ["host/cuda/", "kernel/ptx/", "kernel/common/", "kernel/sm100/",
+                     "tools/harness/"],
     "tools/model/": ["kernel/common/", "kernel/sm90/", "kernel/sm100/", "tools/testing/"],
     "bench/": ["include/", "host/cuda/", "kernel/common/", "tools/harness/", EMU + "include/"],
     "test/": ["include/", "host/cuda/", "kernel/ptx/", *KERNEL_PLAIN, *HOST, "bench/",

@@ -17,7 +17,7 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-VERSION = 2
+VERSION = 3
 LIBRARY = "libnvfp4gemm.so.0"
 SHAPES = ("128x7168x16384 128x4096x7168 128x7168x2048 1x7168x16384 1x4096x7168 16x4096x7168 "
           "64x7168x2048 256x4096x7168 512x7168x2048 1024x4096x4096 2048x4096x4096 "
@@ -29,6 +29,7 @@ STEPS = (
     ("info", 15, "nvfp4", ["info", "--json"]),
     ("selftest", 20, "nvfp4_test", ["[selftest]"]),
     ("probes", 30, "nvfp4_test", ["[probe]"]),
+    ("questions", 20, "nvfp4_probes", []),
     ("variants", 20, "nvfp4_test", ["[variant]"]),
     ("cuts", 30, "nvfp4_test", ["[sanitize]"]),
     ("launches", 60, "nvfp4_test", ["[repeat]"]),
@@ -37,10 +38,10 @@ STEPS = (
     ("suite", 210, "nvfp4_test", []),
     ("clocks", 25, "clocks/nvfp4_bench",
      ["clocks", *(word for shape in SHAPES[:4] for word in ("--shape", shape))]),
-    ("bench", 110, "nvfp4_bench",
+    ("bench", 90, "nvfp4_bench",
      ["gpu", "--json", "@", *(word for shape in SHAPES for word in ("--shape", shape))]),
 )
-# Right results speak for a mechanism; clocks and times do not.
+# Right results speak for a mechanism; clocks, times and what a GPU answers to `questions` do not.
 NEEDED = ("info", "selftest", "probes", "variants", "cuts", "launches", "pdl", "random", "suite")
 # The GPU that a family's rows are about; 10.3 is served by another image.
 FAMILIES = {"9.0": "sm90", "10.0": "sm100"}

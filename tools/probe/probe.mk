@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: MIT
+# build/nvfp4_probes and its kernels: what a GPU is asked that decides a default. The kernels of
+# copies and clusters are plain sm_90, so a Hopper and the emulator of one can be asked, too.
+
+PROBE_SRC := $(sort $(wildcard tools/probe/*.cc))
+PROBE_OBJ := $(PROBE_SRC:%.cc=$(B)/obj/%.o) \
+             $(addprefix $(B)/obj/tools/harness/,driver.o module.o)
+PROBE_PTX := $(B)/probe/tensor.ptx $(B)/probe/rates.ptx
+PROBE_ARCH_tensor := compute_100f
+PROBE_ARCH_rates  := compute_90
+
+$(B)/obj/tools/probe/%.o: tools/probe/%.cc
+	@mkdir -p $(@D)
+	$(call say,CXX)$(CXX) $(TEST_FLAGS) -DNVFP4_PROBE_PTX='"$(B)/probe"' $(DEPS) -c $< -o $@
+$(B)/probe/%.ptx: tools/probe/%.cu tools/probe/tensor.cuh $(KERNEL_HDR)
+	@mkdir -p $(@D)
+	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=$(PROBE_ARCH_$*) -ptx $< -o $@
+$(B)/nvfp4_probes: $(PROBE_OBJ) | $(PROBE_PTX)
+	$(call say,LINK)$(CXX) -o $@ $(filter %.o,$^) -ldl -pthread
+-include $(PROBE_SRC:%.cc=$(B)/obj/%.d)
