@@ -94,7 +94,8 @@ nvfp4_status encode_scale_map(const Driver& driver, const char* name, const Scal
   return encode(driver, name, const_cast<uint8_t*>(scales.first), m, map);
 }
 
-nvfp4_status encode_d_map(const Driver& driver, const DMatrices& d, uint32_t side, TensorMap* map) {
+nvfp4_status encode_d_map(const Driver& driver, const DMatrices& d, uint32_t elements,
+                          uint32_t lines, TensorMap* map) {
   const auto bytes = [&](int64_t count) { return static_cast<cuuint64_t>(count * d.bytes); };
   MapLayout m{};
   m.type = d.bytes == 4 ? CU_TENSOR_MAP_DATA_TYPE_UINT32 : CU_TENSOR_MAP_DATA_TYPE_UINT16;
@@ -103,7 +104,8 @@ nvfp4_status encode_d_map(const Driver& driver, const DMatrices& d, uint32_t sid
   m.dims[2] = static_cast<cuuint64_t>(d.l);
   m.strides[0] = bytes(d.ld);
   m.strides[1] = bytes_of_batch(d.l, bytes(d.ld), bytes(d.batch_stride));
-  m.box[0] = m.box[1] = side;
+  m.box[0] = elements;
+  m.box[1] = lines;
   m.box[2] = 1;
   m.swizzle = CU_TENSOR_MAP_SWIZZLE_NONE;
   m.promotion = CU_TENSOR_MAP_L2_PROMOTION_NONE;

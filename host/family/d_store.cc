@@ -3,6 +3,7 @@
 
 #include "host/base/operand_format.h"
 #include "host/driver/tensor_map.h"
+#include "host/problem/epilogue.h"
 #include "host/problem/fields.h"
 
 namespace nvfp4 {
@@ -25,8 +26,9 @@ const char* why_not_by_tma(const nvfp4_gemm_desc& g, const Plan& plan) {
   if (plan.grouped) return "a tile ends with its group";
   if (format_of_d(g.d_type) != nullptr) return "D has scales";
   if (!plan.variant->d_by_tma) return "the tile has few tokens";
-  if (plan.variant->several_tiles && bytes > 2)
-    return "the tile has room for boxes of 2-byte types";
+  if (plan.variant->several_tiles && bytes > 2 && make_epilogue(g).kind == kEpilogueGeneral) {
+    return "beside what C or an activation takes the tile has room for boxes of 2-byte types";
+  }
   if (lines_of_cd(g).length * bytes % kPieceBytes != 0) return "lines of D end between 16 bytes";
   if (!fits_map(g.d_ld, bytes)) return "d_ld is no multiple of 16 bytes below 2^40";
   if (g.l > 1 && !fits_map(g.d_batch_stride, bytes)) {
@@ -42,7 +44,8 @@ nvfp4_status set_d_store(const Driver& driver, const nvfp4_gemm_desc& g, const P
   const Lines lines = lines_of_cd(g);
   const DMatrices d{g.d,    bytes_of_type(g.d_type), lines.length, lines.count, g.l,
                     g.d_ld, g.d_batch_stride};
-  return encode_d_map(driver, d, kBoxSide, &p->d_map);
+  const bool halves = plan.variant->several_tiles && d.bytes > 2;
+  return encode_d_map(driver, d, kBoxSide, halves ? kHalfBoxRows : kBoxSide, &p->d_map);
 }
 
 }  // namespace nvfp4

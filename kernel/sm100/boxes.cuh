@@ -19,8 +19,8 @@ constexpr uint32_t kSumSlabBytes = kSubTileTokens * kSumRowBytes;  // in fp32
 constexpr uint32_t kSlabBytes = kSumSlabBytes / 2;                 // of 2-byte elements
 
 // What a warp has. A CTA that has one tile has a box of any type for each sub-tile, so that no
-// store waits for another; one that has several has three of 2-byte elements, or one and the
-// general epilogue's sums.
+// store waits for another; one that has several has three of 2-byte elements, or of half as many
+// rows of 4-byte ones, or one of 2-byte elements and the general epilogue's sums.
 template <typename Tile, bool kGeneral>
 struct Slabs {
   static constexpr uint32_t kPieces = Tile::kTokens / kSubTileTokens;

@@ -82,15 +82,17 @@ struct Rows {
 
 // Rows of a slab are 64 or 128 bytes: 2-byte stores of 32 lanes hit 16 banks twice within a word,
 // those of 4 bytes all banks once.
+template <uint32_t kFirst, uint32_t kCount, uint32_t kRows>
+__device__ void put_words(const float (&x)[kRows], uint32_t slab, uint32_t lane) {
+#pragma unroll
+  for (uint32_t i = 0; i < kCount; ++i) {
+    ptx::st_shared_f32(slab + i * kSubTileWeights * 4 + lane * 4, x[kFirst + i]);
+  }
+}
+
 template <uint32_t kRows>
 __device__ void put_rows(const float (&x)[kRows], uint32_t type, uint32_t slab, uint32_t lane) {
-  if (type == kTypeF32) {
-#pragma unroll
-    for (uint32_t i = 0; i < kRows; ++i) {
-      ptx::st_shared_f32(slab + i * kSubTileWeights * 4 + lane * 4, x[i]);
-    }
-    return;
-  }
+  if (type == kTypeF32) return put_words<0, kRows>(x, slab, lane);
   const auto put = [&](auto pack) {
 #pragma unroll
     for (uint32_t i = 0; i < kRows; i += 2) {
@@ -153,6 +155,22 @@ __device__ void store_rows(const float (&x)[kRows], const Rows& to, uint32_t m, 
   __syncwarp();  // the next rows overwrite the slab
 }
 
+// By TMA. Where a box has room for 2-byte elements only, a sub-tile of 4-byte ones is two boxes.
+template <typename Tile>
+__device__ void send_rows(const float (&x)[kSubTileTokens], uint32_t type, uint32_t piece,
+                          uint32_t m, const Boxes<Tile, false>& boxes) {
+  constexpr uint32_t kHalf = kHalfBoxRows;
+  if (Tile::kSeveralTiles && type == kTypeF32) {
+    put_words<0, kHalf>(x, boxes.slabs.box(2 * piece), boxes.lane);
+    boxes.send(2 * piece, m);
+    put_words<kHalf, kHalf>(x, boxes.slabs.box(2 * piece + 1), boxes.lane);
+    boxes.send(2 * piece + 1, m + kHalf);
+    return;
+  }
+  put_rows(x, type, boxes.slabs.box(piece), boxes.lane);
+  boxes.send(piece, m);
+}
+
 // One warp drains its 32 lanes of the accumulator at `tmem`, its first column and the warp's first
 // lane: rows from m_first on. `release` is called when all it wants has been read.
 template <typename Tile, typename Release>
@@ -173,8 +191,7 @@ __device__ void drain(const LaneColumn& column, const Rows& to, uint32_t m_first
 #pragma unroll
     for (uint32_t i = 0; i < kSubTileTokens; ++i) x[i] = column.finish(__uint_as_float(sums[i]));
     if (boxes.used()) {
-      put_rows(x, to.type, boxes.slabs.box(piece), boxes.lane);
-      boxes.send(piece, m);
+      send_rows(x, to.type, piece, m, boxes);
     } else {
       store_rows(x, to, m, boxes.slabs.box(0), boxes.lane);
     }

@@ -20,7 +20,9 @@ struct Sm100Params {
   // For tiles of two CTAs (walk.cuh): by the tiles of a batch, of a group of token tiles, of a
   // weight tile in the last group.
   Divisor by_batch, by_group, by_last_group;
-  TensorMap d_map;  // {N, M, L} of UINT16 or UINT32, or {M, N, L} by columns; box {32, 32, 1}
+  uint64_t token_policy;  // of loads of tokens and their scales, below
+  // {N, M, L} of UINT16 or UINT32, or {M, N, L} by columns; box {32, 32, 1}, or {32, 16, 1}.
+  TensorMap d_map;
   // For tiles of two CTAs: UINT64, rank 3 {tiles of a block, blocks of 128 rows, batches or 1}, box
   // {a stage's 4 tiles, 2 of MXFP4, 1, 1}, no swizzle, zero fill.
   TensorMap weight_scale_map, token_scale_map;
@@ -38,8 +40,14 @@ struct Sm100GroupedParams {
 };
 static_assert(NVFP4_OFFSET_IS(Sm100GroupedParams, groups, sizeof(Sm100Params)));
 
+// As kernel/ptx/tma.cuh has them: tokens are kept in the L2 where all of them are a small part of
+// it, and else are as any other data.
+constexpr uint64_t kTokensEvictedLast = 0x14F0000000000000;
+constexpr uint64_t kTokensEvictedAsOthers = 0x16F0000000000000;
+
 constexpr uint32_t kTokenGroup = 8;         // token tiles
 constexpr uint32_t kScaleMapElements = 64;  // of 8 bytes, in a tile of scales
 constexpr uint32_t kBoxSide = 32;           // of D: what a warp has of a tensor memory load
+constexpr uint32_t kHalfBoxRows = 16;       // of D in 4 bytes, from a CTA that has several tiles
 
 }  // namespace nvfp4

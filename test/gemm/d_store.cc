@@ -82,6 +82,25 @@ TEST_CASE("D with C, bias and an activation leaves by TMA", "[store]") {
   }
 }
 
+// More boxes than a warp has room for, the last of which begins beyond D.
+TEST_CASE("D in fp32 leaves a pair of 10.x in boxes of half as many rows", "[store]") {
+  USE_GPU_OF_FAMILY(gpu, 10);
+  USE_EMULATOR(gpu, emulator);
+  const char* variant = GENERATE("sm100_256x128x256", "sm100_256x256x256");
+  const char* when = GENERATE("soonest", "latest");
+  const gemm_test::Setting order_of_work(emulator, "EMU_ORDER", when, "random");
+  const GeneralProblem p = aligned(variant, NVFP4_TYPE_F32, NVFP4_CD_ORDER_ROW_MAJOR);
+  CHECK(stored(gpu, p) == NVFP4_STORE_TMA);
+  const Shape& s = p.operands.shape;
+  CHECK(emulator.counter("tma_stores") == uint64_t(2 * boxes(s.m) * boxes(s.n) * s.l));
+  CHECK(emulator.counter("hazards") == 0);
+  CHECK(emulator.counter("formal_hazards") == 0);
+  EpilogueFields f = fields(NVFP4_TYPE_F32, NVFP4_CD_ORDER_ROW_MAJOR);
+  f.activation = NVFP4_ACTIVATION_SILU;  // what that epilogue turns takes the room
+  const GeneralProblem general(forced(variant, make_problem({40, 136, 64}, Data::exact, 9)), f, 9);
+  CHECK(stored(gpu, general) == NVFP4_STORE_THREADS);
+}
+
 TEST_CASE("D leaves by threads where one of its lines or strides is not", "[store]") {
   USE_GPU_OF_FAMILY(gpu, 10);
   USE_EMULATOR(gpu, emulator);
