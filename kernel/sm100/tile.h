@@ -107,6 +107,8 @@ struct Sm100Tile {
   static_assert(kBarriersAt % 8 == 0, "an mbarrier is 8-byte aligned");
   static_assert(kSharedBytes <= kMaxSharedBytes);
   static_assert(kColumnsUsed <= kTmemColumns);
+  static_assert(kCtas == 1 || kColumnsAllocated == kTmemColumns,
+                "both CTAs of a pair have all columns, so what its MMA writes has one address");
   static_assert(kScaleColumnsAt % 2 == 0 && kStepColumns % 2 == 0 && kWeightScaleColumns % 2 == 0,
                 "scales at an odd tensor memory column fault");
   static_assert(kWarps == kFirstEpilogueWarp + 4 && kMmaWarp < kFirstEpilogueWarp);
