@@ -18,6 +18,7 @@
 #include "host/driver/tensor_map.h"
 #include "host/family/d_store.h"
 #include "host/family/params.h"
+#include "host/family/token_policy.h"
 #include "host/plan/proof.h"
 #include "host/problem/fields.h"
 #include "kernel/common/scale_tile.h"
@@ -230,6 +231,7 @@ nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const P
   Sm100Params* const p = &params->make<Sm100GroupedParams>()->gemm;
   set_gemm(g, plan, p);
   p->tiles = plan.grid / plan.cluster;
+  p->token_policy = token_policy(g.m, g.k, plan.grouped ? 1 : g.l);
   p->operand_format = static_cast<uint8_t>(g.operand_format);
   p->log2_steps_per_scale_tile = find_operand_format(g.operand_format)->block == 32;
   p->by_tiles_m = divisor_of(plan.tiles_m);

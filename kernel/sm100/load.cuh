@@ -77,13 +77,13 @@ __device__ void load_tokens(const Cta<Tile>& cta, uint32_t filling, uint32_t sta
   const Sm100Params& p = cta.p;
   const uint32_t bar = cta.at.full(stage);
   ptx::cp_async_bulk_tensor_3d(cta.at.tokens(stage), &p.tokens, cta.k.first_byte(filling),
-                               cta.first_token(), cta.tile().batch, bar, ptx::kEvictLast);
+                               cta.first_token(), cta.tile().batch, bar, p.token_policy);
   const uint8_t* token_scales = p.token_scales;
   if (!Tile::kGrouped) token_scales += cta.tile().batch * p.token_scales_batch_bytes;
   static_assert(Tile::kCtas == 2 || Tile::kTokens <= kScaleTileRows,
                 "a bulk copy does not clip, so it takes the one block, which is there");
   load_scales(cta, cta.at.token_scales(stage), token_scales, cta.scale_row() / kScaleTileRows,
-              filling, ptx::kEvictLast, bar);
+              filling, p.token_policy, bar);
 }
 
 template <typename Tile>

@@ -87,12 +87,12 @@ __device__ void load_tokens_of_pair(const Cta<Tile>& cta, uint32_t filling, uint
   const uint32_t bar = full_of_pair(cta, filling, stage), m = cta.first_token();
   ptx::cp_async_bulk_tensor_3d_of_pair(cta.at.tokens(stage), &p.tokens, cta.k.first_byte(filling),
                                        m + cta.rank * Tile::box_tokens(cta.p.m), cta.tile().batch,
-                                       bar, ptx::kEvictLast);
+                                       bar, p.token_policy);
   for (uint32_t i = 0; i < Tile::kTokenScaleBlocks; ++i) {
     load_scales_of_pair(
         cta.at.token_scales(stage) + i * Tile::kSteps * kScaleTileBytes, p.token_scale_map,
         m / kScaleTileRows + i, scale_tiles(p, cta.k.first_step(filling)),
-        p.token_scales_batch_bytes == 0 ? 0 : cta.tile().batch, bar, ptx::kEvictLast);
+        p.token_scales_batch_bytes == 0 ? 0 : cta.tile().batch, bar, p.token_policy);
   }
 }
 

@@ -134,6 +134,7 @@ struct Problem {
     of.epilogue = p.epilogue;
     of.by_tiles_m = nvfp4::divisor_of(p.tiles_m);
     of.by_tiles_n = nvfp4::divisor_of(p.tiles_n);
+    of.token_policy = nvfp4::kTokensEvictedLast;
     return of;
   }
   template <typename Params>

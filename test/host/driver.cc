@@ -170,7 +170,7 @@ TEST_CASE("A run makes two tensor maps and one launch, with the numbers of the p
   CHECK(contains(launches[0],
                  " weights=0x300000 tokens=0x100000 weight_scales=0x400000 "
                  "token_scales=0x200000 d=0x500000 d_ld=385 m=256 n=384 k=512 "
-                 "tiles=4,3 alpha=1.5"));
+                 "tiles=4,3 alpha=1.5 kept=1 "));
 }
 
 TEST_CASE("pdl is one launch attribute, and a promise about weights one parameter") {

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "host/family/token_policy.h"
 #include "host/plan/family.h"
 #include "host/plan/proof.h"
 #include "test/host/csv.h"
@@ -266,4 +267,14 @@ TEST_CASE("The planner of 10.x takes by itself what hardware or public kernels s
       }
     }
   }
+}
+
+// 56e6 codes of 9/16 bytes, their scale among them, are a quarter of 126 MB.
+TEST_CASE("tokens of 10.x stay in the L2 where they are less than a quarter of it") {
+  using nvfp4::token_policy;
+  CHECK(token_policy(4096, 4096, 1) == nvfp4::kTokensEvictedLast);
+  CHECK(token_policy(8192, 8192, 1) == nvfp4::kTokensEvictedAsOthers);
+  CHECK(token_policy(55999984, 1, 1) == nvfp4::kTokensEvictedLast);
+  CHECK(token_policy(56000000, 1, 1) == nvfp4::kTokensEvictedAsOthers);
+  CHECK(token_policy(4096, 4096, 4) == nvfp4::kTokensEvictedAsOthers);
 }

@@ -210,8 +210,9 @@ CUresult fake_launch(const CUlaunchConfig* config, CUfunction function, void** a
   printf(" weights=0x%llx tokens=0x%llx weight_scales=%p token_scales=%p",
          (unsigned long long)p.weights.opaque[0], (unsigned long long)p.tokens.opaque[0],
          static_cast<const void*>(p.weight_scales), static_cast<const void*>(p.token_scales));
-  printf(" d=%p d_ld=%lld m=%u n=%u k=%u tiles=%u,%u alpha=%g static=%u", p.d, (long long)p.d_ld,
-         p.m, p.n, p.k, p.tiles_m, p.tiles_n, static_cast<double>(p.alpha), p.weights_are_static);
+  printf(" d=%p d_ld=%lld m=%u n=%u k=%u tiles=%u,%u alpha=%g kept=%d static=%u", p.d,
+         (long long)p.d_ld, p.m, p.n, p.k, p.tiles_m, p.tiles_n, static_cast<double>(p.alpha),
+         p.token_policy == nvfp4::kTokensEvictedLast, p.weights_are_static);
   for (unsigned i = 0; i < config->numAttrs; ++i) {
     printf(" attribute=%d,%d", static_cast<int>(config->attrs[i].id),
            config->attrs[i].value.programmaticStreamSerializationAllowed);
