@@ -73,12 +73,14 @@ def general(instructions, labels, loop, load, rows):
 
 
 def sub_tile(instructions, labels, loop, load):
-    """(type, clocks) of a loop over sub-tiles, which leave by TMA where it has that way."""
-    tma = named(instructions, loop, "UTMASTG")[:1]
-    stores = tma or stores_of_threads(instructions, loop, 32)
+    """(type, clocks) of a loop over sub-tiles, which leave by TMA where it has that way. fp32,
+    which is no type here, may have a store of its own: another type's way through it is longer."""
+    tma = [[store] for store in named(instructions, loop, "UTMASTG")]
     for kind, mark in TYPES.items():
         first = named(instructions, (load, loop[1]), mark)[:1]
-        yield f"a sub-tile, {kind}", trip(instructions, labels, loop, [load] + first + stores)
+        ways = [trip(instructions, labels, loop, [load] + first + stores)
+                for stores in (tma or [stores_of_threads(instructions, loop, 32)])]
+        yield f"a sub-tile, {kind}", min(filter(None, ways), default=None)
 
 
 def rows_at(instructions, load):
