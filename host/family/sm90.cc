@@ -242,7 +242,7 @@ nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const P
   p->batches = static_cast<uint32_t>(g.l);
   p->whole_tiles = plan.whole;
   p->weight_scales_linear = weight_scales(g, plan).linear;
-  p->token_scales_linear = token_scales(g, plan).linear;
+  p->token_scales_linear = plan.a_halves_bytes == 0 && token_scales(g, plan).linear;
   p->weight_format = static_cast<uint8_t>(g.operand_format);
   NVFP4_TRY(encode_weights(driver, g, plan, &p->weights));
   return encode_half_tokens(driver, g, plan, p);
@@ -260,16 +260,19 @@ nvfp4_status replace_addresses(const Driver& driver, const nvfp4_gemm_desc& befo
   return NVFP4_SUCCESS;
 }
 
-// What the plain entry of a tile has no code for (kernel/sm90/tile.h).
+// What the plain entries of a tile have no code for (kernel/sm90/tile.h).
 bool is_plain(const Sm90Params& p) {
-  return p.epilogue.kind < kEpilogueF32 && p.weight_format == kFormatNvfp4 &&
+  return p.epilogue.kind < kEpilogueF32 && p.weight_format != kFormatE2m1Ue8m0 &&
          p.weight_scales_linear == 0 && p.token_scales_linear == 0 && p.k % kScaleTileK == 0;
 }
 
 Entry entry(const Plan& plan, uint32_t ctas, const KernelParams& params) {
   if (plan.grouped) return kEntryGrouped;
-  if (!is_plain(*params.get<Sm90Params>())) return kEntryAny;
-  return plan.whole == 0 && ctas == plan.grid ? kEntryOnce : kEntryPlain;
+  const Sm90Params& p = *params.get<Sm90Params>();
+  if (!is_plain(p)) return kEntryAny;
+  const bool once = plan.whole == 0 && ctas == plan.grid;
+  if (p.weight_format == kFormatMxfp4) return once ? kEntryMxfp4Once : kEntryMxfp4;
+  return once ? kEntryOnce : kEntryPlain;
 }
 
 }  // namespace

@@ -31,6 +31,10 @@ constexpr Variant variant_of(const Names& names, const Family* family, int32_t a
   for (uint32_t i = kEntryGrouped; i < kEntryGrouped + kGroupedEntries<Tile>; ++i) {
     v.entries[i] = names.entries[i];
   }
+  if (kHasMxfp4Entry<Tile>) {
+    v.entries[kEntryMxfp4] = names.entries[kEntryMxfp4];
+    if (last == kEntryOnce) v.entries[kEntryMxfp4Once] = names.entries[kEntryMxfp4Once];
+  }
   v.family = family;
   v.tile_weights = Tile::kWeights;
   v.tile_tokens = Tile::kTokens;
@@ -71,7 +75,9 @@ constexpr Variant variant_of(const Names& names, const Family* family, int32_t a
     {                                                                                            \
       "nvfp4_gemm_" #family "_" #label, "nvfp4_gemm_" #family "_" #label "_plain",               \
           "nvfp4_gemm_" #family "_" #label "_once", "nvfp4_gemm_" #family "_" #label "_grouped", \
-          "nvfp4_gemm_" #family "_" #label "_grouped_plain"                                      \
+          "nvfp4_gemm_" #family "_" #label "_grouped_plain",                                     \
+          "nvfp4_gemm_" #family "_" #label "_mxfp4",                                             \
+          "nvfp4_gemm_" #family "_" #label "_mxfp4_once"                                         \
     }                                                                                            \
   }
 constexpr Variant kVariants[] = {

@@ -10,14 +10,16 @@
 namespace nvfp4 {
 
 // A variant's kernels: for every product; for plain ones; for plain ones of which a CTA computes a
-// single tile (kernel/sm90/tile.h).
-// Grouped products have one or two beside those: for all of them, and for plain ones.
+// single tile (kernel/sm90/tile.h). Grouped products have one or two beside those, for all of them
+// and for plain ones, and plain products of MXFP4 weights have two.
 enum Entry : uint32_t {
   kEntryAny,
   kEntryPlain,
   kEntryOnce,
   kEntryGrouped,
   kEntryGroupedPlain,
+  kEntryMxfp4,
+  kEntryMxfp4Once,
   kEntryCount
 };
 

@@ -111,7 +111,7 @@ __device__ bool has_linear_token_scales(const Sm90Params& p) {
 // 64-steps of K to a tile of weight scales, as a shift: 1 where 32 elements share a scale, not 16.
 template <typename Tile>
 __device__ uint32_t log2_steps_per_scale_tile(const Sm90Params& p) {
-  return kTakesUe8m0<Tile> && p.weight_format == kFormatMxfp4 ? 1 : 0;
+  return Tile::kMxfp4 || (kTakesUe8m0<Tile> && p.weight_format == kFormatMxfp4) ? 1 : 0;
 }
 template <typename Tile>
 __device__ bool cuts_last_step(const Sm90Params& p) {

@@ -85,18 +85,93 @@ struct Ue8m0Operand : A16Operand<Sm90TokenType::bf16> {
   static constexpr bool kUe8m0 = true;
 
   // The exponent field is the byte, but for 0, a subnormal, and 255, which must not be an infinity.
-  // `odd` has the upper bit of those bytes: folded at the middle they are both 0.
-  template <uint32_t kHalf>
-  static __device__ uint32_t scale_pair(uint32_t scales) {
+  // These are the upper bits of such bytes: folded at the middle they are both 0.
+  static __device__ uint32_t odd_bytes(uint32_t scales) {
     const uint32_t folded = scales ^ (scales >> 7 & 0x01010101) * 0xFF;
-    const uint32_t odd = (0x80808080 - folded) & 0x80808080;
-    return __byte_perm(odd, scales, kHalf == 0 ? 0x5140 : 0x7362) >> 1;
+    return (0x80808080 - folded) & 0x80808080;
   }
   template <uint32_t kHalf>
+  static __device__ uint32_t scale_pair(uint32_t scales) {
+    return __byte_perm(odd_bytes(scales), scales, kHalf == 0 ? 0x5140 : 0x7362) >> 1;
+  }
+  static constexpr uint32_t k2To124 = 0x7D807D80;
+  template <uint32_t kHalf>
   static __device__ uint32_t times(uint32_t codes, uint32_t scales) {
-    constexpr uint32_t k2To124 = 0x7D807D80;
     return ptx::mul_rn_bf16x2_by_half<kHalf>(ptx::mul_rn_bf16x2_by_half<0>(codes, k2To124), scales);
   }
 };
+
+// The same of an entry for MXFP4 alone, where four scales of a row are a word. Two of them, bytes 0
+// and 2 or 1 and 3, become the halves of a pair.
+struct Mxfp4Operand : Ue8m0Operand {
+  // A pair's half times codes that are placed, and multiplied by k2To124 if it is any_pair's.
+  template <uint32_t kHalf>
+  static __device__ uint32_t times(uint32_t codes, uint32_t pair) {
+    return ptx::mul_rn_bf16x2_by_half<kHalf>(codes, pair);
+  }
+
+  // Of bytes below 128: the scale times 2^124, one product with a placed code.
+  template <uint32_t kOdd>
+  static __device__ uint32_t near_pair(uint32_t scales) {
+    const uint32_t exponents = scales + 0x7C7C7C7C;  // a byte each: at most 251
+    return (kOdd ? exponents >> 1 : exponents << 7) & 0x7F807F80;
+  }
+  // Of any bytes: the scale, as scale_pair() has it.
+  template <uint32_t kOdd>
+  static __device__ uint32_t any_pair(uint32_t scales) {
+    const uint32_t odd = odd_bytes(scales);
+    return ((kOdd ? scales >> 1 : scales << 7) & 0x7F807F80) |
+           ((kOdd ? odd >> 9 : odd >> 1) & 0x00400040);
+  }
+};
+
+// 32 elements of both rows as the A operands of two steps.
+template <typename Operand, uint32_t kPiece, typename Codes>
+__device__ void decode_a16_piece(const Codes& codes, const uint32_t (&scales)[2],
+                                 uint32_t (&first)[4], uint32_t (&second)[4]) {
+#pragma unroll
+  for (uint32_t r = 0; r < 2; ++r) {
+    const uint32_t s = Operand::template scale_pair<kPiece>(scales[r]);
+    const auto pair = [&](uint32_t word) { return Operand::place(codes.byte(kPiece, r, word)); };
+    first[r] = Operand::template times<0>(pair(0), s);
+    first[r + 2] = Operand::template times<0>(pair(1), s);
+    second[r] = Operand::template times<1>(pair(2), s);
+    second[r + 2] = Operand::template times<1>(pair(3), s);
+  }
+}
+
+// A part in MXFP4, 64 elements of both rows, as the A operands of four steps. Scales of weights are
+// rarely above 1, so a warp that meets one takes the branch; without it each word costs a product
+// more.
+template <uint32_t kPart, typename Codes>
+__device__ void decode_mxfp4_part(const Codes& codes, const uint32_t (&scales)[2], bool near,
+                                  uint32_t (&a)[4][4]) {
+  using Operand = Mxfp4Operand;
+  uint32_t pairs[2][2];  // [32 elements][row]
+#pragma unroll
+  for (uint32_t r = 0; r < 2; ++r) {
+    pairs[0][r] = Operand::near_pair<0>(scales[r]);
+    pairs[1][r] = Operand::near_pair<1>(scales[r]);
+#pragma unroll
+    for (uint32_t i = 0; i < 8; ++i) {
+      a[i / 2][i % 2 * 2 + r] = Operand::place(codes.byte(i / 4, r, i % 4));
+    }
+  }
+  if (!near) {
+#pragma unroll
+    for (uint32_t r = 0; r < 2; ++r) {
+      pairs[0][r] = Operand::any_pair<0>(scales[r]);
+      pairs[1][r] = Operand::any_pair<1>(scales[r]);
+    }
+#pragma unroll
+    for (uint32_t i = 0; i < 16; ++i) {
+      a[i / 4][i % 4] = ptx::mul_rn_bf16x2_by_half<0>(a[i / 4][i % 4], Operand::k2To124);
+    }
+  }
+#pragma unroll
+  for (uint32_t i = 0; i < 16; ++i) {
+    a[i / 4][i % 4] = Operand::times<kPart % 2>(a[i / 4][i % 4], pairs[i / 8][i % 2]);
+  }
+}
 
 }  // namespace nvfp4

@@ -21,6 +21,7 @@ constexpr float kDecodingScale = Tile::kBlockSums       ? kBlockSumScale
                                                         : kSumScale;
 template <typename Tile>
 __device__ float decoding_scale(const Sm90Params& p) {
+  if (Tile::kMxfp4) return kUe8m0WeightScale;
   if (kTakesUe8m0<Tile> && p.weight_format != kFormatNvfp4) return kUe8m0WeightScale;
   return kDecodingScale<Tile>;
 }

@@ -420,6 +420,13 @@ __device__ void gemm_sm90(const Sm90Params& p) {
   NVFP4_SM90_IF_WANTED(name, NVFP4_GEMM_SM90_ENTRY(name, Tile)                               \
                                  NVFP4_GEMM_SM90_ENTRY(name##_plain, Sm90Plain<nvfp4::Tile>) \
                                      NVFP4_GEMM_SM90_ONCE_##once(name, Tile))
+#define NVFP4_GEMM_SM90_MXFP4_ONCE_no(name, Tile)
+#define NVFP4_GEMM_SM90_MXFP4_ONCE_yes(name, Tile) \
+  NVFP4_GEMM_SM90_ENTRY(name##_mxfp4_once, Sm90Mxfp4<nvfp4::Sm90Once<nvfp4::Tile>>)
+#define NVFP4_GEMM_SM90_MXFP4_ENTRIES(name, Tile, once)                                        \
+  NVFP4_SM90_IF_WANTED(                                                                        \
+      name, NVFP4_GEMM_SM90_ENTRY(name##_mxfp4, Sm90Mxfp4<nvfp4::Sm90Plain<nvfp4::Tile>>)      \
+                NVFP4_GEMM_SM90_MXFP4_ONCE_##once(name, Tile))
 #define SM90_TINY_TILE(weights, tokens, ...) \
   NVFP4_GEMM_SM90_ENTRIES(weights##x##tokens, Sm90Tile##weights##x##tokens, yes)
 #define SM90_WIDE_TILE(weights, tokens, source, sums, groups, stages, ahead, first, slots, steps, \
@@ -428,7 +435,8 @@ __device__ void gemm_sm90(const Sm90Params& p) {
 #define SM90_A16_TILE(weights, tokens, sums, groups, stages, ahead, slots, steps, rows, consumer, \
                       loader, once, f16_clocks, bf16_clocks)                                      \
   NVFP4_GEMM_SM90_ENTRIES(f16_##weights##x##tokens, Sm90TileF16_##weights##x##tokens, once)       \
-  NVFP4_GEMM_SM90_ENTRIES(bf16_##weights##x##tokens, Sm90TileBf16_##weights##x##tokens, once)
+  NVFP4_GEMM_SM90_ENTRIES(bf16_##weights##x##tokens, Sm90TileBf16_##weights##x##tokens, once)     \
+  NVFP4_GEMM_SM90_MXFP4_ENTRIES(bf16_##weights##x##tokens, Sm90TileBf16_##weights##x##tokens, once)
 #include "kernel/sm90/tiles.def"
 
 // And those of grouped.def one for grouped products.

@@ -118,31 +118,41 @@ __device__ void load_ue8m0_scales(const A16Lane& lane, uint32_t stage, uint32_t 
   }
 }
 
-// 32 elements of both rows as the A operands of two steps.
-template <typename Operand, uint32_t kPiece, typename Codes>
-__device__ void decode_a16_piece(const Codes& codes, const uint32_t (&scales)[2],
-                                 uint32_t (&first)[4], uint32_t (&second)[4]) {
+// The same in an entry for MXFP4 alone: both parts of a tile have its word. True where no lane of
+// the warp has a scale above 1.
+template <typename Tile>
+__device__ bool load_mxfp4_scales(const A16Lane& lane, uint32_t stage, uint32_t steps,
+                                  uint32_t (&scales)[Tile::kSteps][2]) {
+  uint32_t all = 0;
 #pragma unroll
-  for (uint32_t r = 0; r < 2; ++r) {
-    const uint32_t s = Operand::template scale_pair<kPiece>(scales[r]);
-    const auto pair = [&](uint32_t word) { return Operand::place(codes.byte(kPiece, r, word)); };
-    first[r] = Operand::template times<0>(pair(0), s);
-    first[r + 2] = Operand::template times<0>(pair(1), s);
-    second[r] = Operand::template times<1>(pair(2), s);
-    second[r + 2] = Operand::template times<1>(pair(3), s);
+  for (uint32_t part = 0; part < Tile::kSteps; part += 2) {
+#pragma unroll
+    for (uint32_t r = 0; r < 2; ++r) {
+      const uint32_t at =
+          lane.scales + stage * Tile::kScaleBytes + part / 2 * kScaleTileBytes + r * 8 * 16;
+      const uint32_t word = part >= steps ? 0 : ptx::ld_shared_b32(at);
+      scales[part][r] = word;
+      scales[part + 1][r] = part + 1 >= steps ? 0 : word;
+      all |= word;
+    }
   }
+  return !__any_sync(0xFFFFFFFF, (all & 0x80808080) != 0);
 }
 
 // A part is decoded while the wgmmas of the part before run, as in multiply_part, which says how
 // ptxas has to see it; then the codes of the next one are loaded, from `row`.
 template <typename Tile, typename Operand, uint32_t kPart>
 __device__ void multiply_a16_part(const Cta90<Tile>& cta, uint32_t row, const uint32_t (&scales)[2],
-                                  uint32_t lane, bool first, A16CodesOf<Tile>& codes,
+                                  uint32_t lane, bool first, bool near, A16CodesOf<Tile>& codes,
                                   TokenSlot<Tile>& slot, float (&sums)[Tile::kTokens / 2]) {
   constexpr uint32_t kStep = kPart % Tile::kSlotSteps;
   uint32_t a[4][4];
-  decode_a16_piece<Operand, 0>(codes, scales, a[0], a[1]);
-  decode_a16_piece<Operand, 1>(codes, scales, a[2], a[3]);
+  if constexpr (Tile::kMxfp4) {
+    decode_mxfp4_part<kPart>(codes, scales, near, a);
+  } else {
+    decode_a16_piece<Operand, 0>(codes, scales, a[0], a[1]);
+    decode_a16_piece<Operand, 1>(codes, scales, a[2], a[3]);
+  }
   if (kPart < 3) load_a16_codes<Tile>(row, kPart + 1, codes);
   if (kStep == 0) ptx::mbarrier_wait(cta.tokens_full(slot.at.stage), slot.at.parity);
   const uint32_t b = static_cast<uint32_t>(wgmma_descriptor(cta.tokens(0))) +
@@ -189,16 +199,19 @@ __device__ void multiply_a16_as(const Cta90<Tile>& cta, uint32_t warp, uint32_t 
     A16CodesOf<Tile> codes;
     load_a16_codes<Tile>(row, 0, codes);
     const uint32_t steps = left == 1 ? last_steps : Tile::kSteps;
-    if constexpr (Operand::kUe8m0) {
+    bool near = true;
+    if constexpr (Tile::kMxfp4) {
+      near = load_mxfp4_scales<Tile>(at, stage.stage, steps, scales);
+    } else if constexpr (Operand::kUe8m0) {
       load_ue8m0_scales<Tile>(at, stage.stage, steps, of_32, scales);
     } else {
       load_a16_scales<Tile>(at, stage.stage, steps, scales);
     }
     const bool first = left == all;
-    multiply_a16_part<Tile, Operand, 0>(cta, row, scales[0], lane, first, codes, slot, sums);
-    multiply_a16_part<Tile, Operand, 1>(cta, row, scales[1], lane, false, codes, slot, sums);
-    multiply_a16_part<Tile, Operand, 2>(cta, row, scales[2], lane, false, codes, slot, sums);
-    multiply_a16_part<Tile, Operand, 3>(cta, row, scales[3], lane, false, codes, slot, sums);
+    multiply_a16_part<Tile, Operand, 0>(cta, row, scales[0], lane, first, near, codes, slot, sums);
+    multiply_a16_part<Tile, Operand, 1>(cta, row, scales[1], lane, false, near, codes, slot, sums);
+    multiply_a16_part<Tile, Operand, 2>(cta, row, scales[2], lane, false, near, codes, slot, sums);
+    multiply_a16_part<Tile, Operand, 3>(cta, row, scales[3], lane, false, near, codes, slot, sums);
     ptx::mbarrier_arrive(full + kEmpty);  // each lane for what it read, as in multiply()
   }
   ptx::wgmma_wait_group<0>();
@@ -211,6 +224,9 @@ __device__ void multiply_a16_as(const Cta90<Tile>& cta, uint32_t warp, uint32_t 
 template <typename Tile>
 __device__ void multiply_a16(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                              WidePosition<Tile>& position, float (&sums)[Tile::kTokens / 2]) {
+  if constexpr (Tile::kMxfp4) {
+    return multiply_a16_as<Tile, Mxfp4Operand>(cta, warp, lane, position, sums);
+  }
   if constexpr (kTakesUe8m0<Tile>) {
     if (cta.p.weight_format != kFormatNvfp4) {
       return multiply_a16_as<Tile, Ue8m0Operand>(cta, warp, lane, position, sums);

@@ -44,6 +44,20 @@ struct Sm90Once : Sm90Plain<Tile> {
 template <typename Tile>
 constexpr bool kHasOnceEntry = Tile::kPushesSums&& Tile::kSeveralTiles;
 
+// Either of them for weights in MXFP4, where tokens are bf16. The entry for every product takes
+// such weights too, with everything that a plain product does not have.
+template <typename Entry>
+struct Sm90Mxfp4 : Entry {
+  static constexpr bool kMxfp4 = true;
+  static_assert(Entry::kPlain && Entry::kUe8m0Weights);
+};
+template <typename Tile>
+constexpr bool kHasMxfp4Entry = false;
+#define SM90_A16_TILE(weights, tokens, ...) \
+  template <>                               \
+  inline constexpr bool kHasMxfp4Entry<Sm90TileBf16_##weights##x##tokens> = true;
+#include "kernel/sm90/tiles.def"
+
 // A tile in the entry for grouped products (common/groups.cuh): rows of a group begin anywhere, so
 // a token tile is numbered by its first row. A CTA computes one tile, with K cut as for a
 // batch-invariant product, so that a row has the bits that it has there.

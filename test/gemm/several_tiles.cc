@@ -126,3 +126,18 @@ TEST_CASE("a CTA of 9.0 goes from tile to tile with few tokens", "[tiles]") {
   f.d_type = NVFP4_TYPE_F32;
   REQUIRE(difference_on_device(gpu.driver, support::GeneralProblem(problem, f, 1)) == "");
 }
+
+TEST_CASE("a CTA of 9.0 goes from tile to tile with MXFP4 weights", "[tiles][formats]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  if (gpu.small() && gpu.info.sms > 4) {
+    SKIP_TEST("an emulated Hopper takes few SMs for it: EMU_SMS=3");
+  }
+  const char* variant = GENERATE("sm90_bf16_64x16x256/1", "sm90_bf16_128x128x256/1");
+  const int64_t tiles = gpu.sized<int64_t>(132 + 67, 2 * gpu.info.sms + 1);
+  const support::Shape shape{9, tiles * gemm_test::tile_weights(variant) - 36, 320};
+  const Problem made = with_format(make_problem(shape, Data::exact, 952),
+                                   NVFP4_OPERAND_FORMAT_MXFP4, Data::exact, 952);
+  const Problem problem = forced(variant, with_a16(made, NVFP4_TYPE_BF16, Data::exact, 952));
+  REQUIRE(gemm_test::split_of(gpu, support::DeviceGemm(gpu.driver, problem).desc) == 1);
+  gemm_test::require_reference_bits(gpu, problem);
+}

@@ -47,6 +47,7 @@ struct Sm90TinyTile : Sm90TinyRow<kTokensPerTile> {
   static constexpr bool kBatchInvariant = false;  // sums of 16 at a time
   static constexpr bool kSeveralTiles = true;
   static constexpr bool kPlain = false;
+  static constexpr bool kMxfp4 = false;
   static constexpr bool kGrouped = false;
   static constexpr bool kStoresByTma = false;
   static constexpr uint32_t kAccumulators = 1;

@@ -79,6 +79,7 @@ struct Sm90WideTile : Sm90WideRow<kWeightsPerTile, kTokensPerTile, kType != Sm90
   static constexpr uint32_t kDecodingWarps = kDecodesTokens ? 3 : 0;
 
   static constexpr bool kPlain = false;
+  static constexpr bool kMxfp4 = false;
   static constexpr bool kGrouped = false;
   static constexpr uint32_t kTokenStep = kTokens;  // rows of one token tile, as it is numbered
   static constexpr bool kStoresByTma = false;
