@@ -49,11 +49,15 @@ void MissingRows::add(uint32_t row, const char* who, const char* what, uint32_t 
   if (why.empty()) why = format("a %s read %s 0x%x, which nobody had written", who, what, where);
 }
 
+void MissingRows::add(uint32_t row, const std::string& reason) {
+  rows[row] = 1;
+  if (why.empty()) why = reason;
+}
+
 void MmaOperand::gather(const SharedMemory& shared, uint8_t* packed, uint32_t first,
                         MissingRows& missing) const {
-  const auto lacks = [&](uint32_t address, uint32_t bytes, uint32_t row, uint32_t count) {
-    if (shared.has_value(address, bytes, name)) return;
-    for (uint32_t i = 0; i < count; ++i) missing.add(row + i, name, "shared address", address);
+  const auto lacks = [&](uint32_t address, uint32_t bytes, uint32_t row) {
+    if (!shared.has_value(address, bytes, name)) missing.add(row, name, "shared address", address);
   };
   if (!transposed) {
     each_k_major(*this, [&](uint32_t r, uint32_t c, uint32_t address) {
@@ -64,17 +68,19 @@ void MmaOperand::gather(const SharedMemory& shared, uint8_t* packed, uint32_t fi
         return;
       }
       std::memcpy(to, shared.view_any(address, chunk_data, name), chunk_data);
-      lacks(address, chunk_data, first + r, 1);
+      lacks(address, chunk_data, first + r);
     });
     return;
   }
   const uint32_t per_chunk = chunk_bytes / element_bytes;
   each_transposed(*this, [&](uint32_t row, uint32_t k, uint32_t address) {
-    const uint8_t* from = shared.view_any(address, chunk_bytes, name);
-    for (uint32_t i = 0; i < per_chunk; ++i)
+    const uint8_t* const whole = shared.readable(address, chunk_bytes);
+    const uint8_t* from = whole ? whole : shared.view_any(address, chunk_bytes, name);
+    for (uint32_t i = 0; i < per_chunk; ++i) {
       std::memcpy(packed + (row + i) * operand_row_bytes + k * element_bytes,
                   from + i * element_bytes, element_bytes);
-    lacks(address, chunk_bytes, first + row, per_chunk);
+      if (!whole) lacks(address + i * element_bytes, element_bytes, first + row + i);
+    }
   });
 }
 

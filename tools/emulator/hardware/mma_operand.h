@@ -18,6 +18,7 @@ struct MissingRows {
   std::string why;            // of the first; empty: no row does
 
   void add(uint32_t row, const char* who, const char* what, uint32_t where);
+  void add(uint32_t row, const std::string& reason);
   bool any() const { return !why.empty(); }
 };
 

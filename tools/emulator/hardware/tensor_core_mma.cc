@@ -150,29 +150,43 @@ Mma check(const MmaCommand& c, const Memories& ctas) {
   return m;
 }
 
-// With .ws each fold of N has its own copy of A, and two that differ are two products: FlashMLA's
-// kernels, in use on B200s, need that.
-void gather_copies(const MmaCommand& c, const TensorMemory& tensor, uint8_t* packed) {
-  const uint32_t column = TensorMemory::column_of(uint32_t(c.a));
-  for (uint32_t lane = 0; lane < TensorMemory::lanes; ++lane)
-    std::memcpy(packed + lane * operand_row_bytes,
-                tensor.read_row(lane, column, words, "tcgen05.mma.ws A"), operand_row_bytes);
+// A row of A in a lane of tensor memory; nullptr where it lacks a value, as row `r` of `missing`.
+const uint32_t* row_in(const TensorMemory& tensor, uint32_t lane, uint32_t column, uint32_t r,
+                       const char* who, MissingRows& missing) {
+  if (const uint32_t* row = tensor.known_row(lane, column, words)) return row;
+  while (tensor.has_value(lane, column)) ++column;
+  missing.add(r, who, "tensor memory", lane << 16 | column);
+  return nullptr;
 }
 
+// With .ws each fold of N has its own copy of A, and two that differ are two products: FlashMLA's
+// kernels, in use on B200s, need that.
+void gather_copies(const MmaCommand& c, const TensorMemory& tensor, uint8_t* packed,
+                   MissingRows& missing) {
+  const uint32_t column = TensorMemory::column_of(uint32_t(c.a));
+  for (uint32_t lane = 0; lane < TensorMemory::lanes; ++lane)
+    if (const uint32_t* row = row_in(tensor, lane, column, lane, "tcgen05.mma.ws A", missing))
+      std::memcpy(packed + lane * operand_row_bytes, row, operand_row_bytes);
+}
+
+// The rows of this CTA are those from `first` on in `missing`.
 void gather_a_from_tensor(const MmaCommand& c, const Mma& m, const TensorMemory& tensor,
-                          uint8_t* packed) {
+                          uint8_t* packed, uint32_t first, MissingRows& missing) {
   constexpr const char* who = "tcgen05.mma A";
   const uint32_t column = TensorMemory::column_of(uint32_t(c.a));
-  if (c.weights) return gather_copies(c, tensor, packed);
+  if (c.weights) return gather_copies(c, tensor, packed, missing);
   for (uint32_t r = 0; r < m.a_rows; ++r) {
     const std::vector<uint32_t> lanes = operand_lanes(m.path, r, m.lane);
-    const uint32_t* row = tensor.read_row(lanes[0], column, words, who);
-    for (const uint32_t lane : lanes)
-      if (std::memcmp(row, tensor.read_row(lane, column, words, who), operand_row_bytes))
+    const uint32_t* row = row_in(tensor, lanes[0], column, first + r, who, missing);
+    for (size_t i = 1; row && i < lanes.size(); ++i) {
+      const uint32_t* copy = row_in(tensor, lanes[i], column, first + r, who, missing);
+      if (copy && std::memcmp(row, copy, operand_row_bytes))
         throw Fault(FaultKind::tensor_memory,
                     format("%s: row %u differs between its copies in lanes %u and %u", who, r,
-                           lanes[0], lane));
-    std::memcpy(packed + r * operand_row_bytes, row, operand_row_bytes);
+                           lanes[0], lanes[i]));
+      row = copy;
+    }
+    if (row) std::memcpy(packed + r * operand_row_bytes, row, operand_row_bytes);
   }
 }
 
@@ -225,7 +239,7 @@ struct Scales {
 struct Operands {
   std::vector<uint8_t> a, b;
   std::vector<Scales> sfa, sfb;  // one for all lanes, or one for each band
-  MissingRows no_a, no_b;        // of operand or scales
+  MissingRows no_a, no_b;        // of operand or scales, A's as in `a`
 };
 
 void gather_sfb(const MmaCommand& c, const Mma& m, const Memories& ctas, uint32_t of_band,
@@ -273,12 +287,12 @@ Operands gather(const MmaCommand& c, const Mma& m, const Memories& ctas) {
              std::vector<uint8_t>(s.n * operand_row_bytes),
              {},
              {},
-             {std::vector<uint8_t>(s.m), ""},
+             {std::vector<uint8_t>(std::max(s.m, TensorMemory::lanes)), ""},
              {std::vector<uint8_t>(s.n), ""}};
   each_cta(ctas, [&](uint32_t i) {
     uint8_t* a = o.a.data() + i * m.a_rows * operand_row_bytes;
     if (c.a_in_tensor)
-      gather_a_from_tensor(c, m, ctas[i].tensor, a);
+      gather_a_from_tensor(c, m, ctas[i].tensor, a, i * m.a_rows, o.no_a);
     else
       m.a.gather(ctas[i].shared, a, i * m.a_rows, o.no_a);
     const uint32_t first = i * m.b_rows;
@@ -288,9 +302,14 @@ Operands gather(const MmaCommand& c, const Mma& m, const Memories& ctas) {
   return o;
 }
 
+// Where a strip's rows of A start in Operands::a.
+uint32_t first_row(const MmaCommand& c, const Strip& strip) {
+  return c.weights && c.a_in_tensor ? strip.lane : strip.row;
+}
+
 void multiply(const MmaCommand& c, const MmaShape& s, const Operands& o, const Strip& strip,
               uint32_t* d) {
-  const uint32_t row = c.weights && c.a_in_tensor ? strip.lane : strip.row;
+  const uint32_t row = first_row(c, strip);
   const uint8_t *a = &o.a[row * operand_row_bytes], *b = &o.b[strip.n * operand_row_bytes];
   const bool scaled = is_block_scaled(c.kind);
   const size_t of_band = o.sfa.size() > 1 ? strip.lane / band : 0;
@@ -328,11 +347,12 @@ Strip enabled(const MmaCommand& c, const Strip& strip, uint32_t from) {
 void lose(const MmaCommand& c, const Operands& o, const Strip& strip, TensorMemory& tensor) {
   const uint32_t column = TensorMemory::column_of(c.d);
   const std::string at = format(" (PTX line %u)", c.line);
+  const std::string why_a = o.no_a.why + at, why_b = o.no_b.why + at;
   for (uint32_t r = 0; r < strip.rows; ++r) {
-    const bool no_a = o.no_a.rows[strip.row + r];
+    const bool no_a = o.no_a.rows[first_row(c, strip) + r];
     for (uint32_t n = 0; n < strip.columns; ++n)
       if (no_a || o.no_b.rows[strip.n + n])
-        tensor.lose(strip.lane + r, column + n, (no_a ? o.no_a.why : o.no_b.why) + at);
+        tensor.lose(strip.lane + r, column + n, no_a ? why_a : why_b);
   }
 }
 
@@ -341,9 +361,9 @@ void run_strip(const MmaCommand& c, const Mma& m, const Operands& o, const Strip
   const uint32_t column = TensorMemory::column_of(c.d);
   uint32_t* d = nullptr;
   for (uint32_t lane = strip.lane + strip.rows; lane-- > strip.lane;)
-    d = c.accumulate
-            ? tensor.update_row(lane, column, strip.columns, "tcgen05.mma with enable-input-d")
-            : tensor.write_row(lane, column, strip.columns, "tcgen05.mma D");
+    d = c.accumulate ? tensor.update_row(lane, column, strip.columns,
+                                         "tcgen05.mma with enable-input-d", c.line)
+                     : tensor.write_row(lane, column, strip.columns, "tcgen05.mma D");
   multiply(c, m.shape, o, strip, d);
   if (o.no_a.any() || o.no_b.any()) lose(c, o, strip, tensor);
 }

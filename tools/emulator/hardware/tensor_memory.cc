@@ -128,13 +128,17 @@ void TensorMemory::write(uint32_t lane, uint32_t column, uint32_t bits, const ch
 const uint32_t* TensorMemory::read_row(uint32_t lane, uint32_t column, uint32_t count,
                                        const char* who) const {
   require(column, count, who);
+  if (const uint32_t* row = known_row(lane, column, count)) return row;
+  uint32_t c = column;
+  while (has_value(lane, c)) ++c;
+  unwritten(lane, c, who);
+}
+
+const uint32_t* TensorMemory::known_row(uint32_t lane, uint32_t column, uint32_t count) const {
   const uint32_t first = lane * columns + column;
   const State* const states = &written_[first];
-  if (count && states[0] == State::value && !std::memcmp(states, states + 1, count - 1))
-    return cells_.data() + first;  // all like the first
-  for (uint32_t c = 0; c < count; ++c)
-    if (states[c] != State::value) unwritten(lane, column + c, who);
-  return cells_.data() + first;
+  const bool all = states[0] == State::value && !std::memcmp(states, states + 1, count - 1);
+  return all ? cells_.data() + first : nullptr;
 }
 
 uint32_t* TensorMemory::write_row(uint32_t lane, uint32_t column, uint32_t count, const char* who) {
@@ -144,13 +148,18 @@ uint32_t* TensorMemory::write_row(uint32_t lane, uint32_t column, uint32_t count
   return cells_.data() + first;
 }
 
-uint32_t* TensorMemory::update_row(uint32_t lane, uint32_t column, uint32_t count,
-                                   const char* who) {
+uint32_t* TensorMemory::update_row(uint32_t lane, uint32_t column, uint32_t count, const char* who,
+                                   uint32_t line) {
   require(column, count, who);
   const uint32_t first = lane * columns + column;
   static_assert(sizeof(State) == 1);
-  if (const void* none = std::memchr(&written_[first], int(State::nothing), count))
-    unwritten(lane, column + uint32_t(static_cast<const State*>(none) - &written_[first]), who);
+  if (std::memchr(&written_[first], int(State::nothing), count))
+    for (uint32_t c = column; c < column + count; ++c)
+      if (written_[lane * columns + c] == State::nothing)
+        lose(lane, c,
+             format("a %s added to tensor memory lane %u column %u, which nobody had written (PTX "
+                    "line %u)",
+                    who, lane, c, line));
   return cells_.data() + first;
 }
 

@@ -3,7 +3,7 @@
 //
 // An address is lane << 16 | column. Each cell has a shadow: a cell that nobody wrote since its
 // column was allocated, or that tcgen05.cp filled from bytes nobody wrote, has no value. Nor has
-// one that a tcgen05.mma made of such bytes, which another MMA may add to.
+// one that a tcgen05.mma made of what had none, or that tcgen05.st stored no value to.
 #pragma once
 
 #include <bitset>
@@ -61,8 +61,11 @@ class TensorMemory {
   // `count` neighbouring columns of one lane, for the tensor core.
   const uint32_t* read_row(uint32_t lane, uint32_t column, uint32_t count, const char* who) const;
   uint32_t* write_row(uint32_t lane, uint32_t column, uint32_t count, const char* who);
-  // To be added to: Fault where nothing was written; a cell that an MMA lost stays lost.
-  uint32_t* update_row(uint32_t lane, uint32_t column, uint32_t count, const char* who);
+  // The same without a Fault, of allocated columns: nullptr where one has no value.
+  const uint32_t* known_row(uint32_t lane, uint32_t column, uint32_t count) const;
+  // To be added to by the MMA of that PTX line: a cell without a value has none afterwards.
+  uint32_t* update_row(uint32_t lane, uint32_t column, uint32_t count, const char* who,
+                       uint32_t line);
   void lose(uint32_t lane, uint32_t column, const std::string& why);
   std::string why_none(uint32_t lane, uint32_t column) const;  // of a cell without a value
 

@@ -42,11 +42,23 @@ void each_chunk(const Operand& o, F f) {
   }
 }
 
+// A chunk of an operand; rows of which it lacks bytes go to `missing`.
+const uint8_t* chunk(const Operand& o, const SharedMemory& shared, uint32_t row, uint32_t address,
+                     MissingRows& missing) {
+  if (const uint8_t* whole = shared.readable(address, 16)) return whole;
+  const uint8_t* from = shared.view_any(address, 16, o.name);
+  const uint32_t rows = o.mn_major ? mn_chunk : 1, bytes = 16 / rows;
+  for (uint32_t i = 0; i < rows; ++i)
+    if (!shared.has_value(address + i * bytes, bytes, o.name))
+      missing.add(row * rows + i, o.name, "shared address", address + i * bytes);
+  return from;
+}
+
 // Rows of 32 bytes of K, whichever way they lie in shared memory.
-std::vector<uint8_t> gather(const Operand& o, const SharedMemory& shared) {
+std::vector<uint8_t> gather(const Operand& o, const SharedMemory& shared, MissingRows& missing) {
   std::vector<uint8_t> rows(o.rows * row_bytes);
   each_chunk(o, [&](uint32_t row, uint32_t column, uint32_t address) {
-    const uint8_t* from = shared.view(address, 16, o.name);
+    const uint8_t* from = chunk(o, shared, row, address, missing);
     if (!o.mn_major) {
       std::memcpy(&rows[row * row_bytes + column * 16], from, 16);
       return;
@@ -64,7 +76,7 @@ std::vector<uint8_t> gather(const Fragments& a) {
   for (uint32_t w = 0; w < wgmma_warps; ++w)
     for (uint32_t r = 0; r < a_registers; ++r)
       for (uint32_t l = 0; l < lanes; ++l)
-        std::memcpy(&rows[(16 * w + l / 4 + 8 * (r % 2)) * row_bytes + l % 4 * 4 + 16 * (r / 2)],
+        std::memcpy(&rows[fragment_row(w, r, l) * row_bytes + l % 4 * 4 + 16 * (r / 2)],
                     &a[(w * a_registers + r) * lanes + l], 4);
   return rows;
 }
@@ -117,10 +129,10 @@ bool starts_inside_pattern(const WgmmaCommand& c) {
 }
 
 void run_wgmma(const WgmmaCommand& c, const SharedMemory& shared, const Fragments& fragments,
-               Fragments& d) {
+               Fragments& d, WgmmaMissing& missing) {
   const std::vector<uint8_t> a =
-      c.a_in_registers ? gather(fragments) : gather(operand_a(c), shared);
-  const std::vector<uint8_t> b = gather(operand_b(c), shared);
+      c.a_in_registers ? gather(fragments) : gather(operand_a(c), shared, missing.a);
+  const std::vector<uint8_t> b = gather(operand_b(c), shared, missing.b);
   std::vector<uint32_t> sums(wgmma_rows * c.n);
   const bool pairs = c.d_type == AccumulatorType::f16;
   if (c.accumulate)
@@ -134,6 +146,17 @@ void run_wgmma(const WgmmaCommand& c, const SharedMemory& shared, const Fragment
     const uint32_t* from = &sums[row * c.n + column];
     d[word] = pairs ? from[0] | from[1] << 16 : from[0];
   });
+}
+
+std::vector<uint32_t> lost_lanes(const WgmmaCommand& c, const WgmmaMissing& missing) {
+  std::vector<uint32_t> lost(wgmma_warps * c.d_registers());
+  const uint32_t per = c.d_type == AccumulatorType::f16 ? 2 : 1;
+  each_result(c, [&](uint32_t word, uint32_t row, uint32_t column) {
+    bool none = missing.a.rows[row];
+    for (uint32_t i = 0; i < per; ++i) none |= bool(missing.b.rows[column + i]);
+    lost[word / lanes] |= uint32_t(none) << word % lanes;
+  });
+  return lost;
 }
 
 }  // namespace emu

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tools/emulator/hardware/instruction_descriptor.h"
+#include "tools/emulator/hardware/mma_operand.h"
 #include "tools/emulator/memory/shared_memory.h"
 
 namespace emu {
@@ -33,6 +34,10 @@ struct WgmmaCommand {
 // Per warp, fragment register and lane, row by row of [4][registers][32].
 using Fragments = std::vector<uint32_t>;
 constexpr uint32_t a_registers = 4;
+// The row of A that is in this register of a lane.
+constexpr uint32_t fragment_row(uint32_t warp, uint32_t reg, uint32_t lane) {
+  return 16 * warp + lane / 4 + 8 * (reg % 2);
+}
 
 // The addresses of the 16-byte chunks of shared memory that it reads. Throws Fault on a descriptor
 // that is wrong.
@@ -41,8 +46,18 @@ std::vector<uint32_t> check_wgmma(const WgmmaCommand& command);
 // Does an operand start where the manual wants a base offset? A formal matter.
 bool starts_inside_pattern(const WgmmaCommand& command);
 
-// `a` is only used with A in registers. `d` holds the accumulators and gets the results.
+// The rows of A and columns of B that lack a value.
+struct WgmmaMissing {
+  MissingRows a{std::vector<uint8_t>(wgmma_rows), ""}, b{std::vector<uint8_t>(256), ""};
+  bool any() const { return a.any() || b.any(); }
+};
+
+// `a` is only used with A in registers. `d` holds the accumulators and gets the results. What an
+// operand in shared memory lacks is added to `missing`.
 void run_wgmma(const WgmmaCommand& command, const SharedMemory& shared, const Fragments& a,
-               Fragments& d);
+               Fragments& d, WgmmaMissing& missing);
+
+// The lanes of each register of D, [4][registers], in which a sum has no value.
+std::vector<uint32_t> lost_lanes(const WgmmaCommand& command, const WgmmaMissing& missing);
 
 }  // namespace emu

@@ -168,7 +168,8 @@ class Warp {
   // mov only: the lanes whose register has a value; no Fault. A lane without one can be passed on.
   uint32_t defined(const ptx::Operand& op, uint32_t active) const;
   void undefine(const ptx::Operand& op, uint32_t lanes_without_value, Reason why = {});
-  Reason why(const ptx::Operand& op) const;  // what undefine() was given
+  Reason why(const ptx::Operand& op) const;                 // what undefine() was given
+  std::string computed_from(const Unknown& unknown) const;  // the reason of what is made of it
   // What is wrong with reading it there, in words.
   std::string none_in(const ptx::Operand& op, uint32_t lanes_without_value) const;
 
@@ -222,8 +223,11 @@ class Warp {
   void wgmma_fence();
   // A register that another instruction has accessed since the last wgmma.fence.
   bool needs_wgmma_fence(const ptx::Operand& op) const;
-  void begin_wgmma_fragment(const ptx::Operand& op);
+  uint32_t begin_wgmma_fragment(const ptx::Operand& op);  // the lanes without a value
   void begin_wgmma_accumulator(const ptx::Operand& op, uint32_t shape, bool accumulate);
+  // An operation takes effect on an accumulator: these lanes get a sum without a value, and what
+  // had none before keeps none if it is added to.
+  void lose_wgmma(const ptx::Operand& op, bool accumulate, uint32_t lost, const std::string& why);
   void end_wgmma(const ptx::Operand& op);
   const uint64_t* wgmma_values(const ptx::Operand& op, Row& scratch) const;
   uint64_t* wgmma_row(const ptx::Operand& op) { return &values_[size_t(op.reg) * 32]; }
@@ -261,6 +265,7 @@ class Warp {
   struct WgmmaUse {
     uint16_t accumulators = 0, fragments = 0;  // operations in flight
     uint32_t shape = 0;
+    uint32_t missing = 0;  // lanes that have no value when they are over
     bool any() const { return accumulators || fragments; }
   };
   std::vector<WgmmaUse> wgmma_;            // per slot, once there was a wgmma.fence

@@ -121,11 +121,15 @@ std::string Warp::origin(const Unknown& unknown) const {
   return reason->second.text;
 }
 
+std::string Warp::computed_from(const Unknown& unknown) const {
+  const std::string how = "it was computed from a value that there was not: ";
+  const std::string why = origin(unknown);
+  return why.compare(0, how.size(), how) == 0 ? why : how + why;
+}
+
 uint64_t* Warp::result(const Operand& op, uint32_t active, const Unknown& unknown, uint32_t part) {
   if (unknown.lanes) {
-    const std::string how = "it was computed from a value that there was not: ";
-    std::string why = origin(unknown);
-    if (why.compare(0, how.size(), how) != 0) why = how + why;
+    std::string why = computed_from(unknown);
     uint64_t* d = destination(op, active, part);
     undefine(op, unknown.lanes, {std::move(why)});
     return d;

@@ -21,17 +21,18 @@ bool Warp::needs_wgmma_fence(const Operand& op) const {
   return op.kind == Operand::Kind::reg && touched_[op.reg] == wgmma_fences_;
 }
 
-void Warp::begin_wgmma_fragment(const Operand& op) {
-  if (op.kind != Operand::Kind::reg) return;
+uint32_t Warp::begin_wgmma_fragment(const Operand& op) {
+  if (op.kind != Operand::Kind::reg) return 0;
   WgmmaUse& use = wgmma_[op.reg];
   if (use.accumulators)
     throw Fault(FaultKind::ordering,
                 format("wgmma.mma_async reads register %s as a fragment of A while it is the "
                        "accumulator of one that is not known to be complete",
                        name_of(op)));
-  if (!use.any() && defined_[op.reg] != ~0u) no_value(op, ~defined_[op.reg]);
+  if (!use.any()) use.missing = ~defined_[op.reg];
   defined_[op.reg] = 0;
   ++use.fragments;
+  return use.missing;
 }
 
 void Warp::begin_wgmma_accumulator(const Operand& op, uint32_t shape, bool accumulate) {
@@ -41,17 +42,24 @@ void Warp::begin_wgmma_accumulator(const Operand& op, uint32_t shape, bool accum
                 format("wgmma.mma_async writes register %s while one %s that uses it is not known "
                        "to be complete",
                        name_of(op), use.fragments ? "with it in A" : "of another shape"));
-  if (accumulate && !use.any() && defined_[op.reg] != ~0u) no_value(op, ~defined_[op.reg]);
+  if (!use.any()) use.missing = accumulate ? ~defined_[op.reg] : 0;
+  if (use.missing) why_.try_emplace(op.reg, Reason{computed_from({use.missing, &op})});
   defined_[op.reg] = 0;
   use.shape = shape;
   ++use.accumulators;
+}
+
+void Warp::lose_wgmma(const Operand& op, bool accumulate, uint32_t lost, const std::string& why) {
+  WgmmaUse& use = wgmma_[op.reg];
+  use.missing = (accumulate ? use.missing : 0) | lost;
+  if (lost) why_[op.reg] = {why};
 }
 
 void Warp::end_wgmma(const Operand& op) {
   if (op.kind != Operand::Kind::reg) return;
   WgmmaUse& use = wgmma_[op.reg];
   --(use.accumulators ? use.accumulators : use.fragments);
-  if (!use.any()) defined_[op.reg] = ~0u;
+  if (!use.any()) defined_[op.reg] = ~use.missing;
 }
 
 const uint64_t* Warp::wgmma_values(const Operand& op, Row& scratch) const {

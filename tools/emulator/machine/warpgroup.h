@@ -23,6 +23,7 @@ struct WgmmaOperation {
   const SharedMemory* operands = nullptr;
   std::vector<uint32_t> chunks;  // of shared memory, in flight until `observed`
   Fragments a;
+  WgmmaMissing missing = {};
   uint32_t issued = 0;  // warps, a bit each
   bool done = false, observed = false;
 

@@ -5,6 +5,7 @@
 #include "tools/emulator/op/matrix.h"
 #include "tools/emulator/machine/lane_memory.h"
 #include "tools/emulator/op/binders.h"
+#include "tools/emulator/op/no_value.h"
 #include "tools/emulator/op/op.h"
 
 namespace emu::ops {
@@ -35,6 +36,25 @@ Element element_of(uint32_t lane, uint32_t h, bool transposed) {
   return transposed ? Element{inner, outer} : Element{outer, inner};
 }
 
+// A row of eight elements, and which of them have no value.
+struct Row {
+  uint16_t elements[8] = {};
+  uint32_t missing = 0;
+
+  void read(const Bytes& from, const char* who) {
+    const bool whole = from.has_value(0, row_bytes, who);
+    for (uint32_t half = 0; whole && half < 2; ++half) {
+      const uint64_t word = from.read(half * 8, 8, who);
+      for (uint32_t k = 0; k < 4; ++k) elements[half * 4 + k] = uint16_t(word >> 16 * k);
+    }
+    for (uint32_t k = 0; !whole && k < 8; ++k)
+      if (from.has_value(2 * k, 2, who))
+        elements[k] = uint16_t(from.read(2 * k, 2, who));
+      else
+        missing |= 1u << k;
+  }
+};
+
 Step load(Warp& w, const Instr& in, uint32_t active) {
   w.require_whole(active, in.opcode);
   const std::vector<Operand>& d = in.ops[0].elements;
@@ -42,16 +62,18 @@ Step load(Warp& w, const Instr& in, uint32_t active) {
   Rows from;
   locate_rows(w, in, in.ops[1], uint32_t(d.size()), Use::read, from);
   for (uint32_t i = 0; i < d.size(); ++i) {
-    uint16_t matrix[rows][8];
-    for (uint32_t r = 0; r < rows; ++r)
-      for (uint32_t half = 0; half < 2; ++half) {
-        const uint64_t word = from.place[i * rows + r].read(half * 8, 8, in.opcode);
-        for (uint32_t k = 0; k < 4; ++k) matrix[r][half * 4 + k] = uint16_t(word >> 16 * k);
-      }
+    Row matrix[rows];
+    for (uint32_t r = 0; r < rows; ++r) matrix[r].read(from.place[i * rows + r], in.opcode);
     for_lanes(active, [&](uint32_t lane) {
-      const Element low = element_of(lane, 0, transposed), high = element_of(lane, 1, transposed);
-      w.set(d[i], lane,
-            matrix[low.row][low.column] | uint32_t(matrix[high.row][high.column]) << 16);
+      uint32_t value = 0;
+      for (const uint32_t h : {0, 1}) {
+        const Element e = element_of(lane, h, transposed);
+        if (matrix[e.row].missing >> e.column & 1)
+          return w.undefine(d[i], 1u << lane,
+                            why_loaded_none(in, from.place[i * rows + e.row], 2 * e.column, 2));
+        value |= uint32_t(matrix[e.row].elements[e.column]) << 16 * h;
+      }
+      w.set(d[i], lane, value);
     });
   }
   return Step::next;
@@ -65,16 +87,24 @@ Step store(Warp& w, const Instr& in, uint32_t active) {
   locate_rows(w, in, in.ops[0], uint32_t(values.size()), Use::write, to);
   for (uint32_t i = 0; i < values.size(); ++i) {
     uint64_t matrix[rows][2] = {};
+    uint32_t missing[rows] = {};  // elements
+    const uint32_t known = w.defined(values[i], active);
     for_lanes(active, [&](uint32_t lane) {
-      const uint64_t value = w.get(values[i], lane);
+      const uint64_t value = known >> lane & 1 ? w.get(values[i], lane) : 0;
       for (uint32_t h = 0; h < 2; ++h) {
         const Element e = element_of(lane, h, transposed);
         matrix[e.row][e.column / 4] |= (value >> 16 * h & 0xFFFF) << e.column % 4 * 16;
+        missing[e.row] |= (~known >> lane & 1) << e.column;
       }
     });
-    for (uint32_t r = 0; r < rows; ++r)
-      for (uint32_t half = 0; half < 2; ++half)
-        to.place[i * rows + r].write(half * 8, 8, matrix[r][half], in.opcode);
+    for (uint32_t r = 0; r < rows; ++r) {
+      const Bytes& row = to.place[i * rows + r];
+      for (uint32_t half = 0; half < 2; ++half) row.write(half * 8, 8, matrix[r][half], in.opcode);
+      for_lanes(missing[r], [&](uint32_t k) {
+        row.forget(2 * k, 2, in.opcode,
+                   why_stored_none(w, in, values[i], row.place(), active & ~known));
+      });
+    }
   }
   return Step::next;
 }
@@ -83,15 +113,17 @@ Step store(Warp& w, const Instr& in, uint32_t active) {
 Step transpose(Warp& w, const Instr& in, uint32_t active) {
   w.require_whole(active, in.opcode);
   Warp::Row scratch;
-  const uint64_t* source = w.source(in.ops[1], active, scratch);
-  uint32_t value[32] = {};
+  Warp::Unknown unknown;
+  const uint64_t* source = w.operand(in.ops[1], active, scratch, unknown);
+  uint32_t value[32] = {}, missing = 0;
   for (uint32_t lane = 0; lane < 32; ++lane)
     for (uint32_t h = 0; h < 2; ++h) {
       const Element e = element_of(lane, h, true);
-      value[lane] |= uint32_t(source[e.row * 4 + e.column / 2] >> 16 * (e.column % 2) & 0xFFFF)
-                     << 16 * h;
+      const uint32_t from = e.row * 4 + e.column / 2;
+      value[lane] |= uint32_t(source[from] >> 16 * (e.column % 2) & 0xFFFF) << 16 * h;
+      missing |= (unknown.lanes >> from & 1) << lane;
     }
-  uint64_t* d = w.destination(in.ops[0], active);
+  uint64_t* d = w.result(in.ops[0], active, {missing, unknown.of});
   for_lanes(active, [&](uint32_t i) { d[i] = value[i]; });
   return Step::next;
 }

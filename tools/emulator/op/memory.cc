@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "tools/emulator/machine/lane_memory.h"
-#include "tools/emulator/machine/report.h"
 #include "tools/emulator/op/binders.h"
+#include "tools/emulator/op/no_value.h"
 #include "tools/emulator/op/op.h"
 #include "tools/emulator/op/shared_access.h"
 
@@ -52,34 +52,6 @@ bool strong(const Instr& in) {
 
 constexpr bool may_lack_value(Space s) { return s != Space::param && s != Space::constant; }
 
-Reason why_none(const Instr& in, const Bytes& from, uint32_t at, uint32_t bytes) {
-  const Place& p = from.place();
-  if (p.space == Space::global)
-    return {format("the load of PTX line %u found none at 0x%llx: ", in.pos.line,
-                   (unsigned long long)(p.address + at)) +
-            from.why_none(at, bytes)};
-  if (!p.cta) return {"it was loaded from local memory without one"};
-  const uint32_t address = uint32_t(p.offset) + at;
-  const std::string variable = report::shared_object(*p.cta, address);
-  return {format("the load of PTX line %u found none at shared address 0x%x, %s, which %s",
-                 in.pos.line, address, variable.c_str(), from.why_none(at, bytes).c_str()),
-          true};
-}
-
-// A register without a value may be stored: what was there is gone, and whoever needs it is told of
-// the store.
-std::string why_stored_none(const Warp& w, const Instr& in, const Operand& op, const Place& p,
-                            uint32_t lanes) {
-  if (p.space == Space::global)
-    return format("PTX line %u of kernel %s stores none there: ", in.pos.line,
-                  w.cta.cluster.launch.function->name.c_str()) +
-           w.none_in(op, lanes);
-  const Reason reason = w.why(op);
-  if (!p.cta || reason.from_shared) return {};
-  return format("PTX line %u stores a register without one there", in.pos.line) +
-         (reason.text.empty() ? "" : ", as " + reason.text);
-}
-
 template <Space S>
 Step load(Warp& w, const Instr& in, uint32_t active) {
   const Operand& value = in.ops[0];
@@ -103,7 +75,7 @@ Step load(Warp& w, const Instr& in, uint32_t active) {
       const uint32_t at = e * shape.bytes;
       if (may_lack_value(S) && shape.parts == 1 && from[i].place().may_lack_value() &&
           !from[i].has_value(at, shape.bytes, "load"))
-        return w.undefine(op, 1u << i, why_none(in, from[i], at, shape.bytes));
+        return w.undefine(op, 1u << i, why_loaded_none(in, from[i], at, shape.bytes));
       uint64_t v = from[i].read(e * shape.bytes, shape.bytes, "load");
       if (is_signed) v = uint64_t(int64_t(v << unused) >> unused);
       w.set(op, i, v, shape.parts == 2 ? e : 0);

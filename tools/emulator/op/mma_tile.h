@@ -55,8 +55,8 @@ void each_word(Warp& w, const Operand& fragment, F f) {
 }
 
 // The same, and none(lane, register) for those without a value.
-template <class F, class G>
-void each_word(Warp& w, const Operand& fragment, Absent& absent, F f, G none) {
+template <class A, class F, class G>
+void each_word(Warp& w, const Operand& fragment, A& absent, F f, G none) {
   for (uint32_t i = 0; i < fragment.elements.size(); ++i) {
     Warp::Row scratch;
     Warp::Unknown unknown;

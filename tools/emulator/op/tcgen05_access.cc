@@ -119,14 +119,39 @@ Loaded read_cells(const TensorMemory& tensor, const Access& a) {
   return loaded;
 }
 
-void write_cells(TensorMemory& tensor, const Access& a, const std::vector<uint32_t>& values) {
+// What a store writes, by register and thread.
+struct Stored {
+  std::vector<uint32_t> values;
+  std::vector<uint32_t> missing;  // per register: the threads whose register has no value
+  std::string why;                // of one of them
+};
+
+void write_cells(TensorMemory& tensor, const Access& a, const Stored& stored) {
   for (uint32_t r = 0; r < a.registers; ++r)
     for (uint32_t t = 0; t < 32; ++t) {
       const Cell c = a.cell(t, r);
-      const uint32_t value = values[r * 32 + t];
+      const uint32_t value = stored.values[r * 32 + t];
       tensor.write(c.lane, c.column, a.packed ? value & 0xFFFF : value, "tcgen05.st");
       if (a.packed) tensor.write(c.lane, c.column + 1, value >> 16, "tcgen05.st");
+      for (uint32_t i = 0; stored.missing[r] >> t & 1 && i < a.columns_of_cell(); ++i)
+        tensor.lose(c.lane, c.column + i, stored.why);
     }
+}
+
+Stored stored_by(const Warp& warp, const Instr& in, uint32_t active, const Access& a) {
+  const Operand& registers = in.ops.back();
+  Stored stored{std::vector<uint32_t>(a.registers * 32), std::vector<uint32_t>(a.registers), ""};
+  for (uint32_t r = 0; r < a.registers; ++r) {
+    const Operand& from = registers.elements[r];
+    const uint32_t known = warp.defined(from, active);
+    stored.missing[r] = active & ~known;
+    if (stored.missing[r])
+      stored.why = format("PTX line %u stores none there: ", in.pos.line) +
+                   warp.none_in(from, stored.missing[r]);
+    glue::each_lane(known,
+                    [&](uint32_t t) { stored.values[r * 32 + t] = uint32_t(warp.get(from, t)); });
+  }
+  return stored;
 }
 
 void set_registers(Warp& warp, const Operand& registers, uint32_t active, const Access& a,
@@ -172,17 +197,13 @@ Step store(Warp& warp, const Instr& in, uint32_t active) {
       access(warp, in, active, in.ops[0], registers, in.ops.size() > 2 ? &in.ops[1] : nullptr);
   TensorMemory& tensor = cells(warp, a, Work::tensor_st, Use::write);
   warp.cta.counters.tensor_store_bytes += a.bytes();
-  std::vector<uint32_t> values(a.registers * 32);
-  for (uint32_t r = 0; r < a.registers; ++r)
-    glue::each_lane(active, [&](uint32_t t) {
-      values[r * 32 + t] = uint32_t(warp.get(registers.elements[r], t));
-    });
+  Stored stored = stored_by(warp, in, active, a);
   if (!warp.cta.cluster.async.late()) {
-    write_cells(tensor, a, values);
+    write_cells(tensor, a, stored);
     return Step::next;
   }
   warp.pending_st.push_back(
-      [&tensor, a, values = std::move(values)] { write_cells(tensor, a, values); });
+      [&tensor, a, stored = std::move(stored)] { write_cells(tensor, a, stored); });
   return Step::next;
 }
 

@@ -115,6 +115,13 @@ void require_fenced(const Warp& warp, const Instr& in, bool a_in_registers) {
                    warp, in, ~0u);
 }
 
+// Register r of A has no value in those lanes.
+void note_missing(const Warp& warp, const Operand& reg, uint32_t r, uint32_t none,
+                  MissingRows& rows) {
+  const std::string why = warp.none_in(reg, none);
+  for_lanes(none, [&](uint32_t lane) { rows.add(fragment_row(member_of(warp), r, lane), why); });
+}
+
 // The registers belong to the operation until the warp waits for it.
 void take_registers(Warp& warp, const Instr& in, WgmmaOperation& op) {
   const WgmmaCommand& c = op.command;
@@ -123,7 +130,8 @@ void take_registers(Warp& warp, const Instr& in, WgmmaOperation& op) {
   if (c.a_in_registers) {
     const auto& registers = in.ops[a_slot].elements;
     for (uint32_t r = 0; r < a_registers; ++r) {
-      warp.begin_wgmma_fragment(registers[r]);
+      if (const uint32_t none = warp.begin_wgmma_fragment(registers[r]))
+        note_missing(warp, registers[r], r, none, op.missing.a);
       Warp::Row scratch;
       const uint64_t* values = warp.wgmma_values(registers[r], scratch);
       for (uint32_t l = 0; l < 32; ++l)
@@ -135,8 +143,23 @@ void take_registers(Warp& warp, const Instr& in, WgmmaOperation& op) {
     warp.begin_wgmma_accumulator(r, shape, c.accumulate);
 }
 
+// Sums of rows and columns without a value have none. The others of a wgmma that adds to nothing
+// have one.
+void lose(Cta& cta, uint32_t first_warp, const WgmmaOperation& op) {
+  const auto& registers = op.in->ops[d_slot].elements;
+  const std::vector<uint32_t> lost = op.missing.any()
+                                         ? lost_lanes(op.command, op.missing)
+                                         : std::vector<uint32_t>(wgmma_warps * registers.size());
+  const std::string& why = op.missing.a.any() ? op.missing.a.why : op.missing.b.why;
+  const std::string text = format("%s (PTX line %u)", why.c_str(), op.in->pos.line);
+  for (uint32_t w = 0; w < wgmma_warps; ++w)
+    for (size_t r = 0; r < registers.size(); ++r)
+      cta.warps[first_warp + w]->lose_wgmma(registers[r], op.command.accumulate,
+                                            lost[w * registers.size() + r], text);
+}
+
 // Accumulators stay in the warps' registers all the time.
-void run(Cta& cta, uint32_t first_warp, const WgmmaOperation& op) {
+void run(Cta& cta, uint32_t first_warp, WgmmaOperation& op) {
   const auto& registers = op.in->ops[d_slot].elements;
   Fragments d(wgmma_warps * registers.size() * 32);
   const auto each = [&](auto f) {
@@ -146,8 +169,9 @@ void run(Cta& cta, uint32_t first_warp, const WgmmaOperation& op) {
   };
   if (op.command.accumulate)
     each([](const uint64_t* row, uint32_t* to) { std::copy_n(row, 32, to); });
-  run_wgmma(op.command, *op.operands, op.a, d);
+  run_wgmma(op.command, *op.operands, op.a, d, op.missing);
   each([](uint64_t* row, const uint32_t* from) { std::copy_n(from, 32, row); });
+  if (op.missing.any() || !op.command.accumulate) lose(cta, first_warp, op);
 }
 
 void start(Warp& warp, const Instr& in, Warpgroup& group,

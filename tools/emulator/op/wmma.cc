@@ -5,10 +5,12 @@
 // each other, and of fp16 the registers that are left repeat the first ones. m8n32k16 is the
 // product transposed: B has the 16 lines. A line is a row of A or a column of B.
 #include <algorithm>
+#include <bitset>
 
 #include "tools/emulator/machine/lane_memory.h"
 #include "tools/emulator/op/binders.h"
 #include "tools/emulator/op/mma_tile.h"
+#include "tools/emulator/op/no_value.h"
 
 namespace emu::ops {
 
@@ -119,15 +121,39 @@ Array operand_array(Warp& w, const Instr& in, Matrix which) {
   return array(w, in, in.ops[1], 2, along, along ? s.k : lines);
 }
 
-uint64_t read(Warp& w, const Instr& in, uint32_t lane, uint64_t address, uint32_t bytes) {
-  return locate(w, lane, space_named(in), address, bytes, in.opcode)
-      .open(in, bytes, Use::read)
-      .read(0, bytes, in.opcode);
-}
-void write(Warp& w, const Instr& in, uint32_t lane, uint64_t address, uint32_t bytes, uint64_t v) {
-  locate(w, lane, space_named(in), address, bytes, in.opcode)
-      .open(in, bytes, Use::write, &v)
-      .write(0, bytes, v, in.opcode);
+// What a register of a fragment is loaded with, piece by piece.
+struct Loaded {
+  uint64_t value = 0;
+  std::optional<Reason> none;  // a piece has no value
+
+  void piece(Warp& w, const Instr& in, uint32_t lane, uint64_t address, uint32_t bytes,
+             uint32_t shift) {
+    const Bytes from =
+        locate(w, lane, space_named(in), address, bytes, in.opcode).open(in, bytes, Use::read);
+    if (from.has_value(0, bytes, in.opcode))
+      value |= from.read(0, bytes, in.opcode) << shift;
+    else
+      none = why_loaded_none(in, from, 0, bytes);
+  }
+  void set(Warp& w, const Operand& to, uint32_t lane) const {
+    if (none)
+      w.undefine(to, 1u << lane, *none);
+    else
+      w.set(to, lane, value);
+  }
+};
+
+// Half `h` of a register where it is `packed`, else all of it.
+void write(Warp& w, const Instr& in, uint32_t lane, uint64_t address, uint32_t bytes,
+           const Operand& reg, bool packed, uint32_t h) {
+  const bool known = w.defined(reg, 1u << lane);
+  const uint64_t all = known ? w.get(reg, lane) : 0, v = packed ? all >> 16 * h & 0xFFFF : all;
+  const Place at = locate(w, lane, space_named(in), address, bytes, in.opcode);
+  const Bytes to = at.open(in, bytes, Use::write, &v);
+  if (known)
+    to.write(0, bytes, v, in.opcode);
+  else
+    to.forget(0, bytes, in.opcode, why_stored_none(w, in, reg, at, 1u << lane));
 }
 
 template <Matrix which>
@@ -139,14 +165,14 @@ Step load(Warp& w, const Instr& in, uint32_t active) {
   const uint32_t step = from.along ? f.bytes : from.bits / 8, used = distinct(s, which, f);
   const std::vector<Operand>& d = in.ops[0].elements;
   for (uint32_t lane = 0; lane < 32; ++lane) {
-    uint64_t words[8] = {};
+    Loaded words[8];
     for (uint32_t i = 0; i < used; ++i) {
       const Spot at = spot_of(f, lane, i);
       for (uint32_t byte = 0; byte < f.bytes; byte += step)
-        words[i] |= read(w, in, lane, from.of(at.line, (at.byte + byte) * 8 / from.bits), step)
-                    << 8 * byte;
+        words[i].piece(w, in, lane, from.of(at.line, (at.byte + byte) * 8 / from.bits), step,
+                       8 * byte);
     }
-    for (uint32_t i = 0; i < d.size(); ++i) w.set(d[i], lane, words[i % used]);
+    for (uint32_t i = 0; i < d.size(); ++i) words[i % used].set(w, d[i], lane);
   }
   return Step::next;
 }
@@ -166,11 +192,11 @@ Step load_accumulator(Warp& w, const Instr& in, uint32_t active) {
   const Array from = accumulator_array(w, in, in.ops[1]);
   for (uint32_t lane = 0; lane < 32; ++lane)
     for (uint32_t i = 0; i < d.size(); ++i) {
-      uint64_t value = 0;
+      Loaded word;
       for (uint32_t h = 0; h < (packed ? 2u : 1u); ++h)
-        value |= read(w, in, lane, place(from, element_of(s, packed, lane, i, h)), from.bits / 8)
-                 << 16 * h;
-      w.set(d[i], lane, value);
+        word.piece(w, in, lane, place(from, element_of(s, packed, lane, i, h)), from.bits / 8,
+                   16 * h);
+      word.set(w, d[i], lane);
     }
   return Step::next;
 }
@@ -183,11 +209,9 @@ Step store(Warp& w, const Instr& in, uint32_t active) {
   const Array to = accumulator_array(w, in, in.ops[0]);
   for (uint32_t lane = 0; lane < 32; ++lane)
     for (uint32_t i = 0; i < values.size(); ++i)
-      for (uint32_t h = 0; h < (packed ? 2u : 1u); ++h) {
-        const uint64_t value = w.get(values[i], lane) >> 16 * h;
-        write(w, in, lane, place(to, element_of(s, packed, lane, i, h)), to.bits / 8,
-              packed ? value & 0xFFFF : value);
-      }
+      for (uint32_t h = 0; h < (packed ? 2u : 1u); ++h)
+        write(w, in, lane, place(to, element_of(s, packed, lane, i, h)), to.bits / 8, values[i],
+              packed, h);
   return Step::next;
 }
 
@@ -204,16 +228,32 @@ struct Lines {
   const uint8_t* line(uint32_t i) const { return &bytes[i * k_bytes]; }
 };
 
-void gather(Warp& w, const Instr& in, Matrix which, Lines& to) {
+// The sums that have no value, since one of their operands has none.
+struct Lost {
+  std::bitset<most_lines * most_lines> sums;  // row by row
+  const Operand* of = nullptr;                // one of the registers without a value
+  void sum(const Element& e) { sums.set(e.row * most_lines + e.column); }
+  bool has(const Element& e) const { return sums[e.row * most_lines + e.column]; }
+  void line(Matrix which, uint32_t line) {
+    for (uint32_t i = 0; i < most_lines; ++i)
+      sum(which == Matrix::a ? Element{line, i} : Element{i, line});
+  }
+};
+
+void gather(Warp& w, const Instr& in, Matrix which, Lines& to, Lost& lost) {
   const Shape s = shape_of(in);
   const Fragment f = fragment(s, which, operand_type(in));
   const uint32_t used = distinct(s, which, f);
-  each_word(w, in.ops[which == Matrix::a ? a_slot : b_slot],
-            [&](uint32_t lane, uint32_t i, uint64_t value) {
-              if (i >= used) return;
-              const Spot at = spot_of(f, lane, i);
-              std::memcpy(&to.bytes[at.line * k_bytes + at.byte], &value, f.bytes);
-            });
+  each_word(
+      w, in.ops[which == Matrix::a ? a_slot : b_slot], lost,
+      [&](uint32_t lane, uint32_t i, uint64_t value) {
+        if (i >= used) return;
+        const Spot at = spot_of(f, lane, i);
+        std::memcpy(&to.bytes[at.line * k_bytes + at.byte], &value, f.bytes);
+      },
+      [&](uint32_t lane, uint32_t i) {
+        if (i < used) lost.line(which, spot_of(f, lane, i).line);
+      });
 }
 
 // Row by row.
@@ -228,22 +268,35 @@ bool is_packed(const Instr& in, Slot slot) {
 }
 
 template <class T>
-void load_c(Warp& w, const Instr& in, Accumulators<T>& to) {
+void load_c(Warp& w, const Instr& in, Accumulators<T>& to, Lost& lost) {
   const Shape s = shape_of(in);
   const bool packed = is_packed(in, c_slot);
-  each_word(w, in.ops[c_slot], [&](uint32_t lane, uint32_t i, uint64_t value) {
-    to.at(element_of(s, packed, lane, i, 0)) = T(packed ? value & 0xFFFF : value);
-    if (packed) to.at(element_of(s, packed, lane, i, 1)) = T(value >> 16 & 0xFFFF);
-  });
+  const auto element = [=](uint32_t lane, uint32_t i, uint32_t h) {
+    return element_of(s, packed, lane, i, h);
+  };
+  each_word(
+      w, in.ops[c_slot], lost,
+      [&](uint32_t lane, uint32_t i, uint64_t value) {
+        to.at(element(lane, i, 0)) = T(packed ? value & 0xFFFF : value);
+        if (packed) to.at(element(lane, i, 1)) = T(value >> 16 & 0xFFFF);
+      },
+      [&](uint32_t lane, uint32_t i) {
+        lost.sum(element(lane, i, 0));
+        if (packed) lost.sum(element(lane, i, 1));
+      });
 }
 
 template <class T>
-void store_d(Warp& w, const Instr& in, Accumulators<T>& from) {
+void store_d(Warp& w, const Instr& in, Accumulators<T>& from, const Lost& lost) {
   const Shape s = shape_of(in);
   const bool packed = is_packed(in, d_slot);
   const auto& registers = in.ops[d_slot].elements;
   for (uint32_t i = 0; i < registers.size(); ++i) {
-    uint64_t* d = w.destination(registers[i], ~0u);
+    Warp::Unknown unknown{0, lost.of};
+    for (uint32_t lane = 0; lost.sums.any() && lane < 32; ++lane)
+      for (uint32_t h = 0; h < (packed ? 2u : 1u); ++h)
+        unknown.lanes |= uint32_t(lost.has(element_of(s, packed, lane, i, h))) << lane;
+    uint64_t* d = w.result(registers[i], ~0u, unknown);
     for (uint32_t lane = 0; lane < 32; ++lane) {
       d[lane] = from.at(element_of(s, packed, lane, i, 0));
       if (packed) d[lane] |= uint64_t(from.at(element_of(s, packed, lane, i, 1))) << 16;
@@ -268,10 +321,11 @@ Step dot(Warp& w, const Instr& in, uint32_t active) {
   const bool c_packed = is_packed(in, c_slot), d_packed = is_packed(in, d_slot);
   const Type type = operand_type(in);
   Lines a, b;
-  gather(w, in, Matrix::a, a);
-  gather(w, in, Matrix::b, b);
+  Lost lost;
+  gather(w, in, Matrix::a, a, lost);
+  gather(w, in, Matrix::b, b, lost);
   Accumulators<uint32_t> d{};
-  load_c(w, in, d);
+  load_c(w, in, d, lost);
   DotOperands o{};
   o.rows = s.m, o.n = s.n;
   o.a_type = o.b_type = element_type(type);
@@ -295,7 +349,7 @@ Step dot(Warp& w, const Instr& in, uint32_t active) {
   }
   if (d_packed && !c_packed)
     each(s, d, [](uint32_t& x) { x = uint32_t(soft::convert(x, soft::f32, soft::f16)); });
-  store_d(w, in, d);
+  store_d(w, in, d, lost);
   return Step::next;
 }
 
@@ -304,14 +358,15 @@ Step integers(Warp& w, const Instr& in, uint32_t active) {
   w.require_whole(active, in.opcode);
   const Shape s = shape_of(in);
   Lines a, b;
-  gather(w, in, Matrix::a, a);
-  gather(w, in, Matrix::b, b);
+  Lost lost;
+  gather(w, in, Matrix::a, a, lost);
+  gather(w, in, Matrix::b, b, lost);
   Accumulators<uint32_t> d{};
-  load_c(w, in, d);
+  load_c(w, in, d, lost);
   for (uint32_t r = 0; r < s.m; ++r)
     for (uint32_t n = 0; n < s.n; ++n)
       d.at({r, n}) = integer_sum(d.at({r, n}), Products(a.line(r), b.line(n), in), in);
-  store_d(w, in, d);
+  store_d(w, in, d, lost);
   return Step::next;
 }
 
@@ -320,10 +375,11 @@ Step doubles(Warp& w, const Instr& in, uint32_t active) {
   w.require_whole(active, in.opcode);
   const Shape s = shape_of(in);
   Lines a, b;
-  gather(w, in, Matrix::a, a);
-  gather(w, in, Matrix::b, b);
+  Lost lost;
+  gather(w, in, Matrix::a, a, lost);
+  gather(w, in, Matrix::b, b, lost);
   Accumulators<uint64_t> d{};
-  load_c(w, in, d);
+  load_c(w, in, d, lost);
   soft::Rules rules;
   rules.round = in.has(Mod::rz)   ? soft::Round::zero
                 : in.has(Mod::rm) ? soft::Round::down
@@ -338,7 +394,7 @@ Step doubles(Warp& w, const Instr& in, uint32_t active) {
     for (uint32_t n = 0; n < s.n; ++n)
       for (uint32_t k = 0; k < s.k; ++k)
         d.at({r, n}) = fused(element(a, r, k), element(b, n, k), d.at({r, n}), rules);
-  store_d(w, in, d);
+  store_d(w, in, d, lost);
   return Step::next;
 }
 

@@ -283,6 +283,12 @@ TEST_CASE("A in tensor memory: a row is 32 bytes in the lane of its row of D") {
     c.d = first << 16;
     run(c, machine.memories());
     CHECK(differences(machine, x, first) == 0);
+    const uint32_t lane = first + 9;
+    machine.tensor.forget(lane, 70);
+    run(c, machine.memories());
+    CHECK_FAULT(uninitialised, "a tcgen05.mma A read tensor memory 0x", machine.d(lane, 31));
+    CHECK(machine.d(lane + 1, 31) == x.d(10, 31));
+    machine.tensor.write(lane, 70, 0, "test");
     c.d = 60 | first << 16;
     CHECK_FAULT(tensor_memory, "overlaps A", run(c, machine.memories()));
     c.d = first << 16;
@@ -311,6 +317,11 @@ TEST_CASE("A of an M = 128 pair lies twice in tensor memory, and the copies have
     for (uint32_t n = 0; n < 32; ++n)
       wrong += pair.cta(r / 64).d(r % 64 + 64 * (n / 16), n % 16) != x.d(r, n);
   CHECK(wrong == 0);
+  pair.odd.tensor.forget(64 + 7, 64);
+  run(c, pair.memories());
+  CHECK_FAULT(uninitialised, "A read tensor memory 0x470040", pair.odd.d(7, 0));
+  CHECK_FAULT(uninitialised, "A read tensor memory 0x470040", pair.odd.d(64 + 7, 15));
+  CHECK(pair.even.d(7, 0) == x.d(7, 0));
   pair.odd.tensor.write(64 + 7, 64, 0x12345678, "test");
   CHECK_FAULT(tensor_memory, "row 7 differs between its copies", run(c, pair.memories()));
 }

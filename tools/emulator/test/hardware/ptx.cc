@@ -580,8 +580,9 @@ TEST_CASE("a forgotten wait is a fault in every completion order") {
 
 TEST_CASE(
     "a fault of asynchronous work names the warp, the block and the PTX line that issued it") {
-  const std::string report = run_fault(
-      replaced(gemm(), "setp.ne.u32 %p, 0, 0;", "setp.ne.u32 %p, 1, 0;"), FaultKind::uninitialised);
+  const std::string report =
+      run_fault(replaced(gemm(), "tcgen05.mma.", "or.b64 %rd2, %rd2, 0x3f00;\ntcgen05.mma."),
+                FaultKind::illegal_address);
   INFO(report);
   CHECK(unit::says(report, "kernel k"));
   CHECK(unit::says(report, "in asynchronous work, block (0,0,0), cluster (0,0,0) rank 0, warp 0"));

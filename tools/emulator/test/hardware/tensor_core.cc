@@ -262,10 +262,14 @@ TEST_CASE("every N in steps of 8 writes its own columns and needs its own scales
   }
 }
 
-TEST_CASE("the accumulator is read only when enable-input-d says so, and must have a value then") {
+TEST_CASE(
+    "the accumulator is read only when enable-input-d says so, and has a value if it had one") {
   Simple x(16);
+  x.tensor.write(9, 3, 0x40490FDB, "test");
   x.command.accumulate = true;
-  CHECK_FAULT(uninitialised, "enable-input-d", x.run());
+  x.run();
+  CHECK(x.d(9, 3) == 0x40490FDB);
+  CHECK_FAULT(uninitialised, "enable-input-d added to tensor memory lane", x.d(127, 15));
   x.command.accumulate = false;
   x.run();
   x.tensor.write(9, 3, 0x40490FDB, "test");

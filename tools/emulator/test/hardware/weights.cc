@@ -115,6 +115,17 @@ TEST_CASE("a weight-stationary product is added to what D holds") {
   CHECK(number(x.machine.d(64 + 9, 5)) == 2 * once);
 }
 
+TEST_CASE("a copy of A without a value spoils the columns of its fold") {
+  Step x(64, 128, 5);
+  x.a_in_tensor(300);
+  x.machine.tensor.forget(64 + 9, 303);
+  x.run();
+  CHECK_FAULT(uninitialised, "a tcgen05.mma.ws A read tensor memory 0x49012f",
+              x.machine.d(64 + 9, 63));
+  CHECK(number(x.machine.d(9, 63)) == float(x.dot(x.a[9], x.b[63])));
+  CHECK(number(x.machine.d(64 + 10, 0)) == float(x.dot(x.a[64 + 10], x.b[64])));
+}
+
 TEST_CASE("what a weight-stationary product accesses in tensor memory") {
   Step x(32, 256, 4);
   x.a_in_tensor(300);

@@ -12,6 +12,10 @@ namespace {
 
 constexpr exec_test::Shape warp{{}, {32}, {}};
 
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  return text.replace(text.find(from), from.size(), to);
+}
+
 // Lanes 0 to 15 have loaded 0x3c003c00, the others what nobody wrote; %p0 is set in the first half.
 const std::string head =
     ".shared .align 4 .b32 at; mov.u32 %r0, %laneid; setp.lt.u32 %p0, %r0, 16;"
@@ -38,6 +42,24 @@ const char* const computations[] = {
 };
 
 }  // namespace
+
+TEST_CASE("tcgen05.st takes a register without a value to tensor memory and back") {
+  const std::string load = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r1}, [%r9]";
+  for (const emu::Order order : {emu::Order::soonest, emu::Order::latest}) {
+    exec_test::SettingsGuard guard;
+    emu::settings().order = order;
+    const std::string text =
+        replaced(head, load,
+                 "@%p0 mov.u32 %r2, 7; tcgen05.st.sync.aligned.32x32b.x1.b32 [%r9], {%r2};"
+                 "tcgen05.wait::st.sync.aligned;" +
+                     load);
+    CHECK(run(text + "@%p0 st.global.u32 [%rd1], %r1;", warp, std::vector<uint32_t>(32))[15] == 7);
+    const std::string report = fault(text + "st.global.u32 [%rd1], %r1;", warp);
+    INFO(report);
+    CHECK(contains(report, "register %r1 is read by lanes 0xffff0000"));
+    CHECK(contains(report, "stores none there: register %r2 is read by"));
+  }
+}
 
 TEST_CASE("what is computed from a value that there was not has none, in those lanes alone") {
   for (const char* computation : computations) {

@@ -81,6 +81,41 @@ TEST_CASE("stmatrix is the inverse of ldmatrix") {
   for (uint32_t w = 0; w < 128; ++w) CHECK(out[128 + w] == out[w]);
 }
 
+// Lane 9 has not filled its row, which is row 1 of matrix 1.
+TEST_CASE("ldmatrix, stmatrix and movmatrix take elements without a value along") {
+  const std::string partial = [] {
+    std::string text = fill;
+    const std::string store = "st.shared.v4.u32";
+    return text.replace(text.find(store), store.size(), "setp.ne.u32 %p0, %r0, 9; @%p0 " + store);
+  }();
+  const std::string x4 = "ldmatrix.sync.aligned.m8n8.x4", of = ".shared.b16 {%r4, %r5, %r6, %r7}";
+  struct Case {
+    std::string text;
+    uint32_t lanes;  // whose %r5 has no value
+  };
+  const std::string load = partial + x4 + of + ", [%r1];";
+  const Case cases[] = {
+      {load, 0xF0},
+      {partial + x4 + ".trans" + of + ", [%r1];", 0x11111111},
+      {load + "movmatrix.sync.aligned.m8n8.trans.b16 %r5, %r5;", 0x11111111},
+      {load + "bar.warp.sync -1; st.shared.v4.u32 [%r1], {0, 0, 0, 0}; bar.warp.sync -1;"
+              "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%r1], {%r4, %r5, %r6, %r7};"
+              "bar.warp.sync -1; ld.shared.v4.u32 {%r4, %r5, %r6, %r7}, [%r1];",
+       0x200},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.text);
+    CHECK_THROWS_AS(run(c.text + keep, warp, matrices(), shared), emu::Fault);
+    // The other lanes' are right.
+    const Words out = run(c.text + "mov.u32 %r8, " + std::to_string(c.lanes) +
+                              "; shr.u32 %r8, %r8, %r0; and.b32 %r8, %r8, 1;"
+                              "setp.eq.u32 %p1, %r8, 0; @%p1 st.global.u32 [%rd2+512], %r5;",
+                          warp, matrices(), shared);
+    for (uint32_t lane = 0; lane < 32; ++lane)
+      CHECK((out[128 + lane * 4] != 0) == !(c.lanes >> lane & 1));
+  }
+}
+
 TEST_CASE("matrix rows are aligned, the warp is whole") {
   CHECK(contains(fault("mov.u32 %r1, s; add.s32 %r1, %r1, 8; mov.u32 %r2, 0;"
                        "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r1], {%r2};",

@@ -18,6 +18,8 @@ namespace {
 struct Run : exec_test::SettingsGuard {
   GlobalMemory memory{1 << 24};
   Counters counters;
+  bool partial = false;             // sums without a value are no fault
+  std::vector<uint32_t> no_values;  // 1 for each word of them
 
   Run(Order order, uint64_t seed) {
     settings().order = order;
@@ -45,6 +47,9 @@ struct Run : exec_test::SettingsGuard {
     std::memcpy(launch.params.data(), params, sizeof params);
     counters = run_watched(launch);
     std::vector<uint32_t> out(c.size());
+    for (size_t i = 0; i < out.size(); ++i)
+      no_values.push_back(!memory.blank().within(params[0] + 4 * i, 4).empty());
+    if (!partial) memory.require_values(params[0], out.size() * 4, "a copy to the host");
     std::memcpy(out.data(), memory.at(params[0], out.size() * 4, 1, "test"), out.size() * 4);
     return out;
   }
@@ -233,6 +238,91 @@ TEST_CASE(
   CHECK(run(replaced(text, wait_line, wait_line + store), w, data).size() == 128 * 4);
   CHECK_REPORT(uninitialised, "wgmma.mma_async A",
                replaced(text, "setp.lt.u32 more, r0, r1;", "setp.lt.u32 more, r1, r0;"), w);
+}
+
+namespace {
+
+// Where byte 0 of that row lies in shared memory.
+size_t place_of(const Wgmma& w, bool of_a, size_t row) {
+  WgmmaData data{std::vector<uint8_t>(64 * 32), std::vector<uint8_t>(size_t(w.n) * 32), {}};
+  (of_a ? data.a : data.b)[row * 32] = 1;
+  const std::vector<uint8_t> image = support::shared_image(w, data);
+  return size_t(std::find(image.begin(), image.end(), 1) - image.begin());
+}
+
+// The word with that byte, or half of it, gets no value.
+std::string no_value_at(size_t place, int bytes) {
+  return "setp.eq.u32 more, t, 0;\n@more st.shared.b" + std::to_string(8 * bytes) + " [s+" +
+         std::to_string(place) + (bytes == 2 ? "], none2;\n" : "], none;\n");
+}
+
+struct Lack {
+  Wgmma w;
+  std::string how;
+  int row, column;  // of the sums that lack a value, -1 = all
+};
+
+std::vector<Lack> lacks(R d) {
+  Wgmma shared, turned, registers = from_registers();
+  shared.n = turned.n = 16;
+  turned.a_mn_major = turned.b_mn_major = true;
+  shared.d = turned.d = registers.d = d;
+  const std::string a1 = "setp.eq.u32 more, t, 37;\n@more mov.b32 a1, none;\n",
+                    d1 = "setp.eq.u32 more, t, 70;\n@more mov.b32 d1, none;\n";
+  return {{shared, no_value_at(place_of(shared, true, 9), 4), 9, -1},
+          {shared, no_value_at(place_of(shared, false, 5), 4), -1, 5},
+          {turned, no_value_at(place_of(turned, true, 58), 2), 58, -1},
+          {turned, no_value_at(place_of(turned, false, 15), 2), -1, 15},
+          {registers, a1, 16 + 5 / 4 + 8, -1},
+          {registers, d1, 32 + 6 / 4 + (d == R::f16 ? 8 : 0), 5}};
+}
+
+}  // namespace
+
+TEST_CASE("a wgmma with an operand without a value gives none to the sums that have it") {
+  for (const R d : {R::f32, R::f16})
+    for (const Lack& lack : lacks(d)) {
+      const Wgmma& w = lack.w;
+      CAPTURE(w.name(), lack.how);
+      const WgmmaData data = data_for(w, 1);
+      const std::string before = "fence.proxy.async;\nbar.sync 0;\n";
+      const std::string text =
+          replaced(replaced(support::program(w), before, "bar.sync 0;\n" + lack.how + before),
+                   ".reg .pred p", ".reg .b32 none; .reg .b16 none2;\n.reg .pred p");
+      std::vector<uint32_t> sums(size_t(64 * w.n));
+      for (int r = 0; r < 64; ++r)
+        for (int n = 0; n < w.n; ++n)
+          sums[size_t(r * w.n + n)] =
+              (lack.row < 0 || r == lack.row) && (lack.column < 0 || n == lack.column);
+      std::vector<uint32_t> lost = support::accumulator_words(w, sums),
+                            right = support::accumulator_words(w, support::wgmma_expected(w, data));
+      for (uint32_t& word : lost) word = word != 0;
+      for (const Order order : {Order::soonest, Order::latest}) {
+        Run run(order, 1);
+        run.partial = true;
+        const std::vector<uint32_t> out = run(text, w, data);
+        CHECK(run.no_values == lost);
+        size_t wrong = 0;
+        for (size_t i = 0; i < out.size(); ++i) wrong += !lost[i] && out[i] != right[i];
+        CHECK(wrong == 0);
+      }
+      CHECK_REPORT(uninitialised, "nobody ha", text, w);
+      // The next one adds to what there is not, unless it starts anew.
+      if (lack.how.find("d1") == std::string::npos) continue;
+      Run run(Order::latest, 1);
+      run(replaced(text, "setp.ne.u32 p, 1", "setp.ne.u32 p, 0"), w, data);
+      const size_t at = text.find("wgmma.mma_async");
+      const std::string line = text.substr(at, text.find('\n', at) - at + 1);
+      Run twice(Order::soonest, 1);
+      twice.partial = true;
+      twice(replaced(text, line, line + line), w, data);
+      CHECK(twice.no_values == lost);
+      const std::string anew = replaced(line, ", p,", ", more,");
+      Run(Order::latest, 1)(
+          replaced(replaced(text, fence_line, "setp.ne.u32 more, 0, 0;\n" + fence_line), line,
+                   line + anew),
+          w, data);
+    }
 }
 
 TEST_CASE("the four warps of a warpgroup execute the same wgmma, all of them") {

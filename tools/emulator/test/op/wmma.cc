@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // wmma from memory to memory: products of small integers, which every type holds exactly, in every
 // layout, and what the fragments hold (as ptxas for sm_90 and an H200 have it: golden/README.md).
+#include <algorithm>
 #include <bit>
 
 #include "tools/emulator/test/support/exec_support.h"
@@ -125,6 +126,61 @@ void check(const Case& t, bool a_rows, bool b_rows, bool c_rows) {
 }
 
 }  // namespace
+
+namespace {
+
+// A word of a matrix gets no value; `lost` says which sums have it.
+template <class F>
+void check_partial(const Case& t, bool rows, uint32_t word, F lost) {
+  const std::string at = " [%out+" + std::to_string(4 * word) + "], ";
+  const std::string text =
+      ".reg .b32 none; mov.u32 %r0, %laneid; setp.eq.u32 %p0, %r0, 0;"
+      "@%p0 st.global.u32" +
+      at + "none; bar.warp.sync -1;" + program(t, rows, rows, true) +
+      "bar.warp.sync -1; st.global.u32" + at + "1;";
+  CAPTURE(shape(t), t.d.name, word);
+  const Words before = matrices(t, rows, rows, true);
+  CHECK_THROWS_AS(run(text, warp, before), emu::Fault);
+  // Where all of them are stored over, the others are right.
+  std::string over;
+  std::vector<bool> gone(t.m * t.n * t.d.bits / 32);
+  const auto word_of = [&](uint32_t r, uint32_t n) { return (r * t.n + n) * t.d.bits / 32; };
+  for (uint32_t r = 0; r < t.m; ++r)
+    for (uint32_t n = 0; n < t.n; ++n)
+      for (uint32_t part = 0; lost(r, n) && part < std::max(32u, t.d.bits); part += 32)
+        gone[word_of(r, n) + part / 32] = true;
+  for (uint32_t i = 0; i < gone.size(); ++i)
+    if (gone[i]) over += "st.global.u32 [%out+" + std::to_string(4 * (d_at + i)) + "], 1;";
+  const Words got = run(text + over, warp, before);
+  size_t wrong = 0;
+  for (uint32_t r = 0; r < t.m; ++r)
+    for (uint32_t n = 0; n < t.n; ++n) {
+      int sum = number_c(r, n);
+      for (uint32_t k = 0; k < t.k; ++k) sum += number_a(r, k) * number_b(k, n);
+      wrong += !gone[word_of(r, n)] && get(got, d_at, r * t.n + n, t.d) != t.d.code(sum);
+    }
+  CHECK(wrong == 0);
+}
+
+}  // namespace
+
+TEST_CASE("wmma with elements without a value gives none to the sums that have them") {
+  const Case plain{16, 16, 16, f16, f32, f32, 8, 8};
+  constexpr uint32_t words = 8;  // of a row of A, of a column of B
+  check_partial(plain, true, a_at + 3 * words + 2, [](uint32_t r, uint32_t) { return r == 3; });
+  check_partial(plain, false, b_at + 5 * words + 1, [](uint32_t, uint32_t n) { return n == 5; });
+  check_partial(plain, true, c_at + 7 * 16 + 6,
+                [](uint32_t r, uint32_t n) { return r == 7 && n == 6; });
+  // A register has two sums in fp16, here of two rows, and a word in memory two of a row.
+  const Case packed{8, 32, 16, f16, f16, f16, 8, 8};
+  check_partial(packed, true, a_at + 3 * words, [](uint32_t r, uint32_t) { return r / 2 == 1; });
+  check_partial(packed, false, b_at + 5 * words, [](uint32_t, uint32_t n) { return n == 5; });
+  check_partial(packed, true, c_at + (7 * 32 + 6) / 2,
+                [](uint32_t r, uint32_t n) { return r / 2 == 3 && n / 2 == 3; });
+  const auto third = [](uint32_t r, uint32_t) { return r == 2; };
+  check_partial({8, 8, 4, f64, f64, f64, 1, 1}, true, a_at + 2 * 8, third);
+  check_partial({16, 16, 16, s8, s32, s32, 2, 2}, true, a_at + 2 * 4, third);
+}
 
 TEST_CASE("wmma multiplies matrices of every shape, type and layout") {
   for (const bool rows : {false, true})
