@@ -59,10 +59,11 @@ struct ScaledDOptions {
   std::vector<std::string> shapes{"128x7168x2048", "128x4096x7168", "4096x4096x4096",
                                   "4096x4096x7168"};
   int32_t a_type = NVFP4_TYPE_NONE;
+  int32_t d_type = NVFP4_TYPE_NVFP4;
   int replays = 15;
   std::string command;  // for the head of the CSV
 };
-// D in NVFP4 beside D in bf16, without and with nvfp4_quantize after it; CSV to stdout.
+// D with scales beside D in bf16, without and with nvfp4_quantize after it; CSV to stdout.
 int time_scaled_d(const ScaledDOptions& options);
 
 struct QuantizeOptions {

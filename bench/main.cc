@@ -73,11 +73,14 @@ void add_clocks(CLI::App& app, bench::ClocksOptions& o) {
 
 void add_scaled_d(CLI::App& app, bench::ScaledDOptions& o) {
   CLI::App* scaled_d = app.add_subcommand(
-      "scaled-d", "D in NVFP4 beside D in bf16, without and with nvfp4_quantize; CSV to stdout");
+      "scaled-d", "D with scales beside D in bf16, without and with nvfp4_quantize; CSV to stdout");
   scaled_d->add_option("--shape", o.shapes, "MxNxK, several")->delimiter(',');
   scaled_d->add_option("--a-type", o.a_type, "f16 or bf16: activations that are not quantized")
       ->transform(CLI::Transformer(
           std::map<std::string, int32_t>{{"f16", NVFP4_TYPE_F16}, {"bf16", NVFP4_TYPE_BF16}}));
+  scaled_d->add_option("--d-type", o.d_type, "nvfp4 or mxfp4")
+      ->transform(CLI::Transformer(std::map<std::string, int32_t>{{"nvfp4", NVFP4_TYPE_NVFP4},
+                                                                  {"mxfp4", NVFP4_TYPE_MXFP4}}));
   scaled_d->add_option("--replays", o.replays, "samples of a figure")->check(CLI::Range(3, 1000));
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// nvfp4_bench scaled-d: D in NVFP4 beside D in bf16, and beside D in bf16 that nvfp4_quantize then
-// reads. The bits are those of the fp32 product, quantized, or nothing is timed.
+// nvfp4_bench scaled-d: D in NVFP4 or MXFP4 beside D in bf16, and beside D in bf16 that
+// nvfp4_quantize then reads. The bits are those of the fp32 product, quantized, or nothing is
+// timed.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -27,18 +28,20 @@ constexpr int32_t kTiles = NVFP4_SCALE_LAYOUT_128X4;
 
 // One product with room for D of every type. Operands are those of the first one.
 struct Set {
+  int32_t scaled_type;  // of D with scales
   DeviceGemm gemm;
   DeviceBuffer d, codes, scales;
 
-  Set(const Driver& driver, const DeviceGemm& first, const Shape& s)
-      : gemm(first),
+  Set(const Driver& driver, const DeviceGemm& first, const Shape& s, int32_t type)
+      : scaled_type(type),
+        gemm(first),
         d(driver, size_t(s.m * s.n) * sizeof(float)),
         codes(driver, size_t(s.m * s.n / 2)),
         scales(driver, nvfp4_scale_bytes(s.m, s.n, kTiles)) {}
 
   void run(int32_t type, CUstream stream) {
     nvfp4_gemm_desc& g = gemm.desc;
-    const bool scaled = type == NVFP4_TYPE_NVFP4;
+    const bool scaled = type == scaled_type;
     g.d_type = type, g.d = scaled ? codes.pointer() : d.pointer();
     g.d_scales = scaled ? scales.pointer() : nullptr;
     g.d_scale_layout = scaled ? kTiles : NVFP4_SCALE_LAYOUT_UNSET;
@@ -51,6 +54,8 @@ struct Set {
     q.rows = g.m, q.k = g.n, q.x = d.pointer(), q.x_ld = g.n, q.x_type = type;
     q.codes = codes.pointer(), q.codes_ld = g.n, q.scales = scales.pointer();
     q.scale_layout = kTiles, q.tensor_scale = 1;
+    q.format =
+        scaled_type == NVFP4_TYPE_MXFP4 ? NVFP4_OPERAND_FORMAT_MXFP4 : NVFP4_OPERAND_FORMAT_NVFP4;
     q.pdl = g.pdl == NVFP4_PDL_OFF ? NVFP4_PDL_OFF : NVFP4_PDL_ON;
     check(nvfp4_quantize(&q, stream));
   }
@@ -63,14 +68,15 @@ void verify(const Driver& driver, Set& set, const Shape& s) {
   driver.check(driver.cuCtxSynchronize(), "cuCtxSynchronize");
   const std::vector<uint8_t> codes = set.codes.download(), scales = set.scales.download();
   set.codes.upload(std::vector<uint8_t>(codes.size(), 0xA5));
-  set.run(NVFP4_TYPE_NVFP4, nullptr);
+  set.run(set.scaled_type, nullptr);
   driver.check(driver.cuCtxSynchronize(), "cuCtxSynchronize");
   if (set.codes.download() != codes || set.scales.download() != scales)
-    throw std::runtime_error(to_string(s) + ": D in NVFP4 is not the fp32 product, quantized");
+    throw std::runtime_error(to_string(s) + ": D with scales is not the fp32 product, quantized");
 }
 
 void time_shape(const Gpu& gpu, GpuTimer& timer, const Shape& s, const ScaledDOptions& options) {
-  if (s.n % 16 != 0) throw std::invalid_argument("N is a multiple of 16 where D is in NVFP4");
+  const int64_t block = options.d_type == NVFP4_TYPE_MXFP4 ? 32 : 16;
+  if (s.n % block != 0) throw std::invalid_argument("a block of D ends beyond N");
   support::progress(to_string(s));
   support::Problem problem =
       options.a_type == NVFP4_TYPE_NONE
@@ -79,7 +85,8 @@ void time_shape(const Gpu& gpu, GpuTimer& timer, const Shape& s, const ScaledDOp
   const DeviceGemm first(gpu.driver, problem);
   std::vector<std::unique_ptr<Set>> sets;
   const int count = std::min(64, cold_copies(compulsory_bytes(s), gpu.l2_bytes));
-  for (int i = 0; i < count; ++i) sets.push_back(std::make_unique<Set>(gpu.driver, first, s));
+  for (int i = 0; i < count; ++i)
+    sets.push_back(std::make_unique<Set>(gpu.driver, first, s, options.d_type));
   verify(gpu.driver, *sets[0], s);
   const auto series = [&](int32_t type, bool quantizes) {
     const Launch launch = [&sets, type, quantizes](int i, CUstream stream) {
@@ -92,13 +99,13 @@ void time_shape(const Gpu& gpu, GpuTimer& timer, const Shape& s, const ScaledDOp
   for (const int32_t pdl : {NVFP4_PDL_OFF, NVFP4_PDL_ON_STATIC_WEIGHTS}) {
     for (const auto& set : sets) set->gemm.desc.pdl = pdl;
     const auto times =
-        timer.interleaved({series(NVFP4_TYPE_BF16, false), series(NVFP4_TYPE_NVFP4, false),
+        timer.interleaved({series(NVFP4_TYPE_BF16, false), series(options.d_type, false),
                            series(NVFP4_TYPE_BF16, true)},
                           options.replays);
-    const double bf16 = median(times[0]), nvfp4 = median(times[1]), chain = median(times[2]);
+    const double bf16 = median(times[0]), scaled = median(times[1]), chain = median(times[2]);
     std::printf("%lld,%lld,%lld,%d,%.2f,%.2f,%.2f,%+.2f,%+.1f,%+.2f\n", (long long)s.m,
-                (long long)s.n, (long long)s.k, pdl, bf16, nvfp4, chain, nvfp4 - bf16,
-                (nvfp4 / bf16 - 1) * 100, nvfp4 - chain);
+                (long long)s.n, (long long)s.k, pdl, bf16, scaled, chain, scaled - bf16,
+                (scaled / bf16 - 1) * 100, scaled - chain);
     std::fflush(stdout);
   }
 }
@@ -114,7 +121,7 @@ int time_scaled_d(const ScaledDOptions& options) {
   if (gpu.info.emulated()) {
     for (const Shape& s : shapes) {
       const DeviceGemm first(driver, support::make_problem(s, support::Data::random, 1));
-      Set set(driver, first, s);
+      Set set(driver, first, s, options.d_type);
       verify(driver, set, s);
     }
     std::printf("# %s: nothing is timed in the emulator\n", gpu.info.name.c_str());
@@ -127,7 +134,7 @@ int time_scaled_d(const ScaledDOptions& options) {
       options.replays, today().c_str(), options.command.c_str(), gpu.info.name.c_str(),
       gpu.info.sms, nvfp4_build_info());
   std::printf(
-      "m,n,k,pdl,bf16_us,nvfp4_us,bf16_then_quantize_us,over_bf16_us,over_bf16_percent,"
+      "m,n,k,pdl,bf16_us,scaled_us,bf16_then_quantize_us,over_bf16_us,over_bf16_percent,"
       "over_chain_us\n");
   for (const Shape& s : shapes) time_shape(gpu, timer, s, options);
   support::progress_done();
