@@ -58,6 +58,10 @@
  *                x = fma(beta, C, x)
  *                x = x + bias
  *                D = round(act(x))
+ *            and of a gated product, with y made of b2 as x of b,
+ *                x = min(x, gate_limit)
+ *                y = max(min(y, gate_limit), -gate_limit) + gate_beta
+ *                D = round(act(x) * y)
  *            Each operation is fp32 and rounded to nearest even, subnormals kept; a factor, C or
  *            bias that is not given takes no part; act() is built from such operations by the
  *            formulas of docs/numerics.md; round() is one rounding to nearest even to the type of
@@ -101,8 +105,9 @@
  * first, on every call. Where NVFP4 tokens have no kernel they are refused whatever K is,
  * 0 too. Fields, enumerators and functions marked (**) are declared and not yet there: what asks
  * for them is answered with NVFP4_STATUS_NOT_SUPPORTED and a sentence with the name, and nothing is
- * changed. They are amax outputs, gated products, and of grouped products all but what their
- * section says.
+ * changed. They are amax outputs, and of grouped products all but what their section says. Gated
+ * products are there on 9.0, on 10.x, there with NVFP4 tokens and 128x4 scales of the weights, and
+ * in the reference; kernels want K > 0, that for 9.0 no batch_invariant.
  *
  * D in fp16, row-major, of alpha by value is stored in a way of its own that is fastest; on 9.0,
  * with K a multiple of 64 and 128x4 scales, D in bf16, alpha on the device, tensor scales and a
@@ -347,16 +352,18 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *                d_scales_batch_stride_bytes, a multiple of 16, between batches, apart from D and
  *                what is read. d_tensor_scale is NULL with UE8M0 scales. Padding of scales keeps
  *                its bytes. With any other d_type these fields are NULL, 0, UNSET, DEFAULT.
+ *   gated        with b2, D = act(x) * y: x is the product with the rows of b, y the one with those
+ *                of b2; n counts the columns of D. Each has its alpha, tensor scale and bias. The
+ *                format, leading dimension, strides and layout of scales of b2 are b's, so both may
+ *                be halves of one matrix; no C. SILU alone takes gate_limit (x is cut to at most
+ *                it, y to +- it; finite, 0: no limit), gate_alpha (silu(x) is x / (1 +
+ *                exp(-gate_alpha * x)); 1/64 to 64, 0: 1) and gate_beta, which is added to y
+ *                (finite). Without b2 all of its fields are NULL and 0. In questions without
+ *                addresses an alpha2 other than 0 says that there will be a b2.
  * Fields marked (**) are not yet there; of these:
  *   amax         d_amax and d_row_amax receive maxima of |act(x)|, before D's rounding, together
  *                with what is there: you clear them. Aligned to 4 bytes, apart from D and from what
- *                is read. Untouched where M, N or L is 0.
- *   gated        with b2, D = act(x) * y: x is the product with the rows of b, y the one with those
- *                of b2; n counts the columns of D. Each has its alpha, tensor scale and bias. The
- *                format, leading dimension, strides and layout of scales of b2 are b's; no C. SILU
- *                alone takes gate_limit (x is cut to at most it, y to +- it; 0: no limit),
- *                gate_alpha (silu(x) is x / (1 + exp(-gate_alpha * x)); 0: 1) and gate_beta, which
- *                is added to y. */
+ *                is read. Untouched where M, N or L is 0. */
 typedef struct nvfp4_gemm_desc {
   uint64_t struct_size;
 
@@ -418,13 +425,13 @@ typedef struct nvfp4_gemm_desc {
 
   float *d_amax;                       /* one fp32; NULL: none                               (**) */
   float *d_row_amax;                   /* [l][m] fp32; NULL: none                            (**) */
-  const void *b2;                      /* [l][n][k] as b; NULL: not gated                    (**) */
-  const void *b2_scales;               /* as b_scales                                        (**) */
-  const float *b2_tensor_scale;        /* as b_tensor_scale, columns too                     (**) */
-  const void *bias2;                   /* bias_type, bias_axis; with bias or not at all      (**) */
-  const float *alpha2_device;          /* scalar_mode DEVICE                                 (**) */
-  float alpha2;                        /* scalar_mode HOST                                   (**) */
-  float gate_limit, gate_alpha, gate_beta;  /*                                               (**) */
+  const void *b2;                      /* [l][n][k] as b; NULL: not gated                         */
+  const void *b2_scales;               /* as b_scales                                             */
+  const float *b2_tensor_scale;        /* as b_tensor_scale, columns too                          */
+  const void *bias2;                   /* bias_type, bias_axis; with bias or not at all           */
+  const float *alpha2_device;          /* scalar_mode DEVICE                                      */
+  float alpha2;                        /* scalar_mode HOST                                        */
+  float gate_limit, gate_alpha, gate_beta;
   int32_t reserved2[4];                /* 0                                                       */
 } nvfp4_gemm_desc;
 
@@ -509,13 +516,13 @@ typedef struct nvfp4_gemm_addresses {
   void *workspace;
   uint64_t workspace_bytes;
 
-  float *d_amax, *d_row_amax;          /* these and all below but rows                       (**) */
-  const void *b2, *b2_scales;
+  float *d_amax, *d_row_amax;          /*                                                    (**) */
+  const void *b2, *b2_scales;          /* these five of plans of gated products alone             */
   const float *b2_tensor_scale;
   const void *bias2;
   const float *alpha2_device;
   const int32_t *rows, *scale_rows;
-  const float *group_alpha, *group_alpha2, *group_d_tensor_scale;
+  const float *group_alpha, *group_alpha2, *group_d_tensor_scale;  /* and scale_rows:        (**) */
 } nvfp4_gemm_addresses;
 
 /* Enqueues the plan's product on `stream` of the current context, as nvfp4_gemm_run does and with

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "host/plan/checked.h"
+#include "host/problem/fields.h"
 #include "host/problem/rule.h"
 #include "host/run/launch.h"
 
@@ -70,6 +71,11 @@ nvfp4_gemm_desc with_addresses(const nvfp4_gemm_desc& desc, const nvfp4_gemm_add
   if (x.bias != nullptr) g.bias = x.bias;
   if (x.alpha_device != nullptr) g.alpha_device = x.alpha_device;
   if (x.beta_device != nullptr) g.beta_device = x.beta_device;
+  if (x.b2 != nullptr) g.b2 = x.b2;
+  if (x.b2_scales != nullptr) g.b2_scales = x.b2_scales;
+  if (x.b2_tensor_scale != nullptr) g.b2_tensor_scale = x.b2_tensor_scale;
+  if (x.bias2 != nullptr) g.bias2 = x.bias2;
+  if (x.alpha2_device != nullptr) g.alpha2_device = x.alpha2_device;
   if (x.workspace != nullptr) g.workspace = x.workspace, g.workspace_bytes = x.workspace_bytes;
   return g;
 }
@@ -108,9 +114,11 @@ nvfp4_status nvfp4_gemm_plan_create(const nvfp4_gemm_desc* desc, nvfp4_gemm_plan
   *plan = nullptr;
   CheckedGemm checked;
   NVFP4_TRY(check_gemm(desc, Caller::run, &checked));
-  return make(checked.empty, plan, [&](const Site& site, PreparedGemm* prepared) {
+  NVFP4_TRY(make(checked.empty, plan, [&](const Site& site, PreparedGemm* prepared) {
     return prepare_gemm(site, checked, prepared);
-  });
+  }));
+  (*plan)->prepared.plan.gated = is_gated(checked.known);  // of an empty one, too
+  return NVFP4_SUCCESS;
 }
 
 nvfp4_status nvfp4_grouped_plan_create(const nvfp4_grouped_desc* desc, nvfp4_gemm_plan** plan) {
@@ -131,7 +139,8 @@ nvfp4_status nvfp4_gemm_plan_run(const nvfp4_gemm_plan* plan, const nvfp4_gemm_a
   const PreparedGemm& prepared = plan->prepared;
   nvfp4_gemm_addresses known;
   if (addresses != nullptr) {
-    NVFP4_TRY(check_addresses_struct(*addresses, prepared.plan.grouped, &known));
+    NVFP4_TRY(
+        check_addresses_struct(*addresses, prepared.plan.grouped, prepared.plan.gated, &known));
     addresses = &known;
   }
   if (prepared.empty) return NVFP4_SUCCESS;

@@ -22,6 +22,7 @@ bool fits_map(int64_t elements, int64_t bytes) {
 // The address is a multiple of 16 bytes by the header's rule.
 const char* why_not_by_tma(const nvfp4_gemm_desc& g, const Plan& plan) {
   const int64_t bytes = bytes_of_type(g.d_type);
+  if (plan.gated) return "D is of two products";
   if (plan.split > 1) return "CTAs share K";
   if (plan.grouped) return "a tile ends with its group";
   if (format_of_d(g.d_type) != nullptr) return "D has scales";

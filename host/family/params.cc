@@ -28,6 +28,12 @@ Scales scales_of(const nvfp4_gemm_desc& g, const Operand& x, uint64_t tiled_byte
   return {static_cast<const uint8_t*>(g.workspace) + at, stride == 0 ? 0 : matrix, false};
 }
 
+// How many weights a CTA loads at once.
+uint32_t rows_of_box(const Plan& plan) {
+  const Variant& v = *plan.variant;
+  return plan.gated ? v.gated.columns : v.tile_weights / v.tile_ctas;
+}
+
 }  // namespace
 
 Scales token_scales(const nvfp4_gemm_desc& g, const Plan& plan) {
@@ -37,11 +43,19 @@ Scales weight_scales(const nvfp4_gemm_desc& g, const Plan& plan) {
   return scales_of(g, operand_b(g), plan.b_scales_bytes, plan.a_scales_bytes);
 }
 
+const uint8_t* weight_scales2(const nvfp4_gemm_desc& g) {
+  return static_cast<const uint8_t*>(g.b2_scales);
+}
+
 nvfp4_status encode_weights(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
                             TensorMap* map) {
   return encode_tensor_map(driver, "b", MapElement::e2m1, g.b, g.n, g.k, g.l, g.b_ld,
-                           g.b_batch_stride, plan.variant->tile_weights / plan.variant->tile_ctas,
-                           map);
+                           g.b_batch_stride, rows_of_box(plan), map);
+}
+nvfp4_status encode_weights2(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
+                             TensorMap* map) {
+  return encode_tensor_map(driver, "b2", MapElement::e2m1, g.b2, g.n, g.k, g.l, g.b_ld,
+                           g.b_batch_stride, rows_of_box(plan), map);
 }
 
 nvfp4_status encode_tokens(const Driver& driver, const nvfp4_gemm_desc& g, uint32_t rows,

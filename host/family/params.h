@@ -18,6 +18,8 @@ struct Scales {
 
 Scales token_scales(const nvfp4_gemm_desc& desc, const Plan& plan);
 Scales weight_scales(const nvfp4_gemm_desc& desc, const Plan& plan);
+// Those of b2, which are as those of b.
+const uint8_t* weight_scales2(const nvfp4_gemm_desc& desc);
 
 // The strides of one batch were not looked at and may hold anything.
 inline int64_t scales_stride(const nvfp4_gemm_desc& desc, int64_t stride) {
@@ -26,6 +28,9 @@ inline int64_t scales_stride(const nvfp4_gemm_desc& desc, int64_t stride) {
 
 nvfp4_status encode_weights(const Driver& driver, const nvfp4_gemm_desc& desc, const Plan& plan,
                             TensorMap* map);
+// The map of b2. A box of a gated product has half of a tile's rows.
+nvfp4_status encode_weights2(const Driver& driver, const nvfp4_gemm_desc& desc, const Plan& plan,
+                             TensorMap* map);
 
 // The map of tokens, whose boxes have `rows` rows.
 nvfp4_status encode_tokens(const Driver& driver, const nvfp4_gemm_desc& desc, uint32_t rows,

@@ -131,7 +131,7 @@ Times times_of(const Variant& v, const Work& work, const Split& split, int64_t a
 int64_t nanoseconds(const nvfp4_gemm_desc& desc, const Variant& v, int64_t tiles,
                     const Split& split) {
   const int64_t stages = std::max<int64_t>(ceil_div(desc.k, v.tile_k), 1);
-  const Work work{ceil_div(desc.m, v.tile_tokens), ceil_div(desc.n, v.tile_weights) * desc.l,
+  const Work work{ceil_div(desc.m, v.tile_tokens), tiles / ceil_div(desc.m, v.tile_tokens),
                   ceil_div(stages, split.parts), std::min<int64_t>(desc.m, v.tile_tokens),
                   double(box_tokens(desc.m, v))};
   const int64_t ctas = tiles * split.parts * v.tile_ctas;
@@ -146,12 +146,26 @@ int64_t nanoseconds(const nvfp4_gemm_desc& desc, const Variant& v, int64_t tiles
   return static_cast<int64_t>(all + (full + (rest > 0) - 1) * kNextCta);
 }
 
+// A tile that loads and multiplies weights of b and of b2.
+Variant with_both(const Variant& v) {
+  Variant both = v;
+  both.tile_weights *= 2;
+  both.stages = v.gated.stages;
+  both.stage_bytes = v.gated.stage_bytes;
+  return both;
+}
+
 // A batch-invariant problem has every tile whole.
 bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v,
                   Choice* choice) {
   int64_t matrix, tiles;
   if (!count_tiles(desc, v, &matrix, &tiles)) return false;
   *choice = {};
+  if (is_gated(desc)) {
+    const int64_t cost = nanoseconds(desc, with_both(v), tiles, kSplits[0]);
+    *choice = {&v, 1, v.tile_ctas, false, tiles, 0, tiles * v.tile_ctas, cost};
+    return true;
+  }
   for (const Split& split : kSplits) {
     const int64_t ctas = tiles * split.parts * v.tile_ctas;
     const bool runs =
@@ -189,6 +203,12 @@ nvfp4_status count_tiled_scales(const Operand& x, bool of_groups, uint64_t* byte
 }
 
 nvfp4_status count_workspace(const nvfp4_gemm_desc& desc, Plan* plan) {
+  if (is_gated(desc) && desc.b_scale_layout == NVFP4_SCALE_LAYOUT_LINEAR) {
+    return fail(NVFP4_STATUS_NOT_SUPPORTED,
+                "b_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR with b2 has no kernel for compute "
+                "capability %s: convert the scales of both by nvfp4_scale_convert",
+                capability_text(plan->arch().capability).text);
+  }
   NVFP4_TRY(count_tiled_scales(operand_a(desc), plan->grouped, &plan->a_scales_bytes));
   NVFP4_TRY(count_tiled_scales(operand_b(desc), false, &plan->b_scales_bytes));
   plan->workspace_bytes = plan->a_scales_bytes + plan->b_scales_bytes;
@@ -226,9 +246,22 @@ nvfp4_status encode_scales(const Driver& driver, const nvfp4_gemm_desc& g, const
   return encode_scale_map(driver, "a_scales", tokens, tiles, &p->token_scale_map);
 }
 
+// What a gated product alone has.
+nvfp4_status set_b2(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
+                    KernelParams* params) {
+  if (!plan.gated) return NVFP4_SUCCESS;
+  Sm100GatedParams* const p = params->get<Sm100GatedParams>();
+  p->weight_scales2 = weight_scales2(g);
+  p->gate = make_gate(g);
+  return encode_weights2(driver, g, plan, &p->weights2);
+}
+
+// The largest of the three.
+static_assert(sizeof(Sm100GatedParams) >= sizeof(Sm100GroupedParams));
+
 nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
                          KernelParams* params) {
-  Sm100Params* const p = &params->make<Sm100GroupedParams>()->gemm;
+  Sm100Params* const p = &params->make<Sm100GatedParams>()->gemm;
   set_gemm(g, plan, p);
   p->tiles = plan.grid / plan.cluster;
   p->token_policy = token_policy(g.m, g.k, plan.grouped ? 1 : g.l);
@@ -243,6 +276,7 @@ nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const P
   NVFP4_TRY(encode_weights(driver, g, plan, &p->weights));
   NVFP4_TRY(encode_all_tokens(driver, g, plan, p));
   NVFP4_TRY(encode_scales(driver, g, plan, p));
+  NVFP4_TRY(set_b2(driver, g, plan, params));
   return set_d_store(driver, g, plan, p);
 }
 
@@ -253,6 +287,7 @@ nvfp4_status replace_addresses(const Driver& driver, const nvfp4_gemm_desc& befo
   if (g.a != before.a) NVFP4_TRY(encode_all_tokens(driver, g, plan, p));
   set_plain_addresses(g, plan, p);
   NVFP4_TRY(encode_scales(driver, g, plan, p));
+  NVFP4_TRY(set_b2(driver, g, plan, params));
   return g.d != before.d ? set_d_store(driver, g, plan, p) : NVFP4_SUCCESS;
 }
 
@@ -260,6 +295,7 @@ nvfp4_status replace_addresses(const Driver& driver, const nvfp4_gemm_desc& befo
 Entry entry(const Plan& plan, uint32_t, const KernelParams& params) {
   const bool general = params.get<Sm100Params>()->epilogue.kind == kEpilogueGeneral;
   if (plan.grouped) return general ? kEntryGrouped : kEntryGroupedPlain;
+  if (plan.gated) return kEntryGated;
   return general ? kEntryAny : kEntryPlain;
 }
 
@@ -277,6 +313,7 @@ const Family kFamily_sm100{choose_split,
                            write_choice,
                            why_not_by_tma,
                            kEpilogueF32,
-                           offsetof(Sm100GroupedParams, groups)};
+                           offsetof(Sm100GroupedParams, groups),
+                           false};
 
 }  // namespace nvfp4

@@ -231,6 +231,6 @@ uint32_t most_shared_bytes(const Architecture& arch, const Variant& v) {
 
 const Family kFamily_sm80{
     choose_split,      complete,   predict,      make_params, replace_addresses, entry, add_entry,
-    most_shared_bytes, write_rule, write_choice, nullptr,     kEpilogueBf16,     0};
+    most_shared_bytes, write_rule, write_choice, nullptr,     kEpilogueBf16,     0,     false};
 
 }  // namespace nvfp4

@@ -231,9 +231,21 @@ nvfp4_status encode_half_tokens(const Driver& driver, const nvfp4_gemm_desc& g, 
   return encode_tokens(driver, g, rows, &p->tokens);
 }
 
+// What a gated product alone has.
+nvfp4_status set_b2(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
+                    KernelParams* params) {
+  Sm90GatedParams* const p = params->get<Sm90GatedParams>();
+  p->weight_scales2 = weight_scales2(g);
+  p->gate = make_gate(g);
+  return encode_weights2(driver, g, plan, &p->weights2);
+}
+
+// The largest of the three.
+static_assert(sizeof(Sm90GatedParams) >= sizeof(Sm90GroupedParams));
+
 nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
                          KernelParams* params) {
-  Sm90Params* const p = &params->make<Sm90GroupedParams>()->gemm;
+  Sm90Params* const p = &params->make<Sm90GatedParams>()->gemm;
   set_gemm(g, plan, p);
   set_token_addresses(g, p);
   p->token_row_bytes = g.a_ld / 2;
@@ -245,6 +257,7 @@ nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const P
   p->token_scales_linear = plan.a_halves_bytes == 0 && token_scales(g, plan).linear;
   p->weight_format = static_cast<uint8_t>(g.operand_format);
   NVFP4_TRY(encode_weights(driver, g, plan, &p->weights));
+  if (plan.gated) NVFP4_TRY(set_b2(driver, g, plan, params));
   return encode_half_tokens(driver, g, plan, p);
 }
 
@@ -257,7 +270,7 @@ nvfp4_status replace_addresses(const Driver& driver, const nvfp4_gemm_desc& befo
   }
   set_plain_addresses(g, plan, p);
   set_token_addresses(g, p);
-  return NVFP4_SUCCESS;
+  return plan.gated ? set_b2(driver, g, plan, params) : NVFP4_SUCCESS;
 }
 
 // What the plain entries of a tile have no code for (kernel/sm90/tile.h).
@@ -268,6 +281,7 @@ bool is_plain(const Sm90Params& p) {
 
 Entry entry(const Plan& plan, uint32_t ctas, const KernelParams& params) {
   if (plan.grouped) return kEntryGrouped;
+  if (plan.gated) return kEntryGated;
   const Sm90Params& p = *params.get<Sm90Params>();
   if (!is_plain(p)) return kEntryAny;
   const bool once = plan.whole == 0 && ctas == plan.grid;
@@ -289,6 +303,7 @@ const Family kFamily_sm90{choose_split,
                           write_choice,
                           nullptr,
                           kEpilogueColumns,
-                          offsetof(Sm90GroupedParams, groups)};
+                          offsetof(Sm90GroupedParams, groups),
+                          true};
 
 }  // namespace nvfp4

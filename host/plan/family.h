@@ -33,7 +33,7 @@ struct Clocks {
 };
 
 // The kernel's one argument. Its family alone knows the type.
-constexpr size_t kMostParamBytes = 1152;
+constexpr size_t kMostParamBytes = 1280;
 class alignas(128) KernelParams {
  public:
   template <typename Params>
@@ -96,6 +96,10 @@ struct Family {
   // ---- grouped products ----
   // Where in the parameters GroupParams are. 0: no variant takes groups.
   size_t groups_at;
+
+  // ---- gated products ----
+  // A tile's weights are half rows of b, half of b2; else it has those of both beside each other.
+  bool gate_halves_tile;
 };
 
 // The cheapest choice among the variants that serve the architecture. Its variant is NULL if each

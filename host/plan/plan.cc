@@ -9,6 +9,7 @@
 #include "host/base/size.h"
 #include "host/plan/family.h"
 #include "host/problem/enumeration.h"
+#include "host/problem/fields.h"
 
 namespace nvfp4 {
 
@@ -68,6 +69,28 @@ nvfp4_status refuse_operands(const nvfp4_gemm_desc& desc, const Architecture& ar
               capability.text);
 }
 
+// Any variant with an entry for gated products?
+bool has_gated_kernel(const Architecture& arch, const nvfp4_gemm_desc& desc) {
+  for (uint32_t i = 0; i < kVariantCount; ++i) {
+    if (is_candidate(desc, arch, variant_at(i)) && variant_at(i).takes_gate()) return true;
+  }
+  return false;
+}
+
+// Where there is a kernel for all but b2.
+nvfp4_status check_gate(const nvfp4_gemm_desc& desc, const Architecture& arch) {
+  if (!is_gated(desc)) return NVFP4_SUCCESS;
+  if (desc.k == 0) return fail(NVFP4_STATUS_NOT_SUPPORTED, "b2 with k = 0 has no kernel");
+  if (has_gated_kernel(arch, desc)) return NVFP4_SUCCESS;
+  return fail(
+      NVFP4_STATUS_NOT_SUPPORTED,
+      "gated products (b2) with a_type = %s, operand_format = %s, batch_invariant = %" PRId32
+      " have no kernel for compute capability %s",
+      enumerator_name(Enumeration::type, desc.a_type),
+      enumerator_name(Enumeration::operand_format, desc.operand_format), desc.batch_invariant,
+      capability_text(arch.capability).text);
+}
+
 nvfp4_status refuse_split(const nvfp4_gemm_desc& desc, const char* why) {
   return fail(NVFP4_STATUS_INVALID_VALUE, "variant = \"%.64s\" %s", desc.variant, why);
 }
@@ -82,6 +105,9 @@ nvfp4_status force_split(const CheckedGemm& checked, const Architecture& arch, C
   int64_t matrix, tiles;
   if (!count_tiles(desc, v, &matrix, &tiles) || tiles * ctas > kMaxTiles) {
     return refuse_ctas(checked);
+  }
+  if (is_gated(desc) && parts > v.gated.max_split) {
+    return refuse_split(desc, "cuts K as gated products do not");
   }
   if (parts > stages) {
     return fail(NVFP4_STATUS_INVALID_VALUE,
@@ -102,6 +128,7 @@ nvfp4_status force_split(const CheckedGemm& checked, const Architecture& arch, C
 nvfp4_status decide(const CheckedGemm& checked, const Architecture& arch, Choice* choice) {
   const nvfp4_gemm_desc& desc = *checked.desc;
   if (!has_kernel(arch, desc)) return refuse_operands(desc, arch);
+  NVFP4_TRY(check_gate(desc, arch));
   if (checked.forced == nullptr) {
     *choice = cheapest(desc, arch, &variant_at(0), kVariantCount);
     return choice->variant != nullptr ? NVFP4_SUCCESS : refuse_ctas(checked);
@@ -121,6 +148,10 @@ nvfp4_status decide(const CheckedGemm& checked, const Architecture& arch, Choice
     return fail(NVFP4_STATUS_INVALID_VALUE, "variant = \"%s\" does not take operand_format = %s",
                 forced.name, enumerator_name(Enumeration::operand_format, desc.operand_format));
   }
+  if (is_gated(desc) && !forced.takes_gate()) {
+    return fail(NVFP4_STATUS_INVALID_VALUE,
+                "variant = \"%s\" has no kernel for gated products (b2)", forced.name);
+  }
   if (!is_candidate(desc, arch, forced)) return refuse_variant(desc, forced, arch);
   if (checked.forced_split > 0) return force_split(checked, arch, choice);
   const bool fits = forced.family->choose_split(desc, arch, forced, choice);
@@ -128,6 +159,12 @@ nvfp4_status decide(const CheckedGemm& checked, const Architecture& arch, Choice
 }
 
 }  // namespace
+
+nvfp4_gemm_desc planned_product(const nvfp4_gemm_desc& desc, const Architecture& arch) {
+  nvfp4_gemm_desc all = desc;
+  if (is_gated(desc) && arch.family->gate_halves_tile) all.n *= 2;
+  return all;
+}
 
 const Architecture& Plan::arch() const { return kArchitectures[arch_index]; }
 
@@ -149,11 +186,13 @@ uint32_t count_ctas(const Plan& plan, int32_t sm_count) {
   return std::max(at_once / plan.cluster, 1u) * plan.cluster;
 }
 
-nvfp4_status make_plan(const CheckedGemm& checked, int32_t capability, Plan* plan) {
+nvfp4_status make_plan(const CheckedGemm& asked, int32_t capability, Plan* plan) {
   *plan = {};
-  if (checked.empty) return NVFP4_SUCCESS;
-  const nvfp4_gemm_desc& desc = *checked.desc;
+  if (asked.empty) return NVFP4_SUCCESS;
   NVFP4_TRY(find_architecture(capability, &plan->arch_index));
+  const nvfp4_gemm_desc desc = planned_product(*asked.desc, plan->arch());
+  CheckedGemm checked = asked;
+  checked.desc = &desc;
   Choice choice;
   NVFP4_TRY(decide(checked, plan->arch(), &choice));
   plan->variant = choice.variant;
@@ -164,10 +203,12 @@ nvfp4_status make_plan(const CheckedGemm& checked, int32_t capability, Plan* pla
   plan->several = choice.several && choice.split == 1;
   plan->whole = static_cast<uint32_t>(choice.whole);
   plan->grid = static_cast<uint32_t>(choice.ctas);
-  plan->shared_bytes = choice.variant->shared_bytes;
+  plan->gated = is_gated(desc);
+  plan->shared_bytes =
+      plan->gated ? choice.variant->gated.shared_bytes : choice.variant->shared_bytes;
   plan->waits = true;
   if (desc.k == 0) return NVFP4_SUCCESS;  // nothing is multiplied
-  return choice.variant->family->complete(desc, plan);
+  return choice.variant->family->complete(*asked.desc, plan);
 }
 
 }  // namespace nvfp4

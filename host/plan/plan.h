@@ -30,6 +30,7 @@ struct Plan {
   uint32_t add_ctas, add_threads;
   uint32_t shared_bytes;  // of a CTA
   bool grouped;           // the rows of groups: tiles_m are the most token tiles that they can have
+  bool gated;             // half of a tile's weights are rows of b, half of b2
   // The kernel waits by itself for the one before it (griddepcontrol.wait), so it may start early.
   bool waits;
 
@@ -40,6 +41,10 @@ struct Plan {
 // on the sizes alone, so D has the same bits on every device of a capability. Looks at no
 // workspace.
 nvfp4_status make_plan(const CheckedGemm& checked, int32_t capability, Plan* plan);
+
+// Where half of a tile's weights are rows of b2 a gated product is planned as one product, with all
+// rows of b and b2. Any other problem is planned as it is.
+nvfp4_gemm_desc planned_product(const nvfp4_gemm_desc& desc, const Architecture& arch);
 
 // CTAs that are launched on a device of so many SMs.
 uint32_t count_ctas(const Plan& plan, int32_t sm_count);

@@ -35,6 +35,10 @@ constexpr Variant variant_of(const Names& names, const Family* family, int32_t a
     v.entries[kEntryMxfp4] = names.entries[kEntryMxfp4];
     if (last == kEntryOnce) v.entries[kEntryMxfp4Once] = names.entries[kEntryMxfp4Once];
   }
+  if (kGatedNumbers<Tile>.stages > 0) {
+    v.entries[kEntryGated] = names.entries[kEntryGated];
+    v.gated = kGatedNumbers<Tile>;
+  }
   v.family = family;
   v.tile_weights = Tile::kWeights;
   v.tile_tokens = Tile::kTokens;
@@ -77,7 +81,8 @@ constexpr Variant variant_of(const Names& names, const Family* family, int32_t a
           "nvfp4_gemm_" #family "_" #label "_once", "nvfp4_gemm_" #family "_" #label "_grouped", \
           "nvfp4_gemm_" #family "_" #label "_grouped_plain",                                     \
           "nvfp4_gemm_" #family "_" #label "_mxfp4",                                             \
-          "nvfp4_gemm_" #family "_" #label "_mxfp4_once"                                         \
+          "nvfp4_gemm_" #family "_" #label "_mxfp4_once",                                        \
+          "nvfp4_gemm_" #family "_" #label "_gated"                                              \
     }                                                                                            \
   }
 constexpr Variant kVariants[] = {
@@ -174,7 +179,8 @@ nvfp4_status find_cut(const char* name, const Variant& variant, uint32_t* split)
 
 bool is_candidate(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v) {
   return serves(v, arch) && takes_operands(v, desc) &&
-         (desc.batch_invariant == 0 || is_in_order(v, arch)) && has_scale_maps(desc, v);
+         (desc.batch_invariant == 0 || is_in_order(v, arch)) && has_scale_maps(desc, v) &&
+         (!is_gated(desc) || v.takes_gate());
 }
 
 bool has_scale_maps(const nvfp4_gemm_desc& desc, const Variant& v) {

@@ -5,13 +5,14 @@
 #include <cstdint>
 
 #include "host/plan/arch.h"
+#include "kernel/common/gate.h"
 #include "nvfp4_gemm.h"
 
 namespace nvfp4 {
 
 // A variant's kernels: for every product; for plain ones; for plain ones of which a CTA computes a
 // single tile (kernel/sm90/tile.h). Grouped products have one or two beside those, for all of them
-// and for plain ones, and plain products of MXFP4 weights have two.
+// and for plain ones; plain products of MXFP4 weights have two, gated ones one.
 enum Entry : uint32_t {
   kEntryAny,
   kEntryPlain,
@@ -20,6 +21,7 @@ enum Entry : uint32_t {
   kEntryGroupedPlain,
   kEntryMxfp4,
   kEntryMxfp4Once,
+  kEntryGated,
   kEntryCount
 };
 
@@ -53,7 +55,9 @@ struct Variant {
   int32_t a_type;  // of the tokens it takes: NVFP4_TYPE_NONE, _F16 or _BF16
   bool ue8m0;      // it takes every operand format, else NVFP4 alone
   uint32_t stage_clocks;
+  GatedNumbers gated;  // of the entry for gated products, whose stages have more of two matrices
 
+  bool takes_gate() const { return entries[kEntryGated] != nullptr; }
   bool takes_groups() const { return entries[kEntryGrouped] != nullptr; }
 };
 

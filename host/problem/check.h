@@ -22,7 +22,7 @@ bool asks_about_sizes(const nvfp4_gemm_desc& desc, Caller caller);
 
 // The rules for the addresses that a plan is run with: struct_size and what is not there yet, then
 // the rules that addresses alone can break, in a desc that passed check_gemm with others.
-nvfp4_status check_addresses_struct(const nvfp4_gemm_addresses& addresses, bool grouped,
+nvfp4_status check_addresses_struct(const nvfp4_gemm_addresses& addresses, bool grouped, bool gated,
                                     nvfp4_gemm_addresses* known);
 nvfp4_status check_new_addresses(const nvfp4_gemm_desc& desc);
 

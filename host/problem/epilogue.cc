@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "host/base/formats.h"
 #include "host/base/operand_format.h"
 #include "host/problem/fields.h"
 
@@ -40,7 +41,7 @@ void set_scales_of_d(const nvfp4_gemm_desc& g, EpilogueParams* p) {
 }
 
 uint32_t kind_of(const nvfp4_gemm_desc& g, const EpilogueParams& p) {
-  if (p.d_scales_per_row != 0 || g.cd_order != NVFP4_CD_ORDER_ROW_MAJOR ||
+  if (p.d_scales_per_row != 0 || g.cd_order != NVFP4_CD_ORDER_ROW_MAJOR || is_gated(g) ||
       g.activation != NVFP4_ACTIVATION_NONE || p.c_type != kTypeNone ||
       (p.bias_type != kTypeNone && p.bias_per_row != 0)) {
     return kEpilogueGeneral;
@@ -57,6 +58,19 @@ uint32_t kind_of(const nvfp4_gemm_desc& g, const EpilogueParams& p) {
 
 bool may_read_c(const nvfp4_gemm_desc& g) {
   return g.c_type != NVFP4_TYPE_NONE && !beta_is_zero(g);
+}
+
+GateParams make_gate(const nvfp4_gemm_desc& g) {
+  const auto given = [](float x, float otherwise) { return f32_bits(x) << 1 == 0 ? otherwise : x; };
+  GateParams p{};
+  p.alpha2_device = g.alpha2_device;
+  p.b2_tensor_scale = g.b2_tensor_scale;
+  p.bias2 = g.bias2;
+  p.alpha2 = g.alpha2;
+  p.limit = given(g.gate_limit, f32_from_bits(kF32.overflow_code));
+  p.silu_alpha = given(g.gate_alpha, 1.0f);
+  p.beta = g.gate_beta;
+  return p;
 }
 
 EpilogueParams make_epilogue(const nvfp4_gemm_desc& g) {

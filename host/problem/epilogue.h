@@ -3,12 +3,16 @@
 #pragma once
 
 #include "kernel/common/epilogue.h"
+#include "kernel/common/gate.h"
 #include "nvfp4_gemm.h"
 
 namespace nvfp4 {
 
 // Of a descriptor that passed check_gemm.
 EpilogueParams make_epilogue(const nvfp4_gemm_desc& desc);
+
+// What a gated product has beside.
+GateParams make_gate(const nvfp4_gemm_desc& desc);
 
 // There is a C, and no beta by value that is 0.
 bool may_read_c(const nvfp4_gemm_desc& desc);

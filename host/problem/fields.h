@@ -3,6 +3,7 @@
 #pragma once
 
 #include "host/problem/check.h"
+#include "host/problem/enumeration.h"
 
 namespace nvfp4 {
 
@@ -22,6 +23,8 @@ struct Operand {
 };
 Operand operand_a(const nvfp4_gemm_desc& g);
 Operand operand_b(const nvfp4_gemm_desc& g);
+Operand operand_b2(
+    const nvfp4_gemm_desc& g);  // of a gated product; b2 has what is not its own of b
 // Bytes of the scales of one matrix, in either layout. False if they are more than 2^63 - 1.
 bool scale_bytes_of(const Operand& x, int32_t layout, int64_t* bytes);
 
@@ -39,6 +42,11 @@ bool beta_is_zero(const nvfp4_gemm_desc& g);
 // There is a C to look at: it may be read, and its address is given, unless only sizes are.
 bool has_c(const nvfp4_gemm_desc& g, bool sizes_alone);
 
+// A gated product: of b and b2. Where no address is given alpha2 says that there will be a b2.
+bool is_gated(const nvfp4_gemm_desc& g);
+// gated.cc: what a gated product has, and what no other has.
+nvfp4_status check_gated(const nvfp4_gemm_desc& g, bool sizes_alone);
+
 // Every address of the problem is NULL.
 bool has_no_address(const nvfp4_gemm_desc& g);
 
@@ -48,12 +56,16 @@ nvfp4_status check_enums(const nvfp4_gemm_desc& g, Caller caller);
 // absent.cc: switches and reserved words have a legal value; what is not there is NULL, 0 or off.
 nvfp4_status check_switches(const nvfp4_gemm_desc& g);
 nvfp4_status check_absent(const nvfp4_gemm_desc& g);
-nvfp4_status check_absent_addresses(const nvfp4_gemm_addresses& x, bool grouped);
+nvfp4_status check_absent_addresses(const nvfp4_gemm_addresses& x, bool grouped, bool gated);
 
 // companions.cc: fields that go together, as C and its type, are there together.
 nvfp4_status check_companions(const nvfp4_gemm_desc& g, bool sizes_alone);
 // Among them: an A that is not quantized has no scales.
 nvfp4_status check_a_scales(const nvfp4_gemm_desc& g);
+// A pointer that is NULL where the field has that value; one that is not, unless only sizes are.
+nvfp4_status rule_without(const char* name, const void* pointer, const char* field, Enumeration of,
+                          int32_t value);
+nvfp4_status rule_with(const char* name, const void* pointer, bool sizes_alone);
 
 // layout.cc: leading dimensions and batch strides.
 nvfp4_status check_leading_dimensions(const nvfp4_gemm_desc& g, bool sizes_alone);

@@ -35,11 +35,16 @@ F32 times_sigmoid(F32 x, F32 a, Power e) {
   return ((-a * e.p) / d * e.s) * kTwoToMinus64;
 }
 
-F32 silu(F32 x) {
+// x / (1 + exp(-alpha * x)). With alpha >= 2^-6 the result of -2^14 is -0 as that of -128 is with
+// alpha = 1; what alpha * a is rounded by goes into w_low.
+F32 silu(F32 x, F32 alpha) {
   constexpr F32 kLog2E{0x3FB8AA3B}, kLog2ELow{0x32A57060}, kLimit{0x43000000};  // 128
-  const F32 a = smaller_magnitude(absolute(x), kLimit);
-  const F32 w = -a * kLog2E;
-  const F32 w_low = fma(-a, kLog2ELow, fma(-a, kLog2E, -w));
+  constexpr F32 kTwoTo14{0x46800000};
+  const F32 a = smaller_magnitude(absolute(x), kTwoTo14);
+  const F32 u = alpha * a, u_low = fma(alpha, a, -u);
+  const F32 v = smaller_magnitude(u, kLimit);
+  const F32 w = -v * kLog2E;
+  const F32 w_low = fma(-u_low, kLog2E, fma(-v, kLog2ELow, fma(-v, kLog2E, -w)));
   return times_sigmoid(x, a, power_of_two(w, w_low));
 }
 
@@ -84,12 +89,12 @@ F32 gelu_erf(F32 x) {
 
 }  // namespace
 
-F32 activate(int32_t activation, F32 x) {
+F32 activate(int32_t activation, F32 x, F32 alpha) {
   if (x.is_nan()) return kNan;
   switch (activation) {
     case NVFP4_ACTIVATION_RELU: return x.is_positive() ? x : F32{0};
     case NVFP4_ACTIVATION_GELU_TANH: return gelu_tanh(x);
-    case NVFP4_ACTIVATION_SILU: return silu(x);
+    case NVFP4_ACTIVATION_SILU: return silu(x, alpha);
     case NVFP4_ACTIVATION_GELU_ERF: return gelu_erf(x);
   }
   return x;

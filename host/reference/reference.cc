@@ -16,6 +16,7 @@
 #include <cstring>
 
 #include "host/base/formats.h"
+#include "host/problem/fields.h"
 #include "host/reference/reference_epilogue.h"
 #include "host/reference/reference_wide.h"
 
@@ -136,12 +137,13 @@ F32 round_sum(int64_t sum, bool nan) {
   return {(sum < 0 ? 0x80000000u : 0) | round_to(kF32, magnitude, kUnit)};
 }
 
-// About 46 KB on the stack: a thread with a small stack can still call it.
+// About 54 KB on the stack: a thread with a small stack can still call it.
 struct Workspace {
   ByteTable table;
   PanelA a;
   PanelB b;
   int64_t sum[kRows][kRows];
+  F32 acc[2][kRows][kRows];  // with the rows of b, and of a gated product with those of b2
 };
 
 void add_panel(Workspace* w, int rows, int blocks) {
@@ -167,8 +169,8 @@ void clear(Workspace* w) {
 
 int smaller(int64_t a, int b) { return a < b ? static_cast<int>(a) : b; }
 
-void compute_tile(Workspace* w, const Matrix& a, const Matrix& b, int64_t m, int64_t n,
-                  const ReferenceEpilogue& epilogue, int64_t batch) {
+void multiply_tile(Workspace* w, const Matrix& a, const Matrix& b, int64_t m, int64_t n,
+                   F32 (&acc)[kRows][kRows]) {
   const int rows = smaller(a.rows - m, kRows), columns = smaller(b.rows - n, kRows);
   clear(w);
   for (int64_t k = 0; k < a.k; k += kPanel) {
@@ -180,7 +182,17 @@ void compute_tile(Workspace* w, const Matrix& a, const Matrix& b, int64_t m, int
   for (int i = 0; i < rows; ++i) {
     for (int j = 0; j < columns; ++j) {
       const bool nan = w->a.scales.nan[i] || w->b.scales.nan[j];
-      epilogue.store({batch, m + i, n + j}, round_sum(w->sum[i][j], nan));
+      acc[i][j] = round_sum(w->sum[i][j], nan);
+    }
+  }
+}
+
+void store_tile(const Workspace& w, int rows, int columns, const ReferenceEpilogue& epilogue,
+                const Place& first) {
+  for (int i = 0; i < rows; ++i) {
+    for (int j = 0; j < columns; ++j) {
+      epilogue.store({first.batch, first.row + i, first.column + j}, w.acc[0][i][j],
+                     w.acc[1][i][j]);
     }
   }
 }
@@ -194,9 +206,11 @@ Matrix batch_of_a(const nvfp4_gemm_desc& g, int64_t batch) {
           g.a_scale_layout};
 }
 
-Matrix batch_of_b(const nvfp4_gemm_desc& g, int64_t batch) {
-  return {static_cast<const uint8_t*>(g.b) + batch * g.b_batch_stride / 2,
-          static_cast<const uint8_t*>(g.b_scales) + batch * g.b_scales_batch_stride_bytes,
+// Weights are those of b, or of b2.
+Matrix batch_of_weights(const nvfp4_gemm_desc& g, const void* codes, const void* scales,
+                        int64_t batch) {
+  return {static_cast<const uint8_t*>(codes) + batch * g.b_batch_stride / 2,
+          static_cast<const uint8_t*>(scales) + batch * g.b_scales_batch_stride_bytes,
           g.n,
           g.k,
           g.b_ld,
@@ -209,12 +223,18 @@ void reference_gemm(const nvfp4_gemm_desc& g) {
   const bool nvfp4 = g.operand_format == NVFP4_OPERAND_FORMAT_NVFP4;
   if (g.a_type != NVFP4_TYPE_NONE || !nvfp4) return reference_gemm_wide(g);
   Workspace w;
+  memset(w.acc[1], 0, sizeof w.acc[1]);
   fill_byte_table(&w.table);
   const ReferenceEpilogue epilogue(g);
   for (int64_t batch = 0; batch < g.l; ++batch) {
-    const Matrix a = batch_of_a(g, batch), b = batch_of_b(g, batch);
+    const Matrix a = batch_of_a(g, batch), b = batch_of_weights(g, g.b, g.b_scales, batch);
+    const Matrix b2 = is_gated(g) ? batch_of_weights(g, g.b2, g.b2_scales, batch) : b;
     for (int64_t m = 0; m < g.m; m += kRows) {
-      for (int64_t n = 0; n < g.n; n += kRows) compute_tile(&w, a, b, m, n, epilogue, batch);
+      for (int64_t n = 0; n < g.n; n += kRows) {
+        multiply_tile(&w, a, b, m, n, w.acc[0]);
+        if (is_gated(g)) multiply_tile(&w, a, b2, m, n, w.acc[1]);
+        store_tile(w, smaller(g.m - m, kRows), smaller(g.n - n, kRows), epilogue, {batch, m, n});
+      }
     }
   }
 }

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "host/problem/fields.h"
 #include "host/reference/activation.h"
 #include "host/reference/quantize.h"
 #include "host/reference/quantize_ue8m0.h"
@@ -51,40 +52,67 @@ F32 scalar(const nvfp4_gemm_desc& g, float value, const float* pointer) {
 
 ReferenceEpilogue::ReferenceEpilogue(const nvfp4_gemm_desc& g)
     : g_(g),
-      scale_(scalar(g, g.alpha, g.alpha_device)),
+      b_(weights(g.alpha, g.alpha_device, g.b_tensor_scale, g.bias)),
+      b2_{},
       beta_{0},
       adds_c_(false),
       d_format_(format_of_d(g.d_type)) {
-  if (g.a_tensor_scale != nullptr && g.a_tensor_scale_rows == 0) {
-    scale_ = scale_ * load_f32(g.a_tensor_scale);
-  }
+  if (is_gated(g)) b2_ = weights(g.alpha2, g.alpha2_device, g.b2_tensor_scale, g.bias2);
   if (g.c_type == NVFP4_TYPE_NONE) return;
   beta_ = scalar(g, g.beta, g.beta_device);
   adds_c_ = absolute(beta_).bits != 0;
 }
 
-F32 ReferenceEpilogue::scaled(const Place& at, F32 acc) const {
-  F32 scale = scale_;
+ReferenceEpilogue::Weights ReferenceEpilogue::weights(float alpha, const float* alpha_device,
+                                                      const float* tensor_scale,
+                                                      const void* bias) const {
+  F32 scale = scalar(g_, alpha, alpha_device);
+  if (g_.a_tensor_scale != nullptr && g_.a_tensor_scale_rows == 0) {
+    scale = scale * load_f32(g_.a_tensor_scale);
+  }
+  return {scale, tensor_scale, bias};
+}
+
+F32 ReferenceEpilogue::scaled(const Place& at, const Weights& weights, F32 acc) const {
+  F32 scale = weights.scale;
   if (g_.a_tensor_scale_rows != 0) {
     scale = scale * load_f32(g_.a_tensor_scale + at.batch * g_.m + at.row);
   }
-  if (g_.b_tensor_scale == nullptr) return scale * acc;
+  if (weights.tensor_scale == nullptr) return scale * acc;
   const int64_t columns = g_.b_tensor_scale_columns;
   const int64_t factor = columns == 0 ? 0 : at.column / columns;
-  return scale * load_f32(g_.b_tensor_scale + factor) * acc;
+  return scale * load_f32(weights.tensor_scale + factor) * acc;
 }
 
-F32 ReferenceEpilogue::value(const Place& at, F32 acc) const {
-  F32 x = scaled(at, acc);
+F32 ReferenceEpilogue::biased(const Place& at, const Weights& weights, F32 x) const {
+  if (g_.bias_type == NVFP4_TYPE_NONE) return x;
+  const bool per_row = g_.bias_axis == NVFP4_BIAS_AXIS_ROW;
+  return x + load(weights.bias, g_.bias_type, per_row ? at.row : at.column);
+}
+
+F32 ReferenceEpilogue::value(const Place& at, F32 acc, F32 acc2) const {
+  F32 x = scaled(at, b_, acc);
   if (adds_c_) {
     const int64_t index = index_of(g_.cd_order, at, g_.c_ld, g_.c_batch_stride);
     x = fma(beta_, load(g_.c, g_.c_type, index), x);
   }
-  if (g_.bias_type != NVFP4_TYPE_NONE) {
-    const bool per_row = g_.bias_axis == NVFP4_BIAS_AXIS_ROW;
-    x = x + load(g_.bias, g_.bias_type, per_row ? at.row : at.column);
-  }
+  x = biased(at, b_, x);
+  if (is_gated(g_)) return gated(x, biased(at, b2_, scaled(at, b2_, acc2)));
   return activate(g_.activation, x);
+}
+
+// A gate_limit, gate_alpha or gate_beta of 0 takes no part. What is cut is no NaN.
+F32 ReferenceEpilogue::gated(F32 x, F32 y) const {
+  const F32 limit = load_f32(&g_.gate_limit), alpha = load_f32(&g_.gate_alpha);
+  const F32 beta = load_f32(&g_.gate_beta);
+  const auto is_beyond = [&](F32 z) { return absolute(z).bits > limit.bits && !z.is_nan(); };
+  if (absolute(limit).bits != 0) {
+    if (x.is_positive() && is_beyond(x)) x = limit;
+    if (is_beyond(y)) y = y.is_negative() ? -limit : limit;
+  }
+  const bool plain = absolute(alpha).bits == 0;
+  x = plain ? activate(g_.activation, x) : activate(g_.activation, x, alpha);
+  return x * (absolute(beta).bits == 0 ? y : y + beta);
 }
 
 // Header, "Where the scale of (row, k) lies", of D's columns.
@@ -111,8 +139,8 @@ void ReferenceEpilogue::quantize(const Place& last) const {
                  scale_of_d(last));
 }
 
-void ReferenceEpilogue::store(const Place& at, F32 acc) const {
-  const F32 x = value(at, acc);
+void ReferenceEpilogue::store(const Place& at, F32 acc, F32 acc2) const {
+  const F32 x = value(at, acc, acc2);
   if (d_format_ == nullptr) {
     const int64_t index = index_of(g_.cd_order, at, g_.d_ld, g_.d_batch_stride);
     return store_rounded(g_.d, g_.d_type, index, x);

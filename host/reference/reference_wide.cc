@@ -16,6 +16,7 @@
 
 #include "host/base/formats.h"
 #include "host/base/operand_format.h"
+#include "host/problem/fields.h"
 #include "host/reference/reference_epilogue.h"
 
 namespace nvfp4 {
@@ -161,9 +162,11 @@ Packed batch_of_a(const nvfp4_gemm_desc& g, int64_t batch) {
           g.a_scale_layout,
           g.operand_format};
 }
-Packed batch_of_b(const nvfp4_gemm_desc& g, int64_t batch) {
-  return {static_cast<const uint8_t*>(g.b) + batch * g.b_batch_stride / 2,
-          static_cast<const uint8_t*>(g.b_scales) + batch * g.b_scales_batch_stride_bytes,
+// Weights are those of b, or of b2.
+Packed batch_of_weights(const nvfp4_gemm_desc& g, const void* codes, const void* scales,
+                        int64_t batch) {
+  return {static_cast<const uint8_t*>(codes) + batch * g.b_batch_stride / 2,
+          static_cast<const uint8_t*>(scales) + batch * g.b_scales_batch_stride_bytes,
           g.k,
           g.b_ld,
           g.b_scale_layout,
@@ -221,8 +224,8 @@ void add_panel(const Panel& a, const Panel& b, int count, WideSum* sum) {
 int smaller(int64_t a, int b) { return a < b ? static_cast<int>(a) : b; }
 
 template <typename A>
-void multiply_tile(const nvfp4_gemm_desc& g, const ReferenceEpilogue& epilogue, const Place& first,
-                   const A& a, const Packed& b) {
+void multiply_tile(const nvfp4_gemm_desc& g, const Place& first, const A& a, const Packed& b,
+                   F32 (&acc)[kRows][kColumns]) {
   const int rows = smaller(g.m - first.row, kRows), columns = smaller(g.n - first.column, kColumns);
   WideSum sums[kRows][kColumns];
   for (int64_t k = 0; k < g.k; k += kPanel) {
@@ -235,19 +238,31 @@ void multiply_tile(const nvfp4_gemm_desc& g, const ReferenceEpilogue& epilogue, 
     }
   }
   for (int i = 0; i < rows; ++i) {
+    for (int j = 0; j < columns; ++j) acc[i][j] = sums[i][j].rounded(a.unit() + b.unit());
+  }
+}
+
+void store_tile(const nvfp4_gemm_desc& g, const ReferenceEpilogue& epilogue, const Place& first,
+                const F32 (&acc)[2][kRows][kColumns]) {
+  const int rows = smaller(g.m - first.row, kRows), columns = smaller(g.n - first.column, kColumns);
+  for (int i = 0; i < rows; ++i) {
     for (int j = 0; j < columns; ++j) {
-      epilogue.store({first.batch, first.row + i, first.column + j},
-                     sums[i][j].rounded(a.unit() + b.unit()));
+      epilogue.store({first.batch, first.row + i, first.column + j}, acc[0][i][j], acc[1][i][j]);
     }
   }
 }
 
 template <typename A>
 void multiply_batch(const nvfp4_gemm_desc& g, const ReferenceEpilogue& epilogue, int64_t batch,
-                    const A& a, const Packed& b) {
+                    const A& a) {
+  const Packed b = batch_of_weights(g, g.b, g.b_scales, batch);
+  const Packed b2 = is_gated(g) ? batch_of_weights(g, g.b2, g.b2_scales, batch) : b;
+  F32 acc[2][kRows][kColumns] = {};
   for (int64_t m = 0; m < g.m; m += kRows) {
     for (int64_t n = 0; n < g.n; n += kColumns) {
-      multiply_tile(g, epilogue, {batch, m, n}, a, b);
+      multiply_tile(g, {batch, m, n}, a, b, acc[0]);
+      if (is_gated(g)) multiply_tile(g, {batch, m, n}, a, b2, acc[1]);
+      store_tile(g, epilogue, {batch, m, n}, acc);
     }
   }
 }
@@ -257,11 +272,10 @@ void multiply_batch(const nvfp4_gemm_desc& g, const ReferenceEpilogue& epilogue,
 void reference_gemm_wide(const nvfp4_gemm_desc& g) {
   const ReferenceEpilogue epilogue(g);
   for (int64_t batch = 0; batch < g.l; ++batch) {
-    const Packed b = batch_of_b(g, batch);
     if (g.a_type == NVFP4_TYPE_NONE) {
-      multiply_batch(g, epilogue, batch, batch_of_a(g, batch), b);
+      multiply_batch(g, epilogue, batch, batch_of_a(g, batch));
     } else {
-      multiply_batch(g, epilogue, batch, Halves(g, batch), b);
+      multiply_batch(g, epilogue, batch, Halves(g, batch));
     }
   }
 }

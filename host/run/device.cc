@@ -72,10 +72,12 @@ nvfp4_status set_attributes(const Site& site, const Plan& plan, const LoadedKern
   if ((__atomic_load_n(prepared, __ATOMIC_ACQUIRE) & bit) != 0) return NVFP4_SUCCESS;
   const auto most = variant.family->most_shared_bytes;
   const uint32_t bytes = most == nullptr ? variant.shared_bytes : most(plan.arch(), variant);
-  for (const CUkernel kernel : loaded.kernels) {
-    if (kernel == nullptr) continue;
-    NVFP4_TRY(set_attribute(site, kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                            static_cast<int>(bytes)));
+  for (uint32_t i = 0; i < kEntryCount; ++i) {
+    if (loaded.kernels[i] == nullptr) continue;
+    const uint32_t own = i == kEntryGated ? variant.gated.shared_bytes : bytes;
+    NVFP4_TRY(set_attribute(site, loaded.kernels[i],
+                            CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                            static_cast<int>(own)));
   }
   if (loaded.tokens != nullptr) {
     NVFP4_TRY(set_attribute(site, loaded.tokens, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,

@@ -43,7 +43,8 @@ int32_t proof_number(Proof proof) {
 double predicted_ns(const nvfp4_gemm_desc& g, const Plan& plan) {
   const Family& family = *plan.variant->family;
   if (family.predict == nullptr) return 0;
-  return static_cast<double>(family.predict(g, plan).all()) / plan.arch().light.clock * 1e9;
+  const Clocks clocks = family.predict(planned_product(g, plan.arch()), plan);
+  return static_cast<double>(clocks.all()) / plan.arch().light.clock * 1e9;
 }
 
 int32_t store_of(const nvfp4_gemm_desc& g, const Plan& plan) {
@@ -63,7 +64,7 @@ void describe_tiles(const nvfp4_gemm_desc& g, const Plan& plan, int32_t sm_count
   info->variant = v.name;
   info->variant_index = index_in(plan.arch(), v);
   info->tile_m = number(v.tile_tokens);
-  info->tile_n = number(v.tile_weights);
+  info->tile_n = number(plan.gated ? v.gated.columns : v.tile_weights);
   info->tile_k = number(v.tile_k);
   info->tile_ctas = number(v.tile_ctas);
   info->tiles = static_cast<int32_t>(int64_t{plan.tiles_m} * plan.tiles_n * g.l);
@@ -73,10 +74,10 @@ void describe_tiles(const nvfp4_gemm_desc& g, const Plan& plan, int32_t sm_count
   info->grid_ctas = number(count_ctas(plan, sm_count));
   info->cta_threads = number(v.threads);
   info->ctas_per_sm = number(v.ctas_per_sm);
-  info->stages = number(v.stages);
-  info->stage_bytes = number(v.stage_bytes);
+  info->stages = number(plan.gated ? v.gated.stages : v.stages);
+  info->stage_bytes = number(plan.gated ? v.gated.stage_bytes : v.stage_bytes);
   info->shared_bytes = number(plan.shared_bytes);
-  info->tmem_columns = number(v.tmem_columns);
+  info->tmem_columns = number(plan.gated ? v.gated.tmem_columns : v.tmem_columns);
 }
 
 }  // namespace

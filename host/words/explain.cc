@@ -5,6 +5,7 @@
 #include <cinttypes>
 #include <cstdio>
 
+#include "host/base/formats.h"
 #include "host/base/growing_text.h"
 #include "host/base/operand_format.h"
 #include "host/plan/family.h"
@@ -50,7 +51,7 @@ void add_time(const nvfp4_gemm_desc& g, const Plan& plan, const nvfp4_plan_info&
   const Architecture& arch = plan.arch();
   const Family& family = *plan.variant->family;
   if (family.predict == nullptr) return;
-  const Clocks clocks = family.predict(g, plan);
+  const Clocks clocks = family.predict(planned_product(g, plan.arch()), plan);
   if (clocks.all() == 0) return;
   const Light light = light_of(g, arch.light, static_cast<int32_t>(arch.sm_count));
   text->add("time      %.2f us predicted, by clocks fitted on an H200 at %s; limit: %s\n",
@@ -81,6 +82,16 @@ void add_scales_of_d(const nvfp4_gemm_desc& g, Text* text) {
   text->add(g.d_scale_layout == NVFP4_SCALE_LAYOUT_LINEAR ? ", linear" : ", in 128x4 tiles");
 }
 
+// What the second product has beside, in a gated one.
+void add_gate(const nvfp4_gemm_desc& g, Text* text) {
+  if (!is_gated(g)) return;
+  text->add(", times the product with b2");
+  if (g.b2_tensor_scale != nullptr) text->add(", b2_tensor_scale");
+  if (g.gate_limit != 0) text->add(", both cut at %g", f64_from_f32(g.gate_limit));
+  if (g.gate_alpha != 0) text->add(", gate_alpha %g", f64_from_f32(g.gate_alpha));
+  if (g.gate_beta != 0) text->add(", gate_beta %g", f64_from_f32(g.gate_beta));
+}
+
 // In the order of its operations.
 void add_epilogue(const nvfp4_gemm_desc& g, Text* text) {
   if (make_epilogue(g).kind == kEpiloguePlain) return;
@@ -103,6 +114,7 @@ void add_epilogue(const nvfp4_gemm_desc& g, Text* text) {
               g.bias_axis == NVFP4_BIAS_AXIS_ROW ? "row" : "column");
   }
   if (g.activation != NVFP4_ACTIVATION_NONE) text->add(", %s", activation_word(g.activation));
+  add_gate(g, text);
   text->add("; D %s%s", type_text(g.d_type),
             g.cd_order == NVFP4_CD_ORDER_COLUMN_MAJOR ? " by columns" : "");
   add_scales_of_d(g, text);
@@ -151,8 +163,9 @@ const char* ctas_text(int32_t ctas_per_sm) {
 
 void add_geometry(const nvfp4_plan_info& info, const Plan& plan, int32_t sm_count, Text* text) {
   text->add("variant   %s\n", info.variant);
-  text->add("tile      %" PRId32 " weights x %" PRId32 " tokens%s, K by %" PRId32 "\n", info.tile_n,
-            info.tile_m, info.tile_ctas == 2 ? " of a pair of CTAs" : "", info.tile_k);
+  text->add("tile      %" PRId32 " weights%s x %" PRId32 " tokens%s, K by %" PRId32 "\n",
+            info.tile_n, plan.gated ? " of b and of b2" : "", info.tile_m,
+            info.tile_ctas == 2 ? " of a pair of CTAs" : "", info.tile_k);
   text->add("stages    %" PRId32 " of %" PRId32 " bytes; %" PRId32 " bytes of shared memory",
             info.stages, info.stage_bytes, info.shared_bytes);
   if (info.tmem_columns > 0) text->add(", %" PRId32 " columns of tensor memory", info.tmem_columns);
@@ -211,11 +224,12 @@ void add_reason(const CheckedGemm& checked, const Plan& plan, Text* text) {
       "why       %s%s:\n",
       checked.desc->batch_invariant != 0 ? "with additions along K in one order for all M, " : "",
       reason);
+  const nvfp4_gemm_desc planned = planned_product(*checked.desc, plan.arch());
   for (uint32_t i = 0; i < kVariantCount; ++i) {
     const Variant& v = variant_at(i);
     Choice choice;
-    if (!is_candidate(*checked.desc, plan.arch(), v)) continue;
-    if (v.family->choose_split(*checked.desc, plan.arch(), v, &choice)) {
+    if (!is_candidate(planned, plan.arch(), v)) continue;
+    if (v.family->choose_split(planned, plan.arch(), v, &choice)) {
       v.family->write_choice(choice, reason);
     } else {
       snprintf(reason, sizeof reason, "more than %" PRId64 " tiles", kMaxTiles);

@@ -29,7 +29,8 @@ Traffic traffic(const nvfp4_gemm_desc& g) {
   const double b_batches = g.b_batch_stride == 0 ? 1 : l;
   const double c_batches = g.c_batch_stride == 0 ? 1 : l;
   const double a_bytes = g.a_type == NVFP4_TYPE_NONE ? quantized : 2;
-  return {a_batches * m * k * a_bytes, b_batches * n * k * quantized,
+  const double matrices = is_gated(g) ? 2 : 1;
+  return {a_batches * m * k * a_bytes, matrices * b_batches * n * k * quantized,
           may_read_c(g) ? c_batches * m * n * static_cast<double>(bytes_of_type(g.c_type)) : 0,
           l * m * n * bytes_of_d(g.d_type)};
 }
@@ -39,8 +40,9 @@ bool is_by_fp4(const nvfp4_gemm_desc& g, const Roofline& roof) {
 }
 
 Light light_of(const nvfp4_gemm_desc& g, const Roofline& roof, int32_t sm_count) {
-  const double operations = 2 * static_cast<double>(g.m) * static_cast<double>(g.n) *
-                            static_cast<double>(g.k) * static_cast<double>(g.l);
+  const double operations = (is_gated(g) ? 4 : 2) * static_cast<double>(g.m) *
+                            static_cast<double>(g.n) * static_cast<double>(g.k) *
+                            static_cast<double>(g.l);
   const double per_clock = is_by_fp4(g, roof) ? roof.fp4_operations : roof.fp16_operations;
   return {traffic(g).all() / roof.bytes_per_second * 1e9,
           operations / (per_clock * sm_count * roof.clock) * 1e9};

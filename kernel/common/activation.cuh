@@ -38,11 +38,13 @@ struct Exponent {
   float a, w, w_low;
 };
 
-__device__ inline Exponent silu_exponent(float magnitude) {
-  const float a = fminf(magnitude, 128.0f);
-  const float w = __fmul_rn(-a, f32(0x3FB8AA3B));
-  return {a, w, __fmaf_rn(-a, f32(0x32A57060), __fmaf_rn(-a, f32(0x3FB8AA3B), -w))};
-}
+struct Silu {
+  __device__ Exponent operator()(float magnitude) const {
+    const float a = fminf(magnitude, 128.0f);
+    const float w = __fmul_rn(-a, f32(0x3FB8AA3B));
+    return {a, w, __fmaf_rn(-a, f32(0x32A57060), __fmaf_rn(-a, f32(0x3FB8AA3B), -w))};
+  }
+};
 
 __device__ inline Exponent gelu_tanh_exponent(float magnitude) {
   const float a = fminf(magnitude, 11.0f);
@@ -81,13 +83,13 @@ __device__ inline float half_erfcx(float a) {
 }
 
 // One of the three exponents for all: which one is asked once, so that nothing stands between the
-// elements.
-template <uint32_t kCount>
-__device__ void find_exponents(uint32_t activation, const float (&x)[kCount],
+// elements. SiLU's by `silu`: that of gated products has a factor (gated.cuh).
+template <uint32_t kCount, typename SiluOf>
+__device__ void find_exponents(uint32_t activation, const float (&x)[kCount], const SiluOf& silu,
                                Exponent (&e)[kCount]) {
   if (activation == kActivationSilu) {
 #pragma unroll
-    for (uint32_t i = 0; i < kCount; ++i) e[i] = silu_exponent(fabsf(x[i]));
+    for (uint32_t i = 0; i < kCount; ++i) e[i] = silu(fabsf(x[i]));
   } else if (activation == kActivationGeluTanh) {
 #pragma unroll
     for (uint32_t i = 0; i < kCount; ++i) e[i] = gelu_tanh_exponent(fabsf(x[i]));
@@ -115,12 +117,12 @@ __device__ inline float quotient_of(float x, const Exponent& e, const PowerOfTwo
 
 // The three that are built from a power of two, of several elements at once: a thread that takes
 // one after the other waits for every operation.
-template <uint32_t kCount>
-__device__ void smooth_activations(uint32_t activation, float (&x)[kCount]) {
+template <uint32_t kCount, typename SiluOf>
+__device__ void smooth_activations(uint32_t activation, float (&x)[kCount], const SiluOf& silu) {
   Exponent e[kCount];
   PowerOfTwo power[kCount];
   float y[kCount];
-  find_exponents(activation, x, e);
+  find_exponents(activation, x, silu, e);
 #pragma unroll
   for (uint32_t i = 0; i < kCount; ++i) power[i] = power_of_two(e[i].w, e[i].w_low);
   if (activation == kActivationGeluErf) {
@@ -134,10 +136,10 @@ __device__ void smooth_activations(uint32_t activation, float (&x)[kCount]) {
   for (uint32_t i = 0; i < kCount; ++i) x[i] = x[i] != x[i] ? f32(kF32Nan) : y[i];
 }
 
-template <uint32_t kCount>
-__device__ void activate(uint32_t activation, float (&x)[kCount]) {
+template <uint32_t kCount, typename SiluOf = Silu>
+__device__ void activate(uint32_t activation, float (&x)[kCount], const SiluOf& silu = {}) {
   if (activation == kActivationNone) return;
-  if (activation != kActivationRelu) return smooth_activations(activation, x);
+  if (activation != kActivationRelu) return smooth_activations(activation, x, silu);
 #pragma unroll
   for (uint32_t i = 0; i < kCount; ++i) {
     x[i] = x[i] != x[i] ? f32(kF32Nan) : x[i] > 0 ? x[i] : 0.0f;

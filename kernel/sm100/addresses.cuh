@@ -18,13 +18,13 @@ struct Addresses {
   uint32_t smem;  // where it begins
 
   __device__ uint32_t weights(uint32_t stage) const {
-    return smem + NVFP4_OFFSET_OF(Ring, weights) + stage * Tile::kWeightBytes;
+    return smem + NVFP4_OFFSET_OF(Ring, weights) + stage * Tile::kStageWeightBytes;
   }
   __device__ uint32_t tokens(uint32_t stage) const {
     return smem + NVFP4_OFFSET_OF(Ring, tokens) + stage * Tile::kTokenBytes;
   }
   __device__ uint32_t weight_scales(uint32_t stage) const {
-    return smem + NVFP4_OFFSET_OF(Ring, weight_scales) + stage * Tile::kWeightScaleBytes;
+    return smem + NVFP4_OFFSET_OF(Ring, weight_scales) + stage * Tile::kStageWeightScaleBytes;
   }
   __device__ uint32_t token_scales(uint32_t stage) const {
     return smem + NVFP4_OFFSET_OF(Ring, token_scales) + stage * Tile::kTokenScaleBytes;

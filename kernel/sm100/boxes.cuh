@@ -25,7 +25,7 @@ template <typename Tile, bool kGeneral>
 struct Slabs {
   static constexpr uint32_t kPieces = Tile::kTokens / kSubTileTokens;
   static constexpr uint32_t kBoxBytes = Tile::kSeveralTiles ? kSlabBytes : kSumSlabBytes;
-  static constexpr uint32_t kSumBytes = kGeneral ? kSumSlabBytes : 0;
+  static constexpr uint32_t kSumBytes = kGeneral ? Tile::kMatrices * kSumSlabBytes : 0;
   static constexpr uint32_t kBoxes =
       Tile::kSeveralTiles ? (kSumSlabBytes + kSlabBytes - kSumBytes) / kSlabBytes : kPieces;
   static constexpr uint32_t kWarpBytes = kSumBytes + kBoxes * kBoxBytes;

@@ -14,6 +14,11 @@
 
 namespace nvfp4 {
 
+// The argument of an entry for gated products.
+__device__ inline const Sm100GatedParams& gated_params(const Sm100Params& p) {
+  return reinterpret_cast<const Sm100GatedParams&>(p);
+}
+
 template <typename Tile>
 struct Cta {
   const Sm100Params& p;

@@ -64,7 +64,9 @@ struct CutEnd {
     } else {
       ptx::mbarrier_wait(cta.at.full(at.stage), at.parity);
     }
-    clear_scales_beyond_k(cta.at.weight_scales(at.stage) + from, k);
+    for (uint32_t i = 0; i < Tile::kMatrices; ++i) {
+      clear_scales_beyond_k(cta.at.weight_scales(at.stage) + i * Tile::kWeightScaleBytes + from, k);
+    }
     for (uint32_t i = 0; i < Tile::kTokenScaleBlocks; ++i) {
       const uint32_t block_at = i * Tile::kSteps * kScaleTileBytes;
       clear_scales_beyond_k(cta.at.token_scales(at.stage) + block_at + from, k);

@@ -36,6 +36,7 @@
 #include "kernel/sm100/cut.cuh"
 #include "kernel/sm100/descriptor.h"
 #include "kernel/sm100/epilogue.cuh"
+#include "kernel/sm100/gated.cuh"
 #include "kernel/sm100/general.cuh"
 #include "kernel/sm100/load.cuh"
 #include "kernel/sm100/mma.cuh"
@@ -102,7 +103,10 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
   const Boxes<Tile, kGeneral> boxes{p, {cta.at.smem, band}, batch, n_first, lane};
   if (boxes.used() && lane == 0) ptx::prefetch_tensormap(&p.d_map);
   __syncwarp();
-  if constexpr (kGeneral) {
+  if constexpr (Tile::kGated) {
+    wait_for_sums(cta);
+    drain_gated<Tile>(m, sums, boxes);
+  } else if constexpr (kGeneral) {
     wait_for_sums(cta);
     drain_general<Tile>(m, cta.row_end(), sums, boxes);
     release_accumulator(cta, lane);
@@ -122,6 +126,7 @@ template <typename Tile>
 __device__ void prefetch_maps(const Sm100Params& p) {
   ptx::prefetch_tensormap(&p.weights);
   ptx::prefetch_tensormap(&p.tokens);
+  if (Tile::kGated) ptx::prefetch_tensormap(&gated_params(p).weights2);
   if (Tile::kCtas == 2) {
     ptx::prefetch_tensormap(&p.weight_scale_map);
     ptx::prefetch_tensormap(&p.token_scale_map);
@@ -241,3 +246,12 @@ __device__ void gemm_sm100(const Sm100Params& p) {
   SM100_GROUPED_ENTRY(nvfp4_gemm_sm100_##label##_grouped, tile, true) \
   SM100_GROUPED_ENTRY(nvfp4_gemm_sm100_##label##_grouped_plain, tile, false)
 #include "kernel/sm100/grouped.def"
+
+// And one for each row of gated.def.
+#define SM100_GATED_TILE(weights, tokens)                                                          \
+  extern "C" __global__ void __launch_bounds__(nvfp4::Sm100Gated##weights##x##tokens::kThreads, 1) \
+      nvfp4_gemm_sm100_##weights##x##tokens##_gated(                                               \
+          const __grid_constant__ nvfp4::Sm100GatedParams params) {                                \
+    nvfp4::gemm_sm100<nvfp4::Sm100Gated##weights##x##tokens, true>(params.gemm);                   \
+  }
+#include "kernel/sm100/gated.def"

@@ -54,7 +54,8 @@ __device__ void expect_stage(const Cta<Tile>& cta, uint32_t filling, uint32_t st
   if constexpr (Tile::kCtas == 2) return expect_stage_of_pair(cta, filling, stage);
   const uint32_t bar = cta.at.full(stage);
   const uint32_t scale_bytes = scale_tiles(cta.p, cta.k.steps(filling)) * kScaleTileBytes;
-  ptx::mbarrier_arrive_expect_tx(bar, Tile::kWeightBytes + cta.token_bytes() + 2 * scale_bytes);
+  ptx::mbarrier_arrive_expect_tx(
+      bar, Tile::kStageWeightBytes + cta.token_bytes() + (Tile::kMatrices + 1) * scale_bytes);
 }
 
 // Weights are used once per row of token tiles.
@@ -68,6 +69,15 @@ __device__ void load_weights(const Cta<Tile>& cta, uint32_t filling, uint32_t st
   load_scales(cta, cta.at.weight_scales(stage),
               p.weight_scales + cta.tile().batch * p.weight_scales_batch_bytes,
               cta.tile().weight_tile, filling, ptx::kEvictFirst, bar);
+  if constexpr (Tile::kGated) {
+    const Sm100GatedParams& gated = gated_params(p);
+    ptx::cp_async_bulk_tensor_3d(cta.at.weights(stage) + Tile::kWeightBytes, &gated.weights2,
+                                 cta.k.first_byte(filling), cta.first_weight(), cta.tile().batch,
+                                 bar, ptx::kEvictFirst);
+    load_scales(cta, cta.at.weight_scales(stage) + Tile::kWeightScaleBytes,
+                gated.weight_scales2 + cta.tile().batch * p.weight_scales_batch_bytes,
+                cta.tile().weight_tile, filling, ptx::kEvictFirst, bar);
+  }
 }
 
 // Tokens are used by every weight tile.

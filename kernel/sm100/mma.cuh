@@ -53,9 +53,9 @@ struct MmaThread {
   }
 
   __device__ StageOperands operands(uint32_t stage) const {
-    return {advance(first.weights, stage * Tile::kWeightBytes),
+    return {advance(first.weights, stage * Tile::kStageWeightBytes),
             advance(first.tokens, stage * Tile::kTokenBytes),
-            advance(first.weight_scales, stage * Tile::kWeightScaleBytes),
+            advance(first.weight_scales, stage * Tile::kStageWeightScaleBytes),
             advance(first.token_scales, stage * Tile::kTokenScaleBytes),
             first.scale_column + stage * Tile::kSteps * Tile::kStepColumns};
   }
@@ -80,6 +80,11 @@ struct MmaThread {
     const uint32_t tile_at = tile * kScaleTileBytes;
     ptx::tcgen05_cp_32x128b_warpx4<Tile::kCtaGroup>(weight_scales,
                                                     advance(at.weight_scales, tile_at));
+    if constexpr (Tile::kGated) {
+      ptx::tcgen05_cp_32x128b_warpx4<Tile::kCtaGroup>(
+          weight_scales + Tile::kWeightScaleColumns,
+          advance(at.weight_scales, Tile::kWeightScaleBytes + tile_at));
+    }
     for (uint32_t i = 0; i < Tile::kTokenScaleBlocks; ++i) {
       const uint32_t block_at = i * Tile::kSteps * kScaleTileBytes;
       ptx::tcgen05_cp_32x128b_warpx4<Tile::kCtaGroup>(token_scales + i * kScaleTileColumns,
@@ -88,27 +93,39 @@ struct MmaThread {
   }
 
   // One step of 64 along K: scales to tensor memory, then the MMA that uses them (same thread, in
-  // order).
+  // order). A gated product has a second one, of b2, with the same tokens.
   __device__ void issue_step(const StageOperands& at, uint32_t step, bool accumulate) const {
     if constexpr (kScalesOf32) return issue_step_of_32(at, step, accumulate);
     const uint32_t weight_scales = at.scale_column + step * Tile::kStepColumns;
-    const uint32_t token_scales = weight_scales + Tile::kWeightScaleColumns;
+    const uint32_t token_scales = weight_scales + Tile::kMatrices * Tile::kWeightScaleColumns;
     copy_scales(at, step, weight_scales, token_scales);
     const uint32_t codes_at = step * (kMmaK / 2);
     ptx::tcgen05_mma_mxf4nvf4_block16<Tile::kCtaGroup>(
         tmem, advance(at.weights, codes_at), advance(at.tokens, codes_at), instruction,
         weight_scales, token_scales + half, accumulate);
+    if constexpr (Tile::kGated) {
+      ptx::tcgen05_mma_mxf4nvf4_block16<Tile::kCtaGroup>(
+          tmem + Tile::kTokens, advance(at.weights, Tile::kWeightBytes + codes_at),
+          advance(at.tokens, codes_at), instruction, weight_scales + Tile::kWeightScaleColumns,
+          token_scales + half, accumulate);
+    }
   }
 
   // A tile has the scales of two steps: the first one brings it, and each names its half.
   __device__ void issue_step_of_32(const StageOperands& at, uint32_t step, bool accumulate) const {
     const uint32_t weight_scales = at.scale_column + step / 2 * Tile::kStepColumns;
-    const uint32_t token_scales = weight_scales + Tile::kWeightScaleColumns;
+    const uint32_t token_scales = weight_scales + Tile::kMatrices * Tile::kWeightScaleColumns;
     if (step % 2 == 0) copy_scales(at, step / 2, weight_scales, token_scales);
     const uint32_t which = step % 2 == 0 ? 0 : kUpperScales, codes_at = step * (kMmaK / 2);
     ptx::tcgen05_mma_mxf4_block32<Tile::kCtaGroup>(
         tmem, advance(at.weights, codes_at), advance(at.tokens, codes_at), instruction | which,
         weight_scales, token_scales + half, accumulate);
+    if constexpr (Tile::kGated) {
+      ptx::tcgen05_mma_mxf4_block32<Tile::kCtaGroup>(
+          tmem + Tile::kTokens, advance(at.weights, Tile::kWeightBytes + codes_at),
+          advance(at.tokens, codes_at), instruction | which,
+          weight_scales + Tile::kWeightScaleColumns, token_scales + half, accumulate);
+    }
   }
 };
 

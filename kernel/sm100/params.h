@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernel/common/divisor.h"
+#include "kernel/common/gate.h"
 #include "kernel/common/groups.h"
 #include "kernel/common/operand_format.h"
 #include "kernel/common/params.h"
@@ -44,6 +45,16 @@ static_assert(NVFP4_OFFSET_IS(Sm100GroupedParams, groups, sizeof(Sm100Params)));
 // it, and else are as any other data.
 constexpr uint64_t kTokensEvictedLast = 0x14F0000000000000;
 constexpr uint64_t kTokensEvictedAsOthers = 0x16F0000000000000;
+
+// The argument of the entries for gated products. What b2 has not of its own is that of b.
+struct Sm100GatedParams {
+  Sm100Params gemm;
+  TensorMap weights2;
+  const uint8_t* weight_scales2;
+  GateParams gate;
+};
+static_assert(NVFP4_OFFSET_IS(Sm100GatedParams, weights2, sizeof(Sm100Params)) &&
+              NVFP4_OFFSET_IS(Sm100GatedParams, gate, 1160));
 
 constexpr uint32_t kTokenGroup = 8;         // token tiles
 constexpr uint32_t kScaleMapElements = 64;  // of 8 bytes, in a tile of scales

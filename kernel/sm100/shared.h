@@ -32,9 +32,9 @@ struct Sm100Barriers<kStages, 2> {
 // All stages of one operand lie together.
 template <typename Tile, uint32_t kStages>
 struct Sm100Ring {
-  uint8_t weights[kStages][Tile::kWeightBytes];
+  uint8_t weights[kStages][Tile::kStageWeightBytes];
   uint8_t tokens[kStages][Tile::kTokenBytes];
-  uint8_t weight_scales[kStages][Tile::kWeightScaleBytes];
+  uint8_t weight_scales[kStages][Tile::kStageWeightScaleBytes];
   uint8_t token_scales[kStages][Tile::kTokenScaleBytes];
 };
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "kernel/common/gate.h"
 #include "kernel/common/groups.h"
 #include "kernel/common/hardware.h"
 #include "kernel/common/host_device.h"
@@ -17,11 +18,17 @@ namespace nvfp4 {
 // MMA's A operand, since a block-scaled MMA has M = 128 for each CTA and the tokens are the side
 // that varies. Each CTA of a pair loads, and stores, its own 128 weights; of the tokens each loads
 // half, and the MMA reads both halves. Scales of all tokens are in both.
-template <uint32_t kTokensPerTile, uint32_t kCtasOfTile = 1>
+//
+// In the entry for gated products (gated.cuh) a CTA has two matrices of weights, one from b and one
+// from b2, and an accumulator for each.
+template <uint32_t kTokensPerTile, uint32_t kCtasOfTile = 1, bool kGatedTile = false>
 struct Sm100Tile {
+  static constexpr bool kGated = kGatedTile;
+  static constexpr uint32_t kMatrices = kGated ? 2 : 1;
   static constexpr uint32_t kCtas = kCtasOfTile;
   static constexpr uint32_t kCtaWeights = 128;
   static constexpr uint32_t kWeights = kCtas * kCtaWeights;
+  static constexpr uint32_t kColumnsOfD = kWeights;
   static constexpr uint32_t kTokens = kTokensPerTile;
   static constexpr uint32_t kCtaTokens = kTokens / kCtas;
   static constexpr uint32_t kK = 256;             // per stage: 128 bytes a row, one swizzle span
@@ -34,8 +41,10 @@ struct Sm100Tile {
   static constexpr uint32_t kTokenBytes = kCtaTokens * kK / 2;
   static constexpr uint32_t kWeightScaleBytes = kSteps * kScaleTileBytes;
   static constexpr uint32_t kTokenScaleBytes = kTokenScaleBlocks * kSteps * kScaleTileBytes;
+  static constexpr uint32_t kStageWeightBytes = kMatrices * kWeightBytes;
+  static constexpr uint32_t kStageWeightScaleBytes = kMatrices * kWeightScaleBytes;
   static constexpr uint32_t kStageBytes =
-      kWeightBytes + kTokenBytes + kWeightScaleBytes + kTokenScaleBytes;
+      kStageWeightBytes + kTokenBytes + kStageWeightScaleBytes + kTokenScaleBytes;
 
   // Rows of a box of tokens, for each CTA: where one tile has all M, those that there are, rounded
   // up to 8, so that few rows beyond M are fetched and none is multiplied that no copy has written.
@@ -67,12 +76,12 @@ struct Sm100Tile {
   // order is kept by all known hardware but promised nowhere (PTX ISA 9.7.16.6.2).
   static constexpr uint32_t kWeightScaleColumns = kScaleTileColumns;
   static constexpr uint32_t kTokenScaleColumns = kTokenScaleBlocks * kScaleTileColumns;
-  static constexpr uint32_t kStepColumns = kWeightScaleColumns + kTokenScaleColumns;
+  static constexpr uint32_t kStepColumns = kMatrices * kWeightScaleColumns + kTokenScaleColumns;
   static constexpr uint32_t kScaleColumns = kStages * kSteps * kStepColumns;
   // Two where they fit: a tile's sums are stored while the next one's are added up.
   static constexpr uint32_t kAccumulators =
       kSeveralTiles && 2 * kTokens + kScaleColumns <= kTmemColumns ? 2 : 1;
-  static constexpr uint32_t kScaleColumnsAt = kAccumulators * kTokens;
+  static constexpr uint32_t kScaleColumnsAt = kMatrices * kAccumulators * kTokens;
   static constexpr uint32_t kColumnsUsed = kScaleColumnsAt + kScaleColumns;
   static constexpr uint32_t kColumnsAllocated = kColumnsUsed <= 256 ? 256 : 512;
 
@@ -87,16 +96,17 @@ struct Sm100Tile {
   // D by TMA where its layout lets it, and by threads else. With few tokens a warp has two boxes,
   // and nothing to convert under the store of the second: the way through TMA is then only longer,
   // as others have measured on a B200 (docs/notebook.md).
-  static constexpr bool kStoresByTma = kTokens >= 128;
+  static constexpr bool kStoresByTma = kTokens >= 128 && !kGated;
 
   static constexpr uint32_t kCtasPerSm = 1;
   static constexpr bool kWorkspaceTokens = false;
   static constexpr bool kUe8m0Weights = true;  // and tokens
   // Parts of K: 1, 2 or 4. Tiles of 256 tokens, and pairs, are for problems that fill the machine
   // without.
-  static constexpr uint32_t kMaxSplit = kTokens <= 128 && kCtas == 1 ? 4 : 1;
+  static constexpr uint32_t kMaxSplit = kTokens <= 128 && kCtas == 1 && !kGated ? 4 : 1;
   static constexpr uint32_t kDecodingWarps = 0;
 
+  static_assert(!kGated || kCtas == 1);
   static_assert(kCtas == 1 || (kCtas == 2 && kTokens >= 128), "a pair has 64 tokens each, or more");
   static_assert(kTokens == 64 || kTokens == 128 || kTokens == 256,
                 "widths with a known scale column");
@@ -134,5 +144,12 @@ struct Sm100Grouped : Tile {
   template <>                           \
   inline constexpr uint32_t kGroupedEntries<tile> = 2;
 #include "kernel/sm100/grouped.def"
+
+#define SM100_GATED_TILE(weights, tokens)                                      \
+  using Sm100Gated##weights##x##tokens = Sm100Tile<tokens, 1, true>;           \
+  template <>                                                                  \
+  inline constexpr GatedNumbers kGatedNumbers<Sm100Tile##weights##x##tokens> = \
+      gated_numbers<Sm100Gated##weights##x##tokens>();
+#include "kernel/sm100/gated.def"
 
 }  // namespace nvfp4

@@ -86,6 +86,7 @@ __device__ uint32_t next_tile(const Sm90Params& p, uint32_t index) {
 // (host/run/launch.cc), and has no code for it.
 template <typename Tile>
 __device__ bool has_general_epilogue(const Sm90Params& p) {
+  if (Tile::kGated) return true;
   return !Tile::kPlain && p.epilogue.kind >= kEpilogueColumns;
 }
 // Scalars on the device, tensor scales, a bias of columns: the plain entry alone takes them as its
@@ -116,6 +117,11 @@ __device__ uint32_t log2_steps_per_scale_tile(const Sm90Params& p) {
 template <typename Tile>
 __device__ bool cuts_last_step(const Sm90Params& p) {
   return !Tile::kPlain && p.k % kScaleTileK != 0;
+}
+
+// The argument of an entry for gated products.
+__device__ inline const Sm90GatedParams& gated_params(const Sm90Params& p) {
+  return reinterpret_cast<const Sm90GatedParams&>(p);
 }
 
 // Where the rows of D end that a tile may store.

@@ -67,7 +67,7 @@ using FourTerms = ColumnTerms<Tile, 4, 1>;
 template <typename Tile>
 __device__ FourTerms<Tile> terms_of_lane(const Cta90<Tile>& cta, uint32_t lane) {
   const uint32_t column = lane % (Tile::kWeights / 4) * 4;
-  return FourTerms<Tile>(cta.p, cta.tile.weight_tile * Tile::kWeights + column);
+  return FourTerms<Tile>(cta.p, cta.tile.weight_tile * Tile::kColumnsOfD + column);
 }
 
 // The terms of all of the CTA's tiles on their way to L1 while sums are being multiplied, asked for
@@ -87,7 +87,7 @@ __device__ void ask_for_column_terms(const Cta90<Tile>& cta, uint32_t lane) {
     if (has_row_terms<Tile>(p) && lane * 32 < Tile::kTokens && m < p.m) {
       ptx::prefetch_global_l1(row_scale_at(p, tile.batch, m));
     }
-    const uint32_t n = tile.weight_tile * Tile::kWeights + lane * 16;
+    const uint32_t n = tile.weight_tile * Tile::kColumnsOfD + lane * 16;
     if (lane >= Tile::kWeights / 16 || n >= p.n) continue;
     if (e.b_tensor_scale != nullptr) {
       ptx::prefetch_global_l1(e.b_tensor_scale + n / e.columns_a_factor);

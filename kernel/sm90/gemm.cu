@@ -30,6 +30,7 @@
 #include "kernel/sm90/params.h"
 #include "kernel/sm90/some_tiles.h"
 #include "kernel/sm90/sums/exchange.cuh"
+#include "kernel/sm90/sums/gated.cuh"
 #include "kernel/sm90/sums/push.cuh"
 #include "kernel/sm90/sums/reduce.cuh"
 #include "kernel/sm90/sums/rows.cuh"
@@ -119,14 +120,14 @@ __device__ inline void note_end(uint32_t lane) {
 // a warp that has nothing else to do. With few tokens, asking took longer than it saved.
 template <typename Tile>
 __device__ void ask_for_c(const Cta90<Tile>& cta, uint32_t thread, uint32_t threads) {
-  if (Tile::kPlain || Tile::kTokens < kManyTokens) return;
+  if (Tile::kPlain || Tile::kGated || Tile::kTokens < kManyTokens) return;
   const bool shared = cta.shared();
-  const uint32_t n = cta.tile.weight_tile * Tile::kWeights;
+  const uint32_t n = cta.tile.weight_tile * Tile::kColumnsOfD;
   const uint32_t m = cta.tile.token_tile * Tile::kTokens +
                      (shared ? cta.rank * share_of(Tile::kTokens, cta.p.split) : 0);
   const uint32_t m_end = min(m + (shared ? cta.own_tokens() : Tile::kTokens), cta.p.m);
   if (m >= m_end) return;
-  const CPart part{cta.tile.batch, m, m_end, n, min(n + Tile::kWeights, cta.p.n)};
+  const CPart part{cta.tile.batch, m, m_end, n, min(n + Tile::kColumnsOfD, cta.p.n)};
   prefetch_c(cta.p, part, thread, threads);
 }
 
@@ -198,6 +199,8 @@ template <typename Tile>
 __device__ void store_whole_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                                  float (&sums)[Tile::kTokens / 2]) {
   const uint32_t rows = cta.smem + Tile::kRowsAt;
+  if constexpr (Tile::kGated)
+    return store_gated_rows<Tile>(cta.p, cta.tile, rows, warp, lane, sums);
   if (!has_general_epilogue<Tile>(cta.p)) {
     store_rows<Tile>(cta.p, cta.tile, rows, warp, lane, sums);
   } else {
@@ -212,6 +215,18 @@ __device__ inline uint32_t warp_number() { return __shfl_sync(0xFFFFFFFF, thread
 template <typename Tile>
 constexpr uint32_t kRowsOfC = Tile::kTokens < kManyTokens ? 1 : 4;
 
+// Sums that meet in shared memory to D.
+template <typename Tile>
+__device__ void store_met_sums(const Sm90Params& p, const SumRows& rows) {
+  if constexpr (Tile::kGated) {
+    store_gated_90<Tile>(p, rows);
+  } else if constexpr (Tile::kPushesSums) {
+    store_general_of_few<Tile>(p, rows);
+  } else {
+    store_general_90<Tile, kRowsOfC<Tile>>(p, rows);
+  }
+}
+
 // A tile's sums to D; with whole sums one that the CTA has alone.
 template <typename Tile>
 __device__ void finish_tile(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
@@ -219,9 +234,9 @@ __device__ void finish_tile(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane
   if constexpr (Tile::kWholeSums) {
     return store_whole_sums<Tile>(cta, warp, lane, sums);
   } else if constexpr (Tile::kPushesSums) {
-    store_general_of_few<Tile>(cta.p, exchange_few_sums(cta, warp, lane, sums));
+    store_met_sums<Tile>(cta.p, exchange_few_sums(cta, warp, lane, sums));
   } else {
-    store_general_90<Tile, kRowsOfC<Tile>>(cta.p, exchange_sums(cta, warp, lane, sums));
+    store_met_sums<Tile>(cta.p, exchange_sums(cta, warp, lane, sums));
   }
 }
 
@@ -248,7 +263,7 @@ __device__ void consumer_warp(const Sm90Params& p, uint32_t smem, uint32_t warp,
       if (again.shared() ||
           (has_general_epilogue<Tile>(p) && next_tile<Tile>(p, index) == kNoTile)) {
         const SumRows rows = exchange_sums(again, warp, lane, sums);
-        return store_general_90<Tile, kRowsOfC<Tile>>(p, rows);
+        return store_met_sums<Tile>(p, rows);
       }
     }
     finish_tile(again, warp, lane, sums);
@@ -449,6 +464,16 @@ __device__ void gemm_sm90(const Sm90Params& p) {
   NVFP4_SM90_IF_WANTED(label,          \
                        NVFP4_GEMM_SM90_GROUPED_ENTRY(label##_grouped, Sm90Grouped<nvfp4::tile>))
 #include "kernel/sm90/grouped.def"
+
+// And those of gated.def one for gated products.
+#define NVFP4_GEMM_SM90_GATED_ENTRY(name, ...)                                        \
+  extern "C" __global__ void __maxnreg__(nvfp4::__VA_ARGS__::kRegisters)              \
+      nvfp4_gemm_sm90_##name(const __grid_constant__ nvfp4::Sm90GatedParams params) { \
+    nvfp4::gemm_sm90<nvfp4::__VA_ARGS__>(params.gemm);                                \
+  }
+#define SM90_GATED_TILE(label, tile, ...) \
+  NVFP4_SM90_IF_WANTED(label, NVFP4_GEMM_SM90_GATED_ENTRY(label##_gated, Sm90Gated<nvfp4::tile>))
+#include "kernel/sm90/gated.def"
 
 extern "C" __global__ void __launch_bounds__(nvfp4::kTokenKernelThreads,
                                              nvfp4::kRegistersPerSm / nvfp4::kTokenKernelThreads /

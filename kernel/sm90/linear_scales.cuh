@@ -31,26 +31,36 @@ __device__ inline void copy_four_scales(uint32_t to, const uint8_t* from, int32_
 }
 
 // A lane takes tile lane % 4 of every eighth row of a stage: four scales, those of 64 elements or
-// of 128.
+// of 128. Rows are those of D's columns.
+template <typename Tile>
+__device__ void copy_linear_rows(const Sm90Params& p, const uint8_t* from, uint32_t to,
+                                 uint32_t row, uint32_t row_bytes, int32_t scales, bool words) {
+#pragma unroll 1
+  for (uint32_t copy = 0; copy < Tile::kColumnsOfD; copy += 8, from += 8 * row_bytes) {
+    const uint32_t place = (row + copy) % kScaleTileRows;  // in the 128x4 tile
+    const int32_t there = row + copy < p.n ? scales : 0;
+    copy_four_scales(to + scale_lane(place) + scale_band(place), from, there, words);
+  }
+}
+
 template <typename Tile>
 __device__ void load_linear_scales(const Cta90<Tile>& cta, uint32_t i, uint32_t at, uint32_t lane) {
-  static_assert(Tile::kSteps == 4 && Tile::kWeights % 8 == 0, "32 lanes are 8 rows of 4 steps");
+  static_assert(Tile::kSteps == 4 && Tile::kColumnsOfD % 8 == 0, "32 lanes are 8 rows of 4 steps");
   const Sm90Params& p = cta.p;
   const uint32_t shift = log2_steps_per_scale_tile<Tile>(p);
   const uint32_t row_bytes = p.k / 16 >> shift;
   const bool words = row_bytes % 4 == 0;
-  const uint32_t row = cta.tile.weight_tile * Tile::kWeights + lane / 4;
+  const uint32_t row = cta.tile.weight_tile * Tile::kColumnsOfD + lane / 4;
   const uint32_t tiles = Tile::kSteps >> shift;  // of a stage
   const uint32_t block = ((cta.stage_begin + i) * tiles + lane % 4) * 4;
   const int32_t scales = lane % 4 < tiles ? static_cast<int32_t>(row_bytes - block) : 0;
-  const uint8_t* from = p.weight_scales + cta.tile.batch * p.weight_scales_batch_bytes +
-                        static_cast<uint64_t>(row) * row_bytes + block;
+  const uint64_t from =
+      cta.tile.batch * p.weight_scales_batch_bytes + static_cast<uint64_t>(row) * row_bytes + block;
   const uint32_t to = cta.scales(at) + lane % 4 * kScaleTileBytes;
-#pragma unroll 1
-  for (uint32_t copy = 0; copy < Tile::kWeights; copy += 8, from += 8 * row_bytes) {
-    const uint32_t place = (row + copy) % kScaleTileRows;  // in the 128x4 tile
-    const int32_t there = row + copy < p.n ? scales : 0;
-    copy_four_scales(to + scale_lane(place) + scale_band(place), from, there, words);
+  copy_linear_rows<Tile>(p, p.weight_scales + from, to, row, row_bytes, scales, words);
+  if constexpr (Tile::kGated) {
+    copy_linear_rows<Tile>(p, gated_params(p).weight_scales2 + from, to + Tile::kHalfScaleBytes,
+                           row, row_bytes, scales, words);
   }
   if (words) {  // each copy that is under way counts for the arrival
     ptx::cp_async_mbarrier_arrive_noinc(cta.weights_full(at));
@@ -64,6 +74,7 @@ template <typename Tile>
 __device__ void load_codes(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
   const uint32_t bar = cta.weights_full(at);
   ptx::mbarrier_arrive_expect_tx(bar, Tile::kWeightBytes);
+  if constexpr (Tile::kGated) return load_gated_codes(cta, i, at, bar);
   ptx::cp_async_bulk_tensor_3d(
       cta.weights(at), &cta.p.weights, (cta.stage_begin + i) * (Tile::kK / 2),
       cta.tile.weight_tile * Tile::kWeights, cta.tile.batch, bar, ptx::kEvictFirst);

@@ -12,6 +12,7 @@
 #include "kernel/ptx/sync.cuh"
 #include "kernel/ptx/tma.cuh"
 #include "kernel/sm90/cta.cuh"
+#include "kernel/sm90/gated.cuh"
 
 namespace nvfp4 {
 
@@ -73,9 +74,10 @@ __device__ void load_weights(const Cta90<Tile>& cta, uint32_t i, uint32_t at, ui
   const uint32_t scale_bytes = scale_tiles<Tile>(p, cta.steps(i)) * kScaleTileBytes;
   // scale_tile_number spelled out: through the function, one entry gets other SASS.
   const uint64_t tile =
-      static_cast<uint64_t>(cta.tile.weight_tile * Tile::kWeights / kScaleTileRows) *
+      static_cast<uint64_t>(cta.tile.weight_tile * Tile::kColumnsOfD / kScaleTileRows) *
           scale_tiles<Tile>(p, cta.k_steps) +
       stage * (Tile::kSteps >> log2_steps_per_scale_tile<Tile>(p));
+  if constexpr (Tile::kGated) return load_gated_weights(cta, i, at, bar, tile, scale_bytes);
   ptx::mbarrier_arrive_expect_tx(bar, Tile::kWeightBytes + scale_bytes);
   ptx::cp_async_bulk_tensor_3d(cta.weights(at), &p.weights, stage * (Tile::kK / 2),
                                cta.tile.weight_tile * Tile::kWeights, cta.tile.batch, bar,
@@ -98,6 +100,9 @@ __device__ void load_cut_stage(const Cta90<Tile>& cta, uint32_t i, uint32_t at) 
 #pragma unroll 1
   for (uint32_t lane = 0; lane < 32; ++lane) {
     clear_scales_beyond_k(last_tile + scale_lane(lane), k);
+    if constexpr (Tile::kGated) {
+      clear_scales_beyond_k(last_tile + Tile::kHalfScaleBytes + scale_lane(lane), k);
+    }
   }
   ptx::fence_proxy_async_shared_cta();  // TMA writes there again in the next tile
   ptx::mbarrier_arrive(cta.weights_full(at));
@@ -129,6 +134,7 @@ __device__ void start_weights(const Cta90<Tile>& cta) {
   note_clock(kClock_start);
   ptx::prefetch_tensormap(&cta.p.weights);
   if (Tile::kNaturalTokens) ptx::prefetch_tensormap(&cta.p.tokens);
+  if (Tile::kGated) ptx::prefetch_tensormap(&gated_params(cta.p).weights2);
   init_stage_barriers(cta, 0, Tile::kStagesFirst);
   if (!Tile::kPlain) ptx::mbarrier_init(cta.cut_full(), 1);
   publish_barriers();

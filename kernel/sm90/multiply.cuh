@@ -6,13 +6,14 @@
 #include <cstdint>
 
 #include "kernel/common/clocks.cuh"
+#include "kernel/common/ring.cuh"
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/wgmma.cuh"
-#include "kernel/common/ring.cuh"
 #include "kernel/sm90/cta.cuh"
 #include "kernel/sm90/decode.cuh"
 #include "kernel/sm90/descriptor.h"
+#include "kernel/sm90/gated.cuh"
 
 namespace nvfp4 {
 
@@ -33,13 +34,12 @@ template <typename Tile>
 __device__ WideLane wide_lane(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
   const uint32_t g = lane / 4, c = lane % 4;
   const uint32_t row = warp % Tile::kConsumersPerStage * 16 + g;
-  const uint32_t scale_row = cta.tile.weight_tile * Tile::kWeights % kScaleTileRows + row;
   // The 128-byte swizzle of TMA: 8 lanes hit 8 different 16-byte columns.
   const uint32_t codes = cta.weights(0) + row * (Tile::kK / 2) + (2 * c ^ g) * 16;
   // Through a shuffle, or ptxas computes them again in every stage.
   const auto keep = [&](uint32_t value) { return __shfl_sync(0xFFFFFFFF, value, lane); };
   return {{keep(codes), keep(codes ^ 16)},
-          keep(cta.scales(0) + c * kScaleTileBytes + scale_lane(scale_row) + scale_band(scale_row)),
+          keep(cta.scales(0) + c * kScaleTileBytes + scales_of_row<Tile>(cta.tile, row)),
           keep(cta.weights_full(0))};
 }
 

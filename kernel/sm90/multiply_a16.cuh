@@ -31,9 +31,8 @@ template <typename Tile>
 __device__ A16Lane a16_lane(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
   const uint32_t g = lane / 4, c = lane % 4;
   const uint32_t row = warp % Tile::kConsumersPerStage * 16 + g;
-  const uint32_t scale_row = cta.tile.weight_tile * Tile::kWeights % kScaleTileRows + row;
   return {cta.weights(0) + row * (Tile::kK / 2) + g * 16 + c,
-          cta.scales(0) + scale_lane(scale_row) + scale_band(scale_row), cta.weights_full(0)};
+          cta.scales(0) + scales_of_row<Tile>(cta.tile, row), cta.weights_full(0)};
 }
 
 // A part of a stage: 64 elements of K of both rows, this lane's byte of each word. Loaded alone, a

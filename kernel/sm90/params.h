@@ -3,6 +3,7 @@
 // workspace. Plain C++, no CUDA.
 #pragma once
 
+#include "kernel/common/gate.h"
 #include "kernel/common/groups.h"
 #include "kernel/common/operand_format.h"
 #include "kernel/common/params.h"
@@ -44,5 +45,16 @@ struct Sm90GroupedParams {
   GroupParams groups;
 };
 static_assert(NVFP4_OFFSET_IS(Sm90GroupedParams, groups, sizeof(Sm90Params)));
+
+// The argument of the entries for gated products. The box of both maps of weights has the rows of
+// half a tile; what b2 has not of its own is that of b.
+struct Sm90GatedParams {
+  Sm90Params gemm;
+  TensorMap weights2;
+  const uint8_t* weight_scales2;
+  GateParams gate;
+};
+static_assert(NVFP4_OFFSET_IS(Sm90GatedParams, weights2, sizeof(Sm90Params)) &&
+              NVFP4_OFFSET_IS(Sm90GatedParams, gate, 776));
 
 }  // namespace nvfp4

@@ -74,4 +74,14 @@ struct Sm90Grouped : Tile {
   inline constexpr uint32_t kGroupedEntries<tile> = 1;
 #include "kernel/sm90/grouped.def"
 
+// A tile in the entry for gated products (gated.cuh): kColumnsOfD rows of b and as many of b2.
+template <typename Tile>
+using Sm90Gated = Sm90WideTile<Tile::kWeights, Tile::kTokens, Tile::kTokenType,
+                               Sm90GatedRow<Tile::kWeights, Tile::kTokens, Tile::kTokenType>>;
+
+#define SM90_GATED_TILE(label, tile, ...) \
+  template <>                             \
+  inline constexpr GatedNumbers kGatedNumbers<tile> = gated_numbers<Sm90Gated<tile>>();
+#include "kernel/sm90/gated.def"
+
 }  // namespace nvfp4

@@ -66,16 +66,6 @@ const std::vector<Row<Desc>> kProducts = {
     NAME(activation, NVFP4_ACTIVATION_RELU_SQUARED),
     POINTER(d_amax, kFloats),
     POINTER(d_row_amax, kFloats),
-    POINTER(b2, memory),
-    POINTER(b2_scales, memory),
-    POINTER(b2_tensor_scale, kFloats),
-    POINTER(bias2, memory),
-    POINTER(alpha2_device, kFloats),
-    FIELD(alpha2, 1, "1 must be 0: not there"),
-    FIELD(alpha2, 1e-45f, "1.4013e-45 must be 0: not there"),
-    FIELD(gate_limit, 7, "7 must be 0: not there"),
-    FIELD(gate_alpha, 1.5f, "1.5 must be 0: not there"),
-    FIELD(gate_beta, -1, "-1 must be 0: not there"),
 };
 
 const std::vector<Row<Fused>> kFused = {

@@ -441,17 +441,8 @@ TEST_CASE("Addresses of what is not there yet are refused by name when a plan is
 #field, [&](Addresses & x) { x.field = value; } \
   }
   const std::vector<std::pair<const char*, std::function<void(Addresses&)>>> fields = {
-      SET(d_amax, &one),
-      SET(d_row_amax, &one),
-      SET(b2, &one),
-      SET(b2_scales, &one),
-      SET(b2_tensor_scale, &one),
-      SET(bias2, &one),
-      SET(alpha2_device, &one),
-      SET(scale_rows, &rows),
-      SET(group_alpha, &one),
-      SET(group_alpha2, &one),
-      SET(group_d_tensor_scale, &one),
+      SET(d_amax, &one),      SET(d_row_amax, &one),   SET(scale_rows, &rows),
+      SET(group_alpha, &one), SET(group_alpha2, &one), SET(group_d_tensor_scale, &one),
   };
 #undef SET
   for (const auto& [name, set] : fields) {
@@ -464,6 +455,30 @@ TEST_CASE("Addresses of what is not there yet are refused by name when a plan is
     CHECK(std::string(nvfp4_last_error()).rfind(std::string(name) + " = 0x", 0) == 0);
   }
   nvfp4_gemm_plan_destroy(plan);
+}
+
+TEST_CASE("A plan of a gated product takes other addresses of b2, and no other plan does") {
+  float one = 1;
+  for (const bool gated : {true, false}) {
+    Desc g = good();
+    g.m = 0;  // a plan of nothing needs no driver
+    if (gated) g.alpha2 = 1, g.b2 = &one;
+    nvfp4_gemm_plan* plan = nullptr;
+    REQUIRE(nvfp4_gemm_plan_create(&g, &plan) == NVFP4_SUCCESS);
+    const nvfp4_status want = gated ? NVFP4_SUCCESS : NVFP4_STATUS_INVALID_VALUE;
+    const auto run = [&](const auto& set) {
+      nvfp4_gemm_addresses x{};
+      x.struct_size = sizeof x;
+      set(x);
+      return nvfp4_gemm_plan_run(plan, &x, nullptr);
+    };
+    CHECK(run([&](nvfp4_gemm_addresses& x) { x.b2 = &one; }) == want);
+    CHECK(run([&](nvfp4_gemm_addresses& x) { x.b2_scales = &one; }) == want);
+    CHECK(run([&](nvfp4_gemm_addresses& x) { x.b2_tensor_scale = &one; }) == want);
+    CHECK(run([&](nvfp4_gemm_addresses& x) { x.bias2 = &one; }) == want);
+    CHECK(run([&](nvfp4_gemm_addresses& x) { x.alpha2_device = &one; }) == want);
+    nvfp4_gemm_plan_destroy(plan);
+  }
 }
 
 TEST_CASE("A plan of groups takes other row ends, an empty one too, and no other plan does") {

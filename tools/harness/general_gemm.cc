@@ -92,6 +92,20 @@ EpilogueFields with_scales(EpilogueFields f, Random& random) {
   return f;
 }
 
+Operand with_rows_reversed(const Operand& from) {
+  Operand x = from;
+  for (int64_t batch = 0; batch < x.l; ++batch) {
+    for (int64_t row = 0; row < x.rows; ++row) {
+      const int64_t other = x.rows - 1 - row;
+      for (int64_t k = 0; k < x.k; ++k) x.set_code(batch, row, k, from.code(batch, other, k));
+      for (int64_t i = 0; i < x.k / x.block(); ++i) {
+        x.set_scale(batch, row, i, from.scale(batch, other, i));
+      }
+    }
+  }
+  return x;
+}
+
 template <typename Visit>
 void for_each_element(const Shape& s, const Visit& visit) {
   for (int64_t batch = 0; batch < s.l; ++batch)
@@ -113,17 +127,20 @@ std::vector<uint8_t> bytes_of(const std::vector<uint16_t>& halves) {
 }  // namespace
 
 std::string to_string(const EpilogueFields& f) {
-  char text[320];
+  char text[480];
   std::snprintf(
       text, sizeof text,
       "types d %d c %d bias %d, scalars %d, activation %d, order %d, axis %d, scales %d%s %d "
-      "by %lld, alpha %g, beta %g, gaps %lld %lld %lld %lld%s, scales of D %d %d %d",
+      "by %lld, alpha %g, beta %g, gaps %lld %lld %lld %lld%s, scales of D %d %d %d, gate %d by "
+      "alpha2 %g, scale %d, limit %g, alpha %g, beta %g",
       f.d_type, f.c_type, f.bias_type, f.scalar_mode, f.activation, f.cd_order, f.bias_axis,
       f.a_tensor_scale, f.a_tensor_scale_rows ? " by rows" : "", f.b_tensor_scale,
       static_cast<long long>(f.b_tensor_scale_columns), double(f.alpha), double(f.beta),
       static_cast<long long>(f.c_ld_gap), static_cast<long long>(f.d_ld_gap),
       static_cast<long long>(f.c_batch_gap), static_cast<long long>(f.d_batch_gap),
-      f.c_is_d ? ", C is D" : "", f.d_scale_layout, f.d_scale_rule, f.d_tensor_scale);
+      f.c_is_d ? ", C is D" : "", f.d_scale_layout, f.d_scale_rule, f.d_tensor_scale, f.gated,
+      double(f.alpha2), f.b2_tensor_scale, double(f.gate_limit), double(f.gate_alpha),
+      double(f.gate_beta));
   return text;
 }
 
@@ -131,7 +148,7 @@ bool is_general(const EpilogueFields& f) {
   return f.d_type != NVFP4_TYPE_F16 || f.c_type != NVFP4_TYPE_NONE ||
          f.bias_type != NVFP4_TYPE_NONE || f.scalar_mode != NVFP4_SCALARS_HOST ||
          f.activation != NVFP4_ACTIVATION_NONE || f.cd_order != NVFP4_CD_ORDER_ROW_MAJOR ||
-         f.a_tensor_scale || f.b_tensor_scale;
+         f.a_tensor_scale || f.b_tensor_scale || f.gated;
 }
 
 EpilogueFields random_fields(const Shape& shape, Random& random) {
@@ -162,6 +179,19 @@ EpilogueFields random_fields(const Shape& shape, Random& random) {
   }
   if (shape.n % 16 == 0 && coin()) f = with_scales(f, random);
   return possible(f, shape);
+}
+
+EpilogueFields random_gated_fields(const Shape& shape, Random& random) {
+  EpilogueFields f = random_fields(shape, random);
+  f.c_type = NVFP4_TYPE_NONE, f.c_is_d = false, f.beta = 0;
+  f.gated = true;
+  f.b2_tensor_scale = random.below(2) != 0;
+  f.alpha2 = float(int(random.below(400)) - 200) / 200;
+  if (f.activation != NVFP4_ACTIVATION_SILU || random.below(2) == 0) return f;
+  f.gate_limit = float(1 + random.below(60)) / 4;
+  f.gate_alpha = float(1 + random.below(100)) / 40;
+  f.gate_beta = float(int(random.below(9)) - 4) / 2;
+  return f;
 }
 
 EpilogueFields random_column_fields(Random& random) {
@@ -202,6 +232,13 @@ GeneralProblem::GeneralProblem(const Problem& o, const EpilogueFields& f, uint64
   const int64_t columns = f.b_tensor_scale_columns;
   b_scales.resize(size_t(columns == 0 ? 1 : (s.n + columns - 1) / columns));
   for (float& scale : b_scales) scale = float(1 + random.below(100)) / 30;
+  if (!f.gated) return;
+  b2 = with_rows_reversed(o.b);
+  bias2.resize(bias.size());
+  if (!bias2.empty())
+    for (int64_t i = 0; i < values; ++i) set_bias2(i, random_code(f.bias_type, random));
+  b2_scales.resize(b_scales.size());
+  for (float& scale : b2_scales) scale = float(1 + random.below(100)) / 50;
 }
 
 nvfp4_gemm_desc GeneralProblem::desc(int32_t scale_layout) const {
@@ -224,6 +261,8 @@ nvfp4_gemm_desc GeneralProblem::desc(int32_t scale_layout) const {
   const bool by_pointer = f.scalar_mode == NVFP4_SCALARS_DEVICE;
   g.alpha = by_pointer ? 1e30f : f.alpha;
   g.beta = by_pointer ? -1e30f : f.beta;
+  if (f.gated) g.alpha2 = by_pointer ? 1e29f : f.alpha2;
+  g.gate_limit = f.gate_limit, g.gate_alpha = f.gate_alpha, g.gate_beta = f.gate_beta;
   return g;
 }
 
@@ -239,6 +278,8 @@ void GeneralProblem::set_c(int64_t batch, int64_t row, int64_t column, uint32_t 
 }
 
 void GeneralProblem::set_bias(int64_t i, uint32_t code) { put(bias, fields.bias_type, i, code); }
+
+void GeneralProblem::set_bias2(int64_t i, uint32_t code) { put(bias2, fields.bias_type, i, code); }
 
 std::vector<uint8_t> GeneralProblem::d_before() const {
   if (fields.c_is_d) return c;
@@ -274,6 +315,12 @@ std::vector<uint8_t> GeneralProblem::reference() const {
   if (fields.scalar_mode == NVFP4_SCALARS_DEVICE) {
     g.alpha_device = &fields.alpha;
     if (!c.empty()) g.beta_device = &fields.beta;
+    if (fields.gated) g.alpha2_device = &fields.alpha2;
+  }
+  if (fields.gated) {
+    g.b2 = b2.codes.data(), g.b2_scales = b2.scales.data();
+    if (!bias2.empty()) g.bias2 = bias2.data();
+    if (fields.b2_tensor_scale) g.b2_tensor_scale = b2_scales.data();
   }
   if (nvfp4_gemm_reference(&g) != NVFP4_SUCCESS) throw std::runtime_error(nvfp4_last_error());
   return d;
@@ -302,6 +349,14 @@ DeviceGeneral::DeviceGeneral(const Driver& driver, const GeneralProblem& p)
     }
     desc.b_scales = add("the scales of B", o.b.device_scales(0xFF, o.scales_gap_bytes));
   }
+  if (f.gated) {
+    desc.b2 = add("B2", p.b2.codes);
+    desc.b2_scales = add("the scales of B2", p.b2.device_scales(0xFF, o.scales_gap_bytes));
+    desc.bias2 = add("the second bias", p.bias2);
+    if (f.b2_tensor_scale) {
+      desc.b2_tensor_scale = floats("b2_tensor_scale", p.b2_scales.data(), p.b2_scales.size());
+    }
+  }
   desc.d = d_.pointer();
   if (scale_block_of_d(f.d_type) != 0) {
     desc.d_scales = static_cast<uint8_t*>(desc.d) + p.d_scales_at();
@@ -318,6 +373,7 @@ DeviceGeneral::DeviceGeneral(const Driver& driver, const GeneralProblem& p)
   if (f.scalar_mode == NVFP4_SCALARS_DEVICE) {
     desc.alpha_device = floats("alpha", &f.alpha, 1);
     if (!p.c.empty()) desc.beta_device = floats("beta", &f.beta, 1);
+    if (f.gated) desc.alpha2_device = floats("alpha2", &f.alpha2, 1);
   }
   uint64_t bytes = 0;
   const int capability = devices(driver).at(0).compute_capability();

@@ -25,12 +25,17 @@ struct EpilogueFields {
   // Of D with scales alone.
   int32_t d_scale_layout = NVFP4_SCALE_LAYOUT_128X4, d_scale_rule = NVFP4_SCALE_RULE_DEFAULT;
   bool d_tensor_scale = false;
+  // What gated products alone have.
+  bool gated = false, b2_tensor_scale = false;
+  float alpha2 = 1, gate_limit = 0, gate_alpha = 0, gate_beta = 0;
 };
 std::string to_string(const EpilogueFields& fields);
 bool is_general(const EpilogueFields& fields);  // more than alpha by value to fp16 by rows
 
 // Any fields, for a problem of that shape.
 EpilogueFields random_fields(const Shape& shape, Random& random);
+// The same of a gated product.
+EpilogueFields random_gated_fields(const Shape& shape, Random& random);
 // Those of D in 16 bits by rows, and of it what a column has alone: factors, and a bias of columns.
 EpilogueFields random_column_fields(Random& random);
 
@@ -44,8 +49,9 @@ EpilogueFields possible(EpilogueFields fields, const Shape& shape);
 struct GeneralProblem {
   Problem operands;
   EpilogueFields fields;
-  std::vector<uint8_t> c, bias;
-  std::vector<float> a_scales, b_scales;
+  std::vector<uint8_t> c, bias, bias2;
+  std::vector<float> a_scales, b_scales, b2_scales;
+  Operand b2;  // of gated products: b, its rows in the opposite order
   float d_scale = 0.0371f;
 
   GeneralProblem(const Problem& operands, const EpilogueFields& fields, uint64_t seed);
@@ -57,6 +63,7 @@ struct GeneralProblem {
 
   void set_c(int64_t batch, int64_t row, int64_t column, uint32_t code);
   void set_bias(int64_t i, uint32_t code);
+  void set_bias2(int64_t i, uint32_t code);
 
   // D's memory before a run, and as the reference leaves it. Scales of D lie behind its elements.
   size_t d_scales_at() const;

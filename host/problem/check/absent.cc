@@ -3,7 +3,6 @@
 #include <cinttypes>
 #include <iterator>
 
-#include "host/base/formats.h"
 #include "host/problem/fields.h"
 #include "host/problem/rule.h"
 
@@ -21,11 +20,11 @@ nvfp4_status absent_pointer(const char* name, const void* value) {
               name, value, NVFP4_VERSION_NUMBERS);
 }
 
-// By bits, since for a caller that counts subnormal numbers as zero they are still not 0.
-nvfp4_status absent_value(const char* name, float value) {
-  if (f32_bits(value) << 1 == 0) return NVFP4_SUCCESS;
-  return fail(NVFP4_STATUS_NOT_SUPPORTED, "%s = %g must be 0: not there in version %d.%d.%d", name,
-              f64_from_f32(value), NVFP4_VERSION_NUMBERS);
+// An address of b2's, given to a plan without b2.
+nvfp4_status not_gated(const char* name, const void* value) {
+  if (value == nullptr) return NVFP4_SUCCESS;
+  return fail(NVFP4_STATUS_INVALID_VALUE, "%s = %p must be NULL: the plan is of no gated product",
+              name, value);
 }
 
 nvfp4_status rule_switch(const char* name, int32_t value) {
@@ -50,25 +49,19 @@ nvfp4_status check_switches(const nvfp4_gemm_desc& g) {
 nvfp4_status check_absent(const nvfp4_gemm_desc& g) {
   ABSENT(g, d_amax);
   ABSENT(g, d_row_amax);
-  ABSENT(g, b2);
-  ABSENT(g, b2_scales);
-  ABSENT(g, b2_tensor_scale);
-  ABSENT(g, bias2);
-  ABSENT(g, alpha2_device);
-  NVFP4_TRY(absent_value("alpha2", g.alpha2));
-  NVFP4_TRY(absent_value("gate_limit", g.gate_limit));
-  NVFP4_TRY(absent_value("gate_alpha", g.gate_alpha));
-  return absent_value("gate_beta", g.gate_beta);
+  return NVFP4_SUCCESS;
 }
 
-nvfp4_status check_absent_addresses(const nvfp4_gemm_addresses& x, bool grouped) {
+nvfp4_status check_absent_addresses(const nvfp4_gemm_addresses& x, bool grouped, bool gated) {
   ABSENT(x, d_amax);
   ABSENT(x, d_row_amax);
-  ABSENT(x, b2);
-  ABSENT(x, b2_scales);
-  ABSENT(x, b2_tensor_scale);
-  ABSENT(x, bias2);
-  ABSENT(x, alpha2_device);
+  if (!gated) {
+    NVFP4_TRY(not_gated("b2", x.b2));
+    NVFP4_TRY(not_gated("b2_scales", x.b2_scales));
+    NVFP4_TRY(not_gated("b2_tensor_scale", x.b2_tensor_scale));
+    NVFP4_TRY(not_gated("bias2", x.bias2));
+    NVFP4_TRY(not_gated("alpha2_device", x.alpha2_device));
+  }
   if (!grouped && x.rows != nullptr) {
     return fail(NVFP4_STATUS_INVALID_VALUE,
                 "rows = %p must be NULL: the plan is of no grouped product",

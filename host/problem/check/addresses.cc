@@ -27,7 +27,7 @@ struct Named {
 
 // What a product reads, in the order of the struct.
 struct Inputs {
-  Named of[10];
+  Named of[16];
   int count;
 };
 
@@ -91,18 +91,23 @@ nvfp4_status find_inputs(const nvfp4_gemm_desc& g, Inputs* inputs) {
   if (g.k > 0) {
     NVFP4_TRY(push_operand(inputs, operand_a(g)));
     NVFP4_TRY(push_operand(inputs, operand_b(g)));
+    if (is_gated(g)) NVFP4_TRY(push_operand(inputs, operand_b2(g)));
   }
   const int64_t columns = g.b_tensor_scale_columns;
   const int64_t factors = columns == 0 ? 1 : ceil_div(g.n, columns);
   const int64_t rows = g.a_tensor_scale_rows == 0 ? 1 : g.l * g.m;
   NVFP4_TRY(push_floats(inputs, "a_tensor_scale", g.a_tensor_scale, rows));
   NVFP4_TRY(push_floats(inputs, "b_tensor_scale", g.b_tensor_scale, factors));
+  NVFP4_TRY(push_floats(inputs, "b2_tensor_scale", g.b2_tensor_scale, factors));
   NVFP4_TRY(push_floats(inputs, "alpha_device", g.alpha_device, 1));
+  NVFP4_TRY(push_floats(inputs, "alpha2_device", g.alpha2_device, 1));
   NVFP4_TRY(push_floats(inputs, "beta_device", g.beta_device, 1));
   NVFP4_TRY(push_floats(inputs, "d_tensor_scale", g.d_tensor_scale, 1));
   if (g.bias == nullptr) return NVFP4_SUCCESS;
   const int64_t values = g.bias_axis == NVFP4_BIAS_AXIS_COLUMN ? g.n : g.m;
-  return push(inputs, "bias", g.bias, values * bytes_of_type(g.bias_type));
+  const int64_t bytes = values * bytes_of_type(g.bias_type);
+  NVFP4_TRY(push(inputs, "bias", g.bias, bytes));
+  return g.bias2 == nullptr ? NVFP4_SUCCESS : push(inputs, "bias2", g.bias2, bytes);
 }
 
 nvfp4_status apart_from_inputs(const char* name, const AddressRange& range, const Inputs& inputs) {
@@ -123,9 +128,25 @@ bool c_is_d(const nvfp4_gemm_desc& g) {
 int64_t bytes_of_type(int32_t type) { return type == NVFP4_TYPE_F32 ? 4 : 2; }
 
 bool has_no_address(const nvfp4_gemm_desc& g) {
-  const void* const addresses[] = {
-      g.a, g.a_scales, g.a_tensor_scale, g.b,    g.b_scales,     g.c,           g.b_tensor_scale,
-      g.d, g.d_scales, g.d_tensor_scale, g.bias, g.alpha_device, g.beta_device, g.workspace};
+  const void* const addresses[] = {g.a,
+                                   g.a_scales,
+                                   g.a_tensor_scale,
+                                   g.b,
+                                   g.b_scales,
+                                   g.c,
+                                   g.b_tensor_scale,
+                                   g.d,
+                                   g.d_scales,
+                                   g.d_tensor_scale,
+                                   g.bias,
+                                   g.alpha_device,
+                                   g.beta_device,
+                                   g.workspace,
+                                   g.b2,
+                                   g.b2_scales,
+                                   g.b2_tensor_scale,
+                                   g.bias2,
+                                   g.alpha2_device};
   for (const void* address : addresses) {
     if (address != nullptr) return false;
   }
@@ -150,6 +171,8 @@ nvfp4_status check_addresses(const nvfp4_gemm_desc& g, Caller caller) {
       {"a_scales", g.a_scales, quantized ? Need::if_k : Need::never, 1},
       {"b", g.b, Need::if_k, 1},
       {"b_scales", g.b_scales, Need::if_k, 1},
+      {"b2", g.b2, Need::never, 1},
+      {"b2_scales", g.b2_scales, is_gated(g) ? Need::if_k : Need::never, 1},
       {"c", g.c, Need::never, c_bytes},
       {"d", g.d, Need::always, d_bytes},
       {"d_scales", g.d_scales, d_codes ? Need::always : Need::never, 1},
@@ -163,10 +186,14 @@ nvfp4_status check_addresses(const nvfp4_gemm_desc& g, Caller caller) {
   }
   NVFP4_TRY(rule_aligned("a_tensor_scale", g.a_tensor_scale, alignof(float)));
   NVFP4_TRY(rule_aligned("b_tensor_scale", g.b_tensor_scale, alignof(float)));
+  NVFP4_TRY(rule_aligned("b2_tensor_scale", g.b2_tensor_scale, alignof(float)));
   NVFP4_TRY(rule_aligned("d_tensor_scale", g.d_tensor_scale, alignof(float)));
   NVFP4_TRY(rule_aligned("alpha_device", g.alpha_device, alignof(float)));
+  NVFP4_TRY(rule_aligned("alpha2_device", g.alpha2_device, alignof(float)));
   NVFP4_TRY(rule_aligned("beta_device", g.beta_device, alignof(float)));
-  return rule_aligned("bias", g.bias, static_cast<uint64_t>(bytes_of_type(g.bias_type)));
+  const auto bias_bytes = static_cast<uint64_t>(bytes_of_type(g.bias_type));
+  NVFP4_TRY(rule_aligned("bias", g.bias, bias_bytes));
+  return rule_aligned("bias2", g.bias2, bias_bytes);
 }
 
 nvfp4_status check_extents(const nvfp4_gemm_desc& g) {

@@ -57,11 +57,11 @@ nvfp4_status check_operands(const nvfp4_gemm_desc& g, Caller caller, bool sizes_
   return sizes_alone ? check_extents(g) : check_overlap(g);
 }
 
-nvfp4_status check_addresses_struct(const nvfp4_gemm_addresses& addresses, bool grouped,
+nvfp4_status check_addresses_struct(const nvfp4_gemm_addresses& addresses, bool grouped, bool gated,
                                     nvfp4_gemm_addresses* known) {
   NVFP4_TRY(read_struct(addresses, offsetof(nvfp4_gemm_addresses, d_amax), "nvfp4_gemm_addresses",
                         known));
-  return check_absent_addresses(*known, grouped);
+  return check_absent_addresses(*known, grouped, gated);
 }
 
 nvfp4_status check_new_addresses(const nvfp4_gemm_desc& desc) {

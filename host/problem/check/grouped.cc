@@ -31,6 +31,7 @@ nvfp4_status check_grouped_absent(const nvfp4_grouped_desc& d) {
 
 nvfp4_status check_grouped_gemm(const nvfp4_gemm_desc& g) {
   if (g.k == 0) return not_there("k = 0");
+  if (is_gated(g)) return not_there("b2 is not NULL");
   if (g.d_type >= NVFP4_TYPE_NVFP4) return not_there("a d_type with generated scales");
   if (g.a_type == NVFP4_TYPE_NONE && g.a_scale_layout == NVFP4_SCALE_LAYOUT_128X4) {
     return not_there("a_scale_layout = NVFP4_SCALE_LAYOUT_128X4");

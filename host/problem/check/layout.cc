@@ -94,6 +94,15 @@ Operand operand_b(const nvfp4_gemm_desc& g) {
           g.operand_format};
 }
 
+Operand operand_b2(const nvfp4_gemm_desc& g) {
+  Operand b2 = operand_b(g);
+  b2.name = "b2";
+  b2.scales_name = "b2_scales";
+  b2.elements = g.b2;
+  b2.scales = g.b2_scales;
+  return b2;
+}
+
 bool scale_bytes_of(const Operand& x, int32_t layout, int64_t* bytes) {
   return scale_bytes_for(x.rows, x.k, layout, x.format, bytes);
 }

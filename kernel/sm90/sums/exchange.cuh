@@ -66,7 +66,7 @@ __device__ SumRows store_share(const Sm90Params& p, const TileCoordinate& tile, 
   constexpr uint32_t kBatch = kRounds < kFits ? kRounds : kFits;
   const uint32_t m_first = tile.token_tile * Tile::kTokenStep;
   const uint32_t column = lane % kLanesPerRow;
-  const uint32_t n = tile.weight_tile * Tile::kWeights + column * 4;
+  const uint32_t n = tile.weight_tile * Tile::kColumnsOfD + column * 4;
   const Epilogue90<Tile> out(p, tile, n);
   const uint32_t end =
       min(min((rank + 1) * kShare, Tile::kTokens), row_end<Tile>(p, tile) - m_first);
@@ -108,7 +108,7 @@ __device__ SumRows rows_of_whole_sums(const Cta90<Tile>& cta, uint32_t warp, uin
   return {cta.smem + Tile::kSumsAt + token * Tile::kSumRowBytes + column * 4,
           kStride * Tile::kSumRowBytes,
           cta.tile.batch,
-          cta.tile.weight_tile * Tile::kWeights + column,
+          cta.tile.weight_tile * Tile::kColumnsOfD + column,
           m_first + token,
           kStride,
           min(m_first + Tile::kTokens, row_end<Tile>(cta.p, cta.tile))};

@@ -65,7 +65,7 @@ __device__ SumRows store_pushed_sums(const Cta90<Tile>& cta, uint32_t warp, uint
     part[i / Tile::kParts][i % Tile::kParts] =
         ptx::ld_shared_v4_f32(at + i * kShare * Tile::kSumRowBytes);
   }
-  return store_one_sum(cta, cta.tile.weight_tile * Tile::kWeights + column, m, at,
+  return store_one_sum(cta, cta.tile.weight_tile * Tile::kColumnsOfD + column, m, at,
                        add_parts_of_ctas(part), terms);
 }
 

@@ -89,8 +89,8 @@ __device__ void store_rows(const Sm90Params& p, const TileCoordinate& tile, uint
   const uint32_t m_first = tile.token_tile * Tile::kTokenStep + group * kTokens;
   const uint32_t column = lane % kLanesPerRow;
   const uint32_t row = warp % Tile::kConsumersPerStage * (32 / kLanesPerRow) + lane / kLanesPerRow;
-  const Epilogue90<Tile> out(p, tile, tile.weight_tile * Tile::kWeights + column * 4);
-  const uint32_t n = tile.weight_tile * Tile::kWeights + warp % Tile::kConsumersPerStage * 16;
+  const Epilogue90<Tile> out(p, tile, tile.weight_tile * Tile::kColumnsOfD + column * 4);
+  const uint32_t n = tile.weight_tile * Tile::kColumnsOfD + warp % Tile::kConsumersPerStage * 16;
   const Scaling scaling =
       scale_rows<Tile>(p, n + lane / 4, tile.batch, m_first + lane % 4 * 2, sums);
 #pragma unroll
@@ -146,7 +146,7 @@ __device__ void store_general_rows(const Sm90Params& p, const TileCoordinate& ti
   static_assert(Tile::kGroups == 1 && kSums * 2 == Tile::kTokens && Tile::kTokens % kRows == 0);
   static_assert(Tile::kWeights == 128 && Tile::kConsumerWarps == 8, "a warp takes a row in eight");
   const uint32_t m_first = tile.token_tile * Tile::kTokens;
-  const uint32_t n = tile.weight_tile * Tile::kWeights + lane * 4;
+  const uint32_t n = tile.weight_tile * Tile::kColumnsOfD + lane * 4;
   const uint32_t mine = at + warp * kRowBytes + (lane ^ warp) * 16;
   const GeneralColumns columns(p, n);
   const auto rows_from = [&](uint32_t first) {

@@ -49,6 +49,8 @@ struct Sm90TinyTile : Sm90TinyRow<kTokensPerTile> {
   static constexpr bool kPlain = false;
   static constexpr bool kMxfp4 = false;
   static constexpr bool kGrouped = false;
+  static constexpr bool kGated = false;
+  static constexpr uint32_t kColumnsOfD = kWeights;
   static constexpr bool kStoresByTma = false;
   static constexpr uint32_t kAccumulators = 1;
   static constexpr uint32_t kDecodingWarps = 3;  // which know the tokens of one tile

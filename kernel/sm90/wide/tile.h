@@ -22,6 +22,7 @@ struct Sm90WideRow;
                        early, rows, consumer, loader, ...)                                        \
   template <>                                                                                     \
   struct Sm90WideRow<weights, tokens, Sm90Tokens::source == Sm90Tokens::natural> {                \
+    static constexpr bool kGated = false;                                                         \
     static constexpr Sm90Tokens kSource = Sm90Tokens::source;                                     \
     static constexpr Sm90Sums kSums = Sm90Sums::sums;                                             \
     static constexpr uint32_t kGroups = groups;                                                   \
@@ -41,11 +42,27 @@ struct Sm90WideRow;
                  rows, consumer, loader, no, 0)
 #include "kernel/sm90/tiles.def"
 
+// The same tile in the entry for gated products (gated.def).
+template <uint32_t kWeightsPerTile, uint32_t kTokensPerTile, Sm90TokenType kType>
+struct Sm90GatedRow;
+#define SM90_GATED_TILE(label, tile, weights, tokens, type, stages, rows)           \
+  template <>                                                                       \
+  struct Sm90GatedRow<weights, tokens, Sm90TokenType::type>                         \
+      : Sm90WideRow<weights, tokens, Sm90TokenType::type != Sm90TokenType::nvfp4> { \
+    static constexpr bool kGated = true;                                            \
+    static constexpr uint32_t kStages = stages;                                     \
+    static constexpr uint32_t kRowsPerPass = rows;                                  \
+  };
+#include "kernel/sm90/gated.def"
+
 template <uint32_t kWeightsPerTile, uint32_t kTokensPerTile,
-          Sm90TokenType kType = Sm90TokenType::nvfp4>
-struct Sm90WideTile : Sm90WideRow<kWeightsPerTile, kTokensPerTile, kType != Sm90TokenType::nvfp4> {
-  using Row = Sm90WideRow<kWeightsPerTile, kTokensPerTile, kType != Sm90TokenType::nvfp4>;
+          Sm90TokenType kType = Sm90TokenType::nvfp4,
+          typename RowOfTile =
+              Sm90WideRow<kWeightsPerTile, kTokensPerTile, kType != Sm90TokenType::nvfp4>>
+struct Sm90WideTile : RowOfTile {
+  using Row = RowOfTile;
   using Row::kConsumerRegisters;
+  using Row::kGated;
   using Row::kGroups;
   using Row::kLoaderRegisters;
   using Row::kRowsPerPass;
@@ -57,6 +74,8 @@ struct Sm90WideTile : Sm90WideRow<kWeightsPerTile, kTokensPerTile, kType != Sm90
   using Row::kTokenStagesAhead;
   static constexpr uint32_t kWeights = kWeightsPerTile;
   static constexpr uint32_t kTokens = kTokensPerTile;
+  static constexpr uint32_t kColumnsOfD = kGated ? kWeights / 2 : kWeights;  // of D
+  static constexpr uint32_t kHalves = kGated ? 2 : 1;  // of the weights: rows of b, rows of b2
   static constexpr uint32_t kCtas = 1;
   static constexpr uint32_t kK = kSm90StageK;
   static constexpr uint32_t kSteps = kK / kScaleTileK;
@@ -101,7 +120,8 @@ struct Sm90WideTile : Sm90WideRow<kWeightsPerTile, kTokensPerTile, kType != Sm90
   static constexpr uint32_t kPartWords = 2;  // decoded at once, of 8 in a stage
 
   static constexpr uint32_t kWeightBytes = kWeights * kK / 2;
-  static constexpr uint32_t kScaleBytes = kSteps * kScaleTileBytes;  // of 128 rows
+  static constexpr uint32_t kHalfScaleBytes = kSteps * kScaleTileBytes;  // of 128 rows
+  static constexpr uint32_t kScaleBytes = kHalves * kHalfScaleBytes;
   static constexpr uint32_t kStageBytes = kWeightBytes + kScaleBytes;
   static constexpr uint32_t kSlabBytes = kTokens * kTokenRowBytes;  // 64 elements of K
   static constexpr uint32_t kSlotsPerStage = kSteps / kSlotSteps;

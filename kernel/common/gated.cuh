@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+// The epilogue of gated products, of both kernels: two fp32 sums of an element in shared memory to
+// D of any type and order (gate.h). A thread takes four neighbouring columns of some rows, as in
+// store_general.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/common/activation.cuh"
+#include "kernel/common/epilogue.cuh"
+#include "kernel/common/gate.h"
+
+namespace nvfp4 {
+
+// SiLU with a factor in its exponent. What alpha * a is rounded by is in w_low.
+struct GateSilu {
+  float alpha;
+
+  __device__ Exponent operator()(float magnitude) const {
+    const float log2e = f32(0x3FB8AA3B);
+    const float a = fminf(magnitude, 16384.0f);
+    const float u = __fmul_rn(alpha, a), u_low = __fmaf_rn(alpha, a, -u);
+    const float v = fminf(u, 128.0f);
+    const float w = __fmul_rn(-v, log2e);
+    const float low = __fmaf_rn(-v, f32(0x32A57060), __fmaf_rn(-v, log2e, -w));
+    return {a, w, __fmaf_rn(-u_low, log2e, low)};
+  }
+};
+
+// act(x) * (y + beta) of four elements, in x. A comparison with NaN is false.
+__device__ inline void multiply_gated(uint32_t activation, const GateParams& gate, float (&x)[4],
+                                      float (&y)[4]) {
+#pragma unroll
+  for (uint32_t i = 0; i < 4; ++i) {
+    x[i] = x[i] > gate.limit ? gate.limit : x[i];
+    y[i] = y[i] > gate.limit ? gate.limit : y[i];
+    y[i] = y[i] < -gate.limit ? -gate.limit : y[i];
+  }
+  activate(activation, x, GateSilu{gate.silu_alpha});
+  if (gate.beta != 0) {
+#pragma unroll
+    for (float& one : y) one = __fadd_rn(one, gate.beta);
+  }
+#pragma unroll
+  for (uint32_t i = 0; i < 4; ++i) x[i] = __fmul_rn(x[i], y[i]);
+}
+
+// What all rows of a thread's columns share of one of the two sums.
+struct GatedColumns {
+  float scale_of_rows, scale_of_columns;  // without a row's factor of A, and B's
+
+  template <typename Params>
+  __device__ GatedColumns(const Params& p, float alpha, const float* alpha_device,
+                          const float* b_tensor_scale, uint32_t n) {
+    const EpilogueParams& e = p.epilogue;
+    scale_of_rows = alpha_device == nullptr ? alpha : load_scalar(alpha_device);
+    if (e.a_tensor_scale != nullptr && e.a_scale_per_row == 0) {
+      scale_of_rows = __fmul_rn(scale_of_rows, load_scalar(e.a_tensor_scale));
+    }
+    scale_of_columns =
+        b_tensor_scale == nullptr ? 1.0f : load_scalar(b_tensor_scale + n / e.columns_a_factor);
+  }
+  // a_scale is 1, which changes no product, where rows have no factors.
+  __device__ float of_row(float a_scale) const {
+    return __fmul_rn(__fmul_rn(scale_of_rows, a_scale), scale_of_columns);
+  }
+};
+
+// Four sums of row m in shared memory, scaled and with their bias.
+__device__ inline void load_scaled(const EpilogueParams& e, uint32_t at, float factor, float scale,
+                                   const void* bias, uint32_t m, uint32_t n, uint32_t count,
+                                   float (&x)[4]) {
+  const float4 sum = ptx::ld_shared_v4_f32(at);
+  x[0] = sum.x, x[1] = sum.y, x[2] = sum.z, x[3] = sum.w;
+#pragma unroll
+  for (float& one : x) one = __fmul_rn(scale, __fmul_rn(one, factor));
+  if (e.bias_type == kTypeNone) return;
+  const bool per_row = e.bias_per_row != 0;
+#pragma unroll
+  for (uint32_t i = 0; i < 4; ++i) {
+    const uint32_t index = per_row ? m : n + i;
+    x[i] = __fadd_rn(x[i], load_element(bias, e.bias_type, index, per_row || i < count));
+  }
+}
+
+// The sums with the rows of b2 lie `apart` bytes behind those with the rows of b. `factor` is a
+// power of two that both lack.
+template <typename Params>
+__device__ __forceinline__ void store_gated(const Params& p, const GateParams& gate, SumRows rows,
+                                            uint32_t apart, float factor) {
+  const EpilogueParams& e = p.epilogue;
+  const uint32_t n = rows.n;
+  if (n >= p.n) return;
+  ptx::griddepcontrol_wait();  // an earlier grid may write scalars and biases
+  const uint32_t count = min(p.n - n, 4u);
+  const int64_t d_first = rows.batch * p.d_batch_stride + n * e.d_column;
+  const bool d_vectors = count == 4 && e.d_column == 1 && ((e.d_row | p.d_batch_stride) & 3) == 0;
+  const GatedColumns of_b(p, p.alpha, e.alpha_device, e.b_tensor_scale, n);
+  const GatedColumns of_b2(p, gate.alpha2, gate.alpha2_device, gate.b2_tensor_scale, n);
+#pragma unroll 1
+  for (uint32_t m = rows.m; m < rows.m_end; m += rows.m_step, rows.at += rows.step) {
+    const float a_scale =
+        e.a_scale_per_row == 0 ? 1.0f : load_scalar(row_scale_at(p, rows.batch, m));
+    float x[4], y[4];
+    load_scaled(e, rows.at, factor, of_b.of_row(a_scale), e.bias, m, n, count, x);
+    load_scaled(e, rows.at + apart, factor, of_b2.of_row(a_scale), gate.bias2, m, n, count, y);
+    multiply_gated(e.activation, gate, x, y);
+    if (has_scales(e.d_type)) {
+      store_scaled_four(e, p.d, d_first + m * e.d_row, rows.batch, m, n, d_vectors, x);
+    } else {
+      store_four(p.d, e.d_type, d_first + m * e.d_row, e.d_column, count, d_vectors, x);
+    }
+  }
+}
+
+}  // namespace nvfp4

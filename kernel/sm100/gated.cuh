@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// From the two sums of an element of a gated product to D: sub-tiles of both accumulators to shared
+// memory as they are, one behind the other, for kernel/common/gated.cuh.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/common/gated.cuh"
+#include "kernel/ptx/memory.cuh"
+#include "kernel/ptx/tcgen05.cuh"
+#include "kernel/sm100/boxes.cuh"
+#include "kernel/sm100/cta.cuh"
+#include "kernel/sm100/general.cuh"
+
+namespace nvfp4 {
+
+// A sub-tile of one accumulator.
+__device__ inline void put_sub_tile(uint32_t tmem, uint32_t slab, uint32_t lane) {
+  uint32_t sums[kSubTileTokens];
+  ptx::tcgen05_ld_32x32b(sums, tmem);
+#pragma unroll
+  for (uint32_t i = 0; i < kSubTileTokens; ++i) {
+    ptx::st_shared_b32(slab + i * kSumRowBytes + lane * 4, sums[i]);
+  }
+}
+
+// As drain_general, by one warp.
+template <typename Tile>
+__device__ void drain_gated(uint32_t first_m, uint32_t tmem, const Boxes<Tile, true>& boxes) {
+  const Sm100Params& p = boxes.p;
+  const uint32_t lane = boxes.lane, slab = boxes.slabs.sums();
+  const uint32_t row = lane / kLanesPerSumRow, column = lane % kLanesPerSumRow * 4;
+#pragma unroll 1
+  for (uint32_t piece = 0; piece < Slabs<Tile, true>::kPieces; ++piece) {
+    const uint32_t m = first_m + piece * kSubTileTokens;
+    if (m >= p.m) break;
+    put_sub_tile(tmem + piece * kSubTileTokens, slab, lane);
+    put_sub_tile(tmem + Tile::kTokens + piece * kSubTileTokens, slab + kSumSlabBytes, lane);
+    __syncwarp();
+    const SumRows rows{slab + row * kSumRowBytes + column * 4,
+                       kSumRows * kSumRowBytes,
+                       boxes.batch,
+                       boxes.n_first + column,
+                       m + row,
+                       kSumRows,
+                       min(m + kSubTileTokens, p.m)};
+    store_gated(p, gated_params(p).gate, rows, kSumSlabBytes, 1.0f);
+    __syncwarp();  // the next piece overwrites the sums
+  }
+}
+
+}  // namespace nvfp4

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+// The two whole sums of an element of a gated product to D: in a row of sums those with the rows of
+// b lie before those with the rows of b2.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/common/gated.cuh"
+#include "kernel/ptx/sync.cuh"
+#include "kernel/sm90/epilogue.cuh"
+#include "kernel/sm90/sums/rows.cuh"
+
+namespace nvfp4 {
+
+// From a sum with a row of b to that with the same row of b2.
+template <typename Tile>
+constexpr uint32_t kHalvesApart = Tile::kColumnsOfD * 4;
+
+// Rows of which each lane of a warp has found four sums, as lanes take them that need two sums of
+// an element: half a warp a row, the lower half the first of two. What the others found is there.
+template <typename Tile>
+__device__ SumRows rows_of_halves(SumRows rows, uint32_t lane) {
+  static_assert(Tile::kWeights / 4 == 32, "a warp has a row");
+  __syncwarp();
+  if (lane >= 16) {
+    rows.at += rows.step - kHalvesApart<Tile>;
+    rows.n -= Tile::kColumnsOfD;
+    rows.m += rows.m_step;
+  }
+  rows.step *= 2;
+  rows.m_step *= 2;
+  return rows;
+}
+
+// A function that is called, where the loop over K has no register to spare: inlined it spills one.
+template <typename Tile>
+__device__ __noinline__ void call_store_gated(const Sm90Params& p, SumRows rows) {
+  store_gated(p, gated_params(p).gate, rows, kHalvesApart<Tile>, decoding_scale<Tile>(p));
+}
+
+template <typename Tile>
+__device__ void store_gated_90(const Sm90Params& p, const SumRows& found) {
+  const SumRows rows = rows_of_halves<Tile>(found, threadIdx.x % 32);
+  if (rows.m < rows.m_end) {
+    if constexpr (Tile::kPushesSums) {
+      call_store_gated<Tile>(p, rows);
+    } else {
+      store_gated(p, gated_params(p).gate, rows, kHalvesApart<Tile>, decoding_scale<Tile>(p));
+    }
+  }
+  __syncwarp();  // some lanes have stored
+}
+
+// As store_general_rows: so many tokens at once as fit beside the rings in use. A warp takes two
+// rows in sixteen.
+template <typename Tile, uint32_t kSums>
+__device__ void store_gated_rows(const Sm90Params& p, const TileCoordinate& tile, uint32_t at,
+                                 uint32_t warp, uint32_t lane, const float (&sums)[kSums]) {
+  constexpr uint32_t kRows = Tile::kRowsPerPass / 2, kRowBytes = Tile::kWeights * 4;
+  constexpr uint32_t kThreads = Tile::kConsumerWarps * 32;
+  static_assert(Tile::kGroups == 1 && kSums * 2 == Tile::kTokens && Tile::kTokens % kRows == 0);
+  static_assert(Tile::kWeights == 128 && Tile::kConsumerWarps == 8 && kRows % 16 == 0);
+  const uint32_t row = warp * 2 + lane / 16, column = lane % 16;
+  const uint32_t m_first = tile.token_tile * Tile::kTokens;
+  const uint32_t n = tile.weight_tile * Tile::kColumnsOfD + column * 4;
+  const uint32_t mine = at + row * kRowBytes + (column ^ row % 8) * 16;
+#pragma unroll 1
+  for (uint32_t first = 0; first < Tile::kTokens; first += kRows) {
+    const uint32_t m = m_first + first;
+    if (m >= p.m) break;
+      // Registers have no index: the sums are chosen by branches, and what follows is there once.
+#pragma unroll
+    for (uint32_t i = 0; i < Tile::kTokens; i += kRows) {
+      if (i == first) put_float_rows<Tile, kRows>(sums, i, at, warp, lane);
+    }
+    ptx::named_barrier_sync<kConsumerBarrier, kThreads>();  // the rows are there
+    const SumRows rows{mine, 16 * kRowBytes, tile.batch, n, m + row, 16, min(m + kRows, p.m)};
+    store_gated(p, gated_params(p).gate, rows, kHalvesApart<Tile>, decoding_scale<Tile>(p));
+    __syncwarp();  // some lanes have stored, and bar.sync wants all together
+    ptx::named_barrier_sync<kConsumerBarrier, kThreads>();  // they are read
+  }
+}
+
+}  // namespace nvfp4

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT
+// Gated products, D = act(x) * y of two products in one launch: the bits of the reference, whatever
+// the fields, by every tile that has an entry for them.
+#include <cstring>
+
+#include "test/gemm/gpu.h"
+#include "test/gemm/sizes.h"
+#include "tools/harness/general_gemm.h"
+
+using gemm_test::forced;
+using gemm_test::Gpu;
+using support::Data;
+using support::DeviceGeneral;
+using support::EpilogueFields;
+using support::GeneralProblem;
+using support::make_problem;
+using support::Problem;
+using support::Shape;
+
+namespace {
+
+// A variant that takes b2, what its tokens are, and in how many parts it may cut K.
+struct GatedTile {
+  const char* name;
+  int32_t a_type;
+  int64_t tokens, most_parts;
+};
+std::vector<GatedTile> tiles_of(const Gpu& gpu) {
+  if (gpu.info.major == 10) {
+    return {{"sm100_128x64x256", NVFP4_TYPE_NONE, 64, 1},
+            {"sm100_128x128x256", NVFP4_TYPE_NONE, 128, 1}};
+  }
+  if (gpu.info.compute_capability() != 90) return {};
+  return {{"sm90_128x16x256", NVFP4_TYPE_NONE, 16, 8},
+          {"sm90_128x128x256", NVFP4_TYPE_NONE, 128, 8},
+          {"sm90_f16_128x64x256", NVFP4_TYPE_F16, 64, 4},
+          {"sm90_bf16_128x64x256", NVFP4_TYPE_BF16, 64, 4}};
+}
+
+bool has_gate(const Gpu& gpu) { return !tiles_of(gpu).empty(); }
+
+Problem operands(const GatedTile& tile, const Shape& shape, uint64_t seed) {
+  const Problem problem = make_problem(shape, Data::exact, seed);
+  if (tile.a_type == NVFP4_TYPE_NONE) return problem;
+  return with_a16(problem, tile.a_type, Data::exact, seed);
+}
+
+std::string difference(const Gpu& gpu, const Problem& problem, const EpilogueFields& fields,
+                       uint64_t seed) {
+  return difference_on_device(gpu.driver, GeneralProblem(problem, fields, seed));
+}
+
+// A SwiGLU with everything that the two products have of their own.
+EpilogueFields swiglu(int32_t d_type) {
+  EpilogueFields f;
+  f.gated = true, f.d_type = d_type, f.activation = NVFP4_ACTIVATION_SILU;
+  f.alpha = 0.02f, f.alpha2 = -0.03f;
+  f.bias_type = NVFP4_TYPE_BF16;
+  f.gate_limit = 7, f.gate_alpha = 1.702f, f.gate_beta = 1;
+  return f;
+}
+
+}  // namespace
+
+TEST_CASE("gated: each tile and split has the bits of the reference, whole and cut", "[gated]") {
+  const Gpu gpu;
+  if (!has_gate(gpu)) return;
+  const int32_t types[] = {NVFP4_TYPE_NVFP4, NVFP4_TYPE_F32, NVFP4_TYPE_BF16, NVFP4_TYPE_F16};
+  uint64_t seed = 1;
+  for (const GatedTile& tile : tiles_of(gpu)) {
+    for (const int parts : {1, 4}) {
+      if (parts > tile.most_parts) continue;
+      const std::string name = std::string(tile.name) + "/" + std::to_string(parts);
+      const Shape shape{tile.tokens - 3, 80, 256 * 4 + 48};
+      Problem problem = operands(tile, shape, seed);
+      problem.variant = name.c_str();
+      CAPTURE(name);
+      CHECK(difference(gpu, problem, swiglu(types[seed % 4]), seed) == "");
+      ++seed;
+    }
+  }
+}
+
+TEST_CASE("gated: any fields, K and layouts of scales, several tiles and batches", "[gated]") {
+  const Gpu gpu;
+  if (!has_gate(gpu)) return;
+  support::Random random(31);
+  const int count = 12;
+  const std::vector<GatedTile> tiles = tiles_of(gpu);
+  for (int i = 0; i < count; ++i) {
+    const GatedTile& tile = tiles[size_t(i) % tiles.size()];
+    const Shape shape{1 + random.below(uint32_t(2 * tile.tokens)), 16 * (1 + random.below(10)),
+                      16 * (1 + random.below(20)), 1 + random.below(2)};
+    Problem problem = operands(tile, shape, uint64_t(40 + i));
+    const bool linear = random.below(2) != 0 && gpu.info.major == 9;
+    if (linear) problem.b.layout = NVFP4_SCALE_LAYOUT_LINEAR;
+    if (problem.a.quantized()) {
+      problem.a.layout = NVFP4_SCALE_LAYOUT_128X4 + int32_t(random.below(2));
+    }
+    problem.variant = tile.name;
+    const EpilogueFields fields = random_gated_fields(shape, random);
+    CAPTURE(to_string(shape), to_string(fields), tile.name, problem.a.layout, problem.b.layout);
+    CHECK(difference(gpu, problem, fields, uint64_t(80 + i)) == "");
+  }
+}
+
+TEST_CASE("gated: NaN, infinities and what is beyond the limit", "[gated]") {
+  const Gpu gpu;
+  if (!has_gate(gpu)) return;
+  // Sums are 0, so that the biases are what is cut: each of these beside each.
+  const uint32_t values[] = {0x7F800000, 0xFF800000, 0x7FC00000, 0x40E00001, 0xC0E00001,
+                             0x80000000, 0x3F800000, 0xFF7FFFFF, 0x00000001};
+  constexpr int64_t kValues = 9;
+  for (const bool limited : {true, false}) {
+    EpilogueFields f = swiglu(NVFP4_TYPE_F32);
+    f.bias_type = NVFP4_TYPE_F32;
+    if (!limited) f.gate_limit = f.gate_alpha = f.gate_beta = 0;
+    const Shape shape{3, kValues * kValues, 64};
+    GeneralProblem p(make_problem(shape), f, 1);
+    for (int64_t i = 0; i < shape.n; ++i) {
+      p.set_bias(i, values[i / kValues]);
+      p.set_bias2(i, values[i % kValues]);
+    }
+    CHECK(difference_on_device(gpu.driver, p) == "");
+  }
+}
+
+TEST_CASE("gated: weights with UE8M0 scales", "[gated]") {
+  const Gpu gpu;
+  if (!has_gate(gpu)) return;
+  for (const int32_t format : {NVFP4_OPERAND_FORMAT_MXFP4, NVFP4_OPERAND_FORMAT_E2M1_UE8M0}) {
+    for (const bool halves : {true, false}) {
+      if (halves && gpu.info.major == 10) continue;  // no kernel there that is gated
+      const Shape shape{9, 96, 320};
+      Problem problem = with_format(make_problem(shape, Data::exact, 7), format, Data::exact, 8);
+      if (halves) problem = with_a16(problem, NVFP4_TYPE_BF16, Data::exact, 9);
+      CAPTURE(format, halves);
+      CHECK(difference(gpu, problem, swiglu(NVFP4_TYPE_BF16), 10) == "");
+    }
+  }
+}
+
+TEST_CASE("gated: more tiles than SMs, the last ones shared or several to a CTA",
+          "[gated][tiles]") {
+  const Gpu gpu;
+  if (!has_gate(gpu)) return;
+  for (const GatedTile& tile : tiles_of(gpu)) {
+    if (tile.tokens == 64 || gpu.info.major == 10) continue;  // one tile a CTA
+    const int64_t tiles = 2 * gpu.info.sms + 1;
+    Problem problem = operands(tile, {tile.tokens, 64 * tiles, 512}, 21);
+    problem.variant = tile.name;
+    CAPTURE(tile.name);
+    CHECK(difference(gpu, problem, swiglu(NVFP4_TYPE_F16), 22) == "");
+  }
+}
+
+TEST_CASE("gated: two halves of one matrix, and a plan with other addresses", "[gated]") {
+  const Gpu gpu;
+  if (!has_gate(gpu)) return;
+  const GeneralProblem p(operands(tiles_of(gpu)[0], {5, 128, 256}, 3), swiglu(NVFP4_TYPE_F32), 4);
+  // b and b2 as rows 0 to 127 and 128 to 255 of one matrix, and of one matrix of scales.
+  const auto joined = [](std::vector<uint8_t> first, const std::vector<uint8_t>& second) {
+    first.insert(first.end(), second.begin(), second.end());
+    return first;
+  };
+  const support::DeviceBuffer codes(gpu.driver, joined(p.operands.b.codes, p.b2.codes));
+  const support::DeviceBuffer scales(
+      gpu.driver, joined(p.operands.b.device_scales(0xFF, 0), p.b2.device_scales(0xFF, 0)));
+  const DeviceGeneral gemm(gpu.driver, p);
+  const auto* const first_code = static_cast<const uint8_t*>(codes.pointer());
+  const auto* const first_scale = static_cast<const uint8_t*>(scales.pointer());
+  const size_t half = p.operands.b.codes.size(), half_scales = 128 * 256 / 16;
+  nvfp4_gemm_plan* plan = nullptr;
+  INFO(nvfp4_last_error());
+  REQUIRE(nvfp4_gemm_plan_create(&gemm.desc, &plan) == NVFP4_SUCCESS);
+  REQUIRE(nvfp4_gemm_plan_run(plan, nullptr, nullptr) == NVFP4_SUCCESS);
+  const std::vector<uint8_t> d = gemm.d();
+  CHECK(first_difference(p, d, p.reference()) == "");
+
+  nvfp4_gemm_addresses x{};
+  x.struct_size = sizeof x;
+  x.b = first_code, x.b2 = first_code + half;
+  x.b_scales = first_scale, x.b2_scales = first_scale + half_scales;
+  REQUIRE(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_SUCCESS);
+  CHECK(gemm.d() == d);
+
+  x.b = first_code + half, x.b2 = first_code;
+  x.b_scales = first_scale + half_scales, x.b2_scales = first_scale;
+  REQUIRE(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_SUCCESS);
+  CHECK(gemm.d() != d);
+  nvfp4_gemm_plan_destroy(plan);
+}
