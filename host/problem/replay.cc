@@ -79,6 +79,13 @@ void add_epilogue(const nvfp4_gemm_desc& g, Text* line) {
   if (g.activation != NVFP4_ACTIVATION_NONE) {
     line->add(" --activation %s", activation_word(g.activation));
   }
+  if (!is_gated(g)) return;
+  line->add(" --gated");
+  if (by_value && g.alpha2 != 1.0f) line->add(" --alpha2 %.9g", f64_from_f32(g.alpha2));
+  if (g.b2_tensor_scale != nullptr) line->add(" --b2-tensor-scale");
+  if (g.gate_limit != 0) line->add(" --gate-limit %.9g", f64_from_f32(g.gate_limit));
+  if (g.gate_alpha != 0) line->add(" --gate-alpha %.9g", f64_from_f32(g.gate_alpha));
+  if (g.gate_beta != 0) line->add(" --gate-beta %.9g", f64_from_f32(g.gate_beta));
 }
 
 }  // namespace

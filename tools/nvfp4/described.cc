@@ -9,6 +9,14 @@ namespace {
 
 void* address(uint64_t i) { return reinterpret_cast<void*>(i << 60); }
 
+// What is read may lie where other such things do.
+void describe_gate(const support::EpilogueFields& f, nvfp4_gemm_desc& g) {
+  g.b2 = g.b, g.b2_scales = g.b_scales, g.bias2 = g.bias;
+  if (f.b2_tensor_scale) g.b2_tensor_scale = static_cast<const float*>(address(15));
+  g.alpha2 = f.alpha2;
+  g.gate_limit = f.gate_limit, g.gate_alpha = f.gate_alpha, g.gate_beta = f.gate_beta;
+}
+
 void describe_epilogue(const support::EpilogueFields& f, int64_t lines, int64_t length,
                        nvfp4_gemm_desc& g) {
   const float* const scalars = static_cast<const float*>(address(15));
@@ -28,8 +36,10 @@ void describe_epilogue(const support::EpilogueFields& f, int64_t lines, int64_t 
   if (f.b_tensor_scale) g.b_tensor_scale = scalars;
   g.b_tensor_scale_columns = f.b_tensor_scale_columns;
   g.scalar_mode = f.scalar_mode;
+  if (f.gated) describe_gate(f, g);
   if (f.scalar_mode != NVFP4_SCALARS_DEVICE) return;
   g.alpha_device = scalars;
+  if (f.gated) g.alpha2_device = scalars;
   if (f.c_type != NVFP4_TYPE_NONE) g.beta_device = scalars;
 }
 

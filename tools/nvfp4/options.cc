@@ -141,6 +141,20 @@ void add_epilogue(CLI::App& app, RunOptions& options, std::vector<CLI::Option*>&
   for (CLI::Option* option : {all[all.size() - 2], all.back()}) option->needs(c);
 }
 
+// What a gated product has beside, as in a replay line.
+void add_gate(CLI::App& app, support::EpilogueFields& f, std::vector<CLI::Option*>& all) {
+  CLI::Option* gated =
+      app.add_flag("--gated", f.gated, "times the product with b2, another B of the same kind");
+  const size_t first = all.size();
+  all.push_back(app.add_option("--alpha2", f.alpha2, "multiplier of that product; 1 by default"));
+  all.push_back(app.add_flag("--b2-tensor-scale", f.b2_tensor_scale, "its --b-tensor-scale"));
+  all.push_back(app.add_option("--gate-limit", f.gate_limit, "cuts both products; 0: no limit"));
+  all.push_back(app.add_option("--gate-alpha", f.gate_alpha, "in the exponent of SiLU; 0: 1"));
+  all.push_back(app.add_option("--gate-beta", f.gate_beta, "is added to the second product"));
+  for (size_t i = first; i < all.size(); ++i) all[i]->needs(gated);
+  all.push_back(gated);
+}
+
 CLI::Option* add_a_type(CLI::App& app, int32_t& a_type) {
   return app.add_option("--a-type", a_type, "f16 or bf16: activations not quantized")
       ->transform(CLI::Transformer(
@@ -190,6 +204,7 @@ std::vector<CLI::Option*> add_problem(CLI::App& app, RunOptions& options) {
   };
   for (CLI::Option* option : {all[4], all[5], all[6]}) option->check(sizes());
   add_epilogue(app, options, all);
+  add_gate(app, options.epilogue, all);
   return all;
 }
 
