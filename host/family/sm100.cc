@@ -291,13 +291,17 @@ nvfp4_status replace_addresses(const Driver& driver, const nvfp4_gemm_desc& befo
   return g.d != before.d ? set_d_store(driver, g, plan, p) : NVFP4_SUCCESS;
 }
 
-// The plain entry has all but the general epilogue.
+// The plain entry has all but the general epilogue and scales of D.
 Entry entry(const Plan& plan, uint32_t, const KernelParams& params) {
-  const bool general = params.get<Sm100Params>()->epilogue.kind == kEpilogueGeneral;
+  const EpilogueParams& e = params.get<Sm100Params>()->epilogue;
+  const bool general = e.kind == kEpilogueGeneral;
   if (plan.grouped) return general ? kEntryGrouped : kEntryGroupedPlain;
   if (plan.gated) return kEntryGated;
+  if (e.d_scales_per_row != 0) return kEntryScaled;
   return general ? kEntryAny : kEntryPlain;
 }
+
+bool has_fast_scales(const nvfp4_gemm_desc&, const Plan&) { return true; }
 
 }  // namespace
 
@@ -313,6 +317,7 @@ const Family kFamily_sm100{choose_split,
                            write_choice,
                            why_not_by_tma,
                            kEpilogueF32,
+                           has_fast_scales,
                            offsetof(Sm100GroupedParams, groups),
                            false};
 

@@ -230,7 +230,8 @@ uint32_t most_shared_bytes(const Architecture& arch, const Variant& v) {
 }  // namespace
 
 const Family kFamily_sm80{
-    choose_split,      complete,   predict,      make_params, replace_addresses, entry, add_entry,
-    most_shared_bytes, write_rule, write_choice, nullptr,     kEpilogueBf16,     0,     false};
+    choose_split, complete,      predict,           make_params, replace_addresses,
+    entry,        add_entry,     most_shared_bytes, write_rule,  write_choice,
+    nullptr,      kEpilogueBf16, nullptr,           0,           false};
 
 }  // namespace nvfp4

@@ -273,20 +273,30 @@ nvfp4_status replace_addresses(const Driver& driver, const nvfp4_gemm_desc& befo
   return plan.gated ? set_b2(driver, g, plan, params) : NVFP4_SUCCESS;
 }
 
-// What the plain entries of a tile have no code for (kernel/sm90/tile.h).
-bool is_plain(const Sm90Params& p) {
-  return p.epilogue.kind < kEpilogueF32 && p.weight_format != kFormatE2m1Ue8m0 &&
-         p.weight_scales_linear == 0 && p.token_scales_linear == 0 && p.k % kScaleTileK == 0;
+// What the plain entries of a tile have no code for beside epilogues (kernel/sm90/tile.h).
+bool has_plain_operands(const Sm90Params& p) {
+  return p.weight_format != kFormatE2m1Ue8m0 && p.weight_scales_linear == 0 &&
+         p.token_scales_linear == 0 && p.k % kScaleTileK == 0;
 }
 
 Entry entry(const Plan& plan, uint32_t ctas, const KernelParams& params) {
   if (plan.grouped) return kEntryGrouped;
   if (plan.gated) return kEntryGated;
   const Sm90Params& p = *params.get<Sm90Params>();
-  if (!is_plain(p)) return kEntryAny;
+  if (!has_plain_operands(p)) return kEntryAny;
+  if (p.epilogue.kind == kEpilogueScaled) {
+    return plan.variant->entries[kEntryScaled] != nullptr ? kEntryScaled : kEntryAny;
+  }
+  if (p.epilogue.kind >= kEpilogueF32) return kEntryAny;
   const bool once = plan.whole == 0 && ctas == plan.grid;
   if (p.weight_format == kFormatMxfp4) return once ? kEntryMxfp4Once : kEntryMxfp4;
   return once ? kEntryOnce : kEntryPlain;
+}
+
+// The entry for D with scales is a plain one otherwise.
+bool has_fast_scales(const nvfp4_gemm_desc& g, const Plan& plan) {
+  return plan.variant->entries[kEntryScaled] != nullptr && !weight_scales(g, plan).linear &&
+         !token_scales(g, plan).linear && g.k % kScaleTileK == 0;
 }
 
 }  // namespace
@@ -303,6 +313,7 @@ const Family kFamily_sm90{choose_split,
                           write_choice,
                           nullptr,
                           kEpilogueColumns,
+                          has_fast_scales,
                           offsetof(Sm90GroupedParams, groups),
                           true};
 

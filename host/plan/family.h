@@ -92,6 +92,8 @@ struct Family {
   const char* (*why_not_by_tma)(const nvfp4_gemm_desc& desc, const Plan& plan);
   // Up to this one each kind of epilogue has code of its own.
   EpilogueKind last_fast_epilogue;
+  // And kEpilogueScaled, where this says so; NULL: nowhere.
+  bool (*has_fast_scales)(const nvfp4_gemm_desc& desc, const Plan& plan);
 
   // ---- grouped products ----
   // Where in the parameters GroupParams are. 0: no variant takes groups.

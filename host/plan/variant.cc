@@ -39,6 +39,7 @@ constexpr Variant variant_of(const Names& names, const Family* family, int32_t a
     v.entries[kEntryGated] = names.entries[kEntryGated];
     v.gated = kGatedNumbers<Tile>;
   }
+  if (Tile::kHasScaledEntry) v.entries[kEntryScaled] = names.entries[kEntryScaled];
   v.family = family;
   v.tile_weights = Tile::kWeights;
   v.tile_tokens = Tile::kTokens;
@@ -82,7 +83,7 @@ constexpr Variant variant_of(const Names& names, const Family* family, int32_t a
           "nvfp4_gemm_" #family "_" #label "_grouped_plain",                                     \
           "nvfp4_gemm_" #family "_" #label "_mxfp4",                                             \
           "nvfp4_gemm_" #family "_" #label "_mxfp4_once",                                        \
-          "nvfp4_gemm_" #family "_" #label "_gated"                                              \
+          "nvfp4_gemm_" #family "_" #label "_gated", "nvfp4_gemm_" #family "_" #label "_scaled"  \
     }                                                                                            \
   }
 constexpr Variant kVariants[] = {

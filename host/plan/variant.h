@@ -12,7 +12,8 @@ namespace nvfp4 {
 
 // A variant's kernels: for every product; for plain ones; for plain ones of which a CTA computes a
 // single tile (kernel/sm90/tile.h). Grouped products have one or two beside those, for all of them
-// and for plain ones; plain products of MXFP4 weights have two, gated ones one.
+// and for plain ones; plain products of MXFP4 weights have two, gated ones one. D with scales has
+// one: on 9.0 for plain products with such a D, on 10.x for all of them, of which the first has none.
 enum Entry : uint32_t {
   kEntryAny,
   kEntryPlain,
@@ -22,6 +23,7 @@ enum Entry : uint32_t {
   kEntryMxfp4,
   kEntryMxfp4Once,
   kEntryGated,
+  kEntryScaled,
   kEntryCount
 };
 

@@ -40,12 +40,18 @@ void set_scales_of_d(const nvfp4_gemm_desc& g, EpilogueParams* p) {
   p->d_scale_floors = g.d_scale_rule == NVFP4_SCALE_RULE_FLOOR;
 }
 
+// A block's 16 codes begin at a multiple of 8 bytes, where D does.
+bool has_aligned_blocks(const nvfp4_gemm_desc& g) {
+  return g.d_ld % 16 == 0 && (g.l == 1 || g.d_batch_stride % 16 == 0);
+}
+
 uint32_t kind_of(const nvfp4_gemm_desc& g, const EpilogueParams& p) {
-  if (p.d_scales_per_row != 0 || g.cd_order != NVFP4_CD_ORDER_ROW_MAJOR || is_gated(g) ||
+  if (g.cd_order != NVFP4_CD_ORDER_ROW_MAJOR || is_gated(g) ||
       g.activation != NVFP4_ACTIVATION_NONE || p.c_type != kTypeNone ||
       (p.bias_type != kTypeNone && p.bias_per_row != 0)) {
     return kEpilogueGeneral;
   }
+  if (p.d_scales_per_row != 0) return has_aligned_blocks(g) ? kEpilogueScaled : kEpilogueGeneral;
   if (g.d_type == NVFP4_TYPE_F32) return kEpilogueF32;
   if (g.scalar_mode != NVFP4_SCALARS_HOST || p.a_tensor_scale != nullptr ||
       p.b_tensor_scale != nullptr || p.bias_type != kTypeNone) {

@@ -54,7 +54,11 @@ int32_t store_of(const nvfp4_gemm_desc& g, const Plan& plan) {
 }
 
 int32_t epilogue_of(const nvfp4_gemm_desc& g, const Plan& plan) {
-  const bool fast = make_epilogue(g).kind <= plan.variant->family->last_fast_epilogue;
+  const Family& family = *plan.variant->family;
+  const uint32_t kind = make_epilogue(g).kind;
+  const bool scaled = kind == kEpilogueScaled && family.has_fast_scales != nullptr &&
+                      family.has_fast_scales(g, plan);
+  const bool fast = scaled || kind <= family.last_fast_epilogue;
   return fast ? NVFP4_EPILOGUE_FAST : NVFP4_EPILOGUE_GENERAL;
 }
 

@@ -221,10 +221,12 @@ __device__ void ask_for_c_of_rows(const Params& p, const SumRows& rows, uint32_t
 
 // `factor` is a power of two that the kernel's sums lack. kRowsOfC rows of C are asked for at once,
 // before the first of them is used, or each would wait for its own; they are moved on through the
-// registers, so that what is computed is in the code once. kRowScales is false where A's factors of
+// registers, so that what is computed is in the code once. kScales is false where D has none.
+// kRowScales is false where A's factors of
 // rows are in the sums already; else they, and B's beside them, are loaded for each row, for want
 // of registers.
-template <uint32_t kRowsOfC = 1, bool kRowScales = true, typename Params, typename To = ToD>
+template <uint32_t kRowsOfC = 1, bool kRowScales = true, bool kScales = true, typename Params,
+          typename To = ToD>
 __device__ __forceinline__ void store_general(const Params& p, SumRows rows, GeneralColumns columns,
                                               float factor, To to = {}) {
   const EpilogueParams& e = p.epilogue;
@@ -280,7 +282,7 @@ __device__ __forceinline__ void store_general(const Params& p, SumRows rows, Gen
       for (uint32_t i = 0; i < 4; ++i) x[i] = __fadd_rn(x[i], bias[i]);
     }
     activate(e.activation, x);
-    if (has_scales(e.d_type)) {
+    if (kScales && has_scales(e.d_type)) {
       store_scaled_four(e, p.d, d_first + m * e.d_row, rows.batch, m, n, d_vectors, x);
       continue;
     }

@@ -23,21 +23,29 @@ struct ScaleOfD {
   bool zeros;         // all codes are +0
 };
 
-// s = e4m3(amax / 6 / t); elements are divided by s * t.
-__device__ inline ScaleOfD ue4m3_of_d(float largest, const TensorScale& t) {
-  ScaleOfD s;
-  s.by_quotients = t.plain && is_plain(largest);
-  if (s.by_quotients) {
-    const float sixth = quotient(largest, kLargestElement, 1.0f / kLargestElement);
-    s.byte = e4m3_code(quotient(sixth, t.t, t.reciprocal));
-  } else {
-    s.byte = e4m3_code(__fdiv_rn(__fdiv_rn(largest, kLargestElement), t.t));
-    if (largest != largest) s.byte = kScaleNan;
-  }
+__device__ inline ScaleOfD with_step(ScaleOfD s, const TensorScale& t) {
   s.zeros = s.byte == 0 || s.byte == kScaleNan;
   s.step = __fmul_rn(e4m3_value(s.byte), t.t);
   s.reciprocal = __frcp_rn(s.step);
   return s;
+}
+
+// s = e4m3(amax / 6 / t); elements are divided by s * t. Without a division, which is right only
+// where `by_quotients` says so.
+__device__ inline ScaleOfD ue4m3_by_quotients(float largest, const TensorScale& t) {
+  ScaleOfD s;
+  s.by_quotients = t.plain && (is_plain(largest) || largest == 0);
+  const float sixth = quotient(largest, kLargestElement, 1.0f / kLargestElement);
+  s.byte = e4m3_code(quotient(sixth, t.t, t.reciprocal));
+  return with_step(s, t);
+}
+
+__device__ inline ScaleOfD ue4m3_of_d(float largest, const TensorScale& t) {
+  ScaleOfD s = ue4m3_by_quotients(largest, t);
+  if (s.by_quotients) return s;
+  s.byte = e4m3_code(__fdiv_rn(__fdiv_rn(largest, kLargestElement), t.t));
+  if (largest != largest) s.byte = kScaleNan;
+  return with_step(s, t);
 }
 
 // The byte is the exponent of amax, less the 2 of E2M1's largest binade, one more above 1.5 of its
@@ -75,6 +83,18 @@ __device__ inline float largest_of_block(const float (&x)[4], bool is_wide) {
   return largest;
 }
 
+__device__ inline ScaleOfD scale_of_d(const EpilogueParams& e, float largest,
+                                      const TensorScale& t) {
+  return e.d_type == kTypeNvfp4 ? ue4m3_of_d(largest, t)
+                                : ue8m0_of_d(largest, e.d_scale_floors != 0);
+}
+// Where it may be without a division, else not `by_quotients`.
+__device__ inline ScaleOfD scale_of_d_by_quotients(const EpilogueParams& e, float largest,
+                                                   const TensorScale& t) {
+  return e.d_type == kTypeNvfp4 ? ue4m3_by_quotients(largest, t)
+                                : ue8m0_of_d(largest, e.d_scale_floors != 0);
+}
+
 // The byte of a row's scale s among those of a batch.
 __device__ inline int64_t scale_of_d_at(const EpilogueParams& e, uint32_t m, uint32_t s) {
   constexpr uint32_t kScales = kScaleTileK / 16;
@@ -90,21 +110,19 @@ __device__ inline TensorScale tensor_scale_of_d(const EpilogueParams& e) {
   return tensor_scale_of(__uint_as_float(ptx::ld_global_b32_if(e.d_tensor_scale, true)));
 }
 
-// Columns n .. n+3 of row m; `element` is the index of the first of them in D. `aligned`: so are
-// their two bytes. The tensor scale is loaded anew, for want of registers to keep it.
-__device__ inline void store_scaled_four(const EpilogueParams& e, void* d,
-                                         int64_t element, uint32_t batch, uint32_t m, uint32_t n,
-                                         bool aligned, float (&x)[4]) {
-  const bool is_wide = e.d_type == kTypeMxfp4;
-  const float largest = largest_of_block(x, is_wide);
-  const ScaleOfD s = e.d_type == kTypeNvfp4 ? ue4m3_of_d(largest, tensor_scale_of_d(e))
-                                            : ue8m0_of_d(largest, e.d_scale_floors != 0);
-  uint32_t codes = 0;
-  if (!s.zeros) {
-#pragma unroll
-    for (float& one : x) one = divided(one, s);
-    codes = four_e2m1(x);
-  }
+// The scale of the block that column n is in.
+__device__ inline void store_scale_of_d(const EpilogueParams& e, uint32_t batch, uint32_t m,
+                                        uint32_t n, const ScaleOfD& s) {
+  const uint32_t block = e.d_type == kTypeMxfp4 ? 32 : 16;
+  e.d_scales[batch * e.d_scales_batch_bytes + scale_of_d_at(e, m, n / block)] =
+      static_cast<uint8_t>(s.byte);
+}
+
+// Codes of columns n .. n+3 of row m, and by the first lane of a block its scale; `element` is the
+// index of column n in D. `aligned`: so are their two bytes.
+__device__ inline void put_scaled_four(const EpilogueParams& e, void* d, int64_t element,
+                                       uint32_t batch, uint32_t m, uint32_t n, bool aligned,
+                                       uint32_t codes, const ScaleOfD& s) {
   uint8_t* const to = static_cast<uint8_t*>(d) + element / 2;
   if (aligned) {
     *reinterpret_cast<uint16_t*>(to) = static_cast<uint16_t>(codes);
@@ -112,10 +130,23 @@ __device__ inline void store_scaled_four(const EpilogueParams& e, void* d,
     to[0] = static_cast<uint8_t>(codes);
     to[1] = static_cast<uint8_t>(codes >> 8);
   }
-  const uint32_t block = is_wide ? 32 : 16;
-  if (n % block != 0) return;
-  e.d_scales[batch * e.d_scales_batch_bytes + scale_of_d_at(e, m, n / block)] =
-      static_cast<uint8_t>(s.byte);
+  if (n % (e.d_type == kTypeMxfp4 ? 32 : 16) == 0) store_scale_of_d(e, batch, m, n, s);
+}
+
+// Columns n .. n+3 of row m, quantized. The tensor scale is loaded anew, for want of registers to
+// keep it.
+__device__ inline void store_scaled_four(const EpilogueParams& e, void* d, int64_t element,
+                                         uint32_t batch, uint32_t m, uint32_t n, bool aligned,
+                                         float (&x)[4]) {
+  const ScaleOfD s =
+      scale_of_d(e, largest_of_block(x, e.d_type == kTypeMxfp4), tensor_scale_of_d(e));
+  uint32_t codes = 0;
+  if (!s.zeros) {
+#pragma unroll
+    for (float& one : x) one = divided(one, s);
+    codes = four_e2m1(x);
+  }
+  put_scaled_four(e, d, element, batch, m, n, aligned, codes, s);
 }
 
 }  // namespace nvfp4

@@ -26,6 +26,8 @@ struct LaneColumn {
   ColumnScale factors;  // where A has a factor for each row: then scale is 1
   bool row_scales = false;
 
+  // Changes no sum.
+  __device__ LaneColumn() : scale(1) {}
   // Factors and bias may be what an earlier grid writes. Loaded before the sums are there.
   __device__ LaneColumn(const Sm100Params& p, uint32_t n) {
     const EpilogueParams& e = p.epilogue;

@@ -41,6 +41,7 @@
 #include "kernel/sm100/load.cuh"
 #include "kernel/sm100/mma.cuh"
 #include "kernel/sm100/params.h"
+#include "kernel/sm100/scaled.cuh"
 #include "kernel/sm100/split.cuh"
 #include "kernel/sm100/tile.h"
 
@@ -71,8 +72,8 @@ __device__ void release_accumulator(const Cta<Tile>& cta, uint32_t lane) {
 }
 
 // By one of the four warps. Entries for the general epilogue have no other, and the others none of
-// it: its code is large, and each launch fetches it anew.
-template <typename Tile, bool kGeneral>
+// it: its code is large, and each launch fetches it anew. With kScales D has scales, else none.
+template <typename Tile, bool kGeneral, bool kScales>
 __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, uint32_t lane) {
   const Sm100Params& p = cta.p;
   const uint32_t band = warp % 4, batch = cta.tile().batch;
@@ -94,7 +95,7 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
   }
   if constexpr (Tile::kMaxSplit > 1) {
     if (cta.shares_tile()) {
-      store_part<Tile, kGeneral>(cta, sums, n_first, band, lane);
+      store_part<Tile, kGeneral, kScales>(cta, sums, n_first, band, lane);
       return;
     }
   }
@@ -106,9 +107,16 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
   if constexpr (Tile::kGated) {
     wait_for_sums(cta);
     drain_gated<Tile>(m, sums, boxes);
+    release_accumulator(cta, lane);
   } else if constexpr (kGeneral) {
-    wait_for_sums(cta);
-    drain_general<Tile>(m, cta.row_end(), sums, boxes);
+    if (kScales && p.epilogue.kind == kEpilogueScaled) {
+      const LaneColumn column(p, n_first + lane);
+      wait_for_sums(cta);
+      drain_scaled<Tile>(column, m, sums, boxes);
+    } else {
+      wait_for_sums(cta);
+      drain_general<Tile, kScales>(m, cta.row_end(), sums, boxes);
+    }
     release_accumulator(cta, lane);
   } else {
     const LaneColumn column(p, n_first + lane);
@@ -169,7 +177,7 @@ __device__ uint32_t set_up(const Cta<Tile>& cta, uint32_t warp) {
 }
 
 // Each role takes one tile of its CTA after the other, as far ahead as barriers let it.
-template <typename Tile, bool kGeneral>
+template <typename Tile, bool kGeneral, bool kScales>
 __device__ void run_role(Cta<Tile> cta, uint32_t tmem, uint32_t warp, uint32_t lane) {
   if constexpr (Tile::kSeveralTiles) cta.walk.turns = turns_of_pair(cta.p);
   const CutEnd<Tile> end{cta};
@@ -189,7 +197,8 @@ __device__ void run_role(Cta<Tile> cta, uint32_t tmem, uint32_t warp, uint32_t l
     } while (cta.go_on());
   } else {
     do {
-      store_tile<Tile, kGeneral>(cta, tmem + cta.walk.accumulator() * Tile::kTokens, warp, lane);
+      store_tile<Tile, kGeneral, kScales>(cta, tmem + cta.walk.accumulator() * Tile::kTokens, warp,
+                                          lane);
     } while (cta.go_on());
   }
 }
@@ -210,7 +219,7 @@ __device__ void tear_down(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp) {
   ptx::tcgen05_dealloc<Tile::kCtaGroup, Tile::kColumnsAllocated>(tmem);
 }
 
-template <typename Tile, bool kGeneral>
+template <typename Tile, bool kGeneral, bool kScales>
 __device__ void gemm_sm100(const Sm100Params& p) {
   extern __shared__ __align__(1024) uint8_t shared[];
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -218,29 +227,32 @@ __device__ void gemm_sm100(const Sm100Params& p) {
   const Cta<Tile> cta = make_cta<Tile>(p, ptx::shared_address(shared));
   if (!cta.has_tile()) return;
   const uint32_t tmem = set_up(cta, warp);
-  run_role<Tile, kGeneral>(cta, tmem, warp, lane);
+  run_role<Tile, kGeneral, kScales>(cta, tmem, warp, lane);
   tear_down(cta, tmem, warp);
 }
 
 }  // namespace nvfp4
 
-// Two entries for each row of tiles.def: for every product, and for those whose D the fast epilogue
-// knows (epilogue.cuh).
-#define SM100_ENTRY(name, tile, general)                                 \
+// Three entries for each row of tiles.def: for every product whose D has no scales, for those whose
+// D the fast epilogue knows (epilogue.cuh), and for D with scales.
+#define SM100_ENTRY(name, tile, general, scales)                         \
   extern "C" __global__ void __launch_bounds__(nvfp4::tile::kThreads, 1) \
       name(const __grid_constant__ nvfp4::Sm100Params params) {          \
-    nvfp4::gemm_sm100<nvfp4::tile, general>(params);                     \
+    nvfp4::gemm_sm100<nvfp4::tile, general, scales>(params);             \
   }
-#define SM100_TILE(weights, tokens)                                                       \
-  SM100_ENTRY(nvfp4_gemm_sm100_##weights##x##tokens, Sm100Tile##weights##x##tokens, true) \
-  SM100_ENTRY(nvfp4_gemm_sm100_##weights##x##tokens##_plain, Sm100Tile##weights##x##tokens, false)
+#define SM100_ENTRIES(name, tile)               \
+  SM100_ENTRY(name, tile, true, false)          \
+  SM100_ENTRY(name##_plain, tile, false, false) \
+  SM100_ENTRY(name##_scaled, tile, true, true)
+#define SM100_TILE(weights, tokens) \
+  SM100_ENTRIES(nvfp4_gemm_sm100_##weights##x##tokens, Sm100Tile##weights##x##tokens)
 #include "kernel/sm100/tiles.def"
 
 // And those of grouped.def the same two for grouped products.
-#define SM100_GROUPED_ENTRY(name, tile, general)                               \
-  extern "C" __global__ void __launch_bounds__(nvfp4::tile::kThreads, 1)       \
-      name(const __grid_constant__ nvfp4::Sm100GroupedParams params) {         \
-    nvfp4::gemm_sm100<nvfp4::Sm100Grouped<nvfp4::tile>, general>(params.gemm); \
+#define SM100_GROUPED_ENTRY(name, tile, general)                                      \
+  extern "C" __global__ void __launch_bounds__(nvfp4::tile::kThreads, 1)              \
+      name(const __grid_constant__ nvfp4::Sm100GroupedParams params) {                \
+    nvfp4::gemm_sm100<nvfp4::Sm100Grouped<nvfp4::tile>, general, false>(params.gemm); \
   }
 #define SM100_GROUPED_TILE(label, tile)                               \
   SM100_GROUPED_ENTRY(nvfp4_gemm_sm100_##label##_grouped, tile, true) \
@@ -252,6 +264,6 @@ __device__ void gemm_sm100(const Sm100Params& p) {
   extern "C" __global__ void __launch_bounds__(nvfp4::Sm100Gated##weights##x##tokens::kThreads, 1) \
       nvfp4_gemm_sm100_##weights##x##tokens##_gated(                                               \
           const __grid_constant__ nvfp4::Sm100GatedParams params) {                                \
-    nvfp4::gemm_sm100<nvfp4::Sm100Gated##weights##x##tokens, true>(params.gemm);                   \
+    nvfp4::gemm_sm100<nvfp4::Sm100Gated##weights##x##tokens, true, false>(params.gemm);            \
   }
 #include "kernel/sm100/gated.def"

@@ -19,7 +19,7 @@ constexpr uint32_t kLanesPerSumRow = kSubTileWeights / 4, kSumRows = 32 / kLanes
 
 // From the epilogue's drain() in what becomes of a sub-tile. A's factors of rows join the sums on
 // their way to shared memory, where a lane has a column: the loop over rows has no load more.
-template <typename Tile>
+template <typename Tile, bool kScales>
 __device__ void drain_general(uint32_t first_m, uint32_t m_end, uint32_t tmem,
                               const Boxes<Tile, true>& boxes) {
   const Sm100Params& p = boxes.p;
@@ -58,8 +58,8 @@ __device__ void drain_general(uint32_t first_m, uint32_t m_end, uint32_t tmem,
                        kSumRows,
                        min(m + kSubTileTokens, m_end)};
     const uint32_t to = boxes.slabs.box(piece) + row * row_bytes + column * column_bytes;
-    store_general<1, false>(p, rows, columns, 1.0f,
-                            ToSlab{boxes.used(), to, kSumRows * row_bytes, column_bytes});
+    store_general<1, false, kScales>(p, rows, columns, 1.0f,
+                                     ToSlab{boxes.used(), to, kSumRows * row_bytes, column_bytes});
     __syncwarp();  // the next piece overwrites the sums
     if (boxes.used()) boxes.send(piece, m);
   }

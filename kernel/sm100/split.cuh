@@ -28,6 +28,7 @@
 #include "kernel/sm100/cta.cuh"
 #include "kernel/sm100/epilogue.cuh"
 #include "kernel/sm100/general.cuh"
+#include "kernel/sm100/scaled.cuh"
 
 namespace nvfp4 {
 
@@ -186,14 +187,15 @@ __device__ void store_share(const Exchange<Tile, kParts>& its, const LaneColumn&
   }
 }
 
-// For the general epilogue, to shared memory: the first row's place there and in the tile, and how
-// many.
+// For other epilogues, to shared memory: the first row's place there and in the tile, and how many.
+// Those of D with scales are finished, and lie `turned`.
 struct SharedSums {
   uint32_t at, first, rows;
 };
 
 template <typename Tile, uint32_t kParts>
-__device__ SharedSums add_share(const Exchange<Tile, kParts>& its) {
+__device__ SharedSums add_share(const Exchange<Tile, kParts>& its, const LaneColumn& column,
+                                bool turns) {
   constexpr uint32_t kRows = Exchange<Tile, kParts>::kRows;
   const uint32_t first = its.cta.rank * its.share;
   if (!its.exchange()) return {0, 0, 0};
@@ -202,9 +204,14 @@ __device__ SharedSums add_share(const Exchange<Tile, kParts>& its) {
   for (uint32_t row = 0; row < rows; row += kRows) {
     float x[kRows];
     its.add(row, x);
+    if (column.row_scales) {
+      scale_by_rows(its.cta.p, column.factors, its.cta.tile().batch, its.m + first + row, its.lane,
+                    x);
+    }
 #pragma unroll
     for (uint32_t i = 0; i < kRows; ++i) {
-      ptx::st_shared_f32(its.own(first + row + i) + its.lane * 4, x[i]);
+      const uint32_t place = turns ? turned(i, its.lane) : i * kSumRowBytes + its.lane * 4;
+      ptx::st_shared_f32(its.own(first + row) + place, column.finish(x[i]));
     }
   }
   __syncwarp();
@@ -212,6 +219,17 @@ __device__ SharedSums add_share(const Exchange<Tile, kParts>& its) {
 }
 
 template <typename Tile>
+__device__ void store_share_scaled(const Cta<Tile>& cta, const SharedSums& share, uint32_t n_first,
+                                   uint32_t lane) {
+  const uint32_t m = cta.first_token() + share.first;
+#pragma unroll 1
+  for (uint32_t row = 0; row < share.rows; row += 32) {
+    store_scaled_rows(cta.p, cta.tile().batch, n_first, m + row, m + share.rows,
+                      share.at + row * kSumRowBytes, lane);
+  }
+}
+
+template <typename Tile, bool kScales>
 __device__ void store_share_general(const Cta<Tile>& cta, const SharedSums& share, uint32_t band,
                                     uint32_t lane) {
   if (share.rows == 0) return;
@@ -224,19 +242,27 @@ __device__ void store_share_general(const Cta<Tile>& cta, const SharedSums& shar
                      m + row,
                      kSumRows,
                      m + share.rows};
-  store_general<4>(cta.p, sums, GeneralColumns(cta.p, sums.n), 1.0f);
+  store_general<4, true, kScales>(cta.p, sums, GeneralColumns(cta.p, sums.n), 1.0f);
 }
 
 // By one of the four warps, whose columns begin at n_first. `sums`: the accumulator's first column,
 // its first lane.
-template <typename Tile, bool kGeneral>
+template <typename Tile, bool kGeneral, bool kScales>
 __device__ void store_part(const Cta<Tile>& cta, uint32_t sums, uint32_t n_first, uint32_t band,
                            uint32_t lane) {
   const Sm100Params& p = cta.p;
   const Exchange<Tile, 2> two(cta, sums, band, lane);
   const Exchange<Tile, 4> four(cta, sums, band, lane);
   if constexpr (kGeneral) {
-    store_share_general(cta, p.split == 2 ? add_share(two) : add_share(four), band, lane);
+    const bool scaled = kScales && p.epilogue.kind == kEpilogueScaled;
+    const LaneColumn column = scaled ? LaneColumn(p, n_first + lane) : LaneColumn();
+    const SharedSums share =
+        p.split == 2 ? add_share(two, column, scaled) : add_share(four, column, scaled);
+    if (scaled) {
+      store_share_scaled(cta, share, n_first, lane);
+    } else {
+      store_share_general<Tile, kScales>(cta, share, band, lane);
+    }
   } else {
     const LaneColumn column(p, n_first + lane);
     const Rows to(p, cta.tile().batch, n_first, p.m);

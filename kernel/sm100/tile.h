@@ -100,6 +100,7 @@ struct Sm100Tile {
 
   static constexpr uint32_t kCtasPerSm = 1;
   static constexpr bool kWorkspaceTokens = false;
+  static constexpr bool kHasScaledEntry = true;
   static constexpr bool kUe8m0Weights = true;  // and tokens
   // Parts of K: 1, 2 or 4. Tiles of 256 tokens, and pairs, are for problems that fill the machine
   // without.

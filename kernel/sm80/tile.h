@@ -83,6 +83,7 @@ struct Sm80Variant : Sm80Tile<kTokens, kWarps> {
   static constexpr uint32_t kSharedBytes = Tile::shared_bytes(kTokens, 1);
   static constexpr uint32_t kColumnsAllocated = 0;
   static constexpr bool kWorkspaceTokens = false;
+  static constexpr bool kHasScaledEntry = false;
   static constexpr bool kBatchInvariant = kWarps == 4;  // the bits follow from the number of warps
   static constexpr bool kStoresByTma = false;
   static constexpr bool kSeveralTiles = false;

@@ -93,7 +93,7 @@ __device__ bool has_general_epilogue(const Sm90Params& p) {
 // own, beside the sums in registers.
 template <typename Tile>
 __device__ bool has_columns_terms(const Sm90Params& p) {
-  return Tile::kPlain && p.epilogue.kind == kEpilogueColumns;
+  return Tile::kScaledD || (Tile::kPlain && p.epilogue.kind == kEpilogueColumns);
 }
 // Among them, a factor for each row of A.
 template <typename Tile>

@@ -80,6 +80,9 @@ __device__ void ask_for_column_terms(const Cta90<Tile>& cta, uint32_t lane) {
   ptx::griddepcontrol_wait();
   if (lane == 0 && e.alpha_device != nullptr) ptx::prefetch_global_l1(e.alpha_device);
   if (lane == 1 && e.a_tensor_scale != nullptr) ptx::prefetch_global_l1(e.a_tensor_scale);
+  if (lane == 2 && Tile::kScaledD && e.d_tensor_scale != nullptr) {
+    ptx::prefetch_global_l1(e.d_tensor_scale);
+  }
 #pragma unroll 1
   for (uint32_t index = cta.index; index != kNoTile; index = next_tile<Tile>(p, index)) {
     const TileCoordinate tile = tile_of_index(p, index);

@@ -34,6 +34,7 @@
 #include "kernel/sm90/sums/push.cuh"
 #include "kernel/sm90/sums/reduce.cuh"
 #include "kernel/sm90/sums/rows.cuh"
+#include "kernel/sm90/sums/scaled.cuh"
 #include "kernel/sm90/tile.h"
 #include "kernel/sm90/tiny/tiny.cuh"
 #include "kernel/sm90/tiny/tokens.cuh"
@@ -162,7 +163,12 @@ __device__ SumRows exchange_few_sums(const Cta90<Tile>& cta, uint32_t warp, uint
 template <typename Tile, uint32_t kSums>
 __device__ SumRows exchange_group_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                                        float (&sums)[kSums]) {
-  if constexpr (!Tile::kWholeSums) {  // which has stored those of CTAs that share no K
+  if constexpr (!Tile::kWholeSums && Tile::kScaledD) {
+    if (cta.p.split == 1) {
+      store_scaled_sums<Tile>(cta.p, cta.tile, cta.smem + Tile::kRowsAt, warp, lane, sums);
+      return {};
+    }
+  } else if constexpr (!Tile::kWholeSums) {  // which has stored those of CTAs that share no K
     if (cta.p.split == 1 && !has_general_epilogue<Tile>(cta.p)) {
       store_rows<Tile>(cta.p, cta.tile, cta.smem + Tile::kRowsAt, warp, lane, sums);
       return {};
@@ -199,9 +205,11 @@ template <typename Tile>
 __device__ void store_whole_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                                  float (&sums)[Tile::kTokens / 2]) {
   const uint32_t rows = cta.smem + Tile::kRowsAt;
-  if constexpr (Tile::kGated)
-    return store_gated_rows<Tile>(cta.p, cta.tile, rows, warp, lane, sums);
-  if (!has_general_epilogue<Tile>(cta.p)) {
+  if constexpr (Tile::kGated) {
+    store_gated_rows<Tile>(cta.p, cta.tile, rows, warp, lane, sums);
+  } else if constexpr (Tile::kScaledD) {
+    store_scaled_sums<Tile>(cta.p, cta.tile, rows, warp, lane, sums);
+  } else if (!has_general_epilogue<Tile>(cta.p)) {
     store_rows<Tile>(cta.p, cta.tile, rows, warp, lane, sums);
   } else {
     store_general_rows<Tile>(cta.p, cta.tile, rows, warp, lane, sums);
@@ -220,6 +228,8 @@ template <typename Tile>
 __device__ void store_met_sums(const Sm90Params& p, const SumRows& rows) {
   if constexpr (Tile::kGated) {
     store_gated_90<Tile>(p, rows);
+  } else if constexpr (Tile::kScaledD) {
+    store_scaled_rows<Tile>(p, rows);
   } else if constexpr (Tile::kPushesSums) {
     store_general_of_few<Tile>(p, rows);
   } else {
@@ -431,6 +441,11 @@ __device__ void gemm_sm90(const Sm90Params& p) {
 #define NVFP4_GEMM_SM90_ONCE_yes(name, Tile)        \
   static_assert(nvfp4::kHasOnceEntry<nvfp4::Tile>); \
   NVFP4_GEMM_SM90_ENTRY(name##_once, Sm90Once<nvfp4::Tile>)
+#define NVFP4_GEMM_SM90_SCALED(name, Tile)     \
+  static_assert(nvfp4::Tile::kHasScaledEntry); \
+  NVFP4_SM90_IF_WANTED(name, NVFP4_GEMM_SM90_ENTRY(name##_scaled, Sm90Scaled<nvfp4::Tile>))
+#define NVFP4_GEMM_SM90_SCALED_decoded(...)
+#define NVFP4_GEMM_SM90_SCALED_workspace(name, Tile) NVFP4_GEMM_SM90_SCALED(name, Tile)
 #define NVFP4_GEMM_SM90_ENTRIES(name, Tile, once)                                            \
   NVFP4_SM90_IF_WANTED(name, NVFP4_GEMM_SM90_ENTRY(name, Tile)                               \
                                  NVFP4_GEMM_SM90_ENTRY(name##_plain, Sm90Plain<nvfp4::Tile>) \
@@ -438,15 +453,16 @@ __device__ void gemm_sm90(const Sm90Params& p) {
 #define NVFP4_GEMM_SM90_MXFP4_ONCE_no(name, Tile)
 #define NVFP4_GEMM_SM90_MXFP4_ONCE_yes(name, Tile) \
   NVFP4_GEMM_SM90_ENTRY(name##_mxfp4_once, Sm90Mxfp4<nvfp4::Sm90Once<nvfp4::Tile>>)
-#define NVFP4_GEMM_SM90_MXFP4_ENTRIES(name, Tile, once)                                        \
-  NVFP4_SM90_IF_WANTED(                                                                        \
-      name, NVFP4_GEMM_SM90_ENTRY(name##_mxfp4, Sm90Mxfp4<nvfp4::Sm90Plain<nvfp4::Tile>>)      \
+#define NVFP4_GEMM_SM90_MXFP4_ENTRIES(name, Tile, once)                                   \
+  NVFP4_SM90_IF_WANTED(                                                                   \
+      name, NVFP4_GEMM_SM90_ENTRY(name##_mxfp4, Sm90Mxfp4<nvfp4::Sm90Plain<nvfp4::Tile>>) \
                 NVFP4_GEMM_SM90_MXFP4_ONCE_##once(name, Tile))
 #define SM90_TINY_TILE(weights, tokens, ...) \
   NVFP4_GEMM_SM90_ENTRIES(weights##x##tokens, Sm90Tile##weights##x##tokens, yes)
 #define SM90_WIDE_TILE(weights, tokens, source, sums, groups, stages, ahead, first, slots, steps, \
                        early, rows, consumer, loader, once, clocks)                               \
-  NVFP4_GEMM_SM90_ENTRIES(weights##x##tokens, Sm90Tile##weights##x##tokens, once)
+  NVFP4_GEMM_SM90_ENTRIES(weights##x##tokens, Sm90Tile##weights##x##tokens, once)                 \
+  NVFP4_GEMM_SM90_SCALED_##source(weights##x##tokens, Sm90Tile##weights##x##tokens)
 #define SM90_A16_TILE(weights, tokens, sums, groups, stages, ahead, slots, steps, rows, consumer, \
                       loader, once, f16_clocks, bf16_clocks)                                      \
   NVFP4_GEMM_SM90_ENTRIES(f16_##weights##x##tokens, Sm90TileF16_##weights##x##tokens, once)       \

@@ -58,6 +58,12 @@ constexpr bool kHasMxfp4Entry = false;
   inline constexpr bool kHasMxfp4Entry<Sm90TileBf16_##weights##x##tokens> = true;
 #include "kernel/sm90/tiles.def"
 
+// A tile in the entry for D with scales, otherwise as plain.
+template <typename Tile>
+struct Sm90Scaled : Sm90Plain<Tile> {
+  static constexpr bool kScaledD = true;
+};
+
 // A tile in the entry for grouped products (common/groups.cuh): rows of a group begin anywhere, so
 // a token tile is numbered by its first row. A CTA computes one tile, with K cut as for a
 // batch-invariant product, so that a row has the bits that it has there.

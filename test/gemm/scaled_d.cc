@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // D in E2M1 with generated scales: the bits of quantizing the same product in fp32, by every
 // variant, and nothing written beside them.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -77,19 +78,25 @@ std::vector<uint8_t> quantized(const GeneralProblem& p, std::vector<uint8_t> d_f
 }
 
 // By the device, both of one variant: sums are rounded, in its order.
-void require_chain(const Gpu& gpu, const Problem& operands, const EpilogueFields& fields) {
-  const GeneralProblem p(operands, support::possible(fields, operands.shape), 7);
-  EpilogueFields in_f32 = p.fields;
-  in_f32.d_type = NVFP4_TYPE_F32, in_f32.d_ld_gap = in_f32.d_batch_gap = 0;
-  INFO(to_string(operands.shape) << ", variant " << (operands.variant ? operands.variant : "chosen")
-                                 << ", " << to_string(p.fields));
-  REQUIRE(p.fields.d_type == fields.d_type);
+void require_chain(const Gpu& gpu, const GeneralProblem& p) {
+  GeneralProblem in_f32 = p;
+  EpilogueFields& f = in_f32.fields;
+  f.d_type = NVFP4_TYPE_F32, f.d_ld_gap = f.d_batch_gap = 0;
+  const char* const variant = p.operands.variant;
+  INFO(to_string(p.operands.shape)
+       << ", variant " << (variant ? variant : "chosen") << ", " << to_string(p.fields));
   std::vector<uint8_t> keeps;
-  std::vector<uint8_t> want = quantized(p, run(gpu, GeneralProblem(operands, in_f32, 7)), &keeps);
+  std::vector<uint8_t> want = quantized(p, run(gpu, in_f32), &keeps);
   for (size_t i = 0; i < want.size(); ++i) {
     if (keeps[i]) want[i] = 0xFF;
   }
   REQUIRE(first_difference(p, run(gpu, p), want) == "");
+}
+
+void require_chain(const Gpu& gpu, const Problem& operands, const EpilogueFields& fields) {
+  const GeneralProblem p(operands, support::possible(fields, operands.shape), 7);
+  REQUIRE(p.fields.d_type == fields.d_type);
+  require_chain(gpu, p);
 }
 
 void add_everything(EpilogueFields& f) {
@@ -98,16 +105,28 @@ void add_everything(EpilogueFields& f) {
   f.a_tensor_scale = f.b_tensor_scale = true;
 }
 
-// A block each of NaN, infinity, zeros, -0, what is subnormal, and what overflows a quotient: D is
-// act(C), with and without a tensor scale at either end of what divides without a division.
+// A block each of NaN, infinity, zeros, -0, what is subnormal, what overflows a quotient, and what
+// is a tie between two scales: D is act(C), with and without a tensor scale at either end of what
+// divides without a division; 2^121 times the largest scale is infinite.
 constexpr uint32_t kFills[] = {
     0x7FC00000, 0x7F800000, 0xFF800000, 0x00000000, 0x80000000, 0x00000001, 0x807FFFFF, 0x7F7FFFFF,
-    0x00800000, 0x3F800000, 0x40C00000, 0x3FC00001, 0x26800000, 0x58800000, 0x01800000, 0x02400000};
+    0x00800000, 0x40CC0000, 0x40C00000, 0x3FC00001, 0x26800000, 0x58800000, 0x01800000, 0x02400000};
+
+// For what a column has alone: an entry of its own on 9.0 (kernel/sm90/sums/scaled.cuh), a row a
+// lane on 10.x (kernel/sm100/scaled.cuh).
+bool has_fast_scales(const Gpu& gpu, const char* variant) {
+  return gpu.info.major != 9 || gemm_test::tile_tokens(variant) >= 32;
+}
+using Variants = std::vector<const char*>;
+void add_columns_terms(EpilogueFields& f, bool of_rows) {
+  f.alpha = 0.3f, f.bias_type = NVFP4_TYPE_BF16;
+  f.a_tensor_scale = f.b_tensor_scale = true, f.a_tensor_scale_rows = of_rows;
+}
 
 void require_extremes(const Gpu& gpu, const Problem& operands) {
   const Shape& shape = operands.shape;
   for (size_t i = 0; i < 6; ++i) {
-    for (const float t : {1.0f, 0x1p-126f, 0x1p100f, 0.37f}) {
+    for (const float t : {1.0f, 0x1p-126f, 0x1p121f, 0.37f}) {
       EpilogueFields f = scaled(i);
       if (f.d_type != NVFP4_TYPE_NVFP4 && t != 1) continue;
       f.c_type = NVFP4_TYPE_F32, f.beta = 1, f.d_tensor_scale = t != 1;
@@ -135,16 +154,47 @@ TEST_CASE("each variant writes D with scales in the bits of its fp32 product, qu
           "[scaled_d]") {
   USE_GPU(gpu);
   const char* variant = EACH_VARIANT;
-  const size_t number = gemm_test::variant_number(variant);
   const int64_t m = gemm_test::few_tokens(gpu, variant, gpu.sized(131, 21));
   for (size_t i = 0; i < 6; ++i) {
     if (!gemm_test::takes(gpu, variant, i, 6)) continue;
     // Tiles end with N, and warps of it; rows of codes begin at odd bytes.
-    EpilogueFields f = scaled(i + number);
+    EpilogueFields f = scaled(i);
     const Shape shape{m, f.d_type == NVFP4_TYPE_MXFP4 ? 160 : 144, 192, 2};
     add_everything(f);
     f.d_ld_gap = i % 2 ? 2 : 0, f.d_batch_gap = 2;
     require_chain(gpu, forced(variant, make_problem(shape, Data::random, 60 + i)), f);
+  }
+}
+
+TEST_CASE("each variant writes D with scales of what a column has alone", "[scaled_d][tiles]") {
+  USE_GPU(gpu);
+  const char* variant = EACH_VARIANT;
+  if (!has_fast_scales(gpu, variant)) return;
+  const size_t number = gemm_test::variant_number(variant);
+  for (size_t i = 0; i < 6; ++i) {
+    if (!gemm_test::takes(gpu, variant, i, 6)) continue;
+    EpilogueFields f = scaled(i);
+    if (i % 3 != number / 3 % 3) add_columns_terms(f, number % 2 != 0);
+    f.d_ld_gap = i % 2 * 16, f.d_batch_gap = 16;
+    // The last of several tiles of a CTA ends with M and N.
+    const int64_t m = std::min<int64_t>(gemm_test::tile_tokens(variant), 131) + 19;
+    require_chain(gpu, forced(variant, make_problem({m, 160, 64, 2}, Data::random, 80 + i)), f);
+  }
+}
+
+TEST_CASE("CTAs that share K write D with scales of what a column has alone", "[scaled_d]") {
+  USE_GPU(gpu);
+  const Variants variants =
+      gpu.info.major == 9 ? Variants{"sm90_64x32x256/2", "sm90_128x64x256/3", "sm90_128x128x256/4"}
+                          : Variants{"sm100_128x64x256/2", "sm100_128x128x256/4"};
+  size_t number = 0;
+  for (const char* variant : variants) {
+    for (size_t i = 0; i < 3; ++i, ++number) {
+      if (gpu.small() && i != number / 3) continue;
+      EpilogueFields f = scaled(number);
+      add_columns_terms(f, i % 2 != 0);
+      require_chain(gpu, forced(variant, make_problem({39, 160, 1024, 1}, Data::random, 90)), f);
+    }
   }
 }
 
@@ -178,6 +228,35 @@ TEST_CASE("K = 0 writes D with scales: NaN, infinity, zeros, extremes", "[scaled
 TEST_CASE("scales of D of NaN, infinity, zeros and extremes", "[scaled_d]") {
   USE_GPU(gpu);
   require_extremes(gpu, make_problem({5, 16 * 32, 64}));
+}
+
+// Rows whose factor is 0 are the bias alone, beside those of a sum, of infinity and of NaN.
+TEST_CASE("scales of D of NaN and of extremes beside other rows", "[scaled_d]") {
+  USE_GPU(gpu);
+  const Variants variants = gpu.info.major == 9
+                                ? Variants{"sm90_128x64x256/1", "sm90_64x32x256/2"}
+                                : Variants{"sm100_128x64x256/1", "sm100_128x64x256/2"};
+  constexpr float kFactors[] = {0, 1, 0, NAN, 0x1p-140f, 0, INFINITY};
+  for (const char* variant : variants) {
+    for (size_t i = 0; i < 6; ++i) {
+      for (const float t : {1.0f, 0x1p-126f, 0x1p100f, 0.37f}) {
+        EpilogueFields f = scaled(i);
+        if (f.d_type != NVFP4_TYPE_NVFP4 && t != 1) continue;
+        if (gpu.info.emulated() && (i % 4 != 0 || t > 1 || t == 0.37f)) continue;
+        f.bias_type = NVFP4_TYPE_F32, f.d_tensor_scale = t != 1;
+        f.a_tensor_scale = f.a_tensor_scale_rows = true;
+        GeneralProblem p(forced(variant, make_problem({9, 16 * 32, 320}, Data::random, 5)), f, 1);
+        p.d_scale = t;
+        for (size_t row = 0; row < p.a_scales.size(); ++row) p.a_scales[row] = kFactors[row % 7];
+        for (int64_t n = 0; n < 16 * 32; ++n) {
+          const uint32_t fill = kFills[size_t(n / 32)];
+          p.set_bias(n, n % 32 == 5 || n % 3 == 0 ? fill : fill ^ 0x80000000u);
+        }
+        INFO("t " << double(t));
+        require_chain(gpu, p);
+      }
+    }
+  }
 }
 
 TEST_CASE("a plan writes other codes and scales by another tensor scale, which its run reads",

@@ -83,6 +83,28 @@ TEST_CASE("describe says what has code of its own in the epilogue", "[describe]"
   CHECK(described(g, 90, 132).epilogue == NVFP4_EPILOGUE_GENERAL);
 }
 
+TEST_CASE("describe says where D with scales has code of its own", "[describe]") {
+  const auto epilogue = [](int64_t m, int32_t capability, auto change) {
+    nvfp4_gemm_desc g = problem(m, 4096, 4096);
+    g.d_type = NVFP4_TYPE_NVFP4, g.d_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
+    change(g);
+    return described(g, capability, 132).epilogue;
+  };
+  const auto plain = [](nvfp4_gemm_desc&) {};
+  CHECK(epilogue(128, 90, plain) == NVFP4_EPILOGUE_FAST);
+  CHECK(epilogue(128, 100, plain) == NVFP4_EPILOGUE_FAST);
+  for (const int32_t capability : {90, 100}) {
+    CHECK(epilogue(128, capability, [](nvfp4_gemm_desc& g) { g.d_ld += 8; }) ==
+          NVFP4_EPILOGUE_GENERAL);
+  }
+  CHECK(epilogue(8, 90, plain) == NVFP4_EPILOGUE_GENERAL);
+  CHECK(epilogue(128, 90, [](nvfp4_gemm_desc& g) { g.k -= 16; }) == NVFP4_EPILOGUE_GENERAL);
+  CHECK(epilogue(128, 90, [](nvfp4_gemm_desc& g) {
+          g.a_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
+          g.a_scales_batch_stride_bytes = 0;
+        }) == NVFP4_EPILOGUE_GENERAL);
+}
+
 TEST_CASE("describe says what is shared along K on 9.0, and what the planner predicts",
           "[describe]") {
   const nvfp4_plan_info info = described(problem(1, 64 * 160, 8192), 90, 132);

@@ -72,6 +72,33 @@ TEST_CASE("Only rows of D, of what a column has alone, are not the general epilo
   }
 }
 
+TEST_CASE("D with scales has a kind of its own where its blocks begin at multiples of 8 bytes") {
+  const float one = 1;
+  uint8_t scales = 0;
+  Desc g = plain();
+  g.n = 192, g.d_type = NVFP4_TYPE_NVFP4, g.d_scales = &scales;
+  g.d_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
+  g.bias_type = NVFP4_TYPE_F32, g.bias = &one, g.a_tensor_scale = &one;
+  for (const int32_t type : {NVFP4_TYPE_NVFP4, NVFP4_TYPE_MXFP4, NVFP4_TYPE_E2M1_UE8M0}) {
+    g.d_type = type;
+    CHECK(nvfp4::make_epilogue(g).kind == nvfp4::kEpilogueScaled);
+  }
+  const std::function<void(Desc&)> general[] = {
+      [](Desc& x) { x.d_ld = 200; },
+      [](Desc& x) { x.l = 2, x.d_batch_stride = 70 * 208 + 8; },
+      [](Desc& x) { x.activation = NVFP4_ACTIVATION_RELU; },
+      [](Desc& x) { x.bias_axis = NVFP4_BIAS_AXIS_ROW; },
+      [&](Desc& x) { x.c_type = NVFP4_TYPE_F16, x.c = &one, x.beta = 1; },
+  };
+  for (const auto& change : general) {
+    Desc x = g;
+    change(x);
+    CHECK(nvfp4::make_epilogue(x).kind == nvfp4::kEpilogueGeneral);
+  }
+  g.l = 2, g.d_batch_stride = 70 * 208 + 16;
+  CHECK(nvfp4::make_epilogue(g).kind == nvfp4::kEpilogueScaled);
+}
+
 TEST_CASE("C by value of beta = 0 is none, and by pointer it is one") {
   const float one = 1;
   Desc g = plain();

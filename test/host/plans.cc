@@ -171,9 +171,9 @@ TEST_CASE("prepare loads every kernel into the context; runs after it load nothi
   // The images of both kinds of tokens, and the quantizer's, which has that for K = 0.
   CHECK(starting_with(once, "call cuLibraryLoadData").size() == 3);
   constexpr size_t kQuantizerKernels = 21, kMma = 8;
-  constexpr size_t kSm100 = 8 + 4;  // the last four of grouped products
+  constexpr size_t kSm100 = 12 + 4;  // the last four of grouped products
   for (const char* entry : {"128x64", "128x128", "256x128", "256x256"}) {
-    for (const char* kind : {" ", "_plain "}) {
+    for (const char* kind : {" ", "_plain ", "_scaled "}) {
       CHECK(starting_with(once, std::string("call cuLibraryGetKernel library=1 name=") +
                                     "nvfp4_gemm_sm100_" + entry + kind)
                 .size() == 1);

@@ -2,10 +2,12 @@
 """What the sm_100a kernel's warps take from sums in tensor memory to D: loops known by what they
 hold. A loop over sub-tiles loads 32 tokens from tensor memory, as does one over rows of a cut tile
 that another CTA stores. What a CTA keeps of a cut tile is a loop only where it is more than 32.
-Plain entries have a way of their own for each type of D, the others the general epilogue."""
+Plain entries have a way of their own for each type of D, those for D with scales have one, the
+others the general epilogue."""
 from machine_code import cheapest_path, clocks, named
 
 ROWS_OF_LANE = 8  # of 32: eight lanes take a row
+CODES = "F2FP.SATFINITE.E2M1"
 # Where the ways part: the rounding to a type of two bytes.
 TYPES = {"f16": "F2FP.F16", "bf16": "F2FP.BF16"}
 
@@ -114,6 +116,20 @@ def general_rows(instructions, labels):
             return
 
 
+def scaled_rows(instructions, labels):
+    """A lane takes a row of a sub-tile, one half after the other."""
+    for loop in loops(instructions, labels):
+        halves = [other for other in loops(instructions, labels) if inside(loop, other)
+                  and named(instructions, other, CODES)]
+        loads = named(instructions, loop, "LDTM")
+        if halves and loads:
+            through = [named(instructions, halves[0], name)[0] for name in ("LDS.128", CODES)]
+            yield ("clocks of a sub-tile, scaled",
+                   trip(instructions, labels, loop, [loads[0]] + through)
+                   + trip(instructions, labels, halves[0], through))
+            return
+
+
 def plain_rows(instructions, labels):
     """One tensor memory load follows the other: of what a share sends, of what it keeps, of
     sub-tiles."""
@@ -141,6 +157,6 @@ def plain_rows(instructions, labels):
 
 
 def tail_rows(name, instructions, labels):
-    """An entry has the general epilogue or the ways of the types."""
-    rows = plain_rows if name.endswith("_plain") else general_rows
-    return rows(instructions, labels)
+    """An entry has the general epilogue, that of scales or the ways of the types."""
+    ways = {"plain": plain_rows, "scaled": scaled_rows}
+    return ways.get(name.rsplit("_", 1)[-1], general_rows)(instructions, labels)

@@ -50,9 +50,15 @@ __device__ float4 sum_of_parts(uint32_t at) {
   return add_parts(part);
 }
 
+// Are sums left in shared memory for an epilogue that reads them there?
+template <typename Tile>
+__device__ bool leaves_sums(const Sm90Params& p) {
+  return Tile::kScaledD || has_general_epilogue<Tile>(p);
+}
+
 // Stores the tokens of this CTA's share: a lane takes 4 weights of a row, a warp as many rows as it
 // has lanes for. A batch of rows is read before the first of them is used, or each would wait for
-// its own sums, which takes longer than all else where they come from another CTA. For the general
+// its own sums, which takes longer than all else where they come from another CTA. For another
 // epilogue a whole sum goes where its part in this CTA was, which no other thread reads.
 template <typename Tile, uint32_t kSplit>
 __device__ SumRows store_share(const Sm90Params& p, const TileCoordinate& tile, uint32_t rank,
@@ -83,14 +89,14 @@ __device__ SumRows store_share(const Sm90Params& p, const TileCoordinate& tile, 
     for (uint32_t i = 0; i < kBatch; ++i) {
       const uint32_t token = first + i * kStride;
       if (token >= end) break;
-      if (has_general_epilogue<Tile>(p)) {
+      if (leaves_sums<Tile>(p)) {
         ptx::st_shared_v4_f32(place(token), sums[i]);
       } else {
         out.store_sums(m_first + token, sums[i], terms);
       }
     }
   }
-  if (!has_general_epilogue<Tile>(p)) return {};
+  if (!leaves_sums<Tile>(p)) return {};
   __syncwarp();  // a barrier of whole warps may follow
   return {place(own),   kStride * Tile::kSumRowBytes, tile.batch, n, m_first + own, kStride,
           m_first + end};

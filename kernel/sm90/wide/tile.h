@@ -99,6 +99,9 @@ struct Sm90WideTile : RowOfTile {
 
   static constexpr bool kPlain = false;
   static constexpr bool kMxfp4 = false;
+  static constexpr bool kScaledD = false;
+  // With fewer tokens, which warps of the CTA decode, there is little of D.
+  static constexpr bool kHasScaledEntry = kWorkspaceTokens;
   static constexpr bool kGrouped = false;
   static constexpr uint32_t kTokenStep = kTokens;  // rows of one token tile, as it is numbered
   static constexpr bool kStoresByTma = false;
