@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where in its shared memory a CTA has what: 32-bit addresses of shared.h's structs.
+// Shared-memory addresses of a CTA: 32-bit addresses of the members of shared.h's structs.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct Addresses {
   using Barriers = typename Tile::Barriers;
   static_assert(sizeof(Ring) == Tile::kSlabsAt, "stages without gaps");
 
-  uint32_t smem;  // where it begins
+  uint32_t smem;  // first byte of the CTA's shared memory
 
   __device__ uint32_t weights(uint32_t stage) const {
     return smem + NVFP4_OFFSET_OF(Ring, weights) + stage * Tile::kStageWeightBytes;
@@ -39,15 +39,16 @@ struct Addresses {
   __device__ uint32_t accumulator_full(uint32_t accumulator) const {
     return barriers() + NVFP4_OFFSET_OF(Barriers, accumulator_full) + 8 * accumulator;
   }
-  // The leader's counts, of the warps that store, of both CTAs of a pair.
+  // The barrier of the leader in a pair. It counts the warps of both CTAs that have read the
+  // accumulator.
   __device__ uint32_t accumulator_empty(uint32_t accumulator) const {
     return barriers() + NVFP4_OFFSET_OF(Barriers, accumulator_empty) + 8 * accumulator;
   }
-  // Scales beyond K are cleared: of both CTAs of a pair.
+  // Counts the lanes that have cleared scales beyond K, in both CTAs of a pair.
   __device__ uint32_t cut_ready() const {
     return barriers() + NVFP4_OFFSET_OF(Barriers, cut_ready);
   }
-  // The odd CTA of a pair counts the bytes of a tile's last filling here, if K is cut.
+  // Counts the bytes of the last k-block in the odd CTA of a pair, if that k-block has a K tail.
   __device__ uint32_t cut_full() const { return barriers() + NVFP4_OFFSET_OF(Barriers, cut_full); }
   __device__ uint32_t peers_ready() const {
     return barriers() + NVFP4_OFFSET_OF(Barriers, peers_ready);

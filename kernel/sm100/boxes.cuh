@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Where a warp of the epilogue turns its sub-tiles, of 32 tokens and 32 weights each, and how they
-// leave by TMA: in the drained ring, or in the slabs after a ring that goes on.
+// Staging buffers in which an epilogue warp transposes its sub-tiles of 32 tokens x 32 weights, and
+// the TMA stores that send them. The buffers lie in the drained ring, or behind the ring where
+// later tiles still use it.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,8 @@ namespace nvfp4 {
 constexpr uint32_t kSubTileTokens = kBoxSide;   // rows of D per tcgen05.ld
 constexpr uint32_t kSubTileWeights = kBoxSide;  // columns per warp: its lanes of tensor memory
 constexpr uint32_t kSumRowBytes = kSubTileWeights * 4;
-constexpr uint32_t kSumSlabBytes = kSubTileTokens * kSumRowBytes;  // in fp32
-constexpr uint32_t kSlabBytes = kSumSlabBytes / 2;                 // of 2-byte elements
+constexpr uint32_t kSumSlabBytes = kSubTileTokens * kSumRowBytes;  // fp32 sums
+constexpr uint32_t kSlabBytes = kSumSlabBytes / 2;                 // 2-byte elements
 
 // What a warp has. A CTA that has one tile has a box of any type for each sub-tile, so that no
 // store waits for another; one that has several has three of 2-byte elements, or of half as many
@@ -40,7 +41,7 @@ struct Slabs {
   }
 };
 
-// A warp's sub-tiles of D on their way by TMA.
+// TMA stores of a warp's sub-tiles of D.
 template <typename Tile, bool kGeneral>
 struct Boxes {
   using Its = Slabs<Tile, kGeneral>;
@@ -51,8 +52,8 @@ struct Boxes {
   __device__ bool used() const { return Tile::kStoresByTma && p.d_by_tma != 0; }
   __device__ bool by_row() const { return !kGeneral || p.epilogue.d_column == 1; }
 
-  // What the lanes have written into a box, to rows m and on. TMA leaves out what D does not have.
-  // The next box is free then, if an earlier sub-tile was in it.
+  // Stores a box, which the lanes have filled, to rows m and on. TMA drops what lies outside D. On
+  // return the next box is free, even if an earlier sub-tile used it.
   __device__ void send(uint32_t piece, uint32_t m) const {
     ptx::fence_proxy_async_shared_cta();
     __syncwarp();
@@ -67,8 +68,8 @@ struct Boxes {
     __syncwarp();
   }
 
-  // The CTA's shared memory may be another's as soon as it ends, and the next tile begins with the
-  // first box.
+  // Waits until TMA has read every box. When this CTA ends another one may get its shared memory,
+  // and the next tile reuses the first box.
   __device__ void wait() const {
     if (ptx::elect_sync()) ptx::cp_async_bulk_wait_group_read<0>();
     __syncwarp();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What every role of a CTA of gemm.cu needs: the problem, its tile, its part of K, its place in a
-// cluster, its shared memory.
+// What every role of a CTA of gemm.cu needs: the problem, the tile, the K partition, the place in
+// the cluster, and shared memory.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct Cta {
   Addresses<Tile> at;
   PartOfK<Tile> k;
   Walk<Tile> walk;
-  uint32_t rank;  // in its cluster: of its part of K, or in its pair
+  uint32_t rank;  // rank in the cluster: its K partition, or its half of a pair
 
   static constexpr bool kIsPair = Tile::kCtas == 2;
 
@@ -41,21 +41,21 @@ struct Cta {
   __device__ uint32_t scale_row() const {
     return Tile::kGrouped ? tile().scale_row : first_token();
   }
-  // Those of the tile that are multiplied: all that exist, and few more. Columns of tensor memory
-  // beyond them hold what they held, and what becomes of it is stored nowhere.
+  // Tokens that the MMAs multiply: all that exist, rounded up. Tensor memory columns beyond them
+  // keep their old contents, which are never stored.
   __device__ uint32_t multiplied_tokens() const {
     const uint32_t rows = Tile::kGrouped ? row_end() - first_token() : p.m;
     return Tile::box_tokens(rows) * Tile::kCtas;
   }
   __device__ uint32_t token_bytes() const { return Tile::box_tokens(p.m) * (Tile::kK / 2); }
-  // Of its 128.
+  // First of the CTA's 128 weights.
   __device__ uint32_t first_weight() const {
     return tile().weight_tile * Tile::kWeights + (kIsPair ? rank * Tile::kCtaWeights : 0);
   }
 
   __device__ bool shares_tile() const { return Tile::kMaxSplit > 1 && p.split > 1; }
   __device__ bool in_cluster() const { return kIsPair || shares_tile(); }
-  // The CTA whose threads issue copies of scales and MMAs, for both of a pair: the even one, as in
+  // Whether this CTA issues scale copies and MMAs for the tile. In a pair the even CTA does, as in
   // all kernels known to run.
   __device__ bool leads() const { return !kIsPair || rank == 0; }
 
@@ -72,8 +72,8 @@ __device__ Cta<Tile> make_grouped_cta(const Sm100Params& p, uint32_t smem) {
   return cta;
 }
 
-// A tile, or a part of a tile's K, or a place in a pair. A cluster lies along x, so a CTA's rank in
-// it follows from its index.
+// Which part of the grid this CTA computes: a tile, a K partition of a tile, or one half of a pair.
+// A cluster lies along x, so the CTA's index gives its rank.
 template <typename Tile>
 __device__ Cta<Tile> make_cta(const Sm100Params& p, uint32_t smem) {
   const auto cta = [&](uint32_t tile, uint32_t rank, const PartOfK<Tile>& k) {

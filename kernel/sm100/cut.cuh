@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The end of a K that is no multiple of 64: the TMA warp, which has nothing left to load, clears
-// the scales beyond K of both operands in the last filling, and the MMA thread waits for that,
-// there alone.
+// The K tail, where K is not a multiple of 64. The TMA warp has nothing left to load by then, so it
+// clears the scales beyond K of both operands in the last k-block. The MMA thread waits for this
+// once, before that k-block's last step.
 //
 //   TMA warp (32 lanes, of a pair 64)  --- scales beyond K cleared ---  cut_ready  --->  MMA thread
 //
-//   Each CTA of a pair clears what it has loaded itself, so it counts the bytes of that filling
-//   itself: the leader by full[s], as ever, the odd one by cut_full. Phases count tiles.
+//   Each CTA of a pair clears the scales that it has loaded, so it counts the bytes of that k-block
+//   itself: the leader on full[s] as usual, the odd CTA on cut_full. A phase of cut_ready and of
+//   cut_full is one tile.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ template <typename Tile>
 struct CutEnd {
   const Cta<Tile>& cta;
 
-  // This CTA's last step has fewer than 64 elements.
+  // Whether this CTA's last step has fewer than 64 elements.
   __device__ bool exists() const {
     return cta.p.k % kMmaK != 0 && (Cta<Tile>::kIsPair || cta.rank + 1 == cta.p.split);
   }
@@ -37,7 +38,7 @@ struct CutEnd {
     if constexpr (Tile::kCtas == 2) ptx::mbarrier_init(cta.at.cut_full(), 1);
   }
 
-  // By the MMA thread.
+  // Called by the MMA thread.
   __device__ void wait_until_cleared() const {
     if constexpr (Tile::kCtas == 2) {
       ptx::mbarrier_wait_cluster(cta.at.cut_ready(), cta.walk.turn % 2);
@@ -46,14 +47,14 @@ struct CutEnd {
     }
   }
 
-  // By all lanes, after the tile's last load has been issued: it was asked for when the stage's
-  // phase before was over, so the wait cannot take that one for its own.
+  // Called by all lanes after the tile's last load has been issued. That load waited for the
+  // previous phase of the stage, so this wait cannot mistake that phase for its own.
   __device__ void clear(uint32_t lane) const {
     const uint32_t filling = cta.k.fillings - 1;
     const auto at = cta.walk.position(filling);
     const uint32_t from =
         (scale_tiles(cta.p, cta.k.steps(filling)) - 1) * kScaleTileBytes + scale_lane(lane);
-    const uint32_t k = cta.p.k >> cta.p.log2_steps_per_scale_tile;  // as if of 16 elements each
+    const uint32_t k = cta.p.k >> cta.p.log2_steps_per_scale_tile;  // K, for 16 elements per scale
     if (cta.walk.turn > 0) wait_for_tile_before();
     if constexpr (Tile::kCtas == 2) {
       if (cta.leads()) {
@@ -80,7 +81,8 @@ struct CutEnd {
   }
 
  private:
-  // What its clearing told has been seen then, so cut_ready is never two phases ahead of the wait.
+  // Waits until the MMA thread has seen the previous tile's clearing, so that cut_ready is never
+  // two phases ahead of the wait.
   __device__ void wait_for_tile_before() const {
     Walk<Tile> before = cta.walk;
     --before.turn;

@@ -46,8 +46,8 @@ NVFP4_HOST_DEVICE constexpr uint64_t scale_descriptor(uint32_t address) {
 static_assert(scale_descriptor(0x8400) == 0x0000400800000840);
 static_assert(scale_descriptor(0x8400 + 512) == 0x0000400800000860);
 
-// The descriptor of what lies so many bytes further on: one addition, where the address field does
-// not overflow, that is below 256 KB.
+// Descriptor of the data `bytes` further on. One addition suffices while the address field does not
+// overflow, which holds below 256 KB.
 NVFP4_HOST_DEVICE constexpr uint64_t advance(uint64_t descriptor, uint32_t bytes) {
   return (descriptor >> 32) << 32 | (static_cast<uint32_t>(descriptor) + (bytes >> 4));
 }
@@ -62,8 +62,8 @@ static_assert(advance(scale_descriptor(0x8400), 512) == scale_descriptor(0x8600)
 // A and B are E2M1 (code 1 in this kind), K-major, not negated; scales are UE4M3 (bit 23 = 0) with
 // scale ids 0, the only legal ones for one scale per 16; dense; K = 64.
 //
-// With UE8M0 scales bit 23 is 1. Where a scale is that of 32 elements, kind::mxf4, a column of
-// tensor memory has those of two steps: the ids say which two of its bytes, 0 or 2.
+// With UE8M0 scales bit 23 is 1. Where 32 elements share a scale (kind::mxf4), a column of tensor
+// memory has the scales of two steps, and the ids (0 or 2) select two of its four bytes.
 //
 // N of block-scaled MMAs: 8 to 256, a multiple of 8, or of 16 where a pair has M = 256.
 template <uint32_t kMmaM>

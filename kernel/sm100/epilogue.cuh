@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// From sums to D where D lies by rows and all that is done to a sum is known of its column: alpha,
-// factors, a bias for each column, the rounding to fp16 or bf16, or fp32 as it is. Anything else is
-// the general epilogue's (general.cuh), which has entries of its own.
+// The fast epilogue: D is row-major, and everything applied to a sum depends on its column alone
+// (alpha, tensor scales, a bias for each column, rounding to fp16 or bf16, or fp32 unchanged). The
+// general epilogue (general.cuh) handles everything else, in entries of its own.
 //
-// A lane of tensor memory is a column n of D and a column of tensor memory a row m (the weights are
-// the MMA's A operand), so factor and bias are a register each, but what one thread reads lies d_ld
-// apart in memory. Each warp turns its 32 x 32 sub-tile in shared memory and then stores rows, 16
-// bytes a lane, or the whole as a box.
+// The weights are the MMA's A operand, so a lane of tensor memory is a column n of D and a column
+// of tensor memory is a row m. Scale and bias therefore need one register each, but the values that
+// one thread reads lie d_ld apart in D. Each warp transposes its 32 x 32 sub-tile in shared memory,
+// then stores rows with 16 bytes per lane, or the whole sub-tile as a TMA box.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@
 
 namespace nvfp4 {
 
-// What becomes of a lane's sums, in the order of kernel/common/epilogue.h. Without a bias it is -0,
-// which changes no sum, not even one of +0 or -0.
+// What is applied to a lane's sums, in the order of kernel/common/epilogue.h. A missing bias is -0,
+// which changes no sum, not even +0 or -0.
 struct LaneColumn {
   float scale = 0, bias = -0.0f;
-  ColumnScale factors;  // where A has a factor for each row: then scale is 1
+  ColumnScale factors;  // used where A has a tensor scale for each row; then `scale` is 1
   bool row_scales = false;
 
   // Changes no sum.
@@ -43,14 +43,15 @@ struct LaneColumn {
   __device__ float finish(float sum) const { return __fadd_rn(__fmul_rn(scale, sum), bias); }
 };
 
-// A sum, or its bits, times a factor in place.
+// Multiplies a sum, or the bits of one, in place.
 __device__ inline void multiply_sum(float& sum, float scale) { sum = __fmul_rn(scale, sum); }
 __device__ inline void multiply_sum(uint32_t& sum, float scale) {
   sum = __float_as_uint(__fmul_rn(scale, __uint_as_float(sum)));
 }
 
-// Sums of a lane's column, times the factors of row m + i of a batch and of the column. A lane
-// loads the factor of one row, 0 beyond M; the wait for earlier grids is the caller's.
+// Multiplies a lane's column of sums by the tensor scales of rows m + i of a batch and of the
+// column. Each lane loads the scale of one row, or 0 beyond M. The caller has waited for earlier
+// grids.
 template <typename Sum, uint32_t kRows>
 __device__ void scale_by_rows(const Sm100Params& p, const ColumnScale& factors, uint32_t batch,
                               uint32_t m, uint32_t lane, Sum (&sums)[kRows]) {
@@ -64,10 +65,10 @@ __device__ void scale_by_rows(const Sm100Params& p, const ColumnScale& factors, 
 
 // The part of D that one warp stores: columns from n_first on, rows below m_end.
 struct Rows {
-  uint8_t* d;  // row 0 of its columns
+  uint8_t* d;  // row 0 of the warp's columns
   int64_t row_bytes;
   uint32_t type, m_end, columns;
-  bool vectors;  // 16-byte stores are aligned and the warp's 32 columns all exist
+  bool vectors;  // 16-byte stores are aligned, and all of the warp's 32 columns exist
 
   __device__ Rows(const Sm100Params& p, uint32_t batch, uint32_t n_first, uint32_t end) {
     type = p.epilogue.d_type;
@@ -110,7 +111,7 @@ __device__ void put_rows(const float (&x)[kRows], uint32_t type, uint32_t slab, 
   }
 }
 
-// Rows m .. of D in 16-byte pieces, of which 8 lanes' loads hit all banks once.
+// Stores rows m and on of D in 16-byte vectors. The loads of 8 lanes hit every bank once.
 template <uint32_t kRows, uint32_t kLanesPerRow>
 __device__ void store_vectors(const Rows& to, uint32_t m, uint32_t slab, uint32_t lane) {
   constexpr uint32_t kAtOnce = 32 / kLanesPerRow;
@@ -124,7 +125,8 @@ __device__ void store_vectors(const Rows& to, uint32_t m, uint32_t slab, uint32_
   }
 }
 
-// The same for tails and odd leading dimensions: neighbouring lanes store neighbouring elements.
+// Scalar stores, for tails and odd leading dimensions: neighbouring lanes store neighbouring
+// elements.
 template <uint32_t kRows>
 __device__ void store_scalars(const Rows& to, uint32_t m, uint32_t slab, uint32_t lane) {
   if (lane >= to.columns) return;
@@ -141,7 +143,7 @@ __device__ void store_scalars(const Rows& to, uint32_t m, uint32_t slab, uint32_
   }
 }
 
-// By threads, from rows m on.
+// Stores rows m and on with the warp's threads, without TMA.
 template <uint32_t kRows>
 __device__ void store_rows(const float (&x)[kRows], const Rows& to, uint32_t m, uint32_t slab,
                            uint32_t lane) {
@@ -154,7 +156,7 @@ __device__ void store_rows(const float (&x)[kRows], const Rows& to, uint32_t m, 
   } else {
     store_vectors<kRows, 4>(to, m, slab, lane);
   }
-  __syncwarp();  // the next rows overwrite the slab
+  __syncwarp();  // the next rows overwrite the buffer
 }
 
 // By TMA. Where a box has room for 2-byte elements only, a sub-tile of 4-byte ones is two boxes.

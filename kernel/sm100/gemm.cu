@@ -3,14 +3,15 @@
 //
 // CONTRACT
 //   D[l][m][n] = fp16( alpha * sum_k  A[l][m][k] sa[l][m][k/16]  B[l][n][k] sb[l][n][k/16] )
-//   or what kernel/common/epilogue.h says of that sum, where the host asks for more.
-//   One CTA: 128 columns n (weights, B) x kTokens rows m (tokens, A) of one batch l, all of K; or a
-//   cluster of 2 or 4 CTAs, consecutive parts of K, whose sums are added in that order (split.cuh).
-//   K a multiple of 16, at least 16. Nothing outside the described elements influences D: rows
-//   beyond M and N are zero (filled by TMA) under whatever scale the padding holds, and land in
-//   accumulator lanes and columns that are not stored; the last stage has only the 64-steps that
-//   exist, the last of which may end early: zero codes (filled by TMA) under cleared scales
-//   (cut.cuh). Or a pair of CTAs for 256 columns, one tile after the other (pair.cuh).
+//   or another epilogue of kernel/common/epilogue.h, where the host asks for it.
+//   One CTA computes 128 columns n (weights, B) x kTokens rows m (tokens, A) of one batch l over
+//   all of K. Or 2 or 4 CTAs of a cluster take consecutive K partitions, whose sums are added in
+//   that order (split.cuh). Or a pair of CTAs computes 256 columns, one tile after the other
+//   (pair.cuh).
+//   K is a multiple of 16 and at least 16. Nothing outside the described elements influences D: TMA
+//   fills rows beyond M and N with zeros, which are multiplied by whatever scale the padding holds,
+//   and their sums are never stored. The last k-block has only the steps of 64 that exist. If the
+//   last step ends early, TMA fills its codes with zeros and cut.cuh clears its scales.
 //
 // PIPELINE  (three roles, mbarriers only inside the loop; r = round through the ring)
 //
@@ -20,9 +21,10 @@
 //                                   epilogue warps 2..5  <---  phase 0  <----------------+
 //
 //   full[s]:  1 arrival (expect_tx) + the stage's bytes.   empty[s]: 1 arrival, by tcgen05.commit,
-//   only when the stage is filled again.   accumulator_full: 1 arrival, by the last commit. The
-//   ring's first filling is issued by the thread that has initialised the barriers, before anything
-//   else happens, and waits for no empty barrier. From round r >= 1 on it waits for phase r - 1.
+//   only if the stage is filled again.   accumulator_full: 1 arrival, by the last commit.
+//   The thread that initialises the barriers issues the first k-block of every stage before
+//   anything else happens, and waits for no empty barrier. From round r >= 1 on it waits for phase
+//   r - 1.
 #include "kernel/common/clocks.cuh"
 #include "kernel/common/prefetch_c.cuh"
 #include "kernel/common/tiles.cuh"
@@ -55,9 +57,9 @@ __device__ void wait_for_sums(const Cta<Tile>& cta) {
   ptx::tcgen05_fence_after_thread_sync();
 }
 
-// A warp has read all it wants of the accumulator. Where no later tile needs it nobody waits. The
-// arrival is relaxed: what it hands on is tensor memory, which tcgen05 fences order (PTX ISA
-// 9.7.16.6.4). A release would have the warp wait for its stores of D.
+// Signals that this warp has read the accumulator, if a later tile needs it. The arrival is relaxed
+// because it hands on tensor memory only, which tcgen05 fences order (PTX ISA 9.7.16.6.4). A
+// release would make the warp wait for its stores of D.
 template <typename Tile>
 __device__ void release_accumulator(const Cta<Tile>& cta, uint32_t lane) {
   if constexpr (Tile::kSeveralTiles) {
@@ -80,7 +82,7 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
   const uint32_t m = cta.first_token(), n = cta.first_weight(),
                  n_first = n + band * kSubTileWeights;
   const uint32_t sums = tmem + tmem_address(band * 32, 0);
-  // Meanwhile these warps have nothing to do. An odd CTA may lie beyond the last column.
+  // These warps are idle until the sums are ready. An odd CTA may lie beyond the last column.
   if (kGeneral && (Tile::kCtas == 1 || n < p.n)) {
     prefetch_c(
         p,
@@ -89,7 +91,7 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
   }
   if (n_first >= p.n) {
     if (Tile::kCtas == 1) return;
-    wait_for_sums(cta);  // no arrival may outlive the CTA, and no warp be a tile ahead
+    wait_for_sums(cta);  // no arrival may outlive the CTA, and no warp may be a tile ahead
     release_accumulator(cta, lane);
     return;
   }
@@ -99,8 +101,8 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
       return;
     }
   }
-  // The last commit covers every MMA: the ring of a CTA that has one tile is drained then, and free
-  // for what the warps turn.
+  // The last commit covers every MMA. If the CTA has a single tile the ring is drained then, and
+  // the warps may use it as a staging buffer.
   const Boxes<Tile, kGeneral> boxes{p, {cta.at.smem, band}, batch, n_first, lane};
   if (boxes.used() && lane == 0) ptx::prefetch_tensormap(&p.d_map);
   __syncwarp();
@@ -129,7 +131,8 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
 
 // ---- A CTA --------------------------------------------------------------------------------------
 
-// Before all loads: the first one by a map waits until it is there.
+// Prefetch every tensor map before all loads: the first load through a map stalls until the map is
+// cached.
 template <typename Tile>
 __device__ void prefetch_maps(const Sm100Params& p) {
   ptx::prefetch_tensormap(&p.weights);
@@ -141,8 +144,8 @@ __device__ void prefetch_maps(const Sm100Params& p) {
   }
 }
 
-// Barriers, the first loads and tensor memory, whose address is returned. All of it is there, in
-// every CTA of the cluster, when this returns.
+// Initialises the barriers, issues the first loads, allocates tensor memory and returns its
+// address. When this returns all of it is ready in every CTA of the cluster.
 template <typename Tile>
 __device__ uint32_t set_up(const Cta<Tile>& cta, uint32_t warp) {
   if (warp == Tile::kProducerWarp && ptx::elect_sync()) {
@@ -151,8 +154,8 @@ __device__ uint32_t set_up(const Cta<Tile>& cta, uint32_t warp) {
     prefetch_maps<Tile>(cta.p);
     init_barriers(cta);
   }
-  // The peer's loads and commits signal barriers here: they are there before it has begun, and so
-  // has it before its tensor memory is asked for.
+  // The peer's loads and commits signal barriers of this CTA, so they are initialised before the
+  // peer begins. The peer has begun before this CTA allocates its tensor memory.
   if constexpr (Tile::kCtas == 2) {
     __syncwarp();
     ptx::cluster_sync_relaxed();
@@ -168,9 +171,10 @@ __device__ uint32_t set_up(const Cta<Tile>& cta, uint32_t warp) {
     ptx::tcgen05_fence_before_thread_sync();
   }
   __syncthreads();  // publishes the barriers and the tensor memory address
-  // Every CTA's barriers are there before another signals one; fence.mbarrier_init published them.
-  // Both of a pair have their tensor memory: relaxed, since what is ordered is no access to memory
-  // (PTX ISA 9.7.16.6.3), and a release would have each warp wait for its CTA's loads.
+  // Waits until the barriers of every CTA exist, before any CTA signals another's;
+  // fence.mbarrier_init has published them. Both CTAs of a pair also have their tensor memory. The
+  // arrival is relaxed: it orders no memory access (PTX ISA 9.7.16.6.3), and a release would make
+  // each warp wait for its CTA's loads.
   if (cta.in_cluster()) ptx::cluster_sync_relaxed();
   ptx::tcgen05_fence_after_thread_sync();
   return ptx::ld_shared_b32(cta.at.tmem_address());
@@ -182,7 +186,7 @@ __device__ void run_role(Cta<Tile> cta, uint32_t tmem, uint32_t warp, uint32_t l
   if constexpr (Tile::kSeveralTiles) cta.walk.turns = turns_of_pair(cta.p);
   const CutEnd<Tile> end{cta};
   if (warp == Tile::kProducerWarp) {
-    // Not before this CTA has its tensor memory: a dependent that were faster would keep the SM's
+    // Not before this CTA has its tensor memory: a faster dependent grid would hold the SM's
     // columns until this grid has ended.
     if (ptx::elect_sync()) ptx::griddepcontrol_launch_dependents();
     do {
@@ -207,9 +211,10 @@ template <typename Tile>
 __device__ void tear_down(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp) {
   ptx::tcgen05_fence_before_thread_sync();
   __syncthreads();  // the accumulator has been read
-  // No CTA ends while another may still read its sums or operands, or signal it. Where K is cut the
-  // release is for arrivals on a barrier of another CTA, which a relaxed one would not wait for. In
-  // a pair each CTA has waited for all that comes to it, and D need not have left.
+  // No CTA ends while another may still read its sums or operands, or signal it. With split-K the
+  // arrival needs release semantics, because a relaxed one would not wait for arrivals on another
+  // CTA's barriers. In a pair each CTA has already waited for everything that comes to it, and its
+  // stores of D need not have finished.
   if (cta.shares_tile()) ptx::cluster_sync();
   if (Tile::kCtas == 2) ptx::cluster_sync_relaxed();
   if (warp != Tile::kMmaWarp) return;

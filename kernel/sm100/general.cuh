@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// From sums to D in any type and order, with C, bias and activation: sums to shared memory as they
-// are, for kernel/common/epilogue.cuh.
+// The general epilogue: D in any type and order, with C, bias and activation. It copies the sums to
+// shared memory unchanged, where kernel/common/epilogue.cuh takes them.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace nvfp4 {
 
-// 8 lanes take a row of the warp's sub-tile, four neighbours in n each. A row of sums is 128 bytes,
-// so stores by lanes and loads of a quarter warp hit all banks once.
+// 8 lanes take a row of the warp's sub-tile, four neighbours in n each. A row of sums has 128
+// bytes, so the lanes' stores and the loads of a quarter warp hit every bank once.
 constexpr uint32_t kLanesPerSumRow = kSubTileWeights / 4, kSumRows = 32 / kLanesPerSumRow;
 
 // From the epilogue's drain() in what becomes of a sub-tile. A's factors of rows join the sums on
@@ -35,7 +35,7 @@ __device__ void drain_general(uint32_t first_m, uint32_t m_end, uint32_t tmem,
   if (row_scales) {
     const uint32_t of_lane = boxes.n_first + lane;
     columns.factors.scale = 1;
-    ptx::griddepcontrol_wait();  // where the lane stores nothing it has not waited
+    ptx::griddepcontrol_wait();  // a lane that stores nothing has not waited yet
     if (of_lane < p.n) factors = ColumnScale(p.epilogue, p.alpha, of_lane);
   }
 #pragma unroll 1

@@ -14,7 +14,8 @@
 
 namespace nvfp4 {
 
-// All of them before any load, and in a pair before the peer begins: one order for both.
+// Initialises all barriers before any load and, in a pair, before the peer begins. One order serves
+// both cases.
 template <typename Tile>
 __device__ void init_barriers(const Cta<Tile>& cta) {
   for (uint32_t stage = 0; stage < Tile::kStages; ++stage) {
@@ -35,10 +36,11 @@ __device__ void init_barriers(const Cta<Tile>& cta) {
     }
   }
   ptx::fence_mbarrier_init();
-  ptx::fence_proxy_async_shared_cta();  // this thread's loads signal them next
+  ptx::fence_proxy_async_shared_cta();  // this thread's TMA loads signal them next
 }
 
-// Scale tiles of one filling for the block of 128 rows: contiguous in K, so one copy.
+// Loads the scale tiles of one k-block for a block of 128 rows. They are contiguous along K, so one
+// copy suffices.
 template <typename Tile>
 __device__ void load_scales(const Cta<Tile>& cta, uint32_t dst, const uint8_t* scales,
                             uint32_t block, uint32_t filling, uint64_t policy, uint32_t bar) {
@@ -48,7 +50,7 @@ __device__ void load_scales(const Cta<Tile>& cta, uint32_t dst, const uint8_t* s
                      scale_tiles(cta.p, cta.k.steps(filling)) * kScaleTileBytes, bar, policy);
 }
 
-// What one filling brings to full[stage], weights and tokens together.
+// Announces to full[stage] the bytes of one k-block, weights and tokens together.
 template <typename Tile>
 __device__ void expect_stage(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
   if constexpr (Tile::kCtas == 2) return expect_stage_of_pair(cta, filling, stage);
@@ -58,7 +60,7 @@ __device__ void expect_stage(const Cta<Tile>& cta, uint32_t filling, uint32_t st
       bar, Tile::kStageWeightBytes + cta.token_bytes() + (Tile::kMatrices + 1) * scale_bytes);
 }
 
-// Weights are used once per row of token tiles.
+// Each weight is used once per row of token tiles.
 template <typename Tile>
 __device__ void load_weights(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
   if constexpr (Tile::kCtas == 2) return load_weights_of_pair(cta, filling, stage);
@@ -80,7 +82,7 @@ __device__ void load_weights(const Cta<Tile>& cta, uint32_t filling, uint32_t st
   }
 }
 
-// Tokens are used by every weight tile.
+// Each token is used by every weight tile.
 template <typename Tile>
 __device__ void load_tokens(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
   if constexpr (Tile::kCtas == 2) return load_tokens_of_pair(cta, filling, stage);
@@ -103,8 +105,9 @@ __device__ void load_stage(const Cta<Tile>& cta, uint32_t filling, uint32_t stag
   load_tokens(cta, filling, stage);
 }
 
-// Weights that no earlier grid writes are asked for before the wait, but of few stages: where the
-// wait returns at once, the tokens of stage 0 stand after all that was asked for before it.
+// Weights that no earlier grid writes are loaded before the wait for earlier grids, but for a few
+// stages only: where that wait returns at once, the tokens of stage 0 queue behind every earlier
+// load.
 constexpr uint32_t kEarlyStages = 3;
 
 template <typename Tile>
@@ -126,10 +129,10 @@ __device__ void load_early_stages(const Cta<Tile>& cta) {
   }
 }
 
-// The first filling of every stage, before anything else happens in the CTA. Earlier grids may
-// still run up to griddepcontrol.wait; whatever they write is read after it: tokens always, weights
-// unless the caller promised otherwise, and where the rows of groups end. D is stored later still,
-// since it comes from tokens.
+// Loads the first k-block of every stage before anything else happens in the CTA. Earlier grids may
+// still run until griddepcontrol.wait, so data that they may write are read after it: always
+// tokens and row ends of groups, and weights unless the caller promised otherwise. D depends on
+// tokens, so its stores come later still.
 template <typename Tile>
 __device__ void load_first_fillings(const Cta<Tile>& cta) {
   uint32_t loaded = kEarlyStages;
@@ -146,7 +149,8 @@ __device__ void load_first_fillings(const Cta<Tile>& cta) {
   }
 }
 
-// The others of a tile. Of a stage that has never been filled the wait passes at once.
+// Loads the other k-blocks of a tile. For a stage that has never been filled the wait passes at
+// once.
 template <typename Tile>
 __device__ void load_remaining_fillings(const Cta<Tile>& cta) {
   const uint32_t loaded = cta.walk.turn == 0 ? Tile::kStages : 0;

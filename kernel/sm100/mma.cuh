@@ -14,21 +14,21 @@
 
 namespace nvfp4 {
 
-// Arrives when all this thread has issued is done, in both CTAs of a pair.
+// Arrives when everything that this thread has issued is done, in both CTAs of a pair.
 template <typename Tile>
 __device__ void commit(uint32_t bar) {
   if constexpr (Tile::kCtas == 2) return ptx::tcgen05_commit_to_pair(bar);
   ptx::tcgen05_commit<Tile::kCtaGroup>(bar);
 }
 
-// What the steps of one stage read: the descriptors of its first step, and where its scales go.
+// Operands of one stage: the descriptors of its first step, and the columns for its scales.
 struct StageOperands {
   uint64_t weights, tokens, weight_scales, token_scales;
   uint32_t scale_column;
 };
 
-// What the thread keeps in registers over all stages. A stage's descriptors are those of stage 0
-// and one addition, which is less to issue than building them.
+// State that the thread keeps in registers over all stages. A stage's descriptors are those of
+// stage 0 plus one addition, which takes fewer instructions than building them.
 template <typename Tile, bool kScalesOf32>
 struct MmaThread {
   const Cta<Tile>& cta;
@@ -60,7 +60,7 @@ struct MmaThread {
             first.scale_column + stage * Tile::kSteps * Tile::kStepColumns};
   }
 
-  // Bytes of the other CTA of a pair, too.
+  // Also covers bytes that the other CTA of a pair has loaded.
   static __device__ void wait_full(uint32_t bar, uint32_t parity) {
     if constexpr (Tile::kCtas == 2) return ptx::mbarrier_wait_cluster(bar, parity);
     ptx::mbarrier_wait(bar, parity);
@@ -74,7 +74,7 @@ struct MmaThread {
     return operands(at.stage);
   }
 
-  // A stage's tile of that number, to tensor memory.
+  // Copies the scale tile of that number in the stage to tensor memory.
   __device__ void copy_scales(const StageOperands& at, uint32_t tile, uint32_t weight_scales,
                               uint32_t token_scales) const {
     const uint32_t tile_at = tile * kScaleTileBytes;
@@ -111,7 +111,7 @@ struct MmaThread {
     }
   }
 
-  // A tile has the scales of two steps: the first one brings it, and each names its half.
+  // A scale tile covers two steps: the first step copies it, and each step selects its half.
   __device__ void issue_step_of_32(const StageOperands& at, uint32_t step, bool accumulate) const {
     const uint32_t weight_scales = at.scale_column + step / 2 * Tile::kStepColumns;
     const uint32_t token_scales = weight_scales + Tile::kMatrices * Tile::kWeightScaleColumns;
@@ -129,7 +129,7 @@ struct MmaThread {
   }
 };
 
-// Until both CTAs have read what an earlier tile left there.
+// Waits until both CTAs have read the accumulator of an earlier tile.
 template <typename Tile>
 __device__ void wait_for_accumulator(const Cta<Tile>& cta) {
   if constexpr (Tile::kSeveralTiles) {
@@ -139,9 +139,9 @@ __device__ void wait_for_accumulator(const Cta<Tile>& cta) {
   }
 }
 
-// Fillings of four steps, in code without a branch between the steps: 15 clocks to issue one, where
-// its MMA takes 48 or more (tools/gates/sass.txt). Then the steps of a filling that K ends in,
-// whose last step's scales may have to be cleared first (cut.cuh).
+// Issues the k-blocks of four steps in code without branches between steps: 15 clocks per step,
+// whose MMA takes 48 or more (tools/gates/sass.txt). The steps of the last k-block follow; the
+// scales of its last step may have to be cleared first (cut.cuh).
 template <bool kScalesOf32, typename Tile>
 __device__ void issue_mma(const Cta<Tile>& cta, uint32_t tmem) {
   const MmaThread<Tile, kScalesOf32> thread(cta, tmem);
@@ -171,7 +171,7 @@ __device__ void issue_mma(const Cta<Tile>& cta, uint32_t tmem) {
   note_clock(kClock_last_commit);
 }
 
-// Where 32 elements share a scale it is another instruction, so another loop.
+// Where 32 elements share a scale the MMA is another instruction, hence the second loop.
 template <typename Tile>
 __device__ void multiply_tile(const Cta<Tile>& cta, uint32_t tmem) {
   if (cta.p.operand_format == kFormatMxfp4) {

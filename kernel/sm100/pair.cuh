@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A tile of two CTAs, whose MMAs the even one issues for both (cta_group::2): where their loads and
-// commits differ from those of a CTA alone.
+// A tile of two CTAs, for which the even CTA issues the MMAs (cta_group::2): how their loads and
+// commits differ from those of a single CTA.
 //
 //   TMA warps of both  --- bytes --->  full[s] of the leader  --->  its MMA thread
 //          ^                                                             |
@@ -10,22 +10,22 @@
 //   full[s]:  1 arrival (the leader's expect_tx) + the bytes of both CTAs, whose loads name the
 //   leader's barrier. Bytes of the odd CTA may come before that arrival, but never a round early:
 //   it refills a stage when its own empty[s] says that the pair's MMAs have read both CTAs' memory.
-//   The last filling of a K that is no multiple of 64 is counted by each CTA, by full[s] of the
-//   leader and cut_full of the other, a phase a tile; 64 arrivals on cut_ready of the leader tell
-//   it that both are ready.
+//   If K is not a multiple of 64, each CTA counts the bytes of the last k-block itself, on full[s]
+//   of the leader and on cut_full of the other, one phase per tile. 64 arrivals on the leader's
+//   cut_ready signal that both have cleared their scales.
 //
-//   A pair computes one tile after the other, as far apart as there are pairs (tiles.cuh), and the
-//   ring goes on from tile to tile. Where two accumulators fit, one is stored while the other is
-//   added up:
+//   A pair computes every P-th tile, P being the number of pairs (tiles.cuh), and its ring
+//   continues from tile to tile. Where two accumulators fit, one is stored while the other is
+//   accumulated:
 //
 //   MMA thread  --- commit to both --->  accumulator_full[a] of each  --->  4 warps of each
 //       ^                                                                        |
 //       +------- accumulator_empty[a] of the leader  <--- 8 arrivals ------------+
 //
-//   Nothing is told that nobody waits for: no arrival may outlive a CTA.
-//   Only tensor copies may count elsewhere than where they write (PTX ISA, .cta_group::2 of
-//   cp.async.bulk.tensor), so scales come by tensor maps, too: what lies beyond their rows or K is
-//   zero.
+//   No barrier is signalled unless somebody waits for it: no arrival may outlive a CTA.
+//   Only tensor copies may count bytes on a barrier of another CTA than the one that they write
+//   (PTX ISA, .cta_group::2 of cp.async.bulk.tensor). So scales, too, are loaded through tensor
+//   maps, which fill with zeros what lies beyond their rows or K.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,8 @@
 
 namespace nvfp4 {
 
-// What counts a filling's bytes, as a shared::cluster address. Where scales have to be cleared,
-// each CTA waits for its own bytes (cut.cuh).
+// Barrier that counts the bytes of a k-block, as a shared::cluster address. If scales have to be
+// cleared, each CTA waits for its own bytes (cut.cuh).
 template <typename Tile>
 __device__ uint32_t full_of_pair(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
   const bool by_itself = CutEnd<Tile>{cta}.is_in(filling) && !cta.leads();
@@ -50,7 +50,7 @@ __device__ uint32_t full_of_pair(const Cta<Tile>& cta, uint32_t filling, uint32_
 template <typename Tile>
 __device__ void expect_stage_of_pair(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
   static_assert(2 * Tile::kStageBytes <= kMaxTransactionBytes);
-  // A box of scales has all tiles of a stage, also of those that K does not have.
+  // A box of scales always has all tiles of a stage, including those beyond K.
   constexpr uint32_t kScaleBytes = Tile::kWeightScaleBytes + Tile::kTokenScaleBytes;
   const uint32_t bytes =
       Tile::kWeightBytes + cta.token_bytes() + (kScaleBytes >> cta.p.log2_steps_per_scale_tile);
@@ -61,7 +61,8 @@ __device__ void expect_stage_of_pair(const Cta<Tile>& cta, uint32_t filling, uin
   }
 }
 
-// A box is what a stage has of a block of 128 rows. Batches that share their scales have one.
+// A box has the scales of one stage for a block of 128 rows. Batches that share their scales use
+// one box.
 __device__ inline void load_scales_of_pair(uint32_t dst, const TensorMap& map, uint32_t block,
                                            uint32_t first_tile, uint32_t batch, uint32_t bar,
                                            uint64_t policy) {

@@ -13,13 +13,13 @@ namespace nvfp4 {
 struct Sm100Params {
 #include "kernel/common/params.def"
   EpilogueParams epilogue;
-  Divisor by_tiles_m, by_tiles_n;     // of the index of a CTA
-  uint16_t d_by_tma;                  // 1: d_map is there, and D leaves by it
+  Divisor by_tiles_m, by_tiles_n;     // index of a CTA
+  uint16_t d_by_tma;                  // 1: d_map is valid, and D is stored through it
   uint8_t operand_format;             // an OperandFormatNumber
-  uint8_t log2_steps_per_scale_tile;  // 1 where 32 elements share a scale, and not 16
-  uint32_t tiles;                     // of all batches
-  // For tiles of two CTAs (walk.cuh): by the tiles of a batch, of a group of token tiles, of a
-  // weight tile in the last group.
+  uint8_t log2_steps_per_scale_tile;  // 1 where 32 elements share a scale instead of 16
+  uint32_t tiles;                     // in all batches
+  // Divisors for tiles of two CTAs (walk.cuh): tiles of a batch, tiles of a group of token tiles,
+  // and tiles per weight tile in the last group.
   Divisor by_batch, by_group, by_last_group;
   uint64_t token_policy;  // of loads of tokens and their scales, below
   // {N, M, L} of UINT16 or UINT32, or {M, N, L} by columns; box {32, 32, 1}, or {32, 16, 1}.

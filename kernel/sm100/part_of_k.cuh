@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a CTA has of K.
+// The K partition of a CTA.
 #pragma once
 
 #include <cstdint>
@@ -9,21 +9,21 @@
 
 namespace nvfp4 {
 
-// Fillings of the ring, `fillings` of them from `first` on. Wherever one is named it is counted
-// from 0, the first one of the part.
+// The `fillings` k-blocks from `first` on. Functions count k-blocks from 0, the first one of the
+// partition.
 template <typename Tile>
 struct PartOfK {
-  uint32_t k;        // elements, of the whole of it
-  uint32_t k_steps;  // 64-wide steps, the last one perhaps cut short
+  uint32_t k;        // elements of the whole K
+  uint32_t k_steps;  // steps of 64, the last of which may end early
   uint32_t first, fillings;
 
-  // 64-steps in a filling: 4, fewer in the last one.
+  // Steps in a k-block: 4, or fewer in the last one.
   __device__ uint32_t steps(uint32_t filling) const {
     return min(Tile::kSteps, k_steps - (first + filling) * Tile::kSteps);
   }
-  // Fillings of four whole steps.
+  // Number of k-blocks with four whole steps.
   __device__ uint32_t complete() const { return min(fillings, k / Tile::kK - first); }
-  // Where the filling begins in a row of codes.
+  // Byte at which the k-block begins in a row of codes.
   __device__ uint32_t first_byte(uint32_t filling) const {
     return (first + filling) * (Tile::kK / 2);
   }
@@ -32,7 +32,7 @@ struct PartOfK {
   }
 };
 
-// Tiles that the scales of so many 64-steps take.
+// Number of scale tiles for that many steps of 64.
 __device__ inline uint32_t scale_tiles(const Sm100Params& p, uint32_t steps) {
   const uint32_t shift = p.log2_steps_per_scale_tile;
   return (steps + shift) >> shift;
@@ -44,10 +44,10 @@ __device__ PartOfK<Tile> all_of_k(const Sm100Params& p) {
   return {p.k, k_steps, 0, (k_steps + Tile::kSteps - 1) / Tile::kSteps};
 }
 
-__device__ inline uint32_t log2_of_split(uint32_t split) { return split / 2; }  // of 1, 2 or 4
+__device__ inline uint32_t log2_of_split(uint32_t split) { return split / 2; }  // for 1, 2 or 4
 
-// The CTAs of a cluster take consecutive parts, the earlier ones a filling more where they do not
-// divide.
+// The CTAs of a cluster take consecutive partitions. If the k-blocks do not divide evenly, the
+// first CTAs take one more.
 template <typename Tile>
 __device__ PartOfK<Tile> part_of_k(const Sm100Params& p, uint32_t rank) {
   const PartOfK<Tile> all = all_of_k<Tile>(p);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What of shared memory the sm_100a kernel uses: the ring, then the slabs of a CTA that computes
-// several tiles, then barriers. Plain C++, no CUDA.
+// Shared memory of the sm_100a kernel: the ring, the staging buffers of a CTA that computes several
+// tiles, then the barriers. Plain C++, no CUDA.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace nvfp4 {
 template <uint32_t kStages, uint32_t kCtas>
 struct Sm100Barriers;
 
-// Barriers of a CTA that is no pair's; it may share its tile along K (split.cuh).
+// Barriers of a CTA outside a pair, with or without split-K (split.cuh).
 template <uint32_t kStages>
 struct Sm100Barriers<kStages, 1> {
   uint64_t full[kStages], empty[kStages], accumulator_full[1];
@@ -29,7 +29,7 @@ struct Sm100Barriers<kStages, 2> {
   uint32_t tmem_address, unused;
 };
 
-// All stages of one operand lie together.
+// All stages of one operand are contiguous.
 template <typename Tile, uint32_t kStages>
 struct Sm100Ring {
   uint8_t weights[kStages][Tile::kStageWeightBytes];

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: MIT
-// A tile whose K is cut: each CTA of a cluster has the sums of its part of K, of all tokens, and
-// stores its share of the tokens that exist. It puts the others' rows into its drained ring and
-// pushes them, and adds the parts of its own rows, in registers, in the order of K.
+// Split-K: each CTA of a cluster has the sums of its K partition for all tokens of the tile, and
+// stores an output slice, a range of these tokens. It pushes the other slices' rows to their CTAs
+// from its drained ring, and adds its own rows in registers, in the order of K.
 //
 //   accumulator_full --> "my ring is drained" --arrive--> peers_ready of the other CTAs
 //   tensor memory --> own ring --bytes, once peers_ready--> the other CTA's ring, its sums[band]
-//   tensor memory, sums[band] --> parts added --> D
+//   tensor memory, sums[band] --> partial sums added --> D
 //
 //   peers_ready:  split - 1 arrivals.   sums[band]:  1 arrival (expect_tx) + the others' rows.
-//   A warp's lanes have 32 weights, its band: bands meet nowhere. Only rows that exist are pushed,
-//   and what fills up four.
+//   A warp's lanes have 32 weights, its lane band, and bands are independent. Only rows that exist
+//   are pushed, rounded up to four.
 //
 // Bulk copies between CTAs: PTX ISA 9.7.9.25.4.1, completion on a barrier of the destination's CTA.
-// They may count before its expect_tx, within the phase. Public kernels for a B200 share K in
-// clusters of 4 and exchange through distributed shared memory (TensorRT-LLM, trtllm-gen:
-// SplitK::Dsmem, cubins ".._cluster1x1x4_splitK4_.._sm100a").
+// Bytes may be counted before its expect_tx, within the same phase. Public kernels for a B200 split
+// K the same way (TensorRT-LLM, trtllm-gen: SplitK::Dsmem, cubins "..splitK4_.._sm100a").
 #pragma once
 
 #include <cstdint>
@@ -32,13 +31,13 @@
 
 namespace nvfp4 {
 
-// On their way, a lane's sums of four rows stand together: 16 bytes.
+// In transit the sums of four rows of a lane are contiguous: 16 bytes.
 constexpr uint32_t kRowsOfPiece = 4;
 
-// One warp's part of it, where K has so many parts. Rows count tokens of the tile.
+// One warp's side of the exchange between kParts partitions. Rows count tokens of the tile.
 template <typename Tile, uint32_t kParts>
 struct Exchange {
-  // Loaded, added and stored at once. A share is a multiple of them.
+  // Rows that are loaded, added and stored at once. A slice is a multiple of them.
   static constexpr uint32_t kRows = Tile::kTokens / kParts < 32 ? 16 : 32;
   static constexpr uint32_t kReceivedAt = 4 * Tile::kTokens * kSumRowBytes;
   static_assert(2 * kReceivedAt <= Tile::kStages * (Tile::kWeightBytes + Tile::kTokenBytes),
@@ -46,10 +45,10 @@ struct Exchange {
   static_assert(Tile::kTokens % (kParts * kRows) == 0 && kRows % 16 == 0, "shares fit the tile");
 
   const Cta<Tile>& cta;
-  uint32_t tmem;  // the accumulator's first column, the warp's first lane
+  uint32_t tmem;  // first column of the accumulator, first lane of the warp
   uint32_t m, band, lane;
-  uint32_t rows;   // that exist
-  uint32_t share;  // that a CTA stores, the last ones fewer
+  uint32_t rows;   // rows that exist
+  uint32_t share;  // rows that a CTA stores; the last CTAs store fewer
 
   __device__ Exchange(const Cta<Tile>& its, uint32_t its_tmem, uint32_t its_band, uint32_t its_lane)
       : cta(its), tmem(its_tmem), m(its.first_token()), band(its_band), lane(its_lane) {
@@ -57,7 +56,7 @@ struct Exchange {
     share = (rows + kRows * kParts - 1) / (kRows * kParts) * kRows;
   }
 
-  // Those rows of a rank's share that exist.
+  // Rows of a rank's slice that exist.
   __device__ uint32_t rows_of(uint32_t rank) const {
     const uint32_t before = rank * share;
     return rows > before ? min(rows - before, share) : 0;
@@ -68,20 +67,20 @@ struct Exchange {
   __device__ uint32_t own(uint32_t row) const {
     return cta.at.smem + (band * Tile::kTokens + row) * kSumRowBytes;
   }
-  // What a rank has sent of this CTA's share.
+  // Address of the partial sums that a rank has sent for this CTA's slice.
   __device__ uint32_t received(uint32_t rank) const {
     return cta.at.smem + kReceivedAt + (rank * 4 + band) * share * kSumRowBytes;
   }
   __device__ bool is_peer(uint32_t rank) const { return rank < kParts && rank != cta.rank; }
 
-  // To all peers, a lane each, by the one warp that every tile has.
+  // Signals every peer, one lane each, by the one warp that every tile has.
   __device__ void tell_ring_is_drained() const {
     if (band == 0 && is_peer(lane)) {
       ptx::mbarrier_arrive_cluster(ptx::mapa(cta.at.peers_ready(), lane));
     }
   }
 
-  // The others' rows alone.
+  // Copies the rows of the other CTAs' slices into the ring.
   __device__ void put() const {
     const uint32_t own_first = cta.rank * share;
 #pragma unroll 1
@@ -113,7 +112,7 @@ struct Exchange {
     __syncwarp();
   }
 
-  // Until the parts of the own rows are there; false if there are none.
+  // Waits for the partial sums of this CTA's rows; false if it has no rows.
   __device__ bool exchange() const {
     ptx::mbarrier_wait(cta.accumulator_full(), 0);
     ptx::tcgen05_fence_after_thread_sync();
@@ -125,7 +124,7 @@ struct Exchange {
     return true;
   }
 
-  // What a rank has sent of rows, as far as they are there.
+  // Loads the partial sums that a rank has sent, for the rows that have arrived.
   __device__ void load(uint32_t rank, uint32_t row, uint32_t (&part)[kRows]) const {
     const uint32_t theirs = received(rank) + row * kSumRowBytes + lane * 16;
     const uint32_t there = rows_of(cta.rank) - row;
@@ -141,8 +140,8 @@ struct Exchange {
     return __fadd_rn(__uint_as_float(a), __uint_as_float(b));
   }
 
-  // Rows of the own share: the parts of K in their order, each of which was summed from zero.
-  // Two may come in either order. More begin at -0, which changes no sum.
+  // Adds the partial sums of own rows in the order of K; each partition has summed from zero. Two
+  // give the same bits in either order. More begin at -0, which changes no sum.
   __device__ void add(uint32_t row, float (&x)[kRows]) const {
     uint32_t part[kRows], mine[kRows];
     if (kParts == 2) load(cta.rank ^ 1, row, part);
@@ -165,8 +164,8 @@ struct Exchange {
   }
 };
 
-// D straight from threads: a share has few rows. What they turn lies where the ring has none of the
-// others' rows.
+// Stores D with threads instead of TMA, because a slice has few rows. The staging buffer lies where
+// the ring has none of the other CTAs' rows.
 template <typename Tile, uint32_t kParts>
 __device__ void store_share(const Exchange<Tile, kParts>& its, const LaneColumn& column, Rows to) {
   constexpr uint32_t kRows = Exchange<Tile, kParts>::kRows;

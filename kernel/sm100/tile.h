@@ -46,19 +46,21 @@ struct Sm100Tile {
   static constexpr uint32_t kStageBytes =
       kStageWeightBytes + kTokenBytes + kStageWeightScaleBytes + kTokenScaleBytes;
 
-  // Rows of a box of tokens, for each CTA: where one tile has all M, those that there are, rounded
-  // up to 8, so that few rows beyond M are fetched and none is multiplied that no copy has written.
+  // Rows of a box of tokens in each CTA. Where one tile covers M these are the tokens that exist,
+  // rounded up to 8, so that few rows beyond M are loaded and no row is multiplied that no copy has
+  // written.
   static NVFP4_HOST_DEVICE constexpr uint32_t box_tokens(uint32_t m) {
     return m < kTokens ? (m + 8 * kCtas - 1) / (8 * kCtas) * 8 : kCtaTokens;
   }
 
-  // A pair computes one tile after the other, and its ring goes on from tile to tile. What the
-  // epilogue turns has room of its own then: for each warp a slab of sums and a box of 2 bytes an
-  // element.
+  // A pair computes one tile after the other, and its ring continues from tile to tile. So the
+  // epilogue has staging buffers of its own: for each warp one for sums and a box of 2-byte
+  // elements.
   static constexpr bool kSeveralTiles = kCtas == 2;
   static constexpr uint32_t kSlabsBytes = kSeveralTiles ? 4 * (32 * 32 * 4 + 32 * 32 * 2) : 0;
 
-  // As many stages as fit; of the barriers' size those are assumed that would fit alone.
+  // As many stages as fit. The size of the barriers is computed for the number of stages that would
+  // fit without them.
   static constexpr uint32_t kStages =
       (kMaxSharedBytes - kSlabsBytes -
        uint32_t(sizeof(Sm100Barriers<kMaxSharedBytes / kStageBytes, kCtas>))) /
@@ -71,14 +73,14 @@ struct Sm100Tile {
   static constexpr uint32_t kBarriersAt = kSlabsAt + kSlabsBytes;
   static constexpr uint32_t kSharedBytes = kBarriersAt + uint32_t(sizeof(Barriers));
 
-  // Tensor memory columns: accumulators, then scale slots, one per stage and step. A slot of its
-  // own for each stage keeps a tcgen05.cp from overwriting scales that an MMA may still read: that
-  // order is kept by all known hardware but promised nowhere (PTX ISA 9.7.16.6.2).
+  // Columns of tensor memory: accumulators, then scale slots, one per stage and step. A slot for
+  // each stage keeps a tcgen05.cp from overwriting scales that an MMA may still read. All known
+  // hardware keeps that order, but no document promises it (PTX ISA 9.7.16.6.2).
   static constexpr uint32_t kWeightScaleColumns = kScaleTileColumns;
   static constexpr uint32_t kTokenScaleColumns = kTokenScaleBlocks * kScaleTileColumns;
   static constexpr uint32_t kStepColumns = kMatrices * kWeightScaleColumns + kTokenScaleColumns;
   static constexpr uint32_t kScaleColumns = kStages * kSteps * kStepColumns;
-  // Two where they fit: a tile's sums are stored while the next one's are added up.
+  // Two accumulators where they fit, so that one tile is stored while the next one is accumulated.
   static constexpr uint32_t kAccumulators =
       kSeveralTiles && 2 * kTokens + kScaleColumns <= kTmemColumns ? 2 : 1;
   static constexpr uint32_t kScaleColumnsAt = kMatrices * kAccumulators * kTokens;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which tiles a CTA computes, one after the other, and where in the ring each begins.
+// Which tiles a CTA computes, one after the other, and where in the ring each one begins.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 
 namespace nvfp4 {
 
-// tile_at() of tiles.cuh without its divisions.
+// Same as tile_at() of tiles.cuh, with precomputed divisors.
 __device__ inline TileCoordinate tile_at(const Sm100Params& p, uint32_t index) {
   const uint32_t weight_row = divide(index, p.by_tiles_m);
   const uint32_t batch = divide(weight_row, p.by_tiles_n);
   return {index - weight_row * p.tiles_m, weight_row - batch * p.tiles_n, batch};
 }
 
-// Pairs that run at once share weights and tokens alike: all weights of a group of token tiles,
-// then the next group. A group's tokens stay in the L2 meanwhile.
+// Pairs that run at the same time share both weights and tokens: the grid covers all weights of a
+// group of token tiles before it goes to the next group, so that a group's tokens stay in L2.
 __device__ inline TileCoordinate tile_in_group(const Sm100Params& p, uint32_t index) {
   const uint32_t batch = divide(index, p.by_batch);
   const uint32_t of_batch = index - batch * p.tiles_m * p.tiles_n;
@@ -37,17 +37,17 @@ __device__ TileCoordinate tile_of(const Sm100Params& p, uint32_t index) {
   return tile_at(p, index);
 }
 
-// A pair has one tile or several, as far apart as there are pairs; any other CTA has one. Each role
-// walks by itself, with a copy of its own.
+// A pair computes every P-th tile, P being the number of pairs; any other CTA has one tile. Each
+// role walks on its own copy.
 template <typename Tile>
 struct Walk {
   TileCoordinate tile;
-  uint32_t fillings;                       // of the ring, by each tile
+  uint32_t fillings;                       // k-blocks of each tile
   uint32_t turn = 0;                       // which of its tiles this is
-  uint32_t turns = 1;                      // how many it has
-  RingPosition<Tile::kStages> begin = {};  // of the tile's first filling
+  uint32_t turns = 1;                      // how many tiles it has
+  RingPosition<Tile::kStages> begin = {};  // position of the tile's first k-block
 
-  // False after the last one.
+  // Moves to the next tile; false after the last one.
   __device__ bool go_on(const Sm100Params& p) {
     if constexpr (Tile::kSeveralTiles) {
       if (++turn == turns) return false;
@@ -57,23 +57,24 @@ struct Walk {
     }
     return false;
   }
-  // Of the ring, and of full[s], for a filling of this tile, or for the one after its last.
+  // Ring position and phase of full[s] for a k-block of this tile, or for the one after its last.
   __device__ RingPosition<Tile::kStages> position(uint32_t filling) const {
     const uint32_t all = begin.stage + filling;
     return {all % Tile::kStages, begin.parity ^ (all / Tile::kStages % 2)};
   }
-  // Is the stage of that filling filled again, if only by a later tile?
+  // Whether the stage of that k-block is filled again, if only by a later tile.
   __device__ bool is_refilled(uint32_t filling) const {
     if constexpr (!Tile::kSeveralTiles) return filling + Tile::kStages < fillings;
     return filling + Tile::kStages < uint64_t{turns - turn} * fillings;
   }
-  // Tiles take the accumulators in turn. Each has its own barriers, whose phases count its tiles.
+  // Tiles alternate between the accumulators. Each accumulator has its own barriers, whose phases
+  // count its tiles.
   __device__ uint32_t accumulator() const { return turn % Tile::kAccumulators; }
   __device__ uint32_t accumulator_parity() const { return turn / Tile::kAccumulators % 2; }
   __device__ bool accumulator_is_used_again() const { return turn + Tile::kAccumulators < turns; }
 };
 
-// Tiles of this pair, of so many pairs.
+// Number of tiles of this pair.
 __device__ inline uint32_t turns_of_pair(const Sm100Params& p) {
   const uint32_t pair = blockIdx.x / 2, pairs = gridDim.x / 2;
   return (p.tiles - pair + pairs - 1) / pairs;
