@@ -16,7 +16,8 @@ struct Term {
   int exponent;
 };
 
-// To 62 bits with the rest as a last bit that is odd, which rounds like all of them.
+// Shortens to 62 bits. The last bit is odd if any bit was lost, so the result rounds like the whole
+// number.
 uint64_t jam(Wide significand, int* exponent) {
   const uint64_t high = static_cast<uint64_t>(significand >> 64);
   const int bits = high != 0 ? 128 - __builtin_clzll(high)
@@ -28,8 +29,8 @@ uint64_t jam(Wide significand, int* exponent) {
   return static_cast<uint64_t>(significand >> shift) | rest;
 }
 
-// Both terms on the exponent of the lower one. What lies more than `kApart` bits below the other's
-// last bit decides a rounding by being there, not by its value: it becomes one unit.
+// Brings both terms to the exponent of the lower one. A term that lies more than kApart bits below
+// the other's last bit affects rounding only by existing, so it becomes one unit.
 constexpr int kApart = 72;
 void align(Term* high, Term* low) {
   int shift = high->exponent - low->exponent;
@@ -77,7 +78,7 @@ F32 fma(F32 a_f32, F32 b_f32, F32 c_f32) {
   if (c.is_infinite) return c_f32;
   const uint64_t product = static_cast<uint64_t>(a.significand) * b.significand;
   const int exponent = a.exponent + b.exponent;
-  if (product == 0 && c.significand == 0) return {sign & c_f32.bits};  // -0 only from two of them
+  if (product == 0 && c.significand == 0) return {sign & c_f32.bits};  // -0 only if both are -0
   if (product == 0) return c_f32;
   if (c.significand == 0) return {sign | round_to(kF32, product, exponent)};
   return sum({negative, product, exponent}, {c.sign != 0, c.significand, c.exponent});
@@ -90,7 +91,7 @@ F32 operator/(F32 a_f32, F32 b_f32) {
   if (a.is_nan || b.is_nan || (a.is_infinite && b.is_infinite) || zeros) return kNan;
   if (a.is_infinite || b.significand == 0) return {sign | kF32.overflow_code};
   if (b.is_infinite || a.significand == 0) return {sign};
-  constexpr int kPlaces = 38;  // of the quotient of two significands of 24 bits
+  constexpr int kPlaces = 38;  // places of the quotient of two significands of 24 bits
   const int shift = __builtin_clz(a.significand) - 8;
   const uint64_t dividend = static_cast<uint64_t>(a.significand) << (shift + kPlaces);
   const uint64_t quotient = dividend / b.significand;
@@ -105,7 +106,8 @@ F32 square_root(F32 a_f32) {
   if (a.significand == 0) return a_f32;
   if (a.sign != 0) return kNan;
   if (a.is_infinite) return a_f32;
-  // To 61 or 62 bits and an even exponent: the root has 31, and a remainder counts by being there.
+  // Scales to 61 or 62 bits and an even exponent. The root has 31 bits; the remainder affects
+  // rounding only by existing.
   int shift = __builtin_clz(a.significand) + 30;
   shift -= (a.exponent - shift) & 1;
   const uint64_t square = static_cast<uint64_t>(a.significand) << shift;

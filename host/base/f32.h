@@ -12,9 +12,9 @@ struct F32 {
   uint32_t bits;
 
   bool is_nan() const { return (bits & 0x7FFFFFFF) > kF32.overflow_code; }
-  // Below 0; -0 and NaN are not.
+  // True below 0; false for -0 and NaN.
   bool is_negative() const { return bits > 0x80000000 && !is_nan(); }
-  // Above 0; NaN is not.
+  // True above 0; false for NaN.
   bool is_positive() const { return bits != 0 && bits <= kF32.overflow_code; }
 };
 
@@ -32,7 +32,7 @@ inline F32 operator*(F32 a, F32 b) { return {f32_multiply(a.bits, b.bits)}; }
 inline F32 operator+(F32 a, F32 b) { return fma(a, F32{0x3F800000}, b); }
 inline F32 operator-(F32 a, F32 b) { return a + -b; }
 
-// The nearest integer, a tie to the even one, of a value below 2^22 in magnitude.
+// The nearest integer (ties to even) of a value below 2^22 in magnitude.
 int32_t nearest_integer(F32 a);
 F32 f32_from_integer(int32_t value);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Text of several parts in a buffer of the caller's.
+// Text that is built part by part in the caller's buffer.
 #pragma once
 
 #include <cstdarg>
@@ -9,7 +9,7 @@
 
 namespace nvfp4 {
 
-// Appends to a buffer of the caller's and counts what did not fit.
+// Appends to the caller's buffer and counts what did not fit.
 class Text {
  public:
   Text(char* buffer, size_t bytes) : buffer_(buffer), bytes_(bytes) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The one environment variable of the library, read once, and the callback that stands in for it.
+// The library's one environment variable, which is read once, and the callback that can replace it.
 #include "host/base/log.h"
 
 #include <cinttypes>
@@ -17,7 +17,8 @@ namespace {
 constexpr int32_t kUnread = -1;
 int32_t level_of_process = kUnread;
 
-// secure_getenv: a set-user-id program does not write where its caller asks. What is no level is 0.
+// secure_getenv, so that a set-user-id program does not write where its caller asks. An invalid
+// level counts as 0.
 int32_t read_level() {
   const char* text = secure_getenv("NVFP4_LOG");
   const bool valid = text != nullptr && text[0] >= '0' && text[0] <= '3' && text[1] == '\0';
@@ -34,9 +35,9 @@ int32_t level_of_environment() {
   return known;
 }
 
-// Where lines go instead of stderr. Immutable and never freed: another thread may be about to call
-// it, and a lock would be held in a forked child. Each keeps its predecessor in reach of leak
-// checkers.
+// Destination of lines instead of stderr. A sink is immutable and never freed: another thread may
+// be about to call it, and a lock could be held in a forked child. Each sink keeps its predecessor
+// reachable for leak checkers.
 struct Sink {
   nvfp4_log_callback callback;  // NULL: stderr, by NVFP4_LOG
   void* user;
@@ -52,11 +53,11 @@ const Sink* current_sink() {
 
 int32_t level(const Sink* sink) { return sink != nullptr ? sink->level : level_of_environment(); }
 
-__thread bool in_callback;            // of this thread
-__thread LinesAfterRelease* waiting;  // where this thread's lines wait; NULL: they do not
+__thread bool in_callback;            // set while this thread runs the callback
+__thread LinesAfterRelease* waiting;  // where this thread's lines wait; NULL: written at once
 
-// What a callback does with the library concerns neither its caller's last error nor its own lines,
-// which would make it enter itself without end.
+// If a callback calls the library, that changes neither the outer call's last error nor its log
+// lines; otherwise the callback would enter itself without end.
 void write_line(LogLevel wanted, const char* text) {
   const Sink* sink = current_sink();
   if (level(sink) < static_cast<int32_t>(wanted)) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Lines to stderr by NVFP4_LOG=0..3, or to the program's callback. Off is two loads and a
-// comparison.
+// Lines to stderr by NVFP4_LOG=0..3, or to the program's callback. With logging off a line costs
+// two loads and a comparison.
 #pragma once
 
 #include <cstddef>
@@ -14,15 +14,15 @@ enum class LogLevel : int32_t { silent = 0, error = 1, call = 2, detail = 3 };
 // Whether a line of that level goes anywhere.
 bool logs(LogLevel level);
 
-// On stderr one line "nvfp4: ...", written by a single call so that lines of threads do not mix; a
-// callback gets it without prefix and newline.
+// On stderr a line is "nvfp4: ...", written by a single call so that lines of several threads do
+// not mix. A callback gets it without prefix and newline.
 __attribute__((format(printf, 2, 3))) void log_line(LogLevel level, const char* format, ...);
 
-constexpr size_t kLineBytes = kErrorBytes + 160;  // the longest sentence of status.cc and a prefix
+constexpr size_t kLineBytes = kErrorBytes + 160;  // the longest message of status.cc and a prefix
 
-// While it lives, this thread's lines wait in it; its end writes them. Declared before something is
-// taken that other threads wait for, so that it ends after the release: a callback may use the
-// library, or wait for a lock whose owner does.
+// While it exists, this thread's log lines wait in it; its destructor writes them. Declare it
+// before taking a resource that other threads wait for, so that it ends after the release: a
+// callback may use the library, or wait for a lock whose owner does.
 class LinesAfterRelease {
  public:
   LinesAfterRelease();
@@ -33,7 +33,8 @@ class LinesAfterRelease {
   void keep(LogLevel level, const char* line);
 
  private:
-  // One failure and a line for each image that was tried: [level][line][NUL], one after the other.
+  // Room for one failure and a line per image tried, stored as [level][line][NUL] one after the
+  // other.
   char lines_[kLineBytes + 16 * 128];
   size_t length_ = 0;
 };

@@ -12,8 +12,8 @@ enum class ScaleType { ue4m3, ue8m0 };
 
 struct OperandFormat {
   int32_t format;  // an NVFP4_OPERAND_FORMAT
-  int32_t d_type;  // the NVFP4_TYPE of a D that has it
-  int64_t block;   // elements of K that share a scale; K is a multiple of it
+  int32_t d_type;  // the NVFP4_TYPE of a D in that format
+  int64_t block;   // elements of K per scale; K is a multiple of it
   ScaleType scale;
 };
 
@@ -23,7 +23,7 @@ constexpr OperandFormat kOperandFormats[] = {
 #undef OPERAND_FORMAT
 };
 
-// NULL for what is no format.
+// NULL if there is no such format.
 constexpr const OperandFormat* find_operand_format(int32_t format) {
   for (const OperandFormat& row : kOperandFormats) {
     if (row.format == format) return &row;
@@ -31,7 +31,7 @@ constexpr const OperandFormat* find_operand_format(int32_t format) {
   return nullptr;
 }
 
-// NULL for a D without scales.
+// NULL if such a D has no scales.
 constexpr const OperandFormat* format_of_d(int32_t d_type) {
   for (const OperandFormat& row : kOperandFormats) {
     if (row.d_type == d_type) return &row;

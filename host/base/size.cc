@@ -27,8 +27,8 @@ bool scale_bytes(int64_t rows, int64_t k, int32_t layout, int64_t* bytes) {
   return scale_bytes_for(rows, k, layout, NVFP4_OPERAND_FORMAT_NVFP4, bytes);
 }
 
-// A group of one row takes a tile as one of 128 does: with one row in each group but the last, the
-// rest fills tiles.
+// A group of one row takes a whole tile, like a group of 128. The worst case has one row in each
+// group except the last, which has all other rows.
 bool grouped_scale_bytes(int64_t rows, int64_t groups, int64_t k, int32_t layout, int32_t format,
                          int64_t* bytes) {
   if (groups < 0 || (groups == 0 && rows != 0)) return false;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// All arithmetic on sizes, strides and addresses. Whatever can pass 2^63 - 1 says so.
+// All arithmetic on sizes, strides and addresses. Functions whose result could pass 2^63 - 1 report
+// it.
 #pragma once
 
 #include <cstdint>
 
 namespace nvfp4 {
 
-constexpr int64_t kScaleBlock = 16;        // NVFP4: elements of K that share a scale
+constexpr int64_t kScaleBlock = 16;        // NVFP4: elements of K per scale
 constexpr int64_t kLayoutTileRows = 128;   // 128x4 layout: rows of a tile,
 constexpr int64_t kLayoutTileScales = 4;   // scales of a row of a tile,
 constexpr int64_t kLayoutTileBytes = 512;  // bytes of a tile
@@ -24,11 +25,11 @@ inline bool multiply(int64_t a, int64_t b, int64_t* product) {
 // 16, an unknown layout, or more than 2^63 - 1 bytes.
 bool scale_bytes(int64_t rows, int64_t k, int32_t layout, int64_t* bytes);
 
-// The same of a format, an NVFP4_OPERAND_FORMAT; false for an unknown one, too.
+// The same for a format, an NVFP4_OPERAND_FORMAT; false also for an unknown one.
 bool scale_bytes_for(int64_t rows, int64_t k, int32_t layout, int32_t format, int64_t* bytes);
 
-// What the scales of `rows` rows take at most, however they are divided among groups that begin a
-// tile each. False also where rows have no group.
+// Most bytes that the scales of `rows` rows can take, however they are divided among groups, each
+// of which begins a tile. False also if there are rows but no group.
 bool grouped_scale_bytes(int64_t rows, int64_t groups, int64_t k, int32_t layout, int32_t format,
                          int64_t* bytes);
 
@@ -36,7 +37,7 @@ bool grouped_scale_bytes(int64_t rows, int64_t groups, int64_t k, int32_t layout
 // (count - 1) * stride + span. All >= 0, count >= 1.
 bool extent(int64_t count, int64_t stride, int64_t span, int64_t* units);
 
-// Half-open range of addresses. Empty ranges meet nothing.
+// Half-open range of addresses. An empty range overlaps nothing.
 struct AddressRange {
   uint64_t begin, end;
   bool meets(const AddressRange& other) const {

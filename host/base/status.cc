@@ -18,13 +18,13 @@ namespace {
 #include "host/base/status.def"
 #undef STATUS
 
-// Fixed and in thread-local storage: an error path that allocates is one more thing that can fail.
+// Fixed size and thread-local: an error path that allocates is one more thing that can fail.
 __thread char error_of_thread[kErrorBytes];
 
 }  // namespace
 
 nvfp4_status fail(nvfp4_status status, const char* format, ...) {
-  // Built beside the old sentence, which may be among the arguments.
+  // The new message is built beside the old one, which may be among the arguments.
   char text[kErrorBytes];
   va_list arguments;
   va_start(arguments, format);

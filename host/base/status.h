@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Statuses, and the sentence of the last error, one per thread.
+// Statuses, and the message of the last error of each thread.
 #pragma once
 
 #include <cstddef>
@@ -8,16 +8,16 @@
 
 namespace nvfp4 {
 
-// Keeps the sentence for nvfp4_last_error() of this thread, logs it, and returns `status`.
+// Keeps the message for nvfp4_last_error() of this thread, logs it, and returns `status`.
 __attribute__((format(printf, 2, 3))) nvfp4_status fail(nvfp4_status status, const char* format,
                                                         ...);
 
-// Room for the driver's JIT log, which is the longest thing we quote.
+// Room for the driver's JIT log, the longest text that a message quotes.
 constexpr size_t kErrorBytes = 2048;
 
 const char* last_error();
 
-// While it lives, this thread's last error may change; at its end it is what it was.
+// While it exists, this thread's last error may change; its destructor restores it.
 class KeptError {
  public:
   KeptError();
@@ -34,7 +34,7 @@ const char* status_sentence(nvfp4_status status);
 
 }  // namespace nvfp4
 
-// Hands a failure to the caller, whose sentence is already kept.
+// Returns a failure to the caller; its message has already been kept.
 #define NVFP4_TRY(expression)                                       \
   do {                                                              \
     const nvfp4_status nvfp4_try_status = (expression);             \

@@ -6,7 +6,8 @@
 
 namespace nvfp4 {
 
-// The locale is that of the calling thread alone, and the C locale is static: nothing is allocated.
+// The locale is set for the calling thread alone, and the C locale is static, so nothing is
+// allocated.
 int write_text(char* text, size_t bytes, const char* format, va_list arguments) {
   const locale_t plain = newlocale(LC_ALL_MASK, "C", nullptr);
   const locale_t callers = uselocale(plain);

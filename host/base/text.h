@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Text with numbers as the C locale writes them, whatever locale the program has set: a command
-// line with a decimal comma would not run.
+// Text with numbers in the C locale, whatever locale the program has set: a replay command with a
+// decimal comma would not run.
 #pragma once
 
 #include <cstdarg>
@@ -8,7 +8,7 @@
 
 namespace nvfp4 {
 
-// As vsnprintf.
+// Works like vsnprintf.
 int write_text(char* text, size_t bytes, const char* format, va_list arguments);
 
 }  // namespace nvfp4

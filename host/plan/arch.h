@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The architectures with kernels, a row of arch.def each. No other file asks which one it is.
+// The architectures with kernels, one row of arch.def each. No other file asks which architecture
+// it is.
 #pragma once
 
 #include <cstddef>
@@ -16,20 +17,20 @@ enum ImageIndex : uint32_t {
   kImageCount
 };
 
-// A family of kernels: what it does in its own way (family.h). A row of families.def each.
+// A family of kernels with functions of its own (family.h), one row of families.def each.
 struct Family;
 #define FAMILY(name) extern const Family kFamily_##name;
 #include "host/plan/families.def"
 #undef FAMILY
 
-// Whose kernels each image has.
+// The family of each image's kernels.
 constexpr const Family* kImageFamilies[] = {
 #define IMAGE(family, name, file, label) &kFamily_##family,
 #include "host/plan/images.def"
 #undef IMAGE
 };
 
-// What a GPU could do at most.
+// Peak rates of a GPU.
 struct Roofline {
   double bytes_per_second;
   const char* memory;
@@ -41,10 +42,10 @@ struct Roofline {
 struct Architecture {
   int32_t capability;
   const Family *family, *also;
-  int64_t sm_count;  // a constant and no question to the device: a plan is the same on every GPU
-  uint32_t shared_bytes;  // that a CTA has at most
+  int64_t sm_count;       // a constant, so that a plan is the same on every GPU
+  uint32_t shared_bytes;  // most shared memory of a CTA
   Roofline light;
-  uint32_t images;  // as bits
+  uint32_t images;  // a bit for each image
 
   constexpr bool takes(uint32_t image) const { return (images >> image & 1) != 0; }
   constexpr bool takes(uint32_t image, const Family* of) const {
@@ -71,13 +72,13 @@ constexpr Architecture kArchitectures[] = {
 };
 constexpr size_t kArchitectureCount = sizeof kArchitectures / sizeof kArchitectures[0];
 
-// "10.3" for 103; a number below 0, which no GPU has, as it is.
+// "10.3" for 103. A number below 0, which no GPU has, is printed as it is.
 struct CapabilityText {
   char text[16];
 };
 CapabilityText capability_text(int32_t capability);
 
-// Where a compute capability stands in kArchitectures; refuses one that has no kernel.
+// Index of a compute capability in kArchitectures; refuses one that has no kernel.
 nvfp4_status find_architecture(int32_t capability, uint32_t* index);
 
 }  // namespace nvfp4

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The header's list of rules as a whole: those of problem/, and between them the variant and its
-// tiles.
+// The whole list of the header's rules: those of problem/, with the variant and its tiles between
+// them.
 #include "host/plan/checked.h"
 
 #include <cinttypes>

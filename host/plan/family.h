@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What a family of kernels does in its own way, as one struct of functions. plan/ and run/ know no
-// more of a family than this. Each row of families.def has a file host/family/NAME.cc, which
-// defines kFamily_NAME.
+// What differs between families of kernels, as one struct of functions. plan/ and run/ know nothing
+// else about a family. Each row of families.def has a file host/family/NAME.cc, which defines
+// kFamily_NAME.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace nvfp4 {
 
 struct Driver;
 
-// A variant for a problem, with the split that suits it best.
+// A variant for a problem, with the best split for it.
 struct Choice {
   const Variant* variant;
   uint32_t split, cluster;
@@ -26,7 +26,7 @@ struct Choice {
 
 constexpr size_t kReasonBytes = 160;
 
-// Clocks of the longest running SM, by what takes them.
+// Clock cycles of the SM that runs longest, by cause.
 struct Clocks {
   int64_t stages, sums, ctas;
   int64_t all() const { return stages + sums + ctas; }
@@ -61,36 +61,38 @@ class alignas(128) KernelParams {
 
 struct Family {
   // ---- planning ----
-  // False if the variant has too many tiles for the problem.
+  // False if the problem has too many tiles of the variant.
   bool (*choose_split)(const nvfp4_gemm_desc& desc, const Architecture& arch,
                        const Variant& variant, Choice* choice);
-  // Workspace, and what is launched beside the product, of a plan that has everything else.
+  // Completes a plan with its workspace and the kernels launched beside the product.
   nvfp4_status (*complete)(const nvfp4_gemm_desc& desc, Plan* plan);
-  // NULL: the planner's unit is no time.
+  // NULL if the planner's cost is no time.
   Clocks (*predict)(const nvfp4_gemm_desc& desc, const Plan& plan);
 
   // ---- launching ----
   nvfp4_status (*make_params)(const Driver& driver, const nvfp4_gemm_desc& desc, const Plan& plan,
                               KernelParams* params);
-  // `params` were made for `before`, which differs from `desc` in addresses alone.
+  // `params` were made for `before`, which differs from `desc` only in addresses.
   nvfp4_status (*replace_addresses)(const Driver& driver, const nvfp4_gemm_desc& before,
                                     const nvfp4_gemm_desc& desc, const Plan& plan,
                                     KernelParams* params);
-  // The most specialised kernel of the variant that computes the product on `ctas` CTAs. If the
+  // The most specialised kernel of the variant that can compute the product on `ctas` CTAs. If the
   // variant does not have it, the launch takes the entry before it.
   Entry (*entry)(const Plan& plan, uint32_t ctas, const KernelParams& params);
-  // The kernel that adds K partitions which meet in the workspace; NULL, or no function: none does.
+  // The kernel that adds K partitions from the workspace. NULL, or no function, if there is none.
   const char* (*add_entry)(const Architecture& arch, const Variant& variant);
-  // That a plan for the architecture asks for at most. No function: what the variant says.
+  // Most shared memory that a plan for the architecture may need. Without a function the variant
+  // says it.
   uint32_t (*most_shared_bytes)(const Architecture& arch, const Variant& variant);
 
   // ---- words ----
-  // The planner's rule in a sentence, and what it says of a choice.
+  // The planner's rule in one sentence, and what it says of a choice.
   void (*write_rule)(const Architecture& arch, char (&text)[kReasonBytes]);
   void (*write_choice)(const Choice& choice, char (&text)[kReasonBytes]);
-  // NULL where the kernel stores such a D by TMA, else why threads do. No function: they always do.
+  // NULL if the kernel stores such a D by TMA, otherwise the reason why threads store it. Without a
+  // function threads always store it.
   const char* (*why_not_by_tma)(const nvfp4_gemm_desc& desc, const Plan& plan);
-  // Up to this one each kind of epilogue has code of its own.
+  // Epilogues up to this one have specialised code.
   EpilogueKind last_fast_epilogue;
   // And kEpilogueScaled, where this says so; NULL: nowhere.
   bool (*has_fast_scales)(const nvfp4_gemm_desc& desc, const Plan& plan);
@@ -104,8 +106,9 @@ struct Family {
   bool gate_halves_tile;
 };
 
-// The cheapest choice among the variants that serve the architecture. Its variant is NULL if each
-// has too many tiles. The variants of each type of tokens stand from narrow to wide.
+// The cheapest choice among the variants that serve the architecture. Its variant is NULL if the
+// problem has too many tiles of each. The variants of each token type are sorted from narrow to
+// wide.
 Choice cheapest(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant* variants,
                 uint32_t count);
 

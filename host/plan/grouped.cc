@@ -12,8 +12,8 @@ namespace nvfp4 {
 
 namespace {
 
-// However m rows are divided among l groups: each group that has rows begins a tile, and each
-// further tile takes a tile's rows more.
+// Most token tiles of any division of m rows among l groups: each group that has rows begins a
+// tile, and each further tile needs a tile's rows more.
 int64_t most_token_tiles(const nvfp4_gemm_desc& g, const Variant& v) {
   const int64_t groups = std::min(g.m, g.l);
   return groups + (g.m - groups) / v.tile_tokens;
@@ -23,7 +23,8 @@ bool is_grouped_candidate(const nvfp4_gemm_desc& g, const Architecture& arch, co
   return serves(v, arch) && v.takes_groups() && takes_operands(v, g);
 }
 
-// The first tile that has a usual group's rows, else the widest: they stand from narrow to wide.
+// The narrowest tile that holds a usual group's rows, otherwise the widest; they are sorted from
+// narrow to wide.
 const Variant* usual_variant(const nvfp4_grouped_desc& desc, const nvfp4_gemm_desc& g,
                              const Architecture& arch) {
   const int64_t usual = desc.rows_hint > 0 ? desc.rows_hint : ceil_div(g.m, g.l);
@@ -60,7 +61,7 @@ nvfp4_status decide(const CheckedGrouped& checked, const Architecture& arch, con
               capability_text(arch.capability).text);
 }
 
-// As the batch-invariant product of one group.
+// The split of a batch-invariant product of one group.
 nvfp4_status decide_split(const CheckedGrouped& checked, const Architecture& arch, const Variant& v,
                           Choice* choice) {
   nvfp4_gemm_desc one = *checked.gemm.desc;

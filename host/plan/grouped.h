@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Grouped products: the rules as a whole, and launch geometry, as checked.h and plan.h have them
-// for single ones.
+// Grouped products: all rules, and launch geometry, as checked.h and plan.h have them for single
+// products.
 #pragma once
 
 #include "host/plan/plan.h"
@@ -14,8 +14,8 @@ struct CheckedGrouped {
 
 nvfp4_status check_grouped(const nvfp4_grouped_desc* desc, Caller caller, CheckedGrouped* checked);
 
-// The variant depends on the sizes, rows_hint and desc.variant alone, never on what the device
-// memory says of rows; there are CTAs for the most tiles that any division of the rows has.
+// The variant depends on the sizes, rows_hint and desc.variant alone, never on the row counts in
+// device memory. The grid has CTAs for the most tiles that any division of the rows can have.
 nvfp4_status make_grouped_plan(const CheckedGrouped& checked, int32_t capability, Plan* plan);
 
 }  // namespace nvfp4

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the planners of all families share: every variant is asked for its best split, and the
-// cheapest is taken.
+// The part of planning that all families share: it asks every variant for its best split and takes
+// the cheapest.
 #include "host/plan/plan.h"
 
 #include <algorithm>
@@ -15,8 +15,7 @@ namespace nvfp4 {
 
 namespace {
 
-// The checks counted the tiles of the widest variant of all or of the forced one, each computed by
-// one CTA.
+// The checks counted one CTA per tile, for the forced variant or for the widest of all.
 nvfp4_status refuse_ctas(const CheckedGemm& checked) {
   const nvfp4_gemm_desc& desc = *checked.desc;
   if (checked.forced_split > 1) {
@@ -45,7 +44,7 @@ nvfp4_status refuse_variant(const nvfp4_gemm_desc& desc, const Variant& v,
               v.name, capability_text(arch.capability).text);
 }
 
-// Any variant of the architecture for such operands?
+// Whether any variant of the architecture takes such operands.
 bool has_kernel(const Architecture& arch, const nvfp4_gemm_desc& desc) {
   for (uint32_t i = 0; i < kVariantCount; ++i) {
     if (serves(variant_at(i), arch) && takes_operands(variant_at(i), desc)) return true;
@@ -53,7 +52,7 @@ bool has_kernel(const Architecture& arch, const nvfp4_gemm_desc& desc) {
   return false;
 }
 
-// Type and format, of which the first alone is enough to have no kernel.
+// Explains whether the type or the format has no kernel; the type alone may be enough.
 nvfp4_status refuse_operands(const nvfp4_gemm_desc& desc, const Architecture& arch) {
   nvfp4_gemm_desc nvfp4 = desc;
   nvfp4.operand_format = NVFP4_OPERAND_FORMAT_NVFP4;
@@ -95,8 +94,8 @@ nvfp4_status refuse_split(const nvfp4_gemm_desc& desc, const char* why) {
   return fail(NVFP4_STATUS_INVALID_VALUE, "variant = \"%.64s\" %s", desc.variant, why);
 }
 
-// As many parts as the caller says: whether that is fast is the caller's affair, and a cluster that
-// finds no room waits. Every tile is cut.
+// Uses as many K partitions as the caller asks for, even if that is slow or a cluster has to wait
+// for room. Every tile is split.
 nvfp4_status force_split(const CheckedGemm& checked, const Architecture& arch, Choice* choice) {
   const nvfp4_gemm_desc& desc = *checked.desc;
   const Variant& v = *checked.forced;

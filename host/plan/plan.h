@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Checked problem and compute capability in, launch geometry out. Pure: no driver, no state.
+// From a checked problem and a compute capability to launch geometry. Pure functions without driver
+// or state.
 #pragma once
 
 #include "host/plan/checked.h"
@@ -8,25 +9,26 @@
 namespace nvfp4 {
 
 struct Plan {
-  const Variant* variant;  // NULL: the problem is empty, and the rest is 0
+  const Variant* variant;  // NULL: the problem is empty, and the other members are 0
   uint32_t arch_index;     // in kArchitectures
   uint32_t tiles_m, tiles_n;
-  bool several;      // a CTA computes one tile after the other; no more CTAs than a device has SMs
+  bool several;      // a CTA computes several tiles; the grid then has at most one CTA per SM
   uint32_t split;    // CTAs that share a tile along K
-  uint32_t whole;    // where split > 1: so many tiles come first, each by one CTA alone
+  uint32_t whole;    // where split > 1: this many tiles come first, each computed by a single CTA
   uint32_t cluster;  // CTAs of a cluster
-  uint32_t grid;     // CTAs, flattened into grid.x; where none shares a tile, one for each tile
+  uint32_t grid;     // CTAs, flattened into grid.x; one per tile where no tile is split
   uint64_t workspace_bytes;
-  // Of the workspace, on an architecture whose kernels read tiles alone: the scales of A, then
-  // those of B, converted before the product. 0 where they are no linear ones.
+  // Bytes of the workspace for linear scales of A and then of B, which are converted before the
+  // product on architectures whose kernels read 128x4 tiles only. 0 for scales that are not
+  // converted.
   uint64_t a_scales_bytes, b_scales_bytes;
-  // Bytes that A takes in the workspace, decoded to bf16 before the product by a kernel of its own,
-  // and its matrices: one, or one for each batch. 0: the kernel decodes A, or A is not quantized.
+  // Bytes of the workspace for A decoded to bf16 by a pre-pass, and the number of its matrices:
+  // one, or one per batch. 0 if the kernel decodes A, or A is not quantized.
   uint64_t a_halves_bytes;
   int64_t a_halves_batches;
   // The activation pre-pass, which decodes tokens into the workspace before the product; 0: none.
   uint32_t prepass_ctas, prepass_threads;
-  // The kernel that adds K partitions after the product, from the workspace; 0: none.
+  // The kernel that adds K partitions from the workspace after the product; 0: none.
   uint32_t add_ctas, add_threads;
   uint32_t shared_bytes;  // of a CTA
   bool grouped;           // the rows of groups: tiles_m are the most token tiles that they can have
@@ -37,8 +39,8 @@ struct Plan {
   const Architecture& arch() const;
 };
 
-// The variant depends on the sizes (and on desc.variant) alone, the split and which tiles are whole
-// on the sizes alone, so D has the same bits on every device of a capability. Looks at no
+// The variant depends on the sizes and on desc.variant alone, the split and the unsplit tiles on
+// the sizes alone. So D has the same bits on every device of a capability. Does not check the
 // workspace.
 nvfp4_status make_plan(const CheckedGemm& checked, int32_t capability, Plan* plan);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What speaks for a mechanism, a row of proofs.def each, and whether the planner may take it.
+// The evidence for a mechanism, one row of proofs.def each, and whether the planner may use it.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@ namespace nvfp4 {
 enum class Proof : uint32_t { emulator, published, hardware };
 
 struct ProofRow {
-  const Family *family, *on;  // whose kernel, on GPUs that the other family is the first to serve
+  const Family *family, *on;  // whose kernel, and the first family that serves the GPU
   uint32_t tile_ctas;
-  uint32_t parts;  // of K
+  uint32_t parts;  // K partitions
   Proof proof;
 };
 
@@ -24,7 +24,7 @@ constexpr ProofRow kProofs[] = {
 #undef PROOF
 };
 
-// What no row speaks for has been seen in the emulator alone.
+// A mechanism without a row has run in the emulator only.
 template <uint32_t kRows>
 constexpr Proof proof_of(const ProofRow (&rows)[kRows], const Family* family, const Family* on,
                          uint32_t tile_ctas, uint32_t parts) {
@@ -36,7 +36,7 @@ constexpr Proof proof_of(const ProofRow (&rows)[kRows], const Family* family, co
   return Proof::emulator;
 }
 
-// Others are taken where desc.variant names them.
+// Other mechanisms run only if desc.variant names them.
 template <uint32_t kRows>
 constexpr bool is_taken_unasked(const ProofRow (&rows)[kRows], const Family* family,
                                 const Family* on, uint32_t tile_ctas, uint32_t parts) {

@@ -64,7 +64,7 @@ constexpr Variant variant_of(const Names& names, const Family* family, int32_t a
   return v;
 }
 
-// The names say how long a stage is along K.
+// Names have the length of a k-block.
 #define NVFP4_K_sm80 128
 #define NVFP4_K_sm90 256
 #define NVFP4_K_sm100 256
@@ -96,7 +96,8 @@ constexpr Variant kVariants[] = {
   static_assert(tile::kK == NVFP4_K_##family, "as the name says");
 #include "host/plan/variants.def"
 
-// The checks admit whatever the last row has few enough CTAs for, so no row may have fewer.
+// The checks admit any problem that the last row has few enough CTAs for, so no row may have fewer
+// tiles than it.
 constexpr uint32_t kWidest = kVariantCount - 1;
 #define VARIANT(family, label, tile, ...)                                          \
   static_assert(tile::kWeights / tile::kCtas <= kVariants[kWidest].tile_weights && \
@@ -127,7 +128,7 @@ nvfp4_status refuse_variant(const char* name) {
   return fail(NVFP4_STATUS_INVALID_VALUE, "variant = \"%.64s\" is none of:%s", name, names);
 }
 
-// Of batches, where a tensor map describes them.
+// Whether a tensor map can describe the batches of scales.
 bool scales_fit_map(const Operand& x) {
   constexpr int64_t kStrideBytes = int64_t{1} << 40;  // those of a tensor map are shorter
   int64_t stride = x.scales_stride;
@@ -151,14 +152,14 @@ nvfp4_status refuse_parts(const char* name, const Variant& variant) {
               variant.name, parts);
 }
 
-// Does the name begin with the variant's, a slash after it?
+// Whether the name is the variant's, followed by a slash.
 bool is_cut_of(const char* name, const Variant& variant) {
   const size_t length = strlen(variant.name);
   return strncmp(name, variant.name, length) == 0 && name[length] == '/';
 }
 
-// Does it add along K as all others do that a batch-invariant problem of the architecture may take?
-// Two families do not.
+// Whether it adds along K in the same order as every other variant that a batch-invariant problem
+// of the architecture may take. Variants of two families differ in that order.
 bool is_in_order(const Variant& v, const Architecture& arch) {
   if (!v.batch_invariant || v.family == arch.family) return v.batch_invariant;
   for (const Variant& other : kVariants) {
@@ -224,7 +225,7 @@ const Variant& variant_of_fewest_tiles(const Variant* forced) {
 
 bool count_tiles(const nvfp4_gemm_desc& desc, const Variant& variant, int64_t* of_matrix,
                  int64_t* of_all) {
-  // Below 2^31 each, so below 2^62 together.
+  // Each is below 2^31, so the product is below 2^62.
   *of_matrix = ceil_div(desc.m, variant.tile_tokens) * ceil_div(desc.n, variant.tile_weights);
   return multiply(*of_matrix, desc.l, of_all) && *of_all <= most_tiles(variant);
 }

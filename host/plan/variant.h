@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The kernel variants, a row of variants.def each, and how many tiles one cuts a problem into.
+// The kernel variants, one row of variants.def each, and how many tiles of a variant cover a
+// problem.
 #pragma once
 
 #include <cstdint>
@@ -27,35 +28,35 @@ enum Entry : uint32_t {
   kEntryCount
 };
 
-// Parts that K may be cut into. No variant has code for all of them: has_split().
+// K partitions that exist. No variant has code for all of them: has_split().
 constexpr uint32_t kPartsOfK[] = {1, 2, 3, 4, 8};
 constexpr uint32_t kPartsOfKCount = sizeof kPartsOfK / sizeof kPartsOfK[0];
 
 struct Variant {
   const char* name;
-  const char* cut_names[kPartsOfKCount];  // "sm90_64x16x256/2" for two parts
-  const char* entries[kEntryCount];       // NULL where it has none
+  const char* cut_names[kPartsOfKCount];  // "sm90_64x16x256/2" for two K partitions
+  const char* entries[kEntryCount];       // NULL if the variant has no such kernel
   const Family* family;
   uint32_t tile_weights, tile_tokens, tile_k;
   uint32_t
-      tile_ctas;  // a cluster of so many computes it: each loads its part of weights and tokens
+      tile_ctas;  // CTAs of a cluster that compute it; each loads its part of weights and tokens
   uint32_t stages, stage_bytes;
   uint32_t threads;
   uint32_t shared_bytes;
   uint32_t tmem_columns;
   uint32_t ctas_per_sm;
-  bool workspace_tokens;  // decoded by a kernel of their own, into the workspace
-  // All of a family that are add along K in the same order, for a given split.
+  bool workspace_tokens;  // tokens are decoded into the workspace by the activation pre-pass
+  // Variants with this flag add along K in the same order for a given split.
   bool batch_invariant;
-  bool d_by_tma;          // where D's layout lets it (host/family/d_store.h)
+  bool d_by_tma;          // D is stored by TMA where its layout permits (host/family/d_store.h)
   bool several_tiles;     // a CTA computes one tile after the other
-  uint32_t accumulators;  // 2: the epilogue of a tile runs under the next one's products
-  // But only where all of them have the same tokens and each part of K has a stage for each warp
-  // that decodes tokens: so many; 0 where none does.
+  uint32_t accumulators;  // 2: the epilogue of a tile overlaps the next tile's products
+  // Number of token-decoding warps (0: none). With such warps a CTA takes several tiles only if
+  // they share their tokens and every K partition has at least that many k-blocks.
   uint32_t token_warps;
   uint32_t max_split;
-  int32_t a_type;  // of the tokens it takes: NVFP4_TYPE_NONE, _F16 or _BF16
-  bool ue8m0;      // it takes every operand format, else NVFP4 alone
+  int32_t a_type;  // type of its tokens: NVFP4_TYPE_NONE, _F16 or _BF16
+  bool ue8m0;      // takes every operand format; otherwise NVFP4 alone
   uint32_t stage_clocks;
   GatedNumbers gated;  // of the entry for gated products, whose stages have more of two matrices
 
@@ -75,7 +76,7 @@ uint32_t index_of(const Variant& variant);
 // The variant of that index among those that serve the architecture; NULL beyond the last.
 const Variant* served_variant(const Architecture& arch, uint32_t index);
 
-// Who has 8 parts has 3 as well.
+// A variant that supports 8 K partitions also supports 3.
 inline bool has_split(const Variant& v, uint32_t parts) {
   return parts <= v.max_split && (parts != 3 || v.max_split == 8);
 }
@@ -85,7 +86,8 @@ inline bool serves(const Variant& variant, const Architecture& arch) {
          variant.shared_bytes <= arch.shared_bytes;
 }
 
-// Tokens with UE8M0 scales that a kernel for tokens in bf16 takes, after they have been decoded.
+// Whether tokens with UE8M0 scales are decoded to bf16 first, so that a kernel for bf16 tokens
+// takes them.
 inline bool takes_decoded(const Variant& v, const nvfp4_gemm_desc& desc) {
   return v.ue8m0 && v.a_type == NVFP4_TYPE_BF16 && desc.a_type == NVFP4_TYPE_NONE &&
          desc.operand_format != NVFP4_OPERAND_FORMAT_NVFP4;
@@ -96,38 +98,39 @@ inline bool takes_operands(const Variant& v, const nvfp4_gemm_desc& desc) {
          takes_decoded(v, desc);
 }
 
-// May the planner take it?
+// Whether the planner may choose the variant.
 bool is_candidate(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v);
 
-// A tile of two CTAs loads scales by tensor maps, whose batches are less than 2^40 bytes apart.
+// A tile of two CTAs loads scales through tensor maps, whose batches are less than 2^40 bytes
+// apart.
 bool has_scale_maps(const nvfp4_gemm_desc& desc, const Variant& v);
 
-// May a CTA compute one tile after the other, of so many in all, so many along N, the shortest part
-// of which has so many stages?
+// Whether a CTA may compute several tiles, given the number of tiles, the number along N, and the
+// k-blocks of the shortest K partition.
 inline bool takes_several_tiles(const Variant& v, int64_t tiles, int64_t tiles_n, int64_t stages) {
   return v.several_tiles && (v.token_warps == 0 || (tiles == tiles_n && stages >= v.token_warps));
 }
 
-// The name of a variant, split 0; or one of its cut_names, with that many parts. NULL stays NULL;
-// refuses a name that no variant has, with the list of those that are there.
+// Finds a variant by its name (split 0) or by one of its cut_names (split is that number). NULL
+// stays NULL; an unknown name is refused with the list of names.
 nvfp4_status find_variant(const char* name, const Variant** variant, uint32_t* split);
 
-// The same backwards, a string of the library's.
+// The inverse; a string that the library owns.
 const char* name_of(const Variant& variant, uint32_t split);
 
-// A K that the ring of a CTA which computes a tile alone wraps over: its stages and two more. The
-// self test has one tile of it; the limits say how large its operands and D are at most.
+// A K that wraps around the ring of a CTA with a single tile: its stages and two more k-blocks. The
+// self test has one tile of it; the limits bound its operands and D.
 inline constexpr int64_t wrapping_k(const Variant& v) { return int64_t{v.stages + 2} * v.tile_k; }
 constexpr int64_t kMostWrappingElements = 576 * 1024;
 constexpr int64_t kMostTileElements = 256 * 256;
 
-constexpr int64_t kMaxTiles = INT32_MAX;  // grid.x, where each is a CTA's
+constexpr int64_t kMaxTiles = INT32_MAX;  // grid.x, with one CTA per tile
 inline int64_t most_tiles(const Variant& v) { return kMaxTiles / v.tile_ctas; }
 
-// The variant that needs the fewest tiles for a problem: the forced one, else the widest.
+// The variant that needs the fewest tiles for a problem: the forced one, otherwise the widest.
 const Variant& variant_of_fewest_tiles(const Variant* forced);
 
-// Tiles of one matrix and of all batches. False if they are more than it may have.
+// Tiles of one matrix and of all batches. False if there are more than allowed.
 bool count_tiles(const nvfp4_gemm_desc& desc, const Variant& variant, int64_t* of_matrix,
                  int64_t* of_all);
 

@@ -19,7 +19,7 @@ constexpr Enumerator kEnumerators[] = {
 #undef ENUMERATOR
 };
 
-constexpr size_t kListBytes = 256;  // every enumerator of the longest enumeration
+constexpr size_t kListBytes = 256;  // fits every enumerator of the longest enumeration
 
 void list_names(Enumeration enumeration, EnumeratorSet legal, char list[kListBytes]) {
   size_t length = 0;

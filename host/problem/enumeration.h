@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The header's enumerations by name, so that a sentence says NVFP4_TYPE_BF16 and not 2.
+// The header's enumerations by name, so that messages say NVFP4_TYPE_BF16 instead of 2.
 #pragma once
 
 #include <cstdint>
@@ -23,21 +23,21 @@ enum class Enumeration {
   fused,
 };
 
-// Values of an enumeration, a bit each.
+// Values of an enumeration, one bit each.
 using EnumeratorSet = uint32_t;
 constexpr EnumeratorSet only(int32_t value) { return EnumeratorSet{1} << value; }
 constexpr bool holds(EnumeratorSet set, int32_t value) {
   return value >= 0 && value < 32 && (set >> value & 1) != 0;
 }
 
-// NULL for a value that the enumeration has not.
+// NULL if the enumeration has no such value.
 const char* enumerator_name(Enumeration enumeration, int32_t value);
 
-// INVALID_ENUM, with the names of what is legal, unless the value is one of those.
+// INVALID_ENUM with the names of the legal values, unless the value is one of them.
 nvfp4_status rule_enumerator(const char* field, int32_t value, Enumeration enumeration,
                              EnumeratorSet legal);
 
-// NOT_SUPPORTED: a legal value that this version has not.
+// NOT_SUPPORTED: a legal value that this version does not implement.
 nvfp4_status enumerator_not_there(const char* field, int32_t value, Enumeration enumeration);
 
 }  // namespace nvfp4

@@ -22,7 +22,7 @@ static_assert(same(kActivationGeluTanh, NVFP4_ACTIVATION_GELU_TANH));
 static_assert(same(kActivationSilu, NVFP4_ACTIVATION_SILU));
 static_assert(same(kActivationGeluErf, NVFP4_ACTIVATION_GELU_ERF));
 
-// Elements from one to that of the next row and of the next column.
+// Distance in elements to the next row and to the next column.
 void set_steps(int32_t order, int64_t ld, int64_t* row, int64_t* column) {
   const bool by_row = order == NVFP4_CD_ORDER_ROW_MAJOR;
   *row = by_row ? ld : 1;
@@ -87,7 +87,7 @@ EpilogueParams make_epilogue(const nvfp4_gemm_desc& g) {
   p.b_tensor_scale = g.b_tensor_scale;
   p.c = g.c;
   p.bias = g.bias;
-  p.c_batch_stride = g.l > 1 ? g.c_batch_stride : 0;  // else it was not looked at
+  p.c_batch_stride = g.l > 1 ? g.c_batch_stride : 0;  // otherwise it was not checked
   set_steps(g.cd_order, g.c_ld, &p.c_row, &p.c_column);
   set_steps(g.cd_order, g.d_ld, &p.d_row, &p.d_column);
   p.beta = g.beta;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The epilogue's fields of a descriptor, as kernels read them.
+// The epilogue's fields of a descriptor, in the form that kernels read.
 #pragma once
 
 #include "kernel/common/epilogue.h"
@@ -8,7 +8,7 @@
 
 namespace nvfp4 {
 
-// Of a descriptor that passed check_gemm.
+// The desc must have passed check_gemm.
 EpilogueParams make_epilogue(const nvfp4_gemm_desc& desc);
 
 // What a gated product has beside.

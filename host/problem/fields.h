@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The parts of check_gemm, a file each, and what they share.
+// The parts of check_gemm, one file each, and what they share.
 #pragma once
 
 #include "host/problem/check.h"
@@ -9,7 +9,7 @@ namespace nvfp4 {
 
 constexpr int64_t kAddressAlignment = 16;  // TMA and 16-byte stores
 
-// A or B, and its scales.
+// A or B with its scales.
 struct Operand {
   const char *name, *ld_name, *stride_name, *scales_name, *scales_stride_name;
   int64_t rows, k, l;
@@ -17,7 +17,7 @@ struct Operand {
   int64_t ld, stride, scales_stride;
   int32_t layout;
   int32_t type;    // NVFP4_TYPE_NONE: quantized, with scales
-  int32_t format;  // of what is quantized
+  int32_t format;  // format of a quantized operand
 
   bool quantized() const { return type == NVFP4_TYPE_NONE; }
 };
@@ -28,7 +28,7 @@ Operand operand_b2(
 // Bytes of the scales of one matrix, in either layout. False if they are more than 2^63 - 1.
 bool scale_bytes_of(const Operand& x, int32_t layout, int64_t* bytes);
 
-// C or D as lines of neighbours: rows, or columns where cd_order says so.
+// C or D as contiguous lines: rows, or columns if cd_order says so.
 struct Lines {
   const char *count_name, *length_name;  // "m" or "n"
   int64_t count, length;
@@ -37,9 +37,9 @@ Lines lines_of_cd(const nvfp4_gemm_desc& g);
 
 // Bytes of an element of NVFP4_TYPE_F16, _BF16 or _F32.
 int64_t bytes_of_type(int32_t type);
-// beta comes by value and is 0 or -0: C is not read.
+// True if beta is a host value of 0 or -0, so that C is not read.
 bool beta_is_zero(const nvfp4_gemm_desc& g);
-// There is a C to look at: it may be read, and its address is given, unless only sizes are.
+// True if C has to be checked: it may be read, and its address is given unless only sizes are.
 bool has_c(const nvfp4_gemm_desc& g, bool sizes_alone);
 
 // A gated product: of b and b2. Where no address is given alpha2 says that there will be a b2.
@@ -50,17 +50,17 @@ nvfp4_status check_gated(const nvfp4_gemm_desc& g, bool sizes_alone);
 // Every address of the problem is NULL.
 bool has_no_address(const nvfp4_gemm_desc& g);
 
-// enums.cc: each enumerator is one of its enumeration, and there for this caller.
+// enums.cc: each enumerator belongs to its enumeration, and this caller supports it.
 nvfp4_status check_enums(const nvfp4_gemm_desc& g, Caller caller);
 
-// absent.cc: switches and reserved words have a legal value; what is not there is NULL, 0 or off.
+// absent.cc: switches and reserved words have legal values; absent features are NULL, 0 or off.
 nvfp4_status check_switches(const nvfp4_gemm_desc& g);
 nvfp4_status check_absent(const nvfp4_gemm_desc& g);
 nvfp4_status check_absent_addresses(const nvfp4_gemm_addresses& x, bool grouped, bool gated);
 
-// companions.cc: fields that go together, as C and its type, are there together.
+// companions.cc: fields that belong together, such as C and its type, are given together.
 nvfp4_status check_companions(const nvfp4_gemm_desc& g, bool sizes_alone);
-// Among them: an A that is not quantized has no scales.
+// One of these rules: an A that is not quantized has no scales.
 nvfp4_status check_a_scales(const nvfp4_gemm_desc& g);
 // A pointer that is NULL where the field has that value; one that is not, unless only sizes are.
 nvfp4_status rule_without(const char* name, const void* pointer, const char* field, Enumeration of,
@@ -72,17 +72,17 @@ nvfp4_status check_leading_dimensions(const nvfp4_gemm_desc& g, bool sizes_alone
 nvfp4_status check_strides(const nvfp4_gemm_desc& g, bool sizes_alone);
 nvfp4_status check_input_strides(const nvfp4_gemm_desc& g, bool sizes_alone);
 
-// scaled_d.cc: a D with scales has them, and a place for them; any other D has neither.
+// scaled_d.cc: a D with scales has an address for them; any other D has none.
 nvfp4_status check_scaled_d(const nvfp4_gemm_desc& g);
 
-// addresses.cc: those required are there and aligned; arrays end within the address space, and what
-// is written shares no byte with what is read.
+// addresses.cc: required addresses are given and aligned, arrays end within the address space, and
+// no output shares a byte with an input.
 nvfp4_status check_addresses(const nvfp4_gemm_desc& g, Caller caller);
 nvfp4_status check_overlap(const nvfp4_gemm_desc& g);
-// An input that no field of the desc names.
+// Checks an input that no field of the desc names.
 nvfp4_status check_apart_from_d(const nvfp4_gemm_desc& g, const char* name, const void* first,
                                 int64_t bytes);
-// Of an array at address 0: what is left of check_overlap for sizes alone.
+// Checks an array as if it were at address 0: the part of the overlap rules that needs sizes alone.
 nvfp4_status check_extents(const nvfp4_gemm_desc& g);
 
 }  // namespace nvfp4

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How a quantizer's work is divided among CTAs, and the workspace that follows from it.
+// How the quantizer's work is divided among CTAs, and the workspace that this needs.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,16 @@ struct QuantizerGrid {
   uint32_t ctas, rows;
 };
 
-// CTAs that take 32 blocks of kQuantizeWarps rows at a time: at most `most`, or as many as one set
-// of rows has, and of those as few as are done at the same time.
+// CTAs that each take 32 blocks of kQuantizeWarps rows at a time. There are at most `most`, and no
+// more than one set of rows has; among the counts that finish in the same time the smallest is
+// used.
 QuantizerGrid quantizer_grid(int64_t rows, int64_t k, int64_t most);
 
-// The search for the largest magnitude. Each CTA leaves a number, which every CTA of the next
-// kernel reads again, so there are few, and as many on every device.
+// Grid of the search for the largest magnitude. Each CTA leaves a number that every CTA of the next
+// kernel reads, so there are few, and the same count on every device.
 QuantizerGrid amax_grid(const nvfp4_quantize_desc& desc);
 
-// Does each row have a tensor scale of its own?
+// Whether each row has a tensor scale of its own.
 inline bool has_row_scales(int32_t tensor_scale_mode) {
   return tensor_scale_mode == NVFP4_TENSOR_SCALE_ROW_AMAX ||
          tensor_scale_mode == NVFP4_TENSOR_SCALE_ROWS ||

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The command line that makes a problem again: what differs from the defaults of `nvfp4 run`.
+// The command line that reproduces a problem: everything that differs from the defaults of `nvfp4
+// run`.
 #include <cinttypes>
 
 #include "host/base/formats.h"
@@ -52,7 +53,7 @@ void add_layouts(const nvfp4_gemm_desc& g, Text* line) {
   if (g.b_scale_layout == NVFP4_SCALE_LAYOUT_LINEAR) line->add(" --b-scales linear");
 }
 
-// Scalars on the device have values that nobody here may read: those of the command line.
+// The library must not read scalars on the device, so the command line's own values stand for them.
 void add_epilogue(const nvfp4_gemm_desc& g, Text* line) {
   const bool by_value = g.scalar_mode == NVFP4_SCALARS_HOST;
   if (by_value && g.alpha != 1.0f) line->add(" --alpha %.9g", f64_from_f32(g.alpha));

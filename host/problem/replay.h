@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The command line that makes a problem again.
+// The command line that reproduces a problem.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,12 @@
 
 namespace nvfp4 {
 
-constexpr size_t kReplayBytes = 1024;  // fifteen numbers of 20 digits and their names fit
+constexpr size_t kReplayBytes = 1024;  // fits fifteen numbers of 20 digits and their names
 
-// "nvfp4 run --m ...": sizes, and whatever else of the problem differs from the default. K > 0.
+// Writes "nvfp4 run --m ...": the sizes, and everything else that differs from the defaults. K > 0.
 void write_replay(const nvfp4_gemm_desc& desc, char* text, size_t bytes);
 
-// An NVFP4_ACTIVATION_ in that line: "gelu-tanh", for example.
+// The word for an NVFP4_ACTIVATION_ in that line, for example "gelu-tanh".
 const char* activation_word(int32_t activation);
 
 }  // namespace nvfp4

@@ -82,7 +82,8 @@ nvfp4_status rule_result_size(uint64_t size, uint64_t known, const char* type) {
               size, type, known, kMaxStructSize);
 }
 
-// A caller with a newer header may use it if every field that we do not know is left at zero.
+// A caller with a newer header is accepted if it leaves every field that this version does not know
+// at 0.
 nvfp4_status rule_struct_size(const void* structure, uint64_t size, uint64_t least, uint64_t known,
                               const char* type) {
   if (size < least || size > kMaxStructSize) {
@@ -105,7 +106,7 @@ nvfp4_status rule_struct_size(const void* structure, uint64_t size, uint64_t lea
 
 nvfp4_status rule_tensor_scale(float tensor_scale) {
   const uint32_t bits = f32_bits(tensor_scale);
-  if (bits == 0 || bits >= kF32.overflow_code) {  // a sign, infinity and NaN too
+  if (bits == 0 || bits >= kF32.overflow_code) {  // also refuses negative numbers, infinity and NaN
     return fail(NVFP4_STATUS_INVALID_VALUE, "tensor_scale = %g is not finite and above 0",
                 f64_from_f32(tensor_scale));
   }

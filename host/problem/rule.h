@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The single rules that check_*.cc put in order. Each refuses with field, value and rule.
+// The single rules that the files of check/ put in order. Each message has the field, its value and
+// the rule.
 #pragma once
 
 #include <cstring>
@@ -9,10 +10,10 @@
 
 namespace nvfp4 {
 
-// 0 .. limit: below is INVALID_VALUE, above is LIMIT.
+// Accepts 0 to limit. Below is INVALID_VALUE, above is LIMIT.
 nvfp4_status rule_range(const char* name, int64_t value, int64_t limit);
 nvfp4_status rule_at_least(const char* name, int64_t value, const char* what, int64_t least);
-// Refusals name the nearest multiples.
+// The message names the nearest multiples.
 nvfp4_status rule_multiple(nvfp4_status status, const char* name, int64_t value, int64_t of,
                            const char* why);
 nvfp4_status rule_not_null(const char* name, const void* pointer);
@@ -22,13 +23,13 @@ nvfp4_status rule_address_range(const char* name, const void* first, int64_t byt
                                 AddressRange* range);
 nvfp4_status rule_apart(const char* name, const AddressRange& range, const char* other_name,
                         const AddressRange& other);
-// sizeof(type) as the caller knows it: not below the least that there ever was, and what we do not
-// know is zero.
+// The caller's sizeof(type) must not be below the smallest one ever released, and bytes that this
+// version does not know must be zero.
 nvfp4_status rule_struct_size(const void* structure, uint64_t size, uint64_t least, uint64_t known,
                               const char* type);
-// The same of a structure that is filled: its bytes may hold anything before.
+// The same for a struct that the library fills, whose bytes may hold anything before.
 nvfp4_status rule_result_size(uint64_t size, uint64_t known, const char* type);
-// The caller's struct with 0 where it ends before ours does.
+// Copies the caller's struct, with 0 in the fields that it is too short to have.
 template <typename T>
 nvfp4_status read_struct(const T& given, uint64_t least, const char* type, T* known) {
   NVFP4_TRY(rule_struct_size(&given, given.struct_size, least, sizeof(T), type));

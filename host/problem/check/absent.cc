@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Features that the structs have and this version has not: NULL, 0 or off, or refused by name.
+// Features that are declared but not in this version: their fields must be NULL, 0 or off, or they
+// are refused by name.
 #include <cinttypes>
 #include <iterator>
 

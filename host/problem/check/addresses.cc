@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Addresses of nvfp4_gemm_desc: there, aligned, within the address space, apart.
+// Addresses of nvfp4_gemm_desc: given, aligned, inside the address space, without overlap.
 #include <cinttypes>
 
 #include "host/base/operand_format.h"
@@ -25,7 +25,7 @@ struct Named {
   AddressRange range;
 };
 
-// What a product reads, in the order of the struct.
+// Arrays that a product reads, in the order of the struct.
 struct Inputs {
   Named of[16];
   int count;
@@ -52,7 +52,7 @@ nvfp4_status push_operand(Inputs* inputs, const Operand& x) {
   return push(inputs, x.scales_name, x.scales, scales);
 }
 
-// A pointer that is NULL has no bytes.
+// A NULL pointer has no bytes.
 nvfp4_status push_floats(Inputs* inputs, const char* name, const float* first, int64_t count) {
   return push(inputs, name, first, first == nullptr ? 0 : count * int64_t{sizeof(float)});
 }
@@ -85,7 +85,7 @@ nvfp4_status range_of_c(const nvfp4_gemm_desc& g, AddressRange* range) {
   return range_of_cd(g, "c", g.c, g.c_type, g.c_ld, g.c_batch_stride, range);
 }
 
-// All but C, which D may be.
+// All inputs except C, which may be the same memory as D.
 nvfp4_status find_inputs(const nvfp4_gemm_desc& g, Inputs* inputs) {
   inputs->count = 0;
   if (g.k > 0) {
@@ -117,7 +117,7 @@ nvfp4_status apart_from_inputs(const char* name, const AddressRange& range, cons
   return NVFP4_SUCCESS;
 }
 
-// Element by element the same memory: each is read before it is written.
+// C and D are the same memory element by element, so each element is read before it is written.
 bool c_is_d(const nvfp4_gemm_desc& g) {
   return g.c == g.d && g.c_type == g.d_type && g.c_ld == g.d_ld &&
          (g.l == 1 || g.c_batch_stride == g.d_batch_stride);
@@ -153,7 +153,7 @@ bool has_no_address(const nvfp4_gemm_desc& g) {
   return true;
 }
 
-// With K = 0 the operands have no elements and are not looked at.
+// With K = 0 the operands have no elements and are not checked.
 nvfp4_status check_addresses(const nvfp4_gemm_desc& g, Caller caller) {
   enum class Need { never, always, if_k };
   const bool quantized = g.a_type == NVFP4_TYPE_NONE;
@@ -165,7 +165,7 @@ nvfp4_status check_addresses(const nvfp4_gemm_desc& g, Caller caller) {
     const char* name;
     const void* address;
     Need need;
-    uint64_t host_alignment;  // the CPU needs what the type needs
+    uint64_t host_alignment;  // the alignment that the CPU needs for the type
   } rows[] = {
       {"a", g.a, Need::if_k, a_bytes},
       {"a_scales", g.a_scales, quantized ? Need::if_k : Need::never, 1},

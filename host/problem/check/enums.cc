@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Fields of nvfp4_gemm_desc that hold an enumerator: which each may hold, and which are there.
+// Fields of nvfp4_gemm_desc that hold an enumerator: which values are legal, and which are
+// supported.
 #include "host/problem/enumeration.h"
 #include "host/problem/fields.h"
 #include "host/problem/rule.h"
@@ -14,7 +15,7 @@ struct EnumField {
   const char* name;
   int32_t Desc::*field;
   Enumeration enumeration;
-  EnumeratorSet legal, run, reference;  // what is there for each Caller
+  EnumeratorSet legal, run, reference;  // supported for each Caller
 };
 
 template <typename... Values>
@@ -40,7 +41,7 @@ constexpr EnumeratorSet kSquaredToo = kActivations | only(NVFP4_ACTIVATION_RELU_
 constexpr EnumeratorSet kPdl = any_of(NVFP4_PDL_OFF, NVFP4_PDL_ON, NVFP4_PDL_ON_STATIC_WEIGHTS);
 constexpr EnumeratorSet kOrders = any_of(NVFP4_CD_ORDER_ROW_MAJOR, NVFP4_CD_ORDER_COLUMN_MAJOR);
 constexpr EnumeratorSet kAxes = any_of(NVFP4_BIAS_AXIS_COLUMN, NVFP4_BIAS_AXIS_ROW);
-constexpr EnumeratorSet kFirst = only(0);  // the value of a field that was never set
+constexpr EnumeratorSet kFirst = only(0);  // value of a field that was never set
 constexpr EnumeratorSet kATypes = any_of(NVFP4_TYPE_NONE, NVFP4_TYPE_F16, NVFP4_TYPE_BF16);
 
 #define FIELD(name) #name, &Desc::name
@@ -69,7 +70,7 @@ constexpr EnumField kEnumFields[] = {
 nvfp4_status check_enums(const nvfp4_gemm_desc& g, Caller caller) {
   for (const EnumField& row : kEnumFields) {
     const int32_t value = g.*row.field;
-    // There are no scales of an A that is not quantized.
+    // An A that is not quantized has no scales.
     const bool no_scales = row.field == &Desc::a_scale_layout && g.a_type != NVFP4_TYPE_NONE;
     if (no_scales && value == NVFP4_SCALE_LAYOUT_UNSET) continue;
     NVFP4_TRY(rule_enumerator(row.name, value, row.enumeration, row.legal));

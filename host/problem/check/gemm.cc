@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The rules of nvfp4_gemm_desc that no variant decides, in the order of the header's list.
+// Rules of nvfp4_gemm_desc that do not depend on a variant, in the header's order.
 #include <cinttypes>
 #include <cstddef>
 
@@ -12,11 +12,11 @@ namespace nvfp4 {
 namespace {
 
 constexpr int64_t kMaxSize = INT32_MAX;
-constexpr int64_t kMaxReferenceK = 1 << 20;  // its sums then fit 63 bits
+constexpr int64_t kMaxReferenceK = 1 << 20;  // keeps the reference's sums within 63 bits
 
 // ---- m, n, k, l --------------------------------------------------------------------------------
 
-// What is no format is refused after the sizes.
+// An unknown format is refused after the sizes.
 nvfp4_status check_k(const nvfp4_gemm_desc& g, Caller caller) {
   const OperandFormat* const format = find_operand_format(g.operand_format);
   const int64_t block = format == nullptr ? kScaleBlock : format->block;

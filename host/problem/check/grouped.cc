@@ -17,7 +17,7 @@ nvfp4_status not_there(const char* what) {
               NVFP4_VERSION_MAJOR, NVFP4_VERSION_MINOR, NVFP4_VERSION_PATCH);
 }
 
-// What the struct has and this version has not.
+// Features that the struct declares and this version does not have.
 nvfp4_status check_grouped_absent(const nvfp4_grouped_desc& d) {
   if (d.rows_kind == NVFP4_ROWS_COUNTS) return not_there("rows_kind = NVFP4_ROWS_COUNTS");
   if (d.group_alpha != nullptr) return not_there("group_alpha is not NULL");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The rules of the functions that work on host memory.
+// Rules of the functions that work on host memory.
 #include <cinttypes>
 
 #include "host/base/formats.h"
@@ -49,7 +49,7 @@ nvfp4_status check_quantize(const float* x, int64_t x_ld, int64_t rows, int64_t 
                             float tensor_scale, const void* codes, int64_t codes_ld,
                             const void* scales, int32_t scale_layout, bool* empty) {
   NVFP4_TRY(check_matrix(rows, k));
-  // By bits: for a caller that counts subnormal numbers as zero they are still above 0.
+  // Compares bits: a caller that flushes subnormals would see them as 0.
   NVFP4_TRY(rule_tensor_scale(tensor_scale));
   NVFP4_TRY(rule_scale_layout("scale_layout", scale_layout));
   *empty = rows == 0 || k == 0;

@@ -9,7 +9,7 @@ namespace nvfp4 {
 
 namespace {
 
-// Tensor maps want 16 bytes and take less than 2^40.
+// Tensor maps require multiples of 16 bytes below 2^40.
 int64_t operand_multiple(const Operand& x) { return x.quantized() ? 32 : 8; }
 int64_t max_stride(const Operand& x) { return (int64_t{1} << (x.quantized() ? 41 : 39)) - 1; }
 
@@ -34,7 +34,7 @@ nvfp4_status check_operand_strides(const Operand& x) {
   return rule_at_least(x.scales_stride_name, x.scales_stride, "nvfp4_scale_bytes_for()", bytes);
 }
 
-// Batches of D lie one after the other, or their lines interleave.
+// Batches of D either follow each other, or their lines interleave.
 nvfp4_status check_d_stride(const nvfp4_gemm_desc& g) {
   if (g.l == 1) return NVFP4_SUCCESS;
   NVFP4_TRY(rule_range("d_batch_stride", g.d_batch_stride, INT64_MAX));

@@ -32,7 +32,7 @@ nvfp4_status check_tensor_scale_mode(int32_t mode, bool codes_are_read) {
                          codes_are_read ? read : read | made);
 }
 
-// UE8M0 scales reach every number of fp32, so there is no second level above them.
+// UE8M0 scales cover the whole range of fp32, so no tensor scale is needed.
 nvfp4_status check_second_level(const nvfp4_quantize_desc& q) {
   constexpr uint32_t kOne = 0x3F800000;
   const bool one =
@@ -63,7 +63,7 @@ nvfp4_status check_numbers(const nvfp4_quantize_desc& q, QuantizerCall call) {
   return NVFP4_SUCCESS;
 }
 
-// Buffers are read and written in one direction or the other: none may meet another.
+// Each buffer is read in one direction and written in the other, so none may overlap another.
 nvfp4_status check_places(const nvfp4_quantize_desc& q, uint64_t workspace_bytes) {
   constexpr bool kWritten = true;
   NVFP4_TRY(rule_at_least("x_ld", q.x_ld, "k", q.k));

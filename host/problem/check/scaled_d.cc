@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A D of E2M1 codes with scales: its shape, the layout of its scales, and what any other D has not.
+// A D of E2M1 codes with scales: its shape, the layout of its scales, and the fields that any other
+// D must leave unset.
 #include <cinttypes>
 
 #include "host/base/operand_format.h"
