@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The exported functions: check, then hand over.
+// The exported functions check their arguments and call the rooms below.
 #include "host/base/log.h"
 #include "host/base/size.h"
 #include "host/base/status.h"
@@ -27,10 +27,11 @@ namespace {
   NVFP4_TEXT(NVFP4_VERSION_MAJOR) \
   "." NVFP4_TEXT(NVFP4_VERSION_MINOR) "." NVFP4_TEXT(NVFP4_VERSION_PATCH)
 
-// NVFP4_COMPILER comes from the build, "nvcc 13.0.88". No date, no path: builds are reproducible.
+// The build sets NVFP4_COMPILER, e.g. "nvcc 13.0.88". It contains no date and no path, so builds
+// are reproducible.
 constexpr char kHead[] = "nvfp4gemm " NVFP4_VERSION_TEXT ", kernels by " NVFP4_COMPILER;
 
-// "head, label (10.0 10.3), label (9.0)", from the tables when this file is compiled.
+// "head, label (10.0 10.3), label (9.0)", made from the tables at compile time.
 struct BuildInfo {
   char text[sizeof kHead + 1024];
   size_t length = 0;
@@ -119,7 +120,7 @@ nvfp4_status nvfp4_gemm_supported(const nvfp4_gemm_desc* desc, int32_t compute_c
   CheckedGemm checked;
   Plan plan;
   NVFP4_TRY(check_and_plan(desc, compute_capability, &checked, &plan));
-  if (checked.sizes_alone) return NVFP4_SUCCESS;  // what is not allocated yet cannot be too small
+  if (checked.sizes_alone) return NVFP4_SUCCESS;  // not allocated yet, so not too small
   return check_workspace(*checked.desc, plan.workspace_bytes);
 }
 
@@ -129,7 +130,7 @@ nvfp4_status nvfp4_gemm_workspace_bytes(const nvfp4_gemm_desc* desc, int32_t com
   CheckedGemm checked;
   Plan plan;
   NVFP4_TRY(check_and_plan(desc, compute_capability, &checked, &plan));
-  *bytes = plan.workspace_bytes;  // 0 where K is: D is filled
+  *bytes = plan.workspace_bytes;  // 0 where K is 0: D is filled
   return NVFP4_SUCCESS;
 }
 

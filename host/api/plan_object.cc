@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// nvfp4_gemm_plan: a prepared problem that is kept. Nothing in it changes after plan_create, so any
-// number of threads may run it.
+// nvfp4_gemm_plan: a prepared problem. It never changes after plan_create, so any number of threads
+// may run it at once.
 #include <cinttypes>
 #include <cstdlib>
 #include <cstring>
@@ -19,8 +19,8 @@ namespace nvfp4 {
 
 namespace {
 
-// Host memory is allocated here, by nvfp4_set_log_callback and, until it returns, by
-// nvfp4_selftest.
+// Only this function, nvfp4_set_log_callback and, until it returns, nvfp4_selftest allocate host
+// memory.
 nvfp4_status allocate(nvfp4_gemm_plan** plan) {
   void* memory = nullptr;
   if (posix_memalign(&memory, alignof(nvfp4_gemm_plan), sizeof(nvfp4_gemm_plan)) != 0) {
@@ -31,7 +31,7 @@ nvfp4_status allocate(nvfp4_gemm_plan** plan) {
   return NVFP4_SUCCESS;
 }
 
-// `prepare` makes the rest for the site, where the problem is not empty.
+// `prepare` does the part that needs the device, unless the problem is empty.
 template <typename Prepare>
 nvfp4_status make(bool empty, nvfp4_gemm_plan** plan, const Prepare& prepare) {
   nvfp4_gemm_plan* made = nullptr;
@@ -86,7 +86,7 @@ nvfp4_status run_on_site(const PreparedGemm& prepared, const nvfp4_gemm_addresse
   NVFP4_TRY(find_site(&site));
   NVFP4_TRY(check_capability(site, prepared));
   if (prepared.desc.k > 0) {
-    LoadedKernel same;  // on another device of the capability it wants its shared memory, too
+    LoadedKernel same;  // another device of the capability needs its shared memory set up
     NVFP4_TRY(ready_kernel(site, prepared.plan, &same));
   }
   if (addresses == nullptr) {
@@ -129,7 +129,7 @@ nvfp4_status nvfp4_grouped_plan_create(const nvfp4_grouped_desc* desc, nvfp4_gem
   NVFP4_TRY(make(checked.gemm.empty, plan, [&](const Site& site, PreparedGemm* prepared) {
     return prepare_grouped(site, checked, prepared);
   }));
-  (*plan)->prepared.plan.grouped = true;  // of an empty one, too: it is run with other row ends
+  (*plan)->prepared.plan.grouped = true;  // an empty plan may be run with other row ends
   return NVFP4_SUCCESS;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Types of the CUDA driver, as far as we use them, by NVIDIA's names and layout.
+// Types of the CUDA driver that we use, with NVIDIA's names and layout.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ using CUstream = struct CUstream_st*;
 
 // ---- numbers ------------------------------------------------------------------------------------
 
-// A driver may answer numbers that are not in the table.
+// A driver may return numbers that are not in the table.
 enum CUresult : unsigned {};
 enum CUdevice_attribute : unsigned {};
 enum CUdriverProcAddressQueryResult : unsigned {};

@@ -16,8 +16,8 @@ pid_t owner;  // the process that opens or has opened the driver; 0 = none
 
 // ---- opening ------------------------------------------------------------------------------------
 
-// A copy that the program already uses comes first. The bare soname leaves the choice to the
-// loader's rules: no path of ours, no variable of ours.
+// A copy that the program already uses comes first. Otherwise the loader's rules choose, since we
+// pass a bare soname: no path of ours, no variable of ours.
 nvfp4_status open_library(void** library) {
   *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
   if (*library == nullptr) *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -89,7 +89,7 @@ nvfp4_status open_and_start(int (*oldest_driver)()) {
 
 // ---- results ------------------------------------------------------------------------------------
 
-// Errors that stay with a context: they belong to work that was enqueued before our call.
+// Errors that stay with a context; earlier work caused them, not our call.
 bool is_sticky(CUresult result) {
   switch (result) {
     case CUDA_ERROR_ECC_UNCORRECTABLE:
@@ -149,9 +149,9 @@ nvfp4_status driver_failure(const Driver& driver, const char* call, CUresult res
   return fail(status, "%s answers %s (%d): %s", call, name, number, text);
 }
 
-// The owner's pid is claim and fork check in one: no lock, because a fork in the middle would leave
-// the child with a held one. A thread that comes second waits for the first (opening takes 0.1 s or
-// so).
+// The owner's pid is both the claim and the fork check. There is no lock, because a fork could
+// leave the child with a held one. A second thread waits for the first, about 0.1 s while the
+// driver opens.
 nvfp4_status open_driver(int (*oldest)(), const Driver** driver) {
   const pid_t self = getpid();
   *driver = &table;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The CUDA driver: libcuda.so.1 opened at first use, its entry points in a table written once.
+// The CUDA driver: libcuda.so.1 is opened at first use, and its entry points are written once into
+// a table.
 #pragma once
 
 #include "host/base/status.h"
@@ -8,20 +9,19 @@
 namespace nvfp4 {
 
 struct Driver {
-  int version;  // of CUDA that it supports, as cuDriverGetVersion counts
+  int version;  // CUDA version that it supports, as cuDriverGetVersion counts
 #define ENTRY(name, version) decltype(&::name) name;
 #include "host/driver/driver.def"
 #undef ENTRY
 };
 
 // The started driver, or why there is none. A failure is not remembered: the next call tries again.
-// `oldest` answers the oldest CUDA version that the caller can use; it is asked once, on opening.
+// `oldest` returns the oldest CUDA version that the caller can use; it is called once, on opening.
 nvfp4_status open_driver(int (*oldest)(), const Driver** driver);
 
-// While it lives, the calling thread may make calls that the capture of a stream forbids. Loading
-// code may wait for the device; it touches no work of the stream, so a first use can be captured.
-// Where the driver does not change the mode, it refuses the loading, and that is what the caller is
-// told.
+// While it exists, the calling thread may make calls that stream capture forbids. Loading code may
+// wait for the device but touches no work of the stream, so a first use can be captured. If the
+// driver does not change the mode it refuses to load, and the caller gets that error.
 class RelaxedCapture {
  public:
   explicit RelaxedCapture(const Driver& driver) : driver_(driver) { exchange(); }
@@ -36,15 +36,15 @@ class RelaxedCapture {
   CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
 
-// `needs`: who needs the `oldest` driver that would do: "this library needs".
+// `needs` says who needs the `oldest` driver, for example "this library needs".
 nvfp4_status refuse_driver(int version, const char* needs, int oldest);
 
-// A failed driver call as status and sentence. `call` is its name. Where the result itself says
-// nothing better (context, memory, earlier work), the status is `otherwise`.
+// Turns a failed driver call into a status and a message. `call` is its name. `otherwise` is the
+// status unless the result itself names a better one (context, memory, earlier work).
 nvfp4_status driver_failure(const Driver& driver, const char* call, CUresult result,
                             nvfp4_status otherwise = NVFP4_STATUS_DRIVER_ERROR);
 
-// The status that a result stands for, whoever returned it; `otherwise` for all others.
+// The status for a driver result, whichever call returned it; `otherwise` if none fits.
 nvfp4_status status_of(CUresult result, nvfp4_status otherwise);
 
 }  // namespace nvfp4

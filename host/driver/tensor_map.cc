@@ -17,7 +17,7 @@ namespace {
 
 constexpr cuuint32_t kRank = 3;
 
-// What the three maps differ in; strides in bytes.
+// What differs between the three maps; strides in bytes.
 struct MapLayout {
   CUtensorMapDataType type;
   cuuint64_t dims[kRank], strides[kRank - 1];
@@ -42,24 +42,24 @@ nvfp4_status encode(const Driver& driver, const char* name, void* elements, cons
   return NVFP4_SUCCESS;
 }
 
-// With one batch the stride is never used, but the driver still wants a legal one.
+// With one batch the stride is never used, but the driver requires a legal one.
 cuuint64_t bytes_of_batch(int64_t l, cuuint64_t row_bytes, cuuint64_t batch_bytes) {
   return l == 1 ? row_bytes : batch_bytes;
 }
 
 }  // namespace
 
-// UINT8 and not a 4-bit type: the bytes in shared memory are the same, and every driver and
-// emulator with TMA takes it (16U4_ALIGN8B needs sm_100).
+// UINT8 instead of a 4-bit type: the bytes in shared memory are the same, and every driver and
+// emulator with TMA accepts it (16U4_ALIGN8B needs sm_100).
 nvfp4_status encode_tensor_map(const Driver& driver, const char* name, MapElement element,
                                const void* elements, int64_t rows, int64_t k, int64_t l, int64_t ld,
                                int64_t batch_stride, uint32_t tile_rows, TensorMap* map) {
-  constexpr cuuint32_t kSpanBytes = 128;  // the widest box that a 128-byte swizzle takes
+  constexpr cuuint32_t kSpanBytes = 128;  // the widest box that a 128-byte swizzle permits
   const bool packed = element == MapElement::e2m1;
   const auto bytes = [&](int64_t count) {
     return packed ? static_cast<cuuint64_t>(count) / 2 : static_cast<cuuint64_t>(count) * 2;
   };
-  const cuuint32_t unit = packed ? 1 : 2;  // bytes of the map's own elements
+  const cuuint32_t unit = packed ? 1 : 2;  // bytes of one element of the map
   MapLayout m{};
   m.type = packed ? CU_TENSOR_MAP_DATA_TYPE_UINT8 : CU_TENSOR_MAP_DATA_TYPE_UINT16;
   m.dims[0] = bytes(k) / unit;
@@ -75,7 +75,8 @@ nvfp4_status encode_tensor_map(const Driver& driver, const char* name, MapElemen
   return encode(driver, name, const_cast<void*>(elements), m, map);
 }
 
-// A tile is 64 elements of 8 bytes, so that a box of four has the 256 elements that it may.
+// A tile is 64 elements of 8 bytes, so a box of four tiles has 256 elements, the most that are
+// allowed.
 nvfp4_status encode_scale_map(const Driver& driver, const char* name, const ScaleTiles& scales,
                               uint32_t tiles, TensorMap* map) {
   constexpr cuuint64_t kElementBytes = 8, kTileElements = kScaleTileBytes / kElementBytes;

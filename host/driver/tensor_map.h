@@ -7,7 +7,7 @@
 
 namespace nvfp4 {
 
-// Elements of 4 bits, as bytes, or of 16.
+// Elements of 4 bits, two per byte, or of 16 bits.
 enum class MapElement { e2m1, half };
 
 // [l][rows][k]; ld and batch_stride in elements. A box is 128 bytes of K by `tile_rows` rows. Reads
@@ -16,8 +16,8 @@ nvfp4_status encode_tensor_map(const Driver& driver, const char* name, MapElemen
                                const void* elements, int64_t rows, int64_t k, int64_t l, int64_t ld,
                                int64_t batch_stride, uint32_t tile_rows, TensorMap* map);
 
-// Scales in 128x4 tiles, [batches][blocks of 128 rows][tiles along K]; a box is `tiles` of a block.
-// Batches whose stride is 0 share theirs. Reads beyond give zero.
+// Scales in 128x4 tiles, [batches][blocks of 128 rows][tiles along K]. A box is `tiles` tiles of
+// one block. Batches with stride 0 share their scales. Reads beyond the scales give zero.
 struct ScaleTiles {
   const uint8_t* first;
   int64_t rows, along_k, l, batch_bytes;

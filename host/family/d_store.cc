@@ -10,8 +10,8 @@ namespace nvfp4 {
 
 namespace {
 
-constexpr int64_t kPieceBytes = 16;                 // a store clips lines to these only
-constexpr int64_t kStrideBytes = int64_t{1} << 40;  // those of a tensor map are shorter
+constexpr int64_t kPieceBytes = 16;                 // a store clips lines to multiples of this
+constexpr int64_t kStrideBytes = int64_t{1} << 40;  // strides of a tensor map are shorter
 
 bool fits_map(int64_t elements, int64_t bytes) {
   return elements < kStrideBytes / bytes && elements * bytes % kPieceBytes == 0;
@@ -19,7 +19,7 @@ bool fits_map(int64_t elements, int64_t bytes) {
 
 }  // namespace
 
-// The address is a multiple of 16 bytes by the header's rule.
+// The header's rules make the address a multiple of 16 bytes.
 const char* why_not_by_tma(const nvfp4_gemm_desc& g, const Plan& plan) {
   const int64_t bytes = bytes_of_type(g.d_type);
   if (plan.gated) return "D is of two products";

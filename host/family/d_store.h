@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How D leaves a kernel for 10.x: by TMA, in boxes of 32 x 32, or by stores of threads.
+// How a kernel for 10.x stores D: by TMA in boxes of 32 x 32, or by threads.
 #pragma once
 
 #include "host/driver/driver.h"
@@ -8,10 +8,10 @@
 
 namespace nvfp4 {
 
-// NULL where the kernel stores such a D by TMA; else what keeps it from that, in a few words.
+// NULL if the kernel stores such a D by TMA, otherwise a few words on why it cannot.
 const char* why_not_by_tma(const nvfp4_gemm_desc& desc, const Plan& plan);
 
-// d_by_tma of the parameters, and the map where it is 1.
+// Sets d_by_tma of the parameters, and the map if it is 1.
 nvfp4_status set_d_store(const Driver& driver, const nvfp4_gemm_desc& desc, const Plan& plan,
                          Sm100Params* params);
 

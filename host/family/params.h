@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the parameters of all families have in common.
+// Parameters that all families have in common.
 #pragma once
 
 #include "host/driver/driver.h"
@@ -9,7 +9,7 @@
 
 namespace nvfp4 {
 
-// Scales as the kernel finds them: the caller's, or tiles that were made of them in the workspace.
+// Scales as the kernel reads them: the caller's, or 128x4 tiles made from them in the workspace.
 struct Scales {
   const uint8_t* first;
   int64_t batch_bytes;
@@ -21,7 +21,7 @@ Scales weight_scales(const nvfp4_gemm_desc& desc, const Plan& plan);
 // Those of b2, which are as those of b.
 const uint8_t* weight_scales2(const nvfp4_gemm_desc& desc);
 
-// The strides of one batch were not looked at and may hold anything.
+// With one batch the strides were not checked and may hold anything.
 inline int64_t scales_stride(const nvfp4_gemm_desc& desc, int64_t stride) {
   return desc.l > 1 ? stride : 0;
 }
@@ -32,7 +32,7 @@ nvfp4_status encode_weights(const Driver& driver, const nvfp4_gemm_desc& desc, c
 nvfp4_status encode_weights2(const Driver& driver, const nvfp4_gemm_desc& desc, const Plan& plan,
                              TensorMap* map);
 
-// The map of tokens, whose boxes have `rows` rows.
+// The tensor map of tokens, with `rows` rows per box.
 nvfp4_status encode_tokens(const Driver& driver, const nvfp4_gemm_desc& desc, uint32_t rows,
                            TensorMap* map);
 
@@ -41,7 +41,7 @@ void set_plain_addresses(const nvfp4_gemm_desc& g, const Plan& plan, Params* p) 
   p->weight_scales = weight_scales(g, plan).first;
   p->token_scales = token_scales(g, plan).first;
   p->d = g.d;
-  p->epilogue = make_epilogue(g);  // which of its addresses are there decides what it does
+  p->epilogue = make_epilogue(g);  // the addresses that are given decide what it does
 }
 
 template <typename Params>
@@ -57,7 +57,7 @@ void set_gemm(const nvfp4_gemm_desc& g, const Plan& plan, Params* p) {
   p->tiles_m = plan.tiles_m;
   p->tiles_n = plan.tiles_n;
   p->alpha = g.alpha;
-  // Tiles of their scales come from a kernel just before.
+  // A kernel just before makes the tiles of their scales.
   p->weights_are_static = g.pdl == NVFP4_PDL_ON_STATIC_WEIGHTS && plan.b_scales_bytes == 0;
   p->split = plan.split;
 }

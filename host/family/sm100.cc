@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Compute capability 10.x. The variant, and the cut along K, of the least time by a closed form of
-// the timing model (docs/model.md): no B200 has run the kernel. The form is fitted to what the
-// simulation says of 60 shapes (`make model`, 2026-11-25): the root of the mean square of the
-// differences is below 5 %, and what it chooses is at most 4.1 % slower there than the best, 1.9 %
-// at 95 of 100.
+// Compute capability 10.x. The planner takes the variant and the K partitions of the least time by
+// a closed form of the timing model (docs/model.md), since no B200 has run the kernel. The form is
+// fitted to the simulation of 60 shapes (`make model`, 2026-11-25). The root mean square of the
+// differences is below 5 %. Its choice is at most 4.1 % slower there than the best one, and at most
+// 1.9 % for 95 of 100 shapes.
 //
-//     start + waves of (first fillings + the other fillings + epilogue + exchange of sums)
+//     start + waves of (first k-blocks + other k-blocks + epilogue + exchange of sums)
 //
+// Where a CTA computes one tile after the other, it is one such wave and the time that each further
+// tile adds.
 // or, where a CTA computes one tile after the other, one such wave and what each tile more adds.
 #include <algorithm>
 #include <cinttypes>
@@ -27,34 +29,35 @@ namespace nvfp4 {
 
 namespace {
 
-constexpr int64_t kMaxTiledScales = int64_t{1} << 62;  // of an operand: both fit 63 bits
+constexpr int64_t kMaxTiledScales = int64_t{1} << 62;  // per operand, so that both fit 63 bits
 
-// CTAs that share a tile along K are a cluster, and are taken only where all of them run at once.
-// `ctas`: of so many, as the model places them (36 clusters of 4).
+// CTAs that share a tile along K form a cluster. A split is taken only where all clusters run at
+// once. `ctas` is how many CTAs can, as the model places them (36 clusters of 4).
 struct Split {
   uint32_t parts;
   int64_t ctas;
 };
 constexpr Split kSplits[] = {{1, 148}, {2, 148}, {4, 144}};
 
-// Of a part. What the simulation says for shorter ones is that an epilogue of a whole tile of
-// tokens is shared, of which few tokens have but a piece.
+// Minimum k-blocks per K partition. For shorter ones the simulation credits split-K with sharing a
+// full tile's epilogue, which a few tokens do not have.
 constexpr int64_t kFewestStages = 4;
 
-// Nanoseconds. Of the machine, as fitted: start of a launch with its first copy's way; of the next
-// CTA on an SM; of fillings under way; from one's last product to the next load into its slot.
+// Fitted times of the machine in nanoseconds: start of a launch until its first copy arrives; start
+// of the next CTA on an SM; latency of k-blocks in flight; time from the last product of a k-block
+// to the next load into its stage.
 constexpr double kStart = 1315, kNextCta = 1190, kLatency = 1118, kTurn = 32;
-// From a tile's last product until its sums are known to be there.
+// Time from a tile's last product until its sums are known to be complete.
 constexpr double kProductsSeen = 52;
-// Bytes a nanosecond, tools/model/parameters.def: into an SM, from DRAM, from L2 to all SMs,
-// pushed.
+// Bytes per nanosecond, from tools/model/parameters.def: into one SM, from DRAM, from L2 to all
+// SMs, pushed.
 constexpr double kPort = 376, kDram = 7400, kFabric = 20000, kPushed = 20.7;
 constexpr double kClock = 1.9;
-// From sums to D, of 32 tokens. Where K is cut, for as many rows of a share: what each other part
-// gets, and the sum and the store of its own. Cluster barriers, twice.
+// Time from sums to D for 32 tokens. With split-K, for as many rows of an output slice: the time to
+// push each other CTA's rows, and to add and store own rows. Last, the two cluster barriers.
 constexpr double kSubTile = 288, kPut = 128, kAdd = 146, kMeeting = 406;
 
-// The square root of x > 0, to the last places: sqrt() would be one more library to need.
+// The square root of x > 0 to the last places: sqrt() would need one more library.
 double root(double x) {
   uint64_t bits;
   std::memcpy(&bits, &x, sizeof bits);
@@ -65,26 +68,27 @@ double root(double x) {
   return r;
 }
 
-// Between the largest of them and their sum: each is a lower bound, and where two are alike both
-// delay. Divisions and sums alone: IEEE says what they are to the last bit, on every host.
+// Between the largest of them and their sum: each is a lower bound, and two that are alike both
+// delay. Uses only divisions and sums, whose results IEEE fixes to the last bit on every host.
 double together(double a, double b, double c, double d) {
   return root(root(a * a * a * a + b * b * b * b + c * c * c * c + d * d * d * d));
 }
 
-// A CTA's rows of a box of tokens, as kernel/sm100/tile.h has it.
+// Rows of a box of tokens of one CTA, as in kernel/sm100/tile.h.
 uint32_t box_tokens(int64_t m, const Variant& v) {
   return static_cast<uint32_t>(ceil_div(std::min<int64_t>(m, v.tile_tokens), 8 * v.tile_ctas) * 8);
 }
 
 struct Work {
-  int64_t token_tiles, weight_tiles;  // the latter of all batches
-  int64_t fillings;                   // of a CTA
-  int64_t rows;                       // of a tile
+  int64_t token_tiles, weight_tiles;  // weight_tiles counts all batches
+  int64_t fillings;                   // k-blocks of a CTA
+  int64_t rows;                       // rows of a tile
   double box;                         // rows of tokens that a CTA loads
 };
 
-// The matrix unit's clocks of a stage: four steps, each of operands at 128 bytes a clock and copies
-// of scales, or of products. Two CTAs have half the tokens' rows each.
+// Clock cycles of the matrix unit for a k-block: four steps. A step takes the longer of its
+// operands and scale copies at 128 bytes per clock, and its products. Each of two CTAs has half of
+// the tokens' rows.
 double products(const Variant& v, const Work& work) {
   const double tokens = work.box * v.tile_ctas;
   const double rows = (v.tile_weights + tokens) / v.tile_ctas;
@@ -92,7 +96,7 @@ double products(const Variant& v, const Work& work) {
   return 4 * std::max(tokens / 2, rows / 4 + copies) / kClock;
 }
 
-// From the last product to the last store, without what CTAs send each other.
+// Time from the last product to the last store, without the exchange between CTAs.
 double epilogue(const Variant& v, const Work& work, int64_t parts) {
   if (parts == 1) return kSubTile * v.tile_tokens / 32;
   const int64_t at_once = std::min<int64_t>(v.tile_tokens / parts, 32);
@@ -100,14 +104,14 @@ double epilogue(const Variant& v, const Work& work, int64_t parts) {
   return rows / 32 * ((parts - 1) * kPut + kAdd);
 }
 
-// Of a wave, and of each tile more that its CTAs compute.
+// Times of a wave, and of each further tile of its CTAs.
 struct Times {
   double wave, tile;
 };
 
 Times times_of(const Variant& v, const Work& work, const Split& split, int64_t active) {
   const double in_flight = std::min<int64_t>(work.fillings, v.stages);
-  // A row of a stage has 128 bytes of codes and 16 of scales.
+  // A row of a k-block has 128 bytes of codes and 16 of scales.
   const double weight_bytes = v.tile_weights / v.tile_ctas * 144.0;
   const double stage_bytes = v.stage_bytes - 128 * (double(v.tile_tokens) / v.tile_ctas - work.box);
   const double weights =
@@ -122,7 +126,7 @@ Times times_of(const Variant& v, const Work& work, const Split& split, int64_t a
   const double met = split.parts * v.tile_ctas > 1 ? kMeeting + pushed / kPushed : 0;
   const double end = epilogue(v, work, split.parts);
   const double wave = first + (work.fillings - in_flight) * next + end + met;
-  // Loads go on under an epilogue, and products where there is another accumulator.
+  // Loads continue during an epilogue, and so do products where there is a second accumulator.
   const double multiplied = work.fillings * products(v, work) + kProductsSeen;
   const double summed = v.accumulators > 1 ? std::max(multiplied, end) : multiplied + end;
   return {wave, together(work.fillings * next, summed, 0, 0)};
@@ -219,7 +223,7 @@ void write_rule(const Architecture&, char (&text)[kReasonBytes]) {
   snprintf(text, sizeof text, "least time by the timing model of a B200, which none has confirmed");
 }
 
-// In whole numbers: a locale's decimal comma is not theirs.
+// Uses whole numbers, so that a locale's decimal comma cannot appear.
 void write_choice(const Choice& choice, char (&text)[kReasonBytes]) {
   const int64_t hundredths = (choice.cost + 5) / 10;
   snprintf(text, sizeof text, "%" PRId64 " tiles, split %" PRIu32 ", %" PRId64 ".%02" PRId64 " us",
@@ -233,12 +237,12 @@ nvfp4_status encode_all_tokens(const Driver& driver, const nvfp4_gemm_desc& g, c
   return encode_tokens(driver, g, box_tokens(g.m, *plan.variant), &p->tokens);
 }
 
-// For tiles of two CTAs.
+// Scale maps for tiles of two CTAs.
 nvfp4_status encode_scales(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
                            Sm100Params* p) {
   if (plan.variant->tile_ctas == 1) return NVFP4_SUCCESS;
   const int64_t tile_k = kScaleTileScales * find_operand_format(g.operand_format)->block;
-  const auto tiles = static_cast<uint32_t>(plan.variant->tile_k / tile_k);  // of a box
+  const auto tiles = static_cast<uint32_t>(plan.variant->tile_k / tile_k);  // in a box
   const int64_t columns = ceil_div(g.k, tile_k);
   const ScaleTiles weights{p->weight_scales, g.n, columns, g.l, p->weight_scales_batch_bytes};
   const ScaleTiles tokens{p->token_scales, g.m, columns, g.l, p->token_scales_batch_bytes};

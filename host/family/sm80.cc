@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// 16-bit tokens by mma.sync, on every architecture: on 9.0 where few tokens make it faster than the
-// tiles there, elsewhere as the only kernel. Which tile, and in how many parts K is cut, follows
-// from the sizes and the architecture's row alone.
+// 16-bit tokens by mma.sync on every architecture: on 9.0 where few tokens make it faster than the
+// other tiles, elsewhere as the only kernel. The tile and the number of K partitions depend on the
+// sizes and the architecture's row alone.
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
@@ -16,27 +16,27 @@ namespace nvfp4 {
 
 namespace {
 
-// The image for 9.0 has the K partitions of a tile as a cluster, and waits by itself for the kernel
-// before it. The others' meet in the workspace (kernel/sm80/README.md).
+// The image for 9.0 has the K partitions of a tile as a cluster, and itself waits for the kernel
+// before it. In the other images the partitions meet in the workspace (kernel/sm80/README.md).
 bool has_clusters(const Architecture& arch) { return arch.takes(kImage_mma_sm_90a); }
 
 // ---- the planner's clocks ----------------------------------------------------------------------
 
-// Fitted together on times of every tile and split for 60 products of up to 16 tokens in bf16 and
-// fp16 on an H200 (docs/notebook.md), for its clock; on other GPUs bytes and SMs are theirs, and
-// clocks are taken to be as there.
+// The clock cycles were fitted together, on times of every tile and split for 60 products of up to
+// 16 tokens in bf16 and fp16 on an H200 (docs/notebook.md). On other GPUs the planner takes their
+// bytes and SMs, and assumes the same clock cycles.
 //
-// What a launch and its first bytes take, and CTAs that follow others on their SM.
+// Time of a launch until its first bytes arrive, and of CTAs that follow others on their SM.
 constexpr int64_t kStart = 7000, kNextWave = 3200;
-// A warp's trip through a k-block, whose bytes come in this time at best.
+// Shortest time of a warp for one k-block, during which the bytes of the k-block arrive.
 constexpr int64_t kTrip = 1640, kTripOf16 = 2030;
-// What an SM takes to issue a k-block of a warp; a token's share; the second half of a tile's
-// tokens. CTAs of eight warps take a sixteenth more.
+// Time for an SM to issue a k-block of a warp, the share of each token in it, and the second half
+// of a tile's tokens. CTAs of eight warps take a sixteenth more.
 constexpr int64_t kIssueF16 = 323, kIssueBf16 = 344, kIssueToken = 3, kIssueHalf = 48;
-// Bytes come at three quarters of what memory can do.
+// Bytes arrive at three quarters of the memory's rate.
 constexpr int64_t kBytesPercent = 133;
-// Partial sums go to the first CTA of a cluster, of which each is a part; or a kernel of their own
-// adds them, from bytes of a token that are stored and loaded.
+// Partial sums go to the first CTA of a cluster: a cost per cluster and per partition. Otherwise a
+// kernel of its own adds them, at a cost per byte stored and loaded for a token.
 constexpr int64_t kCluster = 430, kPart = 12, kAddKernel = 2600;
 constexpr int64_t kBlockBytes = kSm80CodeBytes + kSm80ScaleBytes;
 constexpr int64_t kPartBytes = 2 * kSm80Weights * sizeof(float);
@@ -50,28 +50,28 @@ uint32_t shared_bytes_of(const Variant& v, int64_t m, uint32_t cluster) {
          (cluster == 1 ? 0 : cluster * rows * kSm80SumRowBytes);
 }
 
-// That run at the same time.
+// CTAs that run on an SM at the same time.
 int64_t ctas_of_sm(const Variant& v, uint32_t shared_bytes, const Architecture& arch) {
-  constexpr uint32_t kReserved = 1024;  // of each CTA, by the system
+  constexpr uint32_t kReserved = 1024;  // per CTA, by the system
   const uint32_t room = (arch.shared_bytes + kReserved) / (shared_bytes + kReserved);
   return std::max<int64_t>(1, std::min(v.ctas_per_sm, room));
 }
 
-// The clocks that each SM takes when all of them load or store so many bytes.
+// Clock cycles of each SM when all SMs load or store that many bytes together.
 int64_t clocks_of_bytes(const Architecture& arch, int64_t bytes) {
   const double per_clock =
       arch.light.bytes_per_second / arch.light.clock / static_cast<double>(arch.sm_count);
   return static_cast<int64_t>(static_cast<double>(bytes * kBytesPercent) / (100 * per_clock));
 }
 
-// What an SM takes to issue a k-block of one of its warps, when it has many.
+// Time for an SM to issue a k-block of one of its warps, when it has many.
 int64_t clocks_of_block(const Variant& v, int64_t rows) {
   const int64_t issue = (v.a_type == NVFP4_TYPE_F16 ? kIssueF16 : kIssueBf16) + rows * kIssueToken +
                         (v.tile_tokens > 8 ? kIssueHalf : 0);
   return v.threads > 128 ? issue + issue / 16 : issue;
 }
 
-// A product of m tokens has these tiles, each cut into this many parts.
+// How a product of m tokens is divided: its tiles, and the K partitions of each.
 struct Cut {
   int64_t tiles, m;
   uint32_t parts;
@@ -81,14 +81,15 @@ int64_t blocks_of(const nvfp4_gemm_desc& g) {
   return std::max<int64_t>(ceil_div(g.k, int64_t{kSm80BlockK}), 1);
 }
 
-// That an SM loads of all weights, each once, if all SMs load as many.
+// K-blocks of weights that one SM loads if all SMs load equally many and each weight is loaded
+// once.
 int64_t blocks_of_sm(const nvfp4_gemm_desc& g, const Architecture& arch) {
   return ceil_div(ceil_div(g.n, int64_t{kSm80Weights}) * blocks_of(g) * g.l, arch.sm_count);
 }
 
-// The longest running SM's: waves of CTAs that run side by side, each as long as a warp's trips
-// take or as the trips of all warps do, one after the other; but no less than all weights take to
-// come.
+// Clock cycles of the SM that runs longest: waves of CTAs side by side. A wave takes as long as one
+// warp needs for its k-blocks, or as the SM needs to issue those of all warps, but no less than all
+// weights need to arrive.
 Clocks clocks(const nvfp4_gemm_desc& g, const Architecture& arch, const Variant& v,
               const Cut& cut) {
   const int64_t warps = v.threads / 32;
@@ -109,7 +110,8 @@ Clocks clocks(const nvfp4_gemm_desc& g, const Architecture& arch, const Variant&
   return {std::max(issued, loaded), sums, kStart + (waves - 1) * kNextWave};
 }
 
-// In how many parts K takes the fewest clocks. The whole tiles are no more than a grid has CTAs.
+// The number of K partitions with the fewest clock cycles. The unsplit tiles are limited to the
+// CTAs of a grid.
 uint32_t best_parts(const nvfp4_gemm_desc& g, const Architecture& arch, const Variant& v,
                     int64_t tiles, int64_t m) {
   uint32_t best = 1;
@@ -124,8 +126,8 @@ uint32_t best_parts(const nvfp4_gemm_desc& g, const Architecture& arch, const Va
   return best;
 }
 
-// For a batch-invariant problem what suits one token, by the tile of four warps: N and K alone
-// decide.
+// For a batch-invariant problem: the number that suits one token with the tile of four warps, so
+// that it depends on N and K alone.
 uint32_t invariant_parts(const nvfp4_gemm_desc& g, const Architecture& arch) {
   const bool f16 = g.a_type == NVFP4_TYPE_F16;
   const Variant& v = variant_at(f16 ? kVariant_sm80_f16_64x8w4 : kVariant_sm80_bf16_64x8w4);
@@ -152,13 +154,13 @@ nvfp4_status complete(const nvfp4_gemm_desc& desc, Plan* plan) {
   plan->waits = clusters;
   if (clusters || plan->split == 1) return NVFP4_SUCCESS;
   const uint64_t tile_bytes = uint64_t{v.tile_tokens} * v.tile_weights * sizeof(float);
-  plan->workspace_bytes = plan->grid * tile_bytes;  // of fewer than 2^31 CTAs
+  plan->workspace_bytes = plan->grid * tile_bytes;  // for fewer than 2^31 CTAs
   plan->add_ctas = plan->grid / plan->split;
   plan->add_threads = kSm80AddThreads;
   return NVFP4_SUCCESS;
 }
 
-// The clocks were fitted on an H200 alone.
+// The clock cycles were fitted on an H200 alone.
 Clocks predict(const nvfp4_gemm_desc& desc, const Plan& plan) {
   if (!has_clusters(plan.arch())) return {};
   const Cut cut{plan.grid / plan.split, desc.m, plan.split};

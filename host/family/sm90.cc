@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Compute capability 9.0: which tile, and how many CTAs share one along K.
+// Compute capability 9.0: which tile, and how many CTAs share it along K.
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
@@ -14,36 +14,36 @@ namespace nvfp4 {
 
 namespace {
 
-// By split. Clusters of 3, 4 and 8 CTAs leave some of a GPC's SMs empty, one CTA to each
-// (cuOccupancyMaxActiveClusters on an H200, 2026-11-21; not asked for 3, where 108 CTAs were seen
-// to run at once). And what the exchange of sums takes, in clocks.
+// Splits. Clusters of 3, 4 and 8 CTAs, with one CTA per SM, leave some of a GPC's SMs empty
+// (cuOccupancyMaxActiveClusters on an H200, 2026-11-21; for 3 it was not queried, but 108 CTAs were
+// seen to run at once). The last number is the cost of the exchange of sums in clock cycles.
 struct Split {
   uint32_t parts;
   int64_t empty_sms, clocks;
 };
 constexpr Split kSplits[] = {{1, 0, 0}, {2, 0, 1300}, {3, 24, 1300}, {4, 12, 1800}, {8, 12, 1800}};
 
-// All clocks here and those of the tiles' stages (tiles.def) were fitted together, on times of
-// every variant and split for the shapes of bench/layers.csv, and judged by those of
+// All clock cycles here and those of the tiles' k-blocks (tiles.def) were fitted together, on times
+// of every variant and split for the shapes of bench/layers.csv, and judged by those of
 // bench/held_out.txt (docs/notebook.md).
 //
-// What a CTA costs beside its stages: start, first bytes; and the tokens' kernel before it, the
-// rest of which is in the clocks of its tiles' stages.
+// Cost of a CTA besides its k-blocks: its start and first bytes; and of the activation pre-pass,
+// the rest of which is in the clock cycles of its tiles' k-blocks.
 constexpr int64_t kCtaClocks = 4700;
 constexpr int64_t kTokenKernelClocks = 3700;
 constexpr int64_t kMaxTokenBytes = kMaxTiles * kTokenKernelThreads * kTokenBytesPerThread;
 
-// Of a CTA, all of which store at once and read each other's sums at once.
+// Rates of a CTA while all CTAs store at once, and while they read each other's sums at once.
 constexpr int64_t kStoredBytesPerClock = 10;
 constexpr int64_t kExchangedBytesPerClock = 14;
 
-// A further tile of a CTA that computes several, beside its stages and what it stores; of tiles for
-// few tokens, whose sums meet in shared memory.
+// Cost of a further tile of a CTA, besides its k-blocks and stores; the second number is for tiles
+// of few tokens, whose sums meet in shared memory.
 constexpr int64_t kNextTileClocks = 250;
 constexpr int64_t kNextFewClocks = 1400;
 
-// How tiles are dealt out: the first `whole` to one CTA each, the others to a cluster of
-// split.parts each. Where the tiles are of both kinds the grid has as many clusters as run at once.
+// How tiles are assigned: the first `whole` to one CTA each, the others to a cluster of split.parts
+// CTAs each. If there are tiles of both kinds, the grid has as many clusters as run at once.
 struct Cut {
   const Split* split;
   int64_t whole;
@@ -57,19 +57,20 @@ int64_t ctas_of(const Cut& cut, int64_t tiles, const Architecture& arch) {
   return cut.whole > 0 ? at_once(*cut.split, arch) : tiles * cut.split->parts;
 }
 
-// What a tile of which a CTA has all takes, or its part of one, beside the CTA's start.
+// Cost of a tile that one CTA computes alone, or of a K partition of it, besides the CTA's start.
 Clocks clocks_of_part(const Variant& v, int64_t stages, const Split& split) {
-  const int64_t sums = int64_t{v.tile_weights} * v.tile_tokens;  // 4 bytes, in D 2
+  const int64_t sums = int64_t{v.tile_weights} * v.tile_tokens;  // 4 bytes each, in D 2
   const int64_t stored = 2 * sums / split.parts / kStoredBytesPerClock;
   const int64_t exchanged = 4 * sums * (split.parts - 1) / split.parts / kExchangedBytesPerClock;
   return {ceil_div(stages, split.parts) * v.stage_clocks, stored + split.clocks + exchanged, 0};
 }
 
-// Sums of few tokens are pushed: a cluster's tile comes first (kernel/sm90/cta.cuh).
+// Sums of tiles for few tokens are pushed, so the tile of a cluster comes first
+// (kernel/sm90/cta.cuh).
 bool is_for_few(const Variant& v) { return v.tile_tokens <= 16; }
 
-// The longest running SM's clocks: the CTAs that it runs one after the other, or side by side,
-// which takes as long; or the tiles of its one CTA.
+// Clock cycles of the SM that runs longest: of the CTAs that it runs one after the other (or side
+// by side, which takes as long), or of the tiles of its single CTA.
 Clocks clocks(const Variant& v, int64_t tiles, int64_t tiles_n, int64_t stages, const Cut& cut,
               const Architecture& arch) {
   const Clocks part = clocks_of_part(v, stages, *cut.split);
@@ -94,8 +95,8 @@ const Variant& narrow_variant(const nvfp4_gemm_desc& desc) {
   return variant_at(desc.a_type == NVFP4_TYPE_F16 ? kVariant_sm90_f16_64x16 : kVariant_sm90_64x16);
 }
 
-// Of a batch-invariant problem: what suits one tile of a few tokens, where a split gains most. N
-// and K alone decide.
+// For a batch-invariant problem: the split that suits one tile of a few tokens, where a split gains
+// most. It depends on N and K alone.
 const Split& invariant_split(const nvfp4_gemm_desc& desc, const Architecture& arch) {
   const Variant& v = narrow_variant(desc);
   const int64_t stages = ceil_div(desc.k, kSm90StageK);
@@ -113,8 +114,9 @@ const Split& invariant_split(const nvfp4_gemm_desc& desc, const Architecture& ar
   return *best;
 }
 
-// Tiles beyond those that every CTA of the machine takes alone, in equal numbers, are shared by its
-// clusters, no more than one by each. 0: there are too many of them for that, or no tile is whole.
+// The number of unsplit tiles. Every CTA of the machine takes equally many tiles alone; its
+// clusters share the remaining tiles, at most one each. 0 if too many tiles remain, or none is
+// unsplit.
 int64_t whole_tiles(const Split& split, int64_t tiles, const Architecture& arch) {
   const int64_t ctas = at_once(split, arch);
   const int64_t shared = tiles % ctas;
@@ -150,7 +152,7 @@ bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const V
   return true;
 }
 
-// fp16 tokens: [L][K, a multiple of 256][M, a multiple of the tile].
+// fp16 tokens: [L][K rounded up to 256][M rounded up to the tile].
 nvfp4_status count_decoded(const nvfp4_gemm_desc& desc, Plan* plan) {
   const bool shared = desc.a_batch_stride == 0 && desc.a_scales_batch_stride_bytes == 0;
   plan->a_halves_batches = shared ? 1 : desc.l;
@@ -186,7 +188,7 @@ nvfp4_status count_workspace(const nvfp4_gemm_desc& desc, Plan* plan) {
 
 Clocks predict(const nvfp4_gemm_desc& desc, const Plan& plan) {
   int64_t matrix, tiles;
-  count_tiles(desc, *plan.variant, &matrix, &tiles);  // fit: there is a plan
+  count_tiles(desc, *plan.variant, &matrix, &tiles);  // cannot fail, since there is a plan
   const Split* split = kSplits;
   while (split->parts != plan.split) ++split;
   Clocks all = clocks(*plan.variant, tiles, plan.tiles_n, ceil_div(desc.k, kSm90StageK),
@@ -216,7 +218,7 @@ void set_token_addresses(const nvfp4_gemm_desc& g, Sm90Params* p) {
   p->token_slabs = g.workspace;
 }
 
-// A box has only rows below M: TMA spends as long on rows beyond it (kernel/sm90/load.cuh).
+// A box has only rows below M, because TMA spends as long on rows beyond it (kernel/sm90/load.cuh).
 nvfp4_status encode_half_tokens(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
                                 Sm90Params* p) {
   const uint32_t tile = plan.variant->tile_tokens;

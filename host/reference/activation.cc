@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The formulas of docs/numerics.md, "Activations", with its names. Their constants are bit
-// patterns: what a compiler makes of a decimal is one thing less to agree about.
+// The formulas of docs/numerics.md, "Activations", with its names. Constants are bit patterns, so
+// that nothing depends on how a compiler converts decimals.
 #include "host/reference/activation.h"
 
 #include "nvfp4_gemm.h"
@@ -12,8 +12,8 @@ namespace {
 constexpr F32 kOne{0x3F800000};
 constexpr F32 kTwoTo64{0x5F800000}, kTwoToMinus64{0x1F800000};
 
-// 2^(w + w_low) = p * s * 2^-64. The last factor is apart so that s is a normal number down to
-// 2^-190, and a result that is subnormal is rounded once.
+// 2^(w + w_low) = p * s * 2^-64. The last factor is separate so that s stays normal down to 2^-190
+// and a subnormal result is rounded once.
 struct Power {
   F32 p, s;
 };
@@ -27,8 +27,8 @@ Power power_of_two(F32 w, F32 w_low) {
   return {p, {kTwoTo64.bits + (static_cast<uint32_t>(n) << 23)}};
 }
 
-// x / (1 + 2^-(w + w_low)) for x > 0, and x * 2^(..) / (1 + 2^(..)) for x < 0, whose magnitude that
-// is large enough to give 0 has been cut to a.
+// x / (1 + 2^-(w + w_low)) for x > 0, and x * 2^(..) / (1 + 2^(..)) for x < 0. Magnitudes that are
+// large enough to give 0 are clamped to a.
 F32 times_sigmoid(F32 x, F32 a, Power e) {
   const F32 d = fma(e.p * e.s, kTwoToMinus64, kOne);
   if (!x.is_negative()) return x / d;

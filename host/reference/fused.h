@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// silu(x) * y and RMSNorm to NVFP4, on the host; arguments have been checked.
+// silu(x) * y and RMSNorm to NVFP4 on the host; arguments have been checked.
 #pragma once
 
 #include "nvfp4_gemm.h"

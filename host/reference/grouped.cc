@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Group by group, each as the single product of its rows.
+// Computes each group as the single product of its rows.
 #include "host/reference/grouped.h"
 
 #include "host/base/operand_format.h"
@@ -20,7 +20,8 @@ int64_t bytes_of_rows(const nvfp4_gemm_desc& g, int64_t row, int64_t ld, int32_t
   return row * (g.cd_order == NVFP4_CD_ORDER_ROW_MAJOR ? ld : 1) * bytes_of(type);
 }
 
-// Rows begin to end of all operands that have rows, and the weights of the group.
+// The product of one group: rows begin to end of every operand that has rows, and the group's
+// weights.
 nvfp4_gemm_desc product_of(const nvfp4_gemm_desc& all, int64_t group, int64_t begin, int64_t end) {
   nvfp4_gemm_desc g = all;
   g.l = 1;

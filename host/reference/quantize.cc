@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// NVFP4 quantization as the header states it: s = e4m3(amax / 6 / t), code = e2m1(x / (s * t)),
-// fp32, every operation rounded to nearest even, divisions and no reciprocals.
+// NVFP4 quantization as the header states it: s = e4m3(amax / 6 / t), code = e2m1(x / (s * t)).
+// Everything is fp32 and rounded to nearest even, with divisions instead of reciprocals.
 #include "host/reference/quantize.h"
 
 #include <cfenv>
@@ -16,8 +16,8 @@ namespace {
 
 constexpr float kLargestElement = 6.0f;
 
-// Division and multiplication use the FPU: a caller that rounds elsewhere or flushes subnormals to
-// zero must not change codes. Callees are not inlined, so nothing moves across the switch.
+// Division and multiplication use the FPU. A caller with another rounding mode, or that flushes
+// subnormals, must not change codes. Callees are not inlined, so nothing moves across the switch.
 class DefaultFloatEnvironment {
  public:
   DefaultFloatEnvironment() {
@@ -34,7 +34,7 @@ class DefaultFloatEnvironment {
 
 float e4m3_value(uint8_t code) { return static_cast<float>(ue4m3_units(code)) * 0x1p-9f; }  // exact
 
-// The scale's code: NaN for a block with a NaN, which would otherwise vanish in e2m1.
+// The scale's code: NaN for a block with a NaN, which e2m1 could not represent.
 uint8_t block_scale(const float* x, float tensor_scale) {
   float amax = 0.0f;
   for (int i = 0; i < kScaleBlock; ++i) {
@@ -46,7 +46,7 @@ uint8_t block_scale(const float* x, float tensor_scale) {
 }
 
 uint32_t element_code(float x, float step) {
-  // With an infinity in the block step may be infinite too, and inf / inf is no element.
+  // In a block with an infinity the step may be infinite too, and inf / inf has no code.
   if (std::isinf(x)) return x > 0 ? 0x7 : 0xF;
   return convert(kE2M1, f32_bits(x / step));
 }
@@ -68,7 +68,7 @@ void dequantize_block(const uint8_t* codes, uint8_t scale, float tensor_scale, f
   const float value = is_nan_scale(scale) ? NAN : e4m3_value(scale);
   for (int i = 0; i < kScaleBlock; ++i) {
     const uint32_t code = codes[i / 2] >> (i % 2 * 4) & 0xF;
-    // Exact: at most 8 significant bits. The sign of -0 stays.
+    // Exact: at most 8 significant bits. -0 keeps its sign.
     const float magnitude = static_cast<float>(e2m1_doubled(code & 7)) * 0.5f * value;
     x[i] = ((code & 8) != 0 ? -magnitude : magnitude) * tensor_scale;
   }

@@ -6,7 +6,7 @@
 
 namespace nvfp4 {
 
-// 16 elements to 8 bytes and a scale.
+// Quantizes 16 elements to 8 bytes and a scale.
 void quantize_block(const float* x, float tensor_scale, uint8_t* codes, uint8_t* scale);
 
 void quantize(const float* x, int64_t x_ld, int64_t rows, int64_t k, float tensor_scale,

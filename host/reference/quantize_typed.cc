@@ -17,7 +17,7 @@ using Desc = nvfp4_quantize_desc;
 
 constexpr int kLargestBlock = 32;
 
-// Made before the first row is quantized; those of rows one by one.
+// Makes the tensor scales before the first row is quantized; those of rows are made row by row.
 void make_tensor_scales(const Desc& q) {
   const auto make = [&](int64_t first, int64_t end, float* to) {
     LargestFinite largest;

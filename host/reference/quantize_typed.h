@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// nvfp4_quantize_desc on the host: x of any type, t by value, read or made. Checked before.
+// nvfp4_quantize_desc on the host: x of any type; t by value, read, or made. Arguments have been
+// checked.
 #pragma once
 
 #include "nvfp4_gemm.h"

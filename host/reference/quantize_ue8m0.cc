@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The header's rules of UE8M0 scales: 2^(byte - 127), 0xFF is NaN, and there is no zero. A division
-// by such a scale is exact, so that an element's code is rounded once.
+// The header's rules for UE8M0 scales: a scale is 2^(byte - 127), 0xFF is NaN, and there is no
+// zero. Division by such a scale is exact, so an element's code is rounded once.
 #include "host/reference/quantize_ue8m0.h"
 
 #include <algorithm>
@@ -15,14 +15,14 @@ constexpr int kBias = 127;
 constexpr int kLargestExponentOfE2M1 = 2;
 constexpr uint8_t kLargestScale = 254, kNanScale = 255;
 
-// The scale of a block whose largest magnitude is amax, which is no NaN.
+// The scale of a block whose largest magnitude is amax, which must not be NaN.
 uint8_t scale_of(F32 amax, int32_t rule) {
   const Unpacked u = unpack(amax.bits);
   if (u.is_infinite) return kLargestScale;
   if (u.significand == 0) return 0;
   const int place = 31 - __builtin_clz(u.significand);
   int exponent = u.exponent + place - kLargestExponentOfE2M1;
-  // Above 1.5, in units of the last place; doubled, since 1 has no half.
+  // Above 1.5 units in the last place; doubled, since 1 has no half.
   const bool above = 2 * u.significand > (3u << place);
   if (rule != NVFP4_SCALE_RULE_FLOOR && above) ++exponent;
   return static_cast<uint8_t>(std::max(exponent + kBias, 0));

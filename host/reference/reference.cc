@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The reference: exact integers, then the header's NUMERICS; operands of a wide range are in
-// reference_wide.cc. It shares no layout code with the
-// kernel, the converters or the emulator: nibbles and scales are indexed here from the header's
-// prose.
+// The reference: exact integers, then the header's NUMERICS. Operands of a wide range are in
+// reference_wide.cc. It shares no layout code with the kernel, the converters or the emulator: this
+// file indexes nibbles and scales from the header's prose.
 //
 //   element   = integer * 2^-1    |integer| <= 12
 //   scale     = integer * 2^-9    integer <= 448 * 512
@@ -24,11 +23,11 @@ namespace nvfp4 {
 
 namespace {
 
-constexpr int kRows = 32;    // of D and of A, B per tile
-constexpr int kPanel = 256;  // elements of K decoded at a time
-constexpr int kBlock = 16;   // elements that share a scale
+constexpr int kRows = 32;    // per tile, of D and of A and B
+constexpr int kPanel = 256;  // elements of K that are decoded at a time
+constexpr int kBlock = 16;   // elements per scale
 constexpr int kPanelBlocks = kPanel / kBlock;
-constexpr int kUnit = -20;  // of the exact sums: 2^-1 * 2^-1 * 2^-9 * 2^-9
+constexpr int kUnit = -20;  // unit of the exact sums: 2^-1 * 2^-1 * 2^-9 * 2^-9
 
 int64_t at_least_one_per(int64_t size, int64_t per) { return (size + per - 1) / per; }
 
@@ -47,17 +46,17 @@ struct Matrix {
   }
 };
 
-// 8 columns of D. A vector of the compiler, on any machine.
+// 8 columns of D, as the compiler's vector type, which every machine has.
 constexpr int kLanes = 8;
 typedef int16_t Lanes __attribute__((vector_size(2 * kLanes)));
 
-// Scales of up to 32 rows of an operand, one panel of K.
+// Scales of up to 32 rows of an operand for one panel of K.
 struct PanelScales {
   int32_t of[kPanelBlocks][kRows];  // times 2^9
   bool nan[kRows];                  // a NaN scale anywhere in the row, over all panels
 };
 
-// Elements of the panel, twice their value: those of A by rows, those of B by K.
+// Elements of the panel, as twice their value: rows of A, and columns along K of B.
 struct PanelA {
   int16_t element[kRows][kPanel];
   PanelScales scales;
@@ -91,7 +90,7 @@ void decode_scales(const Matrix& x, int64_t row, int64_t k_first, int blocks, in
   }
 }
 
-// A part of an operand, and what store(row of the part, k of the part, element) keeps of it.
+// A part of an operand. store(row of the part, k of the part, element) keeps each element.
 struct Part {
   int64_t row, k;
   int rows, k_count;
@@ -130,7 +129,7 @@ void dot_block(const PanelA& a, int i, const PanelB& b, int block, int16_t dot[k
   memcpy(dot, sum, sizeof sum);
 }
 
-// acc: the exact sum rounded once to fp32, a zero positive.
+// acc: the exact sum rounded once to fp32; a zero is positive.
 F32 round_sum(int64_t sum, bool nan) {
   if (nan) return kNan;
   const uint64_t magnitude = sum < 0 ? -static_cast<uint64_t>(sum) : static_cast<uint64_t>(sum);
@@ -160,7 +159,7 @@ void add_panel(Workspace* w, int rows, int blocks) {
   }
 }
 
-// Columns beyond the matrix take part in the arithmetic: as zeros.
+// Columns beyond the matrix take part in the arithmetic as zeros.
 void clear(Workspace* w) {
   memset(&w->a.scales, 0, sizeof w->a.scales);
   memset(&w->b, 0, sizeof w->b);

@@ -14,7 +14,8 @@ struct Place {  // of an element of C and D
 
 class ReferenceEpilogue {
  public:
-  // Reads alpha, beta and the scale of A where they lie. `desc` outlives the epilogue.
+  // Reads alpha, beta and the tensor scale of A from their addresses. `desc` must outlive the
+  // epilogue.
   explicit ReferenceEpilogue(const nvfp4_gemm_desc& desc);
 
   // The elements of a row come from left to right, those of up to 32 neighbouring rows in turns.
@@ -42,7 +43,7 @@ class ReferenceEpilogue {
   F32 beta_;
   bool adds_c_;
   const OperandFormat* d_format_;  // NULL: D has no scales
-  // Values that wait for the last one of their block, by the row's number modulo 32.
+  // Values that wait for the last one of their block, by row number modulo 32.
   mutable F32 block_[32][32];
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The reference of products whose operands have a wide range: A in fp16 or bf16, or UE8M0 scales.
-// Exact integers as well.
+// The reference for operands of a wide range: A in fp16 or bf16, or UE8M0 scales. It computes with
+// exact integers as well.
 //
 //   factor   integer * 2^(place + unit): an element of A or B, times its scale
 //     A in 16 bits    |integer| < 2^11, place 0 .. 253, unit -133
@@ -8,7 +8,7 @@
 //     UE8M0 scales    |integer| <= 12, place 0 .. 254, unit -128
 //   place    the sum over K <= 2^20 of products whose places add up to it stays below 2^53
 //
-// Where the sum is rounded, the sums of all places are added as one integer.
+// To round, the sums of all places are added as one integer.
 #include "host/reference/reference_wide.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ struct Factor {
   bool nan, infinite;
 };
 
-// kF16 or kBF16. The exponent of subnormal numbers is that of the smallest normal ones.
+// Decodes kF16 or kBF16. Subnormal numbers have the exponent of the smallest normal ones.
 Factor decode_half(const Format& format, uint32_t bits) {
   const uint32_t fraction = bits & ((1u << format.mantissa_bits) - 1);
   const uint32_t exponents = format.overflow_code >> format.mantissa_bits;  // all ones
@@ -59,7 +59,7 @@ class WideSum {
     of_place_[a.place + b.place] += static_cast<int64_t>(a.integer) * b.integer;
   }
 
-  // In units of 2^unit at place 0, rounded once to fp32, a zero positive.
+  // The sum in units of 2^unit at place 0, rounded once to fp32; a zero is positive.
   F32 rounded(int unit) const {
     if (nan_ || (above_ && below_)) return kNan;
     if (above_ || below_) return {(below_ ? 0x80000000u : 0) | kF32.overflow_code};
@@ -99,7 +99,7 @@ class WideSum {
     }
   }
 
-  // The highest 62 bits, the last of which stands for all below it that are not zero.
+  // The highest 62 bits; the last one is set if any lower bit is.
   static uint32_t round(const uint64_t (&words)[kWords], int unit) {
     int top = kWords - 1;
     while (top > 0 && words[top] == 0) --top;
@@ -120,7 +120,7 @@ class WideSum {
   bool nan_ = false, above_ = false, below_ = false;
 };
 
-// The header's prose on packed elements and their scales; one batch of A or B.
+// Packed elements and their scales by the header's prose; one batch of A or B.
 class Packed {
  public:
   Packed(const void* elements, const void* scales, int64_t k, int64_t ld, int32_t layout,
@@ -142,7 +142,7 @@ class Packed {
 
  private:
   uint8_t scale(int64_t row, int64_t ks) const {
-    const int64_t scales = k_ / format_.block;  // of a row
+    const int64_t scales = k_ / format_.block;  // scales per row
     if (layout_ == NVFP4_SCALE_LAYOUT_LINEAR) return scales_[row * scales + ks];
     const int64_t tile = (row / 128) * ((scales + 3) / 4) + ks / 4;
     return scales_[tile * 512 + (row % 32) * 16 + ((row % 128) / 32) * 4 + ks % 4];
@@ -173,7 +173,7 @@ Packed batch_of_weights(const nvfp4_gemm_desc& g, const void* codes, const void*
           g.operand_format};
 }
 
-// A batch of A that is not quantized.
+// A batch of an A that is not quantized.
 class Halves {
  public:
   Halves(const nvfp4_gemm_desc& g, int64_t batch)
@@ -194,9 +194,9 @@ class Halves {
   int64_t ld_;
 };
 
-// So many elements of K of a row, decoded for all the sums of a tile.
+// Elements of K of a row that are decoded at once, for all sums of a tile.
 constexpr int kPanel = 128;
-constexpr int kRows = 4, kColumns = 4;  // of a tile: its sums take 64 KB on the stack
+constexpr int kRows = 4, kColumns = 4;  // of a tile, whose sums take 64 KB on the stack
 
 struct Panel {
   Factor of[kPanel];

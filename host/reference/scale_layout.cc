@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kTileScales = kLayoutTileScales;
 
 // A tile is 32 lines of 16 bytes: line = row % 32, and in it 4 groups (row / 32) of 4 scales. So
-// one 16-byte line holds what one tensor memory lane of each of the 4 warps' bands needs.
+// one line of 16 bytes has what one lane of each of the 4 lane bands of tensor memory needs.
 int64_t offset_128x4(int64_t row, int64_t ks, int64_t scales_per_row) {
   const int64_t tiles_per_row = ceil_div(scales_per_row, kTileScales);
   const int64_t tile = row / kLayoutTileRows * tiles_per_row + ks / kTileScales;

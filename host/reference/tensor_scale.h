@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The tensor scale that is made of the elements: t = amax / 2688 over the finite ones.
+// The tensor scale made from the elements: t = amax / 2688 over the finite ones.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace nvfp4 {
 
-// 1 where that is 0: then every element is so small that its code is 0.
+// Returns 1 if the quotient is 0: every element is then so small that its code is 0.
 inline F32 tensor_scale_of_amax(F32 amax) {
   constexpr F32 kOne{0x3F800000};
   constexpr F32 kLargestProduct{0x45280000};  // 2688 = 6 * 448

@@ -19,7 +19,7 @@ class TypedRow {
     if (wide_) return {reinterpret_cast<const uint32_t*>(first_)[i]};
     return {widen(format_, reinterpret_cast<const uint16_t*>(first_)[i])};
   }
-  // Rounded to the type, as it is stored.
+  // Stores the value rounded to the type, and returns it.
   F32 set(int64_t i, F32 value) const {
     if (wide_) {
       reinterpret_cast<uint32_t*>(first_)[i] = value.bits;

@@ -7,10 +7,11 @@ namespace nvfp4 {
 
 namespace {
 
-// What the library remembers of a device: immutable facts, so threads that race store the same.
+// Facts that the library remembers about devices. They never change, so racing threads store the
+// same.
 constexpr int kRememberedDevices = 64;
-int32_t capability_of_device[kRememberedDevices];  // 0 = not asked yet
-int32_t sm_count_of_device[kRememberedDevices];    // stored before it
+int32_t capability_of_device[kRememberedDevices];  // 0 = not queried yet
+int32_t sm_count_of_device[kRememberedDevices];    // stored before the capability
 uint64_t prepared_devices[kVariantCount];          // bit d: set_attributes was called
 
 nvfp4_status current_device(const Driver& driver, CUcontext* context, CUdevice* device) {
@@ -60,10 +61,10 @@ nvfp4_status set_attribute(const Site& site, CUkernel kernel, CUfunction_attribu
                                 : driver_failure(*site.driver, "cuKernelSetAttribute", result);
 }
 
-// Once per kernel and device. More than 48 KB of dynamic shared memory has to be asked for. And an
-// SM that decodes tokens divides its memory as the GEMM wants it, whose CTA then starts beside the
-// last CTA there that decodes (kernel/sm90/tile.h): with memory to be divided again it would wait
-// for an empty SM.
+// Called once per kernel and device. More than 48 KB of dynamic shared memory has to be requested.
+// The pre-pass that decodes tokens requests the GEMM's division of the SM's memory, so that a GEMM
+// CTA can start beside the last CTA that decodes (kernel/sm90/tile.h). With another division it
+// would wait for an empty SM.
 nvfp4_status set_attributes(const Site& site, const Plan& plan, const LoadedKernel& loaded) {
   const Variant& variant = *plan.variant;
   const bool remembered = site.device >= 0 && site.device < kRememberedDevices;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where a call runs: the current context's device, and what the library remembers of it.
+// Where a call runs: the device of the current context, and what the library remembers about it.
 #pragma once
 
 #include "host/driver/driver.h"
@@ -16,16 +16,18 @@ struct Site {
   int32_t sm_count;
 };
 
-// Opens the driver if need be. Asked anew at each call: threads and contexts come and go.
+// Opens the driver if necessary. Queried anew at each call, because threads and contexts come and
+// go.
 nvfp4_status find_site(Site* site);
 
-// The plan's kernel, loaded, with the shared memory that it wants on the site's device.
+// Loads the plan's kernel and requests its shared memory on the site's device.
 nvfp4_status ready_kernel(const Site& site, const Plan& plan, LoadedKernel* loaded);
 
-// A kernel's code in the current context, which the driver otherwise leaves to the first launch.
+// Loads a kernel's code into the current context; otherwise the driver does that at the first
+// launch.
 nvfp4_status load_into_context(const Driver& driver, CUkernel kernel);
 
-// Every variant's kernel, with its code in the current context.
+// Loads the kernel of every variant, with its code, into the current context.
 nvfp4_status ready_all_kernels(const Site& site);
 
 }  // namespace nvfp4

@@ -12,8 +12,8 @@ namespace nvfp4 {
 
 namespace {
 
-// Every element is round(alpha * 0), which alpha = infinity or NaN makes NaN. One fill for all
-// batches if they lie after each other without a gap.
+// Every element is round(alpha * 0), which is NaN if alpha is infinity or NaN. One fill covers all
+// batches if there is no gap between them.
 nvfp4_status fill(const Site& site, const nvfp4_gemm_desc& g, CUstream stream) {
   const Driver& driver = *site.driver;
   const uint16_t value = f16_from_f32(f32_multiply(f32_bits(g.alpha), f32_bits(0.0f)));
@@ -30,7 +30,7 @@ nvfp4_status fill(const Site& site, const nvfp4_gemm_desc& g, CUstream stream) {
   return NVFP4_SUCCESS;
 }
 
-// C, bias, scalars on the device, another type or order.
+// Handles C, bias, scalars on the device, and other types or orders.
 nvfp4_status compute(const Site& site, const nvfp4_gemm_desc& g, CUstream stream) {
   constexpr int64_t kMostGridRows = 4096;  // enough to keep any GPU busy
   EmptySumParams p{};

@@ -7,7 +7,8 @@
 
 namespace nvfp4 {
 
-// A fill where every element is the same fp16 number, else a kernel; `how` says which, in a word.
+// Fills D if every element is the same fp16 number, otherwise launches a kernel; `how` says which,
+// in one word.
 nvfp4_status enqueue_empty_sum(const Site& site, const nvfp4_gemm_desc& desc, CUstream stream,
                                const char** how);
 

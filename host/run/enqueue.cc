@@ -37,9 +37,9 @@ nvfp4_status launch(const Site& site, CUkernel kernel, const Grid& grid, const v
   config.sharedMemBytes = grid.shared_bytes;
   config.hStream = stream;
   config.attrs = attributes;
-  // The kernel may start before earlier work of the stream has finished; it waits by itself
-  // (griddepcontrol.wait), before its first read of what that work may write. No kernel does for
-  // the GPUs that the family sm80 alone serves.
+  // The kernel may start before earlier work of the stream has finished. It waits itself
+  // (griddepcontrol.wait) before its first read of data that such work may write. Kernels for GPUs
+  // that only the family sm80 serves never wait.
   if (grid.early && has_early_kernels(site.capability)) {
     CUlaunchAttribute& early = attributes[config.numAttrs++];
     early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
@@ -50,7 +50,7 @@ nvfp4_status launch(const Site& site, CUkernel kernel, const Grid& grid, const v
     cluster.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
     cluster.value.clusterDim = {grid.cluster, 1, 1};
   }
-  void* arguments[] = {const_cast<void*>(params)};  // read by the call, never written
+  void* arguments[] = {const_cast<void*>(params)};  // the call reads it and never writes it
   // A CUkernel stands for its CUfunction in the current context (cuLaunchKernelEx, driver API).
   const CUresult result = site.driver->cuLaunchKernelEx(
       &config, reinterpret_cast<CUfunction>(kernel), arguments, nullptr);

@@ -34,7 +34,7 @@ constexpr const char* kTokensEntry = "nvfp4_tokens_sm90";
 
 struct QuantizerImage {
   Image image;
-  const Family* family;  // of the architectures that it serves
+  const Family* family;  // family of the architectures that it serves
 };
 #define QUANTIZER_IMAGE(family, name, file, label) {{label, nvfp4_image_##name}, &kFamily_##family},
 const QuantizerImage kQuantizerImages[] = {
@@ -48,8 +48,8 @@ constexpr const char* kQuantizerEntries[] = {
 #undef QUANTIZER_ENTRY
 };
 
-// The lock is only taken by a process that owns the driver (open_driver comes first), so a forked
-// child never meets it held.
+// Only a process that owns the driver takes the lock (open_driver comes first), so a forked child
+// never finds it held.
 pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 CUlibrary libraries[kImageCount];
 LoadedKernel kernels[kArchitectureCount][kVariantCount];
@@ -57,14 +57,14 @@ int kernel_ready[kArchitectureCount][kVariantCount];
 CUlibrary quantizer_libraries[kQuantizerImageCount];
 CUkernel quantizer_kernels[kArchitectureCount][kQuantizerEntryCount];  // NULL until loaded
 
-// Static, options too: the driver may load lazily and write the log and its size after
+// Static, and so are the options: the driver may load lazily and write the log and its size after
 // cuLibraryLoadData has returned.
 char jit_log[1024];
 CUjit_option jit_options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
 void* jit_values[2];
 
-// How fatbinary begins a file: the container's head, then that of its one entry.
-// test/oracle/test_images.py holds it against the PTX.
+// The beginning of a file by fatbinary: the head of the container, then that of its one entry.
+// test/oracle/test_images.py checks it against the PTX.
 struct FatBinary {
   uint32_t magic;
   uint16_t version, head_bytes;
@@ -73,15 +73,15 @@ struct FatBinary {
   uint32_t entry_head_bytes;
   uint64_t stored_bytes;
   uint32_t packed_bytes, options_at;
-  uint16_t isa_minor, isa_major;  // of PTX
+  uint16_t isa_minor, isa_major;  // PTX version
 };
 constexpr uint16_t kPtxEntry = 1;
 
-// Drivers that unpack zstd, and have every entry of driver.def.
+// Oldest driver that unpacks zstd and has every entry of driver.def.
 constexpr int kOldestDriver = 12040;
 
-// PTX 8.8 came with CUDA 12.9, and each 9.y with 13.y; the text that says 7.0 wants no more than a
-// driver that unpacks it. 0: a cubin.
+// PTX 8.8 came with CUDA 12.9, and each 9.y with 13.y. Text that says 7.0 only needs a driver that
+// unpacks it. 0: a cubin.
 int driver_for_ptx(const Image& image) {
   FatBinary head;
   memcpy(&head, image.data, sizeof head);
@@ -91,7 +91,8 @@ int driver_for_ptx(const Image& image) {
   return needed < kOldestDriver ? kOldestDriver : needed;
 }
 
-// The CUDA that compiled: what the newest PTX asks for. Every cubin comes from its ptxas.
+// The CUDA version that compiled the images: the version that the newest PTX needs. Every cubin
+// comes from the same ptxas.
 int driver_of_compiler() {
   int newest = 0;
   const auto consider = [&](const Image& image) {
@@ -126,12 +127,12 @@ CUresult load_library(const Driver& driver, const Image& image, CUlibrary* libra
 }
 
 struct Wanted {
-  const char* entry;  // NULL: nothing
+  const char* entry;  // NULL: none
   CUkernel* kernel;
 };
 constexpr size_t kMostWanted = 2 + kEntryCount;
 
-// A cubin of another architecture may load and only fail here with 209: loading is lazy.
+// A cubin of another architecture may load and only fail here with 209, because loading is lazy.
 CUresult get_kernels(const Driver& driver, const Image& image, CUlibrary* slot,
                      const Wanted (&wanted)[kMostWanted], const char** call) {
   *call = "cuLibraryLoadData";
@@ -155,17 +156,17 @@ CUresult get_kernels(const Driver& driver, const Image& image, CUlibrary* slot,
   return result;
 }
 
-// Images in turn, until one has what is wanted. Those that do not serve the device are not offered,
-// nor those that ask for a newer driver.
+// Tries images in order until one has the wanted kernels. Images that do not serve the device, or
+// that need a newer driver, are skipped.
 struct Attempt {
   const Driver& driver;
   const Wanted (&wanted)[kMostWanted];
   const Image* last = nullptr;
   CUresult result = CUDA_ERROR_NO_BINARY_FOR_GPU;
   const char* call = "";
-  int oldest = 0;  // driver that one which was not offered asks for
+  int oldest = 0;  // driver version that a skipped image needs
 
-  // True when there is no use in the next one.
+  // True if trying the next image makes no sense.
   bool ends_with(const Image& image, CUlibrary* slot) {
     const int needed = driver_for(image);
     if (needed > driver.version) {

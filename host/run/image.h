@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel images: which one serves a device, loaded once per process.
+// The kernel images: which one serves a device. Each is loaded once per process.
 #pragma once
 
 #include "host/driver/driver.h"
@@ -9,9 +9,9 @@ namespace nvfp4 {
 
 struct LoadedKernel {
   CUkernel kernels[kEntryCount];  // NULL where the variant has none
-  CUkernel tokens;    // decodes tokens into the workspace; NULL where the variant needs none
-  CUkernel add;       // adds K partitions from the workspace; NULL where none meet there
-  const char* image;  // its label in images.def
+  CUkernel tokens;                // the activation pre-pass; NULL if the variant needs none
+  CUkernel add;                   // adds K partitions from the workspace; NULL if none meet there
+  const char* image;              // its label in images.def
 };
 
 // The plan's kernel for the current device. Loads at the first call; a failure is not remembered.
@@ -27,10 +27,10 @@ enum QuantizerEntry : uint32_t {
 nvfp4_status load_quantizer(const Driver& driver, uint32_t arch_index, QuantizerEntry entry,
                             CUkernel* kernel);
 
-// The oldest driver, as cuDriverGetVersion counts, that any image can be loaded by; most ask for a
-// newer one, which loading looks at.
+// The oldest driver, as cuDriverGetVersion counts, that can load any image. Most images need a
+// newer one, which loading checks.
 int oldest_driver();
 
-const char* image_label(uint32_t image);  // of an ImageIndex
+const char* image_label(uint32_t image);  // label of an ImageIndex
 
 }  // namespace nvfp4

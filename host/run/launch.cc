@@ -19,9 +19,9 @@ namespace {
 
 bool tiles_scales(const Plan& plan) { return plan.a_scales_bytes + plan.b_scales_bytes > 0; }
 
-// Tokens to fp16 in the workspace: one thread per 32 elements. Never early, which cost 1 to 5 us of
-// 15 to 50 (H200, 64 and 128 tokens, static weights against pdl off, 2026-11-21); with K = 2048 it
-// gained 0.5 us with 64 tokens and cost 0.1 with 128.
+// Decodes tokens to fp16 in the workspace: one thread per 32 elements. It never starts early.
+// Starting early cost 1 to 5 us of 15 to 50 (H200, 64 and 128 tokens, static weights against pdl
+// off, 2026-11-21). With K = 2048 it gained 0.5 us for 64 tokens and cost 0.1 us for 128.
 nvfp4_status enqueue_tokens(const Site& site, const PreparedGemm& prepared,
                             const KernelParams& params, CUstream stream) {
   const Grid grid{prepared.plan.prepass_ctas, 1, prepared.plan.prepass_threads, 0, 1, false};
@@ -30,7 +30,7 @@ nvfp4_status enqueue_tokens(const Site& site, const PreparedGemm& prepared,
 
 ScaleTiling tiling_of(const nvfp4_gemm_desc& g, const Operand& x, const Scales& tiles) {
   const int64_t stride = scales_stride(g, x.scales_stride);
-  const int64_t scales = x.k / find_operand_format(x.format)->block;  // of a row
+  const int64_t scales = x.k / find_operand_format(x.format)->block;  // scales per row
   return {x.scales, const_cast<uint8_t*>(tiles.first), x.rows, scales, stride == 0 ? 1 : g.l,
           stride};
 }
@@ -43,8 +43,8 @@ nvfp4_status enqueue_token_tiling(const Site& site, const Plan& plan, const nvfp
                               stream);
 }
 
-// The kernels that fill the workspace. The first of them starts when all before it is done: what
-// was in the workspace has been read.
+// Enqueues the kernels that fill the workspace. The first of them starts when all earlier work is
+// done, so the old contents of the workspace have been read.
 nvfp4_status enqueue_workspace(const Site& site, const PreparedGemm& prepared,
                                const nvfp4_gemm_desc& g, const KernelParams& params,
                                CUstream stream) {
@@ -63,10 +63,10 @@ nvfp4_status enqueue_workspace(const Site& site, const PreparedGemm& prepared,
   return enqueue_tokens(site, prepared, params, stream);
 }
 
-// Each entry computes all that the next one does.
+// Each entry computes everything that the next one does.
 CUkernel kernel_of(const PreparedGemm& prepared, uint32_t ctas, const KernelParams& params) {
   uint32_t entry = prepared.plan.variant->family->entry(prepared.plan, ctas, params);
-  while (prepared.loaded.kernels[entry] == nullptr) --entry;  // the first is there
+  while (prepared.loaded.kernels[entry] == nullptr) --entry;  // the first entry always exists
   return prepared.loaded.kernels[entry];
 }
 
@@ -75,7 +75,8 @@ nvfp4_status enqueue_kernel(const Site& site, const PreparedGemm& prepared,
                             CUstream stream) {
   const Plan& plan = prepared.plan;
   NVFP4_TRY(enqueue_workspace(site, prepared, g, params, stream));
-  // After a kernel that fills the workspace, always early: it waits for it by itself.
+  // After a kernel that fills the workspace it always starts early: it waits for that kernel
+  // itself.
   const bool early = plan.waits && (g.pdl != NVFP4_PDL_OFF || plan.workspace_bytes > 0);
   const Grid grid{ctas, 1, plan.variant->threads, plan.shared_bytes, plan.cluster, early};
   NVFP4_TRY(launch(site, kernel_of(prepared, ctas, params), grid, &params, stream));
@@ -84,7 +85,7 @@ nvfp4_status enqueue_kernel(const Site& site, const PreparedGemm& prepared,
   return launch(site, prepared.loaded.add, add, &params, stream);
 }
 
-// No command line makes one again: what the groups' rows are is in device memory.
+// No command line can reproduce it: the groups' row counts are in device memory.
 void log_grouped(const nvfp4_gemm_desc& g, const char* image, const char* variant, uint32_t grid) {
   log_line(LogLevel::call,
            "grouped m=%" PRId64 " n=%" PRId64 " k=%" PRId64 " groups=%" PRId64
@@ -102,7 +103,7 @@ void log_call(const nvfp4_gemm_desc& g, const char* image, const char* variant, 
            g.m, g.n, g.k, g.l, image, variant, grid, replay);
 }
 
-// The caller's string need not live as long as a plan does.
+// The caller's string may end before the plan does.
 void keep_desc(const Site& site, const CheckedGemm& checked, PreparedGemm* prepared) {
   prepared->desc = *checked.desc;
   prepared->capability = site.capability;

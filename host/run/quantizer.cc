@@ -12,10 +12,11 @@ namespace nvfp4 {
 
 namespace {
 
-// Twice as many as fit with 48 registers a thread: where some take longer, others have ended.
+// Twice as many CTAs as fit with 48 registers per thread, so that short CTAs make room while long
+// ones run.
 constexpr int64_t kCtasPerSm = 20;
 
-// Entries stand by element type, in the order of the enumeration.
+// Entries follow the element types in the order of the enumeration.
 QuantizerEntry entry_of(QuantizerEntry first, int32_t type) {
   return static_cast<QuantizerEntry>(first + (type - NVFP4_TYPE_F16));
 }
@@ -84,7 +85,7 @@ FusedParams make_params(const nvfp4_fused_quantize_desc& desc) {
   return p;
 }
 
-// The same as a product without a second factor, for the kernel that makes a scale of each row.
+// The same without a second factor, for the kernel that makes a scale for each row.
 FusedParams rows_params(const nvfp4_quantize_desc& desc) {
   const QuantizeParams params = make_params(desc);
   FusedParams p{};
@@ -95,7 +96,7 @@ FusedParams rows_params(const nvfp4_quantize_desc& desc) {
   return p;
 }
 
-// A CTA for a row: no more warps than have blocks to keep.
+// One CTA per row, with no more warps than there are blocks to keep.
 Grid grid_of_rows(const Nvfp4Matrix& q, int32_t type, bool early) {
   const uint32_t kept = element_bytes(type) == 4 ? kKeptOfRow<4> : kKeptOfRow<2>;
   const uint32_t threads = ceil_div(ceil_div(q.blocks, kept), 32u) * 32;
@@ -144,7 +145,7 @@ nvfp4_status enqueue_quantize(const nvfp4_quantize_desc& desc, void* stream) {
     NVFP4_TRY(enqueue(site, entry_of(kQuantizer_amax_f16, desc.x_type),
                       grid_of(amax_grid(desc), early), &params, stream));
   }
-  // The second waits by itself for the first.
+  // The second kernel itself waits for the first.
   return enqueue(site, second, grid_of(site, desc.rows, desc.k, early || amax), &params, stream);
 }
 
@@ -219,7 +220,7 @@ nvfp4_status enqueue_scale_tiling(const Site& site, const ScaleTiling& tiling, b
   params.from = static_cast<const uint8_t*>(tiling.from);
   params.to = static_cast<uint8_t*>(tiling.to);
   params.from_batch_bytes = tiling.from_batch_bytes;
-  const int64_t k = tiling.scales * kScaleBlock;                                  // as if of NVFP4
+  const int64_t k = tiling.scales * kScaleBlock;                                  // as for NVFP4
   scale_bytes(tiling.rows, k, NVFP4_SCALE_LAYOUT_128X4, &params.to_batch_bytes);  // counted
   params.rows = static_cast<uint32_t>(tiling.rows);
   params.blocks = static_cast<uint32_t>(tiling.scales);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Quantization on the device: checked arguments in, one or two launches out.
+// Quantization on the device: from checked arguments to one or two launches.
 #pragma once
 
 #include "host/problem/fields.h"
@@ -10,20 +10,21 @@
 
 namespace nvfp4 {
 
-// Each takes a desc that passed its check and is not empty.
+// Each function takes a desc that passed its check and is not empty.
 nvfp4_status enqueue_quantize(const nvfp4_quantize_desc& desc, void* stream);
 nvfp4_status enqueue_dequantize(const nvfp4_quantize_desc& desc, void* stream);
 nvfp4_status enqueue_fused_quantize(const nvfp4_fused_quantize_desc& desc, void* stream);
 nvfp4_status enqueue_scale_convert(const void* src, int32_t src_layout, void* dst,
                                    int32_t dst_layout, int64_t rows, int64_t k, void* stream);
 
-// Decodes `batches` quantized matrices to bf16 [batches][rows][k]. ready_.. as below.
+// Decodes `batches` quantized matrices to bf16 [batches][rows][k]. ready_decoding() is as
+// ready_scale_tiling() below.
 nvfp4_status ready_decoding(const Site& site);
 nvfp4_status enqueue_decoding(const Site& site, const Operand& from, int64_t batches, void* to,
                               void* stream);
 
-// Linear scales of `batches` matrices, each row of which has `scales`, become 128x4 tiles, one
-// matrix right after the other.
+// Converts linear scales of `batches` matrices, with `scales` per row, to 128x4 tiles. The matrices
+// are stored without gaps.
 struct ScaleTiling {
   const void* from;
   void* to;
@@ -32,14 +33,14 @@ struct ScaleTiling {
 };
 // The kernels are loaded: nothing is enqueued then unless everything can be.
 nvfp4_status ready_scale_tiling(const Site& site, bool of_groups);
-// `early`: after another kernel that lets it start, for which it waits.
+// `early`: it follows a kernel that lets it start early, and it waits for that kernel.
 nvfp4_status enqueue_scale_tiling(const Site& site, const ScaleTiling& tiling, bool early,
                                   void* stream);
 // The same of one matrix, whose rows are those of groups: each begins a tile.
 nvfp4_status enqueue_group_tiling(const Site& site, const ScaleTiling& tiling,
                                   const GroupParams& groups, void* stream);
 
-// Every kernel of it loaded, with its code in the current context.
+// Loads every kernel of the quantizer, with its code, into the current context.
 nvfp4_status ready_quantizer(const Site& site);
 
 }  // namespace nvfp4

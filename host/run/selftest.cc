@@ -21,19 +21,19 @@ namespace nvfp4 {
 
 namespace {
 
-// Five stages, the last with one step of 64; two tiles of 128 weights; rests in M and N. Every
-// group of consumer warps has a stage, and a split has parts to share out. A variant multiplies as
-// many of the rows as fill two of its tiles and begin a third.
+// Five k-blocks, the last with one step of 64; two tiles of 128 weights; remainders in M and N.
+// Every group of consumer warps has a k-block, and split-K has partitions to assign. A variant
+// multiplies as many rows as fill two of its tiles and begin a third.
 constexpr int64_t kM = 72, kN = 136, kK = 1088;
 constexpr uint64_t kAlignment = 256;
 
-// What each variant computes. The plain one twice where there are two entries for it, one of which
-// is for CTAs that compute a single tile: so do all here. The general one has K cut inside the last
-// step, and inside 16 bytes of codes, C, bias, factors and scalars on the device, an activation,
-// and a D whose rows begin anywhere. The wrapping one is a single tile, whose ring of stages begins
-// a second round, with linear scales: a loop of its own fills the ring for those on 9.0.
+// What each variant computes. kPlain runs twice (kOnce) where there are two fast entries, one of
+// which is for CTAs with a single tile, as all CTAs here are. kGeneral has a K that ends inside the
+// last step and inside 16 bytes of codes, C, a bias, tensor scales and scalars on the device, an
+// activation, and a D whose rows have any alignment. kWrapping is a single tile with linear scales
+// whose ring begins a second round; on 9.0 a loop of its own loads them.
 enum Product : uint32_t { kPlain, kGeneral, kOnce, kWrapping, kProducts };
-constexpr uint32_t kExpected = kOnce;  // the first products have an expected D for all variants
+constexpr uint32_t kExpected = kOnce;  // products before it have one expected D
 constexpr int64_t kCutK = kK - 16, kGeneralLd = kN + 1;
 constexpr int64_t kFactorColumns = 64;
 
@@ -58,15 +58,15 @@ constexpr uint64_t scale_tiles(int64_t rows) {
   return static_cast<uint64_t>(ceil_div(rows, int64_t{kScaleTileRows}) * (kK / kScaleTileK));
 }
 
-// Scalars and factors, as they lie in the workspace.
+// Scalars and tensor scales as stored in the workspace.
 struct Scalars {
   float alpha, beta, a_tensor_scale;
   float b_tensor_scales[ceil_div(kN, kFactorColumns)];
 };
 constexpr Scalars kScalars = {0.5f, -0.75f, 1.5f, {0.25f, 1.0f, 0.375f}};
 
-// Where everything lies in the workspace, and up to `image` in host memory, too. Tokens come
-// packed, in fp16 and in bf16. The operands of the wrapping product are as large as any variant's.
+// Layout of the workspace; host memory has the same layout up to `image`. Tokens are stored packed,
+// in fp16 and in bf16. The operands of the wrapping product are as large as the largest variant's.
 constexpr uint64_t kDBytes = up(kM * kGeneralLd * sizeof(uint16_t));
 constexpr uint64_t kWrappingDBytes = up(kMostTileElements * sizeof(uint16_t));
 constexpr uint64_t kVariantDBytes = kWrapping * kDBytes + kWrappingDBytes;
@@ -96,7 +96,7 @@ constexpr uint64_t kC = kWrappingBScales + up(kMost / 16);
 constexpr uint64_t kBias = kC + up(kM * kN * sizeof(uint16_t));
 constexpr uint64_t kScalarsAt = kBias + up(kN * sizeof(float));
 constexpr uint64_t kD = kScalarsAt + up(sizeof(Scalars));
-constexpr uint64_t kImageBytes = kD + kVariantCount * kVariantDBytes;  // then a workspace
+constexpr uint64_t kImageBytes = kD + kVariantCount * kVariantDBytes;  // a workspace follows
 
 uint64_t d_of(const Variant& variant, Product product) {
   return kD + index_of(variant) * kVariantDBytes + product * kDBytes;
@@ -133,7 +133,7 @@ void describe_general(uintptr_t base, nvfp4_gemm_desc* g) {
   g->b_tensor_scale_columns = kFactorColumns;
 }
 
-// `bytes` may be NULL: where nothing lies yet, sizes alone count.
+// `bytes` may be NULL where nothing is stored yet and only sizes count.
 nvfp4_gemm_desc describe(const Shape& shape, Product product, int32_t a_type, uint8_t* bytes,
                          uint64_t d) {
   const uintptr_t base = reinterpret_cast<uintptr_t>(bytes);
@@ -157,7 +157,7 @@ nvfp4_gemm_desc describe(const Shape& shape, Product product, int32_t a_type, ui
 
 // ---- In host memory alone, after the image ----
 
-// What all variants for tokens of a type have to compute, one D after the other; then the wrapping
+// D that all variants for tokens of a type must compute, one D after the other, then the wrapping
 // product of the variant that is compared.
 uint64_t expected_at(int32_t a_type, Product product) {
   const uint32_t which = product == kOnce ? kPlain : product;
@@ -165,7 +165,7 @@ uint64_t expected_at(int32_t a_type, Product product) {
 }
 static_assert(NVFP4_TYPE_NONE == 0 && NVFP4_TYPE_F16 == 1 && NVFP4_TYPE_BF16 == 2);
 constexpr uint64_t kExpectedWrapping = kImageBytes + 3 * kExpected * kDBytes;
-// The tokens of 16 bits, packed under scales of 1, which the reference multiplies much faster.
+// The 16-bit tokens packed with scales of 1, which the reference multiplies much faster.
 constexpr uint64_t kTokenCodes = kExpectedWrapping + kWrappingDBytes;
 constexpr uint64_t kWrappingTokenCodes = kTokenCodes + up(kM * kK / 2);
 constexpr uint64_t kOnes = kWrappingTokenCodes + up(kMost / 2);
@@ -175,7 +175,7 @@ constexpr uint64_t kHostBytes = kOnes + up(kOnesBytes);
 class Random {
  public:
   uint32_t next() {
-    state_ = state_ * 1664525 + 1013904223;  // a full period of 2^32
+    state_ = state_ * 1664525 + 1013904223;  // full period of 2^32
     return state_ >> 16;
   }
 
@@ -183,7 +183,7 @@ class Random {
   uint32_t state_ = 1;
 };
 
-// Any code under a scale of 1/2, 1 or 2.
+// Random codes with scales of 1/2, 1 or 2.
 void fill_codes(uint8_t* image, uint64_t from, uint64_t to, Random* random) {
   for (uint64_t i = from; i < to; ++i) image[i] = static_cast<uint8_t>(random->next());
 }
@@ -198,7 +198,7 @@ void put16(uint8_t* image, uint64_t at, uint64_t i, uint32_t value) {
   memcpy(image + at + 2 * i, &bits, sizeof bits);
 }
 
-// Packed, and in 16 bits with the same values, whose codes come to `codes16`.
+// Tokens packed and in 16 bits with the same values; the codes of the latter go to `codes16`.
 void fill_tokens(uint8_t* image, const TokensAt& tokens, uint64_t codes16, Random* random) {
   constexpr uint16_t kF16[8] = {0, 0x3800, 0x3C00, 0x3E00, 0x4000, 0x4200, 0x4400, 0x4600};
   constexpr uint16_t kBf16[8] = {0, 0x3F00, 0x3F80, 0x3FC0, 0x4000, 0x4040, 0x4080, 0x40C0};
@@ -213,8 +213,8 @@ void fill_tokens(uint8_t* image, const TokensAt& tokens, uint64_t codes16, Rando
   }
 }
 
-// Sums of at most 7,281 products are then exact in every order (docs/numerics.md), so that each
-// variant has to give the reference's bits. D is 0xFF, which no product is.
+// Sums of at most 7,281 products are then exact in every order (docs/numerics.md), so each variant
+// must give the reference's bits. D is filled with 0xFF, which no product has.
 void fill_image(uint8_t* image) {
   Random random;
   fill_tokens(image, kTokens, kTokenCodes, &random);
@@ -241,7 +241,7 @@ struct HostMemory {
   HostMemory& operator=(const HostMemory&) = delete;
 };
 
-// 0: as the planner likes.
+// 0: the planner chooses.
 uint32_t split_of(Product product) { return product == kWrapping ? 1 : 0; }
 
 nvfp4_status plan_for(const Variant& variant, Product product, int32_t capability, Plan* plan) {
@@ -289,7 +289,8 @@ nvfp4_status enqueue_product(const Site& site, const Variant& variant, Product p
   return enqueue_gemm(site, prepared, prepared.desc, prepared.params, stream);
 }
 
-// Operands up, products, results down; nothing of the host memory is in use when it returns.
+// Copies operands to the device, computes the products and copies results back. When it returns no
+// host memory is in use.
 nvfp4_status compute(const Site& site, const Architecture& arch, uint8_t* image, void* workspace,
                      uint64_t workspace_bytes, CUstream stream) {
   const Driver& driver = *site.driver;
@@ -309,7 +310,8 @@ nvfp4_status compute(const Site& site, const Architecture& arch, uint8_t* image,
   return driver_failure(driver, "cuStreamSynchronize", result);
 }
 
-// The reference's D of host memory. 16-bit tokens have the values of the codes beside them.
+// Computes the reference's D in host memory. 16-bit tokens have the values of the codes beside
+// them.
 void compute_reference(const Shape& shape, Product product, int32_t a_type, uint8_t* memory,
                        uint64_t d) {
   nvfp4_gemm_desc g = describe(shape, product, NVFP4_TYPE_NONE, memory, d);
@@ -320,7 +322,7 @@ void compute_reference(const Shape& shape, Product product, int32_t a_type, uint
   reference_gemm(g);
 }
 
-// For the types that the architecture has variants for.
+// Computes it for the token types that the architecture has variants for.
 void compute_expected(const Architecture& arch, uint8_t* memory) {
   bool known[3] = {};
   memset(memory + kImageBytes, 0xFF, kTokenCodes - kImageBytes);
@@ -334,7 +336,7 @@ void compute_expected(const Architecture& arch, uint8_t* memory) {
   }
 }
 
-// `got` has rows of D, what lies between them included: nothing is stored there.
+// `got` has rows of D and the gaps between them, where nothing may be stored.
 nvfp4_status compare_rows(const Variant& variant, Product product, int64_t first, int64_t rows,
                           const uint8_t* got_rows, const uint8_t* expected) {
   const int64_t d_ld = shape_of(variant, product).d_ld;
@@ -351,8 +353,8 @@ nvfp4_status compare_rows(const Variant& variant, Product product, int64_t first
   return NVFP4_SUCCESS;
 }
 
-// The first row and the last: a stage that was read too early is wrong in all of them, and the
-// reference of all rows would take most of the self test's time.
+// Compares the first and the last row only: a stage that was read too early spoils all rows, and
+// the reference of all rows would take most of the self test's time.
 nvfp4_status compare_wrapping(const Variant& variant, uint8_t* memory) {
   const Shape shape = shape_of(variant, kWrapping);
   const uint8_t* const d = memory + d_of(variant, kWrapping);

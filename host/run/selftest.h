@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One product per variant that serves the device, compared with the reference's bits.
+// One product per variant that serves the device, compared bit for bit with the reference.
 #pragma once
 
 #include "host/run/device.h"
@@ -9,7 +9,7 @@ namespace nvfp4 {
 // Bytes of device memory that the self test of that capability needs; 0 if no kernel serves it.
 uint64_t selftest_bytes(int32_t capability);
 
-// Waits for the stream. The arguments have been checked but for what depends on the device.
+// Waits for the stream. All arguments have been checked except for what depends on the device.
 nvfp4_status run_selftest(void* workspace, uint64_t workspace_bytes, void* stream);
 
 }  // namespace nvfp4

@@ -17,7 +17,7 @@ namespace {
 
 int32_t number(uint32_t value) { return static_cast<int32_t>(value); }
 
-// As nvfp4_variant_name counts.
+// The index that nvfp4_variant_name uses.
 int32_t index_in(const Architecture& arch, const Variant& variant) {
   int32_t index = 0;
   while (served_variant(arch, static_cast<uint32_t>(index)) != &variant) ++index;
@@ -39,7 +39,7 @@ int32_t proof_number(Proof proof) {
   return NVFP4_PROOF_EMULATOR;
 }
 
-// The planner's clocks were fitted on the GPU of the architecture's row.
+// The planner's clock cycles were fitted on the GPU of the architecture's row.
 double predicted_ns(const nvfp4_gemm_desc& g, const Plan& plan) {
   const Family& family = *plan.variant->family;
   if (family.predict == nullptr) return 0;

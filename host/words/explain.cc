@@ -35,8 +35,8 @@ void add_light(const nvfp4_gemm_desc& g, const Roofline& roof, const nvfp4_plan_
             is_by_fp4(g, roof) ? "FP4" : "fp16", info.math_ns / 1e3, roof.clock_text);
 }
 
-// What a shorter time would have to change first. From 80 % of what a GPU could do at most nothing
-// in the plan is left to win.
+// What a shorter time would have to change first. From 80 % of the peak rates on, nothing in the
+// plan can gain much.
 const char* binding_limit(const Light& light, const Clocks& clocks, double ns) {
   if (std::max(light.memory_ns, light.math_ns) > 0.75 * ns) {
     return light.memory_ns > light.math_ns ? "memory" : "tensor cores";
@@ -46,7 +46,8 @@ const char* binding_limit(const Light& light, const Clocks& clocks, double ns) {
   return clocks.sums > clocks.ctas ? "sums, stored and exchanged" : "start of a CTA";
 }
 
-// The clocks were fitted on the GPU of the architecture's row, whose SMs the plan is made for.
+// The clock cycles were fitted on the GPU of the architecture's row, for whose SMs the plan is
+// made.
 void add_time(const nvfp4_gemm_desc& g, const Plan& plan, const nvfp4_plan_info& info, Text* text) {
   const Architecture& arch = plan.arch();
   const Family& family = *plan.variant->family;
@@ -72,7 +73,7 @@ const char* type_text(int32_t type) {
   return "fp32";
 }
 
-// Which scales of D are made, and where they go.
+// Which scales of D are made, and where they are stored.
 void add_scales_of_d(const nvfp4_gemm_desc& g, Text* text) {
   const OperandFormat* const format = format_of_d(g.d_type);
   if (format == nullptr) return;
@@ -121,7 +122,7 @@ void add_epilogue(const nvfp4_gemm_desc& g, Text* text) {
   text->add("\n");
 }
 
-// Where threads always store there is nothing to say.
+// If threads always store D there is nothing to say.
 void add_store(const nvfp4_gemm_desc& g, const Plan& plan, Text* text) {
   const Family& family = *plan.variant->family;
   if (family.why_not_by_tma == nullptr) return;
@@ -194,7 +195,7 @@ void add_geometry(const nvfp4_plan_info& info, const Plan& plan, int32_t sm_coun
   }
 }
 
-// How the kernel comes by scales that are linear.
+// How the kernel gets linear scales.
 void add_scales(const nvfp4_gemm_desc& g, const Plan& plan, Text* text) {
   const Operand operands[] = {operand_a(g), operand_b(g)};
   const uint64_t tiled[] = {plan.a_scales_bytes, plan.b_scales_bytes};

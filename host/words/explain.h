@@ -8,7 +8,8 @@ namespace nvfp4 {
 
 nvfp4_status check_explain(int32_t sm_count, const char* buffer);
 
-// Refuses a buffer that is too small, saying how many bytes it needs; what fits is in it even then.
+// Refuses a buffer that is too small and says how many bytes it needs; the buffer still gets as
+// much text as fits.
 nvfp4_status explain_gemm(const CheckedGemm& checked, const Plan& plan, int32_t capability,
                           int32_t sm_count, char* buffer, size_t bytes);
 

@@ -18,14 +18,14 @@ double bytes_of_d(int32_t type) {
 
 }  // namespace
 
-// Sizes go up to 2^31 each: products of four of them do not fit 64 bits, and fractions of a byte do
+// Sizes go up to 2^31 each, so products of four of them do not fit 64 bits. Fractions of a byte do
 // not matter here.
 Traffic traffic(const nvfp4_gemm_desc& g) {
   const double block = static_cast<double>(find_operand_format(g.operand_format)->block);
-  const double quantized = 0.5 + 1 / block;  // bytes of an element
+  const double quantized = 0.5 + 1 / block;  // bytes per element
   const double m = static_cast<double>(g.m), n = static_cast<double>(g.n);
   const double k = static_cast<double>(g.k), l = static_cast<double>(g.l);
-  const double a_batches = g.a_batch_stride == 0 ? 1 : l;  // the same matrix for every batch
+  const double a_batches = g.a_batch_stride == 0 ? 1 : l;  // 0: one matrix serves every batch
   const double b_batches = g.b_batch_stride == 0 ? 1 : l;
   const double c_batches = g.c_batch_stride == 0 ? 1 : l;
   const double a_bytes = g.a_type == NVFP4_TYPE_NONE ? quantized : 2;
