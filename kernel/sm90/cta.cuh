@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What every role of a CTA of gemm.cu needs: its tile, its part of K, its shared memory.
+// What every role of a CTA of gemm.cu needs: the tile, the K partition, and shared memory.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@
 
 namespace nvfp4 {
 
-// Named barriers of a CTA; 0 is that of all threads.
+// Named barriers of a CTA; 0 is the barrier of all threads.
 constexpr uint32_t kConsumerBarrier = 1, kInitBarrier = 2, kClearBarrier = 3;
 
-// From so many tokens a tile on, what serves the general epilogue of many rows is worth its code.
+// Tiles of at least this many tokens have code that speeds up the general epilogue of many rows.
 constexpr uint32_t kManyTokens = 128;
 
-// Of a tile's tokens, those that each of `split` CTAs stores; the last ones may have fewer.
+// Tokens of a tile that each of `split` CTAs stores; the last CTAs may have fewer.
 __device__ constexpr uint32_t share_of(uint32_t tokens, uint32_t split) {
   return (tokens + split - 1) / split;
 }
@@ -28,22 +28,22 @@ __device__ inline uint32_t tiles_of_all(const Sm90Params& p) {
   return p.tiles_m * p.tiles_n * p.batches;
 }
 
-// The tiles that one CTA computes alone; those after them each belong to a cluster.
+// Number of tiles that a single CTA computes alone. Each tile after them belongs to a cluster.
 __device__ inline uint32_t whole_tiles(const Sm90Params& p) {
   return p.split == 1 ? UINT32_MAX : p.whole_tiles;
 }
 
-// From the parameters again wherever it is used, which keeps no register.
+// Computed from the parameters at each use, so that it occupies no register.
 __device__ inline uint32_t stages_of_k(const Sm90Params& p) {
   return (p.k + kSm90StageK - 1) / kSm90StageK;
 }
 
-// The tiles of a CTA, one after the other: every gridDim.x-th of the whole ones, and the one that
-// its cluster shares, if there is one. That comes first where its sums are pushed: their place is
-// still unused, and loads go on meanwhile; else last, when the rings are drained. A grid has a CTA
-// for each SM (host/plan/plan.cc), or for each tile; where tiles are both whole and shared, every
-// CTA has a whole one. Where other work keeps an SM, the CTA that waits for it has all of its tiles
-// still before it.
+// A CTA computes its tiles one after the other: every gridDim.x-th of the unsplit ones, and the one
+// that its cluster shares, if any. The shared tile comes first if its sums are pushed: the place
+// for them is still unused, and loads continue meanwhile. Otherwise it comes last, when the rings
+// are drained. A grid has one CTA per SM (host/plan/plan.cc) or one per tile. If there are unsplit
+// and shared tiles, every CTA has an unsplit one. If other work occupies an SM, the CTA that waits
+// for it still has all of its tiles to do.
 constexpr uint32_t kNoTile = UINT32_MAX;
 
 __device__ inline uint32_t tile_of_cluster(const Sm90Params& p) {
@@ -59,11 +59,11 @@ __device__ uint32_t first_tile(const Sm90Params& p) {
   return Tile::kPushesSums && shared != kNoTile ? shared : blockIdx.x;
 }
 
-// The entries for every product of such tiles decode both kinds of scales.
+// The entries for any product of such tiles decode both kinds of scales.
 template <typename Tile>
 constexpr bool kTakesUe8m0 = Tile::kUe8m0Weights && !Tile::kPlain;
 
-// With two loops over K, ptxas spills what it knows of the grid, if it may know it early.
+// With two loops over K, ptxas spills values that depend on the grid if it can compute them early.
 template <typename Tile>
 __device__ uint32_t own_index() {
   return kTakesUe8m0<Tile> ? ptx::ctaid_x() : blockIdx.x;
@@ -82,20 +82,20 @@ __device__ uint32_t next_tile(const Sm90Params& p, uint32_t index) {
   return Tile::kPushesSums || p.split == 1 ? kNoTile : tile_of_cluster(p);
 }
 
-// What a launch asks beyond a plain product. The plain entry of a tile is never asked for any of it
-// (host/run/launch.cc), and has no code for it.
+// Whether a launch needs more than the fast epilogue. The host never launches a tile's fast entry
+// for such a product (host/run/launch.cc), so that entry has no code for it.
 template <typename Tile>
 __device__ bool has_general_epilogue(const Sm90Params& p) {
   if (Tile::kGated) return true;
   return !Tile::kPlain && p.epilogue.kind >= kEpilogueColumns;
 }
-// Scalars on the device, tensor scales, a bias of columns: the plain entry alone takes them as its
-// own, beside the sums in registers.
+// Scalars on the device, tensor scales, a bias of columns. Only the fast entry applies them to the
+// sums in registers.
 template <typename Tile>
 __device__ bool has_columns_terms(const Sm90Params& p) {
   return Tile::kScaledD || (Tile::kPlain && p.epilogue.kind == kEpilogueColumns);
 }
-// Among them, a factor for each row of A.
+// These include a tensor scale for each row of A.
 template <typename Tile>
 __device__ bool has_row_terms(const Sm90Params& p) {
   return has_columns_terms<Tile>(p) && p.epilogue.a_scale_per_row != 0;
@@ -104,12 +104,13 @@ template <typename Tile>
 __device__ bool has_linear_weight_scales(const Sm90Params& p) {
   return !Tile::kPlain && p.weight_scales_linear != 0;
 }
-// Grouped products have no others (host/problem/check/grouped.cc).
+// Grouped products have linear scales only (host/problem/check/grouped.cc).
 template <typename Tile>
 __device__ bool has_linear_token_scales(const Sm90Params& p) {
   return Tile::kGrouped || (!Tile::kPlain && p.token_scales_linear != 0);
 }
-// 64-steps of K to a tile of weight scales, as a shift: 1 where 32 elements share a scale, not 16.
+// Steps of 64 per tile of weight scales, as a shift: 1 where 32 elements share a scale instead of
+// 16.
 template <typename Tile>
 __device__ uint32_t log2_steps_per_scale_tile(const Sm90Params& p) {
   return Tile::kMxfp4 || (kTakesUe8m0<Tile> && p.weight_format == kFormatMxfp4) ? 1 : 0;
@@ -130,15 +131,15 @@ __device__ uint32_t row_end(const Sm90Params& p, const TileCoordinate& tile) {
   return Tile::kGrouped ? tile.row_end : p.m;
 }
 
-// Addresses are 32-bit ones of shared memory.
+// Addresses are 32-bit shared-memory addresses.
 template <typename Tile>
 struct Cta90 {
   const Sm90Params& p;
   uint32_t smem;  // base of the map in tile.h
   uint32_t rank;  // in the cluster
   TileCoordinate tile;
-  uint32_t k_steps;             // 64-wide steps of all of K, the last one perhaps cut short
-  uint32_t stage_begin, count;  // this CTA's stages of the tile
+  uint32_t k_steps;             // steps of 64 of the whole K; the last may end early
+  uint32_t stage_begin, count;  // this CTA's k-blocks of the tile
   uint32_t index;               // of the tile
   uint32_t cut_parity = 0;      // of the next phase of cut_full
 
@@ -159,33 +160,33 @@ struct Cta90 {
   __device__ uint32_t tokens(uint32_t i) const {
     return smem + Tile::kTokensAt + i * Tile::kSlotBytes;
   }
-  // The tile's tokens that this CTA of a cluster stores.
+  // Tokens of the tile that this CTA of a cluster stores.
   __device__ uint32_t own_tokens() const {
     const uint32_t share = share_of(Tile::kTokens, p.split);
     return min(share, Tile::kTokens - min(rank * share, Tile::kTokens));
   }
-  // By the CTAs of the cluster, of which each has a part of K.
+  // Whether the CTAs of the cluster share the tile, with one K partition each.
   __device__ bool shared() const { return index >= whole_tiles(p); }
-  // 64-steps of K in this CTA's i-th stage: 4, fewer in the last one.
+  // Steps of 64 in this CTA's i-th k-block: 4, or fewer in the last one.
   __device__ uint32_t steps(uint32_t i) const {
     return min(Tile::kSteps, k_steps - (stage_begin + i) * Tile::kSteps);
   }
 };
 
-// Consumers have found stage i full. No branch remains of it without CLOCKS.
+// Records that consumers found stage i full. Compiles to nothing unless CLOCKS is set.
 template <typename Tile>
 __device__ void note_stage(const Cta90<Tile>& cta, uint32_t i) {
   if (i == 0 && threadIdx.x == 0) note_clock(kClock_first_full);
   if (i + 1 == cta.count && threadIdx.x % 32 == 0) note_last_clock(kClock_last_full);
 }
 
-// tile_at without its divisions where there is nothing to divide: the first byte waits for it.
+// Avoids the divisions of tile_at where there is nothing to divide: the first byte waits for them.
 __device__ inline TileCoordinate tile_of_index(const Sm90Params& p, uint32_t index) {
   if (p.tiles_m == 1 && index < p.tiles_n) return {0, index, 0};
   return tile_at(p, index);
 }
 
-// The tile and the CTA's part of K, from the index.
+// Sets the tile and the CTA's K partition from the index.
 template <typename Tile>
 __device__ void take_tile(Cta90<Tile>& cta, uint32_t index) {
   const uint32_t stages = stages_of_k(cta.p), split = cta.p.split;
@@ -201,7 +202,7 @@ __device__ void take_tile(Cta90<Tile>& cta, uint32_t index) {
   cta.stage_begin = 0;
   cta.count = stages;
   if (!cta.shared()) return;
-  // A power of two, or 3.
+  // a power of two, or 3
   const uint32_t each = split == 3 ? stages / 3 : stages >> (31 - __clz(split));
   const uint32_t more = stages - each * split;
   cta.stage_begin = cta.rank * each + min(cta.rank, more);
@@ -216,8 +217,8 @@ __device__ Cta90<Tile> make_cta(const Sm90Params& p, uint32_t smem, uint32_t ind
   return cta;
 }
 
-// Where warps decode tokens all tiles have the same ones, and the CTA's stages are a part of K or
-// all of it, then all of it again and again.
+// Where warps decode tokens, all tiles of a CTA have the same tokens. Its k-blocks are one K
+// partition, or all of K again and again.
 template <typename Tile>
 __device__ uint32_t stages_of_all_tiles(const Cta90<Tile>& cta) {
   uint32_t stages = cta.count;
@@ -227,12 +228,12 @@ __device__ uint32_t stages_of_all_tiles(const Cta90<Tile>& cta) {
   return stages;
 }
 
-// Which of them a warp takes that has every so-manyth: a stage of K. At most once over an end at a
-// time: where there are several tiles no part of K has fewer stages than there are such warps
-// (plan/sm90.cc). No branch, or the loads between two of them would be waited for.
+// The k-block of a warp that takes every n-th one of all tiles. It passes an end of K at most once
+// per step: with several tiles no K partition has fewer k-blocks than there are such warps
+// (plan/sm90.cc). There is no branch, because the loads before one would have to finish.
 template <bool kSeveralTiles>
 struct StageOfAllTiles {
-  uint32_t stage, end;  // of the part of K
+  uint32_t stage, end;  // of the K partition
 
   template <typename Tile>
   __device__ StageOfAllTiles(const Cta90<Tile>& cta, uint32_t i)
@@ -251,7 +252,7 @@ struct StageOfAllTiles {
   }
 };
 
-// Of one tile, known by the number: token warps have no register to spare.
+// With a single tile the k-block's number suffices; token warps have no register to spare.
 template <>
 struct StageOfAllTiles<false> {
   template <typename Tile>

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Weights to the type of tokens that are not quantized, in their natural order of K: element times
-// scale, exact, in units of 2^-7. Each type is a struct of the same functions.
+// Decodes weights to the type of 16-bit tokens, in the natural order of K: element times scale,
+// exact, in units of 2^-7. Each type is a struct with the same functions.
 //
 // An E2M1 code s.ee.m placed as sign, low exponent bits and high mantissa bit is its value times
 // 2^-14 in fp16 and 2^-126 in bf16, where the smallest ones are subnormal. The scale carries the
-// rest, 2^7 or 2^119: 448 * 2^119 is bf16's largest binade. Element * scale * 2^-7 has at most 6
-// significant bits, is at most 21 and a multiple of 2^-17: exact in both (test/gemm/a16.cc, all 16
+// rest, 2^7 or 2^119: 448 * 2^119 is in bf16's largest binade. Element * scale * 2^-7 has at most 6
+// significant bits, is at most 21 and a multiple of 2^-17, so it is exact in both
+// (test/gemm/a16.cc, all 16
 // x 127 pairs).
 #pragma once
 
@@ -18,9 +19,9 @@
 
 namespace nvfp4 {
 
-// Two codes of a byte, in bits 0 to 7 and nothing above, as the low and the high half of a word. A
-// product by two powers of two puts both in place: its multiples of the byte do not overlap, and a
-// multiplication runs beside the ALU, which the rest of decoding fills.
+// Places the two codes of a byte (bits 0 to 7, nothing above) in the low and the high half of a
+// word. One multiplication by two powers of two places both: the multiples of the byte do not
+// overlap, and multiplications run beside the ALU, which the rest of decoding fills.
 //
 //   31 30   28 27    25 24        16 15 14    12 11     9 8         0
 //  | s|   0   |  eem   |     0     | s|    0    |  eem   |    0     |   fp16; bf16: 3 bits lower
@@ -60,7 +61,7 @@ struct A16Operand<Sm90TokenType::bf16> {
   static __device__ uint32_t place(uint32_t byte) {
     return place_pair<1u << 6 | 1u << 18, 0x01C001C0>(byte);
   }
-  // No conversion of 9.0 goes from e4m3 to bf16; by way of fp32 a NaN stays one.
+  // 9.0 has no conversion from e4m3 to bf16. A conversion through fp32 keeps NaN.
   template <uint32_t kHalf>
   static __device__ uint32_t scale_pair(uint32_t scales) {
     constexpr float k2To119 = 6.64613997892457936e35f;
@@ -78,9 +79,9 @@ struct A16Operand<Sm90TokenType::bf16> {
   }
 };
 
-// UE8M0 scales, 2^(byte - 127), 0xFF being NaN. A code's 2^-126 comes back but for 2^-2, which
+// UE8M0 scales: 2^(byte - 127), 0xFF is NaN. They restore a code's 2^-126 except for 2^-2, which
 // every byte leaves room for: element * scale * 2^-2 is at most 1.5 * 2^127 and a multiple of
-// 2^-130, exact in bf16 (test/gemm/ue8m0.cc).
+// 2^-130, so it is exact in bf16 (test/gemm/ue8m0.cc).
 struct Ue8m0Operand : A16Operand<Sm90TokenType::bf16> {
   static constexpr bool kUe8m0 = true;
 

@@ -15,22 +15,22 @@
 
 namespace nvfp4 {
 
-// An operand with the 128-byte swizzle, whose `lead` is not read. A step of 16 fp16 elements along
-// K is 32 bytes, added to the address.
+// An operand with the 128-byte swizzle, for which hardware ignores `lead`. A step of 16 fp16
+// elements along K adds 32 bytes to the address.
 NVFP4_HOST_DEVICE constexpr uint64_t wgmma_descriptor(uint32_t address) {
   return bits((address & 0x3FFFF) >> 4, 0, 14)  //
          | bits(1024 >> 4, 32, 14)              //
          | bits(1, 62, 2);
 }
 static_assert(wgmma_descriptor(0x8400) == 0x4000004000000840);
-// From its lower word, to which multiples of 16 bytes have been added.
+// The descriptor for a lower word to which multiples of 16 bytes have been added.
 NVFP4_HOST_DEVICE constexpr uint64_t wgmma_descriptor_from_low(uint32_t low) {
   return wgmma_descriptor(0) | low;
 }
 static_assert(wgmma_descriptor_from_low(0x840) == wgmma_descriptor(0x8400));
 
-// An operand without swizzle: 8 rows of 16 bytes lie together, `lead` bytes from one 16-byte column
-// to the next, `stride` from one group of 8 rows to the next.
+// An operand without swizzle: 8 rows of 16 bytes are contiguous, `lead` bytes from one 16-byte
+// column to the next, `stride` from one group of 8 rows to the next.
 NVFP4_HOST_DEVICE constexpr uint64_t wgmma_plain_descriptor(uint32_t address, uint32_t lead,
                                                             uint32_t stride) {
   return bits((address & 0x3FFFF) >> 4, 0, 14)  //

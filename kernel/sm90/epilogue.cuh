@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// From whole sums to D on Hopper: alpha, rounding to fp16, 8-byte stores along n; or the general
-// epilogue, from shared memory.
+// From complete sums to D on Hopper: the fast epilogue (alpha, rounding to fp16, 8-byte stores
+// along n), or the general epilogue from shared memory.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace nvfp4 {
 
-// The factor of the decoding: a power of two, so nothing is rounded when it comes back.
+// The decoding factor: a power of two, so multiplying by it rounds nothing.
 template <typename Tile>
 constexpr float kDecodingScale = Tile::kBlockSums       ? kBlockSumScale
                                  : Tile::kNaturalTokens ? kWeightScale
@@ -26,21 +26,21 @@ __device__ float decoding_scale(const Sm90Params& p) {
   return kDecodingScale<Tile>;
 }
 
-// What of the epilogue is its column's: the factor of all of a thread's kCount columns, which lie
-// kStep apart and share one of B's, and their bias; -0 where there is none, which changes no number
-// that it is added to.
+// The column's part of the epilogue, for a thread's kCount columns, which are kStep apart. They
+// share one tensor scale of B, hence one factor, but each has its bias. A missing bias is -0, which
+// changes no number.
 template <typename Tile, uint32_t kCount, uint32_t kStep>
 struct ColumnTerms {
-  float scale;  // where A has a factor for each row: without it and B's
+  float scale;  // if A has a tensor scale for each row: without it and B's
   float bias[kCount];
 
-  // Beyond N the last column's, for sums that are not stored.
+  // Beyond N the last column's terms are loaded, for sums that are not stored.
   __device__ ColumnTerms(const Sm90Params& p, uint32_t n) : scale(p.alpha) {
     const EpilogueParams& e = p.epilogue;
 #pragma unroll
     for (float& one : bias) one = -0.0f;
     if (!has_columns_terms<Tile>(p)) return;
-    ptx::griddepcontrol_wait();  // an earlier grid may write what is read here
+    ptx::griddepcontrol_wait();  // an earlier grid may write what follows reads
     scale = scale_of_rows(e, p.alpha);
     if (!has_row_terms<Tile>(p)) scale = __fmul_rn(scale, b_scale(p, n));
     if (e.bias_type == kTypeNone) return;
@@ -53,15 +53,15 @@ struct ColumnTerms {
   static __device__ float b_scale(const Sm90Params& p, uint32_t n) {
     return scale_of_columns(p.epilogue, min(n, p.n - 1));
   }
-  // In a row of A that has a factor of its own. Beyond M none is loaded, for sums that are not
-  // stored.
+  // The factor in a row of A that has a tensor scale of its own. Beyond M none is loaded, because
+  // those sums are not stored.
   __device__ float of_row(const Sm90Params& p, uint32_t batch, uint32_t m, float of_columns) const {
     const uint32_t a_scale = ptx::ld_global_b32_if(row_scale_at(p, batch, m), m < p.m);
     return ColumnScale(scale, of_columns).of_row(__uint_as_float(a_scale));
   }
 };
 
-// Of the four columns that a lane stores of a row.
+// Terms of the four columns that a lane stores in a row.
 template <typename Tile>
 using FourTerms = ColumnTerms<Tile, 4, 1>;
 template <typename Tile>
@@ -70,8 +70,8 @@ __device__ FourTerms<Tile> terms_of_lane(const Cta90<Tile>& cta, uint32_t lane) 
   return FourTerms<Tile>(cta.p, cta.tile.weight_tile * Tile::kColumnsOfD + column);
 }
 
-// The terms of all of the CTA's tiles on their way to L1 while sums are being multiplied, asked for
-// by one warp that does not multiply.
+// Prefetches the terms of all of the CTA's tiles to L1 while sums are being multiplied. A warp that
+// does not multiply does it.
 template <typename Tile>
 __device__ void ask_for_column_terms(const Cta90<Tile>& cta, uint32_t lane) {
   const Sm90Params& p = cta.p;
@@ -103,8 +103,8 @@ __device__ void ask_for_column_terms(const Cta90<Tile>& cta, uint32_t lane) {
   __syncwarp();
 }
 
-// Four neighbouring weights of any token, from n on, to D in fp16 or bf16. What becomes of a sum is
-// said in scaled() and round() alone, and store() alone writes D.
+// Stores four neighbouring weights of any token, from n on, to D in fp16 or bf16. Only scaled() and
+// round() define what happens to a sum, and only store() writes D.
 template <typename Tile>
 struct Epilogue90 {
   const Sm90Params& p;
@@ -119,7 +119,7 @@ struct Epilogue90 {
         vectors(((p.d_ld | p.d_batch_stride) & 3) == 0 && n + 4 <= p.n),
         d(static_cast<uint16_t*>(p.d) + tile.batch * p.d_batch_stride + n) {}
 
-  // A sum, scaled. The factor of the decoding comes back first.
+  // Scales a sum, beginning with the decoding factor.
   static __device__ float scaled(const Sm90Params& p, float sum, float scale) {
     return __fmul_rn(scale, sum * decoding_scale<Tile>(p));
   }
@@ -156,7 +156,7 @@ struct Epilogue90 {
   }
 };
 
-// What a thread has left for the general epilogue, which is in a kernel's code once.
+// Stores what a thread has left for the general epilogue. A kernel has this code once.
 template <typename Tile, uint32_t kRowsOfC>
 __device__ void store_general_90(const Sm90Params& p, const SumRows& rows) {
   if (!has_general_epilogue<Tile>(p)) return;
@@ -166,8 +166,8 @@ __device__ void store_general_90(const Sm90Params& p, const SumRows& rows) {
   __syncwarp();  // some lanes have stored
 }
 
-// The same as a function that is called, where the loop over K has no register to spare: inlined
-// it spills one or two.
+// The same as a called function, for tiles whose loop over K has no register to spare: inlined it
+// spills one or two.
 template <typename Tile>
 __device__ __noinline__ void call_store_general(const Sm90Params& p, SumRows rows) {
   store_general(p, rows, GeneralColumns(p, rows.n), decoding_scale<Tile>(p));
@@ -181,8 +181,8 @@ __device__ void store_general_of_few(const Sm90Params& p, const SumRows& rows) {
   __syncwarp();  // some lanes have stored
 }
 
-// A thread's whole sum of one token, to D, or for the general epilogue to where it has read the
-// first part of it.
+// Stores a thread's complete sum of one token to D, or for the general epilogue to the place of its
+// first part.
 template <typename Tile>
 __device__ SumRows store_one_sum(const Cta90<Tile>& cta, uint32_t n, uint32_t m, uint32_t at,
                                  const float4& sum, const FourTerms<Tile>& terms) {

@@ -4,19 +4,19 @@
 //
 // CONTRACT
 //   D[l][m][n] = fp16( alpha * sum_k  A[l][m][k] sa[l][m][k/16]  B[l][n][k] sb[l][n][k/16] )
-//   or what kernel/common/epilogue.h says of that sum, where the host asks for more.
-//   A cluster of `split` CTAs: 128 or 64 columns n (weights, B) x kTokens rows m (tokens, A) of one
-//   batch l; each CTA its part of K in stages of 256, the earlier ranks one more if they do not
-//   divide. An element times its scale is exact in fp16 (decode.cuh), so a sum differs from
-//   Blackwell's only in the order and the rounding of its additions. K a multiple of 16, at least
-//   16. Nothing outside the described elements influences D: rows beyond M and N are not stored,
-//   and what lies beyond K is zero codes under zero scales.
+//   or another epilogue of kernel/common/epilogue.h, where the host asks for it.
+//   A cluster of `split` CTAs computes 128 or 64 columns n (weights, B) x kTokens rows m (tokens,
+//   A) of one batch l. Each CTA has a K partition of k-blocks of 256; the first ranks have one more
+//   if they do not divide evenly. An element times its scale is exact in fp16 (decode.cuh), so a
+//   sum differs from Blackwell's only in the order and rounding of its additions. K is a multiple
+//   of 16 and at least 16. Nothing outside the described elements influences D: rows beyond M and N
+//   are not stored, and beyond K there are zero codes under zero scales.
 //
-// ROLES  (README.md draws a family each; tiles.def says which tile is which)
+// ROLES  (README.md has a drawing per family; tiles.def says which tile is which)
 //   weight warp     starts before all else: barriers, then weights and their scales by TMA
-//   consumer warps  in groups that take turns with the stages: decode, wgmma, then sums to D
-//   token warps     decode tokens (up to 16 a tile), or one thread copies what nvfp4_tokens_sm90
-//                   decoded (more), or tokens of A that are fp16 or bf16, which have no scales sa
+//   consumer warps  in groups that alternate between k-blocks: decode, wgmma, then sums to D
+//   token warps     decode tokens (up to 16 a tile); otherwise one thread copies the tokens that
+//                   nvfp4_tokens_sm90 has decoded, or fp16 or bf16 tokens of A, without scales
 #include "kernel/common/clocks.cuh"
 #include "kernel/common/prefetch_c.cuh"
 #include "kernel/ptx/cluster.cuh"
@@ -62,13 +62,13 @@ __device__ void with_split(uint32_t split, const F& f) {
   }
 }
 
-// Before the first wait: the weight warp has initialised the barriers, consumers have written what
-// they clear. The weight warp, which has loads to issue, does not wait. There are two barriers,
-// because synccheck takes a barrier of all threads for one instruction that all of them must meet.
+// Barriers before the first wait: the weight warp has initialised the mbarriers, and consumers have
+// cleared memory. The weight warp has loads to issue and does not wait. There are two barriers
+// because synccheck requires all threads of a barrier to use one instruction.
 template <typename Tile>
 struct Start {
   static constexpr uint32_t kInitThreads = 32 * (Tile::kConsumerWarps + 1);
-  static constexpr uint32_t kClearThreads = Tile::kThreads - 32;  // all but the weight warp's
+  static constexpr uint32_t kClearThreads = Tile::kThreads - 32;  // all except the weight warp's
 
   static __device__ void weight_warp() { ptx::named_barrier_arrive<kInitBarrier, kInitThreads>(); }
   static __device__ void consumer_warp() {
@@ -78,8 +78,8 @@ struct Start {
   static __device__ void token_warp() { ptx::named_barrier_sync<kClearBarrier, kClearThreads>(); }
 };
 
-// CTAs that send each other sums meet first, so that the barriers of all are there. Every warp
-// waits, and before its loop. Otherwise compute-sanitizer's tools do not end:
+// CTAs that send each other sums synchronise first, so that the barriers of all exist. Every warp
+// waits, and does so before its loop. Otherwise compute-sanitizer's tools do not end:
 //   racecheck  if one warp waits before its loop, the others after theirs, or one leaves without
 //   memcheck   if the weight warp waits after the loop of its one thread
 template <typename Tile>
@@ -101,7 +101,7 @@ __device__ void weight_warp(const Cta90<Tile>& cta, uint32_t lane) {
   if (leads) start_weights(cta);
   __syncwarp();
   Start<Tile>::weight_warp();
-  arrive_at_cluster(cta);  // its barriers are there
+  arrive_at_cluster(cta);  // its barriers are initialised
   wait_for_cluster(cta);
   if (has_linear_weight_scales<Tile>(cta.p)) {
     load_linear_stages(cta, leads, lane);
@@ -110,15 +110,16 @@ __device__ void weight_warp(const Cta90<Tile>& cta, uint32_t lane) {
   }
 }
 
-// A consumer warp has stored what it stores.
+// Records that a consumer warp has stored everything.
 __device__ inline void note_end(uint32_t lane) {
   if (lane != 0) return;
   note_last_clock(kClock_last_store);
   note_last_clock(kClock_end_ns);
 }
 
-// C of what a CTA stores of a tile, on its way to L2 while that is multiplied: of the first one by
-// a warp that has nothing else to do. With few tokens, asking took longer than it saved.
+// Prefetches the C of a CTA's part of a tile to L2 while the tile is multiplied; for the first tile
+// a warp that has nothing else to do does it. With few tokens the prefetch took longer than it
+// saved.
 template <typename Tile>
 __device__ void ask_for_c(const Cta90<Tile>& cta, uint32_t thread, uint32_t threads) {
   if (Tile::kPlain || Tile::kGated || Tile::kTokens < kManyTokens) return;
@@ -134,9 +135,10 @@ __device__ void ask_for_c(const Cta90<Tile>& cta, uint32_t thread, uint32_t thre
 
 // ---- Wide tiles --------------------------------------------------------------------------------
 
-// What becomes of sums is stored here, or returned for the general epilogue.
+// These functions store the sums, or return those that the general epilogue takes.
 
-// Adds few tokens' sums to those of other CTAs, or of the CTA's other groups, and stores them.
+// Adds the sums of few tokens to those of other CTAs, or of the CTA's other groups, and stores
+// them.
 template <typename Tile>
 __device__ SumRows exchange_few_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                                      const float (&sums)[Tile::kTokens / 2]) {
@@ -157,9 +159,9 @@ __device__ SumRows exchange_few_sums(const Cta90<Tile>& cta, uint32_t warp, uint
   return store_sums<Tile, 1>(cta, warp, lane, terms);
 }
 
-// Stores the sums of a group's share of the tile's tokens, which it has alone; where K is shared it
-// adds those of other CTAs first. The general epilogue takes them from where those would be added,
-// in the drained rings: also those of a CTA's last tile of whole sums.
+// Stores the sums of a group's slice of the tile's tokens, of which it has the complete sums; with
+// split-K it adds those of other CTAs first. The general epilogue takes the sums from that place in
+// the drained rings, including those of a CTA's last tile with unsplit sums.
 template <typename Tile, uint32_t kSums>
 __device__ SumRows exchange_group_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                                        float (&sums)[kSums]) {
@@ -218,8 +220,8 @@ __device__ void store_whole_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t
 
 __device__ inline uint32_t warp_number() { return __shfl_sync(0xFFFFFFFF, threadIdx.x / 32, 0); }
 
-// Rows of C that a thread asks for at once: few tokens' sums are one row, and the code for more
-// would be fetched from far, as all that a kernel runs.
+// Rows of C that a thread loads at once. Few tokens' sums are one row, and code for more would only
+// make the kernel longer to fetch.
 template <typename Tile>
 constexpr uint32_t kRowsOfC = Tile::kTokens < kManyTokens ? 1 : 4;
 
@@ -250,13 +252,13 @@ __device__ void finish_tile(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane
   }
 }
 
-// The CTA is made again for what follows the loop over K, so that the loop has the registers; and
-// where that decodes in the natural order of K, the numbers of warp and tile.
+// Makes the CTA's values again for what follows the loop over K, so that the loop has their
+// registers; where the loop decodes in the natural order of K, also the numbers of warp and tile.
 template <typename Tile>
 __device__ void consumer_warp(const Sm90Params& p, uint32_t smem, uint32_t warp, uint32_t lane) {
   WidePosition<Tile> position(warp / Tile::kConsumersPerStage);
   uint32_t index = first_tile<Tile>(p);
-  uint32_t first = 0;  // of the tile's stages, counted from the CTA's first one
+  uint32_t first = 0;  // first of the tile's k-blocks, counted from the CTA's first one
   for (;;) {
     float sums[Tile::kTokens / 2];
     const Cta90<Tile> cta = make_cta<Tile>(p, smem, index);
@@ -269,7 +271,8 @@ __device__ void consumer_warp(const Sm90Params& p, uint32_t smem, uint32_t warp,
     }
     const Cta90<Tile> again = make_cta<Tile>(p, smem, index);
     if constexpr (Tile::kWholeSums) {
-      // The last one. Known before its sums are added, ptxas keeps no registers for the next one's.
+      // The last tile. If ptxas knows that before the sums are added, it keeps no registers for the
+      // next tile.
       if (again.shared() ||
           (has_general_epilogue<Tile>(p) && next_tile<Tile>(p, index) == kNoTile)) {
         const SumRows rows = exchange_sums(again, warp, lane, sums);
@@ -283,8 +286,8 @@ __device__ void consumer_warp(const Sm90Params& p, uint32_t smem, uint32_t warp,
     ask_for_c(make_cta<Tile>(p, smem, index), 32 * warp + lane, 32 * Tile::kConsumerWarps);
     if constexpr (Tile::kGroups > 1) {
       __syncwarp();  // some lanes have stored
-      // The place of the sums is free again; and no group comes to a stage before another has used
-      // what was in its slot before, of which the parity would not tell (wide/tile.h).
+      // The place of the sums is free again, and no group reaches a k-block before another group
+      // has used the previous contents of its stage, which the parity would not tell (wide/tile.h).
       ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();
       first += again.count;
       position = WidePosition<Tile>::at(first, warp / Tile::kConsumersPerStage);
@@ -311,7 +314,7 @@ __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
     weight_warp(cta, lane);
   } else if constexpr (Tile::kDecodesTokens) {
     arrive_at_cluster(cta);      // before the wait: the weight warp fills its ring meanwhile
-    ptx::griddepcontrol_wait();  // the tokens, and what else earlier grids write
+    ptx::griddepcontrol_wait();  // tokens, and other data that earlier grids write
     TokenWarp<WideTokens<Tile>> tokens(cta, warp - Tile::kFirstTokenWarp, lane);
     tokens.start();
     Start<Tile>::token_warp();
@@ -322,14 +325,15 @@ __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
     arrive_at_cluster(cta);
     Start<Tile>::token_warp();
     wait_for_cluster(cta);
-    // One that has nothing to load. It leaves first: with code after it the branch of one thread
-    // is not known to be the last, and the addresses of its copies leave the uniform registers.
+    // The warp that has nothing to load. It leaves first: with code after it ptxas would not know
+    // that the branch of one thread is the last, and would move the addresses of its copies out of
+    // uniform registers.
     if (warp == Tile::kFirstTokenWarp + 1) {
       ask_for_c(cta, lane, 32);
       return ask_for_column_terms(cta, lane);
     }
     if (warp == Tile::kFirstTokenWarp && ptx::elect_sync()) {
-      ptx::griddepcontrol_wait();  // tokens or their kernel, and whatever else earlier grids write
+      ptx::griddepcontrol_wait();  // tokens or their pre-pass, and other data of earlier grids
       load_tokens(cta);
     }
   }
@@ -350,13 +354,14 @@ __device__ SumRows store_shared_tiny_sums(const Cta90<Tile>& cta, uint32_t warp,
   return rows;
 }
 
-// All groups meet between the sums' being put and stored. So a group that goes on to the next tile
-// finds what the others had in its slots used up, and the place of the tile before the last free.
+// All groups synchronise between writing and storing the sums. So a group that continues with the
+// next tile finds that the others have used its stages' contents, and that the sums of the tile
+// before the last are free.
 template <typename Tile>
 __device__ void tiny_consumer_warp(const Sm90Params& p, uint32_t smem, uint32_t warp,
                                    uint32_t lane) {
   uint32_t index = first_tile<Tile>(p);
-  uint32_t first = 0;  // of the tile's stages, counted from the CTA's first one
+  uint32_t first = 0;  // first of the tile's k-blocks, counted from the CTA's first one
   for (uint32_t tile = 0;; ++tile) {
     const Cta90<Tile> cta = make_cta<Tile>(p, smem, index);
     TinySums<Tile> sums;
@@ -379,7 +384,7 @@ template <typename Tokens, typename Tile>
 __device__ void tiny_token_warp(const Cta90<Tile>& cta, uint32_t number, uint32_t lane) {
   TokenWarp<Tokens> tokens(cta, number, lane);
   arrive_at_cluster(cta);
-  ptx::griddepcontrol_wait();  // tokens, and what else earlier grids write
+  ptx::griddepcontrol_wait();  // tokens, and other data that earlier grids write
   tokens.start();
   Start<Tile>::token_warp();
   wait_for_cluster(cta);
@@ -417,9 +422,9 @@ __device__ void gemm_sm90(const Sm90Params& p) {
   extern __shared__ __align__(1024) uint8_t shared[];
   const uint32_t warp = warp_number();
   const uint32_t lane = threadIdx.x % 32;
-  if (Tile::kGrouped) ptx::griddepcontrol_wait();  // earlier grids may write the ends of groups
+  if (Tile::kGrouped) ptx::griddepcontrol_wait();  // earlier grids may write the row ends
   const Cta90<Tile> cta = make_cta<Tile>(p, ptx::shared_address(shared), first_tile<Tile>(p));
-  if (Tile::kGrouped && cta.index == kNoTile) return;  // with all of its cluster
+  if (Tile::kGrouped && cta.index == kNoTile) return;  // the whole cluster leaves
   if constexpr (Tile::kBlockSums) {
     tiny_roles(cta, warp, lane);
   } else {
@@ -429,9 +434,10 @@ __device__ void gemm_sm90(const Sm90Params& p) {
 
 }  // namespace nvfp4
 
-// Each row of tiles.def has these entries: one for every product, one for plain ones, and where the
-// row says `once`, one for plain ones of which a CTA computes a single tile (tile.h). Registers are
-// given, not a bound of threads, of which ptxas would give out all there are.
+// Each row of tiles.def has these entries: one for any product, one for the fast epilogue, and
+// where the row says `once`, one for the fast epilogue with a single tile per CTA (tile.h). The
+// entries state registers instead of a thread bound, from which ptxas would use every register
+// there is.
 #define NVFP4_GEMM_SM90_ENTRY(name, ...)                                         \
   extern "C" __global__ void __maxnreg__(nvfp4::__VA_ARGS__::kRegisters)         \
       nvfp4_gemm_sm90_##name(const __grid_constant__ nvfp4::Sm90Params params) { \
@@ -470,7 +476,7 @@ __device__ void gemm_sm90(const Sm90Params& p) {
   NVFP4_GEMM_SM90_MXFP4_ENTRIES(bf16_##weights##x##tokens, Sm90TileBf16_##weights##x##tokens, once)
 #include "kernel/sm90/tiles.def"
 
-// And those of grouped.def one for grouped products.
+// The rows of grouped.def also have an entry for grouped products.
 #define NVFP4_GEMM_SM90_GROUPED_ENTRY(name, ...)                                        \
   extern "C" __global__ void __maxnreg__(nvfp4::__VA_ARGS__::kRegisters)                \
       nvfp4_gemm_sm90_##name(const __grid_constant__ nvfp4::Sm90GroupedParams params) { \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The weight warp of gemm.cu where the scales of B are linear, a row after the other: TMA cannot
-// bring a row of any length, so all lanes copy them to where those of a 128x4 tile would come to
-// lie. Consumers do not know the difference.
+// The weight warp of gemm.cu for linear scales of B, stored row after row. TMA cannot load rows of
+// any length, so all lanes copy the scales to the places of a 128x4 tile. Consumers see no
+// difference.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@
 
 namespace nvfp4 {
 
-// The four scales of a tile's row, to shared memory. Where rows begin at multiples of four
-// bytes nobody waits for them; else byte by byte, zeros beyond K, where codes are zero, too.
-// `there`: how many of them are scales of an element.
+// Copies the four scales of a tile's row to shared memory. Asynchronously if rows begin at
+// multiples of four bytes; otherwise byte by byte, with zeros beyond K, where codes are zero too.
+// `there` is how many of them belong to an element.
 __device__ inline void copy_four_scales(uint32_t to, const uint8_t* from, int32_t there,
                                         bool words) {
   if (words) {
@@ -62,14 +62,14 @@ __device__ void load_linear_scales(const Cta90<Tile>& cta, uint32_t i, uint32_t 
     copy_linear_rows<Tile>(p, gated_params(p).weight_scales2 + from, to + Tile::kHalfScaleBytes,
                            row, row_bytes, scales, words);
   }
-  if (words) {  // each copy that is under way counts for the arrival
+  if (words) {  // each copy in flight counts for the arrival
     ptx::cp_async_mbarrier_arrive_noinc(cta.weights_full(at));
   } else {
     ptx::mbarrier_arrive(cta.weights_full(at));
   }
 }
 
-// The codes of a stage alone, where its scales are linear.
+// Loads the codes of a k-block alone, where its scales are linear.
 template <typename Tile>
 __device__ void load_codes(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
   const uint32_t bar = cta.weights_full(at);
@@ -80,18 +80,18 @@ __device__ void load_codes(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
       cta.tile.weight_tile * Tile::kWeights, cta.tile.batch, bar, ptx::kEvictFirst);
 }
 
-// How many stages are asked for beyond those that have arrived. Where the consumer groups share the
-// slots of the ring, this bound keeps a group from waiting for a slot's next filling before the
-// current one has arrived: a barrier tells only the parity of its phase, so the wait would return
-// at once (wide/tile.h). Where the number of groups divides the ring, every group
-// comes back to its own slots.
+// Limits how many k-blocks are requested beyond those that have arrived. Where consumer groups
+// share the stages of the ring, this limit keeps a group from waiting for a stage's next k-block
+// before the current one has arrived: a barrier shows only the parity of its phase, so that wait
+// would return at once (wide/tile.h). Where the number of groups divides the ring, every group
+// returns to its own stages.
 template <typename Tile>
 constexpr bool kGroupsShareSlots = Tile::kStages % Tile::kGroups != 0;
 template <typename Tile>
 constexpr uint32_t kLinearStagesAhead = Tile::kStages - Tile::kGroups;
 
-// In place of the first loads of start_weights and of load_remaining_weights. Every lane waits
-// before it reads.
+// Replaces the first loads of start_weights and load_remaining_weights. Every lane waits before it
+// reads.
 template <typename Tile>
 __device__ void load_linear_stages(Cta90<Tile> cta, bool leads, uint32_t lane) {
   if (!Tile::kWorkspaceTokens && cta.p.weights_are_static == 0) ptx::griddepcontrol_wait();

@@ -18,13 +18,13 @@ namespace nvfp4 {
 
 // ---- Weight warp -------------------------------------------------------------------------------
 
-// Linear scales come by all lanes of the warp (linear_scales.cuh).
+// All lanes of the warp copy linear scales (linear_scales.cuh).
 template <typename Tile>
 __device__ uint32_t weight_arrivals(const Cta90<Tile>& cta) {
   return Tile::kWeightArrivals + (has_linear_weight_scales<Tile>(cta.p) ? 32 : 0);
 }
 
-// The consumers of a stage give it back lane by lane, each for what it read.
+// The consumers of a stage release it lane by lane, each for what it has read.
 template <typename Tile>
 __device__ void init_stage_barriers(const Cta90<Tile>& cta, uint32_t first, uint32_t end) {
   for (uint32_t i = first; i < end; ++i) {
@@ -42,7 +42,7 @@ __device__ void init_other_barriers(const Cta90<Tile>& cta) {
     }
     if constexpr (Tile::kPushesSums) {
       ptx::mbarrier_init(cta.sums_full(), 1 + 32 * Tile::kConsumerWarps);
-      if (!cta.shared()) return;  // nobody sends sums: what is expected would never come
+      if (!cta.shared()) return;  // nobody sends sums, so the expected bytes would never come
       ptx::mbarrier_arrive_expect_tx(cta.sums_full(), (cta.p.split - 1) * Tile::kParts *
                                                           cta.own_tokens() * Tile::kWeights * 4);
     }
@@ -56,23 +56,23 @@ __device__ void init_other_barriers(const Cta90<Tile>& cta) {
 
 __device__ inline void publish_barriers() {
   ptx::fence_mbarrier_init();
-  ptx::fence_proxy_async_shared_cta();  // this thread's own TMA loads signal them next
+  ptx::fence_proxy_async_shared_cta();  // this thread's TMA loads signal them next
 }
 
-// The tiles that the scales of so many 64-steps of K take.
+// Number of scale tiles for that many steps of 64 of K.
 template <typename Tile>
 __device__ uint32_t scale_tiles(const Sm90Params& p, uint32_t steps) {
   const uint32_t shift = log2_steps_per_scale_tile<Tile>(p);
   return (steps + shift) >> shift;
 }
 
-// The bytes of a stage are counted on `bar`.
+// The bytes of the k-block are counted on `bar`.
 template <typename Tile>
 __device__ void load_weights(const Cta90<Tile>& cta, uint32_t i, uint32_t at, uint32_t bar) {
   const Sm90Params& p = cta.p;
   const uint32_t stage = cta.stage_begin + i;
   const uint32_t scale_bytes = scale_tiles<Tile>(p, cta.steps(i)) * kScaleTileBytes;
-  // scale_tile_number spelled out: through the function, one entry gets other SASS.
+  // The code of scale_tile_number, written out: through the function one entry gets other SASS.
   const uint64_t tile =
       static_cast<uint64_t>(cta.tile.weight_tile * Tile::kColumnsOfD / kScaleTileRows) *
           scale_tiles<Tile>(p, cta.k_steps) +
@@ -88,15 +88,15 @@ __device__ void load_weights(const Cta90<Tile>& cta, uint32_t i, uint32_t at, ui
       scale_bytes, bar, ptx::kEvictFirst);
 }
 
-// The stage in which a K that is no multiple of 64 ends: its bytes come to a barrier of their own,
-// and consumers find it full when the scales beyond K are zero.
+// The k-block with the K tail. Its bytes are counted on a barrier of their own, and the stage
+// becomes full for consumers when the scales beyond K are zero.
 template <typename Tile>
 __device__ void load_cut_stage(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
   load_weights(cta, i, at, cta.cut_full());
   ptx::mbarrier_wait(cta.cut_full(), cta.cut_parity);
   const uint32_t last_tile =
       cta.scales(at) + (scale_tiles<Tile>(cta.p, cta.steps(i)) - 1) * kScaleTileBytes;
-  const uint32_t k = cta.p.k >> log2_steps_per_scale_tile<Tile>(cta.p);  // as if of 16 elements
+  const uint32_t k = cta.p.k >> log2_steps_per_scale_tile<Tile>(cta.p);  // as if for 16 elements
 #pragma unroll 1
   for (uint32_t lane = 0; lane < 32; ++lane) {
     clear_scales_beyond_k(last_tile + scale_lane(lane), k);
@@ -118,15 +118,15 @@ __device__ void load_stage(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
   }
 }
 
-// None where all lanes of the warp will ask for them.
+// 0 where all lanes of the warp copy scales.
 template <typename Tile>
 __device__ uint32_t first_stages(const Cta90<Tile>& cta) {
   return has_linear_weight_scales<Tile>(cta.p) ? 0 : min(Tile::kStagesFirst, cta.count);
 }
 
-// Before anything else happens in the CTA: the first bytes are asked for as soon as their barriers
-// are there. With tokens in the workspace the earlier grid is nvfp4_tokens_sm90, which starts when
-// those that may write weights have ended.
+// Runs before anything else in the CTA: the first loads are issued as soon as their barriers exist.
+// With tokens in the workspace the previous grid is nvfp4_tokens_sm90, which starts after the grids
+// that may write weights.
 template <typename Tile>
 __device__ void start_weights(const Cta90<Tile>& cta) {
   static_assert(Tile::kStagesAhead < Tile::kStages);
@@ -174,7 +174,8 @@ __device__ void load_remaining_weights(Cta90<Tile> cta) {
 
 // ---- Token warps -------------------------------------------------------------------------------
 
-// The n-th round through the ring waits for phase n - 1 of the slot; the first for none.
+// In round n through the ring this waits for phase n - 1 of the slot; in the first round it does
+// not wait.
 template <typename Tile>
 __device__ void wait_for_slot(const Cta90<Tile>& cta, const RingPosition<Tile::kSlots>& at) {
   ptx::mbarrier_wait(cta.tokens_empty(at.stage), at.parity ^ 1);
@@ -199,17 +200,16 @@ __device__ void load_tile_tokens(const Cta90<Tile>& cta, RingPosition<Tile::kSlo
   }
 }
 
-// So many rows has a box of TMA of a tile with tokens straight from A (host/run/launch.cc): where a
-// problem has fewer tokens than a wide tile there are no others. Writing zeros for those took
-// longer than bringing rows: 40 tokens in a tile of 128 twice the time of 128
-// (docs/notebook.md).
+// Rows of a TMA box for tokens straight from A (host/run/launch.cc). If a problem has fewer tokens
+// than a wide tile, a box has no other rows: writing zeros for them took longer than loading rows.
+// For 40 tokens in a tile of 128 it took twice the time of 128 tokens (docs/notebook.md).
 template <typename Tile>
 __device__ uint32_t rows_of_box(const Sm90Params& p) {
   return Tile::kTokens < kTokensOfCutBox ? Tile::kTokens : min(p.m, Tile::kTokens);
 }
 
-// The other rows, once, by `threads` consumers before the first stage: no slot's sums are of what
-// lay there.
+// Zero the rows beyond the box once, by `threads` consumers before the first k-block, so that stale
+// data never reaches a sum.
 template <typename Tile>
 __device__ void clear_rows_beyond_box(const Cta90<Tile>& cta, uint32_t thread, uint32_t threads) {
   constexpr uint32_t kSlabs = Tile::kSlots * Tile::kSlotSteps;
@@ -225,8 +225,8 @@ __device__ void clear_rows_beyond_box(const Cta90<Tile>& cta, uint32_t thread, u
   ptx::fence_proxy_async_shared_cta();
 }
 
-// Slabs straight from A: TMA writes zeros for what lies beyond K, and beyond M in the last of
-// several tiles.
+// Token sub-tiles straight from A. TMA writes zeros beyond K, and beyond M in the last of several
+// tiles.
 template <typename Tile>
 __device__ void load_natural_tokens(const Cta90<Tile>& cta, RingPosition<Tile::kSlots>& at) {
   constexpr uint32_t kSlotK = Tile::kSlotSteps * kScaleTileK;

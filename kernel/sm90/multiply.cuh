@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The consumer warps of gemm.cu: weights from shared memory to registers, decoded there, and
+// The consumer warps of gemm.cu: they decode weights from shared memory in registers and issue
 // wgmma.
 #pragma once
 
@@ -17,16 +17,16 @@
 
 namespace nvfp4 {
 
-// A stage's weights as this lane decodes them: 64 elements of K of the rows g and g + 8 of its
-// warp, 32 to a half, and their four scales.
+// A k-block's weights as this lane decodes them: 64 elements of K of the rows g and g + 8 of its
+// warp, 32 per half, and their four scales.
 struct WeightRows {
   uint4 codes[2][2];  // [half][row]
   uint32_t scales[2];
 };
 
-// What a lane reads of stage 0. Row g + 8 of the same warp lies 8 rows on.
+// Addresses that a lane reads in stage 0. Row g + 8 of the same warp is 8 rows further on.
 struct WideLane {
-  uint32_t codes[2];  // of half 0 and 1
+  uint32_t codes[2];  // of half 0 and half 1
   uint32_t scales, full;
 };
 
@@ -36,14 +36,14 @@ __device__ WideLane wide_lane(const Cta90<Tile>& cta, uint32_t warp, uint32_t la
   const uint32_t row = warp % Tile::kConsumersPerStage * 16 + g;
   // The 128-byte swizzle of TMA: 8 lanes hit 8 different 16-byte columns.
   const uint32_t codes = cta.weights(0) + row * (Tile::kK / 2) + (2 * c ^ g) * 16;
-  // Through a shuffle, or ptxas computes them again in every stage.
+  // A shuffle, because otherwise ptxas computes the addresses again for every k-block.
   const auto keep = [&](uint32_t value) { return __shfl_sync(0xFFFFFFFF, value, lane); };
   return {{keep(codes), keep(codes ^ 16)},
           keep(cta.scales(0) + c * kScaleTileBytes + scales_of_row<Tile>(cta.tile, row)),
           keep(cta.weights_full(0))};
 }
 
-// A part beyond K has no scales in shared memory, and zero codes (filled by TMA).
+// Steps beyond K have no scales in shared memory, and zero codes (filled by TMA).
 template <typename Tile>
 __device__ void load_scales(const WideLane& lane, uint32_t stage, bool beyond_k, WeightRows& rows) {
 #pragma unroll
@@ -76,7 +76,7 @@ __device__ inline void decode_word(const uint4 (&codes)[2], const uint32_t (&sca
   }
 }
 
-// The wgmmas of a word, two steps.
+// The wgmmas of one word: two steps.
 template <typename Tile>
 __device__ void issue_word(const uint32_t (&a)[2][4], uint32_t slot, uint32_t at, bool accumulate,
                            float (&sums)[Tile::kTokens / 2]) {
@@ -85,14 +85,14 @@ __device__ void issue_word(const uint32_t (&a)[2][4], uint32_t slot, uint32_t at
   ptx::wgmma(sums, a[1], wgmma_descriptor_from_low(b + 2), true);
 }
 
-// The slot that a group reads, and the one that it read before.
+// The slot that a group reads, and the slot that it read before.
 template <typename Tile>
 struct TokenSlot {
   RingPosition<Tile::kSlots> at;
   uint32_t before;
 };
 
-// Where a warp of this group begins, and then is, in both rings.
+// Positions of this group's warps in both rings.
 template <typename Tile>
 struct WidePosition {
   RingPosition<Tile::kStages> stage;
@@ -103,7 +103,7 @@ struct WidePosition {
     slot.at.advance(group * Tile::kSlotsPerStage);
   }
 
-  // In a tile whose first stage is the CTA's stage `first`.
+  // For a tile whose first k-block is the CTA's k-block `first`.
   static __device__ WidePosition at(uint32_t first, uint32_t group) {
     WidePosition position(0);
     position.stage = RingPosition<Tile::kStages>::at(first + group);
@@ -112,12 +112,12 @@ struct WidePosition {
   }
 };
 
-// A part of a stage, kPartWords words. They are decoded while the wgmmas of the part before run,
-// then their own follow as one group.
+// A part of a k-block: kPartWords words. They are decoded while the wgmmas of the previous part
+// run; then their own wgmmas follow as one group.
 //
-// How ptxas has to see it, or it waits for every wgmma (C7512, C7513, C7515): the first wgmma sets
-// the sums, no other instruction does; no branch that is decided at run time between a decoded word
-// and its wgmmas but the wait for a slot.
+// ptxas waits for every wgmma (C7512, C7513, C7515) unless the code has this form: the first wgmma
+// sets the sums and no other instruction does; between a decoded word and its wgmmas there is no
+// run-time branch except the wait for a slot.
 template <typename Tile, uint32_t kPart>
 __device__ void multiply_part(const Cta90<Tile>& cta, const WeightRows& rows, uint32_t lane,
                               bool first, const Multipliers& by, TokenSlot<Tile>& slot,
@@ -144,7 +144,8 @@ __device__ void multiply_part(const Cta90<Tile>& cta, const WeightRows& rows, ui
   }
   ptx::wgmma_commit_group();
   ptx::wgmma_wait_group<1>();
-  // The part before is done; so is the slot before, if this part was the first to read a new one.
+  // The previous part is done, and so is the previous slot if this part was the first to read a new
+  // one.
   if (kFirstOfSlot == 0 && !first && lane == 0) ptx::mbarrier_arrive(cta.tokens_empty(slot.before));
   if (kFirstOfSlot + kWords == kWordsPerSlot) {
     slot.before = slot.at.stage;
@@ -152,8 +153,8 @@ __device__ void multiply_part(const Cta90<Tile>& cta, const WeightRows& rows, ui
   }
 }
 
-// The stages of this warp's group: its number, and every kGroups-th from there. Without any the
-// sums are zeros.
+// The k-blocks of this warp's group: the group's number, and every kGroups-th from there. A group
+// without k-blocks has sums of zero.
 template <typename Tile>
 __device__ void multiply(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                          WidePosition<Tile>& position, float (&sums)[Tile::kTokens / 2]) {
@@ -182,9 +183,9 @@ __device__ void multiply(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
     multiply_part<Tile, 1>(cta, rows, lane, false, by, slot, sums);
     multiply_part<Tile, 2>(cta, rows, lane, false, by, slot, sums);
     multiply_part<Tile, 3>(cta, rows, lane, false, by, slot, sums);
-    // After the wgmmas that use what was decoded. Right after the loads, an arrival overtook some
-    // of them: about one row in a million was read from the next filling.
-    ptx::mbarrier_arrive(full + kEmpty);  // each lane for what it read
+    // After the wgmmas that use the decoded values. When it came right after the loads, an arrival
+    // overtook some of them: about one row in a million was read from the next k-block.
+    ptx::mbarrier_arrive(full + kEmpty);  // each lane for what it has read
   }
   ptx::wgmma_wait_group<0>();
   if (lane == 0) note_last_clock(kClock_last_commit);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The consumer warps of gemm.cu where tokens are fp16 or bf16 and lie in their natural order of K,
-// as TMA brings them from A.
+// The consumer warps of gemm.cu for fp16 or bf16 tokens, which TMA loads from A in their natural
+// order of K.
 //
-// wgmma wants of lane 4g+c the columns 2c, 2c+1, 2c+8, 2c+9 of each 16, of the rows g and g+8: byte
-// c of both words of a step. So the four lanes of a row read the same bytes of shared memory, and
-// each takes its own out of every word.
+// From lane 4g+c wgmma needs columns 2c, 2c+1, 2c+8, 2c+9 of each 16, for rows g and g+8: byte c of
+// both words of a step. So the four lanes of a row read the same bytes of shared memory, and each
+// selects its own from every word.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@
 
 namespace nvfp4 {
 
-// What a lane reads of stage 0, at its row g; row g + 8 lies 8 rows on.
+// Addresses that a lane reads in stage 0, for row g; row g + 8 is 8 rows further on.
 struct A16Lane {
-  uint32_t codes;   // its byte of the 16-byte piece 0, swizzled: piece j is at codes ^ 16 j
-  uint32_t scales;  // those of the first 64 elements
+  uint32_t codes;   // its byte of 16-byte column 0, swizzled: column j is at codes ^ 16 j
+  uint32_t scales;  // scales of the first 64 elements
   uint32_t full;
 };
 
@@ -35,9 +35,9 @@ __device__ A16Lane a16_lane(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane
           cta.scales(0) + scales_of_row<Tile>(cta.tile, row), cta.weights_full(0)};
 }
 
-// A part of a stage: 64 elements of K of both rows, this lane's byte of each word. Loaded alone, a
-// byte costs the ALU nothing, which is what few tokens wait for. Many tokens leave shared memory
-// less time: whole pieces, and the byte out of each word.
+// A part of a k-block: 64 elements of K of both rows, this lane's byte of each word. Loading single
+// bytes costs the ALU nothing, which is the limit with few tokens. With many tokens shared memory
+// is busier, so whole 16-byte columns are loaded and the byte is selected from each word.
 template <bool kBytes>
 struct A16Codes;
 
@@ -83,8 +83,8 @@ __device__ void load_a16_codes(uint32_t at, uint32_t part, A16CodesOf<Tile>& cod
   }
 }
 
-// Scales of all parts of a stage, four to each. A part beyond K has none in shared memory, and zero
-// codes.
+// Loads the scales of all parts of a k-block, four for each. A part beyond K has none in shared
+// memory, and zero codes.
 template <typename Tile>
 __device__ void load_a16_scales(const A16Lane& lane, uint32_t stage, uint32_t steps,
                                 uint32_t (&scales)[Tile::kSteps][2]) {
@@ -99,8 +99,8 @@ __device__ void load_a16_scales(const A16Lane& lane, uint32_t stage, uint32_t st
   }
 }
 
-// The same of UE8M0 scales. Where 32 elements share one, a tile has two parts', and each is there
-// twice.
+// The same for UE8M0 scales. Where 32 elements share a scale, a tile has those of two parts, and
+// each is used twice.
 template <typename Tile>
 __device__ void load_ue8m0_scales(const A16Lane& lane, uint32_t stage, uint32_t steps, bool of_32,
                                   uint32_t (&scales)[Tile::kSteps][2]) {
@@ -138,8 +138,8 @@ __device__ bool load_mxfp4_scales(const A16Lane& lane, uint32_t stage, uint32_t 
   return !__any_sync(0xFFFFFFFF, (all & 0x80808080) != 0);
 }
 
-// A part is decoded while the wgmmas of the part before run, as in multiply_part, which says how
-// ptxas has to see it; then the codes of the next one are loaded, from `row`.
+// A part is decoded while the wgmmas of the previous part run; multiply_part says which form of
+// code ptxas needs. Then the codes of the next part are loaded from `row`.
 template <typename Tile, typename Operand, uint32_t kPart>
 __device__ void multiply_a16_part(const Cta90<Tile>& cta, uint32_t row, const uint32_t (&scales)[2],
                                   uint32_t lane, bool first, bool near, A16CodesOf<Tile>& codes,
@@ -170,7 +170,7 @@ __device__ void multiply_a16_part(const Cta90<Tile>& cta, uint32_t row, const ui
   }
 }
 
-// As multiply().
+// Works like multiply().
 template <typename Tile, typename Operand>
 __device__ void multiply_a16_as(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                                 WidePosition<Tile>& position, float (&sums)[Tile::kTokens / 2]) {
@@ -187,7 +187,7 @@ __device__ void multiply_a16_as(const Cta90<Tile>& cta, uint32_t warp, uint32_t 
   const bool of_32 = log2_steps_per_scale_tile<Tile>(cta.p) != 0;
   RingPosition<Tile::kStages>& stage = position.stage;
   TokenSlot<Tile>& slot = position.slot;
-  // Stages left from this one on: one register, where its number and their count are two.
+  // K-blocks left from this one on: one register, instead of two for its number and the count.
   const int32_t all = static_cast<int32_t>(cta.count - group);
   for (int32_t left = all; left > 0; left -= Tile::kGroups, stage.advance(Tile::kGroups)) {
     const uint32_t full = at.full + 8 * stage.stage;
@@ -218,8 +218,8 @@ __device__ void multiply_a16_as(const Cta90<Tile>& cta, uint32_t warp, uint32_t 
   if (Tile::kSeveralTiles && lane == 0) ptx::mbarrier_arrive(cta.tokens_empty(slot.before));
 }
 
-// Each kind of scales has a loop of its own, since what is decoded differs. A plain product has
-// weights in NVFP4.
+// Each kind of scales has a loop of its own, because decoding differs. The fast entry has NVFP4
+// weights only.
 template <typename Tile>
 __device__ void multiply_a16(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                              WidePosition<Tile>& position, float (&sums)[Tile::kTokens / 2]) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The one argument of the sm_90a kernels, and what host and kernels agree on about tokens in the
-// workspace. Plain C++, no CUDA.
+// The one argument of the sm_90a kernels, and constants of tokens in the workspace that host and
+// kernels share. Plain C++, no CUDA.
 #pragma once
 
 #include "kernel/common/gate.h"
@@ -11,23 +11,24 @@
 
 namespace nvfp4 {
 
-constexpr uint32_t kSm90StageK = 256;  // K is cut between CTAs, and padded, in such pieces
-// Tokens by TMA in tiles for so many of them come in boxes of no more rows than there are tokens.
+constexpr uint32_t kSm90StageK = 256;  // split-K and padding use multiples of this
+// Tiles of up to this many tokens load 16-bit tokens in boxes with no more rows than there are
+// tokens.
 constexpr uint32_t kTokensOfCutBox = 64;
-constexpr uint32_t kTokenRowBytes = 128;  // one token of a slab: 64 elements in fp16
+constexpr uint32_t kTokenRowBytes = 128;  // one token of a sub-tile: 64 elements in fp16
 constexpr uint32_t kTokenKernelThreads = 128;
 constexpr uint32_t kTokenKernelRegisters = 32;
-constexpr uint32_t kTokenBytesPerThread = 64;  // of the workspace: a piece of 32 elements
+constexpr uint32_t kTokenBytesPerThread = 64;  // of the workspace: 32 elements
 
 struct Sm90Params {
 #include "kernel/common/params.def"
   const uint8_t* token_codes;
   int64_t token_row_bytes, token_batch_bytes;
   void* token_slabs;     // fp16 tokens, in the caller's workspace (tokens_kernel.cuh)
-  uint32_t whole_tiles;  // where several CTAs share a tile: the first tiles, each one CTA's alone
-  uint32_t batches;      // up to here what a CTA reads before its first load: one line of constants
+  uint32_t whole_tiles;  // with split-K: the first tiles, which one CTA computes alone
+  uint32_t batches;      // members up to here are read before the first load: one line of constants
   EpilogueParams epilogue;
-  uint16_t weight_scales_linear;  // 1: a row after the other, else 128x4 tiles
+  uint16_t weight_scales_linear;  // 1: row after row; otherwise 128x4 tiles
   uint8_t token_scales_linear;
   uint8_t weight_format;  // an OperandFormatNumber
   uint32_t m_padded;      // M rounded up to the token tile

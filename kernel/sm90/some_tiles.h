@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A build of some tiles alone, for mutants and for tests that launch one or two of them: each tile
-// of the kernel takes a second or two to compile. With
+// Builds only some tiles, for mutants and for tests that launch one or two: each tile of the kernel
+// takes a second or two to compile. With
 //
 //   -DNVFP4_SM90_ONLY -DNVFP4_SM90_ONLY_64x4 -DNVFP4_SM90_ONLY_f16_64x16
 //
@@ -10,7 +10,7 @@
 #pragma once
 
 #ifdef NVFP4_SM90_ONLY
-// The option defines the tile's macro as 1, and NVFP4_SM90_WANTED_1 brings a comma: it makes TAKE
+// The option defines the tile's macro as 1, and NVFP4_SM90_WANTED_1 expands to a comma. So TAKE is
 // the second of the arguments, which is LEAVE otherwise.
 #define NVFP4_SM90_IF_WANTED(tile, ...) NVFP4_SM90_CHOOSE(NVFP4_SM90_ONLY_##tile)(__VA_ARGS__)
 #define NVFP4_SM90_CHOOSE(value) NVFP4_SM90_CHOOSE_BY(value)

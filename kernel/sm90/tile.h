@@ -2,13 +2,14 @@
 // The tiles of the sm_90a kernel by name, made from the rows of tiles.def. The planner reads them
 // too: plain C++, no CUDA.
 //
-// A CTA (of `split` that share a tile along K) computes tiles of kWeights x kTokens elements of
-// D^T, one unless kSeveralTiles. The weights (B) are decoded into registers, as the A operand of
-// the tensor core; stages of 256 elements of K, packed codes and their scale tiles, come through a
+// A CTA (of `split` CTAs that share a tile along K) computes tiles of kWeights x kTokens elements
+// of D^T, only one unless kSeveralTiles. The weights (B) are decoded into registers as the A
+// operand of the tensor core. K-blocks of 256, packed codes and their scale tiles, come through a
 // ring.
 //
-// kStagesAhead: not all of the ring is asked for at first. Memory would bring the last of many
-// stages of all CTAs as soon as the first, and nothing would be multiplied until then.
+// kStagesAhead: at first only a part of the ring is loaded. With many k-blocks requested by all
+// CTAs, memory would deliver the last as soon as the first, and nothing would be multiplied until
+// then.
 #pragma once
 
 #include "kernel/common/groups.h"
@@ -26,17 +27,16 @@ namespace nvfp4 {
   using Sm90TileBf16_##weights##x##tokens = Sm90WideTile<weights, tokens, Sm90TokenType::bf16>;
 #include "kernel/sm90/tiles.def"
 
-// A tile in the entry for plain products: D in fp16 or bf16 by rows, of the sum and what a column
-// has alone, factors and a bias; scales in 128x4 tiles, K a multiple of 64. All else is code,
-// registers and branches that such a product does not have: with them it took 2 % longer, 7 % with
+// A tile in the fast entry: D in fp16 or bf16 by rows, computed from the sum and the column's terms
+// (tensor scales and a bias); scales in 128x4 tiles, K a multiple of 64. Other features cost code,
+// registers and branches that such a product does not need: with them it took 2 % longer, 7 % with
 // 8 tokens (docs/notebook.md).
 template <typename Tile>
 struct Sm90Plain : Tile {
   static constexpr bool kPlain = true;
 };
 
-// And of which each CTA computes one tile, though it could compute several: with few tokens that is
-// most of them, and 1 % of their time.
+// A fast tile for grids with one tile per CTA, the usual case for few tokens; it saves 1 %.
 template <typename Tile>
 struct Sm90Once : Sm90Plain<Tile> {
   static constexpr bool kSeveralTiles = false;

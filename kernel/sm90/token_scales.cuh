@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Where the scales of packed tokens lie, in either layout, for the warps and the kernel that decode
-// them on Hopper.
+// Addresses of the scales of packed tokens, in either layout, for the warps and the kernel that
+// decode tokens on Hopper.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace nvfp4 {
 
-// The four scales of a token's 64-step, and how far it is to those of the next one.
+// The four scales of a token's step of 64, and the distance to those of the next one.
 struct TokenScales {
   const uint8_t* first;
   uint32_t step_bytes;
@@ -32,8 +32,8 @@ __device__ inline TokenScales tiled_token_scales(const Sm90Params& p, uint32_t b
           kScaleTileBytes};
 }
 
-// Where loads follow, the layout is asked about once, before all of them: between them a thread
-// would wait for those before.
+// The layout is a template parameter, so that it is tested once before all loads: a branch between
+// loads would make a thread wait for the earlier ones.
 template <bool kLinear>
 __device__ TokenScales token_scales_at(const Sm90Params& p, uint32_t batch, uint32_t row,
                                        uint32_t step) {

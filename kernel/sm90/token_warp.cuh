@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A warp of a CTA on Hopper that decodes tokens into a ring of stages, whatever the form they take:
+// A warp of a CTA on Hopper that decodes tokens into a ring of stages, for either form of tokens:
 // TinyTokens (tiny/tokens.cuh), WideTokens (wide/tokens.cuh).
 #pragma once
 
@@ -11,12 +11,12 @@
 
 namespace nvfp4 {
 
-// Stages are dealt out to the warps in turn; a warp loads kAhead of its stages in advance. It asks
-// for the first of them before all else, since they would queue after the weights' first stages.
+// The warps take k-blocks in turn, and a warp loads kAhead of its k-blocks in advance. It issues
+// the first loads before anything else, since they would queue after the weights' first k-blocks.
 //
-// Tokens: kAhead, kWarps, the ring's kSlots; Tasks, what a lane loads of a stage; load(i, tasks),
-// of the warp's stages in turn, and write(slot, tasks); count(), the CTA's stages; the barriers
-// empty(slot), full(slot).
+// Tokens has kAhead, kWarps and kSlots, the slots of the ring; Tasks, what a lane loads for a
+// k-block; load(i, tasks), for the warp's k-blocks in turn, and write(slot, tasks); count(), the
+// CTA's k-blocks; the barriers empty(slot), full(slot).
 template <typename Tokens>
 struct TokenWarp {
   static_assert(Tokens::kSlots % Tokens::kWarps == 0, "a part of the ring is one warp's");
@@ -42,7 +42,7 @@ struct TokenWarp {
         ptx::mbarrier_wait(tokens.empty(at.stage), at.parity ^ 1);
         tokens.write(at.stage, next[a]);
         ptx::fence_proxy_async_shared_cta();
-        ptx::mbarrier_arrive(tokens.full(at.stage));  // each lane for what it wrote
+        ptx::mbarrier_arrive(tokens.full(at.stage));  // each lane for what it has written
         tokens.load(i + Tokens::kAhead * Tokens::kWarps, next[a]);
         i += Tokens::kWarps;
       }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Tokens of wide tiles on Hopper: packed codes and scales in global memory to fp16 rows that wgmma
-// reads.
+// The activation pre-pass for wide tiles on Hopper: packed codes and scales in global memory become
+// fp16 rows that wgmma reads.
 //
-// ORDER OF K. A warp's lane 4g+c takes 64 neighbouring elements of a weight row from a stage of 256
-// (c = 0 .. 3), eight to a word: that is one 32-byte read and the four scales of one scale-tile
-// row. wgmma wants of this lane the columns 2c, 2c+1, 2c+8, 2c+9 of each 16. So element 64c + 8j +
-// n of the stage is multiplied in step 2j + (n % 4) / 2 at column 2c + 8 * (n % 2) + n / 4, and the
-// tokens are laid out to agree: any order of K is right if both operands follow it.
+// ORDER OF K. A warp's lane 4g+c takes 64 neighbouring elements of a weight row from a k-block of
+// 256 (c = 0 .. 3), eight to a word: that is one 32-byte read and the four scales of one scale-tile
+// row. From this lane wgmma needs the columns 2c, 2c+1, 2c+8, 2c+9 of each 16. So element 64c + 8j
+// + n of the k-block is multiplied in step 2j + (n % 4) / 2 at column 2c + 8 * (n % 2) + n / 4, and
+// the tokens are stored in the same order: any order of K is right if both operands follow it.
 //
 //   slab (64 positions: 4 steps)  j / 2
 //   16-byte chunk in its row      4 * (j % 2) + n % 4, XOR row % 8 (the 128-byte swizzle)
@@ -23,7 +23,8 @@
 
 namespace nvfp4 {
 
-// One thread's piece: words j of the four 64-element parts of one token's stage, and their scales.
+// The work of one thread: words j of the four 64-element parts of one token's k-block, and their
+// scales.
 struct TokenPiece {
   uint32_t codes[4];
   uint32_t scales[4];
@@ -31,13 +32,13 @@ struct TokenPiece {
 
 constexpr uint32_t kPiecesPerStage = 8;  // j
 
-// Rows beyond M and parts beyond K are zeros under zero scales. No branch and no use of what is
-// loaded: a thread would wait for each load in turn.
+// Rows beyond M and parts beyond K are zeros under zero scales. No branch and no use of loaded
+// values: a thread would wait for each load in turn.
 template <bool kLinear>
 __device__ TokenPiece load_token_piece(const Sm90Params& p, uint32_t batch, uint32_t row,
                                        uint32_t stage, uint32_t j) {
   constexpr uint32_t kParts = kSm90StageK / kScaleTileK;
-  const uint32_t words = p.k / 8;  // of a row: two to a scale, so both end together
+  const uint32_t words = p.k / 8;  // of a row: two per scale, so both end together
   const uint32_t first = stage * kParts;
   const uint8_t* codes = p.token_codes + batch * p.token_batch_bytes + row * p.token_row_bytes +
                          static_cast<uint64_t>(first) * (kScaleTileK / 2) + j * 4;
@@ -72,9 +73,9 @@ __device__ inline uint4 shuffle_xor_1(const uint4& v) {
                     __shfl_xor_sync(0xFFFFFFFF, v.z, 1), __shfl_xor_sync(0xFFFFFFFF, v.w, 1));
 }
 
-// Of the eight chunks of a slab's row piece j has 4 (j % 2) .. 4 (j % 2) + 3. Its lane gets 2 i + j
-// % 2, so that a store of the warp fills sectors of 32 bytes: half filled, they would be written
-// twice.
+// Of the eight chunks of a sub-tile's row, piece j has 4 (j % 2) .. 4 (j % 2) + 3. Its lane
+// receives 2 i + j % 2, so that a store of the warp fills sectors of 32 bytes; half-filled sectors
+// would be written twice.
 __device__ inline void deal_out_chunks(uint32_t j, uint4 (&chunks)[4]) {
   const bool odd = j % 2;
   const uint4 one = shuffle_xor_1(odd ? chunks[0] : chunks[1]);
@@ -86,11 +87,12 @@ __device__ inline void deal_out_chunks(uint32_t j, uint4 (&chunks)[4]) {
   chunks[3] = odd ? own[1] : other;
 }
 
-// One thread per piece; a CTA takes 16 rows of a stage, [batch][stage][16 rows]. The workspace's
-// slabs are [batch][stage][token tile][4][row of the tile]: a tile's part of a stage is one piece
-// of memory. Indices of stages have 32 bits: a division of 64 takes longer than all else here.
+// One thread per piece. A CTA takes 16 rows of a k-block, [batch][k-block][16 rows]. The workspace
+// has sub-tiles as [batch][k-block][token tile][4][row of the tile], so a tile's part of a k-block
+// is contiguous. Indices of k-blocks have 32 bits: a 64-bit division takes longer than everything
+// else here.
 __device__ inline void decode_tokens_to_workspace(const Sm90Params& p) {
-  // This launch is never programmatic (host/run/launch.cc), so earlier grids have ended: tokens may
+  // This launch is never programmatic (host/run/launch.cc), so earlier grids have ended. Tokens may
   // be read, and the GEMM may load weights beside this grid.
   ptx::griddepcontrol_launch_dependents();
 

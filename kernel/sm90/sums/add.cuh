@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Parts of sums added, always in one order, that of K or of the groups: equal inputs give equal
+// Adds partial sums in one fixed order, that of K or of the groups, so that equal inputs give equal
 // bits.
 #pragma once
 
@@ -12,7 +12,7 @@ __device__ inline float4 add(float4 a, float4 b) {
                      __fadd_rn(a.w, b.w));
 }
 
-// First to last.
+// From first to last.
 template <uint32_t kParts>
 __device__ float4 add_parts(const float4 (&part)[kParts]) {
   float4 sum = part[0];
@@ -21,7 +21,7 @@ __device__ float4 add_parts(const float4 (&part)[kParts]) {
   return sum;
 }
 
-// The parts of each CTA, then the CTAs' sums.
+// Adds the partial sums of each CTA, then the sums of the CTAs.
 template <uint32_t kCtas, uint32_t kParts>
 __device__ float4 add_parts_of_ctas(const float4 (&part)[kCtas][kParts]) {
   float4 sums[kCtas];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Sums that meet in shared memory on Hopper, in fp32, [token][weight]: those of the CTAs of a
-// cluster, added in the order of K by each CTA for its share of the tokens, and those of groups
-// with few tokens.
+// Sums that are exchanged through shared memory on Hopper, in fp32, [token][weight]: those of the
+// CTAs of a cluster, which each CTA adds in the order of K for its slice of the tokens, and those
+// of groups with few tokens.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace nvfp4 {
 
-// A fragment of one warp: 16 weights from `first_weight`, 8 tokens for each four sums.
+// Writes a fragment of one warp: 16 weights from `first_weight`, 8 tokens for each four sums.
 template <typename Tile, uint32_t kSums>
 __device__ void put_sums(const float (&sums)[kSums], uint32_t at, uint32_t first_weight,
                          uint32_t lane) {
@@ -32,7 +32,7 @@ __device__ void put_sums(const float (&sums)[kSums], uint32_t at, uint32_t first
   }
 }
 
-// Four neighbouring weights of one token: the parts of every rank, first to last.
+// Adds four neighbouring weights of one token over every rank, first to last.
 template <typename Tile, uint32_t kSplit>
 __device__ float4 sum_of_parts(uint32_t at) {
   static_assert(kSplit == 1 || Tile::kParts == 1, "of groups, or of CTAs");
@@ -102,7 +102,7 @@ __device__ SumRows store_share(const Sm90Params& p, const TileCoordinate& tile, 
           m_first + end};
 }
 
-// The whole sums of all tokens, which put_sums has written, for the general epilogue.
+// The complete sums of all tokens, which put_sums has written, for the general epilogue.
 template <typename Tile>
 __device__ SumRows rows_of_whole_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
   constexpr uint32_t kLanesPerRow = Tile::kWeights / 4, kRows = 32 / kLanesPerRow;
@@ -120,16 +120,16 @@ __device__ SumRows rows_of_whole_sums(const Cta90<Tile>& cta, uint32_t warp, uin
           min(m_first + Tile::kTokens, row_end<Tile>(cta.p, cta.tile))};
 }
 
-// What put_sums has written, by all consumer warps.
+// Stores what put_sums has written; all consumer warps take part.
 template <typename Tile, uint32_t kSplit>
 __device__ SumRows store_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                               const FourTerms<Tile>& terms) {
   if constexpr (kSplit == 1) {
     ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();
   } else {
-    ptx::cluster_sync();  // every CTA's sums are there
+    ptx::cluster_sync();  // every CTA's sums are ready
   }
-  const uint32_t rank = kSplit == 1 ? 0 : cta.rank;  // of those that share the tile
+  const uint32_t rank = kSplit == 1 ? 0 : cta.rank;  // among the CTAs that share the tile
   const SumRows rows =
       store_share<Tile, kSplit>(cta.p, cta.tile, rank, cta.smem + Tile::kSumsAt, warp, lane, terms);
   if constexpr (kSplit != 1)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The sums of groups that have taken turns with the stages: a part of each from every group. Of the
-// tile's tokens each group gets its share, whole. The parts of the others go through the drained
-// rings as they lie in registers, four sums of a lane at a time: a warp's 512 bytes hit all banks.
+// Adds the sums of groups that alternate between k-blocks; each group has a partial sum of every
+// token. Each group receives the complete sums of its slice of the tile's tokens. The partial sums
+// of the others pass through the drained rings in register order, four sums of a lane at a time: a
+// warp's 512 bytes hit all banks.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +41,7 @@ __device__ void add_groups(uint32_t at, uint32_t warp, uint32_t lane,
       }
     }
   }
-  ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();  // all parts are there
+  ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();  // sums are ready
 #pragma unroll
   for (uint32_t i = 0; i < kOwn / 4; ++i) {
     float4 sum;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Whole sums of a group to D on Hopper: rounded first, turned in shared memory, [token][weight].
-// For the general epilogue they are turned as they are.
+// Complete sums of a group to D on Hopper: they are rounded first and transposed in shared memory,
+// [token][weight]. For the general epilogue they are transposed unrounded.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace nvfp4 {
 
-// Of a sum where it is rounded: the factor of the decoding, then the column's.
+// Scales applied before rounding: the decoding factor, then the column's.
 struct Scaling {
   float decoding, scale;
   __device__ float of(float sum) const { return __fmul_rn(scale, __fmul_rn(sum, decoding)); }
 };
 
-// A thread has two columns, 8 apart, of rows m and m + 1, 8 of them on, and so on. With a bias or
-// factors of rows its sums become what is rounded, and the scaling is of ones: in the place where
-// sums are rounded there is no branch.
+// A thread has two columns, 8 apart, in rows m and m + 1, then 8 rows further on, and so on. With a
+// bias or tensor scales of rows the sums are scaled here and the scaling becomes 1, so that the
+// rounding code has no branch.
 template <typename Tile, uint32_t kSums>
 __device__ Scaling scale_rows(const Sm90Params& p, uint32_t n, uint32_t batch, uint32_t m,
                               float (&sums)[kSums]) {
@@ -46,13 +46,13 @@ __device__ Scaling scale_rows(const Sm90Params& p, uint32_t n, uint32_t batch, u
   return {1, 1};
 }
 
-// A warp's fragment as rows of fp16 in shared memory, [token][weight], whose 16-byte pieces lie XOR
-// token % 8: eight tokens' pieces of a matrix hit 32 banks. Eight tokens, or a multiple of 16.
+// A warp's fragment as rows of fp16 in shared memory, [token][weight], with 16-byte columns XOR
+// token % 8, so that eight tokens of a matrix hit 32 banks. Eight tokens, or a multiple of 16.
 template <typename Tile, uint32_t kTokens, uint32_t kSums>
 __device__ void put_rows(const float (&sums)[kSums], const Scaling& scaling, uint32_t first,
                          const Sm90Params& p, uint32_t at, uint32_t warp, uint32_t lane) {
   constexpr uint32_t kRowBytes = Tile::kWeights * 2;
-  // Of a matrix of 8 weights x 8 tokens this lane gives the address of a token.
+  // In a matrix of 8 weights x 8 tokens this lane gives the address of one token.
   const uint32_t row = lane / 16 * 8 + lane % 8;
   const uint32_t piece = warp % Tile::kConsumersPerStage * 2 + lane / 8 % 2;
   const uint32_t to = at + row * kRowBytes + (piece ^ row % 8) * 16;
@@ -72,9 +72,9 @@ __device__ void put_rows(const float (&sums)[kSums], const Scaling& scaling, uin
   }
 }
 
-// A group's whole sums, of its share of the tile's tokens, to D by way of rows of fp16 in shared
-// memory: all of them, or kRowsPerPass at a time beside the rings in use. All rows of a lane are
-// read before one is stored, or each store would wait for a read of its own.
+// Stores a group's complete sums, for its slice of the tile's tokens, to D through rows of fp16 in
+// shared memory: all rows at once, or kRowsPerPass at a time beside rings in use. A lane reads all
+// of its rows before it stores one; otherwise each store would wait for its own read.
 template <typename Tile, uint32_t kSums>
 __device__ void store_rows(const Sm90Params& p, const TileCoordinate& tile, uint32_t at,
                            uint32_t warp, uint32_t lane, float (&sums)[kSums]) {
@@ -97,10 +97,10 @@ __device__ void store_rows(const Sm90Params& p, const TileCoordinate& tile, uint
   for (uint32_t first = 0; first < kTokens; first += kRows) {
     if (first > 0) {
       if (m_first + first >= p.m) break;
-      ptx::named_barrier_sync<kConsumerBarrier, kThreads>();  // the rows before are read
+      ptx::named_barrier_sync<kConsumerBarrier, kThreads>();  // the previous rows have been read
     }
     put_rows<Tile, kRows>(sums, scaling, first, p, rows, warp, lane);
-    ptx::named_barrier_sync<kConsumerBarrier, kThreads>();  // the rows are there
+    ptx::named_barrier_sync<kConsumerBarrier, kThreads>();  // the rows are ready
     uint2 four[kRows / kStride];
 #pragma unroll
     for (uint32_t i = 0; i < kRows / kStride; ++i) {
@@ -114,12 +114,12 @@ __device__ void store_rows(const Sm90Params& p, const TileCoordinate& tile, uint
       if (m < row_end<Tile>(p, tile)) out.store(m, four[i]);
     }
   }
-  // The next tile's rows, which come after the last of these have been read.
+  // The next tile's rows must come after the last of these has been read.
   if (Tile::kWholeSums) ptx::named_barrier_sync<kConsumerBarrier, kThreads>();
 }
 
-// A warp's fragment of 8 tokens or more in fp32, [token][weight], whose 16-byte pieces lie XOR
-// token % 8: eight weights of four tokens hit 32 banks.
+// A warp's fragment of 8 tokens or more in fp32, [token][weight], with 16-byte columns XOR token %
+// 8, so that eight weights of four tokens hit 32 banks.
 template <typename Tile, uint32_t kTokens, uint32_t kSums>
 __device__ void put_float_rows(const float (&sums)[kSums], uint32_t first, uint32_t at,
                                uint32_t warp, uint32_t lane) {
@@ -136,8 +136,8 @@ __device__ void put_float_rows(const float (&sums)[kSums], uint32_t first, uint3
   }
 }
 
-// The whole sums of a tile to the general epilogue, beside the rings in use: as many tokens at once
-// as fit in fp32 where rows of fp16 have their place.
+// Passes the complete sums of a tile to the general epilogue beside rings in use: as many tokens at
+// once as fit in fp32 in the place for rows of fp16.
 template <typename Tile, uint32_t kSums>
 __device__ void store_general_rows(const Sm90Params& p, const TileCoordinate& tile, uint32_t at,
                                    uint32_t warp, uint32_t lane, const float (&sums)[kSums]) {
@@ -161,15 +161,15 @@ __device__ void store_general_rows(const Sm90Params& p, const TileCoordinate& ti
     if (first + 2 * kRows < Tile::kTokens) {
       ask_for_c_of_rows(p, rows_from(first + 2 * kRows), columns.c_type);
     }
-    // Registers have no index: the sums are chosen by branches, and what follows is there once.
+    // Registers cannot be indexed, so branches select the sums; the code that follows exists once.
 #pragma unroll
     for (uint32_t i = 0; i < Tile::kTokens; i += kRows) {
       if (i == first) put_float_rows<Tile, kRows>(sums, i, at, warp, lane);
     }
-    ptx::named_barrier_sync<kConsumerBarrier, kThreads>();  // the rows are there
+    ptx::named_barrier_sync<kConsumerBarrier, kThreads>();  // the rows are ready
     store_general<kRows / 8>(p, rows_from(first), columns, decoding_scale<Tile>(p));
-    __syncwarp();  // some lanes have stored, and bar.sync wants all together
-    ptx::named_barrier_sync<kConsumerBarrier, kThreads>();  // they are read
+    __syncwarp();  // some lanes have stored, and bar.sync needs all together
+    ptx::named_barrier_sync<kConsumerBarrier, kThreads>();  // they have been read
   }
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Constants of a tiny tile, up to 4 tokens, derived from its row of tiles.def.
 //
-// wgmma multiplies 8-bit floats here: codes of weights and tokens as e5m2, without their scales,
-// which halves what decoding costs. The sum of a block of 16 is exact: multiples of 2^-2 up to 576
-// take 12 bits, and Hopper keeps 13 after the leading one. A thread multiplies it by both scales
-// and adds in fp32. So every block has a column of the B operand of its own, with zeros in the
-// other blocks' places: 8 columns are one token, or 4, used twice as often.
+// wgmma multiplies 8-bit floats here: codes of weights and tokens as e5m2 without their scales,
+// which halves the cost of decoding. The sum of a block of 16 is exact: multiples of 2^-2 up to 576
+// take 12 bits, and Hopper keeps 13 after the leading one. A thread multiplies the sum by both
+// scales and adds in fp32. So every block has a column of the B operand of its own, with zeros in
+// the other blocks' places. 8 columns hold one token; a token with 4 columns uses them twice as
+// often.
 #pragma once
 
 #include "kernel/common/hardware.h"
@@ -58,7 +59,7 @@ struct Sm90TinyTile : Sm90TinyRow<kTokensPerTile> {
   static constexpr uint32_t kDecodingWarps = 3;  // which know the tokens of one tile
 
   static constexpr uint32_t kColumns = kTokenColumns * kTokens;  // N of wgmma
-  static constexpr uint32_t kWgmmas = kK / 32;                   // of a stage
+  static constexpr uint32_t kWgmmas = kK / 32;                   // of a k-block
   static constexpr uint32_t kUnitWgmmas = kTokenColumns / 2;     // that fill all columns
   static constexpr uint32_t kUnits = kWgmmas / kUnitWgmmas;
 
@@ -66,10 +67,10 @@ struct Sm90TinyTile : Sm90TinyRow<kTokensPerTile> {
   static constexpr uint32_t kStagesFirst = kStagesAhead;
 
   static constexpr uint32_t kWeightBytes = kWeights * kK / 2;
-  static constexpr uint32_t kScaleBytes = kSteps * kScaleTileBytes;  // also of the tile beside
+  static constexpr uint32_t kScaleBytes = kSteps * kScaleTileBytes;  // also of the next tile
   static constexpr uint32_t kStageBytes = kWeightBytes + kScaleBytes;
   static constexpr uint32_t kOperandBytes = kColumns * 32;         // of one wgmma
-  static constexpr uint32_t kSlotBytes = kWgmmas * kOperandBytes;  // tokens of a stage
+  static constexpr uint32_t kSlotBytes = kWgmmas * kOperandBytes;  // tokens of a k-block
   static constexpr uint32_t kFactorBytes = kUnits * kColumns * 2;  // the tokens' scales, fp16
 
   // Sums in fp32, [rank along K][group][token][weight], in the first CTA of a cluster.
@@ -79,7 +80,7 @@ struct Sm90TinyTile : Sm90TinyRow<kTokensPerTile> {
 
   static constexpr uint32_t kConsumersPerStage = 4;
   static constexpr uint32_t kConsumerWarps = kConsumersPerStage * kGroups;
-  // Of the lanes that put sums into the first CTA's shared memory.
+  // Number of lanes that write sums into the first CTA's shared memory.
   static constexpr uint32_t kSumArrivals = kConsumerWarps * 32 / (kTokenColumns / 2);
 
   // Shared memory, offsets from a 1024-byte aligned base.
@@ -97,7 +98,7 @@ struct Sm90TinyTile : Sm90TinyRow<kTokensPerTile> {
   static constexpr uint32_t kWeightWarp = kConsumerWarps;
   static constexpr uint32_t kFirstTokenWarp = kWeightWarp + 1;
   static constexpr uint32_t kTokenWarps = kDecodingWarps;
-  static constexpr uint32_t kWeightArrivals = 1 + 32;  // a stage's: its bytes, a token warp's lanes
+  static constexpr uint32_t kWeightArrivals = 1 + 32;  // of a stage: bytes, a token warp's lanes
   static constexpr uint32_t kWarps = kFirstTokenWarp + kTokenWarps;
   static constexpr uint32_t kThreads = 32 * kWarps;
   static constexpr uint32_t kRegisters = kRegistersPerSm / kThreads / 8 * 8;

@@ -28,19 +28,19 @@
 
 namespace nvfp4 {
 
-// Of a lane: rows x and x + 32, blocks of 8 columns.
+// Sums of a lane: rows x and x + 32, blocks of 8 columns.
 template <typename Tile>
 using TinySums = float[2][Tile::kColumns / 8];
 
-// The tile's row that is D's row 16w+g; D's row 16w+g+8 is 32 rows on, its scales beside. A quarter
-// warp's two rows differ in the upper bit of the 128-byte swizzle: eight 16-byte reads hit all
-// banks.
+// Row of the tile that is D's row 16w+g. D's row 16w+g+8 is 32 rows further on, with its scales
+// beside it. A quarter warp's two rows differ in the upper bit of the 128-byte swizzle, so eight
+// 16-byte reads hit all banks.
 __device__ inline uint32_t tiny_row(uint32_t warp, uint32_t lane) {
   const uint32_t g = lane / 4;
   return warp % 4 * 8 + g % 2 * 4 + g / 2;
 }
 
-// What a lane reads of stage 0.
+// Addresses that a lane reads in stage 0.
 struct TinyLane {
   uint32_t codes, scales, first_scales, factors;
   uint32_t scale_bytes;  // selects the block's scales of two chunks
@@ -58,7 +58,7 @@ __device__ TinyLane tiny_lane(const Cta90<Tile>& cta, uint32_t warp, uint32_t la
           keep(cta.smem + Tile::kFactorsAt + 4 * c), keep(c / 2 == 0 ? 0x4420 : 0x4431)};
 }
 
-// Half a stage: chunk and scale words of both rows.
+// Half a k-block: codes and scale words of both rows.
 struct TinyRows {
   uint4 codes[2];
   uint2 scales;
@@ -70,14 +70,14 @@ __device__ TinyRows load_half(const TinyLane& at, uint32_t stage, uint32_t half,
   const uint32_t codes = (at.codes + stage * Tile::kWeightBytes) ^ half * 64;
   rows.codes[0] = ptx::ld_shared_v4_b32(codes);
   rows.codes[1] = ptx::ld_shared_v4_b32(codes + 32 * Tile::kK / 2);
-  // A part beyond K has zero codes (filled by TMA) and no scales: those of the first step will do.
+  // Steps beyond K have zero codes (filled by TMA) and no scales, so any scales will do.
   rows.scales =
       ptx::ld_shared_v2_b32((beyond_k ? at.first_scales : at.scales + half * 2 * kScaleTileBytes) +
                             stage * Tile::kScaleBytes);
   return rows;
 }
 
-// The wgmmas of a unit, one group.
+// The wgmmas of a unit form one group.
 template <typename Tile>
 __device__ void issue_unit(const Cta90<Tile>& cta, const TinyRows& rows, uint32_t stage,
                            uint32_t unit, float (&d)[Tile::kColumns / 2]) {
@@ -144,7 +144,8 @@ __device__ void multiply_tiny_stage(const Cta90<Tile>& cta, const TinyLane& at, 
   add_unit<Tile>(at, rows[1], stage, Tile::kUnits - 1, d[(Tile::kUnits - 1) % 2], sums);
 }
 
-// Group g's stages: g, g + kGroups, .. of a tile whose first stage is the CTA's stage `first`.
+// Group g's k-blocks: g, g + kGroups, .. of a tile whose first k-block is the CTA's k-block
+// `first`.
 template <typename Tile>
 __device__ void multiply_tiny(const Cta90<Tile>& cta, uint32_t first, uint32_t warp, uint32_t lane,
                               TinySums<Tile>& sums) {
@@ -162,7 +163,7 @@ __device__ void multiply_tiny(const Cta90<Tile>& cta, uint32_t first, uint32_t w
     ptx::mbarrier_wait(cta.weights_full(ring.stage), ring.parity);
     note_stage(cta, i);
     // As in multiply.cuh: an arrival right after the loads would overtake some of them.
-    if (i != group) ptx::mbarrier_arrive(cta.weights_empty(before));  // each lane for what it read
+    if (i != group) ptx::mbarrier_arrive(cta.weights_empty(before));  // each lane for itself
     multiply_tiny_stage(cta, at, ring.stage, beyond_k, sums);
     before = ring.stage;
   }
@@ -170,17 +171,17 @@ __device__ void multiply_tiny(const Cta90<Tile>& cta, uint32_t first, uint32_t w
   if (lane == 0) note_last_clock(kClock_last_commit);
 }
 
-// The first of the parts of a CTA's tile that it has alone. There are two places, after those of
-// four CTAs that share one.
+// Place of the first partial sums of a tile that the CTA has alone. There are two such places,
+// after those of four CTAs that share a tile.
 template <typename Tile>
 __device__ uint32_t own_part(uint32_t tile) {
   return (kMaxClusterCtas - 2 + tile % 2) * Tile::kParts;
 }
 
-// The columns of a token are added. Of a tile that its CTAs share they go to the shared memory of
-// the cluster's first CTA, where sums_full counts them: arrivals of its own warps, bytes of the
-// others. All CTAs have met before, so the barrier is initialised. part: the place of the first
-// group's.
+// Adds the columns of each token. For a shared tile the sums go to the shared memory of the
+// cluster's first CTA, where sums_full counts arrivals of its own warps and bytes of the others.
+// All CTAs have synchronised before, so the barrier is initialised. `part` is the place of the
+// first group's sums.
 template <typename Tile>
 __device__ void put_tiny_sums(const Cta90<Tile>& cta, uint32_t part, uint32_t warp, uint32_t lane,
                               const TinySums<Tile>& sums) {
@@ -209,7 +210,7 @@ __device__ void put_tiny_sums(const Cta90<Tile>& cta, uint32_t part, uint32_t wa
   if (cta.shared() && cta.rank == 0 && writes) ptx::mbarrier_arrive(cta.sums_full());
 }
 
-// Each of 16 lanes stores four weights of a token; the parts are added in the order of K.
+// Each of 16 lanes stores four weights of a token; the partial sums are added in the order of K.
 template <typename Tile, uint32_t kSplit>
 __device__ SumRows store_tiny_sums(const Cta90<Tile>& cta, uint32_t first_part, uint32_t warp,
                                    uint32_t lane, const FourTerms<Tile>& terms) {

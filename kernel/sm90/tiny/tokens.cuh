@@ -16,12 +16,12 @@
 
 namespace nvfp4 {
 
-// A lane's word of a token's stage; of lanes 0 .. 15 also the scale of a block.
+// A lane's word of one token's k-block; lanes 0 .. 15 also have the scale of a block.
 struct TinyTask {
   uint32_t codes, scale;
 };
 
-// Zero beyond K. No branch and no use of what is loaded: a thread would wait for each load in turn.
+// Zero beyond K. No branch and no use of loaded values: a thread would wait for each load in turn.
 template <bool kLinear>
 __device__ TinyTask load_tiny_task(const Sm90Params& p, uint32_t batch, uint32_t row,
                                    uint32_t stage, uint32_t lane, bool there) {
@@ -35,7 +35,7 @@ __device__ TinyTask load_tiny_task(const Sm90Params& p, uint32_t batch, uint32_t
                                there && lane < 16 && stage * (kSm90StageK / 16) + lane < p.k / 16)};
 }
 
-// The column of a token's block b of chunk c.
+// The column for block b of a token's chunk c.
 template <typename Tile>
 __device__ uint32_t column_of(uint32_t token, uint32_t c, uint32_t b) {
   return Tile::kTokenColumns == 8 ? c + 4 * b : c + 4 * token;
@@ -53,7 +53,7 @@ __device__ void write_tiny_task(const Cta90<Tile>& cta, uint32_t stage, uint32_t
   ptx::st_shared_b32(operand, bytes[0]);
   ptx::st_shared_b32(operand + 128, bytes[1]);
   if (lane < 16) {
-    // Blocks are numbered half, chunk, block.
+    // Blocks are numbered by half, chunk, block.
     const uint32_t chunk = lane / 2 % 4, block = lane % 2;
     const uint32_t unit = Tile::kTokenColumns == 8 ? lane / 8 : lane / 8 * 2 + block;
     const uint32_t at = unit * Tile::kColumns + column_of<Tile>(token, chunk, block);
@@ -62,7 +62,7 @@ __device__ void write_tiny_task(const Cta90<Tile>& cta, uint32_t stage, uint32_t
   }
 }
 
-// Before the first stage, by `threads` threads together.
+// Called before the first k-block, by `threads` threads together.
 template <typename Tile>
 __device__ void clear_operands(const Cta90<Tile>& cta, uint32_t thread, uint32_t threads) {
   constexpr uint32_t kBytes = Tile::kStages * (Tile::kSlotBytes + Tile::kFactorBytes);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Constants of a wide tile, 8 to 256 tokens, derived from its row of tiles.def.
 //
-// The tokens are wgmma's B operand, fp16, in a ring of their own: slots of kSlotSteps 64-wide
-// slabs, 128-byte rows with the 128-byte swizzle. Up to 16 tokens warps of the CTA decode them;
-// more of them would take longer than the weights, and nvfp4_tokens_sm90 puts them into the
-// workspace just before. Tokens that are fp16 or bf16 already come from A as they are.
+// The tokens are wgmma's B operand, fp16, in a ring of their own: slots of kSlotSteps token
+// sub-tiles of 64 elements of K, 128-byte rows with the 128-byte swizzle. Warps of the CTA decode
+// up to 16 tokens. For more tokens that would take longer than the weights, so nvfp4_tokens_sm90
+// decodes them into the workspace just before. Tokens that are already fp16 or bf16 come from A
+// unchanged.
 #pragma once
 
 #include "kernel/common/hardware.h"
@@ -83,16 +84,16 @@ struct Sm90WideTile : RowOfTile {
   static constexpr bool kDecodesTokens = Row::kSource == Sm90Tokens::decoded;
   static constexpr bool kWorkspaceTokens = Row::kSource == Sm90Tokens::workspace;
   static constexpr bool kNaturalTokens = Row::kSource == Sm90Tokens::natural;
-  // The exponents of UE8M0 reach as far as those of bf16.
+  // UE8M0 exponents have the range of bf16.
   static constexpr bool kUe8m0Weights = kType == Sm90TokenType::bf16;
   static constexpr bool kBlockSums = false;
-  // Few tokens' sums have a place of their own, in the CTA that stores them.
+  // Sums of few tokens are pushed to a place of their own in the CTA that stores them.
   static constexpr bool kPushesSums = Row::kSums == Sm90Sums::pushed;
-  // One group has a tile's whole sums, which go from registers to D.
+  // One group has a tile's complete sums, which go from registers to D.
   static constexpr bool kWholeSums = Row::kSums == Sm90Sums::whole;
-  // Where sums do not go through the rings, the CTA goes on to its next tile, whose first stages
-  // have come meanwhile. Warps that decode tokens know those of one tile; with 16 of them loaded
-  // two stages ahead they have no registers left to go on.
+  // If sums do not pass through the rings, the CTA continues with its next tile, whose first
+  // k-blocks have arrived meanwhile. Warps that decode tokens know those of one tile only; with 16
+  // of them loaded two k-blocks ahead they have no registers left for more.
   static constexpr bool kSeveralTiles =
       kWholeSums || (kPushesSums && kTokens * kTokenStagesAhead < 32);
   static constexpr uint32_t kDecodingWarps = kDecodesTokens ? 3 : 0;
@@ -107,20 +108,21 @@ struct Sm90WideTile : RowOfTile {
   static constexpr bool kStoresByTma = false;
   static constexpr uint32_t kAccumulators = 1;
 
-  // Tiles of four groups add in one order: every fourth stage, then the groups' sums, then those of
-  // the CTAs. No other number of groups has a tile for few tokens and one for many.
+  // Tiles of four groups add in one order: every fourth k-block, then the groups' sums, then those
+  // of the CTAs. No other number of groups has both a tile for few tokens and one for many.
   static constexpr bool kBatchInvariant = kGroups == 4;
 
   static constexpr uint32_t kCtasPerSm = 1;
-  static constexpr uint32_t kMaxSplit = kNaturalTokens ? 4 : 8;  // 3 and 8 are code of their own
+  static constexpr uint32_t kMaxSplit = kNaturalTokens ? 4 : 8;  // 3 and 8 need code of their own
 
-  // A warpgroup multiplies 64 weights of a stage. Up to 64 tokens four of them hide what two would
-  // wait for; groups that share no stage take turns, so the sums come in parts.
+  // A warpgroup multiplies 64 weights of a k-block. Up to 64 tokens four warpgroups hide latency
+  // that two would wait for. Groups that share no k-block alternate, so each has partial sums.
   static constexpr uint32_t kConsumersPerStage = kWeights / 16;
   static constexpr uint32_t kConsumerWarps = kGroups * kConsumersPerStage;
-  // Of a CTA's sums, as they are added to those of others: groups' with few tokens, else whole.
+  // Partial sums of a CTA that are added to those of others: one per group with few tokens,
+  // otherwise complete sums.
   static constexpr uint32_t kParts = kPushesSums ? kGroups : 1;
-  static constexpr uint32_t kPartWords = 2;  // decoded at once, of 8 in a stage
+  static constexpr uint32_t kPartWords = 2;  // decoded at once, of 8 in a k-block
 
   static constexpr uint32_t kWeightBytes = kWeights * kK / 2;
   static constexpr uint32_t kHalfScaleBytes = kSteps * kScaleTileBytes;  // of 128 rows
@@ -130,7 +132,7 @@ struct Sm90WideTile : RowOfTile {
   static constexpr uint32_t kSlotsPerStage = kSteps / kSlotSteps;
   static constexpr uint32_t kSlotBytes = kSlotSteps * kSlabBytes;
 
-  // Rows of sums are 4 floats longer than the weights, so that the 8 x 4 lanes of a fragment (8
+  // A row of sums is 4 floats longer than the weights, so that the 8 x 4 lanes of a fragment (8
   // weights, tokens two apart) hit 32 banks.
   static constexpr uint32_t kSumRowBytes = (kWeights + 4) * 4;
   static constexpr uint32_t kPushedRows = kTokens + 2;  // of all ranks: 3 CTAs have 6 of 16 each
@@ -147,37 +149,38 @@ struct Sm90WideTile : RowOfTile {
   static constexpr uint32_t kSumsFullAt = kTokensEmptyAt + 8 * kSlots;
   static constexpr uint32_t kCutFullAt = kSumsFullAt + 8;
   static constexpr uint32_t kAsideAt = (kCutFullAt + 8 + 15) / 16 * 16;
-  // Rows of fp16 to D: a whole group's, or so many at once, for what the rings leave.
+  // Rows of fp16 on the way to D: those of a whole group, or as many at once as fit beside the
+  // rings.
   static constexpr uint32_t kRowsBytes = kRowsPerPass * kWeights * 2;
   static constexpr uint32_t kSharedBytes = kAsideAt + kRowsBytes + kPushedBytes;
 
-  // In the drained rings lie first what groups give each other, fp32 (sums/reduce.cuh), then the
-  // tile's sums, fp32, [token][weight], or its rows, fp16, [token][weight]. Beside the rings lie a
-  // tile's rows while they fill for the next one, or few tokens' sums, [rank][part][token of this
-  // CTA][weight].
+  // The drained rings first hold the fp32 sums that groups exchange (sums/reduce.cuh), then the
+  // tile's sums, fp32, [token][weight], or its rows, fp16, [token][weight]. Beside the rings there
+  // is space for a tile's rows while the rings fill for the next one, or for few tokens' sums,
+  // [rank][part][token of this CTA][weight].
   static constexpr uint32_t kGroupSumsBytes =
       kPushesSums ? 0 : (kGroups - 1) * kTokens * kWeights * 4;
   static constexpr uint32_t kPartBytes = kTokens * kSumRowBytes;
   static constexpr uint32_t kSumsAt = kPushesSums ? kAsideAt : kGroupSumsBytes;
   static constexpr uint32_t kRowsAt = kWholeSums ? kAsideAt : kGroupSumsBytes;
 
-  // In the last warpgroup a warp loads weights and one loads tokens, or three decode them; it gives
-  // up registers.
+  // The last warpgroup gives up registers. In it one warp loads weights, and one loads tokens or
+  // three decode them.
   static constexpr uint32_t kWeightWarp = kConsumerWarps;
   static constexpr uint32_t kFirstTokenWarp = kWeightWarp + 1;
   static constexpr uint32_t kTokenWarps = kDecodesTokens ? kDecodingWarps : 1;
-  static constexpr uint32_t kWeightArrivals = 1;                       // a stage's
-  static constexpr uint32_t kTokenArrivals = kDecodesTokens ? 32 : 1;  // a slot's
+  static constexpr uint32_t kWeightArrivals = 1;                       // of a stage
+  static constexpr uint32_t kTokenArrivals = kDecodesTokens ? 32 : 1;  // of a slot
   static constexpr uint32_t kWarps = kConsumerWarps + 4;
   static constexpr uint32_t kThreads = 32 * kWarps;
-  // What the CTA starts with, and its warpgroups share out. It leaves room for a CTA of
-  // nvfp4_tokens_sm90 that is still there, also in shared memory: else it starts when that has
-  // ended.
+  // Registers per thread at the start of the CTA, which its warpgroups redistribute. Registers, and
+  // shared memory too, leave room for a CTA of nvfp4_tokens_sm90 that is still running; otherwise
+  // the CTA would start only when that one has ended.
   static constexpr uint32_t kRegisters =
       (kRegistersPerSm - kTokenKernelThreads * kTokenKernelRegisters) / kThreads / 8 * 8;
   static constexpr uint32_t kColumnsAllocated = 0;  // there is no tensor memory
 
-  // Which combinations there are (README.md).
+  // Combinations that exist (README.md).
   static_assert(kWeights == 64 || kWeights == 128);
   static_assert(kTokens >= 8 && kTokens <= 256 &&
                 ((kTokens & (kTokens - 1)) == 0 || kTokens == 192));
@@ -193,8 +196,8 @@ struct Sm90WideTile : RowOfTile {
   static_assert(kConsumerWarps * kConsumerRegisters + 4 * kLoaderRegisters <= kWarps * kRegisters);
   static_assert(kCtasPerSm == 1, "kRegisters are one CTA's");
 
-  // A stage is half as large with 64 weights, so twice as many are ahead. Before the tokens'
-  // kernel has ended, of which a CTA hears the later the more it reads, those ask for one only.
+  // With 64 weights a k-block has half the size, so twice as many are ahead. Before the pre-pass
+  // has ended only one is requested: the more a CTA reads, the later it notices the end.
   static_assert(kStagesAhead == 256 / kWeights && kStages > kStagesAhead);
   static_assert(kStagesFirst == kStagesAhead || (kWorkspaceTokens && kStagesFirst < kStagesAhead));
   static_assert(kStages ==
@@ -203,12 +206,12 @@ struct Sm90WideTile : RowOfTile {
   static_assert(kSteps % kSlotSteps == 0);
   static_assert(kSlots > kSlotsPerStage * (kGroups - 1) + 1,
                 "a slot is given back when its group's next one is in use");
-  // A barrier's phase has a parity only: a group must not come to wait for one while the one
-  // before, of another group's stage, is still to complete. A slot is always the same group's. A
-  // group has used a stage that was asked for when the first kGroups + kStagesAhead before its next
-  // had arrived.
+  // A barrier shows only the parity of its phase, so a group must not begin to wait for a phase
+  // while the previous one, for another group's k-block, is incomplete. A slot always belongs to
+  // the same group. A group has used a k-block by the time that the first kGroups + kStagesAhead
+  // k-blocks before its next one have arrived.
   static_assert(kGroups == 1 || kSlots % (kSlotsPerStage * kGroups) == 0);
-  // Both loops that fill the ring keep to it: load_remaining_weights by kStagesAhead,
+  // Both loops that fill the ring respect this: load_remaining_weights by kStagesAhead,
   // load_linear_stages by kLinearStagesAhead.
   static_assert(kGroups == 1 || kStages >= kGroups + kStagesAhead);
   static_assert(kSlabBytes % kSwizzlePatternBytes == 0 && kWeightBytes % kSwizzlePatternBytes == 0,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The token warps of a wide tile that decodes its tokens itself on Hopper: packed codes and scales
-// in global memory to fp16 rows that wgmma reads. The order of K is that of tokens_kernel.cuh.
+// The token warps of a wide tile that decodes its own tokens on Hopper: packed codes and scales in
+// global memory become fp16 rows that wgmma reads. The order of K is that of tokens_kernel.cuh.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace nvfp4 {
 
-// 32 elements of a token. A lane's task t of a stage is of row lane / 4 + t / 2 * 8 of the tile,
+// 32 elements of a token. A lane's task t of a k-block has row lane / 4 + t / 2 * 8 of the tile,
 // half t % 2 of the 64 elements lane % 4. So each store of a warp writes one word of every bank.
 struct WideTask {
   uint4 codes;
@@ -49,7 +49,7 @@ struct WideTokens {
   const Cta90<Tile>& cta;
   uint32_t lane, stages;
   StageOfAllTiles<Tile::kSeveralTiles> next;
-  const uint8_t *codes, *scales;  // of task 0 in the first stage of K
+  const uint8_t *codes, *scales;  // of task 0 in the first k-block of K
 
   __device__ WideTokens(const Cta90<Tile>& of, uint32_t warp, uint32_t lane_of_warp)
       : cta(of), lane(lane_of_warp), stages(stages_of_all_tiles(of)), next(of, warp) {
@@ -63,9 +63,9 @@ struct WideTokens {
                  : tiled_token_scales(p, cta.tile.batch, row, step).first;
   }
 
-  // General: linear scales, of which every other row may begin at an odd address, or a K that is no
-  // multiple of 32, whose last 16 bytes are half there. Loads of either size go to the same
-  // registers, and the second waits for the first.
+  // kGeneral covers linear scales, every other row of which may begin at an odd address, and a K
+  // that is not a multiple of 32, whose last 16 bytes exist only in half. Loads of both sizes go to
+  // the same registers, so the second would wait for the first.
   __device__ void load(uint32_t i, Tasks& tasks) {
     if (Tile::kPlain || (!has_linear_token_scales<Tile>(cta.p) && cta.p.k % 32 == 0)) {
       load_pieces<false>(i, tasks);
@@ -75,7 +75,7 @@ struct WideTokens {
     next.advance(kWarps, stages_of_k(cta.p));
   }
 
-  // Zero codes under zero scales beyond M and K. No branch and no use of what is loaded: a thread
+  // Zero codes under zero scales beyond M and K. No branch and no use of loaded values: a thread
   // would wait for each load in turn.
   template <bool kGeneral>
   __device__ void load_pieces(uint32_t i, Tasks& tasks) const {
