@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // act() of the epilogue by the formulas of docs/numerics.md, "Activations", with its names. Every
-// operation is rounded to nearest even and spelled out, so that no compiler makes another one of
-// it.
+// operation is an intrinsic rounded to nearest even, so that no compiler can replace it.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +9,7 @@
 
 namespace nvfp4 {
 
-// A constant by its bits.
+// A constant given by its bits.
 __device__ inline float f32(uint32_t bits) { return __uint_as_float(bits); }
 
 constexpr uint32_t kF32One = 0x3F800000, kF32Nan = 0x7FFFFFFF;
@@ -33,7 +32,7 @@ __device__ inline PowerOfTwo power_of_two(float w, float w_low) {
   return {p, f32(static_cast<uint32_t>(n + 64 + 127) << 23)};
 }
 
-// What the power is of: w and w_low, for a = min(|x|, where the result of -a is -0).
+// Exponent of the power: w and w_low, for a = min(|x|, where the result of -a is -0).
 struct Exponent {
   float a, w, w_low;
 };
@@ -107,7 +106,7 @@ __device__ inline float gelu_erf_of(float x, const Exponent& e, const PowerOfTwo
   return x < 0 ? below : above;
 }
 
-// SiLU, and GELU by tanh.
+// For SiLU, and for GELU by tanh.
 __device__ inline float quotient_of(float x, const Exponent& e, const PowerOfTwo& power) {
   const float tiny = f32(kF32TwoToMinus64), one = f32(kF32One);
   const float d = __fmaf_rn(__fmul_rn(power.p, power.s), tiny, one);

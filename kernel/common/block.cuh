@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT
-// A block of 16 numbers to its scale and its codes, with the bits of nvfp4_quantize_host:
+// Quantizes a block of 16 numbers to a scale and codes, with the bits of nvfp4_quantize_host:
 //     s = e4m3(amax / 6 / t), code = e2m1(x / (s * t))
 //
-// Three divisions and 16 more would take twice as long as the memory does. Where amax and t are
-// neither huge nor tiny, which leaves nothing to overflow or to become subnormal, a quotient a / b
-// is
+// Three divisions and 16 more would take twice as long as memory does. Where amax and t are neither
+// huge nor tiny, nothing overflows or becomes subnormal, and a quotient a / b is computed as
 //     r = 1 / b, once for all that is divided by b,      q = a * r,      q - (q * b - a) * r
-// each operation rounded once, the difference exact. That is a / b rounded wherever a code changes:
-// a function of the 2^23 significands of b and of the neighbours of a few numbers, all of which a
-// test goes through ("quotients without a division change codes where divisions do"). Else it
-// divides.
+// Each operation is rounded once, and the difference is exact. The result equals the rounded a / b
+// wherever a code changes. That depends on the 2^23 significands of b and on the neighbours of a
+// few numbers, and a test covers all of them ("quotients without a division change codes where
+// divisions do"). Otherwise the code divides.
 #pragma once
 
 #include "kernel/common/numbers.cuh"
@@ -21,13 +20,13 @@ namespace nvfp4 {
 constexpr float kLargestElement = 6.0f;
 constexpr float kPlainLow = 0x1p-50f, kPlainHigh = 0x1p50f;
 
-// Between those, for a magnitude, zero and NaN excluded.
+// True for a magnitude between those limits; false for zero and NaN.
 __device__ inline bool is_plain(float f) {
   return __float_as_uint(f) - __float_as_uint(kPlainLow) <
          __float_as_uint(kPlainHigh) - __float_as_uint(kPlainLow);
 }
 
-// -0 where a is: a difference of equals is +0, and minus that leaves a q of -0 alone.
+// -0 if a is -0: a difference of equals is +0, and subtracting it keeps a q of -0.
 __device__ inline float quotient(float a, float b, float reciprocal) {
   const float q = __fmul_rn(a, reciprocal);
   return __fmaf_rn(__fmaf_rn(q, b, -a), -reciprocal, q);
@@ -44,7 +43,7 @@ __device__ inline TensorScale tensor_scale_of(float t) { return {t, __frcp_rn(t)
 #if __CUDA_ARCH__ >= 1000
 
 // cvt.rn.satfinite.e2m1x2.f32  d, a, b;                                           PTX 8.6, sm_100f
-// Eight numbers that are no NaN, the first in the lowest bits: 6 where one is larger.
+// Eight numbers without NaN, the first in the lowest bits. Larger ones become 6.
 __device__ inline uint32_t eight_e2m1(const float (&f)[8]) {
   uint32_t codes;
   asm("{ .reg .b8 a, b, c, d;\n\t"
@@ -58,7 +57,7 @@ __device__ inline uint32_t eight_e2m1(const float (&f)[8]) {
   return codes;
 }
 
-// The same of four, in 16 bits.
+// The same for four numbers, in 16 bits.
 __device__ inline uint32_t four_e2m1(const float (&f)[4]) {
   uint32_t codes;
   asm("{ .reg .b8 a, b;\n\t"
@@ -73,13 +72,13 @@ __device__ inline uint32_t four_e2m1(const float (&f)[4]) {
 #else
 
 // The same by arithmetic. The numbers at which codes change are k/4 times a power of two with odd
-// k: from one down to the code below, from the next up, in turns, as a tie goes to the even code.
-// The first step moves up by one unit in the last place what has a significand of 1.5 or 1.75, none
-// of 1 or 1.25, so that every tie goes down. Times 2^-126 a number below 1 is subnormal, and all
-// bits from 22 on are the code. That product is rounded up, away from the ties.
+// k. They alternate between rounding down and up, as a tie goes to the even code. The first step
+// moves numbers with a significand of 1.5 or 1.75 up by one unit in the last place, but none of 1
+// or 1.25, so that every tie goes down. Times 2^-126 a number below 1 is subnormal, and all bits
+// from 22 on are the code. That product is rounded up, away from the ties.
 __device__ inline uint32_t append_e2m1(uint32_t codes, float number) {
   constexpr float kThirdOfUnit = 0.36f * 0x1p-23f;
-  constexpr float kLargest = 6.5f;  // becomes 6; and no code reaches 8
+  constexpr float kLargest = 6.5f;  // becomes 6; no code reaches 8
   const float magnitude = fminf(fabsf(number), kLargest);
   const float no_tie = __fmaf_rn(magnitude, kThirdOfUnit, magnitude);
   const uint32_t bits = __float_as_uint(__fmul_ru(no_tie, 0x1p-126f));
@@ -109,7 +108,7 @@ struct Block {
   uint32_t scale;
 };
 
-// The largest magnitude, NaN where an element is.
+// The largest magnitude, or NaN if an element is NaN.
 __device__ inline float largest_magnitude(const float (&x)[kBlock]) {
   float even = fabsf(x[0]), odd = fabsf(x[1]);
 #pragma unroll
@@ -136,8 +135,8 @@ __device__ inline Block block_by_quotients(const float (&x)[kBlock], float large
   return {eight_e2m1(low), eight_e2m1(high), scale};
 }
 
-// As the expressions stand. A NaN makes the scale NaN, as it would vanish among the elements. An
-// infinity is 6 even where the step is infinite, too.
+// Divides as the expressions say. A NaN makes the scale NaN, since elements cannot represent it. An
+// infinity becomes 6 even if the step is infinite too.
 __device__ inline Block block_by_divisions(const float (&x)[kBlock], float largest, float t) {
   if (largest != largest) return {0, 0, kScaleNan};
   const uint32_t scale = e4m3_code(__fdiv_rn(__fdiv_rn(largest, kLargestElement), t));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// When a CTA reaches the points of clocks.def: `make CLOCKS=1` builds kernels that note it, to a
-// folder of their own, for `nvfp4_bench clocks`. Without CLOCKS there is nothing here: what ships
-// has the same bytes with and without these calls.
+// Timestamps of the points of clocks.def in a CTA. `make CLOCKS=1` builds kernels that record them,
+// in a folder of their own, for `nvfp4_bench clocks`. Without CLOCKS these calls compile to
+// nothing, so the shipped code has the same bytes with and without them.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ enum ClockPoint : uint32_t {
 
 #ifdef NVFP4_CLOCKS
 
-// CTAs beyond these are not noted. The host finds the array by its name, and its size with it.
+// CTAs beyond this number are not recorded. The host finds the array, and its size, by name.
 constexpr uint32_t kClockCtas = 8192;
 extern "C" {
 __device__ unsigned long long nvfp4_clocks[kClockCtas][kClockPoints];
@@ -38,12 +38,12 @@ __device__ inline unsigned long long read_clock(ClockPoint point) {
   return now;
 }
 
-// For a point that one thread of the CTA reaches once.
+// For a point that a single thread of the CTA reaches, once.
 __device__ inline void note_clock(ClockPoint point) {
   if (unsigned long long* clock = clock_of(point)) *clock = read_clock(point);
 }
 
-// For a point that several threads reach: the last of them counts.
+// For a point that several threads reach: the last one counts.
 __device__ inline void note_last_clock(ClockPoint point) {
   if (unsigned long long* clock = clock_of(point)) atomicMax(clock, read_clock(point));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Where K is no multiple of 64, the last 64-step has fewer than four scales, and the caller may
-// keep anything in the bytes beside them. The codes beyond K are zero (filled by TMA), but zero
-// times a NaN is one: in shared memory those bytes become zero before they are used.
+// The K tail: where K is not a multiple of 64, the last step has fewer than four scales, and the
+// bytes beside them may hold anything. TMA fills the codes beyond K with zeros, but zero times NaN
+// is NaN, so those bytes are cleared in shared memory before they are used.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace nvfp4 {
 
-// The sixteen bytes of a lane of a scale tile, four rows' words.
+// Clears a lane's sixteen bytes of a scale tile: the words of four rows.
 __device__ inline void clear_scales_beyond_k(uint32_t lane_address, uint32_t k) {
   const uint32_t mask = scales_within_k(k);
   uint4 rows = ptx::ld_shared_v4_b32(lane_address);

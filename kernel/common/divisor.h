@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Division by a number that the host knows, as a multiplication and a shift: what a kernel computes
-// before its first load should not take two hundred clocks. Plain C++, no CUDA.
+// Division by a number that the host knows, as a multiplication and a shift, so that the code
+// before a kernel's first load does not take two hundred clock cycles. Plain C++, no CUDA.
 #pragma once
 
 #include <cstdint>

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-// The general epilogue, of both kernels: fp32 sums in shared memory to D of any type and order,
-// with C, bias, factors and activation (epilogue.h). D in fp16 of alpha times the sum has a way of
+// The general epilogue of both kernels: from fp32 sums in shared memory to D of any type and order,
+// with C, bias, tensor scales and activation (epilogue.h). Each kernel has a fast epilogue of its
+// own for D in fp16 as alpha times the sum.
 // its own in each kernel.
 //
-// A thread takes four neighbouring columns of some rows. A kernel has this in one place, or two,
-// where its sums have no registers any more, and not as a function that is called: that would read
-// the parameters from memory, one after the other, for each row; and ptxas 13.0 let a function
-// called in one arm of a branch, where lanes part, overwrite uniform registers of the other arm
-// (docs/notebook.md, "The general epilogue on an H200").
+// A thread takes four neighbouring columns of some rows. A kernel inlines this code in one or two
+// places where the sums have left the registers. As a called function it would read the parameters
+// from memory, one after the other, for each row. Also, ptxas 13.0 let a function called in one arm
+// of a divergent branch overwrite uniform registers of the other arm (docs/notebook.md, "The
+// general epilogue on an H200").
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@
 
 namespace nvfp4 {
 
-// Where a thread's sums lie, and what of D they are: columns n .. n+3 of rows m, m + m_step, ..
+// Location of a thread's sums, and their place in D: columns n .. n+3 of rows m, m + m_step, ..
 // below m_end.
 struct SumRows {
   uint32_t at = 0, step = 0;  // in shared memory: four sums; bytes to those of the next row
@@ -39,15 +40,15 @@ __device__ inline float widen(uint32_t type, uint32_t bits) {
   return type == kTypeBf16 ? __uint_as_float(bits << 16) : ptx::cvt_f32_f16(bits);
 }
 
-// Loads are coherent ones, since C may be D. 0 where there is nothing.
+// Loads are coherent, since C may be D. 0 if there is no such element.
 __device__ inline float load_element(const void* array, uint32_t type, int64_t index, bool there) {
   const uint8_t* at = static_cast<const uint8_t*>(array) + (index << log2_bytes(type));
   if (type == kTypeF32) return __uint_as_float(ptx::ld_global_b32_if(at, there));
   return widen(type, ptx::ld_global_u16_if(at, there));
 }
 
-// Four elements `step` apart, of which `count` exist; `vectors`: all do, side by side and aligned.
-// As they are loaded: bits of fp32, or pairs of 16 bits where they come side by side.
+// Four elements `step` apart, of which `count` exist. `vectors`: all exist, contiguous and aligned.
+// The result is the loaded bits: fp32, or pairs of 16 bits if they are contiguous.
 __device__ inline uint4 load_bits_of_four(const void* array, uint32_t type, int64_t index,
                                           int64_t step, uint32_t count, bool vectors) {
   if (vectors) {
@@ -70,7 +71,7 @@ __device__ inline void unpack_four(uint4 bits, uint32_t type, bool vectors, floa
   x[3] = pairs ? widen(type, bits.y >> 16) : __uint_as_float(bits.w);
 }
 
-// Of a type of 16 bits.
+// For types of 16 bits.
 __device__ inline uint2 narrow_four(uint32_t type, const float (&x)[4]) {
   const bool bf16 = type == kTypeBf16;
   return make_uint2(bf16 ? ptx::cvt_rn_bf16x2_f32(x[1], x[0]) : ptx::cvt_rn_f16x2_f32(x[1], x[0]),
@@ -105,14 +106,14 @@ __device__ inline void store_four(void* d, uint32_t type, int64_t index, int64_t
   }
 }
 
-// Where a thread's results go: straight to D, or to a slab of shared memory, from which TMA brings
-// them there.
+// Destination of a thread's results: D directly, or a staging buffer in shared memory that TMA
+// stores.
 struct ToD {
   static constexpr bool kMayBeSlab = false;
 };
 struct ToSlab {
   static constexpr bool kMayBeSlab = true;
-  bool used;              // else straight to D
+  bool used;              // otherwise directly to D
   uint32_t at;            // of the first four
   uint32_t step, column;  // bytes to those of the next row, to the next one of the four
 };
@@ -140,21 +141,22 @@ __device__ inline void put_four(const ToSlab& to, uint32_t type, const float (&x
   }
 }
 
-// alpha, times A's factor where all rows have the same.
+// alpha, times A's tensor scale if all rows have the same one.
 __device__ inline float scale_of_rows(const EpilogueParams& e, float alpha) {
   const float scale = e.alpha_device == nullptr ? alpha : load_scalar(e.alpha_device);
   if (e.a_tensor_scale == nullptr || e.a_scale_per_row != 0) return scale;
   return __fmul_rn(scale, load_scalar(e.a_tensor_scale));
 }
 
-// B's factor of a thread's columns, which share one. 1, which changes no product, if there is none.
+// B's tensor scale of a thread's columns, which share one; 1, which changes no product, if there is
+// none.
 __device__ inline float scale_of_columns(const EpilogueParams& e, uint32_t n) {
   if (e.b_tensor_scale == nullptr) return 1.0f;
   return load_scalar(e.b_tensor_scale + n / e.columns_a_factor);
 }
 
-// alpha times the factors of a thread's columns; where A has a factor for each row, it comes
-// between the two.
+// alpha times the tensor scales of a thread's columns. If A has a tensor scale for each row, it is
+// multiplied in between.
 struct ColumnScale {
   float scale = 0, b_scale = 1;
 
@@ -173,16 +175,18 @@ __device__ inline float beta_of(const EpilogueParams& e) {
   return e.beta_device == nullptr ? e.beta : load_scalar(e.beta_device);
 }
 
-// Of C where it is read: not where beta is 0, by bits, since a subnormal one is not.
+// Type of C if C is read. It is not read if beta is 0, compared by bits since a subnormal beta is
+// not 0.
 __device__ inline uint32_t type_of_c(const EpilogueParams& e, float beta) {
   return (__float_as_uint(beta) & 0x7FFFFFFF) == 0 ? kTypeNone : e.c_type;
 }
 
-// What all rows of a thread's columns share. Scalars and bias may be what an earlier grid writes.
+// Values that all rows of a thread's columns share. An earlier grid may write the scalars and the
+// bias.
 struct GeneralColumns {
   ColumnScale factors;
   float beta;
-  uint32_t c_type;  // of C where it is read
+  uint32_t c_type;  // of C if it is read
   float bias[4];
 
   template <typename Params>
@@ -201,17 +205,17 @@ struct GeneralColumns {
   }
 };
 
-// Where A's factor of a row is, where each has its own.
+// Address of the tensor scale of a row of A, if each row has its own.
 template <typename Params>
 __device__ const float* row_scale_at(const Params& p, uint32_t batch, uint32_t m) {
   return p.epilogue.a_tensor_scale + (static_cast<uint64_t>(batch) * p.m + m);
 }
 
-// C of a thread's columns in some of the rows, on its way to L1.
+// Prefetches C of a thread's columns, in some of the rows, to L1.
 template <typename Params>
 __device__ void ask_for_c_of_rows(const Params& p, const SumRows& rows, uint32_t c_type) {
   const EpilogueParams& e = p.epilogue;
-  if (c_type == kTypeNone) return;  // as beyond N
+  if (c_type == kTypeNone) return;  // also beyond N
   const int64_t first = rows.batch * e.c_batch_stride + rows.n * e.c_column;
   for (uint32_t m = rows.m; m < rows.m_end; m += rows.m_step) {
     const int64_t bytes = (first + m * e.c_row) << log2_bytes(c_type);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What a kernel's epilogue is told beside alpha and D (params.def). Plain C++, no CUDA.
+// Parameters of a kernel's epilogue besides alpha and D (params.def). Plain C++, no CUDA.
 //
 //   x = ((alpha * a_tensor_scale) * b_tensor_scale) * sum;  x = fma(beta, C, x);  x = x + bias
 //   D = round(act(x))
 //
-// A factor, C or bias that is not there takes no part.
+// A missing tensor scale, C or bias takes no part.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace nvfp4 {
 
-// Numbered as NVFP4_TYPE_ and NVFP4_ACTIVATION_ of the header (host/problem/epilogue.cc asserts
+// Same numbers as NVFP4_TYPE_ and NVFP4_ACTIVATION_ of the header (host/problem/epilogue.cc asserts
 // it).
 enum ElementType : uint32_t {
   kTypeNone,
@@ -47,40 +47,40 @@ enum EpilogueKind : uint32_t {
 };
 
 struct EpilogueParams {
-  const float* alpha_device;    // NULL: alpha comes by value
-  const float* beta_device;     // NULL: beta does
+  const float* alpha_device;    // NULL: alpha is a host value
+  const float* beta_device;     // NULL: beta is a host value
   const float* a_tensor_scale;  // NULL: none
   const float* b_tensor_scale;  // NULL: none
   const void* c;
   const void* bias;
   int64_t c_batch_stride;     // elements, as the next four
-  int64_t c_row, c_column;    // from an element of C to that of the next row, of the next column
+  int64_t c_row, c_column;    // distance from an element of C to the next row, to the next column
   int64_t d_row, d_column;    // the same of D
-  float beta;                 // by value
-  uint32_t columns_a_factor;  // that share one of b_tensor_scale
-  uint32_t c_type;            // kTypeNone: no C, or a beta that is known to be 0
+  float beta;                 // the host value
+  uint32_t columns_a_factor;  // columns that share one of b_tensor_scale
+  uint32_t c_type;            // kTypeNone: no C, or beta is known to be 0
   uint32_t d_type, bias_type;
   uint32_t activation;
   uint16_t bias_per_row;     // 1: a value for each row of D, 0: for each column
-  uint16_t a_scale_per_row;  // 1: a factor for each row of A in each batch, 0: one
+  uint16_t a_scale_per_row;  // 1: a tensor scale for each row of A in each batch, 0: one
   uint32_t kind;             // EpilogueKind
-  // Of D with scales.
+  // The rest is for a D with scales.
   uint8_t* d_scales;
   const float* d_tensor_scale;  // NULL: 1
   int64_t d_scales_batch_bytes;
   uint32_t d_scales_per_row;
-  uint16_t d_scales_are_tiles;  // of 128x4, else linear
-  uint16_t d_scale_floors;      // UE8M0 scales are rounded down, else up
+  uint16_t d_scales_are_tiles;  // 128x4 tiles; otherwise linear
+  uint16_t d_scale_floors;      // UE8M0 scales are rounded down; otherwise up
 };
 static_assert(sizeof(EpilogueParams) == 152 && NVFP4_OFFSET_IS(EpilogueParams, beta, 88) &&
               NVFP4_OFFSET_IS(EpilogueParams, d_scales, 120));
 
-// Of the kernel for K = 0, whose sums are all +0 (empty_sum.cuh).
+// Argument of the kernel for K = 0, whose sums are all +0 (empty_sum.cuh).
 struct EmptySumParams {
   void* d;
   int64_t d_batch_stride;  // elements
   uint32_t m, n, batches;
-  uint32_t row_ctas;  // of gridDim.y, those of one batch; the others take other batches
+  uint32_t row_ctas;  // CTAs of gridDim.y for one batch; the others take other batches
   float alpha;
   uint32_t batch_ctas;  // gridDim.y / row_ctas
   EpilogueParams epilogue;
@@ -88,7 +88,7 @@ struct EmptySumParams {
 static_assert(sizeof(EmptySumParams) == 192 && NVFP4_OFFSET_IS(EmptySumParams, epilogue, 40));
 
 constexpr uint32_t kEmptySumThreads = 128;
-constexpr uint32_t kEmptySumColumns = 128;                 // of a CTA: four a lane
-constexpr uint32_t kEmptySumRows = kEmptySumThreads / 32;  // at once: one a warp
+constexpr uint32_t kEmptySumColumns = 128;                 // of a CTA: four per lane
+constexpr uint32_t kEmptySumRows = kEmptySumThreads / 32;  // at once: one per warp
 
 }  // namespace nvfp4

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Limits of the hardware that tiles are sized by, each once. Plain C++, no CUDA.
+// Hardware limits that determine tile sizes, each stated once. Plain C++, no CUDA.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@ namespace nvfp4 {
 
 // Compute capabilities 9.0 and 10.x (CUDA programming guide, technical specifications).
 constexpr uint32_t kMaxSharedBytes = 232448;     // of a CTA, opt-in: 228 KB of the SM less 1 KB
-constexpr uint32_t kReservedSharedBytes = 1024;  // what every CTA takes besides what it asks for
-constexpr uint32_t kRegistersPerSm = 65536;      // given out by multiples of 8 to a thread
+constexpr uint32_t kReservedSharedBytes = 1024;  // taken by every CTA besides what it requests
+constexpr uint32_t kRegistersPerSm = 65536;      // allocated in multiples of 8 per thread
 constexpr uint32_t kMaxClusterCtas = 8;          // without the non-portable attribute
 
-// PTX ISA 9.7.13.15.4: one phase of an mbarrier counts so many bytes.
+// PTX ISA 9.7.13.15.4: one phase of an mbarrier counts at most this many bytes.
 constexpr uint32_t kMaxTransactionBytes = (1u << 20) - 1;
 
 // The 128-byte swizzle repeats after 8 rows of 128 bytes: operand tiles start on this boundary.

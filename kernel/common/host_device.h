@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// For what kernels, host and tests compute alike: constexpr functions of plain headers.
+// Marks constexpr functions of plain headers that kernels, host and tests all use.
 #pragma once
 
 #ifdef __CUDACC__

@@ -14,8 +14,8 @@ constexpr uint32_t kSign = 0x80000000;
 
 __device__ inline uint32_t magnitude_bits(float f) { return __float_as_uint(f) & ~kSign; }
 
-// Element types of x: how many bytes, how many elements to a 32-bit word, and element i of such a
-// word in fp32, which is exact.
+// Element types of x: bytes, elements per 32-bit word, and element i of such a word in fp32, which
+// is exact.
 struct F16 {
   static constexpr uint32_t kBytes = 2, kPerWord = 2, kInfinity = 0x7C00;
   static __device__ float value(uint32_t word, uint32_t i) {
@@ -47,7 +47,7 @@ struct F32 {
 };
 
 // max.NaN.f32  d, a, b;                                                           PTX 7.0, sm_80
-// NaN where one of them is.
+// NaN if one of them is NaN.
 __device__ inline float max_nan(float a, float b) {
   float d;
   asm("max.NaN.f32 %0, %1, %2;" : "=f"(d) : "f"(a), "f"(b));
@@ -68,7 +68,7 @@ __device__ inline uint32_t max_u16x2(uint32_t a, uint32_t b) {
 #if __CUDA_ARCH__ >= 900
 
 // cvt.rn.satfinite.e4m3x2.f32  d, a, b;                                           PTX 8.1, sm_89
-// Of a magnitude: 448 where it is larger. NaN gives 0x7F.
+// For a magnitude: 448 if it is larger. NaN gives 0x7F.
 __device__ inline uint32_t e4m3_code(float f) {
   uint32_t code;
   asm("{ .reg .b16 h; cvt.rn.satfinite.e4m3x2.f32 h, %1, %2; cvt.u32.u16 %0, h; }"
@@ -93,9 +93,9 @@ __device__ inline float e4m3_value(uint32_t code) {
 
 #else
 
-// The same by arithmetic. From 2^-6 on a code is the exponent and three
-// bits of the significand, which move down by 20 bits; below, the multiple of 2^-9, which is the
-// last bit of a sum with 2^14.
+// The same by arithmetic. From 2^-6 on a code is the exponent and three bits of the significand,
+// which move down by 20 bits. Below that it is the multiple of 2^-9, which is the last bit of a sum
+// with 2^14.
 __device__ inline uint32_t e4m3_code(float f) {
   constexpr uint32_t kSmallest = 0x3C800000, kBias = (127 - 7) << 3, kLargest = 0x7E;
   const uint32_t bits = __float_as_uint(f);

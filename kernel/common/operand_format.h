@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The formats of quantized operands by number, as the header counts them. Plain C++, no CUDA.
+// Numbers of the formats of quantized operands, as in the header. Plain C++, no CUDA.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 namespace nvfp4 {
 
 enum OperandFormatNumber : uint32_t {
-  kFormatNvfp4,      // a UE4M3 scale for each 16 elements of K
+  kFormatNvfp4,      // a UE4M3 scale per 16 elements of K
   kFormatMxfp4,      // UE8M0, 32
   kFormatE2m1Ue8m0,  // UE8M0, 16
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The one argument of a GEMM kernel, written by the host, read by the kernel: a struct of its
-// family, of which this is what all families share. Plain C++, no CUDA.
+// The one argument of a GEMM kernel, written by the host and read by the kernel: a struct of its
+// family. This file has what all families share. Plain C++, no CUDA.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,13 @@
 
 namespace nvfp4 {
 
-// A CUtensorMap: 128 opaque bytes. The hardware asks for 64-byte alignment; cuda.h gives it 128.
+// A CUtensorMap: 128 opaque bytes. The hardware requires 64-byte alignment; cuda.h gives it 128.
 struct alignas(128) TensorMap {
   uint64_t opaque[16];
 };
 
-// Host and device compilers agree on the layout. What the plain epilogue does not read comes last.
+// Host and device compilers agree on the layout. Fields that the fast epilogue does not read come
+// last.
 #define NVFP4_CHECK_PARAMS(Params, bytes)                                                 \
   static_assert(sizeof(Params) == (bytes) && alignof(Params) == 128);                     \
   static_assert(NVFP4_OFFSET_IS(Params, tokens, 128) && NVFP4_OFFSET_IS(Params, d, 288)); \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// C on its way to L2 while its tile's sums are still being multiplied, on 10.x, and on 9.0 with
-// many tokens. A hint: what it leaves out comes later, from further away.
+// Prefetches C to L2 while the sums of its tile are still being multiplied, on 10.x, and on 9.0
+// with many tokens. It is a hint: what it skips is loaded later, from further away.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ struct CPart {
   uint32_t batch, m, m_end, n, n_end;
 };
 
-// By `threads` threads, each with a number of its own. A line is what lies side by side, of a row
-// or of a column. Of its first and last bytes those stay behind that share 16 with what is not C's.
+// Called by `threads` threads, each with its own number. A line is what is contiguous, a row or a
+// column. Its first and last bytes are skipped if they share 16 bytes with data outside C.
 template <typename Params>
 __device__ void prefetch_c(const Params& p, CPart part, uint32_t thread, uint32_t threads) {
   const EpilogueParams& e = p.epilogue;

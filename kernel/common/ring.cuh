@@ -6,7 +6,7 @@
 
 namespace nvfp4 {
 
-// Stage of the i-th filling, and the parity of its full barrier's phase. The n-th round through the
+// Stage of the i-th k-block, and the parity of its full barrier's phase. The n-th round through the
 // ring (n = 0, 1, ..) completes phase n of the full barrier, and later phase n of the empty
 // barrier.
 template <uint32_t kStages>
@@ -14,10 +14,10 @@ struct RingPosition {
   uint32_t stage = 0;
   uint32_t parity = 0;
 
-  // Of the i-th filling from the start of the ring.
+  // Position of the i-th k-block from the start of the ring.
   static __device__ RingPosition at(uint32_t i) { return {i % kStages, i / kStages % 2}; }
 
-  // At most once round the ring.
+  // Advances at most one round.
   __device__ void advance(uint32_t fillings = 1) {
     stage += fillings;
     if (stage >= kStages) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// D in E2M1 with generated scales: the lanes that hold a block's columns find its scale together,
+// D in E2M1 with generated scales. The lanes that hold a block's columns find its scale together,
 // and each stores its four codes. The bits are those of quantizing the unrounded fp32 values
 // (block.cuh): UE4M3 scales by its expressions, UE8M0 scales by the exponent of the largest value.
 #pragma once
@@ -15,11 +15,11 @@ namespace nvfp4 {
 
 __device__ inline bool has_scales(uint32_t type) { return type >= kTypeNvfp4; }
 
-// A block's scale, and what its elements are divided by.
+// A block's scale, and the divisor of its elements.
 struct ScaleOfD {
   uint32_t byte;
   float step, reciprocal;
-  bool by_quotients;  // else divisions: something overflows or becomes subnormal
+  bool by_quotients;  // otherwise divisions: something overflows or is subnormal
   bool zeros;         // all codes are +0
 };
 
@@ -65,14 +65,14 @@ __device__ inline ScaleOfD ue8m0_of_d(float largest, bool floors) {
   return s;
 }
 
-// An infinity is 6 even where the step is infinite, too.
+// An infinity becomes 6 even if the step is infinite too.
 __device__ inline float divided(float x, const ScaleOfD& s) {
   if (s.by_quotients) return quotient(x, s.step, s.reciprocal);
   return magnitude_bits(x) == kF32Infinity ? x : __fdiv_rn(x, s.step);
 }
 
-// The largest magnitude of a block, NaN where an element is. Its lanes are neighbours: 4, or 8 of
-// 32 columns. They alone are in the mask, since others may have no row left.
+// The largest magnitude of a block, or NaN if an element is NaN. Its lanes are neighbours: 4, or 8
+// for 32 columns. Only they are in the mask, since other lanes may have no row left.
 __device__ inline float largest_of_block(const float (&x)[4], bool is_wide) {
   const uint32_t lane = threadIdx.x % 32;
   const uint32_t lanes = is_wide ? 0xFFu << (lane & 24) : 0xFu << (lane & 28);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// K = 0: the general epilogue of sums that are +0. A warp takes 128 columns of a row, and every
-// row_ctas-th four rows from there, in every batch that is its CTA's.
+// K = 0: the general epilogue with sums of +0. A warp takes 128 columns of a row, and every
+// row_ctas-th four rows from there, in every batch of its CTA.
 #pragma once
 
 #include <cstdint>

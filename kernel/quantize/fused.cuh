@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What engines do right before a GEMM, with the quantization of its result: silu(x) * y, and
-// RMSNorm. Formulas and the order of the sum are docs/numerics.md's; fp32, every operation rounded
-// once, no approximate instruction.
+// Operations that engines perform right before a GEMM, fused with the quantization of their result:
+// silu(x) * y, and RMSNorm. docs/numerics.md has the formulas and the order of the sum. All
+// operations are fp32 and rounded once, without approximate instructions.
 #pragma once
 
 #include "kernel/ptx/memory.cuh"
@@ -55,7 +55,8 @@ __device__ void silu_mul(const FusedParams& p) {
 
 // ---- RMSNorm -----------------------------------------------------------------------------------
 
-// The sum of a CTA's 256 columns, in every thread: neighbours first, then pairs of them, and so on.
+// The sum of a CTA's 256 columns, in every thread: neighbours are added first, then pairs of them,
+// and so on.
 __device__ inline float sum_of_columns(float column) {
   __shared__ float warps[kNormThreads / 32];
 #pragma unroll
@@ -77,7 +78,7 @@ __device__ inline float sum_of_columns(float column) {
   return sum[0];
 }
 
-// x + residual, rounded to the type, also to where the residual was.
+// x + residual rounded to the type, which also replaces the residual.
 template <typename Type>
 __device__ void add_residual(const FusedParams& p, uint32_t row, uint32_t block, Words<Type>& x) {
   void* const at = block_at<Type>(p.y, p.y_ld, row, block);
@@ -127,7 +128,7 @@ __device__ void quantize_normed(const FusedParams& p, uint32_t row, uint32_t blo
   store_block(p.nvfp4, row, block, quantize_block(z, t));
 }
 
-// The row's tensor scale, which is made of what becomes of it.
+// The row's tensor scale, made from its normalised elements.
 template <typename Type, uint32_t kKept>
 __device__ TensorScale scale_of_normed(const FusedParams& p, uint32_t row,
                                        const Words<Type> (&kept)[kKept], float factor) {
@@ -150,8 +151,8 @@ __device__ TensorScale scale_of_normed(const FusedParams& p, uint32_t row,
   return make_scale_of_row(p.scale, row, largest);
 }
 
-// A CTA takes a row. The first two blocks of a thread stay in registers; those beyond 8192 elements
-// are read again, from near. All loads are on their way before anything waits for one.
+// A CTA takes a row. A thread keeps its first two blocks in registers; blocks beyond 8192 elements
+// are read again, from cache. All loads are issued before anything waits for one.
 template <typename Type>
 __device__ void rms_norm(const FusedParams& p) {
   ptx::griddepcontrol_launch_dependents();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where elements, codes and scales of a matrix lie, and which thread takes which blocks of it.
+// Addresses of a matrix's elements, codes and scales, and which thread takes which of its blocks.
 #pragma once
 
 #include "kernel/common/block.cuh"
@@ -9,9 +9,8 @@ namespace nvfp4 {
 
 // ---- Work --------------------------------------------------------------------------------------
 
-// A warp takes 32 neighbouring blocks of a row, the CTA's warps rows below one another, and all of
-// them rows further down until there are no more: any k that is a multiple of 512 leaves no lane
-// idle.
+// A warp takes 32 neighbouring blocks of a row. The CTA's warps take consecutive rows, then rows
+// further down until there are no more. No lane is idle if k is a multiple of 512.
 struct Place {
   uint32_t row, row_step, block;
   __device__ Place()
@@ -22,7 +21,7 @@ struct Place {
 
 // ---- Elements ----------------------------------------------------------------------------------
 
-// A block as it lies in memory.
+// A block as stored in memory.
 template <typename Type>
 struct Words {
   static constexpr uint32_t kCount = kBlock / Type::kPerWord;
@@ -80,7 +79,7 @@ struct Words {
   }
 };
 
-// The first element of a block of a matrix with `ld` elements from row to row.
+// First element of a block of a matrix with `ld` elements from row to row.
 template <typename Type>
 __device__ uint8_t* block_at(void* matrix, int64_t ld, uint64_t row, uint32_t block) {
   return static_cast<uint8_t*>(matrix) +
@@ -91,7 +90,7 @@ __device__ uint8_t* block_at(void* matrix, int64_t ld, uint64_t row, uint32_t bl
 
 constexpr uint32_t kTileRows = 128, kTileScales = 4, kTileBytes = 512;
 
-// Byte of the scale of block `block` of `row`.
+// Byte offset of the scale of block `block` of `row`.
 __device__ inline int64_t scale_at(uint32_t row, uint32_t block, uint32_t blocks, bool tiles) {
   if (!tiles) return static_cast<int64_t>(row) * blocks + block;
   const uint32_t tiles_per_row = (blocks + kTileScales - 1) / kTileScales;
@@ -99,7 +98,7 @@ __device__ inline int64_t scale_at(uint32_t row, uint32_t block, uint32_t blocks
   return tile * kTileBytes + row % 32 * 16 + row % kTileRows / 32 * 4 + block % kTileScales;
 }
 
-// That of the block, 16 elements, or of the 32 that they are half of.
+// The scale of the block of 16 elements, or of the 32 of which it is one half.
 __device__ inline int64_t scale_of_block(const Nvfp4Matrix& q, uint32_t row, uint32_t block,
                                          bool of_32) {
   return scale_at(row, block >> of_32, q.blocks >> of_32, q.scales_are_tiles != 0);
@@ -131,7 +130,8 @@ __device__ inline void store_block(const Nvfp4Matrix& q, uint32_t row, uint32_t 
 
 // ---- The tensor scale --------------------------------------------------------------------------
 
-// The largest `bits` of a CTA, in every thread. Of magnitudes bits are ordered like values.
+// The largest `bits` of a CTA, in every thread. The bits of magnitudes are ordered like their
+// values.
 template <uint32_t kMostThreads>
 __device__ uint32_t largest_of_cta(uint32_t bits) {
   __shared__ uint32_t warps[kMostThreads / 32];
@@ -146,13 +146,13 @@ __device__ uint32_t largest_of_cta(uint32_t bits) {
   return largest;
 }
 
-// amax / 2688, or 1 where that is 0: then every element is so small that its code is 0.
+// amax / 2688, or 1 if that is 0: every element is then so small that its code is 0.
 __device__ inline float scale_of_amax(float amax) {
   const float t = __fdiv_rn(amax, kLargestProduct);
   return t == 0.0f ? 1.0f : t;
 }
 
-// By all threads of the CTA.
+// Called by all threads of the CTA.
 __device__ inline TensorScale tensor_scale(const TensorScaleParams& p) {
   if (p.source == kTensorScaleValue) return tensor_scale_of(p.value);
   if (p.source != kTensorScaleAmax) return tensor_scale_of(*p.device);
@@ -165,7 +165,7 @@ __device__ inline TensorScale tensor_scale(const TensorScaleParams& p) {
   return tensor_scale_of(t);
 }
 
-// Of a row where each has its own, to be read.
+// True if each row has a tensor scale of its own, which is read.
 __device__ inline bool is_of_rows(const TensorScaleParams& p) {
   return p.source >= kTensorScaleRows;
 }
@@ -174,7 +174,7 @@ __device__ inline float scale_of_row(const TensorScaleParams& p, uint32_t row) {
   return p.source == kTensorScaleRows ? there : scale_of_amax(there);
 }
 
-// The larger one of `largest` and the finite magnitudes of a block, as bits.
+// The larger of `largest` and the finite magnitudes of a block, as bits.
 __device__ inline uint32_t largest_finite_of(const float (&x)[kBlock], uint32_t largest) {
 #pragma unroll
   for (uint32_t i = 0; i < kBlock; ++i) {
@@ -184,7 +184,7 @@ __device__ inline uint32_t largest_finite_of(const float (&x)[kBlock], uint32_t 
   return largest;
 }
 
-// By all threads of the CTA that has the row: its scale, which is stored.
+// Makes and stores the tensor scale of a row. Called by all threads of the CTA that has the row.
 __device__ inline TensorScale make_scale_of_row(const TensorScaleParams& p, uint32_t row,
                                                 uint32_t largest) {
   const float t = scale_of_amax(__uint_as_float(largest_of_cta<kRowThreads>(largest)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The arguments of the kernels that quantize, dequantize and rearrange scales. Plain C++, no CUDA.
+// Arguments of the kernels that quantize, dequantize and convert scales. Plain C++, no CUDA.
 #pragma once
 
 #include <cstdint>
@@ -10,29 +10,29 @@
 
 namespace nvfp4 {
 
-constexpr uint32_t kQuantizeWarps = 4;  // of a CTA, a row of the matrix each
+constexpr uint32_t kQuantizeWarps = 4;  // of a CTA, one row of the matrix each
 constexpr uint32_t kQuantizeThreads = 32 * kQuantizeWarps;
-constexpr uint32_t kNormThreads = 256;  // a CTA and its row: columns of the sum of squares
-constexpr uint32_t kRowThreads = 256;   // at most, of a CTA that makes its row's scale
+constexpr uint32_t kNormThreads = 256;  // of a CTA with one row: columns of the sum of squares
+constexpr uint32_t kRowThreads = 256;   // most threads of a CTA that makes its row's scale
 // Blocks of such a row that a thread keeps in registers.
 template <uint32_t kElementBytes>
 constexpr uint32_t kKeptOfRow = kElementBytes == 4 ? 1 : 2;
 constexpr uint32_t kMostAmaxCtas = 1024;       // each leaves one fp32 in the workspace
 constexpr float kLargestProduct = 448 * 6.0f;  // the largest scale times the largest element
 
-// Where the tensor scale comes from.
+// Source of the tensor scale.
 enum TensorScaleSource : uint32_t {
   kTensorScaleValue,    // value
   kTensorScalePointer,  // *device
-  kTensorScaleAmax,     // partial maxima; it is stored to *device
-  // The others have one for each row, device[row].
-  kTensorScaleRowAmax,      // made of the row, and stored there
+  kTensorScaleAmax,     // partial maxima; the scale is stored to *device
+  // The others have a tensor scale for each row, device[row].
+  kTensorScaleRowAmax,      // made from the row and stored there
   kTensorScaleRows,         // read from there
-  kTensorScaleFromRowAmax,  // made of the amax that is there
+  kTensorScaleFromRowAmax,  // made from the amax stored there
 };
 struct TensorScaleParams {
   float* device;
-  float* partial_amax;  // amax_ctas of them
+  float* partial_amax;  // amax_ctas elements
   float value;
   uint32_t source;
   uint32_t amax_ctas;
@@ -44,9 +44,8 @@ struct Nvfp4Matrix {
   int64_t codes_row_bytes;
   uint8_t* scales;
   uint32_t rows, blocks;
-  uint32_t scales_are_tiles;  // 128x4 tiles, else linear
-  uint32_t vectors;           // rows of codes start at multiples of 8 bytes, and those of every
-                              // matrix of elements at multiples of 16
+  uint32_t scales_are_tiles;  // 128x4 tiles; otherwise linear
+  uint32_t vectors;           // rows of codes are aligned to 8 bytes, matrices to 16
 };
 
 struct QuantizeParams {
@@ -55,8 +54,8 @@ struct QuantizeParams {
   Nvfp4Matrix nvfp4;
   TensorScaleParams scale;
   uint32_t format;      // an OperandFormatNumber
-  uint32_t floor_rule;  // of UE8M0 scales: 1 cuts what is above 6 of them
-  // Dequantized are so many matrices, whose elements lie one after the other.
+  uint32_t floor_rule;  // UE8M0 scales: 1 clips elements above 6 scales
+  // Dequantization handles `batches` matrices, whose elements are stored without gaps.
   int64_t codes_batch_bytes, scales_batch_bytes;
   uint32_t batches;
 };
@@ -64,26 +63,26 @@ static_assert(sizeof(QuantizeParams) == 120 && NVFP4_OFFSET_IS(QuantizeParams, s
               NVFP4_OFFSET_IS(QuantizeParams, floor_rule, 92) &&
               NVFP4_OFFSET_IS(QuantizeParams, batches, 112));
 
-// silu(x) * y, or RMSNorm of x, with residual y if there is one.
+// silu(x) * y, or RMSNorm of x, with an optional residual y.
 struct FusedParams {
   void* x;
   int64_t x_ld;
   void* y;
   int64_t y_ld;
-  void* weight;  // 16 * blocks of them
+  void* weight;  // 16 * blocks elements
   Nvfp4Matrix nvfp4;
   TensorScaleParams scale;
   float k, epsilon;
 };
 static_assert(sizeof(FusedParams) == 120 && NVFP4_OFFSET_IS(FusedParams, k, 112));
 
-// Scales of one layout to the other, of several matrices.
+// Converts scales between layouts, for several matrices.
 struct ScaleConvertParams {
   const uint8_t* from;
   uint8_t* to;
   int64_t from_batch_bytes, to_batch_bytes;
   uint32_t rows, blocks, batches;
-  uint32_t from_tiles, to_tiles;  // 128x4 tiles, else linear
+  uint32_t from_tiles, to_tiles;  // 128x4 tiles; otherwise linear
 };
 static_assert(sizeof(ScaleConvertParams) == 56 &&
               NVFP4_OFFSET_IS(ScaleConvertParams, to_tiles, 48));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// NVFP4 on the device, beside the GEMM: quantize, dequantize, scales of one layout to the other.
+// NVFP4 on the device besides the GEMM: quantize, dequantize, convert scales between layouts.
 //
 // CONTRACT
 //   nvfp4_quantize_{f16,bf16,f32}    x [rows][16 * blocks] -> codes, scales. t is the tensor scale.
@@ -14,15 +14,16 @@
 //   nvfp4_quantize_rows_{f16,..}     x, or silu(x) * y -> codes, scales, and t of each row
 //   nvfp4_empty_sum                  D of a GEMM with K = 0: here, since one image serves every
 //                                    device
-//   Nothing but codes and scales of the blocks that exist is written: padding keeps its bytes.
+//   It writes only codes and scales of blocks that exist; padding keeps its bytes.
 //
-// With t from x itself (kTensorScaleAmax) the first kernel leaves its parts in the workspace, and
-// every CTA of the second takes their maximum: no atomics, and nothing to be cleared before.
+// If t comes from x itself (kTensorScaleAmax), the first kernel leaves partial maxima in the
+// workspace and every CTA of the second takes the largest. This needs no atomics and no cleared
+// memory.
 //
-// A thread takes one block of 16 elements of a row; neighbours take neighbours, so a warp reads a
-// run of 1 KiB (fp16) and writes one of 256 bytes. Its next block is on the way while it works on
-// one. Grids may start before earlier work has ended and wait by themselves; what follows may start
-// at once and waits likewise.
+// A thread takes one block of 16 elements of a row, and neighbouring threads take neighbouring
+// blocks, so a warp reads a run of 1 KiB (fp16) and writes one of 256 bytes. It loads its next
+// block while it works on one. Grids may start before earlier work has ended and wait themselves;
+// work that follows may start at once and waits likewise.
 #include "kernel/common/groups.cuh"
 #include "kernel/helpers/empty_sum.cuh"
 #include "kernel/ptx/sync.cuh"
@@ -35,7 +36,7 @@ namespace nvfp4 {
 
 // ---- Quantize ----------------------------------------------------------------------------------
 
-// A thread's 16 elements. Where two threads share a scale one of them stores it.
+// A thread's 16 elements. If two threads share a scale, one of them stores it.
 __device__ inline void quantize_ue8m0(const QuantizeParams& p, uint32_t row, uint32_t block,
                                       const float (&x)[kBlock]) {
   const bool shared = p.format == kFormatMxfp4;
@@ -48,8 +49,8 @@ __device__ inline void quantize_ue8m0(const QuantizeParams& p, uint32_t row, uin
   if (!shared || block % 2 == 0) store_scale(q, row, block, shared, b.scale);
 }
 
-// The thread's blocks, of which the first is on the way in `next`. Each kind of scales has a loop
-// of its own, or both would have the registers of both.
+// Handles a thread's blocks, the first of which is being loaded into `next`. Each kind of scales
+// has a loop of its own, otherwise the loop would need the registers of both.
 template <typename Type, typename Store>
 __device__ void each_block(const QuantizeParams& p, const Place& place, Words<Type>& next,
                            const Store& store) {
@@ -93,7 +94,8 @@ __device__ void quantize(const QuantizeParams& p) {
 
 // ---- The largest magnitude ---------------------------------------------------------------------
 
-// Its bits in fp32. Pairs are compared as integers as long as all of them are finite.
+// Bits of the largest finite magnitude in fp32. Pairs are compared as integers as long as all are
+// finite.
 template <typename Type>
 __device__ uint32_t largest_finite(const Words<Type>& words) {
   if constexpr (Type::kPerWord == 2) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A tensor scale for each row, made of the row itself: t = amax / 2688 over its finite elements. A
-// CTA takes a row, of x or of silu(x) * y. A thread's first blocks stay in registers; those of a
-// longer row are computed again, from near.
+// A tensor scale for each row, made from the row itself: t = amax / 2688 over its finite elements.
+// A CTA takes a row of x or of silu(x) * y. A thread keeps its first blocks in registers; those of
+// a longer row are computed again, from cache.
 #pragma once
 
 #include "kernel/ptx/sync.cuh"
@@ -10,7 +10,7 @@
 
 namespace nvfp4 {
 
-// What is quantized: x, or silu(x) * y where there is a y.
+// The elements to quantize: x, or silu(x) * y if there is a y.
 template <typename Type>
 __device__ void load_row_block(const FusedParams& p, uint32_t row, uint32_t block,
                                float (&z)[kBlock]) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// A block of 16 or 32 numbers to a UE8M0 scale, 2^(byte - 127), and its codes, with the bits of
-// nvfp4_quantize_reference. With 32 two neighbouring threads have a half each, and find the largest
-// magnitude together.
+// Quantizes a block of 16 or 32 numbers to a UE8M0 scale, 2^(byte - 127), and codes, with the bits
+// of nvfp4_quantize_reference. With 32, two neighbouring threads have half a block each and find
+// the largest magnitude together.
 //
-// A number over such a scale is a product by a power of two: exact where its code is not 0, so that
-// it is rounded once.
+// A number divided by such a scale is a product by a power of two. It is exact where its code is
+// not 0, so it is rounded once.
 #pragma once
 
 #include "kernel/common/block.cuh"
@@ -13,19 +13,19 @@ namespace nvfp4 {
 
 constexpr uint32_t kUe8m0Nan = 0xFF, kUe8m0Largest = 254;
 
-// The factor 2^power, from -127, which is subnormal, to 127.
+// The factor 2^power, for -127, which is subnormal, to 127.
 __device__ inline float power_of_two(int32_t power) {
   return __uint_as_float(power == -127 ? 0x00400000u : static_cast<uint32_t>(power + 127) << 23);
 }
 
-// Two lanes share a block: both are there, others of the warp may have left.
+// Two lanes share a block; both take part, while other lanes of the warp may have left.
 __device__ inline float largest_of_pair(float own) {
   const uint32_t pair = 0b11u << (threadIdx.x % 32 & ~1u);
   return max_nan(own, __shfl_xor_sync(pair, own, 1));
 }
 
-// The magnitude is neither 0 nor NaN. Its exponent, less 2 for the 4 of E2M1; a clipped element's
-// room on top, unless the rule is to cut.
+// The magnitude is neither 0 nor NaN. The scale is its exponent less 2, for the 4 of E2M1, and one
+// more where an element would be clipped, unless the rule is to clip.
 __device__ inline uint32_t ue8m0_scale(float largest, bool floor) {
   const uint32_t bits = __float_as_uint(largest);
   if (bits == kF32Infinity) return kUe8m0Largest;

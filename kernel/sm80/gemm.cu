@@ -29,9 +29,9 @@
 
 namespace nvfp4 {
 
-// A trip multiplies a k-block and asks for the one that takes its stage; the first kStages trips
-// only ask. A trip commits a group of copies even if it is empty, so that every wait counts alike.
-// Weights that no earlier grid writes are asked for before it has ended.
+// An iteration multiplies a k-block and loads the one that takes its stage; the first kStages
+// iterations only load. An iteration commits a group of copies even if it is empty, so that every
+// wait counts alike. Weights that no earlier grid writes are loaded before that grid has ended.
 template <typename Tile, typename Operand>
 __device__ void multiply_80(const Sm80Cta<Tile>& cta, uint32_t ring, uint32_t warp, uint32_t lane,
                             Sm80Sums<Tile>& sums) {
@@ -64,7 +64,7 @@ __device__ void multiply_80(const Sm80Cta<Tile>& cta, uint32_t ring, uint32_t wa
   }
 }
 
-// After the warps' sums have met in the first one's ring.
+// Called after the warps have written their sums to the first warp's ring.
 template <typename Tile>
 __device__ void finish_80(const Sm80Cta<Tile>& cta) {
   const Sm80Share<Tile> share;
@@ -90,7 +90,7 @@ __device__ void gemm_sm80(const Sm80Params& p) {
   extern __shared__ __align__(128) uint8_t shared[];
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const Sm80Cta<Tile> cta(p, ptx::shared_address(shared));
-  // By a shuffle, or the compiler would compute it anew for every copy.
+  // A shuffle, because otherwise the compiler computes the address again for every copy.
   const uint32_t ring = __shfl_sync(0xFFFFFFFF, cta.ring(warp), 0);
   if constexpr (kSm80Clusters) {
     if (p.split > 1) start_cluster(cta);

@@ -3,8 +3,8 @@
 //
 // Both operands of mma.sync are in registers, so they may take K in any order, if it is the same
 // one. Lane 4g+c takes 32 neighbouring elements of K of rows g and g + 8, quarter c of the k-block:
-// four words of codes and two scales, as they lie. The nibbles n and n + 4 of a word make a pair,
-// so a pair of tokens are elements n and n + 4 of eight neighbours.
+// four words of codes and two scales, in memory order. The nibbles n and n + 4 of a word make a
+// pair, so a pair of tokens has elements n and n + 4 of eight neighbours.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct Sm80Sums {
   uint32_t nan_rows;  // bit 2 t + r: a scale of row g + 8 r of MMA row t was a NaN
 };
 
-// Where a lane reads in stage 0 of its ring.
+// Addresses that a lane reads in stage 0 of its ring.
 template <typename Tile>
 struct Sm80Lane {
   uint32_t codes, scales;                  // of row g
@@ -50,7 +50,7 @@ struct Sm80Lane {
 // A lane's two scales of a row, without their bit 7.
 __device__ inline uint32_t load_scales_80(uint32_t at) { return ptx::ld_shared_u16(at) & 0x7F7F; }
 
-// Which rows of the stage have a NaN among their scales within K: what lies beyond is anything.
+// Which rows of the stage have a NaN among their scales within K; bytes beyond K may hold anything.
 __device__ inline uint32_t rows_with_nan(uint32_t scales, uint32_t elements, uint32_t lane) {
   const uint32_t begin = lane % 4 * (kSm80BlockK / 4);
   const uint32_t count = elements <= begin ? 0 : min((elements - begin) / 16, 2u);
@@ -123,7 +123,8 @@ __device__ void multiply_word(const Sm80Powers& by, const uint32_t (&words)[2],
   }
 }
 
-// `stage` is the place of one in the ring, in bytes; `elements` of K remain from its k-block on.
+// `stage` is the offset of a stage in the ring, in bytes; `elements` of K remain from its k-block
+// on.
 template <typename Tile, typename Operand>
 __device__ void multiply_block(const Sm80Lane<Tile>& at, const Sm80Powers& by, uint32_t stage,
                                uint32_t elements, uint32_t lane, Sm80Sums<Tile>& sums) {

@@ -21,7 +21,8 @@ __device__ inline float4 add_80(float4 a, float4 b) {
                      __fadd_rn(a.w, b.w));
 }
 
-// A row with a NaN among its scales is one of NaNs, for all tokens: its four lanes tell each other.
+// A row with a NaN among its scales is NaN for all tokens; its four lanes exchange that
+// information.
 template <typename Tile>
 __device__ void apply_nan_rows(Sm80Sums<Tile>& sums) {
   uint32_t rows = sums.nan_rows;
@@ -40,7 +41,7 @@ __device__ void apply_nan_rows(Sm80Sums<Tile>& sums) {
   }
 }
 
-// To the warp's own ring, [token][weight] in fp32.
+// Writes the sums to the warp's own ring, [token][weight] in fp32.
 template <typename Tile>
 __device__ void put_sums_80(const Sm80Sums<Tile>& sums, uint32_t ring, uint32_t lane) {
   const uint32_t own = ring + lane % 4 * 2 * kSm80SumRowBytes + lane / 4 * 4;
@@ -103,7 +104,7 @@ __device__ void push_part(const Sm80Cta<Tile>& cta, const Sm80Share<Tile>& share
   }
 }
 
-// In the first CTA: to the place of its own part.
+// In the first CTA: adds the partial sums to the place of its own.
 template <typename Tile>
 __device__ void add_cluster(const Sm80Cta<Tile>& cta, const Sm80Share<Tile>& share) {
   ptx::mbarrier_wait_cluster(cta.sums_full(), 0);
