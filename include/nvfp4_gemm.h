@@ -4,9 +4,9 @@
  *
  *     D = act(alpha * A * B^T + beta * C + bias)
  *
- * A is M x K (tokens), B is N x K (weights), both NVFP4: E2M1 elements with one UE4M3 scale per 16
- * elements along K; A may be fp16 or bf16 instead. C and D are M x N, in
- * fp16, bf16 or fp32. Sums are kept in fp32. C, bias and act are there where fields ask for them.
+ * A is M x K (tokens) and B is N x K (weights). Both are NVFP4: E2M1 elements with one UE4M3 scale
+ * per 16 elements along K. A may be fp16 or bf16 instead. C and D are M x N, in fp16, bf16 or fp32.
+ * Sums are fp32. C, bias and act take part only where fields ask for them.
  *
  *     nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
  *     g.m = 128; g.n = 7168; g.k = 2048; g.l = 1;
@@ -14,43 +14,45 @@
  *     g.b = b; g.b_ld = g.k; g.b_scales = sfb; g.b_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
  *     g.d = d; g.d_ld = g.n; g.d_type = NVFP4_TYPE_F16;
  *     g.alpha = 1.0f;
+ *     nvfp4_gemm_workspace_bytes(&g, 90, &g.workspace_bytes);  (then allocate g.workspace)
  *     if (nvfp4_gemm_run(&g, stream) != NVFP4_SUCCESS) puts(nvfp4_last_error());
  *
- * C99, self-contained: needs no CUDA header. The library needs libc and, from the first call that
- * runs on a GPU, the CUDA driver libcuda.so.1, which it opens by soname: 13.0 or newer, or 12.9
- * where the kernel images were made by CUDA 12.9 (nvfp4_build_info() says by which).
+ * The header is C99 and needs no CUDA header. The library needs libc and libm. At the first call
+ * that runs on a GPU it opens the CUDA driver, libcuda.so.1, by soname: 13.0 or newer, or 12.9 if
+ * the kernel images were made by CUDA 12.9 (nvfp4_build_info() says by which).
  *
- * THREADS    Every function may be called from any thread at any time; a plan may be run by any
- *            number of threads at once, and destroyed when none runs it. Where a problem needs a
- *            workspace, calls with the same one must not overlap, in time of the call or of its
- *            work: such a run enqueues two kernels, and what lies between them is in the workspace.
+ * THREADS    Any thread may call any function at any time. Any number of threads may run one plan
+ *            at once; destroy it when none does. Calls that use the same workspace must not
+ *            overlap, neither as calls nor in the work that they enqueue: such a run enqueues two
+ *            kernels, and the second reads what the first left in the workspace.
  * STREAMS    nvfp4_gemm_run and nvfp4_gemm_plan_run enqueue on the caller's stream of the current
  *            context and return. They allocate nothing, on host or device, and synchronise nothing.
- *            The first call in a process opens the driver and loads the kernel; nvfp4_prepare()
- *            does both ahead, which a stream that is being captured needs.
- * OWNERSHIP  You own every buffer. Inputs must stay as they are until the work has finished.
+ *            The first call in a process opens the driver and loads the kernel. nvfp4_prepare()
+ *            does both in advance, which a stream that is being captured needs.
+ * OWNERSHIP  You own every buffer. Inputs must not change until the work has finished.
  * FORK       CUDA does not survive fork(). In the child of a process that has run a GEMM on a GPU,
- *            what needs the GPU answers NVFP4_STATUS_AFTER_FORK; host functions work. fork + exec
- *            is fine.
- * ERRORS     Everything is checked before anything is enqueued; on an error the outputs are as they
- *            were. nvfp4_last_error() has a sentence with the field, its value and the rule. (One
- *            exception: K = 0 with gaps between batches is a fill per batch. If the driver refuses
- *            one of them, those before it are enqueued.)
+ *            functions that need the GPU return NVFP4_STATUS_AFTER_FORK. Host functions work, and
+ *            fork followed by exec is fine.
+ * ERRORS     Everything is checked before anything is enqueued, and an error leaves the outputs
+ *            unchanged. nvfp4_last_error() has a message with the field, its value and the rule.
+ *            One exception: K = 0 with gaps between batches is a fill per batch. If the driver
+ *            refuses one of them, those before it are enqueued.
  * LOGGING    NVFP4_LOG=0..3 in the environment: 0 silent (default), 1 errors, 2 one line per call
- *            with a command line that replays it, 3 detail. Goes to stderr, or to a callback (see
- *            nvfp4_set_log_callback). No other variable is read and no file is opened.
- * VERSIONS   The soname is libnvfp4gemm.so.0 and each function has the symbol version NVFP4GEMM_0,
- *            for all of 0.x: no function, enumerator or field changes its name, value, offset or
- *            meaning, and structs grow at their end only, by fields that mean at 0 what there was
- *            before. So a program runs with every later 0.x; and with an earlier one while it
- *            leaves at 0 what that does not know (struct_size says what the program knows,
- *            nvfp4_version() what is loaded). What is refused today may be computed tomorrow.
- *            Sentences, lines of the log and of explain may change with any version; the choice of
- *            a variant, and so the bits of a sum that is not exact, with a minor one, 0.1 to 0.2,
- *            but not with a patch.
+ *            with a command line that reproduces it, 3 details. Lines go to stderr, or to a
+ *            callback (nvfp4_set_log_callback). The library reads no other variable and opens no
+ *            file.
+ * VERSIONS   The soname is libnvfp4gemm.so.0, and each function has the symbol version NVFP4GEMM_0.
+ *            For all of 0.x no function, enumerator or field changes its name, value, offset or
+ *            meaning. Structs grow at their end only, and 0 in a new field means the old behaviour.
+ *            So a program runs with every later 0.x. It also runs with an earlier one if it leaves
+ *            the fields that that version does not know at 0 (struct_size says what the program
+ *            knows, nvfp4_version() what is loaded). What is refused today may work tomorrow.
+ *            Messages and the lines of log and explain may change with any version. The choice of a
+ *            variant, and so the bits of an inexact sum, may change with a minor version (0.1 to
+ *            0.2), but not with a patch.
  * BITS       The same inputs give the same bits on every run, stream and device of one compute
  *            capability: the K loop of an element of D runs in one fixed order, without atomics.
- *            The order of 9.0 depends on the sizes, M among them: see NUMERICS.
+ *            On 9.0 that order depends on the sizes, including M: see NUMERICS.
  *
  * NUMERICS   acc is the fp32 sum over K of a * scale_a * b * scale_b as the tensor core forms it
  *            (steps of 64 along K, each truncated toward zero). Then, in this order,
@@ -71,32 +73,23 @@
  *            |a*scale_a*b*scale_b| and z the number of steps in which a block of 16 products that
  *            are all zero has two scales of 256 and more,
  *                |acc - exact| <= n * 2^-23 * (1 + 2^-7) * S + z * 2^-18
- *            under each of the two published models of the tensor core; under the later one z
- *            counts as 0. acc is exact where every partial sum fits 24 bits in units of 2^u, and u
- *            >= -19 or no block has two scales of 256 and more. With UE8M0 scales, where S is below
- *            2^127, it is for z * 2^-18 the sum over the steps of 2^(E-32), 2^E being the largest
- *            product of the scales of a block of zeros, under the later model 0, and n * 2^-149;
- *            acc is exact where every partial sum fits so, u >= -149 and E <= u + 35. A scale that
- *            is NaN makes every element of D that uses it NaN; NaNs in D are 0x7FFF or 0x7FFFFFFF.
- *            alpha = 0 is not special; beta = 0, wherever beta lies, never reads C.
+ *            Under the later model z counts as 0. acc is exact if every partial sum fits 24 bits in
+ *            units of 2^u, and u >= -19 or no block has two scales of 256 or more.
+ *            UE8M0 scales: the bound holds for S below 2^127, with two terms in place of z * 2^-18.
+ *            One is n * 2^-149. The other, 0 under the later model, is the sum over the steps of
+ *            2^(E-32), where 2^E is the largest product of the scales of a block of zeros. acc is
+ *            exact if every partial sum fits as above, u >= -149 and E <= u + 35.
  *
- *            On compute capability 9.0 (Hopper) an element times its scale is exact in fp16, and
- *            the sum is that of fp16 tensor cores: 16 steps for every 256 of K begun, of 16
- *            elements each that need not be neighbours, and up to 32 parts of K added in fp32.
- *            Tiles of up to 4 tokens add exact sums of 16 neighbours in fp32, in up to 24 parts. So
- *            bits depend on the tile. Where each partial sum in any order, single products
- *            included, fits 24 bits in units of 2^u, acc is exact and D has the same bits.
- *            Elsewhere, with n = 16 * ceil(K/256) and E the largest exponent of a partial sum,
- *            which is at most (S + |exact|) / 2, or of two factors element * scale together (each
- *            counted as at least 2^-7),
- *                |acc - exact| <= (n + 4) * 2^-23 * S + (K + n) * 2^(E-25).
- *            The second term is the larger one where large products cancel. With a_type F16 or BF16
- *            the weights are exact in that type and tokens are not converted; the bound is the
- *            same, an element of A counted as at least its type's smallest normal number, and holds
- *            where no |product| is below 2^-100 and S is below 2^128; infinity * 0 is NaN, as IEEE
- *            says. On other GPUs than 9.0 n is then 16 * ceil(K/128), with 2^(E-24) for 2^(E-25).
- *            With UE8M0 scales the weights are exact in bf16, whatever the scale byte is, and an
- *            element times its scale counts as at least 2^-124.
+ *            9.0 (Hopper): an element times its scale is exact in fp16, and fp16 tensor cores form
+ *            the sum: 16 steps for every 256 of K begun, of 16 elements each that need not be
+ *            neighbours, and up to 32 partial sums along K added in fp32. Tiles of up to 4 tokens
+ *            add exact sums of 16 neighbours in fp32, in up to 24 partial sums. So bits depend on
+ *            the tile. If each partial sum in any order, including single products, fits 24 bits in
+ *            units of 2^u, acc is exact and D has the same bits. Otherwise let n = 16 * ceil(K/256)
+ *            and E the largest exponent of a partial sum, which is at most (S + |exact|) / 2, or of
+ *            two factors element * scale together (each counted as at least 2^-7). Then
+ *                |acc - exact| <= (n + 4) * 2^-23 * S + (K + n) * 2^(E-25)
+ *            The second term is larger where large products cancel.
  *
  * Kernels: compute capability 9.0 (H200, run there), 10.0 and 10.3 (run in an emulator only); with
  * a_type F16 or BF16 also 8.0, 8.6, 8.9, 11.0, 12.0, 12.1 (run on a 9.0 only). They take any M, N,
@@ -109,9 +102,21 @@
  * products are there on 9.0, on 10.x, there with NVFP4 tokens and 128x4 scales of the weights, and
  * in the reference; kernels want K > 0, that for 9.0 no batch_invariant.
  *
- * D in fp16, row-major, of alpha by value is stored in a way of its own that is fastest; on 9.0,
- * with K a multiple of 64 and 128x4 scales, D in bf16, alpha on the device, tensor scales and a
- * bias of columns take it, too. Otherwise sums take one way for all, which costs some time more.
+ * KERNELS    Compute capability 9.0 (has run on an H200), 10.0 and 10.3 (in an emulator only). With
+ *            a_type F16 or BF16 also 8.0, 8.6, 8.9, 11.0, 12.0 and 12.1 (has run on a 9.0 only).
+ *            They take any M, N, L >= 0, K a multiple of 16, and scales of either layout for each
+ *            operand. They read both layouts directly, except that on 10.x every call converts
+ *            linear scales of an NVFP4 product to 128x4 in the workspace first. Where NVFP4 tokens
+ *            have no kernel they are refused for every K, including 0.
+ *
+ *            Fields, enumerators and functions marked (**) are declared but not implemented. A call
+ *            that asks for one returns NVFP4_STATUS_NOT_SUPPORTED with a message that names it, and
+ *            changes nothing. They are amax outputs, gated products, and of grouped products all
+ *            that their section does not list.
+ *
+ * SPEED      Row-major fp16 D with a host alpha uses the fastest epilogue. On 9.0, with K a
+ *            multiple of 64 and 128x4 scales, so do bf16 D, alpha on the device, tensor scales and
+ *            a bias of columns. Everything else uses the general epilogue, which is slower.
  */
 #ifndef NVFP4_GEMM_H
 #define NVFP4_GEMM_H
