@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The kernel's descriptors and scale columns against two beliefs it shares no code with: CUTLASS's
-// values, and the emulator's decoder over random fields. And how it divides.
+// The kernel's descriptors and scale columns against two independent implementations: CUTLASS's
+// values, and the emulator's decoder over random fields. Also the kernel's divisions.
 #include <random>
 
 #include "kernel/common/divisor.h"

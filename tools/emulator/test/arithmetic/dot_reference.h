@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The published model of the dot products of tcgen05.mma (MMA-Sim, arXiv 2511.10909) in plain
-// doubles, one element at a time: the tests' own belief, which shares nothing with the emulator's.
+// doubles, one element at a time: independent of the emulator's implementation.
 #pragma once
 
 #include <algorithm>
