@@ -81,7 +81,7 @@ def main():
     error = np.linalg.norm(expected - exact) / np.linalg.norm(exact)
     print(f"NVFP4: relative error of the layer against fp32 {error:.3f}")
 
-    wanted = ("variant", "tile", "grid", "light")
+    wanted = ("variant", "tile", "grid", "bound")
     lines = abi.explain(describe(a, b, abi.BF16), 100, 148).splitlines()
     print("on a B200:", *(line for line in lines if line.startswith(wanted)), sep="\n  ")
 

@@ -22,7 +22,7 @@ namespace nvfp4 {
 
 namespace {
 
-// ---- the speed of light -------------------------------------------------------------------------
+// ---- the speed-of-light bound -------------------------------------------------------------------
 
 void add_light(const nvfp4_gemm_desc& g, const Roofline& roof, const nvfp4_plan_info& info,
                Text* text) {
@@ -30,7 +30,7 @@ void add_light(const nvfp4_gemm_desc& g, const Roofline& roof, const nvfp4_plan_
   text->add("bytes     %.0f (A %.0f, B %.0f, ", t.all(), t.a, t.b);
   if (t.c > 0) text->add("C %.0f, ", t.c);
   text->add("D %.0f; scales included, each once)\n", t.d);
-  text->add("light     %.3f us: memory %.3f at %s, %s units %.3f at %s\n",
+  text->add("bound     %.3f us: memory %.3f at %s, %s units %.3f at %s\n",
             std::max(info.memory_ns, info.math_ns) / 1e3, info.memory_ns / 1e3, roof.memory,
             is_by_fp4(g, roof) ? "FP4" : "fp16", info.math_ns / 1e3, roof.clock_text);
 }

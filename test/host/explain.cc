@@ -57,7 +57,7 @@ TEST_CASE("explain says everything about a headline shape") {
         "workspace 0 bytes\n"
         "store     D by threads: the tile has few tokens\n"
         "bytes     10240000 (A 147456, B 8257536, D 1835008; scales included, each once)\n"
-        "light     1.333 us: memory 1.333 at 7.68 TB/s, FP4 units 0.517 at 1.5 GHz\n"
+        "bound     1.333 us: memory 1.333 at 7.68 TB/s, FP4 units 0.517 at 1.5 GHz\n"
         "why       least time by the timing model of a B200, which none has confirmed:\n"
         "          * sm100_128x64x256: 112 tiles, split 1, 3.46 us\n"
         "          - sm100_128x128x256: 56 tiles, split 1, 4.13 us\n"
@@ -96,10 +96,10 @@ TEST_CASE("explain says why a tile and its split were chosen on 9.0") {
 }
 
 TEST_CASE("explain gives the published speed of light of the task's shapes") {
-  CHECK(contains(explained(problem(128, 7168, 16384)), "\nlight     8.994 us: memory 8.994 "));
-  CHECK(contains(explained(problem(128, 4096, 7168)), "\nlight     2.354 us: memory 2.354 "));
+  CHECK(contains(explained(problem(128, 7168, 16384)), "\nbound     8.994 us: memory 8.994 "));
+  CHECK(contains(explained(problem(128, 4096, 7168)), "\nbound     2.354 us: memory 2.354 "));
   // Many tokens are bound by the FP4 units.
-  CHECK(contains(explained(problem(4096, 4096, 4096)), "\nlight     18.893 us: memory 6.827 at "));
+  CHECK(contains(explained(problem(4096, 4096, 4096)), "\nbound     18.893 us: memory 6.827 at "));
 }
 
 TEST_CASE("The replay line has what differs from the default, and nothing else") {

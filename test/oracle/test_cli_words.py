@@ -99,15 +99,23 @@ class Light(unittest.TestCase):
             text = run("run", *shape, EMU_DEVICE=gpu).stdout
             if f"{gpu} (emulated)" not in text:
                 self.skipTest("the driver is a GPU's")
-            mine = re.search(r"^light +([0-9.]+) us", text, re.M)[1]
-            self.assertIn(f"light     {mine} us", run("explain", *shape, "--gpu", gpu).stdout)
+            mine = re.search(r"^bound +([0-9.]+) us", text, re.M)[1]
+            self.assertIn(f"bound     {mine} us", run("explain", *shape, "--gpu", gpu).stdout)
 
 
 class Help(unittest.TestCase):
     def test_version(self):
         done = run("--version", LD_LIBRARY_PATH="")
         self.assertEqual(done.returncode, 0)
-        self.assertRegex(done.stdout, r"^nvfp4, nvfp4gemm \d+\.\d+\.\d+")
+        self.assertRegex(done.stdout, r"\Anvfp4 \d+\.\d+\.\d+\n\Z")
+
+    def test_help_shows_words_and_no_numbers_behind_them(self):
+        for command in COMMANDS:
+            self.assertNotIn("->", run(command, "--help").stdout)
+
+    def test_a_size_is_a_whole_number_within_the_range(self):
+        for text in ("abc", "1.5", "12x", "", "0", "-4", "2147483648", "99999999999999999999"):
+            self.assertEqual(run("explain", "--m", text).returncode, 2, text)
 
     def test_every_command_has_defaults_and_examples(self):
         for command in COMMANDS:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // nvfp4 bench: a list of shapes, each verified and then timed on the device, one row each.
+#include <algorithm>
 #include <cstdio>
 
 #include "tools/harness/driver.h"
@@ -67,18 +68,25 @@ void print_csv(const Json& row, bool first) {
   std::printf("\n");
 }
 
+int widest(const std::vector<support::Shape>& shapes) {
+  size_t width = std::string("  cuBLASLt bf16").size();
+  for (const support::Shape& shape : shapes) width = std::max(width, to_string(shape).size());
+  return int(width);
+}
+
+// The first column has `width` characters.
 void print_text(const support::Shape& s, const Verified& v, const std::vector<Peers::Row>& others,
-                bool first) {
+                bool first, int width) {
   if (first) {
-    std::printf("%-24s %10s %19s %8s  %s\n", "M x N x K", "us", "10th to 90th", "of light",
+    std::printf("%-*s %10s %20s %8s  %s\n", width, "M x N x K", "us", "10th to 90th", "of bound",
                 "variant");
   }
-  std::printf("%-24s %10.2f %8.2f to %8.2f %6.1f %%  %s\n", to_string(s).c_str(),
+  std::printf("%-*s %10.2f %8.2f to %8.2f %6.1f %%  %s\n", width, to_string(s).c_str(),
               1e6 * v.device_seconds, 1e6 * v.device_p10, 1e6 * v.device_p90, v.light_percent(),
               v.names.variant.c_str());
   for (const Peers::Row& other : others) {
     if (!other.times) continue;
-    std::printf("%-24s %10.2f %8.2f to %8.2f %6.2f times ours\n",
+    std::printf("%-*s %10.2f %8.2f to %8.2f %6.2f times ours\n", width,
                 (std::string("  cuBLASLt ") + to_string(other.type)).c_str(),
                 1e6 * other.times->median, 1e6 * other.times->p10, 1e6 * other.times->p90,
                 other.times->median / v.device_seconds);
@@ -103,6 +111,7 @@ int bench(const BenchOptions& options) {
   report["device"] = device.name;
   report["peers"] = peers ? peers->names() : "not asked for";
   report["runs"] = kTimedRuns;
+  const int width = widest(shapes);
   Json rows = Json::array();
   for (const support::Shape& shape : shapes) {
     require_memory(shape, {}, device);
@@ -114,7 +123,7 @@ int bench(const BenchOptions& options) {
     const bool first = rows.empty();
     rows.push_back(row_of(shape, v, others));
     if (options.csv) print_csv(rows.back(), first);
-    if (!options.csv && !options.json) print_text(shape, v, others, first);
+    if (!options.csv && !options.json) print_text(shape, v, others, first, width);
   }
   report["shapes"] = rows;
   report.finish();

@@ -14,7 +14,9 @@ struct CallNames {
 // reports itself. Says so where NVFP4_LOG is no level.
 void watch_log();
 
-// Image and variant of the last call, from the line that the library logs about it.
+// Image and variant of the last call, from the line that the library logs about it. No function
+// says which image ran: nvfp4_plan_info has the one that is tried first, and the driver may refuse
+// that. Lines of the log may change, so test_cli_verdict.py compares both names with known ones.
 CallNames last_call();
 
 }  // namespace nvfp4_tool

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "tools/nvfp4/options.h"
 
+#include <charconv>
 #include <map>
 #include <memory>
 #include <vector>
@@ -58,9 +59,17 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, Value& value,
       ->default_str(first);
 }
 
+std::string complaint_of_size(const std::string& text) {
+  int64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc::invalid_argument || stopped != end) return text + " is no whole number";
+  const bool fits = error == std::errc() && value >= 1 && value <= 0x7FFFFFFF;
+  return fits ? "" : text + " is not within 1 to 2147483647";
+}
+
 CLI::Validator sizes() {
-  CLI::Validator range = CLI::Range(int64_t(1), int64_t(0x7FFFFFFF));
-  return range.description("");
+  return CLI::Validator([](std::string& text) { return complaint_of_size(text); }, "");
 }
 
 CLI::Validator existing_file() {
@@ -156,10 +165,9 @@ void add_gate(CLI::App& app, support::EpilogueFields& f, std::vector<CLI::Option
 }
 
 CLI::Option* add_a_type(CLI::App& app, int32_t& a_type) {
-  return app.add_option("--a-type", a_type, "f16 or bf16: activations not quantized")
-      ->transform(CLI::Transformer(
-          std::map<std::string, int32_t>{{"f16", NVFP4_TYPE_F16}, {"bf16", NVFP4_TYPE_BF16}}))
-      ->type_name("");
+  return add_choice<int32_t>(app, "--a-type", a_type,
+                             {{"f16", NVFP4_TYPE_F16}, {"bf16", NVFP4_TYPE_BF16}}, "",
+                             "type of activations that are not quantized");
 }
 
 CLI::Option* add_format(CLI::App& app, int32_t& format) {
@@ -383,13 +391,20 @@ void add_generate(CLI::App& app, std::string& what) {
   generate->footer("Example:\n  nvfp4 generate bash > /etc/bash_completion.d/nvfp4");
 }
 
+std::string version_of_library() {
+  const int32_t version = nvfp4_version();
+  return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
+         std::to_string(version % 100);
+}
+
 }  // namespace
 
 void define(CLI::App& app, Options& options) {
   app.require_subcommand(1);
   app.formatter(std::make_shared<Help>());
-  app.set_version_flag("--version", std::string("nvfp4, ") + nvfp4_build_info(),
-                       "print the library's version and how it was built");
+  app.set_version_flag(
+      "--version", [] { return "nvfp4 " + version_of_library(); },
+      "print the version; nvfp4 info says how the library was built");
   app.add_flag("--emulate", options.emulated,
                "first of all arguments: in the emulator, whatever GPU there is");
   add_info(app, options.info);

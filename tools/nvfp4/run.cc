@@ -76,7 +76,7 @@ void report_product(Report& report, const Sources& sources, const Verified& v) {
           to_string(support::Shape{sources.a.rows, sources.b.rows, sources.a.columns}) +
           ": product without quantization"));
   support::progress_done();
-  report.line("fp32", "%.4f of the norm of the product without quantization; %.3g at most",
+  report.line("fp32", "relative error against the fp32 product %.4f (Frobenius); largest %.3g",
               error.relative, error.largest);
   report["fp32_product"] = {{"relative_error", error.relative},
                             {"largest_error", error.largest},
@@ -89,7 +89,7 @@ void report_time(Report& report, const support::DeviceInfo& device, const Verifi
   report["wall_seconds"] = v.wall_seconds;
   report["device_us"] = device.emulated() ? Json() : Json(v.device_seconds * 1e6);
   if (v.light_us == 0) return;
-  report.line("light", "%.3f us at least on this GPU, by its %s", v.light_us,
+  report.line("bound", "%.3f us at least on this GPU, the speed of light of its %s", v.light_us,
               std::string(v.limit) == "memory" ? "memory" : "tensor cores");
   report["light_us"] = v.light_us;
   report["light_limit"] = v.limit;
