@@ -17,7 +17,7 @@ namespace nvfp4_tool {
 
 namespace {
 
-// The task's three shapes, for who names none.
+// The task's three shapes, used when none is named.
 const std::vector<std::string> kHeadline = {"128x7168x16384", "128x4096x7168", "128x7168x2048"};
 
 std::vector<support::Shape> shapes_of(const BenchOptions& options) {

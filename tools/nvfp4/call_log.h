@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the library logs, as the user of the command line wants to see it.
+// The library's log, as the command line shows it.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@ struct CallNames {
   std::string image = "?", variant = "?";
 };
 
-// Takes over the library's log: NVFP4_LOG's lines go to stderr, but for errors, which the program
-// reports itself. Says so where NVFP4_LOG is no level.
+// Takes over the library's log. Lines at NVFP4_LOG's level go to stderr, except errors, which the
+// program reports itself. Complains if NVFP4_LOG is no level.
 void watch_log();
 
 // Image and variant of the last call, from the line that the library logs about it. No function

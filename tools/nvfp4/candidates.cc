@@ -25,7 +25,7 @@ PlanSummary summary_of(const nvfp4_plan_info& info) {
   return plan;
 }
 
-// What makes two plans differ.
+// What distinguishes two plans.
 std::tuple<std::string, int64_t, int64_t, int64_t> key_of(const PlanSummary& plan) {
   return {plan.variant, plan.split, plan.whole, plan.ctas};
 }
@@ -36,7 +36,7 @@ std::string words_of(const PlanSummary& plan) {
   return text;
 }
 
-// A product in fp32 whose D is read back after each variant.
+// An fp32 product whose D is read back after each variant.
 class Probe {
  public:
   Probe(const support::Driver& driver, const RunOptions& options, support::Data data,
@@ -55,7 +55,7 @@ class Probe {
 
   std::vector<uint8_t> d(const char* variant) {
     gemm_.desc.variant = variant;
-    // So that what a variant does not write is not the one's before.
+    // So that elements which a variant does not write are not those of the variant before.
     const auto d = reinterpret_cast<CUdeviceptr>(gemm_.desc.d);
     driver_.check(driver_.cuMemsetD8(d, 0xFF, d_bytes_), "cuMemsetD8");
     if (nvfp4_gemm_run(&gemm_.desc, nullptr) != NVFP4_SUCCESS) {

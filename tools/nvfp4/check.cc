@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// nvfp4 check: what an NVFP4 checkpoint says of each layer, and whether it would load right.
+// nvfp4 check: what an NVFP4 checkpoint says about each layer, and whether it would load correctly.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -16,15 +16,15 @@ namespace nvfp4_tool {
 
 namespace {
 
-// Over draws of the other reading this ratio was 1.45 at most where the first reading was right.
+// Largest ratio seen was 1.45 where the first reading was right, over draws of the other reading.
 constexpr double kOtherLayout = 2;
-// Of the error that the same matrix has when it is quantized anew.
+// Limit as a multiple of the error of the same matrix quantized again.
 constexpr double kMostOfAnew = 3;
-// b_tensor_scale_columns is a multiple of it.
+// b_tensor_scale_columns is a multiple of this.
 constexpr int64_t kScaleColumns = 64;
 
 struct Checked {
-  std::string name, text;  // text: why it would give wrong results; "" if nothing says so
+  std::string name, text;  // text: why it would give wrong results; "" if no reason is known
   Json json;
   double tensor_scale = 0;
 };
@@ -40,7 +40,7 @@ class Checker {
   Checker(const Checkpoint& checkpoint, const Checkpoint* reference)
       : checkpoint_(checkpoint), reference_(reference) {}
 
-  // All matrices of a layer.
+  // Checks all matrices of a layer.
   std::vector<Checked> check(const Layer& layer) {
     std::vector<Checked> found;
     if (layer.refusal) return {refused(layer, layer.name, *layer.refusal)};
@@ -51,7 +51,7 @@ class Checker {
         found.push_back(check_matrix(layer, name, expert));
       } catch (const Refusal& refusal) {
         Checked wrong = refused(layer, name, refusal);
-        // What is wrong with all experts' common tensor is said once.
+        // An error in a tensor that all experts share is reported once.
         if (found.empty() || found.back().text != wrong.text) found.push_back(std::move(wrong));
       } catch (const FormatError& error) {
         found.push_back({name, error.what(), {{"layer", name}, {"problem", error.what()}}, 0});
@@ -107,7 +107,7 @@ class Checker {
     if (checked.text.empty()) checked.text = refused(layer, "", {tensor, what, expected}).text;
   }
 
-  // Declared or not, the layout that the scales themselves speak for.
+  // Compares the layout, declared or not, with what the scales' statistics say.
   void judge_layout(const Layer& layer, const MatrixBytes& matrix, Checked& checked) {
     if (layer.dialect->layout == Layout::blocks) return;
     const double ratio = other_layout_ratio(matrix, matrix.tiles);
@@ -177,8 +177,8 @@ void print(Report& report, const Checked& checked) {
               static_cast<long long>(json["k"].get<int64_t>()), checked.tensor_scale, more.c_str());
 }
 
-// Where a name ends with the last part of it that a part of a fused layer has, perhaps before the
-// number of an expert; npos if it does not.
+// Position in the name of the last component that belongs to a part of a fused layer, perhaps
+// before an expert's number; npos if there is none.
 size_t place_of(const std::string& name, std::string_view part) {
   const size_t end = std::min(name.find('['), name.size());
   if (end < part.size() || name.compare(end - part.size(), part.size(), part) != 0) {
@@ -210,7 +210,7 @@ void report_whole(Report& report, const std::string& whole,
               whole.c_str(), names.c_str(), high / low, fit.c_str());
 }
 
-// Layers that programs fuse into one GEMM: how far their tensor scales are apart, and how many
+// Layers that programs fuse into one GEMM: how much their tensor scales differ, and how many
 // columns share each one in b_tensor_scale.
 void report_fused(Report& report, const std::vector<Checked>& all) {
   std::map<std::string, const Checked*> right;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which of a shape's measured variants is worth a row of a table, and the table. Pure: tests give
-// it times.
+// Which of a shape's measured variants deserves a row in a table, and the table. Pure functions,
+// which tests call with times.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace nvfp4_tool {
 
-// As a table has it: nvfp4, f16, bf16.
+// Word used in a table: nvfp4, f16, bf16.
 const char* word_of(int32_t a_type);
 
 struct Measured {
-  std::string variant;  // a name as desc.variant has it
+  std::string variant;  // a name for desc.variant
   std::vector<double> us;
 };
 
@@ -23,27 +23,27 @@ struct Statistic {
   double median, p10, p90;
   double spread() const { return p90 - p10; }
 };
-Statistic statistic_of(std::vector<double> us);  // of at least one
+Statistic statistic_of(std::vector<double> us);  // needs at least one
 
 constexpr double kLeastGain = 0.01;
 
-// The fastest by median of `others`, if it is faster than the planner's choice by more than the
-// wider spread of the two and by 1 percent; else nullptr. Measured in turn, so that what the clock
-// does it does to all.
+// The fastest of `others` by median, if it is faster than the planner's choice by more than 1
+// percent and more than the wider spread of the two; otherwise nullptr. They are measured
+// interleaved, so that the clock affects all equally.
 const Measured* choose_variant(const Measured& planned, const std::vector<Measured>& others);
 
-// The fastest few by median, to be measured again at length.
+// The fastest few by median, to be measured again for longer.
 std::vector<size_t> finalists(const std::vector<Measured>& all, size_t count);
 
 struct TunedRow {
   support::Shape shape;
   int32_t a_type;
-  std::string variant;  // as desc.variant has it
+  std::string variant;  // name for desc.variant
   double planned_us, us;
 };
 
-// CSV, for a table of the program that serves these shapes: after two lines that say on what it was
-// measured a row for each shape that gains.
+// CSV for the table of a program that serves these shapes: two lines that say where it was
+// measured, then a row for each shape that gains.
 std::string write_table(const std::string& device, int32_t capability, int32_t sms, bool any_bits,
                         const std::vector<TunedRow>& rows);
 

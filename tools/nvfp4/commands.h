@@ -16,7 +16,7 @@ namespace nvfp4_tool {
 // Exit codes of the program.
 enum { kPassed = 0, kFailed = 1, kBadArguments = 2 };
 
-// Bad arguments that only show after parsing: an .npy file of another shape, for example.
+// Bad arguments that only show after parsing, for example an .npy file of another shape.
 struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -31,16 +31,16 @@ struct RunOptions {
   support::Shape shape{128, 256, 256, 1};
   support::Data data = support::Data::gpumode;
   uint64_t seed = 1;
-  std::optional<float> alpha;  // instead of the data set's own
-  // Elements; without a value, rows and batches lie after each other.
+  std::optional<float> alpha;  // instead of the data set's
+  // In elements. Without a value, rows and batches are contiguous.
   std::optional<int64_t> a_ld, b_ld, d_ld, a_batch_stride, b_batch_stride, d_batch_stride;
-  support::EpilogueFields epilogue;  // but for its gaps and alpha
+  support::EpilogueFields epilogue;  // without its gaps and alpha
   std::optional<int64_t> c_ld, c_batch_stride;
-  std::optional<int64_t> b_tensor_scale;  // columns that share a factor, 0: all
+  std::optional<int64_t> b_tensor_scale;  // columns that share a tensor scale, 0: all
   int32_t pdl = 0;                        // a value of NVFP4_PDL_*
   bool batch_invariant = false;
   int32_t a_layout = NVFP4_SCALE_LAYOUT_128X4, b_layout = NVFP4_SCALE_LAYOUT_128X4;
-  int32_t a_type = NVFP4_TYPE_NONE;  // NVFP4_TYPE_F16, _BF16: of an A that is not quantized
+  int32_t a_type = NVFP4_TYPE_NONE;  // NVFP4_TYPE_F16, _BF16: type of an A that is not quantized
   int32_t format = NVFP4_OPERAND_FORMAT_NVFP4;
   std::string variant;  // "": the planner chooses
   int device = 0;
@@ -53,7 +53,7 @@ struct RunOptions {
 int run(const RunOptions& options);
 
 struct ExplainOptions {
-  RunOptions problem;                     // of which shape, layout, alpha and variant count
+  RunOptions problem;                     // its shape, layout, alpha and variant are used
   std::optional<std::string> capability;  // instead of the GPU's
   std::string gpu = "B200";
   std::optional<int32_t> sms;  // instead of the GPU's
@@ -63,20 +63,20 @@ int explain(const ExplainOptions& options);
 
 struct BenchOptions {
   std::vector<std::string> shapes;  // MxNxK or MxNxKxL; none: the task's three
-  std::string list;                 // a file of such, one a line
+  std::string list;                 // a file of shapes, one per line
   bool csv = false, json = false;
-  bool alone = false;  // without the times of others
+  bool alone = false;  // without the times of other libraries
 };
 int bench(const BenchOptions& options);
 
 struct TuneOptions {
   std::vector<std::string> shapes;  // MxNxK or MxNxKxL
-  std::string list;                 // a file of such, one a line
-  std::string out;                  // where the table goes
-  std::string every;                // where each variant's time goes, instead of that table
+  std::string list;                 // a file of shapes, one per line
+  std::string out;                  // destination of the table
+  std::string every;                // destination of each variant's time, instead of that table
   int32_t a_type = NVFP4_TYPE_NONE;
-  bool any_bits = false;    // time variants that add in another order, too
-  bool candidates = false;  // only say which there are and which give the same bits
+  bool any_bits = false;    // also time variants that add in another order
+  bool candidates = false;  // only list the variants and which give the same bits
   bool json = false;
 };
 int tune(const TuneOptions& options);

@@ -7,8 +7,8 @@
 
 namespace nvfp4_tool {
 
-// Sizes and strides as `run` lays them out, without memory: the addresses are looked at, not read,
-// and lie so far apart that nothing overlaps.
+// Sizes and strides as `run` arranges them, without memory. The addresses are checked but never
+// read, and are so far apart that nothing overlaps.
 nvfp4_gemm_desc describe(const RunOptions& options);
 
 }  // namespace nvfp4_tool

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See emulate.h. The loader reads LD_LIBRARY_PATH when a program starts: hence the second start.
+// See emulate.h. The loader reads LD_LIBRARY_PATH when a program starts, so the program starts
+// again.
 #include "tools/nvfp4/emulate.h"
 
 #include <dlfcn.h>
@@ -25,7 +26,7 @@ std::string this_program() {
   return length > 0 ? std::string(path, size_t(length)) : "";
 }
 
-// The folder that the library of this process was loaded from.
+// Folder that this process loaded the library from.
 std::string library_folder() {
   Dl_info info{};
   void* const function = dlsym(RTLD_DEFAULT, "nvfp4_version");
@@ -36,7 +37,8 @@ std::string library_folder() {
 
 int emulate(char** argv) {
   const std::string program = this_program();
-  // As built, beside the program; as installed, beside the library and out of every search path.
+  // In the build tree beside the program; installed, beside the library and outside every search
+  // path.
   const std::string places[] = {folder_of(program) + "/emulator",
                                 library_folder() + "/nvfp4gemm/emulator"};
   for (const std::string& place : places) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// nvfp4 --emulate: the same command again with the emulator as the driver.
+// nvfp4 --emulate: runs the same command again with the emulator as the driver.
 #pragma once
 
 namespace nvfp4_tool {
 
-// Becomes the program with the arguments after argv[1], and the emulator in front of every other
-// driver. Returns the exit code where that fails, with a sentence on stderr.
+// Replaces this process with the program, the arguments after argv[1], and the emulator ahead of
+// every other driver. If that fails it prints a message and returns the exit code.
 int emulate(char** argv);
 
 }  // namespace nvfp4_tool

@@ -13,7 +13,7 @@ namespace nvfp4_tool {
 
 namespace {
 
-// An event of Chrome's trace format has a phase; its frame has none, and ends in a line of its own.
+// An event in Chrome's trace format has a phase. Its frame has none, and ends in a line of its own.
 bool is_whole(const std::string& path) {
   std::ifstream file(path);
   bool event = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What `nvfp4 run` asks of an emulator: a time line and counters of the launch.
+// What `nvfp4 run` requests from an emulator: a time line and counters of the launch.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@
 
 namespace nvfp4_tool {
 
-// Throws UsageError naming `option` when the driver is a GPU's.
+// Throws UsageError naming `option` if the driver is a GPU's.
 void require_emulator(const support::Driver& driver, const char* option);
 
-// Every launch from here on goes into the file, which appears when `files` is committed.
+// Writes every launch from here on to the file, which appears when `files` is committed.
 class Trace {
  public:
   Trace(const support::Driver& driver, OutputFiles& files, const std::string& path);

@@ -31,7 +31,7 @@ const char* word_of_proof(int32_t proof) {
   }
 }
 
-// The fields of nvfp4_plan_info by their names.
+// The fields of nvfp4_plan_info by name.
 void report_plan(const nvfp4_plan_info& info, Report& report) {
   report["variant"] = info.variant == nullptr ? Json() : Json(info.variant);
   report["image"] = info.image == nullptr ? Json() : Json(info.image);

@@ -7,8 +7,8 @@
 
 namespace nvfp4_tool {
 
-// Runs the problem and requires the reference's bits; sums that are not exact are refused. The exit
-// code.
+// Runs the problem, requires the reference's bits and returns the exit code. Refuses problems whose
+// sums are not exact.
 int run_general(const RunOptions& options, const support::Driver& driver,
                 const support::DeviceInfo& device);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The header of a GGUF file: names, types, shapes and places of its tensors. Its settings are
-// passed over, except for the alignment that the places depend on.
+// The header of a GGUF file: names, types, shapes and offsets of its tensors. Its settings are
+// skipped, except for the alignment, on which the offsets depend.
 #include <algorithm>
 #include <set>
 
@@ -107,7 +107,7 @@ uint64_t skip_settings(Cursor& cursor, uint64_t settings) {
   return alignment;
 }
 
-// `bytes` of a type that does not matter here stays 0. `begin` is the offset in the data.
+// `bytes` stays 0 for types that do not matter here. `begin` is the offset in the data.
 TensorInfo entry_of(Cursor& cursor, const std::string& file) {
   TensorInfo tensor;
   tensor.file = file, tensor.name = cursor.text();
@@ -142,7 +142,7 @@ TensorInfo entry_of(Cursor& cursor, const std::string& file) {
   return tensor;
 }
 
-// Each tensor in its place, before the next one's.
+// Checks that each tensor ends before the next one begins.
 void place(std::vector<TensorInfo>& tensors, uint64_t start, uint64_t end, uint64_t alignment) {
   std::stable_sort(tensors.begin(), tensors.end(),
                    [](const TensorInfo& a, const TensorInfo& b) { return a.begin > b.begin; });

@@ -15,11 +15,11 @@ struct Gpu {
 
 const std::vector<Gpu>& gpus();
 
-// "9.0" and "90" are 90; throws UsageError for what is no compute capability.
+// 90 for "9.0" and "90"; throws UsageError for anything that is no compute capability.
 int32_t parse_capability(const std::string& text);
 std::string to_capability(int32_t capability);  // "9.0"
 
-// SMs of the GPU of that compute capability; those of a B200 where there is none.
+// SMs of the GPU of that compute capability, or of a B200 if there is none.
 int32_t sms_of(int32_t capability);
 
 }  // namespace nvfp4_tool

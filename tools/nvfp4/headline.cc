@@ -12,7 +12,8 @@ namespace nvfp4_tool {
 
 namespace {
 
-// One row: the task's data must be equal bit by bit, random scales must lie inside the bound.
+// One row: on the task's data all bits must be equal, with random scales errors must stay within
+// the bound.
 bool headline_row(const support::Shape& shape, const RunOptions& options,
                   const support::Driver& driver, const support::DeviceInfo& device) {
   require_memory(shape, {}, device);

@@ -12,8 +12,8 @@ namespace nvfp4_tool {
 
 namespace {
 
-// What keeps the kernels from running on a device; "" if nothing does. The library's own answer: it
-// opens the driver and loads them.
+// Why a device cannot run the kernels, or "". The library itself answers: it opens the driver and
+// loads them.
 std::string obstacle(const support::Driver& driver, int device) {
   try {
     const support::Context context(driver, device);
@@ -23,7 +23,7 @@ std::string obstacle(const support::Driver& driver, int device) {
   }
 }
 
-// True if it runs the kernels.
+// Returns whether the device runs the kernels.
 bool report_device(const support::Driver& driver, int index, const support::DeviceInfo& device,
                    Report& report) {
   const std::string capability = to_capability(device.compute_capability());
@@ -42,7 +42,7 @@ bool report_device(const support::Driver& driver, int index, const support::Devi
   return why_not.empty();
 }
 
-// True if device 0 runs the kernels.
+// Returns whether device 0 runs the kernels.
 bool report_driver(Report& report) {
   const support::Driver& driver = support::Driver::get();
   int version = 0;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr float kLargestProduct = 2688;  // of an element and its scale: 6 * 448
 
-// The tensor scale is multiplied into *alpha.
+// Multiplies the tensor scale into *alpha.
 support::Operand quantize(const Matrix& x, const std::string& name, support::Operand o,
                           float* alpha) {
   const float tensor_scale = tensor_scale_of(x, name);

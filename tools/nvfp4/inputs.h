@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The operands of a command: made by a seed, or a user's matrices quantized.
+// The operands of a command: made from a seed, or a user's matrices quantized.
 #pragma once
 
 #include <optional>
@@ -12,10 +12,10 @@
 
 namespace nvfp4_tool {
 
-// A user's matrices as they were, for the error against the product without quantization.
+// A user's original matrices, for the error against the product without quantization.
 struct Sources {
   Matrix a, b;
-  float alpha = 1.0f;  // as given, without the tensor scales
+  float alpha = 1.0f;  // as given, without tensor scales
 };
 
 // The problem without data. Refuses a layout that memory cannot have.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Whether the tensors of a layer have the types and shapes that its dialect says.
+// Checks that the tensors of a layer have the types and shapes of its dialect.
 #pragma once
 
 #include "tools/nvfp4/layers.h"

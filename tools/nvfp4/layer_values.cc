@@ -37,7 +37,7 @@ double float_of_bf16(const uint8_t* bytes) {
   return double(load<float>(reinterpret_cast<const uint8_t*>(&bits)));
 }
 
-// The value for an expert, where there may be one for all.
+// The value for an expert; a single value serves all.
 double one_of(const std::vector<double>& values, int64_t expert) {
   return values.size() == 1 ? values[0] : values[size_t(expert)];
 }
@@ -83,7 +83,7 @@ void unpack_blocks(const Layer& layer, const std::vector<uint8_t>& blocks, Matri
   }
 }
 
-// Scales as they lie to [n, k / 16].
+// Converts scales in the file's layout to [n, k / 16].
 std::vector<uint8_t> linear_scales(const Layer& layer, std::vector<uint8_t> bytes, bool tiles) {
   const int64_t n = layer.n(), k = layer.k();
   if (!tiles && layer.dialect->layout == Layout::linear) return bytes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The bytes of a layer, in one form whatever the dialect, and what they say.
+// The bytes of a layer in one form for all dialects, and statistics about them.
 #pragma once
 
 #include <array>
@@ -9,13 +9,13 @@
 
 namespace nvfp4_tool {
 
-// One matrix, of a stacked layer one expert's: the element with the lower k in the low nibble,
+// One matrix, or one expert of a stacked layer: the element with the lower k in the low nibble,
 // linear scales, a multiplier.
 struct MatrixBytes {
   int64_t n = 0, k = 0;
   std::vector<uint8_t> codes, scales;
   double tensor_scale = 1;
-  bool tiles = false;  // how the scales lay in the file
+  bool tiles = false;  // the file has 128x4 tiles
 };
 
 // Reads tensors of a checkpoint; keeps one file open.
@@ -29,26 +29,26 @@ class TensorReader {
   std::optional<DataFile> file_;
 };
 
-// Throws Refusal where a value cannot be right: a scale that is negative or not finite.
+// Throws Refusal for values that cannot be right: a scale that is negative or not finite.
 MatrixBytes read_matrix(const Layer& layer, int64_t expert, TensorReader& reader);
 // The tensor scale of the activations, if the checkpoint has one. Throws Refusal.
 std::optional<double> read_input_scale(const Layer& layer, TensorReader& reader);
-// Throws Refusal where it is not finite. Empty if there is none.
+// Throws Refusal if it is not finite. Empty if there is none.
 std::vector<double> read_pre_quant_scale(const Layer& layer, TensorReader& reader);
 
 struct Statistics {
   int64_t blocks = 0;
-  int64_t zero = 0;                     // of codes that are all 0
-  int64_t nan_over_zeros = 0;           // their scale is NaN, and would be multiplied
-  int64_t saturated = 0;                // with the largest scale, 448
-  int64_t lost = 0;                     // scale 0 over codes that are not
+  int64_t zero = 0;                     // blocks whose codes are all 0
+  int64_t nan_over_zeros = 0;           // their scale is NaN, which the product would use
+  int64_t saturated = 0;                // blocks with the largest scale, 448
+  int64_t lost = 0;                     // blocks with scale 0 and other codes than 0
   std::array<int64_t, 16> histogram{};  // of the scales' exponents, 2^-6 and below first
 };
 Statistics statistics_of(const MatrixBytes& matrix);
 
-// How many times the better explanation by rows and columns of these scales is that of the other
-// reading: 128x4 tiles that were read as linear scales, or the reverse. 0 where the two readings
-// cannot be compared: padding, or too few scales. See docs/integration.md.
+// How many times better rows and columns explain these scales in the other reading (128x4 tiles
+// read as linear scales, or the reverse). 0 if the readings cannot be compared, because of padding
+// or too few scales. See docs/integration.md.
 double other_layout_ratio(const MatrixBytes& matrix, bool read_as_tiles);
 
 }  // namespace nvfp4_tool

@@ -24,7 +24,7 @@ std::string without(const std::string& text, std::string_view end) {
   return text.substr(0, text.size() - end.size());
 }
 
-// Names of scales that several dialects share speak for the first; other tensors decide.
+// If several dialects share names of scales, those names suggest the first; other tensors decide.
 bool first_with_scales(const Dialect& dialect) {
   for (const Dialect& other : dialects()) {
     if (other.scales == dialect.scales) return &other == &dialect;
@@ -114,13 +114,13 @@ class Finder {
     if (!said["layers"].empty()) listed_.insert(file);
   }
 
-  // modelopt's ".weight_scale" is compressed-tensors' too, and comes after it.
+  // modelopt's ".weight_scale" also belongs to compressed-tensors, which is seen earlier.
   void add(const std::string& layer, std::string_view dialect) {
     std::string& known = candidates_.emplace(layer, dialect).first->second;
     if (known == "modelopt") known = dialect;
   }
 
-  // What a tensor's name and type speak for.
+  // Collects what a tensor's name and type suggest.
   void hints(const TensorInfo& tensor) {
     for (const GgufType& type : gguf_types()) {
       if (type.name != tensor.dtype || (type.refused.empty() && type.name != "NVFP4")) continue;
@@ -154,7 +154,7 @@ class Finder {
     if (!block_scales || !ends_with(name, dialect.scales) || !first_with_scales(dialect)) return;
     const std::string layer = without(name, dialect.scales);
     const TensorInfo* codes = find(layer + std::string(dialect.codes));
-    // fp8 weights have fp8 scales in some checkpoints; they are no NVFP4.
+    // In some checkpoints fp8 weights have fp8 scales. They are not NVFP4.
     if (codes && (starts_with(codes->dtype, "F8") || starts_with(codes->dtype, "I8"))) return;
     add(layer, dialect.name);
   }
@@ -187,7 +187,7 @@ class Finder {
     }
   }
 
-  // The declared one among the dialects with modelopt's names.
+  // The dialect that is declared among those with modelopt's names.
   const Dialect& dialect_for(Layer& layer, const std::string& candidate) {
     layer.declared = candidate != "modelopt";
     if (layer.declared) return dialect_of(candidate);

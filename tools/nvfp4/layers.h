@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The NVFP4 layers of a Checkpoint: which tensors make up each, in which dialect of dialects.def,
-// and whether names, types and shapes are what the dialect says. Reads no weights.
+// The NVFP4 layers of a Checkpoint: which tensors belong to each, which dialect of dialects.def it
+// is, and whether names, types and shapes match the dialect. Reads no weights.
 #pragma once
 
 #include <map>
@@ -26,15 +26,15 @@ struct Layer {
   std::optional<Refusal> refusal;
 
   const TensorInfo* at(Use use) const;
-  // Sizes of the codes; 1 expert where they have two dimensions.
+  // Sizes of the codes; 1 expert if they have two dimensions.
   int64_t experts() const, n() const, k() const;
   bool stacked() const { return codes->shape.size() == 3; }
 };
 
-// By name. Pointers are into the checkpoint.
+// Sorted by name. The pointers are into the checkpoint.
 std::vector<Layer> find_layers(const Checkpoint& checkpoint);
 
-// The file that a sentence about a tensor of a layer names.
+// The file to name in a message about a tensor of a layer.
 std::string file_of(const Checkpoint& checkpoint, const Layer& layer, const std::string& tensor);
 
 // Checks what a declaration says: JSON with "format": "nvfp4" and nothing that changes the values.

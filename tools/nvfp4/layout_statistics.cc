@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Linear scales or 128x4 tiles, by statistics: in the right reading rows and columns of the matrix
-// differ more than chance says, in the other one each row mixes the scales of many.
+// Decides by statistics between linear scales and 128x4 tiles. In the right reading rows and
+// columns of the matrix differ more than by chance; in the other one each row mixes the scales of
+// many rows.
 #include <algorithm>
 #include <cmath>
 
@@ -11,21 +12,21 @@ namespace nvfp4_tool {
 
 namespace {
 
-// Fewer scales than in 128 x 1024 elements do not tell.
+// Fewer scales than those of 128 x 1024 elements decide nothing.
 constexpr int64_t kFewest = 128 * 1024 / 16;
-// More rows do not tell more. The scales of the first rows are the first bytes in both readings,
-// since tiles along K come first.
+// More rows add nothing. The scales of the first rows are the first bytes in both readings, since
+// tiles along K come first.
 constexpr int64_t kMostRows = 1024;
 
-// log2 of a UE4M3 byte, the smallest for 0.
+// log2 of a UE4M3 byte; 0 counts as the smallest.
 double log_scale(uint8_t byte) {
   const int exponent = byte >> 3 & 15, mantissa = byte & 7;
   if (exponent == 0) return std::log2(std::max(mantissa, 1) / 512.0);
   return exponent - 7 + std::log2(1 + mantissa / 8.0);
 }
 
-// Variance between groups over variance inside them: 1 where only chance tells them apart. Item i
-// of group g is at g * step + i * stride.
+// Variance between groups divided by the variance inside them: 1 if only chance separates them.
+// Item i of group g is at g * step + i * stride.
 double between_over_inside(const std::vector<double>& values, int64_t groups, int64_t step,
                            int64_t items, int64_t stride) {
   double all = 0, between = 0, inside = 0;
@@ -58,7 +59,7 @@ double structure(const std::vector<uint8_t>& scales, int64_t rows, int64_t colum
 double other_layout_ratio(const MatrixBytes& matrix, bool read_as_tiles) {
   const int64_t rows = std::min(matrix.n, kMostRows), columns = matrix.k / 16;
   if (matrix.n % 128 != 0 || matrix.k % 64 != 0 || rows * columns < kFewest) return 0;
-  // What lay in the file, read the other way.
+  // The file's scales, read the other way.
   const std::vector<uint8_t> own(matrix.scales.begin(), matrix.scales.begin() + rows * columns);
   std::vector<uint8_t> other(own.size());
   const int32_t from = read_as_tiles ? NVFP4_SCALE_LAYOUT_LINEAR : NVFP4_SCALE_LAYOUT_128X4;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// build/nvfp4: what is here, one multiplication with its verdict, one matrix quantized.
+// build/nvfp4: information, one verified multiplication, one quantized matrix, and the other
+// commands.
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -60,7 +61,7 @@ std::string check_command(const CLI::App& app, int argc, char** argv) {
   return argc > 1 ? "" : "which command? There are " + list + "; nvfp4 --help says more";
 }
 
-// A word that no option takes stands after a colon.
+// CLI11 puts an unknown word after a colon.
 std::string complaint_of(const CLI::App& app, const CLI::ParseError& error) {
   const std::string text = error.what();
   const bool unknown = error.get_exit_code() == int(CLI::ExitCodes::ExtrasError);
@@ -70,7 +71,7 @@ std::string complaint_of(const CLI::App& app, const CLI::ParseError& error) {
   return text + suggestion(word, options_of(*app.get_subcommands().front()));
 }
 
-// Where there is no driver, the emulator does without.
+// Without a driver the emulator helps.
 std::string way_out(const support::DriverError& error) {
   const bool none = std::strncmp(error.what(), "no CUDA driver", 14) == 0;
   return none ? "; nvfp4 --emulate COMMAND needs none" : "";
@@ -119,7 +120,7 @@ int parse_and_run(int argc, char** argv) {
 int main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "--emulate") == 0) return nvfp4_tool::emulate(argv);
   const int code = parse_and_run(argc, argv);
-  // What was printed may lie in a buffer, and its device be full.
+  // Output may still be buffered, and its device full.
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
   return complain(nvfp4_tool::kFailed,
                   std::string("standard output cannot be written: ") + std::strerror(errno));

@@ -14,7 +14,7 @@ namespace nvfp4_tool {
 
 namespace {
 
-// Of a file with "name: value kB" lines; -1 where there is none.
+// Value in a file with "name: value kB" lines; -1 if there is none.
 double kilobytes_of(const char* path, const std::string& name) {
   std::ifstream file(path);
   for (std::string word; file >> word;) {
@@ -30,7 +30,8 @@ double number_in(const char* path) {
   return file >> value ? value : -1;
 }
 
-// What this process may still take: of the machine, of its control group, of its own limit.
+// Memory that this process may still use, by the limits of the machine, its control group and its
+// own.
 double free_bytes() {
   double least = std::numeric_limits<double>::infinity();
   const double machine = kilobytes_of("/proc/meminfo", "MemAvailable");
@@ -62,7 +63,7 @@ Sizes sizes_of(const support::Shape& s, const support::Gaps& gaps) {
                    span(n, row, gaps.b_ld, gaps.b_batch) / 2 + l * (m + n) * k / 16;
   sizes.d = 2 * span(m, n, gaps.d_ld, gaps.d_batch);
   sizes.dense_d = 2 * l * m * n;
-  sizes.decoded = 2.2 * n * k;  // one batch of B, as the sums in double take it
+  sizes.decoded = 2.2 * n * k;  // one batch of B, as the double sums use it
   return sizes;
 }
 
@@ -93,8 +94,8 @@ void require_memory(const support::Shape& shape, const support::Gaps& gaps,
                     const support::DeviceInfo& device) {
   const Sizes sizes = sizes_of(shape, gaps);
   const double there = device_bytes(shape, gaps);
-  // Operands and what they are compared with; D as read back and as looked at for damage; D without
-  // gaps from the device and from the reference.
+  // Operands and their references; D as read back and as checked for damage; D without gaps from
+  // the device and from the reference.
   const double here = 3 * sizes.operands + 3 * sizes.d + 3 * sizes.dense_d + sizes.decoded;
   require_memory(to_string(shape), device.emulated() ? here + there : here);
   if (device.emulated() || there <= double(device.memory)) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Bytes that a command will need, asked for before the first is touched.
+// Memory that a command will need, checked before any is touched.
 #pragma once
 
 #include <string>
@@ -14,11 +14,11 @@ std::string to_bytes(double bytes);  // "16.0 GiB"
 // Buffers of a problem on the device: codes, scales and D with the gaps between them.
 double device_bytes(const support::Shape& shape, const support::Gaps& gaps);
 
-// Throws std::runtime_error with a sentence and the bytes where a run of the problem does not fit
-// the device's memory, or this machine's, where an emulated device lives as well.
+// Throws std::runtime_error with a message and the bytes if a run of the problem does not fit the
+// device's memory or this machine's, in which an emulated device lives too.
 void require_memory(const support::Shape& shape, const support::Gaps& gaps,
                     const support::DeviceInfo& device);
-// The same for a command that only computes here.
+// The same for a command that computes only on this machine.
 void require_memory(const std::string& what, double bytes);
 
 }  // namespace nvfp4_tool

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What was probably meant by a word that is none.
+// A suggestion for a misspelt word.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace nvfp4_tool {
 
-// The word that takes the fewest letters inserted, left out, exchanged or swapped with their
-// neighbour; "" where that is more than two of them and more than a third.
+// The word that needs the fewest letters inserted, left out, replaced or swapped with their
+// neighbour; "" if that is more than two of them and more than a third.
 std::string nearest(const std::string& word, const std::vector<std::string>& words);
 
 }  // namespace nvfp4_tool

@@ -23,7 +23,7 @@ constexpr size_t kLongestHeader = 4096;
   throw UsageError(name + ": " + why);
 }
 
-// What a file without NumPy's magic is, as far as its first bytes say.
+// Describes a file without NumPy's magic by its first bytes.
 std::string kind_of(std::string_view start) {
   const std::string wanted = "; a matrix comes as .npy, from numpy.save";
   if (start.empty()) return "is empty" + wanted;
@@ -84,7 +84,7 @@ struct Layout {
   bool columns_first;  // Fortran's order
 };
 
-// What NumPy calls a type, and what to do about it.
+// NumPy's name of a type, and what to do about it.
 std::string type_refusal(const std::string& type) {
   const std::string cast = ": expected fp32 or fp16; x.astype(numpy.float32) makes them so";
   if (type == ">f4" || type == ">f2") return "holds big-endian values (" + type + ")" + cast;
@@ -116,7 +116,7 @@ Layout layout_of(const std::string& header, const std::string& name) {
   return {f32 ? 4u : 2u, sizes[0], sizes[1], columns_first};
 }
 
-// How many values there are before anything is allocated: the header may say what it likes.
+// Counts the values before anything is allocated, because the header may say anything.
 size_t count_values(std::istream& file, const Layout& layout, const std::string& name) {
   const auto first = file.tellg();
   file.seekg(0, std::ios::end);
@@ -161,9 +161,9 @@ Matrix load_npy(const std::string& path) {
   return read_npy(file, path);
 }
 
-// Written here and not by a library: xtensor's reader answers a broken header with undefined
-// behaviour, takes a length byte above 127 for a negative one and multiplies sizes without a look
-// at overflow (0.24; test/fuzz/npy.cc found all three).
+// Written here instead of using a library: xtensor's reader has undefined behaviour for a broken
+// header, takes a length byte above 127 as negative, and multiplies sizes without checking for
+// overflow (0.24; test/fuzz/npy.cc found all three).
 Matrix read_npy(std::istream& file, const std::string& name) {
   const Layout layout = layout_of(header_of(file, name), name);
   std::vector<float> values = values_of(file, layout, name);

@@ -14,13 +14,13 @@ struct Matrix {
   std::vector<float> values;  // row-major
 };
 
-// fp32 or fp16, two dimensions; throws UsageError otherwise. `name` is for its sentence.
+// fp32 or fp16 with two dimensions; throws UsageError otherwise. `name` is for the message.
 Matrix load_npy(const std::string& path);
 Matrix read_npy(std::istream& file, const std::string& name);
 
 class OutputFiles;
 
-// Any shape, values in C's order; there once `files` is committed.
+// Any shape, values in C order. The file appears when `files` is committed.
 void save_npy(OutputFiles& files, const std::string& path, const std::vector<size_t>& shape,
               const std::vector<float>& values);
 void save_npy(OutputFiles& files, const std::string& path, const std::vector<size_t>& shape,

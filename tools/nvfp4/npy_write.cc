@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// numpy.lib.format, version 1.0, for little-endian machines, as both directions are written here.
+// numpy.lib.format, version 1.0, for little-endian machines.
 #include "tools/nvfp4/npy.h"
 #include "tools/nvfp4/output_files.h"
 

@@ -13,8 +13,9 @@ namespace nvfp4_tool {
 
 namespace {
 
-// Help without what excludes what: an error says so, and the list would hide the options. CLI11 2.5
-// and later fill paragraphs, which would run an example into the next, and leave out "Usage".
+// Help without mutual exclusions: errors mention them, and the list would hide the options. CLI11
+// 2.5 and later fill paragraphs, which would join an example to the next one, and leave out
+// "Usage".
 class Help : public CLI::Formatter {
  public:
   Help() {
@@ -45,7 +46,7 @@ class Help : public CLI::Formatter {
 template <typename Value>
 using Choices = std::map<std::string, Value>;
 
-// A value by name, one of a few.
+// A value chosen by name.
 template <typename Value>
 CLI::Option* add_choice(CLI::App& app, const std::string& name, Value& value,
                         const Choices<Value>& choices, const std::string& first,
@@ -179,7 +180,7 @@ CLI::Option* add_format(CLI::App& app, int32_t& format) {
                              "of what is quantized: UE4M3 scales per 16, UE8M0 per 32 or 16");
 }
 
-// What describes a problem but for its data: options of run and explain, as in a replay line.
+// The options of run and explain that describe a problem except for its data, as in a replay line.
 std::vector<CLI::Option*> add_problem(CLI::App& app, RunOptions& options) {
   const auto size = [&](const char* name, int64_t& value, const char* text) {
     return app.add_option(name, value, text)->check(sizes())->capture_default_str();

@@ -21,7 +21,7 @@ namespace {
   throw std::runtime_error(path + ": cannot be written: " + std::strerror(error));
 }
 
-// A signal that would end the program waits while this lives.
+// Signals that would end the program wait while this object exists.
 class NoSignals {
  public:
   NoSignals() {
@@ -35,7 +35,7 @@ class NoSignals {
   sigset_t before_;
 };
 
-// Where a symbolic link points to, so that it stays one.
+// Target of a symbolic link, so that the link stays one.
 std::string target_of(const std::string& path) {
   std::error_code error;
   const auto target = std::filesystem::canonical(path, error);
@@ -91,7 +91,7 @@ void OutputFiles::write(const std::string& path, const std::vector<std::string_v
   if (descriptor < 0) fail(path, errno);
   try {
     for (const std::string_view part : parts) write_all(descriptor, part, path);
-    // A disk may find out late that it is full. What cannot be synchronised says EINVAL.
+    // A disk may notice late that it is full. What cannot be synchronised returns EINVAL.
     if (fsync(descriptor) != 0 && errno != EINVAL && errno != EROFS) fail(path, errno);
   } catch (...) {
     close(descriptor);

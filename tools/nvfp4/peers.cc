@@ -40,7 +40,7 @@ std::optional<Times> Peers::time(GemmType type, const support::Shape& s) const {
   return times(best);
 }
 
-// Its batches would be others than ours.
+// cuBLASLt's batches would not be ours.
 std::vector<Peers::Row> Peers::time(const support::Shape& shape) const {
   std::vector<Row> rows;
   for (const GemmType type : types_) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What others take for the same shapes: cuBLASLt, where it is installed.
+// Times of other libraries for the same shapes: cuBLASLt, if it is installed.
 #pragma once
 
 #include <memory>
@@ -21,11 +21,11 @@ class Peers {
   // "cuBLASLt 130100", or why there is none.
   std::string names() const;
 
-  // Of the types that the device multiplies: fp16 and fp8, from 10.0 on NVFP4. Empty times where
-  // it does not do this shape, or where there is no cuBLASLt.
+  // One row per type that the device multiplies: fp16 and fp8, and NVFP4 from 10.0 on. No times if
+  // cuBLASLt is missing or refuses the shape.
   struct Row {
     support::GemmType type;
-    std::optional<Times> times;  // of the best of its first eight proposals, timed once more
+    std::optional<Times> times;  // the best of its first eight proposals, timed again
   };
   std::vector<Row> time(const support::Shape& shape) const;
 

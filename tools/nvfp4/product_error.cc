@@ -11,7 +11,7 @@ namespace nvfp4_tool {
 
 namespace {
 
-// Eight sums side by side, which the compiler turns into vectors.
+// Eight independent sums, which the compiler vectorises.
 double dot(const float* a, const float* b, int64_t k) {
   double sums[8] = {};
   for (int64_t i = 0; i < k; i += 8) {  // K is a multiple of 16

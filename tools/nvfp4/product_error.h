@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What quantization cost: D against the product of the matrices as they were.
+// The cost of quantization: D against the product of the original matrices.
 #pragma once
 
 #include <cstdint>

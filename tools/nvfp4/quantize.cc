@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// nvfp4 quantize: a matrix of a .npy file to codes, scales and the tensor scale, three .npy files.
+// nvfp4 quantize: converts a matrix from an .npy file to codes, scales and the tensor scale, three
+// .npy files.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -24,7 +25,7 @@ struct Quantized {
   std::vector<uint8_t> codes, scales;
 };
 
-// The matrix as the library's descriptor, with one scale for each row that is made or read.
+// The matrix as the library's descriptor, with a scale for each row, which is made or read.
 nvfp4_quantize_desc by_rows(const std::vector<float>& values, const Matrix& x, Quantized& q,
                             int32_t layout, int32_t mode) {
   nvfp4_quantize_desc desc{};
@@ -87,7 +88,7 @@ std::vector<size_t> scale_shape(const Matrix& x, int32_t layout) {
 
 int quantize(const QuantizeOptions& options) {
   const Matrix x = load_npy(options.path);
-  // Codes and scales, and the values that they stand for.
+  // Codes and scales, and the values that they represent.
   require_memory(options.path, (0.5 + 1.0 / 16 + sizeof(float)) * double(x.values.size()));
   Quantized q = quantized(x, options);
   OutputFiles files;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kElementsAtOnce = 1 << 22;
 
-// A part of the rows of a matrix in 16 or 32 bits.
+// Some rows of a matrix in 16 or 32 bits.
 class Rows {
  public:
   Rows(const TensorInfo& tensor, int64_t expert, int64_t rows, int64_t k, TensorReader& reader)

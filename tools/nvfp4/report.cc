@@ -17,7 +17,7 @@ void Report::line(const char* key, const char* format, ...) {
 }
 
 void Report::finish() {
-  // File names and driver texts may be no UTF-8: such bytes are replaced.
+  // File names and driver texts may be invalid UTF-8; such bytes are replaced.
   const auto replace = Json::error_handler_t::replace;
   if (as_json_) std::printf("%s\n", values_.dump(2, ' ', false, replace).c_str());
 }

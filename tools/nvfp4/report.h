@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a command has to say, for people or for programs (--json).
+// The output of a command, for people or for programs (--json).
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -151,7 +151,7 @@ int run(const RunOptions& options) {
     throw UsageError("--k: " + std::to_string(options.shape.k) + " is not a multiple of " +
                      std::to_string(block));
   }
-  // Arguments and files first: they are wrong with or without a driver.
+  // Arguments and files come first: they are wrong with or without a driver.
   const support::Gaps gaps = gaps_of(options);
   const bool own = !options.a_path.empty();
   if (is_general(fields_of(options))) refuse_with_epilogue(options);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The header of a safetensors file: 8 bytes with the length of a JSON object, that object, then the
-// tensors' bytes one after the other without gaps. Refused where the package safetensors refuses
-// it, since whatever else it says would be read as weights.
+// tensors' bytes without gaps. Files that the package safetensors refuses are refused here too,
+// since anything else would be read as weights.
 #include <algorithm>
 
 #include "tools/nvfp4/strict_json.h"
@@ -11,7 +11,7 @@ namespace nvfp4_tool {
 
 namespace {
 
-// The most that the package safetensors reads; the header of 100,000 tensors has a tenth of it.
+// The largest header that the package safetensors reads; 100,000 tensors need a tenth of it.
 constexpr uint64_t kMostHeader = 100'000'000;
 
 int bits_of(const std::string& dtype) {
@@ -77,7 +77,8 @@ TensorInfo entry_of(const std::string& file, const std::string& name, const Stri
   return tensor;
 }
 
-// In the order of their bytes, which follow each other from 0 to `size`, all `start` bytes later.
+// Sorts tensors by their bytes, which must be contiguous from 0 to `size`, and adds `start` to
+// their offsets.
 void place(std::vector<TensorInfo>& tensors, uint64_t start, uint64_t size) {
   std::sort(tensors.begin(), tensors.end(), [](const TensorInfo& a, const TensorInfo& b) {
     return std::make_pair(a.begin, a.bytes) < std::make_pair(b.begin, b.bytes);

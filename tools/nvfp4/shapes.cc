@@ -26,7 +26,7 @@ support::Shape shape_of(const std::string& text) {
   return s;
 }
 
-// One shape a line; empty lines and those that begin with # are left out.
+// One shape per line; empty lines and lines that begin with # are skipped.
 void read_list(const std::string& path, std::vector<support::Shape>* shapes) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {

@@ -13,7 +13,7 @@ constexpr int kDeepest = 16;
 }  // namespace
 
 StrictJson parse_strict(const std::string& text) {
-  std::vector<std::set<std::string>> keys;  // of the objects around the place
+  std::vector<std::set<std::string>> keys;  // keys of the enclosing objects
   using Event = StrictJson::parse_event_t;
   const auto watch = [&keys](int depth, Event event, StrictJson& parsed) {
     if (depth > kDeepest) throw std::runtime_error("JSON nested too deeply");

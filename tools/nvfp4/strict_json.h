@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// JSON from a file that nobody vouches for: equal keys and deep nesting are refused.
+// JSON from an untrusted file: duplicate keys and deep nesting are refused.
 #pragma once
 
 #include <nlohmann/json.hpp>

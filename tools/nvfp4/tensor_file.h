@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tensors in safetensors and GGUF files: their headers, checked before anything is believed, and
-// their bytes, read where they are asked for.
+// Tensors in safetensors and GGUF files: headers, which are checked before use, and bytes, which
+// are read on demand.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace nvfp4_tool {
 
-// Where a tensor is. dtype as the file calls it, shape with the fastest dimension last.
+// Location of a tensor. dtype is the file's word; the fastest dimension of the shape is last.
 struct TensorInfo {
   std::string name, file, dtype;
   std::vector<int64_t> shape;
@@ -34,7 +34,7 @@ class DataFile {
   DataFile& operator=(const DataFile&) = delete;
 
   uint64_t size() const { return size_; }
-  // Throws FormatError where the file ends before.
+  // Throws FormatError if the file is shorter.
   std::vector<uint8_t> read(uint64_t begin, uint64_t bytes) const;
 
  private:
@@ -48,7 +48,7 @@ struct Header {
   std::map<std::string, std::string> metadata;
 };
 
-// These throw FormatError with the file and why.
+// These functions throw FormatError with the file and the reason.
 Header read_safetensors(const std::string& path);
 Header read_gguf(const std::string& path);
 
@@ -61,7 +61,7 @@ struct Checkpoint {
   std::vector<std::pair<std::string, std::string>> broken;  // file, why
 };
 
-// Throws UsageError where the path is no such file and has none.
+// Throws UsageError if the path neither is nor contains such a file.
 Checkpoint open_checkpoint(const std::string& path);
 
 }  // namespace nvfp4_tool

@@ -11,11 +11,11 @@ namespace nvfp4_tool {
 
 namespace {
 
-constexpr int kLaunches = 20;  // of a graph, at least
+constexpr int kLaunches = 20;  // at least, per graph
 constexpr int64_t kMostCopies = 128;
 
-// Three times the L2 pass before a copy of the operands comes back, so that it is cold; not of
-// operands so small that it would take more than kMostCopies.
+// So many copies that three times the L2 passes before one is used again, so that it is cold. Very
+// small operands would need more than kMostCopies.
 int count_copies(const support::Driver& driver, const support::Shape& shape) {
   int l2 = 0;
   driver.check(driver.cuDeviceGetAttribute(&l2, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 0),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A shape's operands on the device, on which each variant is timed with cold weights.
+// A shape's operands on the device, where each variant is timed with cold weights.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ class TimedShape {
  public:
   TimedShape(const support::Driver& driver, const RunOptions& options, uint64_t workspace_bytes);
 
-  // Each in turn, graphs of launches on copies that take turns. "": the planner's choice.
+  // Times the variants interleaved, by graphs of launches that rotate over copies. "": the
+  // planner's choice.
   std::vector<Measured> time(const std::vector<std::string>& variants, int replays);
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// nvfp4 tune: per shape, the variants that give the planner's bits, measured; a table of those that
-// win, or one of every variant beside the planner's prediction.
+// nvfp4 tune: for each shape, times of the variants that give the planner's bits; a table of those
+// that win, or one of every variant beside the planner's prediction.
 #include <algorithm>
 #include <cstdio>
 #include <optional>
@@ -41,7 +41,7 @@ struct Tuned {
   std::optional<Measured> won;
 };
 
-// Screened briefly, then the fastest few at length beside the planner's choice.
+// Times all briefly, then the fastest few and the planner's choice for longer.
 Tuned measure(const Driver& driver, const RunOptions& options, const Candidates& candidates,
               bool any_bits) {
   const std::string shape = to_string(options.shape);
@@ -62,7 +62,7 @@ Tuned measure(const Driver& driver, const RunOptions& options, const Candidates&
   return tuned;
 }
 
-// Every variant; first briefly, then the fastest and the planner's choice at length.
+// Times every variant briefly, then the fastest and the planner's choice for longer.
 std::vector<EveryRow> measure_every(const Driver& driver, const RunOptions& options,
                                     const Candidates& candidates) {
   const std::string shape = to_string(options.shape);
@@ -149,7 +149,7 @@ std::vector<support::Shape> shapes_of(const TuneOptions& options) {
   return shapes;
 }
 
-// One shape after the other; what wins goes into the table.
+// Handles one shape after the other and collects the winners in a table.
 class Tuner {
  public:
   Tuner(const TuneOptions& options, const Driver& driver, const support::DeviceInfo& device)

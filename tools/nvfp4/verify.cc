@@ -62,8 +62,7 @@ std::string share(int64_t part, int64_t all, const char* what) {
 
 }  // namespace
 
-// The caches are filled with other data before each, as the inputs of a layer
-// are cold.
+// Other data fill the caches before each run, because the inputs of a layer are cold.
 Times time_on_device(const Driver& driver, const std::function<void()>& enqueue) {
   const support::DeviceBuffer eviction(driver, size_t(512) << 20);
   Stopwatch watch(driver);
