@@ -62,7 +62,7 @@ class Clocks {
   support::Global array_;
 };
 
-// Of one launch: clocks since the CTA's start, over all its CTAs, and the span of the grid.
+// One launch: clock cycles since a CTA's start, over all its CTAs, and the span of the grid.
 struct Sample {
   double span_us = 0, mhz = 0;
   std::vector<double> median_of, max_of;

@@ -11,8 +11,9 @@
 
 namespace bench {
 
-// Of one verified shape; 0 = not measured. pdl_us: a graph like that of `us`, each launch with
-// NVFP4_PDL_ON_STATIC_WEIGHTS: it starts, and loads weights, before the one before has ended.
+// Times of one verified shape; 0 = not measured. pdl_us: a graph like that of `us`, whose launches
+// have NVFP4_PDL_ON_STATIC_WEIGHTS, so each starts and loads weights before the previous one has
+// ended.
 struct Ours {
   std::string variant;
   double a_bytes = kQuantizedBytes;  // of an element of A

@@ -21,7 +21,7 @@ inline double quantile(std::vector<double> samples, double q) {
 }
 inline double median(const std::vector<double>& samples) { return quantile(samples, 0.5); }
 
-// Of an element with its share of a scale, and of one that is not quantized.
+// Bytes of an element with its share of a scale, and of an element that is not quantized.
 constexpr double kQuantizedBytes = 0.5625, kHalfBytes = 2;
 
 // What must move at least once: elements, one scale per 16 quantized ones, D in fp16.

@@ -218,7 +218,7 @@ std::vector<std::unique_ptr<CublasGemm>> screened(const GpuOptions& options, con
   return gemms;
 }
 
-// Of some weights: the problem, and, where they are asked for, the same with halves of tokens.
+// The problem for some weights, and on request the same with 16-bit tokens.
 class Problems {
  public:
   Problem main, f16, bf16;

@@ -11,7 +11,7 @@ namespace bench {
 
 class Nvml {
  public:
-  // Of the device with this ordinal. Where there is no such library, every answer is empty.
+  // For the device with this ordinal. If there is no such library, every answer is empty.
   Nvml(const support::Driver& driver, CUdevice device);
 
   int sm_mhz() const;  // now; 0: not known

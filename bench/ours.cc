@@ -83,7 +83,7 @@ void verify_rows(const Problem& problem, const std::vector<uint16_t>& d) {
     throw std::runtime_error(to_string(problem.shape) + " is wrong: " + verdict.first_difference);
 }
 
-// Of each element of all, the next that is checked.
+// For each element, the next one that is checked.
 std::vector<size_t> next_of(const std::vector<int64_t>& checked, int64_t all) {
   std::vector<size_t> next;
   for (int64_t i = 0; i < all; ++i)

@@ -13,7 +13,7 @@ LINES = [("us", "libnvfp4gemm", "o-"), ("fp16_us", "cuBLASLt fp16", "s--"),
 # With more pairs (N, K) than this a picture has their medians.
 MOST_PAIRS = 6
 
-# Of many layers: what is compared, in which colour, and with which yardstick.
+# For many layers: what is compared, in which colour, and with which yardstick.
 SPEED_UPS = [("w4a16_bf16_us", "bf16_best_us", "bf16 tokens, against bf16", "C0",
               "w4a16_bf16_roofline_us"),
              ("us", "fp16_best_us", "NVFP4 tokens, against fp16", "C1", "roofline_us"),

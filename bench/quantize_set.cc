@@ -33,7 +33,7 @@ size_t scale_bytes(const QuantizeSet::Problem& p) {
   return nvfp4_scale_bytes(p.rows, p.k, kLayout);
 }
 
-// Of the largest finite element, as the header says.
+// Tensor scale from the largest finite element, as the header says.
 float scale_of(const std::vector<float>& x) {
   float largest = 0;
   for (const float f : x)

@@ -73,7 +73,7 @@ __device__ inline uint4 shuffle_xor_1(const uint4& v) {
                     __shfl_xor_sync(0xFFFFFFFF, v.z, 1), __shfl_xor_sync(0xFFFFFFFF, v.w, 1));
 }
 
-// Of the eight chunks of a sub-tile's row, piece j has 4 (j % 2) .. 4 (j % 2) + 3. Its lane
+// Among the eight chunks of a sub-tile's row, piece j has 4 (j % 2) .. 4 (j % 2) + 3. Its lane
 // receives 2 i + j % 2, so that a store of the warp fills sectors of 32 bytes; half-filled sectors
 // would be written twice.
 __device__ inline void deal_out_chunks(uint32_t j, uint4 (&chunks)[4]) {

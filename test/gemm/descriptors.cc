@@ -44,7 +44,7 @@ std::vector<uint64_t> golden_columns(const std::string& tile, const std::string&
 TEST_CASE("the kernel's operand descriptors are CUTLASS's") {
   size_t compared = 0;
   for (const auto& row : golden("smem_desc_ab_cutlass.csv", 80)) {
-    // Of 1-SM tiles, stage 0, as where a stage starts is each kernel's own choice.
+    // Only stage 0 of single-CTA tiles: each kernel chooses where its other stages start.
     const uint32_t address = uint32_t(number(row[1]) + 32 * number(row[3]));
     CAPTURE(row[0], row[1], row[3]);
     CHECK((nvfp4::operand_descriptor(address) | ignored_lead) == number(row[4]));

@@ -178,7 +178,7 @@ TEST_CASE("scalars on the device are any numbers, -0, NaN and infinity among the
   }
 }
 
-// Of C not even the memory is there.
+// C has not even memory.
 TEST_CASE("beta = 0 does not read C, wherever beta lies", "[epilogue]") {
   USE_GPU(gpu);
   for (const float beta : {0.0f, -0.0f}) {

@@ -144,7 +144,7 @@ inline int64_t tile_tokens(const std::string& variant) { return tile_of(variant)
 inline int64_t tile_weights(const std::string& variant) { return tile_of(variant).weights; }
 inline int64_t tile_ctas(const std::string& variant) { return tile_of(variant).ctas; }
 
-// Of tokens that are not quantized: the variant and their type.
+// A variant for 16-bit tokens, and their type.
 struct HalfVariant {
   const char* name;
   int32_t type;

@@ -92,8 +92,7 @@ TEST_CASE("a captured run gives the reference's bits at every replay, with new d
   gpu.driver.check(gpu.driver.cuMemcpyHtoD(reinterpret_cast<CUdeviceptr>(gemm.desc.a),
                                            mixed.a.codes.data(), mixed.a.codes.size()),
                    "cuMemcpyHtoD");
-  // Of so few bytes the copy returns once they are staged, and the recorder's stream waits for
-  // none.
+  // A copy of so few bytes returns once they are staged, and the recorder's stream waits for none.
   gpu.driver.check(gpu.driver.cuCtxSynchronize(), "cuCtxSynchronize");
   recorder.launch();
   const auto verdict = support::compare_bits(mixed.shape, gemm.d(), support::reference(mixed));

@@ -143,7 +143,7 @@ class DeviceGrouped {
     return {first, first + a.halves.size() * 2};
   }
 
-  // Of another device than these tests' there is none, and none is asked for.
+  // On other devices than those of these tests no workspace exists, and none is requested.
   void add_workspace(const Gpu& gpu) {
     uint64_t bytes = 0;
     if (nvfp4_grouped_workspace_bytes(&grouped, gpu.info.compute_capability(), &bytes) != 0) return;

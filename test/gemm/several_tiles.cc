@@ -32,8 +32,8 @@ Problem several(const char* variant, int64_t pairs, int64_t k, int64_t l = 1) {
   const char* variant = GENERATE(from_range(gemm_test::taken<const char*>( \
       {"sm90_128x128x256/1", "sm90_128x192x256/1", "sm90_128x256x256/1"})))
 
-// Of one stage, which is less than a CTA asks for ahead; of two, the second cut short; on a GPU
-// also of so many that the rings wrap within a tile. A CTA has six tiles or seven.
+// K of one k-block, which is less than a CTA loads in advance; of two, the second with a K tail; on
+// a GPU also of so many that the rings wrap within a tile. A CTA has six or seven tiles.
 TEST_CASE("a CTA of 9.0 computes one tile after the other", "[tiles]") {
   USE_FEW_SMS(gpu);
   for (const int64_t k : {64, 448, 2112}) {

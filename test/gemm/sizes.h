@@ -64,7 +64,7 @@ inline int64_t k_twice_round(const std::string& variant) {
   return 2 * (2 * ring_stages(variant) + 1) * stage - stage * 3 / 4;
 }
 
-// Of m tokens those that fill a tile and begin another.
+// As many of m tokens as fill a tile and begin another.
 inline int64_t few_tokens(const Gpu& gpu, const char* variant, int64_t m) {
   return gpu.small() && !everything() ? std::min(m, 2 * tile_tokens(variant) + 1) : m;
 }

@@ -77,7 +77,7 @@ TEST_CASE("equal tokens give equal bits wherever they lie in a tile of 9.0", "[s
 
 TEST_CASE("nineteen stages in three parts", "[sm90]") {
   USE_GPU_OF_FAMILY(gpu, 9);
-  // 32 tiles: clusters of four do not all run at once. Of 16 tokens the last CTA stores four.
+  // 32 tiles: clusters of four do not all run at once. With 16 tokens the last CTA stores four.
   const char* variant = GENERATE("sm90_64x1x256", "sm90_64x16x256");
   const int64_t m = gemm_test::tile_tokens(variant);
   const Problem problem = forced(variant, make_problem({m, 2048, 4864}, Data::exact, 908));

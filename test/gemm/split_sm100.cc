@@ -149,8 +149,8 @@ TEST_CASE("shared sums of 10.x reach every epilogue", "[split][epilogue]") {
   }
 }
 
-// Of each part: its fillings once; and of the tile's sums the rows of others, as far as they exist,
-// in fours.
+// Each K partition loads its k-blocks once, and sends the rows of other CTAs that exist, rounded up
+// to four.
 TEST_CASE("CTAs of 10.x that share K load it once and exchange no four rows that are not there",
           "[split][count]") {
   USE_GPU_OF_FAMILY(gpu, 10);

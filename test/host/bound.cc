@@ -103,7 +103,7 @@ Problem cancelling(int64_t k, uint64_t seed) {
     }
     o->set_code(0, 0, 0, 7);
     o->set_code(0, 0, k - 1, o == &p.a ? 7 : 15);
-    // Of one sign, as cutting is.
+    // All values have one sign, as truncation errors do.
     for (int64_t i = 16; i < last * 16; ++i) o->set_code(0, 0, i, uint8_t(o->code(0, 0, i) & 7));
   }
   return p;

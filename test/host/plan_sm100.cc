@@ -136,7 +136,7 @@ TEST_CASE("On 10.x a device of an odd number of SMs gets whole pairs") {
   CHECK(nvfp4::count_ctas(plan, 1) == 2);
 }
 
-// Of a dimension in a tensor map.
+// The limit of a dimension's stride in a tensor map.
 TEST_CASE("On 10.x scales whose batches are 2^40 bytes apart are for other tiles") {
   nvfp4_gemm_desc g = dense({4096, 4096, 4096});
   g.l = 2;

@@ -52,7 +52,7 @@ struct Count {
   uint64_t tried = 0, wrong = 0;
 };
 
-// Of every code's boundary, at a step of that significand.
+// Tries the neighbours of every code's boundary, for a step of that significand.
 void try_elements(uint32_t significand, Count* count) {
   const float step = float_of(0x3F800000 | significand), reciprocal = 1 / step;
   for (const float boundary : {0.25f, 0.75f, 1.25f, 1.75f, 2.5f, 3.5f, 5.0f}) {

@@ -100,7 +100,7 @@ Result chained(Desc g, const Type& type, int32_t layout, int32_t rule, float t) 
   return d;
 }
 
-// Of scales in 128x4 those that exist; linear ones all do.
+// The scales that exist: 128x4 tiles also have padding, linear scales have none.
 Bytes without_padding(const Result& d, const Type& type, int32_t layout) {
   const int64_t k = type.format == NVFP4_OPERAND_FORMAT_MXFP4 ? kN / 2 : kN;
   Bytes all;

@@ -13,8 +13,8 @@ import check_english
 CODE = re.compile(r"\.(c|cc|h|cu|cuh|py|sh|mk|rs)$|^Makefile$")
 # Others' text, or text that a test made: as it came.
 AS_IT_CAME = re.compile(r"^bench/results/|/golden/|\.inputs$")
-# Of a line in CODE. Tables may be wider: what clang-format is told to leave alone, make's help, and
-# raw strings, whose lines are PTX instructions.
+# Limit for a line in CODE. Tables may be wider: what clang-format is told to leave alone, make's
+# help, and raw strings, whose lines are PTX instructions.
 COLUMNS = 100
 TABS = re.compile(r"(^|/)(Makefile|rules)$|\.(mk|md|awk)$")
 

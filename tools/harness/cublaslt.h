@@ -12,7 +12,7 @@
 
 namespace support {
 
-// Of A and B. D is bf16 where they are, else fp16; sums are fp32.
+// Type of A and B. D is bf16 where they are, otherwise fp16; sums are fp32.
 enum class GemmType { f16, bf16, e4m3, nvfp4 };
 const char* to_string(GemmType type);
 

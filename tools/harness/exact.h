@@ -11,7 +11,7 @@
 
 namespace support {
 
-// Of one element of D, before alpha.
+// One element of D, before alpha.
 struct Sum {
   double exact = 0;      // sum of a * scale_a * b * scale_b
   double magnitude = 0;  // S: the same sum over absolute values

@@ -73,7 +73,7 @@ size_t bytes_of_d(int32_t type, int64_t elements) {
   return size_t(scale_block_of_d(type) != 0 ? elements / 2 : elements * bytes_of_type(type));
 }
 
-// Of one batch, with 16 more before the next.
+// Bytes of one batch, with a gap of 16 before the next.
 int64_t stride_of_d_scales(const GeneralProblem& p) {
   const Shape& s = p.operands.shape;
   const EpilogueFields& f = p.fields;
@@ -403,7 +403,7 @@ std::string DeviceGeneral::damage() const {
 
 namespace {
 
-// Of codes and scales.
+// Compares codes and scales.
 std::string first_different_byte(const GeneralProblem& p, const std::vector<uint8_t>& got,
                                  const std::vector<uint8_t>& want) {
   const auto at = std::mismatch(got.begin(), got.end(), want.begin());

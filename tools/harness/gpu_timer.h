@@ -29,8 +29,8 @@ class GpuTimer {
   // Microseconds per launch: `calls` launches recorded as a graph once, replayed `replays` times,
   // each replay a sample between two events. Two replays warm up.
   std::vector<double> graph(const Launch& launch, int calls, int replays);
-  // Of each series as graph() has it, a replay of each in turn: what the clock does, it does to
-  // all.
+  // Times of each series as graph() has it, a replay of each in turn, so that the clock affects all
+  // equally.
   std::vector<std::vector<double>> interleaved(const std::vector<Series>& all, int replays);
   // The same launches enqueued one by one each time.
   std::vector<double> plain(const Launch& launch, int calls, int replays);

@@ -29,7 +29,7 @@ std::vector<Way> ways();
 std::vector<Shape> forecast_shapes();
 Forecast forecast(const Machine& machine, const Shape& shape);
 
-// Of a kernel and shape: the resource that binds.
+// The resource that binds a kernel and shape.
 std::string binding(const Machine& machine, const Kernel& kernel, const Shape& shape);
 
 }  // namespace model

@@ -17,7 +17,8 @@ std::vector<Comparison> measured_spans(const Machine& machine, const std::string
 std::vector<Comparison> measured_launches(const Machine& machine, const std::string& gpu,
                                           const std::string& clocks, bool programmatic);
 
-// Of many comparisons: the median of |predicted / measured - 1|, and the share of them within 20 %.
+// Over many comparisons: the median of |predicted / measured - 1|, and the share of them within 20
+// %.
 struct Errors {
   double median = 0, within_20 = 0, bias = 0;
 };

@@ -30,8 +30,8 @@ struct Kernel {
   int ahead = 0;   // stages asked for beyond those that have arrived; 0: all
   Operand weights, tokens;
 
-  // Clocks. Of a stage: what the matrix unit takes, what its thread issues, and what is behind the
-  // last product until its slot is free.
+  // Clock cycles. For a k-block: the matrix unit's time, its thread's time to issue, and the time
+  // from the last product until its stage is free.
   double stage_clocks = 0, issue_clocks = 0, latency_clocks = 0;
   double start_clocks = 0, epilogue_clocks = 0;
   double stored_bytes = 0;  // by a CTA, of D

@@ -155,7 +155,7 @@ class Simulation {
     push(now + ns(m_.setup + k_.start_clocks) + m_.map_fetch, u, Event::kAsk, 0);
   }
 
-  // Of a launch that is no programmatic one, beyond the end of the launch before.
+  // A launch that is not programmatic starts after the end of the launch before.
   bool may_start(double now, size_t u) {
     const int64_t launch = next_work_ / works_;
     if (many_.programmatic || launch == 0) return true;

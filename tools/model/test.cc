@@ -249,8 +249,8 @@ TEST_CASE("a tile's end takes what the machine code says of its way", "[model]")
   REQUIRE(plain.size() == 4);
   for (size_t i = 0; i < plain.size(); ++i) {
     INFO(plain[i].name);
-    // Of each 32 tokens: a conversion, a store of 32 rows; not less than the sums' way out of
-    // tensor memory.
+    // For each 32 tokens a conversion and a store of 32 rows; not less than the time to read the
+    // sums from tensor memory.
     CHECK(plain[i].epilogue_clocks >= double(plain[i].tile_tokens) / 32 * 2 * kB200.load_drain);
     // A bias, factors and another type cost nothing.
     CHECK(engine[i].epilogue_clocks <= plain[i].epilogue_clocks);

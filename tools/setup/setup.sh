@@ -114,7 +114,7 @@ works() {
   return $ok
 }
 # Headers newer than nvcc: it refuses g++ 16 by its number, and declares rsqrt otherwise than glibc
-# 2.42 does for GNU's programs. Of kernels the host compiler preprocesses the text and no more.
+# 2.42 does for GNU's programs. The host compiler only preprocesses the kernels' text.
 newer_host='-allow-unsupported-compiler -U_GNU_SOURCE'
 found= words=
 try() {

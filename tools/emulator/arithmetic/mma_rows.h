@@ -69,8 +69,8 @@ EMU_INLINE void decode_accumulators(const uint32_t* c, Accumulators& out) {
   }
 }
 
-// NaN and infinities need no sum. Of such a column the sum starts with 0 in `finite`, and `fixed`
-// is what follows in its place; -1 in `is_fixed`.
+// NaN and infinities need no sum. For such a column the sum starts with 0 in `finite`; `fixed` is
+// the result, and `is_fixed` is -1.
 struct Specials {
   alignas(64) uint32_t finite[mma_width], fixed[mma_width];
   alignas(64) int32_t is_fixed[mma_width];

@@ -57,7 +57,7 @@ uint64_t mul(uint64_t a, uint64_t b, const Format& f, const Rules& rules = {});
 uint64_t fma(uint64_t a, uint64_t b, uint64_t c, const Format& f, const Rules& rules = {});
 uint64_t div(uint64_t a, uint64_t b, const Format& f, const Rules& rules = {});
 
-// From one format to another. Of Rules, ftz flushes a subnormal source too.
+// Converts between formats. Here Rules::ftz also flushes a subnormal source.
 uint64_t convert(uint64_t code, const Format& from, const Format& to, const Rules& rules = {});
 // To a whole number in the same format (cvt.rni and so on).
 uint64_t to_integral(uint64_t code, const Format& f, const Rules& rules);

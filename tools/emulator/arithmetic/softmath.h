@@ -12,7 +12,7 @@ uint64_t sqrt(uint64_t a, const Format& f, const Rules& rules = {});
 uint64_t rsqrt(uint64_t a, const Format& f, const Rules& rules = {});
 uint64_t exp2(uint64_t a, const Format& f, const Rules& rules = {});
 uint64_t log2(uint64_t a, const Format& f, const Rules& rules = {});
-// Of f32 and narrower.
+// For f32 and narrower formats.
 uint64_t sin(uint64_t a, const Format& f, const Rules& rules = {});
 uint64_t cos(uint64_t a, const Format& f, const Rules& rules = {});
 uint64_t tanh(uint64_t a, const Format& f, const Rules& rules = {});

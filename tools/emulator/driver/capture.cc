@@ -167,7 +167,7 @@ std::optional<CUresult> capture_wait(State& s, const Context& context, CUstream 
   }
   if (capturing && created->point.capture->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   if (!event.point.active()) {
-    // Of a capture that has ended, or of no capture at all.
+    // The event belongs to a capture that has ended, or to none.
     if (!capturing) return CUDA_ERROR_CAPTURED_EVENT;
     return invalidate(*created->point.capture, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
   }

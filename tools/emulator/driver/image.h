@@ -41,11 +41,10 @@ struct LoadedImage {
   std::shared_ptr<ptx::Module> code;
 };
 
-// PTX is parsed here and now, as the real driver compiles it; its own errors are 218 (222 for a
-// .version newer than the driver) with "line:column: sentence" in the log; what is `known` is not
-// parsed again. Of a fat binary the PTX
-// that the device runs is taken; where there is none, or for a cubin, there is no code for an
-// emulated device (209). Everything else is 200.
+// PTX is parsed here and now, as the real driver compiles it. Its errors are 218 (222 for a
+// .version newer than the driver) with "line:column: sentence" in the log. Text that is `known` is
+// not parsed again. From a fat binary the PTX that the device runs is taken. If there is none, or
+// for a cubin, there is no code for an emulated device (209). Everything else is 200.
 LoadedImage load_image(const void* image, const DeviceRow& device, int driver_version,
                        KnownCode& known, JitOptions& options);
 

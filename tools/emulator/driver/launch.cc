@@ -246,7 +246,7 @@ CUresult prepare_launch(State& s, Context& context, const LaunchArguments& a, Re
 
 namespace {
 
-// Of a stream of grids that never wait, as many are remembered.
+// How many grids that never wait are remembered for a stream.
 constexpr size_t most_accessed = 3;
 
 // What %envreg1 and %envreg2 point to, as cooperative groups read it: its size, and the word in
@@ -311,7 +311,7 @@ Accessed run(State& s, const ReadyLaunch& ready, const std::vector<Accessed>& ah
   return {};
 }
 
-// Of the grid ahead in the stream, if this one may begin before it has ended.
+// Accesses of the grid ahead in the stream, if this one may begin before it has ended.
 Accessed take_unfinished(State& s, const ReadyLaunch& ready) {
   std::lock_guard guard(s.lock);
   Accessed ahead = std::exchange(s.unfinished[ready.stream], {});

@@ -9,8 +9,8 @@ namespace emu {
 
 namespace {
 
-// Of many at once, the stores of st.async say, more complete between two instructions: one at a
-// time, twelve thousand of them took 10 s of waiting warps.
+// Where there are many at once, for example the stores of st.async, more than one completes between
+// two instructions: one at a time, twelve thousand of them took 10 s of waiting warps.
 constexpr size_t chains_at_once = 64;
 
 }  // namespace

@@ -89,7 +89,8 @@ void check_plain(Fields& f, MmaShape& s, MmaKind kind) {
     f.add("bits 5:4 (D type) are 0 = f16, which does not go with bf16 operands");
   f.must_be("bit 23 (reserved)", 23, 1, 0);
   f.must_be("bit 29 (reserved)", 29, 1, 0);
-  // Of .ws, for a B that is kept and shifted: neither is emulated (see tensor_core.h).
+  // The .ws form uses this for a B that is kept and shifted; neither is emulated (see
+  // tensor_core.h).
   f.must_be("bits 31:30 (maximum shift, which a zero-column mask asks for)", 30, 2, 0);
 }
 

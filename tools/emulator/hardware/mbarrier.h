@@ -37,7 +37,8 @@ class MbarrierTable {
     }
   };
 
-  // Of the CTA of that rank. `actor` points to who acts at any time, nullptr: nobody keeps track.
+  // The barriers of the CTA of that rank. `actor` points to who acts at any time; nullptr: nobody
+  // keeps track.
   explicit MbarrierTable(uint32_t rank = 0, const Actor* actor = nullptr)
       : rank_(rank), actor_(actor) {}
 

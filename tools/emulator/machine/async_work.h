@@ -41,7 +41,7 @@ class AsyncWork {
   // ---- in its effect ---------------------------------------------------------------------------
   // Its bytes have arrived. `who`: the opcode.
   void complete_tx(const Target& barrier, uint32_t bytes, const char* who) const;
-  // Of Work::commit and Work::copy_arrive. `last`: of the work's arrivals.
+  // Arrives for Work::commit and Work::copy_arrive. `last`: it is the last arrival of the work.
   void arrive(const Target& barrier, const char* who, bool last = true) const;
 
  private:

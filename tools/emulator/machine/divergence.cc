@@ -158,8 +158,8 @@ int Divergence::make_join(uint32_t pc, uint32_t expected, int parent) {
   return int(i);
 }
 
-// The lanes of a join are lanes of its parents too. Of the joins on the way out, at most one can
-// become complete by this: the innermost that somebody has reached.
+// The lanes of a join are lanes of its parents too. At most one join on the way out can become
+// complete by this: the innermost that somebody has reached.
 void Divergence::forget(int join, uint32_t lanes) {
   for (int i = join; i != no_join; i = joins_[size_t(i)].parent)
     joins_[size_t(i)].expected &= ~lanes;

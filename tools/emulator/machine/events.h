@@ -90,7 +90,7 @@ using Reach = std::variant<reach::Shared, reach::Chunks, reach::Columns, Rows>;
 
 namespace event {
 
-// Of tensor maps, tensor memory.
+// Events of tensor maps and tensor memory.
 struct MapRead {  // through the tensormap proxy
   uint64_t address;
   uint32_t lane;

@@ -122,7 +122,7 @@ Scope scope_of(const ptx::Instr& in) {
   if (in.has(Mod::cta)) return Scope::cta;
   return in.has(Mod::cluster) ? Scope::cluster : Scope::gpu;
 }
-// Of what a plain access, or one of local memory, orders: nothing.
+// A plain access, or one of local memory, orders nothing.
 bool synchronises(const Place& p) { return p.space == Space::global || p.cta; }
 
 }  // namespace

@@ -173,7 +173,7 @@ class Warp {
   // What is wrong with reading it there, in words.
   std::string none_in(const ptx::Operand& op, uint32_t lanes_without_value) const;
 
-  // Of an address: do all lanes have its base, and where is the register's row? nullptr: a
+  // For an address: whether all lanes have its base, and where the register's row is. nullptr: a
   // constant.
   bool has_base(const ptx::Operand& op, uint32_t active) const {
     return op.reg == ptx::no_register || !(active & ~defined_[op.reg]);
@@ -237,7 +237,7 @@ class Warp {
 
   // tcgen05.ld / st issued and not yet waited for; run by tcgen05.wait.
   std::vector<std::function<void()>> pending_ld, pending_st;
-  // Of each tcgen05.ld since the last wait, in order: the registers that were not used since.
+  // For each tcgen05.ld since the last wait, in order: the registers that have not been used since.
   std::vector<std::vector<uint32_t>> unused_ld;
 
  private:

@@ -26,7 +26,7 @@ struct Moment {
   uint16_t instance = 0;  // of the instructions executed
 };
 
-// Of one cluster, which runs on one host thread.
+// Observes one cluster, which runs on one host thread.
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -56,7 +56,7 @@ class Observer {
   virtual void stopped(const std::string& /*fault*/) {}  // the cluster will not go on
 };
 
-// Of one launch, whose clusters run on several host threads.
+// Observes one launch, whose clusters run on several host threads.
 class GridObserver {
  public:
   virtual ~GridObserver() = default;

@@ -80,7 +80,7 @@ class SharedMemory {
     return address >= window_start &&
            uint64_t(address) + bytes <= uint64_t(window_start) + data_.size();
   }
-  // Of 1, 2, 4 or a multiple of 8 bytes: do all have these flags?
+  // Whether all bytes have these flags, for 1, 2, 4 or a multiple of 8 bytes.
   bool every(uint32_t address, uint32_t bytes, uint8_t flags, uint8_t wanted) const {
     constexpr uint64_t each = 0x0101010101010101;
     const uint8_t* const s = &shadow_[address - window_start];

@@ -16,7 +16,7 @@ namespace emu::ops {
 #undef OPCODE
 #undef FORM
 
-// Of ptx::Inner.
+// Binders of ptx::Inner.
 ptx::Exec bind_call(const ptx::Instr& in, std::string& why);
 ptx::Exec bind_landing(const ptx::Instr& in, std::string& why);
 ptx::Exec bind_leave(const ptx::Instr& in, std::string& why);

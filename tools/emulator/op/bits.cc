@@ -50,7 +50,7 @@ Exec permute_by() {
 }
 
 // bfe: `length` bits from `start`; bits beyond the operand are zero, or copies of the field's sign.
-// Of 64 bits the length is not cut to 8 bits, as the manual has it (measured: H200).
+// For 64 bits the length is not cut to 8 bits, as the manual has it (measured: H200).
 template <class T>
 T extract(T a, uint32_t start, uint32_t length) {
   start &= 0xFF;

@@ -27,10 +27,9 @@ void deliver(Warp& warp, const ptx::Instr& in, const AsyncWork& work, const Deli
              uint32_t bytes, std::function<void(SharedMemory&)> write, Use use = Use::write,
              uint32_t shared_bytes = 0);
 
-// Lanes of one instruction whose operands are the same. Of a store without reduction ptxas 13.0
-// makes a loop over the different operands (R2UR, R2UR.OR; no loop at all where they are known to
-// be alike), so such lanes store once; loads to shared memory and reductions go lane by lane
-// (ELECT).
+// Lanes of one instruction whose operands are the same. For a store without reduction ptxas 13.0
+// makes a loop over the different operands (R2UR, R2UR.OR; no loop at all if they are known to be
+// alike), so such lanes store once. Loads to shared memory and reductions go lane by lane (ELECT).
 struct Issuers {
   uint32_t first, lanes;
 };

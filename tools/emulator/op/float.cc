@@ -34,7 +34,7 @@ U min_of(U a, U b, U, const Format& f, const Rules& r, const Instr& in) {
 U max_of(U a, U b, U, const Format& f, const Rules& r, const Instr& in) {
   return with_payload(soft::maximum(a, b, f, r.ftz, in.has(Mod::NaN)), f, {a, b});
 }
-// Of three: the magnitudes with .abs.
+// For three operands: with .abs their magnitudes.
 U min3_of(U a, U b, U c, const Format& f, const Rules& r, const Instr& in) {
   const U keep = in.has(Mod::abs) ? ~f.sign_bit() : ~U(0);
   const bool nan = in.has(Mod::NaN);

@@ -82,7 +82,7 @@ uint32_t coordinate(const Answer& a, uint32_t i) {
   return i == 0 ? uint32_t(a.high) : uint32_t(a.high >> (i == 1 ? 32 : 48) & 0xFFFF);
 }
 
-// Of a request that failed there is no CTA: the register has no value. Nor has the fourth.
+// A request that failed has no CTA, so the register has no value. Nor has the fourth one.
 void give(Warp& w, const Instr& in, const Operand& op, uint32_t lane, uint32_t i) {
   const Answer a = answer_of(w, in, lane);
   if (a.low == granted && i < 3)

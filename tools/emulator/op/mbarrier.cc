@@ -171,7 +171,7 @@ uint64_t awaited(const Warp& warp, const Target& t, uint64_t parity) {
   return next + (next % 2 != parity);
 }
 
-// Of a wait that has ended: the warp's count goes on.
+// A wait that has ended advances the warp's count.
 void count(Warp& warp, const Instr& in, const Target& t, uint64_t parity) {
   const uint64_t now = t.cta->mbarriers.state(t.address, in.opcode).phase;
   const uint64_t counted = in.has(Mod::parity) ? awaited(warp, t, parity) + 1 : now;

@@ -40,9 +40,9 @@ Sparse load(Warp& w, const Instr& in, Absent& absent) {
   return s;
 }
 
-// The four bits of a row and a chunk: the lanes that hold them are one, two or all of the four that
-// have row % 8, chosen by the selector. Of two lanes each has half of both rows where units are of
-// 16 bits, and all of one row where they are bytes (measured: H200).
+// The four bits of a row and a chunk: one, two or all of the four lanes that have row % 8 hold
+// them, chosen by the selector. With two lanes each has half of both rows for units of 16 bits, and
+// all of one row for bytes (measured: H200).
 struct Metadata {
   const uint64_t* lanes;
   uint32_t selector, chunks, unit;
@@ -72,7 +72,7 @@ void require_valid(const Instr& in, uint32_t code, uint32_t row, uint32_t chunk)
                        ordered ? " in their order" : ""));
 }
 
-// Of each column of B what meets the elements of one row of A.
+// Selects from each column of B what meets the elements of one row of A.
 void select(const Instr& in, const Sparse& s, const Metadata& m, uint32_t row, uint8_t* to) {
   for (uint32_t chunk = 0; chunk < s.chunks; ++chunk) {
     const uint32_t code = m.of(row, chunk);

@@ -129,7 +129,7 @@ inline DotOperands operands(const Instr& in, const Tile& tile) {
   return o;
 }
 
-// Of f64, with the NaN of an operand.
+// For f64, with the NaN of an operand.
 inline uint64_t fused(uint64_t a, uint64_t b, uint64_t c, const soft::Rules& rules) {
   return with_payload(soft::fma(a, b, c, soft::f64, rules), soft::f64, {a, b, c});
 }

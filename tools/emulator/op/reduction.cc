@@ -58,7 +58,7 @@ uint64_t max_float(uint64_t old, uint64_t b, uint64_t) {
   return soft::maximum(old, b, F, false, false);
 }
 
-// Of two halves.
+// For two halves.
 template <uint64_t (*F)(uint64_t, uint64_t, uint64_t)>
 uint64_t halves(uint64_t old, uint64_t b, uint64_t) {
   return F(old >> 16, b >> 16, 0) << 16 | F(old & 0xFFFF, b & 0xFFFF, 0);

@@ -25,7 +25,7 @@ inline bool rounds_to_nearest(const soft::Rules& r) {
   return r.round == soft::Round::nearest && !r.ftz && !r.sat && !r.relu && !r.satfinite;
 }
 
-// Of setp and set, a bit per soft::Order that answers yes.
+// For setp and set: a bit per soft::Order that answers yes.
 uint32_t outcomes_of(const Instr& in);
 
 // setp p{|q}, a, b{, c}: c is there with .and, .or, .xor.

@@ -220,7 +220,7 @@ Step store(Warp& w, const Instr& in, uint32_t active) {
 constexpr uint32_t most_lines = 32;
 enum Slot : size_t { d_slot, a_slot, b_slot, c_slot };
 
-// Of fp16 only D's and C's types are written.
+// For fp16 only the types of D and C are written.
 Type operand_type(const Instr& in) { return in.type_count == 2 ? Type::f16 : in.type(1); }
 
 struct Lines {

@@ -131,7 +131,7 @@ void Accesses::check_init(const Barrier& b, Cta& cta, uint32_t address, Viewer v
     reporter_.found(Reason::init_fence, init, v, address / chunk_bytes);
 }
 
-// Of a fence.mbarrier_init of the warp that has initialised it.
+// Whether a fence.mbarrier_init of the warp that has initialised it is known.
 bool Accesses::fence_known(const Barrier& b, const Viewer& v) const {
   if (!b.fence_time) return false;
   const auto reached = [&](const Knowledge& k) {

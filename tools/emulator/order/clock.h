@@ -57,7 +57,7 @@ inline void join(Maps& to, const Maps& from) {
   for (const auto& [address, clock] : from) to[address].join(clock);
 }
 
-// Of another cluster: its agents' work, and what of it a proxy fence is behind.
+// Another cluster: its agents' work, and what of it a proxy fence is behind.
 struct Far {
   Clock seen, strict, fenced, flushed, loaded;
   Clock updated;  // of `loaded`, what atomic updates have brought
@@ -117,8 +117,8 @@ struct Knowledge {
   }
 };
 
-// All but what is of the manual alone; and with that. Of the order of tcgen05 work a warp has one
-// state.
+// join_seen: every order except manual-only; join_acquired: manual-only as well. A warp has one
+// state of the order of tcgen05 work.
 void join_seen(Knowledge& to, const Knowledge& from);
 void join_acquired(Knowledge& to, const Knowledge& from);
 

@@ -12,7 +12,7 @@ Meetings::Meetings(const Now& now, Parties& parties, Operations& operations, Glo
       barriers_(now.cluster.ctas.size()),
       named_(now.cluster.ctas.size() * NamedBarriers::count) {}
 
-// Of the last four generations of a barrier: a warp that is further behind learns nothing new.
+// Only the last four generations of a barrier: a warp that is further behind learns nothing new.
 Knowledge& Meetings::slot(std::vector<Slot>& slots, uint64_t ticket) {
   if (slots.empty()) slots.resize(4);
   Slot& s = slots[ticket % slots.size()];

@@ -151,8 +151,8 @@ class Shadow {
       spread(line, &chunks[i % page_chunks / line_chunks * line_chunks]);
     return chunks[i % page_chunks];
   }
-  // Of the chunks from line_chunks * number on. Neither `whole` nor of `works`: it is the chunks
-  // that remember.
+  // The line of the chunks from line_chunks * number on. If neither `whole` nor `works` is set, the
+  // chunks hold the record.
   Line& line(uint32_t number) { return page_of(number / page_lines).lines[number % page_lines]; }
   // Nothing of it is remembered, nor of its neighbours by chunks.
   bool untouched(uint32_t number) {

@@ -79,8 +79,9 @@ Reason Verdict::judge_operation(const Access& old, const Viewer& v) const {
   return Reason::ordered;
 }
 
-// Lanes of one warp. Of lanes that meet in one instruction one writes, which one is left open.
-// Ordinary accesses of lanes that execute something together take effect in order on hardware.
+// Lanes of one warp. If lanes meet in one instruction one of them writes, and which one is left
+// open. Ordinary accesses of lanes that execute something together take effect in order on
+// hardware.
 Reason Verdict::judge_lane(const Access& old, const Viewer& v) const {
   if (old.lane == every_lane || v.lane == every_lane) return Reason::ordered;
   if (old.lanes == 1u << v.lane || reaches(old, v, Order::strict())) return Reason::ordered;

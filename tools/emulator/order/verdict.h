@@ -43,7 +43,7 @@ class Verdict {
   }
   // The same in global memory, of another cluster's access or of asynchronous work's.
   Reason judge_far(const Access& old, const Viewer& v) const;
-  // Of two strong accesses.
+  // Judges two strong accesses.
   Reason judge_strong(const Access& old, const Access& a, const Viewer& v) const;
   bool reaches(const Access& old, const Viewer& v, const Order& order) const;
   bool mapped(const Access& old, const Viewer& v, uint64_t map) const;

@@ -19,7 +19,8 @@ class Visits {
   // is none.
   void access(const Cta& cta, uint32_t address, uint32_t lanes, bool read);
   void arrival(const Cta& cta, uint32_t barrier, uint32_t lanes, uint64_t phase);
-  // Of a tcgen05.commit, which may reach one CTA later than another: a wait there alone shows it.
+  // A tcgen05.commit has arrived. It may reach one CTA later than another: only a wait there shows
+  // it.
   void arrival(const Cta& cta, uint32_t barrier, const Issued& commit, uint64_t phase);
   // A thread of that CTA has seen that the phases before `phase` are over.
   void waited(const Cta& cta, uint32_t barrier, uint64_t phase);

@@ -27,7 +27,7 @@ struct FunctionHead {
 // After `.func`, up to the directives; after `.callprototype`, where a name may be `_`.
 FunctionHead parse_head(Cursor& in, bool is_prototype = false);
 
-// Of a call: the name of a .param variable and nothing else.
+// For a call: the name of a .param variable and nothing else.
 bool is_call_variable(const ParsedOperand& p);
 
 class Functions {

@@ -13,7 +13,7 @@ constexpr uint32_t none = ~0u;
 
 bool is(const Instr& in, std::string_view opcode) { return in.opcode == opcode; }
 bool is_branch(const Instr& in) { return is(in, "bra"); }
-// Of a branch by table what is left behind its branches: the way of no entry.
+// A branch by table continues behind its branches only if no entry is taken.
 bool is_trap(const Instr& in) { return is(in, "trap") || is(in, "brx.idx"); }
 bool is_end(const Instr& in) { return is(in, "ret") || is(in, "exit") || is_trap(in); }
 bool is_guarded(const Instr& in) { return in.guard != no_register; }

@@ -145,7 +145,7 @@ class Parser {
     return of_integers<int64_t>(o, int64_t(a.bits), int64_t(b.bits), pos);
   }
 
-  // Of the number of places six bits count.
+  // Only six bits of the number of places count.
   static Constant shifted(std::string_view o, const Constant& a, const Constant& b) {
     const uint64_t places = b.bits & 63;
     if (o == "<<") return {a.kind, a.bits << places};

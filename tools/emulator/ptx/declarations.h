@@ -27,7 +27,7 @@ struct RegisterDeclaration {
 // After `.reg`, the semicolon included.
 RegisterDeclaration parse_registers(Cursor& in);
 
-// Of a variable or a function, among initial values.
+// Address of a variable or a function, among initial values.
 struct InitialAddress {
   uint64_t at;  // in the bytes
   std::string_view name;

@@ -115,7 +115,7 @@ struct Operand {
   Space space = Space::generic;  // symbol, and address with a symbol base
   Special special = Special::none;
   uint32_t reg = no_register;
-  // Of a symbol, by space, with any constant offset added:
+  // For a symbol, by space, with any constant offset added:
   //   shared_cta        the CTA-relative address, 0x400 = start of the window (add the rank's
   //   bits);
   //                     .extern .shared lies after the static variables at dynamic_shared_align

@@ -217,7 +217,7 @@ class Fitter {
     // mov.pred takes any number, nvcc writes -1.
     if (type == Type::pred && p.bits > 1 && std::string_view(out_.opcode).rfind("wgmma", 0) == 0)
       return "a constant scale-d is 0 or 1";
-    // Of these ptxas 13.0 looks at all 64 bits, of others at those of the type.
+    // Here ptxas 13.0 looks at all 64 bits, elsewhere at those of the type.
     if (type == Type::u16 && p.bits >> 16 && std::string_view(out_.opcode) == "mma.sync")
       return "the selectors of scales are small numbers";
     if (int64_t(p.bits) < 0 && std::string_view(out_.opcode) == "wgmma.wait_group")

@@ -9,7 +9,7 @@
 namespace emu::ptx {
 namespace {
 
-// Of words.def.
+// A word of words.def.
 struct Word {
   std::string_view text;
   int version, target;

@@ -130,7 +130,7 @@ void Timeline::after(const Warp& warp, const ptx::Instr& in, uint32_t active, pt
   if (is(kind_, "barrier")) note_ended_phases(spans_.size() - 1);
 }
 
-// Of mbarrier waits: what they asked for, and who ended that phase.
+// For mbarrier waits: what they asked for, and who ended that phase.
 void Timeline::note_barrier(TraceSpan& wait, const Warp& warp) const {
   if (strncmp(wait.in->opcode, "mbarrier.", 9)) return;
   const glue::Target t =

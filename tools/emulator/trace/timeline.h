@@ -40,7 +40,7 @@ struct TraceSpan {
 
 class Timeline : public Observer {
  public:
-  // Of the blocks that EMU_TRACE_BLOCKS names; nullptr where the cluster has none of them.
+  // For the blocks that EMU_TRACE_BLOCKS names; nullptr if the cluster has none of them.
   static std::shared_ptr<Timeline> of(const Cluster& cluster);
 
   bool follows() const override { return true; }

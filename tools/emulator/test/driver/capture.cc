@@ -201,7 +201,7 @@ TEST_CASE("A kernel after a programmatic edge is compared with the kernel ahead,
          launch(w.hasty, w.p, true, w.stream);
        }),
        0);
-    // Of two kernels ahead on two streams, the second and the first.
+    // Two kernels ahead on two streams: the second, then the first.
     for (int shared : {0, 1, 2}) {
       const uint64_t hazards = found([&] {
         launch(w.hasty, w.p + 12, true, w.stream);

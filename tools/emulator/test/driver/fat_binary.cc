@@ -113,7 +113,7 @@ TEST_CASE("A device gets the PTX of the highest target that it runs, however it 
 }
 
 TEST_CASE("A fat binary whose PTX does not run on the device is no binary for it") {
-  // Of the entry for sm_103a alone: the container's head, then what follows the first two entries.
+  // Only the entry for sm_103a: the container's head, then what follows the first two entries.
   const std::string said = in_child([](Session& s) {
     s.start();
     const Bytes all = bytes_of(by_lz4);

@@ -50,8 +50,8 @@ uint32_t code(const Format& f, std::mt19937_64& random, int field) {
   return ((sign << f.exponent_bits | uint32_t(field)) << f.mantissa | mantissa) << f.unused;
 }
 
-// Of every four elements of K one is zero in A and large in B, one the other way round, and two are
-// small in both; of what size, the kind says. In the last kind they are zero.
+// In every four elements of K one is zero in A and large in B, one the other way round, and two are
+// small in both; the kind gives their size. In the last kind they are zero.
 constexpr int kinds = 5;
 // In turn; of bf16 and tf32 those in which no product but zero lies below 2^-126.
 int kind_of(const Format& f, int turn) {

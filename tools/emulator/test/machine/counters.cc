@@ -30,7 +30,7 @@ TEST_CASE("bytes are counted per thread and space") {
   CHECK(c.global_store_bytes == 64 * 4 + 16);
   CHECK(c.atomics == 1);
   CHECK(c.cluster_bytes == 0);
-  // Of two warps, the one with thread 5 executes two instructions more.
+  // The warp with thread 5 executes two instructions more than the other.
   CHECK(c.instructions == 2 * 11 + 2);
 }
 

@@ -149,7 +149,7 @@ Words loaded(const std::string& instruction, uint32_t bits) {
 }
 
 // CUTLASS gives the layouts of these instructions as maps from bits of threads to bits of a tile of
-// 128-bit rows. Of a column-major one (SM100_U8x16_LDSM_T, SM100_U8x16_STSM_T) bit b of register
+// 128-bit rows. For a column-major one (SM100_U8x16_LDSM_T, SM100_U8x16_STSM_T) bit b of register
 // `reg`, byte k of thread t lies at 256 (t % 4) + 8 (t / 4) + 128 (k % 2) + 64 (k / 2) + 1024 reg.
 struct Spot {
   uint32_t row, column;

@@ -44,7 +44,7 @@ TEST_CASE(
     for (const emu::ptx::Form& form : opcode.forms) {
       size_t accepted = 0;
       for (std::string& sample : samples(opcode, form)) {
-        // Of what is newer than the .version of this frame small_floats.cc has the verdicts.
+        // small_floats.cc has the verdicts for what is newer than the .version of this frame.
         accepted += body_verdict("L: " + sample).find("needs .version 9.") != std::string::npos;
         if (!front_end_accepts(sample)) continue;
         ++accepted;
