@@ -133,6 +133,19 @@ class Documents(unittest.TestCase):
         self.assertGreater(seen, 500)
         self.assertEqual(wrong, [], "\n".join(wrong))
 
+    def test_relative_links_lead_to_files(self):
+        seen, wrong = 0, []
+        for path in documents():
+            content = re.sub(r"(?ms)^```.*?^```|`[^`]*`", "", text(path))
+            for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", content):
+                if re.match(r"[a-z]+:", target):
+                    continue
+                seen += 1
+                if not os.path.exists(os.path.join(os.path.dirname(path), target)):
+                    wrong.append(f"{os.path.relpath(path, ROOT)}: {target}")
+        self.assertGreater(seen, 50)
+        self.assertEqual(wrong, [], "\n".join(wrong))
+
     def test_what_is_not_there_is_found(self):
         for code, finding in [("make run tset", "no target tset"),
                               ("make run COLOUR=1", "no variable COLOUR"),
