@@ -35,6 +35,10 @@ CUDA_HOME := $(if $(realpath $(NVCC)),$(abspath $(dir $(realpath $(NVCC)))/..))
 CUDA_INCLUDE := $(if $(CUDA_HOME),-isystem $(CUDA_HOME)/include)
 CUDA_H   := $(shell $(CXX) $(CUDA_INCLUDE) -E -include cuda.h -x c++ /dev/null \
               >/dev/null 2>&1 && echo here)
+ifneq ($(if $(CUDA_H),,$(filter emulator,$(MAKECMDGOALS))),)
+$(error the emulator needs NVIDIA's cuda.h: "make setup" brings it, or NVCC=/path/to/nvcc names a \
+  toolkit that has it)
+endif
 PTXAS    := $(CUDA_HOME)/bin/ptxas
 PYTHON   ?= .venv/bin/python
 
