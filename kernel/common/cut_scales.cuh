@@ -6,8 +6,8 @@
 
 #include <cstdint>
 
-#include "kernel/ptx/memory.cuh"
 #include "kernel/common/scale_tile.h"
+#include "kernel/ptx/memory.cuh"
 
 namespace nvfp4 {
 

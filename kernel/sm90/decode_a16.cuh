@@ -111,13 +111,13 @@ struct Mxfp4Operand : Ue8m0Operand {
     return ptx::mul_rn_bf16x2_by_half<kHalf>(codes, pair);
   }
 
-  // Of bytes below 128: the scale times 2^124, one product with a placed code.
+  // For bytes below 128: the scale times 2^124, one product with a placed code.
   template <uint32_t kOdd>
   static __device__ uint32_t near_pair(uint32_t scales) {
     const uint32_t exponents = scales + 0x7C7C7C7C;  // a byte each: at most 251
     return (kOdd ? exponents >> 1 : exponents << 7) & 0x7F807F80;
   }
-  // Of any bytes: the scale, as scale_pair() has it.
+  // For any bytes: the scale, as scale_pair() has it.
   template <uint32_t kOdd>
   static __device__ uint32_t any_pair(uint32_t scales) {
     const uint32_t odd = odd_bytes(scales);

@@ -5,9 +5,9 @@
 
 #include <cstdint>
 
+#include "kernel/common/ring.cuh"
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/sync.cuh"
-#include "kernel/common/ring.cuh"
 
 namespace nvfp4 {
 

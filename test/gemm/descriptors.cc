@@ -121,8 +121,8 @@ TEST_CASE("the emulator decodes what the kernel encodes, over random addresses")
     REQUIRE(scales.swizzle == 0);
   }
   nvfp4emu_instruction_descriptor shape{};
-  REQUIRE(read_instruction(nvfp4::instruction_descriptor<128>(128), "mxf4nvf4", 16, 0, &shape,
-                           text, sizeof text) == 0);
+  REQUIRE(read_instruction(nvfp4::instruction_descriptor<128>(128), "mxf4nvf4", 16, 0, &shape, text,
+                           sizeof text) == 0);
   CHECK(shape.m == 128);
   CHECK(shape.n == 128);
   CHECK(std::string(shape.scale) == "ue4m3");

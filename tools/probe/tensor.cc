@@ -17,7 +17,7 @@ support::Module kernels(const Gpu& gpu) {
   return support::Module(gpu.driver, NVFP4_PROBE_PTX "/tensor.ptx");
 }
 
-// Of which band of 32 lanes, 0 to 3, the scales were that each lane's sum has; -1: of none.
+// For which band of 32 lanes, 0 to 3, the scales were that each lane's sum has; -1: of none.
 std::vector<int> bands_read(const Gpu& gpu, uint32_t of_tokens) {
   const Values<float> d(gpu, kThreads);
   CUdeviceptr to = d.address();

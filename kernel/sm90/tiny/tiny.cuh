@@ -14,12 +14,12 @@
 #include <cstdint>
 
 #include "kernel/common/clocks.cuh"
+#include "kernel/common/ring.cuh"
 #include "kernel/ptx/cluster.cuh"
 #include "kernel/ptx/convert.cuh"
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/wgmma.cuh"
-#include "kernel/common/ring.cuh"
 #include "kernel/sm90/cta.cuh"
 #include "kernel/sm90/decode.cuh"
 #include "kernel/sm90/descriptor.h"
