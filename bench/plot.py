@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""plot.py RESULT.csv RESULT.svg: microseconds over M for each (N, K) of `nvfp4_bench gpu`; of a
-table of many layers how many times as fast as cuBLASLt at its best, and the share of the
-yardstick."""
+"""plot.py RESULT.csv... RESULT.svg: microseconds over M for each (N, K) of `nvfp4_bench gpu`; of a
+table of many layers how many times as fast as others, cuBLASLt at its best among them, and the
+share of the yardstick. Of several tables the first says which machine it was."""
 import csv
 import sys
 
@@ -17,7 +17,9 @@ MOST_PAIRS = 6
 SPEED_UPS = [("w4a16_bf16_us", "bf16_best_us", "bf16 tokens, against bf16", "C0",
               "w4a16_bf16_roofline_us"),
              ("us", "fp16_best_us", "NVFP4 tokens, against fp16", "C1", "roofline_us"),
-             ("us", "fp8_best_us", "NVFP4 tokens, against fp8", "C3", None)]
+             ("us", "fp8_best_us", "NVFP4 tokens, against fp8", "C3", None),
+             ("w4a16_bf16_us", "peer_us", "bf16 tokens, against Marlin", "C2", None),
+             ("w4a16_bf16_us", "humming_us", "bf16 tokens, against Humming", "C4", None)]
 
 
 def head_of(lines):
@@ -83,8 +85,8 @@ def draw_layers(figure, rows):
                       for m, *parts in spread(rows, ours, yardstick)]
             draw_spread(share, points, label.split(",")[0], colour)
     speed.axhline(1, color="black", linewidth=1)
-    speed.set(ylabel="times as fast as cuBLASLt's best", yscale="log",
-              title="above 1 we are faster")
+    speed.set(ylabel="times as fast as the other", yscale="log",
+              title="above 1 we are faster; cuBLASLt at its best")
     speed.set_yticks([0.5, 0.75, 1, 1.5, 2, 3, 4], ["0.5", "0.75", "1", "1.5", "2", "3", "4"])
     share.set(ylabel="% of the yardstick", ylim=(0, 100),
               title="of what memory and fp16 units allow")
@@ -121,10 +123,12 @@ def draw(axes, ticker, pair, rows):
     axes.grid(True, alpha=0.3)
 
 
-def main(source, target):
+def main(*paths):
+    *sources, target = paths
     matplotlib = backend()
     import matplotlib.pyplot as plt
-    head, rows = read(source)
+    tables = [read(source) for source in sources]
+    head, rows = tables[0][0], [row for _, table in tables for row in table]
     pairs = sorted({(int(row["n"]), int(row["k"])) for row in rows}, key=lambda p: -p[0] * p[1])
     machine = f"{head.get('device', '?').split(',')[0]}, {head.get('date', '?')}"
     if len(pairs) > MOST_PAIRS:
@@ -144,6 +148,6 @@ def main(source, target):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
+    if len(sys.argv) < 3:
         sys.exit(__doc__)
-    main(sys.argv[1], sys.argv[2])
+    main(*sys.argv[1:])
