@@ -39,8 +39,9 @@ struct Kernel {
   double tokens_ns = 0;     // since the start, until tokens may be read
   bool persistent = false;  // units take tiles in turn, loads run ahead
   int accumulators = 1;
-  int64_t units = 0;      // at once; 0: as many as the machine holds
-  double busy_clock = 0;  // GHz that the power leaves where busy_share of the time is products
+  double shared_part = 0;  // of an epilogue before the next tile, where accumulators overlap
+  int64_t units = 0;       // at once; 0: as many as the machine holds
+  double busy_clock = 0;   // GHz that the power leaves where busy_share of the time is products
   bool weights_fastest = false;     // neighbouring units differ in weights
   int64_t token_group = INT64_MAX;  // tiles of tokens that are taken with all weights, in turn
 

@@ -23,7 +23,7 @@ struct Work {
   int64_t launch, tile, first_stage, stages;
 };
 
-enum class Event { kStart, kAsk, kArrive, kReady, kFree, kProduct, kEnd };
+enum class Event { kStart, kAsk, kArrive, kReady, kFree, kProduct, kRelease, kEnd };
 
 struct Entry {
   double at;
@@ -55,7 +55,7 @@ struct Unit {
       begin;                 // of each, its first stage, counted by the unit; and one past the last
   std::deque<Stage> stages;  // those that are asked for and not free; the first is `freed`
   int64_t asked = 0, arrived = 0, multiplied = 0, freed = 0;  // stages
-  int64_t ended = 0;                                          // works
+  int64_t ended = 0, released = 0;                            // works
   size_t asking = 0, multiplying = 0;                         // the work of the next such stage
   double started = 0, loader_free = 0, thread_free = 0, matrix_free = 0, epilogue_free = 0;
   double matrix_busy = 0;
@@ -128,6 +128,7 @@ class Simulation {
         ask(entry.at, entry.unit);
         break;
       case Event::kProduct: product(entry.at, entry.unit, entry.index); break;
+      case Event::kRelease: release(entry.at, entry.unit); break;
       case Event::kEnd: end(entry.at, entry.unit); break;
     }
   }
@@ -254,8 +255,10 @@ class Simulation {
       const int64_t index = unit.multiplied;
       while (index >= unit.begin[unit.multiplying + 1]) ++unit.multiplying;
       const bool first = index == unit.begin[unit.multiplying];
-      // Its accumulator is free when the tile before, or the one before that, has been stored.
+      // Its accumulator is free when the tile before, or the one before that, has been stored, and
+      // what it shares with the tile before has been read.
       if (first && int64_t(unit.multiplying) - unit.ended >= k_.accumulators) return;
+      if (first && k_.shared_part > 0 && int64_t(unit.multiplying) > unit.released) return;
       const double begin = std::max(now, unit.thread_free);
       unit.thread_free = begin + ns(k_.issue_clocks);
       unit.matrix_free = std::max(begin, unit.matrix_free) + ns(k_.stage_clocks);
@@ -277,12 +280,19 @@ class Simulation {
     if (int64_t(parts.size()) < k_.split) return;
     for (const size_t part : parts) {
       Unit& unit = units_[part];
+      const double begin = std::max(now, unit.epilogue_free);
+      if (k_.shared_part > 0)
+        push(begin + ns(k_.epilogue_clocks) * k_.shared_part, part, Event::kRelease, 0);
       store_free_ = std::max(store_free_, now) + k_.stored_bytes * k_.width / m_.store_rate;
-      const double stored =
-          std::max(now, unit.epilogue_free) + ns(k_.epilogue_clocks) + k_.exchange_ns;
+      const double stored = begin + ns(k_.epilogue_clocks) + k_.exchange_ns;
       unit.epilogue_free = std::max(stored, store_free_);
       push(unit.epilogue_free, part, Event::kEnd, 0);
     }
+  }
+
+  void release(double now, size_t u) {
+    ++units_[u].released;
+    multiply(now, u);
   }
 
   void end(double now, size_t u) {

@@ -74,6 +74,9 @@ TEST_CASE("an epilogue hides under the next tile where there is a second accumul
   CHECK(std::abs(clocks(plain(), k, {3, 1, 2}) - (100 + 3 * 350)) < 1);
   k.accumulators = 2;
   CHECK(std::abs(clocks(plain(), k, {3, 1, 2}) - (100 + 3 * 200 + 150)) < 1);
+  // And begins when a third of the one before has been read.
+  k.shared_part = 1.0 / 3;
+  CHECK(std::abs(clocks(plain(), k, {3, 1, 2}) - (100 + 3 * 250 - 50 + 150)) < 1);
 }
 
 TEST_CASE("parts of a tile are stored when the last is done", "[model]") {
