@@ -127,7 +127,7 @@ class FirstHour(stand_in.StandIns):
         def dump(line):
             return json.dumps(line) + "\n"
         for kept, says in (
-                (lines[:4], "ends before variants"), (lines[1:], "no first hour"), ([], "no first"),
+                (lines[:5], "ends before variants"), (lines[1:], "no first hour"), ([], "no first"),
                 (["[]\n"] + lines[1:], "no first hour"), (lines[:-1] + [lines[-1][:30]], "damaged"),
                 ([dump({**head, "steps": ["info"]})] + lines[1:2], "no first hour"),
                 (lines[:2] + ["[1]\n"] + lines[3:], "damaged"),
