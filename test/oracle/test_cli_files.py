@@ -50,6 +50,8 @@ class BadFiles(InFolder):
         values = bytes(2 * 32 * 4)
         for name, data, words in [
                 ("empty", b"", "is empty"),
+                ("more", npy(header() + " xyz", values), "in its header"),
+                ("open", npy(header().rstrip("}"), values), "in its header"),
                 ("npz", b"PK\x03\x04rest", "zip archive"),
                 ("pickle", b"\x80\x04rest", "pickle"),
                 ("hdf5", b"\x89HDF\r\n\x1a\n", "HDF5"),

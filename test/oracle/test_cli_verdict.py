@@ -54,6 +54,9 @@ class Matrices(InFolder):
         infinite[1, 7] = -np.inf
         self.run_on(infinite, b)
         self.assertIn("elements of D are infinite", self.run_on(1e4 * a, b))
+        names = "--a", self.saved("a.npy", a * np.nan), "--b", self.saved("b.npy", b)
+        self.assertEqual(json.loads(run("run", *names, "--json").stdout)["fp32_product"],
+                         {"relative_error": None, "largest_error": None, "elements": 0})
         # Right within the bound, though elements near 0 are further off than 1e-3.
         wide = rng.standard_normal((64, 8192)).astype(np.float32)
         self.run_on(100 * wide, 3 * wide)

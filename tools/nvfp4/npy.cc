@@ -75,6 +75,9 @@ std::vector<uint64_t> sizes_of(const std::string& tuple, const std::string& name
     if (sizes.back() > INT64_MAX) refuse(name, "has a size beyond 2^63");
     at = end + std::strspn(end, ", ");
   }
+  at += 1 + std::strspn(at + 1, ", ");
+  if (*at == '}') at += 1 + std::strspn(at + 1, " \n");
+  if (at != tuple.c_str() + tuple.size()) refuse(name, "has more in its header than numpy.save");
   return sizes;
 }
 

@@ -76,10 +76,15 @@ void report_product(Report& report, const Sources& sources, const Verified& v) {
           to_string(support::Shape{sources.a.rows, sources.b.rows, sources.a.columns}) +
           ": product without quantization"));
   support::progress_done();
-  report.line("fp32", "relative error against the fp32 product %.4f (Frobenius); largest %.3g",
-              error.relative, error.largest);
-  report["fp32_product"] = {{"relative_error", error.relative},
-                            {"largest_error", error.largest},
+  const bool any = error.elements != 0;
+  if (any) {
+    report.line("fp32", "relative error against the fp32 product %.4f (Frobenius); largest %.3g",
+                error.relative, error.largest);
+  } else {
+    report.line("fp32", "no element is finite in both D and the fp32 product");
+  }
+  report["fp32_product"] = {{"relative_error", any ? Json(error.relative) : Json()},
+                            {"largest_error", any ? Json(error.largest) : Json()},
                             {"elements", error.elements}};
 }
 
