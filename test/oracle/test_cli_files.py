@@ -180,6 +180,8 @@ class Outputs(InFolder):
         self.assertEqual(np.load(self.path("real.npy")).shape, (128, 256))
         self.assertEqual(os.stat(self.path("real.npy")).st_mode & 0o777, 0o640)
         self.assertEqual(run("run", "--out", "/dev/null").returncode, 0)
+        for device in ("/dev/full", "/dev/null"):
+            self.assertEqual(run("run", "--trace", device).returncode, 2, device)
         full = run("run", "--out", "/dev/full")
         self.assertEqual(full.returncode, 1)
         self.assertIn("/dev/full: cannot be written: No space left", full.stderr)

@@ -37,6 +37,8 @@ Trace::Trace(const support::Driver& driver, OutputFiles& files, const std::strin
   if (path.empty()) return;
   require_emulator(driver, "--trace");
   beside_ = files.add(path);
+  // The time line is read back to see that it is whole, which a device or a pipe does not allow.
+  if (beside_ == path) throw UsageError("--trace: " + path + " is no regular file");
   const auto set = reinterpret_cast<decltype(&nvfp4emu_set)>(driver.extension("nvfp4emu_set"));
   set("EMU_TRACE", beside_.c_str());
 }
