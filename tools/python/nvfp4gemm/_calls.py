@@ -10,9 +10,9 @@ from nvfp4gemm._matrix import row_bytes, scale_bytes  # noqa: F401, for checkpoi
 from nvfp4gemm._packed import Packed
 
 
-def quantize(x, tensor_scale=None, *, scale_layout="128x4"):
+def quantize(x, tensor_scale=None, *, scale_layout="128x4", format="nvfp4"):
     """x [..., k] of float16, bfloat16 or float32 to NVFP4; leading dimensions become rows. k is a
-    multiple of 16. An x whose rows are not contiguous is copied.
+    multiple of 16, in MXFP4 of 32. An x whose rows are not contiguous is copied.
 
     tensor_scale  None: the largest finite |x| / 2688, found on the device where x lies there, so
                   that nothing waits; the result then has it as a tensor. "rows": the same of each
@@ -20,14 +20,16 @@ def quantize(x, tensor_scale=None, *, scale_layout="128x4"):
                   or on a GPU a tensor of one float32, is used as it is: x ~ code * scale *
                   tensor_scale.
     scale_layout  "128x4" for mm; "linear" is what checkpoints hold.
+    format        "nvfp4", "mxfp4" or "e2m1_ue8m0": with UE8M0 scales of 32 or of 16 elements, which
+                  are rounded up so that no element is clipped, and without a tensor_scale.
 
     On a GPU one kernel (two where tensor_scale is None) on torch's current stream, to the same bits
     as on the CPU.
     """
     arrays = arrays_of(x, "x")
     if arrays.compiling():
-        return Packed(*_optional.ops.quantize(x, tensor_scale, scale_layout))
-    return Packed.of_own(arrays, *_quantize(x, tensor_scale, scale_layout))
+        return Packed(*_optional.ops.quantize(x, tensor_scale, scale_layout, format))
+    return Packed.of_own(arrays, *_quantize(x, tensor_scale, scale_layout, format))
 
 
 def mm(a, b, out_dtype=None, *, bias=None, activation=None, c=None, alpha=1.0, beta=1.0, out=None,
@@ -36,7 +38,8 @@ def mm(a, b, out_dtype=None, *, bias=None, activation=None, c=None, alpha=1.0, b
 
     a           a Packed [m, k], or float16 or bfloat16 [..., k], which is multiplied as it is
                 (compute capability 8.0 and later, fast up to 16 tokens, and the CPU)
-    b           a Packed [n, k]; what checkpoints.fuse() made has a tensor scale for each part
+    b           a Packed [n, k], of a's format where a is one; what checkpoints.fuse() made has a
+                tensor scale for each part
     out_dtype   float16, bfloat16 or float32; that of out, else of a, else float16
     bias        [n], of any of the three
     activation  None, "relu", "silu", "gelu", "gelu_tanh"
@@ -105,7 +108,7 @@ def linear(x, weight, bias=None, *, activation=None, out_dtype=None, out=None, q
     quantize_input  False: x stays as it is (compute capability 8.0 and later, and the CPU). True: x
                     is quantized first (9.0, 10.x and the CPU): by the weight's input_scale where a
                     checkpoint gave it one, else each row by its own largest value, so that what
-                    batch_invariant says of rows is true of it, too.
+                    batch_invariant says of rows is true of it, too. To the weight's format.
 
     x, weight and bias are used, copied and refused as mm() does with a, b and bias, and have
     gradients as there. Where a checkpoint gave the weight a pre_quant_scale, x is multiplied by it
@@ -119,7 +122,9 @@ def linear(x, weight, bias=None, *, activation=None, out_dtype=None, out=None, q
         if out_dtype is None and out is None and not arrays.autocasts(x):
             out_dtype = arrays.dtype(float_type(arrays, x.dtype, "x"))
         scale = getattr(weight, "input_scale", None)
-        source, x = x, quantize(x, "rows" if scale is None else scale)
+        format_ = getattr(weight, "format", "nvfp4")
+        scale = None if format_ != "nvfp4" else "rows" if scale is None else scale
+        source, x = x, quantize(x, scale, format=format_)
         leading = source.shape[:-1] if out is None and source.ndim != 2 else None
     d = _product(("x", "weight"), x, weight, out_dtype, bias, activation, None, 1.0, 1.0, out,
                  batch_invariant, launch, source)

@@ -86,7 +86,7 @@ def _signature(packed):
         packed._signature = (packed.codes.get_device(), packed.rows, packed.k,
                              packed.codes.stride(0), packed.scale_layout, factor,
                              None if tensor is None else tensor.get_device(),
-                             packed.scale_rows)
+                             packed.scale_rows, packed.format)
         return packed._signature
 
 
@@ -139,16 +139,17 @@ class _Quantizer:
     """What calls with the same sizes share: the descriptor without addresses, and what they
     allocate."""
 
-    def __init__(self, rows, k, x_ld, x_dtype, scale_layout, mode):
+    def __init__(self, rows, k, x_ld, x_dtype, scale_layout, mode, format):
         desc = abi.QuantizeDescFields(
             rows=rows, k=k, x_ld=x_ld, x_type=Torch.type_of(x_dtype), codes_ld=2 * row_bytes(k),
-            scale_layout=layout_number(scale_layout), tensor_scale=1.0, tensor_scale_mode=mode)
+            scale_layout=layout_number(scale_layout), tensor_scale=1.0, tensor_scale_mode=mode,
+            format=abi.FORMATS[format])
         size = abi.c_uint64()
         abi.check(abi.lib.nvfp4_quantize_workspace_bytes(desc, size))
         self.workspace_bytes = desc.workspace_bytes = size.value
         self.fields = bytes(desc)
         self.codes = (rows, row_bytes(k)), (row_bytes(k), 1)
-        self.scales = (scale_bytes(rows, k, scale_layout),), (1,)
+        self.scales = (scale_bytes(rows, k, scale_layout, format),), (1,)
 
 
 def _quantizer_of(*key):
@@ -168,15 +169,15 @@ def _mode_of(tensor_scale):
     return abi.SCALE_ON_DEVICE if isinstance(tensor_scale, torch.Tensor) else abi.SCALE_BY_VALUE
 
 
-def quantize(x, tensor_scale, scale_layout):
-    """(codes, scales, rows, k, tensor_scale, scale_layout) of x."""
+def quantize(x, tensor_scale, scale_layout, format):
+    """(codes, scales, rows, k, tensor_scale, scale_layout, format) of x."""
     index = x.get_device()
     if not _enter(index):
         with torch.cuda.device(index):
-            return quantize(x, tensor_scale, scale_layout)
+            return quantize(x, tensor_scale, scale_layout, format)
     rows, k = x.shape
     mode = _mode_of(tensor_scale)
-    same = _quantizer_of(rows, k, max(x.stride(0), k), x.dtype, scale_layout, mode)
+    same = _quantizer_of(rows, k, max(x.stride(0), k), x.dtype, scale_layout, mode, format)
     codes, scales = _empty(*same.codes, torch.uint8), _empty(*same.scales, torch.uint8)
     to = abi.QuantizeDescFields.from_buffer_copy(same.fields)
     to.x, to.codes, to.scales = x.data_ptr(), codes.data_ptr(), scales.data_ptr()
@@ -194,7 +195,7 @@ def quantize(x, tensor_scale, scale_layout):
     status = abi.lib.nvfp4_quantize(to, _stream_of(index))
     if status:
         raise abi.Error(status)
-    return codes, scales, rows, k, tensor_scale, scale_layout
+    return codes, scales, rows, k, tensor_scale, scale_layout, format
 
 
 def dequantize(packed, number):
@@ -208,7 +209,7 @@ def dequantize(packed, number):
         rows=packed.rows, k=packed.k, x=x.data_ptr(), x_ld=packed.k, x_type=number,
         codes=packed.codes.data_ptr(), codes_ld=codes_ld(Torch, packed),
         scales=packed.scales.data_ptr(), scale_layout=layout_number(packed.scale_layout),
-        tensor_scale=factor)
+        tensor_scale=factor, format=abi.FORMATS[packed.format])
     if tensor is not None:
         desc.tensor_scale_mode = abi.SCALES_OF_ROWS if packed.scale_rows else abi.SCALE_ON_DEVICE
         if packed.scale_rows > 1:
@@ -225,4 +226,5 @@ def convert_scales(packed, scales, scale_layout):
             return convert_scales(packed, scales, scale_layout)
     abi.check(abi.lib.nvfp4_scale_convert(
         packed.scales.data_ptr(), layout_number(packed.scale_layout), scales.data_ptr(),
-        layout_number(scale_layout), packed.rows, packed.k, _stream_of(index)))
+        layout_number(scale_layout), packed.rows, packed.k * 16 // packed.block,
+        _stream_of(index)))

@@ -5,7 +5,7 @@ library's reference."""
 from nvfp4gemm import _optional, abi
 from nvfp4gemm._door import Door, number, rows_of
 from nvfp4gemm._gemm import codes_ld, describe
-from nvfp4gemm._matrix import Matrix, layout_number, row_bytes, scale_bytes
+from nvfp4gemm._matrix import Matrix, block_of, layout_number, row_bytes, scale_bytes
 
 
 def float_type(arrays, dtype, what):
@@ -15,9 +15,10 @@ def float_type(arrays, dtype, what):
     return number_
 
 
-def quantize(x, tensor_scale, scale_layout):
-    """(codes, scales, rows, k, tensor_scale, scale_layout) of x."""
+def quantize(x, tensor_scale, scale_layout, format):
+    """(codes, scales, rows, k, tensor_scale, scale_layout, format) of x."""
     layout_number(scale_layout)
+    block_of(format)
     door = Door(x, "x")
     arrays = door.arrays
     if isinstance(tensor_scale, str):
@@ -25,20 +26,28 @@ def quantize(x, tensor_scale, scale_layout):
             raise ValueError(f"tensor_scale is {tensor_scale!r}; the only word is 'rows'")
     elif tensor_scale is not None:
         tensor_scale = door.scale(tensor_scale, "tensor_scale")
+    if format != "nvfp4":
+        if tensor_scale is not None:
+            raise ValueError(f"tensor_scale is {tensor_scale!r}; {format} has none")
+        tensor_scale = 1.0
     x = door.matrix(x, "x")
     if door.gpu:
-        return _optional.device.quantize(x, tensor_scale, scale_layout)
+        return _optional.device.quantize(x, tensor_scale, scale_layout, format)
     rows, k = x.shape
     x = arrays.rows_of_f32(x)
     codes = arrays.zero_bytes((rows, row_bytes(k)), x)
-    scales = arrays.zero_bytes((scale_bytes(rows, k, scale_layout),), x)
+    scales = arrays.zero_bytes((scale_bytes(rows, k, scale_layout, format),), x)
+    if format != "nvfp4":
+        desc = _quantizer(arrays, x, codes, scales, scale_layout, k, format)
+        abi.check(abi.lib.nvfp4_quantize_reference(desc))
+        return codes, scales, rows, k, tensor_scale, scale_layout, format
     if isinstance(tensor_scale, str):
         tensor_scale = arrays.empty((rows,), abi.F32, x)
         desc = _quantizer(arrays, x, codes, scales, scale_layout, k)
         desc.tensor_scale_mode = abi.SCALE_BY_ROW_AMAX
         desc.tensor_scale_device = arrays.address(tensor_scale)
         abi.check(abi.lib.nvfp4_quantize_reference(desc))
-        return codes, scales, rows, k, tensor_scale, scale_layout
+        return codes, scales, rows, k, tensor_scale, scale_layout, format
     if tensor_scale is None:
         amax = arrays.largest_finite(x)
         tensor_scale = amax / 2688 if amax > 0 else 1.0
@@ -46,16 +55,16 @@ def quantize(x, tensor_scale, scale_layout):
     abi.check(abi.lib.nvfp4_quantize_host(
         arrays.address(x), k, rows, k, tensor_scale, arrays.address(codes), 2 * codes.shape[1],
         arrays.address(scales), layout_number(scale_layout)))
-    return codes, scales, rows, k, tensor_scale, scale_layout
+    return codes, scales, rows, k, tensor_scale, scale_layout, format
 
 
-def _quantizer(arrays, x, codes, scales, scale_layout, k):
+def _quantizer(arrays, x, codes, scales, scale_layout, k, format="nvfp4"):
     """The descriptor of x [rows, k] in float32 on the CPU and its codes and scales, but for the
     tensor scale."""
     return abi.QuantizeDescFields(
         rows=x.shape[0], k=k, x=arrays.address(x), x_ld=k, x_type=abi.F32,
         codes=arrays.address(codes), codes_ld=2 * row_bytes(k), scales=arrays.address(scales),
-        scale_layout=layout_number(scale_layout))
+        scale_layout=layout_number(scale_layout), tensor_scale=1.0, format=abi.FORMATS[format])
 
 
 def dequantize(packed, dtype=None):
@@ -66,7 +75,12 @@ def dequantize(packed, dtype=None):
     if door.gpu:
         return _optional.device.dequantize(packed, type_)
     x = arrays.empty(packed.shape, abi.F32, packed.codes)
-    if packed.scale_rows:
+    if packed.format != "nvfp4":
+        desc = _quantizer(arrays, x, packed.codes, packed.scales, packed.scale_layout, packed.k,
+                          packed.format)
+        desc.codes_ld = codes_ld(arrays, packed)
+        abi.check(abi.lib.nvfp4_dequantize_reference(desc))
+    elif packed.scale_rows:
         of_rows = packed.tensor_scale
         if packed.scale_rows > 1:
             of_rows = arrays.repeated(of_rows, packed.scale_rows)
@@ -91,7 +105,7 @@ def with_scales(packed, scale_layout):
     door = Door(packed.scales, "scales")
     arrays = door.arrays
     rows, k = packed.shape
-    scales = arrays.zero_bytes((scale_bytes(rows, k, scale_layout),), packed.scales)
+    scales = arrays.zero_bytes((scale_bytes(rows, k, scale_layout, packed.format),), packed.scales)
     if door.gpu:
         _optional.device.convert_scales(packed, scales, scale_layout)
     else:
@@ -99,7 +113,7 @@ def with_scales(packed, scale_layout):
             abi.lib.nvfp4_scale_convert_host(arrays.address(packed.scales),
                                              layout_number(packed.scale_layout),
                                              arrays.address(scales), layout_number(scale_layout),
-                                             rows, k))
+                                             rows, k * 16 // packed.block))
     return packed.replace(scales=scales, scale_layout=scale_layout)
 
 
@@ -125,6 +139,8 @@ def mm(a, b, out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, 
             a = a.current()
         door.together(a.codes, names[0])
         m, k = a.shape
+        if a.format != b.format:
+            raise ValueError(f"{names[0]} is in {a.format}, {names[1]} in {b.format}")
         if a.scale_rows > 1:
             raise ValueError(f"{names[0]} has a tensor scale for each {a.scale_rows} rows, which "
                              f"{names[1]} alone may have")

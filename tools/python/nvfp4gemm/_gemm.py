@@ -16,6 +16,7 @@ def describe(arrays, a, b, d, order, bias, activation, c, alpha, beta, batch_inv
              launch):
     """The GemmDesc, addresses and all, of operands that came through the door."""
     desc = abi.GemmDescFields(m=d.shape[0], n=d.shape[1], k=b.k, l=1)
+    desc.operand_format = abi.FORMATS[b.format]
     packed = isinstance(a, Matrix)
     factors = [constant_and_tensor(b.tensor_scale)]
     desc.b, desc.b_ld = arrays.address(b.codes), codes_ld(arrays, b)

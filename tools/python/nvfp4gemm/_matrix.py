@@ -6,23 +6,31 @@ from nvfp4gemm._arrays import arrays_of
 from nvfp4gemm._door import Door, size
 
 
+_BLOCKS = {"nvfp4": 16, "mxfp4": 32, "e2m1_ue8m0": 16}
+
+
 class Matrix:
     """The parts of a Packed, which describes them. They stay what they were when they came through
     the door; replace() makes another matrix."""
 
-    def __init__(self, codes, scales, rows, k, tensor_scale=1.0, scale_layout="128x4"):
+    def __init__(self, codes, scales, rows, k, tensor_scale=1.0, scale_layout="128x4",
+                 format="nvfp4"):
         layout_number(scale_layout)
+        block = block_of(format)
         traced = arrays_of(codes, "codes").compiling()
         if not traced:  # otherwise the operators look at them
             rows, k = size(rows, "rows"), size(k, "k")
-            if k % 16:
-                raise ValueError(f"k = {k} is not a multiple of 16")
+            if k % block:
+                raise ValueError(f"k = {k} is not a multiple of {block}")
             door = Door(codes, "codes")
             codes = door.codes(codes, "codes", rows, k)
-            scales = door.scales(scales, "scales", scale_bytes(rows, k, scale_layout),
+            scales = door.scales(scales, "scales", scale_bytes(rows, k, scale_layout, format),
                                  f"{scale_layout} ones of [{rows}, {k}]")
             tensor_scale = door.scale(tensor_scale, "tensor_scale", rows)
-        self._hold(codes, scales, rows, k, tensor_scale, scale_layout)
+            if format != "nvfp4" and not (type(tensor_scale) is float and tensor_scale == 1):
+                raise ValueError(f"tensor_scale is {tensor_scale}; {format} has none, its scales "
+                                 "reach every number")
+        self._hold(codes, scales, rows, k, tensor_scale, scale_layout, format)
         if not traced:
             self._places = self.places(door.arrays)
 
@@ -42,9 +50,10 @@ class Matrix:
         made._places = places
         return made
 
-    def _hold(self, codes, scales, rows, k, tensor_scale, scale_layout):
+    def _hold(self, codes, scales, rows, k, tensor_scale, scale_layout, format="nvfp4"):
         self._codes, self._scales, self._tensor_scale = codes, scales, tensor_scale
         self._rows, self._k, self._scale_layout = rows, k, scale_layout
+        self._format = format
         self._scale_rows = rows_of_a_scale(tensor_scale, rows)
         self._doors = {}
 
@@ -54,6 +63,8 @@ class Matrix:
     k = property(lambda self: self._k)
     tensor_scale = property(lambda self: self._tensor_scale)
     scale_layout = property(lambda self: self._scale_layout)
+    format = property(lambda self: self._format)
+    block = property(lambda self: _BLOCKS[self._format])  # elements that share a scale
     shape = property(lambda self: (self._rows, self._k))
     # How many rows share a tensor scale: 0 where all of them do. A product takes 1 in a alone, and
     # more in b alone.
@@ -65,19 +76,22 @@ class Matrix:
         if self.scale_rows:
             scale = f"for each {'row' if self.has_row_scales else f'{self.scale_rows} rows'}"
         return (f"{type(self).__name__}([{self.rows}, {self.k}], scales {self.scale_layout}, "
-                f"tensor scale {scale})")
+                f"tensor scale {scale})" if self.format == "nvfp4" else
+                f"{type(self).__name__}([{self.rows}, {self.k}], {self.format}, scales "
+                f"{self.scale_layout})")
 
     def __reduce__(self):
         """A copy and what is unpickled come through the door, with arrays of their own, and with
         what a subclass keeps beside them."""
         beside = {name: value for name, value in vars(self).items() if not name.startswith("_")}
         return type(self), (self._codes, self._scales, self._rows, self._k, self._tensor_scale,
-                            self._scale_layout), beside or None
+                            self._scale_layout, self._format), beside or None
 
     def replace(self, **parts):
         """The same matrix with these parts in place of its own."""
         own = {"codes": self.codes, "scales": self.scales, "rows": self.rows, "k": self.k,
-               "tensor_scale": self.tensor_scale, "scale_layout": self.scale_layout}
+               "tensor_scale": self.tensor_scale, "scale_layout": self.scale_layout,
+               "format": self.format}
         return type(self)(**{**own, **parts})
 
     def current(self):
@@ -118,8 +132,13 @@ def row_bytes(k):
     return (k + 31) // 32 * 16
 
 
-def scale_bytes(rows, k, scale_layout):
-    return abi.lib.nvfp4_scale_bytes(rows, k, layout_number(scale_layout))
+def scale_bytes(rows, k, scale_layout, format="nvfp4"):
+    return abi.lib.nvfp4_scale_bytes_for(rows, k, layout_number(scale_layout), abi.FORMATS[format])
+
+
+def block_of(format):
+    """How many elements share a scale."""
+    return number_of(format, _BLOCKS, "format")
 
 
 def number_of(name, table, what):

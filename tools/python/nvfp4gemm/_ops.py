@@ -9,10 +9,10 @@ import torch
 
 from nvfp4gemm import _eager
 from nvfp4gemm._arrays import Torch
-from nvfp4gemm._matrix import Matrix, row_bytes
+from nvfp4gemm._matrix import Matrix, block_of, row_bytes
 
 _PACKED = ("Tensor {0}, Tensor? {0}_scales, Tensor? {0}_tensor_scale, float {0}_factor, "
-           "str {0}_layout")
+           "str {0}_layout, str {0}_format")
 _library = torch.library.Library("nvfp4gemm", "DEF")
 # a_source: what a was quantized from, which gets a's gradient; not read.
 _MM = (
@@ -22,7 +22,7 @@ _MM = (
 _library.define("mm" + _MM)
 _library.define("mm_without_gradient" + _MM)  # for a third of the host time
 _library.define("quantize(Tensor x, Tensor? tensor_scale, float? value, str? word, "
-                "str scale_layout) -> (Tensor, Tensor, Tensor)")
+                "str scale_layout, str format) -> (Tensor, Tensor, Tensor)")
 _library.define("dequantize(" + _PACKED.format("b") + ", SymInt k, ScalarType dtype) -> Tensor")
 
 
@@ -36,42 +36,45 @@ class _Seen:
         self.scales = weakref.ref(matrix.scales)
         self.scale = scale if isinstance(scale, float) else weakref.ref(scale)
         self.layout, self.k, self.places = matrix.scale_layout, matrix.k, matrix._places
+        self.format = matrix.format
         matrix.codes._nvfp4gemm = self
 
-    def fits(self, scales, scale, layout, k):
+    def fits(self, scales, scale, layout, format, k):
         same = self.scale == scale if isinstance(scale, float) else (
             isinstance(self.scale, weakref.ref) and self.scale() is scale)
-        return same and self.scales() is scales and self.layout == layout and self.k == k
+        return same and self.scales() is scales and (
+            (self.layout, self.format, self.k) == (layout, format, k))
 
 
-def _part(codes, scales, tensor_scale, factor, layout, k):
+def _part(codes, scales, tensor_scale, factor, layout, format, k):
     if scales is None:
         return codes
     scale = factor if tensor_scale is None else tensor_scale
     seen = getattr(codes, "_nvfp4gemm", None)
-    if seen is None or not seen.fits(scales, scale, layout, k):
-        matrix = Matrix(codes, scales, codes.shape[0], k, scale, layout)
+    if seen is None or not seen.fits(scales, scale, layout, format, k):
+        matrix = Matrix(codes, scales, codes.shape[0], k, scale, layout, format)
         if matrix.codes is codes and matrix.scales is scales:  # no copies, which would be lost
             _Seen(matrix)
         return matrix
-    return Matrix.of_seen(seen.places, codes, scales, codes.shape[0], k, scale, layout)
+    return Matrix.of_seen(seen.places, codes, scales, codes.shape[0], k, scale, layout,
+                          format)
 
 
 @torch.library.impl(_library, "mm", "CompositeExplicitAutograd")
 @torch.library.impl(_library, "mm_without_gradient", "CompositeExplicitAutograd")
-def _mm(a, a_scales, a_tensor_scale, a_factor, a_layout, b, b_scales, b_tensor_scale, b_factor,
-        b_layout, k, out_dtype, bias, activation, c, alpha, beta, batch_invariant, launch,
-        _a_source):
-    return _eager.mm(_part(a, a_scales, a_tensor_scale, a_factor, a_layout, k),
-                     _part(b, b_scales, b_tensor_scale, b_factor, b_layout, k), out_dtype, bias,
-                     activation, c, alpha, beta, None, batch_invariant, launch)
+def _mm(a, a_scales, a_tensor_scale, a_factor, a_layout, a_format, b, b_scales, b_tensor_scale,
+        b_factor, b_layout, b_format, k, out_dtype, bias, activation, c, alpha, beta,
+        batch_invariant, launch, _a_source):
+    return _eager.mm(_part(a, a_scales, a_tensor_scale, a_factor, a_layout, a_format, k),
+                     _part(b, b_scales, b_tensor_scale, b_factor, b_layout, b_format, k), out_dtype,
+                     bias, activation, c, alpha, beta, None, batch_invariant, launch)
 
 
 @torch.library.register_fake("nvfp4gemm::mm", lib=_library)
 @torch.library.register_fake("nvfp4gemm::mm_without_gradient", lib=_library)
-def _mm_meta(a, a_scales, a_tensor_scale, a_factor, a_layout, b, b_scales, b_tensor_scale, b_factor,
-             b_layout, k, out_dtype, bias, activation, c, alpha, beta, batch_invariant, launch,
-             a_source):
+def _mm_meta(a, a_scales, a_tensor_scale, a_factor, a_layout, a_format, b, b_scales, b_tensor_scale,
+             b_factor, b_layout, b_format, k, out_dtype, bias, activation, c, alpha, beta,
+             batch_invariant, launch, a_source):
     operands = {"a": a, "a's scales": a_scales, "a's tensor_scale": a_tensor_scale, "b": b,
                 "b's scales": b_scales, "b's tensor_scale": b_tensor_scale, "bias": bias, "c": c}
     for name, operand in operands.items():
@@ -84,12 +87,12 @@ def _mm_meta(a, a_scales, a_tensor_scale, a_factor, a_layout, b, b_scales, b_ten
 
 def _remember(ctx, inputs, output):
     """What the gradients of y = alpha a b^T + beta c + bias need: b, and types and shapes."""
-    a, bias, c, a_source = inputs[0], inputs[12], inputs[14], inputs[19]
-    if inputs[13] is not None:
-        raise ValueError(f"a gradient is required, and activation {inputs[13]!r} inside the "
+    a, bias, c, a_source = inputs[0], inputs[14], inputs[16], inputs[21]
+    if inputs[15] is not None:
+        raise ValueError(f"a gradient is required, and activation {inputs[15]!r} inside the "
                          "product has none; apply it to the result")
     x = a if a_source is None else a_source
-    ctx.b, ctx.alpha, ctx.beta = inputs[5:11], inputs[15], inputs[16]
+    ctx.b, ctx.alpha, ctx.beta = inputs[6:13], inputs[17], inputs[18]
     ctx.save_for_backward(*(t for t in ctx.b if isinstance(t, torch.Tensor)))
     ctx.like = [None if t is None else (t.dtype, t.shape) for t in (x, bias, c)]
     ctx.source = a_source is not None
@@ -103,15 +106,15 @@ def _gradients(ctx, dy):
     needs, (x, bias, c) = ctx.needs_input_grad, ctx.like
     rows = dy.reshape(-1, n)
     dx = dbias = dc = None
-    if needs[19 if ctx.source else 0]:
+    if needs[21 if ctx.source else 0]:
         w = torch.ops.nvfp4gemm.dequantize(*b, x[0])
         dx = rows.to(x[0]) @ w
         dx = (dx if ctx.alpha == 1 else dx * ctx.alpha).reshape(x[1])
-    if needs[12]:
-        dbias = rows.sum(0, dtype=torch.float32).to(bias[0])
     if needs[14]:
+        dbias = rows.sum(0, dtype=torch.float32).to(bias[0])
+    if needs[16]:
         dc = (dy if ctx.beta == 1 else dy * ctx.beta).to(c[0]).reshape(c[1])
-    return (None if ctx.source else dx, *(None,) * 11, dbias, None, dc, *(None,) * 4,
+    return (None if ctx.source else dx, *(None,) * 13, dbias, None, dc, *(None,) * 4,
             dx if ctx.source else None)
 
 
@@ -125,8 +128,8 @@ def _cast_for(device, operator):
         dtype, arguments = torch.get_autocast_dtype(device), list(arguments)
         if a_scales is None and a.is_floating_point() and a.dtype != torch.float64:
             a = a.to(dtype)
-        if arguments[9] is None:
-            arguments[9] = dtype
+        if arguments[11] is None:
+            arguments[11] = dtype
         with torch.autocast(device, enabled=False):
             return operator(a, a_scales, *arguments)
     return cast
@@ -138,46 +141,50 @@ for _device, _key in (("cuda", "AutocastCUDA"), ("cpu", "AutocastCPU")):
 
 
 @torch.library.impl(_library, "quantize", "CompositeExplicitAutograd")
-def _quantize(x, tensor_scale, value, word, scale_layout):
+def _quantize(x, tensor_scale, value, word, scale_layout, format):
     given = next((one for one in (tensor_scale, value, word) if one is not None), None)
-    codes, scales, rows, k, scale, _ = _eager.quantize(x, given, scale_layout)
+    codes, scales, rows, k, scale, *_ = _eager.quantize(x, given, scale_layout, format)
     if not isinstance(scale, torch.Tensor):
         scale = torch.full((), scale, dtype=torch.float32, device=x.device)
     elif tensor_scale is not None:
         scale = scale.clone()  # an operator does not return what it was given
-    _Seen(Matrix.of_own(Torch, codes, scales, rows, k, scale, scale_layout))
+    if format == "nvfp4":  # the others' tensor scale is 1.0, no tensor
+        _Seen(Matrix.of_own(Torch, codes, scales, rows, k, scale, scale_layout))
+    else:
+        _Seen(Matrix.of_own(Torch, codes, scales, rows, k, 1.0, scale_layout, format))
     return codes, scales, scale
 
 
 @torch.library.register_fake("nvfp4gemm::quantize", lib=_library)
-def _quantize_meta(x, tensor_scale, value, word, scale_layout):
-    rows, k = math.prod(x.shape[:-1]), x.shape[-1]
+def _quantize_meta(x, tensor_scale, value, word, scale_layout, format):
+    rows, k, block = math.prod(x.shape[:-1]), x.shape[-1], block_of(format)
     if scale_layout == "linear":
-        scales = rows * (k // 16)
+        scales = rows * (k // block)
     else:
-        scales = (rows + 127) // 128 * 128 * ((k + 63) // 64 * 4)
+        scales = (rows + 127) // 128 * 128 * ((k // block + 3) // 4 * 4)
     return (x.new_empty((rows, row_bytes(k)), dtype=torch.uint8),
             x.new_empty((scales,), dtype=torch.uint8),
             x.new_empty((rows,) if word else (), dtype=torch.float32))
 
 
 @torch.library.impl(_library, "dequantize", "CompositeExplicitAutograd")
-def _dequantize(b, b_scales, b_tensor_scale, b_factor, b_layout, k, dtype):
-    return _eager.dequantize(_part(b, b_scales, b_tensor_scale, b_factor, b_layout, k), dtype)
+def _dequantize(b, b_scales, b_tensor_scale, b_factor, b_layout, b_format, k, dtype):
+    return _eager.dequantize(
+        _part(b, b_scales, b_tensor_scale, b_factor, b_layout, b_format, k), dtype)
 
 
 @torch.library.register_fake("nvfp4gemm::dequantize", lib=_library)
-def _dequantize_meta(b, b_scales, b_tensor_scale, b_factor, b_layout, k, dtype):
+def _dequantize_meta(b, b_scales, b_tensor_scale, b_factor, b_layout, b_format, k, dtype):
     return b.new_empty((b.shape[0], k), dtype=dtype)
 
 
 def _parts(x):
     """A Packed or a tensor as the operators take it."""
     if not isinstance(x, Matrix):
-        return x, None, None, 1.0, ""
+        return x, None, None, 1.0, "", ""
     tensor = isinstance(x.tensor_scale, torch.Tensor)
     return (x.codes, x.scales, x.tensor_scale if tensor else None,
-            1.0 if tensor else x.tensor_scale, x.scale_layout)
+            1.0 if tensor else x.tensor_scale, x.scale_layout, x.format)
 
 
 def mm(a, b, out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, launch,
@@ -195,9 +202,10 @@ def mm(a, b, out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, 
     return out.copy_(d.reshape(out.shape))
 
 
-def quantize(x, tensor_scale, scale_layout):
+def quantize(x, tensor_scale, scale_layout, format):
     tensor, word = isinstance(tensor_scale, torch.Tensor), isinstance(tensor_scale, str)
     codes, scales, scale = torch.ops.nvfp4gemm.quantize(
         x.detach(), tensor_scale if tensor else None, None if tensor or word else tensor_scale,
-        tensor_scale if word else None, scale_layout)
-    return codes, scales, codes.shape[0], x.shape[-1], scale, scale_layout
+        tensor_scale if word else None, scale_layout, format)
+    return (codes, scales, codes.shape[0], x.shape[-1], scale if format == "nvfp4" else 1.0,
+            scale_layout, format)

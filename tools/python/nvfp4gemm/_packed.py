@@ -9,11 +9,14 @@ class Packed(Matrix):
 
     codes         uint8 [rows, ceil(k / 32) * 16]; the element with the lower k in the low nibble;
                   each row starts at a multiple of 16 bytes
-    scales        uint8, one dimension; UE4M3, one per 16 along k, in `scale_layout`
+    scales        uint8, one dimension; UE4M3, one per 16 along k, in `scale_layout`, or what
+                  `format` has
     tensor_scale  a float, or one float32 on the device of the codes, or one for each row: [rows];
                   or [g], one for each rows / g of them, a multiple of 64, as weights have that
                   checkpoints.fuse() made of several
     scale_layout  "128x4", which tensor cores read, or "linear", [rows, k / 16]
+    format        "nvfp4"; "mxfp4": UE8M0 scales, 2^(byte - 127), one per 32; "e2m1_ue8m0": the
+                  same, one per 16. Neither has a tensor_scale
 
     codes, scales and a tensor_scale that is an array are of one kind: NumPy arrays, or torch
     tensors on one device. They are used where they are. Copied are codes whose rows are not
@@ -40,6 +43,7 @@ class Packed(Matrix):
         return _slices.rows(self, begin, end)
 
     def slice_k(self, begin, end):
-        """Columns begin to end of k, multiples of 16. Codes are shared where begin is a multiple of
-        32; 128x4 scales are copied where begin is a multiple of 64, else converted."""
+        """Columns begin to end of k, multiples of 16, in MXFP4 of 32. Codes are shared where begin
+        is a multiple of 32; 128x4 scales are copied where begin is at a tile of 4 scales, else
+        converted."""
         return _slices.k(self, begin, end)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Rows of a Packed, or a part of its k, as a Packed, by the rules of nvfp4_gemm.h, SLICES.
 
-128x4 scales lie in tiles of 128 rows x 64 of k. A slice that begins at a tile takes whole tiles, of
-which what lies after its end is padding; any other goes through linear scales and back."""
+128x4 scales lie in tiles of 128 rows x 4 scales, 64 of k in NVFP4. A slice that begins at a tile
+takes whole tiles, of which what lies after its end is padding; any other goes through linear scales
+and back."""
 import math
 
 from nvfp4gemm import abi
@@ -10,7 +11,7 @@ from nvfp4gemm._arrays import arrays_of
 from nvfp4gemm._eager import with_scales
 from nvfp4gemm._matrix import row_bytes
 
-TILE_ROWS, TILE_K, TILE_BYTES = 128, 64, 512
+TILE_ROWS, TILE_BYTES = 128, 512
 
 
 def _check(begin, end, size, what, unit):
@@ -22,7 +23,7 @@ def _check(begin, end, size, what, unit):
 
 def _tiles(packed):
     """The bytes of 128x4 scales as [tiles of rows, tiles of k, bytes]."""
-    across = -(-packed.k // TILE_K)
+    across = -(-packed.k // (4 * packed.block))
     return packed.scales.reshape(-1, across, TILE_BYTES)
 
 
@@ -39,7 +40,7 @@ def rows(packed, begin, end):
             return with_scales(rows(with_scales(packed, "linear"), begin, end), "128x4")
         scales = _tiles(packed)[begin // TILE_ROWS:-(-end // TILE_ROWS)].reshape(-1)
     else:
-        across = packed.k // 16
+        across = packed.k // packed.block
         scales = _aligned(packed.scales.reshape(-1)[begin * across:end * across])
     parts = {"codes": packed.codes[begin:end], "scales": scales, "rows": end - begin}
     if packed.scale_rows:
@@ -62,14 +63,16 @@ def _tensor_scales(packed, begin, end):
 
 
 def k(packed, begin, end):
-    _check(begin, end, packed.k, "k", 16)
+    block, tile = packed.block, 4 * packed.block
+    _check(begin, end, packed.k, "k", block)
     arrays = arrays_of(packed.codes, "codes")
     if packed.scale_layout == "128x4":
-        if begin % TILE_K:
+        if begin % tile:
             return with_scales(k(with_scales(packed, "linear"), begin, end), "128x4")
-        scales = arrays.copy(_tiles(packed)[:, begin // TILE_K:-(-end // TILE_K)]).reshape(-1)
+        scales = arrays.copy(_tiles(packed)[:, begin // tile:-(-end // tile)]).reshape(-1)
     else:
-        scales = packed.scales.reshape(packed.rows, packed.k // 16)[:, begin // 16:end // 16]
+        scales = packed.scales.reshape(packed.rows, packed.k // block)
+        scales = scales[:, begin // block:end // block]
         scales = arrays.copy(scales).reshape(-1)
     codes = packed.codes[:, begin // 2:end // 2]
     if arrays.address(codes) % 16:

@@ -43,6 +43,9 @@ class Linear(torch.nn.Module):
             raise ValueError("weight has a tensor scale for each row; a layer's has one")
         scale = torch.as_tensor(weight.tensor_scale, dtype=torch.float32,
                                 device=weight.codes.device)
+        self._format = weight.format
+        if weight.format != "nvfp4":  # a state_dict of another format then has no such key
+            self.register_buffer(weight.format, torch.ones((), dtype=torch.uint8))
         self.register_buffer("codes", weight.codes)
         self.register_buffer("scales", weight.scales)
         self.register_buffer("tensor_scale", scale if weight.scale_rows else scale.reshape(()))
@@ -70,10 +73,12 @@ class Linear(torch.nn.Module):
         codes, scales, scale = self.codes, self.scales, self.tensor_scale
         packed = self._packed
         if packed is not None and packed.codes is codes and packed.scales is scales and (
-                packed.tensor_scale is scale and packed.input_scale is self.input_scale and
+                packed.tensor_scale is scale or self._format != "nvfp4") and (
+                packed.input_scale is self.input_scale and
                 packed.pre_quant_scale is self.pre_quant_scale):
             return packed
-        packed = Weight(codes, scales, self.out_features, self.in_features, scale)
+        packed = Weight(codes, scales, self.out_features, self.in_features,
+                        scale if self._format == "nvfp4" else 1.0, format=self._format)
         packed.input_scale, packed.pre_quant_scale = self.input_scale, self.pre_quant_scale
         if not torch.compiler.is_compiling():
             self._packed = packed

@@ -73,7 +73,8 @@ class OnTheCpu(unittest.TestCase):
         x = normal(1, 5, 64)
         nvfp4gemm.mm(x, weight)
         from nvfp4gemm import _ops
-        torch.library.opcheck(torch.ops.nvfp4gemm.quantize.default, (x, None, 0.01, None, "linear"),
+        torch.library.opcheck(torch.ops.nvfp4gemm.quantize.default,
+                              (x, None, 0.01, None, "linear", "nvfp4"),
                               test_utils=("test_schema", "test_faketensor"))
         torch.library.opcheck(
             torch.ops.nvfp4gemm.mm.default,
@@ -92,8 +93,8 @@ class OnTheCpu(unittest.TestCase):
         from nvfp4gemm import _ops
         def product(codes, scales, scale, k=64):
             return torch.ops.nvfp4gemm.mm_without_gradient(
-                *_ops._parts(x), codes, scales, None, scale, "128x4", k, torch.float32, None, None,
-                None, 1.0, 1.0, False, None, None)
+                *_ops._parts(x), codes, scales, None, scale, "128x4", "nvfp4", k, torch.float32,
+                None, None, None, 1.0, 1.0, False, None, None)
 
         codes, scales, scale = weight.codes, weight.scales, weight.tensor_scale
         for _ in range(2):
