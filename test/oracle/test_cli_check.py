@@ -58,7 +58,8 @@ class Check(unittest.TestCase):
                     values = file.expected[layer["layer"]]
                     self.assertEqual((layer["n"], layer["k"]), values.shape)
                     self.assertEqual(layer["dialect"], name.removesuffix("_metadata"))
-                    self.assertEqual(sum(layer["scale_exponents"]), values.size // 16)
+                    block = 32 if name in files.MXFP4 else 16
+                    self.assertEqual(sum(layer["scale_exponents"]), values.size // block)
                 code, text = check(self.folder)
                 self.assertEqual((code, text.count("ok  ")), (0, len(file.expected)))
                 self.emptied()
@@ -85,15 +86,15 @@ class Check(unittest.TestCase):
                 with self.subTest(f"{dialect}: {what}"):
                     file = files.DIALECTS[dialect]()
                     if what == "unknown suffix":
-                        sign = "_" if dialect == "stacked" else "."
+                        sign = "_" if dialect in ("stacked", "mxfp4") else "."
                         tensor = dialects.beside(f"{sign}zero_point", *files.f32(1))(file)
                         said = "is what .* does not have beside a weight; expected none but "
                     elif spoil is None:
                         tensor = dialects.beside(dialects.INPUT[dialect], *files.f32(0))(file)
                     else:
                         tensor = spoil(file)
-                    if dialect == "stacked" and what in ("negative scale", "NaN over codes",
-                                                         "NaN with a sign"):
+                    if dialect in ("stacked", "mxfp4") and what in (
+                            "negative scale", "NaN over codes", "NaN with a sign"):
                         tensor += "[0]"
                     self.refused(file, tensor, said)
                     self.emptied()
@@ -105,18 +106,6 @@ class Check(unittest.TestCase):
         tensor = file.roles["scales"]
         files.safetensors(self.path("second.safetensors"), {tensor: file.tensors[tensor]})
         self.refused(file, tensor, None)
-
-    def test_other_formats_are_named(self):
-        file = files.ggml()
-        file.tensors["blk.0.bad.weight"] = "MXFP4", np.zeros((4, 34), np.uint8)
-        self.refused(file, "blk.0.bad.weight", "is MXFP4 of GGUF; expected NVFP4")
-        self.emptied()
-        file = files.modelopt()
-        for role in file.roles.values():
-            del file.tensors[role]
-        file.tensors.update({"bad_blocks": ("U8", np.zeros((2, 4, 3, 16), np.uint8)),
-                             "bad_scales": ("U8", np.zeros((2, 4, 3), np.uint8))})
-        self.refused(file, "bad_blocks", "is MXFP4 of gpt-oss; expected NVFP4")
 
     def test_hostile_files(self):
         path = self.path("w.safetensors")

@@ -109,7 +109,7 @@ class Checker {
 
   // Compares the layout, declared or not, with what the scales' statistics say.
   void judge_layout(const Layer& layer, const MatrixBytes& matrix, Checked& checked) {
-    if (layer.dialect->layout == Layout::blocks) return;
+    if (layer.dialect->in_blocks() || layer.dialect->mxfp4()) return;
     const double ratio = other_layout_ratio(matrix, matrix.tiles);
     checked.json["other_layout_ratio"] = ratio > 0 ? Json(ratio) : Json();
     if (ratio < kOtherLayout) return;

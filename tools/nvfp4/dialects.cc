@@ -40,31 +40,11 @@ const std::vector<FusedNames>& fused_names() {
   return rows;
 }
 
-const std::vector<RefusedNames>& refused_names() {
-  static const std::vector<RefusedNames> rows = {
-#define NVFP4_REFUSED(title, codes, scales) {title, codes, scales},
+const std::vector<GgufType>& gguf_types() {
+  static const std::vector<GgufType> rows = {
+#define NVFP4_GGUF_TYPE(number, name, elements, bytes) {number, name, elements, bytes},
 #include "tools/nvfp4/dialects.def"
   };
-  return rows;
-}
-
-const std::vector<GgufType>& gguf_types() {
-  static const std::vector<GgufType> rows = [] {
-    std::vector<GgufType> types = {
-#define NVFP4_GGUF_TYPE(number, name, elements, bytes) {number, name, elements, bytes, ""},
-#include "tools/nvfp4/dialects.def"
-    };
-    const std::vector<std::pair<uint32_t, std::string_view>> refused = {
-#define NVFP4_GGUF_REFUSED(number, title) {number, title},
-#include "tools/nvfp4/dialects.def"
-    };
-    for (const auto& [number, title] : refused) {
-      for (GgufType& type : types) {
-        if (type.number == number) type.refused = title;
-      }
-    }
-    return types;
-  }();
   return rows;
 }
 

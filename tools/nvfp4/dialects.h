@@ -11,7 +11,7 @@ namespace nvfp4_tool {
 
 enum class Direction { multiplies, divides, amax };
 enum class Nibbles { low_first, high_first, halves };
-enum class Layout { linear, tiles_128x4, padded, blocks };
+enum class Layout { linear, tiles_128x4, padded, blocks, mxfp4, mxfp4_blocks };
 enum class Container { safetensors, gguf };
 enum class Use {
   bias,
@@ -32,6 +32,12 @@ struct Dialect {
   Direction direction;
   Nibbles nibbles;
   Layout layout;
+
+  bool mxfp4() const { return layout == Layout::mxfp4 || layout == Layout::mxfp4_blocks; }
+  // One tensor has codes and scales, and its last dimension counts elements.
+  bool in_blocks() const { return layout == Layout::blocks || layout == Layout::mxfp4_blocks; }
+  // Between a layer's name and what stands beside its weight.
+  char sign() const { return codes.empty() ? '_' : codes.front(); }
 };
 
 struct Beside {
@@ -50,22 +56,16 @@ struct FusedNames {
   std::vector<std::string_view> parts;
 };
 
-struct RefusedNames {
-  std::string_view title, codes, scales;
-};
-
 struct GgufType {
   uint32_t number;
   std::string_view name;
   uint64_t elements, bytes;
-  std::string_view refused;  // its title where nothing here multiplies it
 };
 
 const std::vector<Dialect>& dialects();
 const std::vector<Beside>& beside_rows();
 const std::vector<Declared>& declared_rows();
 const std::vector<FusedNames>& fused_names();
-const std::vector<RefusedNames>& refused_names();
 const std::vector<GgufType>& gguf_types();
 
 const Dialect& dialect_of(std::string_view name);

@@ -27,7 +27,15 @@ std::vector<Shape> scale_shapes(Layout layout, int64_t n, int64_t k) {
   return {{rows, columns}, {rows * columns}};
 }
 
+void check_scales_of_32(const Layer& layer) {
+  const Shape& blocks = layer.codes->shape;
+  const Shape fit(blocks.begin(), blocks.end() - 1);
+  if (layer.scales->shape == fit) return;
+  refuse_shape(*layer.scales, words(fit) + ", since blocks are " + words(blocks));
+}
+
 void check_scales(const Layer& layer) {
+  if (layer.dialect->layout == Layout::mxfp4) return check_scales_of_32(layer);
   const Shape& shape = layer.scales->shape;
   std::string expected;
   for (Shape fit : scale_shapes(layer.dialect->layout, layer.n(), layer.k())) {
@@ -65,12 +73,17 @@ void check_vector(const TensorInfo* tensor, const Layer& layer, int64_t count) {
 
 void check_codes(const Layer& layer) {
   const Shape& shape = layer.codes->shape;
-  const bool empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
-  if ((shape.size() != 2 && shape.size() != 3) || empty) {
-    refuse_shape(*layer.codes, "[n, k / 2], or [experts, n, k / 2]");
-  }
   const Layout layout = layer.dialect->layout;
-  if (layer.stacked() && layout != Layout::linear && layout != Layout::blocks) {
+  const bool empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
+  const size_t dimensions = shape.size() - (layout == Layout::mxfp4 ? 1 : 0);
+  if ((dimensions != 2 && dimensions != 3) || empty) {
+    refuse_shape(*layer.codes, layout == Layout::mxfp4
+                                   ? "[n, k / 32, 16], or [experts, n, k / 32, 16]"
+                                   : "[n, k / 2], or [experts, n, k / 2]");
+  }
+  const bool stacks =
+      layout == Layout::linear || layout == Layout::mxfp4 || layer.dialect->in_blocks();
+  if (layer.stacked() && !stacks) {
     refuse_shape(*layer.codes, "[n, k / 2]");
   }
   if (layer.dialect->codes.empty() && !layer.stacked()) {
@@ -88,9 +101,13 @@ std::string words(const Shape& shape) {
 }
 
 void check_types(const Layer& layer) {
-  if (layer.dialect->layout != Layout::blocks) {
+  if (!layer.dialect->in_blocks()) {
     expect(layer.codes, {"U8"});
-    expect(layer.scales, {"F8_E4M3", "U8"});
+    if (layer.dialect->mxfp4()) {
+      expect(layer.scales, {"U8", "F8_E8M0"});
+    } else {
+      expect(layer.scales, {"F8_E4M3", "U8"});
+    }
   }
   expect(layer.tensor_scale, {"F32"});
   expect(layer.at(Use::input_scale), {"F32"});
@@ -101,7 +118,7 @@ void check_types(const Layer& layer) {
 
 void check_shapes(const Layer& layer) {
   check_codes(layer);
-  if (layer.dialect->layout != Layout::blocks) check_scales(layer);
+  if (!layer.dialect->in_blocks()) check_scales(layer);
   check_count(layer.tensor_scale, layer);
   for (const Use use : {Use::input_scale, Use::input_divisor, Use::e4m3_max, Use::swizzled}) {
     check_count(layer.at(use), layer);

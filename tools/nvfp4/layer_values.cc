@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "tools/nvfp4/layer_values.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -83,10 +84,25 @@ void unpack_blocks(const Layer& layer, const std::vector<uint8_t>& blocks, Matri
   }
 }
 
-// Converts scales in the file's layout to [n, k / 16].
+// ggml: a scale, then 16 bytes, byte j with element j low and j + 16 high.
+void unpack_mxfp4_blocks(const std::vector<uint8_t>& blocks, MatrixBytes& out) {
+  out.codes.assign(size_t(out.n * out.k / 2), 0);
+  out.scales.resize(size_t(out.n * out.k / 32));
+  for (size_t block = 0; block < out.scales.size(); ++block) {
+    const uint8_t* from = &blocks[block * 17];
+    out.scales[block] = from[0];
+    for (size_t j = 0; j < 32; ++j) {
+      const int code = from[1 + j % 16] >> (j / 16 * 4) & 15;
+      out.codes[block * 16 + j / 2] |= uint8_t(code << (j % 2 * 4));
+    }
+  }
+}
+
+// Scales as they lie to [n, k / 16].
 std::vector<uint8_t> linear_scales(const Layer& layer, std::vector<uint8_t> bytes, bool tiles) {
   const int64_t n = layer.n(), k = layer.k();
-  if (!tiles && layer.dialect->layout == Layout::linear) return bytes;
+  const Layout layout = layer.dialect->layout;
+  if (!tiles && (layout == Layout::linear || layout == Layout::mxfp4)) return bytes;
   std::vector<uint8_t> scales(size_t(n * k / 16));
   if (tiles) {
     if (nvfp4_scale_convert_host(bytes.data(), NVFP4_SCALE_LAYOUT_128X4, scales.data(),
@@ -102,22 +118,33 @@ std::vector<uint8_t> linear_scales(const Layer& layer, std::vector<uint8_t> byte
   return scales;
 }
 
-bool all_zero(const uint8_t* codes) { return (load<uint64_t>(codes) & 0x7777777777777777) == 0; }
+// Of the codes of scale i.
+bool all_zero(const MatrixBytes& matrix, size_t i) {
+  const size_t bytes = size_t(matrix.block) / 2;
+  uint64_t any = 0;
+  for (size_t at = 0; at < bytes; at += 8) any |= load<uint64_t>(&matrix.codes[i * bytes + at]);
+  return (any & 0x7777777777777777) == 0;
+}
+
+bool is_nan(const MatrixBytes& matrix, uint8_t scale) {
+  return matrix.ue8m0() ? scale == 0xFF : (scale & 0x7F) == 0x7F;
+}
 
 void check_scale_bytes(const Layer& layer, const MatrixBytes& matrix, const std::string& name) {
-  const int64_t across = matrix.k / 16;
+  const int64_t across = matrix.k / matrix.block;
   for (const bool nan : {false, true}) {
     for (size_t i = 0; i < matrix.scales.size(); ++i) {
       const uint8_t scale = matrix.scales[i];
-      const bool is_nan = (scale & 0x7F) == 0x7F;
-      const bool bad = nan ? is_nan && !all_zero(&matrix.codes[i * 8]) : scale > 0x80 && !is_nan;
+      const bool none = is_nan(matrix, scale), negative = !matrix.ue8m0() && scale > 0x80;
+      const bool bad = nan ? none && !all_zero(matrix, i) : negative && !none;
       if (!bad) continue;
       char what[96];
       std::snprintf(what, sizeof what, "row %lld, block %lld is 0x%02x, %s",
                     static_cast<long long>(int64_t(i) / across),
                     static_cast<long long>(int64_t(i) % across), unsigned(scale),
                     nan ? "NaN, over codes that are not 0" : "negative; UE4M3 has no sign");
-      throw Refusal{name.empty() ? layer.scales->name : name, what, "UE4M3, finite"};
+      throw Refusal{name.empty() ? layer.scales->name : name, what,
+                    matrix.ue8m0() ? "UE8M0, finite" : "UE4M3, finite"};
     }
   }
 }
@@ -174,6 +201,13 @@ MatrixBytes read_matrix(const Layer& layer, int64_t expert, TensorReader& reader
     unpack_blocks(layer, blocks, matrix);
     return matrix;
   }
+  if (layer.dialect->mxfp4()) matrix.block = 32;
+  if (layer.dialect->layout == Layout::mxfp4_blocks) {
+    const std::vector<uint8_t> blocks = std::move(matrix.codes);
+    unpack_mxfp4_blocks(blocks, matrix);
+    check_scale_bytes(layer, matrix, "");
+    return matrix;
+  }
   if (layer.dialect->nibbles == Nibbles::high_first) {
     for (uint8_t& byte : matrix.codes) byte = uint8_t(byte >> 4 | byte << 4);
   }
@@ -219,13 +253,15 @@ Statistics statistics_of(const MatrixBytes& matrix) {
   Statistics found;
   found.blocks = int64_t(matrix.scales.size());
   for (size_t i = 0; i < matrix.scales.size(); ++i) {
-    const uint8_t scale = matrix.scales[i] & 0x7F;
-    const bool zero = all_zero(&matrix.codes[i * 8]);
+    const uint8_t byte = matrix.scales[i];
+    const uint8_t scale = matrix.ue8m0() ? byte : byte & 0x7F;
+    const bool zero = all_zero(matrix, i), nan = is_nan(matrix, byte);
     found.zero += zero;
-    found.nan_over_zeros += zero && scale == 0x7F;
-    found.saturated += scale == 0x7E;
-    found.lost += scale == 0 && !zero;
-    if (scale != 0x7F) ++found.histogram[scale >> 3];
+    found.nan_over_zeros += zero && nan;
+    found.saturated += scale == (matrix.ue8m0() ? 0xFE : 0x7E);
+    found.lost += scale == 0 && !zero && !matrix.ue8m0();
+    const int exponent = matrix.ue8m0() ? std::clamp(int(scale) - 120, 0, 15) : scale >> 3;
+    if (!nan) ++found.histogram[size_t(exponent)];
   }
   return found;
 }

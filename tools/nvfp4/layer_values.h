@@ -9,13 +9,15 @@
 
 namespace nvfp4_tool {
 
-// One matrix, or one expert of a stacked layer: the element with the lower k in the low nibble,
-// linear scales, a multiplier.
+// One matrix, of a stacked layer one expert's: the element with the lower k in the low nibble,
+// linear scales, UE4M3 of 16 elements or UE8M0 of 32, a multiplier.
 struct MatrixBytes {
-  int64_t n = 0, k = 0;
+  int64_t n = 0, k = 0, block = 16;
   std::vector<uint8_t> codes, scales;
   double tensor_scale = 1;
-  bool tiles = false;  // the file has 128x4 tiles
+  bool tiles = false;  // how the scales lay in the file
+
+  bool ue8m0() const { return block == 32; }
 };
 
 // Reads tensors of a checkpoint; keeps one file open.
@@ -38,11 +40,11 @@ std::vector<double> read_pre_quant_scale(const Layer& layer, TensorReader& reade
 
 struct Statistics {
   int64_t blocks = 0;
-  int64_t zero = 0;                     // blocks whose codes are all 0
-  int64_t nan_over_zeros = 0;           // their scale is NaN, which the product would use
-  int64_t saturated = 0;                // blocks with the largest scale, 448
-  int64_t lost = 0;                     // blocks with scale 0 and other codes than 0
-  std::array<int64_t, 16> histogram{};  // of the scales' exponents, 2^-6 and below first
+  int64_t zero = 0;                     // of codes that are all 0
+  int64_t nan_over_zeros = 0;           // their scale is NaN, and would be multiplied
+  int64_t saturated = 0;                // with the largest scale, 448 or 2^127
+  int64_t lost = 0;                     // scale 0 over codes that are not
+  std::array<int64_t, 16> histogram{};  // of the scales' exponents, 2^-7 and below first
 };
 Statistics statistics_of(const MatrixBytes& matrix);
 

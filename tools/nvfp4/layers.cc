@@ -68,12 +68,10 @@ class Finder {
     std::vector<Layer> found;
     std::set<std::string> names;
     for (const auto& [name, dialect] : candidates_) names.insert(name);
-    for (const auto& [name, refusal] : refused_) names.insert(name);
     for (const std::string& name : names) {
       Layer layer;
       layer.name = name;
       try {
-        if (refused_.count(name) != 0) throw refused_.at(name);
         fill(layer, candidates_.at(name));
       } catch (const Refusal& refusal) {
         layer.refusal = refusal;
@@ -122,18 +120,10 @@ class Finder {
 
   // Collects what a tensor's name and type suggest.
   void hints(const TensorInfo& tensor) {
-    for (const GgufType& type : gguf_types()) {
-      if (type.name != tensor.dtype || (type.refused.empty() && type.name != "NVFP4")) continue;
+    if (tensor.dtype == "NVFP4" || tensor.dtype == "MXFP4") {
       const std::string layer =
           ends_with(tensor.name, ".weight") ? without(tensor.name, ".weight") : tensor.name;
-      if (type.refused.empty()) return add(layer, "ggml");
-      refuse(layer, tensor.name, type.refused);
-      return;
-    }
-    for (const RefusedNames& row : refused_names()) {
-      if (tensor.dtype != "U8" || !ends_with(tensor.name, row.codes)) continue;
-      const std::string layer = without(tensor.name, row.codes);
-      if (find(layer + std::string(row.scales))) refuse(layer, tensor.name, row.title);
+      return add(layer, tensor.dtype == "NVFP4" ? "ggml" : "ggml_mxfp4");
     }
     for (const Dialect& dialect : dialects()) {
       if (dialect.file != Container::safetensors) continue;
@@ -144,6 +134,12 @@ class Finder {
 
   void hint(const TensorInfo& tensor, const Dialect& dialect) {
     const std::string& name = tensor.name;
+    if (dialect.layout == Layout::mxfp4) {
+      const bool bytes = tensor.dtype == "U8" && tensor.shape.size() > 2;
+      if (!bytes || tensor.shape.back() != 16 || !ends_with(name, dialect.codes)) return;
+      add(without(name, dialect.codes), dialect.name);
+      return;
+    }
     if (ends_with(name, dialect.tensor_scale)) {
       return add(without(name, dialect.tensor_scale), dialect.name);
     }
@@ -157,11 +153,6 @@ class Finder {
     // In some checkpoints fp8 weights have fp8 scales. They are not NVFP4.
     if (codes && (starts_with(codes->dtype, "F8") || starts_with(codes->dtype, "I8"))) return;
     add(layer, dialect.name);
-  }
-
-  void refuse(const std::string& layer, const std::string& tensor, std::string_view title) {
-    refused_[layer] = {tensor, std::string(title),
-                       "NVFP4, the only 4-bit format that is multiplied"};
   }
 
   void find_name() {
@@ -234,8 +225,11 @@ class Finder {
     const Dialect& dialect = *layer.dialect;
     layer.codes = part(layer, dialect.codes, true);
     layer.scales = part(layer, dialect.scales, true);
-    layer.tensor_scale = part(layer, dialect.tensor_scale, dialect.file == Container::safetensors);
-    const std::string start = layer.name + (dialect.codes.empty() ? "_" : ".");
+    if (!dialect.tensor_scale.empty()) {
+      layer.tensor_scale =
+          part(layer, dialect.tensor_scale, dialect.file == Container::safetensors);
+    }
+    const std::string start = layer.name + dialect.sign();
     for (auto at = checkpoint_.tensors.lower_bound(start);
          at != checkpoint_.tensors.end() && starts_with(at->first, start); ++at) {
       add_beside(layer, at->first);
@@ -258,7 +252,7 @@ class Finder {
       }
       known += (known.empty() ? "" : ", ") + full;
     }
-    if (layer.dialect->codes.empty() && claimed_.count(name) != 0) return;
+    if (layer.dialect->sign() == '_' && claimed_.count(name) != 0) return;
     throw Refusal{name,
                   "what " + std::string(layer.dialect->title) + " does not have beside a weight",
                   "none but " + known};
@@ -266,7 +260,6 @@ class Finder {
 
   const Checkpoint& checkpoint_;
   std::map<std::string, std::string> candidates_;  // layer: its first dialect
-  std::map<std::string, Refusal> refused_;
   std::map<std::string, StrictJson> said_;      // layer: its declaration in a file's metadata
   std::map<std::string, std::string> said_by_;  // layer: the dialect that this declares
   std::set<std::string> listed_;                // files whose metadata name layers
@@ -282,10 +275,14 @@ const TensorInfo* Layer::at(Use use) const {
   return found == beside.end() ? nullptr : found->second;
 }
 
+bool Layer::stacked() const {
+  return codes->shape.size() == (dialect->layout == Layout::mxfp4 ? 4 : 3);
+}
 int64_t Layer::experts() const { return stacked() ? codes->shape[0] : 1; }
-int64_t Layer::n() const { return codes->shape[codes->shape.size() - 2]; }
+int64_t Layer::n() const { return codes->shape[stacked() ? 1 : 0]; }
 int64_t Layer::k() const {
-  return codes->shape.back() * (dialect->layout == Layout::blocks ? 1 : 2);
+  if (dialect->layout == Layout::mxfp4) return codes->shape[codes->shape.size() - 2] * 32;
+  return codes->shape.back() * (dialect->in_blocks() ? 1 : 2);
 }
 
 std::vector<Layer> find_layers(const Checkpoint& checkpoint) { return Finder(checkpoint).layers(); }

@@ -28,7 +28,7 @@ struct Layer {
   const TensorInfo* at(Use use) const;
   // Sizes of the codes; 1 expert if they have two dimensions.
   int64_t experts() const, n() const, k() const;
-  bool stacked() const { return codes->shape.size() == 3; }
+  bool stacked() const;
 };
 
 // Sorted by name. The pointers are into the checkpoint.

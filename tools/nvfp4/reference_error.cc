@@ -40,11 +40,26 @@ void must(nvfp4_status status) {
   if (status != NVFP4_SUCCESS) throw std::runtime_error(nvfp4_last_error());
 }
 
-std::vector<float> dequantized(const uint8_t* codes, const uint8_t* scales, int64_t rows, int64_t k,
-                               float tensor_scale) {
-  std::vector<float> values(size_t(rows * k));
-  must(nvfp4_dequantize_host(codes, k, scales, NVFP4_SCALE_LAYOUT_LINEAR, rows, k, tensor_scale,
-                             values.data(), k));
+// The descriptor of `values` and their codes and linear scales.
+nvfp4_quantize_desc desc_of(const MatrixBytes& matrix, float* values, const uint8_t* codes,
+                            const uint8_t* scales, int64_t rows, float tensor_scale) {
+  nvfp4_quantize_desc desc = {};
+  desc.struct_size = sizeof desc;
+  desc.rows = rows, desc.k = desc.x_ld = desc.codes_ld = matrix.k;
+  desc.x = values, desc.x_type = NVFP4_TYPE_F32;
+  desc.codes = const_cast<uint8_t*>(codes), desc.scales = const_cast<uint8_t*>(scales);
+  desc.scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
+  desc.tensor_scale = tensor_scale;
+  desc.format = matrix.ue8m0() ? NVFP4_OPERAND_FORMAT_MXFP4 : NVFP4_OPERAND_FORMAT_NVFP4;
+  return desc;
+}
+
+std::vector<float> dequantized(const MatrixBytes& matrix, const uint8_t* codes,
+                               const uint8_t* scales, int64_t rows, float tensor_scale) {
+  std::vector<float> values(size_t(rows * matrix.k));
+  const nvfp4_quantize_desc desc =
+      desc_of(matrix, values.data(), codes, scales, rows, tensor_scale);
+  must(nvfp4_dequantize_reference(&desc));
   return values;
 }
 
@@ -54,12 +69,13 @@ double squares(const std::vector<float>& a, const std::vector<float>& b) {
   return sum;
 }
 
-std::vector<float> quantized_anew(const std::vector<float>& values, int64_t rows, int64_t k,
-                                  float tensor_scale) {
-  std::vector<uint8_t> codes(values.size() / 2), scales(values.size() / 16);
-  must(nvfp4_quantize_host(values.data(), k, rows, k, tensor_scale, codes.data(), k, scales.data(),
-                           NVFP4_SCALE_LAYOUT_LINEAR));
-  return dequantized(codes.data(), scales.data(), rows, k, tensor_scale);
+std::vector<float> quantized_anew(const MatrixBytes& matrix, std::vector<float> values,
+                                  int64_t rows, float tensor_scale) {
+  std::vector<uint8_t> codes(values.size() / 2), scales(values.size() / size_t(matrix.block));
+  const nvfp4_quantize_desc desc =
+      desc_of(matrix, values.data(), codes.data(), scales.data(), rows, tensor_scale);
+  must(nvfp4_quantize_reference(&desc));
+  return dequantized(matrix, codes.data(), scales.data(), rows, tensor_scale);
 }
 
 }  // namespace
@@ -88,14 +104,16 @@ ReferenceError compare_with(const MatrixBytes& matrix, const std::vector<double>
     const int64_t count = std::min(step, rows - begin);
     const std::vector<float> values = source.read(begin, count);
     std::vector<float> own =
-        dequantized(&matrix.codes[size_t(begin * k / 2)], &matrix.scales[size_t(begin * k / 16)],
-                    count, k, float(matrix.tensor_scale));
+        dequantized(matrix, &matrix.codes[size_t(begin * k / 2)],
+                    &matrix.scales[size_t(begin * k / matrix.block)], count,
+                    float(matrix.tensor_scale));
     for (size_t i = 0; i < own.size() && !pre_quant_scale.empty(); ++i) {
       own[i] = float(own[i] * pre_quant_scale[i % size_t(k)]);
     }
     for (const float value : values) norm += double(value) * value;
     error += squares(own, values);
-    anew += squares(quantized_anew(values, count, k, amax > 0 ? amax / 2688 : 1), values);
+    const float t = amax > 0 && !matrix.ue8m0() ? amax / 2688 : 1;
+    anew += squares(quantized_anew(matrix, values, count, t), values);
   }
   if (norm == 0) return {};
   return {std::sqrt(error / norm), std::sqrt(anew / norm)};

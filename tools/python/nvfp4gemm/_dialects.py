@@ -49,10 +49,8 @@ DIALECTS = {row[0]: Dialect(*row) for row in _TABLE["DIALECT"]}
 BESIDE = _beside(_TABLE["BESIDE"])  # {dialect: {suffix: use}}
 FUSED = {row[0]: tuple(row[1:]) for row in _TABLE["FUSED"]}  # {layer: its parts}
 DECLARED = _TABLE["DECLARED"]
-REFUSED = _TABLE["REFUSED"]
 GGUF_TYPES = {number: (name, elements, size)
               for number, name, elements, size in _TABLE["GGUF_TYPE"]}
-REFUSED_TYPES = {GGUF_TYPES[number][0]: title for number, title in _TABLE["GGUF_REFUSED"]}
 
 
 def layer_pattern(name):

@@ -217,9 +217,10 @@ class Door:
         return x
 
     def scale_bytes(self, x, what):
-        """UE4M3 as uint8 or float8_e4m3fn, as bytes."""
+        """UE4M3 or UE8M0 as uint8 or of a type of their own, as bytes."""
         x = self.array(x, what)
-        if not self.arrays.is_bytes(x.dtype) and not str(x.dtype).endswith("float8_e4m3fn"):
+        if not self.arrays.is_bytes(x.dtype) and not str(x.dtype).endswith(
+                ("float8_e4m3fn", "float8_e8m0fnu")):
             raise TypeError(f"{what} are of {x.dtype}, expected uint8 or float8_e4m3fn")
         return self.arrays.as_bytes(x)
 

@@ -11,6 +11,9 @@ from nvfp4gemm._safetensors import parse_json
 
 _FORMAT = "nvfp4"
 _FP8 = ("F8_E4M3", "U8")
+_OF_GGUF = {"NVFP4": "ggml", "MXFP4": "ggml_mxfp4"}  # the dialects of GGUF's types
+# A tensor has codes and scales; k is counted in elements.
+_BLOCKS = ("blocks", "mxfp4_blocks")
 _FLOATS = ("F32", "F16", "BF16")
 # Keys of a declaration that leave the values as they are.
 _HARMLESS = {"format", "full_precision_matrix_mult"}
@@ -118,15 +121,9 @@ class Finder:
     def _hints(self, tensor):
         """(layer, dialect) that a tensor's name and type speak for."""
         name = tensor.name
-        refused = _dialects.REFUSED_TYPES.get(tensor.dtype)
-        if refused or tensor.dtype == "NVFP4":
-            yield (name.removesuffix(".weight"),
-                   _other_format(name, refused) if refused else "ggml")
+        if tensor.dtype in _OF_GGUF:
+            yield name.removesuffix(".weight"), _OF_GGUF[tensor.dtype]
             return
-        for title, codes, scales in _dialects.REFUSED:
-            other = name.removesuffix(codes)
-            if other != name and _is_codes(tensor) and other + scales in self.tensors:
-                yield other, _other_format(name, title)
         for dialect in DIALECTS.values():
             if dialect.file != "safetensors" or dialect.name in ("comfyui", "flux2"):
                 continue
@@ -137,6 +134,9 @@ class Finder:
     def _hinted(self, tensor, dialect):
         """The layer of which the tensor is a part in that dialect; None if it need not be one."""
         name = tensor.name
+        if dialect.layout == "mxfp4":
+            mine = name.endswith(dialect.codes) and _is_codes(tensor) and len(tensor.shape) > 2
+            return name.removesuffix(dialect.codes) if mine and tensor.shape[-1] == 16 else None
         if name.endswith(dialect.tensor_scale):
             return name.removesuffix(dialect.tensor_scale)
         if dialect.codes and name.endswith(dialect.codes) and _is_codes(tensor):
@@ -193,6 +193,8 @@ class Finder:
         parts = {}
         for part in ("codes", "scales", "tensor_scale"):
             full = name + getattr(dialect, part)
+            if part == "tensor_scale" and not dialect.tensor_scale:
+                continue
             if full in self.twice:
                 files = " and ".join(self.twice[full])
                 raise Refusal(full, f"in {files}", "one file that has it")
@@ -210,11 +212,12 @@ class Finder:
     def _beside(self, name, dialect, parts):
         own = {tensor.name for tensor in parts.values()}
         found, table = {}, BESIDE[dialect.name]
-        for full in self._between(name + ("." if dialect.codes else "_")):
+        sign = dialect.codes[:1] or "_"
+        for full in self._between(name + sign):
             if full in own:
                 continue
             use = table.get(full[len(name):])
-            if use is None and (dialect.codes or full not in self.claimed):
+            if use is None and (sign == "." or full not in self.claimed):
                 raise Refusal(full, f"what {dialect.title} does not have beside a weight",
                               "none but " + ", ".join(name + suffix for suffix in table))
             if use and full in self.twice:
@@ -235,10 +238,6 @@ def wholes_of(layers, fused):
                 if stem + last not in layers and all(part in layers for part in parts):
                     wholes[stem + last] = parts
     return wholes
-
-
-def _other_format(tensor, title):
-    return Refusal(tensor, title, "NVFP4, the only 4-bit format that is multiplied")
 
 
 def _suffixes(dialect):
@@ -273,9 +272,9 @@ def _expect(tensor, dtypes):
 
 def _check_types(layer):
     codes, scales = layer.parts["codes"], layer.parts["scales"]
-    if layer.dialect.layout != "blocks":
+    if layer.dialect.layout not in _BLOCKS:
         _expect(codes, ("U8",))
-        _expect(scales, _FP8)
+        _expect(scales, ("U8", "F8_E8M0") if layer.dialect.layout == "mxfp4" else _FP8)
     if "tensor_scale" in layer.parts:
         _expect(layer.parts["tensor_scale"], ("F32",))
     for use in ("input_scale", "input_divisor"):
@@ -289,7 +288,9 @@ def _check_types(layer):
 def size_of(layer):
     """(experts or None, n, k)."""
     shape = layer.parts["codes"].shape
-    k = shape[-1] * (1 if layer.dialect.layout == "blocks" else 2)
+    if layer.dialect.layout == "mxfp4":
+        shape = (*shape[:-2], shape[-2] * 16)
+    k = shape[-1] * (1 if layer.dialect.layout in _BLOCKS else 2)
     return (shape[0] if len(shape) == 3 else None), shape[-2], k
 
 
@@ -320,19 +321,30 @@ def _check_scales(layer, experts, n, k):
     raise Refusal(scales.name, f"of shape {list(scales.shape)}", expected)
 
 
+def _check_scales_of_32(layer):
+    codes, scales = layer.parts["codes"], layer.parts["scales"]
+    if scales.shape != codes.shape[:-1]:
+        raise Refusal(scales.name, f"of shape {list(scales.shape)}",
+                      f"{list(codes.shape[:-1])}, since blocks are {list(codes.shape)}")
+
+
 def _check_shapes(layer):
-    codes = layer.parts["codes"]
-    if len(codes.shape) not in (2, 3) or 0 in codes.shape:
+    codes, layout = layer.parts["codes"], layer.dialect.layout
+    mxfp4 = layout == "mxfp4"
+    if len(codes.shape) - mxfp4 not in (2, 3) or 0 in codes.shape:
         raise Refusal(codes.name, f"of shape {list(codes.shape)}",
+                      "[n, k / 32, 16], or [experts, n, k / 32, 16]" if mxfp4 else
                       "[n, k / 2], or [experts, n, k / 2]")
     experts, n, k = size_of(layer)
-    if experts is not None and layer.dialect.layout not in ("linear", "blocks"):
+    if experts is not None and layout not in ("linear", "mxfp4", *_BLOCKS):
         raise Refusal(codes.name, f"of shape {list(codes.shape)}", "[n, k / 2]")
     if layer.dialect.name == "stacked" and experts is None:
         raise Refusal(codes.name, f"of shape {list(codes.shape)}", "[experts, n, k / 2]")
     if k % 16:
         raise Refusal(codes.name, f"of shape {list(codes.shape)}", "k, a multiple of 16")
-    if layer.dialect.layout != "blocks":
+    if mxfp4:
+        _check_scales_of_32(layer)
+    elif layout not in _BLOCKS:
         _check_scales(layer, experts, n, k)
     for part in ("tensor_scale", "input_scale", "input_divisor", "e4m3_max", "swizzled"):
         _check_count(layer.parts.get(part) or layer.beside.get(part), experts)

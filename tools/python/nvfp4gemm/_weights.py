@@ -3,7 +3,7 @@
 import math
 
 from nvfp4gemm._door import Door
-from nvfp4gemm._matrix import number_of, row_bytes, scale_bytes
+from nvfp4gemm._matrix import block_of, number_of, row_bytes, scale_bytes
 from nvfp4gemm._packed import Packed
 
 NIBBLES = {"low_first": False, "high_first": True}
@@ -69,8 +69,17 @@ def _checked(arrays, codes, scales):
     return arrays.copy(scales * (scales < 0x7F))
 
 
+def _checked_ue8m0(arrays, codes, scales, block):
+    """The same of UE8M0 scales, of which 0xFF is NaN and none is 0 or negative. NaN over a block of
+    zeros becomes the smallest scale."""
+    nan = scales == 0xFF
+    blocks = (codes & 0x77).reshape(*scales.shape, block // 2)
+    _refuse_first(nan & (blocks != 0).any(-1), scales, "NaN, over codes that are not 0")
+    return arrays.copy(scales * (scales != 0xFF))
+
+
 def weight(codes, scales, tensor_scale=1.0, *, divides=False, scale_layout="linear",
-           nibbles="low_first"):
+           nibbles="low_first", format="nvfp4"):
     """A Packed [n, k] of a checkpoint's arrays, NumPy or torch.
 
     codes         uint8 [n, k / 2], the element with the lower k in the low nibble, or in the high
@@ -79,6 +88,8 @@ def weight(codes, scales, tensor_scale=1.0, *, divides=False, scale_layout="line
                   says so
     tensor_scale  a float, or an array of one float32: a multiplier (ModelOpt's weight_scale_2), or
                   with `divides` its reciprocal (compressed-tensors' weight_global_scale)
+    format        "nvfp4"; "mxfp4", with UE8M0 scales [n, k / 32] and no tensor_scale; or
+                  "e2m1_ue8m0", with UE8M0 scales [n, k / 16]
 
     The result has 128x4 scales, which every device reads as they are. Rows of codes that do not
     start at multiples of 16 bytes are copied; others are not. A scale that is negative, or NaN over
@@ -89,18 +100,21 @@ def weight(codes, scales, tensor_scale=1.0, *, divides=False, scale_layout="line
     if codes.ndim != 2 or str(codes.dtype).removeprefix("torch.") != "uint8":
         raise ValueError(f"codes are {codes.dtype} {tuple(codes.shape)}, expected uint8 [n, k / 2]")
     n, k = codes.shape[0], 2 * codes.shape[1]
+    block = block_of(format)
     scales = door.scale_bytes(scales, "scales")
-    expected = scale_bytes(n, k, scale_layout)
-    if k % 16 or arrays.size(scales) != expected:
+    expected = scale_bytes(n, k, scale_layout, format)
+    if k % block or arrays.size(scales) != expected:
         raise ValueError(f"scales {tuple(scales.shape)} are no {scale_layout} ones of [{n}, {k}]: "
                          f"{arrays.size(scales)} bytes, expected {expected}")
     value = tensor_scale_of(door.value(tensor_scale, "tensor_scale"), divides=divides)
     if number_of(nibbles, NIBBLES, "nibbles"):
         codes = codes >> 4 | codes << 4
     packed = Weight(arrays.padded(codes, row_bytes(k)), scales.reshape(-1), n, k, value,
-                    scale_layout)
-    if bool((scales > 0x7E).any()):  # perhaps in the padding of 128x4 alone
-        linear = packed.with_scales("linear").scales.reshape(n, k // 16)
-        packed = packed.replace(scales=_checked(arrays, codes, linear).reshape(-1),
-                                scale_layout="linear")
+                    scale_layout, format)
+    ue8m0 = format != "nvfp4"
+    if bool((scales > (0xFE if ue8m0 else 0x7E)).any()):  # perhaps in the padding of 128x4 alone
+        linear = packed.with_scales("linear").scales.reshape(n, k // block)
+        checked = (_checked_ue8m0(arrays, codes, linear, block) if ue8m0 else
+                   _checked(arrays, codes, linear))
+        packed = packed.replace(scales=checked.reshape(-1), scale_layout="linear")
     return packed.with_scales("128x4")

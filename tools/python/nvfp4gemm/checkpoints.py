@@ -294,14 +294,19 @@ def _packed(layer, arrays, value, expert):
     try:
         if dialect.layout == "blocks":
             return layouts.from_ggml(data, n, k, value)
+        if dialect.layout == "mxfp4_blocks":
+            return layouts.from_ggml_mxfp4(data, n, k)
         scales = arrays.bytes_of(parts["scales"], expert)
+        if dialect.layout == "mxfp4":
+            return weight(data.reshape(n, k // 2), scales, format="mxfp4")
         if dialect.layout == "padded":
             return _padded(layer, arrays, data, scales, value)
         return weight(data, scales, value, nibbles=dialect.nibbles,
                       scale_layout="128x4" if dialect.layout == "tiles_128x4" else "linear")
     except (ValueError, TypeError) as error:
         name = parts["scales"].name + ("" if expert is None else f"[{expert}]")
-        raise Refusal(name, str(error).removeprefix("the scale of "), "UE4M3, finite") from None
+        kind = "UE8M0" if "mxfp4" in dialect.layout else "UE4M3"
+        raise Refusal(name, str(error).removeprefix("the scale of "), f"{kind}, finite") from None
 
 
 def _padded(layer, arrays, codes, scales, amax):

@@ -6,6 +6,7 @@ from nvfp4gemm._door import Door
 from nvfp4gemm._weights import weight
 
 _GGML_BLOCK, _GGML_K = 36, 64
+_GGML_MXFP4_BLOCK, _GGML_MXFP4_K = 17, 32
 
 
 def _uint8(x, what):
@@ -45,6 +46,28 @@ def from_ggml(blocks, rows, k, scale=1.0):
         codes[..., place] = nibbles[..., 0::2] | nibbles[..., 1::2] << 4
     return weight(codes.reshape(rows, k // 2), (scales * (scales != 0x7F)).reshape(rows, k // 16),
                   scale)
+
+
+def from_ggml_mxfp4(blocks, rows, k):
+    """ggml's and llama.cpp's MXFP4 (block_mxfp4 of GGUF files): uint8, 17 bytes for 32 elements.
+
+    A block has a UE8M0 scale, then 16 bytes, byte j with element j in the low nibble and element
+    j + 16 in the high one. A scale byte of 0xFF is 2^128 there and NaN here: it is refused over
+    codes that are not 0.
+    """
+    door = Door(blocks, "blocks")
+    arrays, blocks = door.arrays, door.array(blocks, "blocks")
+    if k % _GGML_MXFP4_K:
+        raise ValueError(f"k = {k} is no multiple of {_GGML_MXFP4_K}, a block of ggml's MXFP4")
+    across = k // _GGML_MXFP4_K
+    blocks = _bytes_of(arrays, _uint8(blocks, "blocks"), "blocks",
+                       rows * across * _GGML_MXFP4_BLOCK)
+    blocks = blocks.reshape(rows, across, _GGML_MXFP4_BLOCK)
+    halves = blocks[:, :, 1:]
+    codes = arrays.zero_bytes((rows, across, 16), blocks)
+    for place, nibbles in ((slice(0, 8), halves & 15), (slice(8, 16), halves >> 4)):
+        codes[..., place] = nibbles[..., 0::2] | nibbles[..., 1::2] << 4
+    return weight(codes.reshape(rows, k // 2), blocks[:, :, 0], format="mxfp4")
 
 
 def from_flashinfer(codes, scales, global_scale, *, layout="128x4"):

@@ -181,6 +181,56 @@ def ggml(change=None):
     return file
 
 
+class Mxfp4:
+    """Codes [n, k], one to a byte, and UE8M0 bytes [n, k / 32]: 2^(byte - 127)."""
+
+    def __init__(self, seed, n, k):
+        rng = np.random.default_rng(seed)
+        self.codes = rng.integers(0, 16, (n, k), np.uint8)
+        self.scales = rng.integers(100, 140, (n, k // 32), np.uint8)
+
+    def values(self):
+        scales = np.repeat(np.exp2(self.scales.astype(np.float64) - 127), 32, axis=1)
+        return (E2M1[self.codes] * scales).astype(np.float32)
+
+
+def mxfp4(change=None):
+    """gpt-oss: blocks [experts, n, k / 32, 16], scales [experts, n, k / 32], bias [experts, n];
+    here also a layer without experts."""
+    file = File()
+    for layer, seed in (("m.bad", 1), ("m.good", 20)):
+        matrices = [Mxfp4(seed + i, 48, 96) for i in range(EXPERTS)]
+        if change and seed == 1:
+            change(matrices[1])
+        blocks = np.stack([packed(m.codes).reshape(48, 3, 16) for m in matrices])
+        scales = np.stack([m.scales for m in matrices])
+        if layer == "m.good":
+            file.add("m.one", ("_blocks", "_scales"), (("U8", blocks[0]), ("U8", scales[0])))
+            file.expected["m.one"] = matrices[0].values()
+        file.add(layer, ("_blocks", "_scales"), (("U8", blocks), ("U8", scales)))
+        for i, m in enumerate(matrices):
+            file.expected[f"{layer}[{i}]"] = m.values()
+    return file
+
+
+def ggml_mxfp4(change=None):
+    """A block: the scale, then 16 bytes, byte j with element j low and element j + 16 high."""
+    file = File("gguf")
+    for layer, seed in (("blk.0.bad", 1), ("blk.0.good", 2)):
+        m = Mxfp4(seed, 48, 192)
+        if change and seed == 1:
+            change(m)
+        blocks = np.zeros((48, 6, 17), np.uint8)
+        blocks[:, :, 0] = m.scales
+        for element in range(192):
+            block, inside = divmod(element, 32)
+            half, byte = divmod(inside, 16)
+            blocks[:, block, 1 + byte] |= m.codes[:, element] << np.uint8(4 * half)
+        file.add(layer, (".weight",), (("MXFP4", blocks.reshape(48, -1)),))
+        file.expected[layer] = m.values()
+    return file
+
+
 def _two(names, suffixes, change, arrays, factor):
     """Layers of two matrices; `change` spoils or alters the first."""
     file = File()
@@ -194,7 +244,8 @@ def _two(names, suffixes, change, arrays, factor):
 
 
 DIALECTS = {f.__name__: f for f in (modelopt, compressed_tensors, comfyui, comfyui_metadata, flux2,
-                                    transformer_engine, stacked, ggml)}
+                                    transformer_engine, stacked, ggml, mxfp4, ggml_mxfp4)}
+MXFP4 = ("mxfp4", "ggml_mxfp4")
 
 
 def safetensors(path, tensors, metadata=None):

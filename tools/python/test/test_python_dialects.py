@@ -15,7 +15,8 @@ import dialect_files as files
 from nvfp4gemm import checkpoints
 
 INF, NAN = float("inf"), float("nan")
-WITH_TENSOR_SCALE = [name for name in files.DIALECTS if name != "ggml"]
+NVFP4 = [name for name in files.DIALECTS if name not in files.MXFP4]
+WITH_TENSOR_SCALE = [name for name in NVFP4 if name != "ggml"]
 SAFETENSORS = WITH_TENSOR_SCALE
 TRANSFORMER_ENGINE = ["transformer_engine"]
 NOT_STACKED = [name for name in SAFETENSORS if name != "stacked"]
@@ -88,9 +89,9 @@ MISTAKES = [
     ("no codes", SAFETENSORS, remove("codes"), "is missing; expected a tensor of that name"),
     ("no scales", SAFETENSORS, remove("scales"), "is missing; expected a tensor of that name"),
     ("no tensor scale", WITH_TENSOR_SCALE, remove("tensor_scale"), "is missing; expected"),
-    ("infinite", list(files.DIALECTS), value(INF), "is inf; expected a finite"),
-    ("not a number", list(files.DIALECTS), value(NAN), "is nan; expected a finite"),
-    ("negative", list(files.DIALECTS), value(-1), "is -1; expected a finite"),
+    ("infinite", NVFP4, value(INF), "is inf; expected a finite"),
+    ("not a number", NVFP4, value(NAN), "is nan; expected a finite"),
+    ("negative", NVFP4, value(-1), "is -1; expected a finite"),
     ("divided by 0", ["compressed_tensors"], value(0), "is 0; expected a finite positive"),
     ("negative scale", SAFETENSORS, put("scales", change=first_byte(0x81)),
      "row 0, block 0 is 0x81, negative; UE4M3 has no sign; expected"),
@@ -117,7 +118,25 @@ MISTAKES = [
      r"is of shape \[\d+\]; expected"),
     ("two tensor scales", SAFETENSORS, put("tensor_scale", change=lambda a: np.ones(2, "f")),
      r"is 2 values, shape \[2\]; expected one value"),
-    ("unknown suffix", SAFETENSORS + ["ggml"], beside("_zero_point", *files.f32(1)), None),
+    ("no scales", ["mxfp4"], remove("scales"), "is missing; expected a tensor of that name"),
+    ("scales of another type", ["mxfp4"], put("scales", "F8_E4M3"),
+     "is of F8_E4M3; expected U8 or F8_E8M0"),
+    ("a row of scales too few", ["mxfp4"],
+     put("scales", change=lambda a: a[..., :-1, :]),
+     r"is of shape \[3, 47, 3\]; expected \[3, 48, 3"),
+    ("scales of 16 elements", ["mxfp4"], put("scales", change=lambda a: np.repeat(a, 2, 2)),
+     r"is of shape \[3, 48, 6\]; expected \[3, 48, 3\], since blocks are"),
+    ("blocks in two dimensions too many", ["mxfp4"],
+     put("codes", change=lambda a: a[None, None]),
+     r"expected \[n, k / 32, 16\], or \[experts, n"),
+    ("NaN over codes", ["mxfp4"], put("scales", change=first_byte(0xFF)),
+     "row 0, block 0 is 0xff, NaN, over codes that are not 0; expected UE8M0, finite"),
+    ("NaN over codes", ["ggml_mxfp4"], put("codes", change=first_byte(0xFF)),
+     "row 0, block 0 is 0xff, NaN, over codes that are not 0; expected UE8M0, finite"),
+    ("bias of another length", ["mxfp4"], beside("_bias", *files.f32(1, 2)),
+     r"is of shape \[2\]; expected \[3, 48\]"),
+    ("unknown suffix", SAFETENSORS + ["ggml", *files.MXFP4],
+     beside("_zero_point", *files.f32(1)), None),
     ("no number for x", list(INPUT), None, "is 0; expected a finite positive number"),
     ("bias of another length", NOT_STACKED, beside(".bias", *files.f32(1, 2)),
      r"is of shape \[2\]; expected \[144\]"),
@@ -179,8 +198,12 @@ class Dialects(unittest.TestCase):
 
     def test_nan_over_zeros_is_zero(self):
         def change(matrix):
-            matrix.codes[3, 16:32] = [0, 8] * 8
-            matrix.scales[3, 1] = 0x7F
+            ue8m0 = isinstance(matrix, files.Mxfp4)
+            matrix.codes[3, 32:64] = [0, 8] * 16
+            if ue8m0:
+                matrix.scales[3, 1] = 0xFF
+            else:
+                matrix.scales[3, 2:4] = 0x7F
 
         for name, make in files.DIALECTS.items():
             with self.subTest(name):
@@ -193,8 +216,8 @@ class Dialects(unittest.TestCase):
                     self.assertTrue(np.isfinite(got).all())
                     rest = np.ones(values.shape, bool)
                     if layer == "m.bad[1]" or layer.endswith("bad"):
-                        rest[3, 16:32] = False
-                        self.assertEqual(np.abs(got[3, 16:32]).max(), 0)
+                        rest[3, 32:64] = False
+                        self.assertEqual(np.abs(got[3, 32:64]).max(), 0)
                     np.testing.assert_allclose(got[rest], values[rest], rtol=2e-7)
                 os.remove(self.path(file))
 
@@ -221,7 +244,7 @@ class Dialects(unittest.TestCase):
                 with self.subTest(f"{dialect}: {what}"):
                     file = files.DIALECTS[dialect]()
                     if what == "unknown suffix":
-                        sign = "_" if dialect == "stacked" else "."
+                        sign = "_" if dialect in ("stacked", "mxfp4") else "."
                         tensor = beside(f"{sign}zero_point", *files.f32(1))(file)
                         self.refused(file, tensor, "is what .* does not have beside a weight; "
                                                    "expected none but ")
@@ -246,17 +269,6 @@ class Dialects(unittest.TestCase):
                     os.remove(second)
                     os.remove(self.path(file))
 
-    def test_other_formats_are_named(self):
-        file = files.File()
-        file.tensors = {"m.bad_blocks": ("U8", np.zeros((2, 4, 3, 16), np.uint8)),
-                        "m.bad_scales": ("U8", np.zeros((2, 4, 3), np.uint8))}
-        file.expected = {"m.bad": None}
-        self.refused(file, "m.bad_blocks", "is MXFP4 of gpt-oss; expected NVFP4")
-        os.remove(self.path(file))
-        file = files.ggml()
-        file.tensors["blk.0.bad.weight"] = "MXFP4", np.zeros((4, 34), np.uint8)
-        self.refused(file, "blk.0.bad.weight", "is MXFP4 of GGUF; expected NVFP4")
-
     def test_what_is_no_nvfp4_is_left_alone(self):
         file = files.modelopt()
         fp8 = np.zeros((4, 32), np.uint8)
@@ -265,6 +277,7 @@ class Dialects(unittest.TestCase):
             "mxfp8.weight": ("F8_E4M3", fp8), "mxfp8.weight_scale": ("U8", fp8[:, :1]),
             "int4.weight_packed": ("I32", np.zeros((4, 4), np.int32)),
             "int4.weight_scale": ("BF16", np.zeros((4, 1), np.uint16)),
+            "m.fp8_scales": ("U8", fp8), "m.some_blocks": ("U8", fp8),
             "plain.weight": ("BF16", np.zeros((4, 32), np.uint16)), "plain.bias": files.f32(1)})
         self.same(self.loaded(file), file.expected)
 

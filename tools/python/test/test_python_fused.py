@@ -16,6 +16,7 @@ from nvfp4gemm import checkpoints
 
 ROWS, STACKED_ROWS = 192, 64  # of each part; multiples of 64, not of a tile's 128
 BOTH = {"both": ["bad", "good"]}
+WITH_TENSOR_SCALE = [name for name in files.DIALECTS if name not in files.MXFP4]
 INPUT = {"modelopt": ".input_scale", "comfyui": ".input_scale", "comfyui_metadata": ".input_scale",
          "flux2": ".input_scale", "compressed_tensors": ".input_global_scale",
          "stacked": "_input_scale", "ggml": ".input_scale"}
@@ -56,7 +57,7 @@ class Fused(unittest.TestCase):
         return path
 
     def test_each_dialect_is_its_parts_bit_for_bit(self):
-        for dialect in files.DIALECTS:
+        for dialect in WITH_TENSOR_SCALE:
             with self.subTest(dialect):
                 file = two_parts(dialect)
                 path, stem = self.write(file), stem_of(file)
@@ -92,6 +93,18 @@ class Fused(unittest.TestCase):
             nvfp4gemm.linear(x, whole, quantize_input=True),
             np.concatenate([nvfp4gemm.linear(x, part, quantize_input=True) for part in parts],
                            axis=1))
+
+    def test_formats_without_a_tensor_scale(self):
+        for dialect in files.MXFP4:
+            file = files.DIALECTS[dialect]()
+            path, stem = self.write(file), stem_of(file)
+            whole = checkpoints.load(path, fused=BOTH)
+            for name, weight in whole.items():
+                if "both" in name:
+                    parts = [file.expected[name.replace("both", part)] for part in BOTH["both"]]
+                    np.testing.assert_array_equal(weight.dequantize(), np.concatenate(parts))
+            self.assertIn(stem + ("both[2]" if dialect == "mxfp4" else "both"), whole)
+            os.remove(path)
 
     def test_equal_tensor_scales_are_one(self):
         file = two_parts("modelopt", 1)
@@ -130,7 +143,7 @@ class Fused(unittest.TestCase):
         os.remove(path)
 
     def test_what_cannot_be_fused_is_refused_by_name(self):
-        for dialect in files.DIALECTS:
+        for dialect in WITH_TENSOR_SCALE:
             with self.subTest(dialect):
                 with unittest.mock.patch.dict(globals(), ROWS=48, STACKED_ROWS=48):
                     file = two_parts(dialect)
