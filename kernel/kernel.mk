@@ -21,6 +21,10 @@ KERNEL_HDR  := $(wildcard $(foreach d,$(KERNEL_DIRS),$d/*.cuh $d/*.h $d/*.def))
 SM100_PTX       := $(KERNEL_OUT)/gemm_sm100.ptx
 SM100_ARCHES    := sm_100a sm_103a sm_100f
 SM100_CUBINS    := $(SM100_ARCHES:%=$(KERNEL_OUT)/gemm_sm100.%.cubin)
+# 11.0 is a family of its own, which takes no image of sm_100f. No line of the kernels asks which of
+# them it is compiled for, so its PTX is that of 10.x with another target.
+SM110_PTX       := $(KERNEL_OUT)/gemm_sm110.ptx
+SM110_CUBIN     := $(KERNEL_OUT)/gemm_sm100.sm_110f.cubin
 SM90_PTX        := $(KERNEL_OUT)/gemm_sm90.ptx
 SM90_CUBIN      := $(KERNEL_OUT)/gemm_sm90.sm_90a.cubin
 # mma.sync, one source: with clusters for 9.0, and for any GPU from 8.0 on.
@@ -37,12 +41,16 @@ QUANTIZE_CUBIN     := $(KERNEL_OUT)/quantize.sm_90.cubin
 QUANTIZE100_PTX    := $(KERNEL_OUT)/quantize_sm100.ptx
 QUANTIZE100_ARCHES := sm_100f
 QUANTIZE100_CUBINS := $(QUANTIZE100_ARCHES:%=$(KERNEL_OUT)/quantize_sm100.%.cubin)
+QUANTIZE110_PTX    := $(KERNEL_OUT)/quantize_sm110.ptx
+QUANTIZE110_CUBIN  := $(KERNEL_OUT)/quantize_sm100.sm_110f.cubin
 # Who compiled, in words that the library repeats: "nvcc 13.0.88".
 COMPILER_TXT    := $(KERNEL_OUT)/compiler.txt
-KERNEL_IMAGES   := $(SM100_PTX) $(SM100_CUBINS) $(SM90_PTX) $(SM90_CUBIN) \
+KERNEL_IMAGES   := $(SM100_PTX) $(SM100_CUBINS) $(SM110_PTX) $(SM110_CUBIN) \
+                   $(SM90_PTX) $(SM90_CUBIN) \
                    $(SM80_PTX) $(SM80_CUBINS) $(SM80_90_PTX) $(SM80_90_CUBIN) \
                    $(QUANTIZE80_PTX) $(QUANTIZE_PTX) $(QUANTIZE_CUBIN) \
-                   $(QUANTIZE100_PTX) $(QUANTIZE100_CUBINS)
+                   $(QUANTIZE100_PTX) $(QUANTIZE100_CUBINS) \
+                   $(QUANTIZE110_PTX) $(QUANTIZE110_CUBIN)
 # As the library carries them, a ninth of the size: a fat binary each, which the driver unpacks.
 KERNEL_FATBINS  := $(KERNEL_IMAGES:%=%.fatbin)
 COMPILER_OF_KERNELS = $(shell cat $(COMPILER_TXT))
@@ -98,8 +106,12 @@ ifneq ($(KERNELS),prebuilt)
 $(SM100_PTX): kernel/sm100/gemm.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)
 	$(call to_ptx_$(KERNELS),compute_100f)
-$(KERNEL_OUT)/gemm_sm100.%.cubin: $(SM100_PTX)
-	$(call to_cubin,$*)
+$(KERNEL_OUT)/gemm_sm100.sm_10%.cubin: $(SM100_PTX)
+	$(call to_cubin,sm_10$*)
+$(SM110_CUBIN) $(QUANTIZE110_CUBIN): $(KERNEL_OUT)/%_sm100.sm_110f.cubin: $(KERNEL_OUT)/%_sm110.ptx
+	$(call to_cubin,sm_110f)
+$(SM110_PTX) $(QUANTIZE110_PTX): $(KERNEL_OUT)/%_sm110.ptx: $(KERNEL_OUT)/%_sm100.ptx
+	sed 's/^\.target sm_100f/.target sm_110f/' $< >$@
 
 $(SM90_PTX): kernel/sm90/gemm.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)
@@ -135,8 +147,8 @@ $(KERNEL_OUT)/quantize.%.cubin: $(QUANTIZE_PTX)
 $(QUANTIZE100_PTX): kernel/quantize/quantize.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)
 	$(call to_ptx_$(KERNELS),compute_100f)
-$(KERNEL_OUT)/quantize_sm100.%.cubin: $(QUANTIZE100_PTX)
-	$(call to_cubin,$*)
+$(KERNEL_OUT)/quantize_sm100.sm_10%.cubin: $(QUANTIZE100_PTX)
+	$(call to_cubin,sm_10$*)
 
 $(KERNEL_OUT)/%.cubin.fatbin: $(KERNEL_OUT)/%.cubin
 	$(call to_fatbin,elf,$(patsubst .sm_%,%,$(suffix $*)))

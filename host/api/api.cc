@@ -45,7 +45,7 @@ struct BuildInfo {
   add(")");
 #include "host/plan/images.def"
 #undef IMAGE
-#define QUANTIZER_IMAGE(family, name, file, label) add(", " label);
+#define QUANTIZER_IMAGE(family, major, name, file, label) add(", " label);
 #include "host/plan/quantizer_images.def"
 #undef QUANTIZER_IMAGE
   }

@@ -39,9 +39,13 @@ struct Roofline {
   const char* clock_text;
 };
 
+// What the kernels of an architecture's family rest on there.
+enum class ArchProof : uint32_t { of_mechanism, assembled };
+
 struct Architecture {
   int32_t capability;
   const Family *family, *also;
+  ArchProof proof;
   int64_t sm_count;       // a constant, so that a plan is the same on every GPU
   uint32_t shared_bytes;  // most shared memory of a CTA
   Roofline light;
@@ -59,13 +63,14 @@ constexpr uint32_t image_bits(Image... image) {
 }
 
 constexpr Architecture kArchitectures[] = {
-#define ARCH(capability, family, also, sms, kb, bytes, memory, fp4, fp16, clock, text, ...) \
-  {capability,                                                                              \
-   &kFamily_##family,                                                                       \
-   &kFamily_##also,                                                                         \
-   sms,                                                                                     \
-   kb * 1024,                                                                               \
-   {bytes, memory, fp4, fp16, clock, text},                                                 \
+#define ARCH(capability, family, also, proof, sms, kb, bytes, memory, fp4, fp16, clock, text, ...) \
+  {capability,                                                                                     \
+   &kFamily_##family,                                                                              \
+   &kFamily_##also,                                                                                \
+   ArchProof::proof,                                                                               \
+   sms,                                                                                            \
+   kb * 1024,                                                                                      \
+   {bytes, memory, fp4, fp16, clock, text},                                                        \
    image_bits(__VA_ARGS__)},
 #include "host/plan/arch.def"
 #undef ARCH

@@ -6,6 +6,7 @@
 
 #include "host/base/size.h"
 #include "host/plan/family.h"
+#include "host/plan/proof.h"
 #include "host/problem/enumeration.h"
 
 namespace nvfp4 {
@@ -50,7 +51,9 @@ nvfp4_status decide(const CheckedGrouped& checked, const Architecture& arch, con
                 enumerator_name(Enumeration::operand_format, g.operand_format),
                 capability_text(arch.capability).text);
   }
-  if (forced == nullptr) return NVFP4_SUCCESS;
+  if (forced == nullptr) {
+    return is_assembled(arch, (*v)->family) ? refuse_assembled(arch, **v) : NVFP4_SUCCESS;
+  }
   *v = forced;
   if (is_grouped_candidate(g, arch, *forced)) return NVFP4_SUCCESS;
   return fail(NVFP4_STATUS_INVALID_VALUE,

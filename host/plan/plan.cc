@@ -8,6 +8,7 @@
 
 #include "host/base/size.h"
 #include "host/plan/family.h"
+#include "host/plan/proof.h"
 #include "host/problem/enumeration.h"
 #include "host/problem/fields.h"
 
@@ -50,6 +51,18 @@ bool has_kernel(const Architecture& arch, const nvfp4_gemm_desc& desc) {
     if (serves(variant_at(i), arch) && takes_operands(variant_at(i), desc)) return true;
   }
   return false;
+}
+
+// NULL where some of them may be taken unasked.
+const Variant* first_if_all_are_assembled(const Architecture& arch, const nvfp4_gemm_desc& desc) {
+  const Variant* first = nullptr;
+  for (uint32_t i = 0; i < kVariantCount; ++i) {
+    const Variant& v = variant_at(i);
+    if (!serves(v, arch) || !takes_operands(v, desc)) continue;
+    if (!is_assembled(arch, v.family)) return nullptr;
+    if (first == nullptr) first = &v;
+  }
+  return first;
 }
 
 // Explains whether the type or the format has no kernel; the type alone may be enough.
@@ -129,6 +142,8 @@ nvfp4_status decide(const CheckedGemm& checked, const Architecture& arch, Choice
   if (!has_kernel(arch, desc)) return refuse_operands(desc, arch);
   NVFP4_TRY(check_gate(desc, arch));
   if (checked.forced == nullptr) {
+    const Variant* const assembled = first_if_all_are_assembled(arch, desc);
+    if (assembled != nullptr) return refuse_assembled(arch, *assembled);
     *choice = cheapest(desc, arch, &variant_at(0), kVariantCount);
     return choice->variant != nullptr ? NVFP4_SUCCESS : refuse_ctas(checked);
   }
@@ -163,6 +178,13 @@ nvfp4_gemm_desc planned_product(const nvfp4_gemm_desc& desc, const Architecture&
   nvfp4_gemm_desc all = desc;
   if (is_gated(desc) && arch.family->gate_halves_tile) all.n *= 2;
   return all;
+}
+
+nvfp4_status refuse_assembled(const Architecture& arch, const Variant& such) {
+  return fail(NVFP4_STATUS_NOT_SUPPORTED,
+              "the kernels for compute capability %s are assembled, and no GPU has run them: they "
+              "are taken where desc.variant names one, such as \"%s\"",
+              capability_text(arch.capability).text, such.name);
 }
 
 const Architecture& Plan::arch() const { return kArchitectures[arch_index]; }

@@ -48,6 +48,9 @@ nvfp4_status make_plan(const CheckedGemm& checked, int32_t capability, Plan* pla
 // rows of b and b2. Any other problem is planned as it is.
 nvfp4_gemm_desc planned_product(const nvfp4_gemm_desc& desc, const Architecture& arch);
 
+// Where no variant is named and none of the architecture may be taken unasked (proof.h).
+nvfp4_status refuse_assembled(const Architecture& arch, const Variant& such);
+
 // CTAs that are launched on a device of so many SMs.
 uint32_t count_ctas(const Plan& plan, int32_t sm_count);
 

@@ -8,7 +8,7 @@
 
 namespace nvfp4 {
 
-enum class Proof : uint32_t { emulator, published, hardware };
+enum class Proof : uint32_t { assembled, emulator, published, hardware };
 
 struct ProofRow {
   const Family *family, *on;  // whose kernel, and the first family that serves the GPU
@@ -41,6 +41,18 @@ template <uint32_t kRows>
 constexpr bool is_taken_unasked(const ProofRow (&rows)[kRows], const Family* family,
                                 const Family* on, uint32_t tile_ctas, uint32_t parts) {
   return proof_of(rows, family, on, tile_ctas, parts) != Proof::emulator;
+}
+
+// A family's own kernels on an architecture whose GPU none has seen: proofs.def speaks of the GPUs
+// that the family was written for.
+inline bool is_assembled(const Architecture& arch, const Family* family) {
+  return arch.proof == ArchProof::assembled && family == arch.family;
+}
+
+inline Proof proof_on(const Architecture& arch, const Family* family, uint32_t tile_ctas,
+                      uint32_t parts) {
+  if (is_assembled(arch, family)) return Proof::assembled;
+  return proof_of(kProofs, family, arch.family, tile_ctas, parts);
 }
 
 }  // namespace nvfp4

@@ -11,7 +11,7 @@
   extern "C" __attribute__((visibility("hidden"))) const unsigned char nvfp4_image_##name[];
 #include "host/plan/images.def"
 #undef IMAGE
-#define QUANTIZER_IMAGE(family, name, file, label) \
+#define QUANTIZER_IMAGE(family, major, name, file, label) \
   extern "C" __attribute__((visibility("hidden"))) const unsigned char nvfp4_image_##name[];
 #include "host/plan/quantizer_images.def"
 #undef QUANTIZER_IMAGE
@@ -34,9 +34,15 @@ constexpr const char* kTokensEntry = "nvfp4_tokens_sm90";
 
 struct QuantizerImage {
   Image image;
-  const Family* family;  // family of the architectures that it serves
+  const Family* family;  // of the architectures that it serves
+  int32_t major;         // of their capabilities; 0: any
+
+  bool serves(const Architecture& arch) const {
+    return family == arch.family && (major == 0 || major == arch.capability / 10);
+  }
 };
-#define QUANTIZER_IMAGE(family, name, file, label) {{label, nvfp4_image_##name}, &kFamily_##family},
+#define QUANTIZER_IMAGE(family, major, name, file, label) \
+  {{label, nvfp4_image_##name}, &kFamily_##family, major},
 const QuantizerImage kQuantizerImages[] = {
 #include "host/plan/quantizer_images.def"
 };
@@ -210,7 +216,7 @@ nvfp4_status load_quantizer_entry(const Driver& driver, const Architecture& arch
   Attempt attempt{driver, wanted};
   for (size_t i = 0; i < kQuantizerImageCount; ++i) {
     const QuantizerImage& row = kQuantizerImages[i];
-    if (row.family == arch.family && attempt.ends_with(row.image, &quantizer_libraries[i])) break;
+    if (row.serves(arch) && attempt.ends_with(row.image, &quantizer_libraries[i])) break;
   }
   return attempt.status();
 }

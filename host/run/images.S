@@ -15,7 +15,7 @@
 
         .section .rodata.nvfp4_images, "a", %progbits
 #include "host/plan/images.def"
-#define QUANTIZER_IMAGE(family, name, file, label) IMAGE(family, name, file, label)
+#define QUANTIZER_IMAGE(family, major, name, file, label) IMAGE(family, name, file, label)
 #include "host/plan/quantizer_images.def"
 
         .section .note.GNU-stack, "", %progbits

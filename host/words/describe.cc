@@ -34,6 +34,7 @@ int32_t proof_number(Proof proof) {
   switch (proof) {
     case Proof::hardware: return NVFP4_PROOF_HARDWARE;
     case Proof::published: return NVFP4_PROOF_PUBLISHED;
+    case Proof::assembled: return NVFP4_PROOF_ASSEMBLED;
     case Proof::emulator: break;
   }
   return NVFP4_PROOF_EMULATOR;
@@ -112,8 +113,8 @@ nvfp4_plan_info describe_plan(const CheckedGemm& checked, const Plan& plan, int3
   const Light light = light_of(g, plan.arch().light, sm_count);
   info.memory_ns = light.memory_ns;
   info.math_ns = light.math_ns;
-  info.proof = proof_number(proof_of(kProofs, plan.variant->family, plan.arch().family,
-                                     plan.variant->tile_ctas, plan.split));
+  info.proof = proof_number(
+      proof_on(plan.arch(), plan.variant->family, plan.variant->tile_ctas, plan.split));
   info.store = store_of(g, plan);
   info.epilogue = epilogue_of(g, plan);
   return info;

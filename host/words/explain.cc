@@ -152,6 +152,9 @@ const char* proof_text(int32_t proof) {
     case NVFP4_PROOF_PUBLISHED:
       return "published: kernels that others run on such a GPU have its mechanisms; this one has "
              "run in the emulator alone";
+    case NVFP4_PROOF_ASSEMBLED:
+      return "assembled: ptxas takes it for such a GPU, and none has run it, so no plan takes it "
+             "unasked";
     default: break;
   }
   return "emulator: it has run there alone, so no plan takes it unasked";

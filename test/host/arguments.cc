@@ -511,7 +511,7 @@ TEST_CASE("supported() serves NVFP4 tokens on 9.0 and 10.x, 16-bit ones from 8.0
   for (int32_t capability = -1; capability <= 130; ++capability) {
     CAPTURE(capability);
     const bool served = capability == 90 || capability == 100 || capability == 103;
-    const bool by_mma = std::set<int32_t>{80, 86, 89, 110, 120, 121}.count(capability) > 0;
+    const bool by_mma = std::set<int32_t>{80, 86, 89, 107, 110, 120, 121}.count(capability) > 0;
     CHECK(nvfp4_gemm_supported(&g, capability) == (served   ? NVFP4_SUCCESS
                                                    : by_mma ? NVFP4_STATUS_NOT_SUPPORTED
                                                             : NVFP4_STATUS_UNSUPPORTED_ARCH));
@@ -522,8 +522,8 @@ TEST_CASE("supported() serves NVFP4 tokens on 9.0 and 10.x, 16-bit ones from 8.0
   }
   CHECK(nvfp4_gemm_supported(&g, 87) == NVFP4_STATUS_UNSUPPORTED_ARCH);
   CHECK(std::string(nvfp4_last_error()) ==
-        "compute capability 8.7 has no kernel here; served are: 10.0 10.3 9.0 8.0 8.6 8.9 11.0 "
-        "12.0 12.1");
+        "compute capability 8.7 has no kernel here; served are: 10.0 10.3 9.0 8.0 8.6 8.9 10.7 "
+        "11.0 12.0 12.1");
 }
 
 TEST_CASE("A bad argument is reported before an unsupported compute capability") {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "nvfp4_gemm.h"
+#include "tools/harness/plan_info.h"
 #include "tools/testing/catch.h"
 
 namespace {
@@ -56,6 +57,24 @@ TEST_CASE("describe has each number of a headline shape's plan", "[describe]") {
   CHECK(info.bytes == 0.5625 * 16384 * (128 + 7168) + 2.0 * 128 * 7168);
   CHECK(near(info.memory_ns, info.bytes / 7680));  // 7.68 TB/s are 7680 bytes a nanosecond
   CHECK(near(info.math_ns, 2.0 * 128 * 7168 * 16384 / (32768 * 148 * 1.5)));
+}
+
+// ptxas takes the kernels of 10.x for both, and no GPU has run them.
+TEST_CASE("On 10.7 and 11.0 kernels of 10.x are taken where a variant names one", "[describe]") {
+  const bool thor = GENERATE(false, true);
+  const int32_t capability = thor ? 110 : 107;
+  nvfp4_gemm_desc g = problem(128, 512, 1024);
+  CHECK(nvfp4_gemm_supported(&g, capability) == NVFP4_STATUS_NOT_SUPPORTED);
+  for (const std::string& name : support::variant_names(100)) {
+    if (name.rfind("sm100_", 0) != 0) continue;
+    g.variant = name.c_str();
+    const nvfp4_plan_info info = described(g, capability, 20);
+    CHECK(info.proof == NVFP4_PROOF_ASSEMBLED);
+    CHECK(std::string(info.image) == (thor ? "sm_110f cubin" : "sm_100f cubin"));
+  }
+  g.variant = nullptr;
+  g.a_type = NVFP4_TYPE_BF16, g.a_scales = nullptr;  // by mma.sync, as on any GPU from 8.0 on
+  CHECK(described(g, capability, 20).proof == NVFP4_PROOF_PUBLISHED);
 }
 
 TEST_CASE("describe says pairs, stores by TMA and grids of many tiles", "[describe]") {

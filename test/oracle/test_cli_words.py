@@ -39,6 +39,19 @@ class Mistakes(unittest.TestCase):
         self.assertNotIn("mean", run("run", "--xyzzyplugh").stderr)
 
 
+class Unproven(unittest.TestCase):
+    def test_a_variant_of_another_gpu_is_taken_only_if_asked_for(self):
+        shape = ["explain", "--m", "9", "--n", "136", "--k", "320", "--gpu"]
+        for gpu in ("THOR", "RUBIN"):
+            done = run(*shape, gpu)
+            self.assertEqual(done.returncode, 2, done.stdout)
+            self.assertIn("variant", done.stderr)
+            asked = run(*shape, gpu, "--allow-unproven").stdout
+            self.assertIn("proof     assembled", asked)
+            b200 = run(*shape, "B200").stdout
+            self.assertEqual(*(re.search("^variant.*$", text, re.M)[0] for text in (asked, b200)))
+
+
 class Gpus(unittest.TestCase):
     def device_line(self, *arguments):
         done = run("explain", *arguments)
@@ -173,7 +186,8 @@ class Help(unittest.TestCase):
         for command in COMMANDS:
             self.assertEqual(sorted(self.completed(command, "--")), options_in_help(command))
         self.assertEqual(sorted(self.completed("explain", "--gpu", "")),
-                         ["A100", "A40", "B200", "B300", "GB10", "H200", "RTX4090", "RTX5090", "THOR"])
+                         ["A100", "A40", "B200", "B300", "GB10", "H200", "RTX4090", "RTX5090", "RUBIN",
+                          "THOR"])
         self.assertEqual(self.completed("run", "--data", "g"), ["gpumode"])
         self.assertEqual(sorted(self.completed("generate", "")), sorted(["man", "bash", "--help"]))
 

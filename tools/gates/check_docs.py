@@ -257,7 +257,7 @@ def check_support(rows):
                 "D and C": stored, "K": tail,
                 "variants": count == int(re.match(r"\d+", claims["variants"][column])[0])}
 
-    served = ([90], 0), ([100, 103], 0), ([80, 86, 89, 110, 120, 121], 2)
+    served = ([90], 0), ([100, 103], 0), ([80, 86, 89, 107, 110, 120, 121], 2)
     return all(right for column, (of, a_type) in enumerate(served)
                for name, right in good(column, of, a_type).items() if name in given)
 

@@ -49,6 +49,7 @@ struct RunOptions {
   std::string trace_path;  // in the emulator: where the time line goes
   bool counters = false;   // in the emulator: print them
   bool json = false;
+  bool allow_unproven = false;  // take a B200's variant where no plan takes one unasked
 };
 int run(const RunOptions& options);
 

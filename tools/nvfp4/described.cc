@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "tools/nvfp4/described.h"
 
+#include <algorithm>
+
+#include "tools/harness/plan_info.h"
 #include "tools/nvfp4/inputs.h"
 
 namespace nvfp4_tool {
@@ -74,6 +77,22 @@ nvfp4_gemm_desc describe(const RunOptions& options) {
   if (g.a_type != NVFP4_TYPE_NONE) g.a_scales = nullptr;
   g.variant = options.variant.empty() ? nullptr : options.variant.c_str();
   return g;
+}
+
+RunOptions with_variant(RunOptions options, int32_t capability) {
+  if (!options.allow_unproven || !options.variant.empty()) return options;
+  const nvfp4_gemm_desc g = describe(options);
+  nvfp4_plan_info info{};
+  info.struct_size = sizeof info;
+  if (nvfp4_gemm_describe(&g, capability, 1, &info) == NVFP4_SUCCESS) return options;
+  const auto names = support::variant_names(capability);
+  constexpr int32_t kB200 = 100;
+  if (nvfp4_gemm_describe(&g, kB200, 1, &info) != NVFP4_SUCCESS || info.variant == nullptr ||
+      std::find(names.begin(), names.end(), info.variant) == names.end()) {
+    return options;
+  }
+  options.variant = info.variant;
+  return options;
 }
 
 }  // namespace nvfp4_tool

@@ -11,4 +11,8 @@ namespace nvfp4_tool {
 // read, and are so far apart that nothing overlaps.
 nvfp4_gemm_desc describe(const RunOptions& options);
 
+// With the variant that a B200 would take, where --allow-unproven asks for one and no plan for that
+// compute capability takes its kernels unasked. The options otherwise.
+RunOptions with_variant(RunOptions options, int32_t capability);
+
 }  // namespace nvfp4_tool

@@ -73,7 +73,8 @@ std::string text_of(const nvfp4_gemm_desc& g, int32_t capability, int32_t sms) {
 
 int explain(const ExplainOptions& options) {
   const int32_t capability = capability_of(options), sms = options.sms.value_or(sms_of(capability));
-  nvfp4_gemm_desc g = describe(options.problem);
+  const RunOptions problem = with_variant(options.problem, capability);
+  nvfp4_gemm_desc g = describe(problem);
   const std::string text = text_of(g, capability, sms);
   Report report(options.json);
   if (options.json) {

@@ -217,12 +217,18 @@ std::vector<CLI::Option*> add_problem(CLI::App& app, RunOptions& options) {
   return all;
 }
 
+void add_allow_unproven(CLI::App& app, RunOptions& options) {
+  app.add_flag("--allow-unproven", options.allow_unproven,
+               "take a B200's variant where no GPU has run the kernels (10.7, 11.0)");
+}
+
 void add_explain(CLI::App& app, ExplainOptions& options) {
   CLI::App* explain = app.add_subcommand("explain", "which kernel would run, and why; no driver");
   add_problem(*explain, options.problem);
   explain->add_option("--alpha", options.problem.alpha, "multiplier; 1 by default");
   explain->add_option("--variant", options.problem.variant,
                       "a kernel variant by name, instead of the planner's; NAME/2: K in 2 parts");
+  add_allow_unproven(*explain, options.problem);
   std::vector<std::string> names;
   for (const Gpu& gpu : gpus()) names.emplace_back(gpu.name);
   CLI::Option* gpu =
@@ -351,6 +357,7 @@ void add_run(CLI::App& app, RunOptions& options) {
   CLI::Option* variant =
       run->add_option("--variant", options.variant,
                       "a kernel variant by name, instead of the planner's; NAME/2: K in 2 parts");
+  add_allow_unproven(*run, options);
   run->add_option("--device", options.device, "device ordinal")
       ->check(CLI::NonNegativeNumber.description(""))
       ->capture_default_str();

@@ -150,7 +150,8 @@ void refuse_with_epilogue(const RunOptions& options) {
 
 }  // namespace
 
-int run(const RunOptions& options) {
+int run(const RunOptions& given) {
+  RunOptions options = given;
   const int64_t block = options.format == NVFP4_OPERAND_FORMAT_MXFP4 ? 32 : 16;
   if (options.shape.k % block != 0) {
     throw UsageError("--k: " + std::to_string(options.shape.k) + " is not a multiple of " +
@@ -165,6 +166,7 @@ int run(const RunOptions& options) {
   const std::vector<support::DeviceInfo> devices = support::devices(driver);
   const support::DeviceInfo& device = device_of(options, devices);
   const support::Context context(driver, options.device);
+  options = with_variant(options, device.compute_capability());
   if (options.headline) return headline(options, driver, device);
   if (!own) require_memory(options.shape, gaps, device);
   if (is_general(fields_of(options))) return run_general(options, driver, device);
