@@ -111,7 +111,9 @@ $(KERNEL_OUT)/gemm_sm100.sm_10%.cubin: $(SM100_PTX)
 $(SM110_CUBIN) $(QUANTIZE110_CUBIN): $(KERNEL_OUT)/%_sm100.sm_110f.cubin: $(KERNEL_OUT)/%_sm110.ptx
 	$(call to_cubin,sm_110f)
 $(SM110_PTX) $(QUANTIZE110_PTX): $(KERNEL_OUT)/%_sm110.ptx: $(KERNEL_OUT)/%_sm100.ptx
-	sed 's/^\.target sm_100f/.target sm_110f/' $< >$@
+	sed -e 's/^\.version .*/.version 9.0/' -e 's/^\.target sm_100f/.target sm_110f/' $< >$@
+# PTX 9.0 gave it that name, and no driver before 13.0 has it: ptxas of 12.9 does not know it.
+$(SM110_CUBIN) $(QUANTIZE110_CUBIN): KERNEL_PTXAS = $(PTXAS)
 
 $(SM90_PTX): kernel/sm90/gemm.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)

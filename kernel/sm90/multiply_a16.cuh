@@ -129,9 +129,9 @@ __device__ bool load_mxfp4_scales(const A16Lane& lane, uint32_t stage, uint32_t 
     for (uint32_t r = 0; r < 2; ++r) {
       const uint32_t at =
           lane.scales + stage * Tile::kScaleBytes + part / 2 * kScaleTileBytes + r * 8 * 16;
-      const uint32_t word = part >= steps ? 0 : ptx::ld_shared_b32(at);
-      scales[part][r] = word;
-      scales[part + 1][r] = part + 1 >= steps ? 0 : word;
+      uint32_t word = part >= steps ? 0 : ptx::ld_shared_b32(at);
+      if (part + 1 >= steps) word &= 0xFFFF;  // the second part's lie beyond K
+      scales[part][r] = scales[part + 1][r] = word;
       all |= word;
     }
   }

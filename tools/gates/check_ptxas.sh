@@ -28,11 +28,8 @@ fail() { echo "check-ptxas: $*" >&2; exit 1; }
 # The general entry of the widest tile of 9.0 has all sums in registers beside the arithmetic of D
 # with scales: two numbers of a warp lie in local memory. Its plain entry has no such code. And the
 # gated entry for 16 tokens, which goes on from tile to tile, reads one number back before each
-# tile's loop over K. Two entries for MXFP4 have 96 registers a thread and keep five numbers: with
-# them 64 tokens took 1.00 and 1.02 of the time of NVFP4 weights (an H200, 2026-11-26).
+# tile's loop over K.
 known="nvfp4_gemm_sm90_128x16_gated: 8 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads
-nvfp4_gemm_sm90_bf16_128x64_mxfp4: 24 bytes stack frame, 20 bytes spill stores, 18 bytes spill loads
-nvfp4_gemm_sm90_bf16_64x64_mxfp4: 24 bytes stack frame, 20 bytes spill stores, 18 bytes spill loads
 nvfp4_gemm_sm90_128x256: 8 bytes stack frame, 8 bytes spill stores, 80 bytes spill loads"
 
 for cubin; do
