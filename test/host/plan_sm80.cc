@@ -120,9 +120,9 @@ TEST_CASE("K partitions of mma.sync are a cluster on 9.0, and meet in the worksp
 }
 
 TEST_CASE("A plan of mma.sync has no more shared memory than its GPU") {
-  const std::map<int32_t, uint32_t> most = {{80, 163},  {86, 99},   {89, 99},
-                                            {90, 227},  {100, 227}, {103, 227},
-                                            {107, 227}, {110, 227}, {120, 99},  {121, 99}};
+  const std::map<int32_t, uint32_t> most = {{80, 163},  {86, 99},   {89, 99},   {90, 227},
+                                            {100, 227}, {103, 227}, {107, 227}, {110, 227},
+                                            {120, 99},  {121, 99}};
   for (const nvfp4::Architecture& arch : nvfp4::kArchitectures) {
     for (const std::string& name : support::variant_names(arch.capability)) {
       if (name.rfind("sm80_", 0) != 0) continue;

@@ -13,7 +13,7 @@ COMMANDS = ("info", "explain", "bench", "tune", "quantize", "check", "run", "gen
 
 def options_in_help(command):
     # CLI11 2.5 and later have long names in a column of their own.
-    return sorted(set(re.findall(r"^(?:  (?:-h, *)?| {10})(--[a-z-]+)",
+    return sorted(set(re.findall(r"^(?:  (?:-h, *)?| {10})(--[a-z0-9-]+)",
                                  run(command, "--help").stdout, re.M)))
 
 
@@ -156,7 +156,7 @@ class Help(unittest.TestCase):
         page = run("generate", "man").stdout
         for command in COMMANDS:
             section = page.split(f".SS nvfp4 {command}\n")[1].split(".SS ")[0].split(".SH ")[0]
-            found = re.findall(r"^\\fB((?:\\-)+[a-z\\-]+)\\fR", section, re.M)
+            found = re.findall(r"^\\fB((?:\\-)+[a-z0-9\\-]+)\\fR", section, re.M)
             self.assertEqual(sorted(name.replace("\\", "") for name in found),
                              options_in_help(command))
         for line in page.splitlines():

@@ -11,6 +11,7 @@ import glob
 import math
 import os
 import re
+import statistics
 import subprocess
 import sys
 
@@ -329,6 +330,24 @@ def check_bench(rows):
                    for i, pair in enumerate([(7168, 16384), (4096, 7168), (7168, 2048)])
                    for text, name in zip(figures[each * i:each * (i + 1)], columns[each]))
     return all(good(row) for row in rows)
+
+
+def check_drawn(rows):
+    """Others' times over ours, geometric mean and worst, of the layers that the library drew."""
+    import plot
+    drawn = plot.read(f"{ROOT}/bench/results/drawn-h200-2026-11-26.csv")[1]
+    beside = plot.read(f"{ROOT}/bench/results/humming-h200-2026-11-26.csv")[1]
+    humming = [row for row in beside if row["layer"] != "check"]
+    columns = [(drawn, "w4a16_bf16_us", "peer_us"), (humming, "w4a16_bf16_us", "humming_us"),
+               (drawn, "w4a16_bf16_us", "bf16_best_us"), (drawn, "us", "fp16_best_us"),
+               (drawn, "us", "fp8_best_us")]
+
+    def cell(tokens, table, ours, theirs):
+        least, *most = map(int, tokens.split(" to "))
+        ratios = [float(row[theirs]) / float(row[ours]) for row in table
+                  if least <= int(row["m"]) <= (most or [least])[0]]
+        return f"{statistics.geometric_mean(ratios):.2f}, {min(ratios):.2f}"
+    return all(cells == [cell(tokens, *column) for column in columns] for tokens, *cells in rows)
 
 
 def check_best(rows):

@@ -118,7 +118,7 @@ std::vector<uint8_t> linear_scales(const Layer& layer, std::vector<uint8_t> byte
   return scales;
 }
 
-// Of the codes of scale i.
+// For the codes of scale i.
 bool all_zero(const MatrixBytes& matrix, size_t i) {
   const size_t bytes = size_t(matrix.block) / 2;
   uint64_t any = 0;

@@ -260,9 +260,9 @@ class Finder {
 
   const Checkpoint& checkpoint_;
   std::map<std::string, std::string> candidates_;  // layer: its first dialect
-  std::map<std::string, StrictJson> said_;      // layer: its declaration in a file's metadata
-  std::map<std::string, std::string> said_by_;  // layer: the dialect that this declares
-  std::set<std::string> listed_;                // files whose metadata name layers
+  std::map<std::string, StrictJson> said_;         // layer: its declaration in a file's metadata
+  std::map<std::string, std::string> said_by_;     // layer: the dialect that this declares
+  std::set<std::string> listed_;                   // files whose metadata name layers
   std::optional<Refusal> unreadable_;
   std::string by_name_;
   std::set<std::string> claimed_;  // names that some layer's dialect has

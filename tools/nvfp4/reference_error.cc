@@ -103,10 +103,9 @@ ReferenceError compare_with(const MatrixBytes& matrix, const std::vector<double>
   for (int64_t begin = 0; begin < rows; begin += step) {
     const int64_t count = std::min(step, rows - begin);
     const std::vector<float> values = source.read(begin, count);
-    std::vector<float> own =
-        dequantized(matrix, &matrix.codes[size_t(begin * k / 2)],
-                    &matrix.scales[size_t(begin * k / matrix.block)], count,
-                    float(matrix.tensor_scale));
+    std::vector<float> own = dequantized(matrix, &matrix.codes[size_t(begin * k / 2)],
+                                         &matrix.scales[size_t(begin * k / matrix.block)], count,
+                                         float(matrix.tensor_scale));
     for (size_t i = 0; i < own.size() && !pre_quant_scale.empty(); ++i) {
       own[i] = float(own[i] * pre_quant_scale[i % size_t(k)]);
     }

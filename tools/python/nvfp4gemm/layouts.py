@@ -65,8 +65,8 @@ def from_ggml_mxfp4(blocks, rows, k):
     blocks = blocks.reshape(rows, across, _GGML_MXFP4_BLOCK)
     halves = blocks[:, :, 1:]
     codes = arrays.zero_bytes((rows, across, 16), blocks)
-    for place, nibbles in ((slice(0, 8), halves & 15), (slice(8, 16), halves >> 4)):
-        codes[..., place] = nibbles[..., 0::2] | nibbles[..., 1::2] << 4
+    for place, half in ((slice(0, 8), halves & 15), (slice(8, 16), halves >> 4)):
+        codes[..., place] = half[..., 0::2] | half[..., 1::2] << 4
     return weight(codes.reshape(rows, k // 2), blocks[:, :, 0], format="mxfp4")
 
 
