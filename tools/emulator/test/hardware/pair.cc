@@ -155,7 +155,9 @@ TEST_CASE("what one CTA of a pair lacks is a fault that names it") {
   Step y(256, 64);
   y.place();
   y.command.accumulate = true;
-  CHECK_FAULT(uninitialised, "in the even CTA of the pair", y.run());
+  y.run();
+  CHECK_FAULT(uninitialised, "enable-input-d added to tensor memory lane", y.even.d(0, 0));
+  CHECK_FAULT(uninitialised, "enable-input-d added to tensor memory lane", y.odd.d(127, 63));
 }
 
 TEST_CASE("tcgen05.cp of a pair copies each CTA's shared memory to its own tensor memory") {
