@@ -62,7 +62,7 @@ $(B)/test_regression: $(REGRESSION_OBJ) $(TEST_MAIN) $(SUPPORT_OBJ) $(LIB) | $(B
 #               134 of an H200's
 #   compute_80  without the mma.sync image for 9.0: a Hopper then runs the one of all other GPUs
 PLANNED_SRC := $(sort $(wildcard host/plan/*.cc host/family/*.cc))
-ROW_few_sms    := s/^ARCH(90, sm90, sm80, 132,/ARCH(90, sm90, sm80, 16,/
+ROW_few_sms    := s/^ARCH(90, sm90, sm80, of_mechanism, 132,/ARCH(90, sm90, sm80, of_mechanism, 16,/
 ROW_compute_80 := s/kImage_mma_sm_90a, kImage_mma_compute_90a)/kImage_mma_compute_80)/
 define other_row
 $(B)/$1/include/host/plan/arch.def: host/plan/arch.def
