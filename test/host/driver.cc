@@ -195,13 +195,16 @@ TEST_CASE("Every entry of a tile may use as much shared memory as it is launched
   std::smatch set, used;
   const Lines sets = starting_with(lines, "call cuKernelSetAttribute");
   const Lines launches = starting_with(lines, "call cuLaunchKernelEx");
-  REQUIRE(sets.size() == 4);  // plain or not, of groups or not
+  REQUIRE(sets.size() == 6);  // plain or not, of groups or not, gated, D with scales
   REQUIRE(launches.size() == 1);
   REQUIRE(std::regex_match(launches[0], used, launched));
+  size_t as_launched = 0;
   for (const std::string& line : sets) {
     REQUIRE(std::regex_match(line, set, allowed));
-    CHECK(set[1] == used[1]);
+    as_launched += set[1] == used[1];
   }
+  CHECK(as_launched == 5);  // a ring for two matrices has stages of its own
+  REQUIRE(std::regex_match(sets[0], set, allowed));
   CHECK(std::stoi(set[1]) > 8 * 28672);    // eight stages of 28 KB and barriers
   CHECK(std::stoi(set[1]) <= 227 * 1024);  // what a block of compute capability 10.x can have
 }
@@ -239,7 +242,7 @@ TEST_CASE("An image that is not for the GPU (209) gives way to the next, and the
   SECTION("at cuLibraryGetKernel, since loading is lazy; what was refused is unloaded") {
     const Lines lines = probe(DriverChoice::fake, "run",
                               "FAKE_ANSWERS=cuLibraryGetKernel:1:209,cuLibraryGetKernel:3:0");
-    CHECK(starting_with(lines, "call cuLibraryGetKernel library=3").size() == 4);
+    CHECK(starting_with(lines, "call cuLibraryGetKernel library=3").size() == 6);
     CHECK(starting_with(lines, "call cuLibraryUnload library=1").size() == 1);
     CHECK(starting_with(lines, "call cuLibraryUnload library=2").size() == 1);
     CHECK(starting_with(lines, "call cuLibraryUnload").size() == 2);
@@ -282,9 +285,9 @@ TEST_CASE("A second device of the same kind gets its own shared memory and no se
   CHECK(starting_with(lines, "NVFP4_SUCCESS").size() == 3);
   CHECK(starting_with(lines, "call cuLibraryLoadData").size() == 1);
   const Lines sets = starting_with(lines, "call cuKernelSetAttribute");
-  REQUIRE(sets.size() == 8);
-  for (size_t i = 0; i < 8; ++i) {  // four entries of its tile
-    CHECK(contains(sets[i], i < 4 ? " kernel=1 device=0 " : " kernel=1 device=1 "));
+  REQUIRE(sets.size() == 12);
+  for (size_t i = 0; i < 12; ++i) {  // six entries of its tile
+    CHECK(contains(sets[i], i < 6 ? " kernel=1 device=0 " : " kernel=1 device=1 "));
   }
 }
 

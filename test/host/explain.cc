@@ -197,8 +197,8 @@ TEST_CASE("A compute capability below 0 is written as the number that was given"
   nvfp4_gemm_desc g = problem(128, 256, 256);
   CHECK(nvfp4_gemm_explain(&g, -1, 148, text, sizeof text) == NVFP4_STATUS_UNSUPPORTED_ARCH);
   CHECK(std::string(nvfp4_last_error()) ==
-        "compute capability -1 has no kernel here; served are: 10.0 10.3 9.0 8.0 8.6 8.9 11.0 12.0 "
-        "12.1");
+        "compute capability -1 has no kernel here; served are: 10.0 10.3 9.0 8.0 8.6 8.9 10.7 11.0 "
+        "12.0 12.1");
   g.m = 0;  // asks for no kernel
   CHECK(contains(explained(g, -1), "device    compute capability -1, 148 SMs\n"));
 }
