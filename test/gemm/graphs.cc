@@ -247,12 +247,12 @@ TEST_CASE("each function asks of the driver exactly this", "[calls]") {
         }).empty());
   const std::string mode = "cuThreadExchangeStreamCaptureMode\n";
   std::string prepare = site + mode;
-  // Two entries each: plain and general, or a product and the sum of its K partitions.
-  for (size_t i = 0; i < 2 * (gemm_test::variants().size() + gemm_test::half_variants().size());
-       ++i) {
-    prepare += "cuKernelGetFunction\ncuFuncLoad\n";
-  }
+  // Three entries each, plain, general and of D with scales, or two, a product and the sum of its K
+  // partitions. Two tiles have two for groups and one for gated products.
+  const size_t entries =
+      3 * gemm_test::variants().size() + 2 * 3 + 2 * gemm_test::half_variants().size();
+  for (size_t i = 0; i < entries; ++i) prepare += "cuKernelGetFunction\ncuFuncLoad\n";
   prepare += mode + mode;
-  for (int kernel = 0; kernel < 20; ++kernel) prepare += "cuKernelGetFunction\ncuFuncLoad\n";
+  for (int kernel = 0; kernel < 21; ++kernel) prepare += "cuKernelGetFunction\ncuFuncLoad\n";
   CHECK(calls_of([&] { return nvfp4_prepare(); }) == prepare + mode);
 }

@@ -241,7 +241,7 @@ TEST_CASE("grouped: exact sums are the reference's", "[grouped]") {
   CHECK(d == want);
 }
 
-TEST_CASE("grouped: every division, wide and long", "[.][grouped]") {
+TEST_CASE("grouped: every division, wide and long", "[.][grouped][tiles]") {
   USE_GPU(gpu);
   const Tile tile = EACH_GROUPED_TILE;
   const uint64_t seed = GENERATE(range(uint64_t{0}, uint64_t{6}));
