@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """plot.py RESULT.csv... RESULT.svg: microseconds over M for each (N, K) of `nvfp4_bench gpu`; of a
 table of many layers how many times as fast as others, cuBLASLt at its best among them, and the
-share of the yardstick. Of several tables the first says which machine it was."""
+share of the yardstick. With several tables the head of the first names the machine."""
 import csv
 import sys
 

@@ -31,7 +31,7 @@ struct DMatrices {
   int64_t bytes, length, lines, l, ld, batch_stride;
 };
 
-// A box is so many elements of so many lines, as it lies in memory.
+// A box has `elements` of each of `lines` lines, in their order in memory.
 nvfp4_status encode_d_map(const Driver& driver, const DMatrices& d, uint32_t elements,
                           uint32_t lines, TensorMap* map);
 

@@ -36,7 +36,7 @@ enum Activation : uint32_t {
 // alpha by value times the sum. In bf16: the same in that type. Columns: fp16 or bf16, row-major,
 // of what a column has alone: scalars on the device, tensor scales (A's may be a row's), a bias of
 // columns. In fp32: all of these in that type. Scaled: all of these in a type with scales, where 16
-// columns begin at a multiple of 8 bytes; who has no way of its own for it takes the general one.
+// columns begin at a multiple of 8 bytes; a kernel without code for it uses the general one.
 enum EpilogueKind : uint32_t {
   kEpiloguePlain,
   kEpilogueBf16,

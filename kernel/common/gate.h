@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the epilogue of a gated product is told beside epilogue.h's. Plain C++, no CUDA.
+// The parameters that a gated product's epilogue has beside epilogue.h's. Plain C++, no CUDA.
 //
 //   x = ((alpha * a_tensor_scale) * b_tensor_scale) * sum;     x = x + bias
 //   y = ((alpha2 * a_tensor_scale) * b2_tensor_scale) * sum2;  y = y + bias2

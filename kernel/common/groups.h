@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What kernels for grouped products are told of the groups. Plain C++, no CUDA.
+// The parameters of kernels for grouped products that describe groups. Plain C++, no CUDA.
 #pragma once
 
 #include <cstdint>
