@@ -23,21 +23,22 @@ bool has_clusters(const Architecture& arch) { return arch.takes(kImage_mma_sm_90
 // ---- the planner's clocks ----------------------------------------------------------------------
 
 // The clock cycles were fitted together, on times of every tile and split for 60 products of up to
-// 16 tokens in bf16 and fp16 on an H200 (docs/notebook.md). On other GPUs the planner takes their
-// bytes and SMs, and assumes the same clock cycles.
+// 16 tokens in bf16 and fp16 on an H200, and once more with 102 in bf16 on an H100
+// (docs/notebook.md). On other GPUs the planner takes their bytes and SMs, and assumes the same
+// clock cycles.
 //
 // Time of a launch until its first bytes arrive, and of CTAs that follow others on their SM.
-constexpr int64_t kStart = 7000, kNextWave = 3200;
+constexpr int64_t kStart = 6460, kNextWave = 3100;
 // Shortest time of a warp for one k-block, during which the bytes of the k-block arrive.
-constexpr int64_t kTrip = 1640, kTripOf16 = 2030;
+constexpr int64_t kTrip = 1730, kTripOf16 = 2475;
 // Time for an SM to issue a k-block of a warp, the share of each token in it, and the second half
 // of a tile's tokens. CTAs of eight warps take a sixteenth more.
-constexpr int64_t kIssueF16 = 323, kIssueBf16 = 344, kIssueToken = 3, kIssueHalf = 48;
-// Bytes arrive at three quarters of the memory's rate.
-constexpr int64_t kBytesPercent = 133;
+constexpr int64_t kIssueF16 = 323, kIssueBf16 = 344, kIssueToken = 2, kIssueHalf = 70;
+// Bytes arrive at 69 % of the memory's rate.
+constexpr int64_t kBytesPercent = 145;
 // Partial sums go to the first CTA of a cluster: a cost per cluster and per partition. Otherwise a
 // kernel of its own adds them, at a cost per byte stored and loaded for a token.
-constexpr int64_t kCluster = 430, kPart = 12, kAddKernel = 2600;
+constexpr int64_t kCluster = 250, kPart = 140, kAddKernel = 2600;
 constexpr int64_t kBlockBytes = kSm80CodeBytes + kSm80ScaleBytes;
 constexpr int64_t kPartBytes = 2 * kSm80Weights * sizeof(float);
 
@@ -160,7 +161,7 @@ nvfp4_status complete(const nvfp4_gemm_desc& desc, Plan* plan) {
   return NVFP4_SUCCESS;
 }
 
-// The clock cycles were fitted on an H200 alone.
+// The clock cycles were fitted on GPUs of 9.0 alone.
 Clocks predict(const nvfp4_gemm_desc& desc, const Plan& plan) {
   if (!has_clusters(plan.arch())) return {};
   const Cut cut{plan.grid / plan.split, desc.m, plan.split};
@@ -169,7 +170,7 @@ Clocks predict(const nvfp4_gemm_desc& desc, const Plan& plan) {
 
 void write_rule(const Architecture& arch, char (&text)[kReasonBytes]) {
   snprintf(text, sizeof text, "fewest clocks, as the planner counts them%s",
-           has_clusters(arch) ? "" : " by what was fitted on an H200");
+           has_clusters(arch) ? "" : " by what was fitted on an H200 and an H100");
 }
 
 void write_choice(const Choice& choice, char (&text)[kReasonBytes]) {

@@ -16,16 +16,21 @@ namespace {
 
 // Splits. Clusters of 3, 4 and 8 CTAs, with one CTA per SM, leave some of a GPC's SMs empty
 // (cuOccupancyMaxActiveClusters on an H200, 2026-11-21; for 3 it was not queried, but 108 CTAs were
-// seen to run at once). The last number is the cost of the exchange of sums in clock cycles.
+// seen to run at once). The last two numbers are the cost of the exchange of sums in clock cycles:
+// for tiles of few tokens, whose sums are pushed, and for the others.
 struct Split {
   uint32_t parts;
-  int64_t empty_sms, clocks;
+  int64_t empty_sms, clocks_of_few, clocks;
 };
-constexpr Split kSplits[] = {{1, 0, 0}, {2, 0, 1300}, {3, 24, 1300}, {4, 12, 1800}, {8, 12, 1800}};
+constexpr Split kSplits[] = {{1, 0, 0, 0},
+                             {2, 0, 1300, 2350},
+                             {3, 24, 1400, 1300},
+                             {4, 12, 2200, 2650},
+                             {8, 12, 2900, 2300}};
 
 // All clock cycles here and those of the tiles' k-blocks (tiles.def) were fitted together, on times
 // of every variant and split for the shapes of bench/layers.csv, and judged by those of
-// bench/held_out.txt (docs/notebook.md).
+// bench/held_out.txt; those of the exchange once more on an H100 (docs/notebook.md).
 //
 // Cost of a CTA besides its k-blocks: its start and first bytes; and of the activation pre-pass,
 // the rest of which is in the clock cycles of its tiles' k-blocks.
@@ -35,7 +40,7 @@ constexpr int64_t kMaxTokenBytes = kMaxTiles * kTokenKernelThreads * kTokenBytes
 
 // Rates of a CTA while all CTAs store at once, and while they read each other's sums at once.
 constexpr int64_t kStoredBytesPerClock = 10;
-constexpr int64_t kExchangedBytesPerClock = 14;
+constexpr int64_t kPushedBytesPerClock = 14, kExchangedBytesPerClock = 12;
 
 // Cost of a further tile of a CTA, besides its k-blocks and stores; the second number is for tiles
 // of few tokens, whose sums meet in shared memory.
@@ -57,17 +62,19 @@ int64_t ctas_of(const Cut& cut, int64_t tiles, const Architecture& arch) {
   return cut.whole > 0 ? at_once(*cut.split, arch) : tiles * cut.split->parts;
 }
 
+// Sums of tiles for few tokens are pushed, so the tile of a cluster comes first
+// (kernel/sm90/cta.cuh).
+bool is_for_few(const Variant& v) { return v.tile_tokens <= 16; }
+
 // Cost of a tile that one CTA computes alone, or of a K partition of it, besides the CTA's start.
 Clocks clocks_of_part(const Variant& v, int64_t stages, const Split& split) {
   const int64_t sums = int64_t{v.tile_weights} * v.tile_tokens;  // 4 bytes each, in D 2
   const int64_t stored = 2 * sums / split.parts / kStoredBytesPerClock;
-  const int64_t exchanged = 4 * sums * (split.parts - 1) / split.parts / kExchangedBytesPerClock;
-  return {ceil_div(stages, split.parts) * v.stage_clocks, stored + split.clocks + exchanged, 0};
+  const int64_t per_clock = is_for_few(v) ? kPushedBytesPerClock : kExchangedBytesPerClock;
+  const int64_t exchanged = 4 * sums * (split.parts - 1) / split.parts / per_clock;
+  const int64_t split_clocks = is_for_few(v) ? split.clocks_of_few : split.clocks;
+  return {ceil_div(stages, split.parts) * v.stage_clocks, stored + split_clocks + exchanged, 0};
 }
-
-// Sums of tiles for few tokens are pushed, so the tile of a cluster comes first
-// (kernel/sm90/cta.cuh).
-bool is_for_few(const Variant& v) { return v.tile_tokens <= 16; }
 
 // Clock cycles of the SM that runs longest: of the CTAs that it runs one after the other (or side
 // by side, which takes as long), or of the tiles of its single CTA.
