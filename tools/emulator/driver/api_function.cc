@@ -18,6 +18,7 @@ CUresult on_function(Entry entry, CUfunction handle, Body&& body) {
         return r;
     Function* function = s.functions.find(handle);
     if (!function) return CUDA_ERROR_INVALID_HANDLE;
+    function->code->whole(*function->entry);
     return body(s, *function);
   });
 }
@@ -27,6 +28,7 @@ CUresult on_kernel(Entry entry, CUkernel handle, Body&& body) {
   return initialised(entry, [&](State& s) {
     Kernel* kernel = s.kernels.find(handle);
     if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
+    s.libraries.find(kernel->library)->code->whole(*kernel->entry);
     return body(s, *kernel);
   });
 }

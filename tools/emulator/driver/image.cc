@@ -134,7 +134,7 @@ LoadedImage load_ptx(std::string ptx, const DeviceRow& device, int driver_versio
   image.code = known.find(image.text);
   if (image.code) return image;
   try {
-    image.code = ops::load(image.text, device.capability);
+    image.code = ops::load(image.text, device.capability, ptx::Reading::when_asked);
     known.keep(image.code);
   } catch (const PtxError& e) {
     options.log_error(format("%u:%u: ", e.pos.line, e.pos.column) + e.text);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Code that was read before. A program loads one image again, for another context or library, and
-// to read the hundred thousand lines of a large one takes a second.
+// Code that was loaded before. A program loads one image again, for another context or library, and
+// the kernels of a large one that were read then need not be read twice.
 #pragma once
 
 #include <cstddef>

@@ -206,7 +206,7 @@ CUresult prepare_launch(State& s, Context& context, const LaunchArguments& a, Re
   if (!function || function->context != home->handle) return CUDA_ERROR_INVALID_HANDLE;
   if (CUresult r = stream_fits(s, *home, a.stream)) return r;
 
-  const ptx::Function& f = *function->entry;
+  const ptx::Function& f = function->code->whole(*function->entry);
   if (!within(a.grid, max_grid_x, max_grid_yz, max_grid_yz)) return CUDA_ERROR_INVALID_VALUE;
   Dim3 grid = a.grid, block = a.block;
   count_in_blocks(f, &grid, &block);

@@ -26,7 +26,7 @@ CUresult make_module(State& s, CUcontext context, CUlibrary library, LoadedImage
                      CUmodule* module) {
   if (image.status) return image.status;
   std::shared_ptr<ptx::Module> code = std::move(image.code);
-  if (!code) code = ops::load(image.text, s.device->capability);
+  if (!code) code = ops::load(image.text, s.device->capability, ptx::Reading::when_asked);
   if (!allocate_variables(s, context, *code)) {
     for (const ptx::Variable& v : code->variables)
       if (v.address) s.release(v.address);

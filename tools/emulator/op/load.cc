@@ -6,7 +6,8 @@
 
 namespace emu::ops {
 
-std::unique_ptr<ptx::Module> load(std::string_view text, int compute_capability) {
+std::unique_ptr<ptx::Module> load(std::string_view text, int compute_capability,
+                                  ptx::Reading reading) {
   static constexpr ptx::Binder binders[] = {
 #define OPCODE(name, text) &bind_##name,
 #define FORM(since, text)
@@ -15,7 +16,7 @@ std::unique_ptr<ptx::Module> load(std::string_view text, int compute_capability)
 #undef FORM
       &bind_call, &bind_landing, &bind_leave, &bind_system,  // ptx::Inner
   };
-  return ptx::load(text, compute_capability, binders);
+  return ptx::load(text, compute_capability, binders, reading);
 }
 
 }  // namespace emu::ops

@@ -10,6 +10,7 @@
 namespace emu::ops {
 
 // PTX text to a module that the machine executes: ptx::load with the binders of binders.h.
-std::unique_ptr<ptx::Module> load(std::string_view text, int compute_capability);
+std::unique_ptr<ptx::Module> load(std::string_view text, int compute_capability,
+                                  ptx::Reading reading = ptx::Reading::now);
 
 }  // namespace emu::ops

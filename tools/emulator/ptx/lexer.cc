@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 namespace emu::ptx {
 namespace {
@@ -23,11 +24,15 @@ int hex_digit(char c) {
 
 class Scanner {
  public:
-  explicit Scanner(std::string_view source) : source_(source) {}
+  Scanner(std::string_view source, SourcePos start, bool around_bodies)
+      : source_(source),
+        line_start_(0 - size_t(start.column - 1)),  // may lie before the text
+        line_(start.line),
+        around_bodies_(around_bodies) {}
 
   std::vector<Token> run() {
     std::vector<Token> out;
-    out.reserve(source_.size() / 4 + 1);
+    if (!around_bodies_) out.reserve(source_.size() / 4 + 1);
     for (;;) {
       const bool spaced = skip_blank();
       Token t;
@@ -39,10 +44,60 @@ class Scanner {
       }
       scan(t);
       out.push_back(t);
+      if (around_bodies_ && opens_body(t)) scan_body(out);
     }
   }
 
  private:
+  // The brace after .entry, its name and so on, outside of all others.
+  bool opens_body(const Token& t) {
+    if (t.is('{')) return depth_++ == 0 && std::exchange(is_entry_, false);
+    if (t.is('}')) --depth_;
+    if (depth_ == 0 && t.dot("entry")) is_entry_ = true;
+    if (t.is(';')) is_entry_ = false;
+    return false;
+  }
+
+  // One token to before the brace that closes it, or nothing.
+  void scan_body(std::vector<Token>& out) {
+    const size_t before = at_, line_start = line_start_;
+    const uint32_t line = line_;
+    Token t;
+    t.kind = Token::Kind::body;
+    t.pos = position();
+    if (skip_body()) {
+      t.text = source_.substr(before, at_ - before);
+      if (t.text.find("call") == t.text.npos) return out.push_back(t);
+    }
+    at_ = before;
+    line_start_ = line_start;
+    line_ = line;
+  }
+
+  // To the brace; false if there is none, or where a string might hide one.
+  bool skip_body() {
+    for (uint32_t depth = 1; at_ < source_.size();) {
+      const char c = source_[at_];
+      if (c == '\n') {
+        new_line();
+        continue;
+      }
+      if (c == '/') {
+        if (skip_blank()) continue;
+      } else if (c == '{') {
+        ++depth;
+      } else if (c == '"') {
+        const size_t end = source_.find_first_of("\"\\\n", at_ + 1);
+        if (end == source_.npos || source_[end] != '"') return false;
+        at_ = end;
+      } else if (c == '}' && --depth == 0) {
+        return true;
+      }
+      ++at_;
+    }
+    return false;
+  }
+
   char peek(size_t ahead = 0) const {
     return at_ + ahead < source_.size() ? source_[at_ + ahead] : '\0';
   }
@@ -193,12 +248,20 @@ class Scanner {
 
   std::string_view source_;
   SourcePos token_;  // where the token being read starts
-  size_t at_ = 0, line_start_ = 0;
-  uint32_t line_ = 1;
+  size_t at_ = 0, line_start_;
+  uint32_t line_;
+  bool around_bodies_, is_entry_ = false;
+  int depth_ = 0;  // of braces
 };
 
 }  // namespace
 
-std::vector<Token> lex(std::string_view source) { return Scanner(source).run(); }
+std::vector<Token> lex(std::string_view source, SourcePos start) {
+  return Scanner(source, start, false).run();
+}
+
+std::vector<Token> lex_around_bodies(std::string_view source) {
+  return Scanner(source, {1, 1}, true).run();
+}
 
 }  // namespace emu::ptx

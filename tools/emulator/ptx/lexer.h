@@ -20,6 +20,7 @@ struct Token {
     real64,   // 0d3FF0000000000000, 1.5: bits of a double
     string,   // text is without the quotes
     mark,     // one character, text[0]
+    body,     // all between a kernel's braces
   };
   Kind kind = Kind::end;
   bool spaced = false;  // white space or a comment before it
@@ -31,7 +32,12 @@ struct Token {
   bool dot(std::string_view name) const { return kind == Kind::dotted && text == name; }
 };
 
-// The last token is Kind::end. The texts point into `source`.
-std::vector<Token> lex(std::string_view source);
+// The last token is Kind::end. The texts point into `source`, whose first character stands at
+// `start`.
+std::vector<Token> lex(std::string_view source, SourcePos start = {1, 1});
+
+// The same, but a kernel's body is one token, unless the word `call` is in it: whom a module's
+// functions call, and whose address is taken, concerns all of the module.
+std::vector<Token> lex_around_bodies(std::string_view source);
 
 }  // namespace emu::ptx

@@ -30,9 +30,52 @@ std::string Module::cuda_line(const Instr& in) const {
   return path.substr(path.rfind('/') + 1) + ":" + std::to_string(in.cuda.line);
 }
 
-std::unique_ptr<Module> load(std::string_view text, int compute_capability, const Binder* binders) {
+const Function& Module::whole(const Function& function) const {
+  if (unread) unread->read(function);
+  return function;
+}
+
+namespace {
+
+// Tokens and names as long as kernels are unread.
+class Reader : public Unread {
+ public:
+  Reader(std::vector<Token> tokens, int compute_capability, const Binder* binders, Module& module)
+      : module_(module),
+        tokens_(std::move(tokens)),
+        parser_(tokens_, compute_capability, binders, module) {
+    parser_.parse();
+  }
+  void read(const Function& function) override {
+    for (const auto& f : module_.functions)
+      if (f.get() == &function) parser_.read(*f);
+  }
+
+ private:
+  Module& module_;
+  const std::vector<Token> tokens_;
+  ModuleParser parser_;
+};
+
+std::unique_ptr<Module> empty_module(std::string_view text) {
   auto module = std::make_unique<Module>();
   module->source = text.substr(0, text.find('\0'));
+  return module;
+}
+
+}  // namespace
+
+// Whatever the quick way does not understand is for the other to judge, from the start.
+std::unique_ptr<Module> load(std::string_view text, int compute_capability, const Binder* binders,
+                             Reading reading) {
+  std::unique_ptr<Module> module = empty_module(text);
+  if (reading == Reading::when_asked) try {
+      module->unread = std::make_shared<Reader>(lex_around_bodies(module->source),
+                                                compute_capability, binders, *module);
+      return module;
+    } catch (const PtxError&) {
+      module = empty_module(text);
+    }
   const std::vector<Token> tokens = lex(module->source);
   ModuleParser(tokens, compute_capability, binders, *module).parse();
   return module;

@@ -240,6 +240,13 @@ struct Variable {
   uint64_t address = 0;
 };
 
+// Kernels of a module whose bodies were found right and are not read yet.
+class Unread {
+ public:
+  virtual ~Unread() = default;
+  virtual void read(const Function& function) = 0;
+};
+
 struct Module {
   std::string source;  // kept for reports
   int version = 0;     // 86 = 8.6
@@ -251,13 +258,21 @@ struct Module {
   // "gemm.cu:12" of an instruction of the module, or nothing.
   std::string cuda_line(const Instr& in) const;
   const Function* entry(std::string_view name) const;
+  // The function with its code and sizes, read now if load() did not. Not for two threads at once.
+  const Function& whole(const Function& function) const;
   // All of `to`'s bytes, for when every variable has its address.
   void initialise(const Variable& variable, uint8_t* to) const;
+  std::shared_ptr<Unread> unread = {};  // nullptr: nothing
 };
+
+enum class Reading : uint8_t { now, when_asked };
 
 // Text to Module, for a device of that compute capability (100, 90 ...), executed by what `binders`
 // choose: one for each OPCODE of opcodes.def, in its order. Throws PtxError: unknown text, a rule
-// of the manual broken, a target that the device does not run, a binder's refusal.
-std::unique_ptr<Module> load(std::string_view text, int compute_capability, const Binder* binders);
+// of the manual broken, a target that the device does not run, a binder's refusal. These are found
+// now in any case; with Reading::when_asked the code and the sizes of most kernels are there after
+// Module::whole.
+std::unique_ptr<Module> load(std::string_view text, int compute_capability, const Binder* binders,
+                             Reading reading);
 
 }  // namespace emu::ptx

@@ -5,20 +5,10 @@
 #include <cstring>
 
 #include "tools/emulator/ptx/declarations.h"
+#include "tools/emulator/ptx/words.h"
 
 namespace emu::ptx {
 namespace {
-
-// A word of words.def.
-struct Word {
-  std::string_view text;
-  int version, target;
-  bool is(const Token& t) const {
-    const bool dotted = text[0] == '.';
-    return t.kind == (dotted ? Token::Kind::dotted : Token::Kind::word) &&
-           t.text == text.substr(dotted);
-  }
-};
 
 uint64_t align_up(uint64_t n, uint64_t align) { return (n + align - 1) & ~(align - 1); }
 
@@ -35,7 +25,7 @@ void ModuleParser::header() {
   }
   version();
   target();
-  words();
+  check_words(in_, target_);
   if (in_.accept_dot("address_size") && in_.expect_integer("64") != 64)
     in_.fail("only .address_size 64 is supported");
 }
@@ -77,24 +67,6 @@ void ModuleParser::target_option() {
   for (Cursor at = in_; !at.at_end(); at.next())
     if (at.peek().dot("section") && at.peek(1).dot("debug_info")) return;
   throw PtxError(pos, "a module of .target debug has no .section .debug_info");
-}
-
-void ModuleParser::words() const {
-  constexpr Word rows[] = {
-#define EMU_WORD(text, version, target) {text, version, target},
-#include "tools/emulator/ptx/words.def"
-#undef EMU_WORD
-  };
-  for (Cursor at = in_; !at.at_end(); at.next())
-    for (const Word& row : rows) {
-      if (!row.is(at.peek())) continue;
-      const std::string word = "'" + std::string(row.text) + "'";
-      if (target_.version < row.version)
-        throw PtxError(at.pos(), target_.needs_version(word, row.version));
-      if (target_.number < row.target)
-        throw PtxError(at.pos(), word + " needs target sm_" + std::to_string(row.target) +
-                                     " or newer, the module's is " + module_.target);
-    }
 }
 
 ModuleParser::Linkage ModuleParser::linkage() {
@@ -239,6 +211,11 @@ void ModuleParser::function(Linkage linkage) {
 
 void ModuleParser::body(std::unique_ptr<Function> f, const FunctionHead* head) {
   in_.expect('{');
+  if (in_.peek().kind == Token::Kind::body && postpone(*f)) {
+    scopes_.pop([](uint32_t, uint32_t) {});
+    module_.functions.push_back(std::move(f));
+    return;
+  }
   SharedLayout shared = shared_;
   Expansion expansion{functions_};
   BodyParser parser(in_, scopes_, target_, binders_, shared, *f, expansion);
@@ -246,6 +223,42 @@ void ModuleParser::body(std::unique_ptr<Function> f, const FunctionHead* head) {
   parser.parse();
   scopes_.pop([](uint32_t, uint32_t) {});
   module_.functions.push_back(std::move(f));
+}
+
+// The check is of all that could be wrong, so that reading it later cannot fail.
+bool ModuleParser::postpone(Function& f) {
+  const Token& body = in_.peek();
+  if (!plain_.accepts(body.text, scopes_, shared_bytes())) in_.fail("a body that has to be read");
+  postponed_.emplace(&f, Postponed{body, shared_.variables.size()});
+  in_.next();
+  in_.expect('}');
+  return true;
+}
+
+uint64_t ModuleParser::shared_bytes() const {
+  uint64_t all = 0;
+  for (const SharedLayout::Variable& v : shared_.variables) all += v.bytes + v.align;
+  return all;
+}
+
+void ModuleParser::read(Function& f) {
+  const auto found = postponed_.find(&f);
+  if (found == postponed_.end()) return;
+  const Postponed later = found->second;
+  postponed_.erase(found);
+  const std::string_view text(later.body.text.data(), later.body.text.size() + 1);  // and }
+  const std::vector<Token> tokens = lex(text, later.body.pos);
+  Cursor in(tokens);
+  scopes_.push();
+  for (const Param& p : f.params)
+    if (p.name != "_")
+      scopes_.declare(p.name, {Symbol::Kind::variable, Type::none, Space::param, p.offset}, {});
+  SharedLayout shared;
+  shared.variables.assign(shared_.variables.begin(),
+                          shared_.variables.begin() + long(later.shared));
+  Expansion expansion{functions_};
+  BodyParser(in, scopes_, target_, binders_, shared, f, expansion).parse();
+  scopes_.pop([](uint32_t, uint32_t) {});
 }
 
 void ModuleParser::parameters(Function& f) {

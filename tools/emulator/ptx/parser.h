@@ -3,6 +3,7 @@
 #pragma once
 
 #include "tools/emulator/ptx/body.h"
+#include "tools/emulator/ptx/plain_body.h"
 
 namespace emu::ptx {
 
@@ -10,12 +11,16 @@ class ModuleParser {
  public:
   ModuleParser(const std::vector<Token>& tokens, int compute_capability, const Binder* binders,
                Module& module)
-      : in_(tokens),
+      : tokens_(tokens),
+        in_(tokens),
         compute_capability_(compute_capability),
         binders_(binders),
         module_(module),
-        functions_(tokens) {}
+        functions_(tokens),
+        plain_(target_, binders) {}
   void parse();
+  // A kernel whose body parse() only accepted; nothing if it was read.
+  void read(Function& f);
 
  private:
   struct Linkage {
@@ -25,13 +30,14 @@ class ModuleParser {
   void version();
   void target();
   void target_option();
-  void words() const;
   void statement();
   bool file();
   Linkage linkage();
   void entry();
   void function(Linkage linkage);
   void body(std::unique_ptr<Function> f, const FunctionHead* head);
+  bool postpone(Function& f);
+  uint64_t shared_bytes() const;
   void parameters(Function& f);
   void performance_directives(Function& f);
   bool bound(Function& f);
@@ -42,6 +48,7 @@ class ModuleParser {
   bool declared_elsewhere(VariableDeclaration& v, Space space, Linkage linkage);
   std::vector<Variable::Address> initial_addresses(VariableDeclaration& v) const;
 
+  const std::vector<Token>& tokens_;
   Cursor in_;
   const int compute_capability_;
   const Binder* const binders_;
@@ -56,6 +63,12 @@ class ModuleParser {
     bool is_defined;
   };
   std::map<std::string_view, Extern> externs_;  // .global and .const variables by name
+  struct Postponed {
+    Token body;
+    size_t shared;  // variables of the module above it
+  };
+  std::map<const Function*, Postponed> postponed_;
+  PlainBodies plain_;
 };
 
 }  // namespace emu::ptx

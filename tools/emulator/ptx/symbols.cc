@@ -30,6 +30,13 @@ const Symbol* Scopes::find(std::string_view name) const {
   return seen ? &function->second : nullptr;
 }
 
+bool Scopes::any_starts_with(std::string_view prefix) const {
+  for (const Scope& scope : scopes_)
+    for (const auto& [name, symbol] : scope.symbols)
+      if (name.substr(0, prefix.size()) == prefix) return true;
+  return false;
+}
+
 void Scopes::label(std::string_view name, uint32_t instruction, SourcePos pos) {
   check_name(name, pos);
   if (!scopes_.back().labels.emplace(name, instruction).second)

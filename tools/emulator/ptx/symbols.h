@@ -67,6 +67,7 @@ class Scopes {
   // For names that are not in the text: %r<4> declares %r0 .. %r3.
   std::string_view keep(std::string name) { return names_.emplace_back(std::move(name)); }
   const Symbol* find(std::string_view name) const;
+  bool any_starts_with(std::string_view prefix) const;  // of what is declared in the open scopes
 
   // The innermost scope becomes the outermost of a function: only it, those in it and the module's
   // are seen. Returns what leave_function() wants back.

@@ -40,13 +40,32 @@ std::vector<emu::ptx::Instr> code(const std::string& body) {
   return {};
 }
 
-std::string verdict(const std::string& text, int compute_capability) {
+namespace {
+
+// "accepted", or the refusal, whose lines count from `first_line`.
+std::string verdict(const std::string& text, int compute_capability, uint32_t first_line,
+                    emu::ptx::Reading reading) {
   try {
-    load(text, compute_capability);
+    emu::ops::load(text, compute_capability, reading);
     return "accepted";
   } catch (const emu::PtxError& e) {
-    return std::to_string(e.pos.line) + ":" + std::to_string(e.pos.column) + ": " + e.text;
+    return std::to_string(int(e.pos.line) - int(first_line) + 1) + ":" +
+           std::to_string(e.pos.column) + ": " + e.text;
   }
+}
+
+// Whether kernels are read at once or when they are asked for makes no difference.
+std::string verdict(const std::string& text, int compute_capability, uint32_t first_line) {
+  const std::string now = verdict(text, compute_capability, first_line, emu::ptx::Reading::now);
+  const std::string later =
+      verdict(text, compute_capability, first_line, emu::ptx::Reading::when_asked);
+  return now == later ? now : now + "; read when asked for: " + later;
+}
+
+}  // namespace
+
+std::string verdict(const std::string& text, int compute_capability) {
+  return verdict(text, compute_capability, 1);
 }
 
 std::string target_of(const std::string& instruction) {
@@ -60,13 +79,7 @@ int capability_of(const std::string& instruction) {
 }
 
 std::string body_verdict(const std::string& body) {
-  try {
-    load(module_text(body, target_of(body)), capability_of(body));
-    return "accepted";
-  } catch (const emu::PtxError& e) {
-    return std::to_string(int(e.pos.line) - int(body_line) + 1) + ":" +
-           std::to_string(e.pos.column) + ": " + e.text;
-  }
+  return verdict(module_text(body, target_of(body)), capability_of(body), body_line);
 }
 
 }  // namespace ptx_test
