@@ -182,6 +182,28 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* grid, int* block, CUfunc
                          shared_of, dynamic_shared, limit, flags);
 }
 
+// All SMs are taken as one group. A GPU has several, and SMs that are left over in one have no
+// cluster; which GPU has how many is not known.
+CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction handle,
+                                      const CUlaunchConfig* config) {
+  return on_function(Entry::cuOccupancyMaxActiveClusters, handle, [&](State& s, Function& f) {
+    if (!clusters || !config || (config->numAttrs && !config->attrs))
+      return CUDA_ERROR_INVALID_VALUE;
+    unsigned ctas = 1;
+    for (const uint32_t own : f.entry->reqnctapercluster) ctas *= std::max(own, 1u);
+    for (unsigned i = 0; i < config->numAttrs; ++i)
+      if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
+        const auto& dim = config->attrs[i].value.clusterDim;
+        ctas = dim.x * dim.y * dim.z;
+      }
+    const unsigned threads = config->blockDimX * config->blockDimY * config->blockDimZ;
+    if (!ctas || !threads) return CUDA_ERROR_INVALID_VALUE;
+    const int blocks = blocks_per_sm(s, f, int(threads), config->sharedMemBytes);
+    *clusters = blocks * s.device->sms / int(ctas);
+    return CUDA_SUCCESS;
+  });
+}
+
 // What each of so many blocks on an SM may have.
 CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, CUfunction handle, int blocks,
                                                  int threads) {

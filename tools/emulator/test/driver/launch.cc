@@ -493,3 +493,29 @@ TEST_CASE("Occupancy follows from threads and shared memory") {
     IS(s, s.cuOccupancyAvailableDynamicSMemPerBlock(&bytes, f, 9, 256), CUDA_ERROR_INVALID_VALUE);
   });
 }
+
+TEST_CASE("Clusters that run at once follow from their CTAs and what an SM holds") {
+  in_child([](Session& s) {
+    const CUmodule module = s.load(kernels);
+    CUlaunchAttribute four{};
+    four.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    four.value.clusterDim = {4, 1, 1};
+    CUlaunchConfig config{};
+    config.gridDimX = config.gridDimY = config.gridDimZ = 1;
+    config.blockDimX = 1024, config.blockDimY = config.blockDimZ = 1;
+    int clusters = 0;
+    const auto of = [&](const char* kernel) {
+      return s.cuOccupancyMaxActiveClusters(&clusters, s.function(module, kernel), &config);
+    };
+    IS(s, of("pair"), CUDA_SUCCESS);
+    IS(s, clusters, 148);  // two CTAs on an SM, and two in a cluster
+    config.sharedMemBytes = 49153;
+    IS(s, of("pair"), CUDA_SUCCESS);
+    IS(s, clusters, 0);
+    config.sharedMemBytes = 0, config.attrs = &four, config.numAttrs = 1;
+    IS(s, of("plain"), CUDA_SUCCESS);
+    IS(s, clusters, 74);
+    config.blockDimX = 0;
+    IS(s, of("plain"), CUDA_ERROR_INVALID_VALUE);
+  });
+}
