@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "host/run/device.h"
 
+#include <algorithm>
+
 #include "host/plan/family.h"
 
 namespace nvfp4 {
@@ -10,9 +12,10 @@ namespace {
 // Facts that the library remembers about devices. They never change, so racing threads store the
 // same.
 constexpr int kRememberedDevices = 64;
-int32_t capability_of_device[kRememberedDevices];  // 0 = not queried yet
-int32_t sm_count_of_device[kRememberedDevices];    // stored before the capability
-uint64_t prepared_devices[kVariantCount];          // bit d: set_attributes was called
+int32_t capability_of_device[kRememberedDevices];               // 0 = not queried yet
+int32_t sm_count_of_device[kRememberedDevices];                 // stored before the capability
+uint64_t prepared_devices[kVariantCount];                       // bit d: set_attributes was called
+int32_t clusters_of_device[kVariantCount][kRememberedDevices];  // stored before that bit
 
 nvfp4_status current_device(const Driver& driver, CUcontext* context, CUdevice* device) {
   *context = nullptr;
@@ -61,6 +64,31 @@ nvfp4_status set_attribute(const Site& site, CUkernel kernel, CUfunction_attribu
                                 : driver_failure(*site.driver, "cuKernelSetAttribute", result);
 }
 
+// Whether the clusters of a variant take one tile after the other, so that its grid should have as
+// many of them as run at once.
+bool walks_in_clusters(const Variant& v) { return v.several_tiles && v.tile_ctas > 1; }
+
+// Asks the driver how many clusters of a variant run at once. A GPU may have fewer than its SMs
+// allow, since all CTAs of a cluster lie in one group of SMs. Every driver that the library accepts
+// has the function, which is of CUDA 11.7.
+nvfp4_status count_clusters(const Site& site, const Variant& v, CUkernel kernel, int32_t* count) {
+  CUlaunchAttribute cluster{};
+  cluster.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+  cluster.value.clusterDim = {v.tile_ctas, 1, 1};
+  CUlaunchConfig config{};
+  config.gridDimX = v.tile_ctas;
+  config.gridDimY = config.gridDimZ = 1;
+  config.blockDimX = v.threads;
+  config.blockDimY = config.blockDimZ = 1;
+  config.sharedMemBytes = v.shared_bytes;
+  config.attrs = &cluster;
+  config.numAttrs = 1;
+  const CUresult result = site.driver->cuOccupancyMaxActiveClusters(
+      count, reinterpret_cast<CUfunction>(kernel), &config);
+  if (result == CUDA_SUCCESS) return NVFP4_SUCCESS;
+  return driver_failure(*site.driver, "cuOccupancyMaxActiveClusters", result);
+}
+
 // Called once per kernel and device. More than 48 KB of dynamic shared memory has to be requested.
 // The pre-pass that decodes tokens requests the GEMM's division of the SM's memory, so that a GEMM
 // CTA can start beside the last CTA that decodes (kernel/sm90/tile.h). With another division it
@@ -83,6 +111,12 @@ nvfp4_status set_attributes(const Site& site, const Plan& plan, const LoadedKern
   if (loaded.tokens != nullptr) {
     NVFP4_TRY(set_attribute(site, loaded.tokens, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
                             CU_SHAREDMEM_CARVEOUT_MAX_SHARED));
+  }
+  if (walks_in_clusters(variant) && remembered) {
+    int32_t clusters = 0;
+    NVFP4_TRY(count_clusters(site, variant, loaded.kernels[0], &clusters));
+    __atomic_store_n(&clusters_of_device[index_of(variant)][site.device], clusters,
+                     __ATOMIC_RELAXED);
   }
   __atomic_fetch_or(prepared, bit, __ATOMIC_RELEASE);
   return NVFP4_SUCCESS;
@@ -107,6 +141,17 @@ nvfp4_status find_site(Site* site) {
 nvfp4_status ready_kernel(const Site& site, const Plan& plan, LoadedKernel* loaded) {
   NVFP4_TRY(load_kernel(*site.driver, plan, loaded));
   return set_attributes(site, plan, *loaded);
+}
+
+int32_t sms_at_once(const Site& site, const Plan& plan) {
+  const Variant& v = *plan.variant;
+  if (!walks_in_clusters(v) || site.device < 0 || site.device >= kRememberedDevices) {
+    return site.sm_count;
+  }
+  const int32_t clusters =
+      __atomic_load_n(&clusters_of_device[index_of(v)][site.device], __ATOMIC_RELAXED);
+  // Where the driver expects none the launch itself says why.
+  return std::min(site.sm_count, std::max(clusters, 1) * static_cast<int32_t>(v.tile_ctas));
 }
 
 nvfp4_status ready_all_kernels(const Site& site) {

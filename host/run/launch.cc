@@ -9,6 +9,7 @@
 #include "host/family/params.h"
 #include "host/problem/fields.h"
 #include "host/problem/replay.h"
+#include "host/run/device.h"
 #include "host/run/empty_sum.h"
 #include "host/run/enqueue.h"
 #include "host/run/quantizer.h"
@@ -158,7 +159,7 @@ nvfp4_status enqueue_gemm(const Site& site, const PreparedGemm& prepared,
     log_call(desc, "none", how, 0);
     return NVFP4_SUCCESS;
   }
-  const uint32_t ctas = count_ctas(prepared.plan, site.sm_count);
+  const uint32_t ctas = count_ctas(prepared.plan, sms_at_once(site, prepared.plan));
   NVFP4_TRY(enqueue_kernel(site, prepared, desc, ctas, params, static_cast<CUstream>(stream)));
   const auto log = prepared.plan.grouped ? log_grouped : log_call;
   log(desc, prepared.loaded.image, prepared.plan.variant->name, ctas);

@@ -32,6 +32,10 @@ TEST_CASE("A driver that is too old, a stub or without devices is named") {
   const Row row = GENERATE(
       Row{"FAKE_MISSING=cuLaunchKernelEx",
           "NVFP4_STATUS_DRIVER_TOO_OLD: the CUDA driver has no cuLaunchKernelEx of CUDA 11.6"},
+      Row{"FAKE_MISSING=cuOccupancyMaxActiveClusters",
+          "NVFP4_STATUS_DRIVER_TOO_OLD: the CUDA driver has no cuOccupancyMaxActiveClusters of "
+          "CUDA "
+          "11.7"},
       Row{"FAKE_ANSWERS=cuGetProcAddress:1:34",
           "NVFP4_STATUS_NO_DRIVER: libcuda.so.1 is the toolkit's stub, not a driver"},
       Row{"FAKE_ANSWERS=cuInit:1:34",
@@ -171,6 +175,20 @@ TEST_CASE("A run makes two tensor maps and one launch, with the numbers of the p
                  " weights=0x300000 tokens=0x100000 weight_scales=0x400000 "
                  "token_scales=0x200000 d=0x500000 d_ld=385 m=256 n=384 k=512 "
                  "tiles=4,3 alpha=1.5 kept=1 "));
+}
+
+TEST_CASE("pairs of CTAs are as many as run at once, which the driver is asked once") {
+  const Lines lines = probe(DriverChoice::fake, "run-pairs run-pairs");
+  CHECK(starting_with(lines, "NVFP4_SUCCESS").size() == 2);
+  const Lines asked = starting_with(lines, "call cuOccupancyMaxActiveClusters");
+  REQUIRE(asked.size() == 1);
+  CHECK(contains(asked[0], " kernel=1 block=192 "));
+  CHECK(contains(asked[0], " attributes=1 cluster=2 "));
+  for (const std::string& launch : starting_with(lines, "call cuLaunchKernelEx")) {
+    INFO(launch);
+    CHECK(contains(launch, " grid=6,1,1 "));  // 3 pairs, says the driver, for four tiles
+  }
+  CHECK(starting_with(probe(DriverChoice::fake, "run"), "call cuOccupancy").empty());
 }
 
 TEST_CASE("pdl is one launch attribute, and a promise about weights one parameter") {

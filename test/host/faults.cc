@@ -89,6 +89,7 @@ const std::vector<Documented>& documented() {
       {"cuKernelSetAttribute", {1, 2, 201, 400}},
       {"cuKernelGetFunction", {1, 201, 400, 2}},
       {"cuFuncLoad", {1, 2, 700}},
+      {"cuOccupancyMaxActiveClusters", {1, 4, 201}},
       {"cuTensorMapEncodeTiled", {1, 3, 201}},
       {"cuLaunchKernelEx", {1, 2, 4, 200, 201, 303, 400, 700, 701, 702, 703, 716, 719, 720, 900}},
       {"cuMemsetD2D16Async", {1, 201, 700, 719, 900}},

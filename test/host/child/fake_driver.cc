@@ -96,6 +96,7 @@ CUresult fake_device_attribute(int* value, CUdevice_attribute which, CUdevice de
   printf(" attribute=%d device=%d", static_cast<int>(which), device);
   *value =
       which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? capability / 10 : capability % 10;
+  if (which == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) *value = 8;
   return call.result;
 }
 
@@ -176,6 +177,15 @@ CUresult fake_set_attribute(CUfunction_attribute which, int value, CUkernel kern
   Call call("cuKernelSetAttribute");
   printf(" attribute=%d value=%d kernel=%d device=%d", static_cast<int>(which), value,
          kernel == the_kernel, device);
+  return call.result;
+}
+
+CUresult fake_clusters(int* clusters, CUfunction function, const CUlaunchConfig* config) {
+  Call call("cuOccupancyMaxActiveClusters");
+  printf(" kernel=%d block=%u shared=%u attributes=%u cluster=%u",
+         reinterpret_cast<CUkernel>(function) == the_kernel, config->blockDimX,
+         config->sharedMemBytes, config->numAttrs, config->attrs[0].value.clusterDim.x);
+  *clusters = 3;  // of the four that eight SMs might have
   return call.result;
 }
 
@@ -263,6 +273,7 @@ const Entry entries[] = {
     {"cuKernelGetFunction", 12000, reinterpret_cast<void*>(fake_get_function)},
     {"cuKernelSetAttribute", 12000, reinterpret_cast<void*>(fake_set_attribute)},
     {"cuFuncLoad", 12040, reinterpret_cast<void*>(fake_load_function)},
+    {"cuOccupancyMaxActiveClusters", 11070, reinterpret_cast<void*>(fake_clusters)},
     {"cuTensorMapEncodeTiled", 12000, reinterpret_cast<void*>(fake_encode)},
     {"cuLaunchKernelEx", 11060, reinterpret_cast<void*>(fake_launch)},
     {"cuMemsetD2D16Async", 3020, reinterpret_cast<void*>(fake_memset)},

@@ -8,6 +8,7 @@
  *                       run-k0     the same with K = 0 and 3 batches
  *                       run-pdl1   run with NVFP4_PDL_ON; run-pdl2 with ON_STATIC_WEIGHTS
  *                       run-bf16   run with A in bf16
+ *                       run-pairs  run in tiles of two CTAs, four of them
  *                       run-wide   run with leading dimensions above 32 bits, D the longest
  *                       run-empty  the same with M = 0 and no pointers
  *                       fork-run   `run` in a forked child
@@ -86,6 +87,12 @@ static void run_wide(void) {
 static void run_pdl(int32_t pdl) {
   nvfp4_gemm_desc g = problem();
   g.pdl = pdl;
+  print_answer(nvfp4_gemm_run(&g, (void*)0x57));
+}
+
+static void run_pairs(void) {
+  nvfp4_gemm_desc g = problem();
+  g.variant = "sm100_256x128x256";
   print_answer(nvfp4_gemm_run(&g, (void*)0x57));
 }
 
@@ -349,6 +356,8 @@ int main(int argc, char** argv) {
       run_pdl(NVFP4_PDL_ON_STATIC_WEIGHTS);
     } else if (strcmp(argv[i], "run-bf16") == 0) {
       run_bf16();
+    } else if (strcmp(argv[i], "run-pairs") == 0) {
+      run_pairs();
     } else if (strcmp(argv[i], "run-wide") == 0) {
       run_wide();
     } else if (strcmp(argv[i], "run-k0") == 0) {
