@@ -69,9 +69,10 @@ def images_of(mutant, loaded, tree):
 
 
 def targets(mutant):
-    """What make builds for the mutant's test."""
+    """What make builds for the mutant's test. The probes are no part of `all`."""
     if mutant.program() == "oracle":
-        return ["all"]
+        probes = mutant.filter.startswith("test_probes.")
+        return ["all", "build/nvfp4_probes"] if probes else ["all"]
     return ["build/libnvfp4gemm.so", "emulator", f"build/{mutant.program()}"]
 
 
