@@ -66,6 +66,17 @@ struct ScaledDOptions {
 // D with scales beside D in bf16, without and with nvfp4_quantize after it; CSV to stdout.
 int time_scaled_d(const ScaledDOptions& options);
 
+struct GroupedOptions {
+  std::string layer;                        // those whose names hold this
+  std::vector<int64_t> rows{1, 4, 16, 64};  // of a group, in the mean
+  int32_t a_type = NVFP4_TYPE_NONE;
+  int replays = 9;
+  std::string command;  // for the head of the CSV
+};
+// Experts of public models in one launch, beside a loop of single products and one of the same
+// bytes; CSV to stdout. Returns the exit code.
+int time_grouped(const GroupedOptions& options);
+
 struct QuantizeOptions {
   std::vector<std::string> shapes;  // "ROWSxK"; empty: kShapes
   double values = 1e5;              // random ones of each type to compare with the host

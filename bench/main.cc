@@ -84,6 +84,17 @@ void add_scaled_d(CLI::App& app, bench::ScaledDOptions& o) {
   scaled_d->add_option("--replays", o.replays, "samples of a figure")->check(CLI::Range(3, 1000));
 }
 
+void add_grouped(CLI::App& app, bench::GroupedOptions& o) {
+  CLI::App* grouped = app.add_subcommand(
+      "grouped", "experts of public models in one launch beside a loop of products; CSV to stdout");
+  grouped->add_option("--layer", o.layer, "those whose names hold this, as eight or deepseek");
+  grouped->add_option("--rows", o.rows, "of a group in the mean, several")->delimiter(',');
+  grouped->add_option("--a-type", o.a_type, "f16 or bf16: activations that are not quantized")
+      ->transform(CLI::Transformer(
+          std::map<std::string, int32_t>{{"f16", NVFP4_TYPE_F16}, {"bf16", NVFP4_TYPE_BF16}}));
+  grouped->add_option("--replays", o.replays, "samples of a figure")->check(CLI::Range(3, 1000));
+}
+
 std::string command_line(int argc, char** argv) {
   std::string line = "nvfp4_bench";
   for (int i = 1; i < argc; ++i) line += std::string(" ") + argv[i];
@@ -111,6 +122,9 @@ int main(int argc, char** argv) {
   bench::ScaledDOptions scaled_d_options;
   add_scaled_d(app, scaled_d_options);
   scaled_d_options.command = command_line(argc, argv);
+  bench::GroupedOptions grouped_options;
+  add_grouped(app, grouped_options);
+  grouped_options.command = command_line(argc, argv);
   gpu_options.command = layer_options.command = clocks_options.command = quantize_options.command =
       command_line(argc, argv);
   try {
@@ -127,6 +141,7 @@ int main(int argc, char** argv) {
     if (host->parsed()) return bench::time_host(), 0;
     if (app.got_subcommand("clocks")) return bench::time_clocks(clocks_options);
     if (app.got_subcommand("scaled-d")) return bench::time_scaled_d(scaled_d_options);
+    if (app.got_subcommand("grouped")) return bench::time_grouped(grouped_options);
     if (app.got_subcommand("layer")) return bench::time_layers(layer_options);
     if (app.got_subcommand("quantize")) return bench::time_quantize(quantize_options);
     return bench::time_gpu(gpu_options);

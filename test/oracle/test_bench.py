@@ -25,6 +25,10 @@ class Bench(unittest.TestCase):
         for device in ("B200", "H200"):
             self.assertIn("a small layer is right", self.says("layer", device=device))
 
+    def test_experts(self):
+        self.assertIn("nothing is timed", self.says("grouped"))
+        self.assertIn("nothing is timed", self.says("grouped", "--a-type", "bf16", device="H200"))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -245,6 +245,17 @@ class Run(unittest.TestCase):
             explained = run("explain", *replay(line)).stdout
             self.assertIn("replay    nvfp4 run " + " ".join(replay(line)), explained)
 
+    def test_the_rows_of_groups(self):
+        problem = ("run", "--groups", "3,0,20,1", "--n", "136", "--k", "192", "--data", "exact",
+                   "--a-scales", "linear")
+        done = run(*problem)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("groups    4, of 24 rows in all", done.stdout)
+        self.assertIn("variant   sm100_128x64x256", done.stdout)
+        self.assertIn("3264 of 3264 equal", done.stdout)
+        for wrong in (("--m", "4"), ("--l", "2"), ("--activation", "relu"), ("--counters",)):
+            self.assertEqual(run(*problem, *wrong).returncode, 2, wrong)
+
     def test_a_row_of_no_multiple_of_16_bytes_is_refused_where_it_is_asked_for(self):
         for command in ("run", "explain"):
             done = run(command, "--m", "3", "--n", "130", "--k", "48", "--b-ld", "48")

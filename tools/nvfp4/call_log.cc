@@ -30,7 +30,7 @@ std::string after(const std::string& line, const std::string& key, char end) {
 void on_line(void*, int32_t level, const char* text) {
   const std::string line = text;
   const std::lock_guard lock(watch.mutex);
-  if (line.rfind("gemm ", 0) == 0) {
+  if (line.rfind("gemm ", 0) == 0 || line.rfind("grouped ", 0) == 0) {
     watch.names = {after(line, "image=\"", '"'), after(line, "variant=", ' ')};
   }
   if (level > kErrors && level <= watch.level) std::fprintf(stderr, "nvfp4: %s\n", text);

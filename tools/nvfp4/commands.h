@@ -42,7 +42,8 @@ struct RunOptions {
   int32_t a_layout = NVFP4_SCALE_LAYOUT_128X4, b_layout = NVFP4_SCALE_LAYOUT_128X4;
   int32_t a_type = NVFP4_TYPE_NONE;  // NVFP4_TYPE_F16, _BF16: type of an A that is not quantized
   int32_t format = NVFP4_OPERAND_FORMAT_NVFP4;
-  std::string variant;  // "": the planner chooses
+  std::string variant;          // "": the planner chooses
+  std::vector<int64_t> groups;  // rows of each: a grouped product
   int device = 0;
   std::string a_path, b_path, out_path;
   bool headline = false;

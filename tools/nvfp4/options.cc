@@ -358,6 +358,11 @@ void add_run(CLI::App& app, RunOptions& options) {
       run->add_option("--variant", options.variant,
                       "a kernel variant by name, instead of the planner's; NAME/2: K in 2 parts");
   add_allow_unproven(*run, options);
+  CLI::Option* groups =
+      run->add_option("--groups", options.groups,
+                      "rows of each group, several: a B for each, in one launch (not --m, --l)")
+          ->delimiter(',')
+          ->check(CLI::NonNegativeNumber.description(""));
   run->add_option("--device", options.device, "device ordinal")
       ->check(CLI::NonNegativeNumber.description(""))
       ->capture_default_str();
@@ -377,14 +382,19 @@ void add_run(CLI::App& app, RunOptions& options) {
     if (name != "--pdl" && name != "--batch-invariant") a->excludes(option);
     headline->excludes(option);
   }
-  for (CLI::Option* option : {data, seed}) a->excludes(option);
-  for (CLI::Option* option : {data, alpha, a, out, variant, trace, counters, json})
+  for (CLI::Option* option : {data, seed, groups}) a->excludes(option);
+  for (CLI::Option* option : problem) {
+    const std::string name = option->get_name();
+    if (name == "--m" || name == "--l") groups->excludes(option);
+  }
+  for (CLI::Option* option : {groups, data, alpha, a, out, variant, trace, counters, json})
     headline->excludes(option);
   run->footer(
       "Examples:\n"
       "  nvfp4 run --m 128 --n 512 --k 7168 --data random\n"
       "  nvfp4 run --a a.npy --b b.npy --out d.npy\n"
       "  nvfp4 run --m 64 --k 4096 --trace trace.json\n"
+      "  nvfp4 run --groups 3,0,20,1 --n 256 --k 512 --data exact --a-scales linear\n"
       "Exit code: 0 if the result is right, 1 if it is not or could not be had, 2 for bad "
       "arguments.");
 }

@@ -12,6 +12,7 @@
 #include "tools/nvfp4/described.h"
 #include "tools/nvfp4/emulator.h"
 #include "tools/nvfp4/general.h"
+#include "tools/nvfp4/grouped.h"
 #include "tools/nvfp4/headline.h"
 #include "tools/nvfp4/inputs.h"
 #include "tools/nvfp4/memory.h"
@@ -148,6 +149,14 @@ void refuse_with_epilogue(const RunOptions& options) {
   throw UsageError("--out, --trace and --counters do not go with options of the epilogue");
 }
 
+void refuse_with_groups(const RunOptions& options) {
+  if (is_general(fields_of(options))) {
+    throw UsageError("options of the epilogue do not go with --groups");
+  }
+  if (options.out_path.empty() && options.trace_path.empty() && !options.counters) return;
+  throw UsageError("--out, --trace and --counters do not go with --groups");
+}
+
 }  // namespace
 
 int run(const RunOptions& given) {
@@ -161,6 +170,7 @@ int run(const RunOptions& given) {
   const support::Gaps gaps = gaps_of(options);
   const bool own = !options.a_path.empty();
   if (is_general(fields_of(options))) refuse_with_epilogue(options);
+  if (!options.groups.empty()) refuse_with_groups(options);
   const Sources sources = own ? load_sources(options) : Sources{};
   const support::Driver& driver = support::Driver::get();
   const std::vector<support::DeviceInfo> devices = support::devices(driver);
@@ -168,6 +178,7 @@ int run(const RunOptions& given) {
   const support::Context context(driver, options.device);
   options = with_variant(options, device.compute_capability());
   if (options.headline) return headline(options, driver, device);
+  if (!options.groups.empty()) return run_grouped(options, driver, device);
   if (!own) require_memory(options.shape, gaps, device);
   if (is_general(fields_of(options))) return run_general(options, driver, device);
   Problem problem = own ? problem_from(sources, options) : problem_from(options);

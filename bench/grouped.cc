@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: MIT
+// nvfp4_bench grouped: the rows of experts in one launch, beside a loop of single products and
+// beside one product whose weights have the same bytes. Every row of the grouped product has the
+// bits of its group's batch-invariant product, or nothing is timed.
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+
+#include "bench/check.h"
+#include "bench/commands.h"
+#include "bench/device.h"
+#include "bench/figures.h"
+#include "bench/gpu_timer.h"
+#include "bench/head.h"
+#include "tools/harness/progress.h"
+
+namespace bench {
+namespace {
+
+using support::DeviceBuffer;
+using support::Driver;
+
+struct Layer {
+  const char* name;
+  int64_t experts, n, k;
+};
+// Of a GPU's experts, gate and up in one and down. DeepSeek-V3: 32 of 256; Qwen3-235B-A22B and
+// gpt-oss-120b: 64 of 128. Scales of a row of the last do not end at 16 bytes, so a loop of single
+// products takes it with tokens in 16 bits alone.
+constexpr Layer kLayers[] = {{"eight", 8, 4096, 7168},
+                             {"deepseek-v3 up", 32, 4096, 7168},
+                             {"deepseek-v3 down", 32, 7168, 2048},
+                             {"qwen3-235b up", 64, 3072, 4096},
+                             {"qwen3-235b down", 64, 4096, 1536},
+                             {"gpt-oss-120b up", 64, 5760, 2880},
+                             {"gpt-oss-120b down", 64, 2880, 2880}};
+constexpr Layer kEmulated{"four", 4, 192, 512};
+
+bool has_loop(const Layer& layer, int32_t a_type) {
+  return a_type != NVFP4_TYPE_NONE || layer.k % 256 == 0;
+}
+
+// Rows of each group, of so many a group in the mean.
+enum class Routing { even, skewed, half_empty };
+constexpr const char* kRoutings[] = {"even", "skewed", "half-empty"};
+
+std::vector<int32_t> ends_of(const Layer& layer, int64_t rows, Routing routing) {
+  const int64_t all = layer.experts * rows;
+  std::vector<int32_t> ends;
+  int64_t at = 0;
+  for (int64_t i = 0; i < layer.experts; ++i) {
+    if (routing == Routing::even) at += rows;
+    if (routing == Routing::half_empty && i % 2 == 0) at += 2 * rows;
+    // One has 60 % of all rows, the others the rest alike.
+    if (routing == Routing::skewed) at += (i == 1 ? 6 : 4 / double(layer.experts - 1)) * all / 10;
+    ends.push_back(int32_t(at));
+  }
+  ends.back() = int32_t(all);
+  return ends;
+}
+
+// Bytes that no element repeats with the next group: scales stay below the NaN of UE4M3.
+std::vector<uint8_t> random_bytes(size_t count, bool scales, uint64_t seed) {
+  support::Random random(seed);
+  std::vector<uint8_t> bytes(count);
+  for (uint8_t& byte : bytes) {
+    byte = scales ? uint8_t(40 + random.below(24)) : uint8_t(random.below(256));
+  }
+  return bytes;
+}
+
+// A buffer of the device of which each expert's part is another piece of `some`.
+std::unique_ptr<DeviceBuffer> filled(const Driver& driver, int64_t experts, size_t bytes,
+                                     bool scales, uint64_t seed) {
+  constexpr size_t kMost = size_t{8} << 20, kShift = 4096;
+  const size_t piece = std::min(bytes, kMost);
+  const DeviceBuffer some(driver, random_bytes(piece + kShift * size_t(experts), scales, seed));
+  auto all = std::make_unique<DeviceBuffer>(driver, bytes * size_t(experts));
+  for (size_t expert = 0; expert < size_t(experts); ++expert) {
+    for (size_t at = 0; at < bytes; at += piece) {
+      driver.check(
+          driver.cuMemcpyDtoD(all->address() + expert * bytes + at,
+                              some.address() + expert * kShift, std::min(piece, bytes - at)),
+          "cuMemcpyDtoD");
+    }
+  }
+  return all;
+}
+
+// One set of weights, the rows of all groups, and D. Sets take turns, so that weights are cold.
+class Experts {
+ public:
+  Experts(const Gpu& gpu, const Layer& layer, int64_t rows, int32_t a_type)
+      : driver_(gpu.driver), rows_(layer.experts * rows) {
+    const int64_t n = layer.n, k = layer.k;
+    const size_t codes = size_t(n * k / 2);
+    const size_t scales = nvfp4_scale_bytes(n, k, NVFP4_SCALE_LAYOUT_128X4);
+    b_ = filled(driver_, layer.experts, codes, false, 1);
+    b_scales_ = filled(driver_, layer.experts, scales, true, 2);
+    const bool halves = a_type != NVFP4_TYPE_NONE;
+    a_ = std::make_unique<DeviceBuffer>(
+        driver_, halves ? halves_of_one(rows_ * k) : random_bytes(size_t(rows_ * k / 2), false, 3));
+    a_scales_ =
+        std::make_unique<DeviceBuffer>(driver_, random_bytes(size_t(rows_ * k / 16), true, 4));
+    d_ = std::make_unique<DeviceBuffer>(driver_, size_t(rows_ * n * 2));
+    ends_ = std::make_unique<DeviceBuffer>(driver_, size_t(layer.experts * 4));
+    gemm = NVFP4_GEMM_DESC_INIT;
+    gemm.m = rows_, gemm.n = n, gemm.k = k, gemm.l = layer.experts;
+    gemm.a = a_->pointer(), gemm.a_ld = k, gemm.a_type = a_type;
+    if (!halves) {
+      gemm.a_scales = a_scales_->pointer(), gemm.a_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
+    }
+    gemm.b = b_->pointer(), gemm.b_ld = k, gemm.b_batch_stride = n * k;
+    gemm.b_scales = b_scales_->pointer(), gemm.b_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
+    gemm.b_scales_batch_stride_bytes = int64_t(scales);
+    gemm.d = d_->pointer(), gemm.d_ld = n, gemm.d_type = NVFP4_TYPE_BF16;
+    gemm.alpha = 1.0f / 4096;
+    grouped.struct_size = sizeof grouped;
+    grouped.gemm = &gemm;
+    grouped.rows = static_cast<const int32_t*>(ends_->pointer());
+    grouped.rows_kind = NVFP4_ROWS_ENDS;
+    grouped.rows_hint = int32_t(rows);
+    uint64_t bytes = 0;
+    check(nvfp4_grouped_workspace_bytes(&grouped, gpu.info.compute_capability(), &bytes));
+    workspace_ = std::make_unique<DeviceBuffer>(driver_, size_t(bytes + (64 << 20)));
+    gemm.workspace = workspace_->pointer(), gemm.workspace_bytes = workspace_->bytes();
+  }
+  Experts(const Experts&) = delete;
+
+  nvfp4_gemm_desc gemm{};
+  nvfp4_grouped_desc grouped{};
+
+  void divide(const std::vector<int32_t>& ends) {
+    host_ends_ = ends;
+    std::vector<uint8_t> bytes(ends.size() * 4);
+    std::memcpy(bytes.data(), ends.data(), bytes.size());
+    ends_->upload(bytes);
+  }
+  void run(CUstream stream) const { check(nvfp4_grouped_run(&grouped, stream)); }
+  // Group by group, as who has no grouped product does.
+  void loop(bool invariant, CUstream stream) const {
+    int64_t begin = 0;
+    for (size_t group = 0; group < host_ends_.size(); ++group) {
+      const int64_t end = host_ends_[group];
+      if (end > begin) check(run_rows(int64_t(group), begin, end, invariant, stream));
+      begin = end;
+    }
+  }
+  // All experts' weights as one matrix, for the rows of one group: the same bytes, and as many of D.
+  void single(int64_t rows, CUstream stream) const {
+    nvfp4_gemm_desc g = gemm;
+    g.m = rows, g.n = gemm.n * gemm.l, g.l = 1, g.d_ld = g.n;
+    check(nvfp4_gemm_run(&g, stream));
+  }
+  std::vector<uint8_t> d() const {
+    driver_.check(driver_.cuCtxSynchronize(), "cuCtxSynchronize");
+    return d_->download();
+  }
+  void clear() { d_->upload(std::vector<uint8_t>(d_->bytes(), 0xFF)); }
+
+ private:
+  static std::vector<uint8_t> halves_of_one(int64_t count) {
+    support::Random random(3);
+    std::vector<uint8_t> bytes(size_t(count) * 2);
+    for (size_t i = 0; i < bytes.size(); i += 2) {
+      bytes[i] = uint8_t(random.below(256)), bytes[i + 1] = uint8_t(0x3B + random.below(2) * 0x80);
+    }
+    return bytes;
+  }
+  nvfp4_status run_rows(int64_t group, int64_t begin, int64_t end, bool invariant,
+                        CUstream stream) const {
+    nvfp4_gemm_desc g = gemm;
+    const bool halves = gemm.a_type != NVFP4_TYPE_NONE;
+    const auto past = [](const void* from, int64_t bytes) {
+      return static_cast<const uint8_t*>(from) + bytes;
+    };
+    g.m = end - begin, g.l = 1, g.batch_invariant = invariant;
+    g.a = past(gemm.a, begin * gemm.k * (halves ? 4 : 1) / 2);
+    if (!halves) g.a_scales = past(gemm.a_scales, begin * gemm.k / 16);
+    g.b = past(gemm.b, group * gemm.b_batch_stride / 2);
+    g.b_scales = past(gemm.b_scales, group * gemm.b_scales_batch_stride_bytes);
+    g.d = static_cast<uint8_t*>(gemm.d) + begin * gemm.n * 2;
+    return nvfp4_gemm_run(&g, stream);
+  }
+
+  const Driver& driver_;
+  int64_t rows_;
+  std::vector<int32_t> host_ends_;
+  std::unique_ptr<DeviceBuffer> a_, a_scales_, b_, b_scales_, d_, ends_, workspace_;
+};
+
+void verify(Experts& experts, const std::string& name) {
+  experts.clear();
+  experts.run(nullptr);
+  const std::vector<uint8_t> d = experts.d();
+  experts.clear();
+  experts.loop(true, nullptr);
+  if (experts.d() != d)
+    throw std::runtime_error(name + ": rows have not the bits of their group's product");
+}
+
+struct Figures {
+  double grouped = 0, loop = 0, single = 0;
+};
+
+// Each in turn; weights cold.
+Figures time_routing(GpuTimer& timer, std::vector<std::unique_ptr<Experts>>& sets, int64_t rows,
+                     bool loop, bool single, int replays) {
+  const auto of = [&](int i) -> const Experts& { return *sets[size_t(i) % sets.size()]; };
+  const int calls = int(sets.size()) * std::max(1, 4 / int(sets.size()));
+  std::vector<Series> series{{[&](int i, CUstream stream) { of(i).run(stream); }, calls}};
+  if (loop) {
+    series.push_back({[&](int i, CUstream stream) { of(i).loop(false, stream); }, calls});
+  }
+  if (single) {
+    series.push_back({[&](int i, CUstream stream) { of(i).single(rows, stream); }, calls});
+  }
+  const auto times = timer.interleaved(series, replays);
+  Figures figures;
+  figures.grouped = median(times[0]);
+  if (loop) figures.loop = median(times[1]);
+  if (single) figures.single = median(times.back());
+  return figures;
+}
+
+double bytes_of_weights(const Layer& layer, const std::vector<int32_t>& ends) {
+  int64_t with_rows = 0, begin = 0;
+  for (const int32_t end : ends) with_rows += end > begin, begin = end;
+  return double(with_rows * layer.n * layer.k) * kQuantizedBytes;
+}
+
+void time_layer(const Gpu& gpu, GpuTimer& timer, const Layer& layer, int64_t rows,
+                const GroupedOptions& options) {
+  support::progress(layer.name + formatted(": %lld rows a group", (long long)rows));
+  const double bytes = double(layer.experts * layer.n * layer.k) * kQuantizedBytes;
+  std::vector<std::unique_ptr<Experts>> sets;
+  const int count = std::min(8, cold_copies(bytes, gpu.l2_bytes));
+  for (int i = 0; i < count; ++i)
+    sets.push_back(std::make_unique<Experts>(gpu, layer, rows, options.a_type));
+  const bool loop = has_loop(layer, options.a_type);
+  for (const Routing routing : {Routing::even, Routing::skewed, Routing::half_empty}) {
+    const char* const name = kRoutings[int(routing)];
+    const std::vector<int32_t> ends = ends_of(layer, rows, routing);
+    for (const auto& set : sets) set->divide(ends);
+    if (loop) verify(*sets[0], std::string(layer.name) + ", " + name);
+    const bool single = routing == Routing::even && layer.n % 128 == 0;
+    const Figures us = time_routing(timer, sets, rows, loop, single, options.replays);
+    std::printf("%s,%lld,%lld,%lld,%lld,%s,%.2f,%.2f,%.2f,%.2f,%.2f\n", layer.name,
+                (long long)layer.experts, (long long)layer.n, (long long)layer.k, (long long)rows,
+                name, us.grouped, us.loop, us.single, us.loop / us.grouped,
+                bytes_of_weights(layer, ends) / us.grouped / 1e6);
+    std::fflush(stdout);
+  }
+}
+
+void verify_in_emulator(const Gpu& gpu, int32_t a_type) {
+  Experts experts(gpu, kEmulated, 5, a_type);
+  for (const Routing routing : {Routing::even, Routing::skewed, Routing::half_empty}) {
+    experts.divide(ends_of(kEmulated, 5, routing));
+    verify(experts, kRoutings[int(routing)]);
+  }
+  experts.single(5, nullptr);
+  experts.d();
+  std::printf("# %s: nothing is timed in the emulator\n", gpu.info.name.c_str());
+}
+
+}  // namespace
+
+int time_grouped(const GroupedOptions& options) {
+  const Driver& driver = Driver::get();
+  const support::Context context(driver);
+  const Gpu gpu(driver);
+  if (gpu.info.emulated()) return verify_in_emulator(gpu, options.a_type), 0;
+  GpuTimer timer(driver);
+  std::printf(
+      "# Microseconds by graph replay, cold, median of %d; replays of the three take turns.\n"
+      "# single_us: one product of all weights, with the rows of one group\n"
+      "# date      %s\n# command   %s\n# device    %s, %d SMs\n# library   %s\n",
+      options.replays, today().c_str(), options.command.c_str(), gpu.info.name.c_str(),
+      gpu.info.sms, nvfp4_build_info());
+  std::printf(
+      "layer,experts,n,k,rows_a_group,routing,grouped_us,loop_us,single_us,loop_over_grouped,"
+      "weights_tb_s\n");
+  for (const Layer& layer : kLayers) {
+    const bool named = std::string(layer.name).find(options.layer) != std::string::npos;
+    for (const int64_t rows : options.rows) {
+      if (named) time_layer(gpu, timer, layer, rows, options);
+    }
+  }
+  support::progress_done();
+  return 0;
+}
+
+}  // namespace bench

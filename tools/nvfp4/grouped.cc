@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT
+#include "tools/nvfp4/grouped.h"
+
+#include <chrono>
+#include <cinttypes>
+#include <memory>
+#include <stdexcept>
+
+#include "tools/harness/progress.h"
+#include "tools/nvfp4/call_log.h"
+#include "tools/nvfp4/inputs.h"
+#include "tools/nvfp4/report.h"
+#include "tools/nvfp4/verify.h"
+
+namespace nvfp4_tool {
+
+namespace {
+
+using support::DeviceBuffer;
+using support::Operand;
+using Bytes = std::vector<uint8_t>;
+
+Bytes bytes_of(const void* first, size_t bytes) {
+  const uint8_t* from = static_cast<const uint8_t*>(first);
+  return {from, from + bytes};
+}
+
+// Rows of A from `begin` on, as an operand whose 128x4 tiles begin with them.
+Operand rows_of(const Operand& a, int64_t begin, int64_t end) {
+  Operand rows = a;
+  rows.rows = end - begin;
+  rows.scales.assign(size_t(rows.scales_stride()), 0);
+  for (int64_t row = begin; row < end; ++row) {
+    for (int64_t block = 0; block < a.k / a.block(); ++block) {
+      rows.set_scale(0, row - begin, block, a.scale(0, row, block));
+    }
+  }
+  return rows;
+}
+
+// A of all rows, a B for each group, and where the rows of each end.
+struct Operands {
+  Operand a, b;
+  float alpha;
+  std::vector<int32_t> ends;
+  Bytes a_elements, a_scales, b_scales;
+};
+
+Operands make(const RunOptions& options) {
+  Operands x;
+  int64_t end = 0;
+  for (const int64_t rows : options.groups) x.ends.push_back(int32_t(end += rows));
+  RunOptions tokens = options, weights = options;
+  tokens.shape.m = end, tokens.shape.l = 1;
+  weights.shape.m = 1, weights.shape.l = int64_t(x.ends.size());
+  support::Problem problem = problem_from(tokens);
+  problem.b = problem_from(weights).b;
+  if (!support::sums_are_exact(problem)) {
+    throw UsageError(
+        "the sums of these groups are rounded: with --groups D is judged by its bits; try --data "
+        "exact or a smaller --k");
+  }
+  x.a = problem.a, x.b = problem.b, x.alpha = problem.alpha;
+  x.b_scales = x.b.device_scales(0x7F, 0);
+  if (!x.a.quantized()) {
+    x.a_elements = bytes_of(x.a.halves.data(), x.a.halves.size() * 2);
+    return x;
+  }
+  x.a_elements = x.a.codes;
+  if (x.a.layout == NVFP4_SCALE_LAYOUT_LINEAR) {
+    x.a_scales = x.a.device_scales(0x7F, 0);
+    return x;
+  }
+  int64_t begin = 0;
+  for (const int32_t group_end : x.ends) {
+    if (group_end > begin) {
+      const Bytes tiles = rows_of(x.a, begin, group_end).interleaved_scales(0x7F);
+      x.a_scales.insert(x.a_scales.end(), tiles.begin(), tiles.end());
+    }
+    begin = group_end;
+  }
+  return x;
+}
+
+// The product without addresses.
+nvfp4_gemm_desc describe(const RunOptions& options, const Operands& x) {
+  nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
+  g.m = x.a.rows, g.n = x.b.rows, g.k = x.b.k, g.l = int64_t(x.ends.size());
+  g.a_ld = x.a.ld, g.a_type = x.a.type;
+  g.b_ld = x.b.ld, g.b_batch_stride = x.b.batch_stride;
+  if (x.a.quantized()) g.a_scale_layout = x.a.layout;
+  g.b_scale_layout = x.b.layout;
+  g.b_scales_batch_stride_bytes = x.b.device_scales_stride(0, x.b.layout);
+  g.operand_format = options.format, g.pdl = options.pdl;
+  g.d_ld = g.n, g.d_type = NVFP4_TYPE_F32, g.alpha = x.alpha;
+  if (!options.variant.empty()) g.variant = options.variant.c_str();
+  return g;
+}
+
+nvfp4_grouped_desc grouped_of(const nvfp4_gemm_desc& gemm, const int32_t* rows) {
+  nvfp4_grouped_desc grouped{};
+  grouped.struct_size = sizeof grouped;
+  grouped.gemm = &gemm, grouped.rows = rows, grouped.rows_kind = NVFP4_ROWS_ENDS;
+  return grouped;
+}
+
+void require(nvfp4_status status) {
+  if (status != NVFP4_SUCCESS) throw std::runtime_error(nvfp4_last_error());
+}
+
+Bytes reference(const Operands& x, nvfp4_gemm_desc g) {
+  Bytes d(size_t(g.m * g.n) * sizeof(float));
+  g.a = x.a_elements.data(), g.b = x.b.codes.data(), g.d = d.data();
+  g.a_scales = x.a_scales.empty() ? nullptr : x.a_scales.data(), g.b_scales = x.b_scales.data();
+  g.variant = nullptr;
+  const nvfp4_grouped_desc grouped = grouped_of(g, x.ends.data());
+  require(nvfp4_grouped_reference(&grouped));
+  return d;
+}
+
+// On the device, with the workspace that it asks for.
+class OnDevice {
+ public:
+  OnDevice(const support::Driver& driver, const support::DeviceInfo& device, const Operands& x,
+           const nvfp4_gemm_desc& desc)
+      : gemm_(desc), d_(driver, size_t(desc.m * desc.n) * sizeof(float)) {
+    const auto add = [&](const Bytes& bytes) {
+      if (bytes.empty()) return static_cast<void*>(nullptr);
+      buffers_.push_back(std::make_unique<DeviceBuffer>(driver, bytes));
+      return buffers_.back()->pointer();
+    };
+    gemm_.a = add(x.a_elements), gemm_.a_scales = add(x.a_scales);
+    gemm_.b = add(x.b.codes), gemm_.b_scales = add(x.b_scales);
+    gemm_.d = d_.pointer();
+    const void* const ends = add(bytes_of(x.ends.data(), x.ends.size() * sizeof(int32_t)));
+    grouped_ = grouped_of(gemm_, static_cast<const int32_t*>(ends));
+    uint64_t bytes = 0;
+    require(nvfp4_grouped_workspace_bytes(&grouped_, device.compute_capability(), &bytes));
+    gemm_.workspace = add(Bytes(bytes)), gemm_.workspace_bytes = bytes;
+  }
+  OnDevice(const OnDevice&) = delete;
+
+  void enqueue() const { require(nvfp4_grouped_run(&grouped_, nullptr)); }
+  Bytes d() const { return d_.download(); }
+
+ private:
+  nvfp4_gemm_desc gemm_;
+  nvfp4_grouped_desc grouped_{};
+  std::vector<std::unique_ptr<DeviceBuffer>> buffers_;
+  DeviceBuffer d_;
+};
+
+int64_t count_equal(const Bytes& a, const Bytes& b) {
+  int64_t equal = 0;
+  for (size_t i = 0; i < a.size(); i += 4) equal += std::equal(&a[i], &a[i] + 4, &b[i]);
+  return equal;
+}
+
+}  // namespace
+
+int run_grouped(const RunOptions& options, const support::Driver& driver,
+                const support::DeviceInfo& device) {
+  const Operands x = make(options);
+  const nvfp4_gemm_desc desc = describe(options, x);
+  support::progress("groups: on the device");
+  const OnDevice gemm(driver, device, x, desc);
+  const auto start = std::chrono::steady_clock::now();
+  gemm.enqueue();
+  const Bytes d = gemm.d();
+  const double wall =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const CallNames names = last_call();
+  support::progress("groups: reference");
+  const int64_t equal = count_equal(d, reference(x, desc)), total = desc.m * desc.n;
+  double seconds = 0;
+  if (!device.emulated()) seconds = time_on_device(driver, [&] { gemm.enqueue(); }).median;
+  support::progress_done();
+
+  Report report(options.json);
+  report.line("groups", "%zu, of %" PRId64 " rows in all", x.ends.size(), desc.m);
+  report.line("device", "%s", device.name.c_str());
+  report.line("image", "%s", names.image.c_str());
+  report.line("variant", "%s", names.variant.c_str());
+  report.line("bits", "%" PRId64 " of %" PRId64 " equal to the reference's", equal, total);
+  report.line("time", "%.3f %s", device.emulated() ? wall : seconds * 1e6,
+              device.emulated() ? "s in the emulator" : "us, median, cold caches");
+  const char* const verdict = equal == total ? "PASS" : "FAIL";
+  report.line("verdict", "%s", verdict);
+  report["groups"] = options.groups;
+  report["shape"] = {{"m", desc.m}, {"n", desc.n}, {"k", desc.k}, {"l", desc.l}};
+  report["device"] = device.name;
+  report["emulated"] = device.emulated();
+  report["image"] = names.image;
+  report["variant"] = names.variant;
+  report["bits"] = {{"equal", equal}, {"total", total}};
+  report["device_us"] = device.emulated() ? Json() : Json(seconds * 1e6);
+  report["verdict"] = verdict;
+  report.finish();
+  return equal == total ? kPassed : kFailed;
+}
+
+}  // namespace nvfp4_tool
