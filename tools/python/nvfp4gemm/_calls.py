@@ -3,9 +3,10 @@
 where torch.compile traces."""
 from nvfp4gemm import _optional
 from nvfp4gemm._arrays import arrays_of
-from nvfp4gemm._door import matrix  # noqa: F401, for layouts
+from nvfp4gemm._door import matrix, number  # noqa: F401, for layouts
 from nvfp4gemm._eager import float_type
 from nvfp4gemm._eager import mm as _mm, quantize as _quantize
+from nvfp4gemm._gemm import Gate
 from nvfp4gemm._matrix import row_bytes, scale_bytes  # noqa: F401, for checkpoints
 from nvfp4gemm._packed import Packed
 
@@ -129,3 +130,77 @@ def linear(x, weight, bias=None, *, activation=None, out_dtype=None, out=None, q
     d = _product(("x", "weight"), x, weight, out_dtype, bias, activation, None, 1.0, 1.0, out,
                  batch_invariant, launch, source)
     return d if leading is None else d.reshape(*leading, weight.rows)
+
+
+def _no_operator(arrays, name, *operands):
+    """Raises where torch would need an operator of these calls: there is none yet."""
+    if arrays.compiling():
+        raise ValueError(f"{name} is no operator of torch.compile yet; call it from a function that "
+                         "torch.compiler.disable wraps")
+    wanting = arrays.first_with_gradient(*(x for _, x in operands))
+    if wanting is not None:
+        raise ValueError(f"{operands[wanting][0]} requires a gradient, which {name} does not have; "
+                         "detach it")
+
+
+def gated_linear(x, gate, up, gate_bias=None, up_bias=None, *, activation="silu", limit=None,
+                 alpha=1.0, beta=0.0, out_dtype=None, out=None, quantize_input=False,
+                 batch_invariant=False, launch=None):
+    """act(x * gate^T + gate_bias) * (x * up^T + up_bias) in one launch: the first half of a gated
+    feed-forward layer, SwiGLU as it stands.
+
+    x               a Packed [m, k], or float16 or bfloat16 [..., k], as mm() takes its a
+    gate, up        Packed [n, k] that lie alike: one format, one layout of scales. Two matrices, or
+                    what layouts.split_gate_up() made of one
+    activation      of the gate: "silu", "gelu", "gelu_tanh", "relu"
+    limit           with "silu": the gate is cut to at most limit, and up to -limit .. limit. None:
+                    neither is
+    alpha, beta     with "silu": g / (1 + exp(-alpha * g)), and beta is added to up after the cut.
+                    gpt-oss has limit=7, alpha=1.702, beta=1
+    gate_bias, up_bias
+                    [n], both or neither, of one type
+    quantize_input  as linear() has it; by gate's input_scale where both have the same
+
+    Arrays are used, copied and refused as by mm(). There are no gradients, and under torch.compile
+    it raises; torch.autocast changes nothing.
+    """
+    for what, one in (("gate", gate), ("up", up)):
+        if not isinstance(one, Packed):
+            raise TypeError(f"{what} is {type(one).__name__}; expected what quantize() returns")
+        if getattr(one, "pre_quant_scale", None) is not None:
+            raise ValueError(f"{what} has a pre_quant_scale, which linear() alone applies")
+    if activation is None:
+        raise ValueError("activation is None; a gate has one")
+    arrays = gate.door("gate").arrays
+    _no_operator(arrays, "gated_linear", ("x", x), ("gate_bias", gate_bias), ("up_bias", up_bias))
+    limit = 0.0 if limit is None else number(limit, "limit")
+    alpha, beta = number(alpha, "alpha"), number(beta, "beta")
+    if alpha == 0:
+        raise ValueError("alpha is 0; expected 1/64 to 64")
+    silu = activation == "silu"
+    if not silu and (limit, alpha, beta) != (0.0, 1.0, 0.0):
+        raise ValueError(f"limit, alpha and beta are of silu; activation is {activation!r}")
+    x, out_dtype, leading = _tokens(x, gate, (gate, up), out_dtype, out, quantize_input)
+    d = _mm(x, gate, out_dtype, gate_bias, activation, None, 1.0, 1.0, out, batch_invariant, launch,
+            names=("x", "gate", "up"),
+            gate=Gate(up, up_bias, limit, alpha if silu and alpha != 1 else 0.0, beta))
+    return d if leading is None else d.reshape(*leading, gate.rows)
+
+
+def _tokens(x, weight, weights, out_dtype, out, quantize_input, scale_layout="128x4"):
+    """(x, out_dtype, leading dimensions that a quantized x has lost)."""
+    if not quantize_input:
+        return x, out_dtype, None
+    if isinstance(x, Packed):
+        raise TypeError("x is Packed; quantize_input wants an array")
+    arrays = arrays_of(x, "x")
+    if out_dtype is None and out is None:
+        out_dtype = arrays.dtype(float_type(arrays, x.dtype, "x"))
+    scales = [getattr(one, "input_scale", None) for one in weights]
+    if any(scale != scales[0] for scale in scales):
+        raise ValueError(f"input_scale of gate and up differ: {scales}; quantize x first")
+    scale = None
+    if weight.format == "nvfp4":
+        scale = "rows" if scales[0] is None and scale_layout == "128x4" else scales[0]
+    leading = x.shape[:-1] if out is None and x.ndim != 2 else None
+    return quantize(x, scale, scale_layout=scale_layout, format=weight.format), out_dtype, leading

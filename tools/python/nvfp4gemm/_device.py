@@ -94,27 +94,35 @@ def _of(tensor):
     return None if tensor is None else (tensor.get_device(), tensor.dtype, tensor.stride())
 
 
-def mm(a, b, m, number, bias, activation, c, alpha, beta, d, order, batch_invariant, launch):
+def mm(a, b, m, number, bias, activation, c, alpha, beta, d, order, batch_invariant, launch,
+       gate=None):
     codes = b.codes
     index = codes.get_device()
     if not _enter(index):
         with torch.cuda.device(index):
             return mm(a, b, m, number, bias, activation, c, alpha, beta, d, order,
-                      batch_invariant, launch)
+                      batch_invariant, launch, gate)
     packed = isinstance(a, Matrix)
     at_a, at_b = packed and a.places(Torch), b.places(Torch)
     if b.moved_to(at_b) or packed and a.moved_to(at_a):
         return mm(a.current() if packed else a, b.current(), m, number, bias, activation, c, alpha,
-                  beta, d, order, batch_invariant, launch)
+                  beta, d, order, batch_invariant, launch, gate)
+    if gate is not None:
+        at_b2 = gate.b2.places(Torch)
+        if gate.b2.moved_to(at_b2):
+            return mm(a, b, m, number, bias, activation, c, alpha, beta, d, order, batch_invariant,
+                      launch, gate._replace(b2=gate.b2.current()))
     fresh = d is None
     if fresh:
         d = _empty((m, b.rows), (b.rows, 1), _TORCH[number])
     key = (_signature(a) if packed else (m, *_of(a)), _signature(b), number if fresh else _of(d),
            _of(bias), activation, _of(c), alpha, beta, batch_invariant, launch)
+    if gate is not None:
+        key += (_signature(gate.b2), _of(gate.bias2), *gate[2:])
     plan = _plans.get(key)
     if plan is None:
         plan = _make_plan(key, codes.device, (a, b, d, order, bias, activation, c, alpha, beta,
-                                              batch_invariant, launch))
+                                              batch_invariant, launch, gate))
     to = abi.GemmAddressesFields.from_buffer_copy(_no_addresses)
     if packed:
         to.a, to.a_scales, to.a_tensor_scale = at_a
@@ -124,6 +132,10 @@ def mm(a, b, m, number, bias, activation, c, alpha, beta, d, order, batch_invari
     to.d = d.data_ptr()
     if bias is not None:
         to.bias = bias.data_ptr()
+    if gate is not None:
+        to.b2, to.b2_scales, to.b2_tensor_scale = at_b2
+        if gate.bias2 is not None:
+            to.bias2 = gate.bias2.data_ptr()
     if c is not None:
         to.c = c.data_ptr()
     if plan.workspace_bytes:

@@ -127,9 +127,40 @@ def result_type(arrays, a, out_dtype, out):
     return abi.F16 if isinstance(a, Matrix) else arrays.type_of(a.dtype)
 
 
+def _same(one, other, what, names):
+    if one != other:
+        raise ValueError(f"{names[0]} has {what} {one}, {names[1]} has {what} {other}")
+
+
+def _beside(door, b, bias, gate, name):
+    """The gate, its operands through the door: the library reads b2 as it does b."""
+    b2, names = gate.b2, ("gate", name)
+    door.together(b2.codes, name)
+    if not door.gpu:
+        b2 = b2.current()
+    for what in ("shape", "format", "scale_layout"):
+        _same(getattr(b, what), getattr(b2, what), what, names)
+    for one, other in ((b, "gate"), (b2, name)):
+        if one.has_row_scales:
+            raise ValueError(f"{other} has a tensor scale for each row, which x alone may have")
+    _same(b.scale_rows, b2.scale_rows, "rows of a tensor scale", names)
+    if (bias is None) != (gate.bias2 is None):
+        raise ValueError("gate_bias and up_bias are given together or not at all")
+    bias2 = gate.bias2
+    if bias2 is not None:
+        bias2 = door.vector(bias2, "up_bias", b.rows)
+        _same(bias.dtype, bias2.dtype, "type", ("gate_bias", "up_bias"))
+    if codes_ld(door.arrays, b) != codes_ld(door.arrays, b2):
+        b2 = b2.replace(codes=door.arrays.copy(b2.codes))
+        if codes_ld(door.arrays, b) != codes_ld(door.arrays, b2):
+            raise ValueError(f"codes of {name} lie {codes_ld(door.arrays, b2) // 2} bytes apart, "
+                             f"those of gate {codes_ld(door.arrays, b) // 2}")
+    return gate._replace(b2=b2, bias2=bias2)
+
+
 def mm(a, b, out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, launch,
-       names=("a", "b")):
-    """`names` are what the caller calls a and b."""
+       names=("a", "b"), gate=None):
+    """`names` are what the caller calls a and b, and the b2 of a Gate."""
     door = b.door(names[1])
     if not door.gpu:  # there, the engine looks when it takes the addresses
         b = b.current()
@@ -155,7 +186,9 @@ def mm(a, b, out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, 
         raise ValueError(f"{names[0]} has k = {k}, {names[1]} has k = {b.k}")
     alpha, beta = number(alpha, "alpha"), number(beta, "beta")
     if bias is not None:
-        bias = door.vector(bias, "bias", n)
+        bias = door.vector(bias, "bias" if gate is None else "gate_bias", n)
+    if gate is not None:
+        gate = _beside(door, b, bias, gate, names[2])
     d, order = None, abi.ROW_MAJOR
     if out is not None:
         d, order = door.result(out, "out", m, n)
@@ -165,12 +198,13 @@ def mm(a, b, out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, 
     try:
         if door.gpu:
             d = _optional.device.mm(a, b, m, type_, bias, activation, c, alpha, beta, d, order,
-                                    batch_invariant, launch)
+                                    batch_invariant, launch, gate)
         else:
             if d is None:
                 d = arrays.empty((m, n), type_, b.codes)
             abi.check(abi.lib.nvfp4_gemm_reference(describe(
-                arrays, a, b, d, order, bias, activation, c, alpha, beta, batch_invariant, launch)))
+                arrays, a, b, d, order, bias, activation, c, alpha, beta, batch_invariant, launch,
+                gate)))
     except abi.Error as error:
         if out is not None and error.status == abi.OVERLAP:
             raise ValueError(f"out shares memory with what is read: {error}") from None

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A product's arrays as the library's GemmDesc."""
+from typing import NamedTuple
+
 from nvfp4gemm import abi
 from nvfp4gemm._door import ld_of
 from nvfp4gemm._matrix import Matrix, constant_and_tensor, layout_number, number_of, row_bytes
@@ -12,8 +14,32 @@ def codes_ld(arrays, packed):
     return 2 * arrays.strides(packed.codes)[0]
 
 
+class Gate(NamedTuple):
+    """What a gated product has besides: the second matrix, its bias, and the numbers of the gate."""
+    b2: Matrix
+    bias2: object
+    limit: float
+    alpha: float
+    beta: float
+
+
+def describe_gate(arrays, desc, b, gate, alpha, factor_of_a):
+    """Fields of the second matrix, which lies as b does."""
+    b2 = gate.b2
+    desc.b2, desc.b2_scales = arrays.address(b2.codes), arrays.address(b2.scales)
+    constant, tensor = constant_and_tensor(b2.tensor_scale)
+    if tensor is not None:
+        desc.b2_tensor_scale = arrays.address(tensor)
+    if gate.bias2 is not None:
+        desc.bias2 = arrays.address(gate.bias2)
+    desc.alpha2 = alpha
+    for one in (factor_of_a, constant):
+        desc.alpha2 = desc.alpha2 * one
+    desc.gate_limit, desc.gate_alpha, desc.gate_beta = gate.limit, gate.alpha, gate.beta
+
+
 def describe(arrays, a, b, d, order, bias, activation, c, alpha, beta, batch_invariant,
-             launch):
+             launch, gate=None):
     """The GemmDesc, addresses and all, of operands that came through the door."""
     desc = abi.GemmDescFields(m=d.shape[0], n=d.shape[1], k=b.k, l=1)
     desc.operand_format = abi.FORMATS[b.format]
@@ -47,6 +73,8 @@ def describe(arrays, a, b, d, order, bias, activation, c, alpha, beta, batch_inv
     desc.alpha = alpha
     for constant, _ in factors:
         desc.alpha = desc.alpha * constant
+    if gate is not None:
+        describe_gate(arrays, desc, b, gate, alpha, factors[0][0] if packed else 1.0)
     desc.activation = number_of(activation, abi.ACTIVATIONS, "activation")
     desc.pdl = number_of(launch, abi.LAUNCHES, "launch")
     desc.batch_invariant = int(batch_invariant)

@@ -2,9 +2,11 @@
 """NVFP4 matrices in the layouts of other programs: one function each, NumPy or torch in, a Packed
 with 128x4 scales out. docs/integration.md has the layouts and where they are written down."""
 from nvfp4gemm import _calls
-from nvfp4gemm._door import Door
+from nvfp4gemm._door import Door, size
+from nvfp4gemm._packed import Packed
 from nvfp4gemm._weights import weight
 
+_ORDERS = ("halves", "halves_up_first", "alternating", "alternating_up_first")
 _GGML_BLOCK, _GGML_K = 36, 64
 _GGML_MXFP4_BLOCK, _GGML_MXFP4_K = 17, 32
 
@@ -108,3 +110,66 @@ def from_transformer_engine(codes, scales, amax, *, swizzled=False, e4m3_max=448
     down, across = -(-rows // 128) * 128, -(-k // 64) * 4
     scales = _bytes_of(arrays, scales, "scales", down * across).reshape(down, across)
     return weight(codes, scales[:rows, :k // 16], scale)
+
+
+def split_gate_up(both, order="halves", *, block=1):
+    """(gate, up) of the rows [2n, ...] that a checkpoint keeps together: a Packed, whose parts
+    gated_linear() takes, or an array of one or more dimensions, as its bias is.
+
+    order  "halves"            n rows of gate, then n of up (Llama's and Qwen's gate_up_proj)
+           "halves_up_first"   n rows of up, then n of gate
+           "alternating"       `block` rows of gate, `block` of up, and so on: gpt-oss has 1
+           "alternating_up_first"
+    block  rows of each in turn. A checkpoint fused for R ranks has n / R
+
+    Halves that begin at a multiple of 128 rows are shared, all else is copied. A Weight's bias is
+    taken apart as its rows are.
+    """
+    if order not in _ORDERS:
+        known = ", ".join(repr(name) for name in _ORDERS)
+        raise ValueError(f"order is {order!r}; there are {known}")
+    block = size(block, "block")
+    up_first, alternating = order.endswith("up_first"), order.startswith("alternating")
+    if block < 1 or block != 1 and not alternating:
+        raise ValueError(f"block is {block}; expected 1 or more, and 1 with {order!r}")
+    packed = isinstance(both, Packed)
+    rows = both.rows if packed else _array_of_rows(both).shape[0]
+    each = block if alternating else rows // 2
+    if rows % 2 or each and rows % (2 * each):
+        raise ValueError(f"both has {rows} rows, no multiple of {2 * max(each, 1)}")
+    split = _split_packed if packed else _split_array
+    parts = [split(both, i, each) for i in (0, 1)]
+    return tuple(reversed(parts)) if up_first else tuple(parts)
+
+
+def _array_of_rows(both):
+    both = Door(both, "both").array(both, "both")
+    if both.ndim < 1:
+        raise ValueError("both has no dimension; expected rows of gate and up")
+    return both
+
+
+def _split_array(both, i, each):
+    door = Door(both, "both")
+    both = _array_of_rows(both)
+    if both.shape[0] == 0:
+        return both
+    rest = tuple(both.shape[1:])
+    parted = both.reshape((both.shape[0] // (2 * each), 2, each, *rest))
+    return door.arrays.copy(parted[:, i]).reshape((both.shape[0] // 2, *rest))
+
+
+def _split_packed(both, i, each):
+    n = both.rows // 2
+    if each == n:
+        return both.slice_rows(i * n, i * n + n)
+    if both.scale_rows:
+        raise ValueError(f"both has a tensor scale for each {both.scale_rows} rows, which rows that "
+                         "alternate cannot keep")
+    linear = both.with_scales("linear")
+    codes = _split_array(linear.codes, i, each)
+    scales = _split_array(linear.scales.reshape((both.rows, both.k // both.block)), i, each)
+    parts = {"codes": codes, "scales": scales.reshape(-1), "rows": n}
+    made = linear.replace(**parts).with_scales(both.scale_layout)
+    bias = getattr(both, "bias", None)
+    return made if bias is None else made.beside(bias=_split_array(bias, i, each))

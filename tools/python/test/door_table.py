@@ -65,6 +65,7 @@ class Operands:
         self.codes = bytes_(7, N, K // 2)
         self.b128 = nvfp4gemm.quantize(floats(10, 128, K))
         self.pa, self.pb = self.packed(self.a), self.packed(self.b)
+        self.pb2 = self.packed(nvfp4gemm.quantize(floats(11, N, K)))
 
     def packed(self, p, **given):
         """p on arrays of this kind, or on those that are given."""
@@ -101,6 +102,12 @@ def read_by_calls(o):
         yield Argument("linear", "x", x, lambda v: (linear(v, o.pb),), equal=FREE)
         yield Argument("linear, 4-bit x", "x|k", x,
                        lambda v: (linear(v, o.pb, quantize_input=True),), equal=FREE)
+    gated = nvfp4gemm.gated_linear
+    yield Argument("gated_linear", "x", o.x, lambda v: (gated(v, o.pb, o.pb2),), equal=FREE)
+    yield Argument("gated_linear", "gate_bias", o.bias,
+                   lambda v: (gated(o.pa, o.pb, o.pb2, v, o.of(o.bias)),))
+    yield Argument("gated_linear", "up_bias", o.bias,
+                   lambda v: (gated(o.pa, o.pb, o.pb2, o.of(o.bias), v),))
     yield Argument("mm", "bias", o.bias, lambda v: (mm(o.pa, o.pb, bias=v),))
     yield Argument("linear", "bias", o.bias, lambda v: (linear(o.of(o.x), o.pb, v),))
     for c in (o.c, o.c.reshape(2, 3, N)):
@@ -120,6 +127,8 @@ def written_by_calls(o):
                        raises=raises)
         yield Argument("linear, 4-bit x", "out", out, into(lambda v: nvfp4gemm.linear(
             o.of(o.x), o.pb, out=v, quantize_input=True)), WRITTEN, raises=raises)
+    yield Argument("gated_linear", "out", square, into(
+        lambda v: nvfp4gemm.gated_linear(o.pa, o.pb, o.pb2, out=v)), WRITTEN)
     yield Argument("linear", "out", square,
                    into(lambda v: nvfp4gemm.linear(o.of(o.x), o.pb, out=v)), WRITTEN)
 
@@ -148,6 +157,9 @@ def read_by_layouts(o):
     padded = bytes_(8, 128, 4, most=0x7F)
     yield Argument("from_ggml", "blocks", bytes_(6, N, 36, most=0x7F),
                    lambda v: parts(layouts.from_ggml(v, N, 64)), equal=ALONE)
+    yield Argument("split_gate_up", "both", o.c, layouts.split_gate_up,
+                   equal=("one element too many", "empty", "float64", "int8", "bool",
+                          "complex64") + ALONE)
     yield Argument("from_flashinfer", "codes|scales", o.codes,
                    lambda v: parts(layouts.from_flashinfer(v, o.of(o.b.scales), 2.0)),
                    equal=ONE_TILE)
