@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // tcgen05.cp, mma, commit and fences. cp, mma and commit that a CTA issues run on one in-order pipe
-// (PTX ISA 9.7.16.6, and mma before cp as every shipped kernel relies on); see op_tcgen05_access.cc
-// for ld, st and wait, op_tcgen05_alloc.cc for allocation.
+// (PTX ISA 9.7.16.6, and mma before cp as every shipped kernel relies on); see tcgen05_access.cc
+// for ld, st and wait, tcgen05_alloc.cc for allocation.
 #include "tools/emulator/op/tcgen05.h"
 
 #include "tools/emulator/base/settings.h"
