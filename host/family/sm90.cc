@@ -290,8 +290,12 @@ bool has_plain_operands(const Sm90Params& p) {
 
 Entry entry(const Plan& plan, uint32_t ctas, const KernelParams& params) {
   if (plan.grouped) return kEntryGrouped;
-  if (plan.gated) return kEntryGated;
   const Sm90Params& p = *params.get<Sm90Params>();
+  if (plan.gated) {
+    const bool plain = has_plain_operands(p) && p.weight_format == kFormatNvfp4 &&
+                       p.epilogue.kind == kEpilogueColumns;
+    return plain ? kEntryGatedPlain : kEntryGated;
+  }
   if (!has_plain_operands(p)) return kEntryAny;
   if (p.epilogue.kind == kEpilogueScaled) {
     return plan.variant->entries[kEntryScaled] != nullptr ? kEntryScaled : kEntryAny;

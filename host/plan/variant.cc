@@ -35,9 +35,9 @@ constexpr Variant variant_of(const Names& names, const Family* family, int32_t a
     v.entries[kEntryMxfp4] = names.entries[kEntryMxfp4];
     if (last == kEntryOnce) v.entries[kEntryMxfp4Once] = names.entries[kEntryMxfp4Once];
   }
-  if (kGatedNumbers<Tile>.stages > 0) {
-    v.entries[kEntryGated] = names.entries[kEntryGated];
-    v.gated = kGatedNumbers<Tile>;
+  v.gated = kGatedNumbers<Tile>;
+  for (uint32_t i = kEntryGated; i < kEntryGated + v.gated.entries; ++i) {
+    v.entries[i] = names.entries[i];
   }
   if (Tile::kHasScaledEntry) v.entries[kEntryScaled] = names.entries[kEntryScaled];
   v.family = family;
@@ -83,7 +83,9 @@ constexpr Variant variant_of(const Names& names, const Family* family, int32_t a
           "nvfp4_gemm_" #family "_" #label "_grouped_plain",                                     \
           "nvfp4_gemm_" #family "_" #label "_mxfp4",                                             \
           "nvfp4_gemm_" #family "_" #label "_mxfp4_once",                                        \
-          "nvfp4_gemm_" #family "_" #label "_gated", "nvfp4_gemm_" #family "_" #label "_scaled"  \
+          "nvfp4_gemm_" #family "_" #label "_gated",                                             \
+          "nvfp4_gemm_" #family "_" #label "_gated_plain",                                       \
+          "nvfp4_gemm_" #family "_" #label "_scaled"                                             \
     }                                                                                            \
   }
 constexpr Variant kVariants[] = {

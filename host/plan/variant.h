@@ -13,9 +13,9 @@ namespace nvfp4 {
 
 // A variant's kernels: for every product; for plain ones; for plain ones of which a CTA computes a
 // single tile (kernel/sm90/tile.h). Grouped products have one or two beside those, for all of them
-// and for plain ones; plain products of MXFP4 weights have two, gated ones one. D with scales has
-// one: on 9.0 for plain products with such a D, on 10.x for all of them, which the first entry does
-// not take there.
+// and for plain ones, and so have gated ones; plain products of MXFP4 weights have two. D with
+// scales has one: on 9.0 for plain products with such a D, on 10.x for all of them, which the first
+// entry does not take there.
 enum Entry : uint32_t {
   kEntryAny,
   kEntryPlain,
@@ -25,6 +25,7 @@ enum Entry : uint32_t {
   kEntryMxfp4,
   kEntryMxfp4Once,
   kEntryGated,
+  kEntryGatedPlain,
   kEntryScaled,
   kEntryCount
 };

@@ -46,11 +46,16 @@ bool has_aligned_blocks(const nvfp4_gemm_desc& g) {
 }
 
 uint32_t kind_of(const nvfp4_gemm_desc& g, const EpilogueParams& p) {
-  if (g.cd_order != NVFP4_CD_ORDER_ROW_MAJOR || is_gated(g) ||
-      g.activation != NVFP4_ACTIVATION_NONE || p.c_type != kTypeNone ||
+  if (g.cd_order != NVFP4_CD_ORDER_ROW_MAJOR || p.c_type != kTypeNone ||
       (p.bias_type != kTypeNone && p.bias_per_row != 0)) {
     return kEpilogueGeneral;
   }
+  // A kernel that has a gated product's two sums in registers activates one there.
+  if (is_gated(g)) {
+    const bool has_halves = g.d_type == NVFP4_TYPE_F16 || g.d_type == NVFP4_TYPE_BF16;
+    return has_halves ? kEpilogueColumns : kEpilogueGeneral;
+  }
+  if (g.activation != NVFP4_ACTIVATION_NONE) return kEpilogueGeneral;
   if (p.d_scales_per_row != 0) return has_aligned_blocks(g) ? kEpilogueScaled : kEpilogueGeneral;
   if (g.d_type == NVFP4_TYPE_F32) return kEpilogueF32;
   if (g.scalar_mode != NVFP4_SCALARS_HOST || p.a_tensor_scale != nullptr ||

@@ -103,7 +103,8 @@ nvfp4_status set_attributes(const Site& site, const Plan& plan, const LoadedKern
   const uint32_t bytes = most == nullptr ? variant.shared_bytes : most(plan.arch(), variant);
   for (uint32_t i = 0; i < kEntryCount; ++i) {
     if (loaded.kernels[i] == nullptr) continue;
-    const uint32_t own = i == kEntryGated ? variant.gated.shared_bytes : bytes;
+    const bool gated = i == kEntryGated || i == kEntryGatedPlain;
+    const uint32_t own = gated ? variant.gated.shared_bytes : bytes;
     NVFP4_TRY(set_attribute(site, loaded.kernels[i],
                             CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                             static_cast<int>(own)));

@@ -30,13 +30,19 @@ static_assert(sizeof(GateParams) == 40 && NVFP4_OFFSET_IS(GateParams, alpha2, 24
 struct GatedNumbers {
   uint32_t columns;  // of D, of a tile
   uint32_t stages, stage_bytes, shared_bytes, tmem_columns, max_split;
+  uint32_t entries;  // 2: one of them is for plain products
 };
 template <typename Tile>
 constexpr GatedNumbers kGatedNumbers{};
 template <typename Gated>
-constexpr GatedNumbers gated_numbers() {
-  return {Gated::kColumnsOfD,  Gated::kStages,           Gated::kStageBytes,
-          Gated::kSharedBytes, Gated::kColumnsAllocated, Gated::kMaxSplit};
+constexpr GatedNumbers gated_numbers(uint32_t entries) {
+  return {Gated::kColumnsOfD,
+          Gated::kStages,
+          Gated::kStageBytes,
+          Gated::kSharedBytes,
+          Gated::kColumnsAllocated,
+          Gated::kMaxSplit,
+          entries};
 }
 
 }  // namespace nvfp4

@@ -27,11 +27,12 @@ struct GateSilu {
   }
 };
 
-// act(x) * (y + beta) of four elements, in x. A comparison with NaN is false.
-__device__ inline void multiply_gated(uint32_t activation, const GateParams& gate, float (&x)[4],
-                                      float (&y)[4]) {
+// act(x) * (y + beta) of some elements, in x. A comparison with NaN is false.
+template <uint32_t kCount>
+__device__ void multiply_gated(uint32_t activation, const GateParams& gate, float (&x)[kCount],
+                               float (&y)[kCount]) {
 #pragma unroll
-  for (uint32_t i = 0; i < 4; ++i) {
+  for (uint32_t i = 0; i < kCount; ++i) {
     x[i] = x[i] > gate.limit ? gate.limit : x[i];
     y[i] = y[i] > gate.limit ? gate.limit : y[i];
     y[i] = y[i] < -gate.limit ? -gate.limit : y[i];
@@ -42,7 +43,7 @@ __device__ inline void multiply_gated(uint32_t activation, const GateParams& gat
     for (float& one : y) one = __fadd_rn(one, gate.beta);
   }
 #pragma unroll
-  for (uint32_t i = 0; i < 4; ++i) x[i] = __fmul_rn(x[i], y[i]);
+  for (uint32_t i = 0; i < kCount; ++i) x[i] = __fmul_rn(x[i], y[i]);
 }
 
 // What all rows of a thread's columns share of one of the two sums.

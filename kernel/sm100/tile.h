@@ -152,7 +152,7 @@ struct Sm100Grouped : Tile {
   using Sm100Gated##weights##x##tokens = Sm100Tile<tokens, 1, true>;           \
   template <>                                                                  \
   inline constexpr GatedNumbers kGatedNumbers<Sm100Tile##weights##x##tokens> = \
-      gated_numbers<Sm100Gated##weights##x##tokens>();
+      gated_numbers<Sm100Gated##weights##x##tokens>(1);
 #include "kernel/sm100/gated.def"
 
 }  // namespace nvfp4

@@ -86,14 +86,14 @@ __device__ uint32_t next_tile(const Sm90Params& p, uint32_t index) {
 // for such a product (host/run/launch.cc), so that entry has no code for it.
 template <typename Tile>
 __device__ bool has_general_epilogue(const Sm90Params& p) {
-  if (Tile::kGated) return true;
+  if (Tile::kGated) return !Tile::kPlain;
   return !Tile::kPlain && p.epilogue.kind >= kEpilogueColumns;
 }
 // Scalars on the device, tensor scales, a bias of columns. Only the fast entry applies them to the
-// sums in registers.
+// sums in registers. Those of gated products are two of each (sums/gate.cuh).
 template <typename Tile>
 __device__ bool has_columns_terms(const Sm90Params& p) {
-  return Tile::kScaledD || (Tile::kPlain && p.epilogue.kind == kEpilogueColumns);
+  return Tile::kScaledD || (Tile::kPlain && !Tile::kGated && p.epilogue.kind == kEpilogueColumns);
 }
 // These include a tensor scale for each row of A.
 template <typename Tile>

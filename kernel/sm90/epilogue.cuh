@@ -66,7 +66,7 @@ template <typename Tile>
 using FourTerms = ColumnTerms<Tile, 4, 1>;
 template <typename Tile>
 __device__ FourTerms<Tile> terms_of_lane(const Cta90<Tile>& cta, uint32_t lane) {
-  const uint32_t column = lane % (Tile::kWeights / 4) * 4;
+  const uint32_t column = lane % (Tile::kColumnsOfD / 4) * 4;
   return FourTerms<Tile>(cta.p, cta.tile.weight_tile * Tile::kColumnsOfD + column);
 }
 
@@ -153,6 +153,10 @@ struct Epilogue90 {
       for (uint32_t i = 0; i < 4; ++i) x[i] = __fadd_rn(x[i], terms.bias[i]);
     }
     store(m, make_uint2(round(x[0], x[1], p), round(x[2], x[3], p)));
+  }
+
+  __device__ void store_rounded(uint32_t m, const float4& x) const {
+    store(m, make_uint2(round(x.x, x.y, p), round(x.z, x.w, p)));
   }
 };
 

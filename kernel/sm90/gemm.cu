@@ -155,7 +155,7 @@ __device__ SumRows exchange_few_sums(const Cta90<Tile>& cta, uint32_t warp, uint
   }
   put_sums<Tile>(sums,
                  cta.smem + Tile::kSumsAt + warp / Tile::kConsumersPerStage * Tile::kPartBytes,
-                 warp % Tile::kConsumersPerStage * 16, lane);
+                 warp, lane);
   return store_sums<Tile, 1>(cta, warp, lane, terms);
 }
 
@@ -177,8 +177,7 @@ __device__ SumRows exchange_group_sums(const Cta90<Tile>& cta, uint32_t warp, ui
     }
   }
   const uint32_t token = warp / Tile::kConsumersPerStage * kSums * 2;
-  put_sums<Tile>(sums, cta.smem + Tile::kSumsAt + token * Tile::kSumRowBytes,
-                 warp % Tile::kConsumersPerStage * 16, lane);
+  put_sums<Tile>(sums, cta.smem + Tile::kSumsAt + token * Tile::kSumRowBytes, warp, lane);
   if (Tile::kWholeSums ? has_general_epilogue<Tile>(cta.p) && !cta.shared() : cta.p.split == 1) {
     return rows_of_whole_sums<Tile>(cta, warp, lane);
   }
@@ -207,7 +206,7 @@ template <typename Tile>
 __device__ void store_whole_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                                  float (&sums)[Tile::kTokens / 2]) {
   const uint32_t rows = cta.smem + Tile::kRowsAt;
-  if constexpr (Tile::kGated) {
+  if constexpr (Tile::kGated && !Tile::kPlain) {
     store_gated_rows<Tile>(cta.p, cta.tile, rows, warp, lane, sums);
   } else if constexpr (Tile::kScaledD) {
     store_scaled_sums<Tile>(cta.p, cta.tile, rows, warp, lane, sums);
@@ -487,14 +486,17 @@ __device__ void gemm_sm90(const Sm90Params& p) {
                        NVFP4_GEMM_SM90_GROUPED_ENTRY(label##_grouped, Sm90Grouped<nvfp4::tile>))
 #include "kernel/sm90/grouped.def"
 
-// And those of gated.def one for gated products.
+// And those of gated.def two for gated products, one of them with the fast epilogue.
 #define NVFP4_GEMM_SM90_GATED_ENTRY(name, ...)                                        \
   extern "C" __global__ void __maxnreg__(nvfp4::__VA_ARGS__::kRegisters)              \
       nvfp4_gemm_sm90_##name(const __grid_constant__ nvfp4::Sm90GatedParams params) { \
     nvfp4::gemm_sm90<nvfp4::__VA_ARGS__>(params.gemm);                                \
   }
-#define SM90_GATED_TILE(label, tile, ...) \
-  NVFP4_SM90_IF_WANTED(label, NVFP4_GEMM_SM90_GATED_ENTRY(label##_gated, Sm90Gated<nvfp4::tile>))
+#define SM90_GATED_TILE(label, tile, ...)                                                 \
+  NVFP4_SM90_IF_WANTED(label,                                                             \
+                       NVFP4_GEMM_SM90_GATED_ENTRY(label##_gated, Sm90Gated<nvfp4::tile>) \
+                           NVFP4_GEMM_SM90_GATED_ENTRY(label##_gated_plain,               \
+                                                       Sm90Plain<nvfp4::Sm90Gated<nvfp4::tile>>))
 #include "kernel/sm90/gated.def"
 
 extern "C" __global__ void __launch_bounds__(nvfp4::kTokenKernelThreads,

@@ -17,14 +17,14 @@
 
 namespace nvfp4 {
 
-// A k-block's weights as this lane decodes them: 64 elements of K of the rows g and g + 8 of its
-// warp, 32 per half, and their four scales.
+// A k-block's weights as this lane decodes them: 64 elements of K of row g of both rows of eight of
+// its warp (kWarpColumns), 32 per half, and their four scales.
 struct WeightRows {
   uint4 codes[2][2];  // [half][row]
   uint32_t scales[2];
 };
 
-// Addresses that a lane reads in stage 0. Row g + 8 of the same warp is 8 rows further on.
+// Addresses that a lane reads in stage 0, for the first of its rows.
 struct WideLane {
   uint32_t codes[2];  // of half 0 and half 1
   uint32_t scales, full;
@@ -33,7 +33,7 @@ struct WideLane {
 template <typename Tile>
 __device__ WideLane wide_lane(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
   const uint32_t g = lane / 4, c = lane % 4;
-  const uint32_t row = warp % Tile::kConsumersPerStage * 16 + g;
+  const uint32_t row = warp % Tile::kConsumersPerStage * Tile::kWarpColumns + g;
   // The 128-byte swizzle of TMA: 8 lanes hit 8 different 16-byte columns.
   const uint32_t codes = cta.weights(0) + row * (Tile::kK / 2) + (2 * c ^ g) * 16;
   // A shuffle, because otherwise ptxas computes the addresses again for every k-block.
@@ -49,7 +49,9 @@ __device__ void load_scales(const WideLane& lane, uint32_t stage, bool beyond_k,
 #pragma unroll
   for (uint32_t r = 0; r < 2; ++r) {
     rows.scales[r] =
-        beyond_k ? 0 : ptx::ld_shared_b32(lane.scales + stage * Tile::kScaleBytes + r * 8 * 16);
+        beyond_k
+            ? 0
+            : ptx::ld_shared_b32(lane.scales + stage * Tile::kScaleBytes + r * Tile::kScalesApart);
   }
 }
 
@@ -58,7 +60,7 @@ __device__ void load_codes(const WideLane& lane, uint32_t stage, WeightRows& row
 #pragma unroll
   for (uint32_t r = 0; r < 2; ++r) {
     rows.codes[kHalf][r] = ptx::ld_shared_v4_b32(lane.codes[kHalf] + stage * Tile::kWeightBytes +
-                                                 r * 8 * (Tile::kK / 2));
+                                                 r * Tile::kCodesApart);
   }
 }
 

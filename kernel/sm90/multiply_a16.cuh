@@ -20,7 +20,7 @@
 
 namespace nvfp4 {
 
-// Addresses that a lane reads in stage 0, for row g; row g + 8 is 8 rows further on.
+// Addresses that a lane reads in stage 0, for the first of its rows.
 struct A16Lane {
   uint32_t codes;   // its byte of 16-byte column 0, swizzled: column j is at codes ^ 16 j
   uint32_t scales;  // scales of the first 64 elements
@@ -30,7 +30,7 @@ struct A16Lane {
 template <typename Tile>
 __device__ A16Lane a16_lane(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
   const uint32_t g = lane / 4, c = lane % 4;
-  const uint32_t row = warp % Tile::kConsumersPerStage * 16 + g;
+  const uint32_t row = warp % Tile::kConsumersPerStage * Tile::kWarpColumns + g;
   return {cta.weights(0) + row * (Tile::kK / 2) + g * 16 + c,
           cta.scales(0) + scales_of_row<Tile>(cta.tile, row), cta.weights_full(0)};
 }
@@ -78,7 +78,7 @@ __device__ void load_a16_codes(uint32_t at, uint32_t part, A16CodesOf<Tile>& cod
   for (uint32_t piece = 0; piece < 2; ++piece) {
 #pragma unroll
     for (uint32_t r = 0; r < 2; ++r) {
-      codes.load(piece, r, (at ^ (part * 2 + piece) * 16) + r * 8 * (Tile::kK / 2));
+      codes.load(piece, r, (at ^ (part * 2 + piece) * 16) + r * Tile::kCodesApart);
     }
   }
 }
@@ -92,9 +92,10 @@ __device__ void load_a16_scales(const A16Lane& lane, uint32_t stage, uint32_t st
   for (uint32_t part = 0; part < Tile::kSteps; ++part) {
 #pragma unroll
     for (uint32_t r = 0; r < 2; ++r) {
-      scales[part][r] = part >= steps ? 0
-                                      : ptx::ld_shared_b32(lane.scales + stage * Tile::kScaleBytes +
-                                                           part * kScaleTileBytes + r * 8 * 16);
+      scales[part][r] = part >= steps
+                            ? 0
+                            : ptx::ld_shared_b32(lane.scales + stage * Tile::kScaleBytes +
+                                                 part * kScaleTileBytes + r * Tile::kScalesApart);
     }
   }
 }
@@ -111,7 +112,7 @@ __device__ void load_ue8m0_scales(const A16Lane& lane, uint32_t stage, uint32_t 
 #pragma unroll
     for (uint32_t r = 0; r < 2; ++r) {
       const uint32_t at =
-          lane.scales + stage * Tile::kScaleBytes + tile * kScaleTileBytes + r * 8 * 16;
+          lane.scales + stage * Tile::kScaleBytes + tile * kScaleTileBytes + r * Tile::kScalesApart;
       scales[part][r] = part >= steps ? 0 : __byte_perm(ptx::ld_shared_b32(at), 0, bytes);
     }
   }
@@ -127,8 +128,8 @@ __device__ bool load_mxfp4_scales(const A16Lane& lane, uint32_t stage, uint32_t 
   for (uint32_t part = 0; part < Tile::kSteps; part += 2) {
 #pragma unroll
     for (uint32_t r = 0; r < 2; ++r) {
-      const uint32_t at =
-          lane.scales + stage * Tile::kScaleBytes + part / 2 * kScaleTileBytes + r * 8 * 16;
+      const uint32_t at = lane.scales + stage * Tile::kScaleBytes + part / 2 * kScaleTileBytes +
+                          r * Tile::kScalesApart;
       uint32_t word = part >= steps ? 0 : ptx::ld_shared_b32(at);
       if (part + 1 >= steps) word &= 0xFFFF;  // the second part's lie beyond K
       scales[part][r] = scales[part + 1][r] = word;

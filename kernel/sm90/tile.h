@@ -87,7 +87,7 @@ using Sm90Gated = Sm90WideTile<Tile::kWeights, Tile::kTokens, Tile::kTokenType,
 
 #define SM90_GATED_TILE(label, tile, ...) \
   template <>                             \
-  inline constexpr GatedNumbers kGatedNumbers<tile> = gated_numbers<Sm90Gated<tile>>();
+  inline constexpr GatedNumbers kGatedNumbers<tile> = gated_numbers<Sm90Gated<tile>>(2);
 #include "kernel/sm90/gated.def"
 
 }  // namespace nvfp4

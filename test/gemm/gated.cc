@@ -34,7 +34,9 @@ std::vector<GatedTile> tiles_of(const Gpu& gpu) {
   return {{"sm90_128x16x256", NVFP4_TYPE_NONE, 16, 8},
           {"sm90_128x128x256", NVFP4_TYPE_NONE, 128, 8},
           {"sm90_f16_128x64x256", NVFP4_TYPE_F16, 64, 4},
-          {"sm90_bf16_128x64x256", NVFP4_TYPE_BF16, 64, 4}};
+          {"sm90_f16_128x128x256", NVFP4_TYPE_F16, 128, 4},
+          {"sm90_bf16_128x64x256", NVFP4_TYPE_BF16, 64, 4},
+          {"sm90_bf16_128x128x256", NVFP4_TYPE_BF16, 128, 4}};
 }
 
 bool has_gate(const Gpu& gpu) { return !tiles_of(gpu).empty(); }
@@ -76,6 +78,34 @@ TEST_CASE("gated: each tile and split has the bits of the reference, whole and c
       problem.variant = name.c_str();
       CAPTURE(name);
       CHECK(difference(gpu, problem, swiglu(types[seed % 4]), seed) == "");
+      ++seed;
+    }
+  }
+}
+
+// 128x4 scales, whole steps of K and D in 16 bits by rows: what has entries of its own on 9.0.
+TEST_CASE("gated: each tile and split by the fast epilogue, with all that it takes", "[gated]") {
+  const Gpu gpu;
+  if (!has_gate(gpu)) return;
+  const int32_t activations[] = {NVFP4_ACTIVATION_SILU, NVFP4_ACTIVATION_GELU_TANH,
+                                 NVFP4_ACTIVATION_GELU_ERF, NVFP4_ACTIVATION_RELU};
+  support::Random random(7);
+  uint64_t seed = 60;
+  for (const GatedTile& tile : tiles_of(gpu)) {
+    for (const int parts : {1, 2, 3, 4, 8}) {
+      if (parts > tile.most_parts || (parts == 3 && tile.most_parts < 8)) continue;
+      const std::string name = std::string(tile.name) + "/" + std::to_string(parts);
+      const Shape shape{tile.tokens + (parts == 1 ? 5 : -7), 80, 256 * (parts + 1) + 64};
+      EpilogueFields f = random_column_fields(random);
+      f.gated = true, f.activation = activations[seed % 4];
+      f.b2_tensor_scale = f.b_tensor_scale, f.alpha2 = -0.3f;
+      if (f.activation == NVFP4_ACTIVATION_SILU && parts < 4) {
+        f.gate_limit = 7, f.gate_alpha = 1.702f, f.gate_beta = 1;
+      }
+      Problem problem = operands(tile, shape, seed);
+      problem.variant = name.c_str();
+      CAPTURE(name, to_string(f));
+      CHECK(difference(gpu, problem, f, seed) == "");
       ++seed;
     }
   }
@@ -146,8 +176,9 @@ TEST_CASE("gated: more tiles than SMs, the last ones shared or several to a CTA"
   if (!has_gate(gpu)) return;
   for (const GatedTile& tile : tiles_of(gpu)) {
     if (tile.tokens == 64 || gpu.info.major == 10) continue;  // one tile a CTA
-    const int64_t tiles = 2 * gpu.info.sms + 1;
-    Problem problem = operands(tile, {tile.tokens, 64 * tiles, 512}, 21);
+    if (tile.a_type == NVFP4_TYPE_F16) continue;              // as bf16
+    const int64_t tiles = 2 * gpu.info.sms + 1, k = tile.a_type == NVFP4_TYPE_NONE ? 512 : 256;
+    Problem problem = operands(tile, {tile.tokens, 64 * tiles, k}, 21);
     problem.variant = tile.name;
     CAPTURE(tile.name);
     CHECK(difference(gpu, problem, swiglu(NVFP4_TYPE_F16), 22) == "");

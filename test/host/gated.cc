@@ -246,6 +246,12 @@ TEST_CASE("A question about a gated product needs no address: alpha2 says that t
   const double bytes = info.bytes, math = info.math_ns;
   CHECK(info.tile_n == 64);
   CHECK(info.tiles == 4 * ((100 + info.tile_m - 1) / info.tile_m));
+  CHECK(info.epilogue == NVFP4_EPILOGUE_FAST);
+  g.d_type = NVFP4_TYPE_F32;
+  REQUIRE(nvfp4_gemm_describe(&g, 90, 132, &info) == NVFP4_SUCCESS);
+  CHECK(info.epilogue == NVFP4_EPILOGUE_GENERAL);
+  g.d_type = NVFP4_TYPE_BF16;
+  REQUIRE(nvfp4_gemm_describe(&g, 100, 148, &info) == NVFP4_SUCCESS);
   CHECK(info.epilogue == NVFP4_EPILOGUE_GENERAL);
   g.alpha2 = 0;
   REQUIRE(nvfp4_gemm_describe(&g, 90, 132, &info) == NVFP4_SUCCESS);

@@ -26,11 +26,8 @@ esac
 fail() { echo "check-ptxas: $*" >&2; exit 1; }
 
 # The general entry of the widest tile of 9.0 has all sums in registers beside the arithmetic of D
-# with scales: two numbers of a warp lie in local memory. Its plain entry has no such code. And the
-# gated entry for 16 tokens, which goes on from tile to tile, reads one number back before each
-# tile's loop over K.
-known="nvfp4_gemm_sm90_128x16_gated: 8 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads
-nvfp4_gemm_sm90_128x256: 8 bytes stack frame, 8 bytes spill stores, 80 bytes spill loads"
+# with scales: two numbers of a warp lie in local memory. Its plain entry has no such code.
+known="nvfp4_gemm_sm90_128x256: 8 bytes stack frame, 8 bytes spill stores, 80 bytes spill loads"
 
 for cubin; do
   report=$cubin.report

@@ -12,22 +12,23 @@
 #include "kernel/sm90/cta.cuh"
 #include "kernel/sm90/epilogue.cuh"
 #include "kernel/sm90/sums/add.cuh"
+#include "kernel/sm90/sums/gate.cuh"
 
 namespace nvfp4 {
 
-// Writes a fragment of one warp: 16 weights from `first_weight`, 8 tokens for each four sums.
+// Writes a fragment of one warp: 16 weights, 8 tokens for each four sums.
 template <typename Tile, uint32_t kSums>
-__device__ void put_sums(const float (&sums)[kSums], uint32_t at, uint32_t first_weight,
-                         uint32_t lane) {
+__device__ void put_sums(const float (&sums)[kSums], uint32_t at, uint32_t warp, uint32_t lane) {
   const uint32_t g = lane / 4, c = lane % 4;
-  const uint32_t own = at + 2 * c * Tile::kSumRowBytes + (first_weight + g) * 4;
+  const uint32_t weight = warp % Tile::kConsumersPerStage * Tile::kWarpColumns + g;
+  const uint32_t own = at + 2 * c * Tile::kSumRowBytes + weight * 4;
 #pragma unroll
   for (uint32_t block = 0; block < kSums / 4; ++block) {
 #pragma unroll
     for (uint32_t i = 0; i < 4; ++i) {
       const uint32_t token = block * 8 + i % 2;
-      const uint32_t weight = i / 2 * 8;
-      ptx::st_shared_f32(own + token * Tile::kSumRowBytes + weight * 4, sums[block * 4 + i]);
+      const uint32_t further = i / 2 * Tile::kWeightsApart;
+      ptx::st_shared_f32(own + token * Tile::kSumRowBytes + further * 4, sums[block * 4 + i]);
     }
   }
 }
@@ -64,11 +65,13 @@ template <typename Tile, uint32_t kSplit>
 __device__ SumRows store_share(const Sm90Params& p, const TileCoordinate& tile, uint32_t rank,
                                uint32_t at, uint32_t warp, uint32_t lane,
                                const FourTerms<Tile>& terms) {
-  constexpr uint32_t kLanesPerRow = Tile::kWeights / 4, kRows = 32 / kLanesPerRow;
+  constexpr uint32_t kLanesPerRow = Tile::kColumnsOfD / 4, kRows = 32 / kLanesPerRow;
   constexpr uint32_t kStride = Tile::kConsumerWarps * kRows;
   constexpr uint32_t kShare = share_of(Tile::kTokens, kSplit);
   constexpr uint32_t kRounds = (kShare + kStride - 1) / kStride;
-  constexpr uint32_t kFits = kSplit * Tile::kParts < 8 ? 16 / (kSplit * Tile::kParts) : 1;
+  constexpr uint32_t kAll = kSplit * Tile::kParts * Tile::kHalves;
+  constexpr uint32_t kMost = kGatesSums<Tile> ? 2 : 16;
+  constexpr uint32_t kFits = kAll >= 8 ? 1 : kMost < 16 / kAll ? kMost : 16 / kAll;
   constexpr uint32_t kBatch = kRounds < kFits ? kRounds : kFits;
   const uint32_t m_first = tile.token_tile * Tile::kTokenStep;
   const uint32_t column = lane % kLanesPerRow;
@@ -79,20 +82,32 @@ __device__ SumRows store_share(const Sm90Params& p, const TileCoordinate& tile, 
   const uint32_t own = rank * kShare + warp * kRows + lane / kLanesPerRow;
   const auto place = [&](uint32_t token) { return at + token * Tile::kSumRowBytes + column * 16; };
   for (uint32_t first = own; first < end; first += kBatch * kStride) {
-    float4 sums[kBatch];
+    float4 sums[Tile::kHalves][kBatch];
 #pragma unroll
     for (uint32_t i = 0; i < kBatch; ++i) {
       const uint32_t token = first + i * kStride;
-      sums[i] = sum_of_parts<Tile, kSplit>(place(token < end ? token : first));
+#pragma unroll
+      for (uint32_t half = 0; half < Tile::kHalves; ++half) {
+        sums[half][i] = sum_of_parts<Tile, kSplit>(place(token < end ? token : first) +
+                                                   half * kHalvesApart<Tile>);
+      }
+    }
+    if constexpr (kGatesSums<Tile>) {
+      gate_fours<Tile>(p, tile.batch, n, m_first + first, kStride, sums);
     }
 #pragma unroll
     for (uint32_t i = 0; i < kBatch; ++i) {
       const uint32_t token = first + i * kStride;
       if (token >= end) break;
-      if (leaves_sums<Tile>(p)) {
-        ptx::st_shared_v4_f32(place(token), sums[i]);
+      if constexpr (kGatesSums<Tile>) {
+        out.store_rounded(m_first + token, sums[0][i]);
+      } else if (leaves_sums<Tile>(p)) {
+#pragma unroll
+        for (uint32_t half = 0; half < Tile::kHalves; ++half) {
+          ptx::st_shared_v4_f32(place(token) + half * kHalvesApart<Tile>, sums[half][i]);
+        }
       } else {
-        out.store_sums(m_first + token, sums[i], terms);
+        out.store_sums(m_first + token, sums[0][i], terms);
       }
     }
   }
@@ -105,7 +120,7 @@ __device__ SumRows store_share(const Sm90Params& p, const TileCoordinate& tile, 
 // The complete sums of all tokens, which put_sums has written, for the general epilogue.
 template <typename Tile>
 __device__ SumRows rows_of_whole_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
-  constexpr uint32_t kLanesPerRow = Tile::kWeights / 4, kRows = 32 / kLanesPerRow;
+  constexpr uint32_t kLanesPerRow = Tile::kColumnsOfD / 4, kRows = 32 / kLanesPerRow;
   constexpr uint32_t kStride = Tile::kConsumerWarps * kRows;
   static_assert(Tile::kParts == 1, "whole sums");
   ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();

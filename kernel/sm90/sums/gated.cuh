@@ -8,29 +8,10 @@
 #include "kernel/common/gated.cuh"
 #include "kernel/ptx/sync.cuh"
 #include "kernel/sm90/epilogue.cuh"
+#include "kernel/sm90/sums/gate.cuh"
 #include "kernel/sm90/sums/rows.cuh"
 
 namespace nvfp4 {
-
-// From a sum with a row of b to that with the same row of b2.
-template <typename Tile>
-constexpr uint32_t kHalvesApart = Tile::kColumnsOfD * 4;
-
-// Rows of which each lane of a warp has found four sums, as lanes take them that need two sums of
-// an element: half a warp a row, the lower half the first of two. What the others found is there.
-template <typename Tile>
-__device__ SumRows rows_of_halves(SumRows rows, uint32_t lane) {
-  static_assert(Tile::kWeights / 4 == 32, "a warp has a row");
-  __syncwarp();
-  if (lane >= 16) {
-    rows.at += rows.step - kHalvesApart<Tile>;
-    rows.n -= Tile::kColumnsOfD;
-    rows.m += rows.m_step;
-  }
-  rows.step *= 2;
-  rows.m_step *= 2;
-  return rows;
-}
 
 // A function that is called, where the loop over K has no register to spare: inlined it spills one.
 template <typename Tile>
@@ -39,8 +20,8 @@ __device__ __noinline__ void call_store_gated(const Sm90Params& p, SumRows rows)
 }
 
 template <typename Tile>
-__device__ void store_gated_90(const Sm90Params& p, const SumRows& found) {
-  const SumRows rows = rows_of_halves<Tile>(found, threadIdx.x % 32);
+__device__ void store_gated_90(const Sm90Params& p, const SumRows& rows) {
+  if (!has_general_epilogue<Tile>(p)) return;
   if (rows.m < rows.m_end) {
     if constexpr (Tile::kPushesSums) {
       call_store_gated<Tile>(p, rows);

@@ -12,6 +12,7 @@
 #include "kernel/sm90/cta.cuh"
 #include "kernel/sm90/epilogue.cuh"
 #include "kernel/sm90/sums/add.cuh"
+#include "kernel/sm90/sums/gate.cuh"
 
 namespace nvfp4 {
 
@@ -24,14 +25,15 @@ __device__ void push_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
   const uint32_t g = lane / 4, c = lane % 4;
   const uint32_t part = cta.rank * Tile::kParts + warp / Tile::kConsumersPerStage;
   const uint32_t own = cta.smem + Tile::kSumsAt + part * kShare * Tile::kSumRowBytes +
-                       (warp % Tile::kConsumersPerStage * 16 + g) * 4;
+                       (warp % Tile::kConsumersPerStage * Tile::kWarpColumns + g) * 4;
 #pragma unroll
   for (uint32_t block = 0; block < Tile::kTokens / 8; ++block) {
 #pragma unroll
     for (uint32_t i = 0; i < 4; ++i) {
       const uint32_t token = block * 8 + 2 * c + i % 2;
       const uint32_t rank = token / kShare;
-      const uint32_t at = own + (token - rank * kShare) * Tile::kSumRowBytes + i / 2 * 8 * 4;
+      const uint32_t at =
+          own + (token - rank * kShare) * Tile::kSumRowBytes + i / 2 * Tile::kWeightsApart * 4;
       if (rank == cta.rank) {
         ptx::st_shared_f32(at, sums[block * 4 + i]);
       } else {
@@ -51,7 +53,7 @@ template <typename Tile, uint32_t kSplit>
 __device__ SumRows store_pushed_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                                      const FourTerms<Tile>& terms) {
   constexpr uint32_t kShare = share_of(Tile::kTokens, kSplit);
-  constexpr uint32_t kLanesPerRow = Tile::kWeights / 4, kRows = 32 / kLanesPerRow;
+  constexpr uint32_t kLanesPerRow = Tile::kColumnsOfD / 4, kRows = 32 / kLanesPerRow;
   constexpr uint32_t kParts = kSplit * Tile::kParts;
   const Sm90Params& p = cta.p;
   const uint32_t row = warp * kRows + lane / kLanesPerRow, column = lane % kLanesPerRow * 4;
@@ -60,14 +62,26 @@ __device__ SumRows store_pushed_sums(const Cta90<Tile>& cta, uint32_t warp, uint
   ptx::mbarrier_wait_cluster(cta.sums_full(), 0);
   if (row >= cta.own_tokens() || m >= row_end<Tile>(p, cta.tile)) return {};
   const uint32_t at = cta.smem + Tile::kSumsAt + row * Tile::kSumRowBytes + column * 4;
-  float4 part[kSplit][Tile::kParts];
+  float4 sums[Tile::kHalves][1];
 #pragma unroll
-  for (uint32_t i = 0; i < kParts; ++i) {
-    part[i / Tile::kParts][i % Tile::kParts] =
-        ptx::ld_shared_v4_f32(at + i * kShare * Tile::kSumRowBytes);
+  for (uint32_t half = 0; half < Tile::kHalves; ++half) {
+    float4 part[kSplit][Tile::kParts];
+#pragma unroll
+    for (uint32_t i = 0; i < kParts; ++i) {
+      part[i / Tile::kParts][i % Tile::kParts] =
+          ptx::ld_shared_v4_f32(at + half * kHalvesApart<Tile> + i * kShare * Tile::kSumRowBytes);
+    }
+    sums[half][0] = add_parts_of_ctas(part);
   }
-  return store_one_sum(cta, cta.tile.weight_tile * Tile::kColumnsOfD + column, m, at,
-                       add_parts_of_ctas(part), terms);
+  const uint32_t n = cta.tile.weight_tile * Tile::kColumnsOfD + column;
+  if constexpr (kGatesSums<Tile>) {
+    gate_fours<Tile>(p, cta.tile.batch, n, m, 0, sums);
+    Epilogue90<Tile>(p, cta.tile, n).store_rounded(m, sums[0][0]);
+    return {};
+  } else {
+    if constexpr (Tile::kGated) ptx::st_shared_v4_f32(at + kHalvesApart<Tile>, sums[1][0]);
+    return store_one_sum(cta, n, m, at, sums[0][0], terms);
+  }
 }
 
 }  // namespace nvfp4

@@ -9,6 +9,7 @@
 #include "kernel/ptx/sync.cuh"
 #include "kernel/sm90/cta.cuh"
 #include "kernel/sm90/epilogue.cuh"
+#include "kernel/sm90/sums/gate.cuh"
 
 namespace nvfp4 {
 
@@ -78,8 +79,9 @@ __device__ void put_rows(const float (&sums)[kSums], const Scaling& scaling, uin
 template <typename Tile, uint32_t kSums>
 __device__ void store_rows(const Sm90Params& p, const TileCoordinate& tile, uint32_t at,
                            uint32_t warp, uint32_t lane, float (&sums)[kSums]) {
-  constexpr uint32_t kTokens = kSums * 2, kRows = Tile::kWholeSums ? Tile::kRowsPerPass : kTokens;
-  constexpr uint32_t kRowBytes = Tile::kWeights * 2, kLanesPerRow = Tile::kWeights / 4;
+  constexpr uint32_t kTokens = kSums * 2;
+  constexpr uint32_t kRows = Tile::kWholeSums ? Tile::kRowsPerPass * Tile::kHalves : kTokens;
+  constexpr uint32_t kRowBytes = Tile::kColumnsOfD * 2, kLanesPerRow = Tile::kColumnsOfD / 4;
   constexpr uint32_t kStride = Tile::kConsumersPerStage * (32 / kLanesPerRow);
   constexpr uint32_t kThreads = Tile::kConsumerWarps * 32;
   static_assert(kTokens % kRows == 0 && kRows % kStride == 0);
@@ -90,16 +92,23 @@ __device__ void store_rows(const Sm90Params& p, const TileCoordinate& tile, uint
   const uint32_t column = lane % kLanesPerRow;
   const uint32_t row = warp % Tile::kConsumersPerStage * (32 / kLanesPerRow) + lane / kLanesPerRow;
   const Epilogue90<Tile> out(p, tile, tile.weight_tile * Tile::kColumnsOfD + column * 4);
-  const uint32_t n = tile.weight_tile * Tile::kColumnsOfD + warp % Tile::kConsumersPerStage * 16;
-  const Scaling scaling =
-      scale_rows<Tile>(p, n + lane / 4, tile.batch, m_first + lane % 4 * 2, sums);
+  Scaling scaling;
+  if constexpr (!kGatesSums<Tile>) {
+    const uint32_t n = tile.weight_tile * Tile::kColumnsOfD + warp % Tile::kConsumersPerStage * 16;
+    scaling = scale_rows<Tile>(p, n + lane / 4, tile.batch, m_first + lane % 4 * 2, sums);
+  }
 #pragma unroll
   for (uint32_t first = 0; first < kTokens; first += kRows) {
     if (first > 0) {
       if (m_first + first >= p.m) break;
       ptx::named_barrier_sync<kConsumerBarrier, kThreads>();  // the previous rows have been read
     }
-    put_rows<Tile, kRows>(sums, scaling, first, p, rows, warp, lane);
+    if constexpr (kGatesSums<Tile>) {
+      static_assert(kRows == kTokens, "all rows of D at once");
+      put_gated_rows<Tile>(p, tile, m_first, rows, warp, lane, sums);
+    } else {
+      put_rows<Tile, kRows>(sums, scaling, first, p, rows, warp, lane);
+    }
     ptx::named_barrier_sync<kConsumerBarrier, kThreads>();  // the rows are ready
     uint2 four[kRows / kStride];
 #pragma unroll
@@ -127,7 +136,8 @@ __device__ void put_float_rows(const float (&sums)[kSums], uint32_t first, uint3
   const uint32_t g = lane / 4, c = lane % 4;
 #pragma unroll
   for (uint32_t i = 0; i < 4; ++i) {
-    const uint32_t token = 2 * c + i % 2, weight = warp * 16 + i / 2 * 8 + g;
+    const uint32_t token = 2 * c + i % 2,
+                   weight = warp * Tile::kWarpColumns + i / 2 * Tile::kWeightsApart + g;
     const uint32_t to = at + token * kRowBytes + (weight / 4 ^ token) * 16 + weight % 4 * 4;
 #pragma unroll
     for (uint32_t block = 0; block < kTokens / 8; ++block) {

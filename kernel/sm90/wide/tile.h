@@ -127,6 +127,14 @@ struct Sm90WideTile : RowOfTile {
   static constexpr uint32_t kWeightBytes = kWeights * kK / 2;
   static constexpr uint32_t kHalfScaleBytes = kSteps * kScaleTileBytes;  // of 128 rows
   static constexpr uint32_t kScaleBytes = kHalves * kHalfScaleBytes;
+
+  // A warp's fragment has two rows of eight weights: neighbours, or of a gated product the same
+  // eight of b and of b2, so that a lane has both sums of an element. From one row to the other:
+  static constexpr uint32_t kWarpColumns = 16 / kHalves;  // of D, from warp to warp
+  static constexpr uint32_t kWeightsApart = kGated ? kColumnsOfD : 8;
+  static constexpr uint32_t kCodesApart = kWeightsApart * kK / 2;
+  static constexpr uint32_t kScalesApart = kGated ? kHalfScaleBytes : 8 * 16;
+
   static constexpr uint32_t kStageBytes = kWeightBytes + kScaleBytes;
   static constexpr uint32_t kSlabBytes = kTokens * kTokenRowBytes;  // 64 elements of K
   static constexpr uint32_t kSlotsPerStage = kSteps / kSlotSteps;

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+// Both sums of elements of a gated product, in registers, to what D is of them before rounding: in
+// the entries that have no other epilogue. Each step is that of kernel/common/gated.cuh, so the
+// bits are, too.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/common/gated.cuh"
+#include "kernel/ptx/sync.cuh"
+#include "kernel/sm90/cta.cuh"
+#include "kernel/sm90/epilogue.cuh"
+
+namespace nvfp4 {
+
+// Whether a tile's entry makes D of both sums where they are added, in registers.
+template <typename Tile>
+constexpr bool kGatesSums = Tile::kGated&& Tile::kPlain;
+
+// From a sum with a row of b to that with the same row of b2, where they lie in shared memory.
+template <typename Tile>
+constexpr uint32_t kHalvesApart = Tile::kColumnsOfD * 4;
+
+// What all rows of a thread's kColumns neighbouring columns share.
+template <typename Tile, uint32_t kColumns>
+struct GateTerms {
+  const Sm90Params& p;
+  const GateParams& gate;
+  uint32_t n;
+  GatedColumns of_b, of_b2;
+
+  // Beyond N the last column's terms are loaded, for sums that are not stored. An earlier grid may
+  // write what is loaded.
+  __device__ GateTerms(const Sm90Params& params, uint32_t first)
+      : p(params),
+        gate(gated_params(params).gate),
+        n(min(first, params.n - 1)),
+        of_b((ptx::griddepcontrol_wait(), params), params.alpha, params.epilogue.alpha_device,
+             params.epilogue.b_tensor_scale, n),
+        of_b2(params, gate.alpha2, gate.alpha2_device, gate.b2_tensor_scale, n) {}
+
+  __device__ void add_bias(const void* bias, uint32_t column, float& x) const {
+    const uint32_t at = min(n + column, p.n - 1);
+    x = __fadd_rn(x, load_element(bias, p.epilogue.bias_type, at, true));
+  }
+
+  // x and y: the sums with rows of b and of b2, kColumns of each row. D's elements are in x then.
+  // row(i): the i-th of the rows. None beyond M has factors, as its sums are not stored.
+  template <uint32_t kCount, typename Row>
+  __device__ void finish(uint32_t batch, const Row& row, float (&x)[kCount],
+                         float (&y)[kCount]) const {
+    const EpilogueParams& e = p.epilogue;
+    const float factor = decoding_scale<Tile>(p);
+    if (e.a_scale_per_row == 0) {
+      const float of_x = of_b.of_row(1), of_y = of_b2.of_row(1);
+#pragma unroll
+      for (uint32_t i = 0; i < kCount; ++i) {
+        x[i] = __fmul_rn(of_x, __fmul_rn(x[i], factor));
+        y[i] = __fmul_rn(of_y, __fmul_rn(y[i], factor));
+      }
+    } else {
+#pragma unroll
+      for (uint32_t i = 0; i < kCount; ++i) {
+        const uint32_t m = row(i / kColumns);
+        const float a_scale =
+            __uint_as_float(ptx::ld_global_b32_if(row_scale_at(p, batch, m), m < p.m));
+        x[i] = __fmul_rn(of_b.of_row(a_scale), __fmul_rn(x[i], factor));
+        y[i] = __fmul_rn(of_b2.of_row(a_scale), __fmul_rn(y[i], factor));
+      }
+    }
+    if (e.bias_type != kTypeNone) {
+#pragma unroll
+      for (uint32_t i = 0; i < kCount; ++i) {
+        add_bias(e.bias, i % kColumns, x[i]);
+        add_bias(gate.bias2, i % kColumns, y[i]);
+      }
+    }
+    multiply_gated(e.activation, gate, x, y);
+  }
+};
+
+// Four columns from n on of rows m, m + m_step, ..: the sums of b, in which D is then, and of b2.
+template <typename Tile, uint32_t kRows>
+__device__ void gate_fours(const Sm90Params& p, uint32_t batch, uint32_t n, uint32_t m,
+                           uint32_t m_step, float4 (&sums)[2][kRows]) {
+  float x[4 * kRows], y[4 * kRows];
+#pragma unroll
+  for (uint32_t i = 0; i < kRows; ++i) {
+    x[4 * i] = sums[0][i].x, y[4 * i] = sums[1][i].x;
+    x[4 * i + 1] = sums[0][i].y, y[4 * i + 1] = sums[1][i].y;
+    x[4 * i + 2] = sums[0][i].z, y[4 * i + 2] = sums[1][i].z;
+    x[4 * i + 3] = sums[0][i].w, y[4 * i + 3] = sums[1][i].w;
+  }
+  GateTerms<Tile, 4>(p, n).finish(
+      batch, [&](uint32_t i) { return m + i * m_step; }, x, y);
+#pragma unroll
+  for (uint32_t i = 0; i < kRows; ++i) {
+    sums[0][i] = make_float4(x[4 * i], x[4 * i + 1], x[4 * i + 2], x[4 * i + 3]);
+  }
+}
+
+// A warp's fragment as rows of D in shared memory, [token][column], with 16-byte columns XOR token
+// % 8, as put_rows has them; 32 tokens at a time. A lane has column g of eight. Registers have no
+// index, so branches select the sums; the code that follows exists once.
+template <typename Tile, uint32_t kSums>
+__device__ void put_gated_rows(const Sm90Params& p, const TileCoordinate& tile, uint32_t m_first,
+                               uint32_t at, uint32_t warp, uint32_t lane,
+                               const float (&sums)[kSums]) {
+  constexpr uint32_t kRowBytes = Tile::kColumnsOfD * 2, kAtOnce = 16;
+  static_assert(kSums % kAtOnce == 0 && kRowBytes == 128, "a row hits all banks");
+  const uint32_t columns = warp % Tile::kConsumersPerStage * Tile::kWarpColumns;
+  const GateTerms<Tile, 1> terms(p, tile.weight_tile * Tile::kColumnsOfD + columns + lane / 4);
+  // In four matrices of 8 columns x 8 tokens this lane gives the address of one token.
+  uint32_t to = at + lane * kRowBytes + (columns / 8 ^ lane % 8) * 16;
+#pragma unroll 1
+  for (uint32_t first = 0; first < kSums; first += kAtOnce, to += 2 * kAtOnce * kRowBytes) {
+    const uint32_t m = m_first + 2 * first + lane % 4 * 2;
+    if (m_first + 2 * first >= p.m) break;
+    float x[kAtOnce / 2], y[kAtOnce / 2];
+#pragma unroll
+    for (uint32_t from = 0; from < kSums; from += kAtOnce) {
+      if (from != first) continue;
+#pragma unroll
+      for (uint32_t i = 0; i < kAtOnce / 2; ++i) {
+        x[i] = sums[from + i / 2 * 4 + i % 2];
+        y[i] = sums[from + i / 2 * 4 + i % 2 + 2];
+      }
+    }
+    terms.finish(
+        tile.batch, [&](uint32_t i) { return m + i / 2 * 8 + i % 2; }, x, y);
+    const auto words = [&](uint32_t i) { return Epilogue90<Tile>::round(x[i], x[i + 1], p); };
+    ptx::stmatrix_x4_trans(to, {words(0), words(2), words(4), words(6)});
+  }
+}
+
+}  // namespace nvfp4
