@@ -77,6 +77,16 @@ struct GroupedOptions {
 // bytes; CSV to stdout. Returns the exit code.
 int time_grouped(const GroupedOptions& options);
 
+struct GatedOptions {
+  std::vector<std::string> shapes{"16x28672x8192", "128x28672x8192"};
+  int32_t a_type = NVFP4_TYPE_NONE;
+  int replays = 15;
+  std::string command;  // for the head of the CSV
+};
+// A gated product beside the product with the rows of b and b2, alone and with what follows it; CSV
+// to stdout. Returns the exit code.
+int time_gated(const GatedOptions& options);
+
 struct QuantizeOptions {
   std::vector<std::string> shapes;  // "ROWSxK"; empty: kShapes
   double values = 1e5;              // random ones of each type to compare with the host

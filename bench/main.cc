@@ -71,6 +71,16 @@ void add_clocks(CLI::App& app, bench::ClocksOptions& o) {
   clocks->add_flag("--pdl", o.pdl, "launch with NVFP4_PDL_ON_STATIC_WEIGHTS");
 }
 
+void add_gated(CLI::App& app, bench::GatedOptions& o) {
+  CLI::App* gated = app.add_subcommand(
+      "gated", "gate and up in one launch beside the product of both and its chain; CSV to stdout");
+  gated->add_option("--shape", o.shapes, "MxNxK, several")->delimiter(',');
+  gated->add_option("--a-type", o.a_type, "f16 or bf16: activations that are not quantized")
+      ->transform(CLI::Transformer(
+          std::map<std::string, int32_t>{{"f16", NVFP4_TYPE_F16}, {"bf16", NVFP4_TYPE_BF16}}));
+  gated->add_option("--replays", o.replays, "samples of a figure")->check(CLI::Range(3, 1000));
+}
+
 void add_scaled_d(CLI::App& app, bench::ScaledDOptions& o) {
   CLI::App* scaled_d = app.add_subcommand(
       "scaled-d", "D with scales beside D in bf16, without and with nvfp4_quantize; CSV to stdout");
@@ -125,6 +135,10 @@ int main(int argc, char** argv) {
   bench::GroupedOptions grouped_options;
   add_grouped(app, grouped_options);
   grouped_options.command = command_line(argc, argv);
+
+  bench::GatedOptions gated_options;
+  add_gated(app, gated_options);
+  gated_options.command = command_line(argc, argv);
   gpu_options.command = layer_options.command = clocks_options.command = quantize_options.command =
       command_line(argc, argv);
   try {
@@ -142,6 +156,8 @@ int main(int argc, char** argv) {
     if (app.got_subcommand("clocks")) return bench::time_clocks(clocks_options);
     if (app.got_subcommand("scaled-d")) return bench::time_scaled_d(scaled_d_options);
     if (app.got_subcommand("grouped")) return bench::time_grouped(grouped_options);
+
+    if (app.got_subcommand("gated")) return bench::time_gated(gated_options);
     if (app.got_subcommand("layer")) return bench::time_layers(layer_options);
     if (app.got_subcommand("quantize")) return bench::time_quantize(quantize_options);
     return bench::time_gpu(gpu_options);
