@@ -14,6 +14,7 @@
 #include "bench/figures.h"
 #include "bench/gpu_timer.h"
 #include "bench/head.h"
+#include "bench/yardsticks.h"
 #include "tools/harness/progress.h"
 
 namespace bench {
@@ -26,42 +27,33 @@ struct Layer {
   const char* name;
   int64_t experts, n, k;
 };
-// Of a GPU's experts, gate and up in one and down. DeepSeek-V3: 32 of 256; Qwen3-235B-A22B and
-// gpt-oss-120b: 64 of 128. Scales of a row of the last do not end at 16 bytes, so a loop of single
-// products takes it with tokens in 16 bits alone.
-constexpr Layer kLayers[] = {{"eight", 8, 4096, 7168},
-                             {"deepseek-v3 up", 32, 4096, 7168},
-                             {"deepseek-v3 down", 32, 7168, 2048},
-                             {"qwen3-235b up", 64, 3072, 4096},
-                             {"qwen3-235b down", 64, 4096, 1536},
-                             {"gpt-oss-120b up", 64, 5760, 2880},
-                             {"gpt-oss-120b down", 64, 2880, 2880}};
+#define EXPERTS(name, experts, n, k) {name, experts, n, k},
+constexpr Layer kLayers[] = {
+#include "bench/experts.def"
+};
 constexpr Layer kEmulated{"four", 4, 192, 512};
-
-bool has_loop(const Layer& layer, int32_t a_type) {
-  return a_type != NVFP4_TYPE_NONE || layer.k % 256 == 0;
-}
 
 // Rows of each group, of so many a group in the mean.
 enum class Routing { even, skewed, half_empty };
 constexpr const char* kRoutings[] = {"even", "skewed", "half-empty"};
 
+// Where the rows of each group end.
 std::vector<int32_t> ends_of(const Layer& layer, int64_t rows, Routing routing) {
   const int64_t all = layer.experts * rows;
+  // Skewed: the second has 60 % of all rows, the others share what is left.
+  const int64_t most = all * 6 / 10, others = layer.experts - 1;
   std::vector<int32_t> ends;
-  int64_t at = 0;
   for (int64_t i = 0; i < layer.experts; ++i) {
-    if (routing == Routing::even) at += rows;
-    if (routing == Routing::half_empty && i % 2 == 0) at += 2 * rows;
-    // One has 60 % of all rows, the others the rest alike.
-    if (routing == Routing::skewed) at += (i == 1 ? 6 : 4 / double(layer.experts - 1)) * all / 10;
-    ends.push_back(int32_t(at));
+    const int64_t before = i == 0 ? 1 : i;  // of the others, up to this group
+    int64_t end = (i + 1) * rows;
+    if (routing == Routing::half_empty) end = (i / 2 + 1) * 2 * rows;
+    if (routing == Routing::skewed) end = (i == 0 ? 0 : most) + (all - most) * before / others;
+    ends.push_back(int32_t(std::min(end, all)));
   }
-  ends.back() = int32_t(all);
   return ends;
 }
 
-// Bytes that no element repeats with the next group: scales stay below the NaN of UE4M3.
+// Random bytes. Scales are between 2^-2 and 1.75, far from the NaN of UE4M3.
 std::vector<uint8_t> random_bytes(size_t count, bool scales, uint64_t seed) {
   support::Random random(seed);
   std::vector<uint8_t> bytes(count);
@@ -102,8 +94,10 @@ class Experts {
     const bool halves = a_type != NVFP4_TYPE_NONE;
     a_ = std::make_unique<DeviceBuffer>(
         driver_, halves ? halves_of_one(rows_ * k) : random_bytes(size_t(rows_ * k / 2), false, 3));
-    a_scales_ =
-        std::make_unique<DeviceBuffer>(driver_, random_bytes(size_t(rows_ * k / 16), true, 4));
+    host_scales_ = random_bytes(size_t(rows_ * k / 16), true, 4);
+    a_scales_ = std::make_unique<DeviceBuffer>(driver_, host_scales_);
+    loop_scales_ = std::make_unique<DeviceBuffer>(
+        driver_, host_scales_.size() + kScaleAlignment * size_t(layer.experts));
     d_ = std::make_unique<DeviceBuffer>(driver_, size_t(rows_ * n * 2));
     ends_ = std::make_unique<DeviceBuffer>(driver_, size_t(layer.experts * 4));
     gemm = NVFP4_GEMM_DESC_INIT;
@@ -122,9 +116,13 @@ class Experts {
     grouped.rows = static_cast<const int32_t*>(ends_->pointer());
     grouped.rows_kind = NVFP4_ROWS_ENDS;
     grouped.rows_hint = int32_t(rows);
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, of_one = 0;
     check(nvfp4_grouped_workspace_bytes(&grouped, gpu.info.compute_capability(), &bytes));
-    workspace_ = std::make_unique<DeviceBuffer>(driver_, size_t(bytes + (64 << 20)));
+    nvfp4_gemm_desc one = gemm;  // of the loop's at most
+    one.l = 1;
+    check(nvfp4_gemm_workspace_bytes(&one, gpu.info.compute_capability(), &of_one));
+    workspace_ =
+        std::make_unique<DeviceBuffer>(driver_, size_t(std::max(bytes, of_one) + (64 << 20)));
     gemm.workspace = workspace_->pointer(), gemm.workspace_bytes = workspace_->bytes();
   }
   Experts(const Experts&) = delete;
@@ -137,6 +135,7 @@ class Experts {
     std::vector<uint8_t> bytes(ends.size() * 4);
     std::memcpy(bytes.data(), ends.data(), bytes.size());
     ends_->upload(bytes);
+    align_scales_for_loop();
   }
   void run(CUstream stream) const { check(nvfp4_grouped_run(&grouped, stream)); }
   // Group by group, as who has no grouped product does.
@@ -161,6 +160,8 @@ class Experts {
   void clear() { d_->upload(std::vector<uint8_t>(d_->bytes(), 0xFF)); }
 
  private:
+  static constexpr size_t kScaleAlignment = 16;
+
   static std::vector<uint8_t> halves_of_one(int64_t count) {
     support::Random random(3);
     std::vector<uint8_t> bytes(size_t(count) * 2);
@@ -168,6 +169,21 @@ class Experts {
       bytes[i] = uint8_t(random.below(256)), bytes[i + 1] = uint8_t(0x3B + random.below(2) * 0x80);
     }
     return bytes;
+  }
+  // A single product wants the scales of its first row at 16 bytes. A row of K = 2880 has 180, so
+  // the loop has the scales of each group from an aligned address.
+  void align_scales_for_loop() {
+    std::vector<uint8_t> bytes(loop_scales_->bytes());
+    size_t to = 0, from = 0;
+    group_scales_.clear();
+    for (const int32_t end : host_ends_) {
+      const size_t until = size_t(int64_t(end) * gemm.k / 16);
+      std::copy(&host_scales_[0] + from, &host_scales_[0] + until, &bytes[to]);
+      group_scales_.push_back(int64_t(to));
+      to = (to + until - from + kScaleAlignment - 1) / kScaleAlignment * kScaleAlignment;
+      from = until;
+    }
+    loop_scales_->upload(bytes);
   }
   nvfp4_status run_rows(int64_t group, int64_t begin, int64_t end, bool invariant,
                         CUstream stream) const {
@@ -178,7 +194,7 @@ class Experts {
     };
     g.m = end - begin, g.l = 1, g.batch_invariant = invariant;
     g.a = past(gemm.a, begin * gemm.k * (halves ? 4 : 1) / 2);
-    if (!halves) g.a_scales = past(gemm.a_scales, begin * gemm.k / 16);
+    if (!halves) g.a_scales = past(loop_scales_->pointer(), group_scales_[size_t(group)]);
     g.b = past(gemm.b, group * gemm.b_batch_stride / 2);
     g.b_scales = past(gemm.b_scales, group * gemm.b_scales_batch_stride_bytes);
     g.d = static_cast<uint8_t*>(gemm.d) + begin * gemm.n * 2;
@@ -188,7 +204,9 @@ class Experts {
   const Driver& driver_;
   int64_t rows_;
   std::vector<int32_t> host_ends_;
-  std::unique_ptr<DeviceBuffer> a_, a_scales_, b_, b_scales_, d_, ends_, workspace_;
+  std::vector<uint8_t> host_scales_;
+  std::vector<int64_t> group_scales_;  // where those of each group begin in loop_scales_
+  std::unique_ptr<DeviceBuffer> a_, a_scales_, loop_scales_, b_, b_scales_, d_, ends_, workspace_;
 };
 
 void verify(Experts& experts, const std::string& name) {
@@ -207,22 +225,16 @@ struct Figures {
 
 // Each in turn; weights cold.
 Figures time_routing(GpuTimer& timer, std::vector<std::unique_ptr<Experts>>& sets, int64_t rows,
-                     bool loop, bool single, int replays) {
+                     bool single, int replays) {
   const auto of = [&](int i) -> const Experts& { return *sets[size_t(i) % sets.size()]; };
   const int calls = int(sets.size()) * std::max(1, 4 / int(sets.size()));
-  std::vector<Series> series{{[&](int i, CUstream stream) { of(i).run(stream); }, calls}};
-  if (loop) {
-    series.push_back({[&](int i, CUstream stream) { of(i).loop(false, stream); }, calls});
-  }
+  std::vector<Series> series{{[&](int i, CUstream stream) { of(i).run(stream); }, calls},
+                             {[&](int i, CUstream stream) { of(i).loop(false, stream); }, calls}};
   if (single) {
     series.push_back({[&](int i, CUstream stream) { of(i).single(rows, stream); }, calls});
   }
   const auto times = timer.interleaved(series, replays);
-  Figures figures;
-  figures.grouped = median(times[0]);
-  if (loop) figures.loop = median(times[1]);
-  if (single) figures.single = median(times.back());
-  return figures;
+  return {median(times[0]), median(times[1]), single ? median(times[2]) : 0};
 }
 
 double bytes_of_weights(const Layer& layer, const std::vector<int32_t>& ends) {
@@ -231,27 +243,38 @@ double bytes_of_weights(const Layer& layer, const std::vector<int32_t>& ends) {
   return double(with_rows * layer.n * layer.k) * kQuantizedBytes;
 }
 
-void time_layer(const Gpu& gpu, GpuTimer& timer, const Layer& layer, int64_t rows,
-                const GroupedOptions& options) {
+// What the run's GPU reads, and how long it takes for an empty node of a graph.
+struct Measured {
+  double bytes_per_us, node_us;
+};
+
+void print_row(const Layer& layer, int64_t rows, Routing routing, const Figures& us,
+               const Measured& by, const std::vector<int32_t>& ends) {
+  const double reading = bytes_of_weights(layer, ends) / by.bytes_per_us;
+  std::printf("%s,%lld,%lld,%lld,%lld,%s,%.2f,%.2f,", layer.name, (long long)layer.experts,
+              (long long)layer.n, (long long)layer.k, (long long)rows, kRoutings[int(routing)],
+              us.grouped, us.loop);
+  if (us.single > 0) std::printf("%.2f", us.single);
+  std::printf(",%.3f,%.2f,%.2f\n", us.loop / us.grouped, reading,
+              by.node_us + 3 + reading / 0.85);
+  std::fflush(stdout);
+}
+
+void time_layer(const Gpu& gpu, GpuTimer& timer, const Measured& by, const Layer& layer,
+                int64_t rows, const GroupedOptions& options) {
   support::progress(layer.name + formatted(": %lld rows a group", (long long)rows));
   const double bytes = double(layer.experts * layer.n * layer.k) * kQuantizedBytes;
   std::vector<std::unique_ptr<Experts>> sets;
   const int count = std::min(8, cold_copies(bytes, gpu.l2_bytes));
   for (int i = 0; i < count; ++i)
     sets.push_back(std::make_unique<Experts>(gpu, layer, rows, options.a_type));
-  const bool loop = has_loop(layer, options.a_type);
   for (const Routing routing : {Routing::even, Routing::skewed, Routing::half_empty}) {
-    const char* const name = kRoutings[int(routing)];
     const std::vector<int32_t> ends = ends_of(layer, rows, routing);
     for (const auto& set : sets) set->divide(ends);
-    if (loop) verify(*sets[0], std::string(layer.name) + ", " + name);
+    verify(*sets[0], std::string(layer.name) + ", " + kRoutings[int(routing)]);
     const bool single = routing == Routing::even && layer.n % 128 == 0;
-    const Figures us = time_routing(timer, sets, rows, loop, single, options.replays);
-    std::printf("%s,%lld,%lld,%lld,%lld,%s,%.2f,%.2f,%.2f,%.2f,%.2f\n", layer.name,
-                (long long)layer.experts, (long long)layer.n, (long long)layer.k, (long long)rows,
-                name, us.grouped, us.loop, us.single, us.loop / us.grouped,
-                bytes_of_weights(layer, ends) / us.grouped / 1e6);
-    std::fflush(stdout);
+    print_row(layer, rows, routing, time_routing(timer, sets, rows, single, options.replays), by,
+              ends);
   }
 }
 
@@ -274,19 +297,32 @@ int time_grouped(const GroupedOptions& options) {
   const Gpu gpu(driver);
   if (gpu.info.emulated()) return verify_in_emulator(gpu, options.a_type), 0;
   GpuTimer timer(driver);
+  const Measured by{read_bytes_per_us(driver, timer, gpu.info.sms), empty_node_us(driver, timer)};
+  int version = 0;
+  driver.check(driver.cuDriverGetVersion(&version), "cuDriverGetVersion");
+  const Head head{
+      {"date", today()},
+      {"command", options.command},
+      {"device", formatted("%s, %d SMs", gpu.info.name.c_str(), gpu.info.sms)},
+      {"driver", driver_release() + formatted("CUDA %d.%d", version / 1000, version % 1000 / 10)},
+      {"library", nvfp4_build_info()},
+      {"build", build_id()},
+      {"reading", formatted("%.2f TB/s", by.bytes_per_us / 1e6)},
+      {"node", formatted("%.2f us for an empty kernel in a graph", by.node_us)},
+      {"skewed", "one expert has 60 % of the rows"},
+      {"single_us", "one product of all weights, with the rows of one group"},
+      {"read_us", "to read the weights of the experts that have rows"},
+      {"goal_us", "node + 3 us + read_us / 0.85: the goal up to 4 rows of each group"},
+  };
   std::printf(
-      "# Microseconds by graph replay, cold, median of %d; replays of the three take turns.\n"
-      "# single_us: one product of all weights, with the rows of one group\n"
-      "# date      %s\n# command   %s\n# device    %s, %d SMs\n# library   %s\n",
-      options.replays, today().c_str(), options.command.c_str(), gpu.info.name.c_str(),
-      gpu.info.sms, nvfp4_build_info());
-  std::printf(
+      "# Microseconds by graph replay, weights cold, median of %d replays that take turns.\n%s"
       "layer,experts,n,k,rows_a_group,routing,grouped_us,loop_us,single_us,loop_over_grouped,"
-      "weights_tb_s\n");
+      "read_us,goal_us\n",
+      options.replays, as_comments(head).c_str());
   for (const Layer& layer : kLayers) {
     const bool named = std::string(layer.name).find(options.layer) != std::string::npos;
     for (const int64_t rows : options.rows) {
-      if (named) time_layer(gpu, timer, layer, rows, options);
+      if (named) time_layer(gpu, timer, by, layer, rows, options);
     }
   }
   support::progress_done();

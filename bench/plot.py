@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """plot.py RESULT.csv... RESULT.svg: microseconds over M for each (N, K) of `nvfp4_bench gpu`; of a
 table of many layers how many times as fast as others, cuBLASLt at its best among them, and the
-share of the yardstick. With several tables the head of the first names the machine."""
+share of the yardstick; of `nvfp4_bench grouped` how many times as fast as a loop of products, and
+the share of what reading the experts' weights takes. With several tables the head of the first names the machine."""
 import csv
 import sys
 
@@ -100,6 +101,45 @@ def draw_layers(figure, rows):
         axes.legend(fontsize=8)
 
 
+# How rows are divided among experts, and in which colour.
+ROUTINGS = {"even": "C0", "skewed": "C1", "half-empty": "C2"}
+
+
+def grouped_points(rows, layer, routing, of, to):
+    """[(rows of a group, of / to)] of a layer."""
+    return [(int(row["rows_a_group"]), float(row[of]) / float(row[to])) for row in rows
+            if (row["layer"], row["routing"]) == (layer, routing)]
+
+
+def draw_grouped(figure, rows):
+    """Grouped products in a column for each layer: above how many times as fast as a loop, below
+    the share of the time that reading the weights of experts with rows takes."""
+    layers = list(dict.fromkeys(row["layer"] for row in rows))
+    axes = figure.subplots(2, len(layers), sharex=True, sharey="row", squeeze=False)
+    for column, layer in enumerate(layers):
+        speed, share = axes[0][column], axes[1][column]
+        for routing, colour in ROUTINGS.items():
+            for axis, of, to in ((speed, "loop_us", "grouped_us"), (share, "read_us", "grouped_us")):
+                points = grouped_points(rows, layer, routing, of, to)
+                if points:
+                    axis.plot(*zip(*points), "o-", color=colour, label=routing, markersize=4)
+        shape = next(row for row in rows if row["layer"] == layer)
+        speed.set_title(f"{layer}\n{shape['experts']} x {shape['n']} x {shape['k']}", fontsize=8)
+        speed.axhline(1.3, color="black", linewidth=1, linestyle=":")
+        share.axhline(0.85, color="black", linewidth=1, linestyle=":")
+        speed.set(yscale="log")
+        share.set(ylim=(0, 1.05), xscale="log", xlabel="rows a group")
+        ticks = sorted({int(row["rows_a_group"]) for row in rows})
+        share.set_xticks(ticks, [str(m) for m in ticks])
+        for axis in (speed, share):
+            axis.minorticks_off()
+            axis.grid(True, alpha=0.3)
+    axes[0][0].set_yticks([1, 1.3, 2, 4, 8, 16, 32], ["1", "1.3", "2", "4", "8", "16", "32"])
+    axes[0][0].set_ylabel("times as fast as a loop")
+    axes[1][0].set_ylabel("time to read weights / time")
+    axes[0][0].legend(fontsize=7)
+
+
 def backend():
     try:
         import matplotlib
@@ -131,7 +171,12 @@ def main(*paths):
     head, rows = tables[0][0], [row for _, table in tables for row in table]
     pairs = sorted({(int(row["n"]), int(row["k"])) for row in rows}, key=lambda p: -p[0] * p[1])
     machine = f"{head.get('device', '?').split(',')[0]}, {head.get('date', '?')}"
-    if len(pairs) > MOST_PAIRS:
+    if "grouped_us" in rows[0]:
+        figure = plt.figure(figsize=(1 + 1.5 * len({row["layer"] for row in rows}), 5))
+        draw_grouped(figure, rows)
+        figure.suptitle(f"{machine}: experts in one launch; weights cold, graph replay, median; "
+                        "dotted: the goals", fontsize=10)
+    elif len(pairs) > MOST_PAIRS:
         figure = plt.figure(figsize=(11, 4.2))
         draw_layers(figure, rows)
         figure.suptitle(f"{machine}: {len(pairs)} layers of public models, the median and the "
