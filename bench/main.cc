@@ -135,7 +135,6 @@ int main(int argc, char** argv) {
   bench::GroupedOptions grouped_options;
   add_grouped(app, grouped_options);
   grouped_options.command = command_line(argc, argv);
-
   bench::GatedOptions gated_options;
   add_gated(app, gated_options);
   gated_options.command = command_line(argc, argv);
