@@ -89,7 +89,8 @@ case $1 in *_$BAD.py) exit 1 ;; esac
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stdout.split("\n"), [
             *(f"{self.build}: tools/python/test/test_python_{part}.py -v"
-              for part in ("torch", "door_torch", "gradients", "dialects", "nn", "parallel")),
+              for part in ("torch", "door_torch", "gated", "grouped", "gradients", "dialects", "nn",
+                           "parallel")),
             "failed: nn", ""])
         done = self.run_script("python", TORCH_PYTHON=python, BAD="none")
         self.assertEqual((done.returncode, done.stdout.split("\n")[-2]), (0, "failed: nothing"))

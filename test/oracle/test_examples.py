@@ -92,6 +92,13 @@ class Examples(unittest.TestCase):
                         f"import sys; sys.path.insert(0, {PYTHON!r})\n{large}",
                         arguments=())
 
+    def test_moe(self):
+        program = [sys.executable, os.path.join(PYTHON, "moe.py"), "--tokens", "8", "--hidden",
+                   "64", "--inner", "64"]
+        self.assertRegex(self.succeeds(*program), "on the CPU: 8 tokens.* of the bound")
+        if importlib.util.find_spec("torch"):
+            self.assertRegex(self.succeeds(*program, "--torch"), "torch on c.* of the bound")
+
     def test_transformer(self):
         program = [sys.executable, os.path.join(PYTHON, "transformer.py")]
         tiny = ["--layers", "1", "--hidden", "128", "--inner", "256", "--prompt", "8",

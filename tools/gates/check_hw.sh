@@ -113,7 +113,7 @@ case $part in
     "$python" -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null ||
       die "$python has no torch that finds a GPU; TORCH_PYTHON names another"
     bad=
-    for tests in torch door_torch gradients dialects nn parallel; do
+    for tests in torch door_torch gated grouped gradients dialects nn parallel; do
       NVFP4_BUILD=$build "$python" "tools/python/test/test_python_$tests.py" -v || bad="$bad $tests"
     done
     echo "failed:${bad:- nothing}"

@@ -110,6 +110,10 @@ class Numpy:
         return dtype == "uint8"
 
     @staticmethod
+    def is_int32(dtype):
+        return _np().dtype(dtype).name == "int32"
+
+    @staticmethod
     def dtype(number):
         if number == BF16:
             try:
@@ -281,6 +285,10 @@ class Torch:
     @staticmethod
     def is_bytes(dtype):
         return dtype == _torch().uint8
+
+    @staticmethod
+    def is_int32(dtype):
+        return dtype == _torch().int32
 
     @staticmethod
     def dtype(number):

@@ -9,6 +9,7 @@ from nvfp4gemm._eager import mm as _mm, quantize as _quantize
 from nvfp4gemm._gemm import Gate
 from nvfp4gemm._matrix import row_bytes, scale_bytes  # noqa: F401, for checkpoints
 from nvfp4gemm._packed import Packed
+from nvfp4gemm._stack import Stack, product, stack  # noqa: F401, for the package
 
 
 def quantize(x, tensor_scale=None, *, scale_layout="128x4", format="nvfp4"):
@@ -204,3 +205,33 @@ def _tokens(x, weight, weights, out_dtype, out, quantize_input, scale_layout="12
         scale = "rows" if scales[0] is None and scale_layout == "128x4" else scales[0]
     leading = x.shape[:-1] if out is None and x.ndim != 2 else None
     return quantize(x, scale, scale_layout=scale_layout, format=weight.format), out_dtype, leading
+
+
+def grouped_linear(x, ends, weights, bias=None, *, activation=None, alpha=1.0, out_dtype=None,
+                   out=None, quantize_input=False, launch=None, rows_hint=0):
+    """act(alpha * x * w^T + bias) in one launch, where w is the matrix of a row's group: what the
+    experts of a layer compute. On 9.0, 10.x and the CPU.
+
+    x         the rows of all groups, one group after the other: float16 or bfloat16 [..., k], or a
+              Packed with one tensor scale, and on a GPU with linear scales
+    ends      int32 [groups], on x's device, where nothing reads it on the host: group g has rows
+              ends[g - 1] to ends[g]. They do not fall, and the last is at most the rows of x; what
+              is beyond is cut, and rows of no group are not written: in a result that the call
+              makes they hold anything
+    weights   a Stack, of groups of [n, k]
+    bias      [n], of all groups
+    rows_hint how many rows a usual group has; it changes the speed alone
+    quantize_input
+              as linear() has it, but with one tensor scale for all rows
+
+    A row has the bits of mm(its group's rows, w, batch_invariant=True). Arrays are used, copied and
+    refused as by mm(). There are no gradients, and under torch.compile it raises; torch.autocast
+    changes nothing.
+    """
+    if not isinstance(weights, Stack):
+        raise TypeError(f"weights is {type(weights).__name__}; expected a Stack, as stack() makes it")
+    arrays = weights.door("weights").arrays
+    _no_operator(arrays, "grouped_linear", ("x", x), ("bias", bias))
+    x, out_dtype, leading = _tokens(x, weights, (weights,), out_dtype, out, quantize_input, "linear")
+    d = product(x, ends, weights, out_dtype, bias, activation, alpha, out, launch, rows_hint)
+    return d if leading is None else d.reshape(*leading, d.shape[1])

@@ -13,6 +13,7 @@ from nvfp4gemm import abi
 from nvfp4gemm._arrays import Torch
 from nvfp4gemm._gemm import codes_ld, describe
 from nvfp4gemm._matrix import Matrix, constant_and_tensor, layout_number, row_bytes, scale_bytes
+from nvfp4gemm._stack import describe_grouped
 
 _MOST_PLANS = 4096  # then the oldest goes; a plan is about a kilobyte
 _TORCH = {number: Torch.dtype(number) for number in (abi.F16, abi.BF16, abi.F32)}
@@ -69,7 +70,10 @@ def _enter(device):
 
 def _make_plan(key, device, arguments):
     major, minor = torch.cuda.get_device_capability(device)
-    plan = _Plan(describe(Torch, *arguments), 10 * major + minor)
+    return _keep(key, _Plan(describe(Torch, *arguments), 10 * major + minor))
+
+
+def _keep(key, plan):
     while len(_plans) >= _MOST_PLANS:
         _plans.pop(next(iter(_plans)), None)
     _plans[key] = plan
@@ -145,6 +149,46 @@ def mm(a, b, m, number, bias, activation, c, alpha, beta, d, order, batch_invari
     if status:
         raise abi.Error(status)
     return d
+
+
+class _GroupedPlan(_Plan):
+    """Of a description of all groups, which is read when the plan is made."""
+
+    def __init__(self, desc, rows_hint, rows):
+        grouped = abi.GroupedDescFields(gemm=abi.addressof(desc), rows=rows,
+                                        rows_kind=abi.ROWS_ENDS, rows_hint=rows_hint)
+        self.workspace_bytes = 0  # a grouped product needs none
+        self.handle = abi.c_void_p()
+        abi.check(abi.lib.nvfp4_grouped_plan_create(grouped, self.handle))
+
+
+def grouped(operands, ends, rows_hint):
+    """Into d of operands, which are describe()'s."""
+    a, b, d, order, bias, activation, _, alpha, _, _, launch = operands
+    index = b.codes.get_device()
+    if not _enter(index):
+        with torch.cuda.device(index):
+            return grouped(operands, ends, rows_hint)
+    packed = isinstance(a, Matrix)
+    at_a, at_b = packed and a.places(Torch), b.places(Torch)
+    if b.moved_to(at_b) or packed and a.moved_to(at_a):
+        return grouped((a.current() if packed else a, b.current(), *operands[2:]), ends, rows_hint)
+    key = ("grouped", b.groups, _signature(a) if packed else (a.shape, *_of(a)), _signature(b),
+           _of(d), order, _of(bias), activation, alpha, launch, rows_hint)
+    plan = _plans.get(key)
+    if plan is None:
+        plan = _keep(key, _GroupedPlan(describe_grouped(Torch, b, operands), rows_hint,
+                                       ends.data_ptr()))
+    to = abi.GemmAddressesFields.from_buffer_copy(_no_addresses)
+    if packed:
+        to.a, to.a_scales, to.a_tensor_scale = at_a
+    else:
+        to.a = a.data_ptr()
+    to.b, to.b_scales, to.b_tensor_scale = at_b
+    to.d, to.rows = d.data_ptr(), ends.data_ptr()
+    if bias is not None:
+        to.bias = bias.data_ptr()
+    abi.check(abi.lib.nvfp4_gemm_plan_run(plan.handle, to, _stream_of(index)))
 
 
 class _Quantizer:

@@ -236,6 +236,21 @@ class Door:
             flat = self.arrays.copy(flat)
         return flat
 
+    def counts(self, x, what, n):
+        """int32 [n], one after the other."""
+        x = self.array(x, what)
+        if not self.arrays.is_int32(x.dtype):
+            raise TypeError(f"{what} is of {x.dtype}, expected int32")
+        if tuple(x.shape) != (n,):
+            raise ValueError(f"{what} is {tuple(x.shape)}, expected ({n},)")
+        if n > 1 and self.arrays.strides(x)[0] != 1 or not self._aligned(x, 4):
+            x = self.arrays.copy(x)
+        return x
+
+    def bytes(self, x, what):
+        """uint8 of any shape and strides, which are the caller's to look at."""
+        return self._bytes(x, what)
+
     def _bytes(self, x, what):
         x = self.array(x, what)
         if not self.arrays.is_bytes(x.dtype):

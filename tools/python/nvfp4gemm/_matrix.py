@@ -24,8 +24,8 @@ class Matrix:
                 raise ValueError(f"k = {k} is not a multiple of {block}")
             door = Door(codes, "codes")
             codes = door.codes(codes, "codes", rows, k)
-            scales = door.scales(scales, "scales", scale_bytes(rows, k, scale_layout, format),
-                                 f"{scale_layout} ones of [{rows}, {k}]")
+            scales = door.scales(scales, "scales", self._bytes_of_scales(
+                rows, k, scale_layout, format), f"{scale_layout} ones of [{rows}, {k}]")
             tensor_scale = door.scale(tensor_scale, "tensor_scale", rows)
             if format != "nvfp4" and not (type(tensor_scale) is float and tensor_scale == 1):
                 raise ValueError(f"tensor_scale is {tensor_scale}; {format} has none, its scales "
@@ -33,6 +33,9 @@ class Matrix:
         self._hold(codes, scales, rows, k, tensor_scale, scale_layout, format)
         if not traced:
             self._places = self.places(door.arrays)
+
+    def _bytes_of_scales(self, rows, k, scale_layout, format):
+        return scale_bytes(rows, k, scale_layout, format)
 
     @classmethod
     def of_own(cls, arrays, *parts):

@@ -14,7 +14,7 @@ import ctypes
 import operator
 import os
 from ctypes import (POINTER, c_char_p, c_double, c_float, c_int32, c_int64, c_size_t, c_uint64,
-                    c_void_p)
+                    c_void_p, addressof)
 
 F16, BF16, F32, NVFP4, MXFP4, E2M1_UE8M0 = 1, 2, 3, 4, 5, 6
 FORMATS = {"nvfp4": 0, "mxfp4": 1, "e2m1_ue8m0": 2}
@@ -26,6 +26,7 @@ SCALARS_HOST, SCALARS_DEVICE = 0, 1
 SCALE_BY_VALUE, SCALE_ON_DEVICE, SCALE_BY_AMAX = 0, 1, 2
 SCALE_BY_ROW_AMAX, SCALES_OF_ROWS = 3, 4
 SCALE_COLUMNS = 64  # desc.b_tensor_scale_columns is a multiple of it
+ROWS_ENDS, ROWS_COUNTS = 1, 2
 OVERLAP, NOT_SUPPORTED, UNSUPPORTED_ARCH = 25, 28, 44
 
 

@@ -65,6 +65,9 @@ class Operands:
         self.codes = bytes_(7, N, K // 2)
         self.b128 = nvfp4gemm.quantize(floats(10, 128, K))
         self.pa, self.pb = self.packed(self.a), self.packed(self.b)
+        self.ends = np.array([2, M], np.int32)
+        self.two_codes = bytes_(12, 2, N, K // 2)
+        self.two_scales = np.concatenate([self.b.scales, self.b.scales])
         self.pb2 = self.packed(nvfp4gemm.quantize(floats(11, N, K)))
 
     def packed(self, p, **given):
@@ -73,6 +76,12 @@ class Operands:
         arrays = {name: self.of(own[name]) for name in own if name not in given}
         return nvfp4gemm.Packed(**{"rows": p.rows, "k": p.k, "tensor_scale": p.tensor_scale,
                                    **arrays, **given})
+
+    def stack(self, **given):
+        """The same matrix and one more, as two groups."""
+        own = {"codes": self.two_codes, "scales": self.two_scales}
+        arrays = {name: self.of(own[name]) for name in own if name not in given}
+        return nvfp4gemm.Stack(**{"groups": 2, "rows": N, "k": K, **arrays, **given})
 
     def products(self, p, **given):
         """With p's parts replaced by those that are given."""
@@ -108,6 +117,13 @@ def read_by_calls(o):
                    lambda v: (gated(o.pa, o.pb, o.pb2, v, o.of(o.bias)),))
     yield Argument("gated_linear", "up_bias", o.bias,
                    lambda v: (gated(o.pa, o.pb, o.pb2, o.of(o.bias), v),))
+    grouped, into = nvfp4gemm.grouped_linear, np.zeros((M, N), np.float32)
+    yield Argument("grouped_linear", "x", o.x, lambda v: (grouped(v, o.of(o.ends), o.stack()),),
+                   equal=FREE)
+    yield Argument("grouped_linear", "ends", o.ends, lambda v: (
+        grouped(o.of(o.x), v, o.stack(), out=o.of(into)),))
+    yield Argument("grouped_linear", "bias", o.bias, lambda v: (
+        grouped(o.of(o.x), o.of(o.ends), o.stack(), v),))
     yield Argument("mm", "bias", o.bias, lambda v: (mm(o.pa, o.pb, bias=v),))
     yield Argument("linear", "bias", o.bias, lambda v: (linear(o.of(o.x), o.pb, v),))
     for c in (o.c, o.c.reshape(2, 3, N)):
@@ -129,6 +145,8 @@ def written_by_calls(o):
             o.of(o.x), o.pb, out=v, quantize_input=True)), WRITTEN, raises=raises)
     yield Argument("gated_linear", "out", square, into(
         lambda v: nvfp4gemm.gated_linear(o.pa, o.pb, o.pb2, out=v)), WRITTEN)
+    yield Argument("grouped_linear", "out", square, into(
+        lambda v: nvfp4gemm.grouped_linear(o.of(o.x), o.of(o.ends), o.stack(), out=v)), WRITTEN)
     yield Argument("linear", "out", square,
                    into(lambda v: nvfp4gemm.linear(o.of(o.x), o.pb, out=v)), WRITTEN)
 
@@ -149,6 +167,14 @@ def parts_of_packed(o):
                    np.array([0.25, 1], np.float32),
                    lambda v: o.products(o.b128, tensor_scale=v),
                    equal=("no dimension", "a scalar of NumPy"))
+    for name, values in (("codes", o.two_codes), ("scales", o.two_scales)):
+        yield Argument("Stack", name, values, lambda v, name=name: (nvfp4gemm.grouped_linear(
+            o.of(o.x), o.of(o.ends), o.stack(**{name: v})),),
+            equal=("one element too many",) if name == "codes" else ())
+    yield Argument("Stack", "tensor_scale", np.array(0.25, np.float32),
+                   lambda v: (nvfp4gemm.grouped_linear(o.of(o.x), o.of(o.ends),
+                                                       o.stack(tensor_scale=v)),),
+                   equal=("a list",))
     yield Argument("Packed, linear scales", "scales", o.linear_scales.reshape(N, K // 16),
                    lambda v: o.products(o.b, scales=v, scale_layout="linear"))
 

@@ -17,6 +17,7 @@ _TYPES = {f"torch.{name}": np.dtype(name) for name in (
 _BY_NUMPY = {dtype: name for name, dtype in _TYPES.items()}
 strided, sparse_coo, contiguous_format = "torch.strided", "torch.sparse_coo", "contiguous"
 float16, float32, float64, uint8 = "torch.float16", "torch.float32", "torch.float64", "torch.uint8"
+int32 = "torch.int32"
 bfloat16 = "torch.bfloat16"  # a name: NumPy has no such elements here
 _grad = [True]
 _driver = []

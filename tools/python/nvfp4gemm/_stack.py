@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: MIT
+"""Weights of several groups, as experts have them, and the products of all groups in one launch."""
+from nvfp4gemm import _optional, abi
+from nvfp4gemm._door import Door, number, size
+from nvfp4gemm._eager import result_type
+from nvfp4gemm._gemm import codes_ld, describe
+from nvfp4gemm._matrix import Matrix, scale_bytes
+
+
+class Stack(Matrix):
+    """`groups` matrices [rows, k] of one format and one tensor scale, one after the other.
+
+    codes         uint8 [groups, rows, k / 2 or more]
+    scales        uint8, groups times what one matrix has in `scale_layout`
+    tensor_scale  a float, or one float32 on the device of the codes, of all groups
+
+    Arrays are used, copied and refused as those of a Packed. stack() makes one of matrices.
+    """
+
+    def __init__(self, codes, scales, groups, rows, k, tensor_scale=1.0, scale_layout="128x4",
+                 format="nvfp4"):
+        groups, each = size(groups, "groups"), size(rows, "rows")
+        door = Door(codes, "codes")
+        codes = door.bytes(codes, "codes")
+        if codes.ndim != 3 or tuple(codes.shape[:2]) != (groups, each):
+            raise ValueError(f"codes are {tuple(codes.shape)}; expected ({groups}, {each}, k / 2)")
+        if getattr(tensor_scale, "ndim", 0) and tensor_scale.shape != (1,):
+            raise ValueError(f"tensor_scale is {tuple(tensor_scale.shape)}; all groups have one")
+        self._groups, self._each = groups, each
+        super().__init__(codes.reshape((groups * each, codes.shape[2])), scales, groups * each, k,
+                         tensor_scale, scale_layout, format)
+
+    groups = property(lambda self: self._groups)
+    rows_of_a_group = property(lambda self: self._each)
+    bytes_of_a_group = property(
+        lambda self: scale_bytes(self._each, self.k, self.scale_layout, self.format))
+
+    def _bytes_of_scales(self, rows, k, scale_layout, format):
+        return self._groups * scale_bytes(self._each, k, scale_layout, format)
+
+    def __reduce__(self):
+        codes = self._codes.reshape((self._groups, self._each, self._codes.shape[1]))
+        return type(self), (codes, self._scales, self._groups, self._each, self._k,
+                            self._tensor_scale, self._scale_layout, self._format)
+
+    def replace(self, **parts):
+        made, own = self.__reduce__()
+        names = ("codes", "scales", "groups", "rows", "k", "tensor_scale", "scale_layout", "format")
+        return made(**{**dict(zip(names, own)), **parts})
+
+
+def stack(matrices):
+    """A Stack of Packed that are alike: shape, format, layout of scales, tensor scale. Copies them.
+    Experts are quantized with one tensor_scale, or come from a checkpoint that has one for all."""
+    matrices = list(matrices)
+    if not matrices:
+        raise ValueError("matrices are none; a stack has one or more")
+    first = matrices[0]
+    arrays = first.door("matrices").arrays
+    for i, one in enumerate(matrices):
+        first.door("matrices").together(one.codes, f"matrix {i}")
+        for what in ("shape", "format", "scale_layout"):
+            if getattr(one, what) != getattr(first, what):
+                raise ValueError(f"matrix {i} has {what} {getattr(one, what)}, matrix 0 has "
+                                 f"{getattr(first, what)}")
+        if one.scale_rows or float(arrays.item(one.tensor_scale)) != float(
+                arrays.item(first.tensor_scale)):
+            raise ValueError(f"matrix {i} has another tensor_scale than matrix 0; a grouped product "
+                             "has one for all groups")
+    matrices = [one.current() for one in matrices]
+    codes = arrays.joined([one.codes[:, :first.k // 2] for one in matrices])
+    return Stack(codes.reshape((len(matrices), first.rows, first.k // 2)),
+                 arrays.joined([one.scales for one in matrices]), len(matrices), first.rows,
+                 first.k, first.tensor_scale, first.scale_layout, first.format)
+
+
+def describe_grouped(arrays, b, operands):
+    """The GemmDesc of all groups; operands are describe()'s."""
+    desc = describe(arrays, *operands)
+    desc.n, desc.l = b.rows_of_a_group, b.groups
+    desc.b_batch_stride = b.rows_of_a_group * codes_ld(arrays, b)
+    desc.b_scales_batch_stride_bytes = b.bytes_of_a_group
+    return desc
+
+
+def product(x, ends, b, out_dtype, bias, activation, alpha, out, launch, rows_hint):
+    """grouped_linear() of an x that needs no quantizing."""
+    door = b.door("weights")
+    if not door.gpu:
+        b = b.current()
+    arrays, n, leading = door.arrays, b.rows_of_a_group, None
+    if isinstance(x, Matrix):
+        if not door.gpu:
+            x = x.current()
+        door.together(x.codes, "x")
+        if x.format != b.format:
+            raise ValueError(f"x is in {x.format}, weights in {b.format}")
+        if x.scale_rows:
+            raise ValueError("x has several tensor scales; a grouped product takes one")
+    else:
+        given, x = x, door.matrix(x, "x", (abi.F16, abi.BF16), unit=16, ld_unit=8)
+        leading = given.shape[:-1] if given.ndim != 2 else None
+    m, k = x.shape
+    if k != b.k:
+        raise ValueError(f"x has k = {k}, weights have k = {b.k}")
+    alpha, rows_hint = number(alpha, "alpha"), size(rows_hint, "rows_hint")
+    ends = door.counts(ends, "ends", b.groups)
+    if bias is not None:
+        bias = door.vector(bias, "bias", n)
+    d, order = None, abi.ROW_MAJOR
+    if out is not None:
+        d, order = door.result(out, "out", m, n)
+    type_ = result_type(arrays, x, out_dtype, out)
+    if d is None:
+        d = arrays.empty((m, n), type_, b.codes)
+    operands = (x, b, d, order, bias, activation, None, alpha, 1.0, False, launch)
+    try:
+        if door.gpu:
+            _optional.device.grouped(operands, ends, rows_hint)
+        else:
+            desc = describe_grouped(arrays, b, operands)
+            abi.check(abi.lib.nvfp4_grouped_reference(abi.GroupedDescFields(
+                gemm=abi.addressof(desc), rows=arrays.address(ends), rows_kind=abi.ROWS_ENDS,
+                rows_hint=rows_hint)))
+    except abi.Error as error:
+        if out is not None and error.status == abi.OVERLAP:
+            raise ValueError(f"out shares memory with what is read: {error}") from None
+        raise
+    if out is not None:
+        arrays.written(out)
+        return out
+    return d if leading is None else d.reshape(*leading, n)
+

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: MIT
+"""grouped_linear beside a loop of products of one group each, bit for bit."""
+import copy
+import pickle
+import unittest
+
+import package  # noqa: F401
+import numpy as np
+
+import nvfp4gemm
+
+N, K = 40, 64
+# Groups without rows first, in the middle and last; one row; all rows in one.
+ENDS = ([0, 3, 3, 4, 9, 9], [9, 9, 9, 9, 9, 9], [1, 2, 3, 4, 5, 9])
+
+
+def floats(seed, *shape, dtype=np.float16):
+    return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32).astype(dtype)
+
+
+def of_one(x, ends, matrices, **options):
+    """By single products."""
+    begin, parts = 0, []
+    for end, weight in zip(ends, matrices):
+        rows = x.slice_rows(begin, end) if isinstance(x, nvfp4gemm.Packed) else x[begin:end]
+        parts.append(nvfp4gemm.mm(rows, weight, batch_invariant=True, **options))
+        begin = end
+    return np.concatenate(parts)
+
+
+class Grouped(unittest.TestCase):
+    def setUp(self):
+        self.x, self.bias = floats(1, 9, K), floats(2, N)
+
+    def matrices(self, format_="nvfp4"):
+        scale = 0.002 if format_ == "nvfp4" else None
+        return [nvfp4gemm.quantize(floats(seed, N, K), scale, format=format_)
+                for seed in range(3, 9)]
+
+    def test_rows_have_the_bits_of_their_group(self):
+        for format_ in ("nvfp4", "mxfp4"):
+            matrices = self.matrices(format_)
+            weights = nvfp4gemm.stack(matrices)
+            packed = nvfp4gemm.quantize(self.x, scale_layout="linear", format=format_)
+            for ends in ENDS:
+                for x in (self.x, packed):
+                    found = nvfp4gemm.grouped_linear(
+                        x, np.array(ends, np.int32), weights, self.bias, activation="silu",
+                        out_dtype=np.float32, alpha=0.5, rows_hint=2)
+                    np.testing.assert_array_equal(found, of_one(
+                        x, ends, matrices, bias=self.bias, activation="silu", alpha=0.5,
+                        out_dtype=np.float32))
+
+    def test_quantized_input_and_leading_dimensions(self):
+        weights, ends = nvfp4gemm.stack(self.matrices()), np.array(ENDS[0], np.int32)
+        packed = nvfp4gemm.quantize(self.x, scale_layout="linear")
+        expected = nvfp4gemm.grouped_linear(packed, ends, weights)
+        found = nvfp4gemm.grouped_linear(self.x.reshape(3, 3, K), ends, weights,
+                                         quantize_input=True)
+        np.testing.assert_array_equal(found, expected.reshape(3, 3, N))
+
+    def test_rows_of_no_group_stay(self):
+        weights = nvfp4gemm.stack(self.matrices())
+        for ends, written in (([1, 2, 3, 4, 5, 6], 6), ([3, 1, 1, 1, 1, 100], 9)):
+            out = np.full((9, N), 7, np.float32)
+            nvfp4gemm.grouped_linear(self.x, np.array(ends, np.int32), weights, out=out)
+            self.assertTrue((out[written:] == 7).all() and (out[:written] != 7).any(1).all())
+
+    def test_copies_of_a_stack(self):
+        weights, ends = nvfp4gemm.stack(self.matrices()), np.array(ENDS[0], np.int32)
+        expected = nvfp4gemm.grouped_linear(self.x, ends, weights)
+        for again in (copy.deepcopy(weights), pickle.loads(pickle.dumps(weights))):
+            self.assertEqual((again.groups, again.rows_of_a_group, again.k), (6, N, K))
+            np.testing.assert_array_equal(nvfp4gemm.grouped_linear(self.x, ends, again), expected)
+
+    def test_what_does_not_fit_is_said(self):
+        x, ends, matrices = self.x, np.array(ENDS[0], np.int32), self.matrices()
+        weights = nvfp4gemm.stack(matrices)
+        per_row = nvfp4gemm.quantize(x, "rows", scale_layout="linear")
+        zeros = np.zeros((2, N, K // 2), np.uint8)
+        for call, words in (
+                (lambda: nvfp4gemm.grouped_linear(x, ends, matrices[0]), "weights is Packed"),
+                (lambda: nvfp4gemm.grouped_linear(x, ends[:2], weights), "ends is .2,., expected"),
+                (lambda: nvfp4gemm.grouped_linear(x, ends.astype(np.int64), weights),
+                 "ends is of int64, expected int32"),
+                (lambda: nvfp4gemm.grouped_linear(x[:, :32], ends, weights), "x has k = 32"),
+                (lambda: nvfp4gemm.grouped_linear(per_row, ends, weights), "several tensor scales"),
+                (lambda: nvfp4gemm.stack([]), "matrices are none"),
+                (lambda: nvfp4gemm.stack([matrices[0], matrices[1].slice_rows(0, 8)]),
+                 "matrix 1 has shape"),
+                (lambda: nvfp4gemm.stack([matrices[0], matrices[1].replace(tensor_scale=0.5)]),
+                 "matrix 1 has another tensor_scale"),
+                (lambda: nvfp4gemm.Stack(zeros[0], zeros[0], 2, N, K), "codes are"),
+                (lambda: nvfp4gemm.Stack(zeros, np.zeros(512, np.uint8), 2, N, K),
+                 "scales are .512,., 512 bytes; expected 1024"),
+                (lambda: weights.replace(tensor_scale=np.ones(2, np.float32)),
+                 "tensor_scale is .2,.; all groups have one")):
+            with self.subTest(words), self.assertRaisesRegex(
+                    (TypeError, ValueError, nvfp4gemm.Error), words):
+                call()
+
+
+class OnTorch(unittest.TestCase):
+    def test_rows_have_the_bits_of_their_group(self):
+        try:
+            import torch
+        except ImportError as missing:
+            self.skipTest(str(missing))
+        import gpus
+        hopper = not gpus.why_not(torch, 1) and torch.cuda.get_device_capability() == (9, 0)
+        for device in ["cpu", "cuda"] if hopper else ["cpu"]:
+            x = torch.from_numpy(floats(1, 9, K)).to(device).bfloat16()
+            matrices = [nvfp4gemm.quantize(torch.from_numpy(floats(seed, N, K)).to(device), 0.002)
+                        for seed in range(3, 9)]
+            weights = nvfp4gemm.stack(matrices)
+            for a in (x, nvfp4gemm.quantize(x, scale_layout="linear")):
+                for ends in ENDS:
+                    there = torch.tensor(ends, dtype=torch.int32, device=device)
+                    found = nvfp4gemm.grouped_linear(a, there, weights)
+                    begin = 0
+                    for end, w in zip(ends, matrices):
+                        rows = a[begin:end] if a is x else a.slice_rows(begin, end)
+                        one = nvfp4gemm.mm(rows, w, found.dtype, batch_invariant=True)
+                        self.assertTrue(torch.equal(found[begin:end], one))
+                        begin = end
+            with self.assertRaisesRegex(ValueError, "x requires a gradient"):
+                nvfp4gemm.grouped_linear(x.clone().requires_grad_(), there, weights)
+
+
+if __name__ == "__main__":
+    unittest.main()
