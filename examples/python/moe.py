@@ -136,7 +136,7 @@ def grouped(kind, layer, x, rows, ends):
 def loop(kind, layer, x, rows, ends):
     begin, parts = 0, []
     for end, (gate, up), down in zip(kind.host(ends).tolist(), layer.halves, layer.down):
-        hidden = nvfp4gemm.gated_linear(x[rows[begin:end]], gate, up, batch_invariant=True)
+        hidden = nvfp4gemm.gated_linear(x[rows[begin:end]], gate, up)
         parts.append(nvfp4gemm.linear(hidden, down, batch_invariant=True))
         begin = end
     return kind.joined(parts)

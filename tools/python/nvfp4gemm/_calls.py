@@ -136,8 +136,8 @@ def linear(x, weight, bias=None, *, activation=None, out_dtype=None, out=None, q
 def _no_operator(arrays, name, *operands):
     """Raises where torch would need an operator of these calls: there is none yet."""
     if arrays.compiling():
-        raise ValueError(f"{name} is no operator of torch.compile yet; call it from a function that "
-                         "torch.compiler.disable wraps")
+        raise ValueError(f"{name} is no operator of torch.compile yet; call it from a function "
+                         "that torch.compiler.disable wraps")
     wanting = arrays.first_with_gradient(*(x for _, x in operands))
     if wanting is not None:
         raise ValueError(f"{operands[wanting][0]} requires a gradient, which {name} does not have; "
@@ -229,7 +229,7 @@ def grouped_linear(x, ends, weights, bias=None, *, activation=None, alpha=1.0, o
     changes nothing.
     """
     if not isinstance(weights, Stack):
-        raise TypeError(f"weights is {type(weights).__name__}; expected a Stack, as stack() makes it")
+        raise TypeError(f"weights is {type(weights).__name__}; expected a Stack, as stack() makes")
     arrays = weights.door("weights").arrays
     _no_operator(arrays, "grouped_linear", ("x", x), ("bias", bias))
     x, out_dtype, leading = _tokens(x, weights, (weights,), out_dtype, out, quantize_input, "linear")

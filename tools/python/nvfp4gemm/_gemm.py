@@ -15,7 +15,8 @@ def codes_ld(arrays, packed):
 
 
 class Gate(NamedTuple):
-    """What a gated product has besides: the second matrix, its bias, and the numbers of the gate."""
+    """What a gated product has besides: a second matrix, its bias, the numbers of the gate."""
+
     b2: Matrix
     bias2: object
     limit: float

@@ -65,8 +65,8 @@ def stack(matrices):
                                  f"{getattr(first, what)}")
         if one.scale_rows or float(arrays.item(one.tensor_scale)) != float(
                 arrays.item(first.tensor_scale)):
-            raise ValueError(f"matrix {i} has another tensor_scale than matrix 0; a grouped product "
-                             "has one for all groups")
+            raise ValueError(f"matrix {i} has another tensor_scale than matrix 0; a grouped "
+                             "product has one for all groups")
     matrices = [one.current() for one in matrices]
     codes = arrays.joined([one.codes[:, :first.k // 2] for one in matrices])
     return Stack(codes.reshape((len(matrices), first.rows, first.k // 2)),

@@ -164,8 +164,8 @@ def _split_packed(both, i, each):
     if each == n:
         return both.slice_rows(i * n, i * n + n)
     if both.scale_rows:
-        raise ValueError(f"both has a tensor scale for each {both.scale_rows} rows, which rows that "
-                         "alternate cannot keep")
+        raise ValueError(f"both has a tensor scale for each {both.scale_rows} rows, which rows "
+                         "that alternate cannot keep")
     linear = both.with_scales("linear")
     codes = _split_array(linear.codes, i, each)
     scales = _split_array(linear.scales.reshape((both.rows, both.k // both.block)), i, each)

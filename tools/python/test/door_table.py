@@ -112,18 +112,21 @@ def read_by_calls(o):
         yield Argument("linear, 4-bit x", "x|k", x,
                        lambda v: (linear(v, o.pb, quantize_input=True),), equal=FREE)
     gated = nvfp4gemm.gated_linear
-    yield Argument("gated_linear", "x", o.x, lambda v: (gated(v, o.pb, o.pb2),), equal=FREE)
+    yield Argument("gated_linear", "x", o.x, lambda v: (gated(v, o.pb, o.pb2),), equal=FREE,
+                   raises=("requires a gradient",))
     yield Argument("gated_linear", "gate_bias", o.bias,
-                   lambda v: (gated(o.pa, o.pb, o.pb2, v, o.of(o.bias)),))
+                   lambda v: (gated(o.pa, o.pb, o.pb2, v, o.of(o.bias)),),
+                   raises=("requires a gradient",))
     yield Argument("gated_linear", "up_bias", o.bias,
-                   lambda v: (gated(o.pa, o.pb, o.pb2, o.of(o.bias), v),))
+                   lambda v: (gated(o.pa, o.pb, o.pb2, o.of(o.bias), v),),
+                   raises=("requires a gradient",))
     grouped, into = nvfp4gemm.grouped_linear, np.zeros((M, N), np.float32)
     yield Argument("grouped_linear", "x", o.x, lambda v: (grouped(v, o.of(o.ends), o.stack()),),
-                   equal=FREE)
+                   equal=FREE, raises=("requires a gradient",))
     yield Argument("grouped_linear", "ends", o.ends, lambda v: (
         grouped(o.of(o.x), v, o.stack(), out=o.of(into)),))
     yield Argument("grouped_linear", "bias", o.bias, lambda v: (
-        grouped(o.of(o.x), o.of(o.ends), o.stack(), v),))
+        grouped(o.of(o.x), o.of(o.ends), o.stack(), v),), raises=("requires a gradient",))
     yield Argument("mm", "bias", o.bias, lambda v: (mm(o.pa, o.pb, bias=v),))
     yield Argument("linear", "bias", o.bias, lambda v: (linear(o.of(o.x), o.pb, v),))
     for c in (o.c, o.c.reshape(2, 3, N)):

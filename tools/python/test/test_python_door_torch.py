@@ -87,7 +87,8 @@ def makers(device):
         return torch.nested.nested_tensor(list(fresh(values))) if values.ndim > 1 else None
 
     return {
-        "requires a gradient": floats(lambda v: fresh(v).requires_grad_()),
+        "requires a gradient": lambda v: (
+            fresh(v).requires_grad_() if v.dtype.kind == "f" else None),
         "a parameter": lambda v: torch.nn.Parameter(fresh(v), requires_grad=False),
         "made in inference mode": inferred,
         "a negation is pending": floats(lambda v: torch._neg_view(fresh(-v))),
@@ -194,9 +195,9 @@ class CompiledOnTheCpu(Otherwise, unittest.TestCase):
         codes, scales = o.pb.codes.to("meta"), o.pb.scales.to("meta")
         a = torch.empty(3, door_table.K, dtype=torch.float16, device="meta")
         nvfp4gemm._optional.ops  # imports them
-        y = torch.ops.nvfp4gemm.mm(a, None, None, 1.0, "", codes, scales, None, 1.0, "128x4",
-                                   door_table.K, None, None, None, None, 1.0, 1.0, False, None,
-                                   None)
+        y = torch.ops.nvfp4gemm.mm(a, None, None, 1.0, "", "", codes, scales, None, 1.0, "128x4",
+                                   "nvfp4", door_table.K, None, None, None, None, 1.0, 1.0, False,
+                                   None, None)
         self.assertEqual((y.device.type, tuple(y.shape)), ("meta", (3, door_table.N)))
 
     def through(self, call, array):
