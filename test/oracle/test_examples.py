@@ -92,6 +92,13 @@ class Examples(unittest.TestCase):
                         f"import sys; sys.path.insert(0, {PYTHON!r})\n{large}",
                         arguments=())
 
+    def test_gpt_oss(self):
+        program = [sys.executable, os.path.join(PYTHON, "gpt_oss.py"), "--experts", "1"]
+        for device, capability, word in (("H200", "9.0", "bfloat16"), ("B200", "10.0", "MXFP4")):
+            said = self.succeeds(*program, EMU_DEVICE=device)
+            self.assertIn(f"compute capability {capability}, tokens {word}", said)
+        self.without_a_gpu(*program, word="device: skipped, no CUDA driver here")
+
     def test_moe(self):
         program = [sys.executable, os.path.join(PYTHON, "moe.py"), "--tokens", "8", "--hidden",
                    "64", "--inner", "64"]
