@@ -232,6 +232,7 @@ def grouped_linear(x, ends, weights, bias=None, *, activation=None, alpha=1.0, o
         raise TypeError(f"weights is {type(weights).__name__}; expected a Stack, as stack() makes")
     arrays = weights.door("weights").arrays
     _no_operator(arrays, "grouped_linear", ("x", x), ("bias", bias))
-    x, out_dtype, leading = _tokens(x, weights, (weights,), out_dtype, out, quantize_input, "linear")
+    x, out_dtype, leading = _tokens(x, weights, (weights,), out_dtype, out, quantize_input,
+                                    "linear")
     d = product(x, ends, weights, out_dtype, bias, activation, alpha, out, launch, rows_hint)
     return d if leading is None else d.reshape(*leading, d.shape[1])
