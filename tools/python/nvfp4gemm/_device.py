@@ -11,9 +11,8 @@ import torch
 
 from nvfp4gemm import abi
 from nvfp4gemm._arrays import Torch
-from nvfp4gemm._gemm import codes_ld, describe
+from nvfp4gemm._gemm import codes_ld, describe, describe_grouped
 from nvfp4gemm._matrix import Matrix, constant_and_tensor, layout_number, row_bytes, scale_bytes
-from nvfp4gemm._stack import describe_grouped
 
 _MOST_PLANS = 4096  # then the oldest goes; a plan is about a kilobyte
 _TORCH = {number: Torch.dtype(number) for number in (abi.F16, abi.BF16, abi.F32)}

@@ -80,3 +80,12 @@ def describe(arrays, a, b, d, order, bias, activation, c, alpha, beta, batch_inv
     desc.pdl = number_of(launch, abi.LAUNCHES, "launch")
     desc.batch_invariant = int(batch_invariant)
     return desc
+
+
+def describe_grouped(arrays, b, operands):
+    """The GemmDesc of all groups; operands are describe()'s."""
+    desc = describe(arrays, *operands)
+    desc.n, desc.l = b.rows_of_a_group, b.groups
+    desc.b_batch_stride = b.rows_of_a_group * codes_ld(arrays, b)
+    desc.b_scales_batch_stride_bytes = b.bytes_of_a_group
+    return desc

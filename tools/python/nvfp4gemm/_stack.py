@@ -3,7 +3,7 @@
 from nvfp4gemm import _optional, abi
 from nvfp4gemm._door import Door, number, size
 from nvfp4gemm._eager import result_type
-from nvfp4gemm._gemm import codes_ld, describe
+from nvfp4gemm._gemm import describe_grouped
 from nvfp4gemm._matrix import Matrix, scale_bytes
 
 
@@ -72,15 +72,6 @@ def stack(matrices):
     return Stack(codes.reshape((len(matrices), first.rows, first.k // 2)),
                  arrays.joined([one.scales for one in matrices]), len(matrices), first.rows,
                  first.k, first.tensor_scale, first.scale_layout, first.format)
-
-
-def describe_grouped(arrays, b, operands):
-    """The GemmDesc of all groups; operands are describe()'s."""
-    desc = describe(arrays, *operands)
-    desc.n, desc.l = b.rows_of_a_group, b.groups
-    desc.b_batch_stride = b.rows_of_a_group * codes_ld(arrays, b)
-    desc.b_scales_batch_stride_bytes = b.bytes_of_a_group
-    return desc
 
 
 def product(x, ends, b, out_dtype, bias, activation, alpha, out, launch, rows_hint):
