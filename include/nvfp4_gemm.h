@@ -282,14 +282,14 @@ enum { NVFP4_SCALARS_HOST = 0, NVFP4_SCALARS_DEVICE = 1 };
  *              place of fp32
  *   SILU       x / (1 + exp(-x)), within 3.3
  *   GELU_ERF   x/2 * (1 + erf(x / sqrt(2))), within 6.1
- *   RELU_SQUARED  x * x above 0, else +0                                                    (**) */
+ *   RELU_SQUARED  x * x above 0, else +0 */
 enum {
   NVFP4_ACTIVATION_NONE = 0,
   NVFP4_ACTIVATION_RELU = 1,
   NVFP4_ACTIVATION_GELU_TANH = 2,
   NVFP4_ACTIVATION_SILU = 3,
   NVFP4_ACTIVATION_GELU_ERF = 4,
-  NVFP4_ACTIVATION_RELU_SQUARED = 5    /*                                                    (**) */
+  NVFP4_ACTIVATION_RELU_SQUARED = 5
 };
 
 /* Programmatic dependent launch. OFF: the kernel starts after all earlier work of the stream. ON:

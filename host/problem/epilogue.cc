@@ -21,6 +21,7 @@ static_assert(same(kActivationRelu, NVFP4_ACTIVATION_RELU));
 static_assert(same(kActivationGeluTanh, NVFP4_ACTIVATION_GELU_TANH));
 static_assert(same(kActivationSilu, NVFP4_ACTIVATION_SILU));
 static_assert(same(kActivationGeluErf, NVFP4_ACTIVATION_GELU_ERF));
+static_assert(same(kActivationReluSquared, NVFP4_ACTIVATION_RELU_SQUARED));
 
 // Distance in elements to the next row and to the next column.
 void set_steps(int32_t order, int64_t ld, int64_t* row, int64_t* column) {

@@ -97,6 +97,7 @@ const char* activation_word(int32_t activation) {
     case NVFP4_ACTIVATION_GELU_TANH: return "gelu-tanh";
     case NVFP4_ACTIVATION_SILU: return "silu";
     case NVFP4_ACTIVATION_GELU_ERF: return "gelu-erf";
+    case NVFP4_ACTIVATION_RELU_SQUARED: return "relu-squared";
   }
   return "none";
 }

@@ -96,6 +96,7 @@ F32 activate(int32_t activation, F32 x, F32 alpha) {
     case NVFP4_ACTIVATION_GELU_TANH: return gelu_tanh(x);
     case NVFP4_ACTIVATION_SILU: return silu(x, alpha);
     case NVFP4_ACTIVATION_GELU_ERF: return gelu_erf(x);
+    case NVFP4_ACTIVATION_RELU_SQUARED: return x.is_positive() ? x * x : F32{0};
   }
   return x;
 }

@@ -138,10 +138,12 @@ __device__ void smooth_activations(uint32_t activation, float (&x)[kCount], cons
 template <uint32_t kCount, typename SiluOf = Silu>
 __device__ void activate(uint32_t activation, float (&x)[kCount], const SiluOf& silu = {}) {
   if (activation == kActivationNone) return;
-  if (activation != kActivationRelu) return smooth_activations(activation, x, silu);
+  const bool squared = activation == kActivationReluSquared;
+  if (activation != kActivationRelu && !squared) return smooth_activations(activation, x, silu);
 #pragma unroll
   for (uint32_t i = 0; i < kCount; ++i) {
-    x[i] = x[i] != x[i] ? f32(kF32Nan) : x[i] > 0 ? x[i] : 0.0f;
+    const float above = x[i] > 0 ? x[i] : 0.0f;
+    x[i] = x[i] != x[i] ? f32(kF32Nan) : squared ? __fmul_rn(above, above) : above;
   }
 }
 

@@ -29,7 +29,8 @@ enum Activation : uint32_t {
   kActivationRelu,
   kActivationGeluTanh,
   kActivationSilu,
-  kActivationGeluErf
+  kActivationGeluErf,
+  kActivationReluSquared
 };
 
 // What D is of a sum, as far as kernels have ways of their own for it. Plain: fp16, row-major, of

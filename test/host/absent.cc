@@ -63,7 +63,6 @@ struct Row {
 #define NAME(field, enumerator) FIELD(field, enumerator, #enumerator " is not there in version")
 
 const std::vector<Row<Desc>> kProducts = {
-    NAME(activation, NVFP4_ACTIVATION_RELU_SQUARED),
     POINTER(d_amax, kFloats),
     POINTER(d_row_amax, kFloats),
 };

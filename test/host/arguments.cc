@@ -85,6 +85,7 @@ const Rule kRules[] = {
     {"activation GELU_TANH", [](Desc& g) { g.activation = 2; }, NVFP4_SUCCESS, ""},
     {"activation SILU", [](Desc& g) { g.activation = 3; }, NVFP4_SUCCESS, ""},
     {"activation GELU_ERF", [](Desc& g) { g.activation = 4; }, NVFP4_SUCCESS, ""},
+    {"activation RELU_SQUARED", [](Desc& g) { g.activation = 5; }, NVFP4_SUCCESS, ""},
     {"pdl 3", [](Desc& g) { g.pdl = 3; }, NVFP4_STATUS_INVALID_ENUM, "pdl = 3 is none of NVFP4_PDL_OFF, NVFP4_PDL_ON, NVFP4_PDL_ON_STATIC_WEIGHTS"},
     {"pdl -1", [](Desc& g) { g.pdl = -1; }, NVFP4_STATUS_INVALID_ENUM, "pdl = -1"},
     {"pdl ON", [](Desc& g) { g.pdl = 1; }, NVFP4_SUCCESS, ""},

@@ -76,12 +76,14 @@ double exact(int32_t activation, double x) {
       return x / (1 + std::exp(-2 * root * (x + 0.044715 * x * x * x)));
     case NVFP4_ACTIVATION_SILU: return x / (1 + std::exp(-x));
     case NVFP4_ACTIVATION_GELU_ERF: return 0.5 * x * std::erfc(-x * 0.70710678118654752440);
+    case NVFP4_ACTIVATION_RELU_SQUARED: return x > 0 ? x * x : 0;
   }
   return x;
 }
 
-// In units of the last place of the exact value in fp32.
+// In units of the last place of the exact value in fp32; what is at least 2^128 must be infinite.
 double error_in_ulp(float seen, double exact_value) {
+  if (exact_value >= 0x1p128) return std::isinf(seen) ? 0 : exact_value;
   int exponent;
   std::frexp(exact_value, &exponent);
   return std::fabs(seen - exact_value) / std::ldexp(1.0, std::max(exponent - 24, -149));
@@ -131,7 +133,8 @@ TEST_CASE("Each activation stays within the error that the numerics page states"
   } rows[] = {{NVFP4_ACTIVATION_RELU, 0},
               {NVFP4_ACTIVATION_GELU_TANH, 3.3},
               {NVFP4_ACTIVATION_SILU, 3.3},
-              {NVFP4_ACTIVATION_GELU_ERF, 6.1}};
+              {NVFP4_ACTIVATION_GELU_ERF, 6.1},
+              {NVFP4_ACTIVATION_RELU_SQUARED, 0.5}};
   // 9973 is a prime: every exponent, and fractions without a pattern.
   const char* const sweep = std::getenv("NVFP4_ACTIVATION_STEP");
   const uint32_t step = sweep != nullptr ? static_cast<uint32_t>(std::atoi(sweep)) : 9973;
@@ -158,19 +161,25 @@ TEST_CASE("Activations of NaN, infinities, zeros and what rounds to zero") {
   const auto bits = [](int32_t activation, float x) {
     return nvfp4::activate(activation, f32(x)).bits;
   };
-  for (int32_t activation = 0; activation <= NVFP4_ACTIVATION_GELU_ERF; ++activation) {
+  for (int32_t activation = 0; activation <= NVFP4_ACTIVATION_RELU_SQUARED; ++activation) {
     CAPTURE(activation);
     CHECK(bits(activation, std::nanf("1")) == 0x7FFFFFFF);
     CHECK(bits(activation, -std::nanf("")) == 0x7FFFFFFF);
     CHECK(bits(activation, infinity) == 0x7F800000);
-    CHECK(bits(activation, std::numeric_limits<float>::max()) == 0x7F7FFFFF);
+    const bool squared = activation == NVFP4_ACTIVATION_RELU_SQUARED;
+    const uint32_t of_largest = squared ? 0x7F800000 : 0x7F7FFFFF;
+    CHECK(bits(activation, std::numeric_limits<float>::max()) == of_largest);
     CHECK(bits(activation, 0.0f) == 0);
     if (activation == NVFP4_ACTIVATION_NONE) continue;
-    const uint32_t zero = activation == NVFP4_ACTIVATION_RELU ? 0 : 0x80000000;
+    const uint32_t zero = activation == NVFP4_ACTIVATION_RELU || squared ? 0 : 0x80000000;
     for (float x : {-0.0f, -200.0f, -1e30f, -infinity}) CHECK(bits(activation, x) == zero);
   }
   // Subnormal in, subnormal out: half of it, but for ReLU.
   CHECK(bits(NVFP4_ACTIVATION_RELU, 1e-45f) == 1);
+  // The square of a value is rounded once: to a subnormal one, to 0, to a tie's even neighbour.
+  CHECK(bits(NVFP4_ACTIVATION_RELU_SQUARED, 0x1p-74f) == 2);
+  CHECK(bits(NVFP4_ACTIVATION_RELU_SQUARED, 0x1p-75f) == 0);
+  CHECK(bits(NVFP4_ACTIVATION_RELU_SQUARED, 0x1.000002p0f) == 0x3F800002);
   for (int32_t activation : {NVFP4_ACTIVATION_GELU_TANH, NVFP4_ACTIVATION_SILU}) {
     CHECK(bits(activation, nvfp4::f32_from_bits(0x1000)) == 0x800);
     CHECK(bits(activation, nvfp4::f32_from_bits(0x80001000)) == 0x80000800);

@@ -8,7 +8,7 @@ import numpy as np
 
 import nvfp4
 
-RELU, GELU_TANH, SILU, GELU_ERF = 1, 2, 3, 4
+RELU, GELU_TANH, SILU, GELU_ERF, RELU_SQUARED = 1, 2, 3, 4, 5
 F32 = np.float32
 
 
@@ -57,6 +57,10 @@ def relu(x):
     return np.where(x > 0, x, F32(0))
 
 
+def relu_squared(x):
+    return np.where(x > 0, x * x, F32(0))
+
+
 def silu(x):
     a = np.minimum(np.abs(x), F32(128))
     log2e = constant(0x3FB8AA3B)
@@ -94,7 +98,8 @@ def gelu_erf(x):
     return np.where(x < 0, ((-a * h) * s) * TINY, x * (F32(1) - (h * s) * TINY))
 
 
-BY_PAGE = {RELU: relu, GELU_TANH: gelu_tanh, SILU: silu, GELU_ERF: gelu_erf}
+BY_PAGE = {RELU: relu, GELU_TANH: gelu_tanh, SILU: silu, GELU_ERF: gelu_erf,
+           RELU_SQUARED: relu_squared}
 
 
 def by_page(activation, x):
@@ -110,6 +115,8 @@ def exact(activation, x):
     with np.errstate(all="ignore"):
         if activation == RELU:
             return np.maximum(x, 0)
+        if activation == RELU_SQUARED:
+            return np.maximum(x, 0) ** 2
         if activation == SILU:
             return x / (1 + np.exp(-x))
         if activation == GELU_TANH:

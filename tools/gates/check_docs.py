@@ -105,7 +105,7 @@ def activated(activation, x):
     return d.view(np.uint32)[0]
 
 
-ACTIVATIONS = {"RELU": 1, "GELU_TANH": 2, "SILU": 3, "GELU_ERF": 4}
+ACTIVATIONS = {"RELU": 1, "GELU_TANH": 2, "SILU": 3, "GELU_ERF": 4, "RELU_SQUARED": 5}
 
 
 def check_activation(rows):

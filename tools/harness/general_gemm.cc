@@ -159,7 +159,7 @@ EpilogueFields random_fields(const Shape& shape, Random& random) {
   if (coin()) f.c_type = type();
   if (coin()) f.bias_type = type();
   f.scalar_mode = int32_t(random.below(2));
-  f.activation = int32_t(random.below(5));
+  f.activation = int32_t(random.below(6));
   f.cd_order = int32_t(random.below(2));
   f.bias_axis = int32_t(random.below(2));
   f.a_tensor_scale = coin();

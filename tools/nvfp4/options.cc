@@ -138,7 +138,8 @@ void add_epilogue(CLI::App& app, RunOptions& options, std::vector<CLI::Option*>&
           {"relu", NVFP4_ACTIVATION_RELU},
           {"gelu-tanh", NVFP4_ACTIVATION_GELU_TANH},
           {"silu", NVFP4_ACTIVATION_SILU},
-          {"gelu-erf", NVFP4_ACTIVATION_GELU_ERF}},
+          {"gelu-erf", NVFP4_ACTIVATION_GELU_ERF},
+          {"relu-squared", NVFP4_ACTIVATION_RELU_SQUARED}},
          "none", "applied last");
   all.push_back(app.add_flag("--a-tensor-scale", f.a_tensor_scale, "a factor on the device"));
   const auto rows = [&f](int64_t) { f.a_tensor_scale = f.a_tensor_scale_rows = true; };

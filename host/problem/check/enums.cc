@@ -36,8 +36,7 @@ constexpr EnumeratorSet kLayouts = any_of(NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_
 constexpr EnumeratorSet kScalars = any_of(NVFP4_SCALARS_HOST, NVFP4_SCALARS_DEVICE);
 constexpr EnumeratorSet kActivations =
     any_of(NVFP4_ACTIVATION_NONE, NVFP4_ACTIVATION_RELU, NVFP4_ACTIVATION_GELU_TANH,
-           NVFP4_ACTIVATION_SILU, NVFP4_ACTIVATION_GELU_ERF);
-constexpr EnumeratorSet kSquaredToo = kActivations | only(NVFP4_ACTIVATION_RELU_SQUARED);
+           NVFP4_ACTIVATION_SILU, NVFP4_ACTIVATION_GELU_ERF, NVFP4_ACTIVATION_RELU_SQUARED);
 constexpr EnumeratorSet kPdl = any_of(NVFP4_PDL_OFF, NVFP4_PDL_ON, NVFP4_PDL_ON_STATIC_WEIGHTS);
 constexpr EnumeratorSet kOrders = any_of(NVFP4_CD_ORDER_ROW_MAJOR, NVFP4_CD_ORDER_COLUMN_MAJOR);
 constexpr EnumeratorSet kAxes = any_of(NVFP4_BIAS_AXIS_COLUMN, NVFP4_BIAS_AXIS_ROW);
@@ -55,7 +54,7 @@ constexpr EnumField kEnumFields[] = {
      kFloats | kScaledTypes},
     {FIELD(bias_type), Enumeration::type, kNoType | kFloats, kNoType | kFloats, kNoType | kFloats},
     {FIELD(scalar_mode), Enumeration::scalars, kScalars, kScalars, kScalars},
-    {FIELD(activation), Enumeration::activation, kSquaredToo, kActivations, kActivations},
+    {FIELD(activation), Enumeration::activation, kActivations, kActivations, kActivations},
     {FIELD(pdl), Enumeration::pdl, kPdl, kPdl, kPdl},
     {FIELD(operand_format), Enumeration::operand_format, kFormats, kFormats, kFormats},
     {FIELD(a_type), Enumeration::type, kATypes, kATypes, kATypes},

@@ -44,7 +44,7 @@ def mm(a, b, out_dtype=None, *, bias=None, activation=None, c=None, alpha=1.0, b
                 tensor scale for each part
     out_dtype   float16, bfloat16 or float32; that of out, else of a, else float16
     bias        [n], of any of the three
-    activation  None, "relu", "silu", "gelu", "gelu_tanh"
+    activation  None, "relu", "silu", "gelu", "gelu_tanh", "relu_squared"
     c           [m, n] of any of the three, added times beta; may be out
     out         where the result goes: rows or columns contiguous, which share no element with each
                 other or with what is read; on a GPU its address is a multiple of 16 bytes. Leading

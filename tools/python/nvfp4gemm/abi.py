@@ -19,7 +19,8 @@ from ctypes import (POINTER, c_char_p, c_double, c_float, c_int32, c_int64, c_si
 F16, BF16, F32, NVFP4, MXFP4, E2M1_UE8M0 = 1, 2, 3, 4, 5, 6
 FORMATS = {"nvfp4": 0, "mxfp4": 1, "e2m1_ue8m0": 2}
 LAYOUTS = {"128x4": 1, "linear": 2}
-ACTIVATIONS = {None: 0, "relu": 1, "gelu_tanh": 2, "silu": 3, "gelu": 4}
+ACTIVATIONS = {None: 0, "relu": 1, "gelu_tanh": 2, "silu": 3, "gelu": 4,
+               "relu_squared": 5}
 LAUNCHES = {None: 0, "early": 1, "early_static_weights": 2}
 ROW_MAJOR, COLUMN_MAJOR = 0, 1
 SCALARS_HOST, SCALARS_DEVICE = 0, 1

@@ -114,6 +114,7 @@ class Abi(unittest.TestCase):
                            (abi.ACTIVATIONS["silu"], "ACTIVATION_SILU"),
                            (abi.ACTIVATIONS["gelu"], "ACTIVATION_GELU_ERF"),
                            (abi.ACTIVATIONS["gelu_tanh"], "ACTIVATION_GELU_TANH"),
+                           (abi.ACTIVATIONS["relu_squared"], "ACTIVATION_RELU_SQUARED"),
                            (abi.SCALARS_DEVICE, "SCALARS_DEVICE"),
                            (abi.NOT_SUPPORTED, "STATUS_NOT_SUPPORTED"),
                            (abi.UNSUPPORTED_ARCH, "STATUS_UNSUPPORTED_ARCH")]:

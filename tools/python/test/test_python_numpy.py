@@ -94,7 +94,7 @@ class Multiply(unittest.TestCase):
         erf = np.vectorize(__import__("math").erf)
         for name, expected in {None: x, "relu": np.maximum(x, 0), "silu": x / (1 + np.exp(-x)),
                                "gelu": 0.5 * x * (1 + erf(x / np.sqrt(2))),
-                               "gelu_tanh": tanh}.items():
+                               "gelu_tanh": tanh, "relu_squared": np.maximum(x, 0) ** 2}.items():
             with self.subTest(name):
                 d = nvfp4gemm.mm(self.a, self.b, np.float32, bias=bias, activation=name)
                 self.near(d, expected)
