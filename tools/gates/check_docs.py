@@ -232,6 +232,17 @@ def check_small_tiles(rows):
     return all(place(byte) == [(int(row), int(ks))] for row, ks, byte in rows)
 
 
+def check_deepgemm(rows):
+    """The scale at a byte of the words' memory is the one of 2; every other is 1, and every code."""
+    def place(byte):
+        memory = np.full(4 * 24 * 4, 0x7F, np.uint8)
+        memory[int(byte)] = 0x80
+        packed = lib.layouts.from_deepgemm(np.full((21, 208), 0x22, np.uint8),
+                                           memory.view(np.int32).reshape(4, 24).T[:21])
+        return [(row, k // 32) for row, k in np.argwhere(packed.dequantize() == 2).tolist()[::32]]
+    return all(place(byte) == [(int(row), int(ks))] for row, ks, byte in rows)
+
+
 # ---- docs/using.md -----------------------------------------------------------------------------
 
 def check_support(rows):

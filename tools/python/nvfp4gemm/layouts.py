@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""NVFP4 matrices in the layouts of other programs: one function each, NumPy or torch in, a Packed
-with 128x4 scales out. docs/integration.md has the layouts and where they are written down."""
+"""Matrices of 4-bit elements in the layouts of other programs: one function each, NumPy or torch in,
+a Packed with 128x4 scales out. docs/integration.md has the layouts and where they are written down."""
 from nvfp4gemm import _calls
 from nvfp4gemm._door import Door, size
+from nvfp4gemm._matrix import block_of
 from nvfp4gemm._packed import Packed
 from nvfp4gemm._weights import weight
 
@@ -72,22 +73,48 @@ def from_ggml_mxfp4(blocks, rows, k):
     return weight(codes.reshape(rows, k // 2), blocks[:, :, 0], format="mxfp4")
 
 
-def from_flashinfer(codes, scales, global_scale, *, layout="128x4"):
-    """What FlashInfer's nvfp4_quantize(x, global_scale, sfLayout=layout) returned, not shuffled.
+def from_flashinfer(codes, scales, global_scale=1.0, *, layout="128x4", format="nvfp4"):
+    """What FlashInfer's nvfp4_quantize(x, global_scale, sfLayout=layout) returned, not shuffled, or
+    with format="mxfp4" what its mxfp4_quantize did.
 
     layout        "128x4", "8x4" or "linear", as sfLayout said
-    global_scale  what it was given, 2688 / amax of x: a divisor
+    global_scale  what it was given, 2688 / amax of x: a divisor. MXFP4 has none
     """
     door = Door(codes, "codes")
     scales = door.scale_bytes(scales, "scales")
     codes = _calls.matrix(door.array(codes, "codes"), "codes")
-    rows, k = codes.shape[0], 2 * codes.shape[1]
+    rows, k, block = codes.shape[0], 2 * codes.shape[1], block_of(format)
+    if format != "nvfp4" and global_scale != 1:
+        raise ValueError(f"global_scale is {global_scale}; {format} has none")
     if layout == "8x4":
-        down, across = -(-rows // 8), -(-k // 64)
+        down, across = -(-rows // 8), -(-k // (4 * block))
         tiles = _bytes_of(door.arrays, scales, "8x4 scales", down * across * 32)
         scales = tiles.reshape(down, across, 8, 4).swapaxes(1, 2).reshape(down * 8, across * 4)
-        scales, layout = scales[:rows, :k // 16], "linear"
-    return weight(codes, scales, global_scale, divides=True, scale_layout=layout)
+        scales, layout = scales[:rows, :k // block], "linear"
+    return weight(codes, scales, global_scale, divides=True, scale_layout=layout, format=format)
+
+
+def from_deepgemm(codes, scales):
+    """DeepGEMM's FP4 with a UE8M0 scale for 32 elements (gran_k = 32), packed: MXFP4.
+
+    codes   int8 or uint8 [rows, k / 2], the element with the lower k in the low nibble
+    scales  int32 [rows, k / 128 rounded up], four exponents of consecutive blocks in a word, the
+            first in its low byte. The words of a column lie side by side in memory, and columns
+            begin at multiples of 16 bytes; pass the tensor as it is, with its strides
+    """
+    door = Door(codes, "codes")
+    arrays, codes = door.arrays, _calls.matrix(door.array(codes, "codes"), "codes")
+    scales = door.array(scales, "scales")
+    for x, what, one, other in ((codes, "codes", "int8", "uint8"),
+                                (scales, "scales", "int32", "uint32")):
+        if str(x.dtype).removeprefix("torch.") not in (one, other):
+            raise TypeError(f"{what} are of {x.dtype}, expected {one} or {other}")
+    rows, k = codes.shape[0], 2 * codes.shape[1]
+    words = (rows, -(-k // 128))
+    if tuple(scales.shape) != words:
+        raise ValueError(f"scales are {tuple(scales.shape)}, expected {words}")
+    scales = arrays.as_bytes(arrays.copy(scales)).reshape(rows, 4 * words[1])[:, :k // 32]
+    return weight(arrays.as_bytes(codes), arrays.copy(scales), format="mxfp4")
 
 
 def from_transformer_engine(codes, scales, amax, *, swizzled=False, e4m3_max=448):

@@ -93,6 +93,42 @@ class Layouts(unittest.TestCase):
                         packed = layouts.from_flashinfer(given[0], shaped, 8.0, layout=layout)
                         self.same(packed, values, 0.125)
 
+    def mxfp4(self, seed, rows, k):
+        """Codes, scale bytes and values with a scale of 2^(byte - 127) for 32 elements."""
+        codes, _, _ = matrix(seed, rows, k)
+        scales = np.random.default_rng(seed).integers(100, 150, (rows, k // 32), np.uint8)
+        factors = np.array([-v if s else v for s in (0, 1) for v in E2M1])[codes]
+        return codes, scales, factors * np.repeat(2.0 ** (scales.astype(int) - 127), 32, axis=1)
+
+    def test_flashinfer_mxfp4(self):
+        rows, k = 21, 416
+        codes, scales, values = self.mxfp4(8, rows, k)
+        across = -(-k // 128)
+        small = np.full(-(-rows // 8) * across * 32, 0xFF, np.uint8)  # padding is whatever
+        for row, s in np.ndindex(rows, k // 32):
+            small[(row // 8 * across + s // 4) * 32 + row % 8 * 4 + s % 4] = scales[row, s]
+        for given in kinds(in_pairs(codes), small, scales):
+            for layout, theirs in zip(("8x4", "linear"), given[1:]):
+                packed = layouts.from_flashinfer(given[0], theirs, layout=layout, format="mxfp4")
+                self.same(packed, values, 1)
+
+    def test_deepgemm(self):
+        for rows, k in ((21, 416), (8, 128), (1, 32)):
+            codes, scales, values = self.mxfp4(9, rows, k)
+            aligned, across = -(-rows // 4) * 4, -(-k // 128)
+            memory = np.full(aligned * across, -1, np.int32)  # padding is whatever
+            as_bytes = memory.view(np.uint8)
+            for row, s in np.ndindex(rows, k // 32):
+                as_bytes[4 * (s // 4 * aligned + row) + s % 4] = scales[row, s]
+            for theirs, words in kinds(in_pairs(codes).view(np.int8),
+                                       memory.reshape(across, aligned)):
+                with self.subTest(rows=rows, k=k):
+                    self.same(layouts.from_deepgemm(theirs, words.T[:rows]), values, 1)
+        # The scales of row 0 and of row 1, byte by byte: 2^0, 2^1, 2^2, 2^3, then 2^4.
+        words = np.array([[0x8281807F, 0x83], [0x7F7F7F7F, 0x7F]], np.uint32).view(np.int32)
+        packed = layouts.from_deepgemm(np.full((2, 80), 0x22, np.uint8), words)
+        np.testing.assert_array_equal(packed.dequantize()[:, ::32], [[1, 2, 4, 8, 16], [1] * 5])
+
     def test_transformer_engine(self):
         rows, k = 48, 80
         codes, scales, values = matrix(4, rows, k)
@@ -118,6 +154,19 @@ class Layouts(unittest.TestCase):
              "scales are 32 bytes, expected 512"),
         ]:
             with self.subTest(words), self.assertRaisesRegex(ValueError, words):
+                call()
+        words = np.zeros((8, 1), np.int32)
+        for call, kind, message in [
+            (lambda: layouts.from_deepgemm(in_pairs(codes), words[:7]), ValueError,
+             r"scales are \(7, 1\), expected \(8, 1\)"),
+            (lambda: layouts.from_deepgemm(in_pairs(codes), words.astype(np.float32)), TypeError,
+             "scales are of float32, expected int32 or uint32"),
+            (lambda: layouts.from_deepgemm(words, words), TypeError,
+             "codes are of int32, expected int8 or uint8"),
+            (lambda: layouts.from_flashinfer(in_pairs(codes), scales, 2.0, format="mxfp4"),
+             ValueError, "global_scale is 2.0; mxfp4 has none"),
+        ]:
+            with self.subTest(message), self.assertRaisesRegex(kind, message):
                 call()
         with self.assertRaisesRegex(TypeError, "blocks are of int8, expected uint8"):
             layouts.from_ggml(codes.view(np.int8), 8, 64)
