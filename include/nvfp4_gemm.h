@@ -505,7 +505,7 @@ NVFP4_API nvfp4_status nvfp4_gemm_plan_create(const nvfp4_gemm_desc *desc, nvfp4
  * overlap and workspace hold; workspace_bytes goes with workspace. Runs that may overlap in time
  * need a workspace each, where the problem needs one. struct_size is sizeof(nvfp4_gemm_addresses),
  * larger ones and smaller ones, down to where d_amax begins, as in nvfp4_gemm_desc. From rows on
- * the fields are of plans of grouped products alone; of these rows is there. */
+ * the fields are of plans of grouped products alone; rows, scale_rows and group_alpha are there. */
 typedef struct nvfp4_gemm_addresses {
   uint64_t struct_size;
   const void *a, *a_scales;
@@ -527,7 +527,8 @@ typedef struct nvfp4_gemm_addresses {
   const void *bias2;
   const float *alpha2_device;
   const int32_t *rows, *scale_rows;
-  const float *group_alpha, *group_alpha2, *group_d_tensor_scale;  /* and scale_rows:        (**) */
+  const float *group_alpha;
+  const float *group_alpha2, *group_d_tensor_scale;  /*                                      (**) */
 } nvfp4_gemm_addresses;
 
 /* Enqueues the plan's product on `stream` of the current context, as nvfp4_gemm_run does and with
@@ -642,10 +643,11 @@ NVFP4_API const char *nvfp4_variant_name(int32_t compute_capability, int32_t ind
 
 /* Rows of A and D for several groups, one launch, as the experts of a layer: group g has its own
  * rows, and its own B. Which rows are a group's is in device memory, and no function reads it on
- * the host. There on compute capability 9.0, with ENDS, K > 0, and where A is NVFP4 its scales
- * LINEAR; scale_rows, group_alpha, group_alpha2 and group_d_tensor_scale are (**), and
- * a_tensor_scale_rows is 0, D in 16 or 32 bits. No workspace is needed. A row has the bits of the
- * product of its group's rows alone with batch_invariant = 1.
+ * the host. They are there on compute capability 9.0, 10.0 and 10.3 with K > 0, D in 16 or 32 bits
+ * and a_tensor_scale_rows 0. group_alpha2 and group_d_tensor_scale are (**). A workspace is needed
+ * where nvfp4_grouped_workspace_bytes says so: on 10.x for LINEAR scales of A, on 9.0 for NVFP4
+ * tokens that are decoded first. A row has the bits of the product of its group's rows alone with
+ * batch_invariant = 1.
  * ENDS    group g has rows rows[g-1] to rows[g] of A, the first one from 0 on.
  * COUNTS  group g has rows[g] rows, from row g * capacity on. */
 enum { NVFP4_ROWS_UNSET = 0, NVFP4_ROWS_ENDS = 1, NVFP4_ROWS_COUNTS = 2 };
@@ -656,11 +658,16 @@ enum { NVFP4_ROWS_UNSET = 0, NVFP4_ROWS_ENDS = 1, NVFP4_ROWS_COUNTS = 2 };
  *                only.
  *   rows         yours to see to: ENDS never fall and the last is at most m; COUNTS are 0 to
  *                capacity. The kernel cuts what is not: nothing outside D is written. Rows of no
- *                group keep their bytes.
+ *                group keep their bytes. With COUNTS capacity is at least 1 and capacity * l
+ *                at most m.
+ *   group_alpha  in place of alpha; scalar_mode is HOST.
  *   empty        l, m or n = 0: success, nothing is enqueued.
  *   tiles        with e the lesser of l and m, and a tile of t tokens, (e + (m-e)/t) * ceil(n/64),
- *                on 10.x ceil(n/128), times the parts of K at most 2^31-1.
- *   scales       128X4: each group begins a new tile of 128 rows; LINEAR: as without groups. */
+ *                on 10.x ceil(n/128), times the parts of K at most 2^31-1. With COUNTS the
+ *                first factor is l * ceil(capacity/t).
+ *   scales       128X4: each group begins a new tile of 128 rows; LINEAR: as without groups. On 9.0
+ *                those of A are LINEAR. scale_rows are yours to see to as well: the kernel reads
+ *                scales where they say. */
 typedef struct nvfp4_grouped_desc {
   uint64_t struct_size;
   const nvfp4_gemm_desc *gemm;

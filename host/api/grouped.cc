@@ -77,7 +77,7 @@ nvfp4_status nvfp4_grouped_explain(const nvfp4_grouped_desc* desc, int32_t compu
 nvfp4_status nvfp4_grouped_reference(const nvfp4_grouped_desc* desc) {
   CheckedGrouped checked;
   NVFP4_TRY(check_grouped(desc, Caller::reference, &checked));
-  if (!checked.gemm.empty) reference_grouped(*checked.gemm.desc, checked.known.rows);
+  if (!checked.gemm.empty) reference_grouped(checked.known, *checked.gemm.desc);
   return NVFP4_SUCCESS;
 }
 

@@ -80,6 +80,12 @@ nvfp4_gemm_desc with_addresses(const nvfp4_gemm_desc& desc, const nvfp4_gemm_add
   return g;
 }
 
+void replace_groups(const nvfp4_gemm_addresses& x, GroupParams* groups) {
+  if (x.rows != nullptr) groups->rows = x.rows;
+  if (x.scale_rows != nullptr) groups->scale_rows = x.scale_rows;
+  if (x.group_alpha != nullptr) groups->alpha = x.group_alpha;
+}
+
 nvfp4_status run_on_site(const PreparedGemm& prepared, const nvfp4_gemm_addresses* addresses,
                          void* stream) {
   Site site;
@@ -95,8 +101,8 @@ nvfp4_status run_on_site(const PreparedGemm& prepared, const nvfp4_gemm_addresse
   const nvfp4_gemm_desc desc = with_addresses(prepared.desc, *addresses);
   KernelParams params = prepared.params;
   if (desc.k > 0) NVFP4_TRY(replace_addresses(*site.driver, prepared, desc, &params));
-  if (addresses->rows != nullptr) {
-    params.groups(prepared.plan.variant->family->groups_at)->rows = addresses->rows;
+  if (prepared.plan.grouped) {
+    replace_groups(*addresses, params.groups(prepared.plan.variant->family->groups_at));
   }
   return enqueue_gemm(site, prepared, desc, params, stream);
 }
@@ -147,7 +153,8 @@ nvfp4_status nvfp4_gemm_plan_run(const nvfp4_gemm_plan* plan, const nvfp4_gemm_a
   if (addresses != nullptr) {
     const nvfp4_gemm_desc desc = with_addresses(prepared.desc, *addresses);
     NVFP4_TRY(check_new_addresses(desc));
-    if (addresses->rows != nullptr) NVFP4_TRY(check_row_ends(desc, addresses->rows));
+    NVFP4_TRY(
+        check_group_arrays(desc, addresses->rows, addresses->scale_rows, addresses->group_alpha));
   }
   return run_on_site(prepared, addresses, stream);
 }

@@ -14,14 +14,22 @@ namespace nvfp4 {
 namespace {
 
 // Most token tiles of any division of m rows among l groups: each group that has rows begins a
-// tile, and each further tile needs a tile's rows more.
-int64_t most_token_tiles(const nvfp4_gemm_desc& g, const Variant& v) {
+// tile, and each further tile needs a tile's rows more. With a capacity each group may have that
+// many.
+int64_t most_token_tiles(const nvfp4_gemm_desc& g, int64_t capacity, const Variant& v) {
+  if (capacity > 0) return g.l * ceil_div(capacity, v.tile_tokens);
   const int64_t groups = std::min(g.m, g.l);
   return groups + (g.m - groups) / v.tile_tokens;
 }
 
+// Kernels of 10.x alone find the tile of scales that a group begins.
+bool takes_token_scales(const nvfp4_gemm_desc& g, const Variant& v) {
+  return g.a_type != NVFP4_TYPE_NONE || g.a_scale_layout == NVFP4_SCALE_LAYOUT_LINEAR ||
+         v.family == &kFamily_sm100;
+}
+
 bool is_grouped_candidate(const nvfp4_gemm_desc& g, const Architecture& arch, const Variant& v) {
-  return serves(v, arch) && v.takes_groups() && takes_operands(v, g);
+  return serves(v, arch) && v.takes_groups() && takes_operands(v, g) && takes_token_scales(g, v);
 }
 
 // The narrowest tile that holds a usual group's rows, otherwise the widest; they are sorted from
@@ -44,12 +52,14 @@ nvfp4_status decide(const CheckedGrouped& checked, const Architecture& arch, con
   const Variant* const forced = checked.gemm.forced;
   *v = usual_variant(checked.known, g, arch);
   if (*v == nullptr) {
-    return fail(NVFP4_STATUS_NOT_SUPPORTED,
-                "grouped products with a_type = %s and operand_format = %s have no kernel for "
-                "compute capability %s",
-                enumerator_name(Enumeration::type, g.a_type),
-                enumerator_name(Enumeration::operand_format, g.operand_format),
-                capability_text(arch.capability).text);
+    return fail(
+        NVFP4_STATUS_NOT_SUPPORTED,
+        "grouped products with a_type = %s, a_scale_layout = %s and operand_format = %s have "
+        "no kernel for compute capability %s",
+        enumerator_name(Enumeration::type, g.a_type),
+        enumerator_name(Enumeration::scale_layout, g.a_scale_layout),
+        enumerator_name(Enumeration::operand_format, g.operand_format),
+        capability_text(arch.capability).text);
   }
   if (forced == nullptr) {
     return is_assembled(arch, (*v)->family) ? refuse_assembled(arch, **v) : NVFP4_SUCCESS;
@@ -87,7 +97,9 @@ nvfp4_status check_grouped(const nvfp4_grouped_desc* desc, Caller caller, Checke
   const nvfp4_gemm_desc& g = gemm.known;
   gemm.desc = &g;
   NVFP4_TRY(find_variant(g.variant, &gemm.forced, &gemm.forced_split));
-  gemm.sizes_alone = asks_about_sizes(g, caller) && checked->known.rows == nullptr;
+  const nvfp4_grouped_desc& x = checked->known;
+  gemm.sizes_alone = asks_about_sizes(g, caller) && x.rows == nullptr && x.scale_rows == nullptr &&
+                     x.group_alpha == nullptr;
   gemm.empty = g.m == 0 || g.n == 0 || g.l == 0;
   if (gemm.empty) return NVFP4_SUCCESS;
   return check_grouped_operands(checked->known, g, caller, gemm.sizes_alone);
@@ -101,7 +113,7 @@ nvfp4_status make_grouped_plan(const CheckedGrouped& checked, int32_t capability
   NVFP4_TRY(decide(checked, plan->arch(), &plan->variant));
   Choice choice{};
   NVFP4_TRY(decide_split(checked, plan->arch(), *plan->variant, &choice));
-  const int64_t tiles_m = most_token_tiles(g, *plan->variant);
+  const int64_t tiles_m = most_token_tiles(g, checked.known.capacity, *plan->variant);
   const int64_t tiles_n = ceil_div(g.n, plan->variant->tile_weights);
   int64_t ctas;
   if (!multiply(tiles_m, tiles_n * choice.split, &ctas) || ctas > kMaxTiles) {

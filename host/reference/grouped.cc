@@ -2,7 +2,7 @@
 // Computes each group as the single product of its rows.
 #include "host/reference/grouped.h"
 
-#include "host/base/operand_format.h"
+#include "host/base/size.h"
 #include "host/reference/reference.h"
 
 namespace nvfp4 {
@@ -20,16 +20,29 @@ int64_t bytes_of_rows(const nvfp4_gemm_desc& g, int64_t row, int64_t ld, int32_t
   return row * (g.cd_order == NVFP4_CD_ORDER_ROW_MAJOR ? ld : 1) * bytes_of(type);
 }
 
-// The product of one group: rows begin to end of every operand that has rows, and the group's
-// weights.
-nvfp4_gemm_desc product_of(const nvfp4_gemm_desc& all, int64_t group, int64_t begin, int64_t end) {
+// A group's rows, and the first of its rows of scales.
+struct Rows {
+  int64_t begin, end, scales;
+};
+
+int64_t within(int64_t value, int64_t least, int64_t most) {
+  return value < least ? least : value > most ? most : value;
+}
+
+// The product of one group: its rows of every operand that has rows, and its weights.
+nvfp4_gemm_desc product_of(const nvfp4_grouped_desc& grouped, const nvfp4_gemm_desc& all,
+                           int64_t group, const Rows& rows) {
   nvfp4_gemm_desc g = all;
+  const int64_t begin = rows.begin;
   g.l = 1;
-  g.m = end - begin;
+  g.m = rows.end - begin;
   const int64_t elements = begin * all.a_ld;
   g.a = forward(all.a, all.a_type == NVFP4_TYPE_NONE ? elements / 2 : elements * 2);
-  const int64_t block = find_operand_format(all.operand_format)->block;
-  g.a_scales = forward(all.a_scales, begin * (all.k / block));  // linear
+  int64_t scales = 0;
+  if (all.a_type == NVFP4_TYPE_NONE) {
+    scale_bytes_for(rows.scales, all.k, all.a_scale_layout, all.operand_format, &scales);
+  }
+  g.a_scales = forward(all.a_scales, scales);
   g.b = forward(all.b, all.l > 1 ? group * all.b_batch_stride / 2 : 0);
   g.b_scales = forward(all.b_scales, all.l > 1 ? group * all.b_scales_batch_stride_bytes : 0);
   g.c = forward(all.c, bytes_of_rows(all, begin, all.c_ld, all.c_type));
@@ -37,18 +50,32 @@ nvfp4_gemm_desc product_of(const nvfp4_gemm_desc& all, int64_t group, int64_t be
   if (all.bias_axis == NVFP4_BIAS_AXIS_ROW) {
     g.bias = forward(all.bias, begin * bytes_of(all.bias_type));
   }
+  if (grouped.group_alpha != nullptr) g.alpha = grouped.group_alpha[group];
   return g;
 }
 
+// Ends that fall are cut, as all that is no row of A.
+Rows rows_of(const nvfp4_grouped_desc& x, const nvfp4_gemm_desc& g, int64_t group, int64_t before) {
+  if (x.rows_kind == NVFP4_ROWS_ENDS) return {before, within(x.rows[group], before, g.m), 0};
+  const int64_t begin = group * x.capacity;
+  return {begin, begin + within(x.rows[group], 0, x.capacity), 0};
+}
+
+int64_t round_up_to_tile(int64_t rows) { return ceil_div(rows, kLayoutTileRows) * kLayoutTileRows; }
+
 }  // namespace
 
-void reference_grouped(const nvfp4_gemm_desc& desc, const int32_t* row_ends) {
-  int64_t begin = 0;
-  for (int64_t group = 0; group < desc.l; ++group) {
-    int64_t end = row_ends[group] < begin ? begin : row_ends[group];
-    if (end > desc.m) end = desc.m;
-    if (end > begin) reference_gemm(product_of(desc, group, begin, end));
-    begin = end;
+void reference_grouped(const nvfp4_grouped_desc& grouped, const nvfp4_gemm_desc& gemm) {
+  const bool tiles = gemm.a_scale_layout == NVFP4_SCALE_LAYOUT_128X4;
+  int64_t end = 0, scales = 0;  // of the groups before
+  for (int64_t group = 0; group < gemm.l; ++group) {
+    Rows rows = rows_of(grouped, gemm, group, end);
+    end = rows.end;
+    rows.scales = !tiles                          ? rows.begin
+                  : grouped.scale_rows != nullptr ? grouped.scale_rows[group]
+                                                  : scales;
+    scales += round_up_to_tile(rows.end - rows.begin);
+    if (rows.end > rows.begin) reference_gemm(product_of(grouped, gemm, group, rows));
   }
 }
 

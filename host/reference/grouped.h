@@ -5,8 +5,8 @@
 
 namespace nvfp4 {
 
-// A grouped product on the CPU. Batches of `desc` are groups; group g has rows row_ends[g-1] to
-// row_ends[g] of A, C and D. The desc has been checked for Caller::reference.
-void reference_grouped(const nvfp4_gemm_desc& desc, const int32_t* row_ends);
+// A grouped product on the CPU. Batches of `gemm` are groups. Both descs have been checked for
+// Caller::reference.
+void reference_grouped(const nvfp4_grouped_desc& grouped, const nvfp4_gemm_desc& gemm);
 
 }  // namespace nvfp4

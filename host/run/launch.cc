@@ -140,6 +140,9 @@ nvfp4_status prepare_grouped(const Site& site, const CheckedGrouped& checked,
   groups->count = static_cast<uint32_t>(prepared->desc.l);
   groups->m = static_cast<uint32_t>(prepared->desc.m);
   groups->rows = checked.known.rows;
+  groups->scale_rows = checked.known.scale_rows;
+  groups->alpha = checked.known.group_alpha;
+  groups->capacity = static_cast<uint32_t>(checked.known.capacity);
   return NVFP4_SUCCESS;
 }
 

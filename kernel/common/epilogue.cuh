@@ -182,7 +182,7 @@ __device__ inline uint32_t type_of_c(const EpilogueParams& e, float beta) {
 }
 
 // Values that all rows of a thread's columns share. An earlier grid may write the scalars and the
-// bias.
+// bias. `alpha` is that of the product, or of the rows' group.
 struct GeneralColumns {
   ColumnScale factors;
   float beta;
@@ -190,12 +190,12 @@ struct GeneralColumns {
   float bias[4];
 
   template <typename Params>
-  __device__ GeneralColumns(const Params& p, uint32_t n)
+  __device__ GeneralColumns(const Params& p, float alpha, uint32_t n)
       : beta(0), c_type(kTypeNone), bias{0, 0, 0, 0} {
     const EpilogueParams& e = p.epilogue;
     if (n >= p.n) return;
     ptx::griddepcontrol_wait();
-    factors = ColumnScale(e, p.alpha, n);
+    factors = ColumnScale(e, alpha, n);
     beta = beta_of(e);
     c_type = type_of_c(e, beta);
     if (e.bias_type == kTypeNone || e.bias_per_row != 0) return;

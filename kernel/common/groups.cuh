@@ -9,6 +9,7 @@
 #include "kernel/common/groups.h"
 #include "kernel/common/scale_tile.h"
 #include "kernel/common/tiles.cuh"
+#include "kernel/ptx/memory.cuh"
 
 namespace nvfp4 {
 
@@ -44,11 +45,17 @@ struct GroupRows {
 
 // 32 groups, one to a lane; lanes beyond the last group have no rows. `before`: where the rows of
 // the group before the first of these end. What the caller wrote is data: an end below 0, below one
-// before it or beyond M is cut, so that no row outside D is a group's.
+// before it or beyond M is cut, and so is a count below 0 or above the capacity, so that no row
+// outside D is a group's, and no row belongs to two groups.
 __device__ inline GroupRows rows_of_group(const GroupParams& p, uint32_t group, uint32_t before) {
   const int32_t given = group < p.count ? p.rows[group] : 0;
-  const uint32_t cut = min(static_cast<uint32_t>(max(given, 0)), p.m);
+  const uint32_t most = p.capacity == 0 ? p.m : p.capacity;
+  const uint32_t cut = min(static_cast<uint32_t>(max(given, 0)), most);
   GroupRows rows;
+  if (p.capacity != 0) {
+    const uint64_t begin = static_cast<uint64_t>(group) * p.capacity, m = p.m;
+    return {static_cast<uint32_t>(min(begin, m)), static_cast<uint32_t>(min(begin + cut, m))};
+  }
   rows.end = largest_up_to_lane(max(cut, before));
   const uint32_t end_below = __shfl_up_sync(0xFFFFFFFF, rows.end, 1);
   rows.begin = lane_number() == 0 ? before : end_below;
@@ -68,19 +75,19 @@ struct UpToGroup {
 };
 
 // By a whole warp. Groups follow each other; within one, token tiles vary fastest, as in tiles.cuh.
-// False where the index is beyond the last tile. With kTiledScales the group's scales begin a tile
-// of 128 rows of their own, after those of the groups before it; else rows have them one after the
-// other.
-template <uint32_t kTokens, bool kTiledScales>
-__device__ bool grouped_tile_at(const GroupParams& p, uint32_t tiles_n, uint32_t index,
-                                TileCoordinate* tile) {
+// False where the index is beyond the last tile. Where scales are in tiles, those of each group
+// begin a tile of 128 rows of their own, after those of the groups before it or where scale_rows
+// says; otherwise each row's scales follow those of the row before it.
+template <uint32_t kTokens>
+__device__ bool grouped_tile_at(const GroupParams& p, uint32_t tiles_n, bool scales_are_tiles,
+                                uint32_t index, TileCoordinate* tile) {
   uint32_t end_before = 0;
   UpToGroup tiles, scale_tiles;
 #pragma unroll 1
   for (uint32_t first = 0; first < p.count; first += 32) {
     const GroupRows rows = rows_of_group(p, first + lane_number(), end_before);
     tiles.take(rows.tiles(kTokens) * tiles_n);
-    if (kTiledScales) scale_tiles.take(rows.tiles(kScaleTileRows));
+    scale_tiles.take(rows.tiles(kScaleTileRows));
     const uint32_t in_group = index - tiles.before;  // where it is one of the group's
     const uint32_t hits =
         __ballot_sync(0xFFFFFFFF, index >= tiles.before && in_group < tiles.of_group);
@@ -91,15 +98,23 @@ __device__ bool grouped_tile_at(const GroupParams& p, uint32_t tiles_n, uint32_t
       const uint32_t token_tiles = GroupRows{begin, end}.tiles(kTokens);
       const uint32_t weight_tile = at / token_tiles;
       const uint32_t row = (at - weight_tile * token_tiles) * kTokens;  // of the group
-      const uint32_t scales = kTiledScales ? of_hit(scale_tiles.before) * kScaleTileRows : begin;
+      uint32_t scales = of_hit(scale_tiles.before) * kScaleTileRows;
+      if (p.scale_rows != nullptr) scales = p.scale_rows[first + lane];
+      if (!scales_are_tiles) scales = begin;
       *tile = {begin + row, weight_tile, first + lane, end, scales + row};
       return true;
     }
     tiles.next();
-    if (kTiledScales) scale_tiles.next();
+    scale_tiles.next();
     end_before = __shfl_sync(0xFFFFFFFF, rows.end, 31);
   }
   return false;
+}
+
+// The factor of a group's sums.
+__device__ inline float alpha_of_group(const GroupParams& p, uint32_t group, float of_all) {
+  return p.alpha == nullptr ? of_all
+                            : __uint_as_float(ptx::ld_global_b32_if(p.alpha + group, true));
 }
 
 // Where in tiles the scales of a row are, by a whole warp. False where it is no group's.

@@ -21,7 +21,7 @@ __device__ inline void store_empty_sums(const EmptySumParams& p) {
   for (uint32_t batch = blockIdx.y / p.row_ctas; batch < p.batches; batch += p.batch_ctas) {
     const SumRows rows{ptx::shared_address(&zeros), 0,  batch, n, m,
                        p.row_ctas * kEmptySumRows,  p.m};
-    store_general(p, rows, GeneralColumns(p, n), 1.0f);
+    store_general(p, rows, GeneralColumns(p, p.alpha, n), 1.0f);
   }
 }
 

@@ -94,6 +94,6 @@ struct ScaleGroupsParams {
   GroupParams groups;
   uint32_t blocks;
 };
-static_assert(sizeof(ScaleGroupsParams) == 40 && NVFP4_OFFSET_IS(ScaleGroupsParams, blocks, 32));
+static_assert(sizeof(ScaleGroupsParams) == 64 && NVFP4_OFFSET_IS(ScaleGroupsParams, blocks, 56));
 
 }  // namespace nvfp4

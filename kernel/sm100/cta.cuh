@@ -18,6 +18,10 @@ namespace nvfp4 {
 __device__ inline const Sm100GatedParams& gated_params(const Sm100Params& p) {
   return reinterpret_cast<const Sm100GatedParams&>(p);
 }
+// In the argument of an entry for grouped products.
+__device__ inline const GroupParams& groups_of(const Sm100Params& p) {
+  return reinterpret_cast<const Sm100GroupedParams&>(p).groups;
+}
 
 template <typename Tile>
 struct Cta {
@@ -37,6 +41,12 @@ struct Cta {
   // Where the rows of D end that the tile may store.
   __device__ uint32_t row_end() const { return Tile::kGrouped ? tile().row_end : p.m; }
   __device__ bool has_tile() const { return !Tile::kGrouped || tile().row_end != 0; }
+  // The factor of the tile's sums that comes by value, or of its group.
+  __device__ float alpha() const {
+    return Tile::kGrouped ? alpha_of_group(groups_of(p), tile().batch, p.alpha) : p.alpha;
+  }
+  // The batch that A, C and D have: groups share one.
+  __device__ uint32_t batch() const { return Tile::kGrouped ? 0 : tile().batch; }
   // The row of scales that is the first token's.
   __device__ uint32_t scale_row() const {
     return Tile::kGrouped ? tile().scale_row : first_token();
@@ -67,8 +77,7 @@ template <typename Tile>
 __device__ Cta<Tile> make_grouped_cta(const Sm100Params& p, uint32_t smem) {
   const PartOfK<Tile> k = all_of_k<Tile>(p);
   Cta<Tile> cta{p, {smem}, k, {{}, k.fillings}, 0};
-  grouped_tile_at<Tile::kTokens, true>(reinterpret_cast<const Sm100GroupedParams&>(p).groups,
-                                       p.tiles_n, blockIdx.x, &cta.walk.tile);
+  grouped_tile_at<Tile::kTokens>(groups_of(p), p.tiles_n, true, blockIdx.x, &cta.walk.tile);
   return cta;
 }
 

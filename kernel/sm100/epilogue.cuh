@@ -29,14 +29,14 @@ struct LaneColumn {
   // Changes no sum.
   __device__ LaneColumn() : scale(1) {}
   // Factors and bias may be what an earlier grid writes. Loaded before the sums are there.
-  __device__ LaneColumn(const Sm100Params& p, uint32_t n) {
+  __device__ LaneColumn(const Sm100Params& p, float alpha, uint32_t n) {
     const EpilogueParams& e = p.epilogue;
-    scale = p.alpha;
+    scale = alpha;
     if (e.kind <= kEpilogueBf16) return;
     row_scales = e.a_scale_per_row != 0;
     ptx::griddepcontrol_wait();
     if (n >= p.n) return;
-    factors = ColumnScale(e, p.alpha, n);
+    factors = ColumnScale(e, alpha, n);
     scale = row_scales ? 1.0f : factors.scale;
     if (e.bias_type != kTypeNone) bias = load_element(e.bias, e.bias_type, n, true);
   }

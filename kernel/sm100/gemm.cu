@@ -78,7 +78,7 @@ __device__ void release_accumulator(const Cta<Tile>& cta, uint32_t lane) {
 template <typename Tile, bool kGeneral, bool kScales>
 __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, uint32_t lane) {
   const Sm100Params& p = cta.p;
-  const uint32_t band = warp % 4, batch = cta.tile().batch;
+  const uint32_t band = warp % 4, batch = cta.batch();
   const uint32_t m = cta.first_token(), n = cta.first_weight(),
                  n_first = n + band * kSubTileWeights;
   const uint32_t sums = tmem + tmem_address(band * 32, 0);
@@ -112,16 +112,16 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
     release_accumulator(cta, lane);
   } else if constexpr (kGeneral) {
     if (kScales && p.epilogue.kind == kEpilogueScaled) {
-      const LaneColumn column(p, n_first + lane);
+      const LaneColumn column(p, cta.alpha(), n_first + lane);
       wait_for_sums(cta);
       drain_scaled<Tile>(column, m, sums, boxes);
     } else {
       wait_for_sums(cta);
-      drain_general<Tile, kScales>(m, cta.row_end(), sums, boxes);
+      drain_general<Tile, kScales>(cta.alpha(), m, cta.row_end(), sums, boxes);
     }
     release_accumulator(cta, lane);
   } else {
-    const LaneColumn column(p, n_first + lane);
+    const LaneColumn column(p, cta.alpha(), n_first + lane);
     const Rows to(p, batch, n_first, cta.row_end());
     wait_for_sums(cta);
     drain<Tile>(column, to, m, sums, boxes, [&] { release_accumulator(cta, lane); });

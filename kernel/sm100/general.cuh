@@ -20,7 +20,7 @@ constexpr uint32_t kLanesPerSumRow = kSubTileWeights / 4, kSumRows = 32 / kLanes
 // From the epilogue's drain() in what becomes of a sub-tile. A's factors of rows join the sums on
 // their way to shared memory, where a lane has a column: the loop over rows has no load more.
 template <typename Tile, bool kScales>
-__device__ void drain_general(uint32_t first_m, uint32_t m_end, uint32_t tmem,
+__device__ void drain_general(float alpha, uint32_t first_m, uint32_t m_end, uint32_t tmem,
                               const Boxes<Tile, true>& boxes) {
   const Sm100Params& p = boxes.p;
   const uint32_t lane = boxes.lane, slab = boxes.slabs.sums();
@@ -29,14 +29,14 @@ __device__ void drain_general(uint32_t first_m, uint32_t m_end, uint32_t tmem,
   const uint32_t row_bytes = boxes.by_row() ? kBoxSide * element : element;
   const uint32_t column_bytes = boxes.by_row() ? element : kBoxSide * element;
   const uint32_t n = boxes.n_first + column;
-  GeneralColumns columns(p, n);
+  GeneralColumns columns(p, alpha, n);
   const bool row_scales = p.epilogue.a_scale_per_row != 0;
   ColumnScale factors;
   if (row_scales) {
     const uint32_t of_lane = boxes.n_first + lane;
     columns.factors.scale = 1;
     ptx::griddepcontrol_wait();  // a lane that stores nothing has not waited yet
-    if (of_lane < p.n) factors = ColumnScale(p.epilogue, p.alpha, of_lane);
+    if (of_lane < p.n) factors = ColumnScale(p.epilogue, alpha, of_lane);
   }
 #pragma unroll 1
   for (uint32_t piece = 0; piece < Slabs<Tile, true>::kPieces; ++piece) {

@@ -241,7 +241,7 @@ __device__ void store_share_general(const Cta<Tile>& cta, const SharedSums& shar
                      m + row,
                      kSumRows,
                      m + share.rows};
-  store_general<4, true, kScales>(cta.p, sums, GeneralColumns(cta.p, sums.n), 1.0f);
+  store_general<4, true, kScales>(cta.p, sums, GeneralColumns(cta.p, cta.p.alpha, sums.n), 1.0f);
 }
 
 // By one of the four warps, whose columns begin at n_first. `sums`: the accumulator's first column,
@@ -254,7 +254,7 @@ __device__ void store_part(const Cta<Tile>& cta, uint32_t sums, uint32_t n_first
   const Exchange<Tile, 4> four(cta, sums, band, lane);
   if constexpr (kGeneral) {
     const bool scaled = kScales && p.epilogue.kind == kEpilogueScaled;
-    const LaneColumn column = scaled ? LaneColumn(p, n_first + lane) : LaneColumn();
+    const LaneColumn column = scaled ? LaneColumn(p, p.alpha, n_first + lane) : LaneColumn();
     const SharedSums share =
         p.split == 2 ? add_share(two, column, scaled) : add_share(four, column, scaled);
     if (scaled) {
@@ -263,7 +263,7 @@ __device__ void store_part(const Cta<Tile>& cta, uint32_t sums, uint32_t n_first
       store_share_general<Tile, kScales>(cta, share, band, lane);
     }
   } else {
-    const LaneColumn column(p, n_first + lane);
+    const LaneColumn column(p, cta.alpha(), n_first + lane);
     const Rows to(p, cta.tile().batch, n_first, p.m);
     if (p.split == 2) {
       store_share(two, column, to);

@@ -169,7 +169,7 @@ __device__ void store_d_80(const Sm80Params& p, const Sm80Place& at, uint32_t su
   if (is_plain_80(p, rows.n)) {
     return store_plain_80<Tile>(p, rows);
   }
-  store_general(p, rows, GeneralColumns(p, rows.n), kSm80WeightScale);
+  store_general(p, rows, GeneralColumns(p, p.alpha, rows.n), kSm80WeightScale);
 }
 
 }  // namespace nvfp4

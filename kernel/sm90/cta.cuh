@@ -104,7 +104,8 @@ template <typename Tile>
 __device__ bool has_linear_weight_scales(const Sm90Params& p) {
   return !Tile::kPlain && p.weight_scales_linear != 0;
 }
-// Grouped products have linear scales only (host/problem/check/grouped.cc).
+// Grouped products have linear scales only (host/plan/grouped.cc): with tiles of them, too, a warp
+// that decodes tokens has no register left for one of its numbers.
 template <typename Tile>
 __device__ bool has_linear_token_scales(const Sm90Params& p) {
   return Tile::kGrouped || (!Tile::kPlain && p.token_scales_linear != 0);
@@ -123,6 +124,15 @@ __device__ bool cuts_last_step(const Sm90Params& p) {
 // The argument of an entry for gated products.
 __device__ inline const Sm90GatedParams& gated_params(const Sm90Params& p) {
   return reinterpret_cast<const Sm90GatedParams&>(p);
+}
+// In the argument of an entry for grouped products.
+__device__ inline const GroupParams& groups_of(const Sm90Params& p) {
+  return reinterpret_cast<const Sm90GroupedParams&>(p).groups;
+}
+// The factor of the sums by value, or that of their group.
+template <typename Tile>
+__device__ float alpha_of(const Sm90Params& p, uint32_t batch) {
+  return Tile::kGrouped ? alpha_of_group(groups_of(p), batch, p.alpha) : p.alpha;
 }
 
 // Where the rows of D end that a tile may store.
@@ -192,8 +202,8 @@ __device__ void take_tile(Cta90<Tile>& cta, uint32_t index) {
   const uint32_t stages = stages_of_k(cta.p), split = cta.p.split;
   cta.index = index;
   if constexpr (Tile::kGrouped) {
-    const auto& grouped = reinterpret_cast<const Sm90GroupedParams&>(cta.p);
-    if (!grouped_tile_at<Tile::kTokens, false>(grouped.groups, cta.p.tiles_n, index, &cta.tile)) {
+    const bool tiles = !has_linear_token_scales<Tile>(cta.p);
+    if (!grouped_tile_at<Tile::kTokens>(groups_of(cta.p), cta.p.tiles_n, tiles, index, &cta.tile)) {
       cta.index = kNoTile;
     }
   } else {

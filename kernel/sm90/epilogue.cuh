@@ -35,13 +35,13 @@ struct ColumnTerms {
   float bias[kCount];
 
   // Beyond N the last column's terms are loaded, for sums that are not stored.
-  __device__ ColumnTerms(const Sm90Params& p, uint32_t n) : scale(p.alpha) {
+  __device__ ColumnTerms(const Sm90Params& p, float alpha, uint32_t n) : scale(alpha) {
     const EpilogueParams& e = p.epilogue;
 #pragma unroll
     for (float& one : bias) one = -0.0f;
     if (!has_columns_terms<Tile>(p)) return;
     ptx::griddepcontrol_wait();  // an earlier grid may write what follows reads
-    scale = scale_of_rows(e, p.alpha);
+    scale = scale_of_rows(e, alpha);
     if (!has_row_terms<Tile>(p)) scale = __fmul_rn(scale, b_scale(p, n));
     if (e.bias_type == kTypeNone) return;
 #pragma unroll
@@ -67,7 +67,8 @@ using FourTerms = ColumnTerms<Tile, 4, 1>;
 template <typename Tile>
 __device__ FourTerms<Tile> terms_of_lane(const Cta90<Tile>& cta, uint32_t lane) {
   const uint32_t column = lane % (Tile::kColumnsOfD / 4) * 4;
-  return FourTerms<Tile>(cta.p, cta.tile.weight_tile * Tile::kColumnsOfD + column);
+  const float alpha = alpha_of<Tile>(cta.p, cta.tile.batch);
+  return FourTerms<Tile>(cta.p, alpha, cta.tile.weight_tile * Tile::kColumnsOfD + column);
 }
 
 // Prefetches the terms of all of the CTA's tiles to L1 while sums are being multiplied. A warp that
@@ -162,10 +163,12 @@ struct Epilogue90 {
 
 // Stores what a thread has left for the general epilogue. A kernel has this code once.
 template <typename Tile, uint32_t kRowsOfC>
-__device__ void store_general_90(const Sm90Params& p, const SumRows& rows) {
+__device__ void store_general_90(const Sm90Params& p, SumRows rows) {
   if (!has_general_epilogue<Tile>(p)) return;
   if (rows.m < rows.m_end) {
-    store_general<kRowsOfC>(p, rows, GeneralColumns(p, rows.n), decoding_scale<Tile>(p));
+    const GeneralColumns columns(p, alpha_of<Tile>(p, rows.batch), rows.n);
+    if (Tile::kGrouped) rows.batch = 0;  // A, C and D have none
+    store_general<kRowsOfC>(p, rows, columns, decoding_scale<Tile>(p));
   }
   __syncwarp();  // some lanes have stored
 }
@@ -174,7 +177,9 @@ __device__ void store_general_90(const Sm90Params& p, const SumRows& rows) {
 // spills one or two.
 template <typename Tile>
 __device__ __noinline__ void call_store_general(const Sm90Params& p, SumRows rows) {
-  store_general(p, rows, GeneralColumns(p, rows.n), decoding_scale<Tile>(p));
+  const GeneralColumns columns(p, alpha_of<Tile>(p, rows.batch), rows.n);
+  if (Tile::kGrouped) rows.batch = 0;
+  store_general(p, rows, columns, decoding_scale<Tile>(p));
 }
 template <typename Tile>
 __device__ void store_general_of_few(const Sm90Params& p, const SumRows& rows) {

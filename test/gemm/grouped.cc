@@ -100,6 +100,42 @@ TEST_CASE("grouped: divisions drawn by seed give those bits", "[grouped]") {
   require_bits_of_singles(gpu, tile, {sizes, drawn_ends(sizes.rows, 7, 51), 52});
 }
 
+TEST_CASE("grouped: scales of tokens in tiles, where the groups' rows or scale_rows say",
+          "[grouped]") {
+  USE_GPU_OF_FAMILY(gpu, 10);
+  const Tile tile = EACH_GROUPED_TILE;
+  GroupedProblem problem({240, 66, 208}, drawn_ends(240, 6, 66), 66);
+  problem.tokens.a.layout = NVFP4_SCALE_LAYOUT_128X4;
+  require_bits_of_singles(gpu, tile, problem);
+  problem.scales_turned = true;
+  require_bits_of_singles(gpu, tile, problem);
+}
+
+TEST_CASE("grouped: as many rows of each group as a count says, and its alpha", "[grouped]") {
+  USE_GPU(gpu);
+  const Tile tile = EACH_GROUPED_TILE;
+  const int32_t capacity = gpu.sized(70, 18);
+  GroupedProblem problem({5 * capacity + 3, 66, 80, tile.a_type}, {capacity, 0, 17, 1, 0}, 67);
+  problem.capacity = capacity;
+  problem.alphas = {0.5f, 1e30f, -1.25f, 3, 7};
+  require_bits_of_singles(gpu, tile, problem);
+  DeviceGrouped device(gpu, problem);
+  device.gemm.variant = tile.variant;
+  const std::vector<uint8_t> d = run_grouped(device);
+  device.clear_d();
+  device.set_rows({INT32_MAX, -1, 17, 1, INT32_MIN});
+  CHECK(run_grouped(device) == d);
+
+  // The same by the general epilogue; on 10.x from tiles of scales.
+  if (is_blackwell()) problem.tokens.a.layout = NVFP4_SCALE_LAYOUT_128X4;
+  DeviceGrouped general(gpu, problem);
+  const auto relu = [&](nvfp4_gemm_desc& g, int64_t) {
+    g.activation = NVFP4_ACTIVATION_RELU, g.variant = tile.variant;
+  };
+  relu(general.gemm, 0);
+  CHECK(run_grouped(general) == single_products(gpu, problem, relu));
+}
+
 // A step of the walk is 32 groups.
 TEST_CASE("grouped: a row finds its group among a thousand", "[grouped]") {
   USE_GPU(gpu);
@@ -196,8 +232,13 @@ TEST_CASE("grouped: a plan runs with other ends and in a graph that reads them",
   nvfp4_gemm_addresses addresses{};
   addresses.struct_size = sizeof addresses;
   addresses.rows = other.row_ends();
+  const std::vector<float> alphas(2, first.fields.alpha * 2);
+  const support::DeviceBuffer twice(gpu.driver, gemm_test::bytes_of(alphas));
+  addresses.group_alpha = static_cast<const float*>(twice.pointer());
+  second.alphas = alphas;
   REQUIRE(nvfp4_gemm_plan_run(plan, &addresses, nullptr) == NVFP4_SUCCESS);
   CHECK(device.d() == single_products(gpu, second));
+  second.alphas.clear();
 
   const support::Driver& driver = gpu.driver;
   CUstream stream = nullptr;
@@ -222,7 +263,14 @@ TEST_CASE("grouped: a plan runs with other ends and in a graph that reads them",
 TEST_CASE("grouped: exact sums are the reference's", "[grouped]") {
   USE_GPU(gpu);
   const Tile tile = EACH_GROUPED_TILE;
-  const GroupedProblem problem({20, 66, 80, tile.a_type}, {4, 4, 19}, 59, support::Data::exact);
+  GroupedProblem problem({20, 66, 80, tile.a_type}, {4, 4, 19}, 59, support::Data::exact);
+  const int way = GENERATE(0, 1, 2, 3);
+  if ((way == 1 || way == 2) && !is_blackwell()) return;
+  if (way >= 2) problem.alphas = {2, 3, 0.5f};
+  if (way == 1 || way == 2) problem.tokens.a.layout = NVFP4_SCALE_LAYOUT_128X4;
+  problem.scales_turned = way == 2;
+  if (way == 3) problem.ends = {4, 0, 6}, problem.capacity = 6;
+  CAPTURE(way);
   DeviceGrouped device(gpu, problem);
   device.gemm.variant = tile.variant;
   const std::vector<uint8_t> d = run_grouped(device);
@@ -230,13 +278,15 @@ TEST_CASE("grouped: exact sums are the reference's", "[grouped]") {
   nvfp4_gemm_desc host = device.gemm;
   const support::Operand &a = problem.tokens.a, &b = problem.weights.b;
   const std::vector<uint8_t> b_scales = b.device_scales(0x7F, 0);
-  const std::vector<uint8_t> a_scales =
-      a.quantized() ? a.device_scales(0x7F, 0) : std::vector<uint8_t>();
+  const std::vector<uint8_t> a_scales = problem.token_scales();
   host.a = a.quantized() ? static_cast<const void*>(a.codes.data()) : a.halves.data();
   host.a_scales = a.quantized() ? a_scales.data() : nullptr;
   host.b = b.codes.data(), host.b_scales = b_scales.data(), host.d = want.data();
   nvfp4_grouped_desc grouped = device.grouped;
   grouped.gemm = &host, grouped.rows = problem.ends.data();
+  const std::vector<int32_t> scale_rows = problem.scale_rows();
+  if (grouped.scale_rows != nullptr) grouped.scale_rows = scale_rows.data();
+  if (grouped.group_alpha != nullptr) grouped.group_alpha = problem.alphas.data();
   REQUIRE(nvfp4_grouped_reference(&grouped) == NVFP4_SUCCESS);
   CHECK(d == want);
 }

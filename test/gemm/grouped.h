@@ -18,15 +18,20 @@ struct GroupedSizes {
   int32_t format = NVFP4_OPERAND_FORMAT_NVFP4;
 };
 
-inline std::vector<uint8_t> bytes_of_ints(const std::vector<int32_t>& values) {
+template <typename T>
+std::vector<uint8_t> bytes_of(const std::vector<T>& values) {
   const uint8_t* first = reinterpret_cast<const uint8_t*>(values.data());
-  return {first, first + values.size() * sizeof(int32_t)};
+  return {first, first + values.size() * sizeof(T)};
 }
 
-// Operands on the host, of which group g takes the rows up to ends[g].
+// Operands on the host, of which group g takes the rows up to ends[g]; or with a capacity ends[g]
+// rows from row g * capacity on.
 struct GroupedProblem {
   GroupedSizes sizes;
   std::vector<int32_t> ends;
+  int64_t capacity = 0;
+  std::vector<float> alphas;         // of each group, or none
+  bool scales_turned = false;        // tiles of scales lie from the last group to the first
   support::Problem tokens, weights;  // A of all rows; B of all groups
   support::EpilogueFields fields;
 
@@ -44,11 +49,48 @@ struct GroupedProblem {
   }
 
   int64_t groups() const { return int64_t(ends.size()); }
-  int64_t begin(int64_t group) const { return group == 0 ? 0 : ends[size_t(group - 1)]; }
-  int64_t end(int64_t group) const { return ends[size_t(group)]; }
+  int64_t begin(int64_t group) const {
+    if (capacity > 0) return group * capacity;
+    return group == 0 ? 0 : ends[size_t(group - 1)];
+  }
+  int64_t end(int64_t group) const {
+    return (capacity > 0 ? begin(group) : 0) + ends[size_t(group)];
+  }
+  bool tiled() const { return tokens.a.quantized() && tokens.a.layout == NVFP4_SCALE_LAYOUT_128X4; }
+
+  // The first row of each group's tiles of scales.
+  std::vector<int32_t> scale_rows() const {
+    std::vector<int32_t> rows(ends.size());
+    int64_t at = 0;
+    for (int64_t i = 0; i < groups(); ++i) {
+      const int64_t group = scales_turned ? groups() - 1 - i : i;
+      rows[size_t(group)] = int32_t(at);
+      at += (end(group) - begin(group) + 127) / 128 * 128;
+    }
+    return rows;
+  }
+  // Scales of A as they lie on the device.
+  std::vector<uint8_t> token_scales() const {
+    if (!tokens.a.quantized()) return std::vector<uint8_t>(16);
+    if (!tiled()) return tokens.a.device_scales(0x7F, 0);
+    const int64_t row_bytes = (sizes.k / tokens.a.block() + 3) / 4 * 4;
+    std::vector<uint8_t> all(1, 0x7F);
+    const std::vector<int32_t> first = scale_rows();
+    for (int64_t group = 0; group < groups(); ++group) {
+      if (end(group) == begin(group)) continue;
+      const std::vector<uint8_t> tiles = product(group).a.interleaved_scales(0x7F);
+      const size_t at = size_t(first[size_t(group)] * row_bytes);
+      all.resize(std::max(all.size(), at + tiles.size()), 0x7F);
+      std::copy(tiles.begin(), tiles.end(), all.begin() + int64_t(at));
+    }
+    return all;
+  }
 
   // The rows of one group, as a problem of its own.
   support::GeneralProblem single(int64_t group) const {
+    return support::GeneralProblem(product(group), fields, 1);
+  }
+  support::Problem product(int64_t group) const {
     const int64_t first = begin(group), count = end(group) - first;
     const support::Shape shape{count, sizes.n, sizes.k};
     support::Problem one = support::make_problem(shape);
@@ -72,7 +114,7 @@ struct GroupedProblem {
     copy(weights.b.scales, one.b.scales, weights.b.scales_stride(), group);
     one.alpha = fields.alpha;
     one.batch_invariant = true;
-    return support::GeneralProblem(one, fields, 1);
+    return one;
   }
 
  private:
@@ -93,11 +135,10 @@ class DeviceGrouped {
  public:
   DeviceGrouped(const Gpu& gpu, const GroupedProblem& problem)
       : a_(gpu.driver, a_bytes(problem)),
-        a_scales_(gpu.driver, problem.tokens.a.quantized() ? problem.tokens.a.device_scales(0x7F, 0)
-                                                           : std::vector<uint8_t>(16)),
+        a_scales_(gpu.driver, problem.token_scales()),
         b_(gpu.driver, problem.weights.b.codes),
         b_scales_(gpu.driver, problem.weights.b.device_scales(0x7F, 0)),
-        rows_(gpu.driver, bytes_of_ints(problem.ends)),
+        rows_(gpu.driver, bytes_of(problem.ends)),
         d_(gpu.driver, size_t(problem.sizes.rows * problem.sizes.n *
                               support::bytes_of_type(problem.fields.d_type))) {
     const GroupedSizes& s = problem.sizes;
@@ -107,7 +148,7 @@ class DeviceGrouped {
     gemm.a = a_.pointer(), gemm.a_ld = problem.tokens.a.ld, gemm.a_type = s.a_type;
     if (s.a_type == NVFP4_TYPE_NONE) {
       gemm.a_scales = a_scales_.pointer();
-      gemm.a_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
+      gemm.a_scale_layout = problem.tokens.a.layout;
     }
     const support::Operand& b = problem.weights.b;
     gemm.b = b_.pointer(), gemm.b_ld = b.ld, gemm.b_batch_stride = b.batch_stride;
@@ -118,7 +159,9 @@ class DeviceGrouped {
     grouped.struct_size = sizeof grouped;
     grouped.gemm = &gemm;
     grouped.rows = static_cast<const int32_t*>(rows_.pointer());
-    grouped.rows_kind = NVFP4_ROWS_ENDS;
+    grouped.rows_kind = problem.capacity > 0 ? NVFP4_ROWS_COUNTS : NVFP4_ROWS_ENDS;
+    grouped.capacity = problem.capacity;
+    add_arrays(gpu, problem);
     add_workspace(gpu);
   }
   DeviceGrouped(const DeviceGrouped&) = delete;
@@ -126,7 +169,7 @@ class DeviceGrouped {
   nvfp4_gemm_desc gemm{};
   nvfp4_grouped_desc grouped{};
 
-  void set_rows(const std::vector<int32_t>& ends) { rows_.upload(bytes_of_ints(ends)); }
+  void set_rows(const std::vector<int32_t>& ends) { rows_.upload(bytes_of(ends)); }
   void clear_d() { d_.upload(std::vector<uint8_t>(d_.bytes(), 0xFF)); }
   const int32_t* row_ends() const { return static_cast<const int32_t*>(rows_.pointer()); }
   std::vector<uint8_t> d() const { return d_.download(); }
@@ -143,6 +186,18 @@ class DeviceGrouped {
     return {first, first + a.halves.size() * 2};
   }
 
+  void add_arrays(const Gpu& gpu, const GroupedProblem& problem) {
+    const auto keep = [&](std::unique_ptr<support::DeviceBuffer>& to, const auto& values) {
+      to = std::make_unique<support::DeviceBuffer>(gpu.driver, bytes_of(values));
+      return to->pointer();
+    };
+    if (!problem.alphas.empty()) {
+      grouped.group_alpha = static_cast<const float*>(keep(alphas_, problem.alphas));
+    }
+    if (problem.tiled() && problem.scales_turned) {
+      grouped.scale_rows = static_cast<const int32_t*>(keep(scale_rows_, problem.scale_rows()));
+    }
+  }
   // On other devices than those of these tests no workspace exists, and none is requested.
   void add_workspace(const Gpu& gpu) {
     uint64_t bytes = 0;
@@ -153,7 +208,7 @@ class DeviceGrouped {
   }
 
   support::DeviceBuffer a_, a_scales_, b_, b_scales_, rows_, d_;
-  std::unique_ptr<support::DeviceBuffer> workspace_;
+  std::unique_ptr<support::DeviceBuffer> alphas_, scale_rows_, workspace_;
 };
 
 // What else a test asks of the single product whose rows begin there.
@@ -167,6 +222,11 @@ inline std::vector<uint8_t> single_products(const Gpu& gpu, const GroupedProblem
   for (int64_t group = 0; group < problem.groups(); ++group) {
     if (problem.end(group) == problem.begin(group)) continue;
     support::DeviceGeneral one(gpu.driver, problem.single(group));
+    if (!problem.alphas.empty()) {
+      one.desc.scalar_mode = NVFP4_SCALARS_HOST;
+      one.desc.alpha_device = one.desc.beta_device = nullptr;
+      one.desc.alpha = problem.alphas[size_t(group)];
+    }
     if (change) change(one.desc, problem.begin(group));
     const nvfp4_status status = nvfp4_gemm_run(&one.desc, nullptr);
     INFO(nvfp4_last_error());

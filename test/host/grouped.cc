@@ -73,26 +73,42 @@ TEST_CASE("grouped: each rule of the desc is refused by its status", "[grouped]"
   CHECK(changed([](Grouped&, Gemm& g) { g.m = -1; }) == NVFP4_STATUS_INVALID_VALUE);
   CHECK(changed([](Grouped&, Gemm& g) { g.d_ld = 1; }) == NVFP4_STATUS_INVALID_VALUE);
   CHECK(changed([](Grouped&, Gemm& g) { g.b_batch_stride = 8; }) == NVFP4_STATUS_MISALIGNED);
+  const auto counts = [](int64_t capacity) {
+    return changed(
+        [=](Grouped& x, Gemm&) { x.rows_kind = NVFP4_ROWS_COUNTS, x.capacity = capacity; });
+  };
+  CHECK(counts(4) == NVFP4_SUCCESS);  // eight groups of 4 rows: all 32
+  CHECK(counts(5) == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(counts(INT32_MAX) == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(counts(0) == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(changed([&](Grouped& x, Gemm& g) {
+          x.group_alpha = &one, g.scalar_mode = NVFP4_SCALARS_DEVICE;
+        }) == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(changed([&](Grouped& x, Gemm&) { x.scale_rows = &row; }) == NVFP4_STATUS_INVALID_VALUE);
   // What this version does not have.
   const auto absent = [&](const std::function<void(Grouped&, Gemm&)>& change) {
     return changed(change) == NVFP4_STATUS_NOT_SUPPORTED;
   };
-  CHECK(absent([](Grouped& x, Gemm&) { x.rows_kind = NVFP4_ROWS_COUNTS; }));
-  CHECK(absent([&](Grouped& x, Gemm&) { x.group_alpha = &one; }));
   CHECK(absent([&](Grouped& x, Gemm&) { x.group_alpha2 = &one; }));
   CHECK(absent([&](Grouped& x, Gemm&) { x.group_d_tensor_scale = &one; }));
-  CHECK(absent([&](Grouped& x, Gemm&) { x.scale_rows = &row; }));
   CHECK(absent([](Grouped&, Gemm& g) { g.k = 0; }));
   CHECK(absent([](Grouped&, Gemm& g) {
     g.d_type = NVFP4_TYPE_NVFP4, g.d_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
   }));
   CHECK(absent([](Grouped&, Gemm& g) { g.a_tensor_scale_rows = 1; }));
-  CHECK(absent([](Grouped&, Gemm& g) { g.a_scale_layout = NVFP4_SCALE_LAYOUT_128X4; }));
   const Experts x;
   for (const int32_t capability : {80, 120}) {
     CHECK(x.supported(capability) == NVFP4_STATUS_NOT_SUPPORTED);
   }
   CHECK(x.supported(100) == NVFP4_SUCCESS);
+  CHECK(absent([](Grouped&, Gemm& g) { g.a_scale_layout = NVFP4_SCALE_LAYOUT_128X4; }));
+  CHECK(absent([](Grouped&, Gemm& g) {  // decoded before, by a kernel that knows no groups
+    g.operand_format = NVFP4_OPERAND_FORMAT_E2M1_UE8M0;
+    g.a_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
+  }));
+  Experts tiles;
+  tiles.gemm.a_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
+  CHECK(tiles.supported(100) == NVFP4_SUCCESS);
   CHECK(x.supported(70) == NVFP4_STATUS_UNSUPPORTED_ARCH);
 }
 
@@ -131,6 +147,14 @@ TEST_CASE("grouped: row ends are there, aligned and apart from D", "[grouped]") 
   CHECK(x.supported() == NVFP4_STATUS_OVERLAP);
   x.grouped.rows = reinterpret_cast<const int32_t*>(scales);
   CHECK(x.supported() == NVFP4_SUCCESS);
+  x.grouped.group_alpha = reinterpret_cast<const float*>(memory);
+  CHECK(x.supported() == NVFP4_STATUS_OVERLAP);
+  x.grouped.group_alpha = reinterpret_cast<const float*>(scales + 2);
+  CHECK(x.supported() == NVFP4_STATUS_MISALIGNED);
+  x.grouped.group_alpha = nullptr;
+  g.a_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
+  x.grouped.scale_rows = reinterpret_cast<const int32_t*>(memory);
+  CHECK(x.supported(100) == NVFP4_STATUS_OVERLAP);
 }
 
 TEST_CASE("grouped: nothing is there where no rows, groups or columns are", "[grouped]") {
@@ -155,6 +179,10 @@ TEST_CASE("grouped: the grid has the most tiles that a division of the rows has"
   CHECK(info.bytes == 0.5625 * 7168 * (8 * 4096 + 32) + 2.0 * 32 * 4096);
   few.gemm.m = 3;  // three groups at most have rows
   CHECK(few.plan().grid_ctas == 3 * 64 * info.k_partitions);
+
+  few.gemm.m = 32;  // each group may have four rows, so a tile
+  few.grouped.rows_kind = NVFP4_ROWS_COUNTS, few.grouped.capacity = 4;
+  CHECK(few.plan().grid_ctas == 8 * 64 * info.k_partitions);
 
   Experts many(1000);
   many.halves();

@@ -33,6 +33,12 @@ nvfp4_status rule_switch(const char* name, int32_t value) {
   return fail(NVFP4_STATUS_INVALID_VALUE, "%s = %" PRId32 " is neither 0 nor 1", name, value);
 }
 
+nvfp4_status not_grouped(const char* name, const void* pointer) {
+  if (pointer == nullptr) return NVFP4_SUCCESS;
+  return fail(NVFP4_STATUS_INVALID_VALUE, "%s = %p must be NULL: the plan is of no grouped product",
+              name, pointer);
+}
+
 #define ABSENT(of, field) NVFP4_TRY(absent_pointer(#field, (of).field))
 
 }  // namespace
@@ -63,13 +69,11 @@ nvfp4_status check_absent_addresses(const nvfp4_gemm_addresses& x, bool grouped,
     NVFP4_TRY(not_gated("bias2", x.bias2));
     NVFP4_TRY(not_gated("alpha2_device", x.alpha2_device));
   }
-  if (!grouped && x.rows != nullptr) {
-    return fail(NVFP4_STATUS_INVALID_VALUE,
-                "rows = %p must be NULL: the plan is of no grouped product",
-                static_cast<const void*>(x.rows));
+  if (!grouped) {
+    NVFP4_TRY(not_grouped("rows", x.rows));
+    NVFP4_TRY(not_grouped("scale_rows", x.scale_rows));
+    NVFP4_TRY(not_grouped("group_alpha", x.group_alpha));
   }
-  ABSENT(x, scale_rows);
-  ABSENT(x, group_alpha);
   ABSENT(x, group_alpha2);
   ABSENT(x, group_d_tensor_scale);
   return NVFP4_SUCCESS;

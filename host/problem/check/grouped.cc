@@ -3,6 +3,7 @@
 #include <cinttypes>
 #include <cstddef>
 
+#include "host/base/size.h"
 #include "host/problem/enumeration.h"
 #include "host/problem/fields.h"
 #include "host/problem/rule.h"
@@ -19,23 +20,48 @@ nvfp4_status not_there(const char* what) {
 
 // Features that the struct declares and this version does not have.
 nvfp4_status check_grouped_absent(const nvfp4_grouped_desc& d) {
-  if (d.rows_kind == NVFP4_ROWS_COUNTS) return not_there("rows_kind = NVFP4_ROWS_COUNTS");
-  if (d.group_alpha != nullptr) return not_there("group_alpha is not NULL");
   if (d.group_alpha2 != nullptr) return not_there("group_alpha2 is not NULL");
   if (d.group_d_tensor_scale != nullptr) return not_there("group_d_tensor_scale is not NULL");
-  if (d.scale_rows != nullptr) return not_there("scale_rows is not NULL");
-  if (d.capacity == 0) return NVFP4_SUCCESS;
+  return NVFP4_SUCCESS;
+}
+
+// Rows of l groups, one capacity after the other, are among the m that exist.
+nvfp4_status check_capacity(const nvfp4_grouped_desc& d, const nvfp4_gemm_desc& g) {
+  if (d.rows_kind == NVFP4_ROWS_ENDS) {
+    if (d.capacity == 0) return NVFP4_SUCCESS;
+    return fail(NVFP4_STATUS_INVALID_VALUE,
+                "capacity = %" PRId64 " must be 0 where rows_kind = NVFP4_ROWS_ENDS", d.capacity);
+  }
+  int64_t rows;
+  if (g.l == 0 || g.m == 0) return NVFP4_SUCCESS;
+  if (d.capacity == 0) {
+    return fail(NVFP4_STATUS_INVALID_VALUE,
+                "capacity = 0 must be at least 1 where rows_kind = NVFP4_ROWS_COUNTS");
+  }
+  if (multiply(d.capacity, g.l, &rows) && rows <= g.m) return NVFP4_SUCCESS;
   return fail(NVFP4_STATUS_INVALID_VALUE,
-              "capacity = %" PRId64 " must be 0 where rows_kind = NVFP4_ROWS_ENDS", d.capacity);
+              "capacity * l = %" PRId64 " * %" PRId64 " is more than m = %" PRId64, d.capacity, g.l,
+              g.m);
+}
+
+nvfp4_status check_group_alpha(const float* group_alpha, const nvfp4_gemm_desc& g) {
+  if (group_alpha == nullptr || g.scalar_mode == NVFP4_SCALARS_HOST) return NVFP4_SUCCESS;
+  return fail(NVFP4_STATUS_INVALID_VALUE,
+              "group_alpha = %p must be NULL where scalar_mode = NVFP4_SCALARS_DEVICE",
+              static_cast<const void*>(group_alpha));
+}
+
+nvfp4_status check_scale_rows(const int32_t* scale_rows, const nvfp4_gemm_desc& g) {
+  if (scale_rows == nullptr || g.a_scale_layout == NVFP4_SCALE_LAYOUT_128X4) return NVFP4_SUCCESS;
+  return fail(NVFP4_STATUS_INVALID_VALUE, "scale_rows = %p must be NULL where a_scale_layout = %s",
+              static_cast<const void*>(scale_rows),
+              enumerator_name(Enumeration::scale_layout, g.a_scale_layout));
 }
 
 nvfp4_status check_grouped_gemm(const nvfp4_gemm_desc& g) {
   if (g.k == 0) return not_there("k = 0");
   if (is_gated(g)) return not_there("b2 is not NULL");
   if (g.d_type >= NVFP4_TYPE_NVFP4) return not_there("a d_type with generated scales");
-  if (g.a_type == NVFP4_TYPE_NONE && g.a_scale_layout == NVFP4_SCALE_LAYOUT_128X4) {
-    return not_there("a_scale_layout = NVFP4_SCALE_LAYOUT_128X4");
-  }
   return g.a_tensor_scale_rows == 0 ? NVFP4_SUCCESS : not_there("a_tensor_scale_rows = 1");
 }
 
@@ -55,13 +81,26 @@ nvfp4_status check_grouped_kind(const nvfp4_grouped_desc* desc, Caller caller,
   NVFP4_TRY(check_kind(known->gemm, caller, gemm));
   gemm->a_batch_stride = gemm->a_scales_batch_stride_bytes = 0;
   gemm->c_batch_stride = gemm->d_batch_stride = 0;
-  return check_grouped_gemm(*gemm);
+  NVFP4_TRY(check_grouped_gemm(*gemm));
+  NVFP4_TRY(check_capacity(*known, *gemm));
+  NVFP4_TRY(check_group_alpha(known->group_alpha, *gemm));
+  return check_scale_rows(known->scale_rows, *gemm);
 }
 
-nvfp4_status check_row_ends(const nvfp4_gemm_desc& gemm, const int32_t* rows) {
-  NVFP4_TRY(rule_not_null("rows", rows));
-  NVFP4_TRY(rule_aligned("rows", rows, alignof(int32_t)));
-  return check_apart_from_d(gemm, "rows", rows, gemm.l * int64_t{sizeof(int32_t)});
+// 4 bytes for each group.
+nvfp4_status check_group_array(const nvfp4_gemm_desc& gemm, const char* name, const void* first) {
+  if (first == nullptr) return NVFP4_SUCCESS;
+  NVFP4_TRY(rule_aligned(name, first, 4));
+  return check_apart_from_d(gemm, name, first, gemm.l * 4);
+}
+
+nvfp4_status check_group_arrays(const nvfp4_gemm_desc& gemm, const int32_t* rows,
+                                const int32_t* scale_rows, const float* group_alpha) {
+  NVFP4_TRY(check_group_alpha(group_alpha, gemm));
+  NVFP4_TRY(check_scale_rows(scale_rows, gemm));
+  NVFP4_TRY(check_group_array(gemm, "rows", rows));
+  NVFP4_TRY(check_group_array(gemm, "scale_rows", scale_rows));
+  return check_group_array(gemm, "group_alpha", group_alpha);
 }
 
 nvfp4_status check_grouped_operands(const nvfp4_grouped_desc& desc, const nvfp4_gemm_desc& g,
@@ -72,7 +111,8 @@ nvfp4_status check_grouped_operands(const nvfp4_grouped_desc& desc, const nvfp4_
   NVFP4_TRY(check_input_strides(g, sizes_alone));
   if (sizes_alone) return check_extents(g);
   NVFP4_TRY(check_overlap(g));
-  return check_row_ends(g, desc.rows);
+  NVFP4_TRY(rule_not_null("rows", desc.rows));
+  return check_group_arrays(g, desc.rows, desc.scale_rows, desc.group_alpha);
 }
 
 }  // namespace nvfp4

@@ -25,7 +25,7 @@ struct Scaling {
 template <typename Tile, uint32_t kSums>
 __device__ Scaling scale_rows(const Sm90Params& p, uint32_t n, uint32_t batch, uint32_t m,
                               float (&sums)[kSums]) {
-  const ColumnTerms<Tile, 2, 8> terms(p, n);
+  const ColumnTerms<Tile, 2, 8> terms(p, alpha_of<Tile>(p, batch), n);
   const bool of_rows = has_row_terms<Tile>(p);
   if (!has_columns_terms<Tile>(p) || (p.epilogue.bias_type == kTypeNone && !of_rows)) {
     return {decoding_scale<Tile>(p), terms.scale};
@@ -158,7 +158,7 @@ __device__ void store_general_rows(const Sm90Params& p, const TileCoordinate& ti
   const uint32_t m_first = tile.token_tile * Tile::kTokens;
   const uint32_t n = tile.weight_tile * Tile::kColumnsOfD + lane * 4;
   const uint32_t mine = at + warp * kRowBytes + (lane ^ warp) * 16;
-  const GeneralColumns columns(p, n);
+  const GeneralColumns columns(p, p.alpha, n);
   const auto rows_from = [&](uint32_t first) {
     const uint32_t m = m_first + first;
     return SumRows{mine, 8 * kRowBytes, tile.batch, n, m + warp, 8, min(m + kRows, p.m)};

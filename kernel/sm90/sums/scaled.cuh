@@ -175,7 +175,7 @@ __device__ void store_scaled_sums(const Sm90Params& p, const TileCoordinate& til
   const uint32_t m_first =
       tile.token_tile * Tile::kTokenStep + warp / Tile::kConsumersPerStage * kSums * 2;
   const uint32_t n = tile.weight_tile * Tile::kWeights + warp % Tile::kConsumersPerStage * 16;
-  const ColumnTerms<Tile, 2, 8> terms(p, n + lane / 4);  // waits for earlier grids
+  const ColumnTerms<Tile, 2, 8> terms(p, p.alpha, n + lane / 4);  // waits for earlier grids
   const ScaledWarp<Tile, kSlots> out{p,    tile, n,     exchange,
                                      warp, lane, terms, tensor_scale_of_d(p.epilogue)};
 #pragma unroll 1
@@ -228,7 +228,7 @@ __device__ void store_scaled_rows(const Sm90Params& p, SumRows rows) {
   constexpr uint32_t kAtOnce = 4;
   const EpilogueParams& e = p.epilogue;
   if (rows.m < rows.m_end && rows.n < p.n) {
-    const FourTerms<Tile> terms(p, rows.n);
+    const FourTerms<Tile> terms(p, p.alpha, rows.n);
     const TensorScale t = tensor_scale_of_d(e);
     const int64_t first = rows.batch * p.d_batch_stride + rows.n;
     for (; rows.m < rows.m_end; rows.m += kAtOnce * rows.m_step, rows.at += kAtOnce * rows.step) {
