@@ -175,27 +175,51 @@ __device__ void send_rows(const float (&x)[kSubTileTokens], uint32_t type, uint3
   boxes.send(piece, m);
 }
 
+// In which order a warp reads the sub-tiles of an accumulator. Where accumulators overlap, the first
+// one's last columns are both's, and the second one's first, and the warp begins with these.
+template <typename Tile>
+struct Order {
+  uint32_t pieces, accumulator;
+
+  __device__ uint32_t at(uint32_t i) const {
+    return Tile::kOverlap && accumulator == 0 ? pieces - 1 - i : i;
+  }
+  // Whether after sub-tile i of that order everything is read that a later tile waits for.
+  __device__ bool releases(uint32_t i) const {
+    if constexpr (!Tile::kOverlap) return i + 1 == pieces;
+    constexpr uint32_t kFirst = Tile::kSecondAt / kSubTileTokens;
+    constexpr uint32_t kShared = Tile::kTokens - Tile::kSecondAt;
+    constexpr uint32_t kLast = (kShared + kSubTileTokens - 1) / kSubTileTokens;
+    const uint32_t shared = accumulator != 0  ? min(pieces, kLast)
+                            : pieces > kFirst ? pieces - kFirst
+                                              : 1;
+    return i + 1 == shared;
+  }
+};
+
 // One warp drains its 32 lanes of the accumulator at `tmem`, its first column and the warp's first
-// lane: rows from m_first on. `release` is called when all it wants has been read.
+// lane: rows from m_first on. `release` is called when all it wants has been read, or, where
+// accumulators overlap, all that it shares.
 template <typename Tile, typename Release>
 __device__ void drain(const LaneColumn& column, const Rows& to, uint32_t m_first, uint32_t tmem,
-                      const Boxes<Tile, false>& boxes, Release release) {
+                      const Boxes<Tile, false>& boxes, uint32_t accumulator, Release release) {
   const uint32_t rows = min(to.m_end - m_first, Tile::kTokens);
   const uint32_t pieces = (rows + kSubTileTokens - 1) / kSubTileTokens;
+  const Order<Tile> order{pieces, accumulator};
 #pragma unroll 1
-  for (uint32_t piece = 0; piece < pieces; ++piece) {
-    const uint32_t m = m_first + piece * kSubTileTokens;
+  for (uint32_t i = 0; i < pieces; ++i) {
+    const uint32_t piece = order.at(i), m = m_first + piece * kSubTileTokens;
     uint32_t sums[kSubTileTokens];
     ptx::tcgen05_ld_32x32b(sums, tmem + piece * kSubTileTokens);
-    if (piece + 1 == pieces) release();
+    if (order.releases(i)) release();
     if (column.row_scales) {
       scale_by_rows(boxes.p, column.factors, boxes.batch, m, boxes.lane, sums);
     }
     float x[kSubTileTokens];
 #pragma unroll
-    for (uint32_t i = 0; i < kSubTileTokens; ++i) x[i] = column.finish(__uint_as_float(sums[i]));
+    for (uint32_t j = 0; j < kSubTileTokens; ++j) x[j] = column.finish(__uint_as_float(sums[j]));
     if (boxes.used()) {
-      send_rows(x, to.type, piece, m, boxes);
+      send_rows(x, to.type, i, m, boxes);  // boxes in the order in which they are sent
     } else {
       store_rows(x, to, m, boxes.slabs.box(0), boxes.lane);
     }

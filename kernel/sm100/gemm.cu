@@ -124,7 +124,8 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
     const LaneColumn column(p, cta.alpha(), n_first + lane);
     const Rows to(p, batch, n_first, cta.row_end());
     wait_for_sums(cta);
-    drain<Tile>(column, to, m, sums, boxes, [&] { release_accumulator(cta, lane); });
+    drain<Tile>(column, to, m, sums, boxes, cta.walk.accumulator(),
+                [&] { release_accumulator(cta, lane); });
   }
   if (boxes.used()) boxes.wait();
 }
@@ -201,8 +202,7 @@ __device__ void run_role(Cta<Tile> cta, uint32_t tmem, uint32_t warp, uint32_t l
     } while (cta.go_on());
   } else {
     do {
-      store_tile<Tile, kGeneral, kScales>(cta, tmem + cta.walk.accumulator() * Tile::kTokens, warp,
-                                          lane);
+      store_tile<Tile, kGeneral, kScales>(cta, tmem + cta.walk.accumulator_at(), warp, lane);
     } while (cta.go_on());
   }
 }

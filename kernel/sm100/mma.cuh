@@ -39,7 +39,7 @@ struct MmaThread {
 
   __device__ MmaThread(const Cta<Tile>& its, uint32_t tensor_memory)
       : cta(its),
-        tmem(tensor_memory + its.walk.accumulator() * Tile::kTokens),
+        tmem(tensor_memory + its.walk.accumulator_at()),
         first{operand_descriptor(its.at.weights(0)), operand_descriptor(its.at.tokens(0)),
               scale_descriptor(its.at.weight_scales(0)), scale_descriptor(its.at.token_scales(0)),
               tensor_memory + Tile::kScaleColumnsAt},
@@ -57,7 +57,7 @@ struct MmaThread {
             advance(first.tokens, stage * Tile::kTokenBytes),
             advance(first.weight_scales, stage * Tile::kStageWeightScaleBytes),
             advance(first.token_scales, stage * Tile::kTokenScaleBytes),
-            first.scale_column + stage * Tile::kSteps * Tile::kStepColumns};
+            first.scale_column + (Tile::kOverlap ? 0 : stage * Tile::kSteps * Tile::kStepColumns)};
   }
 
   // Also covers bytes that the other CTA of a pair has loaded.
@@ -129,12 +129,21 @@ struct MmaThread {
   }
 };
 
-// Waits until both CTAs have read the accumulator of an earlier tile.
+// Waits until both CTAs have read the accumulator of an earlier tile, or, where accumulators
+// overlap, what the tile before has in columns of this one. The warps that have read that have read
+// all of the tile before it.
 template <typename Tile>
 __device__ void wait_for_accumulator(const Cta<Tile>& cta) {
   if constexpr (Tile::kSeveralTiles) {
-    if (cta.walk.turn < Tile::kAccumulators) return;
-    ptx::mbarrier_wait_cluster(cta.accumulator_empty(), cta.walk.accumulator_parity() ^ 1);
+    if (cta.walk.turn < Tile::kReleasingTurns) return;
+    if constexpr (Tile::kOverlap) {
+      Walk<Tile> before = cta.walk;
+      --before.turn;
+      ptx::mbarrier_wait_cluster(cta.at.accumulator_empty(before.accumulator()),
+                                 before.accumulator_parity());
+    } else {
+      ptx::mbarrier_wait_cluster(cta.accumulator_empty(), cta.walk.accumulator_parity() ^ 1);
+    }
     ptx::tcgen05_fence_after_thread_sync();
   }
 }

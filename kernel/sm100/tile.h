@@ -14,6 +14,14 @@
 
 namespace nvfp4 {
 
+// Whether a tcgen05.cp takes effect after the earlier tcgen05.mma of its thread. The PTX ISA does not
+// promise it (9.7.16.6.2). CUTLASS's NVFP4 kernels rest on it, since they copy the scales of every
+// stage to the same columns, and `nvfp4_probes mma_before_cp` asks a GPU; no GPU has answered yet.
+// With 1 the accumulators of the 256x256 tile overlap.
+#ifndef NVFP4_MMA_BEFORE_CP
+#define NVFP4_MMA_BEFORE_CP 0
+#endif
+
 // kCtas CTAs, one or a pair, compute kWeights x kTokens elements of D^T: the weights (B) are the
 // MMA's A operand, since a block-scaled MMA has M = 128 for each CTA and the tokens are the side
 // that varies. Each CTA of a pair loads, and stores, its own 128 weights; of the tokens each loads
@@ -79,11 +87,19 @@ struct Sm100Tile {
   static constexpr uint32_t kWeightScaleColumns = kScaleTileColumns;
   static constexpr uint32_t kTokenScaleColumns = kTokenScaleBlocks * kScaleTileColumns;
   static constexpr uint32_t kStepColumns = kMatrices * kWeightScaleColumns + kTokenScaleColumns;
-  static constexpr uint32_t kScaleColumns = kStages * kSteps * kStepColumns;
+  // Two accumulators that overlap leave columns for the scales of one stage.
+  static constexpr bool kOverlap = NVFP4_MMA_BEFORE_CP && kSeveralTiles && kTokens == 256;
+  static constexpr uint32_t kScaleStages = kOverlap ? 1 : kStages;
+  static constexpr uint32_t kScaleColumns = kScaleStages * kSteps * kStepColumns;
   // Two accumulators where they fit, so that one tile is stored while the next one is accumulated.
   static constexpr uint32_t kAccumulators =
-      kSeveralTiles && 2 * kTokens + kScaleColumns <= kTmemColumns ? 2 : 1;
-  static constexpr uint32_t kScaleColumnsAt = kMatrices * kAccumulators * kTokens;
+      kSeveralTiles && (kOverlap || 2 * kTokens + kScaleColumns <= kTmemColumns) ? 2 : 1;
+  // Column at which the second one begins. Columns from there to kTokens are then both's, so the
+  // next tile waits until the epilogue has read these, which it does first.
+  static constexpr uint32_t kSecondAt = kOverlap ? kTmemColumns - kScaleColumns - kTokens : kTokens;
+  static constexpr uint32_t kReleasingTurns = kOverlap ? 1 : kAccumulators;
+  static constexpr uint32_t kScaleColumnsAt =
+      kMatrices * (kTokens + (kAccumulators - 1) * kSecondAt);
   static constexpr uint32_t kColumnsUsed = kScaleColumnsAt + kScaleColumns;
   static constexpr uint32_t kColumnsAllocated = kColumnsUsed <= 256 ? 256 : 512;
 
@@ -120,6 +136,7 @@ struct Sm100Tile {
   static_assert(kBarriersAt % 8 == 0, "an mbarrier is 8-byte aligned");
   static_assert(kSharedBytes <= kMaxSharedBytes);
   static_assert(kColumnsUsed <= kTmemColumns);
+  static_assert(!kOverlap || kSecondAt == 208, "as docs/model.md has it");
   static_assert(kCtas == 1 || kColumnsAllocated == kTmemColumns,
                 "both CTAs of a pair have all columns, so what its MMA writes has one address");
   static_assert(kScaleColumnsAt % 2 == 0 && kStepColumns % 2 == 0 && kWeightScaleColumns % 2 == 0,

@@ -71,7 +71,9 @@ struct Walk {
   // count its tiles.
   __device__ uint32_t accumulator() const { return turn % Tile::kAccumulators; }
   __device__ uint32_t accumulator_parity() const { return turn / Tile::kAccumulators % 2; }
-  __device__ bool accumulator_is_used_again() const { return turn + Tile::kAccumulators < turns; }
+  __device__ uint32_t accumulator_at() const { return accumulator() * Tile::kSecondAt; }
+  // Whether a later tile waits until this one's accumulator, or what it shares, has been read.
+  __device__ bool accumulator_is_used_again() const { return turn + Tile::kReleasingTurns < turns; }
 };
 
 // Number of tiles of this pair.
