@@ -36,9 +36,10 @@ TILES_clocks := 128x64 128x128
 PTX_debug    := -G
 PTX_lineinfo := -O3 -lineinfo
 PTX_clocks   := -O3 -DNVFP4_CLOCKS
+PTX_overlap  := -O3 -DNVFP4_MMA_BEFORE_CP=1 -DNVFP4_SM100_256X256_PLAIN_ALONE
 DEBUG_PTX := $(addprefix $(B)/test/,gemm_sm100.debug.ptx gemm_sm100.lineinfo.ptx \
-             gemm_sm90.debug.ptx \
-               gemm_sm100.clocks.ptx gemm_sm90.clocks.ptx)
+               gemm_sm90.debug.ptx gemm_sm100.clocks.ptx gemm_sm90.clocks.ptx \
+               gemm_sm100.overlap.ptx)
 
 # The library does not have these images yet, so what came without them has no rule for them either.
 ifneq ($(KERNELS),prebuilt)

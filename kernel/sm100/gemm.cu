@@ -249,6 +249,9 @@ __device__ void gemm_sm100(const Sm100Params& p) {
   SM100_ENTRY(name, tile, true, false)          \
   SM100_ENTRY(name##_plain, tile, false, false) \
   SM100_ENTRY(name##_scaled, tile, true, true)
+#ifdef NVFP4_SM100_256X256_PLAIN_ALONE  // for a test that needs no other (test/gemm/overlap.cc)
+SM100_ENTRY(nvfp4_gemm_sm100_256x256_plain, Sm100Tile256x256, false, false)
+#else
 #define SM100_TILE(weights, tokens) \
   SM100_ENTRIES(nvfp4_gemm_sm100_##weights##x##tokens, Sm100Tile##weights##x##tokens)
 #include "kernel/sm100/tiles.def"
@@ -272,3 +275,4 @@ __device__ void gemm_sm100(const Sm100Params& p) {
     nvfp4::gemm_sm100<nvfp4::Sm100Gated##weights##x##tokens, true, false>(params.gemm);            \
   }
 #include "kernel/sm100/gated.def"
+#endif

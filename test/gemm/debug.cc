@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
 // This repository's kernels as a debugger's build has them: nvcc -G, where every wrapper is a call
 // and every value goes through local memory, and -lineinfo, where a report names the CUDA line.
-#include <unistd.h>
-
-#include <cstdio>
 #include <regex>
 
 #include "test/gemm/direct.h"
@@ -25,24 +22,14 @@ namespace {
 // What the emulator writes to stderr while `run` ends with that status.
 template <class Run>
 std::string report_of(CUresult status, Run run) {
-  std::FILE* const file = std::tmpfile();
-  REQUIRE(file);
-  std::fflush(stderr);
-  const int terminal = dup(STDERR_FILENO);
-  dup2(fileno(file), STDERR_FILENO);
   CUresult result = CUDA_SUCCESS;
-  try {
-    run();
-  } catch (const support::DriverError& error) {
-    result = error.result;
-  }
-  std::fflush(stderr);
-  dup2(terminal, STDERR_FILENO);
-  close(terminal);
-  std::string text(size_t(std::ftell(file)), 0);
-  std::rewind(file);
-  text.resize(std::fread(text.data(), 1, text.size(), file));
-  std::fclose(file);
+  const std::string text = gemm_test::heard([&] {
+    try {
+      run();
+    } catch (const support::DriverError& error) {
+      result = error.result;
+    }
+  });
   INFO(text);
   CHECK(result == status);
   return text;

@@ -2,6 +2,9 @@
 // What an emulator can be asked beside the driver API.
 #pragma once
 
+#include <unistd.h>
+
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 
@@ -65,6 +68,32 @@ class Setting {
   const Emulator& emulator_;
   const char *name_, *usual_;
 };
+
+// What is written to stderr while `run` runs; the emulator writes its findings there.
+template <class Run>
+std::string heard(Run run) {
+  struct Redirected {
+    std::FILE* const file = std::tmpfile();
+    const int terminal = dup(STDERR_FILENO);
+    Redirected() {
+      std::fflush(stderr);
+      if (file) dup2(fileno(file), STDERR_FILENO);
+    }
+    ~Redirected() {
+      std::fflush(stderr);
+      dup2(terminal, STDERR_FILENO);
+      close(terminal);
+      if (file) std::fclose(file);
+    }
+  } redirected;
+  REQUIRE(redirected.file);
+  run();
+  std::fflush(stderr);
+  std::string text(size_t(std::ftell(redirected.file)), 0);
+  std::rewind(redirected.file);
+  text.resize(std::fread(text.data(), 1, text.size(), redirected.file));
+  return text;
+}
 
 }  // namespace gemm_test
 

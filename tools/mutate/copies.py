@@ -17,6 +17,8 @@ SOURCES = {"gemm_sm100": "kernel/sm100", "gemm_sm90": "kernel/sm90", "gemm_sm80"
            "quantize": "kernel/quantize"}
 # The library has no such image yet, so its log names none: tests load the PTX themselves.
 LOADED_BY_TESTS = "gemm_sm80"
+# What tests of that name load alone, compiled from kernel/sm100 for them (test/test.mk).
+OVERLAP_TESTS, OVERLAP = "with accumulators that overlap", "gemm_sm100.overlap.ptx"
 HOPPER = "gemm_sm90"
 # The library's answer where a build of some tiles lacks the one that is wanted.
 NO_ENTRY = re.compile(r"cuLibraryGetKernel refuses .*CUDA_ERROR_NOT_FOUND")
@@ -57,6 +59,8 @@ def images_of(mutant, loaded, tree):
     family = HOPPER if "@H200" in mutant.test else "gemm_sm100"
 
     def wanted(image):
+        if OVERLAP_TESTS in mutant.test or image == OVERLAP:
+            return OVERLAP_TESTS in mutant.test and image == OVERLAP
         prefix = max((p for p in SOURCES if image.startswith(p)), key=len, default=None)
         if prefix not in names:
             return False
@@ -97,7 +101,9 @@ class Copy:
     def build(self, mutant, wanted=lambda image: False, tiles=None):
         """True if what the mutant's test uses builds. Of the images only those wanted are made, of
         the Hopper kernel only these tiles."""
-        stay = self.built("kernel", "*.cubin*") + self.built("test", "*.ptx")
+        stay = self.built("kernel", "*.cubin*")
+        stay += [p for p in self.built("test", "*.ptx")
+                 if os.path.basename(p) != OVERLAP or not wanted(OVERLAP)]
         stay += [p for p in self.built("kernel", "*.ptx") if not wanted(os.path.basename(p))]
         keep = [word for path in stay for word in ("-o", os.path.relpath(path, self.root))]
         only = [f"SM90_ONLY={' '.join(tiles)}"] if tiles is not None else []
