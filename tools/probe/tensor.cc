@@ -144,9 +144,9 @@ Answer mma_before_cp(const Gpu& gpu) {
   a.word = wrong == 0 ? "ordered" : "overtakes";
   a.figures =
       std::to_string(wrong) + " of " + std::to_string(kRuns * kThreads * 256) + " sums are wrong";
-  a.sets = wrong == 0 ? "EMU_CP_OVERTAKES=0; Sm100Tile may use a slot of scales again, which "
-                        "accumulators that overlap in 256x256 need"
-                      : "EMU_CP_OVERTAKES=1; Sm100Tile keeps a slot of scales for each stage";
+  a.sets = wrong == 0 ? "EMU_CP_OVERTAKES=0; NVFP4_MMA_BEFORE_CP of kernel/sm100/tile.h may be 1: "
+                        "accumulators of 256x256 overlap"
+                      : "EMU_CP_OVERTAKES=1; NVFP4_MMA_BEFORE_CP of kernel/sm100/tile.h stays 0";
   return a;
 }
 
