@@ -255,8 +255,7 @@ void print_row(const Layer& layer, int64_t rows, Routing routing, const Figures&
               (long long)layer.n, (long long)layer.k, (long long)rows, kRoutings[int(routing)],
               us.grouped, us.loop);
   if (us.single > 0) std::printf("%.2f", us.single);
-  std::printf(",%.3f,%.2f,%.2f\n", us.loop / us.grouped, reading,
-              by.node_us + 3 + reading / 0.85);
+  std::printf(",%.3f,%.2f,%.2f\n", us.loop / us.grouped, reading, by.node_us + 3 + reading / 0.85);
   std::fflush(stdout);
 }
 

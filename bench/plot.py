@@ -2,7 +2,8 @@
 """plot.py RESULT.csv... RESULT.svg: microseconds over M for each (N, K) of `nvfp4_bench gpu`; of a
 table of many layers how many times as fast as others, cuBLASLt at its best among them, and the
 share of the yardstick; of `nvfp4_bench grouped` how many times as fast as a loop of products, and
-the share of what reading the experts' weights takes. With several tables the head of the first names the machine."""
+the share of what reading the experts' weights takes. With several tables the head of the first
+names the machine."""
 import csv
 import sys
 
@@ -119,7 +120,8 @@ def draw_grouped(figure, rows):
     for column, layer in enumerate(layers):
         speed, share = axes[0][column], axes[1][column]
         for routing, colour in ROUTINGS.items():
-            for axis, of, to in ((speed, "loop_us", "grouped_us"), (share, "read_us", "grouped_us")):
+            for axis, of, to in ((speed, "loop_us", "grouped_us"),
+                                 (share, "read_us", "grouped_us")):
                 points = grouped_points(rows, layer, routing, of, to)
                 if points:
                     axis.plot(*zip(*points), "o-", color=colour, label=routing, markersize=4)

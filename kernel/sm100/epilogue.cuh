@@ -175,8 +175,8 @@ __device__ void send_rows(const float (&x)[kSubTileTokens], uint32_t type, uint3
   boxes.send(piece, m);
 }
 
-// In which order a warp reads the sub-tiles of an accumulator. Where accumulators overlap, the first
-// one's last columns are both's, and the second one's first, and the warp begins with these.
+// In which order a warp reads the sub-tiles of an accumulator. Where accumulators overlap, the last
+// columns of the first are the first columns of the second, and the warp begins with these.
 template <typename Tile>
 struct Order {
   uint32_t pieces, accumulator;

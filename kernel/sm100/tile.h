@@ -14,10 +14,10 @@
 
 namespace nvfp4 {
 
-// Whether a tcgen05.cp takes effect after the earlier tcgen05.mma of its thread. The PTX ISA does not
-// promise it (9.7.16.6.2). CUTLASS's mainloop for NVFP4 copies the scales of each k tile to the same
-// columns without a wait in between, and `nvfp4_probes mma_before_cp` asks a GPU; none has answered.
-// With 1 the accumulators of the 256x256 tile overlap (docs/model.md).
+// Whether a tcgen05.cp takes effect after the earlier tcgen05.mma of its thread. The PTX ISA does
+// not promise it (9.7.16.6.2). CUTLASS's mainloop for NVFP4 copies the scales of each k tile to the
+// same columns without a wait in between, and `nvfp4_probes mma_before_cp` asks a GPU; none has
+// answered. With 1 the accumulators of the 256x256 tile overlap (docs/model.md).
 #ifndef NVFP4_MMA_BEFORE_CP
 #define NVFP4_MMA_BEFORE_CP 0
 #endif

@@ -117,10 +117,10 @@ TEST_CASE("describe says where D with scales has code of its own", "[describe]")
           NVFP4_EPILOGUE_GENERAL);
   }
   CHECK(epilogue(8, 90, plain) == NVFP4_EPILOGUE_GENERAL);
-  nvfp4_gemm_desc g = problem(4096, 4096, 4096);
-  REQUIRE(described(g, 100, 148).store == NVFP4_STORE_TMA);
-  g.d_type = NVFP4_TYPE_NVFP4, g.d_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
-  CHECK(described(g, 100, 148).store == NVFP4_STORE_THREADS);
+  nvfp4_gemm_desc scaled = problem(4096, 4096, 4096);
+  REQUIRE(described(scaled, 100, 148).store == NVFP4_STORE_TMA);
+  scaled.d_type = NVFP4_TYPE_NVFP4, scaled.d_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
+  CHECK(described(scaled, 100, 148).store == NVFP4_STORE_THREADS);
   CHECK(epilogue(128, 90, [](nvfp4_gemm_desc& g) { g.k -= 16; }) == NVFP4_EPILOGUE_GENERAL);
   CHECK(epilogue(128, 90, [](nvfp4_gemm_desc& g) {
           g.a_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;

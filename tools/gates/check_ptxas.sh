@@ -26,8 +26,10 @@ esac
 fail() { echo "check-ptxas: $*" >&2; exit 1; }
 
 # The general entry of the widest tile of 9.0 has all sums in registers beside the arithmetic of D
-# with scales: two numbers of a warp lie in local memory. Its plain entry has no such code.
-known="nvfp4_gemm_sm90_128x256: 8 bytes stack frame, 8 bytes spill stores, 80 bytes spill loads"
+# with scales: two numbers of a warp lie in local memory, and four of that of 128x16. Their plain
+# entries have no such code.
+known="nvfp4_gemm_sm90_128x256: 8 bytes stack frame, 8 bytes spill stores, 80 bytes spill loads
+nvfp4_gemm_sm90_128x16: 16 bytes stack frame, 16 bytes spill stores, 60 bytes spill loads"
 
 for cubin; do
   report=$cubin.report

@@ -335,7 +335,7 @@ namespace {
 // Where both are taken, fewer problems have 16-bit tokens. Nothing else depends on the capability.
 int64_t draw_a_type(Random& random, uint64_t number, int capability) {
   if (capability == 90) {
-    return random.below(4) == 0 ? NVFP4_TYPE_F16 + random.below(2) : NVFP4_TYPE_NONE;
+    return random.below(4) == 0 ? NVFP4_TYPE_F16 + random.below(2) : int64_t{NVFP4_TYPE_NONE};
   }
   if (capability / 10 == 10 && number % 8 != 7) return NVFP4_TYPE_NONE;
   return NVFP4_TYPE_F16 + int64_t((number + number / 8) % 2);
