@@ -91,17 +91,6 @@
  *                |acc - exact| <= (n + 4) * 2^-23 * S + (K + n) * 2^(E-25)
  *            The second term is larger where large products cancel.
  *
- * Kernels: compute capability 9.0 (H200, run there), 10.0 and 10.3 (run in an emulator only); with
- * a_type F16 or BF16 also 8.0, 8.6, 8.9, 11.0, 12.0, 12.1 (run on a 9.0 only). They take any M, N,
- * L >= 0 and K a multiple of 16, and scales of either layout, each operand its own. All read both
- * as they are, but on 10.x linear ones of an NVFP4 product are converted to 128x4 in the workspace
- * first, on every call. Where NVFP4 tokens have no kernel they are refused whatever K is,
- * 0 too. Fields, enumerators and functions marked (**) are declared and not yet there: what asks
- * for them is answered with NVFP4_STATUS_NOT_SUPPORTED and a sentence with the name, and nothing is
- * changed. They are amax outputs, and of grouped products all but what their section says. Gated
- * products are there on 9.0, on 10.x, there with NVFP4 tokens and 128x4 scales of the weights, and
- * in the reference; kernels want K > 0, that for 9.0 no batch_invariant.
- *
  * KERNELS    Compute capability 9.0 (has run on an H200), 10.0 and 10.3 (in an emulator only). With
  *            a_type F16 or BF16 also 8.0, 8.6, 8.9, 11.0, 12.0 and 12.1 (has run on a 9.0 only).
  *            They take any M, N, L >= 0, K a multiple of 16, and scales of either layout for each
@@ -111,8 +100,10 @@
  *
  *            Fields, enumerators and functions marked (**) are declared but not implemented. A call
  *            that asks for one returns NVFP4_STATUS_NOT_SUPPORTED with a message that names it, and
- *            changes nothing. They are amax outputs, gated products, and of grouped products all
- *            that their section does not list.
+ *            changes nothing. They are amax outputs, and of grouped products all that their section
+ *            does not list. Gated products exist on 9.0, in the reference, and on 10.x for NVFP4
+ *            tokens with 128x4 scales of the weights. Their kernels need K > 0, and those for 9.0
+ *            refuse batch_invariant.
  *
  * SPEED      Row-major fp16 D with a host alpha uses the fastest epilogue. On 9.0, with K a
  *            multiple of 64 and 128x4 scales, so do bf16 D, alpha on the device, tensor scales and
@@ -263,8 +254,8 @@ enum {
  *   FLOOR     2^(e-2), as the MX specification of OCP has it: what is above 6 scales is clipped. */
 enum {
   NVFP4_SCALE_RULE_DEFAULT = 0,
-  NVFP4_SCALE_RULE_ROUND_UP = 1,       /*                                                    (**) */
-  NVFP4_SCALE_RULE_FLOOR = 2           /*                                                    (**) */
+  NVFP4_SCALE_RULE_ROUND_UP = 1,
+  NVFP4_SCALE_RULE_FLOOR = 2
 };
 
 /* Where element (row, column) of C and D lies: row * ld + column, or column * ld + row. */

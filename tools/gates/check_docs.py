@@ -233,7 +233,7 @@ def check_small_tiles(rows):
 
 
 def check_deepgemm(rows):
-    """The scale at a byte of the words' memory is the one of 2; every other is 1, and every code."""
+    """The scale at one byte of the words' memory is 2; every other scale is 1, and every code."""
     def place(byte):
         memory = np.full(4 * 24 * 4, 0x7F, np.uint8)
         memory[int(byte)] = 0x80

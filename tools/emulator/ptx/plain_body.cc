@@ -331,7 +331,7 @@ bool PlainBodies::operand(std::string_view opcode) {
   return true;
 }
 
-// Of a new shape, by the front end.
+// The front end judges a new shape.
 bool PlainBodies::check(std::string_view text, bool guarded) {
   const std::vector<Token> tokens = lex(text);
   check_words(Cursor(tokens), target_);

@@ -33,7 +33,7 @@ class PlainBodies {
     std::string_view name;
     Symbol symbol;
   };
-  // Of braces. The lists of names are stacks, of which a scope has what was added since.
+  // One pair of braces. The lists of names are stacks; what was added since belongs to the scope.
   struct Scope {
     size_t ranges, names;
     std::vector<std::string_view> labels, branches;
@@ -70,7 +70,7 @@ class PlainBodies {
   std::unordered_map<std::string, uint8_t> known_;
   Function scratch_;
 
-  // Of the body at hand.
+  // The body at hand:
   std::string_view text_;
   size_t at_ = 0;
   bool broken_ = false;  // a comment without an end

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Matrices of 4-bit elements in the layouts of other programs: one function each, NumPy or torch in,
-a Packed with 128x4 scales out. docs/integration.md has the layouts and where they are written down."""
+"""Matrices of 4-bit elements in the layouts of other programs: one function each. NumPy or torch
+goes in, a Packed with 128x4 scales comes out. docs/integration.md has the
+layouts and where they are written down."""
 from nvfp4gemm import _calls
 from nvfp4gemm._door import Door, size
 from nvfp4gemm._matrix import block_of
