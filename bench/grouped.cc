@@ -147,7 +147,7 @@ class Experts {
       begin = end;
     }
   }
-  // All experts' weights as one matrix, for the rows of one group: the same bytes, and as many of D.
+  // All experts' weights as one matrix, for the rows of one group: the same bytes, as many of D.
   void single(int64_t rows, CUstream stream) const {
     nvfp4_gemm_desc g = gemm;
     g.m = rows, g.n = gemm.n * gemm.l, g.l = 1, g.d_ld = g.n;

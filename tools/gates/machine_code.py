@@ -25,6 +25,8 @@ class Instruction:
         self.waits = [i for i in range(6) if high >> 52 & 1 << i]
         found = re.search(r"`\((\S+?)\)", text)
         self.label = found[1] if found else None
+        found = re.search(r'BRANCH_TARGETS ([^"]*)"', text)  # of a jump by a table
+        self.targets = found[1].split(",") if found else [self.label]
         self.predicated = text.startswith("@") or ".U " in text or ".DIV" in text
         words = text.split()
         self.opcode = next((w for w in words if not w.startswith("@")), "").rstrip(";")
@@ -63,8 +65,8 @@ def following(instructions, labels, at):
     ends = i.opcode.split(".")[0] in ("EXIT", "RET", "BPT", "WARPSYNC.EXIT")
     jump = i.opcode.split(".")[0] in ("BRA", "BRX", "JMP")
     after = []
-    if jump and i.label in labels:
-        after.append(index[labels[i.label]])
+    if jump:
+        after += [index[labels[target]] for target in i.targets if target in labels]
     if not (jump and not i.predicated) and not (ends and not i.predicated):
         if at + 1 < len(instructions):
             after.append(at + 1)

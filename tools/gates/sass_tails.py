@@ -71,7 +71,8 @@ def general(instructions, labels, loop, load, rows):
     """Clocks of a loop over sub-tiles around one over their rows."""
     one = trip(instructions, labels, rows, named(instructions, rows, "LDS")[:1])
     tma = named(instructions, loop, "UTMASTG")[:1]
-    return trip(instructions, labels, loop, [load] + tma) + (ROWS_OF_LANE - 1) * one
+    all_of = trip(instructions, labels, loop, [load] + tma)
+    return None if None in (one, all_of) else all_of + (ROWS_OF_LANE - 1) * one
 
 
 def sub_tile(instructions, labels, loop, load):
