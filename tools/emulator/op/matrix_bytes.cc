@@ -6,6 +6,7 @@
 // a consumer that wants 4 bits in the middle shifts them).
 #include "tools/emulator/machine/lane_memory.h"
 #include "tools/emulator/op/matrix.h"
+#include "tools/emulator/op/no_value.h"
 #include "tools/emulator/op/op.h"
 
 namespace emu::ops {
@@ -38,37 +39,53 @@ uint32_t element_bits(const Instr& in) {
   return in.has(Mod::b4x16_p64) ? 4 : in.has(Mod::b6x16_p32) ? 6 : 8;
 }
 
-// The padding after a row of smaller elements may have no value.
-void read_row(Warp& w, const Instr& in, uint32_t lane, uint8_t (&row)[row_bytes]) {
-  const uint32_t bits = element_bits(in), bytes = row_bytes * bits / 8;
-  const Place row_at =
-      locate(w, lane, space_named(in), w.address(in.ops[1], lane), row_bytes, in.opcode);
-  const Bytes from = row_at.open(in, bytes, Use::read);
-  uint32_t words[4] = {};
-  for (uint32_t i = 0; i < bytes / 4; ++i) words[i] = uint32_t(from.read(i * 4, 4, in.opcode));
-  for (uint32_t i = 0; i < row_bytes; ++i) {
-    const uint32_t at = i * bits, shift = at % 32;
-    uint64_t pair = words[at / 32];
-    if (shift + bits > 32) pair |= uint64_t(words[at / 32 + 1]) << 32;
-    row[i] = uint8_t(pair >> shift & ((1u << bits) - 1));
+// A row of elements, and which of them have no value.
+struct Row {
+  Bytes from;
+  uint8_t elements[row_bytes] = {};
+  uint32_t missing = 0;
+
+  // The padding after a row of smaller elements may have no value.
+  void read(Warp& w, const Instr& in, uint32_t lane) {
+    const uint32_t bits = element_bits(in), bytes = row_bytes * bits / 8;
+    from = locate(w, lane, space_named(in), w.address(in.ops[1], lane), row_bytes, in.opcode)
+               .open(in, bytes, Use::read);
+    uint8_t packed[row_bytes + 1] = {};
+    uint32_t known = 0;
+    for (uint32_t i = 0; i < bytes; ++i)
+      if (from.has_value(i, 1, in.opcode)) {
+        packed[i] = uint8_t(from.read(i, 1, in.opcode));
+        known |= 1u << i;
+      }
+    for (uint32_t i = 0; i < row_bytes; ++i) {
+      const uint32_t first = i * bits / 8, last = (i * bits + bits - 1) / 8;
+      const uint32_t pair = packed[first] | uint32_t(packed[first + 1]) << 8;
+      elements[i] = uint8_t(pair >> i * bits % 8 & ((1u << bits) - 1));
+      missing |= ((known >> first & known >> last & 1) ^ 1) << i;
+    }
   }
-}
+};
 
 Step load(Warp& w, const Instr& in, uint32_t active) {
   w.require_whole(active, in.opcode);
   const Shape s = shape_of(in);
   const auto& d = in.ops[0].elements;
   for (uint32_t i = 0; i < d.size() / s.registers; ++i) {
-    uint8_t matrix[max_rows][row_bytes];
-    for (uint32_t r = 0; r < s.rows; ++r) read_row(w, in, i * s.rows + r, matrix[r]);
+    Row matrix[max_rows];
+    for (uint32_t r = 0; r < s.rows; ++r) matrix[r].read(w, in, i * s.rows + r);
     for (uint32_t reg = 0; reg < s.registers; ++reg)
       for_lanes(active, [&](uint32_t lane) {
+        const Operand& to = d[i * s.registers + reg];
         uint32_t value = 0;
         for (uint32_t k = 0; k < 4; ++k) {
           const Element e = element_of(s, lane, reg, k);
-          value |= uint32_t(matrix[e.row][e.column]) << 8 * k;
+          const Row& row = matrix[e.row];
+          if (row.missing >> e.column & 1)
+            return w.undefine(to, 1u << lane,
+                              why_loaded_none(in, row.from, e.column * element_bits(in) / 8, 1));
+          value |= uint32_t(row.elements[e.column]) << 8 * k;
         }
-        w.set(d[i * s.registers + reg], lane, value);
+        w.set(to, lane, value);
       });
   }
   return Step::next;
@@ -80,11 +97,14 @@ Step store(Warp& w, const Instr& in, uint32_t active) {
   const auto& values = in.ops[1].elements;
   for (uint32_t i = 0; i < values.size(); ++i) {
     uint64_t matrix[max_rows][2] = {};
+    uint32_t missing[max_rows] = {};  // elements
+    const uint32_t known = w.defined(values[i], active);
     for_lanes(active, [&](uint32_t lane) {
-      const uint64_t value = w.get(values[i], lane);
+      const uint64_t value = known >> lane & 1 ? w.get(values[i], lane) : 0;
       for (uint32_t k = 0; k < 4; ++k) {
         const Element e = element_of(s, lane, 0, k);
         matrix[e.row][e.column / 8] |= (value >> 8 * k & 0xFF) << e.column % 8 * 8;
+        missing[e.row] |= (~known >> lane & 1) << e.column;
       }
     });
     for (uint32_t r = 0; r < s.rows; ++r) {
@@ -93,6 +113,9 @@ Step store(Warp& w, const Instr& in, uint32_t active) {
           locate(w, lane, space_named(in), w.address(in.ops[0], lane), row_bytes, in.opcode);
       const Bytes to = row.open(in, row_bytes, Use::write);
       for (uint32_t half = 0; half < 2; ++half) to.write(half * 8, 8, matrix[r][half], in.opcode);
+      for_lanes(missing[r], [&](uint32_t k) {
+        to.forget(k, 1, in.opcode, why_stored_none(w, in, values[i], to.place(), active & ~known));
+      });
     }
   }
   return Step::next;

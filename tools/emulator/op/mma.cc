@@ -188,10 +188,11 @@ const Operand& bare(const Operand& op) {
   return op.kind == Operand::Kind::vector ? op.elements[0] : op;
 }
 
-Scales load_scales(Warp& w, const Instr& in, uint32_t per_row) {
+Scales load_scales(Warp& w, const Instr& in, uint32_t per_row, Absent& absent) {
   Warp::Row sa, sb;
-  const uint64_t* a = w.source(bare(in.ops[sfa_slot]), ~0u, sa);
-  const uint64_t* b = w.source(bare(in.ops[sfb_slot]), ~0u, sb);
+  Warp::Unknown no_a, no_b;
+  const uint64_t* a = w.operand(bare(in.ops[sfa_slot]), ~0u, sa, no_a);
+  const uint64_t* b = w.operand(bare(in.ops[sfb_slot]), ~0u, sb, no_b);
   const uint32_t byte_a = selector(w, in.ops[ida_slot], 0, in.opcode),
                  thread_a = selector(w, in.ops[ida_slot], 1, in.opcode),
                  byte_b = selector(w, in.ops[idb_slot], 0, in.opcode),
@@ -201,6 +202,12 @@ Scales load_scales(Warp& w, const Instr& in, uint32_t per_row) {
     throw Fault(FaultKind::illegal_instruction,
                 format("%s: scales from byte %u of thread pair %u and byte %u of thread %u",
                        in.opcode, byte_a, thread_a, byte_b, thread_b));
+  for (uint32_t g = 0; g < columns; ++g) {
+    for (uint32_t half = 0; half < 2; ++half)
+      if (no_a.lanes >> (g * 4 + thread_a * 2 + half) & 1)
+        absent.row(g + 8 * half), absent.of = no_a.of;
+    if (no_b.lanes >> (g * 4 + thread_b) & 1) absent.column(g), absent.of = no_b.of;
+  }
   Scales s;
   for (uint32_t i = 0; i < 4; ++i) {
     const uint32_t of = i * per_row / 4;
@@ -218,7 +225,7 @@ Step scaled_fp8(Warp& w, const Instr& in, uint32_t active) {
   Tile tile;
   load_small(w, in, tile);
   load_accumulators(w, in, false, tile);
-  const Scales s = load_scales(w, in, 1);
+  const Scales s = load_scales(w, in, 1, tile.absent);
   uint8_t sfa[most_rows], sfb[columns];
   for (uint32_t r = 0; r < most_rows; ++r) sfa[r] = s.a[r][0];
   for (uint32_t n = 0; n < columns; ++n) sfb[n] = s.b[n][0];
@@ -237,7 +244,7 @@ Step scaled_fp4(Warp& w, const Instr& in, uint32_t active) {
   Tile tile;
   load_operands(w, in, tile);
   load_accumulators(w, in, false, tile);
-  const Scales s = load_scales(w, in, in.has(Mod::scale_vec_4X) ? 4 : 2);
+  const Scales s = load_scales(w, in, in.has(Mod::scale_vec_4X) ? 4 : 2, tile.absent);
   const ScaleType type = in.type(4) == Type::ue4m3 ? ScaleType::ue4m3 : ScaleType::ue8m0;
   mma_block_scaled({tile.b, tile.a, s.b[0], s.a[0], columns, most_rows, type, false, false}, tile.d,
                    most_rows, true, scaled_sum());

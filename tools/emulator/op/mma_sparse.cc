@@ -46,13 +46,22 @@ Sparse load(Warp& w, const Instr& in, Absent& absent) {
 struct Metadata {
   const uint64_t* lanes;
   uint32_t selector, chunks, unit;
-  uint32_t of(uint32_t row, uint32_t chunk) const {
+  uint32_t lane_of(uint32_t row, uint32_t chunk) const {
     const uint32_t first = row % 8 * 4, upper = row / 8;
-    if (chunks == 4) return uint32_t(lanes[first + selector] >> (16 * upper + 4 * chunk)) & 15;
-    if (chunks == 8 && unit == 2)
-      return uint32_t(lanes[first + 2 * selector + chunk / 4] >> (16 * upper + chunk % 4 * 4)) & 15;
-    if (chunks == 8) return uint32_t(lanes[first + 2 * selector + upper] >> 4 * chunk) & 15;
-    return uint32_t(lanes[first + upper + chunk / 8 * 2] >> chunk % 8 * 4) & 15;
+    if (chunks == 4) return first + selector;
+    if (chunks == 8) return first + 2 * selector + (unit == 2 ? chunk / 4 : upper);
+    return first + upper + chunk / 8 * 2;
+  }
+  uint32_t of(uint32_t row, uint32_t chunk) const {
+    const bool of_both_rows = chunks == 4 || (chunks == 8 && unit == 2);
+    const uint32_t shift = of_both_rows ? 16 * (row / 8) + chunk % 4 * 4 : chunk % 8 * 4;
+    return uint32_t(lanes[lane_of(row, chunk)] >> shift) & 15;
+  }
+  // Of a row, where these lanes have none.
+  bool complete(uint32_t row, uint32_t missing) const {
+    for (uint32_t chunk = 0; chunk < chunks; ++chunk)
+      if (missing >> lane_of(row, chunk) & 1) return false;
+    return true;
   }
 };
 
@@ -128,10 +137,15 @@ Step sparse(Warp& w, const Instr& in, uint32_t active) {
   const bool packed = in.type() == Type::f16;
   load_accumulators(w, in, packed, tile);
   Warp::Row scratch;
-  const Metadata m{w.source(in.ops[metadata_slot], ~0u, scratch),
+  Warp::Unknown none;
+  const Metadata m{w.operand(in.ops[metadata_slot], ~0u, scratch, none),
                    uint32_t(in.ops[selector_slot].imm), s.chunks, s.unit};
   const RowSum sum = row_sum(w, in);
   for (uint32_t row = 0; row < most_rows; ++row) {
+    if (!m.complete(row, none.lanes)) {
+      tile.absent.row(row), tile.absent.of = none.of;
+      continue;
+    }
     uint8_t b[columns * k_bytes] = {};
     select(in, s, m, row, b);
     sum(in, &s.a[row * k_bytes], b, &tile.d[row]);

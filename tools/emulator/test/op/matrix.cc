@@ -212,7 +212,8 @@ TEST_CASE("the padding after rows of 4-bit elements is not read") {
       run(half_filled + "ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.b4x16_p64 {%r4}, [%r1];", warp,
           Words(256), shared));
   CHECK(contains(
-      fault(half_filled + "ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.b6x16_p32 {%r4}, [%r1];",
+      fault(half_filled + "ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.b6x16_p32 {%r4}, [%r1];"
+                          "st.global.u32 [%out], %r4;",
             warp, nullptr, shared),
       "nobody has written"));
 }
@@ -234,4 +235,36 @@ TEST_CASE("stmatrix.m16n8 stores bytes of two columns to eight rows a matrix") {
         CHECK((out[128 + at.row * 4 + at.column / 4] >> at.column % 4 * 8 & 0xFF) ==
               byte_of(lane, reg * 4 + k));
       }
+}
+
+// Lane 9 has not filled its row.
+TEST_CASE("ldmatrix and stmatrix of bytes take elements without a value along") {
+  const std::string store = "st.shared.v4.u32";
+  std::string partial = fill;
+  partial.replace(partial.find(store), store.size(), "setp.ne.u32 %p0, %r0, 9; @%p0 " + store);
+  const std::string stored =
+      "setp.eq.u32 %p0, %r0, 9; mov.b32 %r8, 0x01010101; @!%p0 mov.b32 %r9, %r8; bar.warp.sync -1;"
+      "stmatrix.sync.aligned.m16n8.x1.trans.shared.b8 [%r1], {%r9}; bar.warp.sync -1;"
+      "ld.shared.u32 %r5, [%r1];";
+  struct Case {
+    std::string text;
+    uint32_t lanes;  // whose %r5 has no value
+  };
+  const Case cases[] = {
+      {partial + "ldmatrix.sync.aligned.m8n16.x2.shared.b8x16.b6x16_p32 {%r4, %r5}, [%r1];", 0xF0},
+      {partial + "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r4, %r5}, [%r1];", 0},
+      {partial + "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r5, %r4}, [%r1];", 0x44444444},
+      {fill + stored, 0xC},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.text);
+    if (c.lanes)
+      CHECK_THROWS_AS(
+          run(c.text + "st.global.u32 [%rd2+512], %r5;", warp, rows_of_bytes(8), shared),
+          emu::Fault);
+    CHECK_NOTHROW(run(c.text + "mov.u32 %r8, " + std::to_string(c.lanes) +
+                          "; shr.u32 %r8, %r8, %r0; and.b32 %r8, %r8, 1;"
+                          "setp.eq.u32 %p1, %r8, 0; @%p1 st.global.u32 [%rd2+512], %r5;",
+                      warp, rows_of_bytes(8), shared));
+  }
 }

@@ -253,3 +253,29 @@ TEST_CASE("block-scaled mma.sync takes each row's scales from the lanes that hol
                            ".f32.e2m1.e2m1.f32.ue8m0", "{2, 0}, %t, {2, 0};");
   CHECK(std::bit_cast<float>(mx4[0]) == 1 + 32 * 2 + 32 * 4);
 }
+
+TEST_CASE("a scale without a value leaves its row or its column without one, and no others") {
+  exec_test::Shape shape{{}, {32, 1, 1}};
+  shape.target = "sm_120a";
+  const auto product = [](const std::string& skipped, const std::string& lane,
+                          const std::string& stored) {
+    return ".reg .b32 %l, %a, %s, %t; .reg .f32 %d<4>; .reg .b64 %at; mov.u32 %l, %laneid;"
+           "mad.wide.u32 %at, %l, 8, %out; mov.b32 %a, 0x38383838; setp.ne.u32 %p0, %l, " +
+           lane + "; @%p0 mov.b32 " + skipped + ", 0x7F7F7F7F; mov.b32 " +
+           (skipped == "%s" ? "%t" : "%s") +
+           ", 0x7F7F7F7F; mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale"
+           ".scale_vec::1X.f32.e4m3.e4m3.f32.ue8m0 {%d0, %d1, %d2, %d3}, {%a, %a, %a, %a},"
+           " {%a, %a}, {0f00000000, 0f00000000, 0f00000000, 0f00000000}, {%s}, {0, 1}, {%t},"
+           " {0, 3}; st.global.f32 [%at], " +
+           stored + ";";
+  };
+  // Lane 11 has the scale of row 10 (lane 4 g + 3) and that of column 2.
+  const auto lanes = [&](const char* skipped, const char* lane, const char* stored) {
+    return exec_test::fault(product(skipped, lane, stored), shape);
+  };
+  CHECK(contains(lanes("%s", "11", "%d2"), "lanes 0x00000f00"));
+  CHECK_NOTHROW(exec_test::run(product("%s", "11", "%d0"), shape, Words(64)));
+  CHECK_NOTHROW(exec_test::run(product("%s", "9", "%d2"), shape, Words(64)));
+  CHECK(contains(lanes("%t", "11", "%d0"), "lanes 0x22222222"));
+  CHECK_NOTHROW(exec_test::run(product("%t", "11", "%d1"), shape, Words(64)));
+}

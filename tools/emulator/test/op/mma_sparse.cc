@@ -181,3 +181,27 @@ TEST_CASE("metadata that names no two elements, or not in order, is an error") {
   CHECK(contains(verdict(c, "sp::ordered_metadata", "0x44444144"), "in their order"));
   CHECK(contains(verdict(numbers, "sp", "0x44944444"), "row 8, chunk 1 is 1001b"));
 }
+
+// Lane 9 has metadata of rows 2 and 10 of 16-bit types (selector 1), and of row 10 of bytes.
+TEST_CASE("metadata without a value leaves its rows without one, and no others") {
+  const Case halves_of_16{16, 2, 1, halves, "f32"}, bytes_of_64{64, 4, 0, s8, "s32"};
+  // "" where the register of D may be stored by all lanes.
+  const auto said = [](const Case& c, uint32_t lane, const char* d) -> std::string {
+    std::string text = program(c, "sp");
+    const std::string load = "ld.global.b32 %e";
+    text.replace(text.find(load), load.size(),
+                 "setp.ne.u32 %p0, %l, " + std::to_string(lane) + "; @%p0 " + load);
+    text.resize(text.find("st.global"));
+    try {
+      exec_test::run(text + "st.global.b32 [%to], " + d + ";", warp, operands(c, false, false));
+    } catch (const emu::Fault& f) {
+      return f.text;
+    }
+    return "";
+  };
+  CHECK(contains(said(halves_of_16, 9, "%c0"), "by lanes 0x00000f00"));
+  CHECK(contains(said(halves_of_16, 9, "%c3"), "by lanes 0x00000f00"));
+  CHECK(said(halves_of_16, 8, "%c0").empty());
+  CHECK(contains(said(bytes_of_64, 9, "%c2"), "by lanes 0x00000f00"));
+  CHECK(said(bytes_of_64, 9, "%c0").empty());
+}
