@@ -57,7 +57,7 @@ struct Metadata {
     const uint32_t shift = of_both_rows ? 16 * (row / 8) + chunk % 4 * 4 : chunk % 8 * 4;
     return uint32_t(lanes[lane_of(row, chunk)] >> shift) & 15;
   }
-  // Of a row, where these lanes have none.
+  // Whether every element of a row has a value, where the lanes in `missing` have none.
   bool complete(uint32_t row, uint32_t missing) const {
     for (uint32_t chunk = 0; chunk < chunks; ++chunk)
       if (missing >> lane_of(row, chunk) & 1) return false;
