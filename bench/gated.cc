@@ -163,11 +163,10 @@ int time_gated(const GatedOptions& options) {
     return 0;
   }
   GpuTimer timer(driver);
-  std::printf(
-      "# Microseconds by graph replay, cold, median of %d; replays of the four take turns.\n"
-      "# date      %s\n# command   %s\n# device    %s, %d SMs\n# library   %s\n",
-      options.replays, today().c_str(), options.command.c_str(), gpu.info.name.c_str(),
-      gpu.info.sms, nvfp4_build_info());
+  std::fputs(
+      head_of_turns("four", options.replays, options.command, gpu.info.name, int(gpu.info.sms))
+          .c_str(),
+      stdout);
   std::printf(
       "m,n,k,tokens,pdl,variant_of_2n,variant,product_of_2n_us,gated_bf16_us,gated_nvfp4_us,"
       "product_then_fused_quantize_us,over_product_percent\n");

@@ -33,7 +33,7 @@ constexpr Layer kLayers[] = {
 };
 constexpr Layer kEmulated{"four", 4, 192, 512};
 
-// Rows of each group, of so many a group in the mean.
+// How the rows are divided among the groups, for a given mean.
 enum class Routing { even, skewed, half_empty };
 constexpr const char* kRoutings[] = {"even", "skewed", "half-empty"};
 
@@ -138,7 +138,7 @@ class Experts {
     align_scales_for_loop();
   }
   void run(CUstream stream) const { check(nvfp4_grouped_run(&grouped, stream)); }
-  // Group by group, as who has no grouped product does.
+  // One product for each group that has rows: what a caller without grouped products does.
   void loop(bool invariant, CUstream stream) const {
     int64_t begin = 0;
     for (size_t group = 0; group < host_ends_.size(); ++group) {

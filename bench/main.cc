@@ -9,6 +9,12 @@
 
 namespace {
 
+void add_a_type(CLI::App* command, int32_t& a_type) {
+  command->add_option("--a-type", a_type, "f16 or bf16: activations that are not quantized")
+      ->transform(CLI::Transformer(
+          std::map<std::string, int32_t>{{"f16", NVFP4_TYPE_F16}, {"bf16", NVFP4_TYPE_BF16}}));
+}
+
 void add_gpu(CLI::App& app, bench::GpuOptions& o) {
   CLI::App* gpu = app.add_subcommand("gpu", "device time per shape beside cuBLASLt; CSV to stdout");
   gpu->add_option("--shape", o.shapes, "MxNxK, several; without it the committed table's")
@@ -19,9 +25,7 @@ void add_gpu(CLI::App& app, bench::GpuOptions& o) {
   gpu->add_option("--tokens", o.tokens, "of --layers, several")->delimiter(',');
   gpu->add_option("--slice", o.slice, "of --layers: which part, of how many (1 4: every fourth)");
   gpu->add_option("--variant", o.variants, "kernel variants by name, a row each")->delimiter(',');
-  gpu->add_option("--a-type", o.a_type, "f16 or bf16: activations that are not quantized")
-      ->transform(CLI::Transformer(
-          std::map<std::string, int32_t>{{"f16", NVFP4_TYPE_F16}, {"bf16", NVFP4_TYPE_BF16}}));
+  add_a_type(gpu, o.a_type);
   CLI::Option* a16 =
       gpu->add_flag("--a16", o.a16, "beside quantized tokens also fp16 and bf16 ones (9.0)");
   gpu->add_option("--peer", o.peer,
@@ -75,9 +79,7 @@ void add_gated(CLI::App& app, bench::GatedOptions& o) {
   CLI::App* gated = app.add_subcommand(
       "gated", "gate and up in one launch beside the product of both and its chain; CSV to stdout");
   gated->add_option("--shape", o.shapes, "MxNxK, several")->delimiter(',');
-  gated->add_option("--a-type", o.a_type, "f16 or bf16: activations that are not quantized")
-      ->transform(CLI::Transformer(
-          std::map<std::string, int32_t>{{"f16", NVFP4_TYPE_F16}, {"bf16", NVFP4_TYPE_BF16}}));
+  add_a_type(gated, o.a_type);
   gated->add_option("--replays", o.replays, "samples of a figure")->check(CLI::Range(3, 1000));
 }
 
@@ -85,9 +87,7 @@ void add_scaled_d(CLI::App& app, bench::ScaledDOptions& o) {
   CLI::App* scaled_d = app.add_subcommand(
       "scaled-d", "D with scales beside D in bf16, without and with nvfp4_quantize; CSV to stdout");
   scaled_d->add_option("--shape", o.shapes, "MxNxK, several")->delimiter(',');
-  scaled_d->add_option("--a-type", o.a_type, "f16 or bf16: activations that are not quantized")
-      ->transform(CLI::Transformer(
-          std::map<std::string, int32_t>{{"f16", NVFP4_TYPE_F16}, {"bf16", NVFP4_TYPE_BF16}}));
+  add_a_type(scaled_d, o.a_type);
   scaled_d->add_option("--d-type", o.d_type, "nvfp4 or mxfp4")
       ->transform(CLI::Transformer(std::map<std::string, int32_t>{{"nvfp4", NVFP4_TYPE_NVFP4},
                                                                   {"mxfp4", NVFP4_TYPE_MXFP4}}));
@@ -99,9 +99,7 @@ void add_grouped(CLI::App& app, bench::GroupedOptions& o) {
       "grouped", "experts of public models in one launch beside a loop of products; CSV to stdout");
   grouped->add_option("--layer", o.layer, "those whose names hold this, as eight or deepseek");
   grouped->add_option("--rows", o.rows, "of a group in the mean, several")->delimiter(',');
-  grouped->add_option("--a-type", o.a_type, "f16 or bf16: activations that are not quantized")
-      ->transform(CLI::Transformer(
-          std::map<std::string, int32_t>{{"f16", NVFP4_TYPE_F16}, {"bf16", NVFP4_TYPE_BF16}}));
+  add_a_type(grouped, o.a_type);
   grouped->add_option("--replays", o.replays, "samples of a figure")->check(CLI::Range(3, 1000));
 }
 

@@ -128,11 +128,10 @@ int time_scaled_d(const ScaledDOptions& options) {
     return 0;
   }
   GpuTimer timer(driver);
-  std::printf(
-      "# Microseconds by graph replay, cold, median of %d; replays of the three take turns.\n"
-      "# date      %s\n# command   %s\n# device    %s, %d SMs\n# library   %s\n",
-      options.replays, today().c_str(), options.command.c_str(), gpu.info.name.c_str(),
-      gpu.info.sms, nvfp4_build_info());
+  std::fputs(
+      head_of_turns("three", options.replays, options.command, gpu.info.name, int(gpu.info.sms))
+          .c_str(),
+      stdout);
   std::printf(
       "m,n,k,pdl,bf16_us,scaled_us,bf16_then_quantize_us,over_bf16_us,over_bf16_percent,"
       "over_chain_us\n");

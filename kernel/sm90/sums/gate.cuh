@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Both sums of elements of a gated product, in registers, to what D is of them before rounding: in
-// the entries that have no other epilogue. Each step is that of kernel/common/gated.cuh, so the
-// bits are, too.
+// Makes the elements of D, before rounding, of both sums of a gated product in registers, for the
+// entries that have no other epilogue. Each step is that of kernel/common/gated.cuh, so D has the
+// same bits.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace nvfp4 {
 template <typename Tile>
 constexpr bool kGatesSums = Tile::kGated&& Tile::kPlain;
 
-// From a sum with a row of b to that with the same row of b2, where they lie in shared memory.
+// Bytes in shared memory from the sum with a row of b to the sum with the same row of b2.
 template <typename Tile>
 constexpr uint32_t kHalvesApart = Tile::kColumnsOfD * 4;
 
