@@ -83,13 +83,14 @@ __device__ float4 sum_of_warps(const Sm80Cta<Tile>& cta, uint32_t place) {
 }
 
 // A cluster's partial sums meet in its first CTA, beside the rings, which may still be in use
-// there. Its barrier counts their bytes, so no CTA waits for a fence.
+// there. Its barrier counts their bytes, so no CTA waits for a fence. The thread that initialises
+// the barrier arrives after a barrier of the CTA: ptxas initialises with an instruction of the
+// whole warp, which racecheck takes for another thread's write.
 template <typename Tile>
 __device__ void start_cluster(const Sm80Cta<Tile>& cta) {
   if (cta.rank == 0 && threadIdx.x == 0) {
     ptx::mbarrier_init(cta.sums_full(), 1);
     ptx::fence_mbarrier_init();
-    ptx::mbarrier_arrive_expect_tx(cta.sums_full(), cta.p.split * cta.tokens * kSm80Weights * 4);
   }
   ptx::cluster_arrive_relaxed();
 }
@@ -107,6 +108,9 @@ __device__ void push_part(const Sm80Cta<Tile>& cta, const Sm80Share<Tile>& share
 // In the first CTA: adds the partial sums to the place of its own.
 template <typename Tile>
 __device__ void add_cluster(const Sm80Cta<Tile>& cta, const Sm80Share<Tile>& share) {
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_arrive_expect_tx(cta.sums_full(), cta.p.split * cta.tokens * kSm80Weights * 4);
+  }
   ptx::mbarrier_wait_cluster(cta.sums_full(), 0);
   for (uint32_t t = share.token; t < cta.tokens; t += share.kStep) {
     const uint32_t own = cta.parts(0) + share.place(t);
