@@ -221,7 +221,7 @@ struct Function {
   uint16_t d;  // what D holds after success
   uint64_t libraries = 1;
   // Takes seconds: of its calls only the first fails, in one way, and only those that no function
-  // before makes.
+  // before makes; the call that works afterwards is a product, but for NVFP4_LONG.
   bool is_long = false;
 };
 
@@ -260,6 +260,8 @@ const Function functions[] = {
     {"nvfp4_selftest", [](Scene& s) { return nvfp4_selftest(s.space, s.space_bytes, nullptr); },
      kUntouched, 3, true},
 };
+
+bool everything() { return getenv("NVFP4_LONG") != nullptr; }
 
 bool same_counts(const nvfp4emu_counts& a, const nvfp4emu_counts& b) {
   return a.allocations == b.allocations && a.allocated_bytes == b.allocated_bytes &&
@@ -309,8 +311,9 @@ void play(const Function& function, const Fault& fault) {
     if (function.call(scene) != NVFP4_STATUS_PRIOR_ERROR) wrong("the sticky error is gone");
     scene.renew();
   }
-  if (function.call(scene) != NVFP4_SUCCESS) wrong("the next call fails");
-  if (!scene.d_is(function.d)) wrong("the next call's D is wrong");
+  const Function& next = function.is_long && !everything() ? functions[0] : function;
+  if (next.call(scene) != NVFP4_SUCCESS) wrong("the next call fails");
+  if (!scene.d_is(next.d)) wrong("the next call's D is wrong");
   const uint64_t libraries = function.libraries + (fault.entry == "cuLibraryUnload");
   if (scene.alive().libraries > libraries) wrong("a library is left behind");
 }
@@ -358,8 +361,6 @@ void read_images() {
       _exit(3);
   }
 }
-
-bool everything() { return getenv("NVFP4_LONG") != nullptr; }
 
 // Each status at the first turn of the first function that makes the call, later another one at
 // each, but for NVFP4_LONG.
