@@ -465,15 +465,15 @@ NVFP4_API nvfp4_status nvfp4_gemm_run(const nvfp4_gemm_desc *desc, void *stream)
  * no driver, no device, no context, no kernel.                                         Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_prepare(void);
 
-/* Computes two small products with every variant that serves the current context's device and
- * compares all elements with the bits of nvfp4_gemm_reference: a plain one (K = 1088, D in fp16,
- * alpha by value), and a general one (K = 1072, D and C in bf16, bias, SiLU, scalars and factors on
- * the device). `workspace` is device memory, aligned to 256 bytes, of at least
- * nvfp4_selftest_bytes(compute capability) bytes; it needs no content and keeps none. The one
- * function that waits for the stream, so it is refused for one that is being captured.
- * WRONG_RESULT: nvfp4_last_error() names variant, product, row and column of the first wrong
- * element. OUT_OF_MEMORY: of the host, for operands and results. Otherwise refused as
- * nvfp4_gemm_run is.
+/* Computes small products with every variant that serves the current context's device and compares
+ * all elements with the bits of nvfp4_gemm_reference: a plain one (K = 1088, D in fp16, alpha by
+ * value), a general one (K = 1072, D and C in bf16, bias, SiLU, scalars and factors on the device),
+ * and one with D in NVFP4 (K = 256) where a variant has code for it alone. `workspace` is device
+ * memory, aligned to 256 bytes, of at least nvfp4_selftest_bytes(compute capability) bytes; it
+ * needs no content and keeps none. The one function that waits for the stream, so it is refused for
+ * one that is being captured. WRONG_RESULT: nvfp4_last_error() names variant, product, row and
+ * column of the first wrong element. OUT_OF_MEMORY: of the host, for operands and results.
+ * Otherwise refused as nvfp4_gemm_run is.
  *                                                                                      Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_selftest(void *workspace, uint64_t workspace_bytes, void *stream);
 

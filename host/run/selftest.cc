@@ -30,12 +30,14 @@ constexpr uint64_t kAlignment = 256;
 // What each variant computes. kPlain runs twice (kOnce) where there are two fast entries, one of
 // which is for CTAs with a single tile, as all CTAs here are. kGeneral has a K that ends inside the
 // last step and inside 16 bytes of codes, C, a bias, tensor scales and scalars on the device, an
-// activation, and a D whose rows have any alignment. kWrapping is a single tile with linear scales
+// activation, and a D whose rows have any alignment. kScaled, where a variant has an entry for it,
+// has D in NVFP4 with linear scales, and a short K. kWrapping is a single tile with linear scales
 // whose ring begins a second round; on 9.0 a loop of its own loads them.
-enum Product : uint32_t { kPlain, kGeneral, kOnce, kWrapping, kProducts };
+enum Product : uint32_t { kPlain, kGeneral, kScaled, kOnce, kWrapping, kProducts };
 constexpr uint32_t kExpected = kOnce;  // products before it have one expected D
 constexpr int64_t kCutK = kK - 16, kGeneralLd = kN + 1;
 constexpr int64_t kFactorColumns = 64;
+constexpr int64_t kScaledN = 128, kScaledK = 256;  // one tile of scales down, so any K across
 
 struct Shape {
   int64_t m, n, k, d_ld;
@@ -44,11 +46,13 @@ struct Shape {
 Shape shape_of(const Variant& v, Product product) {
   if (product == kWrapping) return {v.tile_tokens, v.tile_weights, wrapping_k(v), v.tile_weights};
   const int64_t m = std::min(kM, int64_t{2} * v.tile_tokens + 1);
+  if (product == kScaled) return {m, kScaledN, kScaledK, kScaledN};
   return product == kGeneral ? Shape{m, kN, kCutK, kGeneralLd} : Shape{m, kN, kK, kN};
 }
 
 const char* words_of(Product product) {
-  constexpr const char* kWords[kProducts] = {"plain", "general", "single-tile", "wrapping"};
+  constexpr const char* kWords[kProducts] = {"plain", "general", "scaled", "single-tile",
+                                             "wrapping"};
   return kWords[product];
 }
 
@@ -133,6 +137,17 @@ void describe_general(uintptr_t base, nvfp4_gemm_desc* g) {
   g->b_tensor_scale_columns = kFactorColumns;
 }
 
+// Codes, and behind those of kM rows the scales.
+constexpr int64_t kWordsOfCodes = kScaledN / 4, kWordsOfScales = kScaledN / 32;  // of a row
+constexpr uint64_t kScalesOfD = kM * kWordsOfCodes * sizeof(uint16_t);
+static_assert(kScalesOfD % 16 == 0 && kScalesOfD + kM * kWordsOfScales * 2 <= kDBytes);
+
+void describe_scaled(nvfp4_gemm_desc* g) {
+  g->d_type = NVFP4_TYPE_NVFP4;
+  g->d_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
+  g->d_scales = static_cast<uint8_t*>(g->d) + kScalesOfD;
+}
+
 // `bytes` may be NULL where nothing is stored yet and only sizes count.
 nvfp4_gemm_desc describe(const Shape& shape, Product product, int32_t a_type, uint8_t* bytes,
                          uint64_t d) {
@@ -152,6 +167,7 @@ nvfp4_gemm_desc describe(const Shape& shape, Product product, int32_t a_type, ui
   g.d_type = NVFP4_TYPE_F16;
   g.alpha = kScalars.alpha;
   if (product == kGeneral) describe_general(base, &g);
+  if (product == kScaled) describe_scaled(&g);
   return g;
 }
 
@@ -268,6 +284,7 @@ nvfp4_status for_each_product(const Architecture& arch, const F& f) {
     if (!serves(variant_at(i), arch)) continue;
     NVFP4_TRY(f(variant_at(i), kPlain));
     NVFP4_TRY(f(variant_at(i), kGeneral));
+    if (variant_at(i).entries[kEntryScaled] != nullptr) NVFP4_TRY(f(variant_at(i), kScaled));
     if (variant_at(i).entries[kEntryOnce] != nullptr) NVFP4_TRY(f(variant_at(i), kOnce));
     NVFP4_TRY(f(variant_at(i), kWrapping));
   }
@@ -333,6 +350,8 @@ void compute_expected(const Architecture& arch, uint8_t* memory) {
     compute_reference({kM, kN, kK, kN}, kPlain, a_type, memory, expected_at(a_type, kPlain));
     compute_reference({kM, kN, kCutK, kGeneralLd}, kGeneral, a_type, memory,
                       expected_at(a_type, kGeneral));
+    compute_reference({kM, kScaledN, kScaledK, kScaledN}, kScaled, a_type, memory,
+                      expected_at(a_type, kScaled));
   }
 }
 
@@ -372,8 +391,32 @@ nvfp4_status compare_wrapping(const Variant& variant, uint8_t* memory) {
   return NVFP4_SUCCESS;
 }
 
+nvfp4_status compare_words(const Variant& variant, const char* what, int64_t words_a_row,
+                           int64_t rows, const uint8_t* got_rows, const uint8_t* expected) {
+  for (int64_t i = 0; i < rows * words_a_row; ++i) {
+    uint16_t got, want;
+    memcpy(&got, got_rows + 2 * i, sizeof got);
+    memcpy(&want, expected + 2 * i, sizeof want);
+    if (got == want) continue;
+    return fail(NVFP4_STATUS_WRONG_RESULT,
+                "variant %s computes 0x%04X as word %" PRId64 " of the %s of row %" PRId64
+                " of the self test's scaled product, which is 0x%04X",
+                variant.name, got, i % words_a_row, what, i / words_a_row, want);
+  }
+  return NVFP4_SUCCESS;
+}
+
+nvfp4_status compare_scaled(const Variant& variant, const uint8_t* memory) {
+  const int64_t m = shape_of(variant, kScaled).m;
+  const uint8_t* const got = memory + d_of(variant, kScaled);
+  const uint8_t* const want = memory + expected_at(variant.a_type, kScaled);
+  NVFP4_TRY(compare_words(variant, "codes", kWordsOfCodes, m, got, want));
+  return compare_words(variant, "scales", kWordsOfScales, m, got + kScalesOfD, want + kScalesOfD);
+}
+
 nvfp4_status compare(const Variant& variant, Product product, uint8_t* memory) {
   if (product == kWrapping) return compare_wrapping(variant, memory);
+  if (product == kScaled) return compare_scaled(variant, memory);
   return compare_rows(variant, product, 0, shape_of(variant, product).m,
                       memory + d_of(variant, product),
                       memory + expected_at(variant.a_type, product));

@@ -197,6 +197,8 @@ TEST_CASE("the self test names the variant whose kernel was damaged", "[selftest
   require_named(space, variants.front());
   require_named(space, variants.back());
   if (gpu.info.major == 9) require_named(space, "sm90_64x8x256", "_once", "single-tile product");
+  require_named(space, gpu.info.major == 9 ? "sm90_64x32x256" : "sm100_128x64x256", "_scaled",
+                "scaled product");
 }
 
 TEST_CASE("the self test finds a damaged general epilogue", "[selftest]") {
