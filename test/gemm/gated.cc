@@ -219,5 +219,8 @@ TEST_CASE("gated: two halves of one matrix, and a plan with other addresses", "[
   x.b_scales = first_scale + half_scales, x.b2_scales = first_scale;
   REQUIRE(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_SUCCESS);
   CHECK(gemm.d() != d);
+  GeneralProblem swapped = p;
+  std::swap(swapped.operands.b, swapped.b2);
+  CHECK(first_difference(swapped, gemm.d(), swapped.reference()) == "");
   nvfp4_gemm_plan_destroy(plan);
 }
