@@ -68,9 +68,10 @@ TEST_CASE("grouped: rows have the bits of their group's single product", "[group
   // Boundaries inside tiles, the first, a middle and the last group empty, one row alone; two
   // CTAs share K, which ends in a stage with one step.
   if (is_blackwell()) {
-    // Two tiles of scales before a group of several tiles, and a row of its own after it.
+    // Two tiles of scales before a group of several tiles, and a row of its own after it. That
+    // group's rows begin in the upper half of 128, its scales in the lower one.
     const GroupedSizes sizes{301, 136, 1344, tile.a_type};
-    require_bits_of_singles(gpu, tile, {sizes, {0, 19, 20, 20, 161, 161, 300, 300}, 50});
+    require_bits_of_singles(gpu, tile, {sizes, {0, 99, 100, 100, 241, 241, 300, 300}, 50});
     return;
   }
   const GroupedSizes sizes{45, 70, 1344, tile.a_type};
