@@ -3,9 +3,9 @@
 committed, test/outside.txt. Every .ptx file under the folder is loaded on a device of its target;
 every program (an executable file named *.run) runs under `nvfp4emu run`. A verdict is `loads`, the
 words of the refusal, or a program's exit status with the classes of its reports and whether it took
-more than 30 processor seconds. What the folder
-lacks is named and not compared; --write puts what was found into the list. Exit status 1: a verdict
-differs, or a file has none."""
+more than 30 processor seconds. The processor seconds of every program are printed, longest first.
+What the folder lacks is named and not compared; --write puts what was found into the list. Exit
+status 1: a verdict differs, or a file has none."""
 import argparse
 import json
 import os
@@ -52,6 +52,7 @@ def processor_seconds():
 
 
 def runs(args, program):
+    """Its verdict, and its processor seconds."""
     with tempfile.TemporaryDirectory() as folder:
         reports = os.path.join(folder, "reports")
         before = processor_seconds()
@@ -61,20 +62,30 @@ def runs(args, program):
                                   timeout=SECONDS, check=False,
                                   env=dict(os.environ, NVFP4EMU_LIBRARY=args.library.parent))
         except subprocess.TimeoutExpired:
-            return f"no end in {SECONDS} s"
+            return f"no end in {SECONDS} s", processor_seconds() - before
         with open(reports) as lines:
             classes = Counter(json.loads(line)["class"] for line in lines)
     verdict = f"exit {done.returncode}" + "".join(f", {c}" for c in sorted(set(classes) - {"note"}))
-    long = processor_seconds() - before > PROCESSOR_SECONDS
-    return verdict + f", more than {PROCESSOR_SECONDS} s" * long
+    took = processor_seconds() - before
+    return verdict + f", more than {PROCESSOR_SECONDS} s" * (took > PROCESSOR_SECONDS), took
 
 
 def found(args):
-    verdicts = loads(args, sorted(args.folder.rglob("*.ptx")))
+    """By file its verdict, and of programs their processor seconds."""
+    def name(file):
+        return str(Path(file).relative_to(args.folder))
+    verdicts = {name(file): said
+                for file, said in loads(args, sorted(args.folder.rglob("*.ptx"))).items()}
+    took = {}
     for program in sorted(args.folder.rglob("*.run")):
         if os.access(program, os.X_OK):
-            verdicts[str(program)] = runs(args, program.resolve())
-    return {str(Path(file).relative_to(args.folder)): v for file, v in verdicts.items()}
+            verdicts[name(program)], took[name(program)] = runs(args, program.resolve())
+    return verdicts, took
+
+
+def print_seconds(took):
+    for program, seconds in sorted(took.items(), key=lambda each: -each[1]):
+        print(f"{seconds:7.1f} s  {program}")
 
 
 def known(path):
@@ -86,7 +97,8 @@ def main():
     args = parse()
     if not args.library.exists():
         raise SystemExit(f"{args.library} does not exist: make emulator")
-    now, before = found(args), known(args.list)
+    (now, took), before = found(args), known(args.list)
+    print_seconds(took)
     if not now:
         raise SystemExit(f"{args.folder} has no .ptx and no .run file")
     if args.write:
