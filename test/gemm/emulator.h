@@ -18,21 +18,30 @@ namespace gemm_test {
 struct Emulator {
   decltype(&nvfp4emu_set) set;
   decltype(&nvfp4emu_counters) counters;
+  decltype(&nvfp4emu_findings_of) findings_of;
   decltype(&nvfp4emu_calls) calls;
   decltype(&nvfp4emu_reset_calls) reset_calls;
 
   explicit Emulator(const support::Driver& driver) {
     find(driver, set, "nvfp4emu_set");
     find(driver, counters, "nvfp4emu_counters");
+    find(driver, findings_of, "nvfp4emu_findings_of");
     find(driver, calls, "nvfp4emu_calls");
     find(driver, reset_calls, "nvfp4emu_reset_calls");
   }
-  bool present() const { return set && counters && calls && reset_calls; }
+  bool present() const { return set && counters && findings_of && calls && reset_calls; }
 
   uint64_t counter(const char* name) const {
     uint64_t value = 0;
     REQUIRE(counters(name, &value) == 0);
     return value;
+  }
+
+  // Findings of the last launch that broke that rule.
+  uint64_t broken(const char* rule) const {
+    uint64_t times = 0;
+    REQUIRE(findings_of(rule, &times) == 0);
+    return times;
   }
 
   // The calls since the last reset, one per line.

@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "tools/emulator/base/fault.h"
-#include "tools/emulator/base/tell.h"
 
 namespace emu {
 namespace {
 
 struct Known {
   std::string head;  // of the report that was told
+  Label label;
   uint64_t more = 0;
 };
 
@@ -30,7 +30,7 @@ std::map<std::string, size_t>& by_line() {
 
 }  // namespace
 
-bool first_of(const Cause& cause, const std::string& report) {
+bool first_of(const Cause& cause, const Label& label, const std::string& report) {
   const std::string names[] = {cause.rule + format("|later %u", cause.later),
                                cause.rule + format("|earlier %u", cause.earlier)};
   std::lock_guard guard(lock);
@@ -42,22 +42,22 @@ bool first_of(const Cause& cause, const std::string& report) {
     return false;
   }
   for (const std::string& name : names) by_line()[name] = known().size();
-  known().push_back({report.substr(0, report.find(", block")), 0});
+  known().push_back({report.substr(0, report.find(", block")), label, 0});
   return true;
 }
 
 void tell_the_rest() {
-  std::vector<std::string> reports;
+  std::vector<std::pair<std::string, Label>> reports;
   {
     std::lock_guard guard(lock);
     for (Known& k : known()) {
       if (!k.more) continue;
-      reports.push_back(
-          format("%s: and %llu more like it", k.head.c_str(), (unsigned long long)k.more));
+      reports.emplace_back(
+          format("%s: and %llu more like it", k.head.c_str(), (unsigned long long)k.more), k.label);
       k.more = 0;
     }
   }
-  for (const std::string& report : reports) tell(report);
+  for (const auto& [report, label] : reports) tell(report, label);
 }
 
 }  // namespace emu

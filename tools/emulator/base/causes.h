@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include "tools/emulator/base/tell.h"
+
 namespace emu {
 
 // A finding's cause: a rule, and the lines of the two accesses. Neighbours are of one cause when
@@ -16,7 +18,7 @@ struct Cause {
 };
 
 // Told now; false: one of that cause was told in this process, and this one is counted.
-bool first_of(const Cause& cause, const std::string& report);
+bool first_of(const Cause& cause, const Label& label, const std::string& report);
 // "7 more like it: ..", for each cause that was met again since the last call. When a launch ends.
 void tell_the_rest();
 

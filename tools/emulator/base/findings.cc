@@ -3,7 +3,6 @@
 #include "tools/emulator/base/findings.h"
 
 #include "tools/emulator/base/causes.h"
-#include "tools/emulator/base/tell.h"
 
 namespace emu {
 
@@ -13,33 +12,39 @@ namespace {
 Cause cause_of(Severity severity, uint64_t key, const std::string& text) {
   const bool pair = !(key >> 63) && key >> 32;
   const std::string head = text.substr(0, text.find(", "));  // with the kernel
-  return {std::string(severity == Severity::formal ? "formal " : "error ") + head +
+  return {name_of(severity) + (" " + head) +
               format("|%llu", (unsigned long long)(pair ? key & 0xFF : key)),
           uint32_t(key >> 32), uint32_t(key) >> 8};
 }
 
 }  // namespace
 
-void Findings::add(Severity severity, uint64_t key, const std::string& text) {
+const char* name_of(Severity severity) { return severity == Severity::formal ? "formal" : "error"; }
+
+void Findings::add(Severity severity, uint64_t key, const std::string& rule,
+                   const std::string& text) {
   const Reaction what = reaction(severity);
   if (what == Reaction::ignore) return;
   std::lock_guard guard(lock_);
   ++counts_[size_t(severity)];
+  uint64_t& of_rule = by_rule_[rule];
+  ++of_rule;
   if (what == Reaction::stop) {
     text_ += text + "\n";
-    throw Finding(text);
+    throw Finding(severity, rule, text);
   }
-  if (!told_.insert(key).second) return;
+  if (!told_.emplace(key, &of_rule).second) return;
   text_ += text + "\n";
-  const std::string report =
-      std::string(severity == Severity::formal ? "formal: " : "error: ") + text;
-  if (first_of(cause_of(severity, key, text), report)) tell(report);
+  const Label label{name_of(severity), rule};
+  if (first_of(cause_of(severity, key, text), label, text)) tell(text, label);
 }
 
 bool Findings::again(Severity severity, uint64_t key) {
   if (reaction(severity) != Reaction::report) return false;
   std::lock_guard guard(lock_);
-  if (!told_.count(key)) return false;
+  const auto told = told_.find(key);
+  if (told == told_.end()) return false;
+  ++*told->second;
   ++counts_[size_t(severity)];
   return true;
 }

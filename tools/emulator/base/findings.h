@@ -7,8 +7,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <mutex>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -17,25 +17,31 @@
 
 namespace emu {
 
+enum class Severity : uint8_t { error, formal };
+const char* name_of(Severity severity);
+
 // A Fault that says already where it happened.
 struct Finding : Fault {
-  explicit Finding(const std::string& report) : Fault(FaultKind::ordering, report) {}
+  Severity severity;
+  std::string rule;
+  Finding(Severity s, std::string r, const std::string& report)
+      : Fault(FaultKind::ordering, report), severity(s), rule(std::move(r)) {}
 };
-
-enum class Severity : uint8_t { error, formal };
 
 // Clusters on several host threads share one.
 class Findings {
  public:
-  // `key` names the pair of places: later findings of one pair are counted, not told. `text` is
-  // the located report. Throws Finding when the class stops the launch.
-  void add(Severity severity, uint64_t key, const std::string& text);
+  // `key` names the pair of places: later findings of one pair are counted, not told. `rule` is
+  // the rule's identifier, `text` the located report. Throws Finding when the class stops the
+  // launch.
+  void add(Severity severity, uint64_t key, const std::string& rule, const std::string& text);
   // Counts a finding of a pair that was told already; false: it was not.
   bool again(Severity severity, uint64_t key);
   // Is it worth looking for findings of the class?
   static bool wanted(Severity severity) { return reaction(severity) != Reaction::ignore; }
 
   uint64_t count(Severity severity) const { return counts_[size_t(severity)]; }
+  const std::map<std::string, uint64_t>& by_rule() const { return by_rule_; }
   std::string text() const;  // what was told, one report after the other
 
  private:
@@ -44,7 +50,8 @@ class Findings {
   }
   std::mutex lock_;
   uint64_t counts_[2] = {};
-  std::set<uint64_t> told_;
+  std::map<std::string, uint64_t> by_rule_;
+  std::map<uint64_t, uint64_t*> told_;  // with the rule's count
   std::string text_;
 };
 

@@ -38,28 +38,26 @@ std::string lines_of(const std::string& report) {
 }
 
 // For nvfp4emu run, which counts them: an object to a line of the file that it names.
-void keep(const std::string& report) {
+void keep(const std::string& report, const Label& label) {
   const char* const path = getenv("NVFP4EMU_REPORT");
   if (!path || !*path) return;
-  const size_t colon = report.find(": ");
-  const std::string first = report.substr(0, colon);
-  const bool classed = first == "error" || first == "formal";
   FILE* const file = fopen(path, "a");
   if (!file) return;
-  fprintf(file, "{\"class\":%s,\"lines\":[%s],\"text\":%s}\n",
-          quoted(classed ? first : "note").c_str(), lines_of(report).c_str(),
-          quoted(classed ? report.substr(colon + 2) : report).c_str());
+  const std::string rule = label.rule.empty() ? "" : "\"rule\":" + quoted(label.rule) + ",";
+  fprintf(file, "{\"class\":%s,%s\"lines\":[%s],\"text\":%s}\n", quoted(label.of_class).c_str(),
+          rule.c_str(), lines_of(report).c_str(), quoted(report).c_str());
   fclose(file);
 }
 
 }  // namespace
 
-void tell(const std::string& report) {
-  keep(report);
+void tell(const std::string& report, const Label& label) {
+  keep(report, label);
+  const std::string all = label.of_class == "note" ? report : label.of_class + ": " + report;
   if (const Listener listener = instead)
-    listener(report);
+    listener(all);
   else
-    fprintf(stderr, "emulator: %s\n", report.c_str());
+    fprintf(stderr, "emulator: %s\n", all.c_str());
 }
 
 void print(const std::string& text) {

@@ -6,8 +6,14 @@
 
 namespace emu {
 
+// What a program that reads reports asks of one.
+struct Label {
+  std::string of_class = "note";  // or error, formal: the report begins with it
+  std::string rule = {};          // its identifier, where there is one
+};
+
 // One report, after "emulator: ".
-void tell(const std::string& report);
+void tell(const std::string& report, const Label& label = {});
 
 // What a kernel prints, on stdout.
 void print(const std::string& text);

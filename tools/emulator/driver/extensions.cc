@@ -11,6 +11,8 @@
 #include <iterator>
 
 #include "tools/emulator/base/settings.h"
+#include "tools/emulator/machine/report.h"
+#include "tools/emulator/order/reason.h"
 
 using namespace emu::driver;
 
@@ -69,6 +71,16 @@ size_t nvfp4emu_findings(char* text, size_t bytes) {
   State& s = state();
   std::lock_guard guard(s.lock);
   return hand_out(s.findings, text, bytes);
+}
+
+int nvfp4emu_findings_of(const char* rule, uint64_t* count) {
+  if (!rule || !count) return -1;
+  if (!emu::order::is_reason(rule) && !emu::report::is_rule(rule)) return -1;
+  State& s = state();
+  std::lock_guard guard(s.lock);
+  const auto found = s.findings_by_rule.find(rule);
+  *count = found == s.findings_by_rule.end() ? 0 : found->second;
+  return 0;
 }
 
 void nvfp4emu_reset_calls(void) { state().record.reset(); }

@@ -13,6 +13,7 @@
 #include "tools/emulator/base/tell.h"
 #include "tools/emulator/driver/module.h"
 #include "tools/emulator/driver/watch.h"
+#include "tools/emulator/machine/report.h"
 #include "tools/emulator/order/global_order.h"
 
 namespace emu::driver {
@@ -286,10 +287,12 @@ Accessed run(State& s, const ReadyLaunch& ready, const std::vector<Accessed>& ah
   try {
     const GridWorkspace workspace(launch, *s.memory);
     counters = run_watched(launch, order.get(), earlier);
+  } catch (const Finding& finding) {
+    sticky = status_of(finding.kind);
+    tell(finding.text, {name_of(finding.severity), finding.rule});
   } catch (const Fault& fault) {
     sticky = status_of(fault.kind);
-    const bool formal = fault.text.find("the manual's rule alone: ") != std::string::npos;
-    tell(std::string(formal ? "formal: " : "error: ") + fault.what());
+    tell(fault.text, {name_of(Severity::error), report::rule(fault.kind)});
   } catch (const std::bad_alloc&) {
     sticky = CUDA_ERROR_LAUNCH_FAILED;
     tell("this machine has too little memory for the grid");
@@ -298,6 +301,7 @@ Accessed run(State& s, const ReadyLaunch& ready, const std::vector<Accessed>& ah
   tell_the_rest();
   std::lock_guard guard(s.lock);
   s.findings = findings.text();
+  s.findings_by_rule = findings.by_rule();
   if (sticky == CUDA_SUCCESS) {
     s.counters = counters;
     Accessed accessed = {order};

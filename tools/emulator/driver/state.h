@@ -37,6 +37,7 @@ struct State {
   std::unique_ptr<GlobalMemory> memory;
   Counters counters;     // of the last launch
   std::string findings;  // of the last launch
+  std::map<std::string, uint64_t> findings_by_rule;
   uint64_t grids = 0;
   KnownCode known_code;
   // What the last grid of a stream has accessed, as long as it may still run for all that the host

@@ -6,6 +6,7 @@
 
 #include "tools/emulator/base/settings.h"
 #include "tools/emulator/base/tell.h"
+#include "tools/emulator/machine/report.h"
 
 namespace emu::driver {
 
@@ -18,7 +19,7 @@ CUresult reach_host(State& s, CUdeviceptr from, size_t bytes) {
     s.memory->require_values(from, bytes, "a copy to the host");
     return CUDA_SUCCESS;
   } catch (const Fault& fault) {
-    tell(std::string("error: ") + fault.what());
+    tell(fault.text, {name_of(Severity::error), report::rule(fault.kind)});
   }
   if (settings().hazards == Reaction::report) return CUDA_SUCCESS;
   Context* context = nullptr;

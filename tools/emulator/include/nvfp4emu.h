@@ -33,6 +33,12 @@ int nvfp4emu_set(const char* name, const char* value);
  * and returns as nvfp4emu_calls does. */
 size_t nvfp4emu_findings(char* text, size_t bytes);
 
+/* How many of them broke one rule, by its identifier, which NVFP4EMU_REPORT's objects have as
+ * "rule" too: a name of order/reasons.def ("reused_columns", "tensor_fence", ...), or what kind of
+ * misuse it was ("barrier_misuse", "tensor_memory_misuse", "missing_order", ...). -1: no rule has
+ * this name. */
+int nvfp4emu_findings_of(const char* rule, uint64_t* count);
+
 /* The base names of the driver calls made since the start or the last reset ("cuMemAlloc" for
  * cuMemAlloc_v2), one per line, in order, all threads together. Writes at most `bytes` bytes,
  * always NUL-terminated unless `bytes` is 0; returns the bytes needed with the NUL. Calls answered

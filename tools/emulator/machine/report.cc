@@ -4,6 +4,7 @@
 
 #include <cxxabi.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdlib>
 
@@ -211,6 +212,18 @@ const char* name(FaultKind kind) {
   return "fault";
 }
 
+std::string rule(FaultKind kind) {
+  std::string words = name(kind);
+  std::replace(words.begin(), words.end(), ' ', '_');
+  return words;
+}
+
+bool is_rule(const std::string& name) {
+  for (int kind = 0; kind <= int(FaultKind::failed_assert); ++kind)
+    if (rule(FaultKind(kind)) == name) return true;
+  return false;
+}
+
 Fault located(const Fault& fault, const Warp& warp, const ptx::Instr& in, uint32_t active) {
   const Cluster& cluster = warp.cta.cluster;
   return told(fault, head(fault.kind, cluster) + where(warp, active, fault.lane) + "\n  " +
@@ -223,7 +236,7 @@ void formal(FaultKind kind, const std::string& text, const Warp& warp, const ptx
   if (!findings || !Findings::wanted(Severity::formal)) return;
   if (findings->again(Severity::formal, in.pos.line)) return;
   const Fault finding(kind, "the manual's rule alone: " + text);
-  findings->add(Severity::formal, in.pos.line, located(finding, warp, in, active).text);
+  findings->add(Severity::formal, in.pos.line, rule(kind), located(finding, warp, in, active).text);
 }
 
 Fault located_effect(const Fault& fault, const Warp& warp, const ptx::Instr& in, uint32_t active) {
@@ -245,7 +258,7 @@ void formal(FaultKind kind, const std::string& text, const Cluster& cluster, con
   if (!findings || !Findings::wanted(Severity::formal)) return;
   const uint64_t key = 1ull << 63 | place;
   if (findings->again(Severity::formal, key)) return;
-  findings->add(Severity::formal, key,
+  findings->add(Severity::formal, key, rule(kind),
                 located(Fault(kind, "the manual's rule alone: " + text), cluster, during).text);
 }
 

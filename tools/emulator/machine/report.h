@@ -9,6 +9,9 @@
 namespace emu::report {
 
 const char* name(FaultKind kind);
+// The same as a rule's identifier: misaligned_address.
+std::string rule(FaultKind kind);
+bool is_rule(const std::string& name);
 // The line of an instruction and its text.
 std::string place(const Cluster& cluster, const ptx::Instr& in);
 

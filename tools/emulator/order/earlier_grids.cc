@@ -77,7 +77,7 @@ void EarlierGrids::found(const GlobalOrder& earlier, const Access& old, const Vi
       earlier.kernel.c_str(), is_read(old.use) ? "reads" : "writes");
   const Fault here =
       report::located(Fault(FaultKind::ordering, text), now_.warp(), now_.in(), now_.active());
-  now_.cluster.launch.findings->add(severity, key, here.text);
+  now_.cluster.launch.findings->add(severity, key, name_of(Reason::earlier_grid), here.text);
 }
 
 }  // namespace emu::order

@@ -19,30 +19,6 @@ const char* past(Use use) {
 
 }  // namespace
 
-Severity severity_of(Reason reason) {
-  switch (reason) {
-    case Reason::same_value:
-    case Reason::weak_flag:
-    case Reason::relaxed_barrier:
-    case Reason::proxy_overwrite:
-    case Reason::copied_proxy:
-    case Reason::scope:
-    case Reason::tensor_fence:
-    case Reason::reused_columns:
-    case Reason::lanes:
-    case Reason::collision:
-    case Reason::unfenced_flag:
-    case Reason::fence_elsewhere:
-    case Reason::narrow_scope:
-    case Reason::volatile_data:
-    case Reason::constant_overwritten:
-    case Reason::relaxed_init:
-    case Reason::used_load:
-    case Reason::init_fence: return Severity::formal;
-    default: return Severity::error;
-  }
-}
-
 std::string Reporter::missing(Reason reason, const Access& old) const {
   switch (reason) {
     case Reason::ordered:
@@ -185,7 +161,7 @@ void Reporter::found(Reason reason, const Access& old, const Viewer& v, uint64_t
   const char* head = severity == Severity::formal ? "the manual's rule alone: " : "";
   const Fault here = report::located(Fault(FaultKind::ordering, head + text), now_.warp(),
                                      now_.in(), now_.active());
-  now_.cluster.launch.findings->add(severity, key, here.text);
+  now_.cluster.launch.findings->add(severity, key, name_of(reason), here.text);
 }
 
 }  // namespace emu::order

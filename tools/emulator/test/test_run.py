@@ -101,6 +101,7 @@ class Run(unittest.TestCase):
             with open(file) as lines:
                 reports = [json.loads(line) for line in lines]
         self.assertEqual([r["class"] for r in reports], ["error"])
+        self.assertEqual(reports[0]["rule"], "unordered")
         self.assertEqual(len(reports[0]["lines"]), 2)
         self.assertIn("missing order in kernel k", reports[0]["text"])
 

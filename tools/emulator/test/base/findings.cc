@@ -11,12 +11,13 @@ using namespace emu;
 TEST_CASE("an error stops the launch and a formal finding is counted, unless settings differ") {
   exec_test::SettingsGuard guard;
   Findings findings;
-  CHECK_FAULT(ordering, "this order", findings.add(Severity::error, 1, "this order"));
-  findings.add(Severity::formal, 1, "that order");
-  findings.add(Severity::formal, 1, "that order, again");
+  CHECK_FAULT(ordering, "this order", findings.add(Severity::error, 1, "proxy", "this order"));
+  findings.add(Severity::formal, 1, "scope", "that order");
+  findings.add(Severity::formal, 1, "scope", "that order, again");
   CHECK(findings.count(Severity::error) == 1);
   CHECK(findings.count(Severity::formal) == 2);
   CHECK(findings.text() == "this order\nthat order\n");
+  CHECK(findings.by_rule() == std::map<std::string, uint64_t>{{"proxy", 1}, {"scope", 2}});
 }
 
 TEST_CASE("either class can stop, be reported or be ignored") {
@@ -24,10 +25,10 @@ TEST_CASE("either class can stop, be reported or be ignored") {
   settings().hazards = Reaction::report;
   settings().formal = Reaction::stop;
   Findings findings;
-  findings.add(Severity::error, 1, "one");
-  CHECK_FAULT(ordering, "two", findings.add(Severity::formal, 2, "two"));
+  findings.add(Severity::error, 1, "proxy", "one");
+  CHECK_FAULT(ordering, "two", findings.add(Severity::formal, 2, "scope", "two"));
   settings().formal = Reaction::ignore;
-  findings.add(Severity::formal, 3, "three");
+  findings.add(Severity::formal, 3, "scope", "three");
   CHECK_FALSE(Findings::wanted(Severity::formal));
   CHECK(findings.count(Severity::formal) == 1);
   CHECK(findings.text() == "one\ntwo\n");
@@ -43,7 +44,7 @@ std::vector<std::string> told_of(const std::string& kernel, std::initializer_lis
   set_listener([](const std::string& report) { heard.push_back(report); });
   Findings findings;
   for (const uint64_t key : keys)
-    findings.add(Severity::formal, key,
+    findings.add(Severity::formal, key, "scope",
                  "missing order in kernel " + kernel + ", block (0,0,0)\n  PTX line 7:1: st");
   tell_the_rest();
   set_listener(nullptr);

@@ -73,6 +73,39 @@ TEST_CASE("A vector addition runs from PTX text to its result") {
   });
 }
 
+// A lane loads what its neighbour has stored, without bar.warp.sync.
+TEST_CASE("Findings are counted by the rule that they broke") {
+  const std::string text = R"(.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p) {
+  .reg .u32 %r<3>; .reg .u64 %p<4>;
+  ld.param.u64 %p0, [p]; mov.u32 %r0, %laneid; xor.b32 %r1, %r0, 1;
+  mad.wide.u32 %p1, %r0, 4, %p0; mad.wide.u32 %p2, %r1, 4, %p0;
+  st.global.u32 [%p1], %r0; ld.global.u32 %r2, [%p2]; st.global.u32 [%p1+256], %r2; ret;
+}
+)";
+  in_child([&](Session& s) {
+    CUfunction f = s.function(s.load(text.c_str()), "k");
+    auto counters = s.extension<decltype(&nvfp4emu_counters)>("nvfp4emu_counters");
+    auto of_rule = s.extension<decltype(&nvfp4emu_findings_of)>("nvfp4emu_findings_of");
+    CUdeviceptr p = 0;
+    IS(s, s.cuMemAlloc(&p, 512), CUDA_SUCCESS);
+    void* params[] = {&p};
+    IS(s, s.cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, nullptr, params, nullptr), CUDA_SUCCESS);
+    IS(s, s.cuCtxSynchronize(), CUDA_SUCCESS);
+    uint64_t formal = 0, lanes = 0, fences = 0;
+    IS(s, counters("formal_hazards", &formal), 0);
+    IS(s, of_rule("lanes", &lanes), 0);
+    IS(s, of_rule("tensor_fence", &fences), 0);
+    IS(s, formal > 0, 1);
+    IS(s, lanes, formal);
+    IS(s, fences, 0);
+    IS(s, of_rule("misaligned_address", &fences), 0);
+    IS(s, of_rule("nope", &fences), -1);
+  });
+}
+
 TEST_CASE("A planned failure comes at its call and once") {
   in_child([](Session& s) {
     auto fail = s.extension<decltype(&nvfp4emu_fail)>("nvfp4emu_fail");

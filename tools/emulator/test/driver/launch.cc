@@ -304,6 +304,7 @@ TEST_CASE(
   in_child({{"EMU_HAZARDS", "report"}}, [&](Session& s) {
     CUfunction f = s.function(s.load(text.c_str()), "k");
     auto counters = s.extension<decltype(&nvfp4emu_counters)>("nvfp4emu_counters");
+    auto of_rule = s.extension<decltype(&nvfp4emu_findings_of)>("nvfp4emu_findings_of");
     CUdeviceptr p = 0;
     CUstream other = nullptr;
     IS(s, s.cuMemAlloc(&p, 8), CUDA_SUCCESS);
@@ -315,8 +316,10 @@ TEST_CASE(
       a.value.programmaticStreamSerializationAllowed = programmatic;
       CUlaunchConfig config{1, 1, 1, 1, 1, 1, 0, stream, &a, 1};
       IS(s, s.cuLaunchKernelEx(&config, f, params, nullptr), CUDA_SUCCESS);
-      uint64_t found = 0;
+      uint64_t found = 0, of_this = 0;
       IS(s, counters("hazards", &found), 0);
+      IS(s, of_rule("earlier_grid", &of_this), 0);
+      IS(s, of_this, found);
       return found;
     };
     IS(s, run(true), 0);
