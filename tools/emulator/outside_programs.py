@@ -31,8 +31,10 @@ def rows(path):
 
 
 def sources_of(args, folder):
-    where = HERE if folder == "." else args.folder / folder
-    return sorted([*where.glob("*.cu"), *(where.glob("*.cpp") if folder != "." else [])])
+    if folder.startswith("./"):
+        return [HERE / folder]
+    where = args.folder / folder
+    return sorted([*where.glob("*.cu"), *where.glob("*.cpp")])
 
 
 def write_script(run, program, arguments):
