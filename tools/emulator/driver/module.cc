@@ -58,8 +58,11 @@ CUresult library_module(State& s, Context& context, CUlibrary handle, CUmodule* 
   auto known = library->modules.find(context.handle);
   if (known == library->modules.end()) {
     // A module without variables can share the library's parse: nothing in it belongs to a context.
-    LoadedImage image = {library->status, library->text, nullptr};
-    if (library->code && library->code->variables.empty()) image.code = library->code;
+    LoadedImage image = {library->status, {}, nullptr};
+    if (library->code && library->code->variables.empty())
+      image.code = library->code;
+    else
+      image.text = library->text;
     CUmodule made = nullptr;
     if (CUresult r = make_module(s, context.handle, handle, image, &made)) return r;
     known = library->modules.emplace(context.handle, made).first;
