@@ -15,9 +15,10 @@ TEST_CASE("an error stops the launch and a formal finding is counted, unless set
   findings.add(Severity::formal, 1, "scope", "that order");
   findings.add(Severity::formal, 1, "scope", "that order, again");
   CHECK(findings.count(Severity::error) == 1);
-  CHECK(findings.count(Severity::formal) == 2);
+  CHECK(findings.again(Severity::formal, 1));
+  CHECK(findings.count(Severity::formal) == 3);
   CHECK(findings.text() == "this order\nthat order\n");
-  CHECK(findings.by_rule() == std::map<std::string, uint64_t>{{"proxy", 1}, {"scope", 2}});
+  CHECK(findings.by_rule() == std::map<std::string, uint64_t>{{"proxy", 1}, {"scope", 3}});
 }
 
 TEST_CASE("either class can stop, be reported or be ignored") {
