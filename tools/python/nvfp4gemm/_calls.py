@@ -133,11 +133,8 @@ def linear(x, weight, bias=None, *, activation=None, out_dtype=None, out=None, q
     return d if leading is None else d.reshape(*leading, weight.rows)
 
 
-def _no_operator(arrays, name, *operands):
-    """Raises where torch would need an operator of these calls: there is none yet."""
-    if arrays.compiling():
-        raise ValueError(f"{name} is no operator of torch.compile yet; call it from a function "
-                         "that torch.compiler.disable wraps")
+def _no_gradient(arrays, name, *operands):
+    """Raises where an operand requires a gradient."""
     wanting = arrays.first_with_gradient(*(x for _, x in operands))
     if wanting is not None:
         raise ValueError(f"{operands[wanting][0]} requires a gradient, which {name} does not have; "
@@ -162,8 +159,8 @@ def gated_linear(x, gate, up, gate_bias=None, up_bias=None, *, activation="silu"
                     [n], both or neither, of one type
     quantize_input  as linear() has it; by gate's input_scale where both have the same
 
-    Arrays are used, copied and refused as by mm(). There are no gradients, and under torch.compile
-    it raises; torch.autocast changes nothing.
+    Arrays are used, copied and refused as by mm(). There are no gradients; torch.autocast changes
+    nothing.
     """
     for what, one in (("gate", gate), ("up", up)):
         if not isinstance(one, Packed):
@@ -173,7 +170,7 @@ def gated_linear(x, gate, up, gate_bias=None, up_bias=None, *, activation="silu"
     if activation is None:
         raise ValueError("activation is None; a gate has one")
     arrays = gate.door("gate").arrays
-    _no_operator(arrays, "gated_linear", ("x", x), ("gate_bias", gate_bias), ("up_bias", up_bias))
+    _no_gradient(arrays, "gated_linear", ("x", x), ("gate_bias", gate_bias), ("up_bias", up_bias))
     limit = 0.0 if limit is None else number(limit, "limit")
     alpha, beta = number(alpha, "alpha"), number(beta, "beta")
     if alpha == 0:
@@ -182,9 +179,13 @@ def gated_linear(x, gate, up, gate_bias=None, up_bias=None, *, activation="silu"
     if not silu and (limit, alpha, beta) != (0.0, 1.0, 0.0):
         raise ValueError(f"limit, alpha and beta are of silu; activation is {activation!r}")
     x, out_dtype, leading = _tokens(x, gate, (gate, up), out_dtype, out, quantize_input)
-    d = _mm(x, gate, out_dtype, gate_bias, activation, None, 1.0, 1.0, out, batch_invariant, launch,
-            names=("x", "gate", "up"),
-            gate=Gate(up, up_bias, limit, alpha if silu and alpha != 1 else 0.0, beta))
+    second = Gate(up, up_bias, limit, alpha if silu and alpha != 1 else 0.0, beta)
+    if arrays.compiling():
+        d = _optional.ops.gated(x, gate, out_dtype, gate_bias, activation, second, out,
+                                batch_invariant, launch)
+    else:
+        d = _mm(x, gate, out_dtype, gate_bias, activation, None, 1.0, 1.0, out, batch_invariant,
+                launch, names=("x", "gate", "up"), gate=second)
     return d if leading is None else d.reshape(*leading, gate.rows)
 
 
@@ -225,14 +226,14 @@ def grouped_linear(x, ends, weights, bias=None, *, activation=None, alpha=1.0, o
               as linear() has it, but with one tensor scale for all rows
 
     A row has the bits of mm(its group's rows, w, batch_invariant=True). Arrays are used, copied and
-    refused as by mm(). There are no gradients, and under torch.compile it raises; torch.autocast
-    changes nothing.
+    refused as by mm(). There are no gradients; torch.autocast changes nothing.
     """
     if not isinstance(weights, Stack):
         raise TypeError(f"weights is {type(weights).__name__}; expected a Stack, as stack() makes")
     arrays = weights.door("weights").arrays
-    _no_operator(arrays, "grouped_linear", ("x", x), ("bias", bias))
+    _no_gradient(arrays, "grouped_linear", ("x", x), ("bias", bias))
     x, out_dtype, leading = _tokens(x, weights, (weights,), out_dtype, out, quantize_input,
                                     "linear")
-    d = product(x, ends, weights, out_dtype, bias, activation, alpha, out, launch, rows_hint)
+    call = _optional.ops.grouped if arrays.compiling() else product
+    d = call(x, ends, weights, out_dtype, bias, activation, alpha, out, launch, rows_hint)
     return d if leading is None else d.reshape(*leading, d.shape[1])

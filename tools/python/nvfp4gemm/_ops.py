@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The calls as operators of torch, which torch.compile keeps whole, autograd differentiates and
-autocast casts for: nvfp4gemm::mm, nvfp4gemm::quantize and nvfp4gemm::dequantize, each with a meta
-function. A Packed goes in and comes out as its parts."""
+autocast casts for: nvfp4gemm::mm, nvfp4gemm::quantize and nvfp4gemm::dequantize, and gated and
+grouped, which have no gradients, each with a meta function. A Packed goes in and comes out as its
+parts."""
 import math
 import weakref
 
@@ -9,7 +10,9 @@ import torch
 
 from nvfp4gemm import _eager
 from nvfp4gemm._arrays import Torch
+from nvfp4gemm._gemm import Gate
 from nvfp4gemm._matrix import Matrix, block_of, row_bytes
+from nvfp4gemm._stack import Stack, product
 
 _PACKED = ("Tensor {0}, Tensor? {0}_scales, Tensor? {0}_tensor_scale, float {0}_factor, "
            "str {0}_layout, str {0}_format")
@@ -23,6 +26,14 @@ _library.define("mm" + _MM)
 _library.define("mm_without_gradient" + _MM)  # for a third of the host time
 _library.define("quantize(Tensor x, Tensor? tensor_scale, float? value, str? word, "
                 "str scale_layout, str format) -> (Tensor, Tensor, Tensor)")
+_library.define(
+    "gated(" + ", ".join(map(_PACKED.format, ("x", "gate", "up"))) + ", SymInt k, "
+    "ScalarType? out_dtype, Tensor? gate_bias, Tensor? up_bias, str activation, float limit, "
+    "float alpha, float beta, bool batch_invariant, str? launch) -> Tensor")
+_library.define(
+    "grouped(" + _PACKED.format("x") + ", Tensor ends, " + _PACKED.format("weights") + ", "
+    "int groups, SymInt rows, SymInt k, ScalarType? out_dtype, Tensor? bias, str? activation, "
+    "float alpha, str? launch, int rows_hint) -> Tensor")
 _library.define("dequantize(" + _PACKED.format("b") + ", SymInt k, ScalarType dtype) -> Tensor")
 
 
@@ -70,19 +81,28 @@ def _mm(a, a_scales, a_tensor_scale, a_factor, a_layout, a_format, b, b_scales, 
                      bias, activation, c, alpha, beta, None, batch_invariant, launch)
 
 
+def _together(one, what, others):
+    """Raises where another operand lies elsewhere."""
+    for name, operand in others.items():
+        if operand is not None and operand.device != one.device:
+            raise ValueError(f"{name} lies on {operand.device}, {what} on {one.device}")
+
+
+def _result_type(a, a_scales, out_dtype):
+    if out_dtype is not None:
+        return out_dtype
+    return torch.float16 if a_scales is not None else a.dtype
+
+
 @torch.library.register_fake("nvfp4gemm::mm", lib=_library)
 @torch.library.register_fake("nvfp4gemm::mm_without_gradient", lib=_library)
 def _mm_meta(a, a_scales, a_tensor_scale, a_factor, a_layout, a_format, b, b_scales, b_tensor_scale,
              b_factor, b_layout, b_format, k, out_dtype, bias, activation, c, alpha, beta,
              batch_invariant, launch, a_source):
-    operands = {"a": a, "a's scales": a_scales, "a's tensor_scale": a_tensor_scale, "b": b,
-                "b's scales": b_scales, "b's tensor_scale": b_tensor_scale, "bias": bias, "c": c}
-    for name, operand in operands.items():
-        if operand is not None and operand.device != b.device:
-            raise ValueError(f"{name} lies on {operand.device}, b on {b.device}")
-    if out_dtype is None:
-        out_dtype = torch.float16 if a_scales is not None else a.dtype
-    return a.new_empty((*a.shape[:-1], b.shape[0]), dtype=out_dtype)
+    _together(b, "b", {"a": a, "a's scales": a_scales, "a's tensor_scale": a_tensor_scale,
+                       "b's scales": b_scales, "b's tensor_scale": b_tensor_scale, "bias": bias,
+                       "c": c})
+    return a.new_empty((*a.shape[:-1], b.shape[0]), dtype=_result_type(a, a_scales, out_dtype))
 
 
 def _remember(ctx, inputs, output):
@@ -178,6 +198,49 @@ def _dequantize_meta(b, b_scales, b_tensor_scale, b_factor, b_layout, b_format, 
     return b.new_empty((b.shape[0], k), dtype=dtype)
 
 
+@torch.library.impl(_library, "gated", "CompositeExplicitAutograd")
+def _gated(x, x_scales, x_tensor_scale, x_factor, x_layout, x_format, gate, gate_scales,
+           gate_tensor_scale, gate_factor, gate_layout, gate_format, up, up_scales, up_tensor_scale,
+           up_factor, up_layout, up_format, k, out_dtype, gate_bias, up_bias, activation, limit,
+           alpha, beta, batch_invariant, launch):
+    second = Gate(_part(up, up_scales, up_tensor_scale, up_factor, up_layout, up_format, k),
+                  up_bias, limit, alpha, beta)
+    return _eager.mm(_part(x, x_scales, x_tensor_scale, x_factor, x_layout, x_format, k),
+                     _part(gate, gate_scales, gate_tensor_scale, gate_factor, gate_layout,
+                           gate_format, k),
+                     out_dtype, gate_bias, activation, None, 1.0, 1.0, None, batch_invariant,
+                     launch, names=("x", "gate", "up"), gate=second)
+
+
+@torch.library.register_fake("nvfp4gemm::gated", lib=_library)
+def _gated_meta(x, x_scales, x_tensor_scale, x_factor, x_layout, x_format, gate, gate_scales,
+                gate_tensor_scale, gate_factor, gate_layout, gate_format, up, up_scales,
+                up_tensor_scale, up_factor, up_layout, up_format, k, out_dtype, gate_bias, up_bias,
+                activation, limit, alpha, beta, batch_invariant, launch):
+    _together(gate, "gate", {"x": x, "up": up, "gate_bias": gate_bias, "up_bias": up_bias})
+    return x.new_empty((*x.shape[:-1], gate.shape[0]), dtype=_result_type(x, x_scales, out_dtype))
+
+
+@torch.library.impl(_library, "grouped", "CompositeExplicitAutograd")
+def _grouped(x, x_scales, x_tensor_scale, x_factor, x_layout, x_format, ends, weights,
+             weights_scales, weights_tensor_scale, weights_factor, weights_layout, weights_format,
+             groups, rows, k, out_dtype, bias, activation, alpha, launch, rows_hint):
+    scale = weights_factor if weights_tensor_scale is None else weights_tensor_scale
+    stack = Stack(weights.reshape(groups, rows, weights.shape[1]), weights_scales, groups, rows, k,
+                  scale, weights_layout, weights_format)
+    return product(_part(x, x_scales, x_tensor_scale, x_factor, x_layout, x_format, k), ends, stack,
+                   out_dtype, bias, activation, alpha, None, launch, rows_hint)
+
+
+@torch.library.register_fake("nvfp4gemm::grouped", lib=_library)
+def _grouped_meta(x, x_scales, x_tensor_scale, x_factor, x_layout, x_format, ends, weights,
+                  weights_scales, weights_tensor_scale, weights_factor, weights_layout,
+                  weights_format, groups, rows, k, out_dtype, bias, activation, alpha, launch,
+                  rows_hint):
+    _together(weights, "weights", {"x": x, "ends": ends, "bias": bias})
+    return x.new_empty((*x.shape[:-1], rows), dtype=_result_type(x, x_scales, out_dtype))
+
+
 def _parts(x):
     """A Packed or a tensor as the operators take it."""
     if not isinstance(x, Matrix):
@@ -195,11 +258,32 @@ def mm(a, b, out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, 
     operator = torch.ops.nvfp4gemm.mm if gradient else torch.ops.nvfp4gemm.mm_without_gradient
     d = operator(*_parts(a), *_parts(b), b.k, out_dtype, bias, activation, c, alpha,
                                beta, batch_invariant, launch, a_source)
+    return _into(out, d)
+
+
+def _into(out, d):
     if out is None:
         return d
     if out.shape[-1:] != d.shape[-1:] or out.numel() != d.numel():
         raise ValueError(f"out is {tuple(out.shape)}, expected {tuple(d.shape)}")
     return out.copy_(d.reshape(out.shape))
+
+
+def gated(x, gate, out_dtype, bias, activation, second, out, batch_invariant, launch):
+    """`second` is a Gate."""
+    if out_dtype is None and out is not None:
+        out_dtype = out.dtype
+    return _into(out, torch.ops.nvfp4gemm.gated(
+        *_parts(x), *_parts(gate), *_parts(second.b2), gate.k, out_dtype, bias, second.bias2,
+        activation, second.limit, second.alpha, second.beta, batch_invariant, launch))
+
+
+def grouped(x, ends, weights, out_dtype, bias, activation, alpha, out, launch, rows_hint):
+    if out_dtype is None and out is not None:
+        out_dtype = out.dtype
+    return _into(out, torch.ops.nvfp4gemm.grouped(
+        *_parts(x), ends, *_parts(weights), weights.groups, weights.rows_of_a_group, weights.k,
+        out_dtype, bias, activation, alpha, launch, rows_hint))
 
 
 def quantize(x, tensor_scale, scale_layout, format):

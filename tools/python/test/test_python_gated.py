@@ -121,10 +121,31 @@ class OnTorch(unittest.TestCase):
                 torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=1e-3)
             with self.assertRaisesRegex(ValueError, "x requires a gradient"):
                 nvfp4gemm.gated_linear(x.clone().requires_grad_(), gate, up)
-            compiled = torch.compile(lambda x: nvfp4gemm.gated_linear(x, gate, up),
-                                     fullgraph=True, backend="eager")
-            with self.assertRaisesRegex(Exception, "no operator of torch.compile"):
-                compiled(x)
+
+    def test_torch_compile_keeps_a_layer_whole(self):
+        torch = self.torch
+        for device in self.devices:
+            x, bias, bias2, *w = (torch.from_numpy(floats(seed, *shape)).to(device).bfloat16()
+                                  for seed, *shape in ((1, M, K), (4, N), (5, N), (2, N, K),
+                                                       (3, N, K)))
+            gate, up = (nvfp4gemm.quantize(one) for one in w)
+            a, out = nvfp4gemm.quantize(x), torch.empty(M, N, device=device)
+            cases = (
+                lambda x: nvfp4gemm.gated_linear(x, gate, up) + 1,
+                lambda x: nvfp4gemm.gated_linear(x.reshape(1, M, K), gate, up, bias, bias2, limit=7,
+                                                 alpha=1.702, beta=1, out_dtype=torch.float32),
+                lambda x: nvfp4gemm.gated_linear(x, gate, up, activation="gelu",
+                                                 quantize_input=True, batch_invariant=True),
+                lambda x: nvfp4gemm.gated_linear(a, gate, up, out=out).sum() + x.sum())
+            for i, layer in enumerate(cases):
+                with self.subTest(device=device, case=i):
+                    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+                    found, expected = compiled(x), layer(x)
+                    self.assertEqual((found.dtype, found.shape), (expected.dtype, expected.shape))
+                    self.assertTrue(torch.equal(found, expected))
+            with self.assertRaisesRegex(Exception, "x requires a gradient"):
+                torch.compile(cases[0], fullgraph=True, backend="aot_eager")(
+                    x.clone().requires_grad_())
 
 
 class Split(unittest.TestCase):

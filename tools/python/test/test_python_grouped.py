@@ -126,6 +126,35 @@ class OnTorch(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "x requires a gradient"):
                 nvfp4gemm.grouped_linear(x.clone().requires_grad_(), there, weights)
 
+    def test_torch_compile_keeps_a_layer_whole(self):
+        try:
+            import torch
+        except ImportError as missing:
+            self.skipTest(str(missing))
+        import gpus
+        hopper = not gpus.why_not(torch, 1) and torch.cuda.get_device_capability() == (9, 0)
+        for device in ["cpu", "cuda"] if hopper else ["cpu"]:
+            x = torch.from_numpy(floats(1, 9, K)).to(device).bfloat16()
+            bias = torch.from_numpy(floats(2, N)).to(device)
+            weights = nvfp4gemm.stack(
+                [nvfp4gemm.quantize(torch.from_numpy(floats(seed, N, K)).to(device), 0.002)
+                 for seed in range(3, 9)])
+            ends = torch.tensor(ENDS[0], dtype=torch.int32, device=device)
+            a, out = nvfp4gemm.quantize(x, scale_layout="linear"), torch.zeros(9, N, device=device)
+            cases = (
+                lambda x, ends: nvfp4gemm.grouped_linear(x, ends, weights) * 2,
+                lambda x, ends: nvfp4gemm.grouped_linear(
+                    x.reshape(3, 3, K), ends, weights, bias, activation="silu", alpha=0.5,
+                    out_dtype=torch.float32, rows_hint=3),
+                lambda x, ends: nvfp4gemm.grouped_linear(x, ends, weights, quantize_input=True),
+                lambda x, ends: nvfp4gemm.grouped_linear(a, ends, weights, out=out) + x.sum())
+            for i, layer in enumerate(cases):
+                with self.subTest(device=device, case=i):
+                    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+                    found, expected = compiled(x, ends), layer(x, ends)
+                    self.assertEqual((found.dtype, found.shape), (expected.dtype, expected.shape))
+                    self.assertTrue(torch.equal(found, expected))
+
 
 if __name__ == "__main__":
     unittest.main()
