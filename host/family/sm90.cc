@@ -292,8 +292,9 @@ Entry entry(const Plan& plan, uint32_t ctas, const KernelParams& params) {
   if (plan.grouped) return kEntryGrouped;
   const Sm90Params& p = *params.get<Sm90Params>();
   if (plan.gated) {
+    const uint32_t kind = p.epilogue.kind;
     const bool plain = has_plain_operands(p) && p.weight_format == kFormatNvfp4 &&
-                       p.epilogue.kind == kEpilogueColumns;
+                       (kind == kEpilogueColumns || kind == kEpilogueScaled);
     return plain ? kEntryGatedPlain : kEntryGated;
   }
   if (!has_plain_operands(p)) return kEntryAny;
@@ -308,7 +309,8 @@ Entry entry(const Plan& plan, uint32_t ctas, const KernelParams& params) {
 
 // The entry for D with scales is a plain one otherwise.
 bool has_fast_scales(const nvfp4_gemm_desc& g, const Plan& plan) {
-  return plan.variant->entries[kEntryScaled] != nullptr && !weight_scales(g, plan).linear &&
+  const Entry entry = plan.gated ? kEntryGatedPlain : kEntryScaled;
+  return plan.variant->entries[entry] != nullptr && !weight_scales(g, plan).linear &&
          !token_scales(g, plan).linear && g.k % kScaleTileK == 0;
 }
 

@@ -53,8 +53,8 @@ uint32_t kind_of(const nvfp4_gemm_desc& g, const EpilogueParams& p) {
   }
   // A kernel that has a gated product's two sums in registers activates one there.
   if (is_gated(g)) {
-    const bool has_halves = g.d_type == NVFP4_TYPE_F16 || g.d_type == NVFP4_TYPE_BF16;
-    return has_halves ? kEpilogueColumns : kEpilogueGeneral;
+    if (p.d_scales_per_row != 0) return has_aligned_blocks(g) ? kEpilogueScaled : kEpilogueGeneral;
+    return g.d_type == NVFP4_TYPE_F32 ? kEpilogueGeneral : kEpilogueColumns;
   }
   if (g.activation != NVFP4_ACTIVATION_NONE) return kEpilogueGeneral;
   if (p.d_scales_per_row != 0) return has_aligned_blocks(g) ? kEpilogueScaled : kEpilogueGeneral;

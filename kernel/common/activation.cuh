@@ -6,6 +6,8 @@
 #include <cstdint>
 
 #include "kernel/common/epilogue.h"
+#include "kernel/common/numbers.cuh"
+#include "kernel/ptx/convert.cuh"
 
 namespace nvfp4 {
 
@@ -15,13 +17,27 @@ __device__ inline float f32(uint32_t bits) { return __uint_as_float(bits); }
 constexpr uint32_t kF32One = 0x3F800000, kF32Nan = 0x7FFFFFFF;
 constexpr uint32_t kF32TwoToMinus64 = 0x1F800000;
 
+// a / b with the bits of a division, for a finite a and a b from 1 to 32. Its steps are those of
+// __fdiv_rn, which first asks whether something overflows or becomes subnormal, so that a branch
+// parts each division from the next one. Nothing asks here, and several go side by side. Remainders
+// are exact unless they are subnormal, which a is too small for only where x is below 2^-26 and b,
+// from its power of two, is 2: then each step but the last is exact. A test finds all quotients near
+// the middle of two floats ("a division of activations is right ..").
+__device__ inline float quotient_rn(float a, float b) {
+  const float guess = ptx::rcp_approx_ftz_f32(b);
+  const float reciprocal = __fmaf_rn(guess, __fmaf_rn(-b, guess, f32(kF32One)), guess);
+  const float q = __fmul_rn(a, reciprocal);
+  return __fmaf_rn(__fmaf_rn(q, b, -a), -reciprocal, q);  // -0 if a is -0
+}
+
 // 2^(w + w_low) = p * s * 2^-64 for w <= 0.
 struct PowerOfTwo {
   float p, s;
 };
 __device__ inline PowerOfTwo power_of_two(float w, float w_low) {
-  const int32_t n = __float2int_rn(w);
-  const float f = __fadd_rn(__fsub_rn(w, __int2float_rn(n)), w_low);
+  const float round = f32(0x4B400000);  // 1.5 * 2^23: a sum with it has no fraction
+  const float rounded = __fadd_rn(w, round);
+  const float f = __fadd_rn(__fsub_rn(w, __fsub_rn(rounded, round)), w_low);
   float p = f32(0x3920FDDD);
   p = __fmaf_rn(p, f, f32(0x3AAF9F2A));
   p = __fmaf_rn(p, f, f32(0x3C1D96A6));
@@ -29,7 +45,7 @@ __device__ inline PowerOfTwo power_of_two(float w, float w_low) {
   p = __fmaf_rn(p, f, f32(0x3E75FDEE));
   p = __fmaf_rn(p, f, f32(0x3F317218));
   p = __fmaf_rn(p, f, f32(kF32One));
-  return {p, f32(static_cast<uint32_t>(n + 64 + 127) << 23)};
+  return {p, f32((__float_as_uint(rounded) + 64 + 127) << 23)};
 }
 
 // Exponent of the power: w and w_low, for a = min(|x|, where the result of -a is -0).
@@ -38,6 +54,7 @@ struct Exponent {
 };
 
 struct Silu {
+  static __device__ constexpr bool is_plain() { return true; }
   __device__ Exponent operator()(float magnitude) const {
     const float a = fminf(magnitude, 128.0f);
     const float w = __fmul_rn(-a, f32(0x3FB8AA3B));
@@ -68,7 +85,7 @@ __device__ inline Exponent gelu_erf_exponent(float magnitude) {
 
 // Half of erfcx(a / sqrt(2)).
 __device__ inline float half_erfcx(float a) {
-  const float t = __fdiv_rn(__fsub_rn(a, 4.0f), __fadd_rn(a, 4.0f));
+  const float t = quotient_rn(__fsub_rn(a, 4.0f), __fadd_rn(a, 4.0f));
   float g = f32(0xB886D29A);
   g = __fmaf_rn(g, t, f32(0xB92E37B9));
   g = __fmaf_rn(g, t, f32(0x3A2C69CD));
@@ -82,11 +99,14 @@ __device__ inline float half_erfcx(float a) {
 }
 
 // One of the three exponents for all: which one is asked once, so that nothing stands between the
-// elements. SiLU's by `silu`: that of gated products has a factor (gated.cuh).
+// elements. SiLU's by `silu`: that of gated products has a factor (gated.cuh), which is mostly 1.
 template <uint32_t kCount, typename SiluOf>
 __device__ void find_exponents(uint32_t activation, const float (&x)[kCount], const SiluOf& silu,
                                Exponent (&e)[kCount]) {
-  if (activation == kActivationSilu) {
+  if (activation == kActivationSilu && silu.is_plain()) {
+#pragma unroll
+    for (uint32_t i = 0; i < kCount; ++i) e[i] = Silu()(fabsf(x[i]));
+  } else if (activation == kActivationSilu) {
 #pragma unroll
     for (uint32_t i = 0; i < kCount; ++i) e[i] = silu(fabsf(x[i]));
   } else if (activation == kActivationGeluTanh) {
@@ -106,16 +126,17 @@ __device__ inline float gelu_erf_of(float x, const Exponent& e, const PowerOfTwo
   return x < 0 ? below : above;
 }
 
-// For SiLU, and for GELU by tanh.
+// For SiLU, and for GELU by tanh. x is finite.
 __device__ inline float quotient_of(float x, const Exponent& e, const PowerOfTwo& power) {
   const float tiny = f32(kF32TwoToMinus64), one = f32(kF32One);
   const float d = __fmaf_rn(__fmul_rn(power.p, power.s), tiny, one);
-  const float quotient = __fdiv_rn(x < 0 ? __fmul_rn(-e.a, power.p) : x, d);
+  const float quotient = quotient_rn(x < 0 ? __fmul_rn(-e.a, power.p) : x, d);
   return x < 0 ? __fmul_rn(__fmul_rn(quotient, power.s), tiny) : quotient;
 }
 
 // The three that are built from a power of two, of several elements at once: a thread that takes
-// one after the other waits for every operation.
+// one after the other waits for every operation. All are asked at once whether one is NaN or
+// infinite.
 template <uint32_t kCount, typename SiluOf>
 __device__ void smooth_activations(uint32_t activation, float (&x)[kCount], const SiluOf& silu) {
   Exponent e[kCount];
@@ -131,8 +152,17 @@ __device__ void smooth_activations(uint32_t activation, float (&x)[kCount], cons
 #pragma unroll
     for (uint32_t i = 0; i < kCount; ++i) y[i] = quotient_of(x[i], e[i], power[i]);
   }
+  float largest = fabsf(x[0]);
 #pragma unroll
-  for (uint32_t i = 0; i < kCount; ++i) x[i] = x[i] != x[i] ? f32(kF32Nan) : y[i];
+  for (uint32_t i = 1; i < kCount; ++i) largest = max_nan(largest, fabsf(x[i]));
+  if (!(largest < f32(kF32Infinity))) {
+#pragma unroll
+    for (uint32_t i = 0; i < kCount; ++i) {
+      if (!(x[i] < f32(kF32Infinity))) y[i] = x[i] > 0 ? x[i] : f32(kF32Nan);
+    }
+  }
+#pragma unroll
+  for (uint32_t i = 0; i < kCount; ++i) x[i] = y[i];
 }
 
 template <uint32_t kCount, typename SiluOf = Silu>

@@ -16,6 +16,7 @@ namespace nvfp4 {
 struct GateSilu {
   float alpha;
 
+  __device__ bool is_plain() const { return alpha == 1; }  // with the same results
   __device__ Exponent operator()(float magnitude) const {
     const float log2e = f32(0x3FB8AA3B);
     const float a = fminf(magnitude, 16384.0f);
@@ -31,11 +32,13 @@ struct GateSilu {
 template <uint32_t kCount>
 __device__ void multiply_gated(uint32_t activation, const GateParams& gate, float (&x)[kCount],
                                float (&y)[kCount]) {
+  if (gate.limit < f32(kF32Infinity)) {
 #pragma unroll
-  for (uint32_t i = 0; i < kCount; ++i) {
-    x[i] = x[i] > gate.limit ? gate.limit : x[i];
-    y[i] = y[i] > gate.limit ? gate.limit : y[i];
-    y[i] = y[i] < -gate.limit ? -gate.limit : y[i];
+    for (uint32_t i = 0; i < kCount; ++i) {
+      x[i] = x[i] > gate.limit ? gate.limit : x[i];
+      y[i] = y[i] > gate.limit ? gate.limit : y[i];
+      y[i] = y[i] < -gate.limit ? -gate.limit : y[i];
+    }
   }
   activate(activation, x, GateSilu{gate.silu_alpha});
   if (gate.beta != 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Conversions of small floats, and products of fp16 pairs: one wrapper per PTX instruction (PTX ISA
-// 9.7.4, 9.7.9.21).
+// Conversions of small floats, products of fp16 pairs, a reciprocal: one wrapper per PTX instruction
+// (PTX ISA 9.7.3, 9.7.4, 9.7.9.21).
 #pragma once
 
 #include <cstdint>
@@ -70,6 +70,14 @@ __device__ inline uint32_t cvt_rn_f16x2_e4m3x2(uint32_t bytes) {
         : "=r"(d)
         : "r"(bytes));
   }
+  return d;
+}
+
+// rcp.approx.ftz.f32  d, a;                                                       PTX 1.0
+// Within one unit in the last place of 1 / a (PTX ISA 9.7.3.13).
+__device__ inline float rcp_approx_ftz_f32(float a) {
+  float d;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(d) : "f"(a));
   return d;
 }
 

@@ -111,6 +111,35 @@ TEST_CASE("gated: each tile and split by the fast epilogue, with all that it tak
   }
 }
 
+// The same of a D with scales: blocks of 16 and of 32 columns, which several warps have on 9.0.
+TEST_CASE("gated: each tile and split writes D with scales, from registers on 9.0", "[gated]") {
+  const Gpu gpu;
+  if (!has_gate(gpu)) return;
+  const int32_t types[] = {NVFP4_TYPE_NVFP4, NVFP4_TYPE_MXFP4, NVFP4_TYPE_E2M1_UE8M0};
+  support::Random random(17);
+  uint64_t seed = 70;
+  for (const GatedTile& tile : tiles_of(gpu)) {
+    for (const int parts : {1, 2, 4}) {
+      if (parts > tile.most_parts) continue;
+      const std::string name = std::string(tile.name) + "/" + std::to_string(parts);
+      // 64 columns are a tile of 9.0, so that the last one ends in its middle.
+      const Shape shape{tile.tokens + (parts == 1 ? 5 : -7), 96, 256 * parts + 64,
+                        1 + int64_t(seed % 2)};
+      EpilogueFields f = random_column_fields(random);
+      f.gated = true, f.activation = NVFP4_ACTIVATION_SILU;
+      f.b2_tensor_scale = f.b_tensor_scale, f.alpha2 = -0.3f;
+      f.d_type = types[seed % 3], f.d_ld_gap = 16, f.d_batch_gap = 16;
+      f.d_tensor_scale = f.d_type == NVFP4_TYPE_NVFP4;
+      f.d_scale_layout = NVFP4_SCALE_LAYOUT_128X4 + int32_t(seed / 2 % 2);
+      Problem problem = operands(tile, shape, seed);
+      problem.variant = name.c_str();
+      CAPTURE(name, to_string(f));
+      CHECK(difference(gpu, problem, f, seed) == "");
+      ++seed;
+    }
+  }
+}
+
 TEST_CASE("gated: any fields, K and layouts of scales, several tiles and batches", "[gated]") {
   const Gpu gpu;
   if (!has_gate(gpu)) return;

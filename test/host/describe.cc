@@ -126,6 +126,14 @@ TEST_CASE("describe says where D with scales has code of its own", "[describe]")
           g.a_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
           g.a_scales_batch_stride_bytes = 0;
         }) == NVFP4_EPILOGUE_GENERAL);
+  const auto gated = [](nvfp4_gemm_desc& g) {
+    g.b2 = g.b, g.b2_scales = g.b_scales, g.alpha2 = 1, g.activation = NVFP4_ACTIVATION_SILU;
+  };
+  CHECK(epilogue(128, 90, gated) == NVFP4_EPILOGUE_FAST);
+  CHECK(epilogue(8, 90, gated) == NVFP4_EPILOGUE_FAST);
+  CHECK(epilogue(128, 100, gated) == NVFP4_EPILOGUE_GENERAL);
+  CHECK(epilogue(128, 90, [&](nvfp4_gemm_desc& g) { gated(g), g.d_ld += 8; }) ==
+        NVFP4_EPILOGUE_GENERAL);
 }
 
 TEST_CASE("describe says what is shared along K on 9.0, and what the planner predicts",

@@ -97,6 +97,10 @@ TEST_CASE("D with scales has a kind of its own where its blocks begin at multipl
   }
   g.l = 2, g.d_batch_stride = 70 * 208 + 16;
   CHECK(nvfp4::make_epilogue(g).kind == nvfp4::kEpilogueScaled);
+  g.b2 = &one, g.alpha2 = 1, g.activation = NVFP4_ACTIVATION_SILU;
+  CHECK(nvfp4::make_epilogue(g).kind == nvfp4::kEpilogueScaled);
+  g.d_type = NVFP4_TYPE_F32;
+  CHECK(nvfp4::make_epilogue(g).kind == nvfp4::kEpilogueGeneral);
 }
 
 TEST_CASE("C by value of beta = 0 is none, and by pointer it is one") {

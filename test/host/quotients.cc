@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The proof that kernel/common/block.cuh rests on. It divides by a reciprocal and one correction,
+// The proofs that two kernels without divisions rest on. kernel/common/block.cuh divides by a reciprocal and one correction,
 // which need not round like a division; codes must change where those of a division do. All its
 // operations commute with powers of two, so significands in [1, 2) stand for all numbers; and what
 // it computes is within two units in the last place of the quotient, so that only the neighbours of
@@ -48,6 +48,11 @@ uint32_t e2m1_by_arithmetic(float f) {
   return (bits + 0x1FFFFF) >> 22;
 }
 
+// quotient_rn of kernel/common/activation.cuh, from a first guess of 1 / b.
+float quotient_rn(float a, float b, float guess) {
+  return quotient(a, b, std::fma(guess, std::fma(-b, guess, 1.0f), guess));
+}
+
 struct Count {
   uint64_t tried = 0, wrong = 0;
 };
@@ -80,6 +85,41 @@ void try_scales(uint32_t significand, Count* count) {
   ++count->tried;
 }
 
+// x / 2^exponent modulo an odd number.
+uint64_t halved(uint64_t x, uint32_t exponent, uint64_t odd) {
+  x %= odd;
+  for (uint32_t i = 0; i < exponent; ++i) x = (x % 2 == 0 ? x : x + odd) / 2;
+  return x;
+}
+
+// Significands a whose quotient by b is `distance` / 2b units from the middle of two floats:
+// a 2^24, or a 2^25 where a < b, is b times an odd number, and `distance`. Powers of two that
+// divide b divide the distance. What quotient_rn rounds last is less than 8 / 2b units from a / b.
+void try_near_middles(uint32_t b, Count* count) {
+  uint32_t twos = 0;
+  while ((b >> twos) % 2 == 0) ++twos;
+  const uint32_t odd = b >> twos;
+  const float divisor = std::ldexp(float(b), -23), rounded = 1 / divisor;
+  for (int32_t distance = -7; distance <= 7; ++distance) {
+    if (twos > 2 || distance % (2 << twos) == 0 || distance % (1 << twos) != 0) continue;
+    const uint64_t residue = uint64_t(int64_t{odd} + distance / (1 << twos)) % odd;
+    for (const uint32_t shift : {24u, 25u}) {
+      for (uint64_t a = halved(residue, shift - twos, odd); a < 1u << 24; a += odd) {
+        if (a < 1u << 23 || (a < b) != (shift == 25)) continue;
+        const float x = std::ldexp(float(a), -23);
+        count->wrong += quotient_rn(x, divisor, rounded) != x / divisor;
+        ++count->tried;
+        // A guess that is off by a unit: right but for 1 / (2 - 2^-23) and one other.
+        for (const float guess : {float_of(bits_of(rounded) - 1), float_of(bits_of(rounded) + 1)}) {
+          if (b >= (1u << 24) - 3) continue;
+          count->wrong += quotient_rn(x, divisor, guess) != x / divisor;
+          ++count->tried;
+        }
+      }
+    }
+  }
+}
+
 void try_every(uint32_t nth) {
   Count count;
   for (uint32_t significand = 0; significand < 1u << 23; significand += nth) {
@@ -104,4 +144,21 @@ TEST_CASE("quotients without a division change codes where divisions do") { try_
 // A minute: test_host 'quotients without a division change codes where divisions do, at every step'
 TEST_CASE("quotients without a division change codes where divisions do, at every step", "[.]") {
   try_every(1);
+}
+
+TEST_CASE("a division of activations is right next to the middle of two floats") {
+  Count count;
+  for (uint32_t b = 1u << 23; b < 1u << 24; b += 31) try_near_middles(b, &count);
+  for (uint32_t i = 1; i < 4096; ++i) try_near_middles((1u << 24) - i, &count);
+  INFO(count.tried << " quotients");
+  CHECK(count.tried > 100000);
+  CHECK(count.wrong == 0);
+}
+
+// Ten seconds: test_host 'a division of activations is right next to each middle of two floats'
+TEST_CASE("a division of activations is right next to each middle of two floats", "[.]") {
+  Count count;
+  for (uint32_t b = 1u << 23; b < 1u << 24; ++b) try_near_middles(b, &count);
+  INFO(count.tried << " quotients");
+  CHECK(count.wrong == 0);
 }

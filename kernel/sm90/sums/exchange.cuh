@@ -100,7 +100,7 @@ __device__ SumRows store_share(const Sm90Params& p, const TileCoordinate& tile, 
       const uint32_t token = first + i * kStride;
       if (token >= end) break;
       if constexpr (kGatesSums<Tile>) {
-        out.store_rounded(m_first + token, sums[0][i]);
+        store_gated_four(out, m_first + token, sums[0][i]);
       } else if (leaves_sums<Tile>(p)) {
 #pragma unroll
         for (uint32_t half = 0; half < Tile::kHalves; ++half) {

@@ -10,6 +10,7 @@
 #include "kernel/ptx/sync.cuh"
 #include "kernel/sm90/cta.cuh"
 #include "kernel/sm90/epilogue.cuh"
+#include "kernel/sm90/sums/scaled.cuh"
 
 namespace nvfp4 {
 
@@ -28,6 +29,7 @@ struct GateTerms {
   const GateParams& gate;
   uint32_t n;
   GatedColumns of_b, of_b2;
+  float bias[2][kColumns];  // of b and of b2, if there are any
 
   // Beyond N the last column's terms are loaded, for sums that are not stored. An earlier grid may
   // write what is loaded.
@@ -37,11 +39,15 @@ struct GateTerms {
         n(min(first, params.n - 1)),
         of_b((ptx::griddepcontrol_wait(), params), params.alpha, params.epilogue.alpha_device,
              params.epilogue.b_tensor_scale, n),
-        of_b2(params, gate.alpha2, gate.alpha2_device, gate.b2_tensor_scale, n) {}
-
-  __device__ void add_bias(const void* bias, uint32_t column, float& x) const {
-    const uint32_t at = min(n + column, p.n - 1);
-    x = __fadd_rn(x, load_element(bias, p.epilogue.bias_type, at, true));
+        of_b2(params, gate.alpha2, gate.alpha2_device, gate.b2_tensor_scale, n),
+        bias{} {
+    const EpilogueParams& e = p.epilogue;
+    if (e.bias_type == kTypeNone) return;
+#pragma unroll
+    for (uint32_t i = 0; i < 2 * kColumns; ++i) {
+      const uint32_t at = min(n + i / 2, p.n - 1);
+      bias[i % 2][i / 2] = load_element(i % 2 == 0 ? e.bias : gate.bias2, e.bias_type, at, true);
+    }
   }
 
   // x and y: the sums with rows of b and of b2, kColumns of each row. D's elements are in x then.
@@ -71,8 +77,8 @@ struct GateTerms {
     if (e.bias_type != kTypeNone) {
 #pragma unroll
       for (uint32_t i = 0; i < kCount; ++i) {
-        add_bias(e.bias, i % kColumns, x[i]);
-        add_bias(gate.bias2, i % kColumns, y[i]);
+        x[i] = __fadd_rn(x[i], bias[0][i % kColumns]);
+        y[i] = __fadd_rn(y[i], bias[1][i % kColumns]);
       }
     }
     multiply_gated(e.activation, gate, x, y);
@@ -99,9 +105,56 @@ __device__ void gate_fours(const Sm90Params& p, uint32_t batch, uint32_t n, uint
   }
 }
 
+// A row's four columns of D, from n on. Where D has scales, the lanes that have the rest of a block
+// store theirs together.
+template <typename Tile>
+__device__ void store_gated_four(const Epilogue90<Tile>& out, uint32_t m, const float4& four) {
+  const Sm90Params& p = out.p;
+  if (!has_scales(p.epilogue.d_type)) return out.store_rounded(m, four);
+  if (out.n >= p.n) return;
+  float x[4] = {four.x, four.y, four.z, four.w};
+  const int64_t element = out.batch * p.d_batch_stride + m * p.d_ld + out.n;
+  store_scaled_four(p.epilogue, p.d, element, out.batch, m, out.n, true, x);
+}
+
+// D with scales of a warp's eight columns, from n on, and 32 tokens: a lane has column g of the
+// tokens of its slots (scaled.cuh). A block is that of two or four neighbouring warps, which give
+// each other the largest in `exchange`: 128 bytes a warp, where nothing is read any more.
+template <typename Tile>
+__device__ void store_gated_columns(const Sm90Params& p, const TileCoordinate& tile,
+                                    const TensorScale& t, uint32_t n, uint32_t m_first,
+                                    uint32_t exchange, uint32_t warp, uint32_t lane,
+                                    float (&x)[1][8]) {
+  const EpilogueParams& e = p.epilogue;
+  const uint32_t warps = e.d_type == kTypeMxfp4 ? 4 : 2;
+  const uint32_t g = lane / 4, m = m_first + g / 2 * 8 + lane % 4 * 2 + g % 2;
+  const bool stores = n < p.n && m < row_end<Tile>(p, tile);
+  float largest[8];
+#pragma unroll
+  for (uint32_t i = 0; i < 8; ++i) largest[i] = fabsf(x[0][i]);
+  float of_token = largest_of_slots(largest, lane);
+  ptx::st_shared_f32(exchange + warp * 128 + lane * 4, of_token);
+  ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();
+  for (uint32_t other = 1; other < warps; ++other) {
+    const uint32_t at = exchange + (warp ^ other) * 128 + lane * 4;
+    of_token = max_nan(of_token, __uint_as_float(ptx::ld_shared_b32(at)));
+  }
+  if (!stores) of_token = 1;  // whatever is there, nobody divides for it
+  const ScaleOfD s = scale_slots(e, of_token, t, lane, x);
+  const uint32_t codes = turn_codes(eight_e2m1(x[0]), lane);
+  if (stores) {
+    const int64_t element = tile.batch * p.d_batch_stride + m * p.d_ld + n;
+    uint8_t* const to = static_cast<uint8_t*>(p.d) + element / 2;
+    *reinterpret_cast<uint32_t*>(to) = s.zeros ? 0 : codes;
+    if (warp % warps == 0) store_scale_of_d(e, tile.batch, m, n, s);
+  }
+  __syncwarp();  // some lanes have stored
+}
+
 // A warp's fragment as rows of D in shared memory, [token][column], with 16-byte columns XOR token
 // % 8, as put_rows has them; 32 tokens at a time. A lane has column g of eight. Registers have no
-// index, so branches select the sums; the code that follows exists once.
+// index, so branches select the sums; the code that follows exists once. D with scales is stored
+// from here, and nothing is left to store then.
 template <typename Tile, uint32_t kSums>
 __device__ void put_gated_rows(const Sm90Params& p, const TileCoordinate& tile, uint32_t m_first,
                                uint32_t at, uint32_t warp, uint32_t lane,
@@ -109,26 +162,37 @@ __device__ void put_gated_rows(const Sm90Params& p, const TileCoordinate& tile, 
   constexpr uint32_t kRowBytes = Tile::kColumnsOfD * 2, kAtOnce = 16;
   static_assert(kSums % kAtOnce == 0 && kRowBytes == 128, "a row hits all banks");
   const uint32_t columns = warp % Tile::kConsumersPerStage * Tile::kWarpColumns;
-  const GateTerms<Tile, 1> terms(p, tile.weight_tile * Tile::kColumnsOfD + columns + lane / 4);
+  const uint32_t n = tile.weight_tile * Tile::kColumnsOfD + columns;
+  const GateTerms<Tile, 1> terms(p, n + lane / 4);  // waits for earlier grids
+  const bool scaled = has_scales(p.epilogue.d_type);
+  const TensorScale t = tensor_scale_of_d(p.epilogue);
   // In four matrices of 8 columns x 8 tokens this lane gives the address of one token.
   uint32_t to = at + lane * kRowBytes + (columns / 8 ^ lane % 8) * 16;
 #pragma unroll 1
   for (uint32_t first = 0; first < kSums; first += kAtOnce, to += 2 * kAtOnce * kRowBytes) {
     const uint32_t m = m_first + 2 * first + lane % 4 * 2;
-    if (m_first + 2 * first >= p.m) break;
-    float x[kAtOnce / 2], y[kAtOnce / 2];
+    // Groups have rows of their own, and their warps meet at one barrier.
+    if (Tile::kGroups == 1 && m_first + 2 * first >= p.m) break;
+    float x[1][kAtOnce / 2], y[kAtOnce / 2];
 #pragma unroll
     for (uint32_t from = 0; from < kSums; from += kAtOnce) {
       if (from != first) continue;
 #pragma unroll
       for (uint32_t i = 0; i < kAtOnce / 2; ++i) {
-        x[i] = sums[from + i / 2 * 4 + i % 2];
+        x[0][i] = sums[from + i / 2 * 4 + i % 2];
         y[i] = sums[from + i / 2 * 4 + i % 2 + 2];
       }
     }
     terms.finish(
-        tile.batch, [&](uint32_t i) { return m + i / 2 * 8 + i % 2; }, x, y);
-    const auto words = [&](uint32_t i) { return Epilogue90<Tile>::round(x[i], x[i + 1], p); };
+        tile.batch, [&](uint32_t i) { return m + i / 2 * 8 + i % 2; }, x[0], y);
+    if (scaled) {
+      constexpr uint32_t kExchangeBytes = Tile::kConsumersPerStage * 128;
+      store_gated_columns<Tile>(p, tile, t, n, m_first + 2 * first,
+                                at + first / kAtOnce % 2 * kExchangeBytes,
+                                warp % Tile::kConsumersPerStage, lane, x);
+      continue;
+    }
+    const auto words = [&](uint32_t i) { return Epilogue90<Tile>::round(x[0][i], x[0][i + 1], p); };
     ptx::stmatrix_x4_trans(to, {words(0), words(2), words(4), words(6)});
   }
 }

@@ -76,7 +76,7 @@ __device__ SumRows store_pushed_sums(const Cta90<Tile>& cta, uint32_t warp, uint
   const uint32_t n = cta.tile.weight_tile * Tile::kColumnsOfD + column;
   if constexpr (kGatesSums<Tile>) {
     gate_fours<Tile>(p, cta.tile.batch, n, m, 0, sums);
-    Epilogue90<Tile>(p, cta.tile, n).store_rounded(m, sums[0][0]);
+    store_gated_four(Epilogue90<Tile>(p, cta.tile, n), m, sums[0][0]);
     return {};
   } else {
     if constexpr (Tile::kGated) ptx::st_shared_v4_f32(at + kHalvesApart<Tile>, sums[1][0]);

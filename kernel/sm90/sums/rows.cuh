@@ -106,6 +106,7 @@ __device__ void store_rows(const Sm90Params& p, const TileCoordinate& tile, uint
     if constexpr (kGatesSums<Tile>) {
       static_assert(kRows == kTokens, "all rows of D at once");
       put_gated_rows<Tile>(p, tile, m_first, rows, warp, lane, sums);
+      if (has_scales(p.epilogue.d_type)) break;  // it is stored
     } else {
       put_rows<Tile, kRows>(sums, scaling, first, p, rows, warp, lane);
     }

@@ -73,6 +73,38 @@ struct TokenCodes {
   }
 };
 
+// Divides each slot by its token's step. `s` is of the lane's token.
+template <bool kAllByQuotients, uint32_t kColumns, uint32_t kSlots>
+__device__ void divide_slots(const ScaleOfD& s, uint32_t lane, float (&x)[kColumns][kSlots]) {
+#pragma unroll
+  for (uint32_t i = 0; i < kSlots; ++i) {
+    const uint32_t from = i * 4 + lane % 4;
+    ScaleOfD of_slot{};
+    of_slot.step = __shfl_sync(kAllLanes, s.step, from);
+    of_slot.reciprocal = __shfl_sync(kAllLanes, s.reciprocal, from);
+    of_slot.by_quotients = kAllByQuotients || __shfl_sync(kAllLanes, s.by_quotients, from) != 0;
+#pragma unroll
+    for (uint32_t column = 0; column < kColumns; ++column) {
+      x[column][i] = divided(x[column][i], of_slot);
+    }
+  }
+}
+
+// The scale of the lane's token, whose block has that largest magnitude; slots are divided by
+// theirs.
+template <uint32_t kColumns, uint32_t kSlots>
+__device__ ScaleOfD scale_slots(const EpilogueParams& e, float largest, const TensorScale& t,
+                                uint32_t lane, float (&x)[kColumns][kSlots]) {
+  ScaleOfD s = scale_of_d_by_quotients(e, largest, t);
+  if (__all_sync(kAllLanes, s.by_quotients)) {
+    divide_slots<true>(s, lane, x);
+  } else {
+    s = scale_of_d(e, largest, t);
+    divide_slots<false>(s, lane, x);
+  }
+  return s;
+}
+
 // A warp's place in a tile, and what all of its turns there have in common: the sums of kSlots * 4
 // tokens each.
 template <typename Tile, uint32_t kSlots>
@@ -109,21 +141,6 @@ struct ScaledWarp {
     return max_nan(largest, __uint_as_float(ptx::ld_shared_b32(at + (warp ^ 1) * 128)));
   }
 
-  // `s` is of the lane's token.
-  template <bool kAllByQuotients>
-  static __device__ void divide(const ScaleOfD& s, uint32_t lane, float (&x)[2][kSlots]) {
-#pragma unroll
-    for (uint32_t i = 0; i < kSlots; ++i) {
-      const uint32_t from = i * 4 + lane % 4;
-      ScaleOfD of_slot{};
-      of_slot.step = __shfl_sync(kAllLanes, s.step, from);
-      of_slot.reciprocal = __shfl_sync(kAllLanes, s.reciprocal, from);
-      of_slot.by_quotients = kAllByQuotients || __shfl_sync(kAllLanes, s.by_quotients, from) != 0;
-      x[0][i] = divided(x[0][i], of_slot);
-      x[1][i] = divided(x[1][i], of_slot);
-    }
-  }
-
   // Sums of rows m_first and on.
   __device__ void store(uint32_t m_first, uint32_t turn, float (&x)[2][kSlots]) const {
     const EpilogueParams& e = p.epilogue;
@@ -138,13 +155,7 @@ struct ScaledWarp {
     float of_token = largest_of_slots(largest, lane);
     if (is_wide) of_token = of_both_warps(of_token, turn);
     if (!stores) of_token = 1;  // whatever is there, nobody divides for it
-    ScaleOfD s = scale_of_d_by_quotients(e, of_token, t);
-    if (__all_sync(kAllLanes, s.by_quotients)) {
-      divide<true>(s, lane, x);
-    } else {
-      s = scale_of_d(e, of_token, t);
-      divide<false>(s, lane, x);
-    }
+    const ScaleOfD s = scale_slots(e, of_token, t, lane, x);
     TokenCodes<kSlots> codes(x);
 #pragma unroll
     for (uint32_t& word : codes.word) {
