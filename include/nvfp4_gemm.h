@@ -100,8 +100,8 @@
  *
  *            Fields, enumerators and functions marked (**) are declared but not implemented. A call
  *            that asks for one returns NVFP4_STATUS_NOT_SUPPORTED with a message that names it, and
- *            changes nothing. They are amax outputs, and of grouped products all that their section
- *            does not list. Gated products exist on 9.0, in the reference, and on 10.x for NVFP4
+ *            changes nothing. They are, of grouped products, all that their section does not list.
+ *            Gated products exist on 9.0, in the reference, and on 10.x for NVFP4
  *            tokens with 128x4 scales of the weights. Their kernels need K > 0, and those for 9.0
  *            refuse batch_invariant.
  *
@@ -356,10 +356,14 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *                exp(-gate_alpha * x)); 1/64 to 64, 0: 1) and gate_beta, which is added to y
  *                (finite). Without b2 all of its fields are NULL and 0. In questions without
  *                addresses an alpha2 other than 0 says that there will be a b2.
- * Fields marked (**) are not yet there; of these:
- *   amax         d_amax and d_row_amax receive maxima of |act(x)|, before D's rounding, together
- *                with what is there: you clear them. Aligned to 4 bytes, apart from D and from what
- *                is read. Untouched where M, N or L is 0. */
+ *   amax         d_amax receives the largest |act(x)| (gated: |act(x) * y|) of D, d_row_amax that
+ *                of each row: of the fp32 values before D's rounding, together with what is there,
+ *                so you clear both to 0 before, and may let several products add to one. A NaN
+ *                makes the maximum NaN, 0x7FFFFFFF. The bits depend on no order. Aligned to 4
+ *                bytes, apart from D, its scales, what is read, and each other. Untouched where M,
+ *                N or L is 0. Such a product has the general epilogue. Both may be given or one;
+ *                a plan that was made with one takes another address of it. Of a grouped product
+ *                d_row_amax is [m], and rows of no group are untouched. */
 typedef struct nvfp4_gemm_desc {
   uint64_t struct_size;
 
@@ -419,8 +423,8 @@ typedef struct nvfp4_gemm_desc {
   int32_t d_scale_rule;                /* of UE8M0 scales of D: NVFP4_SCALE_RULE_..               */
   int32_t reserved[2];                 /* 0                                                       */
 
-  float *d_amax;                       /* one fp32; NULL: none                               (**) */
-  float *d_row_amax;                   /* [l][m] fp32; NULL: none                            (**) */
+  float *d_amax;                       /* one fp32 on the device; NULL: none                      */
+  float *d_row_amax;                   /* [l][m] fp32; NULL: none                                 */
   const void *b2;                      /* [l][n][k] as b; NULL: not gated                         */
   const void *b2_scales;               /* as b_scales                                             */
   const float *b2_tensor_scale;        /* as b_tensor_scale, columns too                          */
@@ -512,7 +516,7 @@ typedef struct nvfp4_gemm_addresses {
   void *workspace;
   uint64_t workspace_bytes;
 
-  float *d_amax, *d_row_amax;          /*                                                    (**) */
+  float *d_amax, *d_row_amax;          /* each of plans that were made with one                   */
   const void *b2, *b2_scales;          /* these five of plans of gated products alone             */
   const float *b2_tensor_scale;
   const void *bias2;

@@ -68,6 +68,8 @@ nvfp4_gemm_desc with_addresses(const nvfp4_gemm_desc& desc, const nvfp4_gemm_add
   if (x.d != nullptr) g.d = x.d;
   if (x.d_scales != nullptr) g.d_scales = x.d_scales;
   if (x.d_tensor_scale != nullptr) g.d_tensor_scale = x.d_tensor_scale;
+  if (x.d_amax != nullptr) g.d_amax = x.d_amax;
+  if (x.d_row_amax != nullptr) g.d_row_amax = x.d_row_amax;
   if (x.bias != nullptr) g.bias = x.bias;
   if (x.alpha_device != nullptr) g.alpha_device = x.alpha_device;
   if (x.beta_device != nullptr) g.beta_device = x.beta_device;
@@ -78,6 +80,12 @@ nvfp4_gemm_desc with_addresses(const nvfp4_gemm_desc& desc, const nvfp4_gemm_add
   if (x.alpha2_device != nullptr) g.alpha2_device = x.alpha2_device;
   if (x.workspace != nullptr) g.workspace = x.workspace, g.workspace_bytes = x.workspace_bytes;
   return g;
+}
+
+// Of an empty plan, too, whose desc is not kept.
+void keep_outputs(const nvfp4_gemm_desc& g, PreparedGemm* prepared) {
+  prepared->desc.d_amax = g.d_amax;
+  prepared->desc.d_row_amax = g.d_row_amax;
 }
 
 void replace_groups(const nvfp4_gemm_addresses& x, GroupParams* groups) {
@@ -123,6 +131,7 @@ nvfp4_status nvfp4_gemm_plan_create(const nvfp4_gemm_desc* desc, nvfp4_gemm_plan
   NVFP4_TRY(make(checked.empty, plan, [&](const Site& site, PreparedGemm* prepared) {
     return prepare_gemm(site, checked, prepared);
   }));
+  keep_outputs(checked.known, &(*plan)->prepared);
   (*plan)->prepared.plan.gated = is_gated(checked.known);  // of an empty one, too
   return NVFP4_SUCCESS;
 }
@@ -135,6 +144,7 @@ nvfp4_status nvfp4_grouped_plan_create(const nvfp4_grouped_desc* desc, nvfp4_gem
   NVFP4_TRY(make(checked.gemm.empty, plan, [&](const Site& site, PreparedGemm* prepared) {
     return prepare_grouped(site, checked, prepared);
   }));
+  keep_outputs(checked.gemm.known, &(*plan)->prepared);
   (*plan)->prepared.plan.grouped = true;  // an empty plan may be run with other row ends
   return NVFP4_SUCCESS;
 }
@@ -147,6 +157,7 @@ nvfp4_status nvfp4_gemm_plan_run(const nvfp4_gemm_plan* plan, const nvfp4_gemm_a
   if (addresses != nullptr) {
     NVFP4_TRY(
         check_addresses_struct(*addresses, prepared.plan.grouped, prepared.plan.gated, &known));
+    NVFP4_TRY(check_amax_addresses(prepared.desc, known));
     addresses = &known;
   }
   if (prepared.empty) return NVFP4_SUCCESS;

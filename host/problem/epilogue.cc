@@ -41,13 +41,15 @@ void set_scales_of_d(const nvfp4_gemm_desc& g, EpilogueParams* p) {
   p->d_scale_floors = g.d_scale_rule == NVFP4_SCALE_RULE_FLOOR;
 }
 
+bool has_amax(const nvfp4_gemm_desc& g) { return g.d_amax != nullptr || g.d_row_amax != nullptr; }
+
 // A block's 16 codes begin at a multiple of 8 bytes, where D does.
 bool has_aligned_blocks(const nvfp4_gemm_desc& g) {
   return g.d_ld % 16 == 0 && (g.l == 1 || g.d_batch_stride % 16 == 0);
 }
 
 uint32_t kind_of(const nvfp4_gemm_desc& g, const EpilogueParams& p) {
-  if (g.cd_order != NVFP4_CD_ORDER_ROW_MAJOR || p.c_type != kTypeNone ||
+  if (g.cd_order != NVFP4_CD_ORDER_ROW_MAJOR || p.c_type != kTypeNone || has_amax(g) ||
       (p.bias_type != kTypeNone && p.bias_per_row != 0)) {
     return kEpilogueGeneral;
   }
@@ -105,6 +107,9 @@ EpilogueParams make_epilogue(const nvfp4_gemm_desc& g) {
   p.activation = static_cast<uint32_t>(g.activation);
   p.bias_per_row = g.bias_axis == NVFP4_BIAS_AXIS_ROW;
   p.a_scale_per_row = g.a_tensor_scale_rows != 0;
+  p.d_amax = g.d_amax;
+  p.d_row_amax = g.d_row_amax;
+  if (has_amax(g)) p.activation |= kTakesAmax;
   set_scales_of_d(g, &p);
   p.kind = kind_of(g, p);
   return p;

@@ -55,8 +55,9 @@ nvfp4_status check_enums(const nvfp4_gemm_desc& g, Caller caller);
 
 // absent.cc: switches and reserved words have legal values; absent features are NULL, 0 or off.
 nvfp4_status check_switches(const nvfp4_gemm_desc& g);
-nvfp4_status check_absent(const nvfp4_gemm_desc& g);
 nvfp4_status check_absent_addresses(const nvfp4_gemm_addresses& x, bool grouped, bool gated);
+// Only a plan that was made with one is run with another d_amax or d_row_amax.
+nvfp4_status check_amax_addresses(const nvfp4_gemm_desc& plan, const nvfp4_gemm_addresses& x);
 
 // companions.cc: fields that belong together, such as C and its type, are given together.
 nvfp4_status check_companions(const nvfp4_gemm_desc& g, bool sizes_alone);

@@ -60,6 +60,8 @@ void add_epilogue(const nvfp4_gemm_desc& g, Text* line) {
   if (!by_value) line->add(" --scalars device");
   if (g.d_type != NVFP4_TYPE_F16) line->add(" --d-type %s", type_word(g.d_type));
   add_scales_of_d(g, line);
+  if (g.d_amax != nullptr) line->add(" --d-amax");
+  if (g.d_row_amax != nullptr) line->add(" --d-row-amax");
   if (g.cd_order == NVFP4_CD_ORDER_COLUMN_MAJOR) line->add(" --cd-order column");
   if (may_read_c(g)) {
     line->add(" --c-type %s", type_word(g.c_type));

@@ -139,8 +139,21 @@ void ReferenceEpilogue::quantize(const Place& last) const {
                  scale_of_d(last));
 }
 
+// Every NaN is the largest number there is; what lies there with a sign is the smallest.
+void ReferenceEpilogue::take_amax(const Place& at, F32 x) const {
+  const auto bits = static_cast<int32_t>(x.is_nan() ? kNan.bits : absolute(x).bits);
+  const auto take = [&](float* largest) {
+    int32_t before;
+    memcpy(&before, largest, sizeof before);
+    if (bits > before) memcpy(largest, &bits, sizeof bits);
+  };
+  if (g_.d_amax != nullptr) take(g_.d_amax);
+  if (g_.d_row_amax != nullptr) take(g_.d_row_amax + at.batch * g_.m + at.row);
+}
+
 void ReferenceEpilogue::store(const Place& at, F32 acc, F32 acc2) const {
   const F32 x = value(at, acc, acc2);
+  take_amax(at, x);
   if (d_format_ == nullptr) {
     const int64_t index = index_of(g_.cd_order, at, g_.d_ld, g_.d_batch_stride);
     return store_rounded(g_.d, g_.d_type, index, x);

@@ -36,6 +36,7 @@ class ReferenceEpilogue {
   F32 value(const Place& at, F32 acc, F32 acc2) const;
   F32 gated(F32 x, F32 y) const;
   void quantize(const Place& last) const;
+  void take_amax(const Place& at, F32 x) const;
   uint8_t* scale_of_d(const Place& at) const;
 
   const nvfp4_gemm_desc& g_;

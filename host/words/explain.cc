@@ -119,6 +119,8 @@ void add_epilogue(const nvfp4_gemm_desc& g, Text* text) {
   text->add("; D %s%s", type_text(g.d_type),
             g.cd_order == NVFP4_CD_ORDER_COLUMN_MAJOR ? " by columns" : "");
   add_scales_of_d(g, text);
+  if (g.d_amax != nullptr) text->add(", its largest magnitude to d_amax");
+  if (g.d_row_amax != nullptr) text->add(", that of each row to d_row_amax");
   text->add("\n");
 }
 

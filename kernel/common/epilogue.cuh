@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "kernel/common/activation.cuh"
+#include "kernel/common/amax.cuh"
 #include "kernel/common/epilogue.h"
 #include "kernel/common/scaled_d.cuh"
 #include "kernel/ptx/convert.cuh"
@@ -245,6 +246,7 @@ __device__ __forceinline__ void store_general(const Params& p, SumRows rows, Gen
   const bool d_vectors = vectors(e.d_row, e.d_column, p.d_batch_stride);
   const bool c_vectors = vectors(e.c_row, e.c_column, e.c_batch_stride);
   uint4 c_bits[kRowsOfC];
+  Amax amax;
   uint32_t row = 0;
 #pragma unroll 1
   for (uint32_t m = rows.m; m < rows.m_end; m += rows.m_step, rows.at += rows.step, ++row) {
@@ -285,7 +287,10 @@ __device__ __forceinline__ void store_general(const Params& p, SumRows rows, Gen
 #pragma unroll
       for (uint32_t i = 0; i < 4; ++i) x[i] = __fadd_rn(x[i], bias[i]);
     }
-    activate(e.activation, x);
+    if (e.activation != kActivationNone) {
+      activate(e.activation % kTakesAmax, x);
+      if (has_amax(e)) amax.take(p, rows.batch, m, count, x);
+    }
     if (kScales && has_scales(e.d_type)) {
       store_scaled_four(e, p.d, d_first + m * e.d_row, rows.batch, m, n, d_vectors, x);
       continue;
@@ -299,6 +304,7 @@ __device__ __forceinline__ void store_general(const Params& p, SumRows rows, Gen
     }
     store_four(p.d, e.d_type, d_first + m * e.d_row, e.d_column, count, d_vectors, x);
   }
+  if (has_amax(e)) amax.put(e);
 }
 
 }  // namespace nvfp4

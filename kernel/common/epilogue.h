@@ -32,6 +32,8 @@ enum Activation : uint32_t {
   kActivationGeluErf,
   kActivationReluSquared
 };
+// Beside one in EpilogueParams::activation, where there are maxima: one branch for both.
+constexpr uint32_t kTakesAmax = 0x100;
 
 // What D is of a sum, as far as kernels have ways of their own for it. Plain: fp16, row-major, of
 // alpha by value times the sum. In bf16: the same in that type. Columns: fp16 or bf16, row-major,
@@ -62,7 +64,7 @@ struct EpilogueParams {
   uint32_t columns_a_factor;  // columns that share one of b_tensor_scale
   uint32_t c_type;            // kTypeNone: no C, or beta is known to be 0
   uint32_t d_type, bias_type;
-  uint32_t activation;
+  uint32_t activation;  // and kTakesAmax
   uint16_t bias_per_row;     // 1: a value for each row of D, 0: for each column
   uint16_t a_scale_per_row;  // 1: a tensor scale for each row of A in each batch, 0: one
   uint32_t kind;             // EpilogueKind
@@ -73,8 +75,11 @@ struct EpilogueParams {
   uint32_t d_scales_per_row;
   uint16_t d_scales_are_tiles;  // 128x4 tiles; otherwise linear
   uint16_t d_scale_floors;      // UE8M0 scales are rounded down; otherwise up
+  // Receive the largest |act(x)| (amax.cuh). NULL: none.
+  float* d_amax;      // of D
+  float* d_row_amax;  // of each row in each batch
 };
-static_assert(sizeof(EpilogueParams) == 152 && NVFP4_OFFSET_IS(EpilogueParams, beta, 88) &&
+static_assert(sizeof(EpilogueParams) == 168 && NVFP4_OFFSET_IS(EpilogueParams, beta, 88) &&
               NVFP4_OFFSET_IS(EpilogueParams, d_scales, 120));
 
 // Argument of the kernel for K = 0, whose sums are all +0 (empty_sum.cuh).
@@ -87,7 +92,7 @@ struct EmptySumParams {
   uint32_t batch_ctas;  // gridDim.y / row_ctas
   EpilogueParams epilogue;
 };
-static_assert(sizeof(EmptySumParams) == 192 && NVFP4_OFFSET_IS(EmptySumParams, epilogue, 40));
+static_assert(sizeof(EmptySumParams) == 208 && NVFP4_OFFSET_IS(EmptySumParams, epilogue, 40));
 
 constexpr uint32_t kEmptySumThreads = 128;
 constexpr uint32_t kEmptySumColumns = 128;                 // of a CTA: four per lane

@@ -101,6 +101,7 @@ __device__ __forceinline__ void store_gated(const Params& p, const GateParams& g
   const bool d_vectors = count == 4 && e.d_column == 1 && ((e.d_row | p.d_batch_stride) & 3) == 0;
   const GatedColumns of_b(p, p.alpha, e.alpha_device, e.b_tensor_scale, n);
   const GatedColumns of_b2(p, gate.alpha2, gate.alpha2_device, gate.b2_tensor_scale, n);
+  Amax amax;
 #pragma unroll 1
   for (uint32_t m = rows.m; m < rows.m_end; m += rows.m_step, rows.at += rows.step) {
     const float a_scale =
@@ -108,13 +109,15 @@ __device__ __forceinline__ void store_gated(const Params& p, const GateParams& g
     float x[4], y[4];
     load_scaled(e, rows.at, factor, of_b.of_row(a_scale), e.bias, m, n, count, x);
     load_scaled(e, rows.at + apart, factor, of_b2.of_row(a_scale), gate.bias2, m, n, count, y);
-    multiply_gated(e.activation, gate, x, y);
+    multiply_gated(e.activation % kTakesAmax, gate, x, y);
+    if (has_amax(e)) amax.take(p, rows.batch, m, count, x);
     if (has_scales(e.d_type)) {
       store_scaled_four(e, p.d, d_first + m * e.d_row, rows.batch, m, n, d_vectors, x);
     } else {
       store_four(p.d, e.d_type, d_first + m * e.d_row, e.d_column, count, d_vectors, x);
     }
   }
+  if (has_amax(e)) amax.put(e);
 }
 
 }  // namespace nvfp4

@@ -77,6 +77,14 @@ __device__ inline uint2 ld_global_v2_b32(const void* address) {
   return v;
 }
 
+// red.relaxed.gpu.global.max.s32  [a], b;                                         PTX 6.0, sm_70
+// *a = max(*a, b), by threads of the whole GPU.
+__device__ inline void red_global_max_s32(void* address, int32_t value) {
+  asm volatile("red.relaxed.gpu.global.max.s32 [%0], %1;" ::"l"(__cvta_generic_to_global(address)),
+               "r"(value)
+               : "memory");
+}
+
 // prefetch.global.L1  [a];                                                        PTX 2.0
 // The line is asked for, and nothing waits for it.
 __device__ inline void prefetch_global_l1(const void* address) {

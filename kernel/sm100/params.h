@@ -30,8 +30,8 @@ struct Sm100Params {
 };
 NVFP4_CHECK_PARAMS(Sm100Params, 1024);
 static_assert(NVFP4_OFFSET_IS(Sm100Params, epilogue, 344));
-static_assert(NVFP4_OFFSET_IS(Sm100Params, d_by_tma, 512) &&
-              NVFP4_OFFSET_IS(Sm100Params, tiles, 516) && NVFP4_OFFSET_IS(Sm100Params, d_map, 640));
+static_assert(NVFP4_OFFSET_IS(Sm100Params, d_by_tma, 528) &&
+              NVFP4_OFFSET_IS(Sm100Params, tiles, 532) && NVFP4_OFFSET_IS(Sm100Params, d_map, 640));
 
 // The argument of the entries for grouped products. In `gemm` batches are groups; A, its scales, C
 // and D have no batches: their strides are 0.

@@ -30,7 +30,7 @@ struct Sm80Params {
   uint32_t scales_are_linear;   // 1: K/16 bytes a row; 0: 128x4 tiles
   EpilogueParams epilogue;
 };
-static_assert(sizeof(Sm80Params) == 280 && NVFP4_OFFSET_IS(Sm80Params, d_batch_stride, 80) &&
+static_assert(sizeof(Sm80Params) == 296 && NVFP4_OFFSET_IS(Sm80Params, d_batch_stride, 80) &&
               NVFP4_OFFSET_IS(Sm80Params, split, 112) &&
               NVFP4_OFFSET_IS(Sm80Params, epilogue, 128));
 

@@ -37,7 +37,7 @@ NVFP4_CHECK_PARAMS(Sm90Params, 640);
 static_assert(NVFP4_OFFSET_IS(Sm90Params, token_slabs, 368) &&
               NVFP4_OFFSET_IS(Sm90Params, whole_tiles, 376));
 static_assert(NVFP4_OFFSET_IS(Sm90Params, epilogue, 384) &&
-              NVFP4_OFFSET_IS(Sm90Params, token_scales_linear, 538));
+              NVFP4_OFFSET_IS(Sm90Params, token_scales_linear, 554));
 
 // The argument of the entries for grouped products. In `gemm` batches are groups; A, C and D have
 // no batches: their strides are 0.

@@ -83,6 +83,24 @@ int64_t stride_of_d_scales(const GeneralProblem& p) {
   return int64_t(nvfp4_scale_bytes_for(s.m, s.n, f.d_scale_layout, format) + 31) / 16 * 16;
 }
 
+// Bytes of D with its scales.
+size_t end_of_d(const GeneralProblem& p) {
+  const nvfp4_gemm_desc g = p.desc(NVFP4_SCALE_LAYOUT_LINEAR);
+  if (scale_block_of_d(p.fields.d_type) == 0) {
+    return bytes_of_d(p.fields.d_type, extent(p, g.d_ld, g.d_batch_stride));
+  }
+  return p.d_scales_at() + size_t(p.operands.shape.l * g.d_scales_batch_stride_bytes);
+}
+
+// Cleared, or left by an earlier product.
+constexpr float kMaximaBefore[] = {0, 0, 0.75f, 0, 1000, 0, 0};
+
+void set_amax(const GeneralProblem& p, void* d, nvfp4_gemm_desc& g) {
+  float* const maxima = reinterpret_cast<float*>(static_cast<uint8_t*>(d) + p.d_amax_at());
+  if (p.fields.d_amax) g.d_amax = maxima;
+  if (p.fields.d_row_amax) g.d_row_amax = maxima + 1;
+}
+
 EpilogueFields with_scales(EpilogueFields f, Random& random) {
   f.c_is_d = false;
   f.d_type = NVFP4_TYPE_NVFP4 + int32_t(random.below(3));
@@ -132,7 +150,7 @@ std::string to_string(const EpilogueFields& f) {
       text, sizeof text,
       "types d %d c %d bias %d, scalars %d, activation %d, order %d, axis %d, scales %d%s %d "
       "by %lld, alpha %g, beta %g, gaps %lld %lld %lld %lld%s, scales of D %d %d %d, gate %d by "
-      "alpha2 %g, scale %d, limit %g, alpha %g, beta %g",
+      "alpha2 %g, scale %d, limit %g, alpha %g, beta %g%s%s",
       f.d_type, f.c_type, f.bias_type, f.scalar_mode, f.activation, f.cd_order, f.bias_axis,
       f.a_tensor_scale, f.a_tensor_scale_rows ? " by rows" : "", f.b_tensor_scale,
       static_cast<long long>(f.b_tensor_scale_columns), double(f.alpha), double(f.beta),
@@ -140,7 +158,7 @@ std::string to_string(const EpilogueFields& f) {
       static_cast<long long>(f.c_batch_gap), static_cast<long long>(f.d_batch_gap),
       f.c_is_d ? ", C is D" : "", f.d_scale_layout, f.d_scale_rule, f.d_tensor_scale, f.gated,
       double(f.alpha2), f.b2_tensor_scale, double(f.gate_limit), double(f.gate_alpha),
-      double(f.gate_beta));
+      double(f.gate_beta), f.d_amax ? ", amax" : "", f.d_row_amax ? ", amax of rows" : "");
   return text;
 }
 
@@ -148,7 +166,7 @@ bool is_general(const EpilogueFields& f) {
   return f.d_type != NVFP4_TYPE_F16 || f.c_type != NVFP4_TYPE_NONE ||
          f.bias_type != NVFP4_TYPE_NONE || f.scalar_mode != NVFP4_SCALARS_HOST ||
          f.activation != NVFP4_ACTIVATION_NONE || f.cd_order != NVFP4_CD_ORDER_ROW_MAJOR ||
-         f.a_tensor_scale || f.b_tensor_scale || f.gated;
+         f.a_tensor_scale || f.b_tensor_scale || f.gated || f.d_amax || f.d_row_amax;
 }
 
 EpilogueFields random_fields(const Shape& shape, Random& random) {
@@ -282,13 +300,19 @@ void GeneralProblem::set_bias(int64_t i, uint32_t code) { put(bias, fields.bias_
 void GeneralProblem::set_bias2(int64_t i, uint32_t code) { put(bias2, fields.bias_type, i, code); }
 
 std::vector<uint8_t> GeneralProblem::d_before() const {
-  if (fields.c_is_d) return c;
-  const nvfp4_gemm_desc g = desc(NVFP4_SCALE_LAYOUT_LINEAR);
-  const size_t bytes = bytes_of_d(fields.d_type, extent(*this, g.d_ld, g.d_batch_stride));
-  if (scale_block_of_d(fields.d_type) == 0) return std::vector<uint8_t>(bytes, 0xFF);
-  const int64_t scales = operands.shape.l * g.d_scales_batch_stride_bytes;
-  return std::vector<uint8_t>(d_scales_at() + size_t(scales), 0xFF);
+  std::vector<uint8_t> d = c;
+  if (!fields.c_is_d) d.assign(end_of_d(*this), 0xFF);
+  if (!fields.d_amax && !fields.d_row_amax) return d;
+  std::vector<float> maxima(1 + size_t(operands.shape.l * operands.shape.m));
+  for (size_t i = 0; i < maxima.size(); ++i)
+    maxima[i] = kMaximaBefore[i % std::size(kMaximaBefore)];
+  d.resize(d_amax_at(), 0xFF);
+  const std::vector<uint8_t> bytes = bytes_of(maxima.data(), maxima.size());
+  d.insert(d.end(), bytes.begin(), bytes.end());
+  return d;
 }
+
+size_t GeneralProblem::d_amax_at() const { return (end_of_d(*this) + 15) / 16 * 16; }
 
 size_t GeneralProblem::d_scales_at() const {
   const nvfp4_gemm_desc g = desc(NVFP4_SCALE_LAYOUT_LINEAR);
@@ -308,6 +332,7 @@ std::vector<uint8_t> GeneralProblem::reference() const {
     g.d_scales = &d[d_scales_at()];
     if (fields.d_tensor_scale) g.d_tensor_scale = &d_scale;
   }
+  set_amax(*this, d.data(), g);
   if (!c.empty()) g.c = fields.c_is_d ? d.data() : c.data();
   if (!bias.empty()) g.bias = bias.data();
   if (fields.a_tensor_scale) g.a_tensor_scale = a_scales.data();
@@ -362,6 +387,7 @@ DeviceGeneral::DeviceGeneral(const Driver& driver, const GeneralProblem& p)
     desc.d_scales = static_cast<uint8_t*>(desc.d) + p.d_scales_at();
     if (f.d_tensor_scale) desc.d_tensor_scale = floats("d_tensor_scale", &p.d_scale, 1);
   }
+  set_amax(p, desc.d, desc);
   desc.c = f.c_is_d ? desc.d : add("C", p.c);
   desc.bias = add("the bias", p.bias);
   if (f.a_tensor_scale) {
@@ -415,6 +441,25 @@ std::string first_different_byte(const GeneralProblem& p, const std::vector<uint
   return text;
 }
 
+// "" where the maxima are the same.
+std::string first_different_amax(const GeneralProblem& p, const std::vector<uint8_t>& got,
+                                 const std::vector<uint8_t>& want) {
+  if (!p.fields.d_amax && !p.fields.d_row_amax) return "";
+  const size_t first = p.d_amax_at();
+  const int64_t count = int64_t(got.size() - first) / 4;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t at = int64_t(first) / 4 + i;
+    const uint32_t have = get(got, NVFP4_TYPE_F32, at), need = get(want, NVFP4_TYPE_F32, at);
+    if (have == need) continue;
+    char text[120];
+    const std::string of = i == 0 ? "D" : "row " + std::to_string(i - 1) + " of all batches";
+    std::snprintf(text, sizeof text, "the maximum of %s: got 0x%X, want 0x%X", of.c_str(), have,
+                  need);
+    return text;
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string first_difference(const GeneralProblem& p, const std::vector<uint8_t>& got,
@@ -422,6 +467,8 @@ std::string first_difference(const GeneralProblem& p, const std::vector<uint8_t>
   if (got == want) return "";
   const nvfp4_gemm_desc g = p.desc(NVFP4_SCALE_LAYOUT_LINEAR);
   const int32_t type = p.fields.d_type;
+  const std::string of_amax = first_different_amax(p, got, want);
+  if (!of_amax.empty()) return of_amax;
   if (scale_block_of_d(type) != 0) return first_different_byte(p, got, want);
   std::string difference;
   int64_t wrong = 0;

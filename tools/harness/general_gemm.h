@@ -25,6 +25,7 @@ struct EpilogueFields {
   // Of D with scales alone.
   int32_t d_scale_layout = NVFP4_SCALE_LAYOUT_128X4, d_scale_rule = NVFP4_SCALE_RULE_DEFAULT;
   bool d_tensor_scale = false;
+  bool d_amax = false, d_row_amax = false;
   // What gated products alone have.
   bool gated = false, b2_tensor_scale = false;
   float alpha2 = 1, gate_limit = 0, gate_alpha = 0, gate_beta = 0;
@@ -65,8 +66,10 @@ struct GeneralProblem {
   void set_bias(int64_t i, uint32_t code);
   void set_bias2(int64_t i, uint32_t code);
 
-  // D's memory before a run, and as the reference leaves it. Scales of D lie behind its elements.
+  // D's memory before a run, and as the reference leaves it. Scales of D lie behind its elements,
+  // and maxima, the one of all first, behind those. Some are there before.
   size_t d_scales_at() const;
+  size_t d_amax_at() const;
   std::vector<uint8_t> d_before() const;
   std::vector<uint8_t> reference() const;
 };

@@ -67,6 +67,7 @@ void draw_epilogue(RandomGemm& g, Random& random) {
   g.c_batch = f.c_batch_gap, g.d_batch = f.d_batch_gap, g.c_is_d = f.c_is_d;
   g.d_linear = f.d_scale_layout == NVFP4_SCALE_LAYOUT_LINEAR;
   g.d_rule = f.d_scale_rule, g.d_scale = f.d_tensor_scale;
+  g.d_amax = random.below(4) == 0, g.d_row_amax = random.below(4) == 0;
 }
 
 // So many multiplications take the reference a few milliseconds.
@@ -128,6 +129,7 @@ EpilogueFields fields_of(const RandomGemm& g) {
   f.c_ld_gap = f.c_is_d ? g.d_ld : g.c_ld, f.c_batch_gap = f.c_is_d ? g.d_batch : g.c_batch;
   if (g.d_linear != 0) f.d_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
   f.d_scale_rule = int32_t(g.d_rule), f.d_tensor_scale = g.d_scale != 0;
+  f.d_amax = g.d_amax != 0, f.d_row_amax = g.d_row_amax != 0;
   return possible(f, {g.m, g.n, g.k16 * 16, g.l});
 }
 
@@ -220,6 +222,9 @@ size_t place(const RandomGemm& r, const GeneralProblem& p, Image& image, nvfp4_g
     g.d_scales = image.address(at + p.d_scales_at());
     g.d_tensor_scale = d_tensor_scale;
   }
+  float* const maxima = static_cast<float*>(image.address(at + p.d_amax_at()));
+  if (f.d_amax) g.d_amax = maxima;
+  if (f.d_row_amax) g.d_row_amax = maxima + 1;
   if (f.c_is_d) g.c = g.d;
   return at;
 }
@@ -233,6 +238,7 @@ nvfp4_gemm_addresses addresses_of(const nvfp4_gemm_desc& g) {
   x.b = g.b, x.b_scales = g.b_scales, x.b_tensor_scale = g.b_tensor_scale;
   x.c = g.c, x.d = g.d, x.bias = g.bias;
   x.d_scales = g.d_scales, x.d_tensor_scale = g.d_tensor_scale;
+  x.d_amax = g.d_amax, x.d_row_amax = g.d_row_amax;
   x.alpha_device = g.alpha_device, x.beta_device = g.beta_device;
   x.workspace = g.workspace, x.workspace_bytes = g.workspace_bytes;
   return x;
@@ -252,6 +258,8 @@ void run_plan(const nvfp4_gemm_desc& g) {
         const_cast<const void**>(&other.d), const_cast<const void**>(&other.d_scales),
         const_cast<const void**>(&other.workspace)})
     move(*address);
+  for (float** address : {&other.d_amax, &other.d_row_amax})
+    move(*const_cast<const float**>(address));
   move(other.a_tensor_scale), move(other.b_tensor_scale), move(other.d_tensor_scale);
   move(other.alpha_device), move(other.beta_device);
   nvfp4_gemm_plan* plan = nullptr;

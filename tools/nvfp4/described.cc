@@ -29,6 +29,8 @@ void describe_epilogue(const support::EpilogueFields& f, int64_t lines, int64_t 
     g.d_scales = address(10), g.d_scale_layout = f.d_scale_layout, g.d_scale_rule = f.d_scale_rule;
     if (f.d_tensor_scale) g.d_tensor_scale = scalars;
   }
+  if (f.d_amax) g.d_amax = static_cast<float*>(address(12));
+  if (f.d_row_amax) g.d_row_amax = static_cast<float*>(address(14));
   g.c_type = f.c_type, g.c_ld = length + f.c_ld_gap;
   g.c_batch_stride = lines * g.c_ld + f.c_batch_gap;
   if (f.c_type != NVFP4_TYPE_NONE) g.c = address(11);

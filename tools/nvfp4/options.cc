@@ -124,6 +124,8 @@ void add_epilogue(CLI::App& app, RunOptions& options, std::vector<CLI::Option*>&
          "how UE8M0 scales of D are rounded");
   all.push_back(app.add_flag("--d-tensor-scale", f.d_tensor_scale,
                              "a factor on the device that D's scales leave out"));
+  all.push_back(app.add_flag("--d-amax", f.d_amax, "the largest magnitude of D, too"));
+  all.push_back(app.add_flag("--d-row-amax", f.d_row_amax, "those of its rows, too"));
   choice("--cd-order", f.cd_order, {{"row", 0}, {"column", 1}}, "row", "neighbours of C and D");
   CLI::Option* c = choice("--c-type", f.c_type, types, "", "there is a C, of that type");
   all.push_back(app.add_option("--beta", f.beta, "times C; 0 by default")->needs(c));

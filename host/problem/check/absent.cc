@@ -39,6 +39,13 @@ nvfp4_status not_grouped(const char* name, const void* pointer) {
               name, pointer);
 }
 
+// A plan's kernel is one that has amax, or none.
+nvfp4_status not_in_plan(const char* name, const void* pointer) {
+  if (pointer == nullptr) return NVFP4_SUCCESS;
+  return fail(NVFP4_STATUS_INVALID_VALUE, "%s = %p must be NULL: the plan was made without one",
+              name, pointer);
+}
+
 #define ABSENT(of, field) NVFP4_TRY(absent_pointer(#field, (of).field))
 
 }  // namespace
@@ -53,15 +60,7 @@ nvfp4_status check_switches(const nvfp4_gemm_desc& g) {
                        g.b_tensor_scale_columns, kScaleColumnsMultiple, "");
 }
 
-nvfp4_status check_absent(const nvfp4_gemm_desc& g) {
-  ABSENT(g, d_amax);
-  ABSENT(g, d_row_amax);
-  return NVFP4_SUCCESS;
-}
-
 nvfp4_status check_absent_addresses(const nvfp4_gemm_addresses& x, bool grouped, bool gated) {
-  ABSENT(x, d_amax);
-  ABSENT(x, d_row_amax);
   if (!gated) {
     NVFP4_TRY(not_gated("b2", x.b2));
     NVFP4_TRY(not_gated("b2_scales", x.b2_scales));
@@ -77,6 +76,11 @@ nvfp4_status check_absent_addresses(const nvfp4_gemm_addresses& x, bool grouped,
   ABSENT(x, group_alpha2);
   ABSENT(x, group_d_tensor_scale);
   return NVFP4_SUCCESS;
+}
+
+nvfp4_status check_amax_addresses(const nvfp4_gemm_desc& plan, const nvfp4_gemm_addresses& x) {
+  if (plan.d_amax == nullptr) NVFP4_TRY(not_in_plan("d_amax", x.d_amax));
+  return plan.d_row_amax == nullptr ? not_in_plan("d_row_amax", x.d_row_amax) : NVFP4_SUCCESS;
 }
 
 }  // namespace nvfp4

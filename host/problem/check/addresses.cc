@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Addresses of nvfp4_gemm_desc: given, aligned, inside the address space, without overlap.
 #include <cinttypes>
+#include <initializer_list>
 
 #include "host/base/operand_format.h"
 #include "host/problem/fields.h"
@@ -85,6 +86,18 @@ nvfp4_status range_of_c(const nvfp4_gemm_desc& g, AddressRange* range) {
   return range_of_cd(g, "c", g.c, g.c_type, g.c_ld, g.c_batch_stride, range);
 }
 
+// Outputs beside D and its scales.
+nvfp4_status find_amax(const nvfp4_gemm_desc& g, Inputs* amax) {
+  amax->count = 0;
+  NVFP4_TRY(push_floats(amax, "d_amax", g.d_amax, 1));
+  const bool groups = g.d_batch_stride == 0;  // they have rows of one D
+  int64_t bytes = 0;
+  if (g.d_row_amax != nullptr && !multiply(groups ? g.m : g.m * g.l, sizeof(float), &bytes)) {
+    return too_far("d_row_amax");
+  }
+  return push(amax, "d_row_amax", g.d_row_amax, bytes);
+}
+
 // All inputs except C, which may be the same memory as D.
 nvfp4_status find_inputs(const nvfp4_gemm_desc& g, Inputs* inputs) {
   inputs->count = 0;
@@ -138,6 +151,8 @@ bool has_no_address(const nvfp4_gemm_desc& g) {
                                    g.d,
                                    g.d_scales,
                                    g.d_tensor_scale,
+                                   g.d_amax,
+                                   g.d_row_amax,
                                    g.bias,
                                    g.alpha_device,
                                    g.beta_device,
@@ -188,6 +203,8 @@ nvfp4_status check_addresses(const nvfp4_gemm_desc& g, Caller caller) {
   NVFP4_TRY(rule_aligned("b_tensor_scale", g.b_tensor_scale, alignof(float)));
   NVFP4_TRY(rule_aligned("b2_tensor_scale", g.b2_tensor_scale, alignof(float)));
   NVFP4_TRY(rule_aligned("d_tensor_scale", g.d_tensor_scale, alignof(float)));
+  NVFP4_TRY(rule_aligned("d_amax", g.d_amax, alignof(float)));
+  NVFP4_TRY(rule_aligned("d_row_amax", g.d_row_amax, alignof(float)));
   NVFP4_TRY(rule_aligned("alpha_device", g.alpha_device, alignof(float)));
   NVFP4_TRY(rule_aligned("alpha2_device", g.alpha2_device, alignof(float)));
   NVFP4_TRY(rule_aligned("beta_device", g.beta_device, alignof(float)));
@@ -204,12 +221,34 @@ nvfp4_status check_extents(const nvfp4_gemm_desc& g) {
   return g.c_type == NVFP4_TYPE_NONE ? NVFP4_SUCCESS : range_of_c(g, &range);
 }
 
+// Maxima are apart from D and its scales, from what is read, C too, and from each other.
+nvfp4_status check_amax_overlap(const nvfp4_gemm_desc& g, const Inputs& inputs) {
+  if (g.d_amax == nullptr && g.d_row_amax == nullptr) return NVFP4_SUCCESS;
+  AddressRange d, other;
+  Inputs amax;
+  NVFP4_TRY(range_of_d(g, &d));
+  NVFP4_TRY(find_amax(g, &amax));
+  for (const Named& one : {amax.of[0], amax.of[1]}) {
+    NVFP4_TRY(rule_apart(one.name, one.range, "d", d));
+    NVFP4_TRY(apart_from_inputs(one.name, one.range, inputs));
+    if (format_of_d(g.d_type) != nullptr) {
+      NVFP4_TRY(range_of_d_scales(g, &other));
+      NVFP4_TRY(rule_apart(one.name, one.range, "d_scales", other));
+    }
+    if (!has_c(g, false)) continue;
+    NVFP4_TRY(range_of_c(g, &other));
+    NVFP4_TRY(rule_apart(one.name, one.range, "c", other));
+  }
+  return rule_apart("d_row_amax", amax.of[1].range, "d_amax", amax.of[0].range);
+}
+
 nvfp4_status check_overlap(const nvfp4_gemm_desc& g) {
   AddressRange d, c, scales;
   Inputs inputs;
   NVFP4_TRY(range_of_d(g, &d));
   NVFP4_TRY(find_inputs(g, &inputs));
   NVFP4_TRY(apart_from_inputs("d", d, inputs));
+  NVFP4_TRY(check_amax_overlap(g, inputs));
   const bool with_c = has_c(g, false);
   if (with_c) NVFP4_TRY(range_of_c(g, &c));
   if (format_of_d(g.d_type) != nullptr) {
@@ -227,6 +266,9 @@ nvfp4_status check_apart_from_d(const nvfp4_gemm_desc& g, const char* name, cons
   AddressRange d, other;
   NVFP4_TRY(range_of_d(g, &d));
   NVFP4_TRY(rule_address_range(name, first, bytes, &other));
+  Inputs amax;
+  NVFP4_TRY(find_amax(g, &amax));
+  NVFP4_TRY(apart_from_inputs(name, other, amax));
   return rule_apart("d", d, name, other);
 }
 
@@ -246,6 +288,8 @@ nvfp4_status check_workspace(const nvfp4_gemm_desc& desc, uint64_t bytes) {
   NVFP4_TRY(range_of_d(desc, &other));
   NVFP4_TRY(rule_apart("workspace", workspace, "d", other));
   NVFP4_TRY(find_inputs(desc, &inputs));
+  NVFP4_TRY(apart_from_inputs("workspace", workspace, inputs));
+  NVFP4_TRY(find_amax(desc, &inputs));
   NVFP4_TRY(apart_from_inputs("workspace", workspace, inputs));
   if (format_of_d(desc.d_type) != nullptr) {
     NVFP4_TRY(range_of_d_scales(desc, &other));

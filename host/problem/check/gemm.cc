@@ -40,8 +40,7 @@ nvfp4_status check_kind(const nvfp4_gemm_desc* desc, Caller caller, nvfp4_gemm_d
   NVFP4_TRY(read_struct(*desc, offsetof(nvfp4_gemm_desc, d_amax), "nvfp4_gemm_desc", known));
   NVFP4_TRY(check_sizes(*known, caller));
   NVFP4_TRY(check_enums(*known, caller));
-  NVFP4_TRY(check_switches(*known));
-  return check_absent(*known);
+  return check_switches(*known);
 }
 
 bool asks_about_sizes(const nvfp4_gemm_desc& desc, Caller caller) {
