@@ -44,7 +44,7 @@ struct Product {
     g.d_amax = amax.data(), g.d_row_amax = row_amax.data();
   }
 
-  // Of D in fp32.
+  // The largest magnitude of D in fp32.
   float largest(int64_t first, int64_t count) const {
     float most = 0;
     for (int64_t i = 0; i < count; ++i) most = std::max(most, std::fabs(d[size_t(first + i)]));

@@ -6,7 +6,7 @@ from nvfp4gemm._arrays import arrays_of
 from nvfp4gemm._door import matrix, number  # noqa: F401, for layouts
 from nvfp4gemm._eager import float_type
 from nvfp4gemm._eager import mm as _mm, quantize as _quantize
-from nvfp4gemm._gemm import Gate
+from nvfp4gemm._gemm import Gate, Maxima
 from nvfp4gemm._matrix import row_bytes, scale_bytes  # noqa: F401, for checkpoints
 from nvfp4gemm._packed import Packed
 from nvfp4gemm._stack import Stack, product, stack  # noqa: F401, for the package
@@ -35,7 +35,7 @@ def quantize(x, tensor_scale=None, *, scale_layout="128x4", format="nvfp4"):
 
 
 def mm(a, b, out_dtype=None, *, bias=None, activation=None, c=None, alpha=1.0, beta=1.0, out=None,
-       batch_invariant=False, launch=None):
+       amax=None, row_amax=None, batch_invariant=False, launch=None):
     """act(alpha * a * b^T + beta * c + bias), [..., n].
 
     a           a Packed [m, k], or float16 or bfloat16 [..., k], which is multiplied as it is
@@ -49,6 +49,10 @@ def mm(a, b, out_dtype=None, *, bias=None, activation=None, c=None, alpha=1.0, b
     out         where the result goes: rows or columns contiguous, which share no element with each
                 other or with what is read; on a GPU its address is a multiple of 16 bytes. Leading
                 dimensions must be one step apart. Written in place, never copied
+    amax, row_amax
+                float32 [1] and [m]: the largest magnitude of the result and that of each row,
+                before they are rounded, join what is there. Clear them first. There are no
+                gradients, torch.compile and torch.autocast with them
     batch_invariant
                 a row of the result has the same bits whatever the other rows are
     launch      None, "early": may start before earlier work of the stream ends, and waits before it
@@ -70,11 +74,11 @@ def mm(a, b, out_dtype=None, *, bias=None, activation=None, c=None, alpha=1.0, b
     if getattr(b, "pre_quant_scale", None) is not None:
         raise ValueError("b has a pre_quant_scale, which linear() applies to its x; mm() does not")
     return _product(("a", "b"), a, b, out_dtype, bias, activation, c, alpha, beta, out,
-                    batch_invariant, launch)
+                    batch_invariant, launch, maxima=Maxima(amax, row_amax))
 
 
 def _product(names, a, b, out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, launch,
-             source=None):
+             source=None, maxima=Maxima(None, None)):
     """mm() of what its caller names so; `source` is what a was quantized from."""
     if not isinstance(b, Packed):
         raise TypeError(f"{names[1]} is {type(b).__name__}; expected what quantize() returns")
@@ -86,9 +90,13 @@ def _product(names, a, b, out_dtype, bias, activation, c, alpha, beta, out, batc
         raise ValueError(f"{(names[0], 'bias', 'c')[wanting]} requires a gradient, which a product "
                          f"with {has} does not have; detach it, or apply the activation to the "
                          "result")
-    if wanting is not None or arrays.compiling() or arrays.autocasts(b.codes):
+    by_operator = wanting is not None or arrays.compiling() or arrays.autocasts(b.codes)
+    if by_operator and any(x is not None for x in maxima):
+        raise ValueError("amax and row_amax are not there with gradients, in torch.compile and in "
+                         "torch.autocast")
+    if by_operator:
         return _optional.ops.mm(a, b, *options, source, wanting is not None)
-    return _mm(a, b, *options, names=names)
+    return _mm(a, b, *options, names=names, maxima=maxima)
 
 
 def _scaled(arrays, x, weight):

@@ -192,6 +192,18 @@ class Door:
         raise ValueError(f"{what} has strides {tuple(arrays.strides(d))}; rows or columns must be "
                          "contiguous, and must not share elements")
 
+    def maxima(self, x, what, n):
+        """float32 [n], one after the other, to be added to where it is."""
+        x = self.floats(x, what, (abi.F32,))
+        if tuple(x.shape) != (n,):
+            raise ValueError(f"{what} is {tuple(x.shape)}, expected ({n},)")
+        if not self.arrays.writable(x):
+            raise ValueError(f"{what} must not be written: it is read-only, or requires a gradient")
+        if n > 1 and self.arrays.strides(x)[0] != 1 or not self._aligned(x, 4):
+            raise ValueError(f"{what} does not lie as this machine's float32 one after the other; "
+                             "it cannot be written in place")
+        return x
+
     def _merged(self, x, what, shape):
         """x with its leading dimensions as one, in place: a copy would be written instead."""
         if x.ndim == 2 or 0 in x.shape:

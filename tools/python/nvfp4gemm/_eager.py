@@ -4,7 +4,7 @@ computes. What lies on a GPU is computed there by nvfp4gemm._device; the rest on
 library's reference."""
 from nvfp4gemm import _optional, abi
 from nvfp4gemm._door import Door, number, rows_of
-from nvfp4gemm._gemm import codes_ld, describe
+from nvfp4gemm._gemm import Maxima, codes_ld, describe
 from nvfp4gemm._matrix import Matrix, block_of, layout_number, row_bytes, scale_bytes
 
 
@@ -159,7 +159,7 @@ def _beside(door, b, bias, gate, name):
 
 
 def mm(a, b, out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, launch,
-       names=("a", "b"), gate=None):
+       names=("a", "b"), gate=None, maxima=Maxima(None, None)):
     """`names` are what the caller calls a and b, and the b2 of a Gate."""
     door = b.door(names[1])
     if not door.gpu:  # there, the engine looks when it takes the addresses
@@ -194,22 +194,26 @@ def mm(a, b, out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, 
         d, order = door.result(out, "out", m, n)
     if c is not None:
         c = door.addend(c, "c", m, n, order)
+    maxima = Maxima(*(x if x is None else door.maxima(x, what, count) for x, what, count in
+                      zip(maxima, Maxima._fields, (1, m))))
     type_ = result_type(arrays, a, out_dtype, out)
     try:
         if door.gpu:
             d = _optional.device.mm(a, b, m, type_, bias, activation, c, alpha, beta, d, order,
-                                    batch_invariant, launch, gate)
+                                    batch_invariant, launch, gate, maxima)
         else:
             if d is None:
                 d = arrays.empty((m, n), type_, b.codes)
             abi.check(abi.lib.nvfp4_gemm_reference(describe(
                 arrays, a, b, d, order, bias, activation, c, alpha, beta, batch_invariant, launch,
-                gate)))
+                gate, maxima)))
     except abi.Error as error:
         if out is not None and error.status == abi.OVERLAP:
             raise ValueError(f"out shares memory with what is read: {error}") from None
         raise
+    for x in (out, *maxima):
+        if x is not None:
+            arrays.written(x)
     if out is not None:
-        arrays.written(out)
         return out
     return d if leading is None else d.reshape(*leading, n)

@@ -24,6 +24,13 @@ class Gate(NamedTuple):
     beta: float
 
 
+class Maxima(NamedTuple):
+    """float32 arrays, or None, that the largest magnitudes of D and of its rows join."""
+
+    amax: object
+    row_amax: object
+
+
 def describe_gate(arrays, desc, b, gate, alpha, factor_of_a):
     """Fields of the second matrix, which lies as b does."""
     b2 = gate.b2
@@ -40,7 +47,7 @@ def describe_gate(arrays, desc, b, gate, alpha, factor_of_a):
 
 
 def describe(arrays, a, b, d, order, bias, activation, c, alpha, beta, batch_invariant,
-             launch, gate=None):
+             launch, gate=None, maxima=Maxima(None, None)):
     """The GemmDesc, addresses and all, of operands that came through the door."""
     desc = abi.GemmDescFields(m=d.shape[0], n=d.shape[1], k=b.k, l=1)
     desc.operand_format = abi.FORMATS[b.format]
@@ -76,6 +83,10 @@ def describe(arrays, a, b, d, order, bias, activation, c, alpha, beta, batch_inv
         desc.alpha = desc.alpha * constant
     if gate is not None:
         describe_gate(arrays, desc, b, gate, alpha, factors[0][0] if packed else 1.0)
+    if maxima.amax is not None:
+        desc.d_amax = arrays.address(maxima.amax)
+    if maxima.row_amax is not None:
+        desc.d_row_amax = arrays.address(maxima.row_amax)
     desc.activation = number_of(activation, abi.ACTIVATIONS, "activation")
     desc.pdl = number_of(launch, abi.LAUNCHES, "launch")
     desc.batch_invariant = int(batch_invariant)

@@ -146,6 +146,13 @@ def written_by_calls(o):
                        raises=raises)
         yield Argument("linear, 4-bit x", "out", out, into(lambda v: nvfp4gemm.linear(
             o.of(o.x), o.pb, out=v, quantize_input=True)), WRITTEN, raises=raises)
+    x = o.of(floats(3, M, K))
+    yield Argument("mm", "amax", np.zeros(1, np.float32),
+                   into(lambda v: nvfp4gemm.mm(x, o.pb, amax=v)), WRITTEN,
+                   equal=("from the second element on",))
+    yield Argument("mm", "row_amax", np.zeros(M, np.float32),
+                   into(lambda v: nvfp4gemm.mm(o.pa, o.pb, row_amax=v)), WRITTEN,
+                   equal=("from the second element on",))
     yield Argument("gated_linear", "out", square, into(
         lambda v: nvfp4gemm.gated_linear(o.pa, o.pb, o.pb2, out=v)), WRITTEN)
     yield Argument("grouped_linear", "out", square, into(
