@@ -201,6 +201,12 @@ def read_by_layouts(o):
                    equal=ONE_TILE)
     yield Argument("from_flashinfer", "scales", o.b.scales,
                    lambda v: parts(layouts.from_flashinfer(o.of(o.codes), v, 2.0)))
+    words = bytes_(13, N, 4, most=0x7F).view(np.int32)
+    yield Argument("from_deepgemm", "codes|scales", o.codes,
+                   lambda v: parts(layouts.from_deepgemm(v, o.of(words))), equal=("int8",))
+    yield Argument("from_deepgemm", "scales", words,
+                   lambda v: parts(layouts.from_deepgemm(o.of(o.codes), v)),
+                   raises=("foreign order of bytes",))
     yield Argument("from_transformer_engine", "codes|scales", o.codes,
                    lambda v: parts(layouts.from_transformer_engine(v, o.of(padded), 3.0)),
                    equal=ONE_TILE)
