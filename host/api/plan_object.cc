@@ -82,7 +82,7 @@ nvfp4_gemm_desc with_addresses(const nvfp4_gemm_desc& desc, const nvfp4_gemm_add
   return g;
 }
 
-// Of an empty plan, too, whose desc is not kept.
+// An empty plan keeps them as well, although it keeps no desc.
 void keep_outputs(const nvfp4_gemm_desc& g, PreparedGemm* prepared) {
   prepared->desc.d_amax = g.d_amax;
   prepared->desc.d_row_amax = g.d_row_amax;

@@ -176,7 +176,7 @@ TEST_CASE("each variant writes D with scales of what a column has alone", "[scal
     EpilogueFields f = scaled(i);
     if (i % 3 != number / 3 % 3) add_columns_terms(f, number % 2 != 0);
     f.d_ld_gap = i % 2 * 16, f.d_batch_gap = 16;
-    // The last of several tiles of a CTA ends with M and N, here inside what a lane stores.
+    // The last of several tiles of a CTA ends with M and N, inside what a lane stores of a row.
     const int64_t m = std::min<int64_t>(gemm_test::tile_tokens(variant), 131) + 19;
     const int64_t n = f.d_type == NVFP4_TYPE_MXFP4 ? 160 : 144;
     require_chain(gpu, forced(variant, make_problem({m, n, 64, 2}, Data::random, 80 + i)), f);
