@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // nvfp4_bench grouped: the rows of experts in one launch, beside a loop of single products and
 // beside one product whose weights have the same bytes. Every row of the grouped product has the
-// bits of its group's batch-invariant product, or nothing is timed.
+// bits of its group's single product by the same variant, with K in as many parts, or nothing is
+// timed.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -138,12 +139,19 @@ class Experts {
     align_scales_for_loop();
   }
   void run(CUstream stream) const { check(nvfp4_grouped_run(&grouped, stream)); }
+  // The variant of the grouped product, cut along K as it is.
+  std::string variant(const Gpu& gpu) const {
+    nvfp4_plan_info info{};
+    info.struct_size = sizeof info;
+    check(nvfp4_grouped_describe(&grouped, gpu.info.compute_capability(), gpu.info.sms, &info));
+    return formatted("%s/%d", info.variant, int(info.k_partitions));
+  }
   // One product for each group that has rows: what a caller without grouped products does.
-  void loop(bool invariant, CUstream stream) const {
+  void loop(const char* variant, CUstream stream) const {
     int64_t begin = 0;
     for (size_t group = 0; group < host_ends_.size(); ++group) {
       const int64_t end = host_ends_[group];
-      if (end > begin) check(run_rows(int64_t(group), begin, end, invariant, stream));
+      if (end > begin) check(run_rows(int64_t(group), begin, end, variant, stream));
       begin = end;
     }
   }
@@ -185,14 +193,14 @@ class Experts {
     }
     loop_scales_->upload(bytes);
   }
-  nvfp4_status run_rows(int64_t group, int64_t begin, int64_t end, bool invariant,
+  nvfp4_status run_rows(int64_t group, int64_t begin, int64_t end, const char* variant,
                         CUstream stream) const {
     nvfp4_gemm_desc g = gemm;
     const bool halves = gemm.a_type != NVFP4_TYPE_NONE;
     const auto past = [](const void* from, int64_t bytes) {
       return static_cast<const uint8_t*>(from) + bytes;
     };
-    g.m = end - begin, g.l = 1, g.batch_invariant = invariant;
+    g.m = end - begin, g.l = 1, g.variant = variant;
     g.a = past(gemm.a, begin * gemm.k * (halves ? 4 : 1) / 2);
     if (!halves) g.a_scales = past(loop_scales_->pointer(), group_scales_[size_t(group)]);
     g.b = past(gemm.b, group * gemm.b_batch_stride / 2);
@@ -209,12 +217,12 @@ class Experts {
   std::unique_ptr<DeviceBuffer> a_, a_scales_, loop_scales_, b_, b_scales_, d_, ends_, workspace_;
 };
 
-void verify(Experts& experts, const std::string& name) {
+void verify(const Gpu& gpu, Experts& experts, const std::string& name) {
   experts.clear();
   experts.run(nullptr);
   const std::vector<uint8_t> d = experts.d();
   experts.clear();
-  experts.loop(true, nullptr);
+  experts.loop(experts.variant(gpu).c_str(), nullptr);
   if (experts.d() != d)
     throw std::runtime_error(name + ": rows have not the bits of their group's product");
 }
@@ -229,7 +237,7 @@ Figures time_routing(GpuTimer& timer, std::vector<std::unique_ptr<Experts>>& set
   const auto of = [&](int i) -> const Experts& { return *sets[size_t(i) % sets.size()]; };
   const int calls = int(sets.size()) * std::max(1, 4 / int(sets.size()));
   std::vector<Series> series{{[&](int i, CUstream stream) { of(i).run(stream); }, calls},
-                             {[&](int i, CUstream stream) { of(i).loop(false, stream); }, calls}};
+                             {[&](int i, CUstream stream) { of(i).loop(nullptr, stream); }, calls}};
   if (single) {
     series.push_back({[&](int i, CUstream stream) { of(i).single(rows, stream); }, calls});
   }
@@ -270,7 +278,7 @@ void time_layer(const Gpu& gpu, GpuTimer& timer, const Measured& by, const Layer
   for (const Routing routing : {Routing::even, Routing::skewed, Routing::half_empty}) {
     const std::vector<int32_t> ends = ends_of(layer, rows, routing);
     for (const auto& set : sets) set->divide(ends);
-    verify(*sets[0], std::string(layer.name) + ", " + kRoutings[int(routing)]);
+    verify(gpu, *sets[0], std::string(layer.name) + ", " + kRoutings[int(routing)]);
     const bool single = routing == Routing::even && layer.n % 128 == 0;
     print_row(layer, rows, routing, time_routing(timer, sets, rows, single, options.replays), by,
               ends);
@@ -281,7 +289,7 @@ void verify_in_emulator(const Gpu& gpu, int32_t a_type) {
   Experts experts(gpu, kEmulated, 5, a_type);
   for (const Routing routing : {Routing::even, Routing::skewed, Routing::half_empty}) {
     experts.divide(ends_of(kEmulated, 5, routing));
-    verify(experts, kRoutings[int(routing)]);
+    verify(gpu, experts, kRoutings[int(routing)]);
   }
   experts.single(5, nullptr);
   experts.d();

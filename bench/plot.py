@@ -106,40 +106,32 @@ def draw_layers(figure, rows):
 ROUTINGS = {"even": "C0", "skewed": "C1", "half-empty": "C2"}
 
 
-def grouped_points(rows, layer, routing, of, to):
-    """[(rows of a group, of / to)] of a layer."""
-    return [(int(row["rows_a_group"]), float(row[of]) / float(row[to])) for row in rows
-            if (row["layer"], row["routing"]) == (layer, routing)]
+def spread_of_routing(rows, routing, ours, theirs):
+    """As spread() has it, of the rows of a group."""
+    return spread([{**row, "m": row["rows_a_group"]} for row in rows
+                   if row["routing"] == routing], ours, theirs)
 
 
 def draw_grouped(figure, rows):
-    """Grouped products in a column for each layer: above how many times as fast as a loop, below
-    the share of the time that reading the weights of experts with rows takes."""
-    layers = list(dict.fromkeys(row["layer"] for row in rows))
-    axes = figure.subplots(2, len(layers), sharex=True, sharey="row", squeeze=False)
-    for column, layer in enumerate(layers):
-        speed, share = axes[0][column], axes[1][column]
-        for routing, colour in ROUTINGS.items():
-            for axis, of, to in ((speed, "loop_us", "grouped_us"),
-                                 (share, "read_us", "grouped_us")):
-                points = grouped_points(rows, layer, routing, of, to)
-                if points:
-                    axis.plot(*zip(*points), "o-", color=colour, label=routing, markersize=4)
-        shape = next(row for row in rows if row["layer"] == layer)
-        speed.set_title(f"{layer}\n{shape['experts']} x {shape['n']} x {shape['k']}", fontsize=8)
-        speed.axhline(1.3, color="black", linewidth=1, linestyle=":")
-        share.axhline(0.85, color="black", linewidth=1, linestyle=":")
-        speed.set(yscale="log")
-        share.set(ylim=(0, 1.05), xscale="log", xlabel="rows a group")
-        ticks = sorted({int(row["rows_a_group"]) for row in rows})
-        share.set_xticks(ticks, [str(m) for m in ticks])
-        for axis in (speed, share):
-            axis.minorticks_off()
-            axis.grid(True, alpha=0.3)
-    axes[0][0].set_yticks([1, 1.3, 2, 4, 8, 16, 32], ["1", "1.3", "2", "4", "8", "16", "32"])
-    axes[0][0].set_ylabel("times as fast as a loop")
-    axes[1][0].set_ylabel("time to read weights / time")
-    axes[0][0].legend(fontsize=7)
+    """Grouped products of all layers: how many times as fast as a loop, and the share of the time
+    that reading the weights of experts with rows takes."""
+    speed, share = figure.subplots(1, 2)
+    for routing, colour in ROUTINGS.items():
+        for axes, theirs in ((speed, "loop_us"), (share, "read_us")):
+            draw_spread(axes, spread_of_routing(rows, routing, "grouped_us", theirs), routing,
+                        colour)
+    speed.axhline(1.3, color="black", linewidth=1, linestyle=":")
+    share.axhline(0.85, color="black", linewidth=1, linestyle=":")
+    speed.set(yscale="log", ylabel="times as fast as a loop")
+    speed.set_yticks([1, 1.3, 2, 4, 8], ["1", "1.3", "2", "4", "8"])
+    share.set(ylabel="time to read weights / time", ylim=(0, 1.05))
+    ticks = sorted({int(row["rows_a_group"]) for row in rows})
+    for axes in (speed, share):
+        axes.set(xscale="log", xlabel="rows a group")
+        axes.set_xticks(ticks, [str(m) for m in ticks])
+        axes.minorticks_off()
+        axes.grid(True, alpha=0.3)
+        axes.legend(fontsize=8)
 
 
 def backend():
@@ -174,10 +166,11 @@ def main(*paths):
     pairs = sorted({(int(row["n"]), int(row["k"])) for row in rows}, key=lambda p: -p[0] * p[1])
     machine = f"{head.get('device', '?').split(',')[0]}, {head.get('date', '?')}"
     if "grouped_us" in rows[0]:
-        figure = plt.figure(figsize=(1 + 1.5 * len({row["layer"] for row in rows}), 5))
+        figure = plt.figure(figsize=(9, 4.2))
         draw_grouped(figure, rows)
-        figure.suptitle(f"{machine}: experts in one launch; weights cold, graph replay, median; "
-                        "dotted: the goals", fontsize=10)
+        layers = len({row["layer"] for row in rows})
+        figure.suptitle(f"{machine}: experts of {layers} layers in one launch, the median and the "
+                        "middle 80 %; weights cold, graph replay; dotted: goals", fontsize=9)
     elif len(pairs) > MOST_PAIRS:
         figure = plt.figure(figsize=(11, 4.2))
         draw_layers(figure, rows)

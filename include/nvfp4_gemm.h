@@ -641,8 +641,9 @@ NVFP4_API const char *nvfp4_variant_name(int32_t compute_capability, int32_t ind
  * the host. They are there on compute capability 9.0, 10.0 and 10.3 with K > 0, D in 16 or 32 bits
  * and a_tensor_scale_rows 0. group_alpha2 and group_d_tensor_scale are (**). A workspace is needed
  * where nvfp4_grouped_workspace_bytes says so: on 10.x for LINEAR scales of A, on 9.0 for NVFP4
- * tokens that are decoded first. A row has the bits of the product of its group's rows alone with
- * batch_invariant = 1.
+ * tokens, which are decoded first. A row has the bits of the product of its group's rows alone: on
+ * 10.x with batch_invariant = 1; on 9.0 with the variant that nvfp4_grouped_describe names and K in
+ * one part ("/1"), a variant that does not depend on rows_hint if batch_invariant = 1.
  * ENDS    group g has rows rows[g-1] to rows[g] of A, the first one from 0 on.
  * COUNTS  group g has rows[g] rows, from row g * capacity on. */
 enum { NVFP4_ROWS_UNSET = 0, NVFP4_ROWS_ENDS = 1, NVFP4_ROWS_COUNTS = 2 };
@@ -657,8 +658,8 @@ enum { NVFP4_ROWS_UNSET = 0, NVFP4_ROWS_ENDS = 1, NVFP4_ROWS_COUNTS = 2 };
  *                at most m.
  *   group_alpha  in place of alpha; scalar_mode is HOST.
  *   empty        l, m or n = 0: success, nothing is enqueued.
- *   tiles        with e the lesser of l and m, and a tile of t tokens, (e + (m-e)/t) * ceil(n/64),
- *                on 10.x ceil(n/128), times the parts of K at most 2^31-1. With COUNTS the
+ *   tiles        with e the lesser of l and m, and a tile of t tokens and w weights,
+ *                (e + (m-e)/t) * ceil(n/w), times the parts of K at most 2^31-1. With COUNTS the
  *                first factor is l * ceil(capacity/t).
  *   scales       128X4: each group begins a new tile of 128 rows; LINEAR: as without groups. On 9.0
  *                those of A are LINEAR. scale_rows are yours to see to as well: the kernel reads

@@ -323,6 +323,7 @@ const Family kFamily_sm100{choose_split,
                            kEpilogueF32,
                            has_fast_scales,
                            offsetof(Sm100GroupedParams, groups),
+                           false,
                            false};
 
 }  // namespace nvfp4

@@ -235,6 +235,6 @@ uint32_t most_shared_bytes(const Architecture& arch, const Variant& v) {
 const Family kFamily_sm80{
     choose_split, complete,      predict,           make_params, replace_addresses,
     entry,        add_entry,     most_shared_bytes, write_rule,  write_choice,
-    nullptr,      kEpilogueBf16, nullptr,           0,           false};
+    nullptr,      kEpilogueBf16, nullptr,           0,           false,       false};
 
 }  // namespace nvfp4

@@ -171,13 +171,20 @@ nvfp4_status count_decoded(const nvfp4_gemm_desc& desc, Plan* plan) {
   return NVFP4_SUCCESS;
 }
 
+// Rows of fp16 tokens: those of all token tiles, or where groups' tiles begin anywhere, as many as a
+// CTA of the activation pre-pass decodes.
+int64_t decoded_rows(const nvfp4_gemm_desc& desc, const Plan& plan) {
+  if (plan.grouped) return ceil_div(desc.m, kTokenKernelRows) * kTokenKernelRows;
+  return plan.tiles_m * static_cast<int64_t>(plan.variant->tile_tokens);
+}
+
 nvfp4_status count_workspace(const nvfp4_gemm_desc& desc, Plan* plan) {
   if (takes_decoded(*plan->variant, desc)) return count_decoded(desc, plan);
   if (!plan->variant->workspace_tokens) return NVFP4_SUCCESS;
-  const int64_t rows = plan->tiles_m * static_cast<int64_t>(plan->variant->tile_tokens);
+  const int64_t rows = decoded_rows(desc, *plan), batches = plan->grouped ? 1 : desc.l;
   const int64_t slabs = ceil_div(desc.k, kSm90StageK) * (kSm90StageK / kScaleTileK);
   int64_t bytes;
-  if (!multiply(rows, slabs * kTokenRowBytes, &bytes) || !multiply(bytes, desc.l, &bytes)) {
+  if (!multiply(rows, slabs * kTokenRowBytes, &bytes) || !multiply(bytes, batches, &bytes)) {
     return fail(NVFP4_STATUS_LIMIT,
                 "the tokens in fp16 need more than 2^63 - 1 bytes of workspace");
   }
@@ -236,8 +243,20 @@ nvfp4_status encode_half_tokens(const Driver& driver, const nvfp4_gemm_desc& g, 
     return encode_tensor_map(driver, "a in bf16", MapElement::half, g.workspace, g.m, g.k, g.l, g.k,
                              stride, rows, &p->tokens);
   }
-  if (g.a_type == NVFP4_TYPE_NONE) return NVFP4_SUCCESS;
-  return encode_tokens(driver, g, rows, &p->tokens);
+  if (g.a_type != NVFP4_TYPE_NONE) return encode_tokens(driver, g, rows, &p->tokens);
+  if (!plan.grouped) return NVFP4_SUCCESS;
+  const int64_t stages = ceil_div(g.k, kSm90StageK);  // each has all rows (tokens_kernel.cuh)
+  return encode_tensor_map(driver, "a in fp16", MapElement::half, g.workspace, p->m_padded,
+                           kSm90StageK, stages, kSm90StageK, int64_t{p->m_padded} * kSm90StageK,
+                           tile, &p->tokens);
+}
+
+// The rows of all groups are those of one matrix, decoded row by row.
+void set_token_rows(const nvfp4_gemm_desc& g, const Plan& plan, Sm90Params* p) {
+  p->m_padded = static_cast<uint32_t>(decoded_rows(g, plan));
+  if (!plan.grouped) return;
+  p->tiles_m = p->m_padded;
+  p->batches = 1;
 }
 
 // What a gated product alone has.
@@ -259,8 +278,8 @@ nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const P
   set_token_addresses(g, p);
   p->token_row_bytes = g.a_ld / 2;
   p->token_batch_bytes = g.l > 1 ? g.a_batch_stride / 2 : 0;
-  p->m_padded = plan.tiles_m * plan.variant->tile_tokens;
   p->batches = static_cast<uint32_t>(g.l);
+  set_token_rows(g, plan, p);
   p->whole_tiles = plan.whole;
   p->weight_scales_linear = weight_scales(g, plan).linear;
   p->token_scales_linear = plan.a_halves_bytes == 0 && token_scales(g, plan).linear;
@@ -330,6 +349,7 @@ const Family kFamily_sm90{choose_split,
                           kEpilogueColumns,
                           has_fast_scales,
                           offsetof(Sm90GroupedParams, groups),
+                          true,
                           true};
 
 }  // namespace nvfp4

@@ -100,6 +100,8 @@ struct Family {
   // ---- grouped products ----
   // Where in the parameters GroupParams are. 0: no variant takes groups.
   size_t groups_at;
+  // Whether a CTA computes one of their tiles after the other, each with all of K.
+  bool groups_take_turns;
 
   // ---- gated products ----
   // A tile's weights are half rows of b, half of b2; else it has those of both beside each other.

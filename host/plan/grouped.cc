@@ -29,7 +29,8 @@ bool takes_token_scales(const nvfp4_gemm_desc& g, const Variant& v) {
 }
 
 bool is_grouped_candidate(const nvfp4_gemm_desc& g, const Architecture& arch, const Variant& v) {
-  return serves(v, arch) && v.takes_groups() && takes_operands(v, g) && takes_token_scales(g, v);
+  return serves(v, arch) && v.takes_groups() && takes_operands(v, g) && takes_token_scales(g, v) &&
+         (g.batch_invariant == 0 || v.batch_invariant);
 }
 
 // The narrowest tile that holds a usual group's rows, otherwise the widest; they are sorted from
@@ -74,18 +75,22 @@ nvfp4_status decide(const CheckedGrouped& checked, const Architecture& arch, con
               capability_text(arch.capability).text);
 }
 
-// The split of a batch-invariant product of one group.
+// On 9.0 a CTA computes tile after tile, each with all of K; elsewhere K is cut as for a
+// batch-invariant product of one group.
 nvfp4_status decide_split(const CheckedGrouped& checked, const Architecture& arch, const Variant& v,
                           Choice* choice) {
   nvfp4_gemm_desc one = *checked.gemm.desc;
   one.batch_invariant = 1;
   one.m = one.l = 1;
-  v.family->choose_split(one, arch, v, choice);
+  if (v.family->groups_take_turns) {
+    choice->split = choice->cluster = 1;
+  } else {
+    v.family->choose_split(one, arch, v, choice);
+  }
   const uint32_t forced = checked.gemm.forced_split;
   if (forced == 0 || forced == choice->split) return NVFP4_SUCCESS;
   return fail(NVFP4_STATUS_INVALID_VALUE,
-              "variant = \"%.64s\" cuts K as grouped products do not: they take %" PRIu32
-              " parts, as with batch_invariant = 1",
+              "variant = \"%.64s\" cuts K as grouped products do not: they take %" PRIu32 " parts",
               one.variant, choice->split);
 }
 
@@ -127,7 +132,8 @@ nvfp4_status make_grouped_plan(const CheckedGrouped& checked, int32_t capability
   plan->tiles_m = static_cast<uint32_t>(tiles_m);
   plan->tiles_n = static_cast<uint32_t>(tiles_n);
   plan->grid = static_cast<uint32_t>(ctas);
-  plan->shared_bytes = plan->variant->shared_bytes;
+  plan->several = plan->variant->family->groups_take_turns;
+  plan->shared_bytes = plan->variant->grouped_shared_bytes;
   plan->waits = true;
   plan->grouped = true;
   return plan->variant->family->complete(g, plan);

@@ -49,6 +49,7 @@ constexpr Variant variant_of(const Names& names, const Family* family, int32_t a
   v.stage_bytes = Tile::kStageBytes;
   v.threads = Tile::kThreads;
   v.shared_bytes = Tile::kSharedBytes;
+  v.grouped_shared_bytes = kGroupedSharedBytes<Tile>;
   v.tmem_columns = Tile::kColumnsAllocated;
   v.ctas_per_sm = Tile::kCtasPerSm;
   v.workspace_tokens = Tile::kWorkspaceTokens;

@@ -60,6 +60,7 @@ struct Variant {
   int32_t a_type;  // type of its tokens: NVFP4_TYPE_NONE, _F16 or _BF16
   bool ue8m0;      // takes every operand format; otherwise NVFP4 alone
   uint32_t stage_clocks;
+  uint32_t grouped_shared_bytes;  // of the entry for grouped products
   GatedNumbers gated;  // of the entry for gated products, whose stages have more of two matrices
 
   bool takes_gate() const { return entries[kEntryGated] != nullptr; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Which tile of a grouped product an index means. How many rows each group has is in device memory,
-// so a grid has a CTA for each tile that there can be, and those beyond the last tile have nothing
-// to do. Whoever walks the list has waited for earlier grids, which may write it.
+// so a grid has a CTA for each tile that there can be, or one for each SM, and those that find no
+// tile have nothing to do. Whoever walks the list has waited for earlier grids, which may write it.
 #pragma once
 
 #include <cstdint>
@@ -75,40 +75,51 @@ struct UpToGroup {
 };
 
 // By a whole warp. Groups follow each other; within one, token tiles vary fastest, as in tiles.cuh.
-// False where the index is beyond the last tile. Where scales are in tiles, those of each group
-// begin a tile of 128 rows of their own, after those of the groups before it or where scale_rows
-// says; otherwise each row's scales follow those of the row before it.
+// A walk goes on from the 32 groups at which it is, so its indices ascend. Where scales are in
+// tiles, those of each group begin a tile of 128 rows of their own, after those of the groups before
+// it or where scale_rows says; otherwise each row's scales follow those of the row before it.
+struct GroupWalk {
+  uint32_t first = 0, end_before = 0;
+  UpToGroup tiles, scale_tiles;
+
+  // False where the index is beyond the last tile.
+  template <uint32_t kTokens>
+  __device__ bool tile_at(const GroupParams& p, uint32_t tiles_n, bool scales_are_tiles,
+                          uint32_t index, TileCoordinate* tile) {
+#pragma unroll 1
+    for (; first < p.count; first += 32) {
+      const GroupRows rows = rows_of_group(p, first + lane_number(), end_before);
+      tiles.take(rows.tiles(kTokens) * tiles_n);
+      scale_tiles.take(rows.tiles(kScaleTileRows));
+      const uint32_t in_group = index - tiles.before;  // where it is one of the group's
+      const uint32_t hits =
+          __ballot_sync(0xFFFFFFFF, index >= tiles.before && in_group < tiles.of_group);
+      if (hits != 0) {
+        const uint32_t lane = __ffs(hits) - 1;
+        const auto of_hit = [&](uint32_t value) { return __shfl_sync(0xFFFFFFFF, value, lane); };
+        const uint32_t begin = of_hit(rows.begin), end = of_hit(rows.end), at = of_hit(in_group);
+        const uint32_t token_tiles = GroupRows{begin, end}.tiles(kTokens);
+        const uint32_t weight_tile = at / token_tiles;
+        const uint32_t row = (at - weight_tile * token_tiles) * kTokens;  // of the group
+        uint32_t scales = of_hit(scale_tiles.before) * kScaleTileRows;
+        if (p.scale_rows != nullptr) scales = p.scale_rows[first + lane];
+        if (!scales_are_tiles) scales = begin;
+        *tile = {begin + row, weight_tile, first + lane, end, scales + row};
+        return true;
+      }
+      tiles.next();
+      scale_tiles.next();
+      end_before = __shfl_sync(0xFFFFFFFF, rows.end, 31);
+    }
+    return false;
+  }
+};
+
+// The same for one index alone.
 template <uint32_t kTokens>
 __device__ bool grouped_tile_at(const GroupParams& p, uint32_t tiles_n, bool scales_are_tiles,
                                 uint32_t index, TileCoordinate* tile) {
-  uint32_t end_before = 0;
-  UpToGroup tiles, scale_tiles;
-#pragma unroll 1
-  for (uint32_t first = 0; first < p.count; first += 32) {
-    const GroupRows rows = rows_of_group(p, first + lane_number(), end_before);
-    tiles.take(rows.tiles(kTokens) * tiles_n);
-    scale_tiles.take(rows.tiles(kScaleTileRows));
-    const uint32_t in_group = index - tiles.before;  // where it is one of the group's
-    const uint32_t hits =
-        __ballot_sync(0xFFFFFFFF, index >= tiles.before && in_group < tiles.of_group);
-    if (hits != 0) {
-      const uint32_t lane = __ffs(hits) - 1;
-      const auto of_hit = [&](uint32_t value) { return __shfl_sync(0xFFFFFFFF, value, lane); };
-      const uint32_t begin = of_hit(rows.begin), end = of_hit(rows.end), at = of_hit(in_group);
-      const uint32_t token_tiles = GroupRows{begin, end}.tiles(kTokens);
-      const uint32_t weight_tile = at / token_tiles;
-      const uint32_t row = (at - weight_tile * token_tiles) * kTokens;  // of the group
-      uint32_t scales = of_hit(scale_tiles.before) * kScaleTileRows;
-      if (p.scale_rows != nullptr) scales = p.scale_rows[first + lane];
-      if (!scales_are_tiles) scales = begin;
-      *tile = {begin + row, weight_tile, first + lane, end, scales + row};
-      return true;
-    }
-    tiles.next();
-    scale_tiles.next();
-    end_before = __shfl_sync(0xFFFFFFFF, rows.end, 31);
-  }
-  return false;
+  return GroupWalk().tile_at<kTokens>(p, tiles_n, scales_are_tiles, index, tile);
 }
 
 // The factor of a group's sums.

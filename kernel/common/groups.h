@@ -22,5 +22,8 @@ static_assert(sizeof(GroupParams) == 40 && NVFP4_OFFSET_IS(GroupParams, capacity
 // How many entries for grouped products a tile has: grouped.def of a family says of which.
 template <typename Tile>
 constexpr uint32_t kGroupedEntries = 0;
+// And the shared memory of a CTA of them.
+template <typename Tile>
+constexpr uint32_t kGroupedSharedBytes = Tile::kSharedBytes;
 
 }  // namespace nvfp4

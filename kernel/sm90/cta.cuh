@@ -104,11 +104,9 @@ template <typename Tile>
 __device__ bool has_linear_weight_scales(const Sm90Params& p) {
   return !Tile::kPlain && p.weight_scales_linear != 0;
 }
-// Grouped products have linear scales only (host/plan/grouped.cc): with tiles of them, too, a warp
-// that decodes tokens has no register left for one of its numbers.
 template <typename Tile>
 __device__ bool has_linear_token_scales(const Sm90Params& p) {
-  return Tile::kGrouped || (!Tile::kPlain && p.token_scales_linear != 0);
+  return !Tile::kPlain && p.token_scales_linear != 0;
 }
 // Steps of 64 per tile of weight scales, as a shift: 1 where 32 elements share a scale instead of
 // 16.
@@ -133,6 +131,12 @@ __device__ inline const GroupParams& groups_of(const Sm90Params& p) {
 template <typename Tile>
 __device__ float alpha_of(const Sm90Params& p, uint32_t batch) {
   return Tile::kGrouped ? alpha_of_group(groups_of(p), batch, p.alpha) : p.alpha;
+}
+
+// Whether CTAs share tiles along K.
+template <typename Tile>
+__device__ bool splits_k(const Sm90Params& p) {
+  return !Tile::kGrouped && p.split > 1;
 }
 
 // Where the rows of D end that a tile may store.
@@ -176,7 +180,7 @@ struct Cta90 {
     return min(share, Tile::kTokens - min(rank * share, Tile::kTokens));
   }
   // Whether the CTAs of the cluster share the tile, with one K partition each.
-  __device__ bool shared() const { return index >= whole_tiles(p); }
+  __device__ bool shared() const { return !Tile::kGrouped && index >= whole_tiles(p); }
   // Steps of 64 in this CTA's i-th k-block: 4, or fewer in the last one.
   __device__ uint32_t steps(uint32_t i) const {
     return min(Tile::kSteps, k_steps - (stage_begin + i) * Tile::kSteps);
@@ -201,14 +205,7 @@ template <typename Tile>
 __device__ void take_tile(Cta90<Tile>& cta, uint32_t index) {
   const uint32_t stages = stages_of_k(cta.p), split = cta.p.split;
   cta.index = index;
-  if constexpr (Tile::kGrouped) {
-    const bool tiles = !has_linear_token_scales<Tile>(cta.p);
-    if (!grouped_tile_at<Tile::kTokens>(groups_of(cta.p), cta.p.tiles_n, tiles, index, &cta.tile)) {
-      cta.index = kNoTile;
-    }
-  } else {
-    cta.tile = tile_of_index(cta.p, index);
-  }
+  cta.tile = tile_of_index(cta.p, index);
   cta.stage_begin = 0;
   cta.count = stages;
   if (!cta.shared()) return;

@@ -23,6 +23,7 @@
 #include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/sync.cuh"
 #include "kernel/sm90/cta.cuh"
+#include "kernel/sm90/grouped.cuh"
 #include "kernel/sm90/linear_scales.cuh"
 #include "kernel/sm90/load.cuh"
 #include "kernel/sm90/multiply.cuh"
@@ -166,19 +167,20 @@ template <typename Tile, uint32_t kSums>
 __device__ SumRows exchange_group_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                                        float (&sums)[kSums]) {
   if constexpr (!Tile::kWholeSums && Tile::kScaledD) {
-    if (cta.p.split == 1) {
+    if (!splits_k<Tile>(cta.p)) {
       store_scaled_sums<Tile>(cta.p, cta.tile, cta.smem + Tile::kRowsAt, warp, lane, sums);
       return {};
     }
   } else if constexpr (!Tile::kWholeSums) {  // which has stored those of CTAs that share no K
-    if (cta.p.split == 1 && !has_general_epilogue<Tile>(cta.p)) {
+    if (!splits_k<Tile>(cta.p) && !has_general_epilogue<Tile>(cta.p)) {
       store_rows<Tile>(cta.p, cta.tile, cta.smem + Tile::kRowsAt, warp, lane, sums);
       return {};
     }
   }
   const uint32_t token = warp / Tile::kConsumersPerStage * kSums * 2;
   put_sums<Tile>(sums, cta.smem + Tile::kSumsAt + token * Tile::kSumRowBytes, warp, lane);
-  if (Tile::kWholeSums ? has_general_epilogue<Tile>(cta.p) && !cta.shared() : cta.p.split == 1) {
+  if (Tile::kWholeSums ? has_general_epilogue<Tile>(cta.p) && !cta.shared()
+                       : !splits_k<Tile>(cta.p)) {
     return rows_of_whole_sums<Tile>(cta, warp, lane);
   }
   const FourTerms<Tile> terms = terms_of_lane(cta, lane);
@@ -338,6 +340,69 @@ __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
   }
 }
 
+// ---- Grouped products --------------------------------------------------------------------------
+
+// Works like consumer_warp(), for tiles of a list. All of them have as many k-blocks.
+template <typename Tile>
+__device__ void grouped_consumer_warp(const Sm90Params& p, uint32_t smem, uint32_t lane) {
+  for (uint32_t number = 0;; ++number) {
+    float sums[Tile::kTokens / 2];
+    Cta90<Tile> cta = grouped_cta<Tile>(p, smem);
+    if (!await_listed(cta, number)) return;
+    uint32_t warp = warp_number();
+    auto position = WidePosition<Tile>::at(number * cta.count, warp / Tile::kConsumersPerStage);
+    if constexpr (Tile::kNaturalTokens) {
+      multiply_a16(cta, warp, lane, position, sums);
+      warp = warp_number();
+    } else {
+      multiply(cta, warp, lane, position, sums);
+    }
+    Cta90<Tile> again = grouped_cta<Tile>(p, smem);
+    read_listed(again, number);
+    finish_tile(again, warp, lane, sums);
+    if (!Tile::kWholeSums) ptx::fence_proxy_async_shared_cta();  // tokens come where sums were
+    __syncwarp();
+    if (lane == 0) {
+      give_back_listed(again, number);
+      ptx::mbarrier_arrive(smem + Tile::kSumsFreeAt);
+    }
+    if constexpr (Tile::kGroups > 1) {
+      ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();  // as there
+    }
+  }
+}
+
+template <typename Tile>
+__device__ void grouped_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
+  if (warp < Tile::kConsumerWarps) {
+    ptx::setmaxnreg_inc<Tile::kConsumerRegisters>();
+    if constexpr (Tile::kNaturalTokens) {
+      clear_rows_beyond_box(cta, threadIdx.x, 32 * Tile::kConsumerWarps);
+    }
+    Start<Tile>::consumer_warp();
+    grouped_consumer_warp<Tile>(cta.p, cta.smem, lane);
+    note_end(lane);
+    return;
+  }
+  ptx::setmaxnreg_dec<Tile::kLoaderRegisters>();
+  if (warp == Tile::kWeightWarp) {
+    if (ptx::elect_sync()) start_grouped(cta);
+    __syncwarp();
+    Start<Tile>::weight_warp();
+    grouped_weight_warp(cta, lane);
+  } else if (warp == Tile::kFirstTokenWarp + 1) {
+    TileLister<Tile> lister(cta.p);
+    Start<Tile>::token_warp();
+    lister.run(cta.smem);
+  } else {
+    Start<Tile>::token_warp();
+    if (warp == Tile::kFirstTokenWarp && ptx::elect_sync()) {
+      ptx::griddepcontrol_wait();  // tokens or their pre-pass, and other data of earlier grids
+      load_listed_tokens(cta);
+    }
+  }
+}
+
 // ---- Tiny tiles --------------------------------------------------------------------------------
 
 template <typename Tile>
@@ -421,13 +486,16 @@ __device__ void gemm_sm90(const Sm90Params& p) {
   extern __shared__ __align__(1024) uint8_t shared[];
   const uint32_t warp = warp_number();
   const uint32_t lane = threadIdx.x % 32;
-  if (Tile::kGrouped) ptx::griddepcontrol_wait();  // earlier grids may write the row ends
-  const Cta90<Tile> cta = make_cta<Tile>(p, ptx::shared_address(shared), first_tile<Tile>(p));
-  if (Tile::kGrouped && cta.index == kNoTile) return;  // the whole cluster leaves
-  if constexpr (Tile::kBlockSums) {
-    tiny_roles(cta, warp, lane);
+  const uint32_t smem = ptx::shared_address(shared);
+  if constexpr (Tile::kGrouped) {
+    grouped_roles(grouped_cta<Tile>(p, smem), warp, lane);
   } else {
-    wide_roles(cta, warp, lane);
+    const Cta90<Tile> cta = make_cta<Tile>(p, smem, first_tile<Tile>(p));
+    if constexpr (Tile::kBlockSums) {
+      tiny_roles(cta, warp, lane);
+    } else {
+      wide_roles(cta, warp, lane);
+    }
   }
 }
 

@@ -17,6 +17,7 @@ constexpr uint32_t kSm90StageK = 256;  // split-K and padding use multiples of t
 constexpr uint32_t kTokensOfCutBox = 64;
 constexpr uint32_t kTokenRowBytes = 128;  // one token of a sub-tile: 64 elements in fp16
 constexpr uint32_t kTokenKernelThreads = 128;
+constexpr uint32_t kTokenKernelRows = 16;  // of a CTA
 constexpr uint32_t kTokenKernelRegisters = 32;
 constexpr uint32_t kTokenBytesPerThread = 64;  // of the workspace: 32 elements
 

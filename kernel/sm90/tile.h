@@ -64,20 +64,33 @@ struct Sm90Scaled : Sm90Plain<Tile> {
   static constexpr bool kScaledD = true;
 };
 
-// A tile in the entry for grouped products (common/groups.cuh): rows of a group begin anywhere, so
-// a token tile is numbered by its first row. A CTA computes one tile, with K cut as for a
-// batch-invariant product, so that a row has the bits that it has there.
+// A tile in the entry for grouped products (grouped.cuh): rows of a group begin anywhere, so a token
+// tile is numbered by its first row. A CTA computes one tile after the other, each with all of K.
+// Which they are it lists in shared memory. Groups of consumer warps exchange their sums in the
+// drained ring of tokens, while the ring of weights fills for the next tile.
+constexpr uint32_t kListedTiles = 4;
 template <typename Tile>
 struct Sm90Grouped : Tile {
   static constexpr bool kGrouped = true;
-  static constexpr bool kSeveralTiles = false;
+  static constexpr bool kSeveralTiles = true;
   static constexpr uint32_t kTokenStep = 1;
-  static_assert(Tile::kBatchInvariant && !Tile::kWorkspaceTokens && !Tile::kBlockSums);
+  static constexpr uint32_t kListAt = (Tile::kSharedBytes + 15) / 16 * 16;
+  static constexpr uint32_t kListFullAt = kListAt + 16 * kListedTiles;
+  static constexpr uint32_t kListEmptyAt = kListFullAt + 8 * kListedTiles;
+  static constexpr uint32_t kSumsFreeAt = kListEmptyAt + 8 * kListedTiles;
+  static constexpr uint32_t kSharedBytes = kSumsFreeAt + 8;
+  static_assert(!Tile::kBlockSums && !Tile::kDecodesTokens && !Tile::kPushesSums);
+  static_assert(Tile::kWholeSums || Tile::kSumsAt + Tile::kPartBytes <= Tile::kWeightsAt,
+                "the sums fit the drained ring of tokens");
+  static_assert(kSharedBytes <=
+                kMaxSharedBytes - (Tile::kWorkspaceTokens ? kReservedSharedBytes : 0));
 };
 
-#define SM90_GROUPED_TILE(label, tile) \
-  template <>                          \
-  inline constexpr uint32_t kGroupedEntries<tile> = 1;
+#define SM90_GROUPED_TILE(label, tile)                 \
+  template <>                                          \
+  inline constexpr uint32_t kGroupedEntries<tile> = 1; \
+  template <>                                          \
+  inline constexpr uint32_t kGroupedSharedBytes<tile> = Sm90Grouped<tile>::kSharedBytes;
 #include "kernel/sm90/grouped.def"
 
 // A tile in the entry for gated products (gated.cuh): kColumnsOfD rows of b and as many of b2.

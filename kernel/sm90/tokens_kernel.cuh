@@ -89,14 +89,16 @@ __device__ inline void deal_out_chunks(uint32_t j, uint4 (&chunks)[4]) {
 
 // One thread per piece. A CTA takes 16 rows of a k-block, [batch][k-block][16 rows]. The workspace
 // has sub-tiles as [batch][k-block][token tile][4][row of the tile], so a tile's part of a k-block
-// is contiguous. Indices of k-blocks have 32 bits: a 64-bit division takes longer than everything
+// is contiguous. Rows of groups begin anywhere: for those a token tile is one row, not swizzled, and
+// the TMA that loads the tile's rows swizzles them. Indices of k-blocks have 32 bits: a 64-bit division takes longer than everything
 // else here.
 __device__ inline void decode_tokens_to_workspace(const Sm90Params& p) {
   // This launch is never programmatic (host/run/launch.cc), so earlier grids have ended. Tokens may
   // be read, and the GEMM may load weights beside this grid.
   ptx::griddepcontrol_launch_dependents();
 
-  constexpr uint32_t kRows = kTokenKernelThreads / kPiecesPerStage;
+  constexpr uint32_t kRows = kTokenKernelRows;
+  static_assert(kRows == kTokenKernelThreads / kPiecesPerStage);
   constexpr uint32_t kSlabs = kSm90StageK / kScaleTileK;
   const uint32_t stages = (p.k + kSm90StageK - 1) / kSm90StageK;
   const uint32_t ctas_per_stage = p.m_padded / kRows;
@@ -117,9 +119,10 @@ __device__ inline void decode_tokens_to_workspace(const Sm90Params& p) {
   const uint64_t slab = (static_cast<uint64_t>(stage_of_batch) * p.tiles_m + tile) * kSlabs + j / 2;
   uint8_t* out = static_cast<uint8_t*>(p.token_slabs) +
                  (slab * tile_rows + row - tile * tile_rows) * kTokenRowBytes;
+  const uint32_t swizzle = row & (tile_rows - 1) & 7;
 #pragma unroll
   for (uint32_t i = 0; i < 4; ++i) {
-    *reinterpret_cast<uint4*>(out + ((2 * i + j % 2) ^ row % 8) * 16) = chunks[i];
+    *reinterpret_cast<uint4*>(out + ((2 * i + j % 2) ^ swizzle) * 16) = chunks[i];
   }
 }
 

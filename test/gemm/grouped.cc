@@ -18,18 +18,20 @@ struct Tile {
   int32_t a_type;
   operator std::string() const { return variant; }
 };
-// Elsewhere than in a long run each type of tokens and each number of them once.
+// Elsewhere than in a long run each type of tokens and each way of their sums once.
 bool is_blackwell() { return support::devices(support::Driver::get()).at(0).major == 10; }
 std::vector<Tile> tiles() {
   if (is_blackwell()) {
     return {{"sm100_128x64x256", NVFP4_TYPE_NONE}, {"sm100_128x128x256", NVFP4_TYPE_NONE}};
   }
-  std::vector<Tile> all = {{"sm90_64x16x256", NVFP4_TYPE_NONE},
-                           {"sm90_f16_64x16x256", NVFP4_TYPE_F16},
-                           {"sm90_bf16_64x64x256", NVFP4_TYPE_BF16},
-                           {"sm90_bf16_64x16x256", NVFP4_TYPE_BF16},
-                           {"sm90_f16_64x64x256", NVFP4_TYPE_F16}};
-  if (!gemm_test::everything()) all.resize(3);
+  std::vector<Tile> all = {{"sm90_64x32x256", NVFP4_TYPE_NONE},
+                           {"sm90_f16_64x32x256", NVFP4_TYPE_F16},
+                           {"sm90_bf16_128x128x256", NVFP4_TYPE_BF16},
+                           {"sm90_128x64x256", NVFP4_TYPE_NONE},
+                           {"sm90_128x128x256", NVFP4_TYPE_NONE},
+                           {"sm90_bf16_64x32x256", NVFP4_TYPE_BF16},
+                           {"sm90_f16_128x128x256", NVFP4_TYPE_F16}};
+  if (!gemm_test::everything()) all.resize(4);
   return all;
 }
 
@@ -45,12 +47,20 @@ std::vector<int32_t> drawn_ends(int64_t rows, int64_t groups, uint64_t seed) {
   return ends;
 }
 
+// What the single products have whose bits a row has: on 9.0 the tile with K whole.
+void take_tile(const Tile& tile, nvfp4_gemm_desc& g) {
+  static std::string whole;
+  whole = tile.variant;
+  if (!is_blackwell()) whole += "/1", g.batch_invariant = 0;
+  g.variant = whole.c_str();
+}
+
 void require_bits_of_singles(const gemm_test::Gpu& gpu, const Tile& tile,
                              const GroupedProblem& problem) {
   DeviceGrouped device(gpu, problem);
   device.gemm.variant = tile.variant;
   CAPTURE(tile.variant);
-  const auto alike = [&](nvfp4_gemm_desc& g, int64_t) { g.variant = tile.variant; };
+  const auto alike = [&](nvfp4_gemm_desc& g, int64_t) { take_tile(tile, g); };
   CHECK(run_grouped(device) == single_products(gpu, problem, alike));
   CHECK(device.guards_intact());
 }
@@ -65,8 +75,8 @@ int32_t narrow_type() { return is_blackwell() ? NVFP4_TYPE_NONE : NVFP4_TYPE_F16
 TEST_CASE("grouped: rows have the bits of their group's single product", "[grouped]") {
   USE_GPU(gpu);
   const Tile tile = EACH_GROUPED_TILE;
-  // Boundaries inside tiles, the first, a middle and the last group empty, one row alone; two
-  // CTAs share K, which ends in a stage with one step.
+  // Boundaries inside tiles, the first, a middle and the last group empty, one row alone; K ends in
+  // a stage with one step.
   if (is_blackwell()) {
     // Two tiles of scales before a group of several tiles, and a row of its own after it. That
     // group's rows begin in the upper half of 128, its scales in the lower one.
@@ -89,7 +99,7 @@ TEST_CASE("grouped: D in 16 bits, linear scales of weights, and every format", "
     problem.fields.d_type = NVFP4_TYPE_BF16;
     problem.weights.b.layout = NVFP4_SCALE_LAYOUT_LINEAR;
     CAPTURE(format);
-    const char* const variant = is_blackwell() ? tiles()[0].variant : "sm90_bf16_64x16x256";
+    const char* const variant = is_blackwell() ? tiles()[0].variant : "sm90_bf16_64x32x256";
     require_bits_of_singles(gpu, {variant, sizes.a_type}, problem);
   }
 }
@@ -131,10 +141,26 @@ TEST_CASE("grouped: as many rows of each group as a count says, and its alpha", 
   if (is_blackwell()) problem.tokens.a.layout = NVFP4_SCALE_LAYOUT_128X4;
   DeviceGrouped general(gpu, problem);
   const auto relu = [&](nvfp4_gemm_desc& g, int64_t) {
-    g.activation = NVFP4_ACTIVATION_RELU, g.variant = tile.variant;
+    g.activation = NVFP4_ACTIVATION_RELU;
+    take_tile(tile, g);
   };
   relu(general.gemm, 0);
+  general.gemm.variant = tile.variant;
   CHECK(run_grouped(general) == single_products(gpu, problem, relu));
+}
+
+// Where the device has a few SMs (test/jobs.txt) a CTA computes ten tiles: more than are listed at
+// once, which begin at every stage of the rings.
+TEST_CASE("grouped: a CTA computes tile after tile", "[grouped][tiles]") {
+  USE_GPU(gpu);
+  const Tile tile = EACH_GROUPED_TILE;
+  const GroupedSizes sizes{67, 200, 592, tile.a_type};
+  GroupedProblem problem(sizes, {9, 10, 10, 51, 60, 67}, 68);
+  require_bits_of_singles(gpu, tile, problem);
+  if (is_blackwell()) return;
+  problem.fields.d_type = NVFP4_TYPE_F16;
+  problem.weights.b.layout = NVFP4_SCALE_LAYOUT_LINEAR;
+  require_bits_of_singles(gpu, tile, problem);
 }
 
 // A step of the walk is 32 groups.
@@ -211,10 +237,11 @@ TEST_CASE("grouped: C, bias, activation and scalars are those of the row", "[gro
     g.bias_type = NVFP4_TYPE_F32, g.bias_axis = NVFP4_BIAS_AXIS_ROW;
     g.alpha_device = g.beta_device = nullptr;
     g.activation = NVFP4_ACTIVATION_SILU;
-    g.variant = tile.variant;
+    take_tile(tile, g);
   };
   DeviceGrouped device(gpu, problem);
   set(device.gemm, 0);
+  device.gemm.variant = tile.variant;
   CHECK(run_grouped(device) == single_products(gpu, problem, set));
 }
 

@@ -214,7 +214,8 @@ class DeviceGrouped {
 // What else a test asks of the single product whose rows begin there.
 using Change = std::function<void(nvfp4_gemm_desc&, int64_t begin)>;
 
-// D of all rows, group by group as single products with batch_invariant; rows of no group 0xFF.
+// D of all rows, group by group as single products, with batch_invariant if nothing is changed; rows
+// of no group 0xFF.
 inline std::vector<uint8_t> single_products(const Gpu& gpu, const GroupedProblem& problem,
                                             const Change& change = nullptr) {
   const int64_t row_bytes = problem.sizes.n * support::bytes_of_type(problem.fields.d_type);
@@ -228,6 +229,10 @@ inline std::vector<uint8_t> single_products(const Gpu& gpu, const GroupedProblem
       one.desc.alpha = problem.alphas[size_t(group)];
     }
     if (change) change(one.desc, problem.begin(group));
+    uint64_t bytes = 0;
+    nvfp4_gemm_workspace_bytes(&one.desc, gpu.info.compute_capability(), &bytes);
+    const support::DeviceBuffer workspace(gpu.driver, std::max(bytes, uint64_t{1}));
+    one.desc.workspace = workspace.pointer(), one.desc.workspace_bytes = bytes;
     const nvfp4_status status = nvfp4_gemm_run(&one.desc, nullptr);
     INFO(nvfp4_last_error());
     REQUIRE(status == NVFP4_SUCCESS);

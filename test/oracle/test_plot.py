@@ -86,13 +86,12 @@ class Plot(unittest.TestCase):
                                                                    (4, 1.5, 1.5, 1.5)])
 
     def test_groups_have_a_point_for_each_number_of_rows(self):
-        names = ("layer", "rows_a_group", "routing", "grouped_us", "loop_us")
-        rows = [dict(zip(names, row)) for row in [("up", "1", "even", "2.00", "8.00"),
-                                                  ("up", "4", "even", "4.00", "6.00"),
-                                                  ("up", "4", "skewed", "1.00", "6.00"),
-                                                  ("down", "4", "even", "1.00", "6.00")]]
-        self.assertEqual(plot.grouped_points(rows, "up", "even", "loop_us", "grouped_us"),
-                         [(1, 4), (4, 1.5)])
+        names = ("rows_a_group", "routing", "grouped_us", "loop_us")
+        rows = [dict(zip(names, row)) for row in [("1", "even", "2.00", "8.00"),
+                                                  ("4", "even", "4.00", "6.00"),
+                                                  ("4", "skewed", "1.00", "6.00")]]
+        self.assertEqual(plot.spread_of_routing(rows, "even", "grouped_us", "loop_us"),
+                         [(1, 4, 4, 4), (4, 1.5, 1.5, 1.5)])
 
     def test_rows_are_read_and_the_fastest_variant_is_drawn(self):
         with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:

@@ -100,7 +100,7 @@ __device__ void store_rows(const Sm90Params& p, const TileCoordinate& tile, uint
 #pragma unroll
   for (uint32_t first = 0; first < kTokens; first += kRows) {
     if (first > 0) {
-      if (m_first + first >= p.m) break;
+      if (m_first + first >= row_end<Tile>(p, tile)) break;
       ptx::named_barrier_sync<kConsumerBarrier, kThreads>();  // the previous rows have been read
     }
     if constexpr (kGatesSums<Tile>) {
@@ -156,19 +156,21 @@ __device__ void store_general_rows(const Sm90Params& p, const TileCoordinate& ti
   constexpr uint32_t kThreads = Tile::kConsumerWarps * 32;
   static_assert(Tile::kGroups == 1 && kSums * 2 == Tile::kTokens && Tile::kTokens % kRows == 0);
   static_assert(Tile::kWeights == 128 && Tile::kConsumerWarps == 8, "a warp takes a row in eight");
-  const uint32_t m_first = tile.token_tile * Tile::kTokens;
+  const uint32_t m_first = tile.token_tile * Tile::kTokenStep;
   const uint32_t n = tile.weight_tile * Tile::kColumnsOfD + lane * 4;
   const uint32_t mine = at + warp * kRowBytes + (lane ^ warp) * 16;
-  const GeneralColumns columns(p, p.alpha, n);
+  const uint32_t m_end = row_end<Tile>(p, tile);
+  const GeneralColumns columns(p, alpha_of<Tile>(p, tile.batch), n);
+  const uint32_t batch = Tile::kGrouped ? 0 : tile.batch;  // of A, C and D
   const auto rows_from = [&](uint32_t first) {
     const uint32_t m = m_first + first;
-    return SumRows{mine, 8 * kRowBytes, tile.batch, n, m + warp, 8, min(m + kRows, p.m)};
+    return SumRows{mine, 8 * kRowBytes, batch, n, m + warp, 8, min(m + kRows, m_end)};
   };
   ask_for_c_of_rows(p, rows_from(0), columns.c_type);
   ask_for_c_of_rows(p, rows_from(kRows), columns.c_type);
 #pragma unroll 1
   for (uint32_t first = 0; first < Tile::kTokens; first += kRows) {
-    if (m_first + first >= p.m) break;
+    if (m_first + first >= m_end) break;
     if (first + 2 * kRows < Tile::kTokens) {
       ask_for_c_of_rows(p, rows_from(first + 2 * kRows), columns.c_type);
     }

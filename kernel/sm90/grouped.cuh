@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: MIT
+// Grouped products: which tiles a CTA computes, and the warps that load them. One warp walks the
+// groups, some tiles ahead of all others, and lists the tiles in a ring of shared memory, since the
+// walk takes as long as some k-blocks where there are hundreds of groups.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/common/groups.cuh"
+#include "kernel/common/ring.cuh"
+#include "kernel/ptx/mbarrier.cuh"
+#include "kernel/ptx/memory.cuh"
+#include "kernel/ptx/sync.cuh"
+#include "kernel/ptx/tma.cuh"
+#include "kernel/sm90/cta.cuh"
+#include "kernel/sm90/linear_scales.cuh"
+#include "kernel/sm90/load.cuh"
+
+namespace nvfp4 {
+
+// What is alike in all of the CTA's tiles: each has all of K.
+template <typename Tile>
+__device__ Cta90<Tile> grouped_cta(const Sm90Params& p, uint32_t smem) {
+  return {p, smem, 0, {}, (p.k + kScaleTileK - 1) / kScaleTileK, 0, stages_of_k(p), 0};
+}
+
+// ---- The list ----------------------------------------------------------------------------------
+
+// Of the CTA's tile of that number, from 0 on.
+template <typename Tile>
+__device__ uint32_t list_full(uint32_t smem, uint32_t number) {
+  return smem + Tile::kListFullAt + number % kListedTiles * 8;
+}
+template <typename Tile>
+__device__ uint32_t list_empty(uint32_t smem, uint32_t number) {
+  return smem + Tile::kListEmptyAt + number % kListedTiles * 8;
+}
+template <typename Tile>
+__device__ uint32_t listed(uint32_t smem, uint32_t number) {
+  return smem + Tile::kListAt + number % kListedTiles * 16;
+}
+
+// Each consumer warp, and who loads weights and tokens, gives a tile back when it has read it for
+// the last time.
+template <typename Tile>
+__device__ void init_list(uint32_t smem) {
+  for (uint32_t i = 0; i < kListedTiles; ++i) {
+    ptx::mbarrier_init(list_full<Tile>(smem, i), 1);
+    ptx::mbarrier_init(list_empty<Tile>(smem, i), Tile::kConsumerWarps + 2);
+  }
+  ptx::mbarrier_init(smem + Tile::kSumsFreeAt, Tile::kConsumerWarps);
+}
+
+// Sets the CTA's tile. False where the one before was the last.
+template <typename Tile>
+__device__ bool read_listed(Cta90<Tile>& cta, uint32_t number) {
+  const uint4 tile = ptx::ld_shared_v4_b32(listed<Tile>(cta.smem, number));
+  cta.tile = {tile.x, tile.y, tile.z, tile.w};
+  return tile.w != 0;
+}
+template <typename Tile>
+__device__ bool await_listed(Cta90<Tile>& cta, uint32_t number) {
+  ptx::mbarrier_wait(list_full<Tile>(cta.smem, number), number / kListedTiles % 2);
+  return read_listed(cta, number);
+}
+template <typename Tile>
+__device__ void give_back_listed(const Cta90<Tile>& cta, uint32_t number) {
+  ptx::mbarrier_arrive(list_empty<Tile>(cta.smem, number));
+}
+
+// A whole warp. It finds the first tile before the barriers exist.
+template <typename Tile>
+struct TileLister {
+  const Sm90Params& p;
+  uint32_t index = blockIdx.x;
+  GroupWalk walk;
+  TileCoordinate tile;
+
+  // With tokens in the workspace the previous grid is nvfp4_tokens_sm90, which starts after the
+  // grids that may write the groups' rows.
+  __device__ explicit TileLister(const Sm90Params& params) : p(params) {
+    if (!Tile::kWorkspaceTokens) ptx::griddepcontrol_wait();
+    find();
+  }
+
+  __device__ void find() {
+    if (!walk.tile_at<Tile::kTokens>(groups_of(p), p.tiles_n, false, index, &tile)) {
+      tile.row_end = 0;
+    }
+  }
+
+  __device__ void run(uint32_t smem) {
+    for (uint32_t number = 0;; ++number) {
+      ptx::mbarrier_wait(list_empty<Tile>(smem, number), (number / kListedTiles + 1) % 2);
+      if (lane_number() == 0) {
+        ptx::st_shared_v4_b32(
+            listed<Tile>(smem, number),
+            make_uint4(tile.token_tile, tile.weight_tile, tile.batch, tile.row_end));
+        ptx::mbarrier_arrive(list_full<Tile>(smem, number));
+      }
+      __syncwarp();
+      if (tile.row_end == 0) return;
+      index += gridDim.x;
+      find();
+    }
+  }
+};
+
+// ---- Weights -----------------------------------------------------------------------------------
+
+template <typename Tile>
+__device__ void start_grouped(const Cta90<Tile>& cta) {
+  note_clock(kClock_begin_ns);
+  note_clock(kClock_start);
+  init_stage_barriers(cta, 0, Tile::kStages);
+  ptx::mbarrier_init(cta.cut_full(), 1);
+  init_other_barriers(cta);
+  init_list<Tile>(cta.smem);
+  publish_barriers();
+  ptx::griddepcontrol_launch_dependents();
+  ptx::prefetch_tensormap(&cta.p.weights);
+  ptx::prefetch_tensormap(&cta.p.tokens);
+}
+
+// One thread. What start_weights and load_remaining_weights do, for tiles of a list.
+template <typename Tile>
+__device__ void load_listed_weights(Cta90<Tile> cta) {
+  RingPosition<Tile::kStages> arrived, at;
+  at.parity = 1;  // the first round finds every stage empty
+  uint32_t asked = 0;
+  note_clock(kClock_first_load);
+  for (uint32_t number = 0; await_listed(cta, number); ++number) {
+    give_back_listed(cta, number);
+#pragma unroll 1
+    for (uint32_t i = 0; i < cta.count; ++i, at.advance()) {
+      if (Tile::kStagesFirst < Tile::kStagesAhead && asked == Tile::kStagesFirst) {
+        ptx::griddepcontrol_wait();  // see kStagesFirst
+      }
+      if (asked >= Tile::kStagesAhead) {
+        ptx::mbarrier_wait(cta.weights_full(arrived.stage), arrived.parity);
+        arrived.advance();
+      } else {
+        ++asked;
+      }
+      ptx::mbarrier_wait(cta.weights_empty(at.stage), at.parity);
+      load_stage(cta, i, at.stage);
+    }
+    if (cuts_last_step<Tile>(cta.p)) cta.cut_parity ^= 1;
+  }
+}
+
+// All lanes, where scales of weights are linear.
+template <typename Tile>
+__device__ void load_listed_linear_weights(Cta90<Tile> cta, bool leads, uint32_t lane) {
+  RingPosition<Tile::kStages> arrived, at;
+  at.parity = 1;
+  uint32_t asked = 0;
+  for (uint32_t number = 0; await_listed(cta, number); ++number) {
+#pragma unroll 1
+    for (uint32_t i = 0; i < cta.count; ++i, at.advance()) {
+      if (kGroupsShareSlots<Tile> && asked++ >= kLinearStagesAhead<Tile>) {
+        ptx::mbarrier_wait(cta.weights_full(arrived.stage), arrived.parity);
+        arrived.advance();
+      }
+      ptx::mbarrier_wait(cta.weights_empty(at.stage), at.parity);
+      if (leads) load_codes(cta, i, at.stage);
+      load_linear_scales(cta, i, at.stage, lane);
+    }
+    __syncwarp();
+    if (leads) give_back_listed(cta, number);
+  }
+}
+
+template <typename Tile>
+__device__ void grouped_weight_warp(const Cta90<Tile>& cta, uint32_t lane) {
+  const bool leads = ptx::elect_sync();
+  if (has_linear_weight_scales<Tile>(cta.p)) {
+    load_listed_linear_weights(cta, leads, lane);
+  } else if (leads) {
+    load_listed_weights(cta);
+  }
+}
+
+// ---- Tokens ------------------------------------------------------------------------------------
+
+// The slots of tokens that a tile's sums overwrite. The other ones fill for the next tile before the
+// sums are stored.
+template <typename Tile>
+constexpr uint32_t kSlotsOfSums =
+    (Tile::kSumsAt + Tile::kPartBytes + Tile::kSlotBytes - 1) / Tile::kSlotBytes;
+
+// One thread. Sub-tiles come from the workspace, [k-block][row][256 elements in their order], or
+// straight from A. A and D of all groups are one matrix.
+template <typename Tile>
+__device__ void load_listed_tokens(Cta90<Tile> cta) {
+  constexpr uint32_t kSlotK = Tile::kSlotSteps * kScaleTileK;
+  const uint32_t slots = cta.count * Tile::kSlotsPerStage;
+  const uint32_t box_rows = Tile::kNaturalTokens ? rows_of_box<Tile>(cta.p) : Tile::kTokens;
+  RingPosition<Tile::kSlots> at;
+  uint32_t stored = 0;  // the first of the CTA's tiles whose sums may not be stored
+  for (uint32_t number = 0; await_listed(cta, number); ++number) {
+    give_back_listed(cta, number);
+#pragma unroll 1
+    for (uint32_t i = 0; i < slots; ++i, at.advance()) {
+      if constexpr (!Tile::kWholeSums) {
+        const uint32_t before = at.stage < kSlotsOfSums<Tile> ? number : 0;
+        for (; stored < before; ++stored) {
+          ptx::mbarrier_wait(cta.smem + Tile::kSumsFreeAt, stored % 2);
+        }
+      }
+      wait_for_slot(cta, at);
+      const uint32_t bar = cta.tokens_full(at.stage);
+      ptx::mbarrier_arrive_expect_tx(bar, box_rows * (Tile::kSlotSteps * kTokenRowBytes));
+      const uint32_t stage = Tile::kNaturalTokens ? 0 : i / Tile::kSlotsPerStage;
+      const uint32_t k = (Tile::kNaturalTokens ? i : i % Tile::kSlotsPerStage) * kSlotK;
+#pragma unroll
+      for (uint32_t step = 0; step < Tile::kSlotSteps; ++step) {
+        ptx::cp_async_bulk_tensor_3d(cta.tokens(at.stage) + step * Tile::kSlabBytes, &cta.p.tokens,
+                                     k + step * kScaleTileK, cta.tile.token_tile, stage, bar,
+                                     ptx::kEvictLast);
+      }
+    }
+  }
+}
+
+}  // namespace nvfp4
