@@ -5,6 +5,7 @@
 
 #include "host/base/formats.h"
 #include "host/base/growing_text.h"
+#include "host/base/size.h"
 #include "host/problem/epilogue.h"
 #include "host/problem/fields.h"
 #include "host/problem/replay.h"
@@ -34,20 +35,25 @@ const char* format_word(int32_t format) {
   return format == NVFP4_OPERAND_FORMAT_MXFP4 ? "mxfp4" : "e2m1-ue8m0";
 }
 
+// `nvfp4 run` begins the rows of A and B at multiples of 32 elements unless it is told otherwise.
 void add_strides(const nvfp4_gemm_desc& g, Text* line) {
-  const int64_t neighbours = lines_of_cd(g).length;
-  if (g.a_ld != g.k) line->add(" --a-ld %" PRId64, g.a_ld);
-  if (g.b_ld != g.k) line->add(" --b-ld %" PRId64, g.b_ld);
+  const int64_t neighbours = lines_of_cd(g).length, close = ceil_div(g.k, 32) * 32;
+  const bool multiplies = g.k > 0;  // else A and B are not looked at
+  if (multiplies && g.a_ld != close) line->add(" --a-ld %" PRId64, g.a_ld);
+  if (multiplies && g.b_ld != close) line->add(" --b-ld %" PRId64, g.b_ld);
   if (may_read_c(g) && g.c_ld != neighbours) line->add(" --c-ld %" PRId64, g.c_ld);
   if (g.d_ld != neighbours) line->add(" --d-ld %" PRId64, g.d_ld);
   if (g.l <= 1) return;
-  line->add(" --a-batch-stride %" PRId64 " --b-batch-stride %" PRId64, g.a_batch_stride,
-            g.b_batch_stride);
+  if (multiplies) {
+    line->add(" --a-batch-stride %" PRId64 " --b-batch-stride %" PRId64, g.a_batch_stride,
+              g.b_batch_stride);
+  }
   if (may_read_c(g)) line->add(" --c-batch-stride %" PRId64, g.c_batch_stride);
   line->add(" --d-batch-stride %" PRId64, g.d_batch_stride);
 }
 
 void add_layouts(const nvfp4_gemm_desc& g, Text* line) {
+  if (g.k == 0) return;
   const bool a = g.a_type == NVFP4_TYPE_NONE && g.a_scale_layout == NVFP4_SCALE_LAYOUT_LINEAR;
   if (a) line->add(" --a-scales linear");
   if (g.b_scale_layout == NVFP4_SCALE_LAYOUT_LINEAR) line->add(" --b-scales linear");

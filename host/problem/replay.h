@@ -10,7 +10,7 @@ namespace nvfp4 {
 
 constexpr size_t kReplayBytes = 1024;  // fits fifteen numbers of 20 digits and their names
 
-// Writes "nvfp4 run --m ...": the sizes, and everything else that differs from the defaults. K > 0.
+// Writes "nvfp4 run --m ...": the sizes, and everything else that differs from the defaults.
 void write_replay(const nvfp4_gemm_desc& desc, char* text, size_t bytes);
 
 // The word for an NVFP4_ACTIVATION_ in that line, for example "gelu-tanh".

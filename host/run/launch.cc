@@ -96,8 +96,8 @@ void log_grouped(const nvfp4_gemm_desc& g, const char* image, const char* varian
 
 void log_call(const nvfp4_gemm_desc& g, const char* image, const char* variant, uint32_t grid) {
   if (!logs(LogLevel::call)) return;
-  char replay[kReplayBytes] = "";
-  if (g.k > 0) write_replay(g, replay, sizeof replay);
+  char replay[kReplayBytes];
+  write_replay(g, replay, sizeof replay);
   log_line(LogLevel::call,
            "gemm m=%" PRId64 " n=%" PRId64 " k=%" PRId64 " l=%" PRId64
            " image=\"%s\" variant=%s grid=%" PRIu32 " replay=\"%s\"",

@@ -307,7 +307,7 @@ nvfp4_status explain_gemm(const CheckedGemm& checked, const Plan& plan, int32_t 
     text.add("why       M, N or L is 0: nothing is read, written or enqueued\n");
   } else {
     add_plan(checked, plan, sm_count, &text);
-    if (g.k > 0) add_replay(g, &text);
+    add_replay(g, &text);
   }
   return finish(text, bytes);
 }

@@ -245,6 +245,20 @@ class Run(unittest.TestCase):
             explained = run("explain", *replay(line)).stdout
             self.assertIn("replay    nvfp4 run " + " ".join(replay(line)), explained)
 
+    def test_a_line_of_16_bit_tokens_with_an_epilogue_runs_and_so_does_one_of_no_k(self):
+        tokens = ["--a-type", "bf16", "--m", "5", "--n", "48", "--k", "48", "--a-ld", "48"]
+        for arguments in (tokens, [*tokens, "--d-type", "f32", "--bias-type", "f16"],
+                          [*tokens, "--l", "2", "--cd-order", "column", "--activation", "silu"],
+                          ["--m", "5", "--n", "48", "--k", "0", "--a-type", "f16"],
+                          ["--m", "5", "--k", "0", "--a-type", "f16", "--d-type", "bf16"]):
+            explained = run("explain", *arguments, "--gpu", "A100")
+            self.assertEqual(explained.returncode, 0, explained.stderr)
+            line = re.search(r"^replay    nvfp4 (run .*)$", explained.stdout, re.M)[1]
+            done = run(*line.split(), EMU_DEVICE="A100", NVFP4_LOG="2")
+            self.assertEqual(done.returncode, 0, line + done.stderr)
+            self.assertIn("verdict   PASS", done.stdout)
+            self.assertIn(f'replay="nvfp4 {line}"', done.stderr)
+
     def test_the_rows_of_groups(self):
         problem = ("run", "--groups", "3,0,20,1", "--n", "136", "--k", "192", "--data", "exact",
                    "--a-scales", "linear")

@@ -12,6 +12,11 @@ namespace {
 
 void* address(uint64_t i) { return reinterpret_cast<void*>(i << 60); }
 
+// Batches of scales begin at multiples of 16 bytes.
+int64_t scales_stride(int64_t rows, int64_t k, int32_t layout, int32_t format) {
+  return (int64_t(nvfp4_scale_bytes_for(rows, k, layout, format)) + 15) / 16 * 16;
+}
+
 // What is read may lie where other such things do.
 void describe_gate(const support::EpilogueFields& f, nvfp4_gemm_desc& g) {
   g.b2 = g.b, g.b2_scales = g.b_scales, g.bias2 = g.bias;
@@ -27,6 +32,9 @@ void describe_epilogue(const support::EpilogueFields& f, int64_t lines, int64_t 
   g.alpha = f.alpha, g.beta = f.beta;
   if (support::scale_block_of_d(f.d_type) != 0) {
     g.d_scales = address(10), g.d_scale_layout = f.d_scale_layout, g.d_scale_rule = f.d_scale_rule;
+    const int32_t format =
+        f.d_type == NVFP4_TYPE_MXFP4 ? NVFP4_OPERAND_FORMAT_MXFP4 : NVFP4_OPERAND_FORMAT_NVFP4;
+    g.d_scales_batch_stride_bytes = scales_stride(g.m, g.n, f.d_scale_layout, format);
     if (f.d_tensor_scale) g.d_tensor_scale = scalars;
   }
   if (f.d_amax) g.d_amax = static_cast<float*>(address(12));
@@ -68,11 +76,8 @@ nvfp4_gemm_desc describe(const RunOptions& options) {
   describe_epilogue(f, lines, length, g);
   g.a_scale_layout = options.a_layout, g.b_scale_layout = options.b_layout;
   g.operand_format = options.format;
-  const auto scales = [&](int64_t rows, int32_t layout) {
-    return int64_t(nvfp4_scale_bytes_for(rows, s.k, layout, options.format));
-  };
-  g.a_scales_batch_stride_bytes = scales(s.m, g.a_scale_layout);
-  g.b_scales_batch_stride_bytes = scales(s.n, g.b_scale_layout);
+  g.a_scales_batch_stride_bytes = scales_stride(s.m, s.k, g.a_scale_layout, options.format);
+  g.b_scales_batch_stride_bytes = scales_stride(s.n, s.k, g.b_scale_layout, options.format);
   g.pdl = options.pdl;
   g.batch_invariant = options.batch_invariant;
   g.a_type = options.a_type;

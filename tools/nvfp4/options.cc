@@ -60,17 +60,17 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, Value& value,
       ->default_str(first);
 }
 
-std::string complaint_of_size(const std::string& text) {
+std::string complaint_of_size(const std::string& text, int64_t least) {
   int64_t value = 0;
   const char* const end = text.data() + text.size();
   const auto [stopped, error] = std::from_chars(text.data(), end, value);
   if (error == std::errc::invalid_argument || stopped != end) return text + " is no whole number";
-  const bool fits = error == std::errc() && value >= 1 && value <= 0x7FFFFFFF;
-  return fits ? "" : text + " is not within 1 to 2147483647";
+  const bool fits = error == std::errc() && value >= least && value <= 0x7FFFFFFF;
+  return fits ? "" : text + " is not within " + std::to_string(least) + " to 2147483647";
 }
 
-CLI::Validator sizes() {
-  return CLI::Validator([](std::string& text) { return complaint_of_size(text); }, "");
+CLI::Validator sizes(int64_t least) {
+  return CLI::Validator([least](std::string& text) { return complaint_of_size(text, least); }, "");
 }
 
 CLI::Validator existing_file() {
@@ -185,14 +185,15 @@ CLI::Option* add_format(CLI::App& app, int32_t& format) {
 
 // The options of run and explain that describe a problem except for its data, as in a replay line.
 std::vector<CLI::Option*> add_problem(CLI::App& app, RunOptions& options) {
-  const auto size = [&](const char* name, int64_t& value, const char* text) {
-    return app.add_option(name, value, text)->check(sizes())->capture_default_str();
+  const auto size = [&](const char* name, int64_t& value, const char* text, int64_t least = 1) {
+    return app.add_option(name, value, text)->check(sizes(least))->capture_default_str();
   };
   const auto dense = [](const std::string& text) { return text + "; as if dense by default"; };
   std::vector<CLI::Option*> all = {
       size("--m", options.shape.m, "rows of A and D: tokens"),
       size("--n", options.shape.n, "rows of B, columns of D: output features"),
-      size("--k", options.shape.k, "columns of A and B, a multiple of 16, of 32 with mxfp4"),
+      size("--k", options.shape.k,
+           "columns of A and B, a multiple of 16, of 32 with mxfp4; 0: sums of 0", 0),
       size("--l", options.shape.l, "batches"),
       add_stride(app, "--a-ld", options.a_ld, dense("elements from a row of A to the next")),
       add_stride(app, "--b-ld", options.b_ld, dense("elements from a row of B to the next")),
@@ -214,7 +215,7 @@ std::vector<CLI::Option*> add_problem(CLI::App& app, RunOptions& options) {
       add_layout(app, "--a-scales", options.a_layout, "of A"),
       add_layout(app, "--b-scales", options.b_layout, "of B"),
   };
-  for (CLI::Option* option : {all[4], all[5], all[6]}) option->check(sizes());
+  for (CLI::Option* option : {all[4], all[5], all[6]}) option->check(sizes(1));
   add_epilogue(app, options, all);
   add_gate(app, options.epilogue, all);
   return all;

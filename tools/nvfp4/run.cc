@@ -142,9 +142,6 @@ const support::DeviceInfo& device_of(const RunOptions& options,
 }
 
 void refuse_with_epilogue(const RunOptions& options) {
-  if (options.a_type != NVFP4_TYPE_NONE) {
-    throw UsageError("--a-type does not go with options of the epilogue");
-  }
   if (options.out_path.empty() && options.trace_path.empty() && !options.counters) return;
   throw UsageError("--out, --trace and --counters do not go with options of the epilogue");
 }

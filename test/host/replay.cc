@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+// The line that explain prints for any problem: the command line's parser makes of it a problem
+// with the same text and the same plan.
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "nvfp4_gemm.h"
+#include "tools/harness/general_gemm.h"
+#include "tools/harness/plan_info.h"
+#include "tools/harness/problem.h"
+#include "tools/nvfp4/described.h"
+#include "tools/nvfp4/options.h"
+#include "tools/testing/catch.h"
+
+using support::Random;
+
+namespace {
+
+struct Device {
+  int32_t capability, sms;
+};
+constexpr Device kDevices[] = {{80, 108}, {89, 128}, {90, 132}, {100, 148}, {103, 160}, {120, 170}};
+
+// The addresses are never read, and so far apart that nothing overlaps.
+void* address(uint64_t i) { return reinterpret_cast<void*>(i << 59); }
+
+int64_t draw_size(Random& random) {
+  const uint32_t most[] = {9, 70, 300, 5000};
+  return 1 + random.below(most[random.below(4)]);
+}
+
+int64_t round_up(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
+
+bool one_in(Random& random, uint32_t so_many) { return random.below(so_many) == 0; }
+
+struct Drawn {
+  nvfp4_gemm_desc desc = NVFP4_GEMM_DESC_INIT;
+  std::string variant;
+};
+
+void draw_operands(nvfp4_gemm_desc& g, Random& random) {
+  g.operand_format = one_in(random, 3) ? int32_t(1 + random.below(2)) : 0;
+  const int64_t block = g.operand_format == NVFP4_OPERAND_FORMAT_MXFP4 ? 32 : 16;
+  g.k = one_in(random, 12) ? 0 : block * (1 + random.below(one_in(random, 3) ? 400 : 24));
+  g.a_type = one_in(random, 3) ? int32_t(1 + random.below(2)) : NVFP4_TYPE_NONE;
+  const int64_t a_step = g.a_type == NVFP4_TYPE_NONE ? 32 : 8;
+  const auto gap = [&](int64_t step) { return one_in(random, 3) ? step * random.below(40) : 0; };
+  g.a_ld = round_up(g.k, a_step) + gap(a_step), g.b_ld = round_up(g.k, 32) + gap(32);
+  g.a_batch_stride = one_in(random, 4) ? 0 : g.m * g.a_ld + gap(a_step);
+  g.b_batch_stride = one_in(random, 4) ? 0 : g.n * g.b_ld + gap(32);
+  if (g.k == 0) g.a_ld = -1;  // not looked at
+  const int32_t layouts[] = {NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LINEAR};
+  g.a_scale_layout = layouts[random.below(2)], g.b_scale_layout = layouts[random.below(2)];
+  g.a = address(1), g.b = address(2), g.b_scales = address(3);
+  const auto scales = [&](int64_t rows, int32_t layout) {
+    return round_up(int64_t(nvfp4_scale_bytes_for(rows, g.k, layout, g.operand_format)), 16);
+  };
+  g.b_scales_batch_stride_bytes = scales(g.n, g.b_scale_layout);
+  if (g.a_type != NVFP4_TYPE_NONE) return;
+  g.a_scales = address(4), g.a_scales_batch_stride_bytes = scales(g.m, g.a_scale_layout);
+}
+
+void draw_gate(nvfp4_gemm_desc& g, const support::EpilogueFields& f) {
+  g.b2 = address(5), g.b2_scales = address(6);
+  if (g.bias != nullptr) g.bias2 = address(7);
+  if (g.b_tensor_scale != nullptr) g.b2_tensor_scale = static_cast<float*>(address(8));
+  if (g.scalar_mode == NVFP4_SCALARS_DEVICE) g.alpha2_device = static_cast<float*>(address(9));
+  g.alpha2 = f.alpha2;
+  g.gate_limit = f.gate_limit, g.gate_alpha = f.gate_alpha, g.gate_beta = f.gate_beta;
+}
+
+void draw_epilogue(nvfp4_gemm_desc& g, Random& random) {
+  const support::Shape shape{g.m, g.n, g.k, g.l};
+  const bool gated = one_in(random, 5);
+  support::EpilogueFields f =
+      gated ? random_gated_fields(shape, random) : random_fields(shape, random);
+  if (!gated && one_in(random, 3)) f = {};
+  const bool by_row = f.cd_order == NVFP4_CD_ORDER_ROW_MAJOR;
+  const int64_t lines = by_row ? g.m : g.n, length = by_row ? g.n : g.m;
+  const auto scalar = [&](int i) { return static_cast<float*>(address(uint64_t(i))); };
+  g.d = address(10), g.d_type = f.d_type, g.cd_order = f.cd_order, g.activation = f.activation;
+  g.d_ld = length + f.d_ld_gap, g.d_batch_stride = lines * g.d_ld + f.d_batch_gap;
+  if (support::scale_block_of_d(f.d_type) != 0) {
+    g.d_scales = address(11), g.d_scale_layout = f.d_scale_layout, g.d_scale_rule = f.d_scale_rule;
+    const int32_t format = f.d_type == NVFP4_TYPE_MXFP4 ? NVFP4_OPERAND_FORMAT_MXFP4 : 0;
+    g.d_scales_batch_stride_bytes =
+        round_up(int64_t(nvfp4_scale_bytes_for(g.m, g.n, f.d_scale_layout, format)), 16);
+    if (f.d_tensor_scale) g.d_tensor_scale = scalar(12);
+  }
+  g.c_type = f.c_type, g.alpha = f.alpha, g.beta = f.beta, g.scalar_mode = f.scalar_mode;
+  g.c_ld = length + f.c_ld_gap, g.c_batch_stride = lines * g.c_ld + f.c_batch_gap;
+  if (f.c_type != NVFP4_TYPE_NONE) g.c = address(13);
+  g.bias_type = f.bias_type, g.bias_axis = f.bias_axis;
+  if (f.bias_type != NVFP4_TYPE_NONE) g.bias = address(14);
+  if (f.a_tensor_scale) g.a_tensor_scale = scalar(15);
+  g.a_tensor_scale_rows = f.a_tensor_scale && f.a_tensor_scale_rows;
+  if (f.b_tensor_scale)
+    g.b_tensor_scale = scalar(16), g.b_tensor_scale_columns = f.b_tensor_scale_columns;
+  if (g.scalar_mode == NVFP4_SCALARS_DEVICE) {
+    g.alpha_device = scalar(17);
+    if (f.c_type != NVFP4_TYPE_NONE) g.beta_device = scalar(18);
+  }
+  if (gated) draw_gate(g, f);
+}
+
+Drawn draw(Random& random, int32_t capability) {
+  Drawn drawn;
+  nvfp4_gemm_desc& g = drawn.desc;
+  g.m = draw_size(random), g.n = draw_size(random),
+  g.l = one_in(random, 2) ? 1 : 1 + random.below(5);
+  if (one_in(random, 2)) g.n = round_up(g.n, 32);
+  draw_operands(g, random);
+  draw_epilogue(g, random);
+  g.pdl = int32_t(random.below(3)), g.batch_invariant = one_in(random, 4);
+  if (one_in(random, 4)) {
+    const std::vector<std::string> names = support::variant_names(capability);
+    drawn.variant = names[random.below(uint32_t(names.size()))];
+    if (one_in(random, 3)) drawn.variant += "/2";
+  }
+  return drawn;
+}
+
+std::string explained(const nvfp4_gemm_desc& g, const Device& device) {
+  char text[8192];
+  const auto status = nvfp4_gemm_explain(&g, device.capability, device.sms, text, sizeof text);
+  return status == NVFP4_SUCCESS ? text : "";
+}
+
+// The problem of a line, in `options` what its descriptor points to.
+nvfp4_gemm_desc parsed(const std::string& line, nvfp4_tool::Options& options) {
+  CLI::App app("", "nvfp4");
+  nvfp4_tool::define(app, options);
+  app.parse(line, true);
+  return nvfp4_tool::describe(options.run);
+}
+
+// The line in explain's text, which must have one.
+std::string line_of(const std::string& text) {
+  const char key[] = "\nreplay    ";
+  const size_t at = text.find(key);
+  if (at == std::string::npos) return "no line";
+  const size_t first = at + sizeof key - 1;
+  return text.substr(first, text.find('\n', first) - first);
+}
+
+// "" or what a problem's line does not bring back.
+std::string complaint(const nvfp4_gemm_desc& g, const Device& device, const std::string& text) {
+  const std::string line = line_of(text);
+  nvfp4_tool::Options options;
+  nvfp4_gemm_desc again;
+  try {
+    again = parsed(line, options);
+  } catch (const std::exception& error) {
+    return line + "\nis refused: " + error.what();
+  }
+  const std::string said = explained(again, device);
+  if (said.empty()) return line + "\nis refused: " + nvfp4_last_error();
+  if (said != text) return text + "becomes\n" + said;
+  const nvfp4_plan_info had = support::plan_info(g, device.capability, device.sms),
+                        has = support::plan_info(again, device.capability, device.sms);
+  return std::memcmp(&had, &has, sizeof had) == 0 ? "" : line + "\nhas another plan";
+}
+
+}  // namespace
+
+TEST_CASE("The line that explain prints is the problem again, whatever its fields are") {
+  const bool everything = std::getenv("NVFP4_LONG") != nullptr;
+  const int count = everything ? 20000 : 500;
+  Random random(35);
+  int taken = 0;
+  for (int i = 0; i < count; ++i) {
+    const Device& device = kDevices[random.below(sizeof kDevices / sizeof kDevices[0])];
+    Drawn drawn = draw(random, device.capability);
+    if (!drawn.variant.empty()) drawn.desc.variant = drawn.variant.c_str();
+    const std::string text = explained(drawn.desc, device);
+    if (text.empty()) continue;
+    ++taken;
+    const std::string wrong = complaint(drawn.desc, device, text);
+    INFO("problem " << i);
+    REQUIRE(wrong == "");
+  }
+  CHECK(taken > count / 4);
+}
