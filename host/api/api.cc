@@ -109,6 +109,10 @@ nvfp4_status nvfp4_prepare(void) {
 nvfp4_status nvfp4_selftest(void* workspace, uint64_t workspace_bytes, void* stream) {
   NVFP4_TRY(rule_not_null("workspace", workspace));
   NVFP4_TRY(rule_aligned("workspace", workspace, 256));
+  if (workspace_bytes > INT64_MAX) return too_far("workspace");
+  AddressRange range;
+  NVFP4_TRY(
+      rule_address_range("workspace", workspace, static_cast<int64_t>(workspace_bytes), &range));
   return run_selftest(workspace, workspace_bytes, stream);
 }
 

@@ -111,6 +111,23 @@ TEST_CASE("a tensor scale on the device, and the workspace that finding it takes
   CHECK(bytes == 0);
   q = by_amax();
   CHECK(nvfp4_dequantize(&q, nullptr) == NVFP4_STATUS_INVALID_ENUM);
+  bytes = 77;
+  q.x_ld = q.k - 1;
+  CHECK(nvfp4_quantize_workspace_bytes(&q, &bytes) == NVFP4_STATUS_INVALID_VALUE);
+  q.x_ld = q.k, q.codes_ld = q.k - 2;
+  CHECK(nvfp4_quantize_workspace_bytes(&q, &bytes) == NVFP4_STATUS_INVALID_VALUE);
+  q.codes_ld = q.k + 1;
+  CHECK(nvfp4_quantize_workspace_bytes(&q, &bytes) == NVFP4_STATUS_MISALIGNED);
+  CHECK(bytes == 77);
+}
+
+TEST_CASE("A workspace of the self test that no address space has is beyond a limit") {
+  for (const uint64_t bytes : {~uint64_t{0} - 255, ~uint64_t{0} - kNeverRead, uint64_t{1} << 63}) {
+    CHECK(nvfp4_selftest(address(0), bytes, nullptr) == NVFP4_STATUS_LIMIT);
+    CHECK(std::string(nvfp4_last_error()).find("workspace") != std::string::npos);
+  }
+  void* const high = reinterpret_cast<void*>(~uintptr_t{0} - 255);
+  CHECK(nvfp4_selftest(high, 512, nullptr) == NVFP4_STATUS_LIMIT);
 }
 
 // 130 rows: 520 bytes of scales.

@@ -63,12 +63,15 @@ nvfp4_status check_numbers(const nvfp4_quantize_desc& q, QuantizerCall call) {
   return NVFP4_SUCCESS;
 }
 
+nvfp4_status check_leading_dimensions(const nvfp4_quantize_desc& q) {
+  NVFP4_TRY(rule_at_least("x_ld", q.x_ld, "k", q.k));
+  NVFP4_TRY(rule_at_least("codes_ld", q.codes_ld, "k", q.k));
+  return rule_multiple(NVFP4_STATUS_MISALIGNED, "codes_ld", q.codes_ld, 2, "");
+}
+
 // Each buffer is read in one direction and written in the other, so none may overlap another.
 nvfp4_status check_places(const nvfp4_quantize_desc& q, uint64_t workspace_bytes) {
   constexpr bool kWritten = true;
-  NVFP4_TRY(rule_at_least("x_ld", q.x_ld, "k", q.k));
-  NVFP4_TRY(rule_at_least("codes_ld", q.codes_ld, "k", q.k));
-  NVFP4_TRY(rule_multiple(NVFP4_STATUS_MISALIGNED, "codes_ld", q.codes_ld, 2, ""));
   Buffers buffers;
   NVFP4_TRY(buffers.add_matrix("x", q.x, q.rows, q.x_ld, q.k, element_bytes(q.x_type), kWritten));
   NVFP4_TRY(buffers.add_codes(q.codes, q.rows, q.codes_ld, q.k, kWritten));
@@ -119,7 +122,9 @@ nvfp4_status check_quantizer(const nvfp4_quantize_desc* desc, QuantizerCall call
       rule_struct_size(desc, desc->struct_size, sizeof *desc, sizeof *desc, "nvfp4_quantize_desc"));
   NVFP4_TRY(check_numbers(*desc, call));
   *empty = desc->rows == 0 || desc->k == 0;
-  if (*empty || call == QuantizerCall::workspace) return NVFP4_SUCCESS;
+  if (*empty) return NVFP4_SUCCESS;
+  NVFP4_TRY(check_leading_dimensions(*desc));
+  if (call == QuantizerCall::workspace) return NVFP4_SUCCESS;
   return check_places(*desc, on_host(call) ? 0 : quantizer_workspace(*desc));
 }
 
