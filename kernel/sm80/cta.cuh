@@ -62,7 +62,9 @@ struct Sm80Cta {
 
   // The sums of each K partition of a cluster, in its first CTA.
   __device__ uint32_t parts(uint32_t of_rank) const {
-    return ring(Tile::kWarps) + of_rank * sm80_token_rows(p.m, Tile::kTokens) * kSm80SumRowBytes;
+    const uint32_t bytes = sm80_token_rows(p.m, Tile::kTokens) * kSm80SumRowBytes;
+    if constexpr (!Tile::kPartsInRings) return ring(Tile::kWarps) + of_rank * bytes;
+    return ring(of_rank % Tile::kWarps) + Tile::kWarpSumBytes + of_rank / Tile::kWarps * bytes;
   }
   __device__ uint32_t zeros() const { return smem; }
   __device__ uint32_t sums_full() const { return smem + kSm80ZeroBytes; }

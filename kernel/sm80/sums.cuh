@@ -82,22 +82,23 @@ __device__ float4 sum_of_warps(const Sm80Cta<Tile>& cta, uint32_t place) {
   return sum;
 }
 
-// A cluster's partial sums meet in its first CTA, beside the rings, which may still be in use
-// there. Its barrier counts their bytes, so no CTA waits for a fence. The thread that initialises
-// the barrier arrives after a barrier of the CTA: ptxas initialises with an instruction of the
-// whole warp, which racecheck takes for another thread's write.
+// A cluster's partial sums meet in its first CTA. Its barrier counts their bytes, so no CTA waits
+// for a fence. Where they meet in its rings, it arrives when its warps have read them. The thread
+// that initialises the barrier arrives after a barrier of the CTA: ptxas initialises with an
+// instruction of the whole warp, which racecheck takes for another thread's write.
 template <typename Tile>
 __device__ void start_cluster(const Sm80Cta<Tile>& cta) {
   if (cta.rank == 0 && threadIdx.x == 0) {
     ptx::mbarrier_init(cta.sums_full(), 1);
     ptx::fence_mbarrier_init();
   }
-  ptx::cluster_arrive_relaxed();
+  if (!Tile::kPartsInRings || cta.rank != 0) ptx::cluster_arrive_relaxed();
 }
 
 template <typename Tile>
 __device__ void push_part(const Sm80Cta<Tile>& cta, const Sm80Share<Tile>& share) {
-  ptx::cluster_wait_acquire();  // the first CTA runs and has its barrier
+  if (Tile::kPartsInRings && cta.rank == 0) ptx::cluster_arrive_release();
+  ptx::cluster_wait_acquire();  // the first CTA has its barrier, and room
   const uint32_t full = ptx::mapa(cta.sums_full(), 0);
   for (uint32_t t = share.token; t < cta.tokens; t += share.kStep) {
     const uint32_t to = ptx::mapa(cta.parts(cta.rank) + share.place(t), 0);

@@ -48,6 +48,24 @@ NVFP4_HOST_DEVICE constexpr uint32_t sm80_token_rows(uint32_t m, uint32_t tile_t
 
 constexpr uint32_t kSm80MostCluster = 8;  // CTAs that every 9.0 takes as one
 
+constexpr uint32_t kSm80Stages = 2;  // of a warp's ring
+
+// Where the sums of a cluster's K partitions meet in its first CTA: in its rings, once that CTA has
+// read them, so that three CTAs of 16 tokens and four warps fit an SM. The others have room for the
+// sums beside the rings, and no partition waits for the first one.
+NVFP4_HOST_DEVICE constexpr bool sm80_parts_in_rings(uint32_t tile_tokens, uint32_t warps) {
+  return tile_tokens > 8 && warps == 4;
+}
+
+// `cluster`: CTAs of one, 1 where K partitions meet in the workspace.
+NVFP4_HOST_DEVICE constexpr uint32_t sm80_shared_bytes(uint32_t tile_tokens, uint32_t warps,
+                                                       uint32_t m, uint32_t cluster) {
+  const uint32_t rows = sm80_token_rows(m, tile_tokens);
+  const bool beside = cluster > 1 && !sm80_parts_in_rings(tile_tokens, warps);
+  return kSm80RingsAt + warps * kSm80Stages * sm80_stage_bytes(rows) +
+         (beside ? cluster * rows * kSm80SumRowBytes : 0);
+}
+
 // kTileWarps: each takes every kTileWarps-th k-block. Eight are faster where few tiles share the
 // SMs, four elsewhere.
 template <uint32_t kTileTokens, uint32_t kTileWarps>
@@ -55,21 +73,26 @@ struct Sm80Tile {
   static constexpr uint32_t kWeights = kSm80Weights;
   static constexpr uint32_t kTokens = kTileTokens;
   static constexpr uint32_t kWarps = kTileWarps;
-  static constexpr uint32_t kStages = 2;  // of a warp's ring
+  static constexpr uint32_t kStages = kSm80Stages;
   static constexpr uint32_t kThreads = 32 * kWarps;
   // Registers are given out for so many warps of an SM.
   static constexpr uint32_t kWarpsPerSm = kWarps == 4 ? 12 : kTokens > 8 ? 8 : 16;
   static constexpr uint32_t kCtasPerSm = kWarpsPerSm / kWarps;
 
-  // `cluster`: CTAs of one; 1 where K partitions meet in the workspace.
   static constexpr uint32_t shared_bytes(uint32_t m, uint32_t cluster) {
-    const uint32_t rows = sm80_token_rows(m, kTokens);
-    return kSm80RingsAt + kWarps * kStages * sm80_stage_bytes(rows) +
-           (cluster == 1 ? 0 : cluster * rows * kSm80SumRowBytes);
+    return sm80_shared_bytes(kTokens, kWarps, m, cluster);
   }
   static_assert(kTokens % 8 == 0, "the columns of an MMA");
-  static_assert(kTokens * kSm80SumRowBytes <= kStages * sm80_stage_bytes(1),
-                "a warp's sums take the place of its ring");
+  // A warp's sums take the place of its ring, and the cluster's K partitions that behind them.
+  static constexpr bool kPartsInRings = sm80_parts_in_rings(kTokens, kWarps);
+  static constexpr uint32_t kWarpSumBytes = kTokens * kSm80SumRowBytes;
+  static constexpr uint32_t kPartsOfRing = kPartsInRings ? kSm80MostCluster / kWarps : 0;
+  static constexpr bool sums_fit(uint32_t rows) {
+    return kWarpSumBytes + kPartsOfRing * rows * kSm80SumRowBytes <=
+           kStages * sm80_stage_bytes(rows);
+  }
+  static_assert(sums_fit(1) && sums_fit(kTokens));
+  static_assert(kSm80MostCluster % kWarps == 0);
 };
 
 // An mma.sync tile in the words of the others: the stages of all its warps' rings together.

@@ -75,6 +75,14 @@ TEST_CASE("sm80: each warp's ring wraps twice, in every K partition", "[sm80]") 
                     size, split);
 }
 
+TEST_CASE("sm80: eight K partitions of 16 tokens meet behind the sums of warps", "[sm80]") {
+  USE_SM80_GPU(gpu);
+  const Sm80Image image = EACH_SM80_IMAGE;
+  const int64_t m = GENERATE(1, 16);
+  require_reference(gpu, image, make_a16_problem({m, 70, 1168}, NVFP4_TYPE_BF16, Data::exact, 5),
+                    {16, 4}, 8);
+}
+
 TEST_CASE("sm80: linear scales, with rows of any length", "[sm80]") {
   USE_SM80_GPU(gpu);
   const Sm80Image image = EACH_SM80_IMAGE;
