@@ -233,14 +233,26 @@ const char* add_entry(const Architecture& arch, const Variant& v) {
 }
 
 uint32_t most_shared_bytes(const Architecture& arch, const Variant& v) {
-  return shared_bytes_of(v, v.tile_tokens, has_clusters(arch) ? kSm80MostCluster : 1);
+  return has_clusters(arch) ? arch.shared_bytes : shared_bytes_of(v, v.tile_tokens, 1);
+}
+
+// A launch that starts beside the one before it finds that one's CTAs on the SMs, more on some than
+// on others. So that no SM gets more of its own CTAs than it would alone, each CTA asks for its share
+// of the shared memory.
+uint32_t shared_bytes_beside(const Plan& plan, uint32_t ctas, int32_t sm_count) {
+  const int64_t sms = std::max<int64_t>(1, sm_count - empty_sms(plan.cluster));
+  const auto share = static_cast<uint32_t>(ceil_div(int64_t{ctas}, sms));
+  const uint32_t room = plan.arch().shared_bytes + kReserved;
+  if (room / share <= kReserved) return plan.shared_bytes;
+  return std::max(plan.shared_bytes, (room / share - kReserved) / 128 * 128);
 }
 
 }  // namespace
 
 const Family kFamily_sm80{
-    choose_split, complete,      predict,           make_params, replace_addresses,
-    entry,        add_entry,     most_shared_bytes, write_rule,  write_choice,
-    nullptr,      kEpilogueBf16, nullptr,           0,           false,       false};
+    choose_split, complete,  predict,           make_params,         replace_addresses,
+    entry,        add_entry, most_shared_bytes, shared_bytes_beside, write_rule,
+    write_choice, nullptr,   kEpilogueBf16,     nullptr,             0,
+    false,        false};
 
 }  // namespace nvfp4

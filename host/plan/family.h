@@ -84,6 +84,9 @@ struct Family {
   // Most shared memory that a plan for the architecture may need. Without a function the variant
   // says it.
   uint32_t (*most_shared_bytes)(const Architecture& arch, const Variant& variant);
+  // Shared memory of a CTA of a launch that starts beside the one before it. Without a function the
+  // plan says it.
+  uint32_t (*shared_bytes_beside)(const Plan& plan, uint32_t ctas, int32_t sm_count);
 
   // ---- words ----
   // The planner's rule in one sentence, and what it says of a choice.

@@ -79,7 +79,10 @@ nvfp4_status enqueue_kernel(const Site& site, const PreparedGemm& prepared,
   // After a kernel that fills the workspace it always starts early: it waits for that kernel
   // itself.
   const bool early = plan.waits && (g.pdl != NVFP4_PDL_OFF || plan.workspace_bytes > 0);
-  const Grid grid{ctas, 1, plan.variant->threads, plan.shared_bytes, plan.cluster, early};
+  const auto beside = plan.variant->family->shared_bytes_beside;
+  const uint32_t shared_bytes =
+      early && beside != nullptr ? beside(plan, ctas, site.sm_count) : plan.shared_bytes;
+  const Grid grid{ctas, 1, plan.variant->threads, shared_bytes, plan.cluster, early};
   NVFP4_TRY(launch(site, kernel_of(prepared, ctas, params), grid, &params, stream));
   if (plan.add_ctas == 0) return NVFP4_SUCCESS;
   const Grid add{plan.add_ctas, 1, plan.add_threads, 0, 1, false};

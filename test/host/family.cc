@@ -21,9 +21,23 @@ bool fewest_tiles(const nvfp4_gemm_desc& desc, const Architecture&, const Varian
   return true;
 }
 
-constexpr Family kDummy{fewest_tiles, nullptr, nullptr, nullptr, nullptr, nullptr,
-                        nullptr,      nullptr, nullptr, nullptr, nullptr, nvfp4::kEpiloguePlain,
-                        nullptr,      0,       false,   false};
+constexpr Family kDummy{fewest_tiles,
+                        nullptr,
+                        nullptr,
+                        nullptr,
+                        nullptr,
+                        nullptr,
+                        nullptr,
+                        nullptr,
+                        nullptr,
+                        nullptr,
+                        nullptr,
+                        nullptr,
+                        nvfp4::kEpiloguePlain,
+                        nullptr,
+                        0,
+                        false,
+                        false};
 constexpr Architecture kRow{77, &kDummy, &kDummy, nvfp4::ArchProof::of_mechanism, 10, 0, {}, 0};
 
 constexpr Variant tile(const char* name, const Family* family, uint32_t weights, uint32_t tokens) {

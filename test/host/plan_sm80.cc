@@ -173,6 +173,30 @@ TEST_CASE("A plan of mma.sync has no more shared memory than its GPU") {
   CHECK(support::variant_names(80).size() == 8);
 }
 
+TEST_CASE(
+    "Beside another launch of mma.sync an SM has room for its share of the CTAs and no more") {
+  for (const auto& [m, n, k] : {std::tuple<int64_t, int64_t, int64_t>{1, 12800, 5120},
+                                {8, 24576, 8192},
+                                {16, 5376, 21504},
+                                {1, 4608, 2048},
+                                {1, 200000, 1024}}) {
+    nvfp4_gemm_desc g = halves(m, n, k);
+    g.variant = m > 8 ? "sm80_bf16_64x16w4x128/4" : "sm80_bf16_64x8w4x128";
+    const nvfp4::Plan plan = plan_for(g, 90);
+    for (const int32_t sms : {132, 114, 78, 8}) {
+      const uint32_t bytes = kFamily_sm80.shared_bytes_beside(plan, plan.grid, sms);
+      const int64_t used = sms - (plan.cluster < 3 ? 0 : plan.cluster == 3 ? 24 : 12);
+      const int64_t share =
+          (plan.grid + std::max<int64_t>(used, 1) - 1) / std::max<int64_t>(used, 1);
+      CAPTURE(m, n, k, sms, bytes, share, plan.shared_bytes);
+      CHECK(bytes >= plan.shared_bytes);
+      CHECK(bytes <= plan.arch().shared_bytes);
+      CHECK(228 * 1024 / (bytes + 1024) <= share);
+      if (bytes > plan.shared_bytes) CHECK(228 * 1024 / (bytes + 1024) == share);
+    }
+  }
+}
+
 TEST_CASE("With batch_invariant N and K alone say how mma.sync cuts K, and four warps always") {
   for (const int32_t capability : {80, 86, 89, 100, 107, 110, 120, 121}) {
     for (const auto& [n, k] :
