@@ -237,8 +237,8 @@ uint32_t most_shared_bytes(const Architecture& arch, const Variant& v) {
 }
 
 // A launch that starts beside the one before it finds that one's CTAs on the SMs, more on some than
-// on others. So that no SM gets more of its own CTAs than it would alone, each CTA asks for its share
-// of the shared memory.
+// on others. So that no SM gets more of its own CTAs than it would alone, each CTA asks for its
+// share of the shared memory.
 uint32_t shared_bytes_beside(const Plan& plan, uint32_t ctas, int32_t sm_count) {
   const int64_t sms = std::max<int64_t>(1, sm_count - empty_sms(plan.cluster));
   const auto share = static_cast<uint32_t>(ceil_div(int64_t{ctas}, sms));

@@ -171,8 +171,8 @@ nvfp4_status count_decoded(const nvfp4_gemm_desc& desc, Plan* plan) {
   return NVFP4_SUCCESS;
 }
 
-// Rows of fp16 tokens: those of all token tiles, or where groups' tiles begin anywhere, as many as a
-// CTA of the activation pre-pass decodes.
+// Rows of fp16 tokens: those of all token tiles, or where groups' tiles begin anywhere, as many as
+// a CTA of the activation pre-pass decodes.
 int64_t decoded_rows(const nvfp4_gemm_desc& desc, const Plan& plan) {
   if (plan.grouped) return ceil_div(desc.m, kTokenKernelRows) * kTokenKernelRows;
   return plan.tiles_m * static_cast<int64_t>(plan.variant->tile_tokens);

@@ -21,8 +21,8 @@ constexpr uint32_t kF32TwoToMinus64 = 0x1F800000;
 // __fdiv_rn, which first asks whether something overflows or becomes subnormal, so that a branch
 // parts each division from the next one. Nothing asks here, and several go side by side. Remainders
 // are exact unless they are subnormal, which a is too small for only where x is below 2^-26 and b,
-// from its power of two, is 2: then each step but the last is exact. A test finds all quotients near
-// the middle of two floats ("a division of activations is right ..").
+// from its power of two, is 2: then each step but the last is exact. A test finds all quotients
+// near the middle of two floats ("a division of activations is right ..").
 __device__ inline float quotient_rn(float a, float b) {
   const float guess = ptx::rcp_approx_ftz_f32(b);
   const float reciprocal = __fmaf_rn(guess, __fmaf_rn(-b, guess, f32(kF32One)), guess);

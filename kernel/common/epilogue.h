@@ -38,9 +38,9 @@ constexpr uint32_t kTakesAmax = 0x100;
 // What D is of a sum, as far as kernels have ways of their own for it. Plain: fp16, row-major, of
 // alpha by value times the sum. In bf16: the same in that type. Columns: fp16 or bf16, row-major,
 // of what a column has alone: scalars on the device, tensor scales (A's may be a row's), a bias of
-// columns; of a gated product with any activation. In fp32: all but a gated product's in that type. Scaled:
-// all of these in a type with scales, where 16 columns begin at a multiple of 8 bytes; a kernel without
-// code for it uses the general one.
+// columns; of a gated product with any activation. In fp32: all but a gated product's in that type.
+// Scaled: all of these in a type with scales, where 16 columns begin at a multiple of 8 bytes; a
+// kernel without code for it uses the general one.
 enum EpilogueKind : uint32_t {
   kEpiloguePlain,
   kEpilogueBf16,

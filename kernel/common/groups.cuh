@@ -76,8 +76,9 @@ struct UpToGroup {
 
 // By a whole warp. Groups follow each other; within one, token tiles vary fastest, as in tiles.cuh.
 // A walk goes on from the 32 groups at which it is, so its indices ascend. Where scales are in
-// tiles, those of each group begin a tile of 128 rows of their own, after those of the groups before
-// it or where scale_rows says; otherwise each row's scales follow those of the row before it.
+// tiles, those of each group begin a tile of 128 rows of their own, after those of the groups
+// before it or where scale_rows says; otherwise each row's scales follow those of the row before
+// it.
 struct GroupWalk {
   uint32_t first = 0, end_before = 0;
   UpToGroup tiles, scale_tiles;

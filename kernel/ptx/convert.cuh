@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Conversions of small floats, products of fp16 pairs, a reciprocal: one wrapper per PTX instruction
-// (PTX ISA 9.7.3, 9.7.4, 9.7.9.21).
+// Conversions of small floats, products of fp16 pairs, a reciprocal: one wrapper per PTX
+// instruction (PTX ISA 9.7.3, 9.7.4, 9.7.9.21).
 #pragma once
 
 #include <cstdint>

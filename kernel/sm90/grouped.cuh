@@ -26,7 +26,7 @@ __device__ Cta90<Tile> grouped_cta(const Sm90Params& p, uint32_t smem) {
 
 // ---- The list ----------------------------------------------------------------------------------
 
-// Of the CTA's tile of that number, from 0 on.
+// The barrier of the CTA's tile of that number, from 0 on.
 template <typename Tile>
 __device__ uint32_t list_full(uint32_t smem, uint32_t number) {
   return smem + Tile::kListFullAt + number % kListedTiles * 8;
@@ -183,8 +183,8 @@ __device__ void grouped_weight_warp(const Cta90<Tile>& cta, uint32_t lane) {
 
 // ---- Tokens ------------------------------------------------------------------------------------
 
-// The slots of tokens that a tile's sums overwrite. The other ones fill for the next tile before the
-// sums are stored.
+// The slots of tokens that a tile's sums overwrite. The other ones fill for the next tile before
+// the sums are stored.
 template <typename Tile>
 constexpr uint32_t kSlotsOfSums =
     (Tile::kSumsAt + Tile::kPartBytes + Tile::kSlotBytes - 1) / Tile::kSlotBytes;

@@ -64,10 +64,10 @@ struct Sm90Scaled : Sm90Plain<Tile> {
   static constexpr bool kScaledD = true;
 };
 
-// A tile in the entry for grouped products (grouped.cuh): rows of a group begin anywhere, so a token
-// tile is numbered by its first row. A CTA computes one tile after the other, each with all of K.
-// Which they are it lists in shared memory. Groups of consumer warps exchange their sums in the
-// drained ring of tokens, while the ring of weights fills for the next tile.
+// A tile in the entry for grouped products (grouped.cuh): rows of a group begin anywhere, so a
+// token tile is numbered by its first row. A CTA computes one tile after the other, each with all
+// of K. Which they are it lists in shared memory. Groups of consumer warps exchange their sums in
+// the drained ring of tokens, while the ring of weights fills for the next tile.
 constexpr uint32_t kListedTiles = 4;
 template <typename Tile>
 struct Sm90Grouped : Tile {

@@ -246,7 +246,7 @@ TEST_CASE("a grouped product has maxima of the rows that groups have", "[amax][g
   gemm_test::GroupedProblem problem({23, 70, 192, blackwell ? NVFP4_TYPE_NONE : NVFP4_TYPE_BF16},
                                     {0, 9, 9, 20}, 54);
   gemm_test::DeviceGrouped device(gpu, problem);
-  device.gemm.variant = blackwell ? "sm100_128x64x256" : "sm90_bf16_64x16x256";
+  device.gemm.variant = blackwell ? "sm100_128x64x256" : "sm90_bf16_64x32x256";
   const Bytes without = run_grouped(device);
   device.clear_d();
   const DeviceBuffer maxima(gpu.driver, Bytes(24 * 4, 0));

@@ -214,8 +214,8 @@ class DeviceGrouped {
 // What else a test asks of the single product whose rows begin there.
 using Change = std::function<void(nvfp4_gemm_desc&, int64_t begin)>;
 
-// D of all rows, group by group as single products, with batch_invariant if nothing is changed; rows
-// of no group 0xFF.
+// D of all rows, group by group as single products, with batch_invariant if nothing is changed;
+// rows of no group 0xFF.
 inline std::vector<uint8_t> single_products(const Gpu& gpu, const GroupedProblem& problem,
                                             const Change& change = nullptr) {
   const int64_t row_bytes = problem.sizes.n * support::bytes_of_type(problem.fields.d_type);

@@ -116,7 +116,7 @@ TEST_CASE("grouped: tokens that the tile's kernel does not take are not given to
   Experts x;
   x.gemm.operand_format = NVFP4_OPERAND_FORMAT_MXFP4;
   x.gemm.b_scales_batch_stride_bytes = 4096 * 7168 / 32;
-  CHECK(std::string(x.plan(90).variant) == "sm90_bf16_64x16x256");  // decoded before
+  CHECK(std::string(x.plan(90).variant) == "sm90_bf16_64x32x256");  // decoded before
   CHECK(x.plan(90).workspace_bytes == 32 * 7168 * 2);
   CHECK(std::string(x.plan(103).variant) == "sm100_128x64x256");
   x.gemm.variant = "sm90_64x16x256";

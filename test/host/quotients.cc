@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The proofs that two kernels without divisions rest on. kernel/common/block.cuh divides by a reciprocal and one correction,
-// which need not round like a division; codes must change where those of a division do. All its
-// operations commute with powers of two, so significands in [1, 2) stand for all numbers; and what
-// it computes is within two units in the last place of the quotient, so that only the neighbours of
-// a few numbers matter.
+// The proofs that two kernels without divisions rest on. kernel/common/block.cuh divides by a
+// reciprocal and one correction, which need not round like a division; codes must change where
+// those of a division do. All its operations commute with powers of two, so significands in [1, 2)
+// stand for all numbers; and what it computes is within two units in the last place of the
+// quotient, so that only the neighbours of a few numbers matter.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
