@@ -142,9 +142,10 @@ bool short_of_time(const Gpu& gpu) { return gpu.small() && !gemm_test::everythin
 
 TEST_CASE("the self test passes, in its workspace alone, whatever that holds", "[selftest]") {
   USE_GPU_FOR_HALVES(gpu);
+  if (short_of_time(gpu)) SKIP_TEST("where the last variant is damaged, those before it are right");
   const support::DeviceBuffer space(gpu.driver, size_t(bytes_of(gpu)));
   // The second run finds the results of the first.
-  for (int i = 0; i < (short_of_time(gpu) ? 1 : 2); ++i) {
+  for (int i = 0; i < 2; ++i) {
     const nvfp4_status status = nvfp4_selftest(space.pointer(), space.bytes(), nullptr);
     INFO(nvfp4_last_error());
     REQUIRE(status == NVFP4_SUCCESS);
@@ -192,10 +193,12 @@ TEST_CASE("the self test names the variant whose kernel was damaged", "[selftest
   if (gpu.info.major == 9) {
     std::erase_if(variants, [](const std::string& name) { return name.find("sm80") == 0; });
   }
-  require_named(space, variants[variants.size() / 2]);
+  // The first that is wrong is named: so the variants before it passed.
+  require_named(space, variants.back());
+  CHECK(space.guards_intact());
   if (short_of_time(gpu)) return;
   require_named(space, variants.front());
-  require_named(space, variants.back());
+  require_named(space, variants[variants.size() / 2]);
   if (gpu.info.major == 9) require_named(space, "sm90_64x8x256", "_once", "single-tile product");
   require_named(space, gpu.info.major == 9 ? "sm90_64x32x256" : "sm100_128x64x256", "_scaled",
                 "scaled product");
