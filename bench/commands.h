@@ -87,6 +87,15 @@ struct GatedOptions {
 // to stdout. Returns the exit code.
 int time_gated(const GatedOptions& options);
 
+struct FieldsOptions {
+  std::vector<std::string> shapes{"1x4096x7168", "512x4096x7168"};
+  int32_t a_type = NVFP4_TYPE_NONE;
+  int replays = 15;
+  std::string command;  // for the head of the CSV
+};
+// What fields of the descriptor cost over the plain product; CSV to stdout. Returns the exit code.
+int time_fields(const FieldsOptions& options);
+
 struct QuantizeOptions {
   std::vector<std::string> shapes;  // "ROWSxK"; empty: kShapes
   double values = 1e5;              // random ones of each type to compare with the host

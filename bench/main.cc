@@ -83,6 +83,14 @@ void add_gated(CLI::App& app, bench::GatedOptions& o) {
   gated->add_option("--replays", o.replays, "samples of a figure")->check(CLI::Range(3, 1000));
 }
 
+void add_fields(CLI::App& app, bench::FieldsOptions& o) {
+  CLI::App* fields = app.add_subcommand(
+      "fields", "what fields of the descriptor cost over the plain product; CSV to stdout");
+  fields->add_option("--shape", o.shapes, "MxNxK, several")->delimiter(',');
+  add_a_type(fields, o.a_type);
+  fields->add_option("--replays", o.replays, "samples of a figure")->check(CLI::Range(3, 1000));
+}
+
 void add_scaled_d(CLI::App& app, bench::ScaledDOptions& o) {
   CLI::App* scaled_d = app.add_subcommand(
       "scaled-d", "D with scales beside D in bf16, without and with nvfp4_quantize; CSV to stdout");
@@ -136,6 +144,9 @@ int main(int argc, char** argv) {
   bench::GatedOptions gated_options;
   add_gated(app, gated_options);
   gated_options.command = command_line(argc, argv);
+  bench::FieldsOptions fields_options;
+  add_fields(app, fields_options);
+  fields_options.command = command_line(argc, argv);
   gpu_options.command = layer_options.command = clocks_options.command = quantize_options.command =
       command_line(argc, argv);
   try {
@@ -153,7 +164,7 @@ int main(int argc, char** argv) {
     if (app.got_subcommand("clocks")) return bench::time_clocks(clocks_options);
     if (app.got_subcommand("scaled-d")) return bench::time_scaled_d(scaled_d_options);
     if (app.got_subcommand("grouped")) return bench::time_grouped(grouped_options);
-
+    if (app.got_subcommand("fields")) return bench::time_fields(fields_options);
     if (app.got_subcommand("gated")) return bench::time_gated(gated_options);
     if (app.got_subcommand("layer")) return bench::time_layers(layer_options);
     if (app.got_subcommand("quantize")) return bench::time_quantize(quantize_options);
