@@ -14,7 +14,7 @@ namespace {
 using Quantize = nvfp4_quantize_desc;
 using Fused = nvfp4_fused_quantize_desc;
 
-// A matrix and a fused matrix that would be computed, but for the field of the row.
+// A matrix and a fused matrix. Each would be computed if the row's field were not set.
 Quantize matrix() {
   Quantize q{};
   q.struct_size = sizeof q;
