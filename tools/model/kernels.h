@@ -83,6 +83,9 @@ std::vector<Kernel> sm100_kernels(const Machine& machine, Tail tail, int64_t m =
 // The same tile, whose K is cut into parts that exchange the sums of `rows` tokens and store a
 // share each; `kernel` is a whole one of sm100_kernels.
 Kernel sm100_split(const Machine& machine, Kernel kernel, Tail tail, int parts, int64_t rows);
+// The entry for grouped products of a tile with so many tokens, D in bf16: it walks a list of
+// groups before its first load. `rows`: of a group.
+Kernel sm100_grouped(const Machine& machine, int64_t tile_tokens, int64_t groups, int64_t rows);
 // gau-nernst/gpu-mode-kernels, nvidia/nvfp4_gemm: tiles of 128 weights, whole, or two parts whose
 // sums meet in memory by atomic additions.
 Kernel public_ladder(const Machine& machine, int tokens, int parts);

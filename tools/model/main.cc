@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tools/model/forecast.h"
+#include "tools/model/grouped.h"
 #include "tools/model/hopper.h"
 #include "tools/model/steps.h"
 
@@ -165,6 +166,16 @@ void print_overlap() {
   }
 }
 
+void print_grouped() {
+  std::printf("# us on a B200 by the model, grouped products, beside published times of others\n");
+  std::printf("groups,m,n,k,entry,us,published_us,reading_us\n");
+  for (const Groups& g : published_groups()) {
+    const GroupedForecast f = grouped_forecast(kB200, g);
+    std::printf("%d,%d,%d,%d,%s,%.1f,%.0f,%.1f\n", int(g.count), int(g.m), int(g.n), int(g.k),
+                f.kernel.c_str(), f.us, g.published_us, f.reading_us);
+  }
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -186,12 +197,14 @@ int main(int count, char** arguments) {
     print_cuts();
   } else if (what == "overlap") {
     print_overlap();
+  } else if (what == "grouped") {
+    print_grouped();
   } else if (what == "shapes") {
     print_forecasts();
   } else {
     std::fprintf(stderr,
                  "model parameters | micro | public | h200 CLOCKS.csv GPU.csv | steps | cuts | "
-                 "overlap | shapes\n");
+                 "overlap | grouped | shapes\n");
     return 2;
   }
   return 0;

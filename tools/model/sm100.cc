@@ -39,6 +39,15 @@ double tail_clocks(const std::string& kernel, const std::string& what) {
   throw std::invalid_argument(kernel + " has no clocks of " + what);
 }
 
+// Stalls of the entry whose name is the kernel's and this.
+void take_issue(Kernel* k, const char* entry) {
+  for (const Issued& issued : kIssued) {
+    if (k->name + entry != issued.kernel) continue;
+    k->issue_clocks = issued.filling;
+    k->start_clocks = issued.first_load;
+  }
+}
+
 const char* type_of(Tail tail) { return tail == Tail::kPlain ? "f16" : "bf16"; }
 
 // Four warps have 32 weights each and go alike. A pair's warp has fewer boxes than sub-tiles: TMA
@@ -68,11 +77,7 @@ Kernel sm100_kernel(const Machine& m, Tail tail, int64_t problem_m) {
                 1 + int(Tile::kTokenScaleBlocks)};
   k.stage_clocks = Tile::kSteps * interval(m, mma);
   k.latency_clocks = latency(mma) - interval(m, mma);
-  for (const Issued& issued : kIssued) {
-    if (k.name + "_plain" != issued.kernel) continue;
-    k.issue_clocks = issued.filling;
-    k.start_clocks = issued.first_load;
-  }
+  take_issue(&k, "_plain");
   if (Tile::kCtas == 2) k.start_clocks += m.cluster_barrier * m.clock;
   k.persistent = Tile::kSeveralTiles;
   if (Tile::kSeveralTiles) k.token_group = 8;
@@ -92,6 +97,22 @@ std::vector<Kernel> sm100_kernels(const Machine& machine, Tail tail, int64_t m) 
   sm100_kernel<nvfp4::Sm100Tile##weights##x##tokens>(machine, tail, m),
 #include "kernel/sm100/tiles.def"
   };
+}
+
+// A warp takes 32 groups a step: it reads how many rows they have, and finds its tile by two sums
+// over its lanes, a maximum, and what the lane that has the tile knows.
+Kernel sm100_grouped(const Machine& m, int64_t tile_tokens, int64_t groups, int64_t rows) {
+  for (Kernel k : sm100_kernels(m, Tail::kEngine, rows)) {
+    if (k.width != 1 || k.tile_tokens != tile_tokens) continue;
+    take_issue(&k, "_grouped_plain");
+    const double steps = rounds(groups, 32);
+    k.start_clocks += steps * (m.copy_latency * m.clock + m.group_step);
+    const std::string entry = k.name + "_grouped_plain";
+    k.epilogue_clocks = rounds(tile_tokens, kSubTile) * tail_clocks(entry, "a sub-tile, bf16");
+    k.name += "_grouped";
+    return k;
+  }
+  throw std::invalid_argument("no grouped entry of this tile");
 }
 
 // The others' sums to shared memory and on their way to them; of the own rows the sum over the

@@ -6,6 +6,7 @@
 #include "kernel/sm100/tile.h"
 #include "tools/model/benchmarks.h"
 #include "tools/model/forecast.h"
+#include "tools/model/grouped.h"
 #include "tools/model/hopper.h"
 #include "tools/model/memory.h"
 #include "tools/model/steps.h"
@@ -367,4 +368,21 @@ TEST_CASE("a cut of K exchanges the sums of tokens that exist", "[model]") {
   CHECK(cut_kernel(kB200, whole, one).epilogue_clocks -
             cut_kernel(kB200, ahead, one).epilogue_clocks ==
         2 * kB200.load_drain);
+}
+
+TEST_CASE("groups read all weights, after a walk that more groups make longer", "[model]") {
+  for (const Groups& groups : published_groups()) {
+    const GroupedForecast f = grouped_forecast(kB200, groups);
+    INFO(groups.count << " x " << groups.m << " x " << groups.n << " x " << groups.k);
+    CHECK(f.us > f.reading_us);
+    CHECK(f.kernel == (groups.m <= 64 ? "sm100_128x64_grouped" : "sm100_128x128_grouped"));
+  }
+  const double step = kB200.group_step + kB200.copy_latency * kB200.clock;
+  const auto start = [](int64_t groups) {
+    return sm100_grouped(kB200, 64, groups, 28).start_clocks;
+  };
+  CHECK(start(33) - start(32) == step);
+  CHECK(start(32) == start(1));
+  CHECK(start(1) > step);
+  CHECK_THROWS_AS(sm100_grouped(kB200, 256, 1, 28), std::invalid_argument);
 }
