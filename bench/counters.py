@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""counters.py BENCH [--cell TOKENS:MxNxK[:VARIANT] ..]: what Nsight Compute counts in one launch of
-the product's kernel, caches flushed before each pass, the GPU's own clocks: a CSV row a cell to
-stdout. BENCH is build/nvfp4_bench, whose first launch is counted and verified; TOKENS is nvfp4, f16
-or bf16. `ncu` must be on the PATH and may need root."""
+"""counters.py BENCH [--cell TOKENS:MxNxK[:VARIANT] | TOKENS:LAYER@ROWS ..]: what Nsight Compute
+counts in one launch of the product's kernel, caches flushed before each pass, the GPU's own clocks:
+a CSV row a cell to stdout. BENCH is build/nvfp4_bench, whose first launch is counted and verified;
+TOKENS is nvfp4, f16 or bf16; LAYER@ROWS is a layer of experts.def with so many rows for each of its
+groups. `ncu` must be on the PATH and may need root."""
 import argparse
 import csv
 import io
@@ -40,7 +41,11 @@ def stalled(reason):
 
 
 def bench_command(bench, tokens, shape, *variant):
-    command = [bench, "gpu", "--shape", shape, "--no-cublas", "--replays", "3"]
+    if "@" in shape:
+        layer, rows = shape.split("@")
+        command = [bench, "grouped", "--layer", layer, "--rows", rows, "--replays", "3"]
+    else:
+        command = [bench, "gpu", "--shape", shape, "--no-cublas", "--replays", "3"]
     command += [] if tokens == "nvfp4" else ["--a-type", tokens]
     return command + (["--variant", *variant] if variant else [])
 
@@ -49,7 +54,8 @@ def count(bench, tokens, shape, *variant):
     """Names and values of the launch, as Nsight Compute prints them."""
     metrics = [*COLUMNS.values(), *map(stalled, REASONS)]
     command = ["ncu", "--clock-control", "none", "--cache-control", "all", "--csv", "--page", "raw",
-               "--print-units", "base", "--kernel-name", "regex:^nvfp4_gemm", "--launch-count", "1",
+               "--print-units", "base", "--kernel-name",
+               "regex:^nvfp4_gemm" + (".*_grouped" if "@" in shape else ""), "--launch-count", "1",
                "--metrics", ",".join(metrics),
                *bench_command(bench, tokens, shape, *variant)]
     done = subprocess.run(command, capture_output=True, text=True)
