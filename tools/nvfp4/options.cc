@@ -83,8 +83,8 @@ CLI::Option* add_json(CLI::App& app, bool& json) {
 }
 
 void add_info(CLI::App& app, InfoOptions& options) {
-  CLI::App* info =
-      app.add_subcommand("info", "library, driver, devices and whether the kernels run there");
+  CLI::App* info = app.add_subcommand(
+      "info", "print the library, the driver, the devices, and whether the kernels run there");
   info->add_flag("--require-device", options.require_device,
                  "exit with 1 unless device 0 runs the kernels");
   add_json(*info, options.json);
@@ -118,23 +118,25 @@ void add_epilogue(CLI::App& app, RunOptions& options, std::vector<CLI::Option*>&
   d_types.insert({{"nvfp4", NVFP4_TYPE_NVFP4},
                   {"mxfp4", NVFP4_TYPE_MXFP4},
                   {"e2m1-ue8m0", NVFP4_TYPE_E2M1_UE8M0}});
-  choice("--d-type", f.d_type, d_types, "f16", "of D");
-  all.push_back(add_layout(app, "--d-scales", f.d_scale_layout, "of D, where it has scales"));
+  choice("--d-type", f.d_type, d_types, "f16", "type of D");
+  all.push_back(add_layout(app, "--d-scales", f.d_scale_layout, "of D, if D has scales"));
   choice("--d-scale-rule", f.d_scale_rule, {{"up", 0}, {"floor", NVFP4_SCALE_RULE_FLOOR}}, "up",
-         "how UE8M0 scales of D are rounded");
+         "rounding of the UE8M0 scales of D");
   all.push_back(app.add_flag("--d-tensor-scale", f.d_tensor_scale,
-                             "a factor on the device that D's scales leave out"));
-  all.push_back(app.add_flag("--d-amax", f.d_amax, "the largest magnitude of D, too"));
-  all.push_back(app.add_flag("--d-row-amax", f.d_row_amax, "those of its rows, too"));
-  choice("--cd-order", f.cd_order, {{"row", 0}, {"column", 1}}, "row", "neighbours of C and D");
-  CLI::Option* c = choice("--c-type", f.c_type, types, "", "there is a C, of that type");
-  all.push_back(app.add_option("--beta", f.beta, "times C; 0 by default")->needs(c));
-  CLI::Option* bias =
-      choice("--bias-type", f.bias_type, types, "", "there is a bias, of that type");
-  choice("--bias-axis", f.bias_axis, {{"column", 0}, {"row", 1}}, "column", "a value for each")
+                             "divide the scales of D by a factor on the device"));
+  all.push_back(app.add_flag("--d-amax", f.d_amax, "compute the largest magnitude of D as well"));
+  all.push_back(app.add_flag("--d-row-amax", f.d_row_amax,
+                             "compute the largest magnitude of each row as well"));
+  choice("--cd-order", f.cd_order, {{"row", 0}, {"column", 1}}, "row",
+         "order of C and D: row-major or column-major");
+  CLI::Option* c = choice("--c-type", f.c_type, types, "", "add beta * C, a matrix of this type");
+  all.push_back(app.add_option("--beta", f.beta, "multiplier of C; 0 by default")->needs(c));
+  CLI::Option* bias = choice("--bias-type", f.bias_type, types, "", "add a bias of this type");
+  choice("--bias-axis", f.bias_axis, {{"column", 0}, {"row", 1}}, "column",
+         "one bias value per column or per row")
       ->needs(bias);
   choice("--scalars", f.scalar_mode, {{"host", 0}, {"device", 1}}, "host",
-         "where alpha and beta lie");
+         "memory that holds alpha and beta");
   choice("--activation", f.activation,
          {{"none", NVFP4_ACTIVATION_NONE},
           {"relu", NVFP4_ACTIVATION_RELU},
@@ -142,28 +144,38 @@ void add_epilogue(CLI::App& app, RunOptions& options, std::vector<CLI::Option*>&
           {"silu", NVFP4_ACTIVATION_SILU},
           {"gelu-erf", NVFP4_ACTIVATION_GELU_ERF},
           {"relu-squared", NVFP4_ACTIVATION_RELU_SQUARED}},
-         "none", "applied last");
-  all.push_back(app.add_flag("--a-tensor-scale", f.a_tensor_scale, "a factor on the device"));
+         "none", "activation, applied last");
+  all.push_back(
+      app.add_flag("--a-tensor-scale", f.a_tensor_scale, "multiply A by a factor on the device"));
   const auto rows = [&f](int64_t) { f.a_tensor_scale = f.a_tensor_scale_rows = true; };
-  all.push_back(app.add_flag_function("--a-tensor-scale-rows", rows, "one for each row of A"));
-  all.push_back(app.add_option("--b-tensor-scale", options.b_tensor_scale,
-                               "one more, for each so many columns; 0 for all")
-                    ->type_name("INT"));
-  all.push_back(add_stride(app, "--c-ld", options.c_ld, "as --d-ld, of C"));
-  all.push_back(add_stride(app, "--c-batch-stride", options.c_batch_stride, "of C; 0: the same C"));
+  all.push_back(app.add_flag_function("--a-tensor-scale-rows", rows,
+                                      "multiply each row of A by its own factor"));
+  all.push_back(
+      app.add_option("--b-tensor-scale", options.b_tensor_scale,
+                     "multiply B by one factor per this many columns of D; 0: by a single factor")
+          ->type_name("INT"));
+  all.push_back(add_stride(app, "--c-ld", options.c_ld,
+                           "elements from a row of C to the next; dense by default"));
+  all.push_back(add_stride(app, "--c-batch-stride", options.c_batch_stride,
+                           "elements from a batch of C to the next; 0: the same C"));
   for (CLI::Option* option : {all[all.size() - 2], all.back()}) option->needs(c);
 }
 
 // What a gated product has beside, as in a replay line.
 void add_gate(CLI::App& app, support::EpilogueFields& f, std::vector<CLI::Option*>& all) {
   CLI::Option* gated =
-      app.add_flag("--gated", f.gated, "times the product with b2, another B of the same kind");
+      app.add_flag("--gated", f.gated, "multiply by a second product, whose weights are b2");
   const size_t first = all.size();
-  all.push_back(app.add_option("--alpha2", f.alpha2, "multiplier of that product; 1 by default"));
-  all.push_back(app.add_flag("--b2-tensor-scale", f.b2_tensor_scale, "its --b-tensor-scale"));
-  all.push_back(app.add_option("--gate-limit", f.gate_limit, "cuts both products; 0: no limit"));
-  all.push_back(app.add_option("--gate-alpha", f.gate_alpha, "in the exponent of SiLU; 0: 1"));
-  all.push_back(app.add_option("--gate-beta", f.gate_beta, "is added to the second product"));
+  all.push_back(
+      app.add_option("--alpha2", f.alpha2, "multiplier of the second product; 1 by default"));
+  all.push_back(app.add_flag("--b2-tensor-scale", f.b2_tensor_scale,
+                             "multiply b2 as --b-tensor-scale multiplies B"));
+  all.push_back(app.add_option(
+      "--gate-limit", f.gate_limit,
+      "upper limit of the first product, and limit of the second's magnitude; 0: none"));
+  all.push_back(app.add_option("--gate-alpha", f.gate_alpha,
+                               "multiplier in the exponent of SiLU; 0 means 1"));
+  all.push_back(app.add_option("--gate-beta", f.gate_beta, "number added to the second product"));
   for (size_t i = first; i < all.size(); ++i) all[i]->needs(gated);
   all.push_back(gated);
 }
@@ -171,16 +183,16 @@ void add_gate(CLI::App& app, support::EpilogueFields& f, std::vector<CLI::Option
 CLI::Option* add_a_type(CLI::App& app, int32_t& a_type) {
   return add_choice<int32_t>(app, "--a-type", a_type,
                              {{"f16", NVFP4_TYPE_F16}, {"bf16", NVFP4_TYPE_BF16}}, "",
-                             "type of activations that are not quantized");
+                             "type of A if it is not quantized");
 }
 
 CLI::Option* add_format(CLI::App& app, int32_t& format) {
-  return add_choice<int32_t>(app, "--format", format,
-                             {{"nvfp4", NVFP4_OPERAND_FORMAT_NVFP4},
-                              {"mxfp4", NVFP4_OPERAND_FORMAT_MXFP4},
-                              {"e2m1-ue8m0", NVFP4_OPERAND_FORMAT_E2M1_UE8M0}},
-                             "nvfp4",
-                             "of what is quantized: UE4M3 scales per 16, UE8M0 per 32 or 16");
+  return add_choice<int32_t>(
+      app, "--format", format,
+      {{"nvfp4", NVFP4_OPERAND_FORMAT_NVFP4},
+       {"mxfp4", NVFP4_OPERAND_FORMAT_MXFP4},
+       {"e2m1-ue8m0", NVFP4_OPERAND_FORMAT_E2M1_UE8M0}},
+      "nvfp4", "4-bit format: nvfp4 has UE4M3 scales per 16, the others UE8M0 per 32 or 16");
 }
 
 // The options of run and explain that describe a problem except for its data, as in a replay line.
@@ -188,12 +200,12 @@ std::vector<CLI::Option*> add_problem(CLI::App& app, RunOptions& options) {
   const auto size = [&](const char* name, int64_t& value, const char* text, int64_t least = 1) {
     return app.add_option(name, value, text)->check(sizes(least))->capture_default_str();
   };
-  const auto dense = [](const std::string& text) { return text + "; as if dense by default"; };
+  const auto dense = [](const std::string& text) { return text + "; dense by default"; };
   std::vector<CLI::Option*> all = {
       size("--m", options.shape.m, "rows of A and D: tokens"),
       size("--n", options.shape.n, "rows of B, columns of D: output features"),
       size("--k", options.shape.k,
-           "columns of A and B, a multiple of 16, of 32 with mxfp4; 0: sums of 0", 0),
+           "columns of A and B: a multiple of 16, with mxfp4 of 32; with 0 all sums are 0", 0),
       size("--l", options.shape.l, "batches"),
       add_stride(app, "--a-ld", options.a_ld, dense("elements from a row of A to the next")),
       add_stride(app, "--b-ld", options.b_ld, dense("elements from a row of B to the next")),
@@ -209,7 +221,7 @@ std::vector<CLI::Option*> add_problem(CLI::App& app, RunOptions& options) {
           ->type_name("")
           ->capture_default_str(),
       app.add_flag("--batch-invariant", options.batch_invariant,
-                   "the same bits of a row for every M, wherever the row stands"),
+                   "a row of D has the same bits for every M and at every position"),
       add_a_type(app, options.a_type),
       add_format(app, options.format),
       add_layout(app, "--a-scales", options.a_layout, "of A"),
@@ -223,15 +235,17 @@ std::vector<CLI::Option*> add_problem(CLI::App& app, RunOptions& options) {
 
 void add_allow_unproven(CLI::App& app, RunOptions& options) {
   app.add_flag("--allow-unproven", options.allow_unproven,
-               "take a B200's variant where no GPU has run the kernels (10.7, 11.0)");
+               "on 10.7 and 11.0, where no GPU has run the kernels, take the variant of a B200");
 }
 
 void add_explain(CLI::App& app, ExplainOptions& options) {
-  CLI::App* explain = app.add_subcommand("explain", "which kernel would run, and why; no driver");
+  CLI::App* explain =
+      app.add_subcommand("explain", "say which kernel would run, and why; needs no driver");
   add_problem(*explain, options.problem);
   explain->add_option("--alpha", options.problem.alpha, "multiplier; 1 by default");
-  explain->add_option("--variant", options.problem.variant,
-                      "a kernel variant by name, instead of the planner's; NAME/2: K in 2 parts");
+  explain->add_option(
+      "--variant", options.problem.variant,
+      "name of a kernel variant to use instead of the planner's; NAME/2 splits K in 2");
   add_allow_unproven(*explain, options.problem);
   std::vector<std::string> names;
   for (const Gpu& gpu : gpus()) names.emplace_back(gpu.name);
@@ -255,15 +269,15 @@ void add_explain(CLI::App& app, ExplainOptions& options) {
 
 void add_bench(CLI::App& app, BenchOptions& options) {
   CLI::App* bench = app.add_subcommand(
-      "bench", "device time of shapes, each verified first, cold caches, beside cuBLASLt");
+      "bench", "time shapes with cold caches beside cuBLASLt, after verifying each");
   bench->add_option("shape", options.shapes,
-                    "MxNxK or MxNxKxL; by default the three of the GPU MODE task");
+                    "MxNxK or MxNxKxL; by default the three shapes of the GPU MODE task");
   bench->add_option("--shapes", options.list, "a file with one shape a line")
       ->check(existing_file());
-  CLI::Option* csv = bench->add_flag("--csv", options.csv, "one row a shape, names first");
+  CLI::Option* csv =
+      bench->add_flag("--csv", options.csv, "print CSV: a line of names, then one row per shape");
   add_json(*bench, options.json)->excludes(csv);
-  bench->add_flag("--alone", options.alone,
-                  "without cuBLASLt's times, which come where it is installed");
+  bench->add_flag("--alone", options.alone, "do not time cuBLASLt, even if it is installed");
   bench->footer(
       "Examples:\n"
       "  nvfp4 bench 1x7168x16384 128x4096x7168\n"
@@ -272,22 +286,22 @@ void add_bench(CLI::App& app, BenchOptions& options) {
 
 void add_tune(CLI::App& app, TuneOptions& options) {
   CLI::App* tune = app.add_subcommand(
-      "tune", "a table of shapes that another variant than the planner's computes faster");
+      "tune", "find shapes for which another variant is faster than the planner's choice");
   tune->add_option("shape", options.shapes, "MxNxK or MxNxKxL");
   tune->add_option("--shapes", options.list, "a file with one shape a line")
       ->check(existing_file());
-  CLI::Option* out = tune->add_option("--out", options.out, "FILE of the table");
+  CLI::Option* out = tune->add_option("--out", options.out, "FILE that receives the table");
   add_a_type(*tune, options.a_type);
   CLI::Option* any = tune->add_flag(
       "--any-bits", options.any_bits,
-      "variants that add in another order, too: D may have other bits, inside the bound");
+      "also try variants that add in another order: D may have other bits, within the bound");
   tune->add_flag("--candidates", options.candidates,
-                 "time nothing: which variants there are, and which give the same bits")
+                 "time nothing; list the variants, and which of them give the same bits")
       ->excludes(out)
       ->excludes(any);
-  tune->add_option("--every", options.every,
-                   "FILE of a CSV instead: each variant and split, its time, the planner's "
-                   "prediction")
+  tune->add_option(
+          "--every", options.every,
+          "no table: write each variant and split to FILE, as CSV, with its time and prediction")
       ->excludes(out)
       ->excludes(any);
   add_json(*tune, options.json);
@@ -300,19 +314,21 @@ void add_tune(CLI::App& app, TuneOptions& options) {
 
 void add_quantize(CLI::App& app, QuantizeOptions& options) {
   CLI::App* quantize = app.add_subcommand("quantize",
-                                          "a matrix to NVFP4: PREFIX.codes.npy, .scales.npy, "
-                                          ".tensor_scale.npy; no driver");
+                                          "quantize a matrix to PREFIX.codes.npy, .scales.npy "
+                                          "and .tensor_scale.npy; needs no driver");
   quantize->add_option("matrix", options.path, "a .npy file, fp32 or fp16 [rows, K]")
       ->required()
       ->check(existing_file());
-  quantize->add_option("--out", options.out, "PREFIX of the files that are written")->required();
+  quantize->add_option("--out", options.out, "PREFIX of the files to write")->required();
   add_choice<int32_t>(*quantize, "--layout", options.layout,
                       {{"128x4", NVFP4_SCALE_LAYOUT_128X4}, {"linear", NVFP4_SCALE_LAYOUT_LINEAR}},
-                      "128x4", "of the scales");
-  CLI::Option* value =
-      quantize->add_option("--tensor-scale", options.tensor_scale,
-                           "the multiplier; the largest magnitude / 2688 by default");
-  quantize->add_flag("--rows", options.rows, "a multiplier for each row, made of its own values")
+                      "128x4", "layout of the scales");
+  CLI::Option* value = quantize->add_option(
+      "--tensor-scale", options.tensor_scale,
+      "multiplier of the whole matrix; its largest magnitude / 2688 by default");
+  quantize
+      ->add_flag("--rows", options.rows,
+                 "use a multiplier per row, computed from the values of that row")
       ->excludes(value);
   quantize->footer("Example:\n  nvfp4 quantize w.npy --out w --layout linear");
 }
@@ -320,15 +336,15 @@ void add_quantize(CLI::App& app, QuantizeOptions& options) {
 void add_check(CLI::App& app, CheckOptions& options) {
   CLI::App* check = app.add_subcommand(
       "check",
-      "each layer of an NVFP4 checkpoint: dialect, scales, whether it loads right; no GPU");
+      "report each layer of an NVFP4 checkpoint: dialect, scales, whether it loads right; no GPU");
   const auto existing = [] { return CLI::Validator(CLI::ExistingPath).description(""); };
   check->add_option("path", options.path, "a safetensors or GGUF file, or a folder of them")
       ->required()
       ->check(existing());
   check
       ->add_option("--reference", options.reference,
-                   "the same model in 16 or 32 bits: each layer's error, and that of quantizing it "
-                   "anew")
+                   "the same model in 16 or 32 bits: print the error of each layer and of "
+                   "quantizing it again")
       ->check(existing());
   add_json(*check, options.json);
   check->footer(
@@ -336,37 +352,39 @@ void add_check(CLI::App& app, CheckOptions& options) {
       "  nvfp4 check model/\n"
       "  nvfp4 check model.gguf --json\n"
       "  nvfp4 check model-nvfp4/ --reference model/\n"
-      "Exit code: 0 if every layer would load right, 1 if one would give wrong results or none is "
-      "there, 2 for bad arguments.");
+      "Exit code: 0 if every layer would load right, 1 if a layer would give wrong results or "
+      "there is no layer, 2 for bad arguments.");
 }
 
 void add_run(CLI::App& app, RunOptions& options) {
-  CLI::App* run = app.add_subcommand("run", "multiply, verify against the reference, print both");
+  CLI::App* run =
+      app.add_subcommand("run", "multiply, compare with the reference, print the result");
   const std::vector<CLI::Option*> problem = add_problem(*run, options);
   CLI::Option* data = add_choice<support::Data>(*run, "--data", options.data,
                                                 {{"gpumode", support::Data::gpumode},
                                                  {"random", support::Data::random},
                                                  {"exact", support::Data::exact}},
-                                                "gpumode", "what A and B are drawn from");
-  CLI::Option* seed = run->add_option("--seed", options.seed, "of the data")->capture_default_str();
+                                                "gpumode", "distribution of A and B");
+  CLI::Option* seed =
+      run->add_option("--seed", options.seed, "seed of the data")->capture_default_str();
   CLI::Option* alpha =
-      run->add_option("--alpha", options.alpha, "multiplier; that of the data by default");
+      run->add_option("--alpha", options.alpha, "multiplier; by default the one that suits --data");
   CLI::Option* a =
-      run->add_option("--a", options.a_path, "A from a .npy file, fp32 or fp16 [M, K], quantized")
+      run->add_option("--a", options.a_path, "quantize A from a .npy file, fp32 or fp16 [M, K]")
           ->check(existing_file());
   CLI::Option* b =
-      run->add_option("--b", options.b_path, "B from a .npy file, fp32 or fp16 [N, K], quantized")
+      run->add_option("--b", options.b_path, "quantize B from a .npy file, fp32 or fp16 [N, K]")
           ->check(existing_file());
   CLI::Option* out = run->add_option("--out", options.out_path, "write D to a .npy file, as fp32");
-  CLI::Option* variant =
-      run->add_option("--variant", options.variant,
-                      "a kernel variant by name, instead of the planner's; NAME/2: K in 2 parts");
+  CLI::Option* variant = run->add_option(
+      "--variant", options.variant,
+      "name of a kernel variant to use instead of the planner's; NAME/2 splits K in 2");
   add_allow_unproven(*run, options);
-  CLI::Option* groups =
-      run->add_option("--groups", options.groups,
-                      "rows of each group, several: a B for each, in one launch (not --m, --l)")
-          ->delimiter(',')
-          ->check(CLI::NonNegativeNumber.description(""));
+  CLI::Option* groups = run->add_option("--groups", options.groups,
+                                        "rows of each group, with commas: one launch, each group "
+                                        "with its own B (not --m, --l)")
+                            ->delimiter(',')
+                            ->check(CLI::NonNegativeNumber.description(""));
   run->add_option("--device", options.device, "device ordinal")
       ->check(CLI::NonNegativeNumber.description(""))
       ->capture_default_str();
@@ -375,9 +393,10 @@ void add_run(CLI::App& app, RunOptions& options) {
       "the three shapes of the GPU MODE nvfp4_gemm task, on its data and on random scales");
   CLI::Option* trace = run->add_option(
       "--trace", options.trace_path,
-      "in the emulator: write the launch's time line for ui.perfetto.dev, print its counters");
-  CLI::Option* counters =
-      run->add_flag("--counters", options.counters, "in the emulator: print the launch's counters");
+      "in the emulator: write the time line of the launch for ui.perfetto.dev, and print its "
+      "counters");
+  CLI::Option* counters = run->add_flag("--counters", options.counters,
+                                        "in the emulator: print the counters of the launch");
   CLI::Option* json = add_json(*run, options.json);
   a->needs(b);
   b->needs(a);
@@ -399,13 +418,13 @@ void add_run(CLI::App& app, RunOptions& options) {
       "  nvfp4 run --a a.npy --b b.npy --out d.npy\n"
       "  nvfp4 run --m 64 --k 4096 --trace trace.json\n"
       "  nvfp4 run --groups 3,0,20,1 --n 256 --k 512 --data exact --a-scales linear\n"
-      "Exit code: 0 if the result is right, 1 if it is not or could not be had, 2 for bad "
+      "Exit code: 0 if the result is right, 1 if it is wrong or there is none, 2 for bad "
       "arguments.");
 }
 
 void add_generate(CLI::App& app, std::string& what) {
   CLI::App* generate =
-      app.add_subcommand("generate", "the man page or the completion for bash, for packages");
+      app.add_subcommand("generate", "print the man page or the completion for bash, for packages");
   generate->add_option("what", what, "man or bash")
       ->required()
       ->check(CLI::IsMember({"man", "bash"}))
@@ -428,7 +447,7 @@ void define(CLI::App& app, Options& options) {
       "--version", [] { return "nvfp4 " + version_of_library(); },
       "print the version; nvfp4 info says how the library was built");
   app.add_flag("--emulate", options.emulated,
-               "first of all arguments: in the emulator, whatever GPU there is");
+               "run in the emulator, even if there is a GPU; must be the first argument");
   add_info(app, options.info);
   add_explain(app, options.explain);
   add_bench(app, options.bench);
