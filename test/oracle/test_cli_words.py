@@ -100,6 +100,7 @@ class OldDriver(unittest.TestCase):
         if "CUDA 12.8" not in done.stdout:
             self.skipTest("the driver is a GPU's")
         self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertEqual(run("info", EMU_DRIVER_VERSION="12080").returncode, 0)  # it has answered
         self.assertNotIn("runs the kernels", done.stdout)
         said = done.stdout.split("\n")[-2].strip()
         self.assertIn(said, run("run", EMU_DRIVER_VERSION="12080").stderr)

@@ -69,15 +69,16 @@ int info(const InfoOptions& options) {
   report["library"] = nvfp4_build_info();
   report["driver"] = nullptr;
   report["devices"] = Json::array();
-  bool runs = false;
+  bool answered = true, runs = false;
   try {
     runs = report_driver(report);
   } catch (const support::DriverError& error) {
     report.line("driver", "%s", error.what());
     report["obstacle"] = error.what();
+    answered = false;
   }
   report.finish();
-  return options.require_device && !runs ? kFailed : kPassed;
+  return answered && (runs || !options.require_device) ? kPassed : kFailed;
 }
 
 }  // namespace nvfp4_tool
