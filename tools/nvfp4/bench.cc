@@ -11,6 +11,7 @@
 #include "tools/nvfp4/peers.h"
 #include "tools/nvfp4/report.h"
 #include "tools/nvfp4/shapes.h"
+#include "tools/nvfp4/table.h"
 #include "tools/nvfp4/verify.h"
 
 namespace nvfp4_tool {
@@ -68,28 +69,34 @@ void print_csv(const Json& row, bool first) {
   std::printf("\n");
 }
 
-int widest(const std::vector<support::Shape>& shapes) {
-  size_t width = std::string("  cuBLASLt bf16").size();
-  for (const support::Shape& shape : shapes) width = std::max(width, to_string(shape).size());
-  return int(width);
+std::string text(const char* format, double first, double second = 0) {
+  char made[64];
+  std::snprintf(made, sizeof made, format, first, second);
+  return made;
 }
 
-// The first column has `width` characters.
+std::string name_of(const Peers::Row& other) {
+  return std::string("  cuBLASLt ") + to_string(other.type);
+}
+
+Table table_of(const std::vector<support::Shape>& shapes) {
+  Table table(
+      {{"M x N x K"}, {"us", true}, {"10th to 90th", true}, {"of bound", true}, {"variant"}});
+  table.expect({"  cuBLASLt bf16", "99999.99", "99999.99 to 99999.99"});
+  for (const support::Shape& shape : shapes) table.expect({to_string(shape)});
+  return table;
+}
+
 void print_text(const support::Shape& s, const Verified& v, const std::vector<Peers::Row>& others,
-                bool first, int width) {
-  if (first) {
-    std::printf("%-*s %10s %20s %8s  %s\n", width, "M x N x K", "us", "10th to 90th", "of bound",
-                "variant");
-  }
-  std::printf("%-*s %10.2f %8.2f to %8.2f %6.1f %%  %s\n", width, to_string(s).c_str(),
-              1e6 * v.device_seconds, 1e6 * v.device_p10, 1e6 * v.device_p90, v.light_percent(),
-              v.names.variant.c_str());
+                Table& table) {
+  table.print({to_string(s), text("%.2f", 1e6 * v.device_seconds),
+               text("%.2f to %.2f", 1e6 * v.device_p10, 1e6 * v.device_p90),
+               text("%.1f %%", v.light_percent()), v.names.variant});
   for (const Peers::Row& other : others) {
     if (!other.times) continue;
-    std::printf("%-*s %10.2f %8.2f to %8.2f %6.2f times ours\n", width,
-                (std::string("  cuBLASLt ") + to_string(other.type)).c_str(),
-                1e6 * other.times->median, 1e6 * other.times->p10, 1e6 * other.times->p90,
-                other.times->median / v.device_seconds);
+    table.print({name_of(other), text("%.2f", 1e6 * other.times->median),
+                 text("%.2f to %.2f", 1e6 * other.times->p10, 1e6 * other.times->p90), "",
+                 text("%.2f times ours", other.times->median / v.device_seconds)});
   }
 }
 
@@ -111,7 +118,7 @@ int bench(const BenchOptions& options) {
   report["device"] = device.name;
   report["peers"] = peers ? peers->names() : "not asked for";
   report["runs"] = kTimedRuns;
-  const int width = widest(shapes);
+  Table table = table_of(shapes);
   Json rows = Json::array();
   for (const support::Shape& shape : shapes) {
     require_memory(shape, {}, device);
@@ -123,7 +130,7 @@ int bench(const BenchOptions& options) {
     const bool first = rows.empty();
     rows.push_back(row_of(shape, v, others));
     if (options.csv) print_csv(rows.back(), first);
-    if (!options.csv && !options.json) print_text(shape, v, others, first, width);
+    if (!options.csv && !options.json) print_text(shape, v, others, table);
   }
   report["shapes"] = rows;
   report.finish();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "tools/nvfp4/emulator.h"
 
-#include <cinttypes>
-#include <cstdio>
 #include <fstream>
 #include <stdexcept>
+#include <vector>
 
 #include "nvfp4emu.h"
 #include "tools/nvfp4/commands.h"
+#include "tools/nvfp4/table.h"
 
 namespace nvfp4_tool {
 
@@ -57,13 +57,17 @@ void report_counters(const support::Driver& driver, Report& report) {
   const auto value =
       reinterpret_cast<decltype(&nvfp4emu_counters)>(driver.extension("nvfp4emu_counters"));
   const char *key = "", *meaning = "";
+  std::vector<std::vector<std::string>> rows;
   for (unsigned i = 0; name(i, &key, &meaning) == 0; ++i) {
     uint64_t count = 0;
     value(key, &count);
-    if (count && !report.for_programs())
-      std::printf("%-18s %15" PRIu64 "  %s\n", key, count, meaning);
+    if (count) rows.push_back({key, std::to_string(count), meaning});
     if (count) report["counters"][key] = count;
   }
+  if (report.for_programs()) return;
+  Table table({{""}, {"", true}, {""}});
+  for (const auto& row : rows) table.expect(row);
+  for (const auto& row : rows) table.print(row);
 }
 
 }  // namespace nvfp4_tool

@@ -16,6 +16,7 @@
 #include "tools/nvfp4/output_files.h"
 #include "tools/nvfp4/report.h"
 #include "tools/nvfp4/shapes.h"
+#include "tools/nvfp4/table.h"
 #include "tools/nvfp4/timed_shape.h"
 
 namespace nvfp4_tool {
@@ -100,21 +101,38 @@ Json json_of(const support::Shape& s, const Candidates& candidates) {
 
 void print_candidates(const support::Shape& shape, const Candidates& candidates) {
   std::printf("%s: %s by the planner\n", to_string(shape).c_str(), candidates.planned.c_str());
-  for (const Candidate& each : candidates.others) {
-    std::printf("  %-24s %s bits\n", each.name.c_str(), each.same_bits ? "the same" : "other");
-  }
+  Table table({{""}, {""}, {""}});
+  const auto row_of = [](const Candidate& each) -> std::vector<std::string> {
+    return {"", each.name, each.same_bits ? "the same bits" : "other bits"};
+  };
+  for (const Candidate& each : candidates.others) table.expect(row_of(each));
+  for (const Candidate& each : candidates.others) table.print(row_of(each));
 }
 
-void print_tuned(const support::Shape& shape, const Candidates& candidates, const Tuned& tuned) {
-  std::printf("%-22s %9.2f us  %s\n", to_string(shape).c_str(), tuned.planned.median,
-              candidates.planned.c_str());
+std::string number(double value, const char* format) {
+  char text[48];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+// Shapes, numbers, words.
+Table table_of(const std::vector<support::Shape>& shapes, const char* largest) {
+  Table table({{""}, {"", true}, {""}});
+  for (const support::Shape& shape : shapes) table.expect({to_string(shape), largest});
+  return table;
+}
+
+void print_tuned(const support::Shape& shape, const Candidates& candidates, const Tuned& tuned,
+                 Table& table) {
+  table.print({to_string(shape), number(tuned.planned.median, "%.2f us"), candidates.planned});
   if (!tuned.won) {
-    std::printf("%-22s %9s     stays: nothing is faster beyond the spread\n", "", "");
+    table.print({"", "", "stays: nothing is faster beyond the spread"});
     return;
   }
   const double us = statistic_of(tuned.won->us).median;
-  std::printf("%-22s %9.2f us  %s: %.1f %% less\n", "", us, tuned.won->variant.c_str(),
-              100 * (1 - us / tuned.planned.median));
+  table.print(
+      {"", number(us, "%.2f us"),
+       tuned.won->variant + ": " + number(100 * (1 - us / tuned.planned.median), "%.1f %% less")});
 }
 
 void add_times(const Tuned& tuned, Json& row) {
@@ -152,8 +170,12 @@ std::vector<support::Shape> shapes_of(const TuneOptions& options) {
 // Handles one shape after the other and collects the winners in a table.
 class Tuner {
  public:
-  Tuner(const TuneOptions& options, const Driver& driver, const support::DeviceInfo& device)
-      : options_(options), driver_(driver), device_(device) {}
+  Tuner(const TuneOptions& options, const Driver& driver, const support::DeviceInfo& device,
+        const std::vector<support::Shape>& shapes)
+      : options_(options),
+        driver_(driver),
+        device_(device),
+        text_(table_of(shapes, options.every.empty() ? "99999.99 us" : "999 variants")) {}
 
   Json take(const support::Shape& shape) {
     require_memory(shape, {}, device_);
@@ -168,7 +190,7 @@ class Tuner {
       return row;
     }
     const Tuned tuned = measure(driver_, one, candidates, options_.any_bits);
-    if (!options_.json) print_tuned(shape, candidates, tuned);
+    if (!options_.json) print_tuned(shape, candidates, tuned, text_);
     add_times(tuned, row);
     if (tuned.won) {
       table_.push_back({shape, options_.a_type, tuned.won->variant, tuned.planned.median,
@@ -196,8 +218,8 @@ class Tuner {
     every_.insert(every_.end(), rows.begin(), rows.end());
     const support::Shape& s = one.shape;
     if (!options_.json) {
-      std::printf("%-22s %4zu variants, %s by the planner\n", to_string(s).c_str(), rows.size(),
-                  candidates.planned.c_str());
+      text_.print({to_string(s), std::to_string(rows.size()) + " variants",
+                   candidates.planned + " by the planner"});
     }
     return {{"m", s.m}, {"n", s.n}, {"k", s.k}, {"l", s.l}, {"variants", rows.size()}};
   }
@@ -205,6 +227,7 @@ class Tuner {
   const TuneOptions& options_;
   const Driver& driver_;
   const support::DeviceInfo& device_;
+  Table text_;
   std::vector<TunedRow> table_;
   std::vector<EveryRow> every_;
 };
@@ -220,7 +243,7 @@ int tune(const TuneOptions& options) {
   Report report(options.json);
   report["device"] = device.name;
   report["bits"] = options.any_bits || !options.every.empty() ? "any" : "same";
-  Tuner tuner(options, driver, device);
+  Tuner tuner(options, driver, device, shapes);
   Json rows = Json::array();
   for (const support::Shape& shape : shapes) rows.push_back(tuner.take(shape));
   report["shapes"] = rows;
